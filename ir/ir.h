@@ -1,0 +1,463 @@
+/* ir.h -- programs, graphs, nodes, values: how to build, walk, print, check and evaluate them.
+ *
+ * A Program owns methods, states and symbols; all it points at lives in program->arena and dies
+ * with it, but the bytes of weights, which are mapped from the model's file.  A graph sees its own
+ * values and the program's states and symbols, nothing of other graphs.  Names, types and literal
+ * arguments are immutable once made; nodes and their operands change through the mutators below.
+ */
+#ifndef ETC_IR_H
+#define ETC_IR_H
+
+#include "runtime-lite/etc_rt.h"
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* -- arena ------------------------------------------------------------------------------- */
+
+typedef struct Arena Arena;
+
+Arena *arena_new(void);
+void *arena_alloc(Arena *a, size_t n, size_t size); /* n*size zeroed bytes; never NULL */
+void *arena_grow(Arena *a, void *array, int n, size_t size); /* with room for element n */
+char *arena_str(Arena *a, const char *s, size_t len);
+char *arena_printf(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void arena_reset(Arena *a);
+void arena_free(Arena *a);
+#define NEW(arena, T, n) ((T *)arena_alloc((arena), (size_t)(n), sizeof(T)))
+#define PUSH(arena, array, n, item) \
+    ((array) = arena_grow((arena), (array), (n), sizeof *(array)), (array)[(n)++] = (item))
+
+#define UNREACHABLE() __builtin_unreachable()
+
+/* -- checked arithmetic: false on overflow ------------------------------------------------- */
+
+bool add_ok(int64_t a, int64_t b, int64_t *out);
+bool mul_ok(int64_t a, int64_t b, int64_t *out);
+int64_t round_up(int64_t n, int64_t align); /* n <= INT64_MAX - align */
+
+/* -- diagnostics ------------------------------------------------------------------------- */
+
+/* Where in the user's model something stands; unknown parts are NULL or 0. */
+typedef struct Loc {
+    const char *file;   /* "mnv3.pt2" or "dce.etir" */
+    int line;           /* 1-based line of a text input, else 0 */
+    const char *node;   /* "conv2d_3" */
+    const char *op;     /* "aten.conv2d.default" */
+    const char *module; /* "blocks.0.conv" */
+    const char *source; /* "model.py:12": from the export */
+} Loc;
+
+/* What is at fault decides the exit code: FAULT_MODEL 1, FAULT_IO 3, FAULT_UNSUPPORTED 4,
+ * FAULT_GATE 5, FAULT_BUG 70. */
+typedef enum Fault { FAULT_MODEL, FAULT_IO, FAULT_UNSUPPORTED, FAULT_GATE, FAULT_BUG, N_FAULTS } Fault;
+
+typedef struct Diag {
+    FILE *out;
+    int n[N_FAULTS];
+    const char *tool_prefix; /* printed before messages without a file; may be NULL */
+} Diag;
+
+/* Each reports one error and returns false, so a caller may write `return diag_error(...)`. */
+bool diag_error(Diag *d, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+bool diag_unsupported(Diag *d, Loc loc, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+bool diag_io(Diag *d, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+bool diag_fault(Diag *d, Fault f, Loc loc, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void diag_note(Diag *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void diag_warn(Diag *d, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int diag_errors(const Diag *d);    /* of all faults */
+int diag_exit_code(const Diag *d); /* 70, 3, 1, 4, 5 in this precedence; 0 without errors */
+
+/* -- operators --------------------------------------------------------------------------- */
+
+typedef enum OpId {
+#define OP(id, ...) OP_##id,
+#include "ir/ops.def"
+    N_OPS,
+    OP_NONE = N_OPS
+} OpId;
+
+enum {
+    POINTWISE = 1 << 0,
+    COMMUTES = 1 << 1,
+    KEEP = 1 << 2,
+    VIEW = 1 << 3,
+    CHECK = 1 << 4
+};
+
+typedef struct Node Node;
+typedef struct Type Type;
+
+/* Sets out[0..n_out) from the node's arguments, or reports why there is no such type. */
+typedef bool InferFn(const Node *n, Type *out, Diag *d);
+typedef int64_t CostFn(const Node *n);    /* multiply-adds at the upper bounds; saturates */
+typedef int64_t ScratchFn(const Node *n); /* bytes the kernel wants beside its arguments */
+
+typedef struct OpInfo {
+    const char *target, *out, *schema;
+    unsigned flags;
+    OpId functional;  /* twin of an op that writes its input, else OP_NONE */
+    unsigned inplace; /* bit i: output 0 may overlay the value of argument i */
+    InferFn *infer;
+    CostFn *cost;
+    ScratchFn *scratch;
+    bool has_decomp, has_kernel;
+    const char *decomp, *kernel, *expr, *c, *quant; /* the columns as text; "none" */
+} OpInfo;
+
+extern const OpInfo op_info[N_OPS];
+OpId op_find(const char *target);           /* OP_NONE when unknown */
+const char *op_nearest(const char *target); /* for "did you mean"; NULL when nothing is near */
+
+/* -- sizes ------------------------------------------------------------------------------- */
+
+typedef struct Symbol {
+    const char *name;
+    int index;      /* in program->sym */
+    int64_t lo, hi; /* hi is INT64_MAX where unbounded */
+} Symbol;
+
+/* A sum of products over symbols, in canonical form and interned in its program: equal sizes are
+ * equal pointers.  ir/symint.c. */
+typedef struct Expr Expr;
+
+typedef struct Dim {
+    const Expr *expr; /* NULL: the integer `value` */
+    int64_t value;
+} Dim;
+
+typedef struct Program Program;
+
+#define DIM(n) ((Dim){NULL, (n)})
+extern const Dim DIM_BAD;    /* what overflow and division by zero give; absorbs all else */
+bool dim_is_bad(Dim d);
+Dim dim_symbol(Program *p, const Symbol *s);
+Dim dim_add(Program *p, Dim a, Dim b);
+Dim dim_sub(Program *p, Dim a, Dim b);
+Dim dim_mul(Program *p, Dim a, Dim b);
+Dim dim_floordiv(Program *p, Dim a, Dim b); /* towards minus infinity, as Python's // */
+Dim dim_mod(Program *p, Dim a, Dim b);      /* sign of b, as Python's % */
+Dim dim_max(Program *p, Dim a, Dim b);
+Dim dim_min(Program *p, Dim a, Dim b);
+bool dim_equal(Dim a, Dim b);                            /* the same for all values */
+void dim_range(Dim d, int64_t *lo, int64_t *hi);         /* INT64_MIN, INT64_MAX: unbounded */
+int64_t dim_upper(Dim d);                                /* INT64_MAX: unbounded */
+bool dim_eval(Dim d, const int64_t *symbol, int64_t *v); /* false on overflow */
+/* Calls visit(symbol, ctx) for every symbol in d. */
+void dim_symbols(Dim d, void (*visit)(const Symbol *s, void *ctx), void *ctx);
+void dim_print(Dim d, FILE *out);
+
+/* -- types and arguments ----------------------------------------------------------------- */
+
+enum { SCALAR = -1, MAX_RANK = 16 }; /* rank SCALAR: a Python int (I64), float (F64) or bool */
+
+struct Type {
+    EtcDtype dtype;
+    int rank;
+    bool is_none;      /* a result torch left out */
+    const Dim *dim;
+    const Dim *stride; /* in elements; NULL: contiguous */
+};
+
+#define TYPE_NONE ((Type){.is_none = true, .rank = SCALAR})
+bool type_is_static(Type t);
+bool type_equal(Type a, Type b);        /* dtype, rank, sizes; not strides */
+int64_t type_numel(Type t);             /* at the upper bounds; INT64_MAX: unbounded, overflow */
+int64_t type_bytes(Type t);             /* the same */
+Type type_tensor(Program *p, EtcDtype dtype, int rank, const Dim *dim); /* copies dim */
+void type_print(Type t, FILE *out);
+const char *dtype_name(EtcDtype t);
+bool dtype_is_float(EtcDtype t);
+bool dtype_is_int(EtcDtype t); /* bool is not */
+
+/* Where bytes lie at run time: a planned pool 1, 2, ... or memory of the caller. */
+typedef enum PoolId { POOL_NONE = 0, POOL_IN = -1, POOL_OUT = -2, POOL_STATE = -3 } PoolId;
+extern const char *const pool_name[4]; /* by -PoolId */
+
+typedef struct Place {
+    int pool;
+    int64_t offset; /* bytes; of POOL_IN and POOL_OUT, the number of the argument */
+} Place;
+
+typedef struct Graph Graph;
+
+typedef enum ArgKind {
+    ARG_NONE,
+    ARG_VALUE,
+    ARG_INT,
+    ARG_FLOAT,
+    ARG_BOOL,
+    ARG_DTYPE,
+    ARG_STRING,
+    ARG_LIST,
+    ARG_GRAPH
+} ArgKind;
+
+typedef struct Arg {
+    ArgKind kind;
+    const char *key; /* of `key=value`, else NULL: the schema's order names it */
+    union {
+        int slot; /* ARG_VALUE: node->in[slot] */
+        Dim dim;  /* ARG_INT, symbolic or not */
+        double f;
+        bool b;
+        EtcDtype dtype;
+        const char *str;
+        Graph *graph;
+        struct {
+            const struct Arg *item;
+            int n;
+        } list;
+    };
+} Arg;
+
+/* -- graphs ------------------------------------------------------------------------------ */
+
+/* Parameter, buffer the model only reads, buffer it writes, constant, delegate's bytes. */
+typedef enum StateKind {
+    ST_PARAM,
+    ST_BUFFER,
+    ST_MUTABLE,
+    ST_CONST,
+    ST_BLOB,
+    N_STATE_KINDS
+} StateKind;
+
+typedef struct State {
+    StateKind kind;
+    int index;        /* in program->state */
+    const char *name; /* without the '%' */
+    const char *fqn;  /* "blocks.0.conv.weight"; of a blob, the backend's id */
+    const char *file; /* archive member that holds the bytes; "-": the compiler's side file */
+    int64_t offset;   /* first byte in it */
+    Type type;
+    Place place;      /* of a mutable one */
+    /* The first element's byte, in the private mapping of the model's file or in the arena; NULL
+     * where a text names bytes that are not at hand.  `n_bytes` may be read from there. */
+    uint8_t *data;
+    int64_t n_bytes;
+    int storage; /* states with equal numbers share bytes; numbers < program->n_storages */
+} State;
+
+typedef struct Value {
+    const char *name;
+    int index; /* dense in its graph: passes keep arrays of graph->n_values */
+    Type type;
+    Place place;
+    Node *def;    /* NULL for a graph input or a state */
+    State *state; /* NULL unless this is the graph's use of a state */
+} Value;
+
+struct Node {
+    Node *prev, *next;
+    Graph *graph;
+    OpId op;
+    int n_in, n_out, n_args;
+    Value **in; /* every value read, in text order, those inside lists too */
+    Value **out;
+    Arg *arg;   /* all arguments of the schema; values by slot */
+    Loc loc;
+};
+
+typedef struct Update {
+    Value *target, *value;
+} Update;
+
+struct Graph {
+    Program *program;
+    const char *name; /* NULL for a nested graph */
+    Node *first, *last;
+    int n_in, n_out, n_updates, n_pools, n_values, n_states;
+    Value **in, **out;
+    Value **state;  /* this graph's values of states, each state once */
+    Update *update; /* what a call leaves in mutable states and inputs */
+    int64_t *pool;  /* planned bytes of pool 1, 2, ... */
+    int64_t scratch; /* bytes beside the pools that kernels want; set by plan_memory */
+};
+
+typedef enum Stage {
+    STAGE_ATEN,
+    STAGE_CORE,
+    STAGE_EDGE,
+    STAGE_GROUPED,
+    STAGE_PLANNED,
+    N_STAGES
+} Stage;
+extern const char *const stage_name[N_STAGES];
+extern const char *const state_kind_name[N_STATE_KINDS];
+
+typedef enum Tail { TAIL_PTE, TAIL_C } Tail; /* what the program becomes: decides who takes an op */
+
+struct Program {
+    Arena *arena;
+    const char *name; /* the model's file */
+    Stage stage;
+    Tail tail;
+    int n_syms, n_states, n_methods, n_storages;
+    Symbol **sym;
+    State **state;
+    Graph **method;
+    int64_t side_bytes; /* of the side file "-": what the compiler made */
+    unsigned edits;     /* bumped by every mutation below; passes never set it by hand */
+    struct ExprTable *exprs;       /* symint.c */
+    const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
+};
+
+Program *program_new(Arena *a, const char *name);
+Graph *graph_new(Program *p, const char *name);
+Symbol *program_symbol(Program *p, const char *name, int64_t lo, int64_t hi);
+
+/* A new state with a storage of its own; data may be NULL. */
+State *program_state(Program *p, StateKind kind, const char *name, const char *fqn, Type type,
+                     const char *file, int64_t offset, uint8_t *data, int64_t n_bytes);
+
+/* A constant the compiler made, in the side file; `data` (type_bytes(type) bytes) is not copied.
+ * The name is made unique from `stem`. */
+State *program_const(Program *p, const char *stem, const char *fqn, Type type, void *data);
+void program_keep_states(Program *p, const bool *keep); /* by index; drops the others */
+
+Value *graph_value(Graph *g, const char *name, Type type);
+Value *graph_state(Graph *g, State *s); /* the graph's value of s, made on first use */
+void graph_add_input(Graph *g, Value *v);
+void graph_add_output(Graph *g, Value *v);
+void graph_set_output(Graph *g, int i, Value *v);
+void graph_add_update(Graph *g, Value *target, Value *value);
+
+/* Makes a node that is in no list yet.  Arguments and outputs are pushed, then it is placed. */
+Node *node_new(Graph *g, OpId op, Loc loc);
+void node_push(Node *n, Arg a);           /* next argument; values through node_arg_value */
+Arg node_use(Node *n, Value *v);          /* an argument that reads v (NULL: none) */
+Value *node_add_out(Node *n, const char *name, Type type);
+
+void graph_append(Graph *g, Node *n);
+void graph_insert(Graph *g, Node *before, Node *n); /* before NULL: at the end */
+void graph_remove(Graph *g, Node *n);
+void node_set_in(Node *n, int slot, Value *v);
+void node_set_op(Node *n, OpId op); /* the arguments must fit the new row as they are */
+void value_set_type(Value *v, Type t);
+void value_set_place(Value *v, Place at);
+
+/* Replaces values in all operands, updates and outputs: with[index] or NULL to leave; chains are
+ * followed.  One linear sweep; a pass collects and calls it once. */
+void graph_replace(Graph *g, Value **with);
+
+/* A node of `op` before `before` (NULL: at the end), typed by its infer rule.  One letter per
+ * schema argument; what the format leaves out is filled with schema defaults:
+ *   v Value* (NULL: none)   i int64_t   d Dim   f double   b int   s const char*   t EtcDtype
+ *   n none   a Arg (already of this node's making: literals only)
+ *   I int n, const int64_t*   D int n, const Dim*   V int n, Value**
+ * Outputs are named after loc.node.  NULL: reported. */
+Node *build(Graph *g, Node *before, Loc loc, OpId op, Diag *d, const char *fmt, ...);
+
+bool node_is_pure(const Node *n); /* writes nothing, nor does any graph nested in it */
+bool op_mutates(OpId op);         /* its schema marks an argument "(a!)" */
+
+/* Arguments by position in the schema.  The accessors assume schema_check passed. */
+Value *arg_value(const Node *n, int i);                    /* NULL: not a value */
+bool arg_int(const Node *n, int i, int64_t *v);            /* a plain integer (or bool) */
+bool arg_dim(const Node *n, int i, Dim *v);                /* an integer, symbolic or not */
+bool arg_number(const Node *n, int i, double *v);          /* int, float or bool */
+bool arg_bool(const Node *n, int i);                       /* false where none */
+int arg_count(const Node *n, int i);                       /* items of a list; 0 where none */
+bool arg_ints(const Node *n, int i, int64_t *v, int max);  /* a list of plain integers */
+bool arg_dims(const Node *n, int i, Dim *v, int max);      /* a list, symbolic or not */
+Value *arg_list_value(const Node *n, int i, int k);        /* k-th of a list of values; or NULL */
+
+/* Users of each value, by value index: users[first[v] .. first[v+1]). */
+typedef struct Uses {
+    int *first;
+    Node **user; /* once per operand */
+    bool *escapes; /* an output or an update reads it */
+} Uses;
+Uses graph_uses(const Graph *g, Arena *tmp);
+
+/* -- schemas ----------------------------------------------------------------------------- */
+
+typedef enum SchemaType {
+    SCH_TENSOR, SCH_SCALAR, SCH_INT, SCH_FLOAT, SCH_BOOL, SCH_STR, SCH_DTYPE, SCH_LAYOUT,
+    SCH_DEVICE, SCH_MEMORY_FORMAT, SCH_GENERATOR, SCH_GRAPH, SCH_OTHER
+} SchemaType;
+
+typedef struct SchemaArg {
+    const char *name;
+    const char *text; /* "SymInt[2]? stride=[1, 1]" for messages */
+    SchemaType type;
+    bool is_list, is_optional, is_sym; /* is_optional: of the argument; items: is_item_optional */
+    bool is_item_optional, is_keyword, has_default;
+    bool mutates; /* (a!) */
+    char alias;   /* 'a', or 0 */
+    int list_size; /* int[2]: 2; else 0 */
+    Arg fallback; /* the default, lists of list_size repeated */
+} SchemaArg;
+
+typedef struct Schema {
+    int n_args, n_outs; /* n_outs -1: a list */
+    const SchemaArg *arg;
+    bool has_options; /* dtype, layout, device, pin_memory: not passed to a kernel */
+} Schema;
+
+const Schema *op_schema(Program *p, OpId op);
+bool schema_check(const Node *n, Diag *d); /* arguments and outputs are those of the op's row */
+/* Position of argument `name`, or -1. */
+int schema_find(const Schema *s, const char *name, size_t len);
+/* Whether argument i is passed to a kernel. */
+bool schema_is_passed(const Schema *s, int i);
+
+/* -- text, checks, evaluation ------------------------------------------------------------ */
+
+typedef struct Source { /* text that holds programs one after another */
+    const char *file, *text;
+    int line;
+} Source;
+
+/* Reads the next program and moves `src` behind it.  NULL: reported. */
+Program *program_parse(Arena *a, Source *src, Diag *d);
+void program_print(const Program *p, FILE *out); /* parsing this text gives it back */
+void program_write_data(const Program *p, FILE *out); /* the side file "-" */
+bool program_read_data(Program *p, const uint8_t *data, int64_t n, Diag *d);
+bool program_verify(const Program *p, Diag *d); /* lists every fault, not only the first */
+bool graph_infer(Graph *g, Diag *d); /* checks every recorded type against its infer rule */
+
+/* -- evaluator: eval.c --------------------------------------------------------------------- */
+
+/* Evaluates one node whose operands are given; outs are allocated in `a`, sized at the actual
+ * sizes.  in[slot] as node->in.  False: no kernel for it, or the kernel refused (reported). */
+bool eval_node(const Node *n, EtcTensor *const *in, const int64_t *symbol, Arena *a,
+               EtcTensor **out, Diag *d);
+bool eval_can(const Node *n); /* its row has a kernel, or nested graphs that can */
+
+/* Evaluates a graph.  in[i]: the graph's inputs; out[i] and update[i] receive tensors in `a`.
+ * States are read from their data.  Where the program is planned and `arena_check`, tensors lie
+ * at their places and dead bytes are signalling NaNs. */
+bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
+                Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
+
+EtcTensor *tensor_new(Arena *a, EtcDtype dtype, int rank, const int64_t *dim); /* zeroed */
+
+/* -- FlatBuffers writer: flat.c ------------------------------------------------------------ */
+
+/* Builds a FlatBuffer back to front, as the format's own builders do.  All offsets are positions
+ * from the end.  Vtables are shared where equal.  Source: FlatBuffers internals document. */
+typedef struct Flat Flat;
+typedef uint32_t FlatRef; /* 0: absent */
+
+Flat *flat_new(Arena *a);
+FlatRef flat_string(Flat *f, const char *s);
+FlatRef flat_bytes(Flat *f, const void *data, size_t n, size_t align);
+FlatRef flat_vector(Flat *f, const void *items, size_t n, size_t item_size);
+FlatRef flat_refs(Flat *f, const FlatRef *items, size_t n);
+void flat_begin(Flat *f, int n_slots);
+void flat_u8(Flat *f, int slot, uint8_t v);
+void flat_u16(Flat *f, int slot, uint16_t v);
+void flat_u32(Flat *f, int slot, uint32_t v);
+void flat_u64(Flat *f, int slot, uint64_t v);
+void flat_f32(Flat *f, int slot, float v);
+void flat_f64(Flat *f, int slot, double v);
+void flat_ref(Flat *f, int slot, FlatRef v); /* 0: left out */
+FlatRef flat_end(Flat *f);
+/* The finished bytes, in the arena; ident has 4 characters. */
+const uint8_t *flat_finish(Flat *f, FlatRef root, const char *ident, size_t *n);
+
+#endif
