@@ -55,7 +55,6 @@ typedef enum Fault { FAULT_MODEL, FAULT_IO, FAULT_UNSUPPORTED, FAULT_GATE, FAULT
 typedef struct Diag {
     FILE *out;
     int n[N_FAULTS];
-    const char *tool_prefix; /* printed before messages without a file; may be NULL */
 } Diag;
 
 /* Each reports one error and returns false, so a caller may write `return diag_error(...)`. */
@@ -228,6 +227,7 @@ typedef enum StateKind {
 typedef struct State {
     StateKind kind;
     int index;        /* in program->state */
+    int id;           /* of its making: stays when others are dropped */
     const char *name; /* without the '%' */
     const char *fqn;  /* "blocks.0.conv.weight"; of a blob, the backend's id */
     const char *file; /* archive member that holds the bytes; "-": the compiler's side file */
@@ -272,6 +272,8 @@ struct Graph {
     int n_in, n_out, n_updates, n_pools, n_values, n_states;
     Value **in, **out;
     Value **state;  /* this graph's values of states, each state once */
+    Value **by_id;  /* the same by state id; graph_state() keeps both */
+    int n_by_id;
     Update *update; /* what a call leaves in mutable states and inputs */
     int64_t *pool;  /* planned bytes of pool 1, 2, ... */
     int64_t scratch; /* bytes beside the pools that kernels want; set by plan_memory */
@@ -295,7 +297,7 @@ struct Program {
     const char *name; /* the model's file */
     Stage stage;
     Tail tail;
-    int n_syms, n_states, n_methods, n_storages;
+    int n_syms, n_states, n_methods, n_storages, n_ids;
     Symbol **sym;
     State **state;
     Graph **method;
