@@ -50,35 +50,35 @@ bool is_utf8(const char *s, size_t n)
     return true;
 }
 
-static const yyjson_val *val(const Json *v)
+static yyjson_val *val(const Json *v)
 {
-    return (const yyjson_val *)(const void *)v;
+    return (yyjson_val *)(uintptr_t)v; /* yyjson's getters take no const */
 }
 
-static const Json *json(const yyjson_val *v)
+static const Json *json(yyjson_val *v)
 {
     return (const Json *)(const void *)v;
 }
 
-static bool same_key(const yyjson_val *a, const yyjson_val *b)
+static bool same_key(yyjson_val *a, yyjson_val *b)
 {
     size_t n = unsafe_yyjson_get_len(a);
     return n == unsafe_yyjson_get_len(b) &&
            !memcmp(unsafe_yyjson_get_str(a), unsafe_yyjson_get_str(b), n);
 }
 
-static const yyjson_val *next_key(const yyjson_val *key)
+static yyjson_val *next_key(yyjson_val *key)
 {
-    return unsafe_yyjson_get_next((yyjson_val *)(uintptr_t)(key + 1));
+    return unsafe_yyjson_get_next(key + 1);
 }
 
 /* The repeated key of a small object, or NULL. */
-static const yyjson_val *find_repeated(const yyjson_val *object, size_t n)
+static yyjson_val *find_repeated(yyjson_val *object, size_t n)
 {
-    const yyjson_val *a = object + 1;
+    yyjson_val *a = object + 1;
     for (size_t i = 1; i < n; i++) {
         a = next_key(a);
-        const yyjson_val *b = object + 1;
+        yyjson_val *b = object + 1;
         for (size_t k = 0; k < i; k++, b = next_key(b))
             if (same_key(a, b))
                 return a;
@@ -87,12 +87,12 @@ static const yyjson_val *find_repeated(const yyjson_val *object, size_t n)
 }
 
 /* The same for a large object, through a table. */
-static const yyjson_val *find_repeated_in(const yyjson_val *object, size_t n, Arena *a)
+static yyjson_val *find_repeated_in(yyjson_val *object, size_t n, Arena *a)
 {
     size_t cap = 64;
     while (cap < 2 * n)
         cap *= 2;
-    const yyjson_val **slot = NEW(a, const yyjson_val *, cap), *key = object + 1;
+    yyjson_val **slot = NEW(a, yyjson_val *, cap), *key = object + 1;
     for (size_t i = 0; i < n; i++, key = next_key(key)) {
         const char *s = unsafe_yyjson_get_str(key);
         uint32_t h = 2166136261u;
@@ -109,12 +109,12 @@ static const yyjson_val *find_repeated_in(const yyjson_val *object, size_t n, Ar
 static bool check_keys(const JsonDoc *doc, size_t n_values, Arena *a)
 {
     enum { SMALL = 16 };
-    const yyjson_val *v = val(doc->root), *end = v + n_values;
+    yyjson_val *v = val(doc->root), *end = v + n_values;
     for (; v < end; v++) {
         size_t n = unsafe_yyjson_is_obj(v) ? unsafe_yyjson_get_len(v) : 0;
         if (n < 2)
             continue;
-        const yyjson_val *key = n <= SMALL ? find_repeated(v, n) : find_repeated_in(v, n, a);
+        yyjson_val *key = n <= SMALL ? find_repeated(v, n) : find_repeated_in(v, n, a);
         if (key)
             return diag_error(doc->diag, (Loc){.file = doc->file}, "%s has the key '%.60s' twice",
                               json_path(doc, json(v), a), unsafe_yyjson_get_str(key));
@@ -145,7 +145,7 @@ const Json *json_get(const Json *object, const char *key)
     if (!json_is_object(object))
         return NULL;
     size_t len = strlen(key);
-    const yyjson_val *k = val(object) + 1;
+    yyjson_val *k = val(object) + 1;
     for (int n = json_count(object); n; n--, k = next_key(k))
         if (unsafe_yyjson_get_len(k) == len && !memcmp(unsafe_yyjson_get_str(k), key, len))
             return unsafe_yyjson_is_null(k + 1) ? NULL : json(k + 1);
@@ -154,17 +154,17 @@ const Json *json_get(const Json *object, const char *key)
 
 bool json_is_object(const Json *v)
 {
-    return yyjson_is_obj((yyjson_val *)(uintptr_t)v);
+    return yyjson_is_obj(val(v));
 }
 
 bool json_is_array(const Json *v)
 {
-    return yyjson_is_arr((yyjson_val *)(uintptr_t)v);
+    return yyjson_is_arr(val(v));
 }
 
 bool json_is_string(const Json *v)
 {
-    return yyjson_is_str((yyjson_val *)(uintptr_t)v);
+    return yyjson_is_str(val(v));
 }
 
 int json_count(const Json *v)
@@ -174,7 +174,7 @@ int json_count(const Json *v)
 
 bool json_int(const Json *v, int64_t *out)
 {
-    const yyjson_val *y = val(v);
+    yyjson_val *y = val(v);
     if (!y || !unsafe_yyjson_is_int(y) ||
         (unsafe_yyjson_is_uint(y) && unsafe_yyjson_get_uint(y) > INT64_MAX))
         return false;
@@ -184,7 +184,7 @@ bool json_int(const Json *v, int64_t *out)
 
 bool json_float(const Json *v, double *out)
 {
-    const yyjson_val *y = val(v);
+    yyjson_val *y = val(v);
     if (!y)
         return false;
     const char *s = json_string(v);
@@ -200,7 +200,7 @@ bool json_float(const Json *v, double *out)
 
 bool json_bool(const Json *v, bool *out)
 {
-    const yyjson_val *y = val(v);
+    yyjson_val *y = val(v);
     if (!y || !unsafe_yyjson_is_bool(y))
         return false;
     *out = unsafe_yyjson_get_bool(y);
@@ -208,7 +208,7 @@ bool json_bool(const Json *v, bool *out)
 }
 
 /* A string without NUL inside, so that it is what C takes it for. */
-static const char *plain(const yyjson_val *v)
+static const char *plain(yyjson_val *v)
 {
     const char *s = unsafe_yyjson_get_str(v);
     return strlen(s) == unsafe_yyjson_get_len(v) ? s : NULL;
@@ -230,11 +230,11 @@ bool json_next(JsonIter *it)
     if (!it->left)
         return false;
     it->left--;
-    const yyjson_val *v = val(it->next);
+    yyjson_val *v = val(it->next);
     it->key = it->in_object ? plain(v) : NULL;
     v += it->in_object;
     it->value = json(v);
-    it->next = json(unsafe_yyjson_get_next((yyjson_val *)(uintptr_t)v));
+    it->next = json(unsafe_yyjson_get_next(v));
     return true;
 }
 

@@ -356,16 +356,18 @@ static bool result(Scope *s, Node *n, const Json *tensor)
 {
     Pt2 *p = s->in;
     const char *text = json_string(json_get(tensor, "name"));
-    Type type = {.dtype = ETC_I64, .rank = SCALAR};
+    Type type;
     if (!text)
         return pt2_malformed(p, tensor, "name", "a string");
     Name *name = pt2_name(s, n->loc, text);
     if (!name)
         return false;
-    if (name->meta && !pt2_type(p, n->loc, text, name->meta, &type)) {
-        name->is_broken = true;
+    name->is_broken = true;
+    if (!name->meta)
+        return diag_error(p->diag, n->loc, "the result '%s' is no tensor", text);
+    if (!pt2_type(p, n->loc, text, name->meta, &type))
         return false;
-    }
+    name->is_broken = false;
     return pt2_define(s, n->loc, text, node_add_out(n, pt2_value_name(s, text), type));
 }
 

@@ -284,7 +284,7 @@ static bool check_overlaps(Archive *z, uint64_t directory, Arena *tmp)
 
 static bool read_directory(Archive *z, Arena *tmp)
 {
-    End e;
+    End e = {0};
     if (!read_end(z, &e))
         return false;
     if (e.entries > INT32_MAX / 4)
@@ -373,7 +373,7 @@ static bool unpack(Archive *z, Member *m, const uint8_t *packed)
 
 static bool read_member(Archive *z, Member *m)
 {
-    uint64_t at;
+    uint64_t at = 0;
     if (!check_local(z, m, &at))
         return false;
     if (m->method == STORED)
