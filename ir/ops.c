@@ -30,8 +30,7 @@ bool op_mutates(OpId op)
 
 enum { MAX_NAME = 64 };
 
-/* Levenshtein's distance, cut off at `most`. */
-static int distance(const char *a, const char *b, int most)
+int text_distance(const char *a, const char *b, int most)
 {
     int row[MAX_NAME + 1], n = (int)strlen(b);
     if (n > MAX_NAME || strlen(a) > MAX_NAME || abs((int)strlen(a) - n) > most)
@@ -56,7 +55,7 @@ const char *op_nearest(const char *target)
     const char *best = NULL;
     int least = 4;
     for (int i = 0; i < N_OPS; i++) {
-        int d = distance(target, op_info[i].target, least);
+        int d = text_distance(target, op_info[i].target, least);
         if (d < least) {
             least = d;
             best = op_info[i].target;
