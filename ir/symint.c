@@ -313,9 +313,9 @@ static int64_t floor_div(int64_t a, int64_t b)
 /* t / d where d's factors are among t's and its coefficient divides t's */
 static bool term_div(const Term *t, const Term *d, Term *out)
 {
-    *out = (Term){.coef = t->coef / d->coef};
-    if (t->coef % d->coef)
+    if ((t->coef == INT64_MIN && d->coef == -1) || t->coef % d->coef)
         return false;
+    *out = (Term){.coef = t->coef / d->coef};
     int k = 0;
     for (int i = 0; i < t->n; i++) {
         if (k < d->n && !compare_atoms(t->factor[i], d->factor[k]))
@@ -353,30 +353,48 @@ static bool is_monomial(Dim b)
 
 static bool can_divide(Dim a, Dim b)
 {
-    int64_t lo, hi;
-    dim_range(b, &lo, &hi);
-    return !dim_is_bad(a) && !dim_is_bad(b) && (lo > 0 || hi < 0) &&
-           !(!a.expr && !b.expr && a.value == INT64_MIN && b.value == -1);
+    return !dim_is_bad(a) && !dim_is_bad(b) && !dim_equal(b, DIM(0));
 }
 
+static bool may_be_zero(Dim b)
+{
+    int64_t lo, hi;
+    dim_range(b, &lo, &hi);
+    return lo <= 0 && hi >= 0;
+}
+
+/* Whether 0 <= rest < b for all values of the symbols. */
+static bool is_remainder(Dim rest, Dim b)
+{
+    int64_t lo, hi, b_lo, b_hi;
+    dim_range(rest, &lo, &hi);
+    dim_range(b, &b_lo, &b_hi);
+    return lo >= 0 && hi < b_lo;
+}
+
+/* A symbolic divisor that may be 0 is taken as nonzero where the division comes out even: the
+ * quotient of sizes like (%n*4) // %n.  Otherwise it is refused. */
 Dim dim_floordiv(Program *p, Dim a, Dim b)
 {
     if (!can_divide(a, b))
         return DIM_BAD;
-    if (!a.expr && !b.expr)
+    if (dim_equal(b, DIM(-1)))
+        return dim_sub(p, DIM(0), a);
+    if (are_plain(a, b))
         return DIM(floor_div(a.value, b.value));
     if (dim_equal(a, b))
         return DIM(1);
     if (!is_monomial(b))
-        return atom(p, (Atom){.kind = A_FLOORDIV, .a = a, .b = b});
+        return may_be_zero(b) ? DIM_BAD : atom(p, (Atom){.kind = A_FLOORDIV, .a = a, .b = b});
     Sum q = {0}, r = {0};
     split(a, b, &q, &r);
     Dim rest = intern(p, &r), whole = intern(p, &q);
-    int64_t lo, hi, b_lo, b_hi;
-    dim_range(rest, &lo, &hi);
-    dim_range(b, &b_lo, &b_hi);
-    if (dim_is_bad(rest) || dim_is_bad(whole) || (lo >= 0 && hi < b_lo))
+    if (dim_is_bad(rest) || dim_is_bad(whole) || dim_equal(rest, DIM(0)))
         return dim_is_bad(rest) ? DIM_BAD : whole;
+    if (may_be_zero(b))
+        return DIM_BAD;
+    if (is_remainder(rest, b))
+        return whole;
     return dim_add(p, whole, atom(p, (Atom){.kind = A_FLOORDIV, .a = rest, .b = b}));
 }
 
@@ -384,19 +402,20 @@ Dim dim_mod(Program *p, Dim a, Dim b)
 {
     if (!can_divide(a, b))
         return DIM_BAD;
-    if (!a.expr && !b.expr)
+    if (dim_equal(b, DIM(-1)) || dim_equal(a, b))
+        return DIM(0);
+    if (are_plain(a, b))
         return DIM(a.value - floor_div(a.value, b.value) * b.value);
     if (!is_monomial(b))
-        return dim_equal(a, b) ? DIM(0) : atom(p, (Atom){.kind = A_MOD, .a = a, .b = b});
+        return may_be_zero(b) ? DIM_BAD : atom(p, (Atom){.kind = A_MOD, .a = a, .b = b});
     Sum q = {0}, r = {0};
     split(a, b, &q, &r);
     Dim rest = intern(p, &r);
-    int64_t lo, hi, b_lo, b_hi;
-    dim_range(rest, &lo, &hi);
-    dim_range(b, &b_lo, &b_hi);
-    if (dim_is_bad(rest) || (lo >= 0 && hi < b_lo))
+    if (dim_is_bad(rest) || dim_equal(rest, DIM(0)))
         return rest;
-    return atom(p, (Atom){.kind = A_MOD, .a = rest, .b = b});
+    if (may_be_zero(b))
+        return DIM_BAD;
+    return is_remainder(rest, b) ? rest : atom(p, (Atom){.kind = A_MOD, .a = rest, .b = b});
 }
 
 static Dim extreme(Program *p, AtomKind kind, Dim a, Dim b)
