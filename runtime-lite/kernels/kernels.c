@@ -1,0 +1,108 @@
+/* kernels.c -- the table of kernels, and what every kernel stands on. */
+#include "runtime-lite/kernels/kernels.h"
+#include <string.h>
+
+static const EtcKernelRow rows[] = {
+#define KERNEL(name, function, n_args) {name, etc_##function, n_args},
+#include "runtime-lite/kernels/kernels.def"
+};
+
+enum { N_ROWS = (int)(sizeof rows / sizeof rows[0]) };
+
+const EtcKernelRow *etc_kernel_at(int32_t i)
+{
+    return ((i >= 0) && (i < N_ROWS)) ? &rows[i] : NULL;
+}
+
+/* "name.overload", or "name" alone, against a key: as strcmp orders them. */
+static int compare(const char *name, const char *overload, const char *key)
+{
+    while ((*name != '\0') && (*name == *key)) {
+        name++;
+        key++;
+    }
+    if ((*name != '\0') || (*overload == '\0')) {
+        return (int)(unsigned char)*name - (int)(unsigned char)*key;
+    }
+    if (*key != '.') {
+        return (int)'.' - (int)(unsigned char)*key;
+    }
+    return strcmp(overload, key + 1);
+}
+
+const EtcKernelRow *etc_kernel_find(const char *name, const char *overload)
+{
+    int32_t lo = 0, hi = N_ROWS;
+    while (lo < hi) {
+        int32_t mid = (lo + hi) / 2;
+        int order = compare(name, overload, rows[mid].name);
+        if (order == 0) {
+            return &rows[mid];
+        }
+        if (order < 0) {
+            hi = mid;
+        } else {
+            lo = mid + 1;
+        }
+    }
+    return NULL;
+}
+
+size_t etc_dtype_size(int dtype)
+{
+    switch (dtype) {
+#define X(id, code, size, name) \
+    case ETC_##id:              \
+        return size;
+        ETC_DTYPES(X)
+#undef X
+    default:
+        return 0;
+    }
+}
+
+int64_t etc_numel(const EtcTensor *t)
+{
+    int64_t n = 1;
+    for (int32_t i = 0; i < t->rank; i++) {
+        if (t->dim[i] == 0) {
+            return 0;
+        }
+        n = (n <= (INT64_MAX / t->dim[i])) ? (n * t->dim[i]) : INT64_MAX;
+    }
+    return n;
+}
+
+EtcStatus etc_resize(EtcTensor *t, const int32_t *dim, int32_t rank)
+{
+    int64_t n = 1;
+    int is_same = rank == t->rank;
+    for (int32_t i = 0; is_same && (i < rank); i++) {
+        is_same = dim[i] == t->dim[i];
+    }
+    if (is_same) {
+        return ETC_OK;
+    }
+    if ((rank != t->rank) || (t->is_static != 0)) {
+        return ETC_BAD_ARG;
+    }
+    for (int32_t i = 0; i < rank; i++) {
+        if (dim[i] < 0) {
+            return ETC_BAD_ARG;
+        }
+        n = ((dim[i] == 0) || (n <= (INT64_MAX / dim[i]))) ? (n * dim[i]) : INT64_MAX;
+    }
+    if (n > (t->capacity / (int64_t)etc_dtype_size((int)t->dtype))) {
+        return ETC_BAD_ARG;
+    }
+    for (int32_t i = 0; i < rank; i++) {
+        t->dim[i] = dim[i];
+    }
+    return ETC_OK;
+}
+
+EtcStatus etc_none(const EtcCall *c)
+{
+    (void)c;
+    return ETC_UNSUPPORTED;
+}
