@@ -2,7 +2,6 @@
  * pointwise rules, and recorded types checked against them.
  *
  * The rules follow PyTorch's.  Results are contiguous: strides live only in recorded types. */
-#define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "ir/internal.h"
 #include <inttypes.h>
 #include <stdlib.h>

@@ -49,4 +49,28 @@ bool set_tensor(const Node *n, Type *out, EtcDtype dtype, int rank, const Dim *d
 const char *dim_text(Program *p, Dim d); /* for messages; in the program's arena */
 const char *type_text(Program *p, Type t);
 
+/* -- evaluation ---------------------------------------------------------------------------------- */
+
+/* What calls of kernels share.  Nothing in it outlives `tmp`. */
+typedef struct EvalContext {
+    const int64_t *symbol;
+    Arena *tmp;
+    void *scratch; /* ETC_SCRATCH_BYTES */
+    Diag *d;
+} EvalContext;
+
+int64_t tensor_bytes(const EtcTensor *t);
+EvalContext eval_context(const int64_t *symbol, Arena *tmp, Diag *d);
+
+/* A tensor of n's output i at the actual sizes, without data; a number is of rank 0. */
+EtcTensor *eval_output(const Node *n, int i, const EvalContext *c);
+EtcTensor *eval_tensor(const Node *n, Type t, const EvalContext *c); /* NULL: reported */
+void eval_allocate(EtcTensor *t, Arena *a);
+
+/* The nested graph that the node runs with these operands and the operands it takes; NULL: none. */
+const Graph *eval_nested(const Node *n, EtcTensor *const *in, EtcTensor **operand);
+
+/* Runs the node's kernel into `out`, whose data is in place. */
+bool eval_call(const Node *n, EtcTensor *const *in, EtcTensor *const *out, const EvalContext *c);
+
 #endif

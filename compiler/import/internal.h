@@ -33,11 +33,13 @@ typedef struct JsonDoc {
     const Json *root; /* an object */
     const char *file;
     Diag *diag;
+    void *memory;
 } JsonDoc;
 
-/* Parses strict JSON whose root is an object and no object of which repeats a key.  All lives in
- * `a`, and none of it in `data`.  False: reported. */
-bool json_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d, JsonDoc *doc);
+/* Parses strict JSON whose root is an object and no object of which repeats a key.  Values and
+ * their strings live until json_free, which is to be called in any case.  False: reported. */
+bool json_parse(Arena *tmp, const char *file, const uint8_t *data, size_t n, Diag *d, JsonDoc *doc);
+void json_free(JsonDoc *doc);
 
 /* "graph_module.graph.nodes[3].target", in a; a linear walk, for messages. */
 const char *json_path(const JsonDoc *doc, const Json *v, Arena *a);
@@ -97,6 +99,7 @@ typedef struct Pt2 {
     const char *method; /* of models/METHOD.json */
     Names symbols;      /* "s52" -> Symbol */
     Names config[2];    /* FQN -> PayloadMeta, of weights and of constants */
+    JsonDoc config_doc[2];
     bool config_read[2], config_ok[2];
 } Pt2;
 

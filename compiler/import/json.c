@@ -9,25 +9,6 @@
 #include <string.h>
 #include <yyjson.h>
 
-/* -- memory ------------------------------------------------------------------------------ */
-
-static void *alc_malloc(void *ctx, size_t size)
-{
-    return arena_alloc(ctx, size, 1);
-}
-
-static void *alc_realloc(void *ctx, void *old, size_t old_size, size_t size)
-{
-    if (size <= old_size)
-        return old;
-    return memcpy(arena_alloc(ctx, size, 1), old, old_size);
-}
-
-static void alc_free(void *ctx, void *p)
-{
-    (void)ctx, (void)p; /* the arena's owner frees */
-}
-
 /* -- checks ------------------------------------------------------------------------------ */
 
 bool is_utf8(const char *s, size_t n)
@@ -122,20 +103,27 @@ static bool check_keys(const JsonDoc *doc, size_t n_values, Arena *a)
     return true;
 }
 
-bool json_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d, JsonDoc *doc)
+bool json_parse(Arena *tmp, const char *file, const uint8_t *data, size_t n, Diag *d, JsonDoc *doc)
 {
-    yyjson_alc alc = {alc_malloc, alc_realloc, alc_free, a};
     yyjson_read_err e;
     Loc loc = {.file = file};
+    *doc = (JsonDoc){.file = file, .diag = d};
     if (!n)
         return diag_error(d, loc, "is empty, expected JSON");
-    yyjson_doc *y = yyjson_read_opts((char *)(uintptr_t)data, n, YYJSON_READ_NOFLAG, &alc, &e);
+    yyjson_doc *y = yyjson_read_opts((char *)(uintptr_t)data, n, YYJSON_READ_NOFLAG, NULL, &e);
     if (!y)
         return diag_error(d, loc, "not JSON at byte %zu: %s", e.pos, e.msg);
-    *doc = (JsonDoc){.root = json(yyjson_doc_get_root(y)), .file = file, .diag = d};
+    doc->memory = y;
+    doc->root = json(yyjson_doc_get_root(y));
     if (!json_is_object(doc->root))
         return diag_error(d, loc, "the JSON is not an object");
-    return check_keys(doc, yyjson_doc_get_val_count(y), a);
+    return check_keys(doc, yyjson_doc_get_val_count(y), tmp);
+}
+
+void json_free(JsonDoc *doc)
+{
+    yyjson_doc_free(doc->memory);
+    *doc = (JsonDoc){0};
 }
 
 /* -- walking ----------------------------------------------------------------------------- */

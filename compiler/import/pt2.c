@@ -93,9 +93,12 @@ static bool read_method(Pt2 *p, const char *method, const char *file, const uint
     memset(p->config_read, 0, sizeof p->config_read);
     if (!pt2_is_name(method))
         return diag_error(p->diag, p->loc, "'%s' is no name for a method", method);
-    if (!json_parse(p->tmp, file, data, n, p->diag, &p->doc))
-        return false;
-    return check_schema(p) && read_symbols(p) && pt2_method(p);
+    bool ok = json_parse(p->tmp, file, data, n, p->diag, &p->doc) && check_schema(p) &&
+              read_symbols(p) && pt2_method(p);
+    json_free(&p->doc);
+    json_free(&p->config_doc[0]);
+    json_free(&p->config_doc[1]);
+    return ok;
 }
 
 static bool read_member(Pt2 *p, const char *method, const char *member)

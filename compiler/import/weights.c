@@ -21,7 +21,7 @@ static bool read_config(Pt2 *p, bool in_constants)
 {
     uint8_t *data;
     size_t n;
-    JsonDoc doc;
+    JsonDoc *doc = &p->config_doc[in_constants];
     const char *member = arena_printf(p->tmp, "data/%s/%s_%s_config.json", folder[in_constants],
                                       p->method, folder[in_constants]);
     const char *old = arena_printf(p->tmp, "data/%s/%s.pt", folder[in_constants], p->method);
@@ -30,11 +30,11 @@ static bool read_config(Pt2 *p, bool in_constants)
                                 "the model with torch 2.9 or later", old);
     if (!archive_read(p->archive, member, &data, &n) ||
         !json_parse(p->tmp, arena_printf(p->tmp, "%s: %s", p->loc.file, member), data, n, p->diag,
-                    &doc))
+                    doc))
         return false;
-    const Json *config = json_get(doc.root, "config");
+    const Json *config = json_get(doc->root, "config");
     if (!json_is_object(config))
-        return diag_error(p->diag, (Loc){.file = doc.file}, "has no object 'config'");
+        return diag_error(p->diag, (Loc){.file = doc->file}, "has no object 'config'");
     for (JsonIter it = json_iter(config); json_next(&it);)
         if (it.key)
             *names_at(&p->config[in_constants], it.key) = (void *)(uintptr_t)it.value;
@@ -82,7 +82,7 @@ static Storage *read_storage(Pt2 *p, bool in_constants, const char *fqn, const c
     if (!s) {
         size_t n;
         *known = s = NEW(p->tmp, Storage, 1);
-        *s = (Storage){.dtype = dtype, .fqn = fqn, .number = -1};
+        *s = (Storage){.dtype = dtype, .fqn = arena_str(p->tmp, fqn, strlen(fqn)), .number = -1};
         s->is_read = archive_read(p->archive, arena_printf(p->tmp, "data/%s", name), &s->data, &n);
         s->n = (int64_t)n;
         if (s->is_read)
