@@ -282,6 +282,15 @@ static void cond(Scope *s, const Node *n)
     p->instr[to_end].b = p->n_instrs;
 }
 
+/* The result of a node that was refused: its readers need no report of their own. */
+static void stand_in(Scope *s, const Value *v)
+{
+    if (!s->value[v->index])
+        s->value[v->index] = 1;
+    if (!s->root[v->index])
+        s->root[v->index] = v;
+}
+
 static void visit(Scope *s, const Node *n)
 {
     PteFile *e = s->plan->file;
@@ -301,6 +310,8 @@ static void visit(Scope *s, const Node *n)
     } else {
         kernel_call(s, n);
     }
+    for (int i = 0; e->failed && i < n->n_out; i++)
+        stand_in(s, n->out[i]);
 }
 
 static void graph_body(Scope *s)
