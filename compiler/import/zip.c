@@ -504,15 +504,12 @@ bool archive_read(Archive *z, const char *name, uint8_t **data, size_t *n)
 static void find_root(Archive *z)
 {
     z->root = "";
-    if (!z->n_members)
+    if (!z->n_members || find(z, "archive_format") || find(z, "models/model.json"))
         return;
     const Member *m = &z->member[0];
     const char *slash = memchr(m->name, '/', m->n_name);
-    if (!slash)
-        return;
-    z->root = arena_str(z->arena, m->name, (size_t)(slash + 1 - m->name));
-    if (!find(z, "archive_format") && !find(z, "models/model.json"))
-        z->root = "";
+    if (slash)
+        z->root = arena_str(z->arena, m->name, (size_t)(slash + 1 - m->name));
 }
 
 Archive *archive_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d)
