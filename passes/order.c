@@ -6,7 +6,7 @@
  * Expressions", 1970, with bytes for registers; optimal on trees, a heuristic on DAGs).  The order
  * with the lower peak stays, the given one on a tie, so the pass never makes a plan worse.
  */
-#include "passes/passes.h"
+#include "passes/internal.h"
 #include <stdlib.h>
 
 typedef struct Need {
@@ -105,64 +105,68 @@ static void visit(Node *root, Walk *w, Node **stack)
 
 /* -- comparing ----------------------------------------------------------------------------- */
 
-/* Largest sum of bytes of alias sets live at once, in the order of the list. */
 static int64_t peak_of(const Graph *g, Arena *tmp)
 {
-    AliasSets s = alias_sets(g, tmp);
-    int64_t *change = NEW(tmp, int64_t, s.n_nodes + 3), live = 0, peak = 0;
-    for (const Node *n = g->first; n; n = n->next)
-        for (int i = 0; i < n->n_out; i++) {
-            int v = n->out[i]->index;
-            if (s.root[v] != v || n->out[i]->type.is_none || n->out[i]->type.rank == SCALAR)
-                continue;
-            int64_t bytes = type_bytes(n->out[i]->type);
-            bytes = bytes < INT64_MAX / 1024 ? bytes : 0; /* unbounded: plan_memory reports it */
-            change[s.first[v]] += bytes;
-            change[(s.last[v] > s.first[v] ? s.last[v] : s.first[v]) + 1] -= bytes;
-        }
-    for (int i = 0; i < s.n_nodes + 2; i++) {
-        live += change[i];
-        peak = live > peak ? live : peak;
-    }
-    return peak;
+    return blocks_bound(blocks_of(g, alias_sets(g, tmp), tmp), tmp);
 }
 
-static bool reorder(Graph *g, Arena *tmp, Diag *d)
+static bool has_bounds(const Graph *g)
 {
-    (void)d;
-    int count = 0, *number = NEW(tmp, int, g->n_values + 1);
+    for (const Node *n = g->first; n; n = n->next)
+        for (int i = 0; i < n->n_out; i++)
+            if (type_bytes(n->out[i]->type) > INT64_MAX / (1 << 20))
+                return false; /* plan_memory reports it */
+    for (int i = 0; i < g->n_in; i++)
+        if (type_bytes(g->in[i]->type) > INT64_MAX / (1 << 20))
+            return false;
+    return true;
+}
+
+/* Numbers of nodes by value; -1 where a node must stay where it is. */
+static int number_nodes(const Graph *g, int *number)
+{
+    int count = 0;
     for (int i = 0; i <= g->n_values; i++)
         number[i] = -1;
     for (const Node *n = g->first; n; n = n->next, count++) {
         if (!node_is_pure(n) || !n->n_out)
-            return true; /* what only checks must stay where it is */
+            return -1;
         for (int i = 0; i < n->n_out; i++)
             number[n->out[i]->index] = count;
     }
+    return count;
+}
+
+static void walk_from_results(Graph *g, Walk *w, Node **given, int count, Arena *tmp)
+{
+    Node **stack = NEW(tmp, Node *, count + 1);
+    for (int i = 0; i < g->n_out; i++)
+        if (g->out[i]->def)
+            visit(g->out[i]->def, w, stack);
+    for (int i = 0; i < g->n_updates; i++)
+        if (g->update[i].value->def)
+            visit(g->update[i].value->def, w, stack);
+    for (int i = 0; i < count; i++)
+        visit(given[i], w, stack);
+}
+
+bool pass_order(Graph *g, Arena *tmp, Diag *d)
+{
+    (void)d;
+    int k = 0, *number = NEW(tmp, int, g->n_values + 1), count = number_nodes(g, number);
+    if (!g->name || count < 3 || !has_bounds(g))
+        return true;
     Walk w = {.order = NEW(tmp, Node *, count + 1), .is_done = NEW(tmp, bool, count + 1),
               .number = number, .need = NEW(tmp, Need, count + 1)};
-    Node **given = NEW(tmp, Node *, count + 1), **stack = NEW(tmp, Node *, count + 1);
-    int k = 0;
+    Node **given = NEW(tmp, Node *, count + 1);
     for (Node *n = g->first; n; n = n->next, k++) {
         given[k] = n;
         w.need[k] = need_of(n, &w, tmp);
     }
-    for (int i = 0; i < g->n_out; i++)
-        if (g->out[i]->def)
-            visit(g->out[i]->def, &w, stack);
-    for (int i = 0; i < g->n_updates; i++)
-        if (g->update[i].value->def)
-            visit(g->update[i].value->def, &w, stack);
-    for (int i = 0; i < count; i++)
-        visit(given[i], &w, stack);
+    walk_from_results(g, &w, given, count, tmp);
     int64_t before = peak_of(g, tmp);
     graph_reorder(g, w.order, count);
     if (peak_of(g, tmp) >= before)
         graph_reorder(g, given, count);
     return true;
-}
-
-bool pass_order(Program *p, Arena *tmp, Diag *d)
-{
-    return for_each_placed(p, reorder, tmp, d);
 }

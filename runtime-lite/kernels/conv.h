@@ -53,7 +53,6 @@ ETC_OUTLINE void etc_conv_f32(const float *x, const float *w, const float *bias,
     float *panel = (float *)work;
     const int64_t taps = g->kh * g->kw, depth = g->ic * taps, pixels = g->oh * g->ow;
     const int64_t a_row = (g->transposed != 0) ? taps : depth;
-    const int64_t k_block = (g->transposed != 0) ? taps : ETC_KB;
     EtcBlock t = {w, panel, y, bias, g->oc, 0, 0, a_row, 0, pixels, g->lo, g->hi, ETC_FROM_ZERO, 0};
     for (int64_t i = 0; i < (g->n * g->groups); i++) {
         const int64_t group = i % g->groups;
@@ -66,9 +65,12 @@ ETC_OUTLINE void etc_conv_f32(const float *x, const float *w, const float *bias,
             t.start = (bias != NULL) ? ETC_FROM_ROW : ETC_FROM_ZERO;
             int64_t k = 0;
             do { /* once even where there is no tap */
-                t.k = etc_min_i64(depth - k, k_block);
-                t.k = etc_min_i64(t.k, ETC_KB - ((k % k_block) % ETC_KB));
+                t.k = etc_min_i64(depth - k, ETC_KB);
                 t.a = wi + k;
+                if (g->transposed != 0) { /* a block ends with its input channel */
+                    t.k = etc_min_i64(t.k, taps - (k % taps));
+                    t.a = wi + ((k / taps) * g->oc * taps) + (k % taps);
+                }
                 t.is_last = (k + t.k) == depth;
                 etc_pack_taps(xi, g, k, t.k, j, t.n, panel, t.b_row);
                 etc_block(&t);
