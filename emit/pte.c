@@ -71,6 +71,11 @@ static bool is_same_view(const Value *in, const Value *out)
            is_planned(out);
 }
 
+static bool is_constant(const Scope *s, const Value *v)
+{
+    return s->buffer[v->index] || (v->state && v->state->kind != ST_MUTABLE);
+}
+
 /* A view that shows its input's bytes as they lie. */
 static bool is_free_view(const Scope *s, const Node *n)
 {
@@ -81,7 +86,7 @@ static bool is_free_view(const Scope *s, const Node *n)
         return true;
     if (!type_is_static(in->type) || !type_is_static(out->type))
         return false;
-    if (s->buffer[in->index] && out->place.pool <= 0)
+    if (is_constant(s, in) && out->place.pool <= 0)
         return type_bytes(in->type) == type_bytes(out->type);
     return lies_within(out, in);
 }
@@ -277,6 +282,15 @@ static void cond(Scope *s, const Node *n)
     p->instr[to_end].b = p->n_instrs;
 }
 
+/* The result of a node that was refused: its readers need no report of their own. */
+static void stand_in(Scope *s, const Value *v)
+{
+    if (!s->value[v->index])
+        s->value[v->index] = 1;
+    if (!s->root[v->index])
+        s->root[v->index] = v;
+}
+
 static void visit(Scope *s, const Node *n)
 {
     PteFile *e = s->plan->file;
@@ -296,6 +310,8 @@ static void visit(Scope *s, const Node *n)
     } else {
         kernel_call(s, n);
     }
+    for (int i = 0; e->failed && i < n->n_out; i++)
+        stand_in(s, n->out[i]);
 }
 
 static void graph_body(Scope *s)
@@ -377,7 +393,7 @@ static FlatRef instruction(PteFile *e, const Instr *i)
 {
     Flat *f = e->flat;
     bool is_call = i->type == KERNEL_CALL || i->type == DELEGATE_CALL;
-    FlatRef args = is_call ? shared_vector(e, i->arg, (size_t)i->n_args, 4) : 0;
+    FlatRef args = is_call ? flat_vector(f, i->arg, (size_t)i->n_args, 4) : 0;
     flat_begin(f, 2);
     flat_u32(f, 0, (uint32_t)i->a);
     if (is_call)

@@ -3,12 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* 0 for the word none, 1 for any other. */
+#define IS_none ~, 0
+#define SECOND(a, b, ...) b
+#define PICK(...) SECOND(__VA_ARGS__, 1, 0)
+#define IS(word) PICK(IS_##word)
+
 const OpInfo op_info[N_OPS] = {
 #define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c,  \
            cost, scratch, quant)                                                                 \
     [OP_##id] = {target, out, schema, flags, OP_##functional, inplace, infer_##infer,            \
-                 cost_##cost, scratch_##scratch, sizeof #decomp != sizeof "none",                \
-                 sizeof #kernel != sizeof "none", #decomp, #kernel, #expr, #c, #quant},
+                 cost_##cost, scratch_##scratch, IS(decomp), IS(kernel), #decomp, #kernel,       \
+                 #expr, #c, #quant},
 #include "ir/ops.def"
 };
 

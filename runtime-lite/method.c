@@ -666,7 +666,7 @@ static EtcStatus check_operators(const Build *b)
     if (first == NULL) {
         return ETC_OK;
     }
-    etc_fail(b->e, ETC_UNSUPPORTED, "operator that this build lacks, the first of `index`", n);
+    etc_fail(b->e, ETC_UNSUPPORTED, "operator that this build lacks; the number is their count", n);
     etc_name_operator(b->e, first);
     return ETC_UNSUPPORTED;
 }

@@ -120,16 +120,19 @@ COMPARE(lt, <)
 COMPARE(ge, >=)
 COMPARE(le, <=)
 
+/* INT64_MIN / -1 would trap: it wraps. */
+static int64_t quotient(int64_t a, int64_t b)
+{
+    return (b == -1) ? wrap(0 - (uint64_t)a) : a / b;
+}
+
+/* Rounds to zero despite its name, as the official runtime does. */
 EtcStatus etc_prim_floordiv_int(const EtcCall *c)
 {
     if (!are_ints(c, 3) || (c->arg[1]->as.i == 0)) {
         return ETC_BAD_ARG;
     }
-    int64_t a = c->arg[0]->as.i, b = c->arg[1]->as.i;
-    if (b == -1) { /* INT64_MIN / -1 traps */
-        return give_int(c, wrap(0 - (uint64_t)a));
-    }
-    return give_int(c, a / b - (((a % b) != 0) && ((a < 0) != (b < 0))));
+    return give_int(c, quotient(c->arg[0]->as.i, c->arg[1]->as.i));
 }
 
 /* Remainder with the sign of a, exact: t is b times a power of two, halved down again. */
@@ -176,7 +179,12 @@ static double floordiv(double a, double b)
 EtcStatus etc_prim_floordiv(const EtcCall *c)
 {
     if (are_ints(c, 3)) {
-        return etc_prim_floordiv_int(c);
+        int64_t a = c->arg[0]->as.i, b = c->arg[1]->as.i;
+        if (b == 0) {
+            return ETC_BAD_ARG;
+        }
+        int is_below = (b != -1) && (a % b != 0) && ((a < 0) != (b < 0));
+        return give_int(c, quotient(a, b) - is_below);
     }
     return are_numbers(c, 3) ? give_double(c, floordiv(number(c->arg[0]), number(c->arg[1])))
                              : ETC_BAD_ARG;

@@ -1,4 +1,4 @@
-/* etir2pte.c -- a planned program's text and its side file to a .pte: etir2pte TEXT DATA OUT. */
+/* etir2pte.c -- what `etc compile TEXT --data DATA -o OUT` does with a planned text, and no more. */
 #include "emit/emit.h"
 #include <stdlib.h>
 
@@ -23,18 +23,14 @@ int main(int argc, char **argv)
     PteStats stats;
     OutFile out;
     int64_t n;
-    if (argc != 4)
+    if (argc != 7)
         return 2;
-    Source src = {.file = argv[1], .text = (const char *)read_all(a, argv[1], &n), .line = 1};
+    Source src = {.file = argv[2], .text = (const char *)read_all(a, argv[2], &n), .line = 1};
     Program *p = program_parse(a, &src, &d);
-    const uint8_t *data = read_all(a, argv[2], &n);
-    if (!p || !program_read_data(p, data, n, &d) || !program_verify(p, &d) ||
-        !emit_pte(p, a, &out, &stats, &d) || !out_write(&out, argv[3], &d))
-        return diag_exit_code(&d);
-    printf("file %lld flat %lld constants %lld values %d instructions %d operators %d\n",
-           (long long)stats.file_bytes, (long long)stats.flat_bytes,
-           (long long)stats.constant_bytes, stats.n_values, stats.n_instructions,
-           stats.n_operators);
+    const uint8_t *data = read_all(a, argv[4], &n);
+    if (p && program_read_data(p, data, n, &d) && program_verify(p, &d) &&
+        emit_pte(p, a, &out, &stats, &d))
+        out_write(&out, argv[6], &d);
     arena_free(a);
-    return 0;
+    return diag_exit_code(&d);
 }

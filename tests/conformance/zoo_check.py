@@ -11,7 +11,7 @@ Runners:  official = the executorch wheel's Runtime; lite = `PATH run OUT --inpu
           c = `PATH emit-c MODEL -o OUT.c --main`, built with cc -O2, run with the same arguments as `etc run`.
 expected.txt beside this file names models that are to be refused (exit 4, the text in the message) or skipped.
 """
-import argparse, json, os, struct, resource, signal, subprocess, sys, tempfile, time, glob, traceback
+import argparse, json, os, resource, signal, subprocess, sys, tempfile, time, glob, traceback
 # Commands are started by a small process forked before numpy and torch are imported: ru_maxrss starts at the parent's peak.
 _cr, _cw = os.pipe(); _rr, _rw = os.pipe()
 if not os.fork():
@@ -27,6 +27,7 @@ if not os.fork():
     os._exit(0)
 os.close(_cr); os.close(_rw); _answers = os.fdopen(_rr)
 import numpy as np
+from pte_arena import arena_bytes
 
 ap = argparse.ArgumentParser()
 ap.add_argument("--zoo", required=True); ap.add_argument("--out", required=True)
@@ -67,15 +68,6 @@ def load_tensor(path, dtype):
     if not need_torch: return a
     if dtype == "bfloat16": return torch.from_numpy(a.view(np.int16).copy()).view(torch.bfloat16)
     return torch.from_numpy(a.copy()) if a.shape else torch.tensor(a[()])
-
-def arena_bytes(path):
-    """Sum of non_const_buffer_sizes of a .pte's first plan, read from the FlatBuffer itself."""
-    b = open(path, "rb").read(); u = lambda p: struct.unpack_from("<I", b, p)[0]
-    def slot(t, n):
-        v = t - struct.unpack_from("<i", b, t)[0]; o = struct.unpack_from("<H", b, v + 4 + 2 * n)[0] if 4 + 2 * n < struct.unpack_from("<H", b, v)[0] else 0
-        return t + o + u(t + o) if o else None
-    plan = slot(u(0), 1) + 4; plan += u(plan); v = slot(plan, 8)
-    return sum(struct.unpack_from(f"<{u(v)}q", b, v + 4))
 
 def decoded(a, dtype):
     """Raw bits of bfloat16 as float32."""
