@@ -6,7 +6,7 @@
 #include "compiler/compiler.h"
 
 #define TO_CORE \
-    "resolve_views", "functionalize", "decompose", "canonicalize", "fold_constants",       \
+    "resolve_views", "functionalize", "decompose", "canonicalize", "fold_constants", \
     "fold_batch_norm", "canonicalize", "cse", "dce", "drop_states"
 #define TO_PLANNED "order", "alias", "plan_memory", "check_plan"
 
