@@ -10,6 +10,7 @@ filter was given.
 """
 import argparse
 import collections
+import glob
 import json
 import os
 import re
@@ -60,6 +61,13 @@ def cases_of(test):
     return found
 
 
+def not_built(tests):
+    """Unit tests that lie in the sources and are in no build file."""
+    sources = os.path.join(os.path.dirname(os.path.abspath(__file__)), "unit", "test_*.c")
+    found = {os.path.basename(f)[len("test_"):-len(".c")] for f in glob.glob(sources)}
+    return sorted(found - {t["name"].split(" / ")[-1].split(":")[-1] for t in tests})
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__,
                                  formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -89,6 +97,9 @@ def main():
     if not count and not a.filter:
         count["fail"] = 1
         print("FAILED: no test ran")
+    for name in not_built(tests) if not a.filter else []:
+        count["fail"] += 1
+        print(f"FAILED test_{name}.c: in no build file")
     line = [count[k] for k in ("pass", "fail", "skip")]
     print("{}: {} passed, {} failed, {} skipped, from {} programs".format(a.name, *line, len(tests)))
     if a.counts:
