@@ -6,8 +6,9 @@
 #include "compiler/compiler.h"
 
 #define TO_CORE \
-    "resolve_views", "functionalize", "decompose", "canonicalize", "dce", "drop_states"
-#define TO_PLANNED "alias", "plan_memory", "check_plan"
+    "resolve_views", "functionalize", "decompose", "canonicalize", "fold_constants", \
+    "fold_batch_norm", "canonicalize", "cse", "dce", "drop_states"
+#define TO_PLANNED "order", "alias", "plan_memory", "check_plan"
 
 static const char *const pte_tail[] = {
     TO_CORE, "to_edge", "lower_symint", "dce", "drop_states", "to_out", TO_PLANNED,
@@ -16,7 +17,7 @@ static const char *const c_tail[] = {
     TO_CORE, "group", TO_PLANNED,
 };
 
-enum { N_TO_CORE = 6, N_TO_TAIL = 5, N_TO_GROUPED = 1 };
+enum { N_TO_CORE = 10, N_TO_TAIL = 5, N_TO_GROUPED = 1 };
 
 Pipeline pipeline_of(Tail tail, Stage stage)
 {
