@@ -393,7 +393,7 @@ static FlatRef instruction(PteFile *e, const Instr *i)
 {
     Flat *f = e->flat;
     bool is_call = i->type == KERNEL_CALL || i->type == DELEGATE_CALL;
-    FlatRef args = is_call ? shared_vector(e, i->arg, (size_t)i->n_args, 4) : 0;
+    FlatRef args = is_call ? flat_vector(f, i->arg, (size_t)i->n_args, 4) : 0;
     flat_begin(f, 2);
     flat_u32(f, 0, (uint32_t)i->a);
     if (is_call)

@@ -2,6 +2,8 @@
 """make_hostile.py DIR -- writes archives and programs that an importer must refuse, or must survive.
 
 DIR/list.txt names them: file, exit code of the importer, a part of its message; tab between.
+With --seeds DIR, it writes the small ones as seeds of fuzzers: archives whose checksums are 0 to
+DIR/zip, their programs to DIR/json.
 All are made from one small program, x + w, written here field by field, and a zip written byte by
 byte, so that each case breaks one thing.  The numbers in the names group them: 1-10 archives,
 11-15 JSON, 16-20 programs.
@@ -14,9 +16,15 @@ import sys
 import zlib
 
 OK, MODEL, IO, UNSUPPORTED = 0, 1, 3, 4
+SEEDS = sys.argv[1:2] == ["--seeds"]
+MAX_SEED = 8192
 
 
 # -- zip ---------------------------------------------------------------------------------------
+
+def checksum(data):
+    return 0 if SEEDS else zlib.crc32(data)
+
 
 class Member:
     """What the two headers of a member say; each field may be set to a lie."""
@@ -25,19 +33,20 @@ class Member:
         self.name = name if isinstance(name, bytes) else name.encode()
         self.data = data if isinstance(data, bytes) else data.encode()
         self.method = self.flags = self.disk = 0
-        self.crc = zlib.crc32(self.data)
+        self.crc = checksum(self.data)
         self.size = self.packed = len(self.data)
         self.extra = b""           # of the central entry
         self.local = {}            # name, size, packed, crc, method where the local header differs
         self.offset = None         # of the local header, as the central entry claims
         self.omit = False          # no local header, no bytes
+        self.wide = False          # sizes and offset in a zip64 extra field
         self.__dict__.update(lies)
 
 
 def deflated(name, data, **lies):
     pack = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = pack.compress(data) + pack.flush()
-    m = Member(name, packed, method=8, crc=zlib.crc32(data), size=len(data))
+    m = Member(name, packed, method=8, crc=checksum(data), size=len(data))
     m.__dict__.update(lies)
     return m
 
@@ -55,9 +64,12 @@ def archive(members, entries=None, cd_offset=None, cd_size=None, comment=b"", di
                                local["crc"] & 0xffffffff, min(local["packed"], 0xffffffff),
                                min(local["size"], 0xffffffff), len(local["name"]), 4 + pad)
             out += local["name"] + struct.pack("<2sH", b"FB", pad) + b"Z" * pad + m.data
+        extra = struct.pack("<2H3Q", 1, 24, m.size, m.packed, at) if m.wide else m.extra
+        limit = 0 if m.wide else 0xffffffff
+        short = lambda v: v if v < limit else 0xffffffff
         central += struct.pack("<4s6H3I5H2I", b"PK\1\2", 0, 0, m.flags, m.method, 0, 0, m.crc,
-                               min(m.packed, 0xffffffff), min(m.size, 0xffffffff), len(m.name),
-                               len(m.extra), 0, m.disk, 0, 0, at) + m.name + m.extra
+                               short(m.packed), short(m.size), len(m.name), len(extra), 0, m.disk,
+                               0, 0, short(at)) + m.name + extra
     start = len(out)
     out += central
     n = len(members) if entries is None else entries
@@ -138,11 +150,15 @@ def config():
                              "tensor_meta": meta([2, 3])}}}
 
 
+CASES = []
+PROGRAMS = []
 WEIGHT = struct.pack("<6f", 1, 2, 3, 4, 5, 6)
 
 
 def members(text=None, weights=None, data=WEIGHT, more=()):
     text = json.dumps(program()) if text is None else text
+    if len(text) <= MAX_SEED:
+        PROGRAMS.append(text if isinstance(text, bytes) else text.encode())
     return [Member("m/data/weights/weight_0", data),
             Member("m/data/weights/model_weights_config.json", json.dumps(weights or config())),
             Member("m/data/constants/model_constants_config.json", '{"config": {}}'),
@@ -151,7 +167,6 @@ def members(text=None, weights=None, data=WEIGHT, more=()):
             Member("m/byteorder", "little"), *more]
 
 
-CASES = []
 
 
 def case(name, code, message, data):
@@ -180,6 +195,10 @@ def archives():
     good = archive(m)
     case("00_good", OK, "", good)
     case("00_good_zip64", OK, "", archive(m, zip64={}))
+    wide = members()
+    for x in wide:
+        x.wide = True
+    case("00_good_zip64_extra", OK, "", archive(wide))
     case("00_good_without_root", OK, "", archive([Member(x.name[2:], x.data) for x in m]))
     case("00_good_deflated", OK, "", archive([deflated(x.name, x.data) for x in m]))
     case("01_empty", MODEL, "no zip end record", b"")
@@ -456,18 +475,29 @@ def graphs():
     changed("20_inlined", OK, "", grad)
 
 
-def main():
-    folder = sys.argv[1]
+def write(folder, name, data):
     os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "wb") as f:
+        f.write(data)
+
+
+def main():
     archives()
     jsons()
     graphs()
-    with open(os.path.join(folder, "list.txt"), "w") as listing:
-        for name, code, message, data in CASES:
+    folder = sys.argv[-1]
+    listing = ""
+    for name, code, message, data in CASES:
+        if SEEDS and len(data) <= MAX_SEED:
+            write(os.path.join(folder, "zip"), name, data)
+        elif not SEEDS:
             name += "" if "." in name else ".pt2"
-            with open(os.path.join(folder, name), "wb") as f:
-                f.write(data)
-            listing.write("%s\t%d\t%s\n" % (name, code, message))
+            write(folder, name, data)
+            listing += "%s\t%d\t%s\n" % (name, code, message)
+    if not SEEDS:
+        write(folder, "list.txt", listing.encode())
+    for i, text_ in enumerate(PROGRAMS if SEEDS else []):
+        write(os.path.join(folder, "json"), "%03d.json" % i, text_.replace(b", ", b",").replace(b": ", b":"))
 
 
 if __name__ == "__main__":

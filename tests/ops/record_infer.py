@@ -4,8 +4,8 @@
     record_infer.py > tests/ops/infer.etir
 
 Program 1 holds calls and the types torch gave their results, program 2 calls that torch refuses.
-An input is named after its type. Promotion and views run on meta tensors; networks on the CPU, for
-meta kernels refuse less.
+An input is named after its type. Everything runs on the CPU: meta kernels refuse less, and promote
+some dtypes that the CPU does not.
 """
 import itertools
 import torch
@@ -22,11 +22,8 @@ NAMES = {v: k for k, v in DTYPES.items()}
 PLAIN = ["u8", "i8", "i16", "i32", "i64", "f16", "f32", "f64", "bool", "bf16"]
 
 
-DEVICE = "meta"
-
-
 def T(*dim, d="f32"):
-    return torch.zeros(dim, dtype=DTYPES[d], device=DEVICE)
+    return torch.zeros(dim, dtype=DTYPES[d])
 
 
 def type_text(t):
@@ -88,7 +85,9 @@ def record(op, *args, **kwargs):
     """Accepted or refused, as torch says."""
     try:
         r = op(*args, **kwargs)
-    except (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError):
+    except (RuntimeError, IndexError, TypeError, ValueError) as e:
+        if "not implemented for" in str(e):  # a gap of the CPU's kernels, not a rule
+            return
         n = len(op._schema.returns)
         bad.call(op, args, kwargs, ["f32[]"] * n)
         return
@@ -96,15 +95,24 @@ def record(op, *args, **kwargs):
     good.call(op, args, kwargs, [type_text(t) for t in rs])
 
 
+def record_result_type(op, a, b):
+    """For dtypes that few kernels take: what an operator without restrictions of its own gives."""
+    try:
+        dim = torch.broadcast_shapes(a.shape, getattr(b, "shape", ()))
+        good.call(op, [a, b], {}, [type_text(T(*dim, d=NAMES[torch.result_type(a, b)]))])
+    except RuntimeError:
+        bad.call(op, [a, b], {}, ["f32[]"])
+
+
 def promotion():
     for a, b in itertools.product(DTYPES, DTYPES):
-        record(aten.add.Tensor, T(2, d=a), T(d=b))
+        record_result_type(aten.add.Tensor, T(2, d=a), T(d=b))
         if a <= b:
-            record(aten.add.Tensor, T(2, d=a), T(2, d=b))
-            record(aten.mul.Tensor, T(d=a), T(d=b))
+            record_result_type(aten.add.Tensor, T(2, d=a), T(2, d=b))
+            record_result_type(aten.mul.Tensor, T(d=a), T(d=b))
     for a, s in itertools.product(DTYPES, [2, 2.5, True]):
-        record(aten.mul.Scalar, T(2, d=a), s)
-        record(aten.mul.Scalar, T(d=a), s)
+        record_result_type(aten.mul.Scalar, T(2, d=a), s)
+        record_result_type(aten.mul.Scalar, T(d=a), s)
         record(aten.div.Scalar, T(2, d=a), s)
     for a in PLAIN:
         record(aten.div.Tensor, T(2, d=a), T(2, d="i32"))
@@ -178,7 +186,7 @@ def shapes():
     record(aten.unflatten.int, T(2, 6), 2, [6])
     for parts, axis in [([(2, 3), (4, 3)], 0), ([(2, 3), (2, 5)], 1), ([(2, 3), (2, 5)], -1),
                         ([(2, 3), (2, 5)], 0), ([(0,), (2, 3)], 1), ([(2, 3), (0,)], 0), ([(), ()], 0),
-                        ([(2, 3)], 2), ([(2, 3), (3,)], 0), ([(0,), (0,)], 0), ([(0,), (0,)], 1)]:
+                        ([(2, 3)], 2), ([(2, 3), (3,)], 0), ([(0,), (0,)], 0)]:
         record(aten.cat.default, [T(*p) for p in parts], axis)
     for pad in [[1, 2], [1, 2, 3, 4], [-1, 0], [-5, 0], [-3, 0], [1], [1, 1, 1, 1, 1, 1], []]:
         record(aten.constant_pad_nd.default, T(2, 4), pad)
@@ -233,7 +241,6 @@ def networks():
 
 promotion()
 shapes()
-DEVICE = "cpu"
 networks()
 print(f"; infer.etir -- types of results, recorded by record_infer.py from torch {torch.__version__}.")
 good.print("accepted")
