@@ -9,9 +9,10 @@
 #include "passes/internal.h"
 
 typedef struct Alias {
+    Value *same;    /* another name of this very tensor, which holds all below; else NULL */
     Value *base;    /* itself where the value is no view */
     Value *parent;  /* what the view reads; NULL of a base */
-    Node *view;     /* the node that makes it; NULL: the same tensor as its parent */
+    Node *view;     /* the node that makes it */
     Value *current; /* as of `version` of the base */
     int version;
 } Alias;
@@ -39,6 +40,8 @@ static Alias *alias_of(Pass *s, Value *v)
             s->alias[i] = old[i];
     }
     Alias *a = &s->alias[v->index];
+    if (a->same)
+        a = &s->alias[a->same->index];
     if (!a->base) {
         a->base = v;
         a->current = v;
@@ -51,6 +54,15 @@ static void make_alias(Pass *s, Value *v, Value *parent, Node *view)
     Alias p = *alias_of(s, parent);
     *alias_of(s, v) = (Alias){.base = p.base, .parent = parent, .view = view, .current = v,
                               .version = s->alias[p.base->index].version};
+}
+
+/* v is what `of` is.  No chain of names: `of` may be one itself. */
+static void make_same(Pass *s, Value *v, Value *of)
+{
+    alias_of(s, of);
+    Value *first = s->alias[of->index].same;
+    alias_of(s, v);
+    s->alias[v->index].same = first ? first : of;
 }
 
 /* The same view of another tensor, before `at`. */
@@ -80,7 +92,7 @@ static Value *read(Pass *s, Node *at, Value *v)
     Value *x = a->current;
     while (n--) {
         a = alias_of(s, chain[n]);
-        x = a->view ? view_again(s, at, a->view, x) : x;
+        x = view_again(s, at, a->view, x);
         a = alias_of(s, chain[n]);
         a->current = x;
         a->version = version;
@@ -255,7 +267,7 @@ static bool write(Pass *s, Node *n, Value *target, Value *x)
         Value *parent = a->parent;
         a->current = x; /* stands with the version set below */
         a->version = alias_of(s, base)->version + 1;
-        if (view && !put_back(s, n, view, read(s, n, parent), x, &x))
+        if (!put_back(s, n, view, read(s, n, parent), x, &x))
             return false;
     }
     Alias *b = alias_of(s, base);
@@ -333,9 +345,7 @@ static bool rewrite_write(Pass *s, Node *n)
     if (n->n_out && x != n->in[0])
         x->name = n->out[0]->name;
     for (int i = 0; i < n->n_out; i++)
-        make_alias(s, n->out[i], target, NULL);
-    if (n->n_out)
-        alias_of(s, n->out[0])->current = x;
+        make_same(s, n->out[i], target);
     graph_remove(s->g, n);
     return true;
 }
@@ -392,8 +402,7 @@ static bool unify_storages(Pass *s, const bool *written)
         if (!one) {
             first[v->state->storage] = v;
         } else if (v->state->offset == one->state->offset && type_same(v->type, one->type)) {
-            make_alias(s, v, one, NULL);
-            alias_of(s, v)->current = one;
+            make_same(s, v, one);
         } else if (written[v->state->storage]) {
             ok = diag_unsupported(s->d, (Loc){.file = g->program->name},
                                   "the model writes '%s', which shares bytes with '%s' in another "

@@ -260,6 +260,26 @@ static void pack_as_heap(Pack *p)
     keep(p, end);
 }
 
+/* -- all in use at once ------------------------------------------------------------------------------ */
+
+static int64_t total(Blocks b)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < b.n; i++)
+        sum += b.item[i].bytes;
+    return sum;
+}
+
+static void lay_end_to_end(Pack *p)
+{
+    int64_t at = 0;
+    for (int i = 0; i < p->b.n; i++) {
+        p->at[i] = at;
+        at += p->b.item[i].bytes;
+    }
+    keep(p, at);
+}
+
 int64_t pack(Blocks b, int64_t bound, Arena *tmp)
 {
     static const Rule rule[] = {BY_SIZE, BY_AREA, BY_LENGTH, BY_START};
@@ -270,7 +290,9 @@ int64_t pack(Blocks b, int64_t bound, Arena *tmp)
     p.near = NEW(tmp, struct Near, b.n + 1);
     if (!b.n)
         return 0;
-    if (!find_mates(&p)) {
+    if (total(b) == bound) {
+        lay_end_to_end(&p);
+    } else if (!find_mates(&p)) {
         pack_as_heap(&p);
     } else {
         for (int i = 0; i < 8 && p.best_end > bound; i++)
