@@ -32,10 +32,11 @@ def run_meson(folder, names, jobs):
     log = os.path.join(folder, "meson-logs", "testlog.json")
     if os.path.exists(log):
         os.remove(log)
-    subprocess.run(["meson", "test", "-C", folder, "--num-processes", str(jobs), "--timeout-multiplier", "4",
-                    *names], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+    p = subprocess.run(["meson", "test", "-C", folder, "--num-processes", str(jobs), "--timeout-multiplier", "4",
+                        *names], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                       text=True, check=False)
     if not os.path.exists(log):
-        sys.exit(f"suite: meson test wrote no {log}")
+        sys.exit(f"{p.stdout}suite: meson test came to no result")
     with open(log, encoding="utf-8") as f:
         return [json.loads(line) for line in f if line.strip()]
 
