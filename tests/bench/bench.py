@@ -311,7 +311,8 @@ def main():
     s = result["start_up"]
     print(f"etc: {s['bytes']} bytes, starts and prints its help in {1e3 * s['wall_s']:.2f} ms")
     print_compile(result["compile"])
-    print_run(result["run"])
+    if result["run"]:
+        print_run(result["run"])
     for name, why in result["failed"].items():
         print(f"FAILED {name}: {why}")
     if args.json:
