@@ -3,12 +3,13 @@
 
     run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
 
-Needs torch and executorch (`./dev conformance` brings them). Four parts, one row per check:
+Needs torch and executorch (`./dev conformance` brings them). Five parts, one row per check:
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
   size                the .pte and its arena are not larger than the official exporter's
   samples             official .pte files run by `etc run`, outputs against the official runtime's
+  emit                test_emit_pte.py: planned programs written by hand, in the official runtime
 
 Models are exported once into WORK/zoo, official .pte files made once in WORK/zoo_official.
 --full builds emitted C with further compilers. Appends "passed failed skipped" to FILE.
@@ -18,6 +19,7 @@ import contextlib
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -205,6 +207,24 @@ def sample(rows, etc, path):
         rows.add("FAIL" if wrong else "ok", "samples", name, "; ".join(wrong))
 
 
+# -- the emitter's own cases -----------------------------------------------------------------
+
+
+def emitter(rows, etc, text):
+    """The cases of test_emit_pte.py, which prints TAP."""
+    p = subprocess.run([sys.executable, os.path.join(HERE, "test_emit_pte.py"), "--etc", etc, "--filter", text],
+                       stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    lines = p.stdout.splitlines()
+    n_failed = rows.n["FAIL"]
+    for i, line in enumerate(lines):
+        m = re.match(r"(not ok|ok) \d+ - (\S+)", line)
+        if m:
+            why = " ".join(x[2:] for x in lines[i + 1:i + 3] if x.startswith("# "))
+            rows.add("ok" if m[1] == "ok" else "FAIL", "emit", m[2], why)
+    if p.returncode and rows.n["FAIL"] == n_failed:
+        rows.add("FAIL", "emit", "", (p.stderr.strip().splitlines() or ["failed without a word"])[-1])
+
+
 # --------------------------------------------------------------------------------------------
 
 
@@ -236,6 +256,8 @@ def main():
     for path in sorted(glob.glob(os.path.join(SAMPLES, "*.pte"))):
         if args.filter in os.path.basename(path) and args.models == MODELS:
             sample(rows, args.etc, path)
+    if args.models == MODELS:
+        emitter(rows, args.etc, args.filter)
     n = rows.n
     if not sum(n.values()) and not args.filter:
         rows.add("FAIL", "all", "", "nothing ran")
