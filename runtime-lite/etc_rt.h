@@ -74,6 +74,7 @@ typedef struct EtcTensor {
     const uint8_t *order; /* dimensions from outermost to innermost in memory; NULL: 0, 1, 2 ... */
     int64_t capacity;     /* bytes at `data` */
     uint8_t is_static;    /* sizes may not change */
+    uint8_t is_const;     /* lies in the file: etc_resize refuses it as an out */
 } EtcTensor;
 
 /* The numbers are those of the official runtime's EValue tags. */
@@ -121,7 +122,7 @@ struct EtcValue {
 int64_t etc_numel(const EtcTensor *t);
 
 /* Gives an out tensor its sizes.  ETC_BAD_ARG when it is static and they differ, when the rank
- * differs, or when the bytes exceed its capacity. */
+ * differs, when the bytes exceed its capacity, or when it is a constant. */
 EtcStatus etc_resize(EtcTensor *t, const int32_t *dim, int32_t rank);
 
 /* -- kernels ----------------------------------------------------------------------------- */

@@ -1,0 +1,301 @@
+/* flat.c -- FlatBuffers writer: children first, the root last, from the end of the buffer down.
+ *
+ * A FlatRef is an object's distance from the end of the buffer, so it stays true while the buffer
+ * grows at its front.  A table's fields are kept until flat_end, which lays them out by falling
+ * size: no padding between them, and equal sets of fields give equal vtables, which are shared.
+ * Alignment holds from the end; flat_finish makes the whole a multiple of the largest, so that it
+ * holds from the start too.  The host is little-endian, as the format is.
+ * Source: FlatBuffers internals document.
+ */
+#include "ir/ir.h"
+#include <assert.h>
+#include <string.h>
+
+enum { MAX_SLOTS = 64, FIRST_CAP = 4096, MAX_BYTES = INT32_MAX - 64 };
+
+typedef struct Field {
+    uint64_t bits;
+    FlatRef ref; /* not 0: an offset to it is written in place of bits */
+    uint16_t slot, size;
+} Field;
+
+struct Flat {
+    Arena *arena;
+    uint8_t *buf; /* bytes from cap - used on are written; those before are zero */
+    size_t cap, used, align;
+    bool is_too_large;
+    int n_slots; /* of the open table; -1: none */
+    int n_fields;
+    uint32_t n_used; /* slots up to the last one set */
+    unsigned sizes;  /* of all fields, or-ed */
+    Field field[MAX_SLOTS];
+    FlatRef *vtable; /* open addressing, at most half full */
+    int n_vtables, cap_vtables;
+};
+
+Flat *flat_new(Arena *a)
+{
+    Flat *f = NEW(a, Flat, 1);
+    f->arena = a;
+    f->cap = FIRST_CAP;
+    f->buf = NEW(a, uint8_t, f->cap);
+    f->align = 4;
+    f->n_slots = -1;
+    f->cap_vtables = 64;
+    f->vtable = NEW(a, FlatRef, f->cap_vtables);
+    return f;
+}
+
+/* -- bytes ------------------------------------------------------------------------------- */
+
+/* Past 2 GiB offsets lose their meaning: what follows is written for nothing, over the old. */
+static void reserve(Flat *f, size_t n)
+{
+    if (n > MAX_BYTES || f->used > MAX_BYTES - n) {
+        f->is_too_large = true;
+        f->used = 0;
+        f->n_vtables = 0;
+        memset(f->vtable, 0, (size_t)f->cap_vtables * sizeof *f->vtable);
+    }
+    if (n <= f->cap - f->used)
+        return;
+    size_t cap = 2 * f->cap > f->used + n ? 2 * f->cap : (f->used + n + 63) / 64 * 64;
+    uint8_t *bigger = NEW(f->arena, uint8_t, cap);
+    memcpy(bigger + cap - f->used, f->buf + f->cap - f->used, f->used);
+    f->buf = bigger;
+    f->cap = cap;
+}
+
+static uint8_t *at(const Flat *f, FlatRef ref)
+{
+    return f->buf + f->cap - ref;
+}
+
+/* Pads so that what is written last stands at a multiple of `align` after `n` more bytes. */
+static void align_after(Flat *f, size_t n, size_t align)
+{
+    size_t pad = (0 - f->used - n) & (align - 1);
+    if (align > f->align)
+        f->align = align;
+    reserve(f, n + pad);
+    f->used += pad;
+}
+
+static void push(Flat *f, const void *data, size_t n)
+{
+    reserve(f, n);
+    f->used += n;
+    if (n)
+        memcpy(f->buf + f->cap - f->used, data, n);
+}
+
+static void push_u32(Flat *f, uint32_t v)
+{
+    push(f, &v, sizeof v);
+}
+
+static void push_offset(Flat *f, FlatRef to)
+{
+    push_u32(f, (uint32_t)(f->used + 4 - to));
+}
+
+/* -- vectors ----------------------------------------------------------------------------- */
+
+static FlatRef end_vector(Flat *f, size_t n)
+{
+    push_u32(f, (uint32_t)n);
+    return (FlatRef)f->used;
+}
+
+FlatRef flat_bytes(Flat *f, const void *data, size_t n, size_t align)
+{
+    assert(f->n_slots < 0);
+    align_after(f, n, align > 4 ? align : 4);
+    push(f, data, n);
+    return end_vector(f, n);
+}
+
+FlatRef flat_string(Flat *f, const char *s)
+{
+    size_t n = strlen(s);
+    assert(f->n_slots < 0);
+    align_after(f, n + 1, 4);
+    push(f, s, n + 1);
+    return end_vector(f, n);
+}
+
+FlatRef flat_vector(Flat *f, const void *items, size_t n, size_t item_size)
+{
+    assert(f->n_slots < 0);
+    align_after(f, n * item_size, item_size > 4 ? item_size : 4);
+    push(f, items, n * item_size);
+    return end_vector(f, n);
+}
+
+FlatRef flat_refs(Flat *f, const FlatRef *items, size_t n)
+{
+    assert(f->n_slots < 0);
+    align_after(f, 4 * n, 4);
+    for (size_t i = n; i-- > 0;)
+        push_offset(f, items[i]);
+    return end_vector(f, n);
+}
+
+/* -- tables ------------------------------------------------------------------------------ */
+
+void flat_begin(Flat *f, int n_slots)
+{
+    assert(f->n_slots < 0 && n_slots <= MAX_SLOTS);
+    f->n_slots = n_slots;
+    f->n_fields = 0;
+    f->n_used = f->sizes = 0;
+}
+
+static void add(Flat *f, int slot, uint64_t bits, FlatRef ref, size_t size)
+{
+    assert(slot < f->n_slots);
+    if (!bits && !ref)
+        return;
+    f->field[f->n_fields++] = (Field){bits, ref, (uint16_t)slot, (uint16_t)size};
+    f->sizes |= (unsigned)size;
+    if (f->n_used <= (uint32_t)slot)
+        f->n_used = (uint32_t)slot + 1;
+}
+
+void flat_u8(Flat *f, int slot, uint8_t v)
+{
+    add(f, slot, v, 0, 1);
+}
+
+void flat_u16(Flat *f, int slot, uint16_t v)
+{
+    add(f, slot, v, 0, 2);
+}
+
+void flat_u32(Flat *f, int slot, uint32_t v)
+{
+    add(f, slot, v, 0, 4);
+}
+
+void flat_u64(Flat *f, int slot, uint64_t v)
+{
+    add(f, slot, v, 0, 8);
+}
+
+void flat_f32(Flat *f, int slot, float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    add(f, slot, bits, 0, 4);
+}
+
+void flat_f64(Flat *f, int slot, double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    add(f, slot, bits, 0, 8);
+}
+
+void flat_ref(Flat *f, int slot, FlatRef v)
+{
+    add(f, slot, 0, v, 4);
+}
+
+/* A vtable is its own bytes, its table's bytes, then a word per slot. */
+static uint32_t hash_vtable(const uint16_t *v)
+{
+    uint32_t h = 2166136261u;
+    for (int i = 0; i < v[0] / 2; i++)
+        h = (h ^ v[i]) * 16777619u;
+    return h ^ h >> 15;
+}
+
+static const uint16_t *vtable_at(const Flat *f, FlatRef ref)
+{
+    return (const uint16_t *)(const void *)at(f, ref);
+}
+
+static FlatRef *vtable_slot(const Flat *f, const uint16_t *v)
+{
+    uint32_t mask = (uint32_t)f->cap_vtables - 1, i = hash_vtable(v) & mask;
+    for (; f->vtable[i]; i = (i + 1) & mask) {
+        const uint16_t *known = vtable_at(f, f->vtable[i]);
+        if (known[0] == v[0] && !memcmp(known, v, v[0]))
+            break;
+    }
+    return &f->vtable[i];
+}
+
+static void enlarge_vtables(Flat *f)
+{
+    FlatRef *old = f->vtable;
+    int n = f->cap_vtables;
+    f->cap_vtables = 2 * n;
+    f->vtable = NEW(f->arena, FlatRef, f->cap_vtables);
+    for (int i = 0; i < n; i++)
+        if (old[i])
+            *vtable_slot(f, vtable_at(f, old[i])) = old[i];
+}
+
+/* The place of this vtable, written now unless an equal one was before. */
+static FlatRef share_vtable(Flat *f, const uint16_t *v)
+{
+    if (2 * (f->n_vtables + 1) > f->cap_vtables)
+        enlarge_vtables(f);
+    FlatRef *known = vtable_slot(f, v);
+    if (!*known) {
+        push(f, v, v[0]);
+        *known = (FlatRef)f->used;
+        f->n_vtables++;
+    }
+    return *known;
+}
+
+/* Writes the fields, largest first, and notes where each lies; returns where the table ends. */
+static FlatRef push_fields(Flat *f, FlatRef where[MAX_SLOTS])
+{
+    align_after(f, 0, f->sizes & 8 ? 8 : 4);
+    FlatRef end = (FlatRef)f->used;
+    for (unsigned size = 8; size; size /= 2)
+        for (int i = 0; f->sizes & size && i < f->n_fields; i++) {
+            const Field *v = &f->field[i];
+            if (v->size != size)
+                continue;
+            if (v->ref)
+                push_offset(f, v->ref);
+            else
+                push(f, &v->bits, size);
+            where[v->slot] = (FlatRef)f->used;
+        }
+    return end;
+}
+
+FlatRef flat_end(Flat *f)
+{
+    FlatRef where[MAX_SLOTS];
+    uint16_t vtable[2 + MAX_SLOTS];
+    uint32_t n = f->n_used;
+    memset(where, 0, n * sizeof *where);
+    FlatRef end = push_fields(f, where);
+    align_after(f, 4, 4);
+    push_u32(f, 0); /* the way to the vtable, known below */
+    FlatRef table = (FlatRef)f->used;
+    vtable[0] = (uint16_t)(4 + 2 * n);
+    vtable[1] = (uint16_t)(table - end);
+    for (uint32_t i = 0; i < n; i++)
+        vtable[2 + i] = where[i] ? (uint16_t)(table - where[i]) : 0;
+    uint32_t back = share_vtable(f, vtable) - table;
+    memcpy(at(f, table), &back, sizeof back);
+    f->n_slots = -1;
+    return table;
+}
+
+const uint8_t *flat_finish(Flat *f, FlatRef root, const char *ident, size_t *n)
+{
+    assert(f->n_slots < 0);
+    align_after(f, 8, f->align);
+    push(f, ident, 4);
+    push_offset(f, root);
+    *n = f->used;
+    return f->is_too_large ? NULL : at(f, (FlatRef)f->used);
+}

@@ -1,0 +1,190 @@
+/* order.c -- puts nodes in an order that lowers the peak of live bytes.
+ *
+ * Stages edge and grouped.  One candidate is tried against the given order: a depth-first walk from
+ * the outputs which, at each node, first computes the operand whose subtree needs most memory
+ * beyond what it leaves (Sethi and Ullman's rule, "The Generation of Optimal Code for Arithmetic
+ * Expressions", 1970, with bytes for registers; optimal on trees, a heuristic on DAGs).  The order
+ * with the lower peak stays, the given one on a tie, so the pass never makes a plan worse.
+ */
+#include "passes/internal.h"
+#include <stdlib.h>
+
+typedef struct Need {
+    int64_t peak, rest; /* bytes while the subtree runs, bytes it leaves */
+} Need;
+
+typedef struct Walk {
+    Node **order;
+    int n;
+    bool *is_open, *is_done; /* by position in the given order */
+    const int *number;       /* position of the node that defines a value; -1: none */
+    Need *need;              /* by position */
+    Node **stack; /* with room for every operand and one root */
+    int depth;
+} Walk;
+
+static int64_t out_bytes(const Node *n)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < n->n_out; i++)
+        if (!n->out[i]->type.is_none && n->out[i]->type.rank != SCALAR)
+            if (!add_ok(sum, type_bytes(n->out[i]->type), &sum))
+                return INT64_MAX / 4;
+    return sum < INT64_MAX / 4 ? sum : INT64_MAX / 4;
+}
+
+/* -- what a subtree needs ------------------------------------------------------------------ */
+
+static int by_gain(const void *a, const void *b)
+{
+    const Need *x = a, *y = b;
+    int64_t p = x->peak - x->rest, q = y->peak - y->rest;
+    return (p < q) - (p > q);
+}
+
+/* Operands in the best order: the one that frees most goes first. */
+static Need need_of(const Node *n, const Walk *w, Arena *tmp)
+{
+    Need *child = NEW(tmp, Need, n->n_in + 1), sum = {0};
+    int n_child = 0;
+    for (int i = 0; i < n->n_in; i++)
+        if (w->number[n->in[i]->index] >= 0)
+            child[n_child++] = w->need[w->number[n->in[i]->index]];
+    qsort(child, (size_t)n_child, sizeof *child, by_gain);
+    for (int i = 0; i < n_child; i++) {
+        int64_t peak = sum.rest + child[i].peak;
+        sum.peak = peak > sum.peak ? peak : sum.peak;
+        sum.rest += child[i].rest;
+    }
+    int64_t own = out_bytes(n), peak = sum.rest + own;
+    sum.peak = peak > sum.peak ? peak : sum.peak;
+    sum.peak = sum.peak < INT64_MAX / 4 ? sum.peak : INT64_MAX / 4;
+    return (Need){sum.peak, own};
+}
+
+/* -- the walk ------------------------------------------------------------------------------ */
+
+typedef struct Gain {
+    int64_t bytes;
+    int slot;
+} Gain;
+
+static int ascending(const void *a, const void *b)
+{
+    const Gain *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? -1 : 1;
+    return y->slot - x->slot;
+}
+
+/* Pushes the operands still to be computed, the one that frees most on top. */
+static void push_operands(Walk *w, const Node *n, Arena *tmp)
+{
+    Gain *gain = NEW(tmp, Gain, n->n_in + 1);
+    int count = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        int k = w->number[n->in[i]->index];
+        if (k >= 0 && !w->is_done[k])
+            gain[count++] = (Gain){w->need[k].peak - w->need[k].rest, i};
+    }
+    qsort(gain, (size_t)count, sizeof *gain, ascending);
+    for (int i = 0; i < count; i++)
+        w->stack[w->depth++] = n->in[gain[i].slot]->def;
+}
+
+static int position(const Node *n, const Walk *w)
+{
+    return w->number[n->out[0]->index];
+}
+
+/* A node is seen twice: its operands are pushed, then, once they are done, it is taken. */
+static void visit(Node *root, Walk *w, Arena *tmp)
+{
+    w->depth = 0;
+    w->stack[w->depth++] = root;
+    while (w->depth) {
+        Node *n = w->stack[w->depth - 1];
+        int k = position(n, w);
+        if (!w->is_open[k] && !w->is_done[k]) {
+            w->is_open[k] = true;
+            push_operands(w, n, tmp);
+            continue;
+        }
+        w->depth--;
+        if (w->is_done[k])
+            continue;
+        w->is_done[k] = true;
+        w->order[w->n++] = n;
+    }
+}
+
+/* -- comparing ----------------------------------------------------------------------------- */
+
+static int64_t peak_of(const Graph *g, Arena *tmp)
+{
+    return blocks_bound(blocks_of(g, alias_sets(g, tmp), tmp), tmp);
+}
+
+static bool has_bounds(const Graph *g)
+{
+    for (const Node *n = g->first; n; n = n->next)
+        for (int i = 0; i < n->n_out; i++)
+            if (type_bytes(n->out[i]->type) > INT64_MAX / (1 << 20))
+                return false; /* plan_memory reports it */
+    for (int i = 0; i < g->n_in; i++)
+        if (type_bytes(g->in[i]->type) > INT64_MAX / (1 << 20))
+            return false;
+    return true;
+}
+
+/* Numbers of nodes by value; -1 where a node must stay where it is. */
+static int number_nodes(const Graph *g, int *number)
+{
+    int count = 0;
+    for (int i = 0; i <= g->n_values; i++)
+        number[i] = -1;
+    for (const Node *n = g->first; n; n = n->next, count++) {
+        if (!node_is_pure(n) || !n->n_out)
+            return -1;
+        for (int i = 0; i < n->n_out; i++)
+            number[n->out[i]->index] = count;
+    }
+    return count;
+}
+
+static void walk_from_results(Graph *g, Walk *w, Node **given, int count, Arena *tmp)
+{
+    for (int i = 0; i < g->n_out; i++)
+        if (g->out[i]->def)
+            visit(g->out[i]->def, w, tmp);
+    for (int i = 0; i < g->n_updates; i++)
+        if (g->update[i].value->def)
+            visit(g->update[i].value->def, w, tmp);
+    for (int i = 0; i < count; i++)
+        visit(given[i], w, tmp);
+}
+
+bool pass_order(Graph *g, Arena *tmp, Diag *d)
+{
+    (void)d;
+    int k = 0, operands = 0, *number = NEW(tmp, int, g->n_values + 1);
+    int count = number_nodes(g, number);
+    if (!g->name || count < 3 || !has_bounds(g))
+        return true;
+    Walk w = {.order = NEW(tmp, Node *, count + 1), .is_open = NEW(tmp, bool, count + 1),
+              .is_done = NEW(tmp, bool, count + 1), .number = number,
+              .need = NEW(tmp, Need, count + 1)};
+    Node **given = NEW(tmp, Node *, count + 1);
+    for (Node *n = g->first; n; n = n->next, k++) {
+        given[k] = n;
+        w.need[k] = need_of(n, &w, tmp);
+        operands += n->n_in;
+    }
+    w.stack = NEW(tmp, Node *, operands + 1);
+    walk_from_results(g, &w, given, count, tmp);
+    int64_t before = peak_of(g, tmp);
+    graph_reorder(g, w.order, count);
+    if (peak_of(g, tmp) >= before)
+        graph_reorder(g, given, count);
+    return true;
+}

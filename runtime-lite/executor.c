@@ -1,0 +1,364 @@
+/* executor.c -- inputs, the instruction loop, outputs.
+ *
+ * Two invariants keep hostile programs inside their memory.  Before a kernel sees a tensor, its
+ * sizes fit its capacity: a tensor without memory has capacity 0.  And what a kernel may resize is
+ * named only once among its arguments: other sizes are held for the length of the call. */
+#include "runtime-lite/internal.h"
+
+#include <string.h>
+
+static EtcFlatVec chain_at(const EtcMethod *m, const EtcFlat *f, uint32_t i)
+{
+    return etc_flat_vec(f, etc_flat_item_table(f, m->chains, i), CHAIN_INSTRUCTIONS);
+}
+
+static Slot *slot_of(EtcTensor *t)
+{
+    return (Slot *)(void *)t;
+}
+
+static int is_backed(const EtcTensor *t)
+{
+    int64_t bytes = etc_tensor_bytes(t);
+    return (bytes >= 0) && (bytes <= t->capacity);
+}
+
+/* -- ends -------------------------------------------------------------------------------- */
+
+int32_t etc_method_n_inputs(const EtcMethod *m)
+{
+    return (int32_t)m->inputs.n;
+}
+
+int32_t etc_method_n_outputs(const EtcMethod *m)
+{
+    return (int32_t)m->outputs.n;
+}
+
+static EtcValue *end_at(const EtcMethod *m, EtcFlatVec ends, int32_t i)
+{
+    int is_end = (i >= 0) && ((uint32_t)i < ends.n);
+    return is_end ? &m->value[etc_flat_item_i32(ends, (uint32_t)i)] : NULL;
+}
+
+const EtcValue *etc_method_input(const EtcMethod *m, int32_t i)
+{
+    return end_at(m, m->inputs, i);
+}
+
+const EtcValue *etc_method_output(const EtcMethod *m, int32_t i)
+{
+    return end_at(m, m->outputs, i);
+}
+
+static int same_order(const EtcTensor *a, const EtcTensor *b)
+{
+    for (int32_t k = 0; k < a->rank; k++) {
+        if ((a->order ? a->order[k] : k) != (b->order ? b->order[k] : k)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* NULL, or why the caller's tensor does not fit what the file says of this input. */
+static const char *misfit(const EtcFlat *f, const Slot *s, const EtcTensor *from)
+{
+    EtcFlatVec bound = etc_flat_vec(f, s->in_file, TENSOR_SIZES);
+    if ((from == NULL) || (from->dtype != s->t.dtype)) {
+        return "input of another dtype";
+    }
+    if ((from->rank != s->t.rank) || ((from->rank > 0) && (from->dim == NULL))) {
+        return "input of another rank";
+    }
+    for (uint32_t k = 0; k < bound.n; k++) {
+        int32_t most = etc_flat_item_i32(bound, k);
+        if ((from->dim[k] < 0) || (from->dim[k] > most)) {
+            return "input with a size past its bound";
+        }
+        if (s->t.is_static && (from->dim[k] != most)) {
+            return "input with a size other than the model's";
+        }
+    }
+    if (!same_order(from, &s->t)) {
+        return "input of another dim_order";
+    }
+    if (!is_backed(from) || (from->data == NULL)) {
+        return "input with less data than its sizes ask for";
+    }
+    if (!s->is_planned && ((uintptr_t)from->data % etc_dtype_size((int)from->dtype) != 0)) {
+        return "input data is misaligned";
+    }
+    return NULL;
+}
+
+static EtcStatus set_tensor(const EtcFlat *f, Slot *s, const EtcTensor *from, int32_t i,
+                            EtcError *e)
+{
+    const char *what = misfit(f, s, from);
+    if (what != NULL) {
+        return etc_fail(e, ETC_BAD_ARG, what, i);
+    }
+    int64_t bytes = etc_tensor_bytes(from);
+    if (s->is_planned) {
+        memmove(s->home, from->data, (size_t)bytes); /* may be an output of the run before */
+    } else {
+        s->home = from->data;
+        s->home_bytes = bytes;
+    }
+    s->t.data = s->home;
+    s->t.capacity = s->home_bytes;
+    if (!s->t.is_static && (s->t.rank > 0)) {
+        memmove(s->t.dim, from->dim, (size_t)s->t.rank * sizeof *s->t.dim);
+    }
+    return ETC_OK;
+}
+
+static int is_near(double a, double b) /* as near as the official runtime asks */
+{
+    double gap = (a > b) ? a - b : b - a;
+    return (a == b) || ((a != a) && (b != b)) || (gap <= 1e-4 + 1e-5 * ((b < 0) ? -b : b));
+}
+
+/* A value that is no tensor was fixed at export; the file's copy decides, not the current one. */
+static int equals_file(const EtcFlat *f, uint32_t evalue, const EtcValue *v)
+{
+    uint32_t at = etc_flat_table(f, evalue, UNION_VALUE), n;
+    uint64_t bits;
+    double d;
+    const char *text;
+    switch ((ValueType)etc_flat_u8(f, evalue, UNION_TYPE)) {
+    case VALUE_NULL:
+        return v->tag == ETC_NONE;
+    case VALUE_INT:
+        return (v->tag == ETC_INT) && (v->as.i == (int64_t)etc_flat_u64(f, at, 0));
+    case VALUE_BOOL:
+        return (v->tag == ETC_IS_BOOL) && ((v->as.b != 0) == (etc_flat_u8(f, at, 0) != 0));
+    case VALUE_DOUBLE:
+        bits = etc_flat_u64(f, at, 0);
+        memcpy(&d, &bits, sizeof d);
+        return (v->tag == ETC_DOUBLE) && is_near(v->as.d, d);
+    case VALUE_STRING:
+        text = etc_flat_string(f, at, 0, &n);
+        return (v->tag == ETC_STRING) && (v->as.str.n >= 0) && ((uint32_t)v->as.str.n == n) &&
+               (memcmp(v->as.str.text, text, n) == 0);
+    case VALUE_TENSOR:
+    case VALUE_INT_LIST:
+    case VALUE_DOUBLE_LIST:
+    case VALUE_BOOL_LIST:
+    case VALUE_TENSOR_LIST:
+    case VALUE_OPT_TENSOR_LIST:
+    default:
+        return 0;
+    }
+}
+
+EtcStatus etc_method_set_input(EtcMethod *m, int32_t i, const EtcValue *v, EtcError *e)
+{
+    EtcFlat f = etc_program_flat(&m->program);
+    EtcValue *to = end_at(m, m->inputs, i);
+    if (to == NULL) {
+        return etc_fail(e, ETC_BAD_ARG, "no input of this number", i);
+    }
+    if (to->tag == ETC_TENSOR) {
+        return (v->tag == ETC_TENSOR) ? set_tensor(&f, slot_of(to->as.tensor), v->as.tensor, i, e)
+                                      : etc_fail(e, ETC_BAD_ARG, "input is no tensor", i);
+    }
+    EtcFlatVec values = etc_flat_vec(&f, m->plan, PLAN_VALUES);
+    uint32_t evalue = etc_flat_item_table(&f, values, (uint32_t)(to - m->value));
+    if (!equals_file(&f, evalue, v)) {
+        return etc_fail(e, ETC_BAD_ARG, "input differs from the value fixed at export", i);
+    }
+    return ETC_OK;
+}
+
+/* -- kernel calls ------------------------------------------------------------------------ */
+
+static const char *admit_tensor(EtcTensor *t, int needs_memory)
+{
+    Slot *s = slot_of(t);
+    if (needs_memory && !is_backed(t)) {
+        return "argument is a tensor without memory, or larger than its memory";
+    }
+    if (s->is_marked && !t->is_static) {
+        t->is_static = 1;
+        s->is_frozen = 1;
+    }
+    s->is_marked = 1;
+    return NULL;
+}
+
+static const char *admit(const EtcValue *v, int needs_memory)
+{
+    const char *what = NULL;
+    if (v->tag == ETC_TENSOR) {
+        return admit_tensor(v->as.tensor, needs_memory);
+    }
+    if ((v->tag == ETC_LIST_TENSOR) || (v->tag == ETC_LIST_OPT_TENSOR)) {
+        for (int32_t k = 0; (what == NULL) && (k < v->as.list.n); k++) {
+            const EtcValue *item = v->as.list.item[k];
+            what = (item->tag == ETC_TENSOR) ? admit_tensor(item->as.tensor, 1) : NULL;
+        }
+    } else if (v->tag == ETC_LIST_INT) {
+        for (int32_t k = 0; k < v->as.list.n; k++) {
+            if (v->as.list.item[k]->tag != ETC_INT) { /* a prim op may have put a double there */
+                return "item of an int list is no int now";
+            }
+        }
+    }
+    return what;
+}
+
+static void release_tensor(EtcTensor *t)
+{
+    Slot *s = slot_of(t);
+    if (s->is_frozen) {
+        t->is_static = 0;
+    }
+    s->is_frozen = 0;
+    s->is_marked = 0;
+}
+
+static void release(const EtcValue *v)
+{
+    if (v->tag == ETC_TENSOR) {
+        release_tensor(v->as.tensor);
+    } else if ((v->tag == ETC_LIST_TENSOR) || (v->tag == ETC_LIST_OPT_TENSOR)) {
+        for (int32_t k = 0; k < v->as.list.n; k++) {
+            if (v->as.list.item[k]->tag == ETC_TENSOR) {
+                release_tensor(v->as.list.item[k]->as.tensor);
+            }
+        }
+    }
+}
+
+/* Arguments past the row's count repeat the outs, for the return slot. */
+static const char *admit_all(EtcMethod *m, const Operator *op)
+{
+    const char *what = NULL;
+    for (int32_t k = 0; (what == NULL) && (k < op->row->n_args); k++) {
+        what = admit(m->arg[k], !op->is_view || (k + 1 < op->row->n_args));
+    }
+    if ((what == NULL) && op->in_place && (op->row->n_args > 0) &&
+        (m->arg[0]->tag == ETC_TENSOR) && m->arg[0]->as.tensor->is_const) {
+        return "operator writes to a constant";
+    }
+    return what;
+}
+
+static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint32_t i,
+                             EtcError *e)
+{
+    const Operator *op = &m->op[etc_flat_i32(f, call, 0)];
+    EtcFlatVec args = etc_flat_vec(f, call, 1);
+    EtcCall c;
+    for (uint32_t k = 0; k < args.n; k++) {
+        m->arg[k] = &m->value[etc_flat_item_i32(args, k)];
+    }
+    c.arg = m->arg;
+    c.n_args = (int32_t)args.n;
+    c.scratch = m->scratch;
+    c.cores = m->cores;
+    const char *what = admit_all(m, op);
+    EtcStatus status = (what == NULL) ? op->row->run(&c) : ETC_BAD_FILE;
+    for (int32_t k = 0; k < op->row->n_args; k++) {
+        release(m->arg[k]);
+    }
+    if (status != ETC_OK) {
+        etc_fail(e, status, what ? what : "the kernel refused its arguments", i);
+        etc_name_operator(e, op);
+    }
+    return status;
+}
+
+/* -- other instructions ------------------------------------------------------------------ */
+
+/* 1 or 0; -1 when it is neither a bool nor a tensor of bools.  A tensor holds if all of it does. */
+static int is_true(const EtcValue *v)
+{
+    if (v->tag == ETC_IS_BOOL) {
+        return v->as.b != 0;
+    }
+    if ((v->tag != ETC_TENSOR) || (v->as.tensor->dtype != ETC_BOOL) || !is_backed(v->as.tensor)) {
+        return -1;
+    }
+    int64_t n = etc_numel(v->as.tensor);
+    const uint8_t *b = v->as.tensor->data;
+    for (int64_t k = 0; k < n; k++) {
+        if (b[k] == 0) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static EtcStatus step(EtcMethod *m, const EtcFlat *f, EtcFlatVec list, uint32_t *pc, EtcError *e)
+{
+    uint32_t here = *pc, instruction = etc_flat_item_table(f, list, here);
+    uint32_t at = etc_flat_table(f, instruction, UNION_VALUE);
+    EtcTensor *t;
+    int holds;
+    *pc = here + 1;
+    switch ((Instruction)etc_flat_u8(f, instruction, UNION_TYPE)) {
+    case KERNEL_CALL:
+        return call_kernel(m, f, at, here, e);
+    case MOVE_CALL:
+        m->value[etc_flat_i32(f, at, 1)] = m->value[etc_flat_i32(f, at, 0)];
+        return ETC_OK;
+    case JUMP_FALSE_CALL:
+        holds = is_true(&m->value[etc_flat_i32(f, at, 0)]);
+        if (holds < 0) {
+            return etc_fail(e, ETC_BAD_FILE, "condition of a jump is no bool", here);
+        }
+        *pc = holds ? here + 1 : etc_flat_u32(f, at, 1);
+        return ETC_OK;
+    case FREE_CALL: /* until the next run */
+        t = m->value[etc_flat_i32(f, at, 0)].as.tensor;
+        t->data = m;
+        t->capacity = 0;
+        return ETC_OK;
+    case DELEGATE_CALL: /* etc_method_init refuses a method that has delegates */
+    default:
+        return etc_fail(e, ETC_UNSUPPORTED, "instruction that this build lacks", here);
+    }
+}
+
+/* -- run --------------------------------------------------------------------------------- */
+
+/* A view made by the last run may point to an input that is gone. */
+static void send_home(EtcMethod *m)
+{
+    for (uint32_t i = 0; i < m->n_slots; i++) {
+        Slot *s = &m->slot[i];
+        s->t.data = s->home;
+        s->t.capacity = s->home_bytes;
+        s->t.is_const = s->is_const;
+    }
+}
+
+EtcStatus etc_method_run(EtcMethod *m, EtcError *e)
+{
+    EtcFlat f = etc_program_flat(&m->program);
+    int32_t n_steps = 0;
+    send_home(m);
+    for (uint32_t c = 0; c < m->chains.n; c++) {
+        EtcFlatVec list = chain_at(m, &f, c);
+        for (uint32_t pc = 0; pc < list.n;) {
+            uint32_t here = pc;
+            if (n_steps++ == ETC_MAX_STEPS) {
+                return etc_fail(e, ETC_LIMIT, "more than 10,000,000 instructions in a run", here);
+            }
+            EtcStatus status = step(m, &f, list, &pc, e);
+            if (status != ETC_OK) {
+                return status;
+            }
+        }
+    }
+    for (int32_t i = 0; i < etc_method_n_outputs(m); i++) {
+        const EtcValue *v = etc_method_output(m, i);
+        if ((v->tag == ETC_TENSOR) && !is_backed(v->as.tensor)) {
+            return etc_fail(e, ETC_BAD_FILE, "output is a tensor without memory", i);
+        }
+    }
+    return ETC_OK;
+}

@@ -1,0 +1,121 @@
+/* internal.h -- what program.c, method.c and executor.c share: the slots of program.fbs that they
+ * read, segments, and a method as it lies in the caller's memory. */
+#ifndef ETC_INTERNAL_H
+#define ETC_INTERNAL_H
+
+#include "runtime-lite/etc_rt.h"
+#include "runtime-lite/flat_read.h"
+
+/* -- slots of program.fbs ---------------------------------------------------------------- */
+
+enum {
+    PROGRAM_VERSION = 0,
+    PROGRAM_PLANS = 1,
+    PROGRAM_CONSTANT_BUFFER = 2,
+    PROGRAM_INLINE_DELEGATES = 3,
+    PROGRAM_SEGMENTS = 4,
+    PROGRAM_CONSTANTS = 5,
+    PROGRAM_MUTABLES = 6,
+    PROGRAM_NAMED = 7,
+    PLAN_NAME = 0,
+    PLAN_VALUES = 2,
+    PLAN_INPUTS = 3,
+    PLAN_OUTPUTS = 4,
+    PLAN_CHAINS = 5,
+    PLAN_OPERATORS = 6,
+    PLAN_DELEGATES = 7,
+    PLAN_POOLS = 8,
+    PLAN_DEVICES = 9,
+    CHAIN_INSTRUCTIONS = 2,
+    UNION_TYPE = 0, /* of EValue and Instruction */
+    UNION_VALUE = 1,
+    ITEMS = 0, /* of every list */
+    TENSOR_DTYPE = 0,
+    TENSOR_STORAGE_OFFSET = 1,
+    TENSOR_SIZES = 2,
+    TENSOR_ORDER = 3,
+    TENSOR_DATA = 5,
+    TENSOR_ALLOCATION = 6,
+    TENSOR_LAYOUT = 7,
+    TENSOR_DYNAMISM = 8,
+    TENSOR_EXTRA = 9
+};
+
+typedef enum ValueType { /* KernelTypes */
+    VALUE_NULL = 1,
+    VALUE_INT = 2,
+    VALUE_BOOL = 3,
+    VALUE_DOUBLE = 4,
+    VALUE_TENSOR = 5,
+    VALUE_STRING = 6,
+    VALUE_INT_LIST = 7,
+    VALUE_DOUBLE_LIST = 8,
+    VALUE_BOOL_LIST = 9,
+    VALUE_TENSOR_LIST = 10,
+    VALUE_OPT_TENSOR_LIST = 11
+} ValueType;
+
+typedef enum Instruction { /* InstructionArguments; the first slots of each */
+    KERNEL_CALL = 1,       /* 0 operator, 1 args */
+    DELEGATE_CALL = 2,     /* 0 delegate, 1 args */
+    MOVE_CALL = 3,         /* 0 from, 1 to */
+    JUMP_FALSE_CALL = 4,   /* 0 condition, 1 destination */
+    FREE_CALL = 5          /* 0 value */
+} Instruction;
+
+/* -- program ----------------------------------------------------------------------------- */
+
+EtcStatus etc_fail(EtcError *e, EtcStatus status, const char *what, int64_t index);
+
+EtcFlat etc_program_flat(const EtcProgram *p);
+uint32_t etc_program_plan(const EtcProgram *p, int32_t method); /* 0: no such method */
+
+/* A segment that etc_program_open accepted; NULL when there is none of this number. */
+const uint8_t *etc_program_segment(const EtcProgram *p, uint32_t index, uint64_t *n_bytes);
+
+/* Bytes of constant or initial value `index` >= 1: at least n_bytes, or NULL. */
+const uint8_t *etc_program_constant(const EtcProgram *p, uint32_t index, uint64_t n_bytes);
+const uint8_t *etc_program_initial(const EtcProgram *p, uint32_t index, uint64_t n_bytes);
+
+/* -- method ------------------------------------------------------------------------------ */
+
+/* A tensor and the memory that is its own: kernels may point it elsewhere until the next run. */
+typedef struct Slot {
+    EtcTensor t; /* first: an EtcTensor of a method is a Slot */
+    void *home;
+    int64_t home_bytes;
+    uint32_t in_file;
+    uint8_t is_input;
+    uint8_t is_planned; /* home is in a pool or in the file */
+    uint8_t is_const;   /* home is in the file */
+    uint8_t is_marked, is_frozen; /* during a call: seen as an argument, its sizes held */
+} Slot;
+
+typedef struct Operator {
+    const EtcKernelRow *row;
+    const char *name, *overload;
+    uint8_t is_view;   /* et_view points its last argument elsewhere */
+    uint8_t in_place;  /* "aten::copy_": writes its first argument */
+} Operator;
+
+struct EtcMethod {
+    EtcProgram program;
+    EtcFlatVec inputs, outputs, chains; /* in the file */
+    EtcValue *value;
+    Slot *slot;
+    Operator *op;
+    EtcValue **arg;   /* of the call being made */
+    EtcValue **item;  /* of all lists */
+    int32_t *dim;     /* of all tensors whose sizes may change */
+    void *scratch;
+    const struct EtcCores *cores;
+    EtcValue none;
+    uint32_t plan, n_values, n_slots, n_ops;
+};
+
+void etc_name_operator(EtcError *e, const Operator *op);
+
+/* The bytes its sizes ask for; -1 when they, or a product of some of the sizes, pass int64_t. */
+int64_t etc_tensor_bytes(const EtcTensor *t);
+
+#endif

@@ -1,0 +1,384 @@
+/* program.c -- opens a .pte: extended header, FlatBuffer, segments, what all methods share.
+ *
+ * File: u32 root, "ET12", then, when there are segments, "eh00", u32 header bytes, u64 program
+ * bytes, u64 segment base, u64 segment bytes (only if the header has 32).  Without that header
+ * the FlatBuffer fills the file. */
+#include "runtime-lite/internal.h"
+
+#include <string.h>
+
+enum { MIN_FILE = 64, MAX_METHODS = 1024, HEADER_AT = 8 };
+
+/* -- schema of program.fbs --------------------------------------------------------------- */
+
+enum { /* rows; those of a union stand together, in the order of its types */
+    PROGRAM,
+    PLAN,
+    CONTAINER,
+    CHAIN,
+    INSTRUCTION,
+    OPERATOR,
+    EVALUE,
+    NOTHING,
+    INT,
+    BOOL,
+    DOUBLE,
+    TENSOR,
+    STRING,
+    INT_LIST,
+    DOUBLE_LIST,
+    BOOL_LIST,
+    TENSOR_LIST,
+    OPT_TENSOR_LIST,
+    KERNEL,
+    DELEGATE_RUN,
+    MOVE,
+    JUMP,
+    FREE,
+    ALLOCATION,
+    EXTRA,
+    DELEGATE,
+    DELEGATE_DATA,
+    COMPILE_SPEC,
+    SEGMENT,
+    SUBSEGMENTS,
+    NAMED,
+    BUFFER,
+    DEVICE,
+    FRAME,
+    FRAMES
+};
+
+static const EtcFlatSlot program_slots[] = {
+    ETC_SLOT_SCALAR(4),       ETC_SLOT_TABLES(PLAN),       ETC_SLOT_TABLES(BUFFER),      ETC_SLOT_TABLES(BUFFER),
+    ETC_SLOT_TABLES(SEGMENT), ETC_SLOT_TABLE(SUBSEGMENTS), ETC_SLOT_TABLES(SUBSEGMENTS), ETC_SLOT_TABLES(NAMED)};
+static const EtcFlatSlot plan_slots[] = {
+    ETC_SLOT_STRING,        ETC_SLOT_TABLE(CONTAINER), ETC_SLOT_TABLES(EVALUE),   ETC_SLOT_SCALARS(4), ETC_SLOT_SCALARS(4),
+    ETC_SLOT_TABLES(CHAIN), ETC_SLOT_TABLES(OPERATOR), ETC_SLOT_TABLES(DELEGATE), ETC_SLOT_SCALARS(8),
+    ETC_SLOT_TABLES(DEVICE)};
+static const EtcFlatSlot two_strings[] = {ETC_SLOT_STRING, ETC_SLOT_STRING};
+static const EtcFlatSlot chain_slots[] = {ETC_SLOT_SCALARS(4), ETC_SLOT_SCALARS(4), ETC_SLOT_TABLES(INSTRUCTION),
+                                          ETC_SLOT_TABLE(FRAMES)};
+static const EtcFlatSlot instruction_slots[] = {ETC_SLOT_UNION(KERNEL, 5)};
+static const EtcFlatSlot evalue_slots[] = {ETC_SLOT_UNION(NOTHING, 11)};
+static const EtcFlatSlot scalar1[] = {ETC_SLOT_SCALAR(1)};
+static const EtcFlatSlot scalar4_4[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALAR(4)};
+static const EtcFlatSlot scalar8[] = {ETC_SLOT_SCALAR(8)};
+static const EtcFlatSlot scalar8_8[] = {ETC_SLOT_SCALAR(8), ETC_SLOT_SCALAR(8)};
+static const EtcFlatSlot string_only[] = {ETC_SLOT_STRING};
+static const EtcFlatSlot list1[] = {ETC_SLOT_SCALARS(1)};
+static const EtcFlatSlot list4[] = {ETC_SLOT_SCALARS(4)};
+static const EtcFlatSlot list8[] = {ETC_SLOT_SCALARS(8)};
+static const EtcFlatSlot call_slots[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALARS(4)};
+static const EtcFlatSlot tensor_slots[] = {
+    ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(4),         ETC_SLOT_SCALARS(4), ETC_SLOT_SCALARS(1), ETC_SLOT_SCALAR(1),
+    ETC_SLOT_SCALAR(4), ETC_SLOT_TABLE(ALLOCATION), ETC_SLOT_SCALAR(1),  ETC_SLOT_SCALAR(1),  ETC_SLOT_TABLE(EXTRA)};
+static const EtcFlatSlot allocation_slots[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALAR(4), ETC_SLOT_SCALAR(4)};
+static const EtcFlatSlot extra_slots[] = {ETC_SLOT_SCALAR(8), ETC_SLOT_STRING, ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(1),
+                                          ETC_SLOT_SCALAR(1)};
+static const EtcFlatSlot delegate_slots[] = {ETC_SLOT_STRING, ETC_SLOT_TABLE(DELEGATE_DATA),
+                                             ETC_SLOT_TABLES(COMPILE_SPEC)};
+static const EtcFlatSlot delegate_data_slots[] = {ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(4)};
+static const EtcFlatSlot compile_spec_slots[] = {ETC_SLOT_STRING, ETC_SLOT_SCALARS(1)};
+static const EtcFlatSlot subsegments_slots[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALARS(8)};
+static const EtcFlatSlot named_slots[] = {ETC_SLOT_STRING, ETC_SLOT_SCALAR(4)};
+static const EtcFlatSlot device_slots[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(1)};
+static const EtcFlatSlot frame_slots[] = {ETC_SLOT_STRING, ETC_SLOT_SCALAR(4), ETC_SLOT_STRING, ETC_SLOT_STRING};
+static const EtcFlatSlot frames_slots[] = {ETC_SLOT_TABLES(FRAME)};
+
+#define ROW(slots) {(slots), (uint8_t)(sizeof(slots) / sizeof((slots)[0]))}
+static const EtcFlatTable schema[] = {
+    ROW(program_slots),
+    ROW(plan_slots),
+    ROW(two_strings), /* CONTAINER */
+    ROW(chain_slots),
+    ROW(instruction_slots),
+    ROW(two_strings), /* OPERATOR */
+    ROW(evalue_slots),
+    {NULL, 0},        /* NOTHING */
+    ROW(scalar8),     /* INT */
+    ROW(scalar1),     /* BOOL */
+    ROW(scalar8),     /* DOUBLE */
+    ROW(tensor_slots),
+    ROW(string_only), /* STRING */
+    ROW(list8),       /* INT_LIST */
+    ROW(list8),       /* DOUBLE_LIST */
+    ROW(list1),       /* BOOL_LIST */
+    ROW(list4),       /* TENSOR_LIST */
+    ROW(list4),       /* OPT_TENSOR_LIST */
+    ROW(call_slots),  /* KERNEL */
+    ROW(call_slots),  /* DELEGATE_RUN */
+    ROW(scalar4_4),   /* MOVE */
+    ROW(scalar4_4),   /* JUMP */
+    ROW(scalar4_4),   /* FREE: its second slot is never read */
+    ROW(allocation_slots),
+    ROW(extra_slots),
+    ROW(delegate_slots),
+    ROW(delegate_data_slots),
+    ROW(compile_spec_slots),
+    ROW(scalar8_8), /* SEGMENT */
+    ROW(subsegments_slots),
+    ROW(named_slots),
+    ROW(list1), /* BUFFER */
+    ROW(device_slots),
+    ROW(frame_slots),
+    ROW(frames_slots)};
+
+/* -- header ------------------------------------------------------------------------------ */
+
+EtcStatus etc_fail(EtcError *e, EtcStatus status, const char *what, int64_t index)
+{
+    if (e != NULL) {
+        e->status = status;
+        e->what = what;
+        e->name = NULL;
+        e->overload = NULL;
+        e->index = index;
+    }
+    return status;
+}
+
+static uint64_t load_u64(const uint8_t *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* Fills in what the extended header at h says; NULL, or what is wrong. */
+static const char *read_header(EtcProgram *p, const uint8_t *h)
+{
+    uint32_t length;
+    memcpy(&length, h + 4, sizeof length);
+    uint64_t program = load_u64(h + 8), base = load_u64(h + 16);
+    uint64_t size = (length >= 32) ? load_u64(h + 24) : 0;
+    if ((length < 24) || (length > MIN_FILE - HEADER_AT)) {
+        return "extended header of a wrong length";
+    }
+    if ((program < MIN_FILE) || (program > p->n_bytes)) {
+        return "extended header: program larger than the file";
+    }
+    if ((base != 0) && ((base < program) || (base > p->n_bytes))) {
+        return "extended header: segments start inside the program or past the end of the file";
+    }
+    if (size > ((base != 0) ? p->n_bytes - base : 0)) {
+        return "extended header: segments larger than the file";
+    }
+    p->flat_bytes = (size_t)program;
+    p->segment_base = (size_t)base;
+    if ((base != 0) && (size > 0)) {
+        p->n_bytes = (size_t)(base + size);
+    }
+    return NULL;
+}
+
+static EtcStatus read_head(EtcProgram *p, EtcError *e)
+{
+    const uint8_t *h = p->file + HEADER_AT;
+    const char *what = NULL;
+    if (p->n_bytes < MIN_FILE) {
+        return etc_fail(e, ETC_BAD_FILE, "file is shorter than 64 bytes", -1);
+    }
+    if (memcmp(p->file + 4, "ET12", 4) != 0) {
+        return etc_fail(e, ETC_BAD_FILE, "not an ExecuTorch program: identifier is not ET12", -1);
+    }
+    if (memcmp(h, "eh00", 4) == 0) {
+        what = read_header(p, h);
+    } else if (memcmp(h, "eh", 2) == 0) { /* a vtable that starts so would have 26,725 bytes */
+        return etc_fail(e, ETC_UNSUPPORTED, "extended header of another version than eh00", -1);
+    }
+    if ((what == NULL) && (p->flat_bytes >= INT32_MAX)) {
+        what = "FlatBuffer of 2 GiB or more";
+    }
+    return what ? etc_fail(e, ETC_BAD_FILE, what, -1) : ETC_OK;
+}
+
+/* -- segments ---------------------------------------------------------------------------- */
+
+EtcFlat etc_program_flat(const EtcProgram *p)
+{
+    EtcFlat f = {p->file, (uint32_t)p->flat_bytes};
+    return f;
+}
+
+static EtcFlatVec root_vec(const EtcProgram *p, int slot)
+{
+    EtcFlat f = etc_program_flat(p);
+    return etc_flat_vec(&f, p->root, slot);
+}
+
+const uint8_t *etc_program_segment(const EtcProgram *p, uint32_t index, uint64_t *n_bytes)
+{
+    EtcFlat f = etc_program_flat(p);
+    EtcFlatVec segments = root_vec(p, PROGRAM_SEGMENTS);
+    if (index >= segments.n) {
+        return NULL;
+    }
+    uint32_t s = etc_flat_item_table(&f, segments, index);
+    *n_bytes = etc_flat_u64(&f, s, 1);
+    return p->file + p->segment_base + etc_flat_u64(&f, s, 0);
+}
+
+static EtcStatus check_segments(const EtcProgram *p, EtcError *e)
+{
+    EtcFlat f = etc_program_flat(p);
+    EtcFlatVec segments = root_vec(p, PROGRAM_SEGMENTS);
+    uint64_t area = p->segment_base ? p->n_bytes - p->segment_base : 0;
+    for (uint32_t i = 0; i < segments.n; i++) {
+        uint32_t s = etc_flat_item_table(&f, segments, i);
+        uint64_t offset = etc_flat_u64(&f, s, 0), size = etc_flat_u64(&f, s, 1);
+        if ((offset > area) || (size > area - offset)) {
+            return etc_fail(e, ETC_BAD_FILE, "segment past the end of the file", i);
+        }
+    }
+    return ETC_OK;
+}
+
+/* A SubsegmentOffsets that holds more than the reserved entry 0 names a segment that exists. */
+static int is_subsegments(const EtcProgram *p, uint32_t table)
+{
+    EtcFlat f = etc_program_flat(p);
+    return (table == 0) || (etc_flat_vec(&f, table, 1).n <= 1) ||
+           (etc_flat_u32(&f, table, 0) < root_vec(p, PROGRAM_SEGMENTS).n);
+}
+
+static EtcStatus check_users(const EtcProgram *p, EtcError *e)
+{
+    EtcFlat f = etc_program_flat(p);
+    EtcFlatVec named = root_vec(p, PROGRAM_NAMED), mutables = root_vec(p, PROGRAM_MUTABLES);
+    uint32_t n_segments = root_vec(p, PROGRAM_SEGMENTS).n;
+    uint32_t constants = etc_flat_table(&f, p->root, PROGRAM_CONSTANTS);
+    if (!is_subsegments(p, constants)) {
+        return etc_fail(e, ETC_BAD_FILE, "constants in a segment that does not exist", -1);
+    }
+    if ((root_vec(p, PROGRAM_CONSTANT_BUFFER).n > 0) && (constants != 0) &&
+        (etc_flat_vec(&f, constants, 1).n > 1)) {
+        return etc_fail(e, ETC_BAD_FILE, "constants both inline and in a segment", -1);
+    }
+    for (uint32_t i = 0; i < mutables.n; i++) {
+        if (!is_subsegments(p, etc_flat_item_table(&f, mutables, i))) {
+            return etc_fail(e, ETC_BAD_FILE, "initial values in a segment that does not exist", i);
+        }
+    }
+    for (uint32_t i = 0; i < named.n; i++) {
+        uint32_t t = etc_flat_item_table(&f, named, i);
+        if ((etc_flat_vec(&f, t, 0).item == NULL) || (etc_flat_u32(&f, t, 1) >= n_segments)) {
+            return etc_fail(e, ETC_BAD_FILE, "named data without a key or its segment", i);
+        }
+    }
+    return ETC_OK;
+}
+
+/* Entry `index` of a SubsegmentOffsets; its end is not stored. */
+static const uint8_t *subsegment(const EtcProgram *p, uint32_t table, uint32_t index,
+                                 uint64_t n_bytes)
+{
+    EtcFlat f = etc_program_flat(p);
+    EtcFlatVec offsets = etc_flat_vec(&f, table, 1);
+    uint64_t size = 0;
+    const uint8_t *data = etc_program_segment(p, etc_flat_u32(&f, table, 0), &size);
+    if ((data == NULL) || (index >= offsets.n)) {
+        return NULL;
+    }
+    uint64_t offset = (uint64_t)etc_flat_item_i64(offsets, index);
+    return ((offset <= size) && (n_bytes <= size - offset)) ? data + offset : NULL;
+}
+
+const uint8_t *etc_program_constant(const EtcProgram *p, uint32_t index, uint64_t n_bytes)
+{
+    EtcFlat f = etc_program_flat(p);
+    EtcFlatVec buffers = root_vec(p, PROGRAM_CONSTANT_BUFFER);
+    uint32_t constants = etc_flat_table(&f, p->root, PROGRAM_CONSTANTS);
+    if (index < buffers.n) { /* the form before segments */
+        EtcFlatVec bytes = etc_flat_vec(&f, etc_flat_item_table(&f, buffers, index), 0);
+        return (n_bytes <= bytes.n) ? bytes.item : NULL;
+    }
+    return (constants != 0) ? subsegment(p, constants, index, n_bytes) : NULL;
+}
+
+const uint8_t *etc_program_initial(const EtcProgram *p, uint32_t index, uint64_t n_bytes)
+{
+    EtcFlat f = etc_program_flat(p);
+    EtcFlatVec mutables = root_vec(p, PROGRAM_MUTABLES); /* whatever a tensor says, entry 0 counts */
+    return (mutables.n > 0) ? subsegment(p, etc_flat_item_table(&f, mutables, 0), index, n_bytes)
+                            : NULL;
+}
+
+/* -- methods ----------------------------------------------------------------------------- */
+
+int32_t etc_program_n_methods(const EtcProgram *p)
+{
+    return (int32_t)root_vec(p, PROGRAM_PLANS).n;
+}
+
+uint32_t etc_program_plan(const EtcProgram *p, int32_t method)
+{
+    EtcFlat f = etc_program_flat(p);
+    EtcFlatVec plans = root_vec(p, PROGRAM_PLANS);
+    return ((method >= 0) && ((uint32_t)method < plans.n))
+               ? etc_flat_item_table(&f, plans, (uint32_t)method)
+               : 0;
+}
+
+const char *etc_program_method_name(const EtcProgram *p, int32_t method)
+{
+    EtcFlat f = etc_program_flat(p);
+    uint32_t plan = etc_program_plan(p, method);
+    return plan ? etc_flat_string(&f, plan, PLAN_NAME, NULL) : NULL;
+}
+
+int32_t etc_program_find_method(const EtcProgram *p, const char *name)
+{
+    for (int32_t i = 0; i < etc_program_n_methods(p); i++) {
+        if (strcmp(etc_program_method_name(p, i), name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static EtcStatus check_methods(const EtcProgram *p, EtcError *e)
+{
+    int32_t n = etc_program_n_methods(p);
+    if ((n < 1) || (n > MAX_METHODS)) {
+        return etc_fail(e, ETC_BAD_FILE, "no method, or more than 1024", n);
+    }
+    for (int32_t i = 0; i < n; i++) {
+        if (etc_program_method_name(p, i) == NULL) {
+            return etc_fail(e, ETC_BAD_FILE, "method without a name", i);
+        }
+    }
+    for (int32_t i = 0; i < n; i++) {
+        if (etc_program_find_method(p, etc_program_method_name(p, i)) != i) {
+            return etc_fail(e, ETC_BAD_FILE, "two methods of one name", i);
+        }
+    }
+    return ETC_OK;
+}
+
+EtcStatus etc_program_open(EtcProgram *p, const void *file, size_t n_bytes, EtcError *e)
+{
+    memset(p, 0, sizeof *p);
+    if ((file == NULL) || ((uintptr_t)file % 16 != 0)) {
+        return etc_fail(e, ETC_NO_MEMORY, "the file does not lie at a multiple of 16 bytes", -1);
+    }
+    p->file = file;
+    p->n_bytes = n_bytes;
+    p->flat_bytes = n_bytes;
+    EtcStatus status = read_head(p, e);
+    if (status != ETC_OK) {
+        return status;
+    }
+    EtcFlat f = etc_program_flat(p);
+    p->root = etc_flat_root(&f);
+    const char *what = etc_flat_verify(&f, schema, p->root);
+    if (what != NULL) {
+        return etc_fail(e, ETC_BAD_FILE, what, -1);
+    }
+    if (etc_flat_u32(&f, p->root, PROGRAM_VERSION) != 0) {
+        return etc_fail(e, ETC_UNSUPPORTED, "version of the schema is not 0", -1);
+    }
+    status = check_segments(p, e);
+    status = (status == ETC_OK) ? check_users(p, e) : status;
+    return (status == ETC_OK) ? check_methods(p, e) : status;
+}
