@@ -181,7 +181,7 @@ static Pt2 reader(Arena *a, const char *path, Archive *archive, Diag *d)
              .tmp = arena_new(),
              .diag = d,
              .archive = archive,
-             .loc = {.file = name}};
+             .loc = {.file = arena_str(a, path, strlen(path))}};
     p.taken = p.storages = (Names){.arena = p.tmp};
     p.program->stage = STAGE_ATEN;
     return p;
