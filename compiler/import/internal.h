@@ -4,6 +4,14 @@
 
 #include "compiler/import/import.h"
 
+/* -- bounds -------------------------------------------------------------------------------- */
+
+/* Whether n bytes from `at` on lie below `limit`; no sum is made that could wrap. */
+static inline bool fits(uint64_t at, uint64_t n, uint64_t limit)
+{
+    return at <= limit && n <= limit - at;
+}
+
 /* -- archives: zip.c ----------------------------------------------------------------------- */
 
 typedef struct Archive Archive;
@@ -16,7 +24,8 @@ Archive *archive_folder(Arena *a, const char *path, const char *data_dir, Diag *
 
 bool archive_has(const Archive *z, const char *name);
 /* The bytes of member `name`, counted from the archive's root: mapped, or in the arena where they
- * were deflated; writable, and the same at each call.  False: reported. */
+ * were deflated or are few; writable.  An archive gives the same ones again, a folder reads anew.
+ * False: reported. */
 bool archive_read(Archive *z, const char *name, uint8_t **data, size_t *n);
 int archive_models(Archive *z, const char ***names); /* NAME of each models/NAME.json */
 
@@ -94,7 +103,6 @@ typedef struct Pt2 {
     Loc loc;       /* of the model's file */
     Names taken;   /* names of states and symbols, program-wide */
     Names storages; /* "weights/weight_3" -> Storage: weights.c */
-    Names nearest;  /* hints for unknown operators */
     JsonDoc doc;
     const char *method; /* of models/METHOD.json */
     Names symbols;      /* "s52" -> Symbol */

@@ -150,7 +150,7 @@ static bool read_end64(Archive *z, const uint8_t *end, const uint8_t *locator, E
     uint64_t room = (uint64_t)(locator - z->data);
     if (u32(locator + 4) != 0 || u32(locator + 16) > 1)
         return diag_error(z->diag, z->loc, "the archive is split over several disks");
-    if (room < END64_SIZE || at > room - END64_SIZE || !is_sig(z->data + at, 6, 6))
+    if (!fits(at, END64_SIZE, room) || !is_sig(z->data + at, 6, 6))
         return diag_error(z->diag, z->loc, "zip64 end record is not where its locator says");
     const uint8_t *p = z->data + at;
     if (u64(p + 4) != room - at - 12)
@@ -180,7 +180,7 @@ static bool read_end(Archive *z, End *e)
             return diag_error(z->diag, z->loc, "the archive is split over several disks");
         *e = (End){u16(end + 10), u32(end + 12), u32(end + 16), z->n - END_SIZE};
     }
-    if (e->offset > e->limit || e->size != e->limit - e->offset)
+    if (!fits(e->offset, e->size, e->limit) || e->offset + e->size != e->limit)
         return diag_error(z->diag, z->loc, "central directory at byte %llu of %llu bytes does not "
                           "end at the end record, byte %llu", (unsigned long long)e->offset,
                           (unsigned long long)e->size, (unsigned long long)e->limit);
@@ -241,7 +241,7 @@ static bool read_entry(Archive *z, const uint8_t **p, const uint8_t *limit, Memb
         return diag_error(z->diag, z->loc, "central directory is damaged at byte %lld",
                           (long long)(e - z->data));
     size_t n_name = u16(e + 28), n_extra = u16(e + 30), n_comment = u16(e + 32);
-    if ((size_t)(limit - e) - CENTRAL_SIZE < n_name + n_extra + n_comment)
+    if (!fits(CENTRAL_SIZE, n_name + n_extra + n_comment, (uint64_t)(limit - e)))
         return diag_error(z->diag, z->loc, "central directory is damaged at byte %lld",
                           (long long)(e - z->data));
     *m = (Member){.name = (const char *)e + CENTRAL_SIZE, .n_name = u16(e + 28),
@@ -274,8 +274,8 @@ static bool check_overlaps(Archive *z, uint64_t directory, Arena *tmp)
     for (int i = 0; i < z->n_members; i++) {
         m[i]->end = i + 1 < z->n_members ? m[i + 1]->header : directory;
         uint64_t least = LOCAL_SIZE + (uint64_t)m[i]->n_name;
-        if (m[i]->header > m[i]->end || m[i]->end - m[i]->header < least ||
-            m[i]->end - m[i]->header - least < m[i]->packed)
+        if (!fits(m[i]->header, least, m[i]->end) ||
+            !fits(m[i]->header + least, m[i]->packed, m[i]->end))
             return diag_error(z->diag, z->loc, "member '%s' overlaps what follows it, or lies "
                               "outside the file", shown(z, m[i]->name, m[i]->n_name));
     }
@@ -330,7 +330,7 @@ static bool check_local(Archive *z, const Member *m, uint64_t *data)
         return diag_error(z->diag, z->loc, "member '%s' has another size, checksum or method in "
                           "its local header", name);
     *data = m->header + LOCAL_SIZE + m->n_name + u16(h + 28);
-    return (*data <= m->end && m->end - *data >= m->packed) ||
+    return fits(*data, m->packed, m->end) ||
            diag_error(z->diag, z->loc, "member '%s' overlaps what follows it", name);
 }
 
@@ -395,24 +395,49 @@ static Member *find(const Archive *z, const char *name)
 
 /* -- files ------------------------------------------------------------------------------- */
 
-/* Maps a regular file, private and writable.  An empty one gives n 0 and a pointer not to read. */
-static bool map_file(const char *path, Loc loc, uint8_t **data, uint64_t *n, Diag *d)
+/* Opens a regular file; -1: reported. */
+static int open_file(const char *path, Loc loc, uint64_t *n, Diag *d)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not to wait for a pipe's writer */
     struct stat s;
-    if (fd < 0 || fstat(fd, &s)) {
+    if (fd < 0 || fstat(fd, &s))
         diag_io(d, loc, "%s", strerror(errno));
-        if (fd >= 0)
-            close(fd);
+    else if (!S_ISREG(s.st_mode))
+        diag_io(d, loc, "not a regular file");
+    else {
+        *n = (uint64_t)s.st_size;
+        return fd;
+    }
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static bool read_all(int fd, uint8_t *to, uint64_t n)
+{
+    for (ssize_t got; n; to += got, n -= (uint64_t)got)
+        if ((got = read(fd, to, n)) <= 0)
+            return false;
+    return true;
+}
+
+/* Maps a file, private and writable; a small one is read into the arena, which costs less. */
+static bool load_file(Arena *a, const char *path, Loc loc, uint8_t **data, uint64_t *n, Diag *d)
+{
+    enum { SMALL = 64 * 1024 };
+    int fd = open_file(path, loc, n, d);
+    if (fd < 0)
         return false;
-    }
-    bool ok = S_ISREG(s.st_mode) || diag_io(d, loc, "not a regular file");
-    *n = (uint64_t)s.st_size;
-    *data = (uint8_t *)"";
-    if (ok && *n) {
+    bool ok;
+    if (*n < SMALL) {
+        *data = NEW(a, uint8_t, *n + 1);
+        ok = read_all(fd, *data, *n);
+    } else {
         *data = mmap(NULL, *n, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-        ok = *data != MAP_FAILED || diag_io(d, loc, "cannot be mapped: %s", strerror(errno));
+        ok = *data != MAP_FAILED;
     }
+    if (!ok)
+        diag_io(d, loc, "cannot be read: %s", strerror(errno));
     close(fd);
     return ok;
 }
@@ -430,7 +455,7 @@ static bool read_file(Archive *z, const char *name, uint8_t **data, size_t *n)
     const char *path = member_path(z, name);
     Loc loc = {.file = path};
     uint64_t size;
-    if (!map_file(path, loc, data, &size, z->diag))
+    if (!load_file(z->arena, path, loc, data, &size, z->diag))
         return false;
     *n = (size_t)size;
     return true;
@@ -529,7 +554,7 @@ Archive *archive_open(Arena *a, const char *path, Diag *d)
     uint8_t *data;
     uint64_t n;
     Loc loc = {.file = path};
-    return map_file(path, loc, &data, &n, d) ? archive_bytes(a, path, data, n, d) : NULL;
+    return load_file(a, path, loc, &data, &n, d) ? archive_bytes(a, path, data, n, d) : NULL;
 }
 
 static const char *with_slash(Arena *a, const char *dir)

@@ -292,12 +292,12 @@ ETC_INLINE EtcF etc_vcos(EtcF x)
     return y;
 }
 
-/* x^p within 0.51. */
-ETC_INLINE EtcF etc_vpow(EtcF x, EtcF p)
+/* x^(p + q) within 0.51; q is small: the exponents of models are double. */
+ETC_INLINE EtcF etc_vpow(EtcF x, EtcF p, EtcF q)
 {
     EtcF y = x;
     for (int i = 0; i < ETC_LANES; i++) {
-        y[i] = (float)etc_pow_f64((double)x[i], (double)p[i]);
+        y[i] = (float)etc_pow_f64((double)x[i], (double)p[i] + (double)q[i]);
     }
     return y;
 }
