@@ -103,7 +103,6 @@ typedef struct Pt2 {
     Loc loc;       /* of the model's file */
     Names taken;   /* names of states and symbols, program-wide */
     Names storages; /* "weights/weight_3" -> Storage: weights.c */
-    Names nearest;  /* hints for unknown operators */
     JsonDoc doc;
     const char *method; /* of models/METHOD.json */
     Names symbols;      /* "s52" -> Symbol */

@@ -176,7 +176,7 @@ static Pt2 reader(Arena *a, const char *path, Archive *archive, Diag *d)
     name = arena_str(a, name, strcspn(name, "/"));
     Pt2 p = {.program = program_new(a, name), .tmp = arena_new(), .diag = d, .archive = archive,
              .loc = {.file = name}};
-    p.taken = p.storages = p.nearest = (Names){.arena = p.tmp};
+    p.taken = p.storages = (Names){.arena = p.tmp};
     p.program->stage = STAGE_ATEN;
     return p;
 }

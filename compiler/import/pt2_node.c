@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { MAX_ARGS = 64, MAX_HINTS = 100 };
+enum { MAX_ARGS = 64 };
 
 /* -- origin ------------------------------------------------------------------------------ */
 
@@ -467,6 +467,18 @@ static int find_wrap(const char *target)
     return -1;
 }
 
+/* Settles the names of a refused node's results, so that their uses are not reported again. */
+static void break_results(Scope *s, const Json *outputs)
+{
+    for (JsonIter it = json_iter(outputs); json_next(&it);) {
+        const Json *content = NULL;
+        const char *name = json_tag(it.value, &content) ? json_string(json_get(content, "name")) : NULL;
+        Name *n = name ? names_find(&s->names, name) : NULL;
+        if (n)
+            n->is_broken = true;
+    }
+}
+
 /* The results of the node stand for those of its graph. */
 static bool bind_results(Scope *s, Loc loc, const Json *outputs, Value **v)
 {
@@ -523,18 +535,22 @@ static bool is_about_sizes(const char *target)
     return false;
 }
 
+/* Another overload of the same operator, or NULL. */
+static const char *other_overload(const char *target)
+{
+    const char *dot = strrchr(target, '.');
+    size_t len = dot ? (size_t)(dot + 1 - target) : 0;
+    for (int i = 0; len && i < N_OPS; i++)
+        if (!strncmp(op_info[i].target, target, len))
+            return op_info[i].target;
+    return NULL;
+}
+
 static bool unknown(Scope *s, Loc loc)
 {
-    Pt2 *p = s->in;
-    const char *hint = names_find(&p->nearest, loc.op);
-    if (!hint && p->nearest.n < MAX_HINTS) { /* each distinct one costs a search of the table */
-        hint = op_nearest(loc.op);
-        *names_at(&p->nearest, loc.op) = (void *)(uintptr_t)(hint ? hint : "");
-    }
-    bool has_hint = hint && *hint;
-    return diag_unsupported(p->diag, loc, "the operator is not supported%s%s%s",
-                            has_hint ? "; did you mean '" : "", has_hint ? hint : "",
-                            has_hint ? "'?" : "");
+    const char *other = other_overload(loc.op);
+    return diag_unsupported(s->in->diag, loc, "the operator is not supported%s%s%s",
+                            other ? ", only its overload '" : "", other ? other : "", other ? "'" : "");
 }
 
 bool pt2_node(Scope *s, const Json *node)
@@ -548,8 +564,12 @@ bool pt2_node(Scope *s, const Json *node)
     if (op == OP_NONE && is_about_sizes(target))
         return true;
     Loc loc = origin(s, node, target);
-    if (find_wrap(target) >= 0)
-        return wrapped(s, find_wrap(target), loc, node);
+    if (find_wrap(target) >= 0) {
+        bool done = wrapped(s, find_wrap(target), loc, node);
+        if (!done)
+            break_results(s, json_get(node, "outputs"));
+        return done;
+    }
     Node *n = node_new(s->graph, op, loc);
     bool ok = op == OP_NONE ? unknown(s, loc) : arguments(s, n, json_get(node, "inputs"));
     ok = results(s, n, json_get(node, "outputs")) && ok;

@@ -303,20 +303,6 @@ def views_of_constants_share_their_bytes():
     assert m.bytes.count(w.numpy().tobytes()) == 1 and not calls_of(m, ["aten::view_copy"])
 
 
-@case
-def a_concat_of_neighbours_costs_nothing():
-    m = Loaded(Text().method("""(%x: f32[1,2,4] at 1:0) pools [128] {
-  %a = aten.neg.default(%x) : f32[1,2,4] at 1:32
-  %b = aten.abs.default(%x) : f32[1,2,4] at 1:64
-  %c = aten.cat.default([%a, %b], 1) : f32[1,4,4] at 1:32
-  %d = aten.relu.default(%c) : f32[1,4,4] at 1:32
-  return %d
-}"""))
-    x = torch.randn(1, 2, 4)
-    expect(m(x)[0], torch.cat([-x, x.abs()], 1).relu())
-    assert not calls_of(m, ["aten::cat"])
-
-
 # -- sizes known at run time -------------------------------------------------------------------
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """make_hostile.py DIR -- writes archives and programs that an importer must refuse, or must survive.
 
-DIR/list.txt names them: file, exit code of the importer, a part of its message; tab between.
+DIR/list.txt names them: file, exit code of the importer, a part of its message, or of the program's
+text where the code is 0; tab between.
 With --seeds DIR, it writes the small ones as seeds of fuzzers: archives whose checksums are 0 to
 DIR/zip, their programs to DIR/json.
 All are made from one small program, x + w, written here field by field, and a zip written byte by
@@ -356,8 +357,8 @@ def graphs():
             lambda p, c: sig(p)["output_specs"][0]["user_output"].update(arg={"as_int": 1}))
     changed("16_token", UNSUPPORTED, "an input of kind 'token'",
             lambda p, c: sig(p)["input_specs"].__setitem__(0, {"token": {"arg": {"name": "p_w"}}}))
-    changed("16_unknown_operators", UNSUPPORTED, "did you mean 'aten.add.Tensor'",
-            nodes((node("z", "torch.ops.aten.addd.Tensor"), [2, 3]), (node("q", "torch.ops.my.op"), [2, 3])))
+    changed("16_unknown_operators", UNSUPPORTED, "only its overload 'aten.add.Scalar'",
+            nodes((node("z", "torch.ops.aten.add.None"), [2, 3]), (node("q", "torch.ops.my.op"), [2, 3])))
 
     def sizes(name, code, message, m, w=None, data=WEIGHT):
         def change(p, c):
@@ -365,13 +366,16 @@ def graphs():
             c["config"]["w"]["tensor_meta"] = w or m
         changed(name, code, message, change, data)
     sizes("17_negative", MODEL, "negative size", meta([-2, -3]))
-    sizes("17_zero", OK, "", meta([0, 3]), data=b"")
+    sizes("17_zero", OK, "f32[0,3] in", meta([0, 3]), data=b"")
     sizes("17_huge", MODEL, "overflow", meta([1 << 40, 1 << 40]))
     sizes("17_rank", UNSUPPORTED, "10000 dimensions", meta([1] * 10000))
     sizes("17_stride", MODEL, "reaches beyond", meta([2, 3], strides=[1000, 1]))
     sizes("17_stride_overflow", MODEL, "reaches beyond", meta([2, 3], strides=[1 << 62, 1 << 62]))
     sizes("17_stride_negative", MODEL, "negative stride", meta([2, 3], strides=[-3, 1]))
-    sizes("17_expanded", OK, "", meta([2, 3], strides=[0, 1]), data=WEIGHT[:12])
+    sizes("17_expanded", OK, "f32[2,3] strides [0,1] in", meta([2, 3], strides=[0, 1]), data=WEIGHT[:12])
+    sizes("17_window", OK, '"w" : f32[2] strides [3] in "weight_0"+4', meta([2], strides=[3], offset=1))
+    sizes("17_transposed", OK, "f32[3,2] strides [1,3] in", meta([3, 2], strides=[1, 3]))
+    sizes("17_stride_of_one", OK, "f32[1,6] in", meta([1, 6], strides=[99, 1]))
     sizes("17_offset", MODEL, "reaches beyond", meta([2, 3], offset=1))
     sizes("17_offset_negative", MODEL, "reaches beyond", meta([2, 3], offset=-1))
     sizes("17_offset_huge", MODEL, "reaches beyond", meta([2, 3], offset=(1 << 63) - 1))
@@ -392,8 +396,8 @@ def graphs():
             graph(p)["tensor_values"]["x"] = meta([size, 3], strides=[3, 1])
         changed(name, code, message, change)
     s0 = "Symbol('s0', positive=True, integer=True)"
-    symbolic("18_good", OK, "", symbol("s0"))
-    symbolic("18_unbounded", OK, "", symbol("s0"), {"s0": {"min_val": None, "max_val": None}})
+    symbolic("18_good", OK, "%x: f32[%s0,3]", symbol("s0"))
+    symbolic("18_unbounded", OK, "sym %s0 in -9223372036854775808..", symbol("s0"), {"s0": {"min_val": None, "max_val": None}})
     symbolic("18_empty_range", MODEL, "is empty", symbol("s0"), {"s0": {"min_val": 3, "max_val": 2}})
     symbolic("18_range_type", MODEL, "max_val", symbol("s0"), {"s0": {"min_val": 3, "max_val": "x"}})
     symbolic("18_no_range", MODEL, "'s1' has no range", symbol("s1"))
@@ -408,7 +412,15 @@ def graphs():
     symbolic("18_function", UNSUPPORTED, "function 'Where'", expr("Where(%s, %s, %s)" % (s0, s0, s0)))
     symbolic("18_garbage", MODEL, "cannot be read", expr("Add(%s, " % s0))
     symbolic("18_more", MODEL, "cannot be read", expr(s0 + ")"))
-    symbolic("18_half", OK, "", expr("Mul(Rational(1, 2), Add(%s, %s))" % (s0, s0)))
+    symbolic("18_half", OK, "%x: f32[%s0,3]", expr("Mul(Rational(1, 2), Add(%s, %s))" % (s0, s0)))
+    symbolic("18_ceiling", OK, "%x: f32[-floordiv(-%s0,4),3]", expr("CeilDiv(%s, Integer(4))" % s0))
+    symbolic("18_floor_of_quotient", OK, "%x: f32[floordiv(%s0,2),3]",
+             expr("FloorToInt(IntTrueDiv(%s, Integer(2)))" % s0))
+    symbolic("18_float", OK, "%x: f32[floordiv(5*%s0,2),3]", expr(
+        "TruncToInt(Mul(Float('2.5', precision=53), ToFloat(%s)))" % s0))
+    symbolic("18_derived", OK, "%x: f32[2*%s0+1,3]", expr("Add(Mul(Integer(2), %s), Integer(1))" % s0),
+             {"s0": {"min_val": 2, "max_val": 64}, "2*s0 + 1": {"min_val": 5, "max_val": 129}})
+    symbolic("18_indexing", OK, "mod(floordiv(%s0,4),8)", expr("ModularIndexing(%s, Integer(4), Integer(8))" % s0))
 
     def two(name, code, message, dtype, path, size):
         def change(p, c):
@@ -421,13 +433,13 @@ def graphs():
         changed(name, code, message, change)
     two("19_two_dtypes", MODEL, "share the file", 4, "weight_0", [2, 3])
     two("19_tied", OK, "", 7, "weight_0", [2, 3])
-    two("19_tied_part", OK, "", 7, "weight_0", [3])
+    two("19_tied_part", OK, '"v" : f32[3] in "weight_0"+0', 7, "weight_0", [3])
 
     def written(p, c):
         graph(p)["nodes"].insert(0, node("add_", "torch.ops.aten.add_.Tensor", ("self", tensor("p_w")),
                                          ("other", {"as_int": 1})))
         graph(p)["tensor_values"]["add_"] = meta([2, 3])
-    changed("19_written", OK, "", written)
+    changed("19_written", OK, "aten.add_.Tensor(%p_w, 1, 1)", written)
     changed("19_mutation_of_nothing", MODEL, "nothing that can be written is called 'b'",
             lambda p, c: sig(p)["output_specs"].__setitem__(
                 0, {"buffer_mutation": {"arg": {"name": "add"}, "buffer_name": "b"}}))
@@ -449,7 +461,7 @@ def graphs():
                 node("z", "torch.ops.higher_order.cond", ("", tensor("flag")), ("", a), ("", b),
                      ("", {"as_tensors": [{"name": "add"}]})))
         changed(name, code, message, change)
-    cond("20_good", OK, "", branch(), branch())
+    cond("20_good", OK, "higher_order.cond(%flag, graph (%t0: f32[2,3])", branch(), branch())
     cond("20_inputs", MODEL, "2 inputs and 1 outputs, expected 1 and 1", branch(), branch(n_in=2))
     cond("20_outputs", MODEL, "1 inputs and 2 outputs, expected 1 and 1", branch(), branch(n_out=2))
     cond("20_dtype", MODEL, "output 0 of a graph", branch(), branch(dtype=4))
@@ -472,7 +484,16 @@ def graphs():
         graph(p)["nodes"].append(node("z", "torch.ops.higher_order.wrap_with_set_grad_enabled",
                                       ("", {"as_bool": False}), ("", branch()), ("", tensor("add"))))
         sig(p)["output_specs"][0]["user_output"]["arg"] = tensor("z")
-    changed("20_inlined", OK, "", grad)
+    changed("20_inlined", OK, "%z.r = aten.relu.default(%add)", grad)
+
+    def autocast(p, c):
+        graph(p)["tensor_values"].update(z=meta([2, 3]), y=meta([2, 3]))
+        graph(p)["nodes"] += [
+            node("z", "torch.ops.higher_order.wrap_with_autocast", ("", {"as_string": "cpu"}),
+                 ("", {"as_scalar_type": 13}), ("", {"as_bool": True}), ("", {"as_none": True}),
+                 ("", branch()), ("", tensor("add"))),
+            add("y", "z", "z")]
+    changed("20_autocast", UNSUPPORTED, "mixed precision", autocast)
 
 
 def write(folder, name, data):

@@ -213,6 +213,8 @@ static int import_in_child(const char *path, char *text, size_t size, struct rus
         Diag d = {.out = fdopen(pipe_fd[1], "w")};
         Arena *a = arena_new();
         Program *p = import_pt2(a, path, NULL, &d);
+        if (p)
+            program_print(p, d.out);
         fflush(d.out);
         _exit(!p == !diag_exit_code(&d) ? 99 : diag_exit_code(&d));
     }
@@ -262,6 +264,22 @@ Test(import, hostile_files_are_refused_with_a_reason, .init = make_folder, .fini
     }
     fclose(list);
     cr_expect_gt(n_cases, 150);
+}
+
+Test(import, tied_weights_share_a_storage, .init = make_folder, .fini = remove_folder)
+{
+    char command[1024], path[512];
+    snprintf(command, sizeof command, "python3 " ROOT "/tests/import/make_hostile.py '%s'", folder);
+    run(command);
+    snprintf(path, sizeof path, "%s/19_tied.pt2", folder);
+    Diag d = {.out = stderr};
+    Arena *a = arena_new();
+    Program *p = import_pt2(a, path, NULL, &d);
+    cr_assert_not_null(p);
+    cr_assert_eq(p->n_states, 2);
+    cr_expect_eq(p->state[0]->storage, p->state[1]->storage);
+    cr_expect_eq(p->state[0]->data, p->state[1]->data);
+    arena_free(a);
 }
 
 /* Every prefix of an archive, in a block of exactly its size. */
