@@ -2,7 +2,7 @@
  * value, input, output, instruction and operator.  Instructions, static sizes, strings and number
  * lists stay in the file; the tables hold values, tensors, list items and sizes that may change. */
 #include "runtime-lite/internal.h"
-#include "runtime-lite/kernels/prim.h"
+#include "runtime-lite/kernels/kernels.h"
 
 #include <string.h>
 

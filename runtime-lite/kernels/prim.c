@@ -3,13 +3,9 @@
  * Results overwrite the last argument, whatever scalar it held; never a tensor, list or None, so
  * that lists of tensors stay what the loader checked.  Argument counts are exact.  Integers wrap
  * around, as they do in torch. */
-#include "runtime-lite/kernels/prim.h"
+#include "runtime-lite/kernels/kernels.h"
 
 #include <string.h>
-
-#define KERNEL(name, function, n_args) EtcStatus etc_##function(const EtcCall *c);
-#include "runtime-lite/kernels/kernels.def"
-#undef KERNEL
 
 /* -- arguments and results --------------------------------------------------------------- */
 

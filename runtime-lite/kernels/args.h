@@ -1,0 +1,88 @@
+/* args.h -- what wrappers share: reading arguments, shapes, walks over strided tensors, dtypes.
+ *
+ * Readers return 1, or 0 when the argument is missing or of another kind; a wrapper answers that
+ * with ETC_BAD_ARG.  Nothing here reaches emitted C.
+ */
+#ifndef ETC_ARGS_H
+#define ETC_ARGS_H
+
+#include "runtime-lite/etc_rt.h"
+
+/* -- arguments --------------------------------------------------------------------------- */
+
+typedef struct EtcScalar {
+    int is_float, is_bool;
+    double d; /* the number in both forms; i saturates */
+    int64_t i;
+} EtcScalar;
+
+typedef struct EtcInts {
+    int32_t n; /* -1: the argument was None */
+    int64_t v[ETC_MAX_RANK];
+} EtcInts;
+
+int etc_arg_tensor(const EtcCall *c, int32_t i, EtcTensor **t);
+int etc_arg_opt_tensor(const EtcCall *c, int32_t i, EtcTensor **t); /* NULL for None */
+int etc_arg_int(const EtcCall *c, int32_t i, int64_t *v);
+int etc_arg_opt_int(const EtcCall *c, int32_t i, int64_t *v, int *is_given);
+int etc_arg_bool(const EtcCall *c, int32_t i, int *v);
+int etc_arg_double(const EtcCall *c, int32_t i, double *v); /* an int serves too */
+int etc_arg_scalar(const EtcCall *c, int32_t i, EtcScalar *s);
+int etc_arg_ints(const EtcCall *c, int32_t i, EtcInts *v); /* None too: n is -1 */
+
+/* A list of one or two ints as a pair; the default where it is empty or None. */
+int etc_arg_pair(const EtcCall *c, int32_t i, int64_t lo, int64_t dflt, int64_t v[2]);
+
+/* -- shapes ------------------------------------------------------------------------------ */
+
+/* A negative dim counts from the end; rank 0 counts as 1.  -1 when out of range. */
+int32_t etc_dim(int64_t dim, int32_t rank);
+int etc_is_plain(const EtcTensor *t);                  /* row-major without gaps */
+int etc_same_layout(const EtcTensor *a, const EtcTensor *b); /* sizes and memory order */
+void etc_strides(const EtcTensor *t, int64_t *stride); /* in elements */
+
+/* As etc_resize, from sizes of 64 bits; ETC_BAD_ARG where one is negative or too large. */
+EtcStatus etc_resize64(EtcTensor *t, const int64_t *dim, int32_t rank);
+
+/* -- walks ------------------------------------------------------------------------------- */
+
+enum { ETC_WALK = 3 };
+
+/* Up to three tensors walked together; strides are in elements.  Dimensions merge where all
+ * tensors allow, so that the innermost is as long as can be. */
+typedef struct EtcWalk {
+    int32_t rank, n; /* n tensors; the first is the one written */
+    int64_t dim[ETC_MAX_RANK];
+    int64_t stride[ETC_WALK][ETC_MAX_RANK];
+    int64_t index[ETC_MAX_RANK];
+    int64_t at[ETC_WALK]; /* offsets of the current innermost row */
+} EtcWalk;
+
+/* Over t's sizes, with t as first tensor. */
+void etc_walk_init(EtcWalk *w, const EtcTensor *t);
+void etc_walk_add(EtcWalk *w, const EtcTensor *t); /* broadcast: its sizes must fit */
+void etc_walk_collapse(EtcWalk *w);                /* after the last add; starts the walk */
+int etc_walk_next(EtcWalk *w);                     /* 0 after the last innermost row */
+
+/* -- dtypes ------------------------------------------------------------------------------ */
+
+/* The types kernels compute in.  Integers and bool use 64 bits and wrap to the width stored. */
+typedef enum EtcKind { ETC_KIND_NONE, ETC_KIND_F32, ETC_KIND_F64, ETC_KIND_I64 } EtcKind;
+
+EtcKind etc_kind(int dtype); /* ETC_KIND_NONE: no kernel computes with it */
+int etc_kind_dtype(EtcKind kind);
+int etc_is_float(int dtype);
+int etc_is_int(int dtype); /* with bool */
+int etc_promote(int a, int b); /* torch.promote_types; -1 for dtypes not known here */
+int etc_can_cast(int from, int to); /* as PyTorch lets a result be stored */
+
+/* n elements from p, `stride` elements apart, as `kind`; a result that needs no change is p
+ * itself, others go to buf (8 n bytes). */
+const void *etc_fetch(EtcKind kind, int dtype, const void *p, int64_t stride, int64_t n,
+                      void *buf);
+void etc_put(EtcKind kind, const void *buf, int dtype, void *p, int64_t stride, int64_t n);
+
+/* `offset` elements of `dtype` after p */
+void *etc_at(const EtcTensor *t, int64_t offset);
+
+#endif

@@ -1,0 +1,129 @@
+/* conv.c -- wrapper of convolution in one and two dimensions, also transposed: float. */
+#include "runtime-lite/kernels/args.h"
+#include "runtime-lite/kernels/cores.h"
+#include "runtime-lite/kernels/kernels.h"
+#include <string.h>
+
+/* Stride, padding or dilation: one number or one per spatial dimension, as [h, w]. */
+static int read_axes(const EtcCall *c, int32_t i, int32_t n_axes, int64_t lo, int64_t dflt,
+                     int64_t v[2])
+{
+    EtcInts ints;
+    if (!etc_arg_ints(c, i, &ints) || ((ints.n != 1) && (ints.n != n_axes)) ||
+        !etc_arg_pair(c, i, lo, dflt, v)) {
+        return 0;
+    }
+    if (n_axes == 1) {
+        v[0] = dflt;
+    }
+    return 1;
+}
+
+/* Everything but the tensors' own sizes. */
+static int read_options(const EtcCall *c, int32_t n_axes, EtcConv *g, int64_t output_pad[2])
+{
+    int64_t s[2], p[2], d[2];
+    int transposed;
+    if (!read_axes(c, 3, n_axes, 1, 1, s) || !read_axes(c, 4, n_axes, 0, 0, p) ||
+        !read_axes(c, 5, n_axes, 1, 1, d) || !etc_arg_bool(c, 6, &transposed) ||
+        !etc_arg_int(c, 8, &g->groups)) {
+        return 0;
+    }
+    output_pad[0] = 0;
+    output_pad[1] = 0;
+    if (transposed && !read_axes(c, 7, n_axes, 0, 0, output_pad)) {
+        return 0;
+    }
+    g->sh = s[0];
+    g->sw = s[1];
+    g->ph = p[0];
+    g->pw = p[1];
+    g->dh = d[0];
+    g->dw = d[1];
+    g->transposed = transposed;
+    g->lo = -__builtin_inff();
+    g->hi = __builtin_inff();
+    return (g->groups >= 1) && (g->groups <= INT32_MAX) &&
+           ((output_pad[0] < s[0]) || (output_pad[0] < d[0])) &&
+           ((output_pad[1] < s[1]) || (output_pad[1] < d[1]));
+}
+
+/* Sizes of one axis after the operation; not positive where there is nothing. */
+static int64_t out_size(const EtcConv *g, int64_t i, int64_t k, int64_t s, int64_t p, int64_t d,
+                        int64_t output_pad)
+{
+    if (g->transposed != 0) {
+        return ((i - 1) * s) - (2 * p) + (d * (k - 1)) + output_pad + 1;
+    }
+    const int64_t room = i + (2 * p) - (d * (k - 1)) - 1;
+    return (room < 0) ? 0 : ((room / s) + 1);
+}
+
+/* Channels and sizes; 0 where weight, bias and input do not fit together. */
+static int read_shapes(const EtcTensor *x, const EtcTensor *w, const EtcTensor *bias,
+                       const int64_t output_pad[2], EtcConv *g)
+{
+    const int32_t r = x->rank;
+    g->n = x->dim[0];
+    g->ih = (r == 4) ? x->dim[2] : 1;
+    g->iw = x->dim[r - 1];
+    g->kh = (r == 4) ? w->dim[2] : 1;
+    g->kw = w->dim[r - 1];
+    g->ic = x->dim[1] / g->groups;
+    if (g->transposed != 0) {
+        g->oc = w->dim[1];
+    } else {
+        g->oc = w->dim[0] / g->groups;
+    }
+    if (((x->dim[1] % g->groups) != 0) || (g->ic < 1) || (g->kh < 1) || (g->kw < 1) ||
+        (g->ih < 1) || (g->iw < 1)) {
+        return 0;
+    }
+    if ((g->transposed != 0) ? (w->dim[0] != x->dim[1])
+                             : ((w->dim[1] != g->ic) || ((w->dim[0] % g->groups) != 0))) {
+        return 0;
+    }
+    g->oh = out_size(g, g->ih, g->kh, g->sh, g->ph, g->dh, output_pad[0]);
+    g->ow = out_size(g, g->iw, g->kw, g->sw, g->pw, g->dw, output_pad[1]);
+    return (g->oh > 0) && (g->ow > 0) &&
+           ((bias == NULL) || (etc_numel(bias) == (g->oc * g->groups)));
+}
+
+/* x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, out */
+EtcStatus etc_convolution(const EtcCall *c)
+{
+    EtcTensor *x, *w, *bias, *y;
+    EtcConv g;
+    int64_t output_pad[2], dim[4];
+    memset(&g, 0, sizeof g);
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 1, &w) || !etc_arg_opt_tensor(c, 2, &bias) ||
+        !etc_arg_tensor(c, 9, &y) || (x->rank != w->rank)) {
+        return ETC_BAD_ARG;
+    }
+    if ((x->rank != 3) && (x->rank != 4)) {
+        return ETC_UNSUPPORTED;
+    }
+    if (!read_options(c, x->rank - 2, &g, output_pad) ||
+        !read_shapes(x, w, bias, output_pad, &g)) {
+        return ETC_BAD_ARG;
+    }
+    dim[0] = g.n;
+    dim[1] = g.oc * g.groups;
+    dim[2] = g.oh;
+    dim[x->rank - 1] = g.ow;
+    EtcStatus st = etc_resize64(y, dim, x->rank);
+    if (st != ETC_OK) {
+        return st;
+    }
+    if ((x->dtype != ETC_F32) || (w->dtype != ETC_F32) || (y->dtype != ETC_F32) ||
+        ((bias != NULL) && (bias->dtype != ETC_F32)) || !etc_is_plain(x) || !etc_is_plain(w) ||
+        !etc_is_plain(y)) {
+        return ETC_UNSUPPORTED;
+    }
+    if (etc_numel(y) > 0) {
+        c->cores->conv((const float *)x->data, (const float *)w->data,
+                       (bias != NULL) ? (const float *)bias->data : NULL, (float *)y->data, &g,
+                       c->scratch);
+    }
+    return ETC_OK;
+}

@@ -1,0 +1,53 @@
+/* cores.h -- the dense cores as function pointers, one table per instruction set; same bits in
+ * each.  A table is built by isa.h from the core headers under that set's compiler flags. */
+#ifndef ETC_CORES_H
+#define ETC_CORES_H
+
+#include "runtime-lite/kernels/conv.h"
+#include "runtime-lite/kernels/matmul.h"
+#include "runtime-lite/kernels/norm.h"
+#include "runtime-lite/kernels/pointwise.h"
+#include "runtime-lite/kernels/pool.h"
+#include "runtime-lite/kernels/reduce.h"
+#include "runtime-lite/kernels/softmax.h"
+
+typedef enum EtcRow {
+#define UNARY(name, expr) ETC_ROW_##name,
+#define BINARY UNARY
+#include "runtime-lite/kernels/pointwise.def"
+    ETC_N_ROWS
+} EtcRow;
+
+/* p, q, r of pointwise.def in every form */
+typedef struct EtcPqr {
+    float f32[3];
+    double f64[3];
+    int64_t i64[3];
+} EtcPqr;
+
+/* n contiguous elements of the type computed in; b is not read by a row of one input. */
+typedef void EtcPointwise(const void *a, const void *b, const EtcPqr *s, void *y, int64_t n);
+
+typedef struct EtcCores {
+    const char *name;
+    EtcPointwise *pointwise[ETC_N_ROWS]; /* of float */
+    void (*matmul)(const float *a, const float *b, const float *bias, float *y, const EtcMatmul *g,
+                   void *work);
+    void (*conv)(const float *x, const float *w, const float *bias, float *y, const EtcConv *g,
+                 void *work);
+    void (*max_pool)(const float *x, float *y, int64_t *where, const EtcPool *g);
+    void (*avg_pool)(const float *x, float *y, const EtcPool *g);
+    void (*softmax)(const float *x, float *y, int64_t n, int64_t stride, int is_log);
+    void (*sum)(const float *x, int64_t n, EtcSum *s);
+    float (*amax)(const float *x, int64_t n, float start);
+    void (*scale_shift)(const float *x, float scale, float shift, float *y, int64_t n);
+} EtcCores;
+
+/* Rows for double and int64; NULL where a row has none. */
+extern EtcPointwise *const etc_pointwise_f64[ETC_N_ROWS];
+extern EtcPointwise *const etc_pointwise_i64[ETC_N_ROWS];
+
+/* The i-th table that this CPU runs, plainest first; NULL past the last. */
+const EtcCores *etc_cores_at(int i);
+
+#endif

@@ -1,0 +1,198 @@
+/* dtype.c -- promotion, casts, and moving elements between the stored and the computed type. */
+#include "runtime-lite/kernels/args.h"
+
+EtcKind etc_kind(int dtype)
+{
+    switch (dtype) {
+    case ETC_F32:
+        return ETC_KIND_F32;
+    case ETC_F64:
+        return ETC_KIND_F64;
+    case ETC_U8:
+    case ETC_I8:
+    case ETC_I16:
+    case ETC_I32:
+    case ETC_I64:
+    case ETC_BOOL:
+    case ETC_U16:
+    case ETC_U32:
+        return ETC_KIND_I64;
+    default:
+        return ETC_KIND_NONE;
+    }
+}
+
+int etc_kind_dtype(EtcKind kind)
+{
+    return (kind == ETC_KIND_F32) ? ETC_F32 : (kind == ETC_KIND_F64) ? ETC_F64 : ETC_I64;
+}
+
+int etc_is_float(int dtype)
+{
+    return (dtype == ETC_F32) || (dtype == ETC_F64);
+}
+
+int etc_is_int(int dtype)
+{
+    return etc_kind(dtype) == ETC_KIND_I64;
+}
+
+/* Width of a signed type that holds both: u8 counts as 9 bits beside a signed one. */
+int etc_promote(int a, int b)
+{
+    static const int rank_of[] = {ETC_BOOL, ETC_U8, ETC_I8, ETC_I16, ETC_I32, ETC_I64, ETC_F32,
+                                  ETC_F64};
+    int ra = -1, rb = -1;
+    for (int i = 0; i < 8; i++) {
+        ra = (rank_of[i] == a) ? i : ra;
+        rb = (rank_of[i] == b) ? i : rb;
+    }
+    if (a == b) {
+        return a;
+    }
+    if ((ra < 0) || (rb < 0)) {
+        return -1;
+    }
+    int hi = (ra > rb) ? ra : rb, lo = (ra > rb) ? rb : ra;
+    return ((hi == 2) && (lo == 1)) ? ETC_I16 : rank_of[hi];
+}
+
+int etc_can_cast(int from, int to)
+{
+    return !(etc_is_float(from) && !etc_is_float(to)) && !((from != ETC_BOOL) && (to == ETC_BOOL));
+}
+
+/* X(dtype, C type) */
+#define FLOATS(X) X(ETC_F32, float) X(ETC_F64, double)
+#define INTS(X)                                                                          \
+    X(ETC_U8, uint8_t) X(ETC_I8, int8_t) X(ETC_I16, int16_t) X(ETC_I32, int32_t)         \
+    X(ETC_I64, int64_t) X(ETC_U16, uint16_t) X(ETC_U32, uint32_t)
+
+/* In each function T is the type computed in, n and stride are as etc_fetch has them. */
+#define FETCH(dtype, S)                                  \
+    case dtype: {                                        \
+        const S *x = (const S *)p;                       \
+        for (int64_t i = 0; i < n; i++) {                \
+            y[i] = (T)x[i * stride];                     \
+        }                                                \
+        break;                                           \
+    }
+#define FETCH_BOOL                                       \
+    case ETC_BOOL: {                                     \
+        const uint8_t *x = (const uint8_t *)p;           \
+        for (int64_t i = 0; i < n; i++) {                \
+            y[i] = (T)((x[i * stride] != 0) ? 1 : 0);    \
+        }                                                \
+        break;                                           \
+    }
+#define PUT(dtype, S, convert)                           \
+    case dtype: {                                        \
+        S *y = (S *)p;                                   \
+        for (int64_t i = 0; i < n; i++) {                \
+            y[i * stride] = (S)convert(x[i]);            \
+        }                                                \
+        break;                                           \
+    }
+#define PUT_BOOL                                         \
+    case ETC_BOOL: {                                     \
+        uint8_t *y = (uint8_t *)p;                       \
+        for (int64_t i = 0; i < n; i++) {                \
+            y[i * stride] = (uint8_t)((x[i] != 0) ? 1 : 0); \
+        }                                                \
+        break;                                           \
+    }
+#define PUT_AS_IS(dtype, S) PUT(dtype, S, )
+#define PUT_FROM_FLOAT(dtype, S) PUT(dtype, S, to_int)
+
+/* Truncates; what no int64 holds becomes INT64_MIN, as x86 does. */
+static int64_t to_int(double d)
+{
+    return ((d >= -9223372036854775808.0) && (d < 9223372036854775808.0)) ? (int64_t)d : INT64_MIN;
+}
+
+static void fetch_f32(int dtype, const void *p, int64_t stride, int64_t n, void *buf)
+{
+    typedef float T;
+    T *y = (T *)buf;
+    switch (dtype) {
+        FLOATS(FETCH) INTS(FETCH) FETCH_BOOL
+    default:
+        break;
+    }
+}
+
+static void fetch_f64(int dtype, const void *p, int64_t stride, int64_t n, void *buf)
+{
+    typedef double T;
+    T *y = (T *)buf;
+    switch (dtype) {
+        FLOATS(FETCH) INTS(FETCH) FETCH_BOOL
+    default:
+        break;
+    }
+}
+
+static void fetch_i64(int dtype, const void *p, int64_t stride, int64_t n, void *buf)
+{
+    typedef int64_t T;
+    T *y = (T *)buf;
+    switch (dtype) {
+        INTS(FETCH) FETCH_BOOL
+    default:
+        break;
+    }
+}
+
+const void *etc_fetch(EtcKind kind, int dtype, const void *p, int64_t stride, int64_t n,
+                      void *buf)
+{
+    if ((stride == 1) && (dtype == etc_kind_dtype(kind))) {
+        return p;
+    }
+    if (kind == ETC_KIND_F32) {
+        fetch_f32(dtype, p, stride, n, buf);
+    } else if (kind == ETC_KIND_F64) {
+        fetch_f64(dtype, p, stride, n, buf);
+    } else {
+        fetch_i64(dtype, p, stride, n, buf);
+    }
+    return buf;
+}
+
+static void put_f32(const float *x, int dtype, void *p, int64_t stride, int64_t n)
+{
+    switch (dtype) {
+        FLOATS(PUT_AS_IS) INTS(PUT_FROM_FLOAT) PUT_BOOL
+    default:
+        break;
+    }
+}
+
+static void put_f64(const double *x, int dtype, void *p, int64_t stride, int64_t n)
+{
+    switch (dtype) {
+        FLOATS(PUT_AS_IS) INTS(PUT_FROM_FLOAT) PUT_BOOL
+    default:
+        break;
+    }
+}
+
+static void put_i64(const int64_t *x, int dtype, void *p, int64_t stride, int64_t n)
+{
+    switch (dtype) {
+        FLOATS(PUT_AS_IS) INTS(PUT_AS_IS) PUT_BOOL
+    default:
+        break;
+    }
+}
+
+void etc_put(EtcKind kind, const void *buf, int dtype, void *p, int64_t stride, int64_t n)
+{
+    if (kind == ETC_KIND_F32) {
+        put_f32((const float *)buf, dtype, p, stride, n);
+    } else if (kind == ETC_KIND_F64) {
+        put_f64((const double *)buf, dtype, p, stride, n);
+    } else {
+        put_i64((const int64_t *)buf, dtype, p, stride, n);
+    }
+}

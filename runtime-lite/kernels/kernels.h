@@ -1,0 +1,14 @@
+/* kernels.h -- the wrappers: EtcStatus etc_<kernel>(const EtcCall *c), as etc_rt.h describes. */
+#ifndef ETC_KERNELS_H
+#define ETC_KERNELS_H
+
+#include "runtime-lite/etc_rt.h"
+
+#define KERNEL(name, function, n_args) EtcKernel etc_##function;
+#include "runtime-lite/kernels/kernels.def"
+
+/* Rows of ir/ops.def that no .pte calls. */
+EtcKernel etc_none; /* refuses */
+EtcKernel etc_hardsigmoid, etc_hardswish, etc_max_pool2d, etc_silu;
+
+#endif

@@ -1,0 +1,305 @@
+/* math.h -- elementary functions of our own: vectors of float, and the double ones beneath some.
+ *
+ * The stated errors are the largest seen against float64, in units in the last place; where a
+ * sweep covered every float, the text says "all".  tests/unit/test_math.c holds them.
+ */
+#ifndef ETC_MATH_H
+#define ETC_MATH_H
+
+#include "runtime-lite/kernels/vec.h"
+
+/* c[0] + c[1] x + ... + c[n-1] x^(n-1) by Horner. */
+ETC_INLINE EtcF etc_poly(EtcF x, const float *c, int n)
+{
+    EtcF y = etc_splat(c[n - 1]);
+    ETC_UNROLL
+    for (int i = n - 2; i >= 0; i--) {
+        y = etc_fma(y, x, etc_splat(c[i]));
+    }
+    return y;
+}
+
+/* x = n ln2 + r with |r| <= ln2 / 2; returns e^r - 1 and gives 2^n as the product of two normal
+ * floats, since n reaches from -150 to 128.  x lies in [-104, 89] or is NaN. */
+ETC_INLINE EtcF etc_exp_reduce(EtcF x, EtcF *s1, EtcF *s2)
+{
+    const float c[5] = {5.000000000e-01f, 1.666657776e-01f, 4.166655615e-02f, 8.363173343e-03f,
+                        1.392617589e-03f};
+    EtcF t = etc_fma(x, etc_k(1.44269504), etc_k(12582912.0)); /* 1.5 * 2^23 rounds to n */
+    EtcF n = t - etc_k(12582912.0);
+    EtcF r = etc_fma(n, etc_k(-6.9314718246e-01), x);
+    r = etc_fma(n, etc_k(1.9046543000e-09), r);
+    EtcI i = (EtcI)((EtcU)t - 0x4b400000u);
+    EtcI half = i >> 1;
+    *s1 = (EtcF)(((EtcU)half + 127u) << 23);
+    *s2 = (EtcF)((((EtcU)i - (EtcU)half) + 127u) << 23);
+    return etc_fma(r * r, etc_poly(r, c, 5), r);
+}
+
+/* e^x within 0.6 (all). */
+ETC_INLINE EtcF etc_vexp(EtcF x)
+{
+    EtcF s1, s2;
+    x = etc_at_most(etc_at_least(x, etc_k(-104.0)), etc_k(89.0));
+    EtcF p = etc_exp_reduce(x, &s1, &s2);
+    return ((p + etc_k(1.0)) * s1) * s2;
+}
+
+/* e^x - 1 within 1.5. */
+ETC_INLINE EtcF etc_vexpm1(EtcF x)
+{
+    EtcF s1, s2;
+    EtcF z = etc_at_most(etc_at_least(x, etc_k(-104.0)), etc_k(89.0));
+    EtcF p = etc_exp_reduce(z, &s1, &s2);
+    EtcF y = etc_fma(p * s1, s2, etc_fma(s1, s2, etc_k(-1.0)));
+    y = etc_select((EtcI)(x > etc_k(88.7)), (s1 * s2) * (p + etc_k(1.0)), y);
+    return etc_select((EtcI)(etc_vabs(x) < etc_k(1e-10)), x, y);
+}
+
+/* ln x within 1. */
+ETC_INLINE EtcF etc_vlog(EtcF x)
+{
+    const float c[9] = {3.333333135e-01f,  -2.499999702e-01f, 2.000071555e-01f,
+                        -1.666780263e-01f, 1.424905807e-01f,  -1.242568716e-01f,
+                        1.168541983e-01f,  -1.147973388e-01f, 6.971611828e-02f};
+    EtcI tiny = (EtcI)(x < etc_k(1.17549435e-38));
+    EtcF z = etc_select(tiny, x * etc_k(8388608.0), x);
+    /* z = 2^e m with m in [sqrt(1/2), sqrt(2)) */
+    EtcU u = (EtcU)z - 0x3f3504f3u;
+    EtcI e = ((EtcI)u >> 23) - (tiny & 23);
+    EtcF f = (EtcF)((u & 0x007fffffu) + 0x3f3504f3u) - etc_k(1.0);
+    EtcF n = (EtcF)((EtcU)(e + 0x4b400000)) - etc_k(12582912.0);
+    EtcF f2 = f * f;
+    EtcF y = etc_fma(f * f2, etc_poly(f, c, 9), n * etc_k(1.4286067653e-06));
+    y = etc_fma(f2, etc_k(-0.5), y) + f;
+    y = etc_fma(n, etc_k(6.9314575195e-01), y);
+    y = etc_select((EtcI)(x == etc_splat(__builtin_inff())), x, y);
+    y = etc_select((EtcI)(x == etc_k(0.0)), etc_splat(-__builtin_inff()), y);
+    /* x - x: NaN of NaN; below zero 0 / 0 */
+    return etc_select((EtcI)(x >= etc_k(0.0)), y, (x - x) / etc_k(0.0));
+}
+
+/* 1 / (1 + e^-x) within 2 where that is normal. */
+ETC_INLINE EtcF etc_vsigmoid(EtcF x)
+{
+    return etc_k(1.0) / (etc_k(1.0) + etc_vexp(-x));
+}
+
+/* tanh x within 1.5. */
+ETC_INLINE EtcF etc_vtanh(EtcF x)
+{
+    const float c[5] = {-3.333332837e-01f, 1.333276927e-01f, -5.385090783e-02f, 2.099717967e-02f,
+                        -6.096714176e-03f};
+    EtcF a = etc_vabs(x), u = x * x;
+    EtcF small = etc_fma(x * u, etc_poly(u, c, 5), x);
+    EtcF big = etc_k(1.0) - (etc_k(2.0) / (etc_vexp(a + a) + etc_k(1.0)));
+    big = (EtcF)((EtcU)big | ((EtcU)x & 0x80000000u));
+    return etc_select((EtcI)(a < etc_k(0.625)), small, big);
+}
+
+/* The error function within 1.2. */
+ETC_INLINE EtcF etc_verf(EtcF x)
+{
+    const float c[6] = {1.283791512e-01f,  -3.761252761e-01f, 1.128219441e-01f,
+                        -2.678071894e-02f, 5.014484283e-03f,  -6.102686748e-04f};
+    const float d[9] = {3.231856390e-04f,  -1.130251884e+00f, -6.317844391e-01f,
+                        -1.101280972e-01f, 2.645315789e-02f,  -4.772434477e-03f,
+                        5.998596898e-04f,  -4.645523586e-05f, 1.658902079e-06f};
+    EtcF a = etc_vabs(x), u = x * x;
+    EtcF small = etc_fma(x, etc_poly(u, c, 6), x);
+    EtcF big = etc_k(1.0) - etc_vexp(etc_poly(etc_at_most(a, etc_k(3.95)), d, 9)); /* ln erfc */
+    big = (EtcF)((EtcU)big | ((EtcU)x & 0x80000000u));
+    return etc_select((EtcI)(a < etc_k(0.9)), small, big);
+}
+
+/* -- double, lane by lane: what float would make too coarse --------------------------------- */
+
+ETC_INLINE double etc_poly_f64(double x, const double *c, int n)
+{
+    double y = c[n - 1];
+    for (int i = n - 2; i >= 0; i--) {
+        y = (y * x) + c[i];
+    }
+    return y;
+}
+
+ETC_INLINE uint64_t etc_bits_f64(double d)
+{
+    uint64_t u;
+    __builtin_memcpy(&u, &d, sizeof u);
+    return u;
+}
+
+ETC_INLINE double etc_from_bits_f64(uint64_t u)
+{
+    double d;
+    __builtin_memcpy(&d, &u, sizeof d);
+    return d;
+}
+
+/* e^x within 2 units of double. */
+ETC_INLINE double etc_exp_f64(double x)
+{
+    const double c[11] = {5.00000000000000000e-01, 1.66666666666666713e-01,
+                          4.16666666666666713e-02, 8.33333333332614105e-03,
+                          1.38888888888837525e-03, 1.98412698748004929e-04,
+                          2.48015873255333634e-05, 2.75572554257464351e-06,
+                          2.75572736613486373e-07, 2.51052063739570109e-08,
+                          2.09146793765839349e-09};
+    if (!(x > -746.0)) {
+        return (x != x) ? x : 0.0;
+    }
+    if (x > 710.0) {
+        return __builtin_inf();
+    }
+    double n = ((x * 1.4426950408889634) + 6755399441055744.0) - 6755399441055744.0;
+    double r = (x - (n * 6.93147180369123816e-01)) - (n * 1.90821492927058770e-10);
+    int64_t i = (int64_t)n;
+    int64_t half = i / 2;
+    double p = ((r * r) * etc_poly_f64(r, c, 11)) + r;
+    double s1 = etc_from_bits_f64((uint64_t)(half + 1023) << 52);
+    double s2 = etc_from_bits_f64((uint64_t)((i - half) + 1023) << 52);
+    return ((p + 1.0) * s1) * s2;
+}
+
+/* ln x within 2 units of double. */
+ETC_INLINE double etc_log_f64(double x)
+{
+    const double c[8] = {6.66666666666666630e-01, 4.00000000000008793e-01,
+                         2.85714285708036142e-01, 2.22222223917139167e-01,
+                         1.81817956401329056e-01, 1.53862397028146580e-01,
+                         1.32687731386568863e-01, 1.30866261478401025e-01};
+    if (!(x > 0.0) || (x > 1.79769313486231571e308)) {
+        return (x == 0.0) ? -__builtin_inf() : ((x > 0.0) ? x : ((x - x) / 0.0));
+    }
+    int64_t e = 0;
+    if (x < 2.2250738585072014e-308) {
+        x = x * 18014398509481984.0;
+        e = -54;
+    }
+    uint64_t u = etc_bits_f64(x) - UINT64_C(0x3fe6a09e667f3bcd);
+    e += (int64_t)(u >> 52) - (((u >> 63) != 0u) ? 4096 : 0);
+    double m = etc_from_bits_f64((u & UINT64_C(0xfffffffffffff)) + UINT64_C(0x3fe6a09e667f3bcd));
+    double f = m - 1.0, s = f / (2.0 + f), s2 = s * s, n = (double)e;
+    double y = ((s * s2) * etc_poly_f64(s2, c, 8)) + (n * 1.90821492927058770e-10);
+    /* 2 s = f - s f: f is exact, so the rounding of s weighs less */
+    return (n * 6.93147180369123816e-01) + (f - ((s * f) - y));
+}
+
+/* x^y as PyTorch has it: 1/2 is the square root, a small integer is multiplied out. */
+ETC_INLINE double etc_pow_f64(double x, double y)
+{
+    double whole = (__builtin_fabs(y) < 9e15) ? (double)(int64_t)y : y; /* huge ones are even */
+    int is_odd = (whole == y) && (__builtin_fabs(y) < 9e15) && (((int64_t)y & 1) != 0);
+    if ((whole == y) && (__builtin_fabs(y) <= 64.0)) {
+        double r = 1.0, b = x;
+        for (int64_t n = (int64_t)__builtin_fabs(y); n > 0; n >>= 1) {
+            r = ((n & 1) != 0) ? (r * b) : r;
+            b = b * b;
+        }
+        return (y < 0.0) ? (1.0 / r) : r;
+    }
+    if (__builtin_fabs(y) == 0.5) {
+        return (y < 0.0) ? (1.0 / __builtin_sqrt(x)) : __builtin_sqrt(x);
+    }
+    double a = __builtin_fabs(x);
+    if ((x != x) || (y != y)) {
+        return (x == 1.0) ? 1.0 : (x + y);
+    }
+    if ((x < 0.0) && (whole != y) && (a <= 1.79769313486231571e308)) {
+        return (x - x) / 0.0;
+    }
+    double r = 1.0;
+    if (a != 1.0) {
+        r = etc_exp_f64(y * etc_log_f64(a));
+    }
+    return ((x < 0.0) && is_odd) ? -r : r;
+}
+
+/* x = q pi/2 + r with |r| <= pi/4, for a float; returns q mod 4.  Below 2^20 pi/2 in three pieces
+ * is exact enough; above, the 24 bits of x meet the 96 bits of 2/pi that matter mod 4 (Payne and
+ * Hanek 1983). */
+ETC_INLINE uint32_t etc_reduce_pi(float x, double *r)
+{
+    const uint32_t two_over_pi[8] = {0,           0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
+                                     0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu};
+    double d = (double)x;
+    if (__builtin_fabs(d) < 1048576.0) {
+        double n = ((d * 0.63661977236758134) + 6755399441055744.0) - 6755399441055744.0;
+        double t = d - (n * 1.57079632673412561e+00);
+        *r = (t - (n * 6.07710050359346055e-11)) - (n * 2.91273205609335604e-20);
+        return (uint32_t)(int32_t)n & 3u;
+    }
+    uint32_t u;
+    __builtin_memcpy(&u, &x, sizeof u);
+    uint64_t m = (u & 0x007fffffu) | 0x00800000u;
+    uint32_t bit = ((u >> 23) & 0xffu) - 120u; /* of the table: weight 2^1 in that product */
+    uint32_t w[3];
+    if (bit >= 135u) { /* infinity, NaN */
+        *r = d - d;
+        return 0;
+    }
+    for (uint32_t i = 0; i < 3u; i++) {
+        uint32_t at = (bit >> 5) + i, by = bit & 31u;
+        uint64_t two = ((uint64_t)two_over_pi[at] << 32) | two_over_pi[at + 1u];
+        w[i] = (uint32_t)(two >> (32u - by));
+    }
+    uint64_t p1 = (m * w[1]) + ((m * w[2]) >> 32);
+    uint64_t p = (m * w[0] << 32) + p1; /* mod 4, in units of 2^-62 */
+    uint64_t q = (p + (UINT64_C(1) << 61)) >> 62;
+    double f = (double)(int64_t)(p - (q << 62)) * 3.40612158008655459e-19; /* pi/2 * 2^-62 */
+    *r = (x < 0.0f) ? -f : f;
+    return (uint32_t)((x < 0.0f) ? (0u - q) : q) & 3u;
+}
+
+/* sin x, or cos x for shift 1, within 0.51. */
+ETC_INLINE float etc_sin_shift(float x, uint32_t shift)
+{
+    const double s[7] = {-1.66666666666666657e-01, 8.33333333333333148e-03,
+                         -1.98412698412650653e-04, 2.75573192193391672e-06,
+                         -2.50521062324475780e-08, 1.60585316189861469e-10,
+                         -7.58669711770691831e-13};
+    const double c[7] = {4.16666666666666644e-02,  -1.38888888888888873e-03,
+                         2.48015873015846453e-05,  -2.75573192214028242e-07,
+                         2.08767557910804218e-09,  -1.14704608876099586e-11,
+                         4.74587190204329150e-14};
+    double r;
+    uint32_t q = etc_reduce_pi(x, &r) + shift;
+    double u = r * r, y;
+    if ((q & 1u) != 0u) {
+        y = (((u * u) * etc_poly_f64(u, c, 7)) - (0.5 * u)) + 1.0;
+    } else {
+        y = ((r * u) * etc_poly_f64(u, s, 7)) + r;
+    }
+    return (float)(((q & 2u) != 0u) ? -y : y);
+}
+
+ETC_INLINE EtcF etc_vsin(EtcF x)
+{
+    EtcF y = x;
+    for (int i = 0; i < ETC_LANES; i++) {
+        y[i] = (x[i] == 0.0f) ? x[i] : etc_sin_shift(x[i], 0);
+    }
+    return y;
+}
+
+ETC_INLINE EtcF etc_vcos(EtcF x)
+{
+    EtcF y = x;
+    for (int i = 0; i < ETC_LANES; i++) {
+        y[i] = etc_sin_shift(x[i], 1);
+    }
+    return y;
+}
+
+/* x^p within 0.51. */
+ETC_INLINE EtcF etc_vpow(EtcF x, EtcF p)
+{
+    EtcF y = x;
+    for (int i = 0; i < ETC_LANES; i++) {
+        y[i] = (float)etc_pow_f64((double)x[i], (double)p[i]);
+    }
+    return y;
+}
+
+#endif

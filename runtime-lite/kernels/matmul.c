@@ -1,0 +1,176 @@
+/* matmul.c -- wrappers of linear, mm, bmm and addmm: float, row-major. */
+#include "runtime-lite/kernels/args.h"
+#include "runtime-lite/kernels/cores.h"
+#include "runtime-lite/kernels/kernels.h"
+
+static EtcMatmul geometry(int64_t m, int64_t n, int64_t k)
+{
+    EtcMatmul g = {m, n, k, k, n, -__builtin_inff(), __builtin_inff(), 0, 0};
+    return g;
+}
+
+static EtcStatus check(const EtcTensor *t)
+{
+    return ((t->dtype == ETC_F32) && etc_is_plain(t)) ? ETC_OK : ETC_UNSUPPORTED;
+}
+
+static EtcStatus check3(const EtcTensor *a, const EtcTensor *b, const EtcTensor *y)
+{
+    if ((a->dtype != b->dtype) || (a->dtype != y->dtype)) {
+        return ETC_BAD_ARG;
+    }
+    if ((check(a) != ETC_OK) || (check(b) != ETC_OK) || (check(y) != ETC_OK)) {
+        return ETC_UNSUPPORTED;
+    }
+    return ETC_OK;
+}
+
+static void multiply(const EtcCall *c, const EtcTensor *a, const EtcTensor *b,
+                     const EtcTensor *bias, EtcTensor *y, const EtcMatmul *g)
+{
+    if (etc_numel(y) > 0) {
+        c->cores->matmul((const float *)a->data, (const float *)b->data,
+                         (bias != NULL) ? (const float *)bias->data : NULL, (float *)y->data, g,
+                         c->scratch);
+    }
+}
+
+/* x[..., k], weight[n, k], bias[n] or None, out[..., n]; weight[k] gives out[...] */
+EtcStatus etc_linear(const EtcCall *c)
+{
+    EtcTensor *x, *w, *bias, *y;
+    int64_t dim[ETC_MAX_RANK], m = 1;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 1, &w) || !etc_arg_opt_tensor(c, 2, &bias) ||
+        !etc_arg_tensor(c, 3, &y) || (x->rank < 1) || (w->rank < 1) || (w->rank > 2)) {
+        return ETC_BAD_ARG;
+    }
+    const int64_t k = x->dim[x->rank - 1], n = (w->rank == 2) ? w->dim[0] : 1;
+    if ((w->dim[w->rank - 1] != k) ||
+        ((bias != NULL) && ((bias->dtype != x->dtype) || (etc_numel(bias) != n)))) {
+        return ETC_BAD_ARG;
+    }
+    for (int32_t d = 0; d < (x->rank - 1); d++) {
+        dim[d] = x->dim[d];
+        m *= x->dim[d];
+    }
+    dim[x->rank - 1] = n;
+    EtcStatus st = etc_resize64(y, dim, x->rank - ((w->rank == 2) ? 0 : 1));
+    st = (st == ETC_OK) ? check3(x, w, y) : st;
+    if (st != ETC_OK) {
+        return st;
+    }
+    EtcMatmul g = geometry(m, n, k);
+    g.b_row = k;
+    g.is_b_t = 1;
+    multiply(c, x, w, bias, y, &g);
+    return ETC_OK;
+}
+
+static EtcStatus mm_shape(const EtcTensor *a, const EtcTensor *b, EtcTensor *y, EtcMatmul *g)
+{
+    int64_t dim[2];
+    if ((a->rank != 2) || (b->rank != 2) || (a->dim[1] != b->dim[0])) {
+        return ETC_BAD_ARG;
+    }
+    dim[0] = a->dim[0];
+    dim[1] = b->dim[1];
+    *g = geometry(dim[0], dim[1], a->dim[1]);
+    EtcStatus st = etc_resize64(y, dim, 2);
+    return (st == ETC_OK) ? check3(a, b, y) : st;
+}
+
+/* a[m, k], b[k, n], out[m, n] */
+EtcStatus etc_mm(const EtcCall *c)
+{
+    EtcTensor *a, *b, *y;
+    EtcMatmul g;
+    if (!etc_arg_tensor(c, 0, &a) || !etc_arg_tensor(c, 1, &b) || !etc_arg_tensor(c, 2, &y)) {
+        return ETC_BAD_ARG;
+    }
+    EtcStatus st = mm_shape(a, b, y, &g);
+    if (st == ETC_OK) {
+        multiply(c, a, b, NULL, y, &g);
+    }
+    return st;
+}
+
+/* a[batch, m, k], b[batch, k, n], out[batch, m, n] */
+EtcStatus etc_bmm(const EtcCall *c)
+{
+    EtcTensor *a, *b, *y;
+    int64_t dim[3];
+    if (!etc_arg_tensor(c, 0, &a) || !etc_arg_tensor(c, 1, &b) || !etc_arg_tensor(c, 2, &y) ||
+        (a->rank != 3) || (b->rank != 3) || (a->dim[0] != b->dim[0]) || (a->dim[2] != b->dim[1])) {
+        return ETC_BAD_ARG;
+    }
+    dim[0] = a->dim[0];
+    dim[1] = a->dim[1];
+    dim[2] = b->dim[2];
+    EtcStatus st = etc_resize64(y, dim, 3);
+    st = (st == ETC_OK) ? check3(a, b, y) : st;
+    if ((st != ETC_OK) || (etc_numel(y) == 0)) {
+        return st;
+    }
+    const EtcMatmul g = geometry(dim[1], dim[2], a->dim[2]);
+    for (int64_t i = 0; i < dim[0]; i++) {
+        c->cores->matmul((const float *)a->data + (i * g.m * g.k),
+                         (const float *)b->data + (i * g.k * g.n), NULL,
+                         (float *)y->data + (i * g.m * g.n), &g, c->scratch);
+    }
+    return ETC_OK;
+}
+
+/* y[m, n] = beta * self, spread; every factor other than 1 is a rounding of its own. */
+static EtcStatus spread_self(const EtcTensor *self, double beta, EtcTensor *y)
+{
+    const int64_t m = y->dim[0], n = y->dim[1];
+    const int64_t sn = (self->rank > 0) ? self->dim[self->rank - 1] : 1;
+    const int64_t sm = (self->rank > 1) ? self->dim[0] : 1;
+    const float *s = (const float *)self->data;
+    float *to = (float *)y->data;
+    if ((self->rank > 2) || ((sn != n) && (sn != 1)) || ((sm != m) && (sm != 1))) {
+        return ETC_BAD_ARG;
+    }
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            const float v = s[(((sm == 1) ? 0 : i) * sn) + ((sn == 1) ? 0 : j)];
+            to[(i * n) + j] = (beta == 1.0) ? v : ((beta == 0.0) ? 0.0f : (v * (float)beta));
+        }
+    }
+    return ETC_OK;
+}
+
+/* self, a[m, k], b[k, n], beta, alpha, out = beta self + alpha (a b).  alpha multiplies the rows
+ * of a on their way into `y`'s sums, unless it is 1. */
+EtcStatus etc_addmm(const EtcCall *c)
+{
+    EtcTensor *self, *a, *b, *y;
+    EtcScalar beta, alpha;
+    EtcMatmul g;
+    if (!etc_arg_tensor(c, 0, &self) || !etc_arg_tensor(c, 1, &a) || !etc_arg_tensor(c, 2, &b) ||
+        !etc_arg_scalar(c, 3, &beta) || !etc_arg_scalar(c, 4, &alpha) ||
+        !etc_arg_tensor(c, 5, &y)) {
+        return ETC_BAD_ARG;
+    }
+    EtcStatus st = mm_shape(a, b, y, &g);
+    if ((st != ETC_OK) || (self->dtype != y->dtype) || !etc_is_plain(self)) {
+        return (st != ETC_OK) ? st : ETC_UNSUPPORTED;
+    }
+    if (etc_numel(y) == 0) {
+        return ETC_OK;
+    }
+    if ((alpha.d == 1.0) && (beta.d == 1.0) && (etc_numel(self) == g.n) &&
+        (self->dim[self->rank - 1] == g.n)) {
+        multiply(c, a, b, self, y, &g);
+        return ETC_OK;
+    }
+    if (alpha.d == 1.0) {
+        st = spread_self(self, beta.d, y);
+        g.from_y = 1;
+        if (st == ETC_OK) {
+            multiply(c, a, b, NULL, y, &g);
+        }
+        return st;
+    }
+    return ETC_UNSUPPORTED;
+}

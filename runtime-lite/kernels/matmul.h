@@ -1,0 +1,96 @@
+/* matmul.h -- y[m,n] = clamp(start + a[m,k] b, lo, hi), b as [k,n] or, transposed, as [n,k].
+ *
+ * Each sum starts from 0, from the bias of its column or from what y holds, and takes its terms
+ * in order of k by fused multiply-add.  b goes through panels of ETC_KB rows in `work`.
+ */
+#ifndef ETC_MATMUL_H
+#define ETC_MATMUL_H
+
+#include "runtime-lite/kernels/tile.h"
+
+typedef struct EtcMatmul {
+    int64_t m, n, k;
+    int64_t a_row, b_row; /* floats from a row to the next; those of y are n apart */
+    float lo, hi;         /* -infinity and infinity: none */
+    int32_t is_b_t;       /* b is [n,k], as the weight of a linear layer */
+    int32_t from_y;       /* sums start from y; bias is not read */
+} EtcMatmul;
+
+/* Four rows of four into four columns. */
+ETC_INLINE void etc_transpose4(const float *x, int64_t x_row, float *y, int64_t y_row)
+{
+#if defined(__SSE2__)
+    __m128 r0 = _mm_loadu_ps(x), r1 = _mm_loadu_ps(x + x_row);
+    __m128 r2 = _mm_loadu_ps(x + (2 * x_row)), r3 = _mm_loadu_ps(x + (3 * x_row));
+    __m128 a = _mm_unpacklo_ps(r0, r1), b = _mm_unpacklo_ps(r2, r3);
+    __m128 c = _mm_unpackhi_ps(r0, r1), d = _mm_unpackhi_ps(r2, r3);
+    _mm_storeu_ps(y, _mm_movelh_ps(a, b));
+    _mm_storeu_ps(y + y_row, _mm_movehl_ps(b, a));
+    _mm_storeu_ps(y + (2 * y_row), _mm_movelh_ps(c, d));
+    _mm_storeu_ps(y + (3 * y_row), _mm_movehl_ps(d, c));
+#else
+    for (int i = 0; i < 4; i++) {
+        for (int j = 0; j < 4; j++) {
+            y[(i * y_row) + j] = x[(j * x_row) + i];
+        }
+    }
+#endif
+}
+
+/* panel[k][width] from b[k][n]; columns n .. width - 1 become zero. */
+ETC_INLINE void etc_pack_rows(const float *b, int64_t b_row, int64_t k, int64_t n, float *panel,
+                              int64_t width)
+{
+    for (int64_t i = 0; i < k; i++) {
+        for (int64_t j = 0; j < width; j += ETC_LANES) {
+            etc_storeu(panel + (i * width) + j, etc_load(b + (i * b_row) + j, n - j));
+        }
+    }
+}
+
+/* panel[k][width] from b[n][k]. */
+ETC_INLINE void etc_pack_columns(const float *b, int64_t b_row, int64_t k, int64_t n, float *panel,
+                                 int64_t width)
+{
+    for (int64_t j = 0; j < width; j += 4) {
+        int64_t i = 0;
+        for (; ((j + 4) <= n) && ((i + 4) <= k); i += 4) {
+            etc_transpose4(b + (j * b_row) + i, b_row, panel + (i * width) + j, width);
+        }
+        for (; i < k; i++) {
+            for (int64_t c = j; c < (j + 4); c++) {
+                panel[(i * width) + c] = (c < n) ? b[(c * b_row) + i] : 0.0f;
+            }
+        }
+    }
+}
+
+ETC_OUTLINE void etc_matmul_f32(const float *a, const float *b, const float *bias, float *y,
+                                const EtcMatmul *g, void *work)
+{
+    float *panel = (float *)work;
+    EtcBlock t = {a, panel, y, bias, g->m, 0, 0, g->a_row, 0, g->n, g->lo, g->hi, ETC_FROM_ZERO, 0};
+    for (int64_t j = 0; j < g->n; j += t.n) {
+        t.n = etc_panel(g->n - j);
+        t.b_row = ((t.n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
+        t.c = y + j;
+        t.bias = (bias != NULL) ? (bias + j) : NULL;
+        t.start = (g->from_y != 0) ? ETC_FROM_C : ((bias != NULL) ? ETC_FROM_COLUMN : ETC_FROM_ZERO);
+        int64_t k = 0;
+        do { /* once even where k is 0 */
+            t.k = etc_min_i64(g->k - k, ETC_KB);
+            t.a = a + k;
+            t.is_last = (k + t.k) == g->k;
+            if (g->is_b_t != 0) {
+                etc_pack_columns(b + (j * g->b_row) + k, g->b_row, t.k, t.n, panel, t.b_row);
+            } else {
+                etc_pack_rows(b + (k * g->b_row) + j, g->b_row, t.k, t.n, panel, t.b_row);
+            }
+            etc_block(&t);
+            t.start = ETC_FROM_C;
+            k += t.k;
+        } while (k < g->k);
+    }
+}
+
+#endif

@@ -1,0 +1,50 @@
+/* pointwise_i64.c -- the integer rows of pointwise.def, in 64 bits that wrap. */
+#include "runtime-lite/kernels/cores.h"
+
+#define AS_SIGNED(a) ((int64_t)(a))
+
+/* x^p; a negative p is refused before. */
+static uint64_t power(uint64_t x, uint64_t p)
+{
+    uint64_t y = 1;
+    for (; p > 0u; p >>= 1) {
+        y = ((p & 1u) != 0u) ? (y * x) : y;
+        x *= x;
+    }
+    return y;
+}
+
+/* Division gives floats: the wrapper promotes, and div is never called here.
+ * The names that the rows use, for one unsigned number. */
+#define etc_k(d) ((uint64_t)(int64_t)(d))
+#define etc_vabs(a) ((AS_SIGNED(a) < 0) ? (0u - (a)) : (a))
+#define etc_at_least(a, lo) ((AS_SIGNED(a) < AS_SIGNED(lo)) ? (lo) : (a))
+#define etc_at_most(a, hi) ((AS_SIGNED(a) > AS_SIGNED(hi)) ? (hi) : (a))
+#define etc_max(a, b) ((AS_SIGNED(a) > AS_SIGNED(b)) ? (a) : (b))
+#define etc_min(a, b) ((AS_SIGNED(a) < AS_SIGNED(b)) ? (a) : (b))
+#define etc_vpow(a, p) power(a, p)
+
+#define ROW(name, expr, second)                                                               \
+    static void row_##name(const void *pa, const void *pb, const EtcPqr *s, void *y, int64_t n) \
+    {                                                                                         \
+        const uint64_t p = (uint64_t)s->i64[0], q = (uint64_t)s->i64[1];                      \
+        (void)p;                                                                              \
+        (void)q;                                                                              \
+        (void)pb;                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                     \
+            const uint64_t a = ((const uint64_t *)pa)[i];                                     \
+            second;                                                                           \
+            ((uint64_t *)y)[i] = (expr);                                                      \
+        }                                                                                     \
+    }
+#define UNARY(name, expr) ROW(name, expr, )
+#define BINARY(name, expr) ROW(name, expr, const uint64_t b = ((const uint64_t *)pb)[i])
+#define REAL(name, expr)
+#include "runtime-lite/kernels/pointwise.def"
+
+EtcPointwise *const etc_pointwise_i64[ETC_N_ROWS] = {
+#define UNARY(name, expr) row_##name,
+#define BINARY UNARY
+#define REAL(name, expr) NULL,
+#include "runtime-lite/kernels/pointwise.def"
+};

@@ -1,0 +1,161 @@
+/* pool.c -- wrappers of max and average pooling: float, [channels, h, w] or [n, channels, h, w]. */
+#include "runtime-lite/kernels/args.h"
+#include "runtime-lite/kernels/cores.h"
+#include "runtime-lite/kernels/kernels.h"
+#include <string.h>
+
+/* The options common to both, from argument 1 on: kernel_size, stride, padding. */
+static int read_window(const EtcCall *c, EtcPool *g)
+{
+    int64_t k[2], s[2], p[2];
+    EtcInts given;
+    memset(g, 0, sizeof *g);
+    if (!etc_arg_ints(c, 1, &given) || (given.n < 1) || !etc_arg_pair(c, 1, 1, 1, k) ||
+        !etc_arg_pair(c, 3, 0, 0, p) || !etc_arg_ints(c, 2, &given)) {
+        return 0;
+    }
+    memcpy(s, k, sizeof s);
+    if ((given.n > 0) && !etc_arg_pair(c, 2, 1, 1, s)) {
+        return 0;
+    }
+    g->kh = k[0];
+    g->kw = k[1];
+    g->sh = s[0];
+    g->sw = s[1];
+    g->ph = p[0];
+    g->pw = p[1];
+    g->dh = 1;
+    g->dw = 1;
+    return ((2 * p[0]) <= k[0]) && ((2 * p[1]) <= k[1]);
+}
+
+/* Windows along one axis: with ceil_mode the last one may hang over, but must start inside. */
+static int64_t windows(int64_t size, int64_t k, int64_t stride, int64_t pad, int64_t dilation,
+                       int ceil_mode)
+{
+    const int64_t room = size + (2 * pad) - (dilation * (k - 1)) - 1;
+    if (room < 0) {
+        return (ceil_mode && ((room + stride) > 0)) ? 1 : 0;
+    }
+    int64_t n = ((room + (ceil_mode ? (stride - 1) : 0)) / stride) + 1;
+    return (ceil_mode && (((n - 1) * stride) >= (size + pad))) ? (n - 1) : n;
+}
+
+/* Sizes of x into g, and of g into y. */
+static EtcStatus shape(const EtcTensor *x, EtcPool *g, EtcTensor *y)
+{
+    int64_t dim[4];
+    const int32_t r = x->rank;
+    for (int32_t d = 0; d < (r - 2); d++) {
+        dim[d] = x->dim[d];
+    }
+    dim[r - 2] = g->oh;
+    dim[r - 1] = g->ow;
+    EtcStatus st = etc_resize64(y, dim, r);
+    if (st != ETC_OK) {
+        return st;
+    }
+    if ((x->dtype != ETC_F32) || (y->dtype != ETC_F32) || !etc_is_plain(x) || !etc_is_plain(y)) {
+        return ETC_UNSUPPORTED;
+    }
+    g->planes = (r == 4) ? ((int64_t)x->dim[0] * x->dim[1]) : x->dim[0];
+    return ETC_OK;
+}
+
+static int read_image(const EtcTensor *x, EtcPool *g)
+{
+    if ((x->rank != 3) && (x->rank != 4)) {
+        return 0;
+    }
+    g->ih = x->dim[x->rank - 2];
+    g->iw = x->dim[x->rank - 1];
+    return (g->ih > 0) && (g->iw > 0);
+}
+
+/* x, kernel_size, stride, padding, dilation, ceil_mode, out, and indices unless `where` is 0 */
+static EtcStatus max_pool(const EtcCall *c, int has_where)
+{
+    EtcTensor *x, *y, *where = NULL;
+    EtcPool g;
+    int64_t d[2];
+    int ceil_mode;
+    if (!etc_arg_tensor(c, 0, &x) || !read_window(c, &g) || !etc_arg_pair(c, 4, 1, 1, d) ||
+        !etc_arg_bool(c, 5, &ceil_mode) || !etc_arg_tensor(c, 6, &y) ||
+        (has_where && !etc_arg_tensor(c, 7, &where)) || !read_image(x, &g)) {
+        return ETC_BAD_ARG;
+    }
+    g.dh = d[0];
+    g.dw = d[1];
+    g.oh = windows(g.ih, g.kh, g.sh, g.ph, g.dh, ceil_mode);
+    g.ow = windows(g.iw, g.kw, g.sw, g.pw, g.dw, ceil_mode);
+    if ((g.oh < 1) || (g.ow < 1)) {
+        return ETC_BAD_ARG;
+    }
+    EtcStatus st = shape(x, &g, y);
+    if ((st == ETC_OK) && has_where) {
+        st = etc_resize(where, y->dim, y->rank);
+        if ((where->dtype != ETC_I64) || !etc_is_plain(where)) {
+            return ETC_BAD_ARG;
+        }
+    }
+    if ((st == ETC_OK) && (etc_numel(y) > 0)) {
+        c->cores->max_pool((const float *)x->data, (float *)y->data,
+                           has_where ? (int64_t *)where->data : NULL, &g);
+    }
+    return st;
+}
+
+EtcStatus etc_max_pool2d(const EtcCall *c)
+{
+    return max_pool(c, 0);
+}
+
+EtcStatus etc_max_pool2d_with_indices(const EtcCall *c)
+{
+    return max_pool(c, 1);
+}
+
+static EtcStatus average(const EtcCall *c, const EtcTensor *x, EtcPool *g, EtcTensor *y)
+{
+    EtcStatus st = shape(x, g, y);
+    if ((st == ETC_OK) && (etc_numel(y) > 0)) {
+        c->cores->avg_pool((const float *)x->data, (float *)y->data, g);
+    }
+    return st;
+}
+
+/* x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out */
+EtcStatus etc_avg_pool2d(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    EtcPool g;
+    int64_t divisor = 0;
+    int ceil_mode, count_pad, is_given;
+    if (!etc_arg_tensor(c, 0, &x) || !read_window(c, &g) || !etc_arg_bool(c, 4, &ceil_mode) ||
+        !etc_arg_bool(c, 5, &count_pad) || !etc_arg_opt_int(c, 6, &divisor, &is_given) ||
+        !etc_arg_tensor(c, 7, &y) || !read_image(x, &g) || (is_given && (divisor == 0))) {
+        return ETC_BAD_ARG;
+    }
+    g.divisor = divisor;
+    g.count_pad = count_pad;
+    g.oh = windows(g.ih, g.kh, g.sh, g.ph, 1, ceil_mode);
+    g.ow = windows(g.iw, g.kw, g.sw, g.pw, 1, ceil_mode);
+    return ((g.oh < 1) || (g.ow < 1)) ? ETC_BAD_ARG : average(c, x, &g, y);
+}
+
+/* x, output_size, out */
+EtcStatus etc_adaptive_avg_pool2d(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    EtcPool g;
+    int64_t size[2];
+    memset(&g, 0, sizeof g);
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_pair(c, 1, 0, 1, size) || !etc_arg_tensor(c, 2, &y) ||
+        !read_image(x, &g)) {
+        return ETC_BAD_ARG;
+    }
+    g.oh = size[0];
+    g.ow = size[1];
+    g.adaptive = 1;
+    return average(c, x, &g, y);
+}

@@ -1,0 +1,256 @@
+/* reduce.c -- wrappers of sum, mean and amax over any dimensions.
+ *
+ * The terms of an output come in row-major order of the reduced dimensions, in chunks of whole
+ * blocks of reduce.h; what lies contiguous is read in place.
+ */
+#include "runtime-lite/kernels/args.h"
+#include "runtime-lite/kernels/cores.h"
+#include "runtime-lite/kernels/kernels.h"
+#include <string.h>
+
+typedef enum Op { SUM, MEAN, AMAX } Op;
+
+/* One output on its way, in the type computed in. */
+typedef struct State {
+    Op op;
+    EtcKind kind;
+    int64_t n;
+    EtcSum f32;
+    double f64[16];
+    uint64_t i64;
+    float top;
+} State;
+
+static void start(State *s)
+{
+    s->n = 0;
+    etc_sum_start(&s->f32);
+    memset(s->f64, 0, sizeof s->f64);
+    s->i64 = (s->op == AMAX) ? (uint64_t)INT64_MIN : 0u;
+    s->top = -__builtin_inff();
+    if (s->op == AMAX) {
+        s->f64[0] = -__builtin_inf();
+    }
+}
+
+static void take_f64(State *s, const double *x, int64_t n)
+{
+    double part[16] = {0.0};
+    for (int64_t i = 0; i < n; i++) {
+        if (s->op == AMAX) {
+            s->f64[0] = ((s->f64[0] > x[i]) || (s->f64[0] != s->f64[0])) ? s->f64[0] : x[i];
+        } else {
+            part[i % 16] += x[i];
+        }
+    }
+    for (int i = 0; (s->op != AMAX) && (i < 16); i++) {
+        s->f64[i] += part[i];
+    }
+}
+
+static void take_i64(State *s, const int64_t *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (s->op != AMAX) {
+            s->i64 += (uint64_t)x[i];
+        } else if (x[i] > (int64_t)s->i64) {
+            s->i64 = (uint64_t)x[i];
+        }
+    }
+}
+
+static void take(const EtcCall *c, State *s, const void *x, int64_t n)
+{
+    s->n += n;
+    if (s->kind == ETC_KIND_F64) {
+        take_f64(s, (const double *)x, n);
+    } else if (s->kind == ETC_KIND_I64) {
+        take_i64(s, (const int64_t *)x, n);
+    } else if (s->op == AMAX) {
+        s->top = c->cores->amax((const float *)x, n, s->top);
+    } else {
+        c->cores->sum((const float *)x, n, &s->f32);
+    }
+}
+
+static double end_f64(double *lane)
+{
+    for (int w = 8; w > 0; w /= 2) {
+        for (int i = 0; i < w; i++) {
+            lane[i] += lane[i + w];
+        }
+    }
+    return lane[0];
+}
+
+static void finish(State *s, EtcTensor *y, int64_t at)
+{
+    const float f = (s->op == AMAX)   ? s->top
+                    : (s->op == MEAN) ? (etc_sum_end(&s->f32) / (float)s->n)
+                                      : etc_sum_end(&s->f32);
+    const double d = (s->op == AMAX)   ? s->f64[0]
+                     : (s->op == MEAN) ? (end_f64(s->f64) / (double)s->n)
+                                       : end_f64(s->f64);
+    const void *from = (s->kind == ETC_KIND_F32)   ? (const void *)&f
+                       : (s->kind == ETC_KIND_F64) ? (const void *)&d
+                                                   : (const void *)&s->i64;
+    etc_put(s->kind, from, (int)y->dtype, etc_at(y, at), 1, 1);
+}
+
+/* All terms of the output whose first lies at `base`; w walks the reduced dimensions. */
+static void gather(const EtcCall *c, State *s, const EtcTensor *x, int64_t base, EtcWalk w)
+{
+    enum { CHUNK = ETC_SUM_BLOCK };
+    const int64_t n = w.dim[w.rank - 1], step = w.stride[0][w.rank - 1];
+    const int64_t size = (s->kind == ETC_KIND_F32) ? 4 : 8;
+    unsigned char *buf = (unsigned char *)c->scratch;
+    int64_t fill = 0;
+    if ((w.rank == 1) && (step == 1) && ((int)x->dtype == etc_kind_dtype(s->kind))) {
+        for (int64_t i = 0; i < n; i += CHUNK) {
+            take(c, s, etc_at(x, base + i), etc_min_i64(n - i, CHUNK));
+        }
+        return;
+    }
+    do {
+        for (int64_t i = 0; i < n;) {
+            const int64_t m = etc_min_i64(n - i, CHUNK - fill);
+            unsigned char *to = buf + (fill * size);
+            const void *from = etc_at(x, base + w.at[0] + (i * step));
+            const void *got = etc_fetch(s->kind, (int)x->dtype, from, step, m, to);
+            if (got != (const void *)to) {
+                memcpy(to, got, (size_t)(m * size));
+            }
+            fill += m;
+            i += m;
+            if (fill == CHUNK) {
+                take(c, s, buf, fill);
+                fill = 0;
+            }
+        }
+    } while (etc_walk_next(&w));
+    take(c, s, buf, fill);
+}
+
+/* The dimensions reduced, as bits; all for None and for an empty list.  0 where one is wrong. */
+static int reduced(const EtcInts *dims, int32_t rank, uint32_t *bits)
+{
+    *bits = 0;
+    for (int32_t i = 0; i < dims->n; i++) {
+        int32_t d = etc_dim(dims->v[i], rank);
+        if ((d < 0) || ((*bits & (1u << d)) != 0u)) {
+            return 0;
+        }
+        *bits |= 1u << d;
+    }
+    if (dims->n <= 0) {
+        *bits = (1u << rank) - 1u;
+    }
+    return 1;
+}
+
+/* Splits x's dimensions into those kept, whose walk visits the outputs, and those reduced. */
+static EtcStatus split(const EtcTensor *x, uint32_t bits, int keep, EtcTensor *y, EtcWalk *outer,
+                       EtcWalk *inner)
+{
+    int64_t stride[ETC_MAX_RANK], size[ETC_MAX_RANK];
+    int32_t n = 0;
+    memset(outer, 0, sizeof *outer);
+    memset(inner, 0, sizeof *inner);
+    outer->n = 1;
+    inner->n = 1;
+    etc_strides(x, stride);
+    for (int32_t d = 0; d < x->rank; d++) {
+        const int is_out = (bits & (1u << d)) != 0u;
+        EtcWalk *w = is_out ? inner : outer;
+        w->dim[w->rank] = x->dim[d];
+        w->stride[0][w->rank] = stride[d];
+        w->rank++;
+        if (!is_out || keep) {
+            size[n++] = is_out ? 1 : x->dim[d];
+        }
+    }
+    etc_walk_collapse(outer);
+    etc_walk_collapse(inner);
+    return etc_resize64(y, size, n);
+}
+
+static EtcStatus run(const EtcCall *c, Op op, const EtcTensor *x, const EtcInts *dims, int keep,
+                     EtcTensor *y)
+{
+    EtcWalk outer, inner;
+    State s;
+    uint32_t bits;
+    if (!reduced(dims, x->rank, &bits)) {
+        return ETC_BAD_ARG;
+    }
+    EtcStatus st = split(x, bits, keep, y, &outer, &inner);
+    if (st != ETC_OK) {
+        return st;
+    }
+    s.op = op;
+    s.kind = etc_kind((int)y->dtype);
+    if ((s.kind == ETC_KIND_NONE) || (etc_kind((int)x->dtype) == ETC_KIND_NONE) ||
+        !etc_is_plain(x) || !etc_is_plain(y)) {
+        return ETC_UNSUPPORTED;
+    }
+    if ((etc_is_float((int)x->dtype) && !etc_is_float((int)y->dtype)) ||
+        ((op == MEAN) && (s.kind == ETC_KIND_I64)) || ((op == AMAX) && (x->dtype != y->dtype))) {
+        return ETC_BAD_ARG;
+    }
+    if (etc_numel(y) == 0) {
+        return ETC_OK;
+    }
+    if ((etc_numel(x) == 0) && (op == AMAX)) {
+        return ETC_BAD_ARG;
+    }
+    int64_t at = 0;
+    do {
+        const int64_t n = outer.dim[outer.rank - 1], step = outer.stride[0][outer.rank - 1];
+        for (int64_t i = 0; i < n; i++) {
+            start(&s);
+            if (etc_numel(x) > 0) {
+                gather(c, &s, x, outer.at[0] + (i * step), inner);
+            }
+            finish(&s, y, at++);
+        }
+    } while (etc_walk_next(&outer));
+    return ETC_OK;
+}
+
+/* x, dims, keepdim, dtype, out */
+static EtcStatus sum_or_mean(const EtcCall *c, Op op)
+{
+    EtcTensor *x, *y;
+    EtcInts dims;
+    int64_t dtype;
+    int keep, is_given;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_ints(c, 1, &dims) || !etc_arg_bool(c, 2, &keep) ||
+        !etc_arg_opt_int(c, 3, &dtype, &is_given) || !etc_arg_tensor(c, 4, &y) ||
+        (is_given && (dtype != (int64_t)y->dtype))) {
+        return ETC_BAD_ARG;
+    }
+    return run(c, op, x, &dims, keep, y);
+}
+
+EtcStatus etc_sum(const EtcCall *c)
+{
+    return sum_or_mean(c, SUM);
+}
+
+EtcStatus etc_mean(const EtcCall *c)
+{
+    return sum_or_mean(c, MEAN);
+}
+
+/* x, dims, keepdim, out */
+EtcStatus etc_amax(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    EtcInts dims;
+    int keep;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_ints(c, 1, &dims) || !etc_arg_bool(c, 2, &keep) ||
+        !etc_arg_tensor(c, 3, &y)) {
+        return ETC_BAD_ARG;
+    }
+    return run(c, AMAX, x, &dims, keep, y);
+}

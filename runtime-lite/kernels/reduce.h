@@ -1,0 +1,79 @@
+/* reduce.h -- sums and maxima of rows of floats.
+ *
+ * Term i of a sum goes to lane i % 16 of block i / 512.  Lanes of a block add up in order of i,
+ * blocks in their order lane by lane, and the 16 lanes at last as a tree: 8 apart, 4, 2, 1.
+ */
+#ifndef ETC_REDUCE_H
+#define ETC_REDUCE_H
+
+#include "runtime-lite/kernels/vec.h"
+
+#define ETC_SUM_BLOCK 512
+
+typedef struct EtcSum {
+    float lane[16];
+} EtcSum;
+
+ETC_INLINE void etc_sum_start(EtcSum *s)
+{
+    for (int i = 0; i < 16; i++) {
+        s->lane[i] = 0.0f;
+    }
+}
+
+/* Adds n floats.  A caller who brings a sum in parts brings whole blocks but for the last. */
+ETC_OUTLINE void etc_sum_f32(const float *x, int64_t n, EtcSum *s)
+{
+    for (int64_t from = 0; from < n; from += ETC_SUM_BLOCK) {
+        const int64_t to = etc_min_i64(n, from + ETC_SUM_BLOCK);
+        EtcF part[16 / ETC_LANES];
+        ETC_UNROLL
+        for (int v = 0; v < (16 / ETC_LANES); v++) {
+            part[v] = etc_splat(0.0f);
+        }
+        for (int64_t i = from; i < to; i += 16) {
+            ETC_UNROLL
+            for (int v = 0; v < (16 / ETC_LANES); v++) {
+                const int64_t at = i + (v * ETC_LANES);
+                part[v] += etc_load(x + at, to - at);
+            }
+        }
+        ETC_UNROLL
+        for (int v = 0; v < (16 / ETC_LANES); v++) {
+            float *lane = s->lane + (v * ETC_LANES);
+            etc_storeu(lane, etc_loadu(lane) + part[v]);
+        }
+    }
+}
+
+ETC_INLINE float etc_sum_end(const EtcSum *s)
+{
+    float t[8];
+    for (int i = 0; i < 8; i++) {
+        t[i] = s->lane[i] + s->lane[i + 8];
+    }
+    for (int i = 0; i < 4; i++) {
+        t[i] = t[i] + t[i + 4];
+    }
+    return (t[0] + t[2]) + (t[1] + t[3]);
+}
+
+/* The largest of start and n floats; NaN if one is. */
+ETC_OUTLINE float etc_amax_f32(const float *x, int64_t n, float start)
+{
+    EtcF m = etc_splat(start);
+    int64_t i = 0;
+    for (; (i + ETC_LANES) <= n; i += ETC_LANES) {
+        m = etc_max(m, etc_loadu(x + i));
+    }
+    float y = start;
+    for (int v = 0; v < ETC_LANES; v++) {
+        y = ((y > m[v]) || (y != y)) ? y : m[v];
+    }
+    for (; i < n; i++) {
+        y = ((y > x[i]) || (y != y)) ? y : x[i];
+    }
+    return y;
+}
+
+#endif

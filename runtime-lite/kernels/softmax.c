@@ -1,0 +1,49 @@
+/* softmax.c -- wrappers of softmax and log_softmax along any dimension. */
+#include "runtime-lite/kernels/args.h"
+#include "runtime-lite/kernels/cores.h"
+#include "runtime-lite/kernels/kernels.h"
+
+/* x, dim, half_to_float, out */
+static EtcStatus run(const EtcCall *c, int is_log)
+{
+    EtcTensor *x, *y;
+    int64_t dim, outer = 1, inner = 1;
+    int half_to_float;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_int(c, 1, &dim) ||
+        !etc_arg_bool(c, 2, &half_to_float) || !etc_arg_tensor(c, 3, &y)) {
+        return ETC_BAD_ARG;
+    }
+    const int32_t d = etc_dim(dim, x->rank);
+    EtcStatus st = (d < 0) ? ETC_BAD_ARG : etc_resize(y, x->dim, x->rank);
+    if ((st != ETC_OK) || (x->dtype != y->dtype) || half_to_float) {
+        return ETC_BAD_ARG;
+    }
+    if ((x->dtype != ETC_F32) || !etc_is_plain(x) || !etc_is_plain(y)) {
+        return ETC_UNSUPPORTED;
+    }
+    if (etc_numel(x) == 0) {
+        return ETC_OK;
+    }
+    const int64_t n = (x->rank > 0) ? x->dim[d] : 1;
+    for (int32_t i = 0; i < x->rank; i++) {
+        outer *= (i < d) ? x->dim[i] : 1;
+        inner *= (i > d) ? x->dim[i] : 1;
+    }
+    for (int64_t i = 0; i < outer; i++) {
+        for (int64_t j = 0; j < inner; j++) {
+            const int64_t at = (i * n * inner) + j;
+            c->cores->softmax((const float *)x->data + at, (float *)y->data + at, n, inner, is_log);
+        }
+    }
+    return ETC_OK;
+}
+
+EtcStatus etc_softmax(const EtcCall *c)
+{
+    return run(c, 0);
+}
+
+EtcStatus etc_log_softmax(const EtcCall *c)
+{
+    return run(c, 1);
+}

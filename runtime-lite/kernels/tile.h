@@ -1,0 +1,176 @@
+/* tile.h -- the register tile beneath matmul and convolution.
+ *
+ * A block is c[m][n] += a[m][k] b[k][n] with n at most ETC_PANEL floats, taken in tiles of a few
+ * rows by 1 .. ETC_NV vectors: one vector of b meets one broadcast float of a.  Each sum takes its
+ * terms in order of k, one fused multiply-add each; between blocks of k it rests in c, which
+ * rounds nothing.  So neither tile nor block size nor vector width shows in the bits.
+ */
+#ifndef ETC_TILE_H
+#define ETC_TILE_H
+
+#include "runtime-lite/kernels/vec.h"
+
+/* Vectors across a tile, and rows of a tile 1, 2, 3 and 4 vectors wide: sums, a row of b and one
+ * broadcast must fit the vector registers. */
+#if ETC_VEC == 64 || defined(__aarch64__)
+#define ETC_NV 4
+#define ETC_MR1 12
+#define ETC_MR2 12
+#define ETC_MR3 8
+#define ETC_MR4 6
+#else
+#define ETC_NV 3
+#define ETC_MR1 8
+#define ETC_MR2 6
+#define ETC_MR3 4
+#define ETC_MR4 1
+#endif
+#define ETC_PANEL (ETC_NV * ETC_LANES)
+
+/* Terms of a sum between two rests: a block of b of this many rows stays in the first cache. */
+#define ETC_KB 128
+
+typedef enum EtcStart { ETC_FROM_ZERO, ETC_FROM_ROW, ETC_FROM_COLUMN, ETC_FROM_C } EtcStart;
+
+typedef struct EtcBlock {
+    const float *a, *b;
+    float *c;
+    const float *bias; /* [m] for ETC_FROM_ROW, [n] for ETC_FROM_COLUMN */
+    int64_t m, n, k;
+    int64_t a_row, b_row, c_row; /* floats from a row to the next; rows of b hold whole vectors */
+    float lo, hi;                /* clamp, when this block is the last of k */
+    EtcStart start;
+    int is_last;
+} EtcBlock;
+
+/* Rows i .. i + mr - 1; mr and nv are constants where this is inlined. */
+ETC_INLINE void etc_tile(const EtcBlock *t, int64_t i, int mr, int nv)
+{
+    EtcF acc[16][4];
+    float *c = t->c + (i * t->c_row);
+    const int64_t last = t->n - ((nv - 1) * ETC_LANES); /* floats in the last vector */
+    ETC_UNROLL
+    for (int r = 0; r < mr; r++) {
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            const int64_t left = (v == (nv - 1)) ? last : ETC_LANES;
+            acc[r][v] = etc_splat(0.0f);
+            if (t->start == ETC_FROM_ROW) {
+                acc[r][v] = etc_splat(t->bias[i + r]);
+            } else if (t->start == ETC_FROM_COLUMN) {
+                acc[r][v] = etc_load(t->bias + (v * ETC_LANES), left);
+            } else if (t->start == ETC_FROM_C) {
+                acc[r][v] = etc_load(c + (r * t->c_row) + (v * ETC_LANES), left);
+            }
+        }
+    }
+    const int64_t step = t->a_row, b_row = t->b_row;
+    const float *a[6]; /* every third row: the two between are reached by the address's index */
+    ETC_UNROLL
+    for (int g = 0; g < 6; g++) {
+        a[g] = t->a + ((i + ((3 * g < mr) ? (3 * g) : 0)) * step);
+    }
+    const float *b = t->b;
+    for (int64_t k = 0; k < t->k; k++) {
+        EtcF bv[4];
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            bv[v] = etc_loadu(b + (v * ETC_LANES));
+        }
+        ETC_UNROLL
+        for (int r = 0; r < mr; r++) {
+            const EtcF av = etc_splat(a[r / 3][(r % 3) * step]);
+            ETC_UNROLL
+            for (int v = 0; v < nv; v++) {
+                acc[r][v] = etc_fma(av, bv[v], acc[r][v]);
+            }
+        }
+        ETC_UNROLL
+        for (int g = 0; g < 6; g++) {
+            a[g] += 1;
+        }
+        b += b_row;
+    }
+    const EtcF lo = etc_splat(t->lo), hi = etc_splat(t->hi);
+    ETC_UNROLL
+    for (int r = 0; r < mr; r++) {
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            const int64_t left = (v == (nv - 1)) ? last : ETC_LANES;
+            if (t->is_last != 0) {
+                acc[r][v] = etc_at_most(etc_at_least(acc[r][v], lo), hi);
+            }
+            etc_store(c + (r * t->c_row) + (v * ETC_LANES), left, acc[r][v]);
+        }
+    }
+}
+
+/* All rows of a block nv vectors wide: tall tiles, then what is left. */
+ETC_INLINE void etc_tiles(const EtcBlock *t, int mr, int nv)
+{
+    int64_t i = 0;
+    for (; (i + mr) <= t->m; i += mr) {
+        etc_tile(t, i, mr, nv);
+    }
+    for (; (mr > 4) && ((i + 4) <= t->m); i += 4) {
+        etc_tile(t, i, 4, nv);
+    }
+    for (; (mr > 2) && ((i + 2) <= t->m); i += 2) {
+        etc_tile(t, i, 2, nv);
+    }
+    for (; i < t->m; i++) {
+        etc_tile(t, i, 1, nv);
+    }
+}
+
+ETC_OUTLINE void etc_tiles_1(const EtcBlock *t)
+{
+    etc_tiles(t, ETC_MR1, 1);
+}
+
+ETC_OUTLINE void etc_tiles_2(const EtcBlock *t)
+{
+    etc_tiles(t, ETC_MR2, 2);
+}
+
+ETC_OUTLINE void etc_tiles_3(const EtcBlock *t)
+{
+    etc_tiles(t, ETC_MR3, 3);
+}
+
+#if ETC_NV == 4
+ETC_OUTLINE void etc_tiles_4(const EtcBlock *t)
+{
+    etc_tiles(t, ETC_MR4, 4);
+}
+#endif
+
+ETC_INLINE void etc_block(const EtcBlock *t)
+{
+    switch ((t->n + ETC_LANES - 1) / ETC_LANES) {
+    case 1:
+        etc_tiles_1(t);
+        break;
+    case 2:
+        etc_tiles_2(t);
+        break;
+    case 3:
+        etc_tiles_3(t);
+        break;
+    default:
+#if ETC_NV == 4
+        etc_tiles_4(t);
+#endif
+        break;
+    }
+}
+
+/* Columns of the next panel of `left`: whole panels, the last ones evened out. */
+ETC_INLINE int64_t etc_panel(int64_t left)
+{
+    int64_t vectors = (left + ETC_LANES - 1) / ETC_LANES;
+    int64_t panels = (vectors + ETC_NV - 1) / ETC_NV;
+    return etc_min_i64(left, ((vectors + panels - 1) / panels) * ETC_LANES);
+}
+
+#endif
