@@ -55,7 +55,6 @@ typedef enum Fault { FAULT_MODEL, FAULT_IO, FAULT_UNSUPPORTED, FAULT_GATE, FAULT
 typedef struct Diag {
     FILE *out;
     int n[N_FAULTS];
-    const char *tool_prefix; /* printed before messages without a file; may be NULL */
 } Diag;
 
 /* Each reports one error and returns false, so a caller may write `return diag_error(...)`. */
@@ -110,6 +109,7 @@ typedef struct OpInfo {
 extern const OpInfo op_info[N_OPS];
 OpId op_find(const char *target);           /* OP_NONE when unknown */
 const char *op_nearest(const char *target); /* for "did you mean"; NULL when nothing is near */
+int text_distance(const char *a, const char *b, int most); /* Levenshtein's; above most: most + 1 */
 
 /* -- sizes ------------------------------------------------------------------------------- */
 
@@ -228,6 +228,7 @@ typedef enum StateKind {
 typedef struct State {
     StateKind kind;
     int index;        /* in program->state */
+    int id;           /* of its making: stays when others are dropped */
     const char *name; /* without the '%' */
     const char *fqn;  /* "blocks.0.conv.weight"; of a blob, the backend's id */
     const char *file; /* archive member that holds the bytes; "-": the compiler's side file */
@@ -272,6 +273,8 @@ struct Graph {
     int n_in, n_out, n_updates, n_pools, n_values, n_states;
     Value **in, **out;
     Value **state;  /* this graph's values of states, each state once */
+    Value **by_id;  /* the same by state id; graph_state() keeps both */
+    int n_by_id;
     Update *update; /* what a call leaves in mutable states and inputs */
     int64_t *pool;  /* planned bytes of pool 1, 2, ... */
     int64_t scratch; /* bytes beside the pools that kernels want; set by plan_memory */
@@ -295,7 +298,7 @@ struct Program {
     const char *name; /* the model's file */
     Stage stage;
     Tail tail;
-    int n_syms, n_states, n_methods, n_storages;
+    int n_syms, n_states, n_methods, n_storages, n_ids;
     Symbol **sym;
     State **state;
     Graph **method;
@@ -334,6 +337,7 @@ Value *node_add_out(Node *n, const char *name, Type type);
 void graph_append(Graph *g, Node *n);
 void graph_insert(Graph *g, Node *before, Node *n); /* before NULL: at the end */
 void graph_remove(Graph *g, Node *n);
+void graph_reorder(Graph *g, Node *const *order, int n); /* all n nodes, uses after definitions */
 void node_set_in(Node *n, int slot, Value *v);
 void node_set_op(Node *n, OpId op); /* the arguments must fit the new row as they are */
 void value_set_type(Value *v, Type t);

@@ -162,19 +162,20 @@ static int replay(const char *name, EtcMethod *m)
 
 typedef struct Name {
     char text[64];
+    bool may_lack; /* calls operators that not every build has */
 } Name;
 
 ParameterizedTestParameters(runtime, official)
 {
-    static const char *const names[] = {
-        "good_prim.pte",    "good_state.pte", "good_fixed_inputs.pte", "mini_add.pte",
-        "off_add.pte",      "off_cnn.pte",    "off_cond.pte",          "off_dyn.pte",
-        "off_idx.pte",      "off_map.pte",    "off_mut.pte",           "off_mutinit.pte",
-        "off_v.pte"};
+    static const Name names[] = {
+        {"good_prim.pte", false}, {"good_state.pte", false}, {"good_fixed_inputs.pte", false},
+        {"mini_add.pte", false},  {"off_add.pte", false},    {"off_cnn.pte", false},
+        {"off_cond.pte", true},   {"off_dyn.pte", true},     {"off_idx.pte", true},
+        {"off_map.pte", false},   {"off_mut.pte", false},    {"off_mutinit.pte", false},
+        {"off_v.pte", false}};
     size_t n = sizeof names / sizeof *names;
-    Name *list = cr_malloc(n * sizeof *list);
-    for (size_t i = 0; i < n; i++)
-        snprintf(list[i].text, sizeof list[i].text, "%s", names[i]);
+    Name *list = cr_malloc(sizeof names);
+    memcpy(list, names, sizeof names);
     return cr_make_param_array(Name, list, n);
 }
 
@@ -182,6 +183,8 @@ ParameterizedTest(Name *name, runtime, official)
 {
     Loaded l;
     EtcStatus s = start_file(&l, name->text);
+    if (s == ETC_UNSUPPORTED && name->may_lack)
+        cr_skip_test("%s: this build lacks %s.%s", name->text, l.e.name, l.e.overload);
     cr_assert_eq(s, ETC_OK, "%s: %s %s.%s", name->text, l.e.what, l.e.name ? l.e.name : "",
                  l.e.overload ? l.e.overload : "");
     cr_expect(replay(name->text, l.method) > 0, "%s: nothing recorded", name->text);

@@ -1,0 +1,43 @@
+/* import.h -- readers of other people's model files: each gives a Program at stage aten, or reports
+ * everything it found wrong.
+ *
+ * Nothing in a file is trusted: every index, size, offset and name is checked before it is used.
+ * Weights are not copied: their states point into a private writable mapping of the file, which
+ * stays for the life of the process, so passes may fold into them in place.
+ */
+#ifndef ETC_IMPORT_H
+#define ETC_IMPORT_H
+
+#include "ir/ir.h"
+
+typedef struct ImportOptions {
+    const char *weights_dir; /* of an unpacked model: where its "data" lies; NULL: beside the JSON */
+} ImportOptions;
+
+typedef enum ImportKind {
+    IMPORT_UNKNOWN,
+    IMPORT_PT2,    /* archive of torch.export.save */
+    IMPORT_FOLDER, /* one that was unpacked */
+    IMPORT_JSON,   /* models/model.json in such a folder */
+    IMPORT_ETIR,   /* textual IR */
+    IMPORT_PTE,
+    IMPORT_ONNX
+} ImportKind;
+
+/* What kind of file `path` is, by its first bytes, or by its name where these say nothing.
+ * IMPORT_UNKNOWN: it cannot be read or is none of these; reported. */
+ImportKind import_kind(const char *path, Diag *d);
+
+/* Reads an archive written by torch.export.save of torch 2.9 or later, a folder it was unpacked
+ * into, or the models/NAME.json in such a folder.  `o` may be NULL.  NULL: reported. */
+Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d);
+
+/* The same from n bytes of an archive in memory.  The program points into `data` and may write
+ * there, so it must outlive the program. */
+Program *import_pt2_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d);
+
+/* The same from n bytes of a model.json whose unpacked folder is `dir`. */
+Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size_t n,
+                           const char *dir, Diag *d);
+
+#endif

@@ -1,0 +1,164 @@
+/* internal.h -- what the importer's files share: archives, JSON, and the pt2 reader's state. */
+#ifndef ETC_IMPORT_INTERNAL_H
+#define ETC_IMPORT_INTERNAL_H
+
+#include "compiler/import/import.h"
+
+/* -- archives: zip.c ----------------------------------------------------------------------- */
+
+typedef struct Archive Archive;
+
+/* NULL: reported.  The mapping lives as long as the process. */
+Archive *archive_open(Arena *a, const char *path, Diag *d);
+Archive *archive_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d);
+/* A folder an archive was unpacked into; data_dir stands for its "data" unless NULL. */
+Archive *archive_folder(Arena *a, const char *path, const char *data_dir, Diag *d);
+
+bool archive_has(const Archive *z, const char *name);
+/* The bytes of member `name`, counted from the archive's root: mapped, or in the arena where they
+ * were deflated; writable, and the same at each call.  False: reported. */
+bool archive_read(Archive *z, const char *name, uint8_t **data, size_t *n);
+int archive_models(Archive *z, const char ***names); /* NAME of each models/NAME.json */
+
+uint32_t crc32_of(const uint8_t *data, size_t n); /* as in zip and zlib: crc32.c */
+bool is_utf8(const char *s, size_t n);            /* json.c */
+
+/* -- JSON: json.c -------------------------------------------------------------------------- */
+
+/* A value in a document.  Getters of fields take an object (or NULL, which has no fields) and give
+ * NULL for a field that is absent or null. */
+typedef struct Json Json;
+
+typedef struct JsonDoc {
+    const Json *root; /* an object */
+    const char *file;
+    Diag *diag;
+    void *memory;
+} JsonDoc;
+
+/* Parses strict JSON whose root is an object and no object of which repeats a key.  Values and
+ * their strings live until json_free, which is to be called in any case.  False: reported. */
+bool json_parse(Arena *tmp, const char *file, const uint8_t *data, size_t n, Diag *d, JsonDoc *doc);
+void json_free(JsonDoc *doc);
+
+/* "graph_module.graph.nodes[3].target", in a; a linear walk, for messages. */
+const char *json_path(const JsonDoc *doc, const Json *v, Arena *a);
+
+const Json *json_get(const Json *object, const char *key);
+bool json_is_object(const Json *v); /* of NULL: false, and so below */
+bool json_is_array(const Json *v);
+bool json_is_string(const Json *v);
+int json_count(const Json *v); /* items of an array, fields of an object; else 0 */
+bool json_int(const Json *v, int64_t *out);    /* an integer of 64 bits, written without '.' */
+bool json_float(const Json *v, double *out);   /* any number, or "NaN", "Infinity", "-Infinity" */
+bool json_bool(const Json *v, bool *out);
+const char *json_string(const Json *v); /* NULL: no string, or one with a NUL in it */
+
+/* for (JsonIter it = json_iter(v); json_next(&it);) ... it.value, and it.key in an object */
+typedef struct JsonIter {
+    const Json *value;
+    const char *key; /* NULL in an array, or where the key holds a NUL */
+    const Json *next;
+    int left;
+    bool in_object;
+} JsonIter;
+JsonIter json_iter(const Json *v);
+bool json_next(JsonIter *it);
+
+/* The key and content of a union, an object with one field.  NULL: it is none. */
+const char *json_tag(const Json *v, const Json **content);
+
+/* -- names: names.c ------------------------------------------------------------------------ */
+
+/* What strings stand for; they must outlive the table.  {.arena = a} is an empty one. */
+typedef struct Names {
+    Arena *arena;
+    struct NameSlot {
+        const char *name;
+        void *item;
+    } *slot; /* open addressing, at most half full */
+    int n, cap;
+} Names;
+
+void **names_at(Names *t, const char *name); /* made with NULL; until the next names_at */
+void *names_find(const Names *t, const char *name);
+
+/* -- the reader: pt2.c --------------------------------------------------------------------- */
+
+/* One import.  What is below `doc` belongs to the method being read. */
+typedef struct Pt2 {
+    Program *program;
+    Arena *tmp; /* dies with the import */
+    Diag *diag;
+    Archive *archive;
+    Loc loc;       /* of the model's file */
+    Names taken;   /* names of states and symbols, program-wide */
+    Names storages; /* "weights/weight_3" -> Storage: weights.c */
+    Names nearest;  /* hints for unknown operators */
+    JsonDoc doc;
+    const char *method; /* of models/METHOD.json */
+    Names symbols;      /* "s52" -> Symbol */
+    Names config[2];    /* FQN -> PayloadMeta, of weights and of constants */
+    JsonDoc config_doc[2];
+    bool config_read[2], config_ok[2];
+} Pt2;
+
+/* Reports that `object` has no field `key` of kind `want`, by its path in the JSON. */
+bool pt2_malformed(Pt2 *p, const Json *object, const char *key, const char *want);
+/* A name is letters, digits and '_': what torch makes of all names of values. */
+bool pt2_is_name(const char *s);
+/* `name`, or one made from it, which no other state or symbol of the program has. */
+const char *pt2_unique(Pt2 *p, const char *name, void *item);
+
+/* -- sizes and types: pt2_type.c ------------------------------------------------------------ */
+
+bool pt2_dim(Pt2 *p, Loc loc, const Json *sym_int, Dim *out);
+bool pt2_dtype(Pt2 *p, Loc loc, const char *what, const Json *code, EtcDtype *out);
+bool pt2_type(Pt2 *p, Loc loc, const char *value, const Json *tensor_meta, Type *out);
+
+/* -- graphs: pt2_graph.c -------------------------------------------------------------------- */
+
+typedef struct Scope Scope;
+
+bool pt2_method(Pt2 *p); /* adds the program of p->doc as a method */
+Graph *pt2_nested(Scope *s, Loc loc, const Json *as_graph); /* of the node at loc; NULL: reported */
+/* Reads the nodes of a nested graph into s's own; in[] stands for its inputs.  Its results go to
+ * out[0..n_out). */
+bool pt2_inline(Scope *s, Loc loc, const Json *as_graph, Value **in, int n_in, Value **out,
+                int n_out);
+
+/* -- nodes: pt2_node.c ---------------------------------------------------------------------- */
+
+/* What a name of a graph stands for. */
+typedef struct Name {
+    const char *text;
+    const Json *meta;    /* TensorMeta; NULL: not a tensor */
+    const Json *sym_int; /* SymInt; NULL: not a symbolic integer */
+    const Json *spec;    /* tag of its InputSpec where it is a state not used yet */
+    const char *kind;    /* that tag */
+    Value *value;        /* once defined */
+    bool is_broken;      /* its definition was refused: uses are not reported again */
+} Name;
+
+struct Scope {
+    Pt2 *in;
+    Graph *graph;
+    Names names; /* -> Name */
+    const char *prefix; /* of values of an inlined graph, else "" */
+    int depth;
+};
+
+/* The name, or NULL when the graph has none such: reported. */
+Name *pt2_name(Scope *s, Loc loc, const char *text);
+Value *pt2_use(Scope *s, Loc loc, const Json *tensor_argument); /* {"name": ...}; NULL: reported */
+bool pt2_define(Scope *s, Loc loc, const char *text, Value *v);
+const char *pt2_value_name(Scope *s, const char *text);
+bool pt2_node(Scope *s, const Json *node);
+
+/* -- weights: weights.c --------------------------------------------------------------------- */
+
+/* The state behind a parameter, buffer or constant `fqn`, read and checked.  NULL: reported. */
+State *weights_state(Pt2 *p, StateKind kind, bool in_constants, const char *name, const char *fqn,
+                     Type type);
+
+#endif

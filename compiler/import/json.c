@@ -1,0 +1,255 @@
+/* json.c -- JSON documents as a tree to walk; the one file that knows yyjson.
+ *
+ * yyjson reads without recursion and checks syntax, UTF-8 and number ranges.  It puts all values
+ * into one array, a container before its content, each value of 16 bytes; containers know where
+ * they end.  So a sweep over the array sees every object, and a value's path is found from its
+ * address: no parent pointers, and no recursion here either. */
+#include "compiler/import/internal.h"
+#include <math.h>
+#include <string.h>
+#include <yyjson.h>
+
+/* -- checks ------------------------------------------------------------------------------ */
+
+bool is_utf8(const char *s, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)s, *end = p + n;
+    while (p < end) {
+        int more = *p < 0x80 ? 0 : *p >= 0xc2 && *p < 0xe0 ? 1 : *p >> 4 == 0xe ? 2
+                 : *p >= 0xf0 && *p < 0xf5 ? 3 : -1;
+        if (more < 0 || end - p <= more)
+            return false;
+        /* overlong forms, surrogates, beyond U+10FFFF */
+        if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
+            (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f))
+            return false;
+        for (int i = 1; i <= more; i++)
+            if (p[i] >> 6 != 2)
+                return false;
+        p += 1 + more;
+    }
+    return true;
+}
+
+static yyjson_val *val(const Json *v)
+{
+    return (yyjson_val *)(uintptr_t)v; /* yyjson's getters take no const */
+}
+
+static const Json *json(yyjson_val *v)
+{
+    return (const Json *)(const void *)v;
+}
+
+static bool same_key(yyjson_val *a, yyjson_val *b)
+{
+    size_t n = unsafe_yyjson_get_len(a);
+    return n == unsafe_yyjson_get_len(b) &&
+           !memcmp(unsafe_yyjson_get_str(a), unsafe_yyjson_get_str(b), n);
+}
+
+static yyjson_val *next_key(yyjson_val *key)
+{
+    return unsafe_yyjson_get_next(key + 1);
+}
+
+/* The repeated key of a small object, or NULL. */
+static yyjson_val *find_repeated(yyjson_val *object, size_t n)
+{
+    yyjson_val *a = object + 1;
+    for (size_t i = 1; i < n; i++) {
+        a = next_key(a);
+        yyjson_val *b = object + 1;
+        for (size_t k = 0; k < i; k++, b = next_key(b))
+            if (same_key(a, b))
+                return a;
+    }
+    return NULL;
+}
+
+/* The same for a large object, through a table. */
+static yyjson_val *find_repeated_in(yyjson_val *object, size_t n, Arena *a)
+{
+    size_t cap = 64;
+    while (cap < 2 * n)
+        cap *= 2;
+    yyjson_val **slot = NEW(a, yyjson_val *, cap), *key = object + 1;
+    for (size_t i = 0; i < n; i++, key = next_key(key)) {
+        const char *s = unsafe_yyjson_get_str(key);
+        uint32_t h = 2166136261u;
+        for (size_t k = 0; k < unsafe_yyjson_get_len(key); k++)
+            h = (h ^ (unsigned char)s[k]) * 16777619u;
+        for (h &= (uint32_t)cap - 1; slot[h]; h = (h + 1) & ((uint32_t)cap - 1))
+            if (same_key(slot[h], key))
+                return key;
+        slot[h] = key;
+    }
+    return NULL;
+}
+
+static bool check_keys(const JsonDoc *doc, size_t n_values, Arena *a)
+{
+    enum { SMALL = 16 };
+    yyjson_val *v = val(doc->root), *end = v + n_values;
+    for (; v < end; v++) {
+        size_t n = unsafe_yyjson_is_obj(v) ? unsafe_yyjson_get_len(v) : 0;
+        if (n < 2)
+            continue;
+        yyjson_val *key = n <= SMALL ? find_repeated(v, n) : find_repeated_in(v, n, a);
+        if (key)
+            return diag_error(doc->diag, (Loc){.file = doc->file}, "%s has the key '%.60s' twice",
+                              json_path(doc, json(v), a), unsafe_yyjson_get_str(key));
+    }
+    return true;
+}
+
+bool json_parse(Arena *tmp, const char *file, const uint8_t *data, size_t n, Diag *d, JsonDoc *doc)
+{
+    yyjson_read_err e;
+    Loc loc = {.file = file};
+    *doc = (JsonDoc){.file = file, .diag = d};
+    if (!n)
+        return diag_error(d, loc, "is empty, expected JSON");
+    yyjson_doc *y = yyjson_read_opts((char *)(uintptr_t)data, n, YYJSON_READ_NOFLAG, NULL, &e);
+    if (!y)
+        return diag_error(d, loc, "not JSON at byte %zu: %s", e.pos, e.msg);
+    doc->memory = y;
+    doc->root = json(yyjson_doc_get_root(y));
+    if (!json_is_object(doc->root))
+        return diag_error(d, loc, "the JSON is not an object");
+    return check_keys(doc, yyjson_doc_get_val_count(y), tmp);
+}
+
+void json_free(JsonDoc *doc)
+{
+    yyjson_doc_free(doc->memory);
+    *doc = (JsonDoc){0};
+}
+
+/* -- walking ----------------------------------------------------------------------------- */
+
+const Json *json_get(const Json *object, const char *key)
+{
+    if (!json_is_object(object))
+        return NULL;
+    size_t len = strlen(key);
+    yyjson_val *k = val(object) + 1;
+    for (int n = json_count(object); n; n--, k = next_key(k))
+        if (unsafe_yyjson_get_len(k) == len && !memcmp(unsafe_yyjson_get_str(k), key, len))
+            return unsafe_yyjson_is_null(k + 1) ? NULL : json(k + 1);
+    return NULL;
+}
+
+bool json_is_object(const Json *v)
+{
+    return yyjson_is_obj(val(v));
+}
+
+bool json_is_array(const Json *v)
+{
+    return yyjson_is_arr(val(v));
+}
+
+bool json_is_string(const Json *v)
+{
+    return yyjson_is_str(val(v));
+}
+
+int json_count(const Json *v)
+{
+    return json_is_object(v) || json_is_array(v) ? (int)unsafe_yyjson_get_len(val(v)) : 0;
+}
+
+bool json_int(const Json *v, int64_t *out)
+{
+    yyjson_val *y = val(v);
+    if (!y || !unsafe_yyjson_is_int(y) ||
+        (unsafe_yyjson_is_uint(y) && unsafe_yyjson_get_uint(y) > INT64_MAX))
+        return false;
+    *out = unsafe_yyjson_get_sint(y);
+    return true;
+}
+
+bool json_float(const Json *v, double *out)
+{
+    yyjson_val *y = val(v);
+    if (!y)
+        return false;
+    const char *s = json_string(v);
+    if (s && (!strcmp(s, "NaN") || !strcmp(s, "Infinity") || !strcmp(s, "-Infinity"))) {
+        *out = *s == 'N' ? (double)NAN : *s == 'I' ? (double)INFINITY : (double)-INFINITY;
+        return true;
+    }
+    if (!unsafe_yyjson_is_num(y))
+        return false;
+    *out = unsafe_yyjson_get_num(y);
+    return true;
+}
+
+bool json_bool(const Json *v, bool *out)
+{
+    yyjson_val *y = val(v);
+    if (!y || !unsafe_yyjson_is_bool(y))
+        return false;
+    *out = unsafe_yyjson_get_bool(y);
+    return true;
+}
+
+/* A string without NUL inside, so that it is what C takes it for. */
+static const char *plain(yyjson_val *v)
+{
+    const char *s = unsafe_yyjson_get_str(v);
+    return strlen(s) == unsafe_yyjson_get_len(v) ? s : NULL;
+}
+
+const char *json_string(const Json *v)
+{
+    return json_is_string(v) ? plain(val(v)) : NULL;
+}
+
+JsonIter json_iter(const Json *v)
+{
+    return (JsonIter){.next = v ? json(val(v) + 1) : NULL, .left = json_count(v),
+                      .in_object = json_is_object(v)};
+}
+
+bool json_next(JsonIter *it)
+{
+    if (!it->left)
+        return false;
+    it->left--;
+    yyjson_val *v = val(it->next);
+    it->key = it->in_object ? plain(v) : NULL;
+    v += it->in_object;
+    it->value = json(v);
+    it->next = json(unsafe_yyjson_get_next(v));
+    return true;
+}
+
+const char *json_tag(const Json *v, const Json **content)
+{
+    JsonIter it = json_iter(v);
+    if (it.left != 1 || !it.in_object)
+        return NULL;
+    json_next(&it);
+    *content = it.value;
+    return it.key;
+}
+
+const char *json_path(const JsonDoc *doc, const Json *target, Arena *a)
+{
+    const char *path = "";
+    const Json *at = doc->root;
+    while (at != target && json_count(at)) {
+        int index = 0;
+        JsonIter it = json_iter(at);
+        for (; json_next(&it) && val(it.next) <= val(target); index++)
+            continue;
+        if (it.in_object)
+            path = arena_printf(a, "%s%s%.80s", path, *path ? "." : "", it.key ? it.key : "?");
+        else
+            path = arena_printf(a, "%s[%d]", path, index);
+        at = it.value;
+    }
+    return *path ? path : "the root";
+}

@@ -1,0 +1,298 @@
+/* pt2.c -- what torch.export.save wrote, as a Program: formats, methods, symbols. */
+#define _GNU_SOURCE
+#include "compiler/import/internal.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { SCHEMA_MAJOR = 8 };
+
+bool pt2_malformed(Pt2 *p, const Json *object, const char *key, const char *want)
+{
+    return diag_error(p->diag, (Loc){.file = p->doc.file}, "'%s' of %s is not %s", key,
+                      json_path(&p->doc, object, p->tmp), want);
+}
+
+bool pt2_is_name(const char *s)
+{
+    return *s && !s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")];
+}
+
+const char *pt2_unique(Pt2 *p, const char *name, void *item)
+{
+    Arena *a = p->program->arena;
+    name = arena_str(a, name, strlen(name));
+    if (names_find(&p->taken, name)) /* of another method */
+        name = arena_printf(a, "%s.%s", p->method, name);
+    for (int i = 2; names_find(&p->taken, name); i++)
+        name = arena_printf(a, "%s.%d", name, i);
+    *names_at(&p->taken, name) = item;
+    return name;
+}
+
+/* -- symbols ----------------------------------------------------------------------------- */
+
+/* An end of a range; null is unbounded, and so is what torch writes for it in places. */
+static bool read_bound(Pt2 *p, const Json *range, const char *key, int64_t unbounded, int64_t *out)
+{
+    const Json *v = json_get(range, key);
+    *out = unbounded;
+    if (v && !json_int(v, out))
+        return pt2_malformed(p, range, key, "an integer of 64 bits");
+    if (*out >= INT64_MAX - 1)
+        *out = INT64_MAX;
+    return true;
+}
+
+static bool read_symbols(Pt2 *p)
+{
+    bool ok = true;
+    for (JsonIter it = json_iter(json_get(p->doc.root, "range_constraints")); json_next(&it);) {
+        int64_t lo, hi;
+        if (!it.key || !pt2_is_name(it.key) || isdigit((unsigned char)*it.key))
+            continue; /* a derived size, "2*s52": follows from its symbols */
+        if (!read_bound(p, it.value, "min_val", INT64_MIN, &lo) ||
+            !read_bound(p, it.value, "max_val", INT64_MAX, &hi)) {
+            ok = false;
+            continue;
+        }
+        if (lo > hi) {
+            ok = diag_error(p->diag, p->loc, "the range of '%s' is empty: %lld..%lld", it.key,
+                            (long long)lo, (long long)hi);
+            continue;
+        }
+        Symbol *s = program_symbol(p->program, NULL, lo, hi);
+        s->name = pt2_unique(p, it.key, s);
+        *names_at(&p->symbols, it.key) = s;
+    }
+    return ok;
+}
+
+/* -- methods ----------------------------------------------------------------------------- */
+
+static bool check_schema(Pt2 *p)
+{
+    const Json *version = json_get(p->doc.root, "schema_version");
+    int64_t major, minor;
+    if (!json_int(json_get(version, "major"), &major) ||
+        !json_int(json_get(version, "minor"), &minor))
+        return diag_error(p->diag, (Loc){.file = p->doc.file}, "has no schema_version: not a program of "
+                          "torch.export");
+    return major == SCHEMA_MAJOR ||
+           diag_unsupported(p->diag, (Loc){.file = p->doc.file}, "schema version %lld.%lld, expected "
+                            "%d: export the model with torch 2.9 or later", (long long)major,
+                            (long long)minor, SCHEMA_MAJOR);
+}
+
+static bool read_method(Pt2 *p, const char *method, const char *file, const uint8_t *data, size_t n)
+{
+    p->method = method;
+    p->symbols = p->config[0] = p->config[1] = (Names){.arena = p->tmp};
+    memset(p->config_read, 0, sizeof p->config_read);
+    if (!pt2_is_name(method))
+        return diag_error(p->diag, p->loc, "'%s' is no name for a method", method);
+    bool ok = json_parse(p->tmp, file, data, n, p->diag, &p->doc) && check_schema(p) &&
+              read_symbols(p) && pt2_method(p);
+    json_free(&p->doc);
+    json_free(&p->config_doc[0]);
+    json_free(&p->config_doc[1]);
+    return ok;
+}
+
+static bool read_member(Pt2 *p, const char *method, const char *member)
+{
+    uint8_t *data;
+    size_t n;
+    return archive_read(p->archive, member, &data, &n) &&
+           read_method(p, method, arena_printf(p->tmp, "%s: %s", p->loc.file, member), data, n);
+}
+
+static bool read_methods(Pt2 *p)
+{
+    const char **name;
+    int n = archive_models(p->archive, &name);
+    bool ok = n > 0;
+    if (!n)
+        diag_error(p->diag, p->loc, "holds no models/NAME.json: not written by torch.export.save "
+                   "of torch 2.9 or later");
+    for (int i = 0; i < n; i++)
+        ok = read_member(p, name[i], arena_printf(p->tmp, "models/%s.json", name[i])) && ok;
+    return ok;
+}
+
+/* -- format ------------------------------------------------------------------------------ */
+
+/* Checks that a small text member, where there is one, says `want`. */
+static bool check_text(Pt2 *p, const char *member, const char *want)
+{
+    uint8_t *data;
+    size_t n;
+    if (!archive_has(p->archive, member))
+        return true;
+    if (!archive_read(p->archive, member, &data, &n))
+        return false;
+    while (n && isspace(data[n - 1]))
+        n--;
+    return (n == strlen(want) && !memcmp(data, want, n)) ||
+           diag_unsupported(p->diag, p->loc, "%s is '%.*s', expected '%s'", member,
+                            n < 20 ? (int)n : 20, (const char *)data, want);
+}
+
+static bool check_format(Pt2 *p)
+{
+    static const struct {
+        const char *member, *what;
+    } other[] = {
+        {"serialized_exported_program.json", "an export of torch 2.5 to 2.7"},
+        {"data.pkl", "a pickle of torch.save or TorchScript, which is never loaded"},
+        {"constants.pkl", "a TorchScript archive"},
+    };
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (archive_has(p->archive, other[i].member))
+            return diag_error(p->diag, p->loc, "is %s: export the model with torch 2.9 or later",
+                              other[i].what);
+    bool ok = check_text(p, "archive_format", "pt2");
+    ok = check_text(p, "archive_version", "0") && ok;
+    return check_text(p, "byteorder", "little") && ok;
+}
+
+/* -- interface --------------------------------------------------------------------------- */
+
+static const char *base_name(const char *path)
+{
+    size_t n = strlen(path);
+    while (n && path[n - 1] == '/')
+        n--;
+    while (n && path[n - 1] != '/')
+        n--;
+    return path + n;
+}
+
+static Pt2 reader(Arena *a, const char *path, Archive *archive, Diag *d)
+{
+    const char *name = base_name(path);
+    name = arena_str(a, name, strcspn(name, "/"));
+    Pt2 p = {.program = program_new(a, name), .tmp = arena_new(), .diag = d, .archive = archive,
+             .loc = {.file = name}};
+    p.taken = p.storages = p.nearest = (Names){.arena = p.tmp};
+    p.program->stage = STAGE_ATEN;
+    return p;
+}
+
+static Program *done(Pt2 *p, bool ok)
+{
+    arena_free(p->tmp);
+    return ok ? p->program : NULL;
+}
+
+static Program *read_archive(Arena *a, const char *path, Archive *archive, Diag *d)
+{
+    if (!archive)
+        return NULL;
+    Pt2 p = reader(a, path, archive, d);
+    return done(&p, check_format(&p) && read_methods(&p));
+}
+
+/* The "data" of an unpacked archive, below what the user named. */
+static const char *data_dir(Arena *a, const ImportOptions *o)
+{
+    struct stat s;
+    if (!o || !o->weights_dir)
+        return NULL;
+    const char *below = arena_printf(a, "%s/data", o->weights_dir);
+    return stat(below, &s) == 0 && S_ISDIR(s.st_mode) ? below : o->weights_dir;
+}
+
+/* ROOT/models/NAME.json, or NAME.json with its "data" beside it. */
+static Program *read_json(Arena *a, const char *path, const ImportOptions *o, Diag *d)
+{
+    const char *base = base_name(path), *dot = strrchr(base, '.');
+    const char *dir = arena_str(a, path, (size_t)(base - path)), *models = base_name(dir);
+    bool in_models = !strcmp(models, "models/");
+    const char *root = arena_str(a, path, (size_t)(in_models ? models - dir : base - path));
+    Pt2 p = reader(a, path, archive_folder(a, *root ? root : ".", data_dir(a, o), d), d);
+    const char *method = arena_str(a, base, dot ? (size_t)(dot - base) : strlen(base));
+    const char *member = arena_printf(p.tmp, "%s%s", in_models ? models : "", base);
+    return done(&p, check_format(&p) && read_member(&p, method, member));
+}
+
+Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d)
+{
+    switch (import_kind(path, d)) {
+    case IMPORT_UNKNOWN:
+        return NULL;
+    case IMPORT_PT2:
+        return read_archive(a, path, archive_open(a, path, d), d);
+    case IMPORT_FOLDER:
+        return read_archive(a, path, archive_folder(a, path, data_dir(a, o), d), d);
+    case IMPORT_JSON:
+        return read_json(a, path, o, d);
+    default:
+        diag_error(d, (Loc){.file = path}, "is not a model that torch.export.save wrote");
+        return NULL;
+    }
+}
+
+Program *import_pt2_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d)
+{
+    return read_archive(a, name, archive_bytes(a, name, data, n, d), d);
+}
+
+Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size_t n,
+                           const char *dir, Diag *d)
+{
+    Pt2 p = reader(a, name, archive_folder(a, dir, NULL, d), d);
+    return done(&p, read_method(&p, "model", name, data, n));
+}
+
+/* -- kinds ------------------------------------------------------------------------------- */
+
+static ImportKind kind_of_bytes(const char *s, size_t n)
+{
+    if (n >= 4 && !memcmp(s, "PK\3\4", 4))
+        return IMPORT_PT2;
+    if (n >= 8 && !memcmp(s + 4, "ET", 2) && isdigit((unsigned char)s[6]))
+        return IMPORT_PTE;
+    size_t i = strspn(s, " \t\r\n");
+    if (s[i] == '{')
+        return IMPORT_JSON;
+    return s[i] == ';' || !strncmp(s + i, "program ", 8) ? IMPORT_ETIR : IMPORT_UNKNOWN;
+}
+
+static ImportKind kind_of_name(const char *path)
+{
+    static const struct {
+        const char *suffix;
+        ImportKind kind;
+    } row[] = {{".pt2", IMPORT_PT2}, {".json", IMPORT_JSON}, {".etir", IMPORT_ETIR},
+               {".pte", IMPORT_PTE}, {".onnx", IMPORT_ONNX}};
+    const char *dot = strrchr(base_name(path), '.');
+    for (size_t i = 0; dot && i < sizeof row / sizeof *row; i++)
+        if (!strcmp(dot, row[i].suffix))
+            return row[i].kind;
+    return IMPORT_UNKNOWN;
+}
+
+ImportKind import_kind(const char *path, Diag *d)
+{
+    char start[257] = "";
+    struct stat s;
+    Loc loc = {.file = path};
+    FILE *f = NULL;
+    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
+        return IMPORT_FOLDER;
+    if (stat(path, &s) == 0 && !S_ISREG(s.st_mode))
+        return diag_io(d, loc, "not a regular file"), IMPORT_UNKNOWN;
+    if (!(f = fopen(path, "rb")))
+        return diag_io(d, loc, "%s", strerror(errno)), IMPORT_UNKNOWN;
+    size_t n = fread(start, 1, sizeof start - 1, f);
+    fclose(f);
+    ImportKind kind = kind_of_bytes(start, n);
+    if (kind == IMPORT_UNKNOWN)
+        kind = kind_of_name(path);
+    if (kind == IMPORT_UNKNOWN)
+        diag_error(d, loc, "is none of .pt2, an unpacked .pt2, model.json, .onnx, .etir, .pte");
+    return kind;
+}

@@ -1,0 +1,433 @@
+/* pt2_graph.c -- graphs of a model.json: names, inputs, nodes, outputs, nested graphs.
+ *
+ * Each graph brings tables of what its names stand for.  A parameter, buffer or constant becomes a
+ * state when the first node reads it: what nobody reads is dropped, its bytes never touched. */
+#include "compiler/import/internal.h"
+#include <string.h>
+
+enum { MAX_DEPTH = 32 }; /* of nested graphs */
+
+/* -- names ------------------------------------------------------------------------------- */
+
+static bool add_names(Scope *s, const Json *table, bool is_tensor)
+{
+    Pt2 *p = s->in;
+    bool ok = true;
+    Name *name = NEW(p->tmp, Name, json_count(table) + 1);
+    for (JsonIter it = json_iter(table); json_next(&it); name++) {
+        if (!it.key || !pt2_is_name(it.key)) {
+            ok = diag_error(p->diag, (Loc){.file = p->doc.file}, "%s: '%.40s' is no name for a value",
+                            json_path(&p->doc, table, p->tmp), it.key ? it.key : "");
+            continue;
+        }
+        void **at = names_at(&s->names, it.key);
+        if (*at) {
+            ok = diag_error(p->diag, p->loc, "'%s' is a tensor and a size", it.key);
+            continue;
+        }
+        name->text = it.key;
+        *(is_tensor ? &name->meta : &name->sym_int) = it.value;
+        *at = name;
+    }
+    return ok;
+}
+
+static bool open_scope(Scope *s, const Json *graph)
+{
+    s->names.arena = s->in->tmp;
+    if (!json_is_array(json_get(graph, "nodes")))
+        return pt2_malformed(s->in, graph, "nodes", "a list");
+    bool ok = add_names(s, json_get(graph, "tensor_values"), true);
+    return add_names(s, json_get(graph, "sym_int_values"), false) && ok;
+}
+
+Name *pt2_name(Scope *s, Loc loc, const char *text)
+{
+    Name *n = names_find(&s->names, text);
+    if (!n)
+        diag_error(s->in->diag, loc, "the value '%.60s' is nowhere described", text);
+    return n;
+}
+
+const char *pt2_value_name(Scope *s, const char *text)
+{
+    Arena *a = s->in->program->arena;
+    if (*s->prefix)
+        return arena_printf(a, "%s%s", s->prefix, text);
+    /* sizes and values share the text form's name space; no name of torch has a '.' */
+    return arena_printf(a, "%s%s", text, names_find(&s->in->symbols, text) ? "." : "");
+}
+
+bool pt2_define(Scope *s, Loc loc, const char *text, Value *v)
+{
+    Name *n = pt2_name(s, loc, text);
+    if (!n)
+        return false;
+    if (n->value || n->spec)
+        return diag_error(s->in->diag, loc, "the value '%s' is defined twice", text);
+    n->value = v;
+    return true;
+}
+
+/* -- states ------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *tag, *fqn;
+    StateKind kind;
+} state_row[] = {
+    {"parameter", "parameter_name", ST_PARAM},
+    {"buffer", "buffer_name", ST_BUFFER},
+    {"tensor_constant", "tensor_constant_name", ST_CONST},
+};
+enum { N_STATE_ROWS = sizeof state_row / sizeof *state_row };
+
+static int find_state_row(const char *tag)
+{
+    int row = 0;
+    while (row < N_STATE_ROWS && strcmp(state_row[row].tag, tag) != 0)
+        row++;
+    return row;
+}
+
+static Value *load_state(Scope *s, Loc loc, Name *n)
+{
+    Pt2 *p = s->in;
+    int row = find_state_row(n->kind);
+    const char *fqn = json_string(json_get(n->spec, state_row[row].fqn));
+    bool is_persistent = true;
+    Type type;
+    json_bool(json_get(n->spec, "persistent"), &is_persistent);
+    n->is_broken = true;
+    if (!fqn) {
+        pt2_malformed(p, n->spec, state_row[row].fqn, "a string");
+        return NULL;
+    }
+    if (!pt2_type(p, loc, n->text, n->meta, &type))
+        return NULL;
+    State *state = weights_state(p, state_row[row].kind,
+                                 state_row[row].kind == ST_CONST || !is_persistent, NULL, fqn, type);
+    if (!state)
+        return NULL;
+    n->is_broken = false;
+    state->name = pt2_unique(p, n->text, state);
+    return n->value = graph_state(s->graph, state);
+}
+
+Value *pt2_use(Scope *s, Loc loc, const Json *argument)
+{
+    const char *text = json_string(json_get(argument, "name"));
+    if (!text) {
+        pt2_malformed(s->in, argument, "name", "a string");
+        return NULL;
+    }
+    Name *n = pt2_name(s, loc, text);
+    if (!n || n->is_broken)
+        return NULL;
+    if (!n->value && n->spec)
+        return load_state(s, loc, n);
+    if (!n->value)
+        diag_error(s->in->diag, loc, "the value '%s' is used before it is defined", text);
+    return n->value;
+}
+
+/* -- inputs ------------------------------------------------------------------------------ */
+
+/* A graph input for {"name": ...}; NULL: reported. */
+static Value *add_input(Scope *s, const Json *argument)
+{
+    Pt2 *p = s->in;
+    const char *text = json_string(json_get(argument, "name"));
+    Type type;
+    if (!text) {
+        pt2_malformed(p, argument, "name", "a string");
+        return NULL;
+    }
+    Name *n = pt2_name(s, p->loc, text);
+    if (!n)
+        return NULL;
+    bool ok = n->meta || diag_error(p->diag, p->loc, "the input '%s' is no tensor", text);
+    if (!ok || !pt2_type(p, p->loc, text, n->meta, &type)) {
+        n->is_broken = true;
+        return NULL;
+    }
+    Value *v = graph_value(s->graph, pt2_value_name(s, text), type);
+    if (!pt2_define(s, p->loc, text, v))
+        return NULL;
+    graph_add_input(s->graph, v);
+    return v;
+}
+
+static bool user_input(Scope *s, const Json *spec, int number)
+{
+    Pt2 *p = s->in;
+    const Json *content = NULL;
+    const char *tag = json_tag(json_get(spec, "arg"), &content);
+    if (!tag)
+        return pt2_malformed(p, spec, "arg", "an object with one key");
+    if (!strcmp(tag, "as_tensor"))
+        return add_input(s, content) != NULL;
+    return diag_unsupported(p->diag, p->loc, "input %d of the model is no tensor but %s", number, tag);
+}
+
+static bool state_input(Scope *s, const char *tag, const Json *spec)
+{
+    Pt2 *p = s->in;
+    const char *text = json_string(json_get(json_get(spec, "arg"), "name"));
+    if (!text)
+        return pt2_malformed(p, spec, "arg", "a name");
+    Name *n = pt2_name(s, p->loc, text);
+    if (!n)
+        return false;
+    if (n->spec || n->value || !n->meta)
+        return diag_error(p->diag, p->loc, "the input '%s' is defined twice or no tensor", text);
+    n->spec = spec;
+    n->kind = tag;
+    return true;
+}
+
+static bool one_input(Scope *s, const Json *spec, int *n_user)
+{
+    Pt2 *p = s->in;
+    const Json *content = NULL;
+    const char *tag = json_tag(spec, &content);
+    if (!tag)
+        return diag_error(p->diag, p->loc, "%s is not an object with one key",
+                          json_path(&p->doc, spec, p->tmp));
+    if (!strcmp(tag, "user_input"))
+        return user_input(s, content, (*n_user)++);
+    if (find_state_row(tag) < N_STATE_ROWS)
+        return state_input(s, tag, content);
+    return diag_unsupported(p->diag, p->loc, "an input of kind '%s'", tag);
+}
+
+static bool inputs(Scope *s, const Json *graph, const Json *specs)
+{
+    Pt2 *p = s->in;
+    bool ok = true;
+    int n_user = 0;
+    if (json_count(json_get(graph, "inputs")) != json_count(specs))
+        ok = diag_error(p->diag, p->loc, "the graph has %d inputs, its signature %d",
+                        json_count(json_get(graph, "inputs")), json_count(specs));
+    for (JsonIter it = json_iter(specs); json_next(&it);)
+        ok = one_input(s, it.value, &n_user) && ok;
+    return ok;
+}
+
+static bool nodes(Scope *s, const Json *graph)
+{
+    bool ok = true;
+    for (JsonIter it = json_iter(json_get(graph, "nodes")); json_next(&it);)
+        ok = pt2_node(s, it.value) && ok;
+    return ok;
+}
+
+/* -- outputs ----------------------------------------------------------------------------- */
+
+typedef struct Signature {
+    const Json *input_specs;
+    Names states; /* "buffer:FQN" -> Name; filled on first need */
+} Signature;
+
+/* "TAG:FQN" of a state's spec, or NULL */
+static const char *state_key(Pt2 *p, const Json *spec, const Json **content)
+{
+    const char *tag = json_tag(spec, content);
+    int row = tag ? find_state_row(tag) : N_STATE_ROWS;
+    const char *fqn = row < N_STATE_ROWS ? json_string(json_get(*content, state_row[row].fqn)) : NULL;
+    return fqn ? arena_printf(p->tmp, "%s:%s", tag, fqn) : NULL;
+}
+
+static Name *find_state(Scope *s, Signature *sig, const char *tag, const char *fqn)
+{
+    if (!sig->states.arena) {
+        sig->states.arena = s->in->tmp;
+        for (JsonIter it = json_iter(sig->input_specs); json_next(&it);) {
+            const Json *content = NULL;
+            const char *key = state_key(s->in, it.value, &content);
+            const char *name = json_string(json_get(json_get(content, "arg"), "name"));
+            if (key && name)
+                *names_at(&sig->states, key) = names_find(&s->names, name);
+        }
+    }
+    return names_find(&sig->states, arena_printf(s->in->tmp, "%s:%s", tag, fqn));
+}
+
+/* The value that a mutation writes: of a state, or of an input by its name. */
+static Value *mutated(Scope *s, Signature *sig, const char *tag, const char *target)
+{
+    if (!strcmp(tag, "user_input_mutation")) {
+        Name *n = names_find(&s->names, target);
+        return n ? n->value : NULL;
+    }
+    Name *n = find_state(s, sig, !strcmp(tag, "buffer_mutation") ? "buffer" : "parameter", target);
+    if (!n)
+        return NULL;
+    Value *v = n->value ? n->value : load_state(s, s->in->loc, n);
+    if (v)
+        v->state->kind = ST_MUTABLE;
+    return v;
+}
+
+static bool mutation(Scope *s, Signature *sig, const char *tag, const char *key, const Json *spec)
+{
+    Pt2 *p = s->in;
+    const char *target = json_string(json_get(spec, key));
+    Value *v = pt2_use(s, p->loc, json_get(spec, "arg"));
+    if (!target)
+        return pt2_malformed(p, spec, key, "a string");
+    if (!v)
+        return false;
+    Value *to = mutated(s, sig, tag, target);
+    if (!to)
+        return diag_error(p->diag, p->loc, "nothing that can be written is called '%s'", target);
+    if (!type_equal(v->type, to->type))
+        return diag_error(p->diag, p->loc, "the value '%s' written to '%s' has another type", v->name,
+                          target);
+    graph_add_update(s->graph, to, v);
+    return true;
+}
+
+static bool user_output(Scope *s, const Json *arg, int number)
+{
+    Pt2 *p = s->in;
+    const Json *content = NULL;
+    const char *tag = json_tag(arg, &content);
+    if (!tag)
+        return diag_error(p->diag, p->loc, "output %d of the model is not described", number);
+    if (strcmp(tag, "as_tensor") != 0)
+        return diag_unsupported(p->diag, p->loc, "output %d of the model is no tensor but %s", number,
+                                tag);
+    Value *v = pt2_use(s, p->loc, content);
+    if (v)
+        graph_add_output(s->graph, v);
+    return v != NULL;
+}
+
+static bool one_output(Scope *s, Signature *sig, const Json *spec, int *n_user)
+{
+    static const struct {
+        const char *tag, *key;
+    } row[] = {{"buffer_mutation", "buffer_name"},
+               {"parameter_mutation", "parameter_name"},
+               {"user_input_mutation", "user_input_name"}};
+    Pt2 *p = s->in;
+    const Json *content = NULL;
+    const char *tag = json_tag(spec, &content);
+    if (!tag)
+        return diag_error(p->diag, p->loc, "%s is not an object with one key",
+                          json_path(&p->doc, spec, p->tmp));
+    if (!strcmp(tag, "user_output"))
+        return user_output(s, json_get(content, "arg"), (*n_user)++);
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        if (!strcmp(tag, row[i].tag))
+            return mutation(s, sig, tag, row[i].key, content);
+    return diag_unsupported(p->diag, p->loc, "an output of kind '%s'", tag);
+}
+
+static bool outputs(Scope *s, const Json *graph, const Json *signature)
+{
+    Pt2 *p = s->in;
+    const Json *specs = json_get(signature, "output_specs");
+    Signature sig = {.input_specs = json_get(signature, "input_specs")};
+    bool ok = true;
+    int n_user = 0;
+    if (json_count(json_get(graph, "outputs")) != json_count(specs))
+        ok = diag_error(p->diag, p->loc, "the graph has %d outputs, its signature %d",
+                        json_count(json_get(graph, "outputs")), json_count(specs));
+    for (JsonIter it = json_iter(specs); json_next(&it);)
+        ok = one_output(s, &sig, it.value, &n_user) && ok;
+    return ok;
+}
+
+/* -- methods and nested graphs ------------------------------------------------------------- */
+
+bool pt2_method(Pt2 *p)
+{
+    Program *program = p->program;
+    const Json *module = json_get(p->doc.root, "graph_module"), *graph = json_get(module, "graph");
+    const Json *signature = json_get(module, "signature");
+    const char *name = !strcmp(p->method, "model") ? "forward" : p->method;
+    for (int i = 0; i < program->n_methods; i++)
+        if (!strcmp(program->method[i]->name, name))
+            return diag_error(p->diag, p->loc, "two methods are called '%s'", name);
+    Graph *g = graph_new(program, arena_str(program->arena, name, strlen(name)));
+    PUSH(program->arena, program->method, program->n_methods, g);
+    Scope s = {.in = p, .graph = g, .prefix = ""};
+    bool ok = open_scope(&s, graph) && inputs(&s, graph, json_get(signature, "input_specs"));
+    return ok && nodes(&s, graph) && outputs(&s, graph, signature);
+}
+
+/* The "graph" of an as_graph argument, or NULL: reported. */
+static const Json *enter(Scope *s, Loc loc, const Json *as_graph)
+{
+    const Json *graph = json_get(as_graph, "graph");
+    if (s->depth >= MAX_DEPTH) {
+        diag_error(s->in->diag, loc, "more than %d graphs inside each other", MAX_DEPTH);
+        return NULL;
+    }
+    if (!json_is_object(graph))
+        pt2_malformed(s->in, as_graph, "graph", "an object");
+    return json_is_object(graph) ? graph : NULL;
+}
+
+/* The tensor behind an input or output of a nested graph; NULL: reported. */
+static const Json *tensor_only(Scope *s, Loc loc, const char *what, const Json *arg)
+{
+    const Json *content = NULL;
+    const char *tag = json_tag(arg, &content);
+    if (tag && !strcmp(tag, "as_tensor"))
+        return content;
+    diag_unsupported(s->in->diag, loc, "a nested graph has an %s that is no tensor but %s", what,
+                     tag ? tag : "nothing known");
+    return NULL;
+}
+
+Graph *pt2_nested(Scope *outer, Loc loc, const Json *as_graph)
+{
+    Pt2 *p = outer->in;
+    const Json *graph = enter(outer, loc, as_graph), *tensor;
+    Scope s = {.in = p, .prefix = "", .depth = outer->depth + 1};
+    if (!graph || !open_scope(&s, graph))
+        return NULL;
+    s.graph = graph_new(p->program, NULL);
+    bool ok = true;
+    for (JsonIter it = json_iter(json_get(graph, "inputs")); json_next(&it);)
+        ok = (tensor = tensor_only(&s, loc, "input", it.value)) && add_input(&s, tensor) && ok;
+    ok = ok && nodes(&s, graph);
+    for (JsonIter it = json_iter(json_get(graph, "outputs")); ok && json_next(&it);) {
+        Value *v = (tensor = tensor_only(&s, loc, "output", it.value)) ? pt2_use(&s, loc, tensor) : NULL;
+        ok = v != NULL;
+        if (ok)
+            graph_add_output(s.graph, v);
+    }
+    return ok ? s.graph : NULL;
+}
+
+bool pt2_inline(Scope *outer, Loc loc, const Json *as_graph, Value **in, int n_in, Value **out,
+                int n_out)
+{
+    Pt2 *p = outer->in;
+    const Json *graph = enter(outer, loc, as_graph), *tensor;
+    Scope s = {.in = p, .graph = outer->graph, .depth = outer->depth + 1,
+               .prefix = arena_printf(p->tmp, "%s%s.", outer->prefix, loc.node)};
+    if (!graph || !open_scope(&s, graph))
+        return false;
+    const Json *graph_in = json_get(graph, "inputs"), *graph_out = json_get(graph, "outputs");
+    if (json_count(graph_in) != n_in || json_count(graph_out) != n_out)
+        return diag_error(p->diag, loc, "its graph has %d inputs and %d outputs, expected %d and %d",
+                          json_count(graph_in), json_count(graph_out), n_in, n_out);
+    for (JsonIter it = json_iter(graph_in); json_next(&it);) {
+        tensor = tensor_only(&s, loc, "input", it.value);
+        const char *name = json_string(json_get(tensor, "name"));
+        if (!tensor || !pt2_define(&s, loc, name ? name : "", *in++))
+            return false;
+    }
+    if (!nodes(&s, graph))
+        return false;
+    for (JsonIter it = json_iter(graph_out); json_next(&it); out++) {
+        tensor = tensor_only(&s, loc, "output", it.value);
+        if (!tensor || !(*out = pt2_use(&s, loc, tensor)))
+            return false;
+    }
+    return true;
+}

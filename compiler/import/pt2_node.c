@@ -1,0 +1,560 @@
+/* pt2_node.c -- one node of a model.json: where it came from, its arguments by schema, its results.
+ *
+ * Sizes are known by their expressions, so the nodes that compute them, sym_size and Python's
+ * arithmetic, are not read by others: known ones stay for dce, unknown ones are left out. */
+#include "compiler/import/internal.h"
+#include <assert.h>
+#include <string.h>
+
+enum { MAX_ARGS = 64, MAX_HINTS = 100 };
+
+/* -- origin ------------------------------------------------------------------------------ */
+
+/* "model.py:12" of the innermost frame: lines of 'File "/path/model.py", line 12, in forward'.
+ * The folder is the exporting machine's and not kept. */
+static const char *source_of(Arena *a, const char *trace)
+{
+    static const char start[] = "File \"", middle[] = "\", line ";
+    const char *frame = NULL, *next = trace;
+    while (next && (next = strstr(next, start))) {
+        const char *line = next; /* a frame stands at the start of its line */
+        while (line > trace && line[-1] == ' ')
+            line--;
+        next += strlen(start);
+        if (line == trace || line[-1] == '\n')
+            frame = next;
+    }
+    const char *end = frame ? strstr(frame, middle) : NULL;
+    if (!end || memchr(frame, '\n', (size_t)(end - frame)))
+        return NULL;
+    const char *base = end;
+    while (base > frame && base[-1] != '/' && base[-1] != '\\')
+        base--;
+    const char *number = end + strlen(middle);
+    return arena_printf(a, "%.*s:%.*s", (int)(end - base), base,
+                        (int)strspn(number, "0123456789"), number);
+}
+
+/* "blocks.0.conv" of "...;L__self___blocks_0_conv,L['self'].blocks.0.conv,torch.nn.Conv2d", also
+ * where the path reads getattr(L['self'].blocks, '0').conv: words, joined by dots. */
+static const char *module_of(Arena *a, const char *stack)
+{
+    const char *last = stack ? strrchr(stack, ';') : NULL;
+    last = last ? last + 1 : stack;
+    const char *path = last ? strchr(last, ',') : NULL, *end = last ? strrchr(last, ',') : NULL;
+    if (!path || path == end)
+        return NULL;
+    char *out = NEW(a, char, end - path + 1), *to = out;
+    for (const char *s = path + 1; s < end; s++) {
+        if (!strncmp(s, "getattr(", 8))
+            s += 7;
+        else if (!strchr(".[]()', \"", *s))
+            *to++ = *s;
+        else if (to > out && to[-1] != '.')
+            *to++ = '.';
+    }
+    *to = '\0';
+    while (to > out && to[-1] == '.')
+        *--to = '\0';
+    size_t self = !strncmp(out, "L.self", 6) && (!out[6] || out[6] == '.') ? 6 + (out[6] == '.') : 0;
+    return out + self;
+}
+
+static const char *first_output(const Json *node)
+{
+    const Json *content = NULL;
+    for (JsonIter it = json_iter(json_get(node, "outputs")); json_next(&it);)
+        if (json_tag(it.value, &content) && json_string(json_get(content, "name")))
+            return json_string(json_get(content, "name"));
+    return "?";
+}
+
+static Loc origin(Scope *s, const Json *node, const char *op)
+{
+    Pt2 *p = s->in;
+    Arena *a = p->program->arena;
+    const Json *metadata = json_get(node, "metadata");
+    const char *name = json_string(json_get(node, "name"));
+    if (!name)
+        name = first_output(node);
+    Loc loc = {.file = p->loc.file, .node = arena_str(a, name, strlen(name)),
+               .op = arena_str(a, op, strlen(op)),
+               .module = module_of(a, json_string(json_get(metadata, "nn_module_stack"))),
+               .source = source_of(a, json_string(json_get(metadata, "stack_trace")))};
+    if (loc.source && !loc.module)
+        loc.module = "";
+    return loc;
+}
+
+/* -- arguments --------------------------------------------------------------------------- */
+
+typedef struct Reader {
+    Scope *scope;
+    Node *node;
+    const SchemaArg *want;
+} Reader;
+
+typedef bool ReadFn(Reader *r, const Json *v, Arg *out);
+
+static bool bad(Reader *r, const char *what)
+{
+    return diag_error(r->scope->in->diag, r->node->loc, "argument '%s' is not %s", r->want->name, what);
+}
+
+static bool unsupported(Reader *r, const char *what)
+{
+    return diag_unsupported(r->scope->in->diag, r->node->loc, "argument '%s' is %s", r->want->name,
+                            what);
+}
+
+static bool read_none(Reader *r, const Json *v, Arg *out)
+{
+    (void)r, (void)v;
+    *out = (Arg){.kind = ARG_NONE};
+    return true;
+}
+
+static bool read_tensor(Reader *r, const Json *v, Arg *out)
+{
+    Value *value = pt2_use(r->scope, r->node->loc, v);
+    if (value)
+        *out = node_use(r->node, value);
+    return value != NULL;
+}
+
+static bool read_optional_tensor(Reader *r, const Json *v, Arg *out)
+{
+    const Json *content = NULL;
+    const char *tag = json_tag(v, &content);
+    if (tag && !strcmp(tag, "as_none"))
+        return read_none(r, content, out);
+    return tag && !strcmp(tag, "as_tensor") ? read_tensor(r, content, out) : bad(r, "a tensor or none");
+}
+
+/* An integer, as the schema wants numbers here. */
+static bool number(Reader *r, Dim d, Arg *out)
+{
+    if (r->want->type != SCH_FLOAT) {
+        *out = (Arg){.kind = ARG_INT, .dim = d};
+        return true;
+    }
+    if (d.expr)
+        return unsupported(r, "a symbolic size where a float is wanted");
+    *out = (Arg){.kind = ARG_FLOAT, .f = (double)d.value};
+    return true;
+}
+
+static bool read_int(Reader *r, const Json *v, Arg *out)
+{
+    int64_t i;
+    return json_int(v, &i) ? number(r, DIM(i), out) : bad(r, "an integer of 64 bits");
+}
+
+static bool read_float(Reader *r, const Json *v, Arg *out)
+{
+    *out = (Arg){.kind = ARG_FLOAT};
+    return json_float(v, &out->f) || bad(r, "a number");
+}
+
+static bool read_bool(Reader *r, const Json *v, Arg *out)
+{
+    *out = (Arg){.kind = ARG_BOOL};
+    return json_bool(v, &out->b) || bad(r, "true or false");
+}
+
+static bool read_string(Reader *r, const Json *v, Arg *out)
+{
+    const char *s = json_string(v);
+    if (!s)
+        return bad(r, "a string");
+    *out = (Arg){.kind = ARG_STRING, .str = arena_str(r->scope->in->program->arena, s, strlen(s))};
+    return true;
+}
+
+static bool read_sym_int(Reader *r, const Json *v, Arg *out)
+{
+    Scope *s = r->scope;
+    const Json *content = NULL;
+    const char *tag = json_tag(v, &content), *name = json_string(content);
+    if (tag && !strcmp(tag, "as_int"))
+        return read_int(r, content, out);
+    if (!tag || strcmp(tag, "as_name") != 0 || !name)
+        return bad(r, "a size");
+    const Name *n = pt2_name(s, r->node->loc, name);
+    Dim d;
+    if (!n)
+        return false;
+    if (!n->sym_int)
+        return bad(r, "a size but a tensor");
+    return pt2_dim(s->in, r->node->loc, n->sym_int, &d) && number(r, d, out);
+}
+
+static bool read_sym_bool(Reader *r, const Json *v, Arg *out)
+{
+    const Json *content = NULL;
+    const char *tag = json_tag(v, &content);
+    return tag && !strcmp(tag, "as_bool") ? read_bool(r, content, out)
+                                          : unsupported(r, "a symbolic bool");
+}
+
+static bool read_sym_float(Reader *r, const Json *v, Arg *out)
+{
+    const Json *content = NULL;
+    const char *tag = json_tag(v, &content);
+    return tag && !strcmp(tag, "as_float") ? read_float(r, content, out)
+                                           : unsupported(r, "a symbolic float");
+}
+
+static bool read_dtype(Reader *r, const Json *v, Arg *out)
+{
+    *out = (Arg){.kind = ARG_DTYPE};
+    return pt2_dtype(r->scope->in, r->node->loc, r->want->name, v, &out->dtype);
+}
+
+static bool read_name_of(Reader *r, const Json *v, const char *const *name, int n, Arg *out)
+{
+    int64_t i;
+    if (!json_int(v, &i) || i < 1 || i >= n || !name[i])
+        return unsupported(r, "a layout or memory format that is not known");
+    *out = (Arg){.kind = ARG_STRING, .str = name[i]};
+    return true;
+}
+
+static bool read_layout(Reader *r, const Json *v, Arg *out)
+{
+    static const char *const name[] = {[7] = "strided"};
+    return read_name_of(r, v, name, 8, out);
+}
+
+static bool read_memory_format(Reader *r, const Json *v, Arg *out)
+{
+    static const char *const name[] = {NULL, "contiguous_format", "channels_last", "channels_last_3d",
+                                       "preserve_format"};
+    return read_name_of(r, v, name, 5, out);
+}
+
+/* Where the exporting program kept its tensors does not matter here. */
+static bool read_device(Reader *r, const Json *v, Arg *out)
+{
+    (void)r, (void)v;
+    *out = (Arg){.kind = ARG_STRING, .str = "cpu"};
+    return true;
+}
+
+static bool read_graph(Reader *r, const Json *v, Arg *out)
+{
+    Graph *g = pt2_nested(r->scope, r->node->loc, v);
+    *out = (Arg){.kind = ARG_GRAPH, .graph = g};
+    return g != NULL;
+}
+
+static const struct {
+    const char *tag;
+    ReadFn *read; /* of an item; NULL: known, but not supported */
+    bool is_list;
+} tag_row[] = {
+    {"as_tensor", read_tensor, false}, {"as_int", read_int, false}, {"as_ints", read_int, true},
+    {"as_float", read_float, false}, {"as_floats", read_float, true}, {"as_bool", read_bool, false},
+    {"as_bools", read_bool, true}, {"as_none", read_none, false}, {"as_tensors", read_tensor, true},
+    {"as_sym_int", read_sym_int, false}, {"as_sym_ints", read_sym_int, true},
+    {"as_scalar_type", read_dtype, false}, {"as_string", read_string, false},
+    {"as_strings", read_string, true}, {"as_memory_format", read_memory_format, false},
+    {"as_layout", read_layout, false}, {"as_device", read_device, false},
+    {"as_sym_bool", read_sym_bool, false}, {"as_sym_bools", read_sym_bool, true},
+    {"as_sym_float", read_sym_float, false}, {"as_sym_floats", read_sym_float, true},
+    {"as_graph", read_graph, false}, {"as_optional_tensor", read_optional_tensor, false},
+    {"as_optional_tensors", read_optional_tensor, true}, {"as_custom_obj", NULL, false},
+    {"as_operator", NULL, false}, {"as_complex", NULL, false}, {"as_nested_tensors", NULL, false},
+    {"as_int_lists", NULL, false}, {"as_string_to_argument", NULL, false},
+    {"as_float_lists", NULL, false},
+};
+enum { N_TAGS = sizeof tag_row / sizeof *tag_row };
+
+static bool read_list(Reader *r, ReadFn *read, const Json *v, Arg *out)
+{
+    bool ok = true;
+    int n = 0;
+    if (!json_is_array(v))
+        return bad(r, "a list");
+    Arg *item = NEW(r->scope->in->program->arena, Arg, json_count(v) + 1);
+    for (JsonIter it = json_iter(v); json_next(&it); n++)
+        ok = read(r, it.value, &item[n]) && ok;
+    *out = (Arg){.kind = ARG_LIST, .list = {item, n}};
+    return ok;
+}
+
+static bool argument(Reader *r, const Json *arg, Arg *out)
+{
+    const Json *content = NULL;
+    const char *tag = json_tag(arg, &content);
+    if (!tag)
+        return bad(r, "an object with one key");
+    int row = 0;
+    while (row < N_TAGS && strcmp(tag_row[row].tag, tag) != 0)
+        row++;
+    if (row == N_TAGS || !tag_row[row].read)
+        return diag_unsupported(r->scope->in->diag, r->node->loc, "argument '%s' is of the %s kind '%.40s'",
+                                r->want->name, row == N_TAGS ? "unknown" : "unsupported", tag);
+    if (tag_row[row].is_list)
+        return read_list(r, tag_row[row].read, content, out);
+    if (!tag_row[row].read(r, content, out))
+        return false;
+    if (r->want->is_list && out->kind != ARG_NONE) { /* int[2] x=3 stands for [3, 3] */
+        int n = r->want->list_size ? r->want->list_size : 1;
+        Arg *item = NEW(r->scope->in->program->arena, Arg, n), one = *out;
+        for (int i = 0; i < n; i++)
+            item[i] = one;
+        *out = (Arg){.kind = ARG_LIST, .list = {item, n}};
+    }
+    return true;
+}
+
+/* Sorts what the node gives into the schema's order; higher-order ops leave their names empty. */
+static bool match(Scope *s, const Node *n, const Json *inputs, const Schema *schema,
+                  const Json *at[MAX_ARGS])
+{
+    Diag *d = s->in->diag;
+    int position = 0;
+    bool ok = true;
+    for (JsonIter it = json_iter(inputs); json_next(&it); position++) {
+        const char *name = json_string(json_get(it.value, "name"));
+        int i = name && *name ? schema_find(schema, name, strlen(name)) : position;
+        if (i < 0 || i >= schema->n_args)
+            ok = diag_unsupported(d, n->loc, "argument '%s' is unknown", name ? name : "");
+        else if (at[i])
+            ok = diag_error(d, n->loc, "argument '%s' is given twice", schema->arg[i].name);
+        else if (!(at[i] = json_get(it.value, "arg")))
+            ok = pt2_malformed(s->in, it.value, "arg", "an object");
+    }
+    return ok;
+}
+
+static bool arguments(Scope *s, Node *n, const Json *inputs)
+{
+    const Schema *schema = op_schema(s->in->program, n->op);
+    const Json *at[MAX_ARGS] = {NULL};
+    assert(schema->n_args <= MAX_ARGS);
+    if (!match(s, n, inputs, schema, at))
+        return false;
+    bool ok = true;
+    for (int i = 0; i < schema->n_args; i++) {
+        Reader r = {s, n, &schema->arg[i]};
+        Arg a = schema->arg[i].fallback;
+        if (at[i])
+            ok = argument(&r, at[i], &a) && ok;
+        else if (!schema->arg[i].has_default)
+            ok = diag_error(s->in->diag, n->loc, "argument '%s' is missing", schema->arg[i].name);
+        node_push(n, a);
+    }
+    return ok;
+}
+
+/* -- results ----------------------------------------------------------------------------- */
+
+/* Whatever goes wrong, the name is settled: later uses do not report it again. */
+static bool result(Scope *s, Node *n, const Json *tensor)
+{
+    Pt2 *p = s->in;
+    const char *text = json_string(json_get(tensor, "name"));
+    Type type;
+    if (!text)
+        return pt2_malformed(p, tensor, "name", "a string");
+    Name *name = pt2_name(s, n->loc, text);
+    if (!name)
+        return false;
+    name->is_broken = true;
+    if (!name->meta)
+        return diag_error(p->diag, n->loc, "the result '%s' is no tensor", text);
+    if (!pt2_type(p, n->loc, text, name->meta, &type))
+        return false;
+    name->is_broken = false;
+    return pt2_define(s, n->loc, text, node_add_out(n, pt2_value_name(s, text), type));
+}
+
+static bool size_result(Scope *s, Node *n, const Json *sym_int)
+{
+    const char *text = json_string(json_get(sym_int, "as_name"));
+    Type type = {.dtype = ETC_I64, .rank = SCALAR};
+    if (!text)
+        return diag_unsupported(s->in->diag, n->loc, "a result that is a constant");
+    return pt2_define(s, n->loc, text, node_add_out(n, pt2_value_name(s, text), type));
+}
+
+static bool no_result(Scope *s, Node *n)
+{
+    const char *name = arena_printf(s->in->program->arena, "%s%s.%d", s->prefix, n->loc.node, n->n_out);
+    node_add_out(n, name, TYPE_NONE);
+    return true;
+}
+
+static bool output(Scope *s, Node *n, const Json *arg)
+{
+    const Json *content = NULL;
+    const char *tag = json_tag(arg, &content);
+    bool ok = true;
+    if (!tag)
+        return diag_error(s->in->diag, n->loc, "a result is not an object with one key");
+    if (!strcmp(tag, "as_tensor"))
+        return result(s, n, content);
+    if (!strcmp(tag, "as_sym_int"))
+        return size_result(s, n, content);
+    if (!strcmp(tag, "as_none"))
+        return no_result(s, n);
+    if (!strcmp(tag, "as_optional_tensor"))
+        return output(s, n, content);
+    if (!strcmp(tag, "as_tensors")) {
+        for (JsonIter it = json_iter(content); json_next(&it);)
+            ok = result(s, n, it.value) && ok;
+        return ok;
+    }
+    return diag_unsupported(s->in->diag, n->loc, "a result of kind '%.40s'", tag);
+}
+
+static bool results(Scope *s, Node *n, const Json *outputs)
+{
+    bool ok = true;
+    for (JsonIter it = json_iter(outputs); json_next(&it);)
+        ok = output(s, n, it.value) && ok;
+    return ok;
+}
+
+/* -- higher-order operators ---------------------------------------------------------------- */
+
+static bool same_kind(Type a, Type b)
+{
+    return a.dtype == b.dtype && a.rank == b.rank;
+}
+
+/* Branches take the operands and give the results, of the same dtypes and ranks. */
+static bool check_graphs(Scope *s, const Node *n)
+{
+    Diag *d = s->in->diag;
+    const Arg *operands = &n->arg[n->n_args - 1];
+    for (int i = 0; i < n->n_args; i++) {
+        const Graph *g = n->arg[i].kind == ARG_GRAPH ? n->arg[i].graph : NULL;
+        if (!g)
+            continue;
+        if (operands->kind != ARG_LIST || g->n_in != operands->list.n || g->n_out != n->n_out)
+            return diag_error(d, n->loc, "a graph of it has %d inputs and %d outputs, expected %d and %d",
+                              g->n_in, g->n_out, arg_count(n, n->n_args - 1), n->n_out);
+        for (int k = 0; k < g->n_in; k++) {
+            const Value *v = arg_list_value(n, n->n_args - 1, k);
+            if (v && !same_kind(g->in[k]->type, v->type))
+                return diag_error(d, n->loc, "input %d of a graph of it has another dtype or rank", k);
+        }
+        for (int k = 0; k < g->n_out; k++)
+            if (!same_kind(g->out[k]->type, n->out[k]->type))
+                return diag_error(d, n->loc, "output %d of a graph of it has another dtype or rank", k);
+    }
+    return true;
+}
+
+/* Operators that only run a graph under some setting of torch: arguments before the graph. */
+static const struct {
+    const char *target;
+    int graph; /* position of the graph; its operands follow */
+    int enabled; /* position of a bool that must be false, or -1 */
+} wrap_row[] = {
+    {"higher_order.wrap_with_set_grad_enabled", 1, -1},
+    {"higher_order.wrap_with_autocast", 4, 2},
+};
+
+static int find_wrap(const char *target)
+{
+    for (int i = 0; i < 2; i++)
+        if (!strcmp(wrap_row[i].target, target))
+            return i;
+    return -1;
+}
+
+/* The results of the node stand for those of its graph. */
+static bool bind_results(Scope *s, Loc loc, const Json *outputs, Value **v)
+{
+    for (JsonIter it = json_iter(outputs); json_next(&it); v++) {
+        const Json *content = NULL;
+        const char *tag = json_tag(it.value, &content);
+        const char *name = json_string(json_get(content, "name"));
+        if (!tag || strcmp(tag, "as_tensor") != 0 || !name)
+            return diag_unsupported(s->in->diag, loc, "a result that is no tensor");
+        if (!pt2_define(s, loc, name, *v))
+            return false;
+    }
+    return true;
+}
+
+static bool wrapped(Scope *s, int row, Loc loc, const Json *node)
+{
+    Pt2 *p = s->in;
+    const Json *inputs = json_get(node, "inputs"), *outputs = json_get(node, "outputs");
+    const Json *graph = NULL, *content = NULL;
+    Value **in = NEW(p->tmp, Value *, json_count(inputs) + 1);
+    Value **out = NEW(p->tmp, Value *, json_count(outputs) + 1);
+    int n = 0, n_in = 0;
+    for (JsonIter it = json_iter(inputs); json_next(&it); n++) {
+        const char *tag = json_tag(json_get(it.value, "arg"), &content);
+        bool enabled = true;
+        if (n == wrap_row[row].enabled && (!json_bool(content, &enabled) || enabled))
+            return diag_unsupported(p->diag, loc, "mixed precision by autocast");
+        if (n == wrap_row[row].graph)
+            graph = tag && !strcmp(tag, "as_graph") ? content : NULL;
+        if (n <= wrap_row[row].graph)
+            continue;
+        if (!tag || strcmp(tag, "as_tensor") != 0)
+            return diag_unsupported(p->diag, loc, "an operand that is no tensor");
+        if (!(in[n_in++] = pt2_use(s, loc, content)))
+            return false;
+    }
+    if (!graph)
+        return diag_error(p->diag, loc, "has no graph");
+    return pt2_inline(s, loc, graph, in, n_in, out, json_count(outputs)) &&
+           bind_results(s, loc, outputs, out);
+}
+
+/* -- nodes ------------------------------------------------------------------------------- */
+
+/* Arithmetic on sizes, and checks of sizes: their results are known or not wanted. */
+static bool is_about_sizes(const char *target)
+{
+    static const char *const prefix[] = {"_operator.", "math.", "torch.sym_", "aten._assert_scalar.",
+                                         "aten.sym_constrain_range"};
+    for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++)
+        if (!strncmp(target, prefix[i], strlen(prefix[i])))
+            return true;
+    return false;
+}
+
+static bool unknown(Scope *s, Loc loc)
+{
+    Pt2 *p = s->in;
+    const char *hint = names_find(&p->nearest, loc.op);
+    if (!hint && p->nearest.n < MAX_HINTS) { /* each distinct one costs a search of the table */
+        hint = op_nearest(loc.op);
+        *names_at(&p->nearest, loc.op) = (void *)(uintptr_t)(hint ? hint : "");
+    }
+    bool has_hint = hint && *hint;
+    return diag_unsupported(p->diag, loc, "the operator is not supported%s%s%s",
+                            has_hint ? "; did you mean '" : "", has_hint ? hint : "",
+                            has_hint ? "'?" : "");
+}
+
+bool pt2_node(Scope *s, const Json *node)
+{
+    static const char ops[] = "torch.ops.";
+    const char *target = json_string(json_get(node, "target"));
+    if (!target)
+        return pt2_malformed(s->in, node, "target", "a string");
+    target += strncmp(target, ops, strlen(ops)) ? 0 : strlen(ops);
+    OpId op = op_find(target);
+    if (op == OP_NONE && is_about_sizes(target))
+        return true;
+    Loc loc = origin(s, node, target);
+    if (find_wrap(target) >= 0)
+        return wrapped(s, find_wrap(target), loc, node);
+    Node *n = node_new(s->graph, op, loc);
+    bool ok = op == OP_NONE ? unknown(s, loc) : arguments(s, n, json_get(node, "inputs"));
+    ok = results(s, n, json_get(node, "outputs")) && ok;
+    ok = ok && schema_check(n, s->in->diag) && check_graphs(s, n);
+    if (ok)
+        graph_append(s->graph, n);
+    return ok;
+}

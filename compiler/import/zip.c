@@ -1,0 +1,547 @@
+/* zip.c -- members of an archive of torch.export.save, or of a folder it was unpacked into.
+ *
+ * Only the central directory is believed, after these checks: it lies exactly between the members
+ * and the end record, its entries have safe names, no two the same, and their bytes do not
+ * overlap.  So no byte belongs to two members, whatever a header claims.  A member's local header
+ * and checksum are looked at when it is first read; what no one reads is never touched.
+ * Source: APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3. */
+#define _GNU_SOURCE
+#include "compiler/import/internal.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum {
+    END_SIZE = 22,       /* end record without a comment */
+    LOCATOR_SIZE = 20,   /* of the zip64 end record */
+    END64_SIZE = 56,
+    CENTRAL_SIZE = 46,   /* an entry's fixed part */
+    LOCAL_SIZE = 30,
+    MAX_NAME = 4096,
+    ENCRYPTED = 1 | 1 << 6 | 1 << 13,
+    SIZES_FOLLOW = 1 << 3, /* a data descriptor holds crc and sizes */
+    STORED = 0,
+    DEFLATED = 8,
+    ZIP64_EXTRA = 1
+};
+static const uint64_t max_inflated = 32 << 20; /* plus 16 times the archive, of all members */
+
+typedef struct Member {
+    const char *name; /* not terminated */
+    uint8_t *data;    /* once read */
+    uint64_t header, end; /* of the local header; of what this member may occupy */
+    uint64_t packed, size;
+    uint32_t crc;
+    uint16_t n_name, method, flags;
+    bool was_read;
+} Member;
+
+struct Archive {
+    Arena *arena;
+    Diag *diag;
+    Loc loc;
+    uint8_t *data; /* of a zip; NULL: a folder */
+    uint64_t n;
+    Member *member;
+    int n_members;
+    int *slot; /* open addressing over members' names: index + 1, or 0 */
+    uint32_t n_slots;
+    const char *root;   /* prefix of all names: "model/"; of a folder, its path with '/' */
+    const char *data_dir; /* of a folder: what stands for root + "data/" */
+    uint64_t inflated;
+};
+
+/* -- bytes ------------------------------------------------------------------------------- */
+
+static uint16_t u16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | p[1] << 8);
+}
+
+static uint32_t u32(const uint8_t *p)
+{
+    return u16(p) | (uint32_t)u16(p + 2) << 16;
+}
+
+static uint64_t u64(const uint8_t *p)
+{
+    return u32(p) | (uint64_t)u32(p + 4) << 32;
+}
+
+static bool is_sig(const uint8_t *p, int a, int b)
+{
+    return p[0] == 'P' && p[1] == 'K' && p[2] == a && p[3] == b;
+}
+
+/* -- names ------------------------------------------------------------------------------- */
+
+static uint32_t hash(const char *s, size_t n)
+{
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)s[i]) * 16777619u;
+    return h;
+}
+
+static int *find_slot(const Archive *z, const char *name, size_t n)
+{
+    uint32_t i = hash(name, n) & (z->n_slots - 1);
+    for (; z->slot[i]; i = (i + 1) & (z->n_slots - 1)) {
+        const Member *m = &z->member[z->slot[i] - 1];
+        if (m->n_name == n && !memcmp(m->name, name, n))
+            break;
+    }
+    return &z->slot[i];
+}
+
+/* A relative path of plain components; one '/' at its end marks a folder. */
+static bool is_safe_name(const char *s, size_t n)
+{
+    if (!n || n > MAX_NAME || !is_utf8(s, n))
+        return false;
+    size_t start = 0; /* of the current component */
+    for (size_t i = 0; i <= n; i++) {
+        if (i < n && s[i] != '/') {
+            if ((unsigned char)s[i] < ' ' || strchr("\\:\x7f", s[i]))
+                return false;
+            continue;
+        }
+        size_t len = i - start;
+        bool is_dots = len && len <= 2 && s[start] == '.' && s[i - 1] == '.';
+        if (is_dots || (!len && i < n))
+            return false;
+        start = i + 1;
+    }
+    return true;
+}
+
+/* Printable form of a name for messages. */
+static const char *shown(const Archive *z, const char *name, size_t n)
+{
+    char *s = arena_str(z->arena, name, n < 60 ? n : 60);
+    for (char *c = s; c < s + (n < 60 ? n : 60); c++)
+        if ((unsigned char)*c < ' ' || (unsigned char)*c >= 0x7f)
+            *c = '?';
+    return s;
+}
+
+/* -- central directory ------------------------------------------------------------------- */
+
+typedef struct End {
+    uint64_t entries, size, offset;
+    uint64_t limit; /* where the directory must end */
+} End;
+
+/* Takes a plain value, which must be saturated or equal to the zip64 one. */
+static bool agrees(uint64_t plain, uint64_t saturated, uint64_t value)
+{
+    return plain == value || plain == saturated;
+}
+
+static bool read_end64(Archive *z, const uint8_t *end, const uint8_t *locator, End *e)
+{
+    uint64_t at = u64(locator + 8);
+    uint64_t room = (uint64_t)(locator - z->data);
+    if (u32(locator + 4) != 0 || u32(locator + 16) > 1)
+        return diag_error(z->diag, z->loc, "the archive is split over several disks");
+    if (room < END64_SIZE || at > room - END64_SIZE || !is_sig(z->data + at, 6, 6))
+        return diag_error(z->diag, z->loc, "zip64 end record is not where its locator says");
+    const uint8_t *p = z->data + at;
+    if (u64(p + 4) != room - at - 12)
+        return diag_error(z->diag, z->loc, "zip64 end record has a wrong size");
+    if (u32(p + 16) != 0 || u32(p + 20) != 0 || u64(p + 24) != u64(p + 32))
+        return diag_error(z->diag, z->loc, "the archive is split over several disks");
+    *e = (End){.entries = u64(p + 32), .size = u64(p + 40), .offset = u64(p + 48), .limit = at};
+    return (agrees(u16(end + 10), 0xffff, e->entries) && agrees(u32(end + 12), 0xffffffff, e->size) &&
+            agrees(u32(end + 16), 0xffffffff, e->offset)) ||
+           diag_error(z->diag, z->loc, "end record and zip64 end record contradict each other");
+}
+
+static bool read_end(Archive *z, End *e)
+{
+    if (z->n < END_SIZE || !is_sig(z->data + z->n - END_SIZE, 5, 6))
+        return diag_error(z->diag, z->loc, "no zip end record in the last 22 bytes: not a .pt2 "
+                          "archive, or cut off, or with a comment appended");
+    const uint8_t *end = z->data + z->n - END_SIZE;
+    if (u16(end + 20) != 0)
+        return diag_error(z->diag, z->loc, "the archive's comment is cut off");
+    const uint8_t *locator = z->n >= END_SIZE + LOCATOR_SIZE ? end - LOCATOR_SIZE : NULL;
+    if (locator && is_sig(locator, 6, 7)) {
+        if (!read_end64(z, end, locator, e))
+            return false;
+    } else {
+        if (u16(end + 4) != 0 || u16(end + 6) != 0 || u16(end + 8) != u16(end + 10))
+            return diag_error(z->diag, z->loc, "the archive is split over several disks");
+        *e = (End){u16(end + 10), u32(end + 12), u32(end + 16), z->n - END_SIZE};
+    }
+    if (e->offset > e->limit || e->size != e->limit - e->offset)
+        return diag_error(z->diag, z->loc, "central directory at byte %llu of %llu bytes does not "
+                          "end at the end record, byte %llu", (unsigned long long)e->offset,
+                          (unsigned long long)e->size, (unsigned long long)e->limit);
+    return e->entries <= e->size / CENTRAL_SIZE ||
+           diag_error(z->diag, z->loc, "%llu entries do not fit into a central directory of %llu "
+                      "bytes", (unsigned long long)e->entries, (unsigned long long)e->size);
+}
+
+/* Replaces saturated values by those of the zip64 extra field, in their fixed order. */
+static bool read_extra64(const uint8_t *extra, size_t n, Member *m)
+{
+    uint64_t *field[] = {&m->size, &m->packed, &m->header};
+    bool wanted = m->size == 0xffffffff || m->packed == 0xffffffff || m->header == 0xffffffff;
+    while (wanted && n >= 4) {
+        size_t len = u16(extra + 2);
+        if (len > n - 4)
+            return false;
+        if (u16(extra) == ZIP64_EXTRA) {
+            const uint8_t *p = extra + 4;
+            for (int i = 0; i < 3; i++)
+                if (*field[i] == 0xffffffff) {
+                    if (len < 8)
+                        return false;
+                    *field[i] = u64(p);
+                    p += 8;
+                    len -= 8;
+                }
+            return true;
+        }
+        extra += 4 + len;
+        n -= 4 + len;
+    }
+    return !wanted;
+}
+
+static bool check_entry(Archive *z, const Member *m, int disk)
+{
+    const char *name = shown(z, m->name, m->n_name);
+    if (!is_safe_name(m->name, m->n_name))
+        return diag_error(z->diag, z->loc, "member '%s': unsafe name", name);
+    if (m->flags & ENCRYPTED)
+        return diag_error(z->diag, z->loc, "member '%s' is encrypted", name);
+    if (m->method != STORED && m->method != DEFLATED)
+        return diag_error(z->diag, z->loc, "member '%s': compression method %d, expected stored or "
+                          "deflated", name, m->method);
+    if (disk)
+        return diag_error(z->diag, z->loc, "member '%s' lies on another disk", name);
+    if (m->method == STORED && m->packed != m->size)
+        return diag_error(z->diag, z->loc, "member '%s' is stored, but its two sizes differ", name);
+    return true;
+}
+
+/* Reads the entry at *p and moves behind it. */
+static bool read_entry(Archive *z, const uint8_t **p, const uint8_t *limit, Member *m)
+{
+    const uint8_t *e = *p;
+    if (limit - e < CENTRAL_SIZE || !is_sig(e, 1, 2))
+        return diag_error(z->diag, z->loc, "central directory is damaged at byte %lld",
+                          (long long)(e - z->data));
+    size_t n_name = u16(e + 28), n_extra = u16(e + 30), n_comment = u16(e + 32);
+    if ((size_t)(limit - e) - CENTRAL_SIZE < n_name + n_extra + n_comment)
+        return diag_error(z->diag, z->loc, "central directory is damaged at byte %lld",
+                          (long long)(e - z->data));
+    *m = (Member){.name = (const char *)e + CENTRAL_SIZE, .n_name = u16(e + 28),
+                  .flags = u16(e + 8), .method = u16(e + 10), .crc = u32(e + 16),
+                  .packed = u32(e + 20), .size = u32(e + 24), .header = u32(e + 42)};
+    if (!read_extra64(e + CENTRAL_SIZE + n_name, n_extra, m))
+        return diag_error(z->diag, z->loc, "member '%s': damaged zip64 sizes",
+                          shown(z, m->name, m->n_name));
+    *p = e + CENTRAL_SIZE + n_name + n_extra + n_comment;
+    return check_entry(z, m, u16(e + 34) == 0xffff ? 0 : u16(e + 34));
+}
+
+static int by_header(const void *a, const void *b)
+{
+    const Member *l = *(Member *const *)a, *r = *(Member *const *)b;
+    return (l->header > r->header) - (l->header < r->header);
+}
+
+/* Gives each member its end, the next one's header, and checks that it can end there. */
+static bool check_overlaps(Archive *z, uint64_t directory, Arena *tmp)
+{
+    Member **m = NEW(tmp, Member *, z->n_members);
+    bool sorted = true;
+    for (int i = 0; i < z->n_members; i++) {
+        m[i] = &z->member[i];
+        sorted = sorted && (!i || m[i - 1]->header < m[i]->header);
+    }
+    if (!sorted)
+        qsort(m, (size_t)z->n_members, sizeof *m, by_header);
+    for (int i = 0; i < z->n_members; i++) {
+        m[i]->end = i + 1 < z->n_members ? m[i + 1]->header : directory;
+        uint64_t least = LOCAL_SIZE + (uint64_t)m[i]->n_name;
+        if (m[i]->header > m[i]->end || m[i]->end - m[i]->header < least ||
+            m[i]->end - m[i]->header - least < m[i]->packed)
+            return diag_error(z->diag, z->loc, "member '%s' overlaps what follows it, or lies "
+                              "outside the file", shown(z, m[i]->name, m[i]->n_name));
+    }
+    return true;
+}
+
+static bool read_directory(Archive *z, Arena *tmp)
+{
+    End e = {0};
+    if (!read_end(z, &e))
+        return false;
+    if (e.entries > INT32_MAX / 4)
+        return diag_error(z->diag, z->loc, "%llu members", (unsigned long long)e.entries);
+    z->n_slots = 16;
+    while (z->n_slots < 2 * e.entries)
+        z->n_slots *= 2;
+    z->slot = NEW(z->arena, int, z->n_slots);
+    z->member = NEW(z->arena, Member, e.entries);
+    const uint8_t *p = z->data + e.offset, *limit = z->data + e.limit;
+    for (z->n_members = 0; z->n_members < (int)e.entries; z->n_members++) {
+        Member *m = &z->member[z->n_members];
+        if (!read_entry(z, &p, limit, m))
+            return false;
+        int *slot = find_slot(z, m->name, m->n_name);
+        if (*slot)
+            return diag_error(z->diag, z->loc, "two members are called '%s'",
+                              shown(z, m->name, m->n_name));
+        *slot = z->n_members + 1;
+    }
+    if (p != limit)
+        return diag_error(z->diag, z->loc, "central directory holds more than the %llu entries "
+                          "announced", (unsigned long long)e.entries);
+    return check_overlaps(z, e.offset, tmp);
+}
+
+/* -- members ----------------------------------------------------------------------------- */
+
+/* What the local header repeats must be what the directory says, or absent. */
+static bool check_local(Archive *z, const Member *m, uint64_t *data)
+{
+    const uint8_t *h = z->data + m->header; /* check_overlaps: fixed part and name fit */
+    const char *name = shown(z, m->name, m->n_name);
+    if (!is_sig(h, 3, 4))
+        return diag_error(z->diag, z->loc, "member '%s' has no local header", name);
+    if (u16(h + 26) != m->n_name || memcmp(h + LOCAL_SIZE, m->name, m->n_name))
+        return diag_error(z->diag, z->loc, "member '%s' has another name in its local header", name);
+    bool same = u16(h + 8) == m->method && !(u16(h + 6) & ENCRYPTED);
+    if (!(u16(h + 6) & SIZES_FOLLOW) || u32(h + 18) || u32(h + 22))
+        same = same && u32(h + 14) == m->crc && agrees(u32(h + 18), 0xffffffff, m->packed) &&
+               agrees(u32(h + 22), 0xffffffff, m->size);
+    if (!same)
+        return diag_error(z->diag, z->loc, "member '%s' has another size, checksum or method in "
+                          "its local header", name);
+    *data = m->header + LOCAL_SIZE + m->n_name + u16(h + 28);
+    return (*data <= m->end && m->end - *data >= m->packed) ||
+           diag_error(z->diag, z->loc, "member '%s' overlaps what follows it", name);
+}
+
+/* Inflates n bytes to exactly n_out; zlib counts in unsigned int, so piece by piece. */
+static bool inflate_all(const uint8_t *in, uint64_t n, uint8_t *out, uint64_t n_out)
+{
+    enum { PIECE = 1 << 30 };
+    z_stream s = {0};
+    if (inflateInit2(&s, -MAX_WBITS) != Z_OK)
+        return false;
+    int status = Z_OK;
+    uint64_t taken = 0, made = 0;
+    while (status == Z_OK) {
+        uint64_t in_left = n - taken, out_left = n_out - made;
+        s.next_in = (Bytef *)(uintptr_t)(in + taken);
+        s.avail_in = (uInt)(in_left < PIECE ? in_left : PIECE);
+        s.next_out = out + made;
+        s.avail_out = (uInt)(out_left < PIECE ? out_left : PIECE);
+        status = inflate(&s, Z_NO_FLUSH);
+        taken = (uint64_t)(s.next_in - in);
+        made = (uint64_t)(s.next_out - out);
+    }
+    inflateEnd(&s);
+    return status == Z_STREAM_END && taken == n && made == n_out;
+}
+
+static bool unpack(Archive *z, Member *m, const uint8_t *packed)
+{
+    const char *name = shown(z, m->name, m->n_name);
+    uint64_t bound = max_inflated + 16 * z->n;
+    if (m->size > bound || z->inflated > bound - m->size)
+        return diag_error(z->diag, z->loc, "member '%s' claims to inflate to %llu bytes, more than "
+                          "32 MiB and 16 times the archive", name, (unsigned long long)m->size);
+    z->inflated += m->size;
+    m->data = NEW(z->arena, uint8_t, m->size + 1);
+    return inflate_all(packed, m->packed, m->data, m->size) ||
+           diag_error(z->diag, z->loc, "member '%s' does not inflate to the %llu bytes announced",
+                      name, (unsigned long long)m->size);
+}
+
+static bool read_member(Archive *z, Member *m)
+{
+    uint64_t at = 0;
+    if (!check_local(z, m, &at))
+        return false;
+    if (m->method == STORED)
+        m->data = z->data + at;
+    else if (!unpack(z, m, z->data + at))
+        return false;
+    m->was_read = crc32_of(m->data, m->size) == m->crc;
+    return m->was_read ||
+           diag_error(z->diag, z->loc, "member '%s' is damaged: its checksum is wrong",
+                      shown(z, m->name, m->n_name));
+}
+
+static Member *find(const Archive *z, const char *name)
+{
+    const char *full = arena_printf(z->arena, "%s%s", z->root, name);
+    int *slot = find_slot(z, full, strlen(full));
+    return *slot ? &z->member[*slot - 1] : NULL;
+}
+
+/* -- files ------------------------------------------------------------------------------- */
+
+/* Maps a regular file, private and writable.  An empty one gives n 0 and a pointer not to read. */
+static bool map_file(const char *path, Loc loc, uint8_t **data, uint64_t *n, Diag *d)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat s;
+    if (fd < 0 || fstat(fd, &s)) {
+        diag_io(d, loc, "%s", strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    bool ok = S_ISREG(s.st_mode) || diag_io(d, loc, "not a regular file");
+    *n = (uint64_t)s.st_size;
+    *data = (uint8_t *)"";
+    if (ok && *n) {
+        *data = mmap(NULL, *n, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+        ok = *data != MAP_FAILED || diag_io(d, loc, "cannot be mapped: %s", strerror(errno));
+    }
+    close(fd);
+    return ok;
+}
+
+/* Path of a member in an unpacked folder; data may have been moved elsewhere. */
+static const char *member_path(const Archive *z, const char *name)
+{
+    if (z->data_dir && !strncmp(name, "data/", 5))
+        return arena_printf(z->arena, "%s%s", z->data_dir, name + 5);
+    return arena_printf(z->arena, "%s%s", z->root, name);
+}
+
+static bool read_file(Archive *z, const char *name, uint8_t **data, size_t *n)
+{
+    const char *path = member_path(z, name);
+    Loc loc = {.file = path};
+    uint64_t size;
+    if (!map_file(path, loc, data, &size, z->diag))
+        return false;
+    *n = (size_t)size;
+    return true;
+}
+
+/* -- programs ---------------------------------------------------------------------------- */
+
+/* Adds NAME of "models/NAME.json", which `base` is the part behind "models/" of. */
+static void add_model(Archive *z, const char *base, size_t n, const char ***names, int *n_names)
+{
+    if (n > 5 && !memcmp(base + n - 5, ".json", 5) && !memchr(base, '/', n)) {
+        const char *name = arena_str(z->arena, base, n - 5);
+        PUSH(z->arena, *names, *n_names, name);
+    }
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int list_folder(Archive *z, const char ***names)
+{
+    int n = 0;
+    DIR *dir = opendir(member_path(z, "models"));
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        add_model(z, e->d_name, strlen(e->d_name), names, &n);
+    if (dir)
+        closedir(dir);
+    if (n)
+        qsort(*names, (size_t)n, sizeof **names, by_name); /* the file system's order is any */
+    return n;
+}
+
+int archive_models(Archive *z, const char ***names)
+{
+    *names = NULL;
+    if (!z->data)
+        return list_folder(z, names);
+    const char *prefix = arena_printf(z->arena, "%smodels/", z->root);
+    size_t len = strlen(prefix);
+    int n = 0;
+    for (const Member *m = z->member; m < z->member + z->n_members; m++)
+        if (m->n_name > len && !memcmp(m->name, prefix, len))
+            add_model(z, m->name + len, m->n_name - len, names, &n);
+    return n;
+}
+
+/* -- interface --------------------------------------------------------------------------- */
+
+bool archive_has(const Archive *z, const char *name)
+{
+    return z->data ? find(z, name) != NULL : access(member_path(z, name), F_OK) == 0;
+}
+
+bool archive_read(Archive *z, const char *name, uint8_t **data, size_t *n)
+{
+    if (!z->data)
+        return read_file(z, name, data, n);
+    Member *m = find(z, name);
+    if (!m)
+        return diag_error(z->diag, z->loc, "the archive has no member '%s%s'", z->root, name);
+    if (!m->was_read && !read_member(z, m))
+        return false;
+    *data = m->data;
+    *n = (size_t)m->size;
+    return true;
+}
+
+/* Torch puts everything below one folder; an archive zipped anew may lack it. */
+static void find_root(Archive *z)
+{
+    z->root = "";
+    if (!z->n_members || find(z, "archive_format") || find(z, "models/model.json"))
+        return;
+    const Member *m = &z->member[0];
+    const char *slash = memchr(m->name, '/', m->n_name);
+    if (slash)
+        z->root = arena_str(z->arena, m->name, (size_t)(slash + 1 - m->name));
+}
+
+Archive *archive_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d)
+{
+    Archive *z = NEW(a, Archive, 1);
+    *z = (Archive){.arena = a, .diag = d, .loc = {.file = name}, .data = data, .n = n};
+    Arena *tmp = arena_new();
+    bool ok = read_directory(z, tmp);
+    arena_free(tmp);
+    if (ok)
+        find_root(z);
+    return ok ? z : NULL;
+}
+
+Archive *archive_open(Arena *a, const char *path, Diag *d)
+{
+    uint8_t *data;
+    uint64_t n;
+    Loc loc = {.file = path};
+    return map_file(path, loc, &data, &n, d) ? archive_bytes(a, path, data, n, d) : NULL;
+}
+
+static const char *with_slash(Arena *a, const char *dir)
+{
+    size_t n = strlen(dir);
+    return arena_printf(a, "%s%s", dir, n && dir[n - 1] == '/' ? "" : "/");
+}
+
+Archive *archive_folder(Arena *a, const char *path, const char *data_dir, Diag *d)
+{
+    Archive *z = NEW(a, Archive, 1);
+    *z = (Archive){.arena = a, .diag = d, .loc = {.file = path}, .root = with_slash(a, path),
+                   .data_dir = data_dir ? with_slash(a, data_dir) : NULL};
+    return z;
+}

@@ -1,0 +1,42 @@
+/* emit.h -- prints what is planned: a .pte for the official runtime, or C.
+ *
+ * A file is a list of pieces that point into the program, its arena and the mapped model: weights
+ * are never copied on their way to the disk.  The pieces live as long as the arena and the program.
+ */
+#ifndef ETC_EMIT_H
+#define ETC_EMIT_H
+
+#include "ir/ir.h"
+
+/* -- files ------------------------------------------------------------------------------- */
+
+/* `n` bytes at `data`, then `zeros` zero bytes. */
+typedef struct OutPiece {
+    const void *data;
+    int64_t n;
+    int64_t zeros;
+} OutPiece;
+
+typedef struct OutFile {
+    OutPiece *piece;
+    int n;
+} OutFile;
+
+/* Writes beside `path` under a temporary name and renames, so that `path` is whole or as it was;
+ * a symbolic link is followed, a device or pipe written as it is, "-" is stdout. */
+bool out_write(const OutFile *f, const char *path, Diag *d);
+
+/* -- .pte -------------------------------------------------------------------------------- */
+
+typedef struct PteStats {
+    int64_t file_bytes;
+    int64_t flat_bytes;     /* the FlatBuffer and its header */
+    int64_t constant_bytes; /* the constant segment; equal constants counted once */
+    int n_values, n_instructions, n_operators; /* of all methods */
+} PteStats;
+
+/* Builds the .pte of a planned program of the pte tail: the FlatBuffer in `a`, everything else
+ * pointing at the bytes of states.  Reports all faults before it returns false. */
+bool emit_pte(const Program *p, Arena *a, OutFile *out, PteStats *stats, Diag *d);
+
+#endif

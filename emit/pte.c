@@ -1,0 +1,551 @@
+/* pte.c -- a planned program of the pte tail as an ExecuTorch file.
+ *
+ * One plan per method, one walk per graph: a node becomes the call of its row's `out` kernel, with
+ * its results as out tensors.  No call is made for a view or concat whose bytes the planner laid
+ * where they must end up.  Branches of a cond are laid out one after the other with jumps; what a
+ * branch returns is computed in the result's own value where it can be.
+ */
+#include "emit/pte_internal.h"
+#include <string.h>
+
+static bool fault(PteFile *e, Loc loc, const char *what)
+{
+    e->failed = true;
+    return diag_fault(e->diag, FAULT_BUG, loc, "%s", what);
+}
+
+/* -- instructions ------------------------------------------------------------------------ */
+
+static int op_index(Plan *p, const char *name)
+{
+    int i = 0;
+    while (i < p->n_ops && strcmp(p->op[i], name) != 0)
+        i++;
+    if (i == p->n_ops)
+        PUSH(p->file->arena, p->op, p->n_ops, name);
+    return i;
+}
+
+static int push_instr(Plan *p, Instr i)
+{
+    PUSH(p->file->arena, p->instr, p->n_instrs, i);
+    return p->n_instrs - 1;
+}
+
+/* A call of a kernel that is no node: copies that updates and branches ask for. */
+static void call4(Plan *p, const char *op, int a, int b, int c, int d)
+{
+    int *arg = NEW(p->file->arena, int, 4);
+    memcpy(arg, (int[]){a, b, c, d}, 4 * sizeof *arg);
+    push_instr(p, (Instr){.type = KERNEL_CALL, .a = op_index(p, op), .arg = arg, .n_args = 4});
+}
+
+/* -- nodes without a call ------------------------------------------------------------------ */
+
+static bool same_place(Place a, Place b)
+{
+    return a.pool == b.pool && a.offset == b.offset;
+}
+
+static bool is_planned(const Value *v)
+{
+    return v->place.pool > 0 && !v->type.is_none && v->type.rank != SCALAR;
+}
+
+static Place place_of(const Value *v)
+{
+    return v->state ? v->state->place : v->place;
+}
+
+static bool lies_within(const Value *inner, const Value *outer)
+{
+    Place in = place_of(inner), out = place_of(outer);
+    int64_t at = in.offset - out.offset;
+    return in.pool > 0 && in.pool == out.pool && at >= 0 &&
+           at <= type_bytes(outer->type) - type_bytes(inner->type);
+}
+
+static bool is_same_view(const Value *in, const Value *out)
+{
+    return type_equal(in->type, out->type) && same_place(place_of(in), place_of(out)) &&
+           is_planned(out);
+}
+
+static bool is_constant(const Scope *s, const Value *v)
+{
+    return s->buffer[v->index] || (v->state && v->state->kind != ST_MUTABLE);
+}
+
+/* A view that shows its input's bytes as they lie. */
+static bool is_free_view(const Scope *s, const Node *n)
+{
+    const Value *in = arg_value(n, 0), *out = n->n_out == 1 ? n->out[0] : NULL;
+    if (!(op_info[n->op].flags & VIEW) || !in || !out || out->type.is_none || in->type.is_none)
+        return false;
+    if (is_same_view(in, out))
+        return true;
+    if (!type_is_static(in->type) || !type_is_static(out->type))
+        return false;
+    if (is_constant(s, in) && out->place.pool <= 0)
+        return type_bytes(in->type) == type_bytes(out->type);
+    return lies_within(out, in);
+}
+
+/* A concat along the outermost dimension that is not 1, of inputs laid end to end in its place. */
+static bool is_free_cat(const Node *n)
+{
+    int64_t dim;
+    if (n->op != OP_CAT || !arg_int(n, 1, &dim) || !is_planned(n->out[0]) ||
+        !type_is_static(n->out[0]->type))
+        return false;
+    const Value *out = n->out[0];
+    int64_t end = out->place.offset;
+    for (int64_t i = 0; i < (dim < 0 ? dim + out->type.rank : dim) && i < out->type.rank; i++)
+        if (out->type.dim[i].value != 1)
+            return false;
+    for (int i = 0; i < arg_count(n, 0); i++) {
+        const Value *in = arg_list_value(n, 0, i);
+        if (!in || !type_is_static(in->type) || in->type.dtype != out->type.dtype ||
+            !same_place(place_of(in), (Place){out->place.pool, end}))
+            return false;
+        end += type_bytes(in->type);
+    }
+    return end - out->place.offset == type_bytes(out->type);
+}
+
+static bool is_free(const Scope *s, const Node *n)
+{
+    return is_free_view(s, n) || is_free_cat(n);
+}
+
+static void show_view(Scope *s, const Node *n)
+{
+    const Value *in = arg_value(n, 0), *out = n->out[0];
+    int value = value_of(s, in);
+    s->root[out->index] = s->root[in->index];
+    if (out->place.pool <= 0)
+        s->buffer[out->index] = s->buffer[in->index];
+    if (is_same_view(in, out) && !s->value[out->index])
+        s->value[out->index] = value + 1;
+    value_define(s, out);
+}
+
+/* -- calls ------------------------------------------------------------------------------- */
+
+/* Prim ops take their results once; kernels get a return slot behind them. */
+static bool is_prim(const Node *n)
+{
+    return !strncmp(op_info[n->op].out, "executorch_prim::", 17) ||
+           (n->n_out == 1 && n->out[0]->type.rank == SCALAR);
+}
+
+/* The values of a node's results.  Kernels need memory for each; et_view brings its own. */
+static bool define_outs(Scope *s, const Node *n, int *value)
+{
+    bool needs_memory = n->op == OP_DELEGATE || n->op == OP_COND || !is_prim(n), ok = true;
+    for (int i = 0; i < n->n_out; i++) {
+        value[i] = value_define(s, n->out[i]);
+        if (needs_memory && n->out[i]->type.rank != SCALAR && !is_planned(n->out[i]) &&
+            n->out[i]->place.pool != POOL_OUT)
+            ok = fault(s->plan->file, n->loc, "a result has no place in memory");
+    }
+    return ok;
+}
+
+static void kernel_call(Scope *s, const Node *n)
+{
+    Plan *p = s->plan;
+    const Schema *schema = op_schema(n->graph->program, n->op);
+    int *arg = NEW(p->file->arena, int, schema->n_args + n->n_out + 2), k = 0;
+    int *out = NEW(p->file->arena, int, n->n_out + 1);
+    define_outs(s, n, out);
+    for (int i = 0; i < schema->n_args; i++)
+        if (schema_is_passed(schema, i))
+            arg[k++] = argument_value(s, n, i);
+    if (schema->n_outs < 0) {
+        arg[k++] = tensor_list(p, out, n->n_out);
+        arg[k++] = tensor_list(p, out, n->n_out);
+    } else {
+        memcpy(arg + k, out, (size_t)n->n_out * sizeof *out);
+        k += n->n_out;
+        if (!is_prim(n))
+            arg[k++] = n->n_out == 1 ? out[0] : tensor_list(p, out, n->n_out);
+    }
+    if (!p->op_index[n->op])
+        p->op_index[n->op] = op_index(p, op_info[n->op].out) + 1;
+    push_instr(p, (Instr){.type = KERNEL_CALL, .a = p->op_index[n->op] - 1, .arg = arg, .n_args = k});
+}
+
+static FlatRef delegate_table(PteFile *e, const State *blob)
+{
+    int segment = 1 + bank_add(&e->blobs, e->arena, blob->data, type_bytes(blob->type));
+    flat_begin(e->flat, 2);
+    flat_u8(e->flat, 0, 1); /* in a segment */
+    flat_u32(e->flat, 1, (uint32_t)segment);
+    FlatRef processed = pte_end(e), specs = flat_refs(e->flat, NULL, 0);
+    FlatRef id = shared_string(e, blob->fqn);
+    flat_begin(e->flat, 3);
+    flat_ref(e->flat, 0, id);
+    flat_ref(e->flat, 1, processed);
+    flat_ref(e->flat, 2, specs);
+    return pte_end(e);
+}
+
+static void delegate_call(Scope *s, const Node *n)
+{
+    Plan *p = s->plan;
+    PteFile *e = p->file;
+    const Value *blob = arg_value(n, 0);
+    int n_in = arg_count(n, 1), *arg = NEW(e->arena, int, n_in + n->n_out + 1);
+    if (!blob->state || blob->state->kind != ST_BLOB) {
+        fault(e, n->loc, "its first argument is no blob");
+        return;
+    }
+    if (!pte_has_bytes(e, blob->state, type_bytes(blob->state->type)))
+        return;
+    for (int i = 0; i < n_in; i++)
+        arg[i] = value_of(s, arg_list_value(n, 1, i));
+    define_outs(s, n, arg + n_in);
+    FlatRef table = delegate_table(e, blob->state);
+    PUSH(e->arena, p->delegate, p->n_delegates, table);
+    push_instr(p, (Instr){.type = DELEGATE_CALL, .a = p->n_delegates - 1, .arg = arg,
+                          .n_args = n_in + n->n_out});
+}
+
+/* -- branches ---------------------------------------------------------------------------- */
+
+static void graph_body(Scope *s);
+static void graph_updates(Scope *s);
+
+/* Whether v may be computed in the value of `result` itself. */
+static bool may_bind(const Scope *s, const Value *v, const Value *result)
+{
+    return v->def && !is_free(s, v->def) && !s->value[v->index] &&
+           type_equal(v->type, result->type) && same_place(v->place, result->place);
+}
+
+/* After a branch: v's bytes to where the result's are. */
+static void settle(Scope *s, const Value *v, const Value *result, int to)
+{
+    Plan *p = s->plan;
+    int from = value_of(s, v);
+    bool is_tensor = !v->type.is_none && v->type.rank != SCALAR;
+    bool is_there = is_tensor && same_place(place_of(v), result->place) && is_planned(result);
+    if (from == to || (is_there && type_is_static(result->type) && type_equal(v->type, result->type)))
+        return;
+    if (is_tensor && !is_there)
+        call4(p, "aten::clone.out", from, literal_null(p), to, to);
+    else
+        push_instr(p, (Instr){.type = MOVE_CALL, .a = from, .b = to});
+}
+
+static void branch(Scope *outer, const Node *n, int which, const int *result)
+{
+    const Graph *g = n->arg[which].graph;
+    Scope s = scope_new(outer->plan, g);
+    if (g->n_in != arg_count(n, 3) || g->n_out != n->n_out) {
+        fault(s.plan->file, n->loc, "a branch takes or returns another number of values");
+        return;
+    }
+    for (int i = 0; i < g->n_in; i++) {
+        const Value *from = arg_list_value(n, 3, i), *to = g->in[i];
+        s.value[to->index] = from ? value_of(outer, from) + 1 : literal_null(s.plan) + 1;
+        s.buffer[to->index] = from ? outer->buffer[from->index] : 0;
+        s.root[to->index] = to;
+    }
+    for (int i = 0; i < g->n_out; i++)
+        if (may_bind(&s, g->out[i], n->out[i])) {
+            s.value[g->out[i]->index] = result[i] + 1;
+            s.root[g->out[i]->index] = g->out[i];
+        }
+    graph_body(&s);
+    for (int i = 0; i < g->n_out; i++)
+        settle(&s, g->out[i], n->out[i], result[i]);
+    graph_updates(&s);
+}
+
+static void cond(Scope *s, const Node *n)
+{
+    Plan *p = s->plan;
+    const Value *pred = arg_value(n, 0);
+    int *result = NEW(p->file->arena, int, n->n_out + 1);
+    if (!pred || pred->type.is_none || pred->type.dtype != ETC_BOOL) {
+        fault(p->file, n->loc, "its condition is not a bool");
+        return;
+    }
+    define_outs(s, n, result);
+    int to_else = push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = value_of(s, pred)});
+    branch(s, n, 1, result);
+    int to_end = push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = literal_bool(p, false)});
+    p->instr[to_else].b = p->n_instrs;
+    branch(s, n, 2, result);
+    p->instr[to_end].b = p->n_instrs;
+}
+
+/* The result of a node that was refused: its readers need no report of their own. */
+static void stand_in(Scope *s, const Value *v)
+{
+    if (!s->value[v->index])
+        s->value[v->index] = 1;
+    if (!s->root[v->index])
+        s->root[v->index] = v;
+}
+
+static void visit(Scope *s, const Node *n)
+{
+    PteFile *e = s->plan->file;
+    if (!schema_check(n, e->diag)) {
+        e->failed = true;
+    } else if (is_free_view(s, n)) {
+        show_view(s, n);
+    } else if (is_free_cat(n)) {
+        value_define(s, n->out[0]);
+    } else if (n->op == OP_COND) {
+        cond(s, n);
+    } else if (n->op == OP_DELEGATE) {
+        delegate_call(s, n);
+    } else if (!op_info[n->op].out || !n->n_out) {
+        e->failed = true;
+        diag_unsupported(e->diag, n->loc, "the .pte runtime has no kernel for it");
+    } else {
+        kernel_call(s, n);
+    }
+    for (int i = 0; e->failed && i < n->n_out; i++)
+        stand_in(s, n->out[i]);
+}
+
+static void graph_body(Scope *s)
+{
+    for (const Node *n = s->graph->first; n; n = n->next)
+        visit(s, n);
+}
+
+/* -- updates ----------------------------------------------------------------------------- */
+
+static bool needs_copy(Scope *s, const Update *u)
+{
+    Place from = place_of(u->value), to = place_of(u->target);
+    return value_of(s, u->value) != value_of(s, u->target) &&
+           !(to.pool > 0 && same_place(from, to) && type_equal(u->value->type, u->target->type));
+}
+
+typedef struct Copies {
+    const Update **pending; /* by target's value index; NULL: none */
+    int *readers;           /* pending copies that read a value's old bytes, by value index */
+} Copies;
+
+static void copy_back(Scope *s, const Update *u)
+{
+    int to = value_of(s, u->target);
+    call4(s->plan, "aten::copy_", to, value_of(s, u->value), literal_bool(s->plan, false), to);
+}
+
+/* Copies what may be overwritten by now: u, then what waited for u to have been read, and so on. */
+static int copy_chain(Scope *s, Copies *c, const Update *u)
+{
+    int n = 0;
+    while (u && !c->readers[u->target->index]) {
+        int source = s->root[u->value->index]->index;
+        copy_back(s, u);
+        c->pending[u->target->index] = NULL;
+        n++;
+        c->readers[source]--;
+        u = c->pending[source];
+    }
+    return n;
+}
+
+/* All updates mean the values before any of them: a state is overwritten once it has been read. */
+static void graph_updates(Scope *s)
+{
+    const Graph *g = s->graph;
+    PteFile *e = s->plan->file;
+    Copies c = {0};
+    int left = 0;
+    for (int i = 0; i < g->n_updates; i++)
+        if (needs_copy(s, &g->update[i]))
+            left++;
+    if (!left)
+        return;
+    c.pending = NEW(e->arena, const Update *, g->n_values + 1);
+    c.readers = NEW(e->arena, int, g->n_values + 1);
+    bool *written = NEW(e->arena, bool, g->n_values + 1);
+    for (int i = 0; i < g->n_updates; i++)
+        if (needs_copy(s, &g->update[i])) {
+            c.pending[g->update[i].target->index] = &g->update[i];
+            c.readers[s->root[g->update[i].value->index]->index]++;
+            written[g->update[i].target->index] = true;
+        }
+    for (int i = 0; i < g->n_updates; i++)
+        if (c.pending[g->update[i].target->index] == &g->update[i])
+            left -= copy_chain(s, &c, &g->update[i]);
+    Loc loc = {.file = e->program->name, .node = g->name};
+    if (left)
+        fault(e, loc, "updates exchange the values of states");
+    for (int i = 0; i < g->n_out && s->graph == s->plan->graph; i++)
+        if (written[s->root[g->out[i]->index]->index])
+            fault(e, loc, "an output shows a state that an update has overwritten");
+}
+
+/* -- methods ----------------------------------------------------------------------------- */
+
+static FlatRef instruction(PteFile *e, const Instr *i)
+{
+    Flat *f = e->flat;
+    bool is_call = i->type == KERNEL_CALL || i->type == DELEGATE_CALL;
+    FlatRef args = is_call ? shared_vector(e, i->arg, (size_t)i->n_args, 4) : 0;
+    flat_begin(f, 2);
+    flat_u32(f, 0, (uint32_t)i->a);
+    if (is_call)
+        flat_ref(f, 1, args);
+    else
+        flat_u32(f, 1, (uint32_t)i->b);
+    FlatRef table = pte_end(e);
+    flat_begin(f, 2);
+    flat_u8(f, 0, (uint8_t)i->type);
+    flat_ref(f, 1, table);
+    return pte_end(e);
+}
+
+static FlatRef chains(Plan *p)
+{
+    PteFile *e = p->file;
+    FlatRef *item = NEW(e->arena, FlatRef, p->n_instrs + 1);
+    for (int i = 0; i < p->n_instrs; i++)
+        item[i] = instruction(e, &p->instr[i]);
+    FlatRef instructions = flat_refs(e->flat, item, (size_t)p->n_instrs);
+    flat_begin(e->flat, 4);
+    flat_ref(e->flat, 2, instructions);
+    FlatRef chain = pte_end(e);
+    return flat_refs(e->flat, &chain, 1);
+}
+
+/* "aten::add.out" is the operator "aten::add" with the overload "out". */
+static FlatRef operator_table(PteFile *e, const char *op)
+{
+    size_t n = strcspn(op, ".");
+    FlatRef name = shared_string(e, arena_str(e->arena, op, n));
+    FlatRef overload = shared_string(e, op[n] ? op + n + 1 : "");
+    flat_begin(e->flat, 2);
+    flat_ref(e->flat, 0, name);
+    flat_ref(e->flat, 1, overload);
+    return pte_end(e);
+}
+
+static FlatRef operators(Plan *p)
+{
+    FlatRef *item = NEW(p->file->arena, FlatRef, p->n_ops + 1);
+    for (int i = 0; i < p->n_ops; i++)
+        item[i] = operator_table(p->file, p->op[i]);
+    return flat_refs(p->file->flat, item, (size_t)p->n_ops);
+}
+
+/* How Python nests inputs and outputs; the runtime wants the table, its texts may be empty. */
+static FlatRef container(PteFile *e)
+{
+    FlatRef empty = shared_string(e, "");
+    flat_begin(e->flat, 2);
+    flat_ref(e->flat, 0, empty);
+    flat_ref(e->flat, 1, empty);
+    return pte_end(e);
+}
+
+static FlatRef pool_sizes(const Plan *p)
+{
+    int n = p->graph->n_pools;
+    int64_t *bytes = NEW(p->file->arena, int64_t, n + 2); /* entry 0 is reserved */
+    for (int i = 0; i < n; i++)
+        bytes[i + 1] = p->graph->pool[i];
+    return shared_vector(p->file, bytes, (size_t)(n ? n + 1 : 2), 8);
+}
+
+static FlatRef inputs(Scope *s)
+{
+    PteFile *e = s->plan->file;
+    const Graph *g = s->graph;
+    int *in = NEW(e->arena, int, g->n_in + 1);
+    for (int i = 0; i < g->n_in; i++) {
+        in[i] = value_define(s, g->in[i]);
+        if (g->in[i]->type.rank == SCALAR && !g->in[i]->type.is_none) {
+            e->failed = true;
+            diag_unsupported(e->diag, (Loc){.file = e->program->name, .node = g->in[i]->name},
+                             "a .pte takes tensors only, and this input is a number");
+        }
+    }
+    return shared_vector(e, in, (size_t)g->n_in, 4);
+}
+
+static FlatRef outputs(Scope *s)
+{
+    PteFile *e = s->plan->file;
+    int *out = NEW(e->arena, int, s->graph->n_out + 1);
+    for (int i = 0; i < s->graph->n_out; i++)
+        out[i] = value_of(s, s->graph->out[i]);
+    return shared_vector(e, out, (size_t)s->graph->n_out, 4);
+}
+
+static Plan plan_new(PteFile *e, const Graph *g)
+{
+    size_t n = (size_t)e->program->n_ids + 1;
+    return (Plan){.file = e, .graph = g, .state_value = NEW(e->arena, int, n),
+                  .state_buffer = NEW(e->arena, uint32_t, n)};
+}
+
+static FlatRef method(PteFile *e, const Graph *g)
+{
+    Flat *f = e->flat;
+    Plan p = plan_new(e, g);
+    Scope s = scope_new(&p, g);
+    FlatRef in = inputs(&s);
+    graph_body(&s);
+    FlatRef out = outputs(&s);
+    graph_updates(&s);
+    FlatRef name = shared_string(e, g->name), meta = container(e), chain = chains(&p);
+    FlatRef values = flat_refs(f, p.value, (size_t)p.n_values), ops = operators(&p);
+    FlatRef delegates = flat_refs(f, p.delegate, (size_t)p.n_delegates), pools = pool_sizes(&p);
+    flat_begin(f, 10);
+    flat_ref(f, 0, name);
+    flat_ref(f, 1, meta);
+    flat_ref(f, 2, values);
+    flat_ref(f, 3, in);
+    flat_ref(f, 4, out);
+    flat_ref(f, 5, chain);
+    flat_ref(f, 6, ops);
+    flat_ref(f, 7, delegates);
+    flat_ref(f, 8, pools);
+    e->stats->n_values += p.n_values;
+    e->stats->n_instructions += p.n_instrs;
+    e->stats->n_operators += p.n_ops;
+    return pte_end(e);
+}
+
+/* -- the file ---------------------------------------------------------------------------- */
+
+/* By name, as the official files are. */
+static const Graph **sorted_methods(const Program *p, Arena *a)
+{
+    const Graph **g = NEW(a, const Graph *, p->n_methods + 1);
+    for (int i = 0; i < p->n_methods; i++) {
+        int at = i;
+        for (; at && strcmp(g[at - 1]->name, p->method[i]->name) > 0; at--)
+            g[at] = g[at - 1];
+        g[at] = p->method[i];
+    }
+    return g;
+}
+
+bool emit_pte(const Program *p, Arena *a, OutFile *out, PteStats *stats, Diag *d)
+{
+    PteFile e = {.program = p, .arena = a, .flat = flat_new(a), .diag = d, .stats = stats,
+                 .constants.align = 16, .mutables.align = 1, .blobs.align = 1};
+    const Graph **method_of = sorted_methods(p, a);
+    FlatRef *plan = NEW(a, FlatRef, p->n_methods + 1);
+    *stats = (PteStats){0};
+    *out = (OutFile){0};
+    if (p->stage != STAGE_PLANNED)
+        return diag_error(d, (Loc){.file = p->name}, "a .pte is made of a program in stage "
+                          "'planned', not '%s'", stage_name[p->stage]);
+    for (int i = 0; i < p->n_methods; i++)
+        plan[i] = method(&e, method_of[i]);
+    return !e.failed && pte_finish(&e, plan, p->n_methods, out);
+}

@@ -1,0 +1,224 @@
+/* pte_data.c -- the bytes of a .pte around its FlatBuffer: segments and extended header.
+ *
+ * Segments: 0 the constants, one per delegate blob, last the initial values of mutable states.
+ * A file without segment bytes has no header and is the bare FlatBuffer.
+ */
+#include "emit/pte_internal.h"
+#include <string.h>
+
+enum { SEGMENT_ALIGN = 128, HEADER = 32, IDENT_END = 8, MAX_TABLES = 1000000, SAMPLES = 64 };
+
+/* -- banks ------------------------------------------------------------------------------- */
+
+/* Weights may be large and mostly differ, so at most 64 words of them decide the row. */
+static uint64_t sample(const uint8_t *data, int64_t n)
+{
+    uint64_t h = (uint64_t)n, word = 0;
+    int64_t last = n > 8 ? n - 8 : 0, words = (n + 7) / 8 < SAMPLES ? (n + 7) / 8 : SAMPLES;
+    for (int64_t i = 0; i < words; i++) {
+        int64_t at = words > 1 ? last / (words - 1) * i : 0;
+        memcpy(&word, data + at, n < 8 ? (size_t)n : 8);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 29;
+    }
+    return h;
+}
+
+static bool holds(const BankItem *i, const uint8_t *data, int64_t n)
+{
+    return i->n == n && (i->data == data || !memcmp(i->data, data, (size_t)n));
+}
+
+static int *bank_row(const Bank *b, const uint8_t *data, int64_t n)
+{
+    uint64_t mask = (uint64_t)b->cap - 1, i = sample(data, n) & mask;
+    while (b->row[i] && !holds(&b->item[b->row[i] - 1], data, n))
+        i = (i + 1) & mask;
+    return &b->row[i];
+}
+
+static void bank_enlarge(Bank *b, Arena *a)
+{
+    b->cap = b->cap ? 2 * b->cap : 64;
+    b->row = NEW(a, int, b->cap);
+    for (int i = 0; i < b->n; i++)
+        *bank_row(b, b->item[i].data, b->item[i].n) = i + 1;
+}
+
+int bank_add(Bank *b, Arena *a, const uint8_t *data, int64_t n)
+{
+    if (2 * (b->n + 1) > b->cap)
+        bank_enlarge(b, a);
+    int *row = bank_row(b, data, n);
+    if (!*row) {
+        BankItem item = {data, n, round_up(b->size, b->align)};
+        PUSH(a, b->item, b->n, item);
+        b->size = item.offset + n;
+        *row = b->n;
+    }
+    return *row - 1;
+}
+
+bool pte_has_bytes(PteFile *e, const State *s, int64_t n)
+{
+    if (s->data && n <= s->n_bytes)
+        return true;
+    Loc loc = {.file = e->program->name, .node = s->name};
+    e->failed = true;
+    return diag_error(e->diag, loc, "the bytes of \"%s\" in \"%s\" are not at hand", s->fqn,
+                      s->file);
+}
+
+/* -- the program table ------------------------------------------------------------------- */
+
+static FlatRef data_segment(PteFile *e, int64_t offset, int64_t size)
+{
+    flat_begin(e->flat, 2);
+    flat_u64(e->flat, 0, (uint64_t)offset);
+    flat_u64(e->flat, 1, (uint64_t)size);
+    return pte_end(e);
+}
+
+/* Entry 0 is reserved: index 0 means "no data". */
+static FlatRef subsegments(PteFile *e, const Bank *b, int segment)
+{
+    uint64_t *offset = NEW(e->arena, uint64_t, b->n + 1);
+    for (int i = 0; i < b->n; i++)
+        offset[i + 1] = (uint64_t)b->item[i].offset;
+    FlatRef offsets = shared_vector(e, offset, (size_t)b->n + 1, 8);
+    flat_begin(e->flat, 2);
+    flat_u32(e->flat, 0, (uint32_t)segment);
+    flat_ref(e->flat, 1, offsets);
+    return pte_end(e);
+}
+
+/* The segments' table; all[i]: first byte of segment i behind the base. */
+static FlatRef segment_table(PteFile *e, int64_t *at)
+{
+    int n = 0, n_blobs = e->blobs.n;
+    FlatRef *ref = NEW(e->arena, FlatRef, n_blobs + 2);
+    int64_t end = e->constants.size;
+    ref[n++] = data_segment(e, 0, end);
+    for (int i = 0; i < n_blobs; i++) {
+        at[n] = round_up(end, SEGMENT_ALIGN);
+        end = at[n] + e->blobs.item[i].n;
+        ref[n] = data_segment(e, at[n], e->blobs.item[i].n);
+        n++;
+    }
+    if (e->mutables.n) {
+        at[n] = round_up(end, SEGMENT_ALIGN);
+        end = at[n] + e->mutables.size;
+        ref[n] = data_segment(e, at[n], e->mutables.size);
+        n++;
+    }
+    at[n] = end;
+    return flat_refs(e->flat, ref, (size_t)n);
+}
+
+static FlatRef program_table(PteFile *e, const FlatRef *plan, int n_plans, int64_t *at)
+{
+    Flat *f = e->flat;
+    FlatRef plans = flat_refs(f, plan, (size_t)n_plans), none = flat_refs(f, NULL, 0);
+    FlatRef segments = segment_table(e, at), constants = subsegments(e, &e->constants, 0);
+    FlatRef mutables = 0;
+    if (e->mutables.n) {
+        FlatRef one = subsegments(e, &e->mutables, 1 + e->blobs.n);
+        mutables = flat_refs(f, &one, 1);
+    }
+    flat_begin(f, 8);
+    flat_ref(f, 1, plans);
+    flat_ref(f, 2, none); /* constant_buffer: deprecated */
+    flat_ref(f, 3, none); /* backend_delegate_data: delegates stand in segments */
+    flat_ref(f, 4, segments);
+    flat_ref(f, 5, constants);
+    flat_ref(f, 6, mutables);
+    return pte_end(e);
+}
+
+/* -- the file ---------------------------------------------------------------------------- */
+
+typedef struct Pieces {
+    OutFile *out;
+    Arena *arena;
+    int64_t end;
+} Pieces;
+
+static void piece(Pieces *p, int64_t at, const void *data, int64_t n)
+{
+    OutPiece one = {data, n, 0};
+    if (p->out->n)
+        p->out->piece[p->out->n - 1].zeros = at - p->end;
+    PUSH(p->arena, p->out->piece, p->out->n, one);
+    p->end = at + n;
+}
+
+static void bank_pieces(Pieces *p, const Bank *b, int64_t base)
+{
+    for (int i = 0; i < b->n; i++)
+        piece(p, base + b->item[i].offset, b->item[i].data, b->item[i].n);
+}
+
+static void put_le(uint8_t *to, uint64_t v, int n)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = (uint8_t)(v >> 8 * i);
+}
+
+static uint32_t get_le32(const uint8_t *b)
+{
+    return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+/* The header is put in behind the identifier; only the root's offset crosses that point. */
+static const uint8_t *header(PteFile *e, const uint8_t *flat, int64_t flat_bytes, int64_t base,
+                             int64_t segment_bytes)
+{
+    uint8_t *h = NEW(e->arena, uint8_t, IDENT_END + HEADER);
+    put_le(h, get_le32(flat) + HEADER, 4);
+    memcpy(h + 4, flat + 4, 4);
+    memcpy(h + 8, "eh00", 4);
+    put_le(h + 12, HEADER, 4);
+    put_le(h + 16, (uint64_t)flat_bytes, 8);
+    put_le(h + 24, (uint64_t)base, 8);
+    put_le(h + 32, (uint64_t)segment_bytes, 8);
+    return h;
+}
+
+static void assemble(PteFile *e, const uint8_t *flat, int64_t n, const int64_t *at, OutFile *out)
+{
+    Pieces p = {.out = out, .arena = e->arena};
+    int last = 1 + e->blobs.n, has_mutables = e->mutables.n > 0;
+    int64_t segment_bytes = at[last + has_mutables], flat_bytes = n + HEADER;
+    int64_t base = round_up(flat_bytes, SEGMENT_ALIGN);
+    if (!segment_bytes) {
+        piece(&p, 0, flat, n);
+        e->stats->flat_bytes = n;
+    } else {
+        piece(&p, 0, header(e, flat, flat_bytes, base, segment_bytes), IDENT_END + HEADER);
+        piece(&p, IDENT_END + HEADER, flat + IDENT_END, n - IDENT_END);
+        bank_pieces(&p, &e->constants, base);
+        for (int i = 0; i < e->blobs.n; i++)
+            piece(&p, base + at[1 + i], e->blobs.item[i].data, e->blobs.item[i].n);
+        bank_pieces(&p, &e->mutables, base + at[last]);
+        e->stats->flat_bytes = flat_bytes;
+    }
+    e->stats->file_bytes = p.end;
+    e->stats->constant_bytes = e->constants.size;
+}
+
+bool pte_finish(PteFile *e, const FlatRef *plan, int n_plans, OutFile *out)
+{
+    int64_t *at = NEW(e->arena, int64_t, e->blobs.n + 3);
+    size_t n;
+    FlatRef root = program_table(e, plan, n_plans, at);
+    const uint8_t *flat = flat_finish(e->flat, root, "ET12", &n);
+    Loc loc = {.file = e->program->name};
+    if (e->n_tables > MAX_TABLES)
+        return diag_unsupported(e->diag, loc,
+                                "the .pte would hold %d tables, its runtime accepts %d at most",
+                                e->n_tables, MAX_TABLES);
+    if (!flat)
+        return diag_unsupported(e->diag, loc, "the .pte would need a FlatBuffer over 2 GiB");
+    assemble(e, flat, (int64_t)n, at, out);
+    return true;
+}

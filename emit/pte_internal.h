@@ -1,0 +1,130 @@
+/* pte_internal.h -- what the files of the .pte emitter share.
+ *
+ * A PteFile is the whole file, a Plan one method, a Scope one graph of it: the method's own or a
+ * branch, whose values have indices of their own.  A fault is reported where it is found and noted
+ * in PteFile.failed; the walk goes on with value 0 in its stead, so that all faults are listed.
+ */
+#ifndef ETC_EMIT_PTE_INTERNAL_H
+#define ETC_EMIT_PTE_INTERNAL_H
+
+#include "emit/emit.h"
+
+/* -- the format's numbers ------------------------------------------------------------------ */
+
+typedef enum KernelType {
+    KT_NULL = 1, KT_INT, KT_BOOL, KT_DOUBLE, KT_TENSOR, KT_STRING, KT_INT_LIST, KT_DOUBLE_LIST,
+    KT_BOOL_LIST, KT_TENSOR_LIST, KT_OPTIONAL_TENSOR_LIST
+} KernelType;
+
+typedef enum InstrType { KERNEL_CALL = 1, DELEGATE_CALL, MOVE_CALL, JUMP_FALSE_CALL } InstrType;
+
+/* -- bytes to numbers ---------------------------------------------------------------------- */
+
+typedef struct InternRow {
+    uint64_t hash;
+    const void *key;
+    size_t n;
+    int kind;
+    uint32_t value; /* 0: not yet set by the caller */
+} InternRow;
+
+typedef struct Intern {
+    InternRow *row; /* open addressing, at most half full */
+    int n, cap;
+} Intern;
+
+/* The number that stands for these bytes of this kind; 0 when they are new. */
+uint32_t *intern(Intern *t, Arena *a, int kind, const void *key, size_t n);
+
+/* -- segments: pte_data.c ------------------------------------------------------------------ */
+
+typedef struct BankItem {
+    const uint8_t *data;
+    int64_t n, offset;
+} BankItem;
+
+/* Bytes that end up in one segment, or in one each; equal ones are there once. */
+typedef struct Bank {
+    int64_t align, size;
+    BankItem *item;
+    int n;
+    int *row; /* hash table of item + 1 */
+    int cap;
+} Bank;
+
+typedef struct PteFile {
+    const Program *program;
+    Arena *arena;
+    Flat *flat;
+    Diag *diag;
+    bool failed;
+    int n_tables;
+    Intern vectors; /* vectors and strings of the FlatBuffer */
+    Bank constants, mutables, blobs;
+    PteStats *stats;
+} PteFile;
+
+/* Index of these bytes in the bank; `data` is not copied. */
+int bank_add(Bank *b, Arena *a, const uint8_t *data, int64_t n);
+
+/* Whether the first n bytes of a state are at hand; reported where not. */
+bool pte_has_bytes(PteFile *e, const State *s, int64_t n);
+
+/* The program table, the header, the segments. */
+bool pte_finish(PteFile *e, const FlatRef *plan, int n_plans, OutFile *out);
+
+/* -- values: pte_value.c ------------------------------------------------------------------- */
+
+typedef struct Instr {
+    InstrType type;
+    int a, b; /* operator or delegate; from, to; condition, destination */
+    const int *arg;
+    int n_args;
+} Instr;
+
+typedef struct Plan {
+    PteFile *file;
+    const Graph *graph;
+    Intern literals; /* value + 1 */
+    FlatRef *value;
+    int n_values;
+    Instr *instr;
+    int n_instrs;
+    const char **op; /* "aten::add.out" */
+    int n_ops;
+    int op_index[N_OPS]; /* + 1 */
+    FlatRef *delegate;
+    int n_delegates;
+    int *state_value;       /* by state id, + 1 */
+    uint32_t *state_buffer; /* the constant it is, by state id; 0 none */
+} Plan;
+
+typedef struct Scope {
+    Plan *plan;
+    const Graph *graph;
+    int *value;         /* by value index, + 1 */
+    uint32_t *buffer;   /* the constant it shares, else 0 */
+    const Value **root; /* whose bytes it shows: itself but for a view without a call */
+} Scope;
+
+Scope scope_new(Plan *p, const Graph *g);
+
+FlatRef pte_end(PteFile *e); /* flat_end, counted */
+FlatRef shared_vector(PteFile *e, const void *items, size_t n, size_t item_size);
+FlatRef shared_string(PteFile *e, const char *s);
+
+int literal_null(Plan *p);
+int literal_bool(Plan *p, bool v);
+
+/* A Tensor value.  buffer: its constant or initial value, 0 none. */
+int tensor_value(Plan *p, Type t, Place at, uint32_t buffer, Loc loc);
+int tensor_list(Plan *p, const int *item, int n);
+
+/* The EValue of v, made on first use for a state, an output or an input. */
+int value_of(Scope *s, const Value *v);
+int value_define(Scope *s, const Value *v);
+
+/* The EValue that argument i of a node becomes. */
+int argument_value(Scope *s, const Node *n, int i);
+
+#endif

@@ -1,0 +1,466 @@
+/* pte_value.c -- EValues: literals, tensors, lists, and what an argument of a node becomes.
+ *
+ * Equal literals are one EValue, as nothing writes them: what prim ops write is made apart, by
+ * value_define.  Lists stand behind their elements, which the runtime demands of lists of tensors.
+ */
+#include "emit/pte_internal.h"
+#include <string.h>
+
+/* -- interning --------------------------------------------------------------------------- */
+
+static uint64_t hash_key(int kind, const void *key, size_t n)
+{
+    const uint8_t *b = key;
+    uint64_t h = 14695981039346656037u ^ (uint64_t)kind;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ b[i]) * 1099511628211u;
+    return h ^ h >> 31;
+}
+
+static InternRow *intern_row(const Intern *t, uint64_t hash, int kind, const void *key, size_t n)
+{
+    uint64_t mask = (uint64_t)t->cap - 1, i = hash & mask;
+    for (;; i = (i + 1) & mask) {
+        InternRow *r = &t->row[i];
+        if (!r->key || (r->hash == hash && r->kind == kind && r->n == n && !memcmp(r->key, key, n)))
+            return r;
+    }
+}
+
+static void intern_enlarge(Intern *t, Arena *a)
+{
+    Intern old = *t;
+    t->cap = old.cap ? 2 * old.cap : 64;
+    t->row = NEW(a, InternRow, t->cap);
+    for (int i = 0; i < old.cap; i++)
+        if (old.row[i].key) {
+            const InternRow *r = &old.row[i];
+            *intern_row(t, r->hash, r->kind, r->key, r->n) = *r;
+        }
+}
+
+uint32_t *intern(Intern *t, Arena *a, int kind, const void *key, size_t n)
+{
+    if (2 * (t->n + 1) > t->cap)
+        intern_enlarge(t, a);
+    uint64_t hash = hash_key(kind, key, n);
+    InternRow *r = intern_row(t, hash, kind, key, n);
+    if (!r->key) {
+        *r = (InternRow){.hash = hash, .key = arena_str(a, key, n), .n = n, .kind = kind};
+        t->n++;
+    }
+    return &r->value;
+}
+
+FlatRef pte_end(PteFile *e)
+{
+    e->n_tables++;
+    return flat_end(e->flat);
+}
+
+FlatRef shared_vector(PteFile *e, const void *items, size_t n, size_t item_size)
+{
+    uint32_t *ref = intern(&e->vectors, e->arena, (int)item_size, n ? items : "", n * item_size);
+    if (!*ref)
+        *ref = flat_vector(e->flat, items, n, item_size);
+    return *ref;
+}
+
+FlatRef shared_string(PteFile *e, const char *s)
+{
+    uint32_t *ref = intern(&e->vectors, e->arena, 0, s, strlen(s));
+    if (!*ref)
+        *ref = flat_string(e->flat, s);
+    return *ref;
+}
+
+/* -- literals ---------------------------------------------------------------------------- */
+
+static int push_value(Plan *p, KernelType type, FlatRef table)
+{
+    flat_begin(p->file->flat, 2);
+    flat_u8(p->file->flat, 0, (uint8_t)type);
+    flat_ref(p->file->flat, 1, table);
+    FlatRef value = pte_end(p->file);
+    PUSH(p->file->arena, p->value, p->n_values, value);
+    return p->n_values - 1;
+}
+
+/* A value whose table has the one field that `set` and `bits` or `ref` give. */
+static int scalar_value(Plan *p, KernelType type, uint64_t bits, FlatRef ref)
+{
+    Flat *f = p->file->flat;
+    flat_begin(f, 1);
+    if (type == KT_BOOL)
+        flat_u8(f, 0, (uint8_t)bits);
+    else if (ref)
+        flat_ref(f, 0, ref);
+    else
+        flat_u64(f, 0, bits);
+    return push_value(p, type, pte_end(p->file));
+}
+
+static int literal(Plan *p, KernelType type, uint64_t bits)
+{
+    uint32_t *known = intern(&p->literals, p->file->arena, (int)type, &bits, sizeof bits);
+    if (!*known)
+        *known = (uint32_t)scalar_value(p, type, bits, 0) + 1;
+    return (int)*known - 1;
+}
+
+int literal_null(Plan *p)
+{
+    return literal(p, KT_NULL, 0);
+}
+
+int literal_bool(Plan *p, bool v)
+{
+    return literal(p, KT_BOOL, v);
+}
+
+static int literal_int(Plan *p, int64_t v)
+{
+    return literal(p, KT_INT, (uint64_t)v);
+}
+
+static int literal_double(Plan *p, double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return literal(p, KT_DOUBLE, bits);
+}
+
+/* A vector or string is the field; the file keeps equal ones once, so its place names it. */
+static int literal_ref(Plan *p, KernelType type, FlatRef ref)
+{
+    uint64_t bits = ref;
+    uint32_t *known = intern(&p->literals, p->file->arena, (int)type, &bits, sizeof bits);
+    if (!*known)
+        *known = (uint32_t)scalar_value(p, type, 0, ref) + 1;
+    return (int)*known - 1;
+}
+
+int tensor_list(Plan *p, const int *item, int n)
+{
+    FlatRef items = shared_vector(p->file, item, (size_t)n, 4);
+    return scalar_value(p, KT_TENSOR_LIST, 0, items);
+}
+
+/* -- tensors ----------------------------------------------------------------------------- */
+
+static int fault(PteFile *e, Loc loc, const char *what, const char *name)
+{
+    e->failed = true;
+    diag_fault(e->diag, FAULT_BUG, loc, "%%%s %s", name, what);
+    return 0;
+}
+
+static bool is_contiguous(Type t)
+{
+    int64_t want = 1;
+    for (int i = t.rank; t.stride && i-- > 0;) {
+        if (t.dim[i].expr || t.stride[i].expr)
+            return false;
+        if (t.dim[i].value != 1 && t.stride[i].value != want)
+            return false;
+        if (!mul_ok(want, t.dim[i].value, &want))
+            return false;
+    }
+    return true;
+}
+
+/* The largest sizes, as a .pte keeps them. */
+static bool upper_sizes(PteFile *e, Type t, int32_t size[MAX_RANK], Loc loc)
+{
+    for (int i = 0; i < t.rank; i++) {
+        int64_t upper = dim_upper(t.dim[i]);
+        if (upper == INT64_MAX)
+            return diag_unsupported(e->diag, loc, "dimension %d of %%%s has no upper bound", i,
+                                    loc.node);
+        if (upper < 0 || upper > INT32_MAX)
+            return diag_unsupported(e->diag, loc, "dimension %d of %%%s does not fit 31 bits", i,
+                                    loc.node);
+        size[i] = (int32_t)upper;
+    }
+    return is_contiguous(t) ||
+           diag_unsupported(e->diag, loc, "%%%s has strides, which no kernel of a .pte takes",
+                            loc.node);
+}
+
+static bool place_is_sound(const Plan *p, Type t, Place at, Loc loc)
+{
+    int64_t end;
+    if (at.pool <= 0)
+        return true;
+    if (at.pool > p->graph->n_pools || at.offset < 0 || !add_ok(at.offset, type_bytes(t), &end) ||
+        end > p->graph->pool[at.pool - 1])
+        return diag_error(p->file->diag, loc, "%%%s lies outside the planned pools", loc.node);
+    return true;
+}
+
+static FlatRef allocation(PteFile *e, Place at)
+{
+    if (at.pool <= 0)
+        return 0;
+    flat_begin(e->flat, 3);
+    flat_u32(e->flat, 0, (uint32_t)at.pool);
+    flat_u32(e->flat, 1, (uint32_t)at.offset);
+    flat_u32(e->flat, 2, (uint32_t)(at.offset >> 32));
+    return pte_end(e);
+}
+
+int tensor_value(Plan *p, Type t, Place at, uint32_t buffer, Loc loc)
+{
+    static const uint8_t identity[MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    PteFile *e = p->file;
+    int32_t size[MAX_RANK];
+    if (!upper_sizes(e, t, size, loc) || !place_is_sound(p, t, at, loc)) {
+        e->failed = true;
+        return 0;
+    }
+    FlatRef sizes = shared_vector(e, size, (size_t)t.rank, 4);
+    FlatRef order = shared_vector(e, identity, (size_t)t.rank, 1), memory = allocation(e, at);
+    flat_begin(e->flat, 10);
+    flat_u8(e->flat, 0, (uint8_t)t.dtype);
+    flat_ref(e->flat, 2, sizes);
+    flat_ref(e->flat, 3, order);
+    flat_u32(e->flat, 5, buffer);
+    flat_ref(e->flat, 6, memory);
+    flat_u8(e->flat, 8, !type_is_static(t)); /* STATIC or DYNAMIC_BOUND */
+    return push_value(p, KT_TENSOR, pte_end(e));
+}
+
+/* -- values of a graph ------------------------------------------------------------------- */
+
+Scope scope_new(Plan *p, const Graph *g)
+{
+    Arena *a = p->file->arena;
+    size_t n = (size_t)g->n_values + 1;
+    Scope s = {.plan = p, .graph = g, .value = NEW(a, int, n), .buffer = NEW(a, uint32_t, n)};
+    s.root = NEW(a, const Value *, n);
+    return s;
+}
+
+static bool is_zero(const uint8_t *data, int64_t n)
+{
+    return !data[0] && !memcmp(data, data + 1, (size_t)n - 1);
+}
+
+static bool state_is_sound(PteFile *e, const State *st, int64_t n)
+{
+    Loc loc = {.file = e->program->name, .node = st->name};
+    if (st->kind == ST_BLOB)
+        return fault(e, loc, "is a delegate's blob where a kernel wants a tensor", st->name);
+    if (st->kind == ST_MUTABLE && st->place.pool <= 0)
+        return fault(e, loc, "is mutable and has no place", st->name);
+    return n == 0 || pte_has_bytes(e, st, n);
+}
+
+/* A constant, or memory of the plan with an initial value unless that is zero. */
+static int state_value(Plan *p, const State *st)
+{
+    PteFile *e = p->file;
+    bool is_mutable = st->kind == ST_MUTABLE;
+    int64_t n = type_bytes(st->type);
+    uint32_t buffer = 0;
+    if (!state_is_sound(e, st, n))
+        return 0;
+    if (n && !(is_mutable && is_zero(st->data, n)))
+        buffer = 1 + (uint32_t)bank_add(is_mutable ? &e->mutables : &e->constants, e->arena,
+                                        st->data, n);
+    if (!is_mutable)
+        p->state_buffer[st->id] = buffer;
+    Loc loc = {.file = e->program->name, .node = st->name};
+    return tensor_value(p, st->type, is_mutable ? st->place : (Place){0}, buffer, loc);
+}
+
+/* What a prim op writes; the type alone matters. */
+static int number_value(Plan *p, EtcDtype t)
+{
+    return scalar_value(p, t == ETC_F64 ? KT_DOUBLE : t == ETC_BOOL ? KT_BOOL : KT_INT, 0, 0);
+}
+
+int value_define(Scope *s, const Value *v)
+{
+    int *known = &s->value[v->index];
+    if (*known)
+        return *known - 1;
+    Loc loc = {.file = s->plan->file->program->name, .node = v->name};
+    int value;
+    if (v->type.is_none)
+        value = literal_null(s->plan);
+    else if (v->type.rank == SCALAR)
+        value = number_value(s->plan, v->type.dtype);
+    else
+        value = tensor_value(s->plan, v->type, v->place, s->buffer[v->index], loc);
+    *known = value + 1;
+    if (!s->root[v->index])
+        s->root[v->index] = v;
+    return value;
+}
+
+int value_of(Scope *s, const Value *v)
+{
+    PteFile *e = s->plan->file;
+    if (s->value[v->index])
+        return s->value[v->index] - 1;
+    if (!v->state)
+        return fault(e, (Loc){.file = e->program->name}, "is read before it is written", v->name);
+    int *known = &s->plan->state_value[v->state->id];
+    if (!*known)
+        *known = state_value(s->plan, v->state) + 1;
+    s->root[v->index] = v;
+    s->buffer[v->index] = s->plan->state_buffer[v->state->id];
+    s->value[v->index] = *known;
+    return *known - 1;
+}
+
+/* -- arguments --------------------------------------------------------------------------- */
+
+static int bad_argument(Scope *s, const Node *n, const SchemaArg *want, const char *what)
+{
+    s->plan->file->failed = true;
+    diag_fault(s->plan->file->diag, FAULT_BUG, n->loc, "argument '%s': %s", want->text, what);
+    return 0;
+}
+
+/* A value where the schema wants a number must be one that a prim op wrote, of the very type. */
+static int number_operand(Scope *s, const Node *n, const SchemaArg *want, const Value *v)
+{
+    EtcDtype t = want->type == SCH_FLOAT ? ETC_F64 : want->type == SCH_BOOL ? ETC_BOOL : ETC_I64;
+    if (v->type.is_none || v->type.rank != SCALAR ||
+        (v->type.dtype != t && want->type != SCH_SCALAR))
+        return bad_argument(s, n, want, "the value is not a number of this type");
+    return value_of(s, v);
+}
+
+static int number(Scope *s, const Node *n, const SchemaArg *want, const Arg *a)
+{
+    Plan *p = s->plan;
+    if (a->kind == ARG_VALUE)
+        return number_operand(s, n, want, n->in[a->slot]);
+    if (a->kind == ARG_INT && a->dim.expr)
+        return bad_argument(s, n, want, "a size that no prim op computes");
+    double f = a->kind == ARG_FLOAT ? a->f : a->kind == ARG_INT ? (double)a->dim.value : a->b;
+    if (want->type == SCH_FLOAT || a->kind == ARG_FLOAT)
+        return literal_double(p, f);
+    if (want->type == SCH_BOOL || (want->type == SCH_SCALAR && a->kind == ARG_BOOL))
+        return literal_bool(p, a->b);
+    return literal_int(p, a->kind == ARG_BOOL ? a->b : a->dim.value);
+}
+
+static int tensor(Scope *s, const Node *n, const SchemaArg *want, const Arg *a)
+{
+    if (a->kind != ARG_VALUE)
+        return bad_argument(s, n, want, "a number where the kernel takes a tensor only");
+    const Value *v = n->in[a->slot];
+    if (v->type.is_none)
+        return want->is_optional ? value_of(s, v)
+                                 : bad_argument(s, n, want, "nothing where a tensor must be");
+    if (v->type.rank == SCALAR)
+        return bad_argument(s, n, want, "a number where the kernel takes a tensor only");
+    return value_of(s, v);
+}
+
+static int tensors(Scope *s, const Node *n, const SchemaArg *want, const Arg *list)
+{
+    Plan *p = s->plan;
+    int count = list->list.n;
+    int32_t *item = NEW(p->file->arena, int32_t, count + 1);
+    for (int i = 0; i < count; i++)
+        item[i] = list->list.item[i].kind == ARG_NONE ? -1
+                                                      : tensor(s, n, want, &list->list.item[i]);
+    if (!want->is_item_optional)
+        return tensor_list(p, item, count);
+    return literal_ref(p, KT_OPTIONAL_TENSOR_LIST, shared_vector(p->file, item, (size_t)count, 4));
+}
+
+/* The elements of an int list are EValues of their own, so that prim ops may write them. */
+static int ints(Scope *s, const Node *n, const SchemaArg *want, const Arg *list)
+{
+    PteFile *e = s->plan->file;
+    int64_t *item = NEW(e->arena, int64_t, list->list.n + 1);
+    for (int i = 0; i < list->list.n; i++)
+        item[i] = number(s, n, want, &list->list.item[i]);
+    return literal_ref(s->plan, KT_INT_LIST, shared_vector(e, item, (size_t)list->list.n, 8));
+}
+
+static int doubles(Scope *s, const Node *n, const SchemaArg *want, const Arg *list)
+{
+    PteFile *e = s->plan->file;
+    uint64_t *item = NEW(e->arena, uint64_t, list->list.n + 1);
+    for (int i = 0; i < list->list.n; i++) {
+        const Arg *a = &list->list.item[i];
+        if (a->kind != ARG_FLOAT && (a->kind != ARG_INT || a->dim.expr))
+            return bad_argument(s, n, want, "an item is not a plain number");
+        double f = a->kind == ARG_FLOAT ? a->f : (double)a->dim.value;
+        memcpy(&item[i], &f, sizeof f);
+    }
+    return literal_ref(s->plan, KT_DOUBLE_LIST, shared_vector(e, item, (size_t)list->list.n, 8));
+}
+
+static int bools(Scope *s, const Node *n, const SchemaArg *want, const Arg *list)
+{
+    PteFile *e = s->plan->file;
+    uint8_t *item = NEW(e->arena, uint8_t, list->list.n + 1);
+    for (int i = 0; i < list->list.n; i++) {
+        if (list->list.item[i].kind != ARG_BOOL)
+            return bad_argument(s, n, want, "an item is not a plain bool");
+        item[i] = list->list.item[i].b;
+    }
+    return literal_ref(s->plan, KT_BOOL_LIST, shared_vector(e, item, (size_t)list->list.n, 1));
+}
+
+static int list_value(Scope *s, const Node *n, const SchemaArg *want, const Arg *a)
+{
+    switch (want->type) {
+    case SCH_TENSOR:
+        return tensors(s, n, want, a);
+    case SCH_INT:
+        return ints(s, n, want, a);
+    case SCH_FLOAT:
+        return doubles(s, n, want, a);
+    case SCH_BOOL:
+        return bools(s, n, want, a);
+    default:
+        return bad_argument(s, n, want, "a list of this kind has no form in a .pte");
+    }
+}
+
+/* Layouts and memory formats travel as numbers; kernels know the plain ones only. */
+static int format(Scope *s, const Node *n, const SchemaArg *want, const Arg *a)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } row[] = {{"strided", 0}, {"contiguous_format", 0}, {"preserve_format", 1}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        if (a->kind == ARG_STRING && !strcmp(a->str, row[i].name))
+            return literal_int(s->plan, row[i].number);
+    return bad_argument(s, n, want, "this has no form in a .pte");
+}
+
+int argument_value(Scope *s, const Node *n, int i)
+{
+    const SchemaArg *want = &op_schema(n->graph->program, n->op)->arg[i];
+    const Arg *a = &n->arg[i];
+    if (a->kind == ARG_NONE)
+        return literal_null(s->plan);
+    if (a->kind == ARG_LIST)
+        return list_value(s, n, want, a);
+    switch (want->type) {
+    case SCH_TENSOR:
+        return tensor(s, n, want, a);
+    case SCH_SCALAR:
+    case SCH_INT:
+    case SCH_FLOAT:
+    case SCH_BOOL:
+        return number(s, n, want, a);
+    case SCH_DTYPE:
+        return literal_int(s->plan, (int64_t)a->dtype);
+    case SCH_STR:
+        return literal_ref(s->plan, KT_STRING, shared_string(s->plan->file, a->str));
+    default:
+        return format(s, n, want, a);
+    }
+}

@@ -1,0 +1,510 @@
+/* infer.c -- the types of results: what rules are made of, dtype promotion, broadcasting, the
+ * pointwise rules, and recorded types checked against them.
+ *
+ * The rules follow PyTorch's.  Results are contiguous: strides live only in recorded types. */
+#include "ir/internal.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static Program *program_of(const Node *n)
+{
+    return n->graph->program;
+}
+
+/* -- text for messages --------------------------------------------------------------------------- */
+
+static const char *text_of(Program *p, const Dim *d, const Type *t)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    if (!f)
+        return "?";
+    if (d)
+        dim_print(*d, f);
+    else
+        type_print(*t, f);
+    fclose(f);
+    const char *copy = arena_str(p->arena, text, len);
+    free(text);
+    return copy;
+}
+
+const char *dim_text(Program *p, Dim d)
+{
+    return text_of(p, &d, NULL);
+}
+
+const char *type_text(Program *p, Type t)
+{
+    return text_of(p, NULL, &t);
+}
+
+/* -- arguments of a rule ------------------------------------------------------------------------- */
+
+const char *arg_name(const Node *n, int i)
+{
+    return op_schema(program_of(n), n->op)->arg[i].name;
+}
+
+int arg_find(const Node *n, const char *name)
+{
+    return schema_find(op_schema(program_of(n), n->op), name, strlen(name));
+}
+
+bool get_optional(const Node *n, int i, Type *t, Diag *d)
+{
+    const Value *v = arg_value(n, i);
+    *t = v ? v->type : TYPE_NONE;
+    if (v ? v->type.is_none || v->type.rank == SCALAR : n->arg[i].kind != ARG_NONE)
+        return diag_error(d, n->loc, "%s is not a tensor", arg_name(n, i));
+    return true;
+}
+
+bool get_tensor(const Node *n, int i, Type *t, Diag *d)
+{
+    if (!get_optional(n, i, t, d))
+        return false;
+    return !t->is_none || diag_error(d, n->loc, "%s is none, expected a tensor", arg_name(n, i));
+}
+
+bool get_rank(const Node *n, int i, int lo, int hi, Type *t, Diag *d)
+{
+    if (!get_tensor(n, i, t, d))
+        return false;
+    if (t->rank >= lo && t->rank <= hi)
+        return true;
+    if (lo == hi)
+        return diag_error(d, n->loc, "%s has rank %d, expected %d", arg_name(n, i), t->rank, lo);
+    return diag_error(d, n->loc, "%s has rank %d, expected %d to %d", arg_name(n, i), t->rank, lo,
+                      hi);
+}
+
+bool get_int(const Node *n, int i, int64_t *v, Diag *d)
+{
+    return arg_int(n, i, v) || diag_error(d, n->loc, "%s is not a plain integer", arg_name(n, i));
+}
+
+bool get_ints(const Node *n, int i, int count, int64_t least, int64_t *v, Diag *d)
+{
+    int given = arg_count(n, i);
+    if ((given != count && given != 1) || !arg_ints(n, i, v, count))
+        return diag_error(d, n->loc, "%s is not a list of %d plain integers", arg_name(n, i), count);
+    for (int k = given; k < count; k++)
+        v[k] = v[0];
+    for (int k = 0; k < count; k++)
+        if (v[k] < least)
+            return diag_error(d, n->loc, "%s is %" PRId64 ", expected at least %" PRId64,
+                              arg_name(n, i), v[k], least);
+    return true;
+}
+
+/* A size: an integer, an expression, or the result of sym_size, whose expression is the operand's. */
+static bool item_size(const Node *n, const Arg *a, Dim *v)
+{
+    if (a->kind == ARG_INT || a->kind == ARG_BOOL) {
+        *v = a->kind == ARG_INT ? a->dim : DIM(a->b);
+        return true;
+    }
+    const Node *def = a->kind == ARG_VALUE ? n->in[a->slot]->def : NULL;
+    int64_t axis;
+    if (!def || def->op != OP_SYM_SIZE || !arg_value(def, 0) || !arg_int(def, 1, &axis))
+        return false;
+    Type t = arg_value(def, 0)->type;
+    axis += axis < 0 ? t.rank : 0;
+    if (axis < 0 || axis >= t.rank)
+        return false;
+    *v = t.dim[axis];
+    return true;
+}
+
+bool get_size(const Node *n, int i, Dim *v, Diag *d)
+{
+    return item_size(n, &n->arg[i], v) ||
+           diag_error(d, n->loc, "%s is not an integer known before the call", arg_name(n, i));
+}
+
+bool get_sizes(const Node *n, int i, Dim v[MAX_RANK], int *count, Diag *d)
+{
+    *count = arg_count(n, i);
+    if (*count > MAX_RANK)
+        return diag_error(d, n->loc, "%s has %d items, expected at most %d", arg_name(n, i), *count,
+                          MAX_RANK);
+    for (int k = 0; k < *count; k++)
+        if (!item_size(n, &n->arg[i].list.item[k], &v[k]))
+            return diag_error(d, n->loc, "item %d of %s is not an integer known before the call", k,
+                              arg_name(n, i));
+    return true;
+}
+
+/* A tensor of rank 0 has axis 0, as in torch. */
+bool wrap_axis(const Node *n, int64_t axis, int rank, int *out, Diag *d)
+{
+    int64_t r = rank > 0 ? rank : 1;
+    if (axis < -r || axis >= r)
+        return diag_error(d, n->loc, "axis %" PRId64 " is out of range, expected %" PRId64
+                          " to %" PRId64, axis, -r, r - 1);
+    *out = (int)(axis < 0 ? axis + r : axis);
+    return true;
+}
+
+bool get_axis(const Node *n, int i, int rank, int *axis, Diag *d)
+{
+    int64_t v;
+    return get_int(n, i, &v, d) && wrap_axis(n, v, rank, axis, d);
+}
+
+EtcDtype dtype_or(const Node *n, EtcDtype otherwise)
+{
+    int i = arg_find(n, "dtype");
+    return i >= 0 && n->arg[i].kind == ARG_DTYPE ? n->arg[i].dtype : otherwise;
+}
+
+/* -- sizes --------------------------------------------------------------------------------------- */
+
+bool dims_overlap(Dim a, Dim b)
+{
+    int64_t a_lo, a_hi, b_lo, b_hi;
+    if (dim_is_bad(a) || dim_is_bad(b))
+        return false;
+    dim_range(a, &a_lo, &a_hi);
+    dim_range(b, &b_lo, &b_hi);
+    return dim_equal(a, b) || (a_lo <= b_hi && b_lo <= a_hi);
+}
+
+bool dims_agree(Dim a, Dim b)
+{
+    return dim_equal(a, b) || (a.expr && b.expr && dims_overlap(a, b));
+}
+
+Dim dims_product(Program *p, const Dim *d, int n)
+{
+    Dim v = DIM(1);
+    for (int i = 0; i < n; i++)
+        v = dim_mul(p, v, d[i]);
+    return v;
+}
+
+bool set_tensor(const Node *n, Type *out, EtcDtype dtype, int rank, const Dim *dim, Diag *d)
+{
+    if (rank > MAX_RANK)
+        return diag_error(d, n->loc, "result has rank %d, expected at most %d", rank, MAX_RANK);
+    for (int i = 0; i < rank; i++) {
+        if (dim_is_bad(dim[i]))
+            return diag_error(d, n->loc, "size %d of the result does not fit in 64 bits", i);
+        if (dim_upper(dim[i]) < 0)
+            return diag_error(d, n->loc, "size %d of the result is %s", i,
+                              dim_text(program_of(n), dim[i]));
+    }
+    *out = type_tensor(program_of(n), dtype, rank, dim);
+    if (type_is_static(*out) && type_bytes(*out) == INT64_MAX)
+        return diag_error(d, n->loc, "the bytes of the result %s do not fit in 64 bits",
+                          type_text(program_of(n), *out));
+    return true;
+}
+
+static bool is_one(Dim a)
+{
+    return dim_equal(a, DIM(1));
+}
+
+bool broadcast(const Node *n, Type a, Type b, Type *out, Diag *d)
+{
+    Dim dim[MAX_RANK];
+    int rank = a.rank > b.rank ? a.rank : b.rank;
+    for (int i = 0; i < rank; i++) {
+        int ia = i - (rank - a.rank), ib = i - (rank - b.rank);
+        Dim da = ia < 0 ? DIM(1) : a.dim[ia], db = ib < 0 ? DIM(1) : b.dim[ib];
+        if (!is_one(da) && !is_one(db) && !dims_agree(da, db))
+            return diag_error(d, n->loc, "cannot broadcast %s with %s", type_text(program_of(n), a),
+                              type_text(program_of(n), b));
+        dim[i] = is_one(da) ? db : da;
+    }
+    return set_tensor(n, out, a.dtype, rank, dim, d);
+}
+
+bool expands_to(const Node *n, Type from, Type to, Diag *d)
+{
+    bool ok = from.rank <= to.rank;
+    for (int i = 0; ok && i < from.rank; i++) {
+        Dim want = to.dim[to.rank - from.rank + i];
+        ok = is_one(from.dim[i]) || dims_agree(from.dim[i], want);
+    }
+    return ok || diag_error(d, n->loc, "cannot broadcast %s to %s", type_text(program_of(n), from),
+                            type_text(program_of(n), to));
+}
+
+/* -- dtypes -------------------------------------------------------------------------------------- */
+
+static bool is_f8(int t)
+{
+    return t >= ETC_F8E5M2 && t <= ETC_F8E4M3FNUZ;
+}
+
+static bool is_wide_unsigned(int t)
+{
+    return t == ETC_U16 || t == ETC_U32 || t == ETC_U64;
+}
+
+static bool is_float(int t)
+{
+    return t >= 0 && dtype_is_float((EtcDtype)t);
+}
+
+static int promote_floats(int a, int b)
+{
+    if (a == ETC_F64 || b == ETC_F64)
+        return ETC_F64;
+    return ETC_F32; /* f16 with bf16 as well */
+}
+
+static int promote_ints(int a, int b)
+{
+    if (a == ETC_U8 || b == ETC_U8) {
+        int other = a == ETC_U8 ? b : a;
+        return other == ETC_I8 ? ETC_I16 : other;
+    }
+    return a > b ? a : b; /* the numbers of i8 .. i64 grow with their width */
+}
+
+int promote(int a, int b)
+{
+    if (a == b || b == DTYPE_NONE || a == DTYPE_MIXED)
+        return a;
+    if (a == DTYPE_NONE || b == DTYPE_MIXED)
+        return b;
+    if (is_f8(a) || is_f8(b))
+        return DTYPE_MIXED;
+    if (is_float(a) && is_float(b))
+        return promote_floats(a, b);
+    if (is_float(a) || is_float(b))
+        return is_float(a) ? a : b;
+    if (is_wide_unsigned(a) || is_wide_unsigned(b))
+        return DTYPE_MIXED;
+    if (a == ETC_BOOL || b == ETC_BOOL)
+        return a == ETC_BOOL ? b : a;
+    return promote_ints(a, b);
+}
+
+/* A class of operands gives way to a lower one (tensors, tensors of rank 0, Python numbers) only
+ * where the lower one's kind of number is above its own: bool, int, float. */
+static int combine(int higher, int lower)
+{
+    if (is_float(higher) || higher == DTYPE_MIXED)
+        return higher;
+    if (higher == ETC_BOOL || higher == DTYPE_NONE || is_float(lower))
+        return promote(higher, lower);
+    return higher;
+}
+
+int promote_args(const Node *n, const int *arg, int n_args)
+{
+    int full = DTYPE_NONE, zero = DTYPE_NONE, number = DTYPE_NONE;
+    for (int k = 0; k < n_args; k++) {
+        const Arg *a = &n->arg[arg[k]];
+        const Value *v = arg_value(n, arg[k]);
+        if (v && v->type.rank > 0)
+            full = promote(full, (int)v->type.dtype);
+        else if (v && v->type.rank == 0)
+            zero = promote(zero, (int)v->type.dtype);
+        else if (a->kind == ARG_FLOAT || (v && v->type.dtype == ETC_F64))
+            number = promote(number, ETC_F32); /* a Python float is of torch's default dtype */
+        else if (a->kind == ARG_INT || (v && v->type.dtype == ETC_I64))
+            number = promote(number, ETC_I64);
+        else if (a->kind == ARG_BOOL || v)
+            number = promote(number, ETC_BOOL);
+    }
+    return combine(full, combine(zero, number));
+}
+
+/* Negative: reported. */
+static int common_dtype(const Node *n, const int *arg, int n_args, bool want_float, Diag *d)
+{
+    int t = promote_args(n, arg, n_args);
+    if (t < 0)
+        diag_error(d, n->loc, "its operands have no common dtype");
+    return t < 0 || is_float(t) || !want_float ? t : ETC_F32;
+}
+
+/* -- pointwise rules ----------------------------------------------------------------------------- */
+
+bool infer_same(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    return get_tensor(n, 0, &x, d) && set_tensor(n, out, x.dtype, x.rank, x.dim, d);
+}
+
+bool infer_same_float(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    if (!get_tensor(n, 0, &x, d))
+        return false;
+    return set_tensor(n, out, dtype_is_float(x.dtype) ? x.dtype : ETC_F32, x.rank, x.dim, d);
+}
+
+/* A tensor with Python numbers: the arguments of type Scalar but `alpha`, which only scales. */
+static bool with_scalars(const Node *n, bool want_float, Type *out, Diag *d)
+{
+    const Schema *s = op_schema(program_of(n), n->op);
+    int arg[8] = {0}, n_args = 1;
+    Type x;
+    for (int i = 1; i < s->n_args; i++)
+        if (s->arg[i].type == SCH_SCALAR && strcmp(s->arg[i].name, "alpha") != 0)
+            arg[n_args++] = i;
+    if (!get_tensor(n, 0, &x, d))
+        return false;
+    int dtype = common_dtype(n, arg, n_args, want_float, d);
+    return dtype >= 0 && set_tensor(n, out, (EtcDtype)dtype, x.rank, x.dim, d);
+}
+
+bool infer_scalar(const Node *n, Type *out, Diag *d)
+{
+    return with_scalars(n, false, out, d);
+}
+
+bool infer_scalar_float(const Node *n, Type *out, Diag *d)
+{
+    return with_scalars(n, true, out, d);
+}
+
+/* A Python number in a tensor's place counts as rank 0. */
+static Type operand(const Node *n, int i)
+{
+    const Value *v = arg_value(n, i);
+    return v && v->type.rank > 0 ? v->type : (Type){.dtype = v ? v->type.dtype : ETC_F32};
+}
+
+static bool pairwise(const Node *n, bool want_float, Type *out, Diag *d)
+{
+    static const int both[] = {0, 1};
+    for (int i = 0; i < 2; i++)
+        if (n->arg[i].kind == ARG_NONE || (arg_value(n, i) && arg_value(n, i)->type.is_none))
+            return diag_error(d, n->loc, "%s is none, expected a tensor", arg_name(n, i));
+    int dtype = common_dtype(n, both, 2, want_float, d);
+    if (dtype < 0 || !broadcast(n, operand(n, 0), operand(n, 1), out, d))
+        return false;
+    out->dtype = (EtcDtype)dtype;
+    return true;
+}
+
+bool infer_broadcast(const Node *n, Type *out, Diag *d)
+{
+    return pairwise(n, false, out, d);
+}
+
+bool infer_broadcast_float(const Node *n, Type *out, Diag *d)
+{
+    return pairwise(n, true, out, d);
+}
+
+/* The first argument's type.  What is written into it must broadcast to it. */
+bool infer_first(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    if (!get_tensor(n, 0, &x, d))
+        return false;
+    if ((op_mutates(n->op) || n->op == OP_COPY) && n->n_args > 1 && arg_value(n, 1) &&
+        !expands_to(n, operand(n, 1), x, d))
+        return false;
+    return set_tensor(n, out, x.dtype, x.rank, x.dim, d);
+}
+
+/* A row needs a rule; `none` stands for one that was forgotten. */
+bool infer_none(const Node *n, Type *out, Diag *d)
+{
+    (void)out;
+    return diag_fault(d, FAULT_BUG, n->loc, "the operator has no infer rule");
+}
+
+bool infer_nothing(const Node *n, Type *out, Diag *d)
+{
+    (void)n;
+    (void)out;
+    (void)d;
+    return true;
+}
+
+/* -- recorded types ------------------------------------------------------------------------------ */
+
+static bool is_compatible(Type a, Type b)
+{
+    if (a.is_none || b.is_none || a.dtype != b.dtype || a.rank != b.rank)
+        return a.is_none && b.is_none;
+    for (int i = 0; i < a.rank; i++)
+        if (!dim_equal(a.dim[i], b.dim[i]) &&
+            !((a.dim[i].expr || b.dim[i].expr) && dims_overlap(a.dim[i], b.dim[i])))
+            return false;
+    return true;
+}
+
+static bool fits(const Node *n, const char *what, int i, Type a, Type b, Diag *d)
+{
+    Program *p = program_of(n);
+    return is_compatible(a, b) || diag_error(d, n->loc, "%s %d of the nested graph is %s, expected %s",
+                                             what, i, type_text(p, a), type_text(p, b));
+}
+
+static bool signature_fits(const Node *n, const Graph *g, int operands, Diag *d)
+{
+    bool ok = true;
+    if (g->n_in != arg_count(n, operands) || g->n_out != n->n_out)
+        return diag_error(d, n->loc, "nested graph has %d inputs and %d outputs, expected %d and %d",
+                          g->n_in, g->n_out, arg_count(n, operands), n->n_out);
+    for (int i = 0; i < g->n_in; i++) {
+        const Value *v = arg_list_value(n, operands, i);
+        ok = (!v || fits(n, "input", i, g->in[i]->type, v->type, d)) && ok;
+    }
+    for (int i = 0; i < g->n_out; i++)
+        ok = fits(n, "output", i, g->out[i]->type, n->out[i]->type, d) && ok;
+    return ok;
+}
+
+/* Recorded types cannot be inferred; what the node's graphs take and give must agree with them. */
+bool infer_given(const Node *n, Type *out, Diag *d)
+{
+    const Schema *s = op_schema(program_of(n), n->op);
+    int operands = 0;
+    bool ok = true;
+    for (int i = 0; i < s->n_args; i++)
+        if (s->arg[i].type == SCH_TENSOR && s->arg[i].is_list)
+            operands = i;
+    for (int i = 0; i < n->n_args; i++)
+        if (n->arg[i].kind == ARG_GRAPH)
+            ok = signature_fits(n, n->arg[i].graph, operands, d) && ok;
+    for (int i = 0; i < n->n_out; i++)
+        out[i] = n->out[i]->type;
+    return ok;
+}
+
+static bool infer_node(const Node *n, Arena *tmp, Diag *d)
+{
+    Type *out = NEW(tmp, Type, n->n_out + 1);
+    Program *p = program_of(n);
+    bool ok = op_info[n->op].infer(n, out, d);
+    for (int i = 0; ok && i < n->n_out; i++)
+        if (!n->out[i]->type.is_none && !is_compatible(n->out[i]->type, out[i]))
+            return diag_error(d, n->loc, "output %%%s is recorded as %s, but is %s", n->out[i]->name,
+                              type_text(p, n->out[i]->type), type_text(p, out[i]));
+    return ok;
+}
+
+static bool infer_graph(Graph *g, Arena *tmp, Diag *d)
+{
+    bool ok = true;
+    for (const Node *n = g->first; n; n = n->next) {
+        for (int i = 0; i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                ok = infer_graph(n->arg[i].graph, tmp, d) && ok;
+        ok = infer_node(n, tmp, d) && ok;
+    }
+    return ok;
+}
+
+bool graph_infer(Graph *g, Diag *d)
+{
+    Arena *tmp = arena_new();
+    bool ok = infer_graph(g, tmp, d);
+    arena_free(tmp);
+    return ok;
+}

@@ -1,0 +1,389 @@
+/* infer_nn.c -- types of products, convolutions, pools, norms, softmax, quantization. */
+#include "ir/internal.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { MAX_SPATIAL = 3 };
+
+static Program *program_of(const Node *n)
+{
+    return n->graph->program;
+}
+
+static bool same_dtype(const Node *n, Type a, Type b, Diag *d)
+{
+    return b.is_none || a.dtype == b.dtype ||
+           diag_error(d, n->loc, "operands have dtypes %s and %s, expected equal ones",
+                      dtype_name(a.dtype), dtype_name(b.dtype));
+}
+
+static bool same_size(const Node *n, const char *what, Dim a, const char *other, Dim b, Diag *d)
+{
+    return dims_agree(a, b) || diag_error(d, n->loc, "%s has size %s, expected %s of %s", what,
+                                          dim_text(program_of(n), a), dim_text(program_of(n), b),
+                                          other);
+}
+
+/* -- products ------------------------------------------------------------------------------------ */
+
+static bool product(const Node *n, Type a, Type b, Type *out, Diag *d)
+{
+    Dim dim[2] = {a.dim[0], b.dim[1]};
+    return same_dtype(n, a, b, d) &&
+           same_size(n, "the second matrix", b.dim[0], "the first one's columns", a.dim[1], d) &&
+           set_tensor(n, out, a.dtype, 2, dim, d);
+}
+
+bool infer_mm(const Node *n, Type *out, Diag *d)
+{
+    Type a, b;
+    return get_rank(n, 0, 2, 2, &a, d) && get_rank(n, 1, 2, 2, &b, d) && product(n, a, b, out, d);
+}
+
+bool infer_addmm(const Node *n, Type *out, Diag *d)
+{
+    Type bias, a, b;
+    return get_rank(n, 0, 0, 2, &bias, d) && get_rank(n, 1, 2, 2, &a, d) &&
+           get_rank(n, 2, 2, 2, &b, d) && product(n, a, b, out, d) && same_dtype(n, *out, bias, d) &&
+           expands_to(n, bias, *out, d);
+}
+
+bool infer_bmm(const Node *n, Type *out, Diag *d)
+{
+    Type a, b;
+    if (!get_rank(n, 0, 3, 3, &a, d) || !get_rank(n, 1, 3, 3, &b, d))
+        return false;
+    Dim dim[3] = {a.dim[0], a.dim[1], b.dim[2]};
+    return same_dtype(n, a, b, d) &&
+           same_size(n, "the second batch", b.dim[0], "the first batch", a.dim[0], d) &&
+           same_size(n, "the second matrix", b.dim[1], "the first one's columns", a.dim[2], d) &&
+           set_tensor(n, out, a.dtype, 3, dim, d);
+}
+
+/* Vectors count as a row before and a column behind, whose axis of 1 the result lacks. */
+bool infer_matmul(const Node *n, Type *out, Diag *d)
+{
+    Type a, b, batch;
+    Dim dim[MAX_RANK + 2];
+    if (!get_rank(n, 0, 1, MAX_RANK, &a, d) || !get_rank(n, 1, 1, MAX_RANK, &b, d) ||
+        !same_dtype(n, a, b, d))
+        return false;
+    Dim inner = b.dim[b.rank > 1 ? b.rank - 2 : 0];
+    if (!same_size(n, "the second matrix", inner, "the first one's columns", a.dim[a.rank - 1], d))
+        return false;
+    Type a_batch = {.dtype = a.dtype, .rank = a.rank > 2 ? a.rank - 2 : 0, .dim = a.dim};
+    Type b_batch = {.dtype = b.dtype, .rank = b.rank > 2 ? b.rank - 2 : 0, .dim = b.dim};
+    if (!broadcast(n, a_batch, b_batch, &batch, d))
+        return false;
+    int rank = batch.rank;
+    memcpy(dim, batch.dim, (size_t)rank * sizeof *dim);
+    if (a.rank > 1)
+        dim[rank++] = a.dim[a.rank - 2];
+    if (b.rank > 1)
+        dim[rank++] = b.dim[b.rank - 1];
+    return set_tensor(n, out, a.dtype, rank, dim, d);
+}
+
+bool infer_linear(const Node *n, Type *out, Diag *d)
+{
+    Type x, w, bias;
+    Dim dim[MAX_RANK];
+    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_rank(n, 1, 2, 2, &w, d) ||
+        !get_optional(n, 2, &bias, d) || !same_dtype(n, x, w, d) || !same_dtype(n, x, bias, d) ||
+        !same_size(n, "input's last axis", x.dim[x.rank - 1], "weight", w.dim[1], d))
+        return false;
+    memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
+    dim[x.rank - 1] = w.dim[0];
+    return (bias.is_none || (get_rank(n, 2, 1, 1, &bias, d) &&
+                             same_size(n, "bias", bias.dim[0], "weight", w.dim[0], d))) &&
+           set_tensor(n, out, x.dtype, x.rank, dim, d);
+}
+
+/* -- convolution --------------------------------------------------------------------------------- */
+
+typedef struct Conv {
+    Type x, w, bias;
+    int spatial; /* axes */
+    bool transposed;
+    int64_t stride[MAX_SPATIAL], padding[MAX_SPATIAL], dilation[MAX_SPATIAL];
+    int64_t output_padding[MAX_SPATIAL], groups;
+} Conv;
+
+static bool conv_tensors(const Node *n, Conv *c, Diag *d)
+{
+    if (!get_tensor(n, 0, &c->x, d) || !get_rank(n, 1, 3, 2 + MAX_SPATIAL, &c->w, d) ||
+        !get_optional(n, 2, &c->bias, d))
+        return false;
+    c->spatial = c->w.rank - 2;
+    return same_dtype(n, c->x, c->w, d) && same_dtype(n, c->x, c->bias, d);
+}
+
+static bool conv_geometry(const Node *n, Conv *c, int groups, Diag *d)
+{
+    if (!get_ints(n, 3, c->spatial, 1, c->stride, d) ||
+        !get_ints(n, 4, c->spatial, 0, c->padding, d) ||
+        !get_ints(n, 5, c->spatial, 1, c->dilation, d) || !get_int(n, groups, &c->groups, d))
+        return false;
+    return c->groups > 0 || diag_error(d, n->loc, "groups is %" PRId64 ", expected at least 1",
+                                       c->groups);
+}
+
+/* Channels of input, weight and bias against groups; *out: those of the result. */
+static bool conv_channels(const Node *n, const Conv *c, Dim in, Dim *out, Diag *d)
+{
+    Program *p = program_of(n);
+    Dim groups = DIM(c->groups), per_group = dim_mul(p, c->w.dim[1], groups);
+    Dim divided = c->w.dim[0]; /* outputs, or where transposed inputs */
+    if (!dim_equal(dim_mod(p, divided, groups), DIM(0)))
+        return diag_error(d, n->loc, "groups %" PRId64 " do not divide %s channels of weight",
+                          c->groups, dim_text(p, divided));
+    *out = c->transposed ? per_group : divided;
+    if (!same_size(n, "axis of input's channels", in, "weight and groups",
+                   c->transposed ? divided : per_group, d))
+        return false;
+    if (c->bias.is_none)
+        return true;
+    if (c->bias.rank != 1)
+        return diag_error(d, n->loc, "bias has rank %d, expected 1", c->bias.rank);
+    return same_size(n, "bias", c->bias.dim[0], "output's channels", *out, d);
+}
+
+/* floor((in + 2 padding - reach) / stride) + 1, where reach = dilation * (kernel - 1) + 1 */
+static Dim window(Program *p, Dim in, Dim reach, int64_t padding, int64_t stride)
+{
+    Dim free = dim_sub(p, dim_add(p, in, dim_mul(p, DIM(2), DIM(padding))), reach);
+    return dim_add(p, dim_floordiv(p, free, DIM(stride)), DIM(1));
+}
+
+static Dim reach_of(Program *p, Dim kernel, int64_t dilation)
+{
+    return dim_add(p, dim_mul(p, DIM(dilation), dim_sub(p, kernel, DIM(1))), DIM(1));
+}
+
+/* (in - 1) * stride - 2 padding + reach + output_padding */
+static Dim unwindow(Program *p, const Conv *c, int i, Dim in, Dim reach)
+{
+    Dim v = dim_mul(p, dim_sub(p, in, DIM(1)), DIM(c->stride[i]));
+    v = dim_sub(p, v, dim_mul(p, DIM(2), DIM(c->padding[i])));
+    return dim_add(p, dim_add(p, v, reach), DIM(c->output_padding[i]));
+}
+
+static bool conv_axis(const Node *n, const Conv *c, int i, Dim in, Dim *out, Diag *d)
+{
+    Program *p = program_of(n);
+    Dim kernel = c->w.dim[2 + i], reach = reach_of(p, kernel, c->dilation[i]);
+    if (dim_upper(kernel) < 1)
+        return diag_error(d, n->loc, "kernel has size %s, expected at least 1", dim_text(p, kernel));
+    *out = c->transposed ? unwindow(p, c, i, in, reach)
+                         : window(p, in, reach, c->padding[i], c->stride[i]);
+    if (!dim_is_bad(*out) && dim_upper(*out) < 1)
+        return diag_error(d, n->loc, "kernel reaches over %s, more than the padded input of size %s",
+                          dim_text(p, reach), dim_text(p, in));
+    return true;
+}
+
+/* The input may lack the batch axis where `batched` is false. */
+static bool conv_shape(const Node *n, const Conv *c, bool batched, Type *out, Diag *d)
+{
+    Dim dim[MAX_SPATIAL + 2];
+    int rank = c->x.rank, first = rank - c->spatial; /* spatial axis */
+    if (rank != c->spatial + 2 && (batched || rank != c->spatial + 1))
+        return diag_error(d, n->loc, "input has rank %d, expected %d", rank, c->spatial + 2);
+    if (!conv_channels(n, c, c->x.dim[first - 1], &dim[first - 1], d))
+        return false;
+    if (first == 2)
+        dim[0] = c->x.dim[0];
+    for (int i = 0; i < c->spatial; i++)
+        if (!conv_axis(n, c, i, c->x.dim[first + i], &dim[first + i], d))
+            return false;
+    return set_tensor(n, out, c->x.dtype, rank, dim, d);
+}
+
+/* conv1d, conv2d; the number of axes is that of the row's lists. */
+bool infer_conv(const Node *n, Type *out, Diag *d)
+{
+    Conv c = {0};
+    if (!conv_tensors(n, &c, d))
+        return false;
+    int axes = op_schema(program_of(n), n->op)->arg[3].list_size;
+    if (c.spatial != axes)
+        return diag_error(d, n->loc, "weight has rank %d, expected %d", c.w.rank, axes + 2);
+    return conv_geometry(n, &c, 6, d) && conv_shape(n, &c, false, out, d);
+}
+
+bool infer_convolution(const Node *n, Type *out, Diag *d)
+{
+    Conv c = {.transposed = arg_bool(n, 6)};
+    if (!conv_tensors(n, &c, d) || !conv_geometry(n, &c, 8, d) ||
+        !get_ints(n, 7, c.spatial, 0, c.output_padding, d))
+        return false;
+    for (int i = 0; c.transposed && i < c.spatial; i++)
+        if (c.output_padding[i] >= c.stride[i] && c.output_padding[i] >= c.dilation[i])
+            return diag_error(d, n->loc, "output_padding is %" PRId64
+                              ", expected less than stride or dilation", c.output_padding[i]);
+    return conv_shape(n, &c, true, out, d);
+}
+
+/* -- pools --------------------------------------------------------------------------------------- */
+
+typedef struct Pool {
+    int64_t kernel[2], stride[2], padding[2], dilation[2];
+    bool ceil;
+} Pool;
+
+/* kernel_size, stride, padding are arguments 1, 2, 3; no stride means the kernel's size. */
+static bool pool_geometry(const Node *n, Pool *p, int dilation, int ceil, Diag *d)
+{
+    p->dilation[0] = p->dilation[1] = 1;
+    p->ceil = arg_bool(n, ceil);
+    if (!get_ints(n, 1, 2, 1, p->kernel, d) || !get_ints(n, 3, 2, 0, p->padding, d) ||
+        (dilation && !get_ints(n, dilation, 2, 1, p->dilation, d)))
+        return false;
+    memcpy(p->stride, p->kernel, sizeof p->stride);
+    if (arg_count(n, 2) && !get_ints(n, 2, 2, 1, p->stride, d))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        int64_t reach;
+        if (!mul_ok(p->kernel[i] - 1, p->dilation[i], &reach) || reach == INT64_MAX)
+            return diag_error(d, n->loc, "kernel_size times dilation does not fit in 64 bits");
+        if (p->padding[i] > (reach + 1) / 2)
+            return diag_error(d, n->loc, "padding is %" PRId64 ", expected at most half the kernel, %"
+                              PRId64, p->padding[i], (reach + 1) / 2);
+    }
+    return true;
+}
+
+/* Rounding up adds a window only where it starts inside the input or its left padding. */
+static Dim pool_axis(Program *p, const Pool *g, int i, Dim in)
+{
+    Dim reach = reach_of(p, DIM(g->kernel[i]), g->dilation[i]);
+    if (!g->ceil)
+        return window(p, in, reach, g->padding[i], g->stride[i]);
+    Dim out = window(p, dim_add(p, in, DIM(g->stride[i] - 1)), reach, g->padding[i], g->stride[i]);
+    Dim last = dim_add(p, in, DIM(g->padding[i] - 1));
+    return dim_min(p, out, dim_add(p, dim_floordiv(p, last, DIM(g->stride[i])), DIM(1)));
+}
+
+static bool pool_shape(const Node *n, const Pool *g, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[4];
+    if (!get_rank(n, 0, 3, 4, &x, d))
+        return false;
+    memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
+    for (int i = 0; i < 2; i++) {
+        int axis = x.rank - 2 + i;
+        dim[axis] = pool_axis(program_of(n), g, i, x.dim[axis]);
+        if (!dim_is_bad(dim[axis]) && dim_upper(dim[axis]) < 1)
+            return diag_error(d, n->loc, "input of size %s is too small for a window of %" PRId64,
+                              dim_text(program_of(n), x.dim[axis]), g->kernel[i]);
+    }
+    return set_tensor(n, out, x.dtype, x.rank, dim, d);
+}
+
+bool infer_max_pool2d(const Node *n, Type *out, Diag *d)
+{
+    Pool g;
+    if (!pool_geometry(n, &g, 4, 5, d) || !pool_shape(n, &g, out, d))
+        return false;
+    if (n->n_out > 1) {
+        out[1] = out[0];
+        out[1].dtype = ETC_I64;
+    }
+    return true;
+}
+
+bool infer_avg_pool2d(const Node *n, Type *out, Diag *d)
+{
+    Pool g;
+    int64_t divisor;
+    if (arg_int(n, 6, &divisor) && !divisor)
+        return diag_error(d, n->loc, "divisor_override is 0");
+    return pool_geometry(n, &g, 0, 4, d) && pool_shape(n, &g, out, d);
+}
+
+bool infer_adaptive_pool2d(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim size[MAX_RANK], dim[4];
+    int count;
+    if (!get_rank(n, 0, 3, 4, &x, d) || !get_sizes(n, 1, size, &count, d))
+        return false;
+    if (count != 2)
+        return diag_error(d, n->loc, "output_size has %d items, expected 2", count);
+    memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
+    dim[x.rank - 2] = size[0];
+    dim[x.rank - 1] = size[1];
+    return set_tensor(n, out, x.dtype, x.rank, dim, d);
+}
+
+/* -- norms, softmax ------------------------------------------------------------------------------ */
+
+/* Mean and inverse deviation are empty outside training. */
+bool infer_batch_norm3(const Node *n, Type *out, Diag *d)
+{
+    Type x, t;
+    if (!get_rank(n, 0, 2, MAX_RANK, &x, d))
+        return false;
+    for (int i = 1; i <= 4; i++) {
+        if (!get_optional(n, i, &t, d) || (!t.is_none && !get_rank(n, i, 1, 1, &t, d)))
+            return false;
+        if (!t.is_none && !same_size(n, arg_name(n, i), t.dim[0], "input's channels", x.dim[1], d))
+            return false;
+    }
+    if (!set_tensor(n, out, x.dtype, x.rank, x.dim, d))
+        return false;
+    for (int i = 1; i < n->n_out; i++)
+        if (!set_tensor(n, &out[i], x.dtype, 1, &DIM(0), d))
+            return false;
+    return true;
+}
+
+/* (self, dim, half_to_float) or (self, dim, dtype) */
+bool infer_softmax(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    int axis;
+    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &axis, d))
+        return false;
+    EtcDtype dtype = n->arg[2].kind == ARG_BOOL && n->arg[2].b ? ETC_F32 : dtype_or(n, x.dtype);
+    if (!dtype_is_float(dtype))
+        return diag_error(d, n->loc, "softmax of dtype %s, expected a floating-point one",
+                          dtype_name(dtype));
+    return set_tensor(n, out, dtype, x.rank, x.dim, d);
+}
+
+/* -- quantization -------------------------------------------------------------------------------- */
+
+static bool quant_range(const Node *n, Diag *d)
+{
+    int64_t lo, hi;
+    if (!get_int(n, 3, &lo, d) || !get_int(n, 4, &hi, d))
+        return false;
+    return lo <= hi || diag_error(d, n->loc, "quant_min is %" PRId64 ", above quant_max %" PRId64, lo,
+                                  hi);
+}
+
+bool infer_quantize(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    if (!get_tensor(n, 0, &x, d) || !quant_range(n, d))
+        return false;
+    if (!dtype_is_float(x.dtype))
+        return diag_error(d, n->loc, "input has dtype %s, expected a floating-point one",
+                          dtype_name(x.dtype));
+    return set_tensor(n, out, dtype_or(n, ETC_I8), x.rank, x.dim, d);
+}
+
+bool infer_dequantize(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    if (!get_tensor(n, 0, &x, d) || !quant_range(n, d))
+        return false;
+    if (x.dtype != dtype_or(n, x.dtype))
+        return diag_error(d, n->loc, "input has dtype %s, expected %s", dtype_name(x.dtype),
+                          dtype_name(dtype_or(n, x.dtype)));
+    int to = arg_find(n, "out_dtype");
+    EtcDtype dtype = n->arg[to].kind == ARG_DTYPE ? n->arg[to].dtype : ETC_F32;
+    return set_tensor(n, out, dtype, x.rank, x.dim, d);
+}

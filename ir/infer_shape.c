@@ -1,0 +1,405 @@
+/* infer_shape.c -- types of views, copies, joins, fills and reductions. */
+#include "ir/internal.h"
+#include <inttypes.h>
+#include <string.h>
+
+static Program *program_of(const Node *n)
+{
+    return n->graph->program;
+}
+
+static bool is_one(Dim a)
+{
+    return dim_equal(a, DIM(1));
+}
+
+/* -- views of the same elements ------------------------------------------------------------------ */
+
+/* Replaces the one -1 among `size` by what is left of `total`, or checks their product. */
+static bool fill_in(const Node *n, Dim total, Dim *size, int count, Diag *d)
+{
+    Program *p = program_of(n);
+    Dim rest = DIM(1);
+    int hole = -1;
+    for (int i = 0; i < count; i++) {
+        if (!dim_equal(size[i], DIM(-1))) {
+            rest = dim_mul(p, rest, size[i]);
+        } else if (hole >= 0) {
+            return diag_error(d, n->loc, "two sizes are -1, expected at most one");
+        } else {
+            hole = i;
+        }
+        if (dim_upper(size[i]) < -1)
+            return diag_error(d, n->loc, "size %d is %s", i, dim_text(p, size[i]));
+    }
+    bool fits = dims_overlap(total, rest);
+    if (hole >= 0) {
+        Dim over = dim_equal(rest, DIM(0)) ? DIM(1) : dim_mod(p, total, rest);
+        size[hole] = dim_floordiv(p, total, rest);
+        fits = dim_is_bad(over) || dims_overlap(over, DIM(0));
+        fits = fits && !dim_equal(rest, DIM(0));
+    }
+    return fits || diag_error(d, n->loc, "%s elements do not fit into sizes of product %s",
+                              dim_text(p, total), dim_text(p, rest));
+}
+
+bool infer_view(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim size[MAX_RANK];
+    int count;
+    return get_tensor(n, 0, &x, d) && get_sizes(n, 1, size, &count, d) &&
+           fill_in(n, dims_product(program_of(n), x.dim, x.rank), size, count, d) &&
+           set_tensor(n, out, x.dtype, count, size, d);
+}
+
+bool infer_flatten(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK];
+    int from, to, rank = 0;
+    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &from, d) ||
+        !get_axis(n, 2, x.rank, &to, d))
+        return false;
+    if (from > to)
+        return diag_error(d, n->loc, "start_dim %d lies behind end_dim %d", from, to);
+    for (int i = 0; i < from; i++)
+        dim[rank++] = x.dim[i];
+    dim[rank++] = x.rank ? dims_product(program_of(n), x.dim + from, to - from + 1) : DIM(1);
+    for (int i = to + 1; i < x.rank; i++)
+        dim[rank++] = x.dim[i];
+    return set_tensor(n, out, x.dtype, rank, dim, d);
+}
+
+bool infer_unflatten(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim size[MAX_RANK], dim[2 * MAX_RANK];
+    int axis, count, rank = 0;
+    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
+        !get_sizes(n, 2, size, &count, d))
+        return false;
+    if (!count)
+        return diag_error(d, n->loc, "sizes is empty");
+    if (!fill_in(n, x.dim[axis], size, count, d))
+        return false;
+    for (int i = 0; i < axis; i++)
+        dim[rank++] = x.dim[i];
+    for (int i = 0; i < count; i++)
+        dim[rank++] = size[i];
+    for (int i = axis + 1; i < x.rank; i++)
+        dim[rank++] = x.dim[i];
+    return set_tensor(n, out, x.dtype, rank, dim, d);
+}
+
+/* The axes that argument `i` names, an int or a list: bit per axis.  Each at most once. */
+static bool get_axes(const Node *n, int i, int rank, unsigned *axes, Diag *d)
+{
+    int count = n->arg[i].kind == ARG_LIST ? n->arg[i].list.n : 1, axis;
+    int64_t v[MAX_RANK];
+    *axes = 0;
+    if (n->arg[i].kind == ARG_LIST ? !arg_ints(n, i, v, MAX_RANK) : !arg_int(n, i, v))
+        return diag_error(d, n->loc, "%s is not a list of axes", arg_name(n, i));
+    for (int k = 0; k < count; k++) {
+        if (!wrap_axis(n, v[k], rank, &axis, d))
+            return false;
+        if (*axes >> axis & 1)
+            return diag_error(d, n->loc, "axis %d appears twice in %s", axis, arg_name(n, i));
+        *axes |= 1u << axis;
+    }
+    return true;
+}
+
+bool infer_squeeze(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK];
+    unsigned axes = ~0u;
+    int rank = 0;
+    if (!get_tensor(n, 0, &x, d) || (n->n_args > 1 && !get_axes(n, 1, x.rank, &axes, d)))
+        return false;
+    for (int i = 0; i < x.rank; i++)
+        if (!(axes >> i & 1) || !is_one(x.dim[i]))
+            dim[rank++] = x.dim[i];
+    return set_tensor(n, out, x.dtype, rank, dim, d);
+}
+
+bool infer_unsqueeze(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK + 1];
+    int axis;
+    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank + 1, &axis, d))
+        return false;
+    for (int i = 0; i <= x.rank; i++)
+        dim[i] = i == axis ? DIM(1) : x.dim[i - (i > axis)];
+    return set_tensor(n, out, x.dtype, x.rank + 1, dim, d);
+}
+
+/* -- views in another order, views of some elements ---------------------------------------------- */
+
+bool infer_permute(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK];
+    unsigned axes;
+    int axis;
+    int64_t v[MAX_RANK];
+    if (!get_tensor(n, 0, &x, d) || !get_axes(n, 1, x.rank, &axes, d))
+        return false;
+    if (arg_count(n, 1) != x.rank || !arg_ints(n, 1, v, MAX_RANK))
+        return diag_error(d, n->loc, "dims has %d items, expected %d", arg_count(n, 1), x.rank);
+    for (int i = 0; i < x.rank; i++) {
+        if (!wrap_axis(n, v[i], x.rank, &axis, d))
+            return false;
+        dim[i] = x.dim[axis];
+    }
+    return set_tensor(n, out, x.dtype, x.rank, dim, d);
+}
+
+/* t swaps the two axes of a matrix and leaves lower ranks alone. */
+bool infer_transpose(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK];
+    int a = 0, b = 1;
+    if (n->n_args == 1 ? !get_rank(n, 0, 0, 2, &x, d)
+                       : !get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &a, d) ||
+                             !get_axis(n, 2, x.rank, &b, d))
+        return false;
+    for (int i = 0; i < x.rank; i++)
+        dim[i] = x.dim[i];
+    if (x.rank > 1) {
+        dim[a] = x.dim[b];
+        dim[b] = x.dim[a];
+    }
+    return set_tensor(n, out, x.dtype, x.rank, dim, d);
+}
+
+bool infer_expand(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim size[MAX_RANK];
+    int count;
+    if (!get_tensor(n, 0, &x, d) || !get_sizes(n, 1, size, &count, d))
+        return false;
+    if (count < x.rank)
+        return diag_error(d, n->loc, "size has %d items, expected at least %d", count, x.rank);
+    for (int i = 0; i < count; i++) {
+        int from = i - (count - x.rank);
+        if (from >= 0 && dim_equal(size[i], DIM(-1)))
+            size[i] = x.dim[from];
+        if (from >= 0 && !is_one(x.dim[from]) && !dims_agree(x.dim[from], size[i]))
+            return diag_error(d, n->loc, "cannot expand size %s of axis %d to %s",
+                              dim_text(program_of(n), x.dim[from]), from,
+                              dim_text(program_of(n), size[i]));
+    }
+    return set_tensor(n, out, x.dtype, count, size, d);
+}
+
+bool infer_select(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK], index;
+    int axis;
+    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
+        !get_size(n, 2, &index, d))
+        return false;
+    int64_t lo, hi, size = dim_upper(x.dim[axis]);
+    dim_range(index, &lo, &hi);
+    if (lo >= size || hi < -size)
+        return diag_error(d, n->loc, "index %s is out of range for size %s",
+                          dim_text(program_of(n), index), dim_text(program_of(n), x.dim[axis]));
+    for (int i = 0; i + 1 < x.rank; i++)
+        dim[i] = x.dim[i + (i >= axis)];
+    return set_tensor(n, out, x.dtype, x.rank - 1, dim, d);
+}
+
+/* A bound of a slice, counted from the end where negative, moved into 0 .. size. */
+static bool get_bound(const Node *n, int i, Dim size, Dim otherwise, Dim *v, Diag *d)
+{
+    Program *p = program_of(n);
+    int64_t lo, hi;
+    *v = otherwise;
+    if (n->arg[i].kind == ARG_NONE)
+        return true;
+    if (!get_size(n, i, v, d))
+        return false;
+    dim_range(*v, &lo, &hi);
+    if (lo < 0 && hi >= 0)
+        return diag_error(d, n->loc, "%s is %s, whose sign is not known", arg_name(n, i),
+                          dim_text(p, *v));
+    if (lo == INT64_MAX) /* Python's "to the end" */
+        *v = size;
+    else
+        *v = lo < 0 ? dim_max(p, dim_add(p, size, *v), DIM(0)) : dim_min(p, *v, size);
+    return true;
+}
+
+bool infer_slice(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK], start, end;
+    int axis;
+    int64_t step;
+    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
+        !get_bound(n, 2, x.dim[axis], DIM(0), &start, d) ||
+        !get_bound(n, 3, x.dim[axis], x.dim[axis], &end, d) || !get_int(n, 4, &step, d))
+        return false;
+    if (step < 1)
+        return diag_error(d, n->loc, "step is %" PRId64 ", expected at least 1", step);
+    Program *p = program_of(n);
+    memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
+    /* ceil(length / step), which cannot overflow as length + step - 1 could */
+    Dim length = dim_max(p, dim_sub(p, end, start), DIM(0));
+    dim[axis] = dim_sub(p, DIM(0), dim_floordiv(p, dim_sub(p, DIM(0), length), DIM(step)));
+    return set_tensor(n, out, x.dtype, x.rank, dim, d);
+}
+
+/* -- joins and borders --------------------------------------------------------------------------- */
+
+/* torch.cat leaves out tensors of shape [0]. */
+static bool is_void(Type t)
+{
+    return t.rank == 1 && dim_equal(t.dim[0], DIM(0));
+}
+
+static bool cat_one(const Node *n, Type *sum, Dim *dim, Type t, int axis, Diag *d)
+{
+    Program *p = program_of(n);
+    bool ok = t.rank == sum->rank;
+    for (int i = 0; ok && i < t.rank; i++)
+        ok = i == axis || dims_agree(t.dim[i], sum->dim[i]);
+    if (!ok)
+        return diag_error(d, n->loc, "cannot concatenate %s with %s along axis %d",
+                          type_text(p, *sum), type_text(p, t), axis);
+    dim[axis] = dim_add(p, dim[axis], t.dim[axis]);
+    return true;
+}
+
+bool infer_cat(const Node *n, Type *out, Diag *d)
+{
+    Type first = {.rank = 1, .dim = &DIM(0)};
+    Dim dim[MAX_RANK];
+    int axis, dtype = DTYPE_NONE, count = arg_count(n, 0);
+    if (!count)
+        return diag_error(d, n->loc, "tensors is empty");
+    for (int i = 0; i < count; i++) {
+        const Value *v = arg_list_value(n, 0, i);
+        if (!v || v->type.is_none || v->type.rank < 1)
+            return diag_error(d, n->loc, "tensor %d of the list has no axis to join", i);
+        dtype = promote(dtype, (int)v->type.dtype);
+        if (is_void(first) && !is_void(v->type))
+            first = v->type;
+    }
+    if (dtype < 0)
+        return diag_error(d, n->loc, "its operands have no common dtype");
+    if (!get_axis(n, 1, first.rank, &axis, d))
+        return false;
+    memcpy(dim, first.dim, (size_t)first.rank * sizeof *dim);
+    dim[axis] = DIM(0);
+    for (int i = 0; i < count; i++) {
+        Type t = arg_list_value(n, 0, i)->type;
+        if (!is_void(t) && !cat_one(n, &first, dim, t, axis, d))
+            return false;
+    }
+    return set_tensor(n, out, (EtcDtype)dtype, first.rank, dim, d);
+}
+
+bool infer_pad(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK];
+    Program *p = program_of(n);
+    int count = arg_count(n, 1);
+    if (!get_tensor(n, 0, &x, d))
+        return false;
+    if (count % 2 || count > 2 * x.rank)
+        return diag_error(d, n->loc, "pad has %d items, expected pairs for at most %d axes", count,
+                          x.rank);
+    for (int i = 0; i < x.rank; i++)
+        dim[i] = x.dim[i];
+    for (int k = 0; k < count; k++) {
+        const Arg *a = &n->arg[1].list.item[k];
+        if (a->kind != ARG_INT)
+            return diag_error(d, n->loc, "item %d of pad is not an integer", k);
+        int axis = x.rank - 1 - k / 2;
+        dim[axis] = dim_add(p, dim[axis], a->dim);
+    }
+    return set_tensor(n, out, x.dtype, x.rank, dim, d);
+}
+
+/* -- fills and copies ---------------------------------------------------------------------------- */
+
+bool infer_full(const Node *n, Type *out, Diag *d)
+{
+    Dim size[MAX_RANK];
+    int count;
+    static const int value = 1;
+    int dtype = promote_args(n, &value, 1);
+    return get_sizes(n, 0, size, &count, d) &&
+           set_tensor(n, out, dtype_or(n, dtype < 0 ? ETC_F32 : (EtcDtype)dtype), count, size, d);
+}
+
+bool infer_full_like(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    return get_tensor(n, 0, &x, d) &&
+           set_tensor(n, out, dtype_or(n, x.dtype), x.rank, x.dim, d);
+}
+
+bool infer_to_copy(const Node *n, Type *out, Diag *d)
+{
+    return infer_full_like(n, out, d);
+}
+
+bool infer_sym_size(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    int axis;
+    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d))
+        return false;
+    *out = (Type){.dtype = ETC_I64, .rank = SCALAR};
+    return true;
+}
+
+/* -- reductions ---------------------------------------------------------------------------------- */
+
+/* No axes, an empty list or none: all of them. */
+static bool reduced(const Node *n, Type x, EtcDtype dtype, Type *out, Diag *d)
+{
+    int at = arg_find(n, "dim"), keep = arg_find(n, "keepdim"), rank = 0;
+    unsigned axes = ~0u;
+    Dim dim[MAX_RANK];
+    if (at >= 0 && n->arg[at].kind != ARG_NONE &&
+        (n->arg[at].kind != ARG_LIST || n->arg[at].list.n) && !get_axes(n, at, x.rank, &axes, d))
+        return false;
+    for (int i = 0; i < x.rank; i++)
+        if (!(axes >> i & 1))
+            dim[rank++] = x.dim[i];
+        else if (keep >= 0 && arg_bool(n, keep))
+            dim[rank++] = DIM(1);
+    return set_tensor(n, out, dtype, rank, dim, d);
+}
+
+/* A sum of integers or bools is i64; a maximum keeps its dtype. */
+bool infer_reduce(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    if (!get_tensor(n, 0, &x, d))
+        return false;
+    bool sums = arg_find(n, "dtype") >= 0 && !dtype_is_float(x.dtype);
+    return reduced(n, x, dtype_or(n, sums ? ETC_I64 : x.dtype), out, d);
+}
+
+bool infer_reduce_float(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    if (!get_tensor(n, 0, &x, d))
+        return false;
+    EtcDtype dtype = dtype_or(n, x.dtype);
+    if (!dtype_is_float(dtype))
+        return diag_error(d, n->loc, "mean of dtype %s, expected a floating-point one",
+                          dtype_name(dtype));
+    return reduced(n, x, dtype, out, d);
+}

@@ -1,0 +1,76 @@
+/* internal.h -- what the files of ir/ share: the functions that columns of ops.def name, and what
+ * infer rules are made of. */
+#ifndef ETC_IR_INTERNAL_H
+#define ETC_IR_INTERNAL_H
+
+#include "ir/ir.h"
+
+#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c,  \
+           cost, scratch, quant)                                                                 \
+    InferFn infer_##infer;                                                                       \
+    CostFn cost_##cost;                                                                          \
+    ScratchFn scratch_##scratch;
+#include "ir/ops.def"
+InferFn infer_none;
+
+/* -- arguments of a rule: each reports and returns false where the node has no such argument ---- */
+
+const char *arg_name(const Node *n, int i);
+bool get_tensor(const Node *n, int i, Type *t, Diag *d);
+bool get_optional(const Node *n, int i, Type *t, Diag *d); /* t->is_none where left out */
+bool get_rank(const Node *n, int i, int lo, int hi, Type *t, Diag *d); /* a tensor, lo <= rank <= hi */
+bool get_int(const Node *n, int i, int64_t *v, Diag *d);
+/* A list of `count` plain integers >= least; a list of one stands for `count` equal ones. */
+bool get_ints(const Node *n, int i, int count, int64_t least, int64_t *v, Diag *d);
+bool get_size(const Node *n, int i, Dim *v, Diag *d);
+bool get_sizes(const Node *n, int i, Dim v[MAX_RANK], int *count, Diag *d);
+bool get_axis(const Node *n, int i, int rank, int *axis, Diag *d); /* an int counted from 0 */
+bool wrap_axis(const Node *n, int64_t axis, int rank, int *out, Diag *d);
+int arg_find(const Node *n, const char *name);        /* position, or -1: the row has none */
+EtcDtype dtype_or(const Node *n, EtcDtype otherwise); /* the argument `dtype` where given */
+
+/* -- sizes and dtypes ---------------------------------------------------------------------------- */
+
+enum { DTYPE_NONE = -1, DTYPE_MIXED = -2 }; /* beside EtcDtype: none yet, no common one */
+
+int promote(int a, int b);                                /* torch.promote_types */
+int promote_args(const Node *n, const int *arg, int n_args); /* torch.result_type */
+
+/* Whether two sizes are taken as equal: they are, or both are symbolic and could be. */
+bool dims_agree(Dim a, Dim b);
+bool dims_overlap(Dim a, Dim b); /* some value of the symbols may make them equal */
+Dim dims_product(Program *p, const Dim *d, int n);
+bool broadcast(const Node *n, Type a, Type b, Type *out, Diag *d); /* sizes alone */
+bool expands_to(const Node *n, Type from, Type to, Diag *d);
+
+/* The result of a rule; refuses sizes that are bad or negative and ranks past MAX_RANK. */
+bool set_tensor(const Node *n, Type *out, EtcDtype dtype, int rank, const Dim *dim, Diag *d);
+
+const char *dim_text(Program *p, Dim d); /* for messages; in the program's arena */
+const char *type_text(Program *p, Type t);
+
+/* -- evaluation ---------------------------------------------------------------------------------- */
+
+/* What calls of kernels share.  Nothing in it outlives `tmp`. */
+typedef struct EvalContext {
+    const int64_t *symbol;
+    Arena *tmp;
+    void *scratch; /* ETC_SCRATCH_BYTES */
+    Diag *d;
+} EvalContext;
+
+int64_t tensor_bytes(const EtcTensor *t);
+EvalContext eval_context(const int64_t *symbol, Arena *tmp, Diag *d);
+
+/* A tensor of n's output i at the actual sizes, without data; a number is of rank 0. */
+EtcTensor *eval_output(const Node *n, int i, const EvalContext *c);
+EtcTensor *eval_tensor(const Node *n, Type t, const EvalContext *c); /* NULL: reported */
+void eval_allocate(EtcTensor *t, Arena *a);
+
+/* The nested graph that the node runs with these operands and the operands it takes; NULL: none. */
+const Graph *eval_nested(const Node *n, EtcTensor *const *in, EtcTensor **operand);
+
+/* Runs the node's kernel into `out`, whose data is in place. */
+bool eval_call(const Node *n, EtcTensor *const *in, EtcTensor *const *out, const EvalContext *c);
+
+#endif

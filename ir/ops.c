@@ -1,0 +1,65 @@
+/* ops.c -- the op table as data, and look-up in it. */
+#include "ir/internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+const OpInfo op_info[N_OPS] = {
+#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c,  \
+           cost, scratch, quant)                                                                 \
+    [OP_##id] = {target, out, schema, flags, OP_##functional, inplace, infer_##infer,            \
+                 cost_##cost, scratch_##scratch, sizeof #decomp != sizeof "none",                \
+                 sizeof #kernel != sizeof "none", #decomp, #kernel, #expr, #c, #quant},
+#include "ir/ops.def"
+};
+
+static int by_target(const void *key, const void *row)
+{
+    return strcmp(key, ((const OpInfo *)row)->target);
+}
+
+OpId op_find(const char *target)
+{
+    const OpInfo *row = bsearch(target, op_info, N_OPS, sizeof *op_info, by_target);
+    return row ? (OpId)(row - op_info) : OP_NONE;
+}
+
+bool op_mutates(OpId op)
+{
+    return strstr(op_info[op].schema, "!)") != NULL;
+}
+
+enum { MAX_NAME = 64 };
+
+int text_distance(const char *a, const char *b, int most)
+{
+    int row[MAX_NAME + 1], n = (int)strlen(b);
+    if (n > MAX_NAME || strlen(a) > MAX_NAME || abs((int)strlen(a) - n) > most)
+        return most + 1;
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+        }
+    }
+    return row[n];
+}
+
+const char *op_nearest(const char *target)
+{
+    const char *best = NULL;
+    int least = 4;
+    for (int i = 0; i < N_OPS; i++) {
+        int d = text_distance(target, op_info[i].target, least);
+        if (d < least) {
+            least = d;
+            best = op_info[i].target;
+        }
+    }
+    return best;
+}

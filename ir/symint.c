@@ -1,0 +1,645 @@
+/* symint.c -- symbolic sizes: sums of products over symbols, kept canonical and interned.
+ *
+ * An expression is constant + sum of coefficient * product of atoms.  An atom is a symbol or a
+ * floordiv, mod, max or min of two sizes that could not be resolved.  Atoms of a product and terms
+ * of a sum stand in one structural order, so equal sizes have equal text and, being interned, equal
+ * pointers.  Everything is exact in int64_t; what overflows or divides by zero is DIM_BAD.
+ */
+#include "ir/ir.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { MAX_TERMS = 32, MAX_FACTORS = 8, MAX_DEPTH = 32 };
+
+typedef enum AtomKind { A_SYMBOL, A_FLOORDIV, A_MOD, A_MAX, A_MIN } AtomKind;
+
+typedef struct Atom {
+    AtomKind kind;
+    int depth;
+    const Symbol *sym; /* A_SYMBOL */
+    Dim a, b;          /* the others */
+} Atom;
+
+typedef struct Term {
+    int64_t coef;
+    int n;
+    const Atom *factor[MAX_FACTORS]; /* ascending; repeated for powers */
+} Term;
+
+struct Expr {
+    const Expr *next; /* in its bucket */
+    uint32_t hash;
+    int n, depth;
+    int64_t constant;
+    Term term[]; /* ascending by factors, no two with the same */
+};
+
+struct ExprTable {
+    const Expr *bucket[256];
+};
+
+typedef struct Sum { /* an expression in the making */
+    int64_t constant;
+    int n;
+    bool bad;
+    Term term[MAX_TERMS];
+} Sum;
+
+const Dim DIM_BAD = {NULL, INT64_MIN};
+
+bool dim_is_bad(Dim d)
+{
+    return !d.expr && d.value == INT64_MIN;
+}
+
+bool dim_equal(Dim a, Dim b)
+{
+    return a.expr == b.expr && (a.expr || a.value == b.value);
+}
+
+/* -- order ------------------------------------------------------------------------------- */
+
+static int compare_dims(Dim a, Dim b);
+
+static int compare_atoms(const Atom *a, const Atom *b)
+{
+    if (a == b)
+        return 0;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    if (a->kind == A_SYMBOL)
+        return (a->sym->index > b->sym->index) - (a->sym->index < b->sym->index);
+    int c = compare_dims(a->a, b->a);
+    return c ? c : compare_dims(a->b, b->b);
+}
+
+static int compare_terms(const Term *a, const Term *b)
+{
+    for (int i = 0; i < a->n && i < b->n; i++) {
+        int c = compare_atoms(a->factor[i], b->factor[i]);
+        if (c)
+            return c;
+    }
+    return (a->n > b->n) - (a->n < b->n);
+}
+
+static int compare_dims(Dim a, Dim b)
+{
+    if (a.expr == b.expr)
+        return a.expr ? 0 : (a.value > b.value) - (a.value < b.value);
+    if (!a.expr || !b.expr)
+        return a.expr ? 1 : -1;
+    for (int i = 0; i < a.expr->n && i < b.expr->n; i++) {
+        const Term *s = &a.expr->term[i], *t = &b.expr->term[i];
+        int c = compare_terms(s, t);
+        if (c)
+            return c;
+        if (s->coef != t->coef)
+            return s->coef < t->coef ? -1 : 1;
+    }
+    if (a.expr->n != b.expr->n)
+        return a.expr->n < b.expr->n ? -1 : 1;
+    return (a.expr->constant > b.expr->constant) - (a.expr->constant < b.expr->constant);
+}
+
+/* -- interning --------------------------------------------------------------------------- */
+
+static uint32_t mix(uint32_t h, uint64_t v)
+{
+    h = (h ^ (uint32_t)v) * 16777619u;
+    return (h ^ (uint32_t)(v >> 32)) * 16777619u;
+}
+
+static uint32_t hash_dim(Dim d)
+{
+    return d.expr ? d.expr->hash : mix(2166136261u, (uint64_t)d.value);
+}
+
+static uint32_t hash_sum(const Sum *s)
+{
+    uint32_t h = mix(2166136261u, (uint64_t)s->constant);
+    for (int i = 0; i < s->n; i++) {
+        h = mix(h, (uint64_t)s->term[i].coef);
+        for (int k = 0; k < s->term[i].n; k++) {
+            const Atom *a = s->term[i].factor[k];
+            h = mix(h, (uint64_t)a->kind);
+            h = a->kind == A_SYMBOL ? mix(h, (uint64_t)a->sym->index)
+                                    : mix(mix(h, hash_dim(a->a)), hash_dim(a->b));
+        }
+    }
+    return h;
+}
+
+static bool is_sum(const Expr *e, const Sum *s)
+{
+    if (e->n != s->n || e->constant != s->constant)
+        return false;
+    for (int i = 0; i < s->n; i++)
+        if (e->term[i].coef != s->term[i].coef || compare_terms(&e->term[i], &s->term[i]))
+            return false;
+    return true;
+}
+
+static int sum_depth(const Sum *s)
+{
+    int depth = 0;
+    for (int i = 0; i < s->n; i++)
+        for (int k = 0; k < s->term[i].n; k++)
+            depth = s->term[i].factor[k]->depth > depth ? s->term[i].factor[k]->depth : depth;
+    return depth;
+}
+
+static Dim intern(Program *p, const Sum *s)
+{
+    if (s->bad)
+        return DIM_BAD;
+    if (!s->n)
+        return DIM(s->constant);
+    if (!p->exprs)
+        p->exprs = NEW(p->arena, struct ExprTable, 1);
+    uint32_t h = hash_sum(s);
+    const Expr **at = &p->exprs->bucket[h % 256];
+    for (const Expr *e = *at; e; e = e->next)
+        if (e->hash == h && is_sum(e, s))
+            return (Dim){e, 0};
+    Expr *e = arena_alloc(p->arena, 1, sizeof *e + (size_t)s->n * sizeof *e->term);
+    e->hash = h;
+    e->n = s->n;
+    e->constant = s->constant;
+    e->depth = sum_depth(s);
+    memcpy(e->term, s->term, (size_t)s->n * sizeof *e->term);
+    e->next = *at;
+    *at = e;
+    return (Dim){e, 0};
+}
+
+/* -- sums -------------------------------------------------------------------------------- */
+
+static void sum_constant(Sum *s, int64_t c)
+{
+    s->bad = !add_ok(s->constant, c, &s->constant) || s->bad;
+}
+
+/* Adds t in its place among the ordered terms. */
+static void sum_term(Sum *s, Term t)
+{
+    int i = 0, c = 1;
+    while (i < s->n && (c = compare_terms(&s->term[i], &t)) < 0)
+        i++;
+    if (i < s->n && !c) {
+        s->bad = !add_ok(s->term[i].coef, t.coef, &s->term[i].coef) || s->bad;
+        if (!s->term[i].coef)
+            memmove(&s->term[i], &s->term[i + 1], (size_t)(--s->n - i) * sizeof t);
+        return;
+    }
+    if (!t.coef)
+        return;
+    if (s->n == MAX_TERMS) {
+        s->bad = true;
+        return;
+    }
+    memmove(&s->term[i + 1], &s->term[i], (size_t)(s->n++ - i) * sizeof t);
+    s->term[i] = t;
+}
+
+/* s += factor * d */
+static void sum_dim(Sum *s, Dim d, int64_t factor)
+{
+    int64_t c;
+    if (dim_is_bad(d) || !mul_ok(d.expr ? d.expr->constant : d.value, factor, &c)) {
+        s->bad = true;
+        return;
+    }
+    sum_constant(s, c);
+    for (int i = 0; d.expr && i < d.expr->n; i++) {
+        Term t = d.expr->term[i];
+        s->bad = !mul_ok(t.coef, factor, &t.coef) || s->bad;
+        sum_term(s, t);
+    }
+}
+
+static bool term_mul(const Term *a, const Term *b, Term *out)
+{
+    *out = *a;
+    if (!mul_ok(a->coef, b->coef, &out->coef) || a->n + b->n > MAX_FACTORS)
+        return false;
+    for (int i = 0; i < b->n; i++) {
+        int k = out->n++;
+        for (; k > 0 && compare_atoms(out->factor[k - 1], b->factor[i]) > 0; k--)
+            out->factor[k] = out->factor[k - 1];
+        out->factor[k] = b->factor[i];
+    }
+    return true;
+}
+
+static Dim atom(Program *p, Atom a)
+{
+    int da = a.a.expr ? a.a.expr->depth : 0, db = a.b.expr ? a.b.expr->depth : 0;
+    a.depth = 1 + (da > db ? da : db);
+    if (a.depth > MAX_DEPTH)
+        return DIM_BAD;
+    Atom *copy = NEW(p->arena, Atom, 1);
+    *copy = a;
+    Sum s = {.n = 1};
+    s.term[0] = (Term){.coef = 1, .n = 1, .factor = {copy}};
+    return intern(p, &s);
+}
+
+Dim dim_symbol(Program *p, const Symbol *s)
+{
+    return atom(p, (Atom){.kind = A_SYMBOL, .sym = s});
+}
+
+static bool are_plain(Dim a, Dim b)
+{
+    return !a.expr && !b.expr && !dim_is_bad(a) && !dim_is_bad(b);
+}
+
+Dim dim_add(Program *p, Dim a, Dim b)
+{
+    int64_t v;
+    if (are_plain(a, b))
+        return add_ok(a.value, b.value, &v) ? DIM(v) : DIM_BAD;
+    Sum s = {0};
+    sum_dim(&s, a, 1);
+    sum_dim(&s, b, 1);
+    return intern(p, &s);
+}
+
+Dim dim_sub(Program *p, Dim a, Dim b)
+{
+    int64_t v;
+    if (are_plain(a, b))
+        return __builtin_sub_overflow(a.value, b.value, &v) ? DIM_BAD : DIM(v);
+    Sum s = {0};
+    sum_dim(&s, a, 1);
+    sum_dim(&s, b, -1);
+    return intern(p, &s);
+}
+
+Dim dim_mul(Program *p, Dim a, Dim b)
+{
+    int64_t v;
+    if (dim_is_bad(a) || dim_is_bad(b))
+        return DIM_BAD;
+    if (are_plain(a, b))
+        return mul_ok(a.value, b.value, &v) ? DIM(v) : DIM_BAD;
+    Sum s = {0};
+    if (!a.expr || !b.expr) {
+        sum_dim(&s, a.expr ? a : b, a.expr ? b.value : a.value);
+        return intern(p, &s);
+    }
+    sum_dim(&s, b, a.expr->constant);
+    for (int i = 0; i < a.expr->n; i++) {
+        Term lone = a.expr->term[i], t;
+        s.bad = !mul_ok(lone.coef, b.expr->constant, &lone.coef) || s.bad;
+        sum_term(&s, lone);
+        for (int k = 0; k < b.expr->n; k++) {
+            s.bad = !term_mul(&a.expr->term[i], &b.expr->term[k], &t) || s.bad;
+            if (!s.bad)
+                sum_term(&s, t);
+        }
+    }
+    return intern(p, &s);
+}
+
+/* -- division ---------------------------------------------------------------------------- */
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
+}
+
+/* t / d where d's factors are among t's and its coefficient divides t's */
+static bool term_div(const Term *t, const Term *d, Term *out)
+{
+    if ((t->coef == INT64_MIN && d->coef == -1) || t->coef % d->coef)
+        return false;
+    *out = (Term){.coef = t->coef / d->coef};
+    int k = 0;
+    for (int i = 0; i < t->n; i++) {
+        if (k < d->n && !compare_atoms(t->factor[i], d->factor[k]))
+            k++;
+        else
+            out->factor[out->n++] = t->factor[i];
+    }
+    return k == d->n;
+}
+
+/* Splits a = q * b + r, moving every term that b divides into q.  Exact where r is 0. */
+static void split(Dim a, Dim b, Sum *q, Sum *r)
+{
+    Term lone = {.coef = b.expr ? 0 : b.value}, t;
+    const Term *d = b.expr ? &b.expr->term[0] : &lone;
+    int64_t constant = a.expr ? a.expr->constant : a.value;
+    for (int i = 0; a.expr && i < a.expr->n; i++) {
+        if (term_div(&a.expr->term[i], d, &t) && (t.n || b.expr))
+            t.n ? sum_term(q, t) : sum_constant(q, t.coef);
+        else
+            sum_term(r, a.expr->term[i]);
+    }
+    if (b.expr) {
+        sum_constant(r, constant);
+        return;
+    }
+    sum_constant(q, floor_div(constant, b.value));
+    sum_constant(r, constant - floor_div(constant, b.value) * b.value);
+}
+
+static bool is_monomial(Dim b)
+{
+    return !b.expr || (b.expr->n == 1 && !b.expr->constant);
+}
+
+static bool can_divide(Dim a, Dim b)
+{
+    return !dim_is_bad(a) && !dim_is_bad(b) && !dim_equal(b, DIM(0));
+}
+
+static bool may_be_zero(Dim b)
+{
+    int64_t lo, hi;
+    dim_range(b, &lo, &hi);
+    return lo <= 0 && hi >= 0;
+}
+
+/* Whether 0 <= rest < b for all values of the symbols. */
+static bool is_remainder(Dim rest, Dim b)
+{
+    int64_t lo, hi, b_lo, b_hi;
+    dim_range(rest, &lo, &hi);
+    dim_range(b, &b_lo, &b_hi);
+    return lo >= 0 && hi < b_lo;
+}
+
+/* A symbolic divisor that may be 0 is taken as nonzero where the division comes out even: the
+ * quotient of sizes like (%n*4) // %n.  Otherwise it is refused. */
+Dim dim_floordiv(Program *p, Dim a, Dim b)
+{
+    if (!can_divide(a, b))
+        return DIM_BAD;
+    if (dim_equal(b, DIM(-1)))
+        return dim_sub(p, DIM(0), a);
+    if (are_plain(a, b))
+        return DIM(floor_div(a.value, b.value));
+    if (dim_equal(a, b))
+        return DIM(1);
+    if (!is_monomial(b))
+        return may_be_zero(b) ? DIM_BAD : atom(p, (Atom){.kind = A_FLOORDIV, .a = a, .b = b});
+    Sum q = {0}, r = {0};
+    split(a, b, &q, &r);
+    Dim rest = intern(p, &r), whole = intern(p, &q);
+    if (dim_is_bad(rest) || dim_is_bad(whole) || dim_equal(rest, DIM(0)))
+        return dim_is_bad(rest) ? DIM_BAD : whole;
+    if (may_be_zero(b))
+        return DIM_BAD;
+    if (is_remainder(rest, b))
+        return whole;
+    return dim_add(p, whole, atom(p, (Atom){.kind = A_FLOORDIV, .a = rest, .b = b}));
+}
+
+Dim dim_mod(Program *p, Dim a, Dim b)
+{
+    if (!can_divide(a, b))
+        return DIM_BAD;
+    if (dim_equal(b, DIM(-1)) || dim_equal(a, b))
+        return DIM(0);
+    if (are_plain(a, b))
+        return DIM(a.value - floor_div(a.value, b.value) * b.value);
+    if (!is_monomial(b))
+        return may_be_zero(b) ? DIM_BAD : atom(p, (Atom){.kind = A_MOD, .a = a, .b = b});
+    Sum q = {0}, r = {0};
+    split(a, b, &q, &r);
+    Dim rest = intern(p, &r);
+    if (dim_is_bad(rest) || dim_equal(rest, DIM(0)))
+        return rest;
+    if (may_be_zero(b))
+        return DIM_BAD;
+    return is_remainder(rest, b) ? rest : atom(p, (Atom){.kind = A_MOD, .a = rest, .b = b});
+}
+
+static Dim extreme(Program *p, AtomKind kind, Dim a, Dim b)
+{
+    int64_t a_lo, a_hi, b_lo, b_hi;
+    if (dim_is_bad(a) || dim_is_bad(b))
+        return DIM_BAD;
+    dim_range(a, &a_lo, &a_hi);
+    dim_range(b, &b_lo, &b_hi);
+    if (dim_equal(a, b) || (kind == A_MAX ? a_lo >= b_hi : a_hi <= b_lo))
+        return a;
+    if (kind == A_MAX ? b_lo >= a_hi : b_hi <= a_lo)
+        return b;
+    bool swap = compare_dims(a, b) > 0;
+    return atom(p, (Atom){.kind = kind, .a = swap ? b : a, .b = swap ? a : b});
+}
+
+Dim dim_max(Program *p, Dim a, Dim b)
+{
+    return extreme(p, A_MAX, a, b);
+}
+
+Dim dim_min(Program *p, Dim a, Dim b)
+{
+    return extreme(p, A_MIN, a, b);
+}
+
+/* -- ranges ------------------------------------------------------------------------------ */
+
+typedef struct Range {
+    int64_t lo, hi; /* the ends of int64_t stand for unbounded */
+} Range;
+
+static int64_t clamped_add(int64_t a, int64_t b)
+{
+    int64_t c;
+    if (a == INT64_MIN || b == INT64_MIN)
+        return INT64_MIN;
+    if (a == INT64_MAX || b == INT64_MAX)
+        return INT64_MAX;
+    return add_ok(a, b, &c) ? c : a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+static int64_t clamped_mul(int64_t a, int64_t b)
+{
+    int64_t c;
+    bool far = a == INT64_MIN || a == INT64_MAX || b == INT64_MIN || b == INT64_MAX;
+    if (!a || !b)
+        return 0;
+    if (!far && mul_ok(a, b, &c))
+        return c;
+    return (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
+}
+
+static Range range_mul(Range a, Range b)
+{
+    int64_t v[4] = {clamped_mul(a.lo, b.lo), clamped_mul(a.lo, b.hi), clamped_mul(a.hi, b.lo),
+                    clamped_mul(a.hi, b.hi)};
+    Range r = {v[0], v[0]};
+    for (int i = 1; i < 4; i++) {
+        r.lo = v[i] < r.lo ? v[i] : r.lo;
+        r.hi = v[i] > r.hi ? v[i] : r.hi;
+    }
+    return r;
+}
+
+static int64_t clamped_div(int64_t a, int64_t b)
+{
+    if (a == INT64_MIN || a == INT64_MAX)
+        return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
+    return floor_div(a, b);
+}
+
+/* A divisor's range does not hold 0 (can_divide). */
+static Range range_div(Range a, Range b)
+{
+    int64_t v[4] = {clamped_div(a.lo, b.lo), clamped_div(a.lo, b.hi), clamped_div(a.hi, b.lo),
+                    clamped_div(a.hi, b.hi)};
+    Range r = {v[0], v[0]};
+    for (int i = 1; i < 4; i++) {
+        r.lo = v[i] < r.lo ? v[i] : r.lo;
+        r.hi = v[i] > r.hi ? v[i] : r.hi;
+    }
+    return r;
+}
+
+static Range range_of(Dim d)
+{
+    Range r;
+    dim_range(d, &r.lo, &r.hi);
+    return r;
+}
+
+static Range atom_range(const Atom *a)
+{
+    if (a->kind == A_SYMBOL)
+        return (Range){a->sym->lo, a->sym->hi};
+    Range x = range_of(a->a), y = range_of(a->b);
+    switch (a->kind) {
+    case A_FLOORDIV:
+        return range_div(x, y);
+    case A_MOD:
+        return y.lo > 0 ? (Range){0, y.hi == INT64_MAX ? y.hi : y.hi - 1}
+                        : (Range){y.lo == INT64_MIN ? y.lo : y.lo + 1, 0};
+    case A_MAX:
+        return (Range){x.lo > y.lo ? x.lo : y.lo, x.hi > y.hi ? x.hi : y.hi};
+    default:
+        return (Range){x.lo < y.lo ? x.lo : y.lo, x.hi < y.hi ? x.hi : y.hi};
+    }
+}
+
+void dim_range(Dim d, int64_t *lo, int64_t *hi)
+{
+    *lo = *hi = d.expr ? d.expr->constant : d.value;
+    for (int i = 0; d.expr && i < d.expr->n; i++) {
+        const Term *t = &d.expr->term[i];
+        Range r = {t->coef, t->coef};
+        for (int k = 0; k < t->n; k++)
+            r = range_mul(r, atom_range(t->factor[k]));
+        *lo = clamped_add(*lo, r.lo);
+        *hi = clamped_add(*hi, r.hi);
+    }
+}
+
+int64_t dim_upper(Dim d)
+{
+    int64_t lo, hi;
+    dim_range(d, &lo, &hi);
+    return hi;
+}
+
+/* -- evaluation, walking, text ----------------------------------------------------------- */
+
+static bool atom_eval(const Atom *a, const int64_t *symbol, int64_t *v)
+{
+    int64_t x, y;
+    if (a->kind == A_SYMBOL) {
+        *v = symbol[a->sym->index];
+        return true;
+    }
+    if (!dim_eval(a->a, symbol, &x) || !dim_eval(a->b, symbol, &y))
+        return false;
+    if ((a->kind == A_FLOORDIV || a->kind == A_MOD) && (y == 0 || (y == -1 && x == INT64_MIN)))
+        return false;
+    switch (a->kind) {
+    case A_FLOORDIV:
+        *v = floor_div(x, y);
+        return true;
+    case A_MOD:
+        *v = x - floor_div(x, y) * y;
+        return true;
+    case A_MAX:
+        *v = x > y ? x : y;
+        return true;
+    default:
+        *v = x < y ? x : y;
+        return true;
+    }
+}
+
+bool dim_eval(Dim d, const int64_t *symbol, int64_t *v)
+{
+    *v = d.expr ? d.expr->constant : d.value;
+    for (int i = 0; d.expr && i < d.expr->n; i++) {
+        const Term *t = &d.expr->term[i];
+        int64_t product = t->coef, x;
+        for (int k = 0; k < t->n; k++)
+            if (!atom_eval(t->factor[k], symbol, &x) || !mul_ok(product, x, &product))
+                return false;
+        if (!add_ok(*v, product, v))
+            return false;
+    }
+    return !dim_is_bad(d);
+}
+
+void dim_symbols(Dim d, void (*visit)(const Symbol *s, void *ctx), void *ctx)
+{
+    for (int i = 0; d.expr && i < d.expr->n; i++)
+        for (int k = 0; k < d.expr->term[i].n; k++) {
+            const Atom *a = d.expr->term[i].factor[k];
+            if (a->kind == A_SYMBOL) {
+                visit(a->sym, ctx);
+            } else {
+                dim_symbols(a->a, visit, ctx);
+                dim_symbols(a->b, visit, ctx);
+            }
+        }
+}
+
+static void print_atom(const Atom *a, FILE *out)
+{
+    static const char *const name[] = {"", "floordiv", "mod", "max", "min"};
+    if (a->kind == A_SYMBOL) {
+        fprintf(out, "%%%s", a->sym->name);
+        return;
+    }
+    fprintf(out, "%s(", name[a->kind]);
+    dim_print(a->a, out);
+    fputc(',', out);
+    dim_print(a->b, out);
+    fputc(')', out);
+}
+
+static void print_term(const Term *t, bool first, FILE *out)
+{
+    if (t->coef < 0)
+        fputc('-', out);
+    else if (!first)
+        fputc('+', out);
+    uint64_t size = t->coef < 0 ? -(uint64_t)t->coef : (uint64_t)t->coef;
+    if (size != 1)
+        fprintf(out, "%" PRIu64 "*", size);
+    for (int k = 0; k < t->n; k++) {
+        fputs(k ? "*" : "", out);
+        print_atom(t->factor[k], out);
+    }
+}
+
+void dim_print(Dim d, FILE *out)
+{
+    for (int i = 0; d.expr && i < d.expr->n; i++)
+        print_term(&d.expr->term[i], !i, out);
+    if (!d.expr)
+        fprintf(out, "%" PRId64, d.value);
+    else if (d.expr->constant)
+        fprintf(out, "%+" PRId64, d.expr->constant);
+}

@@ -1,0 +1,324 @@
+#!/usr/bin/env python3
+"""Times, memory and sizes of etc beside the official flow and runtime, measured in the same run.
+
+    bench.py --etc build/etc [--models NAME ...] [--json FILE] [--runs N] [--seconds S] [--cpu K]
+
+Compiling is whole process against whole process (start-up, reading, writing and all), each pinned
+to one CPU, N runs of etc before and after each official one. Running is one call on loaded
+programs, inputs copied in where the interface does so: the official runtime with portable kernels
+and with XNNPACK (one thread), runtime-lite, and emitted C built with `cc -O3` for no CPU in
+particular; outputs are compared with torch's in this very run. Prints raw numbers and ratios (above
+1: etc is better) and writes all of it to FILE. Times vary with the machine, so nothing here fails
+for being slow; wrong outputs and failed commands do.
+"""
+import argparse
+import json
+import math
+import os
+import re
+import statistics
+import subprocess
+import sys
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "conformance"))
+from pte_arena import arena_bytes  # noqa: E402
+from run import MODELS, export  # noqa: E402
+
+OFFICIAL = [sys.executable, os.path.join(HERE, "official.py")]
+WAYS = ["portable", "xnnpack", "lite", "c"]
+
+
+class Failed(Exception):
+    """A command or a comparison went wrong; the text says which."""
+
+
+def shell(command, **more):
+    p = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **more)
+    if p.returncode:
+        last = (p.stderr.strip() or "no message").splitlines()[-1]
+        raise Failed(f"{os.path.basename(command[0])} {command[1]}: exit {p.returncode}: {last}")
+    return p.stdout
+
+
+# -- compiling -------------------------------------------------------------------------------
+
+
+def launch(args, n, command):
+    """[(wall s, CPU s, peak MB)] of n runs."""
+    out = subprocess.run([os.path.join(args.work, "launch"), str(args.cpu), str(n), *command],
+                         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in out.splitlines()]
+    if any(r[0] != "0" for r in rows):
+        raise Failed(f"{' '.join(command)}: exit {max(r[0] for r in rows)}")
+    return [(float(w), float(c), int(k) / 1024) for _, w, c, k in rows]
+
+
+def summary(rows, pte):
+    return {"wall_s": statistics.median(r[0] for r in rows), "cpu_s": statistics.median(r[1] for r in rows),
+            "peak_mb": max(r[2] for r in rows), "runs": len(rows), "pte": os.path.getsize(pte),
+            "arena": arena_bytes(pte), "all": [r[:2] for r in rows]}
+
+
+def compile_both(args, name):
+    source = os.path.join(args.zoo, name, "model.pt2")
+    ours, theirs = args.out(name, "lite.pte"), args.out(name, "portable.pte")
+    etc = [args.etc, "compile", source, "-o", ours, "-q"]
+    launch(args, 1, etc)  # brings the model and both programs into the page cache
+    etc_rows, official_rows = [], []
+    for _ in range(args.official_runs):
+        etc_rows += launch(args, args.runs // 2, etc)
+        official_rows += launch(args, 1, [*OFFICIAL, "export", source, theirs])
+        etc_rows += launch(args, args.runs - args.runs // 2, etc)
+    return {"model_mb": os.path.getsize(source) / 1e6, "etc": summary(etc_rows, ours),
+            "official": summary(official_rows, theirs)}
+
+
+# -- running ---------------------------------------------------------------------------------
+
+
+def case_of(args, name):
+    """Case 0: the manifest, input arrays, outputs expected with their tolerances."""
+    folder = os.path.join(args.zoo, name)
+    with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as f:
+        man = json.load(f)
+    case = man["cases"][0]
+    files = [os.path.join(folder, i["file"]) for i in case["inputs"]]
+    want = [(np.load(os.path.join(folder, o["file"])), o.get("atol", man["atol"])) for o in case["outputs"]]
+    return man, files, want
+
+
+def agree(name, way, got, want, rtol):
+    for i, (g, (w, atol)) in enumerate(zip(got, want)):
+        if g.shape != w.shape or not np.allclose(g, w, rtol=rtol, atol=atol, equal_nan=True):
+            raise Failed(f"{name}, {way}: output {i} is not torch's")
+
+
+def raw(args, name, files):
+    """The inputs as files of bytes, for the C benches."""
+    found = []
+    for i, f in enumerate(files):
+        a = np.ascontiguousarray(np.load(f))
+        path = args.out(name, f"in_{i}.bin")
+        a.tofile(path)
+        found.append((path, a.shape))
+    return found
+
+
+def symbols(man, files):
+    """Values that the model's symbolic sizes have in this case."""
+    found = {}
+    for text, f in zip(man.get("dynamic_inputs", []), files):
+        dims = re.findall(r"[^\[\], ]+", text.split("[", 1)[1])
+        for d, n in zip(dims, np.load(f, mmap_mode="r").shape):
+            if d in man["dynamic"]:
+                found[d] = n
+    return found
+
+
+def driver(header, man, files, want):
+    """A C program that calls the emitted model as timing.h says."""
+    text = open(header, encoding="utf-8").read()
+    found = re.search(r"\bint\s+(\w+)_run\(([^)]*)\)", text)
+    if not found:
+        raise Failed(f"{header}: declares no _run function")
+    stem, names = found[1], [p.strip() for p in found[2].split(",")]
+    dims = symbols(man, files)
+    calls, n_in, n_out = [], 0, 0
+    for p in names:
+        word = re.findall(r"\w+", p)[-1]
+        if word in ("arena", "state") and "void" in p:
+            calls.append(f"r->{word}")
+        elif "*" not in p and "[" not in p:
+            calls.append(str(dims[word]) if word in dims else str(dims.popitem()[1]))
+        elif n_in < len(files):
+            calls.append(f"r->in[{n_in}]")
+            n_in += 1
+        else:
+            calls.append(f"r->out[{n_out}]")
+            n_out += 1
+    sizes = ", ".join(str(w.nbytes) for w, _ in want)
+    return f"""#define _POSIX_C_SOURCE 200809L
+#include "{os.path.basename(header)}"
+#include "tests/bench/timing.h"
+
+typedef struct Run {{
+    void *in[{len(files)}], *out[{len(want)}], *arena, *state;
+}} Run;
+
+static int call(void *ctx)
+{{
+    Run *r = ctx;
+    (void)r;
+    return {stem}_run({", ".join(calls)});
+}}
+
+int main(int argc, char **argv)
+{{
+    static const size_t size[] = {{{sizes}}};
+    Run r = {{{{0}}, {{0}}, 0, 0}};
+    size_t n;
+    int i = 2;
+    r.arena = bench_alloc({stem.upper()}_ARENA_SIZE);
+    for (int k = 0; i < argc && strcmp(argv[i], "--") != 0; i++, k++)
+        r.in[k] = bench_read(argv[i], &n);
+    for (int k = 0; k < {len(want)}; k++)
+        r.out[k] = bench_alloc(size[k]);
+    if (bench_loop(strtod(argv[1], NULL), call, &r) != 0)
+        return 1;
+    for (int k = 0; ++i < argc; k++)
+        bench_write(argv[i], r.out[k], size[k]);
+    return 0;
+}}
+"""
+
+
+def build_c(args, name, man, files, want):
+    c = args.out(name, "model.c")
+    shell([args.etc, "emit-c", os.path.join(args.zoo, name, "model.pt2"), "-o", c, "-q"])
+    main = args.out(name, "bench.c")
+    with open(main, "w", encoding="utf-8") as f:
+        f.write(driver(c[:-2] + ".h", man, files, want))
+    weights = [p for p in (c[:-2] + "_weights.S",) if os.path.exists(p)]
+    program = args.out(name, "bench")
+    shell([args.cc, "-O3", "-I", os.path.dirname(c), "-I", os.path.join(HERE, "..", ".."), "-o", program, main,
+           c, *weights, "-lm"])
+    return program
+
+
+def in_c(args, name, way, command, inputs, want, rtol):
+    outs = [args.out(name, f"{way}_{i}.bin") for i in range(len(want))]
+    line = shell(["taskset", "-c", str(args.cpu), *command, *inputs, "--", *outs])
+    agree(name, way, [np.fromfile(o, w.dtype).reshape(w.shape) if os.path.getsize(o) == w.nbytes else np.empty(0)
+                      for o, (w, _) in zip(outs, want)], want, rtol)
+    return [float(x) for x in line.split()]
+
+
+def in_python(args, name, way, files, want, rtol):
+    outs = [args.out(name, f"{way}_{i}.npy") for i in range(len(want))]
+    line = shell(["taskset", "-c", str(args.cpu), *OFFICIAL, "time", args.out(name, way + ".pte"),
+                  str(args.seconds), "1", *files, "--", *outs])
+    agree(name, way, [np.load(o) for o in outs], want, rtol)
+    return [float(x) for x in line.split()]
+
+
+def run_all(args, name):
+    """Seconds of one call, [runs, median, fastest, slowest] by way."""
+    man, files, want = case_of(args, name)
+    inputs = raw(args, name, files)
+    shell([*OFFICIAL, "export", os.path.join(args.zoo, name, "model.pt2"), args.out(name, "xnnpack.pte"), "xnnpack"])
+    program = build_c(args, name, man, files, want)
+    seconds, rtol = str(args.seconds), man["rtol"]
+    sized = [f"{path}:{'x'.join(map(str, shape))}" if shape else path for path, shape in inputs]
+    lite = [os.path.join(args.build, "tests/bench/bench_lite"), args.out(name, "lite.pte"), seconds]
+    found = {way: [] for way in WAYS}
+    for _ in range(args.rounds):
+        found["portable"].append(in_python(args, name, "portable", files, want, rtol))
+        found["lite"].append(in_c(args, name, "lite", lite, sized, want, rtol))
+        found["xnnpack"].append(in_python(args, name, "xnnpack", files, want, rtol))
+        found["c"].append(in_c(args, name, "c", [program, seconds], [p for p, _ in inputs], want, rtol))
+    return {way: min(rounds, key=lambda r: r[1]) for way, rounds in found.items()}
+
+
+# -- report ----------------------------------------------------------------------------------
+
+
+def geomean(values):
+    values = list(values)
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
+
+
+def print_compile(rows):
+    print("\ncompiling, whole process: median seconds, peak MB, bytes; ratio = official / etc")
+    print(f"{'model':20} {'MB':>6} | {'official s':>10} {'etc ms':>8} {'ratio':>7} | {'CPU s':>7} {'etc ms':>8} "
+          f"{'ratio':>7} | {'peak':>6} {'etc':>6} {'file+10':>7} | {'.pte':>9} {'etc':>9} | {'arena':>9} {'etc':>9}")
+    for name, r in rows.items():
+        o, e = r["official"], r["etc"]
+        print(f"{name:20} {r['model_mb']:6.2f} | {o['wall_s']:10.3f} {1e3 * e['wall_s']:8.2f} "
+              f"{o['wall_s'] / e['wall_s']:7.0f} | {o['cpu_s']:7.2f} {1e3 * e['cpu_s']:8.2f} "
+              f"{o['cpu_s'] / max(e['cpu_s'], 1e-6):7.0f} | {o['peak_mb']:6.0f} {e['peak_mb']:6.1f} "
+              f"{r['model_mb'] + 10:7.1f} | {o['pte']:9} {e['pte']:9} | {o['arena']:9} {e['arena']:9}")
+    for what in ("wall_s", "cpu_s"):
+        ratio = [r["official"][what] / max(r["etc"][what], 1e-6) for r in rows.values()]
+        if ratio:
+            print(f"{what}: geometric mean {geomean(ratio):.0f}, least {min(ratio):.0f}")
+
+
+def print_run(rows):
+    print("\nrunning, one thread: median microseconds of one call; ratio = official / etc")
+    print(f"{'model':20} | {'portable':>11} {'xnnpack':>9} {'lite':>9} {'C':>9} | {'portable/lite':>13} "
+          f"{'portable/C':>10} {'xnnpack/lite':>12} {'xnnpack/C':>9}")
+    ratios = {}
+    for name, r in rows.items():
+        t = {w: r[w][1] for w in WAYS}
+        pairs = [("portable", "lite"), ("portable", "c"), ("xnnpack", "lite"), ("xnnpack", "c")]
+        x = {p: t[p[0]] / t[p[1]] for p in pairs}
+        for p in pairs:
+            ratios.setdefault(p, []).append(x[p])
+        print(f"{name:20} | {1e6 * t['portable']:11.1f} {1e6 * t['xnnpack']:9.1f} {1e6 * t['lite']:9.1f} "
+              f"{1e6 * t['c']:9.1f} | {x[pairs[0]]:13.2f} {x[pairs[1]]:10.2f} {x[pairs[2]]:12.2f} {x[pairs[3]]:9.2f}")
+    for p, x in ratios.items():
+        print(f"{p[0]} / {p[1]}: geometric mean {geomean(x):.2f}, least {min(x):.2f}")
+
+
+def start_up(args):
+    rows = launch(args, 21, [args.etc, "--help"])
+    return {"wall_s": statistics.median(r[0] for r in rows), "bytes": os.path.getsize(args.etc)}
+
+
+def options():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("models", nargs="*", default=MODELS)
+    ap.add_argument("--etc", required=True)
+    ap.add_argument("--json")
+    ap.add_argument("--runs", type=int, default=20, help="of etc beside each official run")
+    ap.add_argument("--official-runs", type=int, default=1)
+    ap.add_argument("--rounds", type=int, default=2, help="of the inference benches; the best counts")
+    ap.add_argument("--seconds", type=float, default=1.0, help="of each inference bench")
+    ap.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)))
+    ap.add_argument("--only", choices=["compile"], help="leave out running")
+    args = ap.parse_args()
+    args.etc = os.path.abspath(args.etc)
+    args.build = os.path.dirname(args.etc)
+    args.zoo = os.path.join(args.build, "zoo")
+    args.work = os.path.join(args.build, "bench")
+    args.cc = os.environ.get("CC", "cc")
+    os.makedirs(args.work, exist_ok=True)
+
+    def out(name, file):
+        os.makedirs(os.path.join(args.work, name), exist_ok=True)
+        return os.path.join(args.work, name, file)
+
+    args.out = out
+    return args
+
+
+def main():
+    args = options()
+    export(args.zoo, args.models)
+    shell([args.cc, "-O2", "-o", os.path.join(args.work, "launch"), os.path.join(HERE, "launch.c")])
+    result = {"start_up": start_up(args), "compile": {}, "run": {}, "failed": {}}
+    for name in args.models:
+        try:
+            print(f"measuring {name}", file=sys.stderr, flush=True)
+            result["compile"][name] = compile_both(args, name)
+            if args.only != "compile":
+                result["run"][name] = run_all(args, name)
+        except Failed as e:
+            result["failed"][name] = str(e)
+    s = result["start_up"]
+    print(f"etc: {s['bytes']} bytes, starts and prints its help in {1e3 * s['wall_s']:.2f} ms")
+    print_compile(result["compile"])
+    print_run(result["run"])
+    for name, why in result["failed"].items():
+        print(f"FAILED {name}: {why}")
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as f:
+            json.dump(result, f, indent=1)
+    return 1 if result["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Conformance: trained and random models through etc, in three runtimes, beside the official flow.
+
+    run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
+
+Needs torch and executorch (`./dev conformance` brings them). Four parts, one row per check:
+
+  official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
+                      a program of its own; outputs against torch's, within the manifest's tolerances
+  size                the .pte and its arena are not larger than the official exporter's
+  samples             official .pte files run by `etc run`, outputs against the official runtime's
+
+Models are exported once into WORK/zoo, official .pte files made once in WORK/zoo_official.
+--full builds emitted C with further compilers. Appends "passed failed skipped" to FILE.
+"""
+import argparse
+import contextlib
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SAMPLES = os.path.join(HERE, "..", "data", "official_pte")
+MODELS = ["add", "linear", "softmax", "mlp_digits", "cnn_digits", "tiny_ad_autoencoder",
+          "tiny_kws_dscnn", "tiny_vww_mobilenet", "resnet18", "mobilenetv2"]
+COMPILERS = ["clang", "g++ -x c++", "gcc -m32"]  # of --full, beside the default one
+FIRST_DELEGATE = b"XnnpackBackend"
+
+
+class Rows:
+    """Prints rows as they come and counts them."""
+
+    def __init__(self):
+        self.n = {"ok": 0, "FAIL": 0, "skip": 0}
+
+    def add(self, verdict, part, name, text=""):
+        self.n[verdict] += 1
+        print(f"{verdict:4} {part:9} {name:24} {text}".rstrip(), flush=True)
+
+
+def export(zoo, names):
+    """Exports what is not there yet."""
+    missing = [n for n in names if not os.path.exists(os.path.join(zoo, n, "manifest.json"))]
+    if missing:
+        print("exporting " + " ".join(missing), flush=True)
+        subprocess.run([sys.executable, os.path.join(HERE, "export_zoo.py"), zoo, "--only", *missing],
+                       check=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def check(args, zoo, out, tool, runner, names, more=(), env=None):
+    """zoo_check.py's results, a dictionary by model."""
+    os.makedirs(out, exist_ok=True)
+    with tempfile.NamedTemporaryFile(suffix=".json") as f:
+        p = subprocess.run([sys.executable, os.path.join(HERE, "zoo_check.py"), "--zoo", zoo, "--out", out,
+                            "--tool", tool, "--etc", args.etc, "--runner", runner, "--quiet", "--json", f.name,
+                            "--models", *names, *more], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                           env={**os.environ, **(env or {})}, check=False)
+        text = open(f.name, encoding="utf-8").read()
+    if p.returncode or not text:
+        sys.exit(f"zoo_check.py failed:\n{p.stdout}{p.stderr}")
+    return {r["name"]: r for r in json.loads(text)}
+
+
+def official(args, zoo, out, names):
+    """What the official exporter makes of each model, done once per model."""
+    kept = os.path.join(out, "results.json")
+    known = json.load(open(kept, encoding="utf-8")) if os.path.exists(kept) else {}
+    missing = [n for n in names if not known.get(n, {}).get("ok")]
+    if missing:
+        print("exporting officially " + " ".join(missing), flush=True)
+        known.update(check(args, zoo, out, "official", "official", missing))
+        with open(kept, "w", encoding="utf-8") as f:
+            json.dump(known, f, indent=1)
+    return known
+
+
+def models(rows, part, names, results):
+    for n in names:
+        r = results.get(n)
+        if not r:
+            rows.add("skip", part, n, "not run by zoo_check.py")
+        elif r["ok"]:
+            rows.add("ok", part, n, f"max error {r['err']:.3g}")
+        else:
+            rows.add("FAIL", part, n, f"{r['stage']}: {r['why']}")
+
+
+def sizes(rows, names, ours, theirs):
+    for n in names:
+        a, b = ours.get(n, {}), theirs.get(n, {})
+        for what in ("pte", "arena"):
+            if what not in a or what not in b:
+                rows.add("FAIL", "size", f"{n} {what}", "no file to compare")
+            else:
+                rows.add("ok" if a[what] <= b[what] else "FAIL", "size", f"{n} {what}",
+                         f"{a[what]} bytes, official {b[what]}")
+
+
+# -- official samples ------------------------------------------------------------------------
+
+N_CALLS = 2  # on one loaded program, so that state is seen
+
+
+def random_inputs(meta, rng):
+    import numpy as np
+    kinds = {0: np.uint8, 1: np.int8, 2: np.int16, 3: np.int32, 4: np.int64, 6: np.float32, 7: np.float64,
+             11: np.bool_}
+    found = []
+    for i in range(meta.num_inputs()):
+        m = meta.input_tensor_meta(i)
+        kind = kinds[m.dtype()]
+        a = rng.standard_normal(m.sizes()) if kind in (np.float32, np.float64) else rng.integers(0, 2, m.sizes())
+        found.append(a.astype(kind))
+    return found
+
+
+@contextlib.contextmanager
+def quiet():
+    """Without what the official runtime says on stderr."""
+    sys.stderr.flush()
+    kept, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(null)
+
+
+def official_calls(path, rng):
+    """[(inputs, outputs)] of N_CALLS calls, as numpy arrays."""
+    import numpy as np
+    with quiet():
+        import torch
+        from executorch.runtime import Runtime
+        program = Runtime.get().load_program(path)
+        method = program.load_method("forward")
+        calls = []
+        for _ in range(N_CALLS):
+            x = random_inputs(method.metadata, rng)
+            y = method.execute([torch.from_numpy(a.copy()) for a in x])
+            calls.append((x, [t.clone().numpy() if isinstance(t, torch.Tensor) else np.array(t) for t in y]))
+    return calls
+
+
+def lite_calls(etc, path, calls, folder):
+    """Exit code, stderr and the outputs of the same calls by `etc run`."""
+    import numpy as np
+    command = [etc, "run", path]
+    for k, (x, _) in enumerate(calls):
+        command += ["--next"] if k else []
+        for i, a in enumerate(x):
+            file = os.path.join(folder, f"in_{k}_{i}.npy")
+            np.save(file, a)
+            command += ["--input", file]
+    p = subprocess.run(command + ["--output-dir", folder], stdin=subprocess.DEVNULL, capture_output=True,
+                       text=True, check=False)
+    if p.returncode:
+        return p.returncode, p.stderr.strip(), []
+    return 0, "", [[np.load(os.path.join(folder, str(k), f"output_{i}.npy")) for i in range(len(y))]
+                   for k, (_, y) in enumerate(calls)]
+
+
+def difference(got, want):
+    """None, or what is wrong; float outputs within 1e-4 of the value and 2e-5 of the largest."""
+    import numpy as np
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return f"{got.dtype}{got.shape}, expected {want.dtype}{want.shape}"
+    if not np.issubdtype(want.dtype, np.floating):
+        return None if np.array_equal(got, want) else "values differ"
+    scale = np.abs(want[np.isfinite(want)]).max(initial=0.0)
+    if np.allclose(got, want, rtol=1e-4, atol=max(1e-7, 2e-5 * scale), equal_nan=True):
+        return None
+    return f"max error {np.abs(got - want).max():.3g}"
+
+
+def sample(rows, etc, path):
+    import numpy as np
+    name = os.path.basename(path)
+    delegated = FIRST_DELEGATE in open(path, "rb").read()
+    try:
+        calls = official_calls(path, np.random.default_rng(0))
+    except RuntimeError as e:
+        rows.add("skip", "samples", name, f"nothing to compare with: the official runtime fails ({e})")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        code, text, outputs = lite_calls(etc, path, calls, folder)
+    first = text.splitlines()[0] if text else "no message"
+    if delegated:  # this build has no delegate, and says so
+        refused = code == 4 and FIRST_DELEGATE.decode() in text
+        rows.add("ok" if refused else "FAIL", "samples", name, "refused: " + first if refused else f"exit {code}: {first}")
+    elif code == 4:
+        rows.add("skip", "samples", name, first)
+    elif code:
+        rows.add("FAIL", "samples", name, f"exit {code}: {first}")
+    else:
+        wrong = [f"call {k} output {i}: {d}" for k, (_, y) in enumerate(calls)
+                 for i, d in enumerate(difference(g, w) for g, w in zip(outputs[k], y)) if d]
+        rows.add("FAIL" if wrong else "ok", "samples", name, "; ".join(wrong))
+
+
+# --------------------------------------------------------------------------------------------
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--etc", required=True)
+    ap.add_argument("--models", nargs="+", default=MODELS)
+    ap.add_argument("--filter", default="")
+    ap.add_argument("--full", action="store_true")
+    ap.add_argument("--counts")
+    ap.add_argument("--work", default="build")
+    args = ap.parse_args()
+    args.etc = os.path.abspath(args.etc)
+    names = [n for n in args.models if args.filter in n]
+    zoo, theirs = os.path.join(args.work, "zoo"), os.path.join(args.work, "zoo_official")
+    out = os.path.join(args.work, "conformance")
+    shutil.rmtree(out, ignore_errors=True)
+    rows = Rows()
+    if names:
+        export(zoo, names)
+        reference = official(args, zoo, theirs, names)
+        ours = check(args, zoo, out + "/pte", args.etc, "official", names)
+        models(rows, "official", names, ours)
+        models(rows, "lite", names, check(args, zoo, out + "/lite", args.etc, "lite", names))
+        for cc in ["cc"] + (COMPILERS if args.full else []):
+            models(rows, "c" if cc == "cc" else cc, names,
+                   check(args, zoo, out + "/c", args.etc, "c", names, env={"CC": cc}))
+        sizes(rows, names, ours, reference)
+    for path in sorted(glob.glob(os.path.join(SAMPLES, "*.pte"))):
+        if args.filter in os.path.basename(path) and args.models == MODELS:
+            sample(rows, args.etc, path)
+    n = rows.n
+    if not sum(n.values()) and not args.filter:
+        rows.add("FAIL", "all", "", "nothing ran")
+    print(f"conformance: {n['ok']} passed, {n['FAIL']} failed, {n['skip']} skipped")
+    if args.counts:
+        with open(args.counts, "a", encoding="utf-8") as f:
+            print(n["ok"], n["FAIL"], n["skip"], file=f)
+    return 1 if n["FAIL"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

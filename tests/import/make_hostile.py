@@ -1,0 +1,474 @@
+#!/usr/bin/env python3
+"""make_hostile.py DIR -- writes archives and programs that an importer must refuse, or must survive.
+
+DIR/list.txt names them: file, exit code of the importer, a part of its message; tab between.
+All are made from one small program, x + w, written here field by field, and a zip written byte by
+byte, so that each case breaks one thing.  The numbers in the names group them: 1-10 archives,
+11-15 JSON, 16-20 programs.
+"""
+import copy
+import json
+import os
+import struct
+import sys
+import zlib
+
+OK, MODEL, IO, UNSUPPORTED = 0, 1, 3, 4
+
+
+# -- zip ---------------------------------------------------------------------------------------
+
+class Member:
+    """What the two headers of a member say; each field may be set to a lie."""
+
+    def __init__(self, name, data, **lies):
+        self.name = name if isinstance(name, bytes) else name.encode()
+        self.data = data if isinstance(data, bytes) else data.encode()
+        self.method = self.flags = self.disk = 0
+        self.crc = zlib.crc32(self.data)
+        self.size = self.packed = len(self.data)
+        self.extra = b""           # of the central entry
+        self.local = {}            # name, size, packed, crc, method where the local header differs
+        self.offset = None         # of the local header, as the central entry claims
+        self.omit = False          # no local header, no bytes
+        self.__dict__.update(lies)
+
+
+def deflated(name, data, **lies):
+    pack = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = pack.compress(data) + pack.flush()
+    m = Member(name, packed, method=8, crc=zlib.crc32(data), size=len(data))
+    m.__dict__.update(lies)
+    return m
+
+
+def archive(members, entries=None, cd_offset=None, cd_size=None, comment=b"", disk=0, zip64=None):
+    out, central = bytearray(), bytearray()
+    for m in members:
+        at = len(out) if m.offset is None else m.offset
+        if not m.omit:
+            local = {"name": m.name, "crc": m.crc, "packed": m.packed, "size": m.size,
+                     "method": m.method, **m.local}
+            head = 30 + len(local["name"]) + 4
+            pad = -(len(out) + head) % 64      # torch aligns data with an extra field
+            out += struct.pack("<4s5H3I2H", b"PK\3\4", 20, m.flags, local["method"], 0, 0,
+                               local["crc"] & 0xffffffff, min(local["packed"], 0xffffffff),
+                               min(local["size"], 0xffffffff), len(local["name"]), 4 + pad)
+            out += local["name"] + struct.pack("<2sH", b"FB", pad) + b"Z" * pad + m.data
+        central += struct.pack("<4s6H3I5H2I", b"PK\1\2", 0, 0, m.flags, m.method, 0, 0, m.crc,
+                               min(m.packed, 0xffffffff), min(m.size, 0xffffffff), len(m.name),
+                               len(m.extra), 0, m.disk, 0, 0, at) + m.name + m.extra
+    start = len(out)
+    out += central
+    n = len(members) if entries is None else entries
+    size = len(central) if cd_size is None else cd_size
+    offset = start if cd_offset is None else cd_offset
+    if zip64 is not None:
+        end64 = {"n": n, "size": size, "offset": offset, "at": len(out), "disk": 0, **zip64}
+        out += struct.pack("<4sQ2H2I4Q", b"PK\6\6", 44, 0, 0, end64["disk"], 0, end64["n"], end64["n"],
+                           end64["size"], end64["offset"])
+        out += struct.pack("<4sIQI", b"PK\6\7", 0, end64["at"], 1)
+        n, size, offset = 0xffff, 0xffffffff, 0xffffffff
+    out += struct.pack("<4s4H2IH", b"PK\5\6", disk, disk, n & 0xffff, n & 0xffff, size, offset,
+                       len(comment)) + comment
+    return bytes(out)
+
+
+# -- the program ---------------------------------------------------------------------------------
+
+def meta(sizes, dtype=7, strides=None, offset=0):
+    if strides is None:
+        strides, n = [], 1
+        for s in reversed(sizes):
+            strides.insert(0, n)
+            n *= s if isinstance(s, int) else 1
+    size = lambda s: s if isinstance(s, dict) else {"as_int": s}
+    return {"dtype": dtype, "sizes": [size(s) for s in sizes], "requires_grad": False,
+            "device": {"type": "cpu", "index": None}, "strides": [size(s) for s in strides],
+            "storage_offset": {"as_int": offset}, "layout": 7}
+
+
+def tensor(name):
+    return {"as_tensor": {"name": name}}
+
+
+def node(name, target, *args, outputs=None):
+    return {"target": target, "name": name, "is_hop_single_tensor_return": None,
+            "inputs": [{"name": n, "arg": a, "kind": 1} for n, a in args],
+            "outputs": [tensor(name)] if outputs is None else outputs,
+            "metadata": {"stack_trace": 'File "/home/me/net.py", line 9, in forward\n    return x + w',
+                         "nn_module_stack": "L__self__,,Net;L__self___a,a,Net"}}
+
+
+def add(name, a, b):
+    return node(name, "torch.ops.aten.add.Tensor", ("self", tensor(a)), ("other", tensor(b)))
+
+
+def symbol(name):
+    return {"as_expr": {"expr_str": "Symbol('%s', positive=True, integer=True)" % name, "hint": None}}
+
+
+def expr(text):
+    return {"as_expr": {"expr_str": text, "hint": None}}
+
+
+def program():
+    """f32[2,3] x + w"""
+    return {
+        "graph_module": {
+            "graph": {
+                "inputs": [tensor("p_w"), tensor("x")],
+                "outputs": [tensor("add")],
+                "nodes": [add("add", "x", "p_w")],
+                "tensor_values": {"p_w": meta([2, 3]), "x": meta([2, 3]), "add": meta([2, 3])},
+                "sym_int_values": {}, "sym_bool_values": {}, "sym_float_values": {},
+                "custom_obj_values": {}, "is_single_tensor_return": False},
+            "signature": {
+                "input_specs": [{"parameter": {"arg": {"name": "p_w"}, "parameter_name": "w"}},
+                                {"user_input": {"arg": tensor("x")}}],
+                "output_specs": [{"user_output": {"arg": tensor("add")}}]},
+            "module_call_graph": [], "metadata": {}, "treespec_namedtuple_fields": {}},
+        "opset_version": {"aten": 10}, "range_constraints": {},
+        "schema_version": {"major": 8, "minor": 20}, "verifiers": ["TRAINING"],
+        "torch_version": "2.13.0", "guards_code": []}
+
+
+def config():
+    return {"config": {"w": {"path_name": "weight_0", "is_param": True, "use_pickle": False,
+                             "tensor_meta": meta([2, 3])}}}
+
+
+WEIGHT = struct.pack("<6f", 1, 2, 3, 4, 5, 6)
+
+
+def members(text=None, weights=None, data=WEIGHT, more=()):
+    text = json.dumps(program()) if text is None else text
+    return [Member("m/data/weights/weight_0", data),
+            Member("m/data/weights/model_weights_config.json", json.dumps(weights or config())),
+            Member("m/data/constants/model_constants_config.json", '{"config": {}}'),
+            Member("m/models/model.json", text),
+            Member("m/archive_format", "pt2"), Member("m/archive_version", "0"),
+            Member("m/byteorder", "little"), *more]
+
+
+CASES = []
+
+
+def case(name, code, message, data):
+    CASES.append((name, code, message, data))
+
+
+def changed(name, code, message, change, data=WEIGHT):
+    """A case whose program and config `change` edits in place."""
+    p, c = program(), config()
+    change(p, c)
+    case(name, code, message, archive(members(json.dumps(p), c, data)))
+
+
+def text(name, code, message, old, new):
+    """A case whose model.json is edited as text."""
+    t = json.dumps(program())
+    assert old in t, old
+    case(name, code, message, archive(members(t.replace(old, new, 1))))
+
+
+# -- 1-10: archives --------------------------------------------------------------------------------
+
+def archives():
+    m = members()
+    n = len(m)
+    good = archive(m)
+    case("00_good", OK, "", good)
+    case("00_good_zip64", OK, "", archive(m, zip64={}))
+    case("00_good_without_root", OK, "", archive([Member(x.name[2:], x.data) for x in m]))
+    case("00_good_deflated", OK, "", archive([deflated(x.name, x.data) for x in m]))
+    case("01_empty", MODEL, "no zip end record", b"")
+    case("01_three_bytes.pt2", MODEL, "no zip end record", b"PK\3")
+    case("02_one_entry_more", MODEL, "central directory", archive(m, entries=n + 1))
+    case("02_one_entry_less", MODEL, "more than the 6 entries", archive(m, entries=n - 1))
+    case("02_directory_past_end", MODEL, "central directory", archive(m, cd_offset=len(good) + 9))
+    case("02_directory_too_long", MODEL, "central directory", archive(m, cd_size=1 << 30))
+    bomb = members(more=[Member("m/x%d" % i, b"", omit=True, offset=0, packed=24, size=24)
+                         for i in range(9)])
+    case("02_overlap", MODEL, "overlaps", archive(bomb))
+    case("02_header_past_end", MODEL, "overlaps", archive(members(more=[
+        Member("m/x", b"", omit=True, offset=0xfffffff0)])))
+
+    def lie(i, **lies):
+        x = members()
+        x[i].__dict__.update(lies)
+        return archive(x)
+    case("03_other_local_name", MODEL, "another name", lie(3, local={"name": b"m/models/moDel.json"}))
+    case("03_other_local_size", MODEL, "local header", lie(3, local={"size": 7, "packed": 7}))
+    case("03_other_local_method", MODEL, "local header", lie(0, local={"method": 8}))
+    for i, name in enumerate([b"../../x", b"/etc/passwd", b"C:\\x", b"m/a\0b", b"m\\x", b"m/\xff\xfe",
+                              b"m/../x", b"m//x", b"m/./x", b"m/" + b"n" * 65000, b""]):
+        case("04_name_%d" % i, MODEL, "unsafe name", archive(members(more=[Member(name, b"x")])))
+    case("05_twice", MODEL, "two members", archive(members(more=[Member("m/models/model.json", b"{}")])))
+    case("06_bomb_claims", MODEL, "claims to inflate",
+         archive([deflated(x.name, x.data, **({"size": 1 << 31} if i == 3 else {}))
+                  for i, x in enumerate(m)]))
+    case("06_bomb", MODEL, "claims to inflate", archive(m[:3] + [deflated(m[3].name, bytes(50 << 20))] + m[4:]))
+    case("06_inflates_to_more", MODEL, "does not inflate", archive(
+        m[:3] + [deflated(m[3].name, m[3].data, size=100)] + m[4:]))
+    case("06_inflates_to_less", MODEL, "does not inflate", archive(
+        m[:3] + [deflated(m[3].name, m[3].data, size=1 << 20)] + m[4:]))
+    case("06_no_deflate_data", MODEL, "does not inflate", lie(0, method=8))
+    case("06_longer_than_file", MODEL, "overlaps", lie(6, size=1 << 24, packed=1 << 24))
+    case("06_two_sizes", MODEL, "sizes differ", lie(0, size=23))
+    case("06_checksum_of_weight", MODEL, "'m/data/weights/weight_0' is damaged", lie(0, crc=1))
+    case("06_checksum_of_json", MODEL, "'m/models/model.json' is damaged", lie(3, crc=1))
+    huge = struct.pack("<2H2Q", 1, 16, 1 << 63, 1 << 63)
+    case("07_size_2_63", MODEL, "overlaps", lie(0, size=0xffffffff, packed=0xffffffff, extra=huge))
+    case("07_no_zip64_extra", MODEL, "zip64", lie(0, size=0xffffffff, packed=0xffffffff))
+    case("07_short_zip64_extra", MODEL, "zip64", lie(0, size=0xffffffff, packed=0xffffffff,
+                                                     extra=struct.pack("<2HQ", 1, 8, 24)))
+    case("07_extra_past_entry", MODEL, "zip64", lie(0, size=0xffffffff, packed=0xffffffff,
+                                                    extra=struct.pack("<2HQ", 9, 900, 24)))
+    case("07_disk", MODEL, "several disks", archive(m, disk=1))
+    case("07_member_disk", MODEL, "another disk", lie(0, disk=3))
+    case("07_disk64", MODEL, "several disks", archive(m, zip64={"disk": 2}))
+    case("07_locator", MODEL, "locator", archive(m, zip64={"at": 1 << 62}))
+    case("07_entries_2_63", MODEL, "do not fit", archive(m, zip64={"n": 1 << 63}))
+    case("07_directory_2_63", MODEL, "central directory", archive(m, zip64={"offset": 1 << 63}))
+    case("07_encrypted", MODEL, "encrypted", lie(0, flags=1))
+    case("07_method", MODEL, "compression method 12", lie(0, method=12))
+    many = [Member("m/%06x" % i, b"") for i in range(100000)]
+    case("08_many_entries", OK, "", archive(members(more=many), zip64={}))
+    case("08_comment_hides_end", MODEL, "comment", archive(m, comment=archive(m)[-22:]))
+    case("08_comment", MODEL, "no zip end record", archive(m, comment=b"hello" * 9))
+    changed("09_pickle", UNSUPPORTED, "pickled", lambda p, c: c["config"]["w"].update(use_pickle=True))
+    case("09_torchscript", MODEL, "never loaded", archive([Member("m/data.pkl", b"\x80\2}."),
+                                                          Member("m/constants.pkl", b"\x80\2).")]))
+    case("09_torch_27", MODEL, "torch 2.5 to 2.7",
+         archive([Member("serialized_exported_program.json", b"{}"), Member("version", b"8.7")]))
+    torch28 = [Member("m/data/weights/model.pt", b"PK"), m[3], m[4]]
+    case("09_torch_28", UNSUPPORTED, "torch 2.8", archive(torch28))
+    for i, new in ((4, "zip"), (5, "999"), (6, "big")):
+        x = members()
+        x[i] = Member(x[i].name, new)
+        case("10_" + m[i].name.decode()[2:], UNSUPPORTED, "is '%s'" % new, archive(x))
+    case("10_no_models", MODEL, "holds no models", archive([Member("m/archive_format", "pt2")]))
+    case("10_no_members", MODEL, "holds no models", archive([]))
+    case("10_no_config", MODEL, "has no member", archive(m[:1] + m[2:]))
+    case("10_no_weight", MODEL, "has no member", archive(m[1:]))
+
+
+# -- 11-15: JSON -----------------------------------------------------------------------------------
+
+def jsons():
+    good = json.dumps(program())
+
+    def raw(name, code, message, data):
+        case(name, code, message, archive(members(data)))
+    raw("11_open_brackets", MODEL, "not JSON", "[" * 1000000)
+    raw("11_deep", OK, "", good[:-1] + ', "deep": ' + "[" * 1000000 + "]" * 1000000 + "}")
+    raw("11_array", MODEL, "not an object", "[1]")
+    raw("11_empty", MODEL, "is empty", "")
+    raw("12_long_string", OK, "", good[:-1] + ', "long": "' + "x" * 20000000 + '"}')
+    raw("12_surrogate", MODEL, "not JSON", good[:-1] + ', "s": "\\ud800"}')
+    raw("12_utf8", MODEL, "not JSON", good.encode()[:-1] + b', "s": "\xc3("}')
+    raw("12_bom", MODEL, "not JSON", b"\xef\xbb\xbf" + good.encode())
+    raw("12_nul", MODEL, "not JSON", good[:-1] + ', "s": "\0"}')
+    text("12_nul_in_name", MODEL, "is no name", '"p_w": {"dtype"', '"p\\u0000w": {"dtype"')
+    raw("12_after_end", MODEL, "not JSON", good + "x")
+    for name, value, message in (("1e999", "1e999", "not JSON"), ("nan", "NaN", "not JSON"),
+                                 ("infinity", "Infinity", "not JSON"), ("2_63", "9223372036854775808", "size"),
+                                 ("2_64", "18446744073709551616", "size"), ("fraction", "2.5", "size"),
+                                 ("leading_zero", "02", "not JSON")):
+        text("13_" + name, MODEL, message, '"as_int": 2}', '"as_int": %s}' % value)
+    text("13_minus_zero", MODEL, "other sizes", '"as_int": 2}', '"as_int": -0}')
+    text("13_dtype", MODEL, "is not a dtype", '"dtype": 7', '"dtype": 7.0')
+    text("14_key_twice", MODEL, "twice", '"nodes": [', '"nodes": [], "nodes": [')
+    many = ", ".join('"k%d": 0' % (i % 99) for i in range(100))
+    raw("14_key_twice_of_many", MODEL, "'k0' twice", good[:-1] + ', "o": {' + many + "}}")
+    text("14_unknown_tag", UNSUPPORTED, "argument 'self' is of the unknown kind 'as_thing'",
+         '"arg": {"as_tensor": {"name": "x"}}', '"arg": {"as_thing": {"name": "x"}}')
+    text("14_two_tags", MODEL, "argument 'self' is not an object with one key",
+         '"arg": {"as_tensor": {"name": "x"}}', '"arg": {"as_tensor": {"name": "x"}, "as_int": 1}')
+    text("14_no_tag", MODEL, "one key", '"arg": {"as_tensor": {"name": "x"}}', '"arg": {}')
+    text("14_wrong_type", MODEL, "one key", '"arg": {"as_tensor": {"name": "x"}}', '"arg": [1]')
+    text("14_custom_object", UNSUPPORTED, "unsupported kind 'as_custom_obj'",
+         '"arg": {"as_tensor": {"name": "x"}}', '"arg": {"as_custom_obj": {"name": "x"}}')
+    text("15_older", UNSUPPORTED, "schema version 7.3", '"major": 8, "minor": 20', '"major": 7, "minor": 3')
+    text("15_newer", UNSUPPORTED, "schema version 9.0", '"major": 8, "minor": 20', '"major": 9, "minor": 0')
+    text("15_none", MODEL, "no schema_version", '"schema_version"', '"schema"')
+    text("15_opset", OK, "", '"aten": 10', '"aten": 99, "other": 1')
+    text("15_unknown_key", OK, "", '"opset_version"', '"new_in_9": [{}], "opset_version"')
+
+
+# -- 16-20: programs ---------------------------------------------------------------------------------
+
+def graphs():
+    graph = lambda p: p["graph_module"]["graph"]
+    sig = lambda p: p["graph_module"]["signature"]
+
+    def nodes(*more):
+        def change(p, c):
+            for n, sizes in more:
+                graph(p)["nodes"].append(n)
+                if sizes is not None:
+                    graph(p)["tensor_values"][n["name"]] = meta(sizes)
+        return change
+    changed("16_undefined", MODEL, "node 'z' (aten.add.Tensor): the value 'nobody' is nowhere",
+            nodes((add("z", "x", "nobody"), [2, 3])))
+    changed("16_twice", MODEL, "'add' is defined twice", nodes((add("add", "x", "p_w"), None)))
+    changed("16_input_twice", MODEL, "'x' is defined twice", nodes((add("x", "x", "p_w"), None)))
+    changed("16_early", MODEL, "'z' is used before", nodes((add("y", "x", "z"), [2, 3]), (add("z", "x", "x"), [2, 3])))
+    changed("16_itself", MODEL, "'z' is used before", nodes((add("z", "x", "z"), [2, 3])))
+    changed("16_signature", MODEL, "'gone' is nowhere",
+            lambda p, c: sig(p)["output_specs"][0]["user_output"].update(arg=tensor("gone")))
+    changed("16_signature_input", MODEL, "'gone' is nowhere",
+            lambda p, c: sig(p)["input_specs"][0]["parameter"]["arg"].update(name="gone"))
+    changed("16_signature_shorter", MODEL, "its signature 1", lambda p, c: sig(p)["input_specs"].pop())
+    changed("16_outputs", MODEL, "0 outputs, its signature 1", lambda p, c: graph(p)["outputs"].clear())
+    changed("16_no_meta", MODEL, "'z' is nowhere described", nodes((add("z", "x", "x"), None)))
+    changed("16_name", MODEL, "is no name", lambda p, c: graph(p)["tensor_values"].update({'a"*/': meta([1])}))
+    changed("16_no_nodes", MODEL, "'nodes'", lambda p, c: graph(p).pop("nodes"))
+    changed("16_missing_argument", MODEL, "argument 'other' is missing",
+            lambda p, c: graph(p)["nodes"][0]["inputs"].pop())
+    changed("16_argument_twice", MODEL, "argument 'self' is given twice",
+            lambda p, c: graph(p)["nodes"][0]["inputs"][1].update(name="self"))
+    changed("16_unknown_argument", UNSUPPORTED, "argument 'beta' is unknown",
+            lambda p, c: graph(p)["nodes"][0]["inputs"][1].update(name="beta"))
+    changed("16_kind_of_argument", MODEL, "argument 1 is not",
+            lambda p, c: graph(p)["nodes"][0]["inputs"][1].update(arg={"as_string": "x"}))
+    changed("16_constant_output", UNSUPPORTED, "output 0 of the model is no tensor but as_int",
+            lambda p, c: sig(p)["output_specs"][0]["user_output"].update(arg={"as_int": 1}))
+    changed("16_token", UNSUPPORTED, "an input of kind 'token'",
+            lambda p, c: sig(p)["input_specs"].__setitem__(0, {"token": {"arg": {"name": "p_w"}}}))
+    changed("16_unknown_operators", UNSUPPORTED, "did you mean 'aten.add.Tensor'",
+            nodes((node("z", "torch.ops.aten.addd.Tensor"), [2, 3]), (node("q", "torch.ops.my.op"), [2, 3])))
+
+    def sizes(name, code, message, m, w=None, data=WEIGHT):
+        def change(p, c):
+            graph(p)["tensor_values"]["p_w"] = m
+            c["config"]["w"]["tensor_meta"] = w or m
+        changed(name, code, message, change, data)
+    sizes("17_negative", MODEL, "negative size", meta([-2, -3]))
+    sizes("17_zero", OK, "", meta([0, 3]), data=b"")
+    sizes("17_huge", MODEL, "overflow", meta([1 << 40, 1 << 40]))
+    sizes("17_rank", UNSUPPORTED, "10000 dimensions", meta([1] * 10000))
+    sizes("17_stride", MODEL, "reaches beyond", meta([2, 3], strides=[1000, 1]))
+    sizes("17_stride_overflow", MODEL, "reaches beyond", meta([2, 3], strides=[1 << 62, 1 << 62]))
+    sizes("17_stride_negative", MODEL, "negative stride", meta([2, 3], strides=[-3, 1]))
+    sizes("17_expanded", OK, "", meta([2, 3], strides=[0, 1]), data=WEIGHT[:12])
+    sizes("17_offset", MODEL, "reaches beyond", meta([2, 3], offset=1))
+    sizes("17_offset_negative", MODEL, "reaches beyond", meta([2, 3], offset=-1))
+    sizes("17_offset_huge", MODEL, "reaches beyond", meta([2, 3], offset=(1 << 63) - 1))
+    sizes("17_file_short", MODEL, "reaches beyond", meta([2, 3]), data=WEIGHT[:23])
+    sizes("17_dtype", MODEL, "dtype code 99", meta([2, 3], dtype=99))
+    sizes("17_complex", UNSUPPORTED, "dtype complex64", meta([2, 3], dtype=10))
+    sizes("17_lengths", MODEL, "2 sizes and 1 strides", meta([2, 3], strides=[1]))
+    sizes("17_config_differs", MODEL, "in the config than in", meta([2, 3]), meta([3, 2]))
+    sizes("17_config_symbolic", MODEL, "range_constraints", meta([2, 3]), meta([symbol("s9"), 3], strides=[3, 1]))
+    sizes("17_bool", MODEL, "neither 0 nor 1", meta([2, 3], dtype=12), data=b"\0\1\0\1\0\2")
+    changed("17_path", MODEL, "no plain file name",
+            lambda p, c: c["config"]["w"].update(path_name="../../../etc/passwd"))
+    changed("17_no_entry", MODEL, "'w' has no entry", lambda p, c: c["config"].clear())
+
+    def symbolic(name, code, message, size, ranges=None):
+        def change(p, c):
+            p["range_constraints"] = ranges or {"s0": {"min_val": 2, "max_val": 64}}
+            graph(p)["tensor_values"]["x"] = meta([size, 3], strides=[3, 1])
+        changed(name, code, message, change)
+    s0 = "Symbol('s0', positive=True, integer=True)"
+    symbolic("18_good", OK, "", symbol("s0"))
+    symbolic("18_unbounded", OK, "", symbol("s0"), {"s0": {"min_val": None, "max_val": None}})
+    symbolic("18_empty_range", MODEL, "is empty", symbol("s0"), {"s0": {"min_val": 3, "max_val": 2}})
+    symbolic("18_range_type", MODEL, "max_val", symbol("s0"), {"s0": {"min_val": 3, "max_val": "x"}})
+    symbolic("18_no_range", MODEL, "'s1' has no range", symbol("s1"))
+    symbolic("18_many_terms", MODEL, "too large", expr("Add(" + ", ".join([s0] * 100000) + ")"))
+    symbolic("18_deep", MODEL, "too large", expr("Add(" * 100000 + s0 + ")" * 100000))
+    symbolic("18_powers", MODEL, "overflows", expr("Mul(" + ", ".join([s0] * 100) + ")"))
+    symbolic("18_by_zero", MODEL, "divides by zero", expr("FloorDiv(%s, Integer(0))" % s0))
+    symbolic("18_mod_zero", MODEL, "divides by zero", expr("Mod(%s, Integer(0))" % s0))
+    symbolic("18_zeroth", MODEL, "divides by zero", expr("Pow(Integer(0), Integer(-1))"))
+    symbolic("18_overflow", MODEL, "overflows", expr("Mul(Integer(4611686018427387904), Integer(4), %s)" % s0))
+    symbolic("18_big_integer", MODEL, "cannot be read", expr("Integer(9223372036854775808)"))
+    symbolic("18_function", UNSUPPORTED, "function 'Where'", expr("Where(%s, %s, %s)" % (s0, s0, s0)))
+    symbolic("18_garbage", MODEL, "cannot be read", expr("Add(%s, " % s0))
+    symbolic("18_more", MODEL, "cannot be read", expr(s0 + ")"))
+    symbolic("18_half", OK, "", expr("Mul(Rational(1, 2), Add(%s, %s))" % (s0, s0)))
+
+    def two(name, code, message, dtype, path, size):
+        def change(p, c):
+            graph(p)["tensor_values"].update(p_v=meta(size, dtype=dtype), z=meta([2, 3]))
+            graph(p)["inputs"].insert(0, tensor("p_v"))
+            sig(p)["input_specs"].insert(0, {"parameter": {"arg": {"name": "p_v"}, "parameter_name": "v"}})
+            graph(p)["nodes"].append(add("z", "x", "p_v"))
+            c["config"]["v"] = copy.deepcopy(c["config"]["w"])
+            c["config"]["v"].update(tensor_meta=meta(size, dtype=dtype), path_name=path)
+        changed(name, code, message, change)
+    two("19_two_dtypes", MODEL, "share the file", 4, "weight_0", [2, 3])
+    two("19_tied", OK, "", 7, "weight_0", [2, 3])
+    two("19_tied_part", OK, "", 7, "weight_0", [3])
+
+    def written(p, c):
+        graph(p)["nodes"].insert(0, node("add_", "torch.ops.aten.add_.Tensor", ("self", tensor("p_w")),
+                                         ("other", {"as_int": 1})))
+        graph(p)["tensor_values"]["add_"] = meta([2, 3])
+    changed("19_written", OK, "", written)
+    changed("19_mutation_of_nothing", MODEL, "nothing that can be written is called 'b'",
+            lambda p, c: sig(p)["output_specs"].__setitem__(
+                0, {"buffer_mutation": {"arg": {"name": "add"}, "buffer_name": "b"}}))
+
+    def branch(n_in=1, n_out=1, dtype=7, inner=None):
+        values = {"t%d" % i: meta([2, 3]) for i in range(n_in)}
+        values["r"] = meta([2, 3], dtype=dtype)
+        body = [inner or node("r", "torch.ops.aten.relu.default", ("self", tensor("t0")))]
+        return {"as_graph": {"name": "g", "graph": {
+            "inputs": [tensor("t%d" % i) for i in range(n_in)], "outputs": [tensor("r")] * n_out,
+            "nodes": body, "tensor_values": values, "sym_int_values": {}}}}
+
+    def cond(name, code, message, a, b):
+        def change(p, c):
+            graph(p)["tensor_values"].update(flag=meta([], dtype=12), z=meta([2, 3]))
+            graph(p)["inputs"].append(tensor("flag"))
+            sig(p)["input_specs"].append({"user_input": {"arg": tensor("flag")}})
+            graph(p)["nodes"].append(
+                node("z", "torch.ops.higher_order.cond", ("", tensor("flag")), ("", a), ("", b),
+                     ("", {"as_tensors": [{"name": "add"}]})))
+        changed(name, code, message, change)
+    cond("20_good", OK, "", branch(), branch())
+    cond("20_inputs", MODEL, "2 inputs and 1 outputs, expected 1 and 1", branch(), branch(n_in=2))
+    cond("20_outputs", MODEL, "1 inputs and 2 outputs, expected 1 and 1", branch(), branch(n_out=2))
+    cond("20_dtype", MODEL, "output 0 of a graph", branch(), branch(dtype=4))
+    deep = branch()
+    for _ in range(100):
+        inner = node("r", "torch.ops.higher_order.cond", ("", {"as_bool": True}), ("", deep),
+                     ("", branch()), ("", {"as_tensors": [{"name": "t0"}]}))
+        deep = branch(inner=inner)
+    cond("20_deep", MODEL, "graphs inside each other", deep, branch())
+    wrap = branch()
+    wrap["as_graph"]["graph"]["nodes"][0]["inputs"][0]["arg"] = tensor("z")
+    def cond_into(p, a, b):
+        graph(p)["tensor_values"]["z"] = meta([2, 3])
+        graph(p)["nodes"].append(node("z", "torch.ops.higher_order.cond", ("", {"as_bool": True}),
+                                      ("", a), ("", b), ("", {"as_tensors": [{"name": "add"}]})))
+    changed("20_reads_outside", MODEL, "'z' is nowhere", lambda p, c: cond_into(p, wrap, branch()))
+
+    def grad(p, c):
+        graph(p)["tensor_values"]["z"] = meta([2, 3])
+        graph(p)["nodes"].append(node("z", "torch.ops.higher_order.wrap_with_set_grad_enabled",
+                                      ("", {"as_bool": False}), ("", branch()), ("", tensor("add"))))
+        sig(p)["output_specs"][0]["user_output"]["arg"] = tensor("z")
+    changed("20_inlined", OK, "", grad)
+
+
+def main():
+    folder = sys.argv[1]
+    os.makedirs(folder, exist_ok=True)
+    archives()
+    jsons()
+    graphs()
+    with open(os.path.join(folder, "list.txt"), "w") as listing:
+        for name, code, message, data in CASES:
+            name += "" if "." in name else ".pt2"
+            with open(os.path.join(folder, name), "wb") as f:
+                f.write(data)
+            listing.write("%s\t%d\t%s\n" % (name, code, message))
+
+
+if __name__ == "__main__":
+    main()
