@@ -49,8 +49,8 @@ typedef struct Tensor {
 
 static int dtype_named(const char *name)
 {
-#define X(id, code, size, text) \
-    if (!strcmp(name, #text))   \
+#define X(id, code, size, text)                                                                    \
+    if (!strcmp(name, #text))                                                                      \
         return (code);
     ETC_DTYPES(X)
 #undef X
@@ -112,10 +112,10 @@ static bool same(const EtcValue *got, const EtcValue *want)
     if (got->tag != want->tag)
         return false;
     if (got->tag != ETC_TENSOR)
-        return got->tag == ETC_INT      ? got->as.i == want->as.i
-               : got->tag == ETC_DOUBLE ? !memcmp(&got->as.d, &want->as.d, 8)
+        return got->tag == ETC_INT       ? got->as.i == want->as.i
+               : got->tag == ETC_DOUBLE  ? !memcmp(&got->as.d, &want->as.d, 8)
                : got->tag == ETC_IS_BOOL ? got->as.b == want->as.b
-                                        : true;
+                                         : true;
     const EtcTensor *a = got->as.tensor, *b = want->as.tensor;
     if (a->dtype != b->dtype || a->rank != b->rank)
         return false;
