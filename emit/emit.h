@@ -39,4 +39,28 @@ typedef struct PteStats {
  * pointing at the bytes of states.  Reports all faults before it returns false. */
 bool emit_pte(const Program *p, Arena *a, OutFile *out, PteStats *stats, Diag *d);
 
+/* -- C ------------------------------------------------------------------------------------- */
+
+typedef enum WeightsAs { WEIGHTS_AUTO, WEIGHTS_ARRAY, WEIGHTS_INCBIN } WeightsAs;
+
+typedef struct COptions {
+    const char *stem;  /* OUT of OUT.c as the user gave it; names files and functions */
+    bool main;         /* also OUT_main.c */
+    WeightsAs weights; /* WEIGHTS_AUTO: arrays below 256 KiB, else incbin */
+} COptions;
+
+typedef struct CFile {
+    const char *suffix; /* ".c", ".h", "_weights.S" ... after the stem */
+    OutFile out;
+} CFile;
+
+typedef struct CFiles {
+    CFile *file;
+    int n;
+} CFiles;
+
+/* Prints a planned program of the c tail; docs/emitted_c.md says what the files hold.  Pieces
+ * point into `a` and the program's weights.  Reports every node it has no C for. */
+bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d);
+
 #endif

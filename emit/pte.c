@@ -1,9 +1,9 @@
 /* pte.c -- a planned program of the pte tail as an ExecuTorch file.
  *
  * One plan per method, one walk per graph: a node becomes the call of its row's `out` kernel, with
- * its results as out tensors.  No call is made for a view or concat whose bytes the planner laid
- * where they must end up.  Branches of a cond are laid out one after the other with jumps; what a
- * branch returns is computed in the result's own value where it can be.
+ * its results as out tensors.  No call is made for a view whose bytes lie in its input's.  Branches
+ * of a cond are laid out one after the other with jumps; what a branch returns is computed in the
+ * result's own value where it can be.
  */
 #include "emit/pte_internal.h"
 #include <string.h>
@@ -89,33 +89,6 @@ static bool is_free_view(const Scope *s, const Node *n)
     if (is_constant(s, in) && out->place.pool <= 0)
         return type_bytes(in->type) == type_bytes(out->type);
     return lies_within(out, in);
-}
-
-/* A concat along the outermost dimension that is not 1, of inputs laid end to end in its place. */
-static bool is_free_cat(const Node *n)
-{
-    int64_t dim;
-    if (n->op != OP_CAT || !arg_int(n, 1, &dim) || !is_planned(n->out[0]) ||
-        !type_is_static(n->out[0]->type))
-        return false;
-    const Value *out = n->out[0];
-    int64_t end = out->place.offset;
-    for (int64_t i = 0; i < (dim < 0 ? dim + out->type.rank : dim) && i < out->type.rank; i++)
-        if (out->type.dim[i].value != 1)
-            return false;
-    for (int i = 0; i < arg_count(n, 0); i++) {
-        const Value *in = arg_list_value(n, 0, i);
-        if (!in || !type_is_static(in->type) || in->type.dtype != out->type.dtype ||
-            !same_place(place_of(in), (Place){out->place.pool, end}))
-            return false;
-        end += type_bytes(in->type);
-    }
-    return end - out->place.offset == type_bytes(out->type);
-}
-
-static bool is_free(const Scope *s, const Node *n)
-{
-    return is_free_view(s, n) || is_free_cat(n);
 }
 
 static void show_view(Scope *s, const Node *n)
@@ -220,7 +193,7 @@ static void graph_updates(Scope *s);
 /* Whether v may be computed in the value of `result` itself. */
 static bool may_bind(const Scope *s, const Value *v, const Value *result)
 {
-    return v->def && !is_free(s, v->def) && !s->value[v->index] &&
+    return v->def && !is_free_view(s, v->def) && !s->value[v->index] &&
            type_equal(v->type, result->type) && same_place(v->place, result->place);
 }
 
@@ -298,8 +271,6 @@ static void visit(Scope *s, const Node *n)
         e->failed = true;
     } else if (is_free_view(s, n)) {
         show_view(s, n);
-    } else if (is_free_cat(n)) {
-        value_define(s, n->out[0]);
     } else if (n->op == OP_COND) {
         cond(s, n);
     } else if (n->op == OP_DELEGATE) {
@@ -393,7 +364,7 @@ static FlatRef instruction(PteFile *e, const Instr *i)
 {
     Flat *f = e->flat;
     bool is_call = i->type == KERNEL_CALL || i->type == DELEGATE_CALL;
-    FlatRef args = is_call ? shared_vector(e, i->arg, (size_t)i->n_args, 4) : 0;
+    FlatRef args = is_call ? flat_vector(f, i->arg, (size_t)i->n_args, 4) : 0;
     flat_begin(f, 2);
     flat_u32(f, 0, (uint32_t)i->a);
     if (is_call)

@@ -4,7 +4,8 @@
  * grows at its front.  A table's fields are kept until flat_end, which lays them out by falling
  * size: no padding between them, and equal sets of fields give equal vtables, which are shared.
  * Alignment holds from the end; flat_finish makes the whole a multiple of the largest, so that it
- * holds from the start too.  Source: FlatBuffers internals document.
+ * holds from the start too.  The host is little-endian, as the format is.
+ * Source: FlatBuffers internals document.
  */
 #include "ir/ir.h"
 #include <assert.h>
@@ -25,6 +26,8 @@ struct Flat {
     bool is_too_large;
     int n_slots; /* of the open table; -1: none */
     int n_fields;
+    uint32_t n_used; /* slots up to the last one set */
+    unsigned sizes;  /* of all fields, or-ed */
     Field field[MAX_SLOTS];
     FlatRef *vtable; /* open addressing, at most half full */
     int n_vtables, cap_vtables;
@@ -51,6 +54,8 @@ static void reserve(Flat *f, size_t n)
     if (n > MAX_BYTES || f->used > MAX_BYTES - n) {
         f->is_too_large = true;
         f->used = 0;
+        f->n_vtables = 0;
+        memset(f->vtable, 0, (size_t)f->cap_vtables * sizeof *f->vtable);
     }
     if (n <= f->cap - f->used)
         return;
@@ -84,24 +89,21 @@ static void push(Flat *f, const void *data, size_t n)
         memcpy(f->buf + f->cap - f->used, data, n);
 }
 
-static void push_le(Flat *f, uint64_t v, size_t n)
+static void push_u32(Flat *f, uint32_t v)
 {
-    uint8_t b[8];
-    for (size_t i = 0; i < n; i++)
-        b[i] = (uint8_t)(v >> 8 * i);
-    push(f, b, n);
+    push(f, &v, sizeof v);
 }
 
 static void push_offset(Flat *f, FlatRef to)
 {
-    push_le(f, f->used + 4 - to, 4);
+    push_u32(f, (uint32_t)(f->used + 4 - to));
 }
 
 /* -- vectors ----------------------------------------------------------------------------- */
 
 static FlatRef end_vector(Flat *f, size_t n)
 {
-    push_le(f, n, 4);
+    push_u32(f, (uint32_t)n);
     return (FlatRef)f->used;
 }
 
@@ -116,6 +118,7 @@ FlatRef flat_bytes(Flat *f, const void *data, size_t n, size_t align)
 FlatRef flat_string(Flat *f, const char *s)
 {
     size_t n = strlen(s);
+    assert(f->n_slots < 0);
     align_after(f, n + 1, 4);
     push(f, s, n + 1);
     return end_vector(f, n);
@@ -123,26 +126,9 @@ FlatRef flat_string(Flat *f, const char *s)
 
 FlatRef flat_vector(Flat *f, const void *items, size_t n, size_t item_size)
 {
-    const uint8_t *item = items;
     assert(f->n_slots < 0);
     align_after(f, n * item_size, item_size > 4 ? item_size : 4);
-    for (size_t i = n; i-- > 0;) {
-        uint64_t v = 0;
-        switch (item_size) {
-        case 1:
-            v = item[i];
-            break;
-        case 2:
-            v = ((const uint16_t *)items)[i];
-            break;
-        case 4:
-            v = ((const uint32_t *)items)[i];
-            break;
-        default:
-            v = ((const uint64_t *)items)[i];
-        }
-        push_le(f, v, item_size);
-    }
+    push(f, items, n * item_size);
     return end_vector(f, n);
 }
 
@@ -162,13 +148,18 @@ void flat_begin(Flat *f, int n_slots)
     assert(f->n_slots < 0 && n_slots <= MAX_SLOTS);
     f->n_slots = n_slots;
     f->n_fields = 0;
+    f->n_used = f->sizes = 0;
 }
 
 static void add(Flat *f, int slot, uint64_t bits, FlatRef ref, size_t size)
 {
     assert(slot < f->n_slots);
-    if (bits || ref)
-        f->field[f->n_fields++] = (Field){bits, ref, (uint16_t)slot, (uint16_t)size};
+    if (!bits && !ref)
+        return;
+    f->field[f->n_fields++] = (Field){bits, ref, (uint16_t)slot, (uint16_t)size};
+    f->sizes |= (unsigned)size;
+    if (f->n_used <= (uint32_t)slot)
+        f->n_used = (uint32_t)slot + 1;
 }
 
 void flat_u8(Flat *f, int slot, uint8_t v)
@@ -210,29 +201,28 @@ void flat_ref(Flat *f, int slot, FlatRef v)
     add(f, slot, 0, v, 4);
 }
 
-static uint32_t hash_vtable(const uint8_t *b)
+/* A vtable is its own bytes, its table's bytes, then a word per slot. */
+static uint32_t hash_vtable(const uint16_t *v)
 {
     uint32_t h = 2166136261u;
-    for (int n = b[0] | b[1] << 8, i = 0; i < n; i++)
-        h = (h ^ b[i]) * 16777619u;
+    for (int i = 0; i < v[0] / 2; i++)
+        h = (h ^ v[i]) * 16777619u;
     return h ^ h >> 15;
 }
 
-static size_t vtable_bytes(const uint8_t *b)
+static const uint16_t *vtable_at(const Flat *f, FlatRef ref)
 {
-    return (size_t)(b[0] | b[1] << 8);
+    return (const uint16_t *)(const void *)at(f, ref);
 }
 
-static bool same_vtable(const uint8_t *a, const uint8_t *b)
+static FlatRef *vtable_slot(const Flat *f, const uint16_t *v)
 {
-    return vtable_bytes(a) == vtable_bytes(b) && !memcmp(a, b, vtable_bytes(a));
-}
-
-static FlatRef *vtable_slot(const Flat *f, const uint8_t *b)
-{
-    uint32_t mask = (uint32_t)f->cap_vtables - 1, i = hash_vtable(b) & mask;
-    while (f->vtable[i] && !same_vtable(at(f, f->vtable[i]), b))
-        i = (i + 1) & mask;
+    uint32_t mask = (uint32_t)f->cap_vtables - 1, i = hash_vtable(v) & mask;
+    for (; f->vtable[i]; i = (i + 1) & mask) {
+        const uint16_t *known = vtable_at(f, f->vtable[i]);
+        if (known[0] == v[0] && !memcmp(known, v, v[0]))
+            break;
+    }
     return &f->vtable[i];
 }
 
@@ -244,17 +234,17 @@ static void enlarge_vtables(Flat *f)
     f->vtable = NEW(f->arena, FlatRef, f->cap_vtables);
     for (int i = 0; i < n; i++)
         if (old[i])
-            *vtable_slot(f, at(f, old[i])) = old[i];
+            *vtable_slot(f, vtable_at(f, old[i])) = old[i];
 }
 
-/* The place of these vtable bytes, written now unless an equal one was before. */
-static FlatRef share_vtable(Flat *f, const uint8_t *b)
+/* The place of this vtable, written now unless an equal one was before. */
+static FlatRef share_vtable(Flat *f, const uint16_t *v)
 {
     if (2 * (f->n_vtables + 1) > f->cap_vtables)
         enlarge_vtables(f);
-    FlatRef *known = vtable_slot(f, b);
+    FlatRef *known = vtable_slot(f, v);
     if (!*known) {
-        push(f, b, vtable_bytes(b));
+        push(f, v, v[0]);
         *known = (FlatRef)f->used;
         f->n_vtables++;
     }
@@ -264,50 +254,38 @@ static FlatRef share_vtable(Flat *f, const uint8_t *b)
 /* Writes the fields, largest first, and notes where each lies; returns where the table ends. */
 static FlatRef push_fields(Flat *f, FlatRef where[MAX_SLOTS])
 {
-    unsigned sizes = 0;
-    for (int i = 0; i < f->n_fields; i++)
-        sizes |= f->field[i].size;
-    align_after(f, 0, sizes & 8 ? 8 : 4);
+    align_after(f, 0, f->sizes & 8 ? 8 : 4);
     FlatRef end = (FlatRef)f->used;
     for (unsigned size = 8; size; size /= 2)
-        for (int i = 0; sizes & size && i < f->n_fields; i++) {
+        for (int i = 0; f->sizes & size && i < f->n_fields; i++) {
             const Field *v = &f->field[i];
             if (v->size != size)
                 continue;
             if (v->ref)
                 push_offset(f, v->ref);
             else
-                push_le(f, v->bits, size);
+                push(f, &v->bits, size);
             where[v->slot] = (FlatRef)f->used;
         }
     return end;
 }
 
-static void put_u16(uint8_t *b, uint32_t v)
-{
-    b[0] = (uint8_t)v;
-    b[1] = (uint8_t)(v >> 8);
-}
-
 FlatRef flat_end(Flat *f)
 {
-    FlatRef where[MAX_SLOTS] = {0};
-    uint8_t vtable[4 + 2 * MAX_SLOTS];
-    uint32_t n = 0;
-    for (int i = 0; i < f->n_fields; i++)
-        if (f->field[i].slot >= n)
-            n = f->field[i].slot + 1u;
+    FlatRef where[MAX_SLOTS];
+    uint16_t vtable[2 + MAX_SLOTS];
+    uint32_t n = f->n_used;
+    memset(where, 0, n * sizeof *where);
     FlatRef end = push_fields(f, where);
     align_after(f, 4, 4);
-    push_le(f, 0, 4); /* the way to the vtable, known below */
+    push_u32(f, 0); /* the way to the vtable, known below */
     FlatRef table = (FlatRef)f->used;
-    put_u16(vtable, 4 + 2 * n);
-    put_u16(vtable + 2, table - end);
+    vtable[0] = (uint16_t)(4 + 2 * n);
+    vtable[1] = (uint16_t)(table - end);
     for (uint32_t i = 0; i < n; i++)
-        put_u16(vtable + 4 + 2 * i, where[i] ? table - where[i] : 0);
+        vtable[2 + i] = where[i] ? (uint16_t)(table - where[i]) : 0;
     uint32_t back = share_vtable(f, vtable) - table;
-    for (int i = 0; i < 4; i++)
-        at(f, table)[i] = (uint8_t)(back >> 8 * i);
+    memcpy(at(f, table), &back, sizeof back);
     f->n_slots = -1;
     return table;
 }

@@ -340,6 +340,7 @@ void graph_remove(Graph *g, Node *n);
 void graph_reorder(Graph *g, Node *const *order, int n); /* all n nodes, uses after definitions */
 void node_set_in(Node *n, int slot, Value *v);
 void node_set_op(Node *n, OpId op); /* the arguments must fit the new row as they are */
+void node_set_arg(Node *n, int i, Arg a); /* a literal in the place of a literal */
 void value_set_type(Value *v, Type t);
 void value_set_place(Value *v, Place at);
 

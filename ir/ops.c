@@ -3,12 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* HAS(none) is 0, HAS(of any other name) is 1. */
+#define NOT_none ~, 0
+#define SECOND_(a, b, ...) b
+#define SECOND(...) SECOND_(__VA_ARGS__)
+#define HAS(name) SECOND(NOT_##name, 1, 0)
+
 const OpInfo op_info[N_OPS] = {
 #define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c,  \
            cost, scratch, quant)                                                                 \
     [OP_##id] = {target, out, schema, flags, OP_##functional, inplace, infer_##infer,            \
-                 cost_##cost, scratch_##scratch, sizeof #decomp != sizeof "none",                \
-                 sizeof #kernel != sizeof "none", #decomp, #kernel, #expr, #c, #quant},
+                 cost_##cost, scratch_##scratch, HAS(decomp), HAS(kernel),                \
+                 #decomp, #kernel, #expr, #c, #quant},
 #include "ir/ops.def"
 };
 

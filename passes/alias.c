@@ -1,283 +1,364 @@
-/* alias.c -- which values share bytes: views lie in what they view, and an operator may write its
- * result over an operand that dies there.
+/* alias.c -- which values lie in the bytes of others, and copies where they must not.
  *
- * Stages edge and grouped, in their final order.  alias_sets decides, one walk in program order,
- * and plan_memory obeys; the pass itself only turns views of a size known at run time into the
- * .pte's et_view, which shares bytes where a static view is a second tensor at the same place.
+ * Before planning, after order.  Three things share bytes: a view and its input, a result and the
+ * operand that its row's `inplace` column lets it overlay and that dies there, and what a call
+ * leaves in a mutable state and that state, when nothing reads the old contents once the new are
+ * written.  alias_sets() decides from the graph alone, in one walk, so that plan_memory and others
+ * agree without a record.
  *
- * Invariant: the bytes of a set hold one live value at a time, or views of it.  A result joins the
- * set of an operand only where no member of the set is read later, so a set's life is one interval.
- * Inputs of emitted C belong to the caller, states outlive the call: neither is written over, but
- * for the state that this very result updates.
+ * The pass makes the graph fit to be planned: an output that would share bytes with an input, a
+ * state or another output is copied, and so is what one state leaves in another.  On the pte tail a
+ * view whose sizes are known only at run time becomes executorch_prim.et_view.
  */
-#include "passes/passes.h"
+#include "passes/internal.h"
 
-static bool visit(Graph *g, PlacedFn *fn, Arena *tmp, Diag *d)
+typedef struct Sets { /* arrays by value index, those of sets by root */
+    const Graph *g;
+    AliasSets a;
+    const Value **value;
+    int *last;        /* last read of any value of the set */
+    bool *pinned;     /* inputs and states that a call changes */
+    bool *is_in, *is_out;
+    bool *has_out;    /* sets: an output is among them */
+    bool *has_offset; /* sets: one starts behind the first byte */
+} Sets;
+
+bool *pinned_values(const Graph *g, Arena *tmp)
 {
-    for (const Node *n = g->first; n; n = n->next)
-        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH && !visit(n->arg[i].graph, fn, tmp, d))
-                return false;
-    return fn(g, tmp, d);
+    bool *pinned = NEW(tmp, bool, g->n_values + 1);
+    for (int i = 0; i < g->n_updates; i++)
+        pinned[g->update[i].target->index] = true;
+    for (int i = 0; i < g->n_states; i++)
+        if (g->state[i]->state->kind == ST_MUTABLE)
+            pinned[g->state[i]->index] = true;
+    return pinned;
 }
 
-bool for_each_placed(Program *p, PlacedFn *fn, Arena *tmp, Diag *d)
+static bool is_tensor(const Value *v)
 {
-    for (int i = 0; i < p->n_methods; i++)
-        if (!visit(p->method[i], fn, tmp, d))
-            return false;
-    return true;
+    return v->type.rank != SCALAR && !v->type.is_none;
 }
 
-/* -- views ------------------------------------------------------------------------------- */
+/* -- views --------------------------------------------------------------------------------- */
 
-static int64_t product(Type t, int from, int to)
+/* The first byte of a slice or select in its input, where it is one run of bytes. */
+static bool run_offset(const Node *n, int64_t *offset)
 {
-    int64_t n = 1;
-    for (int i = from; i < to; i++)
-        n *= t.dim[i].value;
-    return n;
-}
-
-/* First byte of a slice or select along a dimension with nothing but ones before it; -1 where the
- * result is not one run of bytes. */
-static int64_t run_offset(const Node *n, const Value *in)
-{
-    int64_t dim, start, step = 1;
-    if (!type_is_static(in->type) || !type_is_static(n->out[0]->type) || in->type.stride ||
-        !arg_int(n, 1, &dim) || !arg_int(n, 2, &start))
-        return -1;
-    if (n->op == OP_SLICE && (!arg_int(n, 4, &step) || step != 1))
-        return -1;
-    if (dim < 0 || dim >= in->type.rank || start < 0 || start > in->type.dim[dim].value ||
-        product(in->type, 0, (int)dim) != 1)
-        return -1;
-    return start * product(in->type, (int)dim + 1, in->type.rank) *
-           (int64_t)etc_dtype_size((int)in->type.dtype);
-}
-
-/* Byte of its input where a view starts; -1 where the operator copies. */
-static int64_t view_offset(const Node *n, const Value *in)
-{
-    if (n->op == OP_VIEW || n->op == OP_ET_VIEW)
-        return in->type.stride ? -1 : 0;
-    return n->op == OP_SLICE || n->op == OP_SELECT_INT ? run_offset(n, in) : -1;
-}
-
-/* -- overlays ---------------------------------------------------------------------------- */
-
-static bool same_shape(Type a, Type b)
-{
-    if (a.is_none || b.is_none || a.rank != b.rank || a.rank == SCALAR || a.stride || b.stride ||
-        etc_dtype_size((int)a.dtype) != etc_dtype_size((int)b.dtype))
+    int64_t axis, start, step = 1, inner = 1;
+    Type x = n->in[0]->type;
+    if (!arg_int(n, 1, &axis) || axis < 0 || !arg_int(n, 2, &start) || start < 0 ||
+        (n->op == OP_SLICE && (!arg_int(n, 4, &step) || step != 1)))
         return false;
-    for (int i = 0; i < a.rank; i++)
-        if (!dim_equal(a.dim[i], b.dim[i]))
+    for (int i = 0; i < x.rank; i++) {
+        if (i < axis && !dim_equal(x.dim[i], DIM(1)))
             return false;
-    return true;
+        if (i > axis && (x.dim[i].expr || !mul_ok(inner, x.dim[i].value, &inner)))
+            return false;
+    }
+    return !x.dim[axis].expr && start <= x.dim[axis].value && mul_ok(start, inner, offset) &&
+           mul_ok(*offset, (int64_t)etc_dtype_size((int)x.dtype), offset) &&
+           *offset % PLAN_ALIGN == 0;
 }
 
-static bool row_allows(const Node *n, const Value *v)
+/* Whether the bytes of the node's result are a run of its input's, by the kind of op. */
+static bool is_view(const Node *n, int64_t *offset)
 {
-    for (int i = 0; i < n->n_args; i++)
-        if (n->arg[i].kind == ARG_VALUE && n->in[n->arg[i].slot] == v &&
-            op_info[n->op].inplace >> i & 1)
-            return true;
-    return false;
+    bool fixed = type_is_static(n->out[0]->type) && type_is_static(n->in[0]->type);
+    *offset = 0;
+    switch (n->op) {
+    case OP_VIEW:
+        return fixed || n->graph->program->tail == TAIL_C;
+    case OP_ET_VIEW:
+        return true;
+    case OP_SLICE:
+    case OP_SELECT_INT:
+        return fixed && run_offset(n, offset);
+    default:
+        return false;
+    }
+}
+
+/* Memory of the caller has no byte offsets on the c tail, and an output there must fill it. */
+static bool fits_caller(const Sets *s, int root, const Value *v, int64_t offset)
+{
+    if (s->g->program->tail == TAIL_PTE)
+        return true;
+    if (s->is_in[root] || s->has_out[root] || s->is_out[root])
+        return !offset;
+    return !s->is_out[v->index] ||
+           (!s->has_offset[root] && !offset &&
+            type_bytes(v->type) == type_bytes(s->value[root]->type));
+}
+
+/* Constants have no place that a view could share. */
+static bool may_view(const Sets *s, const Node *n, int64_t offset)
+{
+    int root = s->a.root[n->in[0]->index];
+    const State *state = s->value[root]->state;
+    return is_tensor(n->in[0]) && (!state || state->kind == ST_MUTABLE) &&
+           fits_caller(s, root, n->out[0], offset + s->a.offset[n->in[0]->index]);
+}
+
+/* -- in place -------------------------------------------------------------------------------- */
+
+static bool same_sizes(Type a, Type b)
+{
+    return a.rank == b.rank && dims_equal(a.dim, b.dim, a.rank);
+}
+
+/* The column names every argument that v stands for. */
+static bool column_has(const Node *n, const Value *v)
+{
+    int found = 0, reads = 0;
+    for (int i = 0; i < n->n_args && i < 32; i++)
+        found += op_info[n->op].inplace >> i & 1 && arg_value(n, i) == v;
+    for (int i = 0; found && i < n->n_in; i++)
+        reads += n->in[i] == v;
+    return found && found == reads;
 }
 
 /* A body without an anchor reads element i of an operand before it writes element i.  One with an
- * anchor writes all of the anchor's result first, so only what the anchor alone reads, and may
- * overlay, will do. */
+ * anchor writes all of the anchor's result first: only what the anchor alone reads may be under it. */
 static bool body_allows(const Graph *body, const Value *v)
 {
-    const Node *reader = NULL, *anchor = NULL;
-    int readers = 0;
+    const Node *anchor = NULL, *reader = NULL;
+    int reads = 0;
     for (const Node *n = body->first; n; n = n->next) {
         if (!(op_info[n->op].flags & POINTWISE))
             anchor = n;
         for (int i = 0; i < n->n_in; i++)
             if (n->in[i] == v) {
                 reader = n;
-                readers++;
+                reads++;
             }
     }
-    if (!anchor)
-        return body->n_out == 1;
-    return reader == anchor && readers == 1 && row_allows(anchor, v) &&
-           same_shape(v->type, anchor->out[0]->type);
+    return !anchor || (reader == anchor && reads == 1 && column_has(anchor, v));
 }
 
-bool node_may_overlay(const Node *n, int slot)
+static bool row_allows(const Node *n, int slot)
 {
-    if (n->n_out != 1 || !same_shape(n->in[slot]->type, n->out[0]->type))
-        return false;
     if (n->op != OP_GROUP)
-        return row_allows(n, n->in[slot]);
+        return column_has(n, n->in[slot]);
     const Graph *body = n->arg[n->n_args - 1].graph;
-    return slot < body->n_in && body_allows(body, body->in[slot]);
+    return n->n_out == 1 && slot < body->n_in && body_allows(body, body->in[slot]);
 }
 
-/* -- sets -------------------------------------------------------------------------------- */
-
-typedef struct Builder {
-    const Graph *g;
-    AliasSets set;
-    int *last_use;         /* position, by value; ends at n_nodes + 1 for what escapes */
-    const Value **value;   /* by index */
-    const Value **updated; /* by index: the mutable that this value is the update of */
-    bool *is_output;
-} Builder;
-
-static void note_uses(Builder *b)
+/* Whether the result may be written over operand `slot`: every other operand in the same bytes must
+ * be read element for element as it is written. */
+static bool may_overlay(const Sets *s, const Node *n, int slot)
 {
-    const Graph *g = b->g;
-    int at = 1;
-    for (const Node *n = g->first; n; n = n->next, at++) {
-        for (int i = 0; i < n->n_in; i++) {
-            b->last_use[n->in[i]->index] = at;
-            b->value[n->in[i]->index] = n->in[i];
-        }
-        for (int i = 0; i < n->n_out; i++)
-            b->value[n->out[i]->index] = n->out[i];
-    }
-    b->set.n_nodes = at - 1;
-    for (int i = 0; i < g->n_in; i++)
-        b->value[g->in[i]->index] = g->in[i];
-    for (int i = 0; i < g->n_out; i++) {
-        b->value[g->out[i]->index] = g->out[i];
-        b->is_output[g->out[i]->index] = true;
-        b->last_use[g->out[i]->index] = at;
-    }
-    for (int i = 0; i < g->n_updates; i++) {
-        const Value *v = g->update[i].value;
-        b->value[v->index] = v;
-        b->value[g->update[i].target->index] = g->update[i].target;
-        b->updated[v->index] = g->update[i].target;
-        b->last_use[v->index] = at;
-    }
-}
-
-static void join(Builder *b, const Value *v, const Value *to, int64_t offset)
-{
-    int root = b->set.root[to->index];
-    b->set.root[v->index] = root;
-    b->set.offset[v->index] = b->set.offset[to->index] + offset;
-    if (b->set.last[root] < b->last_use[v->index])
-        b->set.last[root] = b->last_use[v->index];
-}
-
-static bool is_caller_memory(const Builder *b, const Value *root)
-{
-    return b->g->program->tail == TAIL_C && !root->def && !root->state;
-}
-
-/* A nonzero offset has a place only within a pool. */
-static bool may_view(const Builder *b, const Value *in, int64_t offset)
-{
-    const Value *root = b->value[b->set.root[in->index]];
-    if (root->state)
+    const Value *x = n->in[slot], *y = n->out[0];
+    if (!row_allows(n, slot) || !is_tensor(x) || x->type.stride || y->type.stride ||
+        etc_dtype_size((int)x->type.dtype) != etc_dtype_size((int)y->type.dtype) ||
+        !same_sizes(x->type, y->type))
         return false;
-    if (offset || b->set.offset[in->index])
-        return root->def && (b->g->program->tail == TAIL_PTE || b->set.last[root->index] <=
-                                                                    b->set.n_nodes);
-    return true;
-}
-
-/* Every operand in u's set is u itself, so nothing reads bytes that the result has overwritten. */
-static bool reads_only(const Builder *b, const Node *n, const Value *u)
-{
-    for (int i = 0; i < n->n_in; i++)
-        if (n->in[i] != u && b->set.root[n->in[i]->index] == b->set.root[u->index])
+    int root = s->a.root[x->index];
+    for (int k = 0; k < n->n_in; k++) {
+        const Value *v = n->in[k];
+        if (s->a.root[v->index] == root &&
+            (s->a.offset[v->index] != s->a.offset[x->index] || !same_sizes(v->type, y->type) ||
+             !row_allows(n, k)))
             return false;
-    return true;
-}
-
-/* A value read in several slots must be allowed in each. */
-static bool all_slots_allow(const Node *n, const Value *u)
-{
-    for (int i = 0; i < n->n_in; i++)
-        if (n->in[i] == u && !node_may_overlay(n, i))
-            return false;
-    return true;
-}
-
-static bool may_overlay(const Builder *b, const Node *n, const Value *u, int at)
-{
-    const Value *out = n->out[0], *root = b->value[b->set.root[u->index]];
-    bool is_whole = !b->set.offset[u->index] && type_bytes(u->type) == type_bytes(root->type);
-    if (root->state && (root->state->kind != ST_MUTABLE || b->updated[out->index] != root ||
-                        root != u || b->is_output[out->index]))
-        return false;
-    if (root->state ? b->last_use[u->index] > at : b->set.last[root->index] > at)
-        return false;
-    return is_whole && !is_caller_memory(b, root) && reads_only(b, n, u) && all_slots_allow(n, u);
-}
-
-static void place_node(Builder *b, const Node *n, int at)
-{
-    for (int i = 0; i < n->n_out; i++)
-        b->set.first[n->out[i]->index] = at;
-    if (!n->n_out || n->out[0]->type.is_none || n->out[0]->type.rank == SCALAR)
-        return;
-    const Value *in = arg_value(n, 0);
-    int64_t offset = op_info[n->op].flags & VIEW && in ? view_offset(n, in) : -1;
-    if (offset >= 0 && may_view(b, in, offset)) {
-        join(b, n->out[0], in, offset);
-        return;
     }
-    for (int i = 0; i < n->n_in; i++)
-        if (may_overlay(b, n, n->in[i], at)) {
-            join(b, n->out[0], n->in[i], 0);
-            return;
-        }
+    return true;
 }
 
-/* What a member reads late keeps the whole set alive: known before the sets are built, so that no
- * result overlays bytes which a view shows later. */
-static void note_views(Builder *b)
+/* The operand that dies at this node and whose bytes the result may take, or NULL.  What the caller
+ * gave in is never written on the c tail, nor where it would be given back as an output. */
+static const Value *dying_operand(const Sets *s, const Node *n, int time)
 {
-    for (const Node *n = b->g->last; n; n = n->prev) {
-        const Value *in = n->n_out ? arg_value(n, 0) : NULL;
-        if (!in || !(op_info[n->op].flags & VIEW) || view_offset(n, in) < 0)
+    const Value *y = n->out[0];
+    for (int i = 0; i < n->n_in; i++) {
+        const Value *x = n->in[i];
+        int root = s->a.root[x->index];
+        if (s->last[root] != time || !may_overlay(s, n, i))
             continue;
-        int late = b->last_use[n->out[0]->index];
-        if (b->last_use[in->index] < late)
-            b->last_use[in->index] = late;
+        bool kept = s->is_in[root] &&
+                    (s->g->program->tail == TAIL_C || s->is_out[y->index]);
+        if (!s->pinned[root] && !s->value[root]->state && !kept &&
+            fits_caller(s, root, y, s->a.offset[x->index]))
+            return x;
     }
+    return NULL;
+}
+
+/* -- sets ------------------------------------------------------------------------------------ */
+
+static void join(Sets *s, const Value *v, const Value *to, int64_t offset)
+{
+    int root = s->a.root[to->index];
+    s->a.root[v->index] = root;
+    s->a.offset[v->index] = s->a.offset[to->index] + offset;
+    if (s->last[v->index] > s->last[root])
+        s->last[root] = s->last[v->index];
+    s->has_out[root] = s->has_out[root] || s->is_out[v->index];
+    s->has_offset[root] = s->has_offset[root] || s->a.offset[v->index];
+}
+
+static void place_result(Sets *s, const Node *n, int time)
+{
+    int64_t offset;
+    if (!n->n_out || !n->n_in || !is_tensor(n->out[0]))
+        return;
+    if (is_view(n, &offset)) {
+        if (may_view(s, n, offset))
+            join(s, n->out[0], n->in[0], offset);
+        return;
+    }
+    const Value *x = dying_operand(s, n, time);
+    if (x)
+        join(s, n->out[0], x, 0);
+}
+
+/* A value may be written over a state when the state is read no later than by the node that makes
+ * the value's bytes, and there only as that node's row allows. */
+static bool may_write_state(const Sets *s, const Update *u, const int *time_of)
+{
+    const Value *v = u->value, *t = u->target;
+    const Node *def = v->def;
+    int root = s->a.root[v->index];
+    if (!def || !t->state || root != v->index || v->state || !type_equal(v->type, t->type) ||
+        s->last[t->index] > time_of[v->index])
+        return false;
+    if (s->last[t->index] < time_of[v->index])
+        return true;
+    for (int i = 0; i < def->n_in; i++)
+        if (s->a.root[def->in[i]->index] == t->index && may_overlay(s, def, i))
+            return true;
+    return false;
+}
+
+static void join_updates(Sets *s, Arena *tmp)
+{
+    const Graph *g = s->g;
+    int *time_of = NEW(tmp, int, g->n_values + 1), time = 0;
+    bool *taken = NEW(tmp, bool, g->n_values + 1);
+    for (const Node *n = g->first; n; n = n->next, time++)
+        for (int i = 0; i < n->n_out; i++)
+            time_of[n->out[i]->index] = time + 1;
+    for (int i = 0; i < g->n_values; i++) /* bytes that an output needs */
+        if (s->is_out[i])
+            taken[s->a.root[i]] = true;
+    for (int i = 0; i < g->n_updates; i++) {
+        const Update *u = &g->update[i];
+        int root = s->a.root[u->value->index];
+        if (taken[root] || taken[u->target->index] || !may_write_state(s, u, time_of))
+            continue;
+        taken[root] = taken[u->target->index] = true;
+        s->a.root[root] = u->target->index;
+    }
+    for (int i = 0; i < g->n_values; i++)
+        s->a.root[i] = s->a.root[s->a.root[i]];
+}
+
+static void find_reads(Sets *s)
+{
+    const Graph *g = s->g;
+    int time = 0;
+    for (const Node *n = g->first; n; n = n->next) {
+        time++;
+        for (int i = 0; i < n->n_in; i++)
+            s->last[n->in[i]->index] = time;
+    }
+    for (int i = 0; i < g->n_updates; i++)
+        s->last[g->update[i].value->index] = time + 1;
+    for (int i = 0; i < g->n_out; i++) {
+        s->last[g->out[i]->index] = time + 1;
+        s->is_out[g->out[i]->index] = true;
+    }
+    for (int i = 0; i < g->n_in; i++)
+        s->is_in[g->in[i]->index] = true;
 }
 
 AliasSets alias_sets(const Graph *g, Arena *tmp)
 {
-    int n = g->n_values + 1, at = 1;
-    Builder b = {.g = g,
-                 .set = {.root = NEW(tmp, int, n), .offset = NEW(tmp, int64_t, n),
-                         .first = NEW(tmp, int, n), .last = NEW(tmp, int, n)},
-                 .last_use = NEW(tmp, int, n), .value = NEW(tmp, const Value *, n),
-                 .updated = NEW(tmp, const Value *, n), .is_output = NEW(tmp, bool, n)};
-    note_uses(&b);
-    note_views(&b);
-    for (int i = 0; i < g->n_values; i++) {
-        b.set.root[i] = i;
-        b.set.last[i] = b.last_use[i];
-    }
+    size_t n = (size_t)g->n_values + 1;
+    Sets s = {.g = g, .value = graph_values(g, tmp), .last = NEW(tmp, int, n),
+              .pinned = pinned_values(g, tmp), .is_in = NEW(tmp, bool, n),
+              .is_out = NEW(tmp, bool, n), .has_out = NEW(tmp, bool, n),
+              .has_offset = NEW(tmp, bool, n)};
+    int time = 0;
+    s.a = (AliasSets){.root = NEW(tmp, int, n), .offset = NEW(tmp, int64_t, n)};
+    for (int i = 0; i < g->n_values; i++)
+        s.a.root[i] = i;
+    find_reads(&s);
     for (const Node *node = g->first; node; node = node->next)
-        place_node(&b, node, at++);
-    return b.set;
+        place_result(&s, node, ++time);
+    join_updates(&s, tmp);
+    return s.a;
 }
 
-/* -- the pass ---------------------------------------------------------------------------- */
+/* -- the pass -------------------------------------------------------------------------------- */
 
-static bool make_dynamic_views(Graph *g, Arena *tmp, Diag *d)
+static Value *copy_of(Graph *g, Value *v, Diag *d)
 {
-    (void)tmp, (void)d;
-    for (Node *n = g->first; n; n = n->next)
-        if (n->op == OP_VIEW && !type_is_static(n->out[0]->type))
-            node_set_op(n, OP_ET_VIEW);
+    Loc loc = {.file = g->program->name, .node = v->name};
+    Node *n = build(g, NULL, v->def ? v->def->loc : loc, OP_CLONE, d, "v", v);
+    if (n)
+        value_set_type(n->out[0], type_plain(v->type));
+    return n ? n->out[0] : NULL;
+}
+
+static bool copy_outputs(Graph *g, Arena *tmp, Diag *d)
+{
+    AliasSets a = alias_sets(g, tmp);
+    const Value **value = graph_values(g, tmp);
+    bool *taken = NEW(tmp, bool, g->n_values + 1);
+    for (int i = 0; i < g->n_out; i++) {
+        const Value *root = value[a.root[g->out[i]->index]];
+        if (root->def && !taken[root->index]) {
+            taken[root->index] = true;
+            continue;
+        }
+        Value *copy = copy_of(g, g->out[i], d);
+        if (!copy)
+            return false;
+        graph_set_output(g, i, copy);
+    }
     return true;
 }
 
-bool pass_alias(Program *p, Arena *tmp, Diag *d)
+/* What a state or input held when the call began must not be overwritten before another takes it. */
+static bool copy_updates(Graph *g, Arena *tmp, Diag *d)
 {
-    return p->tail != TAIL_PTE || for_each_placed(p, make_dynamic_views, tmp, d);
+    AliasSets a = alias_sets(g, tmp);
+    bool *outside = NEW(tmp, bool, g->n_values + 1); /* roots that are inputs or states */
+    for (int i = 0; i < g->n_in; i++)
+        outside[g->in[i]->index] = true;
+    for (int i = 0; i < g->n_states; i++)
+        outside[g->state[i]->index] = true;
+    for (int i = 0; i < g->n_updates; i++) {
+        Update *u = &g->update[i];
+        if (u->value == u->target)
+            continue;
+        int root = a.root[u->value->index];
+        if (!outside[root] || (root == u->target->index && u->value->def &&
+                               type_equal(u->value->type, u->target->type)))
+            continue;
+        u->value = copy_of(g, u->value, d);
+        g->program->edits++;
+        if (!u->value)
+            return false;
+    }
+    return true;
+}
+
+static void run_time_views(Graph *g, Arena *tmp)
+{
+    bool *is_out = NEW(tmp, bool, g->n_values + 1);
+    for (int i = 0; i < g->n_out; i++)
+        is_out[g->out[i]->index] = true;
+    for (Node *n = g->first; n; n = n->next)
+        if (n->op == OP_VIEW && !is_out[n->out[0]->index] && !n->in[0]->state &&
+            !(type_is_static(n->out[0]->type) && type_is_static(n->in[0]->type)))
+            node_set_op(n, OP_ET_VIEW);
+}
+
+bool pass_alias(Graph *g, Arena *tmp, Diag *d)
+{
+    if (!g->name)
+        return true; /* a body has no places */
+    if (g->program->tail == TAIL_PTE)
+        run_time_views(g, tmp);
+    return copy_outputs(g, tmp, d) && copy_updates(g, tmp, d);
 }

@@ -1,310 +1,463 @@
-/* check_plan.c -- proves a plan right, or names the two values that clash; always on.
+/* check_plan.c -- do the places hold?  Written apart from plan_memory and alias, and always on.
  *
- * Stage planned.  Written without alias.c and plan_memory.c: lives are counted again from the final
- * list, bytes are read from the final places.  Two values live at once may share bytes only where
- * the later is a view of the earlier (nested bytes), or was written over an operand that dies with
- * the node that writes (equal bytes, and the row's `inplace` column allows it).  Values so related
- * form one set; the largest sum of the sets' bytes live at once is the lower bound that reports
- * print beside the pool.
+ * Stage planned.  The graph is played through on an imaginary memory in which every byte knows whose
+ * contents it holds: a node paints the bytes of its results, a read finds out whether all bytes
+ * still hold what was written.  A view paints nothing: it takes over its input's contents, whose
+ * bytes must enclose its own.  A node may paint bytes that it reads itself only where its row's
+ * `inplace` column names that operand and both lie exactly alike.  Memory is cut at every boundary
+ * of a place, so painting and reading touch whole segments.  Any fault is ours.
  */
-#include "passes/passes.h"
+#include "passes/internal.h"
+#include <inttypes.h>
 #include <stdlib.h>
 
-typedef struct Live {
-    const Value *value;
-    int64_t at, bytes; /* as planned, without padding */
-    int first, last;
-    int set; /* index of the first member of its set */
-} Live;
+typedef struct Region { /* an address space: a pool, or one argument of the caller */
+    int pool;
+    int64_t number; /* of POOL_IN and POOL_OUT */
+} Region;
 
-typedef struct Checker {
+typedef struct Cut {
+    Region region;
+    int64_t byte;
+} Cut;
+
+typedef struct Check {
     const Graph *g;
-    Live *live;   /* of values in a pool, by first */
-    int n, end;   /* end: position of the call's end */
-    int *last;    /* by value index: position of the last direct reader */
-    int *number;  /* by value index: in `live`, or -1 */
-    Diag *d;      /* NULL: only report */
-} Checker;
+    Diag *d;
+    bool ok;
+    Cut *cut; /* sorted, no two alike; segment i is cut[i] .. cut[i + 1] */
+    int n_cuts;
+    int *holds;    /* by segment: contents + 1, or 0 */
+    int *contents; /* by value: its own index, or of a view its input's */
+} Check;
 
-/* -- lives --------------------------------------------------------------------------------- */
+/* -- segments ---------------------------------------------------------------------------------- */
 
-static void add_live(Checker *c, const Value *v, int first, Arena *tmp)
+static Region region_of(Place at)
 {
-    if (v->place.pool <= 0 || v->type.is_none || v->type.rank == SCALAR)
-        return;
-    Live l = {.value = v, .at = v->place.offset, .bytes = type_bytes(v->type), .first = first,
-              .last = c->last[v->index] > first ? c->last[v->index] : first, .set = c->n};
-    c->number[v->index] = c->n;
-    PUSH(tmp, c->live, c->n, l);
+    bool callers = at.pool == POOL_IN || at.pool == POOL_OUT;
+    return (Region){at.pool, callers ? at.offset : 0};
 }
 
-static void add_state(Checker *c, const Value *v, Arena *tmp)
+static int64_t start_of(const Value *v)
 {
-    if (v->state->place.pool <= 0)
-        return;
-    Live l = {.value = v, .at = v->state->place.offset, .bytes = type_bytes(v->type),
-              .last = c->end, .set = c->n};
-    c->number[v->index] = c->n;
-    PUSH(tmp, c->live, c->n, l);
+    return v->place.pool == POOL_IN || v->place.pool == POOL_OUT ? 0 : v->place.offset;
 }
 
-static void collect(Checker *c, Arena *tmp)
+static bool has_place(const Value *v)
+{
+    return v->place.pool != POOL_NONE && v->type.rank != SCALAR && !v->type.is_none;
+}
+
+static int compare_cuts(const void *a, const void *b)
+{
+    const Cut *x = a, *y = b;
+    if (x->region.pool != y->region.pool)
+        return x->region.pool < y->region.pool ? -1 : 1;
+    if (x->region.number != y->region.number)
+        return x->region.number < y->region.number ? -1 : 1;
+    return (x->byte > y->byte) - (x->byte < y->byte);
+}
+
+static void add_cuts(Check *c, Arena *tmp, const Value *v)
+{
+    if (!has_place(v))
+        return;
+    Cut lo = {region_of(v->place), start_of(v)}, hi = lo;
+    hi.byte += type_bytes(v->type);
+    PUSH(tmp, c->cut, c->n_cuts, lo);
+    PUSH(tmp, c->cut, c->n_cuts, hi);
+}
+
+static void cut_memory(Check *c, Arena *tmp)
+{
+    int n = 0;
+    for (int i = 0; i < c->g->n_in; i++)
+        add_cuts(c, tmp, c->g->in[i]);
+    for (int i = 0; i < c->g->n_states; i++)
+        add_cuts(c, tmp, c->g->state[i]);
+    for (const Node *node = c->g->first; node; node = node->next)
+        for (int i = 0; i < node->n_out; i++)
+            add_cuts(c, tmp, node->out[i]);
+    if (c->n_cuts)
+        qsort(c->cut, (size_t)c->n_cuts, sizeof *c->cut, compare_cuts);
+    for (int i = 0; i < c->n_cuts; i++)
+        if (!n || compare_cuts(&c->cut[n - 1], &c->cut[i]))
+            c->cut[n++] = c->cut[i];
+    c->n_cuts = n;
+    c->holds = NEW(tmp, int, n + 1);
+}
+
+static int segment_at(const Check *c, Region r, int64_t byte)
+{
+    Cut key = {r, byte};
+    int lo = 0, hi = c->n_cuts;
+    while (lo < hi) {
+        int mid = (lo + hi) / 2;
+        if (compare_cuts(&c->cut[mid], &key) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static int first_segment(const Check *c, const Value *v)
+{
+    return segment_at(c, region_of(v->place), start_of(v));
+}
+
+static int end_segment(const Check *c, const Value *v)
+{
+    return segment_at(c, region_of(v->place), start_of(v) + type_bytes(v->type));
+}
+
+/* -- faults -------------------------------------------------------------------------------------- */
+
+static Loc loc_of(const Check *c, const Value *v, const Node *n)
+{
+    if (n)
+        return n->loc;
+    return v->def ? v->def->loc : (Loc){.file = c->g->program->name, .node = v->name};
+}
+
+static void check_read(Check *c, const Value *v, const Node *reader)
+{
+    if (!has_place(v))
+        return;
+    int end = end_segment(c, v);
+    for (int i = first_segment(c, v); i < end; i++)
+        if (c->holds[i] != c->contents[v->index] + 1) {
+            c->ok = diag_fault(c->d, FAULT_BUG, loc_of(c, v, reader),
+                               "plan: %%%s is read after its bytes were written over", v->name);
+            return;
+        }
+}
+
+static void paint(Check *c, const Value *v)
+{
+    if (!has_place(v))
+        return;
+    c->contents[v->index] = v->index;
+    int end = end_segment(c, v);
+    for (int i = first_segment(c, v); i < end; i++)
+        c->holds[i] = v->index + 1;
+}
+
+/* -- one node ------------------------------------------------------------------------------------ */
+
+static bool is_inside(const Value *in, const Value *out)
+{
+    Region a = region_of(in->place), b = region_of(out->place);
+    return has_place(in) && has_place(out) && a.pool == b.pool && a.number == b.number &&
+           start_of(out) >= start_of(in) &&
+           start_of(out) + type_bytes(out->type) <= start_of(in) + type_bytes(in->type);
+}
+
+static bool overlap(const Value *a, const Value *b)
+{
+    if (!has_place(a) || !has_place(b) || !type_bytes(a->type) || !type_bytes(b->type))
+        return false;
+    Region x = region_of(a->place), y = region_of(b->place);
+    return x.pool == y.pool && x.number == y.number &&
+           start_of(a) < start_of(b) + type_bytes(b->type) &&
+           start_of(b) < start_of(a) + type_bytes(a->type);
+}
+
+/* Whether a slice or select takes exactly the elements that lie at its place. */
+static bool slice_lies_there(const Node *n)
+{
+    int64_t axis, at, below = 1;
+    const Value *x = n->in[0], *y = n->out[0];
+    if (!arg_int(n, 1, &axis) || !arg_int(n, 2, &at) || axis < 0 || axis >= x->type.rank)
+        return false;
+    for (int i = 0; i < x->type.rank; i++) {
+        if (i < axis && !(x->type.dim[i].expr == NULL && x->type.dim[i].value == 1))
+            return false;
+        if (i > axis && x->type.dim[i].expr)
+            return false;
+        below *= i > axis ? x->type.dim[i].value : 1;
+    }
+    int64_t step = 1;
+    if (n->op == OP_SLICE && (!arg_int(n, 4, &step) || step != 1))
+        return false;
+    int64_t skipped = at * below * (int64_t)etc_dtype_size((int)x->type.dtype);
+    return start_of(y) - start_of(x) == skipped;
+}
+
+/* A result that is its input's bytes: nothing is written. */
+static bool is_declared_view(const Node *n)
+{
+    if (n->n_out != 1 || !n->n_in || !is_inside(n->in[0], n->out[0]))
+        return false;
+    switch (n->op) {
+    case OP_VIEW:
+    case OP_ET_VIEW:
+        return start_of(n->in[0]) == start_of(n->out[0]) &&
+               type_bytes(n->in[0]->type) == type_bytes(n->out[0]->type);
+    case OP_SLICE:
+    case OP_SELECT_INT:
+        return slice_lies_there(n);
+    default:
+        return false;
+    }
+}
+
+/* Elements of x and y correspond and lie at the same bytes. */
+static bool lies_alike(const Value *x, const Value *y)
+{
+    return start_of(x) == start_of(y) && x->type.rank == y->type.rank &&
+           dims_equal(x->type.dim, y->type.dim, y->type.rank) &&
+           etc_dtype_size((int)x->type.dtype) == etc_dtype_size((int)y->type.dtype);
+}
+
+/* Whether a row's `inplace` column names v wherever the node reads it. */
+static bool column_names(const Node *n, const Value *v)
+{
+    int slots = 0, named = 0;
+    for (int i = 0; i < n->n_in; i++)
+        slots += n->in[i] == v;
+    for (int i = 0; i < n->n_args && i < 32; i++)
+        named += arg_value(n, i) == v && op_info[n->op].inplace >> i & 1;
+    return named && named == slots;
+}
+
+/* A group of pointwise nodes goes element by element; any other has one node that does not, whose
+ * result stands complete in the group's bytes before the rest of the body runs. */
+static bool group_allows(const Node *n, int slot)
+{
+    const Graph *body = n->arg[n->n_args - 1].graph;
+    bool pointwise = true, ok = n->n_out == 1 && slot < body->n_in;
+    for (const Node *m = body->first; ok && m; m = m->next)
+        pointwise = pointwise && op_info[m->op].flags & POINTWISE;
+    for (const Node *m = body->first; ok && !pointwise && m; m = m->next)
+        for (int i = 0; i < m->n_in; i++)
+            if (m->in[i] == body->in[slot])
+                ok = ok && !(op_info[m->op].flags & POINTWISE) && column_names(m, m->in[i]);
+    return ok;
+}
+
+/* Whether the node may write result 0 where its operand `slot` lies. */
+static bool allows_overlay(const Node *n, int slot)
+{
+    return n->op == OP_GROUP ? group_allows(n, slot) : column_names(n, n->in[slot]);
+}
+
+static void check_results(Check *c, const Node *n)
+{
+    for (int k = 0; k < n->n_out; k++) {
+        const Value *y = n->out[k];
+        for (int i = 0; i < n->n_in; i++)
+            if (overlap(n->in[i], y) &&
+                (k || !lies_alike(n->in[i], y) || !allows_overlay(n, i)))
+                c->ok = diag_fault(c->d, FAULT_BUG, n->loc,
+                                   "plan: result %%%s overlaps operand %%%s", y->name,
+                                   n->in[i]->name);
+        for (int i = 0; i < k; i++)
+            if (overlap(n->out[i], y))
+                c->ok = diag_fault(c->d, FAULT_BUG, n->loc,
+                                   "plan: results %%%s and %%%s overlap", n->out[i]->name, y->name);
+        if (y->place.pool == POOL_IN)
+            c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies in an input",
+                               y->name);
+        if (y->place.pool > 0 && (y->place.pool > c->g->n_pools || y->place.offset < 0 ||
+                                  y->place.offset % PLAN_ALIGN ||
+                                  y->place.offset > c->g->pool[y->place.pool - 1] -
+                                                        type_bytes(y->type)))
+            c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies outside its pool",
+                               y->name);
+    }
+}
+
+static void play(Check *c, const Node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        check_read(c, n->in[i], n);
+    if (is_declared_view(n)) {
+        c->contents[n->out[0]->index] = c->contents[n->in[0]->index];
+        return;
+    }
+    check_results(c, n);
+    for (int i = 0; i < n->n_out; i++)
+        paint(c, n->out[i]);
+}
+
+/* Reads what the call leaves: outputs and updates; a state keeps its own bytes or its update's. */
+static void check_end(Check *c)
 {
     const Graph *g = c->g;
-    int at = 1;
-    for (const Node *n = g->first; n; n = n->next, at++)
-        for (int i = 0; i < n->n_in; i++)
-            c->last[n->in[i]->index] = at;
-    c->end = at;
-    for (int i = 0; i < g->n_out; i++)
-        c->last[g->out[i]->index] = at;
     for (int i = 0; i < g->n_updates; i++)
-        c->last[g->update[i].value->index] = at;
-    for (int i = 0; i <= g->n_values; i++)
-        c->number[i] = -1;
-    for (int i = 0; i < g->n_states; i++)
-        add_state(c, g->state[i], tmp);
+        check_read(c, g->update[i].value, NULL);
+    for (int i = 0; i < g->n_updates; i++) {
+        const Value *v = g->update[i].value, *t = g->update[i].target;
+        if (overlap(v, t))
+            c->contents[t->index] = c->contents[v->index];
+        check_read(c, t, NULL);
+    }
+    for (int i = 0; i < g->n_out; i++)
+        check_read(c, g->out[i], NULL);
+    for (int i = 0; i < g->n_out; i++)
+        for (int k = 0; k < g->n_updates; k++)
+            if (overlap(g->out[i], g->update[k].target))
+                c->ok = diag_fault(c->d, FAULT_BUG, loc_of(c, g->out[i], NULL),
+                                   "plan: output %%%s lies in a state", g->out[i]->name);
+}
+
+static bool check_graph(const Graph *g, Arena *tmp, Diag *d)
+{
+    Check c = {.g = g, .d = d, .ok = true};
+    cut_memory(&c, tmp);
+    c.contents = NEW(tmp, int, g->n_values + 1);
+    for (int i = 0; i < g->n_values; i++)
+        c.contents[i] = i;
     for (int i = 0; i < g->n_in; i++)
-        add_live(c, g->in[i], 0, tmp);
-    at = 1;
-    for (const Node *n = g->first; n; n = n->next, at++)
-        for (int i = 0; i < n->n_out; i++)
-            add_live(c, n->out[i], at, tmp);
-}
-
-/* A view shows its base's bytes, so the base lives as long as its views. */
-static void extend_bases(Checker *c)
-{
-    for (const Node *n = c->g->last; n; n = n->prev) {
-        const Value *base = n->n_out ? arg_value(n, 0) : NULL;
-        if (!base || !(op_info[n->op].flags & VIEW) || c->number[base->index] < 0 ||
-            c->number[n->out[0]->index] < 0)
-            continue;
-        Live *b = &c->live[c->number[base->index]], *v = &c->live[c->number[n->out[0]->index]];
-        bool is_nested = v->at >= b->at && v->at + v->bytes <= b->at + b->bytes &&
-                         v->value->place.pool == base->place.pool;
-        if (is_nested && v->last > b->last)
-            b->last = v->last;
-    }
-}
-
-/* -- clashes --------------------------------------------------------------------------------- */
-
-static bool overlap(const Live *a, const Live *b)
-{
-    int pa = a->value->state ? a->value->state->place.pool : a->value->place.pool;
-    int pb = b->value->state ? b->value->state->place.pool : b->value->place.pool;
-    return pa == pb && a->at < b->at + b->bytes && b->at < a->at + a->bytes;
-}
-
-static bool is_view_of(const Checker *c, const Live *v, const Live *base)
-{
-    const Node *n = v->value->def;
-    while (n && op_info[n->op].flags & VIEW && arg_value(n, 0)) {
-        const Value *in = arg_value(n, 0);
-        if (in == base->value)
-            return v->at >= base->at && v->at + v->bytes <= base->at + base->bytes;
-        if (c->number[in->index] < 0 || !overlap(v, &c->live[c->number[in->index]]))
-            return false;
-        n = in->def;
-    }
-    return false;
-}
-
-/* The operand of v's node that v overwrites, when the node may. */
-static const Live *overwritten(const Checker *c, const Live *v)
-{
-    const Node *n = v->value->def;
-    for (int i = 0; n && i < n->n_in; i++) {
-        int k = c->number[n->in[i]->index];
-        if (k >= 0 && c->live[k].at == v->at && c->live[k].bytes == v->bytes &&
-            overlap(v, &c->live[k]) && node_may_overlay(n, i))
-            return &c->live[k];
-    }
-    return NULL;
-}
-
-/* A state outlives the call, unless what overwrites it is its update. */
-static bool may_end_at(const Checker *c, const Live *old, const Live *v)
-{
-    if (!old->value->state)
-        return old->last <= v->first;
-    if (c->last[old->value->index] > v->first)
-        return false;
-    for (int i = 0; i < c->g->n_updates; i++)
-        if (c->g->update[i].target == old->value && c->g->update[i].value == v->value)
-            return true;
-    return false;
-}
-
-/* Views of an overwritten operand, and what it is a view of, die with it. */
-static bool same_bytes_dead(const Checker *c, const Live *old, const Live *v)
-{
-    const Live *operand = overwritten(c, v);
-    if (!operand || old->last > v->first || v->value->def == NULL)
-        return false;
-    const Node *n = v->value->def;
-    for (int i = 0; i < n->n_in; i++)
-        if (n->in[i] == old->value && old != operand)
-            return false;
-    return old == operand || is_view_of(c, old, operand) || is_view_of(c, operand, old);
-}
-
-static bool may_share(const Checker *c, const Live *old, const Live *v)
-{
-    if (is_view_of(c, v, old))
-        return true;
-    return same_bytes_dead(c, old, v) ||
-           (old->value->state && overwritten(c, v) == old && may_end_at(c, old, v));
-}
-
-static int set_of(const Checker *c, int k)
-{
-    while (c->live[k].set != k)
-        k = c->live[k].set;
-    return k;
-}
-
-static bool clash(const Checker *c, const Live *a, const Live *b)
-{
-    Loc loc = b->value->def ? b->value->def->loc : (Loc){.file = c->g->program->name};
-    return c->d && diag_fault(c->d, FAULT_BUG, loc,
-                              "memory plan: %%%s (bytes %lld+%lld) overwrites %%%s (%lld+%lld), which "
-                              "is read later", b->value->name, (long long)b->at,
-                              (long long)b->bytes, a->value->name, (long long)a->at,
-                              (long long)a->bytes);
-}
-
-static bool fits_pool(const Checker *c, const Live *l)
-{
-    int pool = l->value->state ? l->value->state->place.pool : l->value->place.pool;
-    if (pool <= c->g->n_pools && l->at >= 0 && l->bytes <= c->g->pool[pool - 1] - l->at)
-        return true;
-    return c->d && diag_fault(c->d, FAULT_BUG, (Loc){.file = c->g->program->name},
-                              "memory plan: %%%s lies outside its pool", l->value->name);
-}
-
-/* One sweep by start; the dead drop out, so each value meets only those alive with it. */
-static bool sweep(Checker *c, Arena *tmp)
-{
-    int *alive = NEW(tmp, int, c->n + 1), n_alive = 0;
-    bool ok = true;
-    for (int k = 0; k < c->n; k++) {
-        Live *v = &c->live[k];
-        int kept = 0;
-        for (int i = 0; i < n_alive; i++) {
-            Live *old = &c->live[alive[i]];
-            if (old->last < v->first)
-                continue;
-            alive[kept++] = alive[i];
-            if (!overlap(old, v))
-                continue;
-            if (may_share(c, old, v))
-                c->live[set_of(c, k)].set = set_of(c, alive[i]);
-            else
-                ok = clash(c, old, v) && ok;
-        }
-        n_alive = kept;
-        alive[n_alive++] = k;
-        ok = fits_pool(c, v) && ok;
-    }
-    return ok;
-}
-
-static Checker check(const Graph *g, Arena *tmp, Diag *d, bool *ok)
-{
-    Checker c = {.g = g, .last = NEW(tmp, int, g->n_values + 1),
-                 .number = NEW(tmp, int, g->n_values + 1), .d = d};
-    collect(&c, tmp);
-    extend_bases(&c);
-    *ok = sweep(&c, tmp);
-    return c;
-}
-
-/* -- the report ------------------------------------------------------------------------------ */
-
-typedef struct Extent {
-    int64_t lo, hi;
-    int first, last;
-} Extent;
-
-/* The hull of each set: its bytes, from its first birth to its last death. */
-static Extent *extents(const Checker *c, Arena *tmp)
-{
-    Extent *e = NEW(tmp, Extent, c->n + 1);
-    for (int k = 0; k < c->n; k++) {
-        const Live *l = &c->live[k];
-        Extent *s = &e[set_of(c, k)];
-        bool is_new = s->hi == s->lo && !s->last;
-        s->lo = is_new || l->at < s->lo ? l->at : s->lo;
-        s->hi = is_new || l->at + l->bytes > s->hi ? l->at + l->bytes : s->hi;
-        s->first = is_new || l->first < s->first ? l->first : s->first;
-        s->last = is_new || l->last > s->last ? l->last : s->last;
-    }
-    return e;
-}
-
-static int64_t bound_of(const Checker *c, const Extent *e, int64_t *naive, Arena *tmp)
-{
-    int64_t *change = NEW(tmp, int64_t, c->end + 2), live = 0, most = 0;
-    for (int k = 0; k < c->n; k++) {
-        int64_t bytes = round_up(e[k].hi - e[k].lo, 16);
-        *naive += round_up(c->live[k].bytes, 16);
-        if (set_of(c, k) != k)
-            continue;
-        change[e[k].first] += bytes;
-        change[e[k].last + 1] -= bytes;
-    }
-    for (int i = 0; i <= c->end; i++) {
-        live += change[i];
-        most = live > most ? live : most;
-    }
-    return most;
-}
-
-static int64_t around(const Checker *c, const Node *n, const Extent *e, int *seen, int stamp)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < n->n_in + n->n_out; i++) {
-        int k = c->number[(i < n->n_in ? n->in[i] : n->out[i - n->n_in])->index];
-        if (k < 0 || seen[set_of(c, k)] == stamp)
-            continue;
-        seen[set_of(c, k)] = stamp;
-        sum += round_up(e[set_of(c, k)].hi - e[set_of(c, k)].lo, 16);
-    }
-    return sum;
-}
-
-PlanReport plan_report(const Graph *g, Arena *tmp)
-{
-    bool ok;
-    int stamp = 1;
-    PlanReport r = {.scratch = g->scratch};
-    Checker c = check(g, tmp, NULL, &ok);
-    Extent *e = extents(&c, tmp);
-    int *seen = NEW(tmp, int, c.n + 1);
-    for (int i = 0; i < g->n_pools; i++)
-        r.arena += g->pool[i];
-    r.n_values = c.n;
-    r.bound = bound_of(&c, e, &r.naive, tmp);
-    for (const Node *n = g->first; n; n = n->next, stamp++) {
-        int64_t bytes = around(&c, n, e, seen, stamp);
-        r.order_free = bytes > r.order_free ? bytes : r.order_free;
-    }
-    return r;
-}
-
-static bool check_graph(Graph *g, Arena *tmp, Diag *d)
-{
-    bool ok;
-    if (g->name)
-        check(g, tmp, d, &ok);
-    else
-        ok = true; /* a branch lies in its method's pool: its pool is checked as a block there */
-    return ok;
+        paint(&c, g->in[i]);
+    for (int i = 0; i < g->n_states; i++)
+        paint(&c, g->state[i]);
+    for (int i = 0; i < g->n_in; i++) /* no two of them overlap */
+        check_read(&c, g->in[i], NULL);
+    for (const Node *n = g->first; n; n = n->next)
+        play(&c, n);
+    check_end(&c);
+    return c.ok;
 }
 
 bool pass_check_plan(Program *p, Arena *tmp, Diag *d)
 {
-    return for_each_placed(p, check_graph, tmp, d);
+    bool ok = true;
+    for (int i = 0; i < p->n_methods; i++)
+        ok = check_graph(p->method[i], tmp, d) && ok;
+    return ok;
+}
+
+/* -- the report ------------------------------------------------------------------------------------ */
+
+typedef struct Span { /* one run of pool bytes and the time it is in use */
+    int start, end;
+    int64_t lo, hi;
+} Span;
+
+/* Which earlier value each value shares bytes with: its view's input, or the operand it overlays. */
+static const Value *shares_with(const Node *n, const Value *y)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (overlap(n->in[i], y))
+            return n->in[i];
+    return NULL;
+}
+
+static void use(Span *s, int i, int from, int to)
+{
+    s[i].start = from < s[i].start ? from : s[i].start;
+    s[i].end = to > s[i].end ? to : s[i].end;
+}
+
+static int64_t padded(int64_t bytes)
+{
+    return round_up(bytes, PLAN_ALIGN);
+}
+
+static void open_span(Span *s, int *root, const Value *v, int root_index)
+{
+    root[v->index] = root_index;
+    Span *one = &s[root_index];
+    int64_t lo = v->place.offset, hi = lo + padded(type_bytes(v->type));
+    one->lo = lo < one->lo ? lo : one->lo;
+    one->hi = hi > one->hi ? hi : one->hi;
+}
+
+/* Spans by root value; those of values outside the pools stay empty. */
+static Span *spans_of(const Graph *g, int *root, PlanReport *r, Arena *tmp)
+{
+    Span *s = NEW(tmp, Span, g->n_values + 1);
+    int time = 0;
+    for (int i = 0; i < g->n_values; i++) {
+        s[i] = (Span){.start = INT32_MAX, .end = -1, .lo = INT64_MAX};
+        root[i] = -1;
+    }
+    for (int i = 0; i < g->n_in + g->n_states; i++) {
+        const Value *v = i < g->n_in ? g->in[i] : g->state[i - g->n_in];
+        if (!has_place(v) || v->place.pool < 0)
+            continue;
+        open_span(s, root, v, v->index);
+        use(s, v->index, 0, 0);
+        r->naive += padded(type_bytes(v->type));
+        r->n_values++;
+    }
+    for (const Node *n = g->first; n; n = n->next) {
+        time++;
+        for (int i = 0; i < n->n_out; i++) {
+            const Value *y = n->out[i];
+            if (!has_place(y) || y->place.pool < 0)
+                continue;
+            const Value *x = shares_with(n, y);
+            open_span(s, root, y, x && root[x->index] >= 0 ? root[x->index] : y->index);
+            use(s, root[y->index], time, time);
+            r->naive += is_declared_view(n) ? 0 : padded(type_bytes(y->type));
+            r->n_values++;
+        }
+        for (int i = 0; i < n->n_in; i++)
+            if (root[n->in[i]->index] >= 0)
+                use(s, root[n->in[i]->index], time, time);
+    }
+    for (int i = 0; i < g->n_out; i++)
+        if (root[g->out[i]->index] >= 0)
+            use(s, root[g->out[i]->index], time + 1, time + 1);
+    for (int i = 0; i < g->n_updates; i++) {
+        if (root[g->update[i].value->index] >= 0)
+            use(s, root[g->update[i].value->index], time + 1, time + 1);
+        if (root[g->update[i].target->index] >= 0)
+            use(s, root[g->update[i].target->index], 0, time + 1);
+    }
+    return s;
+}
+
+static int64_t largest_sum(const Graph *g, const Span *s, int times, Arena *tmp)
+{
+    int64_t *change = NEW(tmp, int64_t, times + 2), sum = 0, most = 0;
+    for (int i = 0; i < g->n_values; i++)
+        if (s[i].end >= 0) {
+            change[s[i].start] += s[i].hi - s[i].lo;
+            change[s[i].end + 1] -= s[i].hi - s[i].lo;
+        }
+    for (int t = 0; t <= times; t++) {
+        sum += change[t];
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+/* What the largest node needs at once, each run of bytes counted once. */
+static int64_t largest_node(const Graph *g, const Span *s, const int *root, Arena *tmp)
+{
+    int *seen = NEW(tmp, int, g->n_values + 1), time = 0;
+    int64_t most = 0;
+    for (const Node *n = g->first; n; n = n->next) {
+        int64_t sum = 0;
+        time++;
+        for (int i = 0; i < n->n_in + n->n_out; i++) {
+            const Value *v = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+            int r = root[v->index];
+            if (r < 0 || seen[r] == time)
+                continue;
+            seen[r] = time;
+            sum += s[r].hi - s[r].lo;
+        }
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+PlanReport plan_report(const Graph *g, Arena *tmp)
+{
+    PlanReport r = {.scratch = g->scratch};
+    int *root = NEW(tmp, int, g->n_values + 1), times = 1;
+    const Span *s = spans_of(g, root, &r, tmp);
+    for (const Node *n = g->first; n; n = n->next)
+        times++;
+    for (int i = 0; i < g->n_pools; i++)
+        r.arena += g->pool[i];
+    r.bound = largest_sum(g, s, times, tmp);
+    r.order_free = largest_node(g, s, root, tmp);
+    return r;
 }

@@ -6,7 +6,7 @@
  * Expressions", 1970, with bytes for registers; optimal on trees, a heuristic on DAGs).  The order
  * with the lower peak stays, the given one on a tie, so the pass never makes a plan worse.
  */
-#include "passes/passes.h"
+#include "passes/internal.h"
 #include <stdlib.h>
 
 typedef struct Need {
@@ -16,9 +16,11 @@ typedef struct Need {
 typedef struct Walk {
     Node **order;
     int n;
-    bool *is_done;     /* by position in the given order */
-    const int *number; /* position of the node that defines a value; -1: none */
-    Need *need;        /* by position */
+    bool *is_open, *is_done; /* by position in the given order */
+    const int *number;       /* position of the node that defines a value; -1: none */
+    Need *need;              /* by position */
+    Node **stack; /* with room for every operand and one root */
+    int depth;
 } Walk;
 
 static int64_t out_bytes(const Node *n)
@@ -62,22 +64,32 @@ static Need need_of(const Node *n, const Walk *w, Arena *tmp)
 
 /* -- the walk ------------------------------------------------------------------------------ */
 
-/* The operand to compute next: of those not yet done, the one that frees most. */
-static Node *next_operand(const Node *n, const Walk *w)
+typedef struct Gain {
+    int64_t bytes;
+    int slot;
+} Gain;
+
+static int ascending(const void *a, const void *b)
 {
-    Node *best = NULL;
-    int64_t most = -1;
+    const Gain *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? -1 : 1;
+    return y->slot - x->slot;
+}
+
+/* Pushes the operands still to be computed, the one that frees most on top. */
+static void push_operands(Walk *w, const Node *n, Arena *tmp)
+{
+    Gain *gain = NEW(tmp, Gain, n->n_in + 1);
+    int count = 0;
     for (int i = 0; i < n->n_in; i++) {
         int k = w->number[n->in[i]->index];
-        if (k < 0 || w->is_done[k])
-            continue;
-        int64_t gain = w->need[k].peak - w->need[k].rest;
-        if (gain > most) {
-            most = gain;
-            best = n->in[i]->def;
-        }
+        if (k >= 0 && !w->is_done[k])
+            gain[count++] = (Gain){w->need[k].peak - w->need[k].rest, i};
     }
-    return best;
+    qsort(gain, (size_t)count, sizeof *gain, ascending);
+    for (int i = 0; i < count; i++)
+        w->stack[w->depth++] = n->in[gain[i].slot]->def;
 }
 
 static int position(const Node *n, const Walk *w)
@@ -85,84 +97,94 @@ static int position(const Node *n, const Walk *w)
     return w->number[n->out[0]->index];
 }
 
-static void visit(Node *root, Walk *w, Node **stack)
+/* A node is seen twice: its operands are pushed, then, once they are done, it is taken. */
+static void visit(Node *root, Walk *w, Arena *tmp)
 {
-    int depth = 0;
-    if (w->is_done[position(root, w)])
-        return;
-    stack[depth++] = root;
-    while (depth) {
-        Node *n = stack[depth - 1], *operand = next_operand(n, w);
-        if (operand) {
-            stack[depth++] = operand;
+    w->depth = 0;
+    w->stack[w->depth++] = root;
+    while (w->depth) {
+        Node *n = w->stack[w->depth - 1];
+        int k = position(n, w);
+        if (!w->is_open[k] && !w->is_done[k]) {
+            w->is_open[k] = true;
+            push_operands(w, n, tmp);
             continue;
         }
-        w->is_done[position(n, w)] = true;
+        w->depth--;
+        if (w->is_done[k])
+            continue;
+        w->is_done[k] = true;
         w->order[w->n++] = n;
-        depth--;
     }
 }
 
 /* -- comparing ----------------------------------------------------------------------------- */
 
-/* Largest sum of bytes of alias sets live at once, in the order of the list. */
 static int64_t peak_of(const Graph *g, Arena *tmp)
 {
-    AliasSets s = alias_sets(g, tmp);
-    int64_t *change = NEW(tmp, int64_t, s.n_nodes + 3), live = 0, peak = 0;
-    for (const Node *n = g->first; n; n = n->next)
-        for (int i = 0; i < n->n_out; i++) {
-            int v = n->out[i]->index;
-            if (s.root[v] != v || n->out[i]->type.is_none || n->out[i]->type.rank == SCALAR)
-                continue;
-            int64_t bytes = type_bytes(n->out[i]->type);
-            bytes = bytes < INT64_MAX / 1024 ? bytes : 0; /* unbounded: plan_memory reports it */
-            change[s.first[v]] += bytes;
-            change[(s.last[v] > s.first[v] ? s.last[v] : s.first[v]) + 1] -= bytes;
-        }
-    for (int i = 0; i < s.n_nodes + 2; i++) {
-        live += change[i];
-        peak = live > peak ? live : peak;
-    }
-    return peak;
+    return blocks_bound(blocks_of(g, alias_sets(g, tmp), tmp), tmp);
 }
 
-static bool reorder(Graph *g, Arena *tmp, Diag *d)
+static bool has_bounds(const Graph *g)
 {
-    (void)d;
-    int count = 0, *number = NEW(tmp, int, g->n_values + 1);
+    for (const Node *n = g->first; n; n = n->next)
+        for (int i = 0; i < n->n_out; i++)
+            if (type_bytes(n->out[i]->type) > INT64_MAX / (1 << 20))
+                return false; /* plan_memory reports it */
+    for (int i = 0; i < g->n_in; i++)
+        if (type_bytes(g->in[i]->type) > INT64_MAX / (1 << 20))
+            return false;
+    return true;
+}
+
+/* Numbers of nodes by value; -1 where a node must stay where it is. */
+static int number_nodes(const Graph *g, int *number)
+{
+    int count = 0;
     for (int i = 0; i <= g->n_values; i++)
         number[i] = -1;
     for (const Node *n = g->first; n; n = n->next, count++) {
         if (!node_is_pure(n) || !n->n_out)
-            return true; /* what only checks must stay where it is */
+            return -1;
         for (int i = 0; i < n->n_out; i++)
             number[n->out[i]->index] = count;
     }
-    Walk w = {.order = NEW(tmp, Node *, count + 1), .is_done = NEW(tmp, bool, count + 1),
-              .number = number, .need = NEW(tmp, Need, count + 1)};
-    Node **given = NEW(tmp, Node *, count + 1), **stack = NEW(tmp, Node *, count + 1);
-    int k = 0;
+    return count;
+}
+
+static void walk_from_results(Graph *g, Walk *w, Node **given, int count, Arena *tmp)
+{
+    for (int i = 0; i < g->n_out; i++)
+        if (g->out[i]->def)
+            visit(g->out[i]->def, w, tmp);
+    for (int i = 0; i < g->n_updates; i++)
+        if (g->update[i].value->def)
+            visit(g->update[i].value->def, w, tmp);
+    for (int i = 0; i < count; i++)
+        visit(given[i], w, tmp);
+}
+
+bool pass_order(Graph *g, Arena *tmp, Diag *d)
+{
+    (void)d;
+    int k = 0, operands = 0, *number = NEW(tmp, int, g->n_values + 1);
+    int count = number_nodes(g, number);
+    if (!g->name || count < 3 || !has_bounds(g))
+        return true;
+    Walk w = {.order = NEW(tmp, Node *, count + 1), .is_open = NEW(tmp, bool, count + 1),
+              .is_done = NEW(tmp, bool, count + 1), .number = number,
+              .need = NEW(tmp, Need, count + 1)};
+    Node **given = NEW(tmp, Node *, count + 1);
     for (Node *n = g->first; n; n = n->next, k++) {
         given[k] = n;
         w.need[k] = need_of(n, &w, tmp);
+        operands += n->n_in;
     }
-    for (int i = 0; i < g->n_out; i++)
-        if (g->out[i]->def)
-            visit(g->out[i]->def, &w, stack);
-    for (int i = 0; i < g->n_updates; i++)
-        if (g->update[i].value->def)
-            visit(g->update[i].value->def, &w, stack);
-    for (int i = 0; i < count; i++)
-        visit(given[i], &w, stack);
+    w.stack = NEW(tmp, Node *, operands + 1);
+    walk_from_results(g, &w, given, count, tmp);
     int64_t before = peak_of(g, tmp);
     graph_reorder(g, w.order, count);
     if (peak_of(g, tmp) >= before)
         graph_reorder(g, given, count);
     return true;
-}
-
-bool pass_order(Program *p, Arena *tmp, Diag *d)
-{
-    return for_each_placed(p, reorder, tmp, d);
 }

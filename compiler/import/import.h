@@ -3,7 +3,8 @@
  *
  * Nothing in a file is trusted: every index, size, offset and name is checked before it is used.
  * Weights are not copied: their states point into a private writable mapping of the file, which
- * stays for the life of the process, so passes may fold into them in place.
+ * stays for the life of the process, so passes may fold into them in place.  (Files below 64 kB are
+ * read into the arena.)
  */
 #ifndef ETC_IMPORT_H
 #define ETC_IMPORT_H
@@ -11,7 +12,8 @@
 #include "ir/ir.h"
 
 typedef struct ImportOptions {
-    const char *weights_dir; /* of an unpacked model: where its "data" lies; NULL: beside the JSON */
+    const char
+        *weights_dir; /* of an unpacked model: where its "data" lies; NULL: beside the JSON */
 } ImportOptions;
 
 typedef enum ImportKind {

@@ -4,6 +4,14 @@
 
 #include "compiler/import/import.h"
 
+/* -- bounds -------------------------------------------------------------------------------- */
+
+/* Whether n bytes from `at` on lie below `limit`; no sum is made that could wrap. */
+static inline bool fits(uint64_t at, uint64_t n, uint64_t limit)
+{
+    return at <= limit && n <= limit - at;
+}
+
 /* -- archives: zip.c ----------------------------------------------------------------------- */
 
 typedef struct Archive Archive;
@@ -16,7 +24,8 @@ Archive *archive_folder(Arena *a, const char *path, const char *data_dir, Diag *
 
 bool archive_has(const Archive *z, const char *name);
 /* The bytes of member `name`, counted from the archive's root: mapped, or in the arena where they
- * were deflated; writable, and the same at each call.  False: reported. */
+ * were deflated or are few; writable.  An archive gives the same ones again, a folder reads anew.
+ * False: reported. */
 bool archive_read(Archive *z, const char *name, uint8_t **data, size_t *n);
 int archive_models(Archive *z, const char ***names); /* NAME of each models/NAME.json */
 
@@ -48,9 +57,9 @@ const Json *json_get(const Json *object, const char *key);
 bool json_is_object(const Json *v); /* of NULL: false, and so below */
 bool json_is_array(const Json *v);
 bool json_is_string(const Json *v);
-int json_count(const Json *v); /* items of an array, fields of an object; else 0 */
-bool json_int(const Json *v, int64_t *out);    /* an integer of 64 bits, written without '.' */
-bool json_float(const Json *v, double *out);   /* any number, or "NaN", "Infinity", "-Infinity" */
+int json_count(const Json *v);               /* items of an array, fields of an object; else 0 */
+bool json_int(const Json *v, int64_t *out);  /* an integer of 64 bits, written without '.' */
+bool json_float(const Json *v, double *out); /* any number, or "NaN", "Infinity", "-Infinity" */
 bool json_bool(const Json *v, bool *out);
 const char *json_string(const Json *v); /* NULL: no string, or one with a NUL in it */
 
@@ -76,7 +85,7 @@ typedef struct Names {
     struct NameSlot {
         const char *name;
         void *item;
-    } *slot; /* open addressing, at most half full */
+    } * slot; /* open addressing, at most half full */
     int n, cap;
 } Names;
 
@@ -91,10 +100,9 @@ typedef struct Pt2 {
     Arena *tmp; /* dies with the import */
     Diag *diag;
     Archive *archive;
-    Loc loc;       /* of the model's file */
-    Names taken;   /* names of states and symbols, program-wide */
+    Loc loc;        /* of the model's file */
+    Names taken;    /* names of states and symbols, program-wide */
     Names storages; /* "weights/weight_3" -> Storage: weights.c */
-    Names nearest;  /* hints for unknown operators */
     JsonDoc doc;
     const char *method; /* of models/METHOD.json */
     Names symbols;      /* "s52" -> Symbol */
@@ -143,7 +151,7 @@ typedef struct Name {
 struct Scope {
     Pt2 *in;
     Graph *graph;
-    Names names; /* -> Name */
+    Names names;        /* -> Name */
     const char *prefix; /* of values of an inlined graph, else "" */
     int depth;
 };

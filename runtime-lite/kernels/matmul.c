@@ -120,28 +120,24 @@ EtcStatus etc_bmm(const EtcCall *c)
     return ETC_OK;
 }
 
-/* y[m, n] = beta * self, spread; every factor other than 1 is a rounding of its own. */
-static EtcStatus spread_self(const EtcTensor *self, double beta, EtcTensor *y)
+/* Element i, j of self, spread to two dimensions. */
+static float self_at(const EtcTensor *self, int64_t i, int64_t j)
 {
-    const int64_t m = y->dim[0], n = y->dim[1];
-    const int64_t sn = (self->rank > 0) ? self->dim[self->rank - 1] : 1;
-    const int64_t sm = (self->rank > 1) ? self->dim[0] : 1;
-    const float *s = (const float *)self->data;
-    float *to = (float *)y->data;
-    if ((self->rank > 2) || ((sn != n) && (sn != 1)) || ((sm != m) && (sm != 1))) {
-        return ETC_BAD_ARG;
-    }
-    for (int64_t i = 0; i < m; i++) {
-        for (int64_t j = 0; j < n; j++) {
-            const float v = s[(((sm == 1) ? 0 : i) * sn) + ((sn == 1) ? 0 : j)];
-            to[(i * n) + j] = (beta == 1.0) ? v : ((beta == 0.0) ? 0.0f : (v * (float)beta));
-        }
-    }
-    return ETC_OK;
+    const int64_t cols = (self->rank > 0) ? self->dim[self->rank - 1] : 1;
+    const int64_t rows = (self->rank > 1) ? self->dim[0] : 1;
+    return ((const float *)self->data)[(((rows == 1) ? 0 : i) * cols) + ((cols == 1) ? 0 : j)];
 }
 
-/* self, a[m, k], b[k, n], beta, alpha, out = beta self + alpha (a b).  alpha multiplies the rows
- * of a on their way into `y`'s sums, unless it is 1. */
+static int can_spread(const EtcTensor *self, const EtcTensor *y)
+{
+    const int64_t cols = (self->rank > 0) ? self->dim[self->rank - 1] : 1;
+    const int64_t rows = (self->rank > 1) ? self->dim[0] : 1;
+    return (self->rank <= 2) && ((cols == y->dim[1]) || (cols == 1)) &&
+           ((rows == y->dim[0]) || (rows == 1));
+}
+
+/* self, a[m, k], b[k, n], beta, alpha, out = beta self + alpha (a b).  With factors of 1 the sums
+ * start from self; else the sum, its two products and their sum are rounded each. */
 EtcStatus etc_addmm(const EtcCall *c)
 {
     EtcTensor *self, *a, *b, *y;
@@ -153,24 +149,29 @@ EtcStatus etc_addmm(const EtcCall *c)
         return ETC_BAD_ARG;
     }
     EtcStatus st = mm_shape(a, b, y, &g);
-    if ((st != ETC_OK) || (self->dtype != y->dtype) || !etc_is_plain(self)) {
-        return (st != ETC_OK) ? st : ETC_UNSUPPORTED;
+    if ((st == ETC_OK) && ((self->dtype != y->dtype) || !can_spread(self, y))) {
+        st = ETC_BAD_ARG;
     }
-    if (etc_numel(y) == 0) {
-        return ETC_OK;
+    if ((st == ETC_OK) && !etc_is_plain(self)) {
+        st = ETC_UNSUPPORTED;
     }
-    if ((alpha.d == 1.0) && (beta.d == 1.0) && (etc_numel(self) == g.n) &&
-        (self->dim[self->rank - 1] == g.n)) {
+    if ((st != ETC_OK) || (etc_numel(y) == 0)) {
+        return st;
+    }
+    const int is_plain_sum = (alpha.d == 1.0) && (beta.d == 1.0);
+    float *to = (float *)y->data;
+    if (is_plain_sum && (etc_numel(self) == g.n) && (self->dim[self->rank - 1] == g.n)) {
         multiply(c, a, b, self, y, &g);
         return ETC_OK;
     }
-    if (alpha.d == 1.0) {
-        st = spread_self(self, beta.d, y);
-        g.from_y = 1;
-        if (st == ETC_OK) {
-            multiply(c, a, b, NULL, y, &g);
-        }
-        return st;
+    for (int64_t i = 0; is_plain_sum && (i < etc_numel(y)); i++) {
+        to[i] = self_at(self, i / g.n, i % g.n);
     }
-    return ETC_UNSUPPORTED;
+    g.from_y = is_plain_sum;
+    multiply(c, a, b, NULL, y, &g);
+    for (int64_t i = 0; !is_plain_sum && (i < etc_numel(y)); i++) {
+        const float s = (beta.d == 0.0) ? 0.0f : (self_at(self, i / g.n, i % g.n) * (float)beta.d);
+        to[i] = s + (to[i] * (float)alpha.d);
+    }
+    return ETC_OK;
 }

@@ -22,7 +22,7 @@ static uint64_t power(uint64_t x, uint64_t p)
 #define etc_at_most(a, hi) ((AS_SIGNED(a) > AS_SIGNED(hi)) ? (hi) : (a))
 #define etc_max(a, b) ((AS_SIGNED(a) > AS_SIGNED(b)) ? (a) : (b))
 #define etc_min(a, b) ((AS_SIGNED(a) < AS_SIGNED(b)) ? (a) : (b))
-#define etc_vpow(a, p) power(a, p)
+#define etc_vpow(a, p, q) power(a, p)
 
 #define ROW(name, expr, second)                                                               \
     static void row_##name(const void *pa, const void *pb, const EtcPqr *s, void *y, int64_t n) \

@@ -165,6 +165,17 @@ ETC_INLINE void etc_block(const EtcBlock *t)
     }
 }
 
+/* panel[k][width] from b[k][n]; columns n .. width - 1 become zero. */
+ETC_INLINE void etc_pack_rows(const float *b, int64_t b_row, int64_t k, int64_t n, float *panel,
+                              int64_t width)
+{
+    for (int64_t i = 0; i < k; i++) {
+        for (int64_t j = 0; j < width; j += ETC_LANES) {
+            etc_storeu(panel + (i * width) + j, etc_load(b + (i * b_row) + j, n - j));
+        }
+    }
+}
+
 /* Columns of the next panel of `left`: whole panels, the last ones evened out. */
 ETC_INLINE int64_t etc_panel(int64_t left)
 {

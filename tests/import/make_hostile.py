@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """make_hostile.py DIR -- writes archives and programs that an importer must refuse, or must survive.
 
-DIR/list.txt names them: file, exit code of the importer, a part of its message; tab between.
+DIR/list.txt names them: file, exit code of the importer, a part of its message, or of the program's
+text where the code is 0; tab between.
+With --seeds DIR, it writes the small ones as seeds of fuzzers: archives whose checksums are 0 to
+DIR/zip, their programs to DIR/json.
 All are made from one small program, x + w, written here field by field, and a zip written byte by
 byte, so that each case breaks one thing.  The numbers in the names group them: 1-10 archives,
 11-15 JSON, 16-20 programs.
@@ -14,9 +17,15 @@ import sys
 import zlib
 
 OK, MODEL, IO, UNSUPPORTED = 0, 1, 3, 4
+SEEDS = sys.argv[1:2] == ["--seeds"]
+MAX_SEED = 8192
 
 
 # -- zip ---------------------------------------------------------------------------------------
+
+def checksum(data):
+    return 0 if SEEDS else zlib.crc32(data)
+
 
 class Member:
     """What the two headers of a member say; each field may be set to a lie."""
@@ -25,19 +34,20 @@ class Member:
         self.name = name if isinstance(name, bytes) else name.encode()
         self.data = data if isinstance(data, bytes) else data.encode()
         self.method = self.flags = self.disk = 0
-        self.crc = zlib.crc32(self.data)
+        self.crc = checksum(self.data)
         self.size = self.packed = len(self.data)
         self.extra = b""           # of the central entry
         self.local = {}            # name, size, packed, crc, method where the local header differs
         self.offset = None         # of the local header, as the central entry claims
         self.omit = False          # no local header, no bytes
+        self.wide = False          # sizes and offset in a zip64 extra field
         self.__dict__.update(lies)
 
 
 def deflated(name, data, **lies):
     pack = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = pack.compress(data) + pack.flush()
-    m = Member(name, packed, method=8, crc=zlib.crc32(data), size=len(data))
+    m = Member(name, packed, method=8, crc=checksum(data), size=len(data))
     m.__dict__.update(lies)
     return m
 
@@ -55,9 +65,12 @@ def archive(members, entries=None, cd_offset=None, cd_size=None, comment=b"", di
                                local["crc"] & 0xffffffff, min(local["packed"], 0xffffffff),
                                min(local["size"], 0xffffffff), len(local["name"]), 4 + pad)
             out += local["name"] + struct.pack("<2sH", b"FB", pad) + b"Z" * pad + m.data
+        extra = struct.pack("<2H3Q", 1, 24, m.size, m.packed, at) if m.wide else m.extra
+        limit = 0 if m.wide else 0xffffffff
+        short = lambda v: v if v < limit else 0xffffffff
         central += struct.pack("<4s6H3I5H2I", b"PK\1\2", 0, 0, m.flags, m.method, 0, 0, m.crc,
-                               min(m.packed, 0xffffffff), min(m.size, 0xffffffff), len(m.name),
-                               len(m.extra), 0, m.disk, 0, 0, at) + m.name + m.extra
+                               short(m.packed), short(m.size), len(m.name), len(extra), 0, m.disk,
+                               0, 0, short(at)) + m.name + extra
     start = len(out)
     out += central
     n = len(members) if entries is None else entries
@@ -138,11 +151,15 @@ def config():
                              "tensor_meta": meta([2, 3])}}}
 
 
+CASES = []
+PROGRAMS = []
 WEIGHT = struct.pack("<6f", 1, 2, 3, 4, 5, 6)
 
 
 def members(text=None, weights=None, data=WEIGHT, more=()):
     text = json.dumps(program()) if text is None else text
+    if len(text) <= MAX_SEED:
+        PROGRAMS.append(text if isinstance(text, bytes) else text.encode())
     return [Member("m/data/weights/weight_0", data),
             Member("m/data/weights/model_weights_config.json", json.dumps(weights or config())),
             Member("m/data/constants/model_constants_config.json", '{"config": {}}'),
@@ -151,7 +168,6 @@ def members(text=None, weights=None, data=WEIGHT, more=()):
             Member("m/byteorder", "little"), *more]
 
 
-CASES = []
 
 
 def case(name, code, message, data):
@@ -180,6 +196,10 @@ def archives():
     good = archive(m)
     case("00_good", OK, "", good)
     case("00_good_zip64", OK, "", archive(m, zip64={}))
+    wide = members()
+    for x in wide:
+        x.wide = True
+    case("00_good_zip64_extra", OK, "", archive(wide))
     case("00_good_without_root", OK, "", archive([Member(x.name[2:], x.data) for x in m]))
     case("00_good_deflated", OK, "", archive([deflated(x.name, x.data) for x in m]))
     case("01_empty", MODEL, "no zip end record", b"")
@@ -204,7 +224,7 @@ def archives():
     for i, name in enumerate([b"../../x", b"/etc/passwd", b"C:\\x", b"m/a\0b", b"m\\x", b"m/\xff\xfe",
                               b"m/../x", b"m//x", b"m/./x", b"m/" + b"n" * 65000, b""]):
         case("04_name_%d" % i, MODEL, "unsafe name", archive(members(more=[Member(name, b"x")])))
-    case("05_twice", MODEL, "two members", archive(members(more=[Member("m/models/model.json", b"{}")])))
+    case("05_twice", MODEL, "is there twice", archive(members(more=[Member("m/models/model.json", b"{}")])))
     case("06_bomb_claims", MODEL, "claims to inflate",
          archive([deflated(x.name, x.data, **({"size": 1 << 31} if i == 3 else {}))
                   for i, x in enumerate(m)]))
@@ -232,7 +252,7 @@ def archives():
     case("07_entries_2_63", MODEL, "do not fit", archive(m, zip64={"n": 1 << 63}))
     case("07_directory_2_63", MODEL, "central directory", archive(m, zip64={"offset": 1 << 63}))
     case("07_encrypted", MODEL, "encrypted", lie(0, flags=1))
-    case("07_method", MODEL, "compression method 12", lie(0, method=12))
+    case("07_method", MODEL, "compression method", lie(0, method=12))
     many = [Member("m/%06x" % i, b"") for i in range(100000)]
     case("08_many_entries", OK, "", archive(members(more=many), zip64={}))
     case("08_comment_hides_end", MODEL, "comment", archive(m, comment=archive(m)[-22:]))
@@ -337,8 +357,8 @@ def graphs():
             lambda p, c: sig(p)["output_specs"][0]["user_output"].update(arg={"as_int": 1}))
     changed("16_token", UNSUPPORTED, "an input of kind 'token'",
             lambda p, c: sig(p)["input_specs"].__setitem__(0, {"token": {"arg": {"name": "p_w"}}}))
-    changed("16_unknown_operators", UNSUPPORTED, "did you mean 'aten.add.Tensor'",
-            nodes((node("z", "torch.ops.aten.addd.Tensor"), [2, 3]), (node("q", "torch.ops.my.op"), [2, 3])))
+    changed("16_unknown_operators", UNSUPPORTED, "only its overload 'aten.add.Scalar'",
+            nodes((node("z", "torch.ops.aten.add.None"), [2, 3]), (node("q", "torch.ops.my.op"), [2, 3])))
 
     def sizes(name, code, message, m, w=None, data=WEIGHT):
         def change(p, c):
@@ -346,13 +366,16 @@ def graphs():
             c["config"]["w"]["tensor_meta"] = w or m
         changed(name, code, message, change, data)
     sizes("17_negative", MODEL, "negative size", meta([-2, -3]))
-    sizes("17_zero", OK, "", meta([0, 3]), data=b"")
+    sizes("17_zero", OK, "f32[0,3] in", meta([0, 3]), data=b"")
     sizes("17_huge", MODEL, "overflow", meta([1 << 40, 1 << 40]))
     sizes("17_rank", UNSUPPORTED, "10000 dimensions", meta([1] * 10000))
     sizes("17_stride", MODEL, "reaches beyond", meta([2, 3], strides=[1000, 1]))
     sizes("17_stride_overflow", MODEL, "reaches beyond", meta([2, 3], strides=[1 << 62, 1 << 62]))
     sizes("17_stride_negative", MODEL, "negative stride", meta([2, 3], strides=[-3, 1]))
-    sizes("17_expanded", OK, "", meta([2, 3], strides=[0, 1]), data=WEIGHT[:12])
+    sizes("17_expanded", OK, "f32[2,3] strides [0,1] in", meta([2, 3], strides=[0, 1]), data=WEIGHT[:12])
+    sizes("17_window", OK, '"w" : f32[2] strides [3] in "weight_0"+4', meta([2], strides=[3], offset=1))
+    sizes("17_transposed", OK, "f32[3,2] strides [1,3] in", meta([3, 2], strides=[1, 3]))
+    sizes("17_stride_of_one", OK, "f32[1,6] in", meta([1, 6], strides=[99, 1]))
     sizes("17_offset", MODEL, "reaches beyond", meta([2, 3], offset=1))
     sizes("17_offset_negative", MODEL, "reaches beyond", meta([2, 3], offset=-1))
     sizes("17_offset_huge", MODEL, "reaches beyond", meta([2, 3], offset=(1 << 63) - 1))
@@ -373,8 +396,8 @@ def graphs():
             graph(p)["tensor_values"]["x"] = meta([size, 3], strides=[3, 1])
         changed(name, code, message, change)
     s0 = "Symbol('s0', positive=True, integer=True)"
-    symbolic("18_good", OK, "", symbol("s0"))
-    symbolic("18_unbounded", OK, "", symbol("s0"), {"s0": {"min_val": None, "max_val": None}})
+    symbolic("18_good", OK, "%x: f32[%s0,3]", symbol("s0"))
+    symbolic("18_unbounded", OK, "sym %s0 in -9223372036854775808..", symbol("s0"), {"s0": {"min_val": None, "max_val": None}})
     symbolic("18_empty_range", MODEL, "is empty", symbol("s0"), {"s0": {"min_val": 3, "max_val": 2}})
     symbolic("18_range_type", MODEL, "max_val", symbol("s0"), {"s0": {"min_val": 3, "max_val": "x"}})
     symbolic("18_no_range", MODEL, "'s1' has no range", symbol("s1"))
@@ -389,7 +412,21 @@ def graphs():
     symbolic("18_function", UNSUPPORTED, "function 'Where'", expr("Where(%s, %s, %s)" % (s0, s0, s0)))
     symbolic("18_garbage", MODEL, "cannot be read", expr("Add(%s, " % s0))
     symbolic("18_more", MODEL, "cannot be read", expr(s0 + ")"))
-    symbolic("18_half", OK, "", expr("Mul(Rational(1, 2), Add(%s, %s))" % (s0, s0)))
+    symbolic("18_half", OK, "%x: f32[%s0,3]", expr("Mul(Rational(1, 2), Add(%s, %s))" % (s0, s0)))
+    symbolic("18_ceiling", OK, "%x: f32[-floordiv(-%s0,4),3]", expr("CeilDiv(%s, Integer(4))" % s0))
+    symbolic("18_floor_of_quotient", OK, "%x: f32[floordiv(%s0,2),3]",
+             expr("FloorToInt(IntTrueDiv(%s, Integer(2)))" % s0))
+    symbolic("18_float", OK, "%x: f32[floordiv(5*%s0,2),3]", expr(
+        "TruncToInt(Mul(Float('2.5', precision=53), ToFloat(%s)))" % s0))
+    symbolic("18_derived", OK, "%x: f32[2*%s0+1,3]", expr("Add(Mul(Integer(2), %s), Integer(1))" % s0),
+             {"s0": {"min_val": 2, "max_val": 64}, "2*s0 + 1": {"min_val": 5, "max_val": 129}})
+    symbolic("18_indexing", OK, "mod(floordiv(%s0,4),8)", expr("ModularIndexing(%s, Integer(4), Integer(8))" % s0))
+
+    def at_least_one(p, c):
+        p["range_constraints"] = {"s0": {"min_val": 0, "max_val": 64}}
+        graph(p)["tensor_values"]["x"] = meta([3, symbol("s0")], strides=[
+            expr("Max(Integer(1), %s)" % s0), 1])
+    changed("18_strides_of_at_least_one", OK, "%x: f32[3,%s0])", at_least_one)
 
     def two(name, code, message, dtype, path, size):
         def change(p, c):
@@ -402,13 +439,13 @@ def graphs():
         changed(name, code, message, change)
     two("19_two_dtypes", MODEL, "share the file", 4, "weight_0", [2, 3])
     two("19_tied", OK, "", 7, "weight_0", [2, 3])
-    two("19_tied_part", OK, "", 7, "weight_0", [3])
+    two("19_tied_part", OK, '"v" : f32[3] in "weight_0"+0', 7, "weight_0", [3])
 
     def written(p, c):
         graph(p)["nodes"].insert(0, node("add_", "torch.ops.aten.add_.Tensor", ("self", tensor("p_w")),
                                          ("other", {"as_int": 1})))
         graph(p)["tensor_values"]["add_"] = meta([2, 3])
-    changed("19_written", OK, "", written)
+    changed("19_written", OK, "aten.add_.Tensor(%p_w, 1, 1)", written)
     changed("19_mutation_of_nothing", MODEL, "nothing that can be written is called 'b'",
             lambda p, c: sig(p)["output_specs"].__setitem__(
                 0, {"buffer_mutation": {"arg": {"name": "add"}, "buffer_name": "b"}}))
@@ -430,7 +467,7 @@ def graphs():
                 node("z", "torch.ops.higher_order.cond", ("", tensor("flag")), ("", a), ("", b),
                      ("", {"as_tensors": [{"name": "add"}]})))
         changed(name, code, message, change)
-    cond("20_good", OK, "", branch(), branch())
+    cond("20_good", OK, "higher_order.cond(%flag, graph (%t0: f32[2,3])", branch(), branch())
     cond("20_inputs", MODEL, "2 inputs and 1 outputs, expected 1 and 1", branch(), branch(n_in=2))
     cond("20_outputs", MODEL, "1 inputs and 2 outputs, expected 1 and 1", branch(), branch(n_out=2))
     cond("20_dtype", MODEL, "output 0 of a graph", branch(), branch(dtype=4))
@@ -453,21 +490,41 @@ def graphs():
         graph(p)["nodes"].append(node("z", "torch.ops.higher_order.wrap_with_set_grad_enabled",
                                       ("", {"as_bool": False}), ("", branch()), ("", tensor("add"))))
         sig(p)["output_specs"][0]["user_output"]["arg"] = tensor("z")
-    changed("20_inlined", OK, "", grad)
+    changed("20_inlined", OK, "%z.r = aten.relu.default(%add)", grad)
+
+    def autocast(p, c):
+        graph(p)["tensor_values"].update(z=meta([2, 3]), y=meta([2, 3]))
+        graph(p)["nodes"] += [
+            node("z", "torch.ops.higher_order.wrap_with_autocast", ("", {"as_string": "cpu"}),
+                 ("", {"as_scalar_type": 13}), ("", {"as_bool": True}), ("", {"as_none": True}),
+                 ("", branch()), ("", tensor("add"))),
+            add("y", "z", "z")]
+    changed("20_autocast", UNSUPPORTED, "mixed precision", autocast)
+
+
+def write(folder, name, data):
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "wb") as f:
+        f.write(data)
 
 
 def main():
-    folder = sys.argv[1]
-    os.makedirs(folder, exist_ok=True)
     archives()
     jsons()
     graphs()
-    with open(os.path.join(folder, "list.txt"), "w") as listing:
-        for name, code, message, data in CASES:
+    folder = sys.argv[-1]
+    listing = ""
+    for name, code, message, data in CASES:
+        if SEEDS and len(data) <= MAX_SEED:
+            write(os.path.join(folder, "zip"), name, data)
+        elif not SEEDS:
             name += "" if "." in name else ".pt2"
-            with open(os.path.join(folder, name), "wb") as f:
-                f.write(data)
-            listing.write("%s\t%d\t%s\n" % (name, code, message))
+            write(folder, name, data)
+            listing += "%s\t%d\t%s\n" % (name, code, message)
+    if not SEEDS:
+        write(folder, "list.txt", listing.encode())
+    for i, text_ in enumerate(PROGRAMS if SEEDS else []):
+        write(os.path.join(folder, "json"), "%03d.json" % i, text_.replace(b", ", b",").replace(b": ", b":"))
 
 
 if __name__ == "__main__":

@@ -203,7 +203,7 @@ Test(flat, is_read_by_flatc)
     cr_assert_eq(fwrite(data, 1, n, f), n);
     fclose(f);
     int failed = system(arena_printf(arena, "flatc --json --strict-json -o %s %s -- %s", dir,
-                                     ROOT "/data/flat.fbs", bin));
+                                     ROOT "/tests/data/flat.fbs", bin));
     char *json = failed ? NULL : slurp(arena_printf(arena, "%s/a.json", dir));
     cr_expect_eq(system(arena_printf(arena, "rm -r %s", dir)), 0);
     cr_assert_eq(failed, 0);

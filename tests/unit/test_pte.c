@@ -105,15 +105,28 @@ static const char many[] =
     "method @also(%x: f32[4] at 1:0) pools [16] {\n"
     "  return %x\n}\n";
 
+static void loads(const EtcProgram *p, int method)
+{
+    EtcError e = {0};
+    EtcMemory m;
+    EtcMethod *loaded;
+    void *pool[16] = {0};
+    cr_assert_eq(etc_program_memory(p, method, &m, &e), ETC_OK, "%s", e.what);
+    for (int i = 0; i < m.n_pools; i++)
+        pool[i] = NEW(arena, char, m.pool_bytes[i] + 256);
+    EtcStatus ok = etc_method_init(p, method, NEW(arena, char, m.table_bytes + 256), pool,
+                                   NEW(arena, char, m.scratch_bytes + 256), &loaded, &e);
+    cr_expect_eq(ok, ETC_OK, "%s %s", e.what, e.name ? e.name : "");
+}
+
 static void opens(const uint8_t *file, size_t n, int methods)
 {
     EtcProgram p;
     EtcError e = {0};
-    EtcMemory m;
     cr_assert_eq(etc_program_open(&p, file, n, &e), ETC_OK, "%s", e.what);
     cr_assert_eq(etc_program_n_methods(&p), methods);
     for (int i = 0; i < methods; i++)
-        cr_expect_eq(etc_program_memory(&p, i, &m, &e), ETC_OK, "%s", e.what);
+        loads(&p, i);
 }
 
 Test(pte, without_constants_is_a_bare_flatbuffer)

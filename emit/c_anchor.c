@@ -1,0 +1,509 @@
+/* c_anchor.c -- the ops a group can be built around: geometry from the node, then one call of the
+ * core that runtime-lite and the evaluator call too. */
+#include "emit/c_emit.h"
+#include <math.h>
+#include <string.h>
+
+/* -- shared ---------------------------------------------------------------------------------- */
+
+static Dim size_of(const Value *v, int i)
+{
+    return v->type.dim[i < 0 ? v->type.rank + i : i];
+}
+
+static bool is_f32(const Value *v)
+{
+    return v->type.dtype == ETC_F32;
+}
+
+/* Cores take float tensors without gaps, but for the batch where `from` is 1. */
+static bool check_tensors(Function *f, const Node *n, int from)
+{
+    for (int i = 0; i < n->n_in + 1; i++) {
+        const Value *v = i < n->n_in ? n->in[i] : n->out[0];
+        Type t = value_type(v), rest = t;
+        if (!is_f32(v))
+            return function_refuse(f, n, "has C for float32 only");
+        if (t.stride && t.rank >= from) {
+            rest.rank -= from;
+            rest.dim += from;
+            rest.stride += from;
+        }
+        if (!type_is_dense(f->e, rest))
+            return function_refuse(f, n, "takes no tensor with gaps here");
+    }
+    return true;
+}
+
+static void put_field(Function *f, Dim d, bool is_last)
+{
+    function_dim(f, d);
+    put(&f->body, is_last ? "" : ", ");
+}
+
+static void put_fields(Function *f, const Dim *d, int n)
+{
+    for (int i = 0; i < n; i++)
+        put_field(f, d[i], false);
+}
+
+static Dim leading(Function *f, const Value *v, int keep)
+{
+    return dims_product(f->e, v->type.dim, v->type.rank - keep);
+}
+
+static const char *array_or_null(Function *f, const Value *v)
+{
+    return v ? function_pointer(f, v) : "NULL";
+}
+
+/* Integers of list argument i; one stands for all. */
+static bool ints(const Node *n, int i, int count, int64_t fallback, int64_t *v)
+{
+    int64_t given[3];
+    int have = arg_count(n, i);
+    if (have > 3 || !arg_ints(n, i, given, 3) || (have > 1 && have != count))
+        return false;
+    for (int k = 0; k < count; k++)
+        v[k] = have == 0 ? fallback : given[have == 1 ? 0 : k];
+    return true;
+}
+
+/* -- batches with gaps ----------------------------------------------------------------------- */
+
+/* Where a concat is written in place its parts have gaps between images: a loop over the batch
+ * then runs the core on one image at a time. */
+typedef struct Batch {
+    bool is_split;
+    int indent;
+    Dim n;
+    const char *x, *y;
+} Batch;
+
+static const char *image(Function *f, Text *t, const Value *v, const char *b, const char *name)
+{
+    Dim stride[MAX_RANK];
+    const char *at = names_make(f->names, name, "_b");
+    type_strides(f->e, value_type(v), stride);
+    put(t, "        %sfloat *%s = %s + (%s * ", name[0] == 'x' ? "const " : "", at,
+        function_pointer(f, v), b);
+    function_dim(f, stride[0]);
+    put(t, ");\n");
+    return at;
+}
+
+static Batch batch_open(Function *f, const Value *x, const Value *y)
+{
+    Text *t = &f->body;
+    Batch b = {.indent = 4, .n = size_of(x, 0), .x = function_pointer(f, x),
+               .y = f->name_of[y->index]};
+    b.is_split = !type_is_dense(f->e, value_type(x)) || !type_is_dense(f->e, y->type);
+    if (!b.is_split)
+        return b;
+    const char *i = names_make(f->names, "", "b");
+    put(t, "    for (int64_t %s = 0; %s < ", i, i);
+    function_dim(f, b.n);
+    put(t, "; %s++) {\n", i);
+    b.x = image(f, t, x, i, "x");
+    b.y = image(f, t, y, i, "y");
+    b.n = DIM(1);
+    b.indent = 8;
+    return b;
+}
+
+static void batch_close(Function *f, const Batch *b)
+{
+    if (b->is_split)
+        put(&f->body, "    }\n");
+}
+
+/* -- convolution ----------------------------------------------------------------------------- */
+
+enum { CONV_STRIDE = 3, CONV_PAD, CONV_DILATION, CONV_TRANSPOSED, CONV_OUT_PAD, CONV_GROUPS };
+
+/* Rows, then columns; one dimension is two of which the first is 1. */
+static bool pair(const Node *n, int arg, int spatial, int64_t fallback, int64_t v[2])
+{
+    v[0] = fallback;
+    return ints(n, arg, spatial, fallback, spatial == 1 ? v + 1 : v);
+}
+
+static Dim spatial_size(const Value *v, int spatial, int i)
+{
+    return spatial == 1 && i == 0 ? DIM(1) : size_of(v, i - 2);
+}
+
+bool emit_conv(Function *f, const Node *n, Clamp clamp)
+{
+    const Value *x = n->in[0], *w = arg_value(n, 1), *bias = arg_value(n, 2), *y = n->out[0];
+    int64_t stride[2], pad[2], dilation[2], groups = 1;
+    int spatial = w ? w->type.rank - 2 : 0;
+    bool transposed = arg_bool(n, CONV_TRANSPOSED);
+    if (spatial < 1 || spatial > 2 || x->type.rank != spatial + 2)
+        return function_refuse(f, n, "has C for batched 1-d and 2-d convolution only");
+    if (!pair(n, CONV_STRIDE, spatial, 1, stride) || !pair(n, CONV_PAD, spatial, 0, pad) ||
+        !pair(n, CONV_DILATION, spatial, 1, dilation) || !arg_int(n, CONV_GROUPS, &groups))
+        return function_refuse(f, n, "wants constant geometry");
+    if (!check_tensors(f, n, 1))
+        return false;
+    Program *p = f->e->method->program;
+    Dim per_group = DIM(groups);
+    Batch b = batch_open(f, x, y);
+    Dim field[17] = {
+        b.n, per_group,
+        dim_floordiv(p, size_of(x, 1), per_group), spatial_size(x, spatial, 0),
+        spatial_size(x, spatial, 1),
+        dim_floordiv(p, size_of(y, 1), per_group), spatial_size(y, spatial, 0),
+        spatial_size(y, spatial, 1),
+        spatial_size(w, spatial, 0), spatial_size(w, spatial, 1),
+        DIM(stride[0]), DIM(stride[1]), DIM(pad[0]), DIM(pad[1]), DIM(dilation[0]),
+        DIM(dilation[1]),
+    };
+    put(&f->body, "%*s/* n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; "
+        "clamp */\n%*sconst EtcConv g = {", b.indent, "", b.indent, "");
+    put_fields(f, field, 16);
+    put_float(&f->body, clamp.lo);
+    put(&f->body, ", ");
+    put_float(&f->body, clamp.hi);
+    put(&f->body, ", %d};\n%*setc_conv_f32(%s, %s, %s, %s, &g, work);\n", transposed, b.indent, "",
+        b.x, function_pointer(f, w), array_or_null(f, bias), b.y);
+    f->uses_work = true;
+    batch_close(f, &b);
+    return true;
+}
+
+/* -- matrix products ------------------------------------------------------------------------- */
+
+typedef struct Product {
+    const Value *a, *b, *bias;
+    const char *pa, *pb, *py;
+    Dim m, n, k;
+    bool is_b_t, from_y;
+} Product;
+
+static void put_product(Function *f, const Product *p, Clamp clamp, int indent)
+{
+    Dim field[5] = {p->m, p->n, p->k, p->k, p->is_b_t ? p->k : p->n};
+    put(&f->body, "%*s/* m, n, k; a_row, b_row; clamp; is_b_t, from_y */\n%*sconst EtcMatmul g = {",
+        indent, "", indent, "");
+    put_fields(f, field, 5);
+    put_float(&f->body, clamp.lo);
+    put(&f->body, ", ");
+    put_float(&f->body, clamp.hi);
+    put(&f->body, ", %d, %d};\n%*setc_matmul_f32(%s, %s, %s, %s, &g, work);\n", p->is_b_t,
+        p->from_y, indent, "", p->pa, p->pb, array_or_null(f, p->bias), p->py);
+    f->uses_work = true;
+}
+
+static bool emit_addmm(Function *f, const Node *n, Clamp clamp)
+{
+    double beta = 0, alpha = 0;
+    const Value *self = arg_value(n, 0), *a = arg_value(n, 1), *b = arg_value(n, 2);
+    const Value *y = n->out[0];
+    Program *p = f->e->method->program;
+    if (!self || !a || !b || !arg_number(n, 3, &beta) || !arg_number(n, 4, &alpha) || beta != 1 ||
+        alpha != 1)
+        return function_refuse(f, n, "has C for beta = alpha = 1 only");
+    bool is_row = dim_equal(dims_product(f->e, self->type.dim, self->type.rank), size_of(y, 1)) &&
+                  self->type.rank && dim_equal(size_of(self, -1), size_of(y, 1));
+    (void)p;
+    if (!is_row) { /* the sums start from self, broadcast into y */
+        Nest nest = nest_new(f->e, y->type, 1);
+        Dim stride[MAX_RANK];
+        nest_operand(f->e, &nest, 0, value_type(self));
+        type_strides(f->e, y->type, stride);
+        put_copy(f, y->type, function_pointer(f, self), nest.stride[0], f->name_of[y->index],
+                 stride);
+    }
+    Product product = {a, b, is_row ? self : NULL, function_pointer(f, a), function_pointer(f, b),
+                       f->name_of[y->index], size_of(a, 0), size_of(b, 1), size_of(a, 1), false,
+                       !is_row};
+    put_product(f, &product, clamp, 4);
+    return true;
+}
+
+bool emit_fc(Function *f, const Node *n, Clamp clamp)
+{
+    const Value *x = arg_value(n, 0), *w = arg_value(n, 1), *y = n->out[0];
+    if (!check_tensors(f, n, 0))
+        return false;
+    if (n->op == OP_ADDMM)
+        return emit_addmm(f, n, clamp);
+    bool is_linear = n->op == OP_LINEAR;
+    if (!x || !w || w->type.rank != 2)
+        return function_refuse(f, n, "wants a matrix as weight");
+    Product p = {x, w, is_linear ? arg_value(n, 2) : NULL, function_pointer(f, x),
+                 function_pointer(f, w), f->name_of[y->index], leading(f, x, 1),
+                 size_of(w, is_linear ? 0 : 1), size_of(x, -1), is_linear, false};
+    put_product(f, &p, clamp, 4);
+    return true;
+}
+
+bool emit_matmul(Function *f, const Node *n, Clamp clamp)
+{
+    const Value *a = arg_value(n, 0), *b = arg_value(n, 1), *y = n->out[0];
+    if (!a || !b || a->type.rank != 3 || b->type.rank != 3)
+        return function_refuse(f, n, "wants two batches of matrices");
+    if (!check_tensors(f, n, 0))
+        return false;
+    const char *i = names_make(f->names, "", "b");
+    const Value *operand[3] = {a, b, y};
+    const char *at[3];
+    put(&f->body, "    for (int64_t %s = 0; %s < ", i, i);
+    function_dim(f, size_of(a, 0));
+    put(&f->body, "; %s++) {\n", i);
+    for (int k = 0; k < 3; k++) {
+        at[k] = names_make(f->names, k == 0 ? "a" : k == 1 ? "b" : "y", "_b");
+        put(&f->body, "        %sfloat *%s = %s + (%s * ", k < 2 ? "const " : "", at[k],
+            k < 2 ? function_pointer(f, operand[k]) : f->name_of[y->index], i);
+        function_dim(f, dims_product(f->e, operand[k]->type.dim + 1, 2));
+        put(&f->body, ");\n");
+    }
+    Product p = {a, b, NULL, at[0], at[1], at[2], size_of(a, 1), size_of(b, 2), size_of(a, 2),
+                 false, false};
+    put_product(f, &p, clamp, 8);
+    put(&f->body, "    }\n");
+    return true;
+}
+
+/* -- pools ----------------------------------------------------------------------------------- */
+
+typedef struct Window {
+    int64_t kernel[2], stride[2], pad[2], dilation[2];
+    int64_t divisor;
+    int count_pad, adaptive;
+} Window;
+
+static bool read_window(const Node *n, Window *w)
+{
+    *w = (Window){{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, 1, 0};
+    if (n->op == OP__ADAPTIVE_AVG_POOL2D) {
+        w->adaptive = 1;
+        return true;
+    }
+    if (!ints(n, 1, 2, 1, w->kernel) || !ints(n, 3, 2, 0, w->pad) || !ints(n, 2, 2, 0, w->stride))
+        return false;
+    for (int i = 0; i < 2; i++)
+        w->stride[i] = arg_count(n, 2) ? w->stride[i] : w->kernel[i];
+    if (n->op == OP_AVG_POOL2D) {
+        w->count_pad = arg_bool(n, 5);
+        return n->arg[6].kind == ARG_NONE || arg_int(n, 6, &w->divisor);
+    }
+    return ints(n, 4, 2, 1, w->dilation);
+}
+
+bool emit_pool(Function *f, const Node *n, Clamp clamp)
+{
+    Window w;
+    const Value *x = n->in[0], *y = n->out[0];
+    (void)clamp;
+    bool is_max = n->op == OP_MAX_POOL2D || n->op == OP_MAX_POOL2D_WITH_INDICES;
+    if (!read_window(n, &w))
+        return function_refuse(f, n, "wants constant geometry");
+    if (x->type.rank < 3 || x->type.rank > 4 || !check_tensors(f, n, 1))
+        return x->type.rank >= 3 && x->type.rank <= 4
+                   ? false
+                   : function_refuse(f, n, "wants images with or without a batch");
+    Batch b = x->type.rank == 4 ? batch_open(f, x, y)
+                                : (Batch){false, 4, DIM(1), function_pointer(f, x),
+                                          f->name_of[y->index]};
+    const Value *where = n->n_out > 1 && !n->out[1]->type.is_none ? n->out[1] : NULL;
+    if (b.is_split && where)
+        return function_refuse(f, n, "takes no gaps where indices are wanted");
+    Dim planes = dim_mul(f->e->method->program, b.n, size_of(x, -3));
+    Dim field[14] = {planes, size_of(x, -2), size_of(x, -1), size_of(y, -2), size_of(y, -1),
+                     DIM(w.kernel[0]), DIM(w.kernel[1]), DIM(w.stride[0]), DIM(w.stride[1]),
+                     DIM(w.pad[0]), DIM(w.pad[1]), DIM(w.dilation[0]), DIM(w.dilation[1]),
+                     DIM(w.divisor)};
+    put(&f->body, "%*s/* planes, ih, iw, oh, ow; kernel, stride, padding, dilation; divisor, "
+        "count_pad, adaptive */\n%*sconst EtcPool g = {", b.indent, "", b.indent, "");
+    put_fields(f, field, 14);
+    put(&f->body, "%d, %d};\n%*setc_%s_pool_f32(%s, %s, ", w.count_pad, w.adaptive, b.indent, "",
+        is_max ? "max" : "avg", b.x, b.y);
+    if (is_max)
+        put(&f->body, "%s, ", where ? f->name_of[where->index] : "NULL");
+    put(&f->body, "&g);\n");
+    batch_close(f, &b);
+    return true;
+}
+
+/* -- softmax, norms, reductions -------------------------------------------------------------- */
+
+static int axis(int64_t d, int rank)
+{
+    return (int)(d < 0 ? d + rank : d);
+}
+
+bool emit_softmax(Function *f, const Node *n, Clamp clamp)
+{
+    const char *index[MAX_LOOPS];
+    Dim row[MAX_RANK];
+    int64_t d = -1;
+    const Value *x = n->in[0], *y = n->out[0];
+    (void)clamp;
+    if (!check_tensors(f, n, 0) || !arg_int(n, 1, &d))
+        return false;
+    Nest nest = nest_new(f->e, y->type, 2);
+    nest_operand(f->e, &nest, 0, value_type(x));
+    nest_operand(f->e, &nest, 1, y->type);
+    int at = axis(d, y->type.rank);
+    Dim count = y->type.rank ? size_of(y, at) : DIM(1);
+    type_strides(f->e, y->type, row);
+    Dim stride = y->type.rank ? row[at] : DIM(1);
+    if (y->type.rank)
+        nest.size[at] = DIM(1);
+    nest_collapse(f->e, &nest);
+    int indent = nest_open(f, &nest, nest.rank, index);
+    put(&f->body, "%*setc_softmax_f32(", indent, "");
+    nest_address(f, &nest, 0, function_pointer(f, x), nest.rank, index);
+    put(&f->body, ", ");
+    nest_address(f, &nest, 1, f->name_of[y->index], nest.rank, index);
+    put(&f->body, ", ");
+    put_field(f, count, false);
+    put_field(f, stride, false);
+    put(&f->body, "%d);\n", n->op == OP__LOG_SOFTMAX);
+    nest_close(f, nest.rank);
+    return true;
+}
+
+static void put_at(Function *f, const Value *v, const char *fallback, const char *index)
+{
+    if (v)
+        put(&f->body, "%s[%s], ", function_pointer(f, v), index);
+    else
+        put(&f->body, "%s, ", fallback);
+}
+
+/* native_batch_norm(input, weight, bias, mean, var, momentum, eps) */
+bool emit_norm(Function *f, const Node *n, Clamp clamp)
+{
+    const Value *x = n->in[0], *y = n->out[0];
+    double eps = 0;
+    (void)clamp;
+    if (!check_tensors(f, n, 0) || !arg_number(n, 6, &eps))
+        return false;
+    Dim inner = dims_product(f->e, x->type.dim + 2, x->type.rank - 2);
+    Text *t = &f->body;
+    put(t, "    for (int64_t c = 0; c < ");
+    function_dim(f, size_of(x, 1));
+    put(t, "; c++) {\n        float scale, shift;\n        etc_batch_norm_fold(");
+    put_at(f, arg_value(n, 1), "1.0f", "c");
+    put_at(f, arg_value(n, 2), "0.0f", "c");
+    put_at(f, arg_value(n, 3), "0.0f", "c");
+    put_at(f, arg_value(n, 4), "1.0f", "c");
+    put_float(t, (float)eps);
+    put(t, ", &scale, &shift);\n        for (int64_t i = 0; i < ");
+    function_dim(f, size_of(x, 0));
+    put(t, "; i++) {\n            const int64_t at = ((i * ");
+    function_dim(f, size_of(x, 1));
+    put(t, ") + c) * ");
+    function_dim(f, inner);
+    put(t, ";\n            etc_scale_shift_f32(%s + at, scale, shift, %s + at, ",
+        function_pointer(f, x), f->name_of[y->index]);
+    function_dim(f, inner);
+    put(t, ");\n        }\n    }\n");
+    return true;
+}
+
+/* Splits the dimensions: those in `list` (all where it is empty) are reduced. */
+static bool reduced(const Node *n, int rank, bool *is_reduced)
+{
+    int64_t list[MAX_RANK];
+    int count = arg_count(n, 1);
+    if (!arg_ints(n, 1, list, MAX_RANK))
+        return false;
+    for (int i = 0; i < rank; i++)
+        is_reduced[i] = count == 0;
+    for (int i = 0; i < count; i++)
+        if (rank)
+            is_reduced[axis(list[i], rank)] = true;
+    return true;
+}
+
+/* Feeds the row at `x` to `core` in whole blocks: directly where its elements are neighbours. */
+static void put_row(Function *f, const Nest *row, const char *x, const char *core, const char *tail,
+                    int indent)
+{
+    const char *index[MAX_LOOPS];
+    Text *t = &f->body;
+    if (row->rank == 1 && !row->stride[0][0].expr && row->stride[0][0].value == 1) {
+        put(t, "%*s%s(%s, ", indent, "", core, x);
+        function_dim(f, row->size[0]);
+        put(t, ", %s);\n", tail);
+        return;
+    }
+    put(t, "%*sfloat part[ETC_SUM_BLOCK];\n%*sint64_t n = 0;\n", indent, "", indent, "");
+    for (int i = 0; i < row->rank; i++) {
+        index[i] = names_make(f->names, "", "r");
+        put(t, "%*sfor (int64_t %s = 0; %s < ", indent + 4 * i, "", index[i], index[i]);
+        function_dim(f, row->size[i]);
+        put(t, "; %s++) {\n", index[i]);
+    }
+    int in = indent + 4 * row->rank;
+    put(t, "%*spart[n] = *(", in, "");
+    nest_address(f, row, 0, x, row->rank, index);
+    put(t, ");\n%*sn++;\n%*sif (n == ETC_SUM_BLOCK) {\n%*s%s(part, n, %s);\n%*sn = 0;\n%*s}\n",
+        in, "", in, "", in + 4, "", core, tail, in + 4, "", in, "");
+    for (int i = row->rank - 1; i >= 0; i--)
+        put(t, "%*s}\n", indent + 4 * i, "");
+    put(t, "%*s%s(part, n, %s);\n", indent, "", core, tail);
+}
+
+static void put_result(Function *f, const Node *n, const char *y, Dim count, int indent)
+{
+    Text *t = &f->body;
+    if (n->op == OP_AMAX) {
+        put(t, "%*s*(%s) = max;\n", indent, "", y);
+        return;
+    }
+    put(t, "%*s*(%s) = etc_sum_end(&sum)", indent, "", y);
+    if (n->op == OP_MEAN_DIM) {
+        put(t, " / (float)");
+        function_dim(f, count);
+    }
+    put(t, ";\n");
+}
+
+/* Loops over what stays, the row of what goes inside. */
+bool emit_reduce(Function *f, const Node *n, Clamp clamp)
+{
+    const char *index[MAX_LOOPS];
+    const Value *x = n->in[0], *y = n->out[0];
+    bool goes[MAX_RANK], keepdim = arg_bool(n, 2), is_amax = n->op == OP_AMAX;
+    Dim x_stride[MAX_RANK], y_stride[MAX_RANK], count = DIM(1);
+    int rank = x->type.rank;
+    (void)clamp;
+    if (!check_tensors(f, n, 0) || !reduced(n, rank, goes))
+        return false;
+    type_strides(f->e, value_type(x), x_stride);
+    type_strides(f->e, y->type, y_stride);
+    Nest stay = nest_new(f->e, x->type, 2), row = nest_new(f->e, x->type, 1);
+    for (int i = 0, k = 0; i < rank; i++) {
+        stay.stride[0][i] = row.stride[0][i] = x_stride[i];
+        stay.stride[1][i] = goes[i] ? DIM(0) : y_stride[k];
+        count = goes[i] ? dim_mul(f->e->method->program, count, x->type.dim[i]) : count;
+        stay.size[i] = goes[i] ? DIM(1) : x->type.dim[i];
+        row.size[i] = goes[i] ? x->type.dim[i] : DIM(1);
+        k += !goes[i] || keepdim;
+    }
+    nest_collapse(f->e, &stay);
+    nest_collapse(f->e, &row);
+    int indent = nest_open(f, &stay, stay.rank, index);
+    const char *from = names_make(f->names, "", "row");
+    put(&f->body, "%*sconst float *%s = ", indent, "", from);
+    nest_address(f, &stay, 0, function_pointer(f, x), stay.rank, index);
+    put(&f->body, ";\n%*s%s\n", indent, "",
+        is_amax ? "float max = -__builtin_inff();" : "EtcSum sum;");
+    if (!is_amax)
+        put(&f->body, "%*setc_sum_start(&sum);\n", indent, "");
+    put_row(f, &row, from, is_amax ? "max = etc_amax_f32" : "etc_sum_f32",
+            is_amax ? "max" : "&sum", indent);
+    Text address = {.a = f->e->a}, body = f->body;
+    f->body = address;
+    nest_address(f, &stay, 1, f->name_of[y->index], stay.rank, index);
+    address = f->body;
+    f->body = body;
+    put_result(f, n, address.s, count, indent);
+    nest_close(f, stay.rank);
+    return true;
+}

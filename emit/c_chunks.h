@@ -1,0 +1,28 @@
+/* c_chunks.h -- the text of the kernel headers, cut into pieces by emit/embed.c at build time. */
+#ifndef ETC_EMIT_C_CHUNKS_H
+#define ETC_EMIT_C_CHUNKS_H
+
+#include <stdbool.h>
+
+typedef struct CChunk {
+    int header;       /* in c_header */
+    bool is_optional; /* wanted only by those who use a name it defines */
+    const char *text;
+} CChunk;
+
+typedef struct CName { /* a function or table and the chunk that defines it; sorted by name */
+    const char *name;
+    int chunk;
+} CName;
+
+typedef struct CRow { /* of pointwise.def */
+    const char *name, *kind, *expr; /* "add", "BINARY", "a + (p * b)" */
+} CRow;
+
+extern const char *const c_header[]; /* "core.h"; in the order in which they may be pasted */
+extern const CChunk c_chunk[];
+extern const CName c_name[];
+extern const CRow c_row[]; /* in the order of the file */
+extern const int c_n_headers, c_n_chunks, c_n_names, c_n_rows;
+
+#endif

@@ -1,0 +1,156 @@
+/* c_emit.h -- what the files that print C share.
+ *
+ * Everything is printed into Texts, which live in the arena of the call.  A planned graph becomes
+ * one static function per group or copy, and a list of calls.
+ */
+#ifndef ETC_EMIT_C_EMIT_H
+#define ETC_EMIT_C_EMIT_H
+
+#include "emit/c_chunks.h"
+#include "emit/emit.h"
+
+/* -- text: c_text.c ------------------------------------------------------------------------ */
+
+typedef struct Text {
+    Arena *a;
+    char *s; /* NUL-terminated once something was put */
+    size_t n, cap;
+} Text;
+
+void put(Text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void put_n(Text *t, const char *s, size_t n);
+void put_comment(Text *t, const char *s); /* what may stand inside a comment; at most 100 chars */
+void put_float(Text *t, float f);         /* a literal that reads back as f, NaN's payload apart */
+void put_double(Text *t, double f);
+void put_int(Text *t, int64_t v);         /* an int64_t expression */
+const char *c_type(EtcDtype t);           /* "float"; bf16 and f16 are uint16_t */
+const char *loc_text(Loc loc, Arena *a);  /* "fc1 (model.py:12)" or "" */
+void put_type_comment(Text *t, Type type);
+
+/* -- names: c_names.c ---------------------------------------------------------------------- */
+
+typedef struct NameSet NameSet;
+NameSet *names_new(Arena *a);
+/* A C identifier of prefix and `wish`, not given before; no keyword, no macro of a compiler. */
+const char *names_make(NameSet *s, const char *prefix, const char *wish);
+char *c_identifier(Arena *a, const char *wish); /* neither unique nor checked for keywords */
+char *c_upper(Arena *a, const char *s);
+/* NAME of NAME_run for an output file: the last part of `stem`, fit to open an identifier. */
+const char *c_model_name(Arena *a, const char *stem);
+
+/* -- the state of one emission ------------------------------------------------------------- */
+
+typedef struct Emit {
+    const Program *p;
+    const COptions *o;
+    Arena *a;
+    Diag *d;
+    const char *name, *upper; /* "keyword", "KEYWORD" */
+    Graph *method;
+    NameSet *names;           /* of the file's scope */
+    const char **constant;    /* C name of each state's array, by state index; NULL: not read */
+    const char **symbol;      /* C name, by symbol index */
+    const char **in_name, **out_name; /* parameters of NAME_run */
+    int64_t *pool_base;       /* first byte of pool 1, 2, ... in the arena; by pool */
+    int64_t state_bytes, scratch_bytes, arena_bytes;
+    Text functions, run;
+} Emit;
+
+bool value_is_constant(const Value *v); /* a state that no call writes */
+
+/* -- sizes and pointers: c_value.c --------------------------------------------------------- */
+
+Type value_type(const Value *v); /* arrays of constants are dense whatever the file had */
+void put_dim(Emit *e, Text *t, Dim d);
+Dim dims_product(Emit *e, const Dim *d, int n);
+void type_strides(Emit *e, Type t, Dim *stride); /* in elements, as recorded or dense */
+bool type_is_dense(Emit *e, Type t); /* sizes of 1 may have any stride */
+bool place_is_alias(Emit *e, const Value *v, const Value *of, int64_t offset);
+
+/* Names of constant arrays; the pointer to a value's first element, as NAME_run writes it. */
+const char *constant_name(Emit *e, const Value *v);
+void put_pointer(Emit *e, Text *t, const Value *v);
+
+/* -- functions: c_group.c ------------------------------------------------------------------ */
+
+enum { MAX_LOOPS = MAX_RANK };
+
+/* One static function in the making.  Its parameters are the operands and results of a node of
+ * the method, then the symbols its sizes need, then scratch. */
+typedef struct Function {
+    Emit *e;
+    NameSet *names;
+    const Graph *g;       /* whose values `name_of` names: the body, or the graph of a bare node */
+    const char **name_of; /* pointer or vector variable of a value, by index */
+    bool *uses_symbol;    /* by symbol index */
+    bool uses_work;
+    Text body;
+} Function;
+
+/* What a core that ends in a clamp is told; -infinity and infinity: none. */
+typedef struct Clamp {
+    float lo, hi;
+} Clamp;
+
+/* Prints the code of one node into f->body; false: reported.  Column `c` of ir/ops.def. */
+typedef bool EmitFn(Function *f, const Node *n, Clamp clamp);
+
+void function_dim(Function *f, Dim d); /* prints d and notes its symbols */
+const char *function_pointer(Function *f, const Value *v); /* parameter, or a constant's array */
+bool function_refuse(Function *f, const Node *n, const char *what);
+/* Groups and bare nodes become functions, and calls at `indent` in e->run. */
+bool emit_graph(Emit *e, const Graph *g, int indent);
+/* to = from, unless they are the same bytes. */
+void put_move(Emit *e, const Value *from, const Value *to, int indent);
+
+#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c, \
+           cost, scratch, quant)                                                                \
+    EmitFn emit_##c;
+#include "ir/ops.def"
+
+/* Input k of a concat has to be copied into its part of the result: c_move.c. */
+bool cat_moves(Emit *e, const Node *n, int k);
+
+/* -- loops: c_loops.c ---------------------------------------------------------------------- */
+
+/* Nested loops over the elements of a shape; every operand walks with strides of its own. */
+typedef struct Nest {
+    int rank, n; /* loops, operands */
+    Dim size[MAX_LOOPS];
+    Dim (*stride)[MAX_LOOPS]; /* by operand */
+} Nest;
+
+Nest nest_new(Emit *e, Type shape, int n_operands);
+/* Strides of operand k of type t, broadcast to the nest's shape. */
+void nest_operand(Emit *e, Nest *nest, int k, Type t);
+/* Joins loops that all operands walk as one, drops loops of one round; leaves at least one. */
+void nest_collapse(Emit *e, Nest *nest);
+/* Opens loops [0, n) and says at which indent their body stands. */
+int nest_open(Function *f, const Nest *nest, int n, const char **index);
+void nest_close(Function *f, int n);
+/* "p + (i * 8) + j": operand k's address, loops [0, n). */
+void nest_address(Function *f, const Nest *nest, int k, const char *pointer, int n,
+                  const char *const *index);
+
+/* y = x, both walked as `strides` say; prints the loops of the copy. */
+void put_copy(Function *f, Type shape, const char *x, const Dim *x_stride, const char *y,
+              const Dim *y_stride);
+
+/* -- pointwise members of a group: c_pointwise.c ------------------------------------------- */
+
+/* Prints one loop that runs the body's pointwise nodes but those in `skip` (by value index of
+ * their result) and stores `root` at y. */
+bool put_pointwise(Function *f, const Graph *body, const bool *skip, const Value *root);
+/* The clamp a node is, if any. */
+bool node_clamp(const Node *n, Clamp *clamp);
+
+/* -- constants and the other files --------------------------------------------------------- */
+
+bool emit_constants(Emit *e, Text *t, CFiles *out); /* arrays, or .S and .bin: c_weights.c */
+void c_file(Arena *a, CFiles *out, const char *suffix, const Text *text);
+void c_file_piece(Arena *a, CFiles *out, int file, const void *data, int64_t n, int64_t zeros);
+void emit_main(Emit *e, CFiles *out); /* c_main.c */
+void put_chunks(Text *t, const Text *code); /* the kernel text that `code` needs: c_source.c */
+int64_t c_work_bytes(void); /* ETC_WORK_BYTES of core.h */
+
+#endif

@@ -1,0 +1,374 @@
+/* c_group.c -- nodes of a planned graph: each group and each copy becomes a static function and a
+ * call in NAME_run; views that cost nothing become nothing; cond becomes if and else. */
+#include "emit/c_emit.h"
+#include <math.h>
+#include <string.h>
+
+/* -- what emitters of nodes use -------------------------------------------------------------- */
+
+static void note_symbol(const Symbol *s, void *ctx)
+{
+    ((bool *)ctx)[s->index] = true;
+}
+
+void function_dim(Function *f, Dim d)
+{
+    put_dim(f->e, &f->body, d);
+    dim_symbols(d, note_symbol, f->uses_symbol);
+}
+
+const char *function_pointer(Function *f, const Value *v)
+{
+    return value_is_constant(v) ? constant_name(f->e, v) : f->name_of[v->index];
+}
+
+bool function_refuse(Function *f, const Node *n, const char *what)
+{
+    return diag_unsupported(f->e->d, n->loc, "emit-c %s", what);
+}
+
+bool emit_none(Function *f, const Node *n, Clamp clamp)
+{
+    (void)clamp;
+    return function_refuse(f, n, "has no template for this operator");
+}
+
+bool emit_group(Function *f, const Node *n, Clamp clamp)
+{
+    (void)clamp;
+    return function_refuse(f, n, "takes no group inside a group");
+}
+
+bool emit_pointwise(Function *f, const Node *n, Clamp clamp)
+{
+    (void)clamp;
+    return function_refuse(f, n, "takes a pointwise node in a group only");
+}
+
+static EmitFn *const emit_of[N_OPS] = {
+#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c, \
+           cost, scratch, quant)                                                                \
+    [OP_##id] = emit_##c,
+#include "ir/ops.def"
+};
+
+/* -- bodies ---------------------------------------------------------------------------------- */
+
+static bool is_pointwise(const Node *n)
+{
+    return !strcmp(op_info[n->op].c, "pointwise");
+}
+
+static const Node *find_anchor(const Graph *body)
+{
+    for (const Node *n = body->first; n; n = n->next)
+        if (!is_pointwise(n))
+            return n;
+    return NULL;
+}
+
+/* The one reader of v, or NULL. */
+static const Node *sole_reader(const Graph *g, const Value *v)
+{
+    const Node *reader = NULL;
+    for (const Node *n = g->first; n; n = n->next)
+        for (int i = 0; i < n->n_in; i++)
+            if (n->in[i] == v) {
+                if (reader)
+                    return NULL;
+                reader = n;
+            }
+    return reader;
+}
+
+/* The results of the anchor's chain that need no loop of their own are marked in `skip`: its own,
+ * and that of a clamp its core can do. */
+static bool emit_anchor(Function *f, const Graph *body, const Node *anchor, bool *skip)
+{
+    Clamp clamp = {-INFINITY, INFINITY};
+    const char *c = op_info[anchor->op].c;
+    bool can_clamp = !strcmp(c, "conv") || !strcmp(c, "fc");
+    const Value *v = anchor->out[0];
+    const Node *next = can_clamp ? sole_reader(body, v) : NULL;
+    for (int i = 0; i < anchor->n_out; i++)
+        skip[anchor->out[i]->index] = true;
+    if (next && next->in[0] == v && node_clamp(next, &clamp)) {
+        skip[next->out[0]->index] = true;
+        f->name_of[next->out[0]->index] = f->name_of[v->index];
+    }
+    return emit_of[anchor->op](f, anchor, clamp);
+}
+
+static bool emit_body(Function *f, const Graph *body)
+{
+    bool *skip = NEW(f->e->a, bool, body->n_values + 1);
+    const Node *anchor = find_anchor(body);
+    const Value *root = body->out[0];
+    if (anchor && !root->def)
+        return function_refuse(f, anchor, "takes no group that returns its input");
+    if (anchor && anchor->n_out == 1) /* its sums grow where the group's result will be */
+        f->name_of[anchor->out[0]->index] = f->name_of[root->index];
+    if (anchor && !emit_anchor(f, body, anchor, skip))
+        return false;
+    return skip[root->index] || put_pointwise(f, body, skip, root);
+}
+
+/* -- functions ------------------------------------------------------------------------------- */
+
+/* What becomes a function: values inside, in the order of the parameters, and what stands for them
+ * in the graph around. */
+typedef struct Ports {
+    int n_in, n_out;
+    const Value **in, **out;             /* inside */
+    const Value **outer_in, **outer_out; /* the same of a bare node */
+} Ports;
+
+static Ports ports_new(Emit *e, int n_in, int n_out)
+{
+    size_t size = sizeof(const Value *);
+    return (Ports){.in = arena_alloc(e->a, (size_t)n_in + 1, size),
+                   .out = arena_alloc(e->a, (size_t)n_out + 1, size),
+                   .outer_in = arena_alloc(e->a, (size_t)n_in + 1, size),
+                   .outer_out = arena_alloc(e->a, (size_t)n_out + 1, size)};
+}
+
+static void add_out(Ports *p, const Value *inside, const Value *outer)
+{
+    if (outer->type.is_none)
+        return;
+    p->out[p->n_out] = inside;
+    p->outer_out[p->n_out++] = outer;
+}
+
+static Ports group_ports(Emit *e, const Node *n, const Graph *body)
+{
+    Ports p = ports_new(e, body->n_in, body->n_out);
+    for (int i = 0; i < body->n_in; i++) {
+        p.in[i] = body->in[i];
+        p.outer_in[p.n_in++] = arg_list_value(n, 0, i);
+    }
+    for (int i = 0; i < body->n_out; i++)
+        add_out(&p, body->out[i], n->out[i]);
+    return p;
+}
+
+static Ports node_ports(Emit *e, const Node *n)
+{
+    Ports p = ports_new(e, n->n_in, n->n_out);
+    for (int i = 0; i < n->n_in; i++) {
+        bool again = value_is_constant(n->in[i]) || (n->op == OP_CAT && !cat_moves(e, n, i));
+        for (int k = 0; k < i && !again; k++)
+            again = n->in[k] == n->in[i];
+        if (again)
+            continue;
+        p.in[p.n_in] = n->in[i];
+        p.outer_in[p.n_in++] = n->in[i];
+    }
+    for (int i = 0; i < n->n_out; i++)
+        add_out(&p, n->out[i], n->out[i]);
+    return p;
+}
+
+static Function function_new(Emit *e, const Graph *g, const Ports *p)
+{
+    Function f = {.e = e, .names = names_new(e->a), .g = g, .body = {.a = e->a}};
+    f.name_of = NEW(e->a, const char *, g->n_values + 1);
+    f.uses_symbol = NEW(e->a, bool, e->p->n_syms + 1);
+    names_make(f.names, "", "work");
+    for (int i = 0; i < e->p->n_syms; i++)
+        names_make(f.names, "", e->symbol[i]);
+    for (int i = 0; i < p->n_in; i++)
+        f.name_of[p->in[i]->index] = names_make(f.names, "", p->in[i]->name);
+    for (int i = 0; i < p->n_out; i++)
+        f.name_of[p->out[i]->index] = names_make(f.names, "", p->out[i]->name);
+    return f;
+}
+
+static void put_title(Text *t, const Node *n, const Graph *body, Arena *a)
+{
+    const char *from = loc_text(n->loc, a);
+    put(t, "/* ");
+    if (!body)
+        put_comment(t, op_info[n->op].target);
+    for (const Node *m = body ? body->first : NULL; m; m = m->next) {
+        put(t, m->prev ? " + " : "");
+        put_comment(t, op_info[m->op].target);
+    }
+    if (*from) {
+        put(t, ", from ");
+        put_comment(t, from);
+    }
+}
+
+static void put_types(Text *t, const Ports *p)
+{
+    put(t, "\n * ");
+    for (int i = 0; i < p->n_in; i++) {
+        put(t, i ? ", " : "");
+        put_type_comment(t, p->in[i]->type);
+    }
+    put(t, p->n_in ? "  ->  " : "->  ");
+    for (int i = 0; i < p->n_out; i++) {
+        put(t, i ? ", " : "");
+        put_type_comment(t, p->out[i]->type);
+    }
+    put(t, " */\n");
+}
+
+static const char *comma(int *n)
+{
+    return (*n)++ ? ", " : "";
+}
+
+static void put_signature(Text *t, const Function *f, const Ports *p, const char *name)
+{
+    int n = 0;
+    put(t, "static void %s(", name);
+    for (int i = 0; i < p->n_in; i++)
+        put(t, "%sconst %s *%s", comma(&n), c_type(p->in[i]->type.dtype),
+            f->name_of[p->in[i]->index]);
+    for (int i = 0; i < p->n_out; i++)
+        put(t, "%s%s *%s", comma(&n), c_type(p->out[i]->type.dtype),
+            f->name_of[p->out[i]->index]);
+    for (int i = 0; i < f->e->p->n_syms; i++)
+        if (f->uses_symbol[i])
+            put(t, "%sint64_t %s", comma(&n), f->e->symbol[i]);
+    put(t, "%s)\n{\n", f->uses_work ? ", void *work" : "");
+}
+
+static void put_call(Emit *e, const Function *f, const Ports *p, const char *name, int indent)
+{
+    int n = 0;
+    put(&e->run, "%*s%s(", indent, "", name);
+    for (int i = 0; i < p->n_in; i++) {
+        put(&e->run, "%s", comma(&n));
+        put_pointer(e, &e->run, p->outer_in[i]);
+    }
+    for (int i = 0; i < p->n_out; i++) {
+        put(&e->run, "%s", comma(&n));
+        put_pointer(e, &e->run, p->outer_out[i]);
+    }
+    for (int i = 0; i < e->p->n_syms; i++)
+        if (f->uses_symbol[i])
+            put(&e->run, "%s%s", comma(&n), e->symbol[i]);
+    put(&e->run, "%s);\n", f->uses_work ? ", work" : "");
+}
+
+/* The parameters' names are those of a function without a body: it may rename values. */
+static bool emit_function(Emit *e, const Node *n, const Graph *body, const Ports *p, int indent)
+{
+    const Graph *g = body ? body : n->graph;
+    Function f = function_new(e, g, p), named = f;
+    Clamp none = {-INFINITY, INFINITY};
+    named.name_of = NEW(e->a, const char *, g->n_values + 1);
+    memcpy(named.name_of, f.name_of, (size_t)g->n_values * sizeof *f.name_of);
+    if (!(body ? emit_body(&f, body) : emit_of[n->op](&f, n, none)))
+        return false;
+    named.uses_work = f.uses_work;
+    const char *name = names_make(e->names, "node_", n->out[0]->name);
+    put_title(&e->functions, n, body, e->a);
+    put_types(&e->functions, p);
+    put_signature(&e->functions, &named, p, name);
+    put_n(&e->functions, f.body.s, f.body.n);
+    put(&e->functions, "}\n\n");
+    put_call(e, &named, p, name, indent);
+    return true;
+}
+
+static bool emit_call(Emit *e, const Node *n, int indent);
+
+/* -- calls ----------------------------------------------------------------------------------- */
+
+bool emit_graph(Emit *e, const Graph *g, int indent)
+{
+    bool ok = true;
+    for (const Node *n = g->first; n; n = n->next)
+        ok = emit_call(e, n, indent) && ok;
+    return ok;
+}
+
+/* Copies the result of a branch to where the reader of the cond looks for it. */
+void put_move(Emit *e, const Value *from, const Value *to, int indent)
+{
+    if (place_is_alias(e, from, to, 0) || to->type.is_none)
+        return;
+    put(&e->run, "%*sfor (int64_t i = 0; i < ", indent, "");
+    put_dim(e, &e->run, dims_product(e, to->type.dim, to->type.rank));
+    put(&e->run, "; i++) {\n%*s(", indent + 4, "");
+    put_pointer(e, &e->run, to);
+    put(&e->run, ")[i] = (");
+    put_pointer(e, &e->run, from);
+    put(&e->run, ")[i];\n%*s}\n", indent, "");
+}
+
+static bool emit_branch(Emit *e, const Node *n, const Graph *branch, int indent)
+{
+    for (int i = 0; i < branch->n_in; i++)
+        put_move(e, arg_list_value(n, 3, i), branch->in[i], indent);
+    bool ok = emit_graph(e, branch, indent);
+    for (int i = 0; i < branch->n_out; i++)
+        put_move(e, branch->out[i], n->out[i], indent);
+    return ok;
+}
+
+static bool emit_cond(Emit *e, const Node *n, int indent)
+{
+    const Value *condition = arg_value(n, 0);
+    if (!condition)
+        return diag_unsupported(e->d, n->loc, "emit-c wants a tensor as condition");
+    put(&e->run, "%*sif (*(", indent, "");
+    put_pointer(e, &e->run, condition);
+    put(&e->run, ") != 0) {\n");
+    bool ok = emit_branch(e, n, n->arg[1].graph, indent + 4);
+    put(&e->run, "%*s} else {\n", indent, "");
+    ok = emit_branch(e, n, n->arg[2].graph, indent + 4) && ok;
+    put(&e->run, "%*s}\n", indent, "");
+    return ok;
+}
+
+/* Bytes the elements of a span, gaps counted too. */
+static int64_t span(Emit *e, const Value *v)
+{
+    Dim stride[MAX_RANK];
+    int64_t n = 1, size = (int64_t)etc_dtype_size((int)v->type.dtype);
+    type_strides(e, v->type, stride);
+    for (int i = 0; i < v->type.rank; i++)
+        n += (dim_upper(v->type.dim[i]) - 1) * dim_upper(stride[i]);
+    return n * size;
+}
+
+/* A view's result lies in its input's bytes only if the plan made it one: what is live does not
+ * overlap otherwise. */
+static bool costs_nothing(Emit *e, const Node *n)
+{
+    const Value *in = n->n_in ? n->in[0] : NULL, *out = n->out[0];
+    if (!(op_info[n->op].flags & VIEW) || !in || in->place.pool != out->place.pool)
+        return false;
+    if (out->place.pool == POOL_IN || out->place.pool == POOL_OUT)
+        return out->place.offset == in->place.offset && out->place.pool != POOL_NONE;
+    int64_t at = out->place.offset - in->place.offset;
+    return out->place.pool != POOL_NONE && at >= 0 && at < span(e, in);
+}
+
+static bool any_moves(Emit *e, const Node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (cat_moves(e, n, i))
+            return true;
+    return false;
+}
+
+static bool emit_call(Emit *e, const Node *n, int indent)
+{
+    if (op_info[n->op].flags & CHECK || !n->n_out || n->out[0]->type.rank == SCALAR)
+        return true;
+    if (n->op == OP_COND)
+        return emit_cond(e, n, indent);
+    if (costs_nothing(e, n))
+        return true;
+    const Graph *body = n->op == OP_GROUP ? n->arg[4].graph : NULL;
+    if (n->op == OP_CAT && !any_moves(e, n))
+        return true;
+    Ports p = body ? group_ports(e, n, body) : node_ports(e, n);
+    return emit_function(e, n, body, &p, indent);
+}

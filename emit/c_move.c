@@ -1,0 +1,263 @@
+/* c_move.c -- ops that only move or fill: copies of views, concat, pad, full, casts. */
+#include "emit/c_emit.h"
+#include <math.h>
+#include <string.h>
+
+static const char *offset_by(Function *f, const char *pointer, Dim d)
+{
+    Text t = {.a = f->e->a};
+    if (!d.expr && !d.value)
+        return pointer;
+    put(&t, "%s + ", pointer);
+    put_dim(f->e, &t, d);
+    Text saved = f->body; /* only for the symbols that d needs */
+    function_dim(f, d);
+    f->body = saved;
+    f->body.s[f->body.n] = '\0';
+    return t.s;
+}
+
+static Dim mul(Function *f, Dim a, Dim b)
+{
+    return dim_mul(f->e->method->program, a, b);
+}
+
+static Dim add(Function *f, Dim a, Dim b)
+{
+    return dim_add(f->e->method->program, a, b);
+}
+
+/* Dimension argument `i`, from 0. */
+static int axis(const Node *n, int i, int rank)
+{
+    int64_t d = 0;
+    arg_int(n, i, &d);
+    return (int)(d < 0 ? d + rank : d);
+}
+
+/* y = x walked with other strides, from `start` elements on. */
+static bool copy_as(Function *f, const Node *n, Dim start, const Dim *x_stride)
+{
+    Dim y_stride[MAX_RANK];
+    const Value *y = n->out[0];
+    type_strides(f->e, y->type, y_stride);
+    const char *x = offset_by(f, function_pointer(f, n->in[0]), start);
+    put_copy(f, y->type, x, x_stride, f->name_of[y->index], y_stride);
+    return true;
+}
+
+bool emit_view(Function *f, const Node *n, Clamp clamp)
+{
+    Dim stride[MAX_RANK];
+    Type t = n->out[0]->type;
+    (void)clamp;
+    if (!type_is_dense(f->e, value_type(n->in[0])))
+        return function_refuse(f, n, "cannot reshape a tensor with gaps");
+    t.stride = NULL;
+    type_strides(f->e, t, stride);
+    return copy_as(f, n, DIM(0), stride);
+}
+
+bool emit_permute(Function *f, const Node *n, Clamp clamp)
+{
+    Dim from[MAX_RANK], stride[MAX_RANK];
+    int64_t order[MAX_RANK];
+    int rank = n->in[0]->type.rank;
+    (void)clamp;
+    if (!arg_ints(n, 1, order, MAX_RANK))
+        return function_refuse(f, n, "wants a constant permutation");
+    type_strides(f->e, value_type(n->in[0]), from);
+    for (int i = 0; i < rank; i++)
+        stride[i] = from[order[i] < 0 ? order[i] + rank : order[i]];
+    return copy_as(f, n, DIM(0), stride);
+}
+
+bool emit_expand(Function *f, const Node *n, Clamp clamp)
+{
+    Nest nest = nest_new(f->e, n->out[0]->type, 1);
+    (void)clamp;
+    nest_operand(f->e, &nest, 0, value_type(n->in[0]));
+    return copy_as(f, n, DIM(0), nest.stride[0]);
+}
+
+static bool emit_select(Function *f, const Node *n)
+{
+    Dim from[MAX_RANK], stride[MAX_RANK], at;
+    Type t = value_type(n->in[0]);
+    int d = axis(n, 1, t.rank), k = 0;
+    if (!arg_dim(n, 2, &at))
+        return function_refuse(f, n, "wants the index as a number");
+    if (!at.expr && at.value < 0)
+        at = add(f, t.dim[d], at);
+    type_strides(f->e, t, from);
+    for (int i = 0; i < t.rank; i++)
+        if (i != d)
+            stride[k++] = from[i];
+    return copy_as(f, n, mul(f, at, from[d]), stride);
+}
+
+/* slice(self, dim, start, end, step): the result's size already tells the end. */
+bool emit_slice(Function *f, const Node *n, Clamp clamp)
+{
+    Dim stride[MAX_RANK], start = DIM(0), step = DIM(1);
+    Program *p = f->e->method->program;
+    Type t = value_type(n->in[0]);
+    (void)clamp;
+    if (n->op == OP_SELECT_INT)
+        return emit_select(f, n);
+    int d = axis(n, 1, t.rank);
+    arg_dim(n, 2, &start);
+    arg_dim(n, 4, &step);
+    if (!start.expr && start.value < 0)
+        start = dim_max(p, add(f, t.dim[d], start), DIM(0));
+    start = dim_min(p, start, t.dim[d]);
+    type_strides(f->e, t, stride);
+    start = mul(f, start, stride[d]);
+    stride[d] = mul(f, stride[d], step);
+    return copy_as(f, n, start, stride);
+}
+
+/* -- concat ---------------------------------------------------------------------------------- */
+
+/* The plan may have put an input into its part of the result already. */
+static bool is_in_place(Emit *e, const Node *n, const Value *in, Dim before)
+{
+    const Value *out = n->out[0];
+    Dim have[MAX_RANK], want[MAX_RANK];
+    int64_t size = (int64_t)etc_dtype_size((int)out->type.dtype);
+    if (before.expr || !place_is_alias(e, in, out, before.value * size))
+        return false;
+    type_strides(e, in->type, have);
+    type_strides(e, out->type, want);
+    for (int i = 0; i < in->type.rank; i++)
+        if (!(in->type.dim[i].expr == NULL && in->type.dim[i].value == 1) &&
+            !dim_equal(have[i], want[i]))
+            return false;
+    return true;
+}
+
+bool cat_moves(Emit *e, const Node *n, int k)
+{
+    Dim stride[MAX_RANK], at = DIM(0);
+    int d = axis(n, 1, n->out[0]->type.rank);
+    type_strides(e, n->out[0]->type, stride);
+    for (int i = 0; i < k; i++)
+        at = dim_add(e->method->program, at,
+                     dim_mul(e->method->program, n->in[i]->type.dim[d], stride[d]));
+    return !is_in_place(e, n, n->in[k], at);
+}
+
+bool emit_cat(Function *f, const Node *n, Clamp clamp)
+{
+    Dim stride[MAX_RANK], x_stride[MAX_RANK], at = DIM(0);
+    const Value *y = n->out[0];
+    int d = axis(n, 1, y->type.rank);
+    (void)clamp;
+    type_strides(f->e, y->type, stride);
+    for (int k = 0; k < arg_count(n, 0); k++) {
+        const Value *x = arg_list_value(n, 0, k);
+        if (!x || x->type.rank != y->type.rank || x->type.dtype != y->type.dtype)
+            return function_refuse(f, n, "wants tensors of one dtype and rank");
+        if (!is_in_place(f->e, n, x, at)) {
+            type_strides(f->e, value_type(x), x_stride);
+            put_copy(f, x->type, function_pointer(f, x), x_stride,
+                     offset_by(f, f->name_of[y->index], at), stride);
+        }
+        at = add(f, at, mul(f, x->type.dim[d], stride[d]));
+    }
+    return true;
+}
+
+/* -- fill ------------------------------------------------------------------------------------ */
+
+static void put_fill(Function *f, const Value *y, double number, int64_t integer, bool is_int)
+{
+    const char *index[MAX_LOOPS];
+    Nest nest = nest_new(f->e, y->type, 1);
+    nest_operand(f->e, &nest, 0, y->type);
+    nest_collapse(f->e, &nest);
+    int indent = nest_open(f, &nest, nest.rank, index);
+    put(&f->body, "%*s*(", indent, "");
+    nest_address(f, &nest, 0, f->name_of[y->index], nest.rank, index);
+    put(&f->body, ") = ");
+    if (y->type.dtype == ETC_F32)
+        put_float(&f->body, (float)number);
+    else if (y->type.dtype == ETC_F64)
+        put_double(&f->body, number);
+    else if (y->type.dtype == ETC_BOOL)
+        put(&f->body, "%d", number != 0);
+    else
+        put_int(&f->body, is_int ? integer : (int64_t)number);
+    put(&f->body, ";\n");
+    nest_close(f, nest.rank);
+}
+
+bool emit_full(Function *f, const Node *n, Clamp clamp)
+{
+    double number = 0;
+    int64_t integer = 0;
+    (void)clamp;
+    bool is_int = arg_int(n, 1, &integer);
+    if (!arg_number(n, 1, &number))
+        return function_refuse(f, n, "wants a number to fill with");
+    put_fill(f, n->out[0], number, integer, is_int);
+    return true;
+}
+
+/* constant_pad_nd(self, pad, value): pads come in pairs from the last dimension; below 0: crop. */
+bool emit_pad(Function *f, const Node *n, Clamp clamp)
+{
+    Dim x_stride[MAX_RANK], y_stride[MAX_RANK], dim[MAX_RANK], from = DIM(0), to = DIM(0);
+    int64_t pad[2 * MAX_RANK], integer = 0;
+    double number = 0;
+    Type t = value_type(n->in[0]);
+    const Value *y = n->out[0];
+    (void)clamp;
+    if (!arg_ints(n, 1, pad, 2 * MAX_RANK) || !arg_number(n, 2, &number))
+        return function_refuse(f, n, "wants constant padding");
+    put_fill(f, y, number, integer, arg_int(n, 2, &integer));
+    type_strides(f->e, t, x_stride);
+    type_strides(f->e, y->type, y_stride);
+    memcpy(dim, t.dim, (size_t)t.rank * sizeof *dim);
+    for (int i = 0; i < arg_count(n, 1) / 2; i++) {
+        int d = t.rank - 1 - i;
+        int64_t lo = pad[2 * i], hi = pad[2 * i + 1];
+        from = add(f, from, mul(f, x_stride[d], DIM(lo < 0 ? -lo : 0)));
+        to = add(f, to, mul(f, y_stride[d], DIM(lo > 0 ? lo : 0)));
+        dim[d] = add(f, dim[d], DIM((lo < 0 ? lo : 0) + (hi < 0 ? hi : 0)));
+    }
+    t.dim = dim;
+    put_copy(f, t, offset_by(f, function_pointer(f, n->in[0]), from), x_stride,
+             offset_by(f, f->name_of[y->index], to), y_stride);
+    return true;
+}
+
+/* -- casts ----------------------------------------------------------------------------------- */
+
+bool emit_cast(Function *f, const Node *n, Clamp clamp)
+{
+    const char *index[MAX_LOOPS];
+    const Value *x = n->in[0], *y = n->out[0];
+    EtcDtype from = x->type.dtype, to = y->type.dtype;
+    (void)clamp;
+    bool is_known = from != ETC_F16 && from != ETC_BF16 && to != ETC_F16 && to != ETC_BF16;
+    if (!is_known)
+        return function_refuse(f, n, "has no C for casts of half floats");
+    Nest nest = nest_new(f->e, y->type, 2);
+    nest_operand(f->e, &nest, 0, value_type(x));
+    nest_operand(f->e, &nest, 1, y->type);
+    nest_collapse(f->e, &nest);
+    int indent = nest_open(f, &nest, nest.rank, index);
+    put(&f->body, "%*s*(", indent, "");
+    nest_address(f, &nest, 1, f->name_of[y->index], nest.rank, index);
+    if (to == ETC_BOOL)
+        put(&f->body, ") = (uint8_t)(*(");
+    else if (dtype_is_float(from) && dtype_is_int(to))
+        put(&f->body, ") = (%s)etc_trunc_f64((double)*(", c_type(to));
+    else
+        put(&f->body, ") = (%s)(*(", c_type(to));
+    nest_address(f, &nest, 0, function_pointer(f, x), nest.rank, index);
+    put(&f->body, to == ETC_BOOL ? ") != 0);\n" : "));\n");
+    nest_close(f, nest.rank);
+    return true;
+}

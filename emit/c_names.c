@@ -1,0 +1,119 @@
+/* c_names.c -- C identifiers from the names of files, weights and values, which may be anything. */
+#include "emit/c_emit.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_IDENTIFIER = 63 };
+
+/* Keywords of C and C++, and what compilers and the standard headers define: a parameter of that
+ * name would not compile.  In ASCII order. */
+static const char *const reserved[] = {
+    "NULL", "alignas", "alignof", "and", "and_eq", "arena", "asm", "assert", "auto", "bitand",
+    "bitor", "bool", "break", "case", "catch", "char", "char16_t", "char32_t", "char8_t", "class",
+    "compl", "complex", "concept", "const", "const_cast", "consteval", "constexpr", "constinit",
+    "continue", "co_await", "co_return", "co_yield", "decltype", "default", "delete", "do",
+    "double", "dynamic_cast", "else", "enum", "errno", "explicit", "export", "extern", "false",
+    "far", "float", "for", "fortran", "friend", "goto", "i386", "if", "imaginary", "inline", "int",
+    "linux", "long", "main", "mutable", "namespace", "near", "new", "noexcept", "not", "not_eq",
+    "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register",
+    "reinterpret_cast", "requires", "restrict", "return", "short", "signed", "sizeof", "state",
+    "static", "static_assert", "static_cast", "stderr", "stdin", "stdout", "struct", "switch",
+    "template", "this", "thread_local", "throw", "true", "try", "typedef", "typeid", "typename",
+    "typeof", "union", "unix", "unsigned", "using", "virtual", "void", "volatile", "wchar_t",
+    "while", "xor", "xor_eq",
+};
+
+static bool is_reserved(const char *s)
+{
+    size_t n = strlen(s);
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+        if (!strcmp(s, reserved[i]))
+            return true;
+    /* types of stdint.h and our own names */
+    return (n > 2 && !strcmp(s + n - 2, "_t")) || s[0] == '_' || !strncasecmp(s, "etc", 3);
+}
+
+char *c_identifier(Arena *a, const char *wish)
+{
+    size_t n = strlen(wish) < MAX_IDENTIFIER ? strlen(wish) : MAX_IDENTIFIER;
+    char *s = arena_str(a, wish, n);
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)s[i]) || (unsigned char)s[i] > 127)
+            s[i] = '_';
+    return s;
+}
+
+char *c_upper(Arena *a, const char *s)
+{
+    char *up = arena_str(a, s, strlen(s));
+    for (char *c = up; *c; c++)
+        *c = (char)toupper((unsigned char)*c);
+    return up;
+}
+
+/* -- sets: open addressing ----------------------------------------------------------------- */
+
+struct NameSet {
+    Arena *a;
+    const char **slot;
+    int n, cap; /* cap: a power of two, at least twice n */
+};
+
+NameSet *names_new(Arena *a)
+{
+    NameSet *s = NEW(a, NameSet, 1);
+    *s = (NameSet){a, NEW(a, const char *, 64), 0, 64};
+    return s;
+}
+
+static uint32_t hash(const char *s)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * 16777619u;
+    return h;
+}
+
+/* The slot that holds s, or the free one it belongs to. */
+static const char **find(const char **slot, int cap, const char *s)
+{
+    uint32_t i = hash(s) & (uint32_t)(cap - 1);
+    while (slot[i] && strcmp(slot[i], s))
+        i = (i + 1) & (uint32_t)(cap - 1);
+    return &slot[i];
+}
+
+static void grow(NameSet *s)
+{
+    const char **slot = NEW(s->a, const char *, s->cap * 2);
+    for (int i = 0; i < s->cap; i++)
+        if (s->slot[i])
+            *find(slot, s->cap * 2, s->slot[i]) = s->slot[i];
+    s->slot = slot;
+    s->cap *= 2;
+}
+
+const char *names_make(NameSet *s, const char *prefix, const char *wish)
+{
+    const char *base = arena_printf(s->a, "%s%s", prefix, c_identifier(s->a, wish));
+    if (is_reserved(base) || !isalpha((unsigned char)base[0]))
+        base = arena_printf(s->a, "v_%s", base);
+    const char *name = base;
+    if (s->n * 2 >= s->cap)
+        grow(s);
+    /* The count of names makes the first try new unless the model's own names look alike. */
+    for (int k = s->n; *find(s->slot, s->cap, name); k++)
+        name = arena_printf(s->a, "%s_%d", base, k);
+    s->n++;
+    return *find(s->slot, s->cap, name) = name;
+}
+
+const char *c_model_name(Arena *a, const char *stem)
+{
+    const char *slash = strrchr(stem, '/');
+    char *name = c_identifier(a, slash ? slash + 1 : stem);
+    if (!isalpha((unsigned char)name[0]) || !strncasecmp(name, "etc", 3))
+        return arena_printf(a, "model_%s", name[0] == '_' ? name + 1 : name);
+    return name;
+}

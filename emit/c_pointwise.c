@@ -1,0 +1,342 @@
+/* c_pointwise.c -- the pointwise members of a group as one loop: the expressions of pointwise.def
+ * on vectors of float, or element by element on double and on integers. */
+#include "emit/c_emit.h"
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+/* How elements are computed: on whole vectors; on vectors of which one lane counts, where a tensor
+ * of another dtype joins in; in double; in 64 bits that wrap. */
+typedef enum Kind { VECTORS, LANES, DOUBLES, INTEGERS } Kind;
+
+typedef struct Loop {
+    Function *f;
+    const Graph *body;
+    Kind kind;
+    const Value **operand; /* read from memory */
+    int n;
+    Nest nest; /* operands, then the result */
+    const char *index[MAX_LOOPS];
+    int indent;
+} Loop;
+
+/* -- rows and their arguments ---------------------------------------------------------------- */
+
+static const CRow *find_row(const Node *n)
+{
+    const char *name = op_info[n->op].expr;
+    if (n->op == OP_GELU && n->n_args > 1 && n->arg[1].kind == ARG_STRING &&
+        !strcmp(n->arg[1].str, "tanh"))
+        name = "gelu_tanh";
+    for (int i = 0; i < c_n_rows; i++)
+        if (!strcmp(c_row[i].name, name))
+            return &c_row[i];
+    return NULL;
+}
+
+/* The k-th argument of the node that is a tensor, or that is a number: its position, or -1. */
+static int find_arg(const Node *n, bool tensor, int k)
+{
+    const Schema *s = op_schema(n->graph->program, n->op);
+    for (int i = 0; i < s->n_args; i++) {
+        bool is_number = s->arg[i].type == SCH_SCALAR || s->arg[i].type == SCH_FLOAT;
+        if ((tensor ? s->arg[i].type == SCH_TENSOR : is_number) && k-- == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* An absent bound of a clamp is infinite. */
+static double number_arg(const Node *n, int i)
+{
+    double v = 0;
+    if (i >= 0 && !arg_number(n, i, &v)) {
+        const Schema *s = op_schema(n->graph->program, n->op);
+        v = !strcmp(s->arg[i].name, "max") ? (double)INFINITY : -(double)INFINITY;
+    }
+    return v;
+}
+
+bool node_clamp(const Node *n, Clamp *clamp)
+{
+    const char *expr = op_info[n->op].expr;
+    *clamp = (Clamp){0, INFINITY};
+    if (!strcmp(expr, "relu"))
+        return true;
+    if (strcmp(expr, "hardtanh") != 0 && strcmp(expr, "clamp") != 0)
+        return false;
+    clamp->lo = (float)number_arg(n, find_arg(n, false, 0));
+    clamp->hi = (float)number_arg(n, find_arg(n, false, 1));
+    return true;
+}
+
+/* -- expressions ----------------------------------------------------------------------------- */
+
+static void put_literal(const Loop *l, double v, int64_t i, bool is_int)
+{
+    Text *t = &l->f->body;
+    if (l->kind == DOUBLES) {
+        put_double(t, v);
+    } else if (l->kind == INTEGERS) {
+        int64_t k = is_int ? i : v > 0 ? INT64_MAX : INT64_MIN;
+        put(t, "(uint64_t)");
+        put_int(t, k);
+    } else {
+        put(t, "etc_splat(");
+        put_float(t, (float)v);
+        put(t, ")");
+    }
+}
+
+static bool put_scalar(const Loop *l, const Node *n, int i)
+{
+    int64_t k = 0;
+    bool is_int = arg_int(n, i, &k);
+    put_literal(l, number_arg(n, i), k, is_int);
+    return true;
+}
+
+/* What a, b, p, q and r of a row stand for. */
+static bool put_letter(const Loop *l, const Node *n, char letter)
+{
+    if (letter >= 'p') {
+        int i = find_arg(n, false, letter - 'p');
+        return i >= 0 && put_scalar(l, n, i);
+    }
+    int i = find_arg(n, true, letter - 'a');
+    const Value *v = i < 0 ? NULL : arg_value(n, i);
+    if (!v)
+        return i >= 0 && put_scalar(l, n, i);
+    put(&l->f->body, "%s", l->f->name_of[v->index]);
+    return true;
+}
+
+static bool has_name(const char *s, size_t len)
+{
+    for (int i = 0; i < c_n_names; i++)
+        if (strlen(c_name[i].name) == len && !memcmp(c_name[i].name, s, len))
+            return true;
+    return false;
+}
+
+/* A function of the row, in the form for the kind: etc_exp, etc_exp_f64, etc_max_wrap. */
+static bool put_callee(const Loop *l, const char *s, size_t len)
+{
+    const char *suffix = l->kind == DOUBLES ? "_f64" : l->kind == INTEGERS ? "_wrap" : "";
+    const char *name = arena_printf(l->f->e->a, "%.*s%s", (int)len, s, suffix);
+    put(&l->f->body, "%s", name);
+    return has_name(name, strlen(name));
+}
+
+static bool put_expr(const Loop *l, const Node *n, const char *s)
+{
+    bool ok = true;
+    while (*s && ok) {
+        size_t len = 0;
+        while (isalnum((unsigned char)s[len]) || s[len] == '_' ||
+               (s[len] == '.' && len && isdigit((unsigned char)s[0])))
+            len++;
+        bool is_letter = len == 1 && strchr("abpqr", *s) != NULL;
+        if (is_letter)
+            ok = put_letter(l, n, *s);
+        else if (len && !isdigit((unsigned char)*s))
+            ok = put_callee(l, s, len);
+        else
+            put_n(&l->f->body, s, len ? len : 1);
+        s += len ? len : 1;
+    }
+    return ok;
+}
+
+/* -- loads and stores ------------------------------------------------------------------------ */
+
+static const char *element_type(const Loop *l)
+{
+    return l->kind == DOUBLES ? "double" : l->kind == INTEGERS ? "uint64_t" : "EtcF";
+}
+
+static void put_left(const Loop *l)
+{
+    int inner = l->nest.rank - 1;
+    put(&l->f->body, ", ");
+    function_dim(l->f, l->nest.size[inner]);
+    put(&l->f->body, " - %s", l->index[inner]);
+}
+
+static void put_address(const Loop *l, int k, const char *pointer)
+{
+    nest_address(l->f, &l->nest, k, pointer, l->nest.rank, l->index);
+}
+
+static bool inner_is(const Loop *l, int k, int64_t stride)
+{
+    Dim d = l->nest.stride[k][l->nest.rank - 1];
+    return !d.expr && d.value == stride;
+}
+
+static void put_element(const Loop *l, int k, const char *pointer, const char *cast)
+{
+    bool is_bool = l->operand[k]->type.dtype == ETC_BOOL;
+    put(&l->f->body, is_bool ? "(%s)(*(" : "(%s)*(", cast);
+    put_address(l, k, pointer);
+    put(&l->f->body, is_bool ? ") != 0)" : ")");
+}
+
+static void put_load(const Loop *l, int k, const char *pointer)
+{
+    Text *t = &l->f->body;
+    if (l->kind == INTEGERS) {
+        put_element(l, k, pointer, "uint64_t");
+    } else if (l->kind == DOUBLES) {
+        put_element(l, k, pointer, "double");
+    } else if (l->kind == LANES) {
+        put(t, "etc_splat(");
+        put_element(l, k, pointer, "float");
+        put(t, ")");
+    } else if (inner_is(l, k, 0)) {
+        put(t, "etc_splat(*(");
+        put_address(l, k, pointer);
+        put(t, "))");
+    } else {
+        bool is_apart = !inner_is(l, k, 1);
+        put(t, is_apart ? "etc_load_apart(" : "etc_load(");
+        put_address(l, k, pointer);
+        if (is_apart) {
+            put(t, ", ");
+            function_dim(l->f, l->nest.stride[k][l->nest.rank - 1]);
+        }
+        put_left(l);
+        put(t, ")");
+    }
+}
+
+static void put_store(const Loop *l, const Value *root, const char *y, const char *v)
+{
+    Text *t = &l->f->body;
+    int k = l->n;
+    put(t, "%*s", l->indent, "");
+    if (l->kind == VECTORS) {
+        bool is_apart = !inner_is(l, k, 1);
+        put(t, is_apart ? "etc_store_apart(" : "etc_store(");
+        put_address(l, k, y);
+        if (is_apart) {
+            put(t, ", ");
+            function_dim(l->f, l->nest.stride[k][l->nest.rank - 1]);
+        }
+        put_left(l);
+        put(t, ", %s);\n", v);
+        return;
+    }
+    put(t, "*(");
+    put_address(l, k, y);
+    if (root->type.dtype == ETC_BOOL)
+        put(t, ") = (uint8_t)(%s != 0);\n", v);
+    else
+        put(t, ") = (%s)%s%s;\n", c_type(root->type.dtype), v, l->kind == LANES ? "[0]" : "");
+}
+
+/* -- the loop -------------------------------------------------------------------------------- */
+
+static bool is_member(const Node *n, const bool *skip)
+{
+    return n->n_out == 1 && !skip[n->out[0]->index];
+}
+
+static void add_operand(Loop *l, bool *seen, const bool *skip, const Value *v)
+{
+    if (seen[v->index] || (v->def && !skip[v->index]))
+        return;
+    seen[v->index] = true;
+    l->operand[l->n++] = v;
+}
+
+static void find_operands(Loop *l, const bool *skip)
+{
+    int n = 0;
+    bool *seen = NEW(l->f->e->a, bool, l->body->n_values + 1);
+    for (const Node *m = l->body->first; m; m = m->next)
+        n += m->n_in;
+    l->operand = NEW(l->f->e->a, const Value *, n + 1);
+    for (const Node *m = l->body->first; m; m = m->next)
+        for (int i = 0; is_member(m, skip) && i < m->n_in; i++)
+            add_operand(l, seen, skip, m->in[i]);
+}
+
+static bool dtype_has_c(EtcDtype t)
+{
+    return t == ETC_F32 || t == ETC_F64 || t == ETC_BOOL || (dtype_is_int(t) && t != ETC_U64);
+}
+
+static bool choose_kind(Loop *l, const Value *root)
+{
+    EtcDtype to = root->type.dtype;
+    bool all_f32 = to == ETC_F32, ok = dtype_has_c(to);
+    for (int i = 0; i < l->n; i++) {
+        all_f32 = all_f32 && l->operand[i]->type.dtype == ETC_F32;
+        ok = ok && dtype_has_c(l->operand[i]->type.dtype);
+    }
+    l->kind = all_f32 ? VECTORS : to == ETC_F32 ? LANES : to == ETC_F64 ? DOUBLES : INTEGERS;
+    return ok;
+}
+
+static void open_loops(Loop *l)
+{
+    Function *f = l->f;
+    int last = l->nest.rank - 1;
+    l->indent = nest_open(f, &l->nest, l->kind == VECTORS ? last : l->nest.rank, l->index);
+    if (l->kind != VECTORS)
+        return;
+    const char *i = l->index[last] = names_make(f->names, "", last ? "c" : "i");
+    put(&f->body, "%*sfor (int64_t %s = 0; %s < ", l->indent, "", i, i);
+    function_dim(f, l->nest.size[last]);
+    put(&f->body, "; %s += ETC_LANES) {\n", i);
+    l->indent += 4;
+}
+
+static void put_declaration(const Loop *l, const Value *v)
+{
+    const char *name = names_make(l->f->names, "v_", v->name);
+    l->f->name_of[v->index] = name;
+    put(&l->f->body, "%*sconst %s %s = ", l->indent, "", element_type(l), name);
+}
+
+static bool put_member(const Loop *l, const Node *n)
+{
+    const CRow *row = find_row(n);
+    const char *name = names_make(l->f->names, "v_", n->out[0]->name);
+    put(&l->f->body, "%*sconst %s %s = ", l->indent, "", element_type(l), name);
+    bool ok = row && put_expr(l, n, row->expr);
+    put(&l->f->body, ";\n");
+    l->f->name_of[n->out[0]->index] = name;
+    return ok || function_refuse(l->f, n, "has no C for these dtypes");
+}
+
+bool put_pointwise(Function *f, const Graph *body, const bool *skip, const Value *root)
+{
+    Loop l = {.f = f, .body = body};
+    const char *y = f->name_of[root->index];
+    bool ok = true;
+    find_operands(&l, skip);
+    if (!choose_kind(&l, root))
+        return function_refuse(f, root->def, "has no C for these dtypes");
+    l.nest = nest_new(f->e, root->type, l.n + 1);
+    const char **pointer = NEW(f->e->a, const char *, l.n + 1);
+    for (int k = 0; k < l.n; k++) {
+        nest_operand(f->e, &l.nest, k, value_type(l.operand[k]));
+        pointer[k] = function_pointer(f, l.operand[k]);
+    }
+    nest_operand(f->e, &l.nest, l.n, root->type);
+    nest_collapse(f->e, &l.nest);
+    open_loops(&l);
+    for (int k = 0; k < l.n; k++) {
+        put_declaration(&l, l.operand[k]);
+        put_load(&l, k, pointer[k]);
+        put(&f->body, ";\n");
+    }
+    for (const Node *n = body->first; n; n = n->next)
+        if (is_member(n, skip))
+            ok = put_member(&l, n) && ok;
+    put_store(&l, root, y, f->name_of[root->index]);
+    nest_close(f, l.nest.rank);
+    return ok;
+}

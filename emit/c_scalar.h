@@ -1,0 +1,109 @@
+/* c_scalar.h -- what rows of pointwise.def use, for one double or one integer that wraps; and
+ * sizes as the compiler computes them. */
+#ifndef ETC_C_SCALAR_H
+#define ETC_C_SCALAR_H
+
+ETC_INLINE double etc_k_f64(double d)
+{
+    return d;
+}
+
+ETC_INLINE double etc_select_f64(int mask, double yes, double no)
+{
+    return (mask != 0) ? yes : no;
+}
+
+ETC_INLINE double etc_abs_f64(double a)
+{
+    return __builtin_fabs(a);
+}
+
+ETC_INLINE double etc_at_least_f64(double a, double lo)
+{
+    return (a < lo) ? lo : a;
+}
+
+ETC_INLINE double etc_at_most_f64(double a, double hi)
+{
+    return (a > hi) ? hi : a;
+}
+
+ETC_INLINE double etc_max_f64(double a, double b)
+{
+    return ((a > b) || (a != a)) ? a : b;
+}
+
+ETC_INLINE double etc_min_f64(double a, double b)
+{
+    return ((a < b) || (a != a)) ? a : b;
+}
+
+ETC_INLINE double etc_sqrt_f64(double a)
+{
+    return __builtin_sqrt(a);
+}
+
+ETC_INLINE double etc_sigmoid_f64(double a)
+{
+    return 1.0 / (1.0 + etc_exp_f64(-a));
+}
+
+ETC_INLINE uint64_t etc_k_wrap(double d)
+{
+    return (uint64_t)(int64_t)d;
+}
+
+ETC_INLINE uint64_t etc_abs_wrap(uint64_t a)
+{
+    return ((int64_t)a < 0) ? (0u - a) : a;
+}
+
+ETC_INLINE uint64_t etc_at_least_wrap(uint64_t a, uint64_t lo)
+{
+    return ((int64_t)a < (int64_t)lo) ? lo : a;
+}
+
+ETC_INLINE uint64_t etc_at_most_wrap(uint64_t a, uint64_t hi)
+{
+    return ((int64_t)a > (int64_t)hi) ? hi : a;
+}
+
+ETC_INLINE uint64_t etc_max_wrap(uint64_t a, uint64_t b)
+{
+    return ((int64_t)a > (int64_t)b) ? a : b;
+}
+
+ETC_INLINE uint64_t etc_min_wrap(uint64_t a, uint64_t b)
+{
+    return ((int64_t)a < (int64_t)b) ? a : b;
+}
+
+ETC_INLINE uint64_t etc_pow_wrap(uint64_t x, uint64_t p)
+{
+    uint64_t y = 1;
+    for (; p > 0u; p >>= 1) {
+        y = ((p & 1u) != 0u) ? (y * x) : y;
+        x *= x;
+    }
+    return y;
+}
+
+/* Truncates; what no int64 holds becomes INT64_MIN. */
+ETC_INLINE int64_t etc_trunc_f64(double d)
+{
+    return ((d >= -9223372036854775808.0) && (d < 9223372036854775808.0)) ? (int64_t)d : INT64_MIN;
+}
+
+/* Towards minus infinity. */
+ETC_INLINE int64_t etc_floordiv(int64_t a, int64_t b)
+{
+    return (a / b) - ((((a % b) != 0) && ((a < 0) != (b < 0))) ? 1 : 0);
+}
+
+/* Sign of b. */
+ETC_INLINE int64_t etc_mod(int64_t a, int64_t b)
+{
+    return a - (etc_floordiv(a, b) * b);
+}
+
+#endif

@@ -1,0 +1,377 @@
+/* c_source.c -- a planned program as C: NAME.h, NAME.c and what goes with them.
+ *
+ * NAME.c holds, in this order, the kernel text it needs, the constants, a static function per group
+ * and NAME_run as the list of calls.  On x86-64 NAME_avx2.c and NAME_avx512.c include it again for
+ * wider vectors; NAME_run picks one at run time if they were linked in.
+ */
+#include "emit/c_emit.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POOL_ALIGN = 64 };
+
+/* -- files ----------------------------------------------------------------------------------- */
+
+void c_file_piece(Arena *a, CFiles *out, int file, const void *data, int64_t n, int64_t zeros)
+{
+    OutFile *f = &out->file[file].out;
+    OutPiece piece = {data, n, zeros};
+    PUSH(a, f->piece, f->n, piece);
+}
+
+void c_file(Arena *a, CFiles *out, const char *suffix, const Text *text)
+{
+    CFile f = {.suffix = suffix};
+    PUSH(a, out->file, out->n, f);
+    if (text)
+        c_file_piece(a, out, out->n - 1, text->s, (int64_t)text->n, 0);
+}
+
+/* -- kernel text ----------------------------------------------------------------------------- */
+
+typedef struct Wanted {
+    bool *chunk, *header;
+    int *todo, n_todo;
+} Wanted;
+
+static void want(Wanted *w, int i)
+{
+    if (!w->chunk[i]) {
+        w->chunk[i] = true;
+        w->todo[w->n_todo++] = i;
+    }
+}
+
+/* Whoever uses one piece of a header gets its types and macros too. */
+static void want_header(Wanted *w, int header)
+{
+    if (w->header[header])
+        return;
+    w->header[header] = true;
+    for (int i = 0; i < c_n_chunks; i++)
+        if (c_chunk[i].header == header && !c_chunk[i].is_optional)
+            want(w, i);
+}
+
+typedef struct Word {
+    const char *s;
+    size_t n;
+} Word;
+
+static int by_word(const void *key, const void *row)
+{
+    const Word *w = key;
+    const char *name = ((const CName *)row)->name;
+    int order = strncmp(w->s, name, w->n);
+    return order ? order : -(name[w->n] != '\0');
+}
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* Marks the chunks that define a name of the text. */
+static void want_names(Wanted *w, const char *s)
+{
+    while (*s) {
+        Word word = {s, 0};
+        while (is_word(s[word.n]))
+            word.n++;
+        const CName *name =
+            word.n ? bsearch(&word, c_name, (size_t)c_n_names, sizeof *c_name, by_word) : NULL;
+        if (name)
+            want(w, name->chunk);
+        s += word.n ? word.n : 1;
+    }
+}
+
+static bool is_rule(const char *s)
+{
+    return !strncmp(s, "/* -- ", 6);
+}
+
+void put_chunks(Text *t, const Text *code)
+{
+    Wanted w = {NEW(t->a, bool, c_n_chunks), NEW(t->a, bool, c_n_headers),
+                NEW(t->a, int, c_n_chunks), 0};
+    want_header(&w, 0);
+    want_names(&w, code->s);
+    while (w.n_todo) {
+        int i = w.todo[--w.n_todo];
+        want_header(&w, c_chunk[i].header);
+        want_names(&w, c_chunk[i].text);
+    }
+    for (int i = 0; i < c_n_chunks; i++)
+        if (w.chunk[i] && !is_rule(c_chunk[i].text))
+            put(t, "%s\n", c_chunk[i].text);
+}
+
+int64_t c_work_bytes(void)
+{
+    for (int i = 0; i < c_n_chunks; i++) {
+        const char *at = strstr(c_chunk[i].text, "#define ETC_WORK_BYTES ");
+        if (at)
+            return strtoll(at + strlen("#define ETC_WORK_BYTES "), NULL, 10);
+    }
+    return 0;
+}
+
+/* -- what NAME_run takes --------------------------------------------------------------------- */
+
+static bool is_updated(const Graph *g, const Value *v)
+{
+    for (int i = 0; i < g->n_updates; i++)
+        if (g->update[i].target == v)
+            return true;
+    return false;
+}
+
+static const char *comma(int *n)
+{
+    return (*n)++ ? ", " : "";
+}
+
+static void put_parameters(Emit *e, Text *t)
+{
+    const Graph *g = e->method;
+    int n = 0;
+    for (int i = 0; i < g->n_in; i++)
+        put(t, "%s%s%s *%s", comma(&n), is_updated(g, g->in[i]) ? "" : "const ",
+            c_type(g->in[i]->type.dtype), e->in_name[i]);
+    for (int i = 0; i < g->n_out; i++)
+        put(t, "%s%s *%s", comma(&n), c_type(g->out[i]->type.dtype), e->out_name[i]);
+    for (int i = 0; i < e->p->n_syms; i++)
+        put(t, "%sint64_t %s", comma(&n), e->symbol[i]);
+    put(t, "%s%svoid *arena", e->state_bytes ? (n++ ? ", void *state" : "void *state") : "",
+        comma(&n));
+}
+
+static void put_arguments(Emit *e, Text *t)
+{
+    int n = 0;
+    for (int i = 0; i < e->method->n_in; i++)
+        put(t, "%s%s", comma(&n), e->in_name[i]);
+    for (int i = 0; i < e->method->n_out; i++)
+        put(t, "%s%s", comma(&n), e->out_name[i]);
+    for (int i = 0; i < e->p->n_syms; i++)
+        put(t, "%s%s", comma(&n), e->symbol[i]);
+    put(t, "%s%sarena", e->state_bytes ? (n++ ? ", state" : "state") : "", comma(&n));
+}
+
+/* -- NAME.h ---------------------------------------------------------------------------------- */
+
+static void put_port(Text *t, const char *kind, const char *name, Type type)
+{
+    put(t, " *   %-7s %s  ", kind, name);
+    put_type_comment(t, type);
+    put(t, "\n");
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void put_title(Emit *e, Text *t, const char *suffix)
+{
+    put(t, "/* SPDX-License-Identifier: 0BSD */\n/* %s%s -- made by etc from ", e->name, suffix);
+    put_comment(t, base_name(e->p->name));
+    put(t, "; do not edit.\n");
+}
+
+static void put_needs(Emit *e, Text *t, int64_t pools)
+{
+    put(t, " *\n *   arena   %" PRId64 " bytes, 64-byte aligned: %" PRId64 " of values", e->arena_bytes,
+        pools);
+    if (e->scratch_bytes)
+        put(t, ", %" PRId64 " of scratch", e->scratch_bytes);
+    put(t, "\n");
+    if (e->state_bytes)
+        put(t, " *   state   %" PRId64 " bytes, 64-byte aligned, kept between calls; %s_init_state "
+            "fills it\n", e->state_bytes, e->name);
+    put(t, " *   constants %" PRId64 " bytes\n", constant_bytes(e));
+}
+
+static void put_ports(Emit *e, Text *t)
+{
+    const Graph *g = e->method;
+    put(t, " *\n");
+    for (int i = 0; i < g->n_in; i++)
+        put_port(t, "input", e->in_name[i], g->in[i]->type);
+    for (int i = 0; i < g->n_out; i++)
+        put_port(t, "output", e->out_name[i], g->out[i]->type);
+    for (int i = 0; i < e->p->n_syms; i++) {
+        const Symbol *s = e->p->sym[i];
+        put(t, " *   size    %s  %" PRId64 "..", e->symbol[i], s->lo);
+        if (s->hi != INT64_MAX)
+            put(t, "%" PRId64, s->hi);
+        put(t, "\n");
+    }
+}
+
+/* Bytes at the upper bounds, for those who give static memory. */
+static void put_sizes(Emit *e, Text *t)
+{
+    const Graph *g = e->method;
+    put(t, "#define %s_ARENA_BYTES %" PRId64 "\n", e->upper, e->arena_bytes);
+    if (e->state_bytes)
+        put(t, "#define %s_STATE_BYTES %" PRId64 "\n", e->upper, e->state_bytes);
+    for (int i = 0; i < g->n_in + g->n_out; i++) {
+        bool is_in = i < g->n_in;
+        const Value *v = is_in ? g->in[i] : g->out[i - g->n_in];
+        int64_t n = type_bytes(v->type);
+        if (n != INT64_MAX)
+            put(t, "#define %s_%s_%d_BYTES %" PRId64 "\n", e->upper, is_in ? "INPUT" : "OUTPUT",
+                is_in ? i : i - g->n_in, n);
+    }
+}
+
+static void emit_header(Emit *e, CFiles *out, int64_t pools)
+{
+    Text t = {.a = e->a};
+    put_title(e, &t, ".h");
+    put_ports(e, &t);
+    put_needs(e, &t, pools);
+    put(&t, " */\n#ifndef %s_H\n#define %s_H\n\n#include <stdint.h>\n\n"
+        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n", e->upper, e->upper);
+    put_sizes(e, &t);
+    if (e->state_bytes)
+        put(&t, "\n/* What the model's buffers hold before the first call. */\n"
+            "void %s_init_state(void *state);\n", e->name);
+    put(&t, "\n/* Returns 0, or 1 when an argument is missing or a size is out of its range. */\n"
+        "int %s_run(", e->name);
+    put_parameters(e, &t);
+    put(&t, ");\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+    c_file(e->a, out, ".h", &t);
+}
+
+/* -- NAME.c ---------------------------------------------------------------------------------- */
+
+static void put_checks(Emit *e, Text *t)
+{
+    const Graph *g = e->method;
+    int n = 0;
+    put(t, "    if (");
+    for (int i = 0; i < g->n_in + g->n_out; i++)
+        put(t, "%s(%s == NULL)", n++ ? " || " : "",
+            i < g->n_in ? e->in_name[i] : e->out_name[i - g->n_in]);
+    if (e->state_bytes)
+        put(t, "%s(state == NULL)", n++ ? " || " : "");
+    if (e->arena_bytes)
+        put(t, "%s(arena == NULL)", n++ ? " || " : "");
+    for (int i = 0; i < e->p->n_syms; i++) {
+        const Symbol *s = e->p->sym[i];
+        put(t, "%s(%s < %" PRId64 ")", n++ ? " || " : "", e->symbol[i], s->lo);
+        if (s->hi != INT64_MAX) {
+            put(t, " || (%s > ", e->symbol[i]);
+            put_int(t, s->hi);
+            put(t, ")");
+        }
+    }
+    put(t, "%s) {\n        return 1;\n    }\n", n ? "" : "0");
+}
+
+static void put_run(Emit *e, Text *t, int64_t scratch_at)
+{
+    put(t, "static int run(");
+    put_parameters(e, t);
+    put(t, ")\n{\n");
+    put_checks(e, t);
+    if (e->run.n && strstr(e->run.s, "(a + "))
+        put(t, "    uint8_t *a = (uint8_t *)arena;\n");
+    else if (!e->scratch_bytes)
+        put(t, "    (void)arena;\n");
+    if (e->state_bytes && e->run.n && strstr(e->run.s, "(s + "))
+        put(t, "    uint8_t *s = (uint8_t *)state;\n");
+    if (e->scratch_bytes)
+        put(t, "    void *work = (uint8_t *)arena + %" PRId64 ";\n", scratch_at);
+    if (e->run.n)
+        put_n(t, e->run.s, e->run.n);
+    put(t, "    return 0;\n}\n\n");
+}
+
+static void put_init_state(Emit *e, Text *t)
+{
+    put(t, "void %s_init_state(void *state)\n{\n    uint8_t *s = (uint8_t *)state;\n", e->name);
+    for (int i = 0; i < e->p->n_states; i++) {
+        const State *s = e->p->state[i];
+        if (s->kind != ST_MUTABLE || s->place.pool != POOL_STATE)
+            continue;
+        const char *type = c_type(s->type.dtype);
+        put(t, "    for (int64_t i = 0; i < %" PRId64 "; i++) {\n"
+            "        ((%s *)(s + %" PRId64 "))[i] = ", type_numel(s->type), type, s->place.offset);
+        put(t, "%s%s;\n    }\n", e->constant[i] ? e->constant[i] : "0",
+            e->constant[i] ? "[i]" : "");
+    }
+    put(t, "}\n");
+}
+
+static void put_variant(Emit *e, Text *t, const char *isa)
+{
+    put(t, "int %s_run_%s(", e->name, isa);
+    put_parameters(e, t);
+    put(t, ") __attribute__((weak));\n");
+}
+
+static void put_choice(Emit *e, Text *t, const char *isa, const char *test)
+{
+    put(t, "    if ((%s_run_%s != NULL) && %s) {\n        return %s_run_%s(", e->name, isa, test,
+        e->name, isa);
+    put_arguments(e, t);
+    put(t, ");\n    }\n");
+}
+
+/* The public function: the variant for this CPU, or the one above.  Variants are weak symbols, so
+ * that NAME.c alone links too. */
+static void put_entry(Emit *e, Text *t)
+{
+    put(t, "#if defined(%s_VARIANT)\n\nint %s_VARIANT(", e->upper, e->upper);
+    put_parameters(e, t);
+    put(t, ");\n\nint %s_VARIANT(", e->upper);
+    put_parameters(e, t);
+    put(t, ")\n{\n    return run(");
+    put_arguments(e, t);
+    put(t, ");\n}\n\n#else\n\n");
+    put(t, "#if defined(__x86_64__) && defined(__ELF__) && !defined(__AVX512F__)\n"
+        "#define %s_HAS_VARIANTS 1\n", e->upper);
+    put_variant(e, t, "avx2");
+    put_variant(e, t, "avx512");
+    put(t, "#endif\n\nint %s_run(", e->name);
+    put_parameters(e, t);
+    put(t, ")\n{\n#if defined(%s_HAS_VARIANTS)\n", e->upper);
+    put_choice(e, t, "avx512", "__builtin_cpu_supports(\"avx512f\")");
+    put_choice(e, t, "avx2", "__builtin_cpu_supports(\"avx2\") && __builtin_cpu_supports(\"fma\")");
+    put(t, "#endif\n    return run(");
+    put_arguments(e, t);
+    put(t, ");\n}\n");
+    if (e->state_bytes) {
+        put(t, "\n");
+        put_init_state(e, t);
+    }
+    put(t, "\n#endif\n");
+}
+
+static bool emit_source(Emit *e, CFiles *out, int64_t scratch_at, const PlanText *plan)
+{
+    Text code = {.a = e->a}, t = {.a = e->a}, constants = {.a = e->a};
+    if (e->functions.n)
+        put_n(&code, e->functions.s, e->functions.n);
+    put_run(e, &code, scratch_at);
+    put_entry(e, &code);
+    if (!emit_constants(e, &constants, out))
+        return false;
+    put_title(e, &t, ".c");
+    put_ports(e, &t);
+    put_needs(e, &t, scratch_at);
+    put(&t, " */\n#include \"%s.h\"\n\n", e->name);
+    (void)plan;
+    put_chunks(&t, &code);
+    if (constants.n)
+        put_n(&t, constants.s, constants.n);
+    put_n(&t, code.s, code.n);
+    c_file(e->a, out, ".c", &t);
+    return true;
+}

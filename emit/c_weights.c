@@ -1,0 +1,189 @@
+/* c_weights.c -- constants: arrays in the file, or one blob that the assembler includes. */
+#include "emit/c_emit.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOB_ALIGN = 64, ARRAY_LIMIT = 256 * 1024 };
+
+static int64_t state_bytes(const State *s)
+{
+    return type_bytes(s->type);
+}
+
+/* -- bytes ----------------------------------------------------------------------------------- */
+
+/* The elements of a tensor whose strides in the model's file are not the dense ones, in order. */
+static const uint8_t *dense_copy(Emit *e, const State *s)
+{
+    Type t = s->type;
+    int64_t size = (int64_t)etc_dtype_size((int)t.dtype), n = type_numel(t), index[MAX_RANK] = {0};
+    uint8_t *to = arena_alloc(e->a, (size_t)n + 1, (size_t)size);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = 0;
+        for (int d = 0; d < t.rank; d++)
+            at += index[d] * t.stride[d].value;
+        memcpy(to + i * size, s->data + at * size, (size_t)size);
+        for (int d = t.rank - 1; d >= 0 && ++index[d] == t.dim[d].value; d--)
+            index[d] = 0;
+    }
+    return to;
+}
+
+static const uint8_t *state_data(Emit *e, const State *s)
+{
+    return !s->data || type_is_dense(e, s->type) ? s->data : dense_copy(e, s);
+}
+
+static bool have_data(Emit *e)
+{
+    bool ok = true;
+    for (int i = 0; i < e->p->n_states; i++)
+        if (e->constant[i] && !e->p->state[i]->data && state_bytes(e->p->state[i]))
+            ok = diag_error(e->d, (Loc){.file = e->p->name}, "the bytes of '%s' are not at hand",
+                            e->p->state[i]->fqn);
+    return ok;
+}
+
+/* -- arrays ---------------------------------------------------------------------------------- */
+
+static void put_item(Text *t, EtcDtype dtype, const uint8_t *p)
+{
+    float f;
+    double d;
+    int64_t i = 0;
+    switch (dtype) {
+    case ETC_F32:
+        memcpy(&f, p, sizeof f);
+        put_float(t, f);
+        break;
+    case ETC_F64:
+        memcpy(&d, p, sizeof d);
+        put_double(t, d);
+        break;
+    case ETC_U64:
+    case ETC_I64:
+        memcpy(&i, p, sizeof i);
+        if (dtype == ETC_U64)
+            put(t, "UINT64_C(%" PRIu64 ")", (uint64_t)i);
+        else
+            put_int(t, i);
+        break;
+    default: /* narrower integers, and raw bits */
+        memcpy(&i, p, etc_dtype_size((int)dtype));
+        if (dtype == ETC_I8)
+            i = (int8_t)i;
+        else if (dtype == ETC_I16)
+            i = (int16_t)i;
+        else if (dtype == ETC_I32)
+            i = (int32_t)i;
+        put(t, i == INT32_MIN ? "(-2147483647 - 1)" : "%" PRId64 "%s", i,
+            dtype == ETC_U32 ? "u" : "");
+        break;
+    }
+}
+
+static void put_array_title(Text *t, const State *s)
+{
+    put(t, "/* ");
+    put_comment(t, s->fqn && *s->fqn ? s->fqn : s->name);
+    put(t, ": ");
+    put_type_comment(t, s->type);
+    put(t, " */\n");
+}
+
+static void put_array(Emit *e, Text *t, const State *s)
+{
+    const uint8_t *data = state_data(e, s);
+    int64_t n = type_numel(s->type), size = (int64_t)etc_dtype_size((int)s->type.dtype);
+    put_array_title(t, s);
+    put(t, "static const %s %s[%" PRId64 "] = {", c_type(s->type.dtype), e->constant[s->index],
+        n ? n : 1);
+    for (int64_t i = 0; i < n; i++) {
+        put(t, i % 8 ? " " : "\n    ");
+        put_item(t, s->type.dtype, data + i * size);
+        put(t, ",");
+    }
+    put(t, n ? "\n};\n\n" : "0};\n\n");
+}
+
+/* -- blob ------------------------------------------------------------------------------------ */
+
+static void put_assembly(Emit *e, Text *t)
+{
+    put(t, "/* SPDX-License-Identifier: 0BSD */\n"
+        "/* The constants of %s.c, from %s_weights.bin beside it. */\n"
+        "#ifndef %s_WEIGHTS_BIN\n#define %s_WEIGHTS_BIN \"", e->name, e->name, e->upper, e->upper);
+    for (const char *s = e->o->stem; *s; s++)
+        put(t, "%s%c", *s == '"' || *s == '\\' ? "\\" : "", *s);
+    put(t, "_weights.bin\"\n#endif\n\n"
+        "#if defined(__APPLE__)\n"
+        "    .section __TEXT,__const\n"
+        "    .p2align 6\n"
+        "    .private_extern _%s_weights\n"
+        "    .globl _%s_weights\n"
+        "_%s_weights:\n"
+        "    .incbin %s_WEIGHTS_BIN\n"
+        "#else\n"
+        "    .section .rodata,\"a\"\n"
+        "    .p2align 6\n"
+        "    .globl %s_weights\n"
+        "    .hidden %s_weights\n"
+        "    .type %s_weights, %%object\n"
+        "%s_weights:\n"
+        "    .incbin %s_WEIGHTS_BIN\n"
+        "    .size %s_weights, . - %s_weights\n"
+        "    .section .note.GNU-stack,\"\",%%progbits\n"
+        "#endif\n",
+        e->name, e->name, e->name, e->upper, e->name, e->name, e->name, e->name, e->upper, e->name,
+        e->name);
+}
+
+static void put_blob(Emit *e, Text *t, CFiles *out)
+{
+    Text assembly = {.a = e->a};
+    int64_t at = 0;
+    put_assembly(e, &assembly);
+    c_file(e->a, out, "_weights.S", &assembly);
+    c_file(e->a, out, "_weights.bin", NULL);
+    put(t, "/* %s_weights.S holds the constants, each 64-byte aligned. */\n"
+        "extern const uint8_t %s_weights[] __attribute__((visibility(\"hidden\")));\n\n",
+        e->name, e->name);
+    for (int i = 0; i < e->p->n_states; i++) {
+        const State *s = e->p->state[i];
+        if (!e->constant[i])
+            continue;
+        int64_t n = state_bytes(s), end = round_up(at + n, BLOB_ALIGN);
+        c_file_piece(e->a, out, out->n - 1, state_data(e, s), n, end - at - n);
+        put_array_title(t, s);
+        put(t, "static const %s *const %s =\n    (const %s *)(const void *)(%s_weights + %" PRId64
+            ");\n\n", c_type(s->type.dtype), e->constant[i], c_type(s->type.dtype), e->name, at);
+        at = end;
+    }
+}
+
+int64_t constant_bytes(const Emit *e)
+{
+    int64_t n = 0;
+    for (int i = 0; i < e->p->n_states; i++)
+        n += e->constant[i] ? state_bytes(e->p->state[i]) : 0;
+    return n;
+}
+
+bool emit_constants(Emit *e, Text *t, CFiles *out)
+{
+    int64_t bytes = constant_bytes(e);
+    bool as_arrays = e->o->weights == WEIGHTS_ARRAY ||
+                     (e->o->weights == WEIGHTS_AUTO && bytes < ARRAY_LIMIT);
+    if (!have_data(e))
+        return false;
+    if (!as_arrays && bytes) {
+        put_blob(e, t, out);
+        return true;
+    }
+    for (int i = 0; i < e->p->n_states; i++)
+        if (e->constant[i])
+            put_array(e, t, e->p->state[i]);
+    return true;
+}

@@ -1,0 +1,367 @@
+/* canonicalize.c -- one way to write each thing, and nothing that does nothing.
+ *
+ * Stage core or later, before planning.  Python numbers move into the Scalar rows that exist, else
+ * become constants; axes count from 0; what an argument left to a default is written out.  Then
+ * identities go, where they keep every bit, and views of views become one.  One walk in order: a
+ * rule sees operands that are canonical already, and every rule removes a node or leaves a simpler
+ * one, so this ends.
+ */
+#include "passes/internal.h"
+#include <math.h>
+#include <string.h>
+
+static bool is_one(Dim d)
+{
+    return dim_equal(d, DIM(1));
+}
+
+/* -- numbers ------------------------------------------------------------------------------- */
+
+static bool is_literal(const Arg *a)
+{
+    return a->kind == ARG_FLOAT || a->kind == ARG_BOOL || (a->kind == ARG_INT && !a->dim.expr);
+}
+
+static OpId scalar_row(OpId op)
+{
+    switch (op) {
+    case OP_ADD_TENSOR:
+        return OP_ADD_SCALAR;
+    case OP_SUB_TENSOR:
+        return OP_SUB_SCALAR;
+    case OP_MUL_TENSOR:
+        return OP_MUL_SCALAR;
+    case OP_DIV_TENSOR:
+        return OP_DIV_SCALAR;
+    default:
+        return OP_NONE;
+    }
+}
+
+static bool is_unscaled(const Node *n)
+{
+    double alpha = 1;
+    return n->n_args < 3 || (arg_number(n, 2, &alpha) && alpha == 1);
+}
+
+/* x op 2.0 ==> op.Scalar(x, 2.0);  2.0 - x ==> rsub(x, 2.0);  2.0 + x, 2.0 * x the other way round */
+static Node *to_scalar_row(Rewrite *r, Node *n)
+{
+    OpId row = scalar_row(n->op);
+    if (row == OP_NONE || n->n_in != 1 || n->in[0]->type.rank == SCALAR)
+        return n;
+    int number = n->arg[0].kind == ARG_VALUE ? 1 : 0;
+    if (!is_literal(&n->arg[number]) || (n->n_args > 2 && !is_literal(&n->arg[2])))
+        return n;
+    if (number == 0 && n->op == OP_SUB_TENSOR)
+        row = OP_RSUB_SCALAR;
+    else if (number == 0 && (!(op_info[n->op].flags & COMMUTES) || !is_unscaled(n)))
+        return n;
+    Value *x = n->in[0];
+    Node *s = n->n_args > 2 ? build(r->g, n, n->loc, row, r->d, "vaa", x, n->arg[number], n->arg[2])
+                            : build(r->g, n, n->loc, row, r->d, "va", x, n->arg[number]);
+    if (!s)
+        return NULL;
+    if (s->out[0]->type.dtype != n->out[0]->type.dtype) {
+        graph_remove(r->g, s);
+        return n;
+    }
+    rewrite_node(r, n, s->out[0]);
+    return s;
+}
+
+/* -- arguments ------------------------------------------------------------------------------ */
+
+static void set_int(Node *n, int i, int64_t v)
+{
+    int64_t old;
+    if (!arg_int(n, i, &old) || old != v)
+        node_set_arg(n, i, (Arg){.kind = ARG_INT, .dim = DIM(v)});
+}
+
+static void wrap_axis(Node *n, int i, int rank)
+{
+    int64_t axis;
+    if (arg_int(n, i, &axis) && axis < 0 && rank > 0)
+        set_int(n, i, axis + rank);
+}
+
+/* A list of axes, counted from 0; none or an empty list means all where `empty_is_all`. */
+static void wrap_axes(Node *n, int i, int rank, bool empty_is_all)
+{
+    int64_t axis[MAX_RANK];
+    int count = arg_count(n, i);
+    bool changed = !count && empty_is_all && rank;
+    if (!arg_ints(n, i, axis, MAX_RANK))
+        return;
+    for (int k = 0; k < count; k++)
+        if (axis[k] < 0 && rank) {
+            axis[k] += rank;
+            changed = true;
+        }
+    for (int k = 0; !count && changed && k < rank; k++)
+        axis[k] = k;
+    if (changed)
+        node_set_arg(n, i, arg_int_list(n->graph->program, axis, count ? count : rank));
+}
+
+/* A list of one stands for `count` equal ones. */
+static void widen(Node *n, int i, int count)
+{
+    int64_t v[MAX_RANK];
+    if (arg_count(n, i) != 1 || count == 1 || !arg_ints(n, i, v, 1))
+        return;
+    for (int k = 1; k < count; k++)
+        v[k] = v[0];
+    node_set_arg(n, i, arg_int_list(n->graph->program, v, count));
+}
+
+static void spell_pool(Node *n, int n_lists)
+{
+    if (!arg_count(n, 2))
+        node_set_arg(n, 2, n->arg[1]);
+    for (int i = 1; i <= n_lists; i++)
+        widen(n, i, 2);
+}
+
+/* The start of a slice, or its end, from 0 to the size; an open end under a symbolic size stays
+ * INT64_MAX, which costs no arithmetic at run time. */
+static void spell_bound(Node *n, int i, Dim size, int64_t otherwise)
+{
+    int64_t v = otherwise;
+    if (n->arg[i].kind != ARG_NONE && !arg_int(n, i, &v))
+        return;
+    if (!size.expr) {
+        v = v < 0 ? v + size.value : v;
+        v = v < 0 ? 0 : v > size.value ? size.value : v;
+    }
+    set_int(n, i, v);
+}
+
+static void spell_slice(Node *n)
+{
+    int64_t axis;
+    Type t = n->in[0]->type;
+    wrap_axis(n, 1, t.rank);
+    if (!arg_int(n, 1, &axis) || axis >= t.rank)
+        return;
+    spell_bound(n, 2, t.dim[axis], 0);
+    spell_bound(n, 3, t.dim[axis], INT64_MAX);
+}
+
+static void spell_select(Node *n)
+{
+    int64_t axis, at;
+    Type t = n->in[0]->type;
+    wrap_axis(n, 1, t.rank);
+    if (arg_int(n, 1, &axis) && arg_int(n, 2, &at) && at < 0 && !t.dim[axis].expr)
+        set_int(n, 2, at + t.dim[axis].value);
+}
+
+static void spell_convolution(Node *n)
+{
+    static const int list[] = {3, 4, 5, 7};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        widen(n, list[i], n->in[1]->type.rank - 2);
+}
+
+static void spell_arguments(Node *n)
+{
+    int rank = n->n_in ? n->in[0]->type.rank : 0;
+    switch (n->op) {
+    case OP__SOFTMAX:
+    case OP__LOG_SOFTMAX:
+        wrap_axis(n, 1, rank);
+        break;
+    case OP_CAT:
+        wrap_axis(n, 1, n->out[0]->type.rank);
+        break;
+    case OP_PERMUTE:
+        wrap_axes(n, 1, rank, false);
+        break;
+    case OP_MEAN_DIM:
+    case OP_SUM_DIM:
+    case OP_AMAX:
+        wrap_axes(n, 1, rank, true);
+        break;
+    case OP_MAX_POOL2D:
+    case OP_MAX_POOL2D_WITH_INDICES:
+        spell_pool(n, 4);
+        break;
+    case OP_AVG_POOL2D:
+        spell_pool(n, 3);
+        break;
+    case OP_CONVOLUTION:
+        spell_convolution(n);
+        break;
+    case OP_SLICE:
+        spell_slice(n);
+        break;
+    case OP_SELECT_INT:
+        spell_select(n);
+        break;
+    default:
+        break;
+    }
+}
+
+/* -- identities: each returns what stands for the node, or NULL ----------------------------- */
+
+static Value *same_type(const Node *n)
+{
+    return type_equal(n->in[0]->type, n->out[0]->type) ? n->in[0] : NULL;
+}
+
+/* x * 1, x / 1, x ** 1 ==> x */
+static Value *times_one(const Node *n)
+{
+    double v;
+    return arg_number(n, 1, &v) && v == 1 ? same_type(n) : NULL;
+}
+
+/* i + 0 ==> i;  f + -0.0 ==> f, but f + 0.0 turns -0.0 into 0.0;  f - 0.0 ==> f */
+static Value *plus_zero(const Node *n, bool minus)
+{
+    double v, alpha;
+    if (!arg_number(n, 1, &v) || v != 0 || !arg_number(n, 2, &alpha) || !isfinite(alpha))
+        return NULL;
+    bool adds_negative_zero = !signbit(v * alpha) == minus;
+    return adds_negative_zero || !dtype_is_float(n->in[0]->type.dtype) ? same_type(n) : NULL;
+}
+
+/* view(view(x)) ==> view(x);  view(x, its sizes) ==> x */
+static Value *plain_view(Node *n)
+{
+    Node *def = n->in[0]->def;
+    if (def && def->op == OP_VIEW)
+        node_set_in(n, 0, def->in[0]);
+    return same_type(n);
+}
+
+/* permute(permute(x, a), b) ==> permute(x, a[b]) */
+static void merge_permutes(Node *n)
+{
+    int64_t a[MAX_RANK], b[MAX_RANK];
+    const Node *def = n->in[0]->def;
+    if (!def || def->op != OP_PERMUTE || !arg_ints(def, 1, a, MAX_RANK) ||
+        !arg_ints(n, 1, b, MAX_RANK))
+        return;
+    int rank = n->in[0]->type.rank;
+    for (int i = 0; i < rank; i++)
+        b[i] = a[b[i]];
+    node_set_in(n, 0, def->in[0]);
+    node_set_arg(n, 1, arg_int_list(n->graph->program, b, rank));
+}
+
+/* A permutation that moves axes of size 1 only is a view; one that moves none is nothing. */
+static Value *plain_permute(Rewrite *r, Node *n)
+{
+    int64_t axis[MAX_RANK], last = -1;
+    merge_permutes(n);
+    Type x = n->in[0]->type, y = n->out[0]->type;
+    if (!arg_ints(n, 1, axis, MAX_RANK))
+        return NULL;
+    for (int i = 0; i < x.rank; i++) {
+        if (is_one(x.dim[axis[i]]))
+            continue;
+        if (axis[i] < last)
+            return NULL;
+        last = axis[i];
+    }
+    return build_view(r, n, n->in[0], y.dim, y.rank);
+}
+
+/* x[i] of an axis of size 1 ==> view */
+static Value *select_only(Rewrite *r, Node *n)
+{
+    int64_t axis;
+    Type x = n->in[0]->type, y = n->out[0]->type;
+    if (!arg_int(n, 1, &axis) || !is_one(x.dim[axis]))
+        return NULL;
+    return build_view(r, n, n->in[0], y.dim, y.rank);
+}
+
+/* copy(x, y) ==> y in x's dtype and sizes */
+static Value *copied(Rewrite *r, Node *n)
+{
+    Value *src = n->in[1];
+    Type want = n->out[0]->type;
+    Node *made = NULL;
+    if (src->type.dtype != want.dtype) {
+        made = build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", src, want.dtype);
+        src = made ? made->out[0] : NULL;
+    }
+    if (src && (src->type.rank != want.rank || !dims_equal(src->type.dim, want.dim, want.rank))) {
+        made = build(r->g, n, n->loc, OP_EXPAND, r->d, "vD", src, want.rank, want.dim);
+        src = made ? made->out[0] : NULL;
+    }
+    return src;
+}
+
+static bool pads_nothing(const Node *n)
+{
+    int64_t pad[2 * MAX_RANK];
+    if (!arg_ints(n, 1, pad, 2 * MAX_RANK))
+        return false;
+    for (int i = 0; i < arg_count(n, 1); i++)
+        if (pad[i])
+            return false;
+    return true;
+}
+
+static Value *stand_in(Rewrite *r, Node *n)
+{
+    switch (n->op) {
+    case OP_CLONE:
+    case OP__TO_COPY:
+    case OP_EXPAND:
+    case OP_ALIAS:
+        return same_type(n);
+    case OP_VIEW:
+        return plain_view(n);
+    case OP_PERMUTE:
+        return plain_permute(r, n);
+    case OP_SELECT_INT:
+        return select_only(r, n);
+    case OP_SLICE: {
+        int64_t step;
+        return arg_int(n, 4, &step) && step == 1 ? same_type(n) : NULL;
+    }
+    case OP_CAT:
+        return n->n_in == 1 ? same_type(n) : NULL;
+    case OP_CONSTANT_PAD_ND:
+        return pads_nothing(n) ? same_type(n) : NULL;
+    case OP_COPY:
+        return copied(r, n);
+    case OP_MUL_SCALAR:
+    case OP_DIV_SCALAR:
+    case OP_POW_TENSOR_SCALAR:
+        return times_one(n);
+    case OP_ADD_SCALAR:
+        return plus_zero(n, false);
+    case OP_SUB_SCALAR:
+        return plus_zero(n, true);
+    default:
+        return NULL;
+    }
+}
+
+bool pass_canonicalize(Graph *g, Arena *tmp, Diag *d)
+{
+    Rewrite r = rewrite_start(g, tmp, d);
+    int errors = diag_errors(d);
+    for (Node *n = g->first, *next; n; n = next) {
+        next = n->next;
+        rewrite_inputs(&r, n);
+        n = to_scalar_row(&r, n);
+        if (!n)
+            continue;
+        n = numbers_to_tensors(&r, n);
+        spell_arguments(n);
+        Value *v = stand_in(&r, n);
+        if (v)
+            rewrite_node(&r, n, v);
+    }
+    rewrite_finish(&r);
+    return diag_errors(d) == errors;
+}

@@ -1,0 +1,283 @@
+/* fold_batch_norm.c -- batch norm with fixed statistics goes into the op before it.
+ *
+ * Stage core, after fold_constants.  norm(conv(x, w) + b) = conv(x, w * f) + (b - mean) * f + beta,
+ * where f = gamma / sqrt(var + eps) per channel, computed in float64 and rounded once.  A weight
+ * whose storage nothing else reads is scaled where it lies, in the private mapping of the model's
+ * file, so that a large model never has its weights twice; states over the same bytes are dropped
+ * with it.  A norm after anything else becomes a multiplication and an addition.  (Jacob et al.,
+ * "Quantization and Training of Neural Networks ...", 2018, section 3.2.)
+ */
+#include "passes/internal.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct Fold {
+    Program *p;
+    Rewrite r;
+    Uses uses;
+    int *reads;    /* by storage: how often nodes, outputs and updates of all graphs read it */
+    int n_reads;
+    bool *spoiled; /* by storage: its bytes were changed in place */
+} Fold;
+
+typedef struct Affine { /* y = x * factor + shift, per channel */
+    double *factor, *shift;
+    int64_t n;
+} Affine;
+
+/* -- reading --------------------------------------------------------------------------------- */
+
+static const float *floats(const Value *v, int64_t n)
+{
+    if (!v || !value_is_const(v) || v->type.dtype != ETC_F32 || v->type.stride ||
+        !type_is_static(v->type) || (n >= 0 && type_numel(v->type) != n) ||
+        v->state->n_bytes < type_bytes(v->type))
+        return NULL;
+    return (const float *)(const void *)v->state->data;
+}
+
+/* What the norm does to a channel; false where its parameters are not constants. */
+static bool affine_of(const Fold *f, const Node *bn, Affine *a)
+{
+    const Value *gamma = arg_value(bn, 1), *beta = arg_value(bn, 2);
+    double eps;
+    const float *mean = floats(arg_value(bn, 3), -1);
+    a->n = mean ? type_numel(arg_value(bn, 3)->type) : 0;
+    const float *var = floats(arg_value(bn, 4), a->n);
+    const float *g = floats(gamma, a->n), *b = floats(beta, a->n);
+    if (!mean || !var || (gamma && !g) || (beta && !b) || !arg_number(bn, 6, &eps))
+        return false;
+    a->factor = NEW(f->r.tmp, double, a->n + 1);
+    a->shift = NEW(f->r.tmp, double, a->n + 1);
+    for (int64_t c = 0; c < a->n; c++) {
+        a->factor[c] = (g ? g[c] : 1.0) / sqrt(var[c] + eps);
+        a->shift[c] = (b ? b[c] : 0.0) - mean[c] * a->factor[c];
+    }
+    return true;
+}
+
+/* -- the op before --------------------------------------------------------------------------- */
+
+typedef struct Target {
+    Node *op;
+    int weight, bias;      /* arguments */
+    bool channels_last;    /* the weight's channels are its last axis */
+} Target;
+
+static bool is_one(const Node *n, int i)
+{
+    double v;
+    return arg_number(n, i, &v) && v == 1;
+}
+
+static bool target_of(Node *op, Target *t)
+{
+    *t = (Target){.op = op, .weight = 1, .bias = 2};
+    switch (op->op) {
+    case OP_CONVOLUTION:
+        return !arg_bool(op, 6);
+    case OP_LINEAR:
+        return op->out[0]->type.rank == 2;
+    case OP_ADDMM:
+        *t = (Target){.op = op, .weight = 2, .bias = 0, .channels_last = true};
+        return is_one(op, 3) && is_one(op, 4);
+    case OP_MM:
+        return false;
+    default:
+        return false;
+    }
+}
+
+static bool is_read_once(const Fold *f, const Value *v)
+{
+    return f->uses.first[v->index + 1] - f->uses.first[v->index] == 1 &&
+           !f->uses.escapes[v->index];
+}
+
+/* Whether the op before a norm can take it in. */
+static bool takes(const Fold *f, const Node *bn, const Affine *a, Target *t)
+{
+    Value *x = arg_value(bn, 0);
+    if (!x->def || !is_read_once(f, x) || !target_of(x->def, t))
+        return false;
+    const Value *w = arg_value(t->op, t->weight), *b = arg_value(t->op, t->bias);
+    if (!floats(w, -1) || w->type.rank < 2 || (b && !floats(b, a->n)))
+        return false;
+    return dim_equal(w->type.dim[t->channels_last ? w->type.rank - 1 : 0], DIM(a->n));
+}
+
+/* -- scaling --------------------------------------------------------------------------------- */
+
+static void scale_row(float *restrict to, const float *from, int64_t n, double factor)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (float)(from[i] * factor);
+}
+
+static void scale(float *to, const float *from, int64_t n, const Affine *a, bool channels_last)
+{
+    int64_t inner = a->n ? n / a->n : 0;
+    if (!channels_last) {
+        for (int64_t c = 0; c < a->n; c++)
+            scale_row(to + c * inner, from + c * inner, inner, a->factor[c]);
+        return;
+    }
+    for (int64_t k = 0; k < inner; k++)
+        for (int64_t c = 0; c < a->n; c++)
+            to[k * a->n + c] = (float)(from[k * a->n + c] * a->factor[c]);
+}
+
+/* Within one storage a weight may be written only where no other reader is left. */
+static Value *scaled_weight(Fold *f, const Value *w, const Affine *a, bool channels_last)
+{
+    State *s = w->state;
+    int64_t n = type_numel(w->type);
+    const float *from = (const float *)(const void *)s->data;
+    float *to = (float *)(void *)s->data;
+    if (s->storage < f->n_reads && f->reads[s->storage] == 1)
+        f->spoiled[s->storage] = true;
+    else
+        to = arena_alloc(f->p->arena, (size_t)n + 1, sizeof *to);
+    scale(to, from, n, a, channels_last);
+    return graph_state(f->r.g, program_const(f->p, s->name, s->fqn, type_plain(s->type), to));
+}
+
+static Value *channel_const(Fold *f, const State *like, const double *v, int64_t n, int rank)
+{
+    Dim dim[MAX_RANK] = {DIM(n)};
+    float *data = arena_alloc(f->p->arena, (size_t)n + 1, sizeof *data);
+    for (int64_t c = 0; c < n; c++)
+        data[c] = (float)v[c];
+    for (int i = 1; i < rank; i++)
+        dim[i] = DIM(1);
+    Type t = type_tensor(f->p, ETC_F32, rank, dim);
+    return graph_state(f->r.g, program_const(f->p, like->name, like->fqn, t, data));
+}
+
+/* (b - mean) * f + beta */
+static Value *new_bias(Fold *f, const Target *t, const Node *bn, const Affine *a)
+{
+    const Value *b = arg_value(t->op, t->bias), *beta = arg_value(bn, 2);
+    const float *old = b ? floats(b, a->n) : NULL;
+    const State *like = b ? b->state : beta ? beta->state : arg_value(bn, 3)->state;
+    for (int64_t c = 0; old && c < a->n; c++)
+        a->shift[c] += old[c] * a->factor[c];
+    return channel_const(f, like, a->shift, a->n, 1);
+}
+
+/* The op with other parameters; where it had no bias it is built anew. */
+static bool set_parameters(Fold *f, const Target *t, Value *w, Value *b)
+{
+    Node *n = t->op, *made;
+    node_set_in(n, n->arg[t->weight].slot, w);
+    if (n->arg[t->bias].kind == ARG_VALUE) {
+        node_set_in(n, n->arg[t->bias].slot, b);
+        return true;
+    }
+    if (n->op == OP_LINEAR)
+        made = build(f->r.g, n, n->loc, n->op, f->r.d, "vvv", n->in[0], w, b);
+    else
+        made = build(f->r.g, n, n->loc, n->op, f->r.d, "vvvaaaaaa", n->in[0], w, b, n->arg[3],
+                     n->arg[4], n->arg[5], n->arg[6], n->arg[7], n->arg[8]);
+    return made && rewrite_node(&f->r, n, made->out[0]);
+}
+
+static bool fold_into(Fold *f, Node *bn, const Target *t, const Affine *a)
+{
+    const Value *old = arg_value(t->op, t->weight);
+    Value *result = t->op->out[0];
+    Value *b = new_bias(f, t, bn, a), *w = scaled_weight(f, old, a, t->channels_last);
+    return set_parameters(f, t, w, b) && rewrite_node(&f->r, bn, rewrite_current(&f->r, result));
+}
+
+/* y = x * factor + shift, with both as tensors of [channels, 1, ...] */
+static bool spell_out(Fold *f, Node *bn, const Affine *a)
+{
+    Value *x = arg_value(bn, 0);
+    const State *like = arg_value(bn, 3)->state;
+    int rank = x->type.rank - 1;
+    if (rank < 1 || x->type.dtype != ETC_F32)
+        return true;
+    Value *factor = channel_const(f, like, a->factor, a->n, rank);
+    Value *shift = channel_const(f, like, a->shift, a->n, rank);
+    Node *m = build(f->r.g, bn, bn->loc, OP_MUL_TENSOR, f->r.d, "vv", x, factor);
+    Node *s = m ? build(f->r.g, bn, bn->loc, OP_ADD_TENSOR, f->r.d, "vv", m->out[0], shift) : NULL;
+    return s && rewrite_node(&f->r, bn, s->out[0]);
+}
+
+/* -- the walk -------------------------------------------------------------------------------- */
+
+static bool only_result_read(const Fold *f, const Node *bn)
+{
+    for (int i = 1; i < bn->n_out; i++) {
+        int v = bn->out[i]->index;
+        if (f->uses.first[v + 1] > f->uses.first[v] || f->uses.escapes[v])
+            return false;
+    }
+    return true;
+}
+
+static bool fold_graph(Fold *f, Graph *g, Arena *tmp, Diag *d)
+{
+    Target t;
+    Affine a;
+    bool ok = true;
+    f->r = rewrite_start(g, tmp, d);
+    f->uses = graph_uses(g, tmp);
+    for (Node *n = g->first, *next; n; n = next) {
+        next = n->next;
+        rewrite_inputs(&f->r, n);
+        if (n->op != OP__NATIVE_BATCH_NORM || !only_result_read(f, n) || !affine_of(f, n, &a))
+            continue;
+        /* what was made in this walk has no entry in `uses` */
+        bool known = arg_value(n, 0)->index < f->r.first_new;
+        ok = (known && takes(f, n, &a, &t) ? fold_into(f, n, &t, &a) : spell_out(f, n, &a)) && ok;
+    }
+    rewrite_finish(&f->r);
+    return ok;
+}
+
+static void count_reads(const Graph *g, int *reads)
+{
+    for (const Node *n = g->first; n; n = n->next) {
+        for (int i = 0; i < n->n_in; i++)
+            if (n->in[i]->state)
+                reads[n->in[i]->state->storage]++;
+        for (int i = 0; i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                count_reads(n->arg[i].graph, reads);
+    }
+    for (int i = 0; i < g->n_out; i++)
+        if (g->out[i]->state)
+            reads[g->out[i]->state->storage]++;
+    for (int i = 0; i < g->n_updates; i++) {
+        if (g->update[i].target->state)
+            reads[g->update[i].target->state->storage]++;
+        if (g->update[i].value->state)
+            reads[g->update[i].value->state->storage]++;
+    }
+}
+
+static void drop_spoiled(Fold *f, Arena *tmp)
+{
+    bool *keep = NEW(tmp, bool, f->p->n_states + 1);
+    for (int i = 0; i < f->p->n_states; i++) {
+        int storage = f->p->state[i]->storage;
+        keep[i] = storage >= f->n_reads || !f->spoiled[storage];
+    }
+    program_keep_states(f->p, keep);
+}
+
+bool pass_fold_batch_norm(Program *p, Arena *tmp, Diag *d)
+{
+    Fold f = {.p = p, .n_reads = p->n_storages};
+    bool ok = true;
+    f.reads = NEW(tmp, int, p->n_storages + 1);
+    f.spoiled = NEW(tmp, bool, p->n_storages + 1);
+    for (int i = 0; i < p->n_methods; i++)
+        count_reads(p->method[i], f.reads);
+    for (int i = 0; i < p->n_methods; i++)
+        ok = fold_graph(&f, p->method[i], tmp, d) && ok;
+    drop_spoiled(&f, tmp);
+    return ok;
+}

@@ -1,0 +1,247 @@
+/* fold_constants.c -- what depends on constants alone is computed now.
+ *
+ * Stage core.  First every strided state becomes contiguous, as kernels want their weights.  Then
+ * one walk per graph evaluates nodes whose operands are all constants; a view of a constant is a
+ * second constant over the same bytes.  A fold may not grow the file by more than LIMIT in all,
+ * counted as the bytes it makes less those of operands that nobody else reads.
+ */
+#define _POSIX_C_SOURCE 200809L /* open_memstream */
+#include "passes/internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIMIT = 1 << 20 };
+
+typedef struct Fold {
+    Rewrite r;
+    const Uses *uses;
+    int64_t *left;  /* file growth that is still allowed */
+    Diag quiet;     /* a kernel that refuses only means that the node stays */
+} Fold;
+
+/* -- strided states -------------------------------------------------------------------------- */
+
+static bool plain_sizes(Type t, int64_t *dim, int64_t *stride)
+{
+    for (int i = 0; i < t.rank; i++) {
+        if (t.dim[i].expr || t.stride[i].expr)
+            return false;
+        dim[i] = t.dim[i].value;
+        stride[i] = t.stride[i].value;
+    }
+    return true;
+}
+
+/* Copies the elements under `dim` and `stride`, in row-major order; the last axis innermost. */
+static void gather(uint8_t *to, const uint8_t *from, const int64_t *dim, const int64_t *stride,
+                   int rank, size_t size)
+{
+    int64_t index[MAX_RANK] = {0}, at = 0;
+    int64_t inner = rank ? dim[rank - 1] : 1, step = rank ? stride[rank - 1] : 0;
+    for (;;) {
+        for (int64_t i = 0; i < inner; i++, to += size)
+            memcpy(to, from + (size_t)(at + i * step) * size, size);
+        int k = rank - 2;
+        for (; k >= 0; k--) {
+            at += stride[k];
+            if (++index[k] < dim[k])
+                break;
+            at -= stride[k] * dim[k];
+            index[k] = 0;
+        }
+        if (k < 0)
+            return;
+    }
+}
+
+/* A contiguous state with the same elements, or NULL where the bytes are not at hand. */
+static State *contiguous(Program *p, State *s)
+{
+    int64_t dim[MAX_RANK], stride[MAX_RANK];
+    size_t size = etc_dtype_size((int)s->type.dtype);
+    int64_t bytes = type_bytes(s->type);
+    if (!s->data || !plain_sizes(s->type, dim, stride))
+        return NULL;
+    uint8_t *data = arena_alloc(p->arena, (size_t)bytes + 1, 1);
+    if (bytes)
+        gather(data, s->data, dim, stride, s->type.rank, size);
+    State *copy = program_const(p, s->name, s->fqn, type_plain(s->type), data);
+    if (s->kind == ST_MUTABLE)
+        copy->kind = ST_MUTABLE;
+    return copy;
+}
+
+/* Operands, results, updates and their targets that are `from` become `to`. */
+static void replace_states(Graph *g, State *const *with, Arena *tmp)
+{
+    int n_states = g->n_states;
+    Value **by_value;
+    bool any = false;
+    for (int i = 0; i < n_states; i++)
+        if (with[g->state[i]->state->index])
+            any = graph_state(g, with[g->state[i]->state->index]) != NULL;
+    if (!any)
+        return;
+    by_value = NEW(tmp, Value *, g->n_values + 1);
+    for (int i = 0; i < n_states; i++)
+        if (with[g->state[i]->state->index])
+            by_value[g->state[i]->index] = graph_state(g, with[g->state[i]->state->index]);
+    for (int i = 0; i < g->n_updates; i++)
+        if (by_value[g->update[i].target->index])
+            g->update[i].target = by_value[g->update[i].target->index];
+    graph_replace(g, by_value);
+}
+
+/* Values of states take the states' types on. */
+static void replace_in(Graph *g, State *const *with, Arena *tmp)
+{
+    for (const Node *n = g->first; n; n = n->next)
+        for (int i = 0; i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                replace_in(n->arg[i].graph, with, tmp);
+    for (int i = 0; i < g->n_states; i++)
+        if (g->state[i]->type.stride)
+            value_set_type(g->state[i], g->state[i]->state->type);
+    replace_states(g, with, tmp);
+}
+
+static void make_contiguous(Program *p, Arena *tmp)
+{
+    int n = p->n_states;
+    bool any = false, *read = states_read(p, tmp);
+    State **with = NEW(tmp, State *, n + 1);
+    for (int i = 0; i < n; i++) {
+        State *s = p->state[i];
+        if (!read[i] || !s->type.stride)
+            continue;
+        any = true;
+        if (type_is_dense(p, s->type))
+            s->type.stride = NULL;
+        else
+            with[i] = contiguous(p, s);
+    }
+    for (int i = 0; any && i < p->n_methods; i++)
+        replace_in(p->method[i], with, tmp);
+    p->edits += any;
+}
+
+/* -- folding ------------------------------------------------------------------------------------ */
+
+static bool is_foldable(const Node *n)
+{
+    if (!node_is_pure(n) || !n->n_out || n->op == OP_DELEGATE || n->op == OP_GROUP)
+        return false;
+    for (int i = 0; i < n->n_in; i++)
+        if (!value_is_const(n->in[i]) || n->in[i]->type.stride || !type_is_static(n->in[i]->type))
+            return false;
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i]->type.rank == SCALAR || n->out[i]->type.is_none ||
+            !type_is_static(n->out[i]->type))
+            return false;
+    return true;
+}
+
+/* Bytes that this fold adds to the file. */
+static int64_t growth(const Fold *f, const Node *n)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < n->n_out; i++)
+        bytes += type_bytes(n->out[i]->type);
+    for (int i = 0; i < n->n_in; i++) {
+        int v = n->in[i]->index;
+        bool known = v < f->r.first_new;
+        if (!known || (f->uses->first[v + 1] - f->uses->first[v] == 1 && !f->uses->escapes[v]))
+            bytes -= type_bytes(n->in[i]->type);
+    }
+    return bytes;
+}
+
+static EtcTensor *tensor_of(const State *s, Arena *tmp)
+{
+    EtcTensor *t = NEW(tmp, EtcTensor, 1);
+    *t = (EtcTensor){.data = s->data, .dtype = s->type.dtype, .rank = s->type.rank,
+                     .dim = NEW(tmp, int32_t, s->type.rank + 1),
+                     .capacity = type_bytes(s->type), .is_static = 1};
+    for (int i = 0; i < s->type.rank; i++)
+        t->dim[i] = (int32_t)s->type.dim[i].value;
+    return t;
+}
+
+static void replace_by_state(Fold *f, Node *n, int i, State *s)
+{
+    rewrite_value(&f->r, n->out[i], graph_state(f->r.g, s));
+}
+
+/* The same bytes under other sizes. */
+static void fold_view(Fold *f, Node *n)
+{
+    State *of = n->in[0]->state;
+    Type t = type_plain(n->out[0]->type);
+    State *s = program_state(f->r.g->program, of->kind,
+                             arena_printf(f->r.g->program->arena, "%s_c%d", of->name,
+                                          f->r.g->program->n_ids),
+                             of->fqn, t, of->file, of->offset, of->data, of->n_bytes);
+    s->storage = of->storage;
+    replace_by_state(f, n, 0, s);
+    graph_remove(f->r.g, n);
+}
+
+static void fold(Fold *f, Node *n)
+{
+    Program *p = f->r.g->program;
+    EtcTensor **in = NEW(f->r.tmp, EtcTensor *, n->n_in + 1);
+    EtcTensor **out = NEW(f->r.tmp, EtcTensor *, n->n_out + 1);
+    int64_t *symbol = NEW(f->r.tmp, int64_t, p->n_syms + 1);
+    int64_t more = growth(f, n);
+    if (more > *f->left || !eval_can(n))
+        return;
+    for (int i = 0; i < n->n_in; i++)
+        in[i] = tensor_of(n->in[i]->state, f->r.tmp);
+    if (!eval_node(n, in, symbol, p->arena, out, &f->quiet))
+        return;
+    *f->left -= more > 0 ? more : 0;
+    for (int i = 0; i < n->n_out; i++) {
+        const char *stem = n->n_in ? n->in[0]->state->name : n->out[0]->name;
+        const char *fqn = n->n_in ? n->in[0]->state->fqn : "";
+        replace_by_state(f, n, i, program_const(p, stem, fqn, type_plain(n->out[i]->type),
+                                                out[i]->data));
+    }
+    graph_remove(f->r.g, n);
+}
+
+static void fold_graph(Graph *g, int64_t *left, FILE *unread, Arena *tmp, Diag *d)
+{
+    Fold f = {.r = rewrite_start(g, tmp, d), .left = left, .quiet = {.out = unread}};
+    Uses uses = graph_uses(g, tmp);
+    f.uses = &uses;
+    for (Node *n = g->first, *next; n; n = next) {
+        next = n->next;
+        for (int i = 0; i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                fold_graph(n->arg[i].graph, left, unread, tmp, d);
+        rewrite_inputs(&f.r, n);
+        if (!is_foldable(n))
+            continue;
+        if (n->op == OP_VIEW && n->n_in == 1)
+            fold_view(&f, n);
+        else
+            fold(&f, n);
+    }
+    rewrite_finish(&f.r);
+}
+
+bool pass_fold_constants(Program *p, Arena *tmp, Diag *d)
+{
+    int64_t left = LIMIT;
+    char *text = NULL;
+    size_t len = 0;
+    FILE *unread = open_memstream(&text, &len);
+    if (!unread)
+        return diag_io(d, (Loc){.file = p->name}, "no memory for messages");
+    make_contiguous(p, tmp);
+    for (int i = 0; i < p->n_methods; i++)
+        fold_graph(p->method[i], &left, unread, tmp, d);
+    fclose(unread);
+    free(text);
+    return true;
+}

@@ -1,0 +1,448 @@
+/* functionalize.c -- ops that write their input become their functional twins.
+ *
+ * Stage aten, after resolve_views; leaves no write.  Every value belongs to a base, an input, a
+ * state or a fresh result, through a chain of views.  A write makes a new value of the base: the
+ * twin's result is put back through the chain, and the base's version goes up.  A later read of
+ * any alias finds its version behind and takes the chain of views anew from the base.  What inputs
+ * and states hold at the end becomes their `update`.  Linear in nodes plus views made again.
+ */
+#include "passes/internal.h"
+
+typedef struct Alias {
+    Value *same;    /* another name of this very tensor, which holds all below; else NULL */
+    Value *base;    /* itself where the value is no view */
+    Value *parent;  /* what the view reads; NULL of a base */
+    Node *view;     /* the node that makes it */
+    Value *current; /* as of `version` of the base */
+    int version;
+} Alias;
+
+typedef struct Pass {
+    Graph *g;
+    Arena *tmp;
+    Diag *d;
+    Alias *alias; /* by value index */
+    int room;
+    Value **written; /* bases with a version above 0, in order of their first write */
+    int n_written;
+} Pass;
+
+/* -- aliases ----------------------------------------------------------------------------- */
+
+static Alias *alias_of(Pass *s, Value *v)
+{
+    if (v->index >= s->room) {
+        Alias *old = s->alias;
+        int n = s->room;
+        s->room = 2 * s->g->n_values;
+        s->alias = NEW(s->tmp, Alias, s->room);
+        for (int i = 0; i < n; i++)
+            s->alias[i] = old[i];
+    }
+    Alias *a = &s->alias[v->index];
+    if (a->same)
+        a = &s->alias[a->same->index];
+    if (!a->base) {
+        a->base = v;
+        a->current = v;
+    }
+    return a;
+}
+
+static void make_alias(Pass *s, Value *v, Value *parent, Node *view)
+{
+    Alias p = *alias_of(s, parent);
+    *alias_of(s, v) = (Alias){.base = p.base, .parent = parent, .view = view, .current = v,
+                              .version = s->alias[p.base->index].version};
+}
+
+/* v is what `of` is.  No chain of names: `of` may be one itself. */
+static void make_same(Pass *s, Value *v, Value *of)
+{
+    alias_of(s, of);
+    Value *first = s->alias[of->index].same;
+    alias_of(s, v);
+    s->alias[v->index].same = first ? first : of;
+}
+
+/* The same view of another tensor, before `at`. */
+static Value *view_again(Pass *s, Node *at, const Node *view, Value *x)
+{
+    Node *n = node_new(s->g, view->op, view->loc);
+    for (int i = 0; i < view->n_args; i++)
+        node_push(n, i ? view->arg[i] : node_use(n, x));
+    const char *name = arena_printf(s->g->program->arena, "%s.%d", view->out[0]->name,
+                                    s->g->n_values);
+    Value *v = node_add_out(n, name, view->out[0]->type);
+    graph_insert(s->g, at, n);
+    return v;
+}
+
+/* What v holds before `at`. */
+static Value *read(Pass *s, Node *at, Value *v)
+{
+    Value **chain = NULL; /* from v up to the first that is current */
+    int n = 0;
+    Alias *a = alias_of(s, v);
+    int version = alias_of(s, a->base)->version;
+    for (; a->parent && a->version != version; a = alias_of(s, v)) {
+        PUSH(s->tmp, chain, n, v);
+        v = a->parent;
+    }
+    Value *x = a->current;
+    while (n--) {
+        a = alias_of(s, chain[n]);
+        x = view_again(s, at, a->view, x);
+        a = alias_of(s, chain[n]);
+        a->current = x;
+        a->version = version;
+    }
+    return x;
+}
+
+/* -- writing through a view ---------------------------------------------------------------- */
+
+static bool through_permute(Pass *s, Node *at, const Node *view, Value *x, Value **out)
+{
+    int64_t axis[MAX_RANK], back[MAX_RANK];
+    int rank = x->type.rank;
+    if (!arg_ints(view, 1, axis, MAX_RANK))
+        return false;
+    for (int i = 0; i < rank; i++)
+        back[axis[i] < 0 ? axis[i] + rank : axis[i]] = i;
+    Node *n = build(s->g, at, at->loc, OP_PERMUTE, s->d, "vI", x, rank, back);
+    *out = n ? n->out[0] : NULL;
+    return n != NULL;
+}
+
+static bool through_transpose(Pass *s, Node *at, const Node *view, Value *x, Value **out)
+{
+    int64_t a = 0, b = 1;
+    bool named = view->op == OP_TRANSPOSE_INT;
+    if (named && (!arg_int(view, 1, &a) || !arg_int(view, 2, &b)))
+        return false;
+    if (x->type.rank < 2) {
+        *out = x;
+        return true;
+    }
+    Node *n = build(s->g, at, at->loc, OP_TRANSPOSE_INT, s->d, "vii", x, a, b);
+    *out = n ? n->out[0] : NULL;
+    return n != NULL;
+}
+
+/* parent[start:end] */
+static Value *piece(Pass *s, Node *at, Value *parent, int64_t axis, Dim start, Dim end)
+{
+    Node *n = build(s->g, at, at->loc, OP_SLICE, s->d, "viddi", parent, axis, start, end,
+                    (int64_t)1);
+    return n ? n->out[0] : NULL;
+}
+
+/* The parent with [start, end) of an axis replaced by x: what stands before it, x, what follows. */
+static bool through_range(Pass *s, Node *at, Value *parent, int64_t axis, Dim start, Dim end,
+                          Value *x, Value **out)
+{
+    Value *part[3];
+    int n = 0;
+    Dim size = parent->type.dim[axis];
+    if (!dim_equal(start, DIM(0)) && !(part[n++] = piece(s, at, parent, axis, DIM(0), start)))
+        return false;
+    part[n++] = x;
+    if (!dim_equal(end, size) && !(part[n++] = piece(s, at, parent, axis, end, size)))
+        return false;
+    if (n == 1) {
+        *out = x;
+        return true;
+    }
+    Node *c = build(s->g, at, at->loc, OP_CAT, s->d, "Vi", n, part, axis);
+    *out = c ? c->out[0] : NULL;
+    return c != NULL;
+}
+
+static int64_t wrap(int64_t axis, int rank)
+{
+    return axis < 0 ? axis + rank : axis;
+}
+
+/* A bound of a slice moved into 0 .. size; false where its sign is open. */
+static bool bound(const Node *n, int i, Dim size, Dim otherwise, Dim *v)
+{
+    Program *p = n->graph->program;
+    int64_t lo, hi;
+    *v = otherwise;
+    if (n->arg[i].kind == ARG_NONE)
+        return true;
+    if (!arg_dim(n, i, v))
+        return false;
+    dim_range(*v, &lo, &hi);
+    if (lo < 0 && hi >= 0)
+        return false;
+    *v = lo == INT64_MAX ? size
+         : lo < 0        ? dim_max(p, dim_add(p, size, *v), DIM(0))
+                         : dim_min(p, *v, size);
+    return true;
+}
+
+static bool through_slice(Pass *s, Node *at, const Node *view, Value *parent, Value *x,
+                          Value **out)
+{
+    int64_t axis, step;
+    Dim start, end;
+    if (!arg_int(view, 1, &axis) || !arg_int(view, 4, &step) || step != 1)
+        return diag_unsupported(s->d, at->loc, "writes through slice '%s', whose step is not 1",
+                                view->loc.node);
+    axis = wrap(axis, parent->type.rank);
+    Dim size = parent->type.dim[axis];
+    if (!bound(view, 2, size, DIM(0), &start) || !bound(view, 3, size, size, &end))
+        return diag_unsupported(s->d, at->loc, "writes through slice '%s', whose bounds may be of "
+                                               "either sign", view->loc.node);
+    return through_range(s, at, parent, axis, start, end, x, out);
+}
+
+static bool through_select(Pass *s, Node *at, const Node *view, Value *parent, Value *x,
+                           Value **out)
+{
+    Program *p = s->g->program;
+    int64_t axis;
+    Dim start, size;
+    if (!arg_int(view, 1, &axis))
+        return false;
+    axis = wrap(axis, parent->type.rank);
+    size = parent->type.dim[axis];
+    if (!bound(view, 2, size, DIM(0), &start))
+        return diag_unsupported(s->d, at->loc, "writes through select '%s', whose index may be of "
+                                               "either sign", view->loc.node);
+    Node *u = build(s->g, at, at->loc, OP_UNSQUEEZE, s->d, "vi", x, axis);
+    return u && through_range(s, at, parent, axis, start, dim_add(p, start, DIM(1)), u->out[0],
+                              out);
+}
+
+/* The parent after its view became x. */
+static bool put_back(Pass *s, Node *at, const Node *view, Value *parent, Value *x, Value **out)
+{
+    switch (view->op) {
+    case OP_PERMUTE:
+        return through_permute(s, at, view, x, out);
+    case OP_T:
+    case OP_TRANSPOSE_INT:
+        return through_transpose(s, at, view, x, out);
+    case OP_SLICE:
+        return through_slice(s, at, view, parent, x, out);
+    case OP_SELECT_INT:
+        return through_select(s, at, view, parent, x, out);
+    case OP_VIEW:
+    case OP_UNFLATTEN:
+    case OP_SQUEEZE:
+    case OP_SQUEEZE_DIM:
+    case OP_SQUEEZE_DIMS:
+    case OP_UNSQUEEZE: {
+        Node *n = build(s->g, at, at->loc, OP_VIEW, s->d, "vD", x, parent->type.rank,
+                        parent->type.dim);
+        *out = n ? n->out[0] : NULL;
+        return n != NULL;
+    }
+    default:
+        return diag_unsupported(s->d, at->loc, "writes through '%s' (%s), which has no inverse",
+                                view->loc.node, op_info[view->op].target);
+    }
+}
+
+/* -- writes -------------------------------------------------------------------------------- */
+
+/* Nothing outside a nested graph may see its writes. */
+static bool may_write(Pass *s, const Node *n, const Value *base)
+{
+    if (base->def || s->g->name)
+        return true;
+    return diag_unsupported(s->d, n->loc, "writes %%%s from inside a nested graph", base->name);
+}
+
+static bool write(Pass *s, Node *n, Value *target, Value *x)
+{
+    Value *base = alias_of(s, target)->base, *v = target;
+    if (!may_write(s, n, base))
+        return false;
+    for (Alias *a; (a = alias_of(s, v))->parent; v = a->parent) {
+        Node *view = a->view;
+        Value *parent = a->parent;
+        a->current = x; /* stands with the version set below */
+        a->version = alias_of(s, base)->version + 1;
+        if (!put_back(s, n, view, read(s, n, parent), x, &x))
+            return false;
+    }
+    Alias *b = alias_of(s, base);
+    if (!b->version++)
+        PUSH(s->tmp, s->written, s->n_written, base);
+    b->current = x;
+    return true;
+}
+
+/* fill_ and zero_ have other arguments than their twin. */
+static Node *build_fill(Pass *s, Node *n)
+{
+    Arg value = {.kind = ARG_INT, .dim = DIM(0)};
+    if (n->op == OP_FILL__SCALAR)
+        value = n->arg[1];
+    if (value.kind == ARG_VALUE) {
+        diag_unsupported(s->d, n->loc, "fills with a value that is not a constant");
+        return NULL;
+    }
+    return build(s->g, n, n->loc, OP_FULL_LIKE, s->d, "va", n->in[0], value);
+}
+
+static Node *build_twin(Pass *s, Node *n)
+{
+    OpId twin = op_info[n->op].functional;
+    if (twin == OP_FULL_LIKE)
+        return build_fill(s, n);
+    Node *f = node_new(s->g, twin, n->loc);
+    Type t;
+    for (int i = 0; i < n->n_args; i++) {
+        Arg a = n->arg[i];
+        node_push(f, a.kind == ARG_VALUE ? node_use(f, n->in[a.slot]) : a);
+    }
+    Value *v = node_add_out(f, arena_printf(s->g->program->arena, "%s.%d", n->out[0]->name,
+                                            s->g->n_values), (Type){0});
+    if (!schema_check(f, s->d) || !op_info[twin].infer(f, &t, s->d))
+        return NULL;
+    value_set_type(v, t);
+    graph_insert(s->g, n, f);
+    return f;
+}
+
+/* The result of the twin, in the dtype of what was written. */
+static Value *twin_of(Pass *s, Node *n, Type want)
+{
+    if (op_info[n->op].functional == OP_DROPOUT) {
+        if (arg_bool(n, 2)) {
+            diag_unsupported(s->d, n->loc, "drops elements at random: export the model in eval mode");
+            return NULL;
+        }
+        return n->in[0];
+    }
+    Node *f = build_twin(s, n);
+    if (f && (f->out[0]->type.rank != want.rank ||
+              !dims_equal(f->out[0]->type.dim, want.dim, want.rank))) {
+        diag_error(s->d, n->loc, "its result does not have the shape of what it writes");
+        return NULL;
+    }
+    if (!f || f->out[0]->type.dtype == want.dtype)
+        return f ? f->out[0] : NULL;
+    f = build(s->g, n, n->loc, OP__TO_COPY, s->d, "vt", f->out[0], want.dtype);
+    return f ? f->out[0] : NULL;
+}
+
+static bool rewrite_write(Pass *s, Node *n)
+{
+    Value *target = n->in[0];
+    if (op_info[n->op].functional == OP_NONE)
+        return diag_unsupported(s->d, n->loc, "writes its input, which is not supported");
+    for (int i = 0; i < n->n_in; i++)
+        node_set_in(n, i, read(s, n, n->in[i]));
+    Value *x = twin_of(s, n, target->type);
+    if (!x || !write(s, n, target, x))
+        return false;
+    if (n->n_out && x != n->in[0])
+        x->name = n->out[0]->name;
+    for (int i = 0; i < n->n_out; i++)
+        make_same(s, n->out[i], target);
+    graph_remove(s->g, n);
+    return true;
+}
+
+/* -- the walk ------------------------------------------------------------------------------ */
+
+static bool visit(Pass *s, Node *n)
+{
+    if (n->op == OP_BATCH_NORM && arg_bool(n, 5))
+        return diag_unsupported(s->d, n->loc, "batch norm in training mode would change its running "
+                                              "statistics: export the model in eval mode");
+    if (op_mutates(n->op))
+        return rewrite_write(s, n);
+    Value *parent = op_info[n->op].flags & VIEW && n->n_in ? n->in[0] : NULL;
+    for (int i = 0; i < n->n_in; i++) {
+        Value *v = read(s, n, n->in[i]);
+        if (v != n->in[i])
+            node_set_in(n, i, v);
+    }
+    if (parent)
+        make_alias(s, n->out[0], parent, n);
+    return true;
+}
+
+static void finish(Pass *s)
+{
+    Graph *g = s->g;
+    for (int i = 0; i < g->n_out; i++) {
+        Value *v = read(s, NULL, g->out[i]);
+        if (v != g->out[i])
+            graph_set_output(g, i, v);
+    }
+    for (int i = 0; i < g->n_updates; i++)
+        g->update[i].value = read(s, NULL, g->update[i].value);
+    for (int i = 0; i < s->n_written; i++) {
+        Value *base = s->written[i];
+        if (base->def)
+            continue;
+        if (base->state)
+            base->state->kind = ST_MUTABLE;
+        graph_add_update(g, base, alias_of(s, base)->current);
+    }
+}
+
+/* Two states that name the same bytes in the same way are one; a write to bytes that another
+ * state sees in another way is refused. */
+static bool unify_storages(Pass *s, const bool *written)
+{
+    Graph *g = s->g;
+    Value **first = NEW(s->tmp, Value *, g->program->n_storages + 1);
+    bool ok = true;
+    for (int i = 0; i < g->n_states; i++) {
+        Value *v = g->state[i], *one = first[v->state->storage];
+        if (!one) {
+            first[v->state->storage] = v;
+        } else if (v->state->offset == one->state->offset && type_same(v->type, one->type)) {
+            make_same(s, v, one);
+        } else if (written[v->state->storage]) {
+            ok = diag_unsupported(s->d, (Loc){.file = g->program->name},
+                                  "the model writes '%s', which shares bytes with '%s' in another "
+                                  "shape", one->state->fqn, v->state->fqn);
+        }
+    }
+    return ok;
+}
+
+/* Storages that some node of this graph writes, through any chain of views. */
+static bool *find_writes(Pass *s, bool *any)
+{
+    Graph *g = s->g;
+    bool *written = NEW(s->tmp, bool, g->program->n_storages + 1);
+    State **of = NEW(s->tmp, State *, g->n_values + 1);
+    for (const Node *n = g->first; n; n = n->next) {
+        bool writes = op_mutates(n->op);
+        *any = *any || writes || (n->op == OP_BATCH_NORM && arg_bool(n, 5));
+        if (!n->n_in || !n->n_out || (!writes && !(op_info[n->op].flags & VIEW)))
+            continue;
+        State *state = n->in[0]->state ? n->in[0]->state : of[n->in[0]->index];
+        of[n->out[0]->index] = state;
+        if (writes && state)
+            written[state->storage] = true;
+    }
+    return written;
+}
+
+bool pass_functionalize(Graph *g, Arena *tmp, Diag *d)
+{
+    Pass s = {.g = g, .tmp = tmp, .d = d};
+    bool any = false, *written = find_writes(&s, &any), ok;
+    if (!any)
+        return true;
+    ok = unify_storages(&s, written);
+    for (Node *n = g->first, *next; n; n = next) {
+        next = n->next;
+        ok = visit(&s, n) && ok;
+    }
+    if (ok)
+        finish(&s);
+    return ok;
+}

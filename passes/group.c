@@ -1,0 +1,237 @@
+/* group.c -- the c tail's unit: every op that computes becomes an etc.group node, an anchor and the
+ * pointwise nodes that end it, or pointwise nodes alone.  Core -> grouped.
+ *
+ * One backward walk.  A node joins the group of its users when all of them are pointwise members of
+ * one group, its result has that group's shape and dtype and nobody else reads it; at most one node
+ * of a group is no pointwise one, its anchor.  Otherwise it opens a group, of which it is the last
+ * node.  So each group has one result at most read outside, and standing where its last node stood
+ * it comes after everything it reads.  Views, concats and control flow stay bare.  Linear.
+ */
+#include "passes/passes.h"
+#include <string.h>
+
+enum { NO_GROUP = -1 };
+
+typedef struct Cluster {
+    Node *last, *anchor; /* anchor NULL: pointwise nodes only */
+    Type type;           /* of its result; a pointwise member has no other */
+    bool mixed;          /* its last node reads or gives other dtypes, so nothing joins it */
+    int n;
+    Node **member;       /* in the order of the graph, once all are known */
+} Cluster;
+
+typedef struct Grouping {
+    Graph *g;
+    Arena *tmp;
+    Uses uses;
+    int n;
+    Cluster *cluster;
+    int *of; /* cluster of the node that defines a value, by value index */
+} Grouping;
+
+static bool is_pointwise(const Node *n)
+{
+    return !strcmp(op_info[n->op].c, "pointwise");
+}
+
+/* Views and concats may cost nothing; control flow holds groups of its own. */
+static bool is_bare(const Node *n)
+{
+    const OpInfo *row = &op_info[n->op];
+    return row->flags & (VIEW | CHECK) || !strcmp(row->c, "none") || !strcmp(row->c, "cat") ||
+           n->op == OP_GROUP || !n->n_out;
+}
+
+static bool is_uniform(const Node *n)
+{
+    if (n->n_out != 1 || n->out[0]->type.rank == SCALAR)
+        return false;
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i]->type.rank == SCALAR || n->in[i]->type.dtype != n->out[0]->type.dtype)
+            return false;
+    return true;
+}
+
+/* The one cluster all users of the node are pointwise members of, or NO_GROUP. */
+static int cluster_of_users(const Grouping *s, const Node *n)
+{
+    const Value *v = n->out[0];
+    int all = NO_GROUP;
+    if (n->n_out != 1 || s->uses.escapes[v->index])
+        return NO_GROUP;
+    for (int i = s->uses.first[v->index]; i < s->uses.first[v->index + 1]; i++) {
+        const Node *user = s->uses.user[i];
+        int c = user->n_out && is_pointwise(user) ? s->of[user->out[0]->index] : NO_GROUP;
+        if (c == NO_GROUP || (all != NO_GROUP && c != all))
+            return NO_GROUP;
+        all = c;
+    }
+    return all;
+}
+
+static bool may_join(const Cluster *c, const Node *n)
+{
+    if (c->mixed || !type_equal(c->type, n->out[0]->type))
+        return false;
+    return is_pointwise(n) ? is_uniform(n) : !c->anchor;
+}
+
+static void join(Grouping *s, int c, Node *n)
+{
+    Cluster *to = &s->cluster[c];
+    if (!is_pointwise(n))
+        to->anchor = n;
+    for (int i = 0; i < n->n_out; i++)
+        s->of[n->out[i]->index] = c;
+    to->n++;
+}
+
+static void assign(Grouping *s, Node *n)
+{
+    int c = cluster_of_users(s, n);
+    if (c == NO_GROUP || !may_join(&s->cluster[c], n)) {
+        Cluster fresh = {.last = n, .type = n->out[0]->type, .mixed = !is_uniform(n)};
+        c = s->n;
+        PUSH(s->tmp, s->cluster, s->n, fresh);
+    }
+    join(s, c, n);
+}
+
+static void collect_members(Grouping *s)
+{
+    for (int c = 0; c < s->n; c++) {
+        s->cluster[c].member = NEW(s->tmp, Node *, s->cluster[c].n);
+        s->cluster[c].n = 0;
+    }
+    for (Node *n = s->g->first; n; n = n->next)
+        if (n->n_out && s->of[n->out[0]->index] != NO_GROUP) {
+            Cluster *c = &s->cluster[s->of[n->out[0]->index]];
+            c->member[c->n++] = n;
+        }
+}
+
+/* -- bodies ------------------------------------------------------------------------------ */
+
+typedef struct Body {
+    Graph *body;
+    Node *group;
+    Value **inner; /* the body's value of an outer one, by the outer one's index */
+    Arg *operand;  /* items of the group's list of arguments */
+    int n;
+} Body;
+
+/* Constant states are seen from everywhere; all else a body reads is its input. */
+static Value *inner_value(Body *b, Value *v)
+{
+    if (b->inner[v->index])
+        return b->inner[v->index];
+    if (v->state && v->state->kind != ST_MUTABLE)
+        return graph_state(b->body, v->state);
+    Value *in = graph_value(b->body, v->name, v->type);
+    graph_add_input(b->body, in);
+    b->operand[b->n++] = node_use(b->group, v);
+    return b->inner[v->index] = in;
+}
+
+static Arg copy_arg(Body *b, const Node *from, Node *to, Arg a)
+{
+    if (a.kind == ARG_VALUE) {
+        Arg use = node_use(to, inner_value(b, from->in[a.slot]));
+        use.key = a.key;
+        return use;
+    }
+    if (a.kind == ARG_LIST) {
+        Arg *item = NEW(b->body->program->arena, Arg, a.list.n ? a.list.n : 1);
+        for (int i = 0; i < a.list.n; i++)
+            item[i] = copy_arg(b, from, to, a.list.item[i]);
+        a.list.item = item;
+    }
+    return a;
+}
+
+static Node *copy_node(Body *b, const Node *from)
+{
+    Node *to = node_new(b->body, from->op, from->loc);
+    for (int i = 0; i < from->n_args; i++)
+        node_push(to, copy_arg(b, from, to, from->arg[i]));
+    for (int i = 0; i < from->n_out; i++) {
+        Value *v = from->out[i];
+        b->inner[v->index] = node_add_out(to, v->name, v->type);
+    }
+    graph_append(b->body, to);
+    return to;
+}
+
+static Arg named(const char *key, Arg a)
+{
+    a.key = key;
+    return a;
+}
+
+static void push_arguments(Node *group, const Body *b, const char *anchor)
+{
+    bool is_image = !strcmp(anchor, "conv") || !strcmp(anchor, "pool");
+    const char *layout = is_image ? "nchw" : "";
+    node_push(group, (Arg){.kind = ARG_LIST, .list = {b->operand, b->n}});
+    node_push(group, named("anchor", (Arg){.kind = ARG_STRING, .str = anchor}));
+    node_push(group, named("layout", (Arg){.kind = ARG_STRING, .str = layout}));
+    node_push(group, named("tile", (Arg){.kind = ARG_LIST}));
+    node_push(group, named("body", (Arg){.kind = ARG_GRAPH, .graph = b->body}));
+}
+
+static int count_inputs(const Cluster *c)
+{
+    int n = 0;
+    for (int i = 0; i < c->n; i++)
+        n += c->member[i]->n_in;
+    return n;
+}
+
+/* Puts the group before its last node and records what replaces that node's results.  `inner` is
+ * shared by all clusters and left as it was found, all NULL. */
+static void build_group(Grouping *s, const Cluster *c, Value **inner, Value **with)
+{
+    Node *lead = c->anchor ? c->anchor : c->last;
+    Graph *body = graph_new(s->g->program, NULL);
+    Node *group = node_new(s->g, OP_GROUP, lead->loc);
+    Arg *operand = NEW(s->g->program->arena, Arg, count_inputs(c) + 1);
+    Body b = {body, group, inner, operand, 0};
+    for (int i = 0; i < c->n; i++)
+        copy_node(&b, c->member[i]);
+    for (int i = 0; i < c->last->n_out; i++) {
+        Value *v = c->last->out[i];
+        graph_add_output(body, inner[v->index]);
+        with[v->index] = node_add_out(group, v->name, v->type);
+    }
+    push_arguments(group, &b, c->anchor ? op_info[c->anchor->op].c : "none");
+    graph_insert(s->g, c->last, group);
+    for (int i = 0; i < c->n; i++) {
+        Node *n = c->member[i];
+        for (int k = 0; k < n->n_in; k++)
+            inner[n->in[k]->index] = NULL;
+        for (int k = 0; k < n->n_out; k++)
+            inner[n->out[k]->index] = NULL;
+    }
+}
+
+bool pass_group(Graph *g, Arena *tmp, Diag *d)
+{
+    (void)d;
+    g->program->stage = STAGE_GROUPED;
+    Grouping s = {.g = g, .tmp = tmp, .uses = graph_uses(g, tmp), .of = NEW(tmp, int, g->n_values)};
+    int n_old = g->n_values;
+    for (int i = 0; i < n_old; i++)
+        s.of[i] = NO_GROUP;
+    for (Node *n = g->last; n; n = n->prev)
+        if (!is_bare(n))
+            assign(&s, n);
+    collect_members(&s);
+    Value **inner = NEW(tmp, Value *, n_old + s.n), **with = NEW(tmp, Value *, 2 * n_old + 1);
+    for (int c = s.n - 1; c >= 0; c--)
+        build_group(&s, &s.cluster[c], inner, with);
+    for (int c = 0; c < s.n; c++)
+        for (int i = 0; i < s.cluster[c].n; i++)
+            graph_remove(g, s.cluster[c].member[i]);
+    graph_replace(g, with);
+    return true;
+}

@@ -1,0 +1,175 @@
+/* lower_symint.c -- sizes that are known only at run time become what a kernel can read.
+ *
+ * Stage edge, pte tail.  An open size of a view or an expand is -1 where that says it; any other is
+ * read by aten.sym_size.int from an operand or an input that has it.  One walk; nodes without
+ * symbolic arguments are not touched.
+ */
+#include "passes/internal.h"
+#include <inttypes.h>
+
+static bool is_symbolic(const Arg *a)
+{
+    if (a->kind == ARG_LIST) {
+        for (int i = 0; i < a->list.n; i++)
+            if (is_symbolic(&a->list.item[i]))
+                return true;
+        return false;
+    }
+    return a->kind == ARG_INT && a->dim.expr;
+}
+
+static bool has_symbolic(const Node *n)
+{
+    for (int i = 0; i < n->n_args; i++)
+        if (is_symbolic(&n->arg[i]))
+            return true;
+    return false;
+}
+
+/* -- minus one ------------------------------------------------------------------------------- */
+
+static bool is_size_of(Type t, Dim d)
+{
+    for (int i = 0; i < t.rank; i++)
+        if (dim_equal(t.dim[i], d))
+            return true;
+    return false;
+}
+
+/* The open size to leave to the kernel: the one no operand has, else the last; -1: none. */
+static int hole_of(const Node *n, const Dim *dim, int count)
+{
+    int hole = -1;
+    bool found = false;
+    for (int i = 0; i < count; i++) {
+        if (!dim[i].expr && dim[i].value <= 0)
+            return -1;
+        if (!dim[i].expr || found)
+            continue;
+        hole = i;
+        found = !is_size_of(n->in[0]->type, dim[i]);
+    }
+    return hole;
+}
+
+static void open_view(Node *n)
+{
+    Dim dim[MAX_RANK];
+    int count = arg_count(n, 1);
+    if (!arg_dims(n, 1, dim, MAX_RANK))
+        return;
+    int hole = hole_of(n, dim, count);
+    if (hole < 0)
+        return;
+    dim[hole] = DIM(-1);
+    node_set_arg(n, 1, arg_dim_list(n->graph->program, dim, count));
+}
+
+/* -1 keeps the size that an axis has. */
+static void open_expand(Node *n)
+{
+    Dim dim[MAX_RANK];
+    Type x = n->in[0]->type;
+    int count = arg_count(n, 1), lead = count - x.rank;
+    if (!arg_dims(n, 1, dim, MAX_RANK))
+        return;
+    for (int i = lead; i < count; i++)
+        if (dim[i].expr && dim_equal(dim[i], x.dim[i - lead]))
+            dim[i] = DIM(-1);
+    node_set_arg(n, 1, arg_dim_list(n->graph->program, dim, count));
+}
+
+static void open_slice(Node *n)
+{
+    int64_t axis;
+    Dim end;
+    Type x = n->in[0]->type;
+    if (arg_int(n, 1, &axis) && arg_dim(n, 3, &end) && end.expr && dim_equal(end, x.dim[axis]))
+        node_set_arg(n, 3, (Arg){.kind = ARG_INT, .dim = DIM(INT64_MAX)});
+}
+
+/* -- sizes read at run time -------------------------------------------------------------------- */
+
+typedef struct Reader {
+    Graph *g;
+    Diag *d;
+    Node *from, *to; /* the node and what takes its place */
+} Reader;
+
+static Value *read_size(Reader *s, Value *v, Dim d)
+{
+    for (int i = 0; i < v->type.rank; i++)
+        if (dim_equal(v->type.dim[i], d)) {
+            Node *n = build(s->g, s->from, s->from->loc, OP_SYM_SIZE, s->d, "vi", v, (int64_t)i);
+            return n ? n->out[0] : NULL;
+        }
+    return NULL;
+}
+
+static Value *size_value(Reader *s, Dim d)
+{
+    Value *v = NULL;
+    for (int i = 0; i < s->from->n_in && !v; i++)
+        v = read_size(s, s->from->in[i], d);
+    for (int i = 0; i < s->g->n_in && !v; i++)
+        v = read_size(s, s->g->in[i], d);
+    return v;
+}
+
+static Arg lowered(Reader *s, Arg a)
+{
+    if (a.kind == ARG_LIST) {
+        Arg *item = NEW(s->g->program->arena, Arg, a.list.n ? a.list.n : 1);
+        for (int i = 0; i < a.list.n; i++)
+            item[i] = lowered(s, a.list.item[i]);
+        a.list.item = item;
+        return a;
+    }
+    bool open = a.kind == ARG_INT && a.dim.expr;
+    if (!open && a.kind != ARG_VALUE)
+        return a;
+    Value *v = open ? size_value(s, a.dim) : s->from->in[a.slot];
+    if (!v) {
+        diag_unsupported(s->d, s->from->loc, "a size is computed from sizes of the inputs; only "
+                                             "sizes that some input has can be read at run time");
+        return a;
+    }
+    Arg use = node_use(s->to, v);
+    use.key = a.key;
+    return use;
+}
+
+static bool lower(Rewrite *r, Node *n)
+{
+    int errors = diag_errors(r->d);
+    if (n->op == OP_VIEW || n->op == OP_ET_VIEW)
+        open_view(n);
+    else if (n->op == OP_EXPAND)
+        open_expand(n);
+    else if (n->op == OP_SLICE)
+        open_slice(n);
+    if (!has_symbolic(n))
+        return true;
+    Reader s = {r->g, r->d, n, node_new(r->g, n->op, n->loc)};
+    for (int i = 0; i < n->n_args; i++)
+        node_push(s.to, lowered(&s, n->arg[i]));
+    for (int i = 0; i < n->n_out; i++)
+        rewrite_value(r, n->out[i], node_add_out(s.to, n->out[i]->name, n->out[i]->type));
+    graph_insert(r->g, n, s.to);
+    graph_remove(r->g, n);
+    return diag_errors(r->d) == errors;
+}
+
+bool pass_lower_symint(Graph *g, Arena *tmp, Diag *d)
+{
+    Rewrite r = rewrite_start(g, tmp, d);
+    bool ok = true;
+    for (Node *n = g->first, *next; n; n = next) {
+        next = n->next;
+        rewrite_inputs(&r, n);
+        if (has_symbolic(n))
+            ok = lower(&r, n) && ok;
+    }
+    rewrite_finish(&r);
+    return ok;
+}

@@ -1,0 +1,267 @@
+/* resolve_views.c -- ops that alias only sometimes become a view, a copy or their own input.
+ *
+ * Stage aten, first pass.  Eager torch decides from strides whether `reshape`, `flatten`,
+ * `contiguous` and `to` share their input's bytes; the export recorded those strides, so the same
+ * decision is made here.  Afterwards a row flagged VIEW always shares and `clone` never does, which
+ * is what functionalize goes by.  Where symbolic strides leave it open a copy is taken, and refused
+ * if a later write could tell the difference.  Sizes read by sym_size become the size itself.
+ * One walk; only nodes that cannot match again are made.
+ */
+#include "passes/internal.h"
+#include <string.h>
+
+typedef enum Answer { NO, YES, OPEN } Answer;
+
+typedef struct Resolve {
+    Rewrite r;
+    Node **open; /* copies that may be views */
+    int n_open;
+} Resolve;
+
+static bool is_one(Dim d)
+{
+    return dim_equal(d, DIM(1));
+}
+
+/* -- sizes ------------------------------------------------------------------------------- */
+
+/* The size that a sym_size node reads. */
+static bool size_of(const Value *v, Dim *size)
+{
+    int64_t axis;
+    const Node *def = v->def;
+    if (!def || def->op != OP_SYM_SIZE || !arg_int(def, 1, &axis))
+        return false;
+    Type t = def->in[0]->type;
+    axis += axis < 0 ? t.rank : 0;
+    if (axis < 0 || axis >= t.rank)
+        return false;
+    *size = t.dim[axis];
+    return true;
+}
+
+static bool reads_size(const Node *n)
+{
+    Dim d;
+    for (int i = 0; i < n->n_in; i++)
+        if (size_of(n->in[i], &d))
+            return true;
+    return false;
+}
+
+static Arg with_sizes(Node *to, const Node *from, Arg a)
+{
+    Dim d;
+    if (a.kind == ARG_VALUE && size_of(from->in[a.slot], &d))
+        return (Arg){.kind = ARG_INT, .key = a.key, .dim = d};
+    if (a.kind == ARG_VALUE) {
+        Arg use = node_use(to, from->in[a.slot]);
+        use.key = a.key;
+        return use;
+    }
+    if (a.kind != ARG_LIST)
+        return a;
+    Arg *item = NEW(to->graph->program->arena, Arg, a.list.n ? a.list.n : 1);
+    for (int i = 0; i < a.list.n; i++)
+        item[i] = with_sizes(to, from, a.list.item[i]);
+    a.list.item = item;
+    return a;
+}
+
+/* The same node, but sizes stand as literals where it read the results of sym_size. */
+static Node *literal_sizes(Rewrite *r, Node *n)
+{
+    if (!reads_size(n))
+        return n;
+    Node *copy = node_new(r->g, n->op, n->loc);
+    for (int i = 0; i < n->n_args; i++)
+        node_push(copy, with_sizes(copy, n, n->arg[i]));
+    for (int i = 0; i < n->n_out; i++)
+        rewrite_value(r, n->out[i], node_add_out(copy, n->out[i]->name, n->out[i]->type));
+    graph_insert(r->g, n, copy);
+    graph_remove(r->g, n);
+    return copy;
+}
+
+/* -- reshape ----------------------------------------------------------------------------- */
+
+/* Takes output sizes from the right until they fill a run of `chunk` elements. */
+static Answer take(Program *p, Dim chunk, const Dim *to, int *at)
+{
+    Dim filled = DIM(1);
+    while (*at >= 0 && (!dim_equal(filled, chunk) || is_one(to[*at])))
+        filled = dim_mul(p, filled, to[(*at)--]);
+    if (dim_equal(filled, chunk))
+        return YES;
+    return filled.expr || chunk.expr ? OPEN : NO;
+}
+
+/* Whether a strided tensor can be seen under other sizes without moving an element: each run of
+ * input axes that is contiguous in itself must be filled by a run of output axes. */
+static Answer can_view(Program *p, Type from, const Dim *to, int rank)
+{
+    int at = rank - 1;
+    Dim chunk = DIM(1);
+    Answer all = YES;
+    if (type_is_dense(p, from))
+        return YES;
+    Dim base = from.stride[from.rank - 1];
+    for (int i = from.rank - 1; i >= 0 && all == YES; i--) {
+        chunk = dim_mul(p, chunk, from.dim[i]);
+        Dim next = dim_mul(p, chunk, base);
+        if (i && (is_one(from.dim[i - 1]) || dim_equal(from.stride[i - 1], next)))
+            continue;
+        if (i && (next.expr || from.stride[i - 1].expr))
+            all = OPEN;
+        else
+            all = take(p, chunk, to, &at);
+        chunk = DIM(1);
+        base = i ? from.stride[i - 1] : base;
+    }
+    return all == YES && at >= 0 ? NO : all;
+}
+
+static bool copy_of(Resolve *s, Node *n, Value *x)
+{
+    Node *c = build(s->r.g, n, n->loc, OP_CLONE, s->r.d, "v", x);
+    return c && rewrite_node(&s->r, n, c->out[0]);
+}
+
+static bool reshape(Resolve *s, Node *n)
+{
+    Value *x = n->in[0];
+    Type to = n->out[0]->type;
+    Answer can = can_view(s->r.g->program, x->type, to.dim, to.rank);
+    if (can != YES) {
+        Node *c = build(s->r.g, n, n->loc, OP_CLONE, s->r.d, "v", x);
+        if (!c)
+            return false;
+        if (can == OPEN)
+            PUSH(s->r.tmp, s->open, s->n_open, c);
+        x = c->out[0];
+    }
+    Value *v = build_view(&s->r, n, x, to.dim, to.rank);
+    return v && rewrite_node(&s->r, n, v);
+}
+
+/* -- the other rows ---------------------------------------------------------------------- */
+
+static const Arg *named(const Node *n, const char *name)
+{
+    int i = schema_find(op_schema(n->graph->program, n->op), name, strlen(name));
+    return i < 0 ? NULL : &n->arg[i];
+}
+
+static bool is_text(const Arg *a, const char *text)
+{
+    return a && a->kind == ARG_STRING && !strcmp(a->str, text);
+}
+
+/* Whether a memory format asks for what x already has. */
+static bool has_format(Program *p, Type x, const Arg *format)
+{
+    if (!format || format->kind != ARG_STRING || is_text(format, "preserve_format"))
+        return true;
+    return is_text(format, "contiguous_format") && type_is_dense(p, x);
+}
+
+static bool contiguous(Resolve *s, Node *n)
+{
+    if (has_format(s->r.g->program, n->in[0]->type, named(n, "memory_format")))
+        return rewrite_node(&s->r, n, n->in[0]);
+    return copy_of(s, n, n->in[0]);
+}
+
+static bool to(Resolve *s, Node *n)
+{
+    Value *x = n->in[0];
+    const Arg *dtype = named(n, "dtype"), *copy = named(n, "copy");
+    if (dtype->kind == ARG_DTYPE && dtype->dtype != x->type.dtype) {
+        Node *c = build(s->r.g, n, n->loc, OP__TO_COPY, s->r.d, "vt", x, dtype->dtype);
+        return c && rewrite_node(&s->r, n, c->out[0]);
+    }
+    if ((copy->kind == ARG_BOOL && copy->b) ||
+        !has_format(s->r.g->program, x->type, named(n, "memory_format")))
+        return copy_of(s, n, x);
+    return rewrite_node(&s->r, n, x);
+}
+
+static bool dropout(Resolve *s, Node *n)
+{
+    double p = 1;
+    if (arg_bool(n, 2) && !(arg_number(n, 1, &p) && p == 0))
+        return diag_unsupported(s->r.d, n->loc,
+                                "drops elements at random: export the model in eval mode");
+    return rewrite_node(&s->r, n, n->in[0]);
+}
+
+static bool resolve(Resolve *s, Node *n)
+{
+    switch (n->op) {
+    case OP_ALIAS:
+    case OP_DETACH:
+        return rewrite_node(&s->r, n, n->in[0]);
+    case OP_DROPOUT:
+    case OP_FEATURE_DROPOUT:
+        return dropout(s, n);
+    case OP_CONTIGUOUS:
+        return contiguous(s, n);
+    case OP_TO_DTYPE:
+    case OP_TO_DTYPE_LAYOUT:
+        return to(s, n);
+    case OP_RESHAPE:
+    case OP_FLATTEN:
+        return reshape(s, n);
+    default:
+        return true;
+    }
+}
+
+/* -- copies that a write could tell from views ------------------------------------------- */
+
+/* What a value shares bytes with: the first value of its chain of views, or a storage. */
+static int family(const Graph *g, const int *of, const Value *v)
+{
+    return v->state ? g->n_values + v->state->storage : of[v->index];
+}
+
+/* Reports the copies whose input or result shares bytes with something written later. */
+static bool no_write_differs(const Resolve *s)
+{
+    Graph *g = s->r.g;
+    int *of = NEW(s->r.tmp, int, g->n_values), at = s->n_open - 1;
+    const Node **writer = NEW(s->r.tmp, const Node *, g->n_values + g->program->n_storages);
+    bool ok = true;
+    for (int i = 0; i < g->n_values; i++)
+        of[i] = i;
+    for (const Node *n = g->first; n; n = n->next)
+        if (n->n_out && n->n_in && (op_info[n->op].flags & VIEW || op_mutates(n->op)))
+            of[n->out[0]->index] = family(g, of, n->in[0]);
+    for (const Node *n = g->last; n && at >= 0; n = n->prev) {
+        if (op_mutates(n->op))
+            writer[family(g, of, n->in[0])] = n;
+        if (n != s->open[at])
+            continue;
+        const Node *w = writer[family(g, of, n->in[0])];
+        w = w ? w : writer[family(g, of, n->out[0])];
+        at--;
+        if (w)
+            ok = diag_unsupported(s->r.d, n->loc,
+                                  "symbolic strides leave open whether it is a view or a copy, "
+                                  "and node '%s' writes to its bytes later", w->loc.node);
+    }
+    return ok;
+}
+
+bool pass_resolve_views(Graph *g, Arena *tmp, Diag *d)
+{
+    Resolve s = {.r = rewrite_start(g, tmp, d)};
+    bool ok = true;
+    for (Node *n = g->first, *next; n; n = next) {
+        next = n->next;
+        rewrite_inputs(&s.r, n);
+        ok = resolve(&s, literal_sizes(&s.r, n)) && ok;
+    }
+    rewrite_finish(&s.r);
+    return (!s.n_open || no_write_differs(&s)) && ok;
+}

@@ -1,0 +1,282 @@
+/* rewrite.c -- replacing values in one walk, and what several passes ask or build. */
+#include "passes/internal.h"
+#include <string.h>
+
+/* -- walks ------------------------------------------------------------------------------- */
+
+static void make_room(Rewrite *r)
+{
+    if (r->room > r->g->n_values)
+        return;
+    Value **old = r->with;
+    int n = r->room;
+    r->room = 2 * r->g->n_values + 16;
+    r->with = NEW(r->tmp, Value *, r->room);
+    if (n)
+        memcpy(r->with, old, (size_t)n * sizeof *old);
+}
+
+Rewrite rewrite_start(Graph *g, Arena *tmp, Diag *d)
+{
+    Rewrite r = {.g = g, .tmp = tmp, .d = d, .first_new = g->n_values};
+    make_room(&r);
+    return r;
+}
+
+Value *rewrite_current(const Rewrite *r, Value *v)
+{
+    while (v->index < r->room && r->with[v->index])
+        v = r->with[v->index];
+    return v;
+}
+
+void rewrite_inputs(Rewrite *r, Node *n)
+{
+    if (!r->used)
+        return;
+    for (int i = 0; i < n->n_in; i++) {
+        Value *v = rewrite_current(r, n->in[i]);
+        if (v != n->in[i])
+            node_set_in(n, i, v);
+    }
+}
+
+void rewrite_value(Rewrite *r, Value *old, Value *v)
+{
+    if (old == v)
+        return;
+    make_room(r);
+    r->with[old->index] = v;
+    r->used = true;
+}
+
+bool rewrite_node(Rewrite *r, Node *n, Value *v)
+{
+    Value *old = n->out[0];
+    if (v->index >= r->first_new && v->def) {
+        v->name = old->name;
+        if (v->type.dtype == old->type.dtype && v->type.rank == old->type.rank)
+            value_set_type(v, old->type);
+    }
+    rewrite_value(r, old, v);
+    graph_remove(r->g, n);
+    return true;
+}
+
+void rewrite_finish(Rewrite *r)
+{
+    if (!r->used)
+        return;
+    make_room(r);
+    graph_replace(r->g, r->with);
+}
+
+static bool graph_and_nested(Graph *g, GraphPass *pass, Arena *tmp, Diag *d)
+{
+    for (const Node *n = g->first; n; n = n->next)
+        for (int i = 0; i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH &&
+                !graph_and_nested(n->arg[i].graph, pass, tmp, d))
+                return false;
+    return pass(g, tmp, d);
+}
+
+bool each_graph(Program *p, GraphPass *pass, Arena *tmp, Diag *d)
+{
+    bool ok = true;
+    for (int i = 0; i < p->n_methods; i++)
+        ok = graph_and_nested(p->method[i], pass, tmp, d) && ok;
+    return ok;
+}
+
+/* -- questions --------------------------------------------------------------------------- */
+
+bool value_is_const(const Value *v)
+{
+    const State *s = v->state;
+    return s && s->kind != ST_MUTABLE && s->kind != ST_BLOB && s->data;
+}
+
+bool dims_equal(const Dim *a, const Dim *b, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!dim_equal(a[i], b[i]))
+            return false;
+    return true;
+}
+
+bool type_is_dense(Program *p, Type t)
+{
+    Dim want = DIM(1);
+    if (!t.stride)
+        return true;
+    for (int i = t.rank - 1; i >= 0; i--) {
+        if (!dim_equal(t.dim[i], DIM(1)) && !dim_equal(t.stride[i], want))
+            return false;
+        want = dim_mul(p, want, t.dim[i]);
+    }
+    return true;
+}
+
+bool type_same(Type a, Type b)
+{
+    if (!type_equal(a, b) || !a.stride != !b.stride)
+        return false;
+    return !a.stride || dims_equal(a.stride, b.stride, a.rank);
+}
+
+Type type_plain(Type t)
+{
+    t.stride = NULL;
+    return t;
+}
+
+Dim dims_numel(Program *p, Type t)
+{
+    Dim n = DIM(1);
+    for (int i = 0; i < t.rank; i++)
+        n = dim_mul(p, n, t.dim[i]);
+    return n;
+}
+
+Arg arg_dim_list(Program *p, const Dim *d, int n)
+{
+    Arg *item = NEW(p->arena, Arg, n ? n : 1);
+    for (int i = 0; i < n; i++)
+        item[i] = (Arg){.kind = ARG_INT, .dim = d[i]};
+    return (Arg){.kind = ARG_LIST, .list = {item, n}};
+}
+
+Arg arg_int_list(Program *p, const int64_t *v, int n)
+{
+    Arg *item = NEW(p->arena, Arg, n ? n : 1);
+    for (int i = 0; i < n; i++)
+        item[i] = (Arg){.kind = ARG_INT, .dim = DIM(v[i])};
+    return (Arg){.kind = ARG_LIST, .list = {item, n}};
+}
+
+/* -- building ---------------------------------------------------------------------------- */
+
+Value *build_view(Rewrite *r, Node *at, Value *x, const Dim *dim, int rank)
+{
+    if (x->type.rank == rank && dims_equal(x->type.dim, dim, rank))
+        return x;
+    Node *v = build(r->g, at, at->loc, OP_VIEW, r->d, "vD", x, rank, dim);
+    return v ? v->out[0] : NULL;
+}
+
+Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis)
+{
+    Node *v = build(r->g, at, at->loc, OP_PERMUTE, r->d, "vI", x, x->type.rank, axis);
+    return v ? v->out[0] : NULL;
+}
+
+static EtcDtype number_dtype(const Arg *a, Type other)
+{
+    if (a->kind == ARG_FLOAT)
+        return dtype_is_float(other.dtype) ? other.dtype : ETC_F32;
+    if (a->kind == ARG_BOOL || other.dtype != ETC_BOOL)
+        return other.dtype;
+    return ETC_I64;
+}
+
+static double as_double(const Arg *a)
+{
+    return a->kind == ARG_FLOAT ? a->f : a->kind == ARG_BOOL ? a->b : (double)a->dim.value;
+}
+
+/* Writes a number as one element; false where no exact rule exists for the dtype. */
+static bool store_number(const Arg *a, EtcDtype t, void *to)
+{
+    int64_t i = a->kind == ARG_INT ? a->dim.value : a->kind == ARG_BOOL && a->b;
+    double f = as_double(a);
+    switch (t) {
+    case ETC_F32:
+        *(float *)to = (float)f;
+        return true;
+    case ETC_F64:
+        *(double *)to = f;
+        return true;
+    case ETC_I64:
+    case ETC_U64:
+        *(int64_t *)to = i;
+        return true;
+    case ETC_I32:
+    case ETC_U32:
+        *(int32_t *)to = (int32_t)i;
+        return true;
+    case ETC_I16:
+    case ETC_U16:
+        *(int16_t *)to = (int16_t)i;
+        return true;
+    case ETC_I8:
+    case ETC_U8:
+        *(int8_t *)to = (int8_t)i;
+        return true;
+    case ETC_BOOL:
+        *(uint8_t *)to = f != 0;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static Value *number_const(Graph *g, const Arg *number, Type other, const char *stem)
+{
+    Program *p = g->program;
+    EtcDtype t = number_dtype(number, other);
+    void *data = arena_alloc(p->arena, 1, 8);
+    if (!store_number(number, t, data)) {
+        t = ETC_F32; /* a wrapped number: promotion keeps the other operand's dtype */
+        store_number(number, t, data);
+    }
+    State *s = program_const(p, stem, "", type_tensor(p, t, 0, NULL), data);
+    return graph_state(g, s);
+}
+
+static bool is_number(const Schema *s, const Node *n, int i)
+{
+    const Arg *a = &n->arg[i];
+    return s->arg[i].type == SCH_TENSOR && !s->arg[i].is_list &&
+           (a->kind == ARG_FLOAT || a->kind == ARG_BOOL || (a->kind == ARG_INT && !a->dim.expr));
+}
+
+static Arg moved(Node *to, const Node *from, Arg a)
+{
+    if (a.kind == ARG_VALUE) {
+        Arg use = node_use(to, from->in[a.slot]);
+        use.key = a.key;
+        return use;
+    }
+    if (a.kind != ARG_LIST)
+        return a;
+    Arg *item = NEW(to->graph->program->arena, Arg, a.list.n ? a.list.n : 1);
+    for (int i = 0; i < a.list.n; i++)
+        item[i] = moved(to, from, a.list.item[i]);
+    a.list.item = item;
+    return a;
+}
+
+Node *numbers_to_tensors(Rewrite *r, Node *n)
+{
+    const Schema *s = op_schema(r->g->program, n->op);
+    Type other = {.dtype = ETC_F32};
+    bool any = false;
+    for (int i = 0; i < s->n_args; i++) {
+        any = any || is_number(s, n, i);
+        if (s->arg[i].type == SCH_TENSOR && arg_value(n, i))
+            other = arg_value(n, i)->type;
+    }
+    if (!any)
+        return n;
+    Node *copy = node_new(r->g, n->op, n->loc);
+    for (int i = 0; i < s->n_args; i++)
+        node_push(copy, is_number(s, n, i)
+                            ? node_use(copy, number_const(r->g, &n->arg[i], other, "number"))
+                            : moved(copy, n, n->arg[i]));
+    for (int i = 0; i < n->n_out; i++)
+        rewrite_value(r, n->out[i], node_add_out(copy, n->out[i]->name, n->out[i]->type));
+    graph_insert(r->g, n, copy);
+    graph_remove(r->g, n);
+    return copy;
+}

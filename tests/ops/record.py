@@ -1,0 +1,479 @@
+#!/usr/bin/env python3
+"""Records what PyTorch answers: record.py FOLDER writes one FAMILY.bin per family of kernels.
+
+Each case is a kernel's key, its arguments in the order of the `out` schema, and its outputs. A
+float32 output is stored with the float64 answer beside it, so that a test can judge an error
+against torch's own. tests/unit/test_kernels.c reads the files; the format is in `Writer`.
+"""
+import struct
+import sys
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+INF, NAN = float("inf"), float("nan")
+CODES = {
+    torch.uint8: 0, torch.int8: 1, torch.int16: 2, torch.int32: 3, torch.int64: 4,
+    torch.float32: 6, torch.float64: 7, torch.bool: 11,
+}
+
+
+class Writer:
+    """A file is "ETCOPS1\\n" and cases up to its end; integers are little-endian.
+
+    case     text key; u32 n, argument[n]; u32 n, output[n]
+    text     u32 bytes, the bytes
+    argument u8 tag as EtcTag, then: tensor | nothing for none | i64 | f64 | u8 bool | text
+             | u32 n, i64[n] | u32 n, tensor[n]
+    tensor   u8 dtype, u8 rank, u8 order given, i32 dim[rank], u8 order[rank] if given, data in
+             memory order
+    output   tensor; if float32, f64 data too
+    """
+
+    def __init__(self, path):
+        self.file = open(path, "wb")
+        self.file.write(b"ETCOPS1\n")
+
+    def u32(self, n):
+        self.file.write(struct.pack("<I", n))
+
+    def text(self, s):
+        data = s.encode()
+        self.u32(len(data))
+        self.file.write(data)
+
+    def tensor(self, t):
+        order = sorted(range(t.dim()), key=lambda d: -t.stride(d))
+        is_plain = t.is_contiguous()
+        self.file.write(struct.pack("<BBB", CODES[t.dtype], t.dim(), not is_plain))
+        self.file.write(struct.pack("<%di" % t.dim(), *t.shape))
+        if not is_plain:
+            self.file.write(bytes(order))
+            t = t.permute(order)
+        self.file.write(t.contiguous().numpy().tobytes())
+
+    def argument(self, a):
+        if a is None:
+            self.file.write(b"\0")
+        elif isinstance(a, torch.Tensor):
+            self.file.write(b"\1")
+            self.tensor(a)
+        elif isinstance(a, str):
+            self.file.write(b"\2")
+            self.text(a)
+        elif isinstance(a, bool):
+            self.file.write(struct.pack("<BB", 5, a))
+        elif isinstance(a, float):
+            self.file.write(struct.pack("<Bd", 3, a))
+        elif isinstance(a, int):
+            self.file.write(struct.pack("<Bq", 4, a))
+        elif isinstance(a, (list, tuple)) and a and isinstance(a[0], torch.Tensor):
+            self.file.write(b"\x09")
+            self.u32(len(a))
+            for t in a:
+                self.tensor(t)
+        else:
+            self.file.write(b"\x08")
+            self.u32(len(a))
+            self.file.write(struct.pack("<%dq" % len(a), *a))
+
+    def case(self, key, args, outs, exact):
+        self.text(key)
+        self.u32(len(args))
+        for a in args:
+            self.argument(a)
+        self.u32(len(outs))
+        for t, e in zip(outs, exact):
+            self.tensor(t)
+            if t.dtype == torch.float32:
+                self.file.write(e.double().contiguous().numpy().tobytes())
+
+
+def widen(a):
+    if isinstance(a, torch.Tensor) and a.dtype == torch.float32:
+        return a.double()
+    if isinstance(a, (list, tuple)) and a and isinstance(a[0], torch.Tensor):
+        return [widen(t) for t in a]
+    return a
+
+
+def outputs(r):
+    return list(r) if isinstance(r, (list, tuple)) else [r]
+
+
+def record(w, key, fn, *args):
+    """fn takes the arguments as the kernel does."""
+    outs = outputs(fn(*args))
+    exact = outputs(fn(*[widen(a) for a in args]))
+    w.case(key, args, outs, exact)
+
+
+rng = np.random.default_rng(1)
+
+
+def rand(*shape, dtype=torch.float32, scale=1.0):
+    shape = () if shape == ((),) else shape
+    if dtype == torch.bool:
+        return torch.from_numpy(rng.integers(0, 2, shape).astype(np.bool_))
+    if not dtype.is_floating_point:
+        lo = 0 if dtype == torch.uint8 else -9
+        return torch.from_numpy(np.asarray(rng.integers(lo, 10, shape))).to(dtype)
+    return torch.from_numpy(np.asarray(rng.standard_normal(shape) * scale)).to(dtype)
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 3.0, -3.0, 6.5, 1e-40, -1e-40, 1e30, -1e30, 88.0,
+           89.5, -88.0, -104.5, 2.0 ** -126, INF, -INF, NAN, 1e-3, -1e-3, 20.0, -20.0]
+DTYPES = [torch.float32, torch.float64, torch.int64, torch.int32, torch.int16, torch.int8,
+          torch.uint8, torch.bool]
+FLOATS = [torch.float32, torch.float64]
+
+
+def special(dtype=torch.float32):
+    return torch.tensor(SPECIAL, dtype=dtype)
+
+
+def pointwise(w):
+    unary = {
+        "aten::cos.out": torch.cos, "aten::erf.out": torch.erf, "aten::exp.out": torch.exp,
+        "aten::log.out": torch.log, "aten::reciprocal.out": torch.reciprocal,
+        "aten::rsqrt.out": torch.rsqrt, "aten::sigmoid.out": torch.sigmoid,
+        "aten::sin.out": torch.sin, "aten::sqrt.out": torch.sqrt, "aten::tanh.out": torch.tanh,
+        "aten::abs.out": torch.abs, "aten::neg.out": torch.neg, "aten::relu.out": torch.relu,
+        "silu": F.silu, "hardswish": F.hardswish, "hardsigmoid": F.hardsigmoid,
+    }
+    for key, fn in unary.items():
+        for x in (special(), rand(3, 5, 7), rand(()), rand(0, 3), rand(1), rand(37, scale=4.0)):
+            record(w, key, fn, x)
+        if "::" in key:
+            record(w, key, fn, rand(11, dtype=torch.int32).abs())
+        record(w, key, fn, rand(13, dtype=torch.float64).abs())
+    for key, fn in (("aten::abs.out", torch.abs), ("aten::neg.out", torch.neg),
+                    ("aten::relu.out", torch.relu)):
+        for dtype in DTYPES[2:6]:
+            record(w, key, fn, rand(9, dtype=dtype))
+    record(w, "aten::abs.out", torch.abs, torch.tensor([-128, 127, 0], dtype=torch.int8))
+    record(w, "aten::neg.out", torch.neg, torch.tensor([0, 1, 255], dtype=torch.uint8))
+    # Not at infinity: there torch's vectors of gelu give NaN for "none", its scalars infinity.
+    finite = torch.tensor([v for v in SPECIAL if abs(v) != INF])
+    for x in (finite, rand(40, scale=3.0), rand(())):
+        for how in ("none", "tanh"):
+            record(w, "aten::gelu.out", lambda a, h: F.gelu(a, approximate=h), x, how)
+    binary(w)
+    scalars(w)
+
+
+def binary(w):
+    pairs = {
+        "aten::add.out": lambda a, b, alpha: torch.add(a, b, alpha=alpha),
+        "aten::sub.out": lambda a, b, alpha: torch.sub(a, b, alpha=alpha),
+        "aten::mul.out": torch.mul, "aten::div.out": torch.div,
+        "aten::maximum.out": torch.maximum, "aten::minimum.out": torch.minimum,
+    }
+    shapes = [((4, 5), (4, 5)), ((), ()), ((3, 1, 5), (4, 1)), ((2, 3, 4, 5), (3, 1, 1)),
+              ((5,), (0, 5)), ((1,), (2, 1, 33)), ((), (2, 3)), ((7, 40), (1, 40)),
+              ((2, 1, 3, 1), (1, 4, 1, 35))]
+    for key, fn in pairs.items():
+        has_alpha = key in ("aten::add.out", "aten::sub.out")
+        for sa, sb in shapes:
+            args = [rand(*sa), rand(*sb)] + ([1] if has_alpha else [])
+            record(w, key, fn, *args)
+        grid = special()[:, None].expand(len(SPECIAL), len(SPECIAL)).contiguous()
+        record(w, key, fn, grid, special(), *([1] if has_alpha else []))
+        nhwc = rand(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+        record(w, key, fn, nhwc, rand(2, 3, 4, 5), *([1] if has_alpha else []))
+        record(w, key, fn, nhwc, nhwc, *([1] if has_alpha else []))
+        for da in DTYPES:
+            for db in DTYPES:
+                if torch.bool in (da, db) and key == "aten::sub.out":
+                    continue
+                a, b = rand(2, 9, dtype=da), rand(9, dtype=db)
+                if key == "aten::div.out":
+                    b = torch.where(b == 0, torch.ones_like(b), b)
+                record(w, key, fn, a, b, *([1] if has_alpha else []))
+                record(w, key, fn, a, b.sum().to(db) if db != torch.bool else b[0],
+                       *([1] if has_alpha else [])) if key == "aten::add.out" else None
+        if has_alpha:
+            record(w, key, fn, rand(19), rand(19), 2.5)
+            record(w, key, fn, rand(19, dtype=torch.int32), rand(19, dtype=torch.int32), 3)
+
+
+def scalars(w):
+    numbers = {
+        "aten::add.Scalar_out": (torch.add, [(2.5, 1), (3, 2), (1, 1)]),
+        "aten::sub.Scalar_out": (torch.sub, [(2.5, 1), (3, 2)]),
+        "aten::rsub.Scalar_out": (torch.rsub, [(2.5, 1), (3, 2)]),
+    }
+    for key, (fn, values) in numbers.items():
+        for v in values:
+            for dtype in DTYPES[:7]:
+                x = rand(3, 11, dtype=dtype)
+                record(w, key, lambda a, o, alpha: fn(a, o, alpha=alpha), x, *v)
+    for dtype in DTYPES[:7]:
+        for v in (3, 0.75):
+            record(w, "aten::mul.Scalar_out", torch.mul, rand(21, dtype=dtype), v)
+            record(w, "aten::div.Scalar_out", torch.div, rand(21, dtype=dtype), v)
+        for v in (2, 3):
+            record(w, "aten::pow.Tensor_Scalar_out", torch.pow, rand(21, dtype=dtype), v)
+    for v in (0.5, -0.5, 2.0, 3.0, -1.0, -2.0, 1.7, 0.0, 100.0, -3.3):
+        record(w, "aten::pow.Tensor_Scalar_out", torch.pow, special(), v)
+        record(w, "aten::pow.Tensor_Scalar_out", torch.pow, rand(30).abs(), v)
+    for lo, hi in ((-1.0, 1.0), (0, 6), (2.0, -2.0), (None, 0.5), (0.25, None), (NAN, 1.0)):
+        record(w, "aten::clamp.out", torch.clamp, special(), lo, hi)
+        record(w, "aten::clamp.out", torch.clamp, rand(9, dtype=torch.float64), lo, hi)
+    for dtype in DTYPES[2:6]:
+        record(w, "aten::clamp.out", torch.clamp, rand(9, dtype=dtype), -3, 4)
+        record(w, "aten::clamp.out", torch.clamp, rand(9, dtype=dtype), -2.5, None)
+        record(w, "aten::hardtanh.out", F.hardtanh, rand(9, dtype=dtype), -3, 4)
+    for lo, hi in ((-1.0, 1.0), (0, 6)):
+        record(w, "aten::hardtanh.out", F.hardtanh, special(), lo, hi)
+        record(w, "aten::hardtanh.out", F.hardtanh, rand(2, 3, 20), lo, hi)
+    for slope in (0.01, 0.3, 2):
+        record(w, "aten::leaky_relu.out", F.leaky_relu, special(), slope)
+    for abc in ((1, 1, 1), (0.5, 2.0, 1.5)):
+        record(w, "aten::elu.out", torch.ops.aten.elu, special(), *abc)
+        record(w, "aten::elu.out", torch.ops.aten.elu, rand(50), *abc)
+
+
+def matmul(w):
+    for shape, n in (((4,), 3), ((1, 7), 5), ((2, 3, 64), 33), ((3, 1), 1), ((0, 4), 6),
+                     ((9, 70), 21)):
+        x, weight = rand(*shape), rand(n, shape[-1])
+        record(w, "aten::linear.out", F.linear, x, weight, rand(n))
+        record(w, "aten::linear.out", F.linear, x, weight, None)
+    record(w, "aten::linear.out", F.linear, rand(7, 300), rand(19, 300), rand(19))
+    record(w, "aten::linear.out", F.linear, rand(1, 140), rand(65, 140), rand(65))
+    record(w, "aten::mm.out", torch.mm, rand(17, 129), rand(129, 49))
+    record(w, "aten::mm.out", torch.mm, rand(6, 300), rand(300, 20))
+    record(w, "aten::bmm.out", torch.bmm, rand(3, 25, 16), rand(3, 16, 37))
+    for m, k, n in ((1, 1, 1), (3, 4, 5), (2, 0, 3), (0, 2, 3), (17, 7, 33)):
+        a, b = rand(m, k), rand(k, n)
+        record(w, "aten::mm.out", torch.mm, a, b)
+        record(w, "aten::bmm.out", torch.bmm, rand(2, m, k), rand(2, k, n))
+        for shape in ((n,), (1, n), (m, n), (m, 1), ()):
+            record(w, "aten::addmm.out",
+                   lambda s, p, q, beta, alpha: torch.addmm(s, p, q, beta=beta, alpha=alpha),
+                   rand(*shape), a, b, 1, 1)
+        record(w, "aten::addmm.out",
+               lambda s, p, q, beta, alpha: torch.addmm(s, p, q, beta=beta, alpha=alpha),
+               rand(n), a, b, 0.5, 2.0)
+        record(w, "aten::addmm.out",
+               lambda s, p, q, beta, alpha: torch.addmm(s, p, q, beta=beta, alpha=alpha),
+               torch.full((n,), NAN), a, b, 0, 1)
+    a = rand(4, 6)
+    a[1, 2], a[2, 3], a[3, 0] = NAN, INF, -INF
+    record(w, "aten::mm.out", torch.mm, a, rand(6, 19))
+
+
+def conv(w):
+    key = "aten::convolution.out"
+
+    def run(n, ic, oc, size, kernel, stride=1, pad=0, dilation=1, groups=1, bias=True,
+            transposed=False, output_pad=0):
+        nd = len(size)
+
+        def full(v):
+            return [v] * nd if isinstance(v, int) else list(v)
+        shape = (ic, oc // groups) if transposed else (oc, ic // groups)
+        x, weight = rand(n, ic, *size), rand(*shape, *kernel)
+        record(w, key, torch.ops.aten.convolution.default, x, weight, rand(oc) if bias else None,
+               full(stride), full(pad), full(dilation), transposed, full(output_pad), groups)
+
+    run(1, 3, 8, (9, 9), (3, 3), pad=1)
+    run(2, 5, 7, (11, 13), (3, 3), stride=2, pad=1)
+    run(1, 3, 5, (14, 14), (7, 7), stride=2, pad=3)
+    run(1, 4, 6, (8, 10), (3, 5), stride=(2, 1), pad=(0, 2), dilation=(1, 2))
+    run(1, 4, 6, (1, 1), (1, 1))
+    run(1, 33, 13, (7, 7), (1, 1), bias=False)
+    run(2, 6, 5, (14, 14), (1, 1))
+    run(1, 18, 14, (9, 9), (1, 1), stride=2)
+    run(1, 20, 13, (7, 7), (3, 3), pad=1)
+    run(1, 8, 8, (6, 6), (3, 3), pad=2, dilation=2, groups=2)
+    run(1, 12, 18, (10, 6), (3, 3), pad=1, groups=3, bias=False)
+    for size in ((7, 7), (14, 14), (5, 33), (1, 1), (9, 40)):
+        for stride in (1, 2):
+            run(1, 3, 3, size, (3, 3), stride=stride, pad=1, groups=3)
+    run(2, 4, 4, (9, 9), (5, 5), stride=1, pad=2, groups=4, bias=False)
+    run(1, 4, 4, (12, 12), (3, 3), pad=2, dilation=2, groups=4)
+    run(1, 4, 8, (9, 9), (3, 3), pad=1, groups=4)
+    run(1, 3, 3, (40, 9), (10, 4), stride=(2, 2), pad=(4, 1), groups=3)
+    run(1, 3, 3, (7, 7), (2, 2), stride=3, groups=3)
+    run(1, 3, 3, (7, 7), (2, 2), stride=9000, groups=3)
+    run(1, 1, 9, (49, 10), (10, 4), stride=(2, 2), pad=(5, 1))
+    run(2, 6, 10, (30,), (5,), stride=2, pad=2)
+    run(1, 6, 6, (30,), (3,), pad=1, groups=6)
+    run(1, 4, 4, (17,), (3,), pad=2, dilation=2, bias=False)
+    run(1, 5, 7, (6, 5), (3, 3), stride=2, pad=1, transposed=True, output_pad=1)
+    run(2, 4, 6, (5, 5), (2, 2), stride=2, transposed=True, bias=False)
+    run(1, 4, 6, (5, 7), (3, 2), stride=(1, 2), dilation=(2, 1), groups=2, transposed=True)
+    run(1, 3, 5, (9,), (4,), stride=3, pad=1, transposed=True)
+    run(1, 2, 3, (5, 5), (5, 5))
+    run(0, 2, 3, (5, 5), (3, 3))
+
+
+def pool(w):
+    def strided(k, s):
+        return k if len(s) == 0 else s
+    images = [rand(2, 1, 6, 7), rand(2, 5, 5), rand(1, 2, 1, 1), rand(1, 1, 8, 39)]
+    bad = rand(1, 2, 6, 6)
+    bad[0, 0, 1, 1], bad[0, 1, 3, 3], bad[0, 1, 0, 0] = NAN, -INF, INF
+    options = [([2, 2], [], [0, 0], [1, 1], False), ([3, 3], [2, 2], [1, 1], [1, 1], False),
+               ([3, 3], [2, 2], [1, 1], [1, 1], True), ([3, 2], [1, 2], [1, 0], [1, 1], False),
+               ([2, 2], [1, 1], [1, 1], [2, 2], False), ([3, 3], [3, 3], [0, 0], [1, 1], True),
+               ([3], [2], [1], [1], True), ([1, 1], [1, 1], [0, 0], [1, 1], False),
+               ([2, 2], [3000, 3000], [0, 0], [1, 1], False)]
+    for x in images + [bad]:
+        for k, s, p, d, ceil in options:
+            try:
+                torch.ops.aten.max_pool2d_with_indices(x, k, s, p, d, ceil)
+            except RuntimeError:
+                continue
+            record(w, "aten::max_pool2d_with_indices.out",
+                   torch.ops.aten.max_pool2d_with_indices, x, k, s, p, d, ceil)
+            record(w, "max_pool2d", lambda a, k, s, p, d, c: torch.max_pool2d(
+                a, k, strided(k, s), p, d, c), x, k, s, p, d, ceil)
+        for k, s, p, d, ceil in options:
+            for count, divisor in ((True, None), (False, None), (True, 3), (False, -2)):
+                if d[0] == 1 and x.shape[-1] >= 3:
+                    record(w, "aten::avg_pool2d.out", torch.ops.aten.avg_pool2d, x, k, s, p, ceil,
+                           count, divisor)
+        for size in ([1, 1], [3, 2], [1, 4], [7, 7]):
+            record(w, "aten::_adaptive_avg_pool2d.out", torch.ops.aten._adaptive_avg_pool2d, x,
+                   size)
+
+
+def softmax(w):
+    rows = [rand(3, 10), rand(2, 3, 4), rand(()), rand(7), rand(1, 1000), rand(0, 4), rand(3, 1),
+            rand(600, 2), rand(2, 50, scale=50.0)]
+    odd = rand(6, 5)
+    odd[0, 1], odd[1, 2], odd[2, 0], odd[3] = NAN, INF, -INF, -INF
+    for x in rows + [odd]:
+        dims = {-1, 0, max(x.dim() - 2, 0)} if x.numel() < 100 else {0 if x.shape[0] > 9 else -1}
+        for dim in sorted(dims):
+            record(w, "aten::_softmax.out", torch.ops.aten._softmax, x, dim, False)
+            record(w, "aten::_log_softmax.out", torch.ops.aten._log_softmax, x, dim, False)
+
+
+def reduce(w):
+    inputs = [rand(2, 3, 5, 4), rand(()), rand(5), rand(4, 0), rand(1, 1, 1), rand(20, 17)]
+    odd = rand(3, 40)
+    odd[0, 3], odd[1, 5], odd[2, 7] = NAN, INF, -INF
+    for x in inputs + [odd]:
+        r = x.dim()
+        for dims in [None, [], [-1], [0]] + ([[0, 1], [1, 0]] if r > 1 else []) + \
+                ([[-1, -2], [0, 2]] if r > 2 else []):
+            for keep in (False, True):
+                record(w, "aten::mean.out", lambda a, d, k, t: torch.mean(a, d, keepdim=k),
+                       x, dims, keep, None)
+                record(w, "aten::sum.IntList_out",
+                       lambda a, d, k, t: torch.sum(a, d, keepdim=k), x, dims, keep, None)
+                if dims is not None and x.numel() > 0:
+                    record(w, "aten::amax.out", torch.amax, x, dims, keep)
+    for x, dims in ((rand(2, 1100), [1]), (rand(1, 600, 2), [1]), (rand(2, 3, 7, 7), [2, 3]),
+                    (rand(40, 3, 15), [0, 2])):
+        record(w, "aten::mean.out", lambda a, d, k, t: torch.mean(a, d, k), x, dims, True, None)
+        record(w, "aten::amax.out", torch.amax, x, dims, False)
+    for dtype in DTYPES[1:]:
+        x = rand(4, 30, dtype=dtype)
+        record(w, "aten::sum.IntList_out", lambda a, d, k, t: torch.sum(a, d, keepdim=k),
+               x, [1], False, None)
+        record(w, "aten::amax.out", torch.amax, x, [0], True)
+    record(w, "aten::sum.IntList_out", lambda a, d, k, t: torch.sum(a, d, k, dtype=torch.float32),
+           rand(4, 30, dtype=torch.int32), [1], False, 6)
+    record(w, "aten::mean.out", lambda a, d, k, t: torch.mean(a, d, k), rand(
+        9, 40, dtype=torch.float64), [1], False, None)
+
+
+def norm(w):
+    for shape in ((2, 3, 4, 5), (1, 8, 7, 7), (4, 6), (2, 3, 40), (0, 3, 2, 2), (1, 1, 1, 1)):
+        c = shape[1]
+        for affine in (True, False):
+            record(w, "aten::_native_batch_norm_legit_no_training.out",
+                   torch.ops.aten._native_batch_norm_legit_no_training, rand(*shape),
+                   rand(c) if affine else None, rand(c) if affine else None, rand(c),
+                   rand(c).abs() + 0.01, 0.1, 1e-5)
+
+
+def copy(w):
+    aten = torch.ops.aten
+    for dtype in DTYPES:
+        x = rand(3, 4, 5, dtype=dtype)
+        record(w, "aten::view_copy.out", aten.view_copy, x, [5, -1])
+        record(w, "aten::clone.out", lambda a, f: aten.clone(a), x, None)
+        record(w, "aten::permute_copy.out", aten.permute_copy, x, [2, 0, -2])
+        record(w, "aten::slice_copy.Tensor_out", aten.slice_copy.Tensor, x, 1, 1, 4, 2)
+        record(w, "aten::cat.out", aten.cat, [x, x[:1], x[:0]], 0)
+        record(w, "aten::constant_pad_nd.out", aten.constant_pad_nd, x, [1, 2, -1, 0],
+               1 if dtype != torch.bool else True)
+        for to in DTYPES:
+            y = rand(2, 9, dtype=dtype, scale=20.0)
+            if to == torch.uint8:
+                y = y.abs() if dtype != torch.bool else y
+            record(w, "aten::_to_copy.out", lambda a, n, f: a.to(to), y, False, None)
+            record(w, "dim_order_ops::_to_dim_order_copy.out", lambda a, n, f: a.to(to), y,
+                   False, [0, 1])
+            record(w, "aten::copy.out", lambda a, b, n: aten.copy(a, b), rand(2, 9, dtype=to), y,
+                   False)
+    x = rand(2, 3, 4)
+    for size in ([24], [2, 3, 4], [-1, 2], [4, 1, 6]):
+        record(w, "aten::view_copy.out", aten.view_copy, x, size)
+    record(w, "aten::view_copy.out", aten.view_copy, rand(()), [1, 1])
+    record(w, "aten::view_copy.out", aten.view_copy, rand(1), [])
+    record(w, "aten::view_copy.out", aten.view_copy, rand(0, 3), [3, 0])
+    for dims in ([0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]):
+        record(w, "aten::permute_copy.out", aten.permute_copy, x, dims)
+    record(w, "aten::permute_copy.out", aten.permute_copy, rand(()), [])
+    record(w, "aten::permute_copy.out", aten.permute_copy, rand(70, 33), [1, 0])
+    for src, size in ((rand(3, 1), [3, 4]), (rand(3, 1), [2, -1, 5]), (rand(()), [2, 2]),
+                      (rand(1), [0]), (rand(1, 4), [-1, 4])):
+        record(w, "aten::expand_copy.out", lambda a, s, i: aten.expand_copy(a, s), src, size,
+               False)
+    for dim, a, b, step in ((0, None, None, 1), (1, -2, None, 1), (2, 1, 100, 3), (-1, 3, 1, 1),
+                            (1, -100, -1, 1), (0, 5, 9, 1)):
+        record(w, "aten::slice_copy.Tensor_out", aten.slice_copy.Tensor, x, dim, a, b, step)
+    for dim, i in ((0, 1), (1, -1), (-1, 2), (2, -4)):
+        record(w, "aten::select_copy.int_out", aten.select_copy.int, x, dim, i)
+    record(w, "aten::cat.out", aten.cat, [rand(2, 3), rand(2, 1), rand(2, 5)], 1)
+    record(w, "aten::cat.out", aten.cat, [rand(0), rand(2, 3, 4), rand(2, 2, 4)], -2)
+    record(w, "aten::cat.out", aten.cat, [rand(3)], 0)
+    record(w, "aten::cat.out", aten.cat, [rand(0), rand(0)], 0)
+    record(w, "aten::cat.out", aten.cat, [rand(2, dtype=torch.int32), rand(2)], 0)
+    for pad, v in (([1, 1], 0), ([0, 0, 2, 1], 1.5), ([-1, -1, 1, 0, 0, 3], -2.0), ([], 0),
+                   ([-3, 4], 7), ([1, 0, 1, 0], NAN)):
+        record(w, "aten::constant_pad_nd.out", aten.constant_pad_nd, x, pad, v)
+    for dtype, v in ((torch.float32, 2.5), (torch.int64, 7), (torch.bool, True), (torch.int8, -3)):
+        record(w, "aten::full.out", lambda s, f: torch.full(s, f, dtype=dtype), [3, 4], v)
+        record(w, "aten::full_like.out", lambda a, f, m: torch.full_like(a, f, dtype=dtype), x, v,
+               None)
+    record(w, "aten::full.out", lambda s, f: torch.full(s, f), [], 3.0)
+    record(w, "aten::full.out", lambda s, f: torch.full(s, f), [0, 2], 3.0)
+    record(w, "aten::copy.out", lambda a, b, n: aten.copy(a, b), x, rand(3, 1), False)
+    for t in (rand(()), rand(5), rand(4, 7)):
+        record(w, "aten::t_copy.out", aten.t_copy, t)
+    for dims in ((0, 1), (-1, 0), (1, 1)):
+        record(w, "aten::transpose_copy.int_out", aten.transpose_copy.int, x, *dims)
+    for dim in (0, 3, -1, -4):
+        record(w, "aten::unsqueeze_copy.out", aten.unsqueeze_copy, x, dim)
+    for dims in ([0], [0, 2], [-1], [1], []):
+        record(w, "aten::squeeze_copy.dims_out", aten.squeeze_copy.dims, rand(1, 3, 1), dims)
+    nhwc = rand(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+    record(w, "dim_order_ops::_to_dim_order_copy.out", lambda a, n, o: a.contiguous(), nhwc, False,
+           [0, 1, 2, 3])
+    record(w, "dim_order_ops::_to_dim_order_copy.out",
+           lambda a, n, o: a.contiguous(memory_format=torch.channels_last), rand(2, 3, 4, 5),
+           False, [0, 2, 3, 1])
+    record(w, "dim_order_ops::_clone_dim_order.out", lambda a, n, o: a.clone(), nhwc, False,
+           [0, 2, 3, 1])
+    record(w, "aten::permute_copy.out", lambda a, d: aten.permute_copy(a, d).contiguous(), nhwc,
+           [0, 2, 3, 1])
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit("usage: record.py FOLDER")
+    torch.set_num_threads(1)
+    for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy):
+        family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
+
+
+main()

@@ -1,0 +1,203 @@
+/* test_infer.c -- infer rules against what torch recorded (tests/ops/infer.etir), symbolic sizes
+ * against plain ones, and messages. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ir/ir.h"
+
+static char *read_file(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    cr_assert_not_null(f, "%s", path);
+    fseek(f, 0, SEEK_END);
+    size_t n = (size_t)ftell(f);
+    char *text = calloc(1, n + 1);
+    rewind(f);
+    cr_assert_eq(fread(text, 1, n, f), n);
+    fclose(f);
+    return text;
+}
+
+static Program *parse(Arena *a, const char *text, Diag *d)
+{
+    Source src = {.file = "t.etir", .text = text, .line = 1};
+    Program *p = program_parse(a, &src, d);
+    cr_assert_not_null(p, "%s", text);
+    return p;
+}
+
+/* -- against torch ------------------------------------------------------------------------------- */
+
+Test(infer, types_are_torchs_and_what_torch_refuses_is_refused)
+{
+    char *text = read_file(ROOT "/tests/ops/infer.etir"), *said = NULL;
+    size_t len = 0;
+    Arena *a = arena_new();
+    Diag loud = {.out = stderr};
+    Source src = {.file = "infer.etir", .text = text, .line = 1};
+    Program *good = program_parse(a, &src, &loud), *bad = program_parse(a, &src, &loud);
+    cr_assert(good && bad && !*src.text);
+    cr_assert(graph_infer(good->method[0], &loud));
+    int n_good = 0, n_bad = 0;
+    for (const Node *n = good->method[0]->first; n; n = n->next)
+        n_good++;
+    Diag quiet = {.out = open_memstream(&said, &len)};
+    for (const Node *n = bad->method[0]->first; n; n = n->next, n_bad++) {
+        Type out[8];
+        cr_expect_not(op_info[n->op].infer(n, out, &quiet), "line %d: %s was accepted", n->loc.line,
+                      n->loc.op);
+        cr_expect_eq(quiet.n[FAULT_MODEL], n_bad + 1, "line %d: not one message", n->loc.line);
+    }
+    fclose(quiet.out);
+    cr_expect_gt(n_good, 1000);
+    cr_expect_gt(n_bad, 500);
+    arena_free(a);
+    free(said);
+    free(text);
+}
+
+/* -- symbolic sizes ------------------------------------------------------------------------------ */
+
+/* Each template's # and $ are sizes of the input: first the symbols, then all numbers they may be. */
+static const char *const template[] = {
+    "aten.add.Tensor(%x, %x, 1)",
+    "aten.view.default(%x, [-1])",
+    "aten.view.default(%x, [#, -1])",
+    "aten.view.default(%x, [2, -1, $])",
+    "aten.view.default(%x, [$, 6, #])",
+    "aten.flatten.using_ints(%x, 1, -1)",
+    "aten.permute.default(%x, [3, 1, 0, 2])",
+    "aten.slice.Tensor(%x, 2, 1, 9223372036854775807, 2)",
+    "aten.slice.Tensor(%x, 2, -3, -1, 1)",
+    "aten.slice.Tensor(%x, 3, 2, 5, 2)",
+    "aten.slice.Tensor(%x, 3, 0, #, 1)",
+    "aten.cat.default([%x, %x], 2)",
+    "aten.constant_pad_nd.default(%x, [1, 2, -1, 0], 0)",
+    "aten.expand.default(%x, [-1, -1, #, -1])",
+    "aten.sum.dim_IntList(%x, [2], true, none)",
+    "aten.conv2d.default(%x, %w, none, [2, 3], [1, 2], [1, 1], 1)",
+    "aten.convolution.default(%x, %w, none, [2, 1], [1, 1], [2, 1], true, [1, 0], 1)",
+    "aten.max_pool2d.default(%x, [3, 2], [2, 2], [1, 1], [1, 1], true)",
+    "aten.max_pool2d.default(%x, [2, 2], [], [1, 0], [1, 1], false)",
+    "aten.avg_pool2d.default(%x, [2, 3], [3, 2], [1, 1], true, true, none)",
+};
+
+static char *instance(const char *call, const char *n, const char *m)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    const char *head = "program \"s\" stage aten\nsym %n in 3..40\nsym %m in 2..9\n"
+                       "method @f(%x: f32[2,3,#,$], %w: f32[3,3,3,3]) {\n  %y = ";
+    for (int part = 0; part < 2; part++)
+        for (const char *c = part ? call : head; *c; c++)
+            if (*c == '#' || *c == '$')
+                fputs(*c == '#' ? n : m, f);
+            else
+                fputc(*c, f);
+    fputs(" : f32[]\n  return %y\n}\n", f);
+    fclose(f);
+    return text;
+}
+
+static bool infer_first_node(Arena *a, const char *text, Type *out, Diag *d)
+{
+    const Node *n = parse(a, text, d)->method[0]->first;
+    return op_info[n->op].infer(n, out, d);
+}
+
+static void check_template(const char *call, Diag *quiet)
+{
+    Arena *a = arena_new();
+    Diag loud = {.out = stderr};
+    char *symbolic = instance(call, "%n", "%m");
+    Type want, got;
+    cr_assert(infer_first_node(a, symbolic, &got, &loud), "%s", call);
+    for (int64_t n = 3; n <= 40; n++)
+        for (int64_t m = 2; m <= 9; m++) {
+            char n_text[8], m_text[8];
+            snprintf(n_text, sizeof n_text, "%d", (int)n);
+            snprintf(m_text, sizeof m_text, "%d", (int)m);
+            char *plain = instance(call, n_text, m_text);
+            bool ok = infer_first_node(a, plain, &want, quiet);
+            free(plain);
+            if (!ok) /* the input is too small for this window */
+                continue;
+            cr_assert_eq(got.rank, want.rank);
+            for (int i = 0; i < want.rank; i++) {
+                int64_t v, symbol[2] = {n, m};
+                cr_assert(dim_eval(got.dim[i], symbol, &v));
+                cr_assert_eq(v, want.dim[i].value, "%s: size %d at %d, %d is %d, expected %d", call, i,
+                             (int)n, (int)m, (int)v, (int)want.dim[i].value);
+            }
+        }
+    free(symbolic);
+    arena_free(a);
+}
+
+Test(infer, symbolic_sizes_are_the_plain_ones)
+{
+    char *said = NULL;
+    size_t len = 0;
+    Diag quiet = {.out = open_memstream(&said, &len)};
+    for (size_t i = 0; i < sizeof template / sizeof *template; i++)
+        check_template(template[i], &quiet);
+    fclose(quiet.out);
+    free(said);
+}
+
+/* -- recorded types ------------------------------------------------------------------------------ */
+
+static char *infer_message(const char *body, bool *ok)
+{
+    char text[1024], *said = NULL;
+    size_t len = 0;
+    Diag d = {.out = open_memstream(&said, &len)};
+    Arena *a = arena_new();
+    snprintf(text, sizeof text, "program \"m\" stage core sym %%n in 2..8 sym %%m in 9..16 "
+             "method @f(%%x: f32[%%n,4], %%z: f32[%%m,4], %%p: bool[]) { %s }", body);
+    *ok = graph_infer(parse(a, text, &d)->method[0], &d);
+    fclose(d.out);
+    arena_free(a);
+    return said;
+}
+
+static void expect_refusal(const char *body, const char *want)
+{
+    bool ok;
+    char *said = infer_message(body, &ok);
+    cr_expect(!ok && strstr(said, want), "%s\nsaid: %s\nwant: %s", body, said, want);
+    free(said);
+}
+
+Test(infer, differing_records_are_named_with_both_types)
+{
+    expect_refusal("%y = aten.relu.default(%x) : f32[%n,5] return %y",
+                   "output %y is recorded as f32[%n,5], but is f32[%n,4]");
+    expect_refusal("%y = aten.relu.default(%x) : f16[%n,4] return %y",
+                   "output %y is recorded as f16[%n,4], but is f32[%n,4]");
+    expect_refusal("%y = aten.relu.default(%x) : f32[%m,4] return %y",
+                   "output %y is recorded as f32[%m,4], but is f32[%n,4]");
+    expect_refusal("%y = aten.add.Tensor(%x, %z, 1) : f32[%n,4] return %y",
+                   "cannot broadcast f32[%n,4] with f32[%m,4]");
+}
+
+Test(infer, overlapping_symbolic_records_are_kept)
+{
+    bool ok;
+    char *said = infer_message("%y = aten.slice.Tensor(%x, 0, 1, 9, 1) : f32[max(%n-1,1),4] return %y",
+                               &ok);
+    cr_expect(ok, "%s", said);
+    free(said);
+}
+
+Test(infer, nested_graphs_take_and_give_what_their_node_says)
+{
+    expect_refusal("%y = higher_order.cond(%p, graph (%t: f32[%n,3]) { return %t }, "
+                   "graph (%t: f32[%n,4]) { return %t }, [%x]) : f32[%n,4] return %y",
+                   "input 0 of the nested graph is f32[%n,3], expected f32[%n,4]");
+    expect_refusal("%y = higher_order.cond(%p, graph (%t: f32[%n,4]) { return %t }, "
+                   "graph (%t: f32[%n,4]) { %u = aten.relu.default(%t) : f32[%n,1] return %t }, [%x]) "
+                   ": f32[%n,4] return %y",
+                   "output %u is recorded as");
+}

@@ -1,0 +1,479 @@
+/* test_ir.c -- arena, checked arithmetic, diagnostics, op table, schemas, sizes, graph mutators. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ir/ir.h"
+
+/* -- arena, arithmetic --------------------------------------------------------------------------- */
+
+Test(arena, memory_is_zeroed_aligned_and_apart)
+{
+    Arena *a = arena_new();
+    unsigned char *p[600];
+    size_t size[600];
+    for (size_t i = 0; i < 600; i++) {
+        size[i] = i % 7 == 6 ? 40000 + i : i * 3 % 700;
+        p[i] = arena_alloc(a, size[i], 1);
+        cr_assert_eq((uintptr_t)p[i] % (size[i] >= 256 ? 64 : 16), 0);
+        for (size_t k = 0; k < size[i]; k++)
+            cr_assert_eq(p[i][k], 0);
+        memset(p[i], (int)(i % 255 + 1), size[i]);
+    }
+    for (size_t i = 0; i < 600; i++)
+        for (size_t k = 0; k < size[i]; k++)
+            cr_assert_eq(p[i][k], i % 255 + 1);
+    arena_reset(a);
+    cr_assert_not_null(arena_alloc(a, 0, 8));
+    arena_free(a);
+}
+
+Test(arena, grown_arrays_keep_their_elements)
+{
+    Arena *a = arena_new();
+    int *v = NULL, n = 0;
+    for (int i = 0; i < 5000; i++)
+        PUSH(a, v, n, i * 3);
+    for (int i = 0; i < n; i++)
+        cr_assert_eq(v[i], i * 3);
+    cr_assert_str_eq(arena_printf(a, "%s-%d", "x", 12345), "x-12345");
+    cr_assert_str_eq(arena_str(a, "abcdef", 3), "abc");
+    arena_free(a);
+}
+
+Test(arithmetic, overflow_is_told)
+{
+    int64_t v;
+    cr_expect(add_ok(INT64_MAX - 1, 1, &v) && v == INT64_MAX);
+    cr_expect_not(add_ok(INT64_MAX, 1, &v));
+    cr_expect_not(add_ok(INT64_MIN, -1, &v));
+    cr_expect(mul_ok(INT64_C(1) << 31, INT64_C(1) << 31, &v) && v == INT64_C(1) << 62);
+    cr_expect_not(mul_ok(INT64_C(1) << 32, INT64_C(1) << 31, &v));
+    cr_expect_not(mul_ok(INT64_MIN, -1, &v));
+    cr_expect_eq(round_up(0, 16), 0);
+    cr_expect_eq(round_up(17, 16), 32);
+    cr_expect_eq(round_up(32, 16), 32);
+}
+
+/* -- diagnostics --------------------------------------------------------------------------------- */
+
+Test(diag, messages_name_file_line_node_and_origin)
+{
+    char *said = NULL;
+    size_t len = 0;
+    Diag d = {.out = open_memstream(&said, &len)};
+    cr_expect_not(diag_error(&d, (Loc){"m.pt2", 0, "c", "aten.conv2d.default", "b.0", "m.py:3"}, "bad %d", 7));
+    cr_expect_not(diag_unsupported(&d, (Loc){.file = "t.etir", .line = 4}, "x"));
+    diag_warn(&d, (Loc){0}, "w");
+    diag_note(&d, "n");
+    fclose(d.out);
+    cr_expect_str_eq(said, "m.pt2: error: node 'c' (aten.conv2d.default): bad 7\n"
+                           "  note: module b.0, m.py:3\n"
+                           "t.etir:4: error: x\n"
+                           "etc: warning: w\n"
+                           "  note: n\n");
+    free(said);
+}
+
+Test(diag, exit_codes_have_one_precedence)
+{
+    static const struct {
+        int n[N_FAULTS];
+        int code;
+    } row[] = {
+        {{0}, 0},
+        {{[FAULT_MODEL] = 1}, 1},
+        {{[FAULT_UNSUPPORTED] = 2}, 4},
+        {{[FAULT_MODEL] = 1, [FAULT_UNSUPPORTED] = 9}, 1},
+        {{[FAULT_IO] = 1, [FAULT_MODEL] = 1}, 3},
+        {{[FAULT_GATE] = 1}, 5},
+        {{[FAULT_GATE] = 1, [FAULT_UNSUPPORTED] = 1}, 4},
+        {{[FAULT_BUG] = 1, [FAULT_IO] = 1, [FAULT_MODEL] = 1}, 70},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        Diag d = {0};
+        memcpy(d.n, row[i].n, sizeof d.n);
+        cr_expect_eq(diag_exit_code(&d), row[i].code, "row %zu", i);
+    }
+}
+
+/* -- op table, schemas --------------------------------------------------------------------------- */
+
+Test(ops, rows_are_sorted_found_and_sound)
+{
+    for (int i = 0; i < N_OPS; i++) {
+        const OpInfo *op = &op_info[i];
+        cr_expect(!i || strcmp(op_info[i - 1].target, op->target) < 0, "%s", op->target);
+        cr_expect_eq(op_find(op->target), (OpId)i, "%s", op->target);
+        cr_expect_not_null(op->infer, "%s", op->target);
+        cr_expect_eq(op_mutates((OpId)i), op->functional != OP_NONE, "%s", op->target);
+        cr_expect(op->functional == OP_NONE || !op_mutates(op->functional), "%s", op->target);
+        cr_expect_eq(op->has_kernel, strcmp(op->kernel, "none") != 0, "%s", op->target);
+        cr_expect_eq(op->has_decomp, strcmp(op->decomp, "none") != 0, "%s", op->target);
+    }
+    cr_expect_eq(op_find("aten.relu"), OP_NONE);
+    cr_expect_eq(op_find(""), OP_NONE);
+    cr_expect_str_eq(op_nearest("aten.relu.defualt"), "aten.relu.default");
+    cr_expect_null(op_nearest("nothing like an operator"));
+}
+
+Test(schema, every_row_parses)
+{
+    Arena *a = arena_new();
+    Program *p = program_new(a, "t");
+    for (int i = 0; i < N_OPS; i++) {
+        const Schema *s = op_schema(p, (OpId)i);
+        bool writes = false;
+        cr_expect_gt(s->n_args, 0, "%s", op_info[i].target);
+        for (int k = 0; k < s->n_args; k++) {
+            const SchemaArg *arg = &s->arg[k];
+            writes = writes || arg->mutates;
+            cr_expect_neq(arg->type, SCH_OTHER, "%s: '%s'", op_info[i].target, arg->text);
+            cr_expect_eq(schema_find(s, arg->name, strlen(arg->name)), k, "%s: '%s'",
+                         op_info[i].target, arg->text);
+            cr_expect_eq(arg->has_default, strchr(arg->text, '=') != NULL, "%s", arg->text);
+        }
+        cr_expect_eq(writes, op_mutates((OpId)i), "%s", op_info[i].target);
+        cr_expect(op_info[i].inplace < 1u << s->n_args, "%s", op_info[i].target);
+    }
+    cr_expect_eq(op_schema(p, OP_ADD_TENSOR), op_schema(p, OP_ADD_TENSOR));
+    arena_free(a);
+}
+
+static const SchemaArg *row_arg(Program *p, OpId op, const char *name)
+{
+    const Schema *s = op_schema(p, op);
+    int i = schema_find(s, name, strlen(name));
+    cr_assert_geq(i, 0, "%s", name);
+    return &s->arg[i];
+}
+
+Test(schema, defaults_are_pytorchs)
+{
+    Arena *a = arena_new();
+    Program *p = program_new(a, "t");
+    Arg v = row_arg(p, OP_MAX_POOL2D, "padding")->fallback;
+    cr_expect(v.kind == ARG_LIST && v.list.n == 2 && v.list.item[1].dim.value == 0);
+    v = row_arg(p, OP_MAX_POOL2D, "dilation")->fallback;
+    cr_expect(v.kind == ARG_LIST && v.list.n == 2 && v.list.item[0].dim.value == 1);
+    v = row_arg(p, OP_MAX_POOL2D, "stride")->fallback;
+    cr_expect(v.kind == ARG_LIST && v.list.n == 0);
+    v = row_arg(p, OP_CONV2D, "stride")->fallback;
+    cr_expect(v.kind == ARG_LIST && v.list.n == 2 && v.list.item[1].dim.value == 1);
+    cr_expect_eq(row_arg(p, OP_CONV2D, "bias")->fallback.kind, ARG_NONE);
+    v = row_arg(p, OP_LEAKY_RELU, "negative_slope")->fallback;
+    cr_expect(v.kind == ARG_FLOAT && v.f == 0.01);
+    v = row_arg(p, OP_AVG_POOL2D, "count_include_pad")->fallback;
+    cr_expect(v.kind == ARG_BOOL && v.b);
+    v = row_arg(p, OP_GELU, "approximate")->fallback;
+    cr_expect(v.kind == ARG_STRING && !strcmp(v.str, "none"));
+    v = row_arg(p, OP_FLATTEN, "end_dim")->fallback;
+    cr_expect(v.kind == ARG_INT && v.dim.value == -1);
+    v = row_arg(p, OP_CONTIGUOUS, "memory_format")->fallback;
+    cr_expect(v.kind == ARG_STRING && !strcmp(v.str, "contiguous_format"));
+    v = row_arg(p, OP_AMAX, "dim")->fallback;
+    cr_expect(v.kind == ARG_LIST && v.list.n == 0);
+    arena_free(a);
+}
+
+Test(schema, marks_lists_options_and_outputs_are_read)
+{
+    Arena *a = arena_new();
+    Program *p = program_new(a, "t");
+    cr_expect(row_arg(p, OP_ADD__TENSOR, "self")->mutates);
+    cr_expect_eq(row_arg(p, OP_VIEW, "self")->alias, 'a');
+    cr_expect_not(row_arg(p, OP_VIEW, "self")->mutates);
+    const SchemaArg *size = row_arg(p, OP_VIEW, "size");
+    cr_expect(size->type == SCH_INT && size->is_list && size->is_sym && !size->is_optional);
+    const SchemaArg *dim = row_arg(p, OP_MEAN_DIM, "dim");
+    cr_expect(dim->is_list && dim->is_optional && dim->list_size == 1 && !dim->is_sym);
+    cr_expect(row_arg(p, OP_ADD_TENSOR, "alpha")->is_keyword);
+    cr_expect_not(row_arg(p, OP_ADD_TENSOR, "other")->is_keyword);
+    cr_expect_eq(op_schema(p, OP_MAX_POOL2D_WITH_INDICES)->n_outs, 2);
+    cr_expect_eq(op_schema(p, OP__ASSERT_TENSOR_METADATA)->n_outs, 0);
+    cr_expect_eq(op_schema(p, OP_COND)->n_outs, -1);
+    const Schema *full = op_schema(p, OP_FULL), *mean = op_schema(p, OP_MEAN_DIM);
+    cr_expect(full->has_options && !schema_is_passed(full, schema_find(full, "dtype", 5)));
+    cr_expect(!mean->has_options && schema_is_passed(mean, schema_find(mean, "dtype", 5)));
+    arena_free(a);
+}
+
+/* -- sizes --------------------------------------------------------------------------------------- */
+
+enum { N_SYMS = 4 };
+
+typedef struct Sizes {
+    Arena *arena;
+    Program *p;
+    const Symbol *sym[N_SYMS];
+    uint64_t seed;
+} Sizes;
+
+static Sizes sizes_new(uint64_t seed)
+{
+    Sizes s = {.arena = arena_new(), .seed = seed};
+    s.p = program_new(s.arena, "sizes");
+    s.sym[0] = program_symbol(s.p, "n", 1, 20);
+    s.sym[1] = program_symbol(s.p, "m", 0, 7);
+    s.sym[2] = program_symbol(s.p, "k", -5, 5);
+    s.sym[3] = program_symbol(s.p, "u", 2, INT64_MAX);
+    return s;
+}
+
+static int64_t pick(Sizes *s, int64_t lo, int64_t hi)
+{
+    s->seed = s->seed * 6364136223846793005u + 1442695040888963407u;
+    return lo + (int64_t)((s->seed >> 33) % (uint64_t)(hi - lo + 1));
+}
+
+/* A size and its value at `at`, computed beside it without symint.c; 0: undefined there. */
+typedef struct Pair {
+    Dim dim;
+    int64_t value;
+    bool is_defined;
+} Pair;
+
+static bool apply(int op, int64_t a, int64_t b, int64_t *v)
+{
+    switch (op) {
+    case 0:
+        return add_ok(a, b, v);
+    case 1:
+        return b != INT64_MIN && add_ok(a, -b, v);
+    case 2:
+        return mul_ok(a, b, v);
+    case 3:
+    case 4: {
+        if (!b)
+            return false;
+        int64_t q = a / b, r = a % b;
+        if (r && (r < 0) != (b < 0)) {
+            q--;
+            r += b;
+        }
+        *v = op == 3 ? q : r;
+        return true;
+    }
+    case 5:
+        *v = a > b ? a : b;
+        return true;
+    default:
+        *v = a < b ? a : b;
+        return true;
+    }
+}
+
+typedef Dim DimOp(Program *p, Dim a, Dim b);
+static DimOp *const dim_op[] = {dim_add, dim_sub, dim_mul, dim_floordiv, dim_mod, dim_max, dim_min};
+
+static Pair random_pair(Sizes *s, const int64_t *at, int depth)
+{
+    if (!depth || !pick(s, 0, 5)) {
+        int i = (int)pick(s, 0, N_SYMS + 2);
+        if (i < N_SYMS)
+            return (Pair){dim_symbol(s->p, s->sym[i]), at[i], true};
+        int64_t c = pick(s, -6, 9);
+        return (Pair){DIM(c), c, true};
+    }
+    Pair a = random_pair(s, at, depth - 1), b = random_pair(s, at, depth - 1), r;
+    int op = (int)pick(s, 0, 6);
+    r.dim = dim_op[op](s->p, a.dim, b.dim);
+    r.is_defined = a.is_defined && b.is_defined && apply(op, a.value, b.value, &r.value);
+    return r;
+}
+
+static char *text_of(Dim d)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    dim_print(d, f);
+    fclose(f);
+    return text;
+}
+
+Test(sizes, algebra_agrees_with_plain_arithmetic)
+{
+    int n_symbolic = 0, n_plain = 0;
+    for (uint64_t round = 0; round < 20000; round++) {
+        Sizes s = sizes_new(round);
+        int64_t at[N_SYMS] = {pick(&s, 1, 20), pick(&s, 0, 7), pick(&s, -5, 5), pick(&s, 2, 99)}, v, lo, hi;
+        Pair x = random_pair(&s, at, 4);
+        if (!dim_is_bad(x.dim) && x.is_defined) {
+            n_symbolic += x.dim.expr != NULL;
+            n_plain += x.dim.expr == NULL;
+            char *text = text_of(x.dim);
+            cr_assert(dim_eval(x.dim, at, &v), "%s", text);
+            cr_assert_eq(v, x.value, "%s is %lld, expected %lld (round %d)", text, (long long)v,
+                         (long long)x.value, (int)round);
+            dim_range(x.dim, &lo, &hi);
+            cr_assert(lo <= v && v <= hi, "%s: %lld not in its range %lld..%lld (round %d)", text,
+                      (long long)v, (long long)lo, (long long)hi, (int)round);
+            free(text);
+        }
+        arena_free(s.arena);
+    }
+    cr_expect_gt(n_symbolic, 5000);
+    cr_expect_gt(n_plain, 500);
+}
+
+Test(sizes, equal_sums_of_products_are_the_same_pointer)
+{
+    for (uint64_t round = 0; round < 3000; round++) {
+        Sizes s = sizes_new(round);
+        int64_t at[N_SYMS] = {1, 1, 1, 2};
+        Dim a = random_pair(&s, at, 2).dim, b = random_pair(&s, at, 2).dim, c = random_pair(&s, at, 2).dim;
+        if (!dim_is_bad(a) && !dim_is_bad(b) && !dim_is_bad(c)) {
+            Program *p = s.p;
+            cr_assert(dim_equal(dim_add(p, a, b), dim_add(p, b, a)));
+            cr_assert(dim_equal(dim_mul(p, a, b), dim_mul(p, b, a)));
+            cr_assert(dim_equal(dim_sub(p, dim_add(p, a, b), b), a));
+            cr_assert(dim_equal(dim_add(p, dim_add(p, a, b), c), dim_add(p, a, dim_add(p, b, c))));
+            cr_assert(dim_equal(dim_mul(p, a, dim_add(p, b, c)),
+                                dim_add(p, dim_mul(p, a, b), dim_mul(p, a, c))));
+            cr_assert(dim_equal(dim_max(p, a, b), dim_max(p, b, a)));
+            cr_assert(dim_equal(dim_sub(p, a, a), DIM(0)));
+        }
+        arena_free(s.arena);
+    }
+}
+
+/* Where a and b have the same text they are the same pointer, and the text reads back. */
+static void check_text(Sizes *s, Dim a, Dim b)
+{
+    char *x = text_of(a), *y = text_of(b), *said = NULL, program[4096];
+    size_t len = 0;
+    cr_assert_eq(!strcmp(x, y), dim_equal(a, b), "%s and %s", x, y);
+    snprintf(program, sizeof program, "program \"t\" stage core\nsym %%n in 1..20\nsym %%m in 0..7\n"
+             "sym %%k in -5..5\nsym %%u in 2..\nmethod @f(%%x: f32[%.1500s,%.1500s]) {\n  return\n}\n", x, y);
+    Diag d = {.out = open_memstream(&said, &len)};
+    Source src = {.file = "t", .text = program, .line = 1};
+    Program *p = program_parse(s->arena, &src, &d);
+    if (p)
+        program_print(p, d.out);
+    fclose(d.out);
+    cr_assert_str_eq(said, program);
+    free(said);
+    free(x);
+    free(y);
+}
+
+Test(sizes, text_is_canonical_and_reads_back)
+{
+    int n = 0;
+    for (uint64_t round = 0; round < 3000; round++) {
+        Sizes s = sizes_new(round);
+        int64_t at[N_SYMS] = {1, 1, 1, 2};
+        Dim a = random_pair(&s, at, 3).dim, b = random_pair(&s, at, 3).dim;
+        if (!dim_is_bad(a) && !dim_is_bad(b)) {
+            check_text(&s, a, b);
+            n++;
+        }
+        arena_free(s.arena);
+    }
+    cr_expect_gt(n, 1000);
+}
+
+Test(sizes, overflow_division_by_zero_and_weight_are_bad)
+{
+    Sizes s = sizes_new(1);
+    Program *p = s.p;
+    Dim n = dim_symbol(p, s.sym[0]), m = dim_symbol(p, s.sym[1]), big = DIM(INT64_MAX), v;
+    cr_expect(dim_is_bad(dim_add(p, big, DIM(1))));
+    cr_expect(dim_is_bad(dim_mul(p, dim_mul(p, n, big), DIM(2))));
+    cr_expect(dim_is_bad(dim_add(p, dim_add(p, n, big), DIM(1))));
+    cr_expect(dim_is_bad(dim_floordiv(p, n, DIM(0))));
+    cr_expect(dim_is_bad(dim_mod(p, n, DIM(0))));
+    cr_expect(dim_is_bad(dim_floordiv(p, n, m)));
+    cr_expect(dim_is_bad(dim_floordiv(p, DIM(INT64_MIN + 1), DIM_BAD)));
+    cr_expect(dim_is_bad(dim_add(p, DIM_BAD, n)) && dim_is_bad(dim_max(p, n, DIM_BAD)));
+    cr_expect(dim_equal(dim_floordiv(p, dim_mul(p, m, DIM(12)), dim_mul(p, m, DIM(4))), DIM(3)));
+    v = dim_max(p, n, dim_symbol(p, s.sym[2]));
+    for (int i = 0; i < 1000 && !dim_is_bad(v); i++)
+        v = dim_floordiv(p, dim_add(p, dim_max(p, v, m), DIM(i)), DIM(2));
+    cr_expect(dim_is_bad(v));
+    Dim twice = n; /* shares half of itself at each step: 2^i atoms */
+    int64_t lo, hi;
+    for (int i = 0; i < 100 && !dim_is_bad(twice); i++) {
+        twice = dim_add(p, twice, dim_max(p, dim_sub(p, twice, DIM(i + 2)), m));
+        dim_range(twice, &lo, &hi);
+    }
+    cr_expect(dim_is_bad(twice));
+    for (int64_t i = 0; i < 100 && !dim_is_bad(n); i++)
+        n = dim_mul(p, n, dim_add(p, n, DIM(i)));
+    cr_expect(dim_is_bad(n));
+    arena_free(s.arena);
+}
+
+/* -- types, graphs ------------------------------------------------------------------------------- */
+
+Test(types, bytes_saturate)
+{
+    Sizes s = sizes_new(1);
+    Dim huge[2] = {DIM(INT64_C(1) << 40), DIM(INT64_C(1) << 40)}, open = dim_symbol(s.p, s.sym[3]);
+    Dim none[3] = {huge[0], huge[1], DIM(0)};
+    cr_expect_eq(type_bytes(type_tensor(s.p, ETC_F32, 2, huge)), INT64_MAX);
+    cr_expect_eq(type_bytes(type_tensor(s.p, ETC_F32, 1, &open)), INT64_MAX);
+    cr_expect_eq(type_bytes(type_tensor(s.p, ETC_F32, 3, none)), 0);
+    cr_expect_eq(type_bytes(type_tensor(s.p, ETC_BF16, 1, &(Dim){.expr = dim_symbol(s.p, s.sym[0]).expr})),
+                 40);
+    cr_expect_eq(type_numel(type_tensor(s.p, ETC_F32, 0, NULL)), 1);
+    arena_free(s.arena);
+}
+
+Test(graph, build_fills_defaults_infers_and_names)
+{
+    Arena *a = arena_new();
+    Diag d = {.out = stderr};
+    Program *p = program_new(a, "b");
+    Graph *g = graph_new(p, "f");
+    Dim dim[4] = {DIM(1), DIM(3), DIM(8), DIM(8)};
+    Value *x = graph_value(g, "x", type_tensor(p, ETC_F32, 4, dim));
+    graph_add_input(g, x);
+    int64_t kernel[2] = {2, 2};
+    Node *pool = build(g, NULL, (Loc){.node = "pool"}, OP_MAX_POOL2D, &d, "vI", x, 2, kernel);
+    cr_assert_not_null(pool);
+    cr_expect_eq(pool->n_args, 6);
+    cr_expect_eq(pool->out[0]->type.dim[3].value, 4);
+    Node *add = build(g, pool, (Loc){0}, OP_ADD_TENSOR, &d, "vi", x, (int64_t)1);
+    cr_assert_not_null(add);
+    node_set_in(pool, 0, add->out[0]);
+    cr_expect_eq(g->first, add);
+    cr_expect_eq(g->last, pool);
+    unsigned edits = p->edits;
+    graph_add_output(g, pool->out[0]);
+    cr_expect_neq(p->edits, edits);
+    p->method = &g;
+    p->n_methods = 1;
+    cr_expect(program_verify(p, &d));
+    arena_free(a);
+}
+
+Test(graph, replace_follows_chains)
+{
+    Arena *a = arena_new();
+    Diag d = {.out = stderr};
+    Source src = {.file = "t", .line = 1, .text =
+        "program \"t\" stage core method @f(%x: f32[2]) {\n"
+        "  %a = aten.relu.default(%x) : f32[2]\n  %b = aten.clone.default(%a, none) : f32[2]\n"
+        "  %c = aten.clone.default(%b, none) : f32[2]\n  %e = aten.neg.default(%c) : f32[2]\n"
+        "  return %c, %e }"};
+    Program *p = program_parse(a, &src, &d);
+    cr_assert_not_null(p);
+    Graph *g = p->method[0];
+    Node *n[4] = {g->first, g->first->next, g->first->next->next, g->last};
+    Value **with = NEW(a, Value *, g->n_values);
+    with[n[1]->out[0]->index] = n[0]->out[0];
+    with[n[2]->out[0]->index] = n[1]->out[0];
+    graph_replace(g, with);
+    cr_expect_eq(n[3]->in[0], n[0]->out[0]);
+    cr_expect_eq(g->out[0], n[0]->out[0]);
+    cr_expect_eq(g->out[1], n[3]->out[0]);
+    Uses u = graph_uses(g, a);
+    int at = n[0]->out[0]->index;
+    cr_expect_eq(u.first[at + 1] - u.first[at], 3);
+    cr_expect(u.escapes[at]);
+    graph_remove(g, n[2]);
+    graph_remove(g, n[1]);
+    cr_expect(n[0]->next == n[3] && n[3]->prev == n[0]);
+    arena_free(a);
+}

@@ -1,0 +1,552 @@
+/* test_kernels.c -- kernels against outputs recorded from PyTorch, bit equality over instruction
+ * sets, and calls with wrong arguments.  ROOT is the source folder. */
+#include "runtime-lite/kernels/args.h"
+#include "runtime-lite/kernels/cores.h"
+#include "runtime-lite/kernels/kernels.h"
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ARGS = 16, MAX_OUTS = 4, ARENA = 8 << 20 };
+
+/* -- reading the recorded cases (format: tests/ops/record.py) ------------------------------- */
+
+typedef struct Out {
+    EtcTensor expected;
+    const double *exact; /* float64 answer; NULL unless float32 */
+} Out;
+
+typedef struct Case {
+    char key[80];
+    int n_args, n_outs;
+    EtcValue value[MAX_ARGS];
+    Out out[MAX_OUTS];
+} Case;
+
+typedef struct Reader {
+    const unsigned char *at, *end;
+    unsigned char *arena; /* of one case */
+    size_t used;
+    int n; /* cases read */
+} Reader;
+
+static void *take(Reader *r, size_t bytes)
+{
+    void *p = r->arena + r->used;
+    r->used += (bytes + 63u) & ~(size_t)63u;
+    cr_assert_leq(r->used, (size_t)ARENA);
+    return p;
+}
+
+static void get(Reader *r, void *to, size_t bytes)
+{
+    cr_assert_leq(bytes, (size_t)(r->end - r->at), "recorded file ends early");
+    memcpy(to, r->at, bytes);
+    r->at += bytes;
+}
+
+static uint8_t get_u8(Reader *r)
+{
+    uint8_t v;
+    get(r, &v, 1);
+    return v;
+}
+
+static int32_t get_u32(Reader *r)
+{
+    uint32_t v;
+    get(r, &v, 4);
+    cr_assert_lt(v, 1u << 24);
+    return (int32_t)v;
+}
+
+static void get_tensor(Reader *r, EtcTensor *t)
+{
+    memset(t, 0, sizeof *t);
+    t->dtype = (EtcDtype)get_u8(r);
+    t->rank = get_u8(r);
+    int has_order = get_u8(r);
+    t->dim = take(r, 4 * ETC_MAX_RANK);
+    get(r, t->dim, 4 * (size_t)t->rank);
+    if (has_order) {
+        uint8_t *order = take(r, ETC_MAX_RANK);
+        get(r, order, (size_t)t->rank);
+        t->order = order;
+    }
+    t->capacity = etc_numel(t) * (int64_t)etc_dtype_size((int)t->dtype);
+    t->data = malloc((size_t)t->capacity + 1); /* of its own, so that ASan sees its ends */
+    get(r, t->data, (size_t)t->capacity);
+}
+
+static void get_tensors(Reader *r, EtcValue *v)
+{
+    int32_t n = get_u32(r);
+    EtcValue **item = take(r, sizeof *item * (size_t)(n + 1));
+    for (int32_t i = 0; i < n; i++) {
+        item[i] = take(r, sizeof **item);
+        item[i]->tag = ETC_TENSOR;
+        item[i]->as.tensor = take(r, sizeof(EtcTensor));
+        get_tensor(r, item[i]->as.tensor);
+    }
+    v->as.list.item = item;
+    v->as.list.n = n;
+}
+
+static void get_ints(Reader *r, EtcValue *v)
+{
+    int32_t n = get_u32(r);
+    EtcValue **item = take(r, sizeof *item * (size_t)(n + 1));
+    for (int32_t i = 0; i < n; i++) {
+        item[i] = take(r, sizeof **item);
+        item[i]->tag = ETC_INT;
+        get(r, &item[i]->as.i, 8);
+    }
+    v->as.list.item = item;
+    v->as.list.n = n;
+}
+
+static void get_argument(Reader *r, EtcValue *v)
+{
+    memset(v, 0, sizeof *v);
+    v->tag = (EtcTag)get_u8(r);
+    switch (v->tag) {
+    case ETC_NONE:
+        break;
+    case ETC_TENSOR:
+        v->as.tensor = take(r, sizeof(EtcTensor));
+        get_tensor(r, v->as.tensor);
+        break;
+    case ETC_STRING: {
+        int32_t n = get_u32(r);
+        char *text = take(r, (size_t)n + 1);
+        get(r, text, (size_t)n);
+        text[n] = '\0';
+        v->as.str.text = text;
+        v->as.str.n = n;
+        break;
+    }
+    case ETC_DOUBLE:
+        get(r, &v->as.d, 8);
+        break;
+    case ETC_INT:
+        get(r, &v->as.i, 8);
+        break;
+    case ETC_IS_BOOL:
+        v->as.b = get_u8(r);
+        break;
+    case ETC_LIST_INT:
+        get_ints(r, v);
+        break;
+    case ETC_LIST_TENSOR:
+        get_tensors(r, v);
+        break;
+    default:
+        cr_assert_fail("unknown tag %d in a recorded file", (int)v->tag);
+    }
+}
+
+static void get_case(Reader *r, Case *c)
+{
+    r->used = 0;
+    int32_t n = get_u32(r);
+    cr_assert_lt(n, (int32_t)sizeof c->key);
+    get(r, c->key, (size_t)n);
+    c->key[n] = '\0';
+    c->n_args = get_u32(r);
+    for (int i = 0; i < c->n_args; i++) {
+        get_argument(r, &c->value[i]);
+    }
+    c->n_outs = get_u32(r);
+    for (int i = 0; i < c->n_outs; i++) {
+        Out *o = &c->out[i];
+        get_tensor(r, &o->expected);
+        o->exact = NULL;
+        if (o->expected.dtype == ETC_F32) {
+            size_t bytes = (size_t)etc_numel(&o->expected) * 8;
+            double *exact = take(r, bytes);
+            get(r, exact, bytes);
+            o->exact = exact;
+        }
+    }
+    r->n++;
+}
+
+static void free_value(EtcValue *v)
+{
+    if (v->tag == ETC_TENSOR) {
+        free(v->as.tensor->data);
+    }
+    for (int32_t i = 0; (v->tag == ETC_LIST_TENSOR) && (i < v->as.list.n); i++) {
+        free(v->as.list.item[i]->as.tensor->data);
+    }
+}
+
+static void free_case(Case *c)
+{
+    for (int i = 0; i < c->n_args; i++) {
+        free_value(&c->value[i]);
+    }
+    for (int i = 0; i < c->n_outs; i++) {
+        free(c->out[i].expected.data);
+    }
+}
+
+/* -- running a case ------------------------------------------------------------------------- */
+
+/* A case's arguments and fresh outs, ready to be called. */
+typedef struct Call {
+    EtcCall call;
+    EtcValue value[MAX_ARGS + MAX_OUTS];
+    EtcValue *arg[MAX_ARGS + MAX_OUTS];
+    EtcTensor out[MAX_OUTS];
+    int32_t dim[MAX_OUTS][ETC_MAX_RANK];
+    int n_outs;
+} Call;
+
+static void call_make(Call *k, const Case *c, const EtcCores *cores, void *scratch)
+{
+    memset(k, 0, sizeof *k);
+    k->n_outs = c->n_outs;
+    for (int i = 0; i < c->n_args; i++) {
+        k->value[i] = c->value[i];
+    }
+    for (int i = 0; i < c->n_outs; i++) {
+        const EtcTensor *e = &c->out[i].expected;
+        k->out[i] = *e;
+        k->out[i].dim = k->dim[i];
+        k->out[i].data = malloc((size_t)e->capacity + 1);
+        memset(k->out[i].data, 0xa5, (size_t)e->capacity + 1);
+        for (int32_t d = 0; d < e->rank; d++) {
+            k->dim[i][d] = 0; /* to be resized */
+        }
+        k->value[c->n_args + i].tag = ETC_TENSOR;
+        k->value[c->n_args + i].as.tensor = &k->out[i];
+    }
+    for (int i = 0; i < (c->n_args + c->n_outs); i++) {
+        k->arg[i] = &k->value[i];
+    }
+    k->call.arg = k->arg;
+    k->call.n_args = c->n_args + c->n_outs;
+    k->call.scratch = scratch;
+    k->call.cores = cores;
+}
+
+static void call_free(Call *k)
+{
+    for (int i = 0; i < k->n_outs; i++) {
+        free(k->out[i].data);
+    }
+}
+
+static EtcKernel *find(const char *key)
+{
+    static const struct {
+        const char *name;
+        EtcKernel *run;
+    } rowless[] = {{"silu", etc_silu},
+                   {"hardswish", etc_hardswish},
+                   {"hardsigmoid", etc_hardsigmoid},
+                   {"max_pool2d", etc_max_pool2d}};
+    char name[80];
+    for (size_t i = 0; i < (sizeof rowless / sizeof rowless[0]); i++) {
+        if (strcmp(key, rowless[i].name) == 0) {
+            return rowless[i].run;
+        }
+    }
+    snprintf(name, sizeof name, "%s", key);
+    char *dot = strrchr(name, '.');
+    if (dot != NULL) {
+        *dot = '\0';
+    }
+    const EtcKernelRow *row = etc_kernel_find(name, (dot != NULL) ? (dot + 1) : "");
+    cr_assert_not_null(row, "no kernel %s", key);
+    return row->run;
+}
+
+static double number(const EtcTensor *t, int64_t i)
+{
+    double d = 0.0;
+    float f;
+    int64_t n;
+    EtcKind kind = etc_kind((int)t->dtype);
+    if (kind == ETC_KIND_F32) {
+        memcpy(&f, (const char *)t->data + (i * 4), 4);
+        return (double)f;
+    }
+    if (kind == ETC_KIND_F64) {
+        memcpy(&d, (const char *)t->data + (i * 8), 8);
+        return d;
+    }
+    const int64_t *p = etc_fetch(ETC_KIND_I64, (int)t->dtype, etc_at(t, i), 2, 1, &n);
+    return (double)*p;
+}
+
+/* Largest error of torch's own float32 answer. */
+static double torch_error(const Out *o)
+{
+    double worst = 0.0;
+    for (int64_t i = 0; i < etc_numel(&o->expected); i++) {
+        double e = fabs(number(&o->expected, i) - o->exact[i]);
+        if ((e > worst) && isfinite(e)) {
+            worst = e;
+        }
+    }
+    return worst;
+}
+
+/* Integers exactly; double to a few units; float at most twice torch's error and one unit. */
+static int is_close(const Out *o, double worst, int64_t i, double got)
+{
+    double want = number(&o->expected, i);
+    if (isnan(want) || isinf(want)) {
+        return (isnan(want) && isnan(got)) || (want == got);
+    }
+    if (o->exact != NULL) {
+        double truth = isfinite(o->exact[i]) ? o->exact[i] : want;
+        return fabs(got - truth) <= ((2.0 * worst) + (fabs(truth) * 1.2e-7) + 1.5e-45);
+    }
+    return (o->expected.dtype == ETC_F64) ? (fabs(got - want) <= (fabs(want) * 2e-15))
+                                          : (got == want);
+}
+
+static void check_out(const Case *c, int n, int which, const EtcTensor *got)
+{
+    const Out *o = &c->out[which];
+    double worst = (o->exact != NULL) ? torch_error(o) : 0.0;
+    for (int32_t d = 0; d < got->rank; d++) {
+        cr_assert_eq(got->dim[d], o->expected.dim[d], "case %d, %s: out %d has wrong sizes", n,
+                     c->key, which);
+    }
+    for (int64_t i = 0; i < etc_numel(got); i++) {
+        cr_assert(is_close(o, worst, i, number(got, i)),
+                  "case %d, %s: out %d element %lld is %.9g, torch has %.9g", n, c->key, which,
+                  (long long)i, number(got, i), number(&o->expected, i));
+    }
+}
+
+static void check_same(const Case *c, int n, const char *isa, const EtcTensor *a,
+                       const EtcTensor *b)
+{
+    size_t size = etc_dtype_size((int)a->dtype);
+    for (int64_t i = 0; i < etc_numel(a); i++) {
+        if (isnan(number(a, i)) && isnan(number(b, i))) {
+            continue;
+        }
+        cr_assert(memcmp(etc_at(a, i), etc_at(b, i), size) == 0,
+                  "case %d, %s: element %lld differs on %s: %.9g, %.9g", n, c->key, (long long)i,
+                  isa, number(a, i), number(b, i));
+    }
+}
+
+static void run_case(Case *c, int n, void *scratch)
+{
+    EtcKernel *run = find(c->key);
+    Call first, k;
+    call_make(&first, c, etc_cores_at(0), scratch);
+    EtcStatus st = run(&first.call);
+    cr_assert_eq(st, ETC_OK, "case %d, %s: status %d", n, c->key, (int)st);
+    for (int i = 0; i < c->n_outs; i++) {
+        check_out(c, n, i, &first.out[i]);
+    }
+    for (int t = 1; etc_cores_at(t) != NULL; t++) {
+        call_make(&k, c, etc_cores_at(t), scratch);
+        cr_assert_eq(run(&k.call), ETC_OK);
+        for (int i = 0; i < c->n_outs; i++) {
+            check_same(c, n, etc_cores_at(t)->name, &first.out[i], &k.out[i]);
+        }
+        call_free(&k);
+    }
+    call_free(&first);
+}
+
+/* Calls visit(case, number, data) for each case of a family; returns how many. */
+typedef void Visit(Case *c, int n, void *data);
+
+static int each_case(const char *family, Visit *visit, void *data)
+{
+    static unsigned char file[ARENA], arena[ARENA];
+    char path[512];
+    snprintf(path, sizeof path, "%s/tests/ops/%s.bin", ROOT, family);
+    FILE *f = fopen(path, "rb");
+    cr_assert_not_null(f, "no %s", path);
+    size_t n = fread(file, 1, sizeof file, f);
+    fclose(f);
+    cr_assert((n > 8) && (memcmp(file, "ETCOPS1\n", 8) == 0));
+    Reader r = {file + 8, file + n, arena, 0, 0};
+    while (r.at < r.end) {
+        Case c;
+        get_case(&r, &c);
+        visit(&c, r.n - 1, data);
+        free_case(&c);
+    }
+    return r.n;
+}
+
+static void run_family(const char *family, int at_least)
+{
+    void *scratch = aligned_alloc(64, ETC_SCRATCH_BYTES);
+    cr_assert_geq(each_case(family, run_case, scratch), at_least);
+    free(scratch);
+}
+
+static const char *const families[] = {"pointwise", "matmul", "conv",   "pool",
+                                       "softmax",   "reduce", "norm",   "copy"};
+enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
+
+Test(kernels, pointwise) { run_family("pointwise", 600); }
+Test(kernels, matmul) { run_family("matmul", 40); }
+Test(kernels, conv) { run_family("conv", 30); }
+Test(kernels, pool) { run_family("pool", 100); }
+Test(kernels, softmax) { run_family("softmax", 20); }
+Test(kernels, reduce) { run_family("reduce", 100); }
+Test(kernels, norm) { run_family("norm", 10); }
+Test(kernels, copy) { run_family("copy", 200); }
+
+/* -- the table ------------------------------------------------------------------------------ */
+
+Test(kernels, rows_are_sorted_and_found)
+{
+    for (int32_t i = 0; etc_kernel_at(i) != NULL; i++) {
+        const EtcKernelRow *row = etc_kernel_at(i);
+        char name[80];
+        if (i > 0) {
+            cr_assert_lt(strcmp(etc_kernel_at(i - 1)->name, row->name), 0, "%s", row->name);
+        }
+        snprintf(name, sizeof name, "%s", row->name);
+        char *dot = strrchr(name, '.');
+        if (dot != NULL) {
+            *dot = '\0';
+        }
+        cr_assert_eq(etc_kernel_find(name, (dot != NULL) ? (dot + 1) : ""), row, "%s", row->name);
+    }
+    cr_assert_null(etc_kernel_at(-1));
+    cr_assert_null(etc_kernel_find("aten::add", "nothing"));
+    cr_assert_null(etc_kernel_find("aten::add", ""));
+    cr_assert_null(etc_kernel_find("", ""));
+    cr_assert_null(etc_kernel_find("zzz", "out"));
+}
+
+static void mark(Case *c, int n, void *data)
+{
+    int *seen = data;
+    (void)n;
+    for (int32_t i = 0; etc_kernel_at(i) != NULL; i++) {
+        if (strcmp(etc_kernel_at(i)->name, c->key) == 0) {
+            seen[i] = 1;
+            cr_assert_eq(etc_kernel_at(i)->n_args, c->n_args + c->n_outs, "%s", c->key);
+        }
+    }
+}
+
+/* Those that handle no tensor's elements have tests of their own. */
+static int is_prim(const char *name)
+{
+    return (strncmp(name, "executorch_prim::", 17) == 0) || (strncmp(name, "aten::sym_", 10) == 0) ||
+           (strcmp(name, "aten::_local_scalar_dense") == 0) ||
+           (strcmp(name, "aten::copy_") == 0);
+}
+
+Test(kernels, every_row_has_a_recorded_case)
+{
+    int seen[512] = {0};
+    for (int i = 0; i < N_FAMILIES; i++) {
+        each_case(families[i], mark, seen);
+    }
+    for (int32_t i = 0; etc_kernel_at(i) != NULL; i++) {
+        const char *name = etc_kernel_at(i)->name;
+        cr_assert(seen[i] || is_prim(name), "%s has no recorded case", name);
+    }
+}
+
+/* -- wrong arguments ------------------------------------------------------------------------ */
+
+static const int64_t extremes[] = {INT64_MIN, INT64_MAX, -1, 0, 1, 3, INT32_MAX, INT64_C(1) << 40};
+enum { N_EXTREMES = (int)(sizeof extremes / sizeof extremes[0]) };
+
+/* The argument i as something else, variant v; 0 past the last variant. */
+static int spoil(Call *k, int i, int v, EtcValue *room, EtcValue **items)
+{
+    static const EtcTag tags[] = {ETC_NONE,     ETC_INT,          ETC_DOUBLE,  ETC_IS_BOOL,
+                                  ETC_LIST_INT, ETC_LIST_TENSOR, ETC_TENSOR, ETC_STRING};
+    EtcValue *a = k->arg[i];
+    if (v < 8) {
+        memset(room, 0, sizeof *room);
+        room->tag = tags[v];
+        k->arg[i] = room;
+        return 1;
+    }
+    v -= 8;
+    if (a->tag == ETC_INT) {
+        *room = *a;
+        room->as.i = (v < N_EXTREMES) ? extremes[v] : 0;
+        k->arg[i] = room;
+        return v < N_EXTREMES;
+    }
+    if ((a->tag == ETC_LIST_INT) && (a->as.list.n > 0)) {
+        const int item = v / N_EXTREMES;
+        if (item >= a->as.list.n) {
+            return 0;
+        }
+        memcpy(items, a->as.list.item, sizeof *items * (size_t)a->as.list.n);
+        room[1].tag = ETC_INT;
+        room[1].as.i = extremes[v % N_EXTREMES];
+        items[item] = &room[1];
+        room[0] = *a;
+        room[0].as.list.item = items;
+        k->arg[i] = room;
+        return 1;
+    }
+    return 0;
+}
+
+/* Whatever is wrong, a call returns; short ones and outs that cannot hold the result are refused. */
+static void abuse(Case *c, int n, void *scratch)
+{
+    EtcKernel *run = find(c->key);
+    EtcValue room[2], *items[32];
+    Call k;
+    for (int short_by = 1; short_by <= (c->n_args + c->n_outs); short_by++) {
+        call_make(&k, c, etc_cores(), scratch);
+        k.call.n_args -= short_by;
+        cr_assert_eq(run(&k.call), ETC_BAD_ARG, "case %d, %s, %d arguments short", n, c->key,
+                     short_by);
+        call_free(&k);
+    }
+    for (int i = 0; i < (c->n_args + c->n_outs); i++) {
+        for (int v = 0;; v++) {
+            call_make(&k, c, etc_cores(), scratch);
+            int more = spoil(&k, i, v, room, items);
+            EtcStatus st = more ? run(&k.call) : ETC_OK;
+            call_free(&k);
+            cr_assert((st == ETC_OK) || (st == ETC_BAD_ARG) || (st == ETC_UNSUPPORTED));
+            if (!more) {
+                break;
+            }
+        }
+    }
+    call_make(&k, c, etc_cores(), scratch);
+    const int is_odd = (k.out[0].rank > 0) && (etc_numel(&c->out[0].expected) > 0);
+    k.out[0].is_static = 1; /* with sizes that differ */
+    cr_assert(!is_odd || (run(&k.call) == ETC_BAD_ARG), "case %d, %s", n, c->key);
+    k.out[0].is_static = 0;
+    k.out[0].capacity -= 1;
+    cr_assert(!is_odd || (run(&k.call) == ETC_BAD_ARG), "case %d, %s", n, c->key);
+    call_free(&k);
+}
+
+Test(kernels, wrong_arguments_are_refused)
+{
+    void *scratch = aligned_alloc(64, ETC_SCRATCH_BYTES);
+    for (int i = 0; i < N_FAMILIES; i++) {
+        each_case(families[i], abuse, scratch);
+    }
+    free(scratch);
+}
+
+Test(kernels, none_refuses)
+{
+    EtcCall c = {NULL, 0, NULL, NULL};
+    cr_assert_eq(etc_none(&c), ETC_UNSUPPORTED);
+}
