@@ -452,16 +452,16 @@ Test(runtime, truncated)
 /* No claim but the sanitizers': each byte in turn takes other values. */
 Test(runtime, any_byte_changed)
 {
-    static const char *const names[] = {"good_state.pte", "off_map.pte", "off_cond.pte"};
+    static const char *const names[] = {"good_state.pte", "off_mutinit.pte"};
     int n_refused = 0;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         size_t n, most = 1;
         for (size_t i = 0; i < most; i++)
-            for (int value = 0; value < 4; value++) {
+            for (int value = 0; value < 2; value++) {
                 Loaded l;
                 uint8_t *file = slurp(names[k], &n);
                 most = n;
-                file[i] = (uint8_t)(value < 2 ? -value : file[i] + 2 * value - 5);
+                file[i] = (uint8_t)(value ? 0xFF : file[i] + 1);
                 EtcStatus s = loaded_start(&l, file, n, 0);
                 if (s == ETC_OK)
                     s = loaded_run_on_zeros(&l);
