@@ -237,6 +237,11 @@ Test(reference, pools)
         RefTensor x = random_tensor(
             4, (int64_t[]){between(1, 2), between(1, 3), between(10, 20), between(10, 40)}), shape;
         Args a;
+        float *pixel = random_floats(ref_numel(&x));
+        for (int64_t i = 0; i < ref_numel(&x); i++) { /* so coarse that maxima are often equal */
+            pixel[i] = floorf(pixel[i] * 3.0f);
+        }
+        x.data = (round % 2) ? pixel : x.data;
         g.pad[0] = between(0, g.kernel[0] / 2);
         g.pad[1] = between(0, g.kernel[1] / 2);
         add_window(&a, &x, &g);
@@ -249,7 +254,7 @@ Test(reference, pools)
         }
         add_out(&a, 4, ETC_F32, y);
         ref_avg_pool(&x, &g, &shape, want);
-        check(etc_avg_pool2d, &a, 7, want, ref_numel(&shape), 4e-6);
+        check(etc_avg_pool2d, &a, 7, want, ref_numel(&shape), 2e-5);
 
         g.dilation[0] = between(1, 2);
         g.dilation[1] = between(1, 2);
@@ -268,7 +273,7 @@ Test(reference, pools)
         add_ints(&a, 2, size);
         add_out(&a, 4, ETC_F32, y);
         ref_adaptive_avg_pool(&x, size[0], size[1], want);
-        check(etc_adaptive_avg_pool2d, &a, 2, want, x.dim[0] * x.dim[1] * size[0] * size[1], 4e-6);
+        check(etc_adaptive_avg_pool2d, &a, 2, want, x.dim[0] * x.dim[1] * size[0] * size[1], 2e-5);
     }
 }
 
