@@ -106,12 +106,49 @@ static bool same_sizes(Type a, Type b)
     return a.rank == b.rank && dims_equal(a.dim, b.dim, a.rank);
 }
 
-/* Whether the kernel may write its result over argument i: every other operand in the same bytes
- * must be read element for element as it is written. */
-static bool may_overlay(const Sets *s, const Node *n, int i)
+/* The column names every argument that v stands for. */
+static bool column_has(const Node *n, const Value *v)
 {
-    const Value *x = arg_value(n, i), *y = n->out[0];
-    if (!(op_info[n->op].inplace >> i & 1) || !x || !is_tensor(x) ||
+    int found = 0, reads = 0;
+    for (int i = 0; i < n->n_args && i < 32; i++)
+        found += op_info[n->op].inplace >> i & 1 && arg_value(n, i) == v;
+    for (int i = 0; found && i < n->n_in; i++)
+        reads += n->in[i] == v;
+    return found && found == reads;
+}
+
+/* A body without an anchor reads element i of an operand before it writes element i.  One with an
+ * anchor writes all of the anchor's result first: only what the anchor alone reads may be under it. */
+static bool body_allows(const Graph *body, const Value *v)
+{
+    const Node *anchor = NULL, *reader = NULL;
+    int reads = 0;
+    for (const Node *n = body->first; n; n = n->next) {
+        if (!(op_info[n->op].flags & POINTWISE))
+            anchor = n;
+        for (int i = 0; i < n->n_in; i++)
+            if (n->in[i] == v) {
+                reader = n;
+                reads++;
+            }
+    }
+    return !anchor || (reader == anchor && reads == 1 && column_has(anchor, v));
+}
+
+static bool row_allows(const Node *n, int slot)
+{
+    if (n->op != OP_GROUP)
+        return column_has(n, n->in[slot]);
+    const Graph *body = n->arg[n->n_args - 1].graph;
+    return n->n_out == 1 && slot < body->n_in && body_allows(body, body->in[slot]);
+}
+
+/* Whether the result may be written over operand `slot`: every other operand in the same bytes must
+ * be read element for element as it is written. */
+static bool may_overlay(const Sets *s, const Node *n, int slot)
+{
+    const Value *x = n->in[slot], *y = n->out[0];
+    if (!row_allows(n, slot) || !is_tensor(x) || x->type.stride || y->type.stride ||
         etc_dtype_size((int)x->type.dtype) != etc_dtype_size((int)y->type.dtype) ||
         !same_sizes(x->type, y->type))
         return false;
@@ -119,7 +156,8 @@ static bool may_overlay(const Sets *s, const Node *n, int i)
     for (int k = 0; k < n->n_in; k++) {
         const Value *v = n->in[k];
         if (s->a.root[v->index] == root &&
-            (s->a.offset[v->index] != s->a.offset[x->index] || !same_sizes(v->type, y->type)))
+            (s->a.offset[v->index] != s->a.offset[x->index] || !same_sizes(v->type, y->type) ||
+             !row_allows(n, k)))
             return false;
     }
     return true;
@@ -130,14 +168,14 @@ static bool may_overlay(const Sets *s, const Node *n, int i)
 static const Value *dying_operand(const Sets *s, const Node *n, int time)
 {
     const Value *y = n->out[0];
-    for (int i = 0; i < n->n_args && i < 32; i++) {
-        const Value *x = arg_value(n, i);
-        if (!x || !may_overlay(s, n, i))
-            continue;
+    for (int i = 0; i < n->n_in; i++) {
+        const Value *x = n->in[i];
         int root = s->a.root[x->index];
+        if (s->last[root] != time || !may_overlay(s, n, i))
+            continue;
         bool kept = s->is_in[root] &&
                     (s->g->program->tail == TAIL_C || s->is_out[y->index]);
-        if (s->last[root] == time && !s->pinned[root] && !s->value[root]->state && !kept &&
+        if (!s->pinned[root] && !s->value[root]->state && !kept &&
             fits_caller(s, root, y, s->a.offset[x->index]))
             return x;
     }
@@ -184,11 +222,10 @@ static bool may_write_state(const Sets *s, const Update *u, const int *time_of)
         return false;
     if (s->last[t->index] < time_of[v->index])
         return true;
-    bool over = false;
-    for (int i = 0; i < def->n_args && i < 32; i++)
-        over = over || (arg_value(def, i) && s->a.root[arg_value(def, i)->index] == t->index &&
-                        may_overlay(s, def, i));
-    return over;
+    for (int i = 0; i < def->n_in; i++)
+        if (s->a.root[def->in[i]->index] == t->index && may_overlay(s, def, i))
+            return true;
+    return false;
 }
 
 static void join_updates(Sets *s, Arena *tmp)

@@ -211,13 +211,36 @@ static bool lies_alike(const Value *x, const Value *y)
            etc_dtype_size((int)x->type.dtype) == etc_dtype_size((int)y->type.dtype);
 }
 
-static bool column_allows(const Node *n, const Value *x)
+/* Whether a row's `inplace` column names v wherever the node reads it. */
+static bool column_names(const Node *n, const Value *v)
 {
+    int slots = 0, named = 0;
+    for (int i = 0; i < n->n_in; i++)
+        slots += n->in[i] == v;
     for (int i = 0; i < n->n_args && i < 32; i++)
-        if (arg_value(n, i) && overlap(arg_value(n, i), x) &&
-            lies_alike(arg_value(n, i), n->out[0]) && op_info[n->op].inplace >> i & 1)
-            return true;
-    return false;
+        named += arg_value(n, i) == v && op_info[n->op].inplace >> i & 1;
+    return named && named == slots;
+}
+
+/* A group of pointwise nodes goes element by element; any other has one node that does not, whose
+ * result stands complete in the group's bytes before the rest of the body runs. */
+static bool group_allows(const Node *n, int slot)
+{
+    const Graph *body = n->arg[n->n_args - 1].graph;
+    bool pointwise = true, ok = n->n_out == 1 && slot < body->n_in;
+    for (const Node *m = body->first; ok && m; m = m->next)
+        pointwise = pointwise && op_info[m->op].flags & POINTWISE;
+    for (const Node *m = body->first; ok && !pointwise && m; m = m->next)
+        for (int i = 0; i < m->n_in; i++)
+            if (m->in[i] == body->in[slot])
+                ok = ok && !(op_info[m->op].flags & POINTWISE) && column_names(m, m->in[i]);
+    return ok;
+}
+
+/* Whether the node may write result 0 where its operand `slot` lies. */
+static bool allows_overlay(const Node *n, int slot)
+{
+    return n->op == OP_GROUP ? group_allows(n, slot) : column_names(n, n->in[slot]);
 }
 
 static void check_results(Check *c, const Node *n)
@@ -226,7 +249,7 @@ static void check_results(Check *c, const Node *n)
         const Value *y = n->out[k];
         for (int i = 0; i < n->n_in; i++)
             if (overlap(n->in[i], y) &&
-                (k || !lies_alike(n->in[i], y) || !column_allows(n, n->in[i])))
+                (k || !lies_alike(n->in[i], y) || !allows_overlay(n, i)))
                 c->ok = diag_fault(c->d, FAULT_BUG, n->loc,
                                    "plan: result %%%s overlaps operand %%%s", y->name,
                                    n->in[i]->name);

@@ -1,0 +1,403 @@
+#!/usr/bin/env python3
+"""Exports small models that differ in one thing each, in the zoo's format, for zoo_check.py.
+
+    variants.py OUTDIR [NAME ...]
+
+They cover what the ten models of the zoo do not touch: other sizes, options, dtypes, in-place and
+aliasing code, and forms of a graph a user may well write.  Expected outputs are eager PyTorch's.
+"""
+import json
+import os
+import sys
+import warnings
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.export import Dim
+
+warnings.filterwarnings("ignore")
+torch.set_num_threads(1)
+MODELS = {}
+
+
+def rnd(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def model(*inputs, dynamic=None, more=(), stateful=False):
+    """Registers a forward function, or a class of module; `more` are further cases."""
+    def deco(fn):
+        MODELS[fn.__name__] = (fn, inputs, dynamic, more, stateful)
+        return fn
+    return deco
+
+
+class Fn(nn.Module):
+    def __init__(self, fn):
+        super().__init__()
+        self.fn = fn
+
+    def forward(self, *a):
+        return self.fn(*a)
+
+
+def settle(m, *x):
+    """Batch norms get statistics and affine terms that are not the identity."""
+    g = torch.Generator().manual_seed(1)
+    for b in m.modules():
+        if isinstance(b, nn.modules.batchnorm._BatchNorm):
+            b.running_mean.copy_(torch.randn(b.running_mean.shape, generator=g) * 0.2)
+            b.running_var.copy_(torch.rand(b.running_var.shape, generator=g) + 0.5)
+            if b.affine:
+                b.weight.data.copy_(torch.rand(b.weight.shape, generator=g) + 0.5)
+                b.bias.data.copy_(torch.randn(b.bias.shape, generator=g) * 0.1)
+    return m
+
+
+# -- pointwise and scalars ---------------------------------------------------------------------
+
+
+@model(rnd(3, 5), rnd(3, 5, seed=1))
+def arithmetic(x, y):
+    return x - y, x * y + 2, 3 - x, x / (y.abs() + 1), torch.sub(x, y, alpha=2), torch.add(x, y, alpha=0.5), -x, x * 0.5, x / 4
+
+
+@model(rnd(4, 6))
+def activations(x):
+    return (F.relu(x), F.relu6(x * 4), F.hardtanh(x, -0.5, 0.25), F.silu(x), F.hardswish(x * 3), F.hardsigmoid(x * 3), F.gelu(x),
+            F.gelu(x, approximate="tanh"), F.leaky_relu(x, 0.2), F.elu(x), torch.sigmoid(x), torch.tanh(x), torch.clamp(x, -0.3, 0.4), x.clamp(min=0.1), x.clamp_min(-0.2))
+
+
+@model(rnd(2, 3, 4).abs() + 0.1)
+def elementary(x):
+    return torch.exp(x), torch.log(x), torch.sqrt(x), torch.rsqrt(x), torch.sin(x), torch.cos(x), torch.erf(x), x.reciprocal(), x.abs(), x**2, x**3, x**0.5, x.square()
+
+
+@model(torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1e-42, 3e38, -3e38]))
+def specials(x):
+    return F.relu(x), torch.maximum(x, -x), torch.exp(x), torch.sigmoid(x), F.hardtanh(x), x + x, torch.tanh(x)
+
+
+@model(rnd(2, 1, 4), rnd(3, 1), torch.tensor(2.5))
+def broadcasts(x, y, z):
+    return x + y, x * z, z - y, torch.maximum(x, y), torch.minimum(y, z)
+
+
+@model(rnd(3, 4), torch.arange(12).reshape(3, 4), torch.arange(12, dtype=torch.int32).reshape(3, 4))
+def mixed_dtypes(x, i, j):
+    return i + 1, i * j, x + i, x * 2, j - i
+
+
+# -- reductions, softmax ----------------------------------------------------------------------
+
+
+@model(rnd(2, 3, 4, 5))
+def reductions(x):
+    return x.mean(1), x.mean((2, 3), keepdim=True), x.mean(), x.sum(-1), x.sum((0, 2)), x.amax((1, 3)), x.amax(0, keepdim=True), x.mean((0, 1, 2, 3))
+
+
+@model(rnd(3, 4, 5) * 5)
+def softmaxes(x):
+    return x.softmax(0), x.softmax(1), x.softmax(-1), F.log_softmax(x, 0), F.log_softmax(x, -1)
+
+
+# -- linear algebra -----------------------------------------------------------------------------
+
+
+@model(rnd(3, 7))
+class linear_no_bias(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(7, 5, bias=False)
+
+    def forward(self, x):
+        return self.l(x)
+
+
+@model(rnd(2, 3, 4, 17))
+class linear_rank4(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(17, 33)
+
+    def forward(self, x):
+        return F.relu(self.l(x))
+
+
+@model(rnd(3, 4), rnd(4, 5, seed=1), rnd(2, 3, 4, seed=2), rnd(2, 4, 5, seed=3), rnd(5, seed=4))
+def products(a, b, c, d, e):
+    return torch.mm(a, b), torch.bmm(c, d), a @ b, torch.addmm(e, a, b), c @ d, c @ b
+
+
+@model(rnd(5, 8))
+class tied_weights(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(8, 8)
+        self.b = nn.Linear(8, 8)
+        self.b.weight = self.a.weight
+
+    def forward(self, x):
+        return self.b(self.a(x).relu())
+
+
+@model(rnd(4, 6))
+class transposed_weight(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(rnd(6, 9, seed=5).t())
+
+    def forward(self, x):
+        return F.linear(x, self.w), x @ self.w.t()
+
+
+# -- convolutions and pools -----------------------------------------------------------------------
+
+
+def conv(name, x, **kw):
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.c = nn.Conv2d(**kw)
+
+        def forward(self, x):
+            return self.c(x)
+    M.__name__ = name
+    model(x)(M)
+
+
+conv("conv_stride", rnd(2, 5, 11, 13), in_channels=5, out_channels=7, kernel_size=3, stride=2, padding=1)
+conv("conv_dilated", rnd(1, 4, 15, 9), in_channels=4, out_channels=6, kernel_size=3, dilation=2, padding=2)
+conv("conv_groups", rnd(1, 8, 10, 10), in_channels=8, out_channels=12, kernel_size=3, groups=4, padding=1)
+conv("conv_multiplier", rnd(1, 4, 9, 9), in_channels=4, out_channels=8, kernel_size=5, groups=4, stride=2, padding=2)
+conv("conv_asymmetric", rnd(1, 3, 17, 9), in_channels=3, out_channels=5, kernel_size=(5, 2), stride=(2, 3), padding=(2, 1))
+conv("conv_1x1_stride", rnd(3, 16, 7, 7), in_channels=16, out_channels=31, kernel_size=1, stride=2, bias=False)
+conv("conv_same", rnd(1, 3, 8, 8), in_channels=3, out_channels=4, kernel_size=4, padding="same")
+conv("conv_wide", rnd(1, 65, 5, 5), in_channels=65, out_channels=129, kernel_size=3, padding=1)
+
+
+@model(rnd(2, 3, 20))
+class conv1d(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv1d(3, 8, 5, stride=2, padding=1), nn.BatchNorm1d(8)
+
+    def forward(self, x):
+        return F.relu(self.b(self.a(x)))
+
+
+@model(rnd(1, 4, 5, 6))
+class conv_transposed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1), nn.BatchNorm2d(6)
+
+    def forward(self, x):
+        return self.b(self.a(x))
+
+
+@model(rnd(2, 3, 12, 14))
+def pools(x):
+    return (F.max_pool2d(x, 2), F.max_pool2d(x, 3, 2, 1), F.max_pool2d(x, 3, 2, ceil_mode=True), F.max_pool2d(x, (2, 3), (1, 2)), F.max_pool2d(x, 3, 1, 1, dilation=2),
+            F.avg_pool2d(x, 2), F.avg_pool2d(x, 3, 2, 1), F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), F.avg_pool2d(x, 3, 2, ceil_mode=True), F.avg_pool2d(x, 2, divisor_override=3),
+            F.adaptive_avg_pool2d(x, 1), F.adaptive_avg_pool2d(x, (4, 7)), F.adaptive_avg_pool2d(x, (5, 3)), F.adaptive_avg_pool2d(x, (12, 14)))
+
+
+@model(rnd(1, 6, 9, 9))
+def pool_indices(x):
+    return F.max_pool2d(x, 3, 2, 1, return_indices=True)
+
+
+# -- batch norm -------------------------------------------------------------------------------------
+
+
+@model(rnd(2, 6, 5, 5))
+class norm_alone(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.b, self.c = nn.BatchNorm2d(6), nn.BatchNorm2d(6, affine=False)
+
+    def forward(self, x):
+        return self.b(x), self.c(x + 1)
+
+
+@model(rnd(2, 6, 5, 5))
+class norm_shared(nn.Module):
+    """The convolution's result is read twice, and its weight is another's too: no folding."""
+
+    def __init__(self):
+        super().__init__()
+        self.c, self.d, self.b = nn.Conv2d(6, 6, 3, padding=1), nn.Conv2d(6, 6, 3, padding=1), nn.BatchNorm2d(6)
+        self.d.weight = self.c.weight
+
+    def forward(self, x):
+        y = self.c(x)
+        return self.b(y) + y, self.b(self.d(x))
+
+
+@model(rnd(7, 6))
+class norm_linear(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l, self.b = nn.Linear(6, 9, bias=False), nn.BatchNorm1d(9)
+
+    def forward(self, x):
+        return F.relu(self.b(self.l(x)))
+
+
+@model(rnd(2, 3, 16, 16))
+class block(nn.Module):
+    """Depthwise and pointwise convolutions, a residual, in-place activations and additions."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Sequential(nn.Conv2d(3, 12, 3, 2, 1, bias=False), nn.BatchNorm2d(12), nn.ReLU6(inplace=True))
+        self.d = nn.Sequential(nn.Conv2d(12, 12, 3, 1, 1, groups=12, bias=False), nn.BatchNorm2d(12), nn.Hardswish(inplace=True))
+        self.p = nn.Sequential(nn.Conv2d(12, 12, 1, bias=False), nn.BatchNorm2d(12))
+        self.l = nn.Linear(12, 5)
+
+    def forward(self, x):
+        x = self.a(x)
+        y = self.p(self.d(x))
+        y += x
+        return self.l(F.dropout(y.relu_().mean((2, 3)), training=False))
+
+
+# -- shapes -----------------------------------------------------------------------------------------
+
+
+@model(rnd(2, 6, 8))
+def shapes(x):
+    return (x.reshape(4, -1), x.permute(2, 0, 1).contiguous(), x.transpose(1, 2).flatten(1), torch.cat([x, x[:, :2]], 1), x[:, 1:5:2], x[:, -1], x[:, None].squeeze(1),
+            x[:, :1].expand(2, 5, 8), F.pad(x, (1, 2)), F.pad(x, (1, 1, 2, 0), value=-3.0), x.view(2, 3, 2, 8), x.unflatten(2, (2, 4)), x.clone(), x.mT.reshape(2, -1))
+
+
+@model(rnd(3, 4))
+def repeated_outputs(x):
+    y = x + 1
+    return y, y, x, y.view(4, 3), y.reshape(12)
+
+
+@model(rnd(3, 4), rnd(3, 4, seed=1))
+def unused_input(x, y):
+    return x * 2
+
+
+@model(rnd(2, 3))
+class constant_output(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("c", rnd(4, seed=3))
+
+    def forward(self, x):
+        return x + 1, self.c
+
+
+# -- writes and aliases ------------------------------------------------------------------------------
+
+
+@model(rnd(3, 4))
+def write_to_copy(x):
+    y = x.clone()
+    y.add_(1)
+    z = y.view(4, 3)
+    z.mul_(2)
+    return y, z + 1
+
+
+@model(rnd(3, 4))
+def chain_in_place(x):
+    y = x * 2
+    y.add_(x).mul_(0.5).relu_()
+    return y
+
+
+@model(rnd(3, 4), more=[(rnd(3, 4, seed=2),), (rnd(3, 4, seed=3),)], stateful=True)
+class counter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("sum", torch.ones(3, 4))
+        self.register_buffer("calls", torch.tensor(3))
+
+    def forward(self, x):
+        self.sum.add_(x)
+        self.calls += 1
+        return self.sum * 2, self.calls + 0
+
+
+# -- dynamic sizes ------------------------------------------------------------------------------------
+
+
+@model(rnd(3, 4, 5), dynamic=({0: Dim("n", min=1, max=16)},), more=[(rnd(1, 4, 5, seed=1),), (rnd(16, 4, 5, seed=2),)])
+class dynamic_flatten(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(20, 6)
+
+    def forward(self, x):
+        return self.l(x.flatten(1)).softmax(-1)
+
+
+@model(rnd(2, 3, 16, 16), dynamic=({0: Dim("n", min=1, max=4)},), more=[(rnd(1, 3, 16, 16, seed=1),), (rnd(4, 3, 16, 16, seed=2),)])
+class dynamic_cnn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c, self.b, self.l = nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.Linear(8 * 16, 4)
+
+    def forward(self, x):
+        y = F.max_pool2d(F.relu(self.b(self.c(x))), 2)
+        return self.l(torch.flatten(y, 1))
+
+
+@model(rnd(3, 6), dynamic=({0: Dim("rows", min=2, max=8)},), more=[(rnd(2, 6, seed=1),), (rnd(8, 6, seed=2),)])
+def dynamic_rows(x):
+    return x.view(x.shape[0] * 2, 3), x.sum(0), x.reshape(-1)
+
+
+# -- writing them ---------------------------------------------------------------------------------------
+
+
+def leaves(x):
+    return torch.utils._pytree.tree_leaves(x)
+
+
+def save(values, folder, stem, rel):
+    rows = []
+    for i, v in enumerate(values):
+        name = f"{stem}_{i}.npy"
+        np.save(os.path.join(folder, name), v.detach().contiguous().numpy())
+        rows.append({"file": os.path.join(rel, name), "dtype": str(v.dtype).split(".")[-1], "shape": list(v.shape)})
+        if v.is_floating_point():
+            finite = v[torch.isfinite(v)].abs()
+            finite = finite[finite < 1e30]
+            rows[-1]["atol"] = max(1e-7, 2e-5 * float(finite.max() if finite.numel() else 0))
+    return rows
+
+
+def export(name, out):
+    fn, inputs, dynamic, more, stateful = MODELS[name]
+    torch.manual_seed(0)
+    m = fn() if isinstance(fn, type) else Fn(fn)
+    folder = os.path.join(out, name)
+    os.makedirs(folder, exist_ok=True)
+    with torch.no_grad():
+        settle(m.eval())
+        dyn = None if dynamic is None else (dynamic if isinstance(fn, type) else (dynamic,))
+        ep = torch.export.export(m, tuple(t.clone() for t in inputs), dynamic_shapes=dyn, strict=False)
+        torch.export.save(ep, os.path.join(folder, "model.pt2"))
+        cases = []
+        for i, args in enumerate([inputs, *more]):
+            rel = f"case{i}" if i else ""
+            os.makedirs(os.path.join(folder, rel), exist_ok=True)
+            rows = save(args, os.path.join(folder, rel), "input", rel)
+            cases.append({"inputs": rows, "outputs": save(leaves(m(*[t.clone() for t in args])), os.path.join(folder, rel), "output", rel)})
+    manifest = {"name": name, "rtol": 1e-4, "atol": 0.0, "dynamic": {}, "stateful": stateful, "cases": cases}
+    json.dump(manifest, open(os.path.join(folder, "manifest.json"), "w"), indent=1)
+
+
+if __name__ == "__main__":
+    for n in sys.argv[2:] or MODELS:
+        export(n, sys.argv[1])
+    print(f"{len(sys.argv[2:] or MODELS)} models exported to {sys.argv[1]}")
