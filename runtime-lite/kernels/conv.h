@@ -7,6 +7,7 @@
 #ifndef ETC_CONV_H
 #define ETC_CONV_H
 
+#include "runtime-lite/kernels/line.h"
 #include "runtime-lite/kernels/tile.h"
 
 /* With fewer output channels than this, a 1x1 kernel reads its pixels where they lie. */
@@ -43,54 +44,6 @@ ETC_INLINE int etc_runs(const EtcConv *g, int64_t j, int64_t n, int64_t width, E
     return count;
 }
 
-ETC_INLINE void etc_zeros(float *y, int64_t n) /* writes whole vectors */
-{
-    for (int64_t i = 0; i < n; i += ETC_LANES) {
-        etc_storeu(y + i, etc_splat(0.0f));
-    }
-}
-
-/* n floats, `stride` apart; writes whole vectors. */
-ETC_INLINE void etc_every(const float *x, int64_t stride, float *y, int64_t n)
-{
-    if (stride == 1) {
-        for (int64_t i = 0; i < n; i += ETC_LANES) {
-            etc_storeu(y + i, etc_load(x + i, n - i));
-        }
-    } else if (stride == 2) {
-        const int64_t room = (2 * n) - 1;
-        for (int64_t i = 0; i < n; i += ETC_LANES) {
-            const EtcF a = etc_load(x + (2 * i), room - (2 * i));
-            const EtcF b = etc_load(x + (2 * i) + ETC_LANES, room - (2 * i) - ETC_LANES);
-            etc_storeu(y + i, etc_even(a, b));
-        }
-    } else {
-        for (int64_t i = 0; i < n; i++) {
-            y[i] = x[i * stride];
-        }
-    }
-}
-
-/* y[i] = x[ix + i * stride] for i < n, 0 outside [0, size) and up to `columns`; whole vectors. */
-ETC_INLINE void etc_line(const float *x, int64_t size, int64_t ix, int64_t stride, float *y, int64_t n,
-                         int64_t columns)
-{
-    int64_t from = 0, to = 0; /* those inside */
-    if (ix < 0) {
-        from = etc_min_i64((stride - 1 - ix) / stride, n);
-    }
-    if (ix < size) {
-        to = etc_min_i64((size - ix + stride - 1) / stride, n);
-    }
-    if (from >= to) {
-        etc_zeros(y, columns);
-        return;
-    }
-    etc_zeros(y, from);
-    etc_every(x + ix + (from * stride), stride, y + from, to - from);
-    etc_zeros(y + to, columns - to);
-}
-
 /* panel[k][width]: taps k0 .. k0 + k - 1 of the pixels in the runs. */
 ETC_INLINE void etc_pack_taps(const float *x, const EtcConv *g, int64_t k0, int64_t k,
                               const EtcRun *run, int n_runs, float *panel, int64_t width)
@@ -102,10 +55,10 @@ ETC_INLINE void etc_pack_taps(const float *x, const EtcConv *g, int64_t k0, int6
             const int64_t iy = run[r].iy + (ky * g->dh);
             float *to = panel + (i * width) + run[r].column;
             if ((iy < 0) || (iy >= g->ih)) {
-                etc_zeros(to, run[r].columns);
+                etc_fill(to, run[r].columns, 0.0f);
             } else {
-                etc_line(plane + (iy * g->iw), g->iw, run[r].ix + (kx * g->dw), g->sw, to, run[r].n,
-                         run[r].columns);
+                etc_line(plane + (iy * g->iw), g->iw, run[r].ix + (kx * g->dw), g->sw, 0.0f, to,
+                         run[r].n, run[r].columns);
             }
         }
         kx++;
@@ -187,26 +140,6 @@ ETC_INLINE void etc_conv_product(const float *x, const float *w, const float *bi
 
 /* -- depthwise ------------------------------------------------------------------------------ */
 
-/* Rows of a plane spread for the taps: `phases` lines of `line` floats each, line p holding the
- * padded row's elements p, p + stride, p + 2 stride ...  Tap kx of output ox then is element
- * ox + kx dw / stride of line kx dw % stride. */
-ETC_INLINE void etc_spread_rows(const float *plane, const EtcConv *g, int64_t iy0, int64_t rows,
-                                int64_t line, float *to)
-{
-    for (int64_t r = 0; r < rows; r++) {
-        const int64_t iy = iy0 + r;
-        for (int64_t p = 0; p < g->sw; p++) {
-            float *y = to + (((r * g->sw) + p) * line);
-            if ((iy < 0) || (iy >= g->ih)) {
-                etc_zeros(y, line - ETC_LANES);
-            } else {
-                etc_line(plane + (iy * g->iw), g->iw, p - g->pw, g->sw, y, line - ETC_LANES,
-                         line - ETC_LANES);
-            }
-        }
-    }
-}
-
 /* One output row from spread rows; kh and kw are constants where this is inlined with them. */
 ETC_INLINE void etc_depthwise_row(const float *rows, const float *w, float bias, float *y,
                                   const EtcConv *g, int64_t line, int64_t kh, int64_t kw)
@@ -214,9 +147,7 @@ ETC_INLINE void etc_depthwise_row(const float *rows, const float *w, float bias,
     const EtcF lo = etc_splat(g->lo), hi = etc_splat(g->hi);
     for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
         EtcF acc = etc_splat(bias);
-        ETC_UNROLL
         for (int64_t ky = 0; ky < kh; ky++) {
-            ETC_UNROLL
             for (int64_t kx = 0; kx < kw; kx++) {
                 const int64_t at = kx * g->dw;
                 const float *from = rows + (((ky * g->dh * g->sw) + (at % g->sw)) * line);
@@ -227,31 +158,25 @@ ETC_INLINE void etc_depthwise_row(const float *rows, const float *w, float bias,
     }
 }
 
-/* Floats of a line of spread rows: what the taps of a row reach, and a vector more. */
-ETC_INLINE int64_t etc_depthwise_line(const EtcConv *g)
-{
-    const int64_t reach = g->ow + (((g->kw - 1) * g->dw) / g->sw);
-    return (((reach + ETC_LANES - 1) / ETC_LANES) + 2) * ETC_LANES;
-}
-
 /* Whether the rows under one output row fit the working memory. */
 ETC_INLINE int etc_is_depthwise(const EtcConv *g)
 {
     const int64_t rows = ((g->kh - 1) * g->dh) + 1;
     return (g->ic == 1) && (g->oc < 4) && (g->transposed == 0) &&
-           ((rows * g->sw) <= (ETC_WORK_BYTES / 4 / etc_depthwise_line(g)));
+           ((rows * g->sw) <= (ETC_WORK_BYTES / 4 / etc_spread_line(g->ow, g->kw, g->sw, g->dw)));
 }
 
 /* One image and group of one input channel. */
 ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *bias, float *y,
                                    const EtcConv *g, float *rows)
 {
-    const int64_t line = etc_depthwise_line(g), under = ((g->kh - 1) * g->dh) + 1;
+    const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw), under = ((g->kh - 1) * g->dh) + 1;
     const int64_t room = ETC_WORK_BYTES / 4 / (line * g->sw);          /* input rows */
     const int64_t band = etc_min_i64(((room - under) / g->sh) + 1, g->oh); /* output rows */
     for (int64_t oy = 0; oy < g->oh; oy += band) {
         const int64_t n = etc_min_i64(band, g->oh - oy);
-        etc_spread_rows(x, g, (oy * g->sh) - g->ph, ((n - 1) * g->sh) + under, line, rows);
+        etc_spread_rows(x, g->ih, g->iw, (oy * g->sh) - g->ph, ((n - 1) * g->sh) + under, g->sw,
+                        g->pw, 0.0f, line, rows);
         for (int64_t c = 0; c < g->oc; c++) {
             const float *wc = w + (c * g->kh * g->kw);
             const float start = (bias != NULL) ? bias[c] : 0.0f;

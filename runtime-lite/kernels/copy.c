@@ -191,7 +191,7 @@ EtcStatus etc_copy(const EtcCall *c)
 EtcStatus etc_copy_in_place(const EtcCall *c)
 {
     EtcTensor *self, *src;
-    if (!etc_arg_tensor(c, 0, &self) || !etc_arg_tensor(c, 1, &src)) {
+    if (!etc_arg_tensor(c, 0, &self) || !etc_arg_tensor(c, 1, &src) || (self->is_const != 0)) {
         return ETC_BAD_ARG;
     }
     return copy_spread(c, self, src);

@@ -35,7 +35,7 @@ typedef struct EtcCores {
                    void *work);
     void (*conv)(const float *x, const float *w, const float *bias, float *y, const EtcConv *g,
                  void *work);
-    void (*max_pool)(const float *x, float *y, int64_t *where, const EtcPool *g);
+    void (*max_pool)(const float *x, float *y, int64_t *where, const EtcPool *g, void *work);
     void (*avg_pool)(const float *x, float *y, const EtcPool *g);
     void (*softmax)(const float *x, float *y, int64_t n, int64_t stride, int is_log);
     void (*sum)(const float *x, int64_t n, EtcSum *s);

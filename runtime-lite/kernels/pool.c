@@ -100,7 +100,7 @@ static EtcStatus max_pool(const EtcCall *c, int has_where)
     }
     if ((st == ETC_OK) && (etc_numel(y) > 0)) {
         c->cores->max_pool((const float *)x->data, (float *)y->data,
-                           has_where ? (int64_t *)where->data : NULL, &g);
+                           has_where ? (int64_t *)where->data : NULL, &g, c->scratch);
     }
     return st;
 }

@@ -2,7 +2,7 @@
 #ifndef ETC_POOL_H
 #define ETC_POOL_H
 
-#include "runtime-lite/kernels/core.h"
+#include "runtime-lite/kernels/line.h"
 
 typedef struct EtcPool {
     int64_t planes, ih, iw, oh, ow;
@@ -12,37 +12,97 @@ typedef struct EtcPool {
     int32_t adaptive;  /* average: window o spans floor(o i / n) .. ceil((o + 1) i / n) */
 } EtcPool;
 
-/* The largest of each window; NaN if it has one.  where, unless NULL, gets the index of the first
- * largest (of NaN the last) in its plane. */
-ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, const EtcPool *g)
+/* One window at a time: for what etc_max_rows has no room for. */
+ETC_INLINE void etc_max_windows(const float *plane, float *y, int64_t *where, const EtcPool *g)
 {
-    for (int64_t p = 0; p < g->planes; p++) {
-        const float *plane = x + (p * g->ih * g->iw);
-        for (int64_t oy = 0; oy < g->oh; oy++) {
-            for (int64_t ox = 0; ox < g->ow; ox++) {
-                int64_t y0 = (oy * g->sh) - g->ph, x0 = (ox * g->sw) - g->pw;
-                const int64_t y1 = etc_min_i64(y0 + (g->kh * g->dh), g->ih);
-                const int64_t x1 = etc_min_i64(x0 + (g->kw * g->dw), g->iw);
-                y0 += (y0 < 0) ? (((g->dh - 1 - y0) / g->dh) * g->dh) : 0;
-                x0 += (x0 < 0) ? (((g->dw - 1 - x0) / g->dw) * g->dw) : 0;
-                float max = -__builtin_inff();
-                int64_t at = (y0 * g->iw) + x0;
-                for (int64_t i = y0; i < y1; i += g->dh) {
-                    for (int64_t j = x0; j < x1; j += g->dw) {
-                        const float v = plane[(i * g->iw) + j];
-                        if ((v > max) || (v != v)) {
-                            max = v;
-                            at = (i * g->iw) + j;
-                        }
-                    }
-                }
-                *y = max;
-                y++;
-                if (where != NULL) {
-                    *where = at;
-                    where++;
+    for (int64_t o = 0; o < (g->oh * g->ow); o++) {
+        int64_t y0 = ((o / g->ow) * g->sh) - g->ph, x0 = ((o % g->ow) * g->sw) - g->pw;
+        const int64_t y1 = etc_min_i64(y0 + (g->kh * g->dh), g->ih);
+        const int64_t x1 = etc_min_i64(x0 + (g->kw * g->dw), g->iw);
+        y0 += (y0 < 0) ? (((g->dh - 1 - y0) / g->dh) * g->dh) : 0;
+        x0 += (x0 < 0) ? (((g->dw - 1 - x0) / g->dw) * g->dw) : 0;
+        float max = -__builtin_inff();
+        int64_t at = (y0 * g->iw) + x0;
+        for (int64_t i = y0; i < y1; i += g->dh) {
+            for (int64_t j = x0; j < x1; j += g->dw) {
+                const float v = plane[(i * g->iw) + j];
+                if ((v > max) || (v != v)) {
+                    max = v;
+                    at = (i * g->iw) + j;
                 }
             }
+        }
+        y[o] = max;
+        if (where != NULL) {
+            where[o] = at;
+        }
+    }
+}
+
+/* Columns that tap 0 of outputs ox .. reads, moved by whole dilations to the first inside. */
+ETC_INLINE EtcI etc_first_column(const EtcPool *g, int64_t ox)
+{
+    const EtcI iota = ETC_IOTA;
+    EtcI ix = (iota * (int32_t)g->sw) + (int32_t)((ox * g->sw) - g->pw);
+    for (int64_t kx = 1; kx < g->kw; kx++) {
+        ix += (EtcI)(ix < 0) & (int32_t)g->dw;
+    }
+    return ix;
+}
+
+/* Output row oy from spread rows, a vector of windows at a time. */
+ETC_INLINE void etc_max_row(const float *rows, int64_t oy, int64_t line, float *y, int64_t *where,
+                            const EtcPool *g)
+{
+    const EtcI iota = ETC_IOTA;
+    int64_t y0 = (oy * g->sh) - g->ph;
+    for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
+        EtcF max = etc_splat(-__builtin_inff());
+        const int64_t in = (y0 < 0) ? (y0 + (((g->dh - 1 - y0) / g->dh) * g->dh)) : y0;
+        EtcI at = etc_first_column(g, ox) + (int32_t)(in * g->iw);
+        for (int64_t ky = 0; ky < g->kh; ky++) {
+            for (int64_t kx = 0; kx < g->kw; kx++) {
+                const int64_t x = kx * g->dw;
+                const float *from = rows + (((ky * g->dh * g->sw) + (x % g->sw)) * line);
+                const EtcF v = etc_loadu(from + (x / g->sw) + ox);
+                const EtcI more = (EtcI)(v > max) | (EtcI)(v != v);
+                const int64_t base = ((y0 + (ky * g->dh)) * g->iw) + (ox * g->sw) - g->pw + x;
+                max = etc_select(more, v, max);
+                at = (more & ((iota * (int32_t)g->sw) + (int32_t)base)) | (~more & at);
+            }
+        }
+        etc_store(y + ox, g->ow - ox, max);
+        for (int64_t i = 0; (where != NULL) && (i < etc_min_i64(g->ow - ox, ETC_LANES)); i++) {
+            where[ox + i] = at[i];
+        }
+    }
+}
+
+/* The largest of each window; NaN if it has one.  where, unless NULL, gets the index of the first
+ * largest (of NaN the last) in its plane.  work: ETC_WORK_BYTES. */
+ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, const EtcPool *g,
+                                  void *work)
+{
+    const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw);
+    const int64_t under = ((g->kh - 1) * g->dh) + 1, outs = g->oh * g->ow;
+    const int64_t room = ETC_WORK_BYTES / 4 / line / g->sw; /* input rows */
+    const int has_room = (room >= under) && ((g->ih + g->kh) < (INT32_MAX / 2 / (g->iw + g->kw)));
+    const int64_t band = has_room ? etc_min_i64(((room - under) / g->sh) + 1, g->oh) : g->oh;
+    float *rows = (float *)work;
+    for (int64_t p = 0; p < g->planes; p++) {
+        const float *plane = x + (p * g->ih * g->iw);
+        if (!has_room) {
+            etc_max_windows(plane, y + (p * outs), (where != NULL) ? (where + (p * outs)) : NULL, g);
+        }
+        for (int64_t oy = 0; has_room && (oy < g->oh); oy++) {
+            const int64_t i = oy % band, n = etc_min_i64(band, g->oh - oy);
+            const int64_t at = (p * outs) + (oy * g->ow);
+            if (i == 0) {
+                etc_spread_rows(plane, g->ih, g->iw, (oy * g->sh) - g->ph, ((n - 1) * g->sh) + under,
+                                g->sw, g->pw, -__builtin_inff(), line, rows);
+            }
+            etc_max_row(rows + (i * g->sh * g->sw * line), oy, line, y + at,
+                        (where != NULL) ? (where + at) : NULL, g);
         }
     }
 }

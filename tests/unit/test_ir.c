@@ -373,7 +373,7 @@ Test(sizes, text_is_canonical_and_reads_back)
     cr_expect_gt(n, 1000);
 }
 
-Test(sizes, overflow_division_by_zero_and_depth_are_bad)
+Test(sizes, overflow_division_by_zero_and_weight_are_bad)
 {
     Sizes s = sizes_new(1);
     Program *p = s.p;
@@ -388,9 +388,16 @@ Test(sizes, overflow_division_by_zero_and_depth_are_bad)
     cr_expect(dim_is_bad(dim_add(p, DIM_BAD, n)) && dim_is_bad(dim_max(p, n, DIM_BAD)));
     cr_expect(dim_equal(dim_floordiv(p, dim_mul(p, m, DIM(12)), dim_mul(p, m, DIM(4))), DIM(3)));
     v = dim_max(p, n, dim_symbol(p, s.sym[2]));
-    for (int i = 0; i < 100 && !dim_is_bad(v); i++)
+    for (int i = 0; i < 1000 && !dim_is_bad(v); i++)
         v = dim_floordiv(p, dim_add(p, dim_max(p, v, m), DIM(i)), DIM(2));
     cr_expect(dim_is_bad(v));
+    Dim twice = n; /* shares half of itself at each step: 2^i atoms */
+    int64_t lo, hi;
+    for (int i = 0; i < 100 && !dim_is_bad(twice); i++) {
+        twice = dim_add(p, twice, dim_max(p, dim_sub(p, twice, DIM(i + 2)), m));
+        dim_range(twice, &lo, &hi);
+    }
+    cr_expect(dim_is_bad(twice));
     for (int64_t i = 0; i < 100 && !dim_is_bad(n); i++)
         n = dim_mul(p, n, dim_add(p, n, DIM(i)));
     cr_expect(dim_is_bad(n));

@@ -1,0 +1,84 @@
+/* line.h -- rows of images laid out for vectors: padded, and every stride-th element together.
+ *
+ * What is written ends on a whole vector, so a line needs a vector of room behind it.
+ */
+#ifndef ETC_LINE_H
+#define ETC_LINE_H
+
+#include "runtime-lite/kernels/vec.h"
+
+ETC_INLINE void etc_fill(float *y, int64_t n, float value)
+{
+    for (int64_t i = 0; i < n; i += ETC_LANES) {
+        etc_storeu(y + i, etc_splat(value));
+    }
+}
+
+/* n floats, `stride` apart. */
+ETC_INLINE void etc_every(const float *x, int64_t stride, float *y, int64_t n)
+{
+    if (stride == 1) {
+        for (int64_t i = 0; i < n; i += ETC_LANES) {
+            etc_storeu(y + i, etc_load(x + i, n - i));
+        }
+    } else if (stride == 2) {
+        const int64_t room = (2 * n) - 1;
+        for (int64_t i = 0; i < n; i += ETC_LANES) {
+            const EtcF a = etc_load(x + (2 * i), room - (2 * i));
+            const EtcF b = etc_load(x + (2 * i) + ETC_LANES, room - (2 * i) - ETC_LANES);
+            etc_storeu(y + i, etc_even(a, b));
+        }
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            y[i] = x[i * stride];
+        }
+    }
+}
+
+/* y[i] = x[ix + i * stride] for i < n, and `pad` outside [0, size) and up to `columns`. */
+ETC_INLINE void etc_line(const float *x, int64_t size, int64_t ix, int64_t stride, float pad, float *y,
+                         int64_t n, int64_t columns)
+{
+    int64_t from = 0, to = 0; /* those inside */
+    if (ix < 0) {
+        from = etc_min_i64((stride - 1 - ix) / stride, n);
+    }
+    if (ix < size) {
+        to = etc_min_i64((size - ix + stride - 1) / stride, n);
+    }
+    if (from >= to) {
+        etc_fill(y, columns, pad);
+        return;
+    }
+    etc_fill(y, from, pad);
+    etc_every(x + ix + (from * stride), stride, y + from, to - from);
+    etc_fill(y + to, columns - to, pad);
+}
+
+/* Rows iy .. iy + rows - 1 of a plane, each as `stride` lines of `line` floats: line p holds the
+ * padded row's elements p, p + stride, p + 2 stride ...  Tap kx of output ox then is element
+ * ox + kx dilation / stride of line kx dilation % stride. */
+ETC_INLINE void etc_spread_rows(const float *plane, int64_t ih, int64_t iw, int64_t iy, int64_t rows,
+                                int64_t stride, int64_t left, float pad, int64_t line, float *to)
+{
+    const int64_t n = line - ETC_LANES;
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t p = 0; p < stride; p++) {
+            float *y = to + (((r * stride) + p) * line);
+            if (((iy + r) < 0) || ((iy + r) >= ih)) {
+                etc_fill(y, n, pad);
+            } else {
+                etc_line(plane + ((iy + r) * iw), iw, p - left, stride, pad, y, n, n);
+            }
+        }
+    }
+}
+
+/* Floats of such a line: what the taps of ow outputs reach in whole vectors, and two more. */
+ETC_INLINE int64_t etc_spread_line(int64_t ow, int64_t kw, int64_t stride, int64_t dilation)
+{
+    const int64_t reach = ow + (((kw - 1) * dilation) / stride);
+    return (((reach + ETC_LANES - 1) / ETC_LANES) + 2) * ETC_LANES;
+}
+
+#endif

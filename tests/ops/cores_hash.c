@@ -1,0 +1,160 @@
+/* cores_hash.c -- runs the dense cores on odd shapes and prints a hash of each one's bits.
+ * march.sh compiles it for several instruction sets, optimisation levels, compilers and as C++:
+ * every build must print the same. */
+#include "runtime-lite/kernels/conv.h"
+#include "runtime-lite/kernels/copy.h"
+#include "runtime-lite/kernels/matmul.h"
+#include "runtime-lite/kernels/norm.h"
+#include "runtime-lite/kernels/pointwise.h"
+#include "runtime-lite/kernels/pool.h"
+#include "runtime-lite/kernels/reduce.h"
+#include "runtime-lite/kernels/softmax.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { N = 40000 };
+
+static float in_a[N], in_b[N], in_w[N], out[N];
+static int64_t where[N];
+static union {
+    unsigned char bytes[ETC_WORK_BYTES];
+    EtcF align;
+} work;
+
+static uint32_t next_random(uint32_t *state)
+{
+    *state = (*state * 1664525u) + 1013904223u;
+    return *state >> 8;
+}
+
+/* Numbers of many magnitudes, so that sums round; a few are subnormal or exact. */
+static void fill_numbers(float *x, uint32_t seed, int spread)
+{
+    for (int i = 0; i < N; i++) {
+        const uint32_t r = next_random(&seed), e = next_random(&seed);
+        const uint32_t bits = ((r & 1u) << 31) | ((127u - (e % (uint32_t)spread)) << 23) | (r >> 1);
+        memcpy(&x[i], &bits, sizeof bits);
+    }
+}
+
+static void hash(const char *name, const void *p, size_t bytes)
+{
+    uint64_t h = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < bytes; i++) {
+        h = (h ^ ((const unsigned char *)p)[i]) * UINT64_C(1099511628211);
+    }
+    printf("%-24s %08x%08x\n", name, (unsigned)(h >> 32), (unsigned)(h & 0xffffffffu));
+}
+
+/* NaN has no defined bits. */
+static void hash_floats(const char *name, int n)
+{
+    for (int i = 0; i < n; i++) {
+        out[i] = (out[i] == out[i]) ? out[i] : 12345.0f;
+    }
+    hash(name, out, (size_t)n * sizeof out[0]);
+}
+
+#define UNARY(name, expr)                                \
+    static void hash_##name(void)                        \
+    {                                                    \
+        etc_##name##_f32(in_a, 1.5f, 0.25f, 0.5f, out, 4099); \
+        hash_floats(#name, 4099);                        \
+    }
+#define BINARY(name, expr)                                     \
+    static void hash_##name(void)                              \
+    {                                                          \
+        etc_##name##_f32(in_a, in_b, 1.5f, 0.25f, 0.5f, out, 4099); \
+        hash_floats(#name, 4099);                              \
+    }
+#include "runtime-lite/kernels/pointwise.def"
+
+static void hash_pointwise(void)
+{
+#define UNARY(name, expr) hash_##name();
+#define BINARY UNARY
+#include "runtime-lite/kernels/pointwise.def"
+}
+
+static void hash_conv(const char *name, EtcConv g)
+{
+    const int64_t ih = (g.ih + (2 * g.ph)) - (g.dh * (g.kh - 1)), iw = (g.iw + (2 * g.pw)) - (g.dw * (g.kw - 1));
+    g.oh = ((ih - 1) / g.sh) + 1;
+    g.ow = ((iw - 1) / g.sw) + 1;
+    if (g.transposed != 0) {
+        g.oh = ((g.ih - 1) * g.sh) - (2 * g.ph) + (g.dh * (g.kh - 1)) + 1;
+        g.ow = ((g.iw - 1) * g.sw) - (2 * g.pw) + (g.dw * (g.kw - 1)) + 1;
+    }
+    etc_conv_f32(in_a, in_w, in_b, out, &g, work.bytes);
+    hash_floats(name, (int)(g.n * g.groups * g.oc * g.oh * g.ow));
+}
+
+static void hash_convs(void)
+{
+    const float inf = __builtin_inff();
+    const EtcConv plain = {1, 1, 5, 13, 11, 19, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, -inf, inf, 0};
+    const EtcConv deep = {1, 1, 40, 7, 7, 13, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, 0.0f, 6.0f, 0};
+    const EtcConv point = {2, 1, 37, 7, 7, 23, 0, 0, 1, 1, 1, 1, 0, 0, 1, 1, -inf, inf, 0};
+    const EtcConv strided = {1, 2, 3, 17, 19, 7, 0, 0, 5, 3, 2, 3, 2, 1, 1, 2, -inf, inf, 0};
+    const EtcConv depthwise = {1, 9, 1, 21, 37, 1, 0, 0, 3, 3, 2, 2, 1, 1, 1, 1, 0.0f, inf, 0};
+    const EtcConv back = {1, 1, 6, 5, 7, 5, 0, 0, 4, 3, 2, 2, 1, 1, 1, 1, -inf, inf, 1};
+    hash_conv("conv", plain);
+    hash_conv("conv deep", deep);
+    hash_conv("conv 1x1", point);
+    hash_conv("conv strided groups", strided);
+    hash_conv("conv depthwise", depthwise);
+    hash_conv("conv transposed", back);
+}
+
+static void hash_matmuls(void)
+{
+    const float inf = __builtin_inff();
+    const EtcMatmul mm = {13, 37, 300, 300, 37, -inf, inf, 0, 0};
+    const EtcMatmul linear = {3, 61, 259, 259, 259, 0.0f, inf, 1, 0};
+    etc_matmul_f32(in_a, in_w, NULL, out, &mm, work.bytes);
+    hash_floats("matmul", 13 * 37);
+    etc_matmul_f32(in_a, in_w, in_b, out, &linear, work.bytes);
+    hash_floats("linear", 3 * 61);
+}
+
+static void hash_rest(void)
+{
+    const EtcPool max = {3, 15, 23, 8, 12, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0};
+    const EtcPool mean = {3, 15, 23, 8, 12, 3, 3, 2, 2, 1, 1, 1, 1, 0, 1, 0};
+    const EtcCopy turn = {2, 4, {57, 91}, {91, 1}, {1, 57}};
+    EtcSum s;
+    etc_max_pool_f32(in_a, out, where, &max, work.bytes);
+    hash_floats("max_pool", 3 * 8 * 12);
+    hash("max_pool where", where, sizeof where[0] * 3 * 8 * 12);
+    etc_avg_pool_f32(in_a, out, &mean);
+    hash_floats("avg_pool", 3 * 8 * 12);
+    etc_softmax_f32(in_a, out, 1777, 1, 0);
+    etc_softmax_f32(in_a, out + 2000, 333, 3, 1);
+    hash_floats("softmax", 3000);
+    etc_sum_start(&s);
+    etc_sum_f32(in_a, 12345, &s);
+    out[0] = etc_sum_end(&s);
+    out[1] = etc_amax_f32(in_a, 12345, -1e30f);
+    etc_scale_shift_f32(in_a, 0.3f, 0.7f, out + 2, 999);
+    hash_floats("sum, amax, scale_shift", 1001);
+    etc_copy_nd(in_a, out, &turn);
+    hash_floats("copy", 57 * 91);
+}
+
+int main(void)
+{
+    fill_numbers(in_a, 1u, 9);
+    fill_numbers(in_b, 2u, 5);
+    fill_numbers(in_w, 3u, 14);
+    hash_pointwise();
+    hash_convs();
+    hash_matmuls();
+    hash_rest();
+    fill_numbers(in_a, 4u, 126); /* products and sums reach the subnormal numbers */
+    fill_numbers(in_w, 5u, 60);
+    hash_pointwise();
+    hash_convs();
+    hash_matmuls();
+    hash_rest();
+    return 0;
+}

@@ -1,0 +1,69 @@
+#!/bin/sh
+# march.sh ROOT BUILD: the cores give the same bits under every instruction set, optimisation
+# level and compiler, and as C++; under the strict flags that emitted C promises. Prints TAP.
+set -u
+root=$1
+dir=$2/march
+mkdir -p "$dir"
+strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Wvla -Werror"
+n=0
+failed=0
+first=
+
+report() { # ok|not ok, text
+    n=$((n + 1))
+    echo "$1 $n - $2"
+    [ "$1" = ok ] || failed=1
+}
+
+runs() { # -march level: does this CPU have it?
+    case $1 in
+    x86-64-v3) grep -qw avx2 /proc/cpuinfo && grep -qw fma /proc/cpuinfo ;;
+    x86-64-v4) grep -qw avx512vl /proc/cpuinfo && grep -qw avx512dq /proc/cpuinfo ;;
+    *) true ;;
+    esac
+}
+
+one() { # compiler and standard, options
+    name="$1 $2"
+    exe=$dir/$(echo "$name" | tr -c 'a-z0-9\n' _)
+    case $2 in
+    *march=x86-64-v?*)
+        if ! runs "${2##*march=}"; then
+            report ok "$name # SKIP this CPU lacks it"
+            return
+        fi ;;
+    esac
+    # shellcheck disable=SC2086
+    if ! $1 $2 $strict -I"$root" -o "$exe" "$root/tests/ops/cores_hash.c" -lm 2>"$exe.log"; then
+        report "not ok" "$name: $(head -n 3 "$exe.log" | tr '\n' ' ')"
+        return
+    fi
+    "$exe" >"$exe.out" || { report "not ok" "$name does not run"; return; }
+    if [ -z "$first" ]; then
+        first=$exe.out
+    fi
+    if cmp -s "$first" "$exe.out"; then
+        report ok "$name"
+    else
+        report "not ok" "$name: $(diff "$first" "$exe.out" | grep '^>' | head -n 3 | tr '\n' ' ')"
+    fi
+}
+
+x86=$([ "$(uname -m)" = x86_64 ] && echo yes)
+for c in gcc clang clang-14; do
+    command -v "$c" >/dev/null || continue
+    one "$c -std=c99" "-O2"
+    [ "$x86" ] || continue
+    one "$c -std=c99" "-O2 -march=x86-64-v3"
+    one "$c -std=c99" "-O2 -march=x86-64-v4"
+    one "$c" "-O3 -march=native" # gnu mode, where gcc contracts unless told
+done
+for c in g++ clang++ clang++-14; do
+    command -v "$c" >/dev/null || continue
+    one "$c -x c++" "-O2"
+    [ "$x86" ] || continue
+    one "$c -x c++" "-O2 -march=native"
+done
+echo "1..$n"
+[ "$n" -gt 1 ] && [ "$failed" -eq 0 ]
