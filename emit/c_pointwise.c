@@ -96,11 +96,23 @@ static bool put_scalar(const Loop *l, const Node *n, int i)
     return true;
 }
 
+/* Of a number that a float lane holds rounded, what rounding lost: q of a power. */
+static bool put_rest(const Loop *l, const Node *n)
+{
+    int i = find_arg(n, false, 0);
+    double v = i < 0 ? 0 : number_arg(n, i);
+    bool is_float = l->kind == VECTORS || l->kind == LANES;
+    put_literal(l, is_float ? v - (double)(float)v : 0, 0, true);
+    return i >= 0;
+}
+
 /* What a, b, p, q and r of a row stand for. */
 static bool put_letter(const Loop *l, const Node *n, char letter)
 {
     if (letter >= 'p') {
         int i = find_arg(n, false, letter - 'p');
+        if (i < 0 && letter == 'q')
+            return put_rest(l, n);
         return i >= 0 && put_scalar(l, n, i);
     }
     int i = find_arg(n, true, letter - 'a');
