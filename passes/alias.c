@@ -19,6 +19,7 @@ typedef struct Sets { /* arrays by value index, those of sets by root */
     int *last;        /* last read of any value of the set */
     bool *pinned;     /* inputs and states that a call changes */
     bool *is_in, *is_out;
+    const Value **updates; /* the state that the value is the update of, where it may lie there */
     bool *has_out;    /* sets: an output is among them */
     bool *has_offset; /* sets: one starts behind the first byte */
 } Sets;
@@ -195,60 +196,45 @@ static void join(Sets *s, const Value *v, const Value *to, int64_t offset)
     s->has_offset[root] = s->has_offset[root] || s->a.offset[v->index];
 }
 
+/* A value may be written over the state it updates when the state is read no later than by the node
+ * that makes the value, and there only as that node's row allows. */
+static bool may_write_state(const Sets *s, const Node *n, int time)
+{
+    const Value *t = s->updates[n->out[0]->index];
+    if (!t || !type_equal(n->out[0]->type, t->type) || s->last[t->index] > time)
+        return false;
+    for (int i = 0; i < n->n_in; i++)
+        if (s->a.root[n->in[i]->index] == t->index && !may_overlay(s, n, i))
+            return false;
+    return true;
+}
+
 static void place_result(Sets *s, const Node *n, int time)
 {
     int64_t offset;
-    if (!n->n_out || !n->n_in || !is_tensor(n->out[0]))
+    if (!n->n_out || !is_tensor(n->out[0]))
         return;
-    if (is_view(n, &offset)) {
+    if (n->n_in && is_view(n, &offset)) {
         if (may_view(s, n, offset))
             join(s, n->out[0], n->in[0], offset);
-        return;
+    } else if (may_write_state(s, n, time)) {
+        join(s, n->out[0], s->updates[n->out[0]->index], 0);
+    } else {
+        const Value *x = dying_operand(s, n, time);
+        if (x)
+            join(s, n->out[0], x, 0);
     }
-    const Value *x = dying_operand(s, n, time);
-    if (x)
-        join(s, n->out[0], x, 0);
 }
 
-/* A value may be written over a state when the state is read no later than by the node that makes
- * the value's bytes, and there only as that node's row allows. */
-static bool may_write_state(const Sets *s, const Update *u, const int *time_of)
-{
-    const Value *v = u->value, *t = u->target;
-    const Node *def = v->def;
-    int root = s->a.root[v->index];
-    if (!def || !t->state || root != v->index || v->state || !type_equal(v->type, t->type) ||
-        s->last[t->index] > time_of[v->index])
-        return false;
-    if (s->last[t->index] < time_of[v->index])
-        return true;
-    for (int i = 0; i < def->n_in; i++)
-        if (s->a.root[def->in[i]->index] == t->index && may_overlay(s, def, i))
-            return true;
-    return false;
-}
-
-static void join_updates(Sets *s, Arena *tmp)
+/* One state per value, one value per state, and no value that is given out as well. */
+static void find_updates(Sets *s)
 {
     const Graph *g = s->g;
-    int *time_of = NEW(tmp, int, g->n_values + 1), time = 0;
-    bool *taken = NEW(tmp, bool, g->n_values + 1);
-    for (const Node *n = g->first; n; n = n->next, time++)
-        for (int i = 0; i < n->n_out; i++)
-            time_of[n->out[i]->index] = time + 1;
-    for (int i = 0; i < g->n_values; i++) /* bytes that an output needs */
-        if (s->is_out[i])
-            taken[s->a.root[i]] = true;
     for (int i = 0; i < g->n_updates; i++) {
-        const Update *u = &g->update[i];
-        int root = s->a.root[u->value->index];
-        if (taken[root] || taken[u->target->index] || !may_write_state(s, u, time_of))
-            continue;
-        taken[root] = taken[u->target->index] = true;
-        s->a.root[root] = u->target->index;
+        const Value *v = g->update[i].value, *t = g->update[i].target;
+        if (t->state && v->def && v == v->def->out[0] && !s->is_out[v->index])
+            s->updates[v->index] = t;
     }
-    for (int i = 0; i < g->n_values; i++)
-        s->a.root[i] = s->a.root[s->a.root[i]];
 }
 
 static void find_reads(Sets *s)
@@ -268,6 +254,7 @@ static void find_reads(Sets *s)
     }
     for (int i = 0; i < g->n_in; i++)
         s->is_in[g->in[i]->index] = true;
+    find_updates(s);
 }
 
 AliasSets alias_sets(const Graph *g, Arena *tmp)
@@ -275,7 +262,8 @@ AliasSets alias_sets(const Graph *g, Arena *tmp)
     size_t n = (size_t)g->n_values + 1;
     Sets s = {.g = g, .value = graph_values(g, tmp), .last = NEW(tmp, int, n),
               .pinned = pinned_values(g, tmp), .is_in = NEW(tmp, bool, n),
-              .is_out = NEW(tmp, bool, n), .has_out = NEW(tmp, bool, n),
+              .is_out = NEW(tmp, bool, n), .updates = NEW(tmp, const Value *, n),
+              .has_out = NEW(tmp, bool, n),
               .has_offset = NEW(tmp, bool, n)};
     int time = 0;
     s.a = (AliasSets){.root = NEW(tmp, int, n), .offset = NEW(tmp, int64_t, n)};
@@ -284,7 +272,6 @@ AliasSets alias_sets(const Graph *g, Arena *tmp)
     find_reads(&s);
     for (const Node *node = g->first; node; node = node->next)
         place_result(&s, node, ++time);
-    join_updates(&s, tmp);
     return s.a;
 }
 
@@ -318,22 +305,17 @@ static bool copy_outputs(Graph *g, Arena *tmp, Diag *d)
     return true;
 }
 
-/* What a state or input held when the call began must not be overwritten before another takes it. */
+/* What one state or changed input held when the call began, and another is to hold at its end, may
+ * be overwritten first: it is copied. */
 static bool copy_updates(Graph *g, Arena *tmp, Diag *d)
 {
     AliasSets a = alias_sets(g, tmp);
-    bool *outside = NEW(tmp, bool, g->n_values + 1); /* roots that are inputs or states */
-    for (int i = 0; i < g->n_in; i++)
-        outside[g->in[i]->index] = true;
-    for (int i = 0; i < g->n_states; i++)
-        outside[g->state[i]->index] = true;
+    bool *pinned = pinned_values(g, tmp);
     for (int i = 0; i < g->n_updates; i++) {
         Update *u = &g->update[i];
-        if (u->value == u->target)
-            continue;
         int root = a.root[u->value->index];
-        if (!outside[root] || (root == u->target->index && u->value->def &&
-                               type_equal(u->value->type, u->target->type)))
+        if (!pinned[root] || (root == u->target->index && type_equal(u->value->type,
+                                                                    u->target->type)))
             continue;
         u->value = copy_of(g, u->value, d);
         g->program->edits++;
