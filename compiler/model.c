@@ -228,6 +228,15 @@ double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* What a file records of its types is not taken on trust: plans and kernels build on it. */
+static bool is_sound(const Program *p, Diag *d)
+{
+    bool ok = program_verify(p, d);
+    for (int i = 0; i < p->n_methods && ok; i++)
+        ok = graph_infer(p->method[i], d);
+    return ok;
+}
+
 Program *model_compile(const Options *o, Tail tail, Arena *a, Diag *d)
 {
     double start = seconds_now();
@@ -237,6 +246,8 @@ Program *model_compile(const Options *o, Tail tail, Arena *a, Diag *d)
     if (o->verbose)
         print_pass("import", seconds_now() - start, stderr);
     p->tail = tail;
+    if (!is_sound(p, d))
+        return NULL;
     Pipeline all = pipeline_of(tail, p->stage);
     return model_run_passes(o, p, all.pass, all.n, a, d) ? p : NULL;
 }
