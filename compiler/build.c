@@ -100,10 +100,57 @@ void command_compile(const Options *o, Arena *a, Diag *d)
     print_summary(o, file_bytes(&f), total_plan(p, a), seconds_now() - start, a);
 }
 
+static bool weights_as(const Options *o, WeightsAs *out, Diag *d)
+{
+    *out = WEIGHTS_AUTO;
+    if (!o->weights_as)
+        return true;
+    *out = !strcmp(o->weights_as, "array") ? WEIGHTS_ARRAY : WEIGHTS_INCBIN;
+    return *out == WEIGHTS_ARRAY || !strcmp(o->weights_as, "incbin") ||
+           diag_error(d, (Loc){0}, "--weights-as wants array or incbin");
+}
+
+/* OUT.c without its ending: what the names of the other files start with. */
+static const char *stem_of(const char *path, Arena *a)
+{
+    size_t n = strlen(path);
+    return arena_str(a, path, n > 2 && !strcmp(path + n - 2, ".c") ? n - 2 : n);
+}
+
+static bool write_c_files(const char *stem, const CFiles *files, Arena *a, Diag *d)
+{
+    for (int i = 0; i < files->n; i++)
+        if (!out_write(&files->file[i].out, arena_printf(a, "%s%s", stem, files->file[i].suffix),
+                       d)) {
+            while (i-- > 0)
+                remove(arena_printf(a, "%s%s", stem, files->file[i].suffix));
+            return false;
+        }
+    return true;
+}
+
 void command_emit_c(const Options *o, Arena *a, Diag *d)
 {
-    (void)a;
-    diag_unsupported(d, (Loc){.file = o->model}, "this build cannot print C yet");
+    double start = seconds_now();
+    const char *stem = stem_of(o->output ? o->output : "model", a);
+    COptions c = {.stem = stem, .main = o->main};
+    CFiles files = {0};
+    if (!one_of("--target", o->target, "generic", d) || !one_of("--math", o->math, "strict", d) ||
+        !weights_as(o, &c.weights, d))
+        return;
+    if (o->output && !strcmp(o->output, "-")) {
+        diag_error(d, (Loc){0}, "emit-c writes several files and so needs a name, not -");
+        return;
+    }
+    Program *p = model_compile(o, TAIL_C, a, d);
+    if (!p || !emit_c(p, &c, a, &files, d))
+        return;
+    if (!o->dry_run && (!write_c_files(stem, &files, a, d) || !write_depfile(o, a, d)))
+        return;
+    int64_t bytes = 0;
+    for (int i = 0; i < files.n; i++)
+        bytes += file_bytes(&files.file[i].out);
+    print_summary(o, bytes, total_plan(p, a), seconds_now() - start, a);
 }
 
 void command_check(const Options *o, Arena *a, Diag *d)
@@ -111,6 +158,8 @@ void command_check(const Options *o, Arena *a, Diag *d)
     bool is_c = o->tail && !strcmp(o->tail, "c");
     OutFile f;
     PteStats stats;
+    CFiles files;
+    COptions c = {.stem = "model"};
     if (o->tail && !is_c && strcmp(o->tail, "pte") != 0) {
         diag_error(d, (Loc){0}, "--tail wants pte or c");
         return;
@@ -118,7 +167,7 @@ void command_check(const Options *o, Arena *a, Diag *d)
     if (!one_of("--backend", o->backend, "portable", d))
         return;
     Program *p = model_compile(o, is_c ? TAIL_C : TAIL_PTE, a, d);
-    bool ok = p && (is_c || emit_pte(p, a, &f, &stats, d));
+    bool ok = p && (is_c ? emit_c(p, &c, a, &files, d) : emit_pte(p, a, &f, &stats, d));
     if (o->json)
         printf("{\"schema\": 1, \"model\": %s, \"ok\": %s, \"errors\": %d}\n", json_text(a, o->model),
                ok ? "true" : "false", diag_errors(d));

@@ -154,6 +154,11 @@ static void print_pass(const char *name, double seconds, void *ctx)
     fprintf(ctx, "  %-16s %9.3f ms\n", name, seconds * 1e3);
 }
 
+static void print_note(const char *name, const char *why, void *ctx)
+{
+    fprintf(ctx, "  %-16s %s\n", name, why);
+}
+
 static bool dump_pass(const Options *o, const char **pass, Diag *d)
 {
     *pass = o->dump_ir;
@@ -209,6 +214,7 @@ bool model_run_passes(const Options *o, Program *p, const char *const *pass, int
     PassOptions opt = {.dump_to = stdout, .check_ir = o->check_ir, .verify = o->verify};
     if (o->verbose) {
         opt.on_pass = print_pass;
+        opt.on_note = print_note;
         opt.ctx = stderr;
     }
     return dump_pass(o, &opt.dump, d) && read_verify_inputs(o, p, a, &opt, d) &&

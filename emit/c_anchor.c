@@ -29,7 +29,7 @@ static bool check_tensors(Function *f, const Node *n, int from)
             rest.dim += from;
             rest.stride += from;
         }
-        if (!type_is_dense(f->e, rest))
+        if (!c_type_is_dense(f->e, rest))
             return function_refuse(f, n, "takes no tensor with gaps here");
     }
     return true;
@@ -49,7 +49,7 @@ static void put_fields(Function *f, const Dim *d, int n)
 
 static Dim leading(Function *f, const Value *v, int keep)
 {
-    return dims_product(f->e, v->type.dim, v->type.rank - keep);
+    return c_dims_product(f->e, v->type.dim, v->type.rank - keep);
 }
 
 static const char *array_or_null(Function *f, const Value *v)
@@ -97,7 +97,7 @@ static Batch batch_open(Function *f, const Value *x, const Value *y)
     Text *t = &f->body;
     Batch b = {.indent = 4, .n = size_of(x, 0), .x = function_pointer(f, x),
                .y = f->name_of[y->index]};
-    b.is_split = !type_is_dense(f->e, value_type(x)) || !type_is_dense(f->e, y->type);
+    b.is_split = !c_type_is_dense(f->e, value_type(x)) || !c_type_is_dense(f->e, y->type);
     if (!b.is_split)
         return b;
     const char *i = names_make(f->names, "", "b");
@@ -204,7 +204,7 @@ static bool emit_addmm(Function *f, const Node *n, Clamp clamp)
     if (!self || !a || !b || !arg_number(n, 3, &beta) || !arg_number(n, 4, &alpha) || beta != 1 ||
         alpha != 1)
         return function_refuse(f, n, "has C for beta = alpha = 1 only");
-    bool is_row = dim_equal(dims_product(f->e, self->type.dim, self->type.rank), size_of(y, 1)) &&
+    bool is_row = dim_equal(c_dims_product(f->e, self->type.dim, self->type.rank), size_of(y, 1)) &&
                   self->type.rank && dim_equal(size_of(self, -1), size_of(y, 1));
     (void)p;
     if (!is_row) { /* the sums start from self, broadcast into y */
@@ -256,7 +256,7 @@ bool emit_matmul(Function *f, const Node *n, Clamp clamp)
         at[k] = names_make(f->names, k == 0 ? "a" : k == 1 ? "b" : "y", "_b");
         put(&f->body, "        %sfloat *%s = %s + (%s * ", k < 2 ? "const " : "", at[k],
             k < 2 ? function_pointer(f, operand[k]) : f->name_of[y->index], i);
-        function_dim(f, dims_product(f->e, operand[k]->type.dim + 1, 2));
+        function_dim(f, c_dims_product(f->e, operand[k]->type.dim + 1, 2));
         put(&f->body, ");\n");
     }
     Product p = {a, b, NULL, at[0], at[1], at[2], size_of(a, 1), size_of(b, 2), size_of(a, 2),
@@ -322,7 +322,8 @@ bool emit_pool(Function *f, const Node *n, Clamp clamp)
         is_max ? "max" : "avg", b.x, b.y);
     if (is_max)
         put(&f->body, "%s, ", where ? f->name_of[where->index] : "NULL");
-    put(&f->body, "&g);\n");
+    put(&f->body, is_max ? "&g, work);\n" : "&g);\n");
+    f->uses_work = f->uses_work || is_max;
     batch_close(f, &b);
     return true;
 }
@@ -382,7 +383,7 @@ bool emit_norm(Function *f, const Node *n, Clamp clamp)
     (void)clamp;
     if (!check_tensors(f, n, 0) || !arg_number(n, 6, &eps))
         return false;
-    Dim inner = dims_product(f->e, x->type.dim + 2, x->type.rank - 2);
+    Dim inner = c_dims_product(f->e, x->type.dim + 2, x->type.rank - 2);
     Text *t = &f->body;
     put(t, "    for (int64_t c = 0; c < ");
     function_dim(f, size_of(x, 1));

@@ -62,9 +62,9 @@ bool value_is_constant(const Value *v); /* a state that no call writes */
 
 Type value_type(const Value *v); /* arrays of constants are dense whatever the file had */
 void put_dim(Emit *e, Text *t, Dim d);
-Dim dims_product(Emit *e, const Dim *d, int n);
+Dim c_dims_product(Emit *e, const Dim *d, int n);
 void type_strides(Emit *e, Type t, Dim *stride); /* in elements, as recorded or dense */
-bool type_is_dense(Emit *e, Type t); /* sizes of 1 may have any stride */
+bool c_type_is_dense(Emit *e, Type t); /* sizes of 1 may have any stride */
 bool place_is_alias(Emit *e, const Value *v, const Value *of, int64_t offset);
 
 /* Names of constant arrays; the pointer to a value's first element, as NAME_run writes it. */
@@ -147,10 +147,11 @@ bool node_clamp(const Node *n, Clamp *clamp);
 /* -- constants and the other files --------------------------------------------------------- */
 
 bool emit_constants(Emit *e, Text *t, CFiles *out); /* arrays, or .S and .bin: c_weights.c */
+int64_t constant_bytes(const Emit *e);
 void c_file(Arena *a, CFiles *out, const char *suffix, const Text *text);
 void c_file_piece(Arena *a, CFiles *out, int file, const void *data, int64_t n, int64_t zeros);
-void emit_main(Emit *e, CFiles *out); /* c_main.c */
-void put_chunks(Text *t, const Text *code); /* the kernel text that `code` needs: c_source.c */
-int64_t c_work_bytes(void); /* ETC_WORK_BYTES of core.h */
+int64_t c_work_bytes(void); /* what cores that take `work` want there */
+void put_chunks(Text *t, const Text *code); /* the kernel text that `code` needs */
+bool emit_main(Emit *e, CFiles *out);       /* OUT_main.c: c_main.c */
 
 #endif

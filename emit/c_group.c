@@ -293,7 +293,7 @@ void put_move(Emit *e, const Value *from, const Value *to, int indent)
     if (place_is_alias(e, from, to, 0) || to->type.is_none)
         return;
     put(&e->run, "%*sfor (int64_t i = 0; i < ", indent, "");
-    put_dim(e, &e->run, dims_product(e, to->type.dim, to->type.rank));
+    put_dim(e, &e->run, c_dims_product(e, to->type.dim, to->type.rank));
     put(&e->run, "; i++) {\n%*s(", indent + 4, "");
     put_pointer(e, &e->run, to);
     put(&e->run, ")[i] = (");

@@ -51,7 +51,7 @@ bool emit_view(Function *f, const Node *n, Clamp clamp)
     Dim stride[MAX_RANK];
     Type t = n->out[0]->type;
     (void)clamp;
-    if (!type_is_dense(f->e, value_type(n->in[0])))
+    if (!c_type_is_dense(f->e, value_type(n->in[0])))
         return function_refuse(f, n, "cannot reshape a tensor with gaps");
     t.stride = NULL;
     type_strides(f->e, t, stride);

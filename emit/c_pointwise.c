@@ -60,11 +60,12 @@ static double number_arg(const Node *n, int i)
 bool node_clamp(const Node *n, Clamp *clamp)
 {
     const char *expr = op_info[n->op].expr;
-    *clamp = (Clamp){0, INFINITY};
-    if (!strcmp(expr, "relu"))
-        return true;
-    if (strcmp(expr, "hardtanh") != 0 && strcmp(expr, "clamp") != 0)
+    bool is_relu = !strcmp(expr, "relu");
+    if (!is_relu && strcmp(expr, "hardtanh") != 0 && strcmp(expr, "clamp") != 0)
         return false;
+    *clamp = (Clamp){0, INFINITY};
+    if (is_relu)
+        return true;
     clamp->lo = (float)number_arg(n, find_arg(n, false, 0));
     clamp->hi = (float)number_arg(n, find_arg(n, false, 1));
     return true;
@@ -96,11 +97,23 @@ static bool put_scalar(const Loop *l, const Node *n, int i)
     return true;
 }
 
+/* Of a number that a float lane holds rounded, what rounding lost: q of a power. */
+static bool put_rest(const Loop *l, const Node *n)
+{
+    int i = find_arg(n, false, 0);
+    double v = i < 0 ? 0 : number_arg(n, i);
+    bool is_float = l->kind == VECTORS || l->kind == LANES;
+    put_literal(l, is_float ? v - (double)(float)v : 0, 0, true);
+    return i >= 0;
+}
+
 /* What a, b, p, q and r of a row stand for. */
 static bool put_letter(const Loop *l, const Node *n, char letter)
 {
     if (letter >= 'p') {
         int i = find_arg(n, false, letter - 'p');
+        if (i < 0 && letter == 'q')
+            return put_rest(l, n);
         return i >= 0 && put_scalar(l, n, i);
     }
     int i = find_arg(n, true, letter - 'a');

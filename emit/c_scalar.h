@@ -13,7 +13,7 @@ ETC_INLINE double etc_select_f64(int mask, double yes, double no)
     return (mask != 0) ? yes : no;
 }
 
-ETC_INLINE double etc_abs_f64(double a)
+ETC_INLINE double etc_vabs_f64(double a)
 {
     return __builtin_fabs(a);
 }
@@ -38,14 +38,29 @@ ETC_INLINE double etc_min_f64(double a, double b)
     return ((a < b) || (a != a)) ? a : b;
 }
 
-ETC_INLINE double etc_sqrt_f64(double a)
+ETC_INLINE double etc_vsqrt_f64(double a)
 {
     return __builtin_sqrt(a);
 }
 
-ETC_INLINE double etc_sigmoid_f64(double a)
+ETC_INLINE double etc_vsigmoid_f64(double a)
 {
     return 1.0 / (1.0 + etc_exp_f64(-a));
+}
+
+ETC_INLINE double etc_vexp_f64(double a)
+{
+    return etc_exp_f64(a);
+}
+
+ETC_INLINE double etc_vlog_f64(double a)
+{
+    return etc_log_f64(a);
+}
+
+ETC_INLINE double etc_vpow_f64(double x, double p, double q)
+{
+    return etc_pow_f64(x, p + q);
 }
 
 ETC_INLINE uint64_t etc_k_wrap(double d)
@@ -53,7 +68,7 @@ ETC_INLINE uint64_t etc_k_wrap(double d)
     return (uint64_t)(int64_t)d;
 }
 
-ETC_INLINE uint64_t etc_abs_wrap(uint64_t a)
+ETC_INLINE uint64_t etc_vabs_wrap(uint64_t a)
 {
     return ((int64_t)a < 0) ? (0u - a) : a;
 }
@@ -78,8 +93,9 @@ ETC_INLINE uint64_t etc_min_wrap(uint64_t a, uint64_t b)
     return ((int64_t)a < (int64_t)b) ? a : b;
 }
 
-ETC_INLINE uint64_t etc_pow_wrap(uint64_t x, uint64_t p)
+ETC_INLINE uint64_t etc_vpow_wrap(uint64_t x, uint64_t p, uint64_t q)
 {
+    (void)q;
     uint64_t y = 1;
     for (; p > 0u; p >>= 1) {
         y = ((p & 1u) != 0u) ? (y * x) : y;

@@ -35,9 +35,15 @@ typedef struct Wanted {
     int *todo, n_todo;
 } Wanted;
 
+/* OUT_main.c's text, which no model's file wants. */
+static bool is_program(int chunk)
+{
+    return !strcmp(c_header[c_chunk[chunk].header], "main_program.h");
+}
+
 static void want(Wanted *w, int i)
 {
-    if (!w->chunk[i]) {
+    if (!w->chunk[i] && !is_program(i)) {
         w->chunk[i] = true;
         w->todo[w->n_todo++] = i;
     }
@@ -188,6 +194,8 @@ static void put_needs(Emit *e, Text *t, int64_t pools)
         pools);
     if (e->scratch_bytes)
         put(t, ", %" PRId64 " of scratch", e->scratch_bytes);
+    if (e->o->bound)
+        put(t, "; no plan takes less than %" PRId64, e->o->bound);
     put(t, "\n");
     if (e->state_bytes)
         put(t, " *   state   %" PRId64 " bytes, 64-byte aligned, kept between calls; %s_init_state "
@@ -354,7 +362,7 @@ static void put_entry(Emit *e, Text *t)
     put(t, "\n#endif\n");
 }
 
-static bool emit_source(Emit *e, CFiles *out, int64_t scratch_at, const PlanText *plan)
+static bool emit_source(Emit *e, CFiles *out, int64_t scratch_at)
 {
     Text code = {.a = e->a}, t = {.a = e->a}, constants = {.a = e->a};
     if (e->functions.n)
@@ -366,12 +374,136 @@ static bool emit_source(Emit *e, CFiles *out, int64_t scratch_at, const PlanText
     put_title(e, &t, ".c");
     put_ports(e, &t);
     put_needs(e, &t, scratch_at);
-    put(&t, " */\n#include \"%s.h\"\n\n", e->name);
-    (void)plan;
+    put(&t, " */\n#include \"%s.h\"\n\n", base_name(e->o->stem));
     put_chunks(&t, &code);
     if (constants.n)
         put_n(&t, constants.s, constants.n);
     put_n(&t, code.s, code.n);
     c_file(e->a, out, ".c", &t);
     return true;
+}
+
+/* NAME_avx2.c: the same source for wider vectors.  gcc only: clang's pragma sets no macros. */
+static void emit_variant(Emit *e, CFiles *out, const char *isa, const char *target)
+{
+    Text t = {.a = e->a};
+    put(&t, "/* SPDX-License-Identifier: 0BSD */\n"
+        "/* %s.c once more for CPUs with %s; %s_run picks it at run time.  Optional. */\n"
+        "#if defined(__x86_64__) && defined(__ELF__) && defined(__GNUC__) && "
+        "!defined(__clang__) && \\\n    !defined(__AVX512F__)\n"
+        "#pragma GCC target(\"%s\")\n#define %s_VARIANT %s_run_%s\n#include \"%s.c\"\n#else\n"
+        "typedef int %s_%s_is_empty; /* a file must declare something */\n#endif\n",
+        e->name, isa, e->name, target, e->upper, e->name, isa, base_name(e->o->stem), e->name, isa);
+    c_file(e->a, out, arena_printf(e->a, "_%s.c", isa), &t);
+}
+
+/* -- all files --------------------------------------------------------------------------------- */
+
+static void name_ports(Emit *e)
+{
+    const Graph *g = e->method;
+    NameSet *names = names_new(e->a);
+    static const char *const ours[] = {"state", "arena", "a", "s", "i", "work"};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        names_make(names, "", ours[i]);
+    e->in_name = NEW(e->a, const char *, g->n_in + 1);
+    e->out_name = NEW(e->a, const char *, g->n_out + 1);
+    e->symbol = NEW(e->a, const char *, e->p->n_syms + 1);
+    for (int i = 0; i < g->n_in; i++)
+        e->in_name[i] = names_make(names, "", g->in[i]->name);
+    for (int i = 0; i < g->n_out; i++)
+        e->out_name[i] = names_make(names, "out_", g->out[i]->name);
+    for (int i = 0; i < e->p->n_syms; i++)
+        e->symbol[i] = names_make(names, "", e->p->sym[i]->name);
+}
+
+static bool is_zero(const State *s)
+{
+    for (int64_t i = 0; s->data && i < type_bytes(s->type); i++)
+        if (s->data[i])
+            return false;
+    return true;
+}
+
+/* Pools lie one behind the other; a mutable state with an initial value is a constant too. */
+static void lay_out(Emit *e)
+{
+    const Program *p = e->p;
+    const Graph *g = e->method;
+    e->pool_base = NEW(e->a, int64_t, g->n_pools + 1);
+    for (int i = 0; i < g->n_pools; i++) {
+        e->pool_base[i + 1] = e->arena_bytes;
+        e->arena_bytes = round_up(e->arena_bytes + g->pool[i], POOL_ALIGN);
+    }
+    for (int i = 0; i < p->n_states; i++) {
+        const State *s = p->state[i];
+        int64_t end = s->place.offset + type_bytes(s->type);
+        if (s->kind != ST_MUTABLE || s->place.pool != POOL_STATE)
+            continue;
+        e->state_bytes = end > e->state_bytes ? round_up(end, POOL_ALIGN) : e->state_bytes;
+        if (!is_zero(s))
+            e->constant[i] = names_make(e->names, "w_", s->fqn && *s->fqn ? s->fqn : s->name);
+    }
+}
+
+static bool check_program(Emit *e)
+{
+    const Graph *g = e->method;
+    Loc loc = {.file = e->p->name};
+    bool ok = true;
+    if (strpbrk(base_name(e->o->stem), "\"\\\n\r"))
+        ok = diag_error(e->d, (Loc){0}, "emit-c: no #include can name '%s.h'; choose another name",
+                        base_name(e->o->stem));
+    for (int i = 0; i < g->n_in + g->n_out; i++) {
+        const Value *v = i < g->n_in ? g->in[i] : g->out[i - g->n_in];
+        if (v->type.is_none || v->type.rank == SCALAR)
+            ok = diag_unsupported(e->d, loc, "emit-c: %s '%s' is no tensor",
+                                  i < g->n_in ? "input" : "output", v->name);
+    }
+    for (int i = 0; i < g->n_updates; i++)
+        if (!g->update[i].target->state)
+            ok = diag_unsupported(e->d, loc, "emit-c: the model writes its input '%s'",
+                                  g->update[i].target->name);
+    return ok;
+}
+
+static void put_updates(Emit *e)
+{
+    for (int i = 0; i < e->method->n_updates; i++) {
+        const Value *to = e->method->update[i].target;
+        Value at = *to;
+        at.place = to->state->place;
+        put_move(e, e->method->update[i].value, &at, 4);
+    }
+}
+
+bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
+{
+    *out = (CFiles){0};
+    if (p->n_methods != 1)
+        return diag_unsupported(d, (Loc){.file = p->name}, "emit-c takes one method, the model has %d",
+                                p->n_methods);
+    Emit e = {.p = p, .o = o, .a = a, .d = d, .name = c_model_name(a, o->stem),
+              .method = p->method[0], .names = names_new(a), .functions = {.a = a}, .run = {.a = a}};
+    e.upper = c_upper(a, e.name);
+    e.constant = NEW(a, const char *, p->n_states + 1);
+    names_make(e.names, "", "run");
+    names_make(e.names, "", e.name);
+    if (!check_program(&e))
+        return false;
+    name_ports(&e);
+    lay_out(&e);
+    int64_t pools = e.arena_bytes;
+    bool ok = emit_graph(&e, e.method, 4);
+    if (!ok)
+        return false;
+    put_updates(&e);
+    e.scratch_bytes = e.run.n && strstr(e.run.s, ", work)") ? c_work_bytes() : 0;
+    e.arena_bytes += e.scratch_bytes;
+    if (!emit_source(&e, out, pools))
+        return false;
+    emit_header(&e, out, pools);
+    emit_variant(&e, out, "avx2", "avx2,fma");
+    emit_variant(&e, out, "avx512", "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma");
+    return !o->main || emit_main(&e, out);
 }

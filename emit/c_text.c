@@ -140,3 +140,16 @@ const char *loc_text(Loc loc, Arena *a)
         return loc.module;
     return module ? arena_printf(a, "%s (%s)", loc.module, loc.source) : loc.source;
 }
+
+/* "f32[2,3]"; strides are the plan's affair. */
+void put_type_comment(Text *t, Type type)
+{
+    char *s = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&s, &n);
+    type.stride = NULL;
+    type_print(type, f);
+    fclose(f);
+    put_comment(t, s);
+    free(s);
+}

@@ -59,7 +59,7 @@ void put_dim(Emit *e, Text *t, Dim d)
     free(s);
 }
 
-Dim dims_product(Emit *e, const Dim *d, int n)
+Dim c_dims_product(Emit *e, const Dim *d, int n)
 {
     Dim all = DIM(1);
     for (int i = 0; i < n; i++)
@@ -81,7 +81,7 @@ static bool is_one(Dim d)
     return !d.expr && d.value == 1;
 }
 
-bool type_is_dense(Emit *e, Type t)
+bool c_type_is_dense(Emit *e, Type t)
 {
     Dim next = DIM(1);
     for (int i = t.rank - 1; t.stride && i >= 0; i--) {

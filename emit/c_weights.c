@@ -33,7 +33,7 @@ static const uint8_t *dense_copy(Emit *e, const State *s)
 
 static const uint8_t *state_data(Emit *e, const State *s)
 {
-    return !s->data || type_is_dense(e, s->type) ? s->data : dense_copy(e, s);
+    return !s->data || c_type_is_dense(e, s->type) ? s->data : dense_copy(e, s);
 }
 
 static bool have_data(Emit *e)

@@ -85,7 +85,7 @@ static void add_name_before(Chunk *c, const char *start, const char *end)
 static void find_names(Chunk *c)
 {
     for (const char *s = c->text; s && *s; s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL) {
-        if (starts(s, "ETC_INLINE") || starts(s, "static inline") || starts(s, "ETC_CORE ")) {
+        if (starts(s, "ETC_INLINE") || starts(s, "static inline") || starts(s, "ETC_OUTLINE ")) {
             const char *open = strchr(s, '(');
             c->is_optional = true;
             add_name_before(c, s, open ? open : s + strlen(s));

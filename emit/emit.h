@@ -46,6 +46,7 @@ typedef enum WeightsAs { WEIGHTS_AUTO, WEIGHTS_ARRAY, WEIGHTS_INCBIN } WeightsAs
 typedef struct COptions {
     const char *stem;  /* OUT of OUT.c as the user gave it; names files and functions */
     bool main;         /* also OUT_main.c */
+    int64_t bound;     /* least bytes any plan could take, for the header's comment; 0: not told */
     WeightsAs weights; /* WEIGHTS_AUTO: arrays below 256 KiB, else incbin */
 } COptions;
 

@@ -9,13 +9,15 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MAX_TERMS = 32, MAX_FACTORS = 8, MAX_DEPTH = 32 };
+/* The weight of an expression counts the atoms in its text.  Sizes share parts, so without a limit
+ * a few nodes could make one that takes forever to walk. */
+enum { MAX_TERMS = 32, MAX_FACTORS = 8, MAX_WEIGHT = 1000 };
 
 typedef enum AtomKind { A_SYMBOL, A_FLOORDIV, A_MOD, A_MAX, A_MIN } AtomKind;
 
 typedef struct Atom {
     AtomKind kind;
-    int depth;
+    int weight;
     const Symbol *sym; /* A_SYMBOL */
     Dim a, b;          /* the others */
 } Atom;
@@ -29,7 +31,7 @@ typedef struct Term {
 struct Expr {
     const Expr *next; /* in its bucket */
     uint32_t hash;
-    int n, depth;
+    int n, weight;
     int64_t constant;
     Term term[]; /* ascending by factors, no two with the same */
 };
@@ -140,18 +142,19 @@ static bool is_sum(const Expr *e, const Sum *s)
     return true;
 }
 
-static int sum_depth(const Sum *s)
+static int sum_weight(const Sum *s)
 {
-    int depth = 0;
+    int weight = 0; /* at most 32 * 8 * (2 * MAX_WEIGHT + 1) */
     for (int i = 0; i < s->n; i++)
         for (int k = 0; k < s->term[i].n; k++)
-            depth = s->term[i].factor[k]->depth > depth ? s->term[i].factor[k]->depth : depth;
-    return depth;
+            weight += s->term[i].factor[k]->weight;
+    return weight;
 }
 
 static Dim intern(Program *p, const Sum *s)
 {
-    if (s->bad)
+    int weight = sum_weight(s);
+    if (s->bad || weight > MAX_WEIGHT)
         return DIM_BAD;
     if (!s->n)
         return DIM(s->constant);
@@ -166,7 +169,7 @@ static Dim intern(Program *p, const Sum *s)
     e->hash = h;
     e->n = s->n;
     e->constant = s->constant;
-    e->depth = sum_depth(s);
+    e->weight = weight;
     memcpy(e->term, s->term, (size_t)s->n * sizeof *e->term);
     e->next = *at;
     *at = e;
@@ -234,10 +237,7 @@ static bool term_mul(const Term *a, const Term *b, Term *out)
 
 static Dim atom(Program *p, Atom a)
 {
-    int da = a.a.expr ? a.a.expr->depth : 0, db = a.b.expr ? a.b.expr->depth : 0;
-    a.depth = 1 + (da > db ? da : db);
-    if (a.depth > MAX_DEPTH)
-        return DIM_BAD;
+    a.weight = 1 + (a.a.expr ? a.a.expr->weight : 0) + (a.b.expr ? a.b.expr->weight : 0);
     Atom *copy = NEW(p->arena, Atom, 1);
     *copy = a;
     Sum s = {.n = 1};

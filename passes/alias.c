@@ -19,6 +19,7 @@ typedef struct Sets { /* arrays by value index, those of sets by root */
     int *last;        /* last read of any value of the set */
     bool *pinned;     /* inputs and states that a call changes */
     bool *is_in, *is_out;
+    const Value **updates; /* the state that the value is the update of, where it may lie there */
     bool *has_out;    /* sets: an output is among them */
     bool *has_offset; /* sets: one starts behind the first byte */
 } Sets;
@@ -106,12 +107,49 @@ static bool same_sizes(Type a, Type b)
     return a.rank == b.rank && dims_equal(a.dim, b.dim, a.rank);
 }
 
-/* Whether the kernel may write its result over argument i: every other operand in the same bytes
- * must be read element for element as it is written. */
-static bool may_overlay(const Sets *s, const Node *n, int i)
+/* The column names every argument that v stands for. */
+static bool column_has(const Node *n, const Value *v)
 {
-    const Value *x = arg_value(n, i), *y = n->out[0];
-    if (!(op_info[n->op].inplace >> i & 1) || !x || !is_tensor(x) ||
+    int found = 0, reads = 0;
+    for (int i = 0; i < n->n_args && i < 32; i++)
+        found += op_info[n->op].inplace >> i & 1 && arg_value(n, i) == v;
+    for (int i = 0; found && i < n->n_in; i++)
+        reads += n->in[i] == v;
+    return found && found == reads;
+}
+
+/* A body without an anchor reads element i of an operand before it writes element i.  One with an
+ * anchor writes all of the anchor's result first: only what the anchor alone reads may be under it. */
+static bool body_allows(const Graph *body, const Value *v)
+{
+    const Node *anchor = NULL, *reader = NULL;
+    int reads = 0;
+    for (const Node *n = body->first; n; n = n->next) {
+        if (!(op_info[n->op].flags & POINTWISE))
+            anchor = n;
+        for (int i = 0; i < n->n_in; i++)
+            if (n->in[i] == v) {
+                reader = n;
+                reads++;
+            }
+    }
+    return !anchor || (reader == anchor && reads == 1 && column_has(anchor, v));
+}
+
+static bool row_allows(const Node *n, int slot)
+{
+    if (n->op != OP_GROUP)
+        return column_has(n, n->in[slot]);
+    const Graph *body = n->arg[n->n_args - 1].graph;
+    return n->n_out == 1 && slot < body->n_in && body_allows(body, body->in[slot]);
+}
+
+/* Whether the result may be written over operand `slot`: every other operand in the same bytes must
+ * be read element for element as it is written. */
+static bool may_overlay(const Sets *s, const Node *n, int slot)
+{
+    const Value *x = n->in[slot], *y = n->out[0];
+    if (!row_allows(n, slot) || !is_tensor(x) || x->type.stride || y->type.stride ||
         etc_dtype_size((int)x->type.dtype) != etc_dtype_size((int)y->type.dtype) ||
         !same_sizes(x->type, y->type))
         return false;
@@ -119,7 +157,8 @@ static bool may_overlay(const Sets *s, const Node *n, int i)
     for (int k = 0; k < n->n_in; k++) {
         const Value *v = n->in[k];
         if (s->a.root[v->index] == root &&
-            (s->a.offset[v->index] != s->a.offset[x->index] || !same_sizes(v->type, y->type)))
+            (s->a.offset[v->index] != s->a.offset[x->index] || !same_sizes(v->type, y->type) ||
+             !row_allows(n, k)))
             return false;
     }
     return true;
@@ -130,14 +169,14 @@ static bool may_overlay(const Sets *s, const Node *n, int i)
 static const Value *dying_operand(const Sets *s, const Node *n, int time)
 {
     const Value *y = n->out[0];
-    for (int i = 0; i < n->n_args && i < 32; i++) {
-        const Value *x = arg_value(n, i);
-        if (!x || !may_overlay(s, n, i))
-            continue;
+    for (int i = 0; i < n->n_in; i++) {
+        const Value *x = n->in[i];
         int root = s->a.root[x->index];
+        if (s->last[root] != time || !may_overlay(s, n, i))
+            continue;
         bool kept = s->is_in[root] &&
                     (s->g->program->tail == TAIL_C || s->is_out[y->index]);
-        if (s->last[root] == time && !s->pinned[root] && !s->value[root]->state && !kept &&
+        if (!s->pinned[root] && !s->value[root]->state && !kept &&
             fits_caller(s, root, y, s->a.offset[x->index]))
             return x;
     }
@@ -157,61 +196,45 @@ static void join(Sets *s, const Value *v, const Value *to, int64_t offset)
     s->has_offset[root] = s->has_offset[root] || s->a.offset[v->index];
 }
 
+/* A value may be written over the state it updates when the state is read no later than by the node
+ * that makes the value, and there only as that node's row allows. */
+static bool may_write_state(const Sets *s, const Node *n, int time)
+{
+    const Value *t = s->updates[n->out[0]->index];
+    if (!t || !type_equal(n->out[0]->type, t->type) || s->last[t->index] > time)
+        return false;
+    for (int i = 0; i < n->n_in; i++)
+        if (s->a.root[n->in[i]->index] == t->index && !may_overlay(s, n, i))
+            return false;
+    return true;
+}
+
 static void place_result(Sets *s, const Node *n, int time)
 {
     int64_t offset;
-    if (!n->n_out || !n->n_in || !is_tensor(n->out[0]))
+    if (!n->n_out || !is_tensor(n->out[0]))
         return;
-    if (is_view(n, &offset)) {
+    if (n->n_in && is_view(n, &offset)) {
         if (may_view(s, n, offset))
             join(s, n->out[0], n->in[0], offset);
-        return;
+    } else if (may_write_state(s, n, time)) {
+        join(s, n->out[0], s->updates[n->out[0]->index], 0);
+    } else {
+        const Value *x = dying_operand(s, n, time);
+        if (x)
+            join(s, n->out[0], x, 0);
     }
-    const Value *x = dying_operand(s, n, time);
-    if (x)
-        join(s, n->out[0], x, 0);
 }
 
-/* A value may be written over a state when the state is read no later than by the node that makes
- * the value's bytes, and there only as that node's row allows. */
-static bool may_write_state(const Sets *s, const Update *u, const int *time_of)
-{
-    const Value *v = u->value, *t = u->target;
-    const Node *def = v->def;
-    int root = s->a.root[v->index];
-    if (!def || !t->state || root != v->index || v->state || !type_equal(v->type, t->type) ||
-        s->last[t->index] > time_of[v->index])
-        return false;
-    if (s->last[t->index] < time_of[v->index])
-        return true;
-    bool over = false;
-    for (int i = 0; i < def->n_args && i < 32; i++)
-        over = over || (arg_value(def, i) && s->a.root[arg_value(def, i)->index] == t->index &&
-                        may_overlay(s, def, i));
-    return over;
-}
-
-static void join_updates(Sets *s, Arena *tmp)
+/* One state per value, one value per state, and no value that is given out as well. */
+static void find_updates(Sets *s)
 {
     const Graph *g = s->g;
-    int *time_of = NEW(tmp, int, g->n_values + 1), time = 0;
-    bool *taken = NEW(tmp, bool, g->n_values + 1);
-    for (const Node *n = g->first; n; n = n->next, time++)
-        for (int i = 0; i < n->n_out; i++)
-            time_of[n->out[i]->index] = time + 1;
-    for (int i = 0; i < g->n_values; i++) /* bytes that an output needs */
-        if (s->is_out[i])
-            taken[s->a.root[i]] = true;
     for (int i = 0; i < g->n_updates; i++) {
-        const Update *u = &g->update[i];
-        int root = s->a.root[u->value->index];
-        if (taken[root] || taken[u->target->index] || !may_write_state(s, u, time_of))
-            continue;
-        taken[root] = taken[u->target->index] = true;
-        s->a.root[root] = u->target->index;
+        const Value *v = g->update[i].value, *t = g->update[i].target;
+        if (t->state && v->def && v == v->def->out[0] && !s->is_out[v->index])
+            s->updates[v->index] = t;
     }
-    for (int i = 0; i < g->n_values; i++)
-        s->a.root[i] = s->a.root[s->a.root[i]];
 }
 
 static void find_reads(Sets *s)
@@ -231,6 +254,7 @@ static void find_reads(Sets *s)
     }
     for (int i = 0; i < g->n_in; i++)
         s->is_in[g->in[i]->index] = true;
+    find_updates(s);
 }
 
 AliasSets alias_sets(const Graph *g, Arena *tmp)
@@ -238,7 +262,8 @@ AliasSets alias_sets(const Graph *g, Arena *tmp)
     size_t n = (size_t)g->n_values + 1;
     Sets s = {.g = g, .value = graph_values(g, tmp), .last = NEW(tmp, int, n),
               .pinned = pinned_values(g, tmp), .is_in = NEW(tmp, bool, n),
-              .is_out = NEW(tmp, bool, n), .has_out = NEW(tmp, bool, n),
+              .is_out = NEW(tmp, bool, n), .updates = NEW(tmp, const Value *, n),
+              .has_out = NEW(tmp, bool, n),
               .has_offset = NEW(tmp, bool, n)};
     int time = 0;
     s.a = (AliasSets){.root = NEW(tmp, int, n), .offset = NEW(tmp, int64_t, n)};
@@ -247,7 +272,6 @@ AliasSets alias_sets(const Graph *g, Arena *tmp)
     find_reads(&s);
     for (const Node *node = g->first; node; node = node->next)
         place_result(&s, node, ++time);
-    join_updates(&s, tmp);
     return s.a;
 }
 
@@ -281,22 +305,17 @@ static bool copy_outputs(Graph *g, Arena *tmp, Diag *d)
     return true;
 }
 
-/* What a state or input held when the call began must not be overwritten before another takes it. */
+/* What one state or changed input held when the call began, and another is to hold at its end, may
+ * be overwritten first: it is copied. */
 static bool copy_updates(Graph *g, Arena *tmp, Diag *d)
 {
     AliasSets a = alias_sets(g, tmp);
-    bool *outside = NEW(tmp, bool, g->n_values + 1); /* roots that are inputs or states */
-    for (int i = 0; i < g->n_in; i++)
-        outside[g->in[i]->index] = true;
-    for (int i = 0; i < g->n_states; i++)
-        outside[g->state[i]->index] = true;
+    bool *pinned = pinned_values(g, tmp);
     for (int i = 0; i < g->n_updates; i++) {
         Update *u = &g->update[i];
-        if (u->value == u->target)
-            continue;
         int root = a.root[u->value->index];
-        if (!outside[root] || (root == u->target->index && u->value->def &&
-                               type_equal(u->value->type, u->target->type)))
+        if (!pinned[root] || (root == u->target->index && type_equal(u->value->type,
+                                                                    u->target->type)))
             continue;
         u->value = copy_of(g, u->value, d);
         g->program->edits++;

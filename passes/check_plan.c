@@ -39,14 +39,20 @@ static Region region_of(Place at)
     return (Region){at.pool, callers ? at.offset : 0};
 }
 
+static Place place_of(const Value *v)
+{
+    return v->state ? v->state->place : v->place;
+}
+
 static int64_t start_of(const Value *v)
 {
-    return v->place.pool == POOL_IN || v->place.pool == POOL_OUT ? 0 : v->place.offset;
+    Place at = place_of(v);
+    return at.pool == POOL_IN || at.pool == POOL_OUT ? 0 : at.offset;
 }
 
 static bool has_place(const Value *v)
 {
-    return v->place.pool != POOL_NONE && v->type.rank != SCALAR && !v->type.is_none;
+    return place_of(v).pool != POOL_NONE && v->type.rank != SCALAR && !v->type.is_none;
 }
 
 static int compare_cuts(const void *a, const void *b)
@@ -63,7 +69,7 @@ static void add_cuts(Check *c, Arena *tmp, const Value *v)
 {
     if (!has_place(v))
         return;
-    Cut lo = {region_of(v->place), start_of(v)}, hi = lo;
+    Cut lo = {region_of(place_of(v)), start_of(v)}, hi = lo;
     hi.byte += type_bytes(v->type);
     PUSH(tmp, c->cut, c->n_cuts, lo);
     PUSH(tmp, c->cut, c->n_cuts, hi);
@@ -104,12 +110,12 @@ static int segment_at(const Check *c, Region r, int64_t byte)
 
 static int first_segment(const Check *c, const Value *v)
 {
-    return segment_at(c, region_of(v->place), start_of(v));
+    return segment_at(c, region_of(place_of(v)), start_of(v));
 }
 
 static int end_segment(const Check *c, const Value *v)
 {
-    return segment_at(c, region_of(v->place), start_of(v) + type_bytes(v->type));
+    return segment_at(c, region_of(place_of(v)), start_of(v) + type_bytes(v->type));
 }
 
 /* -- faults -------------------------------------------------------------------------------------- */
@@ -148,7 +154,7 @@ static void paint(Check *c, const Value *v)
 
 static bool is_inside(const Value *in, const Value *out)
 {
-    Region a = region_of(in->place), b = region_of(out->place);
+    Region a = region_of(place_of(in)), b = region_of(place_of(out));
     return has_place(in) && has_place(out) && a.pool == b.pool && a.number == b.number &&
            start_of(out) >= start_of(in) &&
            start_of(out) + type_bytes(out->type) <= start_of(in) + type_bytes(in->type);
@@ -158,7 +164,7 @@ static bool overlap(const Value *a, const Value *b)
 {
     if (!has_place(a) || !has_place(b) || !type_bytes(a->type) || !type_bytes(b->type))
         return false;
-    Region x = region_of(a->place), y = region_of(b->place);
+    Region x = region_of(place_of(a)), y = region_of(place_of(b));
     return x.pool == y.pool && x.number == y.number &&
            start_of(a) < start_of(b) + type_bytes(b->type) &&
            start_of(b) < start_of(a) + type_bytes(a->type);
@@ -211,13 +217,36 @@ static bool lies_alike(const Value *x, const Value *y)
            etc_dtype_size((int)x->type.dtype) == etc_dtype_size((int)y->type.dtype);
 }
 
-static bool column_allows(const Node *n, const Value *x)
+/* Whether a row's `inplace` column names v wherever the node reads it. */
+static bool column_names(const Node *n, const Value *v)
 {
+    int slots = 0, named = 0;
+    for (int i = 0; i < n->n_in; i++)
+        slots += n->in[i] == v;
     for (int i = 0; i < n->n_args && i < 32; i++)
-        if (arg_value(n, i) && overlap(arg_value(n, i), x) &&
-            lies_alike(arg_value(n, i), n->out[0]) && op_info[n->op].inplace >> i & 1)
-            return true;
-    return false;
+        named += arg_value(n, i) == v && op_info[n->op].inplace >> i & 1;
+    return named && named == slots;
+}
+
+/* A group of pointwise nodes goes element by element; any other has one node that does not, whose
+ * result stands complete in the group's bytes before the rest of the body runs. */
+static bool group_allows(const Node *n, int slot)
+{
+    const Graph *body = n->arg[n->n_args - 1].graph;
+    bool pointwise = true, ok = n->n_out == 1 && slot < body->n_in;
+    for (const Node *m = body->first; ok && m; m = m->next)
+        pointwise = pointwise && op_info[m->op].flags & POINTWISE;
+    for (const Node *m = body->first; ok && !pointwise && m; m = m->next)
+        for (int i = 0; i < m->n_in; i++)
+            if (m->in[i] == body->in[slot])
+                ok = ok && !(op_info[m->op].flags & POINTWISE) && column_names(m, m->in[i]);
+    return ok;
+}
+
+/* Whether the node may write result 0 where its operand `slot` lies. */
+static bool allows_overlay(const Node *n, int slot)
+{
+    return n->op == OP_GROUP ? group_allows(n, slot) : column_names(n, n->in[slot]);
 }
 
 static void check_results(Check *c, const Node *n)
@@ -226,7 +255,7 @@ static void check_results(Check *c, const Node *n)
         const Value *y = n->out[k];
         for (int i = 0; i < n->n_in; i++)
             if (overlap(n->in[i], y) &&
-                (k || !lies_alike(n->in[i], y) || !column_allows(n, n->in[i])))
+                (k || !lies_alike(n->in[i], y) || !allows_overlay(n, i)))
                 c->ok = diag_fault(c->d, FAULT_BUG, n->loc,
                                    "plan: result %%%s overlaps operand %%%s", y->name,
                                    n->in[i]->name);
@@ -234,12 +263,12 @@ static void check_results(Check *c, const Node *n)
             if (overlap(n->out[i], y))
                 c->ok = diag_fault(c->d, FAULT_BUG, n->loc,
                                    "plan: results %%%s and %%%s overlap", n->out[i]->name, y->name);
-        if (y->place.pool == POOL_IN)
+        if (place_of(y).pool == POOL_IN)
             c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies in an input",
                                y->name);
-        if (y->place.pool > 0 && (y->place.pool > c->g->n_pools || y->place.offset < 0 ||
-                                  y->place.offset % PLAN_ALIGN ||
-                                  y->place.offset > c->g->pool[y->place.pool - 1] -
+        if (place_of(y).pool > 0 && (place_of(y).pool > c->g->n_pools || place_of(y).offset < 0 ||
+                                  place_of(y).offset % PLAN_ALIGN ||
+                                  place_of(y).offset > c->g->pool[place_of(y).pool - 1] -
                                                         type_bytes(y->type)))
             c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies outside its pool",
                                y->name);
@@ -338,7 +367,7 @@ static void open_span(Span *s, int *root, const Value *v, int root_index)
 {
     root[v->index] = root_index;
     Span *one = &s[root_index];
-    int64_t lo = v->place.offset, hi = lo + padded(type_bytes(v->type));
+    int64_t lo = place_of(v).offset, hi = lo + padded(type_bytes(v->type));
     one->lo = lo < one->lo ? lo : one->lo;
     one->hi = hi > one->hi ? hi : one->hi;
 }
@@ -354,7 +383,7 @@ static Span *spans_of(const Graph *g, int *root, PlanReport *r, Arena *tmp)
     }
     for (int i = 0; i < g->n_in + g->n_states; i++) {
         const Value *v = i < g->n_in ? g->in[i] : g->state[i - g->n_in];
-        if (!has_place(v) || v->place.pool < 0)
+        if (!has_place(v) || place_of(v).pool < 0)
             continue;
         open_span(s, root, v, v->index);
         use(s, v->index, 0, 0);
@@ -365,7 +394,7 @@ static Span *spans_of(const Graph *g, int *root, PlanReport *r, Arena *tmp)
         time++;
         for (int i = 0; i < n->n_out; i++) {
             const Value *y = n->out[i];
-            if (!has_place(y) || y->place.pool < 0)
+            if (!has_place(y) || place_of(y).pool < 0)
                 continue;
             const Value *x = shares_with(n, y);
             open_span(s, root, y, x && root[x->index] >= 0 ? root[x->index] : y->index);

@@ -52,6 +52,15 @@ Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis);
  * none.  Their dtype is what promotion with the other operands calls for. */
 Node *numbers_to_tensors(Rewrite *r, Node *n);
 
+/* -- results before and after a pass: compare.c ------------------------------------------------ */
+
+typedef struct Compare Compare;
+
+Compare *compare_new(Program *p, PassOptions opt);
+void compare_free(Compare *c);
+bool compare_before(Compare *c, const Program *p, double k); /* what a pass of this k may change */
+bool compare_after(Compare *c, const Program *p, const char *pass, double k, Diag *d);
+
 /* -- memory: lifetime.c, pack.c ------------------------------------------------------------- */
 
 /* Bytes of one alias set and when they are in use.  Time 0 is before the first node, node k of n

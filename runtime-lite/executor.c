@@ -239,15 +239,14 @@ static const char *admit_all(EtcMethod *m, const Operator *op)
     for (int32_t k = 0; (what == NULL) && (k < op->row->n_args); k++) {
         what = admit(m->arg[k], !op->is_view || (k + 1 < op->row->n_args));
     }
-    if ((what == NULL) && op->in_place && (op->row->n_args > 0) &&
-        (m->arg[0]->tag == ETC_TENSOR) && m->arg[0]->as.tensor->is_const) {
+    if ((what == NULL) && op->in_place && (op->row->n_args > 0) && (m->arg[0]->tag == ETC_TENSOR) &&
+        m->arg[0]->as.tensor->is_const) {
         return "operator writes to a constant";
     }
     return what;
 }
 
-static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint32_t i,
-                             EtcError *e)
+static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint32_t i, EtcError *e)
 {
     const Operator *op = &m->op[etc_flat_i32(f, call, 0)];
     EtcFlatVec args = etc_flat_vec(f, call, 1);

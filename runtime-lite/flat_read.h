@@ -31,12 +31,14 @@ typedef struct EtcFlatTable { /* a row of a schema; slots past n_slots are ignor
     uint8_t n_slots;
 } EtcFlatTable;
 
+/* clang-format off */
 #define ETC_SLOT_SCALAR(bytes) {ETC_FLAT_SCALAR, (bytes), 0, 0}
 #define ETC_SLOT_STRING {ETC_FLAT_STRING, 1, 0, 0}
 #define ETC_SLOT_SCALARS(bytes) {ETC_FLAT_SCALARS, (bytes), 0, 0}
 #define ETC_SLOT_TABLE(row) {ETC_FLAT_TABLE, 4, (row), 0}
 #define ETC_SLOT_TABLES(row) {ETC_FLAT_TABLES, 4, (row), 0}
 #define ETC_SLOT_UNION(row, members) ETC_SLOT_SCALAR(1), {ETC_FLAT_UNION, 4, (row), (members)}
+/* clang-format on */
 
 /* -- verify ------------------------------------------------------------------------------ */
 

@@ -42,25 +42,25 @@ enum {
 };
 
 typedef enum ValueType { /* KernelTypes */
-    VALUE_NULL = 1,
-    VALUE_INT = 2,
-    VALUE_BOOL = 3,
-    VALUE_DOUBLE = 4,
-    VALUE_TENSOR = 5,
-    VALUE_STRING = 6,
-    VALUE_INT_LIST = 7,
-    VALUE_DOUBLE_LIST = 8,
-    VALUE_BOOL_LIST = 9,
-    VALUE_TENSOR_LIST = 10,
-    VALUE_OPT_TENSOR_LIST = 11
+                         VALUE_NULL = 1,
+                         VALUE_INT = 2,
+                         VALUE_BOOL = 3,
+                         VALUE_DOUBLE = 4,
+                         VALUE_TENSOR = 5,
+                         VALUE_STRING = 6,
+                         VALUE_INT_LIST = 7,
+                         VALUE_DOUBLE_LIST = 8,
+                         VALUE_BOOL_LIST = 9,
+                         VALUE_TENSOR_LIST = 10,
+                         VALUE_OPT_TENSOR_LIST = 11
 } ValueType;
 
-typedef enum Instruction { /* InstructionArguments; the first slots of each */
-    KERNEL_CALL = 1,       /* 0 operator, 1 args */
-    DELEGATE_CALL = 2,     /* 0 delegate, 1 args */
-    MOVE_CALL = 3,         /* 0 from, 1 to */
-    JUMP_FALSE_CALL = 4,   /* 0 condition, 1 destination */
-    FREE_CALL = 5          /* 0 value */
+typedef enum Instruction {                      /* InstructionArguments; the first slots of each */
+                           KERNEL_CALL = 1,     /* 0 operator, 1 args */
+                           DELEGATE_CALL = 2,   /* 0 delegate, 1 args */
+                           MOVE_CALL = 3,       /* 0 from, 1 to */
+                           JUMP_FALSE_CALL = 4, /* 0 condition, 1 destination */
+                           FREE_CALL = 5        /* 0 value */
 } Instruction;
 
 /* -- program ----------------------------------------------------------------------------- */
@@ -86,16 +86,16 @@ typedef struct Slot {
     int64_t home_bytes;
     uint32_t in_file;
     uint8_t is_input;
-    uint8_t is_planned; /* home is in a pool or in the file */
-    uint8_t is_const;   /* home is in the file */
+    uint8_t is_planned;           /* home is in a pool or in the file */
+    uint8_t is_const;             /* home is in the file */
     uint8_t is_marked, is_frozen; /* during a call: seen as an argument, its sizes held */
 } Slot;
 
 typedef struct Operator {
     const EtcKernelRow *row;
     const char *name, *overload;
-    uint8_t is_view;   /* et_view points its last argument elsewhere */
-    uint8_t in_place;  /* "aten::copy_": writes its first argument */
+    uint8_t is_view;  /* et_view points its last argument elsewhere */
+    uint8_t in_place; /* "aten::copy_": writes its first argument */
 } Operator;
 
 struct EtcMethod {
@@ -104,9 +104,9 @@ struct EtcMethod {
     EtcValue *value;
     Slot *slot;
     Operator *op;
-    EtcValue **arg;   /* of the call being made */
-    EtcValue **item;  /* of all lists */
-    int32_t *dim;     /* of all tensors whose sizes may change */
+    EtcValue **arg;  /* of the call being made */
+    EtcValue **item; /* of all lists */
+    int32_t *dim;    /* of all tensors whose sizes may change */
     void *scratch;
     const struct EtcCores *cores;
     EtcValue none;
@@ -114,6 +114,18 @@ struct EtcMethod {
 };
 
 void etc_name_operator(EtcError *e, const Operator *op);
+
+typedef struct Build { /* a method under construction */
+    EtcMethod *m;
+    const EtcProgram *p;
+    void *const *pools;
+    EtcError *e;
+    EtcFlat f;
+    uint32_t plan, n_slots, n_items, n_dims; /* taken so far */
+} Build;
+
+EtcStatus etc_build_values(Build *b);
+EtcStatus etc_build_ends(Build *b); /* inputs and outputs: after the values */
 
 /* The bytes its sizes ask for; -1 when they, or a product of some of the sizes, pass int64_t. */
 int64_t etc_tensor_bytes(const EtcTensor *t);

@@ -12,53 +12,55 @@ enum { MIN_FILE = 64, MAX_METHODS = 1024, HEADER_AT = 8 };
 /* -- schema of program.fbs --------------------------------------------------------------- */
 
 enum { /* rows; those of a union stand together, in the order of its types */
-    PROGRAM,
-    PLAN,
-    CONTAINER,
-    CHAIN,
-    INSTRUCTION,
-    OPERATOR,
-    EVALUE,
-    NOTHING,
-    INT,
-    BOOL,
-    DOUBLE,
-    TENSOR,
-    STRING,
-    INT_LIST,
-    DOUBLE_LIST,
-    BOOL_LIST,
-    TENSOR_LIST,
-    OPT_TENSOR_LIST,
-    KERNEL,
-    DELEGATE_RUN,
-    MOVE,
-    JUMP,
-    FREE,
-    ALLOCATION,
-    EXTRA,
-    DELEGATE,
-    DELEGATE_DATA,
-    COMPILE_SPEC,
-    SEGMENT,
-    SUBSEGMENTS,
-    NAMED,
-    BUFFER,
-    DEVICE,
-    FRAME,
-    FRAMES
+       PROGRAM,
+       PLAN,
+       CONTAINER,
+       CHAIN,
+       INSTRUCTION,
+       OPERATOR,
+       EVALUE,
+       NOTHING,
+       INT,
+       BOOL,
+       DOUBLE,
+       TENSOR,
+       STRING,
+       INT_LIST,
+       DOUBLE_LIST,
+       BOOL_LIST,
+       TENSOR_LIST,
+       OPT_TENSOR_LIST,
+       KERNEL,
+       DELEGATE_RUN,
+       MOVE,
+       JUMP,
+       FREE,
+       ALLOCATION,
+       EXTRA,
+       DELEGATE,
+       DELEGATE_DATA,
+       COMPILE_SPEC,
+       SEGMENT,
+       SUBSEGMENTS,
+       NAMED,
+       BUFFER,
+       DEVICE,
+       FRAME,
+       FRAMES
 };
 
 static const EtcFlatSlot program_slots[] = {
-    ETC_SLOT_SCALAR(4),       ETC_SLOT_TABLES(PLAN),       ETC_SLOT_TABLES(BUFFER),      ETC_SLOT_TABLES(BUFFER),
-    ETC_SLOT_TABLES(SEGMENT), ETC_SLOT_TABLE(SUBSEGMENTS), ETC_SLOT_TABLES(SUBSEGMENTS), ETC_SLOT_TABLES(NAMED)};
-static const EtcFlatSlot plan_slots[] = {
-    ETC_SLOT_STRING,        ETC_SLOT_TABLE(CONTAINER), ETC_SLOT_TABLES(EVALUE),   ETC_SLOT_SCALARS(4), ETC_SLOT_SCALARS(4),
-    ETC_SLOT_TABLES(CHAIN), ETC_SLOT_TABLES(OPERATOR), ETC_SLOT_TABLES(DELEGATE), ETC_SLOT_SCALARS(8),
-    ETC_SLOT_TABLES(DEVICE)};
+    ETC_SLOT_SCALAR(4),           ETC_SLOT_TABLES(PLAN),    ETC_SLOT_TABLES(BUFFER),
+    ETC_SLOT_TABLES(BUFFER),      ETC_SLOT_TABLES(SEGMENT), ETC_SLOT_TABLE(SUBSEGMENTS),
+    ETC_SLOT_TABLES(SUBSEGMENTS), ETC_SLOT_TABLES(NAMED)};
+static const EtcFlatSlot plan_slots[] = {ETC_SLOT_STRING,           ETC_SLOT_TABLE(CONTAINER),
+                                         ETC_SLOT_TABLES(EVALUE),   ETC_SLOT_SCALARS(4),
+                                         ETC_SLOT_SCALARS(4),       ETC_SLOT_TABLES(CHAIN),
+                                         ETC_SLOT_TABLES(OPERATOR), ETC_SLOT_TABLES(DELEGATE),
+                                         ETC_SLOT_SCALARS(8),       ETC_SLOT_TABLES(DEVICE)};
 static const EtcFlatSlot two_strings[] = {ETC_SLOT_STRING, ETC_SLOT_STRING};
-static const EtcFlatSlot chain_slots[] = {ETC_SLOT_SCALARS(4), ETC_SLOT_SCALARS(4), ETC_SLOT_TABLES(INSTRUCTION),
-                                          ETC_SLOT_TABLE(FRAMES)};
+static const EtcFlatSlot chain_slots[] = {ETC_SLOT_SCALARS(4), ETC_SLOT_SCALARS(4),
+                                          ETC_SLOT_TABLES(INSTRUCTION), ETC_SLOT_TABLE(FRAMES)};
 static const EtcFlatSlot instruction_slots[] = {ETC_SLOT_UNION(KERNEL, 5)};
 static const EtcFlatSlot evalue_slots[] = {ETC_SLOT_UNION(NOTHING, 11)};
 static const EtcFlatSlot scalar1[] = {ETC_SLOT_SCALAR(1)};
@@ -71,58 +73,64 @@ static const EtcFlatSlot list4[] = {ETC_SLOT_SCALARS(4)};
 static const EtcFlatSlot list8[] = {ETC_SLOT_SCALARS(8)};
 static const EtcFlatSlot call_slots[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALARS(4)};
 static const EtcFlatSlot tensor_slots[] = {
-    ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(4),         ETC_SLOT_SCALARS(4), ETC_SLOT_SCALARS(1), ETC_SLOT_SCALAR(1),
-    ETC_SLOT_SCALAR(4), ETC_SLOT_TABLE(ALLOCATION), ETC_SLOT_SCALAR(1),  ETC_SLOT_SCALAR(1),  ETC_SLOT_TABLE(EXTRA)};
-static const EtcFlatSlot allocation_slots[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALAR(4), ETC_SLOT_SCALAR(4)};
-static const EtcFlatSlot extra_slots[] = {ETC_SLOT_SCALAR(8), ETC_SLOT_STRING, ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(1),
-                                          ETC_SLOT_SCALAR(1)};
+    ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(4),   ETC_SLOT_SCALARS(4),        ETC_SLOT_SCALARS(1),
+    ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(4),   ETC_SLOT_TABLE(ALLOCATION), ETC_SLOT_SCALAR(1),
+    ETC_SLOT_SCALAR(1), ETC_SLOT_TABLE(EXTRA)};
+static const EtcFlatSlot allocation_slots[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALAR(4),
+                                               ETC_SLOT_SCALAR(4)};
+static const EtcFlatSlot extra_slots[] = {ETC_SLOT_SCALAR(8), ETC_SLOT_STRING, ETC_SLOT_SCALAR(1),
+                                          ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(1)};
 static const EtcFlatSlot delegate_slots[] = {ETC_SLOT_STRING, ETC_SLOT_TABLE(DELEGATE_DATA),
                                              ETC_SLOT_TABLES(COMPILE_SPEC)};
 static const EtcFlatSlot delegate_data_slots[] = {ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(4)};
 static const EtcFlatSlot compile_spec_slots[] = {ETC_SLOT_STRING, ETC_SLOT_SCALARS(1)};
 static const EtcFlatSlot subsegments_slots[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALARS(8)};
 static const EtcFlatSlot named_slots[] = {ETC_SLOT_STRING, ETC_SLOT_SCALAR(4)};
-static const EtcFlatSlot device_slots[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(1)};
-static const EtcFlatSlot frame_slots[] = {ETC_SLOT_STRING, ETC_SLOT_SCALAR(4), ETC_SLOT_STRING, ETC_SLOT_STRING};
+static const EtcFlatSlot device_slots[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALAR(1),
+                                           ETC_SLOT_SCALAR(1)};
+static const EtcFlatSlot frame_slots[] = {ETC_SLOT_STRING, ETC_SLOT_SCALAR(4), ETC_SLOT_STRING,
+                                          ETC_SLOT_STRING};
 static const EtcFlatSlot frames_slots[] = {ETC_SLOT_TABLES(FRAME)};
 
-#define ROW(slots) {(slots), (uint8_t)(sizeof(slots) / sizeof((slots)[0]))}
-static const EtcFlatTable schema[] = {
-    ROW(program_slots),
-    ROW(plan_slots),
-    ROW(two_strings), /* CONTAINER */
-    ROW(chain_slots),
-    ROW(instruction_slots),
-    ROW(two_strings), /* OPERATOR */
-    ROW(evalue_slots),
-    {NULL, 0},        /* NOTHING */
-    ROW(scalar8),     /* INT */
-    ROW(scalar1),     /* BOOL */
-    ROW(scalar8),     /* DOUBLE */
-    ROW(tensor_slots),
-    ROW(string_only), /* STRING */
-    ROW(list8),       /* INT_LIST */
-    ROW(list8),       /* DOUBLE_LIST */
-    ROW(list1),       /* BOOL_LIST */
-    ROW(list4),       /* TENSOR_LIST */
-    ROW(list4),       /* OPT_TENSOR_LIST */
-    ROW(call_slots),  /* KERNEL */
-    ROW(call_slots),  /* DELEGATE_RUN */
-    ROW(scalar4_4),   /* MOVE */
-    ROW(scalar4_4),   /* JUMP */
-    ROW(scalar4_4),   /* FREE: its second slot is never read */
-    ROW(allocation_slots),
-    ROW(extra_slots),
-    ROW(delegate_slots),
-    ROW(delegate_data_slots),
-    ROW(compile_spec_slots),
-    ROW(scalar8_8), /* SEGMENT */
-    ROW(subsegments_slots),
-    ROW(named_slots),
-    ROW(list1), /* BUFFER */
-    ROW(device_slots),
-    ROW(frame_slots),
-    ROW(frames_slots)};
+#define ROW(slots)                                                                                 \
+    {                                                                                              \
+        (slots), (uint8_t)(sizeof(slots) / sizeof((slots)[0]))                                     \
+    }
+static const EtcFlatTable schema[] = {ROW(program_slots),
+                                      ROW(plan_slots),
+                                      ROW(two_strings), /* CONTAINER */
+                                      ROW(chain_slots),
+                                      ROW(instruction_slots),
+                                      ROW(two_strings), /* OPERATOR */
+                                      ROW(evalue_slots),
+                                      {NULL, 0},    /* NOTHING */
+                                      ROW(scalar8), /* INT */
+                                      ROW(scalar1), /* BOOL */
+                                      ROW(scalar8), /* DOUBLE */
+                                      ROW(tensor_slots),
+                                      ROW(string_only), /* STRING */
+                                      ROW(list8),       /* INT_LIST */
+                                      ROW(list8),       /* DOUBLE_LIST */
+                                      ROW(list1),       /* BOOL_LIST */
+                                      ROW(list4),       /* TENSOR_LIST */
+                                      ROW(list4),       /* OPT_TENSOR_LIST */
+                                      ROW(call_slots),  /* KERNEL */
+                                      ROW(call_slots),  /* DELEGATE_RUN */
+                                      ROW(scalar4_4),   /* MOVE */
+                                      ROW(scalar4_4),   /* JUMP */
+                                      ROW(scalar4_4),   /* FREE: its second slot is never read */
+                                      ROW(allocation_slots),
+                                      ROW(extra_slots),
+                                      ROW(delegate_slots),
+                                      ROW(delegate_data_slots),
+                                      ROW(compile_spec_slots),
+                                      ROW(scalar8_8), /* SEGMENT */
+                                      ROW(subsegments_slots),
+                                      ROW(named_slots),
+                                      ROW(list1), /* BUFFER */
+                                      ROW(device_slots),
+                                      ROW(frame_slots),
+                                      ROW(frames_slots)};
 
 /* -- header ------------------------------------------------------------------------------ */
 
@@ -299,7 +307,8 @@ const uint8_t *etc_program_constant(const EtcProgram *p, uint32_t index, uint64_
 const uint8_t *etc_program_initial(const EtcProgram *p, uint32_t index, uint64_t n_bytes)
 {
     EtcFlat f = etc_program_flat(p);
-    EtcFlatVec mutables = root_vec(p, PROGRAM_MUTABLES); /* whatever a tensor says, entry 0 counts */
+    EtcFlatVec mutables =
+        root_vec(p, PROGRAM_MUTABLES); /* whatever a tensor says, entry 0 counts */
     return (mutables.n > 0) ? subsegment(p, etc_flat_item_table(&f, mutables, 0), index, n_bytes)
                             : NULL;
 }

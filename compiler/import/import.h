@@ -12,7 +12,8 @@
 #include "ir/ir.h"
 
 typedef struct ImportOptions {
-    const char *weights_dir; /* of an unpacked model: where its "data" lies; NULL: beside the JSON */
+    const char
+        *weights_dir; /* of an unpacked model: where its "data" lies; NULL: beside the JSON */
 } ImportOptions;
 
 typedef enum ImportKind {

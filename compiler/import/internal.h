@@ -57,9 +57,9 @@ const Json *json_get(const Json *object, const char *key);
 bool json_is_object(const Json *v); /* of NULL: false, and so below */
 bool json_is_array(const Json *v);
 bool json_is_string(const Json *v);
-int json_count(const Json *v); /* items of an array, fields of an object; else 0 */
-bool json_int(const Json *v, int64_t *out);    /* an integer of 64 bits, written without '.' */
-bool json_float(const Json *v, double *out);   /* any number, or "NaN", "Infinity", "-Infinity" */
+int json_count(const Json *v);               /* items of an array, fields of an object; else 0 */
+bool json_int(const Json *v, int64_t *out);  /* an integer of 64 bits, written without '.' */
+bool json_float(const Json *v, double *out); /* any number, or "NaN", "Infinity", "-Infinity" */
 bool json_bool(const Json *v, bool *out);
 const char *json_string(const Json *v); /* NULL: no string, or one with a NUL in it */
 
@@ -85,7 +85,7 @@ typedef struct Names {
     struct NameSlot {
         const char *name;
         void *item;
-    } *slot; /* open addressing, at most half full */
+    } * slot; /* open addressing, at most half full */
     int n, cap;
 } Names;
 
@@ -100,8 +100,8 @@ typedef struct Pt2 {
     Arena *tmp; /* dies with the import */
     Diag *diag;
     Archive *archive;
-    Loc loc;       /* of the model's file */
-    Names taken;   /* names of states and symbols, program-wide */
+    Loc loc;        /* of the model's file */
+    Names taken;    /* names of states and symbols, program-wide */
     Names storages; /* "weights/weight_3" -> Storage: weights.c */
     JsonDoc doc;
     const char *method; /* of models/METHOD.json */
@@ -151,7 +151,7 @@ typedef struct Name {
 struct Scope {
     Pt2 *in;
     Graph *graph;
-    Names names; /* -> Name */
+    Names names;        /* -> Name */
     const char *prefix; /* of values of an inlined graph, else "" */
     int depth;
 };

@@ -15,8 +15,11 @@ bool is_utf8(const char *s, size_t n)
 {
     const unsigned char *p = (const unsigned char *)s, *end = p + n;
     while (p < end) {
-        int more = *p < 0x80 ? 0 : *p >= 0xc2 && *p < 0xe0 ? 1 : *p >> 4 == 0xe ? 2
-                 : *p >= 0xf0 && *p < 0xf5 ? 3 : -1;
+        int more = *p < 0x80                 ? 0
+                   : *p >= 0xc2 && *p < 0xe0 ? 1
+                   : *p >> 4 == 0xe          ? 2
+                   : *p >= 0xf0 && *p < 0xf5 ? 3
+                                             : -1;
         if (more < 0 || end - p <= more)
             return false;
         /* overlong forms, surrogates, beyond U+10FFFF */
@@ -209,8 +212,8 @@ const char *json_string(const Json *v)
 
 JsonIter json_iter(const Json *v)
 {
-    return (JsonIter){.next = v ? json(val(v) + 1) : NULL, .left = json_count(v),
-                      .in_object = json_is_object(v)};
+    return (JsonIter){
+        .next = v ? json(val(v) + 1) : NULL, .left = json_count(v), .in_object = json_is_object(v)};
 }
 
 bool json_next(JsonIter *it)

@@ -78,12 +78,14 @@ static bool check_schema(Pt2 *p)
     int64_t major, minor;
     if (!json_int(json_get(version, "major"), &major) ||
         !json_int(json_get(version, "minor"), &minor))
-        return diag_error(p->diag, (Loc){.file = p->doc.file}, "has no schema_version: not a program of "
+        return diag_error(p->diag, (Loc){.file = p->doc.file},
+                          "has no schema_version: not a program of "
                           "torch.export");
     return major == SCHEMA_MAJOR ||
-           diag_unsupported(p->diag, (Loc){.file = p->doc.file}, "schema version %lld.%lld, expected "
-                            "%d: export the model with torch 2.9 or later", (long long)major,
-                            (long long)minor, SCHEMA_MAJOR);
+           diag_unsupported(p->diag, (Loc){.file = p->doc.file},
+                            "schema version %lld.%lld, expected "
+                            "%d: export the model with torch 2.9 or later",
+                            (long long)major, (long long)minor, SCHEMA_MAJOR);
 }
 
 static bool read_method(Pt2 *p, const char *method, const char *file, const uint8_t *data, size_t n)
@@ -115,7 +117,8 @@ static bool read_methods(Pt2 *p)
     int n = archive_models(p->archive, &name);
     bool ok = n > 0;
     if (!n)
-        diag_error(p->diag, p->loc, "holds no models/NAME.json: not written by torch.export.save "
+        diag_error(p->diag, p->loc,
+                   "holds no models/NAME.json: not written by torch.export.save "
                    "of torch 2.9 or later");
     for (int i = 0; i < n; i++)
         ok = read_member(p, name[i], arena_printf(p->tmp, "models/%s.json", name[i])) && ok;
@@ -174,8 +177,11 @@ static Pt2 reader(Arena *a, const char *path, Archive *archive, Diag *d)
 {
     const char *name = base_name(path);
     name = arena_str(a, name, strcspn(name, "/"));
-    Pt2 p = {.program = program_new(a, name), .tmp = arena_new(), .diag = d, .archive = archive,
-             .loc = {.file = name}};
+    Pt2 p = {.program = program_new(a, name),
+             .tmp = arena_new(),
+             .diag = d,
+             .archive = archive,
+             .loc = {.file = arena_str(a, path, strlen(path))}};
     p.taken = p.storages = (Names){.arena = p.tmp};
     p.program->stage = STAGE_ATEN;
     return p;
@@ -266,8 +272,11 @@ static ImportKind kind_of_name(const char *path)
     static const struct {
         const char *suffix;
         ImportKind kind;
-    } row[] = {{".pt2", IMPORT_PT2}, {".json", IMPORT_JSON}, {".etir", IMPORT_ETIR},
-               {".pte", IMPORT_PTE}, {".onnx", IMPORT_ONNX}};
+    } row[] = {{".pt2", IMPORT_PT2},
+               {".json", IMPORT_JSON},
+               {".etir", IMPORT_ETIR},
+               {".pte", IMPORT_PTE},
+               {".onnx", IMPORT_ONNX}};
     const char *dot = strrchr(base_name(path), '.');
     for (size_t i = 0; dot && i < sizeof row / sizeof *row; i++)
         if (!strcmp(dot, row[i].suffix))

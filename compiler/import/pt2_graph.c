@@ -16,8 +16,9 @@ static bool add_names(Scope *s, const Json *table, bool is_tensor)
     Name *name = NEW(p->tmp, Name, json_count(table) + 1);
     for (JsonIter it = json_iter(table); json_next(&it); name++) {
         if (!it.key || !pt2_is_name(it.key)) {
-            ok = diag_error(p->diag, (Loc){.file = p->doc.file}, "%s: '%.40s' is no name for a value",
-                            json_path(&p->doc, table, p->tmp), it.key ? it.key : "");
+            ok = diag_error(p->diag, (Loc){.file = p->doc.file},
+                            "%s: '%.40s' is no name for a value", json_path(&p->doc, table, p->tmp),
+                            it.key ? it.key : "");
             continue;
         }
         void **at = names_at(&s->names, it.key);
@@ -104,8 +105,8 @@ static Value *load_state(Scope *s, Loc loc, Name *n)
     }
     if (!pt2_type(p, loc, n->text, n->meta, &type))
         return NULL;
-    State *state = weights_state(p, state_row[row].kind,
-                                 state_row[row].kind == ST_CONST || !is_persistent, NULL, fqn, type);
+    State *state = weights_state(
+        p, state_row[row].kind, state_row[row].kind == ST_CONST || !is_persistent, NULL, fqn, type);
     if (!state)
         return NULL;
     n->is_broken = false;
@@ -166,7 +167,8 @@ static bool user_input(Scope *s, const Json *spec, int number)
         return pt2_malformed(p, spec, "arg", "an object with one key");
     if (!strcmp(tag, "as_tensor"))
         return add_input(s, content) != NULL;
-    return diag_unsupported(p->diag, p->loc, "input %d of the model is no tensor but %s", number, tag);
+    return diag_unsupported(p->diag, p->loc, "input %d of the model is no tensor but %s", number,
+                            tag);
 }
 
 static bool state_input(Scope *s, const char *tag, const Json *spec)
@@ -233,7 +235,8 @@ static const char *state_key(Pt2 *p, const Json *spec, const Json **content)
 {
     const char *tag = json_tag(spec, content);
     int row = tag ? find_state_row(tag) : N_STATE_ROWS;
-    const char *fqn = row < N_STATE_ROWS ? json_string(json_get(*content, state_row[row].fqn)) : NULL;
+    const char *fqn = row < N_STATE_ROWS ? json_string(json_get(*content, state_row[row].fqn))
+                                         : NULL;
     return fqn ? arena_printf(p->tmp, "%s:%s", tag, fqn) : NULL;
 }
 
@@ -281,8 +284,8 @@ static bool mutation(Scope *s, Signature *sig, const char *tag, const char *key,
     if (!to)
         return diag_error(p->diag, p->loc, "nothing that can be written is called '%s'", target);
     if (!type_equal(v->type, to->type))
-        return diag_error(p->diag, p->loc, "the value '%s' written to '%s' has another type", v->name,
-                          target);
+        return diag_error(p->diag, p->loc, "the value '%s' written to '%s' has another type",
+                          v->name, target);
     graph_add_update(s->graph, to, v);
     return true;
 }
@@ -295,8 +298,8 @@ static bool user_output(Scope *s, const Json *arg, int number)
     if (!tag)
         return diag_error(p->diag, p->loc, "output %d of the model is not described", number);
     if (strcmp(tag, "as_tensor") != 0)
-        return diag_unsupported(p->diag, p->loc, "output %d of the model is no tensor but %s", number,
-                                tag);
+        return diag_unsupported(p->diag, p->loc, "output %d of the model is no tensor but %s",
+                                number, tag);
     Value *v = pt2_use(s, p->loc, content);
     if (v)
         graph_add_output(s->graph, v);
@@ -395,7 +398,8 @@ Graph *pt2_nested(Scope *outer, Loc loc, const Json *as_graph)
         ok = (tensor = tensor_only(&s, loc, "input", it.value)) && add_input(&s, tensor) && ok;
     ok = ok && nodes(&s, graph);
     for (JsonIter it = json_iter(json_get(graph, "outputs")); ok && json_next(&it);) {
-        Value *v = (tensor = tensor_only(&s, loc, "output", it.value)) ? pt2_use(&s, loc, tensor) : NULL;
+        Value *v = (tensor = tensor_only(&s, loc, "output", it.value)) ? pt2_use(&s, loc, tensor)
+                                                                       : NULL;
         ok = v != NULL;
         if (ok)
             graph_add_output(s.graph, v);
@@ -408,13 +412,16 @@ bool pt2_inline(Scope *outer, Loc loc, const Json *as_graph, Value **in, int n_i
 {
     Pt2 *p = outer->in;
     const Json *graph = enter(outer, loc, as_graph), *tensor;
-    Scope s = {.in = p, .graph = outer->graph, .depth = outer->depth + 1,
+    Scope s = {.in = p,
+               .graph = outer->graph,
+               .depth = outer->depth + 1,
                .prefix = arena_printf(p->tmp, "%s%s.", outer->prefix, loc.node)};
     if (!graph || !open_scope(&s, graph))
         return false;
     const Json *graph_in = json_get(graph, "inputs"), *graph_out = json_get(graph, "outputs");
     if (json_count(graph_in) != n_in || json_count(graph_out) != n_out)
-        return diag_error(p->diag, loc, "its graph has %d inputs and %d outputs, expected %d and %d",
+        return diag_error(p->diag, loc,
+                          "its graph has %d inputs and %d outputs, expected %d and %d",
                           json_count(graph_in), json_count(graph_out), n_in, n_out);
     for (JsonIter it = json_iter(graph_in); json_next(&it);) {
         tensor = tensor_only(&s, loc, "input", it.value);

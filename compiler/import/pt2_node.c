@@ -31,8 +31,8 @@ static const char *source_of(Arena *a, const char *trace)
     while (base > frame && base[-1] != '/' && base[-1] != '\\')
         base--;
     const char *number = end + strlen(middle);
-    return arena_printf(a, "%.*s:%.*s", (int)(end - base), base,
-                        (int)strspn(number, "0123456789"), number);
+    return arena_printf(a, "%.*s:%.*s", (int)(end - base), base, (int)strspn(number, "0123456789"),
+                        number);
 }
 
 /* "blocks.0.conv" of "...;L__self___blocks_0_conv,L['self'].blocks.0.conv,torch.nn.Conv2d", also
@@ -56,7 +56,8 @@ static const char *module_of(Arena *a, const char *stack)
     *to = '\0';
     while (to > out && to[-1] == '.')
         *--to = '\0';
-    size_t self = !strncmp(out, "L.self", 6) && (!out[6] || out[6] == '.') ? 6 + (out[6] == '.') : 0;
+    size_t self = !strncmp(out, "L.self", 6) && (!out[6] || out[6] == '.') ? 6 + (out[6] == '.')
+                                                                           : 0;
     return out + self;
 }
 
@@ -77,7 +78,8 @@ static Loc origin(Scope *s, const Json *node, const char *op)
     const char *name = json_string(json_get(node, "name"));
     if (!name)
         name = first_output(node);
-    Loc loc = {.file = p->loc.file, .node = arena_str(a, name, strlen(name)),
+    Loc loc = {.file = p->loc.file,
+               .node = arena_str(a, name, strlen(name)),
                .op = arena_str(a, op, strlen(op)),
                .module = module_of(a, json_string(json_get(metadata, "nn_module_stack"))),
                .source = source_of(a, json_string(json_get(metadata, "stack_trace")))};
@@ -98,7 +100,8 @@ typedef bool ReadFn(Reader *r, const Json *v, Arg *out);
 
 static bool bad(Reader *r, const char *what)
 {
-    return diag_error(r->scope->in->diag, r->node->loc, "argument '%s' is not %s", r->want->name, what);
+    return diag_error(r->scope->in->diag, r->node->loc, "argument '%s' is not %s", r->want->name,
+                      what);
 }
 
 static bool unsupported(Reader *r, const char *what)
@@ -128,7 +131,8 @@ static bool read_optional_tensor(Reader *r, const Json *v, Arg *out)
     const char *tag = json_tag(v, &content);
     if (tag && !strcmp(tag, "as_none"))
         return read_none(r, content, out);
-    return tag && !strcmp(tag, "as_tensor") ? read_tensor(r, content, out) : bad(r, "a tensor or none");
+    return tag && !strcmp(tag, "as_tensor") ? read_tensor(r, content, out)
+                                            : bad(r, "a tensor or none");
 }
 
 /* An integer, as the schema wants numbers here. */
@@ -228,8 +232,8 @@ static bool read_layout(Reader *r, const Json *v, Arg *out)
 
 static bool read_memory_format(Reader *r, const Json *v, Arg *out)
 {
-    static const char *const name[] = {NULL, "contiguous_format", "channels_last", "channels_last_3d",
-                                       "preserve_format"};
+    static const char *const name[] = {NULL, "contiguous_format", "channels_last",
+                                       "channels_last_3d", "preserve_format"};
     return read_name_of(r, v, name, 5, out);
 }
 
@@ -253,19 +257,36 @@ static const struct {
     ReadFn *read; /* of an item; NULL: known, but not supported */
     bool is_list;
 } tag_row[] = {
-    {"as_tensor", read_tensor, false}, {"as_int", read_int, false}, {"as_ints", read_int, true},
-    {"as_float", read_float, false}, {"as_floats", read_float, true}, {"as_bool", read_bool, false},
-    {"as_bools", read_bool, true}, {"as_none", read_none, false}, {"as_tensors", read_tensor, true},
-    {"as_sym_int", read_sym_int, false}, {"as_sym_ints", read_sym_int, true},
-    {"as_scalar_type", read_dtype, false}, {"as_string", read_string, false},
-    {"as_strings", read_string, true}, {"as_memory_format", read_memory_format, false},
-    {"as_layout", read_layout, false}, {"as_device", read_device, false},
-    {"as_sym_bool", read_sym_bool, false}, {"as_sym_bools", read_sym_bool, true},
-    {"as_sym_float", read_sym_float, false}, {"as_sym_floats", read_sym_float, true},
-    {"as_graph", read_graph, false}, {"as_optional_tensor", read_optional_tensor, false},
-    {"as_optional_tensors", read_optional_tensor, true}, {"as_custom_obj", NULL, false},
-    {"as_operator", NULL, false}, {"as_complex", NULL, false}, {"as_nested_tensors", NULL, false},
-    {"as_int_lists", NULL, false}, {"as_string_to_argument", NULL, false},
+    {"as_tensor", read_tensor, false},
+    {"as_int", read_int, false},
+    {"as_ints", read_int, true},
+    {"as_float", read_float, false},
+    {"as_floats", read_float, true},
+    {"as_bool", read_bool, false},
+    {"as_bools", read_bool, true},
+    {"as_none", read_none, false},
+    {"as_tensors", read_tensor, true},
+    {"as_sym_int", read_sym_int, false},
+    {"as_sym_ints", read_sym_int, true},
+    {"as_scalar_type", read_dtype, false},
+    {"as_string", read_string, false},
+    {"as_strings", read_string, true},
+    {"as_memory_format", read_memory_format, false},
+    {"as_layout", read_layout, false},
+    {"as_device", read_device, false},
+    {"as_sym_bool", read_sym_bool, false},
+    {"as_sym_bools", read_sym_bool, true},
+    {"as_sym_float", read_sym_float, false},
+    {"as_sym_floats", read_sym_float, true},
+    {"as_graph", read_graph, false},
+    {"as_optional_tensor", read_optional_tensor, false},
+    {"as_optional_tensors", read_optional_tensor, true},
+    {"as_custom_obj", NULL, false},
+    {"as_operator", NULL, false},
+    {"as_complex", NULL, false},
+    {"as_nested_tensors", NULL, false},
+    {"as_int_lists", NULL, false},
+    {"as_string_to_argument", NULL, false},
     {"as_float_lists", NULL, false},
 };
 enum { N_TAGS = sizeof tag_row / sizeof *tag_row };
@@ -293,8 +314,9 @@ static bool argument(Reader *r, const Json *arg, Arg *out)
     while (row < N_TAGS && strcmp(tag_row[row].tag, tag) != 0)
         row++;
     if (row == N_TAGS || !tag_row[row].read)
-        return diag_unsupported(r->scope->in->diag, r->node->loc, "argument '%s' is of the %s kind '%.40s'",
-                                r->want->name, row == N_TAGS ? "unknown" : "unsupported", tag);
+        return diag_unsupported(r->scope->in->diag, r->node->loc,
+                                "argument '%s' is of the %s kind '%.40s'", r->want->name,
+                                row == N_TAGS ? "unknown" : "unsupported", tag);
     if (tag_row[row].is_list)
         return read_list(r, tag_row[row].read, content, out);
     if (!tag_row[row].read(r, content, out))
@@ -382,7 +404,8 @@ static bool size_result(Scope *s, Node *n, const Json *sym_int)
 
 static bool no_result(Scope *s, Node *n)
 {
-    const char *name = arena_printf(s->in->program->arena, "%s%s.%d", s->prefix, n->loc.node, n->n_out);
+    const char *name = arena_printf(s->in->program->arena, "%s%s.%d", s->prefix, n->loc.node,
+                                    n->n_out);
     node_add_out(n, name, TYPE_NONE);
     return true;
 }
@@ -435,16 +458,19 @@ static bool check_graphs(Scope *s, const Node *n)
         if (!g)
             continue;
         if (operands->kind != ARG_LIST || g->n_in != operands->list.n || g->n_out != n->n_out)
-            return diag_error(d, n->loc, "a graph of it has %d inputs and %d outputs, expected %d and %d",
+            return diag_error(d, n->loc,
+                              "a graph of it has %d inputs and %d outputs, expected %d and %d",
                               g->n_in, g->n_out, arg_count(n, n->n_args - 1), n->n_out);
         for (int k = 0; k < g->n_in; k++) {
             const Value *v = arg_list_value(n, n->n_args - 1, k);
             if (v && !same_kind(g->in[k]->type, v->type))
-                return diag_error(d, n->loc, "input %d of a graph of it has another dtype or rank", k);
+                return diag_error(d, n->loc, "input %d of a graph of it has another dtype or rank",
+                                  k);
         }
         for (int k = 0; k < g->n_out; k++)
             if (!same_kind(g->out[k]->type, n->out[k]->type))
-                return diag_error(d, n->loc, "output %d of a graph of it has another dtype or rank", k);
+                return diag_error(d, n->loc, "output %d of a graph of it has another dtype or rank",
+                                  k);
     }
     return true;
 }
@@ -452,7 +478,7 @@ static bool check_graphs(Scope *s, const Node *n)
 /* Operators that only run a graph under some setting of torch: arguments before the graph. */
 static const struct {
     const char *target;
-    int graph; /* position of the graph; its operands follow */
+    int graph;   /* position of the graph; its operands follow */
     int enabled; /* position of a bool that must be false, or -1 */
 } wrap_row[] = {
     {"higher_order.wrap_with_set_grad_enabled", 1, -1},
@@ -472,7 +498,8 @@ static void break_results(Scope *s, const Json *outputs)
 {
     for (JsonIter it = json_iter(outputs); json_next(&it);) {
         const Json *content = NULL;
-        const char *name = json_tag(it.value, &content) ? json_string(json_get(content, "name")) : NULL;
+        const char *name = json_tag(it.value, &content) ? json_string(json_get(content, "name"))
+                                                        : NULL;
         Name *n = name ? names_find(&s->names, name) : NULL;
         if (n)
             n->is_broken = true;
@@ -527,8 +554,8 @@ static bool wrapped(Scope *s, int row, Loc loc, const Json *node)
 /* Arithmetic on sizes, and checks of sizes: their results are known or not wanted. */
 static bool is_about_sizes(const char *target)
 {
-    static const char *const prefix[] = {"_operator.", "math.", "torch.sym_", "aten._assert_scalar.",
-                                         "aten.sym_constrain_range"};
+    static const char *const prefix[] = {"_operator.", "math.", "torch.sym_",
+                                         "aten._assert_scalar.", "aten.sym_constrain_range"};
     for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++)
         if (!strncmp(target, prefix[i], strlen(prefix[i])))
             return true;
@@ -550,7 +577,8 @@ static bool unknown(Scope *s, Loc loc)
 {
     const char *other = other_overload(loc.op);
     return diag_unsupported(s->in->diag, loc, "the operator is not supported%s%s%s",
-                            other ? ", only its overload '" : "", other ? other : "", other ? "'" : "");
+                            other ? ", only its overload '" : "", other ? other : "",
+                            other ? "'" : "");
 }
 
 bool pt2_node(Scope *s, const Json *node)

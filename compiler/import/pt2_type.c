@@ -88,8 +88,10 @@ static bool symbol(Sympy *y, Frac *out)
     y->s += strcspn(y->s, "()");
     const Symbol *s = names_find(&y->in->symbols, name);
     if (!s)
-        return diag_error(y->in->diag, y->loc, "the symbol '%s' has no range in "
-                          "range_constraints", name);
+        return diag_error(y->in->diag, y->loc,
+                          "the symbol '%s' has no range in "
+                          "range_constraints",
+                          name);
     *out = whole(dim_symbol(y->in->program, s));
     return true;
 }
@@ -127,7 +129,20 @@ static bool floating(Sympy *y, Frac *out)
 /* -- functions --------------------------------------------------------------------------- */
 
 typedef enum Fn {
-    ADD, MUL, POW, MAX, MIN, MOD, FLOORDIV, CEILDIV, DIVIDE, MODULAR, FLOOR, CEIL, TRUNC, SAME
+    ADD,
+    MUL,
+    POW,
+    MAX,
+    MIN,
+    MOD,
+    FLOORDIV,
+    CEILDIV,
+    DIVIDE,
+    MODULAR,
+    FLOOR,
+    CEIL,
+    TRUNC,
+    SAME
 } Fn;
 
 static const struct {
@@ -135,12 +150,27 @@ static const struct {
     Fn fn;
     int n_args; /* 0: one or more */
 } function[] = {
-    {"Add", ADD, 0}, {"Mul", MUL, 0}, {"Pow", POW, 2}, {"PowByNatural", POW, 2}, {"Max", MAX, 0},
-    {"Min", MIN, 0}, {"Mod", MOD, 2}, {"PythonMod", MOD, 2}, {"FloorDiv", FLOORDIV, 2},
-    {"CleanDiv", FLOORDIV, 2}, {"CeilDiv", CEILDIV, 2}, {"IntTrueDiv", DIVIDE, 2},
-    {"FloatTrueDiv", DIVIDE, 2}, {"ModularIndexing", MODULAR, 3}, {"FloorToInt", FLOOR, 1},
-    {"CeilToInt", CEIL, 1}, {"TruncToInt", TRUNC, 1}, {"floor", FLOOR, 1}, {"ceiling", CEIL, 1},
-    {"ToFloat", SAME, 1}, {"Identity", SAME, 1},
+    {"Add", ADD, 0},
+    {"Mul", MUL, 0},
+    {"Pow", POW, 2},
+    {"PowByNatural", POW, 2},
+    {"Max", MAX, 0},
+    {"Min", MIN, 0},
+    {"Mod", MOD, 2},
+    {"PythonMod", MOD, 2},
+    {"FloorDiv", FLOORDIV, 2},
+    {"CleanDiv", FLOORDIV, 2},
+    {"CeilDiv", CEILDIV, 2},
+    {"IntTrueDiv", DIVIDE, 2},
+    {"FloatTrueDiv", DIVIDE, 2},
+    {"ModularIndexing", MODULAR, 3},
+    {"FloorToInt", FLOOR, 1},
+    {"CeilToInt", CEIL, 1},
+    {"TruncToInt", TRUNC, 1},
+    {"floor", FLOOR, 1},
+    {"ceiling", CEIL, 1},
+    {"ToFloat", SAME, 1},
+    {"Identity", SAME, 1},
 };
 
 static Frac multiply(Program *p, Frac a, Frac b)
@@ -191,10 +221,13 @@ static bool of_integers(Sympy *y, Fn fn, Frac *a, Frac b)
 {
     Program *p = y->in->program;
     if (!dim_equal(a->den, DIM(1)) || !dim_equal(b.den, DIM(1)))
-        return diag_unsupported(y->in->diag, y->loc, "max, min or mod of fractions in the size "
-                                "'%.80s'", y->text);
-    a->num = fn == MAX ? dim_max(p, a->num, b.num) : fn == MIN ? dim_min(p, a->num, b.num)
-           : dim_mod(p, a->num, b.num);
+        return diag_unsupported(y->in->diag, y->loc,
+                                "max, min or mod of fractions in the size "
+                                "'%.80s'",
+                                y->text);
+    a->num = fn == MAX   ? dim_max(p, a->num, b.num)
+             : fn == MIN ? dim_min(p, a->num, b.num)
+                         : dim_mod(p, a->num, b.num);
     return true;
 }
 
@@ -236,8 +269,10 @@ static bool finish(Sympy *y, Fn fn, Frac *a)
         dim_range(a->num, &lo, &hi);
         dim_range(a->den, &den_lo, &hi);
         if (lo < 0 || den_lo <= 0)
-            return diag_unsupported(y->in->diag, y->loc, "truncation of what may be negative in "
-                                    "the size '%.80s'", y->text);
+            return diag_unsupported(y->in->diag, y->loc,
+                                    "truncation of what may be negative in "
+                                    "the size '%.80s'",
+                                    y->text);
     }
     if (fn == FLOOR || fn == TRUNC)
         *a = whole(floored(p, *a));
@@ -331,11 +366,12 @@ bool pt2_dtype(Pt2 *p, Loc loc, const char *what, const Json *v, EtcDtype *out)
         const char *name; /* of one that has no EtcDtype */
         EtcDtype dtype;
     } row[] = {
-        {7, NULL, ETC_F32}, {5, NULL, ETC_I64}, {4, NULL, ETC_I32}, {2, NULL, ETC_I8},
-        {1, NULL, ETC_U8}, {3, NULL, ETC_I16}, {6, NULL, ETC_F16}, {8, NULL, ETC_F64},
-        {12, NULL, ETC_BOOL}, {13, NULL, ETC_BF16}, {28, NULL, ETC_U16}, {29, NULL, ETC_F8E4M3FN},
-        {30, NULL, ETC_F8E5M2}, {31, NULL, ETC_F8E4M3FNUZ}, {32, NULL, ETC_F8E5M2FNUZ},
-        {34, NULL, ETC_U32}, {35, NULL, ETC_U64}, {9, "complex32", ETC_U8},
+        {7, NULL, ETC_F32},        {5, NULL, ETC_I64},         {4, NULL, ETC_I32},
+        {2, NULL, ETC_I8},         {1, NULL, ETC_U8},          {3, NULL, ETC_I16},
+        {6, NULL, ETC_F16},        {8, NULL, ETC_F64},         {12, NULL, ETC_BOOL},
+        {13, NULL, ETC_BF16},      {28, NULL, ETC_U16},        {29, NULL, ETC_F8E4M3FN},
+        {30, NULL, ETC_F8E5M2},    {31, NULL, ETC_F8E4M3FNUZ}, {32, NULL, ETC_F8E5M2FNUZ},
+        {34, NULL, ETC_U32},       {35, NULL, ETC_U64},        {9, "complex32", ETC_U8},
         {10, "complex64", ETC_U8}, {11, "complex128", ETC_U8}, {33, "float8_e8m0fnu", ETC_U8},
     };
     int64_t code;

@@ -26,8 +26,10 @@ static bool read_config(Pt2 *p, bool in_constants)
                                       p->method, folder[in_constants]);
     const char *old = arena_printf(p->tmp, "data/%s/%s.pt", folder[in_constants], p->method);
     if (!archive_has(p->archive, member) && archive_has(p->archive, old))
-        return diag_unsupported(p->diag, p->loc, "'%s' is a pickle, as torch 2.8 writes it: export "
-                                "the model with torch 2.9 or later", old);
+        return diag_unsupported(p->diag, p->loc,
+                                "'%s' is a pickle, as torch 2.8 writes it: export "
+                                "the model with torch 2.9 or later",
+                                old);
     if (!archive_read(p->archive, member, &data, &n) ||
         !json_parse(p->tmp, arena_printf(p->tmp, "%s: %s", p->loc.file, member), data, n, p->diag,
                     doc))
@@ -126,11 +128,14 @@ static bool check_meta(Pt2 *p, const char *fqn, const Json *meta, Type want, Typ
 {
     if (!pt2_type(p, p->loc, fqn, meta, t))
         return false;
-    if (!type_is_static(*t) || (t->stride && !type_is_static((Type){.rank = t->rank, .dim = t->stride})))
+    if (!type_is_static(*t) ||
+        (t->stride && !type_is_static((Type){.rank = t->rank, .dim = t->stride})))
         return diag_error(p->diag, p->loc, "'%s' has symbolic sizes in the config", fqn);
     return type_equal(*t, want) ||
-           diag_error(p->diag, p->loc, "'%s' has another dtype or other sizes in the config than in "
-                      "the graph", fqn);
+           diag_error(p->diag, p->loc,
+                      "'%s' has another dtype or other sizes in the config than in "
+                      "the graph",
+                      fqn);
 }
 
 State *weights_state(Pt2 *p, StateKind kind, bool in_constants, const char *name, const char *fqn,
@@ -144,8 +149,10 @@ State *weights_state(Pt2 *p, StateKind kind, bool in_constants, const char *name
     if (!entry)
         return NULL;
     if ((json_bool(json_get(entry, "use_pickle"), &is_pickle) && is_pickle) || !meta) {
-        diag_unsupported(p->diag, p->loc, "'%s' is a pickled object or tensor subclass, which is "
-                         "never loaded", fqn);
+        diag_unsupported(p->diag, p->loc,
+                         "'%s' is a pickled object or tensor subclass, which is "
+                         "never loaded",
+                         fqn);
         return NULL;
     }
     if (!path || !is_plain(path)) {

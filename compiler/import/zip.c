@@ -18,10 +18,10 @@
 #include <zlib.h>
 
 enum {
-    END_SIZE = 22,       /* end record without a comment */
-    LOCATOR_SIZE = 20,   /* of the zip64 end record */
+    END_SIZE = 22,     /* end record without a comment */
+    LOCATOR_SIZE = 20, /* of the zip64 end record */
     END64_SIZE = 56,
-    CENTRAL_SIZE = 46,   /* an entry's fixed part */
+    CENTRAL_SIZE = 46, /* an entry's fixed part */
     LOCAL_SIZE = 30,
     MAX_NAME = 4096,
     ENCRYPTED = 1 | 1 << 6 | 1 << 13,
@@ -33,8 +33,8 @@ enum {
 static const uint64_t max_inflated = 32 << 20; /* plus 16 times the archive, of all members */
 
 typedef struct Member {
-    const char *name; /* not terminated */
-    uint8_t *data;    /* once read */
+    const char *name;     /* not terminated */
+    uint8_t *data;        /* once read */
     uint64_t header, end; /* of the local header; of what this member may occupy */
     uint64_t packed, size;
     uint32_t crc;
@@ -52,7 +52,7 @@ struct Archive {
     int n_members;
     int *slot; /* open addressing over members' names: index + 1, or 0 */
     uint32_t n_slots;
-    const char *root;   /* prefix of all names: "model/"; of a folder, its path with '/' */
+    const char *root;     /* prefix of all names: "model/"; of a folder, its path with '/' */
     const char *data_dir; /* of a folder: what stands for root + "data/" */
     uint64_t inflated;
 };
@@ -121,14 +121,16 @@ static bool is_safe_name(const char *s, size_t n)
     return true;
 }
 
-/* Printable form of a name for messages. */
-static const char *shown(const Archive *z, const char *name, size_t n)
+/* Reports what is wrong with a member; its name need not be printable. */
+static bool refuse(const Archive *z, const Member *m, const char *what)
 {
-    char *s = arena_str(z->arena, name, n < 60 ? n : 60);
-    for (char *c = s; c < s + (n < 60 ? n : 60); c++)
+    enum { SHOWN = 60 };
+    size_t n = m->n_name < SHOWN ? m->n_name : SHOWN;
+    char *name = arena_str(z->arena, m->name, n);
+    for (char *c = name; c < name + n; c++)
         if ((unsigned char)*c < ' ' || (unsigned char)*c >= 0x7f)
             *c = '?';
-    return s;
+    return diag_error(z->diag, z->loc, "member '%s' %s", name, what);
 }
 
 /* -- central directory ------------------------------------------------------------------- */
@@ -158,7 +160,8 @@ static bool read_end64(Archive *z, const uint8_t *end, const uint8_t *locator, E
     if (u32(p + 16) != 0 || u32(p + 20) != 0 || u64(p + 24) != u64(p + 32))
         return diag_error(z->diag, z->loc, "the archive is split over several disks");
     *e = (End){.entries = u64(p + 32), .size = u64(p + 40), .offset = u64(p + 48), .limit = at};
-    return (agrees(u16(end + 10), 0xffff, e->entries) && agrees(u32(end + 12), 0xffffffff, e->size) &&
+    return (agrees(u16(end + 10), 0xffff, e->entries) &&
+            agrees(u32(end + 12), 0xffffffff, e->size) &&
             agrees(u32(end + 16), 0xffffffff, e->offset)) ||
            diag_error(z->diag, z->loc, "end record and zip64 end record contradict each other");
 }
@@ -166,7 +169,8 @@ static bool read_end64(Archive *z, const uint8_t *end, const uint8_t *locator, E
 static bool read_end(Archive *z, End *e)
 {
     if (z->n < END_SIZE || !is_sig(z->data + z->n - END_SIZE, 5, 6))
-        return diag_error(z->diag, z->loc, "no zip end record in the last 22 bytes: not a .pt2 "
+        return diag_error(z->diag, z->loc,
+                          "no zip end record in the last 22 bytes: not a .pt2 "
                           "archive, or cut off, or with a comment appended");
     const uint8_t *end = z->data + z->n - END_SIZE;
     if (u16(end + 20) != 0)
@@ -181,12 +185,16 @@ static bool read_end(Archive *z, End *e)
         *e = (End){u16(end + 10), u32(end + 12), u32(end + 16), z->n - END_SIZE};
     }
     if (!fits(e->offset, e->size, e->limit) || e->offset + e->size != e->limit)
-        return diag_error(z->diag, z->loc, "central directory at byte %llu of %llu bytes does not "
-                          "end at the end record, byte %llu", (unsigned long long)e->offset,
-                          (unsigned long long)e->size, (unsigned long long)e->limit);
+        return diag_error(z->diag, z->loc,
+                          "central directory at byte %llu of %llu bytes does not "
+                          "end at the end record, byte %llu",
+                          (unsigned long long)e->offset, (unsigned long long)e->size,
+                          (unsigned long long)e->limit);
     return e->entries <= e->size / CENTRAL_SIZE ||
-           diag_error(z->diag, z->loc, "%llu entries do not fit into a central directory of %llu "
-                      "bytes", (unsigned long long)e->entries, (unsigned long long)e->size);
+           diag_error(z->diag, z->loc,
+                      "%llu entries do not fit into a central directory of %llu "
+                      "bytes",
+                      (unsigned long long)e->entries, (unsigned long long)e->size);
 }
 
 /* Replaces saturated values by those of the zip64 extra field, in their fixed order. */
@@ -216,20 +224,18 @@ static bool read_extra64(const uint8_t *extra, size_t n, Member *m)
     return !wanted;
 }
 
-static bool check_entry(Archive *z, const Member *m, int disk)
+static bool check_entry(const Archive *z, const Member *m, int disk)
 {
-    const char *name = shown(z, m->name, m->n_name);
     if (!is_safe_name(m->name, m->n_name))
-        return diag_error(z->diag, z->loc, "member '%s': unsafe name", name);
+        return refuse(z, m, "has an unsafe name");
     if (m->flags & ENCRYPTED)
-        return diag_error(z->diag, z->loc, "member '%s' is encrypted", name);
+        return refuse(z, m, "is encrypted");
     if (m->method != STORED && m->method != DEFLATED)
-        return diag_error(z->diag, z->loc, "member '%s': compression method %d, expected stored or "
-                          "deflated", name, m->method);
+        return refuse(z, m, "has a compression method other than stored and deflated");
     if (disk)
-        return diag_error(z->diag, z->loc, "member '%s' lies on another disk", name);
+        return refuse(z, m, "lies on another disk");
     if (m->method == STORED && m->packed != m->size)
-        return diag_error(z->diag, z->loc, "member '%s' is stored, but its two sizes differ", name);
+        return refuse(z, m, "is stored, but its two sizes differ");
     return true;
 }
 
@@ -244,12 +250,16 @@ static bool read_entry(Archive *z, const uint8_t **p, const uint8_t *limit, Memb
     if (!fits(CENTRAL_SIZE, n_name + n_extra + n_comment, (uint64_t)(limit - e)))
         return diag_error(z->diag, z->loc, "central directory is damaged at byte %lld",
                           (long long)(e - z->data));
-    *m = (Member){.name = (const char *)e + CENTRAL_SIZE, .n_name = u16(e + 28),
-                  .flags = u16(e + 8), .method = u16(e + 10), .crc = u32(e + 16),
-                  .packed = u32(e + 20), .size = u32(e + 24), .header = u32(e + 42)};
+    *m = (Member){.name = (const char *)e + CENTRAL_SIZE,
+                  .n_name = u16(e + 28),
+                  .flags = u16(e + 8),
+                  .method = u16(e + 10),
+                  .crc = u32(e + 16),
+                  .packed = u32(e + 20),
+                  .size = u32(e + 24),
+                  .header = u32(e + 42)};
     if (!read_extra64(e + CENTRAL_SIZE + n_name, n_extra, m))
-        return diag_error(z->diag, z->loc, "member '%s': damaged zip64 sizes",
-                          shown(z, m->name, m->n_name));
+        return refuse(z, m, "has damaged zip64 sizes");
     *p = e + CENTRAL_SIZE + n_name + n_extra + n_comment;
     return check_entry(z, m, u16(e + 34) == 0xffff ? 0 : u16(e + 34));
 }
@@ -276,8 +286,7 @@ static bool check_overlaps(Archive *z, uint64_t directory, Arena *tmp)
         uint64_t least = LOCAL_SIZE + (uint64_t)m[i]->n_name;
         if (!fits(m[i]->header, least, m[i]->end) ||
             !fits(m[i]->header + least, m[i]->packed, m[i]->end))
-            return diag_error(z->diag, z->loc, "member '%s' overlaps what follows it, or lies "
-                              "outside the file", shown(z, m[i]->name, m[i]->n_name));
+            return refuse(z, m[i], "overlaps what follows it, or lies outside the file");
     }
     return true;
 }
@@ -301,13 +310,14 @@ static bool read_directory(Archive *z, Arena *tmp)
             return false;
         int *slot = find_slot(z, m->name, m->n_name);
         if (*slot)
-            return diag_error(z->diag, z->loc, "two members are called '%s'",
-                              shown(z, m->name, m->n_name));
+            return refuse(z, m, "is there twice");
         *slot = z->n_members + 1;
     }
     if (p != limit)
-        return diag_error(z->diag, z->loc, "central directory holds more than the %llu entries "
-                          "announced", (unsigned long long)e.entries);
+        return diag_error(z->diag, z->loc,
+                          "central directory holds more than the %llu entries "
+                          "announced",
+                          (unsigned long long)e.entries);
     return check_overlaps(z, e.offset, tmp);
 }
 
@@ -317,21 +327,18 @@ static bool read_directory(Archive *z, Arena *tmp)
 static bool check_local(Archive *z, const Member *m, uint64_t *data)
 {
     const uint8_t *h = z->data + m->header; /* check_overlaps: fixed part and name fit */
-    const char *name = shown(z, m->name, m->n_name);
     if (!is_sig(h, 3, 4))
-        return diag_error(z->diag, z->loc, "member '%s' has no local header", name);
+        return refuse(z, m, "has no local header");
     if (u16(h + 26) != m->n_name || memcmp(h + LOCAL_SIZE, m->name, m->n_name))
-        return diag_error(z->diag, z->loc, "member '%s' has another name in its local header", name);
+        return refuse(z, m, "has another name in its local header");
     bool same = u16(h + 8) == m->method && !(u16(h + 6) & ENCRYPTED);
     if (!(u16(h + 6) & SIZES_FOLLOW) || u32(h + 18) || u32(h + 22))
         same = same && u32(h + 14) == m->crc && agrees(u32(h + 18), 0xffffffff, m->packed) &&
                agrees(u32(h + 22), 0xffffffff, m->size);
     if (!same)
-        return diag_error(z->diag, z->loc, "member '%s' has another size, checksum or method in "
-                          "its local header", name);
+        return refuse(z, m, "has another size, checksum or method in its local header");
     *data = m->header + LOCAL_SIZE + m->n_name + u16(h + 28);
-    return fits(*data, m->packed, m->end) ||
-           diag_error(z->diag, z->loc, "member '%s' overlaps what follows it", name);
+    return fits(*data, m->packed, m->end) || refuse(z, m, "overlaps what follows it");
 }
 
 /* Inflates n bytes to exactly n_out; zlib counts in unsigned int, so piece by piece. */
@@ -359,16 +366,13 @@ static bool inflate_all(const uint8_t *in, uint64_t n, uint8_t *out, uint64_t n_
 
 static bool unpack(Archive *z, Member *m, const uint8_t *packed)
 {
-    const char *name = shown(z, m->name, m->n_name);
     uint64_t bound = max_inflated + 16 * z->n;
     if (m->size > bound || z->inflated > bound - m->size)
-        return diag_error(z->diag, z->loc, "member '%s' claims to inflate to %llu bytes, more than "
-                          "32 MiB and 16 times the archive", name, (unsigned long long)m->size);
+        return refuse(z, m, "claims to inflate to more than 32 MiB and 16 times the archive");
     z->inflated += m->size;
     m->data = NEW(z->arena, uint8_t, m->size + 1);
     return inflate_all(packed, m->packed, m->data, m->size) ||
-           diag_error(z->diag, z->loc, "member '%s' does not inflate to the %llu bytes announced",
-                      name, (unsigned long long)m->size);
+           refuse(z, m, "does not inflate to the bytes announced");
 }
 
 static bool read_member(Archive *z, Member *m)
@@ -381,9 +385,7 @@ static bool read_member(Archive *z, Member *m)
     else if (!unpack(z, m, z->data + at))
         return false;
     m->was_read = crc32_of(m->data, m->size) == m->crc;
-    return m->was_read ||
-           diag_error(z->diag, z->loc, "member '%s' is damaged: its checksum is wrong",
-                      shown(z, m->name, m->n_name));
+    return m->was_read || refuse(z, m, "is damaged: its checksum is wrong");
 }
 
 static Member *find(const Archive *z, const char *name)
@@ -566,7 +568,10 @@ static const char *with_slash(Arena *a, const char *dir)
 Archive *archive_folder(Arena *a, const char *path, const char *data_dir, Diag *d)
 {
     Archive *z = NEW(a, Archive, 1);
-    *z = (Archive){.arena = a, .diag = d, .loc = {.file = path}, .root = with_slash(a, path),
+    *z = (Archive){.arena = a,
+                   .diag = d,
+                   .loc = {.file = path},
+                   .root = with_slash(a, path),
                    .data_dir = data_dir ? with_slash(a, data_dir) : NULL};
     return z;
 }

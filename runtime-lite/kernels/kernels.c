@@ -1,44 +1,48 @@
-/* kernels.c -- the table of kernels, and what loader and kernels share about tensors. */
+/* kernels.c -- the table of kernels, and what every kernel stands on. */
 #include "runtime-lite/kernels/kernels.h"
-
 #include <string.h>
 
 static const EtcKernelRow rows[] = {
-#define KERNEL(name, function, n_args) {(name), etc_##function, (n_args)},
+#define KERNEL(name, function, n_args) {name, etc_##function, n_args},
 #include "runtime-lite/kernels/kernels.def"
 };
 
-enum { N_ROWS = sizeof rows / sizeof rows[0] };
+enum { N_ROWS = (int)(sizeof rows / sizeof rows[0]) };
 
 const EtcKernelRow *etc_kernel_at(int32_t i)
 {
-    return ((i >= 0) && (i < (int32_t)N_ROWS)) ? &rows[i] : NULL;
+    return ((i >= 0) && (i < N_ROWS)) ? &rows[i] : NULL;
 }
 
-/* Order of name + "." + overload, or name alone, against a row's key. */
+/* "name.overload", or "name" alone, against a key: as strcmp orders them. */
 static int compare(const char *name, const char *overload, const char *key)
 {
-    size_t n = strlen(name);
-    int order = strncmp(name, key, n);
-    if ((order != 0) || (overload[0] == '\0')) {
-        return (order != 0) ? order : -(key[n] != '\0');
+    while ((*name != '\0') && (*name == *key)) {
+        name++;
+        key++;
     }
-    return (key[n] != '.') ? '.' - key[n] : strcmp(overload, key + n + 1);
+    if ((*name != '\0') || (*overload == '\0')) {
+        return (int)(unsigned char)*name - (int)(unsigned char)*key;
+    }
+    if (*key != '.') {
+        return (int)'.' - (int)(unsigned char)*key;
+    }
+    return strcmp(overload, key + 1);
 }
 
 const EtcKernelRow *etc_kernel_find(const char *name, const char *overload)
 {
-    int32_t low = 0, high = (int32_t)N_ROWS;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        int order = compare(name, overload, rows[middle].name);
+    int32_t lo = 0, hi = N_ROWS;
+    while (lo < hi) {
+        int32_t mid = (lo + hi) / 2;
+        int order = compare(name, overload, rows[mid].name);
         if (order == 0) {
-            return &rows[middle];
+            return &rows[mid];
         }
         if (order < 0) {
-            high = middle;
+            hi = mid;
         } else {
-            low = middle + 1;
+            lo = mid + 1;
         }
     }
     return NULL;
@@ -48,8 +52,8 @@ size_t etc_dtype_size(int dtype)
 {
     switch (dtype) {
 #define X(id, code, size, name) \
-    case (code):                \
-        return (size);
+    case ETC_##id:              \
+        return size;
         ETC_DTYPES(X)
 #undef X
     default:
@@ -61,12 +65,15 @@ int64_t etc_numel(const EtcTensor *t)
 {
     int64_t n = 1;
     for (int32_t i = 0; i < t->rank; i++) {
-        n *= t->dim[i];
+        if (t->dim[i] == 0) {
+            return 0;
+        }
+        n = (n <= (INT64_MAX / t->dim[i])) ? (n * t->dim[i]) : INT64_MAX;
     }
     return n;
 }
 
-/* A product of any of the sizes may be needed, so a size of 0 does not hide a large one. */
+/* A kernel may multiply any of the sizes, so a size of 0 must not hide a product that overflows. */
 static int fits(const EtcTensor *t, const int32_t *dim)
 {
     uint64_t most = etc_dtype_size((int)t->dtype), bytes = most;
@@ -83,16 +90,21 @@ static int fits(const EtcTensor *t, const int32_t *dim)
 
 EtcStatus etc_resize(EtcTensor *t, const int32_t *dim, int32_t rank)
 {
-    if (t->is_const || (rank != t->rank) || !fits(t, dim)) {
+    int is_same = rank == t->rank;
+    for (int32_t i = 0; is_same && (i < rank); i++) {
+        is_same = dim[i] == t->dim[i];
+    }
+    if (t->is_const != 0) {
+        return ETC_BAD_ARG;
+    }
+    if (is_same) {
+        return ETC_OK;
+    }
+    if ((rank != t->rank) || (t->is_static != 0) || !fits(t, dim)) {
         return ETC_BAD_ARG;
     }
     for (int32_t i = 0; i < rank; i++) {
-        if (t->is_static && (t->dim[i] != dim[i])) {
-            return ETC_BAD_ARG;
-        }
-    }
-    if (!t->is_static) {
-        memmove(t->dim, dim, (size_t)rank * sizeof *dim);
+        t->dim[i] = dim[i];
     }
     return ETC_OK;
 }

@@ -3,13 +3,9 @@
  * Results overwrite the last argument, whatever scalar it held; never a tensor, list or None, so
  * that lists of tensors stay what the loader checked.  Argument counts are exact.  Integers wrap
  * around, as they do in torch. */
-#include "runtime-lite/kernels/prim.h"
+#include "runtime-lite/kernels/kernels.h"
 
 #include <string.h>
-
-#define KERNEL(name, function, n_args) EtcStatus etc_##function(const EtcCall *c);
-#include "runtime-lite/kernels/kernels.def"
-#undef KERNEL
 
 /* -- arguments and results --------------------------------------------------------------- */
 
@@ -69,8 +65,7 @@ static int are_ints(const EtcCall *c, int32_t n_args)
 
 static int are_numbers(const EtcCall *c, int32_t n_args)
 {
-    return (c->n_args == n_args) && is_number(c->arg[0]) &&
-           ((n_args == 2) || is_number(c->arg[1]));
+    return (c->n_args == n_args) && is_number(c->arg[0]) && ((n_args == 2) || is_number(c->arg[1]));
 }
 
 /* -- arithmetic -------------------------------------------------------------------------- */
@@ -83,14 +78,14 @@ static int64_t wrap(uint64_t u)
     return i;
 }
 
-#define ARITHMETIC(name, op)                                                           \
-    EtcStatus etc_prim_##name(const EtcCall *c)                                        \
-    {                                                                                  \
-        if (are_ints(c, 3)) {                                                          \
-            return give_int(c, wrap((uint64_t)c->arg[0]->as.i op(uint64_t) c->arg[1]->as.i)); \
-        }                                                                              \
-        return are_numbers(c, 3) ? give_double(c, number(c->arg[0]) op number(c->arg[1])) \
-                                 : ETC_BAD_ARG;                                        \
+#define ARITHMETIC(name, op)                                                                       \
+    EtcStatus etc_prim_##name(const EtcCall *c)                                                    \
+    {                                                                                              \
+        if (are_ints(c, 3)) {                                                                      \
+            return give_int(c, wrap((uint64_t)c->arg[0]->as.i op(uint64_t) c->arg[1]->as.i));      \
+        }                                                                                          \
+        return are_numbers(c, 3) ? give_double(c, number(c->arg[0]) op number(c->arg[1]))          \
+                                 : ETC_BAD_ARG;                                                    \
     }
 ARITHMETIC(add, +)
 ARITHMETIC(sub, -)
@@ -98,20 +93,19 @@ ARITHMETIC(mul, *)
 
 static int are_bools(const EtcCall *c)
 {
-    return (c->n_args == 3) && (c->arg[0]->tag == ETC_IS_BOOL) &&
-           (c->arg[1]->tag == ETC_IS_BOOL);
+    return (c->n_args == 3) && (c->arg[0]->tag == ETC_IS_BOOL) && (c->arg[1]->tag == ETC_IS_BOOL);
 }
 
-#define COMPARE(name, op)                                                   \
-    EtcStatus etc_prim_##name(const EtcCall *c)                             \
-    {                                                                       \
-        if (are_ints(c, 3)) {                                               \
-            return give_bool(c, c->arg[0]->as.i op c->arg[1]->as.i);        \
-        }                                                                   \
-        if (are_numbers(c, 3)) {                                            \
-            return give_bool(c, number(c->arg[0]) op number(c->arg[1]));    \
-        }                                                                   \
-        return are_bools(c) ? give_bool(c, c->arg[0]->as.b op c->arg[1]->as.b) : ETC_BAD_ARG; \
+#define COMPARE(name, op)                                                                          \
+    EtcStatus etc_prim_##name(const EtcCall *c)                                                    \
+    {                                                                                              \
+        if (are_ints(c, 3)) {                                                                      \
+            return give_bool(c, c->arg[0]->as.i op c->arg[1]->as.i);                               \
+        }                                                                                          \
+        if (are_numbers(c, 3)) {                                                                   \
+            return give_bool(c, number(c->arg[0]) op number(c->arg[1]));                           \
+        }                                                                                          \
+        return are_bools(c) ? give_bool(c, c->arg[0]->as.b op c->arg[1]->as.b) : ETC_BAD_ARG;      \
     }
 
 COMPARE(eq, ==)
@@ -192,8 +186,7 @@ EtcStatus etc_prim_floordiv(const EtcCall *c)
 
 EtcStatus etc_prim_truediv(const EtcCall *c)
 {
-    return are_numbers(c, 3) ? give_double(c, number(c->arg[0]) / number(c->arg[1]))
-                             : ETC_BAD_ARG;
+    return are_numbers(c, 3) ? give_double(c, number(c->arg[0]) / number(c->arg[1])) : ETC_BAD_ARG;
 }
 
 EtcStatus etc_prim_mod(const EtcCall *c) /* as C's %, with the sign of the first */
@@ -431,8 +424,7 @@ EtcStatus etc_et_copy_index(const EtcCall *c)
     EtcTensor *to = c->arg[0]->as.tensor;
     const EtcTensor *from = c->arg[1]->as.tensor;
     int64_t i = c->arg[2]->as.i;
-    if ((to->dtype != from->dtype) || (to->rank != from->rank + 1) || (i < 0) ||
-        (i >= INT32_MAX)) {
+    if ((to->dtype != from->dtype) || (to->rank != from->rank + 1) || (i < 0) || (i >= INT32_MAX)) {
         return ETC_BAD_ARG;
     }
     dim[0] = (int32_t)i + 1;

@@ -1,6 +1,7 @@
 /* fuzz_json.c -- libFuzzer target: any bytes as a model.json, beside weights that never change.
  *
- *     src="compiler/import/[a-z]*.c ir/[a-z]*.c runtime-lite/kernels/[a-z]*.c tests/fuzz/fuzz_json.c"
+ *     src="compiler/import/[a-z]*.c ir/[a-z]*.c runtime-lite/kernels/[a-z]*.c \
+ *         tests/fuzz/fuzz_json.c"
  *     clang-14 -g -O1 -std=c11 -D_DEFAULT_SOURCE -I. -isystem build/deps/usr/include \
  *         -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $src -lyyjson -lz -lm
  *     python3 tests/import/make_hostile.py --seeds seeds
@@ -120,9 +121,13 @@ static void make(const char *name)
 
 static void clean(void)
 {
-    static const char *const name[] = {"data/weights/weight_0", "data/weights/model_weights_config.json",
-                                       "data/constants/model_constants_config.json", "data/weights",
-                                       "data/constants", "data", ""};
+    static const char *const name[] = {"data/weights/weight_0",
+                                       "data/weights/model_weights_config.json",
+                                       "data/constants/model_constants_config.json",
+                                       "data/weights",
+                                       "data/constants",
+                                       "data",
+                                       ""};
     char path[256];
     for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, name[i]);
@@ -134,8 +139,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     static const char weights[] =
         "{\"config\":{\"w\":{\"path_name\":\"weight_0\",\"is_param\":true,\"use_pickle\":false,"
-        "\"tensor_meta\":{\"dtype\":7,\"sizes\":[{\"as_int\":2},{\"as_int\":3}],\"strides\":[{\"as_int\":3},"
-        "{\"as_int\":1}],\"storage_offset\":{\"as_int\":0},\"layout\":7}}}}";
+        "\"tensor_meta\":{\"dtype\":7,\"sizes\":[{\"as_int\":2},{\"as_int\":3}],"
+        "\"strides\":[{\"as_int\":3},{\"as_int\":1}],\"storage_offset\":{\"as_int\":0},"
+        "\"layout\":7}}}}";
     static const char constants[] = "{\"config\":{}}";
     static const float values[6] = {1, 2, 3, 4, 5, 6};
     (void)argc, (void)argv;

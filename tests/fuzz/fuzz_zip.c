@@ -1,6 +1,7 @@
 /* fuzz_zip.c -- libFuzzer target: any bytes as an archive of torch.export.save.
  *
- *     src="compiler/import/[j-z]*.c ir/[a-z]*.c runtime-lite/kernels/[a-z]*.c tests/fuzz/fuzz_zip.c"
+ *     src="compiler/import/[j-z]*.c ir/[a-z]*.c runtime-lite/kernels/[a-z]*.c \
+ *         tests/fuzz/fuzz_zip.c"
  *     clang-14 -g -O1 -std=c11 -D_DEFAULT_SOURCE -I. -isystem build/deps/usr/include \
  *         -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $src -lyyjson -lz -lm
  *     python3 tests/import/make_hostile.py --seeds seeds

@@ -224,7 +224,7 @@ def archives():
     for i, name in enumerate([b"../../x", b"/etc/passwd", b"C:\\x", b"m/a\0b", b"m\\x", b"m/\xff\xfe",
                               b"m/../x", b"m//x", b"m/./x", b"m/" + b"n" * 65000, b""]):
         case("04_name_%d" % i, MODEL, "unsafe name", archive(members(more=[Member(name, b"x")])))
-    case("05_twice", MODEL, "two members", archive(members(more=[Member("m/models/model.json", b"{}")])))
+    case("05_twice", MODEL, "is there twice", archive(members(more=[Member("m/models/model.json", b"{}")])))
     case("06_bomb_claims", MODEL, "claims to inflate",
          archive([deflated(x.name, x.data, **({"size": 1 << 31} if i == 3 else {}))
                   for i, x in enumerate(m)]))
@@ -252,7 +252,7 @@ def archives():
     case("07_entries_2_63", MODEL, "do not fit", archive(m, zip64={"n": 1 << 63}))
     case("07_directory_2_63", MODEL, "central directory", archive(m, zip64={"offset": 1 << 63}))
     case("07_encrypted", MODEL, "encrypted", lie(0, flags=1))
-    case("07_method", MODEL, "compression method 12", lie(0, method=12))
+    case("07_method", MODEL, "compression method", lie(0, method=12))
     many = [Member("m/%06x" % i, b"") for i in range(100000)]
     case("08_many_entries", OK, "", archive(members(more=many), zip64={}))
     case("08_comment_hides_end", MODEL, "comment", archive(m, comment=archive(m)[-22:]))
@@ -421,6 +421,12 @@ def graphs():
     symbolic("18_derived", OK, "%x: f32[2*%s0+1,3]", expr("Add(Mul(Integer(2), %s), Integer(1))" % s0),
              {"s0": {"min_val": 2, "max_val": 64}, "2*s0 + 1": {"min_val": 5, "max_val": 129}})
     symbolic("18_indexing", OK, "mod(floordiv(%s0,4),8)", expr("ModularIndexing(%s, Integer(4), Integer(8))" % s0))
+
+    def at_least_one(p, c):
+        p["range_constraints"] = {"s0": {"min_val": 0, "max_val": 64}}
+        graph(p)["tensor_values"]["x"] = meta([3, symbol("s0")], strides=[
+            expr("Max(Integer(1), %s)" % s0), 1])
+    changed("18_strides_of_at_least_one", OK, "%x: f32[3,%s0])", at_least_one)
 
     def two(name, code, message, dtype, path, size):
         def change(p, c):

@@ -177,7 +177,8 @@ Test(import, unpacked_folders_give_the_same_program, .init = make_folder, .fini 
     char *want = slurp(DATA "mlp_digits/model.etir", &n);
     snprintf(command, sizeof command,
              "cd '%s' && python3 -m zipfile -e " DATA "mlp_digits/model.pt2 . && mkdir alone && "
-             "cp model/models/model.json alone", folder);
+             "cp model/models/model.json alone",
+             folder);
     run(command);
     snprintf(path, sizeof path, "%s/model", folder);
     expect_same(path, NULL, want);
@@ -337,36 +338,18 @@ Test(import, archives_with_one_byte_changed_are_refused_or_the_same)
 
 /* -- errors are listed together ----------------------------------------------------------- */
 
-static Program *import_json_text(Arena *a, const char *json, Diag *d)
-{
-    return import_json_bytes(a, "model.json", (const uint8_t *)json, strlen(json), "/nowhere", d);
-}
-
 Test(import, everything_wrong_is_listed_with_its_place)
 {
-    static const char json[] =
-        "{\"schema_version\":{\"major\":8,\"minor\":20},\"graph_module\":{\"graph\":{\"inputs\":"
-        "[{\"as_tensor\":{\"name\":\"x\"}}],\"outputs\":[{\"as_tensor\":{\"name\":\"b\"}}],\"nodes\":["
-        "{\"target\":\"torch.ops.mine.first.default\",\"inputs\":[],\"outputs\":[{\"as_tensor\":{"
-        "\"name\":\"a\"}}],\"metadata\":{\"stack_trace\":\"File \\\"/h/a.py\\\", line 3, in f\\n    "
-        "x\\n  File \\\"/h/net.py\\\", line 12, in forward\\n    y\",\"nn_module_stack\":\"L__self__,,"
-        "Net;L__self___b,getattr(L['self'].blocks, '0').conv,Conv\"}},"
-        "{\"target\":\"torch.ops.aten.relu.default\",\"inputs\":[{\"name\":\"self\",\"arg\":{"
-        "\"as_tensor\":{\"name\":\"a\"}},\"kind\":1}],\"outputs\":[{\"as_tensor\":{\"name\":\"c\"}}]},"
-        "{\"target\":\"torch.ops.mine.second.default\",\"inputs\":[],\"outputs\":[{\"as_tensor\":{"
-        "\"name\":\"b\"}}]}],\"tensor_values\":{\"x\":{\"dtype\":7,\"sizes\":[],\"strides\":[]},"
-        "\"a\":{\"dtype\":7,\"sizes\":[],\"strides\":[]},\"b\":{\"dtype\":7,\"sizes\":[],\"strides\":[]},"
-        "\"c\":{\"dtype\":10,\"sizes\":[],\"strides\":[]}}},\"signature\":{\"input_specs\":[{"
-        "\"user_input\":{\"arg\":{\"as_tensor\":{\"name\":\"x\"}}}}],\"output_specs\":[{\"user_output\":"
-        "{\"arg\":{\"as_tensor\":{\"name\":\"b\"}}}}]}}}";
-    char *text = NULL;
     size_t n;
+    char *json = slurp(ROOT "/tests/import/many_errors.json", &n);
+    char *text = NULL;
     FILE *out = open_memstream(&text, &n);
     Diag d = {.out = out};
     Arena *a = arena_new();
-    cr_expect_null(import_json_text(a, json, &d));
+    cr_expect_null(import_json_bytes(a, "model.json", (uint8_t *)json, n, "/nowhere", &d));
     fclose(out);
-    cr_expect_str_eq(text,
+    cr_expect_str_eq(
+        text,
         "model.json: error: node 'a' (mine.first.default): the operator is not supported\n"
         "  note: module blocks.0.conv, net.py:12\n"
         "model.json: error: node 'c' (aten.relu.default): 'c' has dtype complex64\n"
@@ -374,6 +357,7 @@ Test(import, everything_wrong_is_listed_with_its_place)
         "got\n%s", text);
     cr_expect_eq(d.n[FAULT_UNSUPPORTED], 3);
     arena_free(a);
+    free(json);
     free(text);
 }
 
@@ -387,14 +371,17 @@ Test(import, checksums_are_zlibs)
         data[i] = (uint8_t)(i * i * 7 + i / 3);
     for (size_t start = 0; start < 16; start++)
         for (size_t n = 0; n <= N; n++)
-            cr_expect_eq(crc32_of(data + start, n), crc32_z(0, data + start, n), "%zu+%zu", start, n);
+            cr_expect_eq(crc32_of(data + start, n), crc32_z(0, data + start, n), "%zu+%zu", start,
+                         n);
 }
 
 Test(import, utf8_is_told_from_what_is_not)
 {
-    static const char *const good[] = {"", "a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xed\x9f\xbf"};
-    static const char *const bad[] = {"\x80", "\xc0\x80", "\xc3", "\xe0\x80\x80", "\xed\xa0\x80",
-                                      "\xf4\x90\x80\x80", "\xff", "\xf0\x80\x80\x80", "\xe2\x82"};
+    static const char *const good[] = {
+        "", "a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xed\x9f\xbf"};
+    static const char *const bad[] = {"\x80",         "\xc0\x80",         "\xc3",
+                                      "\xe0\x80\x80", "\xed\xa0\x80",     "\xf4\x90\x80\x80",
+                                      "\xff",         "\xf0\x80\x80\x80", "\xe2\x82"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         cr_expect(is_utf8(good[i], strlen(good[i])), "%zu", i);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)

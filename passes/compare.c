@@ -1,0 +1,454 @@
+/* compare.c -- evaluates a program before and after a pass and compares what it gives.
+ *
+ * Every method is run on given or seeded random inputs, its symbols at their lower bounds and at a
+ * value between the bounds.  After a pass that is EXACT all results must have the bits they had.
+ * After one that is BOUNDED(k) a float result may be off by k * (E + u * M): M is its largest
+ * magnitude before the pass, u half a unit in the last place of 1.0, and E what the program before
+ * the pass makes of rounding: the largest change of the result when every float input and state is
+ * moved by one unit in the last place, up or down by a seeded coin.  So E measures the condition of
+ * the very model on these inputs, and k how often a pass may round where there was one rounding.
+ * Integers may differ only where E's runs differ.
+ *
+ * Raw exports hold ops without kernels.  Comparing starts after the first pass that leaves none;
+ * on_note tells what was not compared.
+ */
+#define _POSIX_C_SOURCE 200809L /* open_memstream */
+#include "passes/internal.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_CASES = 2, N_SHAKES = 2 };
+
+typedef struct Case {
+    int method;
+    int64_t *symbol;
+    EtcTensor **in;
+    bool given, dead; /* dead: even the first program cannot run it */
+    int n_out, n_updates;
+    EtcTensor **out; /* outputs, then updates; NULL: not evaluated yet */
+    double *margin;  /* by result: E + u * M */
+} Case;
+
+struct Compare {
+    PassOptions opt;
+    Arena *arena;            /* cases and inputs */
+    Arena *results, *before; /* those of this program and of the one before */
+    Case *item;
+    int n;
+    uint64_t seed;
+};
+
+/* -- cases ----------------------------------------------------------------------------------- */
+
+static uint64_t draw(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return *seed >> 33;
+}
+
+static double draw_unit(uint64_t *seed)
+{
+    return (double)draw(seed) / 1073741824.0 - 1.0; /* [-1, 1) */
+}
+
+static void fill_random(EtcTensor *t, uint64_t *seed)
+{
+    int64_t n = etc_numel(t);
+    for (int64_t i = 0; i < n; i++)
+        switch (t->dtype) {
+        case ETC_F32:
+            ((float *)t->data)[i] = (float)(2 * draw_unit(seed));
+            break;
+        case ETC_F64:
+            ((double *)t->data)[i] = 2 * draw_unit(seed);
+            break;
+        case ETC_F16: /* 0.5 .. 1, both signs */
+        case ETC_BF16:
+            ((uint16_t *)t->data)[i] = (uint16_t)((t->dtype == ETC_F16 ? 0x3800 : 0x3f00) |
+                                                  (draw(seed) & 0x807f));
+            break;
+        case ETC_I64:
+        case ETC_U64:
+            ((int64_t *)t->data)[i] = (int64_t)draw(seed) % 4;
+            break;
+        case ETC_I32:
+        case ETC_U32:
+            ((int32_t *)t->data)[i] = (int32_t)(draw(seed) % 4);
+            break;
+        default:
+            memset((uint8_t *)t->data + (size_t)i * etc_dtype_size((int)t->dtype),
+                   (int)(draw(seed) % 2), etc_dtype_size((int)t->dtype));
+        }
+}
+
+/* Its lower bound, or a value above it, near enough to stay cheap. */
+static int64_t symbol_value(const Symbol *s, int which)
+{
+    int64_t lo = s->lo < 1 && which ? 1 : s->lo, most = lo + 5;
+    int64_t middle = s->hi == INT64_MAX ? most : lo + (s->hi - lo) / 2;
+    return which ? (middle < most ? middle : most) : lo;
+}
+
+static bool input_sizes(const Value *v, const int64_t *symbol, int64_t *dim)
+{
+    int64_t n = 1;
+    for (int i = 0; i < v->type.rank; i++)
+        if (!dim_eval(v->type.dim[i], symbol, &dim[i]) || dim[i] < 0 || !mul_ok(n, dim[i] + 1, &n) ||
+            n > 1 << 28)
+            return false;
+    return true;
+}
+
+static bool random_inputs(Compare *c, const Program *p, Case *k, int which)
+{
+    const Graph *g = p->method[k->method];
+    int64_t dim[MAX_RANK];
+    k->symbol = NEW(c->arena, int64_t, p->n_syms + 1);
+    k->in = NEW(c->arena, EtcTensor *, g->n_in + 1);
+    for (int i = 0; i < p->n_syms; i++)
+        k->symbol[i] = symbol_value(p->sym[i], which);
+    for (int i = 0; i < g->n_in; i++) {
+        const Type t = g->in[i]->type;
+        if (!input_sizes(g->in[i], k->symbol, dim))
+            return false;
+        k->in[i] = tensor_new(c->arena, t.dtype, t.rank < 0 ? 0 : t.rank, dim);
+        fill_random(k->in[i], &c->seed);
+    }
+    return true;
+}
+
+/* Symbols from the sizes of what the user gave. */
+static bool given_inputs(Compare *c, Program *p, Case *k)
+{
+    const Graph *g = p->method[0];
+    k->given = true;
+    k->symbol = NEW(c->arena, int64_t, p->n_syms + 1);
+    k->in = NEW(c->arena, EtcTensor *, g->n_in + 1);
+    for (int i = 0; i < p->n_syms; i++)
+        k->symbol[i] = p->sym[i]->lo;
+    for (int i = 0; i < g->n_in; i++) {
+        k->in[i] = c->opt.verify_in[i];
+        for (int j = 0; j < g->in[i]->type.rank && j < k->in[i]->rank; j++)
+            for (int s = 0; s < p->n_syms; s++)
+                if (dim_equal(g->in[i]->type.dim[j], dim_symbol(p, p->sym[s])))
+                    k->symbol[s] = k->in[i]->dim[j];
+    }
+    return true;
+}
+
+Compare *compare_new(Program *p, PassOptions opt)
+{
+    Arena *a = arena_new();
+    Compare *c = NEW(a, Compare, 1);
+    *c = (Compare){.opt = opt, .arena = a, .results = arena_new(), .before = arena_new(), .seed = 1};
+    for (int m = 0; m < p->n_methods; m++)
+        for (int which = 0; which < (p->n_syms ? N_CASES : 1); which++) {
+            Case k = {.method = m};
+            bool given = !m && opt.verify_in;
+            if (given ? !which && given_inputs(c, p, &k)
+                      : random_inputs(c, p, &k, which))
+                PUSH(a, c->item, c->n, k);
+        }
+    return c;
+}
+
+void compare_free(Compare *c)
+{
+    arena_free(c->results);
+    arena_free(c->before);
+    arena_free(c->arena);
+}
+
+/* -- running --------------------------------------------------------------------------------- */
+
+static const Node *first_without_kernel(const Graph *g)
+{
+    for (const Node *n = g->first; n; n = n->next)
+        if (!eval_can(n))
+            return n;
+    return NULL;
+}
+
+static const State *first_without_bytes(const Graph *g)
+{
+    for (int i = 0; i < g->n_states; i++)
+        if (!g->state[i]->state->data && g->state[i]->state->kind != ST_BLOB)
+            return g->state[i]->state;
+    return NULL;
+}
+
+static EtcTensor **run(const Case *k, const Program *p, EtcTensor *const *in, Arena *a, Diag *d)
+{
+    const Graph *g = p->method[k->method];
+    EtcTensor **out = NEW(a, EtcTensor *, g->n_out + g->n_updates + 1);
+    bool ok = eval_graph(g, in, k->symbol, true, a, out, out + g->n_out, d);
+    return ok ? out : NULL;
+}
+
+/* The same, saying nothing where it cannot be run. */
+static EtcTensor **try_run(const Case *k, const Program *p, EtcTensor *const *in, Arena *a)
+{
+    char *text = NULL;
+    size_t len = 0;
+    Diag quiet = {.out = open_memstream(&text, &len)};
+    if (!quiet.out)
+        return NULL;
+    EtcTensor **out = run(k, p, in, a, &quiet);
+    fclose(quiet.out);
+    free(text);
+    return out;
+}
+
+static void note(const Compare *c, const char *pass, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void note(const Compare *c, const char *pass, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+    if (!c->opt.on_note)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    c->opt.on_note(pass, text, c->opt.ctx);
+}
+
+/* Whether every node has a kernel and every state its bytes; says why not. */
+static bool can_run(const Compare *c, const Graph *g, const char *pass)
+{
+    const Node *n = first_without_kernel(g);
+    const State *s = first_without_bytes(g);
+    if (n)
+        note(c, pass, "@%s is not evaluated: node '%s' (%s) has no kernel", g->name,
+             n->loc.node ? n->loc.node : "?", op_info[n->op].target);
+    else if (s)
+        note(c, pass, "@%s is not evaluated: the bytes of '%s' are not at hand", g->name, s->fqn);
+    return !n && !s;
+}
+
+/* -- margins --------------------------------------------------------------------------------- */
+
+static void shake_floats(void *data, EtcDtype t, int64_t n, uint64_t *seed)
+{
+    for (int64_t i = 0; i < n; i++) {
+        bool up = draw(seed) & 1;
+        if (t == ETC_F32) {
+            float *f = (float *)data + i;
+            *f = nextafterf(*f, up ? INFINITY : -INFINITY);
+        } else if (t == ETC_F64) {
+            double *f = (double *)data + i;
+            *f = nextafter(*f, up ? INFINITY : -INFINITY);
+        }
+    }
+}
+
+static EtcTensor *shaken(const EtcTensor *t, Arena *a, uint64_t *seed)
+{
+    int64_t dim[MAX_RANK];
+    for (int i = 0; i < t->rank; i++)
+        dim[i] = t->dim[i];
+    EtcTensor *copy = tensor_new(a, t->dtype, t->rank, dim);
+    memcpy(copy->data, t->data, (size_t)etc_numel(t) * etc_dtype_size((int)t->dtype));
+    shake_floats(copy->data, t->dtype, etc_numel(t), seed);
+    return copy;
+}
+
+/* Points every state at shaken bytes; returns the old ones. */
+static uint8_t **shake_states(const Program *p, Arena *a, uint64_t *seed)
+{
+    uint8_t **old = NEW(a, uint8_t *, p->n_states + 1);
+    for (int i = 0; i < p->n_states; i++) {
+        State *s = p->state[i];
+        old[i] = s->data;
+        if (!s->data || (s->type.dtype != ETC_F32 && s->type.dtype != ETC_F64))
+            continue;
+        s->data = arena_alloc(a, (size_t)s->n_bytes + 1, 1);
+        memcpy(s->data, old[i], (size_t)s->n_bytes);
+        shake_floats(s->data, s->type.dtype,
+                     s->n_bytes / (int64_t)etc_dtype_size((int)s->type.dtype), seed);
+    }
+    return old;
+}
+
+static double as_double(const EtcTensor *t, int64_t i)
+{
+    uint32_t bits;
+    float f;
+    switch (t->dtype) {
+    case ETC_F32:
+        return ((const float *)t->data)[i];
+    case ETC_F64:
+        return ((const double *)t->data)[i];
+    case ETC_BF16:
+        bits = (uint32_t)((const uint16_t *)t->data)[i] << 16;
+        memcpy(&f, &bits, sizeof f);
+        return f;
+    case ETC_I64:
+        return (double)((const int64_t *)t->data)[i];
+    case ETC_I32:
+        return ((const int32_t *)t->data)[i];
+    case ETC_U8:
+    case ETC_BOOL:
+        return ((const uint8_t *)t->data)[i];
+    case ETC_I8:
+        return ((const int8_t *)t->data)[i];
+    default:
+        return NAN;
+    }
+}
+
+static double largest_difference(const EtcTensor *a, const EtcTensor *b)
+{
+    double most = 0;
+    for (int64_t i = 0; i < etc_numel(a); i++) {
+        double d = fabs(as_double(a, i) - as_double(b, i));
+        most = d > most ? d : most;
+    }
+    return most;
+}
+
+static double magnitude(const EtcTensor *t)
+{
+    double most = 0;
+    for (int64_t i = 0; i < etc_numel(t); i++) {
+        double d = fabs(as_double(t, i));
+        most = d > most && isfinite(d) ? d : most;
+    }
+    return most;
+}
+
+static double unit_of(EtcDtype t)
+{
+    return t == ETC_F64 ? 0x1p-53 : t == ETC_BF16 ? 0x1p-8 : t == ETC_F16 ? 0x1p-11
+         : t == ETC_F32 ? 0x1p-24 : 0;
+}
+
+static void measure(Compare *c, const Program *p, Case *k)
+{
+    Arena *a = arena_new();
+    int n = k->n_out + k->n_updates, n_in = p->method[k->method]->n_in;
+    k->margin = NEW(c->results, double, n + 1);
+    for (int i = 0; i < n; i++)
+        k->margin[i] = unit_of(k->out[i]->dtype) * magnitude(k->out[i]);
+    for (int shake = 0; shake < N_SHAKES; shake++) {
+        EtcTensor **in = NEW(a, EtcTensor *, n_in + 1);
+        for (int i = 0; i < n_in; i++)
+            in[i] = shaken(k->in[i], a, &c->seed);
+        uint8_t **old = shake_states(p, a, &c->seed);
+        EtcTensor **out = try_run(k, p, in, a);
+        for (int i = 0; i < p->n_states; i++)
+            p->state[i]->data = old[i];
+        for (int i = 0; out && i < n; i++) {
+            double most = largest_difference(k->out[i], out[i]);
+            double least = unit_of(k->out[i]->dtype) * magnitude(k->out[i]);
+            k->margin[i] = most + least > k->margin[i] ? most + least : k->margin[i];
+        }
+    }
+    arena_free(a);
+}
+
+bool compare_before(Compare *c, const Program *p, double k)
+{
+    for (int i = 0; i < c->n && k > 0; i++)
+        if (c->item[i].out)
+            measure(c, p, &c->item[i]);
+    return true;
+}
+
+/* -- comparing ------------------------------------------------------------------------------- */
+
+static bool same_shape(const EtcTensor *a, const EtcTensor *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
+}
+
+/* The first element that differs by more than it may, or -1. */
+static int64_t first_fault(const EtcTensor *a, const EtcTensor *b, double most)
+{
+    size_t size = etc_dtype_size((int)a->dtype);
+    for (int64_t i = 0; i < etc_numel(a); i++) {
+        const uint8_t *x = (const uint8_t *)a->data + (size_t)i * size;
+        const uint8_t *y = (const uint8_t *)b->data + (size_t)i * size;
+        if (!memcmp(x, y, size))
+            continue;
+        double v = as_double(a, i), w = as_double(b, i);
+        if (!(most > 0 && ((isnan(v) && isnan(w)) || fabs(v - w) <= most)))
+            return i;
+    }
+    return -1;
+}
+
+static bool compare_result(const Compare *c, const Case *k, const Graph *g, int i,
+                           const EtcTensor *now, const char *pass, double bound, Diag *d)
+{
+    const EtcTensor *was = k->out[i];
+    bool is_out = i < g->n_out;
+    const char *what = is_out ? "output" : "update";
+    const Value *v = is_out ? g->out[i] : g->update[i - g->n_out].target;
+    Loc loc = {.file = g->program->name, .node = v->name};
+    double most = bound > 0 ? bound * k->margin[i] : 0;
+    (void)c;
+    if (!same_shape(was, now))
+        return diag_fault(d, FAULT_BUG, loc, "pass '%s' changes the dtype or sizes of %s %d of @%s",
+                          pass, what, is_out ? i : i - g->n_out, g->name);
+    int64_t at = first_fault(was, now, most);
+    if (at < 0)
+        return true;
+    return diag_fault(d, FAULT_BUG, loc,
+                      "pass '%s' changes %s %d of @%s: element %" PRId64 " was %.9g, is %.9g, may "
+                      "differ by %.3g", pass, what, is_out ? i : i - g->n_out, g->name, at,
+                      as_double(was, at), as_double(now, at), most);
+}
+
+static bool compare_case(Compare *c, Case *k, const Program *p, const char *pass, double bound,
+                         Diag *d)
+{
+    const Graph *g = p->method[k->method];
+    bool ok = true;
+    if (k->dead || !can_run(c, g, pass)) {
+        k->out = NULL;
+        return true;
+    }
+    bool first = !k->out;
+    EtcTensor **out = first ? try_run(k, p, k->in, c->results)
+                            : run(k, p, k->in, c->results, d);
+    if (!out && !first)
+        return diag_fault(d, FAULT_BUG, (Loc){.file = p->name},
+                          "after pass '%s' @%s cannot be evaluated any more", pass, g->name);
+    if (!out && k->given)
+        return diag_error(d, (Loc){.file = p->name}, "@%s cannot be evaluated on the given inputs",
+                          g->name);
+    if (!out) {
+        k->dead = true;
+        note(c, pass, "@%s cannot be evaluated on these inputs", g->name);
+        return true;
+    }
+    if (first)
+        note(c, pass, "@%s is compared from here on", g->name);
+    else if (k->n_out != g->n_out || k->n_updates != g->n_updates)
+        ok = diag_fault(d, FAULT_BUG, (Loc){.file = p->name},
+                        "pass '%s' changes how many outputs or updates @%s has", pass, g->name);
+    else
+        for (int i = 0; i < g->n_out + g->n_updates; i++)
+            ok = compare_result(c, k, g, i, out[i], pass, bound, d) && ok;
+    k->out = out;
+    k->n_out = g->n_out;
+    k->n_updates = g->n_updates;
+    return ok;
+}
+
+bool compare_after(Compare *c, const Program *p, const char *pass, double k, Diag *d)
+{
+    bool ok = true;
+    Arena *old = c->before;
+    c->before = c->results;
+    c->results = old;
+    for (int i = 0; i < c->n; i++)
+        ok = compare_case(c, &c->item[i], p, pass, k, d) && ok;
+    arena_reset(c->before);
+    return ok;
+}
