@@ -41,8 +41,10 @@ static double now(void)
 static float *numbers(size_t n)
 {
     float *p = aligned_alloc(64, ((n * 4) + 127) & ~(size_t)63);
+    uint32_t state = 1;
     for (size_t i = 0; i < n; i++) {
-        p[i] = (float)((i * 2654435761u) % 1000u) * 0.001f - 0.5f;
+        state = (state * 1664525u) + 1013904223u;
+        p[i] = ((float)(state >> 8) * 0x1p-24f) - 0.5f;
     }
     return p;
 }
