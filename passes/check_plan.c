@@ -376,6 +376,7 @@ static void open_span(Span *s, int *root, const Value *v, int root_index)
 static Span *spans_of(const Graph *g, int *root, PlanReport *r, Arena *tmp)
 {
     Span *s = NEW(tmp, Span, g->n_values + 1);
+    const Value **into = NEW(tmp, const Value *, g->n_values + 1); /* the state written over */
     int time = 0;
     for (int i = 0; i < g->n_values; i++) {
         s[i] = (Span){.start = INT32_MAX, .end = -1, .lo = INT64_MAX};
@@ -390,13 +391,16 @@ static Span *spans_of(const Graph *g, int *root, PlanReport *r, Arena *tmp)
         r->naive += padded(type_bytes(v->type));
         r->n_values++;
     }
+    for (int i = 0; i < g->n_updates; i++)
+        if (overlap(g->update[i].value, g->update[i].target))
+            into[g->update[i].value->index] = g->update[i].target;
     for (const Node *n = g->first; n; n = n->next) {
         time++;
         for (int i = 0; i < n->n_out; i++) {
             const Value *y = n->out[i];
             if (!has_place(y) || place_of(y).pool < 0)
                 continue;
-            const Value *x = shares_with(n, y);
+            const Value *x = into[y->index] ? into[y->index] : shares_with(n, y);
             open_span(s, root, y, x && root[x->index] >= 0 ? root[x->index] : y->index);
             use(s, root[y->index], time, time);
             r->naive += is_declared_view(n) ? 0 : padded(type_bytes(y->type));
