@@ -13,11 +13,11 @@
 static const char *const pte_tail[] = {
     TO_CORE, "to_edge", "lower_symint", "dce", "drop_states", "to_out", TO_PLANNED,
 };
-static const char *const c_tail[] = {
-    TO_CORE, "group", TO_PLANNED,
+static const char *const c_tail[] = { /* the first alias: copies that outputs need join groups */
+    TO_CORE, "alias", "group", TO_PLANNED,
 };
 
-enum { N_TO_CORE = 10, N_TO_TAIL = 5, N_TO_GROUPED = 1 };
+enum { N_TO_CORE = 10, N_TO_TAIL = 5, N_TO_GROUPED = 2 };
 
 Pipeline pipeline_of(Tail tail, Stage stage)
 {

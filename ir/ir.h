@@ -21,7 +21,8 @@ Arena *arena_new(void);
 void *arena_alloc(Arena *a, size_t n, size_t size); /* n*size zeroed bytes; never NULL */
 void *arena_grow(Arena *a, void *array, int n, size_t size); /* with room for element n */
 char *arena_str(Arena *a, const char *s, size_t len);
-char *arena_printf(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+char *arena_printf(Arena *a, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3), nonnull(2)));
 void arena_reset(Arena *a);
 void arena_free(Arena *a);
 #define NEW(arena, T, n) ((T *)arena_alloc((arena), (size_t)(n), sizeof(T)))
