@@ -119,7 +119,7 @@ static bool column_has(const Node *n, const Value *v)
 }
 
 /* A body without an anchor reads element i of an operand before it writes element i.  One with an
- * anchor writes all of the anchor's result first: only what the anchor alone reads may be under it. */
+ * anchor writes all of the anchor's result first: what the anchor alone reads may lie there. */
 static bool body_allows(const Graph *body, const Value *v)
 {
     const Node *anchor = NULL, *reader = NULL;

@@ -4,7 +4,7 @@
  * takes the blocks in another order and puts each at the lowest gap that holds it, or the tightest.
  * Only blocks that share time matter for a gap; the pairs that do are found once, by a sweep.  When
  * none reaches the lower bound, a branch and bound tries other orders within an amount of work.
- * Too many pairs (more than MAX_PAIRS) leave the sweep itself, which frees and takes as a heap does.
+ * Too many pairs (more than MAX_PAIRS) leave the sweep alone, which frees and takes as a heap does.
  */
 #include "passes/internal.h"
 #include <stdlib.h>
@@ -134,7 +134,7 @@ static bool find_mates(Pack *p)
     return true;
 }
 
-/* -- gaps ---------------------------------------------------------------------------------------- */
+/* -- gaps -------------------------------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b)
 {
@@ -195,7 +195,7 @@ static void pack_in(Pack *p, const int *order, bool tightest)
     keep(p, end);
 }
 
-/* -- branch and bound ---------------------------------------------------------------------------- */
+/* -- branch and bound -------------------------------------------------------------------------- */
 
 /* Places the rest of the blocks, in every order, nearest to `order` first; cuts what is no better
  * than the best. */
@@ -230,7 +230,7 @@ static void search_from(Pack *p, Rule rule)
     search(p, order_by(p, rule), 0, 0);
 }
 
-/* -- too many pairs -------------------------------------------------------------------------------- */
+/* -- too many pairs ---------------------------------------------------------------------------- */
 
 /* First fit by start over the blocks in use, kept ascending by offset. */
 static void pack_as_heap(Pack *p)
@@ -261,7 +261,7 @@ static void pack_as_heap(Pack *p)
     keep(p, end);
 }
 
-/* -- all in use at once ------------------------------------------------------------------------------ */
+/* -- all in use at once ------------------------------------------------------------------------ */
 
 static int64_t total(Blocks b)
 {

@@ -102,7 +102,8 @@ Test(plan, large_cases_are_sound_and_near_the_bound)
         Blocks b = random_blocks(a, 300, 100, 64);
         int64_t bound = blocks_bound(b, a), end = pack(b, bound, a);
         cr_assert(is_sound(b, end), "round %d", round);
-        cr_assert_leq(end, bound + bound / 4, "round %d: %ld for %ld", round, (long)end, (long)bound);
+        cr_assert_leq(end, bound + bound / 4, "round %d: %ld for %ld", round, (long)end,
+                      (long)bound);
         arena_free(a);
     }
 }
@@ -220,7 +221,7 @@ Test(plan, random_programs_compute_the_same_when_planned)
     }
 }
 
-/* -- check_plan is sound ------------------------------------------------------------------------- */
+/* -- check_plan is sound ----------------------------------------------------------------------- */
 
 static Value *random_result(Graph *g)
 {
@@ -287,7 +288,7 @@ Test(plan, what_check_plan_accepts_computes_the_same)
     cr_assert_gt(refused, 40);
 }
 
-/* -- folding ------------------------------------------------------------------------------------- */
+/* -- folding ----------------------------------------------------------------------------------- */
 
 static Value *state_of(Graph *g, const char *name, Type t, float *data, int64_t n)
 {
@@ -324,7 +325,8 @@ static void fold_and_compare(bool shared)
     graph_add_input(graph, x);
     Value *weight = state_of(graph, "w", type_tensor(p, ETC_F32, 4, filter), w, 8);
     Node *c = build(graph, NULL, (Loc){.node = "c"}, OP_CONVOLUTION, &d, "vvvIIIbIi", x, weight,
-                    state_of(graph, "cb", t, cb, 2), 2, one, 2, zero, 2, one, 0, 2, zero, (int64_t)1);
+                    state_of(graph, "cb", t, cb, 2), 2, one, 2, zero, 2, one, 0, 2, zero,
+                    (int64_t)1);
     Node *n = build(graph, NULL, (Loc){.node = "n"}, OP__NATIVE_BATCH_NORM, &d, "vvvvvff",
                     c->out[0], state_of(graph, "g", t, g, 2), state_of(graph, "b", t, b, 2),
                     state_of(graph, "m", t, m, 2), state_of(graph, "v", t, v, 2), 0.1, 1e-5);
@@ -334,7 +336,8 @@ static void fold_and_compare(bool shared)
     const char *const pass[] = {"fold_batch_norm"};
     cr_assert(passes_run(p, pass, 1, (PassOptions){.verify = true}, &d));
     cr_assert_eq(graph->first, graph->last, "one convolution is left");
-    const State *new_w = arg_value(graph->first, 1)->state, *new_b = arg_value(graph->first, 2)->state;
+    const State *new_w = arg_value(graph->first, 1)->state;
+    const State *new_b = arg_value(graph->first, 2)->state;
     cr_expect_eq((void *)new_w->data == (void *)w, !shared, "in place unless shared");
     cr_expect_arr_eq(new_w->data, want_w, sizeof want_w);
     cr_expect_arr_eq(new_b->data, want_b, sizeof want_b);
@@ -381,7 +384,7 @@ Test(fold, strided_weights_become_row_major)
     arena_free(a);
 }
 
-/* -- comparing finds what a pass breaks ------------------------------------------------------------ */
+/* -- comparing finds what a pass breaks -------------------------------------------------------- */
 
 Test(compare, a_changed_result_is_reported)
 {
@@ -406,7 +409,7 @@ Test(compare, a_changed_result_is_reported)
     arena_free(a);
 }
 
-/* -- time ---------------------------------------------------------------------------------------------- */
+/* -- time -------------------------------------------------------------------------------------- */
 
 static double seconds(void)
 {
