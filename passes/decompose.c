@@ -295,8 +295,8 @@ static bool decomp_conv(Rewrite *r, Node *n)
 static bool decomp_batch_norm(Rewrite *r, Node *n)
 {
     if (arg_bool(n, 5))
-        return diag_unsupported(r->d, n->loc, "batch norm in training mode would change its running "
-                                              "statistics: export the model in eval mode");
+        return diag_unsupported(r->d, n->loc, "batch norm in training mode would change its "
+                                              "running statistics: export the model in eval mode");
     if (!arg_value(n, 3) || !arg_value(n, 4))
         return diag_unsupported(r->d, n->loc, "batch norm without running statistics");
     return done(r, n, build(r->g, n, n->loc, OP__NATIVE_BATCH_NORM, r->d, "vvvvvaa",
