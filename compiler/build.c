@@ -143,14 +143,19 @@ void command_emit_c(const Options *o, Arena *a, Diag *d)
         return;
     }
     Program *p = model_compile(o, TAIL_C, a, d);
-    if (!p || !emit_c(p, &c, a, &files, d))
+    if (!p)
         return;
+    PlanReport plan = total_plan(p, a);
+    c.bound = plan.bound;
+    if (!emit_c(p, &c, a, &files, d))
+        return;
+    plan.scratch = files.scratch;
     if (!o->dry_run && (!write_c_files(stem, &files, a, d) || !write_depfile(o, a, d)))
         return;
     int64_t bytes = 0;
     for (int i = 0; i < files.n; i++)
         bytes += file_bytes(&files.file[i].out);
-    print_summary(o, bytes, total_plan(p, a), seconds_now() - start, a);
+    print_summary(o, bytes, plan, seconds_now() - start, a);
 }
 
 void command_check(const Options *o, Arena *a, Diag *d)
