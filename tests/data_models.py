@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The models of tests/data through etc, in runtime-lite and as emitted C, against torch's outputs.
 
-    data_models.py ETC WORK_FOLDER [CC]
+    data_models.py ETC WORK_FOLDER [CC [FLAG ...]]
 
 TAP on stdout, five facts per model:
 
@@ -79,9 +79,9 @@ class Model:
         c = self.path("m.c")
         self.command(self.etc, "emit-c", self.path_of_model(), "-o", c, "--main", "--verify", "-q", *self.first_inputs())
         weights = glob.glob(self.path("m_weights.S"))
-        self.command(self.cc, *STRICT, "-c", c, "-o", self.path("m.o"))
-        self.command(self.cc, "-O2", "-o", self.path("m"), self.path("m.o"), self.path("m_main.c"), *weights, "-lm")
-        self.run_cases("c", self.path("m"))
+        self.command(*self.cc, *STRICT, "-c", c, "-o", self.path("m.o"))
+        self.command(*self.cc, "-O2", "-o", self.path("m"), self.path("m.o"), self.path("m_main.c"), *weights, "-lm")
+        self.run_cases("c", "env", "ASAN_OPTIONS=detect_leaks=0", self.path("m"))  # its main leaves memory to the end
 
     def bits(self):
         found = sorted(glob.glob(self.path("lite_*/*.npy")))
@@ -107,7 +107,7 @@ class Model:
 
 
 def main():
-    etc, work, cc = sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else "cc"
+    etc, work, cc = sys.argv[1], sys.argv[2], sys.argv[3:] or ["cc"]
     folders = sorted(os.path.dirname(f) for f in glob.glob(DATA + "/*/manifest.json"))
     assert len(folders) >= 5, f"{DATA} holds only {len(folders)} models"
     facts = ["lite", "c", "bits", "again", "check"]
