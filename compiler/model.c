@@ -344,6 +344,15 @@ bool model_run_passes(const Options *o, Program *p, const char *const *pass, int
            stage_side_file(&t, out, d);
 }
 
+/* What a file records of its types is not taken on trust: plans and kernels build on it. */
+static bool is_sound(const Program *p, Diag *d)
+{
+    bool ok = program_verify(p, d);
+    for (int i = 0; i < p->n_methods && ok; i++)
+        ok = graph_infer(p->method[i], d);
+    return ok;
+}
+
 Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Diag *d)
 {
     double start = seconds_now();
@@ -354,5 +363,7 @@ Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Dia
     if (o->verbose)
         print_time("import", seconds_now() - start);
     p->tail = tail;
+    if (!is_sound(p, d))
+        return NULL;
     return pipeline_of(p, &all, d) && model_run_passes(o, p, all.pass, all.n, a, out, d) ? p : NULL;
 }

@@ -14,8 +14,8 @@
 static const char *const pte_tail[] = {
     TO_CORE, "to_edge", "lower_symint", "dce", "drop_states", "to_out", TO_PLANNED,
 };
-static const char *const c_tail[] = {
-    TO_CORE, "group", TO_PLANNED,
+static const char *const c_tail[] = { /* the first alias: copies that outputs need join groups */
+    TO_CORE, "alias", "group", TO_PLANNED,
 };
 
 /* The pass that leaves each stage, as passes.def says. */

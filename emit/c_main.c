@@ -231,7 +231,8 @@ bool emit_main(Emit *e, CFiles *out)
     Text t = {.a = e->a};
     const Graph *g = e->method;
     put(&t, "/* SPDX-License-Identifier: 0BSD */\n#if !defined(_POSIX_C_SOURCE)\n"
-        "#define _POSIX_C_SOURCE 200809L\n#endif\n#include \"%s.h\"\n\n", e->name);
+        "#define _POSIX_C_SOURCE 200809L\n#endif\n#include \"%s.h\"\n\n",
+        strrchr(e->o->stem, '/') ? strrchr(e->o->stem, '/') + 1 : e->o->stem);
     put_fixed_part(&t);
     put(&t, "enum { N_IN = %d, N_OUT = %d };\n\n", g->n_in, g->n_out);
     put(&t, "#define ARENA_BYTES %" PRId64 "\n#define STATE_BYTES %" PRId64 "\n\n", e->arena_bytes,

@@ -60,11 +60,12 @@ static double number_arg(const Node *n, int i)
 bool node_clamp(const Node *n, Clamp *clamp)
 {
     const char *expr = op_info[n->op].expr;
-    *clamp = (Clamp){0, INFINITY};
-    if (!strcmp(expr, "relu"))
-        return true;
-    if (strcmp(expr, "hardtanh") != 0 && strcmp(expr, "clamp") != 0)
+    bool is_relu = !strcmp(expr, "relu");
+    if (!is_relu && strcmp(expr, "hardtanh") != 0 && strcmp(expr, "clamp") != 0)
         return false;
+    *clamp = (Clamp){0, INFINITY};
+    if (is_relu)
+        return true;
     clamp->lo = (float)number_arg(n, find_arg(n, false, 0));
     clamp->hi = (float)number_arg(n, find_arg(n, false, 1));
     return true;

@@ -374,7 +374,7 @@ static bool emit_source(Emit *e, CFiles *out, int64_t scratch_at)
     put_title(e, &t, ".c");
     put_ports(e, &t);
     put_needs(e, &t, scratch_at);
-    put(&t, " */\n#include \"%s.h\"\n\n", e->name);
+    put(&t, " */\n#include \"%s.h\"\n\n", base_name(e->o->stem));
     put_chunks(&t, &code);
     if (constants.n)
         put_n(&t, constants.s, constants.n);
@@ -393,7 +393,7 @@ static void emit_variant(Emit *e, CFiles *out, const char *isa, const char *targ
         "!defined(__clang__) && \\\n    !defined(__AVX512F__)\n"
         "#pragma GCC target(\"%s\")\n#define %s_VARIANT %s_run_%s\n#include \"%s.c\"\n#else\n"
         "typedef int %s_%s_is_empty; /* a file must declare something */\n#endif\n",
-        e->name, isa, e->name, target, e->upper, e->name, isa, e->name, e->name, isa);
+        e->name, isa, e->name, target, e->upper, e->name, isa, base_name(e->o->stem), e->name, isa);
     c_file(e->a, out, arena_printf(e->a, "_%s.c", isa), &t);
 }
 
@@ -451,6 +451,9 @@ static bool check_program(Emit *e)
     const Graph *g = e->method;
     Loc loc = {.file = e->p->name};
     bool ok = true;
+    if (strpbrk(base_name(e->o->stem), "\"\\\n\r"))
+        ok = diag_error(e->d, (Loc){0}, "emit-c: no #include can name '%s.h'; choose another name",
+                        base_name(e->o->stem));
     for (int i = 0; i < g->n_in + g->n_out; i++) {
         const Value *v = i < g->n_in ? g->in[i] : g->out[i - g->n_in];
         if (v->type.is_none || v->type.rank == SCALAR)

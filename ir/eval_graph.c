@@ -5,8 +5,8 @@
  * reads too early, too late or what another value has overwritten cannot give the right result.
  * Memory of the caller (in, out, state) is apart from the pools.
  *
- * Bodies of groups and delegates have no places: they run unplanned, and their results are copied to
- * the places of the node's outputs.  Branches share the memory of the graph around them. */
+ * Bodies of groups and delegates have no places: they run unplanned, and their results are copied
+ * to the places of the node's outputs.  Branches share the memory of the graph around them. */
 #include "ir/internal.h"
 #include <string.h>
 
@@ -24,11 +24,11 @@ typedef struct Memory {
     int n_live;
 } Memory;
 
-typedef struct Slot { /* a value of a graph at run time */
-    EtcTensor *dense;        /* what kernels see; of a strided place, not yet or no longer there */
-    uint8_t *place;          /* NULL: a buffer of its own */
-    const int64_t *stride;   /* in elements, of a place that is not dense; else NULL */
-    int last;                /* number of the last node that reads it; INT_MAX past the end */
+typedef struct Slot {      /* a value of a graph at run time */
+    EtcTensor *dense;      /* what kernels see; of a strided place, not yet or no longer there */
+    uint8_t *place;        /* NULL: a buffer of its own */
+    const int64_t *stride; /* in elements, of a place that is not dense; else NULL */
+    int last;              /* number of the last node that reads it; INT_MAX past the end */
 } Slot;
 
 typedef struct Run {
@@ -46,7 +46,7 @@ static Loc graph_loc(const Graph *g)
     return (Loc){.file = g->program->name};
 }
 
-/* -- NaNs ---------------------------------------------------------------------------------------- */
+/* -- NaNs ----------------------------------------------------------------------------- */
 
 /* A NaN as f16, bf16, f32 and f64 alike, and as an integer far from any size; by address, so that
  * words fall into place. */
@@ -103,7 +103,7 @@ static void live_remove(Run *r, const Value *v, const Slot *s)
         }
 }
 
-/* -- memory of a plan ---------------------------------------------------------------------------- */
+/* -- memory of a plan ----------------------------------------------------------------- */
 
 static EtcTensor *block(Arena *a, int64_t bytes)
 {
@@ -188,7 +188,7 @@ static bool memory_init(Memory *m, const Graph *g, const EvalContext *c)
     return load_states(m, g->program, c);
 }
 
-/* -- values -------------------------------------------------------------------------------------- */
+/* -- values --------------------------------------------------------------------------- */
 
 static const int64_t *strides_of(const EvalContext *c, Type t)
 {
@@ -287,7 +287,7 @@ static bool fill(Run *r, const Value *v, const void *data)
     return true;
 }
 
-/* -- states and inputs --------------------------------------------------------------------------- */
+/* -- states and inputs ---------------------------------------------------------------- */
 
 /* Weights are read where they lie unless they are strided there. */
 static bool bind_state(Run *r, const Value *v)
@@ -299,7 +299,8 @@ static bool bind_state(Run *r, const Value *v)
         return false;
     const int64_t *stride = strides_of(r->c, s->type);
     if (!s->data || extent(t, stride) > s->n_bytes)
-        return diag_error(r->c->d, graph_loc(r->graph), "the bytes of %%%s are not at hand", s->name);
+        return diag_error(r->c->d, graph_loc(r->graph), "the bytes of %%%s are not at hand",
+                          s->name);
     slot->dense = t;
     t->data = s->data;
     t->capacity = tensor_bytes(t);
@@ -360,7 +361,7 @@ static void find_last(Run *r)
         r->slot[g->out[i]->index].last = FOREVER;
 }
 
-/* -- nodes --------------------------------------------------------------------------------------- */
+/* -- nodes ---------------------------------------------------------------------------- */
 
 static bool eval_body(const Graph *g, EtcTensor *const *in, EvalContext *c, Memory *m, bool in_body,
                       EtcTensor **out, EtcTensor **update);
@@ -418,7 +419,8 @@ static bool join_in_place(Run *r, const Node *n, EtcTensor *const *in)
         if (in[i]->rank != s->dense->rank) /* the empty one that cat leaves out */
             continue;
         if (in[i]->dtype != s->dense->dtype)
-            return diag_error(r->c->d, n->loc, "operand %d lies in the result with another dtype", i);
+            return diag_error(r->c->d, n->loc, "operand %d lies in the result with another dtype",
+                              i);
         if (!lies_in(&r->slot[n->in[i]->index], s))
             place_part(s->dense, in[i], (int)axis, from);
         from += in[i]->dim[axis];
@@ -490,7 +492,7 @@ static void bury(Run *r, const Node *n, int at)
     }
 }
 
-/* -- graphs -------------------------------------------------------------------------------------- */
+/* -- graphs --------------------------------------------------------------------------- */
 
 static EtcTensor *copy_of(const EtcTensor *t, Arena *a)
 {
@@ -548,7 +550,8 @@ bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, boo
     Arena *tmp = arena_new();
     EvalContext c = eval_context(symbol, tmp, d);
     Memory m, *planned = arena_check && g->program->stage == STAGE_PLANNED ? &m : NULL;
-    bool ok = (!planned || memory_init(&m, g, &c)) && eval_body(g, in, &c, planned, false, out, update);
+    bool ok = (!planned || memory_init(&m, g, &c)) &&
+              eval_body(g, in, &c, planned, false, out, update);
     for (int i = 0; ok && i < g->n_out; i++)
         out[i] = copy_of(out[i], a);
     for (int i = 0; ok && i < g->n_updates; i++)

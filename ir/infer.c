@@ -12,7 +12,7 @@ static Program *program_of(const Node *n)
     return n->graph->program;
 }
 
-/* -- text for messages --------------------------------------------------------------------------- */
+/* -- text for messages ---------------------------------------------------------------- */
 
 static const char *text_of(Program *p, const Dim *d, const Type *t)
 {
@@ -41,7 +41,7 @@ const char *type_text(Program *p, Type t)
     return text_of(p, NULL, &t);
 }
 
-/* -- arguments of a rule ------------------------------------------------------------------------- */
+/* -- arguments of a rule -------------------------------------------------------------- */
 
 const char *arg_name(const Node *n, int i)
 {
@@ -90,7 +90,8 @@ bool get_ints(const Node *n, int i, int count, int64_t least, int64_t *v, Diag *
 {
     int given = arg_count(n, i);
     if ((given != count && given != 1) || !arg_ints(n, i, v, count))
-        return diag_error(d, n->loc, "%s is not a list of %d plain integers", arg_name(n, i), count);
+        return diag_error(d, n->loc, "%s is not a list of %d plain integers", arg_name(n, i),
+                          count);
     for (int k = given; k < count; k++)
         v[k] = v[0];
     for (int k = 0; k < count; k++)
@@ -100,7 +101,7 @@ bool get_ints(const Node *n, int i, int count, int64_t least, int64_t *v, Diag *
     return true;
 }
 
-/* A size: an integer, an expression, or the result of sym_size, whose expression is the operand's. */
+/* A size: an integer, an expression, or a result of sym_size, which has its operand's. */
 static bool item_size(const Node *n, const Arg *a, Dim *v)
 {
     if (a->kind == ARG_INT || a->kind == ARG_BOOL) {
@@ -143,8 +144,9 @@ bool wrap_axis(const Node *n, int64_t axis, int rank, int *out, Diag *d)
 {
     int64_t r = rank > 0 ? rank : 1;
     if (axis < -r || axis >= r)
-        return diag_error(d, n->loc, "axis %" PRId64 " is out of range, expected %" PRId64
-                          " to %" PRId64, axis, -r, r - 1);
+        return diag_error(d, n->loc,
+                          "axis %" PRId64 " is out of range, expected %" PRId64 " to %" PRId64,
+                          axis, -r, r - 1);
     *out = (int)(axis < 0 ? axis + r : axis);
     return true;
 }
@@ -161,7 +163,7 @@ EtcDtype dtype_or(const Node *n, EtcDtype otherwise)
     return i >= 0 && n->arg[i].kind == ARG_DTYPE ? n->arg[i].dtype : otherwise;
 }
 
-/* -- sizes --------------------------------------------------------------------------------------- */
+/* -- sizes ---------------------------------------------------------------------------- */
 
 bool dims_overlap(Dim a, Dim b)
 {
@@ -235,7 +237,7 @@ bool expands_to(const Node *n, Type from, Type to, Diag *d)
                             type_text(program_of(n), to));
 }
 
-/* -- dtypes -------------------------------------------------------------------------------------- */
+/* -- dtypes --------------------------------------------------------------------------- */
 
 static bool is_f8(int t)
 {
@@ -327,7 +329,7 @@ static int common_dtype(const Node *n, const int *arg, int n_args, bool want_flo
     return t < 0 || is_float(t) || !want_float ? t : ETC_F32;
 }
 
-/* -- pointwise rules ----------------------------------------------------------------------------- */
+/* -- pointwise rules ------------------------------------------------------------------ */
 
 bool infer_same(const Node *n, Type *out, Diag *d)
 {
@@ -425,7 +427,7 @@ bool infer_nothing(const Node *n, Type *out, Diag *d)
     return true;
 }
 
-/* -- recorded types ------------------------------------------------------------------------------ */
+/* -- recorded types ------------------------------------------------------------------- */
 
 static bool is_compatible(Type a, Type b)
 {
@@ -441,16 +443,18 @@ static bool is_compatible(Type a, Type b)
 static bool fits(const Node *n, const char *what, int i, Type a, Type b, Diag *d)
 {
     Program *p = program_of(n);
-    return is_compatible(a, b) || diag_error(d, n->loc, "%s %d of the nested graph is %s, expected %s",
-                                             what, i, type_text(p, a), type_text(p, b));
+    return is_compatible(a, b) ||
+           diag_error(d, n->loc, "%s %d of the nested graph is %s, expected %s", what, i,
+                      type_text(p, a), type_text(p, b));
 }
 
 static bool signature_fits(const Node *n, const Graph *g, int operands, Diag *d)
 {
     bool ok = true;
     if (g->n_in != arg_count(n, operands) || g->n_out != n->n_out)
-        return diag_error(d, n->loc, "nested graph has %d inputs and %d outputs, expected %d and %d",
-                          g->n_in, g->n_out, arg_count(n, operands), n->n_out);
+        return diag_error(d, n->loc,
+                          "nested graph has %d inputs and %d outputs, expected %d and %d", g->n_in,
+                          g->n_out, arg_count(n, operands), n->n_out);
     for (int i = 0; i < g->n_in; i++) {
         const Value *v = arg_list_value(n, operands, i);
         ok = (!v || fits(n, "input", i, g->in[i]->type, v->type, d)) && ok;
@@ -484,8 +488,8 @@ static bool infer_node(const Node *n, Arena *tmp, Diag *d)
     bool ok = op_info[n->op].infer(n, out, d);
     for (int i = 0; ok && i < n->n_out; i++)
         if (!n->out[i]->type.is_none && !is_compatible(n->out[i]->type, out[i]))
-            return diag_error(d, n->loc, "output %%%s is recorded as %s, but is %s", n->out[i]->name,
-                              type_text(p, n->out[i]->type), type_text(p, out[i]));
+            return diag_error(d, n->loc, "output %%%s is recorded as %s, but is %s",
+                              n->out[i]->name, type_text(p, n->out[i]->type), type_text(p, out[i]));
     return ok;
 }
 

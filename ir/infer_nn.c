@@ -19,12 +19,12 @@ static bool same_dtype(const Node *n, Type a, Type b, Diag *d)
 
 static bool same_size(const Node *n, const char *what, Dim a, const char *other, Dim b, Diag *d)
 {
-    return dims_agree(a, b) || diag_error(d, n->loc, "%s has size %s, expected %s of %s", what,
-                                          dim_text(program_of(n), a), dim_text(program_of(n), b),
-                                          other);
+    return dims_agree(a, b) ||
+           diag_error(d, n->loc, "%s has size %s, expected %s of %s", what,
+                      dim_text(program_of(n), a), dim_text(program_of(n), b), other);
 }
 
-/* -- products ------------------------------------------------------------------------------------ */
+/* -- products ------------------------------------------------------------------------- */
 
 static bool product(const Node *n, Type a, Type b, Type *out, Diag *d)
 {
@@ -44,8 +44,8 @@ bool infer_addmm(const Node *n, Type *out, Diag *d)
 {
     Type bias, a, b;
     return get_rank(n, 0, 0, 2, &bias, d) && get_rank(n, 1, 2, 2, &a, d) &&
-           get_rank(n, 2, 2, 2, &b, d) && product(n, a, b, out, d) && same_dtype(n, *out, bias, d) &&
-           expands_to(n, bias, *out, d);
+           get_rank(n, 2, 2, 2, &b, d) && product(n, a, b, out, d) &&
+           same_dtype(n, *out, bias, d) && expands_to(n, bias, *out, d);
 }
 
 bool infer_bmm(const Node *n, Type *out, Diag *d)
@@ -99,7 +99,7 @@ bool infer_linear(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* -- convolution --------------------------------------------------------------------------------- */
+/* -- convolution ---------------------------------------------------------------------- */
 
 typedef struct Conv {
     Type x, w, bias;
@@ -124,8 +124,8 @@ static bool conv_geometry(const Node *n, Conv *c, int groups, Diag *d)
         !get_ints(n, 4, c->spatial, 0, c->padding, d) ||
         !get_ints(n, 5, c->spatial, 1, c->dilation, d) || !get_int(n, groups, &c->groups, d))
         return false;
-    return c->groups > 0 || diag_error(d, n->loc, "groups is %" PRId64 ", expected at least 1",
-                                       c->groups);
+    return c->groups > 0 ||
+           diag_error(d, n->loc, "groups is %" PRId64 ", expected at least 1", c->groups);
 }
 
 /* Channels of input, weight and bias against groups; *out: those of the result. */
@@ -173,11 +173,13 @@ static bool conv_axis(const Node *n, const Conv *c, int i, Dim in, Dim *out, Dia
     Program *p = program_of(n);
     Dim kernel = c->w.dim[2 + i], reach = reach_of(p, kernel, c->dilation[i]);
     if (dim_upper(kernel) < 1)
-        return diag_error(d, n->loc, "kernel has size %s, expected at least 1", dim_text(p, kernel));
+        return diag_error(d, n->loc, "kernel has size %s, expected at least 1",
+                          dim_text(p, kernel));
     *out = c->transposed ? unwindow(p, c, i, in, reach)
                          : window(p, in, reach, c->padding[i], c->stride[i]);
     if (!dim_is_bad(*out) && dim_upper(*out) < 1)
-        return diag_error(d, n->loc, "kernel reaches over %s, more than the padded input of size %s",
+        return diag_error(d, n->loc,
+                          "kernel reaches over %s, more than the padded input of size %s",
                           dim_text(p, reach), dim_text(p, in));
     return true;
 }
@@ -219,12 +221,51 @@ bool infer_convolution(const Node *n, Type *out, Diag *d)
         return false;
     for (int i = 0; c.transposed && i < c.spatial; i++)
         if (c.output_padding[i] >= c.stride[i] && c.output_padding[i] >= c.dilation[i])
-            return diag_error(d, n->loc, "output_padding is %" PRId64
-                              ", expected less than stride or dilation", c.output_padding[i]);
+            return diag_error(
+                d, n->loc, "output_padding is %" PRId64 ", expected less than stride or dilation",
+                c.output_padding[i]);
     return conv_shape(n, &c, true, out, d);
 }
 
-/* -- pools --------------------------------------------------------------------------------------- */
+/* conv_transpose1d, conv_transpose2d: output_padding and groups stand before dilation. */
+bool infer_conv_transpose(const Node *n, Type *out, Diag *d)
+{
+    Conv c = {.transposed = true};
+    if (!conv_tensors(n, &c, d) || !get_ints(n, 3, c.spatial, 1, c.stride, d) ||
+        !get_ints(n, 4, c.spatial, 0, c.padding, d) ||
+        !get_ints(n, 5, c.spatial, 0, c.output_padding, d) || !get_int(n, 6, &c.groups, d) ||
+        !get_ints(n, 7, c.spatial, 1, c.dilation, d))
+        return false;
+    if (c.groups < 1)
+        return diag_error(d, n->loc, "groups is %" PRId64 ", expected at least 1", c.groups);
+    return conv_shape(n, &c, false, out, d);
+}
+
+/* conv1d and conv2d with padding "valid", which is none, or "same", which keeps the sizes. */
+bool infer_conv_padding(const Node *n, Type *out, Diag *d)
+{
+    Conv c = {0};
+    bool is_same = n->arg[4].kind == ARG_STRING && !strcmp(n->arg[4].str, "same");
+    if (!is_same && (n->arg[4].kind != ARG_STRING || strcmp(n->arg[4].str, "valid") != 0))
+        return diag_error(d, n->loc, "padding is neither \"valid\" nor \"same\"");
+    if (!conv_tensors(n, &c, d) || !get_ints(n, 3, c.spatial, 1, c.stride, d) ||
+        !get_ints(n, 5, c.spatial, 1, c.dilation, d) || !get_int(n, 6, &c.groups, d))
+        return false;
+    if (c.groups < 1)
+        return diag_error(d, n->loc, "groups is %" PRId64 ", expected at least 1", c.groups);
+    for (int i = 0; is_same && i < c.spatial; i++)
+        if (c.stride[i] != 1)
+            return diag_error(d, n->loc, "padding \"same\" wants stride 1");
+    if (!conv_shape(n, &c, false, out, d))
+        return false;
+    Dim dim[MAX_RANK];
+    memcpy(dim, out->dim, (size_t)out->rank * sizeof *dim);
+    for (int i = 1; is_same && i <= c.spatial; i++)
+        dim[out->rank - i] = c.x.dim[c.x.rank - i];
+    return set_tensor(n, out, c.x.dtype, c.x.rank, dim, d);
+}
+
+/* -- pools ---------------------------------------------------------------------------- */
 
 typedef struct Pool {
     int64_t kernel[2], stride[2], padding[2], dilation[2];
@@ -247,8 +288,9 @@ static bool pool_geometry(const Node *n, Pool *p, int dilation, int ceil, Diag *
         if (!mul_ok(p->kernel[i] - 1, p->dilation[i], &reach) || reach == INT64_MAX)
             return diag_error(d, n->loc, "kernel_size times dilation does not fit in 64 bits");
         if (p->padding[i] > (reach + 1) / 2)
-            return diag_error(d, n->loc, "padding is %" PRId64 ", expected at most half the kernel, %"
-                              PRId64, p->padding[i], (reach + 1) / 2);
+            return diag_error(d, n->loc,
+                              "padding is %" PRId64 ", expected at most half the kernel, %" PRId64,
+                              p->padding[i], (reach + 1) / 2);
     }
     return true;
 }
@@ -317,7 +359,7 @@ bool infer_adaptive_pool2d(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* -- norms, softmax ------------------------------------------------------------------------------ */
+/* -- norms, softmax ------------------------------------------------------------------- */
 
 /* Mean and inverse deviation are empty outside training. */
 bool infer_batch_norm3(const Node *n, Type *out, Diag *d)
@@ -353,15 +395,15 @@ bool infer_softmax(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, dtype, x.rank, x.dim, d);
 }
 
-/* -- quantization -------------------------------------------------------------------------------- */
+/* -- quantization --------------------------------------------------------------------- */
 
 static bool quant_range(const Node *n, Diag *d)
 {
     int64_t lo, hi;
     if (!get_int(n, 3, &lo, d) || !get_int(n, 4, &hi, d))
         return false;
-    return lo <= hi || diag_error(d, n->loc, "quant_min is %" PRId64 ", above quant_max %" PRId64, lo,
-                                  hi);
+    return lo <= hi ||
+           diag_error(d, n->loc, "quant_min is %" PRId64 ", above quant_max %" PRId64, lo, hi);
 }
 
 bool infer_quantize(const Node *n, Type *out, Diag *d)

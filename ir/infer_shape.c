@@ -13,7 +13,7 @@ static bool is_one(Dim a)
     return dim_equal(a, DIM(1));
 }
 
-/* -- views of the same elements ------------------------------------------------------------------ */
+/* -- views of the same elements ------------------------------------------------------- */
 
 /* Replaces the one -1 among `size` by what is left of `total`, or checks their product. */
 static bool fill_in(const Node *n, Dim total, Dim *size, int count, Diag *d)
@@ -136,7 +136,7 @@ bool infer_unsqueeze(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank + 1, dim, d);
 }
 
-/* -- views in another order, views of some elements ---------------------------------------------- */
+/* -- views in another order, views of some elements ----------------------------------- */
 
 bool infer_permute(const Node *n, Type *out, Diag *d)
 {
@@ -163,7 +163,12 @@ bool infer_transpose(const Node *n, Type *out, Diag *d)
     Type x;
     Dim dim[MAX_RANK];
     int a = 0, b = 1;
-    if (n->n_args == 1 ? !get_rank(n, 0, 0, 2, &x, d)
+    if (n->op == OP_MT) {
+        if (!get_rank(n, 0, 2, MAX_RANK, &x, d))
+            return false;
+        a = x.rank - 2;
+        b = x.rank - 1;
+    } else if (n->n_args == 1 ? !get_rank(n, 0, 0, 2, &x, d)
                        : !get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &a, d) ||
                              !get_axis(n, 2, x.rank, &b, d))
         return false;
@@ -256,7 +261,7 @@ bool infer_slice(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* -- joins and borders --------------------------------------------------------------------------- */
+/* -- joins and borders ---------------------------------------------------------------- */
 
 /* torch.cat leaves out tensors of shape [0]. */
 static bool is_void(Type t)
@@ -329,7 +334,7 @@ bool infer_pad(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* -- fills and copies ---------------------------------------------------------------------------- */
+/* -- fills and copies ----------------------------------------------------------------- */
 
 bool infer_full(const Node *n, Type *out, Diag *d)
 {
@@ -344,8 +349,7 @@ bool infer_full(const Node *n, Type *out, Diag *d)
 bool infer_full_like(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    return get_tensor(n, 0, &x, d) &&
-           set_tensor(n, out, dtype_or(n, x.dtype), x.rank, x.dim, d);
+    return get_tensor(n, 0, &x, d) && set_tensor(n, out, dtype_or(n, x.dtype), x.rank, x.dim, d);
 }
 
 bool infer_to_copy(const Node *n, Type *out, Diag *d)
@@ -363,7 +367,7 @@ bool infer_sym_size(const Node *n, Type *out, Diag *d)
     return true;
 }
 
-/* -- reductions ---------------------------------------------------------------------------------- */
+/* -- reductions ----------------------------------------------------------------------- */
 
 /* No axes, an empty list or none: all of them. */
 static bool reduced(const Node *n, Type x, EtcDtype dtype, Type *out, Diag *d)

@@ -5,20 +5,21 @@
 
 #include "ir/ir.h"
 
-#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c,  \
-           cost, scratch, quant)                                                                 \
-    InferFn infer_##infer;                                                                       \
-    CostFn cost_##cost;                                                                          \
+#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c, \
+           cost, scratch, quant)                                                                \
+    InferFn infer_##infer;                                                                      \
+    CostFn cost_##cost;                                                                         \
     ScratchFn scratch_##scratch;
 #include "ir/ops.def"
 InferFn infer_none;
 
-/* -- arguments of a rule: each reports and returns false where the node has no such argument ---- */
+/* -- arguments of a rule: each reports and returns false where the node has no such argument  */
 
 const char *arg_name(const Node *n, int i);
 bool get_tensor(const Node *n, int i, Type *t, Diag *d);
 bool get_optional(const Node *n, int i, Type *t, Diag *d); /* t->is_none where left out */
-bool get_rank(const Node *n, int i, int lo, int hi, Type *t, Diag *d); /* a tensor, lo <= rank <= hi */
+bool get_rank(const Node *n, int i, int lo, int hi, Type *t,
+              Diag *d); /* a tensor, lo <= rank <= hi */
 bool get_int(const Node *n, int i, int64_t *v, Diag *d);
 /* A list of `count` plain integers >= least; a list of one stands for `count` equal ones. */
 bool get_ints(const Node *n, int i, int count, int64_t least, int64_t *v, Diag *d);
@@ -29,11 +30,11 @@ bool wrap_axis(const Node *n, int64_t axis, int rank, int *out, Diag *d);
 int arg_find(const Node *n, const char *name);        /* position, or -1: the row has none */
 EtcDtype dtype_or(const Node *n, EtcDtype otherwise); /* the argument `dtype` where given */
 
-/* -- sizes and dtypes ---------------------------------------------------------------------------- */
+/* -- sizes and dtypes ----------------------------------------------------------------- */
 
 enum { DTYPE_NONE = -1, DTYPE_MIXED = -2 }; /* beside EtcDtype: none yet, no common one */
 
-int promote(int a, int b);                                /* torch.promote_types */
+int promote(int a, int b);                                   /* torch.promote_types */
 int promote_args(const Node *n, const int *arg, int n_args); /* torch.result_type */
 
 /* Whether two sizes are taken as equal: they are, or both are symbolic and could be. */
@@ -49,7 +50,7 @@ bool set_tensor(const Node *n, Type *out, EtcDtype dtype, int rank, const Dim *d
 const char *dim_text(Program *p, Dim d); /* for messages; in the program's arena */
 const char *type_text(Program *p, Type t);
 
-/* -- evaluation ---------------------------------------------------------------------------------- */
+/* -- evaluation ----------------------------------------------------------------------- */
 
 /* What calls of kernels share.  Nothing in it outlives `tmp`. */
 typedef struct EvalContext {

@@ -19,6 +19,7 @@ typedef struct Sets { /* arrays by value index, those of sets by root */
     int *last;        /* last read of any value of the set */
     bool *pinned;     /* inputs and states that a call changes */
     bool *is_in, *is_out;
+    const Value **updates; /* the state that the value is the update of, where it may lie there */
     bool *has_out;    /* sets: an output is among them */
     bool *has_offset; /* sets: one starts behind the first byte */
 } Sets;
@@ -118,7 +119,7 @@ static bool column_has(const Node *n, const Value *v)
 }
 
 /* A body without an anchor reads element i of an operand before it writes element i.  One with an
- * anchor writes all of the anchor's result first: only what the anchor alone reads may be under it. */
+ * anchor writes all of the anchor's result first: what the anchor alone reads may lie there. */
 static bool body_allows(const Graph *body, const Value *v)
 {
     const Node *anchor = NULL, *reader = NULL;
@@ -195,60 +196,45 @@ static void join(Sets *s, const Value *v, const Value *to, int64_t offset)
     s->has_offset[root] = s->has_offset[root] || s->a.offset[v->index];
 }
 
+/* A value may be written over the state it updates when the state is read no later than by the node
+ * that makes the value, and there only as that node's row allows. */
+static bool may_write_state(const Sets *s, const Node *n, int time)
+{
+    const Value *t = s->updates[n->out[0]->index];
+    if (!t || !type_equal(n->out[0]->type, t->type) || s->last[t->index] > time)
+        return false;
+    for (int i = 0; i < n->n_in; i++)
+        if (s->a.root[n->in[i]->index] == t->index && !may_overlay(s, n, i))
+            return false;
+    return true;
+}
+
 static void place_result(Sets *s, const Node *n, int time)
 {
     int64_t offset;
-    if (!n->n_out || !n->n_in || !is_tensor(n->out[0]))
+    if (!n->n_out || !is_tensor(n->out[0]))
         return;
-    if (is_view(n, &offset)) {
+    if (n->n_in && is_view(n, &offset)) {
         if (may_view(s, n, offset))
             join(s, n->out[0], n->in[0], offset);
-        return;
+    } else if (may_write_state(s, n, time)) {
+        join(s, n->out[0], s->updates[n->out[0]->index], 0);
+    } else {
+        const Value *x = dying_operand(s, n, time);
+        if (x)
+            join(s, n->out[0], x, 0);
     }
-    const Value *x = dying_operand(s, n, time);
-    if (x)
-        join(s, n->out[0], x, 0);
 }
 
-/* A value may be written over a state when the state is read no later than by the node that makes
- * the value's bytes, and there only as that node's row allows. */
-static bool may_write_state(const Sets *s, const Update *u, const int *time_of)
-{
-    const Value *v = u->value, *t = u->target;
-    const Node *def = v->def;
-    int root = s->a.root[v->index];
-    if (!def || !t->state || root != v->index || v->state || !type_equal(v->type, t->type) ||
-        s->last[t->index] > time_of[v->index])
-        return false;
-    if (s->last[t->index] < time_of[v->index])
-        return true;
-    for (int i = 0; i < def->n_in; i++)
-        if (s->a.root[def->in[i]->index] == t->index && may_overlay(s, def, i))
-            return true;
-    return false;
-}
-
-static void join_updates(Sets *s, Arena *tmp)
+/* One state per value, one value per state, and no value that is given out as well. */
+static void find_updates(Sets *s)
 {
     const Graph *g = s->g;
-    int *time_of = NEW(tmp, int, g->n_values + 1), time = 0;
-    bool *taken = NEW(tmp, bool, g->n_values + 1);
-    for (const Node *n = g->first; n; n = n->next, time++)
-        for (int i = 0; i < n->n_out; i++)
-            time_of[n->out[i]->index] = time + 1;
-    for (int i = 0; i < g->n_values; i++) /* bytes that an output needs */
-        if (s->is_out[i])
-            taken[s->a.root[i]] = true;
     for (int i = 0; i < g->n_updates; i++) {
-        const Update *u = &g->update[i];
-        int root = s->a.root[u->value->index];
-        if (taken[root] || taken[u->target->index] || !may_write_state(s, u, time_of))
-            continue;
-        taken[root] = taken[u->target->index] = true;
-        s->a.root[root] = u->target->index;
+        const Value *v = g->update[i].value, *t = g->update[i].target;
+        if (t->state && v->def && v == v->def->out[0] && !s->is_out[v->index])
+            s->updates[v->index] = t;
     }
-    for (int i = 0; i < g->n_values; i++)
-        s->a.root[i] = s->a.root[s->a.root[i]];
 }
 
 static void find_reads(Sets *s)
@@ -268,6 +254,7 @@ static void find_reads(Sets *s)
     }
     for (int i = 0; i < g->n_in; i++)
         s->is_in[g->in[i]->index] = true;
+    find_updates(s);
 }
 
 AliasSets alias_sets(const Graph *g, Arena *tmp)
@@ -275,7 +262,8 @@ AliasSets alias_sets(const Graph *g, Arena *tmp)
     size_t n = (size_t)g->n_values + 1;
     Sets s = {.g = g, .value = graph_values(g, tmp), .last = NEW(tmp, int, n),
               .pinned = pinned_values(g, tmp), .is_in = NEW(tmp, bool, n),
-              .is_out = NEW(tmp, bool, n), .has_out = NEW(tmp, bool, n),
+              .is_out = NEW(tmp, bool, n), .updates = NEW(tmp, const Value *, n),
+              .has_out = NEW(tmp, bool, n),
               .has_offset = NEW(tmp, bool, n)};
     int time = 0;
     s.a = (AliasSets){.root = NEW(tmp, int, n), .offset = NEW(tmp, int64_t, n)};
@@ -284,16 +272,48 @@ AliasSets alias_sets(const Graph *g, Arena *tmp)
     find_reads(&s);
     for (const Node *node = g->first; node; node = node->next)
         place_result(&s, node, ++time);
-    join_updates(&s, tmp);
     return s.a;
 }
 
 /* -- the pass -------------------------------------------------------------------------------- */
 
+static Arg keyed(const char *key, Arg a)
+{
+    a.key = key;
+    return a;
+}
+
+/* The copy as a group of its own, as the c tail wants every op that computes. */
+static Value *copy_in_group(Graph *g, Value *v, Loc loc, Diag *d)
+{
+    Program *p = g->program;
+    Graph *body = graph_new(p, NULL);
+    Value *x = graph_value(body, v->name, type_plain(v->type));
+    graph_add_input(body, x);
+    Node *c = build(body, NULL, loc, OP_CLONE, d, "v", x);
+    if (!c)
+        return NULL;
+    graph_add_output(body, c->out[0]);
+    Node *n = node_new(g, OP_GROUP, loc);
+    Arg *item = NEW(p->arena, Arg, 1);
+    *item = node_use(n, v);
+    node_push(n, (Arg){.kind = ARG_LIST, .list = {item, 1}});
+    node_push(n, keyed("anchor", (Arg){.kind = ARG_STRING, .str = "none"}));
+    node_push(n, keyed("layout", (Arg){.kind = ARG_STRING, .str = ""}));
+    node_push(n, keyed("tile", (Arg){.kind = ARG_LIST}));
+    node_push(n, keyed("body", (Arg){.kind = ARG_GRAPH, .graph = body}));
+    graph_append(g, n);
+    const char *name = arena_printf(p->arena, "%s.%d", v->name, g->n_values);
+    return node_add_out(n, name, type_plain(v->type));
+}
+
 static Value *copy_of(Graph *g, Value *v, Diag *d)
 {
-    Loc loc = {.file = g->program->name, .node = v->name};
-    Node *n = build(g, NULL, v->def ? v->def->loc : loc, OP_CLONE, d, "v", v);
+    Loc loc = v->def ? v->def->loc : (Loc){.file = g->program->name};
+    loc.node = v->name;
+    if (g->program->stage == STAGE_GROUPED)
+        return copy_in_group(g, v, loc, d);
+    Node *n = build(g, NULL, loc, OP_CLONE, d, "v", v);
     if (n)
         value_set_type(n->out[0], type_plain(v->type));
     return n ? n->out[0] : NULL;
@@ -318,22 +338,17 @@ static bool copy_outputs(Graph *g, Arena *tmp, Diag *d)
     return true;
 }
 
-/* What a state or input held when the call began must not be overwritten before another takes it. */
+/* What one state or changed input held when the call began, and another is to hold at its end, may
+ * be overwritten first: it is copied. */
 static bool copy_updates(Graph *g, Arena *tmp, Diag *d)
 {
     AliasSets a = alias_sets(g, tmp);
-    bool *outside = NEW(tmp, bool, g->n_values + 1); /* roots that are inputs or states */
-    for (int i = 0; i < g->n_in; i++)
-        outside[g->in[i]->index] = true;
-    for (int i = 0; i < g->n_states; i++)
-        outside[g->state[i]->index] = true;
+    bool *pinned = pinned_values(g, tmp);
     for (int i = 0; i < g->n_updates; i++) {
         Update *u = &g->update[i];
-        if (u->value == u->target)
-            continue;
         int root = a.root[u->value->index];
-        if (!outside[root] || (root == u->target->index && u->value->def &&
-                               type_equal(u->value->type, u->target->type)))
+        if (!pinned[root] || (root == u->target->index && type_equal(u->value->type,
+                                                                    u->target->type)))
             continue;
         u->value = copy_of(g, u->value, d);
         g->program->edits++;

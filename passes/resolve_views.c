@@ -118,7 +118,7 @@ static Answer can_view(Program *p, Type from, const Dim *to, int rank)
         chunk = DIM(1);
         base = i ? from.stride[i - 1] : base;
     }
-    return all == YES && at >= 0 ? NO : all;
+    return all;
 }
 
 static bool copy_of(Resolve *s, Node *n, Value *x)

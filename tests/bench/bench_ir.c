@@ -24,13 +24,20 @@ static char *make_text(void)
     FILE *f = open_memstream(&text, &len);
     fputs("program \"big\" stage core\nsym %n in 1..64\n", f);
     for (int i = 0; i < N_NODES / 4; i++)
-        fprintf(f, "param %%w%d = \"blocks.%d.weight\" : f32[8,8,3,3] in \"weight_%d\"+0\n", i, i, i);
-    fputs("method @forward(%x: f32[%n,8,16,16]) {\n  %a0 = aten.relu.default(%x) : f32[%n,8,16,16]\n", f);
+        fprintf(f, "param %%w%d = \"blocks.%d.weight\" : f32[8,8,3,3] in \"weight_%d\"+0\n", i, i,
+                i);
+    fputs(
+        "method @forward(%x: f32[%n,8,16,16]) {\n  %a0 = aten.relu.default(%x) : f32[%n,8,16,16]\n",
+        f);
     for (int i = 0; i < N_NODES / 4; i++) {
-        fprintf(f, "  %%c%d = aten.convolution.default(%%a%d, %%w%d, none, [1, 1], [1, 1], [1, 1], false, [0, "
-                "0], 1) : f32[%%n,8,16,16] from \"blocks.%d\", \"net.py:12\"\n", i, i, i, i);
+        fprintf(
+            f,
+            "  %%c%d = aten.convolution.default(%%a%d, %%w%d, none, [1, 1], [1, 1], [1, 1], false, [0, "
+            "0], 1) : f32[%%n,8,16,16] from \"blocks.%d\", \"net.py:12\"\n",
+            i, i, i, i);
         fprintf(f, "  %%d%d = aten.mul.Tensor(%%c%d, 0.5) : f32[%%n,8,16,16]\n", i, i);
-        fprintf(f, "  %%v%d = aten.view.default(%%c%d, [%%n, 8, 16, 16]) : f32[%%n,8,16,16]\n", i, i);
+        fprintf(f, "  %%v%d = aten.view.default(%%c%d, [%%n, 8, 16, 16]) : f32[%%n,8,16,16]\n", i,
+                i);
         fprintf(f, "  %%a%d = aten.add.Tensor(%%v%d, %%a%d, 1) : f32[%%n,8,16,16]\n", i + 1, i, i);
     }
     fprintf(f, "  return %%a%d\n}\n", N_NODES / 4);

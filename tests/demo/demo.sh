@@ -20,7 +20,7 @@ failed=0
 
 rm -rf "$WORK"
 mkdir -p "$WORK"
-$CC -O2 -o ./digits "$ROOT/tests/demo/digits.c"
+$CC -O2 -o "$WORK/digits" "$ROOT/tests/demo/digits.c"
 
 milliseconds() { date +%s%N | sed 's/......$//'; }
 bytes() { stat -Lc %s "$1"; }

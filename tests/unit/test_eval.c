@@ -86,7 +86,11 @@ static bool holds(const EtcTensor *t, int n, const float *want)
     return true;
 }
 
-#define WANT(...) (int)(sizeof((float[]){__VA_ARGS__}) / sizeof(float)), (const float[]){__VA_ARGS__}
+#define WANT(...)                                                          \
+    (int)(sizeof((float[]){__VA_ARGS__}) / sizeof(float)), (const float[]) \
+    {                                                                      \
+        __VA_ARGS__                                                        \
+    }
 
 static void expect_out(const char *text, bool arena_check, int n, const float *want)
 {
@@ -103,16 +107,17 @@ static void expect_refusal(const char *text, bool arena_check, const char *want)
     done(r);
 }
 
-/* -- unplanned ----------------------------------------------------------------------------------- */
+/* -- unplanned ------------------------------------------------------------------------ */
 
 #define CORE(body) "program \"e\" stage core sym %n in 1..4\n" body
 
 Test(eval, numbers_stand_where_tensors_may)
 {
     expect_out(CORE("method @f(%x: f32[%n,2]) { %a = aten.add.Tensor(%x, 0.5, 2) : f32[%n,2] "
-                    "%b = aten.mul.Tensor(3, %a) : f32[%n,2] return %b }"), false, WANT(6, 9, 12, 15));
-    expect_out(CORE("method @f(%x: i64[3]) { %a = aten.div.Tensor(%x, 2) : f32[3] return %a }"), false,
-               WANT(0.5f, 1, 1.5f));
+                    "%b = aten.mul.Tensor(3, %a) : f32[%n,2] return %b }"),
+               false, WANT(6, 9, 12, 15));
+    expect_out(CORE("method @f(%x: i64[3]) { %a = aten.div.Tensor(%x, 2) : f32[3] return %a }"),
+               false, WANT(0.5f, 1, 1.5f));
 }
 
 Test(eval, sizes_are_read_at_the_symbols)
@@ -131,23 +136,30 @@ Test(eval, sizes_are_read_at_the_symbols)
 Test(eval, lists_dtypes_none_and_several_outputs)
 {
     expect_out(CORE("method @f(%x: f32[1,2], %z: f32[1,1]) { "
-                    "%y = aten.cat.default([%x, %z, %x], -1) : f32[1,5] return %y }"), false,
-               WANT(1, 2, 1, 1, 2));
-    expect_out(CORE("method @f(%x: f32[2,3]) { %m = aten.mean.dim(%x, [0, -1], true, none) : f32[1,1] "
-                    "%y = aten._to_copy.default(%m, f32, none, none, none, false, none) : f32[1,1] "
-                    "return %y }"), false, WANT(3.5f));
-    expect_out(CORE("method @f(%x: f32[1,1,2,2]) { %y, %i = aten.max_pool2d_with_indices.default(%x, "
-                    "[2, 2], [], [0, 0], [1, 1], false) : f32[1,1,1,1], i64[1,1,1,1] "
-                    "%j = aten.add.Tensor(%y, %i, 1) : f32[1,1,1,1] return %j }"), false, WANT(7));
-    expect_out(CORE("method @f(%x: f32[2,2]) { %y = aten.full.default([2, 2], 1.5, f32, none, none, none) "
-                    ": f32[2,2] %a = aten.add.Tensor(%x, %y, 1) : f32[2,2] return %a }"), false,
-               WANT(2.5f, 3.5f, 4.5f, 5.5f));
+                    "%y = aten.cat.default([%x, %z, %x], -1) : f32[1,5] return %y }"),
+               false, WANT(1, 2, 1, 1, 2));
+    expect_out(
+        CORE("method @f(%x: f32[2,3]) { %m = aten.mean.dim(%x, [0, -1], true, none) : f32[1,1] "
+             "%y = aten._to_copy.default(%m, f32, none, none, none, false, none) : f32[1,1] "
+             "return %y }"),
+        false, WANT(3.5f));
+    expect_out(
+        CORE("method @f(%x: f32[1,1,2,2]) { %y, %i = aten.max_pool2d_with_indices.default(%x, "
+             "[2, 2], [], [0, 0], [1, 1], false) : f32[1,1,1,1], i64[1,1,1,1] "
+             "%j = aten.add.Tensor(%y, %i, 1) : f32[1,1,1,1] return %j }"),
+        false, WANT(7));
+    expect_out(
+        CORE("method @f(%x: f32[2,2]) { %y = aten.full.default([2, 2], 1.5, f32, none, none, none) "
+             ": f32[2,2] %a = aten.add.Tensor(%x, %y, 1) : f32[2,2] return %a }"),
+        false, WANT(2.5f, 3.5f, 4.5f, 5.5f));
 }
 
 Test(eval, results_that_torch_left_out_are_written_all_the_same)
 {
-    expect_out(CORE("method @f(%x: f32[1,1,2,2]) { %y, %i = aten.max_pool2d_with_indices.default(%x, "
-                    "[2, 2], [], [0, 0], [1, 1], false) : f32[1,1,1,1], none return %y }"), false, WANT(4));
+    expect_out(
+        CORE("method @f(%x: f32[1,1,2,2]) { %y, %i = aten.max_pool2d_with_indices.default(%x, "
+             "[2, 2], [], [0, 0], [1, 1], false) : f32[1,1,1,1], none return %y }"),
+        false, WANT(4));
 }
 
 Test(eval, states_are_read_and_updates_given)
@@ -155,7 +167,8 @@ Test(eval, states_are_read_and_updates_given)
     Result r = eval(CORE("param %w = \"w\" : f32[2,2] strides [1,2] in \"w\"+0\n"
                          "mutable %c = \"c\" : f32[2] in \"c\"+0\n"
                          "method @f(%x: f32[2,2]) { %y = aten.add.Tensor(%x, %w, 1) : f32[2,2] "
-                         "%d = aten.add.Tensor(%c, 1, 1) : f32[2] update %c = %d return %y, %c }"), 1, false);
+                         "%d = aten.add.Tensor(%c, 1, 1) : f32[2] update %c = %d return %y, %c }"),
+                    1, false);
     cr_expect(r.ok, "%s", r.said);
     cr_expect(r.ok && holds(r.out[0], WANT(11, 14, 14, 17)), "the weight is stored transposed");
     cr_expect(r.ok && holds(r.out[1], WANT(10, 11)), "the old value is returned");
@@ -163,43 +176,55 @@ Test(eval, states_are_read_and_updates_given)
     done(r);
 }
 
-#define BRANCHES "graph (%t: f32[2]) { %u = aten.neg.default(%t) : f32[2] return %u }, " \
-                 "graph (%t: f32[2]) { %u = aten.add.Tensor(%t, %t, 1) : f32[2] return %u }"
+#define BRANCHES                                                            \
+    "graph (%t: f32[2]) { %u = aten.neg.default(%t) : f32[2] return %u }, " \
+    "graph (%t: f32[2]) { %u = aten.add.Tensor(%t, %t, 1) : f32[2] return %u }"
 
 Test(eval, nested_graphs_run)
 {
     expect_out(CORE("method @f(%p: bool[], %x: f32[2]) { %y = higher_order.cond(%p, " BRANCHES
-                    ", [%x]) : f32[2] return %y }"), false, WANT(-1, -2));
+                    ", [%x]) : f32[2] return %y }"),
+               false, WANT(-1, -2));
     expect_out(CORE("buffer %p = \"p\" : bool[] in \"p\"+0\n"
                     "method @f(%x: f32[2]) { %y = higher_order.cond(%p, " BRANCHES
-                    ", [%x]) : f32[2] return %y }"), false, WANT(2, 4));
-    expect_out(CORE("blob %b = \"Backend\" : u8[4] in \"-\"+0\nparam %w = \"w\" : f32[2] in \"w\"+0\n"
-                    "method @f(%x: f32[2]) { %y = etc.delegate(%b, [%x], body=graph (%x: f32[2]) { "
-                    "%u = aten.mul.Tensor(%x, %w) : f32[2] return %u }) : f32[2] return %y }"), false,
-               WANT(10, 22));
-    expect_refusal(CORE("blob %b = \"Backend\" : u8[4] in \"-\"+0\n"
-                        "method @f(%x: f32[2]) { %y = etc.delegate(%b, [%x], body=none) : f32[2] return %y }"),
-                   false, "cannot be evaluated: it has no kernel");
+                    ", [%x]) : f32[2] return %y }"),
+               false, WANT(2, 4));
+    expect_out(
+        CORE("blob %b = \"Backend\" : u8[4] in \"-\"+0\nparam %w = \"w\" : f32[2] in \"w\"+0\n"
+             "method @f(%x: f32[2]) { %y = etc.delegate(%b, [%x], body=graph (%x: f32[2]) { "
+             "%u = aten.mul.Tensor(%x, %w) : f32[2] return %u }) : f32[2] return %y }"),
+        false, WANT(10, 22));
+    expect_refusal(
+        CORE("blob %b = \"Backend\" : u8[4] in \"-\"+0\n"
+             "method @f(%x: f32[2]) { %y = etc.delegate(%b, [%x], body=none) : f32[2] return %y }"),
+        false, "cannot be evaluated: it has no kernel");
 }
 
 Test(eval, what_cannot_run_is_refused)
 {
-    expect_refusal("program \"e\" stage aten method @f(%x: f32[2]) { %y = aten.relu6.default(%x) : f32[2] "
-                   "return %y }", false, "cannot be evaluated: it has no kernel");
+    expect_refusal(
+        "program \"e\" stage aten method @f(%x: f32[2]) { %y = aten.relu6.default(%x) : f32[2] "
+        "return %y }",
+        false, "cannot be evaluated: it has no kernel");
     expect_refusal(CORE("method @f(%x: f32[2]) { %y = aten.expand.default(%x, [4000000000, 2], "
-                        "implicit=false) : f32[4000000000,2] return %y }"), false, "not within 0 to 2^31-1");
+                        "implicit=false) : f32[4000000000,2] return %y }"),
+                   false, "not within 0 to 2^31-1");
 }
 
 Test(eval, nodes_tell_whether_they_can)
 {
     Arena *a = arena_new();
     Diag d = {.out = stderr};
-    Source src = {.file = "t", .line = 1, .text =
-        "program \"e\" stage aten method @f(%p: bool[], %x: f32[2]) {\n"
-        "  %a = aten.relu.default(%x) : f32[2]\n  %b = aten.relu6.default(%a) : f32[2]\n"
-        "  %c = higher_order.cond(%p, " BRANCHES ", [%x]) : f32[2]\n"
-        "  %e = higher_order.cond(%p, graph (%t: f32[2]) { %u = aten.relu6.default(%t) : f32[2] return %u },"
-        " graph (%t: f32[2]) { return %t }, [%x]) : f32[2]\n  return %e }"};
+    Source src = {
+        .file = "t",
+        .line = 1,
+        .text =
+            "program \"e\" stage aten method @f(%p: bool[], %x: f32[2]) {\n"
+            "  %a = aten.relu.default(%x) : f32[2]\n  %b = aten.relu6.default(%a) : f32[2]\n"
+            "  %c = higher_order.cond(%p, " BRANCHES ", [%x]) : f32[2]\n"
+            "  %e = higher_order.cond(%p, graph (%t: f32[2]) { %u = aten.relu6.default(%t) : f32[2] "
+            "return %u },"
+            " graph (%t: f32[2]) { return %t }, [%x]) : f32[2]\n  return %e }"};
     Program *p = program_parse(a, &src, &d);
     cr_assert_not_null(p);
     const bool want[] = {true, false, true, false};
@@ -215,7 +240,7 @@ Test(eval, nodes_tell_whether_they_can)
     arena_free(a);
 }
 
-/* -- planned ------------------------------------------------------------------------------------- */
+/* -- planned -------------------------------------------------------------------------- */
 
 #define PLANNED(body) "program \"e\" stage planned sym %n in 1..4\n" body
 
@@ -225,8 +250,8 @@ Test(planned, a_sound_plan_gives_the_right_result)
     expect_out(PLANNED("method @f(%x: f32[%n,2] at 1:0) pools [64] { "
                        "%a = aten.neg.default(%x) : f32[%n,2] at 1:0 "
                        "%b = aten.mul.Scalar(%a, 2) : f32[%n,2] at 1:32 "
-                       "%c = aten.add.Tensor(%b, %b, 1) : f32[%n,2] at 1:0 return %c }"), true,
-               WANT(-4, -8, -12, -16));
+                       "%c = aten.add.Tensor(%b, %b, 1) : f32[%n,2] at 1:0 return %c }"),
+               true, WANT(-4, -8, -12, -16));
 }
 
 Test(planned, a_value_read_after_its_bytes_were_given_away_is_seen)
@@ -235,7 +260,8 @@ Test(planned, a_value_read_after_its_bytes_were_given_away_is_seen)
     Result r = eval(PLANNED("method @f(%x: f32[2] at 1:0) pools [64] { "
                             "%a = aten.neg.default(%x) : f32[2] at 1:16 "
                             "%b = aten.mul.Scalar(%x, 5) : f32[2] at 1:16 "
-                            "%c = aten.add.Tensor(%a, %b, 1) : f32[2] at 1:32 return %c }"), 1, true);
+                            "%c = aten.add.Tensor(%a, %b, 1) : f32[2] at 1:32 return %c }"),
+                    1, true);
     cr_expect(r.ok && !holds(r.out[0], WANT(4, 8)));
     done(r);
 }
@@ -246,12 +272,14 @@ Test(planned, aliases_are_taken_at_their_word)
     Result r = eval(PLANNED("method @f(%x: f32[4] at 1:0) pools [64] { "
                             "%a = aten.neg.default(%x) : f32[4] at 1:16 "
                             "%v = aten.slice.Tensor(%a, 0, 0, 2, 1) : f32[2] at 1:24 "
-                            "%c = aten.neg.default(%v) : f32[2] at 1:32 return %c }"), 1, true);
+                            "%c = aten.neg.default(%v) : f32[2] at 1:32 return %c }"),
+                    1, true);
     cr_expect(r.ok && holds(r.out[0], WANT(3, 4)));
     done(r);
     /* both operands claim to lie in the result, so its second half is what nobody wrote: NaN */
     r = eval(PLANNED("method @f(%x: f32[2] at 1:0) pools [64] { "
-                     "%y = aten.cat.default([%x, %x], 0) : f32[4] at 1:0 return %y }"), 1, true);
+                     "%y = aten.cat.default([%x, %x], 0) : f32[4] at 1:0 return %y }"),
+             1, true);
     cr_expect(r.ok && isnan(((float *)r.out[0]->data)[2]) && isnan(((float *)r.out[0]->data)[3]));
     done(r);
 }
@@ -262,23 +290,59 @@ Test(planned, dead_bytes_are_poisoned_but_not_those_shared_with_the_living)
     expect_out(PLANNED("method @f(%x: f32[4] at 1:0) pools [64] { "
                        "%a = aten.neg.default(%x) : f32[4] at 1:16 "
                        "%v = aten.view.default(%a, [2, 2]) : f32[2,2] at 1:16 "
-                       "%y = aten.mul.Scalar(%v, 3) : f32[2,2] at 1:0 return %y }"), true,
-               WANT(-3, -6, -9, -12));
+                       "%y = aten.mul.Scalar(%v, 3) : f32[2,2] at 1:0 return %y }"),
+               true, WANT(-3, -6, -9, -12));
     expect_out(PLANNED("method @f(%x: f32[4] at 1:0) pools [64] { "
                        "%v = aten.slice.Tensor(%x, 0, 2, 4, 1) : f32[2] at 1:8 "
                        "%a = aten.neg.default(%v) : f32[2] at 1:32 "
-                       "%y = aten.add.Tensor(%a, %v, 3) : f32[2] at 1:48 return %y }"), true, WANT(6, 8));
+                       "%y = aten.add.Tensor(%a, %v, 3) : f32[2] at 1:48 return %y }"),
+               true, WANT(6, 8));
+}
+
+Test(planned, what_a_dead_value_left_behind_is_nan)
+{
+    /* the second half of %y lies where %a was, which died at %b */
+    Result r = eval(PLANNED("method @f(%x: f32[4] at 1:0) pools [64] { "
+                            "%a = aten.neg.default(%x) : f32[4] at 1:16 "
+                            "%b = aten.neg.default(%a) : f32[4] at 1:48 "
+                            "%y = aten.cat.default([%x, %x], 0) : f32[8] at 1:0 return %y, %b }"),
+                    1, true);
+    cr_assert(r.ok, "%s", r.said);
+    for (int i = 0; i < 8; i++)
+        cr_expect_eq(isnan(((float *)r.out[0]->data)[i]) != 0, i >= 4);
+    cr_expect(holds(r.out[1], WANT(1, 2, 3, 4)));
+    done(r);
+}
+
+Test(planned, values_of_a_branch_die_with_it)
+{
+    /* %y, a branch's %v until the branch returned, is dead when %q claims its bytes */
+    Result r = eval(
+        "program \"e\" stage planned\nmethod @f(%p: bool[] at 1:64, %x: f32[4] at 1:16) "
+        "pools [80] { %y = higher_order.cond(%p, graph (%t: f32[4] at 1:16) { "
+        "%v = aten.neg.default(%t) : f32[4] at 1:32 return %v }, "
+        "graph (%t: f32[4] at 1:16) { return %t }, [%x]) : f32[4] at 1:32 "
+        "%z = aten.neg.default(%y) : f32[4] at 1:0 "
+        "%q = aten.cat.default([%x, %x], 0) : f32[8] at 1:16 return %q, %z }",
+        1, true);
+    cr_assert(r.ok, "%s", r.said);
+    for (int i = 0; i < 8; i++)
+        cr_expect_eq(isnan(((float *)r.out[0]->data)[i]) != 0, i >= 4);
+    cr_expect(holds(r.out[1], WANT(1, 2, 3, 4)));
+    done(r);
 }
 
 Test(planned, parts_of_a_concat_are_written_in_place)
 {
     /* one half in place with strides, the other moved */
-    expect_out(PLANNED("method @f(%x: f32[2,2] at in:0) pools [64] { "
-                       "%a = etc.group([%x], anchor=\"none\", layout=\"\", tile=[], body=graph (%x: f32[2,2]) { "
-                       "%s = aten.neg.default(%x) : f32[2,2] return %s }) : f32[2,2] strides [4,1] at 1:8 "
-                       "%y = aten.cat.default([%x, %a], 1) : f32[2,4] at 1:0 "
-                       "%z = aten.neg.default(%y) : f32[2,4] at out:0 return %z }"), true,
-               WANT(-1, -2, 1, 2, -3, -4, 3, 4));
+    expect_out(
+        PLANNED(
+            "method @f(%x: f32[2,2] at in:0) pools [64] { "
+            "%a = etc.group([%x], anchor=\"none\", layout=\"\", tile=[], body=graph (%x: f32[2,2]) { "
+            "%s = aten.neg.default(%x) : f32[2,2] return %s }) : f32[2,2] strides [4,1] at 1:8 "
+            "%y = aten.cat.default([%x, %a], 1) : f32[2,4] at 1:0 "
+            "%z = aten.neg.default(%y) : f32[2,4] at out:0 return %z }"),
+        true, WANT(-1, -2, 1, 2, -3, -4, 3, 4));
 }
 
 Test(planned, states_lie_at_their_places_and_updates_go_there)
@@ -286,10 +350,12 @@ Test(planned, states_lie_at_their_places_and_updates_go_there)
     const char *const place[] = {"1:16", "1:32"}; /* straight into the state, or moved at the end */
     for (int i = 0; i < 2; i++) {
         char text[512];
-        snprintf(text, sizeof text,
-                 "program \"e\" stage planned\nmutable %%c = \"c\" : f32[2] at 1:16 in \"c\"+0\n"
-                 "method @f(%%x: f32[2] at 1:0) pools [64] { %%d = aten.add.Tensor(%%c, %%x, 1) : f32[2] at %s "
-                 "%%y = aten.neg.default(%%d) : f32[2] at 1:48 update %%c = %%d return %%y }", place[i]);
+        snprintf(
+            text, sizeof text,
+            "program \"e\" stage planned\nmutable %%c = \"c\" : f32[2] at 1:16 in \"c\"+0\n"
+            "method @f(%%x: f32[2] at 1:0) pools [64] { %%d = aten.add.Tensor(%%c, %%x, 1) : f32[2] at %s "
+            "%%y = aten.neg.default(%%d) : f32[2] at 1:48 update %%c = %%d return %%y }",
+            place[i]);
         Result r = eval(text, 1, true);
         cr_expect(r.ok, "%s", r.said);
         cr_expect(r.ok && holds(r.out[0], WANT(-11, -13)));
@@ -300,17 +366,19 @@ Test(planned, states_lie_at_their_places_and_updates_go_there)
 
 Test(planned, branches_share_the_pools)
 {
-    const char *text = "program \"e\" stage planned buffer %%p = \"p\" : bool[] in \"p\"+0\n"
-                       "method @f(%%x: f32[2] at 1:0) pools [96] { %%k = aten.mul.Scalar(%%x, 7) : f32[2] at 1:64 "
-                       "%%y = higher_order.cond(%%p, graph (%%t: f32[2] at 1:0) { return %%t }, "
-                       "graph (%%t: f32[2] at 1:0) { %%u = aten.neg.default(%%t) : f32[2] at 1:%d "
-                       "%%v = aten.mul.Scalar(%%u, 2) : f32[2] at 1:32 return %%v }, [%%x]) : f32[2] at 1:32 "
-                       "%%z = aten.add.Tensor(%%y, %%k, 1) : f32[2] at 1:48 return %%z }";
+    const char *text =
+        "program \"e\" stage planned buffer %%p = \"p\" : bool[] in \"p\"+0\n"
+        "method @f(%%x: f32[2] at 1:0) pools [96] { %%k = aten.mul.Scalar(%%x, 7) : f32[2] at 1:64 "
+        "%%y = higher_order.cond(%%p, graph (%%t: f32[2] at 1:0) { return %%t }, "
+        "graph (%%t: f32[2] at 1:0) { %%u = aten.neg.default(%%t) : f32[2] at 1:%d "
+        "%%v = aten.mul.Scalar(%%u, 2) : f32[2] at 1:32 return %%v }, [%%x]) : f32[2] at 1:32 "
+        "%%z = aten.add.Tensor(%%y, %%k, 1) : f32[2] at 1:48 return %%z }";
     char good[768], bad[768];
     snprintf(good, sizeof good, text, 16);
     snprintf(bad, sizeof bad, text, 64);
     expect_out(good, true, WANT(5, 10));
     Result r = eval(bad, 1, true);
-    cr_expect(r.ok && !holds(r.out[0], WANT(5, 10)), "a branch that overwrites %%k outside is seen");
+    cr_expect(r.ok && !holds(r.out[0], WANT(5, 10)),
+              "a branch that overwrites %%k outside is seen");
     done(r);
 }

@@ -26,7 +26,7 @@ static Program *parse(Arena *a, const char *text, Diag *d)
     return p;
 }
 
-/* -- against torch ------------------------------------------------------------------------------- */
+/* -- against torch -------------------------------------------------------------------- */
 
 Test(infer, types_are_torchs_and_what_torch_refuses_is_refused)
 {
@@ -56,9 +56,9 @@ Test(infer, types_are_torchs_and_what_torch_refuses_is_refused)
     free(text);
 }
 
-/* -- symbolic sizes ------------------------------------------------------------------------------ */
+/* -- symbolic sizes ------------------------------------------------------------------- */
 
-/* Each template's # and $ are sizes of the input: first the symbols, then all numbers they may be. */
+/* Each template's # and $ are sizes of the input: the symbols, then all numbers they may be. */
 static const char *const template[] = {
     "aten.add.Tensor(%x, %x, 1)",
     "aten.view.default(%x, [-1])",
@@ -127,8 +127,8 @@ static void check_template(const char *call, Diag *quiet)
             for (int i = 0; i < want.rank; i++) {
                 int64_t v, symbol[2] = {n, m};
                 cr_assert(dim_eval(got.dim[i], symbol, &v));
-                cr_assert_eq(v, want.dim[i].value, "%s: size %d at %d, %d is %d, expected %d", call, i,
-                             (int)n, (int)m, (int)v, (int)want.dim[i].value);
+                cr_assert_eq(v, want.dim[i].value, "%s: size %d at %d, %d is %d, expected %d", call,
+                             i, (int)n, (int)m, (int)v, (int)want.dim[i].value);
             }
         }
     free(symbolic);
@@ -146,7 +146,7 @@ Test(infer, symbolic_sizes_are_the_plain_ones)
     free(said);
 }
 
-/* -- recorded types ------------------------------------------------------------------------------ */
+/* -- recorded types ------------------------------------------------------------------- */
 
 static char *infer_message(const char *body, bool *ok)
 {
@@ -154,8 +154,10 @@ static char *infer_message(const char *body, bool *ok)
     size_t len = 0;
     Diag d = {.out = open_memstream(&said, &len)};
     Arena *a = arena_new();
-    snprintf(text, sizeof text, "program \"m\" stage core sym %%n in 2..8 sym %%m in 9..16 "
-             "method @f(%%x: f32[%%n,4], %%z: f32[%%m,4], %%p: bool[]) { %s }", body);
+    snprintf(text, sizeof text,
+             "program \"m\" stage core sym %%n in 2..8 sym %%m in 9..16 "
+             "method @f(%%x: f32[%%n,4], %%z: f32[%%m,4], %%p: bool[]) { %s }",
+             body);
     *ok = graph_infer(parse(a, text, &d)->method[0], &d);
     fclose(d.out);
     arena_free(a);
@@ -185,8 +187,8 @@ Test(infer, differing_records_are_named_with_both_types)
 Test(infer, overlapping_symbolic_records_are_kept)
 {
     bool ok;
-    char *said = infer_message("%y = aten.slice.Tensor(%x, 0, 1, 9, 1) : f32[max(%n-1,1),4] return %y",
-                               &ok);
+    char *said = infer_message(
+        "%y = aten.slice.Tensor(%x, 0, 1, 9, 1) : f32[max(%n-1,1),4] return %y", &ok);
     cr_expect(ok, "%s", said);
     free(said);
 }
@@ -196,8 +198,54 @@ Test(infer, nested_graphs_take_and_give_what_their_node_says)
     expect_refusal("%y = higher_order.cond(%p, graph (%t: f32[%n,3]) { return %t }, "
                    "graph (%t: f32[%n,4]) { return %t }, [%x]) : f32[%n,4] return %y",
                    "input 0 of the nested graph is f32[%n,3], expected f32[%n,4]");
-    expect_refusal("%y = higher_order.cond(%p, graph (%t: f32[%n,4]) { return %t }, "
-                   "graph (%t: f32[%n,4]) { %u = aten.relu.default(%t) : f32[%n,1] return %t }, [%x]) "
-                   ": f32[%n,4] return %y",
-                   "output %u is recorded as");
+    expect_refusal(
+        "%y = higher_order.cond(%p, graph (%t: f32[%n,4]) { return %t }, "
+        "graph (%t: f32[%n,4]) { %u = aten.relu.default(%t) : f32[%n,1] return %t }, [%x]) "
+        ": f32[%n,4] return %y",
+        "output %u is recorded as");
+}
+
+/* -- costs ---------------------------------------------------------------------------- */
+
+static void expect_cost(const char *node, int64_t macs, int64_t scratch)
+{
+    char text[1024];
+    Arena *a = arena_new();
+    Diag d = {.out = stderr};
+    snprintf(text, sizeof text,
+             "program \"c\" stage grouped sym %%n in 1..4 sym %%u in 1..\n"
+             "method @f(%%p: bool[], %%x: f32[%%n,4,8,8], %%w: f32[6,2,3,3], %%t: f32[4,6,3,3], "
+             "%%a: f32[%%n,5], %%b: f32[5,7], %%o: f32[%%u,5]) { %s return }",
+             node);
+    const Node *n = parse(a, text, &d)->method[0]->first;
+    cr_expect_eq(op_info[n->op].cost(n), macs, "%s costs %lld", node,
+                 (long long)op_info[n->op].cost(n));
+    cr_expect_eq(op_info[n->op].scratch(n), scratch, "%s", node);
+    arena_free(a);
+}
+
+Test(cost, multiply_adds_and_scratch_are_at_the_upper_bounds)
+{
+    expect_cost(
+        "%y = aten.convolution.default(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 2) "
+        ": f32[%n,6,8,8]",
+        4 * 6 * 64 * 2 * 9, ETC_SCRATCH_BYTES);
+    expect_cost(
+        "%y = aten.convolution.default(%x, %t, none, [1, 1], [0, 0], [1, 1], true, [0, 0], 1) "
+        ": f32[%n,6,10,10]",
+        4 * 4 * 64 * 6 * 9, ETC_SCRATCH_BYTES);
+    expect_cost("%y = aten.mm.default(%a, %b) : f32[%n,7]", 4 * 7 * 5, ETC_SCRATCH_BYTES);
+    expect_cost("%y = aten.addmm.default(%b, %a, %b, 1, 1) : f32[%n,7]", 4 * 7 * 5,
+                ETC_SCRATCH_BYTES);
+    expect_cost("%y = aten.mm.default(%o, %b) : f32[%u,7]", INT64_MAX, ETC_SCRATCH_BYTES);
+    expect_cost(
+        "%y = aten.avg_pool2d.default(%x, [2], [], [0, 0], false, true, none) : f32[%n,4,4,4]",
+        4 * 4 * 16 * 4, 0);
+    expect_cost("%y = aten._softmax.default(%a, 1, false) : f32[%n,5]", 20, 0);
+    expect_cost("%y = aten.neg.default(%a) : f32[%n,5]", 0, 0);
+    expect_cost(
+        "%y = higher_order.cond(%p, graph (%a: f32[%n,5]) { %s = aten._softmax.default(%a, 1, "
+        "false) : f32[%n,5] return %s }, graph (%a: f32[%n,5]) { %m = aten.mm.default(%a, %a) : "
+        "f32[%n,5] return %m }, [%a]) : f32[%n,5]",
+        100, ETC_SCRATCH_BYTES);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "ir/ir.h"
 
-/* -- arena, arithmetic --------------------------------------------------------------------------- */
+/* -- arena, arithmetic ---------------------------------------------------------------- */
 
 Test(arena, memory_is_zeroed_aligned_and_apart)
 {
@@ -54,14 +54,15 @@ Test(arithmetic, overflow_is_told)
     cr_expect_eq(round_up(32, 16), 32);
 }
 
-/* -- diagnostics --------------------------------------------------------------------------------- */
+/* -- diagnostics ---------------------------------------------------------------------- */
 
 Test(diag, messages_name_file_line_node_and_origin)
 {
     char *said = NULL;
     size_t len = 0;
     Diag d = {.out = open_memstream(&said, &len)};
-    cr_expect_not(diag_error(&d, (Loc){"m.pt2", 0, "c", "aten.conv2d.default", "b.0", "m.py:3"}, "bad %d", 7));
+    cr_expect_not(diag_error(&d, (Loc){"m.pt2", 0, "c", "aten.conv2d.default", "b.0", "m.py:3"},
+                             "bad %d", 7));
     cr_expect_not(diag_unsupported(&d, (Loc){.file = "t.etir", .line = 4}, "x"));
     diag_warn(&d, (Loc){0}, "w");
     diag_note(&d, "n");
@@ -96,7 +97,7 @@ Test(diag, exit_codes_have_one_precedence)
     }
 }
 
-/* -- op table, schemas --------------------------------------------------------------------------- */
+/* -- op table, schemas ---------------------------------------------------------------- */
 
 Test(ops, rows_are_sorted_found_and_sound)
 {
@@ -197,7 +198,7 @@ Test(schema, marks_lists_options_and_outputs_are_read)
     arena_free(a);
 }
 
-/* -- sizes --------------------------------------------------------------------------------------- */
+/* -- sizes ---------------------------------------------------------------------------- */
 
 enum { N_SYMS = 4 };
 
@@ -296,7 +297,8 @@ Test(sizes, algebra_agrees_with_plain_arithmetic)
     int n_symbolic = 0, n_plain = 0;
     for (uint64_t round = 0; round < 20000; round++) {
         Sizes s = sizes_new(round);
-        int64_t at[N_SYMS] = {pick(&s, 1, 20), pick(&s, 0, 7), pick(&s, -5, 5), pick(&s, 2, 99)}, v, lo, hi;
+        int64_t at[N_SYMS] = {pick(&s, 1, 20), pick(&s, 0, 7), pick(&s, -5, 5), pick(&s, 2, 99)}, v,
+                lo, hi;
         Pair x = random_pair(&s, at, 4);
         if (!dim_is_bad(x.dim) && x.is_defined) {
             n_symbolic += x.dim.expr != NULL;
@@ -321,7 +323,8 @@ Test(sizes, equal_sums_of_products_are_the_same_pointer)
     for (uint64_t round = 0; round < 3000; round++) {
         Sizes s = sizes_new(round);
         int64_t at[N_SYMS] = {1, 1, 1, 2};
-        Dim a = random_pair(&s, at, 2).dim, b = random_pair(&s, at, 2).dim, c = random_pair(&s, at, 2).dim;
+        Dim a = random_pair(&s, at, 2).dim, b = random_pair(&s, at, 2).dim,
+            c = random_pair(&s, at, 2).dim;
         if (!dim_is_bad(a) && !dim_is_bad(b) && !dim_is_bad(c)) {
             Program *p = s.p;
             cr_assert(dim_equal(dim_add(p, a, b), dim_add(p, b, a)));
@@ -343,8 +346,11 @@ static void check_text(Sizes *s, Dim a, Dim b)
     char *x = text_of(a), *y = text_of(b), *said = NULL, program[4096];
     size_t len = 0;
     cr_assert_eq(!strcmp(x, y), dim_equal(a, b), "%s and %s", x, y);
-    snprintf(program, sizeof program, "program \"t\" stage core\nsym %%n in 1..20\nsym %%m in 0..7\n"
-             "sym %%k in -5..5\nsym %%u in 2..\nmethod @f(%%x: f32[%.1500s,%.1500s]) {\n  return\n}\n", x, y);
+    snprintf(
+        program, sizeof program,
+        "program \"t\" stage core\nsym %%n in 1..20\nsym %%m in 0..7\n"
+        "sym %%k in -5..5\nsym %%u in 2..\nmethod @f(%%x: f32[%.1500s,%.1500s]) {\n  return\n}\n",
+        x, y);
     Diag d = {.out = open_memstream(&said, &len)};
     Source src = {.file = "t", .text = program, .line = 1};
     Program *p = program_parse(s->arena, &src, &d);
@@ -404,7 +410,7 @@ Test(sizes, overflow_division_by_zero_and_weight_are_bad)
     arena_free(s.arena);
 }
 
-/* -- types, graphs ------------------------------------------------------------------------------- */
+/* -- types, graphs -------------------------------------------------------------------- */
 
 Test(types, bytes_saturate)
 {
@@ -414,8 +420,9 @@ Test(types, bytes_saturate)
     cr_expect_eq(type_bytes(type_tensor(s.p, ETC_F32, 2, huge)), INT64_MAX);
     cr_expect_eq(type_bytes(type_tensor(s.p, ETC_F32, 1, &open)), INT64_MAX);
     cr_expect_eq(type_bytes(type_tensor(s.p, ETC_F32, 3, none)), 0);
-    cr_expect_eq(type_bytes(type_tensor(s.p, ETC_BF16, 1, &(Dim){.expr = dim_symbol(s.p, s.sym[0]).expr})),
-                 40);
+    cr_expect_eq(
+        type_bytes(type_tensor(s.p, ETC_BF16, 1, &(Dim){.expr = dim_symbol(s.p, s.sym[0]).expr})),
+        40);
     cr_expect_eq(type_numel(type_tensor(s.p, ETC_F32, 0, NULL)), 1);
     arena_free(s.arena);
 }
@@ -452,11 +459,14 @@ Test(graph, replace_follows_chains)
 {
     Arena *a = arena_new();
     Diag d = {.out = stderr};
-    Source src = {.file = "t", .line = 1, .text =
-        "program \"t\" stage core method @f(%x: f32[2]) {\n"
-        "  %a = aten.relu.default(%x) : f32[2]\n  %b = aten.clone.default(%a, none) : f32[2]\n"
-        "  %c = aten.clone.default(%b, none) : f32[2]\n  %e = aten.neg.default(%c) : f32[2]\n"
-        "  return %c, %e }"};
+    Source src = {
+        .file = "t",
+        .line = 1,
+        .text =
+            "program \"t\" stage core method @f(%x: f32[2]) {\n"
+            "  %a = aten.relu.default(%x) : f32[2]\n  %b = aten.clone.default(%a, none) : f32[2]\n"
+            "  %c = aten.clone.default(%b, none) : f32[2]\n  %e = aten.neg.default(%c) : f32[2]\n"
+            "  return %c, %e }"};
     Program *p = program_parse(a, &src, &d);
     cr_assert_not_null(p);
     Graph *g = p->method[0];
