@@ -212,6 +212,7 @@ static void deliver(Build *b, bool ok)
 {
     if (ok && (b->o->dry_run || stage_files(b))) {
         PlanReport r = total_plan(b->program, b->arena);
+        r.scratch = b->program->tail == TAIL_C ? b->files.scratch : r.scratch;
         double seconds = seconds_now() - b->start;
         if (b->o->json)
             print_json(b, r, seconds);

@@ -55,6 +55,10 @@ typedef struct Pipeline {
  * leads to the other tail; reported. */
 bool pipeline_of(const Program *p, Pipeline *out, Diag *d);
 
+/* Whether each of the passes, in this order, meets a stage that it can start from; all that do not
+ * are reported. */
+bool passes_follow(const Program *p, const char *const *pass, int n, Diag *d);
+
 /* -- model.c ----------------------------------------------------------------------------- */
 
 /* "LO..HI" with 0 <= LO <= HI. */
@@ -119,6 +123,9 @@ typedef struct PteMethod {
     const char **delegate; /* the backend's id, once per call site */
     int64_t *pool;         /* planned bytes */
 } PteMethod;
+
+/* Maps and verifies a .pte.  False: reported. */
+bool pte_open(const char *path, EtcProgram *p, Diag *d);
 
 /* p was opened by etc_program_open, which verified what is read here. */
 PteMethod pte_method(const EtcProgram *p, int32_t method, Arena *a);

@@ -239,22 +239,17 @@ static void json_method(const PteMethod *m, const EtcMemory *need, Arena *a)
 
 static void inspect_pte(const Options *o, Arena *a, Diag *d)
 {
-    const uint8_t *data;
-    size_t n;
     EtcProgram p;
     EtcError e = {.index = -1};
-    if (!map_file(o->model, &data, &n, d))
+    if (!pte_open(o->model, &p, d))
         return;
-    if (etc_program_open(&p, data, n, &e)) {
-        runtime_failed(o->model, &e, d);
-        return;
-    }
     int n_methods = etc_program_n_methods(&p);
     if (o->json)
         printf("{\"schema\": 1, \"kind\": \"pte\", \"file\": %s, \"bytes\": %zu, \"methods\": [",
-               json_text(a, o->model), n);
+               json_text(a, o->model), p.n_bytes);
     else
-        printf("%s: %zu bytes, %d method%s\n", o->model, n, n_methods, n_methods == 1 ? "" : "s");
+        printf("%s: %zu bytes, %d method%s\n", o->model, p.n_bytes, n_methods,
+               n_methods == 1 ? "" : "s");
     for (int i = 0; i < n_methods; i++) {
         PteMethod m = pte_method(&p, i, a);
         EtcMemory need;

@@ -280,8 +280,8 @@ OutFile npy_file(Arena *a, const EtcTensor *t)
     int n = snprintf(header, sizeof header, "{'descr': '%s%s', 'fortran_order': False, 'shape': (",
                      size > 1 ? "<" : "|", descr(t->dtype, type));
     for (int i = 0; i < t->rank; i++)
-        n += snprintf(header + n, sizeof header - (size_t)n, "%d,%s", (int)t->dim[i],
-                      i + 1 < t->rank ? " " : "");
+        n += snprintf(header + n, sizeof header - (size_t)n, "%s%d%s", i ? ", " : "",
+                      (int)t->dim[i], t->rank == 1 ? "," : "");
     n += snprintf(header + n, sizeof header - (size_t)n, "), }");
     int pad = 64 - (10 + n + 1) % 64;
     unsigned len = (unsigned)(n + pad + 1);

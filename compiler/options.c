@@ -14,8 +14,7 @@ enum {
     OPT = 1 << CMD_OPT,
     OPS = 1 << CMD_OPS,
     BUILDS = COMPILE | EMIT_C,
-    LOADS = BUILDS | RUN | CHECKS,
-    READS = LOADS | INSPECT | OPT,
+    READS = BUILDS | RUN | CHECKS | INSPECT | OPT,
     ALL = READS | OPS
 };
 
@@ -72,7 +71,7 @@ static const Flag flag_row[] = {
     {"output", 'o', FLAG_TEXT, AT(output), BUILDS | OPT, any, "FILE", "write here; - is stdout"},
     {"method", 0, FLAG_LIST, AT(methods), COMPILE, is_method, "NAME=FILE",
      "one method of several; instead of MODEL"},
-    {"dim", 0, FLAG_LIST, AT(dims), LOADS, is_dim, "NAME=LO..HI", "bound a symbolic size"},
+    {"dim", 0, FLAG_LIST, AT(dims), READS, is_dim, "NAME=LO..HI", "bound a symbolic size"},
     {"weights-dir", 0, FLAG_TEXT, AT(weights_dir), READS, any, "DIR",
      "where the data of an unpacked model lies"},
     {"weights", 0, FLAG_TEXT, AT(weights), READS, any, "FILE",

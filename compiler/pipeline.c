@@ -56,3 +56,16 @@ bool pipeline_of(const Program *p, Pipeline *out, Diag *d)
     *out = (Pipeline){all.pass + skip, all.n - skip};
     return true;
 }
+
+bool passes_follow(const Program *p, const char *const *pass, int n, Diag *d)
+{
+    bool is_aten = p->stage == STAGE_ATEN, ok = true;
+    for (int i = 0; i < n; i++) {
+        is_aten = is_aten && strcmp(pass[i], pass_to[STAGE_CORE]) != 0;
+        for (int s = STAGE_EDGE; is_aten && s < N_STAGES; s++)
+            if (!strcmp(pass[i], pass_to[s]))
+                ok = diag_error(d, (Loc){.file = p->name}, "pass '%s' wants a program that is past "
+                                "stage aten: run %s before it", pass[i], pass_to[STAGE_CORE]);
+    }
+    return ok;
+}

@@ -28,6 +28,18 @@ enum { /* slots of program.fbs */
     VALUE_TENSOR = 5
 };
 
+bool pte_open(const char *path, EtcProgram *p, Diag *d)
+{
+    const uint8_t *data;
+    size_t n;
+    EtcError e = {.index = -1};
+    if (!map_file(path, &data, &n, d))
+        return false;
+    if (!n)
+        return diag_error(d, (Loc){.file = path}, "is empty");
+    return !etc_program_open(p, data, n, &e) || runtime_failed(path, &e, d);
+}
+
 static const char *text_of(const EtcFlat *f, uint32_t table, int slot)
 {
     uint32_t n;

@@ -32,16 +32,16 @@ static bool load(Run *r)
 {
     const Options *o = r->o;
     EtcError e = {.index = -1};
-    const uint8_t *bytes = NULL;
     size_t n;
     ImportKind kind = model_kind(o, r->diag);
     if (kind == IMPORT_PTE && (o->dims.n || o->data || o->weights || o->weights_dir))
         return diag_error(r->diag, (Loc){.file = o->model}, "is a .pte: --dim, --data, --weights "
                           "and --weights-dir are for models that are compiled first");
-    if (kind == IMPORT_PTE ? !map_file(o->model, &bytes, &n, r->diag)
-                           : kind == IMPORT_UNKNOWN || !(bytes = compile(r, &n)))
-        return false;
-    return !etc_program_open(&r->file, bytes, n, &e) || runtime_failed(o->model, &e, r->diag);
+    if (kind == IMPORT_PTE)
+        return pte_open(o->model, &r->file, r->diag);
+    const uint8_t *bytes = kind == IMPORT_UNKNOWN ? NULL : compile(r, &n);
+    return bytes && (!etc_program_open(&r->file, bytes, n, &e) ||
+                     runtime_failed(o->model, &e, r->diag));
 }
 
 static bool report_missing(const Run *r, int32_t method)

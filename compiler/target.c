@@ -63,14 +63,14 @@ static void note_nodes(const Graph *g, const char *kernel, Diag *d)
 
 static bool report(const Options *o, const Program *p, const char *kernel, int since, Diag *d)
 {
-    Loc loc = {.file = p->name};
+    Loc loc = {.file = o->model ? o->model : p->name};
     if (since)
         diag_unsupported(d, loc, "%s: the ExecuTorch runtime has it from %d.%d.%d on, not in %s",
                          kernel, since / 1000000, since / 1000 % 1000, since % 1000,
                          o->target_runtime);
     else
-        diag_unsupported(d, loc, "%s: is not in the ExecuTorch runtime %s", kernel,
-                         o->target_runtime);
+        diag_unsupported(d, loc, "%s: not among the kernels of the ExecuTorch runtime %s; a library "
+                         "beside it would have to bring it", kernel, o->target_runtime);
     for (int i = 0; i < p->n_methods; i++)
         note_nodes(p->method[i], kernel, d);
     return false;

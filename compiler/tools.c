@@ -78,7 +78,7 @@ void command_opt(const Options *o, Arena *a, Diag *d)
     }
     const char **pass = split_passes(o->passes, a, &n);
     Program *p = model_load(o, a, d);
-    if (!p)
+    if (!p || !passes_follow(p, pass, n, d))
         return;
     p->tail = o->tail && !strcmp(o->tail, "c") ? TAIL_C : TAIL_PTE;
     if (model_run_passes(o, p, pass, n, a, &out, d) && stage_text(o, p, a, &out, d))

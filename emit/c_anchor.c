@@ -375,6 +375,14 @@ static void put_at(Function *f, const Value *v, const char *fallback, const char
         put(&f->body, "%s, ", fallback);
 }
 
+/* Statistics of inference, which have no elements, and others that torch left out. */
+static void put_unused(Function *f, const Node *n)
+{
+    for (int i = 1; i < n->n_out; i++)
+        if (n->out[i]->type.rank != SCALAR)
+            put(&f->body, "    (void)%s;\n", f->name_of[n->out[i]->index]);
+}
+
 /* native_batch_norm(input, weight, bias, mean, var, momentum, eps) */
 bool emit_norm(Function *f, const Node *n, Clamp clamp)
 {
@@ -383,21 +391,26 @@ bool emit_norm(Function *f, const Node *n, Clamp clamp)
     (void)clamp;
     if (!check_tensors(f, n, 0) || !arg_number(n, 6, &eps))
         return false;
+    for (int i = 1; i < n->n_out; i++)
+        if (n->out[i]->type.rank != SCALAR && type_numel(n->out[i]->type))
+            return function_refuse(f, n, "gives no statistics");
     Dim inner = c_dims_product(f->e, x->type.dim + 2, x->type.rank - 2);
     Text *t = &f->body;
-    put(t, "    for (int64_t c = 0; c < ");
+    const char *c = names_make(f->names, "", "c"), *i = names_make(f->names, "", "i");
+    put_unused(f, n);
+    put(t, "    for (int64_t %s = 0; %s < ", c, c);
     function_dim(f, size_of(x, 1));
-    put(t, "; c++) {\n        float scale, shift;\n        etc_batch_norm_fold(");
-    put_at(f, arg_value(n, 1), "1.0f", "c");
-    put_at(f, arg_value(n, 2), "0.0f", "c");
-    put_at(f, arg_value(n, 3), "0.0f", "c");
-    put_at(f, arg_value(n, 4), "1.0f", "c");
+    put(t, "; %s++) {\n        float scale, shift;\n        etc_batch_norm_fold(", c);
+    put_at(f, arg_value(n, 1), "1.0f", c);
+    put_at(f, arg_value(n, 2), "0.0f", c);
+    put_at(f, arg_value(n, 3), "0.0f", c);
+    put_at(f, arg_value(n, 4), "1.0f", c);
     put_float(t, (float)eps);
-    put(t, ", &scale, &shift);\n        for (int64_t i = 0; i < ");
+    put(t, ", &scale, &shift);\n        for (int64_t %s = 0; %s < ", i, i);
     function_dim(f, size_of(x, 0));
-    put(t, "; i++) {\n            const int64_t at = ((i * ");
+    put(t, "; %s++) {\n            const int64_t at = ((%s * ", i, i);
     function_dim(f, size_of(x, 1));
-    put(t, ") + c) * ");
+    put(t, ") + %s) * ", c);
     function_dim(f, inner);
     put(t, ";\n            etc_scale_shift_f32(%s + at, scale, shift, %s + at, ",
         function_pointer(f, x), f->name_of[y->index]);

@@ -33,6 +33,7 @@ typedef struct NameSet NameSet;
 NameSet *names_new(Arena *a);
 /* A C identifier of prefix and `wish`, not given before; no keyword, no macro of a compiler. */
 const char *names_make(NameSet *s, const char *prefix, const char *wish);
+void names_take(NameSet *s, const char *name); /* as it is; may be given already */
 char *c_identifier(Arena *a, const char *wish); /* neither unique nor checked for keywords */
 char *c_upper(Arena *a, const char *s);
 /* NAME of NAME_run for an output file: the last part of `stem`, fit to open an identifier. */
@@ -49,14 +50,24 @@ typedef struct Emit {
     Graph *method;
     NameSet *names;           /* of the file's scope */
     const char **constant;    /* C name of each state's array, by state index; NULL: not read */
+    const State **of_storage; /* the state whose array others with equal bytes share */
     const char **symbol;      /* C name, by symbol index */
     const char **in_name, **out_name; /* parameters of NAME_run */
     int64_t *pool_base;       /* first byte of pool 1, 2, ... in the arena; by pool */
     int64_t state_bytes, scratch_bytes, arena_bytes;
-    Text functions, run;
+    bool uses_work, uses_pool, uses_kept; /* by NAME_run: the parts of arena and state */
+    const Graph *graph;       /* whose nodes are printed: the method, or a branch of a cond */
+    NameSet *run_names;       /* of NAME_run's scope */
+    const char **local;       /* its pointer to a value of the method, by value index */
+    Text functions, locals, run;
 } Emit;
 
+/* A set in which the names of the file's own functions are taken. */
+NameSet *c_scope(const Emit *e);
+extern const char *const c_own_names[]; /* variables that functions declare; ends with NULL */
+
 bool value_is_constant(const Value *v); /* a state that no call writes */
+bool state_is_array(const Emit *e, const State *s); /* has an array of its own */
 
 /* -- sizes and pointers: c_value.c --------------------------------------------------------- */
 
@@ -65,10 +76,10 @@ void put_dim(Emit *e, Text *t, Dim d);
 Dim c_dims_product(Emit *e, const Dim *d, int n);
 void type_strides(Emit *e, Type t, Dim *stride); /* in elements, as recorded or dense */
 bool c_type_is_dense(Emit *e, Type t); /* sizes of 1 may have any stride */
-bool place_is_alias(Emit *e, const Value *v, const Value *of, int64_t offset);
+bool place_is_alias(const Value *v, const Value *of, int64_t offset);
 
 /* Names of constant arrays; the pointer to a value's first element, as NAME_run writes it. */
-const char *constant_name(Emit *e, const Value *v);
+const char *constant_name(Emit *e, const State *s);
 void put_pointer(Emit *e, Text *t, const Value *v);
 
 /* -- functions: c_group.c ------------------------------------------------------------------ */
@@ -95,7 +106,8 @@ typedef struct Clamp {
 /* Prints the code of one node into f->body; false: reported.  Column `c` of ir/ops.def. */
 typedef bool EmitFn(Function *f, const Node *n, Clamp clamp);
 
-void function_dim(Function *f, Dim d); /* prints d and notes its symbols */
+void function_note(Function *f, Dim d); /* its symbols become parameters */
+void function_dim(Function *f, Dim d);  /* prints d and notes it */
 const char *function_pointer(Function *f, const Value *v); /* parameter, or a constant's array */
 bool function_refuse(Function *f, const Node *n, const char *what);
 /* Groups and bare nodes become functions, and calls at `indent` in e->run. */
@@ -141,6 +153,7 @@ void put_copy(Function *f, Type shape, const char *x, const Dim *x_stride, const
 /* Prints one loop that runs the body's pointwise nodes but those in `skip` (by value index of
  * their result) and stores `root` at y. */
 bool put_pointwise(Function *f, const Graph *body, const bool *skip, const Value *root);
+bool dtype_has_c(EtcDtype t); /* its elements can be computed with */
 /* The clamp a node is, if any. */
 bool node_clamp(const Node *n, Clamp *clamp);
 

@@ -11,15 +11,20 @@ static void note_symbol(const Symbol *s, void *ctx)
     ((bool *)ctx)[s->index] = true;
 }
 
+void function_note(Function *f, Dim d)
+{
+    dim_symbols(d, note_symbol, f->uses_symbol);
+}
+
 void function_dim(Function *f, Dim d)
 {
     put_dim(f->e, &f->body, d);
-    dim_symbols(d, note_symbol, f->uses_symbol);
+    function_note(f, d);
 }
 
 const char *function_pointer(Function *f, const Value *v)
 {
-    return value_is_constant(v) ? constant_name(f->e, v) : f->name_of[v->index];
+    return value_is_constant(v) ? constant_name(f->e, v->state) : f->name_of[v->index];
 }
 
 bool function_refuse(Function *f, const Node *n, const char *what)
@@ -156,10 +161,10 @@ static Ports node_ports(Emit *e, const Node *n)
 {
     Ports p = ports_new(e, n->n_in, n->n_out);
     for (int i = 0; i < n->n_in; i++) {
-        bool again = value_is_constant(n->in[i]) || (n->op == OP_CAT && !cat_moves(e, n, i));
-        for (int k = 0; k < i && !again; k++)
-            again = n->in[k] == n->in[i];
-        if (again)
+        bool skip = value_is_constant(n->in[i]) || (n->op == OP_CAT && !cat_moves(e, n, i));
+        for (int k = 0; k < p.n_in && !skip; k++)
+            skip = p.in[k] == n->in[i];
+        if (skip)
             continue;
         p.in[p.n_in] = n->in[i];
         p.outer_in[p.n_in++] = n->in[i];
@@ -171,12 +176,13 @@ static Ports node_ports(Emit *e, const Node *n)
 
 static Function function_new(Emit *e, const Graph *g, const Ports *p)
 {
-    Function f = {.e = e, .names = names_new(e->a), .g = g, .body = {.a = e->a}};
+    Function f = {.e = e, .names = c_scope(e), .g = g, .body = {.a = e->a}};
     f.name_of = NEW(e->a, const char *, g->n_values + 1);
     f.uses_symbol = NEW(e->a, bool, e->p->n_syms + 1);
-    names_make(f.names, "", "work");
+    for (int i = 0; c_own_names[i]; i++)
+        names_take(f.names, c_own_names[i]);
     for (int i = 0; i < e->p->n_syms; i++)
-        names_make(f.names, "", e->symbol[i]);
+        names_take(f.names, e->symbol[i]);
     for (int i = 0; i < p->n_in; i++)
         f.name_of[p->in[i]->index] = names_make(f.names, "", p->in[i]->name);
     for (int i = 0; i < p->n_out; i++)
@@ -265,6 +271,7 @@ static bool emit_function(Emit *e, const Node *n, const Graph *body, const Ports
     if (!(body ? emit_body(&f, body) : emit_of[n->op](&f, n, none)))
         return false;
     named.uses_work = f.uses_work;
+    e->uses_work = e->uses_work || f.uses_work;
     const char *name = names_make(e->names, "node_", n->out[0]->name);
     put_title(&e->functions, n, body, e->a);
     put_types(&e->functions, p);
@@ -281,16 +288,18 @@ static bool emit_call(Emit *e, const Node *n, int indent);
 
 bool emit_graph(Emit *e, const Graph *g, int indent)
 {
+    const Graph *outer = e->graph;
     bool ok = true;
+    e->graph = g;
     for (const Node *n = g->first; n; n = n->next)
         ok = emit_call(e, n, indent) && ok;
+    e->graph = outer;
     return ok;
 }
 
-/* Copies the result of a branch to where the reader of the cond looks for it. */
 void put_move(Emit *e, const Value *from, const Value *to, int indent)
 {
-    if (place_is_alias(e, from, to, 0) || to->type.is_none)
+    if (place_is_alias(from, to, 0) || to->type.is_none)
         return;
     put(&e->run, "%*sfor (int64_t i = 0; i < ", indent, "");
     put_dim(e, &e->run, c_dims_product(e, to->type.dim, to->type.rank));
@@ -358,10 +367,21 @@ static bool any_moves(Emit *e, const Node *n)
     return false;
 }
 
+/* Whether a node gives a tensor; sizes are printed where they are used. */
+static bool has_result(const Node *n)
+{
+    bool any = false;
+    for (int i = 0; i < n->n_out && !(op_info[n->op].flags & CHECK); i++)
+        any = any || n->out[i]->type.rank != SCALAR;
+    return any;
+}
+
 static bool emit_call(Emit *e, const Node *n, int indent)
 {
-    if (op_info[n->op].flags & CHECK || !n->n_out || n->out[0]->type.rank == SCALAR)
+    if (!has_result(n))
         return true;
+    if (n->out[0]->type.rank == SCALAR)
+        return diag_unsupported(e->d, n->loc, "emit-c wants the first result, which is left out");
     if (n->op == OP_COND)
         return emit_cond(e, n, indent);
     if (costs_nothing(e, n))

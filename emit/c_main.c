@@ -82,8 +82,9 @@ static void put_bind(Emit *e, Text *t, bool *is_bound)
             if (!d.expr || !is_linear(e, d, &l) || is_bound[l.symbol->index])
                 continue;
             is_bound[l.symbol->index] = true;
-            put(t, "    const int64_t %s = (in[%d].dim[%d] - %" PRId64 ") / %" PRId64 ";\n",
-                e->symbol[l.symbol->index], i, k, l.offset, l.scale);
+            put(t, "    const int64_t %s = ", e->symbol[l.symbol->index]);
+            put(t, l.offset ? "(in[%d].dim[%d] - %" PRId64 ")" : "in[%d].dim[%d]", i, k, l.offset);
+            put(t, l.scale != 1 ? " / %" PRId64 ";\n" : ";\n", l.scale);
         }
 }
 

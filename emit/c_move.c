@@ -10,10 +10,7 @@ static const char *offset_by(Function *f, const char *pointer, Dim d)
         return pointer;
     put(&t, "%s + ", pointer);
     put_dim(f->e, &t, d);
-    Text saved = f->body; /* only for the symbols that d needs */
-    function_dim(f, d);
-    f->body = saved;
-    f->body.s[f->body.n] = '\0';
+    function_note(f, d);
     return t.s;
 }
 
@@ -125,7 +122,7 @@ static bool is_in_place(Emit *e, const Node *n, const Value *in, Dim before)
     const Value *out = n->out[0];
     Dim have[MAX_RANK], want[MAX_RANK];
     int64_t size = (int64_t)etc_dtype_size((int)out->type.dtype);
-    if (before.expr || !place_is_alias(e, in, out, before.value * size))
+    if (before.expr || !place_is_alias(in, out, before.value * size))
         return false;
     type_strides(e, in->type, have);
     type_strides(e, out->type, want);
@@ -170,8 +167,35 @@ bool emit_cat(Function *f, const Node *n, Clamp clamp)
 
 /* -- fill ------------------------------------------------------------------------------------ */
 
-static void put_fill(Function *f, const Value *y, double number, int64_t integer, bool is_int)
+/* An integer as C converts it to the dtype. */
+static int64_t narrow(EtcDtype t, int64_t v)
 {
+    switch (t) {
+    case ETC_U8:
+        return (uint8_t)v;
+    case ETC_I8:
+        return (int8_t)v;
+    case ETC_U16:
+        return (uint16_t)v;
+    case ETC_I16:
+        return (int16_t)v;
+    case ETC_U32:
+        return (uint32_t)v;
+    case ETC_I32:
+        return (int32_t)v;
+    default:
+        return v;
+    }
+}
+
+static bool put_fill(Function *f, const Node *n, const Value *y, double number, int64_t integer,
+                     bool is_int)
+{
+    EtcDtype to = y->type.dtype;
+    if (!dtype_has_c(to))
+        return function_refuse(f, n, "has no C for this dtype");
+    if (!dtype_is_float(to) && !is_int && !(number >= -9e18 && number <= 9e18))
+        return function_refuse(f, n, "wants a number that its dtype holds");
     const char *index[MAX_LOOPS];
     Nest nest = nest_new(f->e, y->type, 1);
     nest_operand(f->e, &nest, 0, y->type);
@@ -180,16 +204,17 @@ static void put_fill(Function *f, const Value *y, double number, int64_t integer
     put(&f->body, "%*s*(", indent, "");
     nest_address(f, &nest, 0, f->name_of[y->index], nest.rank, index);
     put(&f->body, ") = ");
-    if (y->type.dtype == ETC_F32)
+    if (to == ETC_F32)
         put_float(&f->body, (float)number);
-    else if (y->type.dtype == ETC_F64)
+    else if (to == ETC_F64)
         put_double(&f->body, number);
-    else if (y->type.dtype == ETC_BOOL)
+    else if (to == ETC_BOOL)
         put(&f->body, "%d", number != 0);
     else
-        put_int(&f->body, is_int ? integer : (int64_t)number);
+        put_int(&f->body, narrow(to, is_int ? integer : (int64_t)number));
     put(&f->body, ";\n");
     nest_close(f, nest.rank);
+    return true;
 }
 
 bool emit_full(Function *f, const Node *n, Clamp clamp)
@@ -200,8 +225,7 @@ bool emit_full(Function *f, const Node *n, Clamp clamp)
     bool is_int = arg_int(n, 1, &integer);
     if (!arg_number(n, 1, &number))
         return function_refuse(f, n, "wants a number to fill with");
-    put_fill(f, n->out[0], number, integer, is_int);
-    return true;
+    return put_fill(f, n, n->out[0], number, integer, is_int);
 }
 
 /* constant_pad_nd(self, pad, value): pads come in pairs from the last dimension; below 0: crop. */
@@ -215,7 +239,9 @@ bool emit_pad(Function *f, const Node *n, Clamp clamp)
     (void)clamp;
     if (!arg_ints(n, 1, pad, 2 * MAX_RANK) || !arg_number(n, 2, &number))
         return function_refuse(f, n, "wants constant padding");
-    put_fill(f, y, number, integer, arg_int(n, 2, &integer));
+    bool is_int = arg_int(n, 2, &integer);
+    if (!put_fill(f, n, y, number, integer, is_int))
+        return false;
     type_strides(f->e, t, x_stride);
     type_strides(f->e, y->type, y_stride);
     memcpy(dim, t.dim, (size_t)t.rank * sizeof *dim);
@@ -240,9 +266,8 @@ bool emit_cast(Function *f, const Node *n, Clamp clamp)
     const Value *x = n->in[0], *y = n->out[0];
     EtcDtype from = x->type.dtype, to = y->type.dtype;
     (void)clamp;
-    bool is_known = from != ETC_F16 && from != ETC_BF16 && to != ETC_F16 && to != ETC_BF16;
-    if (!is_known)
-        return function_refuse(f, n, "has no C for casts of half floats");
+    if (!dtype_has_c(from) || !dtype_has_c(to))
+        return function_refuse(f, n, "has no C for casts between these dtypes");
     Nest nest = nest_new(f->e, y->type, 2);
     nest_operand(f->e, &nest, 0, value_type(x));
     nest_operand(f->e, &nest, 1, y->type);

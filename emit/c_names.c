@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_IDENTIFIER = 63 };
+/* With prefix and number a name stays within the 63 characters that C99 tells apart. */
+enum { MAX_IDENTIFIER = 40 };
 
 /* Keywords of C and C++, and what compilers and the standard headers define: a parameter of that
- * name would not compile.  In ASCII order. */
+ * name would not compile, or warn. */
 static const char *const reserved[] = {
-    "NULL", "alignas", "alignof", "and", "and_eq", "arena", "asm", "assert", "auto", "bitand",
+    "alignas", "alignof", "and", "and_eq", "arena", "asm", "assert", "auto", "bitand",
     "bitor", "bool", "break", "case", "catch", "char", "char16_t", "char32_t", "char8_t", "class",
     "compl", "complex", "concept", "const", "const_cast", "consteval", "constexpr", "constinit",
     "continue", "co_await", "co_return", "co_yield", "decltype", "default", "delete", "do",
@@ -20,9 +21,20 @@ static const char *const reserved[] = {
     "reinterpret_cast", "requires", "restrict", "return", "short", "signed", "sizeof", "state",
     "static", "static_assert", "static_cast", "stderr", "stdin", "stdout", "struct", "switch",
     "template", "this", "thread_local", "throw", "true", "try", "typedef", "typeid", "typename",
-    "typeof", "union", "unix", "unsigned", "using", "virtual", "void", "volatile", "wchar_t",
-    "while", "xor", "xor_eq",
+    "typeof", "uint", "ulong", "union", "unix", "unsigned", "ushort", "using", "virtual", "void",
+    "volatile", "while", "xor", "xor_eq",
 };
+
+static bool starts(const char *s, const char *with)
+{
+    return !strncmp(s, with, strlen(with));
+}
+
+/* As macros are spelt: NULL, INT8_MAX. */
+static bool is_shouted(const char *s)
+{
+    return strlen(s) > 2 && strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == strlen(s);
+}
 
 static bool is_reserved(const char *s)
 {
@@ -30,8 +42,14 @@ static bool is_reserved(const char *s)
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
         if (!strcmp(s, reserved[i]))
             return true;
-    /* types of stdint.h and our own names */
-    return (n > 2 && !strcmp(s + n - 2, "_t")) || s[0] == '_' || !strncasecmp(s, "etc", 3);
+    /* types of stdint.h, and the text of kernels */
+    return (n > 2 && !strcmp(s + n - 2, "_t")) || !strncasecmp(s, "etc", 3) || is_shouted(s);
+}
+
+/* What constants and functions of the file are called; a parameter would hide them. */
+static bool hides(const char *s)
+{
+    return starts(s, "w_") || starts(s, "node_") || !strcmp(s, "run");
 }
 
 char *c_identifier(Arena *a, const char *wish)
@@ -97,7 +115,7 @@ static void grow(NameSet *s)
 const char *names_make(NameSet *s, const char *prefix, const char *wish)
 {
     const char *base = arena_printf(s->a, "%s%s", prefix, c_identifier(s->a, wish));
-    if (is_reserved(base) || !isalpha((unsigned char)base[0]))
+    if (is_reserved(base) || !isalpha((unsigned char)base[0]) || (!*prefix && hides(base)))
         base = arena_printf(s->a, "v_%s", base);
     const char *name = base;
     if (s->n * 2 >= s->cap)
@@ -107,6 +125,17 @@ const char *names_make(NameSet *s, const char *prefix, const char *wish)
         name = arena_printf(s->a, "%s_%d", base, k);
     s->n++;
     return *find(s->slot, s->cap, name) = name;
+}
+
+void names_take(NameSet *s, const char *name)
+{
+    const char **slot = find(s->slot, s->cap, name);
+    if (*slot)
+        return;
+    *slot = name;
+    s->n++;
+    if (s->n * 2 >= s->cap)
+        grow(s);
 }
 
 const char *c_model_name(Arena *a, const char *stem)

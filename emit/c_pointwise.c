@@ -63,11 +63,14 @@ bool node_clamp(const Node *n, Clamp *clamp)
     bool is_relu = !strcmp(expr, "relu");
     if (!is_relu && strcmp(expr, "hardtanh") != 0 && strcmp(expr, "clamp") != 0)
         return false;
-    *clamp = (Clamp){0, INFINITY};
-    if (is_relu)
-        return true;
-    clamp->lo = (float)number_arg(n, find_arg(n, false, 0));
-    clamp->hi = (float)number_arg(n, find_arg(n, false, 1));
+    Clamp c = {0, INFINITY};
+    if (!is_relu) {
+        c.lo = (float)number_arg(n, find_arg(n, false, 0));
+        c.hi = (float)number_arg(n, find_arg(n, false, 1));
+    }
+    if (isnan(c.lo) || isnan(c.hi))
+        return false;
+    *clamp = c;
     return true;
 }
 
@@ -78,10 +81,11 @@ static void put_literal(const Loop *l, double v, int64_t i, bool is_int)
     Text *t = &l->f->body;
     if (l->kind == DOUBLES) {
         put_double(t, v);
-    } else if (l->kind == INTEGERS) {
-        int64_t k = is_int ? i : v > 0 ? INT64_MAX : INT64_MIN;
+    } else if (l->kind == INTEGERS) { /* a float number as kernels take it */
+        int64_t cut = v >= 9223372036854775808.0 ? INT64_MAX
+                      : v >= -9223372036854775808.0 ? (int64_t)v : INT64_MIN;
         put(t, "(uint64_t)");
-        put_int(t, k);
+        put_int(t, is_int ? i : cut);
     } else {
         put(t, "etc_splat(");
         put_float(t, (float)v);
@@ -101,9 +105,9 @@ static bool put_scalar(const Loop *l, const Node *n, int i)
 static bool put_rest(const Loop *l, const Node *n)
 {
     int i = find_arg(n, false, 0);
-    double v = i < 0 ? 0 : number_arg(n, i);
+    double v = i < 0 ? 0 : number_arg(n, i), lost = v - (double)(float)v;
     bool is_float = l->kind == VECTORS || l->kind == LANES;
-    put_literal(l, is_float ? v - (double)(float)v : 0, 0, true);
+    put_literal(l, is_float && isfinite(lost) ? lost : 0, 0, true);
     return i >= 0;
 }
 
@@ -141,11 +145,31 @@ static bool put_callee(const Loop *l, const char *s, size_t len)
     return has_name(name, strlen(name));
 }
 
+static bool is_one(const Node *n, char letter)
+{
+    int i = letter >= 'p' ? find_arg(n, false, letter - 'p') : -1;
+    return i >= 0 && number_arg(n, i) == 1;
+}
+
+/* " (p * b)" where p is 1, as most alphas are, is b: returns how much of the row that is. */
+static size_t put_factor(const Loop *l, const Node *n, const char *s, bool *ok)
+{
+    bool is_product = !strncmp(s, " (", 2) && s[2] && !strncmp(s + 3, " * ", 3) && s[6] && s[7] == ')';
+    if (!is_product || (!is_one(n, s[2]) && !is_one(n, s[6])))
+        return 0;
+    put(&l->f->body, " ");
+    *ok = put_letter(l, n, is_one(n, s[2]) ? s[6] : s[2]);
+    return 8;
+}
+
 static bool put_expr(const Loop *l, const Node *n, const char *s)
 {
     bool ok = true;
     while (*s && ok) {
-        size_t len = 0;
+        size_t len = 0, done = put_factor(l, n, s, &ok);
+        s += done;
+        if (done)
+            continue;
         while (isalnum((unsigned char)s[len]) || s[len] == '_' ||
                (s[len] == '.' && len && isdigit((unsigned char)s[0])))
             len++;
@@ -275,7 +299,7 @@ static void find_operands(Loop *l, const bool *skip)
             add_operand(l, seen, skip, m->in[i]);
 }
 
-static bool dtype_has_c(EtcDtype t)
+bool dtype_has_c(EtcDtype t)
 {
     return t == ETC_F32 || t == ETC_F64 || t == ETC_BOOL || (dtype_is_int(t) && t != ETC_U64);
 }
@@ -313,13 +337,42 @@ static void put_declaration(const Loop *l, const Value *v)
     put(&l->f->body, "%*sconst %s %s = ", l->indent, "", element_type(l), name);
 }
 
-static bool put_member(const Loop *l, const Node *n)
+/* What kernels refuse or treat apart, and rows do not tell. */
+static const char *fault_of(const Loop *l, const Node *n)
+{
+    double p = number_arg(n, find_arg(n, false, 0)), q = number_arg(n, find_arg(n, false, 1));
+    const char *expr = op_info[n->op].expr;
+    if (!strcmp(expr, "clamp") && (isnan(p) || isnan(q)))
+        return "takes no NaN as a bound";
+    if (!strcmp(expr, "pow_scalar") && l->kind == INTEGERS && p < 0)
+        return "takes no integer to a negative power";
+    return NULL;
+}
+
+/* An integer result keeps the bits its dtype has, as it would in memory. */
+static const char *narrowing(const Loop *l, const Value *v, const Value *root)
+{
+    EtcDtype t = v->type.dtype;
+    if (l->kind != INTEGERS || v == root || etc_dtype_size((int)t) == 8)
+        return NULL;
+    bool is_signed = t == ETC_I8 || t == ETC_I16 || t == ETC_I32;
+    return t == ETC_BOOL ? "(uint64_t)(0u != "
+                         : arena_printf(l->f->e->a, "(uint64_t)%s(%s)", is_signed ? "(int64_t)" : "",
+                                        c_type(t));
+}
+
+static bool put_member(const Loop *l, const Node *n, const Value *root)
 {
     const CRow *row = find_row(n);
-    const char *name = names_make(l->f->names, "v_", n->out[0]->name);
-    put(&l->f->body, "%*sconst %s %s = ", l->indent, "", element_type(l), name);
+    Text *t = &l->f->body;
+    const char *name = names_make(l->f->names, "v_", n->out[0]->name), *fault = fault_of(l, n);
+    const char *cast = narrowing(l, n->out[0], root);
+    if (fault)
+        return function_refuse(l->f, n, fault);
+    put(t, "%*sconst %s %s = %s%s", l->indent, "", element_type(l), name, cast ? cast : "",
+        cast ? "(" : "");
     bool ok = row && put_expr(l, n, row->expr);
-    put(&l->f->body, ";\n");
+    put(t, "%s;\n", !cast ? "" : n->out[0]->type.dtype == ETC_BOOL ? "))" : ")");
     l->f->name_of[n->out[0]->index] = name;
     return ok || function_refuse(l->f, n, "has no C for these dtypes");
 }
@@ -348,7 +401,7 @@ bool put_pointwise(Function *f, const Graph *body, const bool *skip, const Value
     }
     for (const Node *n = body->first; n; n = n->next)
         if (is_member(n, skip))
-            ok = put_member(&l, n) && ok;
+            ok = put_member(&l, n, root) && ok;
     put_store(&l, root, y, f->name_of[root->index]);
     nest_close(f, l.nest.rank);
     return ok;

@@ -49,7 +49,7 @@ static void want(Wanted *w, int i)
     }
 }
 
-/* Whoever uses one piece of a header gets its types and macros too. */
+/* Whoever uses one piece of a header gets what has no name of its own: includes, pragmas. */
 static void want_header(Wanted *w, int header)
 {
     if (w->header[header])
@@ -78,10 +78,19 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
+/* Behind a comment that starts at s; else s. */
+static const char *skip_comment(const char *s)
+{
+    if (s[0] != '/' || s[1] != '*')
+        return s;
+    const char *end = strstr(s + 2, "*/");
+    return end ? end + 2 : s + strlen(s);
+}
+
 /* Marks the chunks that define a name of the text. */
 static void want_names(Wanted *w, const char *s)
 {
-    while (*s) {
+    while (*(s = skip_comment(s))) {
         Word word = {s, 0};
         while (is_word(s[word.n]))
             word.n++;
@@ -168,9 +177,23 @@ static void put_arguments(Emit *e, Text *t)
 
 /* -- NAME.h ---------------------------------------------------------------------------------- */
 
-static void put_port(Text *t, const char *kind, const char *name, Type type)
+static int longest_name(const Emit *e)
 {
-    put(t, " *   %-7s %s  ", kind, name);
+    size_t most = 0;
+    const Graph *g = e->method;
+    for (int i = 0; i < g->n_in + g->n_out + e->p->n_syms; i++) {
+        int k = i - g->n_in;
+        const char *name = k < 0          ? e->in_name[i]
+                           : k < g->n_out ? e->out_name[k]
+                                          : e->symbol[k - g->n_out];
+        most = strlen(name) > most ? strlen(name) : most;
+    }
+    return (int)most;
+}
+
+static void put_port(Text *t, const char *kind, const char *name, int width, Type type)
+{
+    put(t, " *   %-9s  %-*s  ", kind, width, name);
     put_type_comment(t, type);
     put(t, "\n");
 }
@@ -185,38 +208,46 @@ static void put_title(Emit *e, Text *t, const char *suffix)
 {
     put(t, "/* SPDX-License-Identifier: 0BSD */\n/* %s%s -- made by etc from ", e->name, suffix);
     put_comment(t, base_name(e->p->name));
-    put(t, "; do not edit.\n");
+    put(t, "; do not edit.\n *\n"
+        " * Everyone may use, copy, change and pass on this file for any purpose, without condition\n"
+        " * and without warranty.\n");
 }
 
 static void put_needs(Emit *e, Text *t, int64_t pools)
 {
-    put(t, " *\n *   arena   %" PRId64 " bytes, 64-byte aligned: %" PRId64 " of values", e->arena_bytes,
-        pools);
+    put(t, " *\n");
+    if (!e->arena_bytes)
+        put(t, " *   arena      none; NULL will do\n");
+    else
+        put(t, " *   arena      %" PRId64 " bytes, 64-byte aligned\n", e->arena_bytes);
+    if (pools)
+        put(t, " *              %" PRId64 " hold values; live at once are %" PRId64 "\n", pools,
+            e->o->bound);
     if (e->scratch_bytes)
-        put(t, ", %" PRId64 " of scratch", e->scratch_bytes);
-    if (e->o->bound)
-        put(t, "; no plan takes less than %" PRId64, e->o->bound);
-    put(t, "\n");
+        put(t, " *              %" PRId64 " are working memory of kernels\n", e->scratch_bytes);
     if (e->state_bytes)
-        put(t, " *   state   %" PRId64 " bytes, 64-byte aligned, kept between calls; %s_init_state "
-            "fills it\n", e->state_bytes, e->name);
-    put(t, " *   constants %" PRId64 " bytes\n", constant_bytes(e));
+        put(t, " *   state      %" PRId64 " bytes, 64-byte aligned, kept between calls;\n"
+            " *              %s_init_state fills it first\n", e->state_bytes, e->name);
+    if (constant_bytes(e))
+        put(t, " *   constants  %" PRId64 " bytes\n", constant_bytes(e));
 }
 
 static void put_ports(Emit *e, Text *t)
 {
     const Graph *g = e->method;
+    int width = longest_name(e);
     put(t, " *\n");
     for (int i = 0; i < g->n_in; i++)
-        put_port(t, "input", e->in_name[i], g->in[i]->type);
+        put_port(t, "input", e->in_name[i], width, g->in[i]->type);
     for (int i = 0; i < g->n_out; i++)
-        put_port(t, "output", e->out_name[i], g->out[i]->type);
+        put_port(t, "output", e->out_name[i], width, g->out[i]->type);
     for (int i = 0; i < e->p->n_syms; i++) {
         const Symbol *s = e->p->sym[i];
-        put(t, " *   size    %s  %" PRId64 "..", e->symbol[i], s->lo);
+        put(t, " *   %-9s  %-*s  %" PRId64 " to ", "size", width, e->symbol[i], s->lo);
         if (s->hi != INT64_MAX)
-            put(t, "%" PRId64, s->hi);
-        put(t, "\n");
+            put(t, "%" PRId64 "\n", s->hi);
+        else
+            put(t, "any\n");
     }
 }
 
@@ -272,7 +303,9 @@ static void put_checks(Emit *e, Text *t)
         put(t, "%s(arena == NULL)", n++ ? " || " : "");
     for (int i = 0; i < e->p->n_syms; i++) {
         const Symbol *s = e->p->sym[i];
-        put(t, "%s(%s < %" PRId64 ")", n++ ? " || " : "", e->symbol[i], s->lo);
+        put(t, "%s(%s < ", n++ ? " || " : "", e->symbol[i]);
+        put_int(t, s->lo);
+        put(t, ")");
         if (s->hi != INT64_MAX) {
             put(t, " || (%s > ", e->symbol[i]);
             put_int(t, s->hi);
@@ -288,14 +321,17 @@ static void put_run(Emit *e, Text *t, int64_t scratch_at)
     put_parameters(e, t);
     put(t, ")\n{\n");
     put_checks(e, t);
-    if (e->run.n && strstr(e->run.s, "(a + "))
-        put(t, "    uint8_t *a = (uint8_t *)arena;\n");
+    if (e->uses_pool)
+        put(t, "    uint8_t *const pool = (uint8_t *)arena;\n");
     else if (!e->scratch_bytes)
         put(t, "    (void)arena;\n");
-    if (e->state_bytes && e->run.n && strstr(e->run.s, "(s + "))
-        put(t, "    uint8_t *s = (uint8_t *)state;\n");
+    if (e->uses_kept)
+        put(t, "    uint8_t *const kept = (uint8_t *)state;\n");
+    if (e->locals.n)
+        put_n(t, e->locals.s, e->locals.n);
     if (e->scratch_bytes)
-        put(t, "    void *work = (uint8_t *)arena + %" PRId64 ";\n", scratch_at);
+        put(t, "    void *const work = (uint8_t *)arena + %" PRId64 ";\n", scratch_at);
+    put(t, "\n");
     if (e->run.n)
         put_n(t, e->run.s, e->run.n);
     put(t, "    return 0;\n}\n\n");
@@ -303,14 +339,15 @@ static void put_run(Emit *e, Text *t, int64_t scratch_at)
 
 static void put_init_state(Emit *e, Text *t)
 {
-    put(t, "void %s_init_state(void *state)\n{\n    uint8_t *s = (uint8_t *)state;\n", e->name);
+    put(t, "void %s_init_state(void *state)\n{\n    uint8_t *const kept = (uint8_t *)state;\n",
+        e->name);
     for (int i = 0; i < e->p->n_states; i++) {
         const State *s = e->p->state[i];
         if (s->kind != ST_MUTABLE || s->place.pool != POOL_STATE)
             continue;
-        const char *type = c_type(s->type.dtype);
         put(t, "    for (int64_t i = 0; i < %" PRId64 "; i++) {\n"
-            "        ((%s *)(s + %" PRId64 "))[i] = ", type_numel(s->type), type, s->place.offset);
+            "        ((%s *)(void *)(kept + %" PRId64 "))[i] = ", type_numel(s->type),
+            c_type(s->type.dtype), s->place.offset);
         put(t, "%s%s;\n    }\n", e->constant[i] ? e->constant[i] : "0",
             e->constant[i] ? "[i]" : "");
     }
@@ -321,12 +358,12 @@ static void put_variant(Emit *e, Text *t, const char *isa)
 {
     put(t, "int %s_run_%s(", e->name, isa);
     put_parameters(e, t);
-    put(t, ") __attribute__((weak));\n");
+    put(t, ")\n    __attribute__((weak));\n");
 }
 
 static void put_choice(Emit *e, Text *t, const char *isa, const char *test)
 {
-    put(t, "    if ((%s_run_%s != NULL) && %s) {\n        return %s_run_%s(", e->name, isa, test,
+    put(t, "    if ((%s_run_%s != NULL)%s) {\n        return %s_run_%s(", e->name, isa, test,
         e->name, isa);
     put_arguments(e, t);
     put(t, ");\n    }\n");
@@ -336,22 +373,28 @@ static void put_choice(Emit *e, Text *t, const char *isa, const char *test)
  * that NAME.c alone links too. */
 static void put_entry(Emit *e, Text *t)
 {
-    put(t, "#if defined(%s_VARIANT)\n\nint %s_VARIANT(", e->upper, e->upper);
+    put(t, "#if defined(%s_VARIANT)\n\n#ifdef __cplusplus\nextern \"C\"\n#endif\nint %s_VARIANT(",
+        e->upper, e->upper);
     put_parameters(e, t);
     put(t, ");\n\nint %s_VARIANT(", e->upper);
     put_parameters(e, t);
     put(t, ")\n{\n    return run(");
     put_arguments(e, t);
     put(t, ");\n}\n\n#else\n\n");
-    put(t, "#if defined(__x86_64__) && defined(__ELF__) && !defined(__AVX512F__)\n"
-        "#define %s_HAS_VARIANTS 1\n", e->upper);
+    put(t, "/* %s_avx2.c and %s_avx512.c, where they were linked in. */\n"
+        "#if defined(__x86_64__) && defined(__ELF__) && !defined(__AVX512F__) && \\\n"
+        "    (__STDC_HOSTED__ == 1)\n#define %s_HAS_VARIANTS 1\n"
+        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n", e->name, e->name, e->upper);
     put_variant(e, t, "avx2");
     put_variant(e, t, "avx512");
-    put(t, "#endif\n\nint %s_run(", e->name);
+    put(t, "#ifdef __cplusplus\n}\n#endif\n#endif\n\nint %s_run(", e->name);
     put_parameters(e, t);
     put(t, ")\n{\n#if defined(%s_HAS_VARIANTS)\n", e->upper);
-    put_choice(e, t, "avx512", "__builtin_cpu_supports(\"avx512f\")");
-    put_choice(e, t, "avx2", "__builtin_cpu_supports(\"avx2\") && __builtin_cpu_supports(\"fma\")");
+    put_choice(e, t, "avx512", " && __builtin_cpu_supports(\"avx512f\") &&\n"
+               "        __builtin_cpu_supports(\"avx512bw\") && __builtin_cpu_supports(\"avx512dq\") &&\n"
+               "        __builtin_cpu_supports(\"avx512vl\")");
+    put_choice(e, t, "avx2", " && __builtin_cpu_supports(\"avx2\") &&\n"
+               "        __builtin_cpu_supports(\"fma\")");
     put(t, "#endif\n    return run(");
     put_arguments(e, t);
     put(t, ");\n}\n");
@@ -374,7 +417,7 @@ static bool emit_source(Emit *e, CFiles *out, int64_t scratch_at)
     put_title(e, &t, ".c");
     put_ports(e, &t);
     put_needs(e, &t, scratch_at);
-    put(&t, " */\n#include \"%s.h\"\n\n", base_name(e->o->stem));
+    put(&t, " */\n\n#include \"%s.h\"\n\n", base_name(e->o->stem));
     put_chunks(&t, &code);
     if (constants.n)
         put_n(&t, constants.s, constants.n);
@@ -402,24 +445,51 @@ static void emit_variant(Emit *e, CFiles *out, const char *isa, const char *targ
 static void name_ports(Emit *e)
 {
     const Graph *g = e->method;
-    NameSet *names = names_new(e->a);
-    static const char *const ours[] = {"state", "arena", "a", "s", "i", "work"};
+    NameSet *names = e->run_names = c_scope(e);
+    static const char *const ours[] = {"state", "arena", "pool", "kept", "work", "i"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        names_make(names, "", ours[i]);
+        names_take(names, ours[i]);
     e->in_name = NEW(e->a, const char *, g->n_in + 1);
     e->out_name = NEW(e->a, const char *, g->n_out + 1);
-    e->symbol = NEW(e->a, const char *, e->p->n_syms + 1);
+    for (int i = 0; i < e->p->n_syms; i++)
+        names_take(names, e->symbol[i]);
     for (int i = 0; i < g->n_in; i++)
         e->in_name[i] = names_make(names, "", g->in[i]->name);
     for (int i = 0; i < g->n_out; i++)
         e->out_name[i] = names_make(names, "out_", g->out[i]->name);
+}
+
+const char *const c_own_names[] = {"at", "g", "max", "n", "part", "scale", "shift", "sum", "work",
+                                   NULL};
+
+/* Symbols have one name everywhere, so it is none that a function or OUT_main.c declares. */
+static void name_symbols(Emit *e)
+{
+    static const char *const ours[] = {"state", "arena", "pool", "kept", "i", "in", "out", "input",
+                                       "output", "call", "stop", "grab", "item_bytes"};
+    NameSet *names = c_scope(e);
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        names_take(names, ours[i]);
+    for (int i = 0; c_own_names[i]; i++)
+        names_take(names, c_own_names[i]);
+    e->symbol = NEW(e->a, const char *, e->p->n_syms + 1);
     for (int i = 0; i < e->p->n_syms; i++)
         e->symbol[i] = names_make(names, "", e->p->sym[i]->name);
 }
 
+NameSet *c_scope(const Emit *e)
+{
+    static const char *const suffix[] = {"run", "run_avx2", "run_avx512", "init_state", "weights"};
+    NameSet *names = names_new(e->a);
+    for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++)
+        names_take(names, arena_printf(e->a, "%s_%s", e->name, suffix[i]));
+    return names;
+}
+
+/* All that may be read is; bytes between elements only make an array that could be spared. */
 static bool is_zero(const State *s)
 {
-    for (int64_t i = 0; s->data && i < type_bytes(s->type); i++)
+    for (int64_t i = 0; s->data && i < s->n_bytes; i++)
         if (s->data[i])
             return false;
     return true;
@@ -442,7 +512,7 @@ static void lay_out(Emit *e)
             continue;
         e->state_bytes = end > e->state_bytes ? round_up(end, POOL_ALIGN) : e->state_bytes;
         if (!is_zero(s))
-            e->constant[i] = names_make(e->names, "w_", s->fqn && *s->fqn ? s->fqn : s->name);
+            constant_name(e, s);
     }
 }
 
@@ -460,10 +530,6 @@ static bool check_program(Emit *e)
             ok = diag_unsupported(e->d, loc, "emit-c: %s '%s' is no tensor",
                                   i < g->n_in ? "input" : "output", v->name);
     }
-    for (int i = 0; i < g->n_updates; i++)
-        if (!g->update[i].target->state)
-            ok = diag_unsupported(e->d, loc, "emit-c: the model writes its input '%s'",
-                                  g->update[i].target->name);
     return ok;
 }
 
@@ -472,7 +538,7 @@ static void put_updates(Emit *e)
     for (int i = 0; i < e->method->n_updates; i++) {
         const Value *to = e->method->update[i].target;
         Value at = *to;
-        at.place = to->state->place;
+        at.place = to->state ? to->state->place : to->place;
         put_move(e, e->method->update[i].value, &at, 4);
     }
 }
@@ -484,13 +550,16 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
         return diag_unsupported(d, (Loc){.file = p->name}, "emit-c takes one method, the model has %d",
                                 p->n_methods);
     Emit e = {.p = p, .o = o, .a = a, .d = d, .name = c_model_name(a, o->stem),
-              .method = p->method[0], .names = names_new(a), .functions = {.a = a}, .run = {.a = a}};
+              .method = p->method[0], .functions = {.a = a}, .locals = {.a = a}, .run = {.a = a}};
     e.upper = c_upper(a, e.name);
     e.constant = NEW(a, const char *, p->n_states + 1);
-    names_make(e.names, "", "run");
-    names_make(e.names, "", e.name);
+    e.of_storage = NEW(a, const State *, p->n_storages + 1);
+    e.local = NEW(a, const char *, e.method->n_values + 1);
+    e.names = c_scope(&e);
+    e.graph = e.method;
     if (!check_program(&e))
         return false;
+    name_symbols(&e);
     name_ports(&e);
     lay_out(&e);
     int64_t pools = e.arena_bytes;
@@ -498,8 +567,9 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     if (!ok)
         return false;
     put_updates(&e);
-    e.scratch_bytes = e.run.n && strstr(e.run.s, ", work)") ? c_work_bytes() : 0;
+    e.scratch_bytes = e.uses_work ? c_work_bytes() : 0;
     e.arena_bytes += e.scratch_bytes;
+    out->scratch = e.scratch_bytes;
     if (!emit_source(&e, out, pools))
         return false;
     emit_header(&e, out, pools);

@@ -141,15 +141,20 @@ const char *loc_text(Loc loc, Arena *a)
     return module ? arena_printf(a, "%s (%s)", loc.module, loc.source) : loc.source;
 }
 
-/* "f32[2,3]"; strides are the plan's affair. */
+/* "f32[s0,3]"; strides are the plan's affair. */
 void put_type_comment(Text *t, Type type)
 {
-    char *s = NULL;
+    char *s = NULL, *to;
     size_t n = 0;
     FILE *f = open_memstream(&s, &n);
     type.stride = NULL;
     type_print(type, f);
     fclose(f);
+    to = s;
+    for (const char *from = s; *from; from++)
+        if (*from != '%')
+            *to++ = *from;
+    *to = '\0';
     put_comment(t, s);
     free(s);
 }

@@ -94,9 +94,8 @@ bool c_type_is_dense(Emit *e, Type t)
 
 /* -- addresses ----------------------------------------------------------------------------- */
 
-bool place_is_alias(Emit *e, const Value *v, const Value *of, int64_t offset)
+bool place_is_alias(const Value *v, const Value *of, int64_t offset)
 {
-    (void)e;
     if (v->place.pool == POOL_NONE || v->place.pool != of->place.pool)
         return false;
     if (v->place.pool == POOL_IN || v->place.pool == POOL_OUT)
@@ -104,27 +103,67 @@ bool place_is_alias(Emit *e, const Value *v, const Value *of, int64_t offset)
     return v->place.offset == of->place.offset + offset;
 }
 
-const char *constant_name(Emit *e, const Value *v)
+/* Tied weights are one array: same bytes, seen alike up to the sizes. */
+static bool same_array(const State *a, const State *b)
 {
-    const State *s = v->state;
+    return a->data && a->data == b->data && a->type.dtype == b->type.dtype &&
+           type_numel(a->type) == type_numel(b->type) && !a->type.stride && !b->type.stride;
+}
+
+const char *constant_name(Emit *e, const State *s)
+{
     const char *wish = s->fqn && *s->fqn ? s->fqn : s->name;
-    if (!e->constant[s->index])
-        e->constant[s->index] = names_make(e->names, "w_", wish);
-    return e->constant[s->index];
+    const State **first = &e->of_storage[s->storage];
+    if (e->constant[s->index])
+        return e->constant[s->index];
+    if (*first && same_array(*first, s))
+        return e->constant[s->index] = e->constant[(*first)->index];
+    *first = *first ? *first : s;
+    return e->constant[s->index] = names_make(e->names, "w_", wish);
+}
+
+bool state_is_array(const Emit *e, const State *s)
+{
+    const State *first = e->of_storage[s->storage];
+    return e->constant[s->index] && (first == s || !first || !same_array(first, s));
+}
+
+/* NAME_run's variable for a value in the arena or among the states. */
+static const char *local_name(Emit *e, const Value *v, const char *address)
+{
+    const char *type = c_type(v->type.dtype);
+    if (!e->local[v->index]) {
+        e->local[v->index] = names_make(e->run_names, "", v->name);
+        put(&e->locals, "    %s *const %s = (%s *)(void *)%s;\n", type, e->local[v->index], type,
+            address);
+    }
+    return e->local[v->index];
+}
+
+static void put_planned(Emit *e, Text *t, const Value *v)
+{
+    bool is_state = v->place.pool == POOL_STATE;
+    const char *base = is_state ? "kept" : "pool", *address = base;
+    int64_t at = v->place.offset + (is_state ? 0 : e->pool_base[v->place.pool]);
+    e->uses_kept = e->uses_kept || is_state;
+    e->uses_pool = e->uses_pool || !is_state;
+    if (at)
+        address = arena_printf(e->a, "(%s + %" PRId64 ")", base, at);
+    if (e->graph == e->method)
+        put(t, "%s", local_name(e, v, address));
+    else
+        put(t, "(%s *)(void *)%s", c_type(v->type.dtype), address);
 }
 
 void put_pointer(Emit *e, Text *t, const Value *v)
 {
     int pool = v->place.pool;
     if (value_is_constant(v))
-        put(t, "%s", constant_name(e, v));
+        put(t, "%s", constant_name(e, v->state));
     else if (pool == POOL_IN)
         put(t, "%s", e->in_name[v->place.offset]);
     else if (pool == POOL_OUT)
         put(t, "%s", e->out_name[v->place.offset]);
-    else if (pool == POOL_STATE)
-        put(t, "(%s *)(s + %" PRId64 ")", c_type(v->type.dtype), v->place.offset);
     else
-        put(t, "(%s *)(a + %" PRId64 ")", c_type(v->type.dtype),
-            e->pool_base[pool] + v->place.offset);
+        put_planned(e, t, v);
 }

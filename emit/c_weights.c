@@ -93,13 +93,19 @@ static void put_array_title(Text *t, const State *s)
     put(t, " */\n");
 }
 
+/* What a state starts from stands unused in the variants for wider vectors. */
+static const char *unused_mark(const State *s)
+{
+    return s->kind == ST_MUTABLE ? " __attribute__((unused))" : "";
+}
+
 static void put_array(Emit *e, Text *t, const State *s)
 {
     const uint8_t *data = state_data(e, s);
     int64_t n = type_numel(s->type), size = (int64_t)etc_dtype_size((int)s->type.dtype);
     put_array_title(t, s);
-    put(t, "static const %s %s[%" PRId64 "] = {", c_type(s->type.dtype), e->constant[s->index],
-        n ? n : 1);
+    put(t, "static const %s %s[%" PRId64 "]%s = {", c_type(s->type.dtype), e->constant[s->index],
+        n ? n : 1, unused_mark(s));
     for (int64_t i = 0; i < n; i++) {
         put(t, i % 8 ? " " : "\n    ");
         put_item(t, s->type.dtype, data + i * size);
@@ -152,13 +158,14 @@ static void put_blob(Emit *e, Text *t, CFiles *out)
         e->name, e->name);
     for (int i = 0; i < e->p->n_states; i++) {
         const State *s = e->p->state[i];
-        if (!e->constant[i])
+        if (!state_is_array(e, s))
             continue;
         int64_t n = state_bytes(s), end = round_up(at + n, BLOB_ALIGN);
         c_file_piece(e->a, out, out->n - 1, state_data(e, s), n, end - at - n);
         put_array_title(t, s);
-        put(t, "static const %s *const %s =\n    (const %s *)(const void *)(%s_weights + %" PRId64
-            ");\n\n", c_type(s->type.dtype), e->constant[i], c_type(s->type.dtype), e->name, at);
+        put(t, "static const %s *const %s%s =\n    (const %s *)(const void *)(%s_weights + %" PRId64
+            ");\n\n", c_type(s->type.dtype), e->constant[i], unused_mark(s), c_type(s->type.dtype),
+            e->name, at);
         at = end;
     }
 }
@@ -167,7 +174,7 @@ int64_t constant_bytes(const Emit *e)
 {
     int64_t n = 0;
     for (int i = 0; i < e->p->n_states; i++)
-        n += e->constant[i] ? state_bytes(e->p->state[i]) : 0;
+        n += state_is_array(e, e->p->state[i]) ? state_bytes(e->p->state[i]) : 0;
     return n;
 }
 
@@ -183,7 +190,7 @@ bool emit_constants(Emit *e, Text *t, CFiles *out)
         return true;
     }
     for (int i = 0; i < e->p->n_states; i++)
-        if (e->constant[i])
+        if (state_is_array(e, e->p->state[i]))
             put_array(e, t, e->p->state[i]);
     return true;
 }

@@ -3,8 +3,9 @@
  *     embed OUT.c pointwise.def core.h vec.h ...
  *
  * A header's text is cut at blank lines outside braces, comments and #if into chunks.  A chunk that
- * defines functions or tables is wanted by those who use their names; the others (macros, types)
- * go wherever their header goes.  Include guards and includes of our own files are dropped.
+ * defines functions, tables, types or macros is wanted by those who use their names; the others
+ * (what the header says of itself, includes, pragmas) go wherever their header goes.  Include guards
+ * and includes of our own files are dropped, and so is the file's name where it introduces itself.
  */
 #include <ctype.h>
 #include <stdbool.h>
@@ -12,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CHUNKS = 2000, MAX_NAMES = 8, MAX_HEADERS = 64 };
+enum { MAX_CHUNKS = 2000, MAX_NAMES = 32, MAX_HEADERS = 64 };
 
 typedef struct Chunk {
     int header, n_names;
-    bool is_optional; /* it has functions or tables, so nobody misses it unused */
+    bool is_optional; /* it defines names, so nobody misses it unused */
     char *text, *name[MAX_NAMES];
 } Chunk;
 
@@ -64,6 +65,9 @@ static bool starts(const char *s, const char *with)
 
 static void add_name(Chunk *c, const char *s, size_t len)
 {
+    for (int i = 0; i < c->n_names; i++)
+        if (strlen(c->name[i]) == len && !memcmp(c->name[i], s, len))
+            return;
     char *name = calloc(len + 1, 1);
     if (c->n_names == MAX_NAMES || !name)
         die("too many definitions without a blank line", header[c->header]);
@@ -82,18 +86,35 @@ static void add_name_before(Chunk *c, const char *start, const char *end)
     add_name(c, s, (size_t)(end - s));
 }
 
+/* "typedef float EtcF __attribute__..." and the last line of "typedef struct EtcSum { ... } EtcSum;" */
+static void add_type(Chunk *c, const char *s)
+{
+    const char *end = s + strcspn(s, "\n"), *mark = strstr(s, " __attribute__");
+    add_name_before(c, s, mark && mark < end ? mark : end);
+}
+
 static void find_names(Chunk *c)
 {
+    bool in_type = false;
     for (const char *s = c->text; s && *s; s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL) {
         if (starts(s, "ETC_INLINE") || starts(s, "static inline") || starts(s, "ETC_OUTLINE ")) {
             const char *open = strchr(s, '(');
-            c->is_optional = true;
             add_name_before(c, s, open ? open : s + strlen(s));
         } else if (starts(s, "static const")) {
-            c->is_optional = true;
             add_name_before(c, s, s + strcspn(s, "[="));
+        } else if (starts(s, "#define ")) {
+            add_name_before(c, s, s + 8 + strcspn(s + 8, " (\n"));
+        } else if (starts(s, "typedef ") && strcspn(s, "{") < strcspn(s, "\n") &&
+                   strcspn(s, "}") > strcspn(s, "\n")) {
+            in_type = true;
+        } else if (starts(s, "typedef ")) {
+            add_type(c, s);
+        } else if (in_type && s[0] == '}') {
+            add_type(c, s);
+            in_type = false;
         }
     }
+    c->is_optional = c->n_names > 0;
 }
 
 /* -- cutting ------------------------------------------------------------------------------- */
@@ -123,6 +144,16 @@ static void follow(Cutter *c, const char *line, size_t len)
     }
 }
 
+/* "vec.h -- vectors of ..." becomes "Vectors of ...": in a model's file there is no vec.h. */
+static void drop_title(char *s)
+{
+    char *dash = starts(s, "/* ") ? strstr(s, ".h -- ") : NULL;
+    if (!dash || strcspn(s, "\n") < (size_t)(dash - s))
+        return;
+    memmove(s + 3, dash + 6, strlen(dash + 6) + 1);
+    s[3] = (char)toupper((unsigned char)s[3]);
+}
+
 static bool is_dropped(const char *line)
 {
     return starts(line, "#include \"runtime-lite/");
@@ -140,6 +171,7 @@ static void end_chunk(char *text, size_t len)
     if (!c->text)
         die("no memory", "embed.c");
     memcpy(c->text, text, len);
+    drop_title(c->text);
     find_names(c);
 }
 

@@ -63,7 +63,7 @@ typedef enum WeightsAs { WEIGHTS_AUTO, WEIGHTS_ARRAY, WEIGHTS_INCBIN } WeightsAs
 typedef struct COptions {
     const char *stem;  /* OUT of OUT.c as the user gave it; names files and functions */
     bool main;         /* also OUT_main.c */
-    int64_t bound;     /* least bytes any plan could take, for the header's comment; 0: not told */
+    int64_t bound;     /* bytes live at once, which no plan goes below: for the header's comment */
     WeightsAs weights; /* WEIGHTS_AUTO: arrays below 256 KiB, else incbin */
 } COptions;
 
@@ -75,6 +75,7 @@ typedef struct CFile {
 typedef struct CFiles {
     CFile *file;
     int n;
+    int64_t scratch; /* bytes of the arena that kernels work in */
 } CFiles;
 
 /* Prints a planned program of the c tail; docs/emitted_c.md says what the files hold.  Pieces
