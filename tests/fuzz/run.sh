@@ -18,7 +18,7 @@ failed=0
 mkdir -p "$SEEDS/text" "$SEEDS/pte"
 python3 "$ROOT/tests/import/make_hostile.py" --seeds "$SEEDS" > /dev/null
 find "$ROOT/tests/golden" "$ROOT/tests/data" -name '*.etir' -exec cp {} "$SEEDS/text" \;
-find "$ROOT/tests/data" "$ROOT/tests/import" -name '*.pte' -size -64k -exec cp {} "$SEEDS/pte" \;
+find "$ROOT/tests/import/pte" -name '*.pte' -exec cp {} "$SEEDS/pte" \;
 
 fuzz() { # target, program: leaves its log in $log, fails as it does
     mkdir -p "$WORK/$2.corpus"
