@@ -231,6 +231,61 @@ Test(commands, a_dumped_program_compiles_to_the_same_bytes)
     }
 }
 
+/* %c is folded away after the text that names it was printed; its bytes are at hand all the same. */
+Test(commands, bytes_that_a_later_pass_drops_are_dumped)
+{
+    write_text("c.etir", "program \"c\" stage aten\nconst %c = \"c\" : f32[2] in \"-\"+0\n"
+                         "method @forward(%x: f32[2]) {\n"
+                         "  %n = aten.neg.default(%c) : f32[2]\n"
+                         "  %y = aten.add.Tensor(%x, %n, alpha=1) : f32[2]\n  return %y\n}\n");
+    sh("printf '\\0\\0\\200\\77\\0\\0\\0\\100' > ones"); /* 1, 2 */
+    write_floats("x.npy", 2, (const float[]){10, 10});
+    ok("compile c.etir --data ones -o a.pte -q");
+    ok("compile c.etir --data ones -o b.pte -q --dump-ir=after:resolve_views --dump-data side > d.etir");
+    ok("compile d.etir --data side -o c.pte -q");
+    expect_same("a.pte", "c.pte");
+    ok("compile c.etir --data ones -o b.pte -q --dump-ir=all --dump-data side2 > d.etir");
+    ok("compile d.etir --data side2 -o c.pte -q");
+    expect_same("a.pte", "c.pte");
+    cr_expect_str_eq(ok("run c.pte --input x.npy").out, "output 0: f32[2] 9 8\n");
+}
+
+Test(commands, a_text_names_a_part_of_a_member)
+{
+    static const char form[] =
+        "program \"c\" stage aten\nparam %%w = \"w\" : %s in \"weight_0\"+%s\n"
+        "method @forward(%%x: %s) {\n"
+        "  %%y = aten.add.Tensor(%%x, %%w, alpha=1) : %s\n  return %%y\n}\n";
+    static const struct {
+        const char *type, *offset, *message; /* NULL: accepted */
+    } row[] = {
+        {"f32[3]", "256", NULL},
+        {"f32[3]", "16372", NULL},
+        {"f32[3]", "16376", "'w' reaches beyond the 16384 bytes of its file"},
+        {"f32[3]", "258", "starts within an element"},
+        {"f32[3]", "9223372036854775804", "reaches beyond"},
+        {"f32[2147483647,3]", "0", "reaches beyond"},
+    };
+    cr_assert_eq(sh("python3 -m zipfile -e $DATA/mlp_digits/model.pt2 .").code, 0);
+    write_floats("x.npy", 3, (const float[]){0, 0, 0});
+    size_t n, m;
+    char header[256];
+    const char *weights = slurp("model/data/weights/weight_0", &n);
+    cr_assert_eq(n, 16384);
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        const char *type = row[i].type;
+        write_text("w.etir", arena_printf(arena, form, type, row[i].offset, type, type));
+        if (row[i].message) {
+            fails("run w.etir --weights $DATA/mlp_digits/model.pt2 --input x.npy", 1,
+                  row[i].message);
+            continue;
+        }
+        ok("run w.etir --weights $DATA/mlp_digits/model.pt2 --input x.npy --output-dir o");
+        cr_expect_eq(
+            memcmp(floats("o/output_0.npy", header, &m), weights + atoi(row[i].offset), 12), 0);
+    }
+}
+
 Test(commands, dump_ir_all_prints_every_stage)
 {
     Result r = sh("\"$ETC\" compile $DATA/add/model.pt2 -o a.pte --dump-ir=all -q");
