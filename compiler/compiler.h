@@ -137,7 +137,8 @@ const uint8_t *join_pieces(const OutFile *f, Arena *a, size_t *n);
 
 #define RUNTIME_FIRST "1.0.1"
 
-int runtime_version(const char *text); /* a number that grows with it; 0: none from RUNTIME_FIRST on */
+int runtime_version(
+    const char *text); /* a number that grows with it; 0: none from RUNTIME_FIRST on */
 
 /* Whether --target-runtime, if given, has every operator that the file calls; all others are
  * reported, each at the nodes that ask for it. */

@@ -60,8 +60,8 @@ static bool read_side_file(const Options *o, Program *p, Diag *d)
 {
     const uint8_t *bytes;
     size_t n;
-    return !o->data || (map_file(o->data, &bytes, &n, d) &&
-                        program_read_data(p, bytes, (int64_t)n, d));
+    return !o->data ||
+           (map_file(o->data, &bytes, &n, d) && program_read_data(p, bytes, (int64_t)n, d));
 }
 
 static bool read_weights(const Options *o, Program *p, Diag *d)
@@ -107,11 +107,15 @@ static bool has_all_bytes(const Options *o, const Program *p, Diag *d)
             member = member ? member : s;
     }
     Loc loc = {.file = o->model};
-    bool ok = !made || diag_error(d, loc, "the bytes of %%%s lie in the file that --dump-data "
-                                  "wrote: give it as --data FILE", made->name);
-    return (!member || diag_error(d, loc, "the bytes of %%%s (\"%s\") lie in the model, in '%s': "
-                                  "give it as --weights FILE.pt2", member->name, member->fqn,
-                                  member->file)) && ok;
+    bool ok = !made || diag_error(d, loc,
+                                  "the bytes of %%%s lie in the file that --dump-data "
+                                  "wrote: give it as --data FILE",
+                                  made->name);
+    return (!member || diag_error(d, loc,
+                                  "the bytes of %%%s (\"%s\") lie in the model, in '%s': "
+                                  "give it as --weights FILE.pt2",
+                                  member->name, member->fqn, member->file)) &&
+           ok;
 }
 
 /* -- bounds ------------------------------------------------------------------------------ */
@@ -338,8 +342,13 @@ bool model_run_passes(const Options *o, Program *p, const char *const *pass, int
     Trace t = {.o = o, .program = p, .arena = a};
     if (o->dump_ir)
         t.dump = strncmp(o->dump_ir, "after:", 6) ? o->dump_ir : o->dump_ir + 6;
-    PassOptions opt = {.dump = t.dump, .dump_to = stdout, .check_ir = o->check_ir,
-                       .verify = o->verify, .on_pass = on_pass, .on_note = on_note, .ctx = &t};
+    PassOptions opt = {.dump = t.dump,
+                       .dump_to = stdout,
+                       .check_ir = o->check_ir,
+                       .verify = o->verify,
+                       .on_pass = on_pass,
+                       .on_note = on_note,
+                       .ctx = &t};
     return read_verify_inputs(o, p, a, &opt, d) && passes_run(p, pass, n, opt, d) &&
            stage_side_file(&t, out, d);
 }

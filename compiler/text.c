@@ -1,4 +1,5 @@
-/* text.c -- what the commands share: JSON strings, mapped files, the clock, runtime-lite's words. */
+/* text.c -- what the commands share: JSON strings, mapped files, the clock, messages of
+ * runtime-lite. */
 #include "compiler/compiler.h"
 #include <errno.h>
 #include <fcntl.h>

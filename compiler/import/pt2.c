@@ -292,7 +292,8 @@ static Archive *archive_of(Arena *a, const char *path, const ImportOptions *o, D
     case IMPORT_JSON:
         return archive_folder(a, json_place(a, path).root, data_dir(a, o), d);
     default:
-        diag_error(d, (Loc){.file = path}, "is no archive with weights that torch.export.save wrote");
+        diag_error(d, (Loc){.file = path},
+                   "is no archive with weights that torch.export.save wrote");
         return NULL;
     }
 }
