@@ -460,7 +460,8 @@ static void put_row(Function *f, const Nest *row, const char *x, const char *cor
         in, "", in, "", in + 4, "", core, tail, in + 4, "", in, "");
     for (int i = row->rank - 1; i >= 0; i--)
         put(t, "%*s}\n", indent + 4 * i, "");
-    put(t, "%*s%s(part, n, %s);\n", indent, "", core, tail);
+    put(t, "%*sif (n > 0) {\n%*s%s(part, n, %s);\n%*s}\n", indent, "", indent + 4, "", core, tail,
+        indent, "");
 }
 
 static void put_result(Function *f, const Node *n, const char *y, Dim count, int indent)

@@ -270,7 +270,7 @@ static void put_sizes(Emit *e, Text *t)
 
 static void emit_header(Emit *e, CFiles *out, int64_t pools)
 {
-    Text t = {.a = e->a};
+    Text t = {.a = e->a}, wrapped = {.a = e->a};
     put_title(e, &t, ".h");
     put_ports(e, &t);
     put_needs(e, &t, pools);
@@ -284,7 +284,8 @@ static void emit_header(Emit *e, CFiles *out, int64_t pools)
         "int %s_run(", e->name);
     put_parameters(e, &t);
     put(&t, ");\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
-    c_file(e->a, out, ".h", &t);
+    put_wrapped(&wrapped, t.s);
+    c_file(e->a, out, ".h", &wrapped);
 }
 
 /* -- NAME.c ---------------------------------------------------------------------------------- */
@@ -421,7 +422,7 @@ static bool emit_source(Emit *e, CFiles *out, int64_t scratch_at)
     put_chunks(&t, &code);
     if (constants.n)
         put_n(&t, constants.s, constants.n);
-    put_n(&t, code.s, code.n);
+    put_wrapped(&t, code.s);
     c_file(e->a, out, ".c", &t);
     return true;
 }

@@ -41,6 +41,35 @@ void put(Text *t, const char *fmt, ...)
     va_end(ap);
 }
 
+/* Where a line of `len` characters is broken: behind the last comma or operator before column 100;
+ * 0 where it cannot be. */
+static size_t break_at(const char *s, size_t len)
+{
+    size_t at = 0;
+    for (size_t i = strspn(s, " ") + 8; i < len && i < 100; i++)
+        if (s[i] == ' ' && strchr(",&|", s[i - 1]))
+            at = i;
+    return len <= 100 ? 0 : at;
+}
+
+/* Code has no strings with line ends and no comments longer than a line. */
+void put_wrapped(Text *t, const char *s)
+{
+    while (*s) {
+        size_t len = strcspn(s, "\n"), indent = strspn(s, " "), at;
+        while (*s != '#' && s[indent] != '*' && (at = break_at(s, len)) != 0) {
+            put_n(t, s, at);
+            put(t, "\n%*s", (int)indent + 4, "");
+            s += at + 1;
+            len -= at + 1;
+            if (len <= 92 - indent)
+                break;
+        }
+        put_n(t, s, len + (s[len] == '\n'));
+        s += len + (s[len] == '\n');
+    }
+}
+
 /* Names come from the user's model: nothing in them may end the comment, open another, join lines
  * or change the direction of the text. */
 void put_comment(Text *t, const char *s)

@@ -106,8 +106,11 @@ static void put_array(Emit *e, Text *t, const State *s)
     put_array_title(t, s);
     put(t, "static const %s %s[%" PRId64 "]%s = {", c_type(s->type.dtype), e->constant[s->index],
         n ? n : 1, unused_mark(s));
+    size_t line = 0; /* where it starts */
     for (int64_t i = 0; i < n; i++) {
-        put(t, i % 8 ? " " : "\n    ");
+        bool is_new = !i || t->n - line > 82;
+        put(t, is_new ? "\n    " : " ");
+        line = is_new ? t->n : line;
         put_item(t, s->type.dtype, data + i * size);
         put(t, ",");
     }

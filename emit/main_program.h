@@ -29,15 +29,24 @@ static void stop(const char *what, const char *which)
     exit(1);
 }
 
-/* 64-byte aligned, zeroed, never given back. */
+/* Never given back; at least a byte, so that nothing is NULL. */
 static void *grab(int64_t bytes)
 {
-    uint8_t *p = (uint8_t *)calloc((size_t)bytes + 64U, 1U);
+    void *p = calloc((size_t)((bytes > 0) ? bytes : 1), 1U);
     if (p == NULL) {
         stop("no memory", "this program");
-        return NULL;
     }
-    return p + (64U - ((uintptr_t)p % 64U));
+    return p;
+}
+
+/* The same, 64-byte aligned and as it comes: arena and state. */
+static void *grab_aligned(size_t bytes)
+{
+    void *p = NULL;
+    if (posix_memalign(&p, 64U, (bytes > 0U) ? bytes : 64U) != 0) {
+        stop("no memory", "this program");
+    }
+    return p;
 }
 
 static int64_t item_bytes(const Port *p)
