@@ -17,7 +17,7 @@ bool pt2_malformed(Pt2 *p, const Json *object, const char *key, const char *want
 
 bool pt2_is_name(const char *s)
 {
-    return *s && !s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")];
+    return text_is_name(s, '_');
 }
 
 const char *pt2_unique(Pt2 *p, const char *name, void *item)
