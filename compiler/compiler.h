@@ -148,6 +148,8 @@ bool target_has_operators(const Options *o, const Program *p, const OutFile *f, 
 
 const char *json_text(Arena *a, const char *s); /* a JSON string with its quotes, valid UTF-8 */
 const char *comma(int i);                       /* before item i of a list: "" or ", " */
+const char *tensor_shown(Arena *a, const EtcTensor *t); /* "f32[2,3]" */
+const char *type_shown(Arena *a, Type t);               /* "f32[%s31,64]" */
 double seconds_now(void);
 
 /* Maps a regular file read-only, for as long as the process lives; an empty one gives n = 0.

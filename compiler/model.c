@@ -305,16 +305,32 @@ static void on_note(const char *name, const char *why, void *ctx)
         fprintf(stderr, "  %-16s %s\n", name, why);
 }
 
-static EtcTensor *verify_input(const char *text, Type want, Arena *a, Diag *d)
+/* Whether a tensor can be an input of this type; what symbols stand for is seen in evaluation. */
+static bool is_of_type(const EtcTensor *t, Type want)
 {
-    EtcTensor t = {.dtype = want.dtype};
+    int64_t lo, hi;
+    if (t->dtype != want.dtype || t->rank != (want.rank == SCALAR ? 0 : want.rank))
+        return false;
+    for (int i = 0; i < t->rank; i++) {
+        dim_range(want.dim[i], &lo, &hi);
+        if (t->dim[i] < lo || t->dim[i] > hi)
+            return false;
+    }
+    return true;
+}
+
+static bool verify_input(const Options *o, int i, const Value *want, Arena *a, EtcTensor **out,
+                         Diag *d)
+{
+    EtcTensor t = {.dtype = want->type.dtype};
     EtcValue like = {.tag = ETC_TENSOR, .as.tensor = &t}, v;
-    if (!input_read(a, text, &like, &v, d))
-        return NULL;
-    if (v.tag == ETC_TENSOR)
-        return v.as.tensor;
-    diag_error(d, (Loc){0}, "--input %s is no tensor", text);
-    return NULL;
+    if (!input_read(a, o->inputs.item[i], &like, &v, d))
+        return false;
+    *out = v.tag == ETC_TENSOR ? v.as.tensor : NULL;
+    return (*out && is_of_type(*out, want->type)) ||
+           diag_error(d, (Loc){.file = o->model}, "input %d ('%s'): is %s, expected %s", i,
+                      want->name, *out ? tensor_shown(a, *out) : "no tensor",
+                      type_shown(a, want->type));
 }
 
 static bool read_verify_inputs(const Options *o, const Program *p, Arena *a, PassOptions *opt,
@@ -327,13 +343,11 @@ static bool read_verify_inputs(const Options *o, const Program *p, Arena *a, Pas
         return diag_error(d, (Loc){.file = o->model}, "%d inputs given, the model has %d",
                           o->inputs.n, g ? g->n_in : 0);
     EtcTensor **in = NEW(a, EtcTensor *, g->n_in);
-    for (int i = 0; i < g->n_in; i++) {
-        in[i] = verify_input(o->inputs.item[i], g->in[i]->type, a, d);
-        if (!in[i])
-            return false;
-    }
+    bool ok = true;
+    for (int i = 0; i < g->n_in; i++)
+        ok = verify_input(o, i, g->in[i], a, &in[i], d) && ok;
     opt->verify_in = in;
-    return true;
+    return ok;
 }
 
 bool model_run_passes(const Options *o, Program *p, const char *const *pass, int n, Arena *a,

@@ -136,14 +136,6 @@ static EtcValue keep(Arena *a, const EtcValue *v)
 
 /* -- inputs that do not fit -------------------------------------------------------------------- */
 
-static const char *shape_text(Arena *a, const EtcTensor *t)
-{
-    const char *s = arena_printf(a, "%s[", dtype_name(t->dtype));
-    for (int i = 0; i < t->rank; i++)
-        s = arena_printf(a, "%s%s%d", s, i ? "," : "", (int)t->dim[i]);
-    return arena_printf(a, "%s]", s);
-}
-
 static const char *kind_text(Arena *a, const EtcValue *v)
 {
     static const char *const kind[] = {
@@ -154,7 +146,7 @@ static const char *kind_text(Arena *a, const EtcValue *v)
         [ETC_IS_BOOL] = "true or false",
     };
     if (v->tag == ETC_TENSOR)
-        return arena_printf(a, "a tensor %s", shape_text(a, v->as.tensor));
+        return arena_printf(a, "a tensor %s", tensor_shown(a, v->as.tensor));
     return (size_t)v->tag < sizeof kind / sizeof *kind ? kind[v->tag] : "a list";
 }
 
@@ -183,7 +175,7 @@ static bool misfit(const Run *r, int i, const EtcValue *got, const EtcError *e)
                           name, kind_text(a, got), want->kind);
     EtcTensor like = {.rank = want->rank, .dim = (int32_t *)(uintptr_t)want->dim};
     like.dtype = etc_method_input(r->method, i)->as.tensor->dtype;
-    const char *expected = shape_text(a, &like), *most = want->is_dynamic ? "at most " : "";
+    const char *expected = tensor_shown(a, &like), *most = want->is_dynamic ? "at most " : "";
     if (!t || t->dtype != like.dtype || t->rank != like.rank)
         return diag_error(r->diag, loc, "%s: is %s, expected a tensor %s%s", name,
                           kind_text(a, got), most, expected);
@@ -331,7 +323,7 @@ static void print_value(const Run *r, const EtcValue *v)
         return;
     }
     int64_t n = etc_numel(t);
-    fputs(shape_text(r->arena, t), stdout);
+    fputs(tensor_shown(r->arena, t), stdout);
     for (int64_t i = 0; i < n && i < MOST; i++)
         print_element(t, i);
     puts(n > MOST ? " ..." : "");

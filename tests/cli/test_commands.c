@@ -490,6 +490,11 @@ Test(commands, verify_takes_inputs)
     fails("compile $DATA/mlp_digits/model.pt2 -o c.pte --verify --input none.npy", 3, "none.npy");
     fails("compile $DATA/add/model.pt2 -o c.pte --verify --input $DATA/add/input_0.npy", 1,
           "1 inputs given, the model has 2");
+    fails("compile $DATA/mlp_digits/model.pt2 -o c.pte --verify --input $DATA/add/input_0.npy", 1,
+          "input 0 ('input'): is f32[2,3,4], expected f32[%s31,64]");
+    fails("compile $DATA/mlp_digits/model.pt2 -o c.pte --verify --dim s31=1..4 --input "
+          "$DATA/mlp_digits/input_0.npy",
+          1, "input 0 ('input'): is f32[8,64], expected");
 }
 
 Test(commands, faults_have_their_exit_codes)
