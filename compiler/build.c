@@ -1,29 +1,28 @@
 /* build.c -- `etc compile`, `etc emit-c` and `etc check`. */
+#define _GNU_SOURCE
 #include "compiler/compiler.h"
-#include "emit/emit.h"
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-/* -- what was asked for ---------------------------------------------------------------------- */
-
-static bool one_of(const char *flag, const char *value, const char *only, Diag *d)
-{
-    if (!value || !strcmp(value, only))
-        return true;
-    return diag_unsupported(d, (Loc){0}, "%s %s is not built in; this build knows: %s", flag, value,
-                            only);
-}
+/* What a build makes; nothing of it is in its place before the end. */
+typedef struct Build {
+    const Options *o;
+    Program *program;
+    Arena *arena;
+    Diag *diag;
+    CFiles files; /* by suffix, behind `stem` */
+    const char *stem;
+    OutBatch out;
+    double start;
+} Build;
 
 /* Until a backend is built in, nothing is delegated. */
 static bool gate_delegated(const Options *o, Diag *d)
 {
-    char *end;
-    if (!o->require_delegated)
-        return true;
-    double percent = strtod(o->require_delegated, &end);
-    if (*end || !(percent >= 0 && percent <= 100))
-        return diag_error(d, (Loc){0}, "--require-delegated wants a percentage");
+    double percent = o->require_delegated ? strtod(o->require_delegated, NULL) : 0;
     return percent <= 0 || diag_fault(d, FAULT_GATE, (Loc){.file = o->model},
                                       "0 %% of the work is delegated, %g %% required", percent);
 }
@@ -45,22 +44,15 @@ static PlanReport total_plan(const Program *p, Arena *a)
     return sum;
 }
 
-static void print_summary(const Options *o, int64_t bytes, PlanReport r, double seconds, Arena *a)
+static void print_plan(PlanReport r)
 {
-    double ratio = r.bound ? (double)r.arena / (double)r.bound : 1;
-    if (o->json)
-        printf("{\"schema\": 1, \"output\": %s, \"bytes\": %lld, \"arena\": %lld, "
-               "\"bound\": %lld, \"order_free_bound\": %lld, \"unshared\": %lld, "
-               "\"scratch\": %lld, \"delegated_percent\": 0, \"seconds\": %.6f}\n",
-               json_text(a, o->output ? o->output : ""), (long long)bytes, (long long)r.arena,
-               (long long)r.bound, (long long)r.order_free, (long long)r.naive,
-               (long long)r.scratch, seconds);
-    if (!o->quiet)
-        fprintf(stderr, "%s: %lld bytes, arena %lld (lower bound %lld, ratio %.3f), scratch %lld, "
-                "0 %% delegated, %.1f ms\n", o->output ? o->output : "(dry run)", (long long)bytes,
-                (long long)r.arena, (long long)r.bound, ratio, (long long)r.scratch,
-                seconds * 1e3);
+    printf("\"arena\": %lld, \"bound\": %lld, \"order_free_bound\": %lld, \"unshared\": %lld, "
+           "\"scratch\": %lld",
+           (long long)r.arena, (long long)r.bound, (long long)r.order_free, (long long)r.naive,
+           (long long)r.scratch);
 }
+
+/* -- files ------------------------------------------------------------------------------------- */
 
 static int64_t file_bytes(const OutFile *f)
 {
@@ -70,112 +62,258 @@ static int64_t file_bytes(const OutFile *f)
     return n;
 }
 
-/* -- files ------------------------------------------------------------------------------------- */
-
-/* OUT.d beside OUT: "OUT: MODEL", for make and ninja. */
-static bool write_depfile(const Options *o, Arena *a, Diag *d)
+static const char *file_path(const Build *b, int i)
 {
-    if (!o->depfile || !strcmp(o->output, "-"))
+    return arena_printf(b->arena, "%s%s", b->stem, b->files.file[i].suffix);
+}
+
+/* In the syntax of make, which ninja reads too. */
+static void put_name(FILE *f, const char *name)
+{
+    for (; *name; name++) {
+        if (strchr(" \t#\\", *name))
+            fputc('\\', f);
+        if (*name == '$')
+            fputc('$', f);
+        fputc(*name, f);
+    }
+}
+
+static void put_source(FILE *f, const char *path)
+{
+    fputs(" \\\n ", f);
+    put_name(f, path);
+}
+
+/* A file, or every file below a folder, in the order of their names. */
+static void put_sources(FILE *f, const char *path, Arena *a)
+{
+    struct stat st;
+    struct dirent **entry;
+    if (!path || stat(path, &st))
+        return;
+    if (S_ISREG(st.st_mode))
+        put_source(f, path);
+    int n = S_ISDIR(st.st_mode) ? scandir(path, &entry, NULL, alphasort) : -1;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(entry[i]->d_name, ".") != 0 && strcmp(entry[i]->d_name, "..") != 0)
+            put_sources(f, arena_printf(a, "%s/%s", path, entry[i]->d_name), a);
+        free(entry[i]);
+    }
+    if (n >= 0)
+        free(entry);
+}
+
+/* The weights of ROOT/models/NAME.json lie in ROOT/data unless --weights-dir says where. */
+static void put_model(FILE *f, const Options *o, const char *path, Arena *a)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = strlen(path);
+    put_sources(f, path, a);
+    if (o->weights_dir || n < 5 || strcmp(path + n - 5, ".json") != 0)
+        return;
+    const char *folder = slash ? arena_str(a, path, (size_t)(slash - path)) : ".";
+    put_sources(f, arena_printf(a, "%s/data", folder), a);
+    put_sources(f, arena_printf(a, "%s/../data", folder), a);
+}
+
+static void print_depfile(FILE *f, const Options *o, Arena *a)
+{
+    put_name(f, o->output);
+    fputc(':', f);
+    if (o->model)
+        put_model(f, o, o->model, a);
+    for (int i = 0; i < o->methods.n; i++)
+        put_model(f, o, strchr(o->methods.item[i], '=') + 1, a);
+    put_sources(f, o->weights_dir, a);
+    put_sources(f, o->weights, a);
+    put_sources(f, o->data, a);
+    for (int i = 0; o->verify && i < o->inputs.n; i++)
+        put_sources(f, o->inputs.item[i], a);
+    fputc('\n', f);
+}
+
+/* OUT.d beside OUT. */
+static bool stage_depfile(Build *b)
+{
+    char *text = NULL;
+    size_t n = 0;
+    const Options *o = b->o;
+    if (!o->depfile)
         return true;
-    const char *text = arena_printf(a, "%s: %s\n", o->output, o->model);
-    OutPiece piece = {text, (int64_t)strlen(text), 0};
-    OutFile f = {&piece, 1};
-    return out_write(&f, arena_printf(a, "%s.d", o->output), d);
+    FILE *f = open_memstream(&text, &n);
+    if (f)
+        print_depfile(f, o, b->arena);
+    if (!f || fclose(f))
+        return diag_io(b->diag, (Loc){.file = o->output}, "no memory for its depfile");
+    OutPiece piece = {arena_str(b->arena, text, n), (int64_t)n, 0};
+    OutFile file = {&piece, 1};
+    free(text);
+    return out_stage(&b->out, &file, arena_printf(b->arena, "%s.d", o->output), b->diag);
+}
+
+static bool stage_files(Build *b)
+{
+    bool ok = true;
+    for (int i = 0; i < b->files.n && ok; i++)
+        ok = out_stage(&b->out, &b->files.file[i].out, file_path(b, i), b->diag);
+    return ok && stage_depfile(b);
+}
+
+bool finish_files(OutBatch *b, Diag *d)
+{
+    if (fflush(stdout) || ferror(stdout))
+        diag_io(d, (Loc){0}, "standard output cannot be written");
+    if (!diag_errors(d))
+        return out_commit(b, d);
+    out_discard(b);
+    return false;
+}
+
+/* -- the result -------------------------------------------------------------------------------- */
+
+static int64_t all_bytes(const Build *b)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < b->files.n; i++)
+        bytes += file_bytes(&b->files.file[i].out);
+    return bytes;
+}
+
+static void print_json(const Build *b, PlanReport total, double seconds)
+{
+    const Program *p = b->program;
+    printf("{\"schema\": 1, \"output\": %s, \"bytes\": %lld, ",
+           b->o->dry_run ? "null" : json_text(b->arena, b->o->output), (long long)all_bytes(b));
+    print_plan(total);
+    printf(", \"delegated_percent\": 0, \"seconds\": %.6f, \"files\": [", seconds);
+    for (int i = 0; !b->o->dry_run && i < b->files.n; i++)
+        printf("%s{\"path\": %s, \"bytes\": %lld}", comma(i), json_text(b->arena, file_path(b, i)),
+               (long long)file_bytes(&b->files.file[i].out));
+    printf("], \"methods\": [");
+    for (int i = 0; i < p->n_methods; i++) {
+        printf("%s{\"name\": %s, ", comma(i), json_text(b->arena, p->method[i]->name));
+        print_plan(plan_report(p->method[i], b->arena));
+        putchar('}');
+    }
+    puts("]}");
+}
+
+static void print_line(const Build *b, PlanReport r, double seconds)
+{
+    double ratio = r.bound ? (double)r.arena / (double)r.bound : 1;
+    fprintf(stderr,
+            "%s: %lld bytes, arena %lld (lower bound %lld, ratio %.3f), scratch %lld, "
+            "0 %% delegated, %.1f ms\n",
+            b->o->dry_run ? "(dry run)" : b->o->output, (long long)all_bytes(b), (long long)r.arena,
+            (long long)r.bound, ratio, (long long)r.scratch, seconds * 1e3);
+}
+
+/* Everything is written, then told, then put in its place. */
+static void deliver(Build *b, bool ok)
+{
+    if (ok && (b->o->dry_run || stage_files(b))) {
+        PlanReport r = total_plan(b->program, b->arena);
+        r.scratch = b->program->tail == TAIL_C ? b->files.scratch : r.scratch;
+        double seconds = seconds_now() - b->start;
+        if (b->o->json)
+            print_json(b, r, seconds);
+        if (finish_files(&b->out, b->diag) && !b->o->quiet)
+            print_line(b, r, seconds);
+    }
+    out_discard(&b->out);
+}
+
+/* -- tails ------------------------------------------------------------------------------------- */
+
+static Build build_new(const Options *o, Arena *a, Diag *d)
+{
+    return (Build){.o = o,
+                   .arena = a,
+                   .diag = d,
+                   .out = {.arena = a},
+                   .start = seconds_now(),
+                   .stem = o->output ? o->output : "model"};
+}
+
+/* The .pte is the one file, with no suffix. */
+static bool build_pte(Build *b)
+{
+    PteStats stats = {0};
+    b->files.file = NEW(b->arena, CFile, 1);
+    b->files.file->suffix = "";
+    b->files.n = 1;
+    b->program = model_compile(b->o, TAIL_PTE, b->arena, &b->out, b->diag);
+    OutFile *f = &b->files.file->out;
+    return b->program && emit_pte(b->program, b->arena, f, &stats, b->diag) &&
+           target_has_operators(b->o, b->program, f, b->arena, b->diag);
+}
+
+static WeightsAs weights_as(const Options *o)
+{
+    if (!o->weights_as)
+        return WEIGHTS_AUTO;
+    return strcmp(o->weights_as, "array") ? WEIGHTS_INCBIN : WEIGHTS_ARRAY;
+}
+
+static bool build_c(Build *b)
+{
+    size_t n = strlen(b->stem);
+    if (n > 2 && !strcmp(b->stem + n - 2, ".c"))
+        b->stem = arena_str(b->arena, b->stem, n - 2);
+    COptions c = {.stem = b->stem, .main = b->o->main, .weights = weights_as(b->o)};
+    b->program = model_compile(b->o, TAIL_C, b->arena, &b->out, b->diag);
+    if (!b->program)
+        return false;
+    c.bound = total_plan(b->program, b->arena).bound;
+    return emit_c(b->program, &c, b->arena, &b->files, b->diag);
 }
 
 /* -- commands ---------------------------------------------------------------------------------- */
 
 void command_compile(const Options *o, Arena *a, Diag *d)
 {
-    double start = seconds_now();
-    PteStats stats = {0};
-    OutFile f = {0};
-    if (!one_of("--backend", o->backend, "portable", d))
-        return;
-    Program *p = model_compile(o, TAIL_PTE, a, d);
-    if (!p || !emit_pte(p, a, &f, &stats, d) || !gate_delegated(o, d))
-        return;
-    if (!o->dry_run && (!out_write(&f, o->output, d) || !write_depfile(o, a, d)))
-        return;
-    print_summary(o, file_bytes(&f), total_plan(p, a), seconds_now() - start, a);
-}
-
-static bool weights_as(const Options *o, WeightsAs *out, Diag *d)
-{
-    *out = WEIGHTS_AUTO;
-    if (!o->weights_as)
-        return true;
-    *out = !strcmp(o->weights_as, "array") ? WEIGHTS_ARRAY : WEIGHTS_INCBIN;
-    return *out == WEIGHTS_ARRAY || !strcmp(o->weights_as, "incbin") ||
-           diag_error(d, (Loc){0}, "--weights-as wants array or incbin");
-}
-
-/* OUT.c without its ending: what the names of the other files start with. */
-static const char *stem_of(const char *path, Arena *a)
-{
-    size_t n = strlen(path);
-    return arena_str(a, path, n > 2 && !strcmp(path + n - 2, ".c") ? n - 2 : n);
-}
-
-static bool write_c_files(const char *stem, const CFiles *files, Arena *a, Diag *d)
-{
-    for (int i = 0; i < files->n; i++)
-        if (!out_write(&files->file[i].out, arena_printf(a, "%s%s", stem, files->file[i].suffix),
-                       d)) {
-            while (i-- > 0)
-                remove(arena_printf(a, "%s%s", stem, files->file[i].suffix));
-            return false;
-        }
-    return true;
+    Build b = build_new(o, a, d);
+    deliver(&b, build_pte(&b) && gate_delegated(o, d));
 }
 
 void command_emit_c(const Options *o, Arena *a, Diag *d)
 {
-    double start = seconds_now();
-    const char *stem = stem_of(o->output ? o->output : "model", a);
-    COptions c = {.stem = stem, .main = o->main};
-    CFiles files = {0};
-    if (!one_of("--target", o->target, "generic", d) || !one_of("--math", o->math, "strict", d) ||
-        !weights_as(o, &c.weights, d))
-        return;
-    if (o->output && !strcmp(o->output, "-")) {
-        diag_error(d, (Loc){0}, "emit-c writes several files and so needs a name, not -");
-        return;
-    }
-    Program *p = model_compile(o, TAIL_C, a, d);
-    if (!p)
-        return;
-    PlanReport plan = total_plan(p, a);
-    c.bound = plan.bound;
-    if (!emit_c(p, &c, a, &files, d))
-        return;
-    plan.scratch = files.scratch;
-    if (!o->dry_run && (!write_c_files(stem, &files, a, d) || !write_depfile(o, a, d)))
-        return;
-    int64_t bytes = 0;
-    for (int i = 0; i < files.n; i++)
-        bytes += file_bytes(&files.file[i].out);
-    print_summary(o, bytes, plan, seconds_now() - start, a);
+    Build b = build_new(o, a, d);
+    deliver(&b, build_c(&b));
 }
 
+static void print_messages(const char *text, Arena *a)
+{
+    for (int i = 0; *text; i++) {
+        size_t n = strcspn(text, "\n");
+        printf("%s%s", comma(i), json_text(a, arena_str(a, text, n)));
+        text += n + (text[n] == '\n');
+    }
+}
+
+/* Messages go to standard error as ever and, with --json, into the result. */
 void command_check(const Options *o, Arena *a, Diag *d)
 {
-    bool is_c = o->tail && !strcmp(o->tail, "c");
-    OutFile f;
-    PteStats stats;
-    CFiles files;
-    COptions c = {.stem = "model"};
-    if (o->tail && !is_c && strcmp(o->tail, "pte") != 0) {
-        diag_error(d, (Loc){0}, "--tail wants pte or c");
-        return;
+    bool to_c = o->tail && !strcmp(o->tail, "c");
+    Build b = build_new(o, a, d);
+    char *text = NULL;
+    size_t n = 0;
+    FILE *err = d->out, *kept = o->json ? open_memstream(&text, &n) : NULL;
+    if (kept)
+        d->out = kept;
+    bool ok = to_c ? build_c(&b) : build_pte(&b);
+    d->out = err;
+    if (kept && fclose(kept) == 0) {
+        fputs(text, err);
+        printf("{\"schema\": 1, \"model\": %s, \"tail\": \"%s\", \"ok\": %s, \"exit\": %d, "
+               "\"errors\": %d, \"messages\": [",
+               json_text(a, o->model), to_c ? "c" : "pte", ok ? "true" : "false", diag_exit_code(d),
+               diag_errors(d));
+        print_messages(text, a);
+        puts("]}");
     }
-    if (!one_of("--backend", o->backend, "portable", d))
-        return;
-    Program *p = model_compile(o, is_c ? TAIL_C : TAIL_PTE, a, d);
-    bool ok = p && (is_c ? emit_c(p, &c, a, &files, d) : emit_pte(p, a, &f, &stats, d));
-    if (o->json)
-        printf("{\"schema\": 1, \"model\": %s, \"ok\": %s, \"errors\": %d}\n", json_text(a, o->model),
-               ok ? "true" : "false", diag_errors(d));
-    else if (ok && !o->quiet)
-        fprintf(stderr, "%s: nothing stops a compile to %s\n", o->model, is_c ? "C" : ".pte");
+    free(text);
+    if (ok && !o->quiet)
+        fprintf(stderr, "%s: nothing stops a compile to %s\n", o->model, to_c ? "C" : ".pte");
 }

@@ -2,6 +2,8 @@
 #ifndef ETC_COMPILER_H
 #define ETC_COMPILER_H
 
+#include "compiler/import/import.h"
+#include "emit/emit.h"
 #include "ir/ir.h"
 #include "passes/passes.h"
 
@@ -29,8 +31,10 @@ typedef struct Options {
     Command command;
     const char *model;  /* "-" is standard input */
     const char *output; /* -o; "-" is standard output */
-    const char *weights_dir, *dump_ir, *dump_data, *data, *backend, *target, *math, *weights_as;
-    const char *passes, *tail, *method, *output_dir, *require_delegated;
+    const char *weights_dir, *weights, *data, *dump_ir, *dump_data;
+    const char *backend, *target, *math, *weights_as, *target_runtime, *require_delegated;
+    const char *passes, *tail, *method, *output_dir;
+    Strings methods;      /* NAME=FILE */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
     bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list;
 } Options;
@@ -47,27 +51,43 @@ typedef struct Pipeline {
     int n;
 } Pipeline;
 
-/* The passes from `stage` to a planned program; all of a tail for STAGE_ATEN. */
-Pipeline pipeline_of(Tail tail, Stage stage);
+/* The passes that are left from p's stage to a planned program of p's tail.  False: that stage
+ * leads to the other tail; reported. */
+bool pipeline_of(const Program *p, Pipeline *out, Diag *d);
+
+/* Whether each of the passes, in this order, meets a stage that it can start from; all that do not
+ * are reported. */
+bool passes_follow(const Program *p, const char *const *pass, int n, Diag *d);
 
 /* -- model.c ----------------------------------------------------------------------------- */
 
-/* Reads a .pt2, a folder, a model.json or an .etir (stage as written there), and applies --dim.
- * NULL: reported. */
+/* "LO..HI" with 0 <= LO <= HI. */
+bool parse_range(const char *s, int64_t *lo, int64_t *hi);
+
+/* What MODEL is; "-" is textual IR.  IMPORT_UNKNOWN: reported. */
+ImportKind model_kind(const Options *o, Diag *d);
+
+/* Reads a .pt2, a folder, a model.json or an .etir (stage as written there), or the models of
+ * --method, and applies --dim.  NULL: reported. */
 Program *model_load(const Options *o, Arena *a, Diag *d);
 
 /* Loads and runs the tail's passes.  NULL: reported. */
-Program *model_compile(const Options *o, Tail tail, Arena *a, Diag *d);
+Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Diag *d);
 
-/* The passes, with what --verify, --check-ir, --dump-ir, --dump-data and -v ask for. */
+/* The passes, with what --verify, --check-ir, --dump-ir and -v ask for; what --dump-data asks for
+ * is staged in `out` unless that is NULL. */
 bool model_run_passes(const Options *o, Program *p, const char *const *pass, int n, Arena *a,
-                      Diag *d);
+                      OutBatch *out, Diag *d);
 
-double seconds_now(void);
+/* -- build.c ----------------------------------------------------------------------------- */
+
+/* The files of a run appear, or none: in the end all are renamed to their places, if standard
+ * output took what was printed and nothing failed. */
+bool finish_files(OutBatch *b, Diag *d);
 
 /* -- npy.c ------------------------------------------------------------------------------- */
 
-/* A tensor from a .npy file of version 1 or 2, little-endian, C order; its data is in `a`.
+/* A tensor from a .npy file of version 1 to 3, little-endian, C order; its data is in `a`.
  * bfloat16 and float8 travel as uint16 and uint8 and are taken as `want` when sizes agree; give
  * -1 for no wish.  NULL: reported. */
 EtcTensor *npy_read(Arena *a, const char *path, int want, Diag *d);
@@ -76,13 +96,64 @@ EtcTensor *npy_read(Arena *a, const char *path, int want, Diag *d);
  * what the program expects: a number becomes a 0-d tensor where it wants one. */
 bool input_read(Arena *a, const char *text, const EtcValue *like, EtcValue *out, Diag *d);
 
-bool npy_write(const char *path, const EtcTensor *t, Diag *d);
+/* The file of a tensor; its pieces point into `a` and at the tensor's data. */
+OutFile npy_file(Arena *a, const EtcTensor *t);
 
-/* -- shared by the commands ---------------------------------------------------------------- */
+/* -- pte_file.c: what a .pte says ---------------------------------------------------------- */
 
-const char *json_text(Arena *a, const char *s); /* a JSON string with its quotes */
+typedef struct PteOperator {
+    const char *name; /* "aten::add.out" */
+    int calls;
+    bool is_built_in; /* runtime-lite has it */
+} PteOperator;
 
-/* Maps a regular file read-only, for as long as the process lives.  False: reported. */
+typedef struct PteEnd { /* an input or output of a method */
+    const char *kind;   /* "tensor", "int", ... */
+    const char *dtype;  /* of a tensor, as below */
+    int rank;
+    const int32_t *dim;
+    bool is_dynamic; /* sizes are bounds */
+} PteEnd;
+
+typedef struct PteMethod {
+    const char *name;
+    int n_ops, n_in, n_out, n_delegates, n_pools;
+    PteOperator *op;
+    PteEnd *in, *out;
+    const char **delegate; /* the backend's id, once per call site */
+    int64_t *pool;         /* planned bytes */
+} PteMethod;
+
+/* Maps and verifies a .pte.  False: reported. */
+bool pte_open(const char *path, EtcProgram *p, Diag *d);
+
+/* p was opened by etc_program_open, which verified what is read here. */
+PteMethod pte_method(const EtcProgram *p, int32_t method, Arena *a);
+
+/* The pieces as one, 64-byte aligned. */
+const uint8_t *join_pieces(const OutFile *f, Arena *a, size_t *n);
+
+/* -- target.c ------------------------------------------------------------------------------ */
+
+#define RUNTIME_FIRST "1.0.1"
+
+int runtime_version(
+    const char *text); /* a number that grows with it; 0: none from RUNTIME_FIRST on */
+
+/* Whether --target-runtime, if given, has every operator that the file calls; all others are
+ * reported, each at the nodes that ask for it. */
+bool target_has_operators(const Options *o, const Program *p, const OutFile *f, Arena *a, Diag *d);
+
+/* -- text.c: shared by the commands -------------------------------------------------------- */
+
+const char *json_text(Arena *a, const char *s); /* a JSON string with its quotes, valid UTF-8 */
+const char *comma(int i);                       /* before item i of a list: "" or ", " */
+const char *tensor_shown(Arena *a, const EtcTensor *t); /* "f32[2,3]" */
+const char *type_shown(Arena *a, Type t);               /* "f32[%s31,64]" */
+double seconds_now(void);
+
+/* Maps a regular file read-only, for as long as the process lives; an empty one gives n = 0.
+ * False: reported. */
 bool map_file(const char *path, const uint8_t **data, size_t *n, Diag *d);
 
 /* Reports what runtime-lite says of a file; returns false. */

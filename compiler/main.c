@@ -1,21 +1,23 @@
 /* main.c -- `etc`: one command, one exit code. */
 #include "compiler/compiler.h"
+#include <signal.h>
 
 static void (*const command[N_COMMANDS])(const Options *o, Arena *a, Diag *d) = {
-    [CMD_COMPILE] = command_compile, [CMD_EMIT_C] = command_emit_c, [CMD_RUN] = command_run,
+    [CMD_COMPILE] = command_compile, [CMD_EMIT_C] = command_emit_c,   [CMD_RUN] = command_run,
     [CMD_CHECK] = command_check,     [CMD_INSPECT] = command_inspect, [CMD_OPT] = command_opt,
     [CMD_OPS] = command_ops,
 };
 
 int main(int argc, char **argv)
 {
+    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of writing, reported below */
     Arena *a = arena_new();
     Options o = {0};
     Diag d = {.out = stderr};
     OptionsResult r = options_parse(&o, a, argc, argv, stdout, stderr);
     if (r == OPTIONS_RUN)
         command[o.command](&o, a, &d);
-    if (fflush(stdout) || ferror(stdout))
+    if ((fflush(stdout) || ferror(stdout)) && !d.n[FAULT_IO])
         diag_io(&d, (Loc){0}, "standard output cannot be written");
     arena_free(a);
     return r == OPTIONS_BAD ? 2 : diag_exit_code(&d);

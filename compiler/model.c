@@ -1,68 +1,121 @@
-/* model.c -- from a file to a program, and through the passes of a tail. */
+/* model.c -- from files to a program, and through the passes of a tail. */
 #include "compiler/compiler.h"
-#include "compiler/import/import.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 
 enum { MAX_TEXT = 1 << 30 };
 
 /* -- textual IR -------------------------------------------------------------------------- */
 
-/* A whole file with a NUL behind it; `-` is standard input. */
-static char *slurp(Arena *a, const char *path, size_t *n, Diag *d)
+static bool is_stdin(const char *path)
 {
-    FILE *f = strcmp(path, "-") ? fopen(path, "rb") : stdin;
-    char *text = NULL, block[65536];
-    size_t used = 0, room = 0, got;
-    if (!f) {
-        diag_io(d, (Loc){.file = path}, "cannot be opened: %s", strerror(errno));
-        return NULL;
-    }
-    while ((got = fread(block, 1, sizeof block, f)) > 0 && used + got < MAX_TEXT) {
-        if (used + got >= room) {
-            room = 2 * (used + got);
-            char *bigger = NEW(a, char, room + 1);
-            if (used)
-                memcpy(bigger, text, used);
-            text = bigger;
-        }
-        memcpy(text + used, block, got);
-        used += got;
-    }
-    bool ok = !ferror(f) && got == 0;
-    if (f != stdin)
-        fclose(f);
-    if (!ok)
-        diag_io(d, (Loc){.file = path}, "cannot be read, or is larger than 1 GiB");
-    *n = used;
-    return !ok ? NULL : text ? text : arena_str(a, "", 0);
+    return !strcmp(path, "-");
 }
 
-static bool load_side_file(Program *p, const Options *o, Arena *a, Diag *d)
+/* Standard input to its end, with a NUL behind it. */
+static char *read_stdin(Arena *a, size_t *n, Diag *d)
 {
+    char *text = NEW(a, char, 1);
+    size_t room = 0;
+    for (*n = 0; !feof(stdin) && !ferror(stdin) && *n < MAX_TEXT;) {
+        if (*n == room) {
+            room = room ? 2 * room : 65536;
+            char *bigger = NEW(a, char, room + 1);
+            text = memcpy(bigger, text, *n);
+        }
+        *n += fread(text + *n, 1, room - *n, stdin);
+    }
+    text[*n] = '\0';
+    if (!ferror(stdin) && *n < MAX_TEXT)
+        return text;
+    diag_io(d, (Loc){.file = "-"}, "cannot be read, or is larger than 1 GiB");
+    return NULL;
+}
+
+/* A text file with a NUL behind it. */
+static char *read_text(Arena *a, const char *path, Diag *d)
+{
+    const uint8_t *bytes;
     size_t n;
-    if (!o->data)
-        return true;
-    char *bytes = slurp(a, o->data, &n, d);
-    return bytes && program_read_data(p, (uint8_t *)bytes, (int64_t)n, d);
+    char *text = NULL;
+    Loc loc = {.file = path};
+    if (is_stdin(path))
+        text = read_stdin(a, &n, d);
+    else if (map_file(path, &bytes, &n, d)) {
+        if (n > MAX_TEXT || (n && memchr(bytes, 0, n))) {
+            diag_error(d, loc, "holds a NUL byte, or is larger than 1 GiB: not a text");
+            return NULL;
+        }
+        text = arena_str(a, n ? (const char *)bytes : "", n);
+    }
+    if (text && is_stdin(path) && strlen(text) != n) {
+        diag_error(d, loc, "holds a NUL byte: not a text");
+        return NULL;
+    }
+    return text;
+}
+
+static bool read_side_file(const Options *o, Program *p, Diag *d)
+{
+    const uint8_t *bytes;
+    size_t n;
+    return !o->data ||
+           (map_file(o->data, &bytes, &n, d) && program_read_data(p, bytes, (int64_t)n, d));
+}
+
+static bool read_weights(const Options *o, Program *p, Diag *d)
+{
+    ImportOptions import = {.weights_dir = o->weights_dir};
+    return !o->weights || import_weights(p, o->weights, &import, d);
+}
+
+static void warn_of_more(const Source *src, Diag *d)
+{
+    const char *s = src->text;
+    int line = src->line;
+    for (; *s; s += strcspn(s, "\n"), s += *s == '\n', line++) {
+        const char *word = s + strspn(s, " \t\r\n");
+        if (!strncmp(word, "program", 7)) {
+            diag_warn(d, (Loc){.file = src->file, .line = line},
+                      "another program follows; the first is taken");
+            return;
+        }
+    }
 }
 
 static Program *load_etir(const Options *o, Arena *a, Diag *d)
 {
-    size_t n;
-    char *text = slurp(a, o->model, &n, d);
-    if (!text)
+    char *text = read_text(a, o->model, d);
+    Source src = {.file = is_stdin(o->model) ? "<stdin>" : o->model, .text = text, .line = 1};
+    Program *p = text ? program_parse(a, &src, d) : NULL;
+    if (!p || !program_verify(p, d) || !read_side_file(o, p, d) || !read_weights(o, p, d))
         return NULL;
-    Source src = {.file = o->model, .text = text, .line = 1};
-    if (strlen(text) != n) {
-        diag_error(d, (Loc){.file = o->model}, "holds a NUL byte");
-        return NULL;
+    warn_of_more(&src, d);
+    return p;
+}
+
+/* A text may name bytes that it does not hold; whoever wants to use them needs them all. */
+static bool has_all_bytes(const Options *o, const Program *p, Diag *d)
+{
+    const State *made = NULL, *member = NULL;
+    for (int i = 0; i < p->n_states; i++) {
+        const State *s = p->state[i];
+        if (!s->data && type_bytes(s->type) && !strcmp(s->file, "-"))
+            made = made ? made : s;
+        else if (!s->data && type_bytes(s->type))
+            member = member ? member : s;
     }
-    Program *p = program_parse(a, &src, d);
-    return p && program_verify(p, d) && load_side_file(p, o, a, d) ? p : NULL;
+    Loc loc = {.file = o->model};
+    bool ok = !made || diag_error(d, loc,
+                                  "the bytes of %%%s lie in the file that --dump-data "
+                                  "wrote: give it as --data FILE",
+                                  made->name);
+    return (!member || diag_error(d, loc,
+                                  "the bytes of %%%s (\"%s\") lie in the model, in '%s': "
+                                  "give it as --weights FILE.pt2",
+                                  member->name, member->fqn, member->file)) &&
+           ok;
 }
 
 /* -- bounds ------------------------------------------------------------------------------ */
@@ -76,6 +129,12 @@ static bool parse_bound(const char *s, const char **end, int64_t *v)
     return to != s && !errno;
 }
 
+bool parse_range(const char *s, int64_t *lo, int64_t *hi)
+{
+    return parse_bound(s, &s, lo) && !strncmp(s, "..", 2) && parse_bound(s + 2, &s, hi) && !*s &&
+           0 <= *lo && *lo <= *hi;
+}
+
 static Symbol *find_symbol(const Program *p, const char *name, size_t len)
 {
     for (int i = 0; i < p->n_syms; i++)
@@ -86,92 +145,192 @@ static Symbol *find_symbol(const Program *p, const char *name, size_t len)
 
 static void list_symbols(const Program *p, Diag *d)
 {
-    for (int i = 0; i < p->n_syms; i++)
-        diag_note(d, "the model has the symbolic size '%s'", p->sym[i]->name);
+    for (int i = 0; i < p->n_syms; i++) {
+        const Symbol *s = p->sym[i];
+        if (s->hi == INT64_MAX)
+            diag_note(d, "the model has the symbolic size '%s', %lld or more", s->name,
+                      (long long)s->lo);
+        else
+            diag_note(d, "the model has the symbolic size '%s' in %lld..%lld", s->name,
+                      (long long)s->lo, (long long)s->hi);
+    }
     if (!p->n_syms)
         diag_note(d, "the model has no symbolic sizes");
 }
 
 /* NAME=LO..HI narrows a symbol's range. */
-static bool apply_dim(Program *p, const char *text, Diag *d)
+static bool apply_dim(const Options *o, Program *p, const char *text, Diag *d)
 {
-    Loc loc = {.file = p->name};
+    Loc loc = {.file = o->model};
     size_t len = strcspn(text, "=");
-    const char *s = text + len;
     int64_t lo, hi;
-    if (*s != '=' || !parse_bound(s + 1, &s, &lo) || strncmp(s, "..", 2) != 0 ||
-        !parse_bound(s + 2, &s, &hi) || *s || lo > hi || lo < 0)
+    if (!parse_range(text + len + 1, &lo, &hi))
         return diag_error(d, loc, "--dim %s is not NAME=LO..HI", text);
     Symbol *sym = find_symbol(p, text, len);
     if (!sym) {
-        diag_error(d, loc, "--dim %s: no such symbolic size", text);
+        diag_error(d, loc, "--dim %s: the model has no such symbolic size", text);
         list_symbols(p, d);
         return false;
     }
-    if (lo > sym->hi || hi < sym->lo)
-        return diag_error(d, loc, "--dim %s lies outside the exported range %lld..%lld", text,
-                          (long long)sym->lo, (long long)sym->hi);
+    if (lo > sym->hi || hi < sym->lo) {
+        diag_error(d, loc, "--dim %s lies outside the range of the export", text);
+        list_symbols(p, d);
+        return false;
+    }
     sym->lo = lo > sym->lo ? lo : sym->lo;
     sym->hi = hi < sym->hi ? hi : sym->hi;
     return true;
 }
 
-/* -- loading and compiling ----------------------------------------------------------------- */
+/* -- loading ------------------------------------------------------------------------------- */
+
+ImportKind model_kind(const Options *o, Diag *d)
+{
+    return is_stdin(o->model) ? IMPORT_ETIR : import_kind(o->model, d);
+}
+
+/* Each NAME=FILE of --method becomes a method of one program. */
+static Program *load_methods(const Options *o, Arena *a, Diag *d)
+{
+    ImportOptions import = {.weights_dir = o->weights_dir};
+    bool ok = true;
+    for (int i = 0; i < o->methods.n; i++) {
+        const char *text = o->methods.item[i];
+        size_t len = strcspn(text, "=");
+        import.as = arena_str(a, text, len);
+        Program *p = import_pt2(a, text + len + 1, &import, d);
+        import.into = p ? p : import.into;
+        ok = p && ok;
+    }
+    return ok ? import.into : NULL;
+}
+
+static Program *load(const Options *o, Arena *a, Diag *d)
+{
+    ImportOptions import = {.weights_dir = o->weights_dir};
+    Loc loc = {.file = o->model};
+    if (o->methods.n)
+        return load_methods(o, a, d);
+    ImportKind kind = model_kind(o, d);
+    if ((o->data || o->weights) && kind != IMPORT_ETIR && kind != IMPORT_UNKNOWN)
+        diag_error(d, loc, "--data and --weights belong to an .etir; this file has its own bytes");
+    else if (kind == IMPORT_PT2 || kind == IMPORT_FOLDER || kind == IMPORT_JSON)
+        return import_pt2(a, o->model, &import, d);
+    else if (kind == IMPORT_ETIR)
+        return load_etir(o, a, d);
+    else if (kind == IMPORT_PTE)
+        diag_error(d, loc, "is a .pte, which is already compiled");
+    else if (kind == IMPORT_ONNX)
+        diag_unsupported(d, loc, "ONNX models are not read yet");
+    return NULL;
+}
 
 Program *model_load(const Options *o, Arena *a, Diag *d)
 {
-    ImportOptions import = {.weights_dir = o->weights_dir};
-    ImportKind kind = import_kind(o->model, d);
-    Program *p = NULL;
-    bool ok = true;
-    switch (kind) {
-    case IMPORT_PT2:
-    case IMPORT_FOLDER:
-    case IMPORT_JSON:
-        p = import_pt2(a, o->model, &import, d);
-        break;
-    case IMPORT_ETIR:
-        p = load_etir(o, a, d);
-        break;
-    case IMPORT_PTE:
-        diag_error(d, (Loc){.file = o->model}, "is a .pte, which is already compiled");
-        break;
-    case IMPORT_ONNX:
-        diag_unsupported(d, (Loc){.file = o->model}, "ONNX models are not read yet");
-        break;
-    default:
-        if (!diag_errors(d))
-            diag_error(d, (Loc){.file = o->model},
-                       "is neither a torch.export archive, a folder or model.json of one, nor .etir");
-    }
+    Program *p = load(o, a, d);
+    bool ok = p != NULL;
     for (int i = 0; p && i < o->dims.n; i++)
-        ok = apply_dim(p, o->dims.item[i], d) && ok;
+        ok = apply_dim(o, p, o->dims.item[i], d) && ok;
     return ok ? p : NULL;
 }
 
-static void print_pass(const char *name, double seconds, void *ctx)
+/* -- the side file ------------------------------------------------------------------------- */
+
+/* What the runner of passes tells. */
+typedef struct Trace {
+    const Options *o;
+    const Program *program;
+    Arena *arena;
+    const char *dump; /* the pass after which the program is printed, "all", or NULL */
+    char *side;       /* bytes of the side file so far */
+    int64_t n_side;
+    bool failed;
+} Trace;
+
+/* A later pass may drop what a text printed before it names, and may add to the file, but moves
+ * nothing: so what is new is taken whenever a text is printed. */
+static void take_side_bytes(Trace *t)
 {
-    fprintf(ctx, "  %-16s %9.3f ms\n", name, seconds * 1e3);
+    char *now = NULL;
+    size_t n = 0;
+    if (!t->o->dump_data || t->program->side_bytes <= t->n_side)
+        return;
+    FILE *f = open_memstream(&now, &n);
+    if (f)
+        program_write_data(t->program, f);
+    t->failed = !f || fclose(f) || t->failed;
+    if ((int64_t)n > t->n_side) {
+        char *all = NEW(t->arena, char, n);
+        memcpy(all, now, n);
+        if (t->n_side)
+            memcpy(all, t->side, (size_t)t->n_side);
+        t->side = all;
+        t->n_side = (int64_t)n;
+    }
+    free(now);
 }
 
-static void print_note(const char *name, const char *why, void *ctx)
+static bool stage_side_file(Trace *t, OutBatch *out, Diag *d)
 {
-    fprintf(ctx, "  %-16s %s\n", name, why);
-}
-
-static bool dump_pass(const Options *o, const char **pass, Diag *d)
-{
-    *pass = o->dump_ir;
-    if (!o->dump_ir || !strcmp(o->dump_ir, "all"))
+    if (!t->o->dump_data || !out || t->o->dry_run)
         return true;
-    if (strncmp(o->dump_ir, "after:", 6) != 0)
-        return diag_error(d, (Loc){0}, "--dump-ir wants after:PASS or all");
-    *pass = o->dump_ir + 6;
-    for (int i = 0; i < n_passes; i++)
-        if (!strcmp(*pass, pass_info[i].name))
-            return true;
-    return !strcmp(*pass, "all") ||
-           diag_error(d, (Loc){0}, "--dump-ir: no pass '%s'; etc opt --list names them", *pass);
+    take_side_bytes(t);
+    if (t->failed)
+        return diag_io(d, (Loc){.file = t->o->dump_data}, "no memory to write it");
+    OutPiece piece = {t->side, t->n_side, 0};
+    OutFile f = {&piece, 1};
+    return out_stage(out, &f, t->o->dump_data, d);
+}
+
+/* -- passes -------------------------------------------------------------------------------- */
+
+static void print_time(const char *name, double seconds)
+{
+    fprintf(stderr, "  %-16s %9.3f ms\n", name, seconds * 1e3);
+}
+
+static void on_pass(const char *name, double seconds, void *ctx)
+{
+    Trace *t = ctx;
+    if (t->o->verbose)
+        print_time(name, seconds);
+    if (t->dump && (!strcmp(t->dump, "all") || !strcmp(t->dump, name)))
+        take_side_bytes(t);
+}
+
+static void on_note(const char *name, const char *why, void *ctx)
+{
+    const Trace *t = ctx;
+    if (t->o->verbose)
+        fprintf(stderr, "  %-16s %s\n", name, why);
+}
+
+/* Whether a tensor can be an input of this type; what symbols stand for is seen in evaluation. */
+static bool is_of_type(const EtcTensor *t, Type want)
+{
+    int64_t lo, hi;
+    if (t->dtype != want.dtype || t->rank != (want.rank == SCALAR ? 0 : want.rank))
+        return false;
+    for (int i = 0; i < t->rank; i++) {
+        dim_range(want.dim[i], &lo, &hi);
+        if (t->dim[i] < lo || t->dim[i] > hi)
+            return false;
+    }
+    return true;
+}
+
+static bool verify_input(const Options *o, int i, const Value *want, Arena *a, EtcTensor **out,
+                         Diag *d)
+{
+    EtcTensor t = {.dtype = want->type.dtype};
+    EtcValue like = {.tag = ETC_TENSOR, .as.tensor = &t}, v;
+    if (!input_read(a, o->inputs.item[i], &like, &v, d))
+        return false;
+    *out = v.tag == ETC_TENSOR ? v.as.tensor : NULL;
+    return (*out && is_of_type(*out, want->type)) ||
+           diag_error(d, (Loc){.file = o->model}, "input %d ('%s'): is %s, expected %s", i,
+                      want->name, *out ? tensor_shown(a, *out) : "no tensor",
+                      type_shown(a, want->type));
 }
 
 static bool read_verify_inputs(const Options *o, const Program *p, Arena *a, PassOptions *opt,
@@ -181,62 +340,53 @@ static bool read_verify_inputs(const Options *o, const Program *p, Arena *a, Pas
     if (!o->verify || !o->inputs.n)
         return true;
     if (!g || o->inputs.n != g->n_in)
-        return diag_error(d, (Loc){.file = p->name}, "%d inputs given, the model has %d",
+        return diag_error(d, (Loc){.file = o->model}, "%d inputs given, the model has %d",
                           o->inputs.n, g ? g->n_in : 0);
     EtcTensor **in = NEW(a, EtcTensor *, g->n_in);
-    for (int i = 0; i < g->n_in; i++) {
-        in[i] = npy_read(a, o->inputs.item[i], (int)g->in[i]->type.dtype, d);
-        if (!in[i])
-            return false;
-    }
+    bool ok = true;
+    for (int i = 0; i < g->n_in; i++)
+        ok = verify_input(o, i, g->in[i], a, &in[i], d) && ok;
     opt->verify_in = in;
-    return true;
-}
-
-static bool write_side_file(const Options *o, const Program *p, Diag *d)
-{
-    if (!o->dump_data)
-        return true;
-    FILE *f = fopen(o->dump_data, "wb");
-    if (!f)
-        return diag_io(d, (Loc){.file = o->dump_data}, "cannot be written: %s", strerror(errno));
-    program_write_data(p, f);
-    bool ok = !ferror(f);
-    ok = fclose(f) == 0 && ok;
-    if (!ok)
-        remove(o->dump_data);
-    return ok || diag_io(d, (Loc){.file = o->dump_data}, "cannot be written: %s", strerror(errno));
+    return ok;
 }
 
 bool model_run_passes(const Options *o, Program *p, const char *const *pass, int n, Arena *a,
-                      Diag *d)
+                      OutBatch *out, Diag *d)
 {
-    PassOptions opt = {.dump_to = stdout, .check_ir = o->check_ir, .verify = o->verify};
-    if (o->verbose) {
-        opt.on_pass = print_pass;
-        opt.on_note = print_note;
-        opt.ctx = stderr;
-    }
-    return dump_pass(o, &opt.dump, d) && read_verify_inputs(o, p, a, &opt, d) &&
-           passes_run(p, pass, n, opt, d) && write_side_file(o, p, d);
+    Trace t = {.o = o, .program = p, .arena = a};
+    if (o->dump_ir)
+        t.dump = strncmp(o->dump_ir, "after:", 6) ? o->dump_ir : o->dump_ir + 6;
+    PassOptions opt = {.dump = t.dump,
+                       .dump_to = stdout,
+                       .check_ir = o->check_ir,
+                       .verify = o->verify,
+                       .on_pass = on_pass,
+                       .on_note = on_note,
+                       .ctx = &t};
+    return read_verify_inputs(o, p, a, &opt, d) && passes_run(p, pass, n, opt, d) &&
+           stage_side_file(&t, out, d);
 }
 
-double seconds_now(void)
+/* What a file records of its types is not taken on trust: plans and kernels build on it. */
+static bool is_sound(const Program *p, Diag *d)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    bool ok = program_verify(p, d);
+    for (int i = 0; i < p->n_methods && ok; i++)
+        ok = graph_infer(p->method[i], d);
+    return ok;
 }
 
-Program *model_compile(const Options *o, Tail tail, Arena *a, Diag *d)
+Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Diag *d)
 {
     double start = seconds_now();
+    Pipeline all;
     Program *p = model_load(o, a, d);
-    if (!p)
+    if (!p || !has_all_bytes(o, p, d))
         return NULL;
     if (o->verbose)
-        print_pass("import", seconds_now() - start, stderr);
+        print_time("import", seconds_now() - start);
     p->tail = tail;
-    Pipeline all = pipeline_of(tail, p->stage);
-    return model_run_passes(o, p, all.pass, all.n, a, d) ? p : NULL;
+    if (!is_sound(p, d))
+        return NULL;
+    return pipeline_of(p, &all, d) && model_run_passes(o, p, all.pass, all.n, a, out, d) ? p : NULL;
 }

@@ -1,4 +1,4 @@
-/* npy.c -- tensors as .npy files, versions 1 and 2, and scalar values on the command line.
+/* npy.c -- tensors as .npy files, versions 1 to 3, and scalar values on the command line.
  * Source: the format's description in NumPy's documentation (numpy.lib.format). */
 #include "compiler/compiler.h"
 #include <errno.h>
@@ -23,7 +23,9 @@ enum { N_DESCR = sizeof descr_row / sizeof *descr_row };
 
 typedef struct Npy {
     const char *path;
-    FILE *file;
+    const uint8_t *data; /* the mapped file */
+    size_t n;
+    size_t start; /* of the elements */
     Diag *diag;
     EtcDtype dtype;
     int rank;
@@ -84,42 +86,34 @@ static bool read_shape(Npy *r, const char *header)
     return true;
 }
 
-static bool read_header(Npy *r, Arena *a)
+/* The header's text, in `a`; NULL: reported. */
+static const char *header_text(Npy *r, Arena *a)
 {
-    unsigned char head[12];
-    if (fread(head, 1, 10, r->file) != 10 || memcmp(head, "\x93NUMPY", 6) != 0)
-        return fail(r, "not a .npy file");
-    uint32_t len = (uint32_t)(head[8] | head[9] << 8);
+    const uint8_t *head = r->data;
+    if (r->n < 12 || memcmp(head, "\x93NUMPY", 6) != 0)
+        return fail(r, "is not a .npy file"), NULL;
     if (head[6] < 1 || head[6] > 3)
-        return fail(r, "not a .npy file of version 1, 2 or 3");
-    if (head[6] > 1) {
-        if (fread(head + 10, 1, 2, r->file) != 2)
-            return fail(r, "ends within the header");
-        len |= (uint32_t)head[10] << 16 | (uint32_t)head[11] << 24;
-    }
+        return fail(r, "is not a .npy file of version 1, 2 or 3"), NULL;
+    size_t len = (size_t)(head[8] | head[9] << 8), at = head[6] > 1 ? 12 : 10;
+    if (head[6] > 1)
+        len |= (size_t)head[10] << 16 | (size_t)head[11] << 24;
     if (len > MAX_HEADER)
-        return fail(r, "header longer than 64 KiB");
-    char *header = NEW(a, char, len + 1);
-    if (fread(header, 1, len, r->file) != len)
-        return fail(r, "ends within the header");
-    const char *order = value_of(header, "'fortran_order'");
-    if (!read_descr(r, header) || !read_shape(r, header))
-        return false;
-    if (!order || strncmp(order, "False", 5) != 0)
-        return r->rank < 2 || fail(r, "Fortran order is not read; save numpy.ascontiguousarray(x)");
-    return true;
+        return fail(r, "has a header longer than 64 KiB"), NULL;
+    if (len > r->n - at)
+        return fail(r, "ends within its header"), NULL;
+    r->start = at + len;
+    return arena_str(a, (const char *)head + at, len);
 }
 
-/* A shape may claim what the file does not hold, so memory is taken only for bytes that exist. */
-static bool has_bytes(const Npy *r, int64_t bytes)
+static bool read_header(Npy *r, Arena *a)
 {
-    long at = ftell(r->file);
-    if (at < 0 || fseek(r->file, 0, SEEK_END))
-        return fail(r, "cannot be read to its end");
-    int64_t size = ftell(r->file);
-    if (fseek(r->file, at, SEEK_SET) || size - at < bytes)
-        return fail(r, "ends within the data");
-    return true;
+    const char *header = header_text(r, a);
+    if (!header || !read_descr(r, header) || !read_shape(r, header))
+        return false;
+    const char *order = value_of(header, "'fortran_order'");
+    bool is_c = order && !strncmp(order, "False", 5);
+    return is_c || r->rank < 2 ||
+           fail(r, "is in Fortran order, which is not read; save numpy.ascontiguousarray(x)");
 }
 
 static EtcTensor *read_tensor(Npy *r, Arena *a, int want)
@@ -129,63 +123,101 @@ static EtcTensor *read_tensor(Npy *r, Arena *a, int want)
     int64_t bytes = (int64_t)etc_dtype_size((int)r->dtype);
     for (int i = 0; i < r->rank; i++)
         bytes *= r->dim[i];
-    if (!has_bytes(r, bytes))
+    if ((uint64_t)bytes > r->n - r->start) {
+        fail(r, "ends within its data");
         return NULL;
+    }
+    for (int64_t i = 0; r->dtype == ETC_BOOL && i < bytes; i++)
+        if (r->data[r->start + (size_t)i] > 1) {
+            fail(r, "is bool, but a byte of it is neither 0 nor 1");
+            return NULL;
+        }
     bool is_bits = r->dtype == ETC_U16 || r->dtype == ETC_U8;
     if (want >= 0 && is_bits && etc_dtype_size(want) == etc_dtype_size((int)r->dtype))
         r->dtype = (EtcDtype)want;
     EtcTensor *t = tensor_new(a, r->dtype, r->rank, r->dim);
-    if (fread(t->data, 1, (size_t)bytes, r->file) != (size_t)bytes) {
-        fail(r, "ends within the data");
-        return NULL;
-    }
+    if (bytes)
+        memcpy(t->data, r->data + r->start, (size_t)bytes);
     return t;
 }
 
 EtcTensor *npy_read(Arena *a, const char *path, int want, Diag *d)
 {
-    Npy r = {.path = path, .file = fopen(path, "rb"), .diag = d};
-    if (!r.file) {
-        diag_io(d, (Loc){.file = path}, "cannot be opened: %s", strerror(errno));
-        return NULL;
-    }
-    EtcTensor *t = read_tensor(&r, a, want);
-    fclose(r.file);
-    return t;
+    Npy r = {.path = path, .diag = d};
+    return map_file(path, &r.data, &r.n, d) ? read_tensor(&r, a, want) : NULL;
 }
 
 /* -- values ------------------------------------------------------------------------------ */
 
-static bool number_tensor(Arena *a, double f, int64_t i, EtcDtype dtype, EtcValue *out)
+/* What value:JSON says: f always, i where it is a whole number. */
+typedef struct Number {
+    double f;
+    int64_t i;
+    bool is_whole;
+} Number;
+
+static Number number_of(const EtcValue *v)
 {
-    EtcTensor *t = tensor_new(a, dtype, 0, NULL);
-    *out = (EtcValue){.tag = ETC_TENSOR, .as.tensor = t};
-    switch (dtype) {
+    if (v->tag == ETC_INT)
+        return (Number){(double)v->as.i, v->as.i, true};
+    if (v->tag == ETC_IS_BOOL)
+        return (Number){v->as.b, v->as.b, true};
+    double f = v->as.d;
+    bool is_whole = f >= -9007199254740992.0 && f <= 9007199254740992.0 && (double)(int64_t)f == f;
+    return (Number){f, is_whole ? (int64_t)f : 0, is_whole};
+}
+
+/* Stores the lowest bytes, after checking that they hold the number. */
+static bool store_int(EtcTensor *t, Number n)
+{
+    int bits = 8 * (int)etc_dtype_size((int)t->dtype);
+    bool is_signed = t->dtype == ETC_I8 || t->dtype == ETC_I16 || t->dtype == ETC_I32 ||
+                     t->dtype == ETC_I64;
+    int64_t hi = bits == 64 ? INT64_MAX : (INT64_C(1) << (bits - is_signed)) - 1;
+    int64_t lo = is_signed ? -hi - 1 : 0;
+    if (t->dtype == ETC_BOOL)
+        hi = 1;
+    if (!n.is_whole || n.i < lo || n.i > hi)
+        return false;
+    memcpy(t->data, &n.i, (size_t)bits / 8); /* the host is little-endian, as the format is */
+    return true;
+}
+
+static bool store(EtcTensor *t, Number n)
+{
+    float f = (float)n.f;
+    switch (t->dtype) {
     case ETC_F32:
-        *(float *)t->data = (float)f;
+        memcpy(t->data, &f, sizeof f);
         return true;
     case ETC_F64:
-        *(double *)t->data = f;
-        return true;
-    case ETC_I64:
-        *(int64_t *)t->data = i;
-        return true;
-    case ETC_I32:
-        *(int32_t *)t->data = (int32_t)i;
-        return i >= INT32_MIN && i <= INT32_MAX;
-    case ETC_BOOL:
-        *(uint8_t *)t->data = i != 0;
+        memcpy(t->data, &n.f, sizeof n.f);
         return true;
     default:
-        return false;
+        return (t->dtype == ETC_BOOL || dtype_is_int(t->dtype)) && store_int(t, n);
     }
 }
 
-static bool value_read(Arena *a, const char *s, const EtcValue *like, EtcValue *out)
+/* As Python's json writes numbers, so also NaN and Infinity. */
+static bool parse_number(const char *s, EtcValue *out)
 {
     char *end;
+    bool is_word = !strcmp(s, "NaN") || !strcmp(s, "Infinity") || !strcmp(s, "-Infinity");
+    if (!*s || (!is_word && s[strspn(s, "+-.eE0123456789")]) || *s == '+' || *s == '.')
+        return false;
+    errno = 0;
+    out->tag = ETC_INT;
+    out->as.i = strtoll(s, &end, 10);
+    if (!*end && !errno)
+        return true;
+    out->tag = ETC_DOUBLE;
+    out->as.d = strtod(s, &end);
+    return !*end;
+}
+
+static bool parse_value(Arena *a, const char *s, EtcValue *out)
+{
     size_t len = strlen(s);
-    bool wants_tensor = like && like->tag == ETC_TENSOR;
     if (!strcmp(s, "null"))
         *out = (EtcValue){.tag = ETC_NONE};
     else if (!strcmp(s, "true") || !strcmp(s, "false"))
@@ -193,25 +225,38 @@ static bool value_read(Arena *a, const char *s, const EtcValue *like, EtcValue *
     else if (*s == '"' && len >= 2 && s[len - 1] == '"' && !memchr(s + 1, '\\', len - 2))
         *out = (EtcValue){.tag = ETC_STRING,
                           .as.str = {arena_str(a, s + 1, len - 2), (int32_t)len - 2}};
-    else if (errno = 0, out->as.i = strtoll(s, &end, 10), len && !*end && !errno)
-        out->tag = ETC_INT;
-    else if (out->as.d = strtod(s, &end), len && !*end)
-        out->tag = ETC_DOUBLE;
     else
-        return false;
-    if (!wants_tensor || out->tag == ETC_NONE || out->tag == ETC_STRING)
+        return parse_number(s, out);
+    return true;
+}
+
+/* A number where a tensor is wanted is one of rank 0; a whole one serves where a float is. */
+static bool adapt(Arena *a, const EtcValue *like, EtcValue *v)
+{
+    bool is_number = v->tag == ETC_INT || v->tag == ETC_DOUBLE || v->tag == ETC_IS_BOOL;
+    if (like && like->tag == ETC_DOUBLE && v->tag == ETC_INT)
+        *v = (EtcValue){.tag = ETC_DOUBLE, .as.d = (double)v->as.i};
+    if (!like || like->tag != ETC_TENSOR || !is_number)
         return true;
-    double f = out->tag == ETC_DOUBLE ? out->as.d : 0;
-    int64_t i = out->tag == ETC_INT ? out->as.i : out->tag == ETC_IS_BOOL ? out->as.b : (int64_t)f;
-    return number_tensor(a, out->tag == ETC_DOUBLE ? f : (double)i, i, like->as.tensor->dtype, out);
+    EtcTensor *t = tensor_new(a, like->as.tensor->dtype, 0, NULL);
+    bool ok = store(t, number_of(v));
+    *v = (EtcValue){.tag = ETC_TENSOR, .as.tensor = t};
+    return ok;
 }
 
 bool input_read(Arena *a, const char *text, const EtcValue *like, EtcValue *out, Diag *d)
 {
     *out = (EtcValue){.tag = ETC_NONE};
-    if (!strncmp(text, "value:", 6))
-        return value_read(a, text + 6, like, out) ||
-               diag_error(d, (Loc){0}, "'%s' is no JSON number, true, false, null or string", text);
+    if (!strncmp(text, "value:", 6)) {
+        if (!parse_value(a, text + 6, out))
+            return diag_error(d, (Loc){0},
+                              "'%s' is no JSON number, true, false, null or string "
+                              "without escapes",
+                              text);
+        return adapt(a, like, out) ||
+               diag_error(d, (Loc){0}, "'%s' is no value of dtype %s; give it as a .npy file", text,
+                          dtype_name(like->as.tensor->dtype));
+    }
     out->tag = ETC_TENSOR;
     int want = like && like->tag == ETC_TENSOR ? (int)like->as.tensor->dtype : -1;
     out->as.tensor = npy_read(a, text, want, d);
@@ -230,27 +275,25 @@ static const char *descr(EtcDtype t, char text[4])
     return text;
 }
 
-bool npy_write(const char *path, const EtcTensor *t, Diag *d)
+OutFile npy_file(Arena *a, const EtcTensor *t)
 {
     char header[512], type[4];
     size_t size = etc_dtype_size((int)t->dtype);
     int n = snprintf(header, sizeof header, "{'descr': '%s%s', 'fortran_order': False, 'shape': (",
                      size > 1 ? "<" : "|", descr(t->dtype, type));
     for (int i = 0; i < t->rank; i++)
-        n += snprintf(header + n, sizeof header - (size_t)n, "%d,%s", (int)t->dim[i],
-                      i + 1 < t->rank ? " " : "");
+        n += snprintf(header + n, sizeof header - (size_t)n, "%s%d%s", i ? ", " : "",
+                      (int)t->dim[i], t->rank == 1 ? "," : "");
     n += snprintf(header + n, sizeof header - (size_t)n, "), }");
     int pad = 64 - (10 + n + 1) % 64;
     unsigned len = (unsigned)(n + pad + 1);
-    FILE *f = fopen(path, "wb");
-    if (!f)
-        return diag_io(d, (Loc){.file = path}, "cannot be written: %s", strerror(errno));
-    fprintf(f, "%cNUMPY%c%c%c%c%s%*s\n", 0x93, 1, 0, (int)(len & 255), (int)(len >> 8), header, pad,
-            "");
-    size_t bytes = (size_t)etc_numel(t) * size;
-    bool ok = bytes == 0 || fwrite(t->data, 1, bytes, f) == bytes;
-    ok = fclose(f) == 0 && ok;
-    if (!ok)
-        remove(path);
-    return ok || diag_io(d, (Loc){.file = path}, "cannot be written: %s", strerror(errno));
+    OutPiece *piece = NEW(a, OutPiece, 2);
+    char *head = NEW(a, char, len + 11);
+    memcpy(head, "\x93NUMPY\1\0", 8);
+    head[8] = (char)(len & 255);
+    head[9] = (char)(len >> 8);
+    snprintf(head + 10, len + 1, "%s%*s\n", header, pad, "");
+    piece[0] = (OutPiece){head, (int64_t)len + 10, 0};
+    piece[1] = (OutPiece){t->data, etc_numel(t) * (int64_t)size, 0};
+    return (OutFile){piece, 2};
 }

@@ -1,7 +1,9 @@
 /* options.c -- argv to Options: one table of commands, one of flags. */
 #include "compiler/compiler.h"
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
     COMPILE = 1 << CMD_COMPILE,
@@ -12,8 +14,8 @@ enum {
     OPT = 1 << CMD_OPT,
     OPS = 1 << CMD_OPS,
     BUILDS = COMPILE | EMIT_C,
-    LOADS = BUILDS | RUN | CHECKS,
-    ALL = LOADS | INSPECT | OPT | OPS
+    READS = BUILDS | RUN | CHECKS | INSPECT | OPT,
+    ALL = READS | OPS
 };
 
 static const struct {
@@ -30,57 +32,85 @@ static const struct {
                    "list everything that would stop a compile"},
     [CMD_INSPECT] = {"inspect", "FILE", "etc inspect model.pte",
                      "show methods, operators, sizes and plan of a .pte, .pt2 or .etir"},
-    [CMD_OPT] = {"opt", "FILE.etir --passes=A,B", "etc opt --passes=dce,cse graph.etir",
+    [CMD_OPT] = {"opt", "MODEL --passes=A,B", "etc opt --passes=dce,cse graph.etir",
                  "run passes on textual IR"},
-    [CMD_OPS] = {"ops", "", "etc ops", "print the support matrix"},
+    [CMD_OPS] = {"ops", "[TEXT]", "etc ops conv",
+                 "print which operators are supported where; those whose name holds TEXT"},
 };
 
 typedef enum FlagKind { FLAG_BOOL, FLAG_TEXT, FLAG_LIST, FLAG_NEXT } FlagKind;
 
-typedef struct Flag {
+typedef struct Parser {
+    Options *o;
+    Arena *arena;
+    FILE *err;
+    char **argv;
+    int argc, at;
+} Parser;
+
+typedef struct Flag Flag;
+
+/* Whether a value is well-formed as far as argv alone can tell; reported where not. */
+typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
+static CheckFn any, is_choice, is_dim, is_dump, is_method, is_passes, is_percent, is_version;
+
+struct Flag {
     const char *name;
     char letter;
     FlagKind kind;
     size_t at; /* in Options */
     int commands;
-    const char *value, *help;
-} Flag;
+    CheckFn *check;
+    const char *value; /* for is_choice, the choices */
+    const char *help;
+};
 
 #define AT(member) offsetof(Options, member)
 
 static const Flag flag_row[] = {
-    {"output", 'o', FLAG_TEXT, AT(output), BUILDS | OPT, "FILE", "write here; - is stdout"},
-    {"dim", 0, FLAG_LIST, AT(dims), LOADS, "NAME=LO..HI", "bound a symbolic size"},
-    {"weights-dir", 0, FLAG_TEXT, AT(weights_dir), LOADS, "DIR", "where a model.json's weights lie"},
-    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS, "NAME,...", "who may take regions"},
-    {"require-delegated", 0, FLAG_TEXT, AT(require_delegated), COMPILE, "PERCENT",
+    {"output", 'o', FLAG_TEXT, AT(output), BUILDS | OPT, any, "FILE", "write here; - is stdout"},
+    {"method", 0, FLAG_LIST, AT(methods), COMPILE, is_method, "NAME=FILE",
+     "one method of several; instead of MODEL"},
+    {"dim", 0, FLAG_LIST, AT(dims), READS, is_dim, "NAME=LO..HI", "bound a symbolic size"},
+    {"weights-dir", 0, FLAG_TEXT, AT(weights_dir), READS, any, "DIR",
+     "where the data of an unpacked model lies"},
+    {"weights", 0, FLAG_TEXT, AT(weights), READS, any, "FILE",
+     "the .pt2 or folder that an .etir's weights lie in"},
+    {"data", 0, FLAG_TEXT, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
+    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS, is_choice, "portable",
+     "who may take parts of the model"},
+    {"require-delegated", 0, FLAG_TEXT, AT(require_delegated), COMPILE, is_percent, "PERCENT",
      "exit 5 when less of the work is delegated"},
-    {"target", 0, FLAG_TEXT, AT(target), EMIT_C, "NAME", "generic"},
-    {"math", 0, FLAG_TEXT, AT(math), EMIT_C, "KIND", "strict: the same bits on every CPU"},
-    {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, "array|incbin", "how weights are stored"},
-    {"main", 0, FLAG_BOOL, AT(main), EMIT_C, NULL, "also write OUT_main.c, a program to run it"},
-    {"tail", 0, FLAG_TEXT, AT(tail), CHECKS | OPT, "pte|c", "what to check or rewrite for"},
-    {"verify", 0, FLAG_BOOL, AT(verify), BUILDS | OPT, NULL,
+    {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS, is_version, "VERSION",
+     "refuse operators that this ExecuTorch lacks"},
+    {"target", 0, FLAG_TEXT, AT(target), EMIT_C, is_choice, "generic", "the CPU to write C for"},
+    {"math", 0, FLAG_TEXT, AT(math), EMIT_C, is_choice, "strict", "the same bits on every CPU"},
+    {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
+     "how weights are stored"},
+    {"main", 0, FLAG_BOOL, AT(main), EMIT_C, any, NULL, "also write OUT_main.c, a program"},
+    {"tail", 0, FLAG_TEXT, AT(tail), CHECKS | OPT, is_choice, "pte|c",
+     "what to check or rewrite for (pte)"},
+    {"verify", 0, FLAG_BOOL, AT(verify), BUILDS | OPT, any, NULL,
      "evaluate before and after every pass and compare"},
-    {"check-ir", 0, FLAG_BOOL, AT(check_ir), BUILDS | OPT, NULL,
+    {"check-ir", 0, FLAG_BOOL, AT(check_ir), BUILDS | OPT, any, NULL,
      "print and parse the program after every pass"},
-    {"dump-ir", 0, FLAG_TEXT, AT(dump_ir), BUILDS | OPT, "after:PASS|all",
+    {"dump-ir", 0, FLAG_TEXT, AT(dump_ir), BUILDS | OPT, is_dump, "after:PASS|all",
      "print the program to stdout after a pass"},
-    {"dump-data", 0, FLAG_TEXT, AT(dump_data), BUILDS | OPT, "FILE",
-     "write the bytes that the compiler made"},
-    {"data", 0, FLAG_TEXT, AT(data), LOADS | OPT, "FILE", "those bytes, for an .etir"},
-    {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS, NULL, "do everything but write files"},
-    {"depfile", 0, FLAG_BOOL, AT(depfile), BUILDS, NULL, "write OUT.d for make and ninja (-MD)"},
-    {"passes", 0, FLAG_TEXT, AT(passes), OPT, "A,B,...", "the passes, in order"},
-    {"list", 0, FLAG_BOOL, AT(list), OPT, NULL, "list all passes"},
-    {"input", 0, FLAG_LIST, AT(inputs), RUN | BUILDS, "FILE.npy|value:JSON",
-     "next input, in order (of compile: for --verify)"},
-    {"next", 0, FLAG_NEXT, AT(inputs), RUN, NULL, "the inputs that follow are a further call"},
-    {"output-dir", 0, FLAG_TEXT, AT(output_dir), RUN, "DIR", "write output_0.npy ... there"},
-    {"method", 0, FLAG_TEXT, AT(method), RUN, "NAME", "the method to run (forward)"},
-    {"json", 0, FLAG_BOOL, AT(json), ALL, NULL, "print the result as JSON to stdout"},
-    {"quiet", 'q', FLAG_BOOL, AT(quiet), ALL, NULL, "print nothing on success"},
-    {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL, NULL, "print every stage with its time"},
+    {"dump-data", 0, FLAG_TEXT, AT(dump_data), BUILDS | OPT, any, "FILE",
+     "write the bytes that lie in no model file"},
+    {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS, any, NULL, "do everything but write files"},
+    {"depfile", 0, FLAG_BOOL, AT(depfile), BUILDS, any, NULL,
+     "write OUT.d for make and ninja (-MD)"},
+    {"passes", 0, FLAG_TEXT, AT(passes), OPT, is_passes, "A,B,...", "the passes, in order"},
+    {"list", 0, FLAG_BOOL, AT(list), OPT, any, NULL, "list all passes"},
+    {"input", 0, FLAG_LIST, AT(inputs), RUN | BUILDS, any, "FILE.npy|value:JSON",
+     "next input, in order (elsewhere: for --verify)"},
+    {"next", 0, FLAG_NEXT, AT(inputs), RUN, any, NULL, "what follows is a further call"},
+    {"output-dir", 0, FLAG_TEXT, AT(output_dir), RUN, any, "DIR", "write output_0.npy ... there"},
+    {"method", 0, FLAG_TEXT, AT(method), RUN, any, "NAME", "the method to run (forward)"},
+    {"json", 0, FLAG_BOOL, AT(json), ALL, any, NULL, "print the result as JSON to stdout"},
+    {"quiet", 'q', FLAG_BOOL, AT(quiet), ALL, any, NULL, "no message on success"},
+    {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL, any, NULL, "print every stage with its time"},
 };
 
 enum { N_FLAGS = sizeof flag_row / sizeof *flag_row };
@@ -94,7 +124,8 @@ static void print_commands(FILE *out)
         fprintf(out, "  %-9s %s\n", command_row[i].name, command_row[i].help);
     fputs("\netc COMMAND --help says more; exit codes: 0 done, 1 the model or data is at fault,\n"
           "2 wrong usage, 3 a file cannot be read or written, 4 unsupported operator or dtype,\n"
-          "5 a gate failed, 70 a bug of etc.\n", out);
+          "5 a gate failed, 70 a bug of etc.\n",
+          out);
 }
 
 static void print_help(Command c, FILE *out)
@@ -113,61 +144,179 @@ static void print_help(Command c, FILE *out)
     }
 }
 
-/* -- parsing ----------------------------------------------------------------------------- */
+/* -- mistakes ---------------------------------------------------------------------------- */
 
-typedef struct Parser {
-    Options *o;
-    Arena *arena;
-    FILE *err;
-    char **argv;
-    int argc, at;
-} Parser;
+static bool usage(const Parser *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static bool usage(const Parser *p, const char *what, const char *word, const char *near)
+static bool usage(const Parser *p, const char *fmt, ...)
 {
-    fprintf(p->err, "etc: error: %s '%s'", what, word);
-    fprintf(p->err, near ? "; did you mean '%s'?\n" : "\n", near);
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("etc: error: ", p->err);
+    vfprintf(p->err, fmt, ap);
+    fputc('\n', p->err);
+    va_end(ap);
     return false;
 }
 
-static const char *nearest_command(const char *word)
+/* "; did you mean 'NAME'?", or "" where no name is near. */
+typedef struct Near {
+    const char *word, *best;
+    int least;
+} Near;
+
+static void consider(Near *n, const char *name)
 {
-    const char *best = NULL;
-    int least = 4;
-    for (int i = 0; i < N_COMMANDS; i++) {
-        int dist = text_distance(word, command_row[i].name, least);
-        if (dist < least) {
-            least = dist;
-            best = command_row[i].name;
-        }
+    int dist = text_distance(n->word, name, n->least - 1);
+    if (dist < n->least) {
+        n->least = dist;
+        n->best = name;
     }
-    return best;
 }
 
-static const char *nearest_flag(const Parser *p, const char *word)
+static Near near_word(const char *word)
 {
-    const Flag *best = NULL;
-    int least = 4;
-    for (int i = 0; i < N_FLAGS; i++) {
-        int dist = text_distance(word, flag_row[i].name, least);
-        if (flag_row[i].commands >> p->o->command & 1 && dist < least) {
-            least = dist;
-            best = &flag_row[i];
-        }
-    }
-    return best ? arena_printf(p->arena, "--%s", best->name) : NULL;
+    int half = (int)strlen(word) / 2 + 1;
+    return (Near){.word = word, .least = half < 4 ? half : 4};
 }
 
-static const Flag *find_flag(const Parser *p, const char *name, size_t len)
+static const char *did_you_mean(const Parser *p, const Near *n, const char *prefix)
+{
+    return n->best ? arena_printf(p->arena, "; did you mean '%s%s'?", prefix, n->best) : "";
+}
+
+/* -- values ------------------------------------------------------------------------------ */
+
+static bool any(const Parser *p, const Flag *f, const char *value)
+{
+    (void)p, (void)f, (void)value;
+    return true;
+}
+
+/* Cuts the next item off a list; NULL past the last. */
+static const char *next_item(Arena *a, const char **list, const char *separator)
+{
+    if (!**list)
+        return NULL;
+    size_t n = strcspn(*list, separator);
+    const char *item = arena_str(a, *list, n);
+    *list += n + ((*list)[n] != '\0');
+    return item;
+}
+
+static bool is_choice(const Parser *p, const Flag *f, const char *value)
+{
+    const char *list = f->value, *item;
+    Near n = near_word(value);
+    while ((item = next_item(p->arena, &list, "|"))) {
+        if (!strcmp(item, value))
+            return true;
+        consider(&n, item);
+    }
+    return usage(p, "--%s knows %s, not '%s'%s", f->name, f->value, value, did_you_mean(p, &n, ""));
+}
+
+static bool is_dim(const Parser *p, const Flag *f, const char *value)
+{
+    const char *s = strchr(value, '=');
+    int64_t lo, hi;
+    (void)f;
+    return (s && s > value && parse_range(s + 1, &lo, &hi)) ||
+           usage(p, "--dim %s is not NAME=LO..HI with 0 <= LO <= HI", value);
+}
+
+static bool is_pass(const Parser *p, const Flag *f, const char *name)
+{
+    Near n = near_word(name);
+    for (int i = 0; i < n_passes; i++) {
+        if (!strcmp(name, pass_info[i].name))
+            return true;
+        consider(&n, pass_info[i].name);
+    }
+    return usage(p, "--%s: no pass '%s'%s (etc opt --list names all)", f->name, name,
+                 did_you_mean(p, &n, ""));
+}
+
+static bool is_passes(const Parser *p, const Flag *f, const char *value)
+{
+    const char *item;
+    bool ok = *value || usage(p, "--passes wants names");
+    while ((item = next_item(p->arena, &value, ",")))
+        ok = is_pass(p, f, item) && ok;
+    return ok;
+}
+
+static bool is_dump(const Parser *p, const Flag *f, const char *value)
+{
+    if (!strcmp(value, "all"))
+        return true;
+    if (strncmp(value, "after:", 6) != 0)
+        return usage(p, "--dump-ir wants after:PASS or all, not '%s'", value);
+    return is_pass(p, f, value + 6);
+}
+
+static bool is_method(const Parser *p, const Flag *f, const char *value)
+{
+    size_t n = strcspn(value, "=");
+    (void)f;
+    return (n && value[n] && value[n + 1]) || usage(p, "--method %s is not NAME=FILE", value);
+}
+
+static bool is_percent(const Parser *p, const Flag *f, const char *value)
+{
+    char *end;
+    double percent = strtod(value, &end);
+    return (end != value && !*end && percent >= 0 && percent <= 100) ||
+           usage(p, "--%s wants a percentage from 0 to 100, not '%s'", f->name, value);
+}
+
+static bool is_version(const Parser *p, const Flag *f, const char *value)
+{
+    return runtime_version(value) > 0 ||
+           usage(p, "--%s wants a version from " RUNTIME_FIRST " on, not '%s'", f->name, value);
+}
+
+/* -- parsing ----------------------------------------------------------------------------- */
+
+static const char *near_command(const Parser *p, const char *word)
+{
+    Near n = near_word(word);
+    for (int i = 0; i < N_COMMANDS; i++)
+        consider(&n, command_row[i].name);
+    return did_you_mean(p, &n, "");
+}
+
+static bool takes(const Parser *p, const Flag *f)
+{
+    return f->commands >> p->o->command & 1;
+}
+
+static const char *near_flag(const Parser *p, const char *word)
+{
+    Near n = near_word(word);
+    for (int i = 0; i < N_FLAGS; i++)
+        if (takes(p, &flag_row[i]))
+            consider(&n, flag_row[i].name);
+    return did_you_mean(p, &n, "--");
+}
+
+static const Flag *find_flag(const Parser *p, const char *name, bool is_long)
 {
     for (int i = 0; i < N_FLAGS; i++) {
         const Flag *f = &flag_row[i];
-        bool is_letter = len == 1 && f->letter && *name == f->letter;
-        bool is_name = strlen(f->name) == len && !memcmp(f->name, name, len);
-        if ((is_letter || is_name) && f->commands >> p->o->command & 1)
+        bool is_it = is_long ? !strcmp(f->name, name) : f->letter == *name && !name[1];
+        if (is_it && takes(p, f))
             return f;
     }
     return NULL;
+}
+
+static bool unknown_flag(const Parser *p, const char *word, const char *name)
+{
+    for (int i = 0; i < N_FLAGS; i++)
+        if (!strcmp(flag_row[i].name, name))
+            return usage(p, "etc %s takes no flag '%s'", command_row[p->o->command].name, word);
+    return usage(p, "unknown flag '%s'%s", word, near_flag(p, name));
 }
 
 static void push(const Parser *p, Strings *list, const char *item)
@@ -175,22 +324,39 @@ static void push(const Parser *p, Strings *list, const char *item)
     PUSH(p->arena, list->item, list->n, item);
 }
 
+static bool set_switch(const Parser *p, const Flag *f, const char *value)
+{
+    void *to = (char *)p->o + f->at;
+    if (value)
+        return usage(p, "--%s takes no value", f->name);
+    if (f->kind == FLAG_BOOL)
+        *(bool *)to = true;
+    else
+        push(p, to, NULL);
+    return true;
+}
+
+/* The word behind the flag, unless it looks like a flag itself: --name=-value says that. */
+static const char *next_word(Parser *p)
+{
+    const char *word = p->at + 1 < p->argc ? p->argv[p->at + 1] : NULL;
+    if (!word || (word[0] == '-' && word[1]))
+        return NULL;
+    p->at++;
+    return word;
+}
+
 static bool set_flag(Parser *p, const Flag *f, const char *value)
 {
     void *to = (char *)p->o + f->at;
-    if (f->kind == FLAG_BOOL || f->kind == FLAG_NEXT) {
-        if (value)
-            return usage(p, "no value expected for", f->name, NULL);
-        if (f->kind == FLAG_BOOL)
-            *(bool *)to = true;
-        else
-            push(p, to, NULL);
-        return true;
-    }
-    if (!value && ++p->at < p->argc)
-        value = p->argv[p->at];
+    if (f->kind == FLAG_BOOL || f->kind == FLAG_NEXT)
+        return set_switch(p, f, value);
     if (!value)
-        return usage(p, "a value is missing after", p->argv[p->at - 1], NULL);
+        value = next_word(p);
+    if (!value || !*value)
+        return usage(p, "--%s wants a value: --%s=%s", f->name, f->name, f->value);
+    if (!f->check(p, f, value))
+        return false;
     if (f->kind == FLAG_LIST)
         push(p, to, value);
     else
@@ -201,70 +367,147 @@ static bool set_flag(Parser *p, const Flag *f, const char *value)
 static bool parse_flag(Parser *p, const char *word)
 {
     bool is_long = word[1] == '-';
-    const char *name = word + 1 + is_long;
-    size_t len = strcspn(name, "=");
+    const char *rest = word + 1 + is_long;
+    size_t len = strcspn(rest, "=");
+    const char *name = arena_str(p->arena, rest, len);
     if (!strcmp(word, "-MD"))
-        return set_flag(p, find_flag(p, "depfile", 7), NULL);
-    const Flag *f = is_long == (len > 1) ? find_flag(p, name, len) : NULL;
-    if (!f)
-        return usage(p, "unknown flag", word, nearest_flag(p, arena_str(p->arena, name, len)));
-    return set_flag(p, f, name[len] ? name + len + 1 : NULL);
+        name = "depfile", is_long = true;
+    const Flag *f = find_flag(p, name, is_long);
+    return f ? set_flag(p, f, rest[len] ? rest + len + 1 : NULL) : unknown_flag(p, word, name);
 }
 
 static bool parse_word(Parser *p, const char *word, bool only_names)
 {
     if (!only_names && word[0] == '-' && word[1])
         return parse_flag(p, word);
+    if (!*word)
+        return usage(p, "an empty word where a name is expected");
     if (p->o->model)
-        return usage(p, "one model at a time; unexpected", word, NULL);
+        return usage(p, "one model at a time; unexpected '%s'", word);
     p->o->model = word;
     return true;
+}
+
+/* -- the whole --------------------------------------------------------------------------- */
+
+/* Both name a file that exists, and it is the same one. */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return a && b && stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) &&
+           x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static bool overwrites(const Parser *p, const char *output)
+{
+    const Options *o = p->o;
+    const char *read[] = {o->model, o->data, o->weights};
+    const char *hit = NULL;
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        hit = same_file(output, read[i]) ? read[i] : hit;
+    for (int i = 0; i < o->methods.n; i++)
+        hit = same_file(output, strchr(o->methods.item[i], '=') + 1) ? output : hit;
+    for (int i = 0; i < o->inputs.n; i++)
+        hit = same_file(output, o->inputs.item[i]) ? output : hit;
+    return hit && !usage(p, "'%s' is read, so it is not written", hit);
+}
+
+static bool has_model(const Parser *p)
+{
+    const Options *o = p->o;
+    if (o->command == CMD_OPS || (o->command == CMD_OPT && o->list))
+        return true;
+    if (o->model && o->methods.n)
+        return usage(p, "MODEL '%s' and --method: one or the other", o->model);
+    return o->model || o->methods.n ||
+           usage(p, "a model is missing; usage: etc %s %s", command_row[o->command].name,
+                 command_row[o->command].use);
+}
+
+/* One thing at a time goes to standard output, and what goes to files has names. */
+static bool outputs_agree(const Parser *p)
+{
+    const Options *o = p->o;
+    bool to_stdout = o->output && !strcmp(o->output, "-");
+    size_t n = o->output ? strlen(o->output) : 0;
+    if (o->command == CMD_EMIT_C && n && (n < 3 || strcmp(o->output + n - 2, ".c") != 0))
+        return usage(p, "emit-c writes several files: -o wants a name that ends in .c");
+    if (o->command == CMD_COMPILE && to_stdout && (o->json || o->dump_ir))
+        return usage(p, "-o - leaves no room on standard output for --%s",
+                     o->json ? "json" : "dump-ir");
+    if (o->json && o->dump_ir)
+        return usage(p, "--json and --dump-ir both write to standard output");
+    if (o->depfile && to_stdout)
+        return usage(p, "-MD wants an -o that is a file");
+    if (same_file(o->output, o->dump_data) ||
+        (o->output && o->dump_data && !strcmp(o->output, o->dump_data)))
+        return usage(p, "-o and --dump-data name the same file");
+    return !overwrites(p, o->output) && !overwrites(p, o->dump_data);
 }
 
 static bool is_complete(const Parser *p)
 {
     const Options *o = p->o;
-    bool needs_model = o->command != CMD_OPS && !o->list;
-    if (needs_model && !o->model)
-        return usage(p, "a model is missing; usage: etc", command_row[o->command].use, NULL);
+    const char *use = command_row[o->command].use, *name = command_row[o->command].name;
+    if (!has_model(p))
+        return false;
     if ((1 << o->command) & BUILDS && !o->output && !o->dry_run)
-        return usage(p, "where to? usage: etc", command_row[o->command].use, NULL);
+        return usage(p, "-o is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_OPT && !o->passes && !o->list)
-        return usage(p, "which passes? usage: etc opt", command_row[o->command].use, NULL);
-    return true;
+        return usage(p, "--passes is missing; usage: etc %s %s", name, use);
+    return outputs_agree(p);
+}
+
+static bool parse_words(Parser *p, FILE *out, bool *helped)
+{
+    bool only_names = false;
+    for (; p->at < p->argc; p->at++) {
+        const char *word = p->argv[p->at];
+        if (!only_names && (!strcmp(word, "--help") || !strcmp(word, "-h"))) {
+            print_help(p->o->command, out);
+            *helped = true;
+            return true;
+        }
+        if (!only_names && !strcmp(word, "--"))
+            only_names = true;
+        else if (!parse_word(p, word, only_names))
+            return false;
+    }
+    return is_complete(p);
+}
+
+static int find_command(const char *word)
+{
+    int i = 0;
+    while (i < N_COMMANDS && strcmp(word, command_row[i].name) != 0)
+        i++;
+    return i;
 }
 
 OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *out, FILE *err)
 {
     Parser p = {.o = o, .arena = a, .err = err, .argv = argv, .argc = argc, .at = 2};
-    const char *word = argc > 1 ? argv[1] : "--help";
-    int command = 0;
+    const char *word = argc > 1 ? argv[1] : "";
+    bool helped = false;
+    if (argc < 2) {
+        print_commands(err);
+        return OPTIONS_BAD;
+    }
     if (!strcmp(word, "--version")) {
         fputs("etc " ETC_VERSION "\n", out);
         return OPTIONS_DONE;
     }
     if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {
-        print_commands(argc > 1 ? out : err);
-        return argc > 1 ? OPTIONS_DONE : OPTIONS_BAD;
+        print_commands(out);
+        return OPTIONS_DONE;
     }
-    while (command < N_COMMANDS && strcmp(word, command_row[command].name) != 0)
-        command++;
+    int command = find_command(word);
     if (command == N_COMMANDS) {
-        usage(&p, "unknown command", word, nearest_command(word));
+        usage(&p, "unknown command '%s'%s", word, near_command(&p, word));
         return OPTIONS_BAD;
     }
     o->command = (Command)command;
-    bool only_names = false;
-    for (; p.at < argc; p.at++) {
-        word = argv[p.at];
-        if (!only_names && (!strcmp(word, "--help") || !strcmp(word, "-h"))) {
-            print_help(o->command, out);
-            return OPTIONS_DONE;
-        }
-        if (!only_names && !strcmp(word, "--"))
-            only_names = true;
-        else if (!parse_word(&p, word, only_names))
-            return OPTIONS_BAD;
-    }
-    return is_complete(&p) ? OPTIONS_RUN : OPTIONS_BAD;
+    if (!parse_words(&p, out, &helped))
+        return OPTIONS_BAD;
+    return helped ? OPTIONS_DONE : OPTIONS_RUN;
 }

@@ -4,30 +4,74 @@
  *   aten -> core -> grouped -> planned   to C
  */
 #include "compiler/compiler.h"
+#include <string.h>
 
-#define TO_CORE \
+#define TO_CORE                                                                      \
     "resolve_views", "functionalize", "decompose", "canonicalize", "fold_constants", \
-    "fold_batch_norm", "canonicalize", "cse", "dce", "drop_states"
+        "fold_batch_norm", "canonicalize", "cse", "dce", "drop_states"
 #define TO_PLANNED "order", "alias", "plan_memory", "check_plan"
 
 static const char *const pte_tail[] = {
     TO_CORE, "to_edge", "lower_symint", "dce", "drop_states", "to_out", TO_PLANNED,
 };
-static const char *const c_tail[] = { /* the first alias: copies that outputs need join groups */
-    TO_CORE, "alias", "group", TO_PLANNED,
+static const char *const c_tail[] = {
+    /* the first alias: copies that outputs need join groups */
+    TO_CORE,
+    "alias",
+    "group",
+    TO_PLANNED,
 };
 
-enum { N_TO_CORE = 10, N_TO_TAIL = 5, N_TO_GROUPED = 2 };
+/* The pass that leaves each stage, as passes.def says. */
+static const char *const pass_to[N_STAGES] = {
+    [STAGE_CORE] = "decompose",
+    [STAGE_EDGE] = "to_edge",
+    [STAGE_GROUPED] = "group",
+    [STAGE_PLANNED] = "plan_memory",
+};
 
-Pipeline pipeline_of(Tail tail, Stage stage)
+static int after(const char *pass, Pipeline all)
 {
-    Pipeline all = tail == TAIL_PTE
-                       ? (Pipeline){pte_tail, sizeof pte_tail / sizeof *pte_tail}
-                       : (Pipeline){c_tail, sizeof c_tail / sizeof *c_tail};
-    int skip = 0;
-    if (stage == STAGE_EDGE || stage == STAGE_GROUPED)
-        skip = N_TO_CORE + (tail == TAIL_PTE ? N_TO_TAIL : N_TO_GROUPED);
-    else if (stage == STAGE_PLANNED)
-        skip = all.n - 1;
-    return (Pipeline){all.pass + skip, all.n - skip};
+    for (int i = 0; i < all.n; i++)
+        if (!strcmp(all.pass[i], pass))
+            return i + 1;
+    return -1;
+}
+
+/* A planned program shows its tail by its groups alone. */
+static bool has_groups(const Program *p)
+{
+    for (int i = 0; i < p->n_methods; i++)
+        for (const Node *n = p->method[i]->first; n; n = n->next)
+            if (n->op == OP_GROUP)
+                return true;
+    return false;
+}
+
+bool pipeline_of(const Program *p, Pipeline *out, Diag *d)
+{
+    bool to_pte = p->tail == TAIL_PTE;
+    Pipeline all = to_pte ? (Pipeline){pte_tail, sizeof pte_tail / sizeof *pte_tail}
+                          : (Pipeline){c_tail, sizeof c_tail / sizeof *c_tail};
+    int skip = p->stage == STAGE_ATEN ? 0 : after(pass_to[p->stage], all);
+    if (skip < 0 || (p->stage == STAGE_PLANNED && p->n_methods && has_groups(p) == to_pte))
+        return diag_error(d, (Loc){.file = p->name}, "is at stage %s of the way to %s, not to %s",
+                          stage_name[p->stage], to_pte ? "C" : "a .pte", to_pte ? "a .pte" : "C");
+    *out = (Pipeline){all.pass + skip, all.n - skip};
+    return true;
+}
+
+bool passes_follow(const Program *p, const char *const *pass, int n, Diag *d)
+{
+    bool is_aten = p->stage == STAGE_ATEN, ok = true;
+    for (int i = 0; i < n; i++) {
+        is_aten = is_aten && strcmp(pass[i], pass_to[STAGE_CORE]) != 0;
+        for (int s = STAGE_EDGE; is_aten && s < N_STAGES; s++)
+            if (!strcmp(pass[i], pass_to[s]))
+                ok = diag_error(d, (Loc){.file = p->name},
+                                "pass '%s' wants a program that is past "
+                                "stage aten: run %s before it",
+                                pass[i], pass_to[STAGE_CORE]);
+    }
+    return ok;
 }

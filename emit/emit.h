@@ -26,6 +26,23 @@ typedef struct OutFile {
  * a symbolic link is followed, a device or pipe written as it is, "-" is stdout. */
 bool out_write(const OutFile *f, const char *path, Diag *d);
 
+/* Files that appear together or not at all.  {.arena = a} is an empty batch. */
+typedef struct OutStaged {
+    const char *path, *temp;
+} OutStaged;
+
+typedef struct OutBatch {
+    Arena *arena;
+    OutStaged *file;
+    int n;
+} OutBatch;
+
+/* Writes a file whole, under a temporary name in the folder of `path`.  What is no regular file is
+ * written at once.  False: reported; the caller discards the batch. */
+bool out_stage(OutBatch *b, const OutFile *f, const char *path, Diag *d);
+bool out_commit(OutBatch *b, Diag *d); /* renames each to its place; empties the batch */
+void out_discard(OutBatch *b);         /* removes them; empties the batch */
+
 /* -- .pte -------------------------------------------------------------------------------- */
 
 typedef struct PteStats {

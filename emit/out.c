@@ -73,31 +73,35 @@ static bool write_direct(const OutFile *f, const char *path, Diag *d)
     return (close(fd) == 0 && ok) || cannot("write", path, d);
 }
 
-static bool write_beside(const OutFile *f, const char *path, const char *temp, int fd, Diag *d)
-{
-    bool ok = write_pieces(f, fd);
-    ok = close(fd) == 0 && ok;
-    if (ok && rename(temp, path) == 0)
-        return true;
-    cannot("write", path, d);
-    unlink(temp);
-    return false;
-}
+/* -- batches --------------------------------------------------------------------------------- */
 
-static bool write_file(const OutFile *f, const char *path, Arena *tmp, Diag *d)
+/* A new file in the folder of `path`, whatever the length of its name; -1: none can be made. */
+static int open_temp(OutBatch *b, const char *path, const char **temp)
 {
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash + 1 - path) : 0;
     for (int i = 0; i < MAX_TRIES; i++) {
-        const char *temp = arena_printf(tmp, "%s.%ld-%d.tmp", path, (long)getpid(), i);
-        int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0)
-            return write_beside(f, path, temp, fd, d);
-        if (errno != EEXIST)
-            break;
+        *temp = arena_printf(b->arena, "%.*s.etc-%ld-%d.tmp", folder, path, (long)getpid(),
+                             b->n + i);
+        int fd = open(*temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
     }
-    return cannot("write", path, d);
+    return -1;
 }
 
-bool out_write(const OutFile *f, const char *path, Diag *d)
+static bool stage_file(OutBatch *b, const OutFile *f, const char *path, Diag *d)
+{
+    OutStaged s = {.path = path};
+    int fd = open_temp(b, path, &s.temp);
+    if (fd < 0)
+        return cannot("write", path, d);
+    PUSH(b->arena, b->file, b->n, s);
+    bool ok = write_pieces(f, fd);
+    return (close(fd) == 0 && ok) || cannot("write", path, d);
+}
+
+bool out_stage(OutBatch *b, const OutFile *f, const char *path, Diag *d)
 {
     struct stat st;
     if (!strcmp(path, "-"))
@@ -108,9 +112,36 @@ bool out_write(const OutFile *f, const char *path, Diag *d)
     if (exists && !S_ISREG(st.st_mode))
         return write_direct(f, path, d);
     char *real = exists ? realpath(path, NULL) : NULL;
-    Arena *tmp = arena_new();
-    bool ok = write_file(f, real ? real : path, tmp, d);
-    arena_free(tmp);
+    const char *place = real ? real : path;
+    place = arena_str(b->arena, place, strlen(place));
     free(real);
+    return stage_file(b, f, place, d);
+}
+
+void out_discard(OutBatch *b)
+{
+    for (int i = 0; i < b->n; i++)
+        unlink(b->file[i].temp);
+    b->n = 0;
+}
+
+bool out_commit(OutBatch *b, Diag *d)
+{
+    bool ok = true;
+    for (int i = 0; i < b->n && ok; i++)
+        ok = rename(b->file[i].temp, b->file[i].path) == 0 || cannot("write", b->file[i].path, d);
+    out_discard(b); /* temporary names that were renamed exist no more */
+    return ok;
+}
+
+bool out_write(const OutFile *f, const char *path, Diag *d)
+{
+    OutBatch b = {.arena = arena_new()};
+    bool ok = out_stage(&b, f, path, d);
+    if (ok)
+        ok = out_commit(&b, d);
+    else
+        out_discard(&b);
+    arena_free(b.arena);
     return ok;
 }

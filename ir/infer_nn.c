@@ -227,6 +227,44 @@ bool infer_convolution(const Node *n, Type *out, Diag *d)
     return conv_shape(n, &c, true, out, d);
 }
 
+/* conv_transpose1d, conv_transpose2d: output_padding and groups stand before dilation. */
+bool infer_conv_transpose(const Node *n, Type *out, Diag *d)
+{
+    Conv c = {.transposed = true};
+    if (!conv_tensors(n, &c, d) || !get_ints(n, 3, c.spatial, 1, c.stride, d) ||
+        !get_ints(n, 4, c.spatial, 0, c.padding, d) ||
+        !get_ints(n, 5, c.spatial, 0, c.output_padding, d) || !get_int(n, 6, &c.groups, d) ||
+        !get_ints(n, 7, c.spatial, 1, c.dilation, d))
+        return false;
+    if (c.groups < 1)
+        return diag_error(d, n->loc, "groups is %" PRId64 ", expected at least 1", c.groups);
+    return conv_shape(n, &c, false, out, d);
+}
+
+/* conv1d and conv2d with padding "valid", which is none, or "same", which keeps the sizes. */
+bool infer_conv_padding(const Node *n, Type *out, Diag *d)
+{
+    Conv c = {0};
+    bool is_same = n->arg[4].kind == ARG_STRING && !strcmp(n->arg[4].str, "same");
+    if (!is_same && (n->arg[4].kind != ARG_STRING || strcmp(n->arg[4].str, "valid") != 0))
+        return diag_error(d, n->loc, "padding is neither \"valid\" nor \"same\"");
+    if (!conv_tensors(n, &c, d) || !get_ints(n, 3, c.spatial, 1, c.stride, d) ||
+        !get_ints(n, 5, c.spatial, 1, c.dilation, d) || !get_int(n, 6, &c.groups, d))
+        return false;
+    if (c.groups < 1)
+        return diag_error(d, n->loc, "groups is %" PRId64 ", expected at least 1", c.groups);
+    for (int i = 0; is_same && i < c.spatial; i++)
+        if (c.stride[i] != 1)
+            return diag_error(d, n->loc, "padding \"same\" wants stride 1");
+    if (!conv_shape(n, &c, false, out, d))
+        return false;
+    Dim dim[MAX_RANK];
+    memcpy(dim, out->dim, (size_t)out->rank * sizeof *dim);
+    for (int i = 1; is_same && i <= c.spatial; i++)
+        dim[out->rank - i] = c.x.dim[c.x.rank - i];
+    return set_tensor(n, out, c.x.dtype, c.x.rank, dim, d);
+}
+
 /* -- pools ---------------------------------------------------------------------------- */
 
 typedef struct Pool {

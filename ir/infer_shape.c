@@ -163,7 +163,12 @@ bool infer_transpose(const Node *n, Type *out, Diag *d)
     Type x;
     Dim dim[MAX_RANK];
     int a = 0, b = 1;
-    if (n->n_args == 1 ? !get_rank(n, 0, 0, 2, &x, d)
+    if (n->op == OP_MT) {
+        if (!get_rank(n, 0, 2, MAX_RANK, &x, d))
+            return false;
+        a = x.rank - 2;
+        b = x.rank - 1;
+    } else if (n->n_args == 1 ? !get_rank(n, 0, 0, 2, &x, d)
                        : !get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &a, d) ||
                              !get_axis(n, 2, x.rank, &b, d))
         return false;

@@ -21,7 +21,8 @@ Arena *arena_new(void);
 void *arena_alloc(Arena *a, size_t n, size_t size); /* n*size zeroed bytes; never NULL */
 void *arena_grow(Arena *a, void *array, int n, size_t size); /* with room for element n */
 char *arena_str(Arena *a, const char *s, size_t len);
-char *arena_printf(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+char *arena_printf(Arena *a, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3), nonnull(2)));
 void arena_reset(Arena *a);
 void arena_free(Arena *a);
 #define NEW(arena, T, n) ((T *)arena_alloc((arena), (size_t)(n), sizeof(T)))
@@ -109,6 +110,7 @@ typedef struct OpInfo {
 extern const OpInfo op_info[N_OPS];
 OpId op_find(const char *target);           /* OP_NONE when unknown */
 const char *op_nearest(const char *target); /* for "did you mean"; NULL when nothing is near */
+bool text_is_name(const char *s, char also); /* ASCII letters, digits, '_' and `also`; not empty */
 int text_distance(const char *a, const char *b, int most); /* Levenshtein's; above most: most + 1 */
 
 /* -- sizes ------------------------------------------------------------------------------- */

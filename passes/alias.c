@@ -119,7 +119,7 @@ static bool column_has(const Node *n, const Value *v)
 }
 
 /* A body without an anchor reads element i of an operand before it writes element i.  One with an
- * anchor writes all of the anchor's result first: only what the anchor alone reads may be under it. */
+ * anchor writes all of the anchor's result first: what the anchor alone reads may lie there. */
 static bool body_allows(const Graph *body, const Value *v)
 {
     const Node *anchor = NULL, *reader = NULL;
@@ -277,10 +277,43 @@ AliasSets alias_sets(const Graph *g, Arena *tmp)
 
 /* -- the pass -------------------------------------------------------------------------------- */
 
+static Arg keyed(const char *key, Arg a)
+{
+    a.key = key;
+    return a;
+}
+
+/* The copy as a group of its own, as the c tail wants every op that computes. */
+static Value *copy_in_group(Graph *g, Value *v, Loc loc, Diag *d)
+{
+    Program *p = g->program;
+    Graph *body = graph_new(p, NULL);
+    Value *x = graph_value(body, v->name, type_plain(v->type));
+    graph_add_input(body, x);
+    Node *c = build(body, NULL, loc, OP_CLONE, d, "v", x);
+    if (!c)
+        return NULL;
+    graph_add_output(body, c->out[0]);
+    Node *n = node_new(g, OP_GROUP, loc);
+    Arg *item = NEW(p->arena, Arg, 1);
+    *item = node_use(n, v);
+    node_push(n, (Arg){.kind = ARG_LIST, .list = {item, 1}});
+    node_push(n, keyed("anchor", (Arg){.kind = ARG_STRING, .str = "none"}));
+    node_push(n, keyed("layout", (Arg){.kind = ARG_STRING, .str = ""}));
+    node_push(n, keyed("tile", (Arg){.kind = ARG_LIST}));
+    node_push(n, keyed("body", (Arg){.kind = ARG_GRAPH, .graph = body}));
+    graph_append(g, n);
+    const char *name = arena_printf(p->arena, "%s.%d", v->name, g->n_values);
+    return node_add_out(n, name, type_plain(v->type));
+}
+
 static Value *copy_of(Graph *g, Value *v, Diag *d)
 {
-    Loc loc = {.file = g->program->name, .node = v->name};
-    Node *n = build(g, NULL, v->def ? v->def->loc : loc, OP_CLONE, d, "v", v);
+    Loc loc = v->def ? v->def->loc : (Loc){.file = g->program->name};
+    loc.node = v->name;
+    if (g->program->stage == STAGE_GROUPED)
+        return copy_in_group(g, v, loc, d);
+    Node *n = build(g, NULL, loc, OP_CLONE, d, "v", v);
     if (n)
         value_set_type(n->out[0], type_plain(v->type));
     return n ? n->out[0] : NULL;

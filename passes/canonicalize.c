@@ -44,7 +44,7 @@ static bool is_unscaled(const Node *n)
     return n->n_args < 3 || (arg_number(n, 2, &alpha) && alpha == 1);
 }
 
-/* x op 2.0 ==> op.Scalar(x, 2.0);  2.0 - x ==> rsub(x, 2.0);  2.0 + x, 2.0 * x the other way round */
+/* x op 2.0 ==> op.Scalar(x, 2.0);  2.0 + x and 2.0 * x likewise;  2.0 - x ==> rsub(x, 2.0) */
 static Node *to_scalar_row(Rewrite *r, Node *n)
 {
     OpId row = scalar_row(n->op);

@@ -1,6 +1,6 @@
 /* check_plan.c -- do the places hold?  Written apart from plan_memory and alias, and always on.
  *
- * Stage planned.  The graph is played through on an imaginary memory in which every byte knows whose
+ * Stage planned.  The graph is played through on an imaginary memory where every byte knows whose
  * contents it holds: a node paints the bytes of its results, a read finds out whether all bytes
  * still hold what was written.  A view paints nothing: it takes over its input's contents, whose
  * bytes must enclose its own.  A node may paint bytes that it reads itself only where its row's
@@ -118,7 +118,7 @@ static int end_segment(const Check *c, const Value *v)
     return segment_at(c, region_of(place_of(v)), start_of(v) + type_bytes(v->type));
 }
 
-/* -- faults -------------------------------------------------------------------------------------- */
+/* -- faults ------------------------------------------------------------------------------------ */
 
 static Loc loc_of(const Check *c, const Value *v, const Node *n)
 {
@@ -150,7 +150,7 @@ static void paint(Check *c, const Value *v)
         c->holds[i] = v->index + 1;
 }
 
-/* -- one node ------------------------------------------------------------------------------------ */
+/* -- one node ---------------------------------------------------------------------------------- */
 
 static bool is_inside(const Value *in, const Value *out)
 {
@@ -336,26 +336,39 @@ bool pass_check_plan(Program *p, Arena *tmp, Diag *d)
     return ok;
 }
 
-/* -- the report ------------------------------------------------------------------------------------ */
+/* -- the report -------------------------------------------------------------------------------- */
 
 typedef struct Span { /* one run of pool bytes and the time it is in use */
     int start, end;
     int64_t lo, hi;
 } Span;
 
-/* Which earlier value each value shares bytes with: its view's input, or the operand it overlays. */
-static const Value *shares_with(const Node *n, const Value *y)
+typedef struct Spans {
+    const Graph *g;
+    Span *span;         /* by root; those of values outside the pools stay empty */
+    int *root;          /* by value; -1: none */
+    const Value **into; /* by value: the state that it is written over */
+    PlanReport *report;
+} Spans;
+
+/* Which earlier value y shares bytes with: its view's input, the operand or state it overlays. */
+static const Value *shares_with(const Spans *s, const Node *n, const Value *y)
 {
+    if (s->into[y->index])
+        return s->into[y->index];
     for (int i = 0; i < n->n_in; i++)
         if (overlap(n->in[i], y))
             return n->in[i];
     return NULL;
 }
 
-static void use(Span *s, int i, int from, int to)
+static void use(Spans *s, const Value *v, int from, int to)
 {
-    s[i].start = from < s[i].start ? from : s[i].start;
-    s[i].end = to > s[i].end ? to : s[i].end;
+    int r = s->root[v->index];
+    if (r < 0)
+        return;
+    s->span[r].start = from < s->span[r].start ? from : s->span[r].start;
+    s->span[r].end = to > s->span[r].end ? to : s->span[r].end;
 }
 
 static int64_t padded(int64_t bytes)
@@ -363,59 +376,61 @@ static int64_t padded(int64_t bytes)
     return round_up(bytes, PLAN_ALIGN);
 }
 
-static void open_span(Span *s, int *root, const Value *v, int root_index)
+/* v comes to life, in the bytes of `of` where that is a value of the pools. */
+static void open_span(Spans *s, const Value *v, const Value *of, int time)
 {
-    root[v->index] = root_index;
-    Span *one = &s[root_index];
-    int64_t lo = place_of(v).offset, hi = lo + padded(type_bytes(v->type));
+    if (!has_place(v) || place_of(v).pool < 0)
+        return;
+    int root = of && s->root[of->index] >= 0 ? s->root[of->index] : v->index;
+    int64_t lo = place_of(v).offset, bytes = padded(type_bytes(v->type));
+    Span *one = &s->span[root];
+    s->root[v->index] = root;
     one->lo = lo < one->lo ? lo : one->lo;
-    one->hi = hi > one->hi ? hi : one->hi;
+    one->hi = lo + bytes > one->hi ? lo + bytes : one->hi;
+    use(s, v, time, time);
+    s->report->naive += v->def && is_declared_view(v->def) ? 0 : bytes;
+    s->report->n_values++;
 }
 
-/* Spans by root value; those of values outside the pools stay empty. */
-static Span *spans_of(const Graph *g, int *root, PlanReport *r, Arena *tmp)
+static void open_spans(Spans *s, Arena *tmp)
 {
-    Span *s = NEW(tmp, Span, g->n_values + 1);
-    int time = 0;
+    const Graph *g = s->g;
+    s->span = NEW(tmp, Span, g->n_values + 1);
+    s->root = NEW(tmp, int, g->n_values + 1);
+    s->into = NEW(tmp, const Value *, g->n_values + 1);
     for (int i = 0; i < g->n_values; i++) {
-        s[i] = (Span){.start = INT32_MAX, .end = -1, .lo = INT64_MAX};
-        root[i] = -1;
+        s->span[i] = (Span){.start = INT32_MAX, .end = -1, .lo = INT64_MAX};
+        s->root[i] = -1;
     }
-    for (int i = 0; i < g->n_in + g->n_states; i++) {
-        const Value *v = i < g->n_in ? g->in[i] : g->state[i - g->n_in];
-        if (!has_place(v) || place_of(v).pool < 0)
-            continue;
-        open_span(s, root, v, v->index);
-        use(s, v->index, 0, 0);
-        r->naive += padded(type_bytes(v->type));
-        r->n_values++;
-    }
+    for (int i = 0; i < g->n_updates; i++)
+        if (overlap(g->update[i].value, g->update[i].target))
+            s->into[g->update[i].value->index] = g->update[i].target;
+    for (int i = 0; i < g->n_in; i++)
+        open_span(s, g->in[i], NULL, 0);
+    for (int i = 0; i < g->n_states; i++)
+        open_span(s, g->state[i], NULL, 0);
+}
+
+/* Returns the time at which outputs are read. */
+static int fill_spans(Spans *s)
+{
+    const Graph *g = s->g;
+    int time = 0;
     for (const Node *n = g->first; n; n = n->next) {
         time++;
-        for (int i = 0; i < n->n_out; i++) {
-            const Value *y = n->out[i];
-            if (!has_place(y) || place_of(y).pool < 0)
-                continue;
-            const Value *x = shares_with(n, y);
-            open_span(s, root, y, x && root[x->index] >= 0 ? root[x->index] : y->index);
-            use(s, root[y->index], time, time);
-            r->naive += is_declared_view(n) ? 0 : padded(type_bytes(y->type));
-            r->n_values++;
-        }
+        for (int i = 0; i < n->n_out; i++)
+            open_span(s, n->out[i], shares_with(s, n, n->out[i]), time);
         for (int i = 0; i < n->n_in; i++)
-            if (root[n->in[i]->index] >= 0)
-                use(s, root[n->in[i]->index], time, time);
+            use(s, n->in[i], time, time);
     }
+    time++;
     for (int i = 0; i < g->n_out; i++)
-        if (root[g->out[i]->index] >= 0)
-            use(s, root[g->out[i]->index], time + 1, time + 1);
+        use(s, g->out[i], time, time);
     for (int i = 0; i < g->n_updates; i++) {
-        if (root[g->update[i].value->index] >= 0)
-            use(s, root[g->update[i].value->index], time + 1, time + 1);
-        if (root[g->update[i].target->index] >= 0)
-            use(s, root[g->update[i].target->index], 0, time + 1);
+        use(s, g->update[i].value, time, time);
+        use(s, g->update[i].target, 0, time);
     }
-    return s;
+    return time;
 }
 
 static int64_t largest_sum(const Graph *g, const Span *s, int times, Arena *tmp)
@@ -457,13 +472,12 @@ static int64_t largest_node(const Graph *g, const Span *s, const int *root, Aren
 PlanReport plan_report(const Graph *g, Arena *tmp)
 {
     PlanReport r = {.scratch = g->scratch};
-    int *root = NEW(tmp, int, g->n_values + 1), times = 1;
-    const Span *s = spans_of(g, root, &r, tmp);
-    for (const Node *n = g->first; n; n = n->next)
-        times++;
+    Spans s = {.g = g, .report = &r};
+    open_spans(&s, tmp);
+    int times = fill_spans(&s);
     for (int i = 0; i < g->n_pools; i++)
         r.arena += g->pool[i];
-    r.bound = largest_sum(g, s, times, tmp);
-    r.order_free = largest_node(g, s, root, tmp);
+    r.bound = largest_sum(g, s.span, times, tmp);
+    r.order_free = largest_node(g, s.span, s.root, tmp);
     return r;
 }

@@ -95,8 +95,8 @@ static bool input_sizes(const Value *v, const int64_t *symbol, int64_t *dim)
 {
     int64_t n = 1;
     for (int i = 0; i < v->type.rank; i++)
-        if (!dim_eval(v->type.dim[i], symbol, &dim[i]) || dim[i] < 0 || !mul_ok(n, dim[i] + 1, &n) ||
-            n > 1 << 28)
+        if (!dim_eval(v->type.dim[i], symbol, &dim[i]) || dim[i] < 0 ||
+            !mul_ok(n, dim[i] + 1, &n) || n > 1 << 28)
             return false;
     return true;
 }
@@ -142,7 +142,8 @@ Compare *compare_new(Program *p, PassOptions opt)
 {
     Arena *a = arena_new();
     Compare *c = NEW(a, Compare, 1);
-    *c = (Compare){.opt = opt, .arena = a, .results = arena_new(), .before = arena_new(), .seed = 1};
+    *c = (Compare){.opt = opt, .arena = a, .results = arena_new(), .seed = 1};
+    c->before = arena_new();
     for (int m = 0; m < p->n_methods; m++)
         for (int which = 0; which < (p->n_syms ? N_CASES : 1); which++) {
             Case k = {.method = m};

@@ -82,6 +82,8 @@ static bool decomp_transpose(Rewrite *r, Node *n)
         return rewrite_node(r, n, x);
     if (n->op == OP_TRANSPOSE_INT && (!arg_int(n, 1, &a) || !arg_int(n, 2, &b)))
         return diag_error(r->d, n->loc, "its axes are not plain integers");
+    if (n->op == OP_MT)
+        a = -2, b = -1;
     for (int i = 0; i < rank; i++)
         axis[i] = i;
     a += a < 0 ? rank : 0;
@@ -273,30 +275,86 @@ static Arg spatial(Program *p, const Node *n, int i, int count)
     return (Arg){.kind = ARG_LIST, .list = {item, count}};
 }
 
-/* conv1d and conv2d take an input without batch; convolution does not. */
-static bool decomp_conv(Rewrite *r, Node *n)
+/* What convolution takes beside the tensors. */
+typedef struct ConvArgs {
+    Arg stride, padding, dilation, output_padding, groups;
+    bool transposed;
+} ConvArgs;
+
+static Arg repeated(Program *p, int64_t v, int count)
 {
-    static const int64_t zero[MAX_RANK] = {0};
-    Program *p = r->g->program;
-    Value *x = arg_value(n, 0), *w = arg_value(n, 1), *b = arg_value(n, 2);
-    int axes = w->type.rank - 2;
+    Arg *item = NEW(p->arena, Arg, count + 1);
+    for (int k = 0; k < count; k++)
+        item[k] = (Arg){.kind = ARG_INT, .dim = DIM(v)};
+    return (Arg){.kind = ARG_LIST, .list = {item, count}};
+}
+
+/* The forms for one and two axes take an input without batch; convolution does not. */
+static bool convolve(Rewrite *r, Node *n, Value *x, const ConvArgs *a)
+{
+    Value *w = arg_value(n, 1), *b = arg_value(n, 2);
     if (x->type.rank == w->type.rank - 1) {
         Dim dim[MAX_RANK + 1] = {DIM(1)};
         memcpy(dim + 1, x->type.dim, (size_t)x->type.rank * sizeof *dim);
         x = build_view(r, n, x, dim, x->type.rank + 1);
     }
-    Node *c = x ? build(r->g, n, n->loc, OP_CONVOLUTION, r->d, "vvvaaabIa", x, w, b,
-                        spatial(p, n, 3, axes), spatial(p, n, 4, axes), spatial(p, n, 5, axes),
-                        false, axes, zero, n->arg[6])
+    Node *c = x ? build(r->g, n, n->loc, OP_CONVOLUTION, r->d, "vvvaaabaa", x, w, b, a->stride,
+                        a->padding, a->dilation, a->transposed, a->output_padding, a->groups)
                 : NULL;
     return c && as_recorded(r, n, c->out[0]);
+}
+
+static bool decomp_conv(Rewrite *r, Node *n)
+{
+    Program *p = r->g->program;
+    int axes = arg_value(n, 1)->type.rank - 2;
+    ConvArgs a = {spatial(p, n, 3, axes), spatial(p, n, 4, axes), spatial(p, n, 5, axes),
+                  repeated(p, 0, axes), n->arg[6], false};
+    return convolve(r, n, n->in[0], &a);
+}
+
+static bool decomp_conv_transpose(Rewrite *r, Node *n)
+{
+    Program *p = r->g->program;
+    int axes = arg_value(n, 1)->type.rank - 2;
+    ConvArgs a = {spatial(p, n, 3, axes), spatial(p, n, 4, axes), spatial(p, n, 7, axes),
+                  spatial(p, n, 5, axes), n->arg[6], true};
+    return convolve(r, n, n->in[0], &a);
+}
+
+/* "same" adds dilation * (kernel - 1) zeros per axis, the odd one behind.  The convolution pads
+ * both sides alike; where that does not do, all zeros are written by a node of their own. */
+static bool decomp_conv_padding(Rewrite *r, Node *n)
+{
+    Program *p = r->g->program;
+    const Type w = arg_value(n, 1)->type;
+    int axes = w.rank - 2;
+    int64_t dilation[MAX_RANK], pad[2 * MAX_RANK] = {0};
+    Arg spread = spatial(p, n, 5, axes), *half = NEW(p->arena, Arg, axes + 1);
+    bool is_odd = false, is_same = !strcmp(n->arg[4].str, "same");
+    for (int i = 0; i < axes; i++) {
+        dilation[i] = spread.list.item[i].dim.value;
+        int64_t total = is_same ? dilation[i] * (w.dim[2 + i].value - 1) : 0;
+        pad[2 * (axes - 1 - i)] = total / 2;
+        pad[2 * (axes - 1 - i) + 1] = total - total / 2;
+        half[i] = (Arg){.kind = ARG_INT, .dim = DIM(total / 2)};
+        is_odd = is_odd || total % 2;
+    }
+    ConvArgs a = {spatial(p, n, 3, axes), {.kind = ARG_LIST, .list = {half, axes}}, spread,
+                  repeated(p, 0, axes), n->arg[6], false};
+    if (!is_odd)
+        return convolve(r, n, n->in[0], &a);
+    Node *padded = build(r->g, n, n->loc, OP_CONSTANT_PAD_ND, r->d, "vIi", n->in[0], 2 * axes, pad,
+                         (int64_t)0);
+    a.padding = repeated(p, 0, axes);
+    return padded && convolve(r, n, padded->out[0], &a);
 }
 
 static bool decomp_batch_norm(Rewrite *r, Node *n)
 {
     if (arg_bool(n, 5))
-        return diag_unsupported(r->d, n->loc, "batch norm in training mode would change its running "
-                                              "statistics: export the model in eval mode");
+        return diag_unsupported(r->d, n->loc, "batch norm in training mode would change its "
+                                              "running statistics: export the model in eval mode");
     if (!arg_value(n, 3) || !arg_value(n, 4))
         return diag_unsupported(r->d, n->loc, "batch norm without running statistics");
     return done(r, n, build(r->g, n, n->loc, OP__NATIVE_BATCH_NORM, r->d, "vvvvvaa",

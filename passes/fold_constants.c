@@ -125,7 +125,7 @@ static void make_contiguous(Program *p, Arena *tmp)
     p->edits += any;
 }
 
-/* -- folding ------------------------------------------------------------------------------------ */
+/* -- folding ----------------------------------------------------------------------------------- */
 
 static bool is_foldable(const Node *n)
 {

@@ -315,7 +315,8 @@ static Value *twin_of(Pass *s, Node *n, Type want)
 {
     if (op_info[n->op].functional == OP_DROPOUT) {
         if (arg_bool(n, 2)) {
-            diag_unsupported(s->d, n->loc, "drops elements at random: export the model in eval mode");
+            diag_unsupported(s->d, n->loc,
+                             "drops elements at random: export the model in eval mode");
             return NULL;
         }
         return n->in[0];
@@ -355,8 +356,8 @@ static bool rewrite_write(Pass *s, Node *n)
 static bool visit(Pass *s, Node *n)
 {
     if (n->op == OP_BATCH_NORM && arg_bool(n, 5))
-        return diag_unsupported(s->d, n->loc, "batch norm in training mode would change its running "
-                                              "statistics: export the model in eval mode");
+        return diag_unsupported(s->d, n->loc, "batch norm in training mode would change its "
+                                              "running statistics: export the model in eval mode");
     if (op_mutates(n->op))
         return rewrite_write(s, n);
     Value *parent = op_info[n->op].flags & VIEW && n->n_in ? n->in[0] : NULL;

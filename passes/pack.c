@@ -3,14 +3,14 @@
  * Blocks in use at the same time must not overlap; the end of the last is to be small.  Each packer
  * takes the blocks in another order and puts each at the lowest gap that holds it, or the tightest.
  * Only blocks that share time matter for a gap; the pairs that do are found once, by a sweep.  When
- * none reaches the lower bound, a branch and bound tries other orders within a number of steps.
- * Too many pairs (more than MAX_PAIRS) leave the sweep itself, which frees and takes as a heap does.
+ * none reaches the lower bound, a branch and bound tries other orders within an amount of work.
+ * Too many pairs (more than MAX_PAIRS) leave the sweep alone, which frees and takes as a heap does.
  */
 #include "passes/internal.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PAIRS = 4000000, MAX_STEPS = 200000, MAX_SEARCHED = 400 };
+enum { MAX_PAIRS = 4000000, MAX_WORK = 500000, MAX_SEARCHED = 400 };
 
 typedef struct Pack {
     Blocks b;
@@ -22,7 +22,7 @@ typedef struct Pack {
     struct Near {
         int64_t at, end;
     } *near; /* placed mates of one block */
-    int steps;
+    int work; /* of the search: mates looked at */
 } Pack;
 
 /* -- order of blocks ------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static bool find_mates(Pack *p)
     return true;
 }
 
-/* -- gaps ---------------------------------------------------------------------------------------- */
+/* -- gaps -------------------------------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b)
 {
@@ -195,7 +195,7 @@ static void pack_in(Pack *p, const int *order, bool tightest)
     keep(p, end);
 }
 
-/* -- branch and bound ---------------------------------------------------------------------------- */
+/* -- branch and bound -------------------------------------------------------------------------- */
 
 /* Places the rest of the blocks, in every order, nearest to `order` first; cuts what is no better
  * than the best. */
@@ -209,7 +209,8 @@ static void search(Pack *p, const int *order, int depth, int64_t end)
         int b = order[i];
         if (p->placed[b])
             continue;
-        if (++p->steps > MAX_STEPS || p->best_end == p->bound)
+        p->work += 1 + p->first[b + 1] - p->first[b];
+        if (p->work > MAX_WORK || p->best_end == p->bound)
             return;
         tried++;
         int64_t at = find_gap(p, b, false), top = at + p->b.item[b].bytes;
@@ -225,11 +226,11 @@ static void search(Pack *p, const int *order, int depth, int64_t end)
 static void search_from(Pack *p, Rule rule)
 {
     memset(p->placed, 0, (size_t)p->b.n * sizeof *p->placed);
-    p->steps = 0;
+    p->work = 0;
     search(p, order_by(p, rule), 0, 0);
 }
 
-/* -- too many pairs -------------------------------------------------------------------------------- */
+/* -- too many pairs ---------------------------------------------------------------------------- */
 
 /* First fit by start over the blocks in use, kept ascending by offset. */
 static void pack_as_heap(Pack *p)
@@ -260,7 +261,7 @@ static void pack_as_heap(Pack *p)
     keep(p, end);
 }
 
-/* -- all in use at once ------------------------------------------------------------------------------ */
+/* -- all in use at once ------------------------------------------------------------------------ */
 
 static int64_t total(Blocks b)
 {

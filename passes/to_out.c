@@ -21,8 +21,8 @@ static bool check(const Node *n, Diag *d)
         const Arg *a = &n->arg[i];
         bool number = a->kind == ARG_INT || a->kind == ARG_FLOAT || a->kind == ARG_BOOL;
         if (s->arg[i].type == SCH_TENSOR && !s->arg[i].is_list && number)
-            ok = diag_fault(d, FAULT_BUG, n->loc, "'%s' is a number where the kernel wants a tensor",
-                            s->arg[i].name);
+            ok = diag_fault(d, FAULT_BUG, n->loc,
+                            "'%s' is a number where the kernel wants a tensor", s->arg[i].name);
     }
     return ok;
 }

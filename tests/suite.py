@@ -10,6 +10,7 @@ filter was given.
 """
 import argparse
 import collections
+import glob
 import json
 import os
 import re
@@ -31,10 +32,11 @@ def run_meson(folder, names, jobs):
     log = os.path.join(folder, "meson-logs", "testlog.json")
     if os.path.exists(log):
         os.remove(log)
-    subprocess.run(["meson", "test", "-C", folder, "--num-processes", str(jobs), "--timeout-multiplier", "4",
-                    *names], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+    p = subprocess.run(["meson", "test", "-C", folder, "--num-processes", str(jobs), "--timeout-multiplier", "4",
+                        *names], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                       text=True, check=False)
     if not os.path.exists(log):
-        sys.exit(f"suite: meson test wrote no {log}")
+        sys.exit(f"{p.stdout}suite: meson test came to no result")
     with open(log, encoding="utf-8") as f:
         return [json.loads(line) for line in f if line.strip()]
 
@@ -58,6 +60,13 @@ def cases_of(test):
     elif result not in ("OK", "SKIP") and not any(v == "fail" for v, _, _ in found):
         found.append(("fail", "", f"ended with {result}"))
     return found
+
+
+def not_built(tests):
+    """Unit tests that lie in the sources and are in no build file."""
+    sources = os.path.join(os.path.dirname(os.path.abspath(__file__)), "unit", "test_*.c")
+    found = {os.path.basename(f)[len("test_"):-len(".c")] for f in glob.glob(sources)}
+    return sorted(found - {t["name"].split(" / ")[-1].split(":")[-1] for t in tests})
 
 
 def main():
@@ -89,6 +98,9 @@ def main():
     if not count and not a.filter:
         count["fail"] = 1
         print("FAILED: no test ran")
+    for name in not_built(tests) if not a.filter else []:
+        count["fail"] += 1
+        print(f"FAILED test_{name}.c: in no build file")
     line = [count[k] for k in ("pass", "fail", "skip")]
     print("{}: {} passed, {} failed, {} skipped, from {} programs".format(a.name, *line, len(tests)))
     if a.counts:

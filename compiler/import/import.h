@@ -12,8 +12,9 @@
 #include "ir/ir.h"
 
 typedef struct ImportOptions {
-    const char
-        *weights_dir; /* of an unpacked model: where its "data" lies; NULL: beside the JSON */
+    const char *weights_dir; /* where an unpacked model's "data" lies; NULL: beside the JSON */
+    Program *into;           /* receives the method; NULL: a new program */
+    const char *as;          /* the method's name; NULL: what the file calls it */
 } ImportOptions;
 
 typedef enum ImportKind {
@@ -41,5 +42,11 @@ Program *import_pt2_bytes(Arena *a, const char *name, uint8_t *data, size_t n, D
 /* The same from n bytes of a model.json whose unpacked folder is `dir`. */
 Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size_t n,
                            const char *dir, Diag *d);
+
+/* Gives the states of a parsed text the bytes that it says lie in members of an archive: `path` is
+ * that archive, a folder it was unpacked into, or its model.json.  False: reported. */
+bool import_weights(Program *p, const char *path, const ImportOptions *o, Diag *d);
+
+bool is_utf8(const char *s, size_t n);
 
 #endif

@@ -30,7 +30,6 @@ bool archive_read(Archive *z, const char *name, uint8_t **data, size_t *n);
 int archive_models(Archive *z, const char ***names); /* NAME of each models/NAME.json */
 
 uint32_t crc32_of(const uint8_t *data, size_t n); /* as in zip and zlib: crc32.c */
-bool is_utf8(const char *s, size_t n);            /* json.c */
 
 /* -- JSON: json.c -------------------------------------------------------------------------- */
 
@@ -105,6 +104,7 @@ typedef struct Pt2 {
     Names storages; /* "weights/weight_3" -> Storage: weights.c */
     JsonDoc doc;
     const char *method; /* of models/METHOD.json */
+    const char *as;     /* its name in the program where it is to have another; else NULL */
     Names symbols;      /* "s52" -> Symbol */
     Names config[2];    /* FQN -> PayloadMeta, of weights and of constants */
     JsonDoc config_doc[2];
@@ -168,5 +168,8 @@ bool pt2_node(Scope *s, const Json *node);
 /* The state behind a parameter, buffer or constant `fqn`, read and checked.  NULL: reported. */
 State *weights_state(Pt2 *p, StateKind kind, bool in_constants, const char *name, const char *fqn,
                      Type type);
+
+/* Fills in the bytes of states that a text says lie in members of the archive. */
+bool weights_of_text(Program *p, Archive *z, Loc loc, Arena *tmp, Diag *d);
 
 #endif

@@ -17,7 +17,7 @@ bool pt2_malformed(Pt2 *p, const Json *object, const char *key, const char *want
 
 bool pt2_is_name(const char *s)
 {
-    return *s && !s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")];
+    return text_is_name(s, '_');
 }
 
 const char *pt2_unique(Pt2 *p, const char *name, void *item)
@@ -25,7 +25,7 @@ const char *pt2_unique(Pt2 *p, const char *name, void *item)
     Arena *a = p->program->arena;
     name = arena_str(a, name, strlen(name));
     if (names_find(&p->taken, name)) /* of another method */
-        name = arena_printf(a, "%s.%s", p->method, name);
+        name = arena_printf(a, "%s.%s", p->as ? p->as : p->method, name);
     for (int i = 2; names_find(&p->taken, name); i++)
         name = arena_printf(a, "%s.%d", name, i);
     *names_at(&p->taken, name) = item;
@@ -120,6 +120,9 @@ static bool read_methods(Pt2 *p)
         diag_error(p->diag, p->loc,
                    "holds no models/NAME.json: not written by torch.export.save "
                    "of torch 2.9 or later");
+    if (p->as && n > 1)
+        return diag_error(p->diag, p->loc, "holds %d methods, and so cannot be '%s' alone", n,
+                          p->as);
     for (int i = 0; i < n; i++)
         ok = read_member(p, name[i], arena_printf(p->tmp, "models/%s.json", name[i])) && ok;
     return ok;
@@ -173,16 +176,29 @@ static const char *base_name(const char *path)
     return path + n;
 }
 
-static Pt2 reader(Arena *a, const char *path, Archive *archive, Diag *d)
+/* What other files brought keeps its names. */
+static void take_names(Pt2 *p, const Program *into)
+{
+    for (int i = 0; i < into->n_states; i++)
+        *names_at(&p->taken, into->state[i]->name) = into->state[i];
+    for (int i = 0; i < into->n_syms; i++)
+        *names_at(&p->taken, into->sym[i]->name) = into->sym[i];
+}
+
+static Pt2 reader(Arena *a, const char *path, Archive *archive, const ImportOptions *o, Diag *d)
 {
     const char *name = base_name(path);
     name = arena_str(a, name, strcspn(name, "/"));
-    Pt2 p = {.program = program_new(a, name),
+    bool is_more = o && o->into;
+    Pt2 p = {.program = is_more ? o->into : program_new(a, name),
              .tmp = arena_new(),
              .diag = d,
              .archive = archive,
-             .loc = {.file = arena_str(a, path, strlen(path))}};
+             .loc = {.file = arena_str(a, path, strlen(path))},
+             .as = o ? o->as : NULL};
     p.taken = p.storages = (Names){.arena = p.tmp};
+    if (is_more)
+        take_names(&p, o->into);
     p.program->stage = STAGE_ATEN;
     return p;
 }
@@ -193,11 +209,12 @@ static Program *done(Pt2 *p, bool ok)
     return ok ? p->program : NULL;
 }
 
-static Program *read_archive(Arena *a, const char *path, Archive *archive, Diag *d)
+static Program *read_archive(Arena *a, const char *path, Archive *archive, const ImportOptions *o,
+                             Diag *d)
 {
     if (!archive)
         return NULL;
-    Pt2 p = reader(a, path, archive, d);
+    Pt2 p = reader(a, path, archive, o, d);
     return done(&p, check_format(&p) && read_methods(&p));
 }
 
@@ -211,17 +228,27 @@ static const char *data_dir(Arena *a, const ImportOptions *o)
     return stat(below, &s) == 0 && S_ISDIR(s.st_mode) ? below : o->weights_dir;
 }
 
-/* ROOT/models/NAME.json, or NAME.json with its "data" beside it. */
-static Program *read_json(Arena *a, const char *path, const ImportOptions *o, Diag *d)
+/* Where ROOT/models/NAME.json, or NAME.json with its "data" beside it, lies. */
+typedef struct JsonPlace {
+    const char *root, *member, *method;
+} JsonPlace;
+
+static JsonPlace json_place(Arena *a, const char *path)
 {
     const char *base = base_name(path), *dot = strrchr(base, '.');
     const char *dir = arena_str(a, path, (size_t)(base - path)), *models = base_name(dir);
     bool in_models = !strcmp(models, "models/");
     const char *root = arena_str(a, path, (size_t)(in_models ? models - dir : base - path));
-    Pt2 p = reader(a, path, archive_folder(a, *root ? root : ".", data_dir(a, o), d), d);
-    const char *method = arena_str(a, base, dot ? (size_t)(dot - base) : strlen(base));
-    const char *member = arena_printf(p.tmp, "%s%s", in_models ? models : "", base);
-    return done(&p, check_format(&p) && read_member(&p, method, member));
+    return (JsonPlace){.root = *root ? root : ".",
+                       .member = arena_printf(a, "%s%s", in_models ? models : "", base),
+                       .method = arena_str(a, base, dot ? (size_t)(dot - base) : strlen(base))};
+}
+
+static Program *read_json(Arena *a, const char *path, const ImportOptions *o, Diag *d)
+{
+    JsonPlace at = json_place(a, path);
+    Pt2 p = reader(a, path, archive_folder(a, at.root, data_dir(a, o), d), o, d);
+    return done(&p, check_format(&p) && read_member(&p, at.method, at.member));
 }
 
 Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d)
@@ -230,9 +257,9 @@ Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d)
     case IMPORT_UNKNOWN:
         return NULL;
     case IMPORT_PT2:
-        return read_archive(a, path, archive_open(a, path, d), d);
+        return read_archive(a, path, archive_open(a, path, d), o, d);
     case IMPORT_FOLDER:
-        return read_archive(a, path, archive_folder(a, path, data_dir(a, o), d), d);
+        return read_archive(a, path, archive_folder(a, path, data_dir(a, o), d), o, d);
     case IMPORT_JSON:
         return read_json(a, path, o, d);
     default:
@@ -243,14 +270,41 @@ Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d)
 
 Program *import_pt2_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d)
 {
-    return read_archive(a, name, archive_bytes(a, name, data, n, d), d);
+    return read_archive(a, name, archive_bytes(a, name, data, n, d), NULL, d);
 }
 
 Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size_t n,
                            const char *dir, Diag *d)
 {
-    Pt2 p = reader(a, name, archive_folder(a, dir, NULL, d), d);
+    Pt2 p = reader(a, name, archive_folder(a, dir, NULL, d), NULL, d);
     return done(&p, read_method(&p, "model", name, data, n));
+}
+
+static Archive *archive_of(Arena *a, const char *path, const ImportOptions *o, Diag *d)
+{
+    switch (import_kind(path, d)) {
+    case IMPORT_UNKNOWN:
+        return NULL;
+    case IMPORT_PT2:
+        return archive_open(a, path, d);
+    case IMPORT_FOLDER:
+        return archive_folder(a, path, data_dir(a, o), d);
+    case IMPORT_JSON:
+        return archive_folder(a, json_place(a, path).root, data_dir(a, o), d);
+    default:
+        diag_error(d, (Loc){.file = path},
+                   "is no archive with weights that torch.export.save wrote");
+        return NULL;
+    }
+}
+
+bool import_weights(Program *p, const char *path, const ImportOptions *o, Diag *d)
+{
+    Arena *tmp = arena_new();
+    Archive *z = archive_of(p->arena, path, o, d);
+    bool ok = z && weights_of_text(p, z, (Loc){.file = path}, tmp, d);
+    arena_free(tmp);
+    return ok;
 }
 
 /* -- kinds ------------------------------------------------------------------------------- */

@@ -349,7 +349,7 @@ bool pt2_method(Pt2 *p)
     Program *program = p->program;
     const Json *module = json_get(p->doc.root, "graph_module"), *graph = json_get(module, "graph");
     const Json *signature = json_get(module, "signature");
-    const char *name = !strcmp(p->method, "model") ? "forward" : p->method;
+    const char *name = p->as ? p->as : !strcmp(p->method, "model") ? "forward" : p->method;
     for (int i = 0; i < program->n_methods; i++)
         if (!strcmp(program->method[i]->name, name))
             return diag_error(p->diag, p->loc, "two methods are called '%s'", name);

@@ -65,12 +65,11 @@ static bool is_plain(const char *s)
 }
 
 /* Bytes that lie at odd addresses, in an archive that was packed anew, move to the arena. */
-static void align(Pt2 *p, Storage *s)
+static void align(Arena *a, Storage *s, size_t size)
 {
-    size_t size = etc_dtype_size((int)s->dtype);
     if ((uintptr_t)s->data % size == 0)
         return;
-    uint8_t *copy = NEW(p->program->arena, uint8_t, s->n);
+    uint8_t *copy = NEW(a, uint8_t, s->n);
     s->data = memcpy(copy, s->data, (size_t)s->n);
 }
 
@@ -88,7 +87,7 @@ static Storage *read_storage(Pt2 *p, bool in_constants, const char *fqn, const c
         s->is_read = archive_read(p->archive, arena_printf(p->tmp, "data/%s", name), &s->data, &n);
         s->n = (int64_t)n;
         if (s->is_read)
-            align(p, s);
+            align(p->program->arena, s, etc_dtype_size((int)dtype));
     }
     if (s->is_read && s->dtype != dtype) {
         diag_error(p->diag, p->loc, "'%s' (%s) and '%s' (%s) share the file '%s'", s->fqn,
@@ -99,7 +98,7 @@ static Storage *read_storage(Pt2 *p, bool in_constants, const char *fqn, const c
 }
 
 /* Whether the window lies in the storage. */
-static bool check_window(Pt2 *p, const char *fqn, Type t, int64_t offset, int64_t bytes)
+static bool check_window(Diag *d, Loc loc, const char *fqn, Type t, int64_t offset, int64_t bytes)
 {
     int64_t size = (int64_t)etc_dtype_size((int)t.dtype), last = offset, step, dense = 1, ignored;
     bool ok = offset >= 0 && mul_ok(offset, size, &ignored), is_empty = false;
@@ -111,16 +110,15 @@ static bool check_window(Pt2 *p, const char *fqn, Type t, int64_t offset, int64_
     }
     if (ok && (is_empty ? offset <= bytes / size : last < bytes / size))
         return true;
-    return diag_error(p->diag, p->loc, "'%s' reaches beyond the %lld bytes of its file", fqn,
+    return diag_error(d, loc, "'%s' reaches beyond the %lld bytes of its file", fqn,
                       (long long)bytes);
 }
 
-static bool check_bools(Pt2 *p, const char *fqn, const Storage *s)
+static bool check_bools(Diag *d, Loc loc, const char *fqn, const Storage *s)
 {
     for (int64_t i = 0; i < s->n; i++)
         if (s->data[i] > 1)
-            return diag_error(p->diag, p->loc, "'%s' is bool, but a byte of it is neither 0 nor 1",
-                              fqn);
+            return diag_error(d, loc, "'%s' is bool, but a byte of it is neither 0 nor 1", fqn);
     return true;
 }
 
@@ -163,8 +161,8 @@ State *weights_state(Pt2 *p, StateKind kind, bool in_constants, const char *name
         !pt2_dim(p, p->loc, json_get(meta, "storage_offset"), &offset))
         return NULL;
     Storage *s = read_storage(p, in_constants, fqn, path, t.dtype);
-    if (!s || !check_window(p, fqn, t, offset.expr ? -1 : offset.value, s->n) ||
-        (t.dtype == ETC_BOOL && !check_bools(p, fqn, s)))
+    if (!s || !check_window(p->diag, p->loc, fqn, t, offset.expr ? -1 : offset.value, s->n) ||
+        (t.dtype == ETC_BOOL && !check_bools(p->diag, p->loc, fqn, s)))
         return NULL;
     Arena *a = p->program->arena;
     int64_t start = offset.value * (int64_t)etc_dtype_size((int)t.dtype);
@@ -175,4 +173,63 @@ State *weights_state(Pt2 *p, StateKind kind, bool in_constants, const char *name
         s->number = state->storage;
     state->storage = s->number;
     return state;
+}
+
+/* -- texts ----------------------------------------------------------------------------------- */
+
+/* A text names the file of a storage, not its folder: weights and constants never share a name. */
+static Storage *text_storage(Archive *z, Names *known, const State *s, Loc loc, Arena *tmp, Diag *d)
+{
+    size_t n;
+    void **slot = names_at(known, s->file);
+    if (*slot)
+        return *slot;
+    Storage *made = *slot = NEW(tmp, Storage, 1);
+    made->number = -1;
+    for (int i = 0; i < 2; i++) {
+        const char *member = arena_printf(tmp, "data/%s/%s", folder[i], s->file);
+        if (!archive_has(z, member))
+            continue;
+        made->is_read = archive_read(z, member, &made->data, &n);
+        made->n = (int64_t)n;
+        return made;
+    }
+    diag_error(d, loc, "has no 'data/weights/%s', where the text says that \"%s\" lies", s->file,
+               s->fqn);
+    return made;
+}
+
+static bool take_window(Program *p, State *s, Storage *from, Loc loc, Diag *d)
+{
+    int64_t size = (int64_t)etc_dtype_size((int)s->type.dtype);
+    if (!type_is_static(s->type) || s->offset % size)
+        return diag_error(d, loc, "\"%s\" has symbolic sizes or starts within an element", s->fqn);
+    if (!check_window(d, loc, s->fqn, s->type, s->offset / size, from->n) ||
+        (s->type.dtype == ETC_BOOL && !check_bools(d, loc, s->fqn, from)))
+        return false;
+    align(p->arena, from, 8);
+    s->data = from->data + s->offset;
+    s->n_bytes = from->n - s->offset;
+    if (from->number < 0)
+        from->number = s->storage;
+    s->storage = from->number;
+    return true;
+}
+
+bool weights_of_text(Program *p, Archive *z, Loc loc, Arena *tmp, Diag *d)
+{
+    Names known = {.arena = tmp};
+    bool ok = true;
+    for (int i = 0; i < p->n_states; i++) {
+        State *s = p->state[i];
+        if (s->data || !strcmp(s->file, "-"))
+            continue;
+        if (!is_plain(s->file)) {
+            ok = diag_error(d, loc, "'%s' is no plain file name", s->file);
+            continue;
+        }
+        Storage *from = text_storage(z, &known, s, loc, tmp, d);
+        ok = from->is_read && take_window(p, s, from, loc, d) && ok;
+    }
+    return ok;
 }

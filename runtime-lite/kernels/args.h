@@ -37,9 +37,9 @@ int etc_arg_pair(const EtcCall *c, int32_t i, int64_t lo, int64_t dflt, int64_t 
 
 /* A negative dim counts from the end; rank 0 counts as 1.  -1 when out of range. */
 int32_t etc_dim(int64_t dim, int32_t rank);
-int etc_is_plain(const EtcTensor *t);                  /* row-major without gaps */
+int etc_is_plain(const EtcTensor *t);                        /* row-major without gaps */
 int etc_same_layout(const EtcTensor *a, const EtcTensor *b); /* sizes and memory order */
-void etc_strides(const EtcTensor *t, int64_t *stride); /* in elements */
+void etc_strides(const EtcTensor *t, int64_t *stride);       /* in elements */
 
 /* As etc_resize, from sizes of 64 bits; ETC_BAD_ARG where one is negative or too large. */
 EtcStatus etc_resize64(EtcTensor *t, const int64_t *dim, int32_t rank);
@@ -72,14 +72,13 @@ typedef enum EtcKind { ETC_KIND_NONE, ETC_KIND_F32, ETC_KIND_F64, ETC_KIND_I64 }
 EtcKind etc_kind(int dtype); /* ETC_KIND_NONE: no kernel computes with it */
 int etc_kind_dtype(EtcKind kind);
 int etc_is_float(int dtype);
-int etc_is_int(int dtype); /* with bool */
-int etc_promote(int a, int b); /* torch.promote_types; -1 for dtypes not known here */
+int etc_is_int(int dtype);          /* with bool */
+int etc_promote(int a, int b);      /* torch.promote_types; -1 for dtypes not known here */
 int etc_can_cast(int from, int to); /* as PyTorch lets a result be stored */
 
 /* n elements from p, `stride` elements apart, as `kind`; a result that needs no change is p
  * itself, others go to buf (8 n bytes). */
-const void *etc_fetch(EtcKind kind, int dtype, const void *p, int64_t stride, int64_t n,
-                      void *buf);
+const void *etc_fetch(EtcKind kind, int dtype, const void *p, int64_t stride, int64_t n, void *buf);
 void etc_put(EtcKind kind, const void *buf, int dtype, void *p, int64_t stride, int64_t n);
 
 /* `offset` elements of `dtype` after p */

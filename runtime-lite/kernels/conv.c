@@ -96,15 +96,14 @@ EtcStatus etc_convolution(const EtcCall *c)
     EtcConv g;
     int64_t output_pad[2], dim[4];
     memset(&g, 0, sizeof g);
-    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 1, &w) || !etc_arg_opt_tensor(c, 2, &bias) ||
-        !etc_arg_tensor(c, 9, &y) || (x->rank != w->rank)) {
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 1, &w) ||
+        !etc_arg_opt_tensor(c, 2, &bias) || !etc_arg_tensor(c, 9, &y) || (x->rank != w->rank)) {
         return ETC_BAD_ARG;
     }
     if ((x->rank != 3) && (x->rank != 4)) {
         return ETC_UNSUPPORTED;
     }
-    if (!read_options(c, x->rank - 2, &g, output_pad) ||
-        !read_shapes(x, w, bias, output_pad, &g)) {
+    if (!read_options(c, x->rank - 2, &g, output_pad) || !read_shapes(x, w, bias, output_pad, &g)) {
         return ETC_BAD_ARG;
     }
     dim[0] = g.n;

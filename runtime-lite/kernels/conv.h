@@ -19,7 +19,8 @@ typedef struct EtcConv {
     int64_t oc, oh, ow;
     int64_t kh, kw, sh, sw, ph, pw, dh, dw; /* kernel, stride, padding, dilation */
     float lo, hi;                           /* clamp of y; -infinity and infinity: none */
-    int32_t transposed; /* weights [groups * ic, oc, kh, kw]; stride and padding are the forward's */
+    int32_t
+        transposed; /* weights [groups * ic, oc, kh, kw]; stride and padding are the forward's */
 } EtcConv;
 
 /* A run of output pixels in one row, as columns of a panel. */
@@ -151,7 +152,8 @@ ETC_INLINE void etc_depthwise_row(const float *rows, const float *w, float bias,
             for (int64_t kx = 0; kx < kw; kx++) {
                 const int64_t at = kx * g->dw;
                 const float *from = rows + (((ky * g->dh * g->sw) + (at % g->sw)) * line);
-                acc = etc_fma(etc_splat(w[(ky * kw) + kx]), etc_loadu(from + (at / g->sw) + ox), acc);
+                acc = etc_fma(etc_splat(w[(ky * kw) + kx]), etc_loadu(from + (at / g->sw) + ox),
+                              acc);
             }
         }
         etc_store(y + ox, g->ow - ox, etc_at_most(etc_at_least(acc, lo), hi));
@@ -170,8 +172,9 @@ ETC_INLINE int etc_is_depthwise(const EtcConv *g)
 ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *bias, float *y,
                                    const EtcConv *g, float *rows)
 {
-    const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw), under = ((g->kh - 1) * g->dh) + 1;
-    const int64_t room = ETC_WORK_BYTES / 4 / (line * g->sw);          /* input rows */
+    const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw),
+                  under = ((g->kh - 1) * g->dh) + 1;
+    const int64_t room = ETC_WORK_BYTES / 4 / (line * g->sw);              /* input rows */
     const int64_t band = etc_min_i64(((room - under) / g->sh) + 1, g->oh); /* output rows */
     for (int64_t oy = 0; oy < g->oh; oy += band) {
         const int64_t n = etc_min_i64(band, g->oh - oy);

@@ -5,7 +5,7 @@
 #include "runtime-lite/kernels/core.h"
 
 typedef struct EtcCopy {
-    int32_t rank, size;          /* rank at least 1; bytes of an element: 1, 2, 4 or 8 */
+    int32_t rank, size;            /* rank at least 1; bytes of an element: 1, 2, 4 or 8 */
     int64_t dim[16], y[16], x[16]; /* sizes, none 0; strides of y and x in elements */
 } EtcCopy;
 
@@ -21,7 +21,8 @@ ETC_INLINE void etc_copy_row(unsigned char *y, const unsigned char *x, int64_t n
 ETC_OUTLINE void etc_copy_nd(const void *x, void *y, const EtcCopy *g)
 {
     const int32_t in = g->rank - 1;
-    const int64_t n = g->dim[in], size = g->size, y_step = g->y[in] * size, x_step = g->x[in] * size;
+    const int64_t n = g->dim[in], size = g->size, y_step = g->y[in] * size,
+                  x_step = g->x[in] * size;
     int64_t index[16] = {0}, x_at = 0, y_at = 0;
     for (;;) {
         unsigned char *to = (unsigned char *)y + (y_at * size);

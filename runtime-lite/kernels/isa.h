@@ -2,17 +2,17 @@
  * which.  Included once by each isa_*.c, which meson.build compiles with that set's flags. */
 #include "runtime-lite/kernels/cores.h"
 
-#define UNARY(name, expr)                                                                         \
-    static void run_##name(const void *a, const void *b, const EtcPqr *s, void *y, int64_t n)     \
-    {                                                                                             \
-        (void)b;                                                                                  \
-        etc_##name##_f32((const float *)a, s->f32[0], s->f32[1], s->f32[2], (float *)y, n);       \
+#define UNARY(name, expr)                                                                     \
+    static void run_##name(const void *a, const void *b, const EtcPqr *s, void *y, int64_t n) \
+    {                                                                                         \
+        (void)b;                                                                              \
+        etc_##name##_f32((const float *)a, s->f32[0], s->f32[1], s->f32[2], (float *)y, n);   \
     }
-#define BINARY(name, expr)                                                                        \
-    static void run_##name(const void *a, const void *b, const EtcPqr *s, void *y, int64_t n)     \
-    {                                                                                             \
-        etc_##name##_f32((const float *)a, (const float *)b, s->f32[0], s->f32[1], s->f32[2],     \
-                         (float *)y, n);                                                          \
+#define BINARY(name, expr)                                                                    \
+    static void run_##name(const void *a, const void *b, const EtcPqr *s, void *y, int64_t n) \
+    {                                                                                         \
+        etc_##name##_f32((const float *)a, (const float *)b, s->f32[0], s->f32[1], s->f32[2], \
+                         (float *)y, n);                                                      \
     }
 #include "runtime-lite/kernels/pointwise.def"
 

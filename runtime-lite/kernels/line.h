@@ -36,8 +36,8 @@ ETC_INLINE void etc_every(const float *x, int64_t stride, float *y, int64_t n)
 }
 
 /* y[i] = x[ix + i * stride] for i < n, and `pad` outside [0, size) and up to `columns`. */
-ETC_INLINE void etc_line(const float *x, int64_t size, int64_t ix, int64_t stride, float pad, float *y,
-                         int64_t n, int64_t columns)
+ETC_INLINE void etc_line(const float *x, int64_t size, int64_t ix, int64_t stride, float pad,
+                         float *y, int64_t n, int64_t columns)
 {
     int64_t from = 0, to = 0; /* those inside */
     if (ix < 0) {
@@ -58,8 +58,9 @@ ETC_INLINE void etc_line(const float *x, int64_t size, int64_t ix, int64_t strid
 /* Rows iy .. iy + rows - 1 of a plane, each as `stride` lines of `line` floats: line p holds the
  * padded row's elements p, p + stride, p + 2 stride ...  Tap kx of output ox then is element
  * ox + kx dilation / stride of line kx dilation % stride. */
-ETC_INLINE void etc_spread_rows(const float *plane, int64_t ih, int64_t iw, int64_t iy, int64_t rows,
-                                int64_t stride, int64_t left, float pad, int64_t line, float *to)
+ETC_INLINE void etc_spread_rows(const float *plane, int64_t ih, int64_t iw, int64_t iy,
+                                int64_t rows, int64_t stride, int64_t left, float pad, int64_t line,
+                                float *to)
 {
     const int64_t n = line - ETC_LANES;
     for (int64_t r = 0; r < rows; r++) {

@@ -40,8 +40,9 @@ EtcStatus etc_linear(const EtcCall *c)
 {
     EtcTensor *x, *w, *bias, *y;
     int64_t dim[ETC_MAX_RANK], m = 1;
-    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 1, &w) || !etc_arg_opt_tensor(c, 2, &bias) ||
-        !etc_arg_tensor(c, 3, &y) || (x->rank < 1) || (w->rank < 1) || (w->rank > 2)) {
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 1, &w) ||
+        !etc_arg_opt_tensor(c, 2, &bias) || !etc_arg_tensor(c, 3, &y) || (x->rank < 1) ||
+        (w->rank < 1) || (w->rank > 2)) {
         return ETC_BAD_ARG;
     }
     const int64_t k = x->dim[x->rank - 1], n = (w->rank == 2) ? w->dim[0] : 1;

@@ -64,7 +64,8 @@ ETC_OUTLINE void etc_matmul_f32(const float *a, const float *b, const float *bia
         t.b_row = ((t.n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
         t.c = y + j;
         t.bias = (bias != NULL) ? (bias + j) : NULL;
-        t.start = (g->from_y != 0) ? ETC_FROM_C : ((bias != NULL) ? ETC_FROM_COLUMN : ETC_FROM_ZERO);
+        t.start = (g->from_y != 0) ? ETC_FROM_C
+                                   : ((bias != NULL) ? ETC_FROM_COLUMN : ETC_FROM_ZERO);
         int64_t k = 0;
         do { /* once even where k is 0 */
             t.k = etc_min_i64(g->k - k, ETC_KB);

@@ -5,11 +5,10 @@
 /* tanh x within 3. */
 static double tanh_f64(double x)
 {
-    static const double c[9] = {-3.33333333333333315e-01, 1.33333333333332887e-01,
-                                -5.39682539681238527e-02, 2.18694885212799665e-02,
-                                -8.86323467687326859e-03, 3.59210050319143208e-03,
-                                -1.45531059888556378e-03, 5.84181868512977922e-04,
-                                -2.03377539135507696e-04};
+    static const double c[9] = {
+        -3.33333333333333315e-01, 1.33333333333332887e-01,  -5.39682539681238527e-02,
+        2.18694885212799665e-02,  -8.86323467687326859e-03, 3.59210050319143208e-03,
+        -1.45531059888556378e-03, 5.84181868512977922e-04,  -2.03377539135507696e-04};
     const double a = __builtin_fabs(x), u = x * x;
     if (a < 0.3) {
         return ((x * u) * etc_poly_f64(u, c, 9)) + x;
@@ -32,10 +31,10 @@ static double expm1_f64(double x)
 static double erf_f64(double x)
 {
     static const double small[13] = {
-        1.28379167095512586e-01, -3.76126389031837483e-01, 1.12837916709548791e-01,
-        -2.68661706450767923e-02, 5.22397762481801448e-03, -8.54832698083379003e-04,
-        1.20553311116427105e-04, -1.49255952668311818e-05, 1.64610004841213676e-06,
-        -1.63503127010546952e-07, 1.46597752740474363e-08, -1.13728488567916737e-09,
+        1.28379167095512586e-01,  -3.76126389031837483e-01, 1.12837916709548791e-01,
+        -2.68661706450767923e-02, 5.22397762481801448e-03,  -8.54832698083379003e-04,
+        1.20553311116427105e-04,  -1.49255952668311818e-05, 1.64610004841213676e-06,
+        -1.63503127010546952e-07, 1.46597752740474363e-08,  -1.13728488567916737e-09,
         5.95717614774891131e-11};
     static const double middle[3] = {1.5, 2.75, 4.75};
     static const double ln_erfc[3][15] = {
@@ -59,8 +58,8 @@ static double erf_f64(double x)
         return (x * etc_poly_f64(x * x, small, 13)) + x;
     }
     const int i = (a < 2.0) ? 0 : ((a < 3.5) ? 1 : 2);
-    const double y =
-        (a > 6.0) ? 1.0 : (1.0 - etc_exp_f64(etc_poly_f64(a - middle[i], ln_erfc[i], 15)));
+    const double y = (a > 6.0) ? 1.0
+                               : (1.0 - etc_exp_f64(etc_poly_f64(a - middle[i], ln_erfc[i], 15)));
     return (x < 0.0) ? -y : y;
 }
 
@@ -101,9 +100,9 @@ static double sin_shift_f64(double x, uint32_t shift)
                                 -1.98412698412650653e-04, 2.75573192193391672e-06,
                                 -2.50521062324475780e-08, 1.60585316189861469e-10,
                                 -7.58669711770691831e-13};
-    static const double c[7] = {4.16666666666666644e-02,  -1.38888888888888873e-03,
-                                2.48015873015846453e-05,  -2.75573192214028242e-07,
-                                2.08767557910804218e-09,  -1.14704608876099586e-11,
+    static const double c[7] = {4.16666666666666644e-02, -1.38888888888888873e-03,
+                                2.48015873015846453e-05, -2.75573192214028242e-07,
+                                2.08767557910804218e-09, -1.14704608876099586e-11,
                                 4.74587190204329150e-14};
     uint32_t q = 0;
     double r;
@@ -148,19 +147,19 @@ static double sin_shift_f64(double x, uint32_t shift)
 #define etc_vsqrt(a) __builtin_sqrt(a)
 #define etc_vtanh(a) tanh_f64(a)
 
-#define ROW(name, expr, second)                                                               \
+#define ROW(name, expr, second)                                                                 \
     static void row_##name(const void *pa, const void *pb, const EtcPqr *s, void *y, int64_t n) \
-    {                                                                                         \
-        const double p = s->f64[0], q = s->f64[1], r = s->f64[2];                             \
-        (void)p;                                                                              \
-        (void)q;                                                                              \
-        (void)r;                                                                              \
-        (void)pb;                                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                     \
-            const double a = ((const double *)pa)[i];                                         \
-            second;                                                                           \
-            ((double *)y)[i] = (expr);                                                        \
-        }                                                                                     \
+    {                                                                                           \
+        const double p = s->f64[0], q = s->f64[1], r = s->f64[2];                               \
+        (void)p;                                                                                \
+        (void)q;                                                                                \
+        (void)r;                                                                                \
+        (void)pb;                                                                               \
+        for (int64_t i = 0; i < n; i++) {                                                       \
+            const double a = ((const double *)pa)[i];                                           \
+            second;                                                                             \
+            ((double *)y)[i] = (expr);                                                          \
+        }                                                                                       \
     }
 #define UNARY(name, expr) ROW(name, expr, )
 #define BINARY(name, expr) ROW(name, expr, const double b = ((const double *)pb)[i])

@@ -24,18 +24,18 @@ static uint64_t power(uint64_t x, uint64_t p)
 #define etc_min(a, b) ((AS_SIGNED(a) < AS_SIGNED(b)) ? (a) : (b))
 #define etc_vpow(a, p, q) power(a, p)
 
-#define ROW(name, expr, second)                                                               \
+#define ROW(name, expr, second)                                                                 \
     static void row_##name(const void *pa, const void *pb, const EtcPqr *s, void *y, int64_t n) \
-    {                                                                                         \
-        const uint64_t p = (uint64_t)s->i64[0], q = (uint64_t)s->i64[1];                      \
-        (void)p;                                                                              \
-        (void)q;                                                                              \
-        (void)pb;                                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                     \
-            const uint64_t a = ((const uint64_t *)pa)[i];                                     \
-            second;                                                                           \
-            ((uint64_t *)y)[i] = (expr);                                                      \
-        }                                                                                     \
+    {                                                                                           \
+        const uint64_t p = (uint64_t)s->i64[0], q = (uint64_t)s->i64[1];                        \
+        (void)p;                                                                                \
+        (void)q;                                                                                \
+        (void)pb;                                                                               \
+        for (int64_t i = 0; i < n; i++) {                                                       \
+            const uint64_t a = ((const uint64_t *)pa)[i];                                       \
+            second;                                                                             \
+            ((uint64_t *)y)[i] = (expr);                                                        \
+        }                                                                                       \
     }
 #define UNARY(name, expr) ROW(name, expr, )
 #define BINARY(name, expr) ROW(name, expr, const uint64_t b = ((const uint64_t *)pb)[i])

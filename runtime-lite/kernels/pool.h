@@ -7,9 +7,9 @@
 typedef struct EtcPool {
     int64_t planes, ih, iw, oh, ow;
     int64_t kh, kw, sh, sw, ph, pw, dh, dw; /* kernel, stride, padding, dilation */
-    int64_t divisor;   /* average: 0 counts the window */
-    int32_t count_pad; /* the padding counts as part of the window */
-    int32_t adaptive;  /* average: window o spans floor(o i / n) .. ceil((o + 1) i / n) */
+    int64_t divisor;                        /* average: 0 counts the window */
+    int32_t count_pad;                      /* the padding counts as part of the window */
+    int32_t adaptive; /* average: window o spans floor(o i / n) .. ceil((o + 1) i / n) */
 } EtcPool;
 
 /* One window at a time: for what etc_max_rows has no room for. */
@@ -92,14 +92,16 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
     for (int64_t p = 0; p < g->planes; p++) {
         const float *plane = x + (p * g->ih * g->iw);
         if (!has_room) {
-            etc_max_windows(plane, y + (p * outs), (where != NULL) ? (where + (p * outs)) : NULL, g);
+            etc_max_windows(plane, y + (p * outs), (where != NULL) ? (where + (p * outs)) : NULL,
+                            g);
         }
         for (int64_t oy = 0; has_room && (oy < g->oh); oy++) {
             const int64_t i = oy % band, n = etc_min_i64(band, g->oh - oy);
             const int64_t at = (p * outs) + (oy * g->ow);
             if (i == 0) {
-                etc_spread_rows(plane, g->ih, g->iw, (oy * g->sh) - g->ph, ((n - 1) * g->sh) + under,
-                                g->sw, g->pw, -__builtin_inff(), line, rows);
+                etc_spread_rows(plane, g->ih, g->iw, (oy * g->sh) - g->ph,
+                                ((n - 1) * g->sh) + under, g->sw, g->pw, -__builtin_inff(), line,
+                                rows);
             }
             etc_max_row(rows + (i * g->sh * g->sw * line), oy, line, y + at,
                         (where != NULL) ? (where + at) : NULL, g);
@@ -136,8 +138,7 @@ ETC_OUTLINE void etc_avg_pool_f32(const float *x, float *y, const EtcPool *g)
                 }
                 const int64_t inside = etc_max_i64(y1 - y0, 0) * etc_max_i64(x1 - x0, 0);
                 const int64_t count = (g->count_pad != 0) ? padded : inside;
-                *y = (inside == 0) ? 0.0f
-                                   : (sum / (float)((g->divisor != 0) ? g->divisor : count));
+                *y = (inside == 0) ? 0.0f : (sum / (float)((g->divisor != 0) ? g->divisor : count));
                 y++;
             }
         }

@@ -18,6 +18,12 @@
 #define ETC_MR2 12
 #define ETC_MR3 8
 #define ETC_MR4 6
+#elif defined(ETC_FMA_BY_DOUBLE)
+#define ETC_NV 2
+#define ETC_MR1 3
+#define ETC_MR2 2
+#define ETC_MR3 1
+#define ETC_MR4 1
 #else
 #define ETC_NV 3
 #define ETC_MR1 8
@@ -43,27 +49,10 @@ typedef struct EtcBlock {
     int is_last;
 } EtcBlock;
 
-/* Rows i .. i + mr - 1; mr and nv are constants where this is inlined. */
-ETC_INLINE void etc_tile(const EtcBlock *t, int64_t i, int mr, int nv)
+/* Adds the terms of rows i .. i + mr - 1 to their sums; mr and nv are constants where this and the
+ * next are inlined. */
+ETC_INLINE void etc_tile_terms(const EtcBlock *t, int64_t i, int mr, int nv, EtcF acc[16][4])
 {
-    EtcF acc[16][4];
-    float *c = t->c + (i * t->c_row);
-    const int64_t last = t->n - ((nv - 1) * ETC_LANES); /* floats in the last vector */
-    ETC_UNROLL
-    for (int r = 0; r < mr; r++) {
-        ETC_UNROLL
-        for (int v = 0; v < nv; v++) {
-            const int64_t left = (v == (nv - 1)) ? last : ETC_LANES;
-            acc[r][v] = etc_splat(0.0f);
-            if (t->start == ETC_FROM_ROW) {
-                acc[r][v] = etc_splat(t->bias[i + r]);
-            } else if (t->start == ETC_FROM_COLUMN) {
-                acc[r][v] = etc_load(t->bias + (v * ETC_LANES), left);
-            } else if (t->start == ETC_FROM_C) {
-                acc[r][v] = etc_load(c + (r * t->c_row) + (v * ETC_LANES), left);
-            }
-        }
-    }
     const int64_t step = t->a_row, b_row = t->b_row;
     const float *a[6]; /* every third row: the two between are reached by the address's index */
     ETC_UNROLL
@@ -90,6 +79,84 @@ ETC_INLINE void etc_tile(const EtcBlock *t, int64_t i, int mr, int nv)
             a[g] += 1;
         }
         b += b_row;
+    }
+}
+
+#if defined(ETC_FMA_BY_DOUBLE)
+/* The same with sums that stay in double between terms, rounded to float each time.  0 when a term
+ * needed an exact fused multiply-add; acc then is as it was. */
+ETC_INLINE int etc_tile_terms_double(const EtcBlock *t, int64_t i, int mr, int nv, EtcF acc[16][4])
+{
+    __m128d sum[4][4], bv[4];
+    __m128i rare = _mm_setzero_si128();
+    ETC_UNROLL
+    for (int r = 0; r < mr; r++) {
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            const __m128 f = (__m128)acc[r][v];
+            sum[r][2 * v] = _mm_cvtps_pd(f);
+            sum[r][(2 * v) + 1] = _mm_cvtps_pd(_mm_movehl_ps(f, f));
+        }
+    }
+    for (int64_t k = 0; k < t->k; k++) {
+        const float *b = t->b + (k * t->b_row), *a = t->a + (i * t->a_row) + k;
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            const __m128 f = _mm_loadu_ps(b + (v * ETC_LANES));
+            bv[2 * v] = _mm_cvtps_pd(f);
+            bv[(2 * v) + 1] = _mm_cvtps_pd(_mm_movehl_ps(f, f));
+        }
+        ETC_UNROLL
+        for (int r = 0; r < mr; r++) {
+            const __m128d av = _mm_set1_pd((double)a[r * t->a_row]);
+            ETC_UNROLL
+            for (int h = 0; h < (2 * nv); h++) {
+                const __m128d s = etc_fma_double(av, bv[h], sum[r][h], &rare);
+                sum[r][h] = _mm_cvtps_pd(_mm_cvtpd_ps(s));
+            }
+        }
+    }
+    if (_mm_movemask_epi8(rare) != 0) {
+        return 0;
+    }
+    ETC_UNROLL
+    for (int r = 0; r < mr; r++) {
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            acc[r][v] = (EtcF)_mm_movelh_ps(_mm_cvtpd_ps(sum[r][2 * v]),
+                                            _mm_cvtpd_ps(sum[r][(2 * v) + 1]));
+        }
+    }
+    return 1;
+}
+#endif
+
+/* Rows i .. i + mr - 1 of a block nv vectors wide. */
+ETC_INLINE void etc_tile(const EtcBlock *t, int64_t i, int mr, int nv)
+{
+    EtcF acc[16][4];
+    float *c = t->c + (i * t->c_row);
+    const int64_t last = t->n - ((nv - 1) * ETC_LANES); /* floats in the last vector */
+    ETC_UNROLL
+    for (int r = 0; r < mr; r++) {
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            const int64_t left = (v == (nv - 1)) ? last : ETC_LANES;
+            acc[r][v] = etc_splat(0.0f);
+            if (t->start == ETC_FROM_ROW) {
+                acc[r][v] = etc_splat(t->bias[i + r]);
+            } else if (t->start == ETC_FROM_COLUMN) {
+                acc[r][v] = etc_load(t->bias + (v * ETC_LANES), left);
+            } else if (t->start == ETC_FROM_C) {
+                acc[r][v] = etc_load(c + (r * t->c_row) + (v * ETC_LANES), left);
+            }
+        }
+    }
+#if defined(ETC_FMA_BY_DOUBLE)
+    if (!etc_tile_terms_double(t, i, mr, nv, acc))
+#endif
+    {
+        etc_tile_terms(t, i, mr, nv, acc);
     }
     const EtcF lo = etc_splat(t->lo), hi = etc_splat(t->hi);
     ETC_UNROLL
@@ -133,10 +200,12 @@ ETC_OUTLINE void etc_tiles_2(const EtcBlock *t)
     etc_tiles(t, ETC_MR2, 2);
 }
 
+#if ETC_NV >= 3
 ETC_OUTLINE void etc_tiles_3(const EtcBlock *t)
 {
     etc_tiles(t, ETC_MR3, 3);
 }
+#endif
 
 #if ETC_NV == 4
 ETC_OUTLINE void etc_tiles_4(const EtcBlock *t)
@@ -154,13 +223,17 @@ ETC_INLINE void etc_block(const EtcBlock *t)
     case 2:
         etc_tiles_2(t);
         break;
+#if ETC_NV >= 3
     case 3:
         etc_tiles_3(t);
         break;
-    default:
-#if ETC_NV == 4
-        etc_tiles_4(t);
 #endif
+#if ETC_NV == 4
+    case 4:
+        etc_tiles_4(t);
+        break;
+#endif
+    default:
         break;
     }
 }

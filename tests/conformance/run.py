@@ -3,12 +3,14 @@
 
     run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
 
-Needs torch and executorch (`./dev conformance` brings them). Four parts, one row per check:
+Needs torch and executorch (`./dev conformance` brings them). Six parts, one row per check:
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
   size                the .pte and its arena are not larger than the official exporter's
+  variants            small models of variants.py, in the three runtimes
   samples             official .pte files run by `etc run`, outputs against the official runtime's
+  emit                test_emit_pte.py: planned programs written by hand, in the official runtime
 
 Models are exported once into WORK/zoo, official .pte files made once in WORK/zoo_official.
 --full builds emitted C with further compilers. Appends "passed failed skipped" to FILE.
@@ -18,17 +20,18 @@ import contextlib
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SAMPLES = os.path.join(HERE, "..", "data", "official_pte")
+SAMPLES = os.path.join(os.path.dirname(HERE), "data", "official_pte")
 MODELS = ["add", "linear", "softmax", "mlp_digits", "cnn_digits", "tiny_ad_autoencoder",
           "tiny_kws_dscnn", "tiny_vww_mobilenet", "resnet18", "mobilenetv2"]
 COMPILERS = ["clang", "g++ -x c++", "gcc -m32"]  # of --full, beside the default one
-FIRST_DELEGATE = b"XnnpackBackend"
+DELEGATE = b"XnnpackBackend"
 
 
 class Rows:
@@ -98,6 +101,16 @@ def sizes(rows, names, ours, theirs):
             else:
                 rows.add("ok" if a[what] <= b[what] else "FAIL", "size", f"{n} {what}",
                          f"{a[what]} bytes, official {b[what]}")
+
+
+def variants(rows, args, zoo, out, text):
+    """The models of variants.py, exported anew each time: it takes seconds and they change."""
+    shutil.rmtree(zoo, ignore_errors=True)
+    subprocess.run([sys.executable, os.path.join(HERE, "variants.py"), zoo], check=True, stdin=subprocess.DEVNULL,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    names = sorted(n for n in os.listdir(zoo) if text in n)
+    for runner in ("official", "lite", "c") if names else ():
+        models(rows, "v-" + runner, names, check(args, zoo, os.path.join(out, "v-" + runner), args.etc, runner, names))
 
 
 # -- official samples ------------------------------------------------------------------------
@@ -182,7 +195,7 @@ def difference(got, want):
 def sample(rows, etc, path):
     import numpy as np
     name = os.path.basename(path)
-    delegated = FIRST_DELEGATE in open(path, "rb").read()
+    delegated = DELEGATE in open(path, "rb").read()
     try:
         calls = official_calls(path, np.random.default_rng(0))
     except RuntimeError as e:
@@ -190,18 +203,37 @@ def sample(rows, etc, path):
         return
     with tempfile.TemporaryDirectory() as folder:
         code, text, outputs = lite_calls(etc, path, calls, folder)
-    first = text.splitlines()[0] if text else "no message"
-    if delegated:  # this build has no delegate, and says so
-        refused = code == 4 and FIRST_DELEGATE.decode() in text
-        rows.add("ok" if refused else "FAIL", "samples", name, "refused: " + first if refused else f"exit {code}: {first}")
+    first = text.splitlines()[0].rsplit("error: ", 1)[-1] if text else "no message"
+    if code == 4 and DELEGATE.decode() in text:
+        rows.add("ok", "samples", name, "refused: " + first)
     elif code == 4:
         rows.add("skip", "samples", name, first)
+    elif delegated:
+        rows.add("FAIL", "samples", name, f"has delegates, yet exit {code}: {first}")
     elif code:
         rows.add("FAIL", "samples", name, f"exit {code}: {first}")
     else:
         wrong = [f"call {k} output {i}: {d}" for k, (_, y) in enumerate(calls)
                  for i, d in enumerate(difference(g, w) for g, w in zip(outputs[k], y)) if d]
         rows.add("FAIL" if wrong else "ok", "samples", name, "; ".join(wrong))
+
+
+# -- the emitter's own cases -----------------------------------------------------------------
+
+
+def emitter(rows, etc, text):
+    """The cases of test_emit_pte.py, which prints TAP."""
+    p = subprocess.run([sys.executable, os.path.join(HERE, "test_emit_pte.py"), "--etc", etc, "--filter", text],
+                       stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    lines = p.stdout.splitlines()
+    n_failed = rows.n["FAIL"]
+    for i, line in enumerate(lines):
+        m = re.match(r"(not ok|ok) \d+ - (\S+)", line)
+        if m:
+            why = " ".join(x[2:] for x in lines[i + 1:i + 3] if x.startswith("# "))
+            rows.add("ok" if m[1] == "ok" else "FAIL", "emit", m[2], why)
+    if p.returncode and rows.n["FAIL"] == n_failed and not text:
+        rows.add("FAIL", "emit", "", (p.stderr.strip().splitlines() or ["failed without a word"])[-1])
 
 
 # --------------------------------------------------------------------------------------------
@@ -235,6 +267,9 @@ def main():
     for path in sorted(glob.glob(os.path.join(SAMPLES, "*.pte"))):
         if args.filter in os.path.basename(path) and args.models == MODELS:
             sample(rows, args.etc, path)
+    if args.models == MODELS:
+        variants(rows, args, os.path.join(args.work, "variants"), out, args.filter)
+        emitter(rows, args.etc, args.filter)
     n = rows.n
     if not sum(n.values()) and not args.filter:
         rows.add("FAIL", "all", "", "nothing ran")

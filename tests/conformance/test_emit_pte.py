@@ -345,11 +345,12 @@ def two_sizes_are_two_numbers():
 @case
 def a_counter_keeps_its_value():
     t = Text().state("mutable", "n", np.array(41, np.int64), "1:0").state("const", "one", np.array(1, np.int64))
-    m = Loaded(t.method("""(%x: f32[2] at 1:16) pools [48] {
+    m = Loaded(t.method("""(%x: f32[2] at 1:16) pools [64] {
   %a = aten.add.Tensor(%n, %one, 1) : i64[] at 1:0
   %o = aten.neg.default(%x) : f32[2] at 1:32
+  %c = aten.clone.default(%a, none) : i64[] at 1:48
   update %n = %a
-  return %o, %a
+  return %o, %c
 }"""))
     x = torch.randn(2)
     for i in (42, 43, 44):
@@ -519,14 +520,15 @@ def a_delegate_is_called_with_its_blob():
     blob = np.frombuffer(sample[base:base + size], np.uint8)
     t = Text().state("param", "c", np.ones(4, np.float32)).state("mutable", "n", np.ones(4, np.float32), "1:208")
     t.state("blob", "b", blob, fqn="XnnpackBackend")
-    m = Loaded(t.method("""(%x: f32[3,8] at 1:0) pools [224] {
+    m = Loaded(t.method("""(%x: f32[3,8] at 1:0) pools [240] {
   %y = etc.delegate(%b, [%x], body=none) : f32[3,4] at 1:96
   %z = etc.delegate(%b, [%x], body=none) : f32[3,4] at 1:144
   %d = aten.add.Tensor(%y, %c, 1) : f32[3,4] at 1:96
   %e = aten.sub.Tensor(%d, %z, alpha=1) : f32[3,4] at 1:96
   %k = aten.add.Tensor(%n, %c, 1) : f32[4] at 1:208
+  %l = aten.clone.default(%k, none) : f32[4] at 1:224
   update %n = %k
-  return %z, %e, %k
+  return %z, %e, %l
 }"""))
     x = torch.randn(3, 8)
     want = Runtime.get().load_program(sample).load_method("forward").execute([x])[0].clone()

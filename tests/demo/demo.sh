@@ -20,7 +20,7 @@ failed=0
 
 rm -rf "$WORK"
 mkdir -p "$WORK"
-$CC -O2 -o ./digits "$ROOT/tests/demo/digits.c"
+$CC -O2 -o "$WORK/digits" "$ROOT/tests/demo/digits.c"
 
 milliseconds() { date +%s%N | sed 's/......$//'; }
 bytes() { stat -Lc %s "$1"; }
@@ -74,7 +74,7 @@ model() { # folder of the model, "one" for one call with all images or "each"
     build "$1"
     arguments=$(calls "$2" "$1")
     # shellcheck disable=SC2086
-    timed "$etc" run "$name.pte" $arguments --output-dir "$name.lite"
+    timed "$etc" run -q "$name.pte" $arguments --output-dir "$name.lite"
     score "runtime-lite" "$name.lite" "$1"
     # shellcheck disable=SC2086
     timed "./$name" $arguments --output-dir "$name.out"

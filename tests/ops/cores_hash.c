@@ -55,17 +55,17 @@ static void hash_floats(const char *name, int n)
     hash(name, out, (size_t)n * sizeof out[0]);
 }
 
-#define UNARY(name, expr)                                \
-    static void hash_##name(void)                        \
-    {                                                    \
+#define UNARY(name, expr)                                     \
+    static void hash_##name(void)                             \
+    {                                                         \
         etc_##name##_f32(in_a, 1.5f, 0.25f, 0.5f, out, 4099); \
-        hash_floats(#name, 4099);                        \
+        hash_floats(#name, 4099);                             \
     }
-#define BINARY(name, expr)                                     \
-    static void hash_##name(void)                              \
-    {                                                          \
+#define BINARY(name, expr)                                          \
+    static void hash_##name(void)                                   \
+    {                                                               \
         etc_##name##_f32(in_a, in_b, 1.5f, 0.25f, 0.5f, out, 4099); \
-        hash_floats(#name, 4099);                              \
+        hash_floats(#name, 4099);                                   \
     }
 #include "runtime-lite/kernels/pointwise.def"
 
@@ -78,7 +78,8 @@ static void hash_pointwise(void)
 
 static void hash_conv(const char *name, EtcConv g)
 {
-    const int64_t ih = (g.ih + (2 * g.ph)) - (g.dh * (g.kh - 1)), iw = (g.iw + (2 * g.pw)) - (g.dw * (g.kw - 1));
+    const int64_t ih = (g.ih + (2 * g.ph)) - (g.dh * (g.kh - 1)),
+                  iw = (g.iw + (2 * g.pw)) - (g.dw * (g.kw - 1));
     g.oh = ((ih - 1) / g.sh) + 1;
     g.ow = ((iw - 1) / g.sw) + 1;
     if (g.transposed != 0) {

@@ -51,16 +51,20 @@ one() { # compiler and standard, options
 }
 
 x86=$([ "$(uname -m)" = x86_64 ] && echo yes)
-for c in gcc clang clang-14; do
-    command -v "$c" >/dev/null || continue
+first_of() {
+    for c in "$@"; do
+        command -v "$c" >/dev/null && echo "$c" && return
+    done
+}
+
+for c in $(first_of gcc) $(first_of clang clang-14); do
     one "$c -std=c99" "-O2"
     [ "$x86" ] || continue
     one "$c -std=c99" "-O2 -march=x86-64-v3"
     one "$c -std=c99" "-O2 -march=x86-64-v4"
     one "$c" "-O3 -march=native" # gnu mode, where gcc contracts unless told
 done
-for c in g++ clang++ clang++-14; do
-    command -v "$c" >/dev/null || continue
+for c in $(first_of g++) $(first_of clang++ clang++-14); do
     one "$c -x c++" "-O2"
     [ "$x86" ] || continue
     one "$c -x c++" "-O2 -march=native"

@@ -103,10 +103,10 @@ void ref_conv(const RefTensor *x, const RefTensor *weight, const float *bias, co
     shape->dim[1] = oc;
     for (int a = 0; a < 2; a++) {
         int64_t reach = g->dilation[a] * (weight->dim[2 + a] - 1) + 1;
-        shape->dim[2 + a] =
-            g->is_transposed
-                ? (x->dim[2 + a] - 1) * g->stride[a] - 2 * g->pad[a] + reach + g->output_pad[a]
-                : (x->dim[2 + a] + 2 * g->pad[a] - reach) / g->stride[a] + 1;
+        shape->dim[2 + a] = g->is_transposed
+                                ? (x->dim[2 + a] - 1) * g->stride[a] - 2 * g->pad[a] + reach +
+                                      g->output_pad[a]
+                                : (x->dim[2 + a] + 2 * g->pad[a] - reach) / g->stride[a] + 1;
     }
     int64_t oh = shape->dim[2], ow = shape->dim[3];
     for (int64_t i = 0; i < ref_numel(shape); i++)
@@ -127,11 +127,11 @@ void ref_conv(const RefTensor *x, const RefTensor *weight, const float *bias, co
                                 int64_t v = s * g->stride[1] - g->pad[1] + kw * g->dilation[1];
                                 if (g->is_transposed) {
                                     if (h >= 0 && h < oh && v >= 0 && v < ow)
-                                        y[((n * oc + o) * oh + h) * ow + v] +=
-                                            w * pixel(x, n, from, r, s);
+                                        y[((n * oc + o) * oh + h) * ow + v] += w * pixel(x, n, from,
+                                                                                         r, s);
                                 } else if (h >= 0 && h < x->dim[2] && v >= 0 && v < x->dim[3]) {
-                                    y[((n * oc + o) * oh + r) * ow + s] +=
-                                        w * pixel(x, n, from, h, v);
+                                    y[((n * oc + o) * oh + r) * ow + s] += w *
+                                                                           pixel(x, n, from, h, v);
                                 }
                             }
                     }
@@ -144,7 +144,8 @@ static void pool_shape(const RefTensor *x, const RefPool *g, RefTensor *shape)
     *shape = *x;
     shape->data = NULL;
     for (int a = 0; a < 2; a++) {
-        double room = (double)(x->dim[2 + a] + 2 * g->pad[a] - g->dilation[a] * (g->kernel[a] - 1) - 1);
+        double room = (double)(x->dim[2 + a] + 2 * g->pad[a] - g->dilation[a] * (g->kernel[a] - 1) -
+                               1);
         double steps = room / (double)g->stride[a];
         int64_t n = (int64_t)(g->ceil_mode ? ceil(steps) : floor(steps)) + 1;
         if (g->ceil_mode && (n - 1) * g->stride[a] >= x->dim[2 + a] + g->pad[a])

@@ -299,6 +299,39 @@ Test(planned, dead_bytes_are_poisoned_but_not_those_shared_with_the_living)
                true, WANT(6, 8));
 }
 
+Test(planned, what_a_dead_value_left_behind_is_nan)
+{
+    /* the second half of %y lies where %a was, which died at %b */
+    Result r = eval(PLANNED("method @f(%x: f32[4] at 1:0) pools [64] { "
+                            "%a = aten.neg.default(%x) : f32[4] at 1:16 "
+                            "%b = aten.neg.default(%a) : f32[4] at 1:48 "
+                            "%y = aten.cat.default([%x, %x], 0) : f32[8] at 1:0 return %y, %b }"),
+                    1, true);
+    cr_assert(r.ok, "%s", r.said);
+    for (int i = 0; i < 8; i++)
+        cr_expect_eq(isnan(((float *)r.out[0]->data)[i]) != 0, i >= 4);
+    cr_expect(holds(r.out[1], WANT(1, 2, 3, 4)));
+    done(r);
+}
+
+Test(planned, values_of_a_branch_die_with_it)
+{
+    /* %y, a branch's %v until the branch returned, is dead when %q claims its bytes */
+    Result r = eval(
+        "program \"e\" stage planned\nmethod @f(%p: bool[] at 1:64, %x: f32[4] at 1:16) "
+        "pools [80] { %y = higher_order.cond(%p, graph (%t: f32[4] at 1:16) { "
+        "%v = aten.neg.default(%t) : f32[4] at 1:32 return %v }, "
+        "graph (%t: f32[4] at 1:16) { return %t }, [%x]) : f32[4] at 1:32 "
+        "%z = aten.neg.default(%y) : f32[4] at 1:0 "
+        "%q = aten.cat.default([%x, %x], 0) : f32[8] at 1:16 return %q, %z }",
+        1, true);
+    cr_assert(r.ok, "%s", r.said);
+    for (int i = 0; i < 8; i++)
+        cr_expect_eq(isnan(((float *)r.out[0]->data)[i]) != 0, i >= 4);
+    cr_expect(holds(r.out[1], WANT(1, 2, 3, 4)));
+    done(r);
+}
+
 Test(planned, parts_of_a_concat_are_written_in_place)
 {
     /* one half in place with strides, the other moved */

@@ -186,9 +186,9 @@ Test(import, unpacked_folders_give_the_same_program, .init = make_folder, .fini 
     expect_same(path, NULL, want);
     snprintf(path, sizeof path, "%s/alone/model.json", folder);
     snprintf(data, sizeof data, "%s/model/data", folder);
-    expect_same(path, &(ImportOptions){data}, want);
+    expect_same(path, &(ImportOptions){.weights_dir = data}, want);
     snprintf(data, sizeof data, "%s/model", folder);
-    expect_same(path, &(ImportOptions){data}, want);
+    expect_same(path, &(ImportOptions){.weights_dir = data}, want);
     int code;
     char *got = import_text(path, NULL, &code);
     cr_expect_eq(code, 3, "%s", got); /* no weights beside it */

@@ -391,18 +391,42 @@ static void run_family(const char *family, int at_least)
     free(scratch);
 }
 
-static const char *const families[] = {"pointwise", "matmul", "conv",   "pool",
-                                       "softmax",   "reduce", "norm",   "copy"};
+static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
+                                       "softmax",   "reduce", "norm", "copy"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
-Test(kernels, pointwise) { run_family("pointwise", 600); }
-Test(kernels, matmul) { run_family("matmul", 40); }
-Test(kernels, conv) { run_family("conv", 30); }
-Test(kernels, pool) { run_family("pool", 100); }
-Test(kernels, softmax) { run_family("softmax", 20); }
-Test(kernels, reduce) { run_family("reduce", 100); }
-Test(kernels, norm) { run_family("norm", 10); }
-Test(kernels, copy) { run_family("copy", 200); }
+Test(kernels, pointwise)
+{
+    run_family("pointwise", 600);
+}
+Test(kernels, matmul)
+{
+    run_family("matmul", 40);
+}
+Test(kernels, conv)
+{
+    run_family("conv", 30);
+}
+Test(kernels, pool)
+{
+    run_family("pool", 100);
+}
+Test(kernels, softmax)
+{
+    run_family("softmax", 20);
+}
+Test(kernels, reduce)
+{
+    run_family("reduce", 100);
+}
+Test(kernels, norm)
+{
+    run_family("norm", 10);
+}
+Test(kernels, copy)
+{
+    run_family("copy", 200);
+}
 
 /* -- the table ------------------------------------------------------------------------------ */
 
@@ -443,9 +467,9 @@ static void mark(Case *c, int n, void *data)
 /* Those that handle no tensor's elements have tests of their own. */
 static int is_prim(const char *name)
 {
-    return (strncmp(name, "executorch_prim::", 17) == 0) || (strncmp(name, "aten::sym_", 10) == 0) ||
-           (strcmp(name, "aten::_local_scalar_dense") == 0) ||
-           (strcmp(name, "aten::copy_") == 0);
+    return (strncmp(name, "executorch_prim::", 17) == 0) ||
+           (strncmp(name, "aten::sym_", 10) == 0) ||
+           (strcmp(name, "aten::_local_scalar_dense") == 0) || (strcmp(name, "aten::copy_") == 0);
 }
 
 Test(kernels, every_row_has_a_recorded_case)
@@ -468,7 +492,7 @@ enum { N_EXTREMES = (int)(sizeof extremes / sizeof extremes[0]) };
 /* The argument i as something else, variant v; 0 past the last variant. */
 static int spoil(Call *k, int i, int v, EtcValue *room, EtcValue **items)
 {
-    static const EtcTag tags[] = {ETC_NONE,     ETC_INT,          ETC_DOUBLE,  ETC_IS_BOOL,
+    static const EtcTag tags[] = {ETC_NONE,     ETC_INT,         ETC_DOUBLE, ETC_IS_BOOL,
                                   ETC_LIST_INT, ETC_LIST_TENSOR, ETC_TENSOR, ETC_STRING};
     EtcValue *a = k->arg[i];
     if (v < 8) {
@@ -501,7 +525,7 @@ static int spoil(Call *k, int i, int v, EtcValue *room, EtcValue **items)
     return 0;
 }
 
-/* Whatever is wrong, a call returns; short ones and outs that cannot hold the result are refused. */
+/* Whatever is wrong, a call returns; short ones and outs too small for the result are refused. */
 static void abuse(Case *c, int n, void *scratch)
 {
     EtcKernel *run = find(c->key);

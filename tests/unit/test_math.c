@@ -10,13 +10,34 @@
 
 enum { BLOCK = 4096 };
 
-static double d_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
-static double d_rsqrt(double x) { return 1.0 / sqrt(x); }
-static double d_reciprocal(double x) { return 1.0 / x; }
-static double d_silu(double x) { return x / (1.0 + exp(-x)); }
-static double d_elu(double x) { return (x > 0.0) ? x : expm1(x); }
-static double d_pow17(double x) { return pow(x, 1.7); }
-static double d_pow3(double x) { return x * x * x; }
+static double d_sigmoid(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
+static double d_rsqrt(double x)
+{
+    return 1.0 / sqrt(x);
+}
+static double d_reciprocal(double x)
+{
+    return 1.0 / x;
+}
+static double d_silu(double x)
+{
+    return x / (1.0 + exp(-x));
+}
+static double d_elu(double x)
+{
+    return (x > 0.0) ? x : expm1(x);
+}
+static double d_pow17(double x)
+{
+    return pow(x, 1.7);
+}
+static double d_pow3(double x)
+{
+    return x * x * x;
+}
 
 /* Largest error allowed, in units in the last place of the exact result: what math.h states, and
  * at most twice torch's own on the same sweep (torch 2.13: exp 0.56, log 0.83, tanh 0.51, sigmoid
@@ -135,8 +156,8 @@ Test(math, bits_are_the_same_on_every_instruction_set)
                 for (int i = 0; i < (BLOCK - 3); i++) {
                     cr_assert((memcmp(&y[i], &z[i], sizeof y[i]) == 0) ||
                                   (isnan(y[i]) && isnan(z[i])),
-                              "%s(%.9g): %.9g on base, %.9g on %s", functions[f].name,
-                              (double)x[i], (double)y[i], (double)z[i], etc_cores_at(t)->name);
+                              "%s(%.9g): %.9g on base, %.9g on %s", functions[f].name, (double)x[i],
+                              (double)y[i], (double)z[i], etc_cores_at(t)->name);
                 }
             }
         }
@@ -173,10 +194,22 @@ Test(math, fused_multiply_add_is_exact)
 }
 
 typedef EtcF Function(EtcF x);
-static EtcF call_exp(EtcF x) { return etc_vexp(x); }
-static EtcF call_log(EtcF x) { return etc_vlog(x); }
-static EtcF call_tanh(EtcF x) { return etc_vtanh(x); }
-static EtcF call_expm1(EtcF x) { return etc_vexpm1(x); }
+static EtcF call_exp(EtcF x)
+{
+    return etc_vexp(x);
+}
+static EtcF call_log(EtcF x)
+{
+    return etc_vlog(x);
+}
+static EtcF call_tanh(EtcF x)
+{
+    return etc_vtanh(x);
+}
+static EtcF call_expm1(EtcF x)
+{
+    return etc_vexpm1(x);
+}
 
 Test(math, ends_of_the_line)
 {
@@ -184,12 +217,13 @@ Test(math, ends_of_the_line)
         Function *f;
         float x, y;
     } cases[] = {
-        {call_exp, 0.0f, 1.0f},        {call_exp, -INFINITY, 0.0f}, {call_exp, INFINITY, INFINITY},
-        {call_exp, -104.0f, 0.0f},     {call_exp, 88.8f, INFINITY}, {call_log, 1.0f, 0.0f},
-        {call_log, 0.0f, -INFINITY},   {call_log, -0.0f, -INFINITY},
-        {call_log, INFINITY, INFINITY}, {call_tanh, INFINITY, 1.0f}, {call_tanh, -INFINITY, -1.0f},
-        {call_expm1, INFINITY, INFINITY}, {call_expm1, -INFINITY, -1.0f},
-        {call_expm1, 1e-40f, 1e-40f},
+        {call_exp, 0.0f, 1.0f},         {call_exp, -INFINITY, 0.0f},
+        {call_exp, INFINITY, INFINITY}, {call_exp, -104.0f, 0.0f},
+        {call_exp, 88.8f, INFINITY},    {call_log, 1.0f, 0.0f},
+        {call_log, 0.0f, -INFINITY},    {call_log, -0.0f, -INFINITY},
+        {call_log, INFINITY, INFINITY}, {call_tanh, INFINITY, 1.0f},
+        {call_tanh, -INFINITY, -1.0f},  {call_expm1, INFINITY, INFINITY},
+        {call_expm1, -INFINITY, -1.0f}, {call_expm1, 1e-40f, 1e-40f},
     };
     for (size_t i = 0; i < (sizeof cases / sizeof cases[0]); i++) {
         EtcF y = cases[i].f(etc_splat(cases[i].x));

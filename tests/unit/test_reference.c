@@ -91,9 +91,18 @@ static void add_out(Args *a, int rank, EtcDtype dtype, void *data)
     a->tensor[i].capacity = MAX_NUMEL * (int64_t)etc_dtype_size((int)dtype);
 }
 
-static void add_int(Args *a, int64_t i) { add(a, ETC_INT)->as.i = i; }
-static void add_bool(Args *a, int b) { add(a, ETC_IS_BOOL)->as.b = (uint8_t)b; }
-static void add_double(Args *a, double d) { add(a, ETC_DOUBLE)->as.d = d; }
+static void add_int(Args *a, int64_t i)
+{
+    add(a, ETC_INT)->as.i = i;
+}
+static void add_bool(Args *a, int b)
+{
+    add(a, ETC_IS_BOOL)->as.b = (uint8_t)b;
+}
+static void add_double(Args *a, double d)
+{
+    add(a, ETC_DOUBLE)->as.d = d;
+}
 
 static void add_ints(Args *a, int n, const int64_t *v)
 {
@@ -172,8 +181,12 @@ Test(reference, linear_and_mm)
 
 static RefConv random_conv(int is_transposed, int64_t groups)
 {
-    RefConv g = {{between(1, 3), between(1, 3)}, {between(0, 3), between(0, 3)},
-                 {between(1, 2), between(1, 2)}, {0, 0}, groups, is_transposed};
+    RefConv g = {{between(1, 3), between(1, 3)},
+                 {between(0, 3), between(0, 3)},
+                 {between(1, 2), between(1, 2)},
+                 {0, 0},
+                 groups,
+                 is_transposed};
     for (int a = 0; is_transposed && (a < 2); a++) {
         g.output_pad[a] = between(0, g.stride[a] - 1);
     }
@@ -232,10 +245,16 @@ Test(reference, pools)
 {
     static int64_t where[MAX_NUMEL], want_where[MAX_NUMEL];
     for (int round = 0; round < 4 * ROUNDS; round++) {
-        RefPool g = {{between(1, 5), between(1, 5)}, {between(1, 3), between(1, 3)}, {0, 0},
-                     {1, 1}, between(-2, 3), (int)between(0, 1), (int)between(0, 1)};
-        RefTensor x = random_tensor(
-            4, (int64_t[]){between(1, 2), between(1, 3), between(10, 20), between(10, 40)}), shape;
+        RefPool g = {{between(1, 5), between(1, 5)},
+                     {between(1, 3), between(1, 3)},
+                     {0, 0},
+                     {1, 1},
+                     between(-2, 3),
+                     (int)between(0, 1),
+                     (int)between(0, 1)};
+        RefTensor x = random_tensor(4, (int64_t[]){between(1, 2), between(1, 3), between(10, 20),
+                                                   between(10, 40)}),
+                  shape;
         Args a;
         float *pixel = random_floats(ref_numel(&x));
         for (int64_t i = 0; i < ref_numel(&x); i++) { /* so coarse that maxima are often equal */
@@ -330,7 +349,9 @@ Test(reference, reductions)
             add_out(&a, x.rank, ETC_F32, y);
             ref_reduce((RefReduce)op, &x, bits, want);
             check(kernel[op], &a, a.n - 1, want, ref_numel(&x) / count,
-                  op == REF_SUM ? sum_bound(count) : op == REF_MEAN ? 1e-6 : 0.0);
+                  op == REF_SUM    ? sum_bound(count)
+                  : op == REF_MEAN ? 1e-6
+                                   : 0.0);
         }
     }
 }
@@ -365,12 +386,30 @@ Test(reference, batch_norm)
 
 /* -- pointwise ------------------------------------------------------------------------------ */
 
-static double f_add(double a, double b) { return a + b; }
-static double f_sub(double a, double b) { return a - b; }
-static double f_mul(double a, double b) { return a * b; }
-static double f_div(double a, double b) { return a / b; }
-static double f_max(double a, double b) { return fmax(a, b); }
-static double f_min(double a, double b) { return fmin(a, b); }
+static double f_add(double a, double b)
+{
+    return a + b;
+}
+static double f_sub(double a, double b)
+{
+    return a - b;
+}
+static double f_mul(double a, double b)
+{
+    return a * b;
+}
+static double f_div(double a, double b)
+{
+    return a / b;
+}
+static double f_max(double a, double b)
+{
+    return fmax(a, b);
+}
+static double f_min(double a, double b)
+{
+    return fmin(a, b);
+}
 
 Test(reference, broadcasts)
 {
@@ -408,7 +447,10 @@ Test(reference, broadcasts)
     }
 }
 
-static double f_exp(double a, const double *p) { return exp(a * p[0]); }
+static double f_exp(double a, const double *p)
+{
+    return exp(a * p[0]);
+}
 static double f_gelu(double a, const double *p)
 {
     (void)p;

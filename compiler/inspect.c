@@ -1,0 +1,278 @@
+/* inspect.c -- `etc inspect`: what a .pte, a model or a text holds. */
+#include "compiler/compiler.h"
+#include <stdlib.h>
+
+/* -- programs ---------------------------------------------------------------------------------- */
+
+typedef struct Counts {
+    int op[N_OPS];
+    int nodes;
+} Counts;
+
+static void count(const Graph *g, Counts *c)
+{
+    for (const Node *n = g->first; n; n = n->next) {
+        c->op[n->op]++;
+        c->nodes++;
+        for (int i = 0; i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                count(n->arg[i].graph, c);
+    }
+}
+
+static void text_ends(const char *what, Value *const *v, int n)
+{
+    for (int i = 0; i < n; i++) {
+        printf("  %s %d: %s ", what, i, v[i]->name);
+        type_print(v[i]->type, stdout);
+        putchar('\n');
+    }
+}
+
+static void text_graph(const Graph *g, const Counts *c)
+{
+    printf("method %s: %d nodes\n", g->name, c->nodes);
+    text_ends("input", g->in, g->n_in);
+    text_ends("output", g->out, g->n_out);
+    for (int i = 0; i < g->n_pools; i++)
+        printf("  pool %d: %lld bytes\n", i + 1, (long long)g->pool[i]);
+    for (int op = 0; op < N_OPS; op++)
+        if (c->op[op])
+            printf("  %5d %s\n", c->op[op], op_info[op].target);
+}
+
+/* A number, or the text of an expression over the names of symbols. */
+static void json_dim(Dim dim)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = dim.expr ? open_memstream(&text, &n) : NULL;
+    if (!f) {
+        dim_print(dim, stdout);
+        return;
+    }
+    dim_print(dim, f);
+    fclose(f);
+    putchar('"');
+    for (size_t i = 0; i < n; i++)
+        if (text[i] != '%')
+            putchar(text[i]);
+    putchar('"');
+    free(text);
+}
+
+/* A Python scalar has no shape. */
+static void json_type(Type t)
+{
+    printf("\"dtype\": \"%s\", \"shape\": ", dtype_name(t.dtype));
+    if (t.rank == SCALAR) {
+        printf("null");
+        return;
+    }
+    putchar('[');
+    for (int i = 0; i < t.rank; i++) {
+        fputs(comma(i), stdout);
+        json_dim(t.dim[i]);
+    }
+    putchar(']');
+}
+
+static void json_ends(const char *what, Value *const *v, int n, Arena *a)
+{
+    printf("\"%s\": [", what);
+    for (int i = 0; i < n; i++) {
+        printf("%s{\"name\": %s, ", comma(i), json_text(a, v[i]->name));
+        json_type(v[i]->type);
+        putchar('}');
+    }
+    printf("], ");
+}
+
+static void json_graph(const Graph *g, const Counts *c, Arena *a)
+{
+    int n = 0;
+    printf("{\"name\": %s, \"nodes\": %d, ", json_text(a, g->name), c->nodes);
+    json_ends("inputs", g->in, g->n_in, a);
+    json_ends("outputs", g->out, g->n_out, a);
+    printf("\"pools\": [");
+    for (int i = 0; i < g->n_pools; i++)
+        printf("%s%lld", comma(i), (long long)g->pool[i]);
+    printf("], \"operators\": [");
+    for (int op = 0; op < N_OPS; op++)
+        if (c->op[op])
+            printf("%s{\"name\": %s, \"nodes\": %d}", comma(n++), json_text(a, op_info[op].target),
+                   c->op[op]);
+    printf("]}");
+}
+
+static void json_symbols(const Program *p, Arena *a)
+{
+    printf("\"symbols\": [");
+    for (int i = 0; i < p->n_syms; i++) {
+        const Symbol *s = p->sym[i];
+        printf("%s{\"name\": %s, \"lo\": %lld, \"hi\": ", comma(i), json_text(a, s->name),
+               (long long)s->lo);
+        if (s->hi == INT64_MAX)
+            printf("null}");
+        else
+            printf("%lld}", (long long)s->hi);
+    }
+    printf("], ");
+}
+
+static void text_symbols(const Program *p)
+{
+    for (int i = 0; i < p->n_syms; i++) {
+        const Symbol *s = p->sym[i];
+        printf("size %s: %lld or more", s->name, (long long)s->lo);
+        if (s->hi != INT64_MAX)
+            printf(", at most %lld", (long long)s->hi);
+        putchar('\n');
+    }
+}
+
+static void inspect_program(const Options *o, const Program *p, Arena *a)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < p->n_states; i++)
+        bytes += type_bytes(p->state[i]->type);
+    if (o->json) {
+        printf("{\"schema\": 1, \"kind\": \"program\", \"file\": %s, \"stage\": \"%s\", "
+               "\"states\": %d, \"state_bytes\": %lld, ",
+               json_text(a, o->model), stage_name[p->stage], p->n_states, (long long)bytes);
+        json_symbols(p, a);
+        printf("\"methods\": [");
+    } else {
+        printf("%s: stage %s, %d parameters and buffers of %lld bytes\n", o->model,
+               stage_name[p->stage], p->n_states, (long long)bytes);
+        text_symbols(p);
+    }
+    for (int i = 0; i < p->n_methods; i++) {
+        Counts *c = NEW(a, Counts, 1);
+        count(p->method[i], c);
+        if (o->json) {
+            fputs(comma(i), stdout);
+            json_graph(p->method[i], c, a);
+        } else {
+            text_graph(p->method[i], c);
+        }
+    }
+    if (o->json)
+        puts("]}");
+}
+
+/* -- .pte -------------------------------------------------------------------------------------- */
+
+static void text_pte_ends(const char *what, const PteEnd *e, int n)
+{
+    for (int i = 0; i < n; i++) {
+        printf("  %s %d: ", what, i);
+        if (!e[i].dtype) {
+            puts(e[i].kind);
+            continue;
+        }
+        printf("%s[", e[i].dtype);
+        for (int k = 0; k < e[i].rank; k++)
+            printf("%s%d", k ? "," : "", (int)e[i].dim[k]);
+        puts(e[i].is_dynamic ? "] at most" : "]");
+    }
+}
+
+static void text_method(const PteMethod *m, const EtcMemory *need)
+{
+    int64_t arena = 0;
+    for (int i = 0; i < m->n_pools; i++)
+        arena += m->pool[i];
+    printf("method %s: arena %lld bytes", m->name, (long long)arena);
+    if (need)
+        printf("; runtime-lite adds tables %zu, scratch %zu", need->table_bytes,
+               need->scratch_bytes);
+    putchar('\n');
+    text_pte_ends("input", m->in, m->n_in);
+    text_pte_ends("output", m->out, m->n_out);
+    for (int i = 0; i < m->n_delegates; i++)
+        printf("  delegate %d: %s\n", i, m->delegate[i]);
+    for (int i = 0; i < m->n_ops; i++)
+        printf("  %5d %s%s\n", m->op[i].calls, m->op[i].name,
+               m->op[i].is_built_in ? "" : " (this build lacks it)");
+}
+
+static void json_pte_ends(const char *what, const PteEnd *e, int n)
+{
+    printf("\"%s\": [", what);
+    for (int i = 0; i < n; i++) {
+        printf("%s{\"kind\": \"%s\"", comma(i), e[i].kind);
+        if (e[i].dtype) {
+            printf(", \"dtype\": \"%s\", \"shape\": [", e[i].dtype);
+            for (int k = 0; k < e[i].rank; k++)
+                printf("%s%d", comma(k), (int)e[i].dim[k]);
+            printf("], \"dynamic\": %s", e[i].is_dynamic ? "true" : "false");
+        }
+        putchar('}');
+    }
+    printf("], ");
+}
+
+static void json_method(const PteMethod *m, const EtcMemory *need, Arena *a)
+{
+    printf("{\"name\": %s, \"pools\": [", json_text(a, m->name));
+    for (int i = 0; i < m->n_pools; i++)
+        printf("%s%lld", comma(i), (long long)m->pool[i]);
+    printf("], ");
+    if (need)
+        printf("\"table_bytes\": %zu, \"scratch_bytes\": %zu, ", need->table_bytes,
+               need->scratch_bytes);
+    else
+        printf("\"table_bytes\": null, \"scratch_bytes\": null, ");
+    json_pte_ends("inputs", m->in, m->n_in);
+    json_pte_ends("outputs", m->out, m->n_out);
+    printf("\"delegates\": [");
+    for (int i = 0; i < m->n_delegates; i++)
+        printf("%s%s", comma(i), json_text(a, m->delegate[i]));
+    printf("], \"operators\": [");
+    for (int i = 0; i < m->n_ops; i++)
+        printf("%s{\"name\": %s, \"calls\": %d, \"runtime_lite\": %s}", comma(i),
+               json_text(a, m->op[i].name), m->op[i].calls,
+               m->op[i].is_built_in ? "true" : "false");
+    printf("]}");
+}
+
+static void inspect_pte(const Options *o, Arena *a, Diag *d)
+{
+    EtcProgram p;
+    EtcError e = {.index = -1};
+    if (!pte_open(o->model, &p, d))
+        return;
+    int n_methods = etc_program_n_methods(&p);
+    if (o->json)
+        printf("{\"schema\": 1, \"kind\": \"pte\", \"file\": %s, \"bytes\": %zu, \"methods\": [",
+               json_text(a, o->model), p.n_bytes);
+    else
+        printf("%s: %zu bytes, %d method%s\n", o->model, p.n_bytes, n_methods,
+               n_methods == 1 ? "" : "s");
+    for (int i = 0; i < n_methods; i++) {
+        PteMethod m = pte_method(&p, i, a);
+        EtcMemory need;
+        bool is_known = etc_program_memory(&p, i, &need, &e) == ETC_OK;
+        if (o->json)
+            fputs(comma(i), stdout);
+        if (o->json)
+            json_method(&m, is_known ? &need : NULL, a);
+        else
+            text_method(&m, is_known ? &need : NULL);
+    }
+    if (o->json)
+        puts("]}");
+}
+
+void command_inspect(const Options *o, Arena *a, Diag *d)
+{
+    ImportKind kind = model_kind(o, d);
+    if (kind == IMPORT_PTE)
+        inspect_pte(o, a, d);
+    else if (kind != IMPORT_UNKNOWN) {
+        const Program *p = model_load(o, a, d);
+        if (p)
+            inspect_program(o, p, a);
+    }
+}

@@ -1,0 +1,165 @@
+/* pte_file.c -- what a .pte says of its methods, read without making them runnable, so also of
+ * files whose operators or delegates this build lacks.  Source: ExecuTorch's program.fbs. */
+#include "compiler/compiler.h"
+#include "runtime-lite/flat_read.h"
+#include <string.h>
+
+enum { /* slots of program.fbs */
+       PROGRAM_PLANS = 1,
+       PLAN_NAME = 0,
+       PLAN_VALUES = 2,
+       PLAN_INPUTS = 3,
+       PLAN_OUTPUTS = 4,
+       PLAN_CHAINS = 5,
+       PLAN_OPERATORS = 6,
+       PLAN_DELEGATES = 7,
+       PLAN_POOLS = 8,
+       CHAIN_INSTRUCTIONS = 2,
+       UNION_TYPE = 0,
+       UNION_VALUE = 1,
+       OPERATOR_NAME = 0,
+       OPERATOR_OVERLOAD = 1,
+       CALL_OPERATOR = 0,
+       DELEGATE_ID = 0,
+       TENSOR_DTYPE = 0,
+       TENSOR_SIZES = 2,
+       TENSOR_DYNAMISM = 8,
+       KERNEL_CALL = 1,
+       VALUE_TENSOR = 5
+};
+
+bool pte_open(const char *path, EtcProgram *p, Diag *d)
+{
+    const uint8_t *data;
+    size_t n;
+    EtcError e = {.index = -1};
+    if (!map_file(path, &data, &n, d))
+        return false;
+    if (!n)
+        return diag_error(d, (Loc){.file = path}, "is empty");
+    return !etc_program_open(p, data, n, &e) || runtime_failed(path, &e, d);
+}
+
+static const char *text_of(const EtcFlat *f, uint32_t table, int slot)
+{
+    uint32_t n;
+    const char *s = etc_flat_string(f, table, slot, &n);
+    return s ? s : "";
+}
+
+static void read_operators(const EtcFlat *f, uint32_t plan, Arena *a, PteMethod *m)
+{
+    EtcFlatVec ops = etc_flat_vec(f, plan, PLAN_OPERATORS);
+    m->n_ops = (int)ops.n;
+    m->op = NEW(a, PteOperator, ops.n + 1);
+    for (uint32_t i = 0; i < ops.n; i++) {
+        uint32_t op = etc_flat_item_table(f, ops, i);
+        const char *name = text_of(f, op, OPERATOR_NAME);
+        const char *overload = text_of(f, op, OPERATOR_OVERLOAD);
+        m->op[i].name = arena_printf(a, "%s%s%s", name, *overload ? "." : "", overload);
+        m->op[i].is_built_in = etc_kernel_find(name, overload) != NULL;
+    }
+}
+
+static void count_calls(const EtcFlat *f, uint32_t plan, PteMethod *m)
+{
+    EtcFlatVec chains = etc_flat_vec(f, plan, PLAN_CHAINS);
+    for (uint32_t c = 0; c < chains.n; c++) {
+        EtcFlatVec code = etc_flat_vec(f, etc_flat_item_table(f, chains, c), CHAIN_INSTRUCTIONS);
+        for (uint32_t i = 0; i < code.n; i++) {
+            uint32_t at = etc_flat_item_table(f, code, i);
+            if (etc_flat_u8(f, at, UNION_TYPE) != KERNEL_CALL)
+                continue;
+            uint32_t op = etc_flat_u32(f, etc_flat_table(f, at, UNION_VALUE), CALL_OPERATOR);
+            if (op < (uint32_t)m->n_ops)
+                m->op[op].calls++;
+        }
+    }
+}
+
+static const char *dtype_text(uint8_t code)
+{
+    return etc_dtype_size(code) ? dtype_name((EtcDtype)code) : "?";
+}
+
+static PteEnd read_tensor(const EtcFlat *f, uint32_t tensor, Arena *a)
+{
+    EtcFlatVec sizes = etc_flat_vec(f, tensor, TENSOR_SIZES);
+    int32_t *dim = NEW(a, int32_t, sizes.n + 1);
+    for (uint32_t i = 0; i < sizes.n; i++)
+        dim[i] = etc_flat_item_i32(sizes, i);
+    return (PteEnd){.kind = "tensor",
+                    .dtype = dtype_text(etc_flat_u8(f, tensor, TENSOR_DTYPE)),
+                    .rank = (int)sizes.n,
+                    .dim = dim,
+                    .is_dynamic = etc_flat_u8(f, tensor, TENSOR_DYNAMISM) != 0};
+}
+
+static PteEnd read_value(const EtcFlat *f, EtcFlatVec values, int32_t i, Arena *a)
+{
+    static const char *const kind[] = {"none", "none", "int", "bool", "float", "tensor", "string"};
+    if (i < 0 || (uint32_t)i >= values.n)
+        return (PteEnd){.kind = "none"};
+    uint32_t v = etc_flat_item_table(f, values, (uint32_t)i);
+    uint8_t type = etc_flat_u8(f, v, UNION_TYPE);
+    if (type == VALUE_TENSOR)
+        return read_tensor(f, etc_flat_table(f, v, UNION_VALUE), a);
+    return (PteEnd){.kind = type < sizeof kind / sizeof *kind ? kind[type] : "list"};
+}
+
+static PteEnd *read_ends(const EtcFlat *f, uint32_t plan, int slot, Arena *a, int *n)
+{
+    EtcFlatVec values = etc_flat_vec(f, plan, PLAN_VALUES), ends = etc_flat_vec(f, plan, slot);
+    PteEnd *end = NEW(a, PteEnd, ends.n + 1);
+    *n = (int)ends.n;
+    for (uint32_t i = 0; i < ends.n; i++)
+        end[i] = read_value(f, values, etc_flat_item_i32(ends, i), a);
+    return end;
+}
+
+static void read_delegates(const EtcFlat *f, uint32_t plan, Arena *a, PteMethod *m)
+{
+    EtcFlatVec v = etc_flat_vec(f, plan, PLAN_DELEGATES);
+    m->n_delegates = (int)v.n;
+    m->delegate = NEW(a, const char *, v.n + 1);
+    for (uint32_t i = 0; i < v.n; i++)
+        m->delegate[i] = text_of(f, etc_flat_item_table(f, v, i), DELEGATE_ID);
+}
+
+static void read_pools(const EtcFlat *f, uint32_t plan, Arena *a, PteMethod *m)
+{
+    EtcFlatVec v = etc_flat_vec(f, plan, PLAN_POOLS);
+    m->n_pools = v.n ? (int)v.n - 1 : 0; /* entry 0 is reserved */
+    m->pool = NEW(a, int64_t, v.n + 1);
+    for (int i = 0; i < m->n_pools; i++)
+        m->pool[i] = etc_flat_item_i64(v, (uint32_t)i + 1);
+}
+
+PteMethod pte_method(const EtcProgram *p, int32_t method, Arena *a)
+{
+    EtcFlat f = {p->file, (uint32_t)p->flat_bytes};
+    uint32_t plan = etc_flat_item_table(&f, etc_flat_vec(&f, p->root, PROGRAM_PLANS),
+                                        (uint32_t)method);
+    PteMethod m = {.name = text_of(&f, plan, PLAN_NAME)};
+    read_operators(&f, plan, a, &m);
+    count_calls(&f, plan, &m);
+    read_delegates(&f, plan, a, &m);
+    read_pools(&f, plan, a, &m);
+    m.in = read_ends(&f, plan, PLAN_INPUTS, a, &m.n_in);
+    m.out = read_ends(&f, plan, PLAN_OUTPUTS, a, &m.n_out);
+    return m;
+}
+
+const uint8_t *join_pieces(const OutFile *f, Arena *a, size_t *n)
+{
+    *n = 0;
+    for (int i = 0; i < f->n; i++)
+        *n += (size_t)(f->piece[i].n + f->piece[i].zeros);
+    uint8_t *bytes = NEW(a, uint8_t, *n < 256 ? 256 : *n), *to = bytes; /* large ones are aligned */
+    for (int i = 0; i < f->n; i++) {
+        if (f->piece[i].n)
+            memcpy(to, f->piece[i].data, (size_t)f->piece[i].n);
+        to += f->piece[i].n + f->piece[i].zeros;
+    }
+    return bytes;
+}

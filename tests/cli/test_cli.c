@@ -1,0 +1,410 @@
+/* test_cli.c -- the command line from outside: help, wrong usage, `etc compile`, which files a run
+ * writes and leaves, odd models. */
+#include "tests/cli/cli.h"
+
+TestSuite(cli, .init = make_folders, .fini = remove_folders);
+
+/* -- help -------------------------------------------------------------------------------------- */
+
+static const char *const command[] = {"compile", "emit-c", "run", "check", "inspect", "opt", "ops"};
+enum { N_COMMANDS = sizeof command / sizeof *command };
+
+Test(cli, help_opens_with_an_example)
+{
+    char line[64], start[64];
+    for (int i = 0; i < N_COMMANDS; i++) {
+        snprintf(line, sizeof line, "%s --help", command[i]);
+        snprintf(start, sizeof start, "example: etc %s", command[i]);
+        Result r = ok(line);
+        cr_expect_eq(strncmp(r.out, start, strlen(start)), 0, "%s", r.out);
+        cr_expect_eq(r.n_err, 0, "%s", r.err);
+        snprintf(line, sizeof line, "%s -o x y --nonsense -h", command[i]);
+        cr_expect_eq(etc(line).code, 2);
+    }
+    Result r = ok("--help");
+    cr_expect_eq(strncmp(r.out, "example: etc ", 13), 0);
+    for (int i = 0; i < N_COMMANDS; i++)
+        cr_expect_not_null(strstr(r.out, command[i]));
+    cr_expect_eq(strncmp(ok("--version").out, "etc ", 4), 0);
+    fails("", 2, "usage: etc COMMAND");
+}
+
+/* docs/cli.md names each flag of each command's help. */
+Test(cli, help_and_documentation_agree)
+{
+    size_t n;
+    char *docs = slurp(ROOT "/docs/cli.md", &n), line[64];
+    int flags = 0;
+    for (int i = 0; i < N_COMMANDS; i++) {
+        snprintf(line, sizeof line, "etc %s", command[i]);
+        cr_expect_not_null(strstr(docs, line), "docs/cli.md: no '%s'", line);
+        snprintf(line, sizeof line, "%s --help", command[i]);
+        Result r = ok(line);
+        for (char *s = r.out; (s = strstr(s, "--")); flags++) {
+            char flag[64] = "`";
+            strncat(flag, s, strspn(s, "abcdefghijklmnopqrstuvwxyz-"));
+            cr_expect_not_null(strstr(docs, flag), "docs/cli.md: no %s of %s", flag, command[i]);
+            s += strlen(flag) - 1;
+        }
+    }
+    cr_expect_gt(flags, 60);
+}
+
+/* -- wrong usage ------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *arguments, *message;
+} misuse[] = {
+    {"comple m.pt2", "unknown command 'comple'; did you mean 'compile'?"},
+    {"frobnicate", "unknown command 'frobnicate'\n"},
+    {"compile m.pt2 --ouput x", "unknown flag '--ouput'; did you mean '--output'?"},
+    {"compile m.pt2 -z", "unknown flag '-z'"},
+    {"compile m.pt2 -o x --main", "etc compile takes no flag '--main'"},
+    {"compile", "a model is missing; usage: etc compile MODEL -o OUT.pte"},
+    {"compile m.pt2", "-o is missing"},
+    {"compile a b -o x", "one model at a time; unexpected 'b'"},
+    {"compile '' -o x", "an empty word"},
+    {"compile m.pt2 -o", "--output wants a value"},
+    {"compile m.pt2 -o --json", "--output wants a value"},
+    {"compile m.pt2 -o x --verify=1", "--verify takes no value"},
+    {"compile m.pt2 -o x --dim s", "--dim s is not NAME=LO..HI"},
+    {"compile m.pt2 -o x --dim s=1", "--dim s=1 is not NAME=LO..HI"},
+    {"compile m.pt2 -o x --dim s=..4", "is not NAME=LO..HI"},
+    {"compile m.pt2 -o x --dim s=4..1", "is not NAME=LO..HI"},
+    {"compile m.pt2 -o x --dim s=-1..1", "is not NAME=LO..HI"},
+    {"compile m.pt2 -o x --dim s=1..99999999999999999999", "is not NAME=LO..HI"},
+    {"compile m.pt2 -o x --dim s=1..2x", "is not NAME=LO..HI"},
+    {"compile m.pt2 -o x --dim =1..2", "is not NAME=LO..HI"},
+    {"compile m.pt2 -o x --backend prtable",
+     "knows portable, not 'prtable'; did you mean 'portable'?"},
+    {"compile m.pt2 -o x --require-delegated 101", "wants a percentage from 0 to 100"},
+    {"compile m.pt2 -o x --require-delegated all", "wants a percentage from 0 to 100"},
+    {"compile m.pt2 -o x --target-runtime new", "wants a version from 1.0.1 on"},
+    {"compile m.pt2 -o x --target-runtime 0.7", "wants a version from 1.0.1 on"},
+    {"compile m.pt2 -o x --target-runtime 1.2.x", "wants a version from 1.0.1 on"},
+    {"compile m.pt2 -o x --dump-ir=dce", "wants after:PASS or all, not 'dce'"},
+    {"compile m.pt2 -o x --dump-ir=after:decompos",
+     "no pass 'decompos'; did you mean 'decompose'?"},
+    {"compile m.pt2 -o - --json", "-o - leaves no room"},
+    {"compile m.pt2 -o - --dump-ir=all", "-o - leaves no room"},
+    {"compile m.pt2 -o x --json --dump-ir=all", "both write to standard output"},
+    {"compile m.pt2 -o - -MD", "-MD wants an -o that is a file"},
+    {"compile m.pt2 -o x --dump-data x", "-o and --dump-data name the same file"},
+    {"compile m.pt2 --method a=b -o x", "one or the other"},
+    {"compile --method a -o x", "--method a is not NAME=FILE"},
+    {"compile --method =a -o x", "--method =a is not NAME=FILE"},
+    {"emit-c m.pt2 -o x", "-o wants a name that ends in .c"},
+    {"emit-c m.pt2 -o -", "-o wants a name that ends in .c"},
+    {"emit-c m.pt2 -o .c", "-o wants a name that ends in .c"},
+    {"emit-c m.pt2 -o x.c --target generc", "did you mean 'generic'?"},
+    {"emit-c m.pt2 -o x.c --math fast", "--math knows strict, not 'fast'"},
+    {"emit-c m.pt2 -o x.c --weights-as aray",
+     "knows array|incbin, not 'aray'; did you mean 'array'?"},
+    {"check m.pt2 --tail C", "--tail knows pte|c, not 'C'"},
+    {"opt m.etir", "--passes is missing"},
+    {"opt m.etir --passes=dcee,foldd", "no pass 'dcee'; did you mean 'dce'?"},
+    {"opt m.etir --passes=dce,,cse", "no pass ''"},
+    {"run", "a model is missing"},
+    {"run m.pte --nxt", "did you mean '--next'?"},
+};
+
+Test(cli, wrong_usage_is_told_and_does_nothing)
+{
+    for (size_t i = 0; i < sizeof misuse / sizeof *misuse; i++)
+        fails(misuse[i].arguments, 2, misuse[i].message);
+    fails("opt m.etir --passes=dce,foldd,csee", 2, "no pass 'csee'"); /* both are told */
+    expect_files("");
+}
+
+/* -- compile ----------------------------------------------------------------------------------- */
+
+Test(cli, compile_writes_a_pte_and_one_line)
+{
+    Result r = ok("compile $DATA/add/model.pt2 -o a.pte");
+    cr_expect_eq(r.n_out, 0, "%s", r.out);
+    cr_expect(!strncmp(r.err, "a.pte: ", 7) && strchr(r.err, '\n') == r.err + r.n_err - 1, "%s",
+              r.err);
+    expect_files("a.pte ");
+    r = ok("compile -q --output=b.pte -- $DATA/add/model.pt2");
+    cr_expect_eq(r.n_out + r.n_err, 0, "%s%s", r.out, r.err);
+    r = ok("compile $DATA/add/model.pt2 -v -o c.pte");
+    cr_expect(strstr(r.err, "import ") && strstr(r.err, "plan_memory ") && strstr(r.err, " ms\n"));
+    r = sh("\"$ETC\" compile $DATA/add/model.pt2 -o - > d.pte");
+    cr_expect_eq(r.code, 0);
+    expect_same("a.pte", "b.pte");
+    expect_same("a.pte", "c.pte");
+    expect_same("a.pte", "d.pte");
+}
+
+Test(cli, compile_dry_run_leaves_nothing)
+{
+    ok("compile $DATA/mlp_digits/model.pt2 --dry-run");
+    ok("compile $DATA/mlp_digits/model.pt2 --dry-run -o x.pte -MD --dump-data y");
+    ok("emit-c $DATA/mlp_digits/model.pt2 --dry-run -o x.c --main -MD --dump-data y");
+    expect_files("");
+}
+
+Test(cli, compile_json)
+{
+    Result r = ok("compile $DATA/mlp_digits/model.pt2 -o m.pte --json");
+    const Json *j = json(&r), *method = item(json_get(j, "methods"), 0);
+    struct stat st;
+    cr_assert_eq(stat("m.pte", &st), 0);
+    cr_expect_eq(number(j, "bytes"), st.st_size);
+    cr_expect_str_eq(text(j, "output"), "m.pte");
+    cr_expect_str_eq(text(item(json_get(j, "files"), 0), "path"), "m.pte");
+    cr_expect_str_eq(text(method, "name"), "forward");
+    cr_expect_eq(number(method, "arena"), number(j, "arena"));
+    cr_expect_geq(number(j, "arena"), number(j, "bound"));
+    cr_expect_geq(number(j, "unshared"), number(j, "arena"));
+    cr_expect_eq(number(j, "delegated_percent"), 0);
+    r = ok("compile $DATA/add/model.pt2 --dry-run --json -q");
+    cr_expect_null(json_get(json(&r), "output"));
+    cr_expect_eq(json_count(json_get(doc.root, "files")), 0);
+    cr_expect_eq(r.n_err, 0);
+}
+
+Test(cli, compile_writes_a_depfile)
+{
+    size_t n;
+    sh("mkdir 'a b'; cp $DATA/add/model.pt2 'a b/m$.pt2'");
+    ok("compile 'a b/m$.pt2' -o 'o#.pte' -MD");
+    cr_expect_str_eq(slurp("o#.pte.d", &n), "o\\#.pte: \\\n a\\ b/m$$.pt2\n");
+    sh("python3 -m zipfile -e $DATA/linear/model.pt2 .; rm -rf out");
+    ok("compile model -o l.pte -MD");
+    char *d = slurp("l.pte.d", &n);
+    cr_expect(strstr(d, " model/models/model.json") && strstr(d, " model/data/weights/weight_0"),
+              "%s", d);
+    ok("emit-c $DATA/add/model.pt2 -o a.c -MD");
+    cr_expect_eq(strncmp(slurp("a.c.d", &n), "a.c: \\\n ", 7), 0);
+}
+
+Test(cli, dim_bounds_a_size)
+{
+    ok("compile $DATA/mlp_digits/model.pt2 -o m.pte --dim s31=2..8 -q");
+    Result r = ok("inspect m.pte");
+    cr_expect_not_null(strstr(r.out, "input 0: f32[8,64] at most"), "%s", r.out);
+    fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim batch=1..8", 1,
+          "--dim batch=1..8: the model has no such symbolic size\n"
+          "  note: the model has the symbolic size 's31' in 1..1024");
+    fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim s31=2000..3000", 1,
+          "outside the range");
+    fails("compile $DATA/add/model.pt2 -o n.pte --dim s31=1..2", 1,
+          "the model has no symbolic sizes");
+    expect_files("m.pte ");
+}
+
+Test(cli, require_delegated_is_a_gate)
+{
+    ok("compile $DATA/add/model.pt2 -o a.pte --require-delegated 0 --backend portable -q");
+    fails("compile $DATA/add/model.pt2 -o b.pte --require-delegated 1", 5,
+          "0 % of the work is delegated");
+    expect_files("a.pte ");
+}
+
+Test(cli, target_runtime_lists_what_it_lacks)
+{
+    write_text(
+        "p.etir",
+        "program \"p\" stage aten\n"
+        "method @forward(%x: f32[1,2,4,4]) {\n"
+        "  %p = aten._adaptive_avg_pool2d.default(%x, [2, 2]) : f32[1,2,2,2] from \"m\", \"n.py:7\"\n"
+        "  %q = quantized_decomposed.quantize_per_tensor.default(%p, 0.5, 0, -128, 127, i8) : i8[1,2,2,2]\n"
+        "  return %q\n}\n");
+    fails(
+        "compile p.etir -o p.pte --target-runtime 1.2.0", 4,
+        "aten::_adaptive_avg_pool2d.out: the ExecuTorch runtime has it from 1.4.1 on, not in 1.2.0\n"
+        "  note: node 'p' (aten._adaptive_avg_pool2d.default) from n.py:7\n");
+    fails("compile p.etir -o p.pte --target-runtime 1.2.0", 4,
+          "quantize_per_tensor.out: not among");
+    fails("check p.etir --target-runtime 1.3", 4, "_adaptive_avg_pool2d.out");
+    expect_files("p.etir ");
+    ok("compile $DATA/cnn_digits/model.pt2 -o c.pte --target-runtime 1.0.1 -q");
+}
+
+Test(cli, methods_of_several_files)
+{
+    Result r = ok(
+        "compile --method mlp=$DATA/mlp_digits/model.pt2 --method sum=$DATA/add/model.pt2 "
+        "--method again=$DATA/mlp_digits/model.pt2 -o m.pte --json -MD");
+    cr_expect_eq(json_count(json_get(json(&r), "methods")), 3);
+    ok("compile $DATA/mlp_digits/model.pt2 -o one.pte -q");
+    struct stat one, all;
+    cr_assert(stat("one.pte", &one) == 0 && stat("m.pte", &all) == 0);
+    cr_expect_lt(all.st_size, one.st_size + 6000, "equal weights are there once");
+    ok("run m.pte --method again --input $DATA/mlp_digits/input_0.npy --output-dir o");
+    expect_close("o/output_0.npy", "mlp_digits", "output_0.npy");
+    ok("run m.pte --method sum --input $DATA/add/input_0.npy --input $DATA/add/input_1.npy --output-dir p");
+    expect_close("p/output_0.npy", "add", "output_0.npy");
+    fails("run m.pte --input value:1", 1, "note: it has 'mlp'\n");
+    fails("compile --method a=$DATA/add/model.pt2 --method a=$DATA/add/model.pt2 -o x", 1,
+          "called 'a'");
+    fails("compile --method a=nowhere.pt2 --method b=none.pt2 -o x", 3, "none.pt2");
+}
+
+/* -- outputs are whole or not there ------------------------------------------------------------ */
+
+Test(cli, a_failed_run_leaves_what_was_there)
+{
+    write_text("out.pte", "kept");
+    write_text("out.pte.d", "kept too");
+    fails("compile nowhere.pt2 -o out.pte -MD", 3, "nowhere.pt2: error: ");
+    fails("compile $DATA/add/model.etir -o no/such/folder.pte", 3, "cannot write: No such file");
+    fails("compile $DATA/add/model.pt2 -o /", 3, "it is a folder");
+    sh("rm out.pte.d; mkdir out.pte.d"); /* the second file cannot be written */
+    fails("compile $DATA/add/model.pt2 -o out.pte -MD", 3, "out.pte.d: error: cannot write");
+    size_t n;
+    cr_expect_str_eq(slurp("out.pte", &n), "kept");
+    Result r = sh("\"$ETC\" compile $DATA/add/model.pt2 -o out.pte --json > /dev/full");
+    cr_expect_eq(r.code, 3);
+    cr_expect_not_null(strstr(r.err, "standard output cannot be written"), "%s", r.err);
+    cr_expect_str_eq(slurp("out.pte", &n), "kept");
+    expect_files("out.pte out.pte.d ");
+}
+
+Test(cli, a_full_disk_is_an_error_of_writing)
+{
+    fails("compile $DATA/add/model.pt2 -o /dev/full", 3,
+          "/dev/full: error: cannot write: No space left");
+    static const char *const to_full[] = {"ops",
+                                          "--help",
+                                          "inspect $DATA/add/model.pt2",
+                                          "opt --list",
+                                          "opt $DATA/add/model.pt2 --passes=dce",
+                                          "check $DATA/add/model.pt2 --json",
+                                          "compile $DATA/add/model.pt2 -o -",
+                                          "run $DATA/add/model.pt2 --input $DATA/add/input_0.npy "
+                                          "--input $DATA/add/input_1.npy"};
+    for (size_t i = 0; i < sizeof to_full / sizeof *to_full; i++) {
+        char line[512];
+        snprintf(line, sizeof line, "\"$ETC\" %s > /dev/full", to_full[i]);
+        Result r = sh(line);
+        cr_expect_eq(r.code, 3, "%s: exit %d", to_full[i], r.code);
+        cr_expect_not_null(strstr(r.err, "cannot"), "%s: %s", to_full[i], r.err);
+    }
+    Result r = sh("\"$ETC\" emit-c $DATA/add/model.pt2 -o a.c --json > /dev/full");
+    cr_expect_eq(r.code, 3);
+    r = sh(
+        "\"$ETC\" run $DATA/linear/model.pt2 --input $DATA/linear/input_0.npy --output-dir d/ --json > /dev/full");
+    cr_expect_eq(r.code, 3);
+    expect_files("");
+}
+
+Test(cli, a_reader_that_went_away_is_an_error_of_writing)
+{
+    size_t n;
+    sh("(sleep 0.3; \"$ETC\" ops; echo $? > code) | true; sleep 0.5; while [ ! -s code ]; do sleep 0.1; done");
+    cr_expect_str_eq(slurp("code", &n), "3\n");
+}
+
+Test(cli, what_is_read_is_not_written)
+{
+    sh("cp $DATA/mlp_digits/model.pt2 m.pt2; ln m.pt2 hard.pt2; ln -s m.pt2 soft.pt2; touch side");
+    fails("compile m.pt2 -o m.pt2", 2, "'m.pt2' is read, so it is not written");
+    fails("compile m.pt2 -o ./hard.pt2", 2, "is not written");
+    fails("compile m.pt2 -o soft.pt2", 2, "is not written");
+    fails("compile m.pt2 -o x --dump-data m.pt2", 2, "is not written");
+    fails("compile --method a=m.pt2 -o m.pt2", 2, "is not written");
+    fails("opt m.pt2 --passes=dce -o m.pt2", 2, "is not written");
+    fails("compile $DATA/mlp_digits/model.etir --weights m.pt2 --data side -o side", 2,
+          "is not written");
+    char want[512];
+    snprintf(want, sizeof want, "%s/tests/data/mlp_digits/model.pt2", ROOT);
+    expect_same("m.pt2", want);
+    expect_files("hard.pt2 m.pt2 side soft.pt2 ");
+}
+
+/* As another user where this one may do anything. */
+Test(cli, permissions_are_errors_of_files)
+{
+    const char *as = geteuid() ? "" : "setpriv --reuid=65534 --clear-groups";
+    char line[512];
+    snprintf(line, sizeof line, "chmod 755 .; %s \"$ETC\" --version", as);
+    if (sh(line).code != 0)
+        cr_skip_test("no other user can run etc here");
+    sh("cp $DATA/add/model.pt2 m.pt2; chmod 000 m.pt2; mkdir locked; chmod 555 locked");
+    snprintf(line, sizeof line, "%s \"$ETC\" compile m.pt2 -o /dev/null", as);
+    Result r = sh(line);
+    cr_expect_eq(r.code, 3);
+    cr_expect_not_null(strstr(r.err, "m.pt2: error: Permission denied"), "%s", r.err);
+    snprintf(line, sizeof line, "%s \"$ETC\" compile $DATA/add/model.pt2 -o locked/a.pte", as);
+    r = sh(line);
+    cr_expect_eq(r.code, 3);
+    cr_expect_not_null(strstr(r.err, "locked/a.pte: error: cannot write: Permission denied"), "%s",
+                       r.err);
+    snprintf(line, sizeof line,
+             "%s \"$ETC\" run $DATA/linear/model.pt2 --input "
+             "$DATA/linear/input_0.npy --output-dir locked/o",
+             as);
+    cr_expect_eq(sh(line).code, 3);
+    expect_files("locked m.pt2 ");
+    sh("chmod 755 locked");
+}
+
+/* -- odd files --------------------------------------------------------------------------------- */
+
+Test(cli, odd_names)
+{
+    static const char *const name[] = {"a b.pt2", "modèle-日本.pt2", "it's \"q\".pt2", "-dash.pt2",
+                                       "new\nline.pt2"};
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        setenv("NAME", name[i], 1);
+        cr_assert_eq(sh("cp $DATA/add/model.pt2 \"./$NAME\"").code, 0);
+        ok("compile -q --output=\"$NAME.pte\" -- \"$NAME\"");
+        Result r = ok("inspect --json -- \"$NAME.pte\"");
+        cr_expect_eq(strncmp(text(json(&r), "file"), name[i], strlen(name[i])), 0, "%s", r.out);
+    }
+    setenv("NAME", "latin\xe9.pt2", 1);
+    sh("cp $DATA/add/model.pt2 \"$NAME\"");
+    Result r = ok("compile \"$NAME\" -o \"$NAME.pte\" --json");
+    cr_expect_str_eq(text(json(&r), "output"), "latin\xef\xbf\xbd.pt2.pte");
+    char longest[256];
+    memset(longest, 'n', 255);
+    longest[255] = '\0';
+    setenv("NAME", longest, 1);
+    ok("compile $DATA/add/model.pt2 -o \"$NAME\"");
+}
+
+static const struct {
+    const char *make, *name;
+    int code;
+    const char *message;
+} odd[] = {
+    {"true", "missing.pt2", 3, "No such file"},
+    {": > empty.pt2", "empty.pt2", 1, "empty.pt2: error: "},
+    {": > empty.etir", "empty.etir", 1, "empty.etir:1: error: "},
+    {": > empty.json", "empty.json", 1, "empty.json"},
+    {": > empty", "empty", 1, "is none of .pt2"},
+    {"mkdir folder", "folder", 1, "folder: error: "},
+    {"mkfifo pipe.pt2", "pipe.pt2", 3, "not a regular file"},
+    {"true", "/dev/zero", 3, "not a regular file"},
+    {"ln -s loop loop", "loop", 3, "loop: error: "},
+    {"printf 'program\\0' > nul.etir", "nul.etir", 1, "holds a NUL byte"},
+    {"truncate -s 1T sparse.etir", "sparse.etir", 1, "holds a NUL byte"},
+    {"truncate -s 300M sparse.pt2", "sparse.pt2", 1, "sparse.pt2: error: "},
+    {"echo hello > hello.txt", "hello.txt", 1, "is none of .pt2"},
+    {"cp $DATA/official_pte/off_add.pte x.pte", "x.pte", 1, "already compiled"},
+    {"echo x > m.onnx", "m.onnx", 4, "ONNX"},
+};
+
+Test(cli, odd_models)
+{
+    char line[512];
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        cr_assert_eq(sh(odd[i].make).code, 0, "%s", odd[i].make);
+        snprintf(line, sizeof line, "compile %s -o never.pte", odd[i].name);
+        fails(line, odd[i].code, odd[i].message);
+        snprintf(line, sizeof line, "check %s", odd[i].name);
+        fails(line, odd[i].code, odd[i].message);
+        cr_expect_eq(access("never.pte", F_OK), -1);
+    }
+    fails("run empty", 1, "is none of");
+    sh(": > e.pte; mkfifo p.npy; cp $DATA/official_pte/off_add.pte a.pte; truncate -s 1T s.pte");
+    fails("run e.pte", 1, "e.pte: error: is empty");
+    fails("inspect e.pte", 1, "e.pte: error: is empty");
+    fails("run s.pte", 1, "s.pte: error: not an ExecuTorch program");
+    fails("run a.pte --input p.npy --input p.npy", 3, "p.npy: error: is not a regular file");
+    fails("run a.pte --input . --input none.npy", 3, "none.npy: error: cannot be opened");
+    fails("run a.pte --input e.pte --input e.pte", 1, "is not a .npy file");
+    fails("compile $DATA/add/model.etir --data . -o x", 3, "is not a regular file");
+}
