@@ -270,8 +270,8 @@ example() {
     out=$dir
     awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$root/docs/emitted_c.md" >"$dir/example.c"
     "$etc" emit-c "$root/tests/data/mlp_digits/model.pt2" -o "$dir/digits.c" -q || return 1
-    gcc -std=c99 -O2 $strict -o "$dir/example" "$dir/example.c" "$dir"/digits*.c -lm || return 1
-    [ "$("$dir/example")" = "$(sed -n 's/^prints `\(.*\)`.*/\1/p' "$root/docs/emitted_c.md")" ]
+    gcc -std=c11 -O2 $strict -o "$dir/example" "$dir/example.c" "$dir"/digits*.c -lm || return 1
+    [ "$("$dir/example")" = "$(sed -n 's/^prints `\([^`]*\)`.*/\1/p' "$root/docs/emitted_c.md")" ]
 }
 
 cc -O1 -o "$npy" "$root/tests/emitted/npy.c" -lm || exit 1
