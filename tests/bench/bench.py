@@ -7,7 +7,7 @@ Compiling is whole process against whole process (start-up, reading, writing and
 to one CPU, N runs of etc before and after each official one. Running is one call on loaded
 programs, inputs copied in where the interface does so: the official runtime with portable kernels
 and with XNNPACK (one thread), runtime-lite, and emitted C built with `cc -O3` for no CPU in
-particular; outputs are compared with torch's in this very run. Prints raw numbers and ratios (above
+particular and with `-march=native` for this one; outputs are compared with torch's in this very run. Prints raw numbers and ratios (above
 1: etc is better) and writes all of it to FILE. Times vary with the machine, so nothing here fails
 for being slow; wrong outputs and failed commands do.
 """
@@ -28,7 +28,7 @@ from pte_arena import arena_bytes  # noqa: E402
 from run import MODELS, export  # noqa: E402
 
 OFFICIAL = [sys.executable, os.path.join(HERE, "official.py")]
-WAYS = ["portable", "xnnpack", "lite", "c"]
+WAYS = ["portable", "xnnpack", "lite", "c", "native"]
 
 
 class Failed(Exception):
@@ -124,6 +124,9 @@ def driver(header, man, files, want):
     found = re.search(r"\bint\s+(\w+)_run\(([^)]*)\)", text)
     if not found:
         raise Failed(f"{header}: declares no _run function")
+    arena = re.search(r"#define (\w+_ARENA_BYTES) ", text)
+    if not arena:
+        raise Failed(f"{header}: does not say how large its arena is")
     stem, names = found[1], [p.strip() for p in found[2].split(",")]
     dims = symbols(man, files)
     calls, n_in, n_out = [], 0, 0
@@ -161,7 +164,7 @@ int main(int argc, char **argv)
     Run r = {{{{0}}, {{0}}, 0, 0}};
     size_t n;
     int i = 2;
-    r.arena = bench_alloc({stem.upper()}_ARENA_SIZE);
+    r.arena = bench_alloc({arena[1]});
     for (int k = 0; i < argc && strcmp(argv[i], "--") != 0; i++, k++)
         r.in[k] = bench_read(argv[i], &n);
     for (int k = 0; k < {len(want)}; k++)
@@ -175,15 +178,17 @@ int main(int argc, char **argv)
 """
 
 
-def build_c(args, name, man, files, want, program):
+def build_c(args, name, man, files, want):
+    """Two programs, NAME/c for any CPU and NAME/native for this one."""
     c = args.out(name, "model.c")
     shell([args.etc, "emit-c", os.path.join(args.zoo, name, "model.pt2"), "-o", c, "-q"])
     main = args.out(name, "bench.c")
     with open(main, "w", encoding="utf-8") as f:
         f.write(driver(c[:-2] + ".h", man, files, want))
     weights = [p for p in (c[:-2] + "_weights.S",) if os.path.exists(p)]
-    shell([args.cc, "-O3", "-I", os.path.dirname(c), "-I", os.path.join(HERE, "..", ".."), "-o", program, main,
-           c, *weights, "-lm"])
+    for way, flags in (("c", []), ("native", ["-march=native"])):
+        shell([args.cc, "-O3", *flags, "-I", os.path.dirname(c), "-I", os.path.join(HERE, "..", ".."),
+               "-o", args.out(name, way), main, c, *weights, "-lm"])
 
 
 def in_c(args, name, way, command, inputs, want, rtol):
@@ -208,18 +213,20 @@ def ways_of(args, name):
     inputs, rtol, seconds = raw(args, name, files), man["rtol"], str(args.seconds)
     sized = [f"{path}:{'x'.join(map(str, shape))}" if shape else path for path, shape in inputs]
     lite = [os.path.join(args.build, "tests/bench/bench_lite"), args.out(name, "lite.pte"), seconds]
-    program = args.out(name, "bench")
 
     def official(way):
         return lambda: in_python(args, name, way, files, want, rtol)
 
+    def emitted(way):
+        return lambda: in_c(args, name, way, [args.out(name, way), seconds], [p for p, _ in inputs], want, rtol)
+
     def prepare_xnnpack():
         shell([*OFFICIAL, "export", os.path.join(args.zoo, name, "model.pt2"), args.out(name, "xnnpack.pte"), "xnnpack"])
 
-    prepare = {"xnnpack": prepare_xnnpack, "c": lambda: build_c(args, name, man, files, want, program)}
+    prepare = {"xnnpack": prepare_xnnpack, "c": lambda: build_c(args, name, man, files, want)}
     measure = {"portable": official("portable"), "lite": lambda: in_c(args, name, "lite", lite, sized, want, rtol),
                "xnnpack": official("xnnpack"),
-               "c": lambda: in_c(args, name, "c", [program, seconds], [p for p, _ in inputs], want, rtol)}
+               "c": emitted("c"), "native": emitted("native")}
     return prepare, measure
 
 
@@ -263,21 +270,22 @@ def print_compile(rows):
 
 
 def print_run(rows):
-    print("\nrunning, one thread: median microseconds of one call; ratio = official / etc")
-    print(f"{'model':20} | {'portable':>11} {'xnnpack':>9} {'lite':>9} {'C':>9} | {'portable/lite':>13} "
-          f"{'portable/C':>10} {'xnnpack/lite':>12} {'xnnpack/C':>9}")
-    pairs = [("portable", "lite"), ("portable", "c"), ("xnnpack", "lite"), ("xnnpack", "c")]
+    print("\nrunning, one thread: median microseconds of one call; C: emitted, for any CPU and for this one")
+    print(f"{'model':20} | {'portable':>11} {'xnnpack':>9} | {'lite':>9} {'C':>9} {'C native':>9}")
+    for name, r in rows.items():
+        p, x, lite, c, native = (1e6 * r[w][1] if w in r else math.nan for w in WAYS)
+        print(f"{name:20} | {p:11.1f} {x:9.1f} | {lite:9.1f} {c:9.1f} {native:9.1f}")
+    print("ratios, official / etc")
+    pairs = [(a, b) for a in WAYS[:2] for b in WAYS[2:]]
+    print(f"{'':20} | " + " ".join(f"{a + '/' + b:>15}" for a, b in pairs))
     ratios = {p: [] for p in pairs}
     for name, r in rows.items():
-        t = {w: r[w][1] if w in r else math.nan for w in WAYS}
-        x = [t[a] / t[b] for a, b in pairs]
+        x = [r[a][1] / r[b][1] if a in r and b in r else math.nan for a, b in pairs]
         for p, ratio in zip(pairs, x):
             ratios[p] += [] if math.isnan(ratio) else [ratio]
-        print(f"{name:20} | {1e6 * t['portable']:11.1f} {1e6 * t['xnnpack']:9.1f} {1e6 * t['lite']:9.1f} "
-              f"{1e6 * t['c']:9.1f} | {x[0]:13.2f} {x[1]:10.2f} {x[2]:12.2f} {x[3]:9.2f}")
-    for p, x in ratios.items():
-        if x:
-            print(f"{p[0]} / {p[1]}: geometric mean {geomean(x):.2f}, least {min(x):.2f}")
+        print(f"{name:20} | " + " ".join(f"{ratio:15.2f}" for ratio in x))
+    for what, f in (("geometric mean", geomean), ("least", lambda x: min(x, default=math.nan))):
+        print(f"{what:20} | " + " ".join(f"{f(ratios[p]):15.2f}" for p in pairs))
 
 
 def start_up(args):

@@ -15,9 +15,9 @@ WORK=$BUILD/fuzz
 SEEDS=$WORK/seeds
 failed=0
 
-mkdir -p "$SEEDS/ir" "$SEEDS/pte"
+mkdir -p "$SEEDS/text" "$SEEDS/pte"
 python3 "$ROOT/tests/import/make_hostile.py" --seeds "$SEEDS" > /dev/null
-find "$ROOT/tests/golden" "$ROOT/tests/data" -name '*.etir' -exec cp {} "$SEEDS/ir" \;
+find "$ROOT/tests/golden" "$ROOT/tests/data" -name '*.etir' -exec cp {} "$SEEDS/text" \;
 find "$ROOT/tests/data" "$ROOT/tests/import" -name '*.pte' -size -64k -exec cp {} "$SEEDS/pte" \;
 
 fuzz() { # target, program: leaves its log in $log, fails as it does
