@@ -472,7 +472,7 @@ static void name_ports(Emit *e)
         e->out_name[i] = names_make(names, "out_", g->out[i]->name);
 }
 
-const char *const c_own_names[] = {"at", "g", "max", "n", "part", "scale", "shift", "sum", "work",
+const char *const c_own_names[] = {"at", "filled", "g", "max", "part", "scale", "shift", "sum", "work",
                                    NULL};
 
 /* Symbols have one name everywhere, so it is none that a function or OUT_main.c declares. */
