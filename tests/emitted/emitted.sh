@@ -245,7 +245,7 @@ names() {
     i=0
     arguments=
     while [ $i -lt 14 ]; do
-        "$npy" random f32 4 $i "$dir/in$i.npy"
+        "$npy" random f32 "$([ $i -eq 1 ] && echo 4,2 || echo 4)" $i "$dir/in$i.npy"
         arguments="$arguments --input $dir/in$i.npy"
         i=$((i + 1))
     done
