@@ -174,6 +174,13 @@ model() { # folder
         [ -d "$c" ] && check "$name: torch's outputs of ${c##*/}" torch_agrees "$1" "$c"
     done
     check "$name: gcc -O2, no variants" build_and_run "gcc -O2" "$alone"
+    check "$name: weights in a file of their own" included_weights "$1/model.pt2"
+}
+
+included_weights() { # model; where it has weights the assembler includes them
+    "$etc" emit-c "$1" -o "$out/$name.c" --main --weights-as incbin -q || return 1
+    grep -q 'constants' "$out/$name.c" && { [ -f "$out/${name}_weights.S" ] || return 1; }
+    build_and_run "gcc -std=c99 -O1 $strict" "$all"
 }
 
 cplusplus() {
@@ -245,7 +252,7 @@ names() {
     i=0
     arguments=
     while [ $i -lt 14 ]; do
-        "$npy" random f32 4 $i "$dir/in$i.npy"
+        "$npy" random f32 "$([ $i -eq 1 ] && echo 4,2 || echo 4)" $i "$dir/in$i.npy"
         arguments="$arguments --input $dir/in$i.npy"
         i=$((i + 1))
     done
