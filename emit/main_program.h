@@ -188,8 +188,8 @@ static void write_npy(const Port *p, const Tensor *t, const char *path)
     int n = snprintf(header, sizeof header, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
                      (item_bytes(p) > 1) ? '<' : '|', p->type);
     for (int i = 0; i < p->rank; i++) {
-        n += snprintf(header + n, sizeof header - (size_t)n, "%lld,%s", (long long)t->dim[i],
-                      ((i + 1) < p->rank) ? " " : "");
+        n += snprintf(header + n, sizeof header - (size_t)n, "%s%lld%s", (i > 0) ? ", " : "",
+                      (long long)t->dim[i], (p->rank == 1) ? "," : "");
     }
     n += snprintf(header + n, sizeof header - (size_t)n, "), }");
     int pad = 64 - ((10 + n + 1) % 64);
