@@ -87,21 +87,28 @@ static bool run(const Graph *g, int argc, char **argv, Arena *a, Diag *d)
     return number == calls;
 }
 
+static bool evaluate(int argc, char **argv, Arena *a, Diag *d)
+{
+    size_t n;
+    Source src = {.file = argv[1], .text = (const char *)slurp(a, argv[1], &n), .line = 1};
+    Program *p = program_parse(a, &src, d);
+    if (!p || !program_verify(p, d))
+        return false;
+    if (strcmp(argv[2], "-") != 0) {
+        uint8_t *data = slurp(a, argv[2], &n);
+        if (!program_read_data(p, data, (int64_t)n, d))
+            return false;
+    }
+    return run(p->method[0], argc - 3, argv + 3, a, d);
+}
+
 int main(int argc, char **argv)
 {
     Diag d = {.out = stderr};
-    Arena *a = arena_new();
-    size_t n;
     if (argc < 5)
         return 2;
-    Source src = {.file = argv[1], .text = (const char *)slurp(a, argv[1], &n), .line = 1};
-    Program *p = program_parse(a, &src, &d);
-    if (!p || !program_verify(p, &d))
-        return 1;
-    if (strcmp(argv[2], "-") != 0) {
-        uint8_t *data = slurp(a, argv[2], &n);
-        if (!program_read_data(p, data, (int64_t)n, &d))
-            return 1;
-    }
-    return run(p->method[0], argc - 3, argv + 3, a, &d) ? 0 : 1;
+    Arena *a = arena_new();
+    bool ok = evaluate(argc, argv, a, &d);
+    arena_free(a);
+    return !ok;
 }
