@@ -47,8 +47,9 @@ static PlanReport total_plan(const Program *p, Arena *a)
 static void print_plan(PlanReport r)
 {
     printf("\"arena\": %lld, \"bound\": %lld, \"order_free_bound\": %lld, \"unshared\": %lld, "
-           "\"scratch\": %lld", (long long)r.arena, (long long)r.bound, (long long)r.order_free,
-           (long long)r.naive, (long long)r.scratch);
+           "\"scratch\": %lld",
+           (long long)r.arena, (long long)r.bound, (long long)r.order_free, (long long)r.naive,
+           (long long)r.scratch);
 }
 
 /* -- files ------------------------------------------------------------------------------------- */
@@ -201,10 +202,11 @@ static void print_json(const Build *b, PlanReport total, double seconds)
 static void print_line(const Build *b, PlanReport r, double seconds)
 {
     double ratio = r.bound ? (double)r.arena / (double)r.bound : 1;
-    fprintf(stderr, "%s: %lld bytes, arena %lld (lower bound %lld, ratio %.3f), scratch %lld, "
-            "0 %% delegated, %.1f ms\n", b->o->dry_run ? "(dry run)" : b->o->output,
-            (long long)all_bytes(b), (long long)r.arena, (long long)r.bound, ratio,
-            (long long)r.scratch, seconds * 1e3);
+    fprintf(stderr,
+            "%s: %lld bytes, arena %lld (lower bound %lld, ratio %.3f), scratch %lld, "
+            "0 %% delegated, %.1f ms\n",
+            b->o->dry_run ? "(dry run)" : b->o->output, (long long)all_bytes(b), (long long)r.arena,
+            (long long)r.bound, ratio, (long long)r.scratch, seconds * 1e3);
 }
 
 /* Everything is written, then told, then put in its place. */
@@ -226,7 +228,11 @@ static void deliver(Build *b, bool ok)
 
 static Build build_new(const Options *o, Arena *a, Diag *d)
 {
-    return (Build){.o = o, .arena = a, .diag = d, .out = {.arena = a}, .start = seconds_now(),
+    return (Build){.o = o,
+                   .arena = a,
+                   .diag = d,
+                   .out = {.arena = a},
+                   .start = seconds_now(),
                    .stem = o->output ? o->output : "model"};
 }
 
@@ -301,8 +307,9 @@ void command_check(const Options *o, Arena *a, Diag *d)
     if (kept && fclose(kept) == 0) {
         fputs(text, err);
         printf("{\"schema\": 1, \"model\": %s, \"tail\": \"%s\", \"ok\": %s, \"exit\": %d, "
-               "\"errors\": %d, \"messages\": [", json_text(a, o->model), to_c ? "c" : "pte",
-               ok ? "true" : "false", diag_exit_code(d), diag_errors(d));
+               "\"errors\": %d, \"messages\": [",
+               json_text(a, o->model), to_c ? "c" : "pte", ok ? "true" : "false", diag_exit_code(d),
+               diag_errors(d));
         print_messages(text, a);
         puts("]}");
     }

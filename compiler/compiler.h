@@ -137,7 +137,8 @@ const uint8_t *join_pieces(const OutFile *f, Arena *a, size_t *n);
 
 #define RUNTIME_FIRST "1.0.1"
 
-int runtime_version(const char *text); /* a number that grows with it; 0: none from RUNTIME_FIRST on */
+int runtime_version(
+    const char *text); /* a number that grows with it; 0: none from RUNTIME_FIRST on */
 
 /* Whether --target-runtime, if given, has every operator that the file calls; all others are
  * reported, each at the nodes that ask for it. */
@@ -147,6 +148,8 @@ bool target_has_operators(const Options *o, const Program *p, const OutFile *f, 
 
 const char *json_text(Arena *a, const char *s); /* a JSON string with its quotes, valid UTF-8 */
 const char *comma(int i);                       /* before item i of a list: "" or ", " */
+const char *tensor_shown(Arena *a, const EtcTensor *t); /* "f32[2,3]" */
+const char *type_shown(Arena *a, Type t);               /* "f32[%s31,64]" */
 double seconds_now(void);
 
 /* Maps a regular file read-only, for as long as the process lives; an empty one gives n = 0.

@@ -138,8 +138,8 @@ static void inspect_program(const Options *o, const Program *p, Arena *a)
         bytes += type_bytes(p->state[i]->type);
     if (o->json) {
         printf("{\"schema\": 1, \"kind\": \"program\", \"file\": %s, \"stage\": \"%s\", "
-               "\"states\": %d, \"state_bytes\": %lld, ", json_text(a, o->model),
-               stage_name[p->stage], p->n_states, (long long)bytes);
+               "\"states\": %d, \"state_bytes\": %lld, ",
+               json_text(a, o->model), stage_name[p->stage], p->n_states, (long long)bytes);
         json_symbols(p, a);
         printf("\"methods\": [");
     } else {

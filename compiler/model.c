@@ -60,8 +60,8 @@ static bool read_side_file(const Options *o, Program *p, Diag *d)
 {
     const uint8_t *bytes;
     size_t n;
-    return !o->data || (map_file(o->data, &bytes, &n, d) &&
-                        program_read_data(p, bytes, (int64_t)n, d));
+    return !o->data ||
+           (map_file(o->data, &bytes, &n, d) && program_read_data(p, bytes, (int64_t)n, d));
 }
 
 static bool read_weights(const Options *o, Program *p, Diag *d)
@@ -107,11 +107,15 @@ static bool has_all_bytes(const Options *o, const Program *p, Diag *d)
             member = member ? member : s;
     }
     Loc loc = {.file = o->model};
-    bool ok = !made || diag_error(d, loc, "the bytes of %%%s lie in the file that --dump-data "
-                                  "wrote: give it as --data FILE", made->name);
-    return (!member || diag_error(d, loc, "the bytes of %%%s (\"%s\") lie in the model, in '%s': "
-                                  "give it as --weights FILE.pt2", member->name, member->fqn,
-                                  member->file)) && ok;
+    bool ok = !made || diag_error(d, loc,
+                                  "the bytes of %%%s lie in the file that --dump-data "
+                                  "wrote: give it as --data FILE",
+                                  made->name);
+    return (!member || diag_error(d, loc,
+                                  "the bytes of %%%s (\"%s\") lie in the model, in '%s': "
+                                  "give it as --weights FILE.pt2",
+                                  member->name, member->fqn, member->file)) &&
+           ok;
 }
 
 /* -- bounds ------------------------------------------------------------------------------ */
@@ -301,16 +305,32 @@ static void on_note(const char *name, const char *why, void *ctx)
         fprintf(stderr, "  %-16s %s\n", name, why);
 }
 
-static EtcTensor *verify_input(const char *text, Type want, Arena *a, Diag *d)
+/* Whether a tensor can be an input of this type; what symbols stand for is seen in evaluation. */
+static bool is_of_type(const EtcTensor *t, Type want)
 {
-    EtcTensor t = {.dtype = want.dtype};
+    int64_t lo, hi;
+    if (t->dtype != want.dtype || t->rank != (want.rank == SCALAR ? 0 : want.rank))
+        return false;
+    for (int i = 0; i < t->rank; i++) {
+        dim_range(want.dim[i], &lo, &hi);
+        if (t->dim[i] < lo || t->dim[i] > hi)
+            return false;
+    }
+    return true;
+}
+
+static bool verify_input(const Options *o, int i, const Value *want, Arena *a, EtcTensor **out,
+                         Diag *d)
+{
+    EtcTensor t = {.dtype = want->type.dtype};
     EtcValue like = {.tag = ETC_TENSOR, .as.tensor = &t}, v;
-    if (!input_read(a, text, &like, &v, d))
-        return NULL;
-    if (v.tag == ETC_TENSOR)
-        return v.as.tensor;
-    diag_error(d, (Loc){0}, "--input %s is no tensor", text);
-    return NULL;
+    if (!input_read(a, o->inputs.item[i], &like, &v, d))
+        return false;
+    *out = v.tag == ETC_TENSOR ? v.as.tensor : NULL;
+    return (*out && is_of_type(*out, want->type)) ||
+           diag_error(d, (Loc){.file = o->model}, "input %d ('%s'): is %s, expected %s", i,
+                      want->name, *out ? tensor_shown(a, *out) : "no tensor",
+                      type_shown(a, want->type));
 }
 
 static bool read_verify_inputs(const Options *o, const Program *p, Arena *a, PassOptions *opt,
@@ -323,13 +343,11 @@ static bool read_verify_inputs(const Options *o, const Program *p, Arena *a, Pas
         return diag_error(d, (Loc){.file = o->model}, "%d inputs given, the model has %d",
                           o->inputs.n, g ? g->n_in : 0);
     EtcTensor **in = NEW(a, EtcTensor *, g->n_in);
-    for (int i = 0; i < g->n_in; i++) {
-        in[i] = verify_input(o->inputs.item[i], g->in[i]->type, a, d);
-        if (!in[i])
-            return false;
-    }
+    bool ok = true;
+    for (int i = 0; i < g->n_in; i++)
+        ok = verify_input(o, i, g->in[i], a, &in[i], d) && ok;
     opt->verify_in = in;
-    return true;
+    return ok;
 }
 
 bool model_run_passes(const Options *o, Program *p, const char *const *pass, int n, Arena *a,
@@ -338,8 +356,13 @@ bool model_run_passes(const Options *o, Program *p, const char *const *pass, int
     Trace t = {.o = o, .program = p, .arena = a};
     if (o->dump_ir)
         t.dump = strncmp(o->dump_ir, "after:", 6) ? o->dump_ir : o->dump_ir + 6;
-    PassOptions opt = {.dump = t.dump, .dump_to = stdout, .check_ir = o->check_ir,
-                       .verify = o->verify, .on_pass = on_pass, .on_note = on_note, .ctx = &t};
+    PassOptions opt = {.dump = t.dump,
+                       .dump_to = stdout,
+                       .check_ir = o->check_ir,
+                       .verify = o->verify,
+                       .on_pass = on_pass,
+                       .on_note = on_note,
+                       .ctx = &t};
     return read_verify_inputs(o, p, a, &opt, d) && passes_run(p, pass, n, opt, d) &&
            stage_side_file(&t, out, d);
 }

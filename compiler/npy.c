@@ -249,8 +249,10 @@ bool input_read(Arena *a, const char *text, const EtcValue *like, EtcValue *out,
     *out = (EtcValue){.tag = ETC_NONE};
     if (!strncmp(text, "value:", 6)) {
         if (!parse_value(a, text + 6, out))
-            return diag_error(d, (Loc){0}, "'%s' is no JSON number, true, false, null or string "
-                              "without escapes", text);
+            return diag_error(d, (Loc){0},
+                              "'%s' is no JSON number, true, false, null or string "
+                              "without escapes",
+                              text);
         return adapt(a, like, out) ||
                diag_error(d, (Loc){0}, "'%s' is no value of dtype %s; give it as a .npy file", text,
                           dtype_name(like->as.tensor->dtype));

@@ -124,7 +124,8 @@ static void print_commands(FILE *out)
         fprintf(out, "  %-9s %s\n", command_row[i].name, command_row[i].help);
     fputs("\netc COMMAND --help says more; exit codes: 0 done, 1 the model or data is at fault,\n"
           "2 wrong usage, 3 a file cannot be read or written, 4 unsupported operator or dtype,\n"
-          "5 a gate failed, 70 a bug of etc.\n", out);
+          "5 a gate failed, 70 a bug of etc.\n",
+          out);
 }
 
 static void print_help(Command c, FILE *out)
@@ -212,8 +213,7 @@ static bool is_choice(const Parser *p, const Flag *f, const char *value)
             return true;
         consider(&n, item);
     }
-    return usage(p, "--%s knows %s, not '%s'%s", f->name, f->value, value,
-                 did_you_mean(p, &n, ""));
+    return usage(p, "--%s knows %s, not '%s'%s", f->name, f->value, value, did_you_mean(p, &n, ""));
 }
 
 static bool is_dim(const Parser *p, const Flag *f, const char *value)

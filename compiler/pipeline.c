@@ -6,16 +6,20 @@
 #include "compiler/compiler.h"
 #include <string.h>
 
-#define TO_CORE \
+#define TO_CORE                                                                      \
     "resolve_views", "functionalize", "decompose", "canonicalize", "fold_constants", \
-    "fold_batch_norm", "canonicalize", "cse", "dce", "drop_states"
+        "fold_batch_norm", "canonicalize", "cse", "dce", "drop_states"
 #define TO_PLANNED "order", "alias", "plan_memory", "check_plan"
 
 static const char *const pte_tail[] = {
     TO_CORE, "to_edge", "lower_symint", "dce", "drop_states", "to_out", TO_PLANNED,
 };
-static const char *const c_tail[] = { /* the first alias: copies that outputs need join groups */
-    TO_CORE, "alias", "group", TO_PLANNED,
+static const char *const c_tail[] = {
+    /* the first alias: copies that outputs need join groups */
+    TO_CORE,
+    "alias",
+    "group",
+    TO_PLANNED,
 };
 
 /* The pass that leaves each stage, as passes.def says. */
@@ -64,8 +68,10 @@ bool passes_follow(const Program *p, const char *const *pass, int n, Diag *d)
         is_aten = is_aten && strcmp(pass[i], pass_to[STAGE_CORE]) != 0;
         for (int s = STAGE_EDGE; is_aten && s < N_STAGES; s++)
             if (!strcmp(pass[i], pass_to[s]))
-                ok = diag_error(d, (Loc){.file = p->name}, "pass '%s' wants a program that is past "
-                                "stage aten: run %s before it", pass[i], pass_to[STAGE_CORE]);
+                ok = diag_error(d, (Loc){.file = p->name},
+                                "pass '%s' wants a program that is past "
+                                "stage aten: run %s before it",
+                                pass[i], pass_to[STAGE_CORE]);
     }
     return ok;
 }

@@ -5,27 +5,27 @@
 #include <string.h>
 
 enum { /* slots of program.fbs */
-    PROGRAM_PLANS = 1,
-    PLAN_NAME = 0,
-    PLAN_VALUES = 2,
-    PLAN_INPUTS = 3,
-    PLAN_OUTPUTS = 4,
-    PLAN_CHAINS = 5,
-    PLAN_OPERATORS = 6,
-    PLAN_DELEGATES = 7,
-    PLAN_POOLS = 8,
-    CHAIN_INSTRUCTIONS = 2,
-    UNION_TYPE = 0,
-    UNION_VALUE = 1,
-    OPERATOR_NAME = 0,
-    OPERATOR_OVERLOAD = 1,
-    CALL_OPERATOR = 0,
-    DELEGATE_ID = 0,
-    TENSOR_DTYPE = 0,
-    TENSOR_SIZES = 2,
-    TENSOR_DYNAMISM = 8,
-    KERNEL_CALL = 1,
-    VALUE_TENSOR = 5
+       PROGRAM_PLANS = 1,
+       PLAN_NAME = 0,
+       PLAN_VALUES = 2,
+       PLAN_INPUTS = 3,
+       PLAN_OUTPUTS = 4,
+       PLAN_CHAINS = 5,
+       PLAN_OPERATORS = 6,
+       PLAN_DELEGATES = 7,
+       PLAN_POOLS = 8,
+       CHAIN_INSTRUCTIONS = 2,
+       UNION_TYPE = 0,
+       UNION_VALUE = 1,
+       OPERATOR_NAME = 0,
+       OPERATOR_OVERLOAD = 1,
+       CALL_OPERATOR = 0,
+       DELEGATE_ID = 0,
+       TENSOR_DTYPE = 0,
+       TENSOR_SIZES = 2,
+       TENSOR_DYNAMISM = 8,
+       KERNEL_CALL = 1,
+       VALUE_TENSOR = 5
 };
 
 bool pte_open(const char *path, EtcProgram *p, Diag *d)
@@ -88,8 +88,10 @@ static PteEnd read_tensor(const EtcFlat *f, uint32_t tensor, Arena *a)
     int32_t *dim = NEW(a, int32_t, sizes.n + 1);
     for (uint32_t i = 0; i < sizes.n; i++)
         dim[i] = etc_flat_item_i32(sizes, i);
-    return (PteEnd){.kind = "tensor", .dtype = dtype_text(etc_flat_u8(f, tensor, TENSOR_DTYPE)),
-                    .rank = (int)sizes.n, .dim = dim,
+    return (PteEnd){.kind = "tensor",
+                    .dtype = dtype_text(etc_flat_u8(f, tensor, TENSOR_DTYPE)),
+                    .rank = (int)sizes.n,
+                    .dim = dim,
                     .is_dynamic = etc_flat_u8(f, tensor, TENSOR_DYNAMISM) != 0};
 }
 

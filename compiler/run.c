@@ -9,7 +9,7 @@ typedef struct Run {
     const Options *o;
     const Program *source; /* NULL where the model is a .pte */
     EtcProgram file;
-    const Graph *graph;    /* of the method, where there is a source */
+    const Graph *graph; /* of the method, where there is a source */
     EtcMethod *method;
     PteMethod says; /* what the file says of it */
     Arena *arena;
@@ -35,13 +35,14 @@ static bool load(Run *r)
     size_t n;
     ImportKind kind = model_kind(o, r->diag);
     if (kind == IMPORT_PTE && (o->dims.n || o->data || o->weights || o->weights_dir))
-        return diag_error(r->diag, (Loc){.file = o->model}, "is a .pte: --dim, --data, --weights "
+        return diag_error(r->diag, (Loc){.file = o->model},
+                          "is a .pte: --dim, --data, --weights "
                           "and --weights-dir are for models that are compiled first");
     if (kind == IMPORT_PTE)
         return pte_open(o->model, &r->file, r->diag);
     const uint8_t *bytes = kind == IMPORT_UNKNOWN ? NULL : compile(r, &n);
-    return bytes && (!etc_program_open(&r->file, bytes, n, &e) ||
-                     runtime_failed(o->model, &e, r->diag));
+    return bytes &&
+           (!etc_program_open(&r->file, bytes, n, &e) || runtime_failed(o->model, &e, r->diag));
 }
 
 static bool report_missing(const Run *r, int32_t method)
@@ -49,8 +50,9 @@ static bool report_missing(const Run *r, int32_t method)
     const char *name, *overload;
     int32_t k = 0;
     for (; etc_method_missing(&r->file, method, k, &name, &overload); k++)
-        diag_unsupported(r->diag, (Loc){.file = r->o->model}, "%s%s%s: no such kernel in this build",
-                         name, *overload ? "." : "", overload);
+        diag_unsupported(r->diag, (Loc){.file = r->o->model},
+                         "%s%s%s: no such kernel in this build", name, *overload ? "." : "",
+                         overload);
     return k == 0;
 }
 
@@ -134,22 +136,17 @@ static EtcValue keep(Arena *a, const EtcValue *v)
 
 /* -- inputs that do not fit -------------------------------------------------------------------- */
 
-static const char *shape_text(Arena *a, const EtcTensor *t)
-{
-    const char *s = arena_printf(a, "%s[", dtype_name(t->dtype));
-    for (int i = 0; i < t->rank; i++)
-        s = arena_printf(a, "%s%s%d", s, i ? "," : "", (int)t->dim[i]);
-    return arena_printf(a, "%s]", s);
-}
-
 static const char *kind_text(Arena *a, const EtcValue *v)
 {
     static const char *const kind[] = {
-        [ETC_NONE] = "null", [ETC_STRING] = "a string", [ETC_DOUBLE] = "a number with a fraction",
-        [ETC_INT] = "a whole number", [ETC_IS_BOOL] = "true or false",
+        [ETC_NONE] = "null",
+        [ETC_STRING] = "a string",
+        [ETC_DOUBLE] = "a number with a fraction",
+        [ETC_INT] = "a whole number",
+        [ETC_IS_BOOL] = "true or false",
     };
     if (v->tag == ETC_TENSOR)
-        return arena_printf(a, "a tensor %s", shape_text(a, v->as.tensor));
+        return arena_printf(a, "a tensor %s", tensor_shown(a, v->as.tensor));
     return (size_t)v->tag < sizeof kind / sizeof *kind ? kind[v->tag] : "a list";
 }
 
@@ -162,8 +159,8 @@ static int wrong_dim(const EtcTensor *got, const PteEnd *want)
     return -1;
 }
 
-/* Says what runtime-lite found wrong in the terms of the command line: which input, what it is, what
- * it had to be.  What a .pte says of its inputs are sizes or bounds, so these are looked up there. */
+/* Says what runtime-lite found wrong in the terms of the command line: which input, what it is,
+ * what it had to be.  A .pte says of its inputs sizes or bounds, so these are looked up there. */
 static bool misfit(const Run *r, int i, const EtcValue *got, const EtcError *e)
 {
     Arena *a = r->arena;
@@ -178,7 +175,7 @@ static bool misfit(const Run *r, int i, const EtcValue *got, const EtcError *e)
                           name, kind_text(a, got), want->kind);
     EtcTensor like = {.rank = want->rank, .dim = (int32_t *)(uintptr_t)want->dim};
     like.dtype = etc_method_input(r->method, i)->as.tensor->dtype;
-    const char *expected = shape_text(a, &like), *most = want->is_dynamic ? "at most " : "";
+    const char *expected = tensor_shown(a, &like), *most = want->is_dynamic ? "at most " : "";
     if (!t || t->dtype != like.dtype || t->rank != like.rank)
         return diag_error(r->diag, loc, "%s: is %s, expected a tensor %s%s", name,
                           kind_text(a, got), most, expected);
@@ -186,8 +183,10 @@ static bool misfit(const Run *r, int i, const EtcValue *got, const EtcError *e)
     if (k < 0)
         return diag_error(r->diag, loc, "%s: %s, expected %s%s", name, e->what, most, expected);
     if (want->is_dynamic)
-        return diag_error(r->diag, loc, "%s: size %d at dimension %d is past its bound %d (expected "
-                          "at most %s)", name, (int)t->dim[k], k, (int)want->dim[k], expected);
+        return diag_error(r->diag, loc,
+                          "%s: size %d at dimension %d is past its bound %d (expected "
+                          "at most %s)",
+                          name, (int)t->dim[k], k, (int)want->dim[k], expected);
     return diag_error(r->diag, loc, "%s: size %d at dimension %d, expected %d (a tensor %s)", name,
                       (int)t->dim[k], k, (int)want->dim[k], expected);
 }
@@ -215,9 +214,9 @@ static bool run_call(const Run *r, Call *c)
     EtcError e = {.index = -1};
     int n_out = etc_method_n_outputs(r->method);
     if (c->n != etc_method_n_inputs(r->method))
-        return diag_error(r->diag, (Loc){.file = r->o->model}, "%d input%s given, method '%s' has %d",
-                          c->n, c->n == 1 ? "" : "s", r->says.name,
-                          r->says.n_in);
+        return diag_error(r->diag, (Loc){.file = r->o->model},
+                          "%d input%s given, method '%s' has %d", c->n, c->n == 1 ? "" : "s",
+                          r->says.name, r->says.n_in);
     if (!set_inputs(r, c))
         return false;
     if (etc_method_run(r->method, &e))
@@ -258,8 +257,7 @@ static bool make_dir(const char *path, Strings *made, Arena *a, Diag *d)
 
 static const char *dir_of(const Run *r, int call, int n_calls)
 {
-    return n_calls > 1 ? arena_printf(r->arena, "%s/%d", r->o->output_dir, call)
-                       : r->o->output_dir;
+    return n_calls > 1 ? arena_printf(r->arena, "%s/%d", r->o->output_dir, call) : r->o->output_dir;
 }
 
 static const char *path_of(const Run *r, int call, int n_calls, int i)
@@ -325,7 +323,7 @@ static void print_value(const Run *r, const EtcValue *v)
         return;
     }
     int64_t n = etc_numel(t);
-    fputs(shape_text(r->arena, t), stdout);
+    fputs(tensor_shown(r->arena, t), stdout);
     for (int64_t i = 0; i < n && i < MOST; i++)
         print_element(t, i);
     puts(n > MOST ? " ..." : "");
@@ -363,8 +361,7 @@ static void print_json(const Run *r, const Call *call, int n_calls)
         printf("%s{\"outputs\": [", comma(k));
         for (int i = 0; i < etc_method_n_outputs(r->method); i++) {
             fputs(comma(i), stdout);
-            json_output(r, &call[k].out[i],
-                        r->o->output_dir ? path_of(r, k, n_calls, i) : NULL);
+            json_output(r, &call[k].out[i], r->o->output_dir ? path_of(r, k, n_calls, i) : NULL);
         }
         printf("]}");
     }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION(major, minor, patch) (((major) * 1000 + (minor)) * 1000 + (patch))
+#define VERSION(major, minor, patch) (((major)*1000 + (minor)) * 1000 + (patch))
 
 enum { FIRST = VERSION(1, 0, 1) };
 
@@ -69,8 +69,10 @@ static bool report(const Options *o, const Program *p, const char *kernel, int s
                          kernel, since / 1000000, since / 1000 % 1000, since % 1000,
                          o->target_runtime);
     else
-        diag_unsupported(d, loc, "%s: not among the kernels of the ExecuTorch runtime %s; a library "
-                         "beside it would have to bring it", kernel, o->target_runtime);
+        diag_unsupported(d, loc,
+                         "%s: not among the kernels of the ExecuTorch runtime %s; a library "
+                         "beside it would have to bring it",
+                         kernel, o->target_runtime);
     for (int i = 0; i < p->n_methods; i++)
         note_nodes(p->method[i], kernel, d);
     return false;

@@ -1,7 +1,9 @@
-/* text.c -- what the commands share: JSON strings, mapped files, the clock, runtime-lite's words. */
+/* text.c -- what the commands share: JSON strings, mapped files, the clock, messages of
+ * runtime-lite. */
 #include "compiler/compiler.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -32,6 +34,26 @@ const char *json_text(Arena *a, const char *s)
 const char *comma(int i)
 {
     return i ? ", " : "";
+}
+
+const char *tensor_shown(Arena *a, const EtcTensor *t)
+{
+    const char *s = arena_printf(a, "%s[", dtype_name(t->dtype));
+    for (int i = 0; i < t->rank; i++)
+        s = arena_printf(a, "%s%s%d", s, i ? "," : "", (int)t->dim[i]);
+    return arena_printf(a, "%s]", s);
+}
+
+const char *type_shown(Arena *a, Type t)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (f)
+        type_print(t, f);
+    const char *kept = f && fclose(f) == 0 ? arena_str(a, text, n) : "?";
+    free(text);
+    return kept;
 }
 
 double seconds_now(void)

@@ -446,7 +446,7 @@ static void put_row(Function *f, const Nest *row, const char *x, const char *cor
         put(t, ", %s);\n", tail);
         return;
     }
-    put(t, "%*sfloat part[ETC_SUM_BLOCK];\n%*sint64_t n = 0;\n", indent, "", indent, "");
+    put(t, "%*sfloat part[ETC_SUM_BLOCK];\n%*sint64_t filled = 0;\n", indent, "", indent, "");
     for (int i = 0; i < row->rank; i++) {
         index[i] = names_make(f->names, "", "r");
         put(t, "%*sfor (int64_t %s = 0; %s < ", indent + 4 * i, "", index[i], index[i]);
@@ -454,13 +454,14 @@ static void put_row(Function *f, const Nest *row, const char *x, const char *cor
         put(t, "; %s++) {\n", index[i]);
     }
     int in = indent + 4 * row->rank;
-    put(t, "%*spart[n] = *(", in, "");
+    put(t, "%*spart[filled] = *(", in, "");
     nest_address(f, row, 0, x, row->rank, index);
-    put(t, ");\n%*sn++;\n%*sif (n == ETC_SUM_BLOCK) {\n%*s%s(part, n, %s);\n%*sn = 0;\n%*s}\n",
+    put(t, ");\n%*sfilled++;\n%*sif (filled == ETC_SUM_BLOCK) {\n%*s%s(part, filled, %s);\n%*sfilled = 0;\n%*s}\n",
         in, "", in, "", in + 4, "", core, tail, in + 4, "", in, "");
     for (int i = row->rank - 1; i >= 0; i--)
         put(t, "%*s}\n", indent + 4 * i, "");
-    put(t, "%*s%s(part, n, %s);\n", indent, "", core, tail);
+    put(t, "%*sif (filled > 0) {\n%*s%s(part, filled, %s);\n%*s}\n", indent, "", indent + 4, "", core, tail,
+        indent, "");
 }
 
 static void put_result(Function *f, const Node *n, const char *y, Dim count, int indent)

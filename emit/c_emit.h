@@ -19,8 +19,10 @@ typedef struct Text {
 
 void put(Text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void put_n(Text *t, const char *s, size_t n);
+void put_wrapped(Text *t, const char *s); /* lines of code, broken at 100 columns */
 void put_comment(Text *t, const char *s); /* what may stand inside a comment; at most 100 chars */
 void put_float(Text *t, float f);         /* a literal that reads back as f, NaN's payload apart */
+void put_weight(Text *t, float f);        /* the same at a tenth of the time, maybe longer */
 void put_double(Text *t, double f);
 void put_int(Text *t, int64_t v);         /* an int64_t expression */
 const char *c_type(EtcDtype t);           /* "float"; bf16 and f16 are uint16_t */
@@ -94,6 +96,7 @@ typedef struct Function {
     const Graph *g;       /* whose values `name_of` names: the body, or the graph of a bare node */
     const char **name_of; /* pointer or vector variable of a value, by index */
     bool *uses_symbol;    /* by symbol index */
+    bool *is_read;        /* by value index, of parameters */
     bool uses_work;
     Text body;
 } Function;

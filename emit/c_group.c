@@ -24,7 +24,10 @@ void function_dim(Function *f, Dim d)
 
 const char *function_pointer(Function *f, const Value *v)
 {
-    return value_is_constant(v) ? constant_name(f->e, v->state) : f->name_of[v->index];
+    if (value_is_constant(v))
+        return constant_name(f->e, v->state);
+    f->is_read[v->index] = true;
+    return f->name_of[v->index];
 }
 
 bool function_refuse(Function *f, const Node *n, const char *what)
@@ -179,6 +182,7 @@ static Function function_new(Emit *e, const Graph *g, const Ports *p)
     Function f = {.e = e, .names = c_scope(e), .g = g, .body = {.a = e->a}};
     f.name_of = NEW(e->a, const char *, g->n_values + 1);
     f.uses_symbol = NEW(e->a, bool, e->p->n_syms + 1);
+    f.is_read = NEW(e->a, bool, g->n_values + 1);
     for (int i = 0; c_own_names[i]; i++)
         names_take(f.names, c_own_names[i]);
     for (int i = 0; i < e->p->n_syms; i++)
@@ -260,6 +264,14 @@ static void put_call(Emit *e, const Function *f, const Ports *p, const char *nam
     put(&e->run, "%s);\n", f->uses_work ? ", work" : "");
 }
 
+/* What an op like full_like takes for its sizes only. */
+static void put_unread(Text *t, const Function *f, const Ports *p)
+{
+    for (int i = 0; i < p->n_in; i++)
+        if (!f->is_read[p->in[i]->index])
+            put(t, "    (void)%s;\n", f->name_of[p->in[i]->index]);
+}
+
 /* The parameters' names are those of a function without a body: it may rename values. */
 static bool emit_function(Emit *e, const Node *n, const Graph *body, const Ports *p, int indent)
 {
@@ -276,6 +288,7 @@ static bool emit_function(Emit *e, const Node *n, const Graph *body, const Ports
     put_title(&e->functions, n, body, e->a);
     put_types(&e->functions, p);
     put_signature(&e->functions, &named, p, name);
+    put_unread(&e->functions, &named, p);
     put_n(&e->functions, f.body.s, f.body.n);
     put(&e->functions, "}\n\n");
     put_call(e, &named, p, name, indent);
@@ -303,11 +316,12 @@ void put_move(Emit *e, const Value *from, const Value *to, int indent)
         return;
     put(&e->run, "%*sfor (int64_t i = 0; i < ", indent, "");
     put_dim(e, &e->run, c_dims_product(e, to->type.dim, to->type.rank));
-    put(&e->run, "; i++) {\n%*s(", indent + 4, "");
+    bool is_named = e->graph == e->method; /* else an expression */
+    put(&e->run, "; i++) {\n%*s%s", indent + 4, "", is_named ? "" : "(");
     put_pointer(e, &e->run, to);
-    put(&e->run, ")[i] = (");
+    put(&e->run, is_named ? "[i] = " : ")[i] = (");
     put_pointer(e, &e->run, from);
-    put(&e->run, ")[i];\n%*s}\n", indent, "");
+    put(&e->run, is_named ? "[i];\n%*s}\n" : ")[i];\n%*s}\n", indent, "");
 }
 
 static bool emit_branch(Emit *e, const Node *n, const Graph *branch, int indent)

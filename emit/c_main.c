@@ -172,7 +172,7 @@ static const char main_text[] =
     "    Tensor in[N_IN + 1], out[N_OUT + 1];\n"
     "    const char *dir = NULL;\n"
     "    int n_calls = 1, number = 0, n_in = 0;\n"
-    "    void *arena = grab(ARENA_BYTES), *state = grab(STATE_BYTES);\n"
+    "    void *arena = grab_aligned(ARENA_BYTES), *state = grab_aligned(STATE_BYTES);\n"
     "    (void)memset(in, 0, sizeof in);\n"
     "    (void)memset(out, 0, sizeof out);\n"
     "    for (int i = 1; i < argc; i++) {\n"
@@ -236,13 +236,15 @@ bool emit_main(Emit *e, CFiles *out)
         strrchr(e->o->stem, '/') ? strrchr(e->o->stem, '/') + 1 : e->o->stem);
     put_fixed_part(&t);
     put(&t, "enum { N_IN = %d, N_OUT = %d };\n\n", g->n_in, g->n_out);
-    put(&t, "#define ARENA_BYTES %" PRId64 "\n#define STATE_BYTES %" PRId64 "\n\n", e->arena_bytes,
-        e->state_bytes);
+    put(&t, "#define ARENA_BYTES %s_ARENA_BYTES\n#define STATE_BYTES ", e->upper);
+    put(&t, e->state_bytes ? "%s_STATE_BYTES\n\n" : "0\n\n", e->upper);
     put_table(&t, "input", g->in, g->n_in);
     put_table(&t, "output", g->out, g->n_out);
     if (!put_call(e, &t))
         return false;
     put_main(e, &t);
-    c_file(e->a, out, "_main.c", &t);
+    Text wrapped = {.a = e->a};
+    put_wrapped(&wrapped, t.s);
+    c_file(e->a, out, "_main.c", &wrapped);
     return true;
 }

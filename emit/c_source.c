@@ -270,7 +270,7 @@ static void put_sizes(Emit *e, Text *t)
 
 static void emit_header(Emit *e, CFiles *out, int64_t pools)
 {
-    Text t = {.a = e->a};
+    Text t = {.a = e->a}, wrapped = {.a = e->a};
     put_title(e, &t, ".h");
     put_ports(e, &t);
     put_needs(e, &t, pools);
@@ -284,7 +284,8 @@ static void emit_header(Emit *e, CFiles *out, int64_t pools)
         "int %s_run(", e->name);
     put_parameters(e, &t);
     put(&t, ");\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
-    c_file(e->a, out, ".h", &t);
+    put_wrapped(&wrapped, t.s);
+    c_file(e->a, out, ".h", &wrapped);
 }
 
 /* -- NAME.c ---------------------------------------------------------------------------------- */
@@ -414,29 +415,41 @@ static bool emit_source(Emit *e, CFiles *out, int64_t scratch_at)
     put_entry(e, &code);
     if (!emit_constants(e, &constants, out))
         return false;
+    const char *weights = out->n ? arena_printf(e->a, " %s_weights.S", e->name) : "";
     put_title(e, &t, ".c");
     put_ports(e, &t);
     put_needs(e, &t, scratch_at);
+    put(&t, " *\n *   build      cc -O3 %s.c %s_avx2.c %s_avx512.c%s -lm\n"
+        " *              or, for one CPU, cc -O3 -march=... %s.c%s -lm; on x86-64 without either\n"
+        " *              each fused multiply-add is emulated, and slow\n", e->name, e->name, e->name,
+        weights, e->name, weights);
     put(&t, " */\n\n#include \"%s.h\"\n\n", base_name(e->o->stem));
     put_chunks(&t, &code);
     if (constants.n)
         put_n(&t, constants.s, constants.n);
-    put_n(&t, code.s, code.n);
+    put_wrapped(&t, code.s);
     c_file(e->a, out, ".c", &t);
     return true;
 }
 
-/* NAME_avx2.c: the same source for wider vectors.  gcc only: clang's pragma sets no macros. */
-static void emit_variant(Emit *e, CFiles *out, const char *isa, const char *target)
+/* NAME_avx2.c: the same source for wider vectors.  clang's pragma sets no macros, so they are set
+ * here, and immintrin.h comes first to be left out of it. */
+static void emit_variant(Emit *e, CFiles *out, const char *isa, const char *target,
+                         const char *macros)
 {
     Text t = {.a = e->a};
+    const char *file = base_name(e->o->stem);
     put(&t, "/* SPDX-License-Identifier: 0BSD */\n"
         "/* %s.c once more for CPUs with %s; %s_run picks it at run time.  Optional. */\n"
-        "#if defined(__x86_64__) && defined(__ELF__) && defined(__GNUC__) && "
-        "!defined(__clang__) && \\\n    !defined(__AVX512F__)\n"
-        "#pragma GCC target(\"%s\")\n#define %s_VARIANT %s_run_%s\n#include \"%s.c\"\n#else\n"
-        "typedef int %s_%s_is_empty; /* a file must declare something */\n#endif\n",
-        e->name, isa, e->name, target, e->upper, e->name, isa, base_name(e->o->stem), e->name, isa);
+        "#if !defined(__x86_64__) || !defined(__ELF__) || defined(__AVX512F__)\n"
+        "typedef int %s_%s_is_empty; /* a file must declare something */\n", e->name, isa, e->name,
+        e->name, isa);
+    put(&t, "#elif defined(__clang__)\n#include <immintrin.h>\n"
+        "#pragma clang attribute push(__attribute__((target(\"%s\"))), apply_to = function)\n%s"
+        "#define %s_VARIANT %s_run_%s\n#include \"%s.c\"\n#pragma clang attribute pop\n",
+        target, macros, e->upper, e->name, isa, file);
+    put(&t, "#else\n#pragma GCC target(\"%s\")\n#define %s_VARIANT %s_run_%s\n#include \"%s.c\"\n"
+        "#endif\n", target, e->upper, e->name, isa, file);
     c_file(e->a, out, arena_printf(e->a, "_%s.c", isa), &t);
 }
 
@@ -459,7 +472,7 @@ static void name_ports(Emit *e)
         e->out_name[i] = names_make(names, "out_", g->out[i]->name);
 }
 
-const char *const c_own_names[] = {"at", "g", "max", "n", "part", "scale", "shift", "sum", "work",
+const char *const c_own_names[] = {"at", "filled", "g", "max", "part", "scale", "shift", "sum", "work",
                                    NULL};
 
 /* Symbols have one name everywhere, so it is none that a function or OUT_main.c declares. */
@@ -573,7 +586,9 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     if (!emit_source(&e, out, pools))
         return false;
     emit_header(&e, out, pools);
-    emit_variant(&e, out, "avx2", "avx2,fma");
-    emit_variant(&e, out, "avx512", "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma");
+    emit_variant(&e, out, "avx2", "avx2,fma", "#undef __AVX2__\n#define __AVX2__ 1\n#undef __FMA__\n"
+                 "#define __FMA__ 1\n");
+    emit_variant(&e, out, "avx512", "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma",
+                 "#define __AVX512F__ 1\n");
     return !o->main || emit_main(&e, out);
 }

@@ -41,6 +41,35 @@ void put(Text *t, const char *fmt, ...)
     va_end(ap);
 }
 
+/* Where a line of `len` characters is broken: behind the last comma or operator before column 100;
+ * 0 where it cannot be. */
+static size_t break_at(const char *s, size_t len)
+{
+    size_t at = 0;
+    for (size_t i = strspn(s, " ") + 8; i < len && i < 100; i++)
+        if (s[i] == ' ' && strchr(",&|", s[i - 1]))
+            at = i;
+    return len <= 100 ? 0 : at;
+}
+
+/* Code has no strings with line ends and no comments longer than a line. */
+void put_wrapped(Text *t, const char *s)
+{
+    while (*s) {
+        size_t len = strcspn(s, "\n"), indent = strspn(s, " "), at;
+        while (*s != '#' && s[indent] != '*' && (at = break_at(s, len)) != 0) {
+            put_n(t, s, at);
+            put(t, "\n%*s", (int)indent + 4, "");
+            s += at + 1;
+            len -= at + 1;
+            if (len <= 92 - indent)
+                break;
+        }
+        put_n(t, s, len + (s[len] == '\n'));
+        s += len + (s[len] == '\n');
+    }
+}
+
 /* Names come from the user's model: nothing in them may end the comment, open another, join lines
  * or change the direction of the text. */
 void put_comment(Text *t, const char *s)
@@ -74,12 +103,75 @@ void put_float(Text *t, float f)
         put_special(t, (double)f, "f");
         return;
     }
-    for (int n = 6; n <= 9; n += 3) {
+    for (int n = 6; n <= 9; n++) {
         snprintf(digits, sizeof digits, "%.*g", n, (double)f);
-        if (n == 9 || strtof(digits, NULL) == f)
+        if (strtof(digits, NULL) == f)
             break;
     }
     put_number(t, digits, "f");
+}
+
+static const double power[] = {
+    1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22, 1e23, 1e24, 1e25, 1e26, 1e27, 1e28, 1e29, 1e30, 1e31,
+    1e32, 1e33, 1e34, 1e35, 1e36, 1e37, 1e38, 1e39, 1e40, 1e41, 1e42, 1e43, 1e44, 1e45, 1e46,
+};
+
+/* The first nine decimal digits of a normal float above zero, and the exponent of the first.  The
+ * product is off by less than a millionth of the ninth digit, and floats are further apart than two
+ * such digits: the text reads back as f. */
+static int64_t nine_digits(double f, int *exponent)
+{
+    int binary, e;
+    frexp(f, &binary);
+    e = (binary - 1) * 1233 / 4096 - (binary < 1); /* log10 of 2, or one less */
+    for (;; e++) {
+        double scaled = e <= 8 ? f * power[8 - e] : f / power[e - 8];
+        int64_t digits = (int64_t)(scaled + 0.5);
+        if (digits < 1000000000) {
+            *exponent = e;
+            return digits;
+        }
+    }
+}
+
+/* "0.00125", "12.5", "1.25e-09": digits[0..n) with the point behind digit `point`. */
+static char *place_point(char *to, const char *digits, int n, int e)
+{
+    bool is_plain = e >= -5 && e < 9;
+    int point = is_plain ? e : 0;
+    if (point < 0)
+        *to++ = '0', *to++ = '.';
+    for (int i = point; i < -1; i++)
+        *to++ = '0';
+    for (int i = 0; i < n || i <= point; i++) {
+        *to++ = i < n ? digits[i] : '0';
+        if (i == point)
+            *to++ = '.';
+    }
+    if (to[-1] == '.')
+        *to++ = '0';
+    return is_plain ? to : to + snprintf(to, 8, "e%d", e);
+}
+
+void put_weight(Text *t, float f)
+{
+    char digits[16], text[64], *end = text;
+    int e, n = 9;
+    if (!isnormal(f)) {
+        put_float(t, f);
+        return;
+    }
+    int64_t nine = nine_digits(fabs((double)f), &e);
+    for (int i = 8; i >= 0; i--, nine /= 10)
+        digits[i] = (char)('0' + nine % 10);
+    while (n > 1 && digits[n - 1] == '0')
+        n--;
+    if (f < 0)
+        *end++ = '-';
+    end = place_point(end, digits, n, e);
+    *end++ = 'f';
+    put_n(t, text, (size_t)(end - text));
 }
 
 void put_double(Text *t, double f)

@@ -56,7 +56,7 @@ static void put_item(Text *t, EtcDtype dtype, const uint8_t *p)
     switch (dtype) {
     case ETC_F32:
         memcpy(&f, p, sizeof f);
-        put_float(t, f);
+        put_weight(t, f);
         break;
     case ETC_F64:
         memcpy(&d, p, sizeof d);
@@ -106,10 +106,13 @@ static void put_array(Emit *e, Text *t, const State *s)
     put_array_title(t, s);
     put(t, "static const %s %s[%" PRId64 "]%s = {", c_type(s->type.dtype), e->constant[s->index],
         n ? n : 1, unused_mark(s));
+    size_t line = 0; /* where it starts */
     for (int64_t i = 0; i < n; i++) {
-        put(t, i % 8 ? " " : "\n    ");
+        bool is_new = !i || t->n - line > 82;
+        put_n(t, is_new ? "\n    " : " ", is_new ? 5 : 1);
+        line = is_new ? t->n : line;
         put_item(t, s->type.dtype, data + i * size);
-        put(t, ",");
+        put_n(t, ",", 1);
     }
     put(t, n ? "\n};\n\n" : "0};\n\n");
 }

@@ -29,15 +29,24 @@ static void stop(const char *what, const char *which)
     exit(1);
 }
 
-/* 64-byte aligned, zeroed, never given back. */
+/* Never given back; at least a byte, so that nothing is NULL. */
 static void *grab(int64_t bytes)
 {
-    uint8_t *p = (uint8_t *)calloc((size_t)bytes + 64U, 1U);
+    void *p = calloc((size_t)((bytes > 0) ? bytes : 1), 1U);
     if (p == NULL) {
         stop("no memory", "this program");
-        return NULL;
     }
-    return p + (64U - ((uintptr_t)p % 64U));
+    return p;
+}
+
+/* The same, 64-byte aligned and as it comes: arena and state. */
+static void *grab_aligned(size_t bytes)
+{
+    void *p = NULL;
+    if (posix_memalign(&p, 64U, (bytes > 0U) ? bytes : 64U) != 0) {
+        stop("no memory", "this program");
+    }
+    return p;
 }
 
 static int64_t item_bytes(const Port *p)
@@ -179,8 +188,8 @@ static void write_npy(const Port *p, const Tensor *t, const char *path)
     int n = snprintf(header, sizeof header, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
                      (item_bytes(p) > 1) ? '<' : '|', p->type);
     for (int i = 0; i < p->rank; i++) {
-        n += snprintf(header + n, sizeof header - (size_t)n, "%lld,%s", (long long)t->dim[i],
-                      ((i + 1) < p->rank) ? " " : "");
+        n += snprintf(header + n, sizeof header - (size_t)n, "%s%lld%s", (i > 0) ? ", " : "",
+                      (long long)t->dim[i], (p->rank == 1) ? "," : "");
     }
     n += snprintf(header + n, sizeof header - (size_t)n, "), }");
     int pad = 64 - ((10 + n + 1) % 64);

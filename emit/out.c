@@ -129,8 +129,7 @@ bool out_commit(OutBatch *b, Diag *d)
 {
     bool ok = true;
     for (int i = 0; i < b->n && ok; i++)
-        ok = rename(b->file[i].temp, b->file[i].path) == 0 ||
-             cannot("write", b->file[i].path, d);
+        ok = rename(b->file[i].temp, b->file[i].path) == 0 || cannot("write", b->file[i].path, d);
     out_discard(b); /* temporary names that were renamed exist no more */
     return ok;
 }

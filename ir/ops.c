@@ -34,6 +34,19 @@ bool op_mutates(OpId op)
     return strstr(op_info[op].schema, "!)") != NULL;
 }
 
+/* By hand: strspn builds a table of the set at each call, and names are asked for by the thousand. */
+bool text_is_name(const char *s, char also)
+{
+    if (!*s)
+        return false;
+    for (; *s; s++) {
+        bool is_letter = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z');
+        if (!is_letter && !(*s >= '0' && *s <= '9') && *s != '_' && *s != also)
+            return false;
+    }
+    return true;
+}
+
 enum { MAX_NAME = 64 };
 
 int text_distance(const char *a, const char *b, int most)

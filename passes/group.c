@@ -214,9 +214,23 @@ static void build_group(Grouping *s, const Cluster *c, Value **inner, Value **wi
     }
 }
 
+/* Reports all operators that emit-c has no code for. */
+static bool check_templates(const Graph *g, Diag *d)
+{
+    bool ok = true;
+    for (const Node *n = g->first; n; n = n->next) {
+        bool is_free = op_info[n->op].flags & CHECK || n->op == OP_COND || n->op == OP_GROUP ||
+                       !n->n_out || n->out[0]->type.rank == SCALAR;
+        if (!is_free && !strcmp(op_info[n->op].c, "none"))
+            ok = diag_unsupported(d, n->loc, "emit-c has no template for this operator");
+    }
+    return ok;
+}
+
 bool pass_group(Graph *g, Arena *tmp, Diag *d)
 {
-    (void)d;
+    if (!check_templates(g, d))
+        return false;
     g->program->stage = STAGE_GROUPED;
     Grouping s = {.g = g, .tmp = tmp, .uses = graph_uses(g, tmp), .of = NEW(tmp, int, g->n_values)};
     int n_old = g->n_values;

@@ -17,7 +17,7 @@ bool pt2_malformed(Pt2 *p, const Json *object, const char *key, const char *want
 
 bool pt2_is_name(const char *s)
 {
-    return *s && !s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")];
+    return text_is_name(s, '_');
 }
 
 const char *pt2_unique(Pt2 *p, const char *name, void *item)
@@ -292,7 +292,8 @@ static Archive *archive_of(Arena *a, const char *path, const ImportOptions *o, D
     case IMPORT_JSON:
         return archive_folder(a, json_place(a, path).root, data_dir(a, o), d);
     default:
-        diag_error(d, (Loc){.file = path}, "is no archive with weights that torch.export.save wrote");
+        diag_error(d, (Loc){.file = path},
+                   "is no archive with weights that torch.export.save wrote");
         return NULL;
     }
 }

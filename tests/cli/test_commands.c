@@ -1,0 +1,515 @@
+/* test_commands.c -- the commands from outside: what they make of models, beside what torch recorded
+ * of them, and what they print. */
+#include "tests/cli/cli.h"
+
+TestSuite(commands, .init = make_folders, .fini = remove_folders);
+
+/* -- run --------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    int n_in, n_out;
+} model[] = {
+    {"add", 2, 1}, {"linear", 1, 1}, {"softmax", 1, 2}, {"mlp_digits", 1, 1}, {"cnn_digits", 1, 1}};
+
+static void inputs_of(size_t i, char *line)
+{
+    for (int k = 0; k < model[i].n_in; k++)
+        sprintf(line + strlen(line), " --input $DATA/%s/input_%d.npy", model[i].name, k);
+}
+
+static void expect_outputs(size_t i, const char *folder)
+{
+    char got[128], want[32];
+    for (int k = 0; k < model[i].n_out; k++) {
+        snprintf(got, sizeof got, "%s/output_%d.npy", folder, k);
+        snprintf(want, sizeof want, "output_%d.npy", k);
+        expect_close(got, model[i].name, want);
+    }
+}
+
+Test(commands, run_gives_what_torch_gave)
+{
+    for (size_t i = 0; i < sizeof model / sizeof *model; i++) {
+        char inputs[512] = "", line[1024];
+        inputs_of(i, inputs);
+        snprintf(line, sizeof line, "compile $DATA/%s/model.pt2 -o m.pte -q", model[i].name);
+        ok(line);
+        snprintf(line, sizeof line, "run m.pte %s --output-dir out -q", inputs);
+        Result r = ok(line);
+        cr_expect_eq(r.n_out + r.n_err, 0, "%s%s", r.out, r.err);
+        expect_outputs(i, "out");
+        snprintf(line, sizeof line, "run $DATA/%s/model.pt2 %s --output-dir out2", model[i].name,
+                 inputs);
+        ok(line);
+        expect_outputs(i, "out2");
+        snprintf(line, sizeof line,
+                 "run $DATA/%s/model.etir --weights $DATA/%s/model.pt2 %s "
+                 "--output-dir out3",
+                 model[i].name, model[i].name, inputs);
+        ok(line);
+        expect_outputs(i, "out3");
+        cr_expect_eq(sh("rm -r out out2 out3").code, 0);
+    }
+}
+
+Test(commands, run_makes_several_calls)
+{
+    ok("run $DATA/mlp_digits/model.pt2 --input $DATA/mlp_digits/input_0.npy "
+       "--next --input $DATA/mlp_digits/case1/input_0.npy "
+       "--next --input $DATA/mlp_digits/case2/input_0.npy --output-dir out");
+    expect_close("out/0/output_0.npy", "mlp_digits", "output_0.npy");
+    expect_close("out/1/output_0.npy", "mlp_digits", "case1/output_0.npy");
+    expect_close("out/2/output_0.npy", "mlp_digits", "case2/output_0.npy");
+    cr_expect_eq(sh("[ \"$(find out | wc -l)\" = 7 ]").code, 0);
+}
+
+static void write_floats(const char *path, int n, const float *v)
+{
+    char header[120];
+    snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d,), }",
+             n);
+    FILE *f = fopen(path, "wb");
+    fprintf(f, "%cNUMPY%c%c%c%c%-117s\n", 0x93, 1, 0, 118, 0, header);
+    fwrite(v, 4, (size_t)n, f);
+    fclose(f);
+}
+
+/* The sum of all inputs so far. */
+static const char counter[] = "program \"counter\" stage aten\n"
+                              "mutable %total = \"total\" : f32[2] in \"-\"+0\n"
+                              "method @forward(%x: f32[2]) {\n"
+                              "  %add = aten.add.Tensor(%total, %x, alpha=1) : f32[2]\n"
+                              "  update %total = %add\n"
+                              "  return %add\n}\n";
+
+Test(commands, run_carries_state_over)
+{
+    write_text("c.etir", counter);
+    write_floats("x.npy", 2, (const float[]){1, -2});
+    sh("printf '\\0\\0\\0\\0\\0\\0\\200\\77' > side"); /* 0, 1 */
+    Result r = ok("run c.etir --data side --input x.npy --next --input x.npy --next --input x.npy");
+    cr_expect_str_eq(r.out, "call 0 output 0: f32[2] 1 -1\ncall 1 output 0: f32[2] 2 -3\n"
+                            "call 2 output 0: f32[2] 3 -5\n");
+    fails("run c.etir --input x.npy", 1, "give it as --data FILE");
+    sh("printf '\\0\\0\\0\\0' > short");
+    fails("run c.etir --data short --input x.npy", 1, "past the end of the side file");
+}
+
+Test(commands, run_json)
+{
+    Result r = ok(
+        "run $DATA/softmax/model.pt2 --input $DATA/softmax/input_0.npy --output-dir o --json");
+    const Json *outputs = json_get(item(json_get(json(&r), "calls"), 0), "outputs");
+    cr_expect_eq(json_count(outputs), 2);
+    cr_expect_str_eq(text(item(outputs, 1), "file"), "o/output_1.npy");
+    cr_expect_str_eq(text(item(outputs, 1), "dtype"), "f32");
+    cr_expect_str_eq(text(doc.root, "method"), "forward");
+    r = ok("run $DATA/softmax/model.pt2 --input $DATA/softmax/input_0.npy --json -q");
+    outputs = json_get(item(json_get(json(&r), "calls"), 0), "outputs");
+    cr_expect_null(json_get(item(outputs, 0), "file"));
+}
+
+Test(commands, run_names_the_input_that_does_not_fit)
+{
+    ok("compile $DATA/mlp_digits/model.pt2 -o m.pte -q");
+    ok("compile $DATA/add/model.pt2 -o a.pte -q");
+    write_floats("x.npy", 2, (const float[]){1, 2});
+    fails("run m.pte", 1, "m.pte: error: 0 inputs given, method 'forward' has 1");
+    fails("run m.pte --input x.npy --input x.npy", 1, "2 inputs given");
+    fails("run m.pte --input x.npy", 1,
+          "input 0: is a tensor f32[2], expected a tensor at most f32[1024,64]");
+    fails("run m.pte --input value:3", 1, "input 0: is a tensor f32[], expected");
+    fails("run m.pte --input value:null", 1, "input 0: is null, expected a tensor");
+    fails("run m.pte --input value:three", 1, "'value:three' is no JSON number");
+    fails("run m.pte --input value:0x3", 1, "is no JSON number");
+    fails(
+        "run $DATA/mlp_digits/model.pt2 --dim s31=1..8 --input $DATA/mlp_digits/case2/input_0.npy",
+        1, "input 0 ('input'): size 360 at dimension 0 is past its bound 8");
+    fails("run a.pte --input $DATA/add/input_1.npy --input x.npy", 1,
+          "input 0: is a tensor f32[3,1], expected a tensor f32[2,3,4]");
+    fails("run a.pte --input $DATA/add/input_1.npy --input x.npy", 1,
+          "input 1: is a tensor f32[2], expected a tensor f32[3,1]");
+    fails("run $DATA/linear/model.pt2 --input $DATA/mlp_digits/input_0.npy", 1, " at dimension ");
+    fails("run m.pte --method backward", 1, "has no method 'backward'\n  note: it has 'forward'");
+    fails("run m.pte --dim s31=1..2 --input x.npy", 1, "is a .pte");
+    fails("run m.pte --input $DATA/mlp_digits/extra_test_y.npy", 1, "is a tensor i64[");
+    sh("touch file");
+    fails("run m.pte --input $DATA/mlp_digits/input_0.npy --output-dir file", 3,
+          "file: error: cannot be made a folder");
+    fails("run m.pte --input $DATA/mlp_digits/input_0.npy --output-dir no/such", 3,
+          "no/such: error: ");
+    fails("run $DATA/official_pte/off_clx.pte --input x.npy", 4,
+          "XnnpackBackend: delegate that this build lacks");
+}
+
+Test(commands, numbers_become_the_dtype_wanted)
+{
+    static const struct {
+        const char *dtype, *value, *out; /* out NULL: refused */
+    } row[] = {
+        {"f32", "2.5", "output 0: f32[] 2.5\n"},
+        {"f32", "-3", "output 0: f32[] -3\n"},
+        {"f32", "NaN", "output 0: f32[] nan\n"},
+        {"f64", "-0.5", "output 0: f64[] -0.5\n"},
+        {"i64", "-7", "output 0: i64[] -7\n"},
+        {"i64", "2.5", NULL},
+        {"i64", "1e300", NULL},
+        {"i64", "NaN", NULL},
+        {"i64", "2.0", "output 0: i64[] 2\n"},
+        {"i32", "2147483648", NULL},
+        {"i32", "-5", "output 0: i32[] -5\n"},
+        {"u8", "255", "output 0: u8[] 255\n"},
+        {"u8", "-1", NULL},
+        {"i8", "-128", "output 0: i8[] -128\n"},
+        {"bool", "true", "output 0: bool[] 1\n"},
+        {"bool", "2", NULL},
+        {"f16", "1", NULL},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        char content[512], line[128];
+        snprintf(content, sizeof content,
+                 "program \"c\" stage aten\nmethod @forward(%%x: %s[]) {\n"
+                 "  %%y = aten.clone.default(%%x, memory_format=none) : %s[]\n  return %%y\n}\n",
+                 row[i].dtype, row[i].dtype);
+        write_text("c.etir", content);
+        snprintf(line, sizeof line, "run c.etir --input value:%s", row[i].value);
+        if (row[i].out)
+            cr_expect_str_eq(ok(line).out, row[i].out, "%s", line);
+        else
+            fails(line, 1, "is no value of dtype");
+    }
+}
+
+/* -- folders ----------------------------------------------------------------------------------- */
+
+Test(commands, unpacked_models_give_the_same_file)
+{
+    cr_assert_eq(sh("python3 -m zipfile -e $DATA/mlp_digits/model.pt2 . && mkdir alone && "
+                    "cp model/models/model.json alone")
+                     .code,
+                 0);
+    ok("compile $DATA/mlp_digits/model.pt2 -o a.pte -q");
+    ok("compile model -o b.pte -q");
+    ok("compile model/models/model.json -o c.pte -q");
+    ok("compile alone/model.json --weights-dir model -o d.pte -q");
+    ok("compile alone/model.json --weights-dir model/data -o e.pte -q");
+    ok("compile $DATA/mlp_digits/model.etir --weights model -o f.pte -q");
+    ok("compile $DATA/mlp_digits/model.etir --weights model/models/model.json -o g.pte -q");
+    ok("compile - --weights $DATA/mlp_digits/model.pt2 -o h.pte -q < $DATA/mlp_digits/model.etir");
+    for (const char *s = "bcdefgh"; *s; s++)
+        expect_same("a.pte", (char[]){*s, '.', 'p', 't', 'e', '\0'});
+    fails("compile alone/model.json -o x.pte", 3, "error: ");
+    fails("compile $DATA/mlp_digits/model.etir -o x.pte", 1, "give it as --weights FILE.pt2");
+    fails("compile $DATA/mlp_digits/model.etir --weights $DATA/add/model.pt2 -o x.pte", 1,
+          "has no 'data/weights/weight_5'");
+    fails("compile $DATA/mlp_digits/model.etir --weights a.pte -o x.pte", 1,
+          "is no archive with weights");
+    fails("compile $DATA/mlp_digits/model.pt2 --weights a.pte -o x.pte", 1, "belong to an .etir");
+}
+
+/* -- texts ------------------------------------------------------------------------------------- */
+
+Test(commands, a_dumped_program_compiles_to_the_same_bytes)
+{
+    static const char *const stop[] = {
+        "resolve_views", "decompose", "canonicalize", "fold_batch_norm", "drop_states",
+        "to_edge",       "to_out",    "order",        "plan_memory",     "check_plan"};
+    ok("compile $DATA/cnn_digits/model.pt2 -o direct.pte -q");
+    for (size_t i = 0; i < sizeof stop / sizeof *stop; i++) {
+        char line[512];
+        snprintf(line, sizeof line,
+                 "compile $DATA/cnn_digits/model.pt2 -o a.pte --dump-ir=after:%s "
+                 "--dump-data side -q > x.etir",
+                 stop[i]);
+        ok(line);
+        expect_same("direct.pte", "a.pte");
+        ok("compile x.etir --data side --weights $DATA/cnn_digits/model.pt2 -o b.pte");
+        expect_same("direct.pte", "b.pte");
+        size_t n;
+        cr_expect_eq(strncmp(slurp("x.etir", &n), "; after ", 8), 0);
+    }
+}
+
+/* %c is folded away after the text that names it was printed; its bytes are at hand all the same. */
+Test(commands, bytes_that_a_later_pass_drops_are_dumped)
+{
+    write_text("c.etir", "program \"c\" stage aten\nconst %c = \"c\" : f32[2] in \"-\"+0\n"
+                         "method @forward(%x: f32[2]) {\n"
+                         "  %n = aten.neg.default(%c) : f32[2]\n"
+                         "  %y = aten.add.Tensor(%x, %n, alpha=1) : f32[2]\n  return %y\n}\n");
+    sh("printf '\\0\\0\\200\\77\\0\\0\\0\\100' > ones"); /* 1, 2 */
+    write_floats("x.npy", 2, (const float[]){10, 10});
+    ok("compile c.etir --data ones -o a.pte -q");
+    ok("compile c.etir --data ones -o b.pte -q --dump-ir=after:resolve_views --dump-data side > d.etir");
+    ok("compile d.etir --data side -o c.pte -q");
+    expect_same("a.pte", "c.pte");
+    ok("compile c.etir --data ones -o b.pte -q --dump-ir=all --dump-data side2 > d.etir");
+    ok("compile d.etir --data side2 -o c.pte -q");
+    expect_same("a.pte", "c.pte");
+    cr_expect_str_eq(ok("run c.pte --input x.npy").out, "output 0: f32[2] 9 8\n");
+}
+
+Test(commands, a_text_names_a_part_of_a_member)
+{
+    static const char form[] =
+        "program \"c\" stage aten\nparam %%w = \"w\" : %s in \"weight_0\"+%s\n"
+        "method @forward(%%x: %s) {\n"
+        "  %%y = aten.add.Tensor(%%x, %%w, alpha=1) : %s\n  return %%y\n}\n";
+    static const struct {
+        const char *type, *offset, *message; /* NULL: accepted */
+    } row[] = {
+        {"f32[3]", "256", NULL},
+        {"f32[3]", "16372", NULL},
+        {"f32[3]", "16376", "'w' reaches beyond the 16384 bytes of its file"},
+        {"f32[3]", "258", "starts within an element"},
+        {"f32[3]", "9223372036854775804", "reaches beyond"},
+        {"f32[2147483647,3]", "0", "reaches beyond"},
+    };
+    cr_assert_eq(sh("python3 -m zipfile -e $DATA/mlp_digits/model.pt2 .").code, 0);
+    write_floats("x.npy", 3, (const float[]){0, 0, 0});
+    size_t n, m;
+    char header[256];
+    const char *weights = slurp("model/data/weights/weight_0", &n);
+    cr_assert_eq(n, 16384);
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        const char *type = row[i].type;
+        write_text("w.etir", arena_printf(arena, form, type, row[i].offset, type, type));
+        if (row[i].message) {
+            fails("run w.etir --weights $DATA/mlp_digits/model.pt2 --input x.npy", 1,
+                  row[i].message);
+            continue;
+        }
+        ok("run w.etir --weights $DATA/mlp_digits/model.pt2 --input x.npy --output-dir o");
+        cr_expect_eq(
+            memcmp(floats("o/output_0.npy", header, &m), weights + atoi(row[i].offset), 12), 0);
+    }
+}
+
+Test(commands, dump_ir_all_prints_every_stage)
+{
+    Result r = sh("\"$ETC\" compile $DATA/add/model.pt2 -o a.pte --dump-ir=all -q");
+    static const char *const want[] = {"; after resolve_views", "stage core", "stage edge",
+                                       "stage planned"};
+    for (size_t i = 0; i < 4; i++)
+        cr_expect_not_null(strstr(r.out, want[i]), "no %s", want[i]);
+    cr_assert_eq(
+        sh("\"$ETC\" compile $DATA/add/model.pt2 -o a.pte --dump-ir=all -q > all.etir").code, 0);
+    r = ok("compile all.etir -o b.pte -q");
+    cr_expect_not_null(strstr(r.err, "another program follows; the first is taken"), "%s", r.err);
+    expect_same("a.pte", "b.pte");
+}
+
+Test(commands, a_stage_leads_to_one_tail)
+{
+    ok("emit-c $DATA/linear/model.pt2 --dry-run -q --dump-ir=after:group > g.etir");
+    fails("compile g.etir --weights $DATA/linear/model.pt2 -o x.pte", 1,
+          "is at stage grouped of the way to C");
+    ok("compile $DATA/linear/model.pt2 --dry-run -q --dump-ir=after:to_edge > e.etir");
+    fails("emit-c e.etir --weights $DATA/linear/model.pt2 -o x.c", 1,
+          "is at stage edge of the way to a .pte");
+    ok("compile $DATA/linear/model.pt2 --dry-run -q --dump-ir=after:plan_memory > p.etir");
+    fails("emit-c p.etir --weights $DATA/linear/model.pt2 -o x.c", 1,
+          "is at stage planned of the way to a .pte");
+}
+
+Test(commands, opt_runs_passes)
+{
+    write_text("d.etir",
+               "program \"d\" stage core\nmethod @forward(%x: f32[2]) {\n"
+               "  %a = aten.relu.default(%x) : f32[2]\n  %b = aten.relu.default(%a) : f32[2]\n"
+               "  %c = aten.relu.default(%x) : f32[2]\n  return %a\n}\n");
+    const char *want = "program \"d\" stage core\nmethod @forward(%x: f32[2]) {\n"
+                       "  %a = aten.relu.default(%x) : f32[2]\n  return %a\n}\n";
+    cr_expect_str_eq(ok("opt d.etir --passes=dce").out, want);
+    cr_expect_str_eq(ok("opt - --passes=cse,dce -o - < d.etir").out, want);
+    Result r = ok("opt d.etir --passes=dce -o e.etir");
+    size_t n;
+    cr_expect_eq(r.n_out, 0);
+    cr_expect_str_eq(slurp("e.etir", &n), want);
+    r = ok("opt d.etir --passes dce --json");
+    cr_expect_str_eq(text(json(&r), "text"), want);
+    cr_expect_str_eq(text(doc.root, "stage"), "core");
+    r = ok(
+        "opt $DATA/mlp_digits/model.pt2 --passes=resolve_views,functionalize,decompose --dim s31=1..4");
+    cr_expect(strstr(r.out, "stage core\nsym %s31 in 1..4\n") && !strstr(r.out, "dropout"), "%s",
+              r.out);
+    ok("opt $DATA/cnn_digits/model.pt2 --passes=decompose,canonicalize,fold_constants,fold_batch_norm "
+       "--dump-data side -o c.etir");
+    r = ok("opt c.etir --passes=cse,dce,drop_states --tail pte");
+    cr_expect_not_null(strstr(r.out, "stage core"));
+    fails("opt $DATA/mlp_digits/model.pt2 --passes=dce,plan_memory", 1,
+          "pass 'plan_memory' wants a program that is past stage aten: run decompose before it");
+    fails("opt d.etir --passes=dce -o /dev/full", 3, "cannot write");
+}
+
+Test(commands, opt_lists_passes)
+{
+    Result r = ok("opt --list");
+    cr_expect(strstr(r.out, "dce ") && strstr(r.out, "plan_memory ") &&
+              strstr(r.out, "bounded(8)"));
+    r = ok("opt --list --json");
+    const Json *passes = json_get(json(&r), "passes");
+    cr_expect_geq(json_count(passes), 16);
+    cr_expect_str_eq(text(item(passes, 0), "name"), "resolve_views");
+    cr_expect_str_eq(text(item(passes, 0), "exactness"), "exact");
+}
+
+/* -- ops, inspect, check ----------------------------------------------------------------------- */
+
+Test(commands, ops_is_the_support_matrix)
+{
+    Result r = ok("ops");
+    cr_expect(strstr(r.out, "aten.add.Tensor ") && strstr(r.out, "aten.linear.default "));
+    r = ok("ops linear.d");
+    cr_expect(strstr(r.out, "aten.linear.default ") && !strstr(r.out, "aten.add.Tensor"), "%s",
+              r.out);
+    r = ok("ops linear.default --json");
+    const Json *op = item(json_get(json(&r), "operators"), 0);
+    cr_expect_str_eq(text(op, "name"), "aten.linear.default");
+    cr_expect_str_eq(text(op, "pte"), "yes");
+    cr_expect_str_eq(text(op, "c"), "yes");
+    cr_expect_str_eq(text(op, "runtime_lite"), "yes");
+    fails("ops linaer", 1, "no operator's name holds 'linaer'; did you mean 'linear'?");
+    fails("ops aten.linear.defalt", 1, "did you mean 'aten.linear.default'?");
+    fails("ops --json zzzzzzzzzzzz", 1, "no operator's name holds 'zzzzzzzzzzzz'\n");
+}
+
+Test(commands, inspect_reads_every_kind)
+{
+    ok("compile $DATA/mlp_digits/model.pt2 -o m.pte -q");
+    cr_assert_eq(sh("python3 -m zipfile -e $DATA/mlp_digits/model.pt2 .").code, 0);
+    static const char *const program[] = {
+        "$DATA/mlp_digits/model.pt2", "$DATA/mlp_digits/model.etir", "model",
+        "model/models/model.json", "- < $DATA/mlp_digits/model.etir"};
+    for (size_t i = 0; i < sizeof program / sizeof *program; i++) {
+        char line[256];
+        snprintf(line, sizeof line, "inspect %s", program[i]);
+        Result r = ok(line);
+        cr_expect(strstr(r.out, "3 aten.linear.default") &&
+                      strstr(r.out, "input 0: input f32[%s31,64]"),
+                  "%s", r.out);
+        snprintf(line, sizeof line, "inspect --json %s", program[i]);
+        r = ok(line);
+        const Json *j = json(&r), *method = item(json_get(j, "methods"), 0);
+        cr_expect_str_eq(text(j, "kind"), "program");
+        cr_expect_str_eq(text(j, "stage"), "aten");
+        cr_expect_eq(number(j, "state_bytes"), 26280);
+        cr_expect_eq(number(item(json_get(j, "symbols"), 0), "hi"), 1024);
+        cr_expect_eq(number(method, "nodes"), 6);
+        cr_expect_str_eq(
+            json_string(item(json_get(item(json_get(method, "inputs"), 0), "shape"), 0)), "s31");
+    }
+    Result r = ok("inspect m.pte");
+    cr_expect(strstr(r.out, "3 aten::linear.out\n") && strstr(r.out, "method forward: arena "),
+              "%s", r.out);
+    r = ok("inspect m.pte --json");
+    const Json *method = item(json_get(json(&r), "methods"), 0);
+    cr_expect_str_eq(text(doc.root, "kind"), "pte");
+    cr_expect_str_eq(text(item(json_get(method, "inputs"), 0), "dtype"), "f32");
+    cr_expect_eq(number(item(json_get(method, "operators"), 0), "calls"), 3);
+    r = ok("inspect $DATA/official_pte/off_miscx.pte");
+    cr_expect_not_null(strstr(r.out, "delegate 1: XnnpackBackend"), "%s", r.out);
+    r = ok("inspect $DATA/official_pte/off_idx.pte --json");
+    cr_expect_not_null(strstr(r.out, "\"aten::topk.values\""), "%s", r.out);
+}
+
+Test(commands, check_lists_everything_and_exits_as_compile_would)
+{
+    Result r = ok("check $DATA/mlp_digits/model.pt2");
+    cr_expect(r.n_out == 0 && strstr(r.err, "nothing stops a compile to .pte"), "%s", r.err);
+    r = ok("check $DATA/mlp_digits/model.pt2 --tail c");
+    cr_expect_not_null(strstr(r.err, "nothing stops a compile to C"), "%s", r.err);
+    r = ok("check $DATA/mlp_digits/model.pt2 --json -q");
+    cr_expect_eq(r.n_err, 0);
+    cr_expect_str_eq(text(json(&r), "tail"), "pte");
+    cr_expect_eq(number(doc.root, "errors"), 0);
+    static const char *const each[] = {"node 'a' (mine.first.default)",
+                                       "note: module blocks.0.conv, net.py:12",
+                                       "node 'b' (mine.second.default)", "dtype complex64"};
+    for (size_t i = 0; i < 4; i++) {
+        fails("check " ROOT "/tests/import/many_errors.json", 4, each[i]);
+        fails("compile -o x " ROOT "/tests/import/many_errors.json", 4, each[i]);
+        fails("emit-c -o x.c " ROOT "/tests/import/many_errors.json", 4, each[i]);
+    }
+    r = etc("check --json " ROOT "/tests/import/many_errors.json");
+    cr_expect_eq(r.code, 4);
+    const Json *j = json(&r);
+    cr_expect_eq(number(j, "exit"), 4);
+    cr_expect_eq(number(j, "errors"), 3);
+    cr_expect_geq(json_count(json_get(j, "messages")), 4);
+    expect_files("");
+}
+
+/* -- emit-c ------------------------------------------------------------------------------------ */
+
+Test(commands, emitted_c_gives_what_torch_gave)
+{
+    static const char *const how[] = {"", "--weights-as array", "--weights-as incbin"};
+    for (size_t i = 0; i < sizeof model / sizeof *model; i++) {
+        char line[1024];
+        snprintf(line, sizeof line,
+                 "emit-c $DATA/%s/model.pt2 -o m.c --main --target generic --math strict %s",
+                 model[i].name, how[i % 3]);
+        Result r = ok(line);
+        cr_expect_eq(r.n_out, 0);
+        cr_assert_eq(sh("cc -O1 -o m m*.c $(ls m_weights.S 2> /dev/null) -lm").code, 0, "%s",
+                     model[i].name);
+        strcpy(line, "./m");
+        inputs_of(i, line);
+        strcat(line, " --output-dir out");
+        cr_assert_eq(sh(line).code, 0, "%s", line);
+        expect_outputs(i, "out");
+        sh("rm -r m* out");
+    }
+    expect_files("");
+}
+
+Test(commands, emit_c_json_names_its_files)
+{
+    Result r = ok("emit-c $DATA/linear/model.pt2 -o m.c --main --json");
+    const Json *files = json_get(json(&r), "files");
+    char want[256] = "";
+    for (int i = 0; i < json_count(files); i++) {
+        struct stat st;
+        cr_assert_eq(stat(text(item(files, i), "path"), &st), 0);
+        cr_expect_eq(number(item(files, i), "bytes"), st.st_size);
+    }
+    char *got = listing();
+    cr_expect(strstr(got, "m.c ") && strstr(got, "m.h ") && strstr(got, "m_main.c "), "%s%s", got,
+              want);
+}
+
+/* -- what they share --------------------------------------------------------------------------- */
+
+Test(commands, verify_takes_inputs)
+{
+    ok("compile $DATA/mlp_digits/model.pt2 -o a.pte --verify --check-ir");
+    ok("compile $DATA/mlp_digits/model.pt2 -o b.pte --verify --input $DATA/mlp_digits/input_0.npy");
+    expect_same("a.pte", "b.pte");
+    fails("compile $DATA/mlp_digits/model.pt2 -o c.pte --verify --input none.npy", 3, "none.npy");
+    fails("compile $DATA/add/model.pt2 -o c.pte --verify --input $DATA/add/input_0.npy", 1,
+          "1 inputs given, the model has 2");
+    fails("compile $DATA/mlp_digits/model.pt2 -o c.pte --verify --input $DATA/add/input_0.npy", 1,
+          "input 0 ('input'): is f32[2,3,4], expected f32[%s31,64]");
+    fails("compile $DATA/mlp_digits/model.pt2 -o c.pte --verify --dim s31=1..4 --input "
+          "$DATA/mlp_digits/input_0.npy",
+          1, "input 0 ('input'): is f32[8,64], expected");
+}
+
+Test(commands, faults_have_their_exit_codes)
+{
+    static const struct {
+        Fault fault;
+        int code;
+    } row[] = {
+        {FAULT_MODEL, 1}, {FAULT_IO, 3}, {FAULT_UNSUPPORTED, 4}, {FAULT_GATE, 5}, {FAULT_BUG, 70}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        Diag d = {.out = fopen("/dev/null", "w")};
+        diag_fault(&d, row[i].fault, (Loc){0}, "x");
+        cr_expect_eq(diag_exit_code(&d), row[i].code);
+        diag_unsupported(&d, (Loc){0}, "x");
+        diag_error(&d, (Loc){0}, "x");
+        cr_expect_eq(diag_exit_code(&d), row[i].code == 70 || row[i].code == 3 ? row[i].code : 1);
+    }
+}

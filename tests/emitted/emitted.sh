@@ -1,0 +1,303 @@
+#!/bin/sh
+# emitted.sh ROOT BUILD models|cases|names|example: is emitted C what docs/emitted_c.md says of it?  Prints TAP.
+#
+#   models   tests/data: the strict flags under each compiler, torch's outputs, runtime-lite's bits
+#            under every instruction set and optimisation level, with and without the variants
+#   cases    tests/emitted/cases, programs that differ in one thing: strict flags and the same bits
+#   names    hostile names of files, weights and values
+#   example  the program in docs/emitted_c.md
+# EMITTED_FULL=1 adds compilers, levels and the larger models of tests/data.
+set -u
+root=$1
+build=$2
+part=$3
+etc=$build/etc
+dir=$build/tests/emitted.$part
+npy=$dir/npy
+n=0
+failed=0
+full=${EMITTED_FULL:-}
+strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Werror"
+rm -rf "$dir"
+mkdir -p "$dir"
+
+report() { # ok|not ok, text
+    n=$((n + 1))
+    echo "$1 $n - $2"
+    [ "$1" = ok ] || failed=1
+}
+
+skip() { # text, reason
+    report ok "$1 # SKIP $2"
+}
+
+# Runs the rest and reports it as one test; its last lines explain a failure.
+check() { # text, command...
+    text=$1
+    shift
+    if "$@" >"$dir/log" 2>&1; then
+        report ok "$text"
+    else
+        report "not ok" "$text"
+        tail -n 6 "$dir/log" | sed 's/^/# /'
+        return 1
+    fi
+}
+
+have() {
+    command -v "$1" >/dev/null
+}
+
+has_flags() { # flags of /proc/cpuinfo
+    for f in "$@"; do
+        grep -qw "$f" /proc/cpuinfo || return 1
+    done
+}
+
+cpu_runs() { # options
+    case $1 in
+    *x86-64-v4*) has_flags avx512f avx512bw avx512dq avx512vl ;;
+    *x86-64-v3*) has_flags avx2 fma ;;
+    esac
+}
+
+x86=
+[ "$(uname -m)" = x86_64 ] && x86=yes
+clang=
+for c in clang-14 clang; do
+    [ -z "$clang" ] && have "$c" && clang=$c
+done
+
+# -- one model -------------------------------------------------------------------------------
+
+same_outputs() { # outputs, wanted
+    for want in "$2"/output_*.npy "$2"/*/output_*.npy; do
+        [ -f "$want" ] || continue
+        "$npy" same "$1${want#"$2"}" "$want" || return 1
+        some=yes
+    done
+    [ -n "$some" ]
+}
+
+run_same() { # program
+    some=
+    rm -rf "$out/got"
+    # shellcheck disable=SC2086
+    "$1" $arguments --output-dir "$out/got" && same_outputs "$out/got" "$out/want"
+}
+
+# Compiles OUT's files named by suffix and compares what they compute with what runtime-lite did.
+build_and_run() { # compiler and options, suffixes
+    sources=
+    for s in $2; do
+        [ -f "$out/$name$s" ] && sources="$sources $out/$name$s"
+    done
+    # shellcheck disable=SC2086
+    $1 -o "$out/exe" $sources -lm && run_same "$out/exe"
+}
+
+bits() { # compiler and options, suffixes, text
+    if ! have "${1%% *}"; then
+        skip "$name: $1$3" "no ${1%% *} here"
+    elif ! cpu_runs "$1"; then
+        skip "$name: $1$3" "this CPU lacks it"
+    else
+        check "$name: $1$3" build_and_run "$1" "$2"
+    fi
+}
+
+alone="_main.c .c _weights.S"
+all="$alone _avx2.c _avx512.c"
+
+emit_and_run_lite() { # model, options
+    out=$dir/$name
+    mkdir -p "$out"
+    # shellcheck disable=SC2086
+    "$etc" emit-c "$1" $2 -o "$out/$name.c" --main -q &&
+        "$etc" run "$1" $2 $arguments --output-dir "$out/want" -q
+}
+
+# Freestanding and with no library of ours or libc's but what a compiler may always call.
+no_library() {
+    gcc -std=c99 -O2 $strict -ffreestanding -c -o "$out/free.o" "$out/$name.c" || return 1
+    nm -u "$out/free.o" | grep -vE ' U (mem(cpy|set|move|cmp)|fmaf?|'"$name"'_weights|_GLOBAL_OFFSET_TABLE_)$' | grep ' U '
+    [ $? -eq 1 ]
+}
+
+sanitized() {
+    export ASAN_OPTIONS=max_malloc_fill_size=100000000:detect_leaks=0
+    build_and_run "gcc -std=c99 -g -O0 -fsanitize=address,undefined -fno-sanitize-recover=all" "$alone"
+}
+
+# -- parts -----------------------------------------------------------------------------------
+
+torch_agrees() { # model folder, case folder
+    inputs=
+    for f in "$2"/input_*.npy; do
+        inputs="$inputs --input $f"
+    done
+    atol=$(sed -n 's/^ "atol": \([0-9.e-]*\),*$/\1/p' "$1/manifest.json")
+    rtol=$(sed -n 's/^ "rtol": \([0-9.e-]*\),*$/\1/p' "$1/manifest.json")
+    rm -rf "$out/torch"
+    # shellcheck disable=SC2086
+    "$out/exe" $inputs --output-dir "$out/torch" || return 1
+    for want in "$2"/output_*.npy; do
+        "$npy" close "$out/torch/${want##*/}" "$want" "$atol" "$rtol" || return 1
+    done
+}
+
+model() { # folder
+    name=${1##*/}
+    arguments=
+    for f in "$1"/input_*.npy; do
+        arguments="$arguments --input $f"
+    done
+    check "$name: emit-c and run" emit_and_run_lite "$1/model.pt2" "" || return
+    check "$name: freestanding" no_library
+    [ -n "$clang" ] && bits "$clang -std=c99 -O2 $strict" "$all" ""
+    check "$name: ASan and UBSan, memory of exact sizes" sanitized
+    bits "gcc -O0" "$alone" ""
+    if [ -n "$x86" ]; then
+        bits "gcc -O3 -march=x86-64-v3" "$alone" ""
+        bits "gcc -O3 -march=x86-64-v4 $strict" "$alone" ""
+        bits "gcc -O3 -march=native -std=gnu11" "$all" ""
+    fi
+    if [ -n "$full" ]; then
+        for c in "gcc -O1" "gcc -Os" "gcc -O3" "clang -O0" "clang -O3 -march=native" \
+            "clang -O2 -march=x86-64-v3" "gcc -m32 -O2 -msse2 -mfpmath=sse"; do
+            bits "$c" "$alone" ""
+        done
+    fi
+    have g++ && check "$name: g++ -std=c++11" cplusplus
+    check "$name: gcc -std=c99 -O2, strict, all files" build_and_run "gcc -std=c99 -O2 $strict" "$all" || return
+    for c in "$1" "$1"/case*; do
+        [ -d "$c" ] && check "$name: torch's outputs of ${c##*/}" torch_agrees "$1" "$c"
+    done
+    check "$name: gcc -O2, no variants" build_and_run "gcc -O2" "$alone"
+    check "$name: weights in a file of their own" included_weights "$1/model.pt2"
+}
+
+included_weights() { # model; where it has weights the assembler includes them
+    "$etc" emit-c "$1" -o "$out/$name.c" --main --weights-as incbin -q || return 1
+    grep -q 'constants' "$out/$name.c" && { [ -f "$out/${name}_weights.S" ] || return 1; }
+    build_and_run "gcc -std=c99 -O1 $strict" "$all"
+}
+
+cplusplus() {
+    cp "$out/${name}_main.c" "$out/main.copy.c"
+    gcc -O1 -c -o "$out/main.o" "$out/${name}_main.c" || return 1
+    for s in "" _avx2 _avx512; do
+        g++ -x c++ -std=c++11 -O1 -Wall -Wextra -Wshadow -Wconversion -Werror -c \
+            -o "$out/cpp$s.o" "$out/$name$s.c" || return 1
+    done
+    weights=
+    [ -f "$out/${name}_weights.S" ] && weights=$out/${name}_weights.S
+    # shellcheck disable=SC2086
+    g++ -o "$out/exe_cpp" "$out/main.o" "$out"/cpp*.o $weights && run_same "$out/exe_cpp"
+}
+
+case_() { # .etir
+    name=$(basename "$1" .etir)
+    out=$dir/$name
+    mkdir -p "$out"
+    arguments=
+    options=
+    [ -f "${1%.etir}.data" ] && options="--data ${1%.etir}.data"
+    i=0
+    while read -r dtype dims; do
+        "$npy" random "$dtype" "$dims" "$i" "$out/in$i.npy"
+        arguments="$arguments --input $out/in$i.npy"
+        i=$((i + 1))
+    done <<END
+$(sed -n 's/^; INPUT //p' "$1")
+END
+    calls=$(sed -n 's/^; CALLS //p' "$1")
+    one=$arguments
+    while [ "${calls:-1}" -gt 1 ]; do
+        arguments="$arguments --next $one"
+        calls=$((calls - 1))
+    done
+    check "$name: emit-c and run" emit_and_run_lite "$1" "$options" || return
+    bits "gcc -std=c99 -O1 $strict" "$all" ", all files"
+    check "$name: ASan and UBSan, memory of exact sizes" sanitized
+    have g++ && check "$name: g++ -std=c++11" g++ -x c++ -std=c++11 -Wall -Wextra -Werror \
+        -fsyntax-only "$out/$name.c"
+    if [ -n "$full" ]; then
+        bits "gcc -std=c99 -O2 $strict" "$all" ", all files"
+        [ -n "$x86" ] && bits "gcc -std=c99 -O3 -march=x86-64-v3 $strict" "$alone" ""
+        [ -n "$clang" ] && bits "$clang -std=c99 -O2 -march=native $strict" "$alone" ""
+    fi
+}
+
+# -- names -----------------------------------------------------------------------------------
+
+hostile() { # stem
+    out=$dir/names
+    name=$(basename "$1")
+    mkdir -p "$out"
+    "$etc" emit-c "$dir/names.etir" --data "$dir/names.data" -o "$out/$1.c" --main -q || return 1
+    gcc -std=c99 -O0 $strict -o "$out/exe" "$out/$1.c" "$out/$1_main.c" -lm || return 1
+    gcc -std=c99 -O0 $strict -fsyntax-only "$out/$1_avx2.c" || return 1
+    run_same "$out/exe"
+}
+
+refused() { # stem
+    ! "$etc" emit-c "$dir/names.etir" --data "$dir/names.data" -o "$dir/names/$1.c" -q
+}
+
+names() {
+    long=$(awk 'BEGIN { for (i = 0; i < 10000; i++) printf "%c", 97 + i % 26 }')
+    sed "s/LONG/$long/g" "$root/tests/emitted/names.etir" >"$dir/names.etir"
+    printf '\000\000\200\077\000\000\000\100\000\000\100\100\000\000\200\100' >"$dir/names.data"
+    i=0
+    arguments=
+    while [ $i -lt 14 ]; do
+        "$npy" random f32 "$([ $i -eq 1 ] && echo 4,2 || echo 4)" $i "$dir/in$i.npy"
+        arguments="$arguments --input $dir/in$i.npy"
+        i=$((i + 1))
+    done
+    out=$dir/names
+    mkdir -p "$out"
+    # shellcheck disable=SC2086
+    check "names: runtime-lite" "$etc" run "$dir/names.etir" --data "$dir/names.data" $arguments \
+        --output-dir "$out/want" -q
+    for stem in int 3d 'a b' 'system()' 'x*@y' _ 'é' '😀' etc_rt node w_0 etc run "$(echo "$long" | cut -c 1-200)"; do
+        check "names: '$stem'" hostile "$stem"
+    done
+    nl='a
+b'
+    for stem in 'a"b' 'a\b' "$nl"; do
+        check "names: '$(printf %s "$stem" | tr '\n' ' ')' is refused" refused "$stem"
+    done
+}
+
+# -- example ---------------------------------------------------------------------------------
+
+example() {
+    out=$dir
+    awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$root/docs/emitted_c.md" >"$dir/example.c"
+    "$etc" emit-c "$root/tests/data/mlp_digits/model.pt2" -o "$dir/digits.c" -q || return 1
+    gcc -std=c11 -O2 $strict -o "$dir/example" "$dir/example.c" "$dir"/digits*.c -lm || return 1
+    [ "$("$dir/example")" = "$(sed -n 's/^prints `\([^`]*\)`.*/\1/p' "$root/docs/emitted_c.md")" ]
+}
+
+cc -O1 -o "$npy" "$root/tests/emitted/npy.c" -lm || exit 1
+case $part in
+models)
+    for m in add softmax mlp_digits cnn_digits ${full:+linear}; do
+        model "$root/tests/data/$m"
+    done
+    [ -n "$full" ] && for m in "$root"/tests/data/tiny_*; do
+        [ -d "$m" ] && model "$m"
+    done
+    ;;
+cases)
+    for f in "$root"/tests/emitted/cases/*.etir; do
+        case_ "$f"
+    done
+    ;;
+names) names ;;
+example) check "the example of docs/emitted_c.md" example ;;
+esac
+echo "1..$n"
+[ "$n" -gt 0 ] && [ "$failed" -eq 0 ]

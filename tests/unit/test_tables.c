@@ -1,0 +1,74 @@
+/* test_tables.c -- ir/ops.def against runtime-lite/kernels/kernels.def: what a .pte calls by the name
+ * in column `out` is the function of column `kernel`, with as many arguments as the schema passes. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include "ir/ir.h"
+#include "runtime-lite/kernels/kernels.h"
+
+#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, ...) \
+    EtcKernel etc_##kernel;
+#include "ir/ops.def"
+
+static EtcKernel *const kernel_of[N_OPS] = {
+#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, ...) \
+    [OP_##id] = etc_##kernel,
+#include "ir/ops.def"
+};
+
+static const EtcKernelRow *row_of(const char *out)
+{
+    char name[128];
+    const char *dot = strrchr(out, '.');
+    cr_assert_lt(strlen(out), sizeof name);
+    strcpy(name, out);
+    if (!dot)
+        return etc_kernel_find(name, "");
+    name[dot - out] = '\0';
+    return etc_kernel_find(name, dot + 1);
+}
+
+/* Outs follow the arguments, but where the official schema has the result as its last argument. */
+static int n_passed(Program *p, OpId op)
+{
+    const Schema *s = op_schema(p, op);
+    int n = s->n_outs;
+    for (int i = 0; i < s->n_args; i++)
+        n += schema_is_passed(s, i);
+    return n;
+}
+
+Test(tables, a_pte_calls_the_kernel_of_the_row)
+{
+    Arena *a = arena_new();
+    Program *p = program_new(a, "tables");
+    int n = 0;
+    for (int op = 0; op < N_OPS; op++) {
+        const OpInfo *info = &op_info[op];
+        if (!info->out || !info->has_kernel)
+            continue;
+        const EtcKernelRow *row = row_of(info->out);
+        cr_assert_not_null(row, "%s: kernels.def has no %s", info->target, info->out);
+        cr_expect(row->run == kernel_of[op], "%s: %s is another function than etc_%s",
+                  info->target, info->out, info->kernel);
+        cr_expect_eq(row->n_args, n_passed(p, (OpId)op), "%s: %s takes %d arguments, the row %d",
+                     info->target, info->out, (int)row->n_args, n_passed(p, (OpId)op));
+        n++;
+    }
+    cr_expect_gt(n, 50, "only %d rows were compared", n);
+    arena_free(a);
+}
+
+/* A row is rewritten, written through its twin, run by a kernel or only a check: nothing is left
+ * that no tail could ever take. */
+Test(tables, every_row_has_a_way)
+{
+    for (int op = 0; op < N_OPS; op++) {
+        const OpInfo *info = &op_info[op];
+        bool is_ours = !strncmp(info->target, "etc.", 4) ||
+                       !strncmp(info->target, "higher_order.", 13) ||
+                       !strncmp(info->target, "quantized_decomposed.", 21);
+        cr_expect(is_ours || info->has_decomp || info->functional != OP_NONE || info->has_kernel ||
+                      info->flags & CHECK,
+                  "%s has neither decomp, functional twin nor kernel", info->target);
+    }
+}
