@@ -441,7 +441,16 @@ bool eval_can(const Node *n); /* its row has a kernel, or nested graphs that can
 bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
                 Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
 
+/* The same, and tells each result of the graph's own nodes as soon as it is there.  Its bytes may
+ * be another value's afterwards. */
+typedef void EvalVisit(const Value *v, const EtcTensor *t, void *ctx);
+bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
+                  EvalVisit *visit, void *ctx, Arena *a, EtcTensor **out, EtcTensor **update,
+                  Diag *d);
+
 EtcTensor *tensor_new(Arena *a, EtcDtype dtype, int rank, const int64_t *dim); /* zeroed */
+EtcTensor *tensor_copy(const EtcTensor *t, Arena *a);
+double tensor_number(const EtcTensor *t, int64_t i); /* element i; NaN where no number is kept so */
 
 /* -- FlatBuffers writer: flat.c ------------------------------------------------------------ */
 
