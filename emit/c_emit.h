@@ -62,6 +62,10 @@ typedef struct Emit {
     NameSet *run_names;       /* of NAME_run's scope */
     const char **local;       /* its pointer to a value of the method, by value index */
     Text functions, locals, run;
+    /* For functions of bare nodes, by index of the values around them: all unset between two. */
+    const char **bare_name;
+    bool *bare_read;
+    int n_bare;
 } Emit;
 
 /* A set in which the names of the file's own functions are taken. */

@@ -177,12 +177,37 @@ static Ports node_ports(Emit *e, const Node *n)
     return p;
 }
 
-static Function function_new(Emit *e, const Graph *g, const Ports *p)
+/* A bare node knows few of the graph's values, so its tables are lent to it. */
+static void lend_tables(Emit *e, Function *f)
+{
+    if (e->n_bare < f->g->n_values) {
+        e->n_bare = f->g->n_values;
+        e->bare_name = NEW(e->a, const char *, e->n_bare);
+        e->bare_read = NEW(e->a, bool, e->n_bare);
+    }
+    f->name_of = e->bare_name;
+    f->is_read = e->bare_read;
+}
+
+static void clear_tables(Emit *e, const Node *n)
+{
+    for (int i = 0; i < n->n_in + n->n_out; i++) {
+        int at = i < n->n_in ? n->in[i]->index : n->out[i - n->n_in]->index;
+        e->bare_name[at] = NULL;
+        e->bare_read[at] = false;
+    }
+}
+
+static Function function_new(Emit *e, const Graph *g, const Ports *p, bool is_bare)
 {
     Function f = {.e = e, .names = c_scope(e), .g = g, .body = {.a = e->a}};
-    f.name_of = NEW(e->a, const char *, g->n_values + 1);
     f.uses_symbol = NEW(e->a, bool, e->p->n_syms + 1);
-    f.is_read = NEW(e->a, bool, g->n_values + 1);
+    if (is_bare) {
+        lend_tables(e, &f);
+    } else {
+        f.name_of = NEW(e->a, const char *, g->n_values + 1);
+        f.is_read = NEW(e->a, bool, g->n_values + 1);
+    }
     for (int i = 0; c_own_names[i]; i++)
         names_take(f.names, c_own_names[i]);
     for (int i = 0; i < e->p->n_syms; i++)
@@ -276,10 +301,12 @@ static void put_unread(Text *t, const Function *f, const Ports *p)
 static bool emit_function(Emit *e, const Node *n, const Graph *body, const Ports *p, int indent)
 {
     const Graph *g = body ? body : n->graph;
-    Function f = function_new(e, g, p), named = f;
+    Function f = function_new(e, g, p, !body), named = f;
     Clamp none = {-INFINITY, INFINITY};
-    named.name_of = NEW(e->a, const char *, g->n_values + 1);
-    memcpy(named.name_of, f.name_of, (size_t)g->n_values * sizeof *f.name_of);
+    if (body) {
+        named.name_of = NEW(e->a, const char *, g->n_values + 1);
+        memcpy(named.name_of, f.name_of, (size_t)g->n_values * sizeof *f.name_of);
+    }
     if (!(body ? emit_body(&f, body) : emit_of[n->op](&f, n, none)))
         return false;
     named.uses_work = f.uses_work;
@@ -292,6 +319,8 @@ static bool emit_function(Emit *e, const Node *n, const Graph *body, const Ports
     put_n(&e->functions, f.body.s, f.body.n);
     put(&e->functions, "}\n\n");
     put_call(e, &named, p, name, indent);
+    if (!body)
+        clear_tables(e, n);
     return true;
 }
 
