@@ -127,8 +127,8 @@ void put_move(Emit *e, const Value *from, const Value *to, int indent);
     EmitFn emit_##c;
 #include "ir/ops.def"
 
-/* Input k of a concat has to be copied into its part of the result: c_move.c. */
-bool cat_moves(Emit *e, const Node *n, int k);
+/* By input: whether a concat has to copy it into its part of the result; c_move.c. */
+const bool *cat_moves(Emit *e, const Node *n);
 
 /* -- loops: c_loops.c ---------------------------------------------------------------------- */
 

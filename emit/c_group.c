@@ -160,33 +160,14 @@ static Ports group_ports(Emit *e, const Node *n, const Graph *body)
     return p;
 }
 
-static Ports node_ports(Emit *e, const Node *n)
+/* A bare node knows few of the graph's values, so tables of all of them are lent to it. */
+static void lend_tables(Emit *e, const Graph *g)
 {
-    Ports p = ports_new(e, n->n_in, n->n_out);
-    for (int i = 0; i < n->n_in; i++) {
-        bool skip = value_is_constant(n->in[i]) || (n->op == OP_CAT && !cat_moves(e, n, i));
-        for (int k = 0; k < p.n_in && !skip; k++)
-            skip = p.in[k] == n->in[i];
-        if (skip)
-            continue;
-        p.in[p.n_in] = n->in[i];
-        p.outer_in[p.n_in++] = n->in[i];
-    }
-    for (int i = 0; i < n->n_out; i++)
-        add_out(&p, n->out[i], n->out[i]);
-    return p;
-}
-
-/* A bare node knows few of the graph's values, so its tables are lent to it. */
-static void lend_tables(Emit *e, Function *f)
-{
-    if (e->n_bare < f->g->n_values) {
-        e->n_bare = f->g->n_values;
-        e->bare_name = NEW(e->a, const char *, e->n_bare);
-        e->bare_read = NEW(e->a, bool, e->n_bare);
-    }
-    f->name_of = e->bare_name;
-    f->is_read = e->bare_read;
+    if (e->n_bare >= g->n_values)
+        return;
+    e->n_bare = g->n_values;
+    e->bare_name = NEW(e->a, const char *, e->n_bare);
+    e->bare_read = NEW(e->a, bool, e->n_bare);
 }
 
 static void clear_tables(Emit *e, const Node *n)
@@ -198,12 +179,33 @@ static void clear_tables(Emit *e, const Node *n)
     }
 }
 
+static Ports node_ports(Emit *e, const Node *n)
+{
+    Ports p = ports_new(e, n->n_in, n->n_out);
+    const bool *moves = n->op == OP_CAT ? cat_moves(e, n) : NULL;
+    lend_tables(e, n->graph);
+    for (int i = 0; i < n->n_in; i++) {
+        bool *is_there = &e->bare_read[n->in[i]->index];
+        if (value_is_constant(n->in[i]) || (moves && !moves[i]) || *is_there)
+            continue;
+        *is_there = true;
+        p.in[p.n_in] = n->in[i];
+        p.outer_in[p.n_in++] = n->in[i];
+    }
+    clear_tables(e, n);
+    for (int i = 0; i < n->n_out; i++)
+        add_out(&p, n->out[i], n->out[i]);
+    return p;
+}
+
 static Function function_new(Emit *e, const Graph *g, const Ports *p, bool is_bare)
 {
     Function f = {.e = e, .names = c_scope(e), .g = g, .body = {.a = e->a}};
     f.uses_symbol = NEW(e->a, bool, e->p->n_syms + 1);
     if (is_bare) {
-        lend_tables(e, &f);
+        lend_tables(e, g);
+        f.name_of = e->bare_name;
+        f.is_read = e->bare_read;
     } else {
         f.name_of = NEW(e->a, const char *, g->n_values + 1);
         f.is_read = NEW(e->a, bool, g->n_values + 1);
@@ -404,8 +406,9 @@ static bool costs_nothing(Emit *e, const Node *n)
 
 static bool any_moves(Emit *e, const Node *n)
 {
+    const bool *moves = cat_moves(e, n);
     for (int i = 0; i < n->n_in; i++)
-        if (cat_moves(e, n, i))
+        if (moves[i])
             return true;
     return false;
 }

@@ -133,15 +133,18 @@ static bool is_in_place(Emit *e, const Node *n, const Value *in, Dim before)
     return true;
 }
 
-bool cat_moves(Emit *e, const Node *n, int k)
+const bool *cat_moves(Emit *e, const Node *n)
 {
+    bool *moves = NEW(e->a, bool, n->n_in + 1);
     Dim stride[MAX_RANK], at = DIM(0);
     int d = axis(n, 1, n->out[0]->type.rank);
     type_strides(e, n->out[0]->type, stride);
-    for (int i = 0; i < k; i++)
+    for (int i = 0; i < n->n_in; i++) {
+        moves[i] = !is_in_place(e, n, n->in[i], at);
         at = dim_add(e->method->program, at,
                      dim_mul(e->method->program, n->in[i]->type.dim[d], stride[d]));
-    return !is_in_place(e, n, n->in[k], at);
+    }
+    return moves;
 }
 
 bool emit_cat(Function *f, const Node *n, Clamp clamp)
