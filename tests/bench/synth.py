@@ -4,6 +4,8 @@ models of many bytes as sparse files.
 
     synth.py layers N OUT.pt2      N nodes: linears, residuals, branches, concats, slices, in-place ops
     synth.py weights GIB OUT.pt2   a chain of linears whose weights take GIB GiB of zeros
+    synth.py SHAPE N OUT.etir      about N nodes in a shape that quadratic steps would stumble over:
+                                   wide, fan, slices, writes, lattice, dense, open (sizes)
 
 The same arguments give the same bytes.  Members are stored and aligned to 64 bytes with zip64 sizes
 where needed, as the writer of torch 2.13 does.
@@ -216,13 +218,99 @@ def weights(gib, path):
     finish(archive, model, x)
 
 
+# -- shapes: textual IR ------------------------------------------------------------------------
+
+
+T = "f32[4,16]"
+ROW = "f32[1,16]"
+
+
+def wide(n):
+    """All products are live before the first sum."""
+    yield from (f"%a{i} = aten.mul.Tensor(%x, {i}.5) : {T}" for i in range(n // 2))
+    for i in range(1, n // 2):
+        yield f"%s{i} = aten.add.Tensor(%{f's{i - 1}' if i > 1 else 'a0'}, %a{i}, 1) : {T}"
+    yield f"return %s{n // 2 - 1}"
+
+
+def fan(n):
+    """One concat reads all."""
+    yield from (f"%a{i} = aten.mul.Tensor(%x, {i}.5) : {T}" for i in range(n))
+    yield f"%c = aten.cat.default([{', '.join(f'%a{i}' for i in range(n))}], 1) : f32[4,{16 * n}]"
+    yield "return %c"
+
+
+def slices(n):
+    """A sum over slices of one value."""
+    yield f"%b = aten.expand.default(%x, [{n // 2}, 4, 16], false) : f32[{n // 2},4,16]"
+    yield f"%h = aten.tanh.default(%b) : f32[{n // 2},4,16]"
+    for i in range(n // 2):
+        yield f"%v{i} = aten.slice.Tensor(%h, 0, {i}, {i + 1}, 1) : f32[1,4,16]"
+        yield f"%s{i} = aten.add.Tensor(%{f's{i - 1}' if i else 'x'}, %v{i}, 1) : f32[1,4,16]"
+    yield f"return %s{n // 2 - 1}"
+
+
+def writes(n):
+    """Writes through views, each of which makes a new value of the whole."""
+    yield f"%b = aten.mul.Tensor(%x, 2.0) : {T}"
+    for i in range(n // 2):
+        yield f"%v{i} = aten.slice.Tensor(%b, 0, {i % 4}, {i % 4 + 1}, 1) : {ROW}"
+        yield f"%w{i} = aten.mul_.Tensor(%v{i}, 0.5) : {ROW}"
+    yield "return %b"
+
+
+def lattice(n):
+    """64 chains that cross."""
+    width = 64
+    row = ["x"] * width
+    for i in range(n // width):
+        for j in range(width):
+            yield f"%l{i}.{j} = aten.add.Tensor(%{row[j]}, %{row[(7 * j + i) % width]}, {(i + j) % 5 + 1}) : {T}"
+        row = [f"l{i}.{j}" for j in range(width)]
+    yield f"%c = aten.cat.default([{', '.join('%' + r for r in row)}], 1) : f32[4,{16 * width}]"
+    yield "return %c"
+
+
+def dense(n):
+    """Every concat holds all before it."""
+    for i in range(n // 2):
+        x = f"c{i - 1}" if i else "x"
+        yield f"%m{i} = aten.amax.default(%{x}, [1], true) : f32[4,1]"
+        yield f"%c{i} = aten.cat.default([%{x}, %m{i}], 1) : f32[4,{17 + i}]"
+    yield f"return %c{n // 2 - 1}"
+
+
+def open_(n):
+    """A chain whose batch is open."""
+    for i in range(n // 3):
+        yield f"%a{i} = aten.tanh.default(%{f'w{i - 1}' if i else 'x'}) : f32[%n,16]"
+        yield f"%v{i} = aten.view.default(%a{i}, [%n, 4, 4]) : f32[%n,4,4]"
+        yield f"%w{i} = aten.view.default(%v{i}, [%n, 16]) : f32[%n,16]"
+    yield f"return %w{n // 3 - 1}"
+
+
+SHAPES = {"wide": wide, "fan": fan, "slices": slices, "writes": writes, "lattice": lattice, "dense": dense,
+          "open": open_}
+
+
+def shape(kind, n, path):
+    size = "%n" if kind == "open" else "4"
+    with open(path, "w", encoding="ascii") as f:
+        f.write(f'program "{kind}" stage aten\nsym %n in 1..64\nmethod @forward(%x: f32[{size},16]) {{\n')
+        f.writelines(f"  {line}\n" for line in SHAPES[kind](n))
+        f.write("}\n")
+
+
 def main():
-    if len(sys.argv) != 4 or sys.argv[1] not in ("layers", "weights"):
+    if len(sys.argv) != 4 or sys.argv[1] not in {"layers", "weights", *SHAPES}:
         sys.exit(__doc__)
-    if sys.argv[1] == "layers":
-        layers(int(sys.argv[2]), sys.argv[3])
+    kind, amount, path = sys.argv[1:]
+    if kind == "layers":
+        layers(int(amount), path)
+    elif kind == "weights":
+        weights(float(amount), path)
     else:
-        weights(float(sys.argv[2]), sys.argv[3])
+        shape(kind, int(amount), path)
 
 
 if __name__ == "__main__":
