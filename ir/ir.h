@@ -25,6 +25,7 @@ char *arena_printf(Arena *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), nonnull(2)));
 void arena_reset(Arena *a);
 void arena_free(Arena *a);
+void memory_will_change(void *data, size_t n); /* a hint: all of it is about to be written */
 #define NEW(arena, T, n) ((T *)arena_alloc((arena), (size_t)(n), sizeof(T)))
 #define PUSH(arena, array, n, item) \
     ((array) = arena_grow((arena), (array), (n), sizeof *(array)), (array)[(n)++] = (item))
