@@ -63,6 +63,12 @@ bool pipeline_of(const Program *p, Pipeline *out, Diag *d)
     return true;
 }
 
+Pipeline pipeline_to_core(void)
+{
+    Pipeline all = {pte_tail, sizeof pte_tail / sizeof *pte_tail};
+    return (Pipeline){all.pass, after(pass_to[STAGE_CORE], all)};
+}
+
 bool passes_follow(const Program *p, const char *const *pass, int n, Diag *d)
 {
     bool is_aten = p->stage == STAGE_ATEN, ok = true;

@@ -302,8 +302,8 @@ struct Graph {
     int n_in, n_out, n_updates, n_pools, n_values, n_states;
     Value **in, **out;
     Value **state;  /* this graph's values of states, each state once */
-    Value **by_id;  /* the same by state id; graph_state() keeps both */
-    int n_by_id;
+    Value **slot;   /* the same, hashed by state id; graph_state() keeps both */
+    int n_slots;    /* 0 or a power of two, at least twice n_states */
     Update *update; /* what a call leaves in mutable states and inputs */
     int64_t *pool;  /* planned bytes of pool 1, 2, ... */
     int64_t scratch; /* bytes beside the pools that kernels want; set by plan_memory */
@@ -353,6 +353,7 @@ void program_keep_states(Program *p, const bool *keep); /* by index; drops the o
 
 Value *graph_value(Graph *g, const char *name, Type type);
 Value *graph_state(Graph *g, State *s); /* the graph's value of s, made on first use */
+Value *graph_find_state(const Graph *g, const State *s); /* the same, or NULL: not used yet */
 void graph_add_input(Graph *g, Value *v);
 void graph_add_output(Graph *g, Value *v);
 void graph_set_output(Graph *g, int i, Value *v);
@@ -469,7 +470,16 @@ bool eval_can(const Node *n); /* its row has a kernel, or nested graphs that can
 bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
                 Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
 
+/* The same, and tells each result of the graph's own nodes as soon as it is there.  Its bytes may
+ * be another value's afterwards. */
+typedef void EvalVisit(const Value *v, const EtcTensor *t, void *ctx);
+bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
+                  EvalVisit *visit, void *ctx, Arena *a, EtcTensor **out, EtcTensor **update,
+                  Diag *d);
+
 EtcTensor *tensor_new(Arena *a, EtcDtype dtype, int rank, const int64_t *dim); /* zeroed */
+EtcTensor *tensor_copy(const EtcTensor *t, Arena *a);
+double tensor_number(const EtcTensor *t, int64_t i); /* element i; NaN where no number is kept so */
 
 /* -- FlatBuffers writer: flat.c ------------------------------------------------------------ */
 
