@@ -209,6 +209,15 @@ static bool set_inputs(const Run *r, const Call *c)
     return ok;
 }
 
+/* A failure without an operator's name is a check of a size. */
+static bool run_failed(const Run *r, const EtcError *e)
+{
+    if (e->status != ETC_BAD_ARG || e->name)
+        return runtime_failed(r->o->model, e, r->diag);
+    return diag_error(r->diag, (Loc){.file = r->o->model}, "%s, not %lld", e->what,
+                      (long long)e->index);
+}
+
 static bool run_call(const Run *r, Call *c)
 {
     EtcError e = {.index = -1};
@@ -220,7 +229,7 @@ static bool run_call(const Run *r, Call *c)
     if (!set_inputs(r, c))
         return false;
     if (etc_method_run(r->method, &e))
-        return runtime_failed(r->o->model, &e, r->diag);
+        return run_failed(r, &e);
     c->out = NEW(r->arena, EtcValue, n_out + 1);
     for (int i = 0; i < n_out; i++)
         c->out[i] = keep(r->arena, etc_method_output(r->method, i));

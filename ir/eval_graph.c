@@ -397,13 +397,38 @@ static void place_part(EtcTensor *all, const EtcTensor *t, int axis, int64_t fro
                 (size_t)(t->dim[axis] * inner));
 }
 
+static int64_t axis_of(const Node *n, int rank)
+{
+    int64_t axis = 0;
+    arg_int(n, 1, &axis);
+    return axis + (axis < 0 ? rank : 0);
+}
+
+/* Whether x lies where `from` along `axis` of the result is. */
+static bool is_part(const Slot *x, const Slot *all, int64_t axis, int64_t from)
+{
+    int64_t step = all->stride ? all->stride[axis] : 1;
+    for (int i = (int)axis + 1; !all->stride && i < all->dense->rank; i++)
+        step *= all->dense->dim[i];
+    int64_t at = from * step * (int64_t)etc_dtype_size((int)all->dense->dtype);
+    return lies_in(x, all) && x->place == all->place + at;
+}
+
 static bool has_operand_inside(const Run *r, const Node *n)
 {
     if (n->op != OP_CAT)
         return false;
-    for (int i = 0; i < n->n_in; i++)
-        if (lies_in(&r->slot[n->in[i]->index], &r->slot[n->out[0]->index]))
+    int64_t from = 0;
+    const Slot *all = &r->slot[n->out[0]->index];
+    for (int i = 0; i < n->n_in; i++) {
+        const Slot *x = &r->slot[n->in[i]->index];
+        if (x->dense->rank != all->dense->rank)
+            continue;
+        int64_t axis = axis_of(n, all->dense->rank);
+        if (is_part(x, all, axis, from))
             return true;
+        from += x->dense->dim[axis];
+    }
     return false;
 }
 
@@ -411,9 +436,7 @@ static bool has_operand_inside(const Run *r, const Node *n)
 static bool join_in_place(Run *r, const Node *n, EtcTensor *const *in)
 {
     Slot *s = &r->slot[n->out[0]->index];
-    int64_t axis = 0, from = 0;
-    arg_int(n, 1, &axis);
-    axis += axis < 0 ? s->dense->rank : 0;
+    int64_t axis = axis_of(n, s->dense->rank), from = 0;
     load(s);
     for (int i = 0; i < n->n_in; i++) {
         if (in[i]->rank != s->dense->rank) /* the empty one that cat leaves out */
@@ -421,7 +444,7 @@ static bool join_in_place(Run *r, const Node *n, EtcTensor *const *in)
         if (in[i]->dtype != s->dense->dtype)
             return diag_error(r->c->d, n->loc, "operand %d lies in the result with another dtype",
                               i);
-        if (!lies_in(&r->slot[n->in[i]->index], s))
+        if (!is_part(&r->slot[n->in[i]->index], s, axis, from))
             place_part(s->dense, in[i], (int)axis, from);
         from += in[i]->dim[axis];
     }
