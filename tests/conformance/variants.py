@@ -94,7 +94,7 @@ def attention_tiles(q, k, v, m):
 
 @model(rnd(1, 4, 260, 8), rnd(1, 2, 260, 8, seed=1), rnd(1, 2, 260, 8, seed=2), rnd(4, 1, 260, seed=3))
 def attention_tiled_groups(q, k, v, m):
-    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True), F.scaled_dot_product_attention(q, k, v, m, enable_gqa=True)
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True), F.scaled_dot_product_attention(q + 1, k, v, m, enable_gqa=True)
 
 
 @model(rnd(2, 3, 5, 8), rnd(1, 3, 7, 8, seed=1), rnd(3, 7, 8, seed=2), rnd(2, 1, 1, 7, seed=3))
