@@ -107,6 +107,15 @@ static void get_ints(Reader *r, EtcValue *v)
     v->as.list.n = n;
 }
 
+static void get_doubles(Reader *r, EtcValue *v)
+{
+    int32_t n = get_u32(r);
+    double *item = take(r, 8 * (size_t)(n + 1));
+    get(r, item, 8 * (size_t)n);
+    v->as.doubles.item = item;
+    v->as.doubles.n = n;
+}
+
 static void get_argument(Reader *r, EtcValue *v)
 {
     memset(v, 0, sizeof *v);
@@ -138,6 +147,9 @@ static void get_argument(Reader *r, EtcValue *v)
         break;
     case ETC_LIST_INT:
         get_ints(r, v);
+        break;
+    case ETC_LIST_DOUBLE:
+        get_doubles(r, v);
         break;
     case ETC_LIST_TENSOR:
         get_tensors(r, v);
@@ -245,7 +257,8 @@ static EtcKernel *find(const char *key)
     static const struct {
         const char *name;
         EtcKernel *run;
-    } rowless[] = {{"silu", etc_silu},
+    } rowless[] = {{"group_norm", etc_group_norm},
+                   {"silu", etc_silu},
                    {"hardswish", etc_hardswish},
                    {"hardsigmoid", etc_hardsigmoid},
                    {"max_pool2d", etc_max_pool2d}};
@@ -392,7 +405,8 @@ static void run_family(const char *family, int at_least)
 }
 
 static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
-                                       "softmax",   "reduce", "norm", "copy"};
+                                       "softmax",   "reduce", "norm", "copy",
+                                       "image"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -426,6 +440,10 @@ Test(kernels, norm)
 Test(kernels, copy)
 {
     run_family("copy", 200);
+}
+Test(kernels, image)
+{
+    run_family("image", 150);
 }
 
 /* -- the table ------------------------------------------------------------------------------ */
