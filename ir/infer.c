@@ -400,6 +400,43 @@ bool infer_broadcast_float(const Node *n, Type *out, Diag *d)
     return pairwise(n, true, out, d);
 }
 
+/* Truth per element. */
+bool infer_compare(const Node *n, Type *out, Diag *d)
+{
+    bool is_pair = n->n_args > 1 && op_schema(program_of(n), n->op)->arg[1].type == SCH_TENSOR;
+    if (is_pair ? !infer_broadcast(n, out, d) : !infer_same(n, out, d))
+        return false;
+    out->dtype = ETC_BOOL;
+    return true;
+}
+
+bool infer_bitwise(const Node *n, Type *out, Diag *d)
+{
+    if (n->n_args > 1 ? !infer_broadcast(n, out, d) : !infer_same(n, out, d))
+        return false;
+    return !dtype_is_float(out->dtype) ||
+           diag_error(d, n->loc, "has dtype %s, expected integers or bool",
+                      dtype_name(out->dtype));
+}
+
+/* where(condition, self, other) */
+bool infer_where(const Node *n, Type *out, Diag *d)
+{
+    static const int both[] = {1, 2};
+    Type condition;
+    if (!get_tensor(n, 0, &condition, d))
+        return false;
+    if (condition.dtype != ETC_BOOL && condition.dtype != ETC_U8)
+        return diag_error(d, n->loc, "condition has dtype %s, expected bool",
+                          dtype_name(condition.dtype));
+    int dtype = common_dtype(n, both, 2, false, d);
+    if (dtype < 0 || !broadcast(n, operand(n, 1), operand(n, 2), out, d) ||
+        !broadcast(n, condition, *out, out, d))
+        return false;
+    out->dtype = (EtcDtype)dtype;
+    return true;
+}
+
 /* The first argument's type.  What is written into it must broadcast to it. */
 bool infer_first(const Node *n, Type *out, Diag *d)
 {

@@ -99,6 +99,33 @@ bool infer_linear(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
+/* Batch axes of query, key and value broadcast, but that heads may come in groups. */
+bool infer_attention(const Node *n, Type *out, Diag *d)
+{
+    Type q, k, v, mask;
+    Dim dim[MAX_RANK];
+    if (!get_rank(n, 0, 2, MAX_RANK, &q, d) || !get_rank(n, 1, 2, MAX_RANK, &k, d) ||
+        !get_rank(n, 2, 2, MAX_RANK, &v, d) || !get_optional(n, 3, &mask, d) ||
+        !same_dtype(n, q, k, d) || !same_dtype(n, q, v, d))
+        return false;
+    if (!mask.is_none && mask.dtype != ETC_BOOL && mask.dtype != q.dtype)
+        return diag_error(d, n->loc, "attn_mask has dtype %s, expected bool or %s",
+                          dtype_name(mask.dtype), dtype_name(q.dtype));
+    if (!mask.is_none && arg_bool(n, 5))
+        return diag_error(d, n->loc, "has both attn_mask and is_causal");
+    if (!same_size(n, "key", k.dim[k.rank - 1], "query's last axis", q.dim[q.rank - 1], d) ||
+        !same_size(n, "value", v.dim[v.rank - 2], "key's positions", k.dim[k.rank - 2], d))
+        return false;
+    Type batch = {.dtype = q.dtype, .rank = q.rank - 2, .dim = q.dim};
+    Type keys = {.dtype = q.dtype, .rank = k.rank - 2, .dim = k.dim};
+    if (!arg_bool(n, 7) && !broadcast(n, batch, keys, &batch, d))
+        return false;
+    memcpy(dim, batch.dim, (size_t)batch.rank * sizeof *dim);
+    dim[batch.rank] = q.dim[q.rank - 2];
+    dim[batch.rank + 1] = v.dim[v.rank - 1];
+    return set_tensor(n, out, q.dtype, batch.rank + 2, dim, d);
+}
+
 /* -- convolution ---------------------------------------------------------------------- */
 
 typedef struct Conv {

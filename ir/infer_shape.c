@@ -1,6 +1,7 @@
 /* infer_shape.c -- types of views, copies, joins, fills and reductions. */
 #include "ir/internal.h"
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 static Program *program_of(const Node *n)
@@ -352,6 +353,47 @@ bool infer_full_like(const Node *n, Type *out, Diag *d)
     return get_tensor(n, 0, &x, d) && set_tensor(n, out, dtype_or(n, x.dtype), x.rank, x.dim, d);
 }
 
+/* ceil((end - start) / step), of plain numbers in double as torch does. */
+static bool arange_count(const Node *n, const int at[3], Dim *count, Diag *d)
+{
+    Program *p = program_of(n);
+    double v[3] = {0, 0, 1};
+    Dim size[3] = {DIM(0), DIM(0), DIM(1)};
+    bool is_int = true;
+    for (int i = 0; i < 3; i++) {
+        is_int = is_int && (at[i] < 0 || n->arg[at[i]].kind == ARG_INT ||
+                            n->arg[at[i]].kind == ARG_VALUE);
+        if (at[i] >= 0 && !arg_number(n, at[i], &v[i]) && !get_size(n, at[i], &size[i], d))
+            return false;
+        if (at[i] >= 0 && is_int && !get_size(n, at[i], &size[i], d))
+            return false;
+    }
+    if (is_int && !size[2].expr && size[2].value) {
+        bool is_down = size[2].value < 0;
+        Dim span = is_down ? dim_sub(p, size[1], size[0]) : dim_sub(p, size[0], size[1]);
+        Dim step = is_down ? dim_sub(p, DIM(0), size[2]) : size[2];
+        *count = dim_max(p, dim_sub(p, DIM(0), dim_floordiv(p, span, step)), DIM(0));
+        return true;
+    }
+    double length = is_int ? -1 : ceil((v[1] - v[0]) / v[2]);
+    if (!(length >= 0 && length < 9e18))
+        return diag_error(d, n->loc, "has no length known before the call");
+    *count = DIM((int64_t)length);
+    return true;
+}
+
+/* (end), (start, end), (start, end, step) */
+bool infer_arange(const Node *n, Type *out, Diag *d)
+{
+    int n_numbers = arg_find(n, "start") < 0 ? 1 : arg_find(n, "step") < 0 ? 2 : 3;
+    int at[3] = {n_numbers > 1 ? 0 : -1, n_numbers > 1 ? 1 : 0, n_numbers > 2 ? 2 : -1};
+    static const int all[] = {0, 1, 2};
+    Dim count;
+    int dtype = promote_args(n, all, n_numbers);
+    return arange_count(n, at, &count, d) &&
+           set_tensor(n, out, dtype_or(n, dtype < 0 ? ETC_I64 : (EtcDtype)dtype), 1, &count, d);
+}
+
 bool infer_to_copy(const Node *n, Type *out, Diag *d)
 {
     return infer_full_like(n, out, d);
@@ -406,4 +448,12 @@ bool infer_reduce_float(const Node *n, Type *out, Diag *d)
         return diag_error(d, n->loc, "mean of dtype %s, expected a floating-point one",
                           dtype_name(dtype));
     return reduced(n, x, dtype, out, d);
+}
+
+/* any and all: bool, of u8 u8. */
+bool infer_any(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    return get_tensor(n, 0, &x, d) &&
+           reduced(n, x, x.dtype == ETC_U8 ? ETC_U8 : ETC_BOOL, out, d);
 }

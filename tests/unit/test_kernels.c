@@ -406,7 +406,7 @@ static void run_family(const char *family, int at_least)
 
 static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
-                                       "image"};
+                                       "logic",     "index",  "image"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -488,6 +488,16 @@ static int is_prim(const char *name)
     return (strncmp(name, "executorch_prim::", 17) == 0) ||
            (strncmp(name, "aten::sym_", 10) == 0) ||
            (strcmp(name, "aten::_local_scalar_dense") == 0) || (strcmp(name, "aten::copy_") == 0);
+}
+
+Test(kernels, logic)
+{
+    run_family("logic", 1000);
+}
+
+Test(kernels, index)
+{
+    run_family("index", 7);
 }
 
 Test(kernels, every_row_has_a_recorded_case)
