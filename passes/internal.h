@@ -24,9 +24,12 @@ void rewrite_inputs(Rewrite *r, Node *n);
 void rewrite_value(Rewrite *r, Value *old, Value *v);
 Value *rewrite_current(const Rewrite *r, Value *v);
 
-/* v stands for n's first result from here on; n goes away.  A new v gets the result's name and its
- * recorded sizes.  Returns true, so that a rule may end with it. */
+/* v stands for n's result i from here on.  A new v gets the result's name and recorded sizes. */
+void rewrite_result(Rewrite *r, Node *n, int i, Value *v);
+
+/* The same of the first result, and n goes away.  Returns true, so that a rule may end with it. */
 bool rewrite_node(Rewrite *r, Node *n, Value *v);
+bool rewrite_pieces(Rewrite *r, Node *n); /* unbind and split as selects and slices */
 void rewrite_finish(Rewrite *r); /* outputs and updates */
 
 /* Calls pass on every graph of the program, nested ones first; stops at a failure. */
