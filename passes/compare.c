@@ -101,6 +101,25 @@ static bool input_sizes(const Value *v, const int64_t *symbol, int64_t *dim)
     return true;
 }
 
+/* An input whose element is a symbol's value: it agrees with the symbol, or the symbol with it. */
+static void agree_on_items(const Graph *g, Case *k, bool to_symbol)
+{
+    const Symbol *s;
+    int64_t scale, offset;
+    for (const Node *n = g->first; n; n = n->next)
+        for (int i = 0; n->op == OP_LOCAL_SCALAR_DENSE && i < g->n_in; i++) {
+            EtcTensor *t = k->in[i];
+            const Dim *d = n->out[0]->type.dim;
+            if (n->in[0] != g->in[i] || t->dtype != ETC_I64 || !d ||
+                !dim_is_linear(*d, &s, &scale, &offset) || scale != 1 || offset)
+                continue;
+            if (to_symbol)
+                k->symbol[s->index] = *(const int64_t *)t->data;
+            else
+                *(int64_t *)t->data = k->symbol[s->index];
+        }
+}
+
 static bool random_inputs(Compare *c, const Program *p, Case *k, int which)
 {
     const Graph *g = p->method[k->method];
@@ -116,6 +135,7 @@ static bool random_inputs(Compare *c, const Program *p, Case *k, int which)
         k->in[i] = tensor_new(c->arena, t.dtype, t.rank < 0 ? 0 : t.rank, dim);
         fill_random(k->in[i], &c->seed);
     }
+    agree_on_items(g, k, false);
     return true;
 }
 
@@ -123,6 +143,8 @@ static bool random_inputs(Compare *c, const Program *p, Case *k, int which)
 static bool given_inputs(Compare *c, Program *p, Case *k)
 {
     const Graph *g = p->method[0];
+    const Symbol *s;
+    int64_t scale, offset;
     k->given = true;
     k->symbol = NEW(c->arena, int64_t, p->n_syms + 1);
     k->in = NEW(c->arena, EtcTensor *, g->n_in + 1);
@@ -131,10 +153,10 @@ static bool given_inputs(Compare *c, Program *p, Case *k)
     for (int i = 0; i < g->n_in; i++) {
         k->in[i] = c->opt.verify_in[i];
         for (int j = 0; j < g->in[i]->type.rank && j < k->in[i]->rank; j++)
-            for (int s = 0; s < p->n_syms; s++)
-                if (dim_equal(g->in[i]->type.dim[j], dim_symbol(p, p->sym[s])))
-                    k->symbol[s] = k->in[i]->dim[j];
+            if (dim_is_linear(g->in[i]->type.dim[j], &s, &scale, &offset))
+                k->symbol[s->index] = (k->in[i]->dim[j] - offset) / scale;
     }
+    agree_on_items(g, k, true);
     return true;
 }
 
