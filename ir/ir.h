@@ -391,7 +391,8 @@ void graph_replace(Graph *g, Value **with);
  * Outputs are named after loc.node.  NULL: reported. */
 Node *build(Graph *g, Node *before, Loc loc, OpId op, Diag *d, const char *fmt, ...);
 
-bool node_is_pure(const Node *n); /* writes nothing, nor does any graph nested in it */
+/* Writes, checks and tells a symbol nothing, nor does any graph nested in it. */
+bool node_is_pure(const Node *n);
 bool op_mutates(OpId op);         /* its schema marks an argument "(a!)" */
 
 /* Arguments by position in the schema.  The accessors assume schema_check passed. */
