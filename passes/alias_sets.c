@@ -49,6 +49,11 @@ static int64_t offset_of(Sets *s, const Value *v)
     return s->shift[v->index];
 }
 
+bool graph_owns_io(const Graph *g)
+{
+    return g->program->tail == TAIL_PTE && g->name;
+}
+
 bool *pinned_values(const Graph *g, Arena *tmp)
 {
     bool *pinned = NEW(tmp, bool, g->n_values + 1);
@@ -103,10 +108,10 @@ static bool is_view(const Node *n, int64_t *offset)
     }
 }
 
-/* Memory of the caller has no byte offsets on the c tail, and an output there must fill it. */
+/* Memory of the caller has no byte offsets, and an output there must fill it. */
 static bool fits_caller(Sets *s, int root, const Value *v, int64_t offset)
 {
-    if (s->g->program->tail == TAIL_PTE)
+    if (graph_owns_io(s->g))
         return true;
     if (s->is_in[root] || s->has_out[root])
         return !offset;
@@ -198,8 +203,7 @@ static const Value *dying_operand(Sets *s, const Node *n, int time)
         int root = root_of(s, x);
         if (s->last[root] != time || !may_overlay(s, n, i))
             continue;
-        bool kept = s->is_in[root] &&
-                    (s->g->program->tail == TAIL_C || s->is_out[y->index]);
+        bool kept = s->is_in[root] && (!graph_owns_io(s->g) || s->is_out[y->index]);
         if (!s->pinned[root] && !s->value[root]->state && !kept &&
             fits_caller(s, root, y, offset_of(s, x)))
             return x;
@@ -275,12 +279,12 @@ static bool may_be_part(const Sets *s, int root, const Value *y)
            type_is_static(v->type);
 }
 
-/* A memory of the caller's on the c tail has to be filled by one value. */
+/* Memory of the caller has to be filled by one value. */
 static void place_parts(Sets *s, const Node *n)
 {
     const Value *y = n->out[0];
     int64_t at = 0, bytes;
-    if (!is_run_of_operands(n) || (s->g->program->tail == TAIL_C && s->has_out[y->index]))
+    if (!is_run_of_operands(n) || (!graph_owns_io(s->g) && s->has_out[y->index]))
         return;
     for (int i = 0; i < n->n_in; at += bytes) {
         int root = root_of(s, n->in[i]);

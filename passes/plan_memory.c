@@ -123,7 +123,7 @@ static Blocks without_states(const Graph *g, Blocks all, Arena *tmp)
     const Value **value = graph_values(g, tmp);
     Blocks rest = {NEW(tmp, Block, all.n + 1), 0};
     for (int i = 0; i < all.n; i++)
-        if (!value[all.item[i].root]->state)
+        if (all.item[i].root < 0 || !value[all.item[i].root]->state)
             rest.item[rest.n++] = all.item[i];
     return rest;
 }
@@ -135,7 +135,7 @@ static void plan_graph(Graph *g, int64_t state_bytes, Arena *tmp)
     Blocks b = without_states(g, blocks_of(g, a, tmp), tmp);
     Place *at = NEW(tmp, Place, g->n_values + 1);
     int64_t base = p->tail == TAIL_PTE ? state_bytes : 0;
-    int64_t bytes = base + pack(b, blocks_bound(b, tmp), tmp);
+    int64_t bytes = base + pack(b, blocks_bound(b, tmp), &g->plan_is_least, tmp);
     place_fixed(g, a, at);
     for (int i = 0; i < b.n; i++)
         at[b.item[i].root] = (Place){1, base + b.item[i].offset};
