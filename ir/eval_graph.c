@@ -517,15 +517,10 @@ static void bury(Run *r, const Node *n, int at)
 
 /* -- graphs --------------------------------------------------------------------------- */
 
-static EtcTensor *copy_of(const EtcTensor *t, Arena *a)
+static void tell(const Run *r, const Node *n)
 {
-    int64_t dim[MAX_RANK];
-    for (int i = 0; i < t->rank; i++)
-        dim[i] = t->dim[i];
-    EtcTensor *c = tensor_new(a, t->dtype, t->rank, dim);
-    if (tensor_bytes(t))
-        memcpy(c->data, t->data, (size_t)tensor_bytes(t));
-    return c;
+    for (int i = 0; i < n->n_out && r->c->watched == r->graph; i++)
+        r->c->visit(n->out[i], load(&r->slot[n->out[i]->index]), r->c->visit_ctx);
 }
 
 /* Updates in order, each into its target's place, as the last instructions of a call do; then what
@@ -558,6 +553,7 @@ static bool eval_body(const Graph *g, EtcTensor *const *in, EvalContext *c, Memo
     for (const Node *n = g->first; n; n = n->next, at++) {
         if (!run_node(&r, n))
             return false;
+        tell(&r, n);
         if (m)
             bury(&r, n, at);
     }
@@ -567,18 +563,28 @@ static bool eval_body(const Graph *g, EtcTensor *const *in, EvalContext *c, Memo
     return true;
 }
 
-bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
-                Arena *a, EtcTensor **out, EtcTensor **update, Diag *d)
+bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
+                  EvalVisit *visit, void *ctx, Arena *a, EtcTensor **out, EtcTensor **update,
+                  Diag *d)
 {
     Arena *tmp = arena_new();
     EvalContext c = eval_context(symbol, tmp, d);
     Memory m, *planned = arena_check && g->program->stage == STAGE_PLANNED ? &m : NULL;
+    c.visit = visit;
+    c.visit_ctx = ctx;
+    c.watched = visit ? g : NULL;
     bool ok = (!planned || memory_init(&m, g, &c)) &&
               eval_body(g, in, &c, planned, false, out, update);
     for (int i = 0; ok && i < g->n_out; i++)
-        out[i] = copy_of(out[i], a);
+        out[i] = tensor_copy(out[i], a);
     for (int i = 0; ok && i < g->n_updates; i++)
-        update[i] = copy_of(update[i], a);
+        update[i] = tensor_copy(update[i], a);
     arena_free(tmp);
     return ok;
+}
+
+bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
+                Arena *a, EtcTensor **out, EtcTensor **update, Diag *d)
+{
+    return eval_watched(g, in, symbol, arena_check, NULL, NULL, a, out, update, d);
 }
