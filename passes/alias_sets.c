@@ -230,7 +230,8 @@ static void join(Sets *s, const Value *of, const Value *to, int64_t offset)
 static bool may_write_state(Sets *s, const Node *n, int time)
 {
     const Value *t = s->updates[n->out[0]->index];
-    if (!t || !type_equal(n->out[0]->type, t->type) || s->last[t->index] > time)
+    if (!t || n->op == OP_COND || !type_equal(n->out[0]->type, t->type) ||
+        s->last[t->index] > time)
         return false;
     for (int i = 0; i < n->n_in; i++)
         if (root_of(s, n->in[i]) == t->index && !may_overlay(s, n, i))
@@ -328,6 +329,20 @@ static void find_updates(Sets *s)
     }
 }
 
+/* Branches read states without operands. */
+static void find_reads_in(Sets *s, const Graph *branch, int time)
+{
+    for (int i = 0; i < branch->n_states; i++) {
+        const Value *v = graph_find_state(s->g, branch->state[i]->state);
+        if (v)
+            s->last[v->index] = time;
+    }
+    for (const Node *n = branch->first; n; n = n->next)
+        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                find_reads_in(s, n->arg[i].graph, time);
+}
+
 static void find_reads(Sets *s)
 {
     const Graph *g = s->g;
@@ -336,6 +351,9 @@ static void find_reads(Sets *s)
         time++;
         for (int i = 0; i < n->n_in; i++)
             s->last[n->in[i]->index] = time;
+        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                find_reads_in(s, n->arg[i].graph, time);
     }
     for (int i = 0; i < g->n_updates; i++)
         s->last[g->update[i].value->index] = time + 1;

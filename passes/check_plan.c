@@ -30,15 +30,25 @@ typedef struct Mix {
     int first;
 } Mix;
 
+/* Segments painted in a branch and what they held before. */
+typedef struct Log {
+    struct Painted {
+        int segment, held;
+    } *item;
+    int n;
+} Log;
+
 typedef struct Check {
-    const Graph *g;
+    const Graph *g, *method; /* the method whose pools places speak of */
     Diag *d;
     bool ok;
     Cut *cut; /* sorted, no two alike; segment i is cut[i] .. cut[i + 1] */
     int n_cuts;
     int *holds;    /* by segment: contents + 1, or 0 */
-    int *contents; /* by value: its own index, or of a view its input's; MIXED: see `mix` */
+    int *contents; /* by value: its own, or of a view its input's; MIXED: see `mix` */
     Mix *mix;      /* by value */
+    int base, *n_ids; /* the contents of value i are base + i; numbers given so far */
+    Log *log;      /* inside of a branch: what is painted */
     int64_t unit;  /* places count in full units of so many bytes */
     Arena *tmp;
 } Check;
@@ -178,30 +188,39 @@ static void check_read(Check *c, const Value *v, const Node *reader)
         }
 }
 
+static void hold(Check *c, int segment, int contents)
+{
+    struct Painted p = {segment, c->holds[segment]};
+    if (c->log)
+        PUSH(c->tmp, c->log->item, c->log->n, p);
+    c->holds[segment] = contents;
+}
+
 /* Bytes [from, to) of v hold v. */
 static void paint_part(Check *c, const Value *v, int64_t from, int64_t to)
 {
     Region r = region_of(place_of(v));
     int end = segment_at(c, r, start_of(v) + to);
     for (int i = segment_at(c, r, start_of(v) + from); i < end; i++)
-        c->holds[i] = v->index + 1;
+        hold(c, i, c->base + v->index + 1);
 }
 
 static void paint(Check *c, const Value *v)
 {
     if (!has_place(v))
         return;
-    c->contents[v->index] = v->index;
+    c->contents[v->index] = c->base + v->index;
     paint_part(c, v, 0, type_bytes(v->type));
 }
 
-/* v holds from now on what `of`, whose bytes enclose its own, holds. */
-static void take_over(Check *c, const Value *v, const Value *of)
+/* v holds from now on what `of` of this graph or the one around it, whose bytes enclose its own,
+ * holds. */
+static void take_over(Check *c, const Value *v, const Check *around, const Value *of)
 {
-    const Mix *m = &c->mix[of->index];
+    const Mix *m = &around->mix[of->index];
     int first = first_segment(c, v);
-    c->contents[v->index] = c->contents[of->index];
-    if (c->contents[of->index] == MIXED)
+    c->contents[v->index] = around->contents[of->index];
+    if (c->contents[v->index] == MIXED)
         c->mix[v->index] = (Mix){m->holds + (first - m->first), first};
 }
 
@@ -319,7 +338,7 @@ static void play_concat(Check *c, const Node *n)
 {
     const Value *y = n->out[0];
     int64_t at = 0;
-    c->contents[y->index] = y->index;
+    c->contents[y->index] = c->base + y->index;
     for (int k = 0; k < n->n_in;) {
         k = move_operands(c, n, k, &at);
         for (; k < n->n_in && is_part(n, k, at); k++) {
@@ -379,9 +398,9 @@ static void check_place(Check *c, const Node *n, const Value *y)
     Place at = place_of(y);
     if (at.pool == POOL_IN)
         c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies in an input", y->name);
-    if (at.pool > 0 && (at.pool > c->g->n_pools || at.offset < 0 ||
+    if (at.pool > 0 && (at.pool > c->method->n_pools || at.offset < 0 ||
                         at.offset % (int64_t)etc_dtype_size((int)y->type.dtype) ||
-                        at.offset > c->g->pool[at.pool - 1] - type_bytes(y->type)))
+                        at.offset > c->method->pool[at.pool - 1] - type_bytes(y->type)))
         c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies outside its pool",
                            y->name);
 }
@@ -404,12 +423,89 @@ static void check_results(Check *c, const Node *n)
     }
 }
 
+/* -- branches ---------------------------------------------------------------------------------- */
+
+static void play(Check *c, const Node *n);
+
+static Check check_branch(const Check *around, const Graph *g, Log *log)
+{
+    Check c = *around;
+    c.g = g;
+    c.base = *around->n_ids;
+    *c.n_ids += g->n_values;
+    c.log = log;
+    c.contents = NEW(c.tmp, int, g->n_values + 1);
+    c.mix = NEW(c.tmp, Mix, g->n_values + 1);
+    for (int i = 0; i < g->n_values; i++)
+        c.contents[i] = c.base + i;
+    return c;
+}
+
+/* Operands are read where they lie, or moved to where the branch has them; states lie where the
+ * graph around has them. */
+static void enter_branch(Check *c, const Check *around, const Node *n)
+{
+    for (int i = 0; i < c->g->n_in; i++) {
+        const Value *v = arg_list_value(n, 3, i), *in = c->g->in[i];
+        if (v && is_inside(v, in) && start_of(v) == start_of(in))
+            take_over(c, in, around, v);
+        else
+            paint(c, in);
+    }
+    for (int i = 0; i < c->g->n_states; i++) {
+        const Value *v = c->g->state[i], *same = graph_find_state(around->g, v->state);
+        if (same)
+            take_over(c, v, around, same);
+        else
+            paint(c, v);
+    }
+}
+
+/* Results are moved one after the other to the cond's. */
+static void leave_branch(Check *c, const Node *n)
+{
+    for (int i = 0; i < c->g->n_out && i < n->n_out; i++) {
+        const Value *v = c->g->out[i], *y = n->out[i];
+        check_read(c, v, n);
+        if (overlap(v, y) && start_of(v) == start_of(y))
+            continue;
+        if (overlap(v, y))
+            c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: %%%s overlaps result %%%s, where it "
+                               "is moved", v->name, y->name);
+        if (has_place(y))
+            for (int k = first_segment(c, y); k < end_segment(c, y); k++)
+                hold(c, k, 0);
+    }
+}
+
+/* What a branch painted holds nothing any more once both have been played. */
+static void play_cond(Check *c, const Node *n)
+{
+    Log log = {0};
+    int done = 0;
+    for (int i = 0; i < n->n_args; i++) {
+        if (n->arg[i].kind != ARG_GRAPH)
+            continue;
+        Check branch = check_branch(c, n->arg[i].graph, &log);
+        enter_branch(&branch, c, n);
+        for (const Node *m = branch.g->first; m; m = m->next)
+            play(&branch, m);
+        leave_branch(&branch, n);
+        c->ok = branch.ok && c->ok;
+        for (int k = log.n - 1; k >= done; k--)
+            c->holds[log.item[k].segment] = log.item[k].held;
+        done = log.n;
+    }
+    for (int k = 0; k < log.n; k++)
+        hold(c, log.item[k].segment, 0);
+}
+
 static void play(Check *c, const Node *n)
 {
     for (int i = 0; i < n->n_in; i++)
         check_read(c, n->in[i], n);
     if (is_declared_view(n)) {
-        take_over(c, n->out[0], n->in[0]);
+        take_over(c, n->out[0], c, n->in[0]);
         return;
     }
     if (has_parts(n)) {
@@ -417,6 +513,8 @@ static void play(Check *c, const Node *n)
         return;
     }
     check_results(c, n);
+    if (n->op == OP_COND)
+        play_cond(c, n);
     for (int i = 0; i < n->n_out; i++)
         paint(c, n->out[i]);
 }
@@ -430,7 +528,7 @@ static void check_end(Check *c)
     for (int i = 0; i < g->n_updates; i++) {
         const Value *v = g->update[i].value, *t = g->update[i].target;
         if (overlap(v, t))
-            take_over(c, t, v);
+            take_over(c, t, c, v);
         check_read(c, t, NULL);
     }
     for (int i = 0; i < g->n_out; i++)
@@ -444,7 +542,9 @@ static void check_end(Check *c)
 
 static bool check_graph(const Graph *g, Arena *tmp, Diag *d)
 {
-    Check c = {.g = g, .d = d, .ok = true, .tmp = tmp, .unit = 1};
+    int n_ids = g->n_values;
+    Check c = {.g = g, .method = g, .d = d, .ok = true, .tmp = tmp, .unit = 1,
+               .n_ids = &n_ids};
     cut_memory(&c, g);
     c.contents = NEW(tmp, int, g->n_values + 1);
     c.mix = NEW(tmp, Mix, g->n_values + 1);
