@@ -24,9 +24,12 @@ void rewrite_inputs(Rewrite *r, Node *n);
 void rewrite_value(Rewrite *r, Value *old, Value *v);
 Value *rewrite_current(const Rewrite *r, Value *v);
 
-/* v stands for n's first result from here on; n goes away.  A new v gets the result's name and its
- * recorded sizes.  Returns true, so that a rule may end with it. */
+/* v stands for n's result i from here on.  A new v gets the result's name and recorded sizes. */
+void rewrite_result(Rewrite *r, Node *n, int i, Value *v);
+
+/* The same of the first result, and n goes away.  Returns true, so that a rule may end with it. */
 bool rewrite_node(Rewrite *r, Node *n, Value *v);
+bool rewrite_pieces(Rewrite *r, Node *n); /* unbind and split as selects and slices */
 void rewrite_finish(Rewrite *r); /* outputs and updates */
 
 /* Calls pass on every graph of the program, nested ones first; stops at a failure. */
@@ -35,6 +38,7 @@ bool each_graph(Program *p, GraphPass *pass, Arena *tmp, Diag *d);
 /* -- questions ------------------------------------------------------------------------------ */
 
 bool *states_read(const Program *p, Arena *tmp); /* by index: some graph reads or updates it */
+bool node_reads_symbols(const Node *n); /* in an argument, not in the types of its operands */
 bool value_is_const(const Value *v); /* a state that no call writes, with its bytes at hand */
 bool type_same(Type a, Type b);      /* type_equal, and laid out alike */
 bool type_is_dense(Program *p, Type t); /* no strides but those of a contiguous tensor */

@@ -38,4 +38,5 @@ const EtcCores ETC_ISA_TABLE = {
     etc_sum_f32,
     etc_amax_f32,
     scale_shift,
+    etc_layer_norm_f32,
 };
