@@ -173,14 +173,20 @@ static bool row_allows(const Node *n, int slot)
     return n->n_out == 1 && slot < body->n_in && body_allows(body, body->in[slot]);
 }
 
+bool node_may_overlay(const Node *n, int slot)
+{
+    const Value *x = n->in[slot], *y = n->out[0];
+    return row_allows(n, slot) && is_tensor(x) && !x->type.stride && !y->type.stride &&
+           etc_dtype_size((int)x->type.dtype) == etc_dtype_size((int)y->type.dtype) &&
+           same_sizes(x->type, y->type);
+}
+
 /* Whether the result may be written over operand `slot`: every other operand in the same bytes must
  * be read element for element as it is written. */
 static bool may_overlay(Sets *s, const Node *n, int slot)
 {
     const Value *x = n->in[slot], *y = n->out[0];
-    if (!row_allows(n, slot) || !is_tensor(x) || x->type.stride || y->type.stride ||
-        etc_dtype_size((int)x->type.dtype) != etc_dtype_size((int)y->type.dtype) ||
-        !same_sizes(x->type, y->type))
+    if (!node_may_overlay(n, slot))
         return false;
     int root = root_of(s, x);
     for (int k = 0; k < n->n_in; k++) {

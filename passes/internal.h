@@ -110,6 +110,7 @@ enum { PLAN_ALIGN = 16 };
 /* Whether inputs and outputs lie in the pools; else in memory of the caller, or of the graph around
  * a branch. */
 bool graph_owns_io(const Graph *g);
+bool node_may_overlay(const Node *n, int slot); /* by row and types: result 0 over in[slot] */
 const Value **graph_values(const Graph *g, Arena *tmp); /* by index; NULL: of a removed node */
 bool *pinned_values(const Graph *g, Arena *tmp); /* by index: inputs and states a call changes */
 Blocks blocks_of(const Graph *g, AliasSets sets, Arena *tmp); /* of the sets that want a pool */
