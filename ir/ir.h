@@ -308,6 +308,7 @@ struct Graph {
     Update *update; /* what a call leaves in mutable states and inputs */
     int64_t *pool;  /* planned bytes of pool 1, 2, ... */
     int64_t scratch; /* bytes beside the pools that kernels want; set by plan_memory */
+    bool plan_is_least; /* plan_memory has proven that no offsets make the pools smaller */
 };
 
 typedef enum Stage {
