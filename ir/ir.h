@@ -477,8 +477,8 @@ bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, boo
                 Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
 
 /* The same, and tells each result of the graph's own nodes as soon as it is there.  Its bytes may
- * be another value's afterwards. */
-typedef void EvalVisit(const Value *v, const EtcTensor *t, void *ctx);
+ * be another value's afterwards.  Where the program is not planned, `visit` may change them. */
+typedef void EvalVisit(const Value *v, EtcTensor *t, void *ctx);
 bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
                   EvalVisit *visit, void *ctx, Arena *a, EtcTensor **out, EtcTensor **update,
                   Diag *d);
