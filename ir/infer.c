@@ -101,23 +101,34 @@ bool get_ints(const Node *n, int i, int count, int64_t least, int64_t *v, Diag *
     return true;
 }
 
-/* A size: an integer, an expression, or a result of sym_size, which has its operand's. */
-static bool item_size(const Node *n, const Arg *a, Dim *v)
+/* What an int is known to be; the result of sym_size is its operand's size. */
+static bool value_size(const Value *v, Dim *out)
 {
-    if (a->kind == ARG_INT || a->kind == ARG_BOOL) {
-        *v = a->kind == ARG_INT ? a->dim : DIM(a->b);
+    const Node *def = v->def;
+    int64_t axis;
+    if (v->type.rank == SCALAR && v->type.dim) {
+        *out = *v->type.dim;
         return true;
     }
-    const Node *def = a->kind == ARG_VALUE ? n->in[a->slot]->def : NULL;
-    int64_t axis;
     if (!def || def->op != OP_SYM_SIZE || !arg_value(def, 0) || !arg_int(def, 1, &axis))
         return false;
     Type t = arg_value(def, 0)->type;
     axis += axis < 0 ? t.rank : 0;
     if (axis < 0 || axis >= t.rank)
         return false;
-    *v = t.dim[axis];
+    *out = t.dim[axis];
     return true;
+}
+
+/* A size: an integer, an expression, or a value that is known to be one. */
+static bool item_size(const Node *n, const Arg *a, Dim *v)
+{
+    if (a->kind == ARG_INT || a->kind == ARG_BOOL) {
+        *v = a->kind == ARG_INT ? a->dim : DIM(a->b);
+        return true;
+    }
+    const Value *size = a->kind == ARG_VALUE ? n->in[a->slot] : NULL;
+    return size && value_size(size, v);
 }
 
 bool get_size(const Node *n, int i, Dim *v, Diag *d)

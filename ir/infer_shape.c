@@ -409,6 +409,56 @@ bool infer_sym_size(const Node *n, Type *out, Diag *d)
     return true;
 }
 
+/* The element of a tensor that has one, as a Python number. */
+bool infer_item(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    if (!get_tensor(n, 0, &x, d))
+        return false;
+    for (int i = 0; i < x.rank; i++)
+        if (!dims_overlap(x.dim[i], DIM(1)))
+            return diag_error(d, n->loc, "%s has more than one element", arg_name(n, 0));
+    EtcDtype t = dtype_is_float(x.dtype) ? ETC_F64 : x.dtype == ETC_BOOL ? ETC_BOOL : ETC_I64;
+    *out = (Type){.dtype = t, .rank = SCALAR};
+    return true;
+}
+
+static bool number_type(const Node *n, int i, Type *out)
+{
+    const Value *v = arg_value(n, i);
+    ArgKind kind = n->arg[i].kind;
+    *out = (Type){.dtype = ETC_I64, .rank = SCALAR};
+    if (v)
+        *out = v->type;
+    else if (kind == ARG_NONE)
+        *out = TYPE_NONE;
+    else if (kind != ARG_INT)
+        out->dtype = kind == ARG_BOOL ? ETC_BOOL : ETC_F64;
+    return out->is_none || out->rank == SCALAR;
+}
+
+/* The argument itself; an int is known to be what it says. */
+bool infer_constant(const Node *n, Type *out, Diag *d)
+{
+    Dim v;
+    if (!number_type(n, 0, out))
+        return diag_error(d, n->loc, "%s is a tensor, expected a number", arg_name(n, 0));
+    if (n->arg[0].kind == ARG_INT && arg_dim(n, 0, &v))
+        *out = type_size(program_of(n), v);
+    return true;
+}
+
+/* Arithmetic on numbers: int where both are. */
+bool infer_number(const Node *n, Type *out, Diag *d)
+{
+    Type a, b;
+    if (!number_type(n, 0, &a) || !number_type(n, 1, &b) || a.is_none || b.is_none)
+        return diag_error(d, n->loc, "its arguments are not numbers");
+    bool is_int = a.dtype == ETC_I64 && b.dtype == ETC_I64;
+    *out = (Type){.dtype = is_int ? ETC_I64 : ETC_F64, .rank = SCALAR};
+    return true;
+}
+
 /* -- reductions ----------------------------------------------------------------------- */
 
 /* No axes, an empty list or none: all of them. */

@@ -587,12 +587,57 @@ def layer_norm(w):
     record(w, "aten::native_layer_norm.out", aten.native_layer_norm, x, [20], None, None, 1e-5)
 
 
+def attention(w):
+    def sdpa(q, k, v, mask, dropout, causal, scale, gqa):
+        if mask is not None and mask.dtype != torch.bool:
+            mask = mask.to(q.dtype)
+        return F.scaled_dot_product_attention(q, k, v, mask, dropout, causal, scale=scale,
+                                              enable_gqa=gqa)
+
+    def run(q, k, v, mask=None, causal=False, scale=None, gqa=False):
+        record(w, "attention", sdpa, rand(*q), rand(*k), rand(*v), mask, 0.0, causal, scale, gqa)
+
+    run((2, 3, 7, 16), (2, 3, 9, 16), (2, 3, 9, 16))
+    run((1, 2, 50, 64), (1, 2, 70, 64), (1, 2, 70, 64), scale=1.0)
+    run((1, 1, 14, 130), (1, 1, 150, 130), (1, 1, 150, 24))
+    run((5, 4), (6, 4), (6, 3), scale=0.3)
+    run((3, 5, 4), (3, 6, 4), (3, 6, 17))
+    run((2, 2, 2, 5, 4), (2, 2, 2, 6, 4), (2, 2, 2, 6, 5))
+    run((1, 1, 1, 3), (1, 1, 1, 3), (1, 1, 1, 3))
+    run((1, 2, 33, 8), (1, 2, 33, 8), (1, 2, 33, 8), causal=True)
+    run((1, 2, 5, 8), (1, 2, 9, 8), (1, 2, 9, 8), causal=True)
+    run((1, 2, 300, 4), (1, 2, 250, 4), (1, 2, 250, 4), causal=True)
+    run((2, 6, 4, 8), (2, 2, 7, 8), (2, 2, 7, 8), gqa=True)
+    run((1, 4, 6, 8), (1, 1, 6, 8), (1, 1, 6, 8), causal=True, gqa=True)
+    for shape in ((2, 3, 5, 6), (2, 1, 5, 6), (1, 3, 5, 6), (5, 6), (1, 6), (2, 1, 1, 6)):
+        run((2, 3, 5, 8), (2, 3, 6, 8), (2, 3, 6, 8), mask=rand(*shape))
+        keep = rand(*shape, dtype=torch.bool)
+        keep[..., 2] = True
+        run((2, 3, 5, 8), (2, 3, 6, 8), (2, 3, 6, 8), mask=keep)
+    run((2, 3, 5, 8), (2, 3, 6, 8), (2, 3, 6, 8), mask=rand(5, 1))
+    none = rand(5, 6, dtype=torch.bool)
+    none[1], none[3], none[0, 0] = False, False, True
+    run((1, 2, 5, 8), (1, 2, 6, 8), (1, 2, 6, 8), mask=none)
+    none = rand(5, 6)
+    none[2], none[0, 3:] = -INF, -INF
+    run((1, 2, 5, 8), (1, 2, 6, 8), (1, 2, 6, 8), mask=none)
+    run((2, 6, 4, 8), (2, 3, 7, 8), (2, 3, 7, 8), mask=rand(2, 1, 4, 7), gqa=True)
+    # More keys than a row of a tile holds: blocks of keys.
+    run((1, 1, 20, 2), (1, 1, 9000, 2), (1, 1, 9000, 2), scale=2.0)
+    run((1, 1, 20, 8), (1, 1, 1500, 8), (1, 1, 1500, 8), mask=rand(1, 1500))
+    run((1, 2, 0, 4), (1, 2, 3, 4), (1, 2, 3, 4))
+
+
 def main():
+    global rng
     if len(sys.argv) != 2:
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
-                   index, layer_norm):
+                   attention):
+        family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
+    for family in (index, layer_norm):
+        rng = np.random.default_rng(2)  # so that none changes with another
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 
