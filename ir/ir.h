@@ -85,7 +85,8 @@ enum {
     COMMUTES = 1 << 1,
     KEEP = 1 << 2,
     VIEW = 1 << 3,
-    CHECK = 1 << 4
+    CHECK = 1 << 4,
+    CUT = 1 << 5
 };
 
 typedef struct Node Node;
@@ -333,6 +334,8 @@ struct Program {
     State **state;
     Graph **method;
     int64_t side_bytes; /* of the side file "-": what the compiler made */
+    int n_notes;
+    const char **note;  /* what passes chose and why, for those who ask */
     unsigned edits;     /* bumped by every mutation below; passes never set it by hand */
     struct ExprTable *exprs;       /* symint.c */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
@@ -349,6 +352,7 @@ State *program_state(Program *p, StateKind kind, const char *name, const char *f
 /* A constant the compiler made, in the side file; `data` (type_bytes(type) bytes) is not copied.
  * The name is made unique from `stem`. */
 State *program_const(Program *p, const char *stem, const char *fqn, Type type, void *data);
+void program_note(Program *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void program_keep_states(Program *p, const bool *keep); /* by index; drops the others */
 
 Value *graph_value(Graph *g, const char *name, Type type);

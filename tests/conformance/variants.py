@@ -94,7 +94,7 @@ def attention_tiles(q, k, v, m):
 
 @model(rnd(1, 4, 260, 8), rnd(1, 2, 260, 8, seed=1), rnd(1, 2, 260, 8, seed=2), rnd(4, 1, 260, seed=3))
 def attention_tiled_groups(q, k, v, m):
-    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True), F.scaled_dot_product_attention(q, k, v, m, enable_gqa=True)
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True), F.scaled_dot_product_attention(q + 1, k, v, m, enable_gqa=True)
 
 
 @model(rnd(2, 3, 5, 8), rnd(1, 3, 7, 8, seed=1), rnd(3, 7, 8, seed=2), rnd(2, 1, 1, 7, seed=3))
@@ -499,13 +499,98 @@ def dynamic_rows(x):
 # -- writing them ---------------------------------------------------------------------------------------
 
 
+KERNEL = rnd(4, 3, 3, 3, seed=9) * 0.1
+N, B = Dim("n", min=2, max=20), Dim("b", min=1, max=5)
+
+
+@model(rnd(2, 6, 3), rnd(2, 5, 3, seed=1), dynamic=({0: B, 1: 2 * N}, {0: B, 1: N + 2}),
+       more=[(rnd(1, 4, 3), rnd(1, 4, 3)), (rnd(5, 40, 3), rnd(5, 22, 3))])
+def sizes_as_numbers(x, y):
+    """Expressions over sizes as sizes, operands, fills and results."""
+    b, t, _ = x.shape
+    u = y.shape[1]
+    k = torch.sym_max(t, u)
+    return (x.reshape(b * t, 3) * (t % 3), x[:, : t // 2] + u, torch.cat([x, y], 1) - b * u,
+            torch.full((k, b), t * u), F.pad(x, (0, 0, 0, t % 4)), x.mean() * t / (b + 1),
+            b * t, t + u - 1, t // 3, torch.sym_min(t, u))
+
+
+@model(rnd(6, 4), rnd(4, 4, seed=1), dynamic=({0: 2 * N}, {0: N + 1}), more=[(rnd(4, 4), rnd(3, 4)), (rnd(40, 4), rnd(21, 4))])
+def floats_of_sizes(a, b):
+    n = a.shape[0]
+    return a.mean() * n**0.5, b * (n / 3), a + (n * 0.25 + 1) * 2, n * 0.5
+
+
+@model(rnd(6, 8), dynamic=({0: Dim.AUTO, 1: 4 * N},), more=[(rnd(8, 16),), (rnd(64, 80),)])
+def divisible(x):
+    torch._check(x.shape[0] % 2 == 0)
+    return x.view(-1, 4).sum(1), x.reshape(2, x.shape[0] // 2, x.shape[1]).mean(2)
+
+
+@model(rnd(2, 3, 9, 12), dynamic=({0: B, 2: Dim("h", min=6, max=20), 3: Dim("w", min=6, max=24)},), more=[(rnd(1, 3, 6, 6),), (rnd(5, 3, 20, 24),)])
+def open_images(x):
+    y = F.avg_pool2d(F.conv2d(F.pad(x, (1, 2, 0, 1)), KERNEL, stride=2, padding=1), 2)
+    return y, F.max_pool2d(x, 3, 2, 1), x.flatten(2).mean(2), y.shape[2] * y.shape[3]
+
+
+@model(rnd(6, 3), dynamic=({0: 2 * N},), more=[(rnd(4, 3),), (rnd(40, 3),)])
+def open_views(x):
+    n = x.shape[0]
+    a = x.view(n * 3)
+    b = torch.cat([x, x[1:]], 0)
+    return a, b, x.unsqueeze(1).expand(n, 2, 3), x[-1], x[: n // 2], x.t().reshape(-1)
+
+
+@model(rnd(3, 4))
+def numbers_out(x):
+    return x + 1, 3, 2.5, True, None, x.shape[1]
+
+
+@model(rnd(3, 4), more=[(rnd(3, 4, seed=2),), (rnd(3, 4, seed=3),)], stateful=True)
+class states(nn.Module):
+    """A buffer with initial values, one that is read and written, a constant that is written, and a
+    view of a buffer as output."""
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.arange(12.0).view(3, 4))
+        self.register_buffer("last", torch.zeros(4), persistent=False)
+        self.cache = [torch.ones(3)]
+
+    def forward(self, x):
+        self.total.add_(x)
+        old = self.last.clone()
+        self.last.copy_(x[0] + self.total[1])
+        self.cache[0].mul_(2)
+        return self.total[:, 1:3] * self.cache[0].unsqueeze(1), old, self.total.sum(0)
+
+
+@model(rnd(3, 4), more=[(rnd(3, 4, seed=2),), (rnd(3, 4, seed=3),)], stateful=True)
+class states_on_one_storage(nn.Module):
+    def __init__(self):
+        super().__init__()
+        t = torch.arange(12.0).view(3, 4)
+        self.register_buffer("a", t)
+        self.register_buffer("b", t)
+
+    def forward(self, x):
+        self.a.add_(x)
+        y = self.b * 2
+        self.b.mul_(0.5)
+        return y, self.a + 1
+
+
 def leaves(x):
-    return torch.utils._pytree.tree_leaves(x)
+    return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 
 
 def save(values, folder, stem, rel):
     rows = []
     for i, v in enumerate(values):
+        if v is None:
+            rows.append({"value": None})
+            continue
+        if not isinstance(v, torch.Tensor):  # a number: zoo_check.py compares files only
+            v = torch.tensor(v, dtype={int: torch.int64, float: torch.float64, bool: torch.bool}[type(v)])
         name = f"{stem}_{i}.npy"
         np.save(os.path.join(folder, name), v.detach().contiguous().numpy())
         rows.append({"file": os.path.join(rel, name), "dtype": str(v.dtype).split(".")[-1], "shape": list(v.shape)})

@@ -270,8 +270,8 @@ static EtcKernel *find(const char *key)
         const char *name;
         EtcKernel *run;
     } rowless[] = {{"attention", etc_attention},
-                   {"layer_norm", etc_layer_norm},
                    {"silu", etc_silu},
+                   {"layer_norm", etc_layer_norm},
                    {"hardswish", etc_hardswish},
                    {"hardsigmoid", etc_hardsigmoid},
                    {"max_pool2d", etc_max_pool2d}};
