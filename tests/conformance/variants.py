@@ -122,7 +122,7 @@ IDX = torch.tensor([[0, 2], [3, 1]])
 
 @model(rnd(4, 5, 6), IDX, torch.tensor([4, 0]))
 def indexing(x, i, j):
-    return (x[i], x[:, j], x[i, j], x[:, i, j], x[j[1:], :, i], x[..., i], x[j[1:], 2], F.embedding(i, x[0]), x.gather(1, i[:, :, None] % 3), torch.index_select(x, 2, j), x[i.int() - 1])
+    return (x[i], x[:, j], x[i, j], x[:, i, j], x[j[1:], :, i], x[..., i], x[j[1:], 2], F.embedding(i, x[0]), x.gather(1, i[:, :, None]), torch.index_select(x, 2, j), x[i.int() - 1])
 
 
 @model(rnd(4, 6), torch.tensor([3, 0]), rnd(2, 6, seed=1), rnd(4, 2, seed=2))
