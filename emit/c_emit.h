@@ -146,6 +146,15 @@ typedef struct Concat {
 } Concat;
 
 Concat concat_of(Emit *e, const Node *n);
+/* What templates around a core share: c_anchor.c.  Cores take float tensors without gaps, but for
+ * the first `from` axes; else reported. */
+bool check_tensors(Function *f, const Node *n, int from);
+Dim size_of(const Value *v, int i); /* of axis i; from the end where negative */
+const char *array_or_null(Function *f, const Value *v);
+void put_field(Function *f, Dim d, bool is_last); /* of a geometry struct */
+void put_fields(Function *f, const Dim *d, int n);
+const char *offset_by(Function *f, const char *pointer, Dim d); /* "pointer + d": c_move.c */
+
 
 /* -- loops: c_loops.c ---------------------------------------------------------------------- */
 

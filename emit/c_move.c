@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char *offset_by(Function *f, const char *pointer, Dim d)
+const char *offset_by(Function *f, const char *pointer, Dim d)
 {
     Text t = {.a = f->e->a};
     if (!d.expr && !d.value)

@@ -29,7 +29,7 @@ class Writer:
     case     text key; u32 n, argument[n]; u32 n, output[n]
     text     u32 bytes, the bytes
     argument u8 tag as EtcTag, then: tensor | nothing for none | i64 | f64 | u8 bool | text
-             | u32 n, i64[n] | u32 n, tensor[n] | u32 n, (u8 1, tensor | u8 0)[n]
+             | u32 n, i64[n] | u32 n, f64[n] | u32 n, tensor[n] | u32 n, (u8 1, tensor | u8 0)[n]
     tensor   u8 dtype, u8 rank, u8 order given, i32 dim[rank], u8 order[rank] if given, data in
              memory order
     output   tensor; if float32, f64 data too
@@ -82,6 +82,10 @@ class Writer:
             self.u32(len(a))
             for t in a:
                 self.tensor(t)
+        elif isinstance(a, (list, tuple)) and a and isinstance(a[0], float):
+            self.file.write(b"\x07")
+            self.u32(len(a))
+            self.file.write(struct.pack("<%dd" % len(a), *a))
         else:
             self.file.write(b"\x08")
             self.u32(len(a))
@@ -637,4 +641,5 @@ def main():
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 
-main()
+if __name__ == "__main__":
+    main()

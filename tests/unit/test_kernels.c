@@ -125,6 +125,15 @@ static void get_picks(Reader *r, EtcValue *v)
     v->as.list.n = n;
 }
 
+static void get_doubles(Reader *r, EtcValue *v)
+{
+    int32_t n = get_u32(r);
+    double *item = take(r, 8 * (size_t)(n + 1));
+    get(r, item, 8 * (size_t)n);
+    v->as.doubles.item = item;
+    v->as.doubles.n = n;
+}
+
 static void get_argument(Reader *r, EtcValue *v)
 {
     memset(v, 0, sizeof *v);
@@ -156,6 +165,9 @@ static void get_argument(Reader *r, EtcValue *v)
         break;
     case ETC_LIST_INT:
         get_ints(r, v);
+        break;
+    case ETC_LIST_DOUBLE:
+        get_doubles(r, v);
         break;
     case ETC_LIST_TENSOR:
         get_tensors(r, v);
@@ -270,6 +282,7 @@ static EtcKernel *find(const char *key)
         const char *name;
         EtcKernel *run;
     } rowless[] = {{"attention", etc_attention},
+                   {"group_norm", etc_group_norm},
                    {"silu", etc_silu},
                    {"layer_norm", etc_layer_norm},
                    {"hardswish", etc_hardswish},
@@ -419,7 +432,7 @@ static void run_family(const char *family, int at_least)
 
 static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
-                                       "logic",     "index",  "attention", "layer_norm"};
+                                       "logic",     "index",  "attention", "layer_norm", "image"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -481,6 +494,10 @@ Test(kernels, norm)
 Test(kernels, copy)
 {
     run_family("copy", 200);
+}
+Test(kernels, image)
+{
+    run_family("image", 150);
 }
 
 /* -- the table ------------------------------------------------------------------------------ */
