@@ -85,7 +85,8 @@ enum {
     COMMUTES = 1 << 1,
     KEEP = 1 << 2,
     VIEW = 1 << 3,
-    CHECK = 1 << 4
+    CHECK = 1 << 4,
+    CUT = 1 << 5
 };
 
 typedef struct Node Node;
@@ -307,6 +308,7 @@ struct Graph {
     Update *update; /* what a call leaves in mutable states and inputs */
     int64_t *pool;  /* planned bytes of pool 1, 2, ... */
     int64_t scratch; /* bytes beside the pools that kernels want; set by plan_memory */
+    bool plan_is_least; /* plan_memory has proven that no offsets make the pools smaller */
 };
 
 typedef enum Stage {
@@ -333,6 +335,8 @@ struct Program {
     State **state;
     Graph **method;
     int64_t side_bytes; /* of the side file "-": what the compiler made */
+    int n_notes;
+    const char **note;  /* what passes chose and why, for those who ask */
     unsigned edits;     /* bumped by every mutation below; passes never set it by hand */
     struct ExprTable *exprs;       /* symint.c */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
@@ -349,6 +353,7 @@ State *program_state(Program *p, StateKind kind, const char *name, const char *f
 /* A constant the compiler made, in the side file; `data` (type_bytes(type) bytes) is not copied.
  * The name is made unique from `stem`. */
 State *program_const(Program *p, const char *stem, const char *fqn, Type type, void *data);
+void program_note(Program *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void program_keep_states(Program *p, const bool *keep); /* by index; drops the others */
 
 Value *graph_value(Graph *g, const char *name, Type type);
@@ -387,7 +392,8 @@ void graph_replace(Graph *g, Value **with);
  * Outputs are named after loc.node.  NULL: reported. */
 Node *build(Graph *g, Node *before, Loc loc, OpId op, Diag *d, const char *fmt, ...);
 
-bool node_is_pure(const Node *n); /* writes nothing, nor does any graph nested in it */
+/* Writes, checks and tells a symbol nothing, nor does any graph nested in it. */
+bool node_is_pure(const Node *n);
 bool op_mutates(OpId op);         /* its schema marks an argument "(a!)" */
 
 /* Arguments by position in the schema.  The accessors assume schema_check passed. */
