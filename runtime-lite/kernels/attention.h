@@ -83,8 +83,8 @@ ETC_INLINE void etc_scores_product(const EtcAttention *g, const float *q, const 
                                    EtcScores *t)
 {
     const float inf = __builtin_inff();
-    EtcBlock b = {t->part, t->panel, t->s, NULL, t->n, 0, 0, t->part_row, 0, t->row, 1, -inf, inf,
-                  ETC_FROM_ZERO, 0};
+    EtcBlock b = {t->part, t->panel, t->s, NULL, t->n, 0, 0, t->part_row, 0, t->row, 1, -inf,
+                  inf, ETC_FROM_ZERO, 0};
     int64_t from = 0;
     do { /* once even where d is 0 */
         b.k = etc_min_i64(g->d - from, ETC_KB);
