@@ -398,8 +398,9 @@ bool decomp_mean_default(Rewrite *r, Node *n)
     Value *x = n->in[0];
     for (int i = 0; i < x->type.rank; i++)
         axis[i] = i;
-    return done(r, n, build(r->g, n, n->loc, OP_MEAN_DIM, r->d, "vIba", x, x->type.rank, axis,
-                            false, n->arg[1]));
+    OpId op = n->op == OP_SUM_DEFAULT ? OP_SUM_DIM : OP_MEAN_DIM;
+    return done(r, n, build(r->g, n, n->loc, op, r->d, "vIba", x, x->type.rank, axis, false,
+                            n->arg[1]));
 }
 
 /* -- checks -------------------------------------------------------------------------------- */

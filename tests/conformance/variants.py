@@ -172,7 +172,7 @@ def repeats(x):
 
 @model(rnd(3, 40), torch.randint(0, 9, (3, 5), generator=torch.Generator().manual_seed(0)))
 def running(x, i):
-    return x.cumsum(1), x.cumsum(0), i.cumsum(-1), (i > 3).cumsum(1), i.int().cumsum(0, dtype=torch.float32)
+    return x.cumsum(1), x.sum(), torch.concat([x, x.clamp_max(0.1)]), x.cumsum(0), i.cumsum(-1), (i > 3).cumsum(1), i.int().cumsum(0, dtype=torch.float32), i.sum(1), (i > 3).sum(0, keepdim=True), i.int().amax(1), i.amax((0, 1)), (i - 9).to(torch.int8).amax(0), i.sum()
 
 
 class Norms(nn.Module):
