@@ -418,12 +418,16 @@ static void run_family(const char *family, int at_least)
 
 static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
-                                       "logic",     "index",  "layer_norm"};
+                                       "logic",     "index",  "layer_norm", "remainder"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
 {
     run_family("pointwise", 600);
+}
+Test(kernels, remainder)
+{
+    run_family("remainder", 50);
 }
 Test(kernels, matmul)
 {
