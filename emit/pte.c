@@ -185,6 +185,53 @@ static void delegate_call(Scope *s, const Node *n)
                           .n_args = n_in + n->n_out});
 }
 
+/* -- concats ----------------------------------------------------------------------------- */
+
+/* Whether the operands of a concat lie one behind the other in its result. */
+static bool is_run_of_operands(const Node *n)
+{
+    int64_t axis;
+    Type y = n->out[0]->type;
+    bool ok = n->op == OP_CAT && arg_int(n, 1, &axis) && axis < y.rank && type_is_static(y);
+    for (int i = 0; ok && i < axis; i++)
+        ok = y.dim[i].value == 1;
+    for (int i = 0; ok && i < n->n_in; i++)
+        ok = type_is_static(n->in[i]->type) && n->in[i]->type.dtype == y.dtype;
+    return ok && is_planned(n->out[0]);
+}
+
+static bool is_part(const Node *n, int k, int64_t at)
+{
+    Place x = place_of(n->in[k]), y = n->out[0]->place;
+    return is_planned(n->in[k]) && x.pool == y.pool && x.offset == y.offset + at;
+}
+
+static bool has_parts(const Node *n)
+{
+    int64_t at = 0;
+    for (int k = 0; is_run_of_operands(n) && k < n->n_in; at += type_bytes(n->in[k++]->type))
+        if (is_part(n, k, at))
+            return true;
+    return false;
+}
+
+/* Copies the operands that do not lie in the result yet. */
+static void join_parts(Scope *s, const Node *n)
+{
+    Plan *p = s->plan;
+    Place to = n->out[0]->place;
+    Loc loc = {.file = p->file->program->name, .node = n->out[0]->name};
+    for (int k = 0; k < n->n_in; to.offset += type_bytes(n->in[k++]->type)) {
+        Type t = n->in[k]->type;
+        if (is_part(n, k, to.offset - n->out[0]->place.offset) || !type_bytes(t))
+            continue;
+        t.stride = NULL;
+        int part = tensor_value(p, t, to, 0, loc);
+        call4(p, "aten::clone.out", value_of(s, n->in[k]), literal_null(p), part, part);
+    }
+    value_define(s, n->out[0]);
+}
+
 /* -- branches ---------------------------------------------------------------------------- */
 
 static void graph_body(Scope *s);
@@ -322,6 +369,8 @@ static void visit(Scope *s, const Node *n)
         constant(s, n);
     } else if (n->op == OP_CHECK_RANGE) {
         check_range(s, n);
+    } else if (has_parts(n)) {
+        join_parts(s, n);
     } else if (n->op == OP_COND) {
         cond(s, n);
     } else if (n->op == OP_DELEGATE) {

@@ -40,6 +40,11 @@ int64_t cost_input(const Node *n)
     return numel(arg_value(n, 0));
 }
 
+int64_t cost_output(const Node *n)
+{
+    return numel(n->out[0]);
+}
+
 /* Each output is a dot product as long as the first matrix is wide. */
 int64_t cost_mm(const Node *n)
 {

@@ -261,13 +261,6 @@ bool infer_repeat_interleave(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-bool infer_expand_as(const Node *n, Type *out, Diag *d)
-{
-    Type x, other;
-    return get_tensor(n, 0, &x, d) && get_tensor(n, 1, &other, d) && expands_to(n, x, other, d) &&
-           set_tensor(n, out, x.dtype, other.rank, other.dim, d);
-}
-
 bool infer_type_as(const Node *n, Type *out, Diag *d)
 {
     Type x, other;

@@ -111,10 +111,33 @@ bool infer_linear(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
+static Type leading(Type t, int without)
+{
+    t.rank -= without;
+    return t;
+}
+
+/* Whether heads of query come in groups that share one of key and value. */
+static bool check_groups(const Node *n, Type q, Type k, Type v, Diag *d)
+{
+    if (!arg_bool(n, 7) || q.rank < 3 || q.rank != k.rank || q.rank != v.rank)
+        return !arg_bool(n, 7) || diag_error(d, n->loc, "shares heads of fewer than three axes");
+    Program *p = program_of(n);
+    for (int i = 0; i < q.rank - 2; i++) {
+        bool is_head = i == q.rank - 3;
+        if (!same_size(n, "value", v.dim[i], "key's batch", k.dim[i], d) ||
+            (!is_head && !same_size(n, "key", k.dim[i], "query's batch", q.dim[i], d)))
+            return false;
+    }
+    Dim left = dim_mod(p, q.dim[q.rank - 3], k.dim[q.rank - 3]);
+    return dims_agree(left, DIM(0)) ||
+           diag_error(d, n->loc, "the heads of query are no multiple of those of key");
+}
+
 /* Batch axes of query, key and value broadcast, but that heads may come in groups. */
 bool infer_attention(const Node *n, Type *out, Diag *d)
 {
-    Type q, k, v, mask;
+    Type q, k, v, mask, batch;
     Dim dim[MAX_RANK];
     if (!get_rank(n, 0, 2, MAX_RANK, &q, d) || !get_rank(n, 1, 2, MAX_RANK, &k, d) ||
         !get_rank(n, 2, 2, MAX_RANK, &v, d) || !get_optional(n, 3, &mask, d) ||
@@ -128,12 +151,17 @@ bool infer_attention(const Node *n, Type *out, Diag *d)
     if (!same_size(n, "key", k.dim[k.rank - 1], "query's last axis", q.dim[q.rank - 1], d) ||
         !same_size(n, "value", v.dim[v.rank - 2], "key's positions", k.dim[k.rank - 2], d))
         return false;
-    Type batch = {.dtype = q.dtype, .rank = q.rank - 2, .dim = q.dim};
-    Type keys = {.dtype = q.dtype, .rank = k.rank - 2, .dim = k.dim};
-    if (!arg_bool(n, 7) && !broadcast(n, batch, keys, &batch, d))
+    batch = leading(q, 2);
+    if (!check_groups(n, q, k, v, d) ||
+        (!arg_bool(n, 7) && (!broadcast(n, batch, leading(k, 2), &batch, d) ||
+                             !broadcast(n, batch, leading(v, 2), &batch, d))))
         return false;
     memcpy(dim, batch.dim, (size_t)batch.rank * sizeof *dim);
     dim[batch.rank] = q.dim[q.rank - 2];
+    dim[batch.rank + 1] = k.dim[k.rank - 2];
+    Type scores = {.dtype = q.dtype, .rank = batch.rank + 2, .dim = dim};
+    if (!mask.is_none && !expands_to(n, mask, scores, d))
+        return false;
     dim[batch.rank + 1] = v.dim[v.rank - 1];
     return set_tensor(n, out, q.dtype, batch.rank + 2, dim, d);
 }
@@ -307,22 +335,30 @@ bool infer_conv_padding(const Node *n, Type *out, Diag *d)
 /* -- pools ---------------------------------------------------------------------------- */
 
 typedef struct Pool {
+    int axes;
     int64_t kernel[2], stride[2], padding[2], dilation[2];
     bool ceil;
 } Pool;
 
+/* The number of axes is that of the row's lists: pools of one axis and of two. */
+static int pool_axes(const Node *n)
+{
+    return op_schema(program_of(n), n->op)->arg[1].list_size;
+}
+
 /* kernel_size, stride, padding are arguments 1, 2, 3; no stride means the kernel's size. */
 static bool pool_geometry(const Node *n, Pool *p, int dilation, int ceil, Diag *d)
 {
+    int axes = p->axes = pool_axes(n);
     p->dilation[0] = p->dilation[1] = 1;
     p->ceil = arg_bool(n, ceil);
-    if (!get_ints(n, 1, 2, 1, p->kernel, d) || !get_ints(n, 3, 2, 0, p->padding, d) ||
-        (dilation && !get_ints(n, dilation, 2, 1, p->dilation, d)))
+    if (!get_ints(n, 1, axes, 1, p->kernel, d) || !get_ints(n, 3, axes, 0, p->padding, d) ||
+        (dilation && !get_ints(n, dilation, axes, 1, p->dilation, d)))
         return false;
     memcpy(p->stride, p->kernel, sizeof p->stride);
-    if (arg_count(n, 2) && !get_ints(n, 2, 2, 1, p->stride, d))
+    if (arg_count(n, 2) && !get_ints(n, 2, axes, 1, p->stride, d))
         return false;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < axes; i++) {
         int64_t reach;
         if (!mul_ok(p->kernel[i] - 1, p->dilation[i], &reach) || reach == INT64_MAX)
             return diag_error(d, n->loc, "kernel_size times dilation does not fit in 64 bits");
@@ -349,11 +385,11 @@ static bool pool_shape(const Node *n, const Pool *g, Type *out, Diag *d)
 {
     Type x;
     Dim dim[4];
-    if (!get_rank(n, 0, 3, 4, &x, d))
+    if (!get_rank(n, 0, g->axes + 1, g->axes + 2, &x, d))
         return false;
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
-    for (int i = 0; i < 2; i++) {
-        int axis = x.rank - 2 + i;
+    for (int i = 0; i < g->axes; i++) {
+        int axis = x.rank - g->axes + i;
         dim[axis] = pool_axis(program_of(n), g, i, x.dim[axis]);
         if (!dim_is_bad(dim[axis]) && dim_upper(dim[axis]) < 1)
             return diag_error(d, n->loc, "input of size %s is too small for a window of %" PRId64,
@@ -362,7 +398,7 @@ static bool pool_shape(const Node *n, const Pool *g, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-bool infer_max_pool2d(const Node *n, Type *out, Diag *d)
+bool infer_max_pool(const Node *n, Type *out, Diag *d)
 {
     Pool g;
     if (!pool_geometry(n, &g, 4, 5, d) || !pool_shape(n, &g, out, d))
@@ -374,27 +410,27 @@ bool infer_max_pool2d(const Node *n, Type *out, Diag *d)
     return true;
 }
 
-bool infer_avg_pool2d(const Node *n, Type *out, Diag *d)
+bool infer_avg_pool(const Node *n, Type *out, Diag *d)
 {
     Pool g;
     int64_t divisor;
-    if (arg_int(n, 6, &divisor) && !divisor)
+    if (n->n_args > 6 && arg_int(n, 6, &divisor) && !divisor)
         return diag_error(d, n->loc, "divisor_override is 0");
     return pool_geometry(n, &g, 0, 4, d) && pool_shape(n, &g, out, d);
 }
 
-bool infer_adaptive_pool2d(const Node *n, Type *out, Diag *d)
+bool infer_adaptive_pool(const Node *n, Type *out, Diag *d)
 {
     Type x;
     Dim size[MAX_RANK], dim[4];
     int count;
-    if (!get_rank(n, 0, 3, 4, &x, d) || !get_sizes(n, 1, size, &count, d))
+    int axes = pool_axes(n);
+    if (!get_rank(n, 0, axes + 1, axes + 2, &x, d) || !get_sizes(n, 1, size, &count, d))
         return false;
-    if (count != 2)
-        return diag_error(d, n->loc, "output_size has %d items, expected 2", count);
+    if (count != axes)
+        return diag_error(d, n->loc, "output_size has %d items, expected %d", count, axes);
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
-    dim[x.rank - 2] = size[0];
-    dim[x.rank - 1] = size[1];
+    memcpy(dim + x.rank - axes, size, (size_t)axes * sizeof *dim);
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 

@@ -58,6 +58,9 @@ typedef struct EvalContext {
     Arena *tmp;
     void *scratch; /* ETC_SCRATCH_BYTES */
     Diag *d;
+    EvalVisit *visit; /* NULL, or who is told the results of `watched` */
+    void *visit_ctx;
+    const Graph *watched;
 } EvalContext;
 
 int64_t tensor_bytes(const EtcTensor *t);

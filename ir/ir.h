@@ -25,6 +25,7 @@ char *arena_printf(Arena *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), nonnull(2)));
 void arena_reset(Arena *a);
 void arena_free(Arena *a);
+void memory_will_change(void *data, size_t n); /* a hint: all of it is about to be written */
 #define NEW(arena, T, n) ((T *)arena_alloc((arena), (size_t)(n), sizeof(T)))
 #define PUSH(arena, array, n, item) \
     ((array) = arena_grow((arena), (array), (n), sizeof *(array)), (array)[(n)++] = (item))
@@ -84,7 +85,8 @@ enum {
     COMMUTES = 1 << 1,
     KEEP = 1 << 2,
     VIEW = 1 << 3,
-    CHECK = 1 << 4
+    CHECK = 1 << 4,
+    CUT = 1 << 5
 };
 
 typedef struct Node Node;
@@ -301,11 +303,12 @@ struct Graph {
     int n_in, n_out, n_updates, n_pools, n_values, n_states;
     Value **in, **out;
     Value **state;  /* this graph's values of states, each state once */
-    Value **by_id;  /* the same by state id; graph_state() keeps both */
-    int n_by_id;
+    Value **slot;   /* the same, hashed by state id; graph_state() keeps both */
+    int n_slots;    /* 0 or a power of two, at least twice n_states */
     Update *update; /* what a call leaves in mutable states and inputs */
     int64_t *pool;  /* planned bytes of pool 1, 2, ... */
     int64_t scratch; /* bytes beside the pools that kernels want; set by plan_memory */
+    bool plan_is_least; /* plan_memory has proven that no offsets make the pools smaller */
 };
 
 typedef enum Stage {
@@ -332,6 +335,8 @@ struct Program {
     State **state;
     Graph **method;
     int64_t side_bytes; /* of the side file "-": what the compiler made */
+    int n_notes;
+    const char **note;  /* what passes chose and why, for those who ask */
     unsigned edits;     /* bumped by every mutation below; passes never set it by hand */
     struct ExprTable *exprs;       /* symint.c */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
@@ -348,10 +353,12 @@ State *program_state(Program *p, StateKind kind, const char *name, const char *f
 /* A constant the compiler made, in the side file; `data` (type_bytes(type) bytes) is not copied.
  * The name is made unique from `stem`. */
 State *program_const(Program *p, const char *stem, const char *fqn, Type type, void *data);
+void program_note(Program *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void program_keep_states(Program *p, const bool *keep); /* by index; drops the others */
 
 Value *graph_value(Graph *g, const char *name, Type type);
 Value *graph_state(Graph *g, State *s); /* the graph's value of s, made on first use */
+Value *graph_find_state(const Graph *g, const State *s); /* the same, or NULL: not used yet */
 void graph_add_input(Graph *g, Value *v);
 void graph_add_output(Graph *g, Value *v);
 void graph_set_output(Graph *g, int i, Value *v);
@@ -469,7 +476,16 @@ bool eval_can(const Node *n); /* its row has a kernel, or nested graphs that can
 bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
                 Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
 
+/* The same, and tells each result of the graph's own nodes as soon as it is there.  Its bytes may
+ * be another value's afterwards.  Where the program is not planned, `visit` may change them. */
+typedef void EvalVisit(const Value *v, EtcTensor *t, void *ctx);
+bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
+                  EvalVisit *visit, void *ctx, Arena *a, EtcTensor **out, EtcTensor **update,
+                  Diag *d);
+
 EtcTensor *tensor_new(Arena *a, EtcDtype dtype, int rank, const int64_t *dim); /* zeroed */
+EtcTensor *tensor_copy(const EtcTensor *t, Arena *a);
+double tensor_number(const EtcTensor *t, int64_t i); /* element i; NaN where no number is kept so */
 
 /* -- FlatBuffers writer: flat.c ------------------------------------------------------------ */
 

@@ -3,13 +3,14 @@
  * Stage planned.  The graph is played through on an imaginary memory where every byte knows whose
  * contents it holds: a node paints the bytes of its results, a read finds out whether all bytes
  * still hold what was written.  A view paints nothing: it takes over its input's contents, whose
- * bytes must enclose its own.  A node may paint bytes that it reads itself only where its row's
+ * bytes must enclose its own; nor does a concat paint the parts that lie in it already.  A node may paint bytes that it reads itself only where its row's
  * `inplace` column names that operand and both lie exactly alike.  Memory is cut at every boundary
  * of a place, so painting and reading touch whole segments.  Any fault is ours.
  */
 #include "passes/internal.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct Region { /* an address space: a pool, or one argument of the caller */
     int pool;
@@ -21,14 +22,35 @@ typedef struct Cut {
     int64_t byte;
 } Cut;
 
+enum { MIXED = -1 };
+
+/* Contents of more than one value: what the segments from `first` on held when it was made. */
+typedef struct Mix {
+    const int *holds;
+    int first;
+} Mix;
+
+/* Segments painted in a branch and what they held before. */
+typedef struct Log {
+    struct Painted {
+        int segment, held;
+    } *item;
+    int n;
+} Log;
+
 typedef struct Check {
-    const Graph *g;
+    const Graph *g, *method; /* the method whose pools places speak of */
     Diag *d;
     bool ok;
     Cut *cut; /* sorted, no two alike; segment i is cut[i] .. cut[i + 1] */
     int n_cuts;
     int *holds;    /* by segment: contents + 1, or 0 */
-    int *contents; /* by value: its own index, or of a view its input's */
+    int *contents; /* by value: its own, or of a view its input's; MIXED: see `mix` */
+    Mix *mix;      /* by value */
+    int base, *n_ids; /* the contents of value i are base + i; numbers given so far */
+    Log *log;      /* inside of a branch: what is painted */
+    int64_t unit;  /* places count in full units of so many bytes */
+    Arena *tmp;
 } Check;
 
 /* -- segments ---------------------------------------------------------------------------------- */
@@ -65,33 +87,52 @@ static int compare_cuts(const void *a, const void *b)
     return (x->byte > y->byte) - (x->byte < y->byte);
 }
 
-static void add_cuts(Check *c, Arena *tmp, const Value *v)
+static int64_t first_byte(const Check *c, const Value *v)
+{
+    return start_of(v) / c->unit * c->unit;
+}
+
+static int64_t end_byte(const Check *c, const Value *v)
+{
+    return round_up(start_of(v) + type_bytes(v->type), c->unit);
+}
+
+static void add_cuts(Check *c, const Value *v)
 {
     if (!has_place(v))
         return;
-    Cut lo = {region_of(place_of(v)), start_of(v)}, hi = lo;
-    hi.byte += type_bytes(v->type);
-    PUSH(tmp, c->cut, c->n_cuts, lo);
-    PUSH(tmp, c->cut, c->n_cuts, hi);
+    Cut lo = {region_of(place_of(v)), first_byte(c, v)}, hi = lo;
+    hi.byte = end_byte(c, v);
+    PUSH(c->tmp, c->cut, c->n_cuts, lo);
+    PUSH(c->tmp, c->cut, c->n_cuts, hi);
 }
 
-static void cut_memory(Check *c, Arena *tmp)
+static void add_graph_cuts(Check *c, const Graph *g)
+{
+    for (int i = 0; i < g->n_in; i++)
+        add_cuts(c, g->in[i]);
+    for (int i = 0; i < g->n_states; i++)
+        add_cuts(c, g->state[i]);
+    for (const Node *n = g->first; n; n = n->next) {
+        for (int i = 0; i < n->n_out; i++)
+            add_cuts(c, n->out[i]);
+        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                add_graph_cuts(c, n->arg[i].graph);
+    }
+}
+
+static void cut_memory(Check *c, const Graph *g)
 {
     int n = 0;
-    for (int i = 0; i < c->g->n_in; i++)
-        add_cuts(c, tmp, c->g->in[i]);
-    for (int i = 0; i < c->g->n_states; i++)
-        add_cuts(c, tmp, c->g->state[i]);
-    for (const Node *node = c->g->first; node; node = node->next)
-        for (int i = 0; i < node->n_out; i++)
-            add_cuts(c, tmp, node->out[i]);
+    add_graph_cuts(c, g);
     if (c->n_cuts)
         qsort(c->cut, (size_t)c->n_cuts, sizeof *c->cut, compare_cuts);
     for (int i = 0; i < c->n_cuts; i++)
         if (!n || compare_cuts(&c->cut[n - 1], &c->cut[i]))
             c->cut[n++] = c->cut[i];
     c->n_cuts = n;
-    c->holds = NEW(tmp, int, n + 1);
+    c->holds = NEW(c->tmp, int, n + 1);
 }
 
 static int segment_at(const Check *c, Region r, int64_t byte)
@@ -110,12 +151,12 @@ static int segment_at(const Check *c, Region r, int64_t byte)
 
 static int first_segment(const Check *c, const Value *v)
 {
-    return segment_at(c, region_of(place_of(v)), start_of(v));
+    return segment_at(c, region_of(place_of(v)), first_byte(c, v));
 }
 
 static int end_segment(const Check *c, const Value *v)
 {
-    return segment_at(c, region_of(place_of(v)), start_of(v) + type_bytes(v->type));
+    return segment_at(c, region_of(place_of(v)), end_byte(c, v));
 }
 
 /* -- faults ------------------------------------------------------------------------------------ */
@@ -127,27 +168,60 @@ static Loc loc_of(const Check *c, const Value *v, const Node *n)
     return v->def ? v->def->loc : (Loc){.file = c->g->program->name, .node = v->name};
 }
 
+static bool still_holds(const Check *c, const Value *v, int segment)
+{
+    const Mix *m = &c->mix[v->index];
+    int contents = c->contents[v->index];
+    return c->holds[segment] == (contents == MIXED ? m->holds[segment - m->first] : contents + 1);
+}
+
 static void check_read(Check *c, const Value *v, const Node *reader)
 {
     if (!has_place(v))
         return;
     int end = end_segment(c, v);
     for (int i = first_segment(c, v); i < end; i++)
-        if (c->holds[i] != c->contents[v->index] + 1) {
+        if (!still_holds(c, v, i)) {
             c->ok = diag_fault(c->d, FAULT_BUG, loc_of(c, v, reader),
                                "plan: %%%s is read after its bytes were written over", v->name);
             return;
         }
 }
 
+static void hold(Check *c, int segment, int contents)
+{
+    struct Painted p = {segment, c->holds[segment]};
+    if (c->log)
+        PUSH(c->tmp, c->log->item, c->log->n, p);
+    c->holds[segment] = contents;
+}
+
+/* Bytes [from, to) of v hold v. */
+static void paint_part(Check *c, const Value *v, int64_t from, int64_t to)
+{
+    Region r = region_of(place_of(v));
+    int end = segment_at(c, r, start_of(v) + to);
+    for (int i = segment_at(c, r, start_of(v) + from); i < end; i++)
+        hold(c, i, c->base + v->index + 1);
+}
+
 static void paint(Check *c, const Value *v)
 {
     if (!has_place(v))
         return;
-    c->contents[v->index] = v->index;
-    int end = end_segment(c, v);
-    for (int i = first_segment(c, v); i < end; i++)
-        c->holds[i] = v->index + 1;
+    c->contents[v->index] = c->base + v->index;
+    paint_part(c, v, 0, type_bytes(v->type));
+}
+
+/* v holds from now on what `of` of this graph or the one around it, whose bytes enclose its own,
+ * holds. */
+static void take_over(Check *c, const Value *v, const Check *around, const Value *of)
+{
+    const Mix *m = &around->mix[of->index];
+    int first = first_segment(c, v);
+    c->contents[v->index] = around->contents[of->index];
+    if (c->contents[v->index] == MIXED)
+        c->mix[v->index] = (Mix){m->holds + (first - m->first), first};
 }
 
 /* -- one node ---------------------------------------------------------------------------------- */
@@ -160,14 +234,19 @@ static bool is_inside(const Value *in, const Value *out)
            start_of(out) + type_bytes(out->type) <= start_of(in) + type_bytes(in->type);
 }
 
-static bool overlap(const Value *a, const Value *b)
+/* Whether a has bytes among [from, to) of b's. */
+static bool overlaps(const Value *a, const Value *b, int64_t from, int64_t to)
 {
-    if (!has_place(a) || !has_place(b) || !type_bytes(a->type) || !type_bytes(b->type))
+    if (!has_place(a) || !has_place(b) || !type_bytes(a->type) || from == to)
         return false;
     Region x = region_of(place_of(a)), y = region_of(place_of(b));
-    return x.pool == y.pool && x.number == y.number &&
-           start_of(a) < start_of(b) + type_bytes(b->type) &&
-           start_of(b) < start_of(a) + type_bytes(a->type);
+    return x.pool == y.pool && x.number == y.number && start_of(a) < start_of(b) + to &&
+           start_of(b) + from < start_of(a) + type_bytes(a->type);
+}
+
+static bool overlap(const Value *a, const Value *b)
+{
+    return overlaps(a, b, 0, type_bytes(b->type));
 }
 
 /* Whether a slice or select takes exactly the elements that lie at its place. */
@@ -207,6 +286,71 @@ static bool is_declared_view(const Node *n)
     default:
         return false;
     }
+}
+
+/* -- concats ----------------------------------------------------------------------------------- */
+
+/* Whether operand k of a concat, `at` bytes behind its first, lies where it is to end up. */
+static bool is_part(const Node *n, int k, int64_t at)
+{
+    int64_t axis;
+    const Value *x = n->in[k], *y = n->out[0];
+    if (n->op != OP_CAT || !arg_int(n, 1, &axis) || x->type.rank != y->type.rank ||
+        x->type.dtype != y->type.dtype || x->type.stride || y->type.stride ||
+        !type_is_static(x->type) || !type_is_static(y->type))
+        return false;
+    for (int i = 0; i < axis; i++)
+        if (y->type.dim[i].value != 1)
+            return false;
+    return is_inside(y, x) && start_of(x) == start_of(y) + at;
+}
+
+/* Operands from k on, up to the next that lies in the result already, are moved there together:
+ * [from, to) of it.  None may lie where they go. */
+static int move_operands(Check *c, const Node *n, int k, int64_t *at)
+{
+    const Value *y = n->out[0];
+    int first = k;
+    int64_t from = *at;
+    for (; k < n->n_in && !is_part(n, k, *at); k++) {
+        check_read(c, n->in[k], n);
+        *at += type_bytes(n->in[k]->type);
+    }
+    for (int i = first; i < k; i++)
+        if (overlaps(n->in[i], y, from, *at))
+            c->ok = diag_fault(c->d, FAULT_BUG, n->loc,
+                               "plan: operand %%%s lies where others are moved", n->in[i]->name);
+    paint_part(c, y, from, *at);
+    return k;
+}
+
+static bool has_parts(const Node *n)
+{
+    int64_t at = 0;
+    for (int k = 0; n->op == OP_CAT && k < n->n_in; at += type_bytes(n->in[k++]->type))
+        if (is_part(n, k, at))
+            return true;
+    return false;
+}
+
+/* A concat with operands in their places paints the others; it then holds what all of them hold. */
+static void play_concat(Check *c, const Node *n)
+{
+    const Value *y = n->out[0];
+    int64_t at = 0;
+    c->contents[y->index] = c->base + y->index;
+    for (int k = 0; k < n->n_in;) {
+        k = move_operands(c, n, k, &at);
+        for (; k < n->n_in && is_part(n, k, at); k++) {
+            check_read(c, n->in[k], n);
+            at += type_bytes(n->in[k]->type);
+        }
+    }
+    int first = first_segment(c, y), count = end_segment(c, y) - first;
+    int *holds = NEW(c->tmp, int, count + 1);
+    memcpy(holds, c->holds + first, (size_t)count * sizeof *holds);
+    c->contents[y->index] = MIXED;
+    c->mix[y->index] = (Mix){holds, first};
 }
 
 /* Elements of x and y correspond and lie at the same bytes. */
@@ -249,6 +393,18 @@ static bool allows_overlay(const Node *n, int slot)
     return n->op == OP_GROUP ? group_allows(n, slot) : column_names(n, n->in[slot]);
 }
 
+static void check_place(Check *c, const Node *n, const Value *y)
+{
+    Place at = place_of(y);
+    if (at.pool == POOL_IN)
+        c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies in an input", y->name);
+    if (at.pool > 0 && (at.pool > c->method->n_pools || at.offset < 0 ||
+                        at.offset % (int64_t)etc_dtype_size((int)y->type.dtype) ||
+                        at.offset > c->method->pool[at.pool - 1] - type_bytes(y->type)))
+        c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies outside its pool",
+                           y->name);
+}
+
 static void check_results(Check *c, const Node *n)
 {
     for (int k = 0; k < n->n_out; k++) {
@@ -263,16 +419,85 @@ static void check_results(Check *c, const Node *n)
             if (overlap(n->out[i], y))
                 c->ok = diag_fault(c->d, FAULT_BUG, n->loc,
                                    "plan: results %%%s and %%%s overlap", n->out[i]->name, y->name);
-        if (place_of(y).pool == POOL_IN)
-            c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies in an input",
-                               y->name);
-        if (place_of(y).pool > 0 && (place_of(y).pool > c->g->n_pools || place_of(y).offset < 0 ||
-                                  place_of(y).offset % PLAN_ALIGN ||
-                                  place_of(y).offset > c->g->pool[place_of(y).pool - 1] -
-                                                        type_bytes(y->type)))
-            c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies outside its pool",
-                               y->name);
+        check_place(c, n, y);
     }
+}
+
+/* -- branches ---------------------------------------------------------------------------------- */
+
+static void play(Check *c, const Node *n);
+
+static Check check_branch(const Check *around, const Graph *g, Log *log)
+{
+    Check c = *around;
+    c.g = g;
+    c.base = *around->n_ids;
+    *c.n_ids += g->n_values;
+    c.log = log;
+    c.contents = NEW(c.tmp, int, g->n_values + 1);
+    c.mix = NEW(c.tmp, Mix, g->n_values + 1);
+    for (int i = 0; i < g->n_values; i++)
+        c.contents[i] = c.base + i;
+    return c;
+}
+
+/* Operands are read where they lie, or moved to where the branch has them; states lie where the
+ * graph around has them. */
+static void enter_branch(Check *c, const Check *around, const Node *n)
+{
+    for (int i = 0; i < c->g->n_in; i++) {
+        const Value *v = arg_list_value(n, 3, i), *in = c->g->in[i];
+        if (v && is_inside(v, in) && start_of(v) == start_of(in))
+            take_over(c, in, around, v);
+        else
+            paint(c, in);
+    }
+    for (int i = 0; i < c->g->n_states; i++) {
+        const Value *v = c->g->state[i], *same = graph_find_state(around->g, v->state);
+        if (same)
+            take_over(c, v, around, same);
+        else
+            paint(c, v);
+    }
+}
+
+/* Results are moved one after the other to the cond's. */
+static void leave_branch(Check *c, const Node *n)
+{
+    for (int i = 0; i < c->g->n_out && i < n->n_out; i++) {
+        const Value *v = c->g->out[i], *y = n->out[i];
+        check_read(c, v, n);
+        if (overlap(v, y) && start_of(v) == start_of(y))
+            continue;
+        if (overlap(v, y))
+            c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: %%%s overlaps result %%%s, where it "
+                               "is moved", v->name, y->name);
+        if (has_place(y))
+            for (int k = first_segment(c, y); k < end_segment(c, y); k++)
+                hold(c, k, 0);
+    }
+}
+
+/* What a branch painted holds nothing any more once both have been played. */
+static void play_cond(Check *c, const Node *n)
+{
+    Log log = {0};
+    int done = 0;
+    for (int i = 0; i < n->n_args; i++) {
+        if (n->arg[i].kind != ARG_GRAPH)
+            continue;
+        Check branch = check_branch(c, n->arg[i].graph, &log);
+        enter_branch(&branch, c, n);
+        for (const Node *m = branch.g->first; m; m = m->next)
+            play(&branch, m);
+        leave_branch(&branch, n);
+        c->ok = branch.ok && c->ok;
+        for (int k = log.n - 1; k >= done; k--)
+            c->holds[log.item[k].segment] = log.item[k].held;
+        done = log.n;
+    }
+    for (int k = 0; k < log.n; k++)
+        hold(c, log.item[k].segment, 0);
 }
 
 static void play(Check *c, const Node *n)
@@ -280,10 +505,16 @@ static void play(Check *c, const Node *n)
     for (int i = 0; i < n->n_in; i++)
         check_read(c, n->in[i], n);
     if (is_declared_view(n)) {
-        c->contents[n->out[0]->index] = c->contents[n->in[0]->index];
+        take_over(c, n->out[0], c, n->in[0]);
+        return;
+    }
+    if (has_parts(n)) {
+        play_concat(c, n);
         return;
     }
     check_results(c, n);
+    if (n->op == OP_COND)
+        play_cond(c, n);
     for (int i = 0; i < n->n_out; i++)
         paint(c, n->out[i]);
 }
@@ -297,7 +528,7 @@ static void check_end(Check *c)
     for (int i = 0; i < g->n_updates; i++) {
         const Value *v = g->update[i].value, *t = g->update[i].target;
         if (overlap(v, t))
-            c->contents[t->index] = c->contents[v->index];
+            take_over(c, t, c, v);
         check_read(c, t, NULL);
     }
     for (int i = 0; i < g->n_out; i++)
@@ -311,9 +542,12 @@ static void check_end(Check *c)
 
 static bool check_graph(const Graph *g, Arena *tmp, Diag *d)
 {
-    Check c = {.g = g, .d = d, .ok = true};
-    cut_memory(&c, tmp);
+    int n_ids = g->n_values;
+    Check c = {.g = g, .method = g, .d = d, .ok = true, .tmp = tmp, .unit = 1,
+               .n_ids = &n_ids};
+    cut_memory(&c, g);
     c.contents = NEW(tmp, int, g->n_values + 1);
+    c.mix = NEW(tmp, Mix, g->n_values + 1);
     for (int i = 0; i < g->n_values; i++)
         c.contents[i] = i;
     for (int i = 0; i < g->n_in; i++)
@@ -338,146 +572,125 @@ bool pass_check_plan(Program *p, Arena *tmp, Diag *d)
 
 /* -- the report -------------------------------------------------------------------------------- */
 
-typedef struct Span { /* one run of pool bytes and the time it is in use */
-    int start, end;
-    int64_t lo, hi;
-} Span;
+/* Values in use, and the bytes of pools that they cover: each once, whichever values lie there, and
+ * in units of PLAN_ALIGN. */
+typedef struct Live {
+    const Check *c;
+    int *covered; /* by segment: values there */
+    int64_t bytes;
+} Live;
 
-typedef struct Spans {
-    const Graph *g;
-    Span *span;         /* by root; those of values outside the pools stay empty */
-    int *root;          /* by value; -1: none */
-    const Value **into; /* by value: the state that it is written over */
-    PlanReport *report;
-} Spans;
-
-/* Which earlier value y shares bytes with: its view's input, the operand or state it overlays. */
-static const Value *shares_with(const Spans *s, const Node *n, const Value *y)
+static Live live_new(const Check *c)
 {
-    if (s->into[y->index])
-        return s->into[y->index];
-    for (int i = 0; i < n->n_in; i++)
-        if (overlap(n->in[i], y))
-            return n->in[i];
-    return NULL;
+    return (Live){.c = c, .covered = NEW(c->tmp, int, c->n_cuts + 1)};
 }
 
-static void use(Spans *s, const Value *v, int from, int to)
-{
-    int r = s->root[v->index];
-    if (r < 0)
-        return;
-    s->span[r].start = from < s->span[r].start ? from : s->span[r].start;
-    s->span[r].end = to > s->span[r].end ? to : s->span[r].end;
-}
-
-static int64_t padded(int64_t bytes)
-{
-    return round_up(bytes, PLAN_ALIGN);
-}
-
-/* v comes to life, in the bytes of `of` where that is a value of the pools. */
-static void open_span(Spans *s, const Value *v, const Value *of, int time)
+static void live_add(Live *l, const Value *v, int step)
 {
     if (!has_place(v) || place_of(v).pool < 0)
         return;
-    int root = of && s->root[of->index] >= 0 ? s->root[of->index] : v->index;
-    int64_t lo = place_of(v).offset, bytes = padded(type_bytes(v->type));
-    Span *one = &s->span[root];
-    s->root[v->index] = root;
-    one->lo = lo < one->lo ? lo : one->lo;
-    one->hi = lo + bytes > one->hi ? lo + bytes : one->hi;
-    use(s, v, time, time);
-    s->report->naive += v->def && is_declared_view(v->def) ? 0 : bytes;
-    s->report->n_values++;
-}
-
-static void open_spans(Spans *s, Arena *tmp)
-{
-    const Graph *g = s->g;
-    s->span = NEW(tmp, Span, g->n_values + 1);
-    s->root = NEW(tmp, int, g->n_values + 1);
-    s->into = NEW(tmp, const Value *, g->n_values + 1);
-    for (int i = 0; i < g->n_values; i++) {
-        s->span[i] = (Span){.start = INT32_MAX, .end = -1, .lo = INT64_MAX};
-        s->root[i] = -1;
+    int end = end_segment(l->c, v);
+    for (int i = first_segment(l->c, v); i < end; i++) {
+        bool was = l->covered[i] > 0;
+        l->covered[i] += step;
+        if (was != (l->covered[i] > 0))
+            l->bytes += (was ? -1 : 1) * (l->c->cut[i + 1].byte - l->c->cut[i].byte);
     }
-    for (int i = 0; i < g->n_updates; i++)
-        if (overlap(g->update[i].value, g->update[i].target))
-            s->into[g->update[i].value->index] = g->update[i].target;
-    for (int i = 0; i < g->n_in; i++)
-        open_span(s, g->in[i], NULL, 0);
-    for (int i = 0; i < g->n_states; i++)
-        open_span(s, g->state[i], NULL, 0);
 }
 
-/* Returns the time at which outputs are read. */
-static int fill_spans(Spans *s)
+enum { FOREVER = INT32_MAX };
+
+/* By value: the last node that touches it, from 1 on. */
+static int *last_touches(const Graph *g, Arena *tmp)
 {
-    const Graph *g = s->g;
-    int time = 0;
+    int *last = NEW(tmp, int, g->n_values + 1), time = 0;
     for (const Node *n = g->first; n; n = n->next) {
         time++;
-        for (int i = 0; i < n->n_out; i++)
-            open_span(s, n->out[i], shares_with(s, n, n->out[i]), time);
         for (int i = 0; i < n->n_in; i++)
-            use(s, n->in[i], time, time);
+            last[n->in[i]->index] = time;
+        for (int i = 0; i < n->n_out; i++)
+            last[n->out[i]->index] = time;
     }
-    time++;
     for (int i = 0; i < g->n_out; i++)
-        use(s, g->out[i], time, time);
+        last[g->out[i]->index] = FOREVER;
     for (int i = 0; i < g->n_updates; i++) {
-        use(s, g->update[i].value, time, time);
-        use(s, g->update[i].target, 0, time);
+        last[g->update[i].value->index] = FOREVER;
+        last[g->update[i].target->index] = FOREVER;
     }
-    return time;
+    for (int i = 0; i < g->n_states; i++)
+        last[g->state[i]->index] = FOREVER;
+    return last;
 }
 
-static int64_t largest_sum(const Graph *g, const Span *s, int times, Arena *tmp)
+/* Ends the lives of those touched last at `time`. */
+static void live_cut(Live *l, Value *const *v, int n, int *last, int time)
 {
-    int64_t *change = NEW(tmp, int64_t, times + 2), sum = 0, most = 0;
-    for (int i = 0; i < g->n_values; i++)
-        if (s[i].end >= 0) {
-            change[s[i].start] += s[i].hi - s[i].lo;
-            change[s[i].end + 1] -= s[i].hi - s[i].lo;
+    for (int i = 0; i < n; i++)
+        if (last[v[i]->index] == time) {
+            live_add(l, v[i], -1);
+            last[v[i]->index] = -1;
         }
-    for (int t = 0; t <= times; t++) {
-        sum += change[t];
-        most = sum > most ? sum : most;
-    }
-    return most;
 }
 
-/* What the largest node needs at once, each run of bytes counted once. */
-static int64_t largest_node(const Graph *g, const Span *s, const int *root, Arena *tmp)
+static int64_t touched(Live *l, const Node *n)
 {
-    int *seen = NEW(tmp, int, g->n_values + 1), time = 0;
-    int64_t most = 0;
+    for (int i = 0; i < n->n_in + n->n_out; i++)
+        live_add(l, i < n->n_in ? n->in[i] : n->out[i - n->n_in], 1);
+    int64_t bytes = l->bytes;
+    for (int i = 0; i < n->n_in + n->n_out; i++)
+        live_add(l, i < n->n_in ? n->in[i] : n->out[i - n->n_in], -1);
+    return bytes;
+}
+
+static void add_value(PlanReport *r, const Value *v)
+{
+    if (!has_place(v) || place_of(v).pool < 0)
+        return;
+    r->naive += v->def && is_declared_view(v->def) ? 0 : round_up(type_bytes(v->type), PLAN_ALIGN);
+    r->n_values++;
+}
+
+/* Plays a graph through: `all` holds what is in use, `one` nothing. */
+static void report_graph(const Graph *g, Live *all, Live *one, PlanReport *r)
+{
+    int time = 0, *last = last_touches(g, all->c->tmp);
+    for (int i = 0; i < g->n_in + g->n_states; i++) {
+        const Value *v = i < g->n_in ? g->in[i] : g->state[i - g->n_in];
+        live_add(all, v, 1);
+        add_value(r, v);
+    }
+    r->bound = all->bytes > r->bound ? all->bytes : r->bound;
+    live_cut(all, g->in, g->n_in, last, 0);
     for (const Node *n = g->first; n; n = n->next) {
-        int64_t sum = 0;
         time++;
-        for (int i = 0; i < n->n_in + n->n_out; i++) {
-            const Value *v = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
-            int r = root[v->index];
-            if (r < 0 || seen[r] == time)
-                continue;
-            seen[r] = time;
-            sum += s[r].hi - s[r].lo;
+        for (int i = 0; i < n->n_out; i++) {
+            live_add(all, n->out[i], 1);
+            add_value(r, n->out[i]);
         }
-        most = sum > most ? sum : most;
+        int64_t bytes = touched(one, n);
+        r->bound = all->bytes > r->bound ? all->bytes : r->bound;
+        r->order_free = bytes > r->order_free ? bytes : r->order_free;
+        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                report_graph(n->arg[i].graph, all, one, r);
+        live_cut(all, n->in, n->n_in, last, time);
+        live_cut(all, n->out, n->n_out, last, time);
     }
-    return most;
+    live_cut(all, g->in, g->n_in, last, FOREVER);
+    live_cut(all, g->state, g->n_states, last, FOREVER);
+    for (const Node *n = g->first; n; n = n->next)
+        live_cut(all, n->out, n->n_out, last, FOREVER);
 }
 
 PlanReport plan_report(const Graph *g, Arena *tmp)
 {
     PlanReport r = {.scratch = g->scratch};
-    Spans s = {.g = g, .report = &r};
-    open_spans(&s, tmp);
-    int times = fill_spans(&s);
+    Check c = {.g = g, .tmp = tmp, .unit = PLAN_ALIGN};
+    cut_memory(&c, g);
+    Live all = live_new(&c), one = live_new(&c);
     for (int i = 0; i < g->n_pools; i++)
         r.arena += g->pool[i];
-    r.bound = largest_sum(g, s.span, times, tmp);
-    r.order_free = largest_node(g, s.span, s.root, tmp);
+    report_graph(g, &all, &one, &r);
+    r.is_least = r.arena == r.bound || g->plan_is_least;
     return r;
 }

@@ -165,12 +165,6 @@ bool decomp_repeat_interleave(Rewrite *r, Node *n)
     return x && repeat(r, n, x, by, false);
 }
 
-bool decomp_expand_as(Rewrite *r, Node *n)
-{
-    Type t = n->out[0]->type;
-    return done(r, n, build(r->g, n, n->loc, OP_EXPAND, r->d, "vD", n->in[0], t.rank, t.dim));
-}
-
 /* -- indices along one axis ---------------------------------------------------------------- */
 
 /* index(x, [none, .., index]) or index_put(x, [none, .., index], values) */

@@ -8,16 +8,6 @@ static Value *first(const Node *n)
     return n ? n->out[0] : NULL;
 }
 
-static Value *build2(Rewrite *r, Node *n, OpId op, Value *a, Value *b)
-{
-    return a && b ? first(build(r->g, n, n->loc, op, r->d, "vv", a, b)) : NULL;
-}
-
-static bool replace(Rewrite *r, Node *n, Value *v)
-{
-    return v && rewrite_node(r, n, v);
-}
-
 /* -- choices ------------------------------------------------------------------------------- */
 
 /* where(p, a, b), where a and b may be numbers */
@@ -80,7 +70,7 @@ bool decomp_triangle(Rewrite *r, Node *n)
 bool decomp_min_other(Rewrite *r, Node *n)
 {
     OpId op = n->op == OP_MIN_OTHER ? OP_MINIMUM : OP_MAXIMUM;
-    return replace(r, n, build2(r, n, op, n->in[0], n->in[1]));
+    return as_value(r, n, build2(r, n, op, n->in[0], n->in[1]));
 }
 
 /* -- differences --------------------------------------------------------------------------- */
@@ -119,7 +109,7 @@ bool decomp_diff(Rewrite *r, Node *n)
     Value *x = with_ends(r, n, axis);
     while (x && rounds-- > 0)
         x = difference(r, n, x, axis);
-    return replace(r, n, x);
+    return as_value(r, n, x);
 }
 
 /* -- norms --------------------------------------------------------------------------------- */
@@ -142,7 +132,7 @@ bool decomp_vector_norm(Rewrite *r, Node *n)
           : NULL;
     if (x && ord == 2)
         x = first(build(r->g, n, n->loc, OP_SQRT, r->d, "v", x));
-    return replace(r, n, x);
+    return as_value(r, n, x);
 }
 
 /* x / sqrt(mean(x * x) + eps) * weight */
@@ -163,7 +153,7 @@ bool decomp_rms_norm(Rewrite *r, Node *n)
     m = m ? first(build(r->g, n, n->loc, OP_ADD_SCALAR, r->d, "vf", m, eps)) : NULL;
     m = m ? first(build(r->g, n, n->loc, OP_RSQRT, r->d, "v", m)) : NULL;
     Value *y = build2(r, n, OP_MUL_TENSOR, x, m);
-    return replace(r, n, y && w ? build2(r, n, OP_MUL_TENSOR, y, w) : y);
+    return as_value(r, n, y && w ? build2(r, n, OP_MUL_TENSOR, y, w) : y);
 }
 
 bool decomp_layer_norm(Rewrite *r, Node *n)
@@ -191,7 +181,7 @@ bool decomp_baddbmm(Rewrite *r, Node *n)
     double beta = 1;
     Value *y = scaled(r, n, build2(r, n, OP_BMM, n->in[1], n->in[2]), &n->arg[4]);
     if (arg_number(n, 3, &beta) && beta == 0)
-        return replace(r, n, y);
+        return as_value(r, n, y);
     Value *self = y ? scaled(r, n, n->in[0], &n->arg[3]) : NULL;
-    return replace(r, n, build2(r, n, OP_ADD_TENSOR, self, y));
+    return as_value(r, n, build2(r, n, OP_ADD_TENSOR, self, y));
 }

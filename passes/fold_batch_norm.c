@@ -135,7 +135,7 @@ static Value *scaled_weight(Fold *f, const Value *w, const Affine *a, bool chann
     const float *from = (const float *)(const void *)s->data;
     float *to = (float *)(void *)s->data;
     if (s->storage < f->n_reads && f->reads[s->storage] == 1)
-        f->spoiled[s->storage] = true;
+        f->spoiled[s->storage] = true, memory_will_change(to, (size_t)n * sizeof *to);
     else
         to = arena_alloc(f->p->arena, (size_t)n + 1, sizeof *to);
     scale(to, from, n, a, channels_last);

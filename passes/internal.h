@@ -52,6 +52,8 @@ Arg arg_int_list(Program *p, const int64_t *v, int n);
 Value *build_view(Rewrite *r, Node *at, Value *x, const Dim *dim, int rank);
 Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis);
 
+Arg arg_moved(Node *to, const Node *from, Arg a); /* a of `from`, its values read by `to` */
+
 /* n with constants of rank 0 where Python numbers stand for tensors; n itself where there are
  * none.  Their dtype is what promotion with the other operands calls for. */
 Node *numbers_to_tensors(Rewrite *r, Node *n);
@@ -79,15 +81,25 @@ void compare_free(Compare *c);
 bool compare_before(Compare *c, const Program *p, double k); /* what a pass of this k may change */
 bool compare_after(Compare *c, const Program *p, const char *pass, double k, Diag *d);
 
-/* -- memory: lifetime.c, pack.c ------------------------------------------------------------- */
+/* -- memory: lifetime.c, pack.c, pack_exact.c ------------------------------------------------- */
 
-/* Bytes of one alias set and when they are in use.  Time 0 is before the first node, node k of n
+/* Bytes [lo, hi) of a block and when they are in use.  Time 0 is before the first node, node k of n
  * stands at k = 1 .. n, outputs are read at n + 1; both ends count. */
-typedef struct Block {
-    int root; /* index of the value whose bytes they are */
+typedef struct Part {
     int start, end;
-    int64_t bytes; /* at the sizes' upper bounds, rounded up to 16 */
+    int64_t lo, hi;
+} Part;
+
+/* Bytes of one alias set, at the sizes' upper bounds.  They need not be in use together: the parts
+ * of a concat come one by one, and what a slice leaves out may go before it. */
+typedef struct Block {
+    int root;       /* index of the value whose bytes they are; -1: branches of `node` */
+    const Node *node;
+    int start, end; /* of all parts */
+    int64_t bytes;  /* a multiple of PLAN_ALIGN, as all ends of parts are */
     int64_t offset;
+    const Part *part;
+    int n_parts;
 } Block;
 
 typedef struct Blocks {
@@ -97,12 +109,22 @@ typedef struct Blocks {
 
 enum { PLAN_ALIGN = 16 };
 
+/* Whether inputs and outputs lie in the pools; else in memory of the caller, or of the graph around
+ * a branch. */
+bool graph_owns_io(const Graph *g);
+bool node_may_overlay(const Node *n, int slot); /* by row and types: result 0 over in[slot] */
 const Value **graph_values(const Graph *g, Arena *tmp); /* by index; NULL: of a removed node */
 bool *pinned_values(const Graph *g, Arena *tmp); /* by index: inputs and states a call changes */
 Blocks blocks_of(const Graph *g, AliasSets sets, Arena *tmp); /* of the sets that want a pool */
+Block block_make(int root, int start, int end, int64_t bytes, Arena *tmp); /* of one part */
 int64_t blocks_bound(Blocks b, Arena *tmp); /* largest sum of bytes in use at once */
 
-/* Sets offsets so that no two blocks in use at once overlap; returns the end of the last. */
-int64_t pack(Blocks b, int64_t bound, Arena *tmp);
+/* Sets offsets so that no two blocks in use at once overlap; returns the end of the last.
+ * `*is_least`: no offsets give a lower end. */
+int64_t pack(Blocks b, int64_t bound, bool *is_least, Arena *tmp);
+
+/* Searches all packings of blocks of one part for the lowest end below `best`; sets at[] and returns
+ * it, or `best` where there is none.  `*work` is what it may do; 0 on return: it gave up. */
+int64_t pack_exact(Blocks b, int64_t bound, int64_t best, int64_t *at, int64_t *work, Arena *tmp);
 
 #endif

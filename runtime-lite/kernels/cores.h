@@ -3,13 +3,16 @@
 #ifndef ETC_CORES_H
 #define ETC_CORES_H
 
+#include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
+#include "runtime-lite/kernels/group_norm.h"
 #include "runtime-lite/kernels/matmul.h"
 #include "runtime-lite/kernels/norm.h"
 #include "runtime-lite/kernels/pointwise.h"
 #include "runtime-lite/kernels/pool.h"
 #include "runtime-lite/kernels/reduce.h"
 #include "runtime-lite/kernels/softmax.h"
+#include "runtime-lite/kernels/upsample.h"
 
 typedef enum EtcRow {
 #define UNARY(name, expr) ETC_ROW_##name,
@@ -33,6 +36,8 @@ typedef struct EtcCores {
     EtcPointwise *pointwise[ETC_N_ROWS]; /* of float */
     void (*matmul)(const float *a, const float *b, const float *bias, float *y, const EtcMatmul *g,
                    void *work);
+    void (*attention)(const float *q, const float *k, const float *v, const EtcMask *mask, float *y,
+                      const EtcAttention *g, void *work);
     void (*conv)(const float *x, const float *w, const float *bias, float *y, const EtcConv *g,
                  void *work);
     void (*max_pool)(const float *x, float *y, int64_t *where, const EtcPool *g, void *work);
@@ -43,6 +48,10 @@ typedef struct EtcCores {
     void (*scale_shift)(const float *x, float scale, float shift, float *y, int64_t n);
     void (*layer_norm)(const float *x, const float *weight, const float *bias, float eps, float *y,
                        int64_t rows, int64_t n, float *mean, float *rstd);
+    void (*group_norm)(const float *x, const float *weight, const float *bias, float *y,
+                       float *mean, float *rstd, const EtcGroupNorm *g);
+    void (*upsample_nearest)(const float *x, float *y, const EtcUpsample *g, void *work);
+    void (*upsample_linear)(const float *x, float *y, const EtcUpsample *g, void *work);
 } EtcCores;
 
 /* Rows for double and int64; NULL where a row has none. */

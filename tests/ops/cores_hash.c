@@ -1,14 +1,17 @@
 /* cores_hash.c -- runs the dense cores on odd shapes and prints a hash of each one's bits.
  * march.sh compiles it for several instruction sets, optimisation levels, compilers and as C++:
  * every build must print the same. */
+#include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/copy.h"
+#include "runtime-lite/kernels/group_norm.h"
 #include "runtime-lite/kernels/matmul.h"
 #include "runtime-lite/kernels/norm.h"
 #include "runtime-lite/kernels/pointwise.h"
 #include "runtime-lite/kernels/pool.h"
 #include "runtime-lite/kernels/reduce.h"
 #include "runtime-lite/kernels/softmax.h"
+#include "runtime-lite/kernels/upsample.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -118,6 +121,43 @@ static void hash_matmuls(void)
     hash_floats("linear", 3 * 61);
 }
 
+static void hash_attention(const char *name, EtcAttention g, int has_mask)
+{
+    const EtcMask mask = {(has_mask != 0) ? in_b : NULL, NULL};
+    etc_attention_f32(in_a, in_b, in_w, &mask, out, &g, work.bytes);
+    hash_floats(name, (int)(g.n_q * g.d_v));
+}
+
+static void hash_attentions(void)
+{
+    const int64_t room = ETC_ATTENTION_ROOM, least = ETC_ATTENTION_LEAST;
+    const EtcAttention plain = {37, 61, 40, 29, 40, 40, 29, 29, 0, 0, room, 0.3f, 0};
+    const EtcAttention causal = {61, 61, 16, 16, 16, 16, 16, 16, 0, 0, room, 0.3f, 1};
+    const EtcAttention masked = {21, 33, 7, 5, 7, 7, 5, 5, 33, 1, room, 0.3f, 0};
+    EtcAttention long_rows = {3, 1200, 5, 3, 5, 5, 3, 3, 0, 1, room, 0.3f, 0};
+    hash_attention("attention", plain, 0);
+    hash_attention("attention causal", causal, 0);
+    hash_attention("attention masked", masked, 1);
+    hash_attention("attention in one block", long_rows, 1);
+    long_rows.room = least;
+    hash_attention("attention in blocks", long_rows, 1);
+}
+
+static void hash_images(void)
+{
+    const EtcGroupNorm groups = {2, 3, 5, 57, 1e-5f};
+    const EtcUpsample more = {3, 11, 17, 29, 43, 0.3793103f, 0.3953488f, 0};
+    const EtcUpsample less = {2, 31, 37, 9, 11, 3.75f, 3.6f, 1};
+    etc_group_norm_f32(in_a, in_b, in_w, out, out + 2000, out + 2006, &groups);
+    hash_floats("group_norm", 2012);
+    etc_upsample_nearest_f32(in_a, out, &more, work.bytes);
+    hash_floats("upsample nearest", 3 * 29 * 43);
+    etc_upsample_linear_f32(in_a, out, &more, work.bytes);
+    hash_floats("upsample linear", 3 * 29 * 43);
+    etc_upsample_linear_f32(in_a, out, &less, work.bytes);
+    hash_floats("upsample linear, aligned", 2 * 9 * 11);
+}
+
 static void hash_rest(void)
 {
     const EtcPool max = {3, 15, 23, 8, 12, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0};
@@ -150,12 +190,16 @@ int main(void)
     hash_pointwise();
     hash_convs();
     hash_matmuls();
+    hash_attentions();
     hash_rest();
+    hash_images();
     fill_numbers(in_a, 4u, 126); /* products and sums reach the subnormal numbers */
     fill_numbers(in_w, 5u, 60);
     hash_pointwise();
     hash_convs();
     hash_matmuls();
+    hash_attentions();
     hash_rest();
+    hash_images();
     return 0;
 }

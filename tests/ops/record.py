@@ -29,7 +29,7 @@ class Writer:
     case     text key; u32 n, argument[n]; u32 n, output[n]
     text     u32 bytes, the bytes
     argument u8 tag as EtcTag, then: tensor | nothing for none | i64 | f64 | u8 bool | text
-             | u32 n, i64[n] | u32 n, tensor[n] | u32 n, (u8 1, tensor | u8 0)[n]
+             | u32 n, i64[n] | u32 n, f64[n] | u32 n, tensor[n] | u32 n, (u8 1, tensor | u8 0)[n]
     tensor   u8 dtype, u8 rank, u8 order given, i32 dim[rank], u8 order[rank] if given, data in
              memory order
     output   tensor; if float32, f64 data too
@@ -82,6 +82,10 @@ class Writer:
             self.u32(len(a))
             for t in a:
                 self.tensor(t)
+        elif isinstance(a, (list, tuple)) and a and isinstance(a[0], float):
+            self.file.write(b"\x07")
+            self.u32(len(a))
+            self.file.write(struct.pack("<%dd" % len(a), *a))
         else:
             self.file.write(b"\x08")
             self.u32(len(a))
@@ -587,6 +591,47 @@ def layer_norm(w):
     record(w, "aten::native_layer_norm.out", aten.native_layer_norm, x, [20], None, None, 1e-5)
 
 
+def attention(w):
+    def sdpa(q, k, v, mask, dropout, causal, scale, gqa):
+        if mask is not None and mask.dtype != torch.bool:
+            mask = mask.to(q.dtype)
+        return F.scaled_dot_product_attention(q, k, v, mask, dropout, causal, scale=scale,
+                                              enable_gqa=gqa)
+
+    def run(q, k, v, mask=None, causal=False, scale=None, gqa=False):
+        record(w, "attention", sdpa, rand(*q), rand(*k), rand(*v), mask, 0.0, causal, scale, gqa)
+
+    run((2, 3, 7, 16), (2, 3, 9, 16), (2, 3, 9, 16))
+    run((1, 2, 50, 64), (1, 2, 70, 64), (1, 2, 70, 64), scale=1.0)
+    run((1, 1, 14, 130), (1, 1, 150, 130), (1, 1, 150, 24))
+    run((5, 4), (6, 4), (6, 3), scale=0.3)
+    run((3, 5, 4), (3, 6, 4), (3, 6, 17))
+    run((2, 2, 2, 5, 4), (2, 2, 2, 6, 4), (2, 2, 2, 6, 5))
+    run((1, 1, 1, 3), (1, 1, 1, 3), (1, 1, 1, 3))
+    run((1, 2, 33, 8), (1, 2, 33, 8), (1, 2, 33, 8), causal=True)
+    run((1, 2, 5, 8), (1, 2, 9, 8), (1, 2, 9, 8), causal=True)
+    run((1, 2, 300, 4), (1, 2, 250, 4), (1, 2, 250, 4), causal=True)
+    run((2, 6, 4, 8), (2, 2, 7, 8), (2, 2, 7, 8), gqa=True)
+    run((1, 4, 6, 8), (1, 1, 6, 8), (1, 1, 6, 8), causal=True, gqa=True)
+    for shape in ((2, 3, 5, 6), (2, 1, 5, 6), (1, 3, 5, 6), (5, 6), (1, 6), (2, 1, 1, 6)):
+        run((2, 3, 5, 8), (2, 3, 6, 8), (2, 3, 6, 8), mask=rand(*shape))
+        keep = rand(*shape, dtype=torch.bool)
+        keep[..., 2] = True
+        run((2, 3, 5, 8), (2, 3, 6, 8), (2, 3, 6, 8), mask=keep)
+    run((2, 3, 5, 8), (2, 3, 6, 8), (2, 3, 6, 8), mask=rand(5, 1))
+    none = rand(5, 6, dtype=torch.bool)
+    none[1], none[3], none[0, 0] = False, False, True
+    run((1, 2, 5, 8), (1, 2, 6, 8), (1, 2, 6, 8), mask=none)
+    none = rand(5, 6)
+    none[2], none[0, 3:] = -INF, -INF
+    run((1, 2, 5, 8), (1, 2, 6, 8), (1, 2, 6, 8), mask=none)
+    run((2, 6, 4, 8), (2, 3, 7, 8), (2, 3, 7, 8), mask=rand(2, 1, 4, 7), gqa=True)
+    # More keys than a row of a tile holds: blocks of keys.
+    run((1, 1, 20, 2), (1, 1, 9000, 2), (1, 1, 9000, 2), scale=2.0)
+    run((1, 1, 20, 8), (1, 1, 1500, 8), (1, 1, 1500, 8), mask=rand(1, 1500))
+    run((1, 2, 0, 4), (1, 2, 3, 4), (1, 2, 3, 4))
+
+
 def remainder(w):
     key, fn = "aten::remainder.Scalar_out", torch.remainder
     for v in (3, -3, 4, 1, -1, 7):
@@ -604,8 +649,9 @@ def main():
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
-                   index, layer_norm, remainder):
+                  index, attention, layer_norm, remainder):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -125,6 +125,15 @@ static void get_picks(Reader *r, EtcValue *v)
     v->as.list.n = n;
 }
 
+static void get_doubles(Reader *r, EtcValue *v)
+{
+    int32_t n = get_u32(r);
+    double *item = take(r, 8 * (size_t)(n + 1));
+    get(r, item, 8 * (size_t)n);
+    v->as.doubles.item = item;
+    v->as.doubles.n = n;
+}
+
 static void get_argument(Reader *r, EtcValue *v)
 {
     memset(v, 0, sizeof *v);
@@ -156,6 +165,9 @@ static void get_argument(Reader *r, EtcValue *v)
         break;
     case ETC_LIST_INT:
         get_ints(r, v);
+        break;
+    case ETC_LIST_DOUBLE:
+        get_doubles(r, v);
         break;
     case ETC_LIST_TENSOR:
         get_tensors(r, v);
@@ -269,7 +281,9 @@ static EtcKernel *find(const char *key)
     static const struct {
         const char *name;
         EtcKernel *run;
-    } rowless[] = {{"silu", etc_silu},
+    } rowless[] = {{"attention", etc_attention},
+                   {"group_norm", etc_group_norm},
+                   {"silu", etc_silu},
                    {"layer_norm", etc_layer_norm},
                    {"hardswish", etc_hardswish},
                    {"hardsigmoid", etc_hardsigmoid},
@@ -418,7 +432,8 @@ static void run_family(const char *family, int at_least)
 
 static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
-                                       "logic",     "index",  "layer_norm", "remainder"};
+                                       "logic",     "index",  "attention", "layer_norm", "image",
+                                       "remainder"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -441,6 +456,34 @@ Test(kernels, pool)
 {
     run_family("pool", 100);
 }
+Test(kernels, attention)
+{
+    run_family("attention", 30);
+}
+
+/* However small the tile, the same bits: rows one by one, keys in blocks. */
+Test(kernels, attention_tiles)
+{
+    enum { N_Q = 29, N_K = 1300, D = 5, N_ROOMS = 4 };
+    static float q[N_Q * D], k[N_K * D], v[N_K * D], add[N_K], y[2][N_Q * D];
+    static _Alignas(64) unsigned char work[ETC_ATTENTION_PANEL + 4 * 60000];
+    const int64_t room[N_ROOMS] = {60000, 9000, 2000, ETC_ATTENTION_LEAST};
+    const EtcMask mask = {add, NULL};
+    for (int i = 0; i < N_K * D; i++) {
+        k[i] = sinf((float)i);
+        v[i] = cosf((float)i * 0.7f);
+        q[i % (N_Q * D)] = sinf((float)i * 0.3f) * 3.0f;
+        add[i % N_K] = cosf((float)i);
+    }
+    for (int causal = 0; causal < 2; causal++) {
+        for (int i = 0; i < N_ROOMS; i++) {
+            const EtcAttention g = {N_Q, N_K, D, D, D, D, D, D, 0, 1, room[i], 0.4f, causal};
+            etc_cores()->attention(q, k, v, &mask, y[i > 0], &g, work);
+            cr_assert(memcmp(y[0], y[i > 0], sizeof y[0]) == 0, "room %lld, causal %d",
+                      (long long)room[i], causal);
+        }
+    }
+}
 Test(kernels, softmax)
 {
     run_family("softmax", 20);
@@ -456,6 +499,10 @@ Test(kernels, norm)
 Test(kernels, copy)
 {
     run_family("copy", 200);
+}
+Test(kernels, image)
+{
+    run_family("image", 150);
 }
 
 /* -- the table ------------------------------------------------------------------------------ */
