@@ -52,6 +52,8 @@ Arg arg_int_list(Program *p, const int64_t *v, int n);
 Value *build_view(Rewrite *r, Node *at, Value *x, const Dim *dim, int rank);
 Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis);
 
+Arg arg_moved(Node *to, const Node *from, Arg a); /* a of `from`, its values read by `to` */
+
 /* n with constants of rank 0 where Python numbers stand for tensors; n itself where there are
  * none.  Their dtype is what promotion with the other operands calls for. */
 Node *numbers_to_tensors(Rewrite *r, Node *n);

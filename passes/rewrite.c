@@ -305,7 +305,7 @@ static Value *number_value(Rewrite *r, Node *at, const Arg *number, Type other)
                : number_const(r->g, number, other, "number");
 }
 
-static Arg moved(Node *to, const Node *from, Arg a)
+Arg arg_moved(Node *to, const Node *from, Arg a)
 {
     if (a.kind == ARG_VALUE) {
         Arg use = node_use(to, from->in[a.slot]);
@@ -316,7 +316,7 @@ static Arg moved(Node *to, const Node *from, Arg a)
         return a;
     Arg *item = NEW(to->graph->program->arena, Arg, a.list.n ? a.list.n : 1);
     for (int i = 0; i < a.list.n; i++)
-        item[i] = moved(to, from, a.list.item[i]);
+        item[i] = arg_moved(to, from, a.list.item[i]);
     a.list.item = item;
     return a;
 }
@@ -337,7 +337,7 @@ Node *numbers_to_tensors(Rewrite *r, Node *n)
     for (int i = 0; i < s->n_args; i++)
         node_push(copy, is_number(s, n, i)
                             ? node_use(copy, number_value(r, n, &n->arg[i], other))
-                            : moved(copy, n, n->arg[i]));
+                            : arg_moved(copy, n, n->arg[i]));
     for (int i = 0; i < n->n_out; i++)
         rewrite_value(r, n->out[i], node_add_out(copy, n->out[i]->name, n->out[i]->type));
     graph_insert(r->g, n, copy);

@@ -106,12 +106,94 @@ def attention_broadcast(q, k, v, m):
 def logic(x, y, i, j):
     p, q = x > y, x <= 0.25
     return (p, q, x < y, x >= y, i == j, i != 2, i > j, j < 2, x == i, i >= 1.5, p & q, p | ~q, torch.logical_xor(p, q), torch.logical_and(x, i), torch.logical_not(i), i & j, i | 5, i ^ j, ~i,
-            torch.where(p, x, y), torch.where(p, i, j), p.any(), p.any(1), q.any(0, keepdim=True), i.all(), p.all(1))
+            torch.where(p, x, y), torch.where(q, x, 0.0), torch.where(p, i, j), torch.where(p, i, 0.5), p.any(), p.any(1), q.any(0, keepdim=True), i.all(), p.all(1))
 
 
 @model(rnd(3, 4))
 def ranges(x):
     return x + torch.arange(4), x * torch.arange(1, 5), x + torch.arange(7, -1, -2), x * torch.arange(0, 1, 0.25), torch.arange(3.0) + x[:, 0]
+
+
+# -- indices, pieces, fills ---------------------------------------------------------------------
+
+
+IDX = torch.tensor([[0, 2], [3, 1]])
+
+
+@model(rnd(4, 5, 6), IDX, torch.tensor([4, 0]))
+def indexing(x, i, j):
+    return (x[i], x[:, j], x[i, j], x[:, i, j], x[j[1:], :, i], x[..., i], x[j[1:], 2], F.embedding(i, x[0]), x.gather(1, i[:, :, None]), torch.index_select(x, 2, j), x[i.int() - 1])
+
+
+@model(rnd(4, 6), torch.tensor([3, 0]), rnd(2, 6, seed=1), rnd(4, 2, seed=2))
+def index_writes(x, i, rows, columns):
+    y = x.clone()
+    y[i] = rows
+    z = x.index_copy(1, i, columns)
+    w = torch.index_put(x, (i, i + 1), torch.tensor(7.0))
+    return y, z, w, torch.slice_scatter(x, rows, 0, 1, 3), torch.select_scatter(x, rows[0], 0, -1), x.masked_fill(x > 0, -1.0), x.masked_fill(x > 0, rows[0, 0])
+
+
+class Cache(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("k", torch.zeros(1, 2, 8, 3))
+
+    def forward(self, x, at):
+        self.k.index_copy_(2, at, x)
+        return self.k.sum(-1)
+
+
+@model(rnd(1, 2, 1, 3), torch.tensor([2]), stateful=True, more=[(rnd(1, 2, 1, 3, seed=1), torch.tensor([3]))])
+class cache(Cache):
+    pass
+
+
+@model(rnd(6, 8))
+def pieces(x):
+    a, b = x.split(4)
+    c, d, e = x.chunk(3, 1)
+    f, g = torch.split(x, [3, 5], dim=1)
+    return a.sum(1), b * 2, c, d + 1, e, f, g, torch.stack([a[0], b[0]]), torch.stack(x.unbind(1), 1), torch.stack([x, -x], -1), a.new_zeros(2).add_(1)
+
+
+@model(rnd(3, 4))
+def fills(x):
+    y = x.clone()
+    u, v = y.unbind()[:2]
+    u.mul_(2)
+    return y, v, torch.zeros(3, 4) + x, x + torch.ones_like(x), x.new_ones(4) * x, x.new_full((4,), 2.5) + x, torch.zeros_like(x, dtype=torch.int64), torch.full((2,), 3), x.tril(), x.triu(1), torch.tril(torch.ones(5, 5)), torch.scalar_tensor(2.0) * x
+
+
+@model(rnd(2, 3))
+def repeats(x):
+    return x.repeat(2, 1), x.repeat(3, 2, 2), x.repeat_interleave(2, 1), x.repeat_interleave(3), x[:, :1].expand_as(x), x.diff(), torch.diff(x, n=2, dim=1), torch.diff(x, prepend=x[:, :1])
+
+
+@model(rnd(3, 40), torch.randint(0, 9, (3, 5), generator=torch.Generator().manual_seed(0)))
+def running(x, i):
+    return x.cumsum(1), x.cumsum(0), i.cumsum(-1), (i > 3).cumsum(1), i.int().cumsum(0, dtype=torch.float32)
+
+
+class Norms(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.LayerNorm(20), nn.LayerNorm((4, 20), elementwise_affine=False), nn.RMSNorm(20)
+        for p in [self.a.weight, self.a.bias, self.c.weight]:
+            nn.init.normal_(p)
+
+    def forward(self, x):
+        return self.a(x) + x, F.relu(self.a(x)), self.b(x), self.c(x), F.normalize(x, dim=-1), x.norm(p=1, dim=-1), torch.linalg.vector_norm(x, float("inf"), (0, 2))
+
+
+@model(rnd(3, 4, 20))
+class norms(Norms):
+    pass
+
+
+@model(rnd(2, 3, 4), rnd(2, 4, 5, seed=1), rnd(2, 1, 5, seed=2))
+def products(a, b, c):
+    return torch.baddbmm(c, a, b), torch.baddbmm(c, a, b, beta=0.5, alpha=2.0), torch.min(a, -a), torch.max(a, a * 2), a.type_as(c.long()), torch.where(a > 0, 1.0, 0.0)
 
 
 # -- pointwise and scalars ---------------------------------------------------------------------
