@@ -54,6 +54,12 @@ int64_t cost_mm(const Node *n)
     return times(numel(n->out[0]), dim_upper(a->type.dim[a->type.rank - 1]));
 }
 
+int64_t cost_baddbmm(const Node *n)
+{
+    const Value *a = arg_value(n, 1);
+    return a && a->type.rank == 3 ? times(numel(n->out[0]), dim_upper(a->type.dim[2])) : 0;
+}
+
 /* Scores of every pair of a query and a key, then as many weights for the values. */
 int64_t cost_attention(const Node *n)
 {

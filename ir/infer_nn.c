@@ -60,6 +60,18 @@ bool infer_bmm(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, a.dtype, 3, dim, d);
 }
 
+bool infer_baddbmm(const Node *n, Type *out, Diag *d)
+{
+    Type self, a, b;
+    if (!get_tensor(n, 0, &self, d) || !get_rank(n, 1, 3, 3, &a, d) || !get_rank(n, 2, 3, 3, &b, d))
+        return false;
+    Dim dim[3] = {a.dim[0], a.dim[1], b.dim[2]};
+    return same_dtype(n, a, b, d) && same_dtype(n, a, self, d) &&
+           same_size(n, "the second batch", b.dim[0], "the first batch", a.dim[0], d) &&
+           same_size(n, "the second matrix", b.dim[1], "the first one's columns", a.dim[2], d) &&
+           set_tensor(n, out, a.dtype, 3, dim, d) && expands_to(n, self, *out, d);
+}
+
 /* Vectors count as a row before and a column behind, whose axis of 1 the result lacks. */
 bool infer_matmul(const Node *n, Type *out, Diag *d)
 {
@@ -442,6 +454,38 @@ bool infer_batch_norm3(const Node *n, Type *out, Diag *d)
         if (!set_tensor(n, &out[i], x.dtype, 1, &DIM(0), d))
             return false;
     return true;
+}
+
+/* layer_norm, rms_norm: (input, normalized_shape, weight, bias, ...); of the native form also mean
+ * and inverse deviation per row. */
+bool infer_layer_norm(const Node *n, Type *out, Diag *d)
+{
+    Type x, t;
+    Dim size[MAX_RANK], dim[MAX_RANK];
+    int count;
+    if (!get_tensor(n, 0, &x, d) || !get_sizes(n, 1, size, &count, d))
+        return false;
+    if (!count || count > x.rank)
+        return diag_error(d, n->loc, "normalized_shape has %d items, expected 1 to %d", count,
+                          x.rank);
+    const Dim *rows = x.dim + x.rank - count;
+    for (int i = 0; i < count; i++)
+        if (!same_size(n, "normalized_shape", size[i], "input's last axes", rows[i], d))
+            return false;
+    for (int i = 2; i <= 3 && op_schema(program_of(n), n->op)->arg[i].type == SCH_TENSOR; i++) {
+        if (!get_optional(n, i, &t, d) || !same_dtype(n, x, t, d))
+            return false;
+        for (int k = 0; !t.is_none && k < count; k++)
+            if (t.rank != count || !dims_agree(t.dim[k], size[k]))
+                return diag_error(d, n->loc, "%s has not the sizes of normalized_shape",
+                                  arg_name(n, i));
+    }
+    for (int i = 0; i < x.rank; i++)
+        dim[i] = i < x.rank - count ? x.dim[i] : DIM(1);
+    for (int i = 1; i < n->n_out; i++)
+        if (!set_tensor(n, &out[i], x.dtype, x.rank, dim, d))
+            return false;
+    return set_tensor(n, out, x.dtype, x.rank, x.dim, d);
 }
 
 /* (self, dim, half_to_float) or (self, dim, dtype) */

@@ -1,235 +1,187 @@
-/* decompose_math.c -- activations, norms and statistics as arithmetic and reductions. */
+/* decompose_math.c -- composite arithmetic: choices by a mask, differences, norms, products. */
 #include "passes/decompose.h"
 #include <math.h>
 #include <string.h>
 
-/* -- what rules are made of ----------------------------------------------------------------------- */
-
-bool as_value(Rewrite *r, Node *n, Value *v)
+static Value *first(const Node *n)
 {
-    return v && rewrite_node(r, n, v);
+    return n ? n->out[0] : NULL;
 }
 
-Value *build_scalar(Rewrite *r, Node *n, OpId op, Value *a, double number)
+/* -- choices ------------------------------------------------------------------------------- */
+
+/* where(p, a, b), where a and b may be numbers */
+bool decomp_where(Rewrite *r, Node *n)
 {
-    Node *m = a ? build(r->g, n, n->loc, op, r->d, "vf", a, number) : NULL;
-    return m ? m->out[0] : NULL;
+    const Arg *a = &n->arg[1], *b = &n->arg[2];
+    Value *p = n->in[0];
+    Node *made;
+    if (a->kind == ARG_VALUE)
+        made = build(r->g, n, n->loc, OP_WHERE_SELF, r->d, "vva", p, n->in[a->slot], *b);
+    else if (b->kind == ARG_VALUE)
+        made = build(r->g, n, n->loc, OP_WHERE_SELF, r->d, "vav", p, *a, n->in[b->slot]);
+    else
+        made = build(r->g, n, n->loc, OP_WHERE_SELF, r->d, "vaa", p, *a, *b);
+    return done(r, n, made);
 }
 
-Value *build_slice(Rewrite *r, Node *n, Value *x, int64_t axis, Dim from, Dim to)
+/* where(mask, value, x) in x's dtype */
+bool decomp_masked_fill(Rewrite *r, Node *n)
 {
-    Node *m = build(r->g, n, n->loc, OP_SLICE, r->d, "viddi", x, axis, from, to, (int64_t)1);
-    return m ? m->out[0] : NULL;
+    EtcDtype t = n->in[0]->type.dtype;
+    Arg number = n->arg[2];
+    if (number.kind == ARG_VALUE) {
+        Value *v = n->in[number.slot];
+        if (v->type.dtype != t)
+            v = first(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", v, t));
+        return v && done(r, n, build(r->g, n, n->loc, OP_WHERE_SELF, r->d, "vvv", n->in[1], v,
+                                     n->in[0]));
+    }
+    Node *v = build(r->g, n, n->loc, OP_FULL, r->d, "Dat", 0, NULL, number, t);
+    return v && done(r, n, build(r->g, n, n->loc, OP_WHERE_SELF, r->d, "vvv", n->in[1], v->out[0],
+                                 n->in[0]));
 }
 
-/* min(x, 0) */
-static Value *negative_part(Rewrite *r, Node *n, Value *x)
+static Value *positions(Rewrite *r, Node *n, Dim count)
 {
-    Node *m = build(r->g, n, n->loc, OP_CLAMP, r->d, "vnf", x, 0.0);
-    return m ? m->out[0] : NULL;
+    return first(build(r->g, n, n->loc, OP_ARANGE_START_STEP, r->d, "idit", (int64_t)0, count,
+                       (int64_t)1, ETC_I64));
 }
 
-/* -- activations ------------------------------------------------------------------------------------ */
-
-static bool as_elu(Rewrite *r, Node *n, double alpha, double scale, double input_scale)
+/* tril keeps j <= i + diagonal, triu j >= i + diagonal; the rest is 0 */
+bool decomp_triangle(Rewrite *r, Node *n)
 {
-    return done(r, n, build(r->g, n, n->loc, OP_ELU, r->d, "vfff", n->in[0], alpha, scale,
-                            input_scale));
-}
-
-bool decomp_selu(Rewrite *r, Node *n)
-{
-    return as_elu(r, n, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1);
-}
-
-/* max(x, 0) + min(alpha (e^(x / alpha) - 1), 0) */
-bool decomp_celu(Rewrite *r, Node *n)
-{
-    double alpha = 1;
-    if (!arg_number(n, 1, &alpha) || alpha == 0)
-        return diag_unsupported(r->d, n->loc, "alpha is not a constant other than 0");
-    return as_elu(r, n, alpha, 1, 1 / alpha);
-}
-
-/* x - clamp(x, -lambd, lambd) */
-bool decomp_softshrink(Rewrite *r, Node *n)
-{
-    double lambd = 0.5;
-    if (!arg_number(n, 1, &lambd))
-        return diag_unsupported(r->d, n->loc, "lambd is not a constant");
     Value *x = n->in[0];
-    Node *c = build(r->g, n, n->loc, OP_CLAMP, r->d, "vff", x, -lambd, lambd);
-    return c && as_value(r, n, build2(r, n, OP_SUB_TENSOR, x, c->out[0]));
+    Type t = x->type;
+    int64_t diagonal;
+    if (t.rank < 2 || !arg_int(n, 1, &diagonal))
+        return diag_unsupported(r->d, n->loc, "wants a matrix and a plain integer as diagonal");
+    Dim column[2] = {t.dim[t.rank - 2], DIM(1)};
+    Value *i = positions(r, n, column[0]), *j = positions(r, n, t.dim[t.rank - 1]);
+    i = i && j ? build_view(r, n, i, column, 2) : NULL;
+    i = i ? first(build(r->g, n, n->loc, OP_ADD_SCALAR, r->d, "vi", i, diagonal)) : NULL;
+    Value *keep = build2(r, n, n->op == OP_TRIL ? OP_LE_TENSOR : OP_GE_TENSOR, j, i);
+    Arg zero = {.kind = ARG_INT, .dim = DIM(0)};
+    Node *off = keep ? build(r->g, n, n->loc, OP_FULL, r->d, "Dat", 0, NULL, zero, t.dtype) : NULL;
+    return off && done(r, n, build(r->g, n, n->loc, OP_WHERE_SELF, r->d, "vvv", keep, x,
+                                   off->out[0]));
 }
 
-/* max(x, 0) + weight min(x, 0), with a weight of its own for each channel, axis 1 */
-bool decomp_prelu(Rewrite *r, Node *n)
+bool decomp_min_other(Rewrite *r, Node *n)
 {
-    Value *x = n->in[0], *w = n->in[1];
-    Dim dim[MAX_RANK];
-    int rank = x->type.rank;
-    for (int i = 0; i < rank; i++)
-        dim[i] = i == 1 && w->type.rank ? w->type.dim[0] : DIM(1);
-    if (w->type.rank && rank > 1)
-        w = build_view(r, n, w, dim, rank);
-    Value *up = build1(r, n, OP_RELU, x), *down = negative_part(r, n, x);
-    return as_value(r, n, build2(r, n, OP_ADD_TENSOR, up, build2(r, n, OP_MUL_TENSOR, w, down)));
+    OpId op = n->op == OP_MIN_OTHER ? OP_MINIMUM : OP_MAXIMUM;
+    return as_value(r, n, build2(r, n, op, n->in[0], n->in[1]));
 }
 
-bool decomp_clamp_max(Rewrite *r, Node *n)
+/* -- differences --------------------------------------------------------------------------- */
+
+/* x with what is to stand before and behind it. */
+static Value *with_ends(Rewrite *r, Node *n, int64_t axis)
 {
-    if (n->arg[1].kind == ARG_VALUE)
-        return diag_unsupported(r->d, n->loc, "its bound is not a constant");
-    return done(r, n, build(r->g, n, n->loc, OP_CLAMP, r->d, "vna", n->in[0], n->arg[1]));
+    Value *part[3], *front = arg_value(n, 3), *back = arg_value(n, 4);
+    int count = 0;
+    if (front)
+        part[count++] = front;
+    part[count++] = n->in[0];
+    if (back)
+        part[count++] = back;
+    return count == 1 ? n->in[0]
+                      : first(build(r->g, n, n->loc, OP_CAT, r->d, "Vi", count, part, axis));
 }
 
-/* -- norms ---------------------------------------------------------------------------------------------- */
-
-/* group_norm(input, num_groups, weight, bias, eps) */
-bool decomp_group_norm(Rewrite *r, Node *n)
+static Value *difference(Rewrite *r, Node *n, Value *x, int64_t axis)
 {
     Program *p = r->g->program;
-    Type t = n->in[0]->type, rest = t;
-    rest.rank -= 2;
-    rest.dim += 2;
-    return done(r, n, build(r->g, n, n->loc, OP_NATIVE_GROUP_NORM, r->d, "vvvdddaa", n->in[0],
-                            arg_value(n, 2), arg_value(n, 3), t.dim[0], t.dim[1],
-                            dims_numel(p, rest), n->arg[1], n->arg[4]));
+    Dim size = x->type.dim[axis], last = dim_max(p, dim_sub(p, size, DIM(1)), DIM(0));
+    Value *b = first(build(r->g, n, n->loc, OP_SLICE, r->d, "viddi", x, axis, DIM(1), size,
+                           (int64_t)1));
+    Value *a = first(build(r->g, n, n->loc, OP_SLICE, r->d, "viddi", x, axis, DIM(0), last,
+                           (int64_t)1));
+    return build2(r, n, x->type.dtype == ETC_BOOL ? OP_LOGICAL_XOR : OP_SUB_TENSOR, b, a);
 }
 
-/* (sum |x|^ord)^(1 / ord); the largest |x| where ord is infinite */
+bool decomp_diff(Rewrite *r, Node *n)
+{
+    int64_t rounds, axis;
+    if (!arg_int(n, 1, &rounds) || !arg_int(n, 2, &axis))
+        return diag_error(r->d, n->loc, "its axis is not a plain integer");
+    axis += axis < 0 ? n->in[0]->type.rank : 0;
+    Value *x = with_ends(r, n, axis);
+    while (x && rounds-- > 0)
+        x = difference(r, n, x, axis);
+    return as_value(r, n, x);
+}
+
+/* -- norms --------------------------------------------------------------------------------- */
+
+/* ord 2: sqrt(sum(x * x));  1: sum(|x|);  inf: amax(|x|) */
 bool decomp_vector_norm(Rewrite *r, Node *n)
 {
-    static const Arg all = {.kind = ARG_LIST};
-    Value *x = n->in[0];
     double ord = 0;
-    Arg axes = n->arg[2].kind == ARG_NONE ? all : n->arg[2], keep = n->arg[3];
-    EtcDtype dtype = n->out[0]->type.dtype;
-    if (!arg_number(n, 1, &ord) || !(ord > 0))
-        return diag_unsupported(r->d, n->loc, "a norm of order %g", ord);
-    if (x->type.dtype != dtype) {
-        Node *c = build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", x, dtype);
-        x = c ? c->out[0] : NULL;
-    }
-    x = ord == 2 ? build2(r, n, OP_MUL_TENSOR, x, x) : build1(r, n, OP_ABS, x);
-    if (isinf(ord))
-        return x && done(r, n, build(r->g, n, n->loc, OP_AMAX, r->d, "vaa", x, axes, keep));
-    x = ord == 1 || ord == 2 ? x : build_scalar(r, n, OP_POW_TENSOR_SCALAR, x, ord);
-    Node *sum = x ? build(r->g, n, n->loc, OP_SUM_DIM, r->d, "vaa", x, axes, keep) : NULL;
-    if (!sum || ord == 1)
-        return done(r, n, sum);
-    return as_value(r, n, ord == 2 ? build1(r, n, OP_SQRT, sum->out[0])
-                                   : build_scalar(r, n, OP_POW_TENSOR_SCALAR, sum->out[0],
-                                                  1 / ord));
-}
-
-/* -- variance ------------------------------------------------------------------------------------------ */
-
-/* The argument `name` of the node, or what stands for one that its row lacks. */
-static Arg arg_named(const Node *n, const char *name, Arg otherwise)
-{
-    int i = schema_find(op_schema(n->graph->program, n->op), name, strlen(name));
-    return i < 0 ? otherwise : n->arg[i];
-}
-
-/* What is taken off the count: a number, or 1 where `unbiased`. */
-static Arg correction(const Node *n)
-{
-    static const Arg one = {.kind = ARG_INT, .dim = {NULL, 1}}, zero = {.kind = ARG_INT};
-    Arg unbiased = arg_named(n, "unbiased", (Arg){.kind = ARG_NONE});
-    if (unbiased.kind == ARG_BOOL)
-        return unbiased.b ? one : zero;
-    Arg given = arg_named(n, "correction", one);
-    return given.kind == ARG_NONE ? one : given;
-}
-
-static Arg axes_of(const Node *n)
-{
-    Arg axes = arg_named(n, "dim", (Arg){.kind = ARG_LIST});
-    axes.key = NULL;
-    return axes;
-}
-
-static Arg keepdim_of(const Node *n)
-{
-    Arg keep = arg_named(n, "keepdim", (Arg){.kind = ARG_BOOL});
-    keep.key = NULL;
-    return keep;
-}
-
-static Value *variance(Rewrite *r, Node *n)
-{
-    Arg axes = axes_of(n);
-    if (axes.kind == ARG_NONE)
-        axes = (Arg){.kind = ARG_LIST};
-    Node *m = build(r->g, n, n->loc, OP_VAR_CORRECTION, r->d, "vaaa", n->in[0], axes,
-                    correction(n), keepdim_of(n));
-    return m ? m->out[0] : NULL;
-}
-
-bool decomp_var(Rewrite *r, Node *n)
-{
-    return as_value(r, n, variance(r, n));
-}
-
-bool decomp_std(Rewrite *r, Node *n)
-{
-    return as_value(r, n, build1(r, n, OP_SQRT, variance(r, n)));
-}
-
-bool decomp_var_mean(Rewrite *r, Node *n)
-{
-    Value *v = variance(r, n);
-    Arg axes = axes_of(n);
-    if (axes.kind == ARG_NONE)
-        axes = (Arg){.kind = ARG_LIST};
-    Node *m = v ? build(r->g, n, n->loc, OP_MEAN_DIM, r->d, "vaa", n->in[0], axes, keepdim_of(n))
-                : NULL;
-    if (!m)
-        return false;
-    rewrite_value(r, n->out[1], m->out[0]);
-    return rewrite_node(r, n, v);
-}
-
-/* Elements behind one result; false where a size is symbolic. */
-static bool reduced_count(const Node *n, int64_t *count)
-{
-    Type x = n->in[0]->type;
-    int64_t axis[MAX_RANK];
-    int n_axes = arg_count(n, 1);
-    *count = 1;
-    if (!arg_ints(n, 1, axis, MAX_RANK))
-        return false;
-    for (int i = 0; i < (n_axes ? n_axes : x.rank); i++) {
-        int64_t at = n_axes ? axis[i] : i;
-        Dim size = x.rank ? x.dim[at < 0 ? at + x.rank : at] : DIM(1);
-        if (size.expr || !mul_ok(*count, size.value, count))
-            return false;
-    }
-    return true;
-}
-
-/* sum((x - mean)^2) / (count - correction), where nothing takes it whole */
-bool decomp_var_correction(Rewrite *r, Node *n)
-{
     Value *x = n->in[0];
-    double less = 1;
-    int64_t count;
-    Arg axes = n->arg[1], keep = n->arg[3];
-    keep.key = NULL;
-    if (n->arg[2].kind != ARG_NONE && !arg_number(n, 2, &less))
-        return diag_unsupported(r->d, n->loc, "its correction is not a constant");
-    bool is_known = reduced_count(n, &count);
-    if (!is_known && less != 0)
-        return diag_unsupported(r->d, n->loc, "the variance of a symbolic number of elements");
-    Node *mean = build(r->g, n, n->loc, OP_MEAN_DIM, r->d, "vab", x, axes, true);
-    Value *off = mean ? build2(r, n, OP_SUB_TENSOR, x, mean->out[0]) : NULL;
-    Value *square = build2(r, n, OP_MUL_TENSOR, off, off);
-    if (!square)
-        return false;
-    if (!is_known)
-        return done(r, n, build(r->g, n, n->loc, OP_MEAN_DIM, r->d, "vaa", square, axes, keep));
-    Node *sum = build(r->g, n, n->loc, OP_SUM_DIM, r->d, "vaa", square, axes, keep);
-    double by = (double)count - less;
-    return sum && as_value(r, n, build_scalar(r, n, OP_DIV_SCALAR, sum->out[0], by > 0 ? by : 0));
+    EtcDtype t = n->out[0]->type.dtype;
+    Arg none = {.kind = ARG_LIST}, axes = n->arg[2].kind == ARG_NONE ? none : n->arg[2];
+    if (!arg_number(n, 1, &ord) || (ord != 1 && ord != 2 && ord != (double)INFINITY))
+        return diag_unsupported(r->d, n->loc, "is a norm of another order than 1, 2 or inf");
+    if (x->type.dtype != t)
+        x = first(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", x, t));
+    x = !x ? NULL : ord == 2 ? build2(r, n, OP_MUL_TENSOR, x, x)
+                             : first(build(r->g, n, n->loc, OP_ABS, r->d, "v", x));
+    x = x ? first(build(r->g, n, n->loc, isinf(ord) ? OP_AMAX : OP_SUM_DIM, r->d, "vaa", x, axes,
+                        n->arg[3]))
+          : NULL;
+    if (x && ord == 2)
+        x = first(build(r->g, n, n->loc, OP_SQRT, r->d, "v", x));
+    return as_value(r, n, x);
+}
+
+/* x / sqrt(mean(x * x) + eps) * weight */
+bool decomp_rms_norm(Rewrite *r, Node *n)
+{
+    int64_t axis[MAX_RANK];
+    double eps = 1.1920928955078125e-07; /* of float: torch's default */
+    Value *x = n->in[0], *w = arg_value(n, 2);
+    int count = arg_count(n, 1);
+    if (n->arg[3].kind != ARG_NONE)
+        arg_number(n, 3, &eps);
+    else if (x->type.dtype != ETC_F32)
+        return diag_unsupported(r->d, n->loc, "has no eps, which depends on the dtype then");
+    for (int i = 0; i < count; i++)
+        axis[i] = i - count;
+    Value *m = build2(r, n, OP_MUL_TENSOR, x, x);
+    m = m ? first(build(r->g, n, n->loc, OP_MEAN_DIM, r->d, "vIb", m, count, axis, true)) : NULL;
+    m = m ? first(build(r->g, n, n->loc, OP_ADD_SCALAR, r->d, "vf", m, eps)) : NULL;
+    m = m ? first(build(r->g, n, n->loc, OP_RSQRT, r->d, "v", m)) : NULL;
+    Value *y = build2(r, n, OP_MUL_TENSOR, x, m);
+    return as_value(r, n, y && w ? build2(r, n, OP_MUL_TENSOR, y, w) : y);
+}
+
+bool decomp_layer_norm(Rewrite *r, Node *n)
+{
+    return done(r, n, build(r->g, n, n->loc, OP_NATIVE_LAYER_NORM, r->d, "vavva", n->in[0],
+                            n->arg[1], arg_value(n, 2), arg_value(n, 3), n->arg[4]));
+}
+
+/* -- products ------------------------------------------------------------------------------ */
+
+static Value *scaled(Rewrite *r, Node *n, Value *x, const Arg *by)
+{
+    Arg number = *by;
+    if (number.kind == ARG_INT && !number.dim.expr && number.dim.value == 1)
+        return x;
+    if (number.kind == ARG_FLOAT && number.f == 1)
+        return x;
+    number.key = NULL;
+    return x ? first(build(r->g, n, n->loc, OP_MUL_SCALAR, r->d, "va", x, number)) : NULL;
+}
+
+/* beta self + alpha (a @ b) */
+bool decomp_baddbmm(Rewrite *r, Node *n)
+{
+    double beta = 1;
+    Value *y = scaled(r, n, build2(r, n, OP_BMM, n->in[1], n->in[2]), &n->arg[4]);
+    if (arg_number(n, 3, &beta) && beta == 0)
+        return as_value(r, n, y);
+    Value *self = y ? scaled(r, n, n->in[0], &n->arg[3]) : NULL;
+    return as_value(r, n, build2(r, n, OP_ADD_TENSOR, self, y));
 }

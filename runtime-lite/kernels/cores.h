@@ -46,6 +46,8 @@ typedef struct EtcCores {
     void (*sum)(const float *x, int64_t n, EtcSum *s);
     float (*amax)(const float *x, int64_t n, float start);
     void (*scale_shift)(const float *x, float scale, float shift, float *y, int64_t n);
+    void (*layer_norm)(const float *x, const float *weight, const float *bias, float eps, float *y,
+                       int64_t rows, int64_t n, float *mean, float *rstd);
     void (*group_norm)(const float *x, const float *weight, const float *bias, float *y,
                        float *mean, float *rstd, const EtcGroupNorm *g);
     void (*upsample_nearest)(const float *x, float *y, const EtcUpsample *g, void *work);

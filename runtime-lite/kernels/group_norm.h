@@ -7,40 +7,12 @@
 #ifndef ETC_GROUP_NORM_H
 #define ETC_GROUP_NORM_H
 
-#include "runtime-lite/kernels/reduce.h"
+#include "runtime-lite/kernels/norm.h"
 
 typedef struct EtcGroupNorm {
     int64_t n, groups, channels, inner; /* images, groups, channels of a group, floats of a channel */
     float eps;
 } EtcGroupNorm;
-
-/* Adds the squares of n floats less `mean`; in parts as etc_sum_f32. */
-ETC_OUTLINE void etc_sum_squares_f32(const float *x, int64_t n, float mean, EtcSum *s)
-{
-    const EtcI iota = ETC_IOTA;
-    for (int64_t from = 0; from < n; from += ETC_SUM_BLOCK) {
-        const int64_t to = etc_min_i64(n, from + ETC_SUM_BLOCK);
-        EtcF part[16 / ETC_LANES];
-        ETC_UNROLL
-        for (int v = 0; v < (16 / ETC_LANES); v++) {
-            part[v] = etc_splat(0.0f);
-        }
-        for (int64_t i = from; i < to; i += 16) {
-            ETC_UNROLL
-            for (int v = 0; v < (16 / ETC_LANES); v++) {
-                const int64_t at = i + (v * ETC_LANES);
-                const EtcF d = etc_load(x + at, to - at) - etc_splat(mean);
-                const EtcI is_in = (EtcI)(iota < etc_splat_i32((int32_t)(to - at)));
-                part[v] += etc_select(is_in, d * d, etc_splat(0.0f));
-            }
-        }
-        ETC_UNROLL
-        for (int v = 0; v < (16 / ETC_LANES); v++) {
-            float *lane = s->lane + (v * ETC_LANES);
-            etc_storeu(lane, etc_loadu(lane) + part[v]);
-        }
-    }
-}
 
 /* Mean of n floats and 1 / sqrt(variance + eps). */
 ETC_INLINE void etc_moments_f32(const float *x, int64_t n, float eps, float *mean, float *rstd)

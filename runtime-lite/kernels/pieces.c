@@ -94,30 +94,48 @@ static EtcStatus copy_pieces(const EtcTensor *x, EtcTensor *y, const Pieces *p)
     return ETC_OK;
 }
 
-/* x, shifts, dims, out: the last elements of an axis come first; repeated axes add up */
-EtcStatus etc_roll(const EtcCall *c)
+/* The last elements of an axis come first; repeated axes add up. */
+static EtcStatus roll(const EtcTensor *x, const EtcInts *shifts, const EtcInts *dims, EtcTensor *y)
 {
-    EtcTensor *x, *y;
-    EtcInts shifts, dims;
     Pieces p;
-    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_ints(c, 1, &shifts) || !etc_arg_ints(c, 2, &dims) ||
-        !etc_arg_tensor(c, 3, &y) || (shifts.n < 1) || (shifts.n != dims.n)) {
-        return ETC_BAD_ARG;
-    }
     pieces_of(x, &p);
-    for (int32_t i = 0; i < dims.n; i++) {
-        const int32_t d = etc_dim(dims.v[i], x->rank);
+    for (int32_t i = 0; i < dims->n; i++) {
+        const int32_t d = etc_dim(dims->v[i], x->rank);
         if ((d < 0) || (x->rank == 0)) {
             return ETC_BAD_ARG;
         }
         const int64_t n = (x->dim[d] > 0) ? x->dim[d] : 1, before = p.piece[d][0].n % n;
         const int64_t moved = (p.count[d] == 2) ? before : 0;
-        const int64_t shift = ((((shifts.v[i] % n) + n) % n) + moved) % n;
+        const int64_t shift = ((((shifts->v[i] % n) + n) % n) + moved) % n;
         p.count[d] = 2;
         p.piece[d][0] = (Piece){0, x->dim[d] - shift, shift, 1};
         p.piece[d][1] = (Piece){shift, 0, x->dim[d] - shift, 1};
     }
     return copy_pieces(x, y, &p);
+}
+
+/* x, shifts, dims, out: without dims, all elements are one row */
+EtcStatus etc_roll(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    EtcInts shifts, dims;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_ints(c, 1, &shifts) || !etc_arg_ints(c, 2, &dims) ||
+        !etc_arg_tensor(c, 3, &y) || (shifts.n < 1) || (dims.n < 0)) {
+        return ETC_BAD_ARG;
+    }
+    if ((shifts.n == 1) && (dims.n == 0)) {
+        const EtcStatus st = etc_resize(y, x->dim, x->rank);
+        EtcTensor from = *x, to = *y;
+        int32_t n = (int32_t)etc_min_i64(etc_numel(x), INT32_MAX);
+        if ((st != ETC_OK) || !etc_is_plain(x) || !etc_is_plain(y) || (n != etc_numel(x))) {
+            return (st != ETC_OK) ? st : ETC_UNSUPPORTED;
+        }
+        from.rank = to.rank = dims.n = 1;
+        from.dim = to.dim = &n;
+        dims.v[0] = 0;
+        return roll(&from, &shifts, &dims, &to);
+    }
+    return (shifts.n == dims.n) ? roll(x, &shifts, &dims, y) : ETC_BAD_ARG;
 }
 
 /* x, dims, out */

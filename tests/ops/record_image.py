@@ -52,6 +52,7 @@ def moved(w):
     for shifts, dims in (([0], [0]), ([7], [-1]), ([-9, 1, 2], [3, 0, 1]), ([1, 2], [1, 1]),
                          ([2, -2], [2, 2]), ([3, 3, 3, 3], [0, 1, 2, 3])):
         record(w, "aten::roll.out", aten.roll, x, shifts, dims)
+    record(w, "aten::roll.out", aten.roll, x, [17], [])
     record(w, "aten::roll.out", aten.roll, rand(1, 14, 14, 9), [-3, -3], [1, 2])
     record(w, "aten::roll.out", aten.roll, rand(3, 0), [1, 1], [0, 1])
     for dims in ([], [1], [0, 1, 2, 3], [-2]):
