@@ -114,6 +114,58 @@ def ranges(x):
     return x + torch.arange(4), x * torch.arange(1, 5), x + torch.arange(7, -1, -2), x * torch.arange(0, 1, 0.25), torch.arange(3.0) + x[:, 0]
 
 
+# -- convolutions by rows --------------------------------------------------------------------------
+
+
+class Residual(nn.Module):
+    """Expand, depthwise, project; with the input added where sizes allow."""
+
+    def __init__(self, c, wide, to, kernel=3, stride=1, dilation=1, act=nn.ReLU6):
+        super().__init__()
+        pad = dilation * (kernel // 2)
+        self.body = nn.Sequential(
+            nn.Conv2d(c, wide, 1, bias=False), nn.BatchNorm2d(wide), act(),
+            nn.Conv2d(wide, wide, kernel, stride, pad, dilation, groups=wide), act(), nn.Conv2d(wide, to, 1))
+        self.adds = stride == 1 and c == to
+
+    def forward(self, x):
+        return x + self.body(x) if self.adds else self.body(x)
+
+
+@model(rnd(2, 8, 40, 37))
+class inverted_residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = Residual(8, 48, 8)
+
+    def forward(self, x):
+        return self.a(x)
+
+
+@model(rnd(3, 6, 33, 20), dynamic=({0: Dim("n", min=1, max=5)},), more=[(rnd(1, 6, 33, 20, seed=1),), (rnd(5, 6, 33, 20, seed=2),)])
+class inverted_residuals(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Sequential(Residual(6, 30, 9, stride=2), Residual(9, 40, 9, kernel=5, act=nn.ReLU), Residual(9, 90, 5, dilation=2))
+
+    def forward(self, x):
+        return torch.relu(self.a(x))
+
+
+@model(rnd(2, 4, 31, 29))
+class inverted_concat(nn.Module):
+    """Streams of other kernels, and one that ends in a part of a concat."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Sequential(nn.Conv2d(4, 24, 5, 2, 2), nn.ReLU(), nn.Conv2d(24, 36, (3, 1), padding=(2, 0), groups=12), nn.ReLU6(), nn.Conv2d(36, 40, 3), nn.Hardtanh(-0.5, 0.5), nn.Conv2d(40, 6, 1))
+        self.b = nn.Sequential(nn.Conv2d(6, 50, 3, padding=1), nn.ReLU(), nn.Conv2d(50, 3, 3, padding=1))
+
+    def forward(self, x):
+        x = self.a(x)
+        return torch.cat([self.b(x), x], 1)
+
+
 # -- indices, pieces, fills ---------------------------------------------------------------------
 
 
