@@ -755,7 +755,9 @@ def export(name, out):
             os.makedirs(os.path.join(folder, rel), exist_ok=True)
             rows = save(args, os.path.join(folder, rel), "input", rel)
             cases.append({"inputs": rows, "outputs": save(leaves(m(*[t.clone() for t in args])), os.path.join(folder, rel), "output", rel)})
-    manifest = {"name": name, "rtol": 1e-4, "atol": 0.0, "dynamic": {}, "stateful": stateful, "cases": cases}
+    # zoo_check.py bounds what the export left open
+    ranges = {str(k): [int(r.lower), None if "oo" in str(r.upper) else int(r.upper)] for k, r in ep.range_constraints.items()}
+    manifest = {"name": name, "rtol": 1e-4, "atol": 0.0, "dynamic": ranges, "stateful": stateful, "cases": cases}
     json.dump(manifest, open(os.path.join(folder, "manifest.json"), "w"), indent=1)
 
 
