@@ -534,6 +534,8 @@ bool emit_reduce(Function *f, const Node *n, Clamp clamp)
     Dim x_stride[MAX_RANK], y_stride[MAX_RANK], count = DIM(1);
     int rank = x->type.rank;
     (void)clamp;
+    if (!dtype_is_float(x->type.dtype) && !dtype_is_float(y->type.dtype))
+        return emit_any(f, n, clamp);
     if (!check_tensors(f, n, 0) || !reduced(n, rank, goes))
         return false;
     type_strides(f->e, value_type(x), x_stride);
