@@ -121,8 +121,8 @@ static Cut cut_of(const Attention *a, int64_t heads, int64_t rows)
 {
     Cut c = {heads, rows, (a->heads / heads) * ((a->rows + rows - 1) / rows),
              heads * rows * a->keys * 4, 0};
-    c.cost = N_PASSES * (double)a->bytes * (c.tile > CACHE ? MISS : 1) + (double)c.pieces * CALLS * CALL +
-             (double)RAM * (double)c.tile;
+    c.cost = N_PASSES * (double)a->bytes * (c.tile > CACHE ? MISS : 1) +
+             (double)c.pieces * CALLS * CALL + (double)RAM * (double)c.tile;
     return c;
 }
 
@@ -283,7 +283,8 @@ static bool cut(Rewrite *r, Node *n, const Attention *a, const Cut *c)
             if (!(all[count++] = piece(r, n, a, &f, c, head, row)))
                 return false;
     Node *cat = build(r->g, n, n->loc, OP_CAT, r->d, "Vi", count, all, (int64_t)0);
-    Value *y = cat ? build_view(r, n, cat->out[0], n->out[0]->type.dim, n->out[0]->type.rank) : NULL;
+    Type t = n->out[0]->type;
+    Value *y = cat ? build_view(r, n, cat->out[0], t.dim, t.rank) : NULL;
     return y && rewrite_node(r, n, y);
 }
 
