@@ -5,39 +5,32 @@
  * an `out` kernel, emitted C rows with a `c` template.  What a rule builds is visited again; rules
  * only go from an op to simpler ones, so this ends.  Strides end here: a core value is contiguous.
  */
-#include "passes/internal.h"
+#include "passes/decompose.h"
 #include <string.h>
 
-typedef bool DecompFn(Rewrite *r, Node *n);
-
-#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c,  \
-           cost, scratch, quant)                                                                 \
-    static DecompFn decomp_##decomp;
-#include "ir/ops.def"
-
-static bool done(Rewrite *r, Node *n, const Node *made)
+bool done(Rewrite *r, Node *n, const Node *made)
 {
     return made && rewrite_node(r, n, made->out[0]);
 }
 
-static bool decomp_none(Rewrite *r, Node *n)
+bool decomp_none(Rewrite *r, Node *n)
 {
     return diag_fault(r->d, FAULT_BUG, n->loc, "has no decomposition");
 }
 
 /* -- identities and views ------------------------------------------------------------------ */
 
-static bool decomp_alias(Rewrite *r, Node *n)
+bool decomp_alias(Rewrite *r, Node *n)
 {
     return rewrite_node(r, n, n->in[0]);
 }
 
-static bool decomp_contiguous(Rewrite *r, Node *n)
+bool decomp_contiguous(Rewrite *r, Node *n)
 {
     return rewrite_node(r, n, n->in[0]);
 }
 
-static bool decomp_dropout(Rewrite *r, Node *n)
+bool decomp_dropout(Rewrite *r, Node *n)
 {
     double p = 1;
     if (arg_bool(n, 2) && !(arg_number(n, 1, &p) && p == 0))
@@ -47,25 +40,25 @@ static bool decomp_dropout(Rewrite *r, Node *n)
 }
 
 /* The same elements under the recorded sizes. */
-static bool decomp_reshape(Rewrite *r, Node *n)
+bool decomp_reshape(Rewrite *r, Node *n)
 {
     Type t = n->out[0]->type;
     Value *v = build_view(r, n, n->in[0], t.dim, t.rank);
     return v && rewrite_node(r, n, v);
 }
 
-static bool decomp_flatten(Rewrite *r, Node *n)
+bool decomp_flatten(Rewrite *r, Node *n)
 {
     return decomp_reshape(r, n);
 }
 
-static bool decomp_squeeze(Rewrite *r, Node *n)
+bool decomp_squeeze(Rewrite *r, Node *n)
 {
     return decomp_reshape(r, n);
 }
 
 /* x.to(its own dtype) ==> x */
-static bool decomp_to(Rewrite *r, Node *n)
+bool decomp_to(Rewrite *r, Node *n)
 {
     EtcDtype t = n->out[0]->type.dtype;
     if (t == n->in[0]->type.dtype)
@@ -73,7 +66,7 @@ static bool decomp_to(Rewrite *r, Node *n)
     return done(r, n, build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", n->in[0], t));
 }
 
-static bool decomp_transpose(Rewrite *r, Node *n)
+bool decomp_transpose(Rewrite *r, Node *n)
 {
     int64_t axis[MAX_RANK], a = 0, b = 1;
     Value *x = n->in[0];
@@ -96,26 +89,26 @@ static bool decomp_transpose(Rewrite *r, Node *n)
 
 /* -- activations --------------------------------------------------------------------------- */
 
-static bool decomp_relu6(Rewrite *r, Node *n)
+bool decomp_relu6(Rewrite *r, Node *n)
 {
     return done(r, n, build(r->g, n, n->loc, OP_HARDTANH, r->d, "vff", n->in[0], 0.0, 6.0));
 }
 
-static bool decomp_clamp_min(Rewrite *r, Node *n)
+bool decomp_clamp_min(Rewrite *r, Node *n)
 {
     if (n->arg[1].kind == ARG_VALUE)
         return diag_unsupported(r->d, n->loc, "its bound is not a constant");
     return done(r, n, build(r->g, n, n->loc, OP_CLAMP, r->d, "va", n->in[0], n->arg[1]));
 }
 
-static bool decomp_square(Rewrite *r, Node *n)
+bool decomp_square(Rewrite *r, Node *n)
 {
     Value *x = n->in[0];
     return done(r, n, build(r->g, n, n->loc, OP_MUL_TENSOR, r->d, "vv", x, x));
 }
 
 /* x * sigmoid(x) */
-static bool decomp_silu(Rewrite *r, Node *n)
+bool decomp_silu(Rewrite *r, Node *n)
 {
     Value *x = n->in[0];
     Node *s = build(r->g, n, n->loc, OP_SIGMOID, r->d, "v", x);
@@ -131,14 +124,14 @@ static Value *shifted_clamp(Rewrite *r, Node *n)
 }
 
 /* clamp(x + 3, 0, 6) / 6 */
-static bool decomp_hardsigmoid(Rewrite *r, Node *n)
+bool decomp_hardsigmoid(Rewrite *r, Node *n)
 {
     Value *c = shifted_clamp(r, n);
     return c && done(r, n, build(r->g, n, n->loc, OP_DIV_SCALAR, r->d, "vf", c, 6.0));
 }
 
 /* x * clamp(x + 3, 0, 6) / 6 */
-static bool decomp_hardswish(Rewrite *r, Node *n)
+bool decomp_hardswish(Rewrite *r, Node *n)
 {
     Value *c = shifted_clamp(r, n);
     Node *m = c ? build(r->g, n, n->loc, OP_MUL_TENSOR, r->d, "vv", n->in[0], c) : NULL;
@@ -146,7 +139,7 @@ static bool decomp_hardswish(Rewrite *r, Node *n)
 }
 
 /* With a dtype, the input is converted first. */
-static bool decomp_softmax(Rewrite *r, Node *n)
+bool decomp_softmax(Rewrite *r, Node *n)
 {
     Value *x = n->in[0];
     OpId op = n->op == OP_SOFTMAX_INT ? OP__SOFTMAX : OP__LOG_SOFTMAX;
@@ -186,7 +179,7 @@ static bool as_recorded(Rewrite *r, Node *n, Value *x)
 }
 
 /* x @ w.T + b */
-static bool decomp_linear(Rewrite *r, Node *n)
+bool decomp_linear(Rewrite *r, Node *n)
 {
     static const int64_t swap[] = {1, 0};
     Value *x = arg_value(n, 0), *w = arg_value(n, 1), *b = arg_value(n, 2);
@@ -246,7 +239,7 @@ static Type batch_of(Program *p, Type a, Type b)
 }
 
 /* Vectors become matrices; a matrix on the right takes all rows at once; else a batch. */
-static bool decomp_matmul(Rewrite *r, Node *n)
+bool decomp_matmul(Rewrite *r, Node *n)
 {
     Value *a = as_matrix(r, n, n->in[0], true), *b = as_matrix(r, n, n->in[1], false);
     if (!a || !b)
@@ -304,7 +297,7 @@ static bool convolve(Rewrite *r, Node *n, Value *x, const ConvArgs *a)
     return c && as_recorded(r, n, c->out[0]);
 }
 
-static bool decomp_conv(Rewrite *r, Node *n)
+bool decomp_conv(Rewrite *r, Node *n)
 {
     Program *p = r->g->program;
     int axes = arg_value(n, 1)->type.rank - 2;
@@ -313,7 +306,7 @@ static bool decomp_conv(Rewrite *r, Node *n)
     return convolve(r, n, n->in[0], &a);
 }
 
-static bool decomp_conv_transpose(Rewrite *r, Node *n)
+bool decomp_conv_transpose(Rewrite *r, Node *n)
 {
     Program *p = r->g->program;
     int axes = arg_value(n, 1)->type.rank - 2;
@@ -324,7 +317,7 @@ static bool decomp_conv_transpose(Rewrite *r, Node *n)
 
 /* "same" adds dilation * (kernel - 1) zeros per axis, the odd one behind.  The convolution pads
  * both sides alike; where that does not do, all zeros are written by a node of their own. */
-static bool decomp_conv_padding(Rewrite *r, Node *n)
+bool decomp_conv_padding(Rewrite *r, Node *n)
 {
     Program *p = r->g->program;
     const Type w = arg_value(n, 1)->type;
@@ -350,7 +343,7 @@ static bool decomp_conv_padding(Rewrite *r, Node *n)
     return padded && convolve(r, n, padded->out[0], &a);
 }
 
-static bool decomp_batch_norm(Rewrite *r, Node *n)
+bool decomp_batch_norm(Rewrite *r, Node *n)
 {
     if (arg_bool(n, 5))
         return diag_unsupported(r->d, n->loc, "batch norm in training mode would change its "
@@ -362,14 +355,14 @@ static bool decomp_batch_norm(Rewrite *r, Node *n)
                             arg_value(n, 4), n->arg[6], n->arg[7]));
 }
 
-static bool decomp_max_pool2d(Rewrite *r, Node *n)
+bool decomp_max_pool2d(Rewrite *r, Node *n)
 {
     return done(r, n, build(r->g, n, n->loc, OP_MAX_POOL2D_WITH_INDICES, r->d, "vaaaaa", n->in[0],
                             n->arg[1], n->arg[2], n->arg[3], n->arg[4], n->arg[5]));
 }
 
 /* One output per plane is a mean; equal windows are an average pool; else windows vary. */
-static bool decomp_adaptive_avg_pool2d(Rewrite *r, Node *n)
+bool decomp_adaptive_avg_pool2d(Rewrite *r, Node *n)
 {
     static const int64_t plane[] = {-2, -1};
     Value *x = n->in[0];
@@ -393,7 +386,7 @@ static bool decomp_adaptive_avg_pool2d(Rewrite *r, Node *n)
 
 /* -- the rest ------------------------------------------------------------------------------ */
 
-static bool decomp_mean_default(Rewrite *r, Node *n)
+bool decomp_mean_default(Rewrite *r, Node *n)
 {
     int64_t axis[MAX_RANK];
     Value *x = n->in[0];
@@ -403,7 +396,7 @@ static bool decomp_mean_default(Rewrite *r, Node *n)
                             false, n->arg[1]));
 }
 
-static bool decomp_pad(Rewrite *r, Node *n)
+bool decomp_pad(Rewrite *r, Node *n)
 {
     Arg value = n->arg[3];
     if (n->arg[2].kind != ARG_STRING || strcmp(n->arg[2].str, "constant") != 0)

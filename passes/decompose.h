@@ -1,0 +1,19 @@
+/* decompose.h -- what the files of the decompose pass share: one rule per `decomp` column. */
+#ifndef ETC_PASSES_DECOMPOSE_H
+#define ETC_PASSES_DECOMPOSE_H
+
+#include "passes/internal.h"
+
+/* Builds what the node computes before it, and puts that in its place; false: reported. */
+typedef bool DecompFn(Rewrite *r, Node *n);
+
+#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c,  \
+           cost, scratch, quant)                                                                 \
+    DecompFn decomp_##decomp;
+#include "ir/ops.def"
+DecompFn decomp_none;
+
+/* The first result of `made` stands for the node's; `made` NULL was reported. */
+bool done(Rewrite *r, Node *n, const Node *made);
+
+#endif
