@@ -12,7 +12,7 @@
 #define TO_PLANNED "order", "alias", "plan_memory", "check_plan"
 
 static const char *const pte_tail[] = {
-    TO_CORE, "to_edge", "lower_symint", "dce", "drop_states", "to_out", TO_PLANNED,
+    TO_CORE, "partition", "drop_states", "to_edge", "lower_symint", "dce", "drop_states", "to_out", TO_PLANNED,
 };
 static const char *const c_tail[] = {
     /* the first alias: copies that outputs need join groups */
