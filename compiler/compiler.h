@@ -16,6 +16,7 @@ typedef enum Command {
     CMD_COMPILE,
     CMD_EMIT_C,
     CMD_RUN,
+    CMD_DIFF,
     CMD_CHECK,
     CMD_INSPECT,
     CMD_OPT,
@@ -35,9 +36,10 @@ typedef struct Options {
     const char *weights_dir, *weights, *data, *dump_ir, *dump_data;
     const char *backend, *target, *math, *weights_as, *target_runtime, *require_delegated;
     const char *passes, *tail, *method, *output_dir;
+    const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
-    bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list;
+    bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all;
 } Options;
 
 /* What argv asked for.  OPTIONS_RUN: go on.  OPTIONS_DONE: help or version was printed, exit 0.
@@ -55,6 +57,9 @@ typedef struct Pipeline {
 /* The passes that are left from p's stage to a planned program of p's tail.  False: that stage
  * leads to the other tail; reported. */
 bool pipeline_of(const Program *p, Pipeline *out, Diag *d);
+
+/* The first of them, which make core of an export. */
+Pipeline pipeline_to_core(void);
 
 /* Whether each of the passes, in this order, meets a stage that it can start from; all that do not
  * are reported. */
@@ -75,6 +80,16 @@ Program *model_load(const Options *o, Arena *a, Diag *d);
 /* Loads and runs the tail's passes.  NULL: reported. */
 Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Diag *d);
 
+/* Loads and checks; what is at stage aten becomes core, so that the evaluator can run it.  NULL:
+ * reported. */
+Program *model_evaluable(const Options *o, Arena *a, Diag *d);
+
+/* An --input argument as input i of g; whether a tensor can be that input.  False: reported. */
+bool model_input(const Options *o, const char *text, const Graph *g, int i, Arena *a,
+                 EtcTensor **out, Diag *d);
+bool model_input_fits(const Options *o, const Graph *g, int i, const EtcTensor *t, Arena *a,
+                      Diag *d);
+
 /* The passes, with what --verify, --check-ir, --dump-ir and -v ask for; what --dump-data asks for
  * is staged in `out` unless that is NULL. */
 bool model_run_passes(const Options *o, Program *p, const char *const *pass, int n, Arena *a,
@@ -85,6 +100,10 @@ bool model_run_passes(const Options *o, Program *p, const char *const *pass, int
 /* The files of a run appear, or none: in the end all are renamed to their places, if standard
  * output took what was printed and nothing failed. */
 bool finish_files(OutBatch *b, Diag *d);
+
+/* -- run.c: the inputs of each call ---------------------------------------------------------- */
+
+Strings *split_calls(const Options *o, Arena *a, int *n);
 
 /* -- npy.c ------------------------------------------------------------------------------- */
 
@@ -165,6 +184,7 @@ bool runtime_failed(const char *file, const EtcError *e, Diag *d);
 void command_compile(const Options *o, Arena *a, Diag *d);
 void command_emit_c(const Options *o, Arena *a, Diag *d);
 void command_run(const Options *o, Arena *a, Diag *d);
+void command_diff(const Options *o, Arena *a, Diag *d);
 void command_check(const Options *o, Arena *a, Diag *d);
 void command_inspect(const Options *o, Arena *a, Diag *d);
 void command_opt(const Options *o, Arena *a, Diag *d);

@@ -319,18 +319,25 @@ static bool is_of_type(const EtcTensor *t, Type want)
     return true;
 }
 
-static bool verify_input(const Options *o, int i, const Value *want, Arena *a, EtcTensor **out,
-                         Diag *d)
+bool model_input_fits(const Options *o, const Graph *g, int i, const EtcTensor *t, Arena *a,
+                      Diag *d)
 {
-    EtcTensor t = {.dtype = want->type.dtype};
+    const Value *want = g->in[i];
+    return (t && is_of_type(t, want->type)) ||
+           diag_error(d, (Loc){.file = o->model}, "input %d ('%s'): is %s, expected %s", i,
+                      want->name, t ? tensor_shown(a, t) : "no tensor",
+                      type_shown(a, want->type));
+}
+
+bool model_input(const Options *o, const char *text, const Graph *g, int i, Arena *a,
+                 EtcTensor **out, Diag *d)
+{
+    EtcTensor t = {.dtype = g->in[i]->type.dtype};
     EtcValue like = {.tag = ETC_TENSOR, .as.tensor = &t}, v;
-    if (!input_read(a, o->inputs.item[i], &like, &v, d))
+    if (!input_read(a, text, &like, &v, d))
         return false;
     *out = v.tag == ETC_TENSOR ? v.as.tensor : NULL;
-    return (*out && is_of_type(*out, want->type)) ||
-           diag_error(d, (Loc){.file = o->model}, "input %d ('%s'): is %s, expected %s", i,
-                      want->name, *out ? tensor_shown(a, *out) : "no tensor",
-                      type_shown(a, want->type));
+    return model_input_fits(o, g, i, *out, a, d);
 }
 
 static bool read_verify_inputs(const Options *o, const Program *p, Arena *a, PassOptions *opt,
@@ -345,7 +352,7 @@ static bool read_verify_inputs(const Options *o, const Program *p, Arena *a, Pas
     EtcTensor **in = NEW(a, EtcTensor *, g->n_in);
     bool ok = true;
     for (int i = 0; i < g->n_in; i++)
-        ok = verify_input(o, i, g->in[i], a, &in[i], d) && ok;
+        ok = model_input(o, o->inputs.item[i], g, i, a, &in[i], d) && ok;
     opt->verify_in = in;
     return ok;
 }
@@ -386,6 +393,17 @@ static void set_backends(const Options *o, Program *p)
             PUSH(p->arena, chain, p->n_backends, b);
     }
     p->backend = chain;
+}
+
+Program *model_evaluable(const Options *o, Arena *a, Diag *d)
+{
+    PassOptions quiet = {.dump = NULL};
+    Program *p = model_load(o, a, d);
+    if (!p || !has_all_bytes(o, p, d) || !is_sound(p, d))
+        return NULL;
+    p->tail = o->tail && !strcmp(o->tail, "c") ? TAIL_C : TAIL_PTE;
+    Pipeline core = pipeline_to_core();
+    return p->stage != STAGE_ATEN || passes_run(p, core.pass, core.n, quiet, d) ? p : NULL;
 }
 
 Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Diag *d)

@@ -1,5 +1,6 @@
 /* options.c -- argv to Options: one table of commands, one of flags. */
 #include "compiler/compiler.h"
+#include <float.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +10,13 @@ enum {
     COMPILE = 1 << CMD_COMPILE,
     EMIT_C = 1 << CMD_EMIT_C,
     RUN = 1 << CMD_RUN,
+    DIFF = 1 << CMD_DIFF,
     CHECKS = 1 << CMD_CHECK,
     INSPECT = 1 << CMD_INSPECT,
     OPT = 1 << CMD_OPT,
     OPS = 1 << CMD_OPS,
     BUILDS = COMPILE | EMIT_C,
-    READS = BUILDS | RUN | CHECKS | INSPECT | OPT,
+    READS = BUILDS | RUN | DIFF | CHECKS | INSPECT | OPT,
     ALL = READS | OPS
 };
 
@@ -28,6 +30,9 @@ static const struct {
     [CMD_RUN] = {"run", "MODEL --input FILE.npy ...",
                  "etc run model.pte --input x.npy --output-dir out",
                  "run a .pte, or a model compiled on the fly"},
+    [CMD_DIFF] = {"diff", "A B [--input FILE.npy ...]",
+                  "etc diff model.pt2 model.etir --input x.npy",
+                  "compare two models node by node on the same inputs"},
     [CMD_CHECK] = {"check", "MODEL", "etc check model.pt2",
                    "list everything that would stop a compile"},
     [CMD_INSPECT] = {"inspect", "FILE", "etc inspect model.pte",
@@ -52,7 +57,8 @@ typedef struct Flag Flag;
 
 /* Whether a value is well-formed as far as argv alone can tell; reported where not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
-static CheckFn any, is_backends, is_choice, is_dim, is_dump, is_method, is_passes, is_percent, is_version;
+static CheckFn any, is_backends, is_choice, is_dim, is_dump, is_method, is_passes, is_percent,
+    is_tolerance, is_version;
 
 struct Flag {
     const char *name;
@@ -88,7 +94,14 @@ static const Flag flag_row[] = {
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
      "how weights are stored"},
     {"main", 0, FLAG_BOOL, AT(main), EMIT_C, any, NULL, "also write OUT_main.c, a program"},
-    {"tail", 0, FLAG_TEXT, AT(tail), CHECKS | OPT, is_choice, "pte|c",
+    {"weights-b", 0, FLAG_TEXT, AT(other_weights), DIFF, any, "FILE", "as --weights, of B alone"},
+    {"data-b", 0, FLAG_TEXT, AT(other_data), DIFF, any, "FILE", "as --data, of B alone"},
+    {"atol", 0, FLAG_TEXT, AT(atol), DIFF, is_tolerance, "NUMBER",
+     "elements may differ by this (1e-5)"},
+    {"rtol", 0, FLAG_TEXT, AT(rtol), DIFF, is_tolerance, "NUMBER",
+     "and by this much of A's element (1e-4)"},
+    {"all", 0, FLAG_BOOL, AT(all), DIFF, any, NULL, "list every pair, not only those that differ"},
+    {"tail", 0, FLAG_TEXT, AT(tail), CHECKS | OPT | DIFF, is_choice, "pte|c",
      "what to check or rewrite for (pte)"},
     {"verify", 0, FLAG_BOOL, AT(verify), BUILDS | OPT, any, NULL,
      "evaluate before and after every pass and compare"},
@@ -103,11 +116,11 @@ static const Flag flag_row[] = {
      "write OUT.d for make and ninja (-MD)"},
     {"passes", 0, FLAG_TEXT, AT(passes), OPT, is_passes, "A,B,...", "the passes, in order"},
     {"list", 0, FLAG_BOOL, AT(list), OPT, any, NULL, "list all passes"},
-    {"input", 0, FLAG_LIST, AT(inputs), RUN | BUILDS, any, "FILE.npy|value:JSON",
+    {"input", 0, FLAG_LIST, AT(inputs), RUN | DIFF | BUILDS, any, "FILE.npy|value:JSON",
      "next input, in order (elsewhere: for --verify)"},
-    {"next", 0, FLAG_NEXT, AT(inputs), RUN, any, NULL, "what follows is a further call"},
+    {"next", 0, FLAG_NEXT, AT(inputs), RUN | DIFF, any, NULL, "what follows is a further call"},
     {"output-dir", 0, FLAG_TEXT, AT(output_dir), RUN, any, "DIR", "write output_0.npy ... there"},
-    {"method", 0, FLAG_TEXT, AT(method), RUN, any, "NAME", "the method to run (forward)"},
+    {"method", 0, FLAG_TEXT, AT(method), RUN | DIFF, any, "NAME", "the method to run (forward)"},
     {"json", 0, FLAG_BOOL, AT(json), ALL, any, NULL, "print the result as JSON to stdout"},
     {"quiet", 'q', FLAG_BOOL, AT(quiet), ALL, any, NULL, "no message on success"},
     {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL, any, NULL, "print every stage with its time"},
@@ -286,6 +299,14 @@ static bool is_percent(const Parser *p, const Flag *f, const char *value)
            usage(p, "--%s wants a percentage from 0 to 100, not '%s'", f->name, value);
 }
 
+static bool is_tolerance(const Parser *p, const Flag *f, const char *value)
+{
+    char *end;
+    double v = strtod(value, &end);
+    return (end != value && !*end && v >= 0 && v <= DBL_MAX) ||
+           usage(p, "--%s wants a number from 0 on, not '%s'", f->name, value);
+}
+
 static bool is_version(const Parser *p, const Flag *f, const char *value)
 {
     return runtime_version(value) > 0 ||
@@ -398,6 +419,10 @@ static bool parse_word(Parser *p, const char *word, bool only_names)
         return parse_flag(p, word);
     if (!*word)
         return usage(p, "an empty word where a name is expected");
+    if (p->o->command == CMD_DIFF && p->o->model && !p->o->other) {
+        p->o->other = word;
+        return true;
+    }
     if (p->o->model)
         return usage(p, "one model at a time; unexpected '%s'", word);
     p->o->model = word;
@@ -469,6 +494,8 @@ static bool is_complete(const Parser *p)
         return false;
     if ((1 << o->command) & BUILDS && !o->output && !o->dry_run)
         return usage(p, "-o is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_DIFF && !o->other)
+        return usage(p, "two models are wanted; usage: etc %s %s", name, use);
     if (o->command == CMD_OPT && !o->passes && !o->list)
         return usage(p, "--passes is missing; usage: etc %s %s", name, use);
     return outputs_agree(p);

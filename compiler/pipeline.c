@@ -9,16 +9,18 @@
 #define TO_CORE                                                                      \
     "resolve_views", "functionalize", "decompose", "canonicalize", "fold_constants", \
         "fold_batch_norm", "canonicalize", "cse", "dce", "drop_states"
-#define TO_PLANNED "order", "alias", "plan_memory", "check_plan"
+#define TO_PLANNED "alias", "plan_memory", "check_plan"
 
 static const char *const pte_tail[] = {
-    TO_CORE, "partition", "drop_states", "to_edge", "lower_symint", "dce", "drop_states", "to_out", TO_PLANNED,
+    TO_CORE, "partition", "drop_states", "to_edge", "lower_symint", "dce", "drop_states", "to_out",
+    "order", "check_sizes", TO_PLANNED,
 };
 static const char *const c_tail[] = {
     /* the first alias: copies that outputs need join groups */
     TO_CORE,
     "alias",
     "group",
+    "order",
     TO_PLANNED,
 };
 
@@ -59,6 +61,12 @@ bool pipeline_of(const Program *p, Pipeline *out, Diag *d)
                           stage_name[p->stage], to_pte ? "C" : "a .pte", to_pte ? "a .pte" : "C");
     *out = (Pipeline){all.pass + skip, all.n - skip};
     return true;
+}
+
+Pipeline pipeline_to_core(void)
+{
+    Pipeline all = {pte_tail, sizeof pte_tail / sizeof *pte_tail};
+    return (Pipeline){all.pass, after(pass_to[STAGE_CORE], all)};
 }
 
 bool passes_follow(const Program *p, const char *const *pass, int n, Diag *d)

@@ -101,17 +101,17 @@ static bool init(Run *r)
 /* -- what is called ---------------------------------------------------------------------------- */
 
 typedef struct Call {
-    int first, n; /* in Options.inputs */
+    Strings in;
     EtcValue *out;
 } Call;
 
-static Call *split_calls(const Options *o, Arena *a, int *n)
+Strings *split_calls(const Options *o, Arena *a, int *n)
 {
-    Call *call = NULL;
+    Strings *call = NULL;
     *n = 0;
     for (int i = 0, first = 0; i <= o->inputs.n; i++)
         if (i == o->inputs.n || !o->inputs.item[i]) {
-            Call c = {.first = first, .n = i - first};
+            Strings c = {o->inputs.item + first, i - first};
             PUSH(a, call, *n, c);
             first = i + 1;
         }
@@ -197,10 +197,10 @@ static bool misfit(const Run *r, int i, const EtcValue *got, const EtcError *e)
 static bool set_inputs(const Run *r, const Call *c)
 {
     bool ok = true;
-    for (int i = 0; i < c->n; i++) {
+    for (int i = 0; i < c->in.n; i++) {
         EtcValue v;
         EtcError e = {.index = -1};
-        const char *text = r->o->inputs.item[c->first + i];
+        const char *text = c->in.item[i];
         if (!input_read(r->arena, text, etc_method_input(r->method, i), &v, r->diag))
             ok = false;
         else if (etc_method_set_input(r->method, i, &v, &e))
@@ -209,18 +209,27 @@ static bool set_inputs(const Run *r, const Call *c)
     return ok;
 }
 
+/* A failure without an operator's name is a check of a size. */
+static bool run_failed(const Run *r, const EtcError *e)
+{
+    if (e->status != ETC_BAD_ARG || e->name)
+        return runtime_failed(r->o->model, e, r->diag);
+    return diag_error(r->diag, (Loc){.file = r->o->model}, "%s, not %lld", e->what,
+                      (long long)e->index);
+}
+
 static bool run_call(const Run *r, Call *c)
 {
     EtcError e = {.index = -1};
     int n_out = etc_method_n_outputs(r->method);
-    if (c->n != etc_method_n_inputs(r->method))
+    if (c->in.n != etc_method_n_inputs(r->method))
         return diag_error(r->diag, (Loc){.file = r->o->model},
-                          "%d input%s given, method '%s' has %d", c->n, c->n == 1 ? "" : "s",
+                          "%d input%s given, method '%s' has %d", c->in.n, c->in.n == 1 ? "" : "s",
                           r->says.name, r->says.n_in);
     if (!set_inputs(r, c))
         return false;
     if (etc_method_run(r->method, &e))
-        return runtime_failed(r->o->model, &e, r->diag);
+        return run_failed(r, &e);
     c->out = NEW(r->arena, EtcValue, n_out + 1);
     for (int i = 0; i < n_out; i++)
         c->out[i] = keep(r->arena, etc_method_output(r->method, i));
@@ -392,11 +401,14 @@ void command_run(const Options *o, Arena *a, Diag *d)
     int n_calls;
     if (!load(&r) || !init(&r))
         return;
-    Call *call = split_calls(o, a, &n_calls);
+    const Strings *in = split_calls(o, a, &n_calls);
+    Call *call = NEW(a, Call, n_calls);
     double start = seconds_now();
-    for (int k = 0; k < n_calls; k++)
+    for (int k = 0; k < n_calls; k++) {
+        call[k].in = in[k];
         if (!run_call(&r, &call[k]))
             return;
+    }
     if (o->verbose)
         fprintf(stderr, "  %d call%s %21.3f ms\n", n_calls, n_calls == 1 ? " " : "s",
                 (seconds_now() - start) * 1e3);

@@ -61,6 +61,8 @@ typedef struct Emit {
     const Graph *graph;       /* whose nodes are printed: the method, or a branch of a cond */
     NameSet *run_names;       /* of NAME_run's scope */
     const char **local;       /* its pointer to a value of the method, by value index */
+    const char **bare_name;   /* of the function of one bare node, by value index of `graph`: */
+    bool *bare_read, *is_port; /* what Function has; taken as a parameter.  Cleared behind it */
     Text functions, locals, run;
 } Emit;
 
@@ -123,8 +125,15 @@ void put_move(Emit *e, const Value *from, const Value *to, int indent);
     EmitFn emit_##c;
 #include "ir/ops.def"
 
-/* Input k of a concat has to be copied into its part of the result: c_move.c. */
-bool cat_moves(Emit *e, const Node *n, int k);
+/* A concat, by operand: its first element in the result, and whether it has to be copied there:
+ * c_move.c. */
+typedef struct Concat {
+    Dim *at;
+    bool *moves, any_moves;
+    Dim stride[MAX_RANK]; /* of the result */
+} Concat;
+
+Concat concat_of(Emit *e, const Node *n);
 
 /* -- loops: c_loops.c ---------------------------------------------------------------------- */
 

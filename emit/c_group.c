@@ -163,15 +163,19 @@ static Ports group_ports(Emit *e, const Node *n, const Graph *body)
 static Ports node_ports(Emit *e, const Node *n)
 {
     Ports p = ports_new(e, n->n_in, n->n_out);
+    Concat c = {0};
+    if (n->op == OP_CAT)
+        c = concat_of(e, n);
     for (int i = 0; i < n->n_in; i++) {
-        bool skip = value_is_constant(n->in[i]) || (n->op == OP_CAT && !cat_moves(e, n, i));
-        for (int k = 0; k < p.n_in && !skip; k++)
-            skip = p.in[k] == n->in[i];
-        if (skip)
+        bool *is_port = &e->is_port[n->in[i]->index];
+        if (value_is_constant(n->in[i]) || *is_port || (c.moves && !c.moves[i]))
             continue;
+        *is_port = true;
         p.in[p.n_in] = n->in[i];
         p.outer_in[p.n_in++] = n->in[i];
     }
+    for (int i = 0; i < p.n_in; i++)
+        e->is_port[p.in[i]->index] = false;
     for (int i = 0; i < n->n_out; i++)
         add_out(&p, n->out[i], n->out[i]);
     return p;
@@ -180,9 +184,10 @@ static Ports node_ports(Emit *e, const Node *n)
 static Function function_new(Emit *e, const Graph *g, const Ports *p)
 {
     Function f = {.e = e, .names = c_scope(e), .g = g, .body = {.a = e->a}};
-    f.name_of = NEW(e->a, const char *, g->n_values + 1);
+    bool is_bare = g == e->graph;
+    f.name_of = is_bare ? e->bare_name : NEW(e->a, const char *, g->n_values + 1);
     f.uses_symbol = NEW(e->a, bool, e->p->n_syms + 1);
-    f.is_read = NEW(e->a, bool, g->n_values + 1);
+    f.is_read = is_bare ? e->bare_read : NEW(e->a, bool, g->n_values + 1);
     for (int i = 0; c_own_names[i]; i++)
         names_take(f.names, c_own_names[i]);
     for (int i = 0; i < e->p->n_syms; i++)
@@ -272,27 +277,51 @@ static void put_unread(Text *t, const Function *f, const Ports *p)
             put(t, "    (void)%s;\n", f->name_of[p->in[i]->index]);
 }
 
-/* The parameters' names are those of a function without a body: it may rename values. */
-static bool emit_function(Emit *e, const Node *n, const Graph *body, const Ports *p, int indent)
+static void put_function(Emit *e, const Function *f, const Node *n, const Graph *body,
+                         const Ports *p, int indent)
 {
-    const Graph *g = body ? body : n->graph;
-    Function f = function_new(e, g, p), named = f;
-    Clamp none = {-INFINITY, INFINITY};
-    named.name_of = NEW(e->a, const char *, g->n_values + 1);
-    memcpy(named.name_of, f.name_of, (size_t)g->n_values * sizeof *f.name_of);
-    if (!(body ? emit_body(&f, body) : emit_of[n->op](&f, n, none)))
-        return false;
-    named.uses_work = f.uses_work;
-    e->uses_work = e->uses_work || f.uses_work;
     const char *name = names_make(e->names, "node_", n->out[0]->name);
+    e->uses_work = e->uses_work || f->uses_work;
     put_title(&e->functions, n, body, e->a);
     put_types(&e->functions, p);
-    put_signature(&e->functions, &named, p, name);
-    put_unread(&e->functions, &named, p);
-    put_n(&e->functions, f.body.s, f.body.n);
+    put_signature(&e->functions, f, p, name);
+    put_unread(&e->functions, f, p);
+    put_n(&e->functions, f->body.s, f->body.n);
     put(&e->functions, "}\n\n");
-    put_call(e, &named, p, name, indent);
+    put_call(e, f, p, name, indent);
+}
+
+/* The parameters' names are those of before the body, which may rename values. */
+static bool emit_group_node(Emit *e, const Node *n, const Graph *body, const Ports *p, int indent)
+{
+    Function f = function_new(e, body, p);
+    const char **named = NEW(e->a, const char *, body->n_values + 1);
+    memcpy(named, f.name_of, (size_t)body->n_values * sizeof *named);
+    if (!emit_body(&f, body))
+        return false;
+    f.name_of = named;
+    put_function(e, &f, n, body, p, indent);
     return true;
+}
+
+static void forget_names(Function *f, const Value *const *v, int n)
+{
+    for (int i = 0; i < n; i++) {
+        f->name_of[v[i]->index] = NULL;
+        f->is_read[v[i]->index] = false;
+    }
+}
+
+static bool emit_bare(Emit *e, const Node *n, const Ports *p, int indent)
+{
+    Function f = function_new(e, n->graph, p);
+    Clamp none = {-INFINITY, INFINITY};
+    bool ok = emit_of[n->op](&f, n, none);
+    if (ok)
+        put_function(e, &f, n, NULL, p, indent);
+    forget_names(&f, p->in, p->n_in);
+    forget_names(&f, p->out, p->n_out);
+    return ok;
 }
 
 static bool emit_call(Emit *e, const Node *n, int indent);
@@ -301,12 +330,18 @@ static bool emit_call(Emit *e, const Node *n, int indent);
 
 bool emit_graph(Emit *e, const Graph *g, int indent)
 {
-    const Graph *outer = e->graph;
+    const Emit outer = *e;
     bool ok = true;
     e->graph = g;
+    e->bare_name = NEW(e->a, const char *, g->n_values + 1);
+    e->bare_read = NEW(e->a, bool, g->n_values + 1);
+    e->is_port = NEW(e->a, bool, g->n_values + 1);
     for (const Node *n = g->first; n; n = n->next)
         ok = emit_call(e, n, indent) && ok;
-    e->graph = outer;
+    e->graph = outer.graph;
+    e->bare_name = outer.bare_name;
+    e->bare_read = outer.bare_read;
+    e->is_port = outer.is_port;
     return ok;
 }
 
@@ -373,14 +408,6 @@ static bool costs_nothing(Emit *e, const Node *n)
     return out->place.pool != POOL_NONE && at >= 0 && at < span(e, in);
 }
 
-static bool any_moves(Emit *e, const Node *n)
-{
-    for (int i = 0; i < n->n_in; i++)
-        if (cat_moves(e, n, i))
-            return true;
-    return false;
-}
-
 /* Whether a node gives a tensor; sizes are printed where they are used. */
 static bool has_result(const Node *n)
 {
@@ -401,8 +428,8 @@ static bool emit_call(Emit *e, const Node *n, int indent)
     if (costs_nothing(e, n))
         return true;
     const Graph *body = n->op == OP_GROUP ? n->arg[4].graph : NULL;
-    if (n->op == OP_CAT && !any_moves(e, n))
+    if (n->op == OP_CAT && !concat_of(e, n).any_moves)
         return true;
     Ports p = body ? group_ports(e, n, body) : node_ports(e, n);
-    return emit_function(e, n, body, &p, indent);
+    return body ? emit_group_node(e, n, body, &p, indent) : emit_bare(e, n, &p, indent);
 }

@@ -133,34 +133,39 @@ static bool is_in_place(Emit *e, const Node *n, const Value *in, Dim before)
     return true;
 }
 
-bool cat_moves(Emit *e, const Node *n, int k)
+Concat concat_of(Emit *e, const Node *n)
 {
-    Dim stride[MAX_RANK], at = DIM(0);
+    Dim at = DIM(0);
+    Concat c = {.at = NEW(e->a, Dim, n->n_in + 1), .moves = NEW(e->a, bool, n->n_in + 1)};
     int d = axis(n, 1, n->out[0]->type.rank);
-    type_strides(e, n->out[0]->type, stride);
-    for (int i = 0; i < k; i++)
-        at = dim_add(e->method->program, at,
-                     dim_mul(e->method->program, n->in[i]->type.dim[d], stride[d]));
-    return !is_in_place(e, n, n->in[k], at);
+    type_strides(e, n->out[0]->type, c.stride);
+    for (int i = 0; i < n->n_in; i++) {
+        const Value *x = n->in[i];
+        c.at[i] = at;
+        c.moves[i] = x->type.rank != n->out[0]->type.rank || !is_in_place(e, n, x, at);
+        c.any_moves = c.any_moves || c.moves[i];
+        if (x->type.rank == n->out[0]->type.rank)
+            at = dim_add(e->method->program, at,
+                         dim_mul(e->method->program, x->type.dim[d], c.stride[d]));
+    }
+    return c;
 }
 
 bool emit_cat(Function *f, const Node *n, Clamp clamp)
 {
-    Dim stride[MAX_RANK], x_stride[MAX_RANK], at = DIM(0);
+    Dim x_stride[MAX_RANK];
     const Value *y = n->out[0];
-    int d = axis(n, 1, y->type.rank);
+    Concat c = concat_of(f->e, n);
     (void)clamp;
-    type_strides(f->e, y->type, stride);
-    for (int k = 0; k < arg_count(n, 0); k++) {
-        const Value *x = arg_list_value(n, 0, k);
-        if (!x || x->type.rank != y->type.rank || x->type.dtype != y->type.dtype)
+    for (int k = 0; k < n->n_in; k++) {
+        const Value *x = n->in[k];
+        if (x->type.rank != y->type.rank || x->type.dtype != y->type.dtype)
             return function_refuse(f, n, "wants tensors of one dtype and rank");
-        if (!is_in_place(f->e, n, x, at)) {
-            type_strides(f->e, value_type(x), x_stride);
-            put_copy(f, x->type, function_pointer(f, x), x_stride,
-                     offset_by(f, f->name_of[y->index], at), stride);
-        }
-        at = add(f, at, mul(f, x->type.dim[d], stride[d]));
+        if (!c.moves[k])
+            continue;
+        type_strides(f->e, value_type(x), x_stride);
+        put_copy(f, x->type, function_pointer(f, x), x_stride,
+                 offset_by(f, f->name_of[y->index], c.at[k]), c.stride);
     }
     return true;
 }

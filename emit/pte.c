@@ -185,6 +185,53 @@ static void delegate_call(Scope *s, const Node *n)
                           .n_args = n_in + n->n_out});
 }
 
+/* -- concats ----------------------------------------------------------------------------- */
+
+/* Whether the operands of a concat lie one behind the other in its result. */
+static bool is_run_of_operands(const Node *n)
+{
+    int64_t axis;
+    Type y = n->out[0]->type;
+    bool ok = n->op == OP_CAT && arg_int(n, 1, &axis) && axis < y.rank && type_is_static(y);
+    for (int i = 0; ok && i < axis; i++)
+        ok = y.dim[i].value == 1;
+    for (int i = 0; ok && i < n->n_in; i++)
+        ok = type_is_static(n->in[i]->type) && n->in[i]->type.dtype == y.dtype;
+    return ok && is_planned(n->out[0]);
+}
+
+static bool is_part(const Node *n, int k, int64_t at)
+{
+    Place x = place_of(n->in[k]), y = n->out[0]->place;
+    return is_planned(n->in[k]) && x.pool == y.pool && x.offset == y.offset + at;
+}
+
+static bool has_parts(const Node *n)
+{
+    int64_t at = 0;
+    for (int k = 0; is_run_of_operands(n) && k < n->n_in; at += type_bytes(n->in[k++]->type))
+        if (is_part(n, k, at))
+            return true;
+    return false;
+}
+
+/* Copies the operands that do not lie in the result yet. */
+static void join_parts(Scope *s, const Node *n)
+{
+    Plan *p = s->plan;
+    Place to = n->out[0]->place;
+    Loc loc = {.file = p->file->program->name, .node = n->out[0]->name};
+    for (int k = 0; k < n->n_in; to.offset += type_bytes(n->in[k++]->type)) {
+        Type t = n->in[k]->type;
+        if (is_part(n, k, to.offset - n->out[0]->place.offset) || !type_bytes(t))
+            continue;
+        t.stride = NULL;
+        int part = tensor_value(p, t, to, 0, loc);
+        call4(p, "aten::clone.out", value_of(s, n->in[k]), literal_null(p), part, part);
+    }
+    value_define(s, n->out[0]);
+}
+
 /* -- branches ---------------------------------------------------------------------------- */
 
 static void graph_body(Scope *s);
@@ -264,6 +311,53 @@ static void stand_in(Scope *s, const Value *v)
         s->root[v->index] = v;
 }
 
+/* A constant is an EValue that nothing writes. */
+static void constant(Scope *s, const Node *n)
+{
+    const Value *out = n->out[0], *same = arg_value(n, 0);
+    int value = same ? value_of(s, same) : literal_value(s->plan, &n->arg[0]);
+    if (n->arg[0].kind == ARG_INT && n->arg[0].dim.expr)
+        fault(s->plan->file, n->loc, "is a size that no prim op computes");
+    s->value[out->index] = value + 1;
+    s->root[out->index] = out;
+}
+
+/* -- checks ------------------------------------------------------------------------------ */
+
+static void call3(Plan *p, const char *op, int a, int b, int c)
+{
+    int *arg = NEW(p->file->arena, int, 3);
+    memcpy(arg, (int[]){a, b, c}, 3 * sizeof *arg);
+    push_instr(p, (Instr){.type = KERNEL_CALL, .a = op_index(p, op), .arg = arg, .n_args = 3});
+}
+
+/* A comparison and the jump to be taken where it fails; its number, to be aimed. */
+static int compare(Scope *s, const Node *n, const char *op, int bound)
+{
+    Plan *p = s->plan;
+    int holds = number_scratch(p, ETC_BOOL);
+    call3(p, op, argument_value(s, n, 0), argument_value(s, n, bound), holds);
+    return push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = holds});
+}
+
+/* Ends the run unless lo <= value <= hi.  No kernel does that, but sym_max takes ints alone: a call
+ * with the message beside the value fails in every runtime, and runtime-lite says the message. */
+static void check_range(Scope *s, const Node *n)
+{
+    Plan *p = s->plan;
+    bool has_lo = n->arg[1].kind != ARG_NONE, has_hi = n->arg[2].kind != ARG_NONE;
+    int low = has_lo ? compare(s, n, "executorch_prim::ge.Scalar", 1) : -1;
+    int high = has_hi ? compare(s, n, "executorch_prim::le.Scalar", 2) : -1;
+    int past = push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = literal_bool(p, false)});
+    if (low >= 0)
+        p->instr[low].b = p->n_instrs;
+    if (high >= 0)
+        p->instr[high].b = p->n_instrs;
+    call3(p, "executorch_prim::sym_max.Scalar", argument_value(s, n, 0),
+          literal_text(p, n->arg[3].str), number_scratch(p, ETC_I64));
+    p->instr[past].b = p->n_instrs;
+}
+
 static void visit(Scope *s, const Node *n)
 {
     PteFile *e = s->plan->file;
@@ -271,6 +365,12 @@ static void visit(Scope *s, const Node *n)
         e->failed = true;
     } else if (is_free_view(s, n)) {
         show_view(s, n);
+    } else if (n->op == OP_CONSTANT) {
+        constant(s, n);
+    } else if (n->op == OP_CHECK_RANGE) {
+        check_range(s, n);
+    } else if (has_parts(n)) {
+        join_parts(s, n);
     } else if (n->op == OP_COND) {
         cond(s, n);
     } else if (n->op == OP_DELEGATE) {
@@ -441,7 +541,7 @@ static FlatRef inputs(Scope *s)
     int *in = NEW(e->arena, int, g->n_in + 1);
     for (int i = 0; i < g->n_in; i++) {
         in[i] = value_define(s, g->in[i]);
-        if (g->in[i]->type.rank == SCALAR && !g->in[i]->type.is_none) {
+        if (g->in[i]->type.rank == SCALAR && !g->in[i]->type.is_none && !g->in[i]->literal) {
             e->failed = true;
             diag_unsupported(e->diag, (Loc){.file = e->program->name, .node = g->in[i]->name},
                              "a .pte takes tensors only, and this input is a number");

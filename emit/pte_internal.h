@@ -115,6 +115,9 @@ FlatRef shared_string(PteFile *e, const char *s);
 
 int literal_null(Plan *p);
 int literal_bool(Plan *p, bool v);
+int literal_text(Plan *p, const char *s);
+int literal_value(Plan *p, const Arg *a); /* of a number, string or none */
+int number_scratch(Plan *p, EtcDtype t);  /* what a prim op writes; the type alone matters */
 
 /* A Tensor value.  buffer: its constant or initial value, 0 none. */
 int tensor_value(Plan *p, Type t, Place at, uint32_t buffer, Loc loc);

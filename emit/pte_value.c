@@ -140,6 +140,32 @@ static int literal_ref(Plan *p, KernelType type, FlatRef ref)
     return (int)*known - 1;
 }
 
+int literal_text(Plan *p, const char *s)
+{
+    return literal_ref(p, KT_STRING, shared_string(p->file, s));
+}
+
+int literal_value(Plan *p, const Arg *a)
+{
+    switch (a->kind) {
+    case ARG_INT:
+        return literal_int(p, a->dim.value);
+    case ARG_BOOL:
+        return literal_bool(p, a->b);
+    case ARG_FLOAT:
+        return literal_double(p, a->f);
+    case ARG_STRING:
+        return literal_text(p, a->str);
+    default:
+        return literal_null(p);
+    }
+}
+
+int number_scratch(Plan *p, EtcDtype t)
+{
+    return scalar_value(p, t == ETC_F64 ? KT_DOUBLE : t == ETC_BOOL ? KT_BOOL : KT_INT, 0, 0);
+}
+
 int tensor_list(Plan *p, const int *item, int n)
 {
     FlatRef items = shared_vector(p->file, item, (size_t)n, 4);
@@ -274,12 +300,6 @@ static int state_value(Plan *p, const State *st)
     return tensor_value(p, st->type, is_mutable ? st->place : (Place){0}, buffer, loc);
 }
 
-/* What a prim op writes; the type alone matters. */
-static int number_value(Plan *p, EtcDtype t)
-{
-    return scalar_value(p, t == ETC_F64 ? KT_DOUBLE : t == ETC_BOOL ? KT_BOOL : KT_INT, 0, 0);
-}
-
 int value_define(Scope *s, const Value *v)
 {
     int *known = &s->value[v->index];
@@ -287,10 +307,12 @@ int value_define(Scope *s, const Value *v)
         return *known - 1;
     Loc loc = {.file = s->plan->file->program->name, .node = v->name};
     int value;
-    if (v->type.is_none)
+    if (v->literal)
+        value = literal_value(s->plan, v->literal);
+    else if (v->type.is_none)
         value = literal_null(s->plan);
     else if (v->type.rank == SCALAR)
-        value = number_value(s->plan, v->type.dtype);
+        value = number_scratch(s->plan, v->type.dtype);
     else
         value = tensor_value(s->plan, v->type, v->place, s->buffer[v->index], loc);
     *known = value + 1;
@@ -459,7 +481,7 @@ int argument_value(Scope *s, const Node *n, int i)
     case SCH_DTYPE:
         return literal_int(s->plan, (int64_t)a->dtype);
     case SCH_STR:
-        return literal_ref(s->plan, KT_STRING, shared_string(s->plan->file, a->str));
+        return literal_text(s->plan, a->str);
     default:
         return format(s, n, want, a);
     }

@@ -49,6 +49,15 @@ int64_t cost_mm(const Node *n)
     return times(numel(n->out[0]), dim_upper(a->type.dim[a->type.rank - 1]));
 }
 
+/* Scores of every pair of a query and a key, then as many weights for the values. */
+int64_t cost_attention(const Node *n)
+{
+    const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *y = n->out[0];
+    if (!q || !k || k->type.rank < 2)
+        return 0;
+    return times(plus(numel(q), numel(y)), dim_upper(k->type.dim[k->type.rank - 2]));
+}
+
 int64_t cost_linear(const Node *n)
 {
     return cost_mm(n);

@@ -397,13 +397,38 @@ static void place_part(EtcTensor *all, const EtcTensor *t, int axis, int64_t fro
                 (size_t)(t->dim[axis] * inner));
 }
 
+static int64_t axis_of(const Node *n, int rank)
+{
+    int64_t axis = 0;
+    arg_int(n, 1, &axis);
+    return axis + (axis < 0 ? rank : 0);
+}
+
+/* Whether x lies where `from` along `axis` of the result is. */
+static bool is_part(const Slot *x, const Slot *all, int64_t axis, int64_t from)
+{
+    int64_t step = all->stride ? all->stride[axis] : 1;
+    for (int i = (int)axis + 1; !all->stride && i < all->dense->rank; i++)
+        step *= all->dense->dim[i];
+    int64_t at = from * step * (int64_t)etc_dtype_size((int)all->dense->dtype);
+    return lies_in(x, all) && x->place == all->place + at;
+}
+
 static bool has_operand_inside(const Run *r, const Node *n)
 {
     if (n->op != OP_CAT)
         return false;
-    for (int i = 0; i < n->n_in; i++)
-        if (lies_in(&r->slot[n->in[i]->index], &r->slot[n->out[0]->index]))
+    int64_t from = 0;
+    const Slot *all = &r->slot[n->out[0]->index];
+    for (int i = 0; i < n->n_in; i++) {
+        const Slot *x = &r->slot[n->in[i]->index];
+        if (x->dense->rank != all->dense->rank)
+            continue;
+        int64_t axis = axis_of(n, all->dense->rank);
+        if (is_part(x, all, axis, from))
             return true;
+        from += x->dense->dim[axis];
+    }
     return false;
 }
 
@@ -411,9 +436,7 @@ static bool has_operand_inside(const Run *r, const Node *n)
 static bool join_in_place(Run *r, const Node *n, EtcTensor *const *in)
 {
     Slot *s = &r->slot[n->out[0]->index];
-    int64_t axis = 0, from = 0;
-    arg_int(n, 1, &axis);
-    axis += axis < 0 ? s->dense->rank : 0;
+    int64_t axis = axis_of(n, s->dense->rank), from = 0;
     load(s);
     for (int i = 0; i < n->n_in; i++) {
         if (in[i]->rank != s->dense->rank) /* the empty one that cat leaves out */
@@ -421,7 +444,7 @@ static bool join_in_place(Run *r, const Node *n, EtcTensor *const *in)
         if (in[i]->dtype != s->dense->dtype)
             return diag_error(r->c->d, n->loc, "operand %d lies in the result with another dtype",
                               i);
-        if (!lies_in(&r->slot[n->in[i]->index], s))
+        if (!is_part(&r->slot[n->in[i]->index], s, axis, from))
             place_part(s->dense, in[i], (int)axis, from);
         from += in[i]->dim[axis];
     }
@@ -494,15 +517,10 @@ static void bury(Run *r, const Node *n, int at)
 
 /* -- graphs --------------------------------------------------------------------------- */
 
-static EtcTensor *copy_of(const EtcTensor *t, Arena *a)
+static void tell(const Run *r, const Node *n)
 {
-    int64_t dim[MAX_RANK];
-    for (int i = 0; i < t->rank; i++)
-        dim[i] = t->dim[i];
-    EtcTensor *c = tensor_new(a, t->dtype, t->rank, dim);
-    if (tensor_bytes(t))
-        memcpy(c->data, t->data, (size_t)tensor_bytes(t));
-    return c;
+    for (int i = 0; i < n->n_out && r->c->watched == r->graph; i++)
+        r->c->visit(n->out[i], load(&r->slot[n->out[i]->index]), r->c->visit_ctx);
 }
 
 /* Updates in order, each into its target's place, as the last instructions of a call do; then what
@@ -535,6 +553,7 @@ static bool eval_body(const Graph *g, EtcTensor *const *in, EvalContext *c, Memo
     for (const Node *n = g->first; n; n = n->next, at++) {
         if (!run_node(&r, n))
             return false;
+        tell(&r, n);
         if (m)
             bury(&r, n, at);
     }
@@ -544,18 +563,28 @@ static bool eval_body(const Graph *g, EtcTensor *const *in, EvalContext *c, Memo
     return true;
 }
 
-bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
-                Arena *a, EtcTensor **out, EtcTensor **update, Diag *d)
+bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
+                  EvalVisit *visit, void *ctx, Arena *a, EtcTensor **out, EtcTensor **update,
+                  Diag *d)
 {
     Arena *tmp = arena_new();
     EvalContext c = eval_context(symbol, tmp, d);
     Memory m, *planned = arena_check && g->program->stage == STAGE_PLANNED ? &m : NULL;
+    c.visit = visit;
+    c.visit_ctx = ctx;
+    c.watched = visit ? g : NULL;
     bool ok = (!planned || memory_init(&m, g, &c)) &&
               eval_body(g, in, &c, planned, false, out, update);
     for (int i = 0; ok && i < g->n_out; i++)
-        out[i] = copy_of(out[i], a);
+        out[i] = tensor_copy(out[i], a);
     for (int i = 0; ok && i < g->n_updates; i++)
-        update[i] = copy_of(update[i], a);
+        update[i] = tensor_copy(update[i], a);
     arena_free(tmp);
     return ok;
+}
+
+bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
+                Arena *a, EtcTensor **out, EtcTensor **update, Diag *d)
+{
+    return eval_watched(g, in, symbol, arena_check, NULL, NULL, a, out, update, d);
 }

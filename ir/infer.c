@@ -101,23 +101,34 @@ bool get_ints(const Node *n, int i, int count, int64_t least, int64_t *v, Diag *
     return true;
 }
 
-/* A size: an integer, an expression, or a result of sym_size, which has its operand's. */
-static bool item_size(const Node *n, const Arg *a, Dim *v)
+/* What an int is known to be; the result of sym_size is its operand's size. */
+static bool value_size(const Value *v, Dim *out)
 {
-    if (a->kind == ARG_INT || a->kind == ARG_BOOL) {
-        *v = a->kind == ARG_INT ? a->dim : DIM(a->b);
+    const Node *def = v->def;
+    int64_t axis;
+    if (v->type.rank == SCALAR && v->type.dim) {
+        *out = *v->type.dim;
         return true;
     }
-    const Node *def = a->kind == ARG_VALUE ? n->in[a->slot]->def : NULL;
-    int64_t axis;
     if (!def || def->op != OP_SYM_SIZE || !arg_value(def, 0) || !arg_int(def, 1, &axis))
         return false;
     Type t = arg_value(def, 0)->type;
     axis += axis < 0 ? t.rank : 0;
     if (axis < 0 || axis >= t.rank)
         return false;
-    *v = t.dim[axis];
+    *out = t.dim[axis];
     return true;
+}
+
+/* A size: an integer, an expression, or a value that is known to be one. */
+static bool item_size(const Node *n, const Arg *a, Dim *v)
+{
+    if (a->kind == ARG_INT || a->kind == ARG_BOOL) {
+        *v = a->kind == ARG_INT ? a->dim : DIM(a->b);
+        return true;
+    }
+    const Value *size = a->kind == ARG_VALUE ? n->in[a->slot] : NULL;
+    return size && value_size(size, v);
 }
 
 bool get_size(const Node *n, int i, Dim *v, Diag *d)
@@ -398,6 +409,43 @@ bool infer_broadcast(const Node *n, Type *out, Diag *d)
 bool infer_broadcast_float(const Node *n, Type *out, Diag *d)
 {
     return pairwise(n, true, out, d);
+}
+
+/* Truth per element. */
+bool infer_compare(const Node *n, Type *out, Diag *d)
+{
+    bool is_pair = n->n_args > 1 && op_schema(program_of(n), n->op)->arg[1].type == SCH_TENSOR;
+    if (is_pair ? !infer_broadcast(n, out, d) : !infer_same(n, out, d))
+        return false;
+    out->dtype = ETC_BOOL;
+    return true;
+}
+
+bool infer_bitwise(const Node *n, Type *out, Diag *d)
+{
+    if (n->n_args > 1 ? !infer_broadcast(n, out, d) : !infer_same(n, out, d))
+        return false;
+    return !dtype_is_float(out->dtype) ||
+           diag_error(d, n->loc, "has dtype %s, expected integers or bool",
+                      dtype_name(out->dtype));
+}
+
+/* where(condition, self, other) */
+bool infer_where(const Node *n, Type *out, Diag *d)
+{
+    static const int both[] = {1, 2};
+    Type condition;
+    if (!get_tensor(n, 0, &condition, d))
+        return false;
+    if (condition.dtype != ETC_BOOL && condition.dtype != ETC_U8)
+        return diag_error(d, n->loc, "condition has dtype %s, expected bool",
+                          dtype_name(condition.dtype));
+    int dtype = common_dtype(n, both, 2, false, d);
+    if (dtype < 0 || !broadcast(n, operand(n, 1), operand(n, 2), out, d) ||
+        !broadcast(n, condition, *out, out, d))
+        return false;
+    out->dtype = (EtcDtype)dtype;
+    return true;
 }
 
 /* The first argument's type.  What is written into it must broadcast to it. */

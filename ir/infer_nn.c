@@ -99,6 +99,61 @@ bool infer_linear(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
+static Type leading(Type t, int without)
+{
+    t.rank -= without;
+    return t;
+}
+
+/* Whether heads of query come in groups that share one of key and value. */
+static bool check_groups(const Node *n, Type q, Type k, Type v, Diag *d)
+{
+    if (!arg_bool(n, 7) || q.rank < 3 || q.rank != k.rank || q.rank != v.rank)
+        return !arg_bool(n, 7) || diag_error(d, n->loc, "shares heads of fewer than three axes");
+    Program *p = program_of(n);
+    for (int i = 0; i < q.rank - 2; i++) {
+        bool is_head = i == q.rank - 3;
+        if (!same_size(n, "value", v.dim[i], "key's batch", k.dim[i], d) ||
+            (!is_head && !same_size(n, "key", k.dim[i], "query's batch", q.dim[i], d)))
+            return false;
+    }
+    Dim left = dim_mod(p, q.dim[q.rank - 3], k.dim[q.rank - 3]);
+    return dims_agree(left, DIM(0)) ||
+           diag_error(d, n->loc, "the heads of query are no multiple of those of key");
+}
+
+/* Batch axes of query, key and value broadcast, but that heads may come in groups. */
+bool infer_attention(const Node *n, Type *out, Diag *d)
+{
+    Type q, k, v, mask, batch;
+    Dim dim[MAX_RANK];
+    if (!get_rank(n, 0, 2, MAX_RANK, &q, d) || !get_rank(n, 1, 2, MAX_RANK, &k, d) ||
+        !get_rank(n, 2, 2, MAX_RANK, &v, d) || !get_optional(n, 3, &mask, d) ||
+        !same_dtype(n, q, k, d) || !same_dtype(n, q, v, d))
+        return false;
+    if (!mask.is_none && mask.dtype != ETC_BOOL && mask.dtype != q.dtype)
+        return diag_error(d, n->loc, "attn_mask has dtype %s, expected bool or %s",
+                          dtype_name(mask.dtype), dtype_name(q.dtype));
+    if (!mask.is_none && arg_bool(n, 5))
+        return diag_error(d, n->loc, "has both attn_mask and is_causal");
+    if (!same_size(n, "key", k.dim[k.rank - 1], "query's last axis", q.dim[q.rank - 1], d) ||
+        !same_size(n, "value", v.dim[v.rank - 2], "key's positions", k.dim[k.rank - 2], d))
+        return false;
+    batch = leading(q, 2);
+    if (!check_groups(n, q, k, v, d) ||
+        (!arg_bool(n, 7) && (!broadcast(n, batch, leading(k, 2), &batch, d) ||
+                             !broadcast(n, batch, leading(v, 2), &batch, d))))
+        return false;
+    memcpy(dim, batch.dim, (size_t)batch.rank * sizeof *dim);
+    dim[batch.rank] = q.dim[q.rank - 2];
+    dim[batch.rank + 1] = k.dim[k.rank - 2];
+    Type scores = {.dtype = q.dtype, .rank = batch.rank + 2, .dim = dim};
+    if (!mask.is_none && !expands_to(n, mask, scores, d))
+        return false;
+    dim[batch.rank + 1] = v.dim[v.rank - 1];
+    return set_tensor(n, out, q.dtype, batch.rank + 2, dim, d);
+}
+
 /* -- convolution ---------------------------------------------------------------------- */
 
 typedef struct Conv {

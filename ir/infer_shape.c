@@ -1,6 +1,7 @@
 /* infer_shape.c -- types of views, copies, joins, fills and reductions. */
 #include "ir/internal.h"
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 static Program *program_of(const Node *n)
@@ -352,6 +353,47 @@ bool infer_full_like(const Node *n, Type *out, Diag *d)
     return get_tensor(n, 0, &x, d) && set_tensor(n, out, dtype_or(n, x.dtype), x.rank, x.dim, d);
 }
 
+/* ceil((end - start) / step), of plain numbers in double as torch does. */
+static bool arange_count(const Node *n, const int at[3], Dim *count, Diag *d)
+{
+    Program *p = program_of(n);
+    double v[3] = {0, 0, 1};
+    Dim size[3] = {DIM(0), DIM(0), DIM(1)};
+    bool is_int = true;
+    for (int i = 0; i < 3; i++) {
+        is_int = is_int && (at[i] < 0 || n->arg[at[i]].kind == ARG_INT ||
+                            n->arg[at[i]].kind == ARG_VALUE);
+        if (at[i] >= 0 && !arg_number(n, at[i], &v[i]) && !get_size(n, at[i], &size[i], d))
+            return false;
+        if (at[i] >= 0 && is_int && !get_size(n, at[i], &size[i], d))
+            return false;
+    }
+    if (is_int && !size[2].expr && size[2].value) {
+        bool is_down = size[2].value < 0;
+        Dim span = is_down ? dim_sub(p, size[1], size[0]) : dim_sub(p, size[0], size[1]);
+        Dim step = is_down ? dim_sub(p, DIM(0), size[2]) : size[2];
+        *count = dim_max(p, dim_sub(p, DIM(0), dim_floordiv(p, span, step)), DIM(0));
+        return true;
+    }
+    double length = is_int ? -1 : ceil((v[1] - v[0]) / v[2]);
+    if (!(length >= 0 && length < 9e18))
+        return diag_error(d, n->loc, "has no length known before the call");
+    *count = DIM((int64_t)length);
+    return true;
+}
+
+/* (end), (start, end), (start, end, step) */
+bool infer_arange(const Node *n, Type *out, Diag *d)
+{
+    int n_numbers = arg_find(n, "start") < 0 ? 1 : arg_find(n, "step") < 0 ? 2 : 3;
+    int at[3] = {n_numbers > 1 ? 0 : -1, n_numbers > 1 ? 1 : 0, n_numbers > 2 ? 2 : -1};
+    static const int all[] = {0, 1, 2};
+    Dim count;
+    int dtype = promote_args(n, all, n_numbers);
+    return arange_count(n, at, &count, d) &&
+           set_tensor(n, out, dtype_or(n, dtype < 0 ? ETC_I64 : (EtcDtype)dtype), 1, &count, d);
+}
+
 bool infer_to_copy(const Node *n, Type *out, Diag *d)
 {
     return infer_full_like(n, out, d);
@@ -364,6 +406,56 @@ bool infer_sym_size(const Node *n, Type *out, Diag *d)
     if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d))
         return false;
     *out = (Type){.dtype = ETC_I64, .rank = SCALAR};
+    return true;
+}
+
+/* The element of a tensor that has one, as a Python number. */
+bool infer_item(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    if (!get_tensor(n, 0, &x, d))
+        return false;
+    for (int i = 0; i < x.rank; i++)
+        if (!dims_overlap(x.dim[i], DIM(1)))
+            return diag_error(d, n->loc, "%s has more than one element", arg_name(n, 0));
+    EtcDtype t = dtype_is_float(x.dtype) ? ETC_F64 : x.dtype == ETC_BOOL ? ETC_BOOL : ETC_I64;
+    *out = (Type){.dtype = t, .rank = SCALAR};
+    return true;
+}
+
+static bool number_type(const Node *n, int i, Type *out)
+{
+    const Value *v = arg_value(n, i);
+    ArgKind kind = n->arg[i].kind;
+    *out = (Type){.dtype = ETC_I64, .rank = SCALAR};
+    if (v)
+        *out = v->type;
+    else if (kind == ARG_NONE)
+        *out = TYPE_NONE;
+    else if (kind != ARG_INT)
+        out->dtype = kind == ARG_BOOL ? ETC_BOOL : ETC_F64;
+    return out->is_none || out->rank == SCALAR;
+}
+
+/* The argument itself; an int is known to be what it says. */
+bool infer_constant(const Node *n, Type *out, Diag *d)
+{
+    Dim v;
+    if (!number_type(n, 0, out))
+        return diag_error(d, n->loc, "%s is a tensor, expected a number", arg_name(n, 0));
+    if (n->arg[0].kind == ARG_INT && arg_dim(n, 0, &v))
+        *out = type_size(program_of(n), v);
+    return true;
+}
+
+/* Arithmetic on numbers: int where both are. */
+bool infer_number(const Node *n, Type *out, Diag *d)
+{
+    Type a, b;
+    if (!number_type(n, 0, &a) || !number_type(n, 1, &b) || a.is_none || b.is_none)
+        return diag_error(d, n->loc, "its arguments are not numbers");
+    bool is_int = a.dtype == ETC_I64 && b.dtype == ETC_I64;
+    *out = (Type){.dtype = is_int ? ETC_I64 : ETC_F64, .rank = SCALAR};
     return true;
 }
 
@@ -406,4 +498,12 @@ bool infer_reduce_float(const Node *n, Type *out, Diag *d)
         return diag_error(d, n->loc, "mean of dtype %s, expected a floating-point one",
                           dtype_name(dtype));
     return reduced(n, x, dtype, out, d);
+}
+
+/* any and all: bool, of u8 u8. */
+bool infer_any(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    return get_tensor(n, 0, &x, d) &&
+           reduced(n, x, x.dtype == ETC_U8 ? ETC_U8 : ETC_BOOL, out, d);
 }

@@ -47,7 +47,6 @@ bool expands_to(const Node *n, Type from, Type to, Diag *d);
 /* The result of a rule; refuses sizes that are bad or negative and ranks past MAX_RANK. */
 bool set_tensor(const Node *n, Type *out, EtcDtype dtype, int rank, const Dim *dim, Diag *d);
 
-const char *dim_text(Program *p, Dim d); /* for messages; in the program's arena */
 const char *type_text(Program *p, Type t);
 
 /* -- evaluation ----------------------------------------------------------------------- */
@@ -58,6 +57,9 @@ typedef struct EvalContext {
     Arena *tmp;
     void *scratch; /* ETC_SCRATCH_BYTES */
     Diag *d;
+    EvalVisit *visit; /* NULL, or who is told the results of `watched` */
+    void *visit_ctx;
+    const Graph *watched;
 } EvalContext;
 
 int64_t tensor_bytes(const EtcTensor *t);

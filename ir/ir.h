@@ -131,6 +131,13 @@ typedef struct Dim {
     int64_t value;
 } Dim;
 
+/* What must hold of the symbols at every call; of the ends of int64_t each stands for none. */
+typedef struct Guard {
+    Dim size;
+    int64_t lo, hi;
+    const char *text; /* as the user knows it */
+} Guard;
+
 typedef struct Program Program;
 
 #define DIM(n) ((Dim){NULL, (n)})
@@ -151,6 +158,23 @@ bool dim_eval(Dim d, const int64_t *symbol, int64_t *v); /* false on overflow */
 /* Calls visit(symbol, ctx) for every symbol in d. */
 void dim_symbols(Dim d, void (*visit)(const Symbol *s, void *ctx), void *ctx);
 void dim_print(Dim d, FILE *out);
+const char *dim_text(Program *p, Dim d); /* for messages; in the program's arena */
+/* d = scale * symbol + offset with scale > 0. */
+bool dim_is_linear(Dim d, const Symbol **symbol, int64_t *scale, int64_t *offset);
+
+/* The parts of a sum, for those who compute it: its constant and number of terms; of a term its
+ * coefficient and number of factors; a factor. */
+typedef enum FactorKind { F_SYMBOL, F_FLOORDIV, F_MOD, F_MAX, F_MIN } FactorKind;
+
+typedef struct Factor {
+    FactorKind kind;
+    const Symbol *symbol; /* F_SYMBOL */
+    Dim a, b;             /* operands of the others */
+} Factor;
+
+int dim_terms(Dim d, int64_t *constant);
+int dim_term(Dim d, int i, int64_t *coefficient);
+Factor dim_factor(Dim d, int i, int k);
 
 /* -- types and arguments ----------------------------------------------------------------- */
 
@@ -160,7 +184,7 @@ struct Type {
     EtcDtype dtype;
     int rank;
     bool is_none;      /* a result torch left out */
-    const Dim *dim;
+    const Dim *dim;    /* of a SCALAR int: the size it is known to be, or NULL */
     const Dim *stride; /* in elements; NULL: contiguous */
 };
 
@@ -170,6 +194,7 @@ bool type_equal(Type a, Type b);        /* dtype, rank, sizes; not strides */
 int64_t type_numel(Type t);             /* at the upper bounds; INT64_MAX: unbounded, overflow */
 int64_t type_bytes(Type t);             /* the same */
 Type type_tensor(Program *p, EtcDtype dtype, int rank, const Dim *dim); /* copies dim */
+Type type_size(Program *p, Dim d); /* a SCALAR int that is d */
 void type_print(Type t, FILE *out);
 const char *dtype_name(EtcDtype t);
 bool dtype_is_float(EtcDtype t);
@@ -254,6 +279,7 @@ typedef struct Value {
     Place place;
     Node *def;    /* NULL for a graph input or a state */
     State *state; /* NULL unless this is the graph's use of a state */
+    const Arg *literal; /* of an input that is always this number, string or none; else NULL */
 } Value;
 
 struct Node {
@@ -278,8 +304,8 @@ struct Graph {
     int n_in, n_out, n_updates, n_pools, n_values, n_states;
     Value **in, **out;
     Value **state;  /* this graph's values of states, each state once */
-    Value **by_id;  /* the same by state id; graph_state() keeps both */
-    int n_by_id;
+    Value **slot;   /* the same, hashed by state id; graph_state() keeps both */
+    int n_slots;    /* 0 or a power of two, at least twice n_states */
     Update *update; /* what a call leaves in mutable states and inputs */
     int64_t *pool;  /* planned bytes of pool 1, 2, ... */
     int64_t scratch; /* bytes beside the pools that kernels want; set by plan_memory */
@@ -306,8 +332,9 @@ struct Program {
     const char *name; /* the model's file */
     Stage stage;
     Tail tail;
-    int n_syms, n_states, n_methods, n_storages, n_ids;
+    int n_syms, n_guards, n_states, n_methods, n_storages, n_ids;
     Symbol **sym;
+    Guard *guard;
     State **state;
     Graph **method;
     int64_t side_bytes; /* of the side file "-": what the compiler made */
@@ -337,6 +364,7 @@ void program_keep_states(Program *p, const bool *keep); /* by index; drops the o
 
 Value *graph_value(Graph *g, const char *name, Type type);
 Value *graph_state(Graph *g, State *s); /* the graph's value of s, made on first use */
+Value *graph_find_state(const Graph *g, const State *s); /* the same, or NULL: not used yet */
 void graph_add_input(Graph *g, Value *v);
 void graph_add_output(Graph *g, Value *v);
 void graph_set_output(Graph *g, int i, Value *v);
@@ -453,7 +481,16 @@ bool eval_can(const Node *n); /* its row has a kernel, or nested graphs that can
 bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
                 Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
 
+/* The same, and tells each result of the graph's own nodes as soon as it is there.  Its bytes may
+ * be another value's afterwards. */
+typedef void EvalVisit(const Value *v, const EtcTensor *t, void *ctx);
+bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
+                  EvalVisit *visit, void *ctx, Arena *a, EtcTensor **out, EtcTensor **update,
+                  Diag *d);
+
 EtcTensor *tensor_new(Arena *a, EtcDtype dtype, int rank, const int64_t *dim); /* zeroed */
+EtcTensor *tensor_copy(const EtcTensor *t, Arena *a);
+double tensor_number(const EtcTensor *t, int64_t i); /* element i; NaN where no number is kept so */
 
 /* -- FlatBuffers writer: flat.c ------------------------------------------------------------ */
 

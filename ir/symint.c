@@ -13,12 +13,10 @@
  * a few nodes could make one that takes forever to walk. */
 enum { MAX_TERMS = 32, MAX_FACTORS = 8, MAX_WEIGHT = 1000 };
 
-typedef enum AtomKind { A_SYMBOL, A_FLOORDIV, A_MOD, A_MAX, A_MIN } AtomKind;
-
 typedef struct Atom {
-    AtomKind kind;
+    FactorKind kind;
     int weight;
-    const Symbol *sym; /* A_SYMBOL */
+    const Symbol *sym; /* F_SYMBOL */
     Dim a, b;          /* the others */
 } Atom;
 
@@ -69,7 +67,7 @@ static int compare_atoms(const Atom *a, const Atom *b)
         return 0;
     if (a->kind != b->kind)
         return a->kind < b->kind ? -1 : 1;
-    if (a->kind == A_SYMBOL)
+    if (a->kind == F_SYMBOL)
         return (a->sym->index > b->sym->index) - (a->sym->index < b->sym->index);
     int c = compare_dims(a->a, b->a);
     return c ? c : compare_dims(a->b, b->b);
@@ -125,7 +123,7 @@ static uint32_t hash_sum(const Sum *s)
         for (int k = 0; k < s->term[i].n; k++) {
             const Atom *a = s->term[i].factor[k];
             h = mix(h, (uint64_t)a->kind);
-            h = a->kind == A_SYMBOL ? mix(h, (uint64_t)a->sym->index)
+            h = a->kind == F_SYMBOL ? mix(h, (uint64_t)a->sym->index)
                                     : mix(mix(h, hash_dim(a->a)), hash_dim(a->b));
         }
     }
@@ -247,7 +245,7 @@ static Dim atom(Program *p, Atom a)
 
 Dim dim_symbol(Program *p, const Symbol *s)
 {
-    return atom(p, (Atom){.kind = A_SYMBOL, .sym = s});
+    return atom(p, (Atom){.kind = F_SYMBOL, .sym = s});
 }
 
 static bool are_plain(Dim a, Dim b)
@@ -385,7 +383,7 @@ Dim dim_floordiv(Program *p, Dim a, Dim b)
     if (dim_equal(a, b))
         return DIM(1);
     if (!is_monomial(b))
-        return may_be_zero(b) ? DIM_BAD : atom(p, (Atom){.kind = A_FLOORDIV, .a = a, .b = b});
+        return may_be_zero(b) ? DIM_BAD : atom(p, (Atom){.kind = F_FLOORDIV, .a = a, .b = b});
     Sum q = {0}, r = {0};
     split(a, b, &q, &r);
     Dim rest = intern(p, &r), whole = intern(p, &q);
@@ -395,7 +393,7 @@ Dim dim_floordiv(Program *p, Dim a, Dim b)
         return DIM_BAD;
     if (is_remainder(rest, b))
         return whole;
-    return dim_add(p, whole, atom(p, (Atom){.kind = A_FLOORDIV, .a = rest, .b = b}));
+    return dim_add(p, whole, atom(p, (Atom){.kind = F_FLOORDIV, .a = rest, .b = b}));
 }
 
 Dim dim_mod(Program *p, Dim a, Dim b)
@@ -407,7 +405,7 @@ Dim dim_mod(Program *p, Dim a, Dim b)
     if (are_plain(a, b))
         return DIM(a.value - floor_div(a.value, b.value) * b.value);
     if (!is_monomial(b))
-        return may_be_zero(b) ? DIM_BAD : atom(p, (Atom){.kind = A_MOD, .a = a, .b = b});
+        return may_be_zero(b) ? DIM_BAD : atom(p, (Atom){.kind = F_MOD, .a = a, .b = b});
     Sum q = {0}, r = {0};
     split(a, b, &q, &r);
     Dim rest = intern(p, &r);
@@ -415,19 +413,19 @@ Dim dim_mod(Program *p, Dim a, Dim b)
         return rest;
     if (may_be_zero(b))
         return DIM_BAD;
-    return is_remainder(rest, b) ? rest : atom(p, (Atom){.kind = A_MOD, .a = rest, .b = b});
+    return is_remainder(rest, b) ? rest : atom(p, (Atom){.kind = F_MOD, .a = rest, .b = b});
 }
 
-static Dim extreme(Program *p, AtomKind kind, Dim a, Dim b)
+static Dim extreme(Program *p, FactorKind kind, Dim a, Dim b)
 {
     int64_t a_lo, a_hi, b_lo, b_hi;
     if (dim_is_bad(a) || dim_is_bad(b))
         return DIM_BAD;
     dim_range(a, &a_lo, &a_hi);
     dim_range(b, &b_lo, &b_hi);
-    if (dim_equal(a, b) || (kind == A_MAX ? a_lo >= b_hi : a_hi <= b_lo))
+    if (dim_equal(a, b) || (kind == F_MAX ? a_lo >= b_hi : a_hi <= b_lo))
         return a;
-    if (kind == A_MAX ? b_lo >= a_hi : b_hi <= a_lo)
+    if (kind == F_MAX ? b_lo >= a_hi : b_hi <= a_lo)
         return b;
     bool swap = compare_dims(a, b) > 0;
     return atom(p, (Atom){.kind = kind, .a = swap ? b : a, .b = swap ? a : b});
@@ -435,12 +433,12 @@ static Dim extreme(Program *p, AtomKind kind, Dim a, Dim b)
 
 Dim dim_max(Program *p, Dim a, Dim b)
 {
-    return extreme(p, A_MAX, a, b);
+    return extreme(p, F_MAX, a, b);
 }
 
 Dim dim_min(Program *p, Dim a, Dim b)
 {
-    return extreme(p, A_MIN, a, b);
+    return extreme(p, F_MIN, a, b);
 }
 
 /* -- ranges ------------------------------------------------------------------------------ */
@@ -511,16 +509,16 @@ static Range range_of(Dim d)
 
 static Range atom_range(const Atom *a)
 {
-    if (a->kind == A_SYMBOL)
+    if (a->kind == F_SYMBOL)
         return (Range){a->sym->lo, a->sym->hi};
     Range x = range_of(a->a), y = range_of(a->b);
     switch (a->kind) {
-    case A_FLOORDIV:
+    case F_FLOORDIV:
         return range_div(x, y);
-    case A_MOD:
+    case F_MOD:
         return y.lo > 0 ? (Range){0, y.hi == INT64_MAX ? y.hi : y.hi - 1}
                         : (Range){y.lo == INT64_MIN ? y.lo : y.lo + 1, 0};
-    case A_MAX:
+    case F_MAX:
         return (Range){x.lo > y.lo ? x.lo : y.lo, x.hi > y.hi ? x.hi : y.hi};
     default:
         return (Range){x.lo < y.lo ? x.lo : y.lo, x.hi < y.hi ? x.hi : y.hi};
@@ -552,22 +550,22 @@ int64_t dim_upper(Dim d)
 static bool atom_eval(const Atom *a, const int64_t *symbol, int64_t *v)
 {
     int64_t x, y;
-    if (a->kind == A_SYMBOL) {
+    if (a->kind == F_SYMBOL) {
         *v = symbol[a->sym->index];
         return true;
     }
     if (!dim_eval(a->a, symbol, &x) || !dim_eval(a->b, symbol, &y))
         return false;
-    if ((a->kind == A_FLOORDIV || a->kind == A_MOD) && (y == 0 || (y == -1 && x == INT64_MIN)))
+    if ((a->kind == F_FLOORDIV || a->kind == F_MOD) && (y == 0 || (y == -1 && x == INT64_MIN)))
         return false;
     switch (a->kind) {
-    case A_FLOORDIV:
+    case F_FLOORDIV:
         *v = floor_div(x, y);
         return true;
-    case A_MOD:
+    case F_MOD:
         *v = x - floor_div(x, y) * y;
         return true;
-    case A_MAX:
+    case F_MAX:
         *v = x > y ? x : y;
         return true;
     default:
@@ -596,7 +594,7 @@ void dim_symbols(Dim d, void (*visit)(const Symbol *s, void *ctx), void *ctx)
     for (int i = 0; d.expr && i < d.expr->n; i++)
         for (int k = 0; k < d.expr->term[i].n; k++) {
             const Atom *a = d.expr->term[i].factor[k];
-            if (a->kind == A_SYMBOL) {
+            if (a->kind == F_SYMBOL) {
                 visit(a->sym, ctx);
             } else {
                 dim_symbols(a->a, visit, ctx);
@@ -605,10 +603,43 @@ void dim_symbols(Dim d, void (*visit)(const Symbol *s, void *ctx), void *ctx)
         }
 }
 
+/* -- parts ------------------------------------------------------------------------------------- */
+
+int dim_terms(Dim d, int64_t *constant)
+{
+    *constant = d.expr ? d.expr->constant : d.value;
+    return d.expr ? d.expr->n : 0;
+}
+
+int dim_term(Dim d, int i, int64_t *coefficient)
+{
+    *coefficient = d.expr->term[i].coef;
+    return d.expr->term[i].n;
+}
+
+Factor dim_factor(Dim d, int i, int k)
+{
+    const Atom *a = d.expr->term[i].factor[k];
+    return (Factor){a->kind, a->sym, a->a, a->b};
+}
+
+bool dim_is_linear(Dim d, const Symbol **symbol, int64_t *scale, int64_t *offset)
+{
+    const Term *t = d.expr && d.expr->n == 1 ? &d.expr->term[0] : NULL;
+    if (!t || t->n != 1 || t->factor[0]->kind != F_SYMBOL || t->coef < 1)
+        return false;
+    *symbol = t->factor[0]->sym;
+    *scale = t->coef;
+    *offset = d.expr->constant;
+    return true;
+}
+
+/* -- text ---------------------------------------------------------------------------------------- */
+
 static void print_atom(const Atom *a, FILE *out)
 {
     static const char *const name[] = {"", "floordiv", "mod", "max", "min"};
-    if (a->kind == A_SYMBOL) {
+    if (a->kind == F_SYMBOL) {
         fprintf(out, "%%%s", a->sym->name);
         return;
     }

@@ -3,13 +3,14 @@
  * Stage planned.  The graph is played through on an imaginary memory where every byte knows whose
  * contents it holds: a node paints the bytes of its results, a read finds out whether all bytes
  * still hold what was written.  A view paints nothing: it takes over its input's contents, whose
- * bytes must enclose its own.  A node may paint bytes that it reads itself only where its row's
+ * bytes must enclose its own; nor does a concat paint the parts that lie in it already.  A node may paint bytes that it reads itself only where its row's
  * `inplace` column names that operand and both lie exactly alike.  Memory is cut at every boundary
  * of a place, so painting and reading touch whole segments.  Any fault is ours.
  */
 #include "passes/internal.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct Region { /* an address space: a pool, or one argument of the caller */
     int pool;
@@ -21,6 +22,14 @@ typedef struct Cut {
     int64_t byte;
 } Cut;
 
+enum { MIXED = -1 };
+
+/* Contents of more than one value: what the segments from `first` on held when it was made. */
+typedef struct Mix {
+    const int *holds;
+    int first;
+} Mix;
+
 typedef struct Check {
     const Graph *g;
     Diag *d;
@@ -28,7 +37,9 @@ typedef struct Check {
     Cut *cut; /* sorted, no two alike; segment i is cut[i] .. cut[i + 1] */
     int n_cuts;
     int *holds;    /* by segment: contents + 1, or 0 */
-    int *contents; /* by value: its own index, or of a view its input's */
+    int *contents; /* by value: its own index, or of a view its input's; MIXED: see `mix` */
+    Mix *mix;      /* by value */
+    Arena *tmp;
 } Check;
 
 /* -- segments ---------------------------------------------------------------------------------- */
@@ -65,33 +76,33 @@ static int compare_cuts(const void *a, const void *b)
     return (x->byte > y->byte) - (x->byte < y->byte);
 }
 
-static void add_cuts(Check *c, Arena *tmp, const Value *v)
+static void add_cuts(Check *c, const Value *v)
 {
     if (!has_place(v))
         return;
     Cut lo = {region_of(place_of(v)), start_of(v)}, hi = lo;
     hi.byte += type_bytes(v->type);
-    PUSH(tmp, c->cut, c->n_cuts, lo);
-    PUSH(tmp, c->cut, c->n_cuts, hi);
+    PUSH(c->tmp, c->cut, c->n_cuts, lo);
+    PUSH(c->tmp, c->cut, c->n_cuts, hi);
 }
 
-static void cut_memory(Check *c, Arena *tmp)
+static void cut_memory(Check *c)
 {
     int n = 0;
     for (int i = 0; i < c->g->n_in; i++)
-        add_cuts(c, tmp, c->g->in[i]);
+        add_cuts(c, c->g->in[i]);
     for (int i = 0; i < c->g->n_states; i++)
-        add_cuts(c, tmp, c->g->state[i]);
+        add_cuts(c, c->g->state[i]);
     for (const Node *node = c->g->first; node; node = node->next)
         for (int i = 0; i < node->n_out; i++)
-            add_cuts(c, tmp, node->out[i]);
+            add_cuts(c, node->out[i]);
     if (c->n_cuts)
         qsort(c->cut, (size_t)c->n_cuts, sizeof *c->cut, compare_cuts);
     for (int i = 0; i < c->n_cuts; i++)
         if (!n || compare_cuts(&c->cut[n - 1], &c->cut[i]))
             c->cut[n++] = c->cut[i];
     c->n_cuts = n;
-    c->holds = NEW(tmp, int, n + 1);
+    c->holds = NEW(c->tmp, int, n + 1);
 }
 
 static int segment_at(const Check *c, Region r, int64_t byte)
@@ -127,17 +138,33 @@ static Loc loc_of(const Check *c, const Value *v, const Node *n)
     return v->def ? v->def->loc : (Loc){.file = c->g->program->name, .node = v->name};
 }
 
+static bool still_holds(const Check *c, const Value *v, int segment)
+{
+    const Mix *m = &c->mix[v->index];
+    int contents = c->contents[v->index];
+    return c->holds[segment] == (contents == MIXED ? m->holds[segment - m->first] : contents + 1);
+}
+
 static void check_read(Check *c, const Value *v, const Node *reader)
 {
     if (!has_place(v))
         return;
     int end = end_segment(c, v);
     for (int i = first_segment(c, v); i < end; i++)
-        if (c->holds[i] != c->contents[v->index] + 1) {
+        if (!still_holds(c, v, i)) {
             c->ok = diag_fault(c->d, FAULT_BUG, loc_of(c, v, reader),
                                "plan: %%%s is read after its bytes were written over", v->name);
             return;
         }
+}
+
+/* Bytes [from, to) of v hold v. */
+static void paint_part(Check *c, const Value *v, int64_t from, int64_t to)
+{
+    Region r = region_of(place_of(v));
+    int end = segment_at(c, r, start_of(v) + to);
+    for (int i = segment_at(c, r, start_of(v) + from); i < end; i++)
+        c->holds[i] = v->index + 1;
 }
 
 static void paint(Check *c, const Value *v)
@@ -145,9 +172,17 @@ static void paint(Check *c, const Value *v)
     if (!has_place(v))
         return;
     c->contents[v->index] = v->index;
-    int end = end_segment(c, v);
-    for (int i = first_segment(c, v); i < end; i++)
-        c->holds[i] = v->index + 1;
+    paint_part(c, v, 0, type_bytes(v->type));
+}
+
+/* v holds from now on what `of`, whose bytes enclose its own, holds. */
+static void take_over(Check *c, const Value *v, const Value *of)
+{
+    const Mix *m = &c->mix[of->index];
+    int first = first_segment(c, v);
+    c->contents[v->index] = c->contents[of->index];
+    if (c->contents[of->index] == MIXED)
+        c->mix[v->index] = (Mix){m->holds + (first - m->first), first};
 }
 
 /* -- one node ---------------------------------------------------------------------------------- */
@@ -160,14 +195,19 @@ static bool is_inside(const Value *in, const Value *out)
            start_of(out) + type_bytes(out->type) <= start_of(in) + type_bytes(in->type);
 }
 
-static bool overlap(const Value *a, const Value *b)
+/* Whether a has bytes among [from, to) of b's. */
+static bool overlaps(const Value *a, const Value *b, int64_t from, int64_t to)
 {
-    if (!has_place(a) || !has_place(b) || !type_bytes(a->type) || !type_bytes(b->type))
+    if (!has_place(a) || !has_place(b) || !type_bytes(a->type) || from == to)
         return false;
     Region x = region_of(place_of(a)), y = region_of(place_of(b));
-    return x.pool == y.pool && x.number == y.number &&
-           start_of(a) < start_of(b) + type_bytes(b->type) &&
-           start_of(b) < start_of(a) + type_bytes(a->type);
+    return x.pool == y.pool && x.number == y.number && start_of(a) < start_of(b) + to &&
+           start_of(b) + from < start_of(a) + type_bytes(a->type);
+}
+
+static bool overlap(const Value *a, const Value *b)
+{
+    return overlaps(a, b, 0, type_bytes(b->type));
 }
 
 /* Whether a slice or select takes exactly the elements that lie at its place. */
@@ -207,6 +247,71 @@ static bool is_declared_view(const Node *n)
     default:
         return false;
     }
+}
+
+/* -- concats ----------------------------------------------------------------------------------- */
+
+/* Whether operand k of a concat, `at` bytes behind its first, lies where it is to end up. */
+static bool is_part(const Node *n, int k, int64_t at)
+{
+    int64_t axis;
+    const Value *x = n->in[k], *y = n->out[0];
+    if (n->op != OP_CAT || !arg_int(n, 1, &axis) || x->type.rank != y->type.rank ||
+        x->type.dtype != y->type.dtype || x->type.stride || y->type.stride ||
+        !type_is_static(x->type) || !type_is_static(y->type))
+        return false;
+    for (int i = 0; i < axis; i++)
+        if (y->type.dim[i].value != 1)
+            return false;
+    return is_inside(y, x) && start_of(x) == start_of(y) + at;
+}
+
+/* Operands from k on, up to the next that lies in the result already, are moved there together:
+ * [from, to) of it.  None may lie where they go. */
+static int move_operands(Check *c, const Node *n, int k, int64_t *at)
+{
+    const Value *y = n->out[0];
+    int first = k;
+    int64_t from = *at;
+    for (; k < n->n_in && !is_part(n, k, *at); k++) {
+        check_read(c, n->in[k], n);
+        *at += type_bytes(n->in[k]->type);
+    }
+    for (int i = first; i < k; i++)
+        if (overlaps(n->in[i], y, from, *at))
+            c->ok = diag_fault(c->d, FAULT_BUG, n->loc,
+                               "plan: operand %%%s lies where others are moved", n->in[i]->name);
+    paint_part(c, y, from, *at);
+    return k;
+}
+
+static bool has_parts(const Node *n)
+{
+    int64_t at = 0;
+    for (int k = 0; n->op == OP_CAT && k < n->n_in; at += type_bytes(n->in[k++]->type))
+        if (is_part(n, k, at))
+            return true;
+    return false;
+}
+
+/* A concat with operands in their places paints the others; it then holds what all of them hold. */
+static void play_concat(Check *c, const Node *n)
+{
+    const Value *y = n->out[0];
+    int64_t at = 0;
+    c->contents[y->index] = y->index;
+    for (int k = 0; k < n->n_in;) {
+        k = move_operands(c, n, k, &at);
+        for (; k < n->n_in && is_part(n, k, at); k++) {
+            check_read(c, n->in[k], n);
+            at += type_bytes(n->in[k]->type);
+        }
+    }
+    int first = first_segment(c, y), count = end_segment(c, y) - first;
+    int *holds = NEW(c->tmp, int, count + 1);
+    memcpy(holds, c->holds + first, (size_t)count * sizeof *holds);
+    c->contents[y->index] = MIXED;
+    c->mix[y->index] = (Mix){holds, first};
 }
 
 /* Elements of x and y correspond and lie at the same bytes. */
@@ -249,6 +354,18 @@ static bool allows_overlay(const Node *n, int slot)
     return n->op == OP_GROUP ? group_allows(n, slot) : column_names(n, n->in[slot]);
 }
 
+static void check_place(Check *c, const Node *n, const Value *y)
+{
+    Place at = place_of(y);
+    if (at.pool == POOL_IN)
+        c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies in an input", y->name);
+    if (at.pool > 0 && (at.pool > c->g->n_pools || at.offset < 0 ||
+                        at.offset % (int64_t)etc_dtype_size((int)y->type.dtype) ||
+                        at.offset > c->g->pool[at.pool - 1] - type_bytes(y->type)))
+        c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies outside its pool",
+                           y->name);
+}
+
 static void check_results(Check *c, const Node *n)
 {
     for (int k = 0; k < n->n_out; k++) {
@@ -263,15 +380,7 @@ static void check_results(Check *c, const Node *n)
             if (overlap(n->out[i], y))
                 c->ok = diag_fault(c->d, FAULT_BUG, n->loc,
                                    "plan: results %%%s and %%%s overlap", n->out[i]->name, y->name);
-        if (place_of(y).pool == POOL_IN)
-            c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies in an input",
-                               y->name);
-        if (place_of(y).pool > 0 && (place_of(y).pool > c->g->n_pools || place_of(y).offset < 0 ||
-                                  place_of(y).offset % PLAN_ALIGN ||
-                                  place_of(y).offset > c->g->pool[place_of(y).pool - 1] -
-                                                        type_bytes(y->type)))
-            c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies outside its pool",
-                               y->name);
+        check_place(c, n, y);
     }
 }
 
@@ -280,7 +389,11 @@ static void play(Check *c, const Node *n)
     for (int i = 0; i < n->n_in; i++)
         check_read(c, n->in[i], n);
     if (is_declared_view(n)) {
-        c->contents[n->out[0]->index] = c->contents[n->in[0]->index];
+        take_over(c, n->out[0], n->in[0]);
+        return;
+    }
+    if (has_parts(n)) {
+        play_concat(c, n);
         return;
     }
     check_results(c, n);
@@ -297,7 +410,7 @@ static void check_end(Check *c)
     for (int i = 0; i < g->n_updates; i++) {
         const Value *v = g->update[i].value, *t = g->update[i].target;
         if (overlap(v, t))
-            c->contents[t->index] = c->contents[v->index];
+            take_over(c, t, v);
         check_read(c, t, NULL);
     }
     for (int i = 0; i < g->n_out; i++)
@@ -311,9 +424,10 @@ static void check_end(Check *c)
 
 static bool check_graph(const Graph *g, Arena *tmp, Diag *d)
 {
-    Check c = {.g = g, .d = d, .ok = true};
-    cut_memory(&c, tmp);
+    Check c = {.g = g, .d = d, .ok = true, .tmp = tmp};
+    cut_memory(&c);
     c.contents = NEW(tmp, int, g->n_values + 1);
+    c.mix = NEW(tmp, Mix, g->n_values + 1);
     for (int i = 0; i < g->n_values; i++)
         c.contents[i] = i;
     for (int i = 0; i < g->n_in; i++)
@@ -338,37 +452,36 @@ bool pass_check_plan(Program *p, Arena *tmp, Diag *d)
 
 /* -- the report -------------------------------------------------------------------------------- */
 
-typedef struct Span { /* one run of pool bytes and the time it is in use */
+typedef struct Span { /* bytes of a pool and the time they are in use */
     int start, end;
     int64_t lo, hi;
 } Span;
 
 typedef struct Spans {
     const Graph *g;
-    Span *span;         /* by root; those of values outside the pools stay empty */
-    int *root;          /* by value; -1: none */
+    Span *span;         /* by value; of those that share bytes, the first stands for all */
+    int *parent;        /* by value: one that it shares bytes with, up to the first; -1: no pool */
     const Value **into; /* by value: the state that it is written over */
     PlanReport *report;
 } Spans;
 
-/* Which earlier value y shares bytes with: its view's input, the operand or state it overlays. */
-static const Value *shares_with(const Spans *s, const Node *n, const Value *y)
+static int span_of(Spans *s, const Value *v)
 {
-    if (s->into[y->index])
-        return s->into[y->index];
-    for (int i = 0; i < n->n_in; i++)
-        if (overlap(n->in[i], y))
-            return n->in[i];
-    return NULL;
+    int i = v->index;
+    if (s->parent[i] < 0)
+        return -1;
+    while (s->parent[i] != i)
+        i = s->parent[i] = s->parent[s->parent[i]];
+    return i;
 }
 
 static void use(Spans *s, const Value *v, int from, int to)
 {
-    int r = s->root[v->index];
-    if (r < 0)
+    int i = span_of(s, v);
+    if (i < 0)
         return;
-    s->span[r].start = from < s->span[r].start ? from : s->span[r].start;
-    s->span[r].end = to > s->span[r].end ? to : s->span[r].end;
+    s->span[i].start = from < s->span[i].start ? from : s->span[i].start;
+    s->span[i].end = to > s->span[i].end ? to : s->span[i].end;
 }
 
 static int64_t padded(int64_t bytes)
@@ -376,19 +489,28 @@ static int64_t padded(int64_t bytes)
     return round_up(bytes, PLAN_ALIGN);
 }
 
-/* v comes to life, in the bytes of `of` where that is a value of the pools. */
-static void open_span(Spans *s, const Value *v, const Value *of, int time)
+/* v and `of` lie in one run of bytes: they are in use together. */
+static void unite(Spans *s, const Value *v, const Value *of)
+{
+    int a = span_of(s, of), b = span_of(s, v);
+    if (a < 0 || b < 0 || a == b)
+        return;
+    Span *to = &s->span[a], *from = &s->span[b];
+    s->parent[b] = a;
+    to->lo = from->lo < to->lo ? from->lo : to->lo;
+    to->hi = from->hi > to->hi ? from->hi : to->hi;
+    use(s, of, from->start, from->end);
+    *from = (Span){.end = -1};
+}
+
+static void open_span(Spans *s, const Value *v, int time)
 {
     if (!has_place(v) || place_of(v).pool < 0)
         return;
-    int root = of && s->root[of->index] >= 0 ? s->root[of->index] : v->index;
-    int64_t lo = place_of(v).offset, bytes = padded(type_bytes(v->type));
-    Span *one = &s->span[root];
-    s->root[v->index] = root;
-    one->lo = lo < one->lo ? lo : one->lo;
-    one->hi = lo + bytes > one->hi ? lo + bytes : one->hi;
-    use(s, v, time, time);
-    s->report->naive += v->def && is_declared_view(v->def) ? 0 : bytes;
+    int64_t lo = place_of(v).offset, bytes = type_bytes(v->type);
+    s->parent[v->index] = v->index;
+    s->span[v->index] = (Span){time, time, lo, lo + bytes};
+    s->report->naive += v->def && is_declared_view(v->def) ? 0 : padded(bytes);
     s->report->n_values++;
 }
 
@@ -396,19 +518,30 @@ static void open_spans(Spans *s, Arena *tmp)
 {
     const Graph *g = s->g;
     s->span = NEW(tmp, Span, g->n_values + 1);
-    s->root = NEW(tmp, int, g->n_values + 1);
+    s->parent = NEW(tmp, int, g->n_values + 1);
     s->into = NEW(tmp, const Value *, g->n_values + 1);
     for (int i = 0; i < g->n_values; i++) {
-        s->span[i] = (Span){.start = INT32_MAX, .end = -1, .lo = INT64_MAX};
-        s->root[i] = -1;
+        s->span[i] = (Span){.end = -1};
+        s->parent[i] = -1;
     }
     for (int i = 0; i < g->n_updates; i++)
         if (overlap(g->update[i].value, g->update[i].target))
             s->into[g->update[i].value->index] = g->update[i].target;
     for (int i = 0; i < g->n_in; i++)
-        open_span(s, g->in[i], NULL, 0);
+        open_span(s, g->in[i], 0);
     for (int i = 0; i < g->n_states; i++)
-        open_span(s, g->state[i], NULL, 0);
+        open_span(s, g->state[i], 0);
+}
+
+/* A result shares bytes with what it is a view of, overlays or joins. */
+static void open_result(Spans *s, const Node *n, const Value *y, int time)
+{
+    open_span(s, y, time);
+    if (s->into[y->index])
+        unite(s, y, s->into[y->index]);
+    for (int i = 0; i < n->n_in; i++)
+        if (overlap(n->in[i], y))
+            unite(s, y, n->in[i]);
 }
 
 /* Returns the time at which outputs are read. */
@@ -419,7 +552,7 @@ static int fill_spans(Spans *s)
     for (const Node *n = g->first; n; n = n->next) {
         time++;
         for (int i = 0; i < n->n_out; i++)
-            open_span(s, n->out[i], shares_with(s, n, n->out[i]), time);
+            open_result(s, n, n->out[i], time);
         for (int i = 0; i < n->n_in; i++)
             use(s, n->in[i], time, time);
     }
@@ -438,8 +571,8 @@ static int64_t largest_sum(const Graph *g, const Span *s, int times, Arena *tmp)
     int64_t *change = NEW(tmp, int64_t, times + 2), sum = 0, most = 0;
     for (int i = 0; i < g->n_values; i++)
         if (s[i].end >= 0) {
-            change[s[i].start] += s[i].hi - s[i].lo;
-            change[s[i].end + 1] -= s[i].hi - s[i].lo;
+            change[s[i].start] += padded(s[i].hi - s[i].lo);
+            change[s[i].end + 1] -= padded(s[i].hi - s[i].lo);
         }
     for (int t = 0; t <= times; t++) {
         sum += change[t];
@@ -448,25 +581,34 @@ static int64_t largest_sum(const Graph *g, const Span *s, int times, Arena *tmp)
     return most;
 }
 
-/* What the largest node needs at once, each run of bytes counted once. */
-static int64_t largest_node(const Graph *g, const Span *s, const int *root, Arena *tmp)
+static int by_place(const void *a, const void *b)
 {
-    int *seen = NEW(tmp, int, g->n_values + 1), time = 0;
-    int64_t most = 0;
-    for (const Node *n = g->first; n; n = n->next) {
-        int64_t sum = 0;
-        time++;
-        for (int i = 0; i < n->n_in + n->n_out; i++) {
-            const Value *v = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
-            int r = root[v->index];
-            if (r < 0 || seen[r] == time)
-                continue;
-            seen[r] = time;
-            sum += s[r].hi - s[r].lo;
-        }
-        most = sum > most ? sum : most;
+    const Value *const *x = a, *const *y = b;
+    Place p = place_of(*x), q = place_of(*y);
+    if (p.pool != q.pool)
+        return p.pool < q.pool ? -1 : 1;
+    return (p.offset > q.offset) - (p.offset < q.offset);
+}
+
+/* Bytes of the pools that a node reads or writes, each counted once. */
+static int64_t touched(const Node *n, Arena *tmp)
+{
+    const Value **v = NEW(tmp, const Value *, n->n_in + n->n_out + 1);
+    int count = 0;
+    for (int i = 0; i < n->n_in + n->n_out; i++) {
+        v[count] = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+        count += has_place(v[count]) && place_of(v[count]).pool > 0;
     }
-    return most;
+    qsort(v, (size_t)count, sizeof *v, by_place);
+    int64_t sum = 0, end = 0;
+    for (int i = 0; i < count; i++) {
+        bool is_new = !i || place_of(v[i]).pool != place_of(v[i - 1]).pool;
+        int64_t lo = place_of(v[i]).offset, hi = lo + type_bytes(v[i]->type);
+        lo = is_new || lo > end ? lo : end;
+        sum += hi > lo ? hi - lo : 0;
+        end = is_new || hi > end ? hi : end;
+    }
+    return sum;
 }
 
 PlanReport plan_report(const Graph *g, Arena *tmp)
@@ -478,6 +620,9 @@ PlanReport plan_report(const Graph *g, Arena *tmp)
     for (int i = 0; i < g->n_pools; i++)
         r.arena += g->pool[i];
     r.bound = largest_sum(g, s.span, times, tmp);
-    r.order_free = largest_node(g, s.span, s.root, tmp);
+    for (const Node *n = g->first; n; n = n->next) {
+        int64_t bytes = touched(n, tmp);
+        r.order_free = bytes > r.order_free ? bytes : r.order_free;
+    }
     return r;
 }

@@ -42,99 +42,24 @@ struct Compare {
 
 /* -- cases ----------------------------------------------------------------------------------- */
 
-static uint64_t draw(uint64_t *seed)
-{
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    return *seed >> 33;
-}
-
-static double draw_unit(uint64_t *seed)
-{
-    return (double)draw(seed) / 1073741824.0 - 1.0; /* [-1, 1) */
-}
-
-static void fill_random(EtcTensor *t, uint64_t *seed)
-{
-    int64_t n = etc_numel(t);
-    for (int64_t i = 0; i < n; i++)
-        switch (t->dtype) {
-        case ETC_F32:
-            ((float *)t->data)[i] = (float)(2 * draw_unit(seed));
-            break;
-        case ETC_F64:
-            ((double *)t->data)[i] = 2 * draw_unit(seed);
-            break;
-        case ETC_F16: /* 0.5 .. 1, both signs */
-        case ETC_BF16:
-            ((uint16_t *)t->data)[i] = (uint16_t)((t->dtype == ETC_F16 ? 0x3800 : 0x3f00) |
-                                                  (draw(seed) & 0x807f));
-            break;
-        case ETC_I64:
-        case ETC_U64:
-            ((int64_t *)t->data)[i] = (int64_t)draw(seed) % 4;
-            break;
-        case ETC_I32:
-        case ETC_U32:
-            ((int32_t *)t->data)[i] = (int32_t)(draw(seed) % 4);
-            break;
-        default:
-            memset((uint8_t *)t->data + (size_t)i * etc_dtype_size((int)t->dtype),
-                   (int)(draw(seed) % 2), etc_dtype_size((int)t->dtype));
-        }
-}
-
-/* Its lower bound, or a value above it, near enough to stay cheap. */
-static int64_t symbol_value(const Symbol *s, int which)
-{
-    int64_t lo = s->lo < 1 && which ? 1 : s->lo, most = lo + 5;
-    int64_t middle = s->hi == INT64_MAX ? most : lo + (s->hi - lo) / 2;
-    return which ? (middle < most ? middle : most) : lo;
-}
-
-static bool input_sizes(const Value *v, const int64_t *symbol, int64_t *dim)
-{
-    int64_t n = 1;
-    for (int i = 0; i < v->type.rank; i++)
-        if (!dim_eval(v->type.dim[i], symbol, &dim[i]) || dim[i] < 0 ||
-            !mul_ok(n, dim[i] + 1, &n) || n > 1 << 28)
-            return false;
-    return true;
-}
-
 static bool random_inputs(Compare *c, const Program *p, Case *k, int which)
 {
     const Graph *g = p->method[k->method];
-    int64_t dim[MAX_RANK];
     k->symbol = NEW(c->arena, int64_t, p->n_syms + 1);
     k->in = NEW(c->arena, EtcTensor *, g->n_in + 1);
-    for (int i = 0; i < p->n_syms; i++)
-        k->symbol[i] = symbol_value(p->sym[i], which);
-    for (int i = 0; i < g->n_in; i++) {
-        const Type t = g->in[i]->type;
-        if (!input_sizes(g->in[i], k->symbol, dim))
-            return false;
-        k->in[i] = tensor_new(c->arena, t.dtype, t.rank < 0 ? 0 : t.rank, dim);
-        fill_random(k->in[i], &c->seed);
-    }
-    return true;
+    inputs_symbols(p, which, k->symbol);
+    return inputs_random(g, k->symbol, &c->seed, c->arena, k->in);
 }
 
-/* Symbols from the sizes of what the user gave. */
-static bool given_inputs(Compare *c, Program *p, Case *k)
+static bool given_inputs(Compare *c, const Program *p, Case *k)
 {
     const Graph *g = p->method[0];
     k->given = true;
     k->symbol = NEW(c->arena, int64_t, p->n_syms + 1);
     k->in = NEW(c->arena, EtcTensor *, g->n_in + 1);
-    for (int i = 0; i < p->n_syms; i++)
-        k->symbol[i] = p->sym[i]->lo;
-    for (int i = 0; i < g->n_in; i++) {
+    for (int i = 0; i < g->n_in; i++)
         k->in[i] = c->opt.verify_in[i];
-        for (int j = 0; j < g->in[i]->type.rank && j < k->in[i]->rank; j++)
-            for (int s = 0; s < p->n_syms; s++)
-                if (dim_equal(g->in[i]->type.dim[j], dim_symbol(p, p->sym[s])))
-                    k->symbol[s] = k->in[i]->dim[j];
-    }
+    inputs_read_symbols(g, k->in, k->symbol);
     return true;
 }
 
@@ -235,7 +160,7 @@ static bool can_run(const Compare *c, const Graph *g, const char *pass)
 static void shake_floats(void *data, EtcDtype t, int64_t n, uint64_t *seed)
 {
     for (int64_t i = 0; i < n; i++) {
-        bool up = draw(seed) & 1;
+        bool up = inputs_draw(seed) & 1;
         if (t == ETC_F32) {
             float *f = (float *)data + i;
             *f = nextafterf(*f, up ? INFINITY : -INFINITY);
@@ -274,38 +199,11 @@ static uint8_t **shake_states(const Program *p, Arena *a, uint64_t *seed)
     return old;
 }
 
-static double as_double(const EtcTensor *t, int64_t i)
-{
-    uint32_t bits;
-    float f;
-    switch (t->dtype) {
-    case ETC_F32:
-        return ((const float *)t->data)[i];
-    case ETC_F64:
-        return ((const double *)t->data)[i];
-    case ETC_BF16:
-        bits = (uint32_t)((const uint16_t *)t->data)[i] << 16;
-        memcpy(&f, &bits, sizeof f);
-        return f;
-    case ETC_I64:
-        return (double)((const int64_t *)t->data)[i];
-    case ETC_I32:
-        return ((const int32_t *)t->data)[i];
-    case ETC_U8:
-    case ETC_BOOL:
-        return ((const uint8_t *)t->data)[i];
-    case ETC_I8:
-        return ((const int8_t *)t->data)[i];
-    default:
-        return NAN;
-    }
-}
-
 static double largest_difference(const EtcTensor *a, const EtcTensor *b)
 {
     double most = 0;
     for (int64_t i = 0; i < etc_numel(a); i++) {
-        double d = fabs(as_double(a, i) - as_double(b, i));
+        double d = fabs(tensor_number(a, i) - tensor_number(b, i));
         most = d > most ? d : most;
     }
     return most;
@@ -315,7 +213,7 @@ static double magnitude(const EtcTensor *t)
 {
     double most = 0;
     for (int64_t i = 0; i < etc_numel(t); i++) {
-        double d = fabs(as_double(t, i));
+        double d = fabs(tensor_number(t, i));
         most = d > most && isfinite(d) ? d : most;
     }
     return most;
@@ -376,7 +274,7 @@ static int64_t first_fault(const EtcTensor *a, const EtcTensor *b, double most)
         const uint8_t *y = (const uint8_t *)b->data + (size_t)i * size;
         if (!memcmp(x, y, size))
             continue;
-        double v = as_double(a, i), w = as_double(b, i);
+        double v = tensor_number(a, i), w = tensor_number(b, i);
         if (!(most > 0 && ((isnan(v) && isnan(w)) || fabs(v - w) <= most)))
             return i;
     }
@@ -402,7 +300,7 @@ static bool compare_result(const Compare *c, const Case *k, const Graph *g, int 
     return diag_fault(d, FAULT_BUG, loc,
                       "pass '%s' changes %s %d of @%s: element %" PRId64 " was %.9g, is %.9g, may "
                       "differ by %.3g", pass, what, is_out ? i : i - g->n_out, g->name, at,
-                      as_double(was, at), as_double(now, at), most);
+                      tensor_number(was, at), tensor_number(now, at), most);
 }
 
 static bool compare_case(Compare *c, Case *k, const Program *p, const char *pass, double bound,

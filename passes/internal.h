@@ -52,6 +52,20 @@ Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis);
  * none.  Their dtype is what promotion with the other operands calls for. */
 Node *numbers_to_tensors(Rewrite *r, Node *n);
 
+/* -- sizes at run time: sizes.c ---------------------------------------------------------------- */
+
+typedef struct Sizes Sizes; /* of one graph */
+
+Sizes *sizes_new(Graph *g, Arena *tmp, Diag *d);
+void sizes_learn(Sizes *s, Value *v); /* v, an int, may be what tells a symbol */
+/* The int that is d, a symbolic size that `use` asks for; NULL: reported. */
+Value *sizes_value(Sizes *s, Node *use, Dim d);
+Value *sizes_read(Sizes *s, int input, int axis); /* the size that an input has */
+/* d computed from the symbols, though some input may have it; NULL: no input tells them. */
+Value *sizes_computed(Sizes *s, Dim d);
+/* Where a symbol is read: the input and axis with the smallest scale; false: nowhere. */
+bool sizes_source(const Sizes *s, const Symbol *symbol, int *input, int *axis);
+
 /* -- results before and after a pass: compare.c ------------------------------------------------ */
 
 typedef struct Compare Compare;

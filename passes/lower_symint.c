@@ -1,11 +1,10 @@
 /* lower_symint.c -- sizes that are known only at run time become what a kernel can read.
  *
  * Stage edge, pte tail.  An open size of a view or an expand is -1 where that says it; any other is
- * read by aten.sym_size.int from an operand or an input that has it.  One walk; nodes without
- * symbolic arguments are not touched.
+ * computed from sizes of the inputs (sizes.c).  One walk; nodes without symbolic arguments are not
+ * touched.
  */
 #include "passes/internal.h"
-#include <inttypes.h>
 
 static bool is_symbolic(const Arg *a)
 {
@@ -88,38 +87,17 @@ static void open_slice(Node *n)
         node_set_arg(n, 3, (Arg){.kind = ARG_INT, .dim = DIM(INT64_MAX)});
 }
 
-/* -- sizes read at run time -------------------------------------------------------------------- */
+/* -- sizes computed at run time ---------------------------------------------------------------- */
 
 typedef struct Reader {
-    Graph *g;
-    Diag *d;
+    Sizes *sizes;
     Node *from, *to; /* the node and what takes its place */
 } Reader;
-
-static Value *read_size(Reader *s, Value *v, Dim d)
-{
-    for (int i = 0; i < v->type.rank; i++)
-        if (dim_equal(v->type.dim[i], d)) {
-            Node *n = build(s->g, s->from, s->from->loc, OP_SYM_SIZE, s->d, "vi", v, (int64_t)i);
-            return n ? n->out[0] : NULL;
-        }
-    return NULL;
-}
-
-static Value *size_value(Reader *s, Dim d)
-{
-    Value *v = NULL;
-    for (int i = 0; i < s->from->n_in && !v; i++)
-        v = read_size(s, s->from->in[i], d);
-    for (int i = 0; i < s->g->n_in && !v; i++)
-        v = read_size(s, s->g->in[i], d);
-    return v;
-}
 
 static Arg lowered(Reader *s, Arg a)
 {
     if (a.kind == ARG_LIST) {
-        Arg *item = NEW(s->g->program->arena, Arg, a.list.n ? a.list.n : 1);
+        Arg *item = NEW(s->to->graph->program->arena, Arg, a.list.n ? a.list.n : 1);
         for (int i = 0; i < a.list.n; i++)
             item[i] = lowered(s, a.list.item[i]);
         a.list.item = item;
@@ -128,18 +106,21 @@ static Arg lowered(Reader *s, Arg a)
     bool open = a.kind == ARG_INT && a.dim.expr;
     if (!open && a.kind != ARG_VALUE)
         return a;
-    Value *v = open ? size_value(s, a.dim) : s->from->in[a.slot];
-    if (!v) {
-        diag_unsupported(s->d, s->from->loc, "a size is computed from sizes of the inputs; only "
-                                             "sizes that some input has can be read at run time");
-        return a;
-    }
-    Arg use = node_use(s->to, v);
+    Arg use = node_use(s->to, open ? sizes_value(s->sizes, s->from, a.dim) : s->from->in[a.slot]);
     use.key = a.key;
     return use;
 }
 
-static bool lower(Rewrite *r, Node *n)
+/* A constant that is a size is that size's value. */
+static bool lower_constant(Rewrite *r, Sizes *sizes, Node *n)
+{
+    Value *v = sizes_value(sizes, n, n->arg[0].dim);
+    if (v)
+        rewrite_value(r, n->out[0], v);
+    return v != NULL;
+}
+
+static bool lower(Rewrite *r, Sizes *sizes, Node *n)
 {
     int errors = diag_errors(r->d);
     if (n->op == OP_VIEW || n->op == OP_ET_VIEW)
@@ -150,7 +131,9 @@ static bool lower(Rewrite *r, Node *n)
         open_slice(n);
     if (!has_symbolic(n))
         return true;
-    Reader s = {r->g, r->d, n, node_new(r->g, n->op, n->loc)};
+    if (n->op == OP_CONSTANT)
+        return lower_constant(r, sizes, n);
+    Reader s = {sizes, n, node_new(r->g, n->op, n->loc)};
     for (int i = 0; i < n->n_args; i++)
         node_push(s.to, lowered(&s, n->arg[i]));
     for (int i = 0; i < n->n_out; i++)
@@ -163,12 +146,15 @@ static bool lower(Rewrite *r, Node *n)
 bool pass_lower_symint(Graph *g, Arena *tmp, Diag *d)
 {
     Rewrite r = rewrite_start(g, tmp, d);
+    Sizes *sizes = sizes_new(g, tmp, d);
     bool ok = true;
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
         if (has_symbolic(n))
-            ok = lower(&r, n) && ok;
+            ok = lower(&r, sizes, n) && ok;
+        for (int i = 0; i < n->n_out; i++)
+            sizes_learn(sizes, n->out[i]);
     }
     rewrite_finish(&r);
     return ok;

@@ -238,7 +238,24 @@ static bool is_number(const Schema *s, const Node *n, int i)
 {
     const Arg *a = &n->arg[i];
     return s->arg[i].type == SCH_TENSOR && !s->arg[i].is_list &&
-           (a->kind == ARG_FLOAT || a->kind == ARG_BOOL || (a->kind == ARG_INT && !a->dim.expr));
+           (a->kind == ARG_FLOAT || a->kind == ARG_BOOL || a->kind == ARG_INT);
+}
+
+/* A size that is known at run time only, as a tensor of rank 0. */
+static Value *number_computed(Rewrite *r, Node *at, Dim size, Type other)
+{
+    Arg number = {.kind = ARG_INT, .dim = size};
+    Arg none = {.kind = ARG_LIST};
+    Node *n = build(r->g, at, at->loc, OP_FULL, r->d, "aat", none, number,
+                    number_dtype(&number, other));
+    return n ? n->out[0] : NULL;
+}
+
+static Value *number_value(Rewrite *r, Node *at, const Arg *number, Type other)
+{
+    return number->kind == ARG_INT && number->dim.expr
+               ? number_computed(r, at, number->dim, other)
+               : number_const(r->g, number, other, "number");
 }
 
 static Arg moved(Node *to, const Node *from, Arg a)
@@ -272,7 +289,7 @@ Node *numbers_to_tensors(Rewrite *r, Node *n)
     Node *copy = node_new(r->g, n->op, n->loc);
     for (int i = 0; i < s->n_args; i++)
         node_push(copy, is_number(s, n, i)
-                            ? node_use(copy, number_const(r->g, &n->arg[i], other, "number"))
+                            ? node_use(copy, number_value(r, n, &n->arg[i], other))
                             : moved(copy, n, n->arg[i]));
     for (int i = 0; i < n->n_out; i++)
         rewrite_value(r, n->out[i], node_add_out(copy, n->out[i]->name, n->out[i]->type));

@@ -7,7 +7,8 @@
 
 static bool has_kernel(const Node *n)
 {
-    return op_info[n->op].out || n->op == OP_DELEGATE || n->op == OP_COND;
+    return op_info[n->op].out || n->op == OP_DELEGATE || n->op == OP_COND ||
+           n->op == OP_CONSTANT || n->op == OP_CHECK_RANGE;
 }
 
 static bool graph_to_edge(Graph *g, Arena *tmp, Diag *d)

@@ -10,7 +10,8 @@ static bool check(const Node *n, Diag *d)
 {
     const Schema *s = op_schema(n->graph->program, n->op);
     bool ok = true;
-    if (n->op == OP_DELEGATE || n->op == OP_COND)
+    if (n->op == OP_DELEGATE || n->op == OP_COND || n->op == OP_CONSTANT ||
+        n->op == OP_CHECK_RANGE)
         return true;
     if (!op_info[n->op].out)
         return diag_unsupported(d, n->loc, "the ExecuTorch runtime has no kernel for it");

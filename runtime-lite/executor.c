@@ -246,6 +246,13 @@ static const char *admit_all(EtcMethod *m, const Operator *op)
     return what;
 }
 
+/* A call made to fail, as no operator checks a size: a value and, in place of a number, what it had
+ * to be. */
+static int is_check(const EtcCall *c)
+{
+    return (c->n_args == 3) && (c->arg[0]->tag == ETC_INT) && (c->arg[1]->tag == ETC_STRING);
+}
+
 static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint32_t i, EtcError *e)
 {
     const Operator *op = &m->op[etc_flat_i32(f, call, 0)];
@@ -262,6 +269,9 @@ static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint
     EtcStatus status = (what == NULL) ? op->row->run(&c) : ETC_BAD_FILE;
     for (int32_t k = 0; k < op->row->n_args; k++) {
         release(m->arg[k]);
+    }
+    if ((status != ETC_OK) && (what == NULL) && is_check(&c)) {
+        return etc_fail(e, ETC_BAD_ARG, c.arg[1]->as.str.text, c.arg[0]->as.i);
     }
     if (status != ETC_OK) {
         etc_fail(e, status, what ? what : "the kernel refused its arguments", i);

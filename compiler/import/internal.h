@@ -142,6 +142,7 @@ typedef struct Name {
     const char *text;
     const Json *meta;    /* TensorMeta; NULL: not a tensor */
     const Json *sym_int; /* SymInt; NULL: not a symbolic integer */
+    bool is_float;       /* a symbolic float: its value is a tensor of rank 0 */
     const Json *spec;    /* tag of its InputSpec where it is a state not used yet */
     const char *kind;    /* that tag */
     Value *value;        /* once defined */
@@ -162,6 +163,21 @@ Value *pt2_use(Scope *s, Loc loc, const Json *tensor_argument); /* {"name": ...}
 bool pt2_define(Scope *s, Loc loc, const char *text, Value *v);
 const char *pt2_value_name(Scope *s, const char *text);
 bool pt2_node(Scope *s, const Json *node);
+
+/* -- numbers: pt2_number.c ------------------------------------------------------------------ */
+
+/* An input that is no tensor but `tag`: symbolic, or fixed by the export. */
+bool pt2_number_input(Scope *s, const char *tag, const Json *content, int number);
+bool pt2_constant_input(Scope *s, const char *text, const char *tag, const Json *content);
+/* The same of an output. */
+bool pt2_number_output(Scope *s, const char *tag, const Json *content, int number);
+/* A plain number or a symbolic int as an argument; false: it is neither, not reported. */
+bool pt2_number_literal(Scope *s, Loc loc, const char *tag, const Json *content, Arg *out);
+/* A node whose result is a symbolic float. */
+bool pt2_float_node(Scope *s, Loc loc, const char *target, const Json *inputs, Name *result);
+/* A symbolic float beside a tensor of type `other`, or where a number is wanted. */
+Value *pt2_float_tensor(Scope *s, Loc loc, const Json *argument, Type other);
+Value *pt2_float_number(Scope *s, Loc loc, const Json *argument);
 
 /* -- weights: weights.c --------------------------------------------------------------------- */
 

@@ -9,7 +9,9 @@ enum { MAX_DEPTH = 32 }; /* of nested graphs */
 
 /* -- names ------------------------------------------------------------------------------- */
 
-static bool add_names(Scope *s, const Json *table, bool is_tensor)
+typedef enum NameKind { NAME_TENSOR, NAME_INT, NAME_FLOAT } NameKind;
+
+static bool add_names(Scope *s, const Json *table, NameKind kind)
 {
     Pt2 *p = s->in;
     bool ok = true;
@@ -23,11 +25,13 @@ static bool add_names(Scope *s, const Json *table, bool is_tensor)
         }
         void **at = names_at(&s->names, it.key);
         if (*at) {
-            ok = diag_error(p->diag, p->loc, "'%s' is a tensor and a size", it.key);
+            ok = diag_error(p->diag, p->loc, "'%s' is two of a tensor, a size and a float", it.key);
             continue;
         }
         name->text = it.key;
-        *(is_tensor ? &name->meta : &name->sym_int) = it.value;
+        name->meta = kind == NAME_TENSOR ? it.value : NULL;
+        name->sym_int = kind == NAME_INT ? it.value : NULL;
+        name->is_float = kind == NAME_FLOAT;
         *at = name;
     }
     return ok;
@@ -38,8 +42,9 @@ static bool open_scope(Scope *s, const Json *graph)
     s->names.arena = s->in->tmp;
     if (!json_is_array(json_get(graph, "nodes")))
         return pt2_malformed(s->in, graph, "nodes", "a list");
-    bool ok = add_names(s, json_get(graph, "tensor_values"), true);
-    return add_names(s, json_get(graph, "sym_int_values"), false) && ok;
+    bool ok = add_names(s, json_get(graph, "tensor_values"), NAME_TENSOR);
+    ok = add_names(s, json_get(graph, "sym_int_values"), NAME_INT) && ok;
+    return add_names(s, json_get(graph, "sym_float_values"), NAME_FLOAT) && ok;
 }
 
 Name *pt2_name(Scope *s, Loc loc, const char *text)
@@ -167,8 +172,7 @@ static bool user_input(Scope *s, const Json *spec, int number)
         return pt2_malformed(p, spec, "arg", "an object with one key");
     if (!strcmp(tag, "as_tensor"))
         return add_input(s, content) != NULL;
-    return diag_unsupported(p->diag, p->loc, "input %d of the model is no tensor but %s", number,
-                            tag);
+    return pt2_number_input(s, tag, content, number);
 }
 
 static bool state_input(Scope *s, const char *tag, const Json *spec)
@@ -187,6 +191,17 @@ static bool state_input(Scope *s, const char *tag, const Json *spec)
     return true;
 }
 
+static bool constant_input(Scope *s, const Json *spec, int number)
+{
+    Pt2 *p = s->in;
+    const Json *content = NULL;
+    const char *text = json_string(json_get(spec, "name"));
+    const char *tag = json_tag(json_get(spec, "value"), &content);
+    if (!text || !tag)
+        return diag_error(p->diag, p->loc, "input %d of the model is not described", number);
+    return pt2_constant_input(s, text, tag, content);
+}
+
 static bool one_input(Scope *s, const Json *spec, int *n_user)
 {
     Pt2 *p = s->in;
@@ -199,6 +214,8 @@ static bool one_input(Scope *s, const Json *spec, int *n_user)
         return user_input(s, content, (*n_user)++);
     if (find_state_row(tag) < N_STATE_ROWS)
         return state_input(s, tag, content);
+    if (!strcmp(tag, "constant_input"))
+        return constant_input(s, content, (*n_user)++);
     return diag_unsupported(p->diag, p->loc, "an input of kind '%s'", tag);
 }
 
@@ -298,8 +315,7 @@ static bool user_output(Scope *s, const Json *arg, int number)
     if (!tag)
         return diag_error(p->diag, p->loc, "output %d of the model is not described", number);
     if (strcmp(tag, "as_tensor") != 0)
-        return diag_unsupported(p->diag, p->loc, "output %d of the model is no tensor but %s",
-                                number, tag);
+        return pt2_number_output(s, tag, content, number);
     Value *v = pt2_use(s, p->loc, content);
     if (v)
         graph_add_output(s->graph, v);

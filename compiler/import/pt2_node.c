@@ -205,8 +205,17 @@ static bool read_sym_float(Reader *r, const Json *v, Arg *out)
 {
     const Json *content = NULL;
     const char *tag = json_tag(v, &content);
-    return tag && !strcmp(tag, "as_float") ? read_float(r, content, out)
-                                           : unsupported(r, "a symbolic float");
+    Type other = {.dtype = ETC_F32, .rank = 1};
+    if (tag && !strcmp(tag, "as_float"))
+        return read_float(r, content, out);
+    for (int i = 0; i < r->node->n_in; i++)
+        other = r->node->in[i]->type;
+    Value *value = r->want->type == SCH_TENSOR
+                       ? pt2_float_tensor(r->scope, r->node->loc, v, other)
+                       : pt2_float_number(r->scope, r->node->loc, v);
+    if (value)
+        *out = node_use(r->node, value);
+    return value != NULL;
 }
 
 static bool read_dtype(Reader *r, const Json *v, Arg *out)
@@ -397,8 +406,15 @@ static bool size_result(Scope *s, Node *n, const Json *sym_int)
 {
     const char *text = json_string(json_get(sym_int, "as_name"));
     Type type = {.dtype = ETC_I64, .rank = SCALAR};
+    Dim d;
     if (!text)
         return diag_unsupported(s->in->diag, n->loc, "a result that is a constant");
+    if (n->op == OP_LOCAL_SCALAR_DENSE) { /* what its symbol is */
+        const Name *name = pt2_name(s, n->loc, text);
+        if (!name || !name->sym_int || !pt2_dim(s->in, n->loc, name->sym_int, &d))
+            return false;
+        type = type_size(s->in->program, d);
+    }
     return pt2_define(s, n->loc, text, node_add_out(n, pt2_value_name(s, text), type));
 }
 
@@ -562,6 +578,19 @@ static bool is_about_sizes(const char *target)
     return false;
 }
 
+/* The symbolic float that a node computes, or NULL. */
+static Name *float_result(Scope *s, const Json *node)
+{
+    const Json *content = NULL;
+    JsonIter it = json_iter(json_get(node, "outputs"));
+    const char *tag = json_next(&it) ? json_tag(it.value, &content) : NULL;
+    const char *text = tag && !strcmp(tag, "as_sym_float")
+                           ? json_string(json_get(content, "as_name"))
+                           : NULL;
+    Name *n = text ? names_find(&s->names, text) : NULL;
+    return n && n->is_float ? n : NULL;
+}
+
 /* Another overload of the same operator, or NULL. */
 static const char *other_overload(const char *target)
 {
@@ -588,7 +617,11 @@ bool pt2_node(Scope *s, const Json *node)
     if (!target)
         return pt2_malformed(s->in, node, "target", "a string");
     target += strncmp(target, ops, strlen(ops)) ? 0 : strlen(ops);
-    OpId op = op_find(target);
+    OpId op = op_find(strcmp(target, "aten.item.default") ? target
+                                                          : op_info[OP_LOCAL_SCALAR_DENSE].target);
+    Name *real = is_about_sizes(target) ? float_result(s, node) : NULL;
+    if (real)
+        return pt2_float_node(s, origin(s, node, target), target, json_get(node, "inputs"), real);
     if (op == OP_NONE && is_about_sizes(target))
         return true;
     Loc loc = origin(s, node, target);

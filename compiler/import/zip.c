@@ -435,7 +435,7 @@ static bool load_file(Arena *a, const char *path, Loc loc, uint8_t **data, uint6
         *data = NEW(a, uint8_t, *n + 1);
         ok = read_all(fd, *data, *n);
     } else {
-        *data = mmap(NULL, *n, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+        *data = mmap(NULL, *n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
         ok = *data != MAP_FAILED;
     }
     if (!ok)

@@ -46,9 +46,9 @@ EtcStatus etc_resize64(EtcTensor *t, const int64_t *dim, int32_t rank);
 
 /* -- walks ------------------------------------------------------------------------------- */
 
-enum { ETC_WALK = 3 };
+enum { ETC_WALK = 4 };
 
-/* Up to three tensors walked together; strides are in elements.  Dimensions merge where all
+/* Up to four tensors walked together; strides are in elements.  Dimensions merge where all
  * tensors allow, so that the innermost is as long as can be. */
 typedef struct EtcWalk {
     int32_t rank, n; /* n tensors; the first is the one written */
@@ -74,6 +74,10 @@ int etc_kind_dtype(EtcKind kind);
 int etc_is_float(int dtype);
 int etc_is_int(int dtype);          /* with bool */
 int etc_promote(int a, int b);      /* torch.promote_types; -1 for dtypes not known here */
+/* PyTorch's result_type: a tensor without dimensions counts only by its category.  So does a
+ * number: it makes an int tensor float, never a float one double. */
+int etc_promote_tensors(const EtcTensor *a, const EtcTensor *b);
+int etc_promote_number(int dtype, const EtcScalar *s);
 int etc_can_cast(int from, int to); /* as PyTorch lets a result be stored */
 
 /* n elements from p, `stride` elements apart, as `kind`; a result that needs no change is p

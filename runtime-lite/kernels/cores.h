@@ -3,6 +3,7 @@
 #ifndef ETC_CORES_H
 #define ETC_CORES_H
 
+#include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/matmul.h"
 #include "runtime-lite/kernels/norm.h"
@@ -33,6 +34,8 @@ typedef struct EtcCores {
     EtcPointwise *pointwise[ETC_N_ROWS]; /* of float */
     void (*matmul)(const float *a, const float *b, const float *bias, float *y, const EtcMatmul *g,
                    void *work);
+    void (*attention)(const float *q, const float *k, const float *v, const EtcMask *mask, float *y,
+                      const EtcAttention *g, void *work);
     void (*conv)(const float *x, const float *w, const float *bias, float *y, const EtcConv *g,
                  void *work);
     void (*max_pool)(const float *x, float *y, int64_t *where, const EtcPool *g, void *work);

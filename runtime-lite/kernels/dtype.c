@@ -57,6 +57,31 @@ int etc_promote(int a, int b)
     return ((hi == 2) && (lo == 1)) ? ETC_I16 : rank_of[hi];
 }
 
+static int category(int dtype)
+{
+    return (dtype == ETC_BOOL) ? 0 : (etc_is_int(dtype) ? 1 : 2);
+}
+
+int etc_promote_tensors(const EtcTensor *a, const EtcTensor *b)
+{
+    int da = (int)a->dtype, db = (int)b->dtype;
+    if (((a->rank == 0) != (b->rank == 0)) && (category(da) != category(db))) {
+        return (category(da) > category(db)) ? da : db;
+    }
+    if ((a->rank == 0) != (b->rank == 0)) {
+        return (a->rank == 0) ? db : da;
+    }
+    return etc_promote(da, db);
+}
+
+int etc_promote_number(int dtype, const EtcScalar *s)
+{
+    if (s->is_float) {
+        return etc_is_float(dtype) ? dtype : ETC_F32;
+    }
+    return ((dtype == ETC_BOOL) && !s->is_bool) ? ETC_I64 : dtype;
+}
+
 int etc_can_cast(int from, int to)
 {
     return !(etc_is_float(from) && !etc_is_float(to)) && !((from != ETC_BOOL) && (to == ETC_BOOL));

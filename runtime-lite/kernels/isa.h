@@ -30,6 +30,7 @@ const EtcCores ETC_ISA_TABLE = {
 #include "runtime-lite/kernels/pointwise.def"
     },
     etc_matmul_f32,
+    etc_attention_f32,
     etc_conv_f32,
     etc_max_pool_f32,
     etc_avg_pool_f32,

@@ -9,6 +9,6 @@
 
 /* Rows of ir/ops.def that no .pte calls. */
 EtcKernel etc_none; /* refuses */
-EtcKernel etc_hardsigmoid, etc_hardswish, etc_max_pool2d, etc_silu;
+EtcKernel etc_attention, etc_hardsigmoid, etc_hardswish, etc_max_pool2d, etc_silu;
 
 #endif

@@ -1,4 +1,4 @@
-/* reduce.c -- wrappers of sum, mean and amax over any dimensions.
+/* reduce.c -- wrappers of sum, mean, amax and any over any dimensions.
  *
  * The terms of an output come in row-major order of the reduced dimensions, in chunks of whole
  * blocks of reduce.h; what lies contiguous is read in place.
@@ -8,7 +8,7 @@
 #include "runtime-lite/kernels/kernels.h"
 #include <string.h>
 
-typedef enum Op { SUM, MEAN, AMAX } Op;
+typedef enum Op { SUM, MEAN, AMAX, ANY } Op; /* ANY: i64 is the answer */
 
 /* One output on its way, in the type computed in. */
 typedef struct State {
@@ -59,10 +59,22 @@ static void take_i64(State *s, const int64_t *x, int64_t n)
     }
 }
 
+static void take_any(State *s, const void *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const int is_set = (s->kind == ETC_KIND_F32)   ? (((const float *)x)[i] != 0.0f)
+                           : (s->kind == ETC_KIND_F64) ? (((const double *)x)[i] != 0.0)
+                                                       : (((const int64_t *)x)[i] != 0);
+        s->i64 = (is_set != 0) ? 1u : s->i64;
+    }
+}
+
 static void take(const EtcCall *c, State *s, const void *x, int64_t n)
 {
     s->n += n;
-    if (s->kind == ETC_KIND_F64) {
+    if (s->op == ANY) {
+        take_any(s, x, n);
+    } else if (s->kind == ETC_KIND_F64) {
         take_f64(s, (const double *)x, n);
     } else if (s->kind == ETC_KIND_I64) {
         take_i64(s, (const int64_t *)x, n);
@@ -94,6 +106,10 @@ static void finish(State *s, EtcTensor *y, int64_t at)
     const void *from = (s->kind == ETC_KIND_F32)   ? (const void *)&f
                        : (s->kind == ETC_KIND_F64) ? (const void *)&d
                                                    : (const void *)&s->i64;
+    if (s->op == ANY) {
+        etc_put(ETC_KIND_I64, &s->i64, (int)y->dtype, etc_at(y, at), 1, 1);
+        return;
+    }
     etc_put(s->kind, from, (int)y->dtype, etc_at(y, at), 1, 1);
 }
 
@@ -188,13 +204,17 @@ static EtcStatus run(const EtcCall *c, Op op, const EtcTensor *x, const EtcInts 
         return st;
     }
     s.op = op;
-    s.kind = etc_kind((int)y->dtype);
+    s.kind = etc_kind((int)((op == ANY) ? x->dtype : y->dtype));
     if ((s.kind == ETC_KIND_NONE) || (etc_kind((int)x->dtype) == ETC_KIND_NONE) ||
         !etc_is_plain(x) || !etc_is_plain(y)) {
         return ETC_UNSUPPORTED;
     }
-    if ((etc_is_float((int)x->dtype) && !etc_is_float((int)y->dtype)) ||
-        ((op == MEAN) && (s.kind == ETC_KIND_I64)) || ((op == AMAX) && (x->dtype != y->dtype))) {
+    if ((op == ANY) ? ((y->dtype != ETC_BOOL) && (y->dtype != ETC_U8))
+                    : (etc_is_float((int)x->dtype) && !etc_is_float((int)y->dtype))) {
+        return ETC_BAD_ARG;
+    }
+    if (
+((op == MEAN) && (s.kind == ETC_KIND_I64)) || ((op == AMAX) && (x->dtype != y->dtype))) {
         return ETC_BAD_ARG;
     }
     if (etc_numel(y) == 0) {
@@ -243,7 +263,7 @@ EtcStatus etc_mean(const EtcCall *c)
 }
 
 /* x, dims, keepdim, out */
-EtcStatus etc_amax(const EtcCall *c)
+static EtcStatus amax_or_any(const EtcCall *c, Op op)
 {
     EtcTensor *x, *y;
     EtcInts dims;
@@ -252,5 +272,15 @@ EtcStatus etc_amax(const EtcCall *c)
         !etc_arg_tensor(c, 3, &y)) {
         return ETC_BAD_ARG;
     }
-    return run(c, AMAX, x, &dims, keep, y);
+    return run(c, op, x, &dims, keep, y);
+}
+
+EtcStatus etc_any(const EtcCall *c)
+{
+    return amax_or_any(c, ANY);
+}
+
+EtcStatus etc_amax(const EtcCall *c)
+{
+    return amax_or_any(c, AMAX);
 }

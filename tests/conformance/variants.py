@@ -56,6 +56,64 @@ def settle(m, *x):
     return m
 
 
+# -- attention ---------------------------------------------------------------------------------
+
+
+@model(rnd(2, 3, 5, 8), rnd(2, 3, 7, 8, seed=1), rnd(2, 3, 7, 6, seed=2))
+def attention(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, is_causal=True), F.scaled_dot_product_attention(q[0], k[0], v[0], scale=0.3)
+
+
+@model(rnd(2, 6, 5, 8), rnd(2, 2, 7, 8, seed=1), rnd(2, 2, 7, 8, seed=2), rnd(5, 7, seed=3))
+def attention_groups(q, k, v, m):
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True), F.scaled_dot_product_attention(q, k, v, m, enable_gqa=True), F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+
+
+MASK = rnd(2, 1, 5, 7, seed=3) > 0
+MASK[1, 0, 2] = False  # a query without a key
+
+
+@model(rnd(2, 3, 5, 8), rnd(2, 3, 7, 8, seed=1), rnd(2, 3, 7, 8, seed=2), MASK, torch.where(MASK, rnd(2, 1, 5, 7, seed=4), -float("inf")))
+def attention_masked(q, k, v, m, f):
+    return F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q, k, v, f), F.scaled_dot_product_attention(q, k, v, f[:1])
+
+
+LENGTH = Dim("length", min=1, max=90)
+
+
+@model(rnd(2, 3, 37, 8), rnd(2, 3, 37, 8, seed=1), rnd(2, 3, 37, 8, seed=2), rnd(1, 37, seed=3), dynamic=({2: LENGTH}, {2: LENGTH}, {2: LENGTH}, {1: LENGTH}),
+       more=[tuple(rnd(2, 3, n, 8, seed=s) for s in (3, 4, 5)) + (rnd(1, n, seed=6),) for n in (2, 90)])
+def attention_lengths(q, k, v, m):
+    return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+@model(rnd(1, 2, 300, 16), rnd(1, 2, 320, 16, seed=1), rnd(1, 2, 320, 24, seed=2), rnd(2, 300, 320, seed=3) > 0)
+def attention_tiles(q, k, v, m):
+    return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, m[0]), F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+@model(rnd(1, 4, 260, 8), rnd(1, 2, 260, 8, seed=1), rnd(1, 2, 260, 8, seed=2), rnd(4, 1, 260, seed=3))
+def attention_tiled_groups(q, k, v, m):
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True), F.scaled_dot_product_attention(q, k, v, m, enable_gqa=True)
+
+
+@model(rnd(2, 3, 5, 8), rnd(1, 3, 7, 8, seed=1), rnd(3, 7, 8, seed=2), rnd(2, 1, 1, 7, seed=3))
+def attention_broadcast(q, k, v, m):
+    return F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q[0, 0], k[0, 0], v[0])
+
+
+@model(rnd(4, 6), rnd(4, 6, seed=1), torch.arange(24).reshape(4, 6) % 5, torch.arange(6) % 3)
+def logic(x, y, i, j):
+    p, q = x > y, x <= 0.25
+    return (p, q, x < y, x >= y, i == j, i != 2, i > j, j < 2, x == i, i >= 1.5, p & q, p | ~q, torch.logical_xor(p, q), torch.logical_and(x, i), torch.logical_not(i), i & j, i | 5, i ^ j, ~i,
+            torch.where(p, x, y), torch.where(p, i, j), p.any(), p.any(1), q.any(0, keepdim=True), i.all(), p.all(1))
+
+
+@model(rnd(3, 4))
+def ranges(x):
+    return x + torch.arange(4), x * torch.arange(1, 5), x + torch.arange(7, -1, -2), x * torch.arange(0, 1, 0.25), torch.arange(3.0) + x[:, 0]
+
+
 # -- pointwise and scalars ---------------------------------------------------------------------
 
 

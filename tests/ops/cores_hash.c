@@ -1,6 +1,7 @@
 /* cores_hash.c -- runs the dense cores on odd shapes and prints a hash of each one's bits.
  * march.sh compiles it for several instruction sets, optimisation levels, compilers and as C++:
  * every build must print the same. */
+#include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/copy.h"
 #include "runtime-lite/kernels/matmul.h"
@@ -118,6 +119,28 @@ static void hash_matmuls(void)
     hash_floats("linear", 3 * 61);
 }
 
+static void hash_attention(const char *name, EtcAttention g, int has_mask)
+{
+    const EtcMask mask = {(has_mask != 0) ? in_b : NULL, NULL};
+    etc_attention_f32(in_a, in_b, in_w, &mask, out, &g, work.bytes);
+    hash_floats(name, (int)(g.n_q * g.d_v));
+}
+
+static void hash_attentions(void)
+{
+    const int64_t room = ETC_ATTENTION_ROOM, least = ETC_ATTENTION_LEAST;
+    const EtcAttention plain = {37, 61, 40, 29, 40, 40, 29, 29, 0, 0, room, 0.3f, 0};
+    const EtcAttention causal = {61, 61, 16, 16, 16, 16, 16, 16, 0, 0, room, 0.3f, 1};
+    const EtcAttention masked = {21, 33, 7, 5, 7, 7, 5, 5, 33, 1, room, 0.3f, 0};
+    EtcAttention long_rows = {3, 1200, 5, 3, 5, 5, 3, 3, 0, 1, room, 0.3f, 0};
+    hash_attention("attention", plain, 0);
+    hash_attention("attention causal", causal, 0);
+    hash_attention("attention masked", masked, 1);
+    hash_attention("attention in one block", long_rows, 1);
+    long_rows.room = least;
+    hash_attention("attention in blocks", long_rows, 1);
+}
+
 static void hash_rest(void)
 {
     const EtcPool max = {3, 15, 23, 8, 12, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0};
@@ -150,12 +173,14 @@ int main(void)
     hash_pointwise();
     hash_convs();
     hash_matmuls();
+    hash_attentions();
     hash_rest();
     fill_numbers(in_a, 4u, 126); /* products and sums reach the subnormal numbers */
     fill_numbers(in_w, 5u, 60);
     hash_pointwise();
     hash_convs();
     hash_matmuls();
+    hash_attentions();
     hash_rest();
     return 0;
 }

@@ -468,11 +468,105 @@ def copy(w):
            [0, 2, 3, 1])
 
 
+def logic(w):
+    shapes = [((4, 5), (4, 5)), ((), ()), ((3, 1, 5), (4, 1)), ((2, 3, 4, 5), (3, 1, 1)),
+              ((5,), (0, 5)), ((), (2, 3)), ((2, 1100), (1100,))]
+    grid = special()[:, None].expand(len(SPECIAL), len(SPECIAL)).contiguous()
+    rows = {"eq": "Tensor_out", "ne": "Tensor_out", "lt": "Tensor_out", "le": "Tensor_out",
+            "gt": "Tensor_out", "ge": "Tensor_out", "logical_and": "out", "logical_or": "out",
+            "logical_xor": "out", "bitwise_and": "Tensor_out", "bitwise_or": "Tensor_out",
+            "bitwise_xor": "Tensor_out"}
+    for name, overload in rows.items():
+        key, fn, is_bits = "aten::%s.%s" % (name, overload), getattr(torch, name), "bit" in name
+        kind = torch.int64 if is_bits else torch.float32
+        for sa, sb in shapes:
+            record(w, key, fn, rand(*sa, dtype=kind), rand(*sb, dtype=kind))
+        if not is_bits:
+            record(w, key, fn, grid, special())
+        for da in DTYPES:
+            for db in DTYPES:
+                if not (is_bits and (da.is_floating_point or db.is_floating_point)):
+                    record(w, key, fn, rand(2, 9, dtype=da), rand(9, dtype=db))
+        if not is_bits and "logical" not in name:
+            for dtype in DTYPES:
+                for v in (2, 0.5, -1, True):
+                    record(w, "aten::%s.Scalar_out" % name, fn, rand(3, 7, dtype=dtype), v)
+            record(w, "aten::%s.Scalar_out" % name, fn, special(), -INF)
+    for dtype in DTYPES:
+        record(w, "aten::logical_not.out", torch.logical_not, rand(5, 6, dtype=dtype))
+        if not dtype.is_floating_point:
+            record(w, "aten::bitwise_not.out", torch.bitwise_not, rand(5, 6, dtype=dtype))
+        for dims, keep in ((None, False), ([1], True), ([0, -1], False), ([2], False)):
+            x = rand(2, 3, 4, dtype=dtype) * (rand(2, 3, 4) > 1)
+            record(w, "aten::any.dims_out", torch.ops.aten.any.dims, x, dims, keep)
+        record(w, "aten::where.self_out", torch.where, rand(3, 1, dtype=torch.bool),
+               rand(2, 1, 5, dtype=dtype), rand(5, dtype=dtype))
+        record(w, "aten::where.self_out", torch.where, rand(1300, dtype=torch.bool),
+               rand(1300, dtype=dtype), rand((), dtype=dtype))
+    record(w, "aten::logical_not.out", torch.logical_not, special())
+    record(w, "aten::any.dims_out", torch.ops.aten.any.dims, rand(0, 3), [0], False)
+    record(w, "aten::any.dims_out", torch.ops.aten.any.dims, special(), None, True)
+    record(w, "aten::where.self_out", torch.where, rand(4, dtype=torch.bool),
+           rand(4, dtype=torch.int32), rand(4))
+    record(w, "aten::where.self_out", torch.where, rand(4, dtype=torch.bool),
+           rand(4, dtype=torch.int64), rand(()))
+
+
+def index(w):
+    for dtype, args in ((torch.int64, (0, 7, 1)), (torch.int64, (9, -3, -4)), (torch.int32, (2, 9, 2)),
+                        (torch.int64, (3, 3, 1)), (torch.float32, (0, 1.5, 0.1)),
+                        (torch.float32, (0, 5, 1)), (torch.float64, (-1.5, 2, 0.5))):
+        record(w, "aten::arange.start_out", lambda a, b, s: torch.arange(a, b, s, dtype=dtype),
+               *args)
+
+
+def attention(w):
+    def sdpa(q, k, v, mask, dropout, causal, scale, gqa):
+        if mask is not None and mask.dtype != torch.bool:
+            mask = mask.to(q.dtype)
+        return F.scaled_dot_product_attention(q, k, v, mask, dropout, causal, scale=scale,
+                                              enable_gqa=gqa)
+
+    def run(q, k, v, mask=None, causal=False, scale=None, gqa=False):
+        record(w, "attention", sdpa, rand(*q), rand(*k), rand(*v), mask, 0.0, causal, scale, gqa)
+
+    run((2, 3, 7, 16), (2, 3, 9, 16), (2, 3, 9, 16))
+    run((1, 2, 50, 64), (1, 2, 70, 64), (1, 2, 70, 64), scale=1.0)
+    run((1, 1, 14, 130), (1, 1, 150, 130), (1, 1, 150, 24))
+    run((5, 4), (6, 4), (6, 3), scale=0.3)
+    run((3, 5, 4), (3, 6, 4), (3, 6, 17))
+    run((2, 2, 2, 5, 4), (2, 2, 2, 6, 4), (2, 2, 2, 6, 5))
+    run((1, 1, 1, 3), (1, 1, 1, 3), (1, 1, 1, 3))
+    run((1, 2, 33, 8), (1, 2, 33, 8), (1, 2, 33, 8), causal=True)
+    run((1, 2, 5, 8), (1, 2, 9, 8), (1, 2, 9, 8), causal=True)
+    run((1, 2, 300, 4), (1, 2, 250, 4), (1, 2, 250, 4), causal=True)
+    run((2, 6, 4, 8), (2, 2, 7, 8), (2, 2, 7, 8), gqa=True)
+    run((1, 4, 6, 8), (1, 1, 6, 8), (1, 1, 6, 8), causal=True, gqa=True)
+    for shape in ((2, 3, 5, 6), (2, 1, 5, 6), (1, 3, 5, 6), (5, 6), (1, 6), (2, 1, 1, 6)):
+        run((2, 3, 5, 8), (2, 3, 6, 8), (2, 3, 6, 8), mask=rand(*shape))
+        keep = rand(*shape, dtype=torch.bool)
+        keep[..., 2] = True
+        run((2, 3, 5, 8), (2, 3, 6, 8), (2, 3, 6, 8), mask=keep)
+    run((2, 3, 5, 8), (2, 3, 6, 8), (2, 3, 6, 8), mask=rand(5, 1))
+    none = rand(5, 6, dtype=torch.bool)
+    none[1], none[3], none[0, 0] = False, False, True
+    run((1, 2, 5, 8), (1, 2, 6, 8), (1, 2, 6, 8), mask=none)
+    none = rand(5, 6)
+    none[2], none[0, 3:] = -INF, -INF
+    run((1, 2, 5, 8), (1, 2, 6, 8), (1, 2, 6, 8), mask=none)
+    run((2, 6, 4, 8), (2, 3, 7, 8), (2, 3, 7, 8), mask=rand(2, 1, 4, 7), gqa=True)
+    # More keys than a row of a tile holds: blocks of keys.
+    run((1, 1, 20, 2), (1, 1, 9000, 2), (1, 1, 9000, 2), scale=2.0)
+    run((1, 1, 20, 8), (1, 1, 1500, 8), (1, 1, 1500, 8), mask=rand(1, 1500))
+    run((1, 2, 0, 4), (1, 2, 3, 4), (1, 2, 3, 4))
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
-    for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy):
+    for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
+                   index, attention):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

@@ -245,7 +245,8 @@ static EtcKernel *find(const char *key)
     static const struct {
         const char *name;
         EtcKernel *run;
-    } rowless[] = {{"silu", etc_silu},
+    } rowless[] = {{"attention", etc_attention},
+                   {"silu", etc_silu},
                    {"hardswish", etc_hardswish},
                    {"hardsigmoid", etc_hardsigmoid},
                    {"max_pool2d", etc_max_pool2d}};
@@ -392,7 +393,8 @@ static void run_family(const char *family, int at_least)
 }
 
 static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
-                                       "softmax",   "reduce", "norm", "copy"};
+                                       "softmax",   "reduce", "norm", "copy",
+                                       "logic",     "index",  "attention"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -410,6 +412,34 @@ Test(kernels, conv)
 Test(kernels, pool)
 {
     run_family("pool", 100);
+}
+Test(kernels, attention)
+{
+    run_family("attention", 30);
+}
+
+/* However small the tile, the same bits: rows one by one, keys in blocks. */
+Test(kernels, attention_tiles)
+{
+    enum { N_Q = 29, N_K = 1300, D = 5, N_ROOMS = 4 };
+    static float q[N_Q * D], k[N_K * D], v[N_K * D], add[N_K], y[2][N_Q * D];
+    static _Alignas(64) unsigned char work[ETC_ATTENTION_PANEL + 4 * 60000];
+    const int64_t room[N_ROOMS] = {60000, 9000, 2000, ETC_ATTENTION_LEAST};
+    const EtcMask mask = {add, NULL};
+    for (int i = 0; i < N_K * D; i++) {
+        k[i] = sinf((float)i);
+        v[i] = cosf((float)i * 0.7f);
+        q[i % (N_Q * D)] = sinf((float)i * 0.3f) * 3.0f;
+        add[i % N_K] = cosf((float)i);
+    }
+    for (int causal = 0; causal < 2; causal++) {
+        for (int i = 0; i < N_ROOMS; i++) {
+            const EtcAttention g = {N_Q, N_K, D, D, D, D, D, D, 0, 1, room[i], 0.4f, causal};
+            etc_cores()->attention(q, k, v, &mask, y[i > 0], &g, work);
+            cr_assert(memcmp(y[0], y[i > 0], sizeof y[0]) == 0, "room %lld, causal %d",
+                      (long long)room[i], causal);
+        }
+    }
 }
 Test(kernels, softmax)
 {
@@ -470,6 +500,16 @@ static int is_prim(const char *name)
     return (strncmp(name, "executorch_prim::", 17) == 0) ||
            (strncmp(name, "aten::sym_", 10) == 0) ||
            (strcmp(name, "aten::_local_scalar_dense") == 0) || (strcmp(name, "aten::copy_") == 0);
+}
+
+Test(kernels, logic)
+{
+    run_family("logic", 1000);
+}
+
+Test(kernels, index)
+{
+    run_family("index", 7);
 }
 
 Test(kernels, every_row_has_a_recorded_case)

@@ -141,7 +141,7 @@ static char *random_program(int n)
         snprintf(y, sizeof y, "v%d", draw(i));
         if (x[0] == 's')
             x[1] = (char)('0' + draw(N_STATES)), x[2] = '\0';
-        switch (draw(8)) {
+        switch (draw(9)) {
         case 0:
             fprintf(f, "  %%v%d = aten._softmax.default(%%%s, 1, false) : f32[4,4]\n", i, x);
             break;
@@ -157,6 +157,15 @@ static char *random_program(int n)
             fprintf(f, "  %%a%d = aten.slice.Tensor(%%%s, 0, 0, 2, 1) : f32[2,4]\n", i, x);
             fprintf(f, "  %%b%d = aten.slice.Tensor(%%%s, 0, 2, 4, 1) : f32[2,4]\n", i, y);
             fprintf(f, "  %%v%d = aten.cat.default([%%b%d, %%a%d], 0) : f32[4,4]\n", i, i, i);
+            break;
+        case 7: /* parts that nodes write; one of them twice */
+            fprintf(f, "  %%c%d = aten.select.int(%%%s, 0, %d) : f32[4]\n", i, x, draw(4));
+            fprintf(f, "  %%d%d = aten.exp.default(%%c%d) : f32[4]\n", i, i);
+            fprintf(f, "  %%e%d = aten.sum.dim_IntList(%%%s, [0], false, dtype=none) : f32[4]\n", i, y);
+            fprintf(f, "  %%h%d = aten.cat.default([%%d%d, %%e%d], 0) : f32[8]\n", i, i, i);
+            fprintf(f, "  %%k%d = aten.cat.default([%%h%d, %%e%d, %%%c%d], 0) : f32[16]\n", i, i,
+                    i, draw(2) ? 'd' : 'c', i);
+            fprintf(f, "  %%v%d = aten.view.default(%%k%d, [4, 4]) : f32[4,4]\n", i, i);
             break;
         case 4:
             fprintf(f, "  %%r%d = aten.select.int(%%%s, 0, %d) : f32[4]\n", i, x, draw(4));

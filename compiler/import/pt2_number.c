@@ -1,0 +1,243 @@
+/* pt2_number.c -- numbers that come into a model, leave it or are computed in it at run time.
+ *
+ * A symbolic int or float input is a tensor of rank 0; the symbol is the int's element.  Inputs whose
+ * value the export fixed stay what they are, and nothing reads them.  Symbolic ints are known by
+ * their expressions; symbolic floats are computed by nodes, on tensors of rank 0 and dtype f64. */
+#include "compiler/import/internal.h"
+#include <string.h>
+
+static Value *named_input(Scope *s, const char *text, Type type)
+{
+    Value *v = graph_value(s->graph, pt2_value_name(s, text), type);
+    graph_add_input(s->graph, v);
+    return v;
+}
+
+/* -- inputs ---------------------------------------------------------------------------------- */
+
+static bool symbolic_input(Scope *s, const Json *argument, EtcDtype dtype)
+{
+    Pt2 *p = s->in;
+    const char *text = json_string(json_get(argument, "as_name"));
+    Name *n = text ? pt2_name(s, p->loc, text) : NULL;
+    Dim d;
+    if (!n)
+        return text ? false : pt2_malformed(p, argument, "as_name", "a string");
+    if (n->value || n->meta)
+        return diag_error(p->diag, p->loc, "the input '%s' is defined twice", text);
+    Value *v = named_input(s, text, type_tensor(p->program, dtype, 0, NULL));
+    if (dtype == ETC_F64) {
+        n->value = v;
+        return true;
+    }
+    Loc loc = {.file = p->loc.file, .node = v->name};
+    Node *item = build(s->graph, NULL, loc, OP_LOCAL_SCALAR_DENSE, p->diag, "v", v);
+    if (!item || !n->sym_int || !pt2_dim(p, p->loc, n->sym_int, &d))
+        return false;
+    item->out[0]->type = type_size(p->program, d);
+    n->value = item->out[0];
+    return true;
+}
+
+/* A literal of a union: as_int and kin. */
+static bool literal(Pt2 *p, const char *tag, const Json *content, Arg *out)
+{
+    *out = (Arg){.kind = ARG_NONE};
+    if (!strcmp(tag, "as_none"))
+        return true;
+    out->kind = ARG_INT;
+    if (!strcmp(tag, "as_int"))
+        return json_int(content, &out->dim.value);
+    out->kind = ARG_BOOL;
+    if (!strcmp(tag, "as_bool"))
+        return json_bool(content, &out->b);
+    out->kind = ARG_FLOAT;
+    if (!strcmp(tag, "as_float"))
+        return json_float(content, &out->f);
+    const char *text = !strcmp(tag, "as_string") ? json_string(content) : NULL;
+    out->kind = ARG_STRING;
+    out->str = text ? arena_str(p->program->arena, text, strlen(text)) : NULL;
+    return text != NULL;
+}
+
+static Type literal_type(Pt2 *p, const Arg *a)
+{
+    if (a->kind == ARG_INT)
+        return type_size(p->program, a->dim);
+    if (a->kind == ARG_NONE || a->kind == ARG_STRING)
+        return TYPE_NONE;
+    return (Type){.dtype = a->kind == ARG_BOOL ? ETC_BOOL : ETC_F64, .rank = SCALAR};
+}
+
+bool pt2_constant_input(Scope *s, const char *text, const char *tag, const Json *content)
+{
+    Pt2 *p = s->in;
+    Arg a;
+    if (!literal(p, tag, content, &a))
+        return diag_unsupported(p->diag, p->loc, "the input '%.60s' is no tensor and no plain value",
+                                text);
+    if (!pt2_is_name(text))
+        return diag_error(p->diag, p->loc, "'%.40s' is no name for a value", text);
+    Value *v = named_input(s, text, literal_type(p, &a));
+    Arg *copy = NEW(p->program->arena, Arg, 1);
+    *copy = a;
+    v->literal = copy;
+    return true;
+}
+
+bool pt2_number_input(Scope *s, const char *tag, const Json *content, int number)
+{
+    if (!strcmp(tag, "as_sym_int"))
+        return symbolic_input(s, content, ETC_I64);
+    if (!strcmp(tag, "as_sym_float"))
+        return symbolic_input(s, content, ETC_F64);
+    return pt2_constant_input(s, arena_printf(s->in->tmp, "input_%d", number), tag, content);
+}
+
+/* -- floats ------------------------------------------------------------------------------------ */
+
+/* A symbolic float, as a tensor of rank 0. */
+static Value *float_value(Scope *s, Loc loc, const Json *argument)
+{
+    const char *text = json_string(json_get(argument, "as_name"));
+    Name *n = text ? pt2_name(s, loc, text) : NULL;
+    if (!text)
+        pt2_malformed(s->in, argument, "as_name", "a string");
+    if (!n || n->is_broken)
+        return NULL;
+    if (!n->value)
+        diag_error(s->in->diag, loc, "the value '%s' is used before it is defined", text);
+    return n->value;
+}
+
+Value *pt2_float_tensor(Scope *s, Loc loc, const Json *argument, Type other)
+{
+    Value *v = float_value(s, loc, argument);
+    EtcDtype want = dtype_is_float(other.dtype) ? other.dtype : ETC_F32;
+    if (want != ETC_F64 && want != ETC_F32 && other.rank > 0)
+        want = ETC_F32; /* rank 0 leaves the dtype of the other, and is not rounded to it */
+    if (!v || v->type.dtype == want)
+        return v;
+    Node *n = build(s->graph, NULL, loc, OP__TO_COPY, s->in->diag, "vt", v, want);
+    return n ? n->out[0] : NULL;
+}
+
+Value *pt2_float_number(Scope *s, Loc loc, const Json *argument)
+{
+    Value *v = float_value(s, loc, argument);
+    Node *n = v ? build(s->graph, NULL, loc, OP_LOCAL_SCALAR_DENSE, s->in->diag, "v", v) : NULL;
+    return n ? n->out[0] : NULL;
+}
+
+static Value *float_operand(Scope *s, Loc loc, const Json *arg)
+{
+    const Json *content = NULL;
+    const char *tag = json_tag(arg, &content);
+    Arg number, none = {.kind = ARG_LIST};
+    if (tag && !strcmp(tag, "as_sym_float") && json_get(content, "as_name"))
+        return float_value(s, loc, content);
+    if (!tag || !pt2_number_literal(s, loc, tag, content, &number)) {
+        diag_unsupported(s->in->diag, loc, "its operand is no number");
+        return NULL;
+    }
+    Node *n = build(s->graph, NULL, loc, OP_FULL, s->in->diag, "aat", none, number, ETC_F64);
+    return n ? n->out[0] : NULL;
+}
+
+static const struct {
+    const char *target;
+    OpId op; /* OP_NONE: the operand itself */
+    int n_args;
+} float_row[] = {
+    {"torch.sym_float", OP_NONE, 1},         {"_operator.add", OP_ADD_TENSOR, 2},
+    {"_operator.sub", OP_SUB_TENSOR, 2},     {"_operator.mul", OP_MUL_TENSOR, 2},
+    {"_operator.truediv", OP_DIV_TENSOR, 2}, {"_operator.neg", OP_NEG, 1},
+    {"_operator.pow", OP_POW_TENSOR_SCALAR, 2}, {"math.sqrt", OP_SQRT, 1},
+    {"torch.sym_sqrt", OP_SQRT, 1},          {"torch._sym_sqrt", OP_SQRT, 1},
+};
+
+static Value *power(Scope *s, Loc loc, Value *base, const Json *exponent)
+{
+    const Json *content = NULL;
+    const char *tag = json_tag(exponent, &content);
+    Arg a;
+    if (!tag || !pt2_number_literal(s, loc, tag, content, &a) || (a.kind == ARG_INT && a.dim.expr)) {
+        diag_unsupported(s->in->diag, loc, "its exponent is no plain number");
+        return NULL;
+    }
+    Node *n = build(s->graph, NULL, loc, OP_POW_TENSOR_SCALAR, s->in->diag, "va", base, a);
+    return n ? n->out[0] : NULL;
+}
+
+static Value *apply(Scope *s, Loc loc, int row, const Json *const arg[2])
+{
+    OpId op = float_row[row].op;
+    Value *a = float_operand(s, loc, arg[0]), *b = NULL;
+    if (!a || op == OP_NONE)
+        return a;
+    if (op == OP_POW_TENSOR_SCALAR)
+        return power(s, loc, a, arg[1]);
+    if (float_row[row].n_args == 2 && !(b = float_operand(s, loc, arg[1])))
+        return NULL;
+    Node *n = b ? build(s->graph, NULL, loc, op, s->in->diag, "vv", a, b)
+                : build(s->graph, NULL, loc, op, s->in->diag, "v", a);
+    return n ? n->out[0] : NULL;
+}
+
+bool pt2_float_node(Scope *s, Loc loc, const char *target, const Json *inputs, Name *result)
+{
+    const Json *arg[2] = {NULL};
+    int row = 0, n = 0, n_rows = sizeof float_row / sizeof *float_row;
+    while (row < n_rows && strcmp(float_row[row].target, target) != 0)
+        row++;
+    for (JsonIter it = json_iter(inputs); json_next(&it) && n < 2;)
+        arg[n++] = json_get(it.value, "arg");
+    result->is_broken = true;
+    if (row == n_rows || n != float_row[row].n_args || json_count(inputs) != n)
+        return diag_unsupported(s->in->diag, loc, "computes a float that is known only at run time");
+    if (result->value)
+        return diag_error(s->in->diag, loc, "the value '%s' is defined twice", result->text);
+    result->value = apply(s, loc, row, arg);
+    result->is_broken = !result->value;
+    return result->value != NULL;
+}
+
+/* -- outputs ------------------------------------------------------------------------------------- */
+
+/* A plain number or a symbolic int, as an argument. */
+bool pt2_number_literal(Scope *s, Loc loc, const char *tag, const Json *content, Arg *out)
+{
+    Pt2 *p = s->in;
+    const Json *inner = NULL;
+    if (strcmp(tag, "as_sym_int") != 0 && strcmp(tag, "as_sym_float") != 0 &&
+        strcmp(tag, "as_sym_bool") != 0)
+        return literal(p, tag, content, out) && out->kind != ARG_STRING;
+    const char *kind = json_tag(content, &inner), *text = json_string(inner);
+    if (kind && strcmp(kind, "as_name") != 0)
+        return literal(p, kind, inner, out) && out->kind != ARG_STRING;
+    Name *n = text ? pt2_name(s, loc, text) : NULL;
+    *out = (Arg){.kind = ARG_INT};
+    return n && n->sym_int && pt2_dim(p, loc, n->sym_int, &out->dim);
+}
+
+bool pt2_number_output(Scope *s, const char *tag, const Json *content, int number)
+{
+    Pt2 *p = s->in;
+    Arg a;
+    Node *n = NULL;
+    Loc loc = {.file = p->loc.file, .node = arena_printf(p->program->arena, "output_%d.", number)};
+    int errors = diag_errors(p->diag);
+    if (!strcmp(tag, "as_sym_float") && json_get(content, "as_name")) {
+        Value *v = pt2_float_number(s, p->loc, content);
+        n = v ? v->def : NULL;
+    } else if (pt2_number_literal(s, p->loc, tag, content, &a)) {
+        n = build(s->graph, NULL, loc, OP_CONSTANT, p->diag, "a", a);
+    }
+    if (!n)
+        return diag_errors(p->diag) != errors
+                   ? false
+                   : diag_unsupported(p->diag, p->loc, "output %d of the model is no tensor but %s",
+                                      number, tag);
+    graph_add_output(s->graph, n->out[0]);
+    return true;
+}

@@ -1,0 +1,173 @@
+/* c_attention.c -- scaled_dot_product_attention: a call of its core per head, in loops over the
+ * batch axes.  Scores stand in `work`, a tile at a time. */
+#include "emit/c_emit.h"
+#include <math.h>
+
+enum { Q, K, V, MASK, Y, N_OPERANDS };
+
+typedef struct Heads {
+    const Value *v[N_OPERANDS]; /* v[MASK] may be NULL */
+    Dim stride[N_OPERANDS][MAX_RANK];
+    int64_t groups; /* heads of q that share one of k and v */
+    double scale;
+} Heads;
+
+static Dim size_of(const Value *v, int from_last)
+{
+    return from_last < v->type.rank ? v->type.dim[v->type.rank - 1 - from_last] : DIM(1);
+}
+
+static bool is_one(Dim d)
+{
+    return !d.expr && d.value == 1;
+}
+
+/* An axis of size 1 is walked in steps of 0. */
+static Dim step_of(const Heads *h, int k, int from_last)
+{
+    const Type t = h->v[k]->type;
+    return from_last >= t.rank || is_one(size_of(h->v[k], from_last))
+               ? DIM(0)
+               : h->stride[k][t.rank - 1 - from_last];
+}
+
+static bool read_arguments(Function *f, const Node *n, Heads *h)
+{
+    double dropout = 0;
+    const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2);
+    *h = (Heads){{q, k, v, arg_value(n, 3), n->out[0]}, .groups = 1};
+    if (!arg_number(n, 4, &dropout) || dropout != 0)
+        return function_refuse(f, n, "has attention without dropout only");
+    if (!arg_number(n, 6, &h->scale)) {
+        if (size_of(q, 0).expr)
+            return function_refuse(f, n, "wants a scale that does not depend on a symbolic size");
+        h->scale = 1 / sqrt((double)size_of(q, 0).value);
+    }
+    if (!arg_bool(n, 7) || dim_equal(size_of(q, 2), size_of(k, 2)))
+        return true;
+    if (size_of(q, 2).expr || size_of(k, 2).expr || size_of(k, 2).value < 1)
+        return function_refuse(f, n, "wants heads counted by plain integers");
+    h->groups = size_of(q, 2).value / size_of(k, 2).value;
+    return true;
+}
+
+static bool check_operand(Function *f, const Node *n, const Heads *h, int k)
+{
+    const Value *v = h->v[k];
+    bool is_mask = k == MASK;
+    if (v->type.dtype != ETC_F32 && !(is_mask && v->type.dtype == ETC_BOOL))
+        return function_refuse(f, n, "has C for float32 only");
+    if (!is_mask && v->type.rank < 2)
+        return function_refuse(f, n, "wants two axes at least");
+    Dim column = step_of(h, k, 0);
+    if (!is_one(column) && !is_one(size_of(v, 0)))
+        return function_refuse(f, n, "wants neighbouring columns in attention");
+    for (int i = 2; i < v->type.rank; i++) {
+        Dim size = size_of(v, i), want = size_of(h->v[Y], i);
+        bool shares = i == 2 && (k == K || k == V) && h->groups > 1;
+        if (shares ? size.expr || size.value * h->groups != want.value
+                   : !is_one(size) && !dim_equal(size, want))
+            return function_refuse(f, n, "wants batch axes that broadcast");
+    }
+    return v->type.rank <= h->v[Y]->type.rank ||
+           function_refuse(f, n, "wants batch axes that broadcast");
+}
+
+/* Loops over y's batch axes; the heads of a group in a loop of their own. */
+static Nest head_loops(Function *f, const Heads *h)
+{
+    Type batch = h->v[Y]->type;
+    batch.rank -= 2;
+    Nest nest = nest_new(f->e, batch, N_OPERANDS);
+    bool split = h->groups > 1;
+    for (int i = 0; i < batch.rank; i++)
+        for (int k = 0; k < N_OPERANDS; k++)
+            nest.stride[k][i] = h->v[k] ? step_of(h, k, batch.rank + 1 - i) : DIM(0);
+    int last = batch.rank - 1;
+    for (int k = 0; split && k < N_OPERANDS; k++) {
+        bool is_shared = k == K || k == V;
+        Dim step = nest.stride[k][last], by = DIM(is_shared ? 1 : h->groups);
+        nest.stride[k][last] = dim_mul(f->e->method->program, step, by);
+        nest.stride[k][last + 1] = is_shared ? DIM(0) : step;
+    }
+    if (split) {
+        nest.size[last] = size_of(h->v[K], 2);
+        nest.size[last + 1] = DIM(h->groups);
+        nest.rank++;
+    }
+    nest_collapse(f->e, &nest);
+    return nest;
+}
+
+static void put_geometry(Function *f, const Node *n, const Heads *h)
+{
+    const Value *mask = h->v[MASK];
+    Dim field[10] = {size_of(h->v[Q], 1), size_of(h->v[K], 1), size_of(h->v[Q], 0),
+                     size_of(h->v[V], 0), step_of(h, Q, 1),    step_of(h, K, 1),
+                     step_of(h, V, 1),    step_of(h, Y, 1),    mask ? step_of(h, MASK, 1) : DIM(0),
+                     mask ? step_of(h, MASK, 0) : DIM(0)};
+    put(&f->body, "    /* queries, keys, floats of a key, of a value; rows of q, k, v, y; row and "
+        "column of the\n     * mask; floats of a tile; scale, is_causal */\n"
+        "    const EtcAttention g = {");
+    for (int i = 0; i < 10; i++) {
+        function_dim(f, field[i]);
+        put(&f->body, ", ");
+    }
+    put(&f->body, "ETC_ATTENTION_ROOM, ");
+    put_float(&f->body, (float)h->scale);
+    put(&f->body, ", %d};\n", arg_bool(n, 5));
+}
+
+static void put_operand(Function *f, const Heads *h, const Nest *nest, int k,
+                        const char *const *index)
+{
+    const char *pointer = k == Y ? f->name_of[h->v[Y]->index] : function_pointer(f, h->v[k]);
+    nest_address(f, nest, k, pointer, nest->rank, index);
+}
+
+static void put_head(Function *f, const Heads *h, const Nest *nest, const char *const *index,
+                     int indent)
+{
+    Text *t = &f->body;
+    const char *mask = names_make(f->names, "", "mask");
+    bool is_bool = h->v[MASK] && h->v[MASK]->type.dtype == ETC_BOOL;
+    put(t, "%*sconst EtcMask %s = {%s", indent, "", mask, is_bool ? "NULL, " : "");
+    if (h->v[MASK])
+        put_operand(f, h, nest, MASK, index);
+    else
+        put(t, "NULL");
+    put(t, "%s};\n%*setc_attention_f32(", is_bool ? "" : ", NULL", indent, "");
+    for (int k = Q; k <= Y; k++) {
+        if (k == MASK)
+            put(t, "&%s", mask);
+        else
+            put_operand(f, h, nest, k, index);
+        put(t, ", ");
+    }
+    put(t, "&g, work);\n");
+}
+
+bool emit_attention(Function *f, const Node *n, Clamp clamp)
+{
+    const char *index[MAX_LOOPS];
+    Heads h;
+    (void)clamp;
+    if (!read_arguments(f, n, &h))
+        return false;
+    for (int k = 0; k < N_OPERANDS; k++) {
+        if (!h.v[k])
+            continue;
+        type_strides(f->e, value_type(h.v[k]), h.stride[k]);
+        if (!check_operand(f, n, &h, k))
+            return false;
+    }
+    if (h.v[Y]->type.rank - 1 > MAX_LOOPS)
+        return function_refuse(f, n, "has too many batch axes");
+    put_geometry(f, n, &h);
+    Nest nest = head_loops(f, &h);
+    int indent = nest_open(f, &nest, nest.rank, index);
+    put_head(f, &h, &nest, index, indent);
+    nest_close(f, nest.rank);
+    f->uses_work = true;
+    return true;
+}

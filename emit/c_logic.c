@@ -1,0 +1,274 @@
+/* c_logic.c -- comparisons, logical and bitwise ops, where, any and arange, element by element. */
+#include "emit/c_emit.h"
+#include <string.h>
+
+/* -- comparisons ----------------------------------------------------------------------------- */
+
+/* The type operands are compared in, as kernels choose it. */
+static const char *computed_in(EtcDtype t)
+{
+    return t == ETC_F32 ? "float" : t == ETC_F64 ? "double" : "int64_t";
+}
+
+static EtcDtype wider(EtcDtype a, EtcDtype b)
+{
+    if (a == ETC_F64 || b == ETC_F64)
+        return ETC_F64;
+    return a == ETC_F32 || b == ETC_F32 ? ETC_F32 : ETC_I64;
+}
+
+/* Of a tensor without dimensions or a number only the category counts. */
+static EtcDtype common(const Node *n)
+{
+    Type a = n->in[0]->type;
+    if (n->n_args < 2)
+        return wider(a.dtype, ETC_I64);
+    if (n->arg[1].kind != ARG_VALUE)
+        return n->arg[1].kind == ARG_FLOAT && !dtype_is_float(a.dtype) ? ETC_F32
+                                                                       : wider(a.dtype, ETC_I64);
+    Type b = n->in[1]->type;
+    bool same_kind = dtype_is_float(a.dtype) == dtype_is_float(b.dtype);
+    if (!a.rank != !b.rank && same_kind)
+        return wider(a.rank ? a.dtype : b.dtype, ETC_I64);
+    return wider(a.dtype, b.dtype);
+}
+
+static const char *relation(const Node *n)
+{
+    static const struct {
+        const char *kernel, *text;
+    } row[] = {{"eq", " == "}, {"ne", " != "}, {"lt", " < "}, {"le", " <= "}, {"gt", " > "},
+               {"ge", " >= "}, {"logical_and", " && "}, {"logical_or", " || "},
+               {"logical_xor", " != "}, {"bitwise_and", " & "}, {"bitwise_or", " | "},
+               {"bitwise_xor", " ^ "}};
+    const char *kernel = op_info[n->op].kernel;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        size_t len = strlen(row[i].kernel);
+        if (!strncmp(kernel, row[i].kernel, len) && (!kernel[len] || !strcmp(kernel + len, "_scalar")))
+            return row[i].text;
+    }
+    return NULL;
+}
+
+typedef struct Each {
+    Function *f;
+    const Node *n;
+    Nest nest; /* tensors among the operands, then the result */
+    const char *index[MAX_LOOPS];
+    int indent;
+} Each;
+
+static bool each_open(Each *e, Function *f, const Node *n)
+{
+    const Value *y = n->out[0];
+    bool ok = dtype_has_c(y->type.dtype);
+    *e = (Each){.f = f, .n = n, .nest = nest_new(f->e, y->type, n->n_in + 1)};
+    for (int i = 0; i < n->n_in; i++) {
+        ok = ok && dtype_has_c(n->in[i]->type.dtype);
+        nest_operand(f->e, &e->nest, i, value_type(n->in[i]));
+    }
+    nest_operand(f->e, &e->nest, n->n_in, y->type);
+    nest_collapse(f->e, &e->nest);
+    if (!ok)
+        return function_refuse(f, n, "has no C for these dtypes");
+    e->indent = nest_open(f, &e->nest, e->nest.rank, e->index);
+    return true;
+}
+
+static void put_result(Each *e)
+{
+    const char *y = e->f->name_of[e->n->out[0]->index];
+    put(&e->f->body, "%*s*(", e->indent, "");
+    nest_address(e->f, &e->nest, e->n->n_in, y, e->nest.rank, e->index);
+    put(&e->f->body, ") = ");
+}
+
+/* "(float)(*(x + i))", of bool "(int64_t)(*(x + i) != 0)" */
+static void put_operand(Each *e, int slot, const char *type)
+{
+    const Value *v = e->n->in[slot];
+    put(&e->f->body, "((%s)(*(", type);
+    nest_address(e->f, &e->nest, slot, function_pointer(e->f, v), e->nest.rank, e->index);
+    put(&e->f->body, v->type.dtype == ETC_BOOL ? ") != 0))" : ")))");
+}
+
+static void put_number(Function *f, const Arg *a, EtcDtype t)
+{
+    double v = a->kind == ARG_FLOAT ? a->f : a->kind == ARG_BOOL ? a->b : (double)a->dim.value;
+    if (t == ETC_F32)
+        put_float(&f->body, (float)v);
+    else if (t == ETC_F64)
+        put_double(&f->body, v);
+    else
+        put_int(&f->body, a->kind == ARG_INT ? a->dim.value : (int64_t)v);
+}
+
+static bool is_number(const Arg *a)
+{
+    return a->kind == ARG_FLOAT || a->kind == ARG_BOOL || (a->kind == ARG_INT && !a->dim.expr);
+}
+
+static void put_pair(Each *e, const char *relation, EtcDtype t)
+{
+    bool is_truth = !strncmp(op_info[e->n->op].kernel, "logical", 7);
+    const char *type = computed_in(t), *zero = is_truth ? " != 0" : "";
+    put(&e->f->body, "(");
+    put_operand(e, 0, type);
+    put(&e->f->body, "%s)%s(", zero, relation);
+    if (e->n->arg[1].kind == ARG_VALUE) {
+        put_operand(e, e->n->arg[1].slot, type);
+    } else if (t == ETC_I64 && dtype_is_int(e->n->in[0]->type.dtype)) { /* it may wrap */
+        put(&e->f->body, "(int64_t)(%s)", c_type(e->n->in[0]->type.dtype));
+        put_number(e->f, &e->n->arg[1], t);
+    } else {
+        put_number(e->f, &e->n->arg[1], t);
+    }
+    put(&e->f->body, "%s)", zero);
+}
+
+bool emit_compare(Function *f, const Node *n, Clamp clamp)
+{
+    Each e;
+    EtcDtype t = common(n), to = n->out[0]->type.dtype;
+    bool is_not = n->op == OP_LOGICAL_NOT || (n->op == OP_BITWISE_NOT && to == ETC_BOOL);
+    (void)clamp;
+    if (n->n_args > 1 && n->arg[1].kind != ARG_VALUE && !is_number(&n->arg[1]))
+        return function_refuse(f, n, "wants a number to compare with");
+    if (!each_open(&e, f, n))
+        return false;
+    put_result(&e);
+    put(&f->body, "(%s)(", c_type(to));
+    if (n->n_args > 1) {
+        put_pair(&e, relation(n), t);
+    } else {
+        put(&f->body, is_not ? "" : "~");
+        put_operand(&e, 0, computed_in(t));
+        put(&f->body, is_not ? " == 0" : "");
+    }
+    put(&f->body, ");\n");
+    nest_close(f, e.nest.rank);
+    return true;
+}
+
+/* -- where ----------------------------------------------------------------------------------- */
+
+/* Argument i as the result's dtype holds it. */
+static void put_choice(Each *e, int i)
+{
+    EtcDtype to = e->n->out[0]->type.dtype;
+    const Arg *a = &e->n->arg[i];
+    if (a->kind != ARG_VALUE) {
+        put(&e->f->body, "(%s)(", c_type(to));
+        put_number(e->f, a, dtype_is_float(to) ? to : ETC_I64);
+        put(&e->f->body, to == ETC_BOOL ? " != 0)" : ")");
+    } else if (to == ETC_BOOL) {
+        put_operand(e, a->slot, "uint8_t");
+    } else {
+        put_operand(e, a->slot, c_type(to));
+    }
+}
+
+bool emit_where(Function *f, const Node *n, Clamp clamp)
+{
+    Each e;
+    (void)clamp;
+    for (int i = 1; i <= 2; i++)
+        if (n->arg[i].kind != ARG_VALUE && !is_number(&n->arg[i]))
+            return function_refuse(f, n, "wants numbers or tensors");
+    if (!each_open(&e, f, n))
+        return false;
+    put_result(&e);
+    put(&f->body, "(*(");
+    nest_address(f, &e.nest, n->arg[0].slot, function_pointer(f, n->in[n->arg[0].slot]),
+                 e.nest.rank, e.index);
+    put(&f->body, ") != 0) ? ");
+    put_choice(&e, 1);
+    put(&f->body, " : ");
+    put_choice(&e, 2);
+    put(&f->body, ";\n");
+    nest_close(f, e.nest.rank);
+    return true;
+}
+
+/* -- any ------------------------------------------------------------------------------------- */
+
+/* Axes that the list in argument 1 names; all where there is none. */
+static bool get_axes(const Node *n, int rank, bool *goes)
+{
+    int64_t list[MAX_RANK];
+    int count = arg_count(n, 1);
+    if (n->arg[1].kind == ARG_LIST && !arg_ints(n, 1, list, MAX_RANK))
+        return false;
+    for (int i = 0; i < rank; i++)
+        goes[i] = !count;
+    for (int i = 0; i < count && rank; i++)
+        goes[list[i] < 0 ? list[i] + rank : list[i]] = true;
+    return true;
+}
+
+/* Zeros first; then each element that is set sets its result. */
+bool emit_any(Function *f, const Node *n, Clamp clamp)
+{
+    const char *index[MAX_LOOPS];
+    const Value *x = n->in[0], *y = n->out[0];
+    bool goes[MAX_RANK], keepdim = arg_bool(n, 2);
+    Dim stride[MAX_RANK];
+    (void)clamp;
+    if (!dtype_has_c(x->type.dtype) || !get_axes(n, x->type.rank, goes))
+        return function_refuse(f, n, "has no C for this dtype");
+    Nest zero = nest_new(f->e, y->type, 1), all = nest_new(f->e, x->type, 2);
+    nest_operand(f->e, &zero, 0, y->type);
+    nest_operand(f->e, &all, 0, value_type(x));
+    type_strides(f->e, y->type, stride);
+    for (int i = 0, k = 0; i < x->type.rank; i++) {
+        all.stride[1][i] = goes[i] ? DIM(0) : stride[k];
+        k += !goes[i] || keepdim;
+    }
+    nest_collapse(f->e, &zero);
+    nest_collapse(f->e, &all);
+    int indent = nest_open(f, &zero, zero.rank, index);
+    put(&f->body, "%*s*(", indent, "");
+    nest_address(f, &zero, 0, f->name_of[y->index], zero.rank, index);
+    put(&f->body, ") = 0;\n");
+    nest_close(f, zero.rank);
+    indent = nest_open(f, &all, all.rank, index);
+    put(&f->body, "%*sif (*(", indent, "");
+    nest_address(f, &all, 0, function_pointer(f, x), all.rank, index);
+    put(&f->body, ") != 0) {\n%*s*(", indent + 4, "");
+    nest_address(f, &all, 1, f->name_of[y->index], all.rank, index);
+    put(&f->body, ") = 1;\n%*s}\n", indent, "");
+    nest_close(f, all.rank);
+    return true;
+}
+
+/* -- arange ---------------------------------------------------------------------------------- */
+
+/* arange(start, end, step): the result's size tells the end. */
+bool emit_arange(Function *f, const Node *n, Clamp clamp)
+{
+    Each e;
+    double start, step;
+    Dim from = DIM(0), by = DIM(0);
+    EtcDtype to = n->out[0]->type.dtype;
+    (void)clamp;
+    bool is_float = n->arg[0].kind == ARG_FLOAT || n->arg[2].kind == ARG_FLOAT;
+    if (is_float ? !arg_number(n, 0, &start) || !arg_number(n, 2, &step)
+                 : !arg_dim(n, 0, &from) || !arg_dim(n, 2, &by))
+        return function_refuse(f, n, "wants numbers as bounds");
+    if (!each_open(&e, f, n))
+        return false;
+    put_result(&e);
+    put(&f->body, "(%s)(", c_type(to));
+    if (is_float) {
+        put_double(&f->body, start);
+        put(&f->body, " + ((double)%s * ", e.index[0]);
+        put_double(&f->body, step);
+    } else {
+        function_dim(f, from);
+        put(&f->body, " + (%s * ", e.index[0]);
+        function_dim(f, by);
+    }
+    put(&f->body, "));\n");
+    nest_close(f, e.nest.rank);
+    return true;
+}

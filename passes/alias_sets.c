@@ -1,0 +1,367 @@
+/* alias_sets.c -- which values lie in the bytes of others.
+ *
+ * Stages edge and grouped.  Four things share bytes: a view and its input; a result and the operand
+ * that its row's `inplace` column lets it overlay and that dies there; what a call leaves in a
+ * mutable state and that state, when nothing reads the old contents once the new are written; and
+ * the operands of a concat that are one run of bytes each in its result, whose set is then laid
+ * there whole.  alias_sets() decides from the graph alone, in one walk, so that plan_memory and
+ * others agree without a record.  Sets are joined as in union-find, with offsets beside the parents.
+ */
+#include "passes/internal.h"
+
+typedef struct Sets { /* arrays by value index, those of sets by root */
+    const Graph *g;
+    int *parent;      /* itself for a root */
+    int64_t *shift;   /* first byte in the parent's */
+    const Value **value;
+    int *last;        /* last read of any value of the set */
+    bool *pinned;     /* inputs and states that a call changes */
+    bool *is_in, *is_out;
+    const Value **updates; /* the state that the value is the update of, where it may lie there */
+    bool *has_out;    /* sets: an output is among them */
+    bool *has_offset; /* sets: one starts behind the first byte */
+} Sets;
+
+/* The value that holds v's bytes; from then on v's parent. */
+static int root_of(Sets *s, const Value *v)
+{
+    int root = v->index;
+    int64_t sum = 0;
+    while (s->parent[root] != root) {
+        sum += s->shift[root];
+        root = s->parent[root];
+    }
+    for (int i = v->index; i != root;) {
+        int up = s->parent[i];
+        int64_t step = s->shift[i];
+        s->parent[i] = root;
+        s->shift[i] = sum;
+        sum -= step;
+        i = up;
+    }
+    return root;
+}
+
+/* v's first byte in its root's; of a root, 0. */
+static int64_t offset_of(Sets *s, const Value *v)
+{
+    root_of(s, v);
+    return s->shift[v->index];
+}
+
+bool *pinned_values(const Graph *g, Arena *tmp)
+{
+    bool *pinned = NEW(tmp, bool, g->n_values + 1);
+    for (int i = 0; i < g->n_updates; i++)
+        pinned[g->update[i].target->index] = true;
+    for (int i = 0; i < g->n_states; i++)
+        if (g->state[i]->state->kind == ST_MUTABLE)
+            pinned[g->state[i]->index] = true;
+    return pinned;
+}
+
+static bool is_tensor(const Value *v)
+{
+    return v->type.rank != SCALAR && !v->type.is_none;
+}
+
+/* -- views --------------------------------------------------------------------------------- */
+
+/* The first byte of a slice or select in its input, where it is one run of bytes. */
+static bool run_offset(const Node *n, int64_t *offset)
+{
+    int64_t axis, start, step = 1, inner = 1;
+    Type x = n->in[0]->type;
+    if (!arg_int(n, 1, &axis) || axis < 0 || !arg_int(n, 2, &start) || start < 0 ||
+        (n->op == OP_SLICE && (!arg_int(n, 4, &step) || step != 1)))
+        return false;
+    for (int i = 0; i < x.rank; i++) {
+        if (i < axis && !dim_equal(x.dim[i], DIM(1)))
+            return false;
+        if (i > axis && (x.dim[i].expr || !mul_ok(inner, x.dim[i].value, &inner)))
+            return false;
+    }
+    return !x.dim[axis].expr && start <= x.dim[axis].value && mul_ok(start, inner, offset) &&
+           mul_ok(*offset, (int64_t)etc_dtype_size((int)x.dtype), offset);
+}
+
+/* Whether the bytes of the node's result are a run of its input's, by the kind of op. */
+static bool is_view(const Node *n, int64_t *offset)
+{
+    bool fixed = type_is_static(n->out[0]->type) && type_is_static(n->in[0]->type);
+    *offset = 0;
+    switch (n->op) {
+    case OP_VIEW:
+        return fixed || n->graph->program->tail == TAIL_C;
+    case OP_ET_VIEW:
+        return true;
+    case OP_SLICE:
+    case OP_SELECT_INT:
+        return fixed && run_offset(n, offset);
+    default:
+        return false;
+    }
+}
+
+/* Memory of the caller has no byte offsets on the c tail, and an output there must fill it. */
+static bool fits_caller(Sets *s, int root, const Value *v, int64_t offset)
+{
+    if (s->g->program->tail == TAIL_PTE)
+        return true;
+    if (s->is_in[root] || s->has_out[root])
+        return !offset;
+    return !s->is_out[v->index] ||
+           (!s->has_offset[root] && !offset &&
+            type_bytes(v->type) == type_bytes(s->value[root]->type));
+}
+
+/* Constants have no place that a view could share. */
+static bool may_view(Sets *s, const Node *n, int64_t offset)
+{
+    int root = root_of(s, n->in[0]);
+    const State *state = s->value[root]->state;
+    return is_tensor(n->in[0]) && (!state || state->kind == ST_MUTABLE) &&
+           fits_caller(s, root, n->out[0], offset + offset_of(s, n->in[0]));
+}
+
+/* -- in place -------------------------------------------------------------------------------- */
+
+static bool same_sizes(Type a, Type b)
+{
+    return a.rank == b.rank && dims_equal(a.dim, b.dim, a.rank);
+}
+
+/* The column names every argument that v stands for. */
+static bool column_has(const Node *n, const Value *v)
+{
+    int found = 0, reads = 0;
+    for (int i = 0; i < n->n_args && i < 32; i++)
+        found += op_info[n->op].inplace >> i & 1 && arg_value(n, i) == v;
+    for (int i = 0; found && i < n->n_in; i++)
+        reads += n->in[i] == v;
+    return found && found == reads;
+}
+
+/* A body without an anchor reads element i of an operand before it writes element i.  One with an
+ * anchor writes all of the anchor's result first: what the anchor alone reads may lie there. */
+static bool body_allows(const Graph *body, const Value *v)
+{
+    const Node *anchor = NULL, *reader = NULL;
+    int reads = 0;
+    for (const Node *n = body->first; n; n = n->next) {
+        if (!(op_info[n->op].flags & POINTWISE))
+            anchor = n;
+        for (int i = 0; i < n->n_in; i++)
+            if (n->in[i] == v) {
+                reader = n;
+                reads++;
+            }
+    }
+    return !anchor || (reader == anchor && reads == 1 && column_has(anchor, v));
+}
+
+static bool row_allows(const Node *n, int slot)
+{
+    if (n->op != OP_GROUP)
+        return column_has(n, n->in[slot]);
+    const Graph *body = n->arg[n->n_args - 1].graph;
+    return n->n_out == 1 && slot < body->n_in && body_allows(body, body->in[slot]);
+}
+
+/* Whether the result may be written over operand `slot`: every other operand in the same bytes must
+ * be read element for element as it is written. */
+static bool may_overlay(Sets *s, const Node *n, int slot)
+{
+    const Value *x = n->in[slot], *y = n->out[0];
+    if (!row_allows(n, slot) || !is_tensor(x) || x->type.stride || y->type.stride ||
+        etc_dtype_size((int)x->type.dtype) != etc_dtype_size((int)y->type.dtype) ||
+        !same_sizes(x->type, y->type))
+        return false;
+    int root = root_of(s, x);
+    for (int k = 0; k < n->n_in; k++) {
+        const Value *v = n->in[k];
+        if (root_of(s, v) == root &&
+            (offset_of(s, v) != offset_of(s, x) || !same_sizes(v->type, y->type) ||
+             !row_allows(n, k)))
+            return false;
+    }
+    return true;
+}
+
+/* The operand that dies at this node and whose bytes the result may take, or NULL.  What the caller
+ * gave in is never written on the c tail, nor where it would be given back as an output. */
+static const Value *dying_operand(Sets *s, const Node *n, int time)
+{
+    const Value *y = n->out[0];
+    for (int i = 0; i < n->n_in; i++) {
+        const Value *x = n->in[i];
+        int root = root_of(s, x);
+        if (s->last[root] != time || !may_overlay(s, n, i))
+            continue;
+        bool kept = s->is_in[root] &&
+                    (s->g->program->tail == TAIL_C || s->is_out[y->index]);
+        if (!s->pinned[root] && !s->value[root]->state && !kept &&
+            fits_caller(s, root, y, offset_of(s, x)))
+            return x;
+    }
+    return NULL;
+}
+
+/* -- sets ------------------------------------------------------------------------------------ */
+
+/* The set of root `of` lies in that of `to`, from byte `offset` of `to` on. */
+static void join(Sets *s, const Value *of, const Value *to, int64_t offset)
+{
+    int root = root_of(s, to), v = of->index;
+    s->parent[v] = root;
+    s->shift[v] = offset_of(s, to) + offset;
+    if (s->last[v] > s->last[root])
+        s->last[root] = s->last[v];
+    s->has_out[root] = s->has_out[root] || s->has_out[v];
+    s->has_offset[root] = s->has_offset[root] || s->has_offset[v] || s->shift[v];
+}
+
+/* A value may be written over the state it updates when the state is read no later than by the node
+ * that makes the value, and there only as that node's row allows. */
+static bool may_write_state(Sets *s, const Node *n, int time)
+{
+    const Value *t = s->updates[n->out[0]->index];
+    if (!t || !type_equal(n->out[0]->type, t->type) || s->last[t->index] > time)
+        return false;
+    for (int i = 0; i < n->n_in; i++)
+        if (root_of(s, n->in[i]) == t->index && !may_overlay(s, n, i))
+            return false;
+    return true;
+}
+
+/* -- concats --------------------------------------------------------------------------------- */
+
+/* Whether the operands of a concat lie one behind the other in its result. */
+static bool is_run_of_operands(const Node *n)
+{
+    int64_t axis;
+    Type y = n->out[0]->type;
+    if (n->op != OP_CAT || !arg_int(n, 1, &axis) || axis < 0 || !type_is_static(y) || y.stride)
+        return false;
+    for (int i = 0; i < axis; i++)
+        if (y.dim[i].value != 1)
+            return false;
+    for (int i = 0; i < n->n_in; i++) {
+        Type x = n->in[i]->type;
+        if (x.rank != y.rank || x.dtype != y.dtype || !type_is_static(x) || x.stride)
+            return false;
+    }
+    return true;
+}
+
+/* Operands i .. of a concat that are neighbours in one set as they are in the result, the first at
+ * byte `at` of it; returns the number behind the last.  `*bytes` is their sum. */
+static int neighbours(Sets *s, const Node *n, int i, int64_t *bytes)
+{
+    int root = root_of(s, n->in[i]);
+    int64_t first = offset_of(s, n->in[i]);
+    *bytes = 0;
+    for (; i < n->n_in && root_of(s, n->in[i]) == root &&
+           offset_of(s, n->in[i]) == first + *bytes; i++)
+        *bytes += type_bytes(n->in[i]->type);
+    return i;
+}
+
+/* A set that nodes of the graph write and that may move as a whole. */
+static bool may_be_part(const Sets *s, int root, const Value *y)
+{
+    const Value *v = s->value[root];
+    return root != y->index && v->def && !s->has_out[root] && !v->type.stride &&
+           type_is_static(v->type);
+}
+
+/* A memory of the caller's on the c tail has to be filled by one value. */
+static void place_parts(Sets *s, const Node *n)
+{
+    const Value *y = n->out[0];
+    int64_t at = 0, bytes;
+    if (!is_run_of_operands(n) || (s->g->program->tail == TAIL_C && s->has_out[y->index]))
+        return;
+    for (int i = 0; i < n->n_in; at += bytes) {
+        int root = root_of(s, n->in[i]);
+        bool is_first = !offset_of(s, n->in[i]);
+        i = neighbours(s, n, i, &bytes);
+        if (is_first && bytes && bytes == type_bytes(s->value[root]->type) &&
+            may_be_part(s, root, y))
+            join(s, s->value[root], y, at);
+    }
+}
+
+/* -- the walk -------------------------------------------------------------------------------- */
+
+static void place_result(Sets *s, const Node *n, int time)
+{
+    int64_t offset;
+    if (!n->n_out || !is_tensor(n->out[0]))
+        return;
+    if (n->n_in && is_view(n, &offset)) {
+        if (may_view(s, n, offset))
+            join(s, n->out[0], n->in[0], offset);
+    } else if (may_write_state(s, n, time)) {
+        join(s, n->out[0], s->updates[n->out[0]->index], 0);
+    } else {
+        const Value *x = dying_operand(s, n, time);
+        if (x)
+            join(s, n->out[0], x, 0);
+        else
+            place_parts(s, n);
+    }
+}
+
+/* One state per value, one value per state, and no value that is given out as well. */
+static void find_updates(Sets *s)
+{
+    const Graph *g = s->g;
+    for (int i = 0; i < g->n_updates; i++) {
+        const Value *v = g->update[i].value, *t = g->update[i].target;
+        if (t->state && v->def && v == v->def->out[0] && !s->is_out[v->index])
+            s->updates[v->index] = t;
+    }
+}
+
+static void find_reads(Sets *s)
+{
+    const Graph *g = s->g;
+    int time = 0;
+    for (const Node *n = g->first; n; n = n->next) {
+        time++;
+        for (int i = 0; i < n->n_in; i++)
+            s->last[n->in[i]->index] = time;
+    }
+    for (int i = 0; i < g->n_updates; i++)
+        s->last[g->update[i].value->index] = time + 1;
+    for (int i = 0; i < g->n_out; i++) {
+        s->last[g->out[i]->index] = time + 1;
+        s->is_out[g->out[i]->index] = s->has_out[g->out[i]->index] = true;
+    }
+    for (int i = 0; i < g->n_in; i++)
+        s->is_in[g->in[i]->index] = true;
+    find_updates(s);
+}
+
+AliasSets alias_sets(const Graph *g, Arena *tmp)
+{
+    size_t n = (size_t)g->n_values + 1;
+    Sets s = {.g = g, .parent = NEW(tmp, int, n), .shift = NEW(tmp, int64_t, n),
+              .value = graph_values(g, tmp), .last = NEW(tmp, int, n),
+              .pinned = pinned_values(g, tmp), .is_in = NEW(tmp, bool, n),
+              .is_out = NEW(tmp, bool, n), .updates = NEW(tmp, const Value *, n),
+              .has_out = NEW(tmp, bool, n),
+              .has_offset = NEW(tmp, bool, n)};
+    int time = 0;
+    for (int i = 0; i < g->n_values; i++)
+        s.parent[i] = i;
+    find_reads(&s);
+    for (const Node *node = g->first; node; node = node->next)
+        place_result(&s, node, ++time);
+    for (int i = 0; i < g->n_values; i++)
+        if (s.value[i])
+            root_of(&s, s.value[i]);
+    return (AliasSets){s.parent, s.shift};
+}
+

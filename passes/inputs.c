@@ -1,0 +1,95 @@
+/* inputs.c -- inputs to evaluate a program on: seeded random ones at sizes within its symbols'
+ * ranges, and the symbols that given inputs stand for.
+ */
+#include "passes/internal.h"
+#include <string.h>
+
+uint64_t inputs_draw(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return *seed >> 33;
+}
+
+static double draw_unit(uint64_t *seed)
+{
+    return (double)inputs_draw(seed) / 1073741824.0 - 1.0; /* [-1, 1) */
+}
+
+static void fill_random(EtcTensor *t, uint64_t *seed)
+{
+    int64_t n = etc_numel(t);
+    for (int64_t i = 0; i < n; i++)
+        switch (t->dtype) {
+        case ETC_F32:
+            ((float *)t->data)[i] = (float)(2 * draw_unit(seed));
+            break;
+        case ETC_F64:
+            ((double *)t->data)[i] = 2 * draw_unit(seed);
+            break;
+        case ETC_F16: /* 0.5 .. 1, both signs */
+        case ETC_BF16:
+            ((uint16_t *)t->data)[i] = (uint16_t)((t->dtype == ETC_F16 ? 0x3800 : 0x3f00) |
+                                                  (inputs_draw(seed) & 0x807f));
+            break;
+        case ETC_I64:
+        case ETC_U64:
+            ((int64_t *)t->data)[i] = (int64_t)inputs_draw(seed) % 4;
+            break;
+        case ETC_I32:
+        case ETC_U32:
+            ((int32_t *)t->data)[i] = (int32_t)(inputs_draw(seed) % 4);
+            break;
+        default:
+            memset((uint8_t *)t->data + (size_t)i * etc_dtype_size((int)t->dtype),
+                   (int)(inputs_draw(seed) % 2), etc_dtype_size((int)t->dtype));
+        }
+}
+
+/* Its lower bound, or a value above it, near enough to stay cheap. */
+static int64_t symbol_value(const Symbol *s, int which)
+{
+    int64_t lo = s->lo < 1 && which ? 1 : s->lo, most = lo + 5;
+    int64_t middle = s->hi == INT64_MAX ? most : lo + (s->hi - lo) / 2;
+    return which ? (middle < most ? middle : most) : lo;
+}
+
+void inputs_symbols(const Program *p, int which, int64_t *symbol)
+{
+    for (int i = 0; i < p->n_syms; i++)
+        symbol[i] = symbol_value(p->sym[i], which);
+}
+
+static bool input_sizes(const Value *v, const int64_t *symbol, int64_t *dim)
+{
+    int64_t n = 1;
+    for (int i = 0; i < v->type.rank; i++)
+        if (!dim_eval(v->type.dim[i], symbol, &dim[i]) || dim[i] < 0 ||
+            !mul_ok(n, dim[i] + 1, &n) || n > 1 << 28)
+            return false;
+    return true;
+}
+
+bool inputs_random(const Graph *g, const int64_t *symbol, uint64_t *seed, Arena *a, EtcTensor **in)
+{
+    int64_t dim[MAX_RANK];
+    for (int i = 0; i < g->n_in; i++) {
+        const Type t = g->in[i]->type;
+        if (!input_sizes(g->in[i], symbol, dim))
+            return false;
+        in[i] = tensor_new(a, t.dtype, t.rank < 0 ? 0 : t.rank, dim);
+        fill_random(in[i], seed);
+    }
+    return true;
+}
+
+void inputs_read_symbols(const Graph *g, EtcTensor *const *in, int64_t *symbol)
+{
+    Program *p = g->program;
+    for (int i = 0; i < p->n_syms; i++)
+        symbol[i] = p->sym[i]->lo;
+    for (int i = 0; i < g->n_in; i++)
+        for (int j = 0; j < g->in[i]->type.rank && j < in[i]->rank; j++)
+            for (int s = 0; s < p->n_syms; s++)
+                if (dim_equal(g->in[i]->type.dim[j], dim_symbol(p, p->sym[s])))
+                    symbol[s] = in[i]->dim[j];
+}

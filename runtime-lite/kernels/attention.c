@@ -1,0 +1,166 @@
+/* attention.c -- wrapper of scaled_dot_product_attention: float; the batch axes broadcast. */
+#include "runtime-lite/kernels/args.h"
+#include "runtime-lite/kernels/cores.h"
+#include "runtime-lite/kernels/kernels.h"
+
+enum { Q, K, V, MASK, Y, N_OPERANDS };
+
+typedef struct Heads {
+    EtcTensor *t[N_OPERANDS]; /* t[MASK] may be NULL */
+    int64_t groups;           /* heads of q that share one of k and v */
+    int64_t mask_row, mask_column;
+} Heads;
+
+/* Size of axis `i`, counted from the last, of an operand; axes it lacks are 1. */
+static int64_t size_at(const EtcTensor *t, int32_t i)
+{
+    return (i < t->rank) ? t->dim[t->rank - 1 - i] : 1;
+}
+
+/* Elements before head `index` (of y's batch axes, the last first) of operand k. */
+static int64_t head_offset(const Heads *h, int k, const int64_t *index)
+{
+    const EtcTensor *t = h->t[k];
+    int64_t stride = size_at(t, 0) * size_at(t, 1), at = 0;
+    for (int32_t i = 2; i < t->rank; i++) {
+        int64_t of = index[i];
+        of = ((i == 2) && ((k == K) || (k == V))) ? (of / h->groups) : of;
+        at += (t->dim[t->rank - 1 - i] == 1) ? 0 : (of * stride);
+        stride *= t->dim[t->rank - 1 - i];
+    }
+    return at;
+}
+
+static int fits(const Heads *h, int k, int32_t i)
+{
+    const int64_t n = size_at(h->t[k], i), want = size_at(h->t[Y], i);
+    return (n == 1) || (n == want) || ((i == 2) && ((k == K) || (k == V)) && (h->groups > 1) &&
+                                       ((n * h->groups) == want));
+}
+
+static int check_heads(const Heads *h)
+{
+    const EtcTensor *q = h->t[Q], *k = h->t[K], *v = h->t[V], *mask = h->t[MASK], *y = h->t[Y];
+    int ok = (size_at(k, 0) == size_at(q, 0)) && (size_at(v, 1) == size_at(k, 1)) &&
+             (size_at(y, 1) == size_at(q, 1)) && (size_at(y, 0) == size_at(v, 0));
+    for (int n = Q; n <= MASK; n++) {
+        ok = ok && ((h->t[n] == NULL) || (h->t[n]->rank <= y->rank));
+        for (int32_t i = 2; ok && (h->t[n] != NULL) && (i < y->rank); i++) {
+            ok = fits(h, n, i);
+        }
+    }
+    return ok && ((mask == NULL) ||
+                  (((size_at(mask, 0) == 1) || (size_at(mask, 0) == size_at(k, 1))) &&
+                   ((size_at(mask, 1) == 1) || (size_at(mask, 1) == size_at(q, 1)))));
+}
+
+/* Gives y its sizes: the batch axes of q, k and v broadcast. */
+static EtcStatus resize(const Heads *h)
+{
+    EtcTensor *y = h->t[Y];
+    int64_t dim[ETC_MAX_RANK];
+    for (int32_t i = 0; i < y->rank; i++) {
+        int64_t *d = &dim[y->rank - 1 - i];
+        *d = size_at(h->t[(i == 0) ? V : Q], i);
+        for (int k = K; (i >= 2) && (k <= V) && (*d == 1); k++) {
+            *d = size_at(h->t[k], i) * ((i == 2) ? h->groups : 1);
+        }
+    }
+    return etc_resize64(y, dim, y->rank);
+}
+
+static void run_head(const EtcCall *c, const Heads *h, const EtcAttention *g, const int64_t *index)
+{
+    const float *p[V + 1];
+    EtcMask mask = {NULL, NULL};
+    for (int k = Q; k <= V; k++) {
+        p[k] = (const float *)h->t[k]->data + head_offset(h, k, index);
+    }
+    if (h->t[MASK] != NULL) {
+        const void *at = etc_at(h->t[MASK], head_offset(h, MASK, index));
+        mask.add = (h->t[MASK]->dtype == ETC_F32) ? (const float *)at : NULL;
+        mask.keep = (h->t[MASK]->dtype == ETC_F32) ? NULL : (const uint8_t *)at;
+    }
+    c->cores->attention(p[Q], p[K], p[V], &mask,
+                        (float *)h->t[Y]->data + head_offset(h, Y, index), g, c->scratch);
+}
+
+static void run_heads(const EtcCall *c, const Heads *h, const EtcAttention *g)
+{
+    const EtcTensor *y = h->t[Y];
+    int64_t index[ETC_MAX_RANK] = {0};
+    int64_t n = (y->rank > 0) ? (etc_numel(y) / (g->n_q * g->d_v)) : 0;
+    for (; n > 0; n--) {
+        run_head(c, h, g, index);
+        for (int32_t i = 2; i < y->rank; i++) {
+            index[i]++;
+            if (index[i] < y->dim[y->rank - 1 - i]) {
+                break;
+            }
+            index[i] = 0;
+        }
+    }
+}
+
+static EtcStatus check_types(const Heads *h)
+{
+    for (int k = Q; k < N_OPERANDS; k++) {
+        const EtcTensor *t = h->t[k];
+        if (t == NULL) {
+            continue;
+        }
+        if ((t->rank < 2) && (k != MASK)) {
+            return ETC_BAD_ARG;
+        }
+        if (!etc_is_plain(t) ||
+            ((t->dtype != ETC_F32) && ((k != MASK) || (t->dtype != ETC_BOOL)))) {
+            return ETC_UNSUPPORTED;
+        }
+    }
+    return ETC_OK;
+}
+
+/* query[..., L, E], key[..., S, E], value[..., S, Ev], mask[..., L, S] or None, dropout_p = 0,
+ * is_causal, scale or None (1 / sqrt E), enable_gqa, out[..., L, Ev] */
+EtcStatus etc_attention(const EtcCall *c)
+{
+    Heads h = {.groups = 1};
+    EtcScalar scale = {.d = 0.0};
+    double dropout = 0.0;
+    int is_causal, is_gqa;
+    if (!etc_arg_tensor(c, 0, &h.t[Q]) || !etc_arg_tensor(c, 1, &h.t[K]) ||
+        !etc_arg_tensor(c, 2, &h.t[V]) || !etc_arg_opt_tensor(c, 3, &h.t[MASK]) ||
+        !etc_arg_double(c, 4, &dropout) || !etc_arg_bool(c, 5, &is_causal) ||
+        !etc_arg_bool(c, 7, &is_gqa) || !etc_arg_tensor(c, 8, &h.t[Y])) {
+        return ETC_BAD_ARG;
+    }
+    if (!etc_arg_scalar(c, 6, &scale)) {
+        if ((c->arg[6] == NULL) || (c->arg[6]->tag != ETC_NONE)) {
+            return ETC_BAD_ARG;
+        }
+        scale.d = 1.0 / __builtin_sqrt((double)size_at(h.t[Q], 0));
+    }
+    EtcStatus st = ((dropout != 0.0) || (is_causal && (h.t[MASK] != NULL))) ? ETC_UNSUPPORTED
+                                                                            : check_types(&h);
+    if (st != ETC_OK) {
+        return st;
+    }
+    if (is_gqa && (size_at(h.t[K], 2) > 0)) {
+        h.groups = size_at(h.t[Q], 2) / size_at(h.t[K], 2);
+    }
+    if ((h.groups < 1) || (resize(&h) != ETC_OK) || !check_heads(&h)) {
+        return ETC_BAD_ARG;
+    }
+    EtcAttention g = {size_at(h.t[Q], 1), size_at(h.t[K], 1), size_at(h.t[Q], 0),
+                      size_at(h.t[V], 0), size_at(h.t[Q], 0), size_at(h.t[K], 0),
+                      size_at(h.t[V], 0), size_at(h.t[V], 0), 0, 0, ETC_ATTENTION_ROOM,
+                      (float)scale.d, is_causal};
+    if (h.t[MASK] != NULL) {
+        g.mask_column = (size_at(h.t[MASK], 0) == 1) ? 0 : 1;
+        g.mask_row = (size_at(h.t[MASK], 1) == 1) ? 0 : size_at(h.t[MASK], 0);
+    }
+    if (etc_numel(h.t[Y]) > 0) {
+        run_heads(c, &h, &g);
+    }
+    return ETC_OK;
+}

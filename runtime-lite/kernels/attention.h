@@ -1,0 +1,248 @@
+/* attention.h -- y = softmax(scale q k^T + mask) v of one head, a tile of scores at a time.
+ *
+ * q is multiplied by scale and rounded; a score is its dot product with a key, as matmul.h sums;
+ * softmax of a row is e^(s - max) / sum, the sum as reduce.h defines it; an output takes its terms
+ * in order of the keys.  A row that sees no key gives zeros.  A tile is some rows of scores over all
+ * keys; where one row alone does not fit, over blocks of keys, whose scores are then computed once
+ * for the maximum, once for the sum and once for the output.  Nothing of that shows in the bits.
+ */
+#ifndef ETC_ATTENTION_H
+#define ETC_ATTENTION_H
+
+#include "runtime-lite/kernels/math.h"
+#include "runtime-lite/kernels/matmul.h"
+#include "runtime-lite/kernels/reduce.h"
+
+/* Bytes at `work` beside the tile, and the least and the usual floats of a tile. */
+#define ETC_ATTENTION_PANEL 32768
+#define ETC_ATTENTION_LEAST 1024
+#define ETC_ATTENTION_ROOM ((ETC_WORK_BYTES - ETC_ATTENTION_PANEL) / 4)
+
+typedef struct EtcAttention {
+    int64_t n_q, n_k, d, d_v;            /* queries, keys, floats of a key and of a value */
+    int64_t q_row, k_row, v_row, y_row;  /* floats from a row to the next */
+    int64_t mask_row, mask_column;       /* 0: one entry for all; a column may step by 1 or 0 */
+    int64_t room;                        /* floats of a tile */
+    float scale;
+    int32_t is_causal;                   /* query i sees keys 0 .. i */
+} EtcAttention;
+
+/* Added to the scores, or false where a key is not seen; NULL both: no mask. */
+typedef struct EtcMask {
+    const float *add;
+    const uint8_t *keep;
+} EtcMask;
+
+/* A tile and where its parts lie in work. */
+typedef struct EtcScores {
+    float *panel, *part, *max, *s; /* `part`: scaled queries, ETC_KB floats of each at most */
+    EtcSum *sum;
+    int64_t rows, keys;         /* at most */
+    int64_t row, part_row;      /* floats from a row to the next, of s and of part */
+    int64_t query, n, key, n_key; /* rows query .. and columns key .. it holds now */
+} EtcScores;
+
+ETC_INLINE EtcScores etc_scores_plan(const EtcAttention *g, void *work)
+{
+    EtcScores t;
+    t.part_row = ((etc_min_i64(g->d, ETC_KB) + 15) / 16) * 16;
+    t.row = ((g->n_k + 15) / 16) * 16;
+    const int64_t beside = t.part_row + 32; /* a sum of 16 lanes, a maximum */
+    if ((t.row + beside) > g->room) {
+        t.row = ((g->room - beside) / ETC_SUM_BLOCK) * ETC_SUM_BLOCK;
+    }
+    t.keys = t.row;
+    t.rows = etc_min_i64(g->room / (t.row + beside), g->n_q);
+    t.rows = (t.rows > 12) ? ((t.rows / 12) * 12) : t.rows; /* whole register tiles */
+    t.panel = (float *)work;
+    t.sum = (EtcSum *)(void *)(t.panel + (ETC_ATTENTION_PANEL / 4));
+    t.max = (float *)(void *)(t.sum + t.rows);
+    t.part = t.max + (16 * t.rows);
+    t.s = t.part + (t.rows * t.part_row);
+    t.query = 0;
+    t.n = 0;
+    t.key = 0;
+    t.n_key = 0;
+    return t;
+}
+
+ETC_INLINE void etc_scale_rows(const float *x, int64_t x_row, float *y, int64_t y_row, int64_t m,
+                               int64_t n, float scale)
+{
+    const EtcF by = etc_splat(scale);
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j += ETC_LANES) {
+            const EtcF v = etc_load(x + (i * x_row) + j, n - j);
+            etc_store(y + (i * y_row) + j, n - j, v * by);
+        }
+    }
+}
+
+/* s = scale q k^T */
+ETC_INLINE void etc_scores_product(const EtcAttention *g, const float *q, const float *k,
+                                   EtcScores *t)
+{
+    const float inf = __builtin_inff();
+    EtcBlock b = {t->part, t->panel, t->s, NULL, t->n, 0, 0, t->part_row, 0, t->row, -inf, inf,
+                  ETC_FROM_ZERO, 0};
+    int64_t from = 0;
+    do { /* once even where d is 0 */
+        b.k = etc_min_i64(g->d - from, ETC_KB);
+        b.is_last = (from + b.k) == g->d;
+        etc_scale_rows(q + (t->query * g->q_row) + from, g->q_row, t->part, t->part_row, t->n, b.k,
+                       g->scale);
+        for (int64_t j = 0; j < t->n_key; j += b.n) {
+            b.n = etc_panel(t->n_key - j);
+            b.b_row = ((b.n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
+            b.c = t->s + j;
+            etc_pack_columns(k + ((t->key + j) * g->k_row) + from, g->k_row, b.k, b.n, t->panel,
+                             b.b_row);
+            etc_block(&b);
+        }
+        b.start = ETC_FROM_C;
+        from += b.k;
+    } while (from < g->d);
+}
+
+/* s += mask of one query from the tile's first key on; what a causal query does not see: -inf */
+ETC_INLINE void etc_scores_mask(const EtcAttention *g, const EtcMask *mask, const EtcScores *t,
+                                int64_t i, float *s)
+{
+    const float inf = __builtin_inff();
+    const int64_t at = ((t->query + i) * g->mask_row) + (t->key * g->mask_column);
+    if (mask->add != NULL) {
+        const float *add = mask->add + at;
+        for (int64_t j = 0; j < t->n_key; j += ETC_LANES) {
+            const int64_t left = t->n_key - j;
+            const EtcF m = (g->mask_column != 0) ? etc_load(add + j, left) : etc_splat(add[0]);
+            etc_store(s + j, left, etc_load(s + j, left) + m);
+        }
+    } else if (mask->keep != NULL) {
+        const uint8_t *keep = mask->keep + at;
+        for (int64_t j = 0; j < t->n_key; j++) {
+            s[j] += (keep[j * g->mask_column] != 0u) ? 0.0f : -inf;
+        }
+    }
+    for (int64_t j = etc_max_i64(((t->query + i) - t->key) + 1, 0);
+         (g->is_causal != 0) && (j < t->n_key); j++) {
+        s[j] = -inf;
+    }
+}
+
+ETC_INLINE void etc_scores(const EtcAttention *g, const EtcMask *mask, const float *q,
+                           const float *k, EtcScores *t)
+{
+    etc_scores_product(g, q, k, t);
+    for (int64_t i = 0; i < t->n; i++) {
+        etc_scores_mask(g, mask, t, i, t->s + (i * t->row));
+    }
+}
+
+/* s = e^(s - max), in a row that sees no key 0 */
+ETC_INLINE void etc_scores_exp(float *s, int64_t n, float max)
+{
+    const EtcF top = etc_splat(max);
+    const EtcI none = (EtcI)(top == etc_splat(-__builtin_inff()));
+    for (int64_t j = 0; j < n; j += ETC_LANES) {
+        const EtcF e = etc_vexp(etc_load(s + j, n - j) - top);
+        etc_store(s + j, n - j, etc_select(none, etc_splat(0.0f), e));
+    }
+}
+
+ETC_INLINE void etc_scores_divide(float *s, int64_t n, float sum)
+{
+    const EtcF by = etc_splat((sum == 0.0f) ? 1.0f : sum); /* 0: it sees no key */
+    for (int64_t j = 0; j < n; j += ETC_LANES) {
+        etc_store(s + j, n - j, etc_load(s + j, n - j) / by);
+    }
+}
+
+/* y = s v, or y += s v past the first keys */
+ETC_INLINE void etc_scores_value(const EtcAttention *g, const float *v, float *y, EtcScores *t)
+{
+    const float inf = __builtin_inff();
+    EtcBlock b = {NULL, NULL, NULL, NULL, t->n, 0, 0, t->row, 0, g->y_row, -inf, inf,
+                  (t->key == 0) ? ETC_FROM_ZERO : ETC_FROM_C, 0};
+    int64_t from = 0;
+    do { /* once even where there is no key */
+        b.k = etc_min_i64(t->n_key - from, ETC_KB);
+        b.a = t->s + from;
+        for (int64_t j = 0; j < g->d_v; j += b.n) {
+            const float *at = v + ((t->key + from) * g->v_row) + j;
+            b.n = etc_panel(g->d_v - j);
+            b.b = at;
+            b.b_row = g->v_row;
+            b.c = y + (t->query * g->y_row) + j;
+            if ((b.n % ETC_LANES) != 0) { /* the core reads whole vectors */
+                b.b = t->panel;
+                b.b_row = ((b.n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
+                etc_pack_rows(at, g->v_row, b.k, b.n, t->panel, b.b_row);
+            }
+            etc_block(&b);
+        }
+        b.start = ETC_FROM_C;
+        from += b.k;
+    } while (from < t->n_key);
+}
+
+/* What is done with each block of keys: the rows' maxima; their sums; the output. */
+typedef enum EtcStep { ETC_STEP_MAX, ETC_STEP_SUM, ETC_STEP_VALUE } EtcStep;
+
+ETC_INLINE void etc_attention_row(EtcScores *t, EtcStep step, int64_t i, int is_fresh)
+{
+    float *s = t->s + (i * t->row);
+    if (step == ETC_STEP_MAX) {
+        t->max[i] = etc_amax_f32(s, t->n_key, t->max[i]);
+        return;
+    }
+    if ((step == ETC_STEP_SUM) || (is_fresh != 0)) {
+        etc_scores_exp(s, t->n_key, t->max[i]);
+    }
+    if (step == ETC_STEP_SUM) {
+        etc_sum_f32(s, t->n_key, &t->sum[i]);
+    } else {
+        etc_scores_divide(s, t->n_key, etc_sum_end(&t->sum[i]));
+    }
+}
+
+/* One step over keys 0 .. seen - 1; scores that still stand in the tile are not computed again. */
+ETC_INLINE void etc_attention_step(const EtcAttention *g, const EtcMask *mask, const float *q,
+                                   const float *k, const float *v, float *y, EtcScores *t,
+                                   EtcStep step, int64_t seen)
+{
+    t->key = 0;
+    do { /* once even where there is no key */
+        const int is_fresh = (step == ETC_STEP_MAX) || (seen > t->keys);
+        t->n_key = etc_min_i64(seen - t->key, t->keys);
+        if (is_fresh) {
+            etc_scores(g, mask, q, k, t);
+        }
+        for (int64_t i = 0; i < t->n; i++) {
+            etc_attention_row(t, step, i, is_fresh);
+        }
+        if (step == ETC_STEP_VALUE) {
+            etc_scores_value(g, v, y, t);
+        }
+        t->key += t->n_key;
+    } while (t->key < seen);
+}
+
+ETC_OUTLINE void etc_attention_f32(const float *q, const float *k, const float *v,
+                                   const EtcMask *mask, float *y, const EtcAttention *g, void *work)
+{
+    EtcScores t = etc_scores_plan(g, work);
+    const int steps = (int)ETC_STEP_VALUE;
+    for (; t.query < g->n_q; t.query += t.n) {
+        t.n = etc_min_i64(g->n_q - t.query, t.rows);
+        const int64_t seen = (g->is_causal != 0) ? etc_min_i64(g->n_k, t.query + t.n) : g->n_k;
+        for (int64_t i = 0; i < t.n; i++) {
+            t.max[i] = -__builtin_inff();
+            etc_sum_start(&t.sum[i]);
+        }
+        for (int step = 0; step <= steps; step++) {
+            etc_attention_step(g, mask, q, k, v, y, &t, (EtcStep)step, seen);
+        }
+    }
+}
+
+#endif
