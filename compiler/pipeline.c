@@ -6,18 +6,19 @@
 #include "compiler/compiler.h"
 #include <string.h>
 
-#define TO_CORE                                                                      \
-    "resolve_views", "functionalize", "decompose", "canonicalize", "fold_constants", \
-        "fold_batch_norm", "canonicalize", "cse", "dce", "drop_states"
+#define TO_CORE "resolve_views", "functionalize", "decompose", "canonicalize"
+#define SIMPLIFY "fold_constants", "fold_batch_norm", "canonicalize", "cse", "dce", "drop_states"
 #define TO_PLANNED "alias", "plan_memory", "check_plan"
 
 static const char *const pte_tail[] = {
-    TO_CORE, "partition", "drop_states", "to_edge", "lower_symint", "dce", "drop_states", "to_out",
-    "order", "check_sizes", TO_PLANNED,
+    /* the second decompose: what was whole for backends to take and for tile to cut */
+    TO_CORE,    SIMPLIFY,  "partition",    "tile", "decompose",   SIMPLIFY,
+    "to_edge", "lower_symint", "dce", "drop_states", "to_out", "order", "check_sizes", TO_PLANNED,
 };
 static const char *const c_tail[] = {
     /* the first alias: copies that outputs need join groups */
     TO_CORE,
+    SIMPLIFY,
     "alias",
     "group",
     "order",

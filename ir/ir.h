@@ -85,7 +85,8 @@ enum {
     COMMUTES = 1 << 1,
     KEEP = 1 << 2,
     VIEW = 1 << 3,
-    CHECK = 1 << 4
+    CHECK = 1 << 4,
+    CUT = 1 << 5
 };
 
 typedef struct Node Node;
@@ -338,6 +339,8 @@ struct Program {
     State **state;
     Graph **method;
     int64_t side_bytes; /* of the side file "-": what the compiler made */
+    int n_notes;
+    const char **note;  /* what passes chose and why, for those who ask */
     unsigned edits;     /* bumped by every mutation below; passes never set it by hand */
     const Backend *const *backend; /* the chain partition offers nodes to */
     int n_backends;
@@ -360,6 +363,7 @@ State *program_const(Program *p, const char *stem, const char *fqn, Type type, v
 
 /* A weight in a backend's layout, in the side file; its fqn, made unique, is its key. */
 State *program_named(Program *p, const char *stem, const char *fqn, Type type, const void *data);
+void program_note(Program *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void program_keep_states(Program *p, const bool *keep); /* by index; drops the others */
 
 Value *graph_value(Graph *g, const char *name, Type type);

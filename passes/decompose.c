@@ -445,7 +445,8 @@ static DecompFn *const decomposition[N_OPS] = {
 static bool is_taken(const Program *p, OpId op)
 {
     const OpInfo *row = &op_info[op];
-    return p->tail == TAIL_PTE ? row->out != NULL : strcmp(row->c, "none") != 0;
+    bool waits = p->stage == STAGE_ATEN && (row->flags & CUT || p->n_backends);
+    return p->tail == TAIL_PTE ? row->out != NULL || waits : strcmp(row->c, "none") != 0;
 }
 
 static bool is_composite(const Program *p, OpId op)

@@ -184,6 +184,26 @@ Test(infer, differing_records_are_named_with_both_types)
                    "cannot broadcast f32[%n,4] with f32[%m,4]");
 }
 
+/* So many heads of %x. */
+#define HEADS(n, name) "%" name " = aten.expand.default(%x, [" n ", -1, -1]) : f32[" n ",%n,4] "
+#define ATTEND(mask, gqa)                                                          \
+    "%y = aten.scaled_dot_product_attention.default(%q, %k, %v, " mask ", 0.0, false, " \
+    "scale=none, enable_gqa=" gqa ") : f32[6,%n,4] return %y"
+
+Test(infer, attention_wants_masks_and_heads_that_fit)
+{
+    expect_refusal(HEADS("6", "q") HEADS("6", "k") HEADS("6", "v") ATTEND("%z", "false"),
+                   "cannot broadcast f32[%m,4] to f32[6,%n,%n]");
+    expect_refusal(HEADS("6", "q") HEADS("3", "k") HEADS("3", "v") ATTEND("none", "false"),
+                   "cannot broadcast f32[6] with f32[3]");
+    expect_refusal(HEADS("6", "q") HEADS("6", "k") HEADS("3", "v") ATTEND("none", "false"),
+                   "cannot broadcast f32[6] with f32[3]");
+    expect_refusal(HEADS("6", "q") HEADS("4", "k") HEADS("4", "v") ATTEND("none", "true"),
+                   "the heads of query are no multiple of those of key");
+    expect_refusal(HEADS("6", "q") HEADS("3", "k") HEADS("2", "v") ATTEND("none", "true"),
+                   "value has size 2, expected 3 of key's batch");
+}
+
 Test(infer, overlapping_symbolic_records_are_kept)
 {
     bool ok;

@@ -1,0 +1,246 @@
+/* tile.c -- cuts attention into pieces whose scores stay in cache, on the way to a .pte.
+ *
+ * Stage core, pte tail, before attention is expanded.  Runs of heads, or rows of one head, become
+ * attentions of their own: slices along the first axis of [heads, rows, columns] in, one concat
+ * out, so that neither needs a copy, and one tile of scores after the other can lie in the same
+ * bytes.  A row's softmax and sums see nothing of the others, so the bits stay.  Attention of open
+ * sizes stays whole: slices of it would lie at offsets that are not known here.  (Emitted C calls a
+ * core that never holds more than a tile.)  Each node is looked at once.
+ *
+ * The cost of a way to cut, in bytes moved through cache:
+ *   traffic   each score is written and read N_PASSES times, MISS times dearer past the cache
+ *   calls     CALL for each of the kernels a piece calls
+ *   memory    RAM for each byte of a tile
+ */
+#include "passes/internal.h"
+#include <math.h>
+
+enum {
+    CACHE = 1 << 20, /* of a core's second level */
+    N_PASSES = 6,    /* product, mask, softmax (three), product */
+    MISS = 4,
+    CALL = 2048,
+    CALLS = 8, /* slices, scale, transpose, product, mask, softmax, product */
+    RAM = 2,
+    MAX_PIECES = 64
+};
+
+typedef struct Cut {
+    int64_t heads, rows, pieces; /* of a piece, of a piece, how many */
+    int64_t tile;                /* bytes of scores of one */
+    double cost;
+} Cut;
+
+typedef struct Attention {
+    Value *q, *k, *v, *mask;
+    int64_t heads, rows, keys, width, value_width; /* heads: product of the batch axes */
+    int64_t bytes;  /* of all scores */
+    int64_t last;   /* heads along the last batch axis */
+    int64_t groups; /* heads of q that share one of k and v */
+    double scale;
+    bool is_causal;
+} Attention;
+
+/* -- what can be cut ------------------------------------------------------------------------- */
+
+static int64_t size_of(const Value *v, int from_last)
+{
+    return from_last < v->type.rank ? v->type.dim[v->type.rank - 1 - from_last].value : 1;
+}
+
+/* All but the head axis of k and v are those of q; the mask broadcasts. */
+static bool axes_match(const Attention *a)
+{
+    for (int i = 2; i < a->q->type.rank; i++) {
+        int64_t by = i == 2 ? a->groups : 1;
+        if (size_of(a->k, i) * by != size_of(a->q, i) || size_of(a->v, i) != size_of(a->k, i))
+            return false;
+    }
+    return a->k->type.rank == a->q->type.rank && a->v->type.rank == a->q->type.rank &&
+           (!a->mask || a->mask->type.rank <= a->q->type.rank);
+}
+
+/* False: it stays whole; attention that is wrong is reported where it is expanded. */
+static bool read_attention(const Node *n, Attention *a)
+{
+    double dropout = 0;
+    *a = (Attention){.q = arg_value(n, 0),
+                     .k = arg_value(n, 1),
+                     .v = arg_value(n, 2),
+                     .mask = arg_value(n, 3),
+                     .heads = 1};
+    for (int i = 0; i < n->n_in; i++)
+        if (!type_is_static(n->in[i]->type) || !type_numel(n->in[i]->type))
+            return false;
+    if (a->q->type.rank < 3 || !arg_number(n, 4, &dropout) || dropout != 0)
+        return false;
+    for (int i = 2; i < a->q->type.rank; i++)
+        a->heads *= size_of(a->q, i);
+    a->rows = size_of(a->q, 1);
+    a->width = size_of(a->q, 0);
+    a->keys = size_of(a->k, 1);
+    a->value_width = size_of(a->v, 0);
+    a->last = size_of(a->q, 2);
+    a->groups = arg_bool(n, 7) ? a->last / size_of(a->k, 2) : 1;
+    a->is_causal = arg_bool(n, 5);
+    if (!arg_number(n, 6, &a->scale))
+        a->scale = 1 / sqrt((double)a->width);
+    return a->groups > 0 && axes_match(a) && mul_ok(a->heads * a->rows, 4 * a->keys, &a->bytes);
+}
+
+static bool mask_is_shared(const Attention *a)
+{
+    for (int i = 2; a->mask && i < a->mask->type.rank; i++)
+        if (size_of(a->mask, i) != 1)
+            return false;
+    return true;
+}
+
+/* Runs of so many heads: they share heads of k and v evenly, and one mask or one run of masks. */
+static bool divides(const Attention *a, int64_t heads)
+{
+    int64_t within = mask_is_shared(a) ? a->heads : a->last;
+    return within % heads == 0 && (heads % a->groups == 0 || a->groups % heads == 0);
+}
+
+/* -- the choice ------------------------------------------------------------------------------ */
+
+static Cut cut_of(const Attention *a, int64_t heads, int64_t rows)
+{
+    Cut c = {heads, rows, (a->heads / heads) * ((a->rows + rows - 1) / rows),
+             heads * rows * a->keys * 4, 0};
+    c.cost = N_PASSES * (double)a->bytes * (c.tile > CACHE ? MISS : 1) + (double)c.pieces * CALLS * CALL +
+             (double)RAM * (double)c.tile;
+    return c;
+}
+
+static void consider(Cut c, Cut *best)
+{
+    if (c.pieces <= MAX_PIECES && c.cost < best->cost)
+        *best = c;
+}
+
+static Cut choose(const Attention *a)
+{
+    Cut best = cut_of(a, a->heads, a->rows);
+    for (int64_t pieces = 2; pieces <= MAX_PIECES && pieces <= a->heads; pieces++)
+        if (a->heads % pieces == 0 && divides(a, a->heads / pieces))
+            consider(cut_of(a, a->heads / pieces, a->rows), &best);
+    for (int64_t blocks = 2; !a->is_causal && blocks <= MAX_PIECES && blocks <= a->rows; blocks++)
+        consider(cut_of(a, 1, (a->rows + blocks - 1) / blocks), &best);
+    return best;
+}
+
+static void tell(const Attention *a, const Cut *c, const Node *n)
+{
+    program_note(n->graph->program,
+                 "%s: %lld heads of %lld x %lld: %lld pieces of %lld heads, %lld rows; scores %lld "
+                 "-> %lld bytes, cache %d, cost %.0f -> %.0f",
+                 n->loc.node ? n->loc.node : "attention", (long long)a->heads, (long long)a->rows,
+                 (long long)a->keys, (long long)c->pieces, (long long)c->heads, (long long)c->rows,
+                 (long long)a->bytes, (long long)c->tile, CACHE,
+                 cut_of(a, a->heads, a->rows).cost, c->cost);
+}
+
+/* -- pieces ---------------------------------------------------------------------------------- */
+
+/* Everything under three axes: [heads, rows, columns]. */
+static Value *flat(Rewrite *r, Node *n, Value *x)
+{
+    Dim dim[3] = {DIM(1), DIM(size_of(x, 1)), DIM(size_of(x, 0))};
+    for (int i = 2; i < x->type.rank; i++)
+        dim[0].value *= size_of(x, i);
+    return build_view(r, n, x, dim, 3);
+}
+
+static Value *part(Rewrite *r, Node *n, Value *x, int64_t axis, int64_t from, int64_t count)
+{
+    if (!x || (from == 0 && count == x->type.dim[axis].value))
+        return x;
+    Node *s = build(r->g, n, n->loc, OP_SLICE, r->d, "viiii", x, axis, from, from + count,
+                    (int64_t)1);
+    return s ? s->out[0] : NULL;
+}
+
+/* The index of the mask that head `head` sees, among those of the flat mask. */
+static int64_t mask_index(const Attention *a, int64_t head)
+{
+    int64_t at = 0, stride = 1;
+    for (int i = 2; i < a->mask->type.rank; i++) {
+        int64_t index = head % size_of(a->q, i), size = size_of(a->mask, i);
+        head /= size_of(a->q, i);
+        at += size == 1 ? 0 : index * stride;
+        stride *= size;
+    }
+    return at;
+}
+
+typedef struct Flat {
+    Value *q, *k, *v, *mask;
+} Flat;
+
+static Value *mask_part(Rewrite *r, Node *n, const Attention *a, const Flat *f, const Cut *c,
+                        int64_t head, int64_t row, int64_t rows)
+{
+    if (!a->mask)
+        return NULL;
+    int64_t count = size_of(a->mask, 2) == 1 ? 1 : c->heads;
+    Value *m = part(r, n, f->mask, 0, mask_index(a, head), count);
+    return size_of(a->mask, 1) == 1 ? m : part(r, n, m, 1, row, rows);
+}
+
+/* Rows row .. of heads head .., as one matrix of the result's rows. */
+static Value *piece(Rewrite *r, Node *n, const Attention *a, const Flat *f, const Cut *c,
+                    int64_t head, int64_t row)
+{
+    int64_t rows = row + c->rows > a->rows ? a->rows - row : c->rows;
+    int64_t shared = c->heads > a->groups ? c->heads / a->groups : 1;
+    Dim dim[2] = {DIM(c->heads * rows), DIM(a->value_width)};
+    Value *q = part(r, n, part(r, n, f->q, 0, head, c->heads), 1, row, rows);
+    Value *k = part(r, n, f->k, 0, head / a->groups, shared);
+    Value *v = part(r, n, f->v, 0, head / a->groups, shared);
+    Value *mask = mask_part(r, n, a, f, c, head, row, rows);
+    if (!q || !k || !v || (a->mask && !mask))
+        return NULL;
+    Arg scale = {.kind = ARG_FLOAT, .key = "scale", .f = a->scale};
+    Arg gqa = {.kind = ARG_BOOL, .key = "enable_gqa", .b = c->heads != shared};
+    Node *y = build(r->g, n, n->loc, OP_SDPA, r->d, "vvvvfbaa", q, k, v, mask, 0.0, a->is_causal,
+                    scale, gqa);
+    return y ? build_view(r, n, y->out[0], dim, 2) : NULL;
+}
+
+static bool cut(Rewrite *r, Node *n, const Attention *a, const Cut *c)
+{
+    Flat f = {flat(r, n, a->q), flat(r, n, a->k), flat(r, n, a->v),
+              a->mask ? flat(r, n, a->mask) : NULL};
+    Value **all = NEW(r->tmp, Value *, c->pieces);
+    int count = 0;
+    if (!f.q || !f.k || !f.v || (a->mask && !f.mask))
+        return false;
+    for (int64_t head = 0; head < a->heads; head += c->heads)
+        for (int64_t row = 0; row < a->rows; row += c->rows)
+            if (!(all[count++] = piece(r, n, a, &f, c, head, row)))
+                return false;
+    Node *cat = build(r->g, n, n->loc, OP_CAT, r->d, "Vi", count, all, (int64_t)0);
+    Value *y = cat ? build_view(r, n, cat->out[0], n->out[0]->type.dim, n->out[0]->type.rank) : NULL;
+    return y && rewrite_node(r, n, y);
+}
+
+bool pass_tile(Graph *g, Arena *tmp, Diag *d)
+{
+    Rewrite r = rewrite_start(g, tmp, d);
+    bool ok = true;
+    for (Node *n = g->first, *next; n; n = next) {
+        Attention a;
+        next = n->next;
+        rewrite_inputs(&r, n);
+        if (n->op != OP_SDPA || !read_attention(n, &a))
+            continue;
+        Cut best = choose(&a);
+        tell(&a, &best, n);
+        if (best.pieces > 1)
+            ok = cut(&r, n, &a, &best) && ok;
+    }
+    rewrite_finish(&r);
+    return ok;
+}
