@@ -37,12 +37,23 @@ uint32_t x_binary(Lower *w, XKind kind, uint32_t a, uint32_t b, uint32_t out);
 uint32_t x_transpose(Lower *w, uint32_t in, const int *axis);
 uint32_t x_reshape(Lower *w, uint32_t in, int rank, const uint32_t *dim);
 
+uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n);
+void x_concat(Lower *w, const uint32_t *in, int n, int axis, uint32_t out); /* 2 to 5 */
+
 /* Constants; `data` must outlive the program. */
 uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *data, int rank,
                     const uint32_t *dim);
 uint32_t x_number(Lower *w, double v);
 uint32_t x_filled(Lower *w, double v, int rank, const uint32_t *dim);
 float *x_permuted(Lower *w, const float *from, int rank, const uint32_t *dim, const int *axis);
+
+bool xnn_is_constant(const Value *v);
+
+/* attention.c */
+bool xnn_takes_attention(const Node *n, const char **why);
+void xnn_lower_attention(Lower *w, const Node *n);
+bool xnn_takes_sdpa(const Node *n, const char **why);
+void xnn_lower_sdpa(Lower *w, const Node *n);
 
 void xnn_lower_node(Lower *w, const Node *n); /* rows.c */
 

@@ -20,7 +20,7 @@ static bool no(const char **why, const char *text)
     return false;
 }
 
-static bool is_constant(const Value *v)
+bool xnn_is_constant(const Value *v)
 {
     const State *s = v ? v->state : NULL;
     return s && s->kind != ST_MUTABLE && s->kind != ST_BLOB && s->data && !v->type.stride &&
@@ -71,7 +71,7 @@ static bool may_be_last(const Node *n)
 {
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i]->type.rank != n->out[0]->type.rank && type_numel(n->in[i]->type) != 1 &&
-            !is_constant(n->in[i]))
+            !xnn_is_constant(n->in[i]))
             return false;
     return true;
 }
@@ -173,6 +173,17 @@ static void lower_silu(Lower *w, const Node *n)
     x_binary(w, X_MULTIPLY, in, gate, x_result(w, n->out[0], l));
 }
 
+/* clamp(x / 6 + 0.5, 0, 1) */
+static void lower_hardsigmoid(Lower *w, const Node *n)
+{
+    Layout l = layout_like(w, n);
+    uint32_t in = x_use(w, n->in[0], l);
+    uint32_t sixth = x_binary(w, X_MULTIPLY, in, x_number(w, 1.0 / 6), x_like(w, in));
+    uint32_t out = x_result(w, n->out[0], l);
+    x_binary(w, X_ADD, sixth, x_number(w, 0.5), out);
+    x_range(x_maker(w, out), 0, 1);
+}
+
 static void lower_leaky_relu(Lower *w, const Node *n)
 {
     double slope = 0.01;
@@ -241,9 +252,9 @@ static bool takes_linear(const Node *n, const char **why)
         arg_number(n, 3, &beta);
         arg_number(n, 4, &alpha);
     }
-    if (!is_constant(w))
+    if (!xnn_is_constant(w))
         return no(why, "its weight is no constant");
-    if (b && (!is_constant(b) || b->type.rank != 1 ||
+    if (b && (!xnn_is_constant(b) || b->type.rank != 1 ||
               size(b, 0) != size(w, n->op == OP_LINEAR ? 0 : 1)))
         return no(why, "its bias is no constant of one number per result");
     return (beta == 1 && alpha == 1) || no(why, "alpha or beta is not 1");
@@ -406,7 +417,7 @@ static bool takes_conv(const Node *n, const char **why)
 {
     Conv c;
     const Value *b = arg_value(n, 2);
-    if (!is_constant(arg_value(n, 1)) || (b && !is_constant(b)))
+    if (!xnn_is_constant(arg_value(n, 1)) || (b && !xnn_is_constant(b)))
         return no(why, "its filter or bias is no constant");
     if (!read_conv(n, &c))
         return no(why, "it is neither over one nor over two axes");
@@ -618,7 +629,7 @@ static void lower_clone(Lower *w, const Node *n)
 
 static bool takes_clone(const Node *n, const char **why)
 {
-    return !is_constant(n->in[0]) || no(why, "it copies a constant");
+    return !xnn_is_constant(n->in[0]) || no(why, "it copies a constant");
 }
 
 /* To the channels-last order, or back: then it is a name for what is there. */
@@ -652,7 +663,7 @@ static int place_of_axis(int rank, int axis, Layout l)
     return at;
 }
 
-static void concat(Lower *w, const uint32_t *in, int n, int axis, uint32_t out)
+void x_concat(Lower *w, const uint32_t *in, int n, int axis, uint32_t out)
 {
     static const XKind kind[] = {X_CONCAT2, X_CONCAT3, X_CONCAT4, X_CONCAT5};
     static const int slot[] = {1, 2, 3, 4, 7};
@@ -678,7 +689,7 @@ static void lower_cat(Lower *w, const Node *n)
             sum.dim[axis] += w->x.value[part[k]].dim[axis];
         }
         uint32_t out = i == count ? x_result(w, n->out[0], l) : x_value(w, sum.rank, sum.dim);
-        concat(w, part, k, axis, out);
+        x_concat(w, part, k, axis, out);
         part[0] = out;
     }
 }
@@ -691,7 +702,7 @@ static bool takes_cat(const Node *n, const char **why)
     return arg_count(n, 0) > 1 || no(why, "it joins fewer than two tensors");
 }
 
-static uint32_t slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n)
+uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n)
 {
     XValue v = w->x.value[in];
     uint32_t at[XNN_MAX_RANK] = {0};
@@ -724,7 +735,7 @@ static void lower_slice(Lower *w, const Node *n)
     from = from < 0 ? 0 : from > size_in ? size_in : from;
     uint32_t in = x_use(w, n->in[0], l);
     x_define(w, n->out[0], l,
-             slice(w, in, place_of_axis(rank, axis, l), from, size(n->out[0], axis)));
+             x_slice(w, in, place_of_axis(rank, axis, l), from, size(n->out[0], axis)));
 }
 
 static bool takes_select(const Node *n, const char **why)
@@ -737,7 +748,7 @@ static void lower_select(Lower *w, const Node *n)
 {
     int rank = n->in[0]->type.rank, axis = (int)axis_of(n, 1, rank);
     int64_t at = axis_of(n, 2, (int)size(n->in[0], axis));
-    define_reshaped(w, n->out[0], slice(w, x_use(w, n->in[0], AS_IS), axis, at, 1));
+    define_reshaped(w, n->out[0], x_slice(w, x_use(w, n->in[0], AS_IS), axis, at, 1));
 }
 
 static bool takes_pad(const Node *n, const char **why)
@@ -775,6 +786,7 @@ static const Row rows[] = {
     {OP_ADD_SCALAR, takes_number_alpha_one, lower_scalar, X_ADD},
     {OP_ADD_TENSOR, takes_alpha_one, lower_binary, X_ADD},
     {OP_ADDMM, takes_linear, lower_linear, X_FULLY_CONNECTED},
+    {OP_ATTENTION, xnn_takes_attention, xnn_lower_attention, X_BATCH_MATMUL},
     {OP_AVG_POOL2D, takes_avg_pool, lower_avg_pool, X_AVG_POOL},
     {OP_BMM, NULL, lower_bmm, X_BATCH_MATMUL},
     {OP_CAT, takes_cat, lower_cat, X_CONCAT2},
@@ -787,11 +799,13 @@ static const Row rows[] = {
     {OP_DIV_TENSOR, NULL, lower_binary, X_DIV},
     {OP_EXP, NULL, lower_unary, X_EXP},
     {OP_GELU, takes_exact_gelu, lower_unary, X_GELU},
+    {OP_HARDSIGMOID, NULL, lower_hardsigmoid, X_CLAMP},
     {OP_HARDSWISH, NULL, lower_unary, X_HARDSWISH},
     {OP_HARDTANH, NULL, lower_clamp, X_CLAMP},
     {OP_LEAKY_RELU, NULL, lower_leaky_relu, X_LEAKY_RELU},
     {OP_LINEAR, takes_linear, lower_linear, X_FULLY_CONNECTED},
     {OP_LOG, NULL, lower_unary, X_LOG},
+    {OP_MAX_POOL2D, takes_max_pool, lower_max_pool, X_MAX_POOL},
     {OP_MAX_POOL2D_WITH_INDICES, takes_max_pool, lower_max_pool, X_MAX_POOL},
     {OP_MAXIMUM, NULL, lower_binary, X_MAXIMUM},
     {OP_MEAN_DIM, takes_mean, lower_mean, X_GLOBAL_AVG_POOL},
@@ -806,6 +820,7 @@ static const Row rows[] = {
     {OP_RELU, NULL, lower_clamp, X_CLAMP},
     {OP_RSQRT, NULL, lower_unary, X_RSQRT},
     {OP_RSUB_SCALAR, takes_number_alpha_one, lower_reversed, X_SUBTRACT},
+    {OP_SDPA, xnn_takes_sdpa, xnn_lower_sdpa, X_BATCH_MATMUL},
     {OP_SELECT_INT, takes_select, lower_select, X_SLICE},
     {OP_SIGMOID, NULL, lower_unary, X_SIGMOID},
     {OP_SILU, NULL, lower_silu, X_SIGMOID},
@@ -837,7 +852,7 @@ bool xnn_takes(const Node *n, const char **why)
         const Value *v = n->in[i];
         if (!is_float_tensor(v))
             return no(why, "an operand is no f32 tensor of known sizes with 1 to 6 axes");
-        if (v->state && v->state->kind != ST_MUTABLE && !is_constant(v))
+        if (v->state && v->state->kind != ST_MUTABLE && !xnn_is_constant(v))
             return no(why, "the bytes of a constant are not at hand");
     }
     if (n->n_out < 1 || !is_float_tensor(n->out[0]))
