@@ -318,7 +318,7 @@ static bool fit_inputs(const Diff *f, EtcTensor **in)
 
 /* -- evaluation ------------------------------------------------------------------------------ */
 
-static void keep_a(const Value *v, const EtcTensor *t, void *ctx)
+static void keep_a(const Value *v, EtcTensor *t, void *ctx)
 {
     Diff *f = ctx;
     int at = f->side[0].pair[v->index];
@@ -326,7 +326,7 @@ static void keep_a(const Value *v, const EtcTensor *t, void *ctx)
         f->pair[at].kept = tensor_copy(t, f->call);
 }
 
-static void compare_b(const Value *v, const EtcTensor *t, void *ctx)
+static void compare_b(const Value *v, EtcTensor *t, void *ctx)
 {
     Diff *f = ctx;
     int at = f->side[1].pair[v->index];

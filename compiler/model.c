@@ -158,6 +158,24 @@ static void list_symbols(const Program *p, Diag *d)
         diag_note(d, "the model has no symbolic sizes");
 }
 
+static bool unknown_symbol(const Program *p, Loc loc, const char *text, size_t len, Diag *d)
+{
+    enum { MOST = 3 };
+    const char *best = NULL, *name = arena_str(p->arena, text, len);
+    int least = MOST + 1;
+    for (int i = 0; i < p->n_syms; i++) {
+        int distance = text_distance(name, p->sym[i]->name, least);
+        if (distance < least) {
+            least = distance;
+            best = p->sym[i]->name;
+        }
+    }
+    diag_error(d, loc, "--dim %s: the model has no such symbolic size%s%s%s", text,
+               best ? ", did you mean '" : "", best ? best : "", best ? "'?" : "");
+    list_symbols(p, d);
+    return false;
+}
+
 /* NAME=LO..HI narrows a symbol's range. */
 static bool apply_dim(const Options *o, Program *p, const char *text, Diag *d)
 {
@@ -167,19 +185,45 @@ static bool apply_dim(const Options *o, Program *p, const char *text, Diag *d)
     if (!parse_range(text + len + 1, &lo, &hi))
         return diag_error(d, loc, "--dim %s is not NAME=LO..HI", text);
     Symbol *sym = find_symbol(p, text, len);
-    if (!sym) {
-        diag_error(d, loc, "--dim %s: the model has no such symbolic size", text);
-        list_symbols(p, d);
-        return false;
-    }
-    if (lo > sym->hi || hi < sym->lo) {
+    if (!sym)
+        return unknown_symbol(p, loc, text, len, d);
+    if (lo < sym->lo || hi > sym->hi) {
         diag_error(d, loc, "--dim %s lies outside the range of the export", text);
         list_symbols(p, d);
         return false;
     }
-    sym->lo = lo > sym->lo ? lo : sym->lo;
-    sym->hi = hi < sym->hi ? hi : sym->hi;
+    sym->lo = lo;
+    sym->hi = hi;
     return true;
+}
+
+/* Whether the range of a symbol holds a multiple of k. */
+static bool has_multiple(const Symbol *s, int64_t k)
+{
+    int64_t up = s->lo % k ? k - (s->lo % k + k) % k : 0;
+    return up <= s->hi - s->lo;
+}
+
+/* Ranges given by hand may leave nothing that the export allowed. */
+static bool guard_is_possible(const Program *p, const Guard *g, Loc loc, Diag *d)
+{
+    int64_t lo, hi, k, c;
+    dim_range(g->size, &lo, &hi);
+    bool ok = lo <= g->hi && hi >= g->lo;
+    bool is_mod = g->lo == 0 && g->hi == 0 && dim_terms(g->size, &k) == 1 && k == 0 &&
+                  dim_term(g->size, 0, &c) == 1 && dim_factor(g->size, 0, 0).kind == F_MOD;
+    if (is_mod) {
+        const Symbol *s = NULL;
+        Factor f = dim_factor(g->size, 0, 0);
+        bool is_plain = dim_is_linear(f.a, &s, &c, &k) && c == 1 && k == 0 && !f.b.expr;
+        ok = !is_plain || f.b.value < 1 || s->hi == INT64_MAX || has_multiple(s, f.b.value);
+    }
+    if (!ok) {
+        diag_error(d, loc, "no size that --dim leaves is one the model was exported for: %s",
+                   g->text);
+        list_symbols(p, d);
+    }
+    return ok;
 }
 
 /* -- loading ------------------------------------------------------------------------------- */
@@ -231,6 +275,8 @@ Program *model_load(const Options *o, Arena *a, Diag *d)
     bool ok = p != NULL;
     for (int i = 0; p && i < o->dims.n; i++)
         ok = apply_dim(o, p, o->dims.item[i], d) && ok;
+    for (int i = 0; ok && p && o->dims.n && i < p->n_guards; i++)
+        ok = guard_is_possible(p, &p->guard[i], (Loc){.file = o->model}, d) && ok;
     return ok ? p : NULL;
 }
 

@@ -6,7 +6,7 @@
 
 /* -- shared ---------------------------------------------------------------------------------- */
 
-static Dim size_of(const Value *v, int i)
+Dim size_of(const Value *v, int i)
 {
     return v->type.dim[i < 0 ? v->type.rank + i : i];
 }
@@ -16,8 +16,7 @@ static bool is_f32(const Value *v)
     return v->type.dtype == ETC_F32;
 }
 
-/* Cores take float tensors without gaps, but for the batch where `from` is 1. */
-static bool check_tensors(Function *f, const Node *n, int from)
+bool check_tensors(Function *f, const Node *n, int from)
 {
     for (int i = 0; i < n->n_in + 1; i++) {
         const Value *v = i < n->n_in ? n->in[i] : n->out[0];
@@ -35,13 +34,13 @@ static bool check_tensors(Function *f, const Node *n, int from)
     return true;
 }
 
-static void put_field(Function *f, Dim d, bool is_last)
+void put_field(Function *f, Dim d, bool is_last)
 {
     function_dim(f, d);
     put(&f->body, is_last ? "" : ", ");
 }
 
-static void put_fields(Function *f, const Dim *d, int n)
+void put_fields(Function *f, const Dim *d, int n)
 {
     for (int i = 0; i < n; i++)
         put_field(f, d[i], false);
@@ -52,7 +51,7 @@ static Dim leading(Function *f, const Value *v, int keep)
     return c_dims_product(f->e, v->type.dim, v->type.rank - keep);
 }
 
-static const char *array_or_null(Function *f, const Value *v)
+const char *array_or_null(Function *f, const Value *v)
 {
     return v ? function_pointer(f, v) : "NULL";
 }

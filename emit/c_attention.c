@@ -12,7 +12,7 @@ typedef struct Heads {
     double scale;
 } Heads;
 
-static Dim size_of(const Value *v, int from_last)
+static Dim axis_size(const Value *v, int from_last)
 {
     return from_last < v->type.rank ? v->type.dim[v->type.rank - 1 - from_last] : DIM(1);
 }
@@ -26,7 +26,7 @@ static bool is_one(Dim d)
 static Dim step_of(const Heads *h, int k, int from_last)
 {
     const Type t = h->v[k]->type;
-    return from_last >= t.rank || is_one(size_of(h->v[k], from_last))
+    return from_last >= t.rank || is_one(axis_size(h->v[k], from_last))
                ? DIM(0)
                : h->stride[k][t.rank - 1 - from_last];
 }
@@ -39,15 +39,15 @@ static bool read_arguments(Function *f, const Node *n, Heads *h)
     if (!arg_number(n, 4, &dropout) || dropout != 0)
         return function_refuse(f, n, "has attention without dropout only");
     if (!arg_number(n, 6, &h->scale)) {
-        if (size_of(q, 0).expr)
+        if (axis_size(q, 0).expr)
             return function_refuse(f, n, "wants a scale that does not depend on a symbolic size");
-        h->scale = 1 / sqrt((double)size_of(q, 0).value);
+        h->scale = 1 / sqrt((double)axis_size(q, 0).value);
     }
-    if (!arg_bool(n, 7) || dim_equal(size_of(q, 2), size_of(k, 2)))
+    if (!arg_bool(n, 7) || dim_equal(axis_size(q, 2), axis_size(k, 2)))
         return true;
-    if (size_of(q, 2).expr || size_of(k, 2).expr || size_of(k, 2).value < 1)
+    if (axis_size(q, 2).expr || axis_size(k, 2).expr || axis_size(k, 2).value < 1)
         return function_refuse(f, n, "wants heads counted by plain integers");
-    h->groups = size_of(q, 2).value / size_of(k, 2).value;
+    h->groups = axis_size(q, 2).value / axis_size(k, 2).value;
     return true;
 }
 
@@ -60,10 +60,10 @@ static bool check_operand(Function *f, const Node *n, const Heads *h, int k)
     if (!is_mask && v->type.rank < 2)
         return function_refuse(f, n, "wants two axes at least");
     Dim column = step_of(h, k, 0);
-    if (!is_one(column) && !is_one(size_of(v, 0)))
+    if (!is_one(column) && !is_one(axis_size(v, 0)))
         return function_refuse(f, n, "wants neighbouring columns in attention");
     for (int i = 2; i < v->type.rank; i++) {
-        Dim size = size_of(v, i), want = size_of(h->v[Y], i);
+        Dim size = axis_size(v, i), want = axis_size(h->v[Y], i);
         bool shares = i == 2 && (k == K || k == V) && h->groups > 1;
         if (shares ? size.expr || size.value * h->groups != want.value
                    : !is_one(size) && !dim_equal(size, want))
@@ -91,7 +91,7 @@ static Nest head_loops(Function *f, const Heads *h)
         nest.stride[k][last + 1] = is_shared ? DIM(0) : step;
     }
     if (split) {
-        nest.size[last] = size_of(h->v[K], 2);
+        nest.size[last] = axis_size(h->v[K], 2);
         nest.size[last + 1] = DIM(h->groups);
         nest.rank++;
     }
@@ -102,8 +102,8 @@ static Nest head_loops(Function *f, const Heads *h)
 static void put_geometry(Function *f, const Node *n, const Heads *h)
 {
     const Value *mask = h->v[MASK];
-    Dim field[10] = {size_of(h->v[Q], 1), size_of(h->v[K], 1), size_of(h->v[Q], 0),
-                     size_of(h->v[V], 0), step_of(h, Q, 1),    step_of(h, K, 1),
+    Dim field[10] = {axis_size(h->v[Q], 1), axis_size(h->v[K], 1), axis_size(h->v[Q], 0),
+                     axis_size(h->v[V], 0), step_of(h, Q, 1),    step_of(h, K, 1),
                      step_of(h, V, 1),    step_of(h, Y, 1),    mask ? step_of(h, MASK, 1) : DIM(0),
                      mask ? step_of(h, MASK, 0) : DIM(0)};
     put(&f->body, "    /* queries, keys, floats of a key, of a value; rows of q, k, v, y; row and "

@@ -28,6 +28,7 @@ void put_int(Text *t, int64_t v);         /* an int64_t expression */
 const char *c_type(EtcDtype t);           /* "float"; bf16 and f16 are uint16_t */
 const char *loc_text(Loc loc, Arena *a);  /* "fc1 (model.py:12)" or "" */
 void put_type_comment(Text *t, Type type);
+void put_string(Text *t, const char *s); /* a C string */
 
 /* -- names: c_names.c ---------------------------------------------------------------------- */
 
@@ -54,6 +55,7 @@ typedef struct Emit {
     const char **constant;    /* C name of each state's array, by state index; NULL: not read */
     const State **of_storage; /* the state whose array others with equal bytes share */
     const char **symbol;      /* C name, by symbol index */
+    const Value **item_of;    /* the tensor whose element a symbol is, by symbol index, or NULL */
     const char **in_name, **out_name; /* parameters of NAME_run */
     int64_t *pool_base;       /* first byte of pool 1, 2, ... in the arena; by pool */
     int64_t state_bytes, scratch_bytes, arena_bytes;
@@ -65,6 +67,11 @@ typedef struct Emit {
     bool *bare_read, *is_port; /* what Function has; taken as a parameter.  Cleared behind it */
     Text functions, locals, run;
 } Emit;
+
+bool port_is_parameter(const Value *v); /* a tensor or number; not what an input always is */
+/* What NAME_run returns for a size out of its range, or for a guard that does not hold. */
+int status_of_symbol(const Emit *e, int i);
+int status_of_guard(const Emit *e, int i);
 
 /* A set in which the names of the file's own functions are taken. */
 NameSet *c_scope(const Emit *e);
@@ -85,6 +92,11 @@ bool place_is_alias(const Value *v, const Value *of, int64_t offset);
 /* Names of constant arrays; the pointer to a value's first element, as NAME_run writes it. */
 const char *constant_name(Emit *e, const State *s);
 void put_pointer(Emit *e, Text *t, const Value *v);
+bool put_scalar_of(Emit *e, Text *t, const Value *v); /* a value of rank SCALAR */
+
+/* Checks of one size, and of the guards with or without sizes that are read from tensors. */
+void put_symbol_check(Emit *e, Text *t, int i);
+void put_guard_checks(Emit *e, Text *t, bool late);
 
 /* -- functions: c_group.c ------------------------------------------------------------------ */
 
@@ -134,6 +146,15 @@ typedef struct Concat {
 } Concat;
 
 Concat concat_of(Emit *e, const Node *n);
+/* What templates around a core share: c_anchor.c.  Cores take float tensors without gaps, but for
+ * the first `from` axes; else reported. */
+bool check_tensors(Function *f, const Node *n, int from);
+Dim size_of(const Value *v, int i); /* of axis i; from the end where negative */
+const char *array_or_null(Function *f, const Value *v);
+void put_field(Function *f, Dim d, bool is_last); /* of a geometry struct */
+void put_fields(Function *f, const Dim *d, int n);
+const char *offset_by(Function *f, const char *pointer, Dim d); /* "pointer + d": c_move.c */
+
 
 /* -- loops: c_loops.c ---------------------------------------------------------------------- */
 

@@ -417,8 +417,29 @@ static bool has_result(const Node *n)
     return any;
 }
 
+/* An element that is a size, and what hangs on it. */
+static bool emit_item(Emit *e, const Node *n)
+{
+    const Value *v = n->out[0];
+    const Symbol *s;
+    int64_t scale, offset;
+    if (!v->type.dim || !dim_is_linear(*v->type.dim, &s, &scale, &offset) || scale != 1 || offset ||
+        e->item_of[s->index] != n->in[0])
+        return true;
+    if (e->graph != e->method)
+        return diag_unsupported(e->d, n->loc, "emit-c reads no size inside a branch");
+    put(&e->run, "    const int64_t %s = ", e->symbol[s->index]);
+    bool ok = put_scalar_of(e, &e->run, v);
+    put(&e->run, ";\n");
+    put_symbol_check(e, &e->run, s->index);
+    put_guard_checks(e, &e->run, true);
+    return ok;
+}
+
 static bool emit_call(Emit *e, const Node *n, int indent)
 {
+    if (n->op == OP_LOCAL_SCALAR_DENSE)
+        return emit_item(e, n);
     if (!has_result(n))
         return true;
     if (n->out[0]->type.rank == SCALAR)

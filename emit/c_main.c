@@ -31,61 +31,72 @@ static const char *npy_type(EtcDtype t)
     }
 }
 
+/* What stands behind "value:" for an input that is always the same, as a C string. */
+static const char *literal_text(Arena *a, const Arg *v)
+{
+    Text t = {.a = a}, number = {.a = a};
+    if (v->kind == ARG_STRING)
+        put(&number, "\"%s\"", v->str);
+    else if (v->kind == ARG_INT)
+        put(&number, "%" PRId64, v->dim.value);
+    else if (v->kind == ARG_FLOAT)
+        put(&number, "%.17g", v->f);
+    else
+        put(&number, v->kind == ARG_NONE ? "null" : v->b ? "true" : "false");
+    put_string(&t, number.s);
+    return t.s;
+}
+
 static void put_table(Text *t, const char *kind, Value *const *v, int n)
 {
     put(t, "static const Port %s[%d] = {", kind, n ? n : 1);
-    for (int i = 0; i < n; i++)
-        put(t, "\n    {\"%s\", \"%s\", %d},", c_identifier(t->a, v[i]->name),
-            npy_type(v[i]->type.dtype), v[i]->type.rank);
-    put(t, n ? "\n};\n" : "{NULL, \"u1\", 0}};\n");
+    for (int i = 0; i < n; i++) {
+        put(t, "\n    {\"%s\", ", c_identifier(t->a, v[i]->name));
+        if (port_is_parameter(v[i]))
+            put(t, "\"%s\", %d, NULL},", npy_type(v[i]->type.dtype),
+                v[i]->type.rank > 0 ? v[i]->type.rank : 0);
+        else
+            put(t, "NULL, 0, %s},", v[i]->literal ? literal_text(t->a, v[i]->literal) : "NULL");
+    }
+    put(t, n ? "\n};\n" : "{NULL, \"u1\", 0, NULL}};\n");
 }
 
 /* -- sizes ------------------------------------------------------------------------------------- */
 
-typedef struct Linear { /* scale * symbol + offset */
-    const Symbol *symbol;
-    int64_t scale, offset;
-} Linear;
-
-static void note(const Symbol *s, void *ctx)
-{
-    Linear *l = ctx;
-    l->scale = l->symbol && l->symbol != s ? 0 : 1; /* 0: more than one */
-    l->symbol = s;
-}
-
-/* Whether d grows by the same step at three places, and so everywhere a size is linear. */
-static bool is_linear(Emit *e, Dim d, Linear *l)
-{
-    int64_t at[3], *symbol = NEW(e->a, int64_t, e->p->n_syms + 1);
-    *l = (Linear){0};
-    dim_symbols(d, note, l);
-    if (!l->symbol || !l->scale)
-        return false;
-    for (int k = 0; k < 3; k++) {
-        symbol[l->symbol->index] = 1000 * k;
-        if (!dim_eval(d, symbol, &at[k]))
-            return false;
-    }
-    l->scale = (at[1] - at[0]) / 1000;
-    l->offset = at[0];
-    return l->scale > 0 && at[2] - at[1] == at[1] - at[0] && at[1] == l->scale * 1000 + l->offset;
-}
-
 static void put_bind(Emit *e, Text *t, bool *is_bound)
 {
     const Graph *g = e->method;
-    for (int i = 0; i < g->n_in; i++)
+    const Symbol *s;
+    int64_t scale, offset;
+    for (int i = 0; i < g->n_in; i++) {
         for (int k = 0; k < g->in[i]->type.rank; k++) {
-            Linear l;
-            Dim d = g->in[i]->type.dim[k];
-            if (!d.expr || !is_linear(e, d, &l) || is_bound[l.symbol->index])
+            if (!dim_is_linear(g->in[i]->type.dim[k], &s, &scale, &offset) || is_bound[s->index])
                 continue;
-            is_bound[l.symbol->index] = true;
-            put(t, "    const int64_t %s = ", e->symbol[l.symbol->index]);
-            put(t, l.offset ? "(in[%d].dim[%d] - %" PRId64 ")" : "in[%d].dim[%d]", i, k, l.offset);
-            put(t, l.scale != 1 ? " / %" PRId64 ";\n" : ";\n", l.scale);
+            is_bound[s->index] = true;
+            put(t, "    const int64_t %s = ", e->symbol[s->index]);
+            put(t, offset ? "(in[%d].dim[%d] - %" PRId64 ")" : "in[%d].dim[%d]", i, k, offset);
+            put(t, scale != 1 ? " / %" PRId64 ";\n" : ";\n", scale);
         }
+        for (int k = 0; k < e->p->n_syms; k++)
+            if (e->item_of[k] == g->in[i] && g->in[i]->type.dtype == ETC_I64) {
+                is_bound[k] = true;
+                put(t, "    const int64_t %s = *(const int64_t *)in[%d].data;\n", e->symbol[k], i);
+            }
+    }
+}
+
+/* What a size is and may be: "2*h, 4 to 64" */
+static void put_size_text(Emit *e, Text *t, Dim d)
+{
+    int64_t lo, hi;
+    Text size = {.a = e->a};
+    put_dim(e, &size, d);
+    dim_range(d, &lo, &hi);
+    if (d.expr && hi == INT64_MAX)
+        put(&size, ", %" PRId64 " or more", lo);
+    else if (d.expr)
+        put(&size, ", %" PRId64 " to %" PRId64, lo, hi);
+    put_string(t, size.s);
 }
 
 static void put_size_checks(Emit *e, Text *t)
@@ -93,10 +104,19 @@ static void put_size_checks(Emit *e, Text *t)
     const Graph *g = e->method;
     for (int i = 0; i < g->n_in; i++)
         for (int k = 0; k < g->in[i]->type.rank; k++) {
-            put(t, "    if (in[%d].dim[%d] != ", i, k);
-            put_dim(e, t, g->in[i]->type.dim[k]);
-            put(t, ") {\n        stop(\"dimension %d is not the model's\", input[%d].name);\n    }\n", k,
-                i);
+            Dim d = g->in[i]->type.dim[k];
+            int64_t lo, hi;
+            dim_range(d, &lo, &hi);
+            put(t, "    if ((in[%d].dim[%d] != ", i, k);
+            put_dim(e, t, d);
+            put(t, ")");
+            if (d.expr && lo > 0)
+                put(t, " || (in[%d].dim[%d] < %" PRId64 ")", i, k, lo);
+            if (d.expr && hi != INT64_MAX)
+                put(t, " || (in[%d].dim[%d] > %" PRId64 ")", i, k, hi);
+            put(t, ") {\n        stop_size(input[%d].name, %d, in[%d].dim[%d], ", i, k, i, k);
+            put_size_text(e, t, d);
+            put(t, ");\n    }\n");
         }
 }
 
@@ -104,6 +124,8 @@ static void put_output_sizes(Emit *e, Text *t)
 {
     const Graph *g = e->method;
     for (int i = 0; i < g->n_out; i++) {
+        if (!port_is_parameter(g->out[i]))
+            continue;
         put(t, "    out[%d].n = 1;\n", i);
         for (int k = 0; k < g->out[i]->type.rank; k++) {
             put(t, "    out[%d].dim[%d] = ", i, k);
@@ -114,10 +136,34 @@ static void put_output_sizes(Emit *e, Text *t)
     }
 }
 
+/* Texts of what NAME_run returns from 2 on. */
+static void put_stop_status(Emit *e, Text *t)
+{
+    put(t, "\nstatic void stop_status(int status)\n{\n"
+        "    static const char *const why[] = {\n        \"an argument is missing\",\n");
+    for (int i = 0; i < e->p->n_syms; i++) {
+        const Symbol *s = e->p->sym[i];
+        Text text = {.a = e->a};
+        put(&text, "%s is not %" PRId64, e->symbol[i], s->lo);
+        put(&text, s->hi == INT64_MAX ? " or more" : " to %" PRId64, s->hi);
+        put(t, "        ");
+        put_string(t, text.s);
+        put(t, ",\n");
+    }
+    for (int i = 0; i < e->p->n_guards; i++) {
+        put(t, "        ");
+        put_string(t, arena_printf(e->a, "the model was exported for %s", e->p->guard[i].text));
+        put(t, ",\n");
+    }
+    put(t, "    };\n    if (status != 0) {\n        stop(why[status - 1], \"%s_run\");\n    }\n}\n",
+        e->name);
+}
+
 static bool put_call(Emit *e, Text *t)
 {
     const Graph *g = e->method;
     bool *is_bound = NEW(e->a, bool, e->p->n_syms + 1), ok = true;
+    put_stop_status(e, t);
     put(t, "\nstatic void call(const Tensor *in, Tensor *out, void *state, void *arena)\n{\n");
     put_bind(e, t, is_bound);
     for (int i = 0; i < e->p->n_syms; i++)
@@ -127,15 +173,17 @@ static bool put_call(Emit *e, Text *t)
                                   e->p->sym[i]->name);
     put_size_checks(e, t);
     put_output_sizes(e, t);
-    put(t, "    (void)in;\n    (void)state;\n    if (%s_run(", e->name);
+    put(t, "    (void)in;\n    (void)state;\n    stop_status(%s_run(", e->name);
     for (int i = 0; i < g->n_in; i++)
-        put(t, "(%s *)in[%d].data, ", c_type(g->in[i]->type.dtype), i);
+        if (port_is_parameter(g->in[i]))
+            put(t, "(%s *)in[%d].data, ", c_type(g->in[i]->type.dtype), i);
     for (int i = 0; i < g->n_out; i++)
-        put(t, "(%s *)out[%d].data, ", c_type(g->out[i]->type.dtype), i);
+        if (port_is_parameter(g->out[i]))
+            put(t, "(%s *)out[%d].data, ", c_type(g->out[i]->type.dtype), i);
     for (int i = 0; i < e->p->n_syms; i++)
-        put(t, "%s, ", e->symbol[i]);
-    put(t, "%sarena) != 0) {\n        stop(\"a size is out of its range\", \"%s_run\");\n    }\n}\n",
-        e->state_bytes ? "state, " : "", e->name);
+        if (!e->item_of[i])
+            put(t, "%s, ", e->symbol[i]);
+    put(t, "%sarena));\n}\n", e->state_bytes ? "state, " : "");
     return ok;
 }
 
@@ -158,7 +206,9 @@ static const char main_text[] =
     "    make_dir(path);\n"
     "    for (int i = 0; i < N_OUT; i++) {\n"
     "        (void)snprintf(path + n, sizeof path - (size_t)n, \"/output_%d.npy\", i);\n"
-    "        write_npy(&output[i], &out[i], path);\n"
+    "        if (output[i].type != NULL) {\n"
+    "            write_npy(&output[i], &out[i], path);\n"
+    "        }\n"
     "    }\n"
     "}\n"
     "\n"
@@ -227,22 +277,33 @@ static void put_fixed_part(Text *t)
             put(t, "%s\n", c_chunk[i].text);
 }
 
+/* What follows the fixed part. */
+static bool put_body(Emit *e, Text *t)
+{
+    const Graph *g = e->method;
+    put(t, "enum { N_IN = %d, N_OUT = %d };\n\n", g->n_in, g->n_out);
+    put(t, "#define ARENA_BYTES %s_ARENA_BYTES\n#define STATE_BYTES ", e->upper);
+    put(t, e->state_bytes ? "%s_STATE_BYTES\n\n" : "0\n\n", e->upper);
+    put_table(t, "input", g->in, g->n_in);
+    put_table(t, "output", g->out, g->n_out);
+    if (!put_call(e, t))
+        return false;
+    put_main(e, t);
+    return true;
+}
+
 bool emit_main(Emit *e, CFiles *out)
 {
-    Text t = {.a = e->a};
-    const Graph *g = e->method;
+    Text t = {.a = e->a}, body = {.a = e->a};
     put(&t, "/* SPDX-License-Identifier: 0BSD */\n#if !defined(_POSIX_C_SOURCE)\n"
         "#define _POSIX_C_SOURCE 200809L\n#endif\n#include \"%s.h\"\n\n",
         strrchr(e->o->stem, '/') ? strrchr(e->o->stem, '/') + 1 : e->o->stem);
-    put_fixed_part(&t);
-    put(&t, "enum { N_IN = %d, N_OUT = %d };\n\n", g->n_in, g->n_out);
-    put(&t, "#define ARENA_BYTES %s_ARENA_BYTES\n#define STATE_BYTES ", e->upper);
-    put(&t, e->state_bytes ? "%s_STATE_BYTES\n\n" : "0\n\n", e->upper);
-    put_table(&t, "input", g->in, g->n_in);
-    put_table(&t, "output", g->out, g->n_out);
-    if (!put_call(e, &t))
+    if (!put_body(e, &body))
         return false;
-    put_main(e, &t);
+    if (strstr(body.s, "(etc_")) /* sizes may be floordiv, mod, max, min of core.h */
+        put_chunks(&t, &body);
+    put_fixed_part(&t);
+    put_n(&t, body.s, body.n);
     Text wrapped = {.a = e->a};
     put_wrapped(&wrapped, t.s);
     c_file(e->a, out, "_main.c", &wrapped);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char *offset_by(Function *f, const char *pointer, Dim d)
+const char *offset_by(Function *f, const char *pointer, Dim d)
 {
     Text t = {.a = f->e->a};
     if (!d.expr && !d.value)
@@ -193,13 +193,41 @@ static int64_t narrow(EtcDtype t, int64_t v)
     }
 }
 
-static bool put_fill(Function *f, const Node *n, const Value *y, double number, int64_t integer,
-                     bool is_int)
+/* The number of argument `value`, as the dtype has it. */
+static void put_filling(Function *f, EtcDtype to, const Node *n, int value)
+{
+    double number = 0;
+    int64_t integer = 0;
+    Dim size;
+    bool is_int = arg_int(n, value, &integer);
+    arg_number(n, value, &number);
+    if (arg_dim(n, value, &size) && size.expr) {
+        put(&f->body, to == ETC_BOOL ? "(uint8_t)(0 != " : "(%s)", c_type(to));
+        function_dim(f, size);
+        put(&f->body, to == ETC_BOOL ? ")" : "");
+    } else if (to == ETC_F32) {
+        put_float(&f->body, (float)number);
+    } else if (to == ETC_F64) {
+        put_double(&f->body, number);
+    } else if (to == ETC_BOOL) {
+        put(&f->body, "%d", number != 0);
+    } else {
+        put_int(&f->body, narrow(to, is_int ? integer : (int64_t)number));
+    }
+}
+
+/* y is filled with argument `value`. */
+static bool put_fill(Function *f, const Node *n, const Value *y, int value)
 {
     EtcDtype to = y->type.dtype;
+    double number;
+    Dim size;
+    bool is_size = arg_dim(n, value, &size);
     if (!dtype_has_c(to))
         return function_refuse(f, n, "has no C for this dtype");
-    if (!dtype_is_float(to) && !is_int && !(number >= -9e18 && number <= 9e18))
+    if (!is_size && !arg_number(n, value, &number))
+        return function_refuse(f, n, "wants a number to fill with");
+    if (!dtype_is_float(to) && !is_size && !(number >= -9e18 && number <= 9e18))
         return function_refuse(f, n, "wants a number that its dtype holds");
     const char *index[MAX_LOOPS];
     Nest nest = nest_new(f->e, y->type, 1);
@@ -209,14 +237,7 @@ static bool put_fill(Function *f, const Node *n, const Value *y, double number, 
     put(&f->body, "%*s*(", indent, "");
     nest_address(f, &nest, 0, f->name_of[y->index], nest.rank, index);
     put(&f->body, ") = ");
-    if (to == ETC_F32)
-        put_float(&f->body, (float)number);
-    else if (to == ETC_F64)
-        put_double(&f->body, number);
-    else if (to == ETC_BOOL)
-        put(&f->body, "%d", number != 0);
-    else
-        put_int(&f->body, narrow(to, is_int ? integer : (int64_t)number));
+    put_filling(f, to, n, value);
     put(&f->body, ";\n");
     nest_close(f, nest.rank);
     return true;
@@ -224,38 +245,33 @@ static bool put_fill(Function *f, const Node *n, const Value *y, double number, 
 
 bool emit_full(Function *f, const Node *n, Clamp clamp)
 {
-    double number = 0;
-    int64_t integer = 0;
     (void)clamp;
-    bool is_int = arg_int(n, 1, &integer);
-    if (!arg_number(n, 1, &number))
-        return function_refuse(f, n, "wants a number to fill with");
-    return put_fill(f, n, n->out[0], number, integer, is_int);
+    return put_fill(f, n, n->out[0], 1);
 }
 
 /* constant_pad_nd(self, pad, value): pads come in pairs from the last dimension; below 0: crop. */
 bool emit_pad(Function *f, const Node *n, Clamp clamp)
 {
-    Dim x_stride[MAX_RANK], y_stride[MAX_RANK], dim[MAX_RANK], from = DIM(0), to = DIM(0);
-    int64_t pad[2 * MAX_RANK], integer = 0;
-    double number = 0;
+    Dim x_stride[MAX_RANK], y_stride[MAX_RANK], dim[MAX_RANK], pad[2 * MAX_RANK];
+    Dim from = DIM(0), to = DIM(0);
+    Program *p = f->e->method->program;
     Type t = value_type(n->in[0]);
     const Value *y = n->out[0];
     (void)clamp;
-    if (!arg_ints(n, 1, pad, 2 * MAX_RANK) || !arg_number(n, 2, &number))
-        return function_refuse(f, n, "wants constant padding");
-    bool is_int = arg_int(n, 2, &integer);
-    if (!put_fill(f, n, y, number, integer, is_int))
+    if (!arg_dims(n, 1, pad, 2 * MAX_RANK))
+        return function_refuse(f, n, "wants padding that sizes tell");
+    if (!put_fill(f, n, y, 2))
         return false;
     type_strides(f->e, t, x_stride);
     type_strides(f->e, y->type, y_stride);
     memcpy(dim, t.dim, (size_t)t.rank * sizeof *dim);
     for (int i = 0; i < arg_count(n, 1) / 2; i++) {
         int d = t.rank - 1 - i;
-        int64_t lo = pad[2 * i], hi = pad[2 * i + 1];
-        from = add(f, from, mul(f, x_stride[d], DIM(lo < 0 ? -lo : 0)));
-        to = add(f, to, mul(f, y_stride[d], DIM(lo > 0 ? lo : 0)));
-        dim[d] = add(f, dim[d], DIM((lo < 0 ? lo : 0) + (hi < 0 ? hi : 0)));
+        Dim crop = dim_max(p, dim_sub(p, DIM(0), pad[2 * i]), DIM(0));
+        Dim cut = dim_add(p, crop, dim_max(p, dim_sub(p, DIM(0), pad[2 * i + 1]), DIM(0)));
+        from = add(f, from, mul(f, x_stride[d], crop));
+        to = add(f, to, mul(f, y_stride[d], dim_max(p, pad[2 * i], DIM(0))));
+        dim[d] = dim_sub(p, dim[d], cut);
     }
     t.dim = dim;
     put_copy(f, t, offset_by(f, function_pointer(f, n->in[0]), from), x_stride,

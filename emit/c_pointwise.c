@@ -57,11 +57,19 @@ static double number_arg(const Node *n, int i)
     return v;
 }
 
+static bool is_known(const Node *n, int i)
+{
+    Dim d;
+    return i < 0 || (n->arg[i].kind != ARG_VALUE && !(arg_dim(n, i, &d) && d.expr));
+}
+
 bool node_clamp(const Node *n, Clamp *clamp)
 {
     const char *expr = op_info[n->op].expr;
     bool is_relu = !strcmp(expr, "relu");
     if (!is_relu && strcmp(expr, "hardtanh") != 0 && strcmp(expr, "clamp") != 0)
+        return false;
+    if (!is_relu && !(is_known(n, find_arg(n, false, 0)) && is_known(n, find_arg(n, false, 1))))
         return false;
     Clamp c = {0, INFINITY};
     if (!is_relu) {
@@ -93,9 +101,25 @@ static void put_literal(const Loop *l, double v, int64_t i, bool is_int)
     }
 }
 
+/* A size as the number that kernels make of it. */
+static void put_size(const Loop *l, Dim d)
+{
+    Text *t = &l->f->body;
+    put(t, l->kind == DOUBLES ? "(double)" : l->kind == INTEGERS ? "(uint64_t)" : "etc_splat((float)");
+    function_dim(l->f, d);
+    put(t, l->kind == DOUBLES || l->kind == INTEGERS ? "" : ")");
+}
+
 static bool put_scalar(const Loop *l, const Node *n, int i)
 {
     int64_t k = 0;
+    Dim size;
+    if (n->arg[i].kind == ARG_VALUE)
+        return function_refuse(l->f, n, "wants numbers that are known when it is written");
+    if (arg_dim(n, i, &size) && size.expr) {
+        put_size(l, size);
+        return true;
+    }
     bool is_int = arg_int(n, i, &k);
     put_literal(l, number_arg(n, i), k, is_int);
     return true;

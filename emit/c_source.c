@@ -148,31 +148,92 @@ static const char *comma(int *n)
     return (*n)++ ? ", " : "";
 }
 
+bool port_is_parameter(const Value *v)
+{
+    return !v->literal && !v->type.is_none;
+}
+
 static void put_parameters(Emit *e, Text *t)
 {
     const Graph *g = e->method;
     int n = 0;
     for (int i = 0; i < g->n_in; i++)
-        put(t, "%s%s%s *%s", comma(&n), is_updated(g, g->in[i]) ? "" : "const ",
-            c_type(g->in[i]->type.dtype), e->in_name[i]);
+        if (port_is_parameter(g->in[i]))
+            put(t, "%s%s%s *%s", comma(&n), is_updated(g, g->in[i]) ? "" : "const ",
+                c_type(g->in[i]->type.dtype), e->in_name[i]);
     for (int i = 0; i < g->n_out; i++)
-        put(t, "%s%s *%s", comma(&n), c_type(g->out[i]->type.dtype), e->out_name[i]);
+        if (port_is_parameter(g->out[i]))
+            put(t, "%s%s *%s", comma(&n), c_type(g->out[i]->type.dtype), e->out_name[i]);
     for (int i = 0; i < e->p->n_syms; i++)
-        put(t, "%sint64_t %s", comma(&n), e->symbol[i]);
+        if (!e->item_of[i])
+            put(t, "%sint64_t %s", comma(&n), e->symbol[i]);
     put(t, "%s%svoid *arena", e->state_bytes ? (n++ ? ", void *state" : "void *state") : "",
         comma(&n));
 }
 
 static void put_arguments(Emit *e, Text *t)
 {
+    const Graph *g = e->method;
     int n = 0;
-    for (int i = 0; i < e->method->n_in; i++)
-        put(t, "%s%s", comma(&n), e->in_name[i]);
-    for (int i = 0; i < e->method->n_out; i++)
-        put(t, "%s%s", comma(&n), e->out_name[i]);
+    for (int i = 0; i < g->n_in; i++)
+        if (port_is_parameter(g->in[i]))
+            put(t, "%s%s", comma(&n), e->in_name[i]);
+    for (int i = 0; i < g->n_out; i++)
+        if (port_is_parameter(g->out[i]))
+            put(t, "%s%s", comma(&n), e->out_name[i]);
     for (int i = 0; i < e->p->n_syms; i++)
-        put(t, "%s%s", comma(&n), e->symbol[i]);
+        if (!e->item_of[i])
+            put(t, "%s%s", comma(&n), e->symbol[i]);
     put(t, "%s%sarena", e->state_bytes ? (n++ ? ", state" : "state") : "", comma(&n));
+}
+
+/* -- what NAME_run returns ------------------------------------------------------------------- */
+
+int status_of_symbol(const Emit *e, int i)
+{
+    (void)e;
+    return 2 + i;
+}
+
+int status_of_guard(const Emit *e, int i)
+{
+    return 2 + e->p->n_syms + i;
+}
+
+/* "dimension 0 of x" for every size that is the symbol or computed from it alone */
+static void put_uses(Emit *e, Text *t, const Symbol *symbol)
+{
+    const Graph *g = e->method;
+    const Symbol *of;
+    int64_t scale, offset;
+    int n = 0;
+    for (int i = 0; i < g->n_in; i++)
+        for (int k = 0; k < g->in[i]->type.rank; k++)
+            if (dim_is_linear(g->in[i]->type.dim[k], &of, &scale, &offset) && of == symbol)
+                put(t, "%sdimension %d of %s", n++ ? ", " : ": ", k, e->in_name[i]);
+    if (e->item_of[symbol->index])
+        put(t, ": the element of %s", e->item_of[symbol->index]->name);
+}
+
+static void put_status(Emit *e, Text *t)
+{
+    put(t, "\n/* Returns 0, or\n *   1  an argument is missing or misaligned\n");
+    for (int i = 0; i < e->p->n_syms; i++) {
+        const Symbol *s = e->p->sym[i];
+        put(t, " *   %d  %s is not %" PRId64, status_of_symbol(e, i), e->symbol[i], s->lo);
+        if (s->hi == INT64_MAX)
+            put(t, " or more");
+        else
+            put(t, " to %" PRId64, s->hi);
+        put_uses(e, t, s);
+        put(t, "\n");
+    }
+    for (int i = 0; i < e->p->n_guards; i++) {
+        put(t, " *   %d  the model was exported for ", status_of_guard(e, i));
+        put_comment(t, e->p->guard[i].text);
+        put(t, "\n");
+    }
+    put(t, " */\n");
 }
 
 /* -- NAME.h ---------------------------------------------------------------------------------- */
@@ -238,11 +299,15 @@ static void put_ports(Emit *e, Text *t)
     int width = longest_name(e);
     put(t, " *\n");
     for (int i = 0; i < g->n_in; i++)
-        put_port(t, "input", e->in_name[i], width, g->in[i]->type);
+        if (port_is_parameter(g->in[i]))
+            put_port(t, "input", e->in_name[i], width, g->in[i]->type);
     for (int i = 0; i < g->n_out; i++)
-        put_port(t, "output", e->out_name[i], width, g->out[i]->type);
+        if (port_is_parameter(g->out[i]))
+            put_port(t, "output", e->out_name[i], width, g->out[i]->type);
     for (int i = 0; i < e->p->n_syms; i++) {
         const Symbol *s = e->p->sym[i];
+        if (e->item_of[i])
+            continue;
         put(t, " *   %-9s  %-*s  %" PRId64 " to ", "size", width, e->symbol[i], s->lo);
         if (s->hi != INT64_MAX)
             put(t, "%" PRId64 "\n", s->hi);
@@ -262,7 +327,7 @@ static void put_sizes(Emit *e, Text *t)
         bool is_in = i < g->n_in;
         const Value *v = is_in ? g->in[i] : g->out[i - g->n_in];
         int64_t n = type_bytes(v->type);
-        if (n != INT64_MAX)
+        if (n != INT64_MAX && port_is_parameter(v))
             put(t, "#define %s_%s_%d_BYTES %" PRId64 "\n", e->upper, is_in ? "INPUT" : "OUTPUT",
                 is_in ? i : i - g->n_in, n);
     }
@@ -280,8 +345,8 @@ static void emit_header(Emit *e, CFiles *out, int64_t pools)
     if (e->state_bytes)
         put(&t, "\n/* What the model's buffers hold before the first call. */\n"
             "void %s_init_state(void *state);\n", e->name);
-    put(&t, "\n/* Returns 0, or 1 when an argument is missing or a size is out of its range. */\n"
-        "int %s_run(", e->name);
+    put_status(e, &t);
+    put(&t, "int %s_run(", e->name);
     put_parameters(e, &t);
     put(&t, ");\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
     put_wrapped(&wrapped, t.s);
@@ -290,30 +355,87 @@ static void emit_header(Emit *e, CFiles *out, int64_t pools)
 
 /* -- NAME.c ---------------------------------------------------------------------------------- */
 
-static void put_checks(Emit *e, Text *t)
+static void put_missing(Text *t, const char *name, int64_t align, int *n)
+{
+    put(t, "%s(%s == NULL)", (*n)++ ? " || " : "", name);
+    if (align > 1)
+        put(t, " || (((uintptr_t)%s %% %" PRId64 "U) != 0U)", name, align);
+}
+
+static void put_pointer_checks(Emit *e, Text *t)
 {
     const Graph *g = e->method;
     int n = 0;
     put(t, "    if (");
-    for (int i = 0; i < g->n_in + g->n_out; i++)
-        put(t, "%s(%s == NULL)", n++ ? " || " : "",
-            i < g->n_in ? e->in_name[i] : e->out_name[i - g->n_in]);
-    if (e->state_bytes)
-        put(t, "%s(state == NULL)", n++ ? " || " : "");
-    if (e->arena_bytes)
-        put(t, "%s(arena == NULL)", n++ ? " || " : "");
-    for (int i = 0; i < e->p->n_syms; i++) {
-        const Symbol *s = e->p->sym[i];
-        put(t, "%s(%s < ", n++ ? " || " : "", e->symbol[i]);
-        put_int(t, s->lo);
-        put(t, ")");
-        if (s->hi != INT64_MAX) {
-            put(t, " || (%s > ", e->symbol[i]);
-            put_int(t, s->hi);
-            put(t, ")");
-        }
+    for (int i = 0; i < g->n_in + g->n_out; i++) {
+        const Value *v = i < g->n_in ? g->in[i] : g->out[i - g->n_in];
+        if (port_is_parameter(v))
+            put_missing(t, i < g->n_in ? e->in_name[i] : e->out_name[i - g->n_in],
+                        (int64_t)etc_dtype_size((int)v->type.dtype), &n);
     }
+    if (e->state_bytes)
+        put_missing(t, "state", POOL_ALIGN, &n);
+    if (e->arena_bytes)
+        put_missing(t, "arena", POOL_ALIGN, &n);
     put(t, "%s) {\n        return 1;\n    }\n", n ? "" : "0");
+}
+
+static void put_range_check(Text *t, const char *what, int64_t lo, int64_t hi, int status,
+                            int indent)
+{
+    put(t, "%*sif (", indent, "");
+    if (lo != INT64_MIN) {
+        put(t, "(%s < ", what);
+        put_int(t, lo);
+        put(t, ")");
+    }
+    if (hi != INT64_MAX) {
+        put(t, "%s(%s > ", lo != INT64_MIN ? " || " : "", what);
+        put_int(t, hi);
+        put(t, ")");
+    }
+    put(t, ") {\n%*sreturn %d;\n%*s}\n", indent + 4, "", status, indent, "");
+}
+
+void put_symbol_check(Emit *e, Text *t, int i)
+{
+    const Symbol *s = e->p->sym[i];
+    if (s->lo != INT64_MIN || s->hi != INT64_MAX)
+        put_range_check(t, e->symbol[i], s->lo, s->hi, status_of_symbol(e, i), 4);
+}
+
+typedef struct Asked {
+    const Emit *e;
+    bool late; /* a symbol that is read from a tensor */
+} Asked;
+
+static void ask(const Symbol *s, void *ctx)
+{
+    Asked *a = ctx;
+    a->late = a->late || a->e->item_of[s->index];
+}
+
+void put_guard_checks(Emit *e, Text *t, bool late)
+{
+    for (int i = 0; i < e->p->n_guards; i++) {
+        const Guard *g = &e->p->guard[i];
+        Asked a = {.e = e};
+        Text what = {.a = e->a};
+        dim_symbols(g->size, ask, &a);
+        if (a.late != late || !g->size.expr || (g->lo == INT64_MIN && g->hi == INT64_MAX))
+            continue;
+        put_dim(e, &what, g->size);
+        put_range_check(t, what.s, g->lo, g->hi, status_of_guard(e, i), 4);
+    }
+}
+
+static void put_checks(Emit *e, Text *t)
+{
+    put_pointer_checks(e, t);
+    for (int i = 0; i < e->p->n_syms; i++)
+        if (!e->item_of[i])
+            put_symbol_check(e, t, i);
+    put_guard_checks(e, t, false);
 }
 
 static void put_run(Emit *e, Text *t, int64_t scratch_at)
@@ -479,7 +601,8 @@ const char *const c_own_names[] = {"at", "filled", "g", "max", "part", "scale", 
 static void name_symbols(Emit *e)
 {
     static const char *const ours[] = {"state", "arena", "pool", "kept", "i", "in", "out", "input",
-                                       "output", "call", "stop", "grab", "item_bytes"};
+                                       "output", "call", "stop", "stop_size", "stop_status", "why", "status",
+                                       "grab", "item_bytes"};
     NameSet *names = c_scope(e);
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         names_take(names, ours[i]);
@@ -537,12 +660,9 @@ static bool check_program(Emit *e)
     if (strpbrk(base_name(e->o->stem), "\"\\\n\r"))
         ok = diag_error(e->d, (Loc){0}, "emit-c: no #include can name '%s.h'; choose another name",
                         base_name(e->o->stem));
-    for (int i = 0; i < g->n_in + g->n_out; i++) {
-        const Value *v = i < g->n_in ? g->in[i] : g->out[i - g->n_in];
-        if (v->type.is_none || v->type.rank == SCALAR)
-            ok = diag_unsupported(e->d, loc, "emit-c: %s '%s' is no tensor",
-                                  i < g->n_in ? "input" : "output", v->name);
-    }
+    for (int i = 0; i < g->n_in; i++)
+        if (port_is_parameter(g->in[i]) && g->in[i]->type.rank == SCALAR)
+            ok = diag_unsupported(e->d, loc, "emit-c: input '%s' is no tensor", g->in[i]->name);
     return ok;
 }
 
@@ -554,6 +674,34 @@ static void put_updates(Emit *e)
         at.place = to->state ? to->state->place : to->place;
         put_move(e, e->method->update[i].value, &at, 4);
     }
+}
+
+/* Symbols that the run reads from a tensor, an input's element say, are no parameters. */
+static void find_items(Emit *e)
+{
+    const Symbol *s;
+    int64_t scale, offset;
+    e->item_of = NEW(e->a, const Value *, e->p->n_syms + 1);
+    for (const Node *n = e->method->first; n; n = n->next)
+        if (n->op == OP_LOCAL_SCALAR_DENSE && n->out[0]->type.dim &&
+            dim_is_linear(*n->out[0]->type.dim, &s, &scale, &offset) && scale == 1 && !offset &&
+            !e->item_of[s->index])
+            e->item_of[s->index] = n->in[0];
+}
+
+/* Outputs that are numbers. */
+static bool put_numbers(Emit *e)
+{
+    bool ok = true;
+    for (int i = 0; i < e->method->n_out; i++) {
+        const Value *v = e->method->out[i];
+        if (v->type.rank != SCALAR || v->type.is_none)
+            continue;
+        put(&e->run, "    *%s = ", e->out_name[i]);
+        ok = put_scalar_of(e, &e->run, v) && ok;
+        put(&e->run, ";\n");
+    }
+    return ok;
 }
 
 bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
@@ -573,6 +721,7 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     if (!check_program(&e))
         return false;
     name_symbols(&e);
+    find_items(&e);
     name_ports(&e);
     lay_out(&e);
     int64_t pools = e.arena_bytes;
@@ -580,6 +729,8 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     if (!ok)
         return false;
     put_updates(&e);
+    if (!put_numbers(&e))
+        return false;
     e.scratch_bytes = e.uses_work ? c_work_bytes() : 0;
     e.arena_bytes += e.scratch_bytes;
     out->scratch = e.scratch_bytes;

@@ -83,6 +83,16 @@ void put_comment(Text *t, const char *s)
         put(t, "...");
 }
 
+void put_string(Text *t, const char *s)
+{
+    put(t, "\"");
+    for (; *s; s++) {
+        bool is_plain = *s >= ' ' && *s < 127 && !strchr("\"\\?", *s);
+        put(t, is_plain ? "%c" : "\\%03o", (unsigned char)*s);
+    }
+    put(t, "\"");
+}
+
 static void put_number(Text *t, const char *digits, const char *suffix)
 {
     put(t, "%s%s%s", digits, strpbrk(digits, ".e") ? "" : ".0", suffix);

@@ -167,3 +167,31 @@ void put_pointer(Emit *e, Text *t, const Value *v)
     else
         put_planned(e, t, v);
 }
+
+/* -- numbers ------------------------------------------------------------------------------------- */
+
+static bool put_constant(Emit *e, Text *t, const Arg *a)
+{
+    if (a->kind == ARG_INT)
+        put_dim(e, t, a->dim);
+    else if (a->kind == ARG_FLOAT)
+        put_double(t, a->f);
+    else
+        put(t, "%d", a->kind == ARG_BOOL && a->b);
+    return true;
+}
+
+bool put_scalar_of(Emit *e, Text *t, const Value *v)
+{
+    const Node *n = v->def;
+    if (n && n->op == OP_CONSTANT && n->arg[0].kind != ARG_VALUE)
+        return put_constant(e, t, &n->arg[0]);
+    bool is_item = n && n->op == OP_LOCAL_SCALAR_DENSE && dtype_has_c(n->in[0]->type.dtype);
+    if (!is_item)
+        return diag_unsupported(e->d, n ? n->loc : (Loc){.file = e->p->name},
+                                "emit-c has no C for this number");
+    put(t, "(%s)*(", c_type(v->type.dtype));
+    put_pointer(e, t, n->in[0]);
+    put(t, ")");
+    return true;
+}

@@ -15,6 +15,7 @@ typedef struct Port {
     const char *name;
     const char *type; /* of a .npy file, without the byte order: "f4" */
     int rank;
+    const char *fixed; /* what an input always is; NULL where it is not */
 } Port;
 
 typedef struct Tensor {
@@ -26,6 +27,13 @@ typedef struct Tensor {
 static void stop(const char *what, const char *which)
 {
     (void)fprintf(stderr, "error: %s: %s\n", which, what);
+    exit(1);
+}
+
+static void stop_size(const char *name, int axis, int64_t size, const char *want)
+{
+    (void)fprintf(stderr, "error: %s: dimension %d is %lld, expected %s\n", name, axis,
+                  (long long)size, want);
     exit(1);
 }
 
@@ -170,8 +178,30 @@ static Tensor read_value(const Port *p, const char *s)
     return t;
 }
 
+/* The same number, perhaps written in another way. */
+static int same_number(const char *a, const char *b)
+{
+    char *a_end = NULL, *b_end = NULL;
+    double x = strtod(a, &a_end), y = strtod(b, &b_end);
+    return (a_end != a) && (b_end != b) && (*a_end == '\0') && (*b_end == '\0') && (x == y);
+}
+
+static Tensor read_fixed(const Port *p, const char *text)
+{
+    Tensor t;
+    const char *s = (strncmp(text, "value:", 6U) == 0) ? text + 6 : "";
+    (void)memset(&t, 0, sizeof t);
+    if ((strcmp(s, p->fixed) != 0) && (same_number(s, p->fixed) == 0)) {
+        stop("the export fixed it to another value", p->name);
+    }
+    return t;
+}
+
 static Tensor read_input(const Port *p, const char *text)
 {
+    if (p->fixed != NULL) {
+        return read_fixed(p, text);
+    }
     return (strncmp(text, "value:", 6U) == 0) ? read_value(p, text + 6) : read_npy(p, text);
 }
 

@@ -40,6 +40,11 @@ int64_t cost_input(const Node *n)
     return numel(arg_value(n, 0));
 }
 
+int64_t cost_output(const Node *n)
+{
+    return numel(n->out[0]);
+}
+
 /* Each output is a dot product as long as the first matrix is wide. */
 int64_t cost_mm(const Node *n)
 {
@@ -47,6 +52,12 @@ int64_t cost_mm(const Node *n)
     if (!a || a->type.rank < 1)
         return 0;
     return times(numel(n->out[0]), dim_upper(a->type.dim[a->type.rank - 1]));
+}
+
+int64_t cost_baddbmm(const Node *n)
+{
+    const Value *a = arg_value(n, 1);
+    return a && a->type.rank == 3 ? times(numel(n->out[0]), dim_upper(a->type.dim[2])) : 0;
 }
 
 /* Scores of every pair of a query and a key, then as many weights for the values. */

@@ -476,6 +476,16 @@ static bool run_nested(Run *r, const Node *n, const Graph *g, EtcTensor *const *
     return true;
 }
 
+/* The element of a tensor may be what a symbol stands for. */
+static void tell_symbol(const Run *r, const Node *n, const EtcTensor *item)
+{
+    const Symbol *s;
+    int64_t scale, offset;
+    const Dim *d = n->op == OP_LOCAL_SCALAR_DENSE ? n->out[0]->type.dim : NULL;
+    if (d && r->c->told && dim_is_linear(*d, &s, &scale, &offset) && scale == 1 && !offset)
+        r->c->told[s->index] = *(const int64_t *)item->data;
+}
+
 static bool run_node(Run *r, const Node *n)
 {
     EtcTensor **in = NEW(r->c->tmp, EtcTensor *, n->n_in + 1);
@@ -497,6 +507,7 @@ static bool run_node(Run *r, const Node *n)
         return run_nested(r, n, g, operand);
     if (!eval_call(n, in, out, r->c))
         return false;
+    tell_symbol(r, n, out[0]);
     for (int i = 0; i < n->n_out; i++)
         store(&r->slot[n->out[i]->index]);
     return true;
@@ -569,6 +580,11 @@ bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, b
 {
     Arena *tmp = arena_new();
     EvalContext c = eval_context(symbol, tmp, d);
+    if (symbol && g->program->n_syms) {
+        c.told = NEW(tmp, int64_t, g->program->n_syms);
+        memcpy(c.told, symbol, (size_t)g->program->n_syms * sizeof *symbol);
+        c.symbol = c.told;
+    }
     Memory m, *planned = arena_check && g->program->stage == STAGE_PLANNED ? &m : NULL;
     c.visit = visit;
     c.visit_ctx = ctx;

@@ -60,6 +60,18 @@ bool infer_bmm(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, a.dtype, 3, dim, d);
 }
 
+bool infer_baddbmm(const Node *n, Type *out, Diag *d)
+{
+    Type self, a, b;
+    if (!get_tensor(n, 0, &self, d) || !get_rank(n, 1, 3, 3, &a, d) || !get_rank(n, 2, 3, 3, &b, d))
+        return false;
+    Dim dim[3] = {a.dim[0], a.dim[1], b.dim[2]};
+    return same_dtype(n, a, b, d) && same_dtype(n, a, self, d) &&
+           same_size(n, "the second batch", b.dim[0], "the first batch", a.dim[0], d) &&
+           same_size(n, "the second matrix", b.dim[1], "the first one's columns", a.dim[2], d) &&
+           set_tensor(n, out, a.dtype, 3, dim, d) && expands_to(n, self, *out, d);
+}
+
 /* Vectors count as a row before and a column behind, whose axis of 1 the result lacks. */
 bool infer_matmul(const Node *n, Type *out, Diag *d)
 {
@@ -341,22 +353,30 @@ bool infer_conv_padding(const Node *n, Type *out, Diag *d)
 /* -- pools ---------------------------------------------------------------------------- */
 
 typedef struct Pool {
+    int axes;
     int64_t kernel[2], stride[2], padding[2], dilation[2];
     bool ceil;
 } Pool;
 
+/* The number of axes is that of the row's lists: pools of one axis and of two. */
+static int pool_axes(const Node *n)
+{
+    return op_schema(program_of(n), n->op)->arg[1].list_size;
+}
+
 /* kernel_size, stride, padding are arguments 1, 2, 3; no stride means the kernel's size. */
 static bool pool_geometry(const Node *n, Pool *p, int dilation, int ceil, Diag *d)
 {
+    int axes = p->axes = pool_axes(n);
     p->dilation[0] = p->dilation[1] = 1;
     p->ceil = arg_bool(n, ceil);
-    if (!get_ints(n, 1, 2, 1, p->kernel, d) || !get_ints(n, 3, 2, 0, p->padding, d) ||
-        (dilation && !get_ints(n, dilation, 2, 1, p->dilation, d)))
+    if (!get_ints(n, 1, axes, 1, p->kernel, d) || !get_ints(n, 3, axes, 0, p->padding, d) ||
+        (dilation && !get_ints(n, dilation, axes, 1, p->dilation, d)))
         return false;
     memcpy(p->stride, p->kernel, sizeof p->stride);
-    if (arg_count(n, 2) && !get_ints(n, 2, 2, 1, p->stride, d))
+    if (arg_count(n, 2) && !get_ints(n, 2, axes, 1, p->stride, d))
         return false;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < axes; i++) {
         int64_t reach;
         if (!mul_ok(p->kernel[i] - 1, p->dilation[i], &reach) || reach == INT64_MAX)
             return diag_error(d, n->loc, "kernel_size times dilation does not fit in 64 bits");
@@ -383,11 +403,11 @@ static bool pool_shape(const Node *n, const Pool *g, Type *out, Diag *d)
 {
     Type x;
     Dim dim[4];
-    if (!get_rank(n, 0, 3, 4, &x, d))
+    if (!get_rank(n, 0, g->axes + 1, g->axes + 2, &x, d))
         return false;
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
-    for (int i = 0; i < 2; i++) {
-        int axis = x.rank - 2 + i;
+    for (int i = 0; i < g->axes; i++) {
+        int axis = x.rank - g->axes + i;
         dim[axis] = pool_axis(program_of(n), g, i, x.dim[axis]);
         if (!dim_is_bad(dim[axis]) && dim_upper(dim[axis]) < 1)
             return diag_error(d, n->loc, "input of size %s is too small for a window of %" PRId64,
@@ -396,7 +416,7 @@ static bool pool_shape(const Node *n, const Pool *g, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-bool infer_max_pool2d(const Node *n, Type *out, Diag *d)
+bool infer_max_pool(const Node *n, Type *out, Diag *d)
 {
     Pool g;
     if (!pool_geometry(n, &g, 4, 5, d) || !pool_shape(n, &g, out, d))
@@ -408,27 +428,27 @@ bool infer_max_pool2d(const Node *n, Type *out, Diag *d)
     return true;
 }
 
-bool infer_avg_pool2d(const Node *n, Type *out, Diag *d)
+bool infer_avg_pool(const Node *n, Type *out, Diag *d)
 {
     Pool g;
     int64_t divisor;
-    if (arg_int(n, 6, &divisor) && !divisor)
+    if (n->n_args > 6 && arg_int(n, 6, &divisor) && !divisor)
         return diag_error(d, n->loc, "divisor_override is 0");
     return pool_geometry(n, &g, 0, 4, d) && pool_shape(n, &g, out, d);
 }
 
-bool infer_adaptive_pool2d(const Node *n, Type *out, Diag *d)
+bool infer_adaptive_pool(const Node *n, Type *out, Diag *d)
 {
     Type x;
     Dim size[MAX_RANK], dim[4];
     int count;
-    if (!get_rank(n, 0, 3, 4, &x, d) || !get_sizes(n, 1, size, &count, d))
+    int axes = pool_axes(n);
+    if (!get_rank(n, 0, axes + 1, axes + 2, &x, d) || !get_sizes(n, 1, size, &count, d))
         return false;
-    if (count != 2)
-        return diag_error(d, n->loc, "output_size has %d items, expected 2", count);
+    if (count != axes)
+        return diag_error(d, n->loc, "output_size has %d items, expected %d", count, axes);
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
-    dim[x.rank - 2] = size[0];
-    dim[x.rank - 1] = size[1];
+    memcpy(dim + x.rank - axes, size, (size_t)axes * sizeof *dim);
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
@@ -452,6 +472,38 @@ bool infer_batch_norm3(const Node *n, Type *out, Diag *d)
         if (!set_tensor(n, &out[i], x.dtype, 1, &DIM(0), d))
             return false;
     return true;
+}
+
+/* layer_norm, rms_norm: (input, normalized_shape, weight, bias, ...); of the native form also mean
+ * and inverse deviation per row. */
+bool infer_layer_norm(const Node *n, Type *out, Diag *d)
+{
+    Type x, t;
+    Dim size[MAX_RANK], dim[MAX_RANK];
+    int count;
+    if (!get_tensor(n, 0, &x, d) || !get_sizes(n, 1, size, &count, d))
+        return false;
+    if (!count || count > x.rank)
+        return diag_error(d, n->loc, "normalized_shape has %d items, expected 1 to %d", count,
+                          x.rank);
+    const Dim *rows = x.dim + x.rank - count;
+    for (int i = 0; i < count; i++)
+        if (!same_size(n, "normalized_shape", size[i], "input's last axes", rows[i], d))
+            return false;
+    for (int i = 2; i <= 3 && op_schema(program_of(n), n->op)->arg[i].type == SCH_TENSOR; i++) {
+        if (!get_optional(n, i, &t, d) || !same_dtype(n, x, t, d))
+            return false;
+        for (int k = 0; !t.is_none && k < count; k++)
+            if (t.rank != count || !dims_agree(t.dim[k], size[k]))
+                return diag_error(d, n->loc, "%s has not the sizes of normalized_shape",
+                                  arg_name(n, i));
+    }
+    for (int i = 0; i < x.rank; i++)
+        dim[i] = i < x.rank - count ? x.dim[i] : DIM(1);
+    for (int i = 1; i < n->n_out; i++)
+        if (!set_tensor(n, &out[i], x.dtype, x.rank, dim, d))
+            return false;
+    return set_tensor(n, out, x.dtype, x.rank, x.dim, d);
 }
 
 /* (self, dim, half_to_float) or (self, dim, dtype) */

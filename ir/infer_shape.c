@@ -372,6 +372,8 @@ static bool arange_count(const Node *n, const int at[3], Dim *count, Diag *d)
         bool is_down = size[2].value < 0;
         Dim span = is_down ? dim_sub(p, size[1], size[0]) : dim_sub(p, size[0], size[1]);
         Dim step = is_down ? dim_sub(p, DIM(0), size[2]) : size[2];
+        if (!span.expr && span.value > 0)
+            return diag_error(d, n->loc, "steps away from its end");
         *count = dim_max(p, dim_sub(p, DIM(0), dim_floordiv(p, span, step)), DIM(0));
         return true;
     }

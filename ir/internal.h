@@ -54,6 +54,7 @@ const char *type_text(Program *p, Type t);
 /* What calls of kernels share.  Nothing in it outlives `tmp`. */
 typedef struct EvalContext {
     const int64_t *symbol;
+    int64_t *told; /* the same, to be written where a node tells a symbol; NULL: fixed */
     Arena *tmp;
     void *scratch; /* ETC_SCRATCH_BYTES */
     Diag *d;

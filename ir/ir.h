@@ -310,6 +310,7 @@ struct Graph {
     Update *update; /* what a call leaves in mutable states and inputs */
     int64_t *pool;  /* planned bytes of pool 1, 2, ... */
     int64_t scratch; /* bytes beside the pools that kernels want; set by plan_memory */
+    bool plan_is_least; /* plan_memory has proven that no offsets make the pools smaller */
 };
 
 typedef enum Stage {
@@ -402,7 +403,8 @@ void graph_replace(Graph *g, Value **with);
  * Outputs are named after loc.node.  NULL: reported. */
 Node *build(Graph *g, Node *before, Loc loc, OpId op, Diag *d, const char *fmt, ...);
 
-bool node_is_pure(const Node *n); /* writes nothing, nor does any graph nested in it */
+/* Writes, checks and tells a symbol nothing, nor does any graph nested in it. */
+bool node_is_pure(const Node *n);
 bool op_mutates(OpId op);         /* its schema marks an argument "(a!)" */
 
 /* Arguments by position in the schema.  The accessors assume schema_check passed. */
@@ -486,8 +488,8 @@ bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, boo
                 Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
 
 /* The same, and tells each result of the graph's own nodes as soon as it is there.  Its bytes may
- * be another value's afterwards. */
-typedef void EvalVisit(const Value *v, const EtcTensor *t, void *ctx);
+ * be another value's afterwards.  Where the program is not planned, `visit` may change them. */
+typedef void EvalVisit(const Value *v, EtcTensor *t, void *ctx);
 bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
                   EvalVisit *visit, void *ctx, Arena *a, EtcTensor **out, EtcTensor **update,
                   Diag *d);

@@ -48,8 +48,12 @@ static Value *copy_of(Graph *g, Value *v, Diag *d)
     return n ? n->out[0] : NULL;
 }
 
-static bool copy_outputs(Graph *g, Arena *tmp, Diag *d)
+/* A value that is no longer given out itself may come to lie in the state it updates, and with it its
+ * views that are: `again` says that a copy was made and all have to be looked at once more.  A copy
+ * has bytes of its own, so each output is copied at most once. */
+static bool copy_outputs(Graph *g, Arena *tmp, bool *again, Diag *d)
 {
+    *again = false;
     AliasSets a = alias_sets(g, tmp);
     const Value **value = graph_values(g, tmp);
     bool *taken = NEW(tmp, bool, g->n_values + 1);
@@ -63,6 +67,7 @@ static bool copy_outputs(Graph *g, Arena *tmp, Diag *d)
         if (!copy)
             return false;
         graph_set_output(g, i, copy);
+        *again = true;
     }
     return true;
 }
@@ -104,5 +109,8 @@ bool pass_alias(Graph *g, Arena *tmp, Diag *d)
         return true; /* a body has no places */
     if (g->program->tail == TAIL_PTE)
         run_time_views(g, tmp);
-    return copy_outputs(g, tmp, d) && copy_updates(g, tmp, d);
+    for (bool again = true; again;)
+        if (!copy_outputs(g, tmp, &again, d))
+            return false;
+    return copy_updates(g, tmp, d);
 }

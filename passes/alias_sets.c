@@ -49,6 +49,11 @@ static int64_t offset_of(Sets *s, const Value *v)
     return s->shift[v->index];
 }
 
+bool graph_owns_io(const Graph *g)
+{
+    return g->program->tail == TAIL_PTE && g->name;
+}
+
 bool *pinned_values(const Graph *g, Arena *tmp)
 {
     bool *pinned = NEW(tmp, bool, g->n_values + 1);
@@ -103,10 +108,10 @@ static bool is_view(const Node *n, int64_t *offset)
     }
 }
 
-/* Memory of the caller has no byte offsets on the c tail, and an output there must fill it. */
+/* Memory of the caller has no byte offsets, and an output there must fill it. */
 static bool fits_caller(Sets *s, int root, const Value *v, int64_t offset)
 {
-    if (s->g->program->tail == TAIL_PTE)
+    if (graph_owns_io(s->g))
         return true;
     if (s->is_in[root] || s->has_out[root])
         return !offset;
@@ -168,14 +173,20 @@ static bool row_allows(const Node *n, int slot)
     return n->n_out == 1 && slot < body->n_in && body_allows(body, body->in[slot]);
 }
 
+bool node_may_overlay(const Node *n, int slot)
+{
+    const Value *x = n->in[slot], *y = n->out[0];
+    return row_allows(n, slot) && is_tensor(x) && !x->type.stride && !y->type.stride &&
+           etc_dtype_size((int)x->type.dtype) == etc_dtype_size((int)y->type.dtype) &&
+           same_sizes(x->type, y->type);
+}
+
 /* Whether the result may be written over operand `slot`: every other operand in the same bytes must
  * be read element for element as it is written. */
 static bool may_overlay(Sets *s, const Node *n, int slot)
 {
     const Value *x = n->in[slot], *y = n->out[0];
-    if (!row_allows(n, slot) || !is_tensor(x) || x->type.stride || y->type.stride ||
-        etc_dtype_size((int)x->type.dtype) != etc_dtype_size((int)y->type.dtype) ||
-        !same_sizes(x->type, y->type))
+    if (!node_may_overlay(n, slot))
         return false;
     int root = root_of(s, x);
     for (int k = 0; k < n->n_in; k++) {
@@ -198,8 +209,7 @@ static const Value *dying_operand(Sets *s, const Node *n, int time)
         int root = root_of(s, x);
         if (s->last[root] != time || !may_overlay(s, n, i))
             continue;
-        bool kept = s->is_in[root] &&
-                    (s->g->program->tail == TAIL_C || s->is_out[y->index]);
+        bool kept = s->is_in[root] && (!graph_owns_io(s->g) || s->is_out[y->index]);
         if (!s->pinned[root] && !s->value[root]->state && !kept &&
             fits_caller(s, root, y, offset_of(s, x)))
             return x;
@@ -226,7 +236,8 @@ static void join(Sets *s, const Value *of, const Value *to, int64_t offset)
 static bool may_write_state(Sets *s, const Node *n, int time)
 {
     const Value *t = s->updates[n->out[0]->index];
-    if (!t || !type_equal(n->out[0]->type, t->type) || s->last[t->index] > time)
+    if (!t || n->op == OP_COND || !type_equal(n->out[0]->type, t->type) ||
+        s->last[t->index] > time)
         return false;
     for (int i = 0; i < n->n_in; i++)
         if (root_of(s, n->in[i]) == t->index && !may_overlay(s, n, i))
@@ -275,12 +286,12 @@ static bool may_be_part(const Sets *s, int root, const Value *y)
            type_is_static(v->type);
 }
 
-/* A memory of the caller's on the c tail has to be filled by one value. */
+/* Memory of the caller has to be filled by one value. */
 static void place_parts(Sets *s, const Node *n)
 {
     const Value *y = n->out[0];
     int64_t at = 0, bytes;
-    if (!is_run_of_operands(n) || (s->g->program->tail == TAIL_C && s->has_out[y->index]))
+    if (!is_run_of_operands(n) || (!graph_owns_io(s->g) && s->has_out[y->index]))
         return;
     for (int i = 0; i < n->n_in; at += bytes) {
         int root = root_of(s, n->in[i]);
@@ -324,6 +335,20 @@ static void find_updates(Sets *s)
     }
 }
 
+/* Branches read states without operands. */
+static void find_reads_in(Sets *s, const Graph *branch, int time)
+{
+    for (int i = 0; i < branch->n_states; i++) {
+        const Value *v = graph_find_state(s->g, branch->state[i]->state);
+        if (v)
+            s->last[v->index] = time;
+    }
+    for (const Node *n = branch->first; n; n = n->next)
+        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                find_reads_in(s, n->arg[i].graph, time);
+}
+
 static void find_reads(Sets *s)
 {
     const Graph *g = s->g;
@@ -332,6 +357,9 @@ static void find_reads(Sets *s)
         time++;
         for (int i = 0; i < n->n_in; i++)
             s->last[n->in[i]->index] = time;
+        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                find_reads_in(s, n->arg[i].graph, time);
     }
     for (int i = 0; i < g->n_updates; i++)
         s->last[g->update[i].value->index] = time + 1;

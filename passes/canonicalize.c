@@ -298,6 +298,20 @@ static Value *copied(Rewrite *r, Node *n)
     return src;
 }
 
+/* roll without dims ==> all elements as one row, rolled */
+static Value *roll_row(Rewrite *r, Node *n)
+{
+    static const int64_t first = 0;
+    Value *x = n->in[0];
+    Type t = n->out[0]->type;
+    Dim all = dims_numel(r->g->program, x->type);
+    if (arg_count(n, 2))
+        return NULL;
+    x = build_view(r, n, x, &all, 1);
+    Node *m = x ? build(r->g, n, n->loc, OP_ROLL, r->d, "vaI", x, n->arg[1], 1, &first) : NULL;
+    return m ? build_view(r, n, m->out[0], t.dim, t.rank) : NULL;
+}
+
 static bool pads_nothing(const Node *n)
 {
     int64_t pad[2 * MAX_RANK];
@@ -333,6 +347,8 @@ static Value *stand_in(Rewrite *r, Node *n)
         return pads_nothing(n) ? same_type(n) : NULL;
     case OP_COPY:
         return copied(r, n);
+    case OP_ROLL:
+        return roll_row(r, n);
     case OP_MUL_SCALAR:
     case OP_DIV_SCALAR:
     case OP_POW_TENSOR_SCALAR:

@@ -30,15 +30,26 @@ typedef struct Mix {
     int first;
 } Mix;
 
+/* Segments painted in a branch and what they held before. */
+typedef struct Log {
+    struct Painted {
+        int segment, held;
+    } *item;
+    int n;
+} Log;
+
 typedef struct Check {
-    const Graph *g;
+    const Graph *g, *method; /* the method whose pools places speak of */
     Diag *d;
     bool ok;
     Cut *cut; /* sorted, no two alike; segment i is cut[i] .. cut[i + 1] */
     int n_cuts;
     int *holds;    /* by segment: contents + 1, or 0 */
-    int *contents; /* by value: its own index, or of a view its input's; MIXED: see `mix` */
+    int *contents; /* by value: its own, or of a view its input's; MIXED: see `mix` */
     Mix *mix;      /* by value */
+    int base, *n_ids; /* the contents of value i are base + i; numbers given so far */
+    Log *log;      /* inside of a branch: what is painted */
+    int64_t unit;  /* places count in full units of so many bytes */
     Arena *tmp;
 } Check;
 
@@ -76,26 +87,45 @@ static int compare_cuts(const void *a, const void *b)
     return (x->byte > y->byte) - (x->byte < y->byte);
 }
 
+static int64_t first_byte(const Check *c, const Value *v)
+{
+    return start_of(v) / c->unit * c->unit;
+}
+
+static int64_t end_byte(const Check *c, const Value *v)
+{
+    return round_up(start_of(v) + type_bytes(v->type), c->unit);
+}
+
 static void add_cuts(Check *c, const Value *v)
 {
     if (!has_place(v))
         return;
-    Cut lo = {region_of(place_of(v)), start_of(v)}, hi = lo;
-    hi.byte += type_bytes(v->type);
+    Cut lo = {region_of(place_of(v)), first_byte(c, v)}, hi = lo;
+    hi.byte = end_byte(c, v);
     PUSH(c->tmp, c->cut, c->n_cuts, lo);
     PUSH(c->tmp, c->cut, c->n_cuts, hi);
 }
 
-static void cut_memory(Check *c)
+static void add_graph_cuts(Check *c, const Graph *g)
+{
+    for (int i = 0; i < g->n_in; i++)
+        add_cuts(c, g->in[i]);
+    for (int i = 0; i < g->n_states; i++)
+        add_cuts(c, g->state[i]);
+    for (const Node *n = g->first; n; n = n->next) {
+        for (int i = 0; i < n->n_out; i++)
+            add_cuts(c, n->out[i]);
+        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                add_graph_cuts(c, n->arg[i].graph);
+    }
+}
+
+static void cut_memory(Check *c, const Graph *g)
 {
     int n = 0;
-    for (int i = 0; i < c->g->n_in; i++)
-        add_cuts(c, c->g->in[i]);
-    for (int i = 0; i < c->g->n_states; i++)
-        add_cuts(c, c->g->state[i]);
-    for (const Node *node = c->g->first; node; node = node->next)
-        for (int i = 0; i < node->n_out; i++)
-            add_cuts(c, node->out[i]);
+    add_graph_cuts(c, g);
     if (c->n_cuts)
         qsort(c->cut, (size_t)c->n_cuts, sizeof *c->cut, compare_cuts);
     for (int i = 0; i < c->n_cuts; i++)
@@ -121,12 +151,12 @@ static int segment_at(const Check *c, Region r, int64_t byte)
 
 static int first_segment(const Check *c, const Value *v)
 {
-    return segment_at(c, region_of(place_of(v)), start_of(v));
+    return segment_at(c, region_of(place_of(v)), first_byte(c, v));
 }
 
 static int end_segment(const Check *c, const Value *v)
 {
-    return segment_at(c, region_of(place_of(v)), start_of(v) + type_bytes(v->type));
+    return segment_at(c, region_of(place_of(v)), end_byte(c, v));
 }
 
 /* -- faults ------------------------------------------------------------------------------------ */
@@ -158,30 +188,39 @@ static void check_read(Check *c, const Value *v, const Node *reader)
         }
 }
 
+static void hold(Check *c, int segment, int contents)
+{
+    struct Painted p = {segment, c->holds[segment]};
+    if (c->log)
+        PUSH(c->tmp, c->log->item, c->log->n, p);
+    c->holds[segment] = contents;
+}
+
 /* Bytes [from, to) of v hold v. */
 static void paint_part(Check *c, const Value *v, int64_t from, int64_t to)
 {
     Region r = region_of(place_of(v));
     int end = segment_at(c, r, start_of(v) + to);
     for (int i = segment_at(c, r, start_of(v) + from); i < end; i++)
-        c->holds[i] = v->index + 1;
+        hold(c, i, c->base + v->index + 1);
 }
 
 static void paint(Check *c, const Value *v)
 {
     if (!has_place(v))
         return;
-    c->contents[v->index] = v->index;
+    c->contents[v->index] = c->base + v->index;
     paint_part(c, v, 0, type_bytes(v->type));
 }
 
-/* v holds from now on what `of`, whose bytes enclose its own, holds. */
-static void take_over(Check *c, const Value *v, const Value *of)
+/* v holds from now on what `of` of this graph or the one around it, whose bytes enclose its own,
+ * holds. */
+static void take_over(Check *c, const Value *v, const Check *around, const Value *of)
 {
-    const Mix *m = &c->mix[of->index];
+    const Mix *m = &around->mix[of->index];
     int first = first_segment(c, v);
-    c->contents[v->index] = c->contents[of->index];
-    if (c->contents[of->index] == MIXED)
+    c->contents[v->index] = around->contents[of->index];
+    if (c->contents[v->index] == MIXED)
         c->mix[v->index] = (Mix){m->holds + (first - m->first), first};
 }
 
@@ -299,7 +338,7 @@ static void play_concat(Check *c, const Node *n)
 {
     const Value *y = n->out[0];
     int64_t at = 0;
-    c->contents[y->index] = y->index;
+    c->contents[y->index] = c->base + y->index;
     for (int k = 0; k < n->n_in;) {
         k = move_operands(c, n, k, &at);
         for (; k < n->n_in && is_part(n, k, at); k++) {
@@ -359,9 +398,9 @@ static void check_place(Check *c, const Node *n, const Value *y)
     Place at = place_of(y);
     if (at.pool == POOL_IN)
         c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies in an input", y->name);
-    if (at.pool > 0 && (at.pool > c->g->n_pools || at.offset < 0 ||
+    if (at.pool > 0 && (at.pool > c->method->n_pools || at.offset < 0 ||
                         at.offset % (int64_t)etc_dtype_size((int)y->type.dtype) ||
-                        at.offset > c->g->pool[at.pool - 1] - type_bytes(y->type)))
+                        at.offset > c->method->pool[at.pool - 1] - type_bytes(y->type)))
         c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies outside its pool",
                            y->name);
 }
@@ -384,12 +423,89 @@ static void check_results(Check *c, const Node *n)
     }
 }
 
+/* -- branches ---------------------------------------------------------------------------------- */
+
+static void play(Check *c, const Node *n);
+
+static Check check_branch(const Check *around, const Graph *g, Log *log)
+{
+    Check c = *around;
+    c.g = g;
+    c.base = *around->n_ids;
+    *c.n_ids += g->n_values;
+    c.log = log;
+    c.contents = NEW(c.tmp, int, g->n_values + 1);
+    c.mix = NEW(c.tmp, Mix, g->n_values + 1);
+    for (int i = 0; i < g->n_values; i++)
+        c.contents[i] = c.base + i;
+    return c;
+}
+
+/* Operands are read where they lie, or moved to where the branch has them; states lie where the
+ * graph around has them. */
+static void enter_branch(Check *c, const Check *around, const Node *n)
+{
+    for (int i = 0; i < c->g->n_in; i++) {
+        const Value *v = arg_list_value(n, 3, i), *in = c->g->in[i];
+        if (v && is_inside(v, in) && start_of(v) == start_of(in))
+            take_over(c, in, around, v);
+        else
+            paint(c, in);
+    }
+    for (int i = 0; i < c->g->n_states; i++) {
+        const Value *v = c->g->state[i], *same = graph_find_state(around->g, v->state);
+        if (same)
+            take_over(c, v, around, same);
+        else
+            paint(c, v);
+    }
+}
+
+/* Results are moved one after the other to the cond's. */
+static void leave_branch(Check *c, const Node *n)
+{
+    for (int i = 0; i < c->g->n_out && i < n->n_out; i++) {
+        const Value *v = c->g->out[i], *y = n->out[i];
+        check_read(c, v, n);
+        if (overlap(v, y) && start_of(v) == start_of(y))
+            continue;
+        if (overlap(v, y))
+            c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: %%%s overlaps result %%%s, where it "
+                               "is moved", v->name, y->name);
+        if (has_place(y))
+            for (int k = first_segment(c, y); k < end_segment(c, y); k++)
+                hold(c, k, 0);
+    }
+}
+
+/* What a branch painted holds nothing any more once both have been played. */
+static void play_cond(Check *c, const Node *n)
+{
+    Log log = {0};
+    int done = 0;
+    for (int i = 0; i < n->n_args; i++) {
+        if (n->arg[i].kind != ARG_GRAPH)
+            continue;
+        Check branch = check_branch(c, n->arg[i].graph, &log);
+        enter_branch(&branch, c, n);
+        for (const Node *m = branch.g->first; m; m = m->next)
+            play(&branch, m);
+        leave_branch(&branch, n);
+        c->ok = branch.ok && c->ok;
+        for (int k = log.n - 1; k >= done; k--)
+            c->holds[log.item[k].segment] = log.item[k].held;
+        done = log.n;
+    }
+    for (int k = 0; k < log.n; k++)
+        hold(c, log.item[k].segment, 0);
+}
+
 static void play(Check *c, const Node *n)
 {
     for (int i = 0; i < n->n_in; i++)
         check_read(c, n->in[i], n);
     if (is_declared_view(n)) {
-        take_over(c, n->out[0], n->in[0]);
+        take_over(c, n->out[0], c, n->in[0]);
         return;
     }
     if (has_parts(n)) {
@@ -397,6 +513,8 @@ static void play(Check *c, const Node *n)
         return;
     }
     check_results(c, n);
+    if (n->op == OP_COND)
+        play_cond(c, n);
     for (int i = 0; i < n->n_out; i++)
         paint(c, n->out[i]);
 }
@@ -410,7 +528,7 @@ static void check_end(Check *c)
     for (int i = 0; i < g->n_updates; i++) {
         const Value *v = g->update[i].value, *t = g->update[i].target;
         if (overlap(v, t))
-            take_over(c, t, v);
+            take_over(c, t, c, v);
         check_read(c, t, NULL);
     }
     for (int i = 0; i < g->n_out; i++)
@@ -424,8 +542,10 @@ static void check_end(Check *c)
 
 static bool check_graph(const Graph *g, Arena *tmp, Diag *d)
 {
-    Check c = {.g = g, .d = d, .ok = true, .tmp = tmp};
-    cut_memory(&c);
+    int n_ids = g->n_values;
+    Check c = {.g = g, .method = g, .d = d, .ok = true, .tmp = tmp, .unit = 1,
+               .n_ids = &n_ids};
+    cut_memory(&c, g);
     c.contents = NEW(tmp, int, g->n_values + 1);
     c.mix = NEW(tmp, Mix, g->n_values + 1);
     for (int i = 0; i < g->n_values; i++)
@@ -452,177 +572,125 @@ bool pass_check_plan(Program *p, Arena *tmp, Diag *d)
 
 /* -- the report -------------------------------------------------------------------------------- */
 
-typedef struct Span { /* bytes of a pool and the time they are in use */
-    int start, end;
-    int64_t lo, hi;
-} Span;
+/* Values in use, and the bytes of pools that they cover: each once, whichever values lie there, and
+ * in units of PLAN_ALIGN. */
+typedef struct Live {
+    const Check *c;
+    int *covered; /* by segment: values there */
+    int64_t bytes;
+} Live;
 
-typedef struct Spans {
-    const Graph *g;
-    Span *span;         /* by value; of those that share bytes, the first stands for all */
-    int *parent;        /* by value: one that it shares bytes with, up to the first; -1: no pool */
-    const Value **into; /* by value: the state that it is written over */
-    PlanReport *report;
-} Spans;
-
-static int span_of(Spans *s, const Value *v)
+static Live live_new(const Check *c)
 {
-    int i = v->index;
-    if (s->parent[i] < 0)
-        return -1;
-    while (s->parent[i] != i)
-        i = s->parent[i] = s->parent[s->parent[i]];
-    return i;
+    return (Live){.c = c, .covered = NEW(c->tmp, int, c->n_cuts + 1)};
 }
 
-static void use(Spans *s, const Value *v, int from, int to)
-{
-    int i = span_of(s, v);
-    if (i < 0)
-        return;
-    s->span[i].start = from < s->span[i].start ? from : s->span[i].start;
-    s->span[i].end = to > s->span[i].end ? to : s->span[i].end;
-}
-
-static int64_t padded(int64_t bytes)
-{
-    return round_up(bytes, PLAN_ALIGN);
-}
-
-/* v and `of` lie in one run of bytes: they are in use together. */
-static void unite(Spans *s, const Value *v, const Value *of)
-{
-    int a = span_of(s, of), b = span_of(s, v);
-    if (a < 0 || b < 0 || a == b)
-        return;
-    Span *to = &s->span[a], *from = &s->span[b];
-    s->parent[b] = a;
-    to->lo = from->lo < to->lo ? from->lo : to->lo;
-    to->hi = from->hi > to->hi ? from->hi : to->hi;
-    use(s, of, from->start, from->end);
-    *from = (Span){.end = -1};
-}
-
-static void open_span(Spans *s, const Value *v, int time)
+static void live_add(Live *l, const Value *v, int step)
 {
     if (!has_place(v) || place_of(v).pool < 0)
         return;
-    int64_t lo = place_of(v).offset, bytes = type_bytes(v->type);
-    s->parent[v->index] = v->index;
-    s->span[v->index] = (Span){time, time, lo, lo + bytes};
-    s->report->naive += v->def && is_declared_view(v->def) ? 0 : padded(bytes);
-    s->report->n_values++;
-}
-
-static void open_spans(Spans *s, Arena *tmp)
-{
-    const Graph *g = s->g;
-    s->span = NEW(tmp, Span, g->n_values + 1);
-    s->parent = NEW(tmp, int, g->n_values + 1);
-    s->into = NEW(tmp, const Value *, g->n_values + 1);
-    for (int i = 0; i < g->n_values; i++) {
-        s->span[i] = (Span){.end = -1};
-        s->parent[i] = -1;
+    int end = end_segment(l->c, v);
+    for (int i = first_segment(l->c, v); i < end; i++) {
+        bool was = l->covered[i] > 0;
+        l->covered[i] += step;
+        if (was != (l->covered[i] > 0))
+            l->bytes += (was ? -1 : 1) * (l->c->cut[i + 1].byte - l->c->cut[i].byte);
     }
-    for (int i = 0; i < g->n_updates; i++)
-        if (overlap(g->update[i].value, g->update[i].target))
-            s->into[g->update[i].value->index] = g->update[i].target;
-    for (int i = 0; i < g->n_in; i++)
-        open_span(s, g->in[i], 0);
-    for (int i = 0; i < g->n_states; i++)
-        open_span(s, g->state[i], 0);
 }
 
-/* A result shares bytes with what it is a view of, overlays or joins. */
-static void open_result(Spans *s, const Node *n, const Value *y, int time)
-{
-    open_span(s, y, time);
-    if (s->into[y->index])
-        unite(s, y, s->into[y->index]);
-    for (int i = 0; i < n->n_in; i++)
-        if (overlap(n->in[i], y))
-            unite(s, y, n->in[i]);
-}
+enum { FOREVER = INT32_MAX };
 
-/* Returns the time at which outputs are read. */
-static int fill_spans(Spans *s)
+/* By value: the last node that touches it, from 1 on. */
+static int *last_touches(const Graph *g, Arena *tmp)
 {
-    const Graph *g = s->g;
-    int time = 0;
+    int *last = NEW(tmp, int, g->n_values + 1), time = 0;
     for (const Node *n = g->first; n; n = n->next) {
         time++;
-        for (int i = 0; i < n->n_out; i++)
-            open_result(s, n, n->out[i], time);
         for (int i = 0; i < n->n_in; i++)
-            use(s, n->in[i], time, time);
+            last[n->in[i]->index] = time;
+        for (int i = 0; i < n->n_out; i++)
+            last[n->out[i]->index] = time;
     }
-    time++;
     for (int i = 0; i < g->n_out; i++)
-        use(s, g->out[i], time, time);
+        last[g->out[i]->index] = FOREVER;
     for (int i = 0; i < g->n_updates; i++) {
-        use(s, g->update[i].value, time, time);
-        use(s, g->update[i].target, 0, time);
+        last[g->update[i].value->index] = FOREVER;
+        last[g->update[i].target->index] = FOREVER;
     }
-    return time;
+    for (int i = 0; i < g->n_states; i++)
+        last[g->state[i]->index] = FOREVER;
+    return last;
 }
 
-static int64_t largest_sum(const Graph *g, const Span *s, int times, Arena *tmp)
+/* Ends the lives of those touched last at `time`. */
+static void live_cut(Live *l, Value *const *v, int n, int *last, int time)
 {
-    int64_t *change = NEW(tmp, int64_t, times + 2), sum = 0, most = 0;
-    for (int i = 0; i < g->n_values; i++)
-        if (s[i].end >= 0) {
-            change[s[i].start] += padded(s[i].hi - s[i].lo);
-            change[s[i].end + 1] -= padded(s[i].hi - s[i].lo);
+    for (int i = 0; i < n; i++)
+        if (last[v[i]->index] == time) {
+            live_add(l, v[i], -1);
+            last[v[i]->index] = -1;
         }
-    for (int t = 0; t <= times; t++) {
-        sum += change[t];
-        most = sum > most ? sum : most;
-    }
-    return most;
 }
 
-static int by_place(const void *a, const void *b)
+static int64_t touched(Live *l, const Node *n)
 {
-    const Value *const *x = a, *const *y = b;
-    Place p = place_of(*x), q = place_of(*y);
-    if (p.pool != q.pool)
-        return p.pool < q.pool ? -1 : 1;
-    return (p.offset > q.offset) - (p.offset < q.offset);
+    for (int i = 0; i < n->n_in + n->n_out; i++)
+        live_add(l, i < n->n_in ? n->in[i] : n->out[i - n->n_in], 1);
+    int64_t bytes = l->bytes;
+    for (int i = 0; i < n->n_in + n->n_out; i++)
+        live_add(l, i < n->n_in ? n->in[i] : n->out[i - n->n_in], -1);
+    return bytes;
 }
 
-/* Bytes of the pools that a node reads or writes, each counted once. */
-static int64_t touched(const Node *n, Arena *tmp)
+static void add_value(PlanReport *r, const Value *v)
 {
-    const Value **v = NEW(tmp, const Value *, n->n_in + n->n_out + 1);
-    int count = 0;
-    for (int i = 0; i < n->n_in + n->n_out; i++) {
-        v[count] = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
-        count += has_place(v[count]) && place_of(v[count]).pool > 0;
+    if (!has_place(v) || place_of(v).pool < 0)
+        return;
+    r->naive += v->def && is_declared_view(v->def) ? 0 : round_up(type_bytes(v->type), PLAN_ALIGN);
+    r->n_values++;
+}
+
+/* Plays a graph through: `all` holds what is in use, `one` nothing. */
+static void report_graph(const Graph *g, Live *all, Live *one, PlanReport *r)
+{
+    int time = 0, *last = last_touches(g, all->c->tmp);
+    for (int i = 0; i < g->n_in + g->n_states; i++) {
+        const Value *v = i < g->n_in ? g->in[i] : g->state[i - g->n_in];
+        live_add(all, v, 1);
+        add_value(r, v);
     }
-    qsort(v, (size_t)count, sizeof *v, by_place);
-    int64_t sum = 0, end = 0;
-    for (int i = 0; i < count; i++) {
-        bool is_new = !i || place_of(v[i]).pool != place_of(v[i - 1]).pool;
-        int64_t lo = place_of(v[i]).offset, hi = lo + type_bytes(v[i]->type);
-        lo = is_new || lo > end ? lo : end;
-        sum += hi > lo ? hi - lo : 0;
-        end = is_new || hi > end ? hi : end;
+    r->bound = all->bytes > r->bound ? all->bytes : r->bound;
+    live_cut(all, g->in, g->n_in, last, 0);
+    for (const Node *n = g->first; n; n = n->next) {
+        time++;
+        for (int i = 0; i < n->n_out; i++) {
+            live_add(all, n->out[i], 1);
+            add_value(r, n->out[i]);
+        }
+        int64_t bytes = touched(one, n);
+        r->bound = all->bytes > r->bound ? all->bytes : r->bound;
+        r->order_free = bytes > r->order_free ? bytes : r->order_free;
+        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                report_graph(n->arg[i].graph, all, one, r);
+        live_cut(all, n->in, n->n_in, last, time);
+        live_cut(all, n->out, n->n_out, last, time);
     }
-    return sum;
+    live_cut(all, g->in, g->n_in, last, FOREVER);
+    live_cut(all, g->state, g->n_states, last, FOREVER);
+    for (const Node *n = g->first; n; n = n->next)
+        live_cut(all, n->out, n->n_out, last, FOREVER);
 }
 
 PlanReport plan_report(const Graph *g, Arena *tmp)
 {
     PlanReport r = {.scratch = g->scratch};
-    Spans s = {.g = g, .report = &r};
-    open_spans(&s, tmp);
-    int times = fill_spans(&s);
+    Check c = {.g = g, .tmp = tmp, .unit = PLAN_ALIGN};
+    cut_memory(&c, g);
+    Live all = live_new(&c), one = live_new(&c);
     for (int i = 0; i < g->n_pools; i++)
         r.arena += g->pool[i];
-    r.bound = largest_sum(g, s.span, times, tmp);
-    for (const Node *n = g->first; n; n = n->next) {
-        int64_t bytes = touched(n, tmp);
-        r.order_free = bytes > r.order_free ? bytes : r.order_free;
-    }
+    report_graph(g, &all, &one, &r);
+    r.is_least = r.arena == r.bound || g->plan_is_least;
     return r;
 }

@@ -72,14 +72,16 @@ static const char *size_text(Program *p, Dim d)
 
 /* -- inputs --------------------------------------------------------------------------------------- */
 
-/* Whether some symbol is read here. */
-static bool is_source(const Checks *c, int input, int axis)
+/* Whether some symbol is read here; if so, whether any size would do for it. */
+static bool is_source(const Checks *c, int input, int axis, bool *is_any)
 {
     const Symbol *s;
-    int64_t scale, offset;
+    int64_t scale = 0, offset;
     int from = -1, at = -1;
-    return dim_is_linear(c->g->in[input]->type.dim[axis], &s, &scale, &offset) &&
-           sizes_source(c->sizes, s, &from, &at) && from == input && at == axis;
+    bool is_linear = dim_is_linear(c->g->in[input]->type.dim[axis], &s, &scale, &offset);
+    bool found = is_linear && sizes_source(c->sizes, s, &from, &at) && from == input && at == axis;
+    *is_any = found && scale == 1;
+    return found;
 }
 
 static void check_size(Checks *c, int input, int axis)
@@ -87,13 +89,14 @@ static void check_size(Checks *c, int input, int axis)
     Program *p = c->g->program;
     Dim d = c->g->in[input]->type.dim[axis];
     Value *v = sizes_read(c->sizes, input, axis);
-    Value *want = v ? sizes_computed(c->sizes, d) : NULL;
+    bool is_any, tells = is_source(c, input, axis, &is_any);
+    Value *want = v && !is_any ? sizes_computed(c->sizes, d) : NULL;
     int64_t lo, hi;
     const char *where = arena_printf(p->arena, "dimension %d of input '%s'", axis,
                                      c->g->in[input]->name);
     const char *size = size_text(p, d);
     dim_range(d, &lo, &hi);
-    if (v && (!want || is_source(c, input, axis)))
+    if (v && (!want || tells))
         check_range(c, c->first, v, lo, hi,
                     arena_printf(p->arena, "%s (%s) must be %s", where, size,
                                  range_text(p, lo, hi)));

@@ -4,9 +4,10 @@
  * value between the bounds.  After a pass that is EXACT all results must have the bits they had.
  * After one that is BOUNDED(k) a float result may be off by k * (E + u * M): M is its largest
  * magnitude before the pass, u half a unit in the last place of 1.0, and E what the program before
- * the pass makes of rounding: the largest change of the result when every float input and state is
- * moved by one unit in the last place, up or down by a seeded coin.  So E measures the condition of
- * the very model on these inputs, and k how often a pass may round where there was one rounding.
+ * the pass makes of rounding: the largest change of the result when every float input, state and
+ * result of a node that computes is moved by one unit in the last place, up or down by a seeded
+ * coin.  So E measures the condition of the very model on these inputs, and k how often a pass may
+ * round where there was one rounding.
  * Integers may differ only where E's runs differ.
  *
  * Raw exports hold ops without kernels.  Comparing starts after the first pass that leaves none;
@@ -105,23 +106,48 @@ static const State *first_without_bytes(const Graph *g)
     return NULL;
 }
 
-static EtcTensor **run(const Case *k, const Program *p, EtcTensor *const *in, Arena *a, Diag *d)
+static void shake_floats(void *data, EtcDtype t, int64_t n, uint64_t *seed)
+{
+    for (int64_t i = 0; i < n; i++) {
+        bool up = inputs_draw(seed) & 1;
+        if (t == ETC_F32) {
+            float *f = (float *)data + i;
+            *f = nextafterf(*f, up ? INFINITY : -INFINITY);
+        } else if (t == ETC_F64) {
+            double *f = (double *)data + i;
+            *f = nextafter(*f, up ? INFINITY : -INFINITY);
+        }
+    }
+}
+
+/* What only moves does not round. */
+static void shake_result(const Value *v, EtcTensor *t, void *seed)
+{
+    if (!(op_info[v->def->op].flags & VIEW) && v->def->op != OP_CAT)
+        shake_floats(t->data, t->dtype, etc_numel(t), seed);
+}
+
+/* `shake`: a seed for the results of nodes, or NULL. */
+static EtcTensor **run(const Case *k, const Program *p, EtcTensor *const *in, uint64_t *shake,
+                       Arena *a, Diag *d)
 {
     const Graph *g = p->method[k->method];
     EtcTensor **out = NEW(a, EtcTensor *, g->n_out + g->n_updates + 1);
-    bool ok = eval_graph(g, in, k->symbol, true, a, out, out + g->n_out, d);
+    bool ok = eval_watched(g, in, k->symbol, !shake, shake ? shake_result : NULL, shake, a, out,
+                           out + g->n_out, d);
     return ok ? out : NULL;
 }
 
 /* The same, saying nothing where it cannot be run. */
-static EtcTensor **try_run(const Case *k, const Program *p, EtcTensor *const *in, Arena *a)
+static EtcTensor **try_run(const Case *k, const Program *p, EtcTensor *const *in, uint64_t *shake,
+                           Arena *a)
 {
     char *text = NULL;
     size_t len = 0;
     Diag quiet = {.out = open_memstream(&text, &len)};
     if (!quiet.out)
         return NULL;
-    EtcTensor **out = run(k, p, in, a, &quiet);
+    EtcTensor **out = run(k, p, in, shake, a, &quiet);
     fclose(quiet.out);
     free(text);
     return out;
@@ -156,20 +182,6 @@ static bool can_run(const Compare *c, const Graph *g, const char *pass)
 }
 
 /* -- margins --------------------------------------------------------------------------------- */
-
-static void shake_floats(void *data, EtcDtype t, int64_t n, uint64_t *seed)
-{
-    for (int64_t i = 0; i < n; i++) {
-        bool up = inputs_draw(seed) & 1;
-        if (t == ETC_F32) {
-            float *f = (float *)data + i;
-            *f = nextafterf(*f, up ? INFINITY : -INFINITY);
-        } else if (t == ETC_F64) {
-            double *f = (double *)data + i;
-            *f = nextafter(*f, up ? INFINITY : -INFINITY);
-        }
-    }
-}
 
 static EtcTensor *shaken(const EtcTensor *t, Arena *a, uint64_t *seed)
 {
@@ -237,7 +249,7 @@ static void measure(Compare *c, const Program *p, Case *k)
         for (int i = 0; i < n_in; i++)
             in[i] = shaken(k->in[i], a, &c->seed);
         uint8_t **old = shake_states(p, a, &c->seed);
-        EtcTensor **out = try_run(k, p, in, a);
+        EtcTensor **out = try_run(k, p, in, &c->seed, a);
         for (int i = 0; i < p->n_states; i++)
             p->state[i]->data = old[i];
         for (int i = 0; out && i < n; i++) {
@@ -313,8 +325,8 @@ static bool compare_case(Compare *c, Case *k, const Program *p, const char *pass
         return true;
     }
     bool first = !k->out;
-    EtcTensor **out = first ? try_run(k, p, k->in, c->results)
-                            : run(k, p, k->in, c->results, d);
+    EtcTensor **out = first ? try_run(k, p, k->in, NULL, c->results)
+                            : run(k, p, k->in, NULL, c->results, d);
     if (!out && !first)
         return diag_fault(d, FAULT_BUG, (Loc){.file = p->name},
                           "after pass '%s' @%s cannot be evaluated any more", pass, g->name);

@@ -154,7 +154,13 @@ bool decomp_softmax(Rewrite *r, Node *n)
 
 /* -- matrices ------------------------------------------------------------------------------ */
 
-static Value *build2(Rewrite *r, Node *n, OpId op, Value *a, Value *b)
+Value *build1(Rewrite *r, Node *n, OpId op, Value *a)
+{
+    Node *m = a ? build(r->g, n, n->loc, op, r->d, "v", a) : NULL;
+    return m ? m->out[0] : NULL;
+}
+
+Value *build2(Rewrite *r, Node *n, OpId op, Value *a, Value *b)
 {
     Node *m = a && b ? build(r->g, n, n->loc, op, r->d, "vv", a, b) : NULL;
     return m ? m->out[0] : NULL;
@@ -171,7 +177,7 @@ static Value *as_rows(Rewrite *r, Node *n, Value *x)
     return build_view(r, n, x, dim, 2);
 }
 
-static bool as_recorded(Rewrite *r, Node *n, Value *x)
+bool as_recorded(Rewrite *r, Node *n, Value *x)
 {
     Type t = n->out[0]->type;
     Value *v = x ? build_view(r, n, x, t.dim, t.rank) : NULL;
@@ -394,20 +400,6 @@ bool decomp_mean_default(Rewrite *r, Node *n)
         axis[i] = i;
     return done(r, n, build(r->g, n, n->loc, OP_MEAN_DIM, r->d, "vIba", x, x->type.rank, axis,
                             false, n->arg[1]));
-}
-
-bool decomp_pad(Rewrite *r, Node *n)
-{
-    Arg value = n->arg[3];
-    if (n->arg[2].kind != ARG_STRING || strcmp(n->arg[2].str, "constant") != 0)
-        return diag_unsupported(r->d, n->loc, "pads by mode '%s', only 'constant' is supported",
-                                n->arg[2].kind == ARG_STRING ? n->arg[2].str : "?");
-    if (value.kind == ARG_VALUE)
-        return diag_unsupported(r->d, n->loc, "pads with a value that is not a constant");
-    if (value.kind == ARG_NONE)
-        value = (Arg){.kind = ARG_FLOAT, .f = 0};
-    return done(r, n, build(r->g, n, n->loc, OP_CONSTANT_PAD_ND, r->d, "vaa", n->in[0], n->arg[1],
-                            value));
 }
 
 /* -- checks -------------------------------------------------------------------------------- */

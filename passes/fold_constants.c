@@ -129,7 +129,8 @@ static void make_contiguous(Program *p, Arena *tmp)
 
 static bool is_foldable(const Node *n)
 {
-    if (!node_is_pure(n) || !n->n_out || n->op == OP_DELEGATE || n->op == OP_GROUP)
+    if (!node_is_pure(n) || !n->n_out || n->op == OP_DELEGATE || n->op == OP_GROUP ||
+        node_reads_symbols(n))
         return false;
     for (int i = 0; i < n->n_in; i++)
         if (!value_is_const(n->in[i]) || n->in[i]->type.stride || !type_is_static(n->in[i]->type))

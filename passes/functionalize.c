@@ -297,10 +297,8 @@ static Node *build_twin(Pass *s, Node *n)
         return build_fill(s, n);
     Node *f = node_new(s->g, twin, n->loc);
     Type t;
-    for (int i = 0; i < n->n_args; i++) {
-        Arg a = n->arg[i];
-        node_push(f, a.kind == ARG_VALUE ? node_use(f, n->in[a.slot]) : a);
-    }
+    for (int i = 0; i < n->n_args; i++)
+        node_push(f, arg_moved(f, n, n->arg[i]));
     Value *v = node_add_out(f, arena_printf(s->g->program->arena, "%s.%d", n->out[0]->name,
                                             s->g->n_values), (Type){0});
     if (!schema_check(f, s->d) || !op_info[twin].infer(f, &t, s->d))

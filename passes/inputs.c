@@ -69,6 +69,24 @@ static bool input_sizes(const Value *v, const int64_t *symbol, int64_t *dim)
     return true;
 }
 
+/* An input whose element is a symbol's value: it agrees with the symbol, or the symbol with it. */
+static void agree_on_items(const Graph *g, EtcTensor *const *in, int64_t *to, const int64_t *from)
+{
+    const Symbol *s;
+    int64_t scale, offset;
+    for (const Node *n = g->first; n; n = n->next)
+        for (int i = 0; n->op == OP_LOCAL_SCALAR_DENSE && i < g->n_in; i++) {
+            const Dim *d = n->out[0]->type.dim;
+            if (n->in[0] != g->in[i] || in[i]->dtype != ETC_I64 || !d ||
+                !dim_is_linear(*d, &s, &scale, &offset) || scale != 1 || offset)
+                continue;
+            if (to)
+                to[s->index] = *(const int64_t *)in[i]->data;
+            else
+                *(int64_t *)in[i]->data = from[s->index];
+        }
+}
+
 bool inputs_random(const Graph *g, const int64_t *symbol, uint64_t *seed, Arena *a, EtcTensor **in)
 {
     int64_t dim[MAX_RANK];
@@ -79,17 +97,20 @@ bool inputs_random(const Graph *g, const int64_t *symbol, uint64_t *seed, Arena 
         in[i] = tensor_new(a, t.dtype, t.rank < 0 ? 0 : t.rank, dim);
         fill_random(in[i], seed);
     }
+    agree_on_items(g, in, NULL, symbol);
     return true;
 }
 
 void inputs_read_symbols(const Graph *g, EtcTensor *const *in, int64_t *symbol)
 {
-    Program *p = g->program;
+    const Program *p = g->program;
+    const Symbol *s;
+    int64_t scale, offset;
     for (int i = 0; i < p->n_syms; i++)
         symbol[i] = p->sym[i]->lo;
     for (int i = 0; i < g->n_in; i++)
         for (int j = 0; j < g->in[i]->type.rank && j < in[i]->rank; j++)
-            for (int s = 0; s < p->n_syms; s++)
-                if (dim_equal(g->in[i]->type.dim[j], dim_symbol(p, p->sym[s])))
-                    symbol[s] = in[i]->dim[j];
+            if (dim_is_linear(g->in[i]->type.dim[j], &s, &scale, &offset))
+                symbol[s->index] = (in[i]->dim[j] - offset) / scale;
+    agree_on_items(g, in, symbol, NULL);
 }

@@ -24,9 +24,12 @@ void rewrite_inputs(Rewrite *r, Node *n);
 void rewrite_value(Rewrite *r, Value *old, Value *v);
 Value *rewrite_current(const Rewrite *r, Value *v);
 
-/* v stands for n's first result from here on; n goes away.  A new v gets the result's name and its
- * recorded sizes.  Returns true, so that a rule may end with it. */
+/* v stands for n's result i from here on.  A new v gets the result's name and recorded sizes. */
+void rewrite_result(Rewrite *r, Node *n, int i, Value *v);
+
+/* The same of the first result, and n goes away.  Returns true, so that a rule may end with it. */
 bool rewrite_node(Rewrite *r, Node *n, Value *v);
+bool rewrite_pieces(Rewrite *r, Node *n); /* unbind and split as selects and slices */
 void rewrite_finish(Rewrite *r); /* outputs and updates */
 
 /* Calls pass on every graph of the program, nested ones first; stops at a failure. */
@@ -35,6 +38,7 @@ bool each_graph(Program *p, GraphPass *pass, Arena *tmp, Diag *d);
 /* -- questions ------------------------------------------------------------------------------ */
 
 bool *states_read(const Program *p, Arena *tmp); /* by index: some graph reads or updates it */
+bool node_reads_symbols(const Node *n); /* in an argument, not in the types of its operands */
 bool value_is_const(const Value *v); /* a state that no call writes, with its bytes at hand */
 bool type_same(Type a, Type b);      /* type_equal, and laid out alike */
 bool type_is_dense(Program *p, Type t); /* no strides but those of a contiguous tensor */
@@ -47,6 +51,8 @@ Arg arg_int_list(Program *p, const int64_t *v, int n);
 /* The sizes of t in a list argument, and x viewed under them. */
 Value *build_view(Rewrite *r, Node *at, Value *x, const Dim *dim, int rank);
 Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis);
+
+Arg arg_moved(Node *to, const Node *from, Arg a); /* a of `from`, its values read by `to` */
 
 /* n with constants of rank 0 where Python numbers stand for tensors; n itself where there are
  * none.  Their dtype is what promotion with the other operands calls for. */
@@ -75,15 +81,25 @@ void compare_free(Compare *c);
 bool compare_before(Compare *c, const Program *p, double k); /* what a pass of this k may change */
 bool compare_after(Compare *c, const Program *p, const char *pass, double k, Diag *d);
 
-/* -- memory: lifetime.c, pack.c ------------------------------------------------------------- */
+/* -- memory: lifetime.c, pack.c, pack_exact.c ------------------------------------------------- */
 
-/* Bytes of one alias set and when they are in use.  Time 0 is before the first node, node k of n
+/* Bytes [lo, hi) of a block and when they are in use.  Time 0 is before the first node, node k of n
  * stands at k = 1 .. n, outputs are read at n + 1; both ends count. */
-typedef struct Block {
-    int root; /* index of the value whose bytes they are */
+typedef struct Part {
     int start, end;
-    int64_t bytes; /* at the sizes' upper bounds, rounded up to 16 */
+    int64_t lo, hi;
+} Part;
+
+/* Bytes of one alias set, at the sizes' upper bounds.  They need not be in use together: the parts
+ * of a concat come one by one, and what a slice leaves out may go before it. */
+typedef struct Block {
+    int root;       /* index of the value whose bytes they are; -1: branches of `node` */
+    const Node *node;
+    int start, end; /* of all parts */
+    int64_t bytes;  /* a multiple of PLAN_ALIGN, as all ends of parts are */
     int64_t offset;
+    const Part *part;
+    int n_parts;
 } Block;
 
 typedef struct Blocks {
@@ -93,12 +109,22 @@ typedef struct Blocks {
 
 enum { PLAN_ALIGN = 16 };
 
+/* Whether inputs and outputs lie in the pools; else in memory of the caller, or of the graph around
+ * a branch. */
+bool graph_owns_io(const Graph *g);
+bool node_may_overlay(const Node *n, int slot); /* by row and types: result 0 over in[slot] */
 const Value **graph_values(const Graph *g, Arena *tmp); /* by index; NULL: of a removed node */
 bool *pinned_values(const Graph *g, Arena *tmp); /* by index: inputs and states a call changes */
 Blocks blocks_of(const Graph *g, AliasSets sets, Arena *tmp); /* of the sets that want a pool */
+Block block_make(int root, int start, int end, int64_t bytes, Arena *tmp); /* of one part */
 int64_t blocks_bound(Blocks b, Arena *tmp); /* largest sum of bytes in use at once */
 
-/* Sets offsets so that no two blocks in use at once overlap; returns the end of the last. */
-int64_t pack(Blocks b, int64_t bound, Arena *tmp);
+/* Sets offsets so that no two blocks in use at once overlap; returns the end of the last.
+ * `*is_least`: no offsets give a lower end. */
+int64_t pack(Blocks b, int64_t bound, bool *is_least, Arena *tmp);
+
+/* Searches all packings of blocks of one part for the lowest end below `best`; sets at[] and returns
+ * it, or `best` where there is none.  `*work` is what it may do; 0 on return: it gave up. */
+int64_t pack_exact(Blocks b, int64_t bound, int64_t best, int64_t *at, int64_t *work, Arena *tmp);
 
 #endif

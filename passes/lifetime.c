@@ -1,6 +1,14 @@
-/* lifetime.c -- from alias sets to blocks of memory and the times they are in use. */
+/* lifetime.c -- from alias sets to blocks of memory and the times their bytes are in use.
+ *
+ * The bytes of a set are cut where a value of it begins or ends; each piece is in use from the
+ * birth of the first value that covers it to the last read of any.  Values are taken by birth and a
+ * piece belongs to the first that reaches it, found over links that skip what is taken, so that
+ * a set costs n log n however its values overlap; the same backwards for the last read.
+ */
 #include "passes/internal.h"
 #include <stdlib.h>
+
+enum { MAX_PARTS = 64 }; /* a set of more is one part */
 
 const Value **graph_values(const Graph *g, Arena *tmp)
 {
@@ -15,18 +23,20 @@ const Value **graph_values(const Graph *g, Arena *tmp)
     return v;
 }
 
-static void stretch(Block *b, int from, int to)
+/* -- values -------------------------------------------------------------------------------- */
+
+static void stretch(Part *p, int from, int to)
 {
-    b->start = from < b->start ? from : b->start;
-    b->end = to > b->end ? to : b->end;
+    p->start = from < p->start ? from : p->start;
+    p->end = to > p->end ? to : p->end;
 }
 
-/* The c tail keeps inputs, outputs and states in memory of the caller. */
+/* The c tail keeps inputs, outputs and states in memory of the caller, and so do branches. */
 static void mark_callers(const Graph *g, AliasSets a, bool *callers)
 {
     for (int i = 0; i < g->n_states; i++)
         callers[g->state[i]->index] = g->state[i]->state->kind != ST_MUTABLE;
-    if (g->program->tail == TAIL_PTE)
+    if (graph_owns_io(g))
         return;
     for (int i = 0; i < g->n_states; i++)
         callers[g->state[i]->index] = true;
@@ -36,44 +46,231 @@ static void mark_callers(const Graph *g, AliasSets a, bool *callers)
         callers[a.root[g->out[i]->index]] = true;
 }
 
-static int64_t bytes_of(const Value *v)
+static int64_t round_out(int64_t bytes)
 {
-    int64_t n = type_bytes(v->type);
-    return n == INT64_MAX ? n : round_up(n, PLAN_ALIGN);
+    return bytes > INT64_MAX - PLAN_ALIGN ? INT64_MAX : round_up(bytes, PLAN_ALIGN);
+}
+
+/* When each value is in use, by index; its bytes in its set. */
+static Part *live_values(const Graph *g, AliasSets a, const Value **value, Arena *tmp)
+{
+    Part *live = NEW(tmp, Part, g->n_values + 1);
+    bool *pinned = pinned_values(g, tmp);
+    int time = 0;
+    for (int i = 0; i < g->n_values; i++) {
+        int64_t lo = a.offset[i] / PLAN_ALIGN * PLAN_ALIGN;
+        int64_t bytes = value[i] ? type_bytes(value[i]->type) : 0;
+        live[i] = (Part){INT32_MAX, -1, lo, INT64_MAX};
+        if (bytes < INT64_MAX - PLAN_ALIGN - a.offset[i])
+            live[i].hi = round_out(a.offset[i] + bytes);
+    }
+    for (int i = 0; i < g->n_in; i++)
+        stretch(&live[g->in[i]->index], 0, 0);
+    for (const Node *n = g->first; n; n = n->next) {
+        time++;
+        for (int i = 0; i < n->n_in; i++)
+            stretch(&live[n->in[i]->index], time, time);
+        for (int i = 0; i < n->n_out; i++)
+            stretch(&live[n->out[i]->index], time, time);
+    }
+    for (int i = 0; i < g->n_out; i++)
+        stretch(&live[g->out[i]->index], time + 1, time + 1);
+    for (int i = 0; i < g->n_updates; i++)
+        stretch(&live[g->update[i].value->index], time + 1, time + 1);
+    for (int i = 0; i < g->n_values; i++)
+        if (pinned[i])
+            stretch(&live[i], 0, time + 1);
+    return live;
+}
+
+/* -- parts of a set ------------------------------------------------------------------------ */
+
+static int by_byte(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const Part *x = a, *y = b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+static int by_end_down(const void *a, const void *b)
+{
+    const Part *x = a, *y = b;
+    return (x->end < y->end) - (x->end > y->end);
+}
+
+typedef struct Pieces {
+    int64_t *cut; /* sorted; piece i is cut[i] .. cut[i + 1] */
+    int n;
+    int *next;    /* the first piece from i on that is not taken */
+} Pieces;
+
+static int free_piece(Pieces *p, int i)
+{
+    while (p->next[i] != i)
+        i = p->next[i] = p->next[p->next[i]];
+    return i;
+}
+
+static int piece_at(const Pieces *p, int64_t byte)
+{
+    int lo = 0, hi = p->n;
+    while (lo < hi) {
+        int mid = (lo + hi) / 2;
+        if (p->cut[mid] < byte)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static Pieces pieces_of(const Part *v, int n, Arena *tmp)
+{
+    Pieces p = {NEW(tmp, int64_t, 2 * n + 1), 0, NEW(tmp, int, 2 * n + 1)};
+    for (int i = 0; i < n; i++) {
+        p.cut[2 * i] = v[i].lo;
+        p.cut[2 * i + 1] = v[i].hi;
+    }
+    qsort(p.cut, 2 * (size_t)n, sizeof *p.cut, by_byte);
+    for (int i = 0; i < 2 * n; i++)
+        if (!p.n || p.cut[p.n - 1] != p.cut[i])
+            p.cut[p.n++] = p.cut[i];
+    p.n--;
+    return p;
+}
+
+/* Pieces go to the first of v that covers them: `end`: its last read, else its birth. */
+static void take_pieces(Pieces *p, const Part *v, int n, bool end, Part *to)
+{
+    for (int i = 0; i <= p->n; i++)
+        p->next[i] = i;
+    for (int i = 0; i < n; i++) {
+        int last = piece_at(p, v[i].hi);
+        for (int k = free_piece(p, piece_at(p, v[i].lo)); k < last; k = free_piece(p, k)) {
+            if (end)
+                to[k].end = v[i].end;
+            else
+                to[k] = (Part){v[i].start, 0, p->cut[k], p->cut[k + 1]};
+            p->next[k] = k + 1;
+        }
+    }
+}
+
+/* Neighbours with the same times are one part. */
+static int merge_parts(Part *part, int n)
+{
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        Part *to = &part[kept - (kept > 0)];
+        if (kept && to->hi == part[i].lo && to->start == part[i].start && to->end == part[i].end)
+            to->hi = part[i].hi;
+        else
+            part[kept++] = part[i];
+    }
+    return kept;
+}
+
+static bool are_alike(const Part *v, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (v[i].lo != v[0].lo || v[i].hi != v[0].hi)
+            return false;
+    return true;
+}
+
+Block block_make(int root, int start, int end, int64_t bytes, Arena *tmp)
+{
+    Part *part = NEW(tmp, Part, 1);
+    *part = (Part){start, end, 0, bytes};
+    return (Block){.root = root, .start = start, .end = end, .bytes = bytes, .part = part,
+                   .n_parts = 1};
+}
+
+/* The block of a set whose values are v, which it sorts. */
+static Block block_of(int root, Part *v, int n, Arena *tmp)
+{
+    Part all = v[0];
+    for (int i = 1; i < n; i++) {
+        stretch(&all, v[i].start, v[i].end);
+        all.hi = v[i].hi > all.hi ? v[i].hi : all.hi;
+    }
+    Block b = block_make(root, all.start, all.end, all.hi, tmp);
+    if (are_alike(v, n))
+        return b;
+    Pieces p = pieces_of(v, n, tmp);
+    Part *part = NEW(tmp, Part, p.n + 1);
+    qsort(v, (size_t)n, sizeof *v, by_start);
+    take_pieces(&p, v, n, false, part);
+    qsort(v, (size_t)n, sizeof *v, by_end_down);
+    take_pieces(&p, v, n, true, part);
+    int count = merge_parts(part, p.n);
+    if (count <= MAX_PARTS) {
+        b.part = part;
+        b.n_parts = count;
+    }
+    return b;
+}
+
+/* -- blocks -------------------------------------------------------------------------------- */
+
+/* Values in use by the roots of their sets: those of root r are member[first[r] .. first[r+1]). */
+typedef struct Members {
+    int *first;
+    Part *member;
+} Members;
+
+static Members members_of(const Graph *g, AliasSets a, const Part *live, Arena *tmp)
+{
+    int n = g->n_values, *fill = NEW(tmp, int, n + 2);
+    Members m = {NEW(tmp, int, n + 2), NEW(tmp, Part, n + 1)};
+    for (int i = 0; i < n; i++)
+        m.first[a.root[i] + 1] += live[i].end >= 0;
+    for (int i = 0; i < n; i++)
+        m.first[i + 1] += m.first[i];
+    for (int i = 0; i < n; i++)
+        if (live[i].end >= 0)
+            m.member[m.first[a.root[i]] + fill[a.root[i]]++] = live[i];
+    return m;
+}
+
+/* Branches of a cond need memory while it runs: pool 1 of each, all from the same byte on. */
+static void add_branches(Blocks *b, const Node *n, int time, Arena *tmp)
+{
+    int64_t bytes = 0;
+    for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
+        if (n->arg[i].kind == ARG_GRAPH && n->arg[i].graph->n_pools &&
+            n->arg[i].graph->pool[0] > bytes)
+            bytes = n->arg[i].graph->pool[0];
+    if (!bytes)
+        return;
+    Block one = block_make(-1, time, time, round_out(bytes), tmp);
+    one.node = n;
+    PUSH(tmp, b->item, b->n, one);
 }
 
 Blocks blocks_of(const Graph *g, AliasSets a, Arena *tmp)
 {
     const Value **value = graph_values(g, tmp);
-    Block *of = NEW(tmp, Block, g->n_values + 1);
-    bool *callers = NEW(tmp, bool, g->n_values + 1), *pinned = pinned_values(g, tmp);
-    int time = 0;
+    bool *callers = NEW(tmp, bool, g->n_values + 1);
+    Members m = members_of(g, a, live_values(g, a, value, tmp), tmp);
     Blocks b = {0};
-    for (int i = 0; i < g->n_values; i++)
-        of[i] = (Block){.root = i, .start = INT32_MAX, .end = -1};
-    for (int i = 0; i < g->n_in; i++)
-        stretch(&of[g->in[i]->index], 0, 0);
-    for (const Node *n = g->first; n; n = n->next) {
-        time++;
-        for (int i = 0; i < n->n_in; i++)
-            stretch(&of[a.root[n->in[i]->index]], time, time);
-        for (int i = 0; i < n->n_out; i++)
-            stretch(&of[a.root[n->out[i]->index]], time, time);
-    }
-    for (int i = 0; i < g->n_out; i++)
-        stretch(&of[a.root[g->out[i]->index]], time + 1, time + 1);
-    for (int i = 0; i < g->n_updates; i++)
-        stretch(&of[a.root[g->update[i].value->index]], time + 1, time + 1);
+    int time = 0;
     mark_callers(g, a, callers);
     for (int i = 0; i < g->n_values; i++) {
-        if (pinned[i])
-            stretch(&of[i], 0, time + 1);
-        if (!value[i] || a.root[i] != i || callers[i] || of[i].end < 0 ||
-            value[i]->type.rank == SCALAR || value[i]->type.is_none)
+        int n = m.first[i + 1] - m.first[i];
+        if (!value[i] || !n || callers[i] || value[i]->type.rank == SCALAR ||
+            value[i]->type.is_none)
             continue;
-        of[i].bytes = bytes_of(value[i]);
-        PUSH(tmp, b.item, b.n, of[i]);
+        Block one = block_of(i, m.member + m.first[i], n, tmp);
+        PUSH(tmp, b.item, b.n, one);
     }
+    for (const Node *n = g->first; n; n = n->next)
+        add_branches(&b, n, ++time, tmp);
     return b;
 }
 
@@ -83,10 +280,12 @@ int64_t blocks_bound(Blocks b, Arena *tmp)
     for (int i = 0; i < b.n; i++)
         end = b.item[i].end > end ? b.item[i].end : end;
     int64_t *change = NEW(tmp, int64_t, end + 2), sum = 0, most = 0;
-    for (int i = 0; i < b.n; i++) {
-        change[b.item[i].start] += b.item[i].bytes;
-        change[b.item[i].end + 1] -= b.item[i].bytes;
-    }
+    for (int i = 0; i < b.n; i++)
+        for (int k = 0; k < b.item[i].n_parts; k++) {
+            const Part *p = &b.item[i].part[k];
+            change[p->start] += p->hi - p->lo;
+            change[p->end + 1] -= p->hi - p->lo;
+        }
     for (int t = 0; t <= end; t++) {
         sum += change[t];
         most = sum > most ? sum : most;

@@ -6,25 +6,6 @@
  */
 #include "passes/internal.h"
 
-static bool is_symbolic(const Arg *a)
-{
-    if (a->kind == ARG_LIST) {
-        for (int i = 0; i < a->list.n; i++)
-            if (is_symbolic(&a->list.item[i]))
-                return true;
-        return false;
-    }
-    return a->kind == ARG_INT && a->dim.expr;
-}
-
-static bool has_symbolic(const Node *n)
-{
-    for (int i = 0; i < n->n_args; i++)
-        if (is_symbolic(&n->arg[i]))
-            return true;
-    return false;
-}
-
 /* -- minus one ------------------------------------------------------------------------------- */
 
 static bool is_size_of(Type t, Dim d)
@@ -129,7 +110,7 @@ static bool lower(Rewrite *r, Sizes *sizes, Node *n)
         open_expand(n);
     else if (n->op == OP_SLICE)
         open_slice(n);
-    if (!has_symbolic(n))
+    if (!node_reads_symbols(n))
         return true;
     if (n->op == OP_CONSTANT)
         return lower_constant(r, sizes, n);
@@ -151,7 +132,7 @@ bool pass_lower_symint(Graph *g, Arena *tmp, Diag *d)
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
-        if (has_symbolic(n))
+        if (node_reads_symbols(n))
             ok = lower(&r, sizes, n) && ok;
         for (int i = 0; i < n->n_out; i++)
             sizes_learn(sizes, n->out[i]);

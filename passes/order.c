@@ -1,13 +1,16 @@
 /* order.c -- puts nodes in an order that lowers the peak of live bytes.
  *
- * Stages edge and grouped.  One candidate is tried against the given order: a depth-first walk from
- * the outputs which, at each node, first computes the operand whose subtree needs most memory
- * beyond what it leaves (Sethi and Ullman's rule, "The Generation of Optimal Code for Arithmetic
- * Expressions", 1970, with bytes for registers; optimal on trees, a heuristic on DAGs).  The order
- * with the lower peak stays, the given one on a tie, so the pass never makes a plan worse.
+ * Stages edge and grouped.  Candidates are the given order and a depth-first walk from the outputs
+ * which, at each node, first computes the operand whose subtree needs most memory beyond what it
+ * leaves (Sethi and Ullman's rule, "The Generation of Optimal Code for Arithmetic Expressions",
+ * 1970, with bytes for registers; optimal on trees, a heuristic on DAGs), and both of them again
+ * with their peaks lowered in windows (order_window.c), within an amount of work.  The one whose plan
+ * needs least at once stays, the earlier on a tie, so the pass never makes a plan worse.
  */
-#include "passes/internal.h"
+#include "passes/order.h"
 #include <stdlib.h>
+
+enum { WORK_BASE = 20000000, WORK_PER_NODE = 500 };
 
 typedef struct Need {
     int64_t peak, rest; /* bytes while the subtree runs, bytes it leaves */
@@ -164,6 +167,47 @@ static void walk_from_results(Graph *g, Walk *w, Node **given, int count, Arena 
         visit(given[i], w, tmp);
 }
 
+typedef struct Candidate {
+    Node **node;
+    int64_t peak;
+} Candidate;
+
+/* Keeps an order if it is better than the best. */
+static void try_order(Graph *g, Node **node, int n, Candidate *best, Arena *tmp)
+{
+    graph_reorder(g, node, n);
+    int64_t peak = peak_of(g, tmp);
+    if (peak < best->peak)
+        *best = (Candidate){node, peak};
+}
+
+/* The order whose step i is node order[i], its peak lowered in windows. */
+static Node **lowered(const Model *m, Node *const *node, int *order, Arena *tmp)
+{
+    int64_t work = WORK_BASE + (int64_t)WORK_PER_NODE * m->n_steps;
+    Node **to = NEW(tmp, Node *, m->n_steps + 1);
+    order_windows(m, node, order, &work, tmp);
+    for (int i = 0; i < m->n_steps; i++)
+        to[i] = node[order[i]];
+    return to;
+}
+
+static void search_orders(Graph *g, const int *number, Node **given, Node **walked, int n,
+                          Candidate *best, Arena *tmp)
+{
+    Model m;
+    int *order = NEW(tmp, int, n + 1);
+    graph_reorder(g, given, n);
+    if (!model_of(g, number, n, &m, tmp))
+        return;
+    for (int i = 0; i < n; i++)
+        order[i] = i;
+    try_order(g, lowered(&m, given, order, tmp), n, best, tmp);
+    for (int i = 0; i < n; i++)
+        order[i] = number[walked[i]->out[0]->index];
+    try_order(g, lowered(&m, given, order, tmp), n, best, tmp);
+}
+
 bool pass_order(Graph *g, Arena *tmp, Diag *d)
 {
     (void)d;
@@ -182,9 +226,9 @@ bool pass_order(Graph *g, Arena *tmp, Diag *d)
     }
     w.stack = NEW(tmp, Node *, operands + 1);
     walk_from_results(g, &w, given, count, tmp);
-    int64_t before = peak_of(g, tmp);
-    graph_reorder(g, w.order, count);
-    if (peak_of(g, tmp) >= before)
-        graph_reorder(g, given, count);
+    Candidate best = {given, peak_of(g, tmp)};
+    try_order(g, w.order, count, &best, tmp);
+    search_orders(g, number, given, w.order, count, &best, tmp);
+    graph_reorder(g, best.node, count);
     return true;
 }

@@ -2,15 +2,22 @@
  *
  * Blocks in use at the same time must not overlap; the end of the last is to be small.  Each packer
  * takes the blocks in another order and puts each at the lowest gap that holds it, or the tightest.
- * Only blocks that share time matter for a gap; the pairs that do are found once, by a sweep.  When
- * none reaches the lower bound, a branch and bound tries other orders within an amount of work.
- * Too many pairs (more than MAX_PAIRS) leave the sweep alone, which frees and takes as a heap does.
+ * Only blocks that share time matter for a gap; the pairs that do are found once, by a sweep.  Parts
+ * of a block that come later or go earlier leave room to others: a placed part rules out a range of
+ * offsets for each part of a mate, and a gap is what no part rules out.  When none reaches the lower
+ * bound, a branch and bound tries all packings (pack_exact.c), then a descent moves blocks in the
+ * order; both within an amount of work.  Too many pairs leave the sweep alone, which frees and
+ * takes as a heap does.
  */
 #include "passes/internal.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PAIRS = 4000000, MAX_WORK = 500000, MAX_SEARCHED = 400 };
+enum { MAX_PAIRS = 4000000, MAX_EXACT = 400, EXACT_WORK = 20000000, DESCENT_WORK = 6000000 };
+
+typedef struct Range { /* offsets between the two are ruled out */
+    int64_t at, end;
+} Range;
 
 typedef struct Pack {
     Blocks b;
@@ -19,10 +26,8 @@ typedef struct Pack {
     int64_t *at, *best;
     int64_t bound, best_end;
     bool *placed;
-    struct Near {
-        int64_t at, end;
-    } *near; /* placed mates of one block */
-    int work; /* of the search: mates looked at */
+    Range *range; /* what placed mates rule out for one block */
+    int64_t work; /* of the descent: ranges looked at */
 } Pack;
 
 /* -- order of blocks ------------------------------------------------------------------------- */
@@ -114,6 +119,20 @@ static void sweep(Pack *p, const int *by_start, int *fill, bool only_count)
     }
 }
 
+/* Room for all that the mates of one block may rule out. */
+static void make_ranges(Pack *p)
+{
+    int64_t most = 0;
+    for (int i = 0; i < p->b.n; i++) {
+        int64_t n = 0;
+        for (int k = p->first[i]; k < p->first[i + 1]; k++)
+            n += p->b.item[p->mate[k]].n_parts;
+        n *= p->b.item[i].n_parts;
+        most = n > most ? n : most;
+    }
+    p->range = NEW(p->tmp, Range, most + 1);
+}
+
 static bool find_mates(Pack *p)
 {
     int n = p->b.n, *by_start = order_by(p, BY_START), *by_end = order_by(p, BY_END);
@@ -131,6 +150,7 @@ static bool find_mates(Pack *p)
         p->first[i + 1] += p->first[i];
     p->mate = NEW(p->tmp, int, 2 * pairs + 1);
     sweep(p, by_start, NEW(p->tmp, int, n + 1), false);
+    make_ranges(p);
     return true;
 }
 
@@ -138,37 +158,51 @@ static bool find_mates(Pack *p)
 
 static int ascending(const void *a, const void *b)
 {
-    const struct Near *x = a, *y = b;
+    const Range *x = a, *y = b;
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* The placed mates of block i, ascending by offset. */
-static int placed_mates(Pack *p, int i)
+/* What mate m rules out for block i. */
+static int add_ranges(Pack *p, int i, int m, int n)
+{
+    const Block *a = &p->b.item[i], *b = &p->b.item[m];
+    for (int k = 0; k < a->n_parts; k++)
+        for (int j = 0; j < b->n_parts; j++) {
+            const Part *x = &a->part[k], *y = &b->part[j];
+            Range r = {p->at[m] + y->lo - x->hi, p->at[m] + y->hi - x->lo};
+            if (x->start > y->end || y->start > x->end || r.end <= 0)
+                continue;
+            p->range[n++] = r;
+        }
+    return n;
+}
+
+/* What the placed mates of block i rule out, ascending. */
+static int placed_ranges(Pack *p, int i)
 {
     int n = 0;
-    for (int k = p->first[i]; k < p->first[i + 1]; k++) {
-        int m = p->mate[k];
-        if (p->placed[m])
-            p->near[n++] = (struct Near){p->at[m], p->at[m] + p->b.item[m].bytes};
-    }
-    qsort(p->near, (size_t)n, sizeof *p->near, ascending);
+    for (int k = p->first[i]; k < p->first[i + 1]; k++)
+        if (p->placed[p->mate[k]])
+            n = add_ranges(p, i, p->mate[k], n);
+    p->work += 1 + n + p->first[i + 1] - p->first[i];
+    qsort(p->range, (size_t)n, sizeof *p->range, ascending);
     return n;
 }
 
 /* The lowest offset where block i fits, or the start of the smallest gap that holds it. */
 static int64_t find_gap(Pack *p, int i, bool tightest)
 {
-    int64_t bytes = p->b.item[i].bytes, top = 0, best = -1, best_gap = INT64_MAX;
-    int n = placed_mates(p, i);
+    int64_t top = 0, best = -1, least = INT64_MAX;
+    int n = placed_ranges(p, i);
     for (int k = 0; k < n; k++) {
-        int64_t gap = p->near[k].at - top;
-        if (gap >= bytes && gap < best_gap) {
+        int64_t gap = p->range[k].at - top;
+        if (gap >= 0 && gap < least) {
             best = top;
-            best_gap = gap;
+            least = gap;
             if (!tightest)
                 return best;
         }
-        top = p->near[k].end > top ? p->near[k].end : top;
+        top = p->range[k].end > top ? p->range[k].end : top;
     }
     return best >= 0 ? best : top;
 }
@@ -178,56 +212,80 @@ static void keep(Pack *p, int64_t end)
     if (end >= p->best_end)
         return;
     p->best_end = end;
-    memcpy(p->best, p->at, (size_t)p->b.n * sizeof *p->at);
+    for (int i = 0; i < p->b.n; i++)
+        p->best[i] = p->at[i];
 }
 
-static void pack_in(Pack *p, const int *order, bool tightest)
+/* Returns the end, or what it had reached where that is above `limit`. */
+static int64_t pack_in(Pack *p, const int *order, bool tightest, int64_t limit)
 {
     int64_t end = 0;
     memset(p->placed, 0, (size_t)p->b.n * sizeof *p->placed);
-    for (int i = 0; i < p->b.n && end < p->best_end; i++) {
+    for (int i = 0; i < p->b.n && end <= limit; i++) {
         int b = order[i];
         p->at[b] = find_gap(p, b, tightest);
         p->placed[b] = true;
         if (p->at[b] + p->b.item[b].bytes > end)
             end = p->at[b] + p->b.item[b].bytes;
     }
-    keep(p, end);
+    if (end <= limit)
+        keep(p, end);
+    return end;
 }
 
 /* -- branch and bound -------------------------------------------------------------------------- */
 
-/* Places the rest of the blocks, in every order, nearest to `order` first; cuts what is no better
- * than the best. */
-static void search(Pack *p, const int *order, int depth, int64_t end)
+static bool is_rectangular(Blocks b)
 {
-    if (depth == p->b.n) {
-        keep(p, end);
-        return;
-    }
-    for (int i = 0, tried = 0; i < p->b.n && tried < 3; i++) {
-        int b = order[i];
-        if (p->placed[b])
-            continue;
-        p->work += 1 + p->first[b + 1] - p->first[b];
-        if (p->work > MAX_WORK || p->best_end == p->bound)
-            return;
-        tried++;
-        int64_t at = find_gap(p, b, false), top = at + p->b.item[b].bytes;
-        if (top >= p->best_end)
-            continue;
-        p->at[b] = at;
-        p->placed[b] = true;
-        search(p, order, depth + 1, top > end ? top : end);
-        p->placed[b] = false;
-    }
+    for (int i = 0; i < b.n; i++)
+        if (b.item[i].n_parts > 1)
+            return false;
+    return true;
 }
 
-static void search_from(Pack *p, Rule rule)
+/* Whether it came to an end. */
+static bool search(Pack *p)
 {
-    memset(p->placed, 0, (size_t)p->b.n * sizeof *p->placed);
-    p->work = 0;
-    search(p, order_by(p, rule), 0, 0);
+    int64_t work = EXACT_WORK;
+    if (p->b.n > MAX_EXACT || !is_rectangular(p->b))
+        return false;
+    p->best_end = pack_exact(p->b, p->bound, p->best_end, p->best, &work, p->tmp);
+    return work > 0;
+}
+
+/* -- descent ----------------------------------------------------------------------------------- */
+
+static uint32_t next_random(uint32_t *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 8;
+}
+
+static void move_item(int *order, int from, int to)
+{
+    int b = order[from];
+    if (to < from)
+        memmove(order + to + 1, order + to, (size_t)(from - to) * sizeof *order);
+    else
+        memmove(order + from, order + from + 1, (size_t)(to - from) * sizeof *order);
+    order[to] = b;
+}
+
+/* Moves one block at a time, mostly to the front half, and stays where the end is no higher. */
+static void descend(Pack *p, int *order, uint32_t seed)
+{
+    int64_t end = pack_in(p, order, false, INT64_MAX);
+    uint32_t n = (uint32_t)p->b.n;
+    for (p->work = 0; n > 1 && p->work < DESCENT_WORK && p->best_end > p->bound;) {
+        int from = (int)(next_random(&seed) % n), to = (int)(next_random(&seed) % n);
+        to = next_random(&seed) % 2 ? to / 2 : to;
+        move_item(order, from, to);
+        int64_t now = pack_in(p, order, false, end);
+        if (now <= end)
+            end = now;
+        else
+            move_item(order, to, from);
+    }
 }
 
 /* -- too many pairs ---------------------------------------------------------------------------- */
@@ -281,14 +339,23 @@ static void lay_end_to_end(Pack *p)
     keep(p, at);
 }
 
-int64_t pack(Blocks b, int64_t bound, Arena *tmp)
+/* -- all packers ------------------------------------------------------------------------------- */
+
+static void pack_by_rules(Pack *p)
 {
     static const Rule rule[] = {BY_SIZE, BY_AREA, BY_LENGTH, BY_START};
+    for (int i = 0; i < 8 && p->best_end > p->bound; i++)
+        pack_in(p, order_by(p, rule[i / 2]), i % 2, p->best_end - 1);
+}
+
+int64_t pack(Blocks b, int64_t bound, bool *is_least, Arena *tmp)
+{
+    bool complete = false;
     Pack p = {.b = b, .tmp = tmp, .bound = bound, .best_end = INT64_MAX};
     p.at = NEW(tmp, int64_t, b.n + 1);
     p.best = NEW(tmp, int64_t, b.n + 1);
     p.placed = NEW(tmp, bool, b.n + 1);
-    p.near = NEW(tmp, struct Near, b.n + 1);
+    *is_least = true;
     if (!b.n)
         return 0;
     if (total(b) == bound) {
@@ -296,12 +363,13 @@ int64_t pack(Blocks b, int64_t bound, Arena *tmp)
     } else if (!find_mates(&p)) {
         pack_as_heap(&p);
     } else {
-        for (int i = 0; i < 8 && p.best_end > bound; i++)
-            pack_in(&p, order_by(&p, rule[i / 2]), i % 2);
-        for (int i = 0; i < 2 && p.best_end > bound && b.n <= MAX_SEARCHED; i++)
-            search_from(&p, rule[i]);
+        pack_by_rules(&p);
+        complete = p.best_end > bound && search(&p);
+        if (p.best_end > bound && !complete)
+            descend(&p, order_by(&p, BY_AREA), 1);
     }
     for (int i = 0; i < b.n; i++)
         b.item[i].offset = p.best[i];
+    *is_least = complete || p.best_end == bound;
     return p.best_end;
 }

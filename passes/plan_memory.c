@@ -4,6 +4,10 @@
  * On the pte tail inputs, outputs, states and results share pool 1, as the official exporter's
  * default has it; states come first, at the same offsets in every method.  On the c tail inputs,
  * outputs and states are the caller's memory, and an output's alias set is written right there.
+ *
+ * Branches of a cond are planned before the graph around them, as if that were their caller: their
+ * operands and results lie where the cond's do.  All that is theirs is one block of the outer graph,
+ * in use at the cond alone, in which both branches start at the first byte.
  */
 #include "passes/internal.h"
 
@@ -34,30 +38,35 @@ static void check_type(Type t, void *ctx)
             dim_symbols(t.dim[i], check_symbol, ctx);
 }
 
+static bool check_bytes(const Node *n, Diag *d)
+{
+    for (int i = 0; i < n->n_out; i++)
+        if (type_bytes(n->out[i]->type) > INT64_MAX / 4)
+            return diag_error(d, n->loc, "result %%%s is too large for memory", n->out[i]->name);
+    return true;
+}
+
+static void check_graph(const Graph *g, Bounds *b)
+{
+    for (int i = 0; i < g->n_in; i++)
+        check_type(g->in[i]->type, b);
+    for (const Node *n = g->first; n; n = n->next) {
+        for (int i = 0; i < n->n_out; i++)
+            check_type(n->out[i]->type, b);
+        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                check_graph(n->arg[i].graph, b);
+    }
+    for (const Node *n = g->first; b->ok && n; n = n->next)
+        b->ok = check_bytes(n, b->d);
+}
+
 /* Every size has an upper bound, and what it bounds fits into 64 bits. */
 static bool is_bounded(const Graph *g, Arena *tmp, Diag *d)
 {
     Bounds b = {g->program, d, NEW(tmp, bool, g->program->n_syms + 1), true};
-    for (int i = 0; i < g->n_in; i++)
-        check_type(g->in[i]->type, &b);
-    for (const Node *n = g->first; n; n = n->next)
-        for (int i = 0; i < n->n_out; i++)
-            check_type(n->out[i]->type, &b);
-    for (const Node *n = g->first; b.ok && n; n = n->next)
-        for (int i = 0; i < n->n_out; i++)
-            if (type_bytes(n->out[i]->type) > INT64_MAX / 4)
-                b.ok = diag_error(d, n->loc, "result %%%s is too large for memory",
-                                  n->out[i]->name);
+    check_graph(g, &b);
     return b.ok;
-}
-
-static bool has_no_branches(const Graph *g, Diag *d)
-{
-    bool ok = true;
-    for (const Node *n = g->first; n; n = n->next)
-        if (n->op == OP_COND)
-            ok = diag_unsupported(d, n->loc, "memory of nested graphs is not planned yet");
-    return ok;
 }
 
 /* -- places ------------------------------------------------------------------------------------ */
@@ -77,17 +86,46 @@ static int64_t place_states(Program *p)
     return end;
 }
 
+/* A graph with the branches of its conds, in the order of the nodes. */
+typedef struct Plan {
+    Graph *g;
+    AliasSets a;
+    Blocks b;
+    struct Plan *branch;
+    int n_branches;
+} Plan;
+
 /* Where the roots lie that no packer places: states and memory of the caller. */
 static void place_fixed(const Graph *g, AliasSets a, Place *at)
 {
     for (int i = 0; i < g->n_states; i++)
         at[g->state[i]->index] = g->state[i]->state->place;
-    if (g->program->tail == TAIL_PTE)
+    if (graph_owns_io(g) || !g->name)
         return;
     for (int i = 0; i < g->n_in; i++)
         at[g->in[i]->index] = (Place){POOL_IN, i};
     for (int i = 0; i < g->n_out; i++)
         at[a.root[g->out[i]->index]] = (Place){POOL_OUT, i};
+}
+
+static Place place_of(const Value *v)
+{
+    return v->state ? v->state->place : v->place;
+}
+
+/* A branch takes its operands where they lie and leaves its results where the cond's are. */
+static void place_branch_io(const Graph *g, const Node *cond, AliasSets a, Place *at)
+{
+    for (int i = 0; i < g->n_out && i < cond->n_out; i++) {
+        Place *to = &at[a.root[g->out[i]->index]];
+        if (to->pool == POOL_NONE)
+            *to = cond->out[i]->place;
+    }
+    for (int i = 0; i < g->n_in; i++) {
+        const Value *v = arg_list_value(cond, 3, i);
+        if (v && place_of(v).pool != POOL_NONE)
+            at[g->in[i]->index] = place_of(v);
+    }
 }
 
 static void place_value(Value *v, AliasSets a, const Place *at)
@@ -110,12 +148,17 @@ static void place_values(Graph *g, AliasSets a, const Place *at)
             place_value(n->out[i], a, at);
 }
 
-static void set_scratch(Graph *g)
+static int64_t largest_scratch(const Graph *g)
 {
+    int64_t most = 0;
     for (const Node *n = g->first; n; n = n->next) {
         int64_t bytes = op_info[n->op].scratch(n);
-        g->scratch = bytes > g->scratch ? bytes : g->scratch;
+        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH && largest_scratch(n->arg[i].graph) > bytes)
+                bytes = largest_scratch(n->arg[i].graph);
+        most = bytes > most ? bytes : most;
     }
+    return most;
 }
 
 static Blocks without_states(const Graph *g, Blocks all, Arena *tmp)
@@ -123,33 +166,96 @@ static Blocks without_states(const Graph *g, Blocks all, Arena *tmp)
     const Value **value = graph_values(g, tmp);
     Blocks rest = {NEW(tmp, Block, all.n + 1), 0};
     for (int i = 0; i < all.n; i++)
-        if (!value[all.item[i].root]->state)
+        if (all.item[i].root < 0 || !value[all.item[i].root]->state)
             rest.item[rest.n++] = all.item[i];
     return rest;
 }
 
+/* Constants have no place that a branch could take them from: it gets a copy. */
+static void add_copied_inputs(const Plan *p, const Node *cond, Blocks *b, Arena *tmp)
+{
+    int end = 1;
+    for (const Node *n = p->g->first; n; n = n->next)
+        end++;
+    for (int i = 0; i < p->g->n_in; i++) {
+        const Value *v = arg_list_value(cond, 3, i), *in = p->g->in[i];
+        bool is_const = v && v->state && v->state->kind != ST_MUTABLE;
+        if (!is_const || in->type.rank == SCALAR)
+            continue;
+        Block one = block_make(in->index, 0, end, round_up(type_bytes(in->type), PLAN_ALIGN), tmp);
+        PUSH(tmp, b->item, b->n, one);
+    }
+}
+
+/* Finds offsets, those of branches first, and pool 1's bytes from 0 on. */
+static Plan pack_graph(Graph *g, const Node *cond, Arena *tmp)
+{
+    Plan p = {.g = g, .a = alias_sets(g, tmp)};
+    bool is_least, all_least = true;
+    for (const Node *n = g->first; n; n = n->next)
+        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH) {
+                Plan branch = pack_graph(n->arg[i].graph, n, tmp);
+                all_least = all_least && branch.g->plan_is_least;
+                PUSH(tmp, p.branch, p.n_branches, branch);
+            }
+    p.b = without_states(g, blocks_of(g, p.a, tmp), tmp);
+    if (cond)
+        add_copied_inputs(&p, cond, &p.b, tmp);
+    int64_t bytes = pack(p.b, blocks_bound(p.b, tmp), &is_least, tmp);
+    g->plan_is_least = is_least && all_least;
+    g->n_pools = 0;
+    PUSH(g->program->arena, g->pool, g->n_pools, bytes);
+    return p;
+}
+
+/* Pool 1 of this graph starts at byte `base` of the method's. */
+static void place_graph(const Plan *p, const Node *cond, int64_t base, Arena *tmp)
+{
+    Graph *g = p->g;
+    Place *at = NEW(tmp, Place, g->n_values + 1);
+    int64_t *branch_base = NEW(tmp, int64_t, p->n_branches + 1);
+    int k = 0;
+    place_fixed(g, p->a, at);
+    if (cond)
+        place_branch_io(g, cond, p->a, at);
+    for (int i = 0; i < p->b.n; i++)
+        if (p->b.item[i].root >= 0)
+            at[p->b.item[i].root] = (Place){1, base + p->b.item[i].offset};
+    place_values(g, p->a, at);
+    for (int i = 0; i < p->b.n; i++) /* in the order of the nodes, as the branches are */
+        if (p->b.item[i].root < 0)
+            branch_base[k++] = base + p->b.item[i].offset;
+    k = 0;
+    int next = 0;
+    for (const Node *n = g->first; n; n = n->next) {
+        bool has_bytes = false;
+        int first = k;
+        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                has_bytes = p->branch[k++].g->pool[0] > 0 || has_bytes;
+        for (int i = first; i < k; i++)
+            place_graph(&p->branch[i], n, has_bytes ? branch_base[next] : base, tmp);
+        next += has_bytes;
+    }
+    if (cond)
+        g->n_pools = 0; /* it was part of the method's */
+}
+
 static void plan_graph(Graph *g, int64_t state_bytes, Arena *tmp)
 {
-    Program *p = g->program;
-    AliasSets a = alias_sets(g, tmp);
-    Blocks b = without_states(g, blocks_of(g, a, tmp), tmp);
-    Place *at = NEW(tmp, Place, g->n_values + 1);
-    int64_t base = p->tail == TAIL_PTE ? state_bytes : 0;
-    int64_t bytes = base + pack(b, blocks_bound(b, tmp), tmp);
-    place_fixed(g, a, at);
-    for (int i = 0; i < b.n; i++)
-        at[b.item[i].root] = (Place){1, base + b.item[i].offset};
-    place_values(g, a, at);
-    g->n_pools = 0;
-    PUSH(p->arena, g->pool, g->n_pools, bytes);
-    set_scratch(g);
+    Plan p = pack_graph(g, NULL, tmp);
+    int64_t base = g->program->tail == TAIL_PTE ? state_bytes : 0;
+    g->pool[0] += base;
+    place_graph(&p, NULL, base, tmp);
+    g->scratch = largest_scratch(g);
 }
 
 bool pass_plan_memory(Program *p, Arena *tmp, Diag *d)
 {
     bool ok = true;
     for (int i = 0; i < p->n_methods; i++)
-        ok = has_no_branches(p->method[i], d) && is_bounded(p->method[i], tmp, d) && ok;
+        ok = is_bounded(p->method[i], tmp, d) && ok;
     if (!ok)
         return false;
     int64_t state_bytes = place_states(p);

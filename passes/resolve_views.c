@@ -175,12 +175,13 @@ static bool contiguous(Resolve *s, Node *n)
 static bool to(Resolve *s, Node *n)
 {
     Value *x = n->in[0];
-    const Arg *dtype = named(n, "dtype"), *copy = named(n, "copy");
-    if (dtype->kind == ARG_DTYPE && dtype->dtype != x->type.dtype) {
-        Node *c = build(s->r.g, n, n->loc, OP__TO_COPY, s->r.d, "vt", x, dtype->dtype);
+    const Arg *copy = named(n, "copy");
+    EtcDtype want = n->out[0]->type.dtype;
+    if (want != x->type.dtype) {
+        Node *c = build(s->r.g, n, n->loc, OP__TO_COPY, s->r.d, "vt", x, want);
         return c && rewrite_node(&s->r, n, c->out[0]);
     }
-    if ((copy->kind == ARG_BOOL && copy->b) ||
+    if ((copy && copy->kind == ARG_BOOL && copy->b) ||
         !has_format(s->r.g->program, x->type, named(n, "memory_format")))
         return copy_of(s, n, x);
     return rewrite_node(&s->r, n, x);
@@ -208,7 +209,18 @@ static bool resolve(Resolve *s, Node *n)
         return contiguous(s, n);
     case OP_TO_DTYPE:
     case OP_TO_DTYPE_LAYOUT:
+    case OP_TO_DEVICE:
+    case OP_TO_OTHER:
+    case OP_TYPE_AS:
         return to(s, n);
+    case OP_LIFT_FRESH_COPY:
+        return copy_of(s, n, n->in[0]);
+    case OP_UNBIND:
+    case OP_SPLIT_TENSOR:
+    case OP_SPLIT_SIZES:
+    case OP_SPLIT_WITH_SIZES:
+    case OP_CHUNK:
+        return rewrite_pieces(&s->r, n);
     case OP_RESHAPE:
     case OP_FLATTEN:
         return reshape(s, n);

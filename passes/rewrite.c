@@ -50,15 +50,43 @@ void rewrite_value(Rewrite *r, Value *old, Value *v)
     r->used = true;
 }
 
-bool rewrite_node(Rewrite *r, Node *n, Value *v)
+void rewrite_result(Rewrite *r, Node *n, int i, Value *v)
 {
-    Value *old = n->out[0];
+    Value *old = n->out[i];
     if (v->index >= r->first_new && v->def) {
         v->name = old->name;
         if (v->type.dtype == old->type.dtype && v->type.rank == old->type.rank)
             value_set_type(v, old->type);
     }
     rewrite_value(r, old, v);
+}
+
+bool rewrite_node(Rewrite *r, Node *n, Value *v)
+{
+    rewrite_result(r, n, 0, v);
+    graph_remove(r->g, n);
+    return true;
+}
+
+/* Results stand behind one another along the axis. */
+bool rewrite_pieces(Rewrite *r, Node *n)
+{
+    Value *x = n->in[0];
+    int64_t axis = 0;
+    Dim at = DIM(0), end;
+    bool is_unbind = n->op == OP_UNBIND;
+    if (!arg_int(n, is_unbind ? 1 : 2, &axis))
+        return diag_error(r->d, n->loc, "its axis is not a plain integer");
+    axis += axis < 0 ? x->type.rank : 0;
+    for (int i = 0; i < n->n_out; i++, at = end) {
+        end = dim_add(r->g->program, at, is_unbind ? DIM(1) : n->out[i]->type.dim[axis]);
+        Node *v = is_unbind ? build(r->g, n, n->loc, OP_SELECT_INT, r->d, "vid", x, axis, at)
+                            : build(r->g, n, n->loc, OP_SLICE, r->d, "viddi", x, axis, at, end,
+                                    (int64_t)1);
+        if (!v)
+            return false;
+        rewrite_result(r, n, i, v->out[0]);
+    }
     graph_remove(r->g, n);
     return true;
 }
@@ -153,6 +181,25 @@ Arg arg_int_list(Program *p, const int64_t *v, int n)
     for (int i = 0; i < n; i++)
         item[i] = (Arg){.kind = ARG_INT, .dim = DIM(v[i])};
     return (Arg){.kind = ARG_LIST, .list = {item, n}};
+}
+
+static bool is_symbolic(const Arg *a)
+{
+    for (int i = 0; a->kind == ARG_LIST && i < a->list.n; i++)
+        if (is_symbolic(&a->list.item[i]))
+            return true;
+    for (const Node *n = a->kind == ARG_GRAPH ? a->graph->first : NULL; n; n = n->next)
+        if (node_reads_symbols(n))
+            return true;
+    return a->kind == ARG_INT && a->dim.expr;
+}
+
+bool node_reads_symbols(const Node *n)
+{
+    for (int i = 0; i < n->n_args; i++)
+        if (is_symbolic(&n->arg[i]))
+            return true;
+    return false;
 }
 
 /* -- building ---------------------------------------------------------------------------- */
@@ -258,7 +305,7 @@ static Value *number_value(Rewrite *r, Node *at, const Arg *number, Type other)
                : number_const(r->g, number, other, "number");
 }
 
-static Arg moved(Node *to, const Node *from, Arg a)
+Arg arg_moved(Node *to, const Node *from, Arg a)
 {
     if (a.kind == ARG_VALUE) {
         Arg use = node_use(to, from->in[a.slot]);
@@ -269,7 +316,7 @@ static Arg moved(Node *to, const Node *from, Arg a)
         return a;
     Arg *item = NEW(to->graph->program->arena, Arg, a.list.n ? a.list.n : 1);
     for (int i = 0; i < a.list.n; i++)
-        item[i] = moved(to, from, a.list.item[i]);
+        item[i] = arg_moved(to, from, a.list.item[i]);
     a.list.item = item;
     return a;
 }
@@ -290,7 +337,7 @@ Node *numbers_to_tensors(Rewrite *r, Node *n)
     for (int i = 0; i < s->n_args; i++)
         node_push(copy, is_number(s, n, i)
                             ? node_use(copy, number_value(r, n, &n->arg[i], other))
-                            : moved(copy, n, n->arg[i]));
+                            : arg_moved(copy, n, n->arg[i]));
     for (int i = 0; i < n->n_out; i++)
         rewrite_value(r, n->out[i], node_add_out(copy, n->out[i]->name, n->out[i]->type));
     graph_insert(r->g, n, copy);

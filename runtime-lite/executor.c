@@ -160,6 +160,9 @@ EtcStatus etc_method_set_input(EtcMethod *m, int32_t i, const EtcValue *v, EtcEr
     if (to == NULL) {
         return etc_fail(e, ETC_BAD_ARG, "no input of this number", i);
     }
+    if (v == NULL) {
+        return etc_fail(e, ETC_BAD_ARG, "input is missing", i);
+    }
     if (to->tag == ETC_TENSOR) {
         return (v->tag == ETC_TENSOR) ? set_tensor(&f, slot_of(to->as.tensor), v->as.tensor, i, e)
                                       : etc_fail(e, ETC_BAD_ARG, "input is no tensor", i);

@@ -179,6 +179,12 @@ bool pt2_float_node(Scope *s, Loc loc, const char *target, const Json *inputs, N
 Value *pt2_float_tensor(Scope *s, Loc loc, const Json *argument, Type other);
 Value *pt2_float_number(Scope *s, Loc loc, const Json *argument);
 
+/* -- guards: pt2_guards.c -------------------------------------------------------------------- */
+
+void pt2_guards(Scope *s, const Json *list); /* guards_code of the method whose inputs s has */
+/* The range of a size that is computed from symbols, as sympy prints it. */
+void pt2_range_guard(Pt2 *p, const char *size, int64_t lo, int64_t hi);
+
 /* -- weights: weights.c --------------------------------------------------------------------- */
 
 /* The state behind a parameter, buffer or constant `fqn`, read and checked.  NULL: reported. */

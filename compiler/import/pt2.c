@@ -46,27 +46,40 @@ static bool read_bound(Pt2 *p, const Json *range, const char *key, int64_t unbou
     return true;
 }
 
+/* Range keys are names of symbols or what is computed from them: "2*s52". */
+static bool is_symbol(const char *key)
+{
+    return key && pt2_is_name(key) && !isdigit((unsigned char)*key);
+}
+
+static bool read_range(Pt2 *p, const JsonIter *it, int64_t *lo, int64_t *hi)
+{
+    if (!read_bound(p, it->value, "min_val", INT64_MIN, lo) ||
+        !read_bound(p, it->value, "max_val", INT64_MAX, hi))
+        return false;
+    return *lo <= *hi || diag_error(p->diag, p->loc, "the range of '%s' is empty: %lld..%lld",
+                                    it->key ? it->key : "", (long long)*lo, (long long)*hi);
+}
+
 static bool read_symbols(Pt2 *p)
 {
+    const Json *ranges = json_get(p->doc.root, "range_constraints");
     bool ok = true;
-    for (JsonIter it = json_iter(json_get(p->doc.root, "range_constraints")); json_next(&it);) {
-        int64_t lo, hi;
-        if (!it.key || !pt2_is_name(it.key) || isdigit((unsigned char)*it.key))
-            continue; /* a derived size, "2*s52": follows from its symbols */
-        if (!read_bound(p, it.value, "min_val", INT64_MIN, &lo) ||
-            !read_bound(p, it.value, "max_val", INT64_MAX, &hi)) {
+    int64_t lo, hi;
+    for (JsonIter it = json_iter(ranges); json_next(&it);) {
+        if (!read_range(p, &it, &lo, &hi)) {
             ok = false;
             continue;
         }
-        if (lo > hi) {
-            ok = diag_error(p->diag, p->loc, "the range of '%s' is empty: %lld..%lld", it.key,
-                            (long long)lo, (long long)hi);
+        if (!is_symbol(it.key))
             continue;
-        }
         Symbol *s = program_symbol(p->program, NULL, lo, hi);
         s->name = pt2_unique(p, it.key, s);
         *names_at(&p->symbols, it.key) = s;
     }
+    for (JsonIter it = json_iter(ranges); json_next(&it) && ok;)
+        if (it.key && !is_symbol(it.key) && read_range(p, &it, &lo, &hi))
+            pt2_range_guard(p, it.key, lo, hi);
     return ok;
 }
 

@@ -373,6 +373,8 @@ bool pt2_method(Pt2 *p)
     PUSH(program->arena, program->method, program->n_methods, g);
     Scope s = {.in = p, .graph = g, .prefix = ""};
     bool ok = open_scope(&s, graph) && inputs(&s, graph, json_get(signature, "input_specs"));
+    if (ok)
+        pt2_guards(&s, json_get(p->doc.root, "guards_code"));
     return ok && nodes(&s, graph) && outputs(&s, graph, signature);
 }
 

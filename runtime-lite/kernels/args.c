@@ -94,6 +94,11 @@ int etc_arg_double(const EtcCall *c, int32_t i, double *v)
     return 1;
 }
 
+int etc_arg_opt_scalar(const EtcCall *c, int32_t i, EtcScalar *s)
+{
+    return is_none(c, i) || etc_arg_scalar(c, i, s);
+}
+
 int etc_arg_ints(const EtcCall *c, int32_t i, EtcInts *v)
 {
     const EtcValue *a = value_at(c, i);
@@ -113,6 +118,22 @@ int etc_arg_ints(const EtcCall *c, int32_t i, EtcInts *v)
         v->v[k] = item->as.i;
     }
     v->n = a->as.list.n;
+    return 1;
+}
+
+int etc_arg_opt_doubles(const EtcCall *c, int32_t i, int32_t n, double *v, int *is_given)
+{
+    const EtcValue *a = value_at(c, i);
+    *is_given = !is_none(c, i);
+    if (!*is_given) {
+        return 1;
+    }
+    if ((a == NULL) || (a->tag != ETC_LIST_DOUBLE) || (a->as.doubles.n != n)) {
+        return 0;
+    }
+    for (int32_t k = 0; k < n; k++) {
+        v[k] = a->as.doubles.item[k];
+    }
     return 1;
 }
 

@@ -28,7 +28,11 @@ int etc_arg_opt_int(const EtcCall *c, int32_t i, int64_t *v, int *is_given);
 int etc_arg_bool(const EtcCall *c, int32_t i, int *v);
 int etc_arg_double(const EtcCall *c, int32_t i, double *v); /* an int serves too */
 int etc_arg_scalar(const EtcCall *c, int32_t i, EtcScalar *s);
+int etc_arg_opt_scalar(const EtcCall *c, int32_t i, EtcScalar *s); /* None: as it was */
 int etc_arg_ints(const EtcCall *c, int32_t i, EtcInts *v); /* None too: n is -1 */
+
+/* Exactly n doubles, or None. */
+int etc_arg_opt_doubles(const EtcCall *c, int32_t i, int32_t n, double *v, int *is_given);
 
 /* A list of one or two ints as a pair; the default where it is empty or None. */
 int etc_arg_pair(const EtcCall *c, int32_t i, int64_t lo, int64_t dflt, int64_t v[2]);

@@ -83,8 +83,8 @@ ETC_INLINE void etc_scores_product(const EtcAttention *g, const float *q, const 
                                    EtcScores *t)
 {
     const float inf = __builtin_inff();
-    EtcBlock b = {t->part, t->panel, t->s, NULL, t->n, 0, 0, t->part_row, 0, t->row, -inf, inf,
-                  ETC_FROM_ZERO, 0};
+    EtcBlock b = {t->part, t->panel, t->s, NULL, t->n, 0, 0, t->part_row, 0, t->row, 1, -inf,
+                  inf, ETC_FROM_ZERO, 0};
     int64_t from = 0;
     do { /* once even where d is 0 */
         b.k = etc_min_i64(g->d - from, ETC_KB);
@@ -161,7 +161,7 @@ ETC_INLINE void etc_scores_divide(float *s, int64_t n, float sum)
 ETC_INLINE void etc_scores_value(const EtcAttention *g, const float *v, float *y, EtcScores *t)
 {
     const float inf = __builtin_inff();
-    EtcBlock b = {NULL, NULL, NULL, NULL, t->n, 0, 0, t->row, 0, g->y_row, -inf, inf,
+    EtcBlock b = {NULL, NULL, NULL, NULL, t->n, 0, 0, t->row, 0, g->y_row, 1, -inf, inf,
                   (t->key == 0) ? ETC_FROM_ZERO : ETC_FROM_C, 0};
     int64_t from = 0;
     do { /* once even where there is no key */

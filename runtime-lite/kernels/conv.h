@@ -1,8 +1,13 @@
-/* conv.h -- convolution of [n, groups * ic, ih, iw] with weights [groups * oc, ic, kh, kw].
+/* conv.h -- convolution of [n, groups * ic, ih, iw] with weights [groups * oc, ic, kh, kw], and the
+ * transposed kind.
  *
  * Each sum starts from the bias (or 0) and takes its terms in order of ic, then kh, then kw by
  * fused multiply-add.  A tap outside the image is a term too: weight times zero.  One dimension
  * is two with ih = kh = 1.
+ *
+ * Transposed, an output takes a tap where the stride leads from it back to a pixel.  Outputs that
+ * are equal modulo the stride take the same taps: such a phase is a convolution without stride.
+ * Its sums take their terms in order of kh, then kw, then ic.
  */
 #ifndef ETC_CONV_H
 #define ETC_CONV_H
@@ -74,30 +79,6 @@ ETC_INLINE void etc_pack_taps(const float *x, const EtcConv *g, int64_t k0, int6
     }
 }
 
-/* The transposed kind: a pixel under a tap is there where the stride divides its place. */
-ETC_INLINE int64_t etc_transposed_from(int64_t o, int64_t k, int64_t stride, int64_t pad,
-                                       int64_t dilation, int64_t size)
-{
-    const int64_t i = o + pad - (k * dilation);
-    return ((i >= 0) && ((i % stride) == 0) && ((i / stride) < size)) ? (i / stride) : -1;
-}
-
-ETC_INLINE void etc_pack_transposed(const float *x, const EtcConv *g, int64_t k0, int64_t k,
-                                    int64_t j, int64_t n, float *panel, int64_t width)
-{
-    for (int64_t i = 0; i < k; i++) {
-        const int64_t tap = k0 + i, kx = tap % g->kw, ky = (tap / g->kw) % g->kh;
-        const float *plane = x + ((tap / (g->kw * g->kh)) * g->ih * g->iw);
-        for (int64_t c = 0; c < width; c++) {
-            const int64_t oy = (j + c) / g->ow, ox = (j + c) % g->ow;
-            const int64_t iy = etc_transposed_from(oy, ky, g->sh, g->ph, g->dh, g->ih);
-            const int64_t ix = etc_transposed_from(ox, kx, g->sw, g->pw, g->dw, g->iw);
-            const int is_in = (c < n) && (iy >= 0) && (ix >= 0);
-            panel[(i * width) + c] = is_in ? plane[(iy * g->iw) + ix] : 0.0f;
-        }
-    }
-}
-
 /* One image and group as a product: y[oc][pixels] = w[oc][taps] panel[taps][pixels]. */
 ETC_INLINE void etc_conv_product(const float *x, const float *w, const float *bias, float *y,
                                  const EtcConv *g, float *panel)
@@ -105,8 +86,8 @@ ETC_INLINE void etc_conv_product(const float *x, const float *w, const float *bi
     const int64_t taps = g->kh * g->kw, depth = g->ic * taps, pixels = g->oh * g->ow;
     const int is_1x1 = (taps == 1) && (g->sh == 1) && (g->sw == 1) && (g->ph == 0) && (g->pw == 0);
     EtcRun run[ETC_PANEL];
-    EtcBlock t = {w, panel, y, bias, g->oc, 0, 0, depth, 0, pixels, g->lo, g->hi, ETC_FROM_ZERO, 0};
-    t.a_row = (g->transposed != 0) ? taps : depth;
+    EtcBlock t = {w, panel, y, bias, g->oc, 0, 0, depth, 0, pixels, 1, g->lo, g->hi,
+                  ETC_FROM_ZERO, 0};
     for (int64_t j = 0; j < pixels; j += t.n) {
         t.n = etc_panel(pixels - j);
         const int64_t width = ((t.n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
@@ -120,11 +101,7 @@ ETC_INLINE void etc_conv_product(const float *x, const float *w, const float *bi
         do { /* once even where there is no tap */
             t.k = etc_min_i64(depth - k, ETC_KB);
             t.a = w + k;
-            if (g->transposed != 0) { /* a block ends with its input channel */
-                t.k = etc_min_i64(t.k, taps - (k % taps));
-                t.a = w + ((k / taps) * g->oc * taps) + (k % taps);
-                etc_pack_transposed(x, g, k, t.k, j, t.n, panel, width);
-            } else if (in_place) {
+            if (in_place) {
                 t.b = x + (k * pixels) + j;
             } else if (is_1x1) {
                 etc_pack_rows(x + (k * pixels) + j, pixels, t.k, t.n, panel, width);
@@ -136,6 +113,104 @@ ETC_INLINE void etc_conv_product(const float *x, const float *w, const float *bi
             t.start = ETC_FROM_C;
             k += t.k;
         } while (k < depth);
+    }
+}
+
+/* -- transposed ----------------------------------------------------------------------------- */
+
+/* Rows of a block whose sums rest in the working memory, behind the panel and what lines write
+ * past its end. */
+#define ETC_REST_ROWS (((ETC_WORK_BYTES / 4) / ETC_PANEL) - ETC_KB - 1)
+
+/* Outputs ry, ry + sh, ... by rx, rx + sw, ... of one image and group. */
+typedef struct EtcPhase {
+    int64_t ry, rx;
+    EtcConv flat; /* the phase as outputs oh x ow of a kernel of one tap and stride 1 */
+} EtcPhase;
+
+/* Adds the terms of tap (ky, kx) to the block's sums, if the phase takes it. */
+ETC_INLINE void etc_phase_tap(const float *x, const float *w, const EtcConv *g, EtcPhase *p,
+                              int64_t j, int64_t ky, int64_t kx, float *panel, EtcBlock *t)
+{
+    const int64_t y0 = p->ry + g->ph - (ky * g->dh), x0 = p->rx + g->pw - (kx * g->dw);
+    EtcRun run[ETC_PANEL];
+    if (((y0 % g->sh) != 0) || ((x0 % g->sw) != 0)) {
+        return;
+    }
+    p->flat.ph = -(y0 / g->sh);
+    p->flat.pw = -(x0 / g->sw);
+    const int n_runs = etc_runs(&p->flat, j, t->n, t->b_row, run);
+    for (int64_t k = 0; k < g->ic; k += t->k) {
+        t->k = etc_min_i64(g->ic - k, ETC_KB);
+        t->a = w + (k * t->a_step) + (ky * g->kw) + kx;
+        etc_pack_taps(x, &p->flat, k, t->k, run, n_runs, panel, t->b_row);
+        etc_block(t);
+        t->start = ETC_FROM_C;
+    }
+}
+
+/* Moves the sums of outputs j .. of a phase to their places. */
+ETC_INLINE void etc_phase_store(const EtcBlock *t, const EtcConv *g, const EtcPhase *p, int64_t j,
+                                float *y)
+{
+    for (int64_t c = 0; c < t->m; c++) {
+        const float *from = t->c + (c * t->c_row);
+        float *plane = y + (c * g->oh * g->ow);
+        for (int64_t i = 0; i < t->n;) {
+            const int64_t py = (j + i) / p->flat.ow, px = (j + i) % p->flat.ow;
+            const int64_t n = etc_min_i64(p->flat.ow - px, t->n - i);
+            float *to = plane + ((p->ry + (py * g->sh)) * g->ow) + p->rx + (px * g->sw);
+            for (int64_t k = 0; k < n; k++) {
+                const float v = from[i + k];
+                to[k * g->sw] = (v < g->lo) ? g->lo : ((v > g->hi) ? g->hi : v);
+            }
+            i += n;
+        }
+    }
+}
+
+/* One phase of one image and group. */
+ETC_INLINE void etc_conv_phase(const float *x, const float *w, const float *bias, float *y,
+                               const EtcConv *g, EtcPhase *p, float *panel)
+{
+    const int64_t taps = g->kh * g->kw, pixels = p->flat.oh * p->flat.ow;
+    float *rest = panel + ((ETC_KB + 1) * ETC_PANEL);
+    for (int64_t j = 0, n = 0; j < pixels; j += n) {
+        n = etc_panel(pixels - j);
+        const int64_t width = ((n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
+        for (int64_t c = 0; c < g->oc; c += ETC_REST_ROWS) {
+            EtcBlock t = {w, panel, rest, NULL, etc_min_i64(g->oc - c, ETC_REST_ROWS), n, 0, taps,
+                          width, ETC_PANEL, g->oc * taps, g->lo, g->hi, ETC_FROM_ZERO, 0};
+            if (bias != NULL) {
+                t.bias = bias + c;
+                t.start = ETC_FROM_ROW;
+            }
+            etc_block(&t); /* no terms yet: where there is no tap, this is all */
+            t.start = ETC_FROM_C;
+            for (int64_t tap = 0; tap < taps; tap++) {
+                etc_phase_tap(x, w + (c * taps), g, p, j, tap / g->kw, tap % g->kw, panel, &t);
+            }
+            etc_phase_store(&t, g, p, j, y + (c * g->oh * g->ow));
+        }
+    }
+}
+
+/* One image and group. */
+ETC_INLINE void etc_conv_transposed(const float *x, const float *w, const float *bias, float *y,
+                                    const EtcConv *g, float *panel)
+{
+    EtcPhase p;
+    p.flat = *g;
+    p.flat.kh = 1;
+    p.flat.kw = 1;
+    p.flat.sh = 1;
+    p.flat.sw = 1;
+    for (p.ry = 0; p.ry < etc_min_i64(g->sh, g->oh); p.ry++) {
+        for (p.rx = 0; p.rx < etc_min_i64(g->sw, g->ow); p.rx++) {
+            p.flat.oh = (g->oh - p.ry + g->sh - 1) / g->sh;
+            p.flat.ow = (g->ow - p.rx + g->sw - 1) / g->sw;
+            etc_conv_phase(x, w, bias, y, g, &p, panel);
+        }
     }
 }
 
@@ -164,7 +239,7 @@ ETC_INLINE void etc_depthwise_row(const float *rows, const float *w, float bias,
 ETC_INLINE int etc_is_depthwise(const EtcConv *g)
 {
     const int64_t rows = ((g->kh - 1) * g->dh) + 1;
-    return (g->ic == 1) && (g->oc < 4) && (g->transposed == 0) &&
+    return (g->ic == 1) && (g->oc < 4) &&
            ((rows * g->sw) <= (ETC_WORK_BYTES / 4 / etc_spread_line(g->ow, g->kw, g->sw, g->dw)));
 }
 
@@ -206,7 +281,9 @@ ETC_OUTLINE void etc_conv_f32(const float *x, const float *w, const float *bias,
         const int64_t group = i % g->groups;
         const float *b = (bias != NULL) ? (bias + (group * g->oc)) : NULL;
         const float *xi = x + (i * x_size), *wi = w + (group * w_size);
-        if (etc_is_depthwise(g)) {
+        if (g->transposed != 0) {
+            etc_conv_transposed(xi, wi, b, y + (i * y_size), g, (float *)work);
+        } else if (etc_is_depthwise(g)) {
             etc_conv_depthwise(xi, wi, b, y + (i * y_size), g, (float *)work);
         } else {
             etc_conv_product(xi, wi, b, y + (i * y_size), g, (float *)work);

@@ -5,12 +5,14 @@
 
 #include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
+#include "runtime-lite/kernels/group_norm.h"
 #include "runtime-lite/kernels/matmul.h"
 #include "runtime-lite/kernels/norm.h"
 #include "runtime-lite/kernels/pointwise.h"
 #include "runtime-lite/kernels/pool.h"
 #include "runtime-lite/kernels/reduce.h"
 #include "runtime-lite/kernels/softmax.h"
+#include "runtime-lite/kernels/upsample.h"
 
 typedef enum EtcRow {
 #define UNARY(name, expr) ETC_ROW_##name,
@@ -44,6 +46,12 @@ typedef struct EtcCores {
     void (*sum)(const float *x, int64_t n, EtcSum *s);
     float (*amax)(const float *x, int64_t n, float start);
     void (*scale_shift)(const float *x, float scale, float shift, float *y, int64_t n);
+    void (*layer_norm)(const float *x, const float *weight, const float *bias, float eps, float *y,
+                       int64_t rows, int64_t n, float *mean, float *rstd);
+    void (*group_norm)(const float *x, const float *weight, const float *bias, float *y,
+                       float *mean, float *rstd, const EtcGroupNorm *g);
+    void (*upsample_nearest)(const float *x, float *y, const EtcUpsample *g, void *work);
+    void (*upsample_linear)(const float *x, float *y, const EtcUpsample *g, void *work);
 } EtcCores;
 
 /* Rows for double and int64; NULL where a row has none. */

@@ -1,6 +1,8 @@
-/* index.c -- indices made and followed. */
+/* index.c -- indices made and followed, and sums along an axis. */
+#include "runtime-lite/kernels/index.h"
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/kernels.h"
+#include <string.h>
 
 /* -- arange ------------------------------------------------------------------------------ */
 
@@ -48,6 +50,348 @@ EtcStatus etc_arange(const EtcCall *c)
             const uint64_t v = (uint64_t)start.i + ((uint64_t)i * (uint64_t)step.i);
             etc_put(ETC_KIND_I64, &v, (int)y->dtype, etc_at(y, i), 1, 1);
         }
+    }
+    return ETC_OK;
+}
+
+/* -- reads and writes by index ----------------------------------------------------------- */
+
+/* Axes of a walk: those of the plain tensor, at least one. */
+static EtcIndex geometry(const EtcTensor *plain, const EtcTensor *own, int wraps)
+{
+    EtcIndex g;
+    memset(&g, 0, sizeof g);
+    g.rank = (plain->rank > 0) ? plain->rank : 1;
+    g.size = (int32_t)etc_dtype_size((int)own->dtype);
+    g.wraps = wraps;
+    g.dim[0] = 1;
+    for (int32_t d = 0; d < plain->rank; d++) {
+        g.dim[d] = plain->dim[d];
+    }
+    etc_strides(plain, g.plain);
+    return g;
+}
+
+/* Index t, whose axes are those of the walk from `lead` on, names axis d of `own`. */
+static void add_index(EtcIndex *g, const EtcTensor *t, int32_t lead, const EtcTensor *own, int32_t d)
+{
+    int64_t stride[ETC_MAX_RANK], own_stride[ETC_MAX_RANK];
+    EtcAxisIndex *a = &g->of[g->n];
+    etc_strides(t, stride);
+    etc_strides(own, own_stride);
+    a->index = t->data;
+    a->is_wide = t->dtype == ETC_I64;
+    a->limit = (own->rank > 0) ? own->dim[d] : 1;
+    a->step = (own->rank > 0) ? own_stride[d] : 0;
+    for (int32_t i = 0; i < t->rank; i++) {
+        a->at[lead + i] = (t->dim[i] == 1) ? 0 : stride[i];
+    }
+    g->n++;
+}
+
+static int is_index(const EtcTensor *t)
+{
+    return (t->dtype == ETC_I64) || (t->dtype == ETC_I32);
+}
+
+static EtcStatus follow(const EtcTensor *y, const EtcTensor *x, const EtcIndex *g)
+{
+    if ((g->size == 0) || (y->dtype != x->dtype)) {
+        return ETC_BAD_ARG;
+    }
+    return (etc_index_nd(y->data, x->data, g) != 0) ? ETC_OK : ETC_BAD_ARG;
+}
+
+/* weight, indices, padding_idx, scale_grad_by_freq, sparse, out */
+EtcStatus etc_embedding(const EtcCall *c)
+{
+    EtcTensor *w, *t, *y;
+    int64_t dim[ETC_MAX_RANK + 1];
+    if (!etc_arg_tensor(c, 0, &w) || !etc_arg_tensor(c, 1, &t) || !etc_arg_tensor(c, 5, &y) ||
+        (w->rank != 2) || !is_index(t) || ((t->data == NULL) && (etc_numel(t) != 0))) {
+        return ETC_BAD_ARG;
+    }
+    for (int32_t d = 0; d < t->rank; d++) {
+        dim[d] = t->dim[d];
+    }
+    dim[t->rank] = w->dim[1];
+    EtcStatus st = etc_resize64(y, dim, t->rank + 1);
+    if (st != ETC_OK) {
+        return st;
+    }
+    EtcIndex g = geometry(y, w, 0);
+    int64_t stride[ETC_MAX_RANK];
+    etc_strides(w, stride);
+    g.own[t->rank] = stride[1];
+    add_index(&g, t, 0, w, 0);
+    return follow(y, w, &g);
+}
+
+/* x, dim, index, sparse_grad, out */
+EtcStatus etc_gather(const EtcCall *c)
+{
+    EtcTensor *x, *t, *y;
+    int64_t dim;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_int(c, 1, &dim) || !etc_arg_tensor(c, 2, &t) ||
+        !etc_arg_tensor(c, 4, &y) || !is_index(t) || ((t->data == NULL) && (etc_numel(t) != 0)) ||
+        (etc_max_i64(x->rank, 1) != etc_max_i64(t->rank, 1))) {
+        return ETC_BAD_ARG;
+    }
+    const int32_t d = etc_dim(dim, x->rank);
+    for (int32_t i = 0; (i < x->rank) && (i < t->rank); i++) {
+        if ((i != d) && (t->dim[i] > x->dim[i])) {
+            return ETC_BAD_ARG;
+        }
+    }
+    EtcStatus st = (d < 0) ? ETC_BAD_ARG : etc_resize(y, t->dim, t->rank);
+    if (st != ETC_OK) {
+        return st;
+    }
+    EtcIndex g = geometry(y, x, 0);
+    if (t->rank == x->rank) {
+        etc_strides(x, g.own);
+        g.own[d] = 0;
+    }
+    add_index(&g, t, 0, x, d);
+    return follow(y, x, &g);
+}
+
+/* What a list of indices, each a tensor or none, selects of x. */
+typedef struct Picked {
+    const EtcTensor *of[ETC_MAX_RANK]; /* by axis of x; NULL: all of it */
+    int64_t shape[ETC_MAX_RANK];       /* the indices broadcast */
+    int32_t rank, at;                  /* of the shape; the axis of the result it starts at */
+    int64_t dim[ETC_MAX_RANK];         /* of the result */
+    int32_t n;
+    int32_t axis[ETC_MAX_RANK]; /* by axis of x without index, that of the result */
+} Picked;
+
+static int broadcast_into(int64_t *dim, int32_t *rank, const EtcTensor *t)
+{
+    const int32_t n = (*rank > t->rank) ? *rank : t->rank;
+    int64_t both[ETC_MAX_RANK];
+    for (int32_t d = 0; d < n; d++) {
+        const int32_t iy = d - (n - *rank), it = d - (n - t->rank);
+        const int64_t ny = (iy >= 0) ? dim[iy] : 1, nt = (it >= 0) ? t->dim[it] : 1;
+        if ((ny != nt) && (ny != 1) && (nt != 1)) {
+            return 0;
+        }
+        both[d] = (ny == 1) ? nt : ny;
+    }
+    memcpy(dim, both, (size_t)n * sizeof *dim);
+    *rank = n;
+    return 1;
+}
+
+/* Argument i, a list, into p->of. */
+static EtcStatus read_indices(const EtcCall *c, int32_t i, const EtcTensor *x, Picked *p)
+{
+    const EtcValue *list = (i < c->n_args) ? c->arg[i] : NULL;
+    int any = 0;
+    memset(p, 0, sizeof *p);
+    if ((list == NULL) || ((list->tag != ETC_LIST_OPT_TENSOR) && (list->tag != ETC_LIST_TENSOR)) ||
+        (list->as.list.n > x->rank)) {
+        return ETC_BAD_ARG;
+    }
+    EtcCall items = {list->as.list.item, list->as.list.n, NULL, NULL};
+    for (int32_t d = 0; d < list->as.list.n; d++) {
+        EtcTensor *t;
+        if (!etc_arg_opt_tensor(&items, d, &t)) {
+            return ETC_BAD_ARG;
+        }
+        if (t == NULL) {
+            continue;
+        }
+        if ((t->dtype == ETC_BOOL) || (t->dtype == ETC_U8)) {
+            return ETC_UNSUPPORTED;
+        }
+        if (!is_index(t) || ((t->data == NULL) && (etc_numel(t) != 0)) ||
+            !broadcast_into(p->shape, &p->rank, t)) {
+            return ETC_BAD_ARG;
+        }
+        p->of[d] = t;
+        any = 1;
+    }
+    return any ? ETC_OK : ETC_BAD_ARG;
+}
+
+/* The result's sizes: the indices' where the indexed axes stood, or first where others lie between. */
+static int result_shape(const EtcTensor *x, Picked *p)
+{
+    int32_t first = 0, last = x->rank - 1, n_picked = 0;
+    while (p->of[first] == NULL) {
+        first++;
+    }
+    while (p->of[last] == NULL) {
+        last--;
+    }
+    for (int32_t d = first; d <= last; d++) {
+        n_picked += (p->of[d] != NULL) ? 1 : 0;
+    }
+    p->at = (n_picked == (last - first + 1)) ? first : 0;
+    if ((x->rank - n_picked + p->rank) > ETC_MAX_RANK) {
+        return 0;
+    }
+    for (int32_t d = 0; d <= x->rank; d++) {
+        for (int32_t k = 0; (d == p->at) && (k < p->rank); k++) {
+            p->dim[p->n++] = p->shape[k];
+        }
+        if ((d < x->rank) && (p->of[d] == NULL)) {
+            p->axis[d] = p->n;
+            p->dim[p->n++] = x->dim[d];
+        }
+    }
+    return 1;
+}
+
+static void add_indices(EtcIndex *g, const EtcTensor *x, const Picked *p)
+{
+    int64_t stride[ETC_MAX_RANK];
+    etc_strides(x, stride);
+    for (int32_t d = 0; d < x->rank; d++) {
+        if (p->of[d] != NULL) {
+            add_index(g, p->of[d], p->at + p->rank - p->of[d]->rank, x, d);
+        } else {
+            g->own[p->axis[d]] = stride[d];
+        }
+    }
+}
+
+/* x, indices, out */
+EtcStatus etc_index(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    Picked p;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 2, &y)) {
+        return ETC_BAD_ARG;
+    }
+    EtcStatus st = read_indices(c, 1, x, &p);
+    if (st != ETC_OK) {
+        return st;
+    }
+    st = result_shape(x, &p) ? etc_resize64(y, p.dim, p.n) : ETC_BAD_ARG;
+    if (st != ETC_OK) {
+        return st;
+    }
+    EtcIndex g = geometry(y, x, 1);
+    add_indices(&g, x, &p);
+    return follow(y, x, &g);
+}
+
+/* Walks the selected places with `values` spread over them; 0: it does not fit. */
+static int spread_values(EtcIndex *g, const Picked *p, const EtcTensor *values)
+{
+    int64_t stride[ETC_MAX_RANK];
+    const int32_t lead = p->n - values->rank;
+    etc_strides(values, stride);
+    g->rank = (p->n > 0) ? p->n : 1;
+    g->dim[0] = 1;
+    for (int32_t d = 0; d < p->n; d++) {
+        const int64_t n = (d >= lead) ? values->dim[d - lead] : 1;
+        if ((n != 1) && (n != p->dim[d])) {
+            return 0;
+        }
+        g->dim[d] = p->dim[d];
+        g->plain[d] = (n == 1) ? 0 : stride[d - lead];
+    }
+    return lead >= 0;
+}
+
+/* x, indices, values, accumulate, out: out becomes x, then its selected places the values */
+EtcStatus etc_index_put(const EtcCall *c)
+{
+    EtcTensor *x, *values, *y;
+    Picked p;
+    int accumulate;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 2, &values) ||
+        !etc_arg_bool(c, 3, &accumulate) || !etc_arg_tensor(c, 4, &y) || (x->dtype != y->dtype) ||
+        ((values->data == NULL) && (etc_numel(values) != 0))) {
+        return ETC_BAD_ARG;
+    }
+    EtcStatus st = accumulate ? ETC_UNSUPPORTED : read_indices(c, 1, x, &p);
+    if (st != ETC_OK) {
+        return st;
+    }
+    st = result_shape(x, &p) ? etc_resize(y, x->dim, x->rank) : ETC_BAD_ARG;
+    if (st != ETC_OK) {
+        return st;
+    }
+    if (!etc_same_layout(x, y)) {
+        return ETC_UNSUPPORTED;
+    }
+    if ((x->data != y->data) && (etc_numel(x) != 0)) {
+        memmove(y->data, x->data, (size_t)etc_numel(x) * etc_dtype_size((int)x->dtype));
+    }
+    EtcIndex g = geometry(y, y, 1);
+    memset(g.dim, 0, sizeof g.dim);
+    memset(g.plain, 0, sizeof g.plain);
+    g.is_put = 1;
+    if (!spread_values(&g, &p, values)) {
+        return ETC_BAD_ARG;
+    }
+    add_indices(&g, y, &p);
+    return follow(y, values, &g);
+}
+
+/* -- sums along an axis ------------------------------------------------------------------ */
+
+/* Elements at `from` and on, `step` apart: each becomes the sum up to it, in double or 64 bits. */
+static void run_sum(const EtcCall *c, EtcKind kind, const EtcTensor *x, EtcTensor *y, int64_t from,
+                    int64_t n, int64_t step)
+{
+    enum { CHUNK = 1024 };
+    double *d = (double *)c->scratch;
+    uint64_t *u = (uint64_t *)c->scratch;
+    double sum = 0.0;
+    uint64_t count = 0u;
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        const int64_t m = ((n - i) < CHUNK) ? (n - i) : CHUNK;
+        const void *got = etc_fetch(kind, (int)x->dtype, etc_at(x, from + (i * step)), step, m,
+                                    c->scratch);
+        for (int64_t k = 0; k < m; k++) {
+            if (kind == ETC_KIND_F64) {
+                sum += ((const double *)got)[k];
+                d[k] = sum;
+            } else {
+                count += ((const uint64_t *)got)[k];
+                u[k] = count;
+            }
+        }
+        etc_put(kind, c->scratch, (int)y->dtype, etc_at(y, from + (i * step)), step, m);
+    }
+}
+
+/* x, dim, dtype, out */
+EtcStatus etc_cumsum(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    int64_t dim, dtype, outer = 1, inner = 1;
+    int is_given;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_int(c, 1, &dim) ||
+        !etc_arg_opt_int(c, 2, &dtype, &is_given) || !etc_arg_tensor(c, 3, &y) ||
+        (is_given && (dtype != (int64_t)y->dtype))) {
+        return ETC_BAD_ARG;
+    }
+    const int32_t axis = etc_dim(dim, x->rank);
+    EtcStatus st = (axis < 0) ? ETC_BAD_ARG : etc_resize(y, x->dim, x->rank);
+    if (st != ETC_OK) {
+        return st;
+    }
+    if ((etc_kind((int)x->dtype) == ETC_KIND_NONE) || (etc_kind((int)y->dtype) == ETC_KIND_NONE) ||
+        !etc_is_plain(x) || !etc_is_plain(y)) {
+        return ETC_UNSUPPORTED;
+    }
+    const EtcKind kind = etc_is_float((int)y->dtype) ? ETC_KIND_F64 : ETC_KIND_I64;
+    if (etc_is_float((int)x->dtype) && (kind == ETC_KIND_I64)) {
+        return ETC_UNSUPPORTED;
+    }
+    for (int32_t i = 0; i < x->rank; i++) {
+        outer *= (i < axis) ? x->dim[i] : 1;
+        inner *= (i > axis) ? x->dim[i] : 1;
+    }
+    const int64_t n = (x->rank > 0) ? x->dim[axis] : 1;
+    for (int64_t i = 0; (etc_numel(x) > 0) && (i < (outer * inner)); i++) {
+        run_sum(c, kind, x, y, ((i / inner) * n * inner) + (i % inner), n, inner);
     }
     return ETC_OK;
 }

@@ -38,4 +38,8 @@ const EtcCores ETC_ISA_TABLE = {
     etc_sum_f32,
     etc_amax_f32,
     scale_shift,
+    etc_layer_norm_f32,
+    etc_group_norm_f32,
+    etc_upsample_nearest_f32,
+    etc_upsample_linear_f32,
 };

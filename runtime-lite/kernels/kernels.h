@@ -9,6 +9,7 @@
 
 /* Rows of ir/ops.def that no .pte calls. */
 EtcKernel etc_none; /* refuses */
-EtcKernel etc_attention, etc_hardsigmoid, etc_hardswish, etc_max_pool2d, etc_silu;
+EtcKernel etc_attention, etc_group_norm, etc_hardsigmoid, etc_hardswish, etc_layer_norm,
+    etc_max_pool2d, etc_silu;
 
 #endif

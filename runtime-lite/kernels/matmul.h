@@ -58,7 +58,8 @@ ETC_OUTLINE void etc_matmul_f32(const float *a, const float *b, const float *bia
                                 const EtcMatmul *g, void *work)
 {
     float *panel = (float *)work;
-    EtcBlock t = {a, panel, y, bias, g->m, 0, 0, g->a_row, 0, g->n, g->lo, g->hi, ETC_FROM_ZERO, 0};
+    EtcBlock t = {a, panel, y, bias, g->m, 0, 0, g->a_row, 0, g->n, 1, g->lo, g->hi,
+                  ETC_FROM_ZERO, 0};
     for (int64_t j = 0; j < g->n; j += t.n) {
         t.n = etc_panel(g->n - j);
         t.b_row = ((t.n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;

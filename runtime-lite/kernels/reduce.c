@@ -1,4 +1,4 @@
-/* reduce.c -- wrappers of sum, mean, amax and any over any dimensions.
+/* reduce.c -- wrappers of sum, mean, amax, any and variance over any dimensions.
  *
  * The terms of an output come in row-major order of the reduced dimensions, in chunks of whole
  * blocks of reduce.h; what lies contiguous is read in place.
@@ -8,13 +8,15 @@
 #include "runtime-lite/kernels/kernels.h"
 #include <string.h>
 
-typedef enum Op { SUM, MEAN, AMAX, ANY } Op; /* ANY: i64 is the answer */
+typedef enum Op { SUM, MEAN, AMAX, ANY, VAR } Op; /* ANY: i64 is the answer */
 
 /* One output on its way, in the type computed in. */
 typedef struct State {
     Op op;
     EtcKind kind;
     int64_t n;
+    double less, mean; /* VAR: off the count; what terms are taken from, the first time 0 */
+    int is_second;     /* VAR: the terms are squares of what is left */
     EtcSum f32;
     double f64[16];
     uint64_t i64;
@@ -59,6 +61,23 @@ static void take_i64(State *s, const int64_t *x, int64_t n)
     }
 }
 
+/* The squares of n terms less the mean, n at most a block. */
+static const void *squares(const EtcCall *c, const State *s, const void *x, int64_t n)
+{
+    float *f = (float *)c->scratch + (2 * ETC_SUM_BLOCK), mean = (float)s->mean;
+    double *d = (double *)c->scratch + ETC_SUM_BLOCK;
+    for (int64_t i = 0; i < n; i++) {
+        if (s->kind == ETC_KIND_F64) {
+            const double v = ((const double *)x)[i] - s->mean;
+            d[i] = v * v;
+        } else {
+            const float v = ((const float *)x)[i] - mean;
+            f[i] = v * v;
+        }
+    }
+    return (s->kind == ETC_KIND_F64) ? (const void *)d : (const void *)f;
+}
+
 static void take_any(State *s, const void *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -72,6 +91,9 @@ static void take_any(State *s, const void *x, int64_t n)
 static void take(const EtcCall *c, State *s, const void *x, int64_t n)
 {
     s->n += n;
+    if (s->is_second) {
+        x = squares(c, s, x, n);
+    }
     if (s->op == ANY) {
         take_any(s, x, n);
     } else if (s->kind == ETC_KIND_F64) {
@@ -97,12 +119,14 @@ static double end_f64(double *lane)
 
 static void finish(State *s, EtcTensor *y, int64_t at)
 {
-    const float f = (s->op == AMAX)   ? s->top
-                    : (s->op == MEAN) ? (etc_sum_end(&s->f32) / (float)s->n)
-                                      : etc_sum_end(&s->f32);
-    const double d = (s->op == AMAX)   ? s->f64[0]
-                     : (s->op == MEAN) ? (end_f64(s->f64) / (double)s->n)
-                                       : end_f64(s->f64);
+    const double count = (double)s->n - s->less, by = (count > 0.0) ? count : 0.0;
+    const int is_divided = (s->op == MEAN) || (s->op == VAR);
+    const float f = (s->op == AMAX) ? s->top
+                    : is_divided    ? (etc_sum_end(&s->f32) / (float)by)
+                                    : etc_sum_end(&s->f32);
+    const double d = (s->op == AMAX) ? s->f64[0]
+                     : is_divided    ? (end_f64(s->f64) / by)
+                                     : end_f64(s->f64);
     const void *from = (s->kind == ETC_KIND_F32)   ? (const void *)&f
                        : (s->kind == ETC_KIND_F64) ? (const void *)&d
                                                    : (const void *)&s->i64;
@@ -190,8 +214,20 @@ static EtcStatus split(const EtcTensor *x, uint32_t bits, int keep, EtcTensor *y
     return etc_resize64(y, size, n);
 }
 
-static EtcStatus run(const EtcCall *c, Op op, const EtcTensor *x, const EtcInts *dims, int keep,
-                     EtcTensor *y)
+/* The first pass of a variance: the mean of all terms. */
+static void find_mean(const EtcCall *c, State *s, const EtcTensor *x, int64_t base,
+                      const EtcWalk *inner)
+{
+    s->is_second = 0;
+    start(s);
+    gather(c, s, x, base, *inner);
+    s->mean = (s->kind == ETC_KIND_F64) ? (end_f64(s->f64) / (double)s->n)
+                                        : (double)(etc_sum_end(&s->f32) / (float)s->n);
+    s->is_second = 1;
+}
+
+static EtcStatus run(const EtcCall *c, Op op, double less, const EtcTensor *x, const EtcInts *dims,
+                     int keep, EtcTensor *y)
 {
     EtcWalk outer, inner;
     State s;
@@ -204,6 +240,8 @@ static EtcStatus run(const EtcCall *c, Op op, const EtcTensor *x, const EtcInts 
         return st;
     }
     s.op = op;
+    s.less = less;
+    s.is_second = 0;
     s.kind = etc_kind((int)((op == ANY) ? x->dtype : y->dtype));
     if ((s.kind == ETC_KIND_NONE) || (etc_kind((int)x->dtype) == ETC_KIND_NONE) ||
         !etc_is_plain(x) || !etc_is_plain(y)) {
@@ -213,8 +251,8 @@ static EtcStatus run(const EtcCall *c, Op op, const EtcTensor *x, const EtcInts 
                     : (etc_is_float((int)x->dtype) && !etc_is_float((int)y->dtype))) {
         return ETC_BAD_ARG;
     }
-    if (
-((op == MEAN) && (s.kind == ETC_KIND_I64)) || ((op == AMAX) && (x->dtype != y->dtype))) {
+    if ((((op == MEAN) || (op == VAR)) && (s.kind == ETC_KIND_I64)) ||
+        ((op == AMAX) && (x->dtype != y->dtype))) {
         return ETC_BAD_ARG;
     }
     if (etc_numel(y) == 0) {
@@ -227,9 +265,13 @@ static EtcStatus run(const EtcCall *c, Op op, const EtcTensor *x, const EtcInts 
     do {
         const int64_t n = outer.dim[outer.rank - 1], step = outer.stride[0][outer.rank - 1];
         for (int64_t i = 0; i < n; i++) {
+            const int64_t base = outer.at[0] + (i * step);
+            if ((op == VAR) && (etc_numel(x) > 0)) {
+                find_mean(c, &s, x, base, &inner);
+            }
             start(&s);
             if (etc_numel(x) > 0) {
-                gather(c, &s, x, outer.at[0] + (i * step), inner);
+                gather(c, &s, x, base, inner);
             }
             finish(&s, y, at++);
         }
@@ -249,7 +291,7 @@ static EtcStatus sum_or_mean(const EtcCall *c, Op op)
         (is_given && (dtype != (int64_t)y->dtype))) {
         return ETC_BAD_ARG;
     }
-    return run(c, op, x, &dims, keep, y);
+    return run(c, op, 0.0, x, &dims, keep, y);
 }
 
 EtcStatus etc_sum(const EtcCall *c)
@@ -272,7 +314,7 @@ static EtcStatus amax_or_any(const EtcCall *c, Op op)
         !etc_arg_tensor(c, 3, &y)) {
         return ETC_BAD_ARG;
     }
-    return run(c, op, x, &dims, keep, y);
+    return run(c, op, 0.0, x, &dims, keep, y);
 }
 
 EtcStatus etc_any(const EtcCall *c)
@@ -283,4 +325,20 @@ EtcStatus etc_any(const EtcCall *c)
 EtcStatus etc_amax(const EtcCall *c)
 {
     return amax_or_any(c, AMAX);
+}
+
+/* x, dims, correction or None for 1, keepdim, out */
+EtcStatus etc_var(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    EtcInts dims;
+    EtcScalar less;
+    int keep;
+    less.d = 1.0;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_ints(c, 1, &dims) ||
+        !etc_arg_opt_scalar(c, 2, &less) || !etc_arg_bool(c, 3, &keep) ||
+        !etc_arg_tensor(c, 4, &y) || (x->dtype != y->dtype)) {
+        return ETC_BAD_ARG;
+    }
+    return run(c, VAR, less.d, x, &dims, keep, y);
 }

@@ -44,6 +44,7 @@ typedef struct EtcBlock {
     const float *bias; /* [m] for ETC_FROM_ROW, [n] for ETC_FROM_COLUMN */
     int64_t m, n, k;
     int64_t a_row, b_row, c_row; /* floats from a row to the next; rows of b hold whole vectors */
+    int64_t a_step;              /* floats from a term to the next in a row of a */
     float lo, hi;                /* clamp, when this block is the last of k */
     EtcStart start;
     int is_last;
@@ -53,7 +54,7 @@ typedef struct EtcBlock {
  * next are inlined. */
 ETC_INLINE void etc_tile_terms(const EtcBlock *t, int64_t i, int mr, int nv, EtcF acc[16][4])
 {
-    const int64_t step = t->a_row, b_row = t->b_row;
+    const int64_t step = t->a_row, b_row = t->b_row, a_step = t->a_step;
     const float *a[6]; /* every third row: the two between are reached by the address's index */
     ETC_UNROLL
     for (int g = 0; g < 6; g++) {
@@ -76,7 +77,7 @@ ETC_INLINE void etc_tile_terms(const EtcBlock *t, int64_t i, int mr, int nv, Etc
         }
         ETC_UNROLL
         for (int g = 0; g < 6; g++) {
-            a[g] += 1;
+            a[g] += a_step;
         }
         b += b_row;
     }
@@ -99,7 +100,8 @@ ETC_INLINE int etc_tile_terms_double(const EtcBlock *t, int64_t i, int mr, int n
         }
     }
     for (int64_t k = 0; k < t->k; k++) {
-        const float *b = t->b + (k * t->b_row), *a = t->a + (i * t->a_row) + k;
+        const float *b = t->b + (k * t->b_row);
+        const float *a = t->a + (i * t->a_row) + (k * t->a_step);
         ETC_UNROLL
         for (int v = 0; v < nv; v++) {
             const __m128 f = _mm_loadu_ps(b + (v * ETC_LANES));

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Times, memory and sizes of etc beside the official flow and runtime, measured in the same run.
 
-    bench.py --etc build/etc [--models NAME ...] [--json FILE] [--runs N] [--seconds S] [--cpu K]
+    bench.py --etc build/etc [MODEL ...] [--json FILE] [--minutes M] [--runs N] [--seconds S] [--cpu K]
+
+Prints a row per model as soon as it is measured.  M minutes (6) are shared among the models: every
+figure is measured once whatever it takes, a second time only while there is time for it.
 
 Compiling is whole process against whole process (start-up, reading, writing and all), each pinned
 to one CPU, N runs of etc before and after each official one. Running is one call on loaded
@@ -19,6 +22,7 @@ import re
 import statistics
 import subprocess
 import sys
+import time
 
 import numpy as np
 
@@ -230,17 +234,22 @@ def ways_of(args, name):
     return prepare, measure
 
 
-def run_all(args, name, failed):
-    """The best round of each way; a way that fails is left out and told in `failed`."""
+def run_all(args, name, failed, end):
+    """The best round of each way; a way that fails is left out and told in `failed`.  Rounds go on
+    while one more ends before `end`."""
     prepare, measure = ways_of(args, name)
-    found = {}
+    found, took = {}, 0
     for step in [prepare] + args.rounds * [measure]:
+        start = time.monotonic()
+        if step is measure and took and start + took > end:
+            break
         for way, do in step.items():
             try:
                 if f"{name}, {way}" not in failed:
                     found.setdefault(way, []).append(do())
             except Failed as e:
                 failed[f"{name}, {way}"] = str(e)
+        took = time.monotonic() - start if step is measure else 0
     best = {way: min((r for r in rounds if r), key=lambda r: r[1], default=None) for way, rounds in found.items()}
     return {way: r for way, r in best.items() if r and f"{name}, {way}" not in failed}
 
@@ -253,39 +262,37 @@ def geomean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
 
 
-def print_compile(rows):
-    print("\ncompiling, whole process: median seconds, peak MB, bytes; ratio = official / etc")
-    print(f"{'model':20} {'MB':>6} | {'official s':>10} {'etc ms':>8} {'ratio':>7} | {'CPU s':>7} {'etc ms':>8} "
-          f"{'ratio':>7} | {'peak':>6} {'etc':>6} {'file+10':>7} | {'.pte':>9} {'etc':>9} | {'arena':>9} {'etc':>9}")
-    for name, r in rows.items():
-        o, e = r["official"], r["etc"]
-        print(f"{name:20} {r['model_mb']:6.2f} | {o['wall_s']:10.3f} {1e3 * e['wall_s']:8.2f} "
-              f"{o['wall_s'] / e['wall_s']:7.0f} | {o['cpu_s']:7.2f} {1e3 * e['cpu_s']:8.2f} "
-              f"{o['cpu_s'] / max(e['cpu_s'], 1e-6):7.0f} | {o['peak_mb']:6.0f} {e['peak_mb']:6.1f} "
-              f"{r['model_mb'] + 10:7.1f} | {o['pte']:9} {e['pte']:9} | {o['arena']:9} {e['arena']:9}")
-    for what in ("wall_s", "cpu_s"):
-        ratio = [r["official"][what] / max(r["etc"][what], 1e-6) for r in rows.values()]
-        if ratio:
-            print(f"{what}: geometric mean {geomean(ratio):.0f}, least {min(ratio):.0f}")
+def print_head():
+    print("whole conversions: median seconds, ratio = official / etc, CPU seconds, peak MB, bytes of the .pte, of its arena")
+    print("one call, one thread: microseconds; C: emitted, for any CPU and for this one")
+    print(f"{'model':20} {'MB':>6} | {'official':>8} {'etc ms':>7} {'ratio':>6} | {'CPU':>6} {'etc ms':>7} | {'peak':>5} "
+          f"{'etc':>6} | {'.pte':>9} {'etc':>9} | {'arena':>9} {'etc':>9} | {'portable':>11} {'xnnpack':>9} | {'lite':>9} "
+          f"{'C':>9} {'C native':>9}", flush=True)
 
 
-def print_run(rows):
-    print("\nrunning, one thread: median microseconds of one call; C: emitted, for any CPU and for this one")
-    print(f"{'model':20} | {'portable':>11} {'xnnpack':>9} | {'lite':>9} {'C':>9} {'C native':>9}")
-    for name, r in rows.items():
-        p, x, lite, c, native = (1e6 * r[w][1] if w in r else math.nan for w in WAYS)
-        print(f"{name:20} | {p:11.1f} {x:9.1f} | {lite:9.1f} {c:9.1f} {native:9.1f}")
-    print("ratios, official / etc")
+def print_row(name, row, run):
+    o, e = row["official"], row["etc"]
+    p, x, lite, c, native = (1e6 * run[w][1] if w in run else math.nan for w in WAYS)
+    print(f"{name:20} {row['model_mb']:6.2f} | {o['wall_s']:8.3f} {1e3 * e['wall_s']:7.2f} {o['wall_s'] / e['wall_s']:6.0f} | "
+          f"{o['cpu_s']:6.2f} {1e3 * e['cpu_s']:7.2f} | {o['peak_mb']:5.0f} {e['peak_mb']:6.1f} | {o['pte']:9} {e['pte']:9} | "
+          f"{o['arena']:9} {e['arena']:9} | {p:11.1f} {x:9.1f} | {lite:9.1f} {c:9.1f} {native:9.1f}", flush=True)
+
+
+def print_ratios(rows):
     pairs = [(a, b) for a in WAYS[:2] for b in WAYS[2:]]
-    print(f"{'':20} | " + " ".join(f"{a + '/' + b:>15}" for a, b in pairs))
-    ratios = {p: [] for p in pairs}
-    for name, r in rows.items():
-        x = [r[a][1] / r[b][1] if a in r and b in r else math.nan for a, b in pairs]
-        for p, ratio in zip(pairs, x):
-            ratios[p] += [] if math.isnan(ratio) else [ratio]
-        print(f"{name:20} | " + " ".join(f"{ratio:15.2f}" for ratio in x))
+    print("\nratios of one call, official / etc\n" + " " * 23 + " ".join(f"{a + '/' + b:>15}" for a, b in pairs))
+    ratios = {p: [r[p[0]][1] / r[p[1]][1] for r in rows.values() if p[0] in r and p[1] in r] for p in pairs}
     for what, f in (("geometric mean", geomean), ("least", lambda x: min(x, default=math.nan))):
         print(f"{what:20} | " + " ".join(f"{f(ratios[p]):15.2f}" for p in pairs))
+
+
+def print_conversion(rows):
+    """The closing lines."""
+    for what, text in (("cpu_s", "CPU time"), ("wall_s", "time")):
+        ratio = [r["official"][what] / max(r["etc"][what], 1e-6) for r in rows.values()]
+        if ratio:
+            print(f"{text} of conversion, official / etc, {len(ratio)} models: geometric mean {geomean(ratio):.0f}, "
+                  f"least {min(ratio):.0f}")
 
 
 def start_up(args):
@@ -298,10 +305,11 @@ def options():
     ap.add_argument("models", nargs="*", default=MODELS)
     ap.add_argument("--etc", required=True)
     ap.add_argument("--json")
-    ap.add_argument("--runs", type=int, default=20, help="of etc beside each official run")
+    ap.add_argument("--runs", type=int, default=10, help="of etc beside each official run")
     ap.add_argument("--official-runs", type=int, default=1)
-    ap.add_argument("--rounds", type=int, default=2, help="of the inference benches; the best counts")
-    ap.add_argument("--seconds", type=float, default=1.0, help="of each inference bench")
+    ap.add_argument("--rounds", type=int, default=2, help="of the inference benches, at most; the best counts")
+    ap.add_argument("--minutes", type=float, default=6, help="for all models")
+    ap.add_argument("--seconds", type=float, default=0.5, help="of each inference bench")
     ap.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)))
     ap.add_argument("--only", choices=["compile"], help="leave out running")
     args = ap.parse_args()
@@ -325,22 +333,28 @@ def main():
     export(args.zoo, args.models)
     shell([args.cc, "-O2", "-o", os.path.join(args.work, "launch"), os.path.join(HERE, "launch.c")])
     result = {"start_up": start_up(args), "compile": {}, "run": {}, "failed": {}}
-    for name in args.models:
-        try:
-            print(f"measuring {name}", file=sys.stderr, flush=True)
-            result["compile"][name] = compile_both(args, name)
-            if args.only != "compile":
-                result["run"][name] = run_all(args, name, result["failed"])
-        except Failed as e:
-            result["failed"][name] = str(e)
     s = result["start_up"]
     print(f"etc: {s['bytes']} bytes, starts and prints its help in {1e3 * s['wall_s']:.2f} ms")
-    print_compile(result["compile"])
+    print_head()
+    last = time.monotonic() + 60 * args.minutes
+    for i, name in enumerate(args.models):
+        now = time.monotonic()
+        try:
+            row = result["compile"][name] = compile_both(args, name)
+            run = {}
+            if args.only != "compile":
+                end = now + max(last - now, 0) / (len(args.models) - i)
+                run = result["run"][name] = run_all(args, name, result["failed"], end)
+            print_row(name, row, run)
+        except Failed as e:
+            result["failed"][name] = str(e)
+            print(f"{name:20} failed: {e}", flush=True)
     if result["run"]:
-        print_run(result["run"])
+        print_ratios(result["run"])
     theirs = tuple(", " + way for way in ("portable", "xnnpack"))
     for name, why in result["failed"].items():
         print(f"{'official flow fails' if name.endswith(theirs) else 'FAILED'}: {name}: {why}")
+    print_conversion(result["compile"])
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
             json.dump(result, f, indent=1)

@@ -94,7 +94,7 @@ def attention_tiles(q, k, v, m):
 
 @model(rnd(1, 4, 260, 8), rnd(1, 2, 260, 8, seed=1), rnd(1, 2, 260, 8, seed=2), rnd(4, 1, 260, seed=3))
 def attention_tiled_groups(q, k, v, m):
-    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True), F.scaled_dot_product_attention(q, k, v, m, enable_gqa=True)
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True), F.scaled_dot_product_attention(q + 1, k, v, m, enable_gqa=True)
 
 
 @model(rnd(2, 3, 5, 8), rnd(1, 3, 7, 8, seed=1), rnd(3, 7, 8, seed=2), rnd(2, 1, 1, 7, seed=3))
@@ -106,12 +106,94 @@ def attention_broadcast(q, k, v, m):
 def logic(x, y, i, j):
     p, q = x > y, x <= 0.25
     return (p, q, x < y, x >= y, i == j, i != 2, i > j, j < 2, x == i, i >= 1.5, p & q, p | ~q, torch.logical_xor(p, q), torch.logical_and(x, i), torch.logical_not(i), i & j, i | 5, i ^ j, ~i,
-            torch.where(p, x, y), torch.where(p, i, j), p.any(), p.any(1), q.any(0, keepdim=True), i.all(), p.all(1))
+            torch.where(p, x, y), torch.where(q, x, 0.0), torch.where(p, i, j), torch.where(p, i, 0.5), p.any(), p.any(1), q.any(0, keepdim=True), i.all(), p.all(1))
 
 
 @model(rnd(3, 4))
 def ranges(x):
     return x + torch.arange(4), x * torch.arange(1, 5), x + torch.arange(7, -1, -2), x * torch.arange(0, 1, 0.25), torch.arange(3.0) + x[:, 0]
+
+
+# -- indices, pieces, fills ---------------------------------------------------------------------
+
+
+IDX = torch.tensor([[0, 2], [3, 1]])
+
+
+@model(rnd(4, 5, 6), IDX, torch.tensor([4, 0]))
+def indexing(x, i, j):
+    return (x[i], x[:, j], x[i, j], x[:, i, j], x[j[1:], :, i], x[..., i], x[j[1:], 2], F.embedding(i, x[0]), x.gather(1, i[:, :, None]), torch.index_select(x, 2, j), x[i.int() - 1])
+
+
+@model(rnd(4, 6), torch.tensor([3, 0]), rnd(2, 6, seed=1), rnd(4, 2, seed=2))
+def index_writes(x, i, rows, columns):
+    y = x.clone()
+    y[i] = rows
+    z = x.index_copy(1, i, columns)
+    w = torch.index_put(x, (i, i + 1), torch.tensor(7.0))
+    return y, z, w, torch.slice_scatter(x, rows, 0, 1, 3), torch.select_scatter(x, rows[0], 0, -1), x.masked_fill(x > 0, -1.0), x.masked_fill(x > 0, rows[0, 0])
+
+
+class Cache(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("k", torch.zeros(1, 2, 8, 3))
+
+    def forward(self, x, at):
+        self.k.index_copy_(2, at, x)
+        return self.k.sum(-1)
+
+
+@model(rnd(1, 2, 1, 3), torch.tensor([2]), stateful=True, more=[(rnd(1, 2, 1, 3, seed=1), torch.tensor([3]))])
+class cache(Cache):
+    pass
+
+
+@model(rnd(6, 8))
+def pieces(x):
+    a, b = x.split(4)
+    c, d, e = x.chunk(3, 1)
+    f, g = torch.split(x, [3, 5], dim=1)
+    return a.sum(1), b * 2, c, d + 1, e, f, g, torch.stack([a[0], b[0]]), torch.stack(x.unbind(1), 1), torch.stack([x, -x], -1), a.new_zeros(2).add_(1)
+
+
+@model(rnd(3, 4))
+def fills(x):
+    y = x.clone()
+    u, v = y.unbind()[:2]
+    u.mul_(2)
+    return y, v, torch.zeros(3, 4) + x, x + torch.ones_like(x), x.new_ones(4) * x, x.new_full((4,), 2.5) + x, torch.zeros_like(x, dtype=torch.int64), torch.full((2,), 3), x.tril(), x.triu(1), torch.tril(torch.ones(5, 5)), torch.scalar_tensor(2.0) * x
+
+
+@model(rnd(2, 3))
+def repeats(x):
+    return x.repeat(2, 1), x.repeat(3, 2, 2), x.repeat_interleave(2, 1), x.repeat_interleave(3), x[:, :1].expand_as(x), x.diff(), torch.diff(x, n=2, dim=1), torch.diff(x, prepend=x[:, :1])
+
+
+@model(rnd(3, 40), torch.randint(0, 9, (3, 5), generator=torch.Generator().manual_seed(0)))
+def running(x, i):
+    return x.cumsum(1), x.cumsum(0), i.cumsum(-1), (i > 3).cumsum(1), i.int().cumsum(0, dtype=torch.float32)
+
+
+class Norms(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.LayerNorm(20), nn.LayerNorm((4, 20), elementwise_affine=False), nn.RMSNorm(20)
+        for p in [self.a.weight, self.a.bias, self.c.weight]:
+            nn.init.normal_(p)
+
+    def forward(self, x):
+        return self.a(x) + x, F.relu(self.a(x)), self.b(x), self.c(x), F.normalize(x, dim=-1), x.norm(p=1, dim=-1), torch.linalg.vector_norm(x, float("inf"), (0, 2))
+
+
+@model(rnd(3, 4, 20))
+class norms(Norms):
+    pass
+
+
+@model(rnd(2, 3, 4), rnd(2, 4, 5, seed=1), rnd(2, 1, 5, seed=2))
+def products(a, b, c):
+    return torch.baddbmm(c, a, b), torch.baddbmm(c, a, b, beta=0.5, alpha=2.0), torch.min(a, -a), torch.max(a, a * 2), a.type_as(c.long()), torch.where(a > 0, 1.0, 0.0)
 
 
 # -- pointwise and scalars ---------------------------------------------------------------------
@@ -417,13 +499,98 @@ def dynamic_rows(x):
 # -- writing them ---------------------------------------------------------------------------------------
 
 
+KERNEL = rnd(4, 3, 3, 3, seed=9) * 0.1
+N, B = Dim("n", min=2, max=20), Dim("b", min=1, max=5)
+
+
+@model(rnd(2, 6, 3), rnd(2, 5, 3, seed=1), dynamic=({0: B, 1: 2 * N}, {0: B, 1: N + 2}),
+       more=[(rnd(1, 4, 3), rnd(1, 4, 3)), (rnd(5, 40, 3), rnd(5, 22, 3))])
+def sizes_as_numbers(x, y):
+    """Expressions over sizes as sizes, operands, fills and results."""
+    b, t, _ = x.shape
+    u = y.shape[1]
+    k = torch.sym_max(t, u)
+    return (x.reshape(b * t, 3) * (t % 3), x[:, : t // 2] + u, torch.cat([x, y], 1) - b * u,
+            torch.full((k, b), t * u), F.pad(x, (0, 0, 0, t % 4)), x.mean() * t / (b + 1),
+            b * t, t + u - 1, t // 3, torch.sym_min(t, u))
+
+
+@model(rnd(6, 4), rnd(4, 4, seed=1), dynamic=({0: 2 * N}, {0: N + 1}), more=[(rnd(4, 4), rnd(3, 4)), (rnd(40, 4), rnd(21, 4))])
+def floats_of_sizes(a, b):
+    n = a.shape[0]
+    return a.mean() * n**0.5, b * (n / 3), a + (n * 0.25 + 1) * 2, n * 0.5
+
+
+@model(rnd(6, 8), dynamic=({0: Dim.AUTO, 1: 4 * N},), more=[(rnd(8, 16),), (rnd(64, 80),)])
+def divisible(x):
+    torch._check(x.shape[0] % 2 == 0)
+    return x.view(-1, 4).sum(1), x.reshape(2, x.shape[0] // 2, x.shape[1]).mean(2)
+
+
+@model(rnd(2, 3, 9, 12), dynamic=({0: B, 2: Dim("h", min=6, max=20), 3: Dim("w", min=6, max=24)},), more=[(rnd(1, 3, 6, 6),), (rnd(5, 3, 20, 24),)])
+def open_images(x):
+    y = F.avg_pool2d(F.conv2d(F.pad(x, (1, 2, 0, 1)), KERNEL, stride=2, padding=1), 2)
+    return y, F.max_pool2d(x, 3, 2, 1), x.flatten(2).mean(2), y.shape[2] * y.shape[3]
+
+
+@model(rnd(6, 3), dynamic=({0: 2 * N},), more=[(rnd(4, 3),), (rnd(40, 3),)])
+def open_views(x):
+    n = x.shape[0]
+    a = x.view(n * 3)
+    b = torch.cat([x, x[1:]], 0)
+    return a, b, x.unsqueeze(1).expand(n, 2, 3), x[-1], x[: n // 2], x.t().reshape(-1)
+
+
+@model(rnd(3, 4))
+def numbers_out(x):
+    return x + 1, 3, 2.5, True, None, x.shape[1]
+
+
+@model(rnd(3, 4), more=[(rnd(3, 4, seed=2),), (rnd(3, 4, seed=3),)], stateful=True)
+class states(nn.Module):
+    """A buffer with initial values, one that is read and written, a constant that is written, and a
+    view of a buffer as output."""
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.arange(12.0).view(3, 4))
+        self.register_buffer("last", torch.zeros(4), persistent=False)
+        self.cache = [torch.ones(3)]
+
+    def forward(self, x):
+        self.total.add_(x)
+        old = self.last.clone()
+        self.last.copy_(x[0] + self.total[1])
+        self.cache[0].mul_(2)
+        return self.total[:, 1:3] * self.cache[0].unsqueeze(1), old, self.total.sum(0)
+
+
+@model(rnd(3, 4), more=[(rnd(3, 4, seed=2),), (rnd(3, 4, seed=3),)], stateful=True)
+class states_on_one_storage(nn.Module):
+    def __init__(self):
+        super().__init__()
+        t = torch.arange(12.0).view(3, 4)
+        self.register_buffer("a", t)
+        self.register_buffer("b", t)
+
+    def forward(self, x):
+        self.a.add_(x)
+        y = self.b * 2
+        self.b.mul_(0.5)
+        return y, self.a + 1
+
+
 def leaves(x):
-    return torch.utils._pytree.tree_leaves(x)
+    return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 
 
 def save(values, folder, stem, rel):
     rows = []
     for i, v in enumerate(values):
+        if v is None:
+            rows.append({"value": None})
+            continue
+        if not isinstance(v, torch.Tensor):  # a number: zoo_check.py compares files only
+            v = torch.tensor(v, dtype={int: torch.int64, float: torch.float64, bool: torch.bool}[type(v)])
         name = f"{stem}_{i}.npy"
         np.save(os.path.join(folder, name), v.detach().contiguous().numpy())
         rows.append({"file": os.path.join(rel, name), "dtype": str(v.dtype).split(".")[-1], "shape": list(v.shape)})

@@ -285,7 +285,7 @@ def jsons():
     raw("11_deep", OK, "", good[:-1] + ', "deep": ' + "[" * 1000000 + "]" * 1000000 + "}")
     raw("11_array", MODEL, "not an object", "[1]")
     raw("11_empty", MODEL, "is empty", "")
-    raw("12_long_string", OK, "", good[:-1] + ', "long": "' + "x" * 20000000 + '"}')
+    raw("12_long_string", OK, "", good[:-1] + ', "long": "' + "x" * 100000000 + '"}')
     raw("12_surrogate", MODEL, "not JSON", good[:-1] + ', "s": "\\ud800"}')
     raw("12_utf8", MODEL, "not JSON", good.encode()[:-1] + b', "s": "\xc3("}')
     raw("12_bom", MODEL, "not JSON", b"\xef\xbb\xbf" + good.encode())
@@ -353,8 +353,39 @@ def graphs():
             lambda p, c: graph(p)["nodes"][0]["inputs"][1].update(name="beta"))
     changed("16_kind_of_argument", MODEL, "argument 1 is not",
             lambda p, c: graph(p)["nodes"][0]["inputs"][1].update(arg={"as_string": "x"}))
-    changed("16_constant_output", UNSUPPORTED, "output 0 of the model is no tensor but as_int",
-            lambda p, c: sig(p)["output_specs"][0]["user_output"].update(arg={"as_int": 1}))
+    for tag, value, code, message in (
+            ("as_int", 1, OK, "etc.constant(1) : int(1)"), ("as_bool", True, OK, "etc.constant(true) : bool"),
+            ("as_float", 0.5, OK, "etc.constant(0.5) : float"), ("as_none", True, OK, "etc.constant(none) : none"),
+            ("as_string", "s", UNSUPPORTED, "output 0 of the model is no tensor but as_string"),
+            ("as_sym_int", {"as_name": "x"}, UNSUPPORTED, "output 0 of the model is no tensor but as_sym_int"),
+            ("as_sym_float", {"as_name": "f"}, MODEL, "the value 'f' is nowhere"),
+            ("as_int", "1", UNSUPPORTED, "output 0 of the model is no tensor but as_int")):
+        changed("16_output_%s_%s" % (tag, type(value).__name__), code, message, lambda p, c, tag=tag, value=value:
+                sig(p)["output_specs"][0]["user_output"].update(arg={tag: value}))
+
+    def fixed(name, code, message, value):
+        def change(p, c):
+            graph(p)["inputs"].append(value)
+            sig(p)["input_specs"].append({"constant_input": {"name": "k", "value": value}})
+        changed(name, code, message, change)
+    fixed("16_input_int", OK, "%k: int(-3) = -3)", {"as_int": -3})
+    fixed("16_input_string", OK, '%k: none = "a\\"b")', {"as_string": 'a"b'})
+    fixed("16_input_none", OK, "%k: none = none)", {"as_none": True})
+    fixed("16_input_other", UNSUPPORTED, "the input 'k' is no tensor and no plain value", {"as_layout": 7})
+    fixed("16_input_fraction", UNSUPPORTED, "the input 'k' is no tensor and no plain value", {"as_int": 1.5})
+
+    def symbolic_number(name, code, message, tag, arg):
+        def change(p, c):
+            p["range_constraints"] = {"s0": {"min_val": 1, "max_val": 9}}
+            graph(p)["sym_int_values"]["n"] = symbol("s0")
+            graph(p)["sym_float_values"]["f"] = expr("ToFloat(Symbol('zf0'))")
+            graph(p)["inputs"].append({tag: arg})
+            sig(p)["input_specs"].append({"user_input": {"arg": {tag: arg}}})
+        changed(name, code, message, change)
+    symbolic_number("16_input_sym_int", OK, "aten._local_scalar_dense.default(%n) : int(%s0)", "as_sym_int", {"as_name": "n"})
+    symbolic_number("16_input_sym_float", OK, "%f: f64[]", "as_sym_float", {"as_name": "f"})
+    symbolic_number("16_input_sym_unknown", MODEL, "'q' is nowhere", "as_sym_int", {"as_name": "q"})
+    symbolic_number("16_input_sym_tensor", MODEL, "'x' is defined twice", "as_sym_int", {"as_name": "x"})
     changed("16_token", UNSUPPORTED, "an input of kind 'token'",
             lambda p, c: sig(p)["input_specs"].__setitem__(0, {"token": {"arg": {"name": "p_w"}}}))
     changed("16_unknown_operators", UNSUPPORTED, "only its overload 'aten.add.Scalar'",
@@ -421,6 +452,32 @@ def graphs():
     symbolic("18_derived", OK, "%x: f32[2*%s0+1,3]", expr("Add(Mul(Integer(2), %s), Integer(1))" % s0),
              {"s0": {"min_val": 2, "max_val": 64}, "2*s0 + 1": {"min_val": 5, "max_val": 129}})
     symbolic("18_indexing", OK, "mod(floordiv(%s0,4),8)", expr("ModularIndexing(%s, Integer(4), Integer(8))" % s0))
+
+    def guarded(name, message, *guards, key=None):
+        def change(p, c):
+            p["range_constraints"] = {"s0": {"min_val": 2, "max_val": 64}}
+            if key:
+                p["range_constraints"][key] = {"min_val": 4, "max_val": 32}
+            p["guards_code"] = list(guards)
+            graph(p)["tensor_values"]["x"] = meta([symbol("s0"), 3])
+        changed("18_guard_" + name, OK, message, change)
+    size = "L['x'].size()[0]"
+    guarded("kept", 'guard mod(%s0,8) in 0..0 "(', "(%s %% 8) == 0" % size)
+    guarded("of_and", 'guard %s0-9 in ..-1 "2 < ', "2 < %s < 9 and (%s > 4)" % (size, size))
+    guarded("of_not_equal", "guard max(-%s0+5,%s0-5) in 1.. ", size + " != 5")
+    guarded("implied", "", "%s >= 2" % size, "%s != 1" % size)
+    guarded("of_range", 'guard 2*%s0 in 4..32 "2*s0 in 4..32"', key="2*s0")
+    for name, text_ in (("garbage", "import os"), ("empty", ""), ("or", size + " > 3 or " + size + " < 2"),
+                        ("deep", "(" * 100000 + size + ")" * 100000 + " == 2"),
+                        ("minus", "-" * 100000 + "1 == " + size),
+                        ("long", " + ".join([size] * 100000) + " == 2"),
+                        ("by_zero", size + " // 0 == 1"), ("overflow", "9223372036854775807 * 4 * %s == 1" % size),
+                        ("big", "9223372036854775808 == " + size), ("other", "L['y'].size()[0] == 1"),
+                        ("axis", "L['x'].size()[2] == 1"), ("stride", "L['x'].stride()[0] == 3"),
+                        ("power", size + " ** 99999999 == 1"), ("unknown", "s99 == 1"),
+                        ("open", "L['x"), ("path", "L" + "['x']" * 100 + " == 1")):
+        guarded(name, "not checked at run time", text_)
+    guarded("key", "is not checked at run time", key="2*(")
 
     def at_least_one(p, c):
         p["range_constraints"] = {"s0": {"min_val": 0, "max_val": 64}}

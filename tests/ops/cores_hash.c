@@ -4,12 +4,14 @@
 #include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/copy.h"
+#include "runtime-lite/kernels/group_norm.h"
 #include "runtime-lite/kernels/matmul.h"
 #include "runtime-lite/kernels/norm.h"
 #include "runtime-lite/kernels/pointwise.h"
 #include "runtime-lite/kernels/pool.h"
 #include "runtime-lite/kernels/reduce.h"
 #include "runtime-lite/kernels/softmax.h"
+#include "runtime-lite/kernels/upsample.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -141,6 +143,21 @@ static void hash_attentions(void)
     hash_attention("attention in blocks", long_rows, 1);
 }
 
+static void hash_images(void)
+{
+    const EtcGroupNorm groups = {2, 3, 5, 57, 1e-5f};
+    const EtcUpsample more = {3, 11, 17, 29, 43, 0.3793103f, 0.3953488f, 0};
+    const EtcUpsample less = {2, 31, 37, 9, 11, 3.75f, 3.6f, 1};
+    etc_group_norm_f32(in_a, in_b, in_w, out, out + 2000, out + 2006, &groups);
+    hash_floats("group_norm", 2012);
+    etc_upsample_nearest_f32(in_a, out, &more, work.bytes);
+    hash_floats("upsample nearest", 3 * 29 * 43);
+    etc_upsample_linear_f32(in_a, out, &more, work.bytes);
+    hash_floats("upsample linear", 3 * 29 * 43);
+    etc_upsample_linear_f32(in_a, out, &less, work.bytes);
+    hash_floats("upsample linear, aligned", 2 * 9 * 11);
+}
+
 static void hash_rest(void)
 {
     const EtcPool max = {3, 15, 23, 8, 12, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0};
@@ -175,6 +192,7 @@ int main(void)
     hash_matmuls();
     hash_attentions();
     hash_rest();
+    hash_images();
     fill_numbers(in_a, 4u, 126); /* products and sums reach the subnormal numbers */
     fill_numbers(in_w, 5u, 60);
     hash_pointwise();
@@ -182,5 +200,6 @@ int main(void)
     hash_matmuls();
     hash_attentions();
     hash_rest();
+    hash_images();
     return 0;
 }

@@ -19,13 +19,17 @@ CODES = {
 }
 
 
+class Picks(list):
+    """Indices by axis: tensors and None."""
+
+
 class Writer:
     """A file is "ETCOPS1\\n" and cases up to its end; integers are little-endian.
 
     case     text key; u32 n, argument[n]; u32 n, output[n]
     text     u32 bytes, the bytes
     argument u8 tag as EtcTag, then: tensor | nothing for none | i64 | f64 | u8 bool | text
-             | u32 n, i64[n] | u32 n, tensor[n]
+             | u32 n, i64[n] | u32 n, f64[n] | u32 n, tensor[n] | u32 n, (u8 1, tensor | u8 0)[n]
     tensor   u8 dtype, u8 rank, u8 order given, i32 dim[rank], u8 order[rank] if given, data in
              memory order
     output   tensor; if float32, f64 data too
@@ -68,11 +72,20 @@ class Writer:
             self.file.write(struct.pack("<Bd", 3, a))
         elif isinstance(a, int):
             self.file.write(struct.pack("<Bq", 4, a))
+        elif isinstance(a, Picks):
+            self.file.write(b"\x0b")
+            self.u32(len(a))
+            for t in a:
+                self.argument(t)
         elif isinstance(a, (list, tuple)) and a and isinstance(a[0], torch.Tensor):
             self.file.write(b"\x09")
             self.u32(len(a))
             for t in a:
                 self.tensor(t)
+        elif isinstance(a, (list, tuple)) and a and isinstance(a[0], float):
+            self.file.write(b"\x07")
+            self.u32(len(a))
+            self.file.write(struct.pack("<%dd" % len(a), *a))
         else:
             self.file.write(b"\x08")
             self.u32(len(a))
@@ -518,6 +531,64 @@ def index(w):
                         (torch.float32, (0, 5, 1)), (torch.float64, (-1.5, 2, 0.5))):
         record(w, "aten::arange.start_out", lambda a, b, s: torch.arange(a, b, s, dtype=dtype),
                *args)
+    aten = torch.ops.aten
+
+    def at(hi, *shape, lo=0, dtype=torch.int64):
+        return torch.from_numpy(np.asarray(rng.integers(lo, hi, shape))).to(dtype)
+
+    def pick(x, dim, indices, sparse_grad):
+        return torch.gather(x, dim, indices)
+
+    for shape in ((5,), (2, 3), (), (0,), (1, 1, 4)):
+        for dtype in (torch.int64, torch.int32):
+            record(w, "aten::embedding.out", aten.embedding, rand(7, 9),
+                   at(7, *shape, dtype=dtype), -1, False, False)
+    for dtype in DTYPES:
+        x = rand(4, 5, 3, dtype=dtype)
+        record(w, "aten::embedding.out", aten.embedding, x[0], at(5, 6), 2, False, False)
+        for dim in (0, 1, -1):
+            shape = [3, 4, 2]
+            shape[dim] = 6
+            record(w, "aten::gather.out", pick, x, dim, at(x.shape[dim], *shape), False)
+        for picks in map(Picks, ([at(4, 6)], [None, at(5, 2, 3, lo=-5)], [at(4, 2, 1), at(5, 3)],
+                      [at(4, 3), None, at(3, 2, 1)], [None, at(5, 4), at(3, 4)],
+                      [at(4, 2), at(5, 2), at(3, 2)], [None, None, at(3)])):
+            record(w, "aten::index.Tensor_out", aten.index.Tensor, x, picks)
+            like = aten.index.Tensor(x, picks)
+            places = torch.arange(60).reshape(4, 5, 3)[tuple(slice(None) if p is None else p
+                                                            for p in picks)]
+            if places.unique().numel() == places.numel():
+                record(w, "aten::index_put.out", aten.index_put, x, picks,
+                       rand(*like.shape, dtype=dtype), False)
+        record(w, "aten::index_put.out", aten.index_put, x, Picks([None, torch.tensor([3, 0, -1])]),
+               rand(3, dtype=dtype), False)
+        record(w, "aten::index_put.out", aten.index_put, x, Picks([torch.tensor([2]), torch.tensor(1)]),
+               rand((), dtype=dtype), False)
+        for dim in (0, 1, -1):
+            record(w, "aten::cumsum.out", lambda a, d, t: torch.cumsum(a, d), x, dim, None)
+    record(w, "aten::gather.out", pick, rand(()), 0, torch.tensor(0), False)
+    record(w, "aten::gather.out", pick, rand(3), 0, at(3, 0), False)
+    record(w, "aten::cumsum.out", lambda a, d, t: torch.cumsum(a, d), rand(2, 1500), 1, None)
+    record(w, "aten::cumsum.out", lambda a, d, t: torch.cumsum(a, d), rand(()), 0, None)
+    record(w, "aten::cumsum.out", lambda a, d, t: torch.cumsum(a, d), rand(0, 2), 0, None)
+    record(w, "aten::cumsum.out", lambda a, d, t: torch.cumsum(a, d, dtype=torch.float32),
+           rand(7, dtype=torch.int32), 0, 6)
+
+
+def layer_norm(w):
+    aten = torch.ops.aten
+    for shape, axes in (((3, 10), 1), ((2, 5, 64), 1), ((4, 1), 1), ((2, 3, 4, 5), 2), ((0, 8), 1),
+                        ((7,), 1), ((2, 1100), 1), ((3, 37), 2)):
+        row = shape[-axes:]
+        for weight, bias in ((rand(*row), rand(*row)), (rand(*row), None), (None, None)):
+            x = rand(*shape) * 3 + 2
+            record(w, "aten::native_layer_norm.out", aten.native_layer_norm, x, list(row), weight,
+                   bias, 1e-5)
+            record(w, "layer_norm", lambda a, r, p, q, e, c: F.layer_norm(a, r, p, q, e), x,
+                   list(row), weight, bias, 1e-5, False)
+    x = rand(4, 20)
+    x[0], x[1, 3] = 1.5, NAN
+    record(w, "aten::native_layer_norm.out", aten.native_layer_norm, x, [20], None, None, 1e-5)
 
 
 def attention(w):
@@ -566,8 +637,9 @@ def main():
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
-                   index, attention):
+                  index, attention, layer_norm):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -239,9 +239,83 @@ def networks():
         record(op, T(2, 3), 2)
 
 
+def transformers():
+    for a, b in itertools.product(SHAPES, SHAPES):
+        record(aten.eq.Tensor, T(*a), T(*b))
+        record(aten.where.self, T(2, 3, d="bool"), T(*a), T(*b))
+        record(aten.expand_as.default, T(*a), T(*b))
+        record(aten.masked_fill.Scalar, T(*a), T(*b, d="bool"), 1.0)
+    for a, b in itertools.product(PLAIN, PLAIN):
+        record(aten.lt.Tensor, T(2, d=a), T(2, d=b))
+        record(aten.bitwise_and.Tensor, T(2, d=a), T(d=b))
+        record(aten.where.self, T(2, d="bool"), T(2, d=a), T(d=b))
+        record(aten.type_as.default, T(2, d=a), T(3, d=b))
+    for a in PLAIN:
+        for v in [2, 0.5, True]:
+            record(aten.ge.Scalar, T(2, d=a), v)
+            record(aten.where.ScalarOther, T(2, d="bool"), T(2, d=a), v)
+            record(aten.new_full.default, T(2, d=a), [3], v)
+        for op in [aten.logical_not.default, aten.bitwise_not.default, aten.any.default,
+                   aten.zeros_like.default, aten.tril.default]:
+            record(op, T(2, 3, d=a))
+        record(aten.any.dim, T(2, 3, d=a), 1, True)
+        record(aten.any.dims, T(2, 3, d=a), [0, 1])
+        record(aten.cumsum.default, T(2, 3, d=a), 1)
+        record(aten.cumsum.default, T(2, 3, d=a), -1, dtype=torch.float64)
+        record(aten.index.Tensor, T(4, d=a), [T(2, d="i64")])
+        record(aten.embedding.default, T(4, 3), T(2, d=a)) if a in ["i64", "i32", "f32"] else None
+        record(aten.gather.default, T(4, 3), 0, T(2, 3, d=a)) if a in ["i64", "f32"] else None
+        record(aten.stack.default, [T(2, d=a), T(2, d="i16")])
+    for end in [0, 5, 2.5, 4.0]:
+        record(aten.arange.default, end)
+        record(aten.arange.start, 1, end)
+        for step in [1, 2, 0.5, -1, 0]:
+            record(aten.arange.start_step, 0, end, step)
+    record(aten.arange.start_step, 9, -2, -3, dtype=torch.int32)
+    for axis in [-3, -2, -1, 0, 1, 2]:
+        record(aten.stack.default, [T(2, 3), T(2, 3)], axis)
+        record(aten.cumsum.default, T(2, 3), axis)
+        record(aten.diff.default, T(2, 3), 1, axis)
+        record(aten.gather.default, T(2, 3), axis, T(2, 2, d="i64"))
+        record(aten.index_select.default, T(2, 3), axis, T(5, d="i64"))
+        record(aten.repeat_interleave.self_int, T(2, 3), 2, axis)
+        record(aten.any.dim, T(2, 3), axis)
+    record(aten.stack.default, [T(2, 3), T(3, 2)])
+    record(aten.repeat_interleave.self_int, T(2, 3), 2)
+    record(aten.diff.default, T(2, 3), 2, 1, T(2, 4))
+    for by in [[2], [2, 1], [1, 2, 3], [0, 1], []]:
+        record(aten.repeat.default, T(2, 3), by)
+    I = lambda *dim: T(*dim, d="i64")
+    for picks in [[I(6)], [None, I(2, 3)], [I(2, 1), I(3)], [I(3), None, I(2, 1)], [None, I(4), I(3, 4)],
+                  [I(2), I(2), I(2)], [None, None, I(3)], [I(2), I(3)], [I(), I()], [I(0)], []]:
+        record(aten.index.Tensor, T(4, 5, 3), picks)
+        record(aten.index_put.default, T(4, 5, 3), picks, T())
+        record(aten.index_put.default, T(4, 5, 3), picks, T(2, 3))
+    record(aten.index.Tensor, T(4), [I(1), I(1)])
+    for q, k, v in [((2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 7, 6)), ((5, 8), (7, 8), (7, 6)),
+                    ((2, 3, 5, 8), (2, 3, 7, 9), (2, 3, 7, 6)), ((2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 6, 6))]:
+        record(aten.scaled_dot_product_attention.default, T(*q), T(*k), T(*v))
+        record(aten.scaled_dot_product_attention.default, T(*q), T(*k), T(*v), T(5, 7, d="bool"))
+        record(aten.scaled_dot_product_attention.default, T(*q), T(*k), T(*v), T(5, 7), 0.0, True)
+    record(aten.scaled_dot_product_attention.default, T(2, 6, 5, 8), T(2, 2, 7, 8), T(2, 2, 7, 8),
+           enable_gqa=True)
+    for shape, w in [([4], (4,)), ([3, 4], (3, 4)), ([3], (3,)), ([4], (3,)), ([], ()), ([4], None)]:
+        weight = None if w is None else T(*w)
+        record(aten.layer_norm.default, T(2, 3, 4), shape, weight, weight)
+        record(aten.native_layer_norm.default, T(2, 3, 4), shape, weight, None, 1e-5)
+        record(aten.rms_norm.default, T(2, 3, 4), shape, weight)
+    for s in [(2, 3, 5), (1, 3, 5), (5,), (2, 3, 4), (2, 2, 3, 5)]:
+        record(aten.baddbmm.default, T(*s), T(2, 3, 4), T(2, 4, 5))
+    record(aten.scalar_tensor.default, 2)
+    record(aten.scalar_tensor.default, 2, dtype=torch.int64)
+    record(aten.linalg_vector_norm.default, T(2, 3), 2, [1], True)
+    record(aten.linalg_vector_norm.default, T(2, 3))
+
+
 promotion()
 shapes()
 networks()
+transformers()
 print(f"; infer.etir -- types of results, recorded by record_infer.py from torch {torch.__version__}.")
 good.print("accepted")
 bad.print("refused")

@@ -107,6 +107,33 @@ static void get_ints(Reader *r, EtcValue *v)
     v->as.list.n = n;
 }
 
+/* Each item an argument of its own: a tensor or none. */
+static void get_picks(Reader *r, EtcValue *v)
+{
+    int32_t n = get_u32(r);
+    EtcValue **item = take(r, sizeof *item * (size_t)(n + 1));
+    for (int32_t i = 0; i < n; i++) {
+        item[i] = take(r, sizeof **item);
+        memset(item[i], 0, sizeof **item);
+        item[i]->tag = (EtcTag)get_u8(r);
+        if (item[i]->tag == ETC_TENSOR) {
+            item[i]->as.tensor = take(r, sizeof(EtcTensor));
+            get_tensor(r, item[i]->as.tensor);
+        }
+    }
+    v->as.list.item = item;
+    v->as.list.n = n;
+}
+
+static void get_doubles(Reader *r, EtcValue *v)
+{
+    int32_t n = get_u32(r);
+    double *item = take(r, 8 * (size_t)(n + 1));
+    get(r, item, 8 * (size_t)n);
+    v->as.doubles.item = item;
+    v->as.doubles.n = n;
+}
+
 static void get_argument(Reader *r, EtcValue *v)
 {
     memset(v, 0, sizeof *v);
@@ -139,8 +166,14 @@ static void get_argument(Reader *r, EtcValue *v)
     case ETC_LIST_INT:
         get_ints(r, v);
         break;
+    case ETC_LIST_DOUBLE:
+        get_doubles(r, v);
+        break;
     case ETC_LIST_TENSOR:
         get_tensors(r, v);
+        break;
+    case ETC_LIST_OPT_TENSOR:
+        get_picks(r, v);
         break;
     default:
         cr_assert_fail("unknown tag %d in a recorded file", (int)v->tag);
@@ -178,8 +211,11 @@ static void free_value(EtcValue *v)
     if (v->tag == ETC_TENSOR) {
         free(v->as.tensor->data);
     }
-    for (int32_t i = 0; (v->tag == ETC_LIST_TENSOR) && (i < v->as.list.n); i++) {
-        free(v->as.list.item[i]->as.tensor->data);
+    const int is_list = (v->tag == ETC_LIST_TENSOR) || (v->tag == ETC_LIST_OPT_TENSOR);
+    for (int32_t i = 0; is_list && (i < v->as.list.n); i++) {
+        if (v->as.list.item[i]->tag == ETC_TENSOR) {
+            free(v->as.list.item[i]->as.tensor->data);
+        }
     }
 }
 
@@ -246,7 +282,9 @@ static EtcKernel *find(const char *key)
         const char *name;
         EtcKernel *run;
     } rowless[] = {{"attention", etc_attention},
+                   {"group_norm", etc_group_norm},
                    {"silu", etc_silu},
+                   {"layer_norm", etc_layer_norm},
                    {"hardswish", etc_hardswish},
                    {"hardsigmoid", etc_hardsigmoid},
                    {"max_pool2d", etc_max_pool2d}};
@@ -394,7 +432,7 @@ static void run_family(const char *family, int at_least)
 
 static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
-                                       "logic",     "index",  "attention"};
+                                       "logic",     "index",  "attention", "layer_norm", "image"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -457,6 +495,10 @@ Test(kernels, copy)
 {
     run_family("copy", 200);
 }
+Test(kernels, image)
+{
+    run_family("image", 150);
+}
 
 /* -- the table ------------------------------------------------------------------------------ */
 
@@ -509,7 +551,12 @@ Test(kernels, logic)
 
 Test(kernels, index)
 {
-    run_family("index", 7);
+    run_family("index", 150);
+}
+
+Test(kernels, layer_norm)
+{
+    run_family("layer_norm", 49);
 }
 
 Test(kernels, every_row_has_a_recorded_case)

@@ -25,8 +25,7 @@ static Blocks random_blocks(Arena *a, int n, int times, int sizes)
     Blocks b = {NEW(a, Block, n), n};
     for (int i = 0; i < n; i++) {
         int from = draw(times), to = draw(times);
-        b.item[i] = (Block){.root = i, .start = from < to ? from : to, .end = from < to ? to : from,
-                            .bytes = 16 * draw(sizes)};
+        b.item[i] = block_make(i, from < to ? from : to, from < to ? to : from, 16 * draw(sizes), a);
     }
     return b;
 }
@@ -87,10 +86,12 @@ Test(plan, small_cases_are_packed_as_well_as_any_order_can)
         Arena *a = arena_new();
         Blocks b = random_blocks(a, 1 + draw(6), 6, 8);
         bool placed[8] = {false};
-        int64_t at[8], bound = blocks_bound(b, a), end = pack(b, bound, a);
+        bool least;
+        int64_t at[8], bound = blocks_bound(b, a), end = pack(b, bound, &least, a);
         cr_assert(is_sound(b, end), "round %d", round);
         cr_assert_geq(end, bound);
         cr_assert_eq(end, best_of_all(b, placed, at, b.n, 0), "round %d", round);
+        cr_assert(least, "round %d", round);
         arena_free(a);
     }
 }
@@ -100,7 +101,8 @@ Test(plan, large_cases_are_sound_and_near_the_bound)
     for (int round = 0; round < 20; round++) {
         Arena *a = arena_new();
         Blocks b = random_blocks(a, 300, 100, 64);
-        int64_t bound = blocks_bound(b, a), end = pack(b, bound, a);
+        bool least;
+        int64_t bound = blocks_bound(b, a), end = pack(b, bound, &least, a);
         cr_assert(is_sound(b, end), "round %d", round);
         cr_assert_leq(end, bound + bound / 4, "round %d: %ld for %ld", round, (long)end,
                       (long)bound);
@@ -113,7 +115,8 @@ Test(plan, thousands_in_use_at_once_are_sound)
 {
     Arena *a = arena_new();
     Blocks b = random_blocks(a, 4000, 1000, 64);
-    int64_t bound = blocks_bound(b, a), end = pack(b, bound, a);
+    bool least;
+    int64_t bound = blocks_bound(b, a), end = pack(b, bound, &least, a);
     cr_assert(is_sound(b, end));
     cr_assert_leq(end, 2 * bound);
     arena_free(a);

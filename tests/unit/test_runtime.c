@@ -622,10 +622,41 @@ Test(runtime, inputs_must_fit)
     give(&l, t, "less data");
     t = ok, t.data = NULL;
     give(&l, t, "less data");
-    EtcValue i = {.tag = ETC_INT};
+    t = ok, t.dim = NULL;
+    give(&l, t, "rank");
+    t = ok, t.rank = -1;
+    give(&l, t, "rank");
+    EtcValue nothing = {.tag = ETC_TENSOR}, i = {.tag = ETC_INT};
+    cr_expect_eq(etc_method_set_input(l.method, 0, &nothing, &l.e), ETC_BAD_ARG);
+    cr_expect_eq(etc_method_set_input(l.method, 0, NULL, &l.e), ETC_BAD_ARG);
     cr_expect_eq(etc_method_set_input(l.method, 0, &i, &l.e), ETC_BAD_ARG);
     cr_expect_eq(etc_method_set_input(l.method, 1, &i, &l.e), ETC_BAD_ARG);
     cr_expect_eq(etc_method_set_input(l.method, -1, &i, &l.e), ETC_BAD_ARG);
+    loaded_stop(&l);
+}
+
+/* Planned inputs are copied: their bytes may lie anywhere, the output's own place included. */
+Test(runtime, inputs_may_lie_at_odd_addresses_or_in_the_output)
+{
+    Loaded l;
+    _Alignas(16) uint8_t bytes[20] = {0};
+    float two[4] = {1, 2, 3, 4}, odd[4];
+    int32_t dim[2] = {2, 2};
+    cr_assert_eq(start_file(&l, "good_prim.pte"), ETC_OK);
+    memcpy(bytes + 1, two, sizeof two);
+    EtcTensor t = {.data = bytes + 1, .dtype = ETC_F32, .rank = 2, .dim = dim, .capacity = 16};
+    give(&l, t, NULL);
+    cr_assert_eq(etc_method_run(l.method, &l.e), ETC_OK, "%s", l.e.what);
+    const EtcValue *out = NULL;
+    for (int k = 0; k < etc_method_n_outputs(l.method); k++)
+        if (etc_method_output(l.method, k)->tag == ETC_TENSOR)
+            out = etc_method_output(l.method, k);
+    if (out && out->as.tensor->dtype == ETC_F32 && out->as.tensor->rank == 2) {
+        memcpy(odd, out->as.tensor->data, sizeof odd);
+        EtcValue again = *out;
+        cr_expect_eq(etc_method_set_input(l.method, 0, &again, &l.e), ETC_OK);
+        cr_expect_eq(etc_method_run(l.method, &l.e), ETC_OK);
+    }
     loaded_stop(&l);
 }
 

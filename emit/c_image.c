@@ -1,0 +1,238 @@
+/* c_image.c -- normalization in groups, resampling, and ops whose result is the input in pieces. */
+#include "emit/c_emit.h"
+#include <string.h>
+
+static Dim mul(Function *f, Dim a, Dim b)
+{
+    return dim_mul(f->e->method->program, a, b);
+}
+
+static Dim add(Function *f, Dim a, Dim b)
+{
+    return dim_add(f->e->method->program, a, b);
+}
+
+static Dim sub(Function *f, Dim a, Dim b)
+{
+    return dim_sub(f->e->method->program, a, b);
+}
+
+/* -- normalization in groups --------------------------------------------------------------------- */
+
+/* The array of result i, where it is wanted. */
+static const char *result_or_null(Function *f, const Node *n, int i)
+{
+    return i < n->n_out && !n->out[i]->type.is_none ? f->name_of[n->out[i]->index] : "NULL";
+}
+
+/* group_norm(input, groups, weight, bias, eps) and native_group_norm(input, weight, bias, N, C,
+ * HxW, groups, eps) */
+bool emit_group_norm(Function *f, const Node *n, Clamp clamp)
+{
+    const Value *x = n->in[0], *y = n->out[0];
+    int is_native = n->op == OP_NATIVE_GROUP_NORM;
+    int64_t groups = 1;
+    double eps = 0;
+    Program *p = f->e->method->program;
+    (void)clamp;
+    if (!check_tensors(f, n, 0))
+        return false;
+    if (!arg_int(n, is_native ? 6 : 1, &groups) || !arg_number(n, is_native ? 7 : 4, &eps))
+        return function_refuse(f, n, "wants constant groups and eps");
+    Dim field[4] = {size_of(x, 0), DIM(groups), dim_floordiv(p, size_of(x, 1), DIM(groups)),
+                    c_dims_product(f->e, x->type.dim + 2, x->type.rank - 2)};
+    put(&f->body, "    /* n, groups, channels of a group, floats of a channel; eps */\n"
+        "    const EtcGroupNorm g = {");
+    put_fields(f, field, 4);
+    put_float(&f->body, (float)eps);
+    put(&f->body, "};\n    etc_group_norm_f32(%s, %s, %s, %s, ", function_pointer(f, x),
+        array_or_null(f, arg_value(n, is_native ? 1 : 2)),
+        array_or_null(f, arg_value(n, is_native ? 2 : 3)), f->name_of[y->index]);
+    put(&f->body, "%s, %s, &g);\n", result_or_null(f, n, 1), result_or_null(f, n, 2));
+    return true;
+}
+
+/* -- resampling ---------------------------------------------------------------------------------- */
+
+/* Input elements per output element; the same operations as in kernels/upsample.c. */
+static void put_ratio(Function *f, Dim in, Dim out, bool align, double factor)
+{
+    Text *t = &f->body;
+    int less = align ? 1 : 0;
+    if (!align && factor > 0) {
+        put_float(t, (float)(1.0 / factor));
+    } else if (!in.expr && !out.expr) {
+        bool is_one = align && out.value <= 1;
+        put_float(t, is_one ? 0.0f : (float)(in.value - less) / (float)(out.value - less));
+    } else {
+        if (align) {
+            put(t, "(");
+            function_dim(f, out);
+            put(t, " <= 1) ? 0.0f : ");
+        }
+        put(t, "((float)(");
+        function_dim(f, sub(f, in, DIM(less)));
+        put(t, ") / (float)(");
+        function_dim(f, sub(f, out, DIM(less)));
+        put(t, "))");
+    }
+}
+
+static double factor_of(const Node *n, int arg, int k)
+{
+    const Arg *a = &n->arg[arg];
+    if (a->kind != ARG_LIST)
+        return 0;
+    return a->list.item[k].kind == ARG_FLOAT ? a->list.item[k].f
+                                             : (double)a->list.item[k].dim.value;
+}
+
+bool emit_upsample(Function *f, const Node *n, Clamp clamp)
+{
+    const Value *x = n->in[0], *y = n->out[0];
+    bool is_linear = n->op == OP_UPSAMPLE_BILINEAR2D_VEC, align = is_linear && arg_bool(n, 2);
+    int scales = is_linear ? 3 : 2;
+    (void)clamp;
+    if (x->type.rank != 4)
+        return function_refuse(f, n, "wants images in a batch");
+    if (!check_tensors(f, n, 0))
+        return false;
+    Dim field[5] = {mul(f, size_of(x, 0), size_of(x, 1)), size_of(x, 2), size_of(x, 3),
+                    size_of(y, 2), size_of(y, 3)};
+    put(&f->body, "    /* planes, ih, iw, oh, ow; input per output element; align_corners */\n"
+        "    const EtcUpsample g = {");
+    put_fields(f, field, 5);
+    for (int i = 0; i < 2; i++) {
+        put_ratio(f, size_of(x, 2 + i), size_of(y, 2 + i), align, factor_of(n, scales, i));
+        put(&f->body, ", ");
+    }
+    put(&f->body, "%d};\n    etc_upsample_%s_f32(%s, %s, &g, work);\n", align,
+        is_linear ? "linear" : "nearest", function_pointer(f, x), f->name_of[y->index]);
+    f->uses_work = true;
+    return true;
+}
+
+/* -- pieces -------------------------------------------------------------------------------------- */
+
+/* Elements to .. to + n - 1 of an axis are the input's from, from + step, ... */
+typedef struct Piece {
+    Dim to, from, n;
+    int64_t step;
+} Piece;
+
+typedef struct Cut {
+    int count[MAX_RANK];
+    Piece piece[MAX_RANK][3];
+} Cut;
+
+static int64_t wrapped(int64_t axis, int rank)
+{
+    return axis < 0 ? axis + rank : axis;
+}
+
+static bool cut_flip(Function *f, const Node *n, Cut *c)
+{
+    int64_t axis[MAX_RANK];
+    Type t = n->in[0]->type;
+    if (!arg_ints(n, 1, axis, MAX_RANK))
+        return function_refuse(f, n, "wants constant dims");
+    for (int i = 0; i < arg_count(n, 1) && t.rank; i++) {
+        int64_t d = wrapped(axis[i], t.rank);
+        c->piece[d][0] = (Piece){DIM(0), sub(f, t.dim[d], DIM(1)), t.dim[d], -1};
+    }
+    return true;
+}
+
+/* Of a symbolic axis the shift must be less than any size it may have. */
+static bool cut_roll(Function *f, const Node *n, Cut *c)
+{
+    int64_t shift[MAX_RANK], axis[MAX_RANK], all[MAX_RANK] = {0};
+    Type t = n->in[0]->type;
+    if (!arg_ints(n, 1, shift, MAX_RANK) || !arg_ints(n, 2, axis, MAX_RANK) ||
+        arg_count(n, 1) != arg_count(n, 2) || !t.rank)
+        return function_refuse(f, n, "wants constant shifts and dims");
+    for (int i = 0; i < arg_count(n, 1); i++)
+        all[wrapped(axis[i], t.rank)] += shift[i];
+    for (int d = 0; d < t.rank; d++) {
+        int64_t lo, hi, by = all[d];
+        dim_range(t.dim[d], &lo, &hi);
+        if (!t.dim[d].expr && t.dim[d].value > 0)
+            by = (by % t.dim[d].value + t.dim[d].value) % t.dim[d].value;
+        if (t.dim[d].expr && (by > lo || by < -lo))
+            return function_refuse(f, n, "wants shifts less than the symbolic size");
+        if (!by || (!t.dim[d].expr && !t.dim[d].value))
+            continue;
+        Dim first = by > 0 ? DIM(by) : add(f, t.dim[d], DIM(by)), rest = sub(f, t.dim[d], first);
+        c->count[d] = 2;
+        c->piece[d][0] = (Piece){DIM(0), rest, first, 1};
+        c->piece[d][1] = (Piece){first, DIM(0), rest, 1};
+    }
+    return true;
+}
+
+static bool cut_borders(Function *f, const Node *n, bool is_reflection, Cut *c)
+{
+    int64_t pad[6];
+    Type t = n->in[0]->type;
+    if (!arg_ints(n, 1, pad, 6))
+        return function_refuse(f, n, "wants constant padding");
+    for (int i = 0; i < arg_count(n, 1) / 2; i++) {
+        int d = t.rank - 1 - i;
+        int64_t lo = pad[2 * i], hi = pad[2 * i + 1], step = is_reflection ? -1 : 0;
+        int64_t before = lo > 0 ? lo : 0, cut = lo < 0 ? -lo : 0, behind = hi > 0 ? hi : 0;
+        Dim kept = sub(f, t.dim[d], DIM(cut + (hi < 0 ? -hi : 0)));
+        Dim last = sub(f, t.dim[d], DIM(is_reflection ? 2 : 1));
+        c->count[d] = 3;
+        c->piece[d][0] = (Piece){DIM(0), DIM(is_reflection ? before : 0), DIM(before), step};
+        c->piece[d][1] = (Piece){DIM(before), DIM(cut), kept, 1};
+        c->piece[d][2] = (Piece){add(f, DIM(before), kept), last, DIM(behind), step};
+    }
+    return true;
+}
+
+/* Copies the block of piece which[d] of each axis d. */
+static void put_block(Function *f, const Node *n, const Cut *c, const int *which)
+{
+    const Value *x = n->in[0], *y = n->out[0];
+    Dim x_stride[MAX_RANK], y_stride[MAX_RANK], dim[MAX_RANK], from = DIM(0), to = DIM(0);
+    Type t = y->type;
+    type_strides(f->e, value_type(x), x_stride);
+    type_strides(f->e, y->type, y_stride);
+    for (int d = 0; d < t.rank; d++) {
+        const Piece *p = &c->piece[d][which[d]];
+        if (!p->n.expr && p->n.value <= 0)
+            return;
+        from = add(f, from, mul(f, p->from, x_stride[d]));
+        to = add(f, to, mul(f, p->to, y_stride[d]));
+        x_stride[d] = mul(f, x_stride[d], DIM(p->step));
+        dim[d] = p->n;
+    }
+    t.dim = dim;
+    t.stride = NULL;
+    put_copy(f, t, offset_by(f, function_pointer(f, x), from), x_stride,
+             offset_by(f, f->name_of[y->index], to), y_stride);
+}
+
+bool emit_pieces(Function *f, const Node *n, Clamp clamp)
+{
+    Cut c = {0};
+    int which[MAX_RANK] = {0};
+    Type t = n->in[0]->type;
+    (void)clamp;
+    for (int d = 0; d < t.rank; d++) {
+        c.count[d] = 1;
+        c.piece[d][0] = (Piece){DIM(0), DIM(0), t.dim[d], 1};
+    }
+    bool is_reflection = n->op == OP_REFLECTION_PAD1D || n->op == OP_REFLECTION_PAD2D ||
+                         n->op == OP_REFLECTION_PAD3D;
+    if (!(n->op == OP_FLIP   ? cut_flip(f, n, &c)
+          : n->op == OP_ROLL ? cut_roll(f, n, &c)
+                             : cut_borders(f, n, is_reflection, &c)))
+        return false;
+    for (int d = 0; d >= 0;) {
+        put_block(f, n, &c, which);
+        for (d = t.rank - 1; d >= 0 && ++which[d] == c.count[d]; d--)
+            which[d] = 0;
+    }
+    return true;
+}

@@ -1,0 +1,331 @@
+/* c_index.c -- reads and writes by index, sums along an axis, layer norm. */
+#include "emit/c_emit.h"
+#include <string.h>
+
+/* -- reads and writes by index ----------------------------------------------------------------- */
+
+/* One index: the axis it names and where the axes of the walk begin that are its own. */
+typedef struct Index {
+    const Value *v;
+    Dim limit, step;
+    int lead;
+} Index;
+
+/* What becomes an EtcIndex. */
+typedef struct Walk {
+    int rank, n;
+    bool wraps, is_put;
+    Dim dim[MAX_RANK], plain[MAX_RANK], own[MAX_RANK];
+    Index of[MAX_RANK];
+} Walk;
+
+static void add_index(Walk *w, Type own, const Dim *own_stride, int axis, const Value *v, int lead)
+{
+    w->of[w->n++] = (Index){v, own.rank ? own.dim[axis] : DIM(1),
+                            own.rank ? own_stride[axis] : DIM(0), lead};
+}
+
+static void put_dims(Function *f, const Dim *d, int n)
+{
+    put(&f->body, "{");
+    for (int i = 0; i < n; i++) {
+        put(&f->body, i ? ", " : "");
+        function_dim(f, d[i]);
+    }
+    put(&f->body, "}");
+}
+
+/* Strides of the index along the walk: none where it has size 1. */
+static void put_index(Function *f, const Walk *w, const Index *i)
+{
+    Dim at[MAX_RANK], stride[MAX_RANK];
+    Type t = value_type(i->v);
+    type_strides(f->e, t, stride);
+    for (int k = 0; k < w->rank; k++)
+        at[k] = DIM(0);
+    for (int k = 0; k < t.rank; k++)
+        at[i->lead + k] = dim_equal(t.dim[k], DIM(1)) ? DIM(0) : stride[k];
+    put(&f->body, "{%s, %d, ", function_pointer(f, i->v), t.dtype == ETC_I64);
+    function_dim(f, i->limit);
+    put(&f->body, ", ");
+    function_dim(f, i->step);
+    put(&f->body, ", ");
+    put_dims(f, at, w->rank);
+    put(&f->body, "}");
+}
+
+static void put_walk(Function *f, const Walk *w, const char *y, const char *x, EtcDtype t)
+{
+    put(&f->body, "    /* rank, indices, bytes; wraps, is_put; sizes; strides; index, is_wide, limit, "
+        "step, strides */\n    const EtcIndex g = {%d, %d, %d, %d, %d, ", w->rank, w->n,
+        (int)etc_dtype_size((int)t), w->wraps, w->is_put);
+    put_dims(f, w->dim, w->rank);
+    put(&f->body, ", ");
+    put_dims(f, w->plain, w->rank);
+    put(&f->body, ", ");
+    put_dims(f, w->own, w->rank);
+    put(&f->body, ", {");
+    for (int i = 0; i < w->n; i++) {
+        put(&f->body, i ? ", " : "");
+        put_index(f, w, &w->of[i]);
+    }
+    put(&f->body, "}};\n    (void)etc_index_nd(%s, %s, &g);\n", y, x);
+}
+
+static bool check_index(Function *f, const Node *n, const Value *v)
+{
+    return v->type.dtype == ETC_I64 || v->type.dtype == ETC_I32 ||
+           function_refuse(f, n, "wants indices of i64 or i32");
+}
+
+/* Over the sizes of t, the plain tensor. */
+static Walk walk_of(Function *f, Type t)
+{
+    Walk w = {.rank = t.rank ? t.rank : 1};
+    w.dim[0] = DIM(1);
+    for (int i = 0; i < w.rank; i++)
+        w.plain[i] = w.own[i] = DIM(0);
+    for (int i = 0; i < t.rank; i++)
+        w.dim[i] = t.dim[i];
+    type_strides(f->e, t, w.plain);
+    return w;
+}
+
+static bool emit_embedding(Function *f, const Node *n)
+{
+    Dim stride[MAX_RANK];
+    const Value *x = arg_value(n, 0), *index = arg_value(n, 1), *y = n->out[0];
+    Type t = value_type(x);
+    Walk w = walk_of(f, y->type);
+    if (!check_index(f, n, index))
+        return false;
+    type_strides(f->e, t, stride);
+    w.own[y->type.rank - 1] = stride[1];
+    add_index(&w, t, stride, 0, index, 0);
+    put_walk(f, &w, f->name_of[y->index], function_pointer(f, x), y->type.dtype);
+    return true;
+}
+
+static bool emit_gather(Function *f, const Node *n)
+{
+    Dim stride[MAX_RANK];
+    int64_t d = 0;
+    const Value *x = arg_value(n, 0), *index = arg_value(n, 2), *y = n->out[0];
+    Type t = value_type(x);
+    Walk w = walk_of(f, y->type);
+    if (!arg_int(n, 1, &d) || !check_index(f, n, index))
+        return function_refuse(f, n, "wants a plain axis");
+    d += d < 0 ? t.rank : 0;
+    type_strides(f->e, t, stride);
+    for (int i = 0; i < t.rank && t.rank == y->type.rank; i++)
+        w.own[i] = i == d ? DIM(0) : stride[i];
+    add_index(&w, t, stride, t.rank ? (int)d : 0, index, 0);
+    put_walk(f, &w, f->name_of[y->index], function_pointer(f, x), y->type.dtype);
+    return true;
+}
+
+/* Rank of the indices broadcast, and where their axes stand in the result: where the indexed ones
+ * stood, or first where others lie between. */
+static int index_place(const Node *n, int *rank)
+{
+    int first = -1, last = -1, count = 0;
+    *rank = 0;
+    for (int i = 0; i < arg_count(n, 1); i++) {
+        const Value *v = arg_list_value(n, 1, i);
+        if (!v)
+            continue;
+        first = first < 0 ? i : first;
+        last = i;
+        count++;
+        *rank = v->type.rank > *rank ? v->type.rank : *rank;
+    }
+    return count == last - first + 1 ? first : 0;
+}
+
+/* The indices of argument 1 and the axes of `own` that have none. */
+static bool add_indices(Function *f, const Node *n, Walk *w, Type own)
+{
+    Dim stride[MAX_RANK];
+    int rank, at = index_place(n, &rank), axis = 0;
+    type_strides(f->e, own, stride);
+    for (int i = 0; i < own.rank; i++) {
+        const Value *v = i < arg_count(n, 1) ? arg_list_value(n, 1, i) : NULL;
+        if (!v) {
+            axis += axis == at ? rank : 0;
+            w->own[axis++] = stride[i];
+            continue;
+        }
+        if (!check_index(f, n, v))
+            return false;
+        add_index(w, own, stride, i, v, at + rank - v->type.rank);
+    }
+    w->wraps = true;
+    return true;
+}
+
+bool emit_index(Function *f, const Node *n, Clamp clamp)
+{
+    const Value *x = n->in[0], *y = n->out[0];
+    (void)clamp;
+    if (n->op == OP_EMBEDDING)
+        return emit_embedding(f, n);
+    if (n->op == OP_GATHER)
+        return emit_gather(f, n);
+    Walk w = walk_of(f, y->type);
+    if (!add_indices(f, n, &w, value_type(x)))
+        return false;
+    put_walk(f, &w, f->name_of[y->index], function_pointer(f, x), y->type.dtype);
+    return true;
+}
+
+/* Where the plan laid the result over its input nothing needs to move. */
+static void put_whole(Function *f, const Value *x, const Value *y)
+{
+    Dim x_stride[MAX_RANK], y_stride[MAX_RANK];
+    const char *from = function_pointer(f, x), *to = f->name_of[y->index];
+    if (c_type_is_dense(f->e, value_type(x)) && c_type_is_dense(f->e, y->type)) {
+        put(&f->body, "    if (%s != %s) {\n        __builtin_memcpy(%s, %s, (size_t)(", to, from,
+            to, from);
+        function_dim(f, c_dims_product(f->e, y->type.dim, y->type.rank));
+        put(&f->body, ") * sizeof *%s);\n    }\n", to);
+        return;
+    }
+    type_strides(f->e, value_type(x), x_stride);
+    type_strides(f->e, y->type, y_stride);
+    put_copy(f, y->type, from, x_stride, to, y_stride);
+}
+
+/* The sizes of what the indices select: those of index(self, indices). */
+static bool selected(Function *f, const Node *n, Dim *dim, int *rank)
+{
+    int own = n->in[0]->type.rank, index_rank, at = index_place(n, &index_rank), axis = 0;
+    Dim shape[MAX_RANK];
+    for (int k = 0; k < index_rank; k++)
+        shape[k] = DIM(1);
+    for (int i = 0; i < arg_count(n, 1); i++) {
+        const Value *v = arg_list_value(n, 1, i);
+        for (int k = 0; v && k < v->type.rank; k++) {
+            int to = index_rank - v->type.rank + k;
+            shape[to] = dim_equal(shape[to], DIM(1)) ? v->type.dim[k] : shape[to];
+        }
+    }
+    for (int i = 0; i <= own; i++) {
+        const Value *v = i < arg_count(n, 1) ? arg_list_value(n, 1, i) : NULL;
+        for (int k = 0; i == at && k < index_rank && axis < MAX_RANK; k++)
+            dim[axis++] = shape[k];
+        if (i < own && !v && axis < MAX_RANK)
+            dim[axis++] = n->in[0]->type.dim[i];
+    }
+    *rank = axis;
+    return axis < MAX_RANK || function_refuse(f, n, "has too many axes");
+}
+
+/* index_put(self, indices, values, accumulate) */
+bool emit_index_put(Function *f, const Node *n, Clamp clamp)
+{
+    Dim dim[MAX_RANK], stride[MAX_RANK];
+    int rank = 0;
+    const Value *x = n->in[0], *values = arg_value(n, 2), *y = n->out[0];
+    (void)clamp;
+    if (arg_bool(n, 3))
+        return function_refuse(f, n, "has no C for accumulate=True");
+    if (!selected(f, n, dim, &rank))
+        return false;
+    Type t = value_type(values);
+    Walk w = walk_of(f, (Type){.rank = rank, .dim = dim, .dtype = t.dtype});
+    type_strides(f->e, t, stride);
+    for (int i = 0; i < rank; i++) {
+        int k = i - (rank - t.rank);
+        w.plain[i] = k < 0 || dim_equal(t.dim[k], DIM(1)) ? DIM(0) : stride[k];
+    }
+    w.is_put = true;
+    if (!add_indices(f, n, &w, y->type))
+        return false;
+    put_whole(f, x, y);
+    put_walk(f, &w, f->name_of[y->index], function_pointer(f, values), y->type.dtype);
+    return true;
+}
+
+/* -- sums along an axis ------------------------------------------------------------------------ */
+
+/* cumsum(self, dim): floats in double, all else in 64 bits that wrap. */
+bool emit_cumsum(Function *f, const Node *n, Clamp clamp)
+{
+    const char *index[MAX_LOOPS];
+    int64_t d = 0;
+    const Value *x = n->in[0], *y = n->out[0];
+    Type t = value_type(x);
+    Dim x_step = DIM(0), y_step = DIM(0), count = DIM(1);
+    (void)clamp;
+    if (!dtype_has_c(t.dtype) || !dtype_has_c(y->type.dtype) || !arg_int(n, 1, &d) ||
+        (dtype_is_float(t.dtype) && !dtype_is_float(y->type.dtype)))
+        return function_refuse(f, n, "has no C for these dtypes");
+    Nest nest = nest_new(f->e, y->type, 2);
+    nest_operand(f->e, &nest, 0, t);
+    nest_operand(f->e, &nest, 1, y->type);
+    if (t.rank) {
+        d += d < 0 ? t.rank : 0;
+        count = nest.size[d];
+        x_step = nest.stride[0][d];
+        y_step = nest.stride[1][d];
+        nest.size[d] = DIM(1);
+    }
+    nest_collapse(f->e, &nest);
+    bool is_float = dtype_is_float(y->type.dtype);
+    int in = nest_open(f, &nest, nest.rank, index);
+    const char *i = names_make(f->names, "", "s");
+    const char *type = is_float ? "double" : "uint64_t";
+    put(&f->body, "%*s%s sum = 0;\n%*sfor (int64_t %s = 0; %s < ", in, "", type, in, "", i, i);
+    function_dim(f, count);
+    put(&f->body, "; %s++) {\n%*ssum += (%s)(*(", i, in + 4, "", type);
+    nest_address(f, &nest, 0, function_pointer(f, x), nest.rank, index);
+    put(&f->body, " + (%s * ", i);
+    function_dim(f, x_step);
+    put(&f->body, "))%s);\n%*s*(", t.dtype == ETC_BOOL ? " != 0" : "", in + 4, "");
+    nest_address(f, &nest, 1, f->name_of[y->index], nest.rank, index);
+    put(&f->body, " + (%s * ", i);
+    function_dim(f, y_step);
+    put(&f->body, y->type.dtype == ETC_BOOL ? ")) = (%s)(sum != 0);\n" : ")) = (%s)sum;\n",
+        c_type(y->type.dtype));
+    put(&f->body, "%*s}\n", in, "");
+    nest_close(f, nest.rank);
+    return true;
+}
+
+/* -- layer norm -------------------------------------------------------------------------------- */
+
+static const char *pointer_or_null(Function *f, const Value *v)
+{
+    return v ? function_pointer(f, v) : "NULL";
+}
+
+/* Mean and inverse deviation, of the native form alone; NULL where torch left them out. */
+static const char *statistic(Function *f, const Node *n, int i)
+{
+    return i < n->n_out && !n->out[i]->type.is_none ? f->name_of[n->out[i]->index] : "NULL";
+}
+
+/* (input, normalized_shape, weight, bias, eps) */
+bool emit_layer_norm(Function *f, const Node *n, Clamp clamp)
+{
+    const Value *x = arg_value(n, 0), *y = n->out[0];
+    int axes = arg_count(n, 1);
+    double eps = 0;
+    (void)clamp;
+    for (int i = 0; i <= n->n_in; i++) {
+        const Value *v = i < n->n_in ? n->in[i] : y;
+        if (v->type.dtype != ETC_F32 || !c_type_is_dense(f->e, value_type(v)))
+            return function_refuse(f, n, "has C for dense float32 only");
+    }
+    if (!arg_number(n, 4, &eps))
+        return function_refuse(f, n, "wants a number as eps");
+    put(&f->body, "    etc_layer_norm_f32(%s, %s, %s, ", function_pointer(f, x),
+        pointer_or_null(f, arg_value(n, 2)), pointer_or_null(f, arg_value(n, 3)));
+    put_float(&f->body, (float)eps);
+    put(&f->body, ", %s, ", f->name_of[y->index]);
+    function_dim(f, c_dims_product(f->e, x->type.dim, x->type.rank - axes));
+    put(&f->body, ", ");
+    function_dim(f, c_dims_product(f->e, x->type.dim + x->type.rank - axes, axes));
+    put(&f->body, ", %s, %s);\n", statistic(f, n, 1), statistic(f, n, 2));
+    return true;
+}

@@ -1,0 +1,337 @@
+/* infer_index.c -- types of indexed reads and writes, pieces, repeats, fills and running sums. */
+#include "ir/internal.h"
+#include <inttypes.h>
+#include <string.h>
+
+static Program *program_of(const Node *n)
+{
+    return n->graph->program;
+}
+
+/* -- indices -------------------------------------------------------------------------- */
+
+static bool get_index(const Node *n, int i, Type *t, Diag *d)
+{
+    if (!get_tensor(n, i, t, d))
+        return false;
+    return t->dtype == ETC_I64 || t->dtype == ETC_I32 ||
+           diag_error(d, n->loc, "%s has dtype %s, expected i64 or i32", arg_name(n, i),
+                      dtype_name(t->dtype));
+}
+
+/* What a list of indices selects: bit per axis that has one, and their common sizes. */
+typedef struct Indexed {
+    unsigned axes;
+    Type shape;
+} Indexed;
+
+static bool read_indices(const Node *n, Type x, Indexed *s, Diag *d)
+{
+    int count = arg_count(n, 1);
+    *s = (Indexed){.shape = {.dtype = ETC_I64}};
+    if (count > x.rank)
+        return diag_error(d, n->loc, "has %d indices for %d axes", count, x.rank);
+    for (int i = 0; i < count; i++) {
+        const Value *v = arg_list_value(n, 1, i);
+        if (!v)
+            continue;
+        if (v->type.dtype == ETC_BOOL || v->type.dtype == ETC_U8)
+            return diag_unsupported(d, n->loc,
+                                    "index %d is a mask: sizes would depend on its elements", i);
+        if (v->type.dtype != ETC_I64 && v->type.dtype != ETC_I32)
+            return diag_error(d, n->loc, "index %d has dtype %s, expected i64 or i32", i,
+                              dtype_name(v->type.dtype));
+        if (!broadcast(n, s->shape, v->type, &s->shape, d))
+            return false;
+        s->axes |= 1u << i;
+    }
+    return s->axes || diag_error(d, n->loc, "has no index");
+}
+
+/* The indices' sizes stand where the indexed axes stood, or first where others lie between. */
+static bool indexed_shape(const Node *n, Type x, const Indexed *s, Type *out, Diag *d)
+{
+    Dim dim[2 * MAX_RANK];
+    int rank = 0, first = 0, last = x.rank - 1;
+    while (!(s->axes >> first & 1))
+        first++;
+    while (!(s->axes >> last & 1))
+        last--;
+    bool is_run = (s->axes >> first) + 1 == 1u << (last - first + 1);
+    int at = is_run ? first : 0;
+    for (int i = 0; i <= x.rank; i++) {
+        if (i == at)
+            for (int k = 0; k < s->shape.rank; k++)
+                dim[rank++] = s->shape.dim[k];
+        if (i < x.rank && !(s->axes >> i & 1))
+            dim[rank++] = x.dim[i];
+    }
+    return set_tensor(n, out, x.dtype, rank, dim, d);
+}
+
+bool infer_index(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Indexed s;
+    return get_tensor(n, 0, &x, d) && read_indices(n, x, &s, d) &&
+           indexed_shape(n, x, &s, out, d);
+}
+
+/* index_put(self, indices, values, accumulate) */
+bool infer_index_put(const Node *n, Type *out, Diag *d)
+{
+    Type x, values;
+    Indexed s;
+    if (!get_tensor(n, 0, &x, d) || !get_tensor(n, 2, &values, d) || !read_indices(n, x, &s, d) ||
+        !indexed_shape(n, x, &s, out, d) || !expands_to(n, values, *out, d))
+        return false;
+    if (values.dtype != x.dtype)
+        return diag_error(d, n->loc, "values have dtype %s, expected %s", dtype_name(values.dtype),
+                          dtype_name(x.dtype));
+    return set_tensor(n, out, x.dtype, x.rank, x.dim, d);
+}
+
+/* (self, dim, index): one index vector */
+bool infer_index_select(const Node *n, Type *out, Diag *d)
+{
+    Type x, index;
+    Dim dim[MAX_RANK];
+    int axis;
+    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
+        !get_index(n, 2, &index, d))
+        return false;
+    if (index.rank > 1)
+        return diag_error(d, n->loc, "index has rank %d, expected at most 1", index.rank);
+    memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
+    dim[axis] = index.rank ? index.dim[0] : DIM(1);
+    return set_tensor(n, out, x.dtype, x.rank, dim, d);
+}
+
+/* (self, dim, index): the index has the result's sizes, none but `dim`'s above self's. */
+bool infer_gather(const Node *n, Type *out, Diag *d)
+{
+    Type x, index;
+    int axis;
+    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
+        !get_index(n, 2, &index, d))
+        return false;
+    if ((index.rank ? index.rank : 1) != (x.rank ? x.rank : 1))
+        return diag_error(d, n->loc, "index has rank %d, expected %d", index.rank, x.rank);
+    for (int i = 0; i < x.rank && i < index.rank; i++) {
+        int64_t lo, hi;
+        dim_range(index.dim[i], &lo, &hi);
+        if (i != axis && lo > dim_upper(x.dim[i]))
+            return diag_error(d, n->loc, "index has size %s on axis %d, expected at most %s",
+                              dim_text(program_of(n), index.dim[i]), i,
+                              dim_text(program_of(n), x.dim[i]));
+    }
+    return set_tensor(n, out, x.dtype, index.rank, index.dim, d);
+}
+
+bool infer_embedding(const Node *n, Type *out, Diag *d)
+{
+    Type w, index;
+    Dim dim[MAX_RANK + 1];
+    if (!get_rank(n, 0, 2, 2, &w, d) || !get_index(n, 1, &index, d))
+        return false;
+    memcpy(dim, index.dim, (size_t)index.rank * sizeof *dim);
+    dim[index.rank] = w.dim[1];
+    return set_tensor(n, out, w.dtype, index.rank + 1, dim, d);
+}
+
+/* -- pieces --------------------------------------------------------------------------- */
+
+bool infer_unbind(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK];
+    int axis;
+    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d))
+        return false;
+    if (!dims_overlap(x.dim[axis], DIM(n->n_out)))
+        return diag_error(d, n->loc, "gives %d results for size %s", n->n_out,
+                          dim_text(program_of(n), x.dim[axis]));
+    for (int i = 0; i + 1 < x.rank; i++)
+        dim[i] = x.dim[i + (i >= axis)];
+    for (int i = 0; i < n->n_out; i++)
+        if (!set_tensor(n, &out[i], x.dtype, x.rank - 1, dim, d))
+            return false;
+    return true;
+}
+
+/* The size of piece i along its axis: listed, or of equal pieces whose last takes what is left. */
+static bool piece_size(const Node *n, int i, Dim whole, Dim *size, Diag *d)
+{
+    Program *p = program_of(n);
+    Dim part, listed[1024];
+    if (n->arg[1].kind == ARG_LIST) {
+        if (arg_count(n, 1) != n->n_out || n->n_out > 1024 || !arg_dims(n, 1, listed, 1024))
+            return diag_error(d, n->loc, "split sizes are not one integer per result");
+        *size = listed[i];
+        return true;
+    }
+    if (!get_size(n, 1, &part, d))
+        return false;
+    if (part.expr || part.value < 1)
+        return diag_error(d, n->loc, "%s is not a positive integer", arg_name(n, 1));
+    if (n->op == OP_CHUNK) /* ceil(whole / chunks) */
+        part = dim_sub(p, DIM(0), dim_floordiv(p, dim_sub(p, DIM(0), whole), part));
+    Dim before = dim_mul(p, part, DIM(i));
+    *size = i + 1 < n->n_out ? part : dim_sub(p, whole, before);
+    return true;
+}
+
+bool infer_split(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK], sum = DIM(0);
+    int axis;
+    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 2, x.rank, &axis, d))
+        return false;
+    for (int i = 0; i < n->n_out; i++) {
+        memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
+        if (!piece_size(n, i, x.dim[axis], &dim[axis], d) ||
+            !set_tensor(n, &out[i], x.dtype, x.rank, dim, d))
+            return false;
+        sum = dim_add(program_of(n), sum, dim[axis]);
+    }
+    return dims_overlap(sum, x.dim[axis]) ||
+           diag_error(d, n->loc, "splits size %s into pieces of %s in all",
+                      dim_text(program_of(n), x.dim[axis]), dim_text(program_of(n), sum));
+}
+
+bool infer_stack(const Node *n, Type *out, Diag *d)
+{
+    const Value *first = arg_list_value(n, 0, 0);
+    Dim dim[MAX_RANK + 1];
+    int axis, dtype = DTYPE_NONE, count = arg_count(n, 0);
+    if (!first)
+        return diag_error(d, n->loc, "tensors is empty");
+    if (!get_axis(n, 1, first->type.rank + 1, &axis, d))
+        return false;
+    for (int k = 0; k < count; k++) {
+        const Value *v = arg_list_value(n, 0, k);
+        bool fits = v && v->type.rank == first->type.rank;
+        for (int i = 0; fits && i < v->type.rank; i++)
+            fits = dims_agree(v->type.dim[i], first->type.dim[i]);
+        if (!fits)
+            return diag_error(d, n->loc, "tensor %d of the list has another shape", k);
+        dtype = promote(dtype, (int)v->type.dtype);
+    }
+    if (dtype < 0)
+        return diag_error(d, n->loc, "its operands have no common dtype");
+    for (int i = 0; i <= first->type.rank; i++)
+        dim[i] = i == axis ? DIM(count) : first->type.dim[i - (i > axis)];
+    return set_tensor(n, out, (EtcDtype)dtype, first->type.rank + 1, dim, d);
+}
+
+/* -- repeats -------------------------------------------------------------------------- */
+
+bool infer_repeat(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim by[MAX_RANK];
+    int count;
+    if (!get_tensor(n, 0, &x, d) || !get_sizes(n, 1, by, &count, d))
+        return false;
+    if (count < x.rank)
+        return diag_error(d, n->loc, "repeats has %d items, expected at least %d", count, x.rank);
+    for (int i = count - x.rank, k = 0; i < count; i++, k++)
+        by[i] = dim_mul(program_of(n), by[i], x.dim[k]);
+    return set_tensor(n, out, x.dtype, count, by, d);
+}
+
+/* (self, repeats, dim): without dim the elements of the whole tensor in a row */
+bool infer_repeat_interleave(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim by, dim[MAX_RANK];
+    int axis = 0;
+    Program *p = program_of(n);
+    if (!get_tensor(n, 0, &x, d) || !get_size(n, 1, &by, d))
+        return false;
+    if (n->arg[2].kind == ARG_NONE) {
+        dim[0] = dim_mul(p, dims_product(p, x.dim, x.rank), by);
+        return set_tensor(n, out, x.dtype, 1, dim, d);
+    }
+    if (x.rank < 1 || !get_axis(n, 2, x.rank, &axis, d))
+        return x.rank >= 1 ? false : diag_error(d, n->loc, "self has no axis");
+    memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
+    dim[axis] = dim_mul(p, dim[axis], by);
+    return set_tensor(n, out, x.dtype, x.rank, dim, d);
+}
+
+bool infer_type_as(const Node *n, Type *out, Diag *d)
+{
+    Type x, other;
+    return get_tensor(n, 0, &x, d) && get_tensor(n, 1, &other, d) &&
+           set_tensor(n, out, other.dtype, x.rank, x.dim, d);
+}
+
+/* -- fills ---------------------------------------------------------------------------- */
+
+/* A tensor of the given sizes; dtype self's, or where there is none torch's default. */
+bool infer_new(const Node *n, Type *out, Diag *d)
+{
+    Dim size[MAX_RANK];
+    int count, self = arg_find(n, "self");
+    Type x = {.dtype = ETC_F32};
+    return (self < 0 || get_tensor(n, self, &x, d)) &&
+           get_sizes(n, arg_find(n, "size"), size, &count, d) &&
+           set_tensor(n, out, dtype_or(n, x.dtype), count, size, d);
+}
+
+bool infer_scalar_tensor(const Node *n, Type *out, Diag *d)
+{
+    return set_tensor(n, out, dtype_or(n, ETC_F32), 0, NULL, d);
+}
+
+bool infer_masked_fill(const Node *n, Type *out, Diag *d)
+{
+    Type x, mask;
+    if (!get_tensor(n, 0, &x, d) || !get_tensor(n, 1, &mask, d))
+        return false;
+    if (mask.dtype != ETC_BOOL)
+        return diag_error(d, n->loc, "mask has dtype %s, expected bool", dtype_name(mask.dtype));
+    return broadcast(n, x, mask, out, d);
+}
+
+/* -- along an axis -------------------------------------------------------------------- */
+
+/* Each round of diff is one element shorter. */
+bool infer_diff(const Node *n, Type *out, Diag *d)
+{
+    Type x, end;
+    Dim dim[MAX_RANK];
+    int64_t rounds;
+    int axis;
+    Program *p = program_of(n);
+    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_int(n, 1, &rounds, d) ||
+        !get_axis(n, 2, x.rank, &axis, d))
+        return false;
+    if (rounds < 0)
+        return diag_error(d, n->loc, "n is %" PRId64 ", expected at least 0", rounds);
+    memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
+    for (int i = 3; i <= 4; i++) {
+        if (!get_optional(n, i, &end, d))
+            return false;
+        if (!end.is_none && end.rank != x.rank)
+            return diag_error(d, n->loc, "%s has rank %d, expected %d", arg_name(n, i), end.rank,
+                              x.rank);
+        if (!end.is_none)
+            dim[axis] = dim_add(p, dim[axis], end.dim[axis]);
+    }
+    dim[axis] = dim_max(p, dim_sub(p, dim[axis], DIM(rounds)), DIM(0));
+    return set_tensor(n, out, x.dtype, x.rank, dim, d);
+}
+
+/* Sums of integers and bools are i64. */
+bool infer_cumsum(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    int axis;
+    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &axis, d))
+        return false;
+    return set_tensor(n, out, dtype_or(n, dtype_is_float(x.dtype) ? x.dtype : ETC_I64), x.rank,
+                      x.dim, d);
+}

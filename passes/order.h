@@ -1,0 +1,40 @@
+/* order.h -- shared by the files of the order search: a graph as steps that make and read chunks
+ * of bytes (order_model.c), and the search in windows of an order (order_window.c). */
+#ifndef ETC_PASSES_ORDER_H
+#define ETC_PASSES_ORDER_H
+
+#include "passes/internal.h"
+
+typedef struct Chunk {
+    int64_t bytes;
+    int def;     /* step that makes it; -1: an input */
+    int readers; /* steps */
+    bool kept;   /* read after the last step */
+} Chunk;
+
+typedef struct Step { /* a node, by its place in the given order */
+    int first_read, n_reads; /* read[...]: chunks, each once */
+    int first_made, n_made;  /* numbers of chunks */
+    int overlaid;            /* chunk it may write over if that dies here; -1: none */
+} Step;
+
+typedef struct Model {
+    const int *number; /* by value: the step that defines it; -1: none */
+    Step *step;
+    int n_steps;
+    Chunk *chunk;
+    int n_chunks;
+    int *read;
+} Model;
+
+/* False: too many chunks for their values, `m` says less than is true. */
+bool model_of(const Graph *g, const int *number, int n, Model *m, Arena *tmp);
+
+/* Bytes in use while each step of an order runs; returns the most. */
+int64_t model_play(const Model *m, const int *order, int64_t *at, Arena *tmp);
+
+/* Moves steps of `order` within windows until its peak is as low as `*work` allows.  node: by step
+ * number, with operands' steps through m->number. */
+void order_windows(const Model *m, Node *const *node, int *order, int64_t *work, Arena *tmp);
+
+#endif

@@ -1,0 +1,252 @@
+/* order_window.c -- lowers the peak of an order by reordering windows of it.
+ *
+ * What lives before and after a window does not depend on the order within, so each window is a
+ * problem of its own: find an order of its steps that stays below the peak.  States are the sets of
+ * steps done; the bytes that live after a set do not depend on how it was reached, so of all ways
+ * to one set the one with the lowest peak is enough.  Sets are visited by size, those that reach the
+ * peak are dropped, and where more than MAX_STATES of one size are left, the ones with the least
+ * live bytes stay: exact for small and narrow windows, a beam otherwise.  Every window that holds
+ * the peak has to give in for the peak to fall; the first that does not ends the search.
+ */
+#include "passes/order.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOW = 60, MAX_STATES = 2000, HASH = 8192 };
+
+typedef struct Reach {
+    uint64_t done;
+    int64_t live, peak;
+    int from, last; /* state of the size before, step done last */
+} Reach;
+
+typedef struct Local { /* of a chunk that steps of the window read or make */
+    uint64_t readers;
+    int64_t bytes;
+    bool stays;     /* read behind the window */
+} Local;
+
+typedef struct Window {
+    const Model *m;
+    Node *const *node;
+    int *order, from, n;
+    uint64_t before[WINDOW]; /* steps of the window whose results a step reads */
+    int *slot_of;            /* by step: place in the window; -1 */
+    Local *local;            /* by chunk; valid where `mark` is the window's */
+    int *mark, stamp;
+    int *left;               /* by chunk: readers from the window on */
+    int64_t limit, *work;
+    Arena *tmp;
+} Window;
+
+/* -- a window ---------------------------------------------------------------------------------- */
+
+static Local *local_of(Window *w, int chunk)
+{
+    if (w->mark[chunk] != w->stamp) {
+        w->mark[chunk] = w->stamp;
+        w->local[chunk] = (Local){0, w->m->chunk[chunk].bytes, w->m->chunk[chunk].kept};
+    }
+    return &w->local[chunk];
+}
+
+static void open_window(Window *w)
+{
+    w->stamp++;
+    for (int i = 0; i < w->n; i++)
+        w->slot_of[w->order[w->from + i]] = i;
+    for (int i = 0; i < w->n; i++) {
+        int k = w->order[w->from + i];
+        const Step *s = &w->m->step[k];
+        const Node *n = w->node[k];
+        w->before[i] = 0;
+        for (int j = 0; j < n->n_in; j++) {
+            int def = w->m->number[n->in[j]->index];
+            if (def >= 0 && w->slot_of[def] >= 0)
+                w->before[i] |= (uint64_t)1 << w->slot_of[def];
+        }
+        for (int j = s->first_read; j < s->first_read + s->n_reads; j++)
+            local_of(w, w->m->read[j])->readers |= (uint64_t)1 << i;
+        for (int j = s->first_made; j < s->first_made + s->n_made; j++)
+            local_of(w, j);
+    }
+    for (int i = 0; i < w->n; i++) {
+        const Step *s = &w->m->step[w->order[w->from + i]];
+        for (int j = 0; j < s->n_reads + s->n_made; j++) {
+            int c = j < s->n_reads ? w->m->read[s->first_read + j]
+                                   : s->first_made + j - s->n_reads;
+            Local *l = local_of(w, c);
+            l->stays = l->stays || w->left[c] > __builtin_popcountll(l->readers);
+        }
+    }
+}
+
+static void close_window(Window *w)
+{
+    for (int i = 0; i < w->n; i++)
+        w->slot_of[w->order[w->from + i]] = -1;
+}
+
+static bool dies(const Window *w, int chunk, uint64_t done)
+{
+    const Local *l = &w->local[chunk];
+    return !l->stays && !(l->readers & ~done);
+}
+
+/* Step i after state s. */
+static Reach advance(Window *w, const Reach *s, int i)
+{
+    const Step *step = &w->m->step[w->order[w->from + i]];
+    uint64_t done = s->done | (uint64_t)1 << i;
+    int64_t made = 0, freed = 0;
+    bool over = step->overlaid >= 0 && dies(w, step->overlaid, done);
+    for (int k = step->first_made; k < step->first_made + step->n_made; k++) {
+        made += w->local[k].bytes;
+        freed += dies(w, k, done) ? w->local[k].bytes : 0;
+    }
+    for (int k = step->first_read; k < step->first_read + step->n_reads; k++)
+        freed += dies(w, w->m->read[k], done) ? w->local[w->m->read[k]].bytes : 0;
+    *w->work -= 1 + step->n_reads + step->n_made;
+    int64_t peak = s->live + (over ? 0 : made);
+    return (Reach){done, s->live + made - freed, peak > s->peak ? peak : s->peak, 0, i};
+}
+
+/* -- states of one size ------------------------------------------------------------------------ */
+
+typedef struct Level {
+    Reach *state;
+    int n;
+} Level;
+
+static void add_state(Level *l, int *hash, Reach s, Arena *tmp)
+{
+    uint32_t h = (uint32_t)((s.done * 0x9e3779b97f4a7c15u) >> 40) % HASH;
+    while (hash[h] && l->state[hash[h] - 1].done != s.done)
+        h = (h + 1) % HASH;
+    if (hash[h]) {
+        if (s.peak < l->state[hash[h] - 1].peak)
+            l->state[hash[h] - 1] = s;
+        return;
+    }
+    if (l->n >= HASH / 2)
+        return; /* too wide: the beam is full */
+    PUSH(tmp, l->state, l->n, s);
+    hash[h] = l->n;
+}
+
+static int by_live(const void *a, const void *b)
+{
+    const Reach *x = a, *y = b;
+    if (x->live != y->live)
+        return x->live < y->live ? -1 : 1;
+    if (x->peak != y->peak)
+        return x->peak < y->peak ? -1 : 1;
+    return x->done < y->done ? -1 : x->done > y->done;
+}
+
+/* The level after `l`: what stays below the limit. */
+static Level next_level(Window *w, const Level *l, int *hash)
+{
+    Level next = {0};
+    memset(hash, 0, HASH * sizeof *hash);
+    for (int k = 0; k < l->n && *w->work > 0; k++)
+        for (int i = 0; i < w->n; i++) {
+            uint64_t bit = (uint64_t)1 << i;
+            if (l->state[k].done & bit || w->before[i] & ~l->state[k].done)
+                continue;
+            Reach s = advance(w, &l->state[k], i);
+            s.from = k;
+            if (s.peak < w->limit)
+                add_state(&next, hash, s, w->tmp);
+        }
+    if (next.n > MAX_STATES) {
+        qsort(next.state, (size_t)next.n, sizeof *next.state, by_live);
+        next.n = MAX_STATES;
+    }
+    return next;
+}
+
+/* Reorders the window so that it stays below the limit; false: no way was found. */
+static bool search(Window *w, int64_t live)
+{
+    Level *level = NEW(w->tmp, Level, w->n + 1);
+    int *hash = NEW(w->tmp, int, HASH), taken[WINDOW], best = 0;
+    Reach start = {0, live, 0, 0, 0};
+    PUSH(w->tmp, level[0].state, level[0].n, start);
+    for (int k = 0; k < w->n; k++)
+        level[k + 1] = next_level(w, &level[k], hash);
+    if (!level[w->n].n || *w->work <= 0)
+        return false;
+    for (int k = w->n; k > 0; k--) {
+        const Reach *s = &level[k].state[best];
+        taken[k - 1] = w->order[w->from + s->last];
+        best = s->from;
+    }
+    memcpy(w->order + w->from, taken, (size_t)w->n * sizeof *taken);
+    return true;
+}
+
+/* -- the peaks --------------------------------------------------------------------------------- */
+
+/* Readers that come at or behind position `from`, and the bytes that live before it. */
+static int64_t rewind_to(Window *w, int from)
+{
+    int64_t live = 0;
+    const Model *m = w->m;
+    for (int c = 0; c < m->n_chunks; c++) {
+        w->left[c] = m->chunk[c].readers;
+        live += m->chunk[c].def < 0 ? m->chunk[c].bytes : 0;
+    }
+    for (int i = 0; i < from; i++) {
+        const Step *s = &m->step[w->order[i]];
+        for (int k = s->first_made; k < s->first_made + s->n_made; k++)
+            live += w->left[k] || m->chunk[k].kept ? m->chunk[k].bytes : 0;
+        for (int k = s->first_read; k < s->first_read + s->n_reads; k++) {
+            int c = m->read[k];
+            live -= --w->left[c] || m->chunk[c].kept ? 0 : m->chunk[c].bytes;
+        }
+    }
+    *w->work -= from;
+    return live;
+}
+
+/* Tries windows with position `at` in the middle, near the end and near the start. */
+static bool lower_at(Window *w, int at, int n_steps)
+{
+    static const int lead[] = {WINDOW / 2, WINDOW - 8, 8};
+    for (int i = 0; i < 3 && *w->work > 0; i++) {
+        w->from = at > lead[i] ? at - lead[i] : 0;
+        w->n = n_steps - w->from < WINDOW ? n_steps - w->from : WINDOW;
+        int64_t live = rewind_to(w, w->from);
+        open_window(w);
+        bool ok = search(w, live);
+        close_window(w);
+        if (ok)
+            return true;
+    }
+    return false;
+}
+
+void order_windows(const Model *m, Node *const *node, int *order, int64_t *work, Arena *tmp)
+{
+    Arena *scratch = arena_new();
+    Window w = {.m = m, .node = node, .order = order, .work = work, .tmp = scratch,
+                .slot_of = NEW(tmp, int, m->n_steps + 1), .local = NEW(tmp, Local, m->n_chunks + 1),
+                .mark = NEW(tmp, int, m->n_chunks + 1), .left = NEW(tmp, int, m->n_chunks + 1)};
+    int64_t *at = NEW(tmp, int64_t, m->n_steps + 1);
+    for (int i = 0; i < m->n_steps; i++)
+        w.slot_of[i] = -1;
+    for (bool lower = true; lower && *work > 0;) {
+        w.limit = model_play(m, order, at, scratch);
+        *work -= m->n_steps;
+        for (int i = 0; lower && i < m->n_steps && *work > 0; i++) {
+            if (at[i] < w.limit)
+                continue;
+            lower = lower_at(&w, i, m->n_steps);
+            if (lower) /* all of the window is below the limit now */
+                i = w.from + w.n - 1;
+        }
+        arena_reset(scratch);
+    }
+    arena_free(scratch);
+}

@@ -1,0 +1,111 @@
+/* group_norm.c -- wrappers of normalization in groups: float. */
+#include "runtime-lite/kernels/args.h"
+#include "runtime-lite/kernels/cores.h"
+#include "runtime-lite/kernels/kernels.h"
+#include <string.h>
+
+typedef struct Norm {
+    EtcTensor *x, *weight, *bias, *y, *mean, *rstd; /* the last two may be NULL */
+    int64_t groups;
+    double eps;
+} Norm;
+
+static int is_channel_vector(const EtcTensor *t, int64_t channels)
+{
+    return (t == NULL) ||
+           ((t->dtype == ETC_F32) && (t->rank == 1) && (t->dim[0] == channels) && etc_is_plain(t));
+}
+
+static int is_float(const EtcTensor *t)
+{
+    return (t == NULL) || ((t->dtype == ETC_F32) && etc_is_plain(t));
+}
+
+static EtcStatus resize(const Norm *a)
+{
+    const int64_t stat[2] = {a->x->dim[0], a->groups};
+    EtcStatus st = etc_resize(a->y, a->x->dim, a->x->rank);
+    if ((st == ETC_OK) && (a->mean != NULL)) {
+        st = etc_resize64(a->mean, stat, 2);
+    }
+    if ((st == ETC_OK) && (a->rstd != NULL)) {
+        st = etc_resize64(a->rstd, stat, 2);
+    }
+    return st;
+}
+
+static void fill(EtcTensor *t, float value)
+{
+    for (int64_t i = 0; (t != NULL) && (i < etc_numel(t)); i++) {
+        ((float *)t->data)[i] = value;
+    }
+}
+
+static float *data_of(const EtcTensor *t)
+{
+    return (t != NULL) ? (float *)t->data : NULL;
+}
+
+static EtcStatus normalize(const EtcCall *c, const Norm *a)
+{
+    EtcGroupNorm g;
+    if ((a->x->rank < 2) || (a->groups < 1) || ((a->x->dim[1] % a->groups) != 0) ||
+        !is_channel_vector(a->weight, a->x->dim[1]) || !is_channel_vector(a->bias, a->x->dim[1])) {
+        return ETC_BAD_ARG;
+    }
+    EtcStatus st = resize(a);
+    if (st != ETC_OK) {
+        return st;
+    }
+    if (!is_float(a->x) || !is_float(a->y) || !is_float(a->mean) || !is_float(a->rstd)) {
+        return ETC_UNSUPPORTED;
+    }
+    if (etc_numel(a->x) == 0) { /* of nothing: mean 0, deviation not a number */
+        fill(a->mean, 0.0f);
+        fill(a->rstd, __builtin_nanf(""));
+        return ETC_OK;
+    }
+    memset(&g, 0, sizeof g);
+    g.n = a->x->dim[0];
+    g.groups = a->groups;
+    g.channels = a->x->dim[1] / a->groups;
+    g.inner = etc_numel(a->x) / g.n / a->x->dim[1];
+    g.eps = (float)a->eps;
+    c->cores->group_norm(data_of(a->x), data_of(a->weight), data_of(a->bias), data_of(a->y),
+                         data_of(a->mean), data_of(a->rstd), &g);
+    return ETC_OK;
+}
+
+/* x, groups, weight, bias, eps, cudnn_enabled, out */
+EtcStatus etc_group_norm(const EtcCall *c)
+{
+    Norm a = {NULL, NULL, NULL, NULL, NULL, NULL, 0, 0.0};
+    if (!etc_arg_tensor(c, 0, &a.x) || !etc_arg_int(c, 1, &a.groups) ||
+        !etc_arg_opt_tensor(c, 2, &a.weight) || !etc_arg_opt_tensor(c, 3, &a.bias) ||
+        !etc_arg_double(c, 4, &a.eps) || !etc_arg_tensor(c, 6, &a.y)) {
+        return ETC_BAD_ARG;
+    }
+    return normalize(c, &a);
+}
+
+/* x, weight, bias, N, C, HxW, groups, eps, out, mean, rstd */
+EtcStatus etc_native_group_norm(const EtcCall *c)
+{
+    Norm a = {NULL, NULL, NULL, NULL, NULL, NULL, 0, 0.0};
+    int64_t n, channels, inner;
+    if (!etc_arg_tensor(c, 0, &a.x) || !etc_arg_opt_tensor(c, 1, &a.weight) ||
+        !etc_arg_opt_tensor(c, 2, &a.bias) || !etc_arg_int(c, 3, &n) ||
+        !etc_arg_int(c, 4, &channels) || !etc_arg_int(c, 5, &inner) ||
+        !etc_arg_int(c, 6, &a.groups) || !etc_arg_double(c, 7, &a.eps) ||
+        !etc_arg_tensor(c, 8, &a.y) || !etc_arg_tensor(c, 9, &a.mean) ||
+        !etc_arg_tensor(c, 10, &a.rstd) || (a.x->rank < 2)) {
+        return ETC_BAD_ARG;
+    }
+    int64_t rest = 1;
+    for (int32_t d = 2; d < a.x->rank; d++) {
+        rest *= a.x->dim[d];
+    }
+    return ((n == a.x->dim[0]) && (channels == a.x->dim[1]) && (inner == rest))
+               ? normalize(c, &a)
+               : ETC_BAD_ARG;
+}
