@@ -364,6 +364,36 @@ static void lower_mean(Lower *w, const Node *n)
     define_reshaped(w, n->out[0], sums);
 }
 
+/* -- layer norm ------------------------------------------------------------------------------ */
+
+static bool takes_layer_norm(const Node *n, const char **why)
+{
+    int64_t width;
+    for (int i = 2; i < 4; i++)
+        if (arg_value(n, i) && !xnn_is_constant(arg_value(n, i)))
+            return no(why, "its weight or bias is no constant");
+    return (arg_count(n, 1) == 1 && arg_ints(n, 1, &width, 1)) ||
+           no(why, "it is not over the last axis alone");
+}
+
+/* (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight + bias, row by row */
+static void lower_layer_norm(Lower *w, const Node *n)
+{
+    double eps = 1e-5, count = (double)size(n->in[0], -1);
+    uint32_t in = x_use(w, n->in[0], AS_IS), mean = row_sums(w, in, 1 / count);
+    arg_number(n, 4, &eps);
+    uint32_t x = x_binary(w, X_SUBTRACT, in, mean, x_like(w, in));
+    uint32_t var = row_sums(w, x_unary(w, X_SQUARE, x, x_like(w, in)), 1 / count);
+    var = x_binary(w, X_ADD, var, x_number(w, eps), x_like(w, var));
+    uint32_t y = x_unary(w, X_RSQRT, var, x_like(w, var));
+    y = x_binary(w, X_MULTIPLY, x, y, x_like(w, in));
+    if (arg_value(n, 2))
+        y = x_binary(w, X_MULTIPLY, y, x_use(w, arg_value(n, 2), AS_IS), x_like(w, in));
+    if (arg_value(n, 3))
+        y = x_binary(w, X_ADD, y, x_use(w, arg_value(n, 3), AS_IS), x_like(w, in));
+    x_define(w, n->out[0], AS_IS, y);
+}
+
 /* -- softmax --------------------------------------------------------------------------------- */
 
 static bool takes_softmax(const Node *n, const char **why)
@@ -802,6 +832,7 @@ static const Row rows[] = {
     {OP_HARDSIGMOID, NULL, lower_hardsigmoid, X_CLAMP},
     {OP_HARDSWISH, NULL, lower_unary, X_HARDSWISH},
     {OP_HARDTANH, NULL, lower_clamp, X_CLAMP},
+    {OP_LAYER_NORM, takes_layer_norm, lower_layer_norm, X_FULLY_CONNECTED},
     {OP_LEAKY_RELU, NULL, lower_leaky_relu, X_LEAKY_RELU},
     {OP_LINEAR, takes_linear, lower_linear, X_FULLY_CONNECTED},
     {OP_LOG, NULL, lower_unary, X_LOG},
