@@ -159,8 +159,13 @@ bool decomp_packed_attention(Rewrite *r, Node *n)
     Value *q = split_heads(r, n, arg_value(n, 0), heads);
     Value *k = split_heads(r, n, arg_value(n, 1), kv_heads);
     Value *v = split_heads(r, n, arg_value(n, 2), kv_heads);
+    Value *mask = arg_value(n, 3);
+    if (mask && mask->type.rank == 3) {
+        const Dim *d = mask->type.dim;
+        mask = build_view(r, n, mask, (Dim[]){d[0], DIM(1), d[1], d[2]}, 4);
+    }
     Node *y = q && k && v ? build(r->g, n, n->loc, OP_SDPA, r->d, "vvvvfbab", q, k, v,
-                                  arg_value(n, 3), 0.0, arg_bool(n, 6),
+                                  mask, 0.0, arg_bool(n, 6),
                                   scale ? n->arg[7] : (Arg){.kind = ARG_NONE}, heads != kv_heads)
                           : NULL;
     Value *rows = y ? build_permute(r, n, y->out[0], swap) : NULL;

@@ -8,8 +8,12 @@
  *   q = permute(view(x, [b, s, h, w]), [0, 2, 1, 3])      or, of one product for q, k and v,
  *   q = select(permute(view(x, [b, s, 3, h, w]), [2, 0, 3, 1, 4]), 0, i)
  *   view(permute(sdpa(q, k, v), [0, 2, 1, 3]), [b, s, h * w])
+ *
+ * Its mask is added to the scores and leaves every query a key.  A query that the given mask leaves
+ * none gets 0, as from sdpa, by a factor behind.
  */
 #include "passes/internal.h"
+#include <math.h>
 
 typedef struct Packed {
     Value *x;
@@ -110,13 +114,95 @@ static Value *columns(Rewrite *r, Node *at, const Packed *p)
     return s ? s->out[0] : NULL;
 }
 
+/* -- masks ----------------------------------------------------------------------------------- */
+
+static const double NEVER = -1e30; /* added to any score, nothing of it is left */
+
+/* One mask for all heads, which a view without their axis shows. */
+static bool is_for_all_heads(const Value *mask)
+{
+    const Type t = mask->type;
+    return t.rank < 3 || (t.rank == 4 && dim_equal(t.dim[1], DIM(1)));
+}
+
+static Value *without_heads(Rewrite *r, Node *n, Value *x)
+{
+    const Dim *d = x ? x->type.dim : NULL;
+    return !x || x->type.rank < 4 ? x : build_view(r, n, x, (Dim[]){d[0], d[2], d[3]}, 3);
+}
+
+static Value *result(const Node *n)
+{
+    return n ? n->out[0] : NULL;
+}
+
+/* What is added to the scores. */
+static Value *added(Rewrite *r, Node *n, Value *mask)
+{
+    Node *m;
+    if (mask->type.dtype == ETC_BOOL) {
+        Value *no = result(build(r->g, n, n->loc, OP_LOGICAL_NOT, r->d, "v", mask));
+        Value *f = no ? result(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", no, ETC_F32)) : NULL;
+        m = f ? build(r->g, n, n->loc, OP_MUL_SCALAR, r->d, "vf", f, NEVER) : NULL;
+    } else {
+        m = build(r->g, n, n->loc, OP_CLAMP, r->d, "vfn", mask, NEVER);
+    }
+    return without_heads(r, n, result(m));
+}
+
+/* 1 for a query that has a key, else 0. */
+static Value *has_key(Rewrite *r, Node *n, Value *mask)
+{
+    static const int64_t last = -1;
+    Value *any;
+    if (mask->type.dtype == ETC_BOOL) {
+        any = result(build(r->g, n, n->loc, OP_ANY_DIMS, r->d, "vIb", mask, 1, &last, true));
+    } else {
+        Value *top = result(build(r->g, n, n->loc, OP_AMAX, r->d, "vIb", mask, 1, &last, true));
+        any = top ? result(build(r->g, n, n->loc, OP_NE_SCALAR, r->d, "vf", top, -(double)INFINITY))
+                  : NULL;
+    }
+    any = without_heads(r, n, any);
+    return any ? result(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", any, ETC_F32)) : NULL;
+}
+
+/* Seen in the bytes of a constant. */
+static bool keeps_keys(const Value *mask)
+{
+    int64_t keys = mask->type.rank && !mask->type.dim[mask->type.rank - 1].expr
+                       ? mask->type.dim[mask->type.rank - 1].value
+                       : 0;
+    if (!value_is_const(mask) || mask->type.stride || !type_is_static(mask->type) || keys < 1)
+        return false;
+    int64_t n = type_numel(mask->type), with = 0;
+    const uint8_t *b = mask->state->data;
+    const float *f = (const float *)(const void *)b;
+    for (int64_t i = 0; i < n; i += keys) {
+        int64_t k = 0;
+        while (k < keys && !(mask->type.dtype == ETC_BOOL ? b[i + k] : f[i + k] > -INFINITY))
+            k++;
+        with += k < keys;
+    }
+    return with == n / keys;
+}
+
+/* -- the node -------------------------------------------------------------------------------- */
+
+static Value *factored(Rewrite *r, Node *n, Value *y, Value *mask)
+{
+    if (!mask || keeps_keys(mask))
+        return y;
+    Value *has = has_key(r, n, mask);
+    return has ? result(build(r->g, n, n->loc, OP_MUL_TENSOR, r->d, "vv", y, has)) : NULL;
+}
+
 static bool pack_node(Rewrite *r, const Uses *u, Node *sdpa)
 {
     Packed q, k, v;
     double scale = 0, dropout = 0;
     Node *merge = merge_of(u, sdpa);
-    const Value *mask = arg_value(sdpa, 3);
-    if (!merge || (mask && mask->type.dtype != ETC_F32) || !read_packed(arg_value(sdpa, 0), &q) ||
+    Value *mask = arg_value(sdpa, 3), *add = NULL;
+    if (!merge || (mask && (!is_for_all_heads(mask) || mask->type.rank < 2)) || !read_packed(arg_value(sdpa, 0), &q) ||
         !read_packed(arg_value(sdpa, 1), &k) || !read_packed(arg_value(sdpa, 2), &v) ||
         q.width != k.width || k.heads != v.heads || q.heads % k.heads ||
         !arg_number(sdpa, 4, &dropout) || dropout != 0)
@@ -124,13 +210,14 @@ static bool pack_node(Rewrite *r, const Uses *u, Node *sdpa)
     if (!arg_number(sdpa, 6, &scale))
         scale = 0; /* what the width asks for */
     Value *a = columns(r, sdpa, &q), *b = columns(r, sdpa, &k), *c = columns(r, sdpa, &v);
-    Node *n = a && b && c ? build(r->g, sdpa, sdpa->loc, OP_ATTENTION, r->d, "vvvviibf", a, b, c,
-                                  arg_value(sdpa, 3), q.heads, k.heads, arg_bool(sdpa, 5), scale)
-                          : NULL;
-    if (!n)
+    if (!a || !b || !c || (mask && !(add = added(r, sdpa, mask))))
         return false;
-    rewrite_value(r, merge->out[0], n->out[0]);
-    return true;
+    Node *n = build(r->g, sdpa, sdpa->loc, OP_ATTENTION, r->d, "vvvviibf", a, b, c, add, q.heads,
+                    k.heads, arg_bool(sdpa, 5), scale);
+    Value *y = n ? factored(r, sdpa, n->out[0], mask) : NULL;
+    if (y)
+        rewrite_value(r, merge->out[0], y);
+    return y != NULL;
 }
 
 bool pass_pack_heads(Graph *g, Arena *tmp, Diag *d)

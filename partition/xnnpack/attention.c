@@ -60,11 +60,14 @@ static uint32_t causal_mask(Lower *w, int64_t rows, int64_t keys)
 
 /* -- one head, or several at once ------------------------------------------------------------ */
 
-static uint32_t product(Lower *w, uint32_t a, uint32_t b, int64_t columns, uint32_t flags)
+static uint32_t product(Lower *w, uint32_t a, uint32_t b, uint32_t flags)
 {
     XValue v = w->x.value[a];
-    v.dim[v.rank - 1] = (uint32_t)columns;
-    uint32_t out = x_binary(w, X_BATCH_MATMUL, a, b, x_value(w, v.rank, v.dim));
+    const XValue *by = &w->x.value[b];
+    int columns = by->rank - (flags & X_TRANSPOSE ? 2 : 1);
+    v.dim[v.rank - 1] = by->dim[columns];
+    v.is_open[v.rank - 1] = by->is_open[columns];
+    uint32_t out = x_binary(w, X_BATCH_MATMUL, a, b, x_sized(w, &v));
     x_u32(x_maker(w, out), 3, flags);
     return out;
 }
@@ -73,11 +76,11 @@ static uint32_t product(Lower *w, uint32_t a, uint32_t b, int64_t columns, uint3
 static uint32_t attend(Lower *w, const Heads *h, uint32_t q, uint32_t k, uint32_t v, uint32_t mask)
 {
     q = x_binary(w, X_MULTIPLY, q, x_number(w, h->scale), x_like(w, q));
-    uint32_t scores = product(w, q, k, h->keys, X_TRANSPOSE);
+    uint32_t scores = product(w, q, k, X_TRANSPOSE);
     if (mask != XNN_NONE)
         scores = x_binary(w, X_ADD, scores, mask, x_like(w, scores));
     scores = x_unary(w, X_SOFTMAX, scores, x_like(w, scores));
-    return product(w, scores, v, h->value_width, 0);
+    return product(w, scores, v, 0);
 }
 
 /* Parts side by side along an axis, up to five at a time. */
@@ -90,7 +93,7 @@ static uint32_t join(Lower *w, uint32_t *part, int64_t n, int axis)
             XValue v = w->x.value[part[i]];
             for (int64_t j = 1; j < k; j++)
                 v.dim[axis] += w->x.value[part[i + j]].dim[axis];
-            uint32_t out = k > 1 ? x_value(w, v.rank, v.dim) : part[i];
+            uint32_t out = k > 1 ? x_sized(w, &v) : part[i];
             if (k > 1)
                 x_concat(w, part + i, (int)k, axis, out);
             part[left++] = out;
@@ -102,21 +105,14 @@ static uint32_t join(Lower *w, uint32_t *part, int64_t n, int axis)
 
 /* -- packed rows ----------------------------------------------------------------------------- */
 
+/* Its mask leaves every row a key: pack_heads sees to it. */
 bool xnn_takes_attention(const Node *n, const char **why)
 {
-    const Value *mask = arg_value(n, 3);
-    if (mask && (mask->type.rank < 2 || type_numel(mask->type) != mask->type.dim[mask->type.rank - 1].value *
-                                         mask->type.dim[mask->type.rank - 2].value))
-        return no(why, "its mask differs between heads or samples");
-    return takes_mask(n, why);
-}
-
-/* A mask for all heads as [rows, keys]. */
-static uint32_t flat_mask(Lower *w, const Value *v)
-{
-    int r = v->type.rank;
-    uint32_t dim[2] = {(uint32_t)v->type.dim[r - 2].value, (uint32_t)v->type.dim[r - 1].value};
-    return x_constant(w, v->state->name, v->state->fqn, v->state->data, 2, dim);
+    const Type q = arg_value(n, 0)->type, k = arg_value(n, 1)->type, v = arg_value(n, 2)->type;
+    if (q.dim[2].expr || k.dim[2].expr || v.dim[2].expr)
+        return no(why, "its columns are not counted by plain integers");
+    return !arg_bool(n, 6) || (!q.dim[1].expr && !k.dim[1].expr) ||
+           no(why, "it is causal over a number of rows that calls decide");
 }
 
 void xnn_lower_attention(Lower *w, const Node *n)
@@ -130,7 +126,7 @@ void xnn_lower_attention(Lower *w, const Node *n)
     h.value_width = v->type.dim[2].value / h.kv_heads;
     if (!arg_number(n, 7, &h.scale) || h.scale == 0)
         h.scale = 1 / sqrt((double)h.width);
-    h.mask = m ? flat_mask(w, m) : arg_bool(n, 6) ? causal_mask(w, h.rows, h.keys) : XNN_NONE;
+    h.mask = m ? x_use(w, m, AS_IS) : arg_bool(n, 6) ? causal_mask(w, h.rows, h.keys) : XNN_NONE;
     uint32_t *part = NEW(w->tmp, uint32_t, h.heads), kh = XNN_NONE, vh = XNN_NONE;
     for (int64_t i = 0; i < h.heads; i++) {
         int64_t group = h.heads / h.kv_heads, at = i / group;

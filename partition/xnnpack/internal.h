@@ -28,7 +28,8 @@ typedef enum XKind {
 typedef struct XValue {
     XDtype dtype;
     int rank;
-    uint32_t dim[XNN_MAX_RANK];
+    uint32_t dim[XNN_MAX_RANK];  /* at the upper bounds */
+    bool is_open[XNN_MAX_RANK];  /* sizes that calls decide */
     uint32_t flags, external; /* external: position among the call's arguments, or XNN_NONE */
     int constant;             /* row of the constants, from 1; 0: none */
 } XValue;

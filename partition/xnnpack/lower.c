@@ -22,15 +22,17 @@ void axes_of(int rank, Layout l, int *axis)
         axis[i] = l == AS_IS || !i ? i : i == rank - 1 ? 1 : i + 1;
 }
 
-static int dims_of(Type t, Layout l, uint32_t *dim)
+/* A tensor of no axes is one of one element. */
+XValue x_sizes(Type t, Layout l)
 {
     int axis[XNN_MAX_RANK];
+    XValue v = {.dtype = X_F32, .rank = t.rank ? t.rank : 1, .dim = {1}, .external = XNN_NONE};
     axes_of(t.rank, l, axis);
-    for (int i = 0; i < t.rank; i++)
-        dim[i] = (uint32_t)dim_upper(t.dim[axis[i]]);
-    if (!t.rank)
-        dim[0] = 1;
-    return t.rank ? t.rank : 1;
+    for (int i = 0; i < t.rank; i++) {
+        v.dim[i] = (uint32_t)dim_upper(t.dim[axis[i]]);
+        v.is_open[i] = t.dim[axis[i]].expr != NULL;
+    }
+    return v;
 }
 
 uint32_t x_value(Lower *w, int rank, const uint32_t *dim)
@@ -41,10 +43,19 @@ uint32_t x_value(Lower *w, int rank, const uint32_t *dim)
     return (uint32_t)w->x.n_values - 1;
 }
 
+uint32_t x_sized(Lower *w, const XValue *like)
+{
+    XValue v = {.dtype = X_F32, .rank = like->rank, .external = XNN_NONE};
+    memcpy(v.dim, like->dim, sizeof v.dim);
+    memcpy(v.is_open, like->is_open, sizeof v.is_open);
+    PUSH(w->x.arena, w->x.value, w->x.n_values, v);
+    return (uint32_t)w->x.n_values - 1;
+}
+
 uint32_t x_like(Lower *w, uint32_t id)
 {
     XValue v = w->x.value[id];
-    return x_value(w, v.rank, v.dim);
+    return x_sized(w, &v);
 }
 
 void x_define(Lower *w, const Value *v, Layout l, uint32_t id)
@@ -54,10 +65,9 @@ void x_define(Lower *w, const Value *v, Layout l, uint32_t id)
 
 uint32_t x_result(Lower *w, const Value *v, Layout l)
 {
-    uint32_t dim[XNN_MAX_RANK];
     l = plain_rank(v, l);
-    int rank = dims_of(v->type, l, dim);
-    uint32_t id = x_value(w, rank, dim);
+    XValue sizes = x_sizes(v->type, l);
+    uint32_t id = x_sized(w, &sizes);
     x_define(w, v, l, id);
     return id;
 }
@@ -130,13 +140,14 @@ void x_range(XNode *n, double min, double max)
 
 uint32_t x_transpose(Lower *w, uint32_t in, const int *axis)
 {
-    XValue v = w->x.value[in];
-    uint32_t perm[XNN_MAX_RANK], dim[XNN_MAX_RANK];
+    XValue v = w->x.value[in], moved = v;
+    uint32_t perm[XNN_MAX_RANK];
     for (int i = 0; i < v.rank; i++) {
         perm[i] = (uint32_t)axis[i];
-        dim[i] = v.dim[axis[i]];
+        moved.dim[i] = v.dim[axis[i]];
+        moved.is_open[i] = v.is_open[axis[i]];
     }
-    uint32_t out = x_value(w, v.rank, dim);
+    uint32_t out = x_sized(w, &moved);
     XNode *n = x_node(w, X_TRANSPOSED, out);
     x_u32(n, 0, (uint32_t)v.rank);
     x_dims(n, 1, perm, v.rank);
@@ -146,18 +157,22 @@ uint32_t x_transpose(Lower *w, uint32_t in, const int *axis)
 }
 
 /* The bytes of `in` under other sizes; reshapes of reshapes are one. */
-uint32_t x_reshape(Lower *w, uint32_t in, int rank, const uint32_t *dim)
+uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like)
 {
     const XNode *from = x_maker(w, in);
     if (from && from->kind == X_RESHAPE)
         in = from->field[2].u;
     const XValue *v = &w->x.value[in];
-    if (v->rank == rank && !memcmp(v->dim, dim, (size_t)rank * sizeof *dim))
+    size_t rank = (size_t)like->rank;
+    if (v->rank == like->rank && !memcmp(v->dim, like->dim, rank * sizeof *v->dim) &&
+        !memcmp(v->is_open, like->is_open, rank * sizeof *v->is_open))
         return in;
-    uint32_t out = x_value(w, rank, dim);
+    uint32_t out = x_sized(w, like), dim[XNN_MAX_RANK];
+    for (int i = 0; i < like->rank; i++)
+        dim[i] = like->is_open[i] ? 0 : like->dim[i]; /* 0: what is left */
     XNode *n = x_node(w, X_RESHAPE, out);
     x_u32(n, 0, (uint32_t)rank);
-    x_dims(n, 1, dim, rank);
+    x_dims(n, 1, dim, (int)rank);
     x_u32(n, 2, in);
     x_u32(n, 3, out);
     return out;
@@ -224,8 +239,8 @@ float *x_permuted(Lower *w, const float *from, int rank, const uint32_t *dim, co
 static uint32_t constant_of(Lower *w, const Value *v, Layout l)
 {
     const State *s = v->state;
-    uint32_t dim[XNN_MAX_RANK], moved[XNN_MAX_RANK];
-    int axis[XNN_MAX_RANK], rank = dims_of(v->type, AS_IS, dim);
+    uint32_t *dim = (XValue[]){x_sizes(v->type, AS_IS)}->dim, moved[XNN_MAX_RANK];
+    int axis[XNN_MAX_RANK], rank = v->type.rank ? v->type.rank : 1;
     const float *data = (const float *)(const void *)s->data;
     axes_of(rank, l, axis);
     for (int i = 0; i < rank; i++)
@@ -240,23 +255,27 @@ static uint32_t constant_of(Lower *w, const Value *v, Layout l)
 static bool is_only_reshape(const XValue *v, Layout to)
 {
     int64_t channels = v->dim[to == AS_IS ? v->rank - 1 : 1], space = 1;
-    for (int i = 1; i < v->rank; i++)
+    for (int i = 1; i < v->rank; i++) {
         space *= v->dim[i];
+        if (v->is_open[i])
+            return false;
+    }
     return channels == 1 || space == channels;
 }
 
 static uint32_t relaid(Lower *w, uint32_t in, Layout to)
 {
-    XValue v = w->x.value[in];
-    uint32_t dim[XNN_MAX_RANK];
+    XValue v = w->x.value[in], moved = v;
     int axis[XNN_MAX_RANK], back[XNN_MAX_RANK];
     axes_of(v.rank, CHANNELS_LAST, axis);
     for (int i = 0; i < v.rank; i++)
         back[axis[i]] = i;
     const int *perm = to == CHANNELS_LAST ? axis : back;
-    for (int i = 0; i < v.rank; i++)
-        dim[i] = v.dim[perm[i]];
-    return is_only_reshape(&v, to) ? x_reshape(w, in, v.rank, dim) : x_transpose(w, in, perm);
+    for (int i = 0; i < v.rank; i++) {
+        moved.dim[i] = v.dim[perm[i]];
+        moved.is_open[i] = v.is_open[perm[i]];
+    }
+    return is_only_reshape(&v, to) ? x_reshape(w, in, &moved) : x_transpose(w, in, perm);
 }
 
 uint32_t x_use(Lower *w, const Value *v, Layout l)

@@ -19,6 +19,8 @@ typedef struct Lower {
 
 void axes_of(int rank, Layout l, int *axis);
 uint32_t x_value(Lower *w, int rank, const uint32_t *dim);
+uint32_t x_sized(Lower *w, const XValue *like); /* of its sizes, open ones too */
+XValue x_sizes(Type t, Layout l);
 uint32_t x_like(Lower *w, uint32_t id);
 void x_define(Lower *w, const Value *v, Layout l, uint32_t id);
 uint32_t x_result(Lower *w, const Value *v, Layout l); /* a new value, defined as v's */
@@ -35,7 +37,7 @@ void x_range(XNode *n, double min, double max);
 uint32_t x_unary(Lower *w, XKind kind, uint32_t in, uint32_t out);
 uint32_t x_binary(Lower *w, XKind kind, uint32_t a, uint32_t b, uint32_t out);
 uint32_t x_transpose(Lower *w, uint32_t in, const int *axis);
-uint32_t x_reshape(Lower *w, uint32_t in, int rank, const uint32_t *dim);
+uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like); /* one open size at most */
 
 uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n);
 void x_concat(Lower *w, const uint32_t *in, int n, int axis, uint32_t out); /* 2 to 5 */

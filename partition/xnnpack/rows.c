@@ -3,11 +3,15 @@
 #include <math.h>
 #include <string.h>
 
+/* Which sizes calls may decide. */
+typedef enum Open { ALL_KNOWN, OPEN_BATCH, OPEN_ROWS } Open;
+
 typedef struct Row {
     OpId op;
     bool (*takes)(const Node *n, const char **why); /* NULL: what holds for all is enough */
     void (*lower)(Lower *w, const Node *n);
     XKind kind; /* of rows that share a function */
+    Open open;
 } Row;
 
 static const Row *row_of(OpId op);
@@ -42,8 +46,7 @@ static int64_t axis_of(const Node *n, int arg, int rank)
 static bool is_float_tensor(const Value *v)
 {
     return v->type.dtype == ETC_F32 && v->type.rank >= 0 && v->type.rank <= XNN_MAX_RANK &&
-           !v->type.is_none && type_is_static(v->type) && type_numel(v->type) > 0 &&
-           type_numel(v->type) <= UINT32_MAX;
+           !v->type.is_none && type_numel(v->type) > 0 && type_numel(v->type) <= UINT32_MAX;
 }
 
 /* -- elementwise ----------------------------------------------------------------------------- */
@@ -322,25 +325,23 @@ static uint32_t row_sums(Lower *w, uint32_t in, double factor)
     XValue v = w->x.value[in];
     uint32_t filter = x_filled(w, factor, 2, (const uint32_t[]){1, v.dim[v.rank - 1]});
     v.dim[v.rank - 1] = 1;
-    uint32_t out = x_value(w, v.rank, v.dim);
+    uint32_t out = x_sized(w, &v);
     fully_connected(w, in, filter, XNN_NONE, out, 0);
     return out;
 }
 
 static void define_reshaped(Lower *w, const Value *v, uint32_t in)
 {
-    uint32_t dim[XNN_MAX_RANK] = {1};
-    int rank = v->type.rank;
-    for (int i = 0; i < rank; i++)
-        dim[i] = (uint32_t)size(v, i);
-    x_define(w, v, AS_IS, x_reshape(w, in, rank ? rank : 1, dim));
+    XValue sizes = x_sizes(v->type, AS_IS);
+    x_define(w, v, AS_IS, x_reshape(w, in, &sizes));
 }
 
 static void mean_of_space(Lower *w, const Node *n)
 {
     uint32_t in = x_use(w, n->in[0], CHANNELS_LAST);
     XValue v = w->x.value[in];
-    uint32_t out = x_value(w, 4, (const uint32_t[]){v.dim[0], 1, 1, v.dim[3]});
+    v.dim[1] = v.dim[2] = 1;
+    uint32_t out = x_sized(w, &v);
     XNode *x = x_node(w, X_GLOBAL_AVG_POOL, out);
     x_u32(x, 0, in);
     x_u32(x, 1, out);
@@ -372,8 +373,9 @@ static bool takes_layer_norm(const Node *n, const char **why)
     for (int i = 2; i < 4; i++)
         if (arg_value(n, i) && !xnn_is_constant(arg_value(n, i)))
             return no(why, "its weight or bias is no constant");
-    return (arg_count(n, 1) == 1 && arg_ints(n, 1, &width, 1)) ||
-           no(why, "it is not over the last axis alone");
+    const Type t = n->in[0]->type;
+    return (arg_count(n, 1) == 1 && arg_ints(n, 1, &width, 1) && !t.dim[t.rank - 1].expr) ||
+           no(why, "it is not over the last axis alone, of known size");
 }
 
 /* (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight + bias, row by row */
@@ -503,7 +505,8 @@ static uint32_t as_image(Lower *w, uint32_t id)
     XValue v = w->x.value[id];
     if (v.rank == 4)
         return id;
-    return x_reshape(w, id, 4, (const uint32_t[]){v.dim[0], 1, v.dim[1], v.dim[2]});
+    XValue image = {.rank = 4, .dim = {v.dim[0], 1, v.dim[1], v.dim[2]}, .is_open = {v.is_open[0]}};
+    return x_reshape(w, id, &image);
 }
 
 static void lower_conv(Lower *w, const Node *n)
@@ -513,15 +516,16 @@ static void lower_conv(Lower *w, const Node *n)
     const Value *bias = arg_value(n, 2), *v = n->out[0];
     uint32_t in = as_image(w, x_use(w, n->in[0], CHANNELS_LAST));
     uint32_t filter = filter_of(w, n, &c), add = bias ? x_use(w, bias, AS_IS) : XNN_NONE;
-    uint32_t width = (uint32_t)size(v, -1), dim[4] = {(uint32_t)size(v, 0), 1, width,
-                                                     (uint32_t)c.out};
-    if (c.space == 2)
-        dim[1] = (uint32_t)size(v, 2);
-    uint32_t out = x_value(w, 4, dim);
+    XValue image = x_sizes(v->type, CHANNELS_LAST), last = image;
+    if (c.space == 1) {
+        image = (XValue){.rank = 4, .dim = {last.dim[0], 1, last.dim[1], last.dim[2]},
+                         .is_open = {last.is_open[0]}};
+    }
+    uint32_t out = x_sized(w, &image);
     XKind kind = c.transposed ? X_CONV_TRANSPOSE : is_depthwise(&c) ? X_DEPTHWISE : X_CONV2D;
     conv_fields(x_node(w, kind, out), &c, in, filter, add, out);
     if (c.space == 1)
-        out = x_reshape(w, out, 3, (const uint32_t[]){dim[0], width, dim[3]});
+        out = x_reshape(w, out, &last);
     x_define(w, v, CHANNELS_LAST, out);
 }
 
@@ -615,7 +619,7 @@ static uint32_t padded(Lower *w, uint32_t in, const uint32_t *before, const uint
     XValue v = w->x.value[in];
     for (int i = 0; i < v.rank; i++)
         v.dim[i] += before[i] + after[i];
-    uint32_t out = x_value(w, v.rank, v.dim);
+    uint32_t out = x_sized(w, &v);
     XNode *x = x_node(w, X_PAD, out);
     x_dims(x, 0, before, v.rank);
     x_dims(x, 1, after, v.rank);
@@ -718,7 +722,7 @@ static void lower_cat(Lower *w, const Node *n)
             part[k] = x_use(w, arg_list_value(n, 0, i), l);
             sum.dim[axis] += w->x.value[part[k]].dim[axis];
         }
-        uint32_t out = i == count ? x_result(w, n->out[0], l) : x_value(w, sum.rank, sum.dim);
+        uint32_t out = i == count ? x_result(w, n->out[0], l) : x_sized(w, &sum);
         x_concat(w, part, k, axis, out);
         part[0] = out;
     }
@@ -738,8 +742,10 @@ uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n)
     uint32_t at[XNN_MAX_RANK] = {0};
     at[axis] = (uint32_t)from;
     v.dim[axis] = (uint32_t)n;
-    uint32_t out = x_value(w, v.rank, v.dim);
+    uint32_t out = x_sized(w, &v);
     XNode *x = x_node(w, X_SLICE, out);
+    for (int i = 0; i < v.rank; i++)
+        v.dim[i] = v.is_open[i] ? 0 : v.dim[i]; /* 0: all there is */
     x_u32(x, 0, (uint32_t)v.rank);
     x_dims(x, 1, at, v.rank);
     x_dims(x, 2, v.dim, v.rank);
@@ -812,58 +818,58 @@ static void lower_pad(Lower *w, const Node *n)
 /* -- the table ------------------------------------------------------------------------------- */
 
 static const Row rows[] = {
-    {OP_ABS, NULL, lower_unary, X_ABS},
-    {OP_ADD_SCALAR, takes_number_alpha_one, lower_scalar, X_ADD},
-    {OP_ADD_TENSOR, takes_alpha_one, lower_binary, X_ADD},
-    {OP_ADDMM, takes_linear, lower_linear, X_FULLY_CONNECTED},
-    {OP_ATTENTION, xnn_takes_attention, xnn_lower_attention, X_BATCH_MATMUL},
-    {OP_AVG_POOL2D, takes_avg_pool, lower_avg_pool, X_AVG_POOL},
-    {OP_BMM, NULL, lower_bmm, X_BATCH_MATMUL},
-    {OP_CAT, takes_cat, lower_cat, X_CONCAT2},
-    {OP_CLAMP, NULL, lower_clamp, X_CLAMP},
-    {OP_CLONE, takes_clone, lower_clone, X_COPY},
-    {OP_CONSTANT_PAD_ND, takes_pad, lower_pad, X_PAD},
-    {OP_CONVOLUTION, takes_conv, lower_conv, X_CONV2D},
-    {OP_COS, NULL, lower_unary, X_COS},
-    {OP_DIV_SCALAR, takes_number, lower_scalar, X_DIV},
-    {OP_DIV_TENSOR, NULL, lower_binary, X_DIV},
-    {OP_EXP, NULL, lower_unary, X_EXP},
-    {OP_GELU, takes_exact_gelu, lower_unary, X_GELU},
-    {OP_HARDSIGMOID, NULL, lower_hardsigmoid, X_CLAMP},
-    {OP_HARDSWISH, NULL, lower_unary, X_HARDSWISH},
-    {OP_HARDTANH, NULL, lower_clamp, X_CLAMP},
-    {OP_LAYER_NORM, takes_layer_norm, lower_layer_norm, X_FULLY_CONNECTED},
-    {OP_LEAKY_RELU, NULL, lower_leaky_relu, X_LEAKY_RELU},
-    {OP_LINEAR, takes_linear, lower_linear, X_FULLY_CONNECTED},
-    {OP_LOG, NULL, lower_unary, X_LOG},
-    {OP_MAX_POOL2D, takes_max_pool, lower_max_pool, X_MAX_POOL},
-    {OP_MAX_POOL2D_WITH_INDICES, takes_max_pool, lower_max_pool, X_MAX_POOL},
-    {OP_MAXIMUM, NULL, lower_binary, X_MAXIMUM},
-    {OP_MEAN_DIM, takes_mean, lower_mean, X_GLOBAL_AVG_POOL},
-    {OP_MINIMUM, NULL, lower_binary, X_MINIMUM},
-    {OP_MM, takes_linear, lower_linear, X_FULLY_CONNECTED},
-    {OP_MUL_SCALAR, takes_number, lower_scalar, X_MULTIPLY},
-    {OP_MUL_TENSOR, NULL, lower_binary, X_MULTIPLY},
-    {OP_NEG, NULL, lower_unary, X_NEGATE},
-    {OP_PERMUTE, NULL, lower_permute, X_TRANSPOSED},
-    {OP_POW_TENSOR_SCALAR, takes_power, lower_power, X_SQUARE},
-    {OP_RECIPROCAL, NULL, lower_reversed, X_DIV},
-    {OP_RELU, NULL, lower_clamp, X_CLAMP},
-    {OP_RSQRT, NULL, lower_unary, X_RSQRT},
-    {OP_RSUB_SCALAR, takes_number_alpha_one, lower_reversed, X_SUBTRACT},
-    {OP_SDPA, xnn_takes_sdpa, xnn_lower_sdpa, X_BATCH_MATMUL},
-    {OP_SELECT_INT, takes_select, lower_select, X_SLICE},
-    {OP_SIGMOID, NULL, lower_unary, X_SIGMOID},
-    {OP_SILU, NULL, lower_silu, X_SIGMOID},
-    {OP_SIN, NULL, lower_unary, X_SIN},
-    {OP_SLICE, takes_slice, lower_slice, X_SLICE},
-    {OP__SOFTMAX, takes_softmax, lower_softmax, X_SOFTMAX},
-    {OP_SQRT, NULL, lower_unary, X_SQRT},
-    {OP_SUB_SCALAR, takes_number_alpha_one, lower_scalar, X_SUBTRACT},
-    {OP_SUB_TENSOR, takes_alpha_one, lower_binary, X_SUBTRACT},
-    {OP_SUM_DIM, takes_sum, lower_mean, X_FULLY_CONNECTED},
-    {OP_TANH, NULL, lower_unary, X_TANH},
-    {OP_VIEW, NULL, lower_view, X_RESHAPE},
+    {OP_ABS, NULL, lower_unary, X_ABS, OPEN_ROWS},
+    {OP_ADD_SCALAR, takes_number_alpha_one, lower_scalar, X_ADD, OPEN_ROWS},
+    {OP_ADD_TENSOR, takes_alpha_one, lower_binary, X_ADD, OPEN_ROWS},
+    {OP_ADDMM, takes_linear, lower_linear, X_FULLY_CONNECTED, OPEN_ROWS},
+    {OP_ATTENTION, xnn_takes_attention, xnn_lower_attention, X_BATCH_MATMUL, OPEN_ROWS},
+    {OP_AVG_POOL2D, takes_avg_pool, lower_avg_pool, X_AVG_POOL, OPEN_BATCH},
+    {OP_BMM, NULL, lower_bmm, X_BATCH_MATMUL, OPEN_ROWS},
+    {OP_CAT, takes_cat, lower_cat, X_CONCAT2, OPEN_BATCH},
+    {OP_CLAMP, NULL, lower_clamp, X_CLAMP, OPEN_ROWS},
+    {OP_CLONE, takes_clone, lower_clone, X_COPY, OPEN_ROWS},
+    {OP_CONSTANT_PAD_ND, takes_pad, lower_pad, X_PAD, OPEN_BATCH},
+    {OP_CONVOLUTION, takes_conv, lower_conv, X_CONV2D, OPEN_BATCH},
+    {OP_COS, NULL, lower_unary, X_COS, OPEN_ROWS},
+    {OP_DIV_SCALAR, takes_number, lower_scalar, X_DIV, OPEN_ROWS},
+    {OP_DIV_TENSOR, NULL, lower_binary, X_DIV, OPEN_ROWS},
+    {OP_EXP, NULL, lower_unary, X_EXP, OPEN_ROWS},
+    {OP_GELU, takes_exact_gelu, lower_unary, X_GELU, OPEN_ROWS},
+    {OP_HARDSIGMOID, NULL, lower_hardsigmoid, X_CLAMP, OPEN_ROWS},
+    {OP_HARDSWISH, NULL, lower_unary, X_HARDSWISH, OPEN_ROWS},
+    {OP_HARDTANH, NULL, lower_clamp, X_CLAMP, OPEN_ROWS},
+    {OP_LAYER_NORM, takes_layer_norm, lower_layer_norm, X_FULLY_CONNECTED, OPEN_ROWS},
+    {OP_LEAKY_RELU, NULL, lower_leaky_relu, X_LEAKY_RELU, OPEN_ROWS},
+    {OP_LINEAR, takes_linear, lower_linear, X_FULLY_CONNECTED, OPEN_ROWS},
+    {OP_LOG, NULL, lower_unary, X_LOG, OPEN_ROWS},
+    {OP_MAX_POOL2D, takes_max_pool, lower_max_pool, X_MAX_POOL, OPEN_BATCH},
+    {OP_MAX_POOL2D_WITH_INDICES, takes_max_pool, lower_max_pool, X_MAX_POOL, OPEN_BATCH},
+    {OP_MAXIMUM, NULL, lower_binary, X_MAXIMUM, OPEN_ROWS},
+    {OP_MEAN_DIM, takes_mean, lower_mean, X_GLOBAL_AVG_POOL, OPEN_BATCH},
+    {OP_MINIMUM, NULL, lower_binary, X_MINIMUM, OPEN_ROWS},
+    {OP_MM, takes_linear, lower_linear, X_FULLY_CONNECTED, OPEN_ROWS},
+    {OP_MUL_SCALAR, takes_number, lower_scalar, X_MULTIPLY, OPEN_ROWS},
+    {OP_MUL_TENSOR, NULL, lower_binary, X_MULTIPLY, OPEN_ROWS},
+    {OP_NEG, NULL, lower_unary, X_NEGATE, OPEN_ROWS},
+    {OP_PERMUTE, NULL, lower_permute, X_TRANSPOSED, OPEN_ROWS},
+    {OP_POW_TENSOR_SCALAR, takes_power, lower_power, X_SQUARE, OPEN_ROWS},
+    {OP_RECIPROCAL, NULL, lower_reversed, X_DIV, OPEN_ROWS},
+    {OP_RELU, NULL, lower_clamp, X_CLAMP, OPEN_ROWS},
+    {OP_RSQRT, NULL, lower_unary, X_RSQRT, OPEN_ROWS},
+    {OP_RSUB_SCALAR, takes_number_alpha_one, lower_reversed, X_SUBTRACT, OPEN_ROWS},
+    {OP_SDPA, xnn_takes_sdpa, xnn_lower_sdpa, X_BATCH_MATMUL, ALL_KNOWN},
+    {OP_SELECT_INT, takes_select, lower_select, X_SLICE, OPEN_BATCH},
+    {OP_SIGMOID, NULL, lower_unary, X_SIGMOID, OPEN_ROWS},
+    {OP_SILU, NULL, lower_silu, X_SIGMOID, OPEN_ROWS},
+    {OP_SIN, NULL, lower_unary, X_SIN, OPEN_ROWS},
+    {OP_SLICE, takes_slice, lower_slice, X_SLICE, OPEN_BATCH},
+    {OP__SOFTMAX, takes_softmax, lower_softmax, X_SOFTMAX, OPEN_ROWS},
+    {OP_SQRT, NULL, lower_unary, X_SQRT, OPEN_ROWS},
+    {OP_SUB_SCALAR, takes_number_alpha_one, lower_scalar, X_SUBTRACT, OPEN_ROWS},
+    {OP_SUB_TENSOR, takes_alpha_one, lower_binary, X_SUBTRACT, OPEN_ROWS},
+    {OP_SUM_DIM, takes_sum, lower_mean, X_FULLY_CONNECTED, OPEN_BATCH},
+    {OP_TANH, NULL, lower_unary, X_TANH, OPEN_ROWS},
+    {OP_VIEW, NULL, lower_view, X_RESHAPE, OPEN_BATCH},
 };
 
 static const Row *row_of(OpId op)
@@ -874,6 +880,16 @@ static const Row *row_of(OpId op)
     return NULL;
 }
 
+/* The last axis of a tensor is always known where rows may be open: products run along it. */
+static bool sizes_fit(Type t, Open open)
+{
+    for (int i = 0; i < t.rank; i++)
+        if (t.dim[i].expr &&
+            (open == ALL_KNOWN || (open == OPEN_BATCH && i)))
+            return false;
+    return true;
+}
+
 bool xnn_takes(const Node *n, const char **why)
 {
     const Row *row = row_of(n->op);
@@ -882,12 +898,17 @@ bool xnn_takes(const Node *n, const char **why)
     for (int i = 0; i < n->n_in; i++) {
         const Value *v = n->in[i];
         if (!is_float_tensor(v))
-            return no(why, "an operand is no f32 tensor of known sizes with 1 to 6 axes");
+            return no(why, "an operand is no f32 tensor of bounded sizes with at most 6 axes");
         if (v->state && v->state->kind != ST_MUTABLE && !xnn_is_constant(v))
             return no(why, "the bytes of a constant are not at hand");
     }
     if (n->n_out < 1 || !is_float_tensor(n->out[0]))
-        return no(why, "its result is no f32 tensor of known sizes with 1 to 6 axes");
+        return no(why, "its result is no f32 tensor of bounded sizes with at most 6 axes");
+    for (int i = 0; i < n->n_in; i++)
+        if (!sizes_fit(n->in[i]->type, row->open))
+            return no(why, "XNNPACK fixes sizes that are open here");
+    if (!sizes_fit(n->out[0]->type, row->open))
+        return no(why, "XNNPACK fixes sizes that are open here");
     return !row->takes || row->takes(n, why);
 }
 
