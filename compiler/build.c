@@ -45,6 +45,7 @@ static PlanReport total_plan(const Program *p, Arena *a)
         sum.bound += r.bound;
         sum.naive += r.naive;
         sum.order_free += r.order_free;
+        sum.is_least = (!i || sum.is_least) && r.is_least;
         sum.n_values += r.n_values;
         sum.scratch = r.scratch > sum.scratch ? r.scratch : sum.scratch;
     }
@@ -54,9 +55,9 @@ static PlanReport total_plan(const Program *p, Arena *a)
 static void print_plan(PlanReport r)
 {
     printf("\"arena\": %lld, \"bound\": %lld, \"order_free_bound\": %lld, \"unshared\": %lld, "
-           "\"scratch\": %lld",
+           "\"scratch\": %lld, \"proven_optimal\": %s",
            (long long)r.arena, (long long)r.bound, (long long)r.order_free, (long long)r.naive,
-           (long long)r.scratch);
+           (long long)r.scratch, r.is_least ? "true" : "false");
 }
 
 /* -- files ------------------------------------------------------------------------------------- */
@@ -164,6 +165,8 @@ static bool stage_files(Build *b)
     bool ok = true;
     for (int i = 0; i < b->files.n && ok; i++)
         ok = out_stage(&b->out, &b->files.file[i].out, file_path(b, i), b->diag);
+    if (ok && b->o->report)
+        ok = report_stage(b->program, b->o->report, &b->out, b->arena, b->diag);
     return ok && stage_depfile(b);
 }
 
@@ -208,12 +211,12 @@ static void print_json(const Build *b, PlanReport total, double seconds)
 
 static void print_line(const Build *b, PlanReport r, double seconds)
 {
-    double ratio = r.bound ? (double)r.arena / (double)r.bound : 1;
     fprintf(stderr,
-            "%s: %lld bytes, arena %lld (lower bound %lld, ratio %.3f), scratch %lld, "
-            "%.4g %% delegated, %.1f ms\n",
+            "%s: %lld bytes, arena %lld (%s; lower bound %lld for this order, %lld for any), "
+            "scratch %lld, %.4g %% delegated, %.1f ms\n",
             b->o->dry_run ? "(dry run)" : b->o->output, (long long)all_bytes(b), (long long)r.arena,
-            (long long)r.bound, ratio, (long long)r.scratch, delegated(b->program), seconds * 1e3);
+            r.is_least ? "proven optimal" : "not proven optimal", (long long)r.bound,
+            (long long)r.order_free, (long long)r.scratch, delegated(b->program), seconds * 1e3);
 }
 
 /* Everything is written, then told, then put in its place. */

@@ -35,7 +35,7 @@ typedef struct Options {
     const char *output; /* -o; "-" is standard output */
     const char *weights_dir, *weights, *data, *dump_ir, *dump_data;
     const char *backend, *target, *math, *weights_as, *target_runtime, *require_delegated;
-    const char *passes, *tail, *method, *output_dir;
+    const char *passes, *tail, *method, *output_dir, *report;
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
@@ -178,6 +178,12 @@ bool map_file(const char *path, const uint8_t **data, size_t *n, Diag *d);
 
 /* Reports what runtime-lite says of a file; returns false. */
 bool runtime_failed(const char *file, const EtcError *e, Diag *d);
+
+/* -- report.c ------------------------------------------------------------------------------ */
+
+/* Stages the picture of a planned program's memory: SVG, or a page with it where `path` does not
+ * end in ".svg".  False: reported. */
+bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, Diag *d);
 
 /* -- commands: each returns after reporting to d ------------------------------------------- */
 

@@ -58,6 +58,7 @@ typedef struct Flag Flag;
 /* Whether a value is well-formed as far as argv alone can tell; reported where not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
 static CheckFn any, is_backends, is_choice, is_dim, is_dump, is_method, is_passes, is_percent,
+    is_picture,
     is_tolerance, is_version;
 
 struct Flag {
@@ -112,6 +113,8 @@ static const Flag flag_row[] = {
     {"dump-data", 0, FLAG_TEXT, AT(dump_data), BUILDS | OPT, any, "FILE",
      "write the bytes that lie in no model file"},
     {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS, any, NULL, "do everything but write files"},
+    {"report", 0, FLAG_TEXT, AT(report), BUILDS, is_picture, "FILE.html|FILE.svg",
+     "draw the memory plan over time"},
     {"depfile", 0, FLAG_BOOL, AT(depfile), BUILDS, any, NULL,
      "write OUT.d for make and ninja (-MD)"},
     {"passes", 0, FLAG_TEXT, AT(passes), OPT, is_passes, "A,B,...", "the passes, in order"},
@@ -282,6 +285,14 @@ static bool is_dump(const Parser *p, const Flag *f, const char *value)
     if (strncmp(value, "after:", 6) != 0)
         return usage(p, "--dump-ir wants after:PASS or all, not '%s'", value);
     return is_pass(p, f, value + 6);
+}
+
+static bool is_picture(const Parser *p, const Flag *f, const char *value)
+{
+    size_t n = strlen(value);
+    (void)f;
+    return (n > 4 && !strcmp(value + n - 4, ".svg")) || (n > 5 && !strcmp(value + n - 5, ".html")) ||
+           usage(p, "--report wants a name that ends in .svg or .html, not '%s'", value);
 }
 
 static bool is_method(const Parser *p, const Flag *f, const char *value)
@@ -483,7 +494,12 @@ static bool outputs_agree(const Parser *p)
     if (same_file(o->output, o->dump_data) ||
         (o->output && o->dump_data && !strcmp(o->output, o->dump_data)))
         return usage(p, "-o and --dump-data name the same file");
-    return !overwrites(p, o->output) && !overwrites(p, o->dump_data);
+    for (int i = 0; o->report && i < 2; i++) {
+        const char *other = i ? o->dump_data : o->output;
+        if (other && (same_file(o->report, other) || !strcmp(o->report, other)))
+            return usage(p, "--report and %s name the same file", i ? "--dump-data" : "-o");
+    }
+    return !overwrites(p, o->output) && !overwrites(p, o->dump_data) && !overwrites(p, o->report);
 }
 
 static bool is_complete(const Parser *p)

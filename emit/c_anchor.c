@@ -91,23 +91,25 @@ static const char *image(Function *f, Text *t, const Value *v, const char *b, co
     return at;
 }
 
-static Batch batch_open(Function *f, const Value *x, const Value *y)
+static Batch batch_split(Function *f, const Value *x, const Value *y)
 {
     Text *t = &f->body;
-    Batch b = {.indent = 4, .n = size_of(x, 0), .x = function_pointer(f, x),
-               .y = f->name_of[y->index]};
-    b.is_split = !c_type_is_dense(f->e, value_type(x)) || !c_type_is_dense(f->e, y->type);
-    if (!b.is_split)
-        return b;
+    Batch b = {.is_split = true, .indent = 8, .n = DIM(1)};
     const char *i = names_make(f->names, "", "b");
     put(t, "    for (int64_t %s = 0; %s < ", i, i);
-    function_dim(f, b.n);
+    function_dim(f, size_of(x, 0));
     put(t, "; %s++) {\n", i);
     b.x = image(f, t, x, i, "x");
     b.y = image(f, t, y, i, "y");
-    b.n = DIM(1);
-    b.indent = 8;
     return b;
+}
+
+static Batch batch_open(Function *f, const Value *x, const Value *y)
+{
+    if (!c_type_is_dense(f->e, value_type(x)) || !c_type_is_dense(f->e, y->type))
+        return batch_split(f, x, y);
+    return (Batch){.indent = 4, .n = size_of(x, 0), .x = function_pointer(f, x),
+                   .y = f->name_of[y->index]};
 }
 
 static void batch_close(Function *f, const Batch *b)
@@ -132,43 +134,87 @@ static Dim spatial_size(const Value *v, int spatial, int i)
     return spatial == 1 && i == 0 ? DIM(1) : size_of(v, i - 2);
 }
 
-bool emit_conv(Function *f, const Node *n, Clamp clamp)
+typedef struct Conv {
+    int64_t stride[2], pad[2], dilation[2], groups;
+    int spatial;
+} Conv;
+
+static bool read_conv(Function *f, const Node *n, Conv *c)
 {
-    const Value *x = n->in[0], *w = arg_value(n, 1), *bias = arg_value(n, 2), *y = n->out[0];
-    int64_t stride[2], pad[2], dilation[2], groups = 1;
-    int spatial = w ? w->type.rank - 2 : 0;
-    bool transposed = arg_bool(n, CONV_TRANSPOSED);
-    if (spatial < 1 || spatial > 2 || x->type.rank != spatial + 2)
+    const Value *w = arg_value(n, 1);
+    c->spatial = w ? w->type.rank - 2 : 0;
+    c->groups = 1;
+    if (c->spatial < 1 || c->spatial > 2 || n->in[0]->type.rank != c->spatial + 2)
         return function_refuse(f, n, "has C for batched 1-d and 2-d convolution only");
-    if (!pair(n, CONV_STRIDE, spatial, 1, stride) || !pair(n, CONV_PAD, spatial, 0, pad) ||
-        !pair(n, CONV_DILATION, spatial, 1, dilation) || !arg_int(n, CONV_GROUPS, &groups))
+    if (!pair(n, CONV_STRIDE, c->spatial, 1, c->stride) ||
+        !pair(n, CONV_PAD, c->spatial, 0, c->pad) ||
+        !pair(n, CONV_DILATION, c->spatial, 1, c->dilation) || !arg_int(n, CONV_GROUPS, &c->groups))
         return function_refuse(f, n, "wants constant geometry");
-    if (!check_tensors(f, n, 1))
-        return false;
+    return check_tensors(f, n, 1);
+}
+
+/* Of EtcConv: n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; clamp,
+ * transposed, planes. */
+static void put_conv(Function *f, const Node *n, const Conv *c, Dim images, Clamp clamp)
+{
+    const Value *x = n->in[0], *w = arg_value(n, 1), *y = n->out[0];
     Program *p = f->e->method->program;
-    Dim per_group = DIM(groups);
-    Batch b = batch_open(f, x, y);
-    Dim field[17] = {
-        b.n, per_group,
-        dim_floordiv(p, size_of(x, 1), per_group), spatial_size(x, spatial, 0),
-        spatial_size(x, spatial, 1),
-        dim_floordiv(p, size_of(y, 1), per_group), spatial_size(y, spatial, 0),
-        spatial_size(y, spatial, 1),
-        spatial_size(w, spatial, 0), spatial_size(w, spatial, 1),
-        DIM(stride[0]), DIM(stride[1]), DIM(pad[0]), DIM(pad[1]), DIM(dilation[0]),
-        DIM(dilation[1]),
+    Dim groups = DIM(c->groups);
+    Dim field[16] = {
+        images, groups,
+        dim_floordiv(p, size_of(x, 1), groups), spatial_size(x, c->spatial, 0),
+        spatial_size(x, c->spatial, 1),
+        dim_floordiv(p, size_of(y, 1), groups), spatial_size(y, c->spatial, 0),
+        spatial_size(y, c->spatial, 1),
+        spatial_size(w, c->spatial, 0), spatial_size(w, c->spatial, 1),
+        DIM(c->stride[0]), DIM(c->stride[1]), DIM(c->pad[0]), DIM(c->pad[1]),
+        DIM(c->dilation[0]), DIM(c->dilation[1]),
     };
-    put(&f->body, "%*s/* n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; "
-        "clamp */\n%*sconst EtcConv g = {", b.indent, "", b.indent, "");
+    put(&f->body, "{");
     put_fields(f, field, 16);
     put_float(&f->body, clamp.lo);
     put(&f->body, ", ");
     put_float(&f->body, clamp.hi);
-    put(&f->body, ", %d};\n%*setc_conv_f32(%s, %s, %s, %s, &g, work);\n", transposed, b.indent, "",
-        b.x, function_pointer(f, w), array_or_null(f, bias), b.y);
+    put(&f->body, ", %d, 0, 0}", arg_bool(n, CONV_TRANSPOSED));
+}
+
+static const char conv_fields[] =
+    "n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; clamp, transposed, planes";
+
+bool emit_conv(Function *f, const Node *n, Clamp clamp)
+{
+    Conv c;
+    if (!read_conv(f, n, &c))
+        return false;
+    Batch b = batch_open(f, n->in[0], n->out[0]);
+    put(&f->body, "%*s/* %s */\n%*sconst EtcConv g = ", b.indent, "", conv_fields, b.indent, "");
+    put_conv(f, n, &c, b.n, clamp);
+    put(&f->body, ";\n%*setc_conv_f32(%s, %s, %s, %s, &g, work);\n", b.indent, "", b.x,
+        function_pointer(f, arg_value(n, 1)), array_or_null(f, arg_value(n, 2)), b.y);
     f->uses_work = true;
     batch_close(f, &b);
     return true;
+}
+
+bool emit_stage(Function *f, const Node *n, Clamp clamp, int room)
+{
+    Conv c;
+    if (!read_conv(f, n, &c))
+        return false;
+    put(&f->body, "        {%s, %s,\n         ", function_pointer(f, arg_value(n, 1)),
+        array_or_null(f, arg_value(n, 2)));
+    put_conv(f, n, &c, DIM(1), clamp);
+    put(&f->body, ", %d},\n", room);
+    return true;
+}
+
+void emit_stream(Function *f, const Value *x, const Value *y, int n, int rows)
+{
+    Batch b = batch_split(f, x, y);
+    put(&f->body, "%*setc_stream_f32(%s, %s, stage, %d, %d,\n%*s(float *)(void *)((uint8_t *)work "
+        "+ ETC_WORK_BYTES), work);\n", b.indent, "", b.x, b.y, n, rows, b.indent + 16, "");
+    f->uses_work = true;
+    batch_close(f, &b);
 }
 
 /* -- matrix products ------------------------------------------------------------------------- */
@@ -487,6 +533,8 @@ bool emit_reduce(Function *f, const Node *n, Clamp clamp)
     Dim x_stride[MAX_RANK], y_stride[MAX_RANK], count = DIM(1);
     int rank = x->type.rank;
     (void)clamp;
+    if (!dtype_is_float(x->type.dtype) && !dtype_is_float(y->type.dtype))
+        return emit_any(f, n, clamp);
     if (!check_tensors(f, n, 0) || !reduced(n, rank, goes))
         return false;
     type_strides(f->e, value_type(x), x_stride);

@@ -59,6 +59,7 @@ typedef struct Emit {
     const char **in_name, **out_name; /* parameters of NAME_run */
     int64_t *pool_base;       /* first byte of pool 1, 2, ... in the arena; by pool */
     int64_t state_bytes, scratch_bytes, arena_bytes;
+    int64_t lines_bytes; /* behind the working memory of kernels: rows between convolutions */
     bool uses_work, uses_pool, uses_kept; /* by NAME_run: the parts of arena and state */
     const Graph *graph;       /* whose nodes are printed: the method, or a branch of a cond */
     NameSet *run_names;       /* of NAME_run's scope */
@@ -129,6 +130,13 @@ const char *function_pointer(Function *f, const Value *v); /* parameter, or a co
 bool function_refuse(Function *f, const Node *n, const char *what);
 /* Groups and bare nodes become functions, and calls at `indent` in e->run. */
 bool emit_graph(Emit *e, const Graph *g, int indent);
+const Node *sole_reader(const Graph *g, const Value *v); /* or NULL */
+/* A group of several convolutions: c_stream.c.  Marks in `skip` what it computes. */
+bool emit_stages(Function *f, const Node *group, const Graph *body, bool *skip);
+/* One convolution of a stream, as an entry of EtcStage stage[]; it keeps `room` rows. */
+bool emit_stage(Function *f, const Node *n, Clamp clamp, int room);
+/* The call that runs stage[0 .. n) from x to y, `rows` rows at a time. */
+void emit_stream(Function *f, const Value *x, const Value *y, int n, int rows);
 /* to = from, unless they are the same bytes. */
 void put_move(Emit *e, const Value *from, const Value *to, int indent);
 

@@ -75,8 +75,7 @@ static const Node *find_anchor(const Graph *body)
     return NULL;
 }
 
-/* The one reader of v, or NULL. */
-static const Node *sole_reader(const Graph *g, const Value *v)
+const Node *sole_reader(const Graph *g, const Value *v)
 {
     const Node *reader = NULL;
     for (const Node *n = g->first; n; n = n->next)
@@ -107,16 +106,26 @@ static bool emit_anchor(Function *f, const Graph *body, const Node *anchor, bool
     return emit_of[anchor->op](f, anchor, clamp);
 }
 
-static bool emit_body(Function *f, const Graph *body)
+static const Node *last_anchor(const Graph *body)
+{
+    const Node *n = body->last;
+    while (n && is_pointwise(n))
+        n = n->prev;
+    return n;
+}
+
+static bool emit_body(Function *f, const Node *group, const Graph *body)
 {
     bool *skip = NEW(f->e->a, bool, body->n_values + 1);
-    const Node *anchor = find_anchor(body);
+    const Node *anchor = last_anchor(body);
+    bool is_stream = anchor != find_anchor(body);
     const Value *root = body->out[0];
     if (anchor && !root->def)
         return function_refuse(f, anchor, "takes no group that returns its input");
     if (anchor && anchor->n_out == 1) /* its sums grow where the group's result will be */
         f->name_of[anchor->out[0]->index] = f->name_of[root->index];
-    if (anchor && !emit_anchor(f, body, anchor, skip))
+    if (anchor && !(is_stream ? emit_stages(f, group, body, skip)
+                              : emit_anchor(f, body, anchor, skip)))
         return false;
     return skip[root->index] || put_pointwise(f, body, skip, root);
 }
@@ -297,7 +306,7 @@ static bool emit_group_node(Emit *e, const Node *n, const Graph *body, const Por
     Function f = function_new(e, body, p);
     const char **named = NEW(e->a, const char *, body->n_values + 1);
     memcpy(named, f.name_of, (size_t)body->n_values * sizeof *named);
-    if (!emit_body(&f, body))
+    if (!emit_body(&f, n, body))
         return false;
     f.name_of = named;
     put_function(e, &f, n, body, p, indent);

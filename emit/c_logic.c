@@ -1,4 +1,5 @@
-/* c_logic.c -- comparisons, logical and bitwise ops, where, any and arange, element by element. */
+/* c_logic.c -- comparisons, logical and bitwise ops, where, any, sums of integers and arange, element
+ * by element. */
 #include "emit/c_emit.h"
 #include <string.h>
 
@@ -190,7 +191,7 @@ bool emit_where(Function *f, const Node *n, Clamp clamp)
     return true;
 }
 
-/* -- any ------------------------------------------------------------------------------------- */
+/* -- any, sums and maxima of integers --------------------------------------------------------- */
 
 /* Axes that the list in argument 1 names; all where there is none. */
 static bool get_axes(const Node *n, int rank, bool *goes)
@@ -206,7 +207,56 @@ static bool get_axes(const Node *n, int rank, bool *goes)
     return true;
 }
 
-/* Zeros first; then each element that is set sets its result. */
+static void put_place(Function *f, const Nest *nest, int k, const char *pointer,
+                      const char *const *index)
+{
+    put(&f->body, "*(");
+    nest_address(f, nest, k, pointer, nest->rank, index);
+    put(&f->body, ")");
+}
+
+/* What results start from: for maxima the least of the dtype. */
+static void put_start(Function *f, const Node *n)
+{
+    EtcDtype t = n->out[0]->type.dtype;
+    bool is_signed = t == ETC_I8 || t == ETC_I16 || t == ETC_I32 || t == ETC_I64;
+    int bits = 8 * (int)etc_dtype_size((int)t);
+    if (n->op == OP_AMAX && is_signed)
+        put_int(&f->body, bits == 64 ? INT64_MIN : -((int64_t)1 << (bits - 1)));
+    else
+        put(&f->body, "0");
+}
+
+/* The element at x joins its result at y. */
+static void put_join(Function *f, const Node *n, const Nest *all, const char *const *index, int indent)
+{
+    const char *x = function_pointer(f, n->in[0]), *y = f->name_of[n->out[0]->index];
+    Text *t = &f->body;
+    if (n->op == OP_SUM_DIM) {
+        bool is_bool = n->in[0]->type.dtype == ETC_BOOL;
+        put(t, "%*s", indent, "");
+        put_place(f, all, 1, y, index);
+        put(t, " = (%s)((uint64_t)", c_type(n->out[0]->type.dtype));
+        put_place(f, all, 1, y, index);
+        put(t, is_bool ? " + (uint64_t)(" : " + (uint64_t)");
+        put_place(f, all, 0, x, index);
+        put(t, is_bool ? " != 0));\n" : ");\n");
+        return;
+    }
+    put(t, "%*sif (", indent, "");
+    put_place(f, all, 0, x, index);
+    put(t, n->op == OP_AMAX ? " > " : " != 0");
+    if (n->op == OP_AMAX)
+        put_place(f, all, 1, y, index);
+    put(t, ") {\n%*s", indent + 4, "");
+    put_place(f, all, 1, y, index);
+    put(t, " = ");
+    if (n->op == OP_AMAX)
+        put_place(f, all, 0, x, index);
+    put(t, n->op == OP_AMAX ? ";\n%*s}\n" : "1;\n%*s}\n", indent, "");
+}
+
+/* Results start all alike; then each element joins its own, in any order, as all of these may. */
 bool emit_any(Function *f, const Node *n, Clamp clamp)
 {
     const char *index[MAX_LOOPS];
@@ -216,27 +266,25 @@ bool emit_any(Function *f, const Node *n, Clamp clamp)
     (void)clamp;
     if (!dtype_has_c(x->type.dtype) || !get_axes(n, x->type.rank, goes))
         return function_refuse(f, n, "has no C for this dtype");
-    Nest zero = nest_new(f->e, y->type, 1), all = nest_new(f->e, x->type, 2);
-    nest_operand(f->e, &zero, 0, y->type);
+    Nest start = nest_new(f->e, y->type, 1), all = nest_new(f->e, x->type, 2);
+    nest_operand(f->e, &start, 0, y->type);
     nest_operand(f->e, &all, 0, value_type(x));
     type_strides(f->e, y->type, stride);
     for (int i = 0, k = 0; i < x->type.rank; i++) {
         all.stride[1][i] = goes[i] ? DIM(0) : stride[k];
         k += !goes[i] || keepdim;
     }
-    nest_collapse(f->e, &zero);
+    nest_collapse(f->e, &start);
     nest_collapse(f->e, &all);
-    int indent = nest_open(f, &zero, zero.rank, index);
-    put(&f->body, "%*s*(", indent, "");
-    nest_address(f, &zero, 0, f->name_of[y->index], zero.rank, index);
-    put(&f->body, ") = 0;\n");
-    nest_close(f, zero.rank);
+    int indent = nest_open(f, &start, start.rank, index);
+    put(&f->body, "%*s", indent, "");
+    put_place(f, &start, 0, f->name_of[y->index], index);
+    put(&f->body, " = ");
+    put_start(f, n);
+    put(&f->body, ";\n");
+    nest_close(f, start.rank);
     indent = nest_open(f, &all, all.rank, index);
-    put(&f->body, "%*sif (*(", indent, "");
-    nest_address(f, &all, 0, function_pointer(f, x), all.rank, index);
-    put(&f->body, ") != 0) {\n%*s*(", indent + 4, "");
-    nest_address(f, &all, 1, f->name_of[y->index], all.rank, index);
-    put(&f->body, ") = 1;\n%*s}\n", indent, "");
+    put_join(f, n, &all, index, indent);
     nest_close(f, all.rank);
     return true;
 }

@@ -361,6 +361,19 @@ static void put_declaration(const Loop *l, const Value *v)
     put(&l->f->body, "%*sconst %s %s = ", l->indent, "", element_type(l), name);
 }
 
+/* As an integer lane has it: a fraction is cut off. */
+static bool may_be_zero(const Node *n)
+{
+    int i = find_arg(n, false, 0);
+    int64_t lo, hi;
+    Dim size;
+    double p = number_arg(n, i);
+    if (!arg_dim(n, i, &size))
+        return p > -1 && p < 1;
+    dim_range(size, &lo, &hi);
+    return lo <= 0 && hi >= 0;
+}
+
 /* What kernels refuse or treat apart, and rows do not tell. */
 static const char *fault_of(const Loop *l, const Node *n)
 {
@@ -370,6 +383,8 @@ static const char *fault_of(const Loop *l, const Node *n)
         return "takes no NaN as a bound";
     if (!strcmp(expr, "pow_scalar") && l->kind == INTEGERS && p < 0)
         return "takes no integer to a negative power";
+    if (!strcmp(expr, "remainder_scalar") && l->kind == INTEGERS && may_be_zero(n))
+        return "takes no integer modulo what may be 0";
     return NULL;
 }
 

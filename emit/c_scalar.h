@@ -104,6 +104,17 @@ ETC_INLINE uint64_t etc_vpow_wrap(uint64_t x, uint64_t p, uint64_t q)
     return y;
 }
 
+ETC_INLINE double etc_vrem_f64(double a, double p)
+{
+    return etc_rem_f64(a, p);
+}
+
+ETC_INLINE uint64_t etc_vrem_wrap(uint64_t a, uint64_t p)
+{
+    int64_t b = (int64_t)p, r = (b == -1) ? 0 : ((int64_t)a % b);
+    return (uint64_t)(((r != 0) && ((r < 0) != (b < 0))) ? (r + b) : r);
+}
+
 /* Truncates; what no int64 holds becomes INT64_MIN. */
 ETC_INLINE int64_t etc_trunc_f64(double d)
 {

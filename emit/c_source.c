@@ -594,7 +594,7 @@ static void name_ports(Emit *e)
         e->out_name[i] = names_make(names, "out_", g->out[i]->name);
 }
 
-const char *const c_own_names[] = {"at", "filled", "g", "max", "part", "scale", "shift", "sum", "work",
+const char *const c_own_names[] = {"at", "filled", "g", "max", "part", "scale", "shift", "stage", "sum", "work",
                                    NULL};
 
 /* Symbols have one name everywhere, so it is none that a function or OUT_main.c declares. */
@@ -731,7 +731,7 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     put_updates(&e);
     if (!put_numbers(&e))
         return false;
-    e.scratch_bytes = e.uses_work ? c_work_bytes() : 0;
+    e.scratch_bytes = e.uses_work ? c_work_bytes() + round_up(e.lines_bytes, 64) : 0;
     e.arena_bytes += e.scratch_bytes;
     out->scratch = e.scratch_bytes;
     if (!emit_source(&e, out, pools))

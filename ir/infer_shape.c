@@ -242,6 +242,29 @@ static bool get_bound(const Node *n, int i, Dim size, Dim otherwise, Dim *v, Dia
     return true;
 }
 
+/* length elements of an axis */
+bool infer_narrow(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK], start, length;
+    int axis;
+    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
+        !get_size(n, 2, &start, d) || !get_size(n, 3, &length, d))
+        return false;
+    int64_t lo, hi, size = dim_upper(x.dim[axis]);
+    dim_range(start, &lo, &hi);
+    if (lo > size || hi < -size)
+        return diag_error(d, n->loc, "start %s is out of range for size %s",
+                          dim_text(program_of(n), start), dim_text(program_of(n), x.dim[axis]));
+    dim_range(length, &lo, &hi);
+    if (hi < 0 || lo > size)
+        return diag_error(d, n->loc, "length %s does not fit into size %s",
+                          dim_text(program_of(n), length), dim_text(program_of(n), x.dim[axis]));
+    memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
+    dim[axis] = length;
+    return set_tensor(n, out, x.dtype, x.rank, dim, d);
+}
+
 bool infer_slice(const Node *n, Type *out, Diag *d)
 {
     Type x;

@@ -312,6 +312,30 @@ static Value *roll_row(Rewrite *r, Node *n)
     return m ? build_view(r, n, m->out[0], t.dim, t.rank) : NULL;
 }
 
+/* Whether a constant condition is the same everywhere, and which. */
+static bool is_uniform(const Value *v, bool *truth)
+{
+    int64_t count = type_is_static(v->type) ? type_numel(v->type) : 0;
+    if (!count || !value_is_const(v) || v->type.stride || v->state->n_bytes < count ||
+        v->type.dtype != ETC_BOOL)
+        return false;
+    *truth = v->state->data[0] != 0;
+    for (int64_t i = 1; i < count; i++)
+        if ((v->state->data[i] != 0) != *truth)
+            return false;
+    return true;
+}
+
+/* where(true everywhere, a, b) ==> a;  where(false everywhere, a, b) ==> b */
+static Value *chosen(const Node *n)
+{
+    bool truth;
+    if (!arg_value(n, 0) || !is_uniform(arg_value(n, 0), &truth))
+        return NULL;
+    Value *v = arg_value(n, truth ? 1 : 2);
+    return v && type_equal(v->type, n->out[0]->type) ? v : NULL;
+}
+
 static bool pads_nothing(const Node *n)
 {
     int64_t pad[2 * MAX_RANK];
@@ -341,6 +365,8 @@ static Value *stand_in(Rewrite *r, Node *n)
         int64_t step;
         return arg_int(n, 4, &step) && step == 1 ? same_type(n) : NULL;
     }
+    case OP_WHERE_SELF:
+        return chosen(n);
     case OP_CAT:
         return n->n_in == 1 ? same_type(n) : NULL;
     case OP_CONSTANT_PAD_ND:

@@ -392,14 +392,35 @@ bool decomp_adaptive_avg_pool2d(Rewrite *r, Node *n)
 
 /* -- the rest ------------------------------------------------------------------------------ */
 
+/* mean(x), sum(x) ==> over all axes */
 bool decomp_mean_default(Rewrite *r, Node *n)
 {
+    OpId op = n->op == OP_SUM_DEFAULT ? OP_SUM_DIM : OP_MEAN_DIM;
     int64_t axis[MAX_RANK];
     Value *x = n->in[0];
     for (int i = 0; i < x->type.rank; i++)
         axis[i] = i;
-    return done(r, n, build(r->g, n, n->loc, OP_MEAN_DIM, r->d, "vIba", x, x->type.rank, axis,
-                            false, n->arg[1]));
+    return done(r, n, build(r->g, n, n->loc, op, r->d, "vIba", x, x->type.rank, axis, false,
+                            n->arg[1]));
+}
+
+/* narrow(x, dim, start, length) ==> x[start : start + length] */
+bool decomp_narrow(Rewrite *r, Node *n)
+{
+    Program *p = r->g->program;
+    Value *x = n->in[0];
+    int64_t axis, lo, hi;
+    Dim start, length;
+    if (!arg_int(n, 1, &axis) || !arg_dim(n, 2, &start) || !arg_dim(n, 3, &length))
+        return diag_unsupported(r->d, n->loc, "its bounds are not known before the call");
+    axis += axis < 0 ? x->type.rank : 0;
+    dim_range(start, &lo, &hi);
+    if (hi < 0)
+        start = dim_add(p, x->type.dim[axis], start);
+    else if (lo < 0)
+        return diag_unsupported(r->d, n->loc, "its start may be of either sign");
+    return done(r, n, build(r->g, n, n->loc, OP_SLICE, r->d, "viddi", x, axis, start,
+                            dim_add(p, start, length), (int64_t)1));
 }
 
 /* -- checks -------------------------------------------------------------------------------- */

@@ -106,17 +106,21 @@ bool decomp_pad(Rewrite *r, Node *n)
     return done(r, n, build(r->g, n, n->loc, op, r->d, "va", n->in[0], n->arg[1]));
 }
 
-/* The parts of axis `axis` of x that stand before, in and after a border that continues it at the
- * other end; a negative border cuts. */
+/* Axis `axis` of x, first cut by negative borders, with its own ends joined to its other ends. */
 static Value *wrap_axis_around(Rewrite *r, Node *n, Value *x, int axis, int64_t lo, int64_t hi)
 {
     Program *p = r->g->program;
-    Dim size = x->type.dim[axis], cut = dim_add(p, size, DIM(hi < 0 ? hi : 0));
+    Dim cut = dim_add(p, x->type.dim[axis], DIM(hi < 0 ? hi : 0));
     Value *part[3];
     int count = 0;
+    if (lo < 0 || hi < 0)
+        x = build_slice(r, n, x, axis, DIM(lo < 0 ? -lo : 0), cut);
+    if (!x)
+        return NULL;
+    Dim size = x->type.dim[axis];
     if (lo > 0)
         part[count++] = build_slice(r, n, x, axis, dim_sub(p, size, DIM(lo)), size);
-    part[count++] = lo < 0 || hi < 0 ? build_slice(r, n, x, axis, DIM(lo < 0 ? -lo : 0), cut) : x;
+    part[count++] = x;
     if (hi > 0)
         part[count++] = build_slice(r, n, x, axis, DIM(0), DIM(hi));
     for (int i = 0; i < count; i++)

@@ -43,6 +43,11 @@ bool decomp_stack(Rewrite *r, Node *n)
     return done(r, n, build(r->g, n, n->loc, OP_CAT, r->d, "Vi", count, part, axis));
 }
 
+bool decomp_concat(Rewrite *r, Node *n)
+{
+    return done(r, n, build(r->g, n, n->loc, OP_CAT, r->d, "Va", n->n_in, n->in, n->arg[1]));
+}
+
 static Value *slice(Rewrite *r, Node *n, Value *x, int64_t axis, Dim from, Dim to)
 {
     return first(build(r->g, n, n->loc, OP_SLICE, r->d, "viddi", x, axis, from, to, (int64_t)1));

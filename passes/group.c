@@ -7,18 +7,8 @@
  * node.  So each group has one result at most read outside, and standing where its last node stood
  * it comes after everything it reads.  Views, concats and control flow stay bare.  Linear.
  */
-#include "passes/passes.h"
+#include "passes/group.h"
 #include <string.h>
-
-enum { NO_GROUP = -1 };
-
-typedef struct Cluster {
-    Node *last, *anchor; /* anchor NULL: pointwise nodes only */
-    Type type;           /* of its result; a pointwise member has no other */
-    bool mixed;          /* its last node reads or gives other dtypes, so nothing joins it */
-    int n;
-    Node **member;       /* in the order of the graph, once all are known */
-} Cluster;
 
 typedef struct Grouping {
     Graph *g;
@@ -168,14 +158,21 @@ static Arg named(const char *key, Arg a)
     return a;
 }
 
-static void push_arguments(Node *group, const Body *b, const char *anchor)
+static const char *anchor_name(const Cluster *c)
 {
-    bool is_image = !strcmp(anchor, "conv") || !strcmp(anchor, "pool");
+    return c->n_stages ? "stream" : c->anchor ? op_info[c->anchor->op].c : "none";
+}
+
+static void push_arguments(Node *group, const Body *b, const Cluster *c)
+{
+    const char *anchor = anchor_name(c);
+    bool is_image = !strcmp(anchor, "conv") || !strcmp(anchor, "pool") || c->n_stages;
     const char *layout = is_image ? "nchw" : "";
+    Arg tile = arg_int_list(b->body->program, c->rows, c->n_stages);
     node_push(group, (Arg){.kind = ARG_LIST, .list = {b->operand, b->n}});
     node_push(group, named("anchor", (Arg){.kind = ARG_STRING, .str = anchor}));
     node_push(group, named("layout", (Arg){.kind = ARG_STRING, .str = layout}));
-    node_push(group, named("tile", (Arg){.kind = ARG_LIST}));
+    node_push(group, named("tile", tile));
     node_push(group, named("body", (Arg){.kind = ARG_GRAPH, .graph = b->body}));
 }
 
@@ -203,7 +200,7 @@ static void build_group(Grouping *s, const Cluster *c, Value **inner, Value **wi
         graph_add_output(body, inner[v->index]);
         with[v->index] = node_add_out(group, v->name, v->type);
     }
-    push_arguments(group, &b, c->anchor ? op_info[c->anchor->op].c : "none");
+    push_arguments(group, &b, c);
     graph_insert(s->g, c->last, group);
     for (int i = 0; i < c->n; i++) {
         Node *n = c->member[i];
@@ -240,9 +237,11 @@ bool pass_group(Graph *g, Arena *tmp, Diag *d)
         if (!is_bare(n))
             assign(&s, n);
     collect_members(&s);
+    stream_clusters(g, &s.uses, s.cluster, s.n, s.of, tmp);
     Value **inner = NEW(tmp, Value *, n_old + s.n), **with = NEW(tmp, Value *, 2 * n_old + 1);
     for (int c = s.n - 1; c >= 0; c--)
-        build_group(&s, &s.cluster[c], inner, with);
+        if (s.cluster[c].n)
+            build_group(&s, &s.cluster[c], inner, with);
     for (int c = 0; c < s.n; c++)
         for (int i = 0; i < s.cluster[c].n; i++)
             graph_remove(g, s.cluster[c].member[i]);

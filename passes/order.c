@@ -1,11 +1,12 @@
 /* order.c -- puts nodes in an order that lowers the peak of live bytes.
  *
- * Stages edge and grouped.  Candidates are the given order and a depth-first walk from the outputs
+ * Stages edge and grouped.  Candidates are the given order, a depth-first walk from the outputs
  * which, at each node, first computes the operand whose subtree needs most memory beyond what it
  * leaves (Sethi and Ullman's rule, "The Generation of Optimal Code for Arithmetic Expressions",
- * 1970, with bytes for registers; optimal on trees, a heuristic on DAGs), and both of them again
- * with their peaks lowered in windows (order_window.c), within an amount of work.  The one whose plan
- * needs least at once stays, the earlier on a tie, so the pass never makes a plan worse.
+ * 1970, with bytes for registers; optimal on trees, a heuristic on DAGs), the order that each time
+ * takes the step after which least lives (order_greedy.c), and all of them with their peaks lowered
+ * in windows (order_window.c), within an amount of work.  The one whose plan needs least at once
+ * stays, the earlier on a tie, so the pass never makes a plan worse.
  */
 #include "passes/order.h"
 #include <stdlib.h>
@@ -205,6 +206,9 @@ static void search_orders(Graph *g, const int *number, Node **given, Node **walk
     try_order(g, lowered(&m, given, order, tmp), n, best, tmp);
     for (int i = 0; i < n; i++)
         order[i] = number[walked[i]->out[0]->index];
+    try_order(g, lowered(&m, given, order, tmp), n, best, tmp);
+    graph_reorder(g, given, n);
+    order_greedily(g, &m, given, order, tmp);
     try_order(g, lowered(&m, given, order, tmp), n, best, tmp);
 }
 

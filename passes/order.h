@@ -1,5 +1,6 @@
 /* order.h -- shared by the files of the order search: a graph as steps that make and read chunks
- * of bytes (order_model.c), and the search in windows of an order (order_window.c). */
+ * of bytes (order_model.c), an order to begin with (order_greedy.c) and the search in windows of one
+ * (order_window.c). */
 #ifndef ETC_PASSES_ORDER_H
 #define ETC_PASSES_ORDER_H
 
@@ -32,6 +33,9 @@ bool model_of(const Graph *g, const int *number, int n, Model *m, Arena *tmp);
 
 /* Bytes in use while each step of an order runs; returns the most. */
 int64_t model_play(const Model *m, const int *order, int64_t *at, Arena *tmp);
+
+/* All steps, each time the one after which least lives: order_greedy.c. */
+void order_greedily(const Graph *g, const Model *m, Node *const *node, int *order, Arena *tmp);
 
 /* Moves steps of `order` within windows until its peak is as low as `*work` allows.  node: by step
  * number, with operands' steps through m->number. */

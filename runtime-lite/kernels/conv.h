@@ -26,6 +26,7 @@ typedef struct EtcConv {
     float lo, hi;                           /* clamp of y; -infinity and infinity: none */
     int32_t
         transposed; /* weights [groups * ic, oc, kh, kw]; stride and padding are the forward's */
+    int64_t x_plane, y_plane; /* floats from a channel to the next; 0: no gaps between them */
 } EtcConv;
 
 /* A run of output pixels in one row, as columns of a panel. */
@@ -55,7 +56,7 @@ ETC_INLINE void etc_pack_taps(const float *x, const EtcConv *g, int64_t k0, int6
                               const EtcRun *run, int n_runs, float *panel, int64_t width)
 {
     int64_t kx = k0 % g->kw, ky = (k0 / g->kw) % g->kh;
-    const float *plane = x + ((k0 / (g->kw * g->kh)) * g->ih * g->iw);
+    const float *plane = x + ((k0 / (g->kw * g->kh)) * g->x_plane);
     for (int64_t i = 0; i < k; i++) {
         for (int r = 0; r < n_runs; r++) {
             const int64_t iy = run[r].iy + (ky * g->dh);
@@ -74,7 +75,7 @@ ETC_INLINE void etc_pack_taps(const float *x, const EtcConv *g, int64_t k0, int6
         }
         if (ky == g->kh) {
             ky = 0;
-            plane += g->ih * g->iw;
+            plane += g->x_plane;
         }
     }
 }
@@ -86,7 +87,7 @@ ETC_INLINE void etc_conv_product(const float *x, const float *w, const float *bi
     const int64_t taps = g->kh * g->kw, depth = g->ic * taps, pixels = g->oh * g->ow;
     const int is_1x1 = (taps == 1) && (g->sh == 1) && (g->sw == 1) && (g->ph == 0) && (g->pw == 0);
     EtcRun run[ETC_PANEL];
-    EtcBlock t = {w, panel, y, bias, g->oc, 0, 0, depth, 0, pixels, 1, g->lo, g->hi,
+    EtcBlock t = {w, panel, y, bias, g->oc, 0, 0, depth, 0, g->y_plane, 1, g->lo, g->hi,
                   ETC_FROM_ZERO, 0};
     for (int64_t j = 0; j < pixels; j += t.n) {
         t.n = etc_panel(pixels - j);
@@ -95,16 +96,16 @@ ETC_INLINE void etc_conv_product(const float *x, const float *w, const float *bi
         const int in_place = is_1x1 && (t.n == width) && (g->oc < ETC_PACK_ROWS);
         t.c = y + j;
         t.b = panel;
-        t.b_row = in_place ? pixels : width;
+        t.b_row = in_place ? g->x_plane : width;
         t.start = (bias != NULL) ? ETC_FROM_ROW : ETC_FROM_ZERO;
         int64_t k = 0;
         do { /* once even where there is no tap */
             t.k = etc_min_i64(depth - k, ETC_KB);
             t.a = w + k;
             if (in_place) {
-                t.b = x + (k * pixels) + j;
+                t.b = x + (k * g->x_plane) + j;
             } else if (is_1x1) {
-                etc_pack_rows(x + (k * pixels) + j, pixels, t.k, t.n, panel, width);
+                etc_pack_rows(x + (k * g->x_plane) + j, g->x_plane, t.k, t.n, panel, width);
             } else {
                 etc_pack_taps(x, g, k, t.k, run, n_runs, panel, width);
             }
@@ -155,7 +156,7 @@ ETC_INLINE void etc_phase_store(const EtcBlock *t, const EtcConv *g, const EtcPh
 {
     for (int64_t c = 0; c < t->m; c++) {
         const float *from = t->c + (c * t->c_row);
-        float *plane = y + (c * g->oh * g->ow);
+        float *plane = y + (c * g->y_plane);
         for (int64_t i = 0; i < t->n;) {
             const int64_t py = (j + i) / p->flat.ow, px = (j + i) % p->flat.ow;
             const int64_t n = etc_min_i64(p->flat.ow - px, t->n - i);
@@ -190,7 +191,7 @@ ETC_INLINE void etc_conv_phase(const float *x, const float *w, const float *bias
             for (int64_t tap = 0; tap < taps; tap++) {
                 etc_phase_tap(x, w + (c * taps), g, p, j, tap / g->kw, tap % g->kw, panel, &t);
             }
-            etc_phase_store(&t, g, p, j, y + (c * g->oh * g->ow));
+            etc_phase_store(&t, g, p, j, y + (c * g->y_plane));
         }
     }
 }
@@ -260,7 +261,7 @@ ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *
             const float start = (bias != NULL) ? bias[c] : 0.0f;
             for (int64_t i = 0; i < n; i++) {
                 const float *from = rows + (i * g->sh * g->sw * line);
-                float *to = y + (((c * g->oh) + oy + i) * g->ow);
+                float *to = y + (c * g->y_plane) + ((oy + i) * g->ow);
                 if ((g->kh == 3) && (g->kw == 3)) {
                     etc_depthwise_row(from, wc, start, to, g, line, 3, 3);
                 } else {
@@ -273,20 +274,23 @@ ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *
 
 /* work: ETC_WORK_BYTES */
 ETC_OUTLINE void etc_conv_f32(const float *x, const float *w, const float *bias, float *y,
-                              const EtcConv *g, void *work)
+                              const EtcConv *geometry, void *work)
 {
-    const int64_t x_size = g->ic * g->ih * g->iw, y_size = g->oc * g->oh * g->ow;
-    const int64_t w_size = g->oc * g->ic * g->kh * g->kw;
-    for (int64_t i = 0; i < (g->n * g->groups); i++) {
-        const int64_t group = i % g->groups;
-        const float *b = (bias != NULL) ? (bias + (group * g->oc)) : NULL;
+    EtcConv g = *geometry;
+    g.x_plane = (g.x_plane != 0) ? g.x_plane : (g.ih * g.iw);
+    g.y_plane = (g.y_plane != 0) ? g.y_plane : (g.oh * g.ow);
+    const int64_t x_size = g.ic * g.x_plane, y_size = g.oc * g.y_plane;
+    const int64_t w_size = g.oc * g.ic * g.kh * g.kw;
+    for (int64_t i = 0; i < (g.n * g.groups); i++) {
+        const int64_t group = i % g.groups;
+        const float *b = (bias != NULL) ? (bias + (group * g.oc)) : NULL;
         const float *xi = x + (i * x_size), *wi = w + (group * w_size);
-        if (g->transposed != 0) {
-            etc_conv_transposed(xi, wi, b, y + (i * y_size), g, (float *)work);
-        } else if (etc_is_depthwise(g)) {
-            etc_conv_depthwise(xi, wi, b, y + (i * y_size), g, (float *)work);
+        if (g.transposed != 0) {
+            etc_conv_transposed(xi, wi, b, y + (i * y_size), &g, (float *)work);
+        } else if (etc_is_depthwise(&g)) {
+            etc_conv_depthwise(xi, wi, b, y + (i * y_size), &g, (float *)work);
         } else {
-            etc_conv_product(xi, wi, b, y + (i * y_size), g, (float *)work);
+            etc_conv_product(xi, wi, b, y + (i * y_size), &g, (float *)work);
         }
     }
 }

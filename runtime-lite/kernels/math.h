@@ -293,6 +293,32 @@ ETC_INLINE EtcF etc_vcos(EtcF x)
     return y;
 }
 
+/* Python's a % b, exact: the sign of b, and NaN where a is infinite or b is 0. */
+ETC_INLINE double etc_rem_f64(double a, double b)
+{
+    double x = __builtin_fabs(a), y = __builtin_fabs(b), t = y;
+    if (((x - x) != 0.0) || (y == 0.0) || (y != y)) {
+        return __builtin_nan("");
+    }
+    while ((y <= x) && (t <= (x * 0.5))) {
+        t *= 2.0;
+    }
+    for (; (y <= x) && (t >= y); t *= 0.5) { /* y times a power of two, halved down again */
+        x -= (x >= t) ? t : 0.0;
+    }
+    double r = (a < 0.0) ? -x : x;
+    return ((r != 0.0) && ((r < 0.0) != (b < 0.0))) ? (r + b) : r;
+}
+
+ETC_INLINE EtcF etc_vrem(EtcF x, EtcF p)
+{
+    EtcF y = x;
+    for (int i = 0; i < ETC_LANES; i++) {
+        y[i] = (float)etc_rem_f64((double)x[i], (double)p[i]);
+    }
+    return y;
+}
+
 /* x^(p + q) within 0.501; q is small: the exponents of models are double. */
 ETC_INLINE EtcF etc_vpow(EtcF x, EtcF p, EtcF q)
 {

@@ -14,6 +14,13 @@ static uint64_t power(uint64_t x, uint64_t p)
     return y;
 }
 
+/* a % p with the sign of p; a p of 0 is refused before, one of -1 would trap. */
+static uint64_t remainder_of(uint64_t a, uint64_t p)
+{
+    int64_t b = AS_SIGNED(p), r = (b == -1) ? 0 : (AS_SIGNED(a) % b);
+    return (uint64_t)(((r != 0) && ((r < 0) != (b < 0))) ? (r + b) : r);
+}
+
 /* Division gives floats: the wrapper promotes, and div is never called here.
  * The names that the rows use, for one unsigned number. */
 #define etc_k(d) ((uint64_t)(int64_t)(d))
@@ -23,6 +30,7 @@ static uint64_t power(uint64_t x, uint64_t p)
 #define etc_max(a, b) ((AS_SIGNED(a) > AS_SIGNED(b)) ? (a) : (b))
 #define etc_min(a, b) ((AS_SIGNED(a) < AS_SIGNED(b)) ? (a) : (b))
 #define etc_vpow(a, p, q) power(a, p)
+#define etc_vrem(a, p) remainder_of(a, p)
 
 #define ROW(name, expr, second)                                                                 \
     static void row_##name(const void *pa, const void *pb, const EtcPqr *s, void *y, int64_t n) \

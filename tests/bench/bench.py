@@ -4,7 +4,8 @@
     bench.py --etc build/etc [MODEL ...] [--json FILE] [--minutes M] [--runs N] [--seconds S] [--cpu K]
 
 Prints a row per model as soon as it is measured.  M minutes (6) are shared among the models: every
-figure is measured once whatever it takes, a second time only while there is time for it.
+figure is measured once, a second time only while there is time for it; past the end models are
+converted and not run, which is told.
 
 Compiling is whole process against whole process (start-up, reading, writing and all), each pinned
 to one CPU, N runs of etc before and after each official one. Running is one call on loaded
@@ -332,7 +333,7 @@ def main():
     args = options()
     export(args.zoo, args.models)
     shell([args.cc, "-O2", "-o", os.path.join(args.work, "launch"), os.path.join(HERE, "launch.c")])
-    result = {"start_up": start_up(args), "compile": {}, "run": {}, "failed": {}}
+    result = {"start_up": start_up(args), "compile": {}, "run": {}, "failed": {}, "not run": []}
     s = result["start_up"]
     print(f"etc: {s['bytes']} bytes, starts and prints its help in {1e3 * s['wall_s']:.2f} ms")
     print_head()
@@ -342,7 +343,9 @@ def main():
         try:
             row = result["compile"][name] = compile_both(args, name)
             run = {}
-            if args.only != "compile":
+            if now > last:
+                result["not run"].append(name)
+            elif args.only != "compile":
                 end = now + max(last - now, 0) / (len(args.models) - i)
                 run = result["run"][name] = run_all(args, name, result["failed"], end)
             print_row(name, row, run)
@@ -351,6 +354,8 @@ def main():
             print(f"{name:20} failed: {e}", flush=True)
     if result["run"]:
         print_ratios(result["run"])
+    if result["not run"]:
+        print(f"converted but not run, as {args.minutes:g} minutes were over: {' '.join(result['not run'])}")
     theirs = tuple(", " + way for way in ("portable", "xnnpack"))
     for name, why in result["failed"].items():
         print(f"{'official flow fails' if name.endswith(theirs) else 'FAILED'}: {name}: {why}")

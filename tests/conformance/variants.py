@@ -114,6 +114,58 @@ def ranges(x):
     return x + torch.arange(4), x * torch.arange(1, 5), x + torch.arange(7, -1, -2), x * torch.arange(0, 1, 0.25), torch.arange(3.0) + x[:, 0]
 
 
+# -- convolutions by rows --------------------------------------------------------------------------
+
+
+class Residual(nn.Module):
+    """Expand, depthwise, project; with the input added where sizes allow."""
+
+    def __init__(self, c, wide, to, kernel=3, stride=1, dilation=1, act=nn.ReLU6):
+        super().__init__()
+        pad = dilation * (kernel // 2)
+        self.body = nn.Sequential(
+            nn.Conv2d(c, wide, 1, bias=False), nn.BatchNorm2d(wide), act(),
+            nn.Conv2d(wide, wide, kernel, stride, pad, dilation, groups=wide), act(), nn.Conv2d(wide, to, 1))
+        self.adds = stride == 1 and c == to
+
+    def forward(self, x):
+        return x + self.body(x) if self.adds else self.body(x)
+
+
+@model(rnd(2, 8, 40, 37))
+class inverted_residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = Residual(8, 48, 8)
+
+    def forward(self, x):
+        return self.a(x)
+
+
+@model(rnd(3, 6, 33, 20), dynamic=({0: Dim("n", min=1, max=5)},), more=[(rnd(1, 6, 33, 20, seed=1),), (rnd(5, 6, 33, 20, seed=2),)])
+class inverted_residuals(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Sequential(Residual(6, 30, 9, stride=2), Residual(9, 40, 9, kernel=5, act=nn.ReLU), Residual(9, 90, 5, dilation=2))
+
+    def forward(self, x):
+        return torch.relu(self.a(x))
+
+
+@model(rnd(2, 4, 31, 29))
+class inverted_concat(nn.Module):
+    """Streams of other kernels, and one that ends in a part of a concat."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Sequential(nn.Conv2d(4, 24, 5, 2, 2), nn.ReLU(), nn.Conv2d(24, 36, (3, 1), padding=(2, 0), groups=12), nn.ReLU6(), nn.Conv2d(36, 40, 3), nn.Hardtanh(-0.5, 0.5), nn.Conv2d(40, 6, 1))
+        self.b = nn.Sequential(nn.Conv2d(6, 50, 3, padding=1), nn.ReLU(), nn.Conv2d(50, 3, 3, padding=1))
+
+    def forward(self, x):
+        x = self.a(x)
+        return torch.cat([self.b(x), x], 1)
+
+
 # -- indices, pieces, fills ---------------------------------------------------------------------
 
 
@@ -172,7 +224,7 @@ def repeats(x):
 
 @model(rnd(3, 40), torch.randint(0, 9, (3, 5), generator=torch.Generator().manual_seed(0)))
 def running(x, i):
-    return x.cumsum(1), x.cumsum(0), i.cumsum(-1), (i > 3).cumsum(1), i.int().cumsum(0, dtype=torch.float32)
+    return x.cumsum(1), x.sum(), torch.concat([x, x.clamp_max(0.1)]), x.cumsum(0), i.cumsum(-1), (i > 3).cumsum(1), i.int().cumsum(0, dtype=torch.float32), i.sum(1), (i > 3).sum(0, keepdim=True), i.int().amax(1), i.amax((0, 1)), (i - 9).to(torch.int8).amax(0), i.sum()
 
 
 class Norms(nn.Module):
@@ -348,6 +400,91 @@ def pools(x):
 @model(rnd(1, 6, 9, 9))
 def pool_indices(x):
     return F.max_pool2d(x, 3, 2, 1, return_indices=True)
+
+
+@model(rnd(2, 6, 7, 9))
+def resampled(x):
+    """Both kinds, by factor and by size, larger and smaller, with corners aligned and not."""
+    return (F.interpolate(x, scale_factor=2), F.interpolate(x, size=(5, 20)), F.interpolate(x, scale_factor=(1.5, 3), mode="nearest"),
+            F.interpolate(x, scale_factor=2, mode="bilinear"), F.interpolate(x, size=(15, 4), mode="bilinear"), F.interpolate(x, size=(14, 27), mode="bilinear", align_corners=True),
+            F.interpolate(x, scale_factor=(1.5, 2), mode="bilinear", align_corners=True), F.interpolate(x[:, :, 0], scale_factor=3), F.interpolate(x[:, :, 0], size=16, mode="linear"))
+
+
+@model(rnd(2, 4, 5, 6), dynamic=({0: Dim("n", max=4), 2: Dim("h", min=4, max=9)},), more=[(rnd(3, 4, 9, 6, seed=1),), (rnd(1, 4, 4, 6, seed=2),)])
+def resampled_dynamic(x):
+    return F.interpolate(x, scale_factor=2), F.interpolate(x, scale_factor=2, mode="bilinear"), F.pixel_shuffle(x, 2), F.pad(x, (1, 2, 3, 0), mode="reflect"), x.roll((1, -2), (2, 3)), x.flip(2)
+
+
+@model(rnd(2, 4, 6, 8), torch.arange(24).reshape(2, 3, 4))
+def moved(x, i):
+    return (F.pixel_shuffle(x, 2), F.pixel_unshuffle(x, 2), torch.channel_shuffle(x, 2), x.roll(3, -1), x.roll((-1, 2), (2, 3)), i.roll(5), i.roll((1, 1), (0, 0)), x.flip(1), i.flip((0, 2)))
+
+
+@model(rnd(2, 4, 6, 8))
+def borders(x):
+    return (F.pad(x, (1, 2, 3, 0), mode="reflect"), F.pad(x, (0, 5, 7, 1), mode="replicate"), F.pad(x, (1, 0, 2, 3), mode="circular"), F.pad(x, (-1, 2, 1, -2), mode="replicate"),
+            F.pad(x[0], (3, 1), mode="reflect"), F.pad(x[0], (2, 2), mode="circular"), F.pad(x[0], (-1, 3), mode="circular"), F.pad(x, (1, 1, 1, 1, 1, 1), mode="constant", value=2.0),
+            F.pad(x, (1, 1, 0, 2, 1, 1, 0, 1)), F.pad(x[None], (1, 1, 1, 1, 1, 1), mode="replicate"), F.pad(x[None], (1, 1, 1, 1, 1, 1), mode="reflect"))
+
+
+@model(rnd(2, 6, 11))
+def pools_1d(x):
+    return F.max_pool1d(x, 3), F.max_pool1d(x, 3, 2, 1), F.max_pool1d(x, 2, 2, dilation=2, ceil_mode=True), F.avg_pool1d(x, 3, 2, 1), F.avg_pool1d(x, 3, 2, 1, count_include_pad=False), F.adaptive_avg_pool1d(x, 1), F.adaptive_avg_pool1d(x, 4), F.avg_pool1d(x[0], 2)
+
+
+@model(rnd(2, 6, 5, 7) * 2 + 1)
+class group_norms(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.GroupNorm(3, 6), nn.GroupNorm(1, 6, affine=False), nn.GroupNorm(6, 6, eps=1e-3)
+        self.a.weight.data.copy_(rnd(6, seed=3))
+        self.a.bias.data.copy_(rnd(6, seed=4))
+
+    def forward(self, x):
+        return F.silu(self.a(x)), self.b(x), self.c(x) + x, self.a(x[:, :, 0, 0])
+
+
+@model(rnd(3, 5, 8))
+def statistics(x):
+    return x.std(1), x.std(-1, unbiased=False, keepdim=True), x.var((0, 2)), x.var(), torch.var(x, 1, correction=2), *torch.var_mean(x, 2), torch.std(x), F.normalize(x, dim=-1), F.normalize(x, p=1, dim=0)
+
+
+@model(rnd(2, 6, 5) * 3)
+class more_activations(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.each = nn.PReLU(), nn.PReLU(6)
+        self.each.weight.data.copy_(rnd(6, seed=5))
+
+    def forward(self, x):
+        y = x.clone()
+        F.leaky_relu_(y, 0.3)
+        F.elu_(y)
+        return self.one(x), self.each(x), F.selu(x), F.celu(x, 0.7), F.softshrink(x, 0.6), F.glu(x, 1), x.clamp_max(0.4), F.hardsigmoid(x, inplace=False), y.clamp_max_(2)
+
+
+@model(rnd(4), rnd(3, seed=1))
+def grids(x, y):
+    return *torch.meshgrid(x, y, indexing="ij"), *torch.meshgrid(x, y, indexing="xy"), x.view(4, 1).expand_as(x.view(4, 1) * y), (x * 2).view_as(x)
+
+
+def transposed(name, x, cls=nn.ConvTranspose2d, **kw):
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.c = cls(**kw)
+
+        def forward(self, x):
+            return F.relu(self.c(x))
+    M.__name__ = name
+    model(x)(M)
+
+
+transposed("transposed_doubles", rnd(2, 8, 5, 6), in_channels=8, out_channels=5, kernel_size=4, stride=2, padding=1)
+transposed("transposed_groups", rnd(1, 8, 5, 5), in_channels=8, out_channels=12, kernel_size=3, stride=3, groups=4, output_padding=2, bias=False)
+transposed("transposed_dilated", rnd(1, 3, 6, 5), in_channels=3, out_channels=4, kernel_size=3, stride=2, dilation=2, padding=2)
+transposed("transposed_1d", rnd(2, 6, 9), nn.ConvTranspose1d, in_channels=6, out_channels=3, kernel_size=7, stride=3, padding=2)
+transposed("transposed_wide", rnd(1, 150, 3, 4), in_channels=150, out_channels=140, kernel_size=2, stride=2)
 
 
 # -- batch norm -------------------------------------------------------------------------------------

@@ -11,8 +11,10 @@
 #include "runtime-lite/kernels/pool.h"
 #include "runtime-lite/kernels/reduce.h"
 #include "runtime-lite/kernels/softmax.h"
+#include "runtime-lite/kernels/stream.h"
 #include "runtime-lite/kernels/upsample.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { N = 40000 };
@@ -96,18 +98,56 @@ static void hash_conv(const char *name, EtcConv g)
 static void hash_convs(void)
 {
     const float inf = __builtin_inff();
-    const EtcConv plain = {1, 1, 5, 13, 11, 19, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, -inf, inf, 0};
-    const EtcConv deep = {1, 1, 40, 7, 7, 13, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, 0.0f, 6.0f, 0};
-    const EtcConv point = {2, 1, 37, 7, 7, 23, 0, 0, 1, 1, 1, 1, 0, 0, 1, 1, -inf, inf, 0};
-    const EtcConv strided = {1, 2, 3, 17, 19, 7, 0, 0, 5, 3, 2, 3, 2, 1, 1, 2, -inf, inf, 0};
-    const EtcConv depthwise = {1, 9, 1, 21, 37, 1, 0, 0, 3, 3, 2, 2, 1, 1, 1, 1, 0.0f, inf, 0};
-    const EtcConv back = {1, 1, 6, 5, 7, 5, 0, 0, 4, 3, 2, 2, 1, 1, 1, 1, -inf, inf, 1};
+    const EtcConv plain = {1, 1, 5, 13, 11, 19, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, -inf, inf, 0, 0, 0};
+    const EtcConv deep = {1, 1, 40, 7, 7, 13, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, 0.0f, 6.0f, 0, 0, 0};
+    const EtcConv point = {2, 1, 37, 7, 7, 23, 0, 0, 1, 1, 1, 1, 0, 0, 1, 1, -inf, inf, 0, 0, 0};
+    const EtcConv strided = {1, 2, 3, 17, 19, 7, 0, 0, 5, 3, 2, 3, 2, 1, 1, 2, -inf, inf, 0, 0, 0};
+    const EtcConv depthwise = {1, 9, 1, 21, 37, 1, 0, 0, 3, 3, 2, 2, 1, 1, 1, 1, 0.0f, inf, 0, 0, 0};
+    const EtcConv back = {1, 1, 6, 5, 7, 5, 0, 0, 4, 3, 2, 2, 1, 1, 1, 1, -inf, inf, 1, 0, 0};
     hash_conv("conv", plain);
     hash_conv("conv deep", deep);
     hash_conv("conv 1x1", point);
     hash_conv("conv strided groups", strided);
     hash_conv("conv depthwise", depthwise);
     hash_conv("conv transposed", back);
+}
+
+/* A point, a depthwise and a point convolution, one after the other and by rows: no difference. */
+static void hash_stream(const char *name, int64_t stride, int64_t dilation, int64_t pad)
+{
+    static float a[N], b[N], y[N], lines[N];
+    const float inf = __builtin_inff();
+    const int64_t size = ((17 + (2 * pad)) - (2 * dilation) - 1) / stride + 1;
+    const EtcStage stage[3] = {
+        {in_w, in_b, {1, 1, 5, 17, 17, 21, 17, 17, 1, 1, 1, 1, 0, 0, 1, 1, 0.0f, 6.0f, 0, 0, 0}, 17},
+        {in_w + 200, in_b + 100, {1, 21, 1, 17, 17, 1, size, size, 3, 3, stride, stride, pad, pad,
+         dilation, dilation, 0.0f, inf, 0, 0, 0}, 17},
+        {in_w + 500, NULL, {1, 1, 21, size, size, 7, size, size, 1, 1, 1, 1, 0, 0, 1, 1, -inf, inf,
+         0, 0, 0}, 17}};
+    etc_conv_f32(in_a, stage[0].w, stage[0].bias, a, &stage[0].g, work.bytes);
+    etc_conv_f32(a, stage[1].w, stage[1].bias, b, &stage[1].g, work.bytes);
+    etc_conv_f32(b, stage[2].w, stage[2].bias, y, &stage[2].g, work.bytes);
+    for (int64_t rows = 1; rows < 6; rows++) {
+        EtcStage s[3] = {stage[0], stage[1], stage[2]};
+        s[1].room = etc_min_i64(rows, size);
+        s[0].room = etc_min_i64(((s[1].room - 1) * stride) + (2 * dilation) + 1, 17);
+        memset(lines, 255, sizeof lines);
+        memset(out, 255, sizeof out);
+        etc_stream_f32(in_a, out, s, 3, rows, lines, work.bytes);
+        if (memcmp(out, y, (size_t)(7 * size * size) * sizeof out[0]) != 0) {
+            printf("%s: other bits in lines of %d rows\n", name, (int)rows);
+            exit(1);
+        }
+    }
+    hash_floats(name, (int)(7 * size * size));
+}
+
+static void hash_streams(void)
+{
+    hash_stream("stream", 1, 1, 1);
+    hash_stream("stream strided", 2, 1, 1);
+    hash_stream("stream dilated", 1, 2, 3);
+    hash_stream("stream without padding", 3, 1, 0);
 }
 
 static void hash_matmuls(void)
@@ -190,6 +230,7 @@ int main(void)
     hash_pointwise();
     hash_convs();
     hash_matmuls();
+    hash_streams();
     hash_attentions();
     hash_rest();
     hash_images();
@@ -198,6 +239,7 @@ int main(void)
     hash_pointwise();
     hash_convs();
     hash_matmuls();
+    hash_streams();
     hash_attentions();
     hash_rest();
     hash_images();

@@ -632,12 +632,24 @@ def attention(w):
     run((1, 2, 0, 4), (1, 2, 3, 4), (1, 2, 3, 4))
 
 
+def remainder(w):
+    key, fn = "aten::remainder.Scalar_out", torch.remainder
+    for v in (3, -3, 4, 1, -1, 7):
+        for dtype in DTYPES[:7]:
+            if not (v < 0 and dtype == torch.uint8):
+                record(w, key, fn, rand(3, 11, dtype=dtype), v)
+    for v in (0.75, -0.3, 3e38, INF, -INF, NAN, 0.0):  # not 1e-30: torch gives NaN where the quotient is huge
+        record(w, key, fn, special(), v)
+        record(w, key, fn, rand(21, scale=100.0), v)
+        record(w, key, fn, rand(21, dtype=torch.float64), v)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
-                  index, attention, layer_norm):
+                  index, attention, layer_norm, remainder):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

@@ -432,12 +432,17 @@ static void run_family(const char *family, int at_least)
 
 static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
-                                       "logic",     "index",  "attention", "layer_norm", "image"};
+                                       "logic",     "index",  "attention", "layer_norm", "image",
+                                       "remainder"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
 {
     run_family("pointwise", 600);
+}
+Test(kernels, remainder)
+{
+    run_family("remainder", 50);
 }
 Test(kernels, matmul)
 {

@@ -503,8 +503,8 @@ Test(reference, fused_clamps)
     static float fused[MAX_NUMEL];
     void *work = aligned_alloc(64, ETC_SCRATCH_BYTES);
     float *x = random_floats(8192), *w = random_floats(8192);
-    const EtcConv shapes[2] = {{1, 1, 7, 15, 17, 9, 15, 17, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, 0},
-                               {1, 9, 1, 15, 17, 1, 15, 17, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, 0}};
+    const EtcConv shapes[2] = {{1, 1, 7, 15, 17, 9, 15, 17, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0},
+                               {1, 9, 1, 15, 17, 1, 15, 17, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0}};
     x[40] = NAN;
     x[400] = INFINITY;
     for (int t = 0; etc_cores_at(t) != NULL; t++) {

@@ -1,0 +1,274 @@
+/* report.c -- the picture of a memory plan that --report writes: SVG, alone or in a page.
+ *
+ * One chart per method.  Across: the nodes in their order, between the inputs (0) and the outputs.
+ * Up: the bytes of the pools.  A rectangle is the place of a value from its birth to its last read,
+ * views of it included; values that share bytes have one colour.  Lines: the arena, the bound for
+ * this order, the bound that no order goes below.  Hovering tells name, node, source line, bytes.
+ */
+#include "compiler/compiler.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WIDTH = 1200, HEIGHT = 620, LEFT = 96, RIGHT = 196, TOP = 64, BOTTOM = 48, N_TICKS = 6 };
+
+typedef struct Chart {
+    FILE *f;
+    Arena *a;
+    const Graph *g;
+    PlanReport plan;
+    int n_times, top; /* y of the chart's upper edge in the picture */
+} Chart;
+
+/* -- text -------------------------------------------------------------------------------------- */
+
+static void put_escaped(FILE *f, const char *s)
+{
+    for (; s && *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (strchr("<>&\"'", c))
+            fprintf(f, "&#%d;", c);
+        else
+            fputc(c < 0x20 ? ' ' : c, f);
+    }
+}
+
+/* "1,605,632". */
+static const char *grouped(Arena *a, int64_t n)
+{
+    const char *digits = arena_printf(a, "%" PRId64, n);
+    size_t len = strlen(digits), k = 0;
+    char *out = NEW(a, char, len + len / 3 + 1);
+    for (size_t i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0)
+            out[k++] = ',';
+        out[k++] = digits[i];
+    }
+    return out;
+}
+
+static const char *in_units(Arena *a, double bytes)
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int u = 0;
+    for (; bytes >= 1024 && u < 4; u++)
+        bytes /= 1024;
+    return arena_printf(a, bytes < 10 && u ? "%.1f %s" : "%.0f %s", bytes, unit[u]);
+}
+
+/* -- scales ------------------------------------------------------------------------------------ */
+
+static double x_of(const Chart *c, int time)
+{
+    return LEFT + (double)(WIDTH - LEFT - RIGHT) * time / (c->n_times > 0 ? c->n_times : 1);
+}
+
+static double y_of(const Chart *c, int64_t byte)
+{
+    double all = c->plan.arena > 0 ? (double)c->plan.arena : 1;
+    return c->top + HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * ((double)byte / (all * 1.04));
+}
+
+static void put_axes(const Chart *c)
+{
+    int64_t step = c->plan.arena / (N_TICKS - 1) ? c->plan.arena / (N_TICKS - 1) : 1;
+    for (int i = 0; i < N_TICKS; i++) {
+        double y = y_of(c, step * i);
+        fprintf(c->f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>"
+                      "<text x=\"%d\" y=\"%.1f\" class=\"tick\" text-anchor=\"end\">%s</text>\n",
+                LEFT, WIDTH - RIGHT, y, y, LEFT - 8, y + 4, in_units(c->a, (double)step * i));
+    }
+    int every = c->n_times / 8 ? c->n_times / 8 : 1;
+    for (int t = 0; t < c->n_times; t += every)
+        fprintf(c->f, "<text x=\"%.1f\" y=\"%d\" class=\"tick\" text-anchor=\"middle\">%d</text>\n",
+                (x_of(c, t) + x_of(c, t + 1)) / 2, c->top + HEIGHT - BOTTOM + 18, t);
+    fprintf(c->f, "<text x=\"%d\" y=\"%d\" class=\"tick\" text-anchor=\"middle\">node</text>\n",
+            (LEFT + WIDTH - RIGHT) / 2, c->top + HEIGHT - BOTTOM + 36);
+}
+
+/* A line across at so many bytes.  Labels stand at `slot`, from the top, so that none overlap. */
+static void put_line(const Chart *c, int64_t bytes, const char *class, const char *what, int slot)
+{
+    double y = y_of(c, bytes);
+    int label = c->top + TOP + 12 + 40 * slot;
+    fprintf(c->f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n", LEFT,
+            WIDTH - RIGHT, y, y, class);
+    fprintf(c->f, "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" class=\"%s\"/>"
+                  "<text x=\"%d\" y=\"%d\" class=\"label\">%s</text>"
+                  "<text x=\"%d\" y=\"%d\" class=\"tick\">%s</text>\n",
+            WIDTH - RIGHT + 12, WIDTH - RIGHT + 32, label, label, class, WIDTH - RIGHT + 38,
+            label + 4, what, WIDTH - RIGHT + 38, label + 20, grouped(c->a, bytes));
+}
+
+/* -- values ------------------------------------------------------------------------------------ */
+
+static Place place_of(const Value *v)
+{
+    return v->state ? v->state->place : v->place;
+}
+
+static bool is_drawn(const Value *v)
+{
+    return place_of(v).pool > 0 && v->type.rank != SCALAR && !v->type.is_none;
+}
+
+static bool is_view(const Node *n)
+{
+    return n->n_in && n->n_out == 1 && op_info[n->op].flags & VIEW && is_drawn(n->in[0]) &&
+           is_drawn(n->out[0]) && place_of(n->out[0]).offset >= place_of(n->in[0]).offset &&
+           place_of(n->out[0]).offset + type_bytes(n->out[0]->type) <=
+               place_of(n->in[0]).offset + type_bytes(n->in[0]->type);
+}
+
+static void put_value(const Chart *c, const Value *v, int colour, int from, int to)
+{
+    static const char *const fill[] = {"#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2",
+                                       "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#86bcb6",
+                                       "#d37295", "#8cd17d"};
+    int64_t lo = place_of(v).offset, bytes = type_bytes(v->type);
+    if (!is_drawn(v) || !bytes)
+        return;
+    double x = x_of(c, from), y = y_of(c, lo + bytes);
+    fprintf(c->f, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"><title>", x, y,
+            x_of(c, to + 1) - x, y_of(c, lo) - y, fill[colour % 12]);
+    put_escaped(c->f, v->name);
+    fprintf(c->f, " %s\n%s bytes at %s, nodes %d to %d", type_shown(c->a, v->type),
+            grouped(c->a, bytes), grouped(c->a, lo), from, to);
+    if (v->def) {
+        fputc('\n', c->f);
+        put_escaped(c->f, v->def->loc.node);
+        fprintf(c->f, " (%s)", op_info[v->def->op].target);
+    }
+    if (v->def && v->def->loc.source) {
+        fprintf(c->f, "\n");
+        put_escaped(c->f, v->def->loc.module);
+        fprintf(c->f, " ");
+        put_escaped(c->f, v->def->loc.source);
+    } else if (!v->def) {
+        fputs(v->state ? "\nstate" : "\ninput", c->f);
+    }
+    fputs("</title></rect>\n", c->f);
+}
+
+/* By value: its last reader or that of its views; n_times - 1 where the call leaves it. */
+static int *last_reads(const Graph *g, int n_times, Arena *a)
+{
+    int *last = NEW(a, int, g->n_values + 1), time = 0;
+    for (int i = 0; i < g->n_out; i++)
+        last[g->out[i]->index] = n_times - 1;
+    for (int i = 0; i < g->n_updates; i++)
+        last[g->update[i].value->index] = n_times - 1;
+    for (const Node *n = g->first; n; n = n->next)
+        time++;
+    for (const Node *n = g->last; n; n = n->prev, time--) {
+        int until = is_view(n) && last[n->out[0]->index] > time ? last[n->out[0]->index] : time;
+        for (int i = 0; i < n->n_in; i++) {
+            int *l = &last[n->in[i]->index];
+            int to = i ? time : until;
+            *l = to > *l ? to : *l;
+        }
+    }
+    return last;
+}
+
+static void put_graph(const Chart *c, const Graph *g, int at);
+
+static void put_branches(const Chart *c, const Node *n, int time)
+{
+    for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
+        if (n->arg[i].kind == ARG_GRAPH)
+            put_graph(c, n->arg[i].graph, time);
+}
+
+/* at >= 0: a branch, all of which runs at that time. */
+static void put_graph(const Chart *c, const Graph *g, int at)
+{
+    AliasSets sets = alias_sets(g, c->a);
+    int time = 0, *last = last_reads(g, c->n_times, c->a);
+    for (int i = 0; i < g->n_in && at < 0; i++)
+        put_value(c, g->in[i], sets.root[g->in[i]->index], 0, last[g->in[i]->index]);
+    for (int i = 0; i < g->n_states && at < 0; i++)
+        put_value(c, g->state[i], g->state[i]->index, 0, c->n_times - 1);
+    for (const Node *n = g->first; n; n = n->next) {
+        time++;
+        for (int i = 0; i < n->n_out && !is_view(n); i++) {
+            int until = last[n->out[i]->index] > time ? last[n->out[i]->index] : time;
+            put_value(c, n->out[i], sets.root[n->out[i]->index], at < 0 ? time : at,
+                      at < 0 ? until : at);
+        }
+        put_branches(c, n, at < 0 ? time : at);
+    }
+}
+
+/* -- the picture ------------------------------------------------------------------------------- */
+
+static void put_chart(Chart *c)
+{
+    for (const Node *n = c->g->first; n; n = n->next)
+        c->n_times++;
+    c->n_times += 2;
+    fprintf(c->f, "<text x=\"%d\" y=\"%d\" class=\"title\">", LEFT, c->top + 28);
+    put_escaped(c->f, c->g->program->name);
+    fputs(", ", c->f);
+    put_escaped(c->f, c->g->name);
+    fprintf(c->f, "</text>\n<text x=\"%d\" y=\"%d\" class=\"label\">memory of %d nodes: arena %s bytes%s; "
+                  "scratch %s bytes</text>\n",
+            LEFT, c->top + 48, c->n_times - 2, grouped(c->a, c->plan.arena),
+            c->plan.is_least ? ", proven least for this order" : "",
+            grouped(c->a, c->plan.scratch));
+    put_axes(c);
+    put_graph(c, c->g, -1);
+    put_line(c, c->plan.arena, "arena", "arena", 0);
+    put_line(c, c->plan.bound, "bound", "bound, this order", 1);
+    put_line(c, c->plan.order_free, "free", "bound, any order", 2);
+}
+
+static void put_svg(FILE *f, const Program *p, Arena *a)
+{
+    int height = HEIGHT * (p->n_methods ? p->n_methods : 1);
+    fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+               "height=\"%d\" font-family=\"sans-serif\">\n", WIDTH, height, WIDTH, height);
+    fputs("<style>rect{stroke:#fff;stroke-width:.4}rect:hover{stroke:#000;stroke-width:1.5}"
+          ".back{fill:#fff;stroke:none}.grid{stroke:#e4e4e4}.tick{font-size:11px;fill:#666}"
+          ".label{font-size:13px;fill:#333}.title{font-size:18px;fill:#111}"
+          ".arena{stroke:#111;stroke-width:2}.bound{stroke:#d62728;stroke-width:2;"
+          "stroke-dasharray:7 4}.free{stroke:#1f4fd6;stroke-width:2;stroke-dasharray:2 4}</style>\n",
+          f);
+    fprintf(f, "<rect class=\"back\" width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", WIDTH, height);
+    for (int i = 0; i < p->n_methods; i++) {
+        Chart c = {.f = f, .a = a, .g = p->method[i], .plan = plan_report(p->method[i], a),
+                   .top = HEIGHT * i};
+        put_chart(&c);
+    }
+    fputs("</svg>\n", f);
+}
+
+static bool ends_in(const char *s, const char *end)
+{
+    size_t n = strlen(s), k = strlen(end);
+    return n > k && !strcmp(s + n - k, end);
+}
+
+bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, Diag *d)
+{
+    char *text = NULL;
+    size_t n = 0;
+    bool is_page = !ends_in(path, ".svg");
+    FILE *f = open_memstream(&text, &n);
+    if (f && is_page) {
+        fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", f);
+        put_escaped(f, p->name);
+        fputs(": memory plan</title></head><body>\n", f);
+    }
+    if (f)
+        put_svg(f, p, a);
+    if (f && is_page)
+        fputs("</body></html>\n", f);
+    if (!f || fclose(f))
+        return diag_io(d, (Loc){.file = path}, "no memory for the report");
+    OutPiece *piece = NEW(a, OutPiece, 1);
+    *piece = (OutPiece){(const uint8_t *)arena_str(a, text, n), (int64_t)n, 0};
+    OutFile file = {piece, 1};
+    free(text);
+    return out_stage(out, &file, path, d);
+}

@@ -1,0 +1,98 @@
+/* c_stream.c -- convolutions one after the other that run by rows: passes/stream.c chose them. */
+#include "emit/c_emit.h"
+#include <math.h>
+#include <string.h>
+
+enum { CONV_STRIDE = 3, CONV_DILATION = 5, CONV_TRANSPOSED = 6, MAX_STAGES = 4 };
+
+typedef struct Stages {
+    const Node *conv[MAX_STAGES];
+    Clamp clamp[MAX_STAGES];
+    int64_t rows[MAX_STAGES]; /* that a stage keeps in lines; of the last, rows made at a time */
+    int n;
+} Stages;
+
+static bool is_stage(const Node *n, const Value *x)
+{
+    int64_t v[2];
+    const Value *w = arg_value(n, 1);
+    if (n->op != OP_CONVOLUTION || arg_bool(n, CONV_TRANSPOSED) || n->in[0] != x || !w ||
+        w->type.rank != 4 || n->out[0]->type.rank != 4 || arg_count(n, CONV_STRIDE) < 1 ||
+        arg_count(n, CONV_DILATION) < 1 || !arg_ints(n, CONV_STRIDE, v, 2) ||
+        !arg_ints(n, CONV_DILATION, v, 2))
+        return false;
+    for (int i = 1; i < 4; i++)
+        if (n->out[0]->type.dim[i].expr || w->type.dim[i].expr)
+            return false;
+    return true;
+}
+
+/* Each convolution reads the one before, through a clamp that its core does. */
+static bool find_stages(Function *f, const Graph *body, bool *skip, Stages *s)
+{
+    const Value *x = NULL;
+    for (const Node *n = body->first; n; n = n->next) {
+        if (!strcmp(op_info[n->op].c, "pointwise"))
+            continue;
+        if (s->n == MAX_STAGES || !is_stage(n, x ? x : n->in[0]))
+            return false;
+        x = n->out[0];
+        skip[x->index] = true;
+        s->clamp[s->n] = (Clamp){-INFINITY, INFINITY};
+        const Node *next = sole_reader(body, x);
+        if (next && next->in[0] == x && node_clamp(next, &s->clamp[s->n])) {
+            skip[next->out[0]->index] = true;
+            f->name_of[next->out[0]->index] = f->name_of[x->index];
+            x = next->out[0];
+        }
+        s->conv[s->n++] = n;
+    }
+    return true;
+}
+
+/* The lines of each stage hold what the next one reads at a time. */
+static bool check_rows(const Stages *s)
+{
+    for (int i = 0; i < s->n; i++) {
+        int64_t stride[2], dilation[2], need = 1, height = s->conv[i]->out[0]->type.dim[2].value;
+        if (i + 1 < s->n) {
+            const Node *next = s->conv[i + 1];
+            arg_ints(next, CONV_STRIDE, stride, 2);
+            arg_ints(next, CONV_DILATION, dilation, 2);
+            need = (s->rows[i + 1] - 1) * stride[0] +
+                   (arg_value(next, 1)->type.dim[2].value - 1) * dilation[0] + 1;
+        }
+        need = need < height ? need : height;
+        if (s->rows[i] < need || s->rows[i] > height)
+            return false;
+    }
+    return true;
+}
+
+static int64_t lines_of(const Stages *s)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i + 1 < s->n; i++) {
+        const Dim *y = s->conv[i]->out[0]->type.dim;
+        bytes += 4 * s->rows[i] * y[1].value * y[3].value;
+    }
+    return bytes;
+}
+
+bool emit_stages(Function *f, const Node *group, const Graph *body, bool *skip)
+{
+    Stages s = {.n = 0};
+    if (!find_stages(f, body, skip, &s) || arg_count(group, 3) != s.n ||
+        !arg_ints(group, 3, s.rows, MAX_STAGES) || !check_rows(&s))
+        return function_refuse(f, group, "runs plain convolutions one after the other by rows, "
+                                         "with lines as `tile` says");
+    put(&f->body, "    const EtcStage stage[%d] = {\n", s.n);
+    for (int i = 0; i < s.n; i++)
+        if (!emit_stage(f, s.conv[i], s.clamp[i], (int)s.rows[i]))
+            return false;
+    put(&f->body, "    };\n");
+    emit_stream(f, s.conv[0]->in[0], s.conv[s.n - 1]->out[0], s.n, (int)s.rows[s.n - 1]);
+    int64_t lines = lines_of(&s);
+    f->e->lines_bytes = lines > f->e->lines_bytes ? lines : f->e->lines_bytes;
+    return true;
+}

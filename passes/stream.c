@@ -1,0 +1,296 @@
+/* stream.c -- which convolutions emitted C runs by rows, so that what stands between them is never
+ * there as a whole: expand, depthwise, project of an inverted residual.
+ *
+ * A link is a convolution, with no more than a clamp behind it, that only the next convolution
+ * reads.  Chains of links are cut where a tensor is no larger than both its neighbours; what is left
+ * between two cuts is a stream.  A stream's need is what it reads from outside, its output, and
+ * lines: the rows the next convolution reads at a time.  The cost model is that
+ * of memory alone: streams are joined only where the need of their convolutions one by one passes
+ * the largest need of all else, so where nothing is won nothing is paid.  Linear.
+ */
+#include "passes/group.h"
+#include <math.h>
+#include <string.h>
+
+enum {
+    LINES = 128 << 10, /* bytes of lines up to which more rows are made at a time */
+    MOST_ROWS = 8,
+    CONV_STRIDE = 3,
+    CONV_PAD = 4,
+    CONV_DILATION = 5,
+    CONV_TRANSPOSED = 6
+};
+
+typedef struct Stream {
+    int first, n;   /* clusters chain[first] .. */
+    int64_t apart, joined, lines; /* bytes needed by its convolutions one by one, as one, in lines */
+    int64_t rows[MAX_STAGES];
+} Stream;
+
+typedef struct Streams {
+    const Graph *g;
+    const Uses *uses;
+    Cluster *cluster;
+    int n_clusters;
+    const int *of;
+    Arena *tmp;
+    int *next, *seen; /* cluster behind a link or NO_GROUP; stamps by value index */
+    int stamp, n_chain, n;
+    int *chain;
+    Stream *stream;
+} Streams;
+
+/* -- links ------------------------------------------------------------------------------- */
+
+static bool is_plain(Type t)
+{
+    return t.rank == 4 && !t.dim[1].expr && !t.dim[2].expr && !t.dim[3].expr;
+}
+
+static bool is_conv(const Cluster *c)
+{
+    int64_t v[2];
+    const Node *n = c->anchor;
+    return n && n->op == OP_CONVOLUTION && !arg_bool(n, CONV_TRANSPOSED) &&
+           is_plain(n->in[0]->type) && is_plain(n->in[1]->type) && is_plain(n->out[0]->type) &&
+           n->in[0]->type.dtype == ETC_F32 && arg_ints(n, CONV_STRIDE, v, 2) &&
+           arg_ints(n, CONV_PAD, v, 2) && arg_ints(n, CONV_DILATION, v, 2);
+}
+
+/* A clamp that the core does itself. */
+static bool is_clamp(const Node *n)
+{
+    const char *expr = op_info[n->op].expr;
+    double bound;
+    if (strcmp(expr, "hardtanh") != 0 && strcmp(expr, "clamp") != 0)
+        return !strcmp(expr, "relu");
+    for (int i = 1; i < n->n_args; i++)
+        if (n->arg[i].kind != ARG_NONE && (!arg_number(n, i, &bound) || isnan(bound)))
+            return false;
+    return true;
+}
+
+static bool is_weight(const Value *v)
+{
+    return v->state && v->state->kind != ST_MUTABLE;
+}
+
+/* Its result is its convolution's, clamped maybe, and nobody but one node reads it. */
+static bool is_link(const Streams *s, const Cluster *c)
+{
+    if (!is_conv(c) || c->n > 2 || c->member[0] != c->anchor || c->last->n_out != 1)
+        return false;
+    const Value *v = c->last->out[0];
+    return (c->n == 1 || (is_clamp(c->last) && c->last->in[0] == c->anchor->out[0])) &&
+           !s->uses->escapes[v->index] &&
+           s->uses->first[v->index + 1] - s->uses->first[v->index] == 1;
+}
+
+static int link_before(const Streams *s, int c)
+{
+    const Value *x = is_conv(&s->cluster[c]) ? s->cluster[c].anchor->in[0] : NULL;
+    int before = x && x->def ? s->of[x->index] : NO_GROUP;
+    return before != NO_GROUP && before != c && s->cluster[before].last->out[0] == x &&
+                   is_link(s, &s->cluster[before])
+               ? before
+               : NO_GROUP;
+}
+
+/* -- needs ------------------------------------------------------------------------------- */
+
+/* Bytes at the upper bounds, up to what sums of many still hold. */
+static int64_t bytes_of(const Value *v)
+{
+    int64_t b = type_bytes(v->type), most = INT64_MAX / 64;
+    return is_weight(v) ? 0 : b < most ? b : most;
+}
+
+static int64_t sum(int64_t a, int64_t b)
+{
+    int64_t most = INT64_MAX / 64;
+    return a + b < most ? a + b : most;
+}
+
+/* What a node reads from outside cluster c and nothing stamped has read yet. */
+static int64_t reads(Streams *s, const Node *n, int c)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        const Value *v = n->in[i];
+        if (s->seen[v->index] == s->stamp || (v->def && c != NO_GROUP && s->of[v->index] == c))
+            continue;
+        s->seen[v->index] = s->stamp;
+        bytes = sum(bytes, bytes_of(v));
+    }
+    return bytes;
+}
+
+static int64_t inputs_of(Streams *s, int c)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < s->cluster[c].n; i++)
+        bytes = sum(bytes, reads(s, s->cluster[c].member[i], c));
+    return bytes;
+}
+
+static int64_t result_of(const Streams *s, int c)
+{
+    const Node *last = s->cluster[c].last;
+    int64_t bytes = 0;
+    for (int i = 0; i < last->n_out; i++)
+        bytes = sum(bytes, bytes_of(last->out[i]));
+    return bytes;
+}
+
+/* -- lines ------------------------------------------------------------------------------- */
+
+static int64_t argument(const Node *n, int i, int64_t fallback)
+{
+    int64_t v[2] = {fallback, fallback};
+    arg_ints(n, i, v, 2);
+    return arg_count(n, i) ? v[0] : fallback;
+}
+
+/* Bytes of lines where the last stage makes `rows` rows at a time. */
+static int64_t lines_of(const Streams *s, Stream *m, int64_t rows)
+{
+    int64_t bytes = 0;
+    for (int i = m->n - 1; i >= 0; i--) {
+        const Node *n = s->cluster[s->chain[m->first + i]].anchor;
+        const Dim *y = n->out[0]->type.dim, *w = n->in[1]->type.dim;
+        m->rows[i] = rows < y[2].value ? rows : y[2].value;
+        if (i < m->n - 1)
+            bytes = sum(bytes, 4 * y[1].value * m->rows[i] * y[3].value);
+        rows = (m->rows[i] - 1) * argument(n, CONV_STRIDE, 1) +
+               (w[2].value - 1) * argument(n, CONV_DILATION, 1) + 1;
+    }
+    return bytes;
+}
+
+static void measure(Streams *s, Stream *m)
+{
+    int last = s->chain[m->first + m->n - 1];
+    for (int i = 0; i < m->n; i++) {
+        s->stamp++;
+        int64_t need = sum(inputs_of(s, s->chain[m->first + i]), result_of(s, s->chain[m->first + i]));
+        m->apart = need > m->apart ? need : m->apart;
+    }
+    s->stamp++;
+    for (int i = 0; i + 1 < m->n; i++) /* these are in lines */
+        s->seen[s->cluster[s->chain[m->first + i]].last->out[0]->index] = s->stamp;
+    for (int i = 0; i < m->n; i++)
+        m->joined = sum(m->joined, inputs_of(s, s->chain[m->first + i]));
+    int64_t rows = MOST_ROWS;
+    while ((m->lines = lines_of(s, m, rows)) > LINES && rows > 1)
+        rows /= 2;
+    m->joined = sum(sum(m->joined, m->lines), result_of(s, last));
+}
+
+/* -- chains ------------------------------------------------------------------------------ */
+
+static void add_stream(Streams *s, int first, int n)
+{
+    Stream m = {.first = first, .n = n};
+    measure(s, &m);
+    PUSH(s->tmp, s->stream, s->n, m);
+}
+
+/* Cuts chain[first ..] where a tensor is no larger than both its neighbours. */
+static void cut_chain(Streams *s, int first)
+{
+    int64_t before = bytes_of(s->cluster[s->chain[first]].anchor->in[0]);
+    for (int i = first; i < s->n_chain; i++) {
+        int64_t here = result_of(s, s->chain[i]);
+        bool is_end = i + 1 == s->n_chain;
+        int64_t after = is_end ? 0 : result_of(s, s->chain[i + 1]);
+        if (is_end || i + 1 - first == MAX_STAGES || (here <= before && here <= after)) {
+            add_stream(s, first, i + 1 - first);
+            first = i + 1;
+        }
+        before = here;
+    }
+}
+
+static void find_streams(Streams *s)
+{
+    bool *has_before = NEW(s->tmp, bool, s->n_clusters + 1);
+    for (int c = 0; c < s->n_clusters; c++)
+        s->next[c] = NO_GROUP;
+    for (int c = 0; c < s->n_clusters; c++) {
+        int before = link_before(s, c);
+        has_before[c] = before != NO_GROUP;
+        if (has_before[c])
+            s->next[before] = c;
+    }
+    for (int c = 0; c < s->n_clusters; c++) {
+        int first = s->n_chain;
+        for (int at = c; !has_before[c] && is_conv(&s->cluster[c]) && at != NO_GROUP;
+             at = s->next[at])
+            PUSH(s->tmp, s->chain, s->n_chain, at);
+        if (s->n_chain > first)
+            cut_chain(s, first);
+    }
+}
+
+/* The largest need where every stream that can is joined. */
+static int64_t least_peak(Streams *s)
+{
+    int64_t peak = 0, need;
+    for (int c = 0; c < s->n_clusters; c++) {
+        s->stamp++;
+        need = is_conv(&s->cluster[c]) ? 0 : sum(inputs_of(s, c), result_of(s, c));
+        peak = need > peak ? need : peak;
+    }
+    for (int i = 0; i < s->n; i++) {
+        const Stream *m = &s->stream[i];
+        need = m->joined < m->apart && m->n > 1 ? m->joined : m->apart;
+        peak = need > peak ? need : peak;
+    }
+    return peak;
+}
+
+/* -- joining ----------------------------------------------------------------------------- */
+
+static void join(Streams *s, const Stream *m)
+{
+    Cluster *to = &s->cluster[s->chain[m->first + m->n - 1]];
+    Node **member = NULL;
+    int n = 0;
+    for (int i = 0; i < m->n; i++) {
+        Cluster *c = &s->cluster[s->chain[m->first + i]];
+        for (int k = 0; k < c->n; k++)
+            PUSH(s->tmp, member, n, c->member[k]);
+        c->n = 0;
+    }
+    to->member = member;
+    to->n = n;
+    to->n_stages = m->n;
+    memcpy(to->rows, m->rows, sizeof to->rows);
+}
+
+static void tell(const Streams *s, const Stream *m, int64_t peak)
+{
+    const char *from = s->cluster[s->chain[m->first]].anchor->loc.node;
+    const char *to = s->cluster[s->chain[m->first + m->n - 1]].anchor->loc.node;
+    program_note(s->g->program,
+                 "%s .. %s: %d convolutions, %lld rows at a time: %lld -> %lld bytes at once, %lld "
+                 "in lines; all else needs %lld",
+                 from ? from : "?", to ? to : "?", m->n, (long long)m->rows[m->n - 1],
+                 (long long)m->apart, (long long)m->joined, (long long)m->lines, (long long)peak);
+}
+
+void stream_clusters(Graph *g, const Uses *uses, Cluster *cluster, int n, const int *of, Arena *tmp)
+{
+    Streams s = {.g = g, .uses = uses, .cluster = cluster, .n_clusters = n, .of = of, .tmp = tmp};
+    s.next = NEW(tmp, int, n + 1);
+    s.seen = NEW(tmp, int, g->n_values + 1);
+    find_streams(&s);
+    int64_t peak = least_peak(&s);
+    for (int i = 0; i < s.n; i++) {
+        const Stream *m = &s.stream[i];
+        if (m->n < 2 || m->apart <= peak || m->joined >= m->apart)
+            continue;
+        tell(&s, m, peak);
+        join(&s, m);
+    }
+}

@@ -1,0 +1,109 @@
+/* stream.h -- convolutions one after the other, some rows at a time.
+ *
+ * Of what stands between two of them only the rows that the next one still reads are kept, in
+ * lines: [channels][room][width], of which rows from .. to - 1 of the image are filled.  Each output
+ * is the same sum as without lines.  Stages have one image, are not transposed and no larger than
+ * int32 in any size.
+ */
+#ifndef ETC_STREAM_H
+#define ETC_STREAM_H
+
+#include "runtime-lite/kernels/conv.h"
+
+#define ETC_MAX_STAGES 4
+
+typedef struct EtcStage {
+    const float *w, *bias;
+    EtcConv g;
+    int64_t room; /* rows of the lines it fills; of the last stage not read */
+} EtcStage;
+
+typedef struct EtcLines {
+    float *p;
+    int64_t from, to;
+} EtcLines;
+
+/* Rows from .. to - 1 of the stage's output; x holds rows x_from .. of its input and y rows y_from
+ * .. of its output. */
+ETC_INLINE void etc_stage_rows(const EtcStage *s, const float *x, int64_t x_from, int64_t x_plane,
+                               float *y, int64_t y_from, int64_t y_plane, int64_t from, int64_t to,
+                               void *work)
+{
+    EtcConv g = s->g;
+    const int64_t top = (from * g.sh) - g.ph, first = etc_max_i64(top, 0);
+    g.ih = etc_max_i64(s->g.ih - first, 0);
+    g.ph = first - top;
+    g.oh = to - from;
+    g.x_plane = x_plane;
+    g.y_plane = y_plane;
+    etc_conv_f32(x + ((first - x_from) * g.iw), s->w, s->bias, y + ((from - y_from) * g.ow), &g,
+                 work);
+}
+
+/* Drops the rows before `from`. */
+ETC_INLINE void etc_lines_slide(const EtcStage *s, EtcLines *l, int64_t from)
+{
+    const int64_t gone = (from - l->from) * s->g.ow, kept = (l->to - from) * s->g.ow;
+    const int64_t planes = s->g.groups * s->g.oc, plane = s->room * s->g.ow;
+    if (gone <= 0) {
+        return;
+    }
+    for (int64_t c = 0; c < planes; c++) {
+        float *to = l->p + (c * plane);
+        for (int64_t i = 0; i < kept; i += ETC_LANES) { /* towards lower addresses */
+            etc_store(to + i, kept - i, etc_load(to + gone + i, kept - i));
+        }
+    }
+    l->from = from;
+    l->to = etc_max_i64(l->to, from);
+}
+
+/* Rows from[i] .. to[i] - 1 of the output of stage i are what rows from[n - 1] .. of the last need. */
+ETC_INLINE void etc_stream_needs(const EtcStage *stage, int32_t n, int64_t *from, int64_t *to)
+{
+    for (int32_t i = n - 1; i > 0; i--) {
+        const EtcConv *g = &stage[i].g;
+        const int64_t end = (((to[i] - 1) * g->sh) - g->ph) + ((g->kh - 1) * g->dh) + 1;
+        to[i - 1] = etc_max_i64(etc_min_i64(end, g->ih), 0);
+        from[i - 1] = etc_min_i64(etc_max_i64((from[i] * g->sh) - g->ph, 0), to[i - 1]);
+    }
+}
+
+/* lines: those of all stages but the last, one after the other; `rows` of y at a time. */
+ETC_OUTLINE void etc_stream_f32(const float *x, float *y, const EtcStage *stage, int32_t n,
+                                int64_t rows, float *lines, void *work)
+{
+    EtcLines l[ETC_MAX_STAGES];
+    int64_t from[ETC_MAX_STAGES], to[ETC_MAX_STAGES];
+    const EtcConv *last = &stage[n - 1].g;
+    for (int32_t i = 0; i < n; i++) {
+        l[i].p = (i < (n - 1)) ? lines : y;
+        l[i].from = 0;
+        l[i].to = 0;
+        lines += stage[i].g.groups * stage[i].g.oc * stage[i].room * stage[i].g.ow;
+    }
+    for (int64_t row = 0; row < last->oh; row += rows) {
+        from[n - 1] = row;
+        to[n - 1] = etc_min_i64(row + rows, last->oh);
+        etc_stream_needs(stage, n, from, to);
+        for (int32_t i = 0; i < n; i++) {
+            const EtcConv *g = &stage[i].g;
+            const int is_last = i == (n - 1);
+            const float *source = (i == 0) ? x : l[i - 1].p;
+            const int64_t first = (i == 0) ? 0 : l[i - 1].from;
+            const int64_t source_rows = (i == 0) ? g->ih : stage[i - 1].room;
+            if (!is_last) {
+                etc_lines_slide(&stage[i], &l[i], from[i]);
+            }
+            const int64_t next = etc_max_i64(l[i].to, from[i]);
+            if (next < to[i]) {
+                etc_stage_rows(&stage[i], source, first, source_rows * g->iw, l[i].p,
+                               is_last ? 0 : l[i].from,
+                               (is_last ? g->oh : stage[i].room) * g->ow, next, to[i], work);
+                l[i].to = to[i];
+            }
+        }
+    }
+}
+
+#endif
