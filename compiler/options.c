@@ -291,7 +291,8 @@ static bool is_picture(const Parser *p, const Flag *f, const char *value)
 {
     size_t n = strlen(value);
     (void)f;
-    return (n > 4 && !strcmp(value + n - 4, ".svg")) || (n > 5 && !strcmp(value + n - 5, ".html")) ||
+    return (n > 4 && !strcmp(value + n - 4, ".svg")) ||
+           (n > 5 && !strcmp(value + n - 5, ".html")) ||
            usage(p, "--report wants a name that ends in .svg or .html, not '%s'", value);
 }
 

@@ -6,7 +6,7 @@
 #include "compiler/compiler.h"
 #include <string.h>
 
-#define TO_CORE "resolve_views", "functionalize", "decompose", "canonicalize"
+#define TO_CORE "resolve_views", "functionalize", "sink_constants", "decompose", "canonicalize"
 #define SIMPLIFY "fold_constants", "fold_batch_norm", "canonicalize", "cse", "dce", "drop_states"
 #define TO_PLANNED "alias", "plan_memory", "check_plan"
 

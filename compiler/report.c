@@ -129,7 +129,8 @@ static void put_value(const Chart *c, const Value *v, int colour, int from, int 
     if (!is_drawn(v) || !bytes)
         return;
     double x = x_of(c, from), y = y_of(c, lo + bytes);
-    fprintf(c->f, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"><title>", x, y,
+    fprintf(c->f,
+            "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"><title>", x, y,
             x_of(c, to + 1) - x, y_of(c, lo) - y, fill[colour % 12]);
     put_escaped(c->f, v->name);
     fprintf(c->f, " %s\n%s bytes at %s, nodes %d to %d", type_shown(c->a, v->type),
@@ -211,8 +212,8 @@ static void put_chart(Chart *c)
     put_escaped(c->f, c->g->program->name);
     fputs(", ", c->f);
     put_escaped(c->f, c->g->name);
-    fprintf(c->f, "</text>\n<text x=\"%d\" y=\"%d\" class=\"label\">memory of %d nodes: arena %s bytes%s; "
-                  "scratch %s bytes</text>\n",
+    fprintf(c->f, "</text>\n<text x=\"%d\" y=\"%d\" class=\"label\">memory of %d nodes: "
+                  "arena %s bytes%s; scratch %s bytes</text>\n",
             LEFT, c->top + 48, c->n_times - 2, grouped(c->a, c->plan.arena),
             c->plan.is_least ? ", proven least for this order" : "",
             grouped(c->a, c->plan.scratch));

@@ -179,7 +179,8 @@ static void put_conv(Function *f, const Node *n, const Conv *c, Dim images, Clam
 }
 
 static const char conv_fields[] =
-    "n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; clamp, transposed, planes";
+    "n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; clamp, transposed, "
+    "planes";
 
 bool emit_conv(Function *f, const Node *n, Clamp clamp)
 {

@@ -371,6 +371,7 @@ Value *graph_value(Graph *g, const char *name, Type type);
 Value *graph_state(Graph *g, State *s); /* the graph's value of s, made on first use */
 Value *graph_find_state(const Graph *g, const State *s); /* the same, or NULL: not used yet */
 void graph_add_input(Graph *g, Value *v);
+void graph_keep_inputs(Graph *g, const bool *keep); /* by position; the others are unread */
 void graph_add_output(Graph *g, Value *v);
 void graph_set_output(Graph *g, int i, Value *v);
 void graph_add_update(Graph *g, Value *target, Value *value);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PAIRS = 4000000, MAX_EXACT = 400, EXACT_WORK = 20000000, DESCENT_WORK = 6000000 };
+enum { MAX_PAIRS = 4000000, MAX_EXACT = 400, EXACT_WORK = 20000000, DESCENT_WORK = 3000000 };
 
 typedef struct Range { /* offsets between the two are ruled out */
     int64_t at, end;
@@ -25,6 +25,7 @@ typedef struct Pack {
     int *first, *mate; /* mates of block i: mate[first[i] .. first[i+1]) */
     int64_t *at, *best;
     int64_t bound, best_end;
+    int64_t *pressure; /* by block */
     bool *placed;
     Range *range; /* what placed mates rule out for one block */
     int64_t work; /* of the descent: ranges looked at */
@@ -47,10 +48,19 @@ static int descending(const void *a, const void *b)
     return x->index - y->index;
 }
 
-typedef enum Rule { BY_SIZE, BY_AREA, BY_LENGTH, BY_START, BY_END, N_RULES } Rule;
+typedef enum Rule {
+    BY_SIZE,
+    BY_AREA,
+    BY_LENGTH,
+    BY_PRESSURE,      /* most bytes in use at any of its times, then size */
+    BY_PRESSURE_LONG, /* then length */
+    BY_START,
+    BY_END
+} Rule;
 
-static Key key_of(const Block *b, Rule rule, int index)
+static Key key_of(const Pack *p, Rule rule, int index)
 {
+    const Block *b = &p->b.item[index];
     double size = (double)b->bytes, length = b->end - b->start + 1;
     switch (rule) {
     case BY_SIZE:
@@ -59,6 +69,10 @@ static Key key_of(const Block *b, Rule rule, int index)
         return (Key){size * length, size, index};
     case BY_LENGTH:
         return (Key){length, size, index};
+    case BY_PRESSURE:
+        return (Key){(double)p->pressure[index], size, index};
+    case BY_PRESSURE_LONG:
+        return (Key){(double)p->pressure[index], length, index};
     case BY_START:
         return (Key){-(double)b->start, size, index};
     default:
@@ -71,7 +85,7 @@ static int *order_by(Pack *p, Rule rule)
     Key *key = NEW(p->tmp, Key, p->b.n + 1);
     int *order = NEW(p->tmp, int, p->b.n + 1);
     for (int i = 0; i < p->b.n; i++)
-        key[i] = key_of(&p->b.item[i], rule, i);
+        key[i] = key_of(p, rule, i);
     qsort(key, (size_t)p->b.n, sizeof *key, descending);
     for (int i = 0; i < p->b.n; i++)
         order[i] = key[i].index;
@@ -243,14 +257,15 @@ static bool is_rectangular(Blocks b)
     return true;
 }
 
-/* Whether it came to an end. */
+/* Whether it came to an end, and so to a proof.  Blocks of several parts count as one of all of them
+ * there: that may find a packing, but proves none. */
 static bool search(Pack *p)
 {
     int64_t work = EXACT_WORK;
-    if (p->b.n > MAX_EXACT || !is_rectangular(p->b))
+    if (p->b.n > MAX_EXACT)
         return false;
     p->best_end = pack_exact(p->b, p->bound, p->best_end, p->best, &work, p->tmp);
-    return work > 0;
+    return work > 0 && is_rectangular(p->b);
 }
 
 /* -- descent ----------------------------------------------------------------------------------- */
@@ -339,12 +354,55 @@ static void lay_end_to_end(Pack *p)
     keep(p, at);
 }
 
+/* -- pressure ---------------------------------------------------------------------------------- */
+
+static int64_t *bytes_in_use(Blocks b, int *n_times, Arena *tmp)
+{
+    int n = 1;
+    for (int i = 0; i < b.n; i++)
+        n = b.item[i].end + 1 > n ? b.item[i].end + 1 : n;
+    int64_t *use = NEW(tmp, int64_t, n + 1);
+    for (int i = 0; i < b.n; i++)
+        for (int k = 0; k < b.item[i].n_parts; k++) {
+            const Part *part = &b.item[i].part[k];
+            use[part->start] += part->hi - part->lo;
+            use[part->end + 1] -= part->hi - part->lo;
+        }
+    for (int t = 1; t < n; t++)
+        use[t] += use[t - 1];
+    *n_times = n;
+    return use;
+}
+
+/* most[k][t] is the largest of the 2^k times from t on; two of them cover any stretch. */
+static void find_pressure(Pack *p)
+{
+    int n, levels = 1;
+    int64_t *most[32] = {bytes_in_use(p->b, &n, p->tmp)};
+    for (; 1 << levels <= n; levels++) {
+        int half = 1 << (levels - 1);
+        most[levels] = NEW(p->tmp, int64_t, n + 1);
+        for (int t = 0; t + 2 * half <= n; t++)
+            most[levels][t] = most[levels - 1][t] > most[levels - 1][t + half]
+                                  ? most[levels - 1][t] : most[levels - 1][t + half];
+    }
+    p->pressure = NEW(p->tmp, int64_t, p->b.n + 1);
+    for (int i = 0; i < p->b.n; i++) {
+        const Block *b = &p->b.item[i];
+        int k = 31 - __builtin_clz((unsigned)(b->end - b->start + 1));
+        int64_t x = most[k][b->start], y = most[k][b->end + 1 - (1 << k)];
+        p->pressure[i] = x > y ? x : y;
+    }
+}
+
 /* -- all packers ------------------------------------------------------------------------------- */
 
 static void pack_by_rules(Pack *p)
 {
-    static const Rule rule[] = {BY_SIZE, BY_AREA, BY_LENGTH, BY_START};
-    for (int i = 0; i < 8 && p->best_end > p->bound; i++)
+    static const Rule rule[] = {BY_SIZE, BY_AREA, BY_LENGTH, BY_START, BY_PRESSURE,
+                                BY_PRESSURE_LONG};
+    find_pressure(p);
+    for (int i = 0; i < 12 && p->best_end > p->bound; i++)
         pack_in(p, order_by(p, rule[i / 2]), i % 2, p->best_end - 1);
 }
 
@@ -365,8 +423,10 @@ int64_t pack(Blocks b, int64_t bound, bool *is_least, Arena *tmp)
     } else {
         pack_by_rules(&p);
         complete = p.best_end > bound && search(&p);
-        if (p.best_end > bound && !complete)
-            descend(&p, order_by(&p, BY_AREA), 1);
+        if (p.best_end > bound && !complete) {
+            descend(&p, order_by(&p, BY_PRESSURE), 1);
+            descend(&p, order_by(&p, BY_PRESSURE_LONG), 2);
+        }
     }
     for (int i = 0; i < b.n; i++)
         b.item[i].offset = p.best[i];

@@ -2,7 +2,7 @@
  * there as a whole: expand, depthwise, project of an inverted residual.
  *
  * A link is a convolution, with no more than a clamp behind it, that only the next convolution
- * reads.  Chains of links are cut where a tensor is no larger than both its neighbours; what is left
+ * reads.  Chains of links are cut where a tensor is no larger than both its neighbours; what lies
  * between two cuts is a stream.  A stream's need is what it reads from outside, its output, and
  * lines: the rows the next convolution reads at a time.  The cost model is that
  * of memory alone: streams are joined only where the need of their convolutions one by one passes
@@ -23,7 +23,7 @@ enum {
 
 typedef struct Stream {
     int first, n;   /* clusters chain[first] .. */
-    int64_t apart, joined, lines; /* bytes needed by its convolutions one by one, as one, in lines */
+    int64_t apart, joined, lines; /* bytes needed: one by one, as a stream; in lines */
     int64_t rows[MAX_STAGES];
 } Stream;
 
@@ -172,7 +172,8 @@ static void measure(Streams *s, Stream *m)
     int last = s->chain[m->first + m->n - 1];
     for (int i = 0; i < m->n; i++) {
         s->stamp++;
-        int64_t need = sum(inputs_of(s, s->chain[m->first + i]), result_of(s, s->chain[m->first + i]));
+        int c = s->chain[m->first + i];
+        int64_t need = sum(inputs_of(s, c), result_of(s, c));
         m->apart = need > m->apart ? need : m->apart;
     }
     s->stamp++;

@@ -3,14 +3,17 @@
  * Stage core, pte tail, before attention is expanded.  Runs of heads, or rows of one head, become
  * attentions of their own: slices along the first axis of [heads, rows, columns] in, one concat
  * out, so that neither needs a copy, and one tile of scores after the other can lie in the same
- * bytes.  A row's softmax and sums see nothing of the others, so the bits stay.  Attention of open
- * sizes stays whole: slices of it would lie at offsets that are not known here.  (Emitted C calls a
- * core that never holds more than a tile.)  Each node is looked at once.
+ * bytes.  A row's softmax and sums see nothing of the others, so the bits stay.  Where sizes are
+ * open, slices would lie at offsets that are not known here: runs of heads are copied then, where
+ * the head axis itself is known.  (Emitted C calls a core that never holds more than a tile.)  Each
+ * node is looked at once.
  *
  * The cost of a way to cut, in bytes moved through cache:
  *   traffic   each score is written and read N_PASSES times, MISS times dearer past the cache
  *   calls     CALL for each of the kernels a piece calls
  *   memory    RAM for each byte of a tile
+ *   copies    of query, key, value and result where sizes are open: a read and a write
+ * Open sizes count at their upper bounds.
  */
 #include "passes/internal.h"
 #include <math.h>
@@ -38,22 +41,28 @@ typedef struct Attention {
     int64_t last;   /* heads along the last batch axis */
     int64_t groups; /* heads of q that share one of k and v */
     double scale;
-    bool is_causal;
+    bool is_causal, is_open;
 } Attention;
 
 /* -- what can be cut ------------------------------------------------------------------------- */
 
+static Dim dim_of(const Value *v, int from_last)
+{
+    return from_last < v->type.rank ? v->type.dim[v->type.rank - 1 - from_last] : DIM(1);
+}
+
 static int64_t size_of(const Value *v, int from_last)
 {
-    return from_last < v->type.rank ? v->type.dim[v->type.rank - 1 - from_last].value : 1;
+    return dim_upper(dim_of(v, from_last));
 }
 
 /* All but the head axis of k and v are those of q; the mask broadcasts. */
 static bool axes_match(const Attention *a)
 {
     for (int i = 2; i < a->q->type.rank; i++) {
-        int64_t by = i == 2 ? a->groups : 1;
-        if (size_of(a->k, i) * by != size_of(a->q, i) || size_of(a->v, i) != size_of(a->k, i))
+        Dim q = dim_of(a->q, i), k = dim_of(a->k, i);
+        bool fits = i == 2 ? !q.expr && !k.expr && k.value * a->groups == q.value : dim_equal(k, q);
+        if (!fits || !dim_equal(dim_of(a->v, i), k))
             return false;
     }
     return a->k->type.rank == a->q->type.rank && a->v->type.rank == a->q->type.rank &&
@@ -69,9 +78,12 @@ static bool read_attention(const Node *n, Attention *a)
                      .v = arg_value(n, 2),
                      .mask = arg_value(n, 3),
                      .heads = 1};
-    for (int i = 0; i < n->n_in; i++)
-        if (!type_is_static(n->in[i]->type) || !type_numel(n->in[i]->type))
+    for (int i = 0; i < n->n_in; i++) {
+        int64_t count = type_numel(n->in[i]->type);
+        if (!count || count == INT64_MAX)
             return false;
+        a->is_open = a->is_open || !type_is_static(n->in[i]->type);
+    }
     if (a->q->type.rank < 3 || !arg_number(n, 4, &dropout) || dropout != 0)
         return false;
     for (int i = 2; i < a->q->type.rank; i++)
@@ -109,8 +121,8 @@ static Cut cut_of(const Attention *a, int64_t heads, int64_t rows)
 {
     Cut c = {heads, rows, (a->heads / heads) * ((a->rows + rows - 1) / rows),
              heads * rows * a->keys * 4, 0};
-    c.cost = N_PASSES * (double)a->bytes * (c.tile > CACHE ? MISS : 1) + (double)c.pieces * CALLS * CALL +
-             (double)RAM * (double)c.tile;
+    c.cost = N_PASSES * (double)a->bytes * (c.tile > CACHE ? MISS : 1) +
+             (double)c.pieces * CALLS * CALL + (double)RAM * (double)c.tile;
     return c;
 }
 
@@ -120,9 +132,27 @@ static void consider(Cut c, Cut *best)
         *best = c;
 }
 
+/* Runs of heads, copied. */
+static Cut choose_open(const Attention *a)
+{
+    Cut best = cut_of(a, a->heads, a->rows);
+    int64_t each = a->heads / a->last; /* of one index on the head axis */
+    double moved = 8.0 * (double)a->heads * (double)(a->rows + a->keys) *
+                   (double)(a->width + a->value_width);
+    for (int64_t run = a->last - 1; run > 0; run--) {
+        Cut c = cut_of(a, each * run, a->rows);
+        c.cost += moved;
+        if (a->last % run == 0 && (run % a->groups == 0 || a->groups % run == 0))
+            consider(c, &best);
+    }
+    return best;
+}
+
 static Cut choose(const Attention *a)
 {
     Cut best = cut_of(a, a->heads, a->rows);
+    if (a->is_open)
+        return choose_open(a);
     for (int64_t pieces = 2; pieces <= MAX_PIECES && pieces <= a->heads; pieces++)
         if (a->heads % pieces == 0 && divides(a, a->heads / pieces))
             consider(cut_of(a, a->heads / pieces, a->rows), &best);
@@ -189,6 +219,17 @@ static Value *mask_part(Rewrite *r, Node *n, const Attention *a, const Flat *f, 
     return size_of(a->mask, 1) == 1 ? m : part(r, n, m, 1, row, rows);
 }
 
+static Value *attend(Rewrite *r, Node *n, const Attention *a, const Flat *f, bool is_shared)
+{
+    Arg scale = {.kind = ARG_FLOAT, .key = "scale", .f = a->scale};
+    Arg gqa = {.kind = ARG_BOOL, .key = "enable_gqa", .b = is_shared};
+    if (!f->q || !f->k || !f->v || (a->mask && !f->mask))
+        return NULL;
+    Node *y = build(r->g, n, n->loc, OP_SDPA, r->d, "vvvvfbaa", f->q, f->k, f->v, f->mask, 0.0,
+                    a->is_causal, scale, gqa);
+    return y ? y->out[0] : NULL;
+}
+
 /* Rows row .. of heads head .., as one matrix of the result's rows. */
 static Value *piece(Rewrite *r, Node *n, const Attention *a, const Flat *f, const Cut *c,
                     int64_t head, int64_t row)
@@ -196,17 +237,37 @@ static Value *piece(Rewrite *r, Node *n, const Attention *a, const Flat *f, cons
     int64_t rows = row + c->rows > a->rows ? a->rows - row : c->rows;
     int64_t shared = c->heads > a->groups ? c->heads / a->groups : 1;
     Dim dim[2] = {DIM(c->heads * rows), DIM(a->value_width)};
-    Value *q = part(r, n, part(r, n, f->q, 0, head, c->heads), 1, row, rows);
-    Value *k = part(r, n, f->k, 0, head / a->groups, shared);
-    Value *v = part(r, n, f->v, 0, head / a->groups, shared);
-    Value *mask = mask_part(r, n, a, f, c, head, row, rows);
-    if (!q || !k || !v || (a->mask && !mask))
-        return NULL;
-    Arg scale = {.kind = ARG_FLOAT, .key = "scale", .f = a->scale};
-    Arg gqa = {.kind = ARG_BOOL, .key = "enable_gqa", .b = c->heads != shared};
-    Node *y = build(r->g, n, n->loc, OP_SDPA, r->d, "vvvvfbaa", q, k, v, mask, 0.0, a->is_causal,
-                    scale, gqa);
-    return y ? build_view(r, n, y->out[0], dim, 2) : NULL;
+    Flat own = {part(r, n, part(r, n, f->q, 0, head, c->heads), 1, row, rows),
+                part(r, n, f->k, 0, head / a->groups, shared),
+                part(r, n, f->v, 0, head / a->groups, shared),
+                mask_part(r, n, a, f, c, head, row, rows)};
+    Value *y = attend(r, n, a, &own, c->heads != shared);
+    return y ? build_view(r, n, y, dim, 2) : NULL;
+}
+
+/* Heads head .. head + run - 1 along the axis of heads. */
+static Value *open_piece(Rewrite *r, Node *n, const Attention *a, int64_t head, int64_t run)
+{
+    int64_t axis = a->q->type.rank - 3, shared = run > a->groups ? run / a->groups : 1;
+    bool has_masks = a->mask && a->mask->type.rank > 2 && !dim_equal(dim_of(a->mask, 2), DIM(1));
+    Flat own = {part(r, n, a->q, axis, head, run),
+                part(r, n, a->k, axis, head / a->groups, shared),
+                part(r, n, a->v, axis, head / a->groups, shared),
+                has_masks ? part(r, n, a->mask, a->mask->type.rank - 3, head, run) : a->mask};
+    return attend(r, n, a, &own, run != shared);
+}
+
+static bool cut_open(Rewrite *r, Node *n, const Attention *a, const Cut *c)
+{
+    Value **all = NEW(r->tmp, Value *, c->pieces);
+    int64_t run = a->last / c->pieces;
+    int count = 0;
+    for (int64_t head = 0; head < a->last; head += run)
+        if (!(all[count++] = open_piece(r, n, a, head, run)))
+            return false;
+    Node *cat = build(r->g, n, n->loc, OP_CAT, r->d, "Vi", count, all,
+                      (int64_t)a->q->type.rank - 3);
+    return cat && rewrite_node(r, n, cat->out[0]);
 }
 
 static bool cut(Rewrite *r, Node *n, const Attention *a, const Cut *c)
@@ -222,7 +283,8 @@ static bool cut(Rewrite *r, Node *n, const Attention *a, const Cut *c)
             if (!(all[count++] = piece(r, n, a, &f, c, head, row)))
                 return false;
     Node *cat = build(r->g, n, n->loc, OP_CAT, r->d, "Vi", count, all, (int64_t)0);
-    Value *y = cat ? build_view(r, n, cat->out[0], n->out[0]->type.dim, n->out[0]->type.rank) : NULL;
+    Type t = n->out[0]->type;
+    Value *y = cat ? build_view(r, n, cat->out[0], t.dim, t.rank) : NULL;
     return y && rewrite_node(r, n, y);
 }
 
@@ -239,7 +301,7 @@ bool pass_tile(Graph *g, Arena *tmp, Diag *d)
         Cut best = choose(&a);
         tell(&a, &best, n);
         if (best.pieces > 1)
-            ok = cut(&r, n, &a, &best) && ok;
+            ok = (a.is_open ? cut_open : cut)(&r, n, &a, &best) && ok;
     }
     rewrite_finish(&r);
     return ok;

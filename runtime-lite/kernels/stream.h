@@ -1,8 +1,8 @@
 /* stream.h -- convolutions one after the other, some rows at a time.
  *
  * Of what stands between two of them only the rows that the next one still reads are kept, in
- * lines: [channels][room][width], of which rows from .. to - 1 of the image are filled.  Each output
- * is the same sum as without lines.  Stages have one image, are not transposed and no larger than
+ * lines: [channels][room][width], of which rows from .. to - 1 of the image are filled.  Each
+ * output is the same sum as without lines.  Stages have one image, are not transposed and no larger than
  * int32 in any size.
  */
 #ifndef ETC_STREAM_H
@@ -58,7 +58,7 @@ ETC_INLINE void etc_lines_slide(const EtcStage *s, EtcLines *l, int64_t from)
     l->to = etc_max_i64(l->to, from);
 }
 
-/* Rows from[i] .. to[i] - 1 of the output of stage i are what rows from[n - 1] .. of the last need. */
+/* Rows from[i] .. to[i] - 1 of stage i are what rows from[n - 1] .. of the last stage need. */
 ETC_INLINE void etc_stream_needs(const EtcStage *stage, int32_t n, int64_t *from, int64_t *to)
 {
     for (int32_t i = n - 1; i > 0; i--) {

@@ -136,6 +136,27 @@ Test(cli, compile_writes_a_pte_and_one_line)
     expect_same("a.pte", "d.pte");
 }
 
+/* -v prints how attention was cut and which convolutions run by rows, with sizes and costs. */
+Test(cli, verbose_tells_what_was_chosen)
+{
+    write_text("a.etir", "program \"a\" stage core method @f(%q: f32[3,200,8]) { "
+                         "%y = aten.scaled_dot_product_attention.default(%q, %q, %q, none, 0.0, "
+                         "true, scale=none, enable_gqa=false) : f32[3,200,8] return %y }");
+    Result r = ok("compile a.etir -v -o a.pte");
+    cr_expect(strstr(r.err, "tile             y: 3 heads of 200 x 200: 3 pieces of 1 heads, 200 rows; "
+                            "scores 480000 -> 160000 bytes, cache 1048576, cost "),
+              "%s", r.err);
+    write_text("c.etir", "program \"c\" stage core method @f(%x: f32[1,4,30,30], %a: f32[40,4,1,1], "
+                         "%b: f32[4,40,1,1]) { %y = aten.convolution.default(%x, %a, none, [1, 1], "
+                         "[0, 0], [1, 1], false, [0, 0], 1) : f32[1,40,30,30] %z = "
+                         "aten.convolution.default(%y, %b, none, [1, 1], [0, 0], [1, 1], false, "
+                         "[0, 0], 1) : f32[1,4,30,30] return %z }");
+    r = ok("emit-c c.etir -v -o c.c");
+    cr_expect(strstr(r.err, "group            y .. z: 2 convolutions, 8 rows at a time: 159040 -> 68480 "
+                            "bytes at once, 38400 in lines; all else needs 68480\n"),
+              "%s", r.err);
+}
+
 Test(cli, compile_dry_run_leaves_nothing)
 {
     ok("compile $DATA/mlp_digits/model.pt2 --dry-run");

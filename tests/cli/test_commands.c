@@ -324,6 +324,23 @@ Test(commands, unpacked_models_give_the_same_file)
     fails("compile $DATA/mlp_digits/model.pt2 --weights a.pte -o x.pte", 1, "belong to an .etir");
 }
 
+Test(commands, report_draws_the_plan)
+{
+    Result r = ok("compile $DATA/mlp_digits/model.pt2 -o a.pte --report a.svg --json");
+    ok("compile $DATA/mlp_digits/model.pt2 -o b.pte --report b.svg -q");
+    ok("emit-c $DATA/mlp_digits/model.pt2 -o m.c --report m.html -q");
+    expect_same("a.svg", "b.svg");
+    cr_expect_not_null(json_get(json(&r), "proven_optimal"));
+    cr_expect_eq(sh("python3 -c \"import xml.dom.minidom as m; d = m.parse('a.svg'); "
+                    "t = [e.firstChild.data for e in d.getElementsByTagName('title')]; "
+                    "assert len(t) > 3 and any('aten.' in x and 'bytes at' in x for x in t), t\"")
+                     .code,
+                 0);
+    cr_expect_eq(sh("grep -q '<svg' m.html && grep -q '</html>' m.html").code, 0);
+    fails("compile $DATA/mlp_digits/model.pt2 -o a.pte --report a.png", 2, "ends in .svg or .html");
+    fails("compile $DATA/mlp_digits/model.pt2 -o x.svg --report x.svg", 2, "the same file");
+}
+
 /* -- texts ------------------------------------------------------------------------------------- */
 
 Test(commands, a_dumped_program_compiles_to_the_same_bytes)

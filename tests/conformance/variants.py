@@ -87,6 +87,12 @@ def attention_lengths(q, k, v, m):
     return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
+@model(rnd(3, 6, 37, 8), rnd(3, 2, 37, 8, seed=1), rnd(3, 2, 37, 8, seed=2), rnd(6, 37, 37, seed=3) > -1, dynamic=({0: Dim("images", min=1, max=8), 2: LENGTH}, {0: Dim("images", min=1, max=8), 2: LENGTH}, {0: Dim("images", min=1, max=8), 2: LENGTH}, {1: LENGTH, 2: LENGTH}),
+       more=[tuple(rnd(b, h, n, 8, seed=s) for h, s in ((6, 3), (2, 4), (2, 5))) + (rnd(6, n, n, seed=6) > -1,) for b, n in ((1, 1), (8, 90), (2, 50))])
+def attention_open_groups(q, k, v, m):
+    return F.scaled_dot_product_attention(q, k, v, m, enable_gqa=True), F.scaled_dot_product_attention(q + 1, k, v, is_causal=True, enable_gqa=True)
+
+
 @model(rnd(1, 2, 300, 16), rnd(1, 2, 320, 16, seed=1), rnd(1, 2, 320, 24, seed=2), rnd(2, 300, 320, seed=3) > 0)
 def attention_tiles(q, k, v, m):
     return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, m[0]), F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -755,7 +761,9 @@ def export(name, out):
             os.makedirs(os.path.join(folder, rel), exist_ok=True)
             rows = save(args, os.path.join(folder, rel), "input", rel)
             cases.append({"inputs": rows, "outputs": save(leaves(m(*[t.clone() for t in args])), os.path.join(folder, rel), "output", rel)})
-    manifest = {"name": name, "rtol": 1e-4, "atol": 0.0, "dynamic": {}, "stateful": stateful, "cases": cases}
+    # zoo_check.py bounds what the export left open
+    ranges = {str(k): [int(r.lower), None if "oo" in str(r.upper) else int(r.upper)] for k, r in ep.range_constraints.items()}
+    manifest = {"name": name, "rtol": 1e-4, "atol": 0.0, "dynamic": ranges, "stateful": stateful, "cases": cases}
     json.dump(manifest, open(os.path.join(folder, "manifest.json"), "w"), indent=1)
 
 

@@ -102,7 +102,8 @@ static void hash_convs(void)
     const EtcConv deep = {1, 1, 40, 7, 7, 13, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, 0.0f, 6.0f, 0, 0, 0};
     const EtcConv point = {2, 1, 37, 7, 7, 23, 0, 0, 1, 1, 1, 1, 0, 0, 1, 1, -inf, inf, 0, 0, 0};
     const EtcConv strided = {1, 2, 3, 17, 19, 7, 0, 0, 5, 3, 2, 3, 2, 1, 1, 2, -inf, inf, 0, 0, 0};
-    const EtcConv depthwise = {1, 9, 1, 21, 37, 1, 0, 0, 3, 3, 2, 2, 1, 1, 1, 1, 0.0f, inf, 0, 0, 0};
+    const EtcConv depthwise = {1, 9, 1, 21, 37, 1, 0, 0, 3, 3,
+                               2, 2, 1, 1, 1, 1, 0.0f, inf, 0, 0, 0};
     const EtcConv back = {1, 1, 6, 5, 7, 5, 0, 0, 4, 3, 2, 2, 1, 1, 1, 1, -inf, inf, 1, 0, 0};
     hash_conv("conv", plain);
     hash_conv("conv deep", deep);
@@ -119,7 +120,8 @@ static void hash_stream(const char *name, int64_t stride, int64_t dilation, int6
     const float inf = __builtin_inff();
     const int64_t size = ((17 + (2 * pad)) - (2 * dilation) - 1) / stride + 1;
     const EtcStage stage[3] = {
-        {in_w, in_b, {1, 1, 5, 17, 17, 21, 17, 17, 1, 1, 1, 1, 0, 0, 1, 1, 0.0f, 6.0f, 0, 0, 0}, 17},
+        {in_w, in_b, {1, 1, 5, 17, 17, 21, 17, 17, 1, 1, 1, 1, 0, 0, 1, 1, 0.0f, 6.0f, 0, 0, 0},
+         17},
         {in_w + 200, in_b + 100, {1, 21, 1, 17, 17, 1, size, size, 3, 3, stride, stride, pad, pad,
          dilation, dilation, 0.0f, inf, 0, 0, 0}, 17},
         {in_w + 500, NULL, {1, 1, 21, size, size, 7, size, size, 1, 1, 1, 1, 0, 0, 1, 1, -inf, inf,

@@ -198,7 +198,8 @@ Test(plan, parts_of_blocks_do_not_collide)
 Test(plan, parts_interlock)
 {
     Arena *a = arena_new();
-    const Part grows[] = {{0, 9, 0, 64}, {5, 9, 64, 128}}, shrinks[] = {{0, 2, 0, 64}, {0, 9, 64, 128}};
+    const Part grows[] = {{0, 9, 0, 64}, {5, 9, 64, 128}};
+    const Part shrinks[] = {{0, 2, 0, 64}, {0, 9, 64, 128}};
     Block item[] = {{.root = 0, .start = 0, .end = 9, .bytes = 128, .part = grows, .n_parts = 2},
                     {.root = 1, .start = 0, .end = 9, .bytes = 128, .part = shrinks, .n_parts = 2}};
     Blocks b = {item, 2};
@@ -220,7 +221,8 @@ static char *random_dag(int n)
     FILE *f = open_memstream(&text, &len);
     fprintf(f, "program \"dag\" stage core\nmethod @forward(%%v0: f32[%d]) {\n", size[0]);
     for (int i = 1; i <= n; i++) {
-        int back = i < 6 ? i : 6, x = i - 1 - draw(back), y = i - 1 - draw(back), grow = 16 * (1 + draw(5));
+        int back = i < 6 ? i : 6, x = i - 1 - draw(back), y = i - 1 - draw(back);
+        int grow = 16 * (1 + draw(5));
         size[i] = size[x];
         switch (draw(4)) {
         case 0:
@@ -328,7 +330,7 @@ Test(plan, orders_of_small_graphs_are_best)
     for (int round = 0; round < 200; round++)
         order_and_compare(3 + draw(5), true, &lower, &best);
     cr_assert_gt(lower, 20, "%d", lower);
-    /* which concats may take their operands in place depends on the order; the search does not see it */
+    /* which concats may take operands in place depends on the order; the search does not see it */
     cr_assert_geq(best, 190, "%d of 200", best);
 }
 
