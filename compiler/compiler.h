@@ -5,6 +5,7 @@
 #include "compiler/import/import.h"
 #include "emit/emit.h"
 #include "ir/ir.h"
+#include "partition/partition.h"
 #include "passes/passes.h"
 
 #define ETC_VERSION "0.1.0"

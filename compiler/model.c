@@ -429,6 +429,18 @@ static bool is_sound(const Program *p, Diag *d)
     return ok;
 }
 
+/* The chain that --backend names. */
+static void set_backends(const Options *o, Program *p)
+{
+    const Backend **chain = NULL;
+    for (const char *at = o->backend; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+        const Backend *b = backend_find(at, strcspn(at, ","));
+        if (b)
+            PUSH(p->arena, chain, p->n_backends, b);
+    }
+    p->backend = chain;
+}
+
 Program *model_evaluable(const Options *o, Arena *a, Diag *d)
 {
     PassOptions quiet = {.dump = NULL};
@@ -450,6 +462,8 @@ Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Dia
     if (o->verbose)
         print_time("import", seconds_now() - start);
     p->tail = tail;
+    if (tail == TAIL_PTE)
+        set_backends(o, p);
     if (!is_sound(p, d))
         return NULL;
     return pipeline_of(p, &all, d) && model_run_passes(o, p, all.pass, all.n, a, out, d) ? p : NULL;

@@ -57,7 +57,8 @@ typedef struct Flag Flag;
 
 /* Whether a value is well-formed as far as argv alone can tell; reported where not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
-static CheckFn any, is_choice, is_dim, is_dump, is_method, is_passes, is_percent, is_picture,
+static CheckFn any, is_backends, is_choice, is_dim, is_dump, is_method, is_passes, is_percent,
+    is_picture,
     is_tolerance, is_version;
 
 struct Flag {
@@ -83,8 +84,8 @@ static const Flag flag_row[] = {
     {"weights", 0, FLAG_TEXT, AT(weights), READS, any, "FILE",
      "the .pt2 or folder that an .etir's weights lie in"},
     {"data", 0, FLAG_TEXT, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
-    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS, is_choice, "portable",
-     "who may take parts of the model"},
+    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS, is_backends, "NAME,...",
+     "who is offered the model's parts, in this order: xnnpack; or portable"},
     {"require-delegated", 0, FLAG_TEXT, AT(require_delegated), COMPILE, is_percent, "PERCENT",
      "exit 5 when less of the work is delegated"},
     {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS, is_version, "VERSION",
@@ -217,6 +218,22 @@ static const char *next_item(Arena *a, const char **list, const char *separator)
     const char *item = arena_str(a, *list, n);
     *list += n + ((*list)[n] != '\0');
     return item;
+}
+
+/* Names of backends, or "portable" for none. */
+static bool is_backends(const Parser *p, const Flag *f, const char *value)
+{
+    const char *item;
+    while ((item = next_item(p->arena, &value, ","))) {
+        Near n = near_word(item);
+        consider(&n, "portable");
+        for (const Backend *const *b = all_backends; *b; b++)
+            consider(&n, (*b)->name);
+        if (strcmp(item, "portable") != 0 && !backend_find(item, strlen(item)))
+            return usage(p, "--%s: there is no backend '%s'%s", f->name, item,
+                         did_you_mean(p, &n, ""));
+    }
+    return true;
 }
 
 static bool is_choice(const Parser *p, const Flag *f, const char *value)

@@ -11,9 +11,9 @@
 #define TO_PLANNED "alias", "plan_memory", "check_plan"
 
 static const char *const pte_tail[] = {
-    /* the second decompose: what was whole for tile to cut */
-    TO_CORE, "tile", "decompose", SIMPLIFY, "to_edge", "lower_symint", "dce", "drop_states",
-    "to_out", "order", "check_sizes", TO_PLANNED,
+    /* the second decompose: what was whole for backends to take and for tile to cut */
+    TO_CORE, "pack_heads", SIMPLIFY, "partition",    "tile", "decompose",   SIMPLIFY,
+    "to_edge", "lower_symint", "dce", "drop_states", "to_out", "order", "check_sizes", TO_PLANNED,
 };
 static const char *const c_tail[] = {
     /* the first alias: copies that outputs need join groups */

@@ -521,12 +521,16 @@ static FlatRef container(PteFile *e)
     return pte_end(e);
 }
 
+enum { DELEGATE_SLACK = 64 }; /* XNNPACK may read past the end of its inputs */
+
 static FlatRef pool_sizes(const Plan *p)
 {
     int n = p->graph->n_pools;
     int64_t *bytes = NEW(p->file->arena, int64_t, n + 2); /* entry 0 is reserved */
     for (int i = 0; i < n; i++)
         bytes[i + 1] = p->graph->pool[i];
+    if (n && p->n_delegates)
+        bytes[n] += DELEGATE_SLACK;
     return shared_vector(p->file, bytes, (size_t)(n ? n + 1 : 2), 8);
 }
 
@@ -608,7 +612,7 @@ static const Graph **sorted_methods(const Program *p, Arena *a)
 bool emit_pte(const Program *p, Arena *a, OutFile *out, PteStats *stats, Diag *d)
 {
     PteFile e = {.program = p, .arena = a, .flat = flat_new(a), .diag = d, .stats = stats,
-                 .constants.align = 16, .mutables.align = 1, .blobs.align = 1};
+                 .constants.align = 16, .mutables.align = 1, .blobs.align = 1, .named.align = 1};
     const Graph **method_of = sorted_methods(p, a);
     FlatRef *plan = NEW(a, FlatRef, p->n_methods + 1);
     *stats = (PteStats){0};

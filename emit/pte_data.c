@@ -1,6 +1,6 @@
 /* pte_data.c -- the bytes of a .pte around its FlatBuffer: segments and extended header.
  *
- * Segments: 0 the constants, one per delegate blob, last the initial values of mutable states.
+ * Segments: 0 the constants, one per delegate blob, one per named weight of theirs, last the initial values of mutable states.
  * A file without segment bytes has no header and is the bare FlatBuffer.
  */
 #include "emit/pte_internal.h"
@@ -92,17 +92,43 @@ static FlatRef subsegments(PteFile *e, const Bank *b, int segment)
     return pte_end(e);
 }
 
+/* Blobs, then named weights: each is a segment. */
+static const BankItem *segment_item(const PteFile *e, int i)
+{
+    return i < e->blobs.n ? &e->blobs.item[i] : &e->named.item[i - e->blobs.n];
+}
+
+static FlatRef named_data(PteFile *e)
+{
+    const Program *p = e->program;
+    FlatRef *row = NEW(e->arena, FlatRef, p->n_states + 1);
+    int n = 0;
+    for (int i = 0; i < p->n_states; i++) {
+        const State *s = p->state[i];
+        if (s->kind != ST_NAMED)
+            continue;
+        int segment = 1 + e->blobs.n + bank_add(&e->named, e->arena, s->data, type_bytes(s->type));
+        FlatRef key = shared_string(e, s->fqn);
+        flat_begin(e->flat, 2);
+        flat_ref(e->flat, 0, key);
+        flat_u32(e->flat, 1, (uint32_t)segment);
+        row[n++] = pte_end(e);
+    }
+    return n ? flat_refs(e->flat, row, (size_t)n) : 0;
+}
+
 /* The segments' table; all[i]: first byte of segment i behind the base. */
 static FlatRef segment_table(PteFile *e, int64_t *at)
 {
-    int n = 0, n_blobs = e->blobs.n;
-    FlatRef *ref = NEW(e->arena, FlatRef, n_blobs + 2);
+    int n = 0;
+    FlatRef *ref = NEW(e->arena, FlatRef, e->blobs.n + e->named.n + 2);
     int64_t end = e->constants.size;
     ref[n++] = data_segment(e, 0, end);
-    for (int i = 0; i < n_blobs; i++) {
+    for (int i = 0; i < e->blobs.n + e->named.n; i++) {
+        const BankItem *b = segment_item(e, i);
         at[n] = round_up(end, SEGMENT_ALIGN);
-        end = at[n] + e->blobs.item[i].n;
-        ref[n] = data_segment(e, at[n], e->blobs.item[i].n);
+        end = at[n] + b->n;
+        ref[n] = data_segment(e, at[n], b->n);
         n++;
     }
     if (e->mutables.n) {
@@ -119,10 +145,11 @@ static FlatRef program_table(PteFile *e, const FlatRef *plan, int n_plans, int64
 {
     Flat *f = e->flat;
     FlatRef plans = flat_refs(f, plan, (size_t)n_plans), none = flat_refs(f, NULL, 0);
+    FlatRef named = named_data(e);
     FlatRef segments = segment_table(e, at), constants = subsegments(e, &e->constants, 0);
     FlatRef mutables = 0;
     if (e->mutables.n) {
-        FlatRef one = subsegments(e, &e->mutables, 1 + e->blobs.n);
+        FlatRef one = subsegments(e, &e->mutables, 1 + e->blobs.n + e->named.n);
         mutables = flat_refs(f, &one, 1);
     }
     flat_begin(f, 8);
@@ -132,6 +159,7 @@ static FlatRef program_table(PteFile *e, const FlatRef *plan, int n_plans, int64
     flat_ref(f, 4, segments);
     flat_ref(f, 5, constants);
     flat_ref(f, 6, mutables);
+    flat_ref(f, 7, named);
     return pte_end(e);
 }
 
@@ -187,7 +215,7 @@ static const uint8_t *header(PteFile *e, const uint8_t *flat, int64_t flat_bytes
 static void assemble(PteFile *e, const uint8_t *flat, int64_t n, const int64_t *at, OutFile *out)
 {
     Pieces p = {.out = out, .arena = e->arena};
-    int last = 1 + e->blobs.n, has_mutables = e->mutables.n > 0;
+    int last = 1 + e->blobs.n + e->named.n, has_mutables = e->mutables.n > 0;
     int64_t segment_bytes = at[last + has_mutables], flat_bytes = n + HEADER;
     int64_t base = round_up(flat_bytes, SEGMENT_ALIGN);
     if (!segment_bytes) {
@@ -197,8 +225,8 @@ static void assemble(PteFile *e, const uint8_t *flat, int64_t n, const int64_t *
         piece(&p, 0, header(e, flat, flat_bytes, base, segment_bytes), IDENT_END + HEADER);
         piece(&p, IDENT_END + HEADER, flat + IDENT_END, n - IDENT_END);
         bank_pieces(&p, &e->constants, base);
-        for (int i = 0; i < e->blobs.n; i++)
-            piece(&p, base + at[1 + i], e->blobs.item[i].data, e->blobs.item[i].n);
+        for (int i = 0; i < e->blobs.n + e->named.n; i++)
+            piece(&p, base + at[1 + i], segment_item(e, i)->data, segment_item(e, i)->n);
         bank_pieces(&p, &e->mutables, base + at[last]);
         e->stats->flat_bytes = flat_bytes;
     }
@@ -208,7 +236,7 @@ static void assemble(PteFile *e, const uint8_t *flat, int64_t n, const int64_t *
 
 bool pte_finish(PteFile *e, const FlatRef *plan, int n_plans, OutFile *out)
 {
-    int64_t *at = NEW(e->arena, int64_t, e->blobs.n + 3);
+    int64_t *at = NEW(e->arena, int64_t, e->program->n_states + e->blobs.n + 3);
     size_t n;
     FlatRef root = program_table(e, plan, n_plans, at);
     const uint8_t *flat = flat_finish(e->flat, root, "ET12", &n);

@@ -60,7 +60,7 @@ typedef struct PteFile {
     bool failed;
     int n_tables;
     Intern vectors; /* vectors and strings of the FlatBuffer */
-    Bank constants, mutables, blobs;
+    Bank constants, mutables, blobs, named; /* named: bytes that delegates ask for */
     PteStats *stats;
 } PteFile;
 

@@ -166,6 +166,24 @@ bool infer_attention(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, q.dtype, batch.rank + 2, dim, d);
 }
 
+/* Heads are columns: query [batch, rows, heads * width]. */
+bool infer_packed_attention(const Node *n, Type *out, Diag *d)
+{
+    Type q, k, v;
+    int64_t heads = 0, kv_heads = 0;
+    Dim dim[3];
+    if (!get_rank(n, 0, 3, 3, &q, d) || !get_rank(n, 1, 3, 3, &k, d) ||
+        !get_rank(n, 2, 3, 3, &v, d) || !same_dtype(n, q, k, d) || !same_dtype(n, q, v, d))
+        return false;
+    arg_int(n, 4, &heads);
+    arg_int(n, 5, &kv_heads);
+    if (heads < 1 || kv_heads < 1 || v.dim[2].expr || v.dim[2].value % kv_heads)
+        return diag_error(d, n->loc, "its columns are not divided evenly by its heads");
+    memcpy(dim, q.dim, sizeof dim);
+    dim[2] = DIM(v.dim[2].value / kv_heads * heads);
+    return set_tensor(n, out, q.dtype, 3, dim, d);
+}
+
 /* -- convolution ---------------------------------------------------------------------- */
 
 typedef struct Conv {

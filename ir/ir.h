@@ -244,13 +244,15 @@ typedef struct Arg {
 
 /* -- graphs ------------------------------------------------------------------------------ */
 
-/* Parameter, buffer the model only reads, buffer it writes, constant, delegate's bytes. */
+/* Parameter, buffer the model only reads, buffer it writes, constant, delegate's bytes, bytes that
+ * a delegate asks for by their fqn. */
 typedef enum StateKind {
     ST_PARAM,
     ST_BUFFER,
     ST_MUTABLE,
     ST_CONST,
     ST_BLOB,
+    ST_NAMED,
     N_STATE_KINDS
 } StateKind;
 
@@ -324,6 +326,9 @@ extern const char *const state_kind_name[N_STATE_KINDS];
 
 typedef enum Tail { TAIL_PTE, TAIL_C } Tail; /* what the program becomes: decides who takes an op */
 
+typedef struct Backend Backend;                 /* ir/backend.h */
+typedef struct PartitionReport PartitionReport; /* partition/partition.h */
+
 struct Program {
     Arena *arena;
     const char *name; /* the model's file */
@@ -338,6 +343,9 @@ struct Program {
     int n_notes;
     const char **note;  /* what passes chose and why, for those who ask */
     unsigned edits;     /* bumped by every mutation below; passes never set it by hand */
+    const Backend *const *backend; /* the chain partition offers nodes to */
+    int n_backends;
+    PartitionReport *partition; /* what it decided; NULL before */
     struct ExprTable *exprs;       /* symint.c */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
 };
@@ -353,6 +361,9 @@ State *program_state(Program *p, StateKind kind, const char *name, const char *f
 /* A constant the compiler made, in the side file; `data` (type_bytes(type) bytes) is not copied.
  * The name is made unique from `stem`. */
 State *program_const(Program *p, const char *stem, const char *fqn, Type type, void *data);
+
+/* A weight in a backend's layout, in the side file; its fqn, made unique, is its key. */
+State *program_named(Program *p, const char *stem, const char *fqn, Type type, const void *data);
 void program_note(Program *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void program_keep_states(Program *p, const bool *keep); /* by index; drops the others */
 

@@ -458,7 +458,7 @@ static DecompFn *const decomposition[N_OPS] = {
 static bool is_taken(const Program *p, OpId op)
 {
     const OpInfo *row = &op_info[op];
-    bool waits = row->flags & CUT && p->stage == STAGE_ATEN;
+    bool waits = p->stage == STAGE_ATEN && (row->flags & CUT || p->n_backends);
     return p->tail == TAIL_PTE ? row->out != NULL || waits : strcmp(row->c, "none") != 0;
 }
 

@@ -137,3 +137,38 @@ bool decomp_attention(Rewrite *r, Node *n)
     Value *any = any_key(r, n, given);
     return any && done(r, n, build(r->g, n, n->loc, OP_WHERE_SELF, r->d, "vvf", any, y, 0.0));
 }
+
+/* [b, s, h * w] as [b, h, s, w] */
+static Value *split_heads(Rewrite *r, Node *n, Value *x, int64_t heads)
+{
+    static const int64_t swap[] = {0, 2, 1, 3};
+    Dim width = dim_floordiv(r->g->program, x->type.dim[2], DIM(heads));
+    Dim dim[4] = {x->type.dim[0], x->type.dim[1], DIM(heads), width};
+    Value *v = build_view(r, n, x, dim, 4);
+    return v ? build_permute(r, n, v, swap) : NULL;
+}
+
+bool decomp_packed_attention(Rewrite *r, Node *n)
+{
+    static const int64_t swap[] = {0, 2, 1, 3};
+    int64_t heads = 1, kv_heads = 1;
+    double scale = 0;
+    arg_int(n, 4, &heads);
+    arg_int(n, 5, &kv_heads);
+    arg_number(n, 7, &scale);
+    Value *q = split_heads(r, n, arg_value(n, 0), heads);
+    Value *k = split_heads(r, n, arg_value(n, 1), kv_heads);
+    Value *v = split_heads(r, n, arg_value(n, 2), kv_heads);
+    Value *mask = arg_value(n, 3);
+    if (mask && mask->type.rank == 3) {
+        const Dim *d = mask->type.dim;
+        mask = build_view(r, n, mask, (Dim[]){d[0], DIM(1), d[1], d[2]}, 4);
+    }
+    Node *y = q && k && v ? build(r->g, n, n->loc, OP_SDPA, r->d, "vvvvfbab", q, k, v,
+                                  mask, 0.0, arg_bool(n, 6),
+                                  scale ? n->arg[7] : (Arg){.kind = ARG_NONE}, heads != kv_heads)
+                          : NULL;
+    Value *rows = y ? build_permute(r, n, y->out[0], swap) : NULL;
+    Value *out = rows ? build_view(r, n, rows, n->out[0]->type.dim, 3) : NULL;
+    return out && rewrite_node(r, n, out);
+}

@@ -103,7 +103,7 @@ static bool graph_and_nested(Graph *g, GraphPass *pass, Arena *tmp, Diag *d)
 {
     for (const Node *n = g->first; n; n = n->next)
         for (int i = 0; i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH &&
+            if (n->arg[i].kind == ARG_GRAPH && n->op != OP_DELEGATE &&
                 !graph_and_nested(n->arg[i].graph, pass, tmp, d))
                 return false;
     return pass(g, tmp, d);

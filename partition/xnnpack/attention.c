@@ -1,0 +1,199 @@
+/* attention.c -- scaled dot product attention as products and a softmax, head by head where all
+ * scores at once would not stay in cache.
+ *
+ * XNNPACK's softmax has no notion of a row without a key, so a mask is taken only where every row
+ * is seen to keep one.
+ */
+#include "partition/xnnpack/lower.h"
+#include <math.h>
+
+enum { CACHE = 512 * 1024 }; /* bytes of scores that may be at hand at once */
+
+typedef struct Heads {
+    uint32_t q, k, v, mask; /* mask XNN_NONE: none */
+    int64_t batch, heads, kv_heads, rows, keys, width, value_width;
+    double scale;
+} Heads;
+
+static bool no(const char **why, const char *text)
+{
+    *why = text;
+    return false;
+}
+
+/* -- masks ----------------------------------------------------------------------------------- */
+
+/* Every row keeps a key: checked on the mask's bytes. */
+static bool keeps_a_key(const Value *mask)
+{
+    const float *m = (const float *)(const void *)mask->state->data;
+    int64_t keys = mask->type.dim[mask->type.rank - 1].value, n = type_numel(mask->type);
+    for (int64_t at = 0; at < n; at += keys) {
+        float most = -INFINITY;
+        for (int64_t i = 0; i < keys; i++)
+            most = m[at + i] > most ? m[at + i] : most;
+        if (!(most > -INFINITY))
+            return false;
+    }
+    return true;
+}
+
+static bool takes_mask(const Node *n, const char **why)
+{
+    const Value *mask = arg_value(n, 3);
+    if (!mask)
+        return true;
+    if (mask->type.rank < 2 || !xnn_is_constant(mask))
+        return no(why, "a mask that is no constant may leave a row no key");
+    return keeps_a_key(mask) || no(why, "its mask leaves a row no key");
+}
+
+/* Query i sees keys 0 .. i. */
+static uint32_t causal_mask(Lower *w, int64_t rows, int64_t keys)
+{
+    float *data = NEW(w->body->program->arena, float, rows * keys + 1);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < keys; k++)
+            data[i * keys + k] = k > i ? -INFINITY : 0;
+    return x_constant(w, "causal", "", data, 2, (const uint32_t[]){(uint32_t)rows, (uint32_t)keys});
+}
+
+/* -- one head, or several at once ------------------------------------------------------------ */
+
+static uint32_t product(Lower *w, uint32_t a, uint32_t b, uint32_t flags)
+{
+    XValue v = w->x.value[a];
+    const XValue *by = &w->x.value[b];
+    int columns = by->rank - (flags & X_TRANSPOSE ? 2 : 1);
+    v.dim[v.rank - 1] = by->dim[columns];
+    v.is_open[v.rank - 1] = by->is_open[columns];
+    uint32_t out = x_binary(w, X_BATCH_MATMUL, a, b, x_sized(w, &v));
+    x_u32(x_maker(w, out), 3, flags);
+    return out;
+}
+
+/* softmax(q k^T scale + mask) v over the last two axes. */
+static uint32_t attend(Lower *w, const Heads *h, uint32_t q, uint32_t k, uint32_t v, uint32_t mask)
+{
+    q = x_binary(w, X_MULTIPLY, q, x_number(w, h->scale), x_like(w, q));
+    uint32_t scores = product(w, q, k, X_TRANSPOSE);
+    if (mask != XNN_NONE)
+        scores = x_binary(w, X_ADD, scores, mask, x_like(w, scores));
+    scores = x_unary(w, X_SOFTMAX, scores, x_like(w, scores));
+    return product(w, scores, v, 0);
+}
+
+/* Parts side by side along an axis, up to five at a time. */
+static uint32_t join(Lower *w, uint32_t *part, int64_t n, int axis)
+{
+    while (n > 1) {
+        int64_t left = 0;
+        for (int64_t i = 0, k; i < n; i += k) {
+            k = n - i < 5 ? n - i : 5;
+            XValue v = w->x.value[part[i]];
+            for (int64_t j = 1; j < k; j++)
+                v.dim[axis] += w->x.value[part[i + j]].dim[axis];
+            uint32_t out = k > 1 ? x_sized(w, &v) : part[i];
+            if (k > 1)
+                x_concat(w, part + i, (int)k, axis, out);
+            part[left++] = out;
+        }
+        n = left;
+    }
+    return part[0];
+}
+
+/* -- packed rows ----------------------------------------------------------------------------- */
+
+/* Its mask leaves every row a key: pack_heads sees to it. */
+bool xnn_takes_attention(const Node *n, const char **why)
+{
+    const Type q = arg_value(n, 0)->type, k = arg_value(n, 1)->type, v = arg_value(n, 2)->type;
+    if (q.dim[2].expr || k.dim[2].expr || v.dim[2].expr)
+        return no(why, "its columns are not counted by plain integers");
+    return !arg_bool(n, 6) || (!q.dim[1].expr && !k.dim[1].expr) ||
+           no(why, "it is causal over a number of rows that calls decide");
+}
+
+void xnn_lower_attention(Lower *w, const Node *n)
+{
+    const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2), *m = arg_value(n, 3);
+    Heads h = {.q = x_use(w, q, AS_IS), .k = x_use(w, k, AS_IS), .v = x_use(w, v, AS_IS),
+               .rows = q->type.dim[1].value, .keys = k->type.dim[1].value};
+    arg_int(n, 4, &h.heads);
+    arg_int(n, 5, &h.kv_heads);
+    h.width = q->type.dim[2].value / h.heads;
+    h.value_width = v->type.dim[2].value / h.kv_heads;
+    if (!arg_number(n, 7, &h.scale) || h.scale == 0)
+        h.scale = 1 / sqrt((double)h.width);
+    h.mask = m ? x_use(w, m, AS_IS) : arg_bool(n, 6) ? causal_mask(w, h.rows, h.keys) : XNN_NONE;
+    uint32_t *part = NEW(w->tmp, uint32_t, h.heads), kh = XNN_NONE, vh = XNN_NONE;
+    for (int64_t i = 0; i < h.heads; i++) {
+        int64_t group = h.heads / h.kv_heads, at = i / group;
+        if (i % group == 0) {
+            kh = x_slice(w, h.k, 2, at * h.width, h.width);
+            vh = x_slice(w, h.v, 2, at * h.value_width, h.value_width);
+        }
+        part[i] = attend(w, &h, x_slice(w, h.q, 2, i * h.width, h.width), kh, vh, h.mask);
+    }
+    x_define(w, n->out[0], AS_IS, join(w, part, h.heads, 2));
+}
+
+/* -- [batch, heads, rows, width] --------------------------------------------------------------- */
+
+bool xnn_takes_sdpa(const Node *n, const char **why)
+{
+    double dropout = 0;
+    const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2);
+    if (!arg_number(n, 4, &dropout) || dropout != 0)
+        return no(why, "it drops elements at random");
+    if (q->type.rank != 4 || k->type.rank != 4 || v->type.rank != 4 ||
+        q->type.dim[0].value != k->type.dim[0].value || q->type.dim[0].value != v->type.dim[0].value ||
+        k->type.dim[1].value != v->type.dim[1].value ||
+        q->type.dim[1].value % k->type.dim[1].value)
+        return no(why, "its operands are not of four axes and the same batch");
+    return takes_mask(n, why);
+}
+
+static uint32_t head(Lower *w, uint32_t x, int64_t from, int64_t count)
+{
+    return x_slice(w, x, 1, from, count);
+}
+
+/* The mask of some heads. */
+static uint32_t mask_of(Lower *w, uint32_t mask, int64_t from, int64_t count)
+{
+    if (mask == XNN_NONE)
+        return mask;
+    const XValue *v = &w->x.value[mask];
+    bool shared = v->rank < 3 || v->dim[v->rank - 3] == 1;
+    return shared ? mask : x_slice(w, mask, v->rank - 3, from, count);
+}
+
+void xnn_lower_sdpa(Lower *w, const Node *n)
+{
+    const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2), *m = arg_value(n, 3);
+    Heads h = {.q = x_use(w, q, AS_IS), .k = x_use(w, k, AS_IS), .v = x_use(w, v, AS_IS),
+               .batch = q->type.dim[0].value, .heads = q->type.dim[1].value,
+               .kv_heads = k->type.dim[1].value, .rows = q->type.dim[2].value,
+               .keys = k->type.dim[2].value, .width = q->type.dim[3].value,
+               .value_width = v->type.dim[3].value};
+    if (!arg_number(n, 6, &h.scale))
+        h.scale = 1 / sqrt((double)h.width);
+    h.mask = m ? x_use(w, m, AS_IS) : arg_bool(n, 5) ? causal_mask(w, h.rows, h.keys) : XNN_NONE;
+    int64_t bytes = 4 * h.batch * h.heads * h.rows * h.keys;
+    if (h.heads == h.kv_heads && bytes <= CACHE) {
+        x_define(w, n->out[0], AS_IS, attend(w, &h, h.q, h.k, h.v, h.mask));
+        return;
+    }
+    uint32_t *part = NEW(w->tmp, uint32_t, h.heads), kh = XNN_NONE, vh = XNN_NONE;
+    for (int64_t i = 0; i < h.heads; i++) {
+        int64_t group = h.heads / h.kv_heads;
+        if (i % group == 0) {
+            kh = head(w, h.k, i / group, 1);
+            vh = head(w, h.v, i / group, 1);
+        }
+        part[i] = attend(w, &h, head(w, h.q, i, 1), kh, vh, mask_of(w, h.mask, i, 1));
+    }
+    x_define(w, n->out[0], AS_IS, join(w, part, h.heads, 1));
+}

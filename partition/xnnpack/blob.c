@@ -1,0 +1,138 @@
+/* blob.c -- an XNNPACK subgraph as the bytes its delegate reads: header, then a FlatBuffer.
+ *
+ * All constants are named data of the program: the runtime keeps pointers to some of them after it
+ * has freed the blob.  Source: ExecuTorch 1.4's backends/xnnpack/serialization.
+ */
+#include "partition/xnnpack/internal.h"
+#include <math.h>
+#include <string.h>
+
+enum { HEADER = 32, HEADER_LENGTH = 30, ALIGN = 16 };
+
+static FlatRef constant(Flat *f, const State *s)
+{
+    FlatRef key = s ? flat_string(f, s->fqn) : 0;
+    flat_begin(f, 3);
+    flat_u64(f, 0, s ? UINT64_MAX : 0);
+    flat_u64(f, 1, s ? (uint64_t)type_bytes(s->type) : 0);
+    flat_ref(f, 2, key);
+    return flat_end(f);
+}
+
+/* Row 0 stands for no data. */
+static FlatRef constants(Flat *f, const XGraph *x)
+{
+    FlatRef *row = NEW(x->arena, FlatRef, x->n_constants + 1);
+    row[0] = constant(f, NULL);
+    for (int i = 0; i < x->n_constants; i++)
+        row[i + 1] = constant(f, x->constant[i]);
+    return flat_refs(f, row, (size_t)x->n_constants + 1);
+}
+
+static FlatRef value(Flat *f, const XValue *v, int id)
+{
+    FlatRef dims = flat_vector(f, v->dim, (size_t)v->rank, 4);
+    flat_begin(f, 7);
+    flat_u16(f, 0, (uint16_t)v->dtype);
+    flat_u32(f, 1, (uint32_t)v->rank);
+    flat_ref(f, 2, dims);
+    flat_u32(f, 3, (uint32_t)v->constant);
+    flat_u32(f, 4, v->external);
+    flat_u32(f, 5, v->flags);
+    flat_u32(f, 6, (uint32_t)id);
+    FlatRef tensor = flat_end(f);
+    flat_begin(f, 2);
+    flat_u8(f, 0, 1); /* a plain tensor */
+    flat_ref(f, 1, tensor);
+    return flat_end(f);
+}
+
+static FlatRef range(Flat *f, const XNode *n)
+{
+    flat_begin(f, 2);
+    flat_f32(f, 0, n->min);
+    flat_f32(f, 1, n->max);
+    return flat_end(f);
+}
+
+static FlatRef node(Flat *f, const XNode *n, int id)
+{
+    FlatRef dims[XNN_MAX_FIELDS] = {0}, limits = n->has_range ? range(f, n) : 0;
+    for (int i = 0; i < n->n_fields; i++)
+        if (n->field[i].type == X_DIMS)
+            dims[i] = flat_vector(f, n->field[i].dim, (size_t)n->field[i].n, 4);
+    flat_begin(f, XNN_MAX_FIELDS);
+    for (int i = 0; i < n->n_fields; i++) {
+        const XField *at = &n->field[i];
+        if (at->type == X_DIMS)
+            flat_ref(f, at->slot, dims[i]);
+        else if (at->type == X_F32_FIELD)
+            flat_f32(f, at->slot, at->f);
+        else
+            flat_u32(f, at->slot, at->u);
+    }
+    FlatRef table = flat_end(f);
+    flat_begin(f, 4);
+    flat_u8(f, 0, (uint8_t)n->kind);
+    flat_ref(f, 1, table);
+    flat_u32(f, 2, (uint32_t)id);
+    flat_ref(f, 3, limits);
+    return flat_end(f);
+}
+
+static FlatRef externals(Flat *f, const XGraph *x, XFlag flag)
+{
+    uint32_t *id = NEW(x->arena, uint32_t, x->n_values + 1);
+    int n = 0;
+    for (int i = 0; i < x->n_values; i++)
+        if (x->value[i].flags & flag)
+            id[n++] = (uint32_t)i;
+    return flat_vector(f, id, (size_t)n, 4);
+}
+
+static FlatRef graph(Flat *f, const XGraph *x)
+{
+    FlatRef *values = NEW(x->arena, FlatRef, x->n_values + 1);
+    FlatRef *nodes = NEW(x->arena, FlatRef, x->n_nodes + 1);
+    FlatRef version = flat_string(f, "0"), data = constants(f, x);
+    for (int i = 0; i < x->n_values; i++)
+        values[i] = value(f, &x->value[i], i);
+    for (int i = 0; i < x->n_nodes; i++)
+        nodes[i] = node(f, &x->node[i], i);
+    FlatRef all_values = flat_refs(f, values, (size_t)x->n_values);
+    FlatRef all_nodes = flat_refs(f, nodes, (size_t)x->n_nodes);
+    FlatRef in = externals(f, x, X_INPUT), out = externals(f, x, X_OUTPUT);
+    flat_begin(f, 9);
+    flat_ref(f, 0, version);
+    flat_ref(f, 1, all_nodes);
+    flat_ref(f, 2, all_values);
+    flat_u32(f, 3, (uint32_t)x->n_externals);
+    flat_ref(f, 4, in);
+    flat_ref(f, 5, out);
+    flat_ref(f, 8, data);
+    return flat_end(f);
+}
+
+static void put_le(uint8_t *to, uint64_t v, int n)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = (uint8_t)(v >> 8 * i);
+}
+
+void xnn_write(const XGraph *x, Arena *a, Blob *out)
+{
+    size_t n;
+    Flat *f = flat_new(x->arena);
+    const uint8_t *flat = flat_finish(f, graph(f, x), "XN01", &n);
+    *out = (Blob){0};
+    if (!flat)
+        return;
+    out->n = HEADER + (n + ALIGN - 1) / ALIGN * ALIGN;
+    out->data = NEW(a, uint8_t, out->n);
+    memcpy(out->data + 4, "XH00", 4);
+    put_le(out->data + 8, HEADER_LENGTH, 2);
+    put_le(out->data + 10, HEADER, 4);
+    put_le(out->data + 14, n, 4);
+    put_le(out->data + 18, out->n, 4);
+    memcpy(out->data + HEADER, flat, n);
+}

@@ -1,0 +1,340 @@
+/* lower.c -- a region of core nodes as an XNNPACK subgraph.
+ *
+ * A value of rank 3 or more may exist in two layouts, as the graph has it and with its channels
+ * (axis 1) last; each is made at most once, by a transpose of the other.  Convolutions and pools
+ * make and want the second, matrix products and views the first, all else follows its inputs.  A
+ * permutation between the two is no node at all: it renames.
+ */
+#include "partition/xnnpack/lower.h"
+#include <math.h>
+#include <string.h>
+
+/* -- values ---------------------------------------------------------------------------------- */
+
+static Layout plain_rank(const Value *v, Layout l)
+{
+    return v->type.rank < 3 ? AS_IS : l;
+}
+
+void axes_of(int rank, Layout l, int *axis)
+{
+    for (int i = 0; i < rank; i++)
+        axis[i] = l == AS_IS || !i ? i : i == rank - 1 ? 1 : i + 1;
+}
+
+/* A tensor of no axes is one of one element. */
+XValue x_sizes(Type t, Layout l)
+{
+    int axis[XNN_MAX_RANK];
+    XValue v = {.dtype = X_F32, .rank = t.rank ? t.rank : 1, .dim = {1}, .external = XNN_NONE};
+    axes_of(t.rank, l, axis);
+    for (int i = 0; i < t.rank; i++) {
+        v.dim[i] = (uint32_t)dim_upper(t.dim[axis[i]]);
+        v.is_open[i] = t.dim[axis[i]].expr != NULL;
+    }
+    return v;
+}
+
+uint32_t x_value(Lower *w, int rank, const uint32_t *dim)
+{
+    XValue v = {.dtype = X_F32, .rank = rank, .external = XNN_NONE};
+    memcpy(v.dim, dim, (size_t)rank * sizeof *dim);
+    PUSH(w->x.arena, w->x.value, w->x.n_values, v);
+    return (uint32_t)w->x.n_values - 1;
+}
+
+uint32_t x_sized(Lower *w, const XValue *like)
+{
+    XValue v = {.dtype = X_F32, .rank = like->rank, .external = XNN_NONE};
+    memcpy(v.dim, like->dim, sizeof v.dim);
+    memcpy(v.is_open, like->is_open, sizeof v.is_open);
+    PUSH(w->x.arena, w->x.value, w->x.n_values, v);
+    return (uint32_t)w->x.n_values - 1;
+}
+
+uint32_t x_like(Lower *w, uint32_t id)
+{
+    XValue v = w->x.value[id];
+    return x_sized(w, &v);
+}
+
+void x_define(Lower *w, const Value *v, Layout l, uint32_t id)
+{
+    w->id[plain_rank(v, l)][v->index] = id;
+}
+
+uint32_t x_result(Lower *w, const Value *v, Layout l)
+{
+    l = plain_rank(v, l);
+    XValue sizes = x_sizes(v->type, l);
+    uint32_t id = x_sized(w, &sizes);
+    x_define(w, v, l, id);
+    return id;
+}
+
+bool x_has(const Lower *w, const Value *v, Layout l)
+{
+    return w->id[plain_rank(v, l)][v->index] != XNN_NONE;
+}
+
+/* -- nodes ----------------------------------------------------------------------------------- */
+
+XNode *x_node(Lower *w, XKind kind, uint32_t output)
+{
+    XNode n = {.kind = kind, .output = output};
+    PUSH(w->x.arena, w->x.node, w->x.n_nodes, n);
+    while (w->n_makers <= (int)output)
+        PUSH(w->tmp, w->maker, w->n_makers, -1);
+    w->maker[output] = w->x.n_nodes - 1;
+    return &w->x.node[w->x.n_nodes - 1];
+}
+
+XNode *x_maker(Lower *w, uint32_t id)
+{
+    int i = (int)id < w->n_makers ? w->maker[id] : -1;
+    return i < 0 ? NULL : &w->x.node[i];
+}
+
+void x_u32(XNode *n, int slot, uint32_t v)
+{
+    n->field[n->n_fields++] = (XField){.slot = slot, .type = X_U32, .u = v};
+}
+
+void x_f32(XNode *n, int slot, double v)
+{
+    n->field[n->n_fields++] = (XField){.slot = slot, .type = X_F32_FIELD, .f = (float)v};
+}
+
+void x_dims(XNode *n, int slot, const uint32_t *v, int count)
+{
+    XField *f = &n->field[n->n_fields++];
+    *f = (XField){.slot = slot, .type = X_DIMS, .n = count};
+    memcpy(f->dim, v, (size_t)count * sizeof *v);
+}
+
+uint32_t x_unary(Lower *w, XKind kind, uint32_t in, uint32_t out)
+{
+    XNode *n = x_node(w, kind, out);
+    x_u32(n, 0, in);
+    x_u32(n, 1, out);
+    return out;
+}
+
+uint32_t x_binary(Lower *w, XKind kind, uint32_t a, uint32_t b, uint32_t out)
+{
+    XNode *n = x_node(w, kind, out);
+    x_u32(n, 0, a);
+    x_u32(n, 1, b);
+    x_u32(n, 2, out);
+    if (kind == X_ADD || kind == X_SUBTRACT || kind == X_MULTIPLY || kind == X_DIV)
+        x_range(n, -INFINITY, INFINITY);
+    return out;
+}
+
+void x_range(XNode *n, double min, double max)
+{
+    n->has_range = true;
+    n->min = (float)min;
+    n->max = (float)max;
+}
+
+uint32_t x_transpose(Lower *w, uint32_t in, const int *axis)
+{
+    XValue v = w->x.value[in], moved = v;
+    uint32_t perm[XNN_MAX_RANK];
+    for (int i = 0; i < v.rank; i++) {
+        perm[i] = (uint32_t)axis[i];
+        moved.dim[i] = v.dim[axis[i]];
+        moved.is_open[i] = v.is_open[axis[i]];
+    }
+    uint32_t out = x_sized(w, &moved);
+    XNode *n = x_node(w, X_TRANSPOSED, out);
+    x_u32(n, 0, (uint32_t)v.rank);
+    x_dims(n, 1, perm, v.rank);
+    x_u32(n, 2, in);
+    x_u32(n, 3, out);
+    return out;
+}
+
+/* The bytes of `in` under other sizes; reshapes of reshapes are one. */
+uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like)
+{
+    const XNode *from = x_maker(w, in);
+    if (from && from->kind == X_RESHAPE)
+        in = from->field[2].u;
+    const XValue *v = &w->x.value[in];
+    size_t rank = (size_t)like->rank;
+    if (v->rank == like->rank && !memcmp(v->dim, like->dim, rank * sizeof *v->dim) &&
+        !memcmp(v->is_open, like->is_open, rank * sizeof *v->is_open))
+        return in;
+    uint32_t out = x_sized(w, like), dim[XNN_MAX_RANK];
+    for (int i = 0; i < like->rank; i++)
+        dim[i] = like->is_open[i] ? 0 : like->dim[i]; /* 0: what is left */
+    XNode *n = x_node(w, X_RESHAPE, out);
+    x_u32(n, 0, (uint32_t)rank);
+    x_dims(n, 1, dim, (int)rank);
+    x_u32(n, 2, in);
+    x_u32(n, 3, out);
+    return out;
+}
+
+/* -- constants ------------------------------------------------------------------------------- */
+
+/* Bytes as a named constant under these sizes. */
+uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *data, int rank,
+                    const uint32_t *dim)
+{
+    Program *p = w->body->program;
+    Dim size[XNN_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        size[i] = DIM(dim[i]);
+    Type t = type_tensor(p, ETC_F32, rank, size);
+    const State *s = program_named(p, stem, fqn, t, data);
+    uint32_t id = x_value(w, rank, dim);
+    PUSH(w->x.arena, w->x.constant, w->x.n_constants, s);
+    w->x.value[id].constant = w->x.n_constants;
+    return id;
+}
+
+uint32_t x_number(Lower *w, double v)
+{
+    float *data = NEW(w->body->program->arena, float, 1);
+    *data = (float)v;
+    return x_constant(w, "number", "", data, 1, (const uint32_t[]){1});
+}
+
+uint32_t x_filled(Lower *w, double v, int rank, const uint32_t *dim)
+{
+    int64_t n = 1;
+    for (int i = 0; i < rank; i++)
+        n *= dim[i];
+    float *data = NEW(w->body->program->arena, float, n);
+    for (int64_t i = 0; i < n; i++)
+        data[i] = (float)v;
+    return x_constant(w, "filled", "", data, rank, dim);
+}
+
+/* `from` with its axes in another order: axis k of the result is axis[k] of it. */
+float *x_permuted(Lower *w, const float *from, int rank, const uint32_t *dim, const int *axis)
+{
+    int64_t stride[XNN_MAX_RANK], n = 1, at[XNN_MAX_RANK] = {0}, k = 0;
+    for (int i = rank - 1; i >= 0; i--) {
+        stride[i] = n;
+        n *= dim[i];
+    }
+    float *to = NEW(w->body->program->arena, float, n + 1);
+    for (int64_t i = 0; i < n; i++) {
+        to[i] = from[k];
+        for (int j = rank - 1; j >= 0; j--) {
+            k += stride[axis[j]];
+            if (++at[j] < dim[axis[j]])
+                break;
+            k -= at[j] * stride[axis[j]];
+            at[j] = 0;
+        }
+    }
+    return to;
+}
+
+static uint32_t constant_of(Lower *w, const Value *v, Layout l)
+{
+    const State *s = v->state;
+    uint32_t *dim = (XValue[]){x_sizes(v->type, AS_IS)}->dim, moved[XNN_MAX_RANK];
+    int axis[XNN_MAX_RANK], rank = v->type.rank ? v->type.rank : 1;
+    const float *data = (const float *)(const void *)s->data;
+    axes_of(rank, l, axis);
+    for (int i = 0; i < rank; i++)
+        moved[i] = dim[axis[i]];
+    return x_constant(w, s->name, s->fqn,
+                      l == AS_IS ? data : x_permuted(w, data, rank, dim, axis), rank, moved);
+}
+
+/* -- layouts --------------------------------------------------------------------------------- */
+
+/* A move between the layouts that keeps every byte where it is. */
+static bool is_only_reshape(const XValue *v, Layout to)
+{
+    int64_t channels = v->dim[to == AS_IS ? v->rank - 1 : 1], space = 1;
+    for (int i = 1; i < v->rank; i++) {
+        space *= v->dim[i];
+        if (v->is_open[i])
+            return false;
+    }
+    return channels == 1 || space == channels;
+}
+
+static uint32_t relaid(Lower *w, uint32_t in, Layout to)
+{
+    XValue v = w->x.value[in], moved = v;
+    int axis[XNN_MAX_RANK], back[XNN_MAX_RANK];
+    axes_of(v.rank, CHANNELS_LAST, axis);
+    for (int i = 0; i < v.rank; i++)
+        back[axis[i]] = i;
+    const int *perm = to == CHANNELS_LAST ? axis : back;
+    for (int i = 0; i < v.rank; i++) {
+        moved.dim[i] = v.dim[perm[i]];
+        moved.is_open[i] = v.is_open[perm[i]];
+    }
+    return is_only_reshape(&v, to) ? x_reshape(w, in, &moved) : x_transpose(w, in, perm);
+}
+
+uint32_t x_use(Lower *w, const Value *v, Layout l)
+{
+    l = plain_rank(v, l);
+    uint32_t *id = &w->id[l][v->index];
+    if (*id == XNN_NONE)
+        *id = v->state ? constant_of(w, v, l) : relaid(w, w->id[!l][v->index], l);
+    return *id;
+}
+
+/* Where most bytes of the operands lie already. */
+Layout x_prefers(const Lower *w, const Node *n)
+{
+    int64_t bytes[2] = {0};
+    for (int i = 0; i < n->n_in; i++) {
+        const Value *v = n->in[i];
+        if (!v->state && v->type.rank >= 3)
+            bytes[x_has(w, v, CHANNELS_LAST)] += type_bytes(v->type);
+    }
+    return bytes[1] > bytes[0] || (bytes[1] && bytes[1] == bytes[0]) ? CHANNELS_LAST : AS_IS;
+}
+
+/* -- the region ------------------------------------------------------------------------------ */
+
+static void define_inputs(Lower *w)
+{
+    for (int i = 0; i < w->body->n_in; i++) {
+        uint32_t id = x_result(w, w->body->in[i], AS_IS);
+        w->x.value[id].flags = X_INPUT;
+        w->x.value[id].external = (uint32_t)w->x.n_externals++;
+    }
+}
+
+/* A result must be a value of its own that a node makes. */
+static void define_outputs(Lower *w)
+{
+    for (int i = 0; i < w->body->n_out; i++) {
+        uint32_t id = x_use(w, w->body->out[i], AS_IS);
+        if (w->x.value[id].flags || w->x.value[id].constant || !x_maker(w, id))
+            id = x_unary(w, X_COPY, id, x_like(w, id));
+        w->x.value[id].flags = X_OUTPUT;
+        w->x.value[id].external = (uint32_t)w->x.n_externals++;
+    }
+}
+
+bool xnn_lower(Graph *body, Arena *tmp, Diag *d, Blob *out)
+{
+    Lower w = {.body = body, .tmp = tmp, .x.arena = tmp, .uses = graph_uses(body, tmp)};
+    size_t n = (size_t)body->n_values + 1;
+    for (int l = 0; l < 2; l++) {
+        w.id[l] = NEW(tmp, uint32_t, n);
+        memset(w.id[l], 0xff, n * sizeof *w.id[l]);
+    }
+    define_inputs(&w);
+    for (const Node *node = body->first; node; node = node->next)
+        xnn_lower_node(&w, node);
+    define_outputs(&w);
+    xnn_write(&w.x, body->program->arena, out);
+    return out->data ||
+           diag_unsupported(d, (Loc){.file = body->program->name}, "a region's blob is too large");
+}

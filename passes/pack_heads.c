@@ -1,0 +1,238 @@
+/* pack_heads.c -- attention between a split and a merge of heads becomes one node on packed rows.
+ *
+ * Stage core, where backends are asked: heads of [batch, rows, heads * width] are columns, so a
+ * backend that cuts columns needs neither the transposes nor the views around
+ * scaled_dot_product_attention.  What nobody takes is spelled out again by decompose.  Each node is
+ * looked at once.
+ *
+ *   q = permute(view(x, [b, s, h, w]), [0, 2, 1, 3])      or, of one product for q, k and v,
+ *   q = select(permute(view(x, [b, s, 3, h, w]), [2, 0, 3, 1, 4]), 0, i)
+ *   view(permute(sdpa(q, k, v), [0, 2, 1, 3]), [b, s, h * w])
+ *
+ * Its mask is added to the scores and leaves every query a key.  A query that the given mask leaves
+ * none gets 0, as from sdpa, by a factor behind.
+ */
+#include "passes/internal.h"
+#include <math.h>
+
+typedef struct Packed {
+    Value *x;
+    int64_t from, heads, width; /* its columns from .. from + heads * width */
+} Packed;
+
+static bool is_permute(const Node *n, int rank, const int64_t *want)
+{
+    int64_t axis[MAX_RANK];
+    if (!n || n->op != OP_PERMUTE || n->in[0]->type.rank != rank ||
+        !arg_ints(n, 1, axis, MAX_RANK))
+        return false;
+    for (int i = 0; i < rank; i++)
+        if ((axis[i] < 0 ? axis[i] + rank : axis[i]) != want[i])
+            return false;
+    return true;
+}
+
+static Node *without_copies(const Value *v)
+{
+    while (v->def && (v->def->op == OP_CLONE || v->def->op == OP_ALIAS))
+        v = v->def->in[0];
+    return v->def;
+}
+
+/* The rows that a view splits the last axis of: [b, s, c] seen as [b, s, ...]. */
+static Value *split_rows(const Node *n)
+{
+    if (!n || n->op != OP_VIEW)
+        return NULL;
+    const Type in = n->in[0]->type, out = n->out[0]->type;
+    return in.rank == 3 && dims_equal(in.dim, out.dim, 2) ? n->in[0] : NULL;
+}
+
+static bool set_heads(const Type t, int first, Packed *p)
+{
+    p->heads = t.dim[first].value;
+    p->width = t.dim[first + 1].value;
+    return p->x && !t.dim[first].expr && !t.dim[first + 1].expr;
+}
+
+static bool read_packed(const Value *v, Packed *p)
+{
+    static const int64_t swap[] = {0, 2, 1, 3}, unbind[] = {2, 0, 3, 1, 4};
+    int64_t axis, at;
+    Node *n = without_copies(v);
+    *p = (Packed){0};
+    if (is_permute(n, 4, swap)) {
+        const Node *view = without_copies(n->in[0]);
+        p->x = split_rows(view);
+        return p->x && set_heads(view->out[0]->type, 2, p);
+    }
+    if (!n || n->op != OP_SELECT_INT || !arg_int(n, 1, &axis) || axis != 0 ||
+        !arg_int(n, 2, &at) || at < 0 || !is_permute(without_copies(n->in[0]), 5, unbind))
+        return false;
+    const Node *view = without_copies(without_copies(n->in[0])->in[0]);
+    p->x = split_rows(view);
+    if (!p->x || !set_heads(view->out[0]->type, 3, p))
+        return false;
+    p->from = at * p->heads * p->width;
+    return true;
+}
+
+/* The one reader of a value, copies skipped. */
+static Node *only_reader(const Uses *u, const Value *v)
+{
+    for (;;) {
+        if (u->first[v->index + 1] - u->first[v->index] != 1 || u->escapes[v->index])
+            return NULL;
+        Node *n = u->user[u->first[v->index]];
+        if (n->op != OP_CLONE && n->op != OP_ALIAS)
+            return n;
+        v = n->out[0];
+    }
+}
+
+/* The view that merges the heads again. */
+static Node *merge_of(const Uses *u, const Node *sdpa)
+{
+    static const int64_t swap[] = {0, 2, 1, 3};
+    Node *permute = only_reader(u, sdpa->out[0]);
+    if (!is_permute(permute, 4, swap))
+        return NULL;
+    Node *view = only_reader(u, permute->out[0]);
+    const Type split = permute->out[0]->type;
+    if (!view || view->op != OP_VIEW || view->out[0]->type.rank != 3)
+        return NULL;
+    return dims_equal(view->out[0]->type.dim, split.dim, 2) ? view : NULL;
+}
+
+static Value *columns(Rewrite *r, Node *at, const Packed *p)
+{
+    int64_t count = p->heads * p->width;
+    if (!p->from && dim_equal(p->x->type.dim[2], DIM(count)))
+        return p->x;
+    Node *s = build(r->g, at, at->loc, OP_SLICE, r->d, "viiii", p->x, (int64_t)2, p->from,
+                    p->from + count, (int64_t)1);
+    return s ? s->out[0] : NULL;
+}
+
+/* -- masks ----------------------------------------------------------------------------------- */
+
+static const double NEVER = -1e30; /* added to any score, nothing of it is left */
+
+/* One mask for all heads, which a view without their axis shows. */
+static bool is_for_all_heads(const Value *mask)
+{
+    const Type t = mask->type;
+    return t.rank < 3 || (t.rank == 4 && dim_equal(t.dim[1], DIM(1)));
+}
+
+static Value *without_heads(Rewrite *r, Node *n, Value *x)
+{
+    const Dim *d = x ? x->type.dim : NULL;
+    return !x || x->type.rank < 4 ? x : build_view(r, n, x, (Dim[]){d[0], d[2], d[3]}, 3);
+}
+
+static Value *result(const Node *n)
+{
+    return n ? n->out[0] : NULL;
+}
+
+/* What is added to the scores. */
+static Value *added(Rewrite *r, Node *n, Value *mask)
+{
+    Node *m;
+    if (mask->type.dtype == ETC_BOOL) {
+        Value *no = result(build(r->g, n, n->loc, OP_LOGICAL_NOT, r->d, "v", mask));
+        Value *f = no ? result(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", no, ETC_F32)) : NULL;
+        m = f ? build(r->g, n, n->loc, OP_MUL_SCALAR, r->d, "vf", f, NEVER) : NULL;
+    } else {
+        m = build(r->g, n, n->loc, OP_CLAMP, r->d, "vfn", mask, NEVER);
+    }
+    return without_heads(r, n, result(m));
+}
+
+/* 1 for a query that has a key, else 0. */
+static Value *has_key(Rewrite *r, Node *n, Value *mask)
+{
+    static const int64_t last = -1;
+    Value *any;
+    if (mask->type.dtype == ETC_BOOL) {
+        any = result(build(r->g, n, n->loc, OP_ANY_DIMS, r->d, "vIb", mask, 1, &last, true));
+    } else {
+        Value *top = result(build(r->g, n, n->loc, OP_AMAX, r->d, "vIb", mask, 1, &last, true));
+        any = top ? result(build(r->g, n, n->loc, OP_NE_SCALAR, r->d, "vf", top, -(double)INFINITY))
+                  : NULL;
+    }
+    any = without_heads(r, n, any);
+    return any ? result(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", any, ETC_F32)) : NULL;
+}
+
+/* Seen in the bytes of a constant. */
+static bool keeps_keys(const Value *mask)
+{
+    int64_t keys = mask->type.rank && !mask->type.dim[mask->type.rank - 1].expr
+                       ? mask->type.dim[mask->type.rank - 1].value
+                       : 0;
+    if (!value_is_const(mask) || mask->type.stride || !type_is_static(mask->type) || keys < 1)
+        return false;
+    int64_t n = type_numel(mask->type), with = 0;
+    const uint8_t *b = mask->state->data;
+    const float *f = (const float *)(const void *)b;
+    for (int64_t i = 0; i < n; i += keys) {
+        int64_t k = 0;
+        while (k < keys && !(mask->type.dtype == ETC_BOOL ? b[i + k] : f[i + k] > -INFINITY))
+            k++;
+        with += k < keys;
+    }
+    return with == n / keys;
+}
+
+/* -- the node -------------------------------------------------------------------------------- */
+
+static Value *factored(Rewrite *r, Node *n, Value *y, Value *mask)
+{
+    if (!mask || keeps_keys(mask))
+        return y;
+    Value *has = has_key(r, n, mask);
+    return has ? result(build(r->g, n, n->loc, OP_MUL_TENSOR, r->d, "vv", y, has)) : NULL;
+}
+
+static bool pack_node(Rewrite *r, const Uses *u, Node *sdpa)
+{
+    Packed q, k, v;
+    double scale = 0, dropout = 0;
+    Node *merge = merge_of(u, sdpa);
+    Value *mask = arg_value(sdpa, 3), *add = NULL;
+    if (!merge || (mask && (!is_for_all_heads(mask) || mask->type.rank < 2)) || !read_packed(arg_value(sdpa, 0), &q) ||
+        !read_packed(arg_value(sdpa, 1), &k) || !read_packed(arg_value(sdpa, 2), &v) ||
+        q.width != k.width || k.heads != v.heads || q.heads % k.heads ||
+        !arg_number(sdpa, 4, &dropout) || dropout != 0)
+        return true;
+    if (!arg_number(sdpa, 6, &scale))
+        scale = 0; /* what the width asks for */
+    Value *a = columns(r, sdpa, &q), *b = columns(r, sdpa, &k), *c = columns(r, sdpa, &v);
+    if (!a || !b || !c || (mask && !(add = added(r, sdpa, mask))))
+        return false;
+    Node *n = build(r->g, sdpa, sdpa->loc, OP_ATTENTION, r->d, "vvvviibf", a, b, c, add, q.heads,
+                    k.heads, arg_bool(sdpa, 5), scale);
+    Value *y = n ? factored(r, sdpa, n->out[0], mask) : NULL;
+    if (y)
+        rewrite_value(r, merge->out[0], y);
+    return y != NULL;
+}
+
+bool pass_pack_heads(Graph *g, Arena *tmp, Diag *d)
+{
+    bool ok = true;
+    if (!g->program->n_backends)
+        return true;
+    Rewrite r = rewrite_start(g, tmp, d);
+    Uses u = graph_uses(g, tmp);
+    for (Node *n = g->first, *next; n; n = next) {
+        next = n->next;
+        rewrite_inputs(&r, n);
+        if (n->op == OP_SDPA)
+            ok = pack_node(&r, &u, n) && ok;
+    }
+    rewrite_finish(&r);
+    return ok;
+}
