@@ -6,9 +6,9 @@
 
 /* One call of the backend in the place of nodes that stand one behind the other in the graph; they
  * stay, unread once graph_replace has been called with `with` (by value index: what stands for
- * their results).  region_of, by value index: the region of the node that makes it.  False:
- * reported. */
+ * their results).  `inner`: as outline_start has it.  region_of, by value index: the region of the
+ * node that makes it.  False: reported. */
 bool extract_region(Graph *g, Node **member, int n, const Uses *uses, const int *region_of,
-                    const Backend *b, Value **with, Arena *tmp, Diag *d);
+                    const Backend *b, Value **inner, Value **with, Arena *tmp, Diag *d);
 
 #endif

@@ -55,11 +55,11 @@ static void note_rejected(Split *s, const Node *n, const char *why)
 
 static int taker_of(Split *s, const Node *n)
 {
-    const char *why = "it has effects or holds graphs";
+    Refusal r = {"it has effects or holds graphs", NULL};
     for (int i = 0; may_go(n) && i < s->p->n_backends; i++)
-        if (s->p->backend[i]->takes(n, &why))
+        if (s->p->backend[i]->takes(n, &s->uses, &r))
             return i;
-    note_rejected(s, n, why);
+    note_rejected(s, n, r.why);
     return NOBODY;
 }
 
@@ -239,6 +239,7 @@ static bool extract_all(Split *s, const Key *key, Diag *d)
     Graph *g = s->g;
     int n_values = g->n_values, *region_of = NEW(s->tmp, int, n_values + 1);
     Value **with = NEW(s->tmp, Value *, 2 * n_values + s->n_regions + 1);
+    Value **inner = NEW(s->tmp, Value *, n_values + 1);
     Node **order = NEW(s->tmp, Node *, s->n + 1);
     bool ok = true;
     for (int i = 0; i < s->n; i++)
@@ -252,7 +253,7 @@ static bool extract_all(Split *s, const Key *key, Diag *d)
             continue;
         if (region != NOBODY)
             ok = extract_region(g, order + i, n, &s->uses, region_of,
-                                s->p->backend[key[i].taker], with, s->tmp, d) && ok;
+                                s->p->backend[key[i].taker], inner, with, s->tmp, d) && ok;
     }
     for (int i = 0; ok && i < s->n; i++)
         if (s->region[key[i].at] != NOBODY)
