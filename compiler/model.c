@@ -452,6 +452,21 @@ Program *model_evaluable(const Options *o, Arena *a, Diag *d)
     return p->stage != STAGE_ATEN || passes_run(p, core.pass, core.n, quiet, d) ? p : NULL;
 }
 
+Program *model_partition(const Options *o, Arena *a, Diag *d)
+{
+    PassOptions opt = {.dump = NULL};
+    Pipeline all;
+    Program *p = model_load(o, a, d);
+    if (!p || !has_all_bytes(o, p, d))
+        return NULL;
+    p->tail = TAIL_PTE;
+    set_backends(o, p);
+    p->partition = NEW(a, PartitionReport, 1);
+    if (!is_sound(p, d) || !pipeline_to_partition(p, &all, d))
+        return NULL;
+    return passes_run(p, all.pass, all.n, opt, d) ? p : NULL;
+}
+
 Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Diag *d)
 {
     double start = seconds_now();
