@@ -439,6 +439,7 @@ static void set_backends(const Options *o, Program *p)
             PUSH(p->arena, chain, p->n_backends, b);
     }
     p->backend = chain;
+    p->delegate_all = o->delegate && !strcmp(o->delegate, "all");
 }
 
 Program *model_evaluable(const Options *o, Arena *a, Diag *d)

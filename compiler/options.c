@@ -90,6 +90,8 @@ static const Flag flag_row[] = {
     {"data", 0, FLAG_TEXT, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
     {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION, is_backends, "NAME,...",
      "who is offered the model's parts, in this order: xnnpack; or portable"},
+    {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION, is_choice, "worth|all",
+     "what pays for its calls (worth), or all that a backend takes"},
     {"require-delegated", 0, FLAG_TEXT, AT(require_delegated), COMPILE | PARTITION,
      is_percent, "PERCENT",
      "exit 5 when less of the work is delegated"},

@@ -345,6 +345,7 @@ struct Program {
     unsigned edits;     /* bumped by every mutation below; passes never set it by hand */
     const Backend *const *backend; /* the chain partition offers nodes to */
     int n_backends;
+    bool delegate_all; /* what a backend takes it gets, whatever that costs */
     PartitionReport *partition; /* what it decided; NULL before */
     struct ExprTable *exprs;       /* symint.c */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */

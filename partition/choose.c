@@ -147,7 +147,7 @@ static void give_to(Split *s, int backend)
         else
             refuse(s, i, c.b, r);
     }
-    bool *taken = c.n ? cheapest(&c) : NULL;
+    bool *taken = c.n && !s->p->delegate_all ? cheapest(&c) : NULL;
     for (int i = 0; i < s->n; i++) {
         if (c.at[i] == NOBODY)
             continue;

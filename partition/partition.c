@@ -271,7 +271,7 @@ static bool partition_graph(Graph *g, const char *method, Arena *tmp, Diag *d)
         key = sorted(&s);
         set_regions(&s, key);
         r = prices(&s, key);
-    } while (round++ < ROUNDS && give_back(&s, r));
+    } while (!s.p->delegate_all && round++ < ROUNDS && give_back(&s, r));
     report(&s, r, method);
     return extract_all(&s, key, d);
 }
