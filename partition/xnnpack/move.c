@@ -110,11 +110,19 @@ uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n)
     return out;
 }
 
+/* What is cut out is fixed in the blob. */
+static bool cuts_known_size(const Node *n, Refusal *r)
+{
+    return !n->in[0]->type.dim[xnn_axis(n, 1, n->in[0]->type.rank)].expr ||
+           xnn_no(r, "it cuts an axis whose size calls decide", "export with this size fixed");
+}
+
 bool xnn_takes_slice(const Node *n, Refusal *r)
 {
     int64_t v;
-    return (arg_int(n, 4, &v) && v == 1 && (n->arg[2].kind == ARG_NONE || arg_int(n, 2, &v))) ||
-           xnn_no(r, "its step is not 1", "slice without steps");
+    if (!arg_int(n, 4, &v) || v != 1 || (n->arg[2].kind != ARG_NONE && !arg_int(n, 2, &v)))
+        return xnn_no(r, "its step is not 1", "slice without steps");
+    return cuts_known_size(n, r);
 }
 
 void xnn_lower_slice(Lower *w, const Node *n)
@@ -133,8 +141,9 @@ void xnn_lower_slice(Lower *w, const Node *n)
 bool xnn_takes_select(const Node *n, Refusal *r)
 {
     int64_t v;
-    return arg_int(n, 2, &v) || xnn_no(r, "its index is not known",
-                                       "use an index that is a constant of the model");
+    if (!arg_int(n, 2, &v))
+        return xnn_no(r, "its index is not known", "use an index that is a constant of the model");
+    return cuts_known_size(n, r);
 }
 
 void xnn_lower_select(Lower *w, const Node *n)

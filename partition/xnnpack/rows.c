@@ -159,6 +159,8 @@ static bool takes_types(const Node *n, Refusal *r)
         if (v->state && v->state->kind != ST_MUTABLE && !xnn_is_constant(v))
             return xnn_no(r, "the bytes of a constant are not at hand", "give the model's weights");
     }
+    if (n->n_out && !n->out[0]->type.rank) /* the runtime resizes results to XNNPACK's rank, 1 */
+        return xnn_no(r, "its result has no axes", "give it one of size 1");
     return (n->n_out && is_float_tensor(n->out[0])) ||
            xnn_no(r, "its result is no f32 tensor of bounded sizes with at most 6 axes",
                   "export it in float32, with bounds of all sizes and at most 6 axes");
