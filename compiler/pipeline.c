@@ -64,6 +64,17 @@ bool pipeline_of(const Program *p, Pipeline *out, Diag *d)
     return true;
 }
 
+bool pipeline_to_partition(const Program *p, Pipeline *out, Diag *d)
+{
+    if (p->stage > STAGE_CORE)
+        return diag_error(d, (Loc){.file = p->name}, "is at stage %s: backends are asked at core",
+                          stage_name[p->stage]);
+    if (!pipeline_of(p, out, d))
+        return false;
+    out->n = after("partition", *out);
+    return true;
+}
+
 Pipeline pipeline_to_core(void)
 {
     Pipeline all = {pte_tail, sizeof pte_tail / sizeof *pte_tail};
