@@ -119,6 +119,8 @@ Blocks blocks_of(const Graph *g, AliasSets sets, Arena *tmp); /* of the sets tha
 Block block_make(int root, int start, int end, int64_t bytes, Arena *tmp); /* of one part */
 int64_t blocks_bound(Blocks b, Arena *tmp); /* largest sum of bytes in use at once */
 
+bool graph_has_bounds(const Graph *g); /* of all values, with room for sums: order.c */
+
 /* Sets offsets so that no two blocks in use at once overlap; returns the end of the last.
  * `*is_least`: no offsets give a lower end. */
 int64_t pack(Blocks b, int64_t bound, bool *is_least, Arena *tmp);
