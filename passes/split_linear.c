@@ -134,16 +134,11 @@ static bool match(const Split *s, Node *n, Match *m)
 /* Rows [from, to) of a weight, where they lie. */
 static Value *weight_rows(Graph *g, const Value *w, int64_t from, int64_t to)
 {
-    Program *p = g->program;
-    const State *of = w->state;
     Dim dim[MAX_RANK] = {DIM(to - from)};
     for (int i = 1; i < w->type.rank; i++)
         dim[i] = w->type.dim[i];
-    Type t = type_tensor(p, w->type.dtype, w->type.rank, dim);
-    int64_t start = type_bytes(w->type) / w->type.dim[0].value * from;
-    const char *name = arena_printf(p->arena, "%s_r%d", of->name, p->n_ids);
-    return graph_state(g, program_state(p, of->kind, name, of->fqn, t, of->file, of->offset + start,
-                                        of->data + start, type_bytes(t)));
+    Type t = type_tensor(g->program, w->type.dtype, w->type.rank, dim);
+    return graph_const_part(g, w, t, type_bytes(w->type) / w->type.dim[0].value * from);
 }
 
 /* The view that parts are taken from, of one part. */

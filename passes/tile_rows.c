@@ -19,7 +19,9 @@
 
 enum {
     MOST_BLOCKS = 16,
-    LEAST_ROWS = 16, /* of a block: kernels want some */
+    MOST_OPEN = 6,   /* runs at a time */
+    LEAST_ROWS = 16, /* of a product in a block, and channels of a convolution: kernels want some */
+    LEAST_CHANNELS = 8,
     CALL = 2048,
     RAM = 16
 };
@@ -27,7 +29,8 @@ enum {
 /* Nodes are counted from 1, as times are. */
 typedef struct Run {
     int first, last;
-    int64_t rows;
+    int64_t rows, blocks; /* how many, and into how many blocks they go at most */
+    int64_t *base;        /* by node: the least that the ends around it can hold */
 } Run;
 
 typedef struct Segment { /* part of a run that is cut */
@@ -42,7 +45,7 @@ typedef struct Rows {
     Node **node;
     int n;
     int64_t *live, *kept; /* bytes while node t runs, and between t and t + 1 */
-    int64_t *base;        /* the least that the ends around t can hold; without a run, INT64_MAX */
+    const Run **best;     /* the run to cut t in, or NULL */
     int *number;          /* by value: the node that makes it; 0: none */
     Run *run;
     int n_runs;
@@ -50,114 +53,203 @@ typedef struct Rows {
     int n_segments;
     int64_t peak, goal, calls;
     int *last_read;       /* by value: the last node that reads it */
-    int *stamp, *result;  /* by value: the block that has a piece of it, the segment that joins it */
-    int n_blocks, n_segment;
+    int *stamp;           /* by value: the block that `piece` is of */
     Value **piece;
+    int n_blocks;
 } Rows;
 
 /* -- rows ------------------------------------------------------------------------------------ */
 
-/* Sizes but the last, multiplied; 0 where that means nothing. */
-static int64_t rows_of(const Value *v)
-{
-    Type t = v->type;
-    int64_t rows = 1;
-    if (t.rank < 0 || t.is_none || t.stride || !type_is_static(t) || !type_numel(t))
-        return 0;
-    for (int i = 0; i + 1 < t.rank; i++)
-        rows *= t.dim[i].value;
-    return rows;
-}
+/* How a contiguous tensor is `rows` equal runs of bytes: its first `axes` sizes make `each` times as
+ * many.  A block keeps the shape behind them, and the axes of 1 before where there are no others. */
+typedef struct Unit {
+    int axes, lead;
+    int64_t each;
+} Unit;
 
-static int64_t columns_of(const Value *v)
+static bool unit_of(Type t, int64_t rows, Unit *u)
 {
-    return v->type.rank > 0 ? v->type.dim[v->type.rank - 1].value : 1;
-}
-
-/* The argument that says along which axis, where it must be the last; -1: none. */
-static int axis_argument(OpId op)
-{
-    switch (op) {
-    case OP__SOFTMAX:
-    case OP__LOG_SOFTMAX:
-    case OP_SLICE:
-    case OP_MEAN_DIM:
-    case OP_SUM_DIM:
-    case OP_AMAX:
-    case OP_CAT:
-        return 1;
-    default:
-        return -1;
+    int64_t product = 1;
+    *u = (Unit){0, 0, 0};
+    if (t.rank < 1 || t.is_none || t.stride || !type_is_static(t) || !type_numel(t))
+        return false;
+    for (int i = 0; i < t.rank; i++) {
+        u->lead = product == 1 ? i : 0;
+        if (!mul_ok(product, t.dim[i].value, &product) || product % rows)
+            continue;
+        *u = (Unit){i + 1, u->lead, product / rows};
+        return true;
     }
+    return false;
 }
 
-static bool is_last_axis(const Node *n, int arg)
+/* What an axis behind the first ones is in a block. */
+static int64_t axis_in_block(Unit u, int64_t axis)
 {
-    int64_t axis, rank = n->in[0]->type.rank;
-    bool is_plain = n->arg[arg].kind == ARG_LIST ? arg_count(n, arg) == 1 && arg_ints(n, arg, &axis, 1)
-                                                 : arg_int(n, arg, &axis);
-    return is_plain && (axis == -1 || axis == rank - 1);
+    return axis - (u.axes - 1 - u.lead);
 }
 
-/* Whether a row of each result depends on no other row of in[0 .. *n_rows), those of as many rows. */
-static bool is_row_wise(const Node *n, int *n_rows)
+static Type block_type(Program *p, Type t, Unit u, int64_t count)
 {
-    *n_rows = 1;
+    Dim dim[MAX_RANK];
+    int rank = 0;
+    while (rank < u.lead)
+        dim[rank++] = DIM(1);
+    dim[rank++] = DIM(u.each * count);
+    for (int i = u.axes; i < t.rank; i++)
+        dim[rank++] = t.dim[i];
+    return type_tensor(p, t.dtype, rank, dim);
+}
+
+/* -- what a node reads ----------------------------------------------------------------------- */
+
+typedef enum Role { BAD, WHOLE, CUT_UP } Role; /* of an operand: cut up with the result, or not */
+
+enum { CONV_TRANSPOSED = 6, CONV_GROUPS = 8 };
+
+static Role cut_if(bool yes)
+{
+    return yes ? CUT_UP : BAD;
+}
+
+/* The first sizes of x are those of y. */
+static bool starts_alike(const Value *x, const Value *y, Unit u)
+{
+    return !x->type.stride && type_is_static(x->type) && x->type.rank >= u.axes &&
+           dims_equal(x->type.dim, y->type.dim, u.axes);
+}
+
+static Role pointwise_role(const Value *x, const Value *y, Unit u)
+{
+    int missing = y->type.rank - x->type.rank;
+    bool is_cut = !x->type.stride, is_whole = true;
+    if (missing < 0 || !type_is_static(x->type))
+        return BAD;
+    for (int i = 0; i < u.axes; i++) {
+        Dim d = i < missing ? DIM(1) : x->type.dim[i - missing];
+        is_cut = is_cut && dim_equal(d, y->type.dim[i]);
+        is_whole = is_whole && dim_equal(d, DIM(1));
+    }
+    return is_whole ? WHOLE : cut_if(is_cut && missing < u.axes);
+}
+
+/* All axes that the argument names lie behind the first ones. */
+static bool axes_behind(const Node *n, int arg, Unit u)
+{
+    int64_t axis[MAX_RANK] = {0};
+    bool is_list = n->arg[arg].kind == ARG_LIST;
+    int count = is_list ? arg_count(n, arg) : 1, rank = n->in[0]->type.rank;
+    if (!count || !(is_list ? arg_ints(n, arg, axis, MAX_RANK) : arg_int(n, arg, axis)))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (axis[i] + (axis[i] < 0 ? rank : 0) < u.axes)
+            return false;
+    return true;
+}
+
+static bool permutes_behind(const Node *n, Unit u)
+{
+    int64_t axis[MAX_RANK];
+    bool ok = arg_count(n, 1) == n->in[0]->type.rank && arg_ints(n, 1, axis, MAX_RANK);
+    for (int i = 0; ok && i < u.axes; i++)
+        ok = axis[i] == i;
+    return ok;
+}
+
+/* Images are cut up, or the channels of a result and with them the weights. */
+static Role convolution_role(const Node *n, int i, Unit u)
+{
+    const Value *x = n->in[0], *y = n->out[0];
+    int64_t groups = 0;
+    if (arg_bool(n, CONV_TRANSPOSED) || !arg_int(n, CONV_GROUPS, &groups) || u.axes > 2)
+        return BAD;
+    if (u.axes == 1)
+        return i ? WHOLE : cut_if(starts_alike(x, y, u));
+    if (u.lead != 1)
+        return BAD;
+    if (i)
+        return cut_if(!n->in[i]->type.stride);
+    return groups == 1 ? WHOLE : cut_if(groups == y->type.dim[1].value && starts_alike(x, y, u));
+}
+
+/* A block of the result's rows depends on that block of what is cut up, and on all of the rest. */
+static Role role_of(const Node *n, int i, Unit u)
+{
+    const Value *x = n->in[i], *y = n->out[0];
+    bool alike = starts_alike(x, y, u);
     switch (n->op) {
     case OP_VIEW:
-        return columns_of(n->in[0]) == columns_of(n->out[0]);
+        return CUT_UP;
     case OP_LINEAR:
+        return i ? WHOLE : cut_if(alike && u.axes < x->type.rank);
     case OP_MM:
-        return true;
+        return i ? WHOLE : cut_if(u.axes == 1);
     case OP_ADDMM:
-        *n_rows = 2;
-        return true;
+        return i == 1 ? cut_if(u.axes == 1) : i ? WHOLE : pointwise_role(x, y, u);
+    case OP_BMM:
+        return cut_if(u.axes == 1);
+    case OP_CONVOLUTION:
+        return convolution_role(n, i, u);
     case OP_NATIVE_LAYER_NORM:
-        return arg_count(n, 1) == 1;
+        return i ? WHOLE : cut_if(alike && u.axes + arg_count(n, 1) <= x->type.rank);
+    case OP_PERMUTE:
+        return cut_if(alike && permutes_behind(n, u));
+    case OP_MAX_POOL2D_WITH_INDICES:
+    case OP_AVG_POOL2D:
+        return cut_if(alike && u.axes == u.lead + 1 && u.axes + 2 == x->type.rank);
     case OP__SOFTMAX:
     case OP__LOG_SOFTMAX:
     case OP_SLICE:
-        return is_last_axis(n, 1);
+    case OP_SELECT_INT:
     case OP_MEAN_DIM:
     case OP_SUM_DIM:
     case OP_AMAX:
-        return is_last_axis(n, 1) && arg_bool(n, 2);
     case OP_CAT:
-        *n_rows = n->n_in;
-        return is_last_axis(n, 1);
+        return cut_if(alike && axes_behind(n, 1, u));
     default:
-        *n_rows = n->n_in;
-        return op_info[n->op].flags & POINTWISE;
+        return op_info[n->op].flags & POINTWISE ? pointwise_role(x, y, u) : BAD;
     }
 }
 
-/* Operand i is cut with the result. */
-static bool is_cut(const Node *n, int i, int64_t rows)
+/* Blocks that leave a kernel enough to do. */
+static int64_t blocks_of_node(const Node *n, int64_t rows, Unit u)
 {
-    int n_rows;
-    return is_row_wise(n, &n_rows) && i < n_rows && rows_of(n->in[i]) == rows;
+    Type t = n->out[0]->type;
+    int64_t most = rows < MOST_BLOCKS ? rows : MOST_BLOCKS, own = most;
+    if (n->op == OP_LINEAR || n->op == OP_MM || n->op == OP_ADDMM)
+        own = type_numel(t) / t.dim[t.rank - 1].value / LEAST_ROWS;
+    if (n->op == OP_CONVOLUTION && u.axes == 2)
+        own = t.dim[1].value / LEAST_CHANNELS;
+    return own < most ? own : most;
 }
 
-/* Rows that n can be cut along, or 0. */
-static int64_t rows_of_node(const Node *n)
+/* Into how many blocks of rows n can be cut; below 2: it cannot. */
+static int64_t can_cut(const Node *n, int64_t rows)
 {
-    int n_rows, n_cut = 0;
-    int64_t rows = n->n_out && n->n_in ? rows_of(n->out[0]) : 0;
-    if (rows < 2 * LEAST_ROWS || !node_is_pure(n) || node_reads_symbols(n) ||
-        !is_row_wise(n, &n_rows))
+    Unit u, other;
+    bool has_cut = false;
+    if (!n->n_out || !n->n_in || !node_is_pure(n) || node_reads_symbols(n) ||
+        !unit_of(n->out[0]->type, rows, &u))
         return 0;
     for (int i = 1; i < n->n_out; i++)
-        if (rows_of(n->out[i]) != rows)
+        if (!unit_of(n->out[i]->type, rows, &other) || !starts_alike(n->out[i], n->out[0], u))
             return 0;
-    for (int i = 0; i < n_rows && i < n->n_in; i++) {
-        int64_t own = rows_of(n->in[i]);
-        bool may_be_whole = own == 1 && (op_info[n->op].flags & POINTWISE || n->op == OP_ADDMM);
-        if (own != rows && !may_be_whole)
+    for (int i = 0; i < n->n_in; i++) {
+        Role role = role_of(n, i, u);
+        if (role == BAD || (role == CUT_UP && !unit_of(n->in[i]->type, rows, &other)))
             return 0;
-        n_cut += own == rows;
+        has_cut = has_cut || role == CUT_UP;
     }
-    return n_cut ? rows : 0;
+    return has_cut ? blocks_of_node(n, rows, u) : 0;
 }
+
+static bool is_cut(const Node *n, int i, int64_t rows)
+{
+    Unit u;
+    return unit_of(n->out[0]->type, rows, &u) && role_of(n, i, u) == CUT_UP;
+}
+
+/* -- runs ------------------------------------------------------------------------------------ */
 
 /* What it reads as a whole is there before node `first`. */
 static bool reads_before(const Rows *s, const Node *n, int64_t rows, int first)
@@ -168,20 +260,56 @@ static bool reads_before(const Rows *s, const Node *n, int64_t rows, int first)
     return true;
 }
 
+/* Runs that end at t, and those that start there: of the rows it asks for itself. */
+typedef struct Open {
+    int run[MOST_OPEN], n;
+} Open;
+
+static void extend_runs(Rows *s, int t, const Open *before, Open *now)
+{
+    now->n = 0;
+    for (int i = 0; i < before->n; i++) {
+        Run *run = &s->run[before->run[i]];
+        int64_t blocks = can_cut(s->node[t], run->rows);
+        if (blocks < 2 || !reads_before(s, s->node[t], run->rows, run->first))
+            continue;
+        run->last = t;
+        run->blocks = blocks < run->blocks ? blocks : run->blocks;
+        now->run[now->n++] = before->run[i];
+    }
+}
+
+static void start_run(Rows *s, int t, int64_t rows, Open *now)
+{
+    for (int i = 0; i < now->n; i++)
+        if (s->run[now->run[i]].rows == rows)
+            return;
+    Run one = {t, t, rows, rows > 1 ? can_cut(s->node[t], rows) : 0, NULL};
+    if (one.blocks < 2 || now->n == MOST_OPEN)
+        return;
+    now->run[now->n++] = s->n_runs;
+    PUSH(s->tmp, s->run, s->n_runs, one);
+}
+
+/* A node asks for all sizes but the last, and for the first that is not 1. */
 static void find_runs(Rows *s)
 {
+    Open open[2] = {{.n = 0}, {.n = 0}};
     for (int t = 1; t <= s->n; t++) {
-        int64_t rows = rows_of_node(s->node[t]);
-        Run *last = s->n_runs ? &s->run[s->n_runs - 1] : NULL;
-        if (!rows)
+        const Node *n = s->node[t];
+        Open *now = &open[t & 1];
+        int64_t all = 1, first = 1;
+        extend_runs(s, t, &open[!(t & 1)], now);
+        if (!n->n_out || !type_is_static(n->out[0]->type))
             continue;
-        if (last && last->last == t - 1 && last->rows == rows &&
-            reads_before(s, s->node[t], rows, last->first)) {
-            last->last = t;
-        } else {
-            Run one = {t, t, rows};
-            PUSH(s->tmp, s->run, s->n_runs, one);
+        for (int i = 0; i < n->out[0]->type.rank; i++) {
+            int64_t size = n->out[0]->type.dim[i].value;
+            first = first == 1 ? size : first;
+            if (i + 1 < n->out[0]->type.rank && !mul_ok(all, size, &all))
+                all = 1;
         }
+        start_run(s, t, all, now);
+        start_run(s, t, first, now);
     }
 }
 
@@ -206,36 +334,37 @@ static void find_lives(Rows *s)
         s->peak = s->live[t] > s->peak ? s->live[t] : s->peak;
 }
 
-static int64_t most_blocks(int64_t rows)
-{
-    return rows / LEAST_ROWS < MOST_BLOCKS ? rows / LEAST_ROWS : MOST_BLOCKS;
-}
-
-static void find_bases(Rows *s, const Run *run)
+static void find_bases(Rows *s, Run *run)
 {
     int64_t low = INT64_MAX;
+    run->base = NEW(s->tmp, int64_t, run->last - run->first + 1);
     for (int t = run->first; t <= run->last; t++) {
         low = s->kept[t - 1] < low ? s->kept[t - 1] : low;
-        s->base[t] = low;
+        run->base[t - run->first] = low;
     }
     low = INT64_MAX;
     for (int t = run->last; t >= run->first; t--) {
         low = s->kept[t] < low ? s->kept[t] : low;
-        s->base[t] = low > s->base[t] ? low : s->base[t];
+        if (low > run->base[t - run->first])
+            run->base[t - run->first] = low;
     }
 }
 
+/* The least that each step needs, and the run in which it does. */
 static void find_goal(Rows *s)
 {
     int64_t *least = NEW(s->tmp, int64_t, s->n + 2);
     for (int t = 0; t <= s->n + 1; t++)
         least[t] = s->live[t];
     for (int i = 0; i < s->n_runs; i++) {
-        const Run *run = &s->run[i];
+        Run *run = &s->run[i];
         find_bases(s, run);
         for (int t = run->first; t <= run->last; t++) {
-            int64_t cut = s->base[t] + s->live[t] / most_blocks(run->rows);
-            least[t] = cut < least[t] ? cut : least[t];
+            int64_t cut = run->base[t - run->first] + s->live[t] / run->blocks;
+            if (cut < least[t]) {
+                least[t] = cut;
+                s->best[t] = run;
+            }
         }
     }
     for (int t = 0; t <= s->n + 1; t++)
@@ -247,8 +376,9 @@ static void find_goal(Rows *s)
 /* The part of the run around t, behind `from`, whose ends let the goal be met. */
 static Segment segment_at(const Rows *s, const Run *run, int t, int from)
 {
-    int64_t room = s->goal - s->live[t] / most_blocks(run->rows);
+    int64_t room = s->goal - s->live[t] / run->blocks;
     Segment m = {t, t, run->rows, 2};
+    from = from > run->first ? from : run->first;
     while (m.first > from && s->kept[m.first - 1] > room)
         m.first--;
     while (m.last < run->last && s->kept[m.last] > room)
@@ -256,32 +386,32 @@ static Segment segment_at(const Rows *s, const Run *run, int t, int from)
     return m;
 }
 
-/* A multiple of 4 starts each block where vectors and plans like it. */
+/* Starts each block where vectors and plans like it, if there are rows enough. */
 static int64_t block_rows(const Segment *m)
 {
-    return round_up((m->rows + m->blocks - 1) / m->blocks, 4);
+    int64_t rows = (m->rows + m->blocks - 1) / m->blocks;
+    return rows < 8 ? rows : round_up(rows, m->rows % 8 ? 4 : 8);
 }
 
-static void choose_blocks(Rows *s, Segment *m)
+static void choose_blocks(Rows *s, const Run *run, Segment *m)
 {
     int64_t most = 0, ends = s->kept[m->first - 1];
     ends = s->kept[m->last] > ends ? s->kept[m->last] : ends;
     for (int t = m->first; t <= m->last; t++)
         most = s->live[t] > most ? s->live[t] : most;
-    while (m->blocks < most_blocks(m->rows) && ends + most / m->blocks > s->goal)
+    while (m->blocks < run->blocks && ends + most / m->blocks > s->goal)
         m->blocks++;
     for (int t = m->first; t <= m->last; t++)
         s->calls += s->node[t]->op == OP_VIEW ? 0 : m->blocks - 1;
 }
 
-static void find_segments(Rows *s, const Run *run)
+static void find_segments(Rows *s)
 {
-    int from = run->first;
-    for (int t = run->first; t <= run->last; t++) {
-        if (s->live[t] <= s->goal)
+    for (int t = 1, from = 1; t <= s->n; t++) {
+        if (s->live[t] <= s->goal || !s->best[t])
             continue;
-        Segment m = segment_at(s, run, t, from);
-        choose_blocks(s, &m);
+        Segment m = segment_at(s, s->best[t], t, from);
+        choose_blocks(s, s->best[t], &m);
         PUSH(s->tmp, s->segment, s->n_segments, m);
         t = m.last;
         from = m.last + 1;
@@ -306,83 +436,132 @@ typedef struct Piece {
     int64_t from, to;
 } Piece;
 
-static bool is_inside(const Rows *s, const Segment *m, const Value *v)
+static Type piece_type(const Piece *b, const Value *v, Unit *u)
 {
-    return s->number[v->index] >= m->first && s->number[v->index] <= m->last;
+    unit_of(v->type, b->m->rows, u);
+    return block_type(b->s->g->program, v->type, *u, b->to - b->from);
 }
 
-/* The value whose rows v has, past the segment's own views. */
-static Value *source_of(const Rows *s, const Segment *m, Value *v)
+/* A run of a constant's bytes, where it lies. */
+static Value *const_piece(const Piece *b, Value *v, Type t)
 {
-    while (is_inside(s, m, v) && v->def->op == OP_VIEW)
-        v = v->def->in[0];
-    return v;
+    return graph_const_part(b->s->g, v, t, type_bytes(v->type) / b->m->rows * b->from);
 }
 
-/* As a matrix of rows. */
-static Value *flat(Rows *s, Node *at, Value *x, int64_t rows)
-{
-    Dim dim[2] = {DIM(rows), DIM(columns_of(x))};
-    return build_view(&s->r, at, x, dim, 2);
-}
-
-/* The piece of x; of a value from outside, a slice that the block shares. */
-static Value *piece_of(const Piece *b, Value *x)
+static Value *slice_of(const Piece *b, Value *v)
 {
     Rows *s = b->s;
-    Value *v = source_of(s, b->m, x);
-    if (s->stamp[v->index] == s->n_blocks)
-        return s->piece[v->index];
-    Value *all = flat(s, b->at, rewrite_current(&s->r, v), b->m->rows);
-    Node *n = all ? build(s->g, b->at, b->at->loc, OP_SLICE, s->r.d, "viiii", all, (int64_t)0,
-                          b->from, b->to, (int64_t)1)
-                  : NULL;
-    s->stamp[v->index] = s->n_blocks;
-    s->piece[v->index] = n ? n->out[0] : NULL;
+    Unit u;
+    Type t = piece_type(b, v, &u), all;
+    if (value_is_const(v))
+        return const_piece(b, v, t);
+    all = block_type(s->g->program, v->type, u, b->m->rows);
+    Value *x = build_view(&s->r, b->at, v, all.dim, all.rank);
+    Node *n = x ? build(s->g, b->at, b->at->loc, OP_SLICE, s->r.d, "viiii", x, (int64_t)u.lead,
+                        u.each * b->from, u.each * b->to, (int64_t)1)
+                : NULL;
+    return n ? n->out[0] : NULL;
+}
+
+/* The piece of v; of a value from outside, a slice that the block shares. */
+static Value *piece_of(const Piece *b, Value *v)
+{
+    Rows *s = b->s;
+    if (s->stamp[v->index] != s->n_blocks) {
+        s->piece[v->index] = slice_of(b, rewrite_current(&s->r, v));
+        s->stamp[v->index] = s->n_blocks;
+    }
     return s->piece[v->index];
 }
 
-/* An operand that is read as a whole may have axes of 1 that a matrix has not. */
-static Value *whole(const Piece *b, const Node *n, Value *x)
+/* What is read as a whole loses the axes of 1 that stand for rows where blocks have fewer. */
+static Value *whole(const Piece *b, const Node *n, Value *x, Unit u)
 {
-    Dim dim = DIM(columns_of(x));
+    int missing = n->out[0]->type.rank - x->type.rank, first = u.axes - missing;
+    bool has_rows = op_info[n->op].flags & POINTWISE && u.axes > u.lead + 1 && first > 0;
     x = rewrite_current(&b->s->r, x);
-    return op_info[n->op].flags & POINTWISE && x->type.rank > 2 ? build_view(&b->s->r, b->at, x, &dim, 1)
-                                                                : x;
+    return has_rows ? build_view(&b->s->r, b->at, x, x->type.dim + first, x->type.rank - first) : x;
 }
 
-/* Columns are axis 1 of a matrix. */
-static void set_axis(Node *copy)
+/* The argument that names axes; -1: none. */
+static int axis_argument(OpId op)
 {
-    Arg axis = {.kind = ARG_INT, .dim = DIM(1)};
-    int64_t one = 1;
-    int at = axis_argument(copy->op);
-    if (at >= 0)
-        node_set_arg(copy, at, copy->arg[at].kind == ARG_LIST
-                                   ? arg_int_list(copy->graph->program, &one, 1)
-                                   : axis);
+    switch (op) {
+    case OP__SOFTMAX:
+    case OP__LOG_SOFTMAX:
+    case OP_SLICE:
+    case OP_SELECT_INT:
+    case OP_MEAN_DIM:
+    case OP_SUM_DIM:
+    case OP_AMAX:
+    case OP_CAT:
+    case OP_PERMUTE:
+        return 1;
+    default:
+        return -1;
+    }
+}
+
+/* Axes as they are counted in a block: those in front are gone, and a permute leaves them. */
+static void set_axes(Node *copy, const Node *n, Unit u)
+{
+    int at = axis_argument(n->op), rank = n->in[0]->type.rank, count = 0;
+    int64_t axis[MAX_RANK], to[MAX_RANK];
+    if (at < 0)
+        return;
+    bool is_list = n->arg[at].kind == ARG_LIST;
+    if (!(is_list ? arg_ints(n, at, axis, MAX_RANK) : arg_int(n, at, axis)))
+        return;
+    for (int i = 0; i < (is_list ? arg_count(n, at) : 1); i++) {
+        int64_t own = axis_in_block(u, axis[i] + (axis[i] < 0 ? rank : 0));
+        if (own >= 0)
+            to[count++] = own;
+    }
+    node_set_arg(copy, at, is_list ? arg_int_list(copy->graph->program, to, count)
+                                   : (Arg){.kind = ARG_INT, .dim = DIM(to[0])});
+}
+
+static void set_groups(Node *copy, const Node *n)
+{
+    if (n->op == OP_CONVOLUTION && copy->in[0]->type.dim[1].value != n->in[0]->type.dim[1].value)
+        node_set_arg(copy, CONV_GROUPS, (Arg){.kind = ARG_INT, .dim = copy->in[0]->type.dim[1]});
+}
+
+static bool copy_view(const Piece *b, const Node *n)
+{
+    Unit u;
+    Type t = piece_type(b, n->out[0], &u);
+    Value *x = piece_of(b, n->in[0]);
+    Value *y = x ? build_view(&b->s->r, b->at, x, t.dim, t.rank) : NULL;
+    b->s->stamp[n->out[0]->index] = b->s->n_blocks;
+    b->s->piece[n->out[0]->index] = y;
+    return y;
 }
 
 static bool copy_node(const Piece *b, const Node *n)
 {
     Rows *s = b->s;
-    Program *p = s->g->program;
+    Unit u;
+    if (n->op == OP_VIEW)
+        return copy_view(b, n);
     Node *copy = node_new(s->g, n->op, n->loc);
+    unit_of(n->out[0]->type, b->m->rows, &u);
     for (int i = 0; i < n->n_args; i++)
         node_push(copy, arg_moved(copy, n, n->arg[i]));
     for (int i = 0; i < n->n_in; i++) {
-        Value *v = is_cut(n, i, b->m->rows) ? piece_of(b, n->in[i]) : whole(b, n, n->in[i]);
+        Value *v = role_of(n, i, u) == CUT_UP ? piece_of(b, n->in[i]) : whole(b, n, n->in[i], u);
         if (!v)
             return false;
         node_set_in(copy, i, v);
     }
-    set_axis(copy);
+    set_axes(copy, n, u);
+    set_groups(copy, n);
     for (int i = 0; i < n->n_out; i++) {
-        Dim dim[2] = {DIM(b->to - b->from), DIM(columns_of(n->out[i]))};
-        const char *name = arena_printf(p->arena, "%s.%d", n->out[i]->name, s->g->n_values + 1);
+        const char *name =
+            arena_printf(s->g->program->arena, "%s.%d", n->out[i]->name, s->g->n_values + 1);
+        Unit own;
         s->stamp[n->out[i]->index] = s->n_blocks;
-        s->piece[n->out[i]->index] =
-            node_add_out(copy, name, type_tensor(p, n->out[i]->type.dtype, 2, dim));
+        s->piece[n->out[i]->index] = node_add_out(copy, name, piece_type(b, n->out[i], &own));
     }
     graph_insert(s->g, b->at, copy);
     return true;
@@ -390,7 +569,9 @@ static bool copy_node(const Piece *b, const Node *n)
 
 /* A result of the segment that is read behind it, with its pieces. */
 typedef struct Result {
-    Value *value, **part, *all;
+    Node *node;
+    int out;
+    Value **part;
 } Result;
 
 typedef struct Results {
@@ -403,11 +584,9 @@ static Results results_of(Rows *s, const Segment *m)
     Results all = {0};
     for (int t = m->first; t <= m->last; t++)
         for (int i = 0; i < s->node[t]->n_out; i++) {
-            Value *v = s->node[t]->out[i], *own = source_of(s, m, v);
-            if (s->last_read[v->index] <= m->last || s->result[own->index] == s->n_segment)
+            if (s->last_read[s->node[t]->out[i]->index] <= m->last)
                 continue;
-            s->result[own->index] = s->n_segment;
-            Result one = {own, NEW(s->tmp, Value *, m->blocks), NULL};
+            Result one = {s->node[t], i, NEW(s->tmp, Value *, m->blocks)};
             PUSH(s->tmp, all.item, all.n, one);
         }
     return all;
@@ -420,54 +599,37 @@ static bool make_blocks(Rows *s, const Segment *m, Results *all)
         Piece b = {s, m, s->node[m->first], from, from + rows < m->rows ? from + rows : m->rows};
         s->n_blocks++;
         for (int t = m->first; t <= m->last; t++)
-            if (s->node[t]->op != OP_VIEW && !copy_node(&b, s->node[t]))
+            if (!copy_node(&b, s->node[t]))
                 return false;
         for (int i = 0; i < all->n; i++)
-            if (is_inside(s, m, all->item[i].value))
-                all->item[i].part[count] = piece_of(&b, all->item[i].value);
+            all->item[i].part[count] = piece_of(&b, all->item[i].node->out[all->item[i].out]);
     }
     return true;
 }
 
-/* Pieces joined; what only views look at from behind is as it was. */
 static bool join_pieces(Rows *s, const Segment *m, Results *all)
 {
     Node *at = s->node[m->first];
     int64_t rows = block_rows(m);
     for (int i = 0; i < all->n; i++) {
         Result *to = &all->item[i];
-        Node *n = is_inside(s, m, to->value)
-                      ? build(s->g, at, to->value->def->loc, OP_CAT, s->r.d, "Vi",
-                              (int)((m->rows + rows - 1) / rows), to->part, (int64_t)0)
-                      : NULL;
-        if (!n && is_inside(s, m, to->value))
+        Type t = to->node->out[to->out]->type;
+        Unit u;
+        unit_of(t, m->rows, &u);
+        Node *n = build(s->g, at, to->node->loc, OP_CAT, s->r.d, "Vi",
+                        (int)((m->rows + rows - 1) / rows), to->part, (int64_t)u.lead);
+        Value *y = n ? build_view(&s->r, at, n->out[0], t.dim, t.rank) : NULL;
+        if (!y)
             return false;
-        s->piece[to->value->index] = n ? n->out[0] : rewrite_current(&s->r, to->value);
+        rewrite_result(&s->r, to->node, to->out, y);
     }
-    return true;
-}
-
-static bool replace_results(Rows *s, const Segment *m)
-{
-    for (int t = m->first; t <= m->last; t++)
-        for (int i = 0; i < s->node[t]->n_out; i++) {
-            Value *v = s->node[t]->out[i];
-            if (s->last_read[v->index] <= m->last)
-                continue;
-            Value *all = s->piece[source_of(s, m, v)->index];
-            Value *y = build_view(&s->r, s->node[m->first], all, v->type.dim, v->type.rank);
-            if (!y)
-                return false;
-            rewrite_result(&s->r, s->node[t], i, y);
-        }
     return true;
 }
 
 static bool cut_segment(Rows *s, const Segment *m)
 {
-    s->n_segment++;
     Results all = results_of(s, m);
-    if (!make_blocks(s, m, &all) || !join_pieces(s, m, &all) || !replace_results(s, m))
+    if (!make_blocks(s, m, &all) || !join_pieces(s, m, &all))
         return false;
     for (int t = m->first; t <= m->last; t++)
         graph_remove(s->g, s->node[t]);
@@ -516,19 +678,17 @@ bool pass_tile_rows(Graph *g, Arena *tmp, Diag *d)
 {
     size_t n = (size_t)g->n_values + 1;
     Rows s = {.g = g, .tmp = tmp, .number = NEW(tmp, int, n), .last_read = NEW(tmp, int, n),
-              .stamp = NEW(tmp, int, n), .result = NEW(tmp, int, n),
-              .piece = NEW(tmp, Value *, n)};
+              .stamp = NEW(tmp, int, n), .piece = NEW(tmp, Value *, n)};
     if (!g->name || !graph_has_bounds(g))
         return true;
     number_nodes(&s);
     s.live = NEW(tmp, int64_t, s.n + 3);
     s.kept = NEW(tmp, int64_t, s.n + 3);
-    s.base = NEW(tmp, int64_t, s.n + 3);
+    s.best = NEW(tmp, const Run *, s.n + 2);
     find_lives(&s);
     find_runs(&s);
     find_goal(&s);
-    for (int i = 0; i < s.n_runs; i++)
-        find_segments(&s, &s.run[i]);
+    find_segments(&s);
     if (!s.n_segments)
         return true;
     tell(&s);
