@@ -181,7 +181,7 @@ static void print_json(const Build *b, PlanReport total, double seconds)
     printf("{\"schema\": 1, \"output\": %s, \"bytes\": %lld, ",
            b->o->dry_run ? "null" : json_text(b->arena, b->o->output), (long long)all_bytes(b));
     print_plan(total);
-    printf(", \"delegated_percent\": %.4f, \"seconds\": %.6f, \"files\": [", partition_percent(p->partition), seconds);
+    printf(", \"delegated_percent\": %.6g, \"seconds\": %.6f, \"files\": [", partition_percent(p->partition), seconds);
     for (int i = 0; !b->o->dry_run && i < b->files.n; i++)
         printf("%s{\"path\": %s, \"bytes\": %lld}", comma(i), json_text(b->arena, file_path(b, i)),
                (long long)file_bytes(&b->files.file[i].out));
