@@ -178,7 +178,7 @@ static void json_rejected(const Rejected *r, Arena *a)
 static void json_sums(const PartitionReport *r)
 {
     printf("\"nodes\": %d, \"delegated_nodes\": %d, \"macs\": %" PRId64 ", \"delegated_macs\": %" PRId64
-           ", \"delegated_percent\": %.4f, \"seconds\": %.9g, \"seconds_outside\": %.9g",
+           ", \"delegated_percent\": %.6g, \"seconds\": %.9g, \"seconds_outside\": %.9g",
            r->n_nodes, r->n_taken, r->macs, r->macs_taken, partition_percent(r), r->seconds,
            r->seconds_outside);
 }
@@ -293,7 +293,7 @@ void command_partition(const Options *o, Arena *a, Diag *d)
         return;
     }
     Program *p = model_partition(o, a, d);
-    if (!p)
+    if (!p || !partition_gate(o, p, d))
         return;
     if (o->json) {
         printf("{\"schema\": 1, \"model\": %s, \"backends\": %s, ", json_text(a, o->model),
@@ -303,5 +303,4 @@ void command_partition(const Options *o, Arena *a, Diag *d)
     } else {
         put_report(p->partition, a);
     }
-    partition_gate(o, p, d);
 }

@@ -180,9 +180,8 @@ bool xnn_takes_avg_pool(const Node *n, Refusal *r)
                                                    "slice with steps instead");
 }
 
-static void pool(Lower *w, const Node *n, XKind kind, const Pool *p, uint32_t in)
+static void pool(Lower *w, XKind kind, const Pool *p, uint32_t in, uint32_t out)
 {
-    uint32_t out = x_result(w, n->out[0], CHANNELS_LAST);
     XNode *x = x_node(w, kind, out);
     const int64_t v[] = {p->pad[0], p->pad[1], p->after[0], p->after[1], p->kernel[0],
                          p->kernel[1], p->stride[0], p->stride[1], p->dilation[0],
@@ -199,7 +198,8 @@ void xnn_lower_max_pool(Lower *w, const Node *n)
 {
     Pool p;
     read_pool(n, &p);
-    pool(w, n, X_MAX_POOL, &p, x_use(w, n->in[0], CHANNELS_LAST));
+    uint32_t in = x_use(w, n->in[0], CHANNELS_LAST);
+    pool(w, X_MAX_POOL, &p, in, x_result(w, n->out[0], CHANNELS_LAST));
 }
 
 /* XNNPACK divides by the elements of the image under the window; where the padding is to count, it
@@ -215,6 +215,62 @@ void xnn_lower_avg_pool(Lower *w, const Node *n)
         memset(p.pad, 0, sizeof p.pad);
         memset(p.after, 0, sizeof p.after);
     }
-    pool(w, n, X_AVG_POOL, &p, in);
+    pool(w, X_AVG_POOL, &p, in, x_result(w, n->out[0], CHANNELS_LAST));
 }
 
+
+/* -- the largest of an image --------------------------------------------------------------------- */
+
+bool xnn_takes_amax(const Node *n, Refusal *r)
+{
+    int64_t dim[2] = {0};
+    const Value *x = n->in[0];
+    bool fits = x->type.rank == 4 && arg_count(n, 1) == 2 && arg_ints(n, 1, dim, 2);
+    for (int i = 0; fits && i < 2; i++)
+        dim[i] += dim[i] < 0 ? 4 : 0;
+    return (fits && dim[0] >= 2 && dim[1] >= 2 && dim[0] != dim[1] &&
+            xnn_size(x, 2) * xnn_size(x, 3) > 1) ||
+           xnn_no(r, "it is not over the space of [n, c, h, w]", "take it over both h and w");
+}
+
+/* A pool whose window is the image. */
+void xnn_lower_amax(Lower *w, const Node *n)
+{
+    Pool p = {.kernel = {xnn_size(n->in[0], 2), xnn_size(n->in[0], 3)},
+              .stride = {1, 1}, .dilation = {1, 1}};
+    uint32_t in = x_use(w, n->in[0], CHANNELS_LAST);
+    XValue v = w->x.value[in];
+    v.dim[1] = v.dim[2] = 1;
+    uint32_t out = x_sized(w, &v);
+    pool(w, X_MAX_POOL, &p, in, out);
+    if (arg_bool(n, 2))
+        x_define(w, n->out[0], CHANNELS_LAST, out);
+    else
+        x_define_reshaped(w, n->out[0], out);
+}
+
+/* -- resizing -------------------------------------------------------------------------------- */
+
+/* Where factors are given torch steps by them; XNNPACK steps by the sizes. */
+bool xnn_takes_bilinear(const Node *n, Refusal *r)
+{
+    const Value *x = n->in[0], *y = n->out[0];
+    for (int i = 0; i < arg_count(n, 3) && !arg_bool(n, 2); i++) {
+        const Arg *a = &n->arg[3].list.item[i];
+        double by = a->kind == ARG_FLOAT ? a->f : a->kind == ARG_INT ? (double)a->dim.value : 0;
+        if ((double)xnn_size(x, 2 + i) * by != (double)xnn_size(y, 2 + i))
+            return xnn_no(r, "its factors do not give whole sizes", "give the output's size");
+    }
+    return x->type.rank == 4 || xnn_no(r, "it is not over two axes of four", NULL);
+}
+
+void xnn_lower_bilinear(Lower *w, const Node *n)
+{
+    uint32_t in = x_use(w, n->in[0], CHANNELS_LAST), out = x_result(w, n->out[0], CHANNELS_LAST);
+    XNode *x = x_node(w, X_RESIZE_BILINEAR, out);
+    x_u32(x, 0, (uint32_t)xnn_size(n->out[0], 2));
+    x_u32(x, 1, (uint32_t)xnn_size(n->out[0], 3));
+    x_u32(x, 2, in);
+    x_u32(x, 3, out);
+    x_u32(x, 4, arg_bool(n, 2) ? X_ALIGN_CORNERS : 0);
+}

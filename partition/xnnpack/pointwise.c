@@ -12,10 +12,35 @@ void xnn_lower_unary(Lower *w, const Node *n)
     x_unary(w, xnn_kind(n), in, x_result(w, n->out[0], l));
 }
 
-bool xnn_takes_exact_gelu(const Node *n, Refusal *r)
+static uint32_t times(Lower *w, uint32_t x, double by)
 {
-    return !strcmp(n->arg[1].str, "none") || xnn_no(r, "its gelu is the approximate one",
-                                                    "use gelu with approximate='none'");
+    return x_binary(w, X_MULTIPLY, x, x_number(w, by), x_like(w, x));
+}
+
+static uint32_t plus(Lower *w, uint32_t x, double more)
+{
+    return x_binary(w, X_ADD, x, x_number(w, more), x_like(w, x));
+}
+
+/* x / 2 * (1 + tanh(x (c + 0.044715 c x^2))) with c = sqrt(2 / pi) */
+static void tanh_gelu(Lower *w, uint32_t in, uint32_t out)
+{
+    const double c = 0.79788456080286535588;
+    uint32_t t = x_unary(w, X_SQUARE, in, x_like(w, in));
+    t = plus(w, times(w, t, 0.044715 * c), c);
+    t = x_binary(w, X_MULTIPLY, t, in, x_like(w, in));
+    t = plus(w, x_unary(w, X_TANH, t, x_like(w, in)), 1);
+    x_binary(w, X_MULTIPLY, times(w, in, 0.5), t, out);
+}
+
+void xnn_lower_gelu(Lower *w, const Node *n)
+{
+    Layout l = x_layout(w, n);
+    uint32_t in = x_use(w, n->in[0], l), out = x_result(w, n->out[0], l);
+    if (strcmp(n->arg[1].str, "tanh") != 0)
+        x_unary(w, X_GELU, in, out);
+    else
+        tanh_gelu(w, in, out);
 }
 
 /* Binary nodes broadcast from the last axis; with the channels there, operands of lower rank are
@@ -147,6 +172,26 @@ void xnn_lower_leaky_relu(Lower *w, const Node *n)
     arg_number(n, 1, &slope);
     XNode *x = x_node(w, X_LEAKY_RELU, out);
     x_f32(x, 0, slope);
+    x_u32(x, 1, in);
+    x_u32(x, 2, out);
+}
+
+bool xnn_takes_elu(const Node *n, Refusal *r)
+{
+    double alpha, scale, in;
+    return (arg_number(n, 1, &alpha) && arg_number(n, 2, &scale) && arg_number(n, 3, &in) &&
+            alpha > 0 && scale == 1 && in == 1) ||
+           xnn_no(r, "its scales are not 1 or alpha is not positive", "use elu with alpha > 0");
+}
+
+void xnn_lower_elu(Lower *w, const Node *n)
+{
+    double alpha = 1;
+    Layout l = x_layout(w, n);
+    uint32_t in = x_use(w, n->in[0], l), out = x_result(w, n->out[0], l);
+    arg_number(n, 1, &alpha);
+    XNode *x = x_node(w, X_ELU, out);
+    x_f32(x, 0, alpha);
     x_u32(x, 1, in);
     x_u32(x, 2, out);
 }

@@ -2,6 +2,7 @@
  * row of equal numbers: means, layer norm. */
 #include "partition/xnnpack/rows.h"
 #include <math.h>
+#include <string.h>
 
 /* -- products -------------------------------------------------------------------------------- */
 
@@ -58,33 +59,35 @@ void xnn_lower_bmm(Lower *w, const Node *n)
 
 /* -- means ----------------------------------------------------------------------------------- */
 
-typedef enum MeanOf { MEAN_OTHER, MEAN_SPACE, MEAN_LAST } MeanOf;
-
-static MeanOf mean_of(const Node *n)
+/* The axes that are summed; their number, or 0: they are not known, or their sizes are open. */
+static int summed_axes(const Node *n, bool summed[XNN_MAX_RANK])
 {
+    const Type t = n->in[0]->type;
     int64_t dim[XNN_MAX_RANK];
-    int count = arg_count(n, 1), rank = arg_value(n, 0)->type.rank;
-    if (count < 1 || count > 2 || !arg_ints(n, 1, dim, XNN_MAX_RANK))
-        return MEAN_OTHER;
-    for (int i = 0; i < count; i++)
-        dim[i] += dim[i] < 0 ? rank : 0;
-    if (count == 1)
-        return dim[0] == rank - 1 ? MEAN_LAST : MEAN_OTHER;
-    return rank == 4 && dim[0] + dim[1] == 5 && dim[0] >= 2 && dim[0] <= 3 ? MEAN_SPACE
-                                                                           : MEAN_OTHER;
+    int count = arg_count(n, 1);
+    memset(summed, 0, XNN_MAX_RANK * sizeof *summed);
+    if (count < 1 || count > t.rank || !arg_ints(n, 1, dim, XNN_MAX_RANK))
+        return 0;
+    for (int i = 0; i < count; i++) {
+        int64_t at = dim[i] < 0 ? dim[i] + t.rank : dim[i];
+        if (at < 0 || at >= t.rank || t.dim[at].expr)
+            return 0;
+        summed[at] = true;
+    }
+    return count;
+}
+
+static bool is_of_space(const Node *n)
+{
+    bool axis[XNN_MAX_RANK];
+    return summed_axes(n, axis) == 2 && n->in[0]->type.rank == 4 && axis[2] && axis[3];
 }
 
 bool xnn_takes_mean(const Node *n, Refusal *r)
 {
-    return mean_of(n) != MEAN_OTHER ||
-           xnn_no(r, "it is a mean neither of an image nor of the last axis",
-                  "take the mean over the last axis, or over both axes of [n, c, h, w]");
-}
-
-bool xnn_takes_sum(const Node *n, Refusal *r)
-{
-    return mean_of(n) == MEAN_LAST || xnn_no(r, "it is no sum over the last axis",
-                                             "permute the axis to the end");
+    bool axis[XNN_MAX_RANK];
+    return summed_axes(n, axis) || xnn_no(r, "it is over no axes, or over some of open sizes",
+                                          "name the axes, and export with their sizes fixed");
 }
 
 /* Each row's product with `factor` everywhere: [..., n] to [..., 1]. */
@@ -115,16 +118,43 @@ static void mean_of_space(Lower *w, const Node *n)
         x_define_reshaped(w, n->out[0], out);
 }
 
+/* The summed axes as one, the last: moved there where they are not. */
+static uint32_t as_rows(Lower *w, const Node *n)
+{
+    bool summed[XNN_MAX_RANK], is_moved = false;
+    int axis[XNN_MAX_RANK], rank = n->in[0]->type.rank, kept = 0, at = 0;
+    summed_axes(n, summed);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < rank; i++)
+            if (summed[i] == (pass == 1))
+                axis[at++] = i;
+    for (int i = 0; i < rank; i++) {
+        kept += !summed[i];
+        is_moved = is_moved || axis[i] != i;
+    }
+    uint32_t in = x_use(w, n->in[0], AS_IS);
+    in = is_moved ? x_transpose(w, in, axis) : in;
+    XValue rows = w->x.value[in];
+    for (int i = kept + 1; i < rank; i++)
+        rows.dim[kept] *= rows.dim[i];
+    rows.rank = kept + 1;
+    if (!kept) { /* a product wants rows */
+        rows.dim[1] = rows.dim[0];
+        rows.dim[0] = 1;
+        rows.rank = 2;
+    }
+    return x_reshape(w, in, &rows);
+}
+
 void xnn_lower_mean(Lower *w, const Node *n)
 {
-    if (mean_of(n) == MEAN_SPACE) {
+    if (n->op == OP_MEAN_DIM && is_of_space(n)) {
         mean_of_space(w, n);
         return;
     }
-    uint32_t in = x_use(w, n->in[0], AS_IS);
-    double count = (double)xnn_size(n->in[0], -1);
-    uint32_t sums = row_sums(w, in, n->op == OP_SUM_DIM ? 1 : 1 / count);
-    x_define_reshaped(w, n->out[0], sums);
+    uint32_t in = as_rows(w, n);
+    double count = w->x.value[in].dim[w->x.value[in].rank - 1];
+    x_define_reshaped(w, n->out[0], row_sums(w, in, n->op == OP_SUM_DIM ? 1 : 1 / count));
 }
 
 /* -- layer norm ------------------------------------------------------------------------------ */

@@ -3,12 +3,15 @@
 
     run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
 
-Needs torch and executorch (`./dev conformance` brings them). Six parts, one row per check:
+Needs torch and executorch (`./dev conformance` brings them). Seven parts, one row per check:
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
   size                the .pte and its arena are not larger than the official exporter's
-  variants            small models of variants.py, in the three runtimes
+  xnnpack             models compiled with --backend xnnpack, in the official runtime; without --full
+                      some of them
+  variants            small models of variants.py, in the three runtimes, and with --backend xnnpack
+                      --delegate all in the official one; without --full those of DELEGATED there
   samples             official .pte files run by `etc run`, outputs against the official runtime's
   emit                test_emit_pte.py: planned programs written by hand, in the official runtime
 
@@ -37,6 +40,10 @@ WIDE = ["bert_core", "bert_tiny", "cond", "conformer", "convnext_tiny", "counter
         "mobilevit", "nbeats", "poolformer", "qwen3_prefill", "repvgg_small", "roberta_tok", "squeezenet",
         "super_resolution", "swin_tiny", "t5_encoder", "unet", "vae_decoder", "vit_tiny", "wav2letter",
         "whisper_decoder", "whisper_encoder", "yolo_c2f"]
+XNNPACK = ["mlp_digits", "cnn_digits", "tiny_kws_dscnn", "tiny_vww_mobilenet", "resnet18"]
+DELEGATED = ["activations", "arithmetic", "attention", "axes", "broadcasts", "index_writes", "open_views", "packed",
+             "products", "reductions", "region_outputs", "resized", "softmaxes"]  # beginnings of names
+NAN = {"specials": "XNNPACK's exp makes a number of NaN"}
 COMPILERS = ["clang", "g++ -x c++", "gcc -m32"]  # of --full, beside the default one
 DELEGATE = b"XnnpackBackend"
 
@@ -129,6 +136,13 @@ def variants(rows, args, zoo, out, text):
     names = sorted(n for n in os.listdir(zoo) if text in n)
     for runner in ("official", "lite", "c") if names else ():
         models(rows, "v-" + runner, names, check(args, zoo, os.path.join(out, "v-" + runner), args.etc, runner, names))
+    names = [n for n in names if args.full or n.startswith(tuple(DELEGATED))]
+    for n in set(names) & NAN.keys():
+        rows.add("skip", "v-xnnpack", n, NAN[n])
+    names = [n for n in names if n not in NAN]
+    if names:
+        models(rows, "v-xnnpack", names, check(args, zoo, os.path.join(out, "v-xnnpack"), args.etc, "official", names,
+                                               ["--backend", "xnnpack", "--flags", "--delegate all"]))
 
 
 # -- official samples ------------------------------------------------------------------------
@@ -277,6 +291,7 @@ def main():
     out = os.path.join(args.work, "conformance")
     shutil.rmtree(out, ignore_errors=True)
     rows = Rows()
+    everything = args.models == MODELS + WIDE
     if names:
         export(zoo, names)
         measured = [n for n in names if args.full or n not in WIDE]
@@ -288,7 +303,8 @@ def main():
             models(rows, "c" if cc == "cc" else cc, names,
                    check(args, zoo, out + "/c", args.etc, "c", names, env={"CC": cc}))
         sizes(rows, zoo, measured, ours, reference)
-    everything = args.models == MODELS + WIDE
+        some = [n for n in names if args.full or not everything or n in XNNPACK]
+        models(rows, "xnnpack", some, some and check(args, zoo, out + "/xnnpack", args.etc, "official", some, ["--backend", "xnnpack"]))
     for path in sorted(glob.glob(os.path.join(SAMPLES, "*.pte"))):
         if args.filter in os.path.basename(path) and everything:
             sample(rows, args.etc, path)

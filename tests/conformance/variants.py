@@ -732,6 +732,63 @@ class states_on_one_storage(nn.Module):
         return y, self.a + 1
 
 
+# -- what backends take ------------------------------------------------------------------------
+
+
+class PackedAttention(nn.Module):
+    """Heads split, attended and merged, of one product for q, k and v or of three; with norms around."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.qkv, self.out = nn.LayerNorm(24), nn.Linear(24, 72), nn.Linear(24, 24)
+        self.q, self.k, self.v = nn.Linear(24, 24), nn.Linear(24, 12), nn.Linear(24, 12)
+
+    def merge(self, y):
+        return y.transpose(1, 2).reshape(y.shape[0], y.shape[2], 24)
+
+    def forward(self, x, mask):
+        b, s, _ = x.shape
+        h = self.norm(x)
+        q, k, v = self.qkv(h).reshape(b, s, 3, 4, 6).permute(2, 0, 3, 1, 4).unbind(0)
+        x = x + self.out(self.merge(F.scaled_dot_product_attention(q, k, v)))
+        q = self.q(x).view(b, s, 4, 6).transpose(1, 2)
+        k, v = (f(x).view(b, s, 2, 6).transpose(1, 2) for f in (self.k, self.v))
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+        return x + F.gelu(self.merge(y), approximate="tanh")
+
+
+NO_KEY = torch.arange(35).view(5, 7)[:, :5] % 3 > 0  # of a 5 by 5 mask; made to leave a row none below
+NO_KEY = NO_KEY & (torch.arange(5) != 2)[:, None]
+
+
+@model(rnd(2, 5, 24), NO_KEY)
+class packed_attention(PackedAttention):
+    pass
+
+
+@model(rnd(2, 5, 24), NO_KEY, dynamic=({0: Dim("batch", min=1, max=4)}, None), more=[(rnd(1, 5, 24, seed=1), NO_KEY), (rnd(4, 5, 24, seed=2), NO_KEY)])
+class packed_attention_open(PackedAttention):
+    pass
+
+
+@model(rnd(2, 6, 5, 8))
+def axes(x):
+    return (x.mean(1), x.mean((0, 2)), x.mean((1, 3), keepdim=True), x.sum(0), x.sum((1, 2)), x.mean((0, 1, 2, 3), keepdim=True),
+            x.mean((2, 3)), x.amax((2, 3)), x.amax((-1, -2), keepdim=True))
+
+
+@model(rnd(1, 3, 5, 8))
+def resized(x):
+    return (F.interpolate(x, scale_factor=2, mode="bilinear"), F.interpolate(x, size=(7, 4), mode="bilinear"),
+            F.interpolate(x, size=(10, 11), mode="bilinear", align_corners=True), F.elu(x), F.elu(x, 0.5))
+
+
+@model(rnd(2, 3, 8), dynamic=({0: Dim("batch", min=1, max=5)},), more=[(rnd(5, 3, 8, seed=1),), (rnd(1, 3, 8, seed=2),)])
+def region_outputs(x):
+    y = F.relu(x)
+    return y, y, x, y.select(1, 0), y.sum(), torch.ones(2, 3), y.view(-1, 24)
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 
