@@ -21,7 +21,7 @@ enum {
     MOST_BLOCKS = 16,
     MOST_OPEN = 6,   /* runs at a time */
     LEAST_ROWS = 16, /* of a product in a block, and channels of a convolution: kernels want some */
-    LEAST_CHANNELS = 8,
+    LEAST_CHANNELS = 4,
     CALL = 2048,
     RAM = 16
 };
@@ -31,6 +31,7 @@ typedef struct Run {
     int first, last;
     int64_t rows, blocks; /* how many, and into how many blocks they go at most */
     int64_t *base;        /* by node: the least that the ends around it can hold */
+    int64_t *whole, stays; /* before node `first` + i, and of all: see find_wholes */
 } Run;
 
 typedef struct Segment { /* part of a run that is cut */
@@ -284,7 +285,7 @@ static void start_run(Rows *s, int t, int64_t rows, Open *now)
     for (int i = 0; i < now->n; i++)
         if (s->run[now->run[i]].rows == rows)
             return;
-    Run one = {t, t, rows, rows > 1 ? can_cut(s->node[t], rows) : 0, NULL};
+    Run one = {t, t, rows, rows > 1 ? can_cut(s->node[t], rows) : 0, NULL, NULL, 0};
     if (one.blocks < 2 || now->n == MOST_OPEN)
         return;
     now->run[now->n++] = s->n_runs;
@@ -334,19 +335,60 @@ static void find_lives(Rows *s)
         s->peak = s->live[t] > s->peak ? s->live[t] : s->peak;
 }
 
+/* What the run reads last, by node: of what it reads as a whole, bytes summed up.  The rest it lets
+ * go is cut; all else that is there before it stays. */
+static void find_wholes(Rows *s, Run *run)
+{
+    int n = run->last - run->first + 1;
+    run->whole = NEW(s->tmp, int64_t, n + 1);
+    run->stays = s->kept[run->first - 1];
+    for (int k = 0; k < n; k++) {
+        const Node *node = s->node[run->first + k];
+        run->whole[k + 1] = run->whole[k];
+        for (int i = 0; i < node->n_in; i++) {
+            const Value *v = node->in[i];
+            if (v->state || s->last_read[v->index] != run->first + k ||
+                s->number[v->index] >= run->first)
+                continue;
+            run->stays -= type_bytes(v->type);
+            if (!is_cut(node, i, run->rows))
+                run->whole[k + 1] += type_bytes(v->type);
+        }
+    }
+    run->stays = run->stays > 0 ? run->stays : 0;
+}
+
+/* What of node t's bytes a block has. */
+static int64_t block_bytes(const Rows *s, const Run *run, int t, int64_t blocks)
+{
+    int64_t whole = run->whole[run->last - run->first + 1] - run->whole[t - run->first];
+    int64_t bytes = s->live[t] - run->stays - whole;
+    return bytes > 0 ? bytes / blocks : 0;
+}
+
+/* What the end behind node t holds where a part starts at `first`: what is read as a whole does not
+ * go before the last block. */
+static int64_t end_of(const Rows *s, const Run *run, int first, int t)
+{
+    return s->kept[t] + run->whole[t - run->first + 1] - run->whole[first - run->first];
+}
+
 static void find_bases(Rows *s, Run *run)
 {
-    int64_t low = INT64_MAX;
+    int64_t low = INT64_MAX, *end = NEW(s->tmp, int64_t, run->last - run->first + 2);
     run->base = NEW(s->tmp, int64_t, run->last - run->first + 1);
-    for (int t = run->first; t <= run->last; t++) {
-        low = s->kept[t - 1] < low ? s->kept[t - 1] : low;
-        run->base[t - run->first] = low;
+    find_wholes(s, run);
+    for (int t = run->last; t >= run->first; t--) {
+        int64_t own = end_of(s, run, run->first, t);
+        low = own < low ? own : low;
+        end[t - run->first] = low;
     }
     low = INT64_MAX;
-    for (int t = run->last; t >= run->first; t--) {
-        low = s->kept[t] < low ? s->kept[t] : low;
-        if (low > run->base[t - run->first])
-            run->base[t - run->first] = low;
+    for (int t = run->first, best = t; t <= run->last; t++) {
+        best = s->kept[t - 1] < low ? t : best;
+        low = s->kept[best - 1];
+        int64_t behind = end[t - run->first] - run->whole[best - run->first];
+        run->base[t - run->first] = low > behind ? low : behind;
     }
 }
 
@@ -360,7 +402,7 @@ static void find_goal(Rows *s)
         Run *run = &s->run[i];
         find_bases(s, run);
         for (int t = run->first; t <= run->last; t++) {
-            int64_t cut = run->base[t - run->first] + s->live[t] / run->blocks;
+            int64_t cut = run->base[t - run->first] + block_bytes(s, run, t, run->blocks);
             if (cut < least[t]) {
                 least[t] = cut;
                 s->best[t] = run;
@@ -376,12 +418,12 @@ static void find_goal(Rows *s)
 /* The part of the run around t, behind `from`, whose ends let the goal be met. */
 static Segment segment_at(const Rows *s, const Run *run, int t, int from)
 {
-    int64_t room = s->goal - s->live[t] / run->blocks;
+    int64_t room = s->goal - block_bytes(s, run, t, run->blocks);
     Segment m = {t, t, run->rows, 2};
     from = from > run->first ? from : run->first;
     while (m.first > from && s->kept[m.first - 1] > room)
         m.first--;
-    while (m.last < run->last && s->kept[m.last] > room)
+    while (m.last < run->last && end_of(s, run, m.first, m.last) > room)
         m.last++;
     return m;
 }
@@ -395,10 +437,12 @@ static int64_t block_rows(const Segment *m)
 
 static void choose_blocks(Rows *s, const Run *run, Segment *m)
 {
-    int64_t most = 0, ends = s->kept[m->first - 1];
-    ends = s->kept[m->last] > ends ? s->kept[m->last] : ends;
-    for (int t = m->first; t <= m->last; t++)
-        most = s->live[t] > most ? s->live[t] : most;
+    int64_t most = 0, ends = s->kept[m->first - 1], behind = end_of(s, run, m->first, m->last);
+    ends = behind > ends ? behind : ends;
+    for (int t = m->first; t <= m->last; t++) {
+        int64_t bytes = block_bytes(s, run, t, 1);
+        most = bytes > most ? bytes : most;
+    }
     while (m->blocks < run->blocks && ends + most / m->blocks > s->goal)
         m->blocks++;
     for (int t = m->first; t <= m->last; t++)
@@ -592,17 +636,20 @@ static Results results_of(Rows *s, const Segment *m)
     return all;
 }
 
+/* Every other segment goes from the last block to the first: what comes and what goes then pass each
+ * other within one block, now downwards, now upwards, and the next finds room again. */
 static bool make_blocks(Rows *s, const Segment *m, Results *all)
 {
-    int64_t rows = block_rows(m), count = 0;
-    for (int64_t from = 0; from < m->rows; from += rows, count++) {
+    int64_t rows = block_rows(m), n = (m->rows + rows - 1) / rows;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t block = (m - s->segment) % 2 ? n - 1 - i : i, from = block * rows;
         Piece b = {s, m, s->node[m->first], from, from + rows < m->rows ? from + rows : m->rows};
         s->n_blocks++;
         for (int t = m->first; t <= m->last; t++)
             if (!copy_node(&b, s->node[t]))
                 return false;
-        for (int i = 0; i < all->n; i++)
-            all->item[i].part[count] = piece_of(&b, all->item[i].node->out[all->item[i].out]);
+        for (int k = 0; k < all->n; k++)
+            all->item[k].part[block] = piece_of(&b, all->item[k].node->out[all->item[k].out]);
     }
     return true;
 }
