@@ -57,6 +57,8 @@ typedef struct Rows {
     int *stamp;           /* by value: the block that `piece` is of */
     Value **piece;
     int n_blocks;
+    Node *head;           /* of the segment's blocks: slices stand before it, or they would read to
+                             the last block what goes with the first */
 } Rows;
 
 /* -- rows ------------------------------------------------------------------------------------ */
@@ -500,8 +502,9 @@ static Value *slice_of(const Piece *b, Value *v)
     if (value_is_const(v))
         return const_piece(b, v, t);
     all = block_type(s->g->program, v->type, u, b->m->rows);
-    Value *x = build_view(&s->r, b->at, v, all.dim, all.rank);
-    Node *n = x ? build(s->g, b->at, b->at->loc, OP_SLICE, s->r.d, "viiii", x, (int64_t)u.lead,
+    Node *at = s->head ? s->head : b->at;
+    Value *x = build_view(&s->r, at, v, all.dim, all.rank);
+    Node *n = x ? build(s->g, at, b->at->loc, OP_SLICE, s->r.d, "viiii", x, (int64_t)u.lead,
                         u.each * b->from, u.each * b->to, (int64_t)1)
                 : NULL;
     return n ? n->out[0] : NULL;
@@ -577,6 +580,8 @@ static bool copy_view(const Piece *b, const Node *n)
     Type t = piece_type(b, n->out[0], &u);
     Value *x = piece_of(b, n->in[0]);
     Value *y = x ? build_view(&b->s->r, b->at, x, t.dim, t.rank) : NULL;
+    if (y && y != x && !b->s->head)
+        b->s->head = y->def;
     b->s->stamp[n->out[0]->index] = b->s->n_blocks;
     b->s->piece[n->out[0]->index] = y;
     return y;
@@ -608,6 +613,7 @@ static bool copy_node(const Piece *b, const Node *n)
         s->piece[n->out[i]->index] = node_add_out(copy, name, piece_type(b, n->out[i], &own));
     }
     graph_insert(s->g, b->at, copy);
+    s->head = s->head ? s->head : copy;
     return true;
 }
 
@@ -676,6 +682,7 @@ static bool join_pieces(Rows *s, const Segment *m, Results *all)
 static bool cut_segment(Rows *s, const Segment *m)
 {
     Results all = results_of(s, m);
+    s->head = NULL;
     if (!make_blocks(s, m, &all) || !join_pieces(s, m, &all))
         return false;
     for (int t = m->first; t <= m->last; t++)
