@@ -56,7 +56,9 @@ typedef struct Rows {
     int *last_read;       /* by value: the last node that reads it */
     int *stamp;           /* by value: the block that `piece` is of */
     Value **piece;
-    int n_blocks;
+    int *flat_of;         /* by value: the segment that `flat` is for */
+    Value **flat;
+    int n_blocks, n_segment;
     Node *head;           /* of the segment's blocks: slices stand before it, or they would read to
                              the last block what goes with the first */
 } Rows;
@@ -494,18 +496,29 @@ static Value *const_piece(const Piece *b, Value *v, Type t)
     return graph_const_part(b->s->g, v, t, type_bytes(v->type) / b->m->rows * b->from);
 }
 
+/* All rows of v under the sizes that blocks are slices of. */
+static Value *flat(const Piece *b, Value *v, Unit u)
+{
+    Rows *s = b->s;
+    if (s->flat_of[v->index] != s->n_segment) {
+        Type t = block_type(s->g->program, v->type, u, b->m->rows);
+        Value *now = rewrite_current(&s->r, v);
+        s->flat[v->index] = build_view(&s->r, s->head ? s->head : b->at, now, t.dim, t.rank);
+        s->flat_of[v->index] = s->n_segment;
+    }
+    return s->flat[v->index];
+}
+
 static Value *slice_of(const Piece *b, Value *v)
 {
     Rows *s = b->s;
     Unit u;
-    Type t = piece_type(b, v, &u), all;
-    if (value_is_const(v))
+    Type t = piece_type(b, v, &u);
+    if (value_is_fixed(v))
         return const_piece(b, v, t);
-    all = block_type(s->g->program, v->type, u, b->m->rows);
-    Node *at = s->head ? s->head : b->at;
-    Value *x = build_view(&s->r, at, v, all.dim, all.rank);
-    Node *n = x ? build(s->g, at, b->at->loc, OP_SLICE, s->r.d, "viiii", x, (int64_t)u.lead,
-                        u.each * b->from, u.each * b->to, (int64_t)1)
+    Value *x = flat(b, v, u);
+    Node *n = x ? build(s->g, s->head ? s->head : b->at, b->at->loc, OP_SLICE, s->r.d, "viiii", x,
+                        (int64_t)u.lead, u.each * b->from, u.each * b->to, (int64_t)1)
                 : NULL;
     return n ? n->out[0] : NULL;
 }
@@ -515,7 +528,7 @@ static Value *piece_of(const Piece *b, Value *v)
 {
     Rows *s = b->s;
     if (s->stamp[v->index] != s->n_blocks) {
-        s->piece[v->index] = slice_of(b, rewrite_current(&s->r, v));
+        s->piece[v->index] = slice_of(b, v);
         s->stamp[v->index] = s->n_blocks;
     }
     return s->piece[v->index];
@@ -683,6 +696,7 @@ static bool cut_segment(Rows *s, const Segment *m)
 {
     Results all = results_of(s, m);
     s->head = NULL;
+    s->n_segment++;
     if (!make_blocks(s, m, &all) || !join_pieces(s, m, &all))
         return false;
     for (int t = m->first; t <= m->last; t++)
@@ -732,7 +746,8 @@ bool pass_tile_rows(Graph *g, Arena *tmp, Diag *d)
 {
     size_t n = (size_t)g->n_values + 1;
     Rows s = {.g = g, .tmp = tmp, .number = NEW(tmp, int, n), .last_read = NEW(tmp, int, n),
-              .stamp = NEW(tmp, int, n), .piece = NEW(tmp, Value *, n)};
+              .stamp = NEW(tmp, int, n), .piece = NEW(tmp, Value *, n),
+              .flat_of = NEW(tmp, int, n), .flat = NEW(tmp, Value *, n)};
     if (!g->name || !graph_has_bounds(g))
         return true;
     number_nodes(&s);
