@@ -61,8 +61,9 @@ static bool read_range(const Node *n, int64_t *axis, int64_t *from, int64_t *to)
     return !size.expr && step == 1 && *from >= 0 && *from < *to && *to <= size.value;
 }
 
-/* All users of v take indices of this axis, none twice; each index is `width` rows of the weight. */
-static bool find_parts(const Split *s, const Value *v, OpId op, int64_t axis, int64_t width, Match *m)
+/* All users of v take indices of this axis, none twice; each is `width` rows of the weight. */
+static bool find_parts(const Split *s, const Value *v, OpId op, int64_t axis, int64_t width,
+                       Match *m)
 {
     int n = count_users(s, v);
     if (n < 2 || n > MOST_PARTS)

@@ -1,19 +1,20 @@
 /* tile_rows.c -- computes runs of row-wise nodes for some rows after the others, on the way to a
  * .pte, so that what is wide between them is never there as a whole: the hidden layer of an MLP.
  *
- * Stage core, pte tail, when all is expanded.  A row is what lies along the last axis; a node is
+ * Stage core, pte tail, when all is expanded.  Rows are the equal runs of bytes that leading axes
+ * split a tensor into: rows of a matrix, images, channels of one image, heads, windows.  A node is
  * row-wise where a row of its results depends on the same row of some operands and on others as a
- * whole (weights).  Neighbours in the order that are row-wise over the same number of rows are a
- * run.  Part of a run can be made for a block of rows after the other: slices in, one concat per
- * result out, and neither needs a copy, for a block of rows is a run of bytes.  What is read there
- * for the last time goes block by block as the result comes, so that only what lives at the ends of
- * the part is there as a whole.  A row's sums see nothing of other rows, so the bits stay.
+ * whole.  Neighbours in the order that are row-wise over the same number of rows are a run; runs
+ * over other numbers may overlap it.  Part of a run can be made for a block of rows after the
+ * other: slices in, one concat per result out, and neither needs a copy.  What is read there for
+ * the last time goes block by block as the result comes, so that only what lives at the ends of the
+ * part is there as a whole.  A row's sums see nothing of other rows, so the bits stay.
  *
  * The goal is the least peak that cutting can reach: the largest of what each step needs where it
- * is cut as finely as may be between the ends that hold least, or whole if that is less.  Only steps
- * that need more are cut, from the nearest end to the nearest end that let the goal be met, into as
- * few blocks as do.  It costs CALL for each call more and pays if RAM for each byte of the peak saved
- * is worth it.  Linear but for the lifetimes.
+ * is cut as finely as may be between the ends that hold least, or whole if that is less.  Only
+ * steps that need more are cut, from the nearest end to the nearest end that let the goal be met,
+ * into as few blocks as do.  It costs CALL for each call more and pays if RAM for each byte of the
+ * peak saved is worth it.  Linear but for the lifetimes.
  */
 #include "passes/internal.h"
 
@@ -65,8 +66,9 @@ typedef struct Rows {
 
 /* -- rows ------------------------------------------------------------------------------------ */
 
-/* How a contiguous tensor is `rows` equal runs of bytes: its first `axes` sizes make `each` times as
- * many.  A block keeps the shape behind them, and the axes of 1 before where there are no others. */
+/* How a contiguous tensor is `rows` equal runs of bytes: its first `axes` sizes make `each` times
+ * as many.  A block keeps the shape behind them, and the axes of 1 before where there are no
+ * others. */
 typedef struct Unit {
     int axes, lead;
     int64_t each;
@@ -655,8 +657,8 @@ static Results results_of(Rows *s, const Segment *m)
     return all;
 }
 
-/* Every other segment goes from the last block to the first: what comes and what goes then pass each
- * other within one block, now downwards, now upwards, and the next finds room again. */
+/* Every other segment goes from the last block to the first: what comes and what goes then pass
+ * each other within one block, now downwards, now upwards, and the next finds room again. */
 static bool make_blocks(Rows *s, const Segment *m, Results *all)
 {
     int64_t rows = block_rows(m), n = (m->rows + rows - 1) / rows;
