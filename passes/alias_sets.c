@@ -199,22 +199,26 @@ static bool may_overlay(Sets *s, const Node *n, int slot)
     return true;
 }
 
-/* The operand that dies at this node and whose bytes the result may take, or NULL.  What the caller
- * gave in is never written on the c tail, nor where it would be given back as an output. */
+/* The operand that dies at this node and whose bytes the result may take, or NULL: the first that has
+ * them for itself, else the first.  What the caller gave in is never written on the c tail, nor where
+ * it would be given back as an output. */
 static const Value *dying_operand(Sets *s, const Node *n, int time)
 {
-    const Value *y = n->out[0];
+    const Value *y = n->out[0], *found = NULL;
     for (int i = 0; i < n->n_in; i++) {
         const Value *x = n->in[i];
         int root = root_of(s, x);
         if (s->last[root] != time || !may_overlay(s, n, i))
             continue;
         bool kept = s->is_in[root] && (!graph_owns_io(s->g) || s->is_out[y->index]);
-        if (!s->pinned[root] && !s->value[root]->state && !kept &&
-            fits_caller(s, root, y, offset_of(s, x)))
+        if (s->pinned[root] || s->value[root]->state || kept ||
+            !fits_caller(s, root, y, offset_of(s, x)))
+            continue;
+        if (type_bytes(s->value[root]->type) == type_bytes(x->type))
             return x;
+        found = found ? found : x;
     }
-    return NULL;
+    return found;
 }
 
 /* -- sets ------------------------------------------------------------------------------------ */

@@ -119,10 +119,14 @@ bool each_graph(Program *p, GraphPass *pass, Arena *tmp, Diag *d)
 
 /* -- questions --------------------------------------------------------------------------- */
 
+bool value_is_fixed(const Value *v)
+{
+    return v->state && v->state->kind != ST_MUTABLE && v->state->kind != ST_BLOB;
+}
+
 bool value_is_const(const Value *v)
 {
-    const State *s = v->state;
-    return s && s->kind != ST_MUTABLE && s->kind != ST_BLOB && s->data;
+    return value_is_fixed(v) && v->state->data;
 }
 
 Value *graph_const_part(Graph *g, const Value *v, Type t, int64_t byte)
@@ -131,7 +135,7 @@ Value *graph_const_part(Graph *g, const Value *v, Type t, int64_t byte)
     const State *of = v->state;
     const char *name = arena_printf(p->arena, "%s_p%d", of->name, p->n_ids);
     return graph_state(g, program_state(p, of->kind, name, of->fqn, t, of->file, of->offset + byte,
-                                        of->data + byte, type_bytes(t)));
+                                        of->data ? of->data + byte : NULL, type_bytes(t)));
 }
 
 bool dims_equal(const Dim *a, const Dim *b, int n)

@@ -61,8 +61,9 @@ static bool read_range(const Node *n, int64_t *axis, int64_t *from, int64_t *to)
     return !size.expr && step == 1 && *from >= 0 && *from < *to && *to <= size.value;
 }
 
-/* All users of v take indices of this axis, none twice; each index is `width` rows of the weight. */
-static bool find_parts(const Split *s, const Value *v, OpId op, int64_t axis, int64_t width, Match *m)
+/* All users of v take indices of this axis, none twice; each is `width` rows of the weight. */
+static bool find_parts(const Split *s, const Value *v, OpId op, int64_t axis, int64_t width,
+                       Match *m)
 {
     int n = count_users(s, v);
     if (n < 2 || n > MOST_PARTS)
@@ -94,8 +95,8 @@ static bool splits_last(const Value *y, const Node *view)
 static bool read_weights(const Node *n)
 {
     const Value *w = arg_value(n, 1), *b = arg_value(n, 2);
-    return value_is_const(w) && !w->type.stride && type_is_static(w->type) &&
-           (!b || (value_is_const(b) && !b->type.stride && type_is_static(b->type)));
+    return value_is_fixed(w) && !w->type.stride && type_is_static(w->type) &&
+           (!b || (value_is_fixed(b) && !b->type.stride && type_is_static(b->type)));
 }
 
 static bool permuted_axes(const Node *n, int64_t *axis)
@@ -166,10 +167,10 @@ static Value *part_permute(Split *s, const Match *m, Value *y)
 static bool make_part(Split *s, const Match *m, const LinearPart *part)
 {
     Node *of = m->linear;
+    Value *w = weight_rows(s->g, arg_value(of, 1), part->from, part->to);
     Value *b = arg_value(of, 2);
-    Node *n = build(s->g, of, of->loc, OP_LINEAR, s->r.d, "vvv", arg_value(of, 0),
-                    weight_rows(s->g, arg_value(of, 1), part->from, part->to),
-                    b ? weight_rows(s->g, b, part->from, part->to) : NULL);
+    b = b ? weight_rows(s->g, b, part->from, part->to) : NULL;
+    Node *n = build(s->g, of, of->loc, OP_LINEAR, s->r.d, "vvv", arg_value(of, 0), w, b);
     Value *y = n ? n->out[0] : NULL;
     if (y && m->view)
         y = part_view(s, m, y);

@@ -1,19 +1,20 @@
 /* tile_rows.c -- computes runs of row-wise nodes for some rows after the others, on the way to a
  * .pte, so that what is wide between them is never there as a whole: the hidden layer of an MLP.
  *
- * Stage core, pte tail, when all is expanded.  A row is what lies along the last axis; a node is
+ * Stage core, pte tail, when all is expanded.  Rows are the equal runs of bytes that leading axes
+ * split a tensor into: rows of a matrix, images, channels of one image, heads, windows.  A node is
  * row-wise where a row of its results depends on the same row of some operands and on others as a
- * whole (weights).  Neighbours in the order that are row-wise over the same number of rows are a
- * run.  Part of a run can be made for a block of rows after the other: slices in, one concat per
- * result out, and neither needs a copy, for a block of rows is a run of bytes.  What is read there
- * for the last time goes block by block as the result comes, so that only what lives at the ends of
- * the part is there as a whole.  A row's sums see nothing of other rows, so the bits stay.
+ * whole.  Neighbours in the order that are row-wise over the same number of rows are a run; runs
+ * over other numbers may overlap it.  Part of a run can be made for a block of rows after the
+ * other: slices in, one concat per result out, and neither needs a copy.  What is read there for
+ * the last time goes block by block as the result comes, so that only what lives at the ends of the
+ * part is there as a whole.  A row's sums see nothing of other rows, so the bits stay.
  *
  * The goal is the least peak that cutting can reach: the largest of what each step needs where it
- * is cut as finely as may be between the ends that hold least, or whole if that is less.  Only steps
- * that need more are cut, from the nearest end to the nearest end that let the goal be met, into as
- * few blocks as do.  It costs CALL for each call more and pays if RAM for each byte of the peak saved
- * is worth it.  Linear but for the lifetimes.
+ * is cut as finely as may be between the ends that hold least, or whole if that is less.  Only
+ * steps that need more are cut, from the nearest end to the nearest end that let the goal be met,
+ * into as few blocks as do.  It costs CALL for each call more and pays if RAM for each byte of the
+ * peak saved is worth it.  Linear but for the lifetimes.
  */
 #include "passes/internal.h"
 
@@ -21,7 +22,7 @@ enum {
     MOST_BLOCKS = 16,
     MOST_OPEN = 6,   /* runs at a time */
     LEAST_ROWS = 16, /* of a product in a block, and channels of a convolution: kernels want some */
-    LEAST_CHANNELS = 8,
+    LEAST_CHANNELS = 4,
     CALL = 2048,
     RAM = 16
 };
@@ -31,6 +32,7 @@ typedef struct Run {
     int first, last;
     int64_t rows, blocks; /* how many, and into how many blocks they go at most */
     int64_t *base;        /* by node: the least that the ends around it can hold */
+    int64_t *whole, stays; /* before node `first` + i, and of all: see find_wholes */
 } Run;
 
 typedef struct Segment { /* part of a run that is cut */
@@ -55,13 +57,18 @@ typedef struct Rows {
     int *last_read;       /* by value: the last node that reads it */
     int *stamp;           /* by value: the block that `piece` is of */
     Value **piece;
-    int n_blocks;
+    int *flat_of;         /* by value: the segment that `flat` is for */
+    Value **flat;
+    int n_blocks, n_segment;
+    Node *head;           /* of the segment's blocks: slices stand before it, or they would read to
+                             the last block what goes with the first */
 } Rows;
 
 /* -- rows ------------------------------------------------------------------------------------ */
 
-/* How a contiguous tensor is `rows` equal runs of bytes: its first `axes` sizes make `each` times as
- * many.  A block keeps the shape behind them, and the axes of 1 before where there are no others. */
+/* How a contiguous tensor is `rows` equal runs of bytes: its first `axes` sizes make `each` times
+ * as many.  A block keeps the shape behind them, and the axes of 1 before where there are no
+ * others. */
 typedef struct Unit {
     int axes, lead;
     int64_t each;
@@ -284,7 +291,7 @@ static void start_run(Rows *s, int t, int64_t rows, Open *now)
     for (int i = 0; i < now->n; i++)
         if (s->run[now->run[i]].rows == rows)
             return;
-    Run one = {t, t, rows, rows > 1 ? can_cut(s->node[t], rows) : 0, NULL};
+    Run one = {t, t, rows, rows > 1 ? can_cut(s->node[t], rows) : 0, NULL, NULL, 0};
     if (one.blocks < 2 || now->n == MOST_OPEN)
         return;
     now->run[now->n++] = s->n_runs;
@@ -334,19 +341,60 @@ static void find_lives(Rows *s)
         s->peak = s->live[t] > s->peak ? s->live[t] : s->peak;
 }
 
+/* What the run reads last, by node: of what it reads as a whole, bytes summed up.  The rest it lets
+ * go is cut; all else that is there before it stays. */
+static void find_wholes(Rows *s, Run *run)
+{
+    int n = run->last - run->first + 1;
+    run->whole = NEW(s->tmp, int64_t, n + 1);
+    run->stays = s->kept[run->first - 1];
+    for (int k = 0; k < n; k++) {
+        const Node *node = s->node[run->first + k];
+        run->whole[k + 1] = run->whole[k];
+        for (int i = 0; i < node->n_in; i++) {
+            const Value *v = node->in[i];
+            if (v->state || s->last_read[v->index] != run->first + k ||
+                s->number[v->index] >= run->first)
+                continue;
+            run->stays -= type_bytes(v->type);
+            if (!is_cut(node, i, run->rows))
+                run->whole[k + 1] += type_bytes(v->type);
+        }
+    }
+    run->stays = run->stays > 0 ? run->stays : 0;
+}
+
+/* What of node t's bytes a block has. */
+static int64_t block_bytes(const Rows *s, const Run *run, int t, int64_t blocks)
+{
+    int64_t whole = run->whole[run->last - run->first + 1] - run->whole[t - run->first];
+    int64_t bytes = s->live[t] - run->stays - whole;
+    return bytes > 0 ? bytes / blocks : 0;
+}
+
+/* What the end behind node t holds where a part starts at `first`: what is read as a whole does not
+ * go before the last block. */
+static int64_t end_of(const Rows *s, const Run *run, int first, int t)
+{
+    return s->kept[t] + run->whole[t - run->first + 1] - run->whole[first - run->first];
+}
+
 static void find_bases(Rows *s, Run *run)
 {
-    int64_t low = INT64_MAX;
+    int64_t low = INT64_MAX, *end = NEW(s->tmp, int64_t, run->last - run->first + 2);
     run->base = NEW(s->tmp, int64_t, run->last - run->first + 1);
-    for (int t = run->first; t <= run->last; t++) {
-        low = s->kept[t - 1] < low ? s->kept[t - 1] : low;
-        run->base[t - run->first] = low;
+    find_wholes(s, run);
+    for (int t = run->last; t >= run->first; t--) {
+        int64_t own = end_of(s, run, run->first, t);
+        low = own < low ? own : low;
+        end[t - run->first] = low;
     }
     low = INT64_MAX;
-    for (int t = run->last; t >= run->first; t--) {
-        low = s->kept[t] < low ? s->kept[t] : low;
-        if (low > run->base[t - run->first])
-            run->base[t - run->first] = low;
+    for (int t = run->first, best = t; t <= run->last; t++) {
+        best = s->kept[t - 1] < low ? t : best;
+        low = s->kept[best - 1];
+        int64_t behind = end[t - run->first] - run->whole[best - run->first];
+        run->base[t - run->first] = low > behind ? low : behind;
     }
 }
 
@@ -360,7 +408,7 @@ static void find_goal(Rows *s)
         Run *run = &s->run[i];
         find_bases(s, run);
         for (int t = run->first; t <= run->last; t++) {
-            int64_t cut = run->base[t - run->first] + s->live[t] / run->blocks;
+            int64_t cut = run->base[t - run->first] + block_bytes(s, run, t, run->blocks);
             if (cut < least[t]) {
                 least[t] = cut;
                 s->best[t] = run;
@@ -376,12 +424,12 @@ static void find_goal(Rows *s)
 /* The part of the run around t, behind `from`, whose ends let the goal be met. */
 static Segment segment_at(const Rows *s, const Run *run, int t, int from)
 {
-    int64_t room = s->goal - s->live[t] / run->blocks;
+    int64_t room = s->goal - block_bytes(s, run, t, run->blocks);
     Segment m = {t, t, run->rows, 2};
     from = from > run->first ? from : run->first;
     while (m.first > from && s->kept[m.first - 1] > room)
         m.first--;
-    while (m.last < run->last && s->kept[m.last] > room)
+    while (m.last < run->last && end_of(s, run, m.first, m.last) > room)
         m.last++;
     return m;
 }
@@ -395,10 +443,12 @@ static int64_t block_rows(const Segment *m)
 
 static void choose_blocks(Rows *s, const Run *run, Segment *m)
 {
-    int64_t most = 0, ends = s->kept[m->first - 1];
-    ends = s->kept[m->last] > ends ? s->kept[m->last] : ends;
-    for (int t = m->first; t <= m->last; t++)
-        most = s->live[t] > most ? s->live[t] : most;
+    int64_t most = 0, ends = s->kept[m->first - 1], behind = end_of(s, run, m->first, m->last);
+    ends = behind > ends ? behind : ends;
+    for (int t = m->first; t <= m->last; t++) {
+        int64_t bytes = block_bytes(s, run, t, 1);
+        most = bytes > most ? bytes : most;
+    }
     while (m->blocks < run->blocks && ends + most / m->blocks > s->goal)
         m->blocks++;
     for (int t = m->first; t <= m->last; t++)
@@ -448,17 +498,29 @@ static Value *const_piece(const Piece *b, Value *v, Type t)
     return graph_const_part(b->s->g, v, t, type_bytes(v->type) / b->m->rows * b->from);
 }
 
+/* All rows of v under the sizes that blocks are slices of. */
+static Value *flat(const Piece *b, Value *v, Unit u)
+{
+    Rows *s = b->s;
+    if (s->flat_of[v->index] != s->n_segment) {
+        Type t = block_type(s->g->program, v->type, u, b->m->rows);
+        Value *now = rewrite_current(&s->r, v);
+        s->flat[v->index] = build_view(&s->r, s->head ? s->head : b->at, now, t.dim, t.rank);
+        s->flat_of[v->index] = s->n_segment;
+    }
+    return s->flat[v->index];
+}
+
 static Value *slice_of(const Piece *b, Value *v)
 {
     Rows *s = b->s;
     Unit u;
-    Type t = piece_type(b, v, &u), all;
-    if (value_is_const(v))
+    Type t = piece_type(b, v, &u);
+    if (value_is_fixed(v))
         return const_piece(b, v, t);
-    all = block_type(s->g->program, v->type, u, b->m->rows);
-    Value *x = build_view(&s->r, b->at, v, all.dim, all.rank);
-    Node *n = x ? build(s->g, b->at, b->at->loc, OP_SLICE, s->r.d, "viiii", x, (int64_t)u.lead,
-                        u.each * b->from, u.each * b->to, (int64_t)1)
+    Value *x = flat(b, v, u);
+    Node *n = x ? build(s->g, s->head ? s->head : b->at, b->at->loc, OP_SLICE, s->r.d, "viiii", x,
+                        (int64_t)u.lead, u.each * b->from, u.each * b->to, (int64_t)1)
                 : NULL;
     return n ? n->out[0] : NULL;
 }
@@ -468,7 +530,7 @@ static Value *piece_of(const Piece *b, Value *v)
 {
     Rows *s = b->s;
     if (s->stamp[v->index] != s->n_blocks) {
-        s->piece[v->index] = slice_of(b, rewrite_current(&s->r, v));
+        s->piece[v->index] = slice_of(b, v);
         s->stamp[v->index] = s->n_blocks;
     }
     return s->piece[v->index];
@@ -533,6 +595,8 @@ static bool copy_view(const Piece *b, const Node *n)
     Type t = piece_type(b, n->out[0], &u);
     Value *x = piece_of(b, n->in[0]);
     Value *y = x ? build_view(&b->s->r, b->at, x, t.dim, t.rank) : NULL;
+    if (y && y != x && !b->s->head)
+        b->s->head = y->def;
     b->s->stamp[n->out[0]->index] = b->s->n_blocks;
     b->s->piece[n->out[0]->index] = y;
     return y;
@@ -564,6 +628,7 @@ static bool copy_node(const Piece *b, const Node *n)
         s->piece[n->out[i]->index] = node_add_out(copy, name, piece_type(b, n->out[i], &own));
     }
     graph_insert(s->g, b->at, copy);
+    s->head = s->head ? s->head : copy;
     return true;
 }
 
@@ -592,17 +657,20 @@ static Results results_of(Rows *s, const Segment *m)
     return all;
 }
 
+/* Every other segment goes from the last block to the first: what comes and what goes then pass
+ * each other within one block, now downwards, now upwards, and the next finds room again. */
 static bool make_blocks(Rows *s, const Segment *m, Results *all)
 {
-    int64_t rows = block_rows(m), count = 0;
-    for (int64_t from = 0; from < m->rows; from += rows, count++) {
+    int64_t rows = block_rows(m), n = (m->rows + rows - 1) / rows;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t block = (m - s->segment) % 2 ? n - 1 - i : i, from = block * rows;
         Piece b = {s, m, s->node[m->first], from, from + rows < m->rows ? from + rows : m->rows};
         s->n_blocks++;
         for (int t = m->first; t <= m->last; t++)
             if (!copy_node(&b, s->node[t]))
                 return false;
-        for (int i = 0; i < all->n; i++)
-            all->item[i].part[count] = piece_of(&b, all->item[i].node->out[all->item[i].out]);
+        for (int k = 0; k < all->n; k++)
+            all->item[k].part[block] = piece_of(&b, all->item[k].node->out[all->item[k].out]);
     }
     return true;
 }
@@ -629,6 +697,8 @@ static bool join_pieces(Rows *s, const Segment *m, Results *all)
 static bool cut_segment(Rows *s, const Segment *m)
 {
     Results all = results_of(s, m);
+    s->head = NULL;
+    s->n_segment++;
     if (!make_blocks(s, m, &all) || !join_pieces(s, m, &all))
         return false;
     for (int t = m->first; t <= m->last; t++)
@@ -678,7 +748,8 @@ bool pass_tile_rows(Graph *g, Arena *tmp, Diag *d)
 {
     size_t n = (size_t)g->n_values + 1;
     Rows s = {.g = g, .tmp = tmp, .number = NEW(tmp, int, n), .last_read = NEW(tmp, int, n),
-              .stamp = NEW(tmp, int, n), .piece = NEW(tmp, Value *, n)};
+              .stamp = NEW(tmp, int, n), .piece = NEW(tmp, Value *, n),
+              .flat_of = NEW(tmp, int, n), .flat = NEW(tmp, Value *, n)};
     if (!g->name || !graph_has_bounds(g))
         return true;
     number_nodes(&s);

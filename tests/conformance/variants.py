@@ -120,6 +120,61 @@ def ranges(x):
     return x + torch.arange(4), x * torch.arange(1, 5), x + torch.arange(7, -1, -2), x * torch.arange(0, 1, 0.25), torch.arange(3.0) + x[:, 0]
 
 
+# -- blocks of rows, channels and windows ----------------------------------------------------------
+
+
+@model(rnd(2, 75, 24))
+class wide_mlp(nn.Module):
+    """Its hidden layer is wider than all else; norms, gates and a softmax are row-wise, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.gate_up, self.down = nn.LayerNorm(24), nn.Linear(24, 256), nn.Linear(128, 24)
+        self.up, self.back = nn.Linear(24, 192), nn.Linear(192, 24)
+
+    def forward(self, x):
+        gate, up = self.gate_up(self.norm(x)).chunk(2, -1)
+        x = x + self.down(F.silu(gate) * up)
+        x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5)
+        h = self.up(x)
+        return x - self.back(torch.cat([F.gelu(h[..., 96:]), h[..., :96].softmax(-1)], -1))
+
+
+@model(rnd(1, 3, 50, 46))
+class channels(nn.Module):
+    """Channels of the widest tensors go apart: depthwise convolutions, pools, images of a batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 36, 5, 2, 2), nn.SiLU(), nn.MaxPool2d(3, 2, 1))
+        self.expand = nn.Sequential(nn.Conv2d(36, 144, 1), nn.Hardswish(), nn.Conv2d(144, 144, 3, 2, 1, groups=144), nn.ReLU6())
+        self.project = nn.Conv2d(144, 20, 1)
+
+    def forward(self, x):
+        return self.project(self.expand(self.stem(x)) * 0.5)
+
+
+@model(rnd(5, 3, 50, 46))
+class channels_of_a_batch(channels):
+    pass
+
+
+@model(rnd(6, 33, 12))
+class windows(nn.Module):
+    """Attention spelled out, with the query, key and value of one linear, and a mask per window."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(12, 36), nn.Linear(12, 12)
+        self.register_buffer("mask", rnd(6, 1, 33, 33))
+        self.bias = nn.Parameter(rnd(2, 33, 33, seed=1))
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).reshape(6, 33, 3, 2, 6).permute(2, 0, 3, 1, 4).unbind(0)
+        scores = q * 0.5 @ k.transpose(-2, -1) + self.bias + self.mask
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(6, 33, 12))
+
+
 # -- convolutions by rows --------------------------------------------------------------------------
 
 
