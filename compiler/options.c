@@ -12,11 +12,12 @@ enum {
     RUN = 1 << CMD_RUN,
     DIFF = 1 << CMD_DIFF,
     CHECKS = 1 << CMD_CHECK,
+    PARTITION = 1 << CMD_PARTITION,
     INSPECT = 1 << CMD_INSPECT,
     OPT = 1 << CMD_OPT,
     OPS = 1 << CMD_OPS,
     BUILDS = COMPILE | EMIT_C,
-    READS = BUILDS | RUN | DIFF | CHECKS | INSPECT | OPT,
+    READS = BUILDS | RUN | DIFF | CHECKS | PARTITION | INSPECT | OPT,
     ALL = READS | OPS
 };
 
@@ -35,6 +36,9 @@ static const struct {
                   "compare two models node by node on the same inputs"},
     [CMD_CHECK] = {"check", "MODEL", "etc check model.pt2",
                    "list everything that would stop a compile"},
+    [CMD_PARTITION] = {"partition", "MODEL --backend NAME,...",
+                       "etc partition model.pt2 --backend xnnpack",
+                       "tell who takes what, why not more, and what switching costs"},
     [CMD_INSPECT] = {"inspect", "FILE", "etc inspect model.pte",
                      "show methods, operators, sizes and plan of a .pte, .pt2 or .etir"},
     [CMD_OPT] = {"opt", "MODEL --passes=A,B", "etc opt --passes=dce,cse graph.etir",
@@ -84,10 +88,15 @@ static const Flag flag_row[] = {
     {"weights", 0, FLAG_TEXT, AT(weights), READS, any, "FILE",
      "the .pt2 or folder that an .etir's weights lie in"},
     {"data", 0, FLAG_TEXT, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
-    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS, is_backends, "NAME,...",
+    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION, is_backends, "NAME,...",
      "who is offered the model's parts, in this order: xnnpack; or portable"},
-    {"require-delegated", 0, FLAG_TEXT, AT(require_delegated), COMPILE, is_percent, "PERCENT",
+    {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION, is_choice, "worth|all",
+     "what pays for its calls (worth), or all that a backend takes"},
+    {"require-delegated", 0, FLAG_TEXT, AT(require_delegated), COMPILE | PARTITION,
+     is_percent, "PERCENT",
      "exit 5 when less of the work is delegated"},
+    {"simulate", 0, FLAG_BOOL, AT(simulate), PARTITION, any, NULL,
+     "compare none, each backend alone and the chain"},
     {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS, is_version, "VERSION",
      "refuse operators that this ExecuTorch lacks"},
     {"target", 0, FLAG_TEXT, AT(target), EMIT_C, is_choice, "generic", "the CPU to write C for"},
@@ -521,6 +530,12 @@ static bool is_complete(const Parser *p)
         return false;
     if ((1 << o->command) & BUILDS && !o->output && !o->dry_run)
         return usage(p, "-o is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_PARTITION && !o->backend)
+        return usage(p, "--backend is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_PARTITION && !strcmp(o->backend, "portable"))
+        return usage(p, "--backend portable leaves nothing to tell");
+    if (o->simulate && o->require_delegated)
+        return usage(p, "--simulate compares chains; --require-delegated wants one");
     if (o->command == CMD_DIFF && !o->other)
         return usage(p, "two models are wanted; usage: etc %s %s", name, use);
     if (o->command == CMD_OPT && !o->passes && !o->list)

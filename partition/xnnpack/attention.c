@@ -1,10 +1,10 @@
 /* attention.c -- scaled dot product attention as products and a softmax, head by head where all
  * scores at once would not stay in cache.
  *
- * XNNPACK's softmax has no notion of a row without a key, so a mask is taken only where every row
- * is seen to keep one.
+ * XNNPACK's softmax has no notion of a row without a key; pass pack_heads has seen to it that every
+ * mask leaves each row one.
  */
-#include "partition/xnnpack/lower.h"
+#include "partition/xnnpack/rows.h"
 #include <math.h>
 
 enum { CACHE = 512 * 1024 }; /* bytes of scores that may be at hand at once */
@@ -15,38 +15,7 @@ typedef struct Heads {
     double scale;
 } Heads;
 
-static bool no(const char **why, const char *text)
-{
-    *why = text;
-    return false;
-}
-
 /* -- masks ----------------------------------------------------------------------------------- */
-
-/* Every row keeps a key: checked on the mask's bytes. */
-static bool keeps_a_key(const Value *mask)
-{
-    const float *m = (const float *)(const void *)mask->state->data;
-    int64_t keys = mask->type.dim[mask->type.rank - 1].value, n = type_numel(mask->type);
-    for (int64_t at = 0; at < n; at += keys) {
-        float most = -INFINITY;
-        for (int64_t i = 0; i < keys; i++)
-            most = m[at + i] > most ? m[at + i] : most;
-        if (!(most > -INFINITY))
-            return false;
-    }
-    return true;
-}
-
-static bool takes_mask(const Node *n, const char **why)
-{
-    const Value *mask = arg_value(n, 3);
-    if (!mask)
-        return true;
-    if (mask->type.rank < 2 || !xnn_is_constant(mask))
-        return no(why, "a mask that is no constant may leave a row no key");
-    return keeps_a_key(mask) || no(why, "its mask leaves a row no key");
-}
 
 /* Query i sees keys 0 .. i. */
 static uint32_t causal_mask(Lower *w, int64_t rows, int64_t keys)
@@ -106,13 +75,15 @@ static uint32_t join(Lower *w, uint32_t *part, int64_t n, int axis)
 /* -- packed rows ----------------------------------------------------------------------------- */
 
 /* Its mask leaves every row a key: pack_heads sees to it. */
-bool xnn_takes_attention(const Node *n, const char **why)
+bool xnn_takes_attention(const Node *n, Refusal *r)
 {
     const Type q = arg_value(n, 0)->type, k = arg_value(n, 1)->type, v = arg_value(n, 2)->type;
     if (q.dim[2].expr || k.dim[2].expr || v.dim[2].expr)
-        return no(why, "its columns are not counted by plain integers");
+        return xnn_no(r, "its columns are not counted by plain integers",
+                      "export with a fixed number of features");
     return !arg_bool(n, 6) || (!q.dim[1].expr && !k.dim[1].expr) ||
-           no(why, "it is causal over a number of rows that calls decide");
+           xnn_no(r, "it is causal over a number of rows that calls decide",
+                  "export with the number of rows fixed");
 }
 
 void xnn_lower_attention(Lower *w, const Node *n)
@@ -141,18 +112,19 @@ void xnn_lower_attention(Lower *w, const Node *n)
 
 /* -- [batch, heads, rows, width] --------------------------------------------------------------- */
 
-bool xnn_takes_sdpa(const Node *n, const char **why)
+bool xnn_takes_sdpa(const Node *n, Refusal *r)
 {
     double dropout = 0;
     const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2);
     if (!arg_number(n, 4, &dropout) || dropout != 0)
-        return no(why, "it drops elements at random");
+        return xnn_no(r, "it drops elements at random", "export the model in eval mode");
     if (q->type.rank != 4 || k->type.rank != 4 || v->type.rank != 4 ||
         q->type.dim[0].value != k->type.dim[0].value || q->type.dim[0].value != v->type.dim[0].value ||
         k->type.dim[1].value != v->type.dim[1].value ||
         q->type.dim[1].value % k->type.dim[1].value)
-        return no(why, "its operands are not of four axes and the same batch");
-    return takes_mask(n, why);
+        return xnn_no(r, "its operands are not of four axes and the same batch",
+                      "give query, key and value the form [n, heads, rows, width]");
+    return true;
 }
 
 static uint32_t head(Lower *w, uint32_t x, int64_t from, int64_t count)

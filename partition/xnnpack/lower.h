@@ -40,6 +40,7 @@ uint32_t x_transpose(Lower *w, uint32_t in, const int *axis);
 uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like); /* one open size at most */
 
 uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n);
+uint32_t x_padded(Lower *w, uint32_t in, const uint32_t *before, const uint32_t *after, double with);
 void x_concat(Lower *w, const uint32_t *in, int n, int axis, uint32_t out); /* 2 to 5 */
 
 /* Constants; `data` must outlive the program. */
@@ -50,12 +51,6 @@ uint32_t x_filled(Lower *w, double v, int rank, const uint32_t *dim);
 float *x_permuted(Lower *w, const float *from, int rank, const uint32_t *dim, const int *axis);
 
 bool xnn_is_constant(const Value *v);
-
-/* attention.c */
-bool xnn_takes_attention(const Node *n, const char **why);
-void xnn_lower_attention(Lower *w, const Node *n);
-bool xnn_takes_sdpa(const Node *n, const char **why);
-void xnn_lower_sdpa(Lower *w, const Node *n);
 
 void xnn_lower_node(Lower *w, const Node *n); /* rows.c */
 
