@@ -110,8 +110,8 @@ static bool init(Run *r)
         return true;
     runtime_failed(r->o->model, &e, r->diag);
     if (r->says.n_delegates && !r->delegates.n)
-        diag_note(r->diag, "etc-xnn runs what is delegated to XnnpackBackend; ./dev build-xnn makes "
-                           "it (docs/runtime.md)");
+        diag_note(r->diag, "etc-xnn runs what is delegated to XnnpackBackend; './dev build-xnn' "
+                           "builds it");
     return false;
 }
 

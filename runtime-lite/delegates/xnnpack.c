@@ -30,16 +30,28 @@ typedef struct Copy { /* a constant at the very end of the file */
     uint8_t *data;
 } Copy;
 
+enum { PACKED_LISTS = 1024, PACKED_ALIGN = 64 };
+
+typedef struct Packed { /* weights as the library packed them */
+    struct Packed *next;
+    struct xnn_weights_cache_look_up_key key;
+    void *data;
+    size_t number; /* in `at` */
+} Packed;
+
 struct EtcXnnpack {
     const uint8_t *file; /* of the program that is served; NULL: none yet */
     size_t file_bytes;
     XnnNames names;
     Use *use; /* by row of names */
     Copy *copies;
-    xnn_weights_cache_t cache;
+    struct xnn_weights_cache_provider cache;
+    Packed *packed[PACKED_LISTS];
+    Packed **at; /* all of them; the library's offsets count here */
+    size_t n_packed;
     xnn_workspace_t workspace;
     pthreadpool_t pool; /* NULL: the caller's thread alone */
-    uint8_t is_final;   /* the cache takes nothing new */
+    uint8_t is_packing; /* else packed weights are only read */
 };
 
 typedef struct State {
@@ -59,6 +71,83 @@ static EtcStatus fail(EtcError *e, EtcStatus status, const char *what, uint32_t 
     return etc_xnn_fail(e, status, what, index);
 }
 
+/* -- packed weights, by the address of what was packed -------------------------------------- */
+
+static Packed **list_of(EtcXnnpack *x, const struct xnn_weights_cache_look_up_key *key)
+{
+    return &x->packed[((uintptr_t)key->kernel / 64 ^ key->seed) % PACKED_LISTS];
+}
+
+static size_t look_up(void *context, const struct xnn_weights_cache_look_up_key *key)
+{
+    EtcXnnpack *x = context;
+    for (const Packed *p = *list_of(x, key); p != NULL; p = p->next) {
+        if ((p->key.seed == key->seed) && (p->key.kernel == key->kernel) &&
+            (p->key.bias == key->bias)) {
+            return p->number;
+        }
+    }
+    return SIZE_MAX;
+}
+
+/* Memory that look_up_or_insert is then told of; or it is freed with the host. */
+static void *reserve_space(void *context, size_t n)
+{
+    EtcXnnpack *x = context;
+    const size_t k = x->n_packed;
+    Packed **at = (k & (k - 1)) ? x->at : realloc(x->at, (k ? 2 * k : 1) * sizeof *at);
+    Packed *p = calloc(1, sizeof *p);
+    x->at = at ? at : x->at;
+    if (!at || !p || posix_memalign(&p->data, PACKED_ALIGN, n + XNN_READS_BEHIND)) {
+        free(p);
+        return NULL;
+    }
+    p->number = k;
+    x->at[x->n_packed++] = p;
+    return p->data;
+}
+
+static size_t look_up_or_insert(void *context, const struct xnn_weights_cache_look_up_key *key,
+                                void *data, size_t n)
+{
+    EtcXnnpack *x = context;
+    (void)n;
+    Packed *p = x->n_packed ? x->at[x->n_packed - 1] : NULL;
+    if ((p == NULL) || (p->data != data)) {
+        return SIZE_MAX;
+    }
+    p->key = *key;
+    p->next = *list_of(x, key);
+    *list_of(x, key) = p;
+    return p->number;
+}
+
+static bool is_finalized(void *context)
+{
+    return !((const EtcXnnpack *)context)->is_packing;
+}
+
+static void *offset_to_addr(void *context, size_t offset)
+{
+    const EtcXnnpack *x = context;
+    return (offset < x->n_packed) ? x->at[offset]->data : NULL;
+}
+
+static enum xnn_status delete_cache(void *context)
+{
+    (void)context;
+    return xnn_status_success;
+}
+
+static void free_packed(EtcXnnpack *x)
+{
+    for (size_t i = 0; i < x->n_packed; i++) {
+        free(x->at[i]->data);
+        free(x->at[i]);
+    }
+    free(x->at);
+}
+
 /* -- host --------------------------------------------------------------------------------- */
 
 EtcXnnpack *etc_xnnpack_new(int n_threads)
@@ -67,8 +156,10 @@ EtcXnnpack *etc_xnnpack_new(int n_threads)
     if (x == NULL) {
         return NULL;
     }
+    struct xnn_weights_cache_provider cache = {
+        x, look_up, reserve_space, look_up_or_insert, is_finalized, offset_to_addr, delete_cache};
+    x->cache = cache;
     if ((xnn_initialize(NULL) != xnn_status_success) ||
-        (xnn_create_weights_cache(&x->cache) != xnn_status_success) ||
         (xnn_create_workspace(&x->workspace) != xnn_status_success)) {
         etc_xnnpack_free(x);
         return NULL;
@@ -85,9 +176,7 @@ void etc_xnnpack_free(EtcXnnpack *x)
     if (x->workspace != NULL) {
         xnn_release_workspace(x->workspace);
     }
-    if (x->cache != NULL) {
-        xnn_delete_weights_cache(x->cache);
-    }
+    free_packed(x);
     if (x->pool != NULL) {
         pthreadpool_destroy(x->pool);
     }
@@ -450,7 +539,7 @@ static Use use_of(const XnnGraph *g, const XnnNode *n)
 static int may_share(State *s)
 {
     const XnnGraph *g = &s->graph;
-    int may = !g->has_inline && !s->host->is_final;
+    int may = !g->has_inline;
     for (uint32_t i = 0; may && (i < g->n_nodes); i++) {
         if (packs(g, &g->node[i])) {
             Use u = use_of(g, &g->node[i]), *seen;
@@ -490,7 +579,7 @@ static EtcStatus refused(EtcError *e, enum xnn_status status, const char *what, 
 static EtcStatus build(State *s, EtcError *e)
 {
     const XnnGraph *g = &s->graph;
-    xnn_weights_cache_t cache = may_share(s) ? s->host->cache : NULL;
+    xnn_weights_cache_t cache = may_share(s) ? &s->host->cache : NULL;
     enum xnn_status x = xnn_create_subgraph(g->n_externals, 0, &s->subgraph);
     for (uint32_t i = 0; (x == xnn_status_success) && (i < g->n_values); i++) {
         x = define_value(s, i);
@@ -505,8 +594,10 @@ static EtcStatus build(State *s, EtcError *e)
         }
     }
     if (x == xnn_status_success) {
+        s->host->is_packing = 1;
         x = xnn_create_runtime_v4(s->subgraph, cache, s->host->workspace, s->host->pool, 0,
                                   &s->runtime);
+        s->host->is_packing = 0;
     }
     if (x != xnn_status_success) {
         return refused(e, x, "libXNNPACK refuses the graph", XNN_NO_ID);
@@ -740,12 +831,7 @@ static void widen_indices(const State *s, EtcValue *const *arg)
 static EtcStatus run(void *state, EtcValue *const *arg, int32_t n_args, EtcError *e)
 {
     State *s = state;
-    EtcXnnpack *x = s->host;
     EtcStatus status = take_inputs(s, arg, n_args, e);
-    if (!x->is_final) { /* methods that are initialised later pack their weights anew */
-        xnn_finalize_weights_cache(x->cache, xnn_weights_cache_finalization_kind_soft);
-        x->is_final = 1;
-    }
     if ((status == ETC_OK) && !s->is_shaped) {
         status = etc_xnn_infer(&s->graph, s->shape, e);
         if (status == ETC_OK) {
