@@ -11,7 +11,7 @@
 #include "passes/order.h"
 #include <stdlib.h>
 
-enum { WORK_BASE = 20000000, WORK_PER_NODE = 500 };
+enum { WORK_BASE = 1000000, WORK_PER_NODE = 200 };
 
 typedef struct Need {
     int64_t peak, rest; /* bytes while the subtree runs, bytes it leaves */
