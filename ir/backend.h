@@ -15,7 +15,7 @@ struct Backend {
     const char *id;   /* what the runtime registers it under */
 
     /* Whether it computes n; else *why says what stands against it, as a clause. */
-    bool (*takes)(const Node *n, const char **why);
+    bool (*takes)(const Node *n, const Uses *u, const char **why);
 
     /* Seconds n takes: here, and in the kernels that would compute it otherwise. */
     double (*cost)(const Node *n);

@@ -10,13 +10,37 @@ typedef struct Extract {
     int n;
 } Extract;
 
-/* Constant states are seen from everywhere; all else the body reads is its input. */
+/* Weights in integers stay small until they are read; fold_constants left these. */
+bool value_goes_along(const Value *v)
+{
+    const Node *n = v->def;
+    if (!n || !n->n_in || n->n_out != 1 ||
+        (n->op != OP_DEQUANTIZE_PER_CHANNEL && n->op != OP_DEQUANTIZE_PER_TENSOR &&
+         n->op != OP_DEQUANTIZE_PER_TENSOR_TENSOR && n->op != OP__TO_COPY && n->op != OP_VIEW))
+        return false;
+    for (int i = 0; i < n->n_in; i++) {
+        const State *s = n->in[i]->state;
+        if (s ? s->kind == ST_MUTABLE || s->kind == ST_BLOB || !s->data || n->in[i]->type.stride
+              : !value_goes_along(n->in[i]))
+            return false;
+    }
+    return true;
+}
+
+static void copy_node(Extract *e, const Node *from);
+
+/* Constant states are seen from everywhere, what is made of them is made in the body; all else it
+ * reads is its input. */
 static Value *inner_value(Extract *e, Value *v)
 {
     if (e->inner[v->index])
         return e->inner[v->index];
     if (v->state && v->state->kind != ST_MUTABLE)
         return graph_state(e->body, v->state);
+    if (value_goes_along(v)) {
+        copy_node(e, v->def);
+        return e->inner[v->index];
+    }
     Value *in = graph_value(e->body, v->name, v->type);
     graph_add_input(e->body, in);
     e->operand[e->n++] = node_use(e->call, v);

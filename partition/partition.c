@@ -56,8 +56,10 @@ static void note_rejected(Split *s, const Node *n, const char *why)
 static int taker_of(Split *s, const Node *n)
 {
     const char *why = "it has effects or holds graphs";
+    if (n->n_out && value_goes_along(n->out[0]))
+        return NOBODY;
     for (int i = 0; may_go(n) && i < s->p->n_backends; i++)
-        if (s->p->backend[i]->takes(n, &why))
+        if (s->p->backend[i]->takes(n, &s->uses, &why))
             return i;
     note_rejected(s, n, why);
     return NOBODY;
@@ -157,7 +159,7 @@ static void add_inputs(const Split *s, RegionReport *r, int i, int *seen)
     const Node *n = s->node[i];
     for (int k = 0; k < n->n_in; k++) {
         const Value *v = n->in[k];
-        bool is_const = v->state && v->state->kind != ST_MUTABLE;
+        bool is_const = (v->state && v->state->kind != ST_MUTABLE) || value_goes_along(v);
         if (is_const || region_of_value(s, v) == s->region[i] || seen[v->index] == s->region[i] + 1)
             continue;
         seen[v->index] = s->region[i] + 1;

@@ -1,4 +1,5 @@
 /* rows.c -- which core ops become XNNPACK nodes, under which conditions, and how. */
+#include "partition/internal.h"
 #include "partition/xnnpack/lower.h"
 #include <math.h>
 #include <string.h>
@@ -90,7 +91,7 @@ static uint32_t constant_of_rank(Lower *w, const Value *v, int rank)
         moved[i] = dim[axis[i]];
     const float *data = (const float *)(const void *)v->state->data;
     return x_constant(w, v->state->name, v->state->fqn,
-                      x_permuted(w, data, rank, dim, axis), rank, moved);
+                      x_permuted(w, data, sizeof *data, rank, dim, axis), rank, moved);
 }
 
 static uint32_t operand(Lower *w, const Value *v, int rank, Layout l)
@@ -201,7 +202,7 @@ static void lower_leaky_relu(Lower *w, const Node *n)
 
 /* -- clamps ---------------------------------------------------------------------------------- */
 
-static void limits(const Node *n, double *min, double *max)
+void x_limits(const Node *n, double *min, double *max)
 {
     *min = -INFINITY;
     *max = INFINITY;
@@ -230,7 +231,7 @@ static void lower_clamp(Lower *w, const Node *n)
     Layout l = layout_like(w, n);
     uint32_t in = x_use(w, n->in[0], l);
     XNode *from = clamps_itself(w, n, in);
-    limits(n, &min, &max);
+    x_limits(n, &min, &max);
     if (from) {
         x_range(from, min, max);
         x_define(w, n->out[0], l, in);
@@ -255,9 +256,9 @@ static bool takes_linear(const Node *n, const char **why)
         arg_number(n, 3, &beta);
         arg_number(n, 4, &alpha);
     }
-    if (!xnn_is_constant(w))
+    if (!xnn_is_weight(w))
         return no(why, "its weight is no constant");
-    if (b && (!xnn_is_constant(b) || b->type.rank != 1 ||
+    if (b && (!xnn_is_weight(b) || b->type.rank != 1 ||
               size(b, 0) != size(w, n->op == OP_LINEAR ? 0 : 1)))
         return no(why, "its bias is no constant of one number per result");
     return (beta == 1 && alpha == 1) || no(why, "alpha or beta is not 1");
@@ -280,9 +281,18 @@ static void lower_linear(Lower *w, const Node *n)
     bool is_linear = n->op == OP_LINEAR, is_addmm = n->op == OP_ADDMM;
     const Value *a = arg_value(n, is_addmm ? 1 : 0), *b = arg_value(n, is_addmm ? 2 : 1);
     const Value *bias = is_linear ? arg_value(n, 2) : is_addmm ? arg_value(n, 0) : NULL;
-    uint32_t in = x_use(w, a, AS_IS), filter = x_use(w, b, AS_IS);
-    uint32_t add = bias ? x_use(w, bias, AS_IS) : XNN_NONE;
-    fully_connected(w, in, filter, add, x_result(w, n->out[0], AS_IS), is_linear ? 0 : X_TRANSPOSE);
+    uint32_t in = x_use(w, a, AS_IS), flags = is_linear ? 0 : X_TRANSPOSE;
+    uint32_t dim[2] = {(uint32_t)size(b, 0), (uint32_t)size(b, 1)};
+    XWeight k = x_weight(w, b, in, true, is_linear ? 0 : 1);
+    if (k.dtype != X_F32 && flags) {
+        k.data = x_permuted(w, k.data, k.size, 2, dim, (const int[]){1, 0});
+        dim[0] = (uint32_t)size(b, 1);
+        dim[1] = (uint32_t)size(b, 0);
+        flags = 0;
+    }
+    uint32_t filter = xnn_is_constant(b) ? x_use(w, b, AS_IS) : x_weight_value(w, &k, 2, dim, 0);
+    uint32_t add = x_bias(w, bias, in, filter);
+    fully_connected(w, in, filter, add, x_result(w, n->out[0], AS_IS), flags);
 }
 
 static void lower_bmm(Lower *w, const Node *n)
@@ -449,7 +459,7 @@ static bool takes_conv(const Node *n, const char **why)
 {
     Conv c;
     const Value *b = arg_value(n, 2);
-    if (!xnn_is_constant(arg_value(n, 1)) || (b && !xnn_is_constant(b)))
+    if (!xnn_is_weight(arg_value(n, 1)) || (b && !xnn_is_weight(b)))
         return no(why, "its filter or bias is no constant");
     if (!read_conv(n, &c))
         return no(why, "it is neither over one nor over two axes");
@@ -463,24 +473,24 @@ static bool is_depthwise(const Conv *c)
 
 /* [out, in/g, h, w] to [out, h, w, in/g], of depthwise ones to [1, h, w, out]; a transposed one's
  * [in, out/g, h, w] to [out, h, w, in/g]. */
-static uint32_t filter_of(Lower *w, const Node *n, const Conv *c)
+static uint32_t filter_of(Lower *w, const Node *n, const Conv *c, uint32_t x)
 {
-    const State *s = arg_value(n, 1)->state;
-    const float *data = (const float *)(const void *)s->data;
+    XWeight weight = x_weight(w, arg_value(n, 1), x, false, 0);
     uint32_t g = (uint32_t)c->groups, h = (uint32_t)c->kernel[0], k = (uint32_t)c->kernel[1];
     uint32_t in = (uint32_t)c->in / g, out = (uint32_t)c->out;
     if (c->transposed) {
         uint32_t from[5] = {g, in, out / g, h, k};
-        data = x_permuted(w, data, 5, from, (const int[]){0, 2, 3, 4, 1});
+        weight.data = x_permuted(w, weight.data, weight.size, 5, from, (const int[]){0, 2, 3, 4, 1});
     } else if (is_depthwise(c)) {
         uint32_t from[4] = {out, 1, h, k};
-        data = x_permuted(w, data, 4, from, (const int[]){1, 2, 3, 0});
+        weight.data = x_permuted(w, weight.data, weight.size, 4, from, (const int[]){1, 2, 3, 0});
     } else if (in > 1 && h * k > 1) {
         uint32_t from[4] = {out, in, h, k};
-        data = x_permuted(w, data, 4, from, (const int[]){0, 2, 3, 1});
+        weight.data = x_permuted(w, weight.data, weight.size, 4, from, (const int[]){0, 2, 3, 1});
     }
     uint32_t dim[4] = {out, h, k, in}, depthwise[4] = {1, h, k, out};
-    return x_constant(w, s->name, s->fqn, data, 4, is_depthwise(c) ? depthwise : dim);
+    bool last = is_depthwise(c);
+    return x_weight_value(w, &weight, 4, last ? depthwise : dim, last ? 3 : 0);
 }
 
 static void conv_fields(XNode *x, const Conv *c, uint32_t in, uint32_t filter, uint32_t bias,
@@ -515,7 +525,7 @@ static void lower_conv(Lower *w, const Node *n)
     read_conv(n, &c);
     const Value *bias = arg_value(n, 2), *v = n->out[0];
     uint32_t in = as_image(w, x_use(w, n->in[0], CHANNELS_LAST));
-    uint32_t filter = filter_of(w, n, &c), add = bias ? x_use(w, bias, AS_IS) : XNN_NONE;
+    uint32_t filter = filter_of(w, n, &c, in), add = x_bias(w, bias, in, filter);
     XValue image = x_sizes(v->type, CHANNELS_LAST), last = image;
     if (c.space == 1) {
         image = (XValue){.rank = 4, .dim = {last.dim[0], 1, last.dim[1], last.dim[2]},
@@ -890,9 +900,11 @@ static bool sizes_fit(Type t, Open open)
     return true;
 }
 
-bool xnn_takes(const Node *n, const char **why)
+bool xnn_takes(const Node *n, const Uses *u, const char **why)
 {
     const Row *row = row_of(n->op);
+    if (xnn_is_quant(n->op))
+        return xnn_takes_quant(n, u, why);
     if (!row)
         return no(why, "XNNPACK has no such operation");
     for (int i = 0; i < n->n_in; i++) {
@@ -914,5 +926,16 @@ bool xnn_takes(const Node *n, const char **why)
 
 void xnn_lower_node(Lower *w, const Node *n)
 {
-    row_of(n->op)->lower(w, n);
+    XIntegers to;
+    if (w->done[n->out[0]->index] || value_goes_along(n->out[0]))
+        return;
+    if (xnn_is_quant(n->op)) {
+        xnn_lower_quant(w, n);
+    } else {
+        w->integers = xnn_in_integers(w, n, &to);
+        row_of(n->op)->lower(w, n);
+        if (w->integers)
+            xnn_declare_integers(w, n, &to);
+        w->integers = false;
+    }
 }
