@@ -23,9 +23,25 @@ static bool check_range(const Node *n, Diag *d)
            diag_error(d, n->loc, "quant_min is %" PRId64 ", above quant_max %" PRId64, lo, hi);
 }
 
+/* Whether the range lies within the integers of the result. */
+static bool range_fits(const Node *n, EtcDtype t, Diag *d)
+{
+    int64_t lo = 0, hi = 0, half = 0;
+    bool is_unsigned = t == ETC_U8 || t == ETC_U16;
+    arg_int(n, arg_find(n, "quant_min"), &lo);
+    arg_int(n, arg_find(n, "quant_max"), &hi);
+    if (dtype_is_int(t) && etc_dtype_size((int)t) < sizeof half)
+        half = INT64_C(1) << (8 * etc_dtype_size((int)t) - 1);
+    int64_t least = is_unsigned ? 0 : -half;
+    return (half && lo >= least && hi < least + 2 * half) ||
+           diag_error(d, n->loc, "%s does not hold %" PRId64 " to %" PRId64, dtype_name(t), lo, hi);
+}
+
 /* The result of a row that quantizes x, or undoes it. */
 static bool quantized(const Node *n, Type x, Type *out, Diag *d)
 {
+    if (!range_fits(n, dtype_or(n, ETC_I8), d))
+        return false;
     if (!dtype_is_float(x.dtype))
         return diag_error(d, n->loc, "input has dtype %s, expected a floating-point one",
                           dtype_name(x.dtype));

@@ -89,13 +89,6 @@ static EtcStatus read_tensors(const EtcCall *c, int32_t range, int32_t out, int 
 
 static EtcStatus run(Quant *q, int quantizes)
 {
-    /* zero points that make no difference overflow */
-    for (int64_t i = 0; i < q->g.n; i++) {
-        const int64_t zero = etc_q_zero(q->zero, i, &q->g);
-        if ((zero < INT32_MIN) || (zero > INT32_MAX)) {
-            return ETC_BAD_ARG;
-        }
-    }
     if (quantizes) {
         etc_quantize_f32(q->y->data, (const float *)q->x->data, q->scale, q->zero, &q->g);
     } else {

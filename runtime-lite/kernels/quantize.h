@@ -34,9 +34,11 @@ ETC_INLINE int64_t etc_q_int(const void *p, int64_t i, int32_t dtype)
                                   : ((const int64_t *)p)[i];
 }
 
+/* Within 32 bits: past them rounding is not exact. */
 ETC_INLINE int64_t etc_q_zero(const void *zero, int64_t i, const EtcQuant *g)
 {
-    return (zero != NULL) ? etc_q_int(zero, i, g->zero) : 0;
+    const int64_t v = (zero != NULL) ? etc_q_int(zero, i, g->zero) : 0;
+    return etc_max_i64(etc_min_i64(v, INT32_MAX), INT32_MIN);
 }
 
 ETC_INLINE double etc_q_scale(const void *scale, int64_t i, const EtcQuant *g)
