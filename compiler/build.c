@@ -19,21 +19,6 @@ typedef struct Build {
     double start;
 } Build;
 
-/* Percent of the model's multiply-adds that backends take. */
-static double delegated(const Program *p)
-{
-    const PartitionReport *r = p->partition;
-    return r && r->macs ? 100.0 * (double)r->macs_taken / (double)r->macs : 0;
-}
-
-static bool gate_delegated(const Options *o, const Program *p, Diag *d)
-{
-    double percent = o->require_delegated ? strtod(o->require_delegated, NULL) : 0;
-    return percent <= 0 || delegated(p) >= percent ||
-           diag_fault(d, FAULT_GATE, (Loc){.file = o->model},
-                      "%.4g %% of the work is delegated, %g %% required", delegated(p), percent);
-}
-
 /* -- the plan ---------------------------------------------------------------------------------- */
 
 static PlanReport total_plan(const Program *p, Arena *a)
@@ -196,7 +181,7 @@ static void print_json(const Build *b, PlanReport total, double seconds)
     printf("{\"schema\": 1, \"output\": %s, \"bytes\": %lld, ",
            b->o->dry_run ? "null" : json_text(b->arena, b->o->output), (long long)all_bytes(b));
     print_plan(total);
-    printf(", \"delegated_percent\": %.4f, \"seconds\": %.6f, \"files\": [", delegated(p), seconds);
+    printf(", \"delegated_percent\": %.6g, \"seconds\": %.6f, \"files\": [", partition_percent(p->partition), seconds);
     for (int i = 0; !b->o->dry_run && i < b->files.n; i++)
         printf("%s{\"path\": %s, \"bytes\": %lld}", comma(i), json_text(b->arena, file_path(b, i)),
                (long long)file_bytes(&b->files.file[i].out));
@@ -211,12 +196,14 @@ static void print_json(const Build *b, PlanReport total, double seconds)
 
 static void print_line(const Build *b, PlanReport r, double seconds)
 {
+    const char *file = b->o->dry_run ? "(dry run)" : b->o->output;
+    partition_line(b->program, file, b->arena);
     fprintf(stderr,
             "%s: %lld bytes, arena %lld (%s; lower bound %lld for this order, %lld for any), "
             "scratch %lld, %.4g %% delegated, %.1f ms\n",
-            b->o->dry_run ? "(dry run)" : b->o->output, (long long)all_bytes(b), (long long)r.arena,
+            file, (long long)all_bytes(b), (long long)r.arena,
             r.is_least ? "proven optimal" : "not proven optimal", (long long)r.bound,
-            (long long)r.order_free, (long long)r.scratch, delegated(b->program), seconds * 1e3);
+            (long long)r.order_free, (long long)r.scratch, partition_percent(b->program->partition), seconds * 1e3);
 }
 
 /* Everything is written, then told, then put in its place. */
@@ -284,7 +271,7 @@ static bool build_c(Build *b)
 void command_compile(const Options *o, Arena *a, Diag *d)
 {
     Build b = build_new(o, a, d);
-    deliver(&b, build_pte(&b) && gate_delegated(o, b.program, d));
+    deliver(&b, build_pte(&b) && partition_gate(o, b.program, d));
 }
 
 void command_emit_c(const Options *o, Arena *a, Diag *d)

@@ -18,6 +18,7 @@ typedef enum Command {
     CMD_RUN,
     CMD_DIFF,
     CMD_CHECK,
+    CMD_PARTITION,
     CMD_INSPECT,
     CMD_OPT,
     CMD_OPS,
@@ -34,12 +35,12 @@ typedef struct Options {
     const char *model;  /* "-" is standard input */
     const char *output; /* -o; "-" is standard output */
     const char *weights_dir, *weights, *data, *dump_ir, *dump_data;
-    const char *backend, *target, *math, *weights_as, *target_runtime, *require_delegated;
-    const char *passes, *tail, *method, *output_dir, *report;
+    const char *backend, *delegate, *target, *math, *weights_as, *target_runtime, *require_delegated;
+    const char *passes, *tail, *method, *output_dir, *report, *threads;
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
-    bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all;
+    bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate;
 } Options;
 
 /* What argv asked for.  OPTIONS_RUN: go on.  OPTIONS_DONE: help or version was printed, exit 0.
@@ -57,6 +58,9 @@ typedef struct Pipeline {
 /* The passes that are left from p's stage to a planned program of p's tail.  False: that stage
  * leads to the other tail; reported. */
 bool pipeline_of(const Program *p, Pipeline *out, Diag *d);
+
+/* Those of them to a .pte that end with partition.  False: p is past it; reported. */
+bool pipeline_to_partition(const Program *p, Pipeline *out, Diag *d);
 
 /* The first of them, which make core of an export. */
 Pipeline pipeline_to_core(void);
@@ -79,6 +83,10 @@ Program *model_load(const Options *o, Arena *a, Diag *d);
 
 /* Loads and runs the tail's passes.  NULL: reported. */
 Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Diag *d);
+
+/* Loads and gives regions to the backends of --backend, of which there may be none; what they are
+ * is in its `partition`.  NULL: reported. */
+Program *model_partition(const Options *o, Arena *a, Diag *d);
 
 /* Loads and checks; what is at stage aten becomes core, so that the evaluator can run it.  NULL:
  * reported. */
@@ -153,6 +161,17 @@ PteMethod pte_method(const EtcProgram *p, int32_t method, Arena *a);
 /* The pieces as one, 64-byte aligned. */
 const uint8_t *join_pieces(const OutFile *f, Arena *a, size_t *n);
 
+/* -- delegates.c --------------------------------------------------------------------------- */
+
+typedef struct Delegates {
+    EtcDelegate list[1];
+    int n;
+    void *host;
+} Delegates;
+
+bool delegates_start(int threads, Delegates *to, Diag *d); /* false: reported */
+void delegates_stop(const Delegates *d);
+
 /* -- target.c ------------------------------------------------------------------------------ */
 
 #define RUNTIME_FIRST "1.0.1"
@@ -185,6 +204,12 @@ bool runtime_failed(const char *file, const EtcError *e, Diag *d);
  * end in ".svg".  False: reported. */
 bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, Diag *d);
 
+/* -- partition.c --------------------------------------------------------------------------- */
+
+double partition_percent(const PartitionReport *r); /* of multiply-adds that backends take */
+bool partition_gate(const Options *o, const Program *p, Diag *d); /* --require-delegated */
+void partition_line(const Program *p, const char *file, Arena *a); /* to standard error */
+
 /* -- commands: each returns after reporting to d ------------------------------------------- */
 
 void command_compile(const Options *o, Arena *a, Diag *d);
@@ -192,6 +217,7 @@ void command_emit_c(const Options *o, Arena *a, Diag *d);
 void command_run(const Options *o, Arena *a, Diag *d);
 void command_diff(const Options *o, Arena *a, Diag *d);
 void command_check(const Options *o, Arena *a, Diag *d);
+void command_partition(const Options *o, Arena *a, Diag *d);
 void command_inspect(const Options *o, Arena *a, Diag *d);
 void command_opt(const Options *o, Arena *a, Diag *d);
 void command_ops(const Options *o, Arena *a, Diag *d);

@@ -439,6 +439,7 @@ static void set_backends(const Options *o, Program *p)
             PUSH(p->arena, chain, p->n_backends, b);
     }
     p->backend = chain;
+    p->delegate_all = o->delegate && !strcmp(o->delegate, "all");
 }
 
 Program *model_evaluable(const Options *o, Arena *a, Diag *d)
@@ -450,6 +451,21 @@ Program *model_evaluable(const Options *o, Arena *a, Diag *d)
     p->tail = o->tail && !strcmp(o->tail, "c") ? TAIL_C : TAIL_PTE;
     Pipeline core = pipeline_to_core();
     return p->stage != STAGE_ATEN || passes_run(p, core.pass, core.n, quiet, d) ? p : NULL;
+}
+
+Program *model_partition(const Options *o, Arena *a, Diag *d)
+{
+    PassOptions opt = {.dump = NULL};
+    Pipeline all;
+    Program *p = model_load(o, a, d);
+    if (!p || !has_all_bytes(o, p, d))
+        return NULL;
+    p->tail = TAIL_PTE;
+    set_backends(o, p);
+    p->partition = NEW(a, PartitionReport, 1);
+    if (!is_sound(p, d) || !pipeline_to_partition(p, &all, d))
+        return NULL;
+    return passes_run(p, all.pass, all.n, opt, d) ? p : NULL;
 }
 
 Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Diag *d)

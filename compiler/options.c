@@ -12,11 +12,12 @@ enum {
     RUN = 1 << CMD_RUN,
     DIFF = 1 << CMD_DIFF,
     CHECKS = 1 << CMD_CHECK,
+    PARTITION = 1 << CMD_PARTITION,
     INSPECT = 1 << CMD_INSPECT,
     OPT = 1 << CMD_OPT,
     OPS = 1 << CMD_OPS,
     BUILDS = COMPILE | EMIT_C,
-    READS = BUILDS | RUN | DIFF | CHECKS | INSPECT | OPT,
+    READS = BUILDS | RUN | DIFF | CHECKS | PARTITION | INSPECT | OPT,
     ALL = READS | OPS
 };
 
@@ -35,6 +36,9 @@ static const struct {
                   "compare two models node by node on the same inputs"},
     [CMD_CHECK] = {"check", "MODEL", "etc check model.pt2",
                    "list everything that would stop a compile"},
+    [CMD_PARTITION] = {"partition", "MODEL --backend NAME,...",
+                       "etc partition model.pt2 --backend xnnpack",
+                       "tell who takes what, why not more, and what switching costs"},
     [CMD_INSPECT] = {"inspect", "FILE", "etc inspect model.pte",
                      "show methods, operators, sizes and plan of a .pte, .pt2 or .etir"},
     [CMD_OPT] = {"opt", "MODEL --passes=A,B", "etc opt --passes=dce,cse graph.etir",
@@ -59,7 +63,7 @@ typedef struct Flag Flag;
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
 static CheckFn any, is_backends, is_choice, is_dim, is_dump, is_method, is_passes, is_percent,
     is_picture,
-    is_tolerance, is_version;
+    is_threads, is_tolerance, is_version;
 
 struct Flag {
     const char *name;
@@ -84,10 +88,15 @@ static const Flag flag_row[] = {
     {"weights", 0, FLAG_TEXT, AT(weights), READS, any, "FILE",
      "the .pt2 or folder that an .etir's weights lie in"},
     {"data", 0, FLAG_TEXT, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
-    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS, is_backends, "NAME,...",
+    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION, is_backends, "NAME,...",
      "who is offered the model's parts, in this order: xnnpack; or portable"},
-    {"require-delegated", 0, FLAG_TEXT, AT(require_delegated), COMPILE, is_percent, "PERCENT",
+    {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION, is_choice, "worth|all",
+     "what pays for its calls (worth), or all that a backend takes"},
+    {"require-delegated", 0, FLAG_TEXT, AT(require_delegated), COMPILE | PARTITION,
+     is_percent, "PERCENT",
      "exit 5 when less of the work is delegated"},
+    {"simulate", 0, FLAG_BOOL, AT(simulate), PARTITION, any, NULL,
+     "compare none, each backend alone and the chain"},
     {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS, is_version, "VERSION",
      "refuse operators that this ExecuTorch lacks"},
     {"target", 0, FLAG_TEXT, AT(target), EMIT_C, is_choice, "generic", "the CPU to write C for"},
@@ -124,6 +133,8 @@ static const Flag flag_row[] = {
     {"next", 0, FLAG_NEXT, AT(inputs), RUN | DIFF, any, NULL, "what follows is a further call"},
     {"output-dir", 0, FLAG_TEXT, AT(output_dir), RUN, any, "DIR", "write output_0.npy ... there"},
     {"method", 0, FLAG_TEXT, AT(method), RUN | DIFF, any, "NAME", "the method to run (forward)"},
+    {"threads", 0, FLAG_TEXT, AT(threads), RUN, is_threads, "N",
+     "for delegates that use several (1)"},
     {"json", 0, FLAG_BOOL, AT(json), ALL, any, NULL, "print the result as JSON to stdout"},
     {"quiet", 'q', FLAG_BOOL, AT(quiet), ALL, any, NULL, "no message on success"},
     {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL, any, NULL, "print every stage with its time"},
@@ -309,6 +320,14 @@ static bool is_percent(const Parser *p, const Flag *f, const char *value)
     double percent = strtod(value, &end);
     return (end != value && !*end && percent >= 0 && percent <= 100) ||
            usage(p, "--%s wants a percentage from 0 to 100, not '%s'", f->name, value);
+}
+
+static bool is_threads(const Parser *p, const Flag *f, const char *value)
+{
+    char *end;
+    long n = strtol(value, &end, 10);
+    return (end != value && !*end && n >= 1 && n <= 1024) ||
+           usage(p, "--%s wants a number from 1 to 1024, not '%s'", f->name, value);
 }
 
 static bool is_tolerance(const Parser *p, const Flag *f, const char *value)
@@ -511,6 +530,12 @@ static bool is_complete(const Parser *p)
         return false;
     if ((1 << o->command) & BUILDS && !o->output && !o->dry_run)
         return usage(p, "-o is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_PARTITION && !o->backend)
+        return usage(p, "--backend is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_PARTITION && !strcmp(o->backend, "portable"))
+        return usage(p, "--backend portable leaves nothing to tell");
+    if (o->simulate && o->require_delegated)
+        return usage(p, "--simulate compares chains; --require-delegated wants one");
     if (o->command == CMD_DIFF && !o->other)
         return usage(p, "two models are wanted; usage: etc %s %s", name, use);
     if (o->command == CMD_OPT && !o->passes && !o->list)

@@ -12,7 +12,8 @@
 
 static const char *const pte_tail[] = {
     /* the second decompose: what was whole for backends to take and for tile to cut */
-    TO_CORE, "pack_heads", SIMPLIFY, "partition",    "tile", "decompose",   SIMPLIFY,
+    TO_CORE, "pack_heads", SIMPLIFY, "partition", "split_linear", "tile", "decompose",   SIMPLIFY,
+    "tile_rows", "fold_constants",
     "to_edge", "lower_symint", "dce", "drop_states", "to_out", "order", "check_sizes", TO_PLANNED,
 };
 static const char *const c_tail[] = {
@@ -61,6 +62,17 @@ bool pipeline_of(const Program *p, Pipeline *out, Diag *d)
         return diag_error(d, (Loc){.file = p->name}, "is at stage %s of the way to %s, not to %s",
                           stage_name[p->stage], to_pte ? "C" : "a .pte", to_pte ? "a .pte" : "C");
     *out = (Pipeline){all.pass + skip, all.n - skip};
+    return true;
+}
+
+bool pipeline_to_partition(const Program *p, Pipeline *out, Diag *d)
+{
+    if (p->stage > STAGE_CORE)
+        return diag_error(d, (Loc){.file = p->name}, "is at stage %s: backends are asked at core",
+                          stage_name[p->stage]);
+    if (!pipeline_of(p, out, d))
+        return false;
+    out->n = after("partition", *out);
     return true;
 }
 

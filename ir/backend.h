@@ -10,12 +10,17 @@ typedef struct Blob {
     size_t n;
 } Blob;
 
+/* Why a node is not taken: what stands against it, as a clause, and what the model's author can do
+ * to make it fit, as an order; NULL: nothing. */
+typedef struct Refusal {
+    const char *why, *fix;
+} Refusal;
+
 struct Backend {
     const char *name; /* of --backend */
     const char *id;   /* what the runtime registers it under */
 
-    /* Whether it computes n; else *why says what stands against it, as a clause. */
-    bool (*takes)(const Node *n, const Uses *u, const char **why);
+    bool (*takes)(const Node *n, const Uses *u, Refusal *r); /* whether it computes n */
 
     /* Seconds n takes: here, and in the kernels that would compute it otherwise. */
     double (*cost)(const Node *n);

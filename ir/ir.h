@@ -345,6 +345,7 @@ struct Program {
     unsigned edits;     /* bumped by every mutation below; passes never set it by hand */
     const Backend *const *backend; /* the chain partition offers nodes to */
     int n_backends;
+    bool delegate_all; /* what a backend takes it gets, whatever that costs */
     PartitionReport *partition; /* what it decided; NULL before */
     struct ExprTable *exprs;       /* symint.c */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
@@ -403,6 +404,22 @@ void graph_replace(Graph *g, Value **with);
  *   I int n, const int64_t*   D int n, const Dim*   V int n, Value**
  * Outputs are named after loc.node.  NULL: reported. */
 Node *build(Graph *g, Node *before, Loc loc, OpId op, Diag *d, const char *fmt, ...);
+
+/* Nodes copied into the body of `call`, a node in no list yet: outline.c.  What they read from
+ * outside but constants becomes the body's inputs, and operands that `call` reads already.  `inner`,
+ * by index of the values outside: their twins; outlines of one graph may share it, as it is all NULL
+ * before the start and after the end. */
+typedef struct Outline {
+    Graph *body;
+    Node *call;
+    Value **inner;
+    Arg *operand;
+    int n;
+} Outline;
+Outline outline_start(Node *call, Node *const *member, int n, Value **inner);
+void outline_result(Outline *o, const Value *v, Value **with); /* with: by index, for graph_replace */
+Arg outline_operands(const Outline *o);
+void outline_end(Outline *o, Node *const *member, int n);
 
 /* Writes, checks and tells a symbol nothing, nor does any graph nested in it. */
 bool node_is_pure(const Node *n);

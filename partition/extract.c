@@ -1,14 +1,5 @@
 /* extract.c -- nodes of a graph become the body of a call of a backend. */
 #include "partition/internal.h"
-#include <string.h>
-
-typedef struct Extract {
-    Graph *body;
-    Node *call;
-    Value **inner; /* the body's value of an outer one, by the outer one's index */
-    Arg *operand;
-    int n;
-} Extract;
 
 /* Weights in integers stay small until they are read; fold_constants left these. */
 bool value_goes_along(const Value *v)
@@ -27,50 +18,33 @@ bool value_goes_along(const Value *v)
     return true;
 }
 
-static void copy_node(Extract *e, const Node *from);
+typedef struct Members {
+    Node **item;
+    int n;
+} Members;
 
-/* Constant states are seen from everywhere, what is made of them is made in the body; all else it
- * reads is its input. */
-static Value *inner_value(Extract *e, Value *v)
+/* A node that goes along stands before the first that reads it; `seen` marks it. */
+static void add_member(Members *m, Node *n, Value **seen, Arena *tmp)
 {
-    if (e->inner[v->index])
-        return e->inner[v->index];
-    if (v->state && v->state->kind != ST_MUTABLE)
-        return graph_state(e->body, v->state);
-    if (value_goes_along(v)) {
-        copy_node(e, v->def);
-        return e->inner[v->index];
+    for (int i = 0; i < n->n_in; i++) {
+        Value *v = n->in[i];
+        if (!seen[v->index] && value_goes_along(v)) {
+            seen[v->index] = v;
+            add_member(m, v->def, seen, tmp);
+        }
     }
-    Value *in = graph_value(e->body, v->name, v->type);
-    graph_add_input(e->body, in);
-    e->operand[e->n++] = node_use(e->call, v);
-    return e->inner[v->index] = in;
+    PUSH(tmp, m->item, m->n, n);
 }
 
-static Arg copy_arg(Extract *e, const Node *from, Node *to, Arg a)
+/* The nodes, and those that go along; `inner` is as it was afterwards. */
+static Members with_weights(Node **member, int n, Value **inner, Arena *tmp)
 {
-    if (a.kind == ARG_VALUE) {
-        Arg use = node_use(to, inner_value(e, from->in[a.slot]));
-        use.key = a.key;
-        return use;
-    }
-    if (a.kind == ARG_LIST) {
-        Arg *item = NEW(e->body->program->arena, Arg, a.list.n ? a.list.n : 1);
-        for (int i = 0; i < a.list.n; i++)
-            item[i] = copy_arg(e, from, to, a.list.item[i]);
-        a.list.item = item;
-    }
-    return a;
-}
-
-static void copy_node(Extract *e, const Node *from)
-{
-    Node *to = node_new(e->body, from->op, from->loc);
-    for (int i = 0; i < from->n_args; i++)
-        node_push(to, copy_arg(e, from, to, from->arg[i]));
-    for (int i = 0; i < from->n_out; i++)
-        e->inner[from->out[i]->index] = node_add_out(to, from->out[i]->name, from->out[i]->type);
-    graph_append(e->body, to);
+    Members all = {NULL, 0};
+    for (int i = 0; i < n; i++)
+        add_member(&all, member[i], inner, tmp);
+    for (int i = 0; i < all.n; i++)
+        inner[all.item[i]->out[0]->index] = NULL;
+    return all;
 }
 
 static bool is_read_outside(const Value *v, int region, const Uses *u, const int *region_of)
@@ -95,38 +69,31 @@ static State *blob_state(Program *p, const Backend *b, Blob blob)
     return program_state(p, ST_BLOB, name, b->id, t, "-", at, blob.data, (int64_t)blob.n);
 }
 
-static void add_results(Extract *e, const Node *n, const Uses *uses, const int *region_of,
+static void add_results(Outline *o, const Node *n, const Uses *uses, const int *region_of,
                         Value **with)
 {
-    for (int i = 0; i < n->n_out; i++) {
-        Value *v = n->out[i];
-        if (!is_read_outside(v, region_of[v->index], uses, region_of))
-            continue;
-        graph_add_output(e->body, e->inner[v->index]);
-        with[v->index] = node_add_out(e->call, v->name, v->type);
-    }
+    for (int i = 0; i < n->n_out; i++)
+        if (is_read_outside(n->out[i], region_of[n->out[i]->index], uses, region_of))
+            outline_result(o, n->out[i], with);
 }
 
 bool extract_region(Graph *g, Node **member, int n, const Uses *uses, const int *region_of,
-                    const Backend *b, Value **with, Arena *tmp, Diag *d)
+                    const Backend *b, Value **inner, Value **with, Arena *tmp, Diag *d)
 {
-    int n_in = 0;
     Blob blob;
+    Node *call = node_new(g, OP_DELEGATE, member[0]->loc);
+    Arg first = node_use(call, member[0]->out[0]); /* until there is a blob */
+    Members all = with_weights(member, n, inner, tmp);
+    Outline o = outline_start(call, all.item, all.n, inner);
     for (int i = 0; i < n; i++)
-        n_in += member[i]->n_in;
-    Extract e = {graph_new(g->program, NULL), node_new(g, OP_DELEGATE, member[0]->loc),
-                 NEW(tmp, Value *, g->n_values + 1), NEW(g->program->arena, Arg, n_in + 1), 0};
-    Arg first = node_use(e.call, member[0]->out[0]); /* until there is a blob */
-    for (int i = 0; i < n; i++)
-        copy_node(&e, member[i]);
-    for (int i = 0; i < n; i++)
-        add_results(&e, member[i], uses, region_of, with);
-    if (!b->lower(e.body, tmp, d, &blob))
+        add_results(&o, member[i], uses, region_of, with);
+    outline_end(&o, all.item, all.n);
+    if (!b->lower(o.body, tmp, d, &blob))
         return false;
-    node_set_in(e.call, first.slot, graph_state(g, blob_state(g->program, b, blob)));
-    node_push(e.call, first);
-    node_push(e.call, (Arg){.kind = ARG_LIST, .list = {e.operand, e.n}});
-    node_push(e.call, (Arg){.kind = ARG_GRAPH, .key = "body", .graph = e.body});
-    graph_insert(g, member[0], e.call);
+    node_set_in(call, first.slot, graph_state(g, blob_state(g->program, b, blob)));
+    node_push(call, first);
+    node_push(call, outline_operands(&o));
+    node_push(call, (Arg){.kind = ARG_GRAPH, .key = "body", .graph = o.body});
+    graph_insert(g, member[0], call);
     return true;
 }

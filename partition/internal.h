@@ -1,17 +1,59 @@
-/* internal.h -- what partition.c and extract.c share. */
+/* internal.h -- what the files of partition/ share. */
 #ifndef ETC_PARTITION_INTERNAL_H
 #define ETC_PARTITION_INTERNAL_H
 
 #include "partition/partition.h"
 
-/* One call of the backend in the place of nodes that stand one behind the other in the graph; they
- * stay, unread once graph_replace has been called with `with` (by value index: what stands for
- * their results).  region_of, by value index: the region of the node that makes it.  False:
- * reported. */
+/* -- cut.c ------------------------------------------------------------------------------- */
+
+/* Nodes 0 .. n - 1, and two more. */
+typedef struct Cut Cut;
+#define CUT_SOURCE(n) (n)
+#define CUT_SINK(n) ((n) + 1)
+#define CUT_NEVER (INT64_C(1) << 60) /* the price of an edge that no cut may cross */
+
+Cut *cut_new(int n, Arena *a);
+
+/* `there` is paid where `from` is on the source's side and `to` on the sink's, `back` the other way
+ * round.  The sum of all prices but CUT_NEVER stays below it. */
+void cut_edge(Cut *c, int from, int to, int64_t there, int64_t back);
+
+/* The cheapest sides, of several the one with the most on the sink's; once per cut.  False: more
+ * than `steps` edges were looked at. */
+bool cut_solve(Cut *c, int64_t steps, bool *is_sink);
+
+/* -- choose.c ---------------------------------------------------------------------------- */
+
+enum { NOBODY = -1 };
+
+/* A graph whose nodes are given away.  Indices of nodes count in the order of the graph. */
+typedef struct Split {
+    Graph *g;
+    Program *p;
+    Arena *tmp;
+    Uses uses;
+    int n;
+    Node **node;
+    int *taker; /* by node: backend in the program's chain, or NOBODY */
+    int *maker; /* by value index: node, or NOBODY */
+    int *level, *region; /* by node; region: or NOBODY */
+    int n_regions;
+    Refusal *refusal; /* by node, of those nobody takes */
+} Split;
+
+extern const Refusal region_refusal; /* of what a backend takes and does not get */
+void choose_takers(Split *s);
+
+/* -- extract.c --------------------------------------------------------------------------- */
+
 /* Whether v is made of constants alone: whoever reads it takes it along. */
 bool value_goes_along(const Value *v);
 
+/* One call of the backend in the place of nodes that stand one behind the other in the graph; they
+ * stay, unread once graph_replace has been called with `with` (by value index: what stands for
+ * their results).  `inner`: as outline_start has it.  region_of, by value index: the region of the
+ * node that makes it.  False: reported. */
 bool extract_region(Graph *g, Node **member, int n, const Uses *uses, const int *region_of,
-                    const Backend *b, Value **with, Arena *tmp, Diag *d);
+                    const Backend *b, Value **inner, Value **with, Arena *tmp, Diag *d);
 
 #endif

@@ -1,16 +1,19 @@
 /* partition.c -- gives nodes to backends: regions of a core graph become calls of a delegate.
  *
- * Stage core.  A node goes to the first backend of the chain that takes it.  Its level is the
- * largest number of changes of hands on a path to it, so nodes of one level and one backend form a
- * region that no path leaves and enters again.  A region that costs more than it saves, its call
- * and what crosses its border counted, is given back, and levels are taken anew.  Linear in nodes
- * and edges, at most ROUNDS times.
+ * Stage core.  choose.c says which backend is to compute a node.  A node's level is the largest
+ * number of changes of hands on a path to it, so nodes of one level and one backend form a region
+ * that no path leaves and enters again.  A region that costs more than it saves, its call and what
+ * crosses its border counted, is given back, and levels are taken anew.  Linear in nodes and edges
+ * but for the cut of choose.c, which is bounded, at most ROUNDS times.
  */
 #include "partition/internal.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 8, NOBODY = -1 };
+enum { ROUNDS = 8 };
+
+const Refusal region_refusal = {"its region would cost more than it saves",
+                                "make the nodes around it fit: a larger region pays for its call"};
 
 const Backend *const all_backends[] = {
     &xnnpack_backend,
@@ -23,46 +26,6 @@ const Backend *backend_find(const char *name, size_t len)
         if (strlen((*b)->name) == len && !memcmp((*b)->name, name, len))
             return *b;
     return NULL;
-}
-
-typedef struct Split {
-    Graph *g;
-    Program *p;
-    Arena *tmp;
-    Uses uses;
-    int n;         /* nodes */
-    Node **node;   /* in the order of the graph */
-    int *taker;    /* by node: backend in the program's chain, or NOBODY */
-    int *level;    /* by node */
-    int *maker;    /* by value index: node, or NOBODY */
-    int *region;   /* by node, or NOBODY */
-    int n_regions;
-} Split;
-
-/* -- who ------------------------------------------------------------------------------------- */
-
-static bool may_go(const Node *n)
-{
-    return n->n_out && n->op != OP_DELEGATE && n->op != OP_COND && node_is_pure(n);
-}
-
-static void note_rejected(Split *s, const Node *n, const char *why)
-{
-    Rejected r = {n->loc, why};
-    PartitionReport *to = s->p->partition;
-    PUSH(s->p->arena, to->rejected, to->n_rejected, r);
-}
-
-static int taker_of(Split *s, const Node *n)
-{
-    const char *why = "it has effects or holds graphs";
-    if (n->n_out && value_goes_along(n->out[0]))
-        return NOBODY;
-    for (int i = 0; may_go(n) && i < s->p->n_backends; i++)
-        if (s->p->backend[i]->takes(n, &s->uses, &why))
-            return i;
-    note_rejected(s, n, why);
-    return NOBODY;
 }
 
 /* -- levels ---------------------------------------------------------------------------------- */
@@ -138,19 +101,33 @@ static bool crosses(const Split *s, const Value *v, int region)
     return false;
 }
 
+static int64_t sum(int64_t a, int64_t b)
+{
+    int64_t c;
+    return add_ok(a, b, &c) ? c : INT64_MAX;
+}
+
+static void add_border(const Split *s, RegionReport *r, const Value *v, bool is_in)
+{
+    Arena *a = s->p->arena;
+    r->border_bytes = sum(r->border_bytes, type_bytes(v->type));
+    if (is_in)
+        PUSH(a, r->in, r->n_in, v);
+    else
+        PUSH(a, r->out, r->n_out, v);
+}
+
 static void add_node(const Split *s, RegionReport *r, int i)
 {
     const Node *n = s->node[i];
     r->backend = s->p->backend[s->taker[i]];
-    r->n_nodes++;
-    r->macs += op_info[n->op].cost(n);
+    PUSH(s->p->arena, r->node, r->n_nodes, n);
+    r->macs = sum(r->macs, op_info[n->op].cost(n));
     r->seconds += r->backend->cost(n);
     r->seconds_outside += r->backend->cost_outside(n);
     for (int k = 0; k < n->n_out; k++)
-        if (crosses(s, n->out[k], s->region[i])) {
-            r->n_out++;
-            r->border_bytes += type_bytes(n->out[k]->type);
-        }
+        if (crosses(s, n->out[k], s->region[i]))
+            add_border(s, r, n->out[k], false);
 }
 
 /* Operands from outside, each once per region: `seen` holds the last region that read a value. */
@@ -163,8 +140,7 @@ static void add_inputs(const Split *s, RegionReport *r, int i, int *seen)
         if (is_const || region_of_value(s, v) == s->region[i] || seen[v->index] == s->region[i] + 1)
             continue;
         seen[v->index] = s->region[i] + 1;
-        r->n_in++;
-        r->border_bytes += type_bytes(v->type);
+        add_border(s, r, v, true);
     }
 }
 
@@ -179,9 +155,11 @@ static RegionReport *prices(const Split *s, const Key *key)
         add_node(s, &r[s->region[at]], at);
         add_inputs(s, &r[s->region[at]], at, seen);
     }
-    for (int i = 0; i < s->n_regions; i++)
-        r[i].seconds += r[i].backend->call_cost +
-                        (double)r[i].border_bytes * r[i].backend->cost_of_byte;
+    for (int i = 0; i < s->n_regions; i++) {
+        const Backend *b = r[i].backend;
+        r[i].switching = b->call_cost + (double)r[i].border_bytes * b->cost_of_byte;
+        r[i].seconds += r[i].switching;
+    }
     return r;
 }
 
@@ -192,7 +170,7 @@ static bool give_back(Split *s, const RegionReport *r)
         int region = s->region[i];
         if (region == NOBODY || r[region].seconds < r[region].seconds_outside)
             continue;
-        note_rejected(s, s->node[i], "its region would cost more than it saves");
+        s->refusal[i] = region_refusal;
         s->taker[i] = NOBODY;
         any = true;
     }
@@ -211,27 +189,45 @@ static Split split_new(Graph *g, Arena *tmp)
     s.taker = NEW(tmp, int, n);
     s.level = NEW(tmp, int, n);
     s.region = NEW(tmp, int, n);
+    s.refusal = NEW(tmp, Refusal, n);
     s.maker = NEW(tmp, int, n_values);
     memset(s.maker, 0xff, n_values * sizeof *s.maker);
     int i = 0;
     for (Node *at = g->first; at; at = at->next, i++) {
         s.node[i] = at;
-        s.taker[i] = taker_of(&s, at);
         for (int k = 0; k < at->n_out; k++)
             s.maker[at->out[k]->index] = i;
     }
+    choose_takers(&s);
     return s;
 }
 
-static void report(Split *s, const RegionReport *r)
+static void report_rejected(const Split *s, int i, const char *method)
+{
+    const Node *n = s->node[i];
+    PartitionReport *to = s->p->partition;
+    Rejected r = {n->loc, n->op, method, s->refusal[i], op_info[n->op].cost(n),
+                  s->p->backend[0]->cost_outside(n)};
+    to->macs = sum(to->macs, r.macs);
+    to->seconds += r.seconds;
+    to->seconds_outside += r.seconds;
+    PUSH(s->p->arena, to->rejected, to->n_rejected, r);
+}
+
+static void report(const Split *s, RegionReport *r, const char *method)
 {
     PartitionReport *to = s->p->partition;
     to->n_nodes += s->n;
     for (int i = 0; i < s->n; i++)
-        to->macs += op_info[s->node[i]->op].cost(s->node[i]);
+        if (s->region[i] == NOBODY)
+            report_rejected(s, i, method);
     for (int i = 0; i < s->n_regions; i++) {
+        r[i].method = method;
         to->n_taken += r[i].n_nodes;
-        to->macs_taken += r[i].macs;
+        to->macs = sum(to->macs, r[i].macs);
+        to->macs_taken = sum(to->macs_taken, r[i].macs);
+        to->seconds += r[i].seconds;
+        to->seconds_outside += r[i].seconds_outside;
         PUSH(s->p->arena, to->region, to->n_regions, r[i]);
     }
 }
@@ -241,6 +237,7 @@ static bool extract_all(Split *s, const Key *key, Diag *d)
     Graph *g = s->g;
     int n_values = g->n_values, *region_of = NEW(s->tmp, int, n_values + 1);
     Value **with = NEW(s->tmp, Value *, 2 * n_values + s->n_regions + 1);
+    Value **inner = NEW(s->tmp, Value *, n_values + 1);
     Node **order = NEW(s->tmp, Node *, s->n + 1);
     bool ok = true;
     for (int i = 0; i < s->n; i++)
@@ -254,7 +251,7 @@ static bool extract_all(Split *s, const Key *key, Diag *d)
             continue;
         if (region != NOBODY)
             ok = extract_region(g, order + i, n, &s->uses, region_of,
-                                s->p->backend[key[i].taker], with, s->tmp, d) && ok;
+                                s->p->backend[key[i].taker], inner, with, s->tmp, d) && ok;
     }
     for (int i = 0; ok && i < s->n; i++)
         if (s->region[key[i].at] != NOBODY)
@@ -263,7 +260,7 @@ static bool extract_all(Split *s, const Key *key, Diag *d)
     return ok;
 }
 
-static bool partition_graph(Graph *g, Arena *tmp, Diag *d)
+static bool partition_graph(Graph *g, const char *method, Arena *tmp, Diag *d)
 {
     Split s = split_new(g, tmp);
     Key *key;
@@ -274,19 +271,19 @@ static bool partition_graph(Graph *g, Arena *tmp, Diag *d)
         key = sorted(&s);
         set_regions(&s, key);
         r = prices(&s, key);
-    } while (round++ < ROUNDS && give_back(&s, r));
-    report(&s, r);
+    } while (!s.p->delegate_all && round++ < ROUNDS && give_back(&s, r));
+    report(&s, r, method);
     return extract_all(&s, key, d);
 }
 
-static bool with_nested(Graph *g, Arena *tmp, Diag *d)
+static bool with_nested(Graph *g, const char *method, Arena *tmp, Diag *d)
 {
     bool ok = true;
     for (const Node *n = g->first; n; n = n->next)
         for (int i = 0; i < n->n_args; i++)
             if (n->arg[i].kind == ARG_GRAPH && n->op != OP_DELEGATE)
-                ok = with_nested(n->arg[i].graph, tmp, d) && ok;
-    return partition_graph(g, tmp, d) && ok;
+                ok = with_nested(n->arg[i].graph, method, tmp, d) && ok;
+    return partition_graph(g, method, tmp, d) && ok;
 }
 
 bool pass_partition(Program *p, Arena *tmp, Diag *d)
@@ -296,7 +293,7 @@ bool pass_partition(Program *p, Arena *tmp, Diag *d)
         return true;
     p->partition = NEW(p->arena, PartitionReport, 1);
     for (int i = 0; i < p->n_methods; i++)
-        ok = with_nested(p->method[i], tmp, d) && ok;
+        ok = with_nested(p->method[i], p->method[i]->name, tmp, d) && ok;
     p->edits++;
     return ok;
 }

@@ -10,17 +10,25 @@ extern const Backend xnnpack_backend;
 extern const Backend *const all_backends[];
 const Backend *backend_find(const char *name, size_t len); /* NULL: there is none */
 
-/* What was decided, for the report. */
+/* What was decided, for the report.  All times are estimates of the backends. */
 typedef struct RegionReport {
     const Backend *backend;
+    const char *method;
+    const Node **node; /* as they were; no graph holds them any more */
+    const Value **in, **out;
     int n_nodes, n_in, n_out;
     int64_t macs, border_bytes;
-    double seconds, seconds_outside;
+    double seconds, switching; /* the whole; of it, for the call and the border */
+    double seconds_outside;    /* in the kernels */
 } RegionReport;
 
 typedef struct Rejected {
     Loc loc;
-    const char *why;
+    OpId op;
+    const char *method;
+    Refusal refusal;
+    int64_t macs;
+    double seconds; /* in its kernel */
 } Rejected;
 
 struct PartitionReport {
@@ -28,6 +36,7 @@ struct PartitionReport {
     Rejected *rejected;
     int n_regions, n_rejected, n_nodes, n_taken;
     int64_t macs, macs_taken;
+    double seconds, seconds_outside; /* of the model as decided; without backends */
 };
 
 bool pass_partition(Program *p, Arena *tmp, Diag *d);

@@ -102,56 +102,6 @@ static void collect_members(Grouping *s)
 
 /* -- bodies ------------------------------------------------------------------------------ */
 
-typedef struct Body {
-    Graph *body;
-    Node *group;
-    Value **inner; /* the body's value of an outer one, by the outer one's index */
-    Arg *operand;  /* items of the group's list of arguments */
-    int n;
-} Body;
-
-/* Constant states are seen from everywhere; all else a body reads is its input. */
-static Value *inner_value(Body *b, Value *v)
-{
-    if (b->inner[v->index])
-        return b->inner[v->index];
-    if (v->state && v->state->kind != ST_MUTABLE)
-        return graph_state(b->body, v->state);
-    Value *in = graph_value(b->body, v->name, v->type);
-    graph_add_input(b->body, in);
-    b->operand[b->n++] = node_use(b->group, v);
-    return b->inner[v->index] = in;
-}
-
-static Arg copy_arg(Body *b, const Node *from, Node *to, Arg a)
-{
-    if (a.kind == ARG_VALUE) {
-        Arg use = node_use(to, inner_value(b, from->in[a.slot]));
-        use.key = a.key;
-        return use;
-    }
-    if (a.kind == ARG_LIST) {
-        Arg *item = NEW(b->body->program->arena, Arg, a.list.n ? a.list.n : 1);
-        for (int i = 0; i < a.list.n; i++)
-            item[i] = copy_arg(b, from, to, a.list.item[i]);
-        a.list.item = item;
-    }
-    return a;
-}
-
-static Node *copy_node(Body *b, const Node *from)
-{
-    Node *to = node_new(b->body, from->op, from->loc);
-    for (int i = 0; i < from->n_args; i++)
-        node_push(to, copy_arg(b, from, to, from->arg[i]));
-    for (int i = 0; i < from->n_out; i++) {
-        Value *v = from->out[i];
-        b->inner[v->index] = node_add_out(to, v->name, v->type);
-    }
-    graph_append(b->body, to);
-    return to;
-}
-
 static Arg named(const char *key, Arg a)
 {
     a.key = key;
@@ -163,25 +113,17 @@ static const char *anchor_name(const Cluster *c)
     return c->n_stages ? "stream" : c->anchor ? op_info[c->anchor->op].c : "none";
 }
 
-static void push_arguments(Node *group, const Body *b, const Cluster *c)
+static void push_arguments(Node *group, const Outline *o, const Cluster *c)
 {
     const char *anchor = anchor_name(c);
     bool is_image = !strcmp(anchor, "conv") || !strcmp(anchor, "pool") || c->n_stages;
     const char *layout = is_image ? "nchw" : "";
-    Arg tile = arg_int_list(b->body->program, c->rows, c->n_stages);
-    node_push(group, (Arg){.kind = ARG_LIST, .list = {b->operand, b->n}});
+    Arg tile = arg_int_list(o->body->program, c->rows, c->n_stages);
+    node_push(group, outline_operands(o));
     node_push(group, named("anchor", (Arg){.kind = ARG_STRING, .str = anchor}));
     node_push(group, named("layout", (Arg){.kind = ARG_STRING, .str = layout}));
     node_push(group, named("tile", tile));
-    node_push(group, named("body", (Arg){.kind = ARG_GRAPH, .graph = b->body}));
-}
-
-static int count_inputs(const Cluster *c)
-{
-    int n = 0;
-    for (int i = 0; i < c->n; i++)
-        n += c->member[i]->n_in;
-    return n;
+    node_push(group, named("body", (Arg){.kind = ARG_GRAPH, .graph = o->body}));
 }
 
 /* Puts the group before its last node and records what replaces that node's results.  `inner` is
@@ -189,26 +131,13 @@ static int count_inputs(const Cluster *c)
 static void build_group(Grouping *s, const Cluster *c, Value **inner, Value **with)
 {
     Node *lead = c->anchor ? c->anchor : c->last;
-    Graph *body = graph_new(s->g->program, NULL);
     Node *group = node_new(s->g, OP_GROUP, lead->loc);
-    Arg *operand = NEW(s->g->program->arena, Arg, count_inputs(c) + 1);
-    Body b = {body, group, inner, operand, 0};
-    for (int i = 0; i < c->n; i++)
-        copy_node(&b, c->member[i]);
-    for (int i = 0; i < c->last->n_out; i++) {
-        Value *v = c->last->out[i];
-        graph_add_output(body, inner[v->index]);
-        with[v->index] = node_add_out(group, v->name, v->type);
-    }
-    push_arguments(group, &b, c);
+    Outline o = outline_start(group, c->member, c->n, inner);
+    for (int i = 0; i < c->last->n_out; i++)
+        outline_result(&o, c->last->out[i], with);
+    push_arguments(group, &o, c);
     graph_insert(s->g, c->last, group);
-    for (int i = 0; i < c->n; i++) {
-        Node *n = c->member[i];
-        for (int k = 0; k < n->n_in; k++)
-            inner[n->in[k]->index] = NULL;
-        for (int k = 0; k < n->n_out; k++)
-            inner[n->out[k]->index] = NULL;
-    }
+    outline_end(&o, c->member, c->n);
 }
 
 /* Reports all operators that emit-c has no code for. */

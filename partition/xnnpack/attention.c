@@ -4,7 +4,7 @@
  * XNNPACK's softmax has no notion of a row without a key; pass pack_heads has seen to it that every
  * mask leaves each row one.
  */
-#include "partition/xnnpack/lower.h"
+#include "partition/xnnpack/rows.h"
 #include <math.h>
 
 enum { CACHE = 512 * 1024 }; /* bytes of scores that may be at hand at once */
@@ -14,12 +14,6 @@ typedef struct Heads {
     int64_t batch, heads, kv_heads, rows, keys, width, value_width;
     double scale;
 } Heads;
-
-static bool no(const char **why, const char *text)
-{
-    *why = text;
-    return false;
-}
 
 /* -- masks ----------------------------------------------------------------------------------- */
 
@@ -81,13 +75,15 @@ static uint32_t join(Lower *w, uint32_t *part, int64_t n, int axis)
 /* -- packed rows ----------------------------------------------------------------------------- */
 
 /* Its mask leaves every row a key: pack_heads sees to it. */
-bool xnn_takes_attention(const Node *n, const char **why)
+bool xnn_takes_attention(const Node *n, Refusal *r)
 {
     const Type q = arg_value(n, 0)->type, k = arg_value(n, 1)->type, v = arg_value(n, 2)->type;
     if (q.dim[2].expr || k.dim[2].expr || v.dim[2].expr)
-        return no(why, "its columns are not counted by plain integers");
+        return xnn_no(r, "its columns are not counted by plain integers",
+                      "export with a fixed number of features");
     return !arg_bool(n, 6) || (!q.dim[1].expr && !k.dim[1].expr) ||
-           no(why, "it is causal over a number of rows that calls decide");
+           xnn_no(r, "it is causal over a number of rows that calls decide",
+                  "export with the number of rows fixed");
 }
 
 void xnn_lower_attention(Lower *w, const Node *n)
@@ -116,17 +112,18 @@ void xnn_lower_attention(Lower *w, const Node *n)
 
 /* -- [batch, heads, rows, width] --------------------------------------------------------------- */
 
-bool xnn_takes_sdpa(const Node *n, const char **why)
+bool xnn_takes_sdpa(const Node *n, Refusal *r)
 {
     double dropout = 0;
     const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2);
     if (!arg_number(n, 4, &dropout) || dropout != 0)
-        return no(why, "it drops elements at random");
+        return xnn_no(r, "it drops elements at random", "export the model in eval mode");
     if (q->type.rank != 4 || k->type.rank != 4 || v->type.rank != 4 ||
         q->type.dim[0].value != k->type.dim[0].value || q->type.dim[0].value != v->type.dim[0].value ||
         k->type.dim[1].value != v->type.dim[1].value ||
         q->type.dim[1].value % k->type.dim[1].value)
-        return no(why, "its operands are not of four axes and the same batch");
+        return xnn_no(r, "its operands are not of four axes and the same batch",
+                      "give query, key and value the form [n, heads, rows, width]");
     return true;
 }
 

@@ -4,7 +4,6 @@
  * has freed the blob.  Source: ExecuTorch 1.4's backends/xnnpack/serialization.
  */
 #include "partition/xnnpack/internal.h"
-#include <math.h>
 #include <string.h>
 
 enum { HEADER = 32, HEADER_LENGTH = 30, ALIGN = 16 };

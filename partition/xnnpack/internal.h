@@ -72,7 +72,7 @@ typedef struct XGraph {
 void xnn_write(const XGraph *x, Arena *a, Blob *out); /* blob.c */
 
 /* Rows of nodes: rows.c says what is taken, lower.c makes nodes of it. */
-bool xnn_takes(const Node *n, const Uses *u, const char **why);
+bool xnn_takes(const Node *n, const Uses *u, Refusal *r);
 bool xnn_lower(Graph *body, Arena *tmp, Diag *d, Blob *out);
 
 #endif

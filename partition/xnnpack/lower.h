@@ -44,6 +44,7 @@ uint32_t x_transpose(Lower *w, uint32_t in, const int *axis);
 uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like); /* one open size at most */
 
 uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n);
+uint32_t x_padded(Lower *w, uint32_t in, const uint32_t *before, const uint32_t *after, double with);
 void x_concat(Lower *w, const uint32_t *in, int n, int axis, uint32_t out); /* 2 to 5 */
 
 /* Constants; `data` must outlive the program. */
@@ -58,15 +59,9 @@ void *x_permuted(Lower *w, const void *from, size_t size, int rank, const uint32
 
 bool xnn_is_constant(const Value *v);
 
-/* attention.c */
-bool xnn_takes_attention(const Node *n, const char **why);
-void xnn_lower_attention(Lower *w, const Node *n);
-bool xnn_takes_sdpa(const Node *n, const char **why);
-void xnn_lower_sdpa(Lower *w, const Node *n);
-
 /* quant.c */
 bool xnn_is_quant(OpId op);
-bool xnn_takes_quant(const Node *n, const Uses *u, const char **why);
+bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r);
 void xnn_lower_quant(Lower *w, const Node *n);
 bool xnn_is_weight(const Value *v); /* a constant, or made of constants */
 
@@ -93,7 +88,7 @@ XWeight x_weight(Lower *w, const Value *v, uint32_t in, bool is_linear, int out_
 uint32_t x_weight_value(Lower *w, const XWeight *from, int rank, const uint32_t *dim, int axis);
 uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter);
 
-void x_limits(const Node *n, double *min, double *max); /* of a clamp: rows.c */
+void x_limits(const Node *n, double *min, double *max); /* of a clamp: pointwise.c */
 void xnn_lower_node(Lower *w, const Node *n); /* rows.c */
 
 #endif

@@ -6,7 +6,7 @@
  * declared to be the integers.  Scales chosen at run time are per row, by a Convert node.
  */
 #include "partition/internal.h"
-#include "partition/xnnpack/lower.h"
+#include "partition/xnnpack/rows.h"
 #include <math.h>
 #include <string.h>
 
@@ -14,12 +14,6 @@ typedef struct Point {
     double scale;
     int zero;
 } Point;
-
-static bool no(const char **why, const char *text)
-{
-    *why = text;
-    return false;
-}
 
 /* -- questions ------------------------------------------------------------------------------- */
 
@@ -168,7 +162,8 @@ static bool has_dynamic_weight(const Node *n, const Value *v)
     Ints k;
     return n->op == OP_LINEAR && n->in[0] == v && arg_value(n, 1) != v &&
            value_goes_along(arg_value(n, 1)) && ints_of(arg_value(n, 1), &k) && k.axis <= 0 &&
-           (!k.group || is_int4(&k));
+           (!k.group || is_int4(&k)) &&
+           (!arg_value(n, 2) || xnn_is_weight(arg_value(n, 2)));
 }
 
 static bool only_linears_read(const Value *v, const Uses *u)
@@ -214,24 +209,25 @@ static bool readers_agree(const Value *v, Point p, const Uses *u)
     return true;
 }
 
-bool xnn_takes_quant(const Node *n, const Uses *u, const char **why)
+bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r)
 {
     Point p, q;
     if (!is_static(n, &p)) {
         const Node *c = choice_of(n);
         return (c && is_closed(c, u)) ||
-               no(why, "it is not i8 of one known scale, nor rows for linears with i8 or i4 weights");
+               xnn_no(r, "it is not i8 of one known scale, nor rows for linears with i8 or i4 weights",
+                      "quantize symmetrically, activations from -128 to 127");
     }
     const Value *x = n->op == OP_QUANTIZE_PER_TENSOR ? n->out[0] : n->in[0];
     if (x->type.rank > XNN_MAX_RANK || type_numel(x->type) > UINT32_MAX ||
         type_numel(x->type) == 0)
-        return no(why, "its tensor is empty, too large or of more than 6 axes");
+        return xnn_no(r, "its tensor is empty, too large or of more than 6 axes", NULL);
     if (n->op == OP_QUANTIZE_PER_TENSOR)
         return true;
     if (x->state)
-        return no(why, "it reads a state");
+        return xnn_no(r, "it reads a state", NULL);
     return (is_static(x->def, &q) ? same_point(p, q) : readers_agree(x, p, u)) ||
-           no(why, "others read its integers with another scale");
+           xnn_no(r, "others read its integers with another scale", NULL);
 }
 
 /* -- values ---------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* attention.c -- wrapper of scaled_dot_product_attention: float; the batch axes broadcast. */
+/* attention.c -- wrappers of scaled_dot_product_attention: float; the batch axes broadcast, or heads
+ * are runs of columns. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
@@ -163,4 +164,86 @@ EtcStatus etc_attention(const EtcCall *c)
         run_heads(c, &h, &g);
     }
     return ETC_OK;
+}
+
+/* -- heads side by side ---------------------------------------------------------------------- */
+
+/* A size of the mask that is 1 stands for all. */
+static int mask_fits(const EtcTensor *mask, int64_t batch, int64_t rows, int64_t keys)
+{
+    const int64_t want[3] = {keys, rows, batch};
+    int ok = (mask == NULL) || ((mask->rank >= 2) && (mask->rank <= 3));
+    for (int32_t i = 0; ok && (mask != NULL) && (i < 3); i++) {
+        ok = (size_at(mask, i) == 1) || (size_at(mask, i) == want[i]);
+    }
+    return ok;
+}
+
+static void run_packed(const EtcCall *c, const Heads *h, const EtcAttention *g, int64_t heads)
+{
+    const EtcTensor *q = h->t[Q], *k = h->t[K], *m = h->t[MASK];
+    const int64_t each = ((m == NULL) || (size_at(m, 2) == 1)) ? 0 : (size_at(m, 0) * size_at(m, 1));
+    for (int64_t i = 0; i < (q->dim[0] * heads); i++) {
+        const int64_t batch = i / heads, head = i % heads, shared = head / h->groups;
+        const float *keys = (const float *)k->data + (batch * g->n_k * g->k_row);
+        const float *values = (const float *)h->t[V]->data + (batch * g->n_k * g->v_row);
+        EtcMask mask = {(m != NULL) ? ((const float *)m->data + (batch * each)) : NULL, NULL};
+        c->cores->attention((const float *)q->data + (batch * g->n_q * g->q_row) + (head * g->d),
+                            keys + (shared * g->d), values + (shared * g->d_v), &mask,
+                            (float *)h->t[Y]->data + (batch * g->n_q * g->y_row) + (head * g->d_v),
+                            g, c->scratch);
+    }
+}
+
+static EtcStatus check_packed(const Heads *h, int64_t heads, int64_t kv_heads)
+{
+    EtcStatus st = check_types(h);
+    if (st != ETC_OK) {
+        return st;
+    }
+    const EtcTensor *q = h->t[Q], *k = h->t[K], *v = h->t[V];
+    if ((q->rank != 3) || (k->rank != 3) || (v->rank != 3) || (heads < 1) || (kv_heads < 1) ||
+        ((heads % kv_heads) != 0) || ((q->dim[2] % heads) != 0) || ((k->dim[2] % kv_heads) != 0) ||
+        ((v->dim[2] % kv_heads) != 0) || (k->dim[0] != q->dim[0]) || (v->dim[0] != q->dim[0]) ||
+        (v->dim[1] != k->dim[1]) || ((q->dim[2] / heads) != (k->dim[2] / kv_heads)) ||
+        !mask_fits(h->t[MASK], q->dim[0], q->dim[1], k->dim[1])) {
+        return ETC_BAD_ARG;
+    }
+    return ((h->t[MASK] != NULL) && (h->t[MASK]->dtype != ETC_F32)) ? ETC_UNSUPPORTED : ETC_OK;
+}
+
+/* query[b, L, heads * E], key[b, S, kv_heads * E], value[b, S, kv_heads * Ev], mask[.., L, S] or
+ * None, heads, kv_heads, is_causal, scale (0: 1 / sqrt E), out[b, L, heads * Ev] */
+EtcStatus etc_packed_attention(const EtcCall *c)
+{
+    Heads h = {.groups = 1};
+    int64_t heads, kv_heads;
+    double scale;
+    int is_causal;
+    if (!etc_arg_tensor(c, 0, &h.t[Q]) || !etc_arg_tensor(c, 1, &h.t[K]) ||
+        !etc_arg_tensor(c, 2, &h.t[V]) || !etc_arg_opt_tensor(c, 3, &h.t[MASK]) ||
+        !etc_arg_int(c, 4, &heads) || !etc_arg_int(c, 5, &kv_heads) ||
+        !etc_arg_bool(c, 6, &is_causal) || !etc_arg_double(c, 7, &scale) ||
+        !etc_arg_tensor(c, 8, &h.t[Y])) {
+        return ETC_BAD_ARG;
+    }
+    EtcStatus st = check_packed(&h, heads, kv_heads);
+    if (st != ETC_OK) {
+        return st;
+    }
+    const EtcTensor *q = h.t[Q], *k = h.t[K], *v = h.t[V], *m = h.t[MASK];
+    const int64_t d_v = v->dim[2] / kv_heads, dim[3] = {q->dim[0], q->dim[1], heads * d_v};
+    EtcAttention g = {q->dim[1], k->dim[1], q->dim[2] / heads, d_v, q->dim[2], k->dim[2],
+                      v->dim[2], dim[2], 0, 0, ETC_ATTENTION_ROOM, (float)scale, is_causal};
+    g.scale = (scale != 0.0) ? g.scale : (float)(1.0 / __builtin_sqrt((double)g.d));
+    if (m != NULL) {
+        g.mask_column = (size_at(m, 0) == 1) ? 0 : 1;
+        g.mask_row = (size_at(m, 1) == 1) ? 0 : size_at(m, 0);
+    }
+    h.groups = heads / kv_heads;
+    st = etc_resize64(h.t[Y], dim, 3);
+    if ((st == ETC_OK) && (etc_numel(h.t[Y]) > 0)) {
+        run_packed(c, &h, &g, heads);
+    }
+    return st;
 }

@@ -76,7 +76,7 @@ static const struct {
     {"compile m.pt2 -o x --dim s=1..2x", "is not NAME=LO..HI"},
     {"compile m.pt2 -o x --dim =1..2", "is not NAME=LO..HI"},
     {"compile m.pt2 -o x --backend prtable",
-     "knows portable, not 'prtable'; did you mean 'portable'?"},
+     "there is no backend 'prtable'; did you mean 'portable'?"},
     {"compile m.pt2 -o x --require-delegated 101", "wants a percentage from 0 to 100"},
     {"compile m.pt2 -o x --require-delegated all", "wants a percentage from 0 to 100"},
     {"compile m.pt2 -o x --target-runtime new", "wants a version from 1.0.1 on"},

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Convert a zoo of exported models with one tool and run the results in one runtime, model by model.
 
-    zoo_check.py --zoo DIR --out DIR [--tool official|PATH_TO_ETC] [--backend portable|xnnpack]
+    zoo_check.py --zoo DIR --out DIR [--tool official|PATH_TO_ETC] [--backend portable|xnnpack] [--flags "MORE OF etc"]
                  [--runner official|lite|c] [--models A B ...] [--list FILE] [--no-convert] [--json FILE]
 
 Each model is converted and run in a forked child with a time limit. A model passes when every case's outputs agree
@@ -31,7 +31,7 @@ from pte_arena import arena_bytes
 
 ap = argparse.ArgumentParser()
 ap.add_argument("--zoo", required=True); ap.add_argument("--out", required=True)
-ap.add_argument("--tool", default="official"); ap.add_argument("--etc"); ap.add_argument("--backend", default="portable")
+ap.add_argument("--tool", default="official"); ap.add_argument("--etc"); ap.add_argument("--backend", default="portable"); ap.add_argument("--flags", default="")
 ap.add_argument("--runner", default="official"); ap.add_argument("--models", nargs="*"); ap.add_argument("--list")
 ap.add_argument("--no-convert", action="store_true"); ap.add_argument("--json"); ap.add_argument("--slack", type=float, default=1.0)
 ap.add_argument("--limit", type=int, default=180); ap.add_argument("--quiet", action="store_true")
@@ -118,7 +118,7 @@ def convert(name, d, pte, man):
         plan = p.executorch_program.execution_plan[0]
         return dict(arena=sum(plan.non_const_buffer_sizes), instr=sum(len(c.instructions) for c in plan.chains), delegates=len(plan.delegates))
     if A.runner == "c": cmd = [A.tool, "emit-c", src, "-o", pte + ".c", "--main"] + dims(man)
-    else: cmd = [A.tool, "compile", src, "-o", pte] + dims(man) + (["--backend", "xnnpack"] if A.backend == "xnnpack" else [])
+    else: cmd = [A.tool, "compile", src, "-o", pte] + dims(man) + (["--backend", "xnnpack"] if A.backend == "xnnpack" else []) + A.flags.split()
     rc, err, secs, mb = sub(cmd)
     if rc: raise RuntimeError(f"exit {rc}: " + " | ".join(err.strip().splitlines() or ["no message"])[:300])
     if A.runner == "c":

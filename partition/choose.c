@@ -1,0 +1,185 @@
+/* choose.c -- who is to compute each node: for each backend of the chain in turn, the cheapest cut
+ * between the kernels and it, over the nodes that it takes and no backend before it has.
+ *
+ * A node costs its time on the side it is on, a value that crosses its bytes, once per direction,
+ * and half a call: to leave a region and come back costs one.  What whole regions cost decides in
+ * the end (partition.c).  A cut that takes too many steps is left away: the backend gets all it
+ * takes.
+ */
+#include "partition/internal.h"
+
+enum { CROSSINGS = 2 /* for the price of a call */, STEPS_OF_NODE = 500 };
+
+typedef struct Choice {
+    const Split *s;
+    const Backend *b;
+    int *at;  /* by node: in the cut, or NOBODY: it is outside for good */
+    int n, n_aux; /* candidates; nodes for values behind them */
+    Cut *cut;
+} Choice;
+
+/* In picoseconds; a second tells enough. */
+static int64_t price(double seconds)
+{
+    return seconds >= 1 ? INT64_C(1000000000000) : seconds <= 0 ? 0 : (int64_t)(seconds * 1e12);
+}
+
+/* What is quantized with scales chosen at run time goes with its readers or not at all. */
+static bool is_bound(const Value *v)
+{
+    static const OpId op[] = {OP_CHOOSE_QPARAMS, OP_CHOOSE_QPARAMS_PER_TOKEN,
+                              OP_QUANTIZE_PER_TENSOR_TENSOR, OP_QUANTIZE_PER_TOKEN,
+                              OP_DEQUANTIZE_PER_TENSOR_TENSOR, OP_DEQUANTIZE_PER_TOKEN};
+    for (size_t i = 0; v->def && i < sizeof op / sizeof *op; i++)
+        if (v->def->op == op[i])
+            return true;
+    return false;
+}
+
+static int64_t crossing(const Choice *c, const Value *v)
+{
+    if (is_bound(v))
+        return CUT_NEVER;
+    return price((double)type_bytes(v->type) * c->b->cost_of_byte + c->b->call_cost / CROSSINGS);
+}
+
+static int place(const Choice *c, int node)
+{
+    return node == NOBODY ? NOBODY : c->at[node];
+}
+
+static int reader(const Choice *c, int i)
+{
+    const Node *n = c->s->uses.user[i];
+    return n->n_out ? place(c, c->s->maker[n->out[0]->index]) : NOBODY;
+}
+
+static int or_source(int at, int n_all)
+{
+    return at == NOBODY ? CUT_SOURCE(n_all) : at;
+}
+
+/* Whether the value can cross: a constant is everywhere, and of ends outside nothing depends. */
+static bool may_cross(const Choice *c, const Value *v, int made)
+{
+    bool inside = made != NOBODY;
+    for (int i = c->s->uses.first[v->index]; i < c->s->uses.first[v->index + 1]; i++)
+        inside = inside || reader(c, i) != NOBODY;
+    return inside && !(v->state && v->state->kind != ST_MUTABLE) && !value_goes_along(v);
+}
+
+/* `in` is on the sink's side as soon as a reader is, `out` on the source's as soon as one is: so
+ * each direction is paid for once. */
+static void add_value(Choice *c, const Value *v, int made, int n_all, int *aux)
+{
+    int64_t cost = crossing(c, v);
+    int in = (*aux)++, out = (*aux)++, from = or_source(made, n_all);
+    cut_edge(c->cut, from, in, cost, 0);
+    cut_edge(c->cut, out, from, cost, 0);
+    if (c->s->uses.escapes[v->index])
+        cut_edge(c->cut, CUT_SOURCE(n_all), out, CUT_NEVER, 0);
+    for (int i = c->s->uses.first[v->index]; i < c->s->uses.first[v->index + 1]; i++) {
+        int to = or_source(reader(c, i), n_all);
+        cut_edge(c->cut, in, to, CUT_NEVER, 0);
+        cut_edge(c->cut, to, out, CUT_NEVER, 0);
+    }
+}
+
+/* Calls add_value, or without a cut counts what it will add. */
+static void each_value(Choice *c, int n_all)
+{
+    const Split *s = c->s;
+    int aux = c->n;
+    bool *seen = NEW(s->tmp, bool, s->g->n_values + 1);
+    for (int i = 0; i < s->n; i++)
+        for (int k = 0; k < s->node[i]->n_in + s->node[i]->n_out; k++) {
+            int n_in = s->node[i]->n_in;
+            const Value *v = k < n_in ? s->node[i]->in[k] : s->node[i]->out[k - n_in];
+            int made = place(c, s->maker[v->index]);
+            if (seen[v->index] || v->type.is_none || !may_cross(c, v, made))
+                continue;
+            seen[v->index] = true;
+            if (c->cut)
+                add_value(c, v, made, n_all, &aux);
+            else
+                c->n_aux += 2;
+        }
+}
+
+static void add_times(Choice *c, int n_all)
+{
+    for (int i = 0; i < c->s->n; i++) {
+        if (c->at[i] == NOBODY)
+            continue;
+        double more = c->b->cost_outside(c->s->node[i]) - c->b->cost(c->s->node[i]);
+        if (more >= 0)
+            cut_edge(c->cut, c->at[i], CUT_SINK(n_all), price(more), 0);
+        else
+            cut_edge(c->cut, CUT_SOURCE(n_all), c->at[i], price(-more), 0);
+    }
+}
+
+/* Whether each candidate goes to the backend, by its place; NULL: too many steps. */
+static bool *cheapest(Choice *c)
+{
+    each_value(c, 0);
+    int n_all = c->n + c->n_aux;
+    bool *taken = NEW(c->s->tmp, bool, n_all + 1);
+    c->cut = cut_new(n_all, c->s->tmp);
+    add_times(c, n_all);
+    each_value(c, n_all);
+    return cut_solve(c->cut, (int64_t)STEPS_OF_NODE * (n_all + 1000), taken) ? taken : NULL;
+}
+
+/* -- the chain --------------------------------------------------------------------------------- */
+
+static bool may_go(const Node *n)
+{
+    return n->n_out && n->op != OP_DELEGATE && n->op != OP_COND && node_is_pure(n) &&
+           !value_goes_along(n->out[0]);
+}
+
+/* What several backends say, each by name. */
+static void refuse(Split *s, int i, const Backend *b, Refusal r)
+{
+    Refusal *all = &s->refusal[i];
+    if (s->p->n_backends > 1)
+        r.why = arena_printf(s->p->arena, "%s%s%s: %s", all->why ? all->why : "",
+                             all->why ? "; " : "", b->name, r.why);
+    *all = (Refusal){r.why, all->fix ? all->fix : r.fix};
+}
+
+static void give_to(Split *s, int backend)
+{
+    Choice c = {.s = s, .b = s->p->backend[backend], .at = NEW(s->tmp, int, s->n + 1)};
+    for (int i = 0; i < s->n; i++) {
+        Refusal r = {0};
+        c.at[i] = NOBODY;
+        if (s->taker[i] != NOBODY || !may_go(s->node[i]))
+            continue;
+        if (c.b->takes(s->node[i], &s->uses, &r))
+            c.at[i] = c.n++;
+        else
+            refuse(s, i, c.b, r);
+    }
+    bool *taken = c.n && !s->p->delegate_all ? cheapest(&c) : NULL;
+    for (int i = 0; i < s->n; i++) {
+        if (c.at[i] == NOBODY)
+            continue;
+        if (!taken || taken[c.at[i]])
+            s->taker[i] = backend;
+        else
+            refuse(s, i, c.b, region_refusal);
+    }
+}
+
+void choose_takers(Split *s)
+{
+    for (int i = 0; i < s->n; i++) {
+        s->taker[i] = NOBODY;
+        if (!may_go(s->node[i]))
+            s->refusal[i] = (Refusal){"it has effects or holds graphs", NULL};
+    }
+    for (int b = 0; b < s->p->n_backends; b++)
+        give_to(s, b);
+}

@@ -1,0 +1,220 @@
+/* image.c -- XNNPACK nodes of convolutions and pools. */
+#include "partition/xnnpack/rows.h"
+#include <math.h>
+#include <string.h>
+
+/* -- convolution ----------------------------------------------------------------------------- */
+
+typedef struct Conv {
+    int space; /* 1 or 2 */
+    int64_t stride[2], pad[2], dilation[2], extra[2], groups, kernel[2], in, out;
+    bool transposed;
+} Conv;
+
+/* Lists are of the height first; of one axis, the height is 1. */
+static bool read_pair(const Node *n, int arg, int space, int64_t one, int64_t *to)
+{
+    int64_t v[2];
+    int count = arg_count(n, arg);
+    if (count < 1 || count > space || !arg_ints(n, arg, v, 2))
+        return false;
+    to[0] = space == 1 ? one : v[0];
+    to[1] = v[count - 1];
+    return true;
+}
+
+static bool read_conv(const Node *n, Conv *c)
+{
+    const Value *x = arg_value(n, 0), *f = arg_value(n, 1);
+    *c = (Conv){.space = x->type.rank - 2, .transposed = arg_bool(n, 6)};
+    if (c->space < 1 || c->space > 2 || f->type.rank != x->type.rank ||
+        !arg_int(n, 8, &c->groups) || c->groups < 1)
+        return false;
+    c->kernel[0] = c->space == 1 ? 1 : xnn_size(f, 2);
+    c->kernel[1] = xnn_size(f, -1);
+    c->in = xnn_size(x, 1);
+    c->out = xnn_size(n->out[0], 1);
+    return read_pair(n, 3, c->space, 1, c->stride) && read_pair(n, 4, c->space, 0, c->pad) &&
+           read_pair(n, 5, c->space, 1, c->dilation) && read_pair(n, 7, c->space, 0, c->extra);
+}
+
+bool xnn_takes_conv(const Node *n, Refusal *r)
+{
+    Conv c;
+    const Value *b = arg_value(n, 2);
+    if (!xnn_is_weight(arg_value(n, 1)) || (b && !xnn_is_weight(b)))
+        return xnn_no(r, "its filter or bias is no constant",
+                      "make both parameters or buffers that no call writes");
+    if (!read_conv(n, &c))
+        return xnn_no(r, "it is neither over one nor over two axes",
+                      "use a convolution over one or two axes");
+    return (c.pad[0] >= 0 && c.pad[1] >= 0) || xnn_no(r, "its padding is negative",
+                                                      "slice instead");
+}
+
+static bool is_depthwise(const Conv *c)
+{
+    return !c->transposed && c->groups > 1 && c->groups == c->in;
+}
+
+/* [out, in/g, h, w] to [out, h, w, in/g], of depthwise ones to [1, h, w, out]; a transposed one's
+ * [in, out/g, h, w] to [out, h, w, in/g]. */
+static uint32_t filter_of(Lower *w, const Node *n, const Conv *c, uint32_t x)
+{
+    XWeight weight = x_weight(w, arg_value(n, 1), x, false, 0);
+    uint32_t g = (uint32_t)c->groups, h = (uint32_t)c->kernel[0], k = (uint32_t)c->kernel[1];
+    uint32_t in = (uint32_t)c->in / g, out = (uint32_t)c->out;
+    if (c->transposed) {
+        uint32_t from[5] = {g, in, out / g, h, k};
+        weight.data = x_permuted(w, weight.data, weight.size, 5, from, (const int[]){0, 2, 3, 4, 1});
+    } else if (is_depthwise(c)) {
+        uint32_t from[4] = {out, 1, h, k};
+        weight.data = x_permuted(w, weight.data, weight.size, 4, from, (const int[]){1, 2, 3, 0});
+    } else if (in > 1 && h * k > 1) {
+        uint32_t from[4] = {out, in, h, k};
+        weight.data = x_permuted(w, weight.data, weight.size, 4, from, (const int[]){0, 2, 3, 1});
+    }
+    uint32_t dim[4] = {out, h, k, in}, depthwise[4] = {1, h, k, out};
+    bool last = is_depthwise(c);
+    return x_weight_value(w, &weight, 4, last ? depthwise : dim, last ? 3 : 0);
+}
+
+static void conv_fields(XNode *x, const Conv *c, uint32_t in, uint32_t filter, uint32_t bias,
+                        uint32_t out)
+{
+    const int64_t v[] = {c->pad[0], c->pad[1], c->pad[0], c->pad[1], c->kernel[0], c->kernel[1],
+                         c->stride[0], c->stride[1], c->dilation[0], c->dilation[1],
+                         c->in / c->groups, c->out / c->groups, c->groups, c->extra[0],
+                         c->extra[1]};
+    for (int i = 0; i < 15; i++)
+        x_u32(x, i, (uint32_t)v[i]);
+    x_u32(x, 15, in);
+    x_u32(x, 16, filter);
+    x_u32(x, 17, bias);
+    x_u32(x, 18, out);
+    x_range(x, -INFINITY, INFINITY);
+}
+
+/* A signal [n, length, channels] is an image of height 1. */
+static uint32_t as_image(Lower *w, uint32_t id)
+{
+    XValue v = w->x.value[id];
+    if (v.rank == 4)
+        return id;
+    XValue image = {.rank = 4, .dim = {v.dim[0], 1, v.dim[1], v.dim[2]}, .is_open = {v.is_open[0]}};
+    return x_reshape(w, id, &image);
+}
+
+void xnn_lower_conv(Lower *w, const Node *n)
+{
+    Conv c;
+    read_conv(n, &c);
+    const Value *bias = arg_value(n, 2), *v = n->out[0];
+    uint32_t in = as_image(w, x_use(w, n->in[0], CHANNELS_LAST));
+    uint32_t filter = filter_of(w, n, &c, in), add = x_bias(w, bias, in, filter);
+    XValue image = x_sizes(v->type, CHANNELS_LAST), last = image;
+    if (c.space == 1) {
+        image = (XValue){.rank = 4, .dim = {last.dim[0], 1, last.dim[1], last.dim[2]},
+                         .is_open = {last.is_open[0]}};
+    }
+    uint32_t out = x_sized(w, &image);
+    XKind kind = c.transposed ? X_CONV_TRANSPOSE : is_depthwise(&c) ? X_DEPTHWISE : X_CONV2D;
+    conv_fields(x_node(w, kind, out), &c, in, filter, add, out);
+    if (c.space == 1)
+        out = x_reshape(w, out, &last);
+    x_define(w, v, CHANNELS_LAST, out);
+}
+
+/* -- pools ----------------------------------------------------------------------------------- */
+
+typedef struct Pool {
+    int64_t kernel[2], stride[2], pad[2], dilation[2], after[2];
+} Pool;
+
+/* Padding behind the image that makes the last window whole where sizes are rounded up. */
+static void pad_after(const Node *n, Pool *p)
+{
+    for (int i = 0; i < 2; i++) {
+        int64_t in = xnn_size(n->in[0], i + 2), out = xnn_size(n->out[0], i + 2);
+        int64_t reach = (out - 1) * p->stride[i] + (p->kernel[i] - 1) * p->dilation[i] + 1;
+        p->after[i] = reach - in - p->pad[i] > p->pad[i] ? reach - in - p->pad[i] : p->pad[i];
+    }
+}
+
+static bool read_pool(const Node *n, Pool *p)
+{
+    *p = (Pool){.dilation = {1, 1}};
+    bool is_max = n->op == OP_MAX_POOL2D_WITH_INDICES || n->op == OP_MAX_POOL2D;
+    if (n->in[0]->type.rank != 4 || !read_pair(n, 1, 2, 1, p->kernel) ||
+        !read_pair(n, 3, 2, 0, p->pad) || (is_max && !read_pair(n, 4, 2, 1, p->dilation)))
+        return false;
+    if (!arg_count(n, 2))
+        memcpy(p->stride, p->kernel, sizeof p->stride);
+    else if (!read_pair(n, 2, 2, 1, p->stride))
+        return false;
+    pad_after(n, p);
+    return true;
+}
+
+bool xnn_takes_max_pool(const Node *n, Refusal *r)
+{
+    Pool p;
+    if (!read_pool(n, &p))
+        return xnn_no(r, "it is not over two axes of four", "give the input the form [n, c, h, w]");
+    return p.kernel[0] * p.kernel[1] > 1 ||
+           xnn_no(r, "its window is one element", "slice with steps instead");
+}
+
+bool xnn_takes_avg_pool(const Node *n, Refusal *r)
+{
+    Pool p;
+    if (!read_pool(n, &p))
+        return xnn_no(r, "it is not over two axes of four", "give the input the form [n, c, h, w]");
+    if (n->arg[6].kind != ARG_NONE)
+        return xnn_no(r, "its divisor is overridden",
+                      "scale behind a pool without divisor_override");
+    if (p.after[0] != p.pad[0] || p.after[1] != p.pad[1])
+        return xnn_no(r, "its size is rounded up",
+                      "pad the input so that windows fit, with ceil_mode=False");
+    return p.kernel[0] * p.kernel[1] > 1 || xnn_no(r, "its window is one element",
+                                                   "slice with steps instead");
+}
+
+static void pool(Lower *w, const Node *n, XKind kind, const Pool *p, uint32_t in)
+{
+    uint32_t out = x_result(w, n->out[0], CHANNELS_LAST);
+    XNode *x = x_node(w, kind, out);
+    const int64_t v[] = {p->pad[0], p->pad[1], p->after[0], p->after[1], p->kernel[0],
+                         p->kernel[1], p->stride[0], p->stride[1], p->dilation[0],
+                         p->dilation[1]};
+    const int slot[] = {0, 3, 2, 1, 4, 5, 6, 7, 8, 9};
+    for (int i = 0; i < 10; i++)
+        x_u32(x, slot[i], (uint32_t)v[i]);
+    x_u32(x, 10, in);
+    x_u32(x, 11, out);
+    x_range(x, -INFINITY, INFINITY);
+}
+
+void xnn_lower_max_pool(Lower *w, const Node *n)
+{
+    Pool p;
+    read_pool(n, &p);
+    pool(w, n, X_MAX_POOL, &p, x_use(w, n->in[0], CHANNELS_LAST));
+}
+
+/* XNNPACK divides by the elements of the image under the window; where the padding is to count, it
+ * is put in first. */
+void xnn_lower_avg_pool(Lower *w, const Node *n)
+{
+    Pool p;
+    read_pool(n, &p);
+    uint32_t in = x_use(w, n->in[0], CHANNELS_LAST);
+    if (arg_bool(n, 5) && (p.pad[0] || p.pad[1])) {
+        uint32_t pad[4] = {0, (uint32_t)p.pad[0], (uint32_t)p.pad[1], 0};
+        in = x_padded(w, in, pad, pad, 0);
+        memset(p.pad, 0, sizeof p.pad);
+        memset(p.after, 0, sizeof p.after);
+    }
+    pool(w, n, X_AVG_POOL, &p, in);
+}
+

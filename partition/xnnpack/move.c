@@ -1,0 +1,198 @@
+/* move.c -- XNNPACK nodes of what only moves elements. */
+#include "partition/xnnpack/rows.h"
+
+/* -- moves ----------------------------------------------------------------------------------- */
+
+void xnn_lower_view(Lower *w, const Node *n)
+{
+    x_define_reshaped(w, n->out[0], x_use(w, n->in[0], AS_IS));
+}
+
+void xnn_lower_clone(Lower *w, const Node *n)
+{
+    for (int l = 0; l < 2; l++)
+        if (x_has(w, n->in[0], (Layout)l))
+            x_define(w, n->out[0], (Layout)l, x_use(w, n->in[0], (Layout)l));
+    if (n->in[0]->state)
+        x_define(w, n->out[0], AS_IS, x_use(w, n->in[0], AS_IS));
+}
+
+bool xnn_takes_clone(const Node *n, Refusal *r)
+{
+    return !xnn_is_constant(n->in[0]) || xnn_no(r, "it copies a constant", NULL);
+}
+
+/* To the channels-last order, or back: then it is a name for what is there. */
+void xnn_lower_permute(Lower *w, const Node *n)
+{
+    int64_t dim[XNN_MAX_RANK];
+    int axis[XNN_MAX_RANK], last[XNN_MAX_RANK], rank = n->in[0]->type.rank;
+    arg_ints(n, 1, dim, XNN_MAX_RANK);
+    for (int i = 0; i < rank; i++)
+        axis[i] = (int)(dim[i] < 0 ? dim[i] + rank : dim[i]);
+    axes_of(rank, CHANNELS_LAST, last);
+    bool to_last = rank >= 3, from_last = rank >= 3;
+    for (int i = 0; i < rank; i++) {
+        to_last = to_last && axis[i] == last[i];
+        from_last = from_last && axis[last[i]] == i;
+    }
+    if (to_last)
+        x_define(w, n->out[0], AS_IS, x_use(w, n->in[0], CHANNELS_LAST));
+    else if (from_last)
+        x_define(w, n->out[0], CHANNELS_LAST, x_use(w, n->in[0], AS_IS));
+    else
+        x_define(w, n->out[0], AS_IS, x_transpose(w, x_use(w, n->in[0], AS_IS), axis));
+}
+
+static int place_of_axis(int rank, int axis, Layout l)
+{
+    int axes[XNN_MAX_RANK], at = 0;
+    axes_of(rank, l, axes);
+    while (axes[at] != axis)
+        at++;
+    return at;
+}
+
+void x_concat(Lower *w, const uint32_t *in, int n, int axis, uint32_t out)
+{
+    static const XKind kind[] = {X_CONCAT2, X_CONCAT3, X_CONCAT4, X_CONCAT5};
+    static const int slot[] = {1, 2, 3, 4, 7};
+    XNode *x = x_node(w, kind[n - 2], out);
+    x_u32(x, 0, (uint32_t)axis);
+    for (int i = 0; i < 5; i++)
+        x_u32(x, slot[i], i < n ? in[i] : XNN_NONE);
+    x_u32(x, 5, out);
+}
+
+/* Up to five at a time, from the left. */
+void xnn_lower_cat(Lower *w, const Node *n)
+{
+    int count = arg_count(n, 0), rank = n->out[0]->type.rank;
+    Layout l = x_layout(w, n);
+    int axis = place_of_axis(rank, (int)xnn_axis(n, 1, rank), l);
+    uint32_t part[5] = {x_use(w, arg_list_value(n, 0, 0), l)};
+    for (int i = 1; i < count;) {
+        int k = 1;
+        XValue sum = w->x.value[part[0]];
+        for (; k < 5 && i < count; k++, i++) {
+            part[k] = x_use(w, arg_list_value(n, 0, i), l);
+            sum.dim[axis] += w->x.value[part[k]].dim[axis];
+        }
+        uint32_t out = i == count ? x_result(w, n->out[0], l) : x_sized(w, &sum);
+        x_concat(w, part, k, axis, out);
+        part[0] = out;
+    }
+}
+
+bool xnn_takes_cat(const Node *n, Refusal *r)
+{
+    for (int i = 0; i < arg_count(n, 0); i++)
+        if (arg_list_value(n, 0, i)->type.rank != n->out[0]->type.rank)
+            return xnn_no(r, "its operands are of different ranks", "drop empty operands");
+    return arg_count(n, 0) > 1 || xnn_no(r, "it joins fewer than two tensors", NULL);
+}
+
+uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n)
+{
+    XValue v = w->x.value[in];
+    uint32_t at[XNN_MAX_RANK] = {0};
+    at[axis] = (uint32_t)from;
+    v.dim[axis] = (uint32_t)n;
+    uint32_t out = x_sized(w, &v);
+    XNode *x = x_node(w, X_SLICE, out);
+    for (int i = 0; i < v.rank; i++)
+        v.dim[i] = v.is_open[i] ? 0 : v.dim[i]; /* 0: all there is */
+    x_u32(x, 0, (uint32_t)v.rank);
+    x_dims(x, 1, at, v.rank);
+    x_dims(x, 2, v.dim, v.rank);
+    x_u32(x, 3, in);
+    x_u32(x, 4, out);
+    return out;
+}
+
+/* What is cut out is fixed in the blob. */
+static bool cuts_known_size(const Node *n, Refusal *r)
+{
+    return !n->in[0]->type.dim[xnn_axis(n, 1, n->in[0]->type.rank)].expr ||
+           xnn_no(r, "it cuts an axis whose size calls decide", "export with this size fixed");
+}
+
+bool xnn_takes_slice(const Node *n, Refusal *r)
+{
+    int64_t v;
+    if (!arg_int(n, 4, &v) || v != 1 || (n->arg[2].kind != ARG_NONE && !arg_int(n, 2, &v)))
+        return xnn_no(r, "its step is not 1", "slice without steps");
+    return cuts_known_size(n, r);
+}
+
+void xnn_lower_slice(Lower *w, const Node *n)
+{
+    int rank = n->in[0]->type.rank, axis = (int)xnn_axis(n, 1, rank);
+    int64_t from = 0, size_in = xnn_size(n->in[0], axis);
+    Layout l = x_layout(w, n);
+    arg_int(n, 2, &from);
+    from += from < 0 ? size_in : 0;
+    from = from < 0 ? 0 : from > size_in ? size_in : from;
+    uint32_t in = x_use(w, n->in[0], l);
+    x_define(w, n->out[0], l,
+             x_slice(w, in, place_of_axis(rank, axis, l), from, xnn_size(n->out[0], axis)));
+}
+
+bool xnn_takes_select(const Node *n, Refusal *r)
+{
+    int64_t v;
+    if (!arg_int(n, 2, &v))
+        return xnn_no(r, "its index is not known", "use an index that is a constant of the model");
+    return cuts_known_size(n, r);
+}
+
+void xnn_lower_select(Lower *w, const Node *n)
+{
+    int rank = n->in[0]->type.rank, axis = (int)xnn_axis(n, 1, rank);
+    int64_t at = xnn_axis(n, 2, (int)xnn_size(n->in[0], axis));
+    x_define_reshaped(w, n->out[0], x_slice(w, x_use(w, n->in[0], AS_IS), axis, at, 1));
+}
+
+uint32_t x_padded(Lower *w, uint32_t in, const uint32_t *before, const uint32_t *after, double with)
+{
+    XValue v = w->x.value[in];
+    for (int i = 0; i < v.rank; i++)
+        v.dim[i] += before[i] + after[i];
+    uint32_t out = x_sized(w, &v);
+    XNode *x = x_node(w, X_PAD, out);
+    x_dims(x, 0, before, v.rank);
+    x_dims(x, 1, after, v.rank);
+    x_f32(x, 2, with);
+    x_u32(x, 3, in);
+    x_u32(x, 4, out);
+    return out;
+}
+
+bool xnn_takes_pad(const Node *n, Refusal *r)
+{
+    int64_t v[2 * XNN_MAX_RANK];
+    if (!arg_ints(n, 1, v, 2 * XNN_MAX_RANK))
+        return xnn_no(r, "its padding is not known", "use a padding of plain integers");
+    for (int i = 0; i < arg_count(n, 1); i++)
+        if (v[i] < 0)
+            return xnn_no(r, "its padding is negative", "slice instead");
+    return true;
+}
+
+void xnn_lower_pad(Lower *w, const Node *n)
+{
+    int64_t v[2 * XNN_MAX_RANK];
+    double with = 0;
+    int rank = n->in[0]->type.rank;
+    uint32_t before[XNN_MAX_RANK] = {0}, after[XNN_MAX_RANK] = {0};
+    Layout l = x_layout(w, n);
+    arg_ints(n, 1, v, 2 * XNN_MAX_RANK);
+    arg_number(n, 2, &with);
+    for (int i = 0; i < arg_count(n, 1) / 2; i++) {
+        int at = place_of_axis(rank, rank - 1 - i, l);
+        before[at] = (uint32_t)v[2 * i];
+        after[at] = (uint32_t)v[2 * i + 1];
+    }
+    x_define(w, n->out[0], l, x_padded(w, x_use(w, n->in[0], l), before, after, with));
+}
+

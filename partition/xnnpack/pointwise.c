@@ -1,0 +1,195 @@
+/* pointwise.c -- XNNPACK nodes of what goes element by element. */
+#include "partition/xnnpack/rows.h"
+#include <math.h>
+#include <string.h>
+
+/* -- elementwise ----------------------------------------------------------------------------- */
+
+void xnn_lower_unary(Lower *w, const Node *n)
+{
+    Layout l = x_layout(w, n);
+    uint32_t in = x_use(w, n->in[0], l);
+    x_unary(w, xnn_kind(n), in, x_result(w, n->out[0], l));
+}
+
+bool xnn_takes_exact_gelu(const Node *n, Refusal *r)
+{
+    return !strcmp(n->arg[1].str, "none") || xnn_no(r, "its gelu is the approximate one",
+                                                    "use gelu with approximate='none'");
+}
+
+/* Binary nodes broadcast from the last axis; with the channels there, operands of lower rank are
+ * given all axes first. */
+static bool may_be_last(const Node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i]->type.rank != n->out[0]->type.rank && type_numel(n->in[i]->type) != 1 &&
+            !xnn_is_constant(n->in[i]))
+            return false;
+    return true;
+}
+
+static uint32_t constant_of_rank(Lower *w, const Value *v, int rank)
+{
+    uint32_t dim[XNN_MAX_RANK], moved[XNN_MAX_RANK];
+    int axis[XNN_MAX_RANK], missing = rank - v->type.rank;
+    axes_of(rank, CHANNELS_LAST, axis);
+    for (int i = 0; i < rank; i++)
+        dim[i] = i < missing ? 1 : (uint32_t)xnn_size(v, i - missing);
+    for (int i = 0; i < rank; i++)
+        moved[i] = dim[axis[i]];
+    const float *data = (const float *)(const void *)v->state->data;
+    return x_constant(w, v->state->name, v->state->fqn,
+                      x_permuted(w, data, sizeof *data, rank, dim, axis), rank, moved);
+}
+
+static uint32_t operand(Lower *w, const Value *v, int rank, Layout l)
+{
+    if (l == CHANNELS_LAST && v->type.rank != rank && type_numel(v->type) != 1)
+        return constant_of_rank(w, v, rank);
+    return x_use(w, v, v->type.rank == rank ? l : AS_IS);
+}
+
+static Layout binary_layout(Lower *w, const Node *n)
+{
+    return may_be_last(n) ? x_layout(w, n) : AS_IS;
+}
+
+bool xnn_takes_alpha_one(const Node *n, Refusal *r)
+{
+    double alpha;
+    return (arg_number(n, 2, &alpha) && alpha == 1) || xnn_no(r, "alpha is not 1",
+                                                              "multiply the operand beforehand");
+}
+
+void xnn_lower_binary(Lower *w, const Node *n)
+{
+    Layout l = binary_layout(w, n);
+    int rank = n->out[0]->type.rank;
+    uint32_t a = operand(w, arg_value(n, 0), rank, l), b = operand(w, arg_value(n, 1), rank, l);
+    x_binary(w, xnn_kind(n), a, b, x_result(w, n->out[0], l));
+}
+
+bool xnn_takes_number(const Node *n, Refusal *r)
+{
+    double v;
+    return arg_number(n, 1, &v) || xnn_no(r, "its number is not known",
+                                          "make the number a constant of the model");
+}
+
+bool xnn_takes_number_alpha_one(const Node *n, Refusal *r)
+{
+    return xnn_takes_number(n, r) && xnn_takes_alpha_one(n, r);
+}
+
+void xnn_lower_scalar(Lower *w, const Node *n)
+{
+    double v = 0;
+    Layout l = x_layout(w, n);
+    arg_number(n, 1, &v);
+    uint32_t a = x_use(w, n->in[0], l), b = x_number(w, v);
+    x_binary(w, xnn_kind(n), a, b, x_result(w, n->out[0], l));
+}
+
+void xnn_lower_reversed(Lower *w, const Node *n)
+{
+    double v = 1;
+    Layout l = x_layout(w, n);
+    if (n->op == OP_RSUB_SCALAR)
+        arg_number(n, 1, &v);
+    uint32_t a = x_number(w, v), b = x_use(w, n->in[0], l);
+    x_binary(w, xnn_kind(n), a, b, x_result(w, n->out[0], l));
+}
+
+bool xnn_takes_power(const Node *n, Refusal *r)
+{
+    double e = 0;
+    arg_number(n, 1, &e);
+    return e == 2 || e == 0.5 || e == -0.5 || e == 3 ||
+           xnn_no(r, "its exponent is none of 2, 3, 0.5, -0.5", "write the power as products");
+}
+
+void xnn_lower_power(Lower *w, const Node *n)
+{
+    double e = 0;
+    Layout l = x_layout(w, n);
+    uint32_t in = x_use(w, n->in[0], l), out = x_result(w, n->out[0], l);
+    arg_number(n, 1, &e);
+    if (e == 3)
+        x_binary(w, X_MULTIPLY, in, x_unary(w, X_SQUARE, in, x_like(w, in)), out);
+    else
+        x_unary(w, e == 2 ? X_SQUARE : e > 0 ? X_SQRT : X_RSQRT, in, out);
+}
+
+void xnn_lower_silu(Lower *w, const Node *n)
+{
+    Layout l = x_layout(w, n);
+    uint32_t in = x_use(w, n->in[0], l), gate = x_unary(w, X_SIGMOID, in, x_like(w, in));
+    x_binary(w, X_MULTIPLY, in, gate, x_result(w, n->out[0], l));
+}
+
+/* clamp(x / 6 + 0.5, 0, 1) */
+void xnn_lower_hardsigmoid(Lower *w, const Node *n)
+{
+    Layout l = x_layout(w, n);
+    uint32_t in = x_use(w, n->in[0], l);
+    uint32_t sixth = x_binary(w, X_MULTIPLY, in, x_number(w, 1.0 / 6), x_like(w, in));
+    uint32_t out = x_result(w, n->out[0], l);
+    x_binary(w, X_ADD, sixth, x_number(w, 0.5), out);
+    x_range(x_maker(w, out), 0, 1);
+}
+
+void xnn_lower_leaky_relu(Lower *w, const Node *n)
+{
+    double slope = 0.01;
+    Layout l = x_layout(w, n);
+    uint32_t in = x_use(w, n->in[0], l), out = x_result(w, n->out[0], l);
+    arg_number(n, 1, &slope);
+    XNode *x = x_node(w, X_LEAKY_RELU, out);
+    x_f32(x, 0, slope);
+    x_u32(x, 1, in);
+    x_u32(x, 2, out);
+}
+
+/* -- clamps ---------------------------------------------------------------------------------- */
+
+void x_limits(const Node *n, double *min, double *max)
+{
+    *min = -INFINITY;
+    *max = INFINITY;
+    if (n->op == OP_RELU)
+        *min = 0;
+    else {
+        arg_number(n, 1, min);
+        arg_number(n, 2, max);
+    }
+}
+
+/* The node before may clamp by itself where nobody else reads its result. */
+static XNode *clamps_itself(Lower *w, const Node *n, uint32_t in)
+{
+    const Value *v = n->in[0];
+    XNode *from = x_maker(w, in);
+    if (!from || !from->has_range || from->min != -INFINITY || from->max != INFINITY ||
+        w->uses.first[v->index + 1] - w->uses.first[v->index] != 1 || w->uses.escapes[v->index])
+        return NULL;
+    return from;
+}
+
+void xnn_lower_clamp(Lower *w, const Node *n)
+{
+    double min, max;
+    Layout l = x_layout(w, n);
+    uint32_t in = x_use(w, n->in[0], l);
+    XNode *from = clamps_itself(w, n, in);
+    x_limits(n, &min, &max);
+    if (from) {
+        x_range(from, min, max);
+        x_define(w, n->out[0], l, in);
+        return;
+    }
+    uint32_t out = x_result(w, n->out[0], l);
+    x_unary(w, X_CLAMP, in, out);
+    x_range(x_maker(w, out), min, max);
+}
+

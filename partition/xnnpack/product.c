@@ -1,0 +1,186 @@
+/* product.c -- XNNPACK nodes of matrix products, and of sums along rows, which are products with a
+ * row of equal numbers: means, layer norm. */
+#include "partition/xnnpack/rows.h"
+#include <math.h>
+
+/* -- products -------------------------------------------------------------------------------- */
+
+bool xnn_takes_linear(const Node *n, Refusal *r)
+{
+    int weight = n->op == OP_LINEAR ? 1 : n->op == OP_ADDMM ? 2 : 1;
+    const Value *w = arg_value(n, weight), *b = NULL;
+    double beta = 1, alpha = 1;
+    if (n->op == OP_LINEAR)
+        b = arg_value(n, 2);
+    if (n->op == OP_ADDMM) {
+        b = arg_value(n, 0);
+        arg_number(n, 3, &beta);
+        arg_number(n, 4, &alpha);
+    }
+    if (!xnn_is_weight(w))
+        return xnn_no(r, "its weight is no constant",
+                      "make the weight a parameter or buffer that no call writes");
+    if (b && (!xnn_is_weight(b) || b->type.rank != 1 ||
+              xnn_size(b, 0) != xnn_size(w, n->op == OP_LINEAR ? 0 : 1)))
+        return xnn_no(r, "its bias is no constant of one number per result",
+                      "make the bias a parameter of one number per result, or add it behind");
+    return (beta == 1 && alpha == 1) || xnn_no(r, "alpha or beta is not 1",
+                                               "scale the weight and bias beforehand");
+}
+
+static void fully_connected(Lower *w, uint32_t in, uint32_t filter, uint32_t bias, uint32_t out,
+                            uint32_t flags)
+{
+    XNode *x = x_node(w, X_FULLY_CONNECTED, out);
+    x_u32(x, 0, in);
+    x_u32(x, 1, filter);
+    x_u32(x, 2, bias);
+    x_u32(x, 3, out);
+    x_u32(x, 4, flags);
+    x_range(x, -INFINITY, INFINITY);
+}
+
+void xnn_lower_linear(Lower *w, const Node *n)
+{
+    bool is_linear = n->op == OP_LINEAR, is_addmm = n->op == OP_ADDMM;
+    const Value *a = arg_value(n, is_addmm ? 1 : 0), *b = arg_value(n, is_addmm ? 2 : 1);
+    const Value *bias = is_linear ? arg_value(n, 2) : is_addmm ? arg_value(n, 0) : NULL;
+    uint32_t in = x_use(w, a, AS_IS), flags = is_linear ? 0 : X_TRANSPOSE;
+    uint32_t dim[2] = {(uint32_t)xnn_size(b, 0), (uint32_t)xnn_size(b, 1)};
+    XWeight k = x_weight(w, b, in, true, is_linear ? 0 : 1);
+    if (k.dtype != X_F32 && flags) {
+        k.data = x_permuted(w, k.data, k.size, 2, dim, (const int[]){1, 0});
+        dim[0] = (uint32_t)xnn_size(b, 1);
+        dim[1] = (uint32_t)xnn_size(b, 0);
+        flags = 0;
+    }
+    uint32_t filter = xnn_is_constant(b) ? x_use(w, b, AS_IS) : x_weight_value(w, &k, 2, dim, 0);
+    uint32_t add = x_bias(w, bias, in, filter);
+    fully_connected(w, in, filter, add, x_result(w, n->out[0], AS_IS), flags);
+}
+
+void xnn_lower_bmm(Lower *w, const Node *n)
+{
+    uint32_t a = x_use(w, n->in[0], AS_IS), b = x_use(w, arg_value(n, 1), AS_IS);
+    x_binary(w, X_BATCH_MATMUL, a, b, x_result(w, n->out[0], AS_IS));
+}
+
+/* -- means ----------------------------------------------------------------------------------- */
+
+typedef enum MeanOf { MEAN_OTHER, MEAN_SPACE, MEAN_LAST } MeanOf;
+
+static MeanOf mean_of(const Node *n)
+{
+    int64_t dim[XNN_MAX_RANK];
+    int count = arg_count(n, 1), rank = arg_value(n, 0)->type.rank;
+    if (count < 1 || count > 2 || !arg_ints(n, 1, dim, XNN_MAX_RANK))
+        return MEAN_OTHER;
+    for (int i = 0; i < count; i++)
+        dim[i] += dim[i] < 0 ? rank : 0;
+    if (count == 1)
+        return dim[0] == rank - 1 ? MEAN_LAST : MEAN_OTHER;
+    return rank == 4 && dim[0] + dim[1] == 5 && dim[0] >= 2 && dim[0] <= 3 ? MEAN_SPACE
+                                                                           : MEAN_OTHER;
+}
+
+bool xnn_takes_mean(const Node *n, Refusal *r)
+{
+    return mean_of(n) != MEAN_OTHER ||
+           xnn_no(r, "it is a mean neither of an image nor of the last axis",
+                  "take the mean over the last axis, or over both axes of [n, c, h, w]");
+}
+
+bool xnn_takes_sum(const Node *n, Refusal *r)
+{
+    return mean_of(n) == MEAN_LAST || xnn_no(r, "it is no sum over the last axis",
+                                             "permute the axis to the end");
+}
+
+/* Each row's product with `factor` everywhere: [..., n] to [..., 1]. */
+static uint32_t row_sums(Lower *w, uint32_t in, double factor)
+{
+    XValue v = w->x.value[in];
+    uint32_t filter = x_filled(w, factor, 2, (const uint32_t[]){1, v.dim[v.rank - 1]});
+    v.dim[v.rank - 1] = 1;
+    uint32_t out = x_sized(w, &v);
+    fully_connected(w, in, filter, XNN_NONE, out, 0);
+    return out;
+}
+
+static void mean_of_space(Lower *w, const Node *n)
+{
+    uint32_t in = x_use(w, n->in[0], CHANNELS_LAST);
+    XValue v = w->x.value[in];
+    v.dim[1] = v.dim[2] = 1;
+    uint32_t out = x_sized(w, &v);
+    XNode *x = x_node(w, X_GLOBAL_AVG_POOL, out);
+    x_u32(x, 0, in);
+    x_u32(x, 1, out);
+    x_u32(x, 2, X_KEEP_DIMS);
+    x_range(x, -INFINITY, INFINITY);
+    if (arg_bool(n, 2))
+        x_define(w, n->out[0], CHANNELS_LAST, out);
+    else
+        x_define_reshaped(w, n->out[0], out);
+}
+
+void xnn_lower_mean(Lower *w, const Node *n)
+{
+    if (mean_of(n) == MEAN_SPACE) {
+        mean_of_space(w, n);
+        return;
+    }
+    uint32_t in = x_use(w, n->in[0], AS_IS);
+    double count = (double)xnn_size(n->in[0], -1);
+    uint32_t sums = row_sums(w, in, n->op == OP_SUM_DIM ? 1 : 1 / count);
+    x_define_reshaped(w, n->out[0], sums);
+}
+
+/* -- layer norm ------------------------------------------------------------------------------ */
+
+bool xnn_takes_layer_norm(const Node *n, Refusal *r)
+{
+    int64_t width;
+    for (int i = 2; i < 4; i++)
+        if (arg_value(n, i) && !xnn_is_constant(arg_value(n, i)))
+            return xnn_no(r, "its weight or bias is no constant",
+                          "make both parameters or buffers that no call writes");
+    const Type t = n->in[0]->type;
+    return (arg_count(n, 1) == 1 && arg_ints(n, 1, &width, 1) && !t.dim[t.rank - 1].expr) ||
+           xnn_no(r, "it is not over the last axis alone, of known size",
+                  "normalize over the last axis alone, of a fixed size");
+}
+
+/* (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight + bias, row by row */
+void xnn_lower_layer_norm(Lower *w, const Node *n)
+{
+    double eps = 1e-5, count = (double)xnn_size(n->in[0], -1);
+    uint32_t in = x_use(w, n->in[0], AS_IS), mean = row_sums(w, in, 1 / count);
+    arg_number(n, 4, &eps);
+    uint32_t x = x_binary(w, X_SUBTRACT, in, mean, x_like(w, in));
+    uint32_t var = row_sums(w, x_unary(w, X_SQUARE, x, x_like(w, in)), 1 / count);
+    var = x_binary(w, X_ADD, var, x_number(w, eps), x_like(w, var));
+    uint32_t y = x_unary(w, X_RSQRT, var, x_like(w, var));
+    y = x_binary(w, X_MULTIPLY, x, y, x_like(w, in));
+    if (arg_value(n, 2))
+        y = x_binary(w, X_MULTIPLY, y, x_use(w, arg_value(n, 2), AS_IS), x_like(w, in));
+    if (arg_value(n, 3))
+        y = x_binary(w, X_ADD, y, x_use(w, arg_value(n, 3), AS_IS), x_like(w, in));
+    x_define(w, n->out[0], AS_IS, y);
+}
+
+/* -- softmax --------------------------------------------------------------------------------- */
+
+bool xnn_takes_softmax(const Node *n, Refusal *r)
+{
+    int rank = arg_value(n, 0)->type.rank;
+    return xnn_axis(n, 1, rank) == rank - 1 || xnn_no(r, "it is not along the last axis",
+                                                      "permute the axis to the end");
+}
+
+void xnn_lower_softmax(Lower *w, const Node *n)
+{
+    uint32_t in = x_use(w, n->in[0], AS_IS);
+    x_unary(w, X_SOFTMAX, in, x_result(w, n->out[0], AS_IS));
+}
+

@@ -1,0 +1,40 @@
+/* rows.h -- what the families of rows share, and what each has in the table of rows.c. */
+#ifndef ETC_PARTITION_XNNPACK_ROWS_H
+#define ETC_PARTITION_XNNPACK_ROWS_H
+
+#include "partition/xnnpack/lower.h"
+
+typedef bool XTakes(const Node *n, Refusal *r);
+typedef void XLower(Lower *w, const Node *n);
+
+bool xnn_no(Refusal *r, const char *why, const char *fix); /* false */
+XKind xnn_kind(const Node *n);                 /* of its row */
+int64_t xnn_size(const Value *v, int axis);    /* negative: from the end */
+int64_t xnn_axis(const Node *n, int arg, int rank);
+Layout x_layout(const Lower *w, const Node *n); /* as most operands lie */
+void x_define_reshaped(Lower *w, const Value *v, uint32_t in);
+
+/* attention.c */
+XTakes xnn_takes_attention, xnn_takes_sdpa;
+XLower xnn_lower_attention, xnn_lower_sdpa;
+
+/* image.c */
+XTakes xnn_takes_conv, xnn_takes_max_pool, xnn_takes_avg_pool;
+XLower xnn_lower_conv, xnn_lower_max_pool, xnn_lower_avg_pool;
+
+/* move.c */
+XTakes xnn_takes_clone, xnn_takes_cat, xnn_takes_slice, xnn_takes_select, xnn_takes_pad;
+XLower xnn_lower_view, xnn_lower_clone, xnn_lower_permute, xnn_lower_cat, xnn_lower_slice,
+    xnn_lower_select, xnn_lower_pad;
+
+/* pointwise.c */
+XTakes xnn_takes_exact_gelu, xnn_takes_alpha_one, xnn_takes_number, xnn_takes_number_alpha_one,
+    xnn_takes_power;
+XLower xnn_lower_unary, xnn_lower_binary, xnn_lower_scalar, xnn_lower_reversed, xnn_lower_power,
+    xnn_lower_silu, xnn_lower_hardsigmoid, xnn_lower_leaky_relu, xnn_lower_clamp;
+
+/* product.c */
+XTakes xnn_takes_linear, xnn_takes_mean, xnn_takes_sum, xnn_takes_layer_norm, xnn_takes_softmax;
+XLower xnn_lower_linear, xnn_lower_bmm, xnn_lower_mean, xnn_lower_layer_norm, xnn_lower_softmax;
+
+#endif
