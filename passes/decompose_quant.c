@@ -108,7 +108,7 @@ bool decomp_choose_affine(Rewrite *r, Node *n)
                     range(n, 4, -128, 127, &lo, &hi) && lo == -128 && hi == 127 &&
                     x->type.dtype == ETC_F32 && is_row(x, row_block(n, 2, x));
     if (!is_known)
-        return diag_unsupported(r->d, n->loc, "chooses for other than rows of f32 as asymmetric i8");
+        return diag_unsupported(r->d, n->loc, "chooses for other than asymmetric i8 rows of f32");
     Node *made = build(r->g, n, n->loc, OP_CHOOSE_QPARAMS_PER_TOKEN, r->d, "vt", x, ETC_I8);
     for (int i = 0; made && i < 2; i++) {
         Type t = n->out[i]->type;
@@ -123,7 +123,7 @@ bool decomp_choose_affine(Rewrite *r, Node *n)
     return made != NULL;
 }
 
-/* What v was before it was viewed and cast, where no number changed: what a choice per token made. */
+/* What v was before it was viewed and cast, which changed no number: a choice's per token. */
 static Value *chosen(Value *v)
 {
     while (v->def && (v->def->op == OP_VIEW || v->def->op == OP__TO_COPY))
@@ -175,7 +175,7 @@ bool decomp_dequantize_affine(Rewrite *r, Node *n)
 {
     int64_t lo, hi, size = row_block(n, 1, n->in[0]);
     if (!size || n->in[0]->type.dtype != ETC_I8 || !range(n, 5, -128, 127, &lo, &hi))
-        return diag_unsupported(r->d, n->loc, "dequantizes other than rows, or parts of them, of i8");
+        return diag_unsupported(r->d, n->loc, "dequantizes other than i8 rows, or parts of them");
     if (!is_f32(r, n))
         return false;
     if (is_row(n->in[0], size) && chosen(arg_value(n, 2)))

@@ -1,8 +1,8 @@
 /* quantize.h -- numbers as integers with a scale and a zero point, there and back.
  *
- * A tensor is [outer, n, inner]: scale and zero point i belong to all elements with i in the middle.
- * So one walk serves a whole tensor, channels, tokens and groups.  Ties round to even; a NaN becomes
- * the least integer.
+ * A tensor is [outer, n, inner]: scale and zero point i belong to all elements with i in the
+ * middle.  So one walk serves a whole tensor, channels, tokens and groups.  Ties round to even; a
+ * NaN becomes the least integer.
  */
 #ifndef ETC_QUANTIZE_H
 #define ETC_QUANTIZE_H
