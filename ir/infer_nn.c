@@ -1,4 +1,4 @@
-/* infer_nn.c -- types of products, convolutions, pools, norms, softmax, quantization. */
+/* infer_nn.c -- types of products, convolutions, pools, norms, softmax. */
 #include "ir/internal.h"
 #include <inttypes.h>
 #include <string.h>
@@ -517,40 +517,5 @@ bool infer_softmax(const Node *n, Type *out, Diag *d)
     if (!dtype_is_float(dtype))
         return diag_error(d, n->loc, "softmax of dtype %s, expected a floating-point one",
                           dtype_name(dtype));
-    return set_tensor(n, out, dtype, x.rank, x.dim, d);
-}
-
-/* -- quantization --------------------------------------------------------------------- */
-
-static bool quant_range(const Node *n, Diag *d)
-{
-    int64_t lo, hi;
-    if (!get_int(n, 3, &lo, d) || !get_int(n, 4, &hi, d))
-        return false;
-    return lo <= hi ||
-           diag_error(d, n->loc, "quant_min is %" PRId64 ", above quant_max %" PRId64, lo, hi);
-}
-
-bool infer_quantize(const Node *n, Type *out, Diag *d)
-{
-    Type x;
-    if (!get_tensor(n, 0, &x, d) || !quant_range(n, d))
-        return false;
-    if (!dtype_is_float(x.dtype))
-        return diag_error(d, n->loc, "input has dtype %s, expected a floating-point one",
-                          dtype_name(x.dtype));
-    return set_tensor(n, out, dtype_or(n, ETC_I8), x.rank, x.dim, d);
-}
-
-bool infer_dequantize(const Node *n, Type *out, Diag *d)
-{
-    Type x;
-    if (!get_tensor(n, 0, &x, d) || !quant_range(n, d))
-        return false;
-    if (x.dtype != dtype_or(n, x.dtype))
-        return diag_error(d, n->loc, "input has dtype %s, expected %s", dtype_name(x.dtype),
-                          dtype_name(dtype_or(n, x.dtype)));
-    int to = arg_find(n, "out_dtype");
-    EtcDtype dtype = n->arg[to].kind == ARG_DTYPE ? n->arg[to].dtype : ETC_F32;
     return set_tensor(n, out, dtype, x.rank, x.dim, d);
 }

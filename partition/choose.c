@@ -24,8 +24,22 @@ static int64_t price(double seconds)
     return seconds >= 1 ? INT64_C(1000000000000) : seconds <= 0 ? 0 : (int64_t)(seconds * 1e12);
 }
 
+/* What is quantized with scales chosen at run time goes with its readers or not at all. */
+static bool is_bound(const Value *v)
+{
+    static const OpId op[] = {OP_CHOOSE_QPARAMS, OP_CHOOSE_QPARAMS_PER_TOKEN,
+                              OP_QUANTIZE_PER_TENSOR_TENSOR, OP_QUANTIZE_PER_TOKEN,
+                              OP_DEQUANTIZE_PER_TENSOR_TENSOR, OP_DEQUANTIZE_PER_TOKEN};
+    for (size_t i = 0; v->def && i < sizeof op / sizeof *op; i++)
+        if (v->def->op == op[i])
+            return true;
+    return false;
+}
+
 static int64_t crossing(const Choice *c, const Value *v)
 {
+    if (is_bound(v))
+        return CUT_NEVER;
     return price((double)type_bytes(v->type) * c->b->cost_of_byte + c->b->call_cost / CROSSINGS);
 }
 
@@ -51,7 +65,7 @@ static bool may_cross(const Choice *c, const Value *v, int made)
     bool inside = made != NOBODY;
     for (int i = c->s->uses.first[v->index]; i < c->s->uses.first[v->index + 1]; i++)
         inside = inside || reader(c, i) != NOBODY;
-    return inside && !(v->state && v->state->kind != ST_MUTABLE);
+    return inside && !(v->state && v->state->kind != ST_MUTABLE) && !value_goes_along(v);
 }
 
 /* `in` is on the sink's side as soon as a reader is, `out` on the source's as soon as one is: so
@@ -121,7 +135,8 @@ static bool *cheapest(Choice *c)
 
 static bool may_go(const Node *n)
 {
-    return n->n_out && n->op != OP_DELEGATE && n->op != OP_COND && node_is_pure(n);
+    return n->n_out && n->op != OP_DELEGATE && n->op != OP_COND && node_is_pure(n) &&
+           !value_goes_along(n->out[0]);
 }
 
 /* What several backends say, each by name. */

@@ -1,6 +1,52 @@
 /* extract.c -- nodes of a graph become the body of a call of a backend. */
 #include "partition/internal.h"
 
+/* Weights in integers stay small until they are read; fold_constants left these. */
+bool value_goes_along(const Value *v)
+{
+    const Node *n = v->def;
+    if (!n || !n->n_in || n->n_out != 1 ||
+        (n->op != OP_DEQUANTIZE_PER_CHANNEL && n->op != OP_DEQUANTIZE_PER_TENSOR &&
+         n->op != OP_DEQUANTIZE_PER_TENSOR_TENSOR && n->op != OP__TO_COPY && n->op != OP_VIEW))
+        return false;
+    for (int i = 0; i < n->n_in; i++) {
+        const State *s = n->in[i]->state;
+        if (s ? s->kind == ST_MUTABLE || s->kind == ST_BLOB || !s->data || n->in[i]->type.stride
+              : !value_goes_along(n->in[i]))
+            return false;
+    }
+    return true;
+}
+
+typedef struct Members {
+    Node **item;
+    int n;
+} Members;
+
+/* A node that goes along stands before the first that reads it; `seen` marks it. */
+static void add_member(Members *m, Node *n, Value **seen, Arena *tmp)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        Value *v = n->in[i];
+        if (!seen[v->index] && value_goes_along(v)) {
+            seen[v->index] = v;
+            add_member(m, v->def, seen, tmp);
+        }
+    }
+    PUSH(tmp, m->item, m->n, n);
+}
+
+/* The nodes, and those that go along; `inner` is as it was afterwards. */
+static Members with_weights(Node **member, int n, Value **inner, Arena *tmp)
+{
+    Members all = {NULL, 0};
+    for (int i = 0; i < n; i++)
+        add_member(&all, member[i], inner, tmp);
+    for (int i = 0; i < all.n; i++)
+        inner[all.item[i]->out[0]->index] = NULL;
+    return all;
+}
+
 static bool is_read_outside(const Value *v, int region, const Uses *u, const int *region_of)
 {
     if (u->escapes[v->index])
@@ -37,10 +83,11 @@ bool extract_region(Graph *g, Node **member, int n, const Uses *uses, const int 
     Blob blob;
     Node *call = node_new(g, OP_DELEGATE, member[0]->loc);
     Arg first = node_use(call, member[0]->out[0]); /* until there is a blob */
-    Outline o = outline_start(call, member, n, inner);
+    Members all = with_weights(member, n, inner, tmp);
+    Outline o = outline_start(call, all.item, all.n, inner);
     for (int i = 0; i < n; i++)
         add_results(&o, member[i], uses, region_of, with);
-    outline_end(&o, member, n);
+    outline_end(&o, all.item, all.n);
     if (!b->lower(o.body, tmp, d, &blob))
         return false;
     node_set_in(call, first.slot, graph_state(g, blob_state(g->program, b, blob)));

@@ -46,6 +46,9 @@ void choose_takers(Split *s);
 
 /* -- extract.c --------------------------------------------------------------------------- */
 
+/* Whether v is made of constants alone: whoever reads it takes it along. */
+bool value_goes_along(const Value *v);
+
 /* One call of the backend in the place of nodes that stand one behind the other in the graph; they
  * stay, unread once graph_replace has been called with `with` (by value index: what stands for
  * their results).  `inner`: as outline_start has it.  region_of, by value index: the region of the

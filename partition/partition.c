@@ -136,7 +136,7 @@ static void add_inputs(const Split *s, RegionReport *r, int i, int *seen)
     const Node *n = s->node[i];
     for (int k = 0; k < n->n_in; k++) {
         const Value *v = n->in[k];
-        bool is_const = v->state && v->state->kind != ST_MUTABLE;
+        bool is_const = (v->state && v->state->kind != ST_MUTABLE) || value_goes_along(v);
         if (is_const || region_of_value(s, v) == s->region[i] || seen[v->index] == s->region[i] + 1)
             continue;
         seen[v->index] = s->region[i] + 1;
@@ -217,10 +217,14 @@ static void report_rejected(const Split *s, int i, const char *method)
 static void report(const Split *s, RegionReport *r, const char *method)
 {
     PartitionReport *to = s->p->partition;
-    to->n_nodes += s->n;
-    for (int i = 0; i < s->n; i++)
+    for (int i = 0; i < s->n; i++) {
+        const Node *n = s->node[i];
+        if (n->n_out && value_goes_along(n->out[0]))
+            continue; /* in the regions that read it */
+        to->n_nodes++;
         if (s->region[i] == NOBODY)
             report_rejected(s, i, method);
+    }
     for (int i = 0; i < s->n_regions; i++) {
         r[i].method = method;
         to->n_taken += r[i].n_nodes;

@@ -3,7 +3,8 @@
  * Stage core.  First every strided state becomes contiguous, as kernels want their weights.  Then
  * one walk per graph evaluates nodes whose operands are all constants; a view of a constant is a
  * second constant over the same bytes.  A fold may not grow the file by more than LIMIT in all,
- * counted as the bytes it makes less those of operands that nobody else reads.
+ * counted as the bytes it makes less those of operands that nobody else reads.  What makes floats of a
+ * matrix of integers is left as it is.
  */
 #define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "passes/internal.h"
@@ -127,10 +128,21 @@ static void make_contiguous(Program *p, Arena *tmp)
 
 /* -- folding ----------------------------------------------------------------------------------- */
 
+/* Weights stay as small as they came: who reads them knows what to do with integers, or makes
+ * floats of them when it runs. */
+static bool widens(const Node *n)
+{
+    const Type from = n->n_in ? n->in[0]->type : TYPE_NONE, to = n->out[0]->type;
+    return (n->op == OP__TO_COPY || n->op == OP_DEQUANTIZE_PER_CHANNEL ||
+            n->op == OP_DEQUANTIZE_PER_TENSOR || n->op == OP_DEQUANTIZE_PER_TENSOR_TENSOR) &&
+           dtype_is_int(from.dtype) && dtype_is_float(to.dtype) &&
+           etc_dtype_size((int)from.dtype) < etc_dtype_size((int)to.dtype) && from.rank > 1;
+}
+
 static bool is_foldable(const Node *n)
 {
     if (!node_is_pure(n) || !n->n_out || n->op == OP_DELEGATE || n->op == OP_GROUP ||
-        node_reads_symbols(n))
+        node_reads_symbols(n) || widens(n))
         return false;
     for (int i = 0; i < n->n_in; i++)
         if (!value_is_const(n->in[i]) || n->in[i]->type.stride || !type_is_static(n->in[i]->type))

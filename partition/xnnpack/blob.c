@@ -28,6 +28,39 @@ static FlatRef constants(Flat *f, const XGraph *x)
     return flat_refs(f, row, (size_t)x->n_constants + 1);
 }
 
+/* Scales: of several, a row of the constants stands beside an empty vector. */
+static FlatRef quantization(Flat *f, const XValue *v)
+{
+    FlatRef none = v->n_scales ? flat_vector(f, NULL, 0, 4) : 0;
+    flat_begin(f, 6);
+    if (v->quant == X_PER_TENSOR) {
+        flat_f32(f, 0, (float)v->scale);
+        flat_u32(f, 1, (uint32_t)v->zero);
+    } else if (v->quant == X_PER_TOKEN) {
+        flat_u32(f, 0, 1); /* the last axis is no batch */
+    } else {
+        bool groups = v->quant == X_PER_GROUP;
+        flat_ref(f, 0, none);
+        flat_u32(f, 1, (uint32_t)v->channel_axis);
+        if (groups)
+            flat_u32(f, 2, (uint32_t)v->group);
+        flat_u32(f, groups ? 4 : 2, (uint32_t)v->scales);
+        flat_u32(f, groups ? 5 : 3, (uint32_t)v->n_scales);
+    }
+    return flat_end(f);
+}
+
+/* A tensor with its scales in the place of a plain one. */
+static FlatRef quantized(Flat *f, const XValue *v, FlatRef tensor)
+{
+    FlatRef scales = quantization(f, v);
+    flat_begin(f, 3);
+    flat_ref(f, 0, tensor);
+    flat_u8(f, 1, (uint8_t)v->quant);
+    flat_ref(f, 2, scales);
+    return flat_end(f);
+}
+
 static FlatRef value(Flat *f, const XValue *v, int id)
 {
     FlatRef dims = flat_vector(f, v->dim, (size_t)v->rank, 4);
@@ -40,8 +73,10 @@ static FlatRef value(Flat *f, const XValue *v, int id)
     flat_u32(f, 5, v->flags);
     flat_u32(f, 6, (uint32_t)id);
     FlatRef tensor = flat_end(f);
+    if (v->quant)
+        tensor = quantized(f, v, tensor);
     flat_begin(f, 2);
-    flat_u8(f, 0, 1); /* a plain tensor */
+    flat_u8(f, 0, v->quant ? 2 : 1);
     flat_ref(f, 1, tensor);
     return flat_end(f);
 }

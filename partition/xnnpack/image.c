@@ -42,7 +42,7 @@ bool xnn_takes_conv(const Node *n, Refusal *r)
 {
     Conv c;
     const Value *b = arg_value(n, 2);
-    if (!xnn_is_constant(arg_value(n, 1)) || (b && !xnn_is_constant(b)))
+    if (!xnn_is_weight(arg_value(n, 1)) || (b && !xnn_is_weight(b)))
         return xnn_no(r, "its filter or bias is no constant",
                       "make both parameters or buffers that no call writes");
     if (!read_conv(n, &c))
@@ -59,24 +59,24 @@ static bool is_depthwise(const Conv *c)
 
 /* [out, in/g, h, w] to [out, h, w, in/g], of depthwise ones to [1, h, w, out]; a transposed one's
  * [in, out/g, h, w] to [out, h, w, in/g]. */
-static uint32_t filter_of(Lower *w, const Node *n, const Conv *c)
+static uint32_t filter_of(Lower *w, const Node *n, const Conv *c, uint32_t x)
 {
-    const State *s = arg_value(n, 1)->state;
-    const float *data = (const float *)(const void *)s->data;
+    XWeight weight = x_weight(w, arg_value(n, 1), x, false, 0);
     uint32_t g = (uint32_t)c->groups, h = (uint32_t)c->kernel[0], k = (uint32_t)c->kernel[1];
     uint32_t in = (uint32_t)c->in / g, out = (uint32_t)c->out;
     if (c->transposed) {
         uint32_t from[5] = {g, in, out / g, h, k};
-        data = x_permuted(w, data, 5, from, (const int[]){0, 2, 3, 4, 1});
+        weight.data = x_permuted(w, weight.data, weight.size, 5, from, (const int[]){0, 2, 3, 4, 1});
     } else if (is_depthwise(c)) {
         uint32_t from[4] = {out, 1, h, k};
-        data = x_permuted(w, data, 4, from, (const int[]){1, 2, 3, 0});
+        weight.data = x_permuted(w, weight.data, weight.size, 4, from, (const int[]){1, 2, 3, 0});
     } else if (in > 1 && h * k > 1) {
         uint32_t from[4] = {out, in, h, k};
-        data = x_permuted(w, data, 4, from, (const int[]){0, 2, 3, 1});
+        weight.data = x_permuted(w, weight.data, weight.size, 4, from, (const int[]){0, 2, 3, 1});
     }
     uint32_t dim[4] = {out, h, k, in}, depthwise[4] = {1, h, k, out};
-    return x_constant(w, s->name, s->fqn, data, 4, is_depthwise(c) ? depthwise : dim);
+    bool last = is_depthwise(c);
+    return x_weight_value(w, &weight, 4, last ? depthwise : dim, last ? 3 : 0);
 }
 
 static void conv_fields(XNode *x, const Conv *c, uint32_t in, uint32_t filter, uint32_t bias,
@@ -111,7 +111,7 @@ void xnn_lower_conv(Lower *w, const Node *n)
     read_conv(n, &c);
     const Value *bias = arg_value(n, 2), *v = n->out[0];
     uint32_t in = as_image(w, x_use(w, n->in[0], CHANNELS_LAST));
-    uint32_t filter = filter_of(w, n, &c), add = bias ? x_use(w, bias, AS_IS) : XNN_NONE;
+    uint32_t filter = filter_of(w, n, &c, in), add = x_bias(w, bias, in, filter);
     XValue image = x_sizes(v->type, CHANNELS_LAST), last = image;
     if (c.space == 1) {
         image = (XValue){.rank = 4, .dim = {last.dim[0], 1, last.dim[1], last.dim[2]},

@@ -9,7 +9,11 @@
 enum { XNN_MAX_RANK = 6, XNN_MAX_FIELDS = 20 };
 #define XNN_NONE UINT32_MAX /* no such value */
 
-typedef enum XDtype { X_F32 = 1, X_F16 = 2 } XDtype;
+typedef enum XDtype {
+    X_F32 = 1, X_F16 = 2, X_QINT8 = 3, X_QCINT8 = 6, X_QCINT32 = 7, X_QDINT8 = 9, X_QBINT4 = 10
+} XDtype;
+/* Codes of the schema's union of scales. */
+typedef enum XQuant { X_PLAIN, X_PER_CHANNEL, X_PER_TENSOR, X_PER_TOKEN, X_PER_GROUP } XQuant;
 typedef enum XFlag { X_INPUT = 1, X_OUTPUT = 2 } XFlag;
 
 /* Flags of nodes. */
@@ -32,6 +36,11 @@ typedef struct XValue {
     bool is_open[XNN_MAX_RANK];  /* sizes that calls decide */
     uint32_t flags, external; /* external: position among the call's arguments, or XNN_NONE */
     int constant;             /* row of the constants, from 1; 0: none */
+    XQuant quant;
+    double scale;                /* of a tensor */
+    int zero;
+    int scales, n_scales;        /* row of the constants; of channels or groups */
+    int channel_axis, group;
 } XValue;
 
 typedef struct XField {

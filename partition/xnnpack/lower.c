@@ -45,9 +45,11 @@ uint32_t x_value(Lower *w, int rank, const uint32_t *dim)
 
 uint32_t x_sized(Lower *w, const XValue *like)
 {
-    XValue v = {.dtype = X_F32, .rank = like->rank, .external = XNN_NONE};
-    memcpy(v.dim, like->dim, sizeof v.dim);
-    memcpy(v.is_open, like->is_open, sizeof v.is_open);
+    XValue v = *like;
+    v.dtype = v.dtype ? v.dtype : X_F32;
+    v.flags = 0;
+    v.external = XNN_NONE;
+    v.constant = 0;
     PUSH(w->x.arena, w->x.value, w->x.n_values, v);
     return (uint32_t)w->x.n_values - 1;
 }
@@ -74,6 +76,7 @@ uint32_t x_result(Lower *w, const Value *v, Layout l)
 
 bool x_has(const Lower *w, const Value *v, Layout l)
 {
+    v = x_behind(w, v);
     return w->id[plain_rank(v, l)][v->index] != XNN_NONE;
 }
 
@@ -167,7 +170,12 @@ uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like)
     if (v->rank == like->rank && !memcmp(v->dim, like->dim, rank * sizeof *v->dim) &&
         !memcmp(v->is_open, like->is_open, rank * sizeof *v->is_open))
         return in;
-    uint32_t out = x_sized(w, like), dim[XNN_MAX_RANK];
+    XValue to = *v;
+    uint32_t dim[XNN_MAX_RANK];
+    to.rank = like->rank;
+    memcpy(to.dim, like->dim, sizeof to.dim);
+    memcpy(to.is_open, like->is_open, sizeof to.is_open);
+    uint32_t out = x_sized(w, &to);
     for (int i = 0; i < like->rank; i++)
         dim[i] = like->is_open[i] ? 0 : like->dim[i]; /* 0: what is left */
     XNode *n = x_node(w, X_RESHAPE, out);
@@ -181,19 +189,24 @@ uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like)
 /* -- constants ------------------------------------------------------------------------------- */
 
 /* Bytes as a named constant under these sizes. */
-uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *data, int rank,
-                    const uint32_t *dim)
+uint32_t x_bytes(Lower *w, const char *stem, const char *fqn, const void *data, EtcDtype t,
+                 int n_sizes, const Dim *size, int rank, const uint32_t *dim)
 {
     Program *p = w->body->program;
-    Dim size[XNN_MAX_RANK];
-    for (int i = 0; i < rank; i++)
-        size[i] = DIM(dim[i]);
-    Type t = type_tensor(p, ETC_F32, rank, size);
-    const State *s = program_named(p, stem, fqn, t, data);
+    const State *s = program_named(p, stem, fqn, type_tensor(p, t, n_sizes, size), data);
     uint32_t id = x_value(w, rank, dim);
     PUSH(w->x.arena, w->x.constant, w->x.n_constants, s);
     w->x.value[id].constant = w->x.n_constants;
     return id;
+}
+
+uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *data, int rank,
+                    const uint32_t *dim)
+{
+    Dim size[XNN_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        size[i] = DIM(dim[i]);
+    return x_bytes(w, stem, fqn, data, ETC_F32, rank, size, rank, dim);
 }
 
 uint32_t x_number(Lower *w, double v)
@@ -215,16 +228,18 @@ uint32_t x_filled(Lower *w, double v, int rank, const uint32_t *dim)
 }
 
 /* `from` with its axes in another order: axis k of the result is axis[k] of it. */
-float *x_permuted(Lower *w, const float *from, int rank, const uint32_t *dim, const int *axis)
+void *x_permuted(Lower *w, const void *from, size_t size, int rank, const uint32_t *dim,
+                 const int *axis)
 {
+    const uint8_t *bytes = from;
     int64_t stride[XNN_MAX_RANK], n = 1, at[XNN_MAX_RANK] = {0}, k = 0;
     for (int i = rank - 1; i >= 0; i--) {
         stride[i] = n;
         n *= dim[i];
     }
-    float *to = NEW(w->body->program->arena, float, n + 1);
+    uint8_t *to = arena_alloc(w->body->program->arena, (size_t)n + 1, size);
     for (int64_t i = 0; i < n; i++) {
-        to[i] = from[k];
+        memcpy(to + (size_t)i * size, bytes + (size_t)k * size, size);
         for (int j = rank - 1; j >= 0; j--) {
             k += stride[axis[j]];
             if (++at[j] < dim[axis[j]])
@@ -246,7 +261,7 @@ static uint32_t constant_of(Lower *w, const Value *v, Layout l)
     for (int i = 0; i < rank; i++)
         moved[i] = dim[axis[i]];
     return x_constant(w, s->name, s->fqn,
-                      l == AS_IS ? data : x_permuted(w, data, rank, dim, axis), rank, moved);
+                      l == AS_IS ? data : x_permuted(w, data, sizeof *data, rank, dim, axis), rank, moved);
 }
 
 /* -- layouts --------------------------------------------------------------------------------- */
@@ -281,7 +296,10 @@ static uint32_t relaid(Lower *w, uint32_t in, Layout to)
 uint32_t x_use(Lower *w, const Value *v, Layout l)
 {
     l = plain_rank(v, l);
+    v = w->integers ? x_behind(w, v) : v;
     uint32_t *id = &w->id[l][v->index];
+    if (*id == XNN_NONE && !v->state && w->id[!l][v->index] == XNN_NONE)
+        x_make(w, v, l);
     if (*id == XNN_NONE)
         *id = v->state ? constant_of(w, v, l) : relaid(w, w->id[!l][v->index], l);
     return *id;
@@ -307,6 +325,7 @@ static void define_inputs(Lower *w)
         uint32_t id = x_result(w, w->body->in[i], AS_IS);
         w->x.value[id].flags = X_INPUT;
         w->x.value[id].external = (uint32_t)w->x.n_externals++;
+        x_declare_input(w, w->body->in[i], id);
     }
 }
 
@@ -324,8 +343,9 @@ static void define_outputs(Lower *w)
 
 bool xnn_lower(Graph *body, Arena *tmp, Diag *d, Blob *out)
 {
-    Lower w = {.body = body, .tmp = tmp, .x.arena = tmp, .uses = graph_uses(body, tmp)};
+    Lower w = {.body = body, .tmp = tmp, .d = d, .x.arena = tmp, .uses = graph_uses(body, tmp)};
     size_t n = (size_t)body->n_values + 1;
+    w.done = NEW(tmp, bool, n);
     for (int l = 0; l < 2; l++) {
         w.id[l] = NEW(tmp, uint32_t, n);
         memset(w.id[l], 0xff, n * sizeof *w.id[l]);
@@ -334,6 +354,8 @@ bool xnn_lower(Graph *body, Arena *tmp, Diag *d, Blob *out)
     for (const Node *node = body->first; node; node = node->next)
         xnn_lower_node(&w, node);
     define_outputs(&w);
+    if (w.failed)
+        return false;
     xnn_write(&w.x, body->program->arena, out);
     return out->data ||
            diag_unsupported(d, (Loc){.file = body->program->name}, "a region's blob is too large");

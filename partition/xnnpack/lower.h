@@ -10,11 +10,15 @@ typedef enum Layout { AS_IS, CHANNELS_LAST } Layout;
 typedef struct Lower {
     Graph *body;
     Arena *tmp;
+    Diag *d;
+    bool failed;
     XGraph x;
     Uses uses;
     uint32_t *id[2]; /* by layout and value index; XNN_NONE: not made */
     int *maker;      /* by XNNPACK value: the node that makes it, or -1 */
     int n_makers;
+    bool integers; /* the node at hand computes with them */
+    bool *done;    /* by value index: the node that makes it went into another */
 } Lower;
 
 void axes_of(int rank, Layout l, int *axis);
@@ -48,10 +52,43 @@ uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *dat
                     const uint32_t *dim);
 uint32_t x_number(Lower *w, double v);
 uint32_t x_filled(Lower *w, double v, int rank, const uint32_t *dim);
-float *x_permuted(Lower *w, const float *from, int rank, const uint32_t *dim, const int *axis);
+uint32_t x_bytes(Lower *w, const char *stem, const char *fqn, const void *data, EtcDtype t,
+                 int n_sizes, const Dim *size, int rank, const uint32_t *dim);
+void *x_permuted(Lower *w, const void *from, size_t size, int rank, const uint32_t *dim,
+                 const int *axis);
 
 bool xnn_is_constant(const Value *v);
 
+/* quant.c */
+bool xnn_is_quant(OpId op);
+bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r);
+void xnn_lower_quant(Lower *w, const Node *n);
+bool xnn_is_weight(const Value *v); /* a constant, or made of constants */
+
+typedef struct XIntegers {
+    const Node *clamp, *quantize; /* what takes the result; clamp NULL: none between */
+} XIntegers;
+bool xnn_in_integers(const Lower *w, const Node *n, XIntegers *out);
+void xnn_declare_integers(Lower *w, const Node *n, const XIntegers *to);
+
+const Value *x_behind(const Lower *w, const Value *v);
+void x_make(Lower *w, const Value *v, Layout l);
+void x_declare_input(Lower *w, const Value *v, uint32_t id);
+const float *x_floats(Lower *w, const Value *v); /* of a weight */
+
+/* A weight as the value at `in` wants it: integers, or floats. */
+typedef struct XWeight {
+    const State *state;
+    const void *data;
+    size_t size; /* of an element */
+    XDtype dtype;
+    const Value *of;
+} XWeight;
+XWeight x_weight(Lower *w, const Value *v, uint32_t in, bool is_linear, int out_axis);
+uint32_t x_weight_value(Lower *w, const XWeight *from, int rank, const uint32_t *dim, int axis);
+uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter);
+
+void x_limits(const Node *n, double *min, double *max); /* of a clamp: pointwise.c */
 void xnn_lower_node(Lower *w, const Node *n); /* rows.c */
 
 #endif

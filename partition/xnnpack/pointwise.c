@@ -65,7 +65,7 @@ static uint32_t constant_of_rank(Lower *w, const Value *v, int rank)
         moved[i] = dim[axis[i]];
     const float *data = (const float *)(const void *)v->state->data;
     return x_constant(w, v->state->name, v->state->fqn,
-                      x_permuted(w, data, rank, dim, axis), rank, moved);
+                      x_permuted(w, data, sizeof *data, rank, dim, axis), rank, moved);
 }
 
 static uint32_t operand(Lower *w, const Value *v, int rank, Layout l)
@@ -198,7 +198,7 @@ void xnn_lower_elu(Lower *w, const Node *n)
 
 /* -- clamps ---------------------------------------------------------------------------------- */
 
-static void limits(const Node *n, double *min, double *max)
+void x_limits(const Node *n, double *min, double *max)
 {
     *min = -INFINITY;
     *max = INFINITY;
@@ -227,7 +227,7 @@ void xnn_lower_clamp(Lower *w, const Node *n)
     Layout l = x_layout(w, n);
     uint32_t in = x_use(w, n->in[0], l);
     XNode *from = clamps_itself(w, n, in);
-    limits(n, &min, &max);
+    x_limits(n, &min, &max);
     if (from) {
         x_range(from, min, max);
         x_define(w, n->out[0], l, in);

@@ -18,10 +18,10 @@ bool xnn_takes_linear(const Node *n, Refusal *r)
         arg_number(n, 3, &beta);
         arg_number(n, 4, &alpha);
     }
-    if (!xnn_is_constant(w))
+    if (!xnn_is_weight(w))
         return xnn_no(r, "its weight is no constant",
                       "make the weight a parameter or buffer that no call writes");
-    if (b && (!xnn_is_constant(b) || b->type.rank != 1 ||
+    if (b && (!xnn_is_weight(b) || b->type.rank != 1 ||
               xnn_size(b, 0) != xnn_size(w, n->op == OP_LINEAR ? 0 : 1)))
         return xnn_no(r, "its bias is no constant of one number per result",
                       "make the bias a parameter of one number per result, or add it behind");
@@ -46,9 +46,18 @@ void xnn_lower_linear(Lower *w, const Node *n)
     bool is_linear = n->op == OP_LINEAR, is_addmm = n->op == OP_ADDMM;
     const Value *a = arg_value(n, is_addmm ? 1 : 0), *b = arg_value(n, is_addmm ? 2 : 1);
     const Value *bias = is_linear ? arg_value(n, 2) : is_addmm ? arg_value(n, 0) : NULL;
-    uint32_t in = x_use(w, a, AS_IS), filter = x_use(w, b, AS_IS);
-    uint32_t add = bias ? x_use(w, bias, AS_IS) : XNN_NONE;
-    fully_connected(w, in, filter, add, x_result(w, n->out[0], AS_IS), is_linear ? 0 : X_TRANSPOSE);
+    uint32_t in = x_use(w, a, AS_IS), flags = is_linear ? 0 : X_TRANSPOSE;
+    uint32_t dim[2] = {(uint32_t)xnn_size(b, 0), (uint32_t)xnn_size(b, 1)};
+    XWeight k = x_weight(w, b, in, true, is_linear ? 0 : 1);
+    if (k.dtype != X_F32 && flags) {
+        k.data = x_permuted(w, k.data, k.size, 2, dim, (const int[]){1, 0});
+        dim[0] = (uint32_t)xnn_size(b, 1);
+        dim[1] = (uint32_t)xnn_size(b, 0);
+        flags = 0;
+    }
+    uint32_t filter = xnn_is_constant(b) ? x_use(w, b, AS_IS) : x_weight_value(w, &k, 2, dim, 0);
+    uint32_t add = x_bias(w, bias, in, filter);
+    fully_connected(w, in, filter, add, x_result(w, n->out[0], AS_IS), flags);
 }
 
 void xnn_lower_bmm(Lower *w, const Node *n)

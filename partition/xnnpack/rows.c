@@ -1,4 +1,5 @@
 /* rows.c -- which core ops become XNNPACK nodes, under which conditions, and how. */
+#include "partition/internal.h"
 #include "partition/xnnpack/rows.h"
 
 /* Which sizes calls may decide. */
@@ -184,6 +185,8 @@ static bool takes_sizes(const Node *n, Open open, Refusal *r)
 bool xnn_takes(const Node *n, const Uses *u, Refusal *r)
 {
     const Row *row = row_of(n->op);
+    if (xnn_is_quant(n->op))
+        return xnn_takes_quant(n, u, r);
     if (!row)
         return xnn_no(r, "XNNPACK has no such operation", NULL);
     if (!others_are_unread(n, u))
@@ -193,5 +196,16 @@ bool xnn_takes(const Node *n, const Uses *u, Refusal *r)
 
 void xnn_lower_node(Lower *w, const Node *n)
 {
-    row_of(n->op)->lower(w, n);
+    XIntegers to;
+    if (w->done[n->out[0]->index] || value_goes_along(n->out[0]))
+        return;
+    if (xnn_is_quant(n->op)) {
+        xnn_lower_quant(w, n);
+    } else {
+        w->integers = xnn_in_integers(w, n, &to);
+        row_of(n->op)->lower(w, n);
+        if (w->integers)
+            xnn_declare_integers(w, n, &to);
+        w->integers = false;
+    }
 }

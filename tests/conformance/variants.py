@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+import torch.ao.quantization.fx._decomposed  # registers the operators
 from torch.export import Dim
 
 warnings.filterwarnings("ignore")
@@ -54,6 +55,112 @@ def settle(m, *x):
                 b.weight.data.copy_(torch.rand(b.weight.shape, generator=g) + 0.5)
                 b.bias.data.copy_(torch.randn(b.bias.shape, generator=g) * 0.1)
     return m
+
+
+# -- integers ----------------------------------------------------------------------------------
+# Scales are powers of two, biases multiples of their products: sums are exact in floats and integers
+# alike, so that no result hangs on a rounding.
+
+
+def whole(*shape, seed=0, most=127):
+    g = torch.Generator().manual_seed(seed)
+    return torch.randint(-most, most + 1, shape, generator=g).to(torch.int8)
+
+
+def powers(n, seed=0, most=-4):
+    g = torch.Generator().manual_seed(seed)
+    return 2.0 ** torch.randint(most - 2, most, (n,), generator=g).float()
+
+
+def fake(x, scale, zero):
+    q = torch.ops.quantized_decomposed
+    x = q.quantize_per_tensor(x, scale, zero, -128, 127, torch.int8)
+    return q.dequantize_per_tensor(x, scale, zero, -128, 127, torch.int8)
+
+
+class QLayer(nn.Module):
+    """Int8 weights per channel, and a bias that integers hold."""
+
+    def __init__(self, *shape, scale, seed=0):
+        super().__init__()
+        q, scales = whole(*shape, seed=seed, most=40), powers(shape[0], seed)
+        self.register_buffer("w", q)
+        self.register_buffer("s", scales)
+        self.register_buffer("z", torch.zeros(shape[0], dtype=torch.int64))
+        self.register_buffer("b", torch.round(rnd(shape[0], seed=seed) / (scale * scales)) * scale * scales)
+
+    def weight(self):
+        return torch.ops.quantized_decomposed.dequantize_per_channel(self.w, self.s, self.z, 0, -127, 127, torch.int8)
+
+
+@model(rnd(2, 3, 8, 8))
+class quant_static(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = QLayer(8, 3, 3, 3, scale=2.0 ** -5)
+        self.deep = QLayer(8, 1, 3, 3, scale=0.25, seed=1)
+        self.last = QLayer(8, 8, 1, 1, scale=0.5, seed=2)
+        self.fc = QLayer(5, 32, scale=0.301, seed=3)
+
+    def forward(self, x):
+        x = fake(x, 2.0 ** -5, 3)
+        x = a = fake(F.relu(F.conv2d(x, self.conv.weight(), self.conv.b, padding=1)), 0.25, -128)
+        x = fake(F.hardtanh(F.conv2d(x, self.deep.weight(), self.deep.b, stride=1, padding=1, groups=8), 0., 48.), 0.5, -128)
+        x = fake(F.conv2d(x, self.last.weight(), self.last.b), 0.5, 7)
+        x = fake(x + a, 0.25, -5)  # no ties: XNNPACK rounds them up
+        x = fake(F.max_pool2d(x, 2), 0.25, -5)
+        x = fake(torch.cat([x, x], 2), 0.25, -5)
+        x = fake(x.mean((2, 3), keepdim=True), 0.301, -5)  # nor does it round means to even
+        x = fake(torch.cat([x.flatten(1)] * 4, 1), 0.301, -5)
+        return fake(F.linear(x, self.fc.weight(), self.fc.b), 0.5, 1)
+
+
+@model(rnd(2, 3, 8, 8))
+class quant_borders(nn.Module):
+    """Integers that leave, are read twice, and change their scale; weights that floats read."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = QLayer(4, 3, 3, 3, scale=2.0 ** -5)
+
+    def forward(self, x):
+        q = torch.ops.quantized_decomposed
+        i = q.quantize_per_tensor(x, 2.0 ** -5, 3, -128, 127, torch.int8)
+        y = q.dequantize_per_tensor(i, 2.0 ** -5, 3, -128, 127, torch.int8)
+        z = F.conv2d(y, self.conv.weight(), self.conv.b)
+        return i, z.sigmoid(), fake(y, 2.0 ** -4, 0), F.conv2d(x, self.conv.weight())
+
+
+@model(rnd(4, 64), more=[(rnd(4, 64, seed=5) * 30,)])
+class quant_tokens(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = QLayer(32, 64, scale=1.0), QLayer(6, 32, scale=1.0, seed=1)
+
+    def forward(self, x):
+        q = torch.ops.quantized_decomposed
+        for k in (self.a, self.b):
+            s, z = q.choose_qparams_per_token_asymmetric(x, torch.int8)
+            x = q.quantize_per_token(x, s, z, -128, 127, torch.int8)
+            x = F.linear(q.dequantize_per_token(x, s, z, -128, 127, torch.int8, torch.float32), k.weight(), k.b)
+        return x
+
+
+@model(rnd(4, 64))
+class quant_groups(nn.Module):
+    """Four bits with a scale per group of a row, read as floats; eight bits with one scale."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("w", whole(16, 64, most=7))
+        self.register_buffer("s", powers(32).view(16, 2))
+        self.register_buffer("v", whole(5, 16, seed=1))
+
+    def forward(self, x):
+        q = torch.ops.quantized_decomposed
+        w = q.dequantize_per_channel_group(self.w, self.s, torch.zeros(16, 2, dtype=torch.int64), -8, 7, torch.int8, 32, torch.float32)
+        v = q.dequantize_per_tensor(self.v, 0.125, 0, -127, 127, torch.int8)
+        return F.linear(F.linear(x, w), v)
 
 
 # -- attention ---------------------------------------------------------------------------------

@@ -457,7 +457,7 @@ static void run_family(const char *family, int at_least)
 static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
                                        "logic",     "index",  "attention", "layer_norm", "image",
-                                       "remainder", "lists"};
+                                       "remainder", "lists", "quant"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -467,6 +467,10 @@ Test(kernels, pointwise)
 Test(kernels, remainder)
 {
     run_family("remainder", 50);
+}
+Test(kernels, quant)
+{
+    run_family("quant", 400);
 }
 Test(kernels, matmul)
 {

@@ -1,0 +1,634 @@
+/* quant.c -- integers: what stands between quantize and dequantize is computed in them.
+ *
+ * A result of quantize is a value of XNNPACK with a scale and a zero point.  Its dequantize makes
+ * no node until somebody reads floats.  A node whose operands all come from dequantize and whose
+ * result, clamped maybe, goes to one quantize alone is lowered as any other; what it made is then
+ * declared to be the integers.  Scales chosen at run time are per row, by a Convert node.
+ */
+#include "partition/internal.h"
+#include "partition/xnnpack/rows.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct Point {
+    double scale;
+    int zero;
+} Point;
+
+/* -- questions ------------------------------------------------------------------------------- */
+
+/* A node that makes i8 of floats, or floats of i8, with one scale that is known. */
+static bool is_static(const Node *n, Point *p)
+{
+    int64_t zero, lo, hi;
+    if (!n || (n->op != OP_QUANTIZE_PER_TENSOR && n->op != OP_DEQUANTIZE_PER_TENSOR) ||
+        !arg_number(n, 1, &p->scale) || !arg_int(n, 2, &zero) || !arg_int(n, 3, &lo) ||
+        !arg_int(n, 4, &hi))
+        return false;
+    const Value *q = n->op == OP_QUANTIZE_PER_TENSOR ? n->out[0] : n->in[0];
+    const Value *x = n->op == OP_QUANTIZE_PER_TENSOR ? n->in[0] : n->out[0];
+    p->zero = (int)zero;
+    return q->type.dtype == ETC_I8 && x->type.dtype == ETC_F32 && lo == -128 && hi == 127 &&
+           zero >= lo && zero <= hi && isnormal((float)p->scale) && p->scale > 0;
+}
+
+static bool is_static_dequantize(const Value *v, Point *p)
+{
+    return v->def && v->def->op == OP_DEQUANTIZE_PER_TENSOR && !value_goes_along(v) &&
+           is_static(v->def, p);
+}
+
+static bool same_point(Point a, Point b)
+{
+    return (float)a.scale == (float)b.scale && a.zero == b.zero;
+}
+
+bool xnn_is_weight(const Value *v)
+{
+    return xnn_is_constant(v) || value_goes_along(v);
+}
+
+/* Weights as integers with scales: those of a dequantize, maybe viewed, or of a mere cast. */
+typedef struct Ints {
+    const State *state;
+    const Value *scales; /* NULL: `scale` is the only one */
+    double scale;
+    int axis;            /* of the scales; -1: one for all */
+    int64_t group, lo, hi; /* group 0: none */
+} Ints;
+
+static bool all_zero(const Value *v)
+{
+    if (!xnn_is_constant(v))
+        return false;
+    for (int64_t i = 0; i < type_bytes(v->type); i++)
+        if (v->state->data[i])
+            return false;
+    return true;
+}
+
+static bool ints_of_channels(const Node *n, Ints *out)
+{
+    int64_t axis;
+    const Value *zero = arg_value(n, 2);
+    out->scales = arg_value(n, 1);
+    if (!xnn_is_constant(out->scales) || (zero && !all_zero(zero)) || !arg_int(n, 3, &axis) ||
+        !arg_int(n, 4, &out->lo) || !arg_int(n, 5, &out->hi))
+        return false;
+    out->axis = (int)(axis < 0 ? axis + n->in[0]->type.rank : axis);
+    return true;
+}
+
+static bool ints_of(const Value *v, Ints *out)
+{
+    const Node *n = v->def, *view = n && n->op == OP_VIEW ? n : NULL;
+    int64_t zero = 0;
+    *out = (Ints){.scale = 1, .axis = -1, .lo = -128, .hi = 127};
+    n = view ? view->in[0]->def : n;
+    if (!n || !n->n_in || !xnn_is_constant(n->in[0]) || n->in[0]->type.dtype != ETC_I8 ||
+        n->out[0]->type.dtype != ETC_F32)
+        return false;
+    out->state = n->in[0]->state;
+    if (n->op == OP_DEQUANTIZE_PER_CHANNEL) {
+        if (!ints_of_channels(n, out))
+            return false;
+    } else if (n->op == OP_DEQUANTIZE_PER_TENSOR) {
+        if (!arg_number(n, 1, &out->scale) || !arg_int(n, 2, &zero) || zero)
+            return false;
+    } else if (n->op != OP__TO_COPY) {
+        return false;
+    }
+    if (!view)
+        return true;
+    const Type from = n->out[0]->type;
+    out->group = from.rank == 2 ? from.dim[1].value : 0;
+    return v->type.rank == 2 && out->group && !out->axis &&
+           v->type.dim[1].value % out->group == 0;
+}
+
+static bool is_int4(const Ints *k)
+{
+    return k->group % 32 == 0 && k->lo >= -8 && k->hi <= 7;
+}
+
+/* -- who takes what -------------------------------------------------------------------------- */
+
+static bool is_choice(OpId op)
+{
+    return op == OP_CHOOSE_QPARAMS || op == OP_CHOOSE_QPARAMS_PER_TOKEN;
+}
+
+static bool is_dynamic_quantize(OpId op)
+{
+    return op == OP_QUANTIZE_PER_TENSOR_TENSOR || op == OP_QUANTIZE_PER_TOKEN;
+}
+
+static bool is_dynamic_dequantize(OpId op)
+{
+    return op == OP_DEQUANTIZE_PER_TENSOR_TENSOR || op == OP_DEQUANTIZE_PER_TOKEN;
+}
+
+bool xnn_is_quant(OpId op)
+{
+    return op == OP_QUANTIZE_PER_TENSOR || op == OP_DEQUANTIZE_PER_TENSOR || is_choice(op) ||
+           is_dynamic_quantize(op) || is_dynamic_dequantize(op);
+}
+
+/* The choice whose scale and zero point n reads. */
+static const Node *choice_of(const Node *n)
+{
+    if (is_choice(n->op))
+        return n;
+    const Value *scale = arg_value(n, 1), *zero = arg_value(n, 2);
+    const Node *c = scale ? scale->def : NULL;
+    return c && zero && is_choice(c->op) && c->out[0] == scale && c->out[1] == zero ? c : NULL;
+}
+
+/* What was quantized at run time to become v, or NULL. */
+static const Value *dynamic_source(const Value *v)
+{
+    const Node *n = v->def;
+    if (!n || !is_dynamic_dequantize(n->op))
+        return NULL;
+    const Node *q = n->in[0]->def;
+    return q && is_dynamic_quantize(q->op) && choice_of(q) && choice_of(q) == choice_of(n) &&
+                   choice_of(q)->in[0] == q->in[0]
+               ? q->in[0]
+               : NULL;
+}
+
+static bool has_dynamic_weight(const Node *n, const Value *v)
+{
+    Ints k;
+    return n->op == OP_LINEAR && n->in[0] == v && arg_value(n, 1) != v &&
+           value_goes_along(arg_value(n, 1)) && ints_of(arg_value(n, 1), &k) && k.axis <= 0 &&
+           (!k.group || is_int4(&k)) &&
+           (!arg_value(n, 2) || xnn_is_weight(arg_value(n, 2)));
+}
+
+static bool only_linears_read(const Value *v, const Uses *u)
+{
+    bool ok = !u->escapes[v->index];
+    for (int i = u->first[v->index]; ok && i < u->first[v->index + 1]; i++)
+        ok = has_dynamic_weight(u->user[i], v);
+    return ok;
+}
+
+/* All readers of a choice quantize what it was made for, and linears alone read what comes of it. */
+static bool is_closed(const Node *c, const Uses *u)
+{
+    for (int k = 0; k < 2; k++) {
+        int at = c->out[k]->index;
+        if (u->escapes[at])
+            return false;
+        for (int i = u->first[at]; i < u->first[at + 1]; i++) {
+            const Node *n = u->user[i];
+            const Value *v = n->n_out ? n->out[0] : NULL;
+            bool quantizes = v && is_dynamic_quantize(n->op) && n->in[0] == c->in[0] &&
+                             v->type.dtype == ETC_I8 && !u->escapes[v->index];
+            for (int j = quantizes ? u->first[v->index] : 0;
+                 quantizes && j < u->first[v->index + 1]; j++)
+                quantizes = dynamic_source(u->user[j]->out[0]) == c->in[0];
+            if (choice_of(n) != c ||
+                !(quantizes || (v && dynamic_source(v) && only_linears_read(v, u))))
+                return false;
+        }
+    }
+    const Type t = c->in[0]->type;
+    return t.rank >= 2 && t.rank <= XNN_MAX_RANK && !t.dim[t.rank - 1].expr &&
+           t.dtype == ETC_F32;
+}
+
+/* Readers of integers that nobody of ours made must agree on their scale. */
+static bool readers_agree(const Value *v, Point p, const Uses *u)
+{
+    Point other;
+    for (int i = u->first[v->index]; i < u->first[v->index + 1]; i++)
+        if (!is_static(u->user[i], &other) || u->user[i]->in[0] != v || !same_point(p, other))
+            return false;
+    return true;
+}
+
+bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r)
+{
+    Point p, q;
+    if (!is_static(n, &p)) {
+        const Node *c = choice_of(n);
+        return (c && is_closed(c, u)) ||
+               xnn_no(r, "it is not i8 of one known scale, nor rows for linears with i8 or i4 weights",
+                      "quantize symmetrically, activations from -128 to 127");
+    }
+    const Value *x = n->op == OP_QUANTIZE_PER_TENSOR ? n->out[0] : n->in[0];
+    if (x->type.rank > XNN_MAX_RANK || type_numel(x->type) > UINT32_MAX ||
+        type_numel(x->type) == 0)
+        return xnn_no(r, "its tensor is empty, too large or of more than 6 axes", NULL);
+    if (n->op == OP_QUANTIZE_PER_TENSOR)
+        return true;
+    if (x->state)
+        return xnn_no(r, "it reads a state", NULL);
+    return (is_static(x->def, &q) ? same_point(p, q) : readers_agree(x, p, u)) ||
+           xnn_no(r, "others read its integers with another scale", NULL);
+}
+
+/* -- values ---------------------------------------------------------------------------------- */
+
+static void declare(Lower *w, uint32_t id, Point p)
+{
+    XValue *v = &w->x.value[id];
+    v->dtype = X_QINT8;
+    v->quant = X_PER_TENSOR;
+    v->scale = p.scale;
+    v->zero = p.zero;
+}
+
+/* In nodes that compute with integers, floats of a dequantize are its integers. */
+const Value *x_behind(const Lower *w, const Value *v)
+{
+    Point p;
+    bool made = w->id[0][v->index] != XNN_NONE || w->id[1][v->index] != XNN_NONE;
+    return (w->integers || !made) && is_static_dequantize(v, &p) ? v->def->in[0] : v;
+}
+
+/* What a chain of nodes over constants comes to. */
+static EtcTensor *computed(Lower *w, const Value *v, Diag *d)
+{
+    if (v->state) {
+        EtcTensor *t = NEW(w->tmp, EtcTensor, 1);
+        *t = (EtcTensor){.data = v->state->data, .dtype = v->type.dtype, .rank = v->type.rank,
+                         .dim = NEW(w->tmp, int32_t, v->type.rank + 1),
+                         .capacity = type_bytes(v->type), .is_static = 1, .is_const = 1};
+        for (int i = 0; i < v->type.rank; i++)
+            t->dim[i] = (int32_t)v->type.dim[i].value;
+        return t;
+    }
+    const Node *n = v->def;
+    EtcTensor **in = NEW(w->tmp, EtcTensor *, n->n_in + 1);
+    EtcTensor **out = NEW(w->tmp, EtcTensor *, n->n_out + 1);
+    int64_t *symbol = NEW(w->tmp, int64_t, w->body->program->n_syms + 1);
+    for (int i = 0; i < n->n_in; i++)
+        if (!(in[i] = computed(w, n->in[i], d)))
+            return NULL;
+    return eval_node(n, in, symbol, w->body->program->arena, out, d) ? out[0] : NULL;
+}
+
+static const State *root_of(const Value *v)
+{
+    while (!v->state)
+        v = v->def->in[0];
+    return v->state;
+}
+
+/* Floats that weights dequantize to. */
+const float *x_floats(Lower *w, const Value *v)
+{
+    if (v->state)
+        return (const float *)(const void *)v->state->data;
+    EtcTensor *t = computed(w, v, w->d);
+    if (!t)
+        w->failed = true;
+    return t ? t->data : NEW(w->body->program->arena, float, type_numel(v->type) + 1);
+}
+
+static void make_dynamic(Lower *w, const Value *v, const Value *from)
+{
+    uint32_t in = x_use(w, from, AS_IS), out = x_result(w, v, AS_IS);
+    w->x.value[out].dtype = X_QDINT8;
+    w->x.value[out].quant = X_PER_TOKEN;
+    x_unary(w, X_CONVERT, in, out);
+}
+
+/* Makes v, which no node was lowered to, in this layout. */
+void x_make(Lower *w, const Value *v, Layout l)
+{
+    Point p;
+    const Value *from = dynamic_source(v);
+    if (from) {
+        make_dynamic(w, v, from);
+    } else if (is_static_dequantize(v, &p)) {
+        uint32_t in = x_use(w, v->def->in[0], l);
+        x_unary(w, X_CONVERT, in, x_result(w, v, l));
+    } else if (value_goes_along(v)) {
+        XValue like = x_sizes(v->type, AS_IS);
+        const State *s = root_of(v);
+        x_define(w, v, AS_IS,
+                 x_constant(w, s->name, s->fqn, x_floats(w, v), like.rank, like.dim));
+    }
+}
+
+/* An i8 input of the region: as its readers read it. */
+void x_declare_input(Lower *w, const Value *v, uint32_t id)
+{
+    Point p;
+    if (v->type.dtype == ETC_I8 && w->uses.first[v->index] < w->uses.first[v->index + 1] &&
+        is_static(w->uses.user[w->uses.first[v->index]], &p))
+        declare(w, id, p);
+}
+
+/* -- weights --------------------------------------------------------------------------------- */
+
+static int add_scales(Lower *w, const State *s, EtcDtype t, const void *data, int64_t n)
+{
+    Dim dim = DIM(n);
+    Program *p = w->body->program;
+    const State *named = program_named(p, arena_printf(p->arena, "%s_scale", s->name),
+                                       arena_printf(p->arena, "%s.scale", s->fqn),
+                                       type_tensor(p, t, 1, &dim), data);
+    PUSH(w->x.arena, w->x.constant, w->x.n_constants, named);
+    return w->x.n_constants;
+}
+
+static float scale_at(const Ints *k, int64_t i)
+{
+    if (!k->scales)
+        return (float)k->scale;
+    const void *data = k->scales->state->data;
+    return k->scales->type.dtype == ETC_F64 ? (float)((const double *)data)[i]
+                                            : ((const float *)data)[i];
+}
+
+/* Whether the values at `in` are multiplied with weights as integers.  Floats are by linears, with
+ * scales per result. */
+static bool keeps(const Lower *w, uint32_t in, bool is_linear, int out_axis, const Value *v,
+                  Ints *k)
+{
+    XDtype t = w->x.value[in].dtype;
+    return value_goes_along(v) && ints_of(v, k) && (k->axis < 0 || k->axis == out_axis) &&
+           (k->group ? t == X_QDINT8 && is_int4(k) : t != X_F32 || is_linear);
+}
+
+XWeight x_weight(Lower *w, const Value *v, uint32_t in, bool is_linear, int out_axis)
+{
+    Ints k;
+    const State *s = root_of(v);
+    XWeight to = {.state = s, .size = sizeof(float), .dtype = X_F32, .of = v};
+    if (keeps(w, in, is_linear, out_axis, v, &k))
+        to = (XWeight){s, s->data, 1, k.group ? X_QBINT4 : X_QCINT8, v};
+    else
+        to.data = x_floats(w, v);
+    return to;
+}
+
+/* bfloat16, rounded to even */
+static uint16_t narrowed(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* Two numbers a byte, the even column low, stored plus 8; an odd column's partner is 0. */
+static uint8_t *packed(Lower *w, const int8_t *from, int64_t rows, int64_t columns)
+{
+    int64_t width = (columns + 1) / 2;
+    uint8_t *to = NEW(w->body->program->arena, uint8_t, rows * width + 1);
+    for (int64_t i = 0; i < rows * width; i++) {
+        const int8_t *at = from + i / width * columns + i % width * 2;
+        int high = i % width * 2 + 1 < columns ? at[1] : 0;
+        to[i] = (uint8_t)((at[0] + 8) | (high + 8) << 4);
+    }
+    return to;
+}
+
+static uint32_t groups(Lower *w, const XWeight *from, const Ints *k, const uint32_t *dim)
+{
+    int64_t n = (int64_t)dim[0] * dim[1] / k->group;
+    uint16_t *scale = NEW(w->body->program->arena, uint16_t, n + 1);
+    Dim bytes[2] = {DIM(dim[0]), DIM((dim[1] + 1) / 2)};
+    const uint8_t *data = packed(w, (const int8_t *)from->data, dim[0], dim[1]);
+    for (int64_t i = 0; i < n; i++)
+        scale[i] = narrowed(scale_at(k, i));
+    uint32_t id = x_bytes(w, from->state->name, from->state->fqn, data, ETC_U8, 2, bytes, 2, dim);
+    int row = add_scales(w, from->state, ETC_BF16, scale, n);
+    XValue *v = &w->x.value[id];
+    v->dtype = X_QBINT4;
+    v->quant = X_PER_GROUP;
+    v->scales = row;
+    v->n_scales = (int)n;
+    v->group = (int)k->group;
+    return id;
+}
+
+static uint32_t channels(Lower *w, const XWeight *from, const Ints *k, int rank,
+                         const uint32_t *dim, int axis)
+{
+    Dim size[XNN_MAX_RANK];
+    float *scale = NEW(w->body->program->arena, float, dim[axis] + 1);
+    for (int i = 0; i < rank; i++)
+        size[i] = DIM(dim[i]);
+    for (uint32_t i = 0; i < dim[axis]; i++)
+        scale[i] = scale_at(k, k->axis < 0 ? 0 : i);
+    uint32_t id = x_bytes(w, from->state->name, from->state->fqn, from->data, ETC_I8, rank, size,
+                          rank, dim);
+    int row = add_scales(w, from->state, ETC_F32, scale, dim[axis]);
+    XValue *v = &w->x.value[id];
+    v->dtype = X_QCINT8;
+    v->quant = X_PER_CHANNEL;
+    v->scales = row;
+    v->n_scales = (int)dim[axis];
+    v->channel_axis = axis;
+    return id;
+}
+
+uint32_t x_weight_value(Lower *w, const XWeight *from, int rank, const uint32_t *dim, int axis)
+{
+    Ints k;
+    if (from->dtype == X_F32)
+        return x_constant(w, from->state->name, from->state->fqn, from->data, rank, dim);
+    ints_of(from->of, &k);
+    return k.group ? groups(w, from, &k, dim) : channels(w, from, &k, rank, dim, axis);
+}
+
+static int32_t rounded(double v)
+{
+    v = nearbyint(v);
+    return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
+}
+
+/* Of integers, a bias counts in products of the scales of operand and weight. */
+uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter)
+{
+    if (!v)
+        return XNN_NONE;
+    if (w->x.value[in].dtype != X_QINT8)
+        return x_use(w, v, AS_IS);
+    uint32_t n = (uint32_t)w->x.value[filter].n_scales;
+    const State *s = w->x.constant[w->x.value[filter].scales - 1];
+    const float *by = (const float *)(const void *)s->data, *bias = x_floats(w, v);
+    float *scale = NEW(w->body->program->arena, float, n + 1);
+    int32_t *data = NEW(w->body->program->arena, int32_t, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        scale[i] = (float)(w->x.value[in].scale * (double)by[i]);
+        data[i] = scale[i] > 0 ? rounded((double)bias[i] / (double)scale[i]) : 0;
+    }
+    const State *root = root_of(v);
+    uint32_t id = x_bytes(w, root->name, root->fqn, data, ETC_I32, 1, &DIM(n), 1, &n);
+    int row = add_scales(w, root, ETC_F32, scale, n);
+    XValue *to = &w->x.value[id];
+    to->dtype = X_QCINT32;
+    to->quant = X_PER_CHANNEL;
+    to->scales = row;
+    to->n_scales = (int)n;
+    return id;
+}
+
+/* -- nodes in integers ----------------------------------------------------------------------- */
+
+static const Node *sole_user(const Lower *w, const Value *v)
+{
+    int at = w->uses.first[v->index];
+    return w->uses.first[v->index + 1] - at == 1 && !w->uses.escapes[v->index] ? w->uses.user[at]
+                                                                              : NULL;
+}
+
+static bool is_clamp(OpId op)
+{
+    return op == OP_RELU || op == OP_HARDTANH || op == OP_CLAMP;
+}
+
+static bool between(double v, double lo, double hi)
+{
+    return v >= lo && v < hi;
+}
+
+/* XNNPACK's multipliers have so many bits. */
+static bool products_fit(const Node *n, Point in, Point to)
+{
+    Ints k;
+    const Value *v = arg_value(n, 1), *bias = arg_value(n, 2);
+    if (!value_goes_along(v) || !ints_of(v, &k) || k.axis > 0 || k.group ||
+        (bias && !xnn_is_constant(bias)) || (n->op == OP_CONVOLUTION && arg_bool(n, 6)))
+        return false;
+    int64_t count = k.axis < 0 ? 1 : v->type.dim[0].value;
+    for (int64_t i = 0; i < count; i++)
+        if (!between((double)scale_at(&k, i) * in.scale / to.scale, ldexp(1, -32), 256))
+            return false;
+    return true;
+}
+
+/* Operands that are no constants: their number, and whether all share the result's scale. */
+static int points_of(const Node *n, Point to, Point *at, bool *same)
+{
+    int count = 0;
+    *same = true;
+    for (int i = 0; i < n->n_in; i++) {
+        Point p;
+        if (xnn_is_weight(n->in[i]))
+            continue;
+        if (!is_static_dequantize(n->in[i], &p))
+            return 0;
+        *same = *same && same_point(p, to);
+        if (count < 2)
+            at[count] = p;
+        count++;
+    }
+    return count;
+}
+
+static bool fits(const Node *n, Point to)
+{
+    Point in[2];
+    bool same;
+    int count = points_of(n, to, in, &same);
+    if (!count)
+        return false;
+    switch ((int)n->op) {
+    case OP_CONVOLUTION:
+    case OP_LINEAR:
+        return count == 1 && products_fit(n, in[0], to);
+    case OP_ADD_TENSOR:
+    case OP_SUB_TENSOR:
+        return count == 2 && between(in[0].scale / to.scale, ldexp(1, -10), 256) &&
+               between(in[1].scale / to.scale, ldexp(1, -10), 256);
+    case OP_MUL_TENSOR:
+        return count == 2 && between(in[0].scale * in[1].scale / to.scale, ldexp(1, -16), 256);
+    case OP_MEAN_DIM:
+        return arg_count(n, 1) == 2 && between(in[0].scale / to.scale, ldexp(1, -8), 256);
+    case OP_CAT:
+        return same && count == n->n_in;
+    case OP_MAX_POOL2D:
+    case OP_MAX_POOL2D_WITH_INDICES:
+    case OP_RELU:
+    case OP_HARDTANH:
+    case OP_CLAMP:
+    case OP_VIEW:
+    case OP_PERMUTE:
+    case OP_SLICE:
+    case OP_SELECT_INT:
+    case OP_CLONE:
+        return same;
+    default:
+        return false;
+    }
+}
+
+static bool may_clamp(OpId op)
+{
+    return op == OP_CONVOLUTION || op == OP_LINEAR || op == OP_ADD_TENSOR || op == OP_SUB_TENSOR ||
+           op == OP_MUL_TENSOR;
+}
+
+bool xnn_in_integers(const Lower *w, const Node *n, XIntegers *out)
+{
+    Point to;
+    const Node *next = sole_user(w, n->out[0]);
+    *out = (XIntegers){0};
+    if (next && is_clamp(next->op) && may_clamp(n->op)) {
+        out->clamp = next;
+        next = sole_user(w, next->out[0]);
+    }
+    out->quantize = next;
+    return next && next->op == OP_QUANTIZE_PER_TENSOR && is_static(next, &to) && fits(n, to);
+}
+
+static bool is_move(XKind kind)
+{
+    return kind == X_RESHAPE || kind == X_TRANSPOSED || kind == X_COPY;
+}
+
+/* The operand of a node that moves. */
+static uint32_t moved_from(const XNode *n)
+{
+    return n->kind == X_COPY ? n->field[0].u : n->field[2].u;
+}
+
+/* What n was lowered to is what `to` quantizes it to. */
+void xnn_declare_integers(Lower *w, const Node *n, const XIntegers *to)
+{
+    Point p;
+    double min, max;
+    is_static(to->quantize, &p);
+    for (int l = 0; l < 2; l++) {
+        uint32_t id = w->id[l][n->out[0]->index];
+        if (id == XNN_NONE)
+            continue;
+        w->id[l][n->out[0]->index] = XNN_NONE;
+        w->id[l][to->quantize->out[0]->index] = id;
+        while (w->x.value[id].dtype == X_F32 || !same_point((Point){w->x.value[id].scale,
+                                                                    w->x.value[id].zero}, p)) {
+            declare(w, id, p);
+            if (!x_maker(w, id) || !is_move(x_maker(w, id)->kind))
+                break;
+            id = moved_from(x_maker(w, id));
+        }
+        if (to->clamp && x_maker(w, id)) {
+            x_limits(to->clamp, &min, &max);
+            x_range(x_maker(w, id), min, max);
+        }
+    }
+    w->done[to->quantize->out[0]->index] = true;
+    if (to->clamp)
+        w->done[to->clamp->out[0]->index] = true;
+}
+
+/* Only a quantize that nobody before it took makes a node. */
+void xnn_lower_quant(Lower *w, const Node *n)
+{
+    Point p;
+    if (n->op != OP_QUANTIZE_PER_TENSOR || !is_static(n, &p))
+        return;
+    const Value *x = n->in[0];
+    Layout l = x_has(w, x, CHANNELS_LAST) ? CHANNELS_LAST : AS_IS;
+    uint32_t in = x_use(w, x, l), out = x_result(w, n->out[0], l);
+    declare(w, out, p);
+    x_unary(w, X_CONVERT, in, out);
+}

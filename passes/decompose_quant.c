@@ -1,0 +1,184 @@
+/* decompose_quant.c -- forms of quantization that no kernel takes as they are: groups along rows,
+ * and torchao's blocks, become quantization per token and per channel. */
+#include "passes/decompose.h"
+#include <string.h>
+
+static Value *first(const Node *n)
+{
+    return n ? n->out[0] : NULL;
+}
+
+static Value *as_dtype(Rewrite *r, Node *n, Value *v, EtcDtype t)
+{
+    if (!v || v->type.dtype == t)
+        return v;
+    return first(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", v, t));
+}
+
+static Value *flat(Rewrite *r, Node *n, Value *v)
+{
+    Dim all = dims_numel(r->g->program, v->type);
+    return v->type.rank == 1 ? v : build_view(r, n, v, &all, 1);
+}
+
+/* Constant zero points that are all 0 may as well be left out. */
+static bool is_all_zero(const Value *v)
+{
+    if (!value_is_const(v) || v->type.stride)
+        return false;
+    for (int64_t i = 0; i < type_bytes(v->type); i++)
+        if (v->state->data[i])
+            return false;
+    return true;
+}
+
+/* Each `size` elements in the order of memory have a scale: channels of a matrix of such rows. */
+static bool dequantize_rows(Rewrite *r, Node *n, Value *scale, Value *zero, int64_t size,
+                            int64_t lo, int64_t hi)
+{
+    Value *x = n->in[0];
+    Dim rows[2] = {DIM(-1), DIM(size)};
+    if (!type_is_static(x->type) || size < 1)
+        return diag_unsupported(r->d, n->loc, "its sizes are not known");
+    rows[0] = DIM(type_numel(x->type) / size);
+    bool is_matrix = x->type.rank == 2 && dim_equal(x->type.dim[1], rows[1]);
+    x = is_matrix ? x : build_view(r, n, x, rows, 2);
+    scale = scale ? flat(r, n, scale) : NULL;
+    if (zero && is_all_zero(zero))
+        zero = NULL;
+    else if (zero)
+        zero = as_dtype(r, n, flat(r, n, zero), ETC_I64);
+    Node *made = x && scale ? build(r->g, n, n->loc, OP_DEQUANTIZE_PER_CHANNEL, r->d, "vvviiit", x,
+                                    scale, zero, (int64_t)0, lo, hi, n->in[0]->type.dtype)
+                            : NULL;
+    return made && as_recorded(r, n, made->out[0]);
+}
+
+static bool is_f32(Rewrite *r, const Node *n)
+{
+    return n->out[0]->type.dtype == ETC_F32 ||
+           diag_unsupported(r->d, n->loc, "dequantizes to %s; only f32 is",
+                            dtype_name(n->out[0]->type.dtype));
+}
+
+bool decomp_dequantize_group(Rewrite *r, Node *n)
+{
+    int64_t size = 0, lo = 0, hi = 0;
+    arg_int(n, 3, &lo);
+    arg_int(n, 4, &hi);
+    arg_int(n, 6, &size);
+    return is_f32(r, n) && dequantize_rows(r, n, arg_value(n, 1), arg_value(n, 2), size, lo, hi);
+}
+
+/* -- torchao's blocks ------------------------------------------------------------------------ */
+
+/* Blocks of one row, or of a part of it: their size, else 0. */
+static int64_t row_block(const Node *n, int arg, const Value *x)
+{
+    Dim block[MAX_RANK];
+    int rank = x->type.rank;
+    if (rank < 1 || arg_count(n, arg) != rank || !arg_dims(n, arg, block, MAX_RANK) ||
+        block[rank - 1].expr)
+        return 0;
+    for (int i = 0; i < rank - 1; i++)
+        if (!dim_equal(block[i], DIM(1)))
+            return 0;
+    return block[rank - 1].value;
+}
+
+static bool is_row(const Value *x, int64_t size)
+{
+    return size && dim_equal(x->type.dim[x->type.rank - 1], DIM(size));
+}
+
+static bool range(const Node *n, int arg, int64_t least, int64_t most, int64_t *lo, int64_t *hi)
+{
+    *lo = least;
+    *hi = most;
+    return (n->arg[arg].kind == ARG_NONE || arg_int(n, arg, lo)) &&
+           (n->arg[arg + 1].kind == ARG_NONE || arg_int(n, arg + 1, hi));
+}
+
+/* Scale and zero point of rows, as torchao's readers want them; the kernel's own stay behind. */
+bool decomp_choose_affine(Rewrite *r, Node *n)
+{
+    int64_t lo, hi;
+    Value *x = n->in[0];
+    bool is_known = !strcmp(n->arg[1].str, "ASYMMETRIC") && n->arg[3].dtype == ETC_I8 &&
+                    range(n, 4, -128, 127, &lo, &hi) && lo == -128 && hi == 127 &&
+                    x->type.dtype == ETC_F32 && is_row(x, row_block(n, 2, x));
+    if (!is_known)
+        return diag_unsupported(r->d, n->loc, "chooses for other than asymmetric i8 rows of f32");
+    Node *made = build(r->g, n, n->loc, OP_CHOOSE_QPARAMS_PER_TOKEN, r->d, "vt", x, ETC_I8);
+    for (int i = 0; made && i < 2; i++) {
+        Type t = n->out[i]->type;
+        Value *v = as_dtype(r, n, made->out[i], t.dtype);
+        v = v ? build_view(r, n, v, t.dim, t.rank) : NULL;
+        if (!v)
+            return false;
+        rewrite_result(r, n, i, v);
+    }
+    if (made)
+        graph_remove(r->g, n);
+    return made != NULL;
+}
+
+/* What v was before it was viewed and cast, which changed no number: a choice's per token. */
+static Value *chosen(Value *v)
+{
+    while (v->def && (v->def->op == OP_VIEW || v->def->op == OP__TO_COPY))
+        v = v->def->in[0];
+    return v->def && v->def->op == OP_CHOOSE_QPARAMS_PER_TOKEN ? v : NULL;
+}
+
+/* One per row in the dtype that kernels want, under x's sizes but the last. */
+static Value *points_of_rows(Rewrite *r, Node *n, Value *v, EtcDtype t)
+{
+    Dim dim[MAX_RANK];
+    Type x = n->in[0]->type;
+    Value *own = chosen(v);
+    if (own)
+        return own;
+    for (int i = 0; i < x.rank; i++)
+        dim[i] = i < x.rank - 1 ? x.dim[i] : DIM(1);
+    v = as_dtype(r, n, v, t);
+    return v ? build_view(r, n, v, dim, x.rank) : NULL;
+}
+
+static bool per_token(Rewrite *r, Node *n, OpId op, int64_t lo, int64_t hi)
+{
+    Value *zero = arg_value(n, 3);
+    if (!zero)
+        return diag_unsupported(r->d, n->loc, "has no zero points");
+    Value *scale = points_of_rows(r, n, arg_value(n, 2), ETC_F64);
+    zero = points_of_rows(r, n, zero, ETC_I64);
+    EtcDtype q = op == OP_QUANTIZE_PER_TOKEN ? n->out[0]->type.dtype : n->in[0]->type.dtype;
+    if (!scale || !zero)
+        return false;
+    if (op == OP_QUANTIZE_PER_TOKEN)
+        return done(r, n, build(r->g, n, n->loc, op, r->d, "vvviit", n->in[0], scale, zero, lo, hi,
+                                q));
+    return done(r, n, build(r->g, n, n->loc, op, r->d, "vvviitt", n->in[0], scale, zero, lo, hi, q,
+                            ETC_F32));
+}
+
+bool decomp_quantize_affine(Rewrite *r, Node *n)
+{
+    int64_t lo, hi;
+    if (!is_row(n->in[0], row_block(n, 1, n->in[0])) || n->out[0]->type.dtype != ETC_I8 ||
+        !range(n, 5, -128, 127, &lo, &hi))
+        return diag_unsupported(r->d, n->loc, "quantizes other than rows to i8");
+    return per_token(r, n, OP_QUANTIZE_PER_TOKEN, lo, hi);
+}
+
+bool decomp_dequantize_affine(Rewrite *r, Node *n)
+{
+    int64_t lo, hi, size = row_block(n, 1, n->in[0]);
+    if (!size || n->in[0]->type.dtype != ETC_I8 || !range(n, 5, -128, 127, &lo, &hi))
+        return diag_unsupported(r->d, n->loc, "dequantizes other than i8 rows, or parts of them");
+    if (!is_f32(r, n))
+        return false;
+    if (is_row(n->in[0], size) && chosen(arg_value(n, 2)))
+        return per_token(r, n, OP_DEQUANTIZE_PER_TOKEN, lo, hi);
+    return dequantize_rows(r, n, arg_value(n, 2), arg_value(n, 3), size, lo, hi);
+}

@@ -1,0 +1,140 @@
+/* quantize.h -- numbers as integers with a scale and a zero point, there and back.
+ *
+ * A tensor is [outer, n, inner]: scale and zero point i belong to all elements with i in the
+ * middle.  So one walk serves a whole tensor, channels, tokens and groups.  Ties round to even; a
+ * NaN becomes the least integer.
+ */
+#ifndef ETC_QUANTIZE_H
+#define ETC_QUANTIZE_H
+
+#include "runtime-lite/kernels/core.h"
+
+/* EtcDtype's numbers */
+#define ETC_Q_U8 0
+#define ETC_Q_I8 1
+#define ETC_Q_I16 2
+#define ETC_Q_I32 3
+#define ETC_Q_I64 4
+#define ETC_Q_F64 7
+
+typedef struct EtcQuant {
+    int64_t outer, n, inner;
+    int64_t lo, hi;                  /* of quantized numbers */
+    int32_t quantized, scale, zero;  /* dtypes: integers; f32 or f64; integers */
+    int32_t is_wide;                 /* computes in double */
+    int32_t adds_first;              /* the zero point is added before rounding */
+} EtcQuant;
+
+ETC_INLINE int64_t etc_q_int(const void *p, int64_t i, int32_t dtype)
+{
+    return (dtype == ETC_Q_U8)    ? ((const uint8_t *)p)[i]
+           : (dtype == ETC_Q_I8)  ? ((const int8_t *)p)[i]
+           : (dtype == ETC_Q_I16) ? ((const int16_t *)p)[i]
+           : (dtype == ETC_Q_I32) ? ((const int32_t *)p)[i]
+                                  : ((const int64_t *)p)[i];
+}
+
+/* Within 32 bits: past them rounding is not exact. */
+ETC_INLINE int64_t etc_q_zero(const void *zero, int64_t i, const EtcQuant *g)
+{
+    const int64_t v = (zero != NULL) ? etc_q_int(zero, i, g->zero) : 0;
+    return etc_max_i64(etc_min_i64(v, INT32_MAX), INT32_MIN);
+}
+
+ETC_INLINE double etc_q_scale(const void *scale, int64_t i, const EtcQuant *g)
+{
+    return (g->scale == ETC_Q_F64) ? ((const double *)scale)[i]
+                                   : (double)((const float *)scale)[i];
+}
+
+/* The nearest integer of v, which is below 2^31 in size. */
+ETC_INLINE double etc_q_round(double v)
+{
+    return (v + 6755399441055744.0) - 6755399441055744.0; /* 1.5 * 2^52 */
+}
+
+/* 1 / scale, rounded to what the product is computed in */
+ETC_INLINE double etc_q_inverse(double scale, const EtcQuant *g)
+{
+    if (g->is_wide != 0) {
+        return 1.0 / scale;
+    }
+    return (g->scale == ETC_Q_F64) ? (double)(float)(1.0 / scale) : (double)(1.0f / (float)scale);
+}
+
+ETC_INLINE void etc_q_store(void *y, int64_t i, int32_t v, int32_t dtype)
+{
+    if (dtype == ETC_Q_U8) {
+        ((uint8_t *)y)[i] = (uint8_t)v;
+    } else if (dtype == ETC_Q_I8) {
+        ((int8_t *)y)[i] = (int8_t)v;
+    } else if (dtype == ETC_Q_I16) {
+        ((int16_t *)y)[i] = (int16_t)v;
+    } else {
+        ((int32_t *)y)[i] = v;
+    }
+}
+
+/* Elements [from, to) with one scale. */
+ETC_INLINE void etc_q_run(void *y, const float *x, int64_t from, int64_t to, double inverse,
+                          double zero, const EtcQuant *g)
+{
+    const double before = (g->adds_first != 0) ? zero : 0.0, behind = zero - before;
+    const double lo = (double)g->lo - behind, hi = (double)g->hi - behind;
+    const float narrow = (float)inverse;
+    for (int64_t i = from; i < to; i++) {
+        double v = (g->is_wide != 0) ? (((double)x[i] * inverse) + before)
+                                     : (double)((x[i] * narrow) + (float)before);
+        v = (v > lo) ? v : lo;
+        v = (v < hi) ? v : hi;
+        etc_q_store(y, i, (int32_t)(etc_q_round(v) + behind), g->quantized);
+    }
+}
+
+ETC_INLINE void etc_quantize_f32(void *y, const float *x, const void *scale, const void *zero,
+                                 const EtcQuant *g)
+{
+    for (int64_t i = 0; i < (g->outer * g->n); i++) {
+        const double inverse = etc_q_inverse(etc_q_scale(scale, i % g->n, g), g);
+        const double at = (double)etc_q_zero(zero, i % g->n, g);
+        etc_q_run(y, x, i * g->inner, (i + 1) * g->inner, inverse, at, g);
+    }
+}
+
+ETC_INLINE void etc_dequantize_f32(float *y, const void *x, const void *scale, const void *zero,
+                                   const EtcQuant *g)
+{
+    for (int64_t i = 0; i < (g->outer * g->n); i++) {
+        const double by = etc_q_scale(scale, i % g->n, g);
+        const int64_t at = etc_q_zero(zero, i % g->n, g);
+        for (int64_t k = i * g->inner; k < ((i + 1) * g->inner); k++) {
+            const int64_t v = etc_q_int(x, k, g->quantized) - at;
+            y[k] = (g->is_wide != 0) ? (float)((double)v * by) : ((float)v * (float)by);
+        }
+    }
+}
+
+/* Scale and zero point with which [lo, hi] holds the n numbers at x and 0; the zero point by the
+ * end of the range that errs less, or by the lower one. */
+ETC_INLINE void etc_choose_f32(const float *x, int64_t n, int64_t lo, int64_t hi, float eps,
+                               int32_t by_error, double *scale, int64_t *zero)
+{
+    float min = 0.0f, max = 0.0f;
+    for (int64_t i = 0; i < n; i++) {
+        min = (x[i] < min) ? x[i] : min;
+        max = (x[i] > max) ? x[i] : max;
+    }
+    const float span = (max - min) / (float)(hi - lo), by = (span > eps) ? span : eps;
+    const float low = min / by, high = max / by;
+    float at = (float)lo - (float)etc_q_round((double)low);
+    if (by_error != 0) {
+        const float error = ((float)lo + low) + ((float)hi + high);
+        at = (error > 0.0f) ? ((float)lo - low) : ((float)hi - high);
+    }
+    at = (at > (float)lo) ? at : (float)lo;
+    at = (at < (float)hi) ? at : (float)hi;
+    *scale = (double)by;
+    *zero = (int64_t)etc_q_round((double)at);
+}
+
+#endif
