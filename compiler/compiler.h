@@ -36,7 +36,7 @@ typedef struct Options {
     const char *output; /* -o; "-" is standard output */
     const char *weights_dir, *weights, *data, *dump_ir, *dump_data;
     const char *backend, *delegate, *target, *math, *weights_as, *target_runtime, *require_delegated;
-    const char *passes, *tail, *method, *output_dir, *report;
+    const char *passes, *tail, *method, *output_dir, *report, *threads;
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
@@ -160,6 +160,17 @@ PteMethod pte_method(const EtcProgram *p, int32_t method, Arena *a);
 
 /* The pieces as one, 64-byte aligned. */
 const uint8_t *join_pieces(const OutFile *f, Arena *a, size_t *n);
+
+/* -- delegates.c --------------------------------------------------------------------------- */
+
+typedef struct Delegates {
+    EtcDelegate list[1];
+    int n;
+    void *host;
+} Delegates;
+
+bool delegates_start(int threads, Delegates *to, Diag *d); /* false: reported */
+void delegates_stop(const Delegates *d);
 
 /* -- target.c ------------------------------------------------------------------------------ */
 

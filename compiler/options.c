@@ -63,7 +63,7 @@ typedef struct Flag Flag;
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
 static CheckFn any, is_backends, is_choice, is_dim, is_dump, is_method, is_passes, is_percent,
     is_picture,
-    is_tolerance, is_version;
+    is_threads, is_tolerance, is_version;
 
 struct Flag {
     const char *name;
@@ -133,6 +133,8 @@ static const Flag flag_row[] = {
     {"next", 0, FLAG_NEXT, AT(inputs), RUN | DIFF, any, NULL, "what follows is a further call"},
     {"output-dir", 0, FLAG_TEXT, AT(output_dir), RUN, any, "DIR", "write output_0.npy ... there"},
     {"method", 0, FLAG_TEXT, AT(method), RUN | DIFF, any, "NAME", "the method to run (forward)"},
+    {"threads", 0, FLAG_TEXT, AT(threads), RUN, is_threads, "N",
+     "for delegates that use several (1)"},
     {"json", 0, FLAG_BOOL, AT(json), ALL, any, NULL, "print the result as JSON to stdout"},
     {"quiet", 'q', FLAG_BOOL, AT(quiet), ALL, any, NULL, "no message on success"},
     {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL, any, NULL, "print every stage with its time"},
@@ -318,6 +320,14 @@ static bool is_percent(const Parser *p, const Flag *f, const char *value)
     double percent = strtod(value, &end);
     return (end != value && !*end && percent >= 0 && percent <= 100) ||
            usage(p, "--%s wants a percentage from 0 to 100, not '%s'", f->name, value);
+}
+
+static bool is_threads(const Parser *p, const Flag *f, const char *value)
+{
+    char *end;
+    long n = strtol(value, &end, 10);
+    return (end != value && !*end && n >= 1 && n <= 1024) ||
+           usage(p, "--%s wants a number from 1 to 1024, not '%s'", f->name, value);
 }
 
 static bool is_tolerance(const Parser *p, const Flag *f, const char *value)

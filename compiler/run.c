@@ -1,6 +1,7 @@
 /* run.c -- `etc run`: a .pte in runtime-lite, or a model compiled on the fly. */
 #include "compiler/compiler.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@ typedef struct Run {
     const Program *source; /* NULL where the model is a .pte */
     EtcProgram file;
     const Graph *graph; /* of the method, where there is a source */
+    Delegates delegates;
     EtcMethod *method;
     PteMethod says; /* what the file says of it */
     Arena *arena;
@@ -77,6 +79,14 @@ static const Graph *graph_of(const Run *r, const char *name)
     return NULL;
 }
 
+static bool offer_delegates(Run *r)
+{
+    int threads = r->o->threads ? atoi(r->o->threads) : 1;
+    bool ok = delegates_start(threads, &r->delegates, r->diag);
+    etc_program_offer(&r->file, r->delegates.list, r->delegates.n);
+    return ok;
+}
+
 static bool init(Run *r)
 {
     EtcError e = {.index = -1};
@@ -89,13 +99,20 @@ static bool init(Run *r)
     r->graph = graph_of(r, r->says.name);
     if (etc_program_memory(&r->file, method, &need, &e))
         return runtime_failed(r->o->model, &e, r->diag);
+    if (r->says.n_delegates && !offer_delegates(r))
+        return false;
     void *pool[sizeof need.pool_bytes / sizeof *need.pool_bytes] = {0};
     for (int32_t i = 0; i < need.n_pools; i++)
         pool[i] = arena_alloc(a, need.pool_bytes[i] + 256, 1); /* large ones are aligned */
     void *tables = arena_alloc(a, need.table_bytes + 256, 1);
     void *scratch = arena_alloc(a, need.scratch_bytes + 256, 1);
-    return !etc_method_init(&r->file, method, tables, pool, scratch, &r->method, &e) ||
-           runtime_failed(r->o->model, &e, r->diag);
+    if (!etc_method_init(&r->file, method, tables, pool, scratch, &r->method, &e))
+        return true;
+    runtime_failed(r->o->model, &e, r->diag);
+    if (r->says.n_delegates && !r->delegates.n)
+        diag_note(r->diag, "etc-xnn runs what is delegated to XnnpackBackend; ./dev build-xnn makes "
+                           "it (docs/runtime.md)");
+    return false;
 }
 
 /* -- what is called ---------------------------------------------------------------------------- */
@@ -395,22 +412,28 @@ static void give_results(const Run *r, const Call *call, int n_calls)
         rmdir(made.item[--made.n]); /* stays if others put something there */
 }
 
-void command_run(const Options *o, Arena *a, Diag *d)
+static void run_calls(const Run *r)
 {
-    Run r = {.o = o, .arena = a, .diag = d};
     int n_calls;
-    if (!load(&r) || !init(&r))
-        return;
-    const Strings *in = split_calls(o, a, &n_calls);
-    Call *call = NEW(a, Call, n_calls);
+    const Strings *in = split_calls(r->o, r->arena, &n_calls);
+    Call *call = NEW(r->arena, Call, n_calls);
     double start = seconds_now();
     for (int k = 0; k < n_calls; k++) {
         call[k].in = in[k];
-        if (!run_call(&r, &call[k]))
+        if (!run_call(r, &call[k]))
             return;
     }
-    if (o->verbose)
+    if (r->o->verbose)
         fprintf(stderr, "  %d call%s %21.3f ms\n", n_calls, n_calls == 1 ? " " : "s",
                 (seconds_now() - start) * 1e3);
-    give_results(&r, call, n_calls);
+    give_results(r, call, n_calls);
+}
+
+void command_run(const Options *o, Arena *a, Diag *d)
+{
+    Run r = {.o = o, .arena = a, .diag = d};
+    if (load(&r) && init(&r))
+        run_calls(&r);
+    etc_method_free(r.method);
+    delegates_stop(&r.delegates);
 }

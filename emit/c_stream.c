@@ -21,10 +21,8 @@ static bool is_stage(const Node *n, const Value *x)
         arg_count(n, CONV_DILATION) < 1 || !arg_ints(n, CONV_STRIDE, v, 2) ||
         !arg_ints(n, CONV_DILATION, v, 2))
         return false;
-    for (int i = 1; i < 4; i++)
-        if (n->out[0]->type.dim[i].expr || w->type.dim[i].expr)
-            return false;
-    return true;
+    return type_is_static(w->type) && !n->out[0]->type.dim[1].expr &&
+           type_bytes(n->out[0]->type) != INT64_MAX;
 }
 
 /* Each convolution reads the one before, through a clamp that its core does. */
@@ -54,7 +52,8 @@ static bool find_stages(Function *f, const Graph *body, bool *skip, Stages *s)
 static bool check_rows(const Stages *s)
 {
     for (int i = 0; i < s->n; i++) {
-        int64_t stride[2], dilation[2], need = 1, height = s->conv[i]->out[0]->type.dim[2].value;
+        int64_t stride[2], dilation[2], need = 1;
+        int64_t height = dim_upper(s->conv[i]->out[0]->type.dim[2]);
         if (i + 1 < s->n) {
             const Node *next = s->conv[i + 1];
             arg_ints(next, CONV_STRIDE, stride, 2);
@@ -74,7 +73,7 @@ static int64_t lines_of(const Stages *s)
     int64_t bytes = 0;
     for (int i = 0; i + 1 < s->n; i++) {
         const Dim *y = s->conv[i]->out[0]->type.dim;
-        bytes += 4 * s->rows[i] * y[1].value * y[3].value;
+        bytes += 4 * s->rows[i] * y[1].value * dim_upper(y[3]);
     }
     return bytes;
 }

@@ -42,6 +42,7 @@ bool node_reads_symbols(const Node *n); /* in an argument, not in the types of i
 bool value_is_const(const Value *v); /* a state that no call writes, with its bytes at hand */
 bool type_same(Type a, Type b);      /* type_equal, and laid out alike */
 bool type_is_dense(Program *p, Type t); /* no strides but those of a contiguous tensor */
+Value *graph_const_part(Graph *g, const Value *v, Type t, int64_t byte); /* where it lies in v */
 Type type_plain(Type t);             /* without strides */
 bool dims_equal(const Dim *a, const Dim *b, int n);
 Dim dims_numel(Program *p, Type t);  /* product of the sizes */
@@ -118,6 +119,8 @@ bool *pinned_values(const Graph *g, Arena *tmp); /* by index: inputs and states 
 Blocks blocks_of(const Graph *g, AliasSets sets, Arena *tmp); /* of the sets that want a pool */
 Block block_make(int root, int start, int end, int64_t bytes, Arena *tmp); /* of one part */
 int64_t blocks_bound(Blocks b, Arena *tmp); /* largest sum of bytes in use at once */
+
+bool graph_has_bounds(const Graph *g); /* of all values, with room for sums: order.c */
 
 /* Sets offsets so that no two blocks in use at once overlap; returns the end of the last.
  * `*is_least`: no offsets give a lower end. */

@@ -11,7 +11,7 @@
 #include "passes/order.h"
 #include <stdlib.h>
 
-enum { WORK_BASE = 20000000, WORK_PER_NODE = 500 };
+enum { WORK_BASE = 1000000, WORK_PER_NODE = 200 };
 
 typedef struct Need {
     int64_t peak, rest; /* bytes while the subtree runs, bytes it leaves */
@@ -129,7 +129,7 @@ static int64_t peak_of(const Graph *g, Arena *tmp)
     return blocks_bound(blocks_of(g, alias_sets(g, tmp), tmp), tmp);
 }
 
-static bool has_bounds(const Graph *g)
+bool graph_has_bounds(const Graph *g)
 {
     for (const Node *n = g->first; n; n = n->next)
         for (int i = 0; i < n->n_out; i++)
@@ -217,7 +217,7 @@ bool pass_order(Graph *g, Arena *tmp, Diag *d)
     (void)d;
     int k = 0, operands = 0, *number = NEW(tmp, int, g->n_values + 1);
     int count = number_nodes(g, number);
-    if (!g->name || count < 3 || !has_bounds(g))
+    if (!g->name || count < 3 || !graph_has_bounds(g))
         return true;
     Walk w = {.order = NEW(tmp, Node *, count + 1), .is_open = NEW(tmp, bool, count + 1),
               .is_done = NEW(tmp, bool, count + 1), .number = number,

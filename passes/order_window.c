@@ -214,9 +214,14 @@ static int64_t rewind_to(Window *w, int from)
 static bool lower_at(Window *w, int at, int n_steps)
 {
     static const int lead[] = {WINDOW / 2, WINDOW - 8, 8};
+    int most = n_steps > WINDOW ? n_steps - WINDOW : 0, tried = -1;
     for (int i = 0; i < 3 && *w->work > 0; i++) {
         w->from = at > lead[i] ? at - lead[i] : 0;
+        w->from = w->from < most ? w->from : most;
         w->n = n_steps - w->from < WINDOW ? n_steps - w->from : WINDOW;
+        if (w->from == tried)
+            continue;
+        tried = w->from;
         int64_t live = rewind_to(w, w->from);
         open_window(w);
         bool ok = search(w, live);

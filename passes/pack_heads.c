@@ -9,8 +9,8 @@
  *   q = select(permute(view(x, [b, s, 3, h, w]), [2, 0, 3, 1, 4]), 0, i)
  *   view(permute(sdpa(q, k, v), [0, 2, 1, 3]), [b, s, h * w])
  *
- * Its mask is added to the scores and leaves every query a key.  A query that the given mask leaves
- * none gets 0, as from sdpa, by a factor behind.
+ * Masks of all attention become what is added to the scores and leaves every query a key; a query
+ * that the given mask leaves none gets 0, as from sdpa, by a factor behind.
  */
 #include "passes/internal.h"
 #include <math.h>
@@ -136,36 +136,6 @@ static Value *result(const Node *n)
     return n ? n->out[0] : NULL;
 }
 
-/* What is added to the scores. */
-static Value *added(Rewrite *r, Node *n, Value *mask)
-{
-    Node *m;
-    if (mask->type.dtype == ETC_BOOL) {
-        Value *no = result(build(r->g, n, n->loc, OP_LOGICAL_NOT, r->d, "v", mask));
-        Value *f = no ? result(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", no, ETC_F32)) : NULL;
-        m = f ? build(r->g, n, n->loc, OP_MUL_SCALAR, r->d, "vf", f, NEVER) : NULL;
-    } else {
-        m = build(r->g, n, n->loc, OP_CLAMP, r->d, "vfn", mask, NEVER);
-    }
-    return without_heads(r, n, result(m));
-}
-
-/* 1 for a query that has a key, else 0. */
-static Value *has_key(Rewrite *r, Node *n, Value *mask)
-{
-    static const int64_t last = -1;
-    Value *any;
-    if (mask->type.dtype == ETC_BOOL) {
-        any = result(build(r->g, n, n->loc, OP_ANY_DIMS, r->d, "vIb", mask, 1, &last, true));
-    } else {
-        Value *top = result(build(r->g, n, n->loc, OP_AMAX, r->d, "vIb", mask, 1, &last, true));
-        any = top ? result(build(r->g, n, n->loc, OP_NE_SCALAR, r->d, "vf", top, -(double)INFINITY))
-                  : NULL;
-    }
-    any = without_heads(r, n, any);
-    return any ? result(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", any, ETC_F32)) : NULL;
-}
-
 /* Seen in the bytes of a constant. */
 static bool keeps_keys(const Value *mask)
 {
@@ -186,14 +156,59 @@ static bool keeps_keys(const Value *mask)
     return with == n / keys;
 }
 
+/* What is added to the scores. */
+static Value *added(Rewrite *r, Node *n, Value *mask)
+{
+    Node *m;
+    if (mask->type.dtype == ETC_F32 && keeps_keys(mask))
+        return mask;
+    if (mask->type.dtype == ETC_BOOL) {
+        Value *no = result(build(r->g, n, n->loc, OP_LOGICAL_NOT, r->d, "v", mask));
+        Value *f = no ? result(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", no, ETC_F32)) : NULL;
+        m = f ? build(r->g, n, n->loc, OP_MUL_SCALAR, r->d, "vf", f, NEVER) : NULL;
+    } else {
+        m = build(r->g, n, n->loc, OP_CLAMP, r->d, "vfn", mask, NEVER);
+    }
+    return result(m);
+}
+
+/* 1 for a query that has a key, else 0. */
+static Value *has_key(Rewrite *r, Node *n, Value *mask)
+{
+    static const int64_t last = -1;
+    Value *any;
+    if (mask->type.dtype == ETC_BOOL) {
+        any = result(build(r->g, n, n->loc, OP_ANY_DIMS, r->d, "vIb", mask, 1, &last, true));
+    } else {
+        Value *top = result(build(r->g, n, n->loc, OP_AMAX, r->d, "vIb", mask, 1, &last, true));
+        any = top ? result(build(r->g, n, n->loc, OP_NE_SCALAR, r->d, "vf", top, -(double)INFINITY))
+                  : NULL;
+    }
+    return any ? result(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", any, ETC_F32)) : NULL;
+}
+
 /* -- the node -------------------------------------------------------------------------------- */
 
-static Value *factored(Rewrite *r, Node *n, Value *y, Value *mask)
+static Value *factored(Rewrite *r, Node *n, Value *y, Value *mask, bool is_packed)
 {
     if (!mask || keeps_keys(mask))
         return y;
     Value *has = has_key(r, n, mask);
+    has = is_packed ? without_heads(r, n, has) : has;
     return has ? result(build(r->g, n, n->loc, OP_MUL_TENSOR, r->d, "vv", y, has)) : NULL;
+}
+
+/* The same attention with a plain mask. */
+static bool plain_mask(Rewrite *r, Node *n)
+{
+    Value *mask = arg_value(n, 3), *add = added(r, n, mask);
+    if (add == mask)
+        return true;
+    Node *y = add ? build(r->g, n, n->loc, n->op, r->d, "vvvvaaaa", n->in[0], n->in[1], n->in[2], add,
+                          n->arg[4], n->arg[5], n->arg[6], n->arg[7])
+                  : NULL;
+    Value *out = y ? factored(r, n, y->out[0], mask, false) : NULL;
+    return out && rewrite_node(r, n, out);
 }
 
 static bool pack_node(Rewrite *r, const Uses *u, Node *sdpa)
@@ -206,15 +221,16 @@ static bool pack_node(Rewrite *r, const Uses *u, Node *sdpa)
         !read_packed(arg_value(sdpa, 1), &k) || !read_packed(arg_value(sdpa, 2), &v) ||
         q.width != k.width || k.heads != v.heads || q.heads % k.heads ||
         !arg_number(sdpa, 4, &dropout) || dropout != 0)
-        return true;
+        return !mask || mask->type.rank < 2 || plain_mask(r, sdpa);
     if (!arg_number(sdpa, 6, &scale))
         scale = 0; /* what the width asks for */
     Value *a = columns(r, sdpa, &q), *b = columns(r, sdpa, &k), *c = columns(r, sdpa, &v);
-    if (!a || !b || !c || (mask && !(add = added(r, sdpa, mask))))
+    if (!a || !b || !c ||
+        (mask && !(add = without_heads(r, sdpa, added(r, sdpa, mask)))))
         return false;
     Node *n = build(r->g, sdpa, sdpa->loc, OP_ATTENTION, r->d, "vvvviibf", a, b, c, add, q.heads,
                     k.heads, arg_bool(sdpa, 5), scale);
-    Value *y = n ? factored(r, sdpa, n->out[0], mask) : NULL;
+    Value *y = n ? factored(r, sdpa, n->out[0], mask, true) : NULL;
     if (y)
         rewrite_value(r, merge->out[0], y);
     return y != NULL;

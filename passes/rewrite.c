@@ -125,6 +125,15 @@ bool value_is_const(const Value *v)
     return s && s->kind != ST_MUTABLE && s->kind != ST_BLOB && s->data;
 }
 
+Value *graph_const_part(Graph *g, const Value *v, Type t, int64_t byte)
+{
+    Program *p = g->program;
+    const State *of = v->state;
+    const char *name = arena_printf(p->arena, "%s_p%d", of->name, p->n_ids);
+    return graph_state(g, program_state(p, of->kind, name, of->fqn, t, of->file, of->offset + byte,
+                                        of->data + byte, type_bytes(t)));
+}
+
 bool dims_equal(const Dim *a, const Dim *b, int n)
 {
     for (int i = 0; i < n; i++)

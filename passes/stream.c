@@ -42,9 +42,10 @@ typedef struct Streams {
 
 /* -- links ------------------------------------------------------------------------------- */
 
+/* Images of known channels; other sizes may be open up to some bound. */
 static bool is_plain(Type t)
 {
-    return t.rank == 4 && !t.dim[1].expr && !t.dim[2].expr && !t.dim[3].expr;
+    return t.rank == 4 && !t.dim[1].expr && type_bytes(t) != INT64_MAX;
 }
 
 static bool is_conv(const Cluster *c)
@@ -52,7 +53,8 @@ static bool is_conv(const Cluster *c)
     int64_t v[2];
     const Node *n = c->anchor;
     return n && n->op == OP_CONVOLUTION && !arg_bool(n, CONV_TRANSPOSED) &&
-           is_plain(n->in[0]->type) && is_plain(n->in[1]->type) && is_plain(n->out[0]->type) &&
+           is_plain(n->in[0]->type) &&
+           is_plain(n->out[0]->type) && type_is_static(n->in[1]->type) &&
            n->in[0]->type.dtype == ETC_F32 && arg_ints(n, CONV_STRIDE, v, 2) &&
            arg_ints(n, CONV_PAD, v, 2) && arg_ints(n, CONV_DILATION, v, 2);
 }
@@ -158,9 +160,9 @@ static int64_t lines_of(const Streams *s, Stream *m, int64_t rows)
     for (int i = m->n - 1; i >= 0; i--) {
         const Node *n = s->cluster[s->chain[m->first + i]].anchor;
         const Dim *y = n->out[0]->type.dim, *w = n->in[1]->type.dim;
-        m->rows[i] = rows < y[2].value ? rows : y[2].value;
+        m->rows[i] = rows < dim_upper(y[2]) ? rows : dim_upper(y[2]);
         if (i < m->n - 1)
-            bytes = sum(bytes, 4 * y[1].value * m->rows[i] * y[3].value);
+            bytes = sum(bytes, 4 * y[1].value * m->rows[i] * dim_upper(y[3]));
         rows = (m->rows[i] - 1) * argument(n, CONV_STRIDE, 1) +
                (w[2].value - 1) * argument(n, CONV_DILATION, 1) + 1;
     }

@@ -13,6 +13,7 @@
  *     etc_method_set_input(method, 0, &value, &e);
  *     etc_method_run(method, &e);
  *     etc_method_output(method, 0)
+ *     etc_method_free(method)                             only where there are delegates
  *
  * Every function that can fail returns an EtcStatus and describes the failure in *e.
  * Emitted C does not include this file.
@@ -159,21 +160,44 @@ const EtcKernelRow *etc_kernel_at(int32_t i); /* NULL past the last */
 
 const struct EtcCores *etc_cores(void); /* the best that this CPU runs; all give the same bits */
 
+/* -- delegates --------------------------------------------------------------------------- */
+
+typedef struct EtcProgram EtcProgram;
+
+typedef struct EtcBlob { /* what a file says of one delegate; lies in the file */
+    const EtcProgram *program; /* during init only; for its named data */
+    const uint8_t *data;       /* not checked; aligned to 4 bytes */
+    uint64_t n_bytes;
+} EtcBlob;
+
+/* One that runs parts of a method, brought by the host.  It may allocate: the core does not.  What
+ * fails says in *e why; the core adds the delegate's id. */
+typedef struct EtcDelegate {
+    const char *id; /* as a .pte names it: "XnnpackBackend" */
+    void *host;     /* passed to init */
+    EtcStatus (*init)(void *host, const EtcBlob *blob, void **state, EtcError *e);
+    /* The values of one call.  Tensors have memory for their sizes; run resizes its outs. */
+    EtcStatus (*run)(void *state, EtcValue *const *arg, int32_t n_args, EtcError *e);
+    void (*free)(void *state);
+} EtcDelegate;
+
 /* -- programs ---------------------------------------------------------------------------- */
 
 /* Opaque; here only so that a caller can hold one without a heap. */
-typedef struct EtcProgram {
+struct EtcProgram {
     const uint8_t *file;
     size_t n_bytes;
     size_t flat_bytes;   /* of the FlatBuffer, from byte 0 */
     size_t segment_base; /* 0: none */
     uint32_t root;       /* offset of the root table */
-} EtcProgram;
+    const EtcDelegate *delegate; /* etc_program_offer's */
+    int32_t n_delegates;
+};
 
 typedef struct EtcMemory {
     size_t table_bytes;    /* values, tensors, instructions; alignment 16 */
     int32_t n_pools;       /* planned pools 1 .. n_pools */
-    size_t pool_bytes[16]; /* by pool - 1; alignment 64 */
+    size_t pool_bytes[16]; /* by pool - 1; alignment 64; with delegates, some more than planned */
     size_t scratch_bytes;  /* alignment 64 */
 } EtcMemory;
 
@@ -182,6 +206,21 @@ typedef struct EtcMethod EtcMethod; /* lies at the start of `tables` */
 /* Verifies header, FlatBuffer (bounds, alignment, depth 64, 1,000,000 tables, UTF-8 not needed,
  * strings with NUL), segments.  `file` must be 16-byte aligned. */
 EtcStatus etc_program_open(EtcProgram *p, const void *file, size_t n_bytes, EtcError *e);
+
+/* Delegates for the methods that are initialised from now on; the list must outlive them. */
+void etc_program_offer(EtcProgram *p, const EtcDelegate *list, int32_t n);
+
+/* Data that a file keeps by name: entry i < n.  Names may be equal and hold NULs; both that and
+ * what the bytes mean is the reader's to check. */
+typedef struct EtcNamed {
+    const char *key;
+    uint32_t n_key;
+    const uint8_t *data;
+    uint64_t n_bytes;
+} EtcNamed;
+
+uint32_t etc_program_n_named(const EtcProgram *p);
+EtcNamed etc_program_named(const EtcProgram *p, uint32_t i);
 
 int32_t etc_program_n_methods(const EtcProgram *p);
 const char *etc_program_method_name(const EtcProgram *p, int32_t method);
@@ -210,5 +249,7 @@ const EtcValue *etc_method_output(const EtcMethod *m, int32_t i); /* after a run
  * input's number. */
 EtcStatus etc_method_set_input(EtcMethod *m, int32_t i, const EtcValue *v, EtcError *e);
 EtcStatus etc_method_run(EtcMethod *m, EtcError *e);
+
+void etc_method_free(EtcMethod *m); /* ends its delegates; the memory stays the caller's */
 
 #endif

@@ -283,6 +283,24 @@ static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint
     return status;
 }
 
+/* A delegate checks its outs itself: these may still have the sizes of their bounds. */
+static EtcStatus call_delegate(EtcMethod *m, const EtcFlat *f, uint32_t call, uint32_t i,
+                               EtcError *e)
+{
+    const Delegate *d = &m->delegate[etc_flat_u32(f, call, 0)];
+    EtcFlatVec args = etc_flat_vec(f, call, 1);
+    for (uint32_t k = 0; k < args.n; k++) {
+        m->arg[k] = &m->value[etc_flat_item_i32(args, k)];
+    }
+    etc_fail(e, ETC_OK, NULL, i);
+    EtcStatus status = d->kind->run(d->state, m->arg, (int32_t)args.n, e);
+    if ((status != ETC_OK) && (e != NULL)) {
+        e->name = d->kind->id;
+        e->overload = NULL;
+    }
+    return status;
+}
+
 /* -- other instructions ------------------------------------------------------------------ */
 
 /* 1 or 0; -1 when it is neither a bool nor a tensor of bools.  A tensor holds if all of it does. */
@@ -329,7 +347,8 @@ static EtcStatus step(EtcMethod *m, const EtcFlat *f, EtcFlatVec list, uint32_t 
         t->data = m;
         t->capacity = 0;
         return ETC_OK;
-    case DELEGATE_CALL: /* etc_method_init refuses a method that has delegates */
+    case DELEGATE_CALL:
+        return call_delegate(m, f, at, here, e);
     default:
         return etc_fail(e, ETC_UNSUPPORTED, "instruction that this build lacks", here);
     }

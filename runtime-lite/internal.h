@@ -98,19 +98,25 @@ typedef struct Operator {
     uint8_t in_place; /* "aten::copy_": writes its first argument */
 } Operator;
 
+typedef struct Delegate {
+    const EtcDelegate *kind;
+    void *state; /* NULL: not yet initialised */
+} Delegate;
+
 struct EtcMethod {
     EtcProgram program;
     EtcFlatVec inputs, outputs, chains; /* in the file */
     EtcValue *value;
     Slot *slot;
     Operator *op;
+    Delegate *delegate;
     EtcValue **arg;  /* of the call being made */
     EtcValue **item; /* of all lists */
     int32_t *dim;    /* of all tensors whose sizes may change */
     void *scratch;
     const struct EtcCores *cores;
     EtcValue none;
-    uint32_t plan, n_values, n_slots, n_ops;
+    uint32_t plan, n_values, n_slots, n_ops, n_delegates;
 };
 
 void etc_name_operator(EtcError *e, const Operator *op);

@@ -9,6 +9,8 @@
 enum {
     MAX_POOLS = 16,
     MAX_ITEMS = 1 << 24, /* of lists and calls; tables may share vectors, so the file is no bound */
+    MAX_DELEGATES = 1 << 16,
+    DELEGATE_SLACK = 64, /* delegates may read, never use, some bytes behind a tensor */
     TABLE_ALIGN = 16,
     POOL_ALIGN = 64
 };
@@ -138,6 +140,8 @@ static uint64_t lay_out(const EtcFlat *f, uint32_t plan, const Counts *c, uint8_
     m->value = take(tables, &at, m->n_values, sizeof *m->value);
     m->slot = take(tables, &at, m->n_slots, sizeof *m->slot);
     m->op = take(tables, &at, m->n_ops, sizeof *m->op);
+    m->n_delegates = etc_flat_vec(f, plan, PLAN_DELEGATES).n;
+    m->delegate = take(tables, &at, m->n_delegates, sizeof *m->delegate);
     m->arg = take(tables, &at, c->args, sizeof *m->arg);
     m->item = take(tables, &at, c->items, sizeof *m->item);
     m->dim = take(tables, &at, c->dims, sizeof *m->dim);
@@ -147,6 +151,7 @@ static uint64_t lay_out(const EtcFlat *f, uint32_t plan, const Counts *c, uint8_
 static EtcStatus size_pools(const EtcFlat *f, uint32_t plan, EtcMemory *m, EtcError *e)
 {
     EtcFlatVec pools = etc_flat_vec(f, plan, PLAN_POOLS);
+    size_t slack = (etc_flat_vec(f, plan, PLAN_DELEGATES).n > 0) ? DELEGATE_SLACK : 0;
     if (pools.n > MAX_POOLS + 1) {
         return etc_fail(e, ETC_UNSUPPORTED, "more than 16 pools of planned memory", pools.n);
     }
@@ -155,7 +160,7 @@ static EtcStatus size_pools(const EtcFlat *f, uint32_t plan, EtcMemory *m, EtcEr
         if ((bytes < 0) || ((uint64_t)bytes > SIZE_MAX / 2)) {
             return bad(e, "pool of an impossible size", i);
         }
-        m->pool_bytes[m->n_pools++] = (size_t)bytes;
+        m->pool_bytes[m->n_pools++] = (size_t)bytes + ((bytes > 0) ? slack : 0);
     }
     return ETC_OK;
 }
@@ -349,43 +354,104 @@ static EtcStatus check_operators(const Build *b)
     return ETC_UNSUPPORTED;
 }
 
-static EtcStatus check_delegate_data(const Build *b, uint32_t delegate, uint32_t i)
+static EtcStatus name_delegate(EtcError *e, EtcStatus status, const char *id)
 {
-    uint32_t data = etc_flat_table(&b->f, delegate, 1);
-    if ((data == 0) || (etc_flat_string(&b->f, delegate, 0, NULL) == NULL)) {
-        return bad(b->e, "delegate without an id or data", i);
+    if (e != NULL) {
+        e->name = id;
+        e->overload = NULL;
     }
-    int slot = etc_flat_u8(&b->f, data, 0) ? PROGRAM_SEGMENTS : PROGRAM_INLINE_DELEGATES;
-    if (etc_flat_u32(&b->f, data, 1) >= etc_flat_vec(&b->f, b->p->root, slot).n) {
-        return bad(b->e, "data of a delegate is not in the file", i);
+    return status;
+}
+
+/* Inline or in a segment; NULL where it is not in the file. */
+static const uint8_t *blob_of(const Build *b, uint32_t data, uint64_t *n_bytes)
+{
+    uint32_t index = etc_flat_u32(&b->f, data, 1);
+    if (etc_flat_u8(&b->f, data, 0) != 0) {
+        return etc_program_segment(b->p, index, n_bytes);
     }
-    return ETC_OK;
+    EtcFlatVec rows = etc_flat_vec(&b->f, b->p->root, PROGRAM_INLINE_DELEGATES);
+    if (index >= rows.n) {
+        return NULL;
+    }
+    EtcFlatVec bytes = etc_flat_vec(&b->f, etc_flat_item_table(&b->f, rows, index), 0);
+    *n_bytes = bytes.n;
+    return bytes.item;
+}
+
+static const EtcDelegate *find_delegate(const EtcProgram *p, const char *id)
+{
+    for (int32_t i = 0; i < p->n_delegates; i++) {
+        if (strcmp(p->delegate[i].id, id) == 0) {
+            return &p->delegate[i];
+        }
+    }
+    return NULL;
 }
 
 static EtcStatus check_delegates(const Build *b)
 {
     EtcFlatVec delegates = etc_flat_vec(&b->f, b->plan, PLAN_DELEGATES);
+    uint64_t n_bytes;
+    if (delegates.n > MAX_DELEGATES) {
+        return etc_fail(b->e, ETC_LIMIT, "more than 65,536 delegates", delegates.n);
+    }
     for (uint32_t i = 0; i < delegates.n; i++) {
-        EtcStatus status = check_delegate_data(b, etc_flat_item_table(&b->f, delegates, i), i);
-        if (status != ETC_OK) {
-            return status;
+        uint32_t at = etc_flat_item_table(&b->f, delegates, i), data = etc_flat_table(&b->f, at, 1);
+        if ((data == 0) || (etc_flat_string(&b->f, at, 0, NULL) == NULL)) {
+            return bad(b->e, "delegate without an id or data", i);
+        }
+        if (blob_of(b, data, &n_bytes) == NULL) {
+            return bad(b->e, "data of a delegate is not in the file", i);
         }
     }
     return ETC_OK;
 }
 
-static EtcStatus refuse_delegates(const Build *b)
+static EtcStatus find_delegates(const Build *b)
 {
     EtcFlatVec delegates = etc_flat_vec(&b->f, b->plan, PLAN_DELEGATES);
-    if (delegates.n == 0) {
-        return ETC_OK;
+    for (uint32_t i = 0; i < delegates.n; i++) {
+        const char *id = etc_flat_string(&b->f, etc_flat_item_table(&b->f, delegates, i), 0, NULL);
+        b->m->delegate[i].kind = find_delegate(b->p, id);
+        b->m->delegate[i].state = NULL;
+        if (b->m->delegate[i].kind == NULL) {
+            EtcStatus status =
+                etc_fail(b->e, ETC_UNSUPPORTED, "delegate that this build lacks", i);
+            return name_delegate(b->e, status, id);
+        }
     }
-    uint32_t first = etc_flat_item_table(&b->f, delegates, 0);
-    etc_fail(b->e, ETC_UNSUPPORTED, "delegate that this build lacks", 0);
-    if (b->e != NULL) {
-        b->e->name = etc_flat_string(&b->f, first, 0, NULL);
+    return ETC_OK;
+}
+
+static EtcStatus start_delegates(const Build *b)
+{
+    EtcFlatVec delegates = etc_flat_vec(&b->f, b->plan, PLAN_DELEGATES);
+    for (uint32_t i = 0; i < delegates.n; i++) {
+        uint32_t at = etc_flat_item_table(&b->f, delegates, i);
+        Delegate *to = &b->m->delegate[i];
+        EtcBlob blob = {NULL, NULL, 0};
+        blob.program = b->p;
+        blob.data = blob_of(b, etc_flat_table(&b->f, at, 1), &blob.n_bytes);
+        if ((uintptr_t)blob.data % 4 != 0) {
+            return bad(b->e, "data of a delegate is misaligned", i);
+        }
+        EtcStatus status = to->kind->init(to->kind->host, &blob, &to->state, b->e);
+        if (status != ETC_OK) {
+            return name_delegate(b->e, status, to->kind->id);
+        }
     }
-    return ETC_UNSUPPORTED;
+    return ETC_OK;
+}
+
+void etc_method_free(EtcMethod *m)
+{
+    for (uint32_t i = 0; (m != NULL) && (i < m->n_delegates); i++) {
+        if (m->delegate[i].state != NULL) {
+            m->delegate[i].kind->free(m->delegate[i].state);
+        }
+        m->delegate[i].state = NULL;
+    }
 }
 
 int etc_method_missing(const EtcProgram *p, int32_t method, int32_t k, const char **name,
@@ -436,8 +502,16 @@ static EtcStatus build(Build *b)
     status = (status == ETC_OK) ? read_operators(b) : status;
     status = (status == ETC_OK) ? check_delegates(b) : status;
     status = (status == ETC_OK) ? check_chains(b) : status;
-    status = (status == ETC_OK) ? refuse_delegates(b) : status;
-    return (status == ETC_OK) ? check_operators(b) : status;
+    status = (status == ETC_OK) ? find_delegates(b) : status;
+    status = (status == ETC_OK) ? check_operators(b) : status;
+    if (status != ETC_OK) {
+        return status;
+    }
+    status = start_delegates(b);
+    if (status != ETC_OK) {
+        etc_method_free(b->m);
+    }
+    return status;
 }
 
 EtcStatus etc_method_init(const EtcProgram *p, int32_t method, void *tables, void *const *pools,

@@ -313,7 +313,28 @@ const uint8_t *etc_program_initial(const EtcProgram *p, uint32_t index, uint64_t
                             : NULL;
 }
 
+uint32_t etc_program_n_named(const EtcProgram *p)
+{
+    return root_vec(p, PROGRAM_NAMED).n;
+}
+
+EtcNamed etc_program_named(const EtcProgram *p, uint32_t i) /* check_users was content with it */
+{
+    EtcFlat f = etc_program_flat(p);
+    uint32_t row = etc_flat_item_table(&f, root_vec(p, PROGRAM_NAMED), i);
+    EtcNamed named;
+    named.key = etc_flat_string(&f, row, 0, &named.n_key);
+    named.data = etc_program_segment(p, etc_flat_u32(&f, row, 1), &named.n_bytes);
+    return named;
+}
+
 /* -- methods ----------------------------------------------------------------------------- */
+
+void etc_program_offer(EtcProgram *p, const EtcDelegate *list, int32_t n)
+{
+    p->delegate = list;
+    p->n_delegates = n;
+}
 
 int32_t etc_program_n_methods(const EtcProgram *p)
 {

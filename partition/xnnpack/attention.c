@@ -1,8 +1,8 @@
 /* attention.c -- scaled dot product attention as products and a softmax, head by head where all
  * scores at once would not stay in cache.
  *
- * XNNPACK's softmax has no notion of a row without a key, so a mask is taken only where every row
- * is seen to keep one.
+ * XNNPACK's softmax has no notion of a row without a key; pass pack_heads has seen to it that every
+ * mask leaves each row one.
  */
 #include "partition/xnnpack/rows.h"
 #include <math.h>
@@ -16,33 +16,6 @@ typedef struct Heads {
 } Heads;
 
 /* -- masks ----------------------------------------------------------------------------------- */
-
-/* Every row keeps a key: checked on the mask's bytes. */
-static bool keeps_a_key(const Value *mask)
-{
-    const float *m = (const float *)(const void *)mask->state->data;
-    int64_t keys = mask->type.dim[mask->type.rank - 1].value, n = type_numel(mask->type);
-    for (int64_t at = 0; at < n; at += keys) {
-        float most = -INFINITY;
-        for (int64_t i = 0; i < keys; i++)
-            most = m[at + i] > most ? m[at + i] : most;
-        if (!(most > -INFINITY))
-            return false;
-    }
-    return true;
-}
-
-static bool takes_mask(const Node *n, Refusal *r)
-{
-    const Value *mask = arg_value(n, 3);
-    if (!mask)
-        return true;
-    if (mask->type.rank < 2 || !xnn_is_constant(mask))
-        return xnn_no(r, "a mask that is no constant may leave a row no key",
-                      "use a constant mask, or is_causal=True");
-    return keeps_a_key(mask) || xnn_no(r, "its mask leaves a row no key",
-                                       "let every query see one key at least");
-}
 
 /* Query i sees keys 0 .. i. */
 static uint32_t causal_mask(Lower *w, int64_t rows, int64_t keys)
@@ -151,7 +124,7 @@ bool xnn_takes_sdpa(const Node *n, Refusal *r)
         q->type.dim[1].value % k->type.dim[1].value)
         return xnn_no(r, "its operands are not of four axes and the same batch",
                       "give query, key and value the form [n, heads, rows, width]");
-    return takes_mask(n, r);
+    return true;
 }
 
 static uint32_t head(Lower *w, uint32_t x, int64_t from, int64_t count)

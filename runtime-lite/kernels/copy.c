@@ -515,6 +515,34 @@ EtcStatus etc_cat(const EtcCall *c)
     return st;
 }
 
+/* x, sizes, dim, outs: one part of x along dim after the other */
+EtcStatus etc_split_with_sizes_copy(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    EtcInts size;
+    int64_t dim, done = 0;
+    const EtcValue *outs = (c->n_args > 3) ? c->arg[3] : NULL;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_ints(c, 1, &size) || !etc_arg_int(c, 2, &dim) ||
+        (outs == NULL) || (outs->tag != ETC_LIST_TENSOR) || (outs->as.list.n != size.n)) {
+        return ETC_BAD_ARG;
+    }
+    int32_t d = etc_dim(dim, x->rank);
+    EtcStatus st = ((d < 0) || (x->rank == 0)) ? ETC_BAD_ARG : ETC_OK;
+    for (int32_t i = 0; (st == ETC_OK) && (i < size.n); i++) {
+        View v = view_of(x);
+        if (!list_tensor(outs, i, &y) || (size.v[i] < 0) || (size.v[i] > (v.dim[d] - done))) {
+            return ETC_BAD_ARG;
+        }
+        v.dim[d] = size.v[i];
+        if (size.v[i] > 0) {
+            view_advance(&v, done * v.stride[d]);
+        }
+        done += size.v[i];
+        st = copy_view(c, y, &v);
+    }
+    return ((st == ETC_OK) && (done != x->dim[d])) ? ETC_BAD_ARG : st;
+}
+
 /* -- pad and full ------------------------------------------------------------------------- */
 
 static EtcStatus fill(const EtcCall *c, EtcTensor *y, const EtcScalar *s)
@@ -557,6 +585,19 @@ EtcStatus etc_full(const EtcCall *c)
     }
     to_bool(y, &s);
     EtcStatus st = etc_resize64(y, size.v, size.n);
+    return (st == ETC_OK) ? fill(c, y, &s) : st;
+}
+
+/* value, out */
+EtcStatus etc_scalar_tensor(const EtcCall *c)
+{
+    EtcScalar s;
+    EtcTensor *y;
+    if (!etc_arg_scalar(c, 0, &s) || !etc_arg_tensor(c, 1, &y)) {
+        return ETC_BAD_ARG;
+    }
+    to_bool(y, &s);
+    EtcStatus st = etc_resize64(y, NULL, 0);
     return (st == ETC_OK) ? fill(c, y, &s) : st;
 }
 

@@ -158,6 +158,16 @@ class inverted_residuals(nn.Module):
         return torch.relu(self.a(x))
 
 
+@model(rnd(2, 6, 21, 18), dynamic=({2: Dim("h", min=1, max=40), 3: Dim("w", min=1, max=40)},), more=[(rnd(2, 6, 1, 40, seed=1),), (rnd(2, 6, 40, 1, seed=2),), (rnd(2, 6, 9, 40, seed=3),)])
+class inverted_open(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = Residual(6, 44, 6)
+
+    def forward(self, x):
+        return self.a(x)
+
+
 @model(rnd(2, 4, 31, 29))
 class inverted_concat(nn.Module):
     """Streams of other kernels, and one that ends in a part of a concat."""

@@ -644,12 +644,22 @@ def remainder(w):
         record(w, key, fn, rand(21, dtype=torch.float64), v)
 
 
+def lists(w):
+    for dtype in DTYPES:
+        for value in (3, -1.75, True):
+            if not (value == -1.75 and dtype == torch.uint8):
+                record(w, "aten::scalar_tensor.out", lambda v: torch.scalar_tensor(v, dtype=dtype), value)
+        x = rand(4, 7, 3, dtype=dtype)
+        for dim, parts in ((1, [2, 4, 1]), (0, [1, 3]), (-1, [1, 0, 2])):
+            record(w, "aten::split_with_sizes_copy.out", torch.ops.aten.split_with_sizes_copy, x, parts, dim)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
-                  index, attention, layer_norm, remainder):
+                  index, attention, layer_norm, remainder, lists):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

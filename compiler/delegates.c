@@ -1,0 +1,15 @@
+/* delegates.c -- the delegates that a program offers to a .pte: none.  A program that has some links a
+ * file of its own in this one's place, as delegates_xnnpack.c. */
+#include "compiler/compiler.h"
+
+bool delegates_start(int threads, Delegates *to, Diag *d)
+{
+    (void)threads, (void)d;
+    *to = (Delegates){0};
+    return true;
+}
+
+void delegates_stop(const Delegates *d)
+{
+    (void)d;
+}

@@ -1,0 +1,18 @@
+/* delegates_xnnpack.c -- of etc-xnn: offers XNNPACK. */
+#include "compiler/compiler.h"
+#include "runtime-lite/delegates/xnnpack.h"
+
+bool delegates_start(int threads, Delegates *to, Diag *d)
+{
+    EtcXnnpack *x = etc_xnnpack_new(threads);
+    *to = (Delegates){.host = x};
+    if (!x)
+        return diag_unsupported(d, (Loc){0}, "libXNNPACK does not start on this CPU");
+    to->list[to->n++] = etc_xnnpack_delegate(x);
+    return true;
+}
+
+void delegates_stop(const Delegates *d)
+{
+    etc_xnnpack_free(d->host);
+}

@@ -1,0 +1,210 @@
+/* split_linear.c -- gives each part of a linear's result a linear of its own, on the way to a .pte:
+ * query, key and value that one product computes, gates beside what they gate.
+ *
+ * Stage core, pte tail, after backends have taken theirs.  Parts are slices of the last axis, or
+ * what select takes from a view that splits it, be it before or behind a permute.  The whole is
+ * never there then, nor copied to part it; rows of the weight are runs of its bytes, so nothing is
+ * copied here either.  Each output is the sum it was.  Linear: each value's users are seen once.
+ */
+#include "passes/internal.h"
+
+enum { MOST_PARTS = 16 };
+
+typedef struct LinearPart {
+    Node *node; /* the slice or select that it replaces */
+    int64_t from, to;
+} LinearPart;
+
+typedef struct Split {
+    Graph *g;
+    Rewrite r;
+    Uses uses;
+    Node **dead;
+    int n_dead;
+} Split;
+
+typedef struct Match {
+    Node *linear, *view, *permute; /* the last two: or NULL */
+    LinearPart part[MOST_PARTS];
+    int n;
+} Match;
+
+/* -- what is found --------------------------------------------------------------------------- */
+
+static int count_users(const Split *s, const Value *v)
+{
+    return s->uses.escapes[v->index] ? 0 : s->uses.first[v->index + 1] - s->uses.first[v->index];
+}
+
+static Node *user(const Split *s, const Value *v, int i)
+{
+    return s->uses.user[s->uses.first[v->index] + i];
+}
+
+static Node *only_user(const Split *s, const Value *v, OpId op)
+{
+    return count_users(s, v) == 1 && user(s, v, 0)->op == op ? user(s, v, 0) : NULL;
+}
+
+/* The axis and indices that a slice or select takes, counted from 0. */
+static bool read_range(const Node *n, int64_t *axis, int64_t *from, int64_t *to)
+{
+    int64_t step = 1, rank = n->in[0]->type.rank;
+    if ((n->op != OP_SLICE && n->op != OP_SELECT_INT) || !arg_int(n, 1, axis) ||
+        !arg_int(n, 2, from))
+        return false;
+    *to = *from + 1;
+    *axis += *axis < 0 ? rank : 0;
+    if (n->op == OP_SLICE && (!arg_int(n, 3, to) || !arg_int(n, 4, &step)))
+        return false;
+    Dim size = n->in[0]->type.dim[*axis];
+    return !size.expr && step == 1 && *from >= 0 && *from < *to && *to <= size.value;
+}
+
+/* All users of v take indices of this axis, none twice; each index is `width` rows of the weight. */
+static bool find_parts(const Split *s, const Value *v, OpId op, int64_t axis, int64_t width, Match *m)
+{
+    int n = count_users(s, v);
+    if (n < 2 || n > MOST_PARTS)
+        return false;
+    for (m->n = 0; m->n < n; m->n++) {
+        LinearPart *p = &m->part[m->n];
+        int64_t at;
+        p->node = user(s, v, m->n);
+        if (p->node->op != op || !read_range(p->node, &at, &p->from, &p->to) || at != axis)
+            return false;
+        p->from *= width;
+        p->to *= width;
+        for (int i = 0; i < m->n; i++)
+            if (p->from < m->part[i].to && m->part[i].from < p->to)
+                return false;
+    }
+    return true;
+}
+
+/* y seen as [rows ..., parts, ...]. */
+static bool splits_last(const Value *y, const Node *view)
+{
+    int last = y->type.rank - 1;
+    const Type t = view->out[0]->type;
+    return t.rank > last + 1 && dims_equal(t.dim, y->type.dim, last) && !t.dim[last].expr &&
+           t.dim[last].value > 1;
+}
+
+static bool read_weights(const Node *n)
+{
+    const Value *w = arg_value(n, 1), *b = arg_value(n, 2);
+    return value_is_const(w) && !w->type.stride && type_is_static(w->type) &&
+           (!b || (value_is_const(b) && !b->type.stride && type_is_static(b->type)));
+}
+
+static bool permuted_axes(const Node *n, int64_t *axis)
+{
+    int rank = n->in[0]->type.rank;
+    if (arg_count(n, 1) != rank || !arg_ints(n, 1, axis, MAX_RANK))
+        return false;
+    for (int i = 0; i < rank; i++)
+        axis[i] += axis[i] < 0 ? rank : 0;
+    return true;
+}
+
+static bool match(const Split *s, Node *n, Match *m)
+{
+    *m = (Match){.linear = n};
+    if (n->op != OP_LINEAR || n->out[0]->index >= s->r.first_new || !read_weights(n))
+        return false;
+    const Value *y = n->out[0];
+    int64_t last = y->type.rank - 1, axis[MAX_RANK];
+    if (find_parts(s, y, OP_SLICE, last, 1, m))
+        return true;
+    m->view = only_user(s, y, OP_VIEW);
+    if (!m->view || !splits_last(y, m->view))
+        return false;
+    const Value *v = m->view->out[0];
+    int64_t width = arg_value(n, 1)->type.dim[0].value / v->type.dim[last].value;
+    if (find_parts(s, v, OP_SELECT_INT, last, width, m))
+        return true;
+    m->permute = only_user(s, v, OP_PERMUTE);
+    return m->permute && permuted_axes(m->permute, axis) && axis[0] == last &&
+           find_parts(s, m->permute->out[0], OP_SELECT_INT, 0, width, m);
+}
+
+/* -- parts ----------------------------------------------------------------------------------- */
+
+/* Rows [from, to) of a weight, where they lie. */
+static Value *weight_rows(Graph *g, const Value *w, int64_t from, int64_t to)
+{
+    Dim dim[MAX_RANK] = {DIM(to - from)};
+    for (int i = 1; i < w->type.rank; i++)
+        dim[i] = w->type.dim[i];
+    Type t = type_tensor(g->program, w->type.dtype, w->type.rank, dim);
+    return graph_const_part(g, w, t, type_bytes(w->type) / w->type.dim[0].value * from);
+}
+
+/* The view that parts are taken from, of one part. */
+static Value *part_view(Split *s, const Match *m, Value *y)
+{
+    Type t = m->view->out[0]->type;
+    Dim dim[MAX_RANK];
+    int last = m->linear->out[0]->type.rank - 1, rank = 0;
+    for (int i = 0; i < t.rank; i++)
+        if (i != last)
+            dim[rank++] = t.dim[i];
+    return build_view(&s->r, m->linear, y, dim, rank);
+}
+
+static Value *part_permute(Split *s, const Match *m, Value *y)
+{
+    int64_t axis[MAX_RANK];
+    int last = m->linear->out[0]->type.rank - 1;
+    permuted_axes(m->permute, axis);
+    for (int i = 1; i <= y->type.rank; i++) /* axis[0] is the one that is gone */
+        axis[i - 1] = axis[i] - (axis[i] > last);
+    return build_permute(&s->r, m->linear, y, axis);
+}
+
+static bool make_part(Split *s, const Match *m, const LinearPart *part)
+{
+    Node *of = m->linear;
+    Value *b = arg_value(of, 2);
+    Node *n = build(s->g, of, of->loc, OP_LINEAR, s->r.d, "vvv", arg_value(of, 0),
+                    weight_rows(s->g, arg_value(of, 1), part->from, part->to),
+                    b ? weight_rows(s->g, b, part->from, part->to) : NULL);
+    Value *y = n ? n->out[0] : NULL;
+    if (y && m->view)
+        y = part_view(s, m, y);
+    if (y && m->permute)
+        y = part_permute(s, m, y);
+    if (!y)
+        return false;
+    rewrite_result(&s->r, part->node, 0, y);
+    PUSH(s->r.tmp, s->dead, s->n_dead, part->node);
+    return true;
+}
+
+static bool split(Split *s, const Match *m)
+{
+    for (int i = 0; i < m->n; i++)
+        if (!make_part(s, m, &m->part[i]))
+            return false;
+    Node *whole[] = {m->permute, m->view, m->linear};
+    for (int i = 0; i < 3; i++)
+        if (whole[i])
+            PUSH(s->r.tmp, s->dead, s->n_dead, whole[i]);
+    return true;
+}
+
+bool pass_split_linear(Graph *g, Arena *tmp, Diag *d)
+{
+    Split s = {.g = g, .r = rewrite_start(g, tmp, d), .uses = graph_uses(g, tmp)};
+    for (Node *n = g->first; n; n = n->next) {
+        Match m;
+        rewrite_inputs(&s.r, n);
+        if (match(&s, n, &m) && !split(&s, &m))
+            return false;
+    }
+    for (int i = 0; i < s.n_dead; i++)
+        graph_remove(g, s.dead[i]);
+    rewrite_finish(&s.r);
+    return true;
+}

@@ -1,0 +1,699 @@
+/* tile_rows.c -- computes runs of row-wise nodes for some rows after the others, on the way to a
+ * .pte, so that what is wide between them is never there as a whole: the hidden layer of an MLP.
+ *
+ * Stage core, pte tail, when all is expanded.  A row is what lies along the last axis; a node is
+ * row-wise where a row of its results depends on the same row of some operands and on others as a
+ * whole (weights).  Neighbours in the order that are row-wise over the same number of rows are a
+ * run.  Part of a run can be made for a block of rows after the other: slices in, one concat per
+ * result out, and neither needs a copy, for a block of rows is a run of bytes.  What is read there
+ * for the last time goes block by block as the result comes, so that only what lives at the ends of
+ * the part is there as a whole.  A row's sums see nothing of other rows, so the bits stay.
+ *
+ * The goal is the least peak that cutting can reach: the largest of what each step needs where it
+ * is cut as finely as may be between the ends that hold least, or whole if that is less.  Only steps
+ * that need more are cut, from the nearest end to the nearest end that let the goal be met, into as
+ * few blocks as do.  It costs CALL for each call more and pays if RAM for each byte of the peak saved
+ * is worth it.  Linear but for the lifetimes.
+ */
+#include "passes/internal.h"
+
+enum {
+    MOST_BLOCKS = 16,
+    MOST_OPEN = 6,   /* runs at a time */
+    LEAST_ROWS = 16, /* of a product in a block, and channels of a convolution: kernels want some */
+    LEAST_CHANNELS = 8,
+    CALL = 2048,
+    RAM = 16
+};
+
+/* Nodes are counted from 1, as times are. */
+typedef struct Run {
+    int first, last;
+    int64_t rows, blocks; /* how many, and into how many blocks they go at most */
+    int64_t *base;        /* by node: the least that the ends around it can hold */
+} Run;
+
+typedef struct Segment { /* part of a run that is cut */
+    int first, last;
+    int64_t rows, blocks;
+} Segment;
+
+typedef struct Rows {
+    Graph *g;
+    Rewrite r;
+    Arena *tmp;
+    Node **node;
+    int n;
+    int64_t *live, *kept; /* bytes while node t runs, and between t and t + 1 */
+    const Run **best;     /* the run to cut t in, or NULL */
+    int *number;          /* by value: the node that makes it; 0: none */
+    Run *run;
+    int n_runs;
+    Segment *segment;
+    int n_segments;
+    int64_t peak, goal, calls;
+    int *last_read;       /* by value: the last node that reads it */
+    int *stamp;           /* by value: the block that `piece` is of */
+    Value **piece;
+    int n_blocks;
+} Rows;
+
+/* -- rows ------------------------------------------------------------------------------------ */
+
+/* How a contiguous tensor is `rows` equal runs of bytes: its first `axes` sizes make `each` times as
+ * many.  A block keeps the shape behind them, and the axes of 1 before where there are no others. */
+typedef struct Unit {
+    int axes, lead;
+    int64_t each;
+} Unit;
+
+static bool unit_of(Type t, int64_t rows, Unit *u)
+{
+    int64_t product = 1;
+    *u = (Unit){0, 0, 0};
+    if (t.rank < 1 || t.is_none || t.stride || !type_is_static(t) || !type_numel(t))
+        return false;
+    for (int i = 0; i < t.rank; i++) {
+        u->lead = product == 1 ? i : 0;
+        if (!mul_ok(product, t.dim[i].value, &product) || product % rows)
+            continue;
+        *u = (Unit){i + 1, u->lead, product / rows};
+        return true;
+    }
+    return false;
+}
+
+/* What an axis behind the first ones is in a block. */
+static int64_t axis_in_block(Unit u, int64_t axis)
+{
+    return axis - (u.axes - 1 - u.lead);
+}
+
+static Type block_type(Program *p, Type t, Unit u, int64_t count)
+{
+    Dim dim[MAX_RANK];
+    int rank = 0;
+    while (rank < u.lead)
+        dim[rank++] = DIM(1);
+    dim[rank++] = DIM(u.each * count);
+    for (int i = u.axes; i < t.rank; i++)
+        dim[rank++] = t.dim[i];
+    return type_tensor(p, t.dtype, rank, dim);
+}
+
+/* -- what a node reads ----------------------------------------------------------------------- */
+
+typedef enum Role { BAD, WHOLE, CUT_UP } Role; /* of an operand: cut up with the result, or not */
+
+enum { CONV_TRANSPOSED = 6, CONV_GROUPS = 8 };
+
+static Role cut_if(bool yes)
+{
+    return yes ? CUT_UP : BAD;
+}
+
+/* The first sizes of x are those of y. */
+static bool starts_alike(const Value *x, const Value *y, Unit u)
+{
+    return !x->type.stride && type_is_static(x->type) && x->type.rank >= u.axes &&
+           dims_equal(x->type.dim, y->type.dim, u.axes);
+}
+
+static Role pointwise_role(const Value *x, const Value *y, Unit u)
+{
+    int missing = y->type.rank - x->type.rank;
+    bool is_cut = !x->type.stride, is_whole = true;
+    if (missing < 0 || !type_is_static(x->type))
+        return BAD;
+    for (int i = 0; i < u.axes; i++) {
+        Dim d = i < missing ? DIM(1) : x->type.dim[i - missing];
+        is_cut = is_cut && dim_equal(d, y->type.dim[i]);
+        is_whole = is_whole && dim_equal(d, DIM(1));
+    }
+    return is_whole ? WHOLE : cut_if(is_cut && missing < u.axes);
+}
+
+/* All axes that the argument names lie behind the first ones. */
+static bool axes_behind(const Node *n, int arg, Unit u)
+{
+    int64_t axis[MAX_RANK] = {0};
+    bool is_list = n->arg[arg].kind == ARG_LIST;
+    int count = is_list ? arg_count(n, arg) : 1, rank = n->in[0]->type.rank;
+    if (!count || !(is_list ? arg_ints(n, arg, axis, MAX_RANK) : arg_int(n, arg, axis)))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (axis[i] + (axis[i] < 0 ? rank : 0) < u.axes)
+            return false;
+    return true;
+}
+
+static bool permutes_behind(const Node *n, Unit u)
+{
+    int64_t axis[MAX_RANK];
+    bool ok = arg_count(n, 1) == n->in[0]->type.rank && arg_ints(n, 1, axis, MAX_RANK);
+    for (int i = 0; ok && i < u.axes; i++)
+        ok = axis[i] == i;
+    return ok;
+}
+
+/* Images are cut up, or the channels of a result and with them the weights. */
+static Role convolution_role(const Node *n, int i, Unit u)
+{
+    const Value *x = n->in[0], *y = n->out[0];
+    int64_t groups = 0;
+    if (arg_bool(n, CONV_TRANSPOSED) || !arg_int(n, CONV_GROUPS, &groups) || u.axes > 2)
+        return BAD;
+    if (u.axes == 1)
+        return i ? WHOLE : cut_if(starts_alike(x, y, u));
+    if (u.lead != 1)
+        return BAD;
+    if (i)
+        return cut_if(!n->in[i]->type.stride);
+    return groups == 1 ? WHOLE : cut_if(groups == y->type.dim[1].value && starts_alike(x, y, u));
+}
+
+/* A block of the result's rows depends on that block of what is cut up, and on all of the rest. */
+static Role role_of(const Node *n, int i, Unit u)
+{
+    const Value *x = n->in[i], *y = n->out[0];
+    bool alike = starts_alike(x, y, u);
+    switch (n->op) {
+    case OP_VIEW:
+        return CUT_UP;
+    case OP_LINEAR:
+        return i ? WHOLE : cut_if(alike && u.axes < x->type.rank);
+    case OP_MM:
+        return i ? WHOLE : cut_if(u.axes == 1);
+    case OP_ADDMM:
+        return i == 1 ? cut_if(u.axes == 1) : i ? WHOLE : pointwise_role(x, y, u);
+    case OP_BMM:
+        return cut_if(u.axes == 1);
+    case OP_CONVOLUTION:
+        return convolution_role(n, i, u);
+    case OP_NATIVE_LAYER_NORM:
+        return i ? WHOLE : cut_if(alike && u.axes + arg_count(n, 1) <= x->type.rank);
+    case OP_PERMUTE:
+        return cut_if(alike && permutes_behind(n, u));
+    case OP_MAX_POOL2D_WITH_INDICES:
+    case OP_AVG_POOL2D:
+        return cut_if(alike && u.axes == u.lead + 1 && u.axes + 2 == x->type.rank);
+    case OP__SOFTMAX:
+    case OP__LOG_SOFTMAX:
+    case OP_SLICE:
+    case OP_SELECT_INT:
+    case OP_MEAN_DIM:
+    case OP_SUM_DIM:
+    case OP_AMAX:
+    case OP_CAT:
+        return cut_if(alike && axes_behind(n, 1, u));
+    default:
+        return op_info[n->op].flags & POINTWISE ? pointwise_role(x, y, u) : BAD;
+    }
+}
+
+/* Blocks that leave a kernel enough to do. */
+static int64_t blocks_of_node(const Node *n, int64_t rows, Unit u)
+{
+    Type t = n->out[0]->type;
+    int64_t most = rows < MOST_BLOCKS ? rows : MOST_BLOCKS, own = most;
+    if (n->op == OP_LINEAR || n->op == OP_MM || n->op == OP_ADDMM)
+        own = type_numel(t) / t.dim[t.rank - 1].value / LEAST_ROWS;
+    if (n->op == OP_CONVOLUTION && u.axes == 2)
+        own = t.dim[1].value / LEAST_CHANNELS;
+    return own < most ? own : most;
+}
+
+/* Into how many blocks of rows n can be cut; below 2: it cannot. */
+static int64_t can_cut(const Node *n, int64_t rows)
+{
+    Unit u, other;
+    bool has_cut = false;
+    if (!n->n_out || !n->n_in || !node_is_pure(n) || node_reads_symbols(n) ||
+        !unit_of(n->out[0]->type, rows, &u))
+        return 0;
+    for (int i = 1; i < n->n_out; i++)
+        if (!unit_of(n->out[i]->type, rows, &other) || !starts_alike(n->out[i], n->out[0], u))
+            return 0;
+    for (int i = 0; i < n->n_in; i++) {
+        Role role = role_of(n, i, u);
+        if (role == BAD || (role == CUT_UP && !unit_of(n->in[i]->type, rows, &other)))
+            return 0;
+        has_cut = has_cut || role == CUT_UP;
+    }
+    return has_cut ? blocks_of_node(n, rows, u) : 0;
+}
+
+static bool is_cut(const Node *n, int i, int64_t rows)
+{
+    Unit u;
+    return unit_of(n->out[0]->type, rows, &u) && role_of(n, i, u) == CUT_UP;
+}
+
+/* -- runs ------------------------------------------------------------------------------------ */
+
+/* What it reads as a whole is there before node `first`. */
+static bool reads_before(const Rows *s, const Node *n, int64_t rows, int first)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (!is_cut(n, i, rows) && s->number[n->in[i]->index] >= first)
+            return false;
+    return true;
+}
+
+/* Runs that end at t, and those that start there: of the rows it asks for itself. */
+typedef struct Open {
+    int run[MOST_OPEN], n;
+} Open;
+
+static void extend_runs(Rows *s, int t, const Open *before, Open *now)
+{
+    now->n = 0;
+    for (int i = 0; i < before->n; i++) {
+        Run *run = &s->run[before->run[i]];
+        int64_t blocks = can_cut(s->node[t], run->rows);
+        if (blocks < 2 || !reads_before(s, s->node[t], run->rows, run->first))
+            continue;
+        run->last = t;
+        run->blocks = blocks < run->blocks ? blocks : run->blocks;
+        now->run[now->n++] = before->run[i];
+    }
+}
+
+static void start_run(Rows *s, int t, int64_t rows, Open *now)
+{
+    for (int i = 0; i < now->n; i++)
+        if (s->run[now->run[i]].rows == rows)
+            return;
+    Run one = {t, t, rows, rows > 1 ? can_cut(s->node[t], rows) : 0, NULL};
+    if (one.blocks < 2 || now->n == MOST_OPEN)
+        return;
+    now->run[now->n++] = s->n_runs;
+    PUSH(s->tmp, s->run, s->n_runs, one);
+}
+
+/* A node asks for all sizes but the last, and for the first that is not 1. */
+static void find_runs(Rows *s)
+{
+    Open open[2] = {{.n = 0}, {.n = 0}};
+    for (int t = 1; t <= s->n; t++) {
+        const Node *n = s->node[t];
+        Open *now = &open[t & 1];
+        int64_t all = 1, first = 1;
+        extend_runs(s, t, &open[!(t & 1)], now);
+        if (!n->n_out || !type_is_static(n->out[0]->type))
+            continue;
+        for (int i = 0; i < n->out[0]->type.rank; i++) {
+            int64_t size = n->out[0]->type.dim[i].value;
+            first = first == 1 ? size : first;
+            if (i + 1 < n->out[0]->type.rank && !mul_ok(all, size, &all))
+                all = 1;
+        }
+        start_run(s, t, all, now);
+        start_run(s, t, first, now);
+    }
+}
+
+/* -- bytes ----------------------------------------------------------------------------------- */
+
+static void find_lives(Rows *s)
+{
+    Blocks b = blocks_of(s->g, alias_sets(s->g, s->tmp), s->tmp);
+    for (int i = 0; i < b.n; i++)
+        for (int k = 0; k < b.item[i].n_parts; k++) {
+            const Part *p = &b.item[i].part[k];
+            s->live[p->start] += p->hi - p->lo;
+            s->live[p->end + 1] -= p->hi - p->lo;
+            s->kept[p->start] += p->hi - p->lo;
+            s->kept[p->end] -= p->hi - p->lo;
+        }
+    for (int t = 1; t <= s->n + 1; t++) {
+        s->live[t] += s->live[t - 1];
+        s->kept[t] += s->kept[t - 1];
+    }
+    for (int t = 0; t <= s->n + 1; t++)
+        s->peak = s->live[t] > s->peak ? s->live[t] : s->peak;
+}
+
+static void find_bases(Rows *s, Run *run)
+{
+    int64_t low = INT64_MAX;
+    run->base = NEW(s->tmp, int64_t, run->last - run->first + 1);
+    for (int t = run->first; t <= run->last; t++) {
+        low = s->kept[t - 1] < low ? s->kept[t - 1] : low;
+        run->base[t - run->first] = low;
+    }
+    low = INT64_MAX;
+    for (int t = run->last; t >= run->first; t--) {
+        low = s->kept[t] < low ? s->kept[t] : low;
+        if (low > run->base[t - run->first])
+            run->base[t - run->first] = low;
+    }
+}
+
+/* The least that each step needs, and the run in which it does. */
+static void find_goal(Rows *s)
+{
+    int64_t *least = NEW(s->tmp, int64_t, s->n + 2);
+    for (int t = 0; t <= s->n + 1; t++)
+        least[t] = s->live[t];
+    for (int i = 0; i < s->n_runs; i++) {
+        Run *run = &s->run[i];
+        find_bases(s, run);
+        for (int t = run->first; t <= run->last; t++) {
+            int64_t cut = run->base[t - run->first] + s->live[t] / run->blocks;
+            if (cut < least[t]) {
+                least[t] = cut;
+                s->best[t] = run;
+            }
+        }
+    }
+    for (int t = 0; t <= s->n + 1; t++)
+        s->goal = least[t] > s->goal ? least[t] : s->goal;
+}
+
+/* -- segments -------------------------------------------------------------------------------- */
+
+/* The part of the run around t, behind `from`, whose ends let the goal be met. */
+static Segment segment_at(const Rows *s, const Run *run, int t, int from)
+{
+    int64_t room = s->goal - s->live[t] / run->blocks;
+    Segment m = {t, t, run->rows, 2};
+    from = from > run->first ? from : run->first;
+    while (m.first > from && s->kept[m.first - 1] > room)
+        m.first--;
+    while (m.last < run->last && s->kept[m.last] > room)
+        m.last++;
+    return m;
+}
+
+/* Starts each block where vectors and plans like it, if there are rows enough. */
+static int64_t block_rows(const Segment *m)
+{
+    int64_t rows = (m->rows + m->blocks - 1) / m->blocks;
+    return rows < 8 ? rows : round_up(rows, m->rows % 8 ? 4 : 8);
+}
+
+static void choose_blocks(Rows *s, const Run *run, Segment *m)
+{
+    int64_t most = 0, ends = s->kept[m->first - 1];
+    ends = s->kept[m->last] > ends ? s->kept[m->last] : ends;
+    for (int t = m->first; t <= m->last; t++)
+        most = s->live[t] > most ? s->live[t] : most;
+    while (m->blocks < run->blocks && ends + most / m->blocks > s->goal)
+        m->blocks++;
+    for (int t = m->first; t <= m->last; t++)
+        s->calls += s->node[t]->op == OP_VIEW ? 0 : m->blocks - 1;
+}
+
+static void find_segments(Rows *s)
+{
+    for (int t = 1, from = 1; t <= s->n; t++) {
+        if (s->live[t] <= s->goal || !s->best[t])
+            continue;
+        Segment m = segment_at(s, s->best[t], t, from);
+        choose_blocks(s, s->best[t], &m);
+        PUSH(s->tmp, s->segment, s->n_segments, m);
+        t = m.last;
+        from = m.last + 1;
+    }
+}
+
+static void tell(const Rows *s)
+{
+    program_note(s->g->program,
+                 "%d parts by rows: %lld -> %lld bytes at once for %lld more calls, worth %lld",
+                 s->n_segments, (long long)s->peak, (long long)s->goal, (long long)s->calls,
+                 (long long)((s->peak - s->goal) * RAM / CALL));
+}
+
+/* -- blocks ---------------------------------------------------------------------------------- */
+
+/* Rows [from, to) of what a segment reads and makes. */
+typedef struct Piece {
+    Rows *s;
+    const Segment *m;
+    Node *at;
+    int64_t from, to;
+} Piece;
+
+static Type piece_type(const Piece *b, const Value *v, Unit *u)
+{
+    unit_of(v->type, b->m->rows, u);
+    return block_type(b->s->g->program, v->type, *u, b->to - b->from);
+}
+
+/* A run of a constant's bytes, where it lies. */
+static Value *const_piece(const Piece *b, Value *v, Type t)
+{
+    return graph_const_part(b->s->g, v, t, type_bytes(v->type) / b->m->rows * b->from);
+}
+
+static Value *slice_of(const Piece *b, Value *v)
+{
+    Rows *s = b->s;
+    Unit u;
+    Type t = piece_type(b, v, &u), all;
+    if (value_is_const(v))
+        return const_piece(b, v, t);
+    all = block_type(s->g->program, v->type, u, b->m->rows);
+    Value *x = build_view(&s->r, b->at, v, all.dim, all.rank);
+    Node *n = x ? build(s->g, b->at, b->at->loc, OP_SLICE, s->r.d, "viiii", x, (int64_t)u.lead,
+                        u.each * b->from, u.each * b->to, (int64_t)1)
+                : NULL;
+    return n ? n->out[0] : NULL;
+}
+
+/* The piece of v; of a value from outside, a slice that the block shares. */
+static Value *piece_of(const Piece *b, Value *v)
+{
+    Rows *s = b->s;
+    if (s->stamp[v->index] != s->n_blocks) {
+        s->piece[v->index] = slice_of(b, rewrite_current(&s->r, v));
+        s->stamp[v->index] = s->n_blocks;
+    }
+    return s->piece[v->index];
+}
+
+/* What is read as a whole loses the axes of 1 that stand for rows where blocks have fewer. */
+static Value *whole(const Piece *b, const Node *n, Value *x, Unit u)
+{
+    int missing = n->out[0]->type.rank - x->type.rank, first = u.axes - missing;
+    bool has_rows = op_info[n->op].flags & POINTWISE && u.axes > u.lead + 1 && first > 0;
+    x = rewrite_current(&b->s->r, x);
+    return has_rows ? build_view(&b->s->r, b->at, x, x->type.dim + first, x->type.rank - first) : x;
+}
+
+/* The argument that names axes; -1: none. */
+static int axis_argument(OpId op)
+{
+    switch (op) {
+    case OP__SOFTMAX:
+    case OP__LOG_SOFTMAX:
+    case OP_SLICE:
+    case OP_SELECT_INT:
+    case OP_MEAN_DIM:
+    case OP_SUM_DIM:
+    case OP_AMAX:
+    case OP_CAT:
+    case OP_PERMUTE:
+        return 1;
+    default:
+        return -1;
+    }
+}
+
+/* Axes as they are counted in a block: those in front are gone, and a permute leaves them. */
+static void set_axes(Node *copy, const Node *n, Unit u)
+{
+    int at = axis_argument(n->op), rank = n->in[0]->type.rank, count = 0;
+    int64_t axis[MAX_RANK], to[MAX_RANK];
+    if (at < 0)
+        return;
+    bool is_list = n->arg[at].kind == ARG_LIST;
+    if (!(is_list ? arg_ints(n, at, axis, MAX_RANK) : arg_int(n, at, axis)))
+        return;
+    for (int i = 0; i < (is_list ? arg_count(n, at) : 1); i++) {
+        int64_t own = axis_in_block(u, axis[i] + (axis[i] < 0 ? rank : 0));
+        if (own >= 0)
+            to[count++] = own;
+    }
+    node_set_arg(copy, at, is_list ? arg_int_list(copy->graph->program, to, count)
+                                   : (Arg){.kind = ARG_INT, .dim = DIM(to[0])});
+}
+
+static void set_groups(Node *copy, const Node *n)
+{
+    if (n->op == OP_CONVOLUTION && copy->in[0]->type.dim[1].value != n->in[0]->type.dim[1].value)
+        node_set_arg(copy, CONV_GROUPS, (Arg){.kind = ARG_INT, .dim = copy->in[0]->type.dim[1]});
+}
+
+static bool copy_view(const Piece *b, const Node *n)
+{
+    Unit u;
+    Type t = piece_type(b, n->out[0], &u);
+    Value *x = piece_of(b, n->in[0]);
+    Value *y = x ? build_view(&b->s->r, b->at, x, t.dim, t.rank) : NULL;
+    b->s->stamp[n->out[0]->index] = b->s->n_blocks;
+    b->s->piece[n->out[0]->index] = y;
+    return y;
+}
+
+static bool copy_node(const Piece *b, const Node *n)
+{
+    Rows *s = b->s;
+    Unit u;
+    if (n->op == OP_VIEW)
+        return copy_view(b, n);
+    Node *copy = node_new(s->g, n->op, n->loc);
+    unit_of(n->out[0]->type, b->m->rows, &u);
+    for (int i = 0; i < n->n_args; i++)
+        node_push(copy, arg_moved(copy, n, n->arg[i]));
+    for (int i = 0; i < n->n_in; i++) {
+        Value *v = role_of(n, i, u) == CUT_UP ? piece_of(b, n->in[i]) : whole(b, n, n->in[i], u);
+        if (!v)
+            return false;
+        node_set_in(copy, i, v);
+    }
+    set_axes(copy, n, u);
+    set_groups(copy, n);
+    for (int i = 0; i < n->n_out; i++) {
+        const char *name =
+            arena_printf(s->g->program->arena, "%s.%d", n->out[i]->name, s->g->n_values + 1);
+        Unit own;
+        s->stamp[n->out[i]->index] = s->n_blocks;
+        s->piece[n->out[i]->index] = node_add_out(copy, name, piece_type(b, n->out[i], &own));
+    }
+    graph_insert(s->g, b->at, copy);
+    return true;
+}
+
+/* A result of the segment that is read behind it, with its pieces. */
+typedef struct Result {
+    Node *node;
+    int out;
+    Value **part;
+} Result;
+
+typedef struct Results {
+    Result *item;
+    int n;
+} Results;
+
+static Results results_of(Rows *s, const Segment *m)
+{
+    Results all = {0};
+    for (int t = m->first; t <= m->last; t++)
+        for (int i = 0; i < s->node[t]->n_out; i++) {
+            if (s->last_read[s->node[t]->out[i]->index] <= m->last)
+                continue;
+            Result one = {s->node[t], i, NEW(s->tmp, Value *, m->blocks)};
+            PUSH(s->tmp, all.item, all.n, one);
+        }
+    return all;
+}
+
+static bool make_blocks(Rows *s, const Segment *m, Results *all)
+{
+    int64_t rows = block_rows(m), count = 0;
+    for (int64_t from = 0; from < m->rows; from += rows, count++) {
+        Piece b = {s, m, s->node[m->first], from, from + rows < m->rows ? from + rows : m->rows};
+        s->n_blocks++;
+        for (int t = m->first; t <= m->last; t++)
+            if (!copy_node(&b, s->node[t]))
+                return false;
+        for (int i = 0; i < all->n; i++)
+            all->item[i].part[count] = piece_of(&b, all->item[i].node->out[all->item[i].out]);
+    }
+    return true;
+}
+
+static bool join_pieces(Rows *s, const Segment *m, Results *all)
+{
+    Node *at = s->node[m->first];
+    int64_t rows = block_rows(m);
+    for (int i = 0; i < all->n; i++) {
+        Result *to = &all->item[i];
+        Type t = to->node->out[to->out]->type;
+        Unit u;
+        unit_of(t, m->rows, &u);
+        Node *n = build(s->g, at, to->node->loc, OP_CAT, s->r.d, "Vi",
+                        (int)((m->rows + rows - 1) / rows), to->part, (int64_t)u.lead);
+        Value *y = n ? build_view(&s->r, at, n->out[0], t.dim, t.rank) : NULL;
+        if (!y)
+            return false;
+        rewrite_result(&s->r, to->node, to->out, y);
+    }
+    return true;
+}
+
+static bool cut_segment(Rows *s, const Segment *m)
+{
+    Results all = results_of(s, m);
+    if (!make_blocks(s, m, &all) || !join_pieces(s, m, &all))
+        return false;
+    for (int t = m->first; t <= m->last; t++)
+        graph_remove(s->g, s->node[t]);
+    return true;
+}
+
+static bool cut_segments(Rows *s)
+{
+    const Segment *m = s->segment, *end = m + s->n_segments;
+    for (int t = 1; t <= s->n; t++) {
+        if (m == end || t < m->first) {
+            rewrite_inputs(&s->r, s->node[t]);
+            continue;
+        }
+        if (!cut_segment(s, m))
+            return false;
+        t = m++->last;
+    }
+    rewrite_finish(&s->r);
+    return true;
+}
+
+/* -- the pass -------------------------------------------------------------------------------- */
+
+static void number_nodes(Rows *s)
+{
+    Graph *g = s->g;
+    for (Node *n = g->first; n; n = n->next)
+        s->n++;
+    s->node = NEW(s->tmp, Node *, s->n + 1);
+    int t = 0;
+    for (Node *n = g->first; n; n = n->next) {
+        s->node[++t] = n;
+        for (int i = 0; i < n->n_in; i++)
+            s->last_read[n->in[i]->index] = t;
+        for (int i = 0; i < n->n_out; i++)
+            s->number[n->out[i]->index] = t;
+    }
+    for (int i = 0; i < g->n_out; i++)
+        s->last_read[g->out[i]->index] = s->n + 1;
+    for (int i = 0; i < g->n_updates; i++)
+        s->last_read[g->update[i].value->index] = s->n + 1;
+}
+
+bool pass_tile_rows(Graph *g, Arena *tmp, Diag *d)
+{
+    size_t n = (size_t)g->n_values + 1;
+    Rows s = {.g = g, .tmp = tmp, .number = NEW(tmp, int, n), .last_read = NEW(tmp, int, n),
+              .stamp = NEW(tmp, int, n), .piece = NEW(tmp, Value *, n)};
+    if (!g->name || !graph_has_bounds(g))
+        return true;
+    number_nodes(&s);
+    s.live = NEW(tmp, int64_t, s.n + 3);
+    s.kept = NEW(tmp, int64_t, s.n + 3);
+    s.best = NEW(tmp, const Run *, s.n + 2);
+    find_lives(&s);
+    find_runs(&s);
+    find_goal(&s);
+    find_segments(&s);
+    if (!s.n_segments)
+        return true;
+    tell(&s);
+    if ((s.peak - s.goal) * RAM < s.calls * CALL)
+        return true;
+    s.r = rewrite_start(g, tmp, d);
+    return cut_segments(&s);
+}

@@ -1,0 +1,132 @@
+/* xnn_graph.h -- what an XNNPACK blob says, after every claim in it was checked; shared by xnn_read.c
+ * (bytes to graph), xnn_node.c (nodes), xnn_shape.c (sizes) and xnnpack.c (graph to library).  Hosted:
+ * it allocates.  Nothing here needs the library. */
+#ifndef ETC_DELEGATES_XNN_GRAPH_H
+#define ETC_DELEGATES_XNN_GRAPH_H
+
+#include "runtime-lite/etc_rt.h"
+#include "runtime-lite/flat_read.h"
+
+enum {
+    XNN_RANK = 6,
+    XNN_INPUTS = 5,
+    XNN_FIELDS = 15,           /* scalars of a node, but ids and flags */
+    XNN_MOST_EXTERNALS = 4096, /* as the official runtime has it */
+    XNN_READS_BEHIND = 16      /* bytes that the library may read behind what it is given */
+};
+#define XNN_NO_ID UINT32_MAX
+
+/* The schema's numbers; the library's differ. */
+typedef enum XnnType {
+    XNN_F32 = 1, XNN_F16, XNN_QINT8, XNN_QUINT8, XNN_QINT32, XNN_QCINT8, XNN_QCINT32, XNN_QCINT4,
+    XNN_QDINT8, XNN_QBINT4, XNN_QPINT8, XNN_INT32, XNN_PFP32, XNN_BF16
+} XnnType;
+
+typedef enum XnnQuant { /* types of the schema's union */
+    XNN_PLAIN = 0, XNN_PER_CHANNEL, XNN_PER_TENSOR, XNN_PER_TOKEN, XNN_PER_GROUP
+} XnnQuant;
+
+/* The schema's union of nodes. */
+typedef enum XnnKind {
+    XNN_ADD = 1, XNN_FULLY_CONNECTED, XNN_SOFTMAX, XNN_SIGMOID, XNN_TRANSPOSE, XNN_CLAMP, XNN_CONV,
+    XNN_DIV, XNN_RESIZE, XNN_PAD, XNN_AVG_POOL, XNN_MINIMUM, XNN_DEPTHWISE, XNN_MAX_POOL,
+    XNN_MULTIPLY, XNN_SUBTRACT, XNN_FLOOR, XNN_CONVERT, XNN_GLOBAL_POOL, XNN_RESHAPE,
+    XNN_ARGMAX_POOL, XNN_SQRT, XNN_CEILING, XNN_HARDSWISH, XNN_LEAKY_RELU, XNN_MAXIMUM, XNN_NEGATE,
+    XNN_SQUARE, XNN_ELU, XNN_ABS, XNN_PRELU, XNN_CONCAT2, XNN_CONCAT3, XNN_CONCAT4, XNN_SLICE,
+    XNN_SDPA, XNN_BATCH_MATMUL, XNN_CONCAT5, XNN_CONV_TRANSPOSE, XNN_RSQRT, XNN_LOG, XNN_GELU,
+    XNN_TANH, XNN_EXP, XNN_SIN, XNN_COPY, XNN_COS, XNN_KINDS
+} XnnKind;
+
+enum { /* fields of convolutions and of poolings: slots of the schema */
+       F_TOP, F_RIGHT, F_BOTTOM, F_LEFT, F_KERNEL_H, F_KERNEL_W, F_STRIDE_H, F_STRIDE_W, F_DILATION_H,
+       F_DILATION_W, F_GROUP_IN, F_GROUP_OUT, F_GROUPS, F_ADJUST_H, F_ADJUST_W
+};
+
+enum { FLAG_TRANSPOSE = 1, FLAG_ALIGN_CORNERS = 8, FLAG_KEEP_DIMS = 0x40 };
+
+typedef struct XnnShape {
+    uint32_t rank;
+    size_t dim[XNN_RANK];
+} XnnShape;
+
+typedef struct XnnValue {
+    XnnShape shape; /* as declared: bounds, where sizes change from call to call */
+    XnnType type;
+    XnnQuant quant;
+    const uint8_t *data; /* of a constant, else NULL */
+    uint64_t n_bytes;    /* of data, that the sizes ask for */
+    uint32_t key;        /* row of the program's named data; XNN_NO_ID: the data lies in the blob */
+    uint32_t external;   /* position among a call's arguments, or XNN_NO_ID */
+    uint8_t is_input, is_output, is_made;
+    float scale;
+    int32_t zero;
+    const void *scales; /* f32 per channel, bf16 per group */
+    uint32_t n_scales, channel_dim, group, n_token_dims;
+    float *own; /* scales converted from the blob; freed with the graph */
+} XnnValue;
+
+typedef struct XnnNode {
+    XnnKind kind;
+    uint32_t in[XNN_INPUTS]; /* values, by their place in the blob; XNN_NO_ID: none */
+    uint32_t out[2];
+    uint32_t n_in, n_out, flags;
+    uint32_t field[XNN_FIELDS];
+    float number; /* slope, alpha, padding */
+    float min, max;
+    XnnShape a, b; /* permutation, new shape; paddings before and behind; offsets and sizes */
+} XnnNode;
+
+typedef struct XnnGraph {
+    XnnValue *value;
+    XnnNode *node;
+    uint32_t n_values, n_nodes, n_externals;
+    uint32_t *external; /* value of each argument; XNN_NO_ID: not used */
+    uint8_t has_inline; /* constants in the blob: not to be shared by key */
+} XnnGraph;
+
+/* A program's named data by key, for all its delegates. */
+typedef struct XnnNames {
+    EtcNamed *row; /* sorted */
+    uint32_t n;
+} XnnNames;
+
+EtcStatus etc_xnn_names(const EtcProgram *p, XnnNames *names, EtcError *e); /* row is malloc's */
+
+/* The blob's graph, whole and consistent, or why not: `index` is that of the value or node.  Data
+ * stays where it lies.  Free it with etc_xnn_free in either case. */
+EtcStatus etc_xnn_read(const uint8_t *blob, uint64_t n_bytes, const XnnNames *names, XnnGraph *g,
+                       EtcError *e);
+void etc_xnn_free(XnnGraph *g);
+
+/* -- between the files -------------------------------------------------------------------- */
+
+EtcStatus etc_xnn_fail(EtcError *e, EtcStatus status, const char *what, uint32_t index);
+
+/* For each id that the blob gives a value, its place. */
+typedef struct XnnId {
+    uint32_t id, place;
+} XnnId;
+
+typedef struct XnnRead {
+    EtcFlat f;
+    const uint8_t *inline_data;
+    uint64_t inline_bytes;
+    const XnnNames *names;
+    EtcFlatVec constants;
+    XnnGraph *g;
+    XnnId *id; /* sorted */
+    EtcError *e;
+} XnnRead;
+
+EtcStatus etc_xnn_read_node(const XnnRead *r, uint32_t table, uint32_t i);
+EtcStatus etc_xnn_check_types(const XnnGraph *g, uint32_t node, EtcError *e);
+extern const EtcFlatTable etc_xnn_schema[]; /* rows: the graph first */
+
+/* Sizes of all values from those of inputs and constants, which `shape` holds already, by the
+ * value's place; what a node makes is written there.  Refuses sizes that its node cannot take. */
+EtcStatus etc_xnn_infer(const XnnGraph *g, XnnShape *shape, EtcError *e);
+
+int64_t etc_xnn_count(const XnnShape *s); /* elements; -1: more than a tensor may have */
+int etc_xnn_same(const XnnShape *a, const XnnShape *b);
+
+#endif

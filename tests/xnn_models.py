@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""XNNPACK blobs in runtime-lite.  TAP on stdout.
+
+    xnn_models.py ETC ETC_XNN WORK_FOLDER      the test
+    xnn_models.py --record                     what the official runtime answers (torch, executorch)
+
+ours      the models of tests/data, compiled with --backend xnnpack, run twice by etc-xnn with one
+          thread and with two: torch's recorded outputs within the manifest's tolerances
+official  the exporter's small files of tests/data/official_pte against what the official runtime
+          gave for the same inputs, recorded beside them as NAME.npz
+without   etc itself refuses those files, exit 4, and says which program runs them
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
+SAMPLES = os.path.join(DATA, "official_pte")
+CALLS = 2
+
+
+def record():
+    import torch
+    from executorch.runtime import Runtime
+    sys.path.insert(0, os.path.join(os.path.dirname(DATA), "conformance"))
+    import run
+    rng = np.random.default_rng(0)
+    for path in sorted(glob.glob(SAMPLES + "/*.pte")):
+        if b"XnnpackBackend" not in open(path, "rb").read():
+            continue
+        method = Runtime.get().load_program(path).load_method("forward")
+        kept = {}
+        for call in range(CALLS):
+            x = run.random_inputs(method.metadata, rng)
+            y = method.execute([torch.from_numpy(a.copy()) for a in x])
+            kept.update({f"{call}_in_{i}": a for i, a in enumerate(x)})
+            kept.update({f"{call}_out_{i}": t.clone().numpy() for i, t in enumerate(y)})
+        np.savez(path[:-4] + ".npz", **kept)
+
+
+def run_calls(program, model, calls, out, *flags):
+    """calls: lists of inputs, as words of --input.  Exit code and stderr."""
+    words = [program, "run", model, "--output-dir", out, *flags]
+    for k, inputs in enumerate(calls):
+        words += ["--next"] if k else []
+        words += [w for i in inputs for w in ("--input", i)]
+    p = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return p.returncode, p.stderr
+
+
+def compare(got, want, atol, rtol, name):
+    assert got.shape == want.shape and got.dtype == want.dtype, f"{name}: {got.dtype}{got.shape}"
+    if np.issubdtype(want.dtype, np.floating):
+        assert np.allclose(got, want, atol=atol, rtol=rtol, equal_nan=True), \
+            f"{name}: differs by {np.abs(got - want).max():.3g}"
+    else:
+        assert np.array_equal(got, want), f"{name}: differs"
+
+
+def ours(etc, etc_xnn, folder, work, threads):
+    with open(folder + "/manifest.json", encoding="utf-8") as f:
+        man = json.load(f)
+    pte = os.path.join(work, os.path.basename(folder) + ".pte")
+    p = subprocess.run([etc, "compile", folder + "/model.pt2", "-o", pte, "--backend", "xnnpack"],
+                       capture_output=True, text=True, check=False)
+    assert p.returncode == 0, p.stderr
+    for k, case in enumerate(man["cases"]):
+        inputs = [os.path.join(folder, i["file"]) if "file" in i else "value:" + json.dumps(i["value"])
+                  for i in case["inputs"]]
+        out = os.path.join(work, f"{os.path.basename(folder)}_{k}")
+        code, text = run_calls(etc_xnn, pte, [inputs] * CALLS, out, "--threads", str(threads))
+        assert code == 0, text
+        for call in range(CALLS):
+            for i, o in enumerate(case["outputs"]):
+                compare(np.load(f"{out}/{call}/output_{i}.npy"), np.load(os.path.join(folder, o["file"])),
+                        o.get("atol", man["atol"]), o.get("rtol", man["rtol"]), f"case {k} call {call} output {i}")
+
+
+def official(etc_xnn, path, work):
+    kept = np.load(path[:-4] + ".npz")
+    calls = []
+    for call in range(CALLS):
+        names = sorted(n for n in kept.files if n.startswith(f"{call}_in_"))
+        calls.append([])
+        for n in names:
+            calls[-1].append(os.path.join(work, os.path.basename(path) + n + ".npy"))
+            np.save(calls[-1][-1], kept[n])
+    out = os.path.join(work, os.path.basename(path) + "_out")
+    code, text = run_calls(etc_xnn, path, calls, out)
+    for skip in ("no such kernel in this build", "input of another dim_order"):
+        if code and skip in text:
+            return text.strip().splitlines()[0].rsplit("error: ", 1)[-1]
+    assert code == 0, text
+    for n in (n for n in kept.files if "_out_" in n):
+        call, i = n.split("_out_")
+        want = kept[n]
+        scale = np.abs(want).max(initial=0.0)
+        compare(np.load(f"{out}/{call}/output_{i}.npy"), want, max(1e-7, 2e-5 * scale), 1e-4, n)
+    return None
+
+
+def without(etc, path, work):
+    code, text = run_calls(etc, path, [[]], os.path.join(work, "none"))
+    assert code == 4, f"exit {code}: {text}"
+    assert "no such kernel" in text or ("XnnpackBackend" in text and "etc-xnn" in text), text
+
+
+def main(etc, etc_xnn, work):
+    os.makedirs(work, exist_ok=True)
+    tests = []
+    for folder in sorted(os.path.dirname(p) for p in glob.glob(DATA + "/*/model.pt2")):
+        for threads in (1, 2):
+            tests.append((f"ours {os.path.basename(folder)} {threads}",
+                          lambda folder=folder, threads=threads: ours(etc, etc_xnn, folder, work, threads)))
+    for path in sorted(glob.glob(SAMPLES + "/*.npz")):
+        path = path[:-4] + ".pte"
+        tests.append(("official " + os.path.basename(path), lambda path=path: official(etc_xnn, path, work)))
+        tests.append(("without " + os.path.basename(path), lambda path=path: without(etc, path, work)))
+    assert len(tests) > 20, "tests/data was not found"
+    print(f"1..{len(tests)}")
+    for k, (name, test) in enumerate(tests, 1):
+        try:
+            skip = test()
+            print(f"ok {k} - {name}" + (f" # SKIP {skip}" if skip else ""))
+        except AssertionError as e:
+            print(f"not ok {k} - {name}")
+            for line in str(e).splitlines():
+                print("# " + line)
+
+
+if sys.argv[1:] == ["--record"]:
+    record()
+else:
+    main(*sys.argv[1:])
