@@ -88,7 +88,8 @@ bool xnn_takes_attention(const Node *n, Refusal *r)
 
 void xnn_lower_attention(Lower *w, const Node *n)
 {
-    const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2), *m = arg_value(n, 3);
+    const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2);
+    const Value *m = arg_value(n, 3);
     Heads h = {.q = x_use(w, q, AS_IS), .k = x_use(w, k, AS_IS), .v = x_use(w, v, AS_IS),
                .rows = q->type.dim[1].value, .keys = k->type.dim[1].value};
     arg_int(n, 4, &h.heads);
@@ -119,7 +120,8 @@ bool xnn_takes_sdpa(const Node *n, Refusal *r)
     if (!arg_number(n, 4, &dropout) || dropout != 0)
         return xnn_no(r, "it drops elements at random", "export the model in eval mode");
     if (q->type.rank != 4 || k->type.rank != 4 || v->type.rank != 4 ||
-        q->type.dim[0].value != k->type.dim[0].value || q->type.dim[0].value != v->type.dim[0].value ||
+        q->type.dim[0].value != k->type.dim[0].value ||
+        q->type.dim[0].value != v->type.dim[0].value ||
         k->type.dim[1].value != v->type.dim[1].value ||
         q->type.dim[1].value % k->type.dim[1].value)
         return xnn_no(r, "its operands are not of four axes and the same batch",
@@ -144,7 +146,8 @@ static uint32_t mask_of(Lower *w, uint32_t mask, int64_t from, int64_t count)
 
 void xnn_lower_sdpa(Lower *w, const Node *n)
 {
-    const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2), *m = arg_value(n, 3);
+    const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2);
+    const Value *m = arg_value(n, 3);
     Heads h = {.q = x_use(w, q, AS_IS), .k = x_use(w, k, AS_IS), .v = x_use(w, v, AS_IS),
                .batch = q->type.dim[0].value, .heads = q->type.dim[1].value,
                .kv_heads = k->type.dim[1].value, .rows = q->type.dim[2].value,

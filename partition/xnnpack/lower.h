@@ -44,7 +44,8 @@ uint32_t x_transpose(Lower *w, uint32_t in, const int *axis);
 uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like); /* one open size at most */
 
 uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n);
-uint32_t x_padded(Lower *w, uint32_t in, const uint32_t *before, const uint32_t *after, double with);
+uint32_t x_padded(Lower *w, uint32_t in, const uint32_t *before, const uint32_t *after,
+                  double with);
 void x_concat(Lower *w, const uint32_t *in, int n, int axis, uint32_t out); /* 2 to 5 */
 
 /* Constants; `data` must outlive the program. */

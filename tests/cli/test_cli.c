@@ -6,7 +6,7 @@ TestSuite(cli, .init = make_folders, .fini = remove_folders);
 
 /* -- help -------------------------------------------------------------------------------------- */
 
-static const char *const command[] = {"compile", "emit-c", "run", "check", "inspect", "opt", "ops"};
+static const char *const command[] = {"compile", "emit-c", "run", "check", "partition", "inspect", "opt", "ops"};
 enum { N_COMMANDS = sizeof command / sizeof *command };
 
 Test(cli, help_opens_with_an_example)
