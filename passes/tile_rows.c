@@ -21,8 +21,8 @@
 enum {
     MOST_BLOCKS = 16,
     MOST_OPEN = 6,   /* runs at a time */
-    LEAST_ROWS = 16, /* of a product in a block, and channels of a convolution: kernels want some */
-    LEAST_CHANNELS = 4,
+    LEAST_ROWS = 16,     /* of a product in a block: kernels want some */
+    LEAST_CHANNELS = 16, /* of a convolution: what ours computes at a time */
     CALL = 2048,
     RAM = 16
 };
