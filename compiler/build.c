@@ -181,7 +181,8 @@ static void print_json(const Build *b, PlanReport total, double seconds)
     printf("{\"schema\": 1, \"output\": %s, \"bytes\": %lld, ",
            b->o->dry_run ? "null" : json_text(b->arena, b->o->output), (long long)all_bytes(b));
     print_plan(total);
-    printf(", \"delegated_percent\": %.6g, \"seconds\": %.6f, \"files\": [", partition_percent(p->partition), seconds);
+    printf(", \"delegated_percent\": %.6g, \"seconds\": %.6f, \"files\": [",
+           partition_percent(p->partition), seconds);
     for (int i = 0; !b->o->dry_run && i < b->files.n; i++)
         printf("%s{\"path\": %s, \"bytes\": %lld}", comma(i), json_text(b->arena, file_path(b, i)),
                (long long)file_bytes(&b->files.file[i].out));
@@ -203,7 +204,8 @@ static void print_line(const Build *b, PlanReport r, double seconds)
             "scratch %lld, %.4g %% delegated, %.1f ms\n",
             file, (long long)all_bytes(b), (long long)r.arena,
             r.is_least ? "proven optimal" : "not proven optimal", (long long)r.bound,
-            (long long)r.order_free, (long long)r.scratch, partition_percent(b->program->partition), seconds * 1e3);
+            (long long)r.order_free, (long long)r.scratch, partition_percent(b->program->partition),
+            seconds * 1e3);
 }
 
 /* Everything is written, then told, then put in its place. */

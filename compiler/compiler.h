@@ -35,7 +35,8 @@ typedef struct Options {
     const char *model;  /* "-" is standard input */
     const char *output; /* -o; "-" is standard output */
     const char *weights_dir, *weights, *data, *dump_ir, *dump_data;
-    const char *backend, *delegate, *target, *math, *weights_as, *target_runtime, *require_delegated;
+    const char *backend, *delegate, *target, *math, *weights_as, *target_runtime,
+        *require_delegated;
     const char *passes, *tail, *method, *output_dir, *report, *threads;
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */

@@ -99,8 +99,9 @@ static bool files_are_taken(const Diff *f)
               diag_error(f->diag, (Loc){.file = o->model},
                          "--weights and --data belong to an .etir; neither model is one");
     return (f->side[1].is_text || !(o->other_weights || o->other_data) ||
-            diag_error(f->diag, (Loc){.file = o->other},
-                       "--weights-b and --data-b belong to an .etir; this file has its own bytes")) &&
+            diag_error(
+                f->diag, (Loc){.file = o->other},
+                "--weights-b and --data-b belong to an .etir; this file has its own bytes")) &&
            ok;
 }
 

@@ -433,7 +433,8 @@ static bool is_sound(const Program *p, Diag *d)
 static void set_backends(const Options *o, Program *p)
 {
     const Backend **chain = NULL;
-    for (const char *at = o->backend; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+    for (const char *at = o->backend; at && *at;
+         at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
         const Backend *b = backend_find(at, strcspn(at, ","));
         if (b)
             PUSH(p->arena, chain, p->n_backends, b);

@@ -101,8 +101,10 @@ static void put_region(const RegionReport *r, int i, Arena *a)
         printf("  %-8s %d x %s\n", k ? "" : "nodes", t[k].n, op_info[t[k].op].target);
     put_values("inputs", r->in, r->n_in, a);
     put_values("outputs", r->out, r->n_out, a);
-    printf("  border   %" PRId64 " bytes, switching %.3g us\n", r->border_bytes, r->switching * 1e6);
-    printf("  time     about %.3g us, outside %.3g us\n", r->seconds * 1e6, r->seconds_outside * 1e6);
+    printf("  border   %" PRId64 " bytes, switching %.3g us\n", r->border_bytes,
+           r->switching * 1e6);
+    printf("  time     about %.3g us, outside %.3g us\n", r->seconds * 1e6,
+           r->seconds_outside * 1e6);
 }
 
 static void put_rejected(const Rejected *r)
@@ -177,7 +179,8 @@ static void json_rejected(const Rejected *r, Arena *a)
 
 static void json_sums(const PartitionReport *r)
 {
-    printf("\"nodes\": %d, \"delegated_nodes\": %d, \"macs\": %" PRId64 ", \"delegated_macs\": %" PRId64
+    printf("\"nodes\": %d, \"delegated_nodes\": %d, \"macs\": %" PRId64
+           ", \"delegated_macs\": %" PRId64
            ", \"delegated_percent\": %.6g, \"seconds\": %.9g, \"seconds_outside\": %.9g",
            r->n_nodes, r->n_taken, r->macs, r->macs_taken, partition_percent(r), r->seconds,
            r->seconds_outside);

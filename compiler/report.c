@@ -229,12 +229,13 @@ static void put_svg(FILE *f, const Program *p, Arena *a)
     int height = HEIGHT * (p->n_methods ? p->n_methods : 1);
     fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
                "height=\"%d\" font-family=\"sans-serif\">\n", WIDTH, height, WIDTH, height);
-    fputs("<style>rect{stroke:#fff;stroke-width:.4}rect:hover{stroke:#000;stroke-width:1.5}"
-          ".back{fill:#fff;stroke:none}.grid{stroke:#e4e4e4}.tick{font-size:11px;fill:#666}"
-          ".label{font-size:13px;fill:#333}.title{font-size:18px;fill:#111}"
-          ".arena{stroke:#111;stroke-width:2}.bound{stroke:#d62728;stroke-width:2;"
-          "stroke-dasharray:7 4}.free{stroke:#1f4fd6;stroke-width:2;stroke-dasharray:2 4}</style>\n",
-          f);
+    fputs(
+        "<style>rect{stroke:#fff;stroke-width:.4}rect:hover{stroke:#000;stroke-width:1.5}"
+        ".back{fill:#fff;stroke:none}.grid{stroke:#e4e4e4}.tick{font-size:11px;fill:#666}"
+        ".label{font-size:13px;fill:#333}.title{font-size:18px;fill:#111}"
+        ".arena{stroke:#111;stroke-width:2}.bound{stroke:#d62728;stroke-width:2;"
+        "stroke-dasharray:7 4}.free{stroke:#1f4fd6;stroke-width:2;stroke-dasharray:2 4}</style>\n",
+        f);
     fprintf(f, "<rect class=\"back\" width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", WIDTH, height);
     for (int i = 0; i < p->n_methods; i++) {
         Chart c = {.f = f, .a = a, .g = p->method[i], .plan = plan_report(p->method[i], a),

@@ -502,12 +502,13 @@ static void put_row(Function *f, const Nest *row, const char *x, const char *cor
     int in = indent + 4 * row->rank;
     put(t, "%*spart[filled] = *(", in, "");
     nest_address(f, row, 0, x, row->rank, index);
-    put(t, ");\n%*sfilled++;\n%*sif (filled == ETC_SUM_BLOCK) {\n%*s%s(part, filled, %s);\n%*sfilled = 0;\n%*s}\n",
+    put(t,
+        ");\n%*sfilled++;\n%*sif (filled == ETC_SUM_BLOCK) {\n%*s%s(part, filled, %s);\n%*sfilled = 0;\n%*s}\n",
         in, "", in, "", in + 4, "", core, tail, in + 4, "", in, "");
     for (int i = row->rank - 1; i >= 0; i--)
         put(t, "%*s}\n", indent + 4 * i, "");
-    put(t, "%*sif (filled > 0) {\n%*s%s(part, filled, %s);\n%*s}\n", indent, "", indent + 4, "", core, tail,
-        indent, "");
+    put(t, "%*sif (filled > 0) {\n%*s%s(part, filled, %s);\n%*s}\n", indent, "", indent + 4, "",
+        core, tail, indent, "");
 }
 
 static void put_result(Function *f, const Node *n, const char *y, Dim count, int indent)

@@ -17,7 +17,7 @@ static Dim sub(Function *f, Dim a, Dim b)
     return dim_sub(f->e->method->program, a, b);
 }
 
-/* -- normalization in groups --------------------------------------------------------------------- */
+/* -- normalization in groups ------------------------------------------------------------------- */
 
 /* The array of result i, where it is wanted. */
 static const char *result_or_null(Function *f, const Node *n, int i)
@@ -52,7 +52,7 @@ bool emit_group_norm(Function *f, const Node *n, Clamp clamp)
     return true;
 }
 
-/* -- resampling ---------------------------------------------------------------------------------- */
+/* -- resampling -------------------------------------------------------------------------------- */
 
 /* Input elements per output element; the same operations as in kernels/upsample.c. */
 static void put_ratio(Function *f, Dim in, Dim out, bool align, double factor)
@@ -112,7 +112,7 @@ bool emit_upsample(Function *f, const Node *n, Clamp clamp)
     return true;
 }
 
-/* -- pieces -------------------------------------------------------------------------------------- */
+/* -- pieces ------------------------------------------------------------------------------------ */
 
 /* Elements to .. to + n - 1 of an axis are the input's from, from + step, ... */
 typedef struct Piece {

@@ -56,9 +56,10 @@ static void put_index(Function *f, const Walk *w, const Index *i)
 
 static void put_walk(Function *f, const Walk *w, const char *y, const char *x, EtcDtype t)
 {
-    put(&f->body, "    /* rank, indices, bytes; wraps, is_put; sizes; strides; index, is_wide, limit, "
-        "step, strides */\n    const EtcIndex g = {%d, %d, %d, %d, %d, ", w->rank, w->n,
-        (int)etc_dtype_size((int)t), w->wraps, w->is_put);
+    put(&f->body,
+        "    /* rank, indices, bytes; wraps, is_put; sizes; strides; index, is_wide, limit, "
+        "step, strides */\n    const EtcIndex g = {%d, %d, %d, %d, %d, ",
+        w->rank, w->n, (int)etc_dtype_size((int)t), w->wraps, w->is_put);
     put_dims(f, w->dim, w->rank);
     put(&f->body, ", ");
     put_dims(f, w->plain, w->rank);

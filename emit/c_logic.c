@@ -45,7 +45,8 @@ static const char *relation(const Node *n)
     const char *kernel = op_info[n->op].kernel;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         size_t len = strlen(row[i].kernel);
-        if (!strncmp(kernel, row[i].kernel, len) && (!kernel[len] || !strcmp(kernel + len, "_scalar")))
+        if (!strncmp(kernel, row[i].kernel, len) &&
+            (!kernel[len] || !strcmp(kernel + len, "_scalar")))
             return row[i].text;
     }
     return NULL;
@@ -228,7 +229,8 @@ static void put_start(Function *f, const Node *n)
 }
 
 /* The element at x joins its result at y. */
-static void put_join(Function *f, const Node *n, const Nest *all, const char *const *index, int indent)
+static void put_join(Function *f, const Node *n, const Nest *all, const char *const *index,
+                     int indent)
 {
     const char *x = function_pointer(f, n->in[0]), *y = f->name_of[n->out[0]->index];
     Text *t = &f->body;

@@ -105,7 +105,9 @@ static void put_literal(const Loop *l, double v, int64_t i, bool is_int)
 static void put_size(const Loop *l, Dim d)
 {
     Text *t = &l->f->body;
-    put(t, l->kind == DOUBLES ? "(double)" : l->kind == INTEGERS ? "(uint64_t)" : "etc_splat((float)");
+    put(t, l->kind == DOUBLES    ? "(double)"
+           : l->kind == INTEGERS ? "(uint64_t)"
+                                 : "etc_splat((float)");
     function_dim(l->f, d);
     put(t, l->kind == DOUBLES || l->kind == INTEGERS ? "" : ")");
 }
@@ -178,7 +180,8 @@ static bool is_one(const Node *n, char letter)
 /* " (p * b)" where p is 1, as most alphas are, is b: returns how much of the row that is. */
 static size_t put_factor(const Loop *l, const Node *n, const char *s, bool *ok)
 {
-    bool is_product = !strncmp(s, " (", 2) && s[2] && !strncmp(s + 3, " * ", 3) && s[6] && s[7] == ')';
+    bool is_product = !strncmp(s, " (", 2) && s[2] && !strncmp(s + 3, " * ", 3) && s[6] &&
+                      s[7] == ')';
     if (!is_product || (!is_one(n, s[2]) && !is_one(n, s[6])))
         return 0;
     put(&l->f->body, " ");
@@ -396,8 +399,8 @@ static const char *narrowing(const Loop *l, const Value *v, const Value *root)
         return NULL;
     bool is_signed = t == ETC_I8 || t == ETC_I16 || t == ETC_I32;
     return t == ETC_BOOL ? "(uint64_t)(0u != "
-                         : arena_printf(l->f->e->a, "(uint64_t)%s(%s)", is_signed ? "(int64_t)" : "",
-                                        c_type(t));
+                         : arena_printf(l->f->e->a, "(uint64_t)%s(%s)",
+                                        is_signed ? "(int64_t)" : "", c_type(t));
 }
 
 static bool put_member(const Loop *l, const Node *n, const Value *root)

@@ -111,7 +111,8 @@ bool emit_quantize(Function *f, const Node *n, Clamp clamp)
         !points(f, n, &scale, &zero, of))
         return function_refuse(f, n, "has no C for these dtypes");
     sizes(f, n, dim);
-    put(&f->body, "    /* outer, n, inner; range; dtypes of integers, scales, zero points; is_wide, "
+    put(&f->body,
+        "    /* outer, n, inner; range; dtypes of integers, scales, zero points; is_wide, "
         "adds_first */\n    const EtcQuant g = {");
     put_fields(f, dim, 3);
     put_int(&f->body, lo);

@@ -269,7 +269,8 @@ static void put_title(Emit *e, Text *t, const char *suffix)
 {
     put(t, "/* SPDX-License-Identifier: 0BSD */\n/* %s%s -- made by etc from ", e->name, suffix);
     put_comment(t, base_name(e->p->name));
-    put(t, "; do not edit.\n *\n"
+    put(t,
+        "; do not edit.\n *\n"
         " * Everyone may use, copy, change and pass on this file for any purpose, without condition\n"
         " * and without warranty.\n");
 }
@@ -513,9 +514,11 @@ static void put_entry(Emit *e, Text *t)
     put(t, "#ifdef __cplusplus\n}\n#endif\n#endif\n\nint %s_run(", e->name);
     put_parameters(e, t);
     put(t, ")\n{\n#if defined(%s_HAS_VARIANTS)\n", e->upper);
-    put_choice(e, t, "avx512", " && __builtin_cpu_supports(\"avx512f\") &&\n"
-               "        __builtin_cpu_supports(\"avx512bw\") && __builtin_cpu_supports(\"avx512dq\") &&\n"
-               "        __builtin_cpu_supports(\"avx512vl\")");
+    put_choice(
+        e, t, "avx512",
+        " && __builtin_cpu_supports(\"avx512f\") &&\n"
+        "        __builtin_cpu_supports(\"avx512bw\") && __builtin_cpu_supports(\"avx512dq\") &&\n"
+        "        __builtin_cpu_supports(\"avx512vl\")");
     put_choice(e, t, "avx2", " && __builtin_cpu_supports(\"avx2\") &&\n"
                "        __builtin_cpu_supports(\"fma\")");
     put(t, "#endif\n    return run(");
@@ -541,10 +544,11 @@ static bool emit_source(Emit *e, CFiles *out, int64_t scratch_at)
     put_title(e, &t, ".c");
     put_ports(e, &t);
     put_needs(e, &t, scratch_at);
-    put(&t, " *\n *   build      cc -O3 %s.c %s_avx2.c %s_avx512.c%s -lm\n"
+    put(&t,
+        " *\n *   build      cc -O3 %s.c %s_avx2.c %s_avx512.c%s -lm\n"
         " *              or, for one CPU, cc -O3 -march=... %s.c%s -lm; on x86-64 without either\n"
-        " *              each fused multiply-add is emulated, and slow\n", e->name, e->name, e->name,
-        weights, e->name, weights);
+        " *              each fused multiply-add is emulated, and slow\n",
+        e->name, e->name, e->name, weights, e->name, weights);
     put(&t, " */\n\n#include \"%s.h\"\n\n", base_name(e->o->stem));
     put_chunks(&t, &code);
     if (constants.n)
@@ -594,15 +598,16 @@ static void name_ports(Emit *e)
         e->out_name[i] = names_make(names, "out_", g->out[i]->name);
 }
 
-const char *const c_own_names[] = {"at", "filled", "g", "max", "part", "scale", "shift", "stage", "sum", "work",
-                                   NULL};
+const char *const c_own_names[] = {"at",    "filled", "g",   "max",  "part", "scale",
+                                   "shift", "stage",  "sum", "work", NULL};
 
 /* Symbols have one name everywhere, so it is none that a function or OUT_main.c declares. */
 static void name_symbols(Emit *e)
 {
-    static const char *const ours[] = {"state", "arena", "pool", "kept", "i", "in", "out", "input",
-                                       "output", "call", "stop", "stop_size", "stop_status", "why", "status",
-                                       "grab", "item_bytes"};
+    static const char *const ours[] = {"state", "arena",     "pool",        "kept",   "i",
+                                       "in",    "out",       "input",       "output", "call",
+                                       "stop",  "stop_size", "stop_status", "why",    "status",
+                                       "grab",  "item_bytes"};
     NameSet *names = c_scope(e);
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         names_take(names, ours[i]);
@@ -708,8 +713,8 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
 {
     *out = (CFiles){0};
     if (p->n_methods != 1)
-        return diag_unsupported(d, (Loc){.file = p->name}, "emit-c takes one method, the model has %d",
-                                p->n_methods);
+        return diag_unsupported(d, (Loc){.file = p->name},
+                                "emit-c takes one method, the model has %d", p->n_methods);
     Emit e = {.p = p, .o = o, .a = a, .d = d, .name = c_model_name(a, o->stem),
               .method = p->method[0], .functions = {.a = a}, .locals = {.a = a}, .run = {.a = a}};
     e.upper = c_upper(a, e.name);
@@ -737,7 +742,8 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     if (!emit_source(&e, out, pools))
         return false;
     emit_header(&e, out, pools);
-    emit_variant(&e, out, "avx2", "avx2,fma", "#undef __AVX2__\n#define __AVX2__ 1\n#undef __FMA__\n"
+    emit_variant(&e, out, "avx2", "avx2,fma",
+                 "#undef __AVX2__\n#define __AVX2__ 1\n#undef __FMA__\n"
                  "#define __FMA__ 1\n");
     emit_variant(&e, out, "avx512", "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma",
                  "#define __AVX512F__ 1\n");

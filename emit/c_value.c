@@ -168,7 +168,7 @@ void put_pointer(Emit *e, Text *t, const Value *v)
         put_planned(e, t, v);
 }
 
-/* -- numbers ------------------------------------------------------------------------------------- */
+/* -- numbers ----------------------------------------------------------------------------------- */
 
 static bool put_constant(Emit *e, Text *t, const Arg *a)
 {

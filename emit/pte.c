@@ -146,7 +146,8 @@ static void kernel_call(Scope *s, const Node *n)
     }
     if (!p->op_index[n->op])
         p->op_index[n->op] = op_index(p, op_info[n->op].out) + 1;
-    push_instr(p, (Instr){.type = KERNEL_CALL, .a = p->op_index[n->op] - 1, .arg = arg, .n_args = k});
+    push_instr(p,
+               (Instr){.type = KERNEL_CALL, .a = p->op_index[n->op] - 1, .arg = arg, .n_args = k});
 }
 
 static FlatRef delegate_table(PteFile *e, const State *blob)
@@ -251,7 +252,8 @@ static void settle(Scope *s, const Value *v, const Value *result, int to)
     int from = value_of(s, v);
     bool is_tensor = !v->type.is_none && v->type.rank != SCALAR;
     bool is_there = is_tensor && same_place(place_of(v), result->place) && is_planned(result);
-    if (from == to || (is_there && type_is_static(result->type) && type_equal(v->type, result->type)))
+    if (from == to ||
+        (is_there && type_is_static(result->type) && type_equal(v->type, result->type)))
         return;
     if (is_tensor && !is_there)
         call4(p, "aten::clone.out", from, literal_null(p), to, to);

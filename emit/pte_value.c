@@ -237,7 +237,8 @@ static FlatRef allocation(PteFile *e, Place at)
 
 int tensor_value(Plan *p, Type t, Place at, uint32_t buffer, Loc loc)
 {
-    static const uint8_t identity[MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    static const uint8_t identity[MAX_RANK] = {0, 1, 2,  3,  4,  5,  6,  7,
+                                               8, 9, 10, 11, 12, 13, 14, 15};
     PteFile *e = p->file;
     int32_t size[MAX_RANK];
     if (!upper_sizes(e, t, size, loc) || !place_is_sound(p, t, at, loc)) {

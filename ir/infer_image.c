@@ -164,7 +164,9 @@ static bool scaled(const Node *n, Dim size, double scale, Dim *out, Diag *d)
 static bool list_number(const Node *n, int i, int k, double *v)
 {
     const Arg *a = &n->arg[i].list.item[k];
-    *v = a->kind == ARG_FLOAT ? a->f : a->kind == ARG_INT && !a->dim.expr ? (double)a->dim.value : 0;
+    *v = a->kind == ARG_FLOAT                 ? a->f
+         : a->kind == ARG_INT && !a->dim.expr ? (double)a->dim.value
+                                              : 0;
     return a->kind == ARG_FLOAT || (a->kind == ARG_INT && !a->dim.expr);
 }
 

@@ -52,7 +52,14 @@ typedef struct Loc {
 
 /* What is at fault decides the exit code: FAULT_MODEL 1, FAULT_IO 3, FAULT_UNSUPPORTED 4,
  * FAULT_GATE 5, FAULT_BUG 70. */
-typedef enum Fault { FAULT_MODEL, FAULT_IO, FAULT_UNSUPPORTED, FAULT_GATE, FAULT_BUG, N_FAULTS } Fault;
+typedef enum Fault {
+    FAULT_MODEL,
+    FAULT_IO,
+    FAULT_UNSUPPORTED,
+    FAULT_GATE,
+    FAULT_BUG,
+    N_FAULTS
+} Fault;
 
 typedef struct Diag {
     FILE *out;
@@ -417,7 +424,8 @@ typedef struct Outline {
     int n;
 } Outline;
 Outline outline_start(Node *call, Node *const *member, int n, Value **inner);
-void outline_result(Outline *o, const Value *v, Value **with); /* with: by index, for graph_replace */
+void outline_result(Outline *o, const Value *v,
+                    Value **with); /* with: by index, for graph_replace */
 Arg outline_operands(const Outline *o);
 void outline_end(Outline *o, Node *const *member, int n);
 

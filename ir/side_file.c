@@ -46,8 +46,8 @@ bool program_read_data(Program *p, const uint8_t *data, int64_t n, Diag *d)
         if (!is_made(s))
             continue;
         if (s->offset > n || bytes > n - s->offset) {
-            ok = diag_error(d, (Loc){.file = p->name}, "state %%%s lies past the end of the side file",
-                            s->name);
+            ok = diag_error(d, (Loc){.file = p->name},
+                            "state %%%s lies past the end of the side file", s->name);
             continue;
         }
         s->data = NEW(p->arena, uint8_t, bytes + 1);

@@ -634,7 +634,7 @@ bool dim_is_linear(Dim d, const Symbol **symbol, int64_t *scale, int64_t *offset
     return true;
 }
 
-/* -- text ---------------------------------------------------------------------------------------- */
+/* -- text -------------------------------------------------------------------------------------- */
 
 static void print_atom(const Atom *a, FILE *out)
 {

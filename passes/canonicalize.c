@@ -51,7 +51,8 @@ static Node *to_scalar_row(Rewrite *r, Node *n)
     if (row == OP_NONE || n->n_in != 1 || n->in[0]->type.rank == SCALAR)
         return n;
     int number = n->arg[0].kind == ARG_VALUE ? 1 : 0;
-    if ((!is_literal(&n->arg[number]) && n->arg[number].kind != ARG_INT) || (n->n_args > 2 && !is_literal(&n->arg[2])))
+    if ((!is_literal(&n->arg[number]) && n->arg[number].kind != ARG_INT) ||
+        (n->n_args > 2 && !is_literal(&n->arg[2])))
         return n;
     if (number == 0 && n->op == OP_SUB_TENSOR)
         row = OP_RSUB_SCALAR;

@@ -50,7 +50,7 @@ static void check_equal(Checks *c, Node *at, Value *v, Value *want, const char *
     graph_insert(c->g, at, n);
 }
 
-/* -- texts ----------------------------------------------------------------------------------------- */
+/* -- texts ------------------------------------------------------------------------------------- */
 
 static const char *range_text(Program *p, int64_t lo, int64_t hi)
 {
@@ -70,7 +70,7 @@ static const char *size_text(Program *p, Dim d)
     return text;
 }
 
-/* -- inputs --------------------------------------------------------------------------------------- */
+/* -- inputs ------------------------------------------------------------------------------------ */
 
 /* Whether some symbol is read here; if so, whether any size would do for it. */
 static bool is_source(const Checks *c, int input, int axis, bool *is_any)
@@ -104,7 +104,7 @@ static void check_size(Checks *c, int input, int axis)
         check_equal(c, c->first, v, want, arena_printf(p->arena, "%s must be %s", where, size));
 }
 
-/* -- symbols that nodes tell, guards ---------------------------------------------------------------- */
+/* -- symbols that nodes tell, guards ----------------------------------------------------------- */
 
 static void find_symbols(Checks *c)
 {

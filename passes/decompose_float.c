@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* -- what rules are made of ----------------------------------------------------------------------- */
+/* -- what rules are made of -------------------------------------------------------------------- */
 
 bool as_value(Rewrite *r, Node *n, Value *v)
 {
@@ -29,7 +29,7 @@ static Value *negative_part(Rewrite *r, Node *n, Value *x)
     return m ? m->out[0] : NULL;
 }
 
-/* -- activations ------------------------------------------------------------------------------------ */
+/* -- activations ------------------------------------------------------------------------------- */
 
 static bool as_elu(Rewrite *r, Node *n, double alpha, double scale, double input_scale)
 {
@@ -83,7 +83,7 @@ bool decomp_clamp_max(Rewrite *r, Node *n)
     return done(r, n, build(r->g, n, n->loc, OP_CLAMP, r->d, "vna", n->in[0], n->arg[1]));
 }
 
-/* -- norms ---------------------------------------------------------------------------------------------- */
+/* -- norms ------------------------------------------------------------------------------------- */
 
 /* group_norm(input, num_groups, weight, bias, eps) */
 bool decomp_group_norm(Rewrite *r, Node *n)
@@ -97,7 +97,7 @@ bool decomp_group_norm(Rewrite *r, Node *n)
                             dims_numel(p, rest), n->arg[1], n->arg[4]));
 }
 
-/* -- variance ------------------------------------------------------------------------------------------ */
+/* -- variance ---------------------------------------------------------------------------------- */
 
 /* The argument `name` of the node, or what stands for one that its row lacks. */
 static Arg arg_named(const Node *n, const char *name, Arg otherwise)

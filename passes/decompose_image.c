@@ -144,7 +144,7 @@ bool decomp_pad_circular(Rewrite *r, Node *n)
     return as_value(r, n, x);
 }
 
-/* -- pools of one axis: those of two over a first axis of 1 -------------------------------------- */
+/* -- pools of one axis: those of two over a first axis of 1 ------------------------------------ */
 
 /* x[.., c, n] as [.., c, 1, n] */
 static Value *with_rows(Rewrite *r, Node *n, Value *x)
@@ -191,7 +191,7 @@ bool decomp_adaptive_pool1d(Rewrite *r, Node *n)
     return m && as_recorded(r, n, m->out[0]);
 }
 
-/* -- resampling ---------------------------------------------------------------------------------- */
+/* -- resampling -------------------------------------------------------------------------------- */
 
 /* The forms of one axis: those of two, whose first axis of 1 stays. */
 static Arg list_after(Program *p, Arg a, Arg before)
@@ -249,7 +249,7 @@ bool decomp_upsample(Rewrite *r, Node *n)
     return done(r, n, m);
 }
 
-/* -- gates, grids, sizes of another tensor -------------------------------------------------------- */
+/* -- gates, grids, sizes of another tensor ----------------------------------------------------- */
 
 /* a * sigmoid(b) of the halves a, b */
 bool decomp_glu(Rewrite *r, Node *n)

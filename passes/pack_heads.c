@@ -204,8 +204,8 @@ static bool plain_mask(Rewrite *r, Node *n)
     Value *mask = arg_value(n, 3), *add = added(r, n, mask);
     if (add == mask)
         return true;
-    Node *y = add ? build(r->g, n, n->loc, n->op, r->d, "vvvvaaaa", n->in[0], n->in[1], n->in[2], add,
-                          n->arg[4], n->arg[5], n->arg[6], n->arg[7])
+    Node *y = add ? build(r->g, n, n->loc, n->op, r->d, "vvvvaaaa", n->in[0], n->in[1], n->in[2],
+                          add, n->arg[4], n->arg[5], n->arg[6], n->arg[7])
                   : NULL;
     Value *out = y ? factored(r, n, y->out[0], mask, false) : NULL;
     return out && rewrite_node(r, n, out);
@@ -217,10 +217,10 @@ static bool pack_node(Rewrite *r, const Uses *u, Node *sdpa)
     double scale = 0, dropout = 0;
     Node *merge = merge_of(u, sdpa);
     Value *mask = arg_value(sdpa, 3), *add = NULL;
-    if (!merge || (mask && (!is_for_all_heads(mask) || mask->type.rank < 2)) || !read_packed(arg_value(sdpa, 0), &q) ||
-        !read_packed(arg_value(sdpa, 1), &k) || !read_packed(arg_value(sdpa, 2), &v) ||
-        q.width != k.width || k.heads != v.heads || q.heads % k.heads ||
-        !arg_number(sdpa, 4, &dropout) || dropout != 0)
+    if (!merge || (mask && (!is_for_all_heads(mask) || mask->type.rank < 2)) ||
+        !read_packed(arg_value(sdpa, 0), &q) || !read_packed(arg_value(sdpa, 1), &k) ||
+        !read_packed(arg_value(sdpa, 2), &v) || q.width != k.width || k.heads != v.heads ||
+        q.heads % k.heads || !arg_number(sdpa, 4, &dropout) || dropout != 0)
         return !mask || mask->type.rank < 2 || plain_mask(r, sdpa);
     if (!arg_number(sdpa, 6, &scale))
         scale = 0; /* what the width asks for */

@@ -40,11 +40,12 @@ Sizes *sizes_new(Graph *g, Arena *tmp, Diag *d)
     return s;
 }
 
-/* -- what is known ------------------------------------------------------------------------------ */
+/* -- what is known ----------------------------------------------------------------------------- */
 
 static struct Known *find_known(const Sizes *s, const Expr *e)
 {
-    uint64_t mask = (uint64_t)s->cap - 1, i = ((uintptr_t)e >> 4) * 0x9e3779b97f4a7c15u >> 32 & mask;
+    uint64_t mask = (uint64_t)s->cap - 1,
+             i = ((uintptr_t)e >> 4) * 0x9e3779b97f4a7c15u >> 32 & mask;
     while (s->known[i].expr && s->known[i].expr != e)
         i = (i + 1) & mask;
     return &s->known[i];
@@ -92,7 +93,7 @@ void sizes_learn(Sizes *s, Value *v)
     s->is_late[symbol->index] = true;
 }
 
-/* -- nodes --------------------------------------------------------------------------------------- */
+/* -- nodes ------------------------------------------------------------------------------------- */
 
 static Node *place(Sizes *s, Dim d)
 {
@@ -139,7 +140,7 @@ Value *sizes_read(Sizes *s, int input, int axis)
     return *at;
 }
 
-/* -- symbols --------------------------------------------------------------------------------------- */
+/* -- symbols ----------------------------------------------------------------------------------- */
 
 bool sizes_source(const Sizes *s, const Symbol *symbol, int *input, int *axis)
 {
@@ -177,7 +178,7 @@ static Value *symbol_value(Sizes *s, const Symbol *symbol)
     return *at = v;
 }
 
-/* -- expressions ----------------------------------------------------------------------------------- */
+/* -- expressions ------------------------------------------------------------------------------- */
 
 static Value *value_of(Sizes *s, Dim d);
 

@@ -49,7 +49,7 @@ static bool integer(Python *y, int64_t *out)
     return ok;
 }
 
-/* -- sizes of inputs ------------------------------------------------------------------------------ */
+/* -- sizes of inputs --------------------------------------------------------------------------- */
 
 /* ['x'][0]['w'] as torch names its placeholder: x_0_w */
 static bool path(Python *y, char out[MAX_PATH])
@@ -95,7 +95,7 @@ static bool size_of_input(Python *y, Dim *out)
     return true;
 }
 
-/* -- arithmetic ----------------------------------------------------------------------------------- */
+/* -- arithmetic -------------------------------------------------------------------------------- */
 
 typedef Dim Binary(Program *p, Dim a, Dim b);
 
@@ -203,7 +203,7 @@ static bool sum(Python *y, Dim *out)
     }
 }
 
-/* -- comparisons ------------------------------------------------------------------------------------ */
+/* -- comparisons ------------------------------------------------------------------------------- */
 
 static bool is_implied(Dim size, int64_t lo, int64_t hi)
 {
@@ -288,7 +288,7 @@ static bool conditions(Python *y)
     return true;
 }
 
-/* -- interface --------------------------------------------------------------------------------------- */
+/* -- interface --------------------------------------------------------------------------------- */
 
 static void take(Python *y, const char *text)
 {
@@ -310,7 +310,8 @@ void pt2_guards(Scope *s, const Json *list)
         if (ok)
             take(&y, arena_str(p->program->arena, text, strlen(text)));
         else if (diag_errors(p->diag) == errors)
-            diag_warn(p->diag, p->loc, "the export assumed '%.200s', which is not checked at run time",
+            diag_warn(p->diag, p->loc,
+                      "the export assumed '%.200s', which is not checked at run time",
                       text ? text : "");
     }
 }

@@ -74,8 +74,8 @@ bool pt2_constant_input(Scope *s, const char *text, const char *tag, const Json 
     Pt2 *p = s->in;
     Arg a;
     if (!literal(p, tag, content, &a))
-        return diag_unsupported(p->diag, p->loc, "the input '%.60s' is no tensor and no plain value",
-                                text);
+        return diag_unsupported(p->diag, p->loc,
+                                "the input '%.60s' is no tensor and no plain value", text);
     if (!pt2_is_name(text))
         return diag_error(p->diag, p->loc, "'%.40s' is no name for a value", text);
     Value *v = named_input(s, text, literal_type(p, &a));
@@ -161,7 +161,8 @@ static Value *power(Scope *s, Loc loc, Value *base, const Json *exponent)
     const Json *content = NULL;
     const char *tag = json_tag(exponent, &content);
     Arg a;
-    if (!tag || !pt2_number_literal(s, loc, tag, content, &a) || (a.kind == ARG_INT && a.dim.expr)) {
+    if (!tag || !pt2_number_literal(s, loc, tag, content, &a) ||
+        (a.kind == ARG_INT && a.dim.expr)) {
         diag_unsupported(s->in->diag, loc, "its exponent is no plain number");
         return NULL;
     }
@@ -194,7 +195,8 @@ bool pt2_float_node(Scope *s, Loc loc, const char *target, const Json *inputs, N
         arg[n++] = json_get(it.value, "arg");
     result->is_broken = true;
     if (row == n_rows || n != float_row[row].n_args || json_count(inputs) != n)
-        return diag_unsupported(s->in->diag, loc, "computes a float that is known only at run time");
+        return diag_unsupported(s->in->diag, loc,
+                                "computes a float that is known only at run time");
     if (result->value)
         return diag_error(s->in->diag, loc, "the value '%s' is defined twice", result->text);
     result->value = apply(s, loc, row, arg);
@@ -202,7 +204,7 @@ bool pt2_float_node(Scope *s, Loc loc, const char *target, const Json *inputs, N
     return result->value != NULL;
 }
 
-/* -- outputs ------------------------------------------------------------------------------------- */
+/* -- outputs ----------------------------------------------------------------------------------- */
 
 /* A plain number or a symbolic int, as an argument. */
 bool pt2_number_literal(Scope *s, Loc loc, const char *tag, const Json *content, Arg *out)

@@ -66,7 +66,8 @@ static uint32_t filter_of(Lower *w, const Node *n, const Conv *c, uint32_t x)
     uint32_t in = (uint32_t)c->in / g, out = (uint32_t)c->out;
     if (c->transposed) {
         uint32_t from[5] = {g, in, out / g, h, k};
-        weight.data = x_permuted(w, weight.data, weight.size, 5, from, (const int[]){0, 2, 3, 4, 1});
+        weight.data = x_permuted(w, weight.data, weight.size, 5, from,
+                                 (const int[]){0, 2, 3, 4, 1});
     } else if (is_depthwise(c)) {
         uint32_t from[4] = {out, 1, h, k};
         weight.data = x_permuted(w, weight.data, weight.size, 4, from, (const int[]){1, 2, 3, 0});
@@ -218,8 +219,7 @@ void xnn_lower_avg_pool(Lower *w, const Node *n)
     pool(w, X_AVG_POOL, &p, in, x_result(w, n->out[0], CHANNELS_LAST));
 }
 
-
-/* -- the largest of an image --------------------------------------------------------------------- */
+/* -- the largest of an image ------------------------------------------------------------------- */
 
 bool xnn_takes_amax(const Node *n, Refusal *r)
 {

@@ -261,7 +261,8 @@ static uint32_t constant_of(Lower *w, const Value *v, Layout l)
     for (int i = 0; i < rank; i++)
         moved[i] = dim[axis[i]];
     return x_constant(w, s->name, s->fqn,
-                      l == AS_IS ? data : x_permuted(w, data, sizeof *data, rank, dim, axis), rank, moved);
+                      l == AS_IS ? data : x_permuted(w, data, sizeof *data, rank, dim, axis), rank,
+                      moved);
 }
 
 /* -- layouts --------------------------------------------------------------------------------- */

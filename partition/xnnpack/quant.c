@@ -215,7 +215,8 @@ bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r)
     if (!is_static(n, &p)) {
         const Node *c = choice_of(n);
         return (c && is_closed(c, u)) ||
-               xnn_no(r, "it is not i8 of one known scale, nor rows for linears with i8 or i4 weights",
+               xnn_no(r,
+                      "it is not i8 of one known scale, nor rows for linears with i8 or i4 weights",
                       "quantize symmetrically, activations from -128 to 127");
     }
     const Value *x = n->op == OP_QUANTIZE_PER_TENSOR ? n->out[0] : n->in[0];

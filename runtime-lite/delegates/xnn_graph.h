@@ -38,8 +38,21 @@ typedef enum XnnKind {
 } XnnKind;
 
 enum { /* fields of convolutions and of poolings: slots of the schema */
-       F_TOP, F_RIGHT, F_BOTTOM, F_LEFT, F_KERNEL_H, F_KERNEL_W, F_STRIDE_H, F_STRIDE_W, F_DILATION_H,
-       F_DILATION_W, F_GROUP_IN, F_GROUP_OUT, F_GROUPS, F_ADJUST_H, F_ADJUST_W
+       F_TOP,
+       F_RIGHT,
+       F_BOTTOM,
+       F_LEFT,
+       F_KERNEL_H,
+       F_KERNEL_W,
+       F_STRIDE_H,
+       F_STRIDE_W,
+       F_DILATION_H,
+       F_DILATION_W,
+       F_GROUP_IN,
+       F_GROUP_OUT,
+       F_GROUPS,
+       F_ADJUST_H,
+       F_ADJUST_W
 };
 
 enum { FLAG_TRANSPOSE = 1, FLAG_ALIGN_CORNERS = 8, FLAG_KEEP_DIMS = 0x40 };

@@ -287,7 +287,8 @@ static int is_product(XnnKind kind, XnnType in, XnnType filter, XnnType bias, Xn
     }
     const int is_fc = kind == XNN_FULLY_CONNECTED;
     return (in == XNN_QDINT8) && (kind != XNN_DEPTHWISE) && is_float(out) &&
-           ((filter == XNN_QCINT8) || (is_fc && ((filter == XNN_QCINT4) || (filter == XNN_QBINT4)))) &&
+           ((filter == XNN_QCINT8) ||
+            (is_fc && ((filter == XNN_QCINT4) || (filter == XNN_QBINT4)))) &&
            ((bias == 0) || (bias == XNN_F32));
 }
 

@@ -182,7 +182,8 @@ static int mask_fits(const EtcTensor *mask, int64_t batch, int64_t rows, int64_t
 static void run_packed(const EtcCall *c, const Heads *h, const EtcAttention *g, int64_t heads)
 {
     const EtcTensor *q = h->t[Q], *k = h->t[K], *m = h->t[MASK];
-    const int64_t each = ((m == NULL) || (size_at(m, 2) == 1)) ? 0 : (size_at(m, 0) * size_at(m, 1));
+    const int64_t each = ((m == NULL) || (size_at(m, 2) == 1)) ? 0
+                                                               : (size_at(m, 0) * size_at(m, 1));
     for (int64_t i = 0; i < (q->dim[0] * heads); i++) {
         const int64_t batch = i / heads, head = i % heads, shared = head / h->groups;
         const float *keys = (const float *)k->data + (batch * g->n_k * g->k_row);

@@ -10,7 +10,8 @@
 #include "runtime-lite/kernels/norm.h"
 
 typedef struct EtcGroupNorm {
-    int64_t n, groups, channels, inner; /* images, groups, channels of a group, floats of a channel */
+    int64_t n, groups, channels,
+        inner; /* images, groups, channels of a group, floats of a channel */
     float eps;
 } EtcGroupNorm;
 

@@ -73,7 +73,8 @@ static EtcIndex geometry(const EtcTensor *plain, const EtcTensor *own, int wraps
 }
 
 /* Index t, whose axes are those of the walk from `lead` on, names axis d of `own`. */
-static void add_index(EtcIndex *g, const EtcTensor *t, int32_t lead, const EtcTensor *own, int32_t d)
+static void add_index(EtcIndex *g, const EtcTensor *t, int32_t lead, const EtcTensor *own,
+                      int32_t d)
 {
     int64_t stride[ETC_MAX_RANK], own_stride[ETC_MAX_RANK];
     EtcAxisIndex *a = &g->of[g->n];

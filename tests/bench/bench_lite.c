@@ -20,7 +20,8 @@ typedef struct Run {
 
 static int fail(const char *where, const EtcError *e)
 {
-    fprintf(stderr, "bench_lite: %s: %s %s\n", where, e->name ? e->name : "", e->what ? e->what : "");
+    fprintf(stderr, "bench_lite: %s: %s %s\n", where, e->name ? e->name : "",
+            e->what ? e->what : "");
     return 1;
 }
 

@@ -6,13 +6,14 @@ TestSuite(backends, .init = make_folders, .fini = remove_folders);
 /* A product, an operator that XNNPACK lacks, and a product of what came before both. */
 static void write_model(void)
 {
-    write_text("m.etir", "program \"m\" stage core\n"
-                         "method @forward(%x: f32[1,256,256], %y: f32[4]) {\n"
-                         "  %a = aten.bmm.default(%x, %x) : f32[1,256,256] from \"net.a\", \"m.py:1\"\n"
-                         "  %b = aten.erf.default(%a) : f32[1,256,256] from \"net.b\", \"m.py:2\"\n"
-                         "  %c = aten.bmm.default(%b, %a) : f32[1,256,256] from \"net.c\", \"m.py:3\"\n"
-                         "  %d = aten.gelu.default(%y, approximate=\"tanh\") : f32[4]\n"
-                         "  return %c, %d\n}\n");
+    write_text("m.etir",
+               "program \"m\" stage core\n"
+               "method @forward(%x: f32[1,256,256], %y: f32[4]) {\n"
+               "  %a = aten.bmm.default(%x, %x) : f32[1,256,256] from \"net.a\", \"m.py:1\"\n"
+               "  %b = aten.erf.default(%a) : f32[1,256,256] from \"net.b\", \"m.py:2\"\n"
+               "  %c = aten.bmm.default(%b, %a) : f32[1,256,256] from \"net.c\", \"m.py:3\"\n"
+               "  %d = aten.gelu.default(%y, approximate=\"tanh\") : f32[4]\n"
+               "  return %c, %d\n}\n");
 }
 
 Test(backends, partition_tells_regions_and_what_stays)

@@ -6,7 +6,8 @@ TestSuite(cli, .init = make_folders, .fini = remove_folders);
 
 /* -- help -------------------------------------------------------------------------------------- */
 
-static const char *const command[] = {"compile", "emit-c", "run", "check", "partition", "inspect", "opt", "ops"};
+static const char *const command[] = {"compile",   "emit-c",  "run", "check",
+                                      "partition", "inspect", "opt", "ops"};
 enum { N_COMMANDS = sizeof command / sizeof *command };
 
 Test(cli, help_opens_with_an_example)
@@ -143,17 +144,20 @@ Test(cli, verbose_tells_what_was_chosen)
                          "%y = aten.scaled_dot_product_attention.default(%q, %q, %q, none, 0.0, "
                          "true, scale=none, enable_gqa=false) : f32[3,200,8] return %y }");
     Result r = ok("compile a.etir -v -o a.pte");
-    cr_expect(strstr(r.err, "tile             y: 3 heads of 200 x 200: 3 pieces of 1 heads, 200 rows; "
-                            "scores 480000 -> 160000 bytes, cache 1048576, cost "),
+    cr_expect(strstr(r.err,
+                     "tile             y: 3 heads of 200 x 200: 3 pieces of 1 heads, 200 rows; "
+                     "scores 480000 -> 160000 bytes, cache 1048576, cost "),
               "%s", r.err);
-    write_text("c.etir", "program \"c\" stage core method @f(%x: f32[1,4,30,30], %a: f32[40,4,1,1], "
-                         "%b: f32[4,40,1,1]) { %y = aten.convolution.default(%x, %a, none, [1, 1], "
-                         "[0, 0], [1, 1], false, [0, 0], 1) : f32[1,40,30,30] %z = "
-                         "aten.convolution.default(%y, %b, none, [1, 1], [0, 0], [1, 1], false, "
-                         "[0, 0], 1) : f32[1,4,30,30] return %z }");
+    write_text("c.etir",
+               "program \"c\" stage core method @f(%x: f32[1,4,30,30], %a: f32[40,4,1,1], "
+               "%b: f32[4,40,1,1]) { %y = aten.convolution.default(%x, %a, none, [1, 1], "
+               "[0, 0], [1, 1], false, [0, 0], 1) : f32[1,40,30,30] %z = "
+               "aten.convolution.default(%y, %b, none, [1, 1], [0, 0], [1, 1], false, "
+               "[0, 0], 1) : f32[1,4,30,30] return %z }");
     r = ok("emit-c c.etir -v -o c.c");
-    cr_expect(strstr(r.err, "group            y .. z: 2 convolutions, 8 rows at a time: 159040 -> 68480 "
-                            "bytes at once, 38400 in lines; all else needs 68480\n"),
+    cr_expect(strstr(r.err,
+                     "group            y .. z: 2 convolutions, 8 rows at a time: 159040 -> 68480 "
+                     "bytes at once, 38400 in lines; all else needs 68480\n"),
               "%s", r.err);
 }
 

@@ -148,8 +148,8 @@ Test(commands, run_names_the_input_that_does_not_fit)
 static void write_zeros(const char *path, const char *descr, const char *shape, int bytes)
 {
     char header[120];
-    snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr,
-             shape);
+    snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
+             descr, shape);
     FILE *f = fopen(path, "wb");
     fprintf(f, "%cNUMPY%c%c%c%c%-117s\n", 0x93, 1, 0, 118, 0, header);
     for (int i = 0; i < bytes; i++)
@@ -174,10 +174,13 @@ static const struct {
     {4, 3, 2, NULL, NULL},
     {12, 7, 9, NULL, NULL},
     {8, 5, 4, NULL, NULL},
-    {2, 2, 2, "input 'y' (n+1) must be 3 to 7, not 2", "x: dimension 0 is 2, expected (2*n), 4 to 12"},
+    {2, 2, 2, "input 'y' (n+1) must be 3 to 7, not 2",
+     "x: dimension 0 is 2, expected (2*n), 4 to 12"},
     {14, 8, 9, "is past its bound", "x: dimension 0 is 14, expected (2*n), 4 to 12"},
-    {5, 3, 2, "dimension 0 of input 'x' must be 2*n, not 5", "x: dimension 0 is 5, expected (2*n), 4 to 12"},
-    {4, 4, 3, "dimension 0 of input 'x' must be 2*n, not 4", "y: dimension 0 is 4, expected (n+1), 3 to 7"},
+    {5, 3, 2, "dimension 0 of input 'x' must be 2*n, not 5",
+     "x: dimension 0 is 5, expected (2*n), 4 to 12"},
+    {4, 4, 3, "dimension 0 of input 'x' must be 2*n, not 4",
+     "y: dimension 0 is 4, expected (n+1), 3 to 7"},
     {4, 3, 10, "is past its bound", "y: dimension 1 is 10, expected m, 1 to 9"},
     {4, 3, 1, "the model was exported for n <= m, not -1", "the model was exported for n <= m"},
 };
@@ -212,18 +215,22 @@ Test(commands, emitted_c_says_which_argument_is_wrong)
 {
     write_text("s.etir", sized);
     ok("emit-c s.etir -o s.c -q");
-    write_text("t.c", "#include \"s.h\"\n#include <stdio.h>\n"
-               "static float x[128], y[128], a[128], b[128];\nstatic int64_t c;\n"
-               "int main(void)\n{\n"
-               "    printf(\"%d\", s_run(x, y, a, b, &c, 4, 9, NULL));\n"
-               "    printf(\" %d %d\", s_run(NULL, y, a, b, &c, 4, 9, NULL), s_run(x, y, a, b, NULL, 4, 9, NULL));\n"
-               "    printf(\" %d\", s_run((const float *)(const void *)((const char *)x + 1), y, a, b, &c, 4, 9, NULL));\n"
-               "    printf(\" %d %d\", s_run(x, y, a, b, &c, 1, 9, NULL), s_run(x, y, a, b, &c, 7, 9, NULL));\n"
-               "    printf(\" %d %d\", s_run(x, y, a, b, &c, 4, 0, NULL), s_run(x, y, a, b, &c, 4, 10, NULL));\n"
-               "    printf(\" %d\", s_run(x, y, a, b, &c, 6, 5, NULL));\n"
-               "    printf(\" %d\", s_run(x, y, x, y, &c, 6, 9, NULL)); /* outputs over inputs */\n"
-               "    return 0;\n}\n");
-    cr_assert_eq(sh("cc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -o t t.c s.c -lm").code, 0);
+    write_text(
+        "t.c",
+        "#include \"s.h\"\n#include <stdio.h>\n"
+        "static float x[128], y[128], a[128], b[128];\nstatic int64_t c;\n"
+        "int main(void)\n{\n"
+        "    printf(\"%d\", s_run(x, y, a, b, &c, 4, 9, NULL));\n"
+        "    printf(\" %d %d\", s_run(NULL, y, a, b, &c, 4, 9, NULL), s_run(x, y, a, b, NULL, 4, 9, NULL));\n"
+        "    printf(\" %d\", s_run((const float *)(const void *)((const char *)x + 1), y, a, b, &c, 4, 9, NULL));\n"
+        "    printf(\" %d %d\", s_run(x, y, a, b, &c, 1, 9, NULL), s_run(x, y, a, b, &c, 7, 9, NULL));\n"
+        "    printf(\" %d %d\", s_run(x, y, a, b, &c, 4, 0, NULL), s_run(x, y, a, b, &c, 4, 10, NULL));\n"
+        "    printf(\" %d\", s_run(x, y, a, b, &c, 6, 5, NULL));\n"
+        "    printf(\" %d\", s_run(x, y, x, y, &c, 6, 9, NULL)); /* outputs over inputs */\n"
+        "    return 0;\n}\n");
+    cr_assert_eq(
+        sh("cc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -o t t.c s.c -lm").code,
+        0);
     Result r = sh("./t");
     cr_expect_eq(r.code, 0);
     cr_expect_str_eq(r.out, "0 1 1 1 2 2 3 3 4 0");
@@ -242,20 +249,24 @@ Test(commands, numbers_go_in_and_out)
     ok("compile n.etir -o n.pte -q");
     ok("emit-c n.etir -o n.c --main -q");
     cr_assert_eq(sh("cc -O1 -Wall -Wextra -Werror -o n n.c n_main.c -lm").code, 0);
-    Result r = ok("run n.pte --input x.npy --input value:2 --input value:3 --input 'value:\"add\"'");
-    cr_expect_str_eq(r.out, "output 0: f32[2] -1 -2\noutput 1: i64[] 4\noutput 2: f64[] 0.5\noutput 3: none\n");
+    Result r = ok(
+        "run n.pte --input x.npy --input value:2 --input value:3 --input 'value:\"add\"'");
+    cr_expect_str_eq(
+        r.out, "output 0: f32[2] -1 -2\noutput 1: i64[] 4\noutput 2: f64[] 0.5\noutput 3: none\n");
     const char *end = " --input value:3 --input 'value:\"add\"' --output-dir o";
     char line[256];
     snprintf(line, sizeof line, "./n --input x.npy --input value:2%s && ls o | tr '\\n' ' '", end);
     cr_expect_str_eq(sh(line).out, "output_0.npy output_1.npy output_2.npy ");
     snprintf(line, sizeof line, "./n --input x.npy --input value:5%s", end);
     expect_said(sh(line), "n is not 1 to 4", "C");
-    expect_said(etc("run n.pte --input x.npy --input value:5 --input value:3 --input 'value:\"add\"'"),
-                "the element of 'k' (n) must be 1 to 4, not 5", ".pte");
+    expect_said(
+        etc("run n.pte --input x.npy --input value:5 --input value:3 --input 'value:\"add\"'"),
+        "the element of 'k' (n) must be 1 to 4, not 5", ".pte");
     expect_said(sh("./n --input x.npy --input value:2 --input value:4 --input 'value:\"add\"'"),
                 "f: the export fixed it to another value", "C");
-    expect_said(etc("run n.pte --input x.npy --input value:2 --input value:4 --input 'value:\"add\"'"),
-                "input 2: is a whole number; the export fixed it", ".pte");
+    expect_said(
+        etc("run n.pte --input x.npy --input value:2 --input value:4 --input 'value:\"add\"'"),
+        "input 2: is a whole number; the export fixed it", ".pte");
     sh("rm -r o");
 }
 

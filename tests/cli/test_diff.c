@@ -121,8 +121,8 @@ Test(diff, an_export_is_as_its_planned_text)
     snprintf(line, sizeof line, "diff $DATA/cnn_digits/model.pt2 a.etir --data side %s", end);
     Result r = ok(line);
     cr_expect_not_null(strstr(r.err, "0 of 8 nodes by name"), "%s", r.err);
-    snprintf(line, sizeof line, "diff a.etir c.etir --data side --data-b cside %s --atol 0 --rtol 0",
-             end);
+    snprintf(line, sizeof line,
+             "diff a.etir c.etir --data side --data-b cside %s --atol 0 --rtol 0", end);
     ok(line);
 }
 

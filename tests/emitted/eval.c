@@ -49,7 +49,8 @@ static void keep(const Graph *g, EtcTensor *const *update)
 
 static bool call(const Graph *g, EtcTensor **in, const char *dir, Arena *a, Diag *d)
 {
-    EtcTensor **out = NEW(a, EtcTensor *, g->n_out + 1), **update = NEW(a, EtcTensor *, g->n_updates + 1);
+    EtcTensor **out = NEW(a, EtcTensor *, g->n_out + 1),
+              **update = NEW(a, EtcTensor *, g->n_updates + 1);
     int64_t *symbol = NEW(a, int64_t, g->program->n_syms + 1);
     find_symbols(g, in, symbol);
     if (!eval_graph(g, in, symbol, false, a, out, update, d))

@@ -23,7 +23,8 @@ static void die(const char *what, const char *which)
 }
 
 /* What stands between `from` and `to` behind the key, blanks and a last comma left out. */
-static void take(const char *header, const char *key, const char *from, char to, char *out, size_t room)
+static void take(const char *header, const char *key, const char *from, char to, char *out,
+                 size_t room)
 {
     const char *at = strstr(header, key);
     at = at ? strstr(at, from) : NULL;
@@ -132,8 +133,9 @@ static void put_element(FILE *f, const char *type, uint64_t r)
 
 static int random_file(const char *dtype, const char *dims, const char *seed, const char *path)
 {
-    static const char *const name[][2] = {{"f32", "f4"}, {"f64", "f8"}, {"bool", "b1"}, {"i8", "i1"},
-        {"u8", "u1"}, {"i16", "i2"}, {"i32", "i4"}, {"i64", "i8"}, {"u16", "u2"}, {"u32", "u4"}};
+    static const char *const name[][2] = {
+        {"f32", "f4"}, {"f64", "f8"}, {"bool", "b1"}, {"i8", "i1"},  {"u8", "u1"},
+        {"i16", "i2"}, {"i32", "i4"}, {"i64", "i8"},  {"u16", "u2"}, {"u32", "u4"}};
     const char *type = NULL;
     char header[256];
     uint64_t s = strtoul(seed, NULL, 10) + 1, n = 1;
@@ -149,8 +151,8 @@ static int random_file(const char *dtype, const char *dims, const char *seed, co
                        "{'descr': '%c%s', 'fortran_order': False, 'shape': (%s%s), }",
                        type[1] == '1' ? '|' : '<', type, dims, *dims ? "," : "");
     int pad = 64 - (10 + len + 1) % 64;
-    fprintf(f, "\x93NUMPY%c%c%c%c%s%*s\n", 1, 0, (len + pad + 1) & 255, (len + pad + 1) >> 8, header,
-            pad, "");
+    fprintf(f, "\x93NUMPY%c%c%c%c%s%*s\n", 1, 0, (len + pad + 1) & 255, (len + pad + 1) >> 8,
+            header, pad, "");
     for (uint64_t i = 0; i < n; i++)
         put_element(f, type, next(&s));
     return fclose(f);

@@ -91,13 +91,15 @@ Test(emit_c, stands_alone_and_says_its_licence)
     cr_expect_not_null(strstr(c, "#include \"keyword.h\""));
     cr_expect_not_null(strstr(c, "from fc (m.py:1)"));
     cr_expect_not_null(strstr(c, "static const float w_fc_weight[8] = {"));
-    cr_expect_not_null(strstr(h, "int keyword_run(const float *x, float *out_fc, void *arena);"), "%s", h);
+    cr_expect_not_null(strstr(h, "int keyword_run(const float *x, float *out_fc, void *arena);"),
+                       "%s", h);
     cr_expect_not_null(file_text(&files, "_main.c"));
 }
 
 Test(emit_c, the_same_program_gives_the_same_text)
 {
-    CFiles a = emit(LINEAR(2), "m", WEIGHTS_AUTO, true), b = emit(LINEAR(2), "m", WEIGHTS_AUTO, true);
+    CFiles a = emit(LINEAR(2), "m", WEIGHTS_AUTO, true),
+           b = emit(LINEAR(2), "m", WEIGHTS_AUTO, true);
     cr_assert_eq(a.n, b.n);
     for (int i = 0; i < a.n; i++)
         cr_expect_str_eq(file_text(&a, a.file[i].suffix), file_text(&b, b.file[i].suffix));
@@ -156,8 +158,9 @@ Test(emit_c, any_file_name_gives_an_identifier)
     for (size_t i = 0; i < sizeof stem / sizeof *stem; i++) {
         const char *name = c_model_name(arena, stem[i]);
         cr_expect(name[0] >= 'A' && name[0] <= 'z' && name[0] != '_', "%s gives %s", stem[i], name);
-        cr_expect_eq(strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"),
-                     strlen(name), "%s gives %s", stem[i], name);
+        cr_expect_eq(
+            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"),
+            strlen(name), "%s gives %s", stem[i], name);
         cr_expect_neq(strncmp(name, "etc", 3), 0);
     }
 }

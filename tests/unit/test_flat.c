@@ -17,7 +17,20 @@ static const EtcFlatSlot leaf_slot[] = {ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(2), 
                                         ETC_SLOT_SCALAR(8), ETC_SLOT_SCALAR(4), ETC_SLOT_SCALAR(8)};
 static const EtcFlatTable schema[] = {{node_slot, 12}, {leaf_slot, 6}, {node_slot, 12}};
 
-enum { NAME, BYTES, SHORTS, INTS, LONGS, DOUBLES, THE_LEAF, LEAVES, EITHER_TYPE, EITHER, GAP, LAST };
+enum {
+    NAME,
+    BYTES,
+    SHORTS,
+    INTS,
+    LONGS,
+    DOUBLES,
+    THE_LEAF,
+    LEAVES,
+    EITHER_TYPE,
+    EITHER,
+    GAP,
+    LAST
+};
 
 static FlatRef leaf(Flat *f, uint8_t a, uint16_t b, uint32_t c, uint64_t d, float e, double g)
 {
@@ -50,7 +63,8 @@ static const uint8_t *everything(Arena *a, size_t *n)
     static const double doubles[] = {0.5, -0.0};
     Flat *f = flat_new(a);
     FlatRef leaves[] = {leaf(f, 0, 0, 0, 0, 0, 0), leaf(f, 255, 65535, 3, UINT64_MAX, 1.5f, -2.25)};
-    FlatRef vector = flat_refs(f, leaves, 2), either = inner(f), name = flat_string(f, "n\xc3\xa4me");
+    FlatRef vector = flat_refs(f, leaves, 2), either = inner(f),
+            name = flat_string(f, "n\xc3\xa4me");
     FlatRef b = flat_bytes(f, bytes, 3, 16), s = flat_vector(f, shorts, 1, 2);
     FlatRef i = flat_vector(f, ints, 2, 4), l = flat_vector(f, longs, 2, 8);
     FlatRef d = flat_vector(f, doubles, 2, 8);
@@ -208,11 +222,12 @@ Test(flat, is_read_by_flatc)
     cr_expect_eq(system(arena_printf(arena, "rm -r %s", dir)), 0);
     cr_assert_eq(failed, 0);
     remove_spaces(json);
-    cr_expect_str_eq(json,
-                     "{\"name\":\"n\\u00E4me\",\"bytes\":[1,2,3],\"shorts\":[65535],\"ints\":[-1,7],"
-                     "\"longs\":[-9223372036854775808,5],\"doubles\":[0.5,-0.0],"
-                     "\"leaves\":[{},{\"u8\":255,\"u16\":65535,\"u32\":3,"
-                     "\"u64\":18446744073709551615,\"f32\":1.5,\"f64\":-2.25}],"
-                     "\"either_type\":\"Node\",\"either\":{\"name\":\"\",\"leaves\":[]},\"last\":9}",
-                     "got %s", json);
+    cr_expect_str_eq(
+        json,
+        "{\"name\":\"n\\u00E4me\",\"bytes\":[1,2,3],\"shorts\":[65535],\"ints\":[-1,7],"
+        "\"longs\":[-9223372036854775808,5],\"doubles\":[0.5,-0.0],"
+        "\"leaves\":[{},{\"u8\":255,\"u16\":65535,\"u32\":3,"
+        "\"u64\":18446744073709551615,\"f32\":1.5,\"f64\":-2.25}],"
+        "\"either_type\":\"Node\",\"either\":{\"name\":\"\",\"leaves\":[]},\"last\":9}",
+        "got %s", json);
 }

@@ -207,8 +207,9 @@ Test(partition, a_chain_says_why_by_the_name_of_each_backend)
     p->n_backends = 2;
     cr_assert(passes_run(p, pass, 1, (PassOptions){0}, &d));
     cr_assert_eq(p->partition->n_rejected, 1);
-    cr_expect_str_eq(p->partition->rejected[0].refusal.why,
-                     "odd: its region would cost more than it saves; even: it is of the other half");
+    cr_expect_str_eq(
+        p->partition->rejected[0].refusal.why,
+        "odd: its region would cost more than it saves; even: it is of the other half");
     arena_free(a);
 }
 

@@ -42,7 +42,8 @@ static Blocks random_blocks(Arena *a, int n, int times, int sizes)
     Blocks b = {NEW(a, Block, n), n};
     for (int i = 0; i < n; i++) {
         int from = draw(times), to = draw(times);
-        b.item[i] = block_make(i, from < to ? from : to, from < to ? to : from, 16 * draw(sizes), a);
+        b.item[i] = block_make(i, from < to ? from : to, from < to ? to : from, 16 * draw(sizes),
+                               a);
     }
     return b;
 }
@@ -382,7 +383,8 @@ static char *random_program(int n)
         case 7: /* parts that nodes write; one of them twice */
             fprintf(f, "  %%c%d = aten.select.int(%%%s, 0, %d) : f32[4]\n", i, x, draw(4));
             fprintf(f, "  %%d%d = aten.exp.default(%%c%d) : f32[4]\n", i, i);
-            fprintf(f, "  %%e%d = aten.sum.dim_IntList(%%%s, [0], false, dtype=none) : f32[4]\n", i, y);
+            fprintf(f, "  %%e%d = aten.sum.dim_IntList(%%%s, [0], false, dtype=none) : f32[4]\n", i,
+                    y);
             fprintf(f, "  %%h%d = aten.cat.default([%%d%d, %%e%d], 0) : f32[8]\n", i, i, i);
             fprintf(f, "  %%k%d = aten.cat.default([%%h%d, %%e%d, %%%c%d], 0) : f32[16]\n", i, i,
                     i, draw(2) ? 'd' : 'c', i);

@@ -75,10 +75,11 @@ static uint8_t *emit(const char *text, uint8_t *data, PteStats *stats, size_t *n
 
 /* -- what a file holds ------------------------------------------------------------------- */
 
-static const char add[] = "program \"a\" stage planned\n"
-                          "method @forward(%x: f32[2,3] at 1:0, %y: f32[2,3] at 1:32) pools [96] {\n"
-                          "  %o = aten.add.Tensor(%x, %y, 1) : f32[2,3] at 1:64\n"
-                          "  return %o\n}\n";
+static const char add[] =
+    "program \"a\" stage planned\n"
+    "method @forward(%x: f32[2,3] at 1:0, %y: f32[2,3] at 1:32) pools [96] {\n"
+    "  %o = aten.add.Tensor(%x, %y, 1) : f32[2,3] at 1:64\n"
+    "  return %o\n}\n";
 
 static const char many[] =
     "program \"m\" stage planned\n"
@@ -231,14 +232,16 @@ static const struct {
      "%x has strides"},
     {HEAD "method @forward(%x: f32[4] at 1:56) pools [64] {\n  return %x\n}\n",
      "%x lies outside the planned pools"},
-    {HEAD "method @forward(%x: f32[4] at 2:0) pools [64] {\n  return %x\n}\n", "outside the planned"},
+    {HEAD "method @forward(%x: f32[4] at 2:0) pools [64] {\n  return %x\n}\n",
+     "outside the planned"},
     {HEAD "method @forward(%x: int) {\n  return\n}\n", "takes tensors only"},
     {HEAD X "  %o = aten.add.Tensor(%x, %y, 1) : f32[4]\n" END, "a result has no place"},
     {HEAD X "  %o = aten.add.Tensor(%x, 2, 1) : f32[4] at 1:32\n" END,
      "argument 'Tensor other': a number where"},
     {HEAD X "  %o = aten.hardsigmoid.default(%x) : f32[4] at 1:32\n" END, "has no kernel for it"},
     {HEAD X "  %o = aten.view.default(%x, [%s0]) : f32[4] at 1:32\n" END, "no prim op computes"},
-    {HEAD X "  %o = aten.view.default(%x, [%y]) : f32[4] at 1:32\n" END, "not a number of this type"},
+    {HEAD X "  %o = aten.view.default(%x, [%y]) : f32[4] at 1:32\n" END,
+     "not a number of this type"},
     {HEAD X "  %o = aten.clone.default(%x, memory_format=\"channels_last\") : f32[4] at 1:32\n" END,
      "has no form in a .pte"},
     {HEAD "param %w = \"fc.w\" : f32[4] in \"weight_0\"+0\nmethod @forward() {\n  return %w\n}\n",
@@ -248,18 +251,22 @@ static const struct {
     {HEAD "blob %b = \"X\" : u8[4] in \"-\"+0\nmethod @forward() {\n  return %b\n}\n",
      "is a delegate's blob"},
     {HEAD X "  %o = etc.delegate(%y, [%x], body=none) : f32[4] at 1:32\n" END, "is no blob"},
-    {HEAD "mutable %a = \"a\" : f32[4] at 1:0 in \"-\"+0\nmutable %b = \"b\" : f32[4] at 1:16 in "
-          "\"-\"+16\nmethod @forward() pools [32] {\n  update %a = %b\n  update %b = %a\n  return\n}\n",
+    {HEAD
+     "mutable %a = \"a\" : f32[4] at 1:0 in \"-\"+0\nmutable %b = \"b\" : f32[4] at 1:16 in "
+     "\"-\"+16\nmethod @forward() pools [32] {\n  update %a = %b\n  update %b = %a\n  return\n}\n",
      "updates exchange the values"},
-    {HEAD "mutable %a = \"a\" : f32[4] at 1:32 in \"-\"+0\n" X
-          "  %v = aten.view.default(%a, [2, 2]) : f32[2,2] at 1:32\n  update %a = %x\n  return %v\n}\n",
+    {HEAD
+     "mutable %a = \"a\" : f32[4] at 1:32 in \"-\"+0\n" X
+     "  %v = aten.view.default(%a, [2, 2]) : f32[2,2] at 1:32\n  update %a = %x\n  return %v\n}\n",
      "shows a state that an update has overwritten"},
-    {HEAD X "  %o = higher_order.cond(%x, graph () {\n    return\n  }, graph () {\n    return\n  }, []) : "
-            "f32[4] at 1:32\n" END,
+    {HEAD X
+     "  %o = higher_order.cond(%x, graph () {\n    return\n  }, graph () {\n    return\n  }, []) : "
+     "f32[4] at 1:32\n" END,
      "its condition is not a bool"},
-    {HEAD "method @forward(%x: f32[4] at 1:0, %p: bool[] at 1:16) pools [64] {\n"
-          "  %o = higher_order.cond(%p, graph () {\n    return\n  }, graph () {\n    return\n  }, []) : "
-          "f32[4] at 1:32\n" END,
+    {HEAD
+     "method @forward(%x: f32[4] at 1:0, %p: bool[] at 1:16) pools [64] {\n"
+     "  %o = higher_order.cond(%p, graph () {\n    return\n  }, graph () {\n    return\n  }, []) : "
+     "f32[4] at 1:32\n" END,
      "another number of values"},
 };
 

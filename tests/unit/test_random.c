@@ -51,7 +51,7 @@ static int below(Gen *r, int n)
     return (int)(inputs_draw(&r->seed) % (uint64_t)n);
 }
 
-/* -- what is there ------------------------------------------------------------------------------ */
+/* -- what is there ----------------------------------------------------------------------------- */
 
 static Made *made_of(Gen *r, const Value *v)
 {
@@ -138,7 +138,7 @@ static Value *fresh(Gen *r, Node *n)
     return add_made(r, n->out[0])->value;
 }
 
-/* -- nodes -------------------------------------------------------------------------------------- */
+/* -- nodes ------------------------------------------------------------------------------------- */
 
 /* Rows whose results are no numbers, or far from 1, for some numbers near 1. */
 static bool is_wild(OpId op)
@@ -274,7 +274,7 @@ static Value *gen_product(Gen *r)
     return NULL;
 }
 
-/* -- views -------------------------------------------------------------------------------------- */
+/* -- views ------------------------------------------------------------------------------------- */
 
 /* The node's result lies in x's storage. */
 static Made *view_of(Gen *r, Node *n, const Value *x)
@@ -363,7 +363,8 @@ static Value *gen_unsqueeze(Gen *r)
     int rank = x->type.rank, axis = below(r, rank + 1);
     if (rank > 3)
         return NULL;
-    Made *m = view_of(r, build(r->g, NULL, loc_of(r), OP_UNSQUEEZE, r->d, "vi", x, (int64_t)axis), x);
+    Made *m = view_of(r, build(r->g, NULL, loc_of(r), OP_UNSQUEEZE, r->d, "vi", x, (int64_t)axis),
+                      x);
     if (m) {
         Dim below_it = axis < rank ? dim_mul(r->p, m->stride[axis], x->type.dim[axis]) : DIM(1);
         memmove(&m->stride[axis + 1], &m->stride[axis], (size_t)(rank - axis) * sizeof *m->stride);
@@ -420,7 +421,7 @@ static Value *gen_expand(Gen *r)
     return view_done(r, m);
 }
 
-/* -- programs ----------------------------------------------------------------------------------- */
+/* -- programs ---------------------------------------------------------------------------------- */
 
 static Type random_type(Gen *r)
 {
@@ -495,7 +496,7 @@ static void generate(Gen *r, uint64_t seed, int n_nodes)
     r->seed = kept;
 }
 
-/* -- the play on strided memory ------------------------------------------------------------------ */
+/* -- the play on strided memory ---------------------------------------------------------------- */
 
 typedef struct Play {
     Gen *r;
@@ -600,7 +601,7 @@ static bool play(Play *p, EtcTensor *const *in, EtcTensor **out)
     return true;
 }
 
-/* -- comparing ------------------------------------------------------------------------------------ */
+/* -- comparing --------------------------------------------------------------------------------- */
 
 typedef struct Case {
     Gen *r;
@@ -633,7 +634,8 @@ static bool is_near(const Case *c, const EtcTensor *got, const EtcTensor *want, 
     for (int64_t i = 0; i < etc_numel(want); i++)
         size = fmax(size, fabs((double)((const float *)want->data)[i]));
     for (int64_t i = 0; i < etc_numel(want); i++) {
-        double a = (double)((const float *)want->data)[i], b = (double)((const float *)got->data)[i];
+        double a = (double)((const float *)want->data)[i],
+               b = (double)((const float *)got->data)[i];
         if (!(a == b || fabs(a - b) <= most * size || (isnan(a) && isnan(b))))
             return said(c, "%s: element %lld is %.9g, expected %.9g", what, (long long)i, b, a);
     }
@@ -669,7 +671,7 @@ static bool planned_is_right(const Case *c, EtcTensor **out, EtcTensor **update)
     return ok;
 }
 
-/* -- runtime-lite --------------------------------------------------------------------------------- */
+/* -- runtime-lite ------------------------------------------------------------------------------ */
 
 static bool lite_call(const Case *c, Loaded *l, EtcTensor *const *out)
 {
@@ -701,7 +703,7 @@ static uint8_t *pte_bytes(const Case *c, size_t *n)
     return file;
 }
 
-/* -- one program ---------------------------------------------------------------------------------- */
+/* -- one program ------------------------------------------------------------------------------- */
 
 typedef enum Verdict { FINE, REFUSED, WRONG } Verdict;
 
@@ -713,7 +715,8 @@ static void carry(const Case *c, EtcTensor **update)
         if (g->update[i].target->state)
             g->update[i].target->state->data = tensor_copy(update[i], c->r->a)->data;
     for (int i = 0; i < raw->n_states; i++)
-        raw->state[i]->state->data = tensor_copy(c->want[raw->n_out + raw->n_in + i], c->r->a)->data;
+        raw->state[i]->state->data =
+            tensor_copy(c->want[raw->n_out + raw->n_in + i], c->r->a)->data;
 }
 
 static bool run_calls(Case *c, int which, Tail tail)

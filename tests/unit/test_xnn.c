@@ -312,9 +312,8 @@ static Spec concat(void)
 
 /* -- the test ---------------------------------------------------------------------------------- */
 
-static _Alignas(16) float weights[64] = {
-    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-    1, 1, 1};
+static _Alignas(16) float weights[64] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                                         1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
 static EtcStatus read_spec(const Spec *s, EtcError *e)
 {
@@ -442,14 +441,16 @@ Test(xnn, quantization)
     REFUSED(dynamic, s.value[1].channel_dim = 0, "per token");
     REFUSED(dynamic, s.value[1].channel_dim = 3, "per token");
     REFUSED(dynamic, s.value[1].channel_dim = 2, "does not read");
-    REFUSED(dynamic, (s.value[1].type = XNN_QINT8, s.value[1].quant = XNN_PER_TENSOR), "out of range");
+    REFUSED(dynamic, (s.value[1].type = XNN_QINT8, s.value[1].quant = XNN_PER_TENSOR),
+            "out of range");
     REFUSED(dynamic, (s.value[1].type = XNN_QINT8, s.value[1].quant = XNN_PER_TENSOR,
                       s.value[1].scale = 1, s.value[1].zero = 128), "out of range");
     REFUSED(dynamic, (s.value[1].type = XNN_QINT8, s.value[1].quant = XNN_PER_TENSOR,
                       s.value[1].scale = NAN), "out of range");
     REFUSED(dynamic, (s.value[2].type = XNN_QBINT4, s.value[2].quant = XNN_PER_GROUP,
                       s.value[2].group = 32), "groups that are no multiple");
-    REFUSED(dynamic, (s.value[2].type = XNN_QBINT4, s.value[2].quant = XNN_PER_GROUP), "groups that");
+    REFUSED(dynamic, (s.value[2].type = XNN_QBINT4, s.value[2].quant = XNN_PER_GROUP),
+            "groups that");
     cr_expect_eq(n_cases, 17);
 }
 
@@ -492,7 +493,8 @@ Test(xnn, sizes)
     REFUSED(conv, s.node[0].slot[F_TOP] = UINT32_MAX, "too large");
     REFUSED(conv, s.node[0].slot[F_DILATION_H] = 9, "larger than the padded");
     REFUSED(conv, s.node[0].kind = XNN_DEPTHWISE, "filter does not have");
-    REFUSED(conv, (s.node[0].kind = XNN_CONV_TRANSPOSE, s.node[0].slot[F_ADJUST_H] = 1), "adjustment");
+    REFUSED(conv, (s.node[0].kind = XNN_CONV_TRANSPOSE, s.node[0].slot[F_ADJUST_H] = 1),
+            "adjustment");
     REFUSED(pool, s.node[0].slot[F_KERNEL_H] = 0, "of 0");
     REFUSED(pool, s.node[0].slot[F_STRIDE_W] = 0, "of 0");
     REFUSED(pool, s.node[0].slot[F_LEFT] = 2, "padding as large");
