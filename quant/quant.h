@@ -76,6 +76,34 @@ QuantChoice recipe_choice(const Recipe *r, const Node *n, const Backend *backend
 /* Every scope must match a node of p; those that match none are reported, with the nearest name. */
 bool recipe_check_scopes(const Recipe *r, const Program *p, Diag *d);
 
+/* -- sample inputs: who reads them is the driver's matter --------------------------------------- */
+
+typedef struct Samples {
+    int n;
+    /* Sample i: in[k] and the sizes that its symbols stand for, in `a`; its name for messages.
+     * False: reported. */
+    bool (*read)(void *ctx, int i, Arena *a, EtcTensor **in, int64_t *symbol, const char **name,
+                 Diag *d);
+    void *ctx;
+} Samples;
+
+/* -- statistics.c: what observers saw, to be kept in a file -------------------------------------- */
+
+typedef struct Statistics Statistics;
+
+/* -- quantize.c: the pass --------------------------------------------------------------------- */
+
+/* What a program's `quant` points at. */
+typedef struct QuantJob {
+    const Recipe *recipe;
+    const Samples *samples; /* of method 0; NULL: none */
+    Statistics *statistics; /* what was read from a file, or NULL; then what was seen */
+    void (*progress)(void *ctx, int done, int n); /* may be NULL */
+    void *ctx;
+} QuantJob;
+
+bool pass_quantize(Program *p, Arena *tmp, Diag *d);
+
 /* -- observe.c: ranges of values, in constant memory ------------------------------------------ */
 
 /* What one value's samples looked like.  Its size does not depend on their number. */
