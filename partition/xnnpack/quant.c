@@ -236,9 +236,11 @@ bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r)
 static bool is_of_space(const Node *n)
 {
     int64_t axis[2];
-    return n->in[0]->type.rank == 4 && arg_count(n, 1) == 2 && arg_ints(n, 1, axis, 2) &&
-           (axis[0] + axis[1] == 5 || axis[0] + axis[1] == -3 || axis[0] + axis[1] == 1) &&
-           (axis[0] & ~1) == (axis[0] < 0 ? -2 : 2) && (axis[1] & ~1) == (axis[1] < 0 ? -2 : 2);
+    if (n->in[0]->type.rank != 4 || arg_count(n, 1) != 2 || !arg_ints(n, 1, axis, 2))
+        return false;
+    for (int i = 0; i < 2; i++)
+        axis[i] += axis[i] < 0 ? 4 : 0;
+    return axis[0] > 1 && axis[1] > 1;
 }
 
 /* What fits() lowers, told before there are scales. */
