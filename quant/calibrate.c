@@ -82,43 +82,67 @@ static void set_scale(Point *p)
     p->zero = p->zero < -128 ? -128 : p->zero > 127 ? 127 : p->zero;
 }
 
-static bool from_statistics(const Annotation *a, const Statistics *s, Diag *d)
+/* -- ranges ---------------------------------------------------------------------------------- */
+
+static const char *key_of(const Point *p, Arena *a)
+{
+    static const char *const name[N_OBSERVERS] = {"minmax", "moving_average", "percentile", "mse",
+                                                  "kl"};
+    const char *kind = p->format.symmetric ? "magnitude" : "range";
+    if (p->format.observer == OBS_PERCENTILE)
+        return arena_printf(a, "%s.percentile%.9g", kind, p->format.percentile);
+    return arena_printf(a, "%s.%s", kind, name[p->format.observer]);
+}
+
+static bool read_ranges(const Annotation *a, const Statistics *s, Diag *d)
 {
     bool ok = true;
     for (int i = 0; i < a->n_points; i++) {
         Point *p = a->points[i];
-        if (!statistics_find(s, p))
+        const char *key = key_of(p, a->arena);
+        const float *v = statistics_get(s, key, p->name, 2);
+        if (v && v[0] <= 0 && v[1] >= 0) {
+            p->lo = v[0];
+            p->hi = v[1];
+        } else {
             ok = diag_error(d, (Loc){.file = statistics_file(s), .node = p->name},
-                            "has no range of it by this observer: calibrate with this recipe");
+                            "has no '%s' of it: make it with this recipe", key);
+        }
     }
     return ok;
 }
 
-bool calibrate(Annotation *a, QuantJob *job, Diag *d)
+static void take_ranges(const Annotation *a, Statistics *to)
 {
-    Loc loc = {.file = a->g->program->name};
-    if (!a->n_points)
-        return true;
     for (int i = 0; i < a->n_points; i++) {
         Point *p = a->points[i];
-        p->observer = observer_new(a->arena, p->format.observer, p->format.percentile, 1);
+        observer_range(p->observer, 0, -128, 127, p->format.symmetric, &p->lo, &p->hi);
+        statistics_add(to, key_of(p, a->arena), p->name, 2, (const float[]){p->lo, p->hi});
     }
-    if (job->statistics) {
-        if (!from_statistics(a, job->statistics, d))
-            return false;
-    } else {
-        if (a->g != a->g->program->method[0] || !job->samples || !job->samples->n)
-            return diag_error(d, loc, "method '%s': the recipe wants activations as integers whose "
-                                      "scales are known beforehand: give samples or statistics",
-                              a->g->name ? a->g->name : "");
-        if (!run_samples(a, job, d))
-            return false;
-        for (int i = 0; i < a->n_points; i++) {
-            Point *p = a->points[i];
-            observer_range(p->observer, 0, -128, 127, p->format.symmetric, &p->lo, &p->hi);
-        }
-    }
+}
+
+static bool see_samples(Annotation *a, QuantJob *job, Diag *d)
+{
+    const Program *p = a->g->program;
+    if (a->g != p->method[0] || !job->samples || !job->samples->n)
+        return diag_error(d, (Loc){.file = p->name},
+                          "method '%s': '%s' wants scales that are known beforehand: give samples "
+                          "of its inputs (--calibrate), or statistics",
+                          a->g->name ? a->g->name : "", job->recipe->file);
     for (int i = 0; i < a->n_points; i++)
-        set_scale(a->points[i]);
+        a->points[i]->observer = observer_new(a->arena, a->points[i]->format.observer,
+                                              a->points[i]->format.percentile, 1);
+    if (!run_samples(a, job, d))
+        return false;
+    take_ranges(a, job->seen);
     return true;
+}
+
+bool calibrate(Annotation *a, QuantJob *job, Diag *d)
+{
+    bool ok = !a->n_points || (job->statistics ? read_ranges(a, job->statistics, d)
+                                               : see_samples(a, job, d));
+    for (int i = 0; ok && i < a->n_points; i++)
+        set_scale(a->points[i]);
+    return ok;
 }

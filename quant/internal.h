@@ -57,7 +57,18 @@ bool is_class(const Node *n, const char *quant); /* of ops.def's column */
 /* -- calibrate.c ------------------------------------------------------------------------------- */
 
 /* Runs the samples and gives each point its range.  False: reported. */
-bool calibrate(Annotation *a, const QuantJob *job, Diag *d);
+bool calibrate(Annotation *a, QuantJob *job, Diag *d);
+
+/* -- statistics.c ------------------------------------------------------------------------------ */
+
+Statistics *statistics_new(Arena *a, uint64_t model);
+const char *statistics_file(const Statistics *s);
+uint64_t statistics_model(const Program *p);
+bool statistics_fit(const Statistics *s, const Program *p, Diag *d); /* false: reported */
+/* n numbers under a key without blanks, of a value; sorted, they can be found; NULL: not there. */
+void statistics_add(Statistics *s, const char *key, const char *name, int n, const float *v);
+void statistics_sort(Statistics *s);
+const float *statistics_get(const Statistics *s, const char *key, const char *name, int n);
 
 /* -- weights.c --------------------------------------------------------------------------------- */
 

@@ -91,13 +91,20 @@ typedef struct Samples {
 
 typedef struct Statistics Statistics;
 
+/* The text of a file, which need not be one.  NULL: reported. */
+Statistics *statistics_read(Arena *a, const char *file, const char *text, size_t n, Diag *d);
+void statistics_write(const Statistics *s, FILE *out);
+int statistics_count(const Statistics *s);
+
 /* -- quantize.c: the pass --------------------------------------------------------------------- */
 
 /* What a program's `quant` points at. */
 typedef struct QuantJob {
     const Recipe *recipe;
     const Samples *samples; /* of method 0; NULL: none */
-    Statistics *statistics; /* what was read from a file, or NULL; then what was seen */
+    const Statistics *statistics; /* what was read from a file, or NULL */
+    Statistics *seen;             /* of the samples, in the program's arena */
+    bool only_observe;            /* the program stays as it is */
     void (*progress)(void *ctx, int done, int n); /* may be NULL */
     void *ctx;
 } QuantJob;
