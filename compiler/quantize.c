@@ -50,6 +50,41 @@ static bool data_read(void *ctx, int i, Arena *a, EtcTensor **in, int64_t *symbo
     return true;
 }
 
+static QuantRule *preset(const char *s, Arena *a)
+{
+    const QuantFormat i8 = {.dtype = ETC_I8, .bits = 8, .granularity = PER_CHANNEL, .symmetric = true};
+    const QuantFormat x = {.dtype = ETC_I8, .bits = 8};
+    QuantFormat i4 = {.dtype = ETC_I8, .bits = 4, .granularity = PER_GROUP, .group = 32, .symmetric = true};
+    QuantFormat token = x;
+    token.granularity = PER_TOKEN;
+    token.dynamic = true;
+    QuantRule *c = NEW(a, QuantRule, 1);
+    *c = (QuantRule){.activation = {.dtype = ETC_F32}, .weight = {.dtype = ETC_F32}, .has_weight = true, .has_activation = true, .has_algorithms = true};
+    if (strstr(s, "wmse"))
+        i4.observer = OBS_MSE;
+    c->weight = i8;
+    if (!strncmp(s, "int8-dynamic", 12))
+        c->activation = token;
+    else if (!strncmp(s, "int8-weight", 11))
+        ;
+    else if (!strncmp(s, "int8", 4))
+        c->activation = x;
+    else if (!strncmp(s, "int4-group32", 12))
+        c->weight = i4;
+    else if (!strncmp(s, "8da4w", 5))
+        c->activation = token, c->weight = i4;
+    else if (!strncmp(s, "fp16", 4))
+        c->weight.dtype = ETC_F16;
+    c->activation.observer = strstr(s, "+mse") ? OBS_MSE : strstr(s, "+kl") ? OBS_KL : OBS_MINMAX;
+    if (strstr(s, "+pct"))
+        c->activation.observer = OBS_PERCENTILE, c->activation.percentile = 99.99;
+    c->weight.observer = strstr(s, "wmse") ? OBS_MSE : OBS_MINMAX;
+    static const char *const alg[] = {"+bias", "+cle", "+smooth", "+awq", "+scale", "+gptq", "+hqq"};
+    for (int i = 0; i < 7; i++)
+        c->algorithms |= strstr(s, alg[i]) ? 1u << i : 0;
+    return c;
+}
+
 /* -- progress ---------------------------------------------------------------------------------------- */
 
 typedef struct Progress {
@@ -85,6 +120,8 @@ bool quant_prepare(const Options *o, Program *p, Arena *a, Diag *d)
     QuantJob *job = NEW(a, QuantJob, 1);
     Recipe *r = NEW(a, Recipe, 1);
     r->file = o->recipe;
+    r->rule = preset(o->recipe, a);
+    r->n_rules = 1;
     *job = (QuantJob){.recipe = r, .only_observe = o->command == CMD_QUANTIZE};
     if (o->command != CMD_QUANTIZE && o->statistics &&
         !(job->statistics = read_statistics(o->statistics, a, d)))

@@ -45,10 +45,14 @@ typedef struct QuantFormat {
 } QuantFormat;
 
 /* A rule speaks for the nodes its scope matches: all fields that are set must.  Of several rules
- * that match the last one holds, field by field. */
+ * that match the last one holds, field by field.
+ *
+ * In a glob '*' is any run of characters and '?' one of them.  `op` may leave out "aten." and the
+ * overload; a module's path also stands for what lies in it; `backend` is who takes the node, of those
+ * that the program is given to, or "portable". */
 typedef struct QuantRule {
     const char *name, *op, *module, *backend; /* globs of node, operator, module path; NULL: any */
-    int line, column;                         /* in the recipe's file */
+    int line, column; /* of the scope in the recipe's file; 0: of a preset, which may match none */
     bool has_activation, has_weight, has_algorithms;
     QuantFormat activation, weight;
     unsigned algorithms;
@@ -73,7 +77,7 @@ typedef struct QuantChoice {
 /* What the rules say of a node together. */
 QuantChoice recipe_choice(const Recipe *r, const Node *n, const Backend *backend);
 
-/* Every scope must match a node of p; those that match none are reported, with the nearest name. */
+/* Whether every scope matches a node of p; those that match none are reported, with what comes near. */
 bool recipe_check_scopes(const Recipe *r, const Program *p, Diag *d);
 
 /* -- sample inputs: who reads them is the driver's matter --------------------------------------- */
