@@ -20,6 +20,7 @@ typedef enum Command {
     CMD_DIFF,
     CMD_CHECK,
     CMD_PARTITION,
+    CMD_QUANTIZE,
     CMD_INSPECT,
     CMD_OPT,
     CMD_OPS,
@@ -38,6 +39,7 @@ typedef struct Options {
     const char *weights_dir, *weights, *data, *dump_ir, *dump_data;
     const char *backend, *delegate, *target, *math, *weights_as, *target_runtime,
         *require_delegated;
+    const char *recipe, *calibrate, *statistics; /* the last is written by quantize, else read */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
@@ -64,6 +66,9 @@ bool pipeline_of(const Program *p, Pipeline *out, Diag *d);
 /* Those of them to a .pte that end with partition.  False: p is past it; reported. */
 bool pipeline_to_partition(const Program *p, Pipeline *out, Diag *d);
 
+/* Those that end with quantize.  False: p is past it; reported. */
+bool pipeline_to_quantize(const Program *p, Pipeline *out, Diag *d);
+
 /* The first of them, which make core of an export. */
 Pipeline pipeline_to_core(void);
 
@@ -89,6 +94,9 @@ Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Dia
 /* Loads and gives regions to the backends of --backend, of which there may be none; what they are
  * is in its `partition`.  NULL: reported. */
 Program *model_partition(const Options *o, Arena *a, Diag *d);
+
+/* Loads and runs what stands before quantize, and that.  NULL: reported. */
+Program *model_observe(const Options *o, Arena *a, Diag *d);
 
 /* Loads and checks; what is at stage aten becomes core, so that the evaluator can run it.  NULL:
  * reported. */
@@ -264,6 +272,11 @@ double partition_percent(const PartitionReport *r); /* of multiply-adds that bac
 bool partition_gate(const Options *o, const Program *p, Diag *d); /* --require-delegated */
 void partition_line(const Program *p, const char *file, Arena *a); /* to standard error */
 
+/* -- quantize.c ----------------------------------------------------------------------------- */
+
+/* Sets p->quant to what --recipe and its kin ask for.  False: reported. */
+bool quant_prepare(const Options *o, Program *p, Arena *a, Diag *d);
+
 /* -- commands: each returns after reporting to d ------------------------------------------- */
 
 void command_compile(const Options *o, Arena *a, Diag *d);
@@ -272,6 +285,7 @@ void command_run(const Options *o, Arena *a, Diag *d);
 void command_diff(const Options *o, Arena *a, Diag *d);
 void command_check(const Options *o, Arena *a, Diag *d);
 void command_partition(const Options *o, Arena *a, Diag *d);
+void command_quantize(const Options *o, Arena *a, Diag *d);
 void command_inspect(const Options *o, Arena *a, Diag *d);
 void command_opt(const Options *o, Arena *a, Diag *d);
 void command_ops(const Options *o, Arena *a, Diag *d);

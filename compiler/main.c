@@ -7,7 +7,7 @@ static void (*const command[N_COMMANDS])(const Options *o, Arena *a, Diag *d) = 
     [CMD_RUN] = command_run,         [CMD_DIFF] = command_diff,
     [CMD_CHECK] = command_check,     [CMD_INSPECT] = command_inspect,
     [CMD_OPT] = command_opt,         [CMD_PARTITION] = command_partition,
-    [CMD_OPS] = command_ops,
+    [CMD_QUANTIZE] = command_quantize, [CMD_OPS] = command_ops,
 };
 
 int main(int argc, char **argv)

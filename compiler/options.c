@@ -15,9 +15,10 @@ enum {
     PARTITION = 1 << CMD_PARTITION,
     INSPECT = 1 << CMD_INSPECT,
     OPT = 1 << CMD_OPT,
+    QUANTIZE = 1 << CMD_QUANTIZE,
     OPS = 1 << CMD_OPS,
     BUILDS = COMPILE | EMIT_C,
-    READS = BUILDS | RUN | DIFF | CHECKS | PARTITION | INSPECT | OPT,
+    READS = BUILDS | RUN | DIFF | CHECKS | PARTITION | INSPECT | OPT | QUANTIZE,
     ALL = READS | OPS
 };
 
@@ -39,6 +40,9 @@ static const struct {
     [CMD_PARTITION] = {"partition", "MODEL --backend NAME,...",
                        "etc partition model.pt2 --backend xnnpack",
                        "tell who takes what, why not more, and what switching costs"},
+    [CMD_QUANTIZE] = {"quantize", "MODEL --recipe PRESET|FILE --calibrate DATA --statistics OUT",
+                      "etc quantize model.pt2 --recipe int8 --calibrate samples --statistics s.txt",
+                      "run samples and write the ranges of values, for --statistics"},
     [CMD_INSPECT] = {"inspect", "FILE", "etc inspect model.pte",
                      "show methods, operators, sizes and plan of a .pte, .pt2 or .etir"},
     [CMD_OPT] = {"opt", "MODEL --passes=A,B", "etc opt --passes=dce,cse graph.etir",
@@ -88,8 +92,14 @@ static const Flag flag_row[] = {
     {"weights", 0, FLAG_TEXT, AT(weights), READS, any, "FILE",
      "the .pt2 or folder that an .etir's weights lie in"},
     {"data", 0, FLAG_TEXT, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
-    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION, is_backends, "NAME,...",
+    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION | QUANTIZE, is_backends, "NAME,...",
      "who is offered the model's parts, in this order: xnnpack; or portable"},
+    {"recipe", 0, FLAG_TEXT, AT(recipe), BUILDS | CHECKS | QUANTIZE, any, "PRESET|FILE.yaml",
+     "keep values and weights as integers, as it says"},
+    {"calibrate", 0, FLAG_TEXT, AT(calibrate), BUILDS | CHECKS | QUANTIZE, any, "DATA",
+     "sample inputs to see the ranges of values with"},
+    {"statistics", 0, FLAG_TEXT, AT(statistics), BUILDS | CHECKS | QUANTIZE, any, "FILE",
+     "those ranges, as `etc quantize` wrote them; of quantize: the file to write"},
     {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION, is_choice, "worth|all",
      "what pays for its calls (worth), or all that a backend takes"},
     {"require-delegated", 0, FLAG_TEXT, AT(require_delegated), COMPILE | PARTITION,
@@ -111,7 +121,7 @@ static const Flag flag_row[] = {
     {"rtol", 0, FLAG_TEXT, AT(rtol), DIFF, is_tolerance, "NUMBER",
      "and by this much of A's element (1e-4)"},
     {"all", 0, FLAG_BOOL, AT(all), DIFF, any, NULL, "list every pair, not only those that differ"},
-    {"tail", 0, FLAG_TEXT, AT(tail), CHECKS | OPT | DIFF, is_choice, "pte|c",
+    {"tail", 0, FLAG_TEXT, AT(tail), CHECKS | OPT | DIFF | QUANTIZE, is_choice, "pte|c",
      "what to check or rewrite for (pte)"},
     {"verify", 0, FLAG_BOOL, AT(verify), BUILDS | OPT, any, NULL,
      "evaluate before and after every pass and compare"},
@@ -515,6 +525,13 @@ static bool is_complete(const Parser *p)
         return usage(p, "--backend portable leaves nothing to tell");
     if (o->simulate && o->require_delegated)
         return usage(p, "--simulate compares chains; --require-delegated wants one");
+    if (o->command == CMD_QUANTIZE && (!o->recipe || !o->calibrate || !o->statistics))
+        return usage(p, "--%s is missing; usage: etc %s %s",
+                     !o->recipe ? "recipe" : !o->calibrate ? "calibrate" : "statistics", name, use);
+    if ((o->calibrate || o->statistics) && !o->recipe)
+        return usage(p, "--%s wants a --recipe", o->calibrate ? "calibrate" : "statistics");
+    if (o->command != CMD_QUANTIZE && o->calibrate && o->statistics)
+        return usage(p, "--calibrate and --statistics: one or the other");
     if (o->command == CMD_DIFF && !o->other)
         return usage(p, "two models are wanted; usage: etc %s %s", name, use);
     if (o->command == CMD_OPT && !o->passes && !o->list)

@@ -80,6 +80,41 @@ QuantChoice recipe_choice(const Recipe *r, const Node *n, const Backend *backend
 /* Whether every scope matches a node of p; those that match none are reported, with what comes near. */
 bool recipe_check_scopes(const Recipe *r, const Program *p, Diag *d);
 
+/* -- sample inputs: who reads them is the driver's matter --------------------------------------- */
+
+typedef struct Samples {
+    int n;
+    /* Sample i: in[k] and the sizes that its symbols stand for, in `a`; its name for messages.
+     * False: reported. */
+    bool (*read)(void *ctx, int i, Arena *a, EtcTensor **in, int64_t *symbol, const char **name,
+                 Diag *d);
+    void *ctx;
+} Samples;
+
+/* -- statistics.c: what observers saw, to be kept in a file -------------------------------------- */
+
+typedef struct Statistics Statistics;
+
+/* The text of a file, which need not be one.  NULL: reported. */
+Statistics *statistics_read(Arena *a, const char *file, const char *text, size_t n, Diag *d);
+void statistics_write(const Statistics *s, FILE *out);
+int statistics_count(const Statistics *s);
+
+/* -- quantize.c: the pass --------------------------------------------------------------------- */
+
+/* What a program's `quant` points at. */
+typedef struct QuantJob {
+    const Recipe *recipe;
+    const Samples *samples; /* of method 0; NULL: none */
+    const Statistics *statistics; /* what was read from a file, or NULL */
+    Statistics *seen;             /* of the samples, in the program's arena */
+    bool only_observe;            /* the program stays as it is */
+    void (*progress)(void *ctx, int done, int n); /* may be NULL */
+    void *ctx;
+} QuantJob;
+
+bool pass_quantize(Program *p, Arena *tmp, Diag *d);
+
 /* -- observe.c: ranges of values, in constant memory ------------------------------------------ */
 
 /* What one value's samples looked like.  Its size does not depend on their number. */
