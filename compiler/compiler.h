@@ -201,12 +201,64 @@ const char *tensor_shown(Arena *a, const EtcTensor *t); /* "f32[2,3]" */
 const char *type_shown(Arena *a, Type t);               /* "f32[%s31,64]" */
 double seconds_now(void);
 
+/* Which of the names offered a word was meant to be. */
+typedef struct Near {
+    const char *word, *best; /* NULL: none is near */
+    int least;
+} Near;
+
+Near near_word(const char *word);
+void near_consider(Near *n, const char *name);
+const char *near_text(Arena *a, const Near *n); /* "; did you mean 'NAME'?", or "" */
+
+bool file_exists(const char *path);
+
 /* Maps a regular file read-only, for as long as the process lives; an empty one gives n = 0.
  * False: reported. */
 bool map_file(const char *path, const uint8_t **data, size_t *n, Diag *d);
 
 /* Reports what runtime-lite says of a file; returns false. */
 bool runtime_failed(const char *file, const EtcError *e, Diag *d);
+
+/* -- config.c: YAML ------------------------------------------------------------------------- */
+
+typedef enum YamlKind {
+    YAML_SCALAR,
+    YAML_LIST,
+    YAML_MAP,
+    YAML_BROKEN /* was refused; nothing more is to be said of it */
+} YamlKind;
+
+typedef struct Yaml Yaml;
+struct Yaml {
+    YamlKind kind;
+    const char *file;
+    int line, column;
+    const char *text; /* of a scalar */
+    bool is_plain;    /* it stands without quotes */
+    const char *key;  /* of a map's item; else NULL */
+    int key_line, key_column;
+    Yaml *first, *next; /* items of a list or map */
+    int n;
+};
+
+/* The tree of a text of one document, in `a`, some of which may be YAML_BROKEN; all that was refused
+ * is reported.  NULL: there is no telling what else it says. */
+const Yaml *yaml_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d);
+Loc yaml_loc(const Yaml *y);
+
+/* -- recipes.c ------------------------------------------------------------------------------ */
+
+typedef struct RecipePreset {
+    const char *name, *help, *text;
+} RecipePreset;
+
+extern const RecipePreset recipe_preset[];
+extern const int n_recipe_presets;
+
+/* A preset, or a file of a recipe.  False: all its mistakes are reported. */
+bool recipe_read(const char *name, Arena *a, Recipe *out, Diag *d);
+bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Recipe *out, Diag *d);
 
 /* -- report.c ------------------------------------------------------------------------------ */
 
