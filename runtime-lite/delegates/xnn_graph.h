@@ -140,6 +140,9 @@ extern const EtcFlatTable etc_xnn_schema[]; /* rows: the graph first */
  * value's place; what a node makes is written there.  Refuses sizes that its node cannot take. */
 EtcStatus etc_xnn_infer(const XnnGraph *g, XnnShape *shape, EtcError *e);
 
+/* align: a power of two, a multiple of a pointer's size.  For free(); NULL: there is none. */
+void *etc_xnn_allocate(size_t align, size_t n);
+
 /* Which node each operation of the library's profile is, by name: operations stand in the order of
  * nodes, and a node that the library fused into another has none.  XNN_NO_ID: not known. */
 void etc_xnn_match(const XnnGraph *g, const char *const *name, uint32_t n, uint32_t *node);

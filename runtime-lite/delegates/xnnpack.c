@@ -30,7 +30,7 @@ typedef struct Copy { /* a constant at the very end of the file */
     uint8_t *data;
 } Copy;
 
-enum { PACKED_LISTS = 1024, PACKED_ALIGN = 64 };
+enum { PACKED_LISTS = 1024, PACKED_ALIGN = 64, PACKED_BLOCK = 32 << 20 };
 
 typedef struct Packed { /* weights as the library packed them */
     struct Packed *next;
@@ -38,6 +38,12 @@ typedef struct Packed { /* weights as the library packed them */
     void *data;
     size_t number; /* in `at` */
 } Packed;
+
+typedef struct Block { /* that packed weights lie in, one behind the other */
+    struct Block *next;
+    uint8_t *data;
+    size_t n_bytes, used;
+} Block;
 
 typedef struct Profile { /* of a runtime, made when it is first asked for */
     char *names;
@@ -56,6 +62,7 @@ struct EtcXnnpack {
     Packed *packed[PACKED_LISTS];
     Packed **at; /* all of them; the library's offsets count here */
     size_t n_packed;
+    Block *blocks; /* the one in use first */
     xnn_workspace_t workspace;
     pthreadpool_t pool; /* NULL: the caller's thread alone */
     uint64_t packed_bytes;
@@ -103,7 +110,33 @@ static size_t look_up(void *context, const struct xnn_weights_cache_look_up_key 
     return SIZE_MAX;
 }
 
-/* Memory that look_up_or_insert is then told of; or it is freed with the host. */
+/* Memory as long as the host lives; of a block, what nobody writes is never backed. */
+static void *packed_memory(EtcXnnpack *x, size_t n)
+{
+    Block *b = x->blocks;
+    if (n > SIZE_MAX - XNN_READS_BEHIND - PACKED_ALIGN) {
+        return NULL;
+    }
+    n = (n + XNN_READS_BEHIND + PACKED_ALIGN - 1) / PACKED_ALIGN * PACKED_ALIGN;
+    if ((b == NULL) || (n > b->n_bytes - b->used)) {
+        b = calloc(1, sizeof *b);
+        if (b == NULL) {
+            return NULL;
+        }
+        b->n_bytes = (n > PACKED_BLOCK) ? n : PACKED_BLOCK;
+        b->data = etc_xnn_allocate(PACKED_ALIGN, b->n_bytes);
+        b->next = x->blocks;
+        if (b->data == NULL) {
+            free(b);
+            return NULL;
+        }
+        x->blocks = b;
+    }
+    b->used += n;
+    return b->data + b->used - n;
+}
+
+/* Memory that look_up_or_insert is then told of. */
 static void *reserve_space(void *context, size_t n)
 {
     EtcXnnpack *x = context;
@@ -111,7 +144,10 @@ static void *reserve_space(void *context, size_t n)
     Packed **at = (k & (k - 1)) ? x->at : realloc(x->at, (k ? 2 * k : 1) * sizeof *at);
     Packed *p = calloc(1, sizeof *p);
     x->at = at ? at : x->at;
-    if (!at || !p || posix_memalign(&p->data, PACKED_ALIGN, n + XNN_READS_BEHIND)) {
+    if ((at != NULL) && (p != NULL)) {
+        p->data = packed_memory(x, n);
+    }
+    if ((at == NULL) || (p == NULL) || (p->data == NULL)) {
         free(p);
         return NULL;
     }
@@ -158,11 +194,45 @@ static enum xnn_status delete_cache(void *context)
 static void free_packed(EtcXnnpack *x)
 {
     for (size_t i = 0; i < x->n_packed; i++) {
-        free(x->at[i]->data);
         free(x->at[i]);
     }
     free(x->at);
+    while (x->blocks != NULL) {
+        Block *b = x->blocks;
+        x->blocks = b->next;
+        free(b->data);
+        free(b);
+    }
 }
+
+/* -- the library's memory ------------------------------------------------------------------ */
+
+static void *allocate_some(void *context, size_t n)
+{
+    (void)context;
+    return malloc(n);
+}
+
+static void *reallocate_some(void *context, void *p, size_t n)
+{
+    (void)context;
+    return realloc(p, n);
+}
+
+static void free_some(void *context, void *p)
+{
+    (void)context;
+    free(p);
+}
+
+static void *allocate_aligned(void *context, size_t align, size_t n)
+{
+    (void)context;
+    return etc_xnn_allocate(align, n);
+}
+
+static const struct xnn_allocator allocator = {
+    NULL, allocate_some, reallocate_some, free_some, allocate_aligned, free_some};
 
 /* -- host --------------------------------------------------------------------------------- */
 
@@ -175,7 +245,7 @@ EtcXnnpack *etc_xnnpack_new(int n_threads)
     struct xnn_weights_cache_provider cache = {
         x, look_up, reserve_space, look_up_or_insert, is_finalized, offset_to_addr, delete_cache};
     x->cache = cache;
-    if ((xnn_initialize(NULL) != xnn_status_success) ||
+    if ((xnn_initialize(&allocator) != xnn_status_success) ||
         (xnn_create_workspace(&x->workspace) != xnn_status_success)) {
         etc_xnnpack_free(x);
         return NULL;
