@@ -16,6 +16,9 @@ void *etc_xnn_allocate(size_t align, size_t n)
         align = HUGE_PAGE;
         n = (n + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     }
+    if (align <= sizeof(void *)) {
+        return malloc(n);
+    }
     if (posix_memalign(&p, align, n) != 0) {
         return NULL;
     }

@@ -210,13 +210,13 @@ static void free_packed(EtcXnnpack *x)
 static void *allocate_some(void *context, size_t n)
 {
     (void)context;
-    return malloc(n);
+    return etc_xnn_allocate(sizeof(void *), n);
 }
 
 static void *reallocate_some(void *context, void *p, size_t n)
 {
     (void)context;
-    return realloc(p, n);
+    return (p == NULL) ? etc_xnn_allocate(sizeof(void *), n) : realloc(p, n);
 }
 
 static void free_some(void *context, void *p)
