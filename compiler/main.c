@@ -5,7 +5,8 @@
 
 static void (*const command[N_COMMANDS])(const Options *o, Arena *a, Diag *d) = {
     [CMD_COMPILE] = command_compile, [CMD_EMIT_C] = command_emit_c,
-    [CMD_RUN] = command_run,         [CMD_DIFF] = command_diff,
+    [CMD_RUN] = command_run,         [CMD_BENCH] = command_bench,
+    [CMD_DIFF] = command_diff,
     [CMD_CHECK] = command_check,     [CMD_INSPECT] = command_inspect,
     [CMD_OPT] = command_opt,         [CMD_PARTITION] = command_partition,
     [CMD_QUANTIZE] = command_quantize, [CMD_OPS] = command_ops,
