@@ -46,11 +46,10 @@ static uint32_t plus(Lower *w, uint32_t scores, uint32_t mask)
     return mask == XNN_NONE ? scores : x_binary(w, X_ADD, scores, mask, x_like(w, scores));
 }
 
-/* softmax(cap(q k^T scale) + bias + mask) v over the last two axes. */
+/* softmax(cap(q k^T) + bias + mask) v over the last two axes. */
 static uint32_t attend(Lower *w, const Heads *h, uint32_t q, uint32_t k, uint32_t v, uint32_t bias,
                        uint32_t mask)
 {
-    q = x_binary(w, X_MULTIPLY, q, x_number(w, h->scale), x_like(w, q));
     uint32_t scores = product(w, q, k, X_TRANSPOSE);
     if (h->cap != 0) {
         scores = x_unary(w, X_TANH, scores, x_like(w, scores));
@@ -59,6 +58,11 @@ static uint32_t attend(Lower *w, const Heads *h, uint32_t q, uint32_t k, uint32_
     scores = plus(w, plus(w, scores, bias), mask);
     scores = x_unary(w, X_SOFTMAX, scores, x_like(w, scores));
     return product(w, scores, v, 0);
+}
+
+static uint32_t scaled(Lower *w, uint32_t q, double scale)
+{
+    return x_binary(w, X_MULTIPLY, q, x_number(w, scale), x_like(w, q));
 }
 
 /* Parts side by side along an axis, up to five at a time. */
@@ -107,6 +111,7 @@ void xnn_lower_attention(Lower *w, const Node *n)
     h.value_width = v->type.dim[2].value / h.kv_heads;
     if (!arg_number(n, 7, &h.scale) || h.scale == 0)
         h.scale = 1 / sqrt((double)h.width);
+    h.q = scaled(w, h.q, h.scale);
     h.mask = m ? x_use(w, m, AS_IS) : arg_bool(n, 6) ? causal_mask(w, h.rows, h.keys) : XNN_NONE;
     uint32_t *part = NEW(w->tmp, uint32_t, h.heads), kh = XNN_NONE, vh = XNN_NONE;
     for (int64_t i = 0; i < h.heads; i++) {
@@ -168,6 +173,7 @@ void xnn_lower_sdpa(Lower *w, const Node *n)
         h.scale = 1 / sqrt((double)h.width);
     if (n->op == OP_SOFTMAX_ATTENTION)
         arg_number(n, 9, &h.cap);
+    h.q = scaled(w, h.q, h.scale);
     h.mask = m ? x_use(w, m, AS_IS) : arg_bool(n, 5) ? causal_mask(w, h.rows, h.keys) : XNN_NONE;
     int64_t bytes = 4 * h.batch * h.heads * h.rows * h.keys;
     if (h.heads == h.kv_heads && bytes <= CACHE) {

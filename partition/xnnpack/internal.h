@@ -57,6 +57,7 @@ typedef struct XNode {
     int n_fields;
     XField field[XNN_MAX_FIELDS];
     uint32_t output;     /* its result, of several the first */
+    uint32_t handle;     /* for profiles: which node of the region asked for it */
     bool has_range;
     float min, max;
 } XNode;
@@ -73,6 +74,7 @@ void xnn_write(const XGraph *x, Arena *a, Blob *out); /* blob.c */
 
 /* Rows of nodes: rows.c says what is taken, lower.c makes nodes of it. */
 bool xnn_takes(const Node *n, const Uses *u, Refusal *r);
+unsigned xnn_spec(const Node *n);
 bool xnn_lower(Graph *body, Arena *tmp, Diag *d, Blob *out);
 
 #endif
