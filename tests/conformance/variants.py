@@ -945,6 +945,21 @@ def resized(x):
             F.interpolate(x, size=(10, 11), mode="bilinear", align_corners=True), F.elu(x), F.elu(x, 0.5))
 
 
+@model(rnd(2, 6, 15, 16), rnd(2, 4, 40))
+class windows(nn.Module):
+    """Depthwise, larger than XNNPACK has kernels for; what rolls."""
+
+    def __init__(self):
+        super().__init__()
+        self.same, self.inner = nn.Conv2d(6, 6, 7, padding=3, groups=6), nn.Conv2d(6, 6, 7, groups=6, bias=False)
+        self.wide, self.steps = nn.Conv2d(6, 12, (6, 9), dilation=(2, 1), padding=(2, 4), groups=6), nn.Conv2d(6, 6, 9, stride=(2, 3), padding=1, groups=6)
+        self.line, self.row, self.large = nn.Conv1d(4, 4, 31, padding=15, groups=4), nn.Conv1d(4, 8, 27, groups=4), nn.Conv2d(6, 6, (3, 26), padding=(1, 13), groups=6)
+
+    def forward(self, x, s):
+        y = F.relu(self.same(x)) + x.roll((3, -2), (2, 3))
+        return y, self.inner(x), self.wide(x), self.steps(x), self.line(s).roll(-7, 2), self.row(s), self.large(x)
+
+
 @model(rnd(2, 3, 8), dynamic=({0: Dim("batch", min=1, max=5)},), more=[(rnd(5, 3, 8, seed=1),), (rnd(1, 3, 8, seed=2),)])
 def region_outputs(x):
     y = F.relu(x)
