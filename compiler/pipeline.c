@@ -12,8 +12,8 @@
 
 static const char *const pte_tail[] = {
     /* the second decompose: what was whole for backends to take and for tile to cut */
-    TO_CORE, "pack_heads", SIMPLIFY, "split_linear", "partition", "conv_to_linear", "tile",
-    "decompose", SIMPLIFY,
+    TO_CORE, "pack_heads", SIMPLIFY, "fold_layer_norm", "split_linear", "partition",
+    "conv_to_linear", "tile", "decompose", SIMPLIFY,
     "tile_rows", "fold_constants",
     "to_edge", "lower_symint", "dce", "drop_states", "to_out", "order", "check_sizes", TO_PLANNED,
 };
