@@ -1,11 +1,11 @@
 /* fold_layer_norm.c -- a layer norm's weight and bias go into the products behind it, for backends.
  *
- * Stage core, where backends are asked: kernels apply both on their way, a backend takes a pass over
- * the data for each.  linear((x * g) + b, w, c) = linear(x, w * g, c + w b), where g and b go along
- * the axis that is summed; so it is behind moves that keep that axis whole, and of convolutions that
- * see no padding.  Every reader must be such a product with a weight of its own, else the norm stays
- * as it is.  Computed in float64 and rounded once.  Moves are walked from one norm at most, so the
- * search is linear.
+ * Stage core, where backends are asked: kernels apply both on their way, a backend takes a pass
+ * over the data for each.  linear(x * g + b, w, c) = linear(x, w * g, c + w b) where g and b go
+ * along the axis that is summed: also behind moves that keep this axis whole, and for convolutions
+ * that see no padding.  Every reader must be such a product with a weight of its own, else the norm
+ * stays as it is.  Computed in float64 and rounded once.  Each move is behind one norm at most, so
+ * the search is linear.
  */
 #include "passes/internal.h"
 
@@ -19,7 +19,7 @@ typedef struct Fold {
     Rewrite r;
     Uses uses;
     int *reads;        /* by storage */
-    const Norm **norm; /* by index of a result: of the product that takes it in, or the norm itself */
+    const Norm **norm; /* by index of the result of a norm to fold, or of a product to take it in */
     Node **product;    /* found behind the norm at hand */
     int n_products;
 } Fold;
@@ -40,9 +40,11 @@ static bool get_parameter(const Value *v, int64_t n, const float **to)
 /* Over the last axis alone, with something to fold. */
 static bool norm_of(const Node *n, Norm *to)
 {
-    return is_norm(n) && arg_count(n, 1) == 1 && arg_ints(n, 1, &to->n, 1) &&
-           (arg_value(n, 2) || arg_value(n, 3)) && get_parameter(arg_value(n, 2), to->n, &to->weight) &&
-           get_parameter(arg_value(n, 3), to->n, &to->bias);
+    if (!is_norm(n) || arg_count(n, 1) != 1 || !arg_ints(n, 1, &to->n, 1))
+        return false;
+    const Value *weight = arg_value(n, 2), *bias = arg_value(n, 3);
+    return (weight || bias) && get_parameter(weight, to->n, &to->weight) &&
+           get_parameter(bias, to->n, &to->bias);
 }
 
 static bool is_zero(const Node *n, int arg)
@@ -57,14 +59,21 @@ static bool is_zero(const Node *n, int arg)
     return true;
 }
 
+/* Whether n sums along this axis of its first operand. */
+static bool sums_along(const Node *n, int axis)
+{
+    int64_t groups;
+    if (n->op == OP_LINEAR)
+        return axis == n->in[0]->type.rank - 1;
+    return n->op == OP_CONVOLUTION && axis == 1 && !arg_bool(n, 6) && is_zero(n, 4) &&
+           arg_int(n, 8, &groups) && groups == 1;
+}
+
 static bool is_product(const Fold *f, const Node *n, int axis)
 {
-    const Value *w = arg_value(n, 1), *b = arg_value(n, 2), *x = n->in[0];
-    int64_t groups;
-    if (n->op == OP_CONVOLUTION
-            ? axis != 1 || arg_bool(n, 6) || !is_zero(n, 4) || !arg_int(n, 8, &groups) || groups != 1
-            : n->op != OP_LINEAR || axis != x->type.rank - 1)
+    if (!sums_along(n, axis))
         return false;
+    const Value *w = arg_value(n, 1), *b = arg_value(n, 2);
     return value_floats(w, -1) && type_numel(w->type) > 0 && f->reads[w->state->storage] == 1 &&
            (!b || value_floats(b, w->type.dim[0].value));
 }
@@ -245,8 +254,8 @@ static bool fold_graph(Fold *f, Graph *g, Arena *tmp, Diag *d)
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&f->r, n);
-        const Norm *norm = n->n_out && n->out[0]->index < f->r.first_new ? f->norm[n->out[0]->index]
-                                                                        : NULL;
+        bool is_new = !n->n_out || n->out[0]->index >= f->r.first_new;
+        const Norm *norm = is_new ? NULL : f->norm[n->out[0]->index];
         if (norm)
             ok = (is_norm(n) ? strip_norm(f, n) : fold_product(f, n, norm)) && ok;
     }

@@ -95,8 +95,8 @@ static uint32_t convolved(Lower *w, const Conv *c, uint32_t in, uint32_t filter,
                          c->dilation[1], c->in / c->groups, c->out / c->groups, c->groups,
                          c->extra[0], c->extra[1]};
     static const int slot[] = {0, 3, 2, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
-    XNode *x = x_node(w, c->transposed ? X_CONV_TRANSPOSE : is_depthwise(c) ? X_DEPTHWISE : X_CONV2D,
-                      out);
+    XKind kind = c->transposed ? X_CONV_TRANSPOSE : is_depthwise(c) ? X_DEPTHWISE : X_CONV2D;
+    XNode *x = x_node(w, kind, out);
     for (int i = 0; i < 15; i++)
         x_u32(x, slot[i], (uint32_t)v[i]);
     x_u32(x, 15, in);
