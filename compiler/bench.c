@@ -1,8 +1,8 @@
-/* bench.c -- `etc bench`: how long loading, the first run and further runs take, what memory they want,
- * and where the time goes.
+/* bench.c -- `etc bench`: how long loading, the first run and further runs take, what memory they
+ * want, and where the time goes.
  *
- * Times come from a method that is not watched; then it is made anew with an observer and delegates
- * that tell their operations, for the profile.  An instruction's node is known where the model is
+ * Times come from a method that is not watched; then it is made anew with an observer and
+ * delegates that tell their operations, for the profile.  An instruction's node is known where the model is
  * compiled here; a .pte says operators alone.  XNNPACK tells whole microseconds per operation and no
  * starts, so in the trace operations stand one behind the other.
  */
@@ -583,7 +583,7 @@ static void json_report(const Bench *b)
     puts("]}");
 }
 
-/* -- trace: the Trace Event Format's complete events, in microseconds ------------------------------- */
+/* -- trace: complete events of the Trace Event Format, in microseconds ------------------------- */
 
 static void trace_event(const Bench *b, FILE *f, const char *name, const char *kind,
                         const Node *n, double begin, double seconds)

@@ -7,6 +7,7 @@
 #include "ir/ir.h"
 #include "partition/partition.h"
 #include "passes/passes.h"
+#include "quant/quant.h"
 
 #define ETC_VERSION "0.1.0"
 
@@ -20,6 +21,7 @@ typedef enum Command {
     CMD_DIFF,
     CMD_CHECK,
     CMD_PARTITION,
+    CMD_QUANTIZE,
     CMD_INSPECT,
     CMD_OPT,
     CMD_OPS,
@@ -38,6 +40,7 @@ typedef struct Options {
     const char *weights_dir, *weights, *data, *dump_ir, *dump_data;
     const char *backend, *delegate, *target, *math, *weights_as, *target_runtime,
         *require_delegated;
+    const char *recipe, *calibrate, *statistics; /* the last is written by quantize, else read */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
     const char *runs, *warmup, *trace; /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
@@ -65,6 +68,9 @@ bool pipeline_of(const Program *p, Pipeline *out, Diag *d);
 /* Those of them to a .pte that end with partition.  False: p is past it; reported. */
 bool pipeline_to_partition(const Program *p, Pipeline *out, Diag *d);
 
+/* Those that end with quantize.  False: p is past it; reported. */
+bool pipeline_to_quantize(const Program *p, Pipeline *out, Diag *d);
+
 /* The first of them, which make core of an export. */
 Pipeline pipeline_to_core(void);
 
@@ -90,6 +96,9 @@ Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Dia
 /* Loads and gives regions to the backends of --backend, of which there may be none; what they are
  * is in its `partition`.  NULL: reported. */
 Program *model_partition(const Options *o, Arena *a, Diag *d);
+
+/* Loads and runs what stands before quantize, and that.  NULL: reported. */
+Program *model_observe(const Options *o, Arena *a, Diag *d);
 
 /* Loads and checks; what is at stage aten becomes core, so that the evaluator can run it.  NULL:
  * reported. */
@@ -220,12 +229,64 @@ const char *tensor_shown(Arena *a, const EtcTensor *t); /* "f32[2,3]" */
 const char *type_shown(Arena *a, Type t);               /* "f32[%s31,64]" */
 double seconds_now(void);
 
+/* Which of the names offered a word was meant to be. */
+typedef struct Near {
+    const char *word, *best; /* NULL: none is near */
+    int least;
+} Near;
+
+Near near_word(const char *word);
+void near_consider(Near *n, const char *name);
+const char *near_text(Arena *a, const Near *n); /* "; did you mean 'NAME'?", or "" */
+
+bool file_exists(const char *path);
+
 /* Maps a regular file read-only, for as long as the process lives; an empty one gives n = 0.
  * False: reported. */
 bool map_file(const char *path, const uint8_t **data, size_t *n, Diag *d);
 
 /* Reports what runtime-lite says of a file; returns false. */
 bool runtime_failed(const char *file, const EtcError *e, Diag *d);
+
+/* -- config.c: YAML ------------------------------------------------------------------------- */
+
+typedef enum YamlKind {
+    YAML_SCALAR,
+    YAML_LIST,
+    YAML_MAP,
+    YAML_BROKEN /* was refused; nothing more is to be said of it */
+} YamlKind;
+
+typedef struct Yaml Yaml;
+struct Yaml {
+    YamlKind kind;
+    const char *file;
+    int line, column;
+    const char *text; /* of a scalar */
+    bool is_plain;    /* it stands without quotes */
+    const char *key;  /* of a map's item; else NULL */
+    int key_line, key_column;
+    Yaml *first, *next; /* items of a list or map */
+    int n;
+};
+
+/* The tree of a text of one document, in `a`, some of which may be YAML_BROKEN; all that was refused
+ * is reported.  NULL: there is no telling what else it says. */
+const Yaml *yaml_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d);
+Loc yaml_loc(const Yaml *y);
+
+/* -- recipes.c ------------------------------------------------------------------------------ */
+
+typedef struct RecipePreset {
+    const char *name, *help, *text;
+} RecipePreset;
+
+extern const RecipePreset recipe_preset[];
+extern const int n_recipe_presets;
+
+/* A preset, or a file of a recipe.  False: all its mistakes are reported. */
+bool recipe_read(const char *name, Arena *a, Recipe *out, Diag *d);
+bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Recipe *out, Diag *d);
 
 /* -- report.c ------------------------------------------------------------------------------ */
 
@@ -239,6 +300,11 @@ double partition_percent(const PartitionReport *r); /* of multiply-adds that bac
 bool partition_gate(const Options *o, const Program *p, Diag *d); /* --require-delegated */
 void partition_line(const Program *p, const char *file, Arena *a); /* to standard error */
 
+/* -- quantize.c ----------------------------------------------------------------------------- */
+
+/* Sets p->quant to what --recipe and its kin ask for.  False: reported. */
+bool quant_prepare(const Options *o, Program *p, Arena *a, Diag *d);
+
 /* -- commands: each returns after reporting to d ------------------------------------------- */
 
 void command_compile(const Options *o, Arena *a, Diag *d);
@@ -248,6 +314,7 @@ void command_bench(const Options *o, Arena *a, Diag *d);
 void command_diff(const Options *o, Arena *a, Diag *d);
 void command_check(const Options *o, Arena *a, Diag *d);
 void command_partition(const Options *o, Arena *a, Diag *d);
+void command_quantize(const Options *o, Arena *a, Diag *d);
 void command_inspect(const Options *o, Arena *a, Diag *d);
 void command_opt(const Options *o, Arena *a, Diag *d);
 void command_ops(const Options *o, Arena *a, Diag *d);

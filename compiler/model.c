@@ -469,6 +469,20 @@ Program *model_partition(const Options *o, Arena *a, Diag *d)
     return passes_run(p, all.pass, all.n, opt, d) ? p : NULL;
 }
 
+Program *model_observe(const Options *o, Arena *a, Diag *d)
+{
+    Pipeline all;
+    Program *p = model_load(o, a, d);
+    if (!p || !has_all_bytes(o, p, d))
+        return NULL;
+    p->tail = o->tail && !strcmp(o->tail, "c") ? TAIL_C : TAIL_PTE;
+    if (p->tail == TAIL_PTE)
+        set_backends(o, p);
+    if (!is_sound(p, d) || !quant_prepare(o, p, a, d) || !pipeline_to_quantize(p, &all, d))
+        return NULL;
+    return model_run_passes(o, p, all.pass, all.n, a, NULL, d) ? p : NULL;
+}
+
 Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Diag *d)
 {
     double start = seconds_now();
@@ -481,7 +495,7 @@ Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Dia
     p->tail = tail;
     if (tail == TAIL_PTE)
         set_backends(o, p);
-    if (!is_sound(p, d))
+    if (!is_sound(p, d) || !quant_prepare(o, p, a, d))
         return NULL;
     return pipeline_of(p, &all, d) && model_run_passes(o, p, all.pass, all.n, a, out, d) ? p : NULL;
 }

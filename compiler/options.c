@@ -16,9 +16,10 @@ enum {
     PARTITION = 1 << CMD_PARTITION,
     INSPECT = 1 << CMD_INSPECT,
     OPT = 1 << CMD_OPT,
+    QUANTIZE = 1 << CMD_QUANTIZE,
     OPS = 1 << CMD_OPS,
     BUILDS = COMPILE | EMIT_C,
-    READS = BUILDS | RUN | BENCH | DIFF | CHECKS | PARTITION | INSPECT | OPT,
+    READS = BUILDS | RUN | BENCH | DIFF | CHECKS | PARTITION | INSPECT | OPT | QUANTIZE,
     ALL = READS | OPS
 };
 
@@ -43,6 +44,9 @@ static const struct {
     [CMD_PARTITION] = {"partition", "MODEL --backend NAME,...",
                        "etc partition model.pt2 --backend xnnpack",
                        "tell who takes what, why not more, and what switching costs"},
+    [CMD_QUANTIZE] = {"quantize", "MODEL --recipe PRESET|FILE --calibrate DATA --statistics OUT",
+                      "etc quantize model.pt2 --recipe int8 --calibrate samples --statistics s.txt",
+                      "run samples and write the ranges of values, for --statistics"},
     [CMD_INSPECT] = {"inspect", "FILE", "etc inspect model.pte",
                      "show methods, operators, sizes and plan of a .pte, .pt2 or .etir"},
     [CMD_OPT] = {"opt", "MODEL --passes=A,B", "etc opt --passes=dce,cse graph.etir",
@@ -91,8 +95,15 @@ static const Flag flag_row[] = {
     {"weights", 0, FLAG_TEXT, AT(weights), READS, any, "FILE",
      "the .pt2 or folder that an .etir's weights lie in"},
     {"data", 0, FLAG_TEXT, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
-    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION | BENCH, is_backends, "NAME,...",
+    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION | BENCH | QUANTIZE,
+     is_backends, "NAME,...",
      "who is offered the model's parts, in this order: xnnpack; or portable"},
+    {"recipe", 0, FLAG_TEXT, AT(recipe), BUILDS | CHECKS | QUANTIZE, any, "PRESET|FILE.yaml",
+     "keep values and weights as integers, as it says"},
+    {"calibrate", 0, FLAG_TEXT, AT(calibrate), BUILDS | CHECKS | QUANTIZE, any, "DATA",
+     "sample inputs to see the ranges of values with"},
+    {"statistics", 0, FLAG_TEXT, AT(statistics), BUILDS | CHECKS | QUANTIZE, any, "FILE",
+     "those ranges, as `etc quantize` wrote them; of quantize: the file to write"},
     {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION | BENCH, is_choice,
      "worth|all",
      "what pays for its calls (worth), or all that a backend takes"},
@@ -121,7 +132,7 @@ static const Flag flag_row[] = {
      "how many go before, after the first (3)"},
     {"trace", 0, FLAG_TEXT, AT(trace), BENCH, any, "FILE.json",
      "write a run for chrome://tracing or Perfetto"},
-    {"tail", 0, FLAG_TEXT, AT(tail), CHECKS | OPT | DIFF, is_choice, "pte|c",
+    {"tail", 0, FLAG_TEXT, AT(tail), CHECKS | OPT | DIFF | QUANTIZE, is_choice, "pte|c",
      "what to check or rewrite for (pte)"},
     {"verify", 0, FLAG_BOOL, AT(verify), BUILDS | OPT, any, NULL,
      "evaluate before and after every pass and compare"},
@@ -196,27 +207,6 @@ static bool usage(const Parser *p, const char *fmt, ...)
     return false;
 }
 
-/* "; did you mean 'NAME'?", or "" where no name is near. */
-typedef struct Near {
-    const char *word, *best;
-    int least;
-} Near;
-
-static void consider(Near *n, const char *name)
-{
-    int dist = text_distance(n->word, name, n->least - 1);
-    if (dist < n->least) {
-        n->least = dist;
-        n->best = name;
-    }
-}
-
-static Near near_word(const char *word)
-{
-    int half = (int)strlen(word) / 2 + 1;
-    return (Near){.word = word, .least = half < 4 ? half : 4};
-}
-
 static const char *did_you_mean(const Parser *p, const Near *n, const char *prefix)
 {
     return n->best ? arena_printf(p->arena, "; did you mean '%s%s'?", prefix, n->best) : "";
@@ -247,9 +237,9 @@ static bool is_backends(const Parser *p, const Flag *f, const char *value)
     const char *item;
     while ((item = next_item(p->arena, &value, ","))) {
         Near n = near_word(item);
-        consider(&n, "portable");
+        near_consider(&n, "portable");
         for (const Backend *const *b = all_backends; *b; b++)
-            consider(&n, (*b)->name);
+            near_consider(&n, (*b)->name);
         if (strcmp(item, "portable") != 0 && !backend_find(item, strlen(item)))
             return usage(p, "--%s: there is no backend '%s'%s", f->name, item,
                          did_you_mean(p, &n, ""));
@@ -264,7 +254,7 @@ static bool is_choice(const Parser *p, const Flag *f, const char *value)
     while ((item = next_item(p->arena, &list, "|"))) {
         if (!strcmp(item, value))
             return true;
-        consider(&n, item);
+        near_consider(&n, item);
     }
     return usage(p, "--%s knows %s, not '%s'%s", f->name, f->value, value, did_you_mean(p, &n, ""));
 }
@@ -284,7 +274,7 @@ static bool is_pass(const Parser *p, const Flag *f, const char *name)
     for (int i = 0; i < n_passes; i++) {
         if (!strcmp(name, pass_info[i].name))
             return true;
-        consider(&n, pass_info[i].name);
+        near_consider(&n, pass_info[i].name);
     }
     return usage(p, "--%s: no pass '%s'%s (etc opt --list names all)", f->name, name,
                  did_you_mean(p, &n, ""));
@@ -369,7 +359,7 @@ static const char *near_command(const Parser *p, const char *word)
 {
     Near n = near_word(word);
     for (int i = 0; i < N_COMMANDS; i++)
-        consider(&n, command_row[i].name);
+        near_consider(&n, command_row[i].name);
     return did_you_mean(p, &n, "");
 }
 
@@ -383,7 +373,7 @@ static const char *near_flag(const Parser *p, const char *word)
     Near n = near_word(word);
     for (int i = 0; i < N_FLAGS; i++)
         if (takes(p, &flag_row[i]))
-            consider(&n, flag_row[i].name);
+            near_consider(&n, flag_row[i].name);
     return did_you_mean(p, &n, "--");
 }
 
@@ -556,6 +546,13 @@ static bool is_complete(const Parser *p)
         return usage(p, "--backend portable leaves nothing to tell");
     if (o->simulate && o->require_delegated)
         return usage(p, "--simulate compares chains; --require-delegated wants one");
+    if (o->command == CMD_QUANTIZE && (!o->recipe || !o->calibrate || !o->statistics))
+        return usage(p, "--%s is missing; usage: etc %s %s",
+                     !o->recipe ? "recipe" : !o->calibrate ? "calibrate" : "statistics", name, use);
+    if ((o->calibrate || o->statistics) && !o->recipe)
+        return usage(p, "--%s wants a --recipe", o->calibrate ? "calibrate" : "statistics");
+    if (o->command != CMD_QUANTIZE && o->calibrate && o->statistics)
+        return usage(p, "--calibrate and --statistics: one or the other");
     if (o->command == CMD_DIFF && !o->other)
         return usage(p, "two models are wanted; usage: etc %s %s", name, use);
     if (o->command == CMD_OPT && !o->passes && !o->list)

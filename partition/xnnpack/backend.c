@@ -44,6 +44,7 @@ const Backend xnnpack_backend = {
     .name = "xnnpack",
     .id = "XnnpackBackend",
     .takes = xnn_takes,
+    .spec = xnn_spec,
     .cost = cost,
     .cost_outside = cost_outside,
     .call_cost = 5e-6,

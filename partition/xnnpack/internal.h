@@ -74,6 +74,7 @@ void xnn_write(const XGraph *x, Arena *a, Blob *out); /* blob.c */
 
 /* Rows of nodes: rows.c says what is taken, lower.c makes nodes of it. */
 bool xnn_takes(const Node *n, const Uses *u, Refusal *r);
+unsigned xnn_spec(const Node *n);
 bool xnn_lower(Graph *body, Arena *tmp, Diag *d, Blob *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* test_bench.c -- `etc bench`: what is measured is there and hangs together; no test asserts a time. */
+/* test_bench.c -- `etc bench`: what is measured is there and hangs together; no test asserts how
+ * long anything takes. */
 #include "tests/cli/cli.h"
 
 TestSuite(bench, .init = make_folders, .fini = remove_folders);

@@ -1,0 +1,135 @@
+/* quant.h -- quantization: from a float program at stage core to the same with quantize/dequantize
+ * pairs.  A recipe says what is wanted, a backend's spec what can be had; annotate settles what
+ * each value gets, observers see the values of sample inputs, convert writes the pairs.
+ */
+#ifndef ETC_QUANT_H
+#define ETC_QUANT_H
+
+#include "ir/backend.h"
+#include "ir/ir.h"
+
+/* -- recipe.c: what is wanted ---------------------------------------------------------------- */
+
+typedef enum ObserverKind {
+    OBS_MINMAX,
+    OBS_MOVING_AVERAGE, /* of each sample's least and largest */
+    OBS_PERCENTILE,
+    OBS_MSE, /* of a histogram: the range with the least squared error */
+    OBS_KL,  /* of a histogram: with the least divergence (Migacz 2017) */
+    N_OBSERVERS
+} ObserverKind;
+
+typedef enum Algorithm { /* bits */
+    ALG_BIAS_CORRECTION = 1 << 0,
+    ALG_EQUALIZATION = 1 << 1, /* cross-layer */
+    ALG_SMOOTHQUANT = 1 << 2,
+    ALG_AWQ = 1 << 3,
+    ALG_SCALE_ESTIMATION = 1 << 4,
+    ALG_GPTQ = 1 << 5,
+    ALG_HQQ = 1 << 6
+} Algorithm;
+
+/* How the values of one side of a node are kept.  dtype ETC_F32: as they are; ETC_F16; ETC_I8 with
+ * bits 8 or 4. */
+typedef enum Granularity { PER_TENSOR, PER_CHANNEL, PER_GROUP, PER_TOKEN } Granularity;
+
+typedef struct QuantFormat {
+    EtcDtype dtype;
+    int bits;
+    Granularity granularity;
+    int group; /* elements of PER_GROUP along the reduced axis */
+    bool symmetric;
+    bool dynamic; /* scales are computed at run time; of activations */
+    ObserverKind observer;
+    double percentile; /* of OBS_PERCENTILE, in (50, 100] */
+} QuantFormat;
+
+/* A rule speaks for the nodes its scope matches: all fields that are set must.  Of several rules
+ * that match the last one holds, field by field.
+ *
+ * In a glob '*' is any run of characters and '?' one of them.  `op` may leave out "aten." and the
+ * overload; a module's path also stands for what lies in it; `backend` is who takes the node, of those
+ * that the program is given to, or "portable". */
+typedef struct QuantRule {
+    const char *name, *op, *module, *backend; /* globs of node, operator, module path; NULL: any */
+    int line, column; /* of the scope in the recipe's file; 0: of a preset, which may match none */
+    bool has_activation, has_weight, has_algorithms;
+    QuantFormat activation, weight;
+    unsigned algorithms;
+} QuantRule;
+
+typedef enum Metric { METRIC_NONE, METRIC_TOP1, METRIC_COSINE, METRIC_SQNR } Metric;
+
+typedef struct Recipe {
+    const char *file; /* of the recipe, or the preset's name */
+    QuantRule *rule;
+    int n_rules;
+    bool for_latency;    /* --objective latency: only where the cost model shows a gain */
+    Metric metric;       /* of --max-drop */
+    double max_drop;
+} Recipe;
+
+typedef struct QuantChoice {
+    QuantFormat activation, weight;
+    unsigned algorithms;
+} QuantChoice;
+
+/* What the rules say of a node together. */
+QuantChoice recipe_choice(const Recipe *r, const Node *n, const Backend *backend);
+
+/* Whether every scope matches a node of p; those that match none are reported, with what comes near. */
+bool recipe_check_scopes(const Recipe *r, const Program *p, Diag *d);
+
+/* -- sample inputs: who reads them is the driver's matter --------------------------------------- */
+
+typedef struct Samples {
+    int n;
+    /* Sample i: in[k] and the sizes that its symbols stand for, in `a`; its name for messages.
+     * False: reported. */
+    bool (*read)(void *ctx, int i, Arena *a, EtcTensor **in, int64_t *symbol, const char **name,
+                 Diag *d);
+    void *ctx;
+} Samples;
+
+/* -- statistics.c: what observers saw, to be kept in a file -------------------------------------- */
+
+typedef struct Statistics Statistics;
+
+/* The text of a file, which need not be one.  NULL: reported. */
+Statistics *statistics_read(Arena *a, const char *file, const char *text, size_t n, Diag *d);
+void statistics_write(const Statistics *s, FILE *out);
+int statistics_count(const Statistics *s);
+
+/* -- quantize.c: the pass --------------------------------------------------------------------- */
+
+/* What a program's `quant` points at. */
+typedef struct QuantJob {
+    const Recipe *recipe;
+    const Samples *samples; /* of method 0; NULL: none */
+    const Statistics *statistics; /* what was read from a file, or NULL */
+    Statistics *seen;             /* of the samples, in the program's arena */
+    bool only_observe;            /* the program stays as it is */
+    void (*progress)(void *ctx, int done, int n); /* may be NULL */
+    void *ctx;
+} QuantJob;
+
+bool pass_quantize(Program *p, Arena *tmp, Diag *d);
+
+/* -- observe.c: ranges of values, in constant memory ------------------------------------------ */
+
+/* What one value's samples looked like.  Its size does not depend on their number. */
+typedef struct Observer Observer;
+
+Observer *observer_new(Arena *a, ObserverKind kind, double percentile, int channels);
+/* n elements, channel of element i is i / inner % channels.  False: a NaN or an infinity, whose
+ * index is in *bad. */
+bool observer_see(Observer *o, const float *x, int64_t n, int64_t inner, int64_t *bad);
+/* The range that integers from quant_min to quant_max should cover; lo <= 0 <= hi.  Both are 0 where
+ * every value was, or none was seen. */
+void observer_range(const Observer *o, int channel, int quant_min, int quant_max, bool symmetric,
+                    float *lo, float *hi);
+/* How many values lie in each of n equal parts of all that was seen.  False: nothing was, or the kind
+ * keeps no histogram. */
+bool observer_bars(const Observer *o, int channel, int n, uint64_t *bar, float *lo, float *hi);
+
+#endif
