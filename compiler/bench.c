@@ -452,7 +452,7 @@ static void put_delegates(const Bench *b)
     }
 }
 
-static int64_t arena_bytes(const Bench *b)
+static int64_t planned_bytes(const Bench *b)
 {
     int64_t sum = 0;
     for (int i = 0; i < b->r.says.n_pools; i++)
@@ -467,7 +467,7 @@ static void put_report(const Bench *b)
     printf("load      %10.4f ms\nfirst run %10.4f ms\n", b->load * 1e3, b->first * 1e3);
     printf("run       %10.4f ms, the median of %d (%.4f .. %.4f, quartiles %.4f, %.4f)\n",
            s->median * 1e3, b->runs, s->min * 1e3, s->max * 1e3, s->low * 1e3, s->high * 1e3);
-    printf("memory    arena %" PRId64 ", scratch %zu, tables %zu bytes", arena_bytes(b),
+    printf("memory    arena %" PRId64 ", scratch %zu, tables %zu bytes", planned_bytes(b),
            b->r.need.scratch_bytes, b->r.need.table_bytes);
     if (b->peak >= 0)
         printf("; peak %" PRId64 ", %" PRId64 " before", b->peak, b->before);
@@ -556,7 +556,7 @@ static void json_instruction(const Bench *b, const Row *row)
 static void json_memory(const Bench *b)
 {
     printf("\"memory\": {\"arena\": %" PRId64 ", \"scratch\": %zu, \"tables\": %zu, ",
-           arena_bytes(b), b->r.need.scratch_bytes, b->r.need.table_bytes);
+           planned_bytes(b), b->r.need.scratch_bytes, b->r.need.table_bytes);
     if (b->peak >= 0)
         printf("\"peak\": %" PRId64 ", \"before\": %" PRId64 "}, ", b->peak, b->before);
     else
