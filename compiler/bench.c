@@ -505,20 +505,34 @@ static void json_node(const Bench *b, const Node *n)
     printf("\"source\": %s, ", text_or_null(b, n->loc.source));
 }
 
+/* What is known and estimated of the work of a node, or of a region as one. */
+static void json_work(const Bench *b, const Row *row)
+{
+    const Node *n = row->node;
+    const Backend *backend = row->is_predicted ? b->r.source->backend[0] : NULL;
+    if (n)
+        printf("\"macs\": %" PRId64 ", \"bytes\": %" PRId64 ", ", op_info[n->op].cost(n),
+               bytes_of(n));
+    else
+        printf("\"macs\": null, \"bytes\": null, ");
+    if (backend && !body_of(n))
+        printf("\"work\": \"%s\", \"seconds_outside\": %.9g, ", backend->work(n),
+               backend->cost_outside(n));
+    else
+        printf("\"work\": null, \"seconds_outside\": null, ");
+    if (row->is_predicted)
+        printf("\"predicted_seconds\": %.9g, ", row->predicted);
+    else
+        printf("\"predicted_seconds\": null, ");
+}
+
 /* What a row of any kind has. */
 static void json_row(const Bench *b, const Row *row, bool has_work)
 {
     printf("{\"name\": %s, ", json_text(b->arena, row->name));
     json_node(b, row->node);
-    if (has_work && row->node)
-        printf("\"macs\": %" PRId64 ", \"bytes\": %" PRId64 ", ",
-               op_info[row->node->op].cost(row->node), bytes_of(row->node));
-    else if (has_work)
-        printf("\"macs\": null, \"bytes\": null, ");
-    if (has_work && row->is_predicted)
-        printf("\"predicted_seconds\": %.9g, ", row->predicted);
-    else if (has_work)
-        printf("\"predicted_seconds\": null, ");
+    if (has_work)
+        json_work(b, row);
     printf("\"seconds\": %.9g", row->seconds);
 }
 
