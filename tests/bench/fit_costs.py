@@ -145,6 +145,13 @@ def official(path, inputs):
     return fast_run(method, [torch.rand([int(d) for d in t[4:-1].split(",")]) + 0.1 for t in inputs.values()])
 
 
+def work_of(measured):
+    """Kind, multiply-adds, bytes and the estimate of kernels; a node may have been cut into several."""
+    nodes = [n for i in measured["instructions"] for n in (i["delegate"]["nodes"] if i["delegate"] else [i])]
+    mine = [n for n in nodes if n["op"] == nodes[0]["op"]]
+    return (mine[0]["work"], *(sum(n[k] for n in mine) for k in ("macs", "bytes", "seconds_outside")))
+
+
 def outside(etc_xnn, folder):
     logging.disable(logging.WARNING)
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -161,12 +168,10 @@ def outside(etc_xnn, folder):
         subprocess.run([etc_xnn, "compile", path + ".etir", "-o", path + ".pte", "-q"], check=True)
         took = official(path + ".pte", inputs)
         call = call or took  # of Python and a node that does nothing
-        kept = [i for i in bench(etc_xnn, path + ".etir", "--backend", "xnnpack", "--delegate", "all",
-                                 "--runs", "1")["instructions"] if not i["index"]][0]
-        node = kept["delegate"]["nodes"][0] if kept["delegate"] else kept
         if took > 2 * call:
-            rows.append((node["work"], node["macs"], node["bytes"], took - call, node["seconds_outside"]))
-            print(name, node["op"], node["macs"], node["bytes"], f"{took - call:.3g}", file=sys.stderr)
+            rows.append((*work_of(bench(etc_xnn, path + ".etir", "--backend", "xnnpack", "--delegate", "all",
+                                        "--runs", "1")), took - call))
+    rows = [(work, macs, size, took, estimate) for work, macs, size, estimate, took in rows]
     report(rows)
     calls = []
     for n in (1, 1 << 12, 1 << 16, 1 << 18, 1 << 20):
