@@ -68,7 +68,7 @@ def bench(etc_xnn, model, *flags):
 def inside(etc_xnn, *models):
     rows, calls = [], []
     for model in models:
-        measured = bench(etc_xnn, model, "--backend", "xnnpack")
+        measured = bench(etc_xnn, model, "--backend", "xnnpack", "--runs", "10")
         for i in measured["instructions"] if measured else []:
             d = i["delegate"]
             if not d or not d["operations"]:
