@@ -10,8 +10,8 @@ typedef enum Unit { PER_BYTE, PER_MAC } Unit; /* byte: of operands and results *
 
 /* All that is known of costs, in seconds.  tests/bench/fit_costs.py prints these numbers: `here` and
  * a call from the profiles of 19 models by etc-xnn bench, `outside` from programs of one operator in
- * the official runtime, on one x86-64 core with AVX-512.  Estimates were off by a factor of 1.2 in
- * the median inside (2.2 before), by 1.5 outside (3.7 before).  Two were not fitted: attention
+ * the official runtime, on one x86-64 core with AVX-512.  Estimates were off by a factor of 1.13 in
+ * the median inside, by 1.4 outside.  Three were not fitted: view is a mean; attention
  * outside is the sum of its products and softmax at 64 features; and a node takes 0.5 us inside at
  * least, as the library counts whole microseconds, and one outside. */
 static const struct {
