@@ -6,7 +6,7 @@ TestSuite(cli, .init = make_folders, .fini = remove_folders);
 
 /* -- help -------------------------------------------------------------------------------------- */
 
-static const char *const command[] = {"compile",   "emit-c",  "run", "check",
+static const char *const command[] = {"compile",   "emit-c",  "run", "bench", "check",
                                       "partition", "inspect", "opt", "ops"};
 enum { N_COMMANDS = sizeof command / sizeof *command };
 
