@@ -130,6 +130,33 @@ Strings *split_calls(const Options *o, Arena *a, int *n);
  * -1 for no wish.  NULL: reported. */
 EtcTensor *npy_read(Arena *a, const char *path, int want, Diag *d);
 
+enum { NPY_HEADER = 64 * 1024 }; /* more than the longest header that is read */
+
+typedef struct NpyHeader {
+    EtcDtype dtype;
+    int rank;
+    int64_t dim[ETC_MAX_RANK];
+    int64_t start, bytes; /* of the elements */
+} NpyHeader;
+
+/* What a file of `size` bytes that begins with head[0..n) holds; n is size or at least NPY_HEADER.
+ * False: reported. */
+bool npy_header(const char *name, const uint8_t *head, size_t n, int64_t size, NpyHeader *h, Diag *d);
+EtcDtype npy_dtype(EtcDtype is, EtcDtype want); /* as which a file's elements are taken */
+bool npy_check(const EtcTensor *t, const char *name, Diag *d); /* of bool: bytes are 0 or 1 */
+
+/* -- data.c: samples of a model's inputs ---------------------------------------------------- */
+
+typedef struct Data Data;
+
+/* DATA for graph g: a folder of .npy and .npz files, or one of them.  What an input's array holds is
+ * one sample where it fits as it is; else its first axis is that of samples, or of a multiple of the
+ * fixed batch.  All files' headers are read and their mistakes reported.  NULL: there were any. */
+Data *data_open(const char *path, const Graph *g, Arena *a, Diag *d);
+/* For one reader at a time; valid until data_close. */
+Samples data_samples(Data *data);
+void data_close(Data *data); /* NULL: nothing */
+
 /* An --input argument: a .npy file, or value:JSON as a scalar value.  `like` (may be NULL) is
  * what the program expects: a number becomes a 0-d tensor where it wants one. */
 bool input_read(Arena *a, const char *text, const EtcValue *like, EtcValue *out, Diag *d);
@@ -276,6 +303,7 @@ void partition_line(const Program *p, const char *file, Arena *a); /* to standar
 
 /* Sets p->quant to what --recipe and its kin ask for.  False: reported. */
 bool quant_prepare(const Options *o, Program *p, Arena *a, Diag *d);
+void quant_finish(const Program *p); /* once its passes have run: lets go of samples */
 
 /* -- commands: each returns after reporting to d ------------------------------------------- */
 
