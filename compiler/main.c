@@ -13,6 +13,7 @@ static void (*const command[N_COMMANDS])(const Options *o, Arena *a, Diag *d) = 
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of writing, reported below */
+    signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow any more */
     Arena *a = arena_new();
     Options o = {0};
     Diag d = {.out = stderr};
