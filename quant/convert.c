@@ -304,6 +304,8 @@ static int operand_slot(const Node *n)
 static void convert_node(Convert *c, Node *n, const NodePlan *p)
 {
     Value *v = NULL;
+    if (op_weight(n->op) >= 0 && n->op != OP_EMBEDDING)
+        set_weight(c, n, p); /* reads what was seen of the operands as they are */
     for (int i = 0; p->mode == MODE_STATIC && !p->head && i < n->n_in; i++)
         if ((v = read_static(c, n->in[i])))
             node_set_in(n, i, v);
@@ -313,8 +315,6 @@ static void convert_node(Convert *c, Node *n, const NodePlan *p)
     if (n->op == OP_EMBEDDING)
         c->with[n->out[0]->index] = p->choice.weight.dtype == ETC_F16 ? halves_of_table(c, n)
                                                                       : rows_of_table(c, n, p);
-    else if (op_weight(n->op) >= 0)
-        set_weight(c, n, p);
 }
 
 /* What comes of integers is what all read; who else reads floats goes on doing so. */
