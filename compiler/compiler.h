@@ -130,6 +130,33 @@ Strings *split_calls(const Options *o, Arena *a, int *n);
  * -1 for no wish.  NULL: reported. */
 EtcTensor *npy_read(Arena *a, const char *path, int want, Diag *d);
 
+enum { NPY_HEADER = 64 * 1024 }; /* more than the longest header that is read */
+
+typedef struct NpyHeader {
+    EtcDtype dtype;
+    int rank;
+    int64_t dim[ETC_MAX_RANK];
+    int64_t start, bytes; /* of the elements */
+} NpyHeader;
+
+/* What a file of `size` bytes that begins with head[0..n) holds; n is size or at least NPY_HEADER.
+ * False: reported. */
+bool npy_header(const char *name, const uint8_t *head, size_t n, int64_t size, NpyHeader *h, Diag *d);
+EtcDtype npy_dtype(EtcDtype is, EtcDtype want); /* as which a file's elements are taken */
+bool npy_check(const EtcTensor *t, const char *name, Diag *d); /* of bool: bytes are 0 or 1 */
+
+/* -- data.c: samples of a model's inputs ---------------------------------------------------- */
+
+typedef struct Data Data;
+
+/* DATA for graph g: a folder of .npy and .npz files, or one of them.  What an input's array holds is
+ * one sample where it fits as it is; else its first axis is that of samples, or of a multiple of the
+ * fixed batch.  All files' headers are read and their mistakes reported.  NULL: there were any. */
+Data *data_open(const char *path, const Graph *g, Arena *a, Diag *d);
+/* For one reader at a time; valid until data_close. */
+Samples data_samples(Data *data);
+void data_close(Data *data); /* NULL: nothing */
+
 /* An --input argument: a .npy file, or value:JSON as a scalar value.  `like` (may be NULL) is
  * what the program expects: a number becomes a 0-d tensor where it wants one. */
 bool input_read(Arena *a, const char *text, const EtcValue *like, EtcValue *out, Diag *d);
@@ -201,12 +228,64 @@ const char *tensor_shown(Arena *a, const EtcTensor *t); /* "f32[2,3]" */
 const char *type_shown(Arena *a, Type t);               /* "f32[%s31,64]" */
 double seconds_now(void);
 
+/* Which of the names offered a word was meant to be. */
+typedef struct Near {
+    const char *word, *best; /* NULL: none is near */
+    int least;
+} Near;
+
+Near near_word(const char *word);
+void near_consider(Near *n, const char *name);
+const char *near_text(Arena *a, const Near *n); /* "; did you mean 'NAME'?", or "" */
+
+bool file_exists(const char *path);
+
 /* Maps a regular file read-only, for as long as the process lives; an empty one gives n = 0.
  * False: reported. */
 bool map_file(const char *path, const uint8_t **data, size_t *n, Diag *d);
 
 /* Reports what runtime-lite says of a file; returns false. */
 bool runtime_failed(const char *file, const EtcError *e, Diag *d);
+
+/* -- config.c: YAML ------------------------------------------------------------------------- */
+
+typedef enum YamlKind {
+    YAML_SCALAR,
+    YAML_LIST,
+    YAML_MAP,
+    YAML_BROKEN /* was refused; nothing more is to be said of it */
+} YamlKind;
+
+typedef struct Yaml Yaml;
+struct Yaml {
+    YamlKind kind;
+    const char *file;
+    int line, column;
+    const char *text; /* of a scalar */
+    bool is_plain;    /* it stands without quotes */
+    const char *key;  /* of a map's item; else NULL */
+    int key_line, key_column;
+    Yaml *first, *next; /* items of a list or map */
+    int n;
+};
+
+/* The tree of a text of one document, in `a`, some of which may be YAML_BROKEN; all that was refused
+ * is reported.  NULL: there is no telling what else it says. */
+const Yaml *yaml_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d);
+Loc yaml_loc(const Yaml *y);
+
+/* -- recipes.c ------------------------------------------------------------------------------ */
+
+typedef struct RecipePreset {
+    const char *name, *help, *text;
+} RecipePreset;
+
+extern const RecipePreset recipe_preset[];
+extern const int n_recipe_presets;
+
+/* A preset, or a file of a recipe.  False: all its mistakes are reported. */
+bool recipe_read(const char *name, Arena *a, Recipe *out, Diag *d);
+bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Recipe *out, Diag *d);
 
 /* -- report.c ------------------------------------------------------------------------------ */
 
@@ -224,6 +303,7 @@ void partition_line(const Program *p, const char *file, Arena *a); /* to standar
 
 /* Sets p->quant to what --recipe and its kin ask for.  False: reported. */
 bool quant_prepare(const Options *o, Program *p, Arena *a, Diag *d);
+void quant_finish(const Program *p); /* once its passes have run: lets go of samples */
 
 /* -- commands: each returns after reporting to d ------------------------------------------- */
 

@@ -478,9 +478,11 @@ Program *model_observe(const Options *o, Arena *a, Diag *d)
     p->tail = o->tail && !strcmp(o->tail, "c") ? TAIL_C : TAIL_PTE;
     if (p->tail == TAIL_PTE)
         set_backends(o, p);
-    if (!is_sound(p, d) || !quant_prepare(o, p, a, d) || !pipeline_to_quantize(p, &all, d))
+    if (!is_sound(p, d) || !pipeline_to_quantize(p, &all, d) || !quant_prepare(o, p, a, d))
         return NULL;
-    return model_run_passes(o, p, all.pass, all.n, a, NULL, d) ? p : NULL;
+    bool ok = model_run_passes(o, p, all.pass, all.n, a, NULL, d);
+    quant_finish(p);
+    return ok ? p : NULL;
 }
 
 Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Diag *d)
@@ -497,5 +499,7 @@ Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Dia
         set_backends(o, p);
     if (!is_sound(p, d) || !quant_prepare(o, p, a, d))
         return NULL;
-    return pipeline_of(p, &all, d) && model_run_passes(o, p, all.pass, all.n, a, out, d) ? p : NULL;
+    bool ok = pipeline_of(p, &all, d) && model_run_passes(o, p, all.pass, all.n, a, out, d);
+    quant_finish(p);
+    return ok ? p : NULL;
 }

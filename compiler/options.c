@@ -196,27 +196,6 @@ static bool usage(const Parser *p, const char *fmt, ...)
     return false;
 }
 
-/* "; did you mean 'NAME'?", or "" where no name is near. */
-typedef struct Near {
-    const char *word, *best;
-    int least;
-} Near;
-
-static void consider(Near *n, const char *name)
-{
-    int dist = text_distance(n->word, name, n->least - 1);
-    if (dist < n->least) {
-        n->least = dist;
-        n->best = name;
-    }
-}
-
-static Near near_word(const char *word)
-{
-    int half = (int)strlen(word) / 2 + 1;
-    return (Near){.word = word, .least = half < 4 ? half : 4};
-}
-
 static const char *did_you_mean(const Parser *p, const Near *n, const char *prefix)
 {
     return n->best ? arena_printf(p->arena, "; did you mean '%s%s'?", prefix, n->best) : "";
@@ -247,9 +226,9 @@ static bool is_backends(const Parser *p, const Flag *f, const char *value)
     const char *item;
     while ((item = next_item(p->arena, &value, ","))) {
         Near n = near_word(item);
-        consider(&n, "portable");
+        near_consider(&n, "portable");
         for (const Backend *const *b = all_backends; *b; b++)
-            consider(&n, (*b)->name);
+            near_consider(&n, (*b)->name);
         if (strcmp(item, "portable") != 0 && !backend_find(item, strlen(item)))
             return usage(p, "--%s: there is no backend '%s'%s", f->name, item,
                          did_you_mean(p, &n, ""));
@@ -264,7 +243,7 @@ static bool is_choice(const Parser *p, const Flag *f, const char *value)
     while ((item = next_item(p->arena, &list, "|"))) {
         if (!strcmp(item, value))
             return true;
-        consider(&n, item);
+        near_consider(&n, item);
     }
     return usage(p, "--%s knows %s, not '%s'%s", f->name, f->value, value, did_you_mean(p, &n, ""));
 }
@@ -284,7 +263,7 @@ static bool is_pass(const Parser *p, const Flag *f, const char *name)
     for (int i = 0; i < n_passes; i++) {
         if (!strcmp(name, pass_info[i].name))
             return true;
-        consider(&n, pass_info[i].name);
+        near_consider(&n, pass_info[i].name);
     }
     return usage(p, "--%s: no pass '%s'%s (etc opt --list names all)", f->name, name,
                  did_you_mean(p, &n, ""));
@@ -360,7 +339,7 @@ static const char *near_command(const Parser *p, const char *word)
 {
     Near n = near_word(word);
     for (int i = 0; i < N_COMMANDS; i++)
-        consider(&n, command_row[i].name);
+        near_consider(&n, command_row[i].name);
     return did_you_mean(p, &n, "");
 }
 
@@ -374,7 +353,7 @@ static const char *near_flag(const Parser *p, const char *word)
     Near n = near_word(word);
     for (int i = 0; i < N_FLAGS; i++)
         if (takes(p, &flag_row[i]))
-            consider(&n, flag_row[i].name);
+            near_consider(&n, flag_row[i].name);
     return did_you_mean(p, &n, "--");
 }
 

@@ -1,4 +1,4 @@
-/* text.c -- what the commands share: JSON strings, mapped files, the clock, messages of
+/* text.c -- what the commands share: JSON strings, near names, mapped files, the clock, messages of
  * runtime-lite. */
 #include "compiler/compiler.h"
 #include <errno.h>
@@ -54,6 +54,32 @@ const char *type_shown(Arena *a, Type t)
     const char *kept = f && fclose(f) == 0 ? arena_str(a, text, n) : "?";
     free(text);
     return kept;
+}
+
+Near near_word(const char *word)
+{
+    int half = (int)strlen(word) / 2 + 1;
+    return (Near){.word = word, .least = half < 4 ? half : 4};
+}
+
+void near_consider(Near *n, const char *name)
+{
+    int dist = text_distance(n->word, name, n->least - 1);
+    if (dist < n->least) {
+        n->least = dist;
+        n->best = name;
+    }
+}
+
+const char *near_text(Arena *a, const Near *n)
+{
+    return n->best ? arena_printf(a, "; did you mean '%s'?", n->best) : "";
+}
+
+bool file_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
 }
 
 double seconds_now(void)
