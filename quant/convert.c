@@ -222,28 +222,42 @@ static Value *as_floats(Convert *c, Node *n, Value *v)
     return v ? first(c, build(c->g, n, n->loc, OP__TO_COPY, c->d, "vt", v, ETC_F32)) : NULL;
 }
 
+static Value *viewed(Convert *c, Node *n, Value *v, int rank, const Dim *dim)
+{
+    return v ? first(c, build(c->g, n, n->loc, OP_VIEW, c->d, "vD", v, rank, dim)) : NULL;
+}
+
+static Value *product(Convert *c, Node *n, Value *x, Value *y)
+{
+    return x && y ? first(c, build(c->g, n, n->loc, OP_MUL_TENSOR, c->d, "vv", x, y)) : NULL;
+}
+
+/* Each group of a row has a scale: x [.., groups * group] times [.., groups]. */
+static Value *scaled_groups(Convert *c, Node *n, Value *x, Value *scale, int64_t groups)
+{
+    const Type t = n->out[0]->type;
+    Dim dim[MAX_RANK + 1];
+    if (t.rank >= MAX_RANK)
+        return first(c, NULL);
+    memcpy(dim, t.dim, (size_t)t.rank * sizeof *dim);
+    dim[t.rank] = DIM(t.dim[t.rank - 1].value / groups);
+    dim[t.rank - 1] = DIM(groups);
+    x = viewed(c, n, x, t.rank + 1, dim);
+    dim[t.rank] = DIM(1);
+    return viewed(c, n, product(c, n, x, viewed(c, n, scale, t.rank + 1, dim)), t.rank, t.dim);
+}
+
 /* Rows of the table are taken as they are kept, and only they become floats. */
 static Value *rows_of_table(Convert *c, Node *n, const NodePlan *p)
 {
     const Value *w = arg_value(n, 0);
-    const int64_t rows = w->type.dim[0].value, width = w->type.dim[1].value;
     const Ints k = integers_of(c, n, p, 0);
-    const Dim dim[2] = {DIM(rows), DIM(k.n / rows)};
+    const int64_t rows = w->type.dim[0].value, groups = k.n / rows;
+    const Dim dim[2] = {DIM(rows), DIM(groups)};
     Value *q = constant(c, w->state, "_q", ETC_I8, 2, w->type.dim, k.q);
     Value *scale = constant(c, w->state, "_scale", ETC_F32, 2, dim, k.scale);
     Value *x = as_floats(c, n, looked_up(c, n, q)), *s = looked_up(c, n, scale);
-    const Type t = n->out[0]->type;
-    Dim parts[MAX_RANK + 1];
-    if (!x || !s || t.rank >= MAX_RANK)
-        return first(c, NULL);
-    memcpy(parts, t.dim, (size_t)t.rank * sizeof *parts);
-    parts[t.rank - 1] = dim[1];
-    parts[t.rank] = DIM(width / dim[1].value);
-    x = first(c, build(c->g, n, n->loc, OP_VIEW, c->d, "vD", x, t.rank + 1, parts));
-    parts[t.rank] = DIM(1);
-    s = first(c, build(c->g, n, n->loc, OP_VIEW, c->d, "vD", s, t.rank + 1, parts));
-    Value *y = x && s ? first(c, build(c->g, n, n->loc, OP_MUL_TENSOR, c->d, "vv", x, s)) : NULL;
-    return y ? first(c, build(c->g, n, n->loc, OP_VIEW, c->d, "vD", y, t.rank, t.dim)) : NULL;
+    return groups == 1 ? product(c, n, x, s) : scaled_groups(c, n, x, s, groups);
 }
 
 static Value *halves_of_table(Convert *c, Node *n)
