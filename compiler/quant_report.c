@@ -1,8 +1,8 @@
 /* quant_report.c -- what quantizing costs, layer by layer, as a page and as JSON.
  *
  * The page is one file without scripts that asks for no other: a table of the layers, the one that
- * does most damage first, each with a histogram of its result in floats, drawn as SVG, on which what
- * the integers cover is shaded.
+ * does most damage first, each with a histogram of its result in floats, drawn as SVG, on which
+ * what the integers cover is shaded.
  */
 #include "compiler/compiler.h"
 #include <inttypes.h>
@@ -25,7 +25,7 @@ static const LayerReport **by_rank(const QuantReport *r, Arena *a)
     return order;
 }
 
-/* -- the page ------------------------------------------------------------------------------------ */
+/* -- the page --------------------------------------------------------------------------------- */
 
 static const char *sqnr_text(const Difference *d, Arena *a)
 {
@@ -144,7 +144,7 @@ void quant_report_html(const QuantReport *r, Arena *a, FILE *f)
     fputs("</table>\n</body></html>\n", f);
 }
 
-/* -- JSON ------------------------------------------------------------------------------------------ */
+/* -- JSON ------------------------------------------------------------------------------------- */
 
 static void put_number(FILE *f, const char *key, double v)
 {
