@@ -267,6 +267,11 @@ void near_consider(Near *n, const char *name);
 const char *near_text(Arena *a, const Near *n); /* "; did you mean 'NAME'?", or "" */
 
 bool file_exists(const char *path);
+bool ends_in(const char *s, const char *end); /* and is more than that */
+
+void html_put(FILE *f, const char *s);             /* escaped; NULL: nothing */
+const char *with_commas(Arena *a, int64_t n);      /* "1,605,632" */
+const char *in_units(Arena *a, double bytes);      /* "1.5 MiB" */
 
 /* Maps a regular file read-only, for as long as the process lives; an empty one gives n = 0.
  * False: reported. */
@@ -320,6 +325,15 @@ bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Rec
 /* Stages the picture of a planned program's memory: SVG, or a page with it where `path` does not
  * end in ".svg".  False: reported. */
 bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, Diag *d);
+
+/* -- quant_report.c ------------------------------------------------------------------------ */
+
+/* What quantizing costs: a page that needs nothing but itself, and the same as JSON, whose schema is
+ * in docs/quantization.md. */
+void quant_report_html(const QuantReport *r, Arena *a, FILE *f);
+void quant_report_json(const QuantReport *r, Arena *a, FILE *f);
+/* Stages the page, or the JSON where `path` ends in ".json".  False: reported. */
+bool quant_report_stage(const QuantReport *r, const char *path, OutBatch *out, Arena *a, Diag *d);
 
 /* -- partition.c --------------------------------------------------------------------------- */
 

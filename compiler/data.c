@@ -40,12 +40,6 @@ struct Data {
     Array *array; /* by input */
 };
 
-static bool ends_in(const char *s, const char *end)
-{
-    size_t n = strlen(s), k = strlen(end);
-    return n > k && !strcmp(s + n - k, end);
-}
-
 static bool is_given(const Value *v)
 {
     return !v->literal;

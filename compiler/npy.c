@@ -145,7 +145,7 @@ static bool find_text(const Header *r, const uint8_t *head, size_t n, size_t *at
         *len |= (size_t)head[10] << 16 | (size_t)head[11] << 24;
     if (*len > NPY_HEADER - 12)
         return fail(r, "has a header longer than 64 KiB");
-    return *len <= n - *at || fail(r, "ends within its header");
+    return fits(*at, *len, n) || fail(r, "ends within its header");
 }
 
 bool npy_header(const char *name, const uint8_t *head, size_t n, int64_t size, NpyHeader *h,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     COMPILE = 1 << CMD_COMPILE,
@@ -482,7 +483,8 @@ static bool same_file(const char *a, const char *b)
 static bool overwrites(const Parser *p, const char *output)
 {
     const Options *o = p->o;
-    const char *read[] = {o->model, o->data, o->weights};
+    const char *statistics = o->command == CMD_QUANTIZE ? NULL : o->statistics;
+    const char *read[] = {o->model, o->data, o->weights, o->recipe, o->calibrate, statistics};
     const char *hit = NULL;
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         hit = same_file(output, read[i]) ? read[i] : hit;
@@ -513,6 +515,8 @@ static bool outputs_agree(const Parser *p)
     size_t n = o->output ? strlen(o->output) : 0;
     if (o->command == CMD_EMIT_C && n && (n < 3 || strcmp(o->output + n - 2, ".c") != 0))
         return usage(p, "emit-c writes several files: -o wants a name that ends in .c");
+    if (o->command == CMD_COMPILE && to_stdout && isatty(STDOUT_FILENO))
+        return usage(p, "-o - would print a .pte to the terminal; send it to a file or a pipe");
     if (o->command == CMD_COMPILE && to_stdout && (o->json || o->dump_ir))
         return usage(p, "-o - leaves no room on standard output for --%s",
                      o->json ? "json" : "dump-ir");
@@ -528,8 +532,10 @@ static bool outputs_agree(const Parser *p)
         if (other && (same_file(o->report, other) || !strcmp(o->report, other)))
             return usage(p, "--report and %s name the same file", i ? "--dump-data" : "-o");
     }
+    const char *statistics = o->command == CMD_QUANTIZE ? o->statistics : NULL;
     return !overwrites(p, o->output) && !overwrites(p, o->dump_data) &&
-           !overwrites(p, o->report) && !overwrites(p, o->trace);
+           !overwrites(p, o->report) && !overwrites(p, o->trace) &&
+           !overwrites(p, statistics);
 }
 
 static bool is_complete(const Parser *p)

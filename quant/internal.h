@@ -130,4 +130,8 @@ void gptq_round(Ints *k, const float *w, const Moments *m, Arena *tmp);
 
 bool convert(const Annotation *a, Arena *tmp, Diag *d);
 
+/* -- observe.c ------------------------------------------------------------------------------- */
+
+double log_of(double x); /* natural; x is positive and normal; the same bits on any machine */
+
 #endif

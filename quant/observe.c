@@ -7,7 +7,7 @@
  *
  * Nothing here comes from libm; sums run in one order.  Same values, same range, on any machine.
  */
-#include "quant/quant.h"
+#include "quant/internal.h"
 #include <string.h>
 
 enum {
@@ -306,7 +306,7 @@ static void search_mse(Search *s)
 
 /* exp and log of libm differ between machines.  log m of m in [sqrt(1/2), sqrt(2)) is
  * 2 atanh((m-1)/(m+1)), whose series has ended after ten terms. */
-static double log_of(double x)
+double log_of(double x)
 {
     const double ln2 = 0.693147180559945309417;
     uint64_t bits;

@@ -132,4 +132,46 @@ void observer_range(const Observer *o, int channel, int quant_min, int quant_max
  * keeps no histogram. */
 bool observer_bars(const Observer *o, int channel, int n, uint64_t *bar, float *lo, float *hi);
 
+/* -- report.c: what quantizing costs, layer by layer ----------------------------------------------- */
+
+enum { REPORT_BARS = 24 };
+
+/* Sums over all elements that were compared with what they are in floats. */
+typedef struct Difference {
+    double signal, noise, square, dot; /* of squares: in floats, of errors, as they are; products */
+    int64_t n;
+} Difference;
+
+void difference_add(Difference *d, const float *want, const float *got, int64_t n);
+double difference_sqnr(const Difference *d);   /* in dB; infinite where nothing differs */
+double difference_cosine(const Difference *d); /* 1 where both are nothing but zeros */
+
+typedef struct LayerReport {
+    Loc loc;
+    const char *kept;   /* "int8, weights int4 in groups of 32" */
+    bool has_partner;   /* it is one node in both programs; else nothing below is known but bytes */
+    Difference error;   /* of its result, and of all that came before it */
+    double damage;      /* the noise of its result beyond its operands', in parts of the signal */
+    int rank;           /* by damage, from 1 on */
+    bool has_range;     /* its result is kept as integers, which cover lo to hi */
+    float lo, hi;
+    int64_t n_clipped;  /* elements beyond that */
+    uint64_t bar[REPORT_BARS]; /* of its result in floats, over seen_lo to seen_hi */
+    float seen_lo, seen_hi;
+    int64_t bytes_before, bytes_after; /* of what is constant at it */
+} LayerReport;
+
+typedef struct QuantReport {
+    const char *model, *recipe;
+    int n_samples, n_layers;
+    LayerReport *layer; /* in the order of the program */
+    Difference outputs;
+    int64_t bytes_before, bytes_after; /* of all that is constant; what two layers share, once */
+} QuantReport;
+
+/* Runs both on the samples: `after` is what pass_quantize made of `before`, both at stage core.  What
+ * differs is told in `a`.  False: reported. */
+bool report_measure(const Graph *before, const Graph *after, const Samples *s, Arena *a,
+                    QuantReport *out, Diag *d);
+
 #endif

@@ -262,8 +262,8 @@ static void count_values(Reference *r, const float *x)
         hi = fmaxf(hi, x[i]);
     }
     r->half = REFERENCE_BINS / 2;
-    for (r->width = ldexp(1, -40);
-         bin_at(r, hi) - bin_at(r, lo) >= 4096 || fmaxf(-lo, hi) / r->width >= 1 << 30;)
+    for (r->width = ldexp(1, -40); floor(hi / r->width) - floor(lo / r->width) >= 4096 ||
+                                   fmaxf(-lo, hi) / r->width >= 1 << 30;)
         r->width *= 2;
     for (int i = 0; i < N; i++)
         r->count[bin_at(r, x[i])]++;
