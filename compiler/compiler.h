@@ -17,6 +17,7 @@ typedef enum Command {
     CMD_COMPILE,
     CMD_EMIT_C,
     CMD_RUN,
+    CMD_BENCH,
     CMD_DIFF,
     CMD_CHECK,
     CMD_PARTITION,
@@ -41,6 +42,7 @@ typedef struct Options {
         *require_delegated;
     const char *recipe, *calibrate, *statistics; /* the last is written by quantize, else read */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
+    const char *runs, *warmup, *trace; /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
@@ -211,8 +213,34 @@ typedef struct Delegates {
     void *host;
 } Delegates;
 
-bool delegates_start(int threads, Delegates *to, Diag *d); /* false: reported */
+/* profiles: they tell what they do.  False: reported. */
+bool delegates_start(int threads, bool profiles, Delegates *to, Diag *d);
 void delegates_stop(const Delegates *d);
+
+/* -- runner.c ------------------------------------------------------------------------------ */
+
+typedef struct Runner { /* {.o, .arena, .diag} is a new one */
+    const Options *o;
+    Arena *arena;
+    Diag *diag;
+    bool profiles;         /* delegates tell what they do */
+    const Program *source; /* NULL where the model is a .pte */
+    PteStats stats;        /* of the source */
+    EtcProgram file;
+    const Graph *graph; /* of the method, where there is a source */
+    Delegates delegates;
+    EtcMethod *method;
+    PteMethod says; /* what the file says of it */
+    EtcMemory need;
+} Runner;
+
+bool runner_load(Runner *r); /* false: reported, as all of these */
+bool runner_init(Runner *r); /* after it, or a failure of it, runner_end */
+void runner_end(Runner *r);  /* may be initialised again */
+
+bool runner_set_input(const Runner *r, int i, const EtcValue *v);
+bool runner_set_inputs(const Runner *r, const Strings *in); /* --input's; tells all that are wrong */
+bool runner_call(const Runner *r);
 
 /* -- target.c ------------------------------------------------------------------------------ */
 
@@ -330,6 +358,7 @@ void quant_finish(const Program *p); /* once its passes have run: lets go of sam
 void command_compile(const Options *o, Arena *a, Diag *d);
 void command_emit_c(const Options *o, Arena *a, Diag *d);
 void command_run(const Options *o, Arena *a, Diag *d);
+void command_bench(const Options *o, Arena *a, Diag *d);
 void command_diff(const Options *o, Arena *a, Diag *d);
 void command_check(const Options *o, Arena *a, Diag *d);
 void command_partition(const Options *o, Arena *a, Diag *d);

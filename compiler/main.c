@@ -1,18 +1,31 @@
 /* main.c -- `etc`: one command, one exit code. */
 #include "compiler/compiler.h"
+#include <malloc.h>
 #include <signal.h>
 
 static void (*const command[N_COMMANDS])(const Options *o, Arena *a, Diag *d) = {
     [CMD_COMPILE] = command_compile, [CMD_EMIT_C] = command_emit_c,
-    [CMD_RUN] = command_run,         [CMD_DIFF] = command_diff,
+    [CMD_RUN] = command_run,         [CMD_BENCH] = command_bench,
+    [CMD_DIFF] = command_diff,
     [CMD_CHECK] = command_check,     [CMD_INSPECT] = command_inspect,
     [CMD_OPT] = command_opt,         [CMD_PARTITION] = command_partition,
     [CMD_QUANTIZE] = command_quantize, [CMD_OPS] = command_ops,
 };
 
+/* Memory that was given back once is used again, not asked for anew: pages cost more than all that
+ * is done with them in a small model. */
+static void keep_memory(void)
+{
+    enum { MIB = 1 << 20 };
+    mallopt(M_MMAP_THRESHOLD, 16 * MIB);
+    mallopt(M_TRIM_THRESHOLD, 16 * MIB);
+    mallopt(M_TOP_PAD, MIB);
+}
+
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of writing, reported below */
+    keep_memory();
     signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow any more */
     Arena *a = arena_new();
     Options o = {0};

@@ -11,6 +11,7 @@ enum {
     COMPILE = 1 << CMD_COMPILE,
     EMIT_C = 1 << CMD_EMIT_C,
     RUN = 1 << CMD_RUN,
+    BENCH = 1 << CMD_BENCH,
     DIFF = 1 << CMD_DIFF,
     CHECKS = 1 << CMD_CHECK,
     PARTITION = 1 << CMD_PARTITION,
@@ -19,7 +20,7 @@ enum {
     QUANTIZE = 1 << CMD_QUANTIZE,
     OPS = 1 << CMD_OPS,
     BUILDS = COMPILE | EMIT_C,
-    READS = BUILDS | RUN | DIFF | CHECKS | PARTITION | INSPECT | OPT | QUANTIZE,
+    READS = BUILDS | RUN | BENCH | DIFF | CHECKS | PARTITION | INSPECT | OPT | QUANTIZE,
     ALL = READS | OPS
 };
 
@@ -33,6 +34,9 @@ static const struct {
     [CMD_RUN] = {"run", "MODEL --input FILE.npy ...",
                  "etc run model.pte --input x.npy --output-dir out",
                  "run a .pte, or a model compiled on the fly"},
+    [CMD_BENCH] = {"bench", "MODEL [--input FILE.npy ...]",
+                   "etc bench model.pte --threads 2 --trace trace.json",
+                   "time loading and running, and tell where the time goes"},
     [CMD_DIFF] = {"diff", "A B [--input FILE.npy ...]",
                   "etc diff model.pt2 model.etir --input x.npy",
                   "compare two models node by node on the same inputs"},
@@ -67,8 +71,7 @@ typedef struct Flag Flag;
 /* Whether a value is well-formed as far as argv alone can tell; reported where not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
 static CheckFn any, is_backends, is_choice, is_dim, is_dump, is_method, is_passes, is_percent,
-    is_page, is_picture,
-    is_threads, is_tolerance, is_version;
+    is_page, is_picture, is_runs, is_threads, is_tolerance, is_version;
 
 struct Flag {
     const char *name;
@@ -93,7 +96,8 @@ static const Flag flag_row[] = {
     {"weights", 0, FLAG_TEXT, AT(weights), READS, any, "FILE",
      "the .pt2 or folder that an .etir's weights lie in"},
     {"data", 0, FLAG_TEXT, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
-    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION | QUANTIZE, is_backends, "NAME,...",
+    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION | BENCH | QUANTIZE,
+     is_backends, "NAME,...",
      "who is offered the model's parts, in this order: xnnpack; or portable"},
     {"recipe", 0, FLAG_TEXT, AT(recipe), BUILDS | CHECKS | QUANTIZE, any, "PRESET|FILE.yaml",
      "keep values and weights as integers, as it says"},
@@ -101,7 +105,8 @@ static const Flag flag_row[] = {
      "sample inputs to see the ranges of values with"},
     {"statistics", 0, FLAG_TEXT, AT(statistics), BUILDS | CHECKS | QUANTIZE, any, "FILE",
      "those ranges, as `etc quantize` wrote them; of quantize: the file to write"},
-    {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION, is_choice, "worth|all",
+    {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION | BENCH, is_choice,
+     "worth|all",
      "what pays for its calls (worth), or all that a backend takes"},
     {"require-delegated", 0, FLAG_TEXT, AT(require_delegated), COMPILE | PARTITION,
      is_percent, "PERCENT",
@@ -122,6 +127,12 @@ static const Flag flag_row[] = {
     {"rtol", 0, FLAG_TEXT, AT(rtol), DIFF, is_tolerance, "NUMBER",
      "and by this much of A's element (1e-4)"},
     {"all", 0, FLAG_BOOL, AT(all), DIFF, any, NULL, "list every pair, not only those that differ"},
+    {"all", 0, FLAG_BOOL, AT(all), BENCH, any, NULL, "list all, in the order of the run"},
+    {"runs", 0, FLAG_TEXT, AT(runs), BENCH, is_runs, "N", "how many are timed, and profiled (20)"},
+    {"warmup", 0, FLAG_TEXT, AT(warmup), BENCH, is_runs, "N",
+     "how many go before, after the first (3)"},
+    {"trace", 0, FLAG_TEXT, AT(trace), BENCH, any, "FILE.json",
+     "write a run for chrome://tracing or Perfetto"},
     {"tail", 0, FLAG_TEXT, AT(tail), CHECKS | OPT | DIFF | QUANTIZE, is_choice, "pte|c",
      "what to check or rewrite for (pte)"},
     {"verify", 0, FLAG_BOOL, AT(verify), BUILDS | OPT, any, NULL,
@@ -141,12 +152,12 @@ static const Flag flag_row[] = {
      "write OUT.d for make and ninja (-MD)"},
     {"passes", 0, FLAG_TEXT, AT(passes), OPT, is_passes, "A,B,...", "the passes, in order"},
     {"list", 0, FLAG_BOOL, AT(list), OPT, any, NULL, "list all passes"},
-    {"input", 0, FLAG_LIST, AT(inputs), RUN | DIFF | BUILDS, any, "FILE.npy|value:JSON",
+    {"input", 0, FLAG_LIST, AT(inputs), RUN | BENCH | DIFF | BUILDS, any, "FILE.npy|value:JSON",
      "next input, in order (elsewhere: for --verify)"},
     {"next", 0, FLAG_NEXT, AT(inputs), RUN | DIFF, any, NULL, "what follows is a further call"},
     {"output-dir", 0, FLAG_TEXT, AT(output_dir), RUN, any, "DIR", "write output_0.npy ... there"},
-    {"method", 0, FLAG_TEXT, AT(method), RUN | DIFF, any, "NAME", "the method to run (forward)"},
-    {"threads", 0, FLAG_TEXT, AT(threads), RUN, is_threads, "N",
+    {"method", 0, FLAG_TEXT, AT(method), RUN | BENCH | DIFF, any, "NAME", "the method to run (forward)"},
+    {"threads", 0, FLAG_TEXT, AT(threads), RUN | BENCH, is_threads, "N",
      "for delegates that use several (1)"},
     {"json", 0, FLAG_BOOL, AT(json), ALL, any, NULL, "print the result as JSON to stdout"},
     {"quiet", 'q', FLAG_BOOL, AT(quiet), ALL, any, NULL, "no message on success"},
@@ -325,6 +336,15 @@ static bool is_threads(const Parser *p, const Flag *f, const char *value)
     long n = strtol(value, &end, 10);
     return (end != value && !*end && n >= 1 && n <= 1024) ||
            usage(p, "--%s wants a number from 1 to 1024, not '%s'", f->name, value);
+}
+
+/* None makes sense of a warm-up alone. */
+static bool is_runs(const Parser *p, const Flag *f, const char *value)
+{
+    char *end;
+    long n = strtol(value, &end, 10), least = f->at == AT(warmup) ? 0 : 1;
+    return (end != value && !*end && n >= least && n <= 100000) ||
+           usage(p, "--%s wants a number from %ld to 100000, not '%s'", f->name, least, value);
 }
 
 static bool is_tolerance(const Parser *p, const Flag *f, const char *value)
@@ -521,7 +541,8 @@ static bool outputs_agree(const Parser *p)
             return usage(p, "--report and %s name the same file", flag[i]);
     const char *statistics = o->command == CMD_QUANTIZE ? o->statistics : NULL;
     return !overwrites(p, o->output) && !overwrites(p, o->dump_data) &&
-           !overwrites(p, o->report) && !overwrites(p, statistics);
+           !overwrites(p, o->report) && !overwrites(p, o->trace) &&
+           !overwrites(p, statistics);
 }
 
 static bool is_complete(const Parser *p)

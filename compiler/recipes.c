@@ -12,6 +12,11 @@
 
 enum { MAX_RULES = 1000 };
 
+/* A table's rows are looked up, not summed: nothing evens out what 4 bits take from them. */
+#define TABLES_OF_INT8 \
+    "  - scope: {op: embedding}\n" \
+    "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
+
 const RecipePreset recipe_preset[] = {
     {"int8", "static int8: scales from samples",
      "rules:\n"
@@ -29,15 +34,18 @@ const RecipePreset recipe_preset[] = {
     {"int4-group32", "weights kept as int4 with a scale for each 32, computed as floats",
      "rules:\n"
      "  - activation: float32\n"
-     "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"},
+     "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"
+     TABLES_OF_INT8},
     {"int4-group128", "weights kept as int4 with a scale for each 128, computed as floats",
      "rules:\n"
      "  - activation: float32\n"
-     "    weight: {dtype: int4, granularity: group, group_size: 128, observer: mse}\n"},
+     "    weight: {dtype: int4, granularity: group, group_size: 128, observer: mse}\n"
+     TABLES_OF_INT8},
     {"8da4w", "int4 weights with a scale for each 32, activations int8 when the model runs",
      "rules:\n"
      "  - activation: {dtype: int8, dynamic: true, symmetric: false}\n"
-     "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"},
+     "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"
+     TABLES_OF_INT8},
     {"fp16", "weights kept as halves",
      "rules:\n"
      "  - activation: float32\n"

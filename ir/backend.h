@@ -45,7 +45,8 @@ struct Backend {
     double cost_of_byte;     /* that enters or leaves */
 
     /* The region `body` as the backend's bytes, in the program's arena.  Weights become states of
-     * kind ST_NAMED.  False: reported. */
+     * kind ST_NAMED.  What a profile tells of the blob has handles: nodes of `body`, counted from 0.
+     * False: reported. */
     bool (*lower)(Graph *body, Arena *tmp, Diag *d, Blob *out);
 };
 

@@ -541,6 +541,8 @@ void dim_range(Dim d, int64_t *lo, int64_t *hi)
 int64_t dim_upper(Dim d)
 {
     int64_t lo, hi;
+    if (!d.expr)
+        return d.value;
     dim_range(d, &lo, &hi);
     return hi;
 }

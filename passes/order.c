@@ -199,7 +199,7 @@ static void search_orders(Graph *g, const int *number, Node **given, Node **walk
     Model m;
     int *order = NEW(tmp, int, n + 1);
     graph_reorder(g, given, n);
-    if (!model_of(g, number, n, &m, tmp))
+    if (!model_of(g, number, n, &m, tmp) || best->peak <= model_floor(&m))
         return;
     for (int i = 0; i < n; i++)
         order[i] = i;

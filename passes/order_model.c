@@ -198,3 +198,17 @@ int64_t model_play(const Model *m, const int *order, int64_t *at, Arena *tmp)
     }
     return most;
 }
+
+int64_t model_floor(const Model *m)
+{
+    int64_t most = 0;
+    for (const Step *s = m->step; s < m->step + m->n_steps; s++) {
+        int64_t sum = 0;
+        for (int k = s->first_made; s->overlaid < 0 && k < s->first_made + s->n_made; k++)
+            sum += m->chunk[k].bytes;
+        for (int k = s->first_read; k < s->first_read + s->n_reads; k++)
+            sum += m->chunk[m->read[k]].bytes;
+        most = sum > most ? sum : most;
+    }
+    return most;
+}

@@ -26,6 +26,10 @@ typedef struct Local { /* of a chunk that steps of the window read or make */
     bool stays;     /* read behind the window */
 } Local;
 
+typedef struct Slot { /* of the hash of a level's states */
+    int level, state; /* the slot is empty on all other levels */
+} Slot;
+
 typedef struct Window {
     const Model *m;
     Node *const *node;
@@ -35,6 +39,8 @@ typedef struct Window {
     Local *local;            /* by chunk; valid where `mark` is the window's */
     int *mark, stamp;
     int *left;               /* by chunk: readers from the window on */
+    Slot *hash;
+    int n_levels;            /* so far */
     int64_t limit, *work;
     Arena *tmp;
 } Window;
@@ -118,20 +124,20 @@ typedef struct Level {
     int n;
 } Level;
 
-static void add_state(Level *l, int *hash, Reach s, Arena *tmp)
+static void add_state(Window *w, Level *l, Reach s)
 {
     uint32_t h = (uint32_t)((s.done * 0x9e3779b97f4a7c15u) >> 40) % HASH;
-    while (hash[h] && l->state[hash[h] - 1].done != s.done)
+    while (w->hash[h].level == w->n_levels && l->state[w->hash[h].state].done != s.done)
         h = (h + 1) % HASH;
-    if (hash[h]) {
-        if (s.peak < l->state[hash[h] - 1].peak)
-            l->state[hash[h] - 1] = s;
+    if (w->hash[h].level == w->n_levels) {
+        Reach *known = &l->state[w->hash[h].state];
+        *known = s.peak < known->peak ? s : *known;
         return;
     }
     if (l->n >= HASH / 2)
         return; /* too wide: the beam is full */
-    PUSH(tmp, l->state, l->n, s);
-    hash[h] = l->n;
+    w->hash[h] = (Slot){w->n_levels, l->n};
+    PUSH(w->tmp, l->state, l->n, s);
 }
 
 static int by_live(const void *a, const void *b)
@@ -145,10 +151,10 @@ static int by_live(const void *a, const void *b)
 }
 
 /* The level after `l`: what stays below the limit. */
-static Level next_level(Window *w, const Level *l, int *hash)
+static Level next_level(Window *w, const Level *l)
 {
     Level next = {0};
-    memset(hash, 0, HASH * sizeof *hash);
+    w->n_levels++;
     for (int k = 0; k < l->n && *w->work > 0; k++)
         for (int i = 0; i < w->n; i++) {
             uint64_t bit = (uint64_t)1 << i;
@@ -157,7 +163,7 @@ static Level next_level(Window *w, const Level *l, int *hash)
             Reach s = advance(w, &l->state[k], i);
             s.from = k;
             if (s.peak < w->limit)
-                add_state(&next, hash, s, w->tmp);
+                add_state(w, &next, s);
         }
     if (next.n > MAX_STATES) {
         qsort(next.state, (size_t)next.n, sizeof *next.state, by_live);
@@ -170,11 +176,11 @@ static Level next_level(Window *w, const Level *l, int *hash)
 static bool search(Window *w, int64_t live)
 {
     Level *level = NEW(w->tmp, Level, w->n + 1);
-    int *hash = NEW(w->tmp, int, HASH), taken[WINDOW], best = 0;
+    int taken[WINDOW], best = 0;
     Reach start = {0, live, 0, 0, 0};
     PUSH(w->tmp, level[0].state, level[0].n, start);
     for (int k = 0; k < w->n; k++)
-        level[k + 1] = next_level(w, &level[k], hash);
+        level[k + 1] = next_level(w, &level[k]);
     if (!level[w->n].n || *w->work <= 0)
         return false;
     for (int k = w->n; k > 0; k--) {
@@ -237,12 +243,14 @@ void order_windows(const Model *m, Node *const *node, int *order, int64_t *work,
     Arena *scratch = arena_new();
     Window w = {.m = m, .node = node, .order = order, .work = work, .tmp = scratch,
                 .slot_of = NEW(tmp, int, m->n_steps + 1), .local = NEW(tmp, Local, m->n_chunks + 1),
-                .mark = NEW(tmp, int, m->n_chunks + 1), .left = NEW(tmp, int, m->n_chunks + 1)};
-    int64_t *at = NEW(tmp, int64_t, m->n_steps + 1);
+                .mark = NEW(tmp, int, m->n_chunks + 1), .left = NEW(tmp, int, m->n_chunks + 1),
+                .hash = NEW(tmp, Slot, HASH)};
+    int64_t *at = NEW(tmp, int64_t, m->n_steps + 1), floor = model_floor(m);
     for (int i = 0; i < m->n_steps; i++)
         w.slot_of[i] = -1;
     for (bool lower = true; lower && *work > 0;) {
         w.limit = model_play(m, order, at, scratch);
+        lower = w.limit > floor;
         *work -= m->n_steps;
         for (int i = 0; lower && i < m->n_steps && *work > 0; i++) {
             if (at[i] < w.limit)

@@ -24,18 +24,20 @@ static bool cholesky(double *a, int64_t n)
     return true;
 }
 
-/* The inverse of a lower triangle, in its place. */
-static void invert(double *l, int64_t n)
+/* The inverse of a lower triangle, row by row. */
+static double *inverse(const double *l, int64_t n, Arena *tmp)
 {
-    for (int64_t j = 0; j < n; j++) {
-        l[j * n + j] = 1 / l[j * n + j];
-        for (int64_t i = j + 1; i < n; i++) {
-            double sum = 0;
-            for (int64_t k = j; k < i; k++)
-                sum -= l[i * n + k] * l[k * n + j];
-            l[i * n + j] = sum / l[i * n + i];
-        }
+    double *to = NEW(tmp, double, n * n);
+    for (int64_t i = 0; i < n; i++) {
+        double *row = to + i * n;
+        row[i] = 1;
+        for (int64_t k = 0; k < i; k++)
+            for (int64_t j = 0; j <= k; j++)
+                row[j] -= l[i * n + k] * to[k * n + j];
+        for (int64_t j = 0; j <= i; j++)
+            row[j] /= l[i * n + i];
     }
+    return to;
 }
 
 /* Row j of U, from column j on.  With the order of columns reversed, U is the inverse of the lower
@@ -52,11 +54,11 @@ static double *upper_factor(const Moments *m, Arena *tmp)
             a[i * n + j] = m->gram[(n - 1 - j) * n + n - 1 - i] + (i == j ? damp : 0);
     if (!cholesky(a, n))
         return NULL;
-    invert(a, n);
+    const double *l = inverse(a, n, tmp);
     double *u = NEW(tmp, double, n * n);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = i; j < n; j++)
-            u[i * n + j] = a[(n - 1 - i) * n + n - 1 - j];
+            u[i * n + j] = l[(n - 1 - i) * n + n - 1 - j];
     return u;
 }
 

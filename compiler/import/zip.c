@@ -9,6 +9,7 @@
 #include "compiler/import/internal.h"
 #include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -423,16 +424,17 @@ static bool read_all(int fd, uint8_t *to, uint64_t n)
     return true;
 }
 
-/* Maps a file, private and writable; a small one is read into the arena, which costs less. */
+/* Maps a file, private and writable; a small one is read, which costs less than to copy the pages
+ * that are written one by one. */
 static bool load_file(Arena *a, const char *path, Loc loc, uint8_t **data, uint64_t *n, Diag *d)
 {
-    enum { SMALL = 64 * 1024 };
+    enum { SMALL = 4 << 20 };
     int fd = open_file(path, loc, n, d);
     if (fd < 0)
         return false;
     bool ok;
     if (*n < SMALL) {
-        *data = NEW(a, uint8_t, *n + 1);
+        *data = arena_bytes(a, (size_t)*n);
         ok = read_all(fd, *data, *n);
     } else {
         *data = mmap(NULL, *n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);

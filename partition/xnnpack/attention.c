@@ -41,15 +41,19 @@ static uint32_t product(Lower *w, uint32_t a, uint32_t b, uint32_t flags)
     return out;
 }
 
-/* softmax(q k^T scale + mask) v over the last two axes. */
-static uint32_t attend(Lower *w, const Heads *h, uint32_t q, uint32_t k, uint32_t v, uint32_t mask)
+/* softmax(q k^T + mask) v over the last two axes. */
+static uint32_t attend(Lower *w, uint32_t q, uint32_t k, uint32_t v, uint32_t mask)
 {
-    q = x_binary(w, X_MULTIPLY, q, x_number(w, h->scale), x_like(w, q));
     uint32_t scores = product(w, q, k, X_TRANSPOSE);
     if (mask != XNN_NONE)
         scores = x_binary(w, X_ADD, scores, mask, x_like(w, scores));
     scores = x_unary(w, X_SOFTMAX, scores, x_like(w, scores));
     return product(w, scores, v, 0);
+}
+
+static uint32_t scaled(Lower *w, uint32_t q, double scale)
+{
+    return x_binary(w, X_MULTIPLY, q, x_number(w, scale), x_like(w, q));
 }
 
 /* Parts side by side along an axis, up to five at a time. */
@@ -98,6 +102,7 @@ void xnn_lower_attention(Lower *w, const Node *n)
     h.value_width = v->type.dim[2].value / h.kv_heads;
     if (!arg_number(n, 7, &h.scale) || h.scale == 0)
         h.scale = 1 / sqrt((double)h.width);
+    h.q = scaled(w, h.q, h.scale);
     h.mask = m ? x_use(w, m, AS_IS) : arg_bool(n, 6) ? causal_mask(w, h.rows, h.keys) : XNN_NONE;
     uint32_t *part = NEW(w->tmp, uint32_t, h.heads), kh = XNN_NONE, vh = XNN_NONE;
     for (int64_t i = 0; i < h.heads; i++) {
@@ -106,7 +111,7 @@ void xnn_lower_attention(Lower *w, const Node *n)
             kh = x_slice(w, h.k, 2, at * h.width, h.width);
             vh = x_slice(w, h.v, 2, at * h.value_width, h.value_width);
         }
-        part[i] = attend(w, &h, x_slice(w, h.q, 2, i * h.width, h.width), kh, vh, h.mask);
+        part[i] = attend(w, x_slice(w, h.q, 2, i * h.width, h.width), kh, vh, h.mask);
     }
     x_define(w, n->out[0], AS_IS, join(w, part, h.heads, 2));
 }
@@ -155,10 +160,11 @@ void xnn_lower_sdpa(Lower *w, const Node *n)
                .value_width = v->type.dim[3].value};
     if (!arg_number(n, 6, &h.scale))
         h.scale = 1 / sqrt((double)h.width);
+    h.q = scaled(w, h.q, h.scale);
     h.mask = m ? x_use(w, m, AS_IS) : arg_bool(n, 5) ? causal_mask(w, h.rows, h.keys) : XNN_NONE;
     int64_t bytes = 4 * h.batch * h.heads * h.rows * h.keys;
     if (h.heads == h.kv_heads && bytes <= CACHE) {
-        x_define(w, n->out[0], AS_IS, attend(w, &h, h.q, h.k, h.v, h.mask));
+        x_define(w, n->out[0], AS_IS, attend(w, h.q, h.k, h.v, h.mask));
         return;
     }
     uint32_t *part = NEW(w->tmp, uint32_t, h.heads), kh = XNN_NONE, vh = XNN_NONE;
@@ -168,7 +174,7 @@ void xnn_lower_sdpa(Lower *w, const Node *n)
             kh = head(w, h.k, i / group, 1);
             vh = head(w, h.v, i / group, 1);
         }
-        part[i] = attend(w, &h, head(w, h.q, i, 1), kh, vh, mask_of(w, h.mask, i, 1));
+        part[i] = attend(w, head(w, h.q, i, 1), kh, vh, mask_of(w, h.mask, i, 1));
     }
     x_define(w, n->out[0], AS_IS, join(w, part, h.heads, 1));
 }

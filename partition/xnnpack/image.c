@@ -7,8 +7,8 @@
 
 typedef struct Conv {
     int space; /* 1 or 2 */
-    int64_t stride[2], pad[2], dilation[2], extra[2], groups, kernel[2], in, out;
-    bool transposed;
+    int64_t stride[2], pad[2], after[2], dilation[2], extra[2], groups, kernel[2], in, out;
+    bool transposed; /* pad: before the image; after: behind it */
 } Conv;
 
 /* Lists are of the height first; of one axis, the height is 1. */
@@ -35,7 +35,8 @@ static bool read_conv(const Node *n, Conv *c)
     c->in = xnn_size(x, 1);
     c->out = xnn_size(n->out[0], 1);
     return read_pair(n, 3, c->space, 1, c->stride) && read_pair(n, 4, c->space, 0, c->pad) &&
-           read_pair(n, 5, c->space, 1, c->dilation) && read_pair(n, 7, c->space, 0, c->extra);
+           read_pair(n, 4, c->space, 0, c->after) && read_pair(n, 5, c->space, 1, c->dilation) &&
+           read_pair(n, 7, c->space, 0, c->extra);
 }
 
 bool xnn_takes_conv(const Node *n, Refusal *r)
@@ -59,7 +60,7 @@ static bool is_depthwise(const Conv *c)
 
 /* [out, in/g, h, w] to [out, h, w, in/g], of depthwise ones to [1, h, w, out]; a transposed one's
  * [in, out/g, h, w] to [out, h, w, in/g]. */
-static uint32_t filter_of(Lower *w, const Node *n, const Conv *c, uint32_t x)
+static XWeight filter_data(Lower *w, const Node *n, const Conv *c, uint32_t x)
 {
     XWeight weight = x_weight(w, arg_value(n, 1), x, false, 0);
     uint32_t g = (uint32_t)c->groups, h = (uint32_t)c->kernel[0], k = (uint32_t)c->kernel[1];
@@ -75,25 +76,98 @@ static uint32_t filter_of(Lower *w, const Node *n, const Conv *c, uint32_t x)
         uint32_t from[4] = {out, in, h, k};
         weight.data = x_permuted(w, weight.data, weight.size, 4, from, (const int[]){0, 2, 3, 1});
     }
-    uint32_t dim[4] = {out, h, k, in}, depthwise[4] = {1, h, k, out};
-    bool last = is_depthwise(c);
-    return x_weight_value(w, &weight, 4, last ? depthwise : dim, last ? 3 : 0);
+    return weight;
 }
 
-static void conv_fields(XNode *x, const Conv *c, uint32_t in, uint32_t filter, uint32_t bias,
-                        uint32_t out)
+static uint32_t filter_of(Lower *w, const XWeight *weight, const Conv *c)
 {
-    const int64_t v[] = {c->pad[0], c->pad[1], c->pad[0], c->pad[1], c->kernel[0], c->kernel[1],
-                         c->stride[0], c->stride[1], c->dilation[0], c->dilation[1],
-                         c->in / c->groups, c->out / c->groups, c->groups, c->extra[0],
-                         c->extra[1]};
+    uint32_t h = (uint32_t)c->kernel[0], k = (uint32_t)c->kernel[1], out = (uint32_t)c->out;
+    uint32_t dim[4] = {out, h, k, (uint32_t)(c->in / c->groups)}, depthwise[4] = {1, h, k, out};
+    bool last = is_depthwise(c);
+    return x_weight_value(w, weight, 4, last ? depthwise : dim, last ? 3 : 0);
+}
+
+static uint32_t convolved(Lower *w, const Conv *c, uint32_t in, uint32_t filter, uint32_t bias,
+                          uint32_t out)
+{
+    const int64_t v[] = {c->pad[0], c->pad[1], c->after[0], c->after[1], c->kernel[0],
+                         c->kernel[1], c->stride[0], c->stride[1], c->dilation[0],
+                         c->dilation[1], c->in / c->groups, c->out / c->groups, c->groups,
+                         c->extra[0], c->extra[1]};
+    static const int slot[] = {0, 3, 2, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+    XNode *x = x_node(w, c->transposed ? X_CONV_TRANSPOSE : is_depthwise(c) ? X_DEPTHWISE : X_CONV2D,
+                      out);
     for (int i = 0; i < 15; i++)
-        x_u32(x, i, (uint32_t)v[i]);
+        x_u32(x, slot[i], (uint32_t)v[i]);
     x_u32(x, 15, in);
     x_u32(x, 16, filter);
     x_u32(x, 17, bias);
     x_u32(x, 18, out);
     x_range(x, -INFINITY, INFINITY);
+    return out;
+}
+
+/* -- depthwise convolutions of large windows -------------------------------------------------- */
+
+enum { TAPS = 25 }; /* of the largest window that XNNPACK has a depthwise kernel for */
+
+/* Rows i, i + n, i + 2n ... of the window (columns, where it has one row): a convolution with n
+ * times the dilation.  False: it would read outside of the padded image. */
+static bool part_of(const Conv *c, int axis, int64_t i, int64_t n, Conv *part)
+{
+    int64_t rows = c->kernel[axis], last = i + (rows - 1 - i) / n * n;
+    *part = *c;
+    part->kernel[axis] = (last - i) / n + 1;
+    part->pad[axis] -= i * c->dilation[axis];
+    part->after[axis] -= (rows - 1 - last) * c->dilation[axis];
+    part->dilation[axis] *= n;
+    return part->pad[axis] >= 0 && part->after[axis] >= 0;
+}
+
+/* Parts along *axis that a larger window has to be cut into; 1: it stays whole. */
+static int64_t parts_of(const Conv *c, int *axis)
+{
+    Conv part;
+    *axis = c->kernel[0] == 1;
+    int64_t taps = c->kernel[0] * c->kernel[1], across = c->kernel[1 - *axis];
+    if (!is_depthwise(c) || taps <= TAPS || across > TAPS)
+        return 1;
+    int64_t most = TAPS / across, n = (c->kernel[*axis] + most - 1) / most;
+    for (int64_t i = 0; i < n; i++)
+        if (!part_of(c, *axis, i, n, &part))
+            return 1;
+    return n;
+}
+
+/* The part's rows of a filter [1, h, w, channels]. */
+static XWeight part_data(Lower *w, const XWeight *whole, const Conv *c, const Conv *part, int axis,
+                         int64_t first, int64_t n)
+{
+    int64_t row = c->out * (axis ? 1 : c->kernel[1]);
+    float *to = NEW(w->body->program->arena, float, part->kernel[axis] * row + 1);
+    const float *from = (const float *)whole->data;
+    for (int64_t i = 0; i < part->kernel[axis]; i++)
+        memcpy(to + i * row, from + (first + i * n) * row, (size_t)row * sizeof *to);
+    XWeight data = *whole;
+    data.data = to;
+    return data;
+}
+
+/* Past TAPS, XNNPACK would multiply matrices of one column each; a sum of smaller windows is many
+ * times faster. */
+static uint32_t in_parts(Lower *w, const Conv *c, const XWeight *weight, uint32_t in, uint32_t bias,
+                         const XValue *image, int axis, int64_t n)
+{
+    uint32_t sum = XNN_NONE;
+    for (int64_t i = 0; i < n; i++) {
+        Conv part;
+        part_of(c, axis, i, n, &part);
+        XWeight rows = part_data(w, weight, c, &part, axis, i, n);
+        uint32_t filter = filter_of(w, &rows, &part);
+        uint32_t y = convolved(w, &part, in, filter, i ? XNN_NONE : bias, x_sized(w, image));
+        sum = i ? x_binary(w, X_ADD, sum, y, x_sized(w, image)) : y;
+    }
+    return sum;
 }
 
 /* A signal [n, length, channels] is an image of height 1. */
@@ -109,18 +183,25 @@ static uint32_t as_image(Lower *w, uint32_t id)
 void xnn_lower_conv(Lower *w, const Node *n)
 {
     Conv c;
+    int axis;
     read_conv(n, &c);
-    const Value *bias = arg_value(n, 2), *v = n->out[0];
-    uint32_t in = as_image(w, x_use(w, n->in[0], CHANNELS_LAST));
-    uint32_t filter = filter_of(w, n, &c, in), add = x_bias(w, bias, in, filter);
+    const Value *v = n->out[0];
+    uint32_t in = as_image(w, x_use(w, n->in[0], CHANNELS_LAST)), out;
+    XWeight weight = filter_data(w, n, &c, in);
     XValue image = x_sizes(v->type, CHANNELS_LAST), last = image;
     if (c.space == 1) {
         image = (XValue){.rank = 4, .dim = {last.dim[0], 1, last.dim[1], last.dim[2]},
                          .is_open = {last.is_open[0]}};
     }
-    uint32_t out = x_sized(w, &image);
-    XKind kind = c.transposed ? X_CONV_TRANSPOSE : is_depthwise(&c) ? X_DEPTHWISE : X_CONV2D;
-    conv_fields(x_node(w, kind, out), &c, in, filter, add, out);
+    int64_t parts = weight.dtype == X_F32 ? parts_of(&c, &axis) : 1;
+    if (parts > 1) {
+        uint32_t bias = x_bias(w, arg_value(n, 2), in, XNN_NONE);
+        out = in_parts(w, &c, &weight, in, bias, &image, axis, parts);
+    } else {
+        uint32_t filter = filter_of(w, &weight, &c);
+        uint32_t bias = x_bias(w, arg_value(n, 2), in, filter);
+        out = convolved(w, &c, in, filter, bias, x_sized(w, &image));
+    }
     if (c.space == 1)
         out = x_reshape(w, out, &last);
     x_define(w, v, CHANNELS_LAST, out);

@@ -57,6 +57,7 @@ typedef struct XNode {
     int n_fields;
     XField field[XNN_MAX_FIELDS];
     uint32_t output;     /* its result, of several the first */
+    uint32_t handle;     /* for profiles: which node of the region asked for it */
     bool has_range;
     float min, max;
 } XNode;

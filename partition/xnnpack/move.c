@@ -138,6 +138,47 @@ void xnn_lower_slice(Lower *w, const Node *n)
              x_slice(w, in, place_of_axis(rank, axis, l), from, xnn_size(n->out[0], axis)));
 }
 
+bool xnn_takes_roll(const Node *n, Refusal *r)
+{
+    int64_t by[XNN_MAX_RANK], axis[XNN_MAX_RANK];
+    int rank = n->in[0]->type.rank, count = arg_count(n, 2);
+    if (!arg_ints(n, 1, by, XNN_MAX_RANK) || !arg_ints(n, 2, axis, XNN_MAX_RANK) ||
+        count != arg_count(n, 1))
+        return xnn_no(r, "its shifts are not known", "use shifts that are constants of the model");
+    for (int i = 0; i < count; i++)
+        if (n->in[0]->type.dim[axis[i] < 0 ? axis[i] + rank : axis[i]].expr)
+            return xnn_no(r, "it moves along an axis whose size calls decide",
+                          "export with this size fixed");
+    return true;
+}
+
+/* What leaves at the end comes first. */
+static uint32_t rolled(Lower *w, uint32_t in, int axis, int64_t by)
+{
+    int64_t size = w->x.value[in].dim[axis];
+    by = (by % size + size) % size;
+    if (!by)
+        return in;
+    uint32_t part[2] = {x_slice(w, in, axis, size - by, by), x_slice(w, in, axis, 0, size - by)};
+    uint32_t out = x_like(w, in);
+    x_concat(w, part, 2, axis, out);
+    return out;
+}
+
+void xnn_lower_roll(Lower *w, const Node *n)
+{
+    int64_t by[XNN_MAX_RANK], axis[XNN_MAX_RANK];
+    int rank = n->in[0]->type.rank;
+    Layout l = x_layout(w, n);
+    uint32_t x = x_use(w, n->in[0], l);
+    arg_ints(n, 1, by, XNN_MAX_RANK);
+    arg_ints(n, 2, axis, XNN_MAX_RANK);
+    for (int i = 0; i < arg_count(n, 1); i++)
+        x = rolled(w, x, place_of_axis(rank, (int)(axis[i] < 0 ? axis[i] + rank : axis[i]), l),
+                   by[i]);
+    x_define(w, n->out[0], l, x);
+}
+
 bool xnn_takes_select(const Node *n, Refusal *r)
 {
     int64_t v;

@@ -108,6 +108,7 @@ static const Row rows[] = {
     {OP_POW_TENSOR_SCALAR, xnn_takes_power, xnn_lower_power, X_SQUARE, OPEN_ROWS},
     {OP_RECIPROCAL, NULL, xnn_lower_reversed, X_DIV, OPEN_ROWS},
     {OP_RELU, NULL, xnn_lower_clamp, X_CLAMP, OPEN_ROWS},
+    {OP_ROLL, xnn_takes_roll, xnn_lower_roll, X_SLICE, OPEN_BATCH},
     {OP_RSQRT, NULL, xnn_lower_unary, X_RSQRT, OPEN_ROWS},
     {OP_RSUB_SCALAR, xnn_takes_number_alpha_one, xnn_lower_reversed, X_SUBTRACT, OPEN_ROWS},
     {OP_SDPA, xnn_takes_sdpa, xnn_lower_sdpa, X_BATCH_MATMUL, ALL_KNOWN},

@@ -23,9 +23,10 @@ XTakes xnn_takes_amax, xnn_takes_bilinear, xnn_takes_conv, xnn_takes_max_pool, x
 XLower xnn_lower_amax, xnn_lower_bilinear, xnn_lower_conv, xnn_lower_max_pool, xnn_lower_avg_pool;
 
 /* move.c */
-XTakes xnn_takes_clone, xnn_takes_cat, xnn_takes_slice, xnn_takes_select, xnn_takes_pad;
+XTakes xnn_takes_clone, xnn_takes_cat, xnn_takes_slice, xnn_takes_select, xnn_takes_pad,
+    xnn_takes_roll;
 XLower xnn_lower_view, xnn_lower_clone, xnn_lower_permute, xnn_lower_cat, xnn_lower_slice,
-    xnn_lower_select, xnn_lower_pad;
+    xnn_lower_select, xnn_lower_pad, xnn_lower_roll;
 
 /* pointwise.c */
 XTakes xnn_takes_elu, xnn_takes_alpha_one, xnn_takes_number, xnn_takes_number_alpha_one,

@@ -951,6 +951,24 @@ def region_outputs(x):
     return y, y, x, y.select(1, 0), y.sum(), torch.ones(2, 3), y.view(-1, 24)
 
 
+@model(rnd(2, 12, 6, 5))
+class pixels_channels_last(nn.Module):
+    """ConvNeXt's block, and a convolution of pixels whose permuted input others read."""
+
+    def __init__(self):
+        super().__init__()
+        self.depth = nn.Conv2d(12, 12, 3, padding=1, groups=12)
+        self.norm = nn.LayerNorm(12)
+        self.up, self.down = nn.Conv2d(12, 48, 1), nn.Conv2d(48, 12, 1, bias=False)
+        self.other = nn.Conv2d(12, 7, 1)
+
+    def forward(self, x):
+        y = self.norm(self.depth(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        z = x + self.down(F.gelu(self.up(y)))
+        p = self.norm(z.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        return z, F.relu(self.other(p)), p
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 

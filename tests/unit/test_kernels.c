@@ -496,7 +496,7 @@ Test(kernels, attention_tiles)
     static float q[N_Q * D], k[N_K * D], v[N_K * D], add[N_K], y[2][N_Q * D];
     static _Alignas(64) unsigned char work[ETC_ATTENTION_PANEL + 4 * 60000];
     const int64_t room[N_ROOMS] = {60000, 9000, 2000, ETC_ATTENTION_LEAST};
-    const EtcMask mask = {add, NULL};
+    const EtcMask mask = {add, NULL, add};
     for (int i = 0; i < N_K * D; i++) {
         k[i] = sinf((float)i);
         v[i] = cosf((float)i * 0.7f);
@@ -505,7 +505,8 @@ Test(kernels, attention_tiles)
     }
     for (int causal = 0; causal < 2; causal++) {
         for (int i = 0; i < N_ROOMS; i++) {
-            const EtcAttention g = {N_Q, N_K, D, D, D, D, D, D, 0, 1, room[i], 0.4f, causal};
+            const EtcAttention g = {N_Q, N_K, D, D, D, D, D, D, 0, 1, room[i], 0.4f, causal,
+                                    0, 1, 3.0f, 0, 0};
             etc_cores()->attention(q, k, v, &mask, y[i > 0], &g, work);
             cr_assert(memcmp(y[0], y[i > 0], sizeof y[0]) == 0, "room %lld, causal %d",
                       (long long)room[i], causal);

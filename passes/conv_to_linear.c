@@ -1,0 +1,138 @@
+/* conv_to_linear.c -- convolutions of one pixel whose input was permuted from channels last become
+ * linear layers before that permute, on the way to a .pte.
+ *
+ * Stage core, pte tail, after backends have taken theirs.  conv(permute(x)) is permute(linear(x)):
+ * each output is the sum it was.  The permute moves down through what is computed element by
+ * element to the next such convolution, where it goes: two copies fewer for a pair of them, and
+ * rows that tile_rows can cut.  A permute that moved and met none costs what it did.
+ */
+#include "passes/internal.h"
+
+enum {
+    CONV_WEIGHT = 1,
+    CONV_BIAS,
+    CONV_STRIDE,
+    CONV_PADDING,
+    CONV_TRANSPOSED = 6,
+    CONV_GROUPS = 8
+};
+
+static const int64_t to_channels_first[] = {0, 3, 1, 2};
+
+typedef struct Lower {
+    Rewrite r;
+    Uses uses; /* of the values that were there */
+} Lower;
+
+static bool all_are(const Node *n, int arg, int64_t want)
+{
+    int64_t v[MAX_RANK];
+    int count = arg_count(n, arg);
+    bool ok = arg_ints(n, arg, v, MAX_RANK);
+    for (int i = 0; ok && i < count; i++)
+        ok = v[i] == want;
+    return ok;
+}
+
+/* One pixel in, one out, all channels of it. */
+static bool is_pixelwise(const Node *n)
+{
+    int64_t groups;
+    if (n->op != OP_CONVOLUTION || n->in[0]->type.rank != 4)
+        return false;
+    const Value *w = arg_value(n, CONV_WEIGHT), *b = arg_value(n, CONV_BIAS);
+    return value_is_fixed(w) && !w->type.stride && type_is_static(w->type) &&
+           w->type.dim[2].value == 1 && w->type.dim[3].value == 1 && (!b || value_is_fixed(b)) &&
+           all_are(n, CONV_STRIDE, 1) && all_are(n, CONV_PADDING, 0) &&
+           !arg_bool(n, CONV_TRANSPOSED) && arg_int(n, CONV_GROUPS, &groups) && groups == 1;
+}
+
+static bool permutes_so(const Node *n)
+{
+    int64_t axis[4];
+    if (n->op != OP_PERMUTE || arg_count(n, 1) != 4 || !arg_ints(n, 1, axis, 4))
+        return false;
+    bool ok = true;
+    for (int i = 0; i < 4; i++)
+        ok = ok && (axis[i] + 4) % 4 == to_channels_first[i];
+    return ok;
+}
+
+static bool is_read_once(const Lower *l, const Value *v)
+{
+    return !l->uses.escapes[v->index] && l->uses.first[v->index + 1] - l->uses.first[v->index] == 1;
+}
+
+/* What the first operand of n is a permute of, where n alone reads that; else NULL. */
+static Value *channels_last(Lower *l, Node *n)
+{
+    const Value *given = n->n_in ? n->in[0] : NULL;
+    rewrite_inputs(&l->r, n);
+    bool ok = given && is_read_once(l, given) && n->in[0]->def && permutes_so(n->in[0]->def);
+    return ok ? n->in[0]->def->in[0] : NULL;
+}
+
+/* The weight's rows, where they lie. */
+static Value *flat_weight(Graph *g, const Value *w)
+{
+    return graph_const_part(g, w, type_tensor(g->program, w->type.dtype, 2, w->type.dim), 0);
+}
+
+/* y, before n, is n's result once it is permuted. */
+static bool permute_result(Lower *l, Node *n, Node *y)
+{
+    Node *p = y ? build(l->r.g, n, n->loc, OP_PERMUTE, l->r.d, "vI", y->out[0], 4,
+                        to_channels_first)
+                : NULL;
+    return p && rewrite_node(&l->r, n, p->out[0]);
+}
+
+static bool lower_conv(Lower *l, Node *n, Value *x)
+{
+    Graph *g = l->r.g;
+    return permute_result(l, n,
+                          build(g, n, n->loc, OP_LINEAR, l->r.d, "vvv", x,
+                                flat_weight(g, arg_value(n, CONV_WEIGHT)),
+                                arg_value(n, CONV_BIAS)));
+}
+
+static bool is_elementwise(const Node *n)
+{
+    return op_info[n->op].flags & POINTWISE && n->n_in == 1 && n->n_out == 1 &&
+           n->out[0]->type.rank == 4;
+}
+
+/* f(permute(x)) ==> permute(f(x)) */
+static bool sink(Lower *l, Node *n, Value *x)
+{
+    Graph *g = l->r.g;
+    Node *f = node_new(g, n->op, n->loc);
+    Type t = type_tensor(g->program, n->out[0]->type.dtype, 4, x->type.dim);
+    for (int i = 0; i < n->n_args; i++)
+        node_push(f, arg_moved(f, n, n->arg[i]));
+    node_set_in(f, 0, x);
+    node_add_out(f, arena_printf(g->program->arena, "%s.%d", n->out[0]->name, g->n_values + 1), t);
+    graph_insert(g, n, f);
+    return permute_result(l, n, f);
+}
+
+static bool lower(Lower *l, Node *n)
+{
+    Value *x = channels_last(l, n);
+    if (!x)
+        return true;
+    return is_pixelwise(n) ? lower_conv(l, n, x) : !is_elementwise(n) || sink(l, n, x);
+}
+
+bool pass_conv_to_linear(Graph *g, Arena *tmp, Diag *d)
+{
+    Lower l = {rewrite_start(g, tmp, d), graph_uses(g, tmp)};
+    bool ok = true;
+    for (Node *n = g->first, *next; n && ok; n = next) {
+        next = n->next;
+        ok = lower(&l, n);
+    }
+    if (ok)
+        rewrite_finish(&l.r);
+    return ok;
+}
