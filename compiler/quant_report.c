@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BAR_WIDTH = 6, BAR_HEIGHT = 36, VERSION = 1 };
+enum { BAR_WIDTH = 6, BAR_HEIGHT = 36 };
 
 static double clipped_of(const LayerReport *l)
 {
@@ -180,7 +180,7 @@ static void put_values(FILE *f, const LayerReport *l)
 
 void quant_report_json(const QuantReport *r, Arena *a, FILE *f)
 {
-    fprintf(f, "{\"version\": %d", VERSION);
+    fputs("{\"schema\": 1", f);
     put_text(f, "model", r->model, a);
     put_text(f, "recipe", r->recipe, a);
     fprintf(f, ", \"samples\": %d, \"bytes_before\": %" PRId64 ", \"bytes_after\": %" PRId64,
@@ -189,7 +189,7 @@ void quant_report_json(const QuantReport *r, Arena *a, FILE *f)
     fputs(", \"layers\": [", f);
     for (int i = 0; i < r->n_layers; i++) {
         const LayerReport *l = &r->layer[i];
-        fprintf(f, "%s\n  {\"rank\": %d", i ? "," : "", l->rank);
+        fprintf(f, "%s{\"rank\": %d", comma(i), l->rank);
         put_text(f, "node", l->loc.node, a);
         put_text(f, "op", l->loc.op, a);
         put_text(f, "module", l->loc.module, a);

@@ -236,7 +236,7 @@ Test(report, json_says_the_same)
     cr_assert(measure(a, &r, -1, &(Diag){.out = stderr}));
     cr_assert(
         json_parse(a, "report", (const uint8_t *)text, strlen(text), &(Diag){.out = stderr}, &doc));
-    cr_expect(json_int(json_get(doc.root, "version"), &v) && v == 1);
+    cr_expect(json_int(json_get(doc.root, "schema"), &v) && v == 1);
     cr_expect(json_int(json_get(doc.root, "samples"), &v) && v == N);
     cr_expect_str_eq(json_string(json_get(doc.root, "recipe")), "int4 & more");
     const Json *layers = json_get(doc.root, "layers");
