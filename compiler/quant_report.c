@@ -161,7 +161,7 @@ static void put_text(FILE *f, const char *key, const char *text, Arena *a)
 
 static void put_difference(FILE *f, const Difference *d)
 {
-    put_number(f, "sqnr", d->n ? difference_sqnr(d) : HUGE_VAL);
+    put_number(f, "sqnr_db", d->n ? difference_sqnr(d) : HUGE_VAL);
     put_number(f, "cosine", d->n ? difference_cosine(d) : HUGE_VAL);
 }
 

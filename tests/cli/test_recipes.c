@@ -97,7 +97,7 @@ Test(recipes, the_report_ranks_layers)
     const Json *root = json(&r), *layers = json_get(root, "layers");
     double sqnr, cosine;
     cr_expect_eq(number(root, "samples"), 360);
-    cr_expect(json_float(json_get(root, "sqnr"), &sqnr) && sqnr > 25 && sqnr < 80, "%g", sqnr);
+    cr_expect(json_float(json_get(root, "sqnr_db"), &sqnr) && sqnr > 25 && sqnr < 80, "%g", sqnr);
     cr_expect(json_float(json_get(root, "cosine"), &cosine) && cosine > 0.99);
     cr_expect_lt(number(root, "bytes_after") * 3, number(root, "bytes_before"));
     int n = json_count(layers), n_ranked = 0;
