@@ -20,6 +20,14 @@ static Loc loc_of(const Annotation *a, const Value *v)
     return v->def ? v->def->loc : (Loc){.file = a->g->program->name, .node = v->name};
 }
 
+static bool all_finite(const float *x, int64_t n, int64_t *bad)
+{
+    for (*bad = 0; *bad < n; ++*bad)
+        if (!isfinite(x[*bad]))
+            return false;
+    return true;
+}
+
 static void look(const Value *v, EtcTensor *t, void *ctx)
 {
     Look *l = ctx;
@@ -27,8 +35,14 @@ static void look(const Value *v, EtcTensor *t, void *ctx)
     int64_t bad = 0, n = 1;
     for (int i = 0; i < t->rank; i++)
         n *= t->dim[i];
-    if (l->failed || !p || observer_see(p->observer, t->data, n, 1, &bad))
+    Moments *m = l->a->moments && v->index < l->a->n_values ? l->a->moments[v->index] : NULL;
+    if (l->failed || (!p && !m))
         return;
+    if (p ? observer_see(p->observer, t->data, n, 1, &bad) : all_finite(t->data, n, &bad)) {
+        if (m)
+            moments_see(m, t);
+        return;
+    }
     const float x = ((const float *)t->data)[bad];
     l->failed = !diag_error(l->d, loc_of(l->a, v),
                             "sample '%s': %s at element %" PRId64 " of %s", l->sample,
@@ -126,22 +140,33 @@ static bool see_samples(Annotation *a, QuantJob *job, Diag *d)
     const Program *p = a->g->program;
     if (a->g != p->method[0] || !job->samples || !job->samples->n)
         return diag_error(d, (Loc){.file = p->name},
-                          "method '%s': '%s' wants scales that are known beforehand: give samples "
-                          "of its inputs (--calibrate), or statistics",
-                          a->g->name ? a->g->name : "", job->recipe->file);
+                          "method '%s': '%s' wants %s: give samples of its inputs (--calibrate), or "
+                          "statistics",
+                          a->g->name ? a->g->name : "", job->recipe->file,
+                          a->n_points ? "scales that are known beforehand"
+                                      : "to know what comes to its weights");
     for (int i = 0; i < a->n_points; i++)
         a->points[i]->observer = observer_new(a->arena, a->points[i]->format.observer,
                                               a->points[i]->format.percentile, 1);
-    if (!run_samples(a, job, d))
-        return false;
-    take_ranges(a, job->seen);
-    return true;
+    return run_samples(a, job, d);
 }
 
 bool calibrate(Annotation *a, QuantJob *job, Diag *d)
 {
-    bool ok = !a->n_points || (job->statistics ? read_ranges(a, job->statistics, d)
-                                               : see_samples(a, job, d));
+    const bool moments = moments_ask(a);
+    bool ok = true;
+    if (!moments && !a->n_points)
+        return true;
+    if (job->statistics) {
+        ok = (!moments || moments_read(a, job->statistics, d)) &&
+             read_ranges(a, job->statistics, d);
+    } else {
+        ok = see_samples(a, job, d);
+        if (ok && moments)
+            moments_end(a, job->seen);
+        if (ok)
+            take_ranges(a, job->seen);
+    }
     for (int i = 0; ok && i < a->n_points; i++)
         set_scale(a->points[i]);
     return ok;
