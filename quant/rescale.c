@@ -201,9 +201,7 @@ static double error_of(const Chain *c, const Node *n, const float *s, const Mome
     float *scaled = NEW(a, float, g.results * g.row + 1);
     for (int64_t i = 0; i < g.results * g.row; i++)
         scaled[i] = w[i] * s[channel_at(&g, i)];
-    QuantFormat plain = c->format;
-    plain.observer = OBS_MINMAX;
-    ints_set_scales(&k, &plain, scaled, NULL);
+    ints_set_scales(&k, &c->format, scaled, NULL);
     ints_round(&k, scaled);
     for (int64_t i = 0; i < g.results * g.row; i++) {
         const int64_t at = channel_at(&g, i);
