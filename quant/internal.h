@@ -27,6 +27,7 @@ typedef struct Point {
 /* What a value's channels are like over all samples. */
 typedef struct Moments {
     const char *name;
+    bool is_before; /* channels are rescaled */
     int axis;
     int64_t n; /* channels */
     float *mean, *square, *magnitude; /* by channel: of x, of x^2; the largest |x| */
@@ -51,6 +52,7 @@ typedef struct Annotation {
     Point **points;
     int n_points;
     Moments **moments; /* by value index, or NULL */
+    bool observes;     /* points have observers */
 } Annotation;
 
 Annotation annotate(Graph *g, const Recipe *r, Arena *a);
@@ -73,8 +75,9 @@ bool calibrate(Annotation *a, QuantJob *job, Diag *d);
 
 /* -- moments.c --------------------------------------------------------------------------------- */
 
-/* Asks for the moments of the operands whose nodes' algorithms want any; true: some do. */
-bool moments_ask(Annotation *a);
+/* Asks anew for the moments of the operands whose nodes want some for one of these algorithms; true:
+ * some do.  They are before or behind what rescale.c does. */
+bool moments_ask(Annotation *a, unsigned algorithms, bool is_before);
 void moments_see(Moments *m, const EtcTensor *t);
 void moments_end(const Annotation *a, Statistics *to);
 /* The same from a file.  False: reported. */
@@ -121,6 +124,10 @@ typedef struct Geometry {
 bool geometry_of(const Node *n, Geometry *g); /* false: results do not lie in rows */
 int64_t result_at(const Geometry *g, int64_t element);
 int64_t channel_at(const Geometry *g, int64_t element);
+
+/* -- rescale.c --------------------------------------------------------------------------------- */
+
+void rescale_all(Annotation *a);
 
 /* -- gptq.c -------------------------------------------------------------------------------------- */
 

@@ -4,13 +4,6 @@
  */
 #include "quant/internal.h"
 
-enum {
-    NEED_MEANS = ALG_BIAS_CORRECTION,
-    NEED_SQUARES = ALG_SCALE_ESTIMATION | ALG_AWQ,
-    NEED_MAGNITUDES = ALG_SMOOTHQUANT | ALG_AWQ,
-    NEED_ANY = NEED_MEANS | NEED_SQUARES | NEED_MAGNITUDES | ALG_GPTQ
-};
-
 /* The axis of channels: of what a convolution reads the second. */
 static int channel_axis(const Node *n, const Value *v)
 {
@@ -44,14 +37,14 @@ static Moments *moments_new(Arena *a, const Value *v, int axis)
     return m;
 }
 
-bool moments_ask(Annotation *a)
+bool moments_ask(Annotation *a, unsigned algorithms, bool is_before)
 {
     bool any = false;
     a->moments = NEW(a->arena, Moments *, a->n_values + 1);
     for (const Node *n = a->g->first; n; n = n->next) {
         const NodePlan *p = plan_of(a, n);
         const int at = op_input(n->op);
-        if (!p || p->mode == MODE_FLOAT || at < 0 || !(p->choice.algorithms & NEED_ANY) ||
+        if (!p || p->mode == MODE_FLOAT || at < 0 || !(p->choice.algorithms & algorithms) ||
             p->choice.weight.dtype != ETC_I8)
             continue;
         const Value *v = arg_value(n, at);
@@ -60,7 +53,8 @@ bool moments_ask(Annotation *a)
             continue;
         Moments **m = &a->moments[v->index];
         *m = *m ? *m : moments_new(a->arena, v, axis);
-        if ((p->choice.algorithms & ALG_GPTQ) && is_pointwise(n) && !(*m)->gram)
+        (*m)->is_before = is_before;
+        if ((p->choice.algorithms & algorithms & ALG_GPTQ) && is_pointwise(n) && !(*m)->gram)
             (*m)->gram = NEW(a->arena, double, (*m)->n * (*m)->n);
         any = true;
     }
@@ -108,6 +102,9 @@ void moments_see(Moments *m, const EtcTensor *t)
     m->count += (double)(outer * inner);
 }
 
+static const char *const key_of[2][3] = {{"mean", "square", "most"},
+                                      {"mean.before", "square.before", "most.before"}};
+
 void moments_end(const Annotation *a, Statistics *to)
 {
     for (int v = 0; v < a->n_values; v++) {
@@ -118,9 +115,9 @@ void moments_end(const Annotation *a, Statistics *to)
             m->mean[i] = (float)(m->sum[i] / m->count);
             m->square[i] = (float)(m->sum_square[i] / m->count);
         }
-        statistics_add(to, "mean", m->name, (int)m->n, m->mean);
-        statistics_add(to, "square", m->name, (int)m->n, m->square);
-        statistics_add(to, "most", m->name, (int)m->n, m->magnitude);
+        for (int k = 0; k < 3; k++)
+            statistics_add(to, key_of[m->is_before][k], m->name, (int)m->n,
+                           k == 0 ? m->mean : k == 1 ? m->square : m->magnitude);
     }
 }
 
@@ -143,8 +140,9 @@ bool moments_read(const Annotation *a, const Statistics *s, Diag *d)
         if (m->gram)
             ok = diag_error(d, loc, "gptq wants samples (--calibrate): files of statistics leave "
                                     "out the products of channels");
-        if (!take(s, "mean", m, m->mean) || !take(s, "square", m, m->square) ||
-            !take(s, "most", m, m->magnitude))
+        const char *const *k = key_of[m->is_before];
+        if (!take(s, k[0], m, m->mean) || !take(s, k[1], m, m->square) ||
+            !take(s, k[2], m, m->magnitude))
             ok = diag_error(d, loc, "has no moments of it: make it with this recipe");
     }
     return ok;
