@@ -200,9 +200,9 @@ static bool may_overlay(Sets *s, const Node *n, int slot)
     return true;
 }
 
-/* The operand that dies at this node and whose bytes the result may take, or NULL: the first that has
- * them for itself, else the first.  What the caller gave in is never written on the c tail, nor where
- * it would be given back as an output, nor by what a concat wants, which cannot lie there. */
+/* The operand that dies at this node and whose bytes the result may take, or NULL: the first that
+ * has them for itself, else the first.  What the caller gave in is never written on the c tail, nor
+ * where it would be given back as an output, nor by what a concat wants, which cannot lie there. */
 static const Value *dying_operand(Sets *s, const Node *n, int time)
 {
     const Value *y = n->out[0], *found = NULL;

@@ -80,8 +80,8 @@ static void define(Build *b, const Node *n, const Value *y, int mark)
     b->count[y->index] = b->n_chunk - b->first[y->index];
 }
 
-/* Whether x is all of some chunks, which y may take; what was given in only where the graph owns it,
- * does not give it back and does not want y in the bytes of a concat. */
+/* Whether x is all of some chunks, which y may take; what was given in only where the graph owns
+ * it, does not give it back and does not want y in the bytes of a concat. */
 static bool may_take(const Build *b, const Value *x, const Value *y)
 {
     int64_t bytes = 0;
@@ -167,8 +167,8 @@ bool model_of(const Graph *g, const int *number, int n, Model *m, Arena *tmp)
 {
     size_t values = (size_t)g->n_values + 1;
     Build b = {.m = m, .g = g, .a = alias_sets(g, tmp), .value = graph_values(g, tmp), .tmp = tmp,
-               .callers = NEW(tmp, bool, values), .is_out = NEW(tmp, bool, values), .first = NEW(tmp, int, values),
-               .count = NEW(tmp, int, values),
+               .callers = NEW(tmp, bool, values), .is_out = NEW(tmp, bool, values),
+               .first = NEW(tmp, int, values), .count = NEW(tmp, int, values),
                .room = (int64_t)LISTS_PER_VALUE * g->n_values + 100000};
     int mark = 1;
     *m = (Model){.number = number, .step = NEW(tmp, Step, n + 1)};
