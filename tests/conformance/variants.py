@@ -1014,6 +1014,42 @@ def resized(x):
             F.interpolate(x, size=(10, 11), mode="bilinear", align_corners=True), F.elu(x), F.elu(x, 0.5))
 
 
+@model(rnd(2, 6, 8, 12) * 3)
+class packed_norms(nn.Module):
+    """Norms whose weight and bias the products behind them can take in, across moves."""
+
+    def __init__(self):
+        super().__init__()
+        self.norms = nn.ModuleList(nn.LayerNorm(n) for n in (12, 12, 48, 12))
+        for i, n in enumerate(self.norms):
+            n.weight.data.copy_(rnd(*n.weight.shape, seed=10 + i))
+            n.bias.data.copy_(rnd(*n.bias.shape, seed=20 + i))
+        self.q, self.k, self.merge, self.tied = nn.Linear(12, 7), nn.Linear(12, 12, bias=False), nn.Linear(48, 24, bias=False), nn.Linear(12, 12)
+        self.point, self.down = nn.Conv2d(12, 5, 1), nn.Conv2d(12, 9, 2, stride=2, bias=False)
+
+    def forward(self, x):
+        a, b = self.norms[0](x), self.norms[1](x).permute(0, 3, 1, 2)
+        c = torch.cat([x[:, 0::2, 0::2], x[:, 1::2, 0::2], x[:, 0::2, 1::2], x[:, 1::2, 1::2]], -1)
+        d = self.norms[3](x)
+        return (self.q(a.roll((2, -1), (1, 2))), self.k(a.reshape(2, 3, 2, 4, 2, 12).permute(0, 1, 3, 2, 4, 5).reshape(-1, 4, 12)),
+                self.point(b), self.down(b), self.merge(self.norms[2](c)), self.tied(d) + d, self.tied(x))
+
+
+@model(rnd(2, 6, 15, 16), rnd(2, 4, 40))
+class windows(nn.Module):
+    """Depthwise, larger than XNNPACK has kernels for; what rolls."""
+
+    def __init__(self):
+        super().__init__()
+        self.same, self.inner = nn.Conv2d(6, 6, 7, padding=3, groups=6), nn.Conv2d(6, 6, 7, groups=6, bias=False)
+        self.wide, self.steps = nn.Conv2d(6, 12, (6, 9), dilation=(2, 1), padding=(2, 4), groups=6), nn.Conv2d(6, 6, 9, stride=(2, 3), padding=1, groups=6)
+        self.line, self.row, self.large = nn.Conv1d(4, 4, 31, padding=15, groups=4), nn.Conv1d(4, 8, 27, groups=4), nn.Conv2d(6, 6, (3, 26), padding=(1, 13), groups=6)
+
+    def forward(self, x, s):
+        y = F.relu(self.same(x)) + x.roll((3, -2), (2, 3))
+        return y, self.inner(x), self.wide(x), self.steps(x), self.line(s).roll(-7, 2), self.row(s), self.large(x)
+
+
 @model(rnd(2, 3, 8), dynamic=({0: Dim("batch", min=1, max=5)},), more=[(rnd(5, 3, 8, seed=1),), (rnd(1, 3, 8, seed=2),)])
 def region_outputs(x):
     y = F.relu(x)
