@@ -7,6 +7,7 @@
 #include "ir/ir.h"
 #include "partition/partition.h"
 #include "passes/passes.h"
+#include "quant/quant.h"
 
 #define ETC_VERSION "0.1.0"
 
@@ -16,9 +17,11 @@ typedef enum Command {
     CMD_COMPILE,
     CMD_EMIT_C,
     CMD_RUN,
+    CMD_BENCH,
     CMD_DIFF,
     CMD_CHECK,
     CMD_PARTITION,
+    CMD_QUANTIZE,
     CMD_INSPECT,
     CMD_OPT,
     CMD_OPS,
@@ -37,7 +40,9 @@ typedef struct Options {
     const char *weights_dir, *weights, *data, *dump_ir, *dump_data;
     const char *backend, *delegate, *target, *math, *weights_as, *target_runtime,
         *require_delegated;
+    const char *recipe, *calibrate, *statistics; /* the last is written by quantize, else read */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
+    const char *runs, *warmup, *trace; /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
@@ -62,6 +67,9 @@ bool pipeline_of(const Program *p, Pipeline *out, Diag *d);
 
 /* Those of them to a .pte that end with partition.  False: p is past it; reported. */
 bool pipeline_to_partition(const Program *p, Pipeline *out, Diag *d);
+
+/* Those that end with quantize.  False: p is past it; reported. */
+bool pipeline_to_quantize(const Program *p, Pipeline *out, Diag *d);
 
 /* The first of them, which make core of an export. */
 Pipeline pipeline_to_core(void);
@@ -88,6 +96,12 @@ Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Dia
 /* Loads and gives regions to the backends of --backend, of which there may be none; what they are
  * is in its `partition`.  NULL: reported. */
 Program *model_partition(const Options *o, Arena *a, Diag *d);
+
+/* Loads and runs what stands before quantize, and that.  NULL: reported. */
+Program *model_observe(const Options *o, Arena *a, Diag *d);
+
+/* The same, quantized by what was observed; a program of its own.  NULL: reported. */
+Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Diag *d);
 
 /* Loads and checks; what is at stage aten becomes core, so that the evaluator can run it.  NULL:
  * reported. */
@@ -120,6 +134,35 @@ Strings *split_calls(const Options *o, Arena *a, int *n);
  * bfloat16 and float8 travel as uint16 and uint8 and are taken as `want` when sizes agree; give
  * -1 for no wish.  NULL: reported. */
 EtcTensor *npy_read(Arena *a, const char *path, int want, Diag *d);
+
+enum { NPY_HEADER = 64 * 1024 }; /* more than the longest header that is read */
+
+typedef struct NpyHeader {
+    EtcDtype dtype;
+    int rank;
+    int64_t dim[ETC_MAX_RANK];
+    int64_t start, bytes; /* of the elements */
+} NpyHeader;
+
+/* What a file of `size` bytes that begins with head[0..n) holds; n is size or at least NPY_HEADER.
+ * False: reported. */
+bool npy_header(const char *name, const uint8_t *head, size_t n, int64_t size, NpyHeader *h,
+                Diag *d);
+EtcDtype npy_dtype(EtcDtype is, EtcDtype want); /* as which a file's elements are taken */
+bool npy_check(const EtcTensor *t, const char *name, Diag *d); /* of bool: bytes are 0 or 1 */
+
+/* -- data.c: samples of a model's inputs ---------------------------------------------------- */
+
+typedef struct Data Data;
+
+/* DATA for graph g: a folder of .npy and .npz files, or one of them.  What an input's array
+ * holds is one sample where it fits as it is; else its first axis is that of samples, or of a
+ * multiple of the fixed batch.  All files' headers are read and their mistakes reported.  NULL:
+ * there were any. */
+Data *data_open(const char *path, const Graph *g, Arena *a, Diag *d);
+/* For one reader at a time; valid until data_close. */
+Samples data_samples(Data *data);
+void data_close(Data *data); /* NULL: nothing */
 
 /* An --input argument: a .npy file, or value:JSON as a scalar value.  `like` (may be NULL) is
  * what the program expects: a number becomes a 0-d tensor where it wants one. */
@@ -170,8 +213,34 @@ typedef struct Delegates {
     void *host;
 } Delegates;
 
-bool delegates_start(int threads, Delegates *to, Diag *d); /* false: reported */
+/* profiles: they tell what they do.  False: reported. */
+bool delegates_start(int threads, bool profiles, Delegates *to, Diag *d);
 void delegates_stop(const Delegates *d);
+
+/* -- runner.c ------------------------------------------------------------------------------ */
+
+typedef struct Runner { /* {.o, .arena, .diag} is a new one */
+    const Options *o;
+    Arena *arena;
+    Diag *diag;
+    bool profiles;         /* delegates tell what they do */
+    const Program *source; /* NULL where the model is a .pte */
+    PteStats stats;        /* of the source */
+    EtcProgram file;
+    const Graph *graph; /* of the method, where there is a source */
+    Delegates delegates;
+    EtcMethod *method;
+    PteMethod says; /* what the file says of it */
+    EtcMemory need;
+} Runner;
+
+bool runner_load(Runner *r); /* false: reported, as all of these */
+bool runner_init(Runner *r); /* after it, or a failure of it, runner_end */
+void runner_end(Runner *r);  /* may be initialised again */
+
+bool runner_set_input(const Runner *r, int i, const EtcValue *v);
+bool runner_set_inputs(const Runner *r, const Strings *in); /* --input's; tells all that are wrong */
+bool runner_call(const Runner *r);
 
 /* -- target.c ------------------------------------------------------------------------------ */
 
@@ -192,6 +261,23 @@ const char *tensor_shown(Arena *a, const EtcTensor *t); /* "f32[2,3]" */
 const char *type_shown(Arena *a, Type t);               /* "f32[%s31,64]" */
 double seconds_now(void);
 
+/* Which of the names offered a word was meant to be. */
+typedef struct Near {
+    const char *word, *best; /* NULL: none is near */
+    int least;
+} Near;
+
+Near near_word(const char *word);
+void near_consider(Near *n, const char *name);
+const char *near_text(Arena *a, const Near *n); /* "; did you mean 'NAME'?", or "" */
+
+bool file_exists(const char *path);
+bool ends_in(const char *s, const char *end); /* and is more than that */
+
+void html_put(FILE *f, const char *s);             /* escaped; NULL: nothing */
+const char *with_commas(Arena *a, int64_t n);      /* "1,605,632" */
+const char *in_units(Arena *a, double bytes);      /* "1.5 MiB" */
+
 /* Maps a regular file read-only, for as long as the process lives; an empty one gives n = 0.
  * False: reported. */
 bool map_file(const char *path, const uint8_t **data, size_t *n, Diag *d);
@@ -199,11 +285,60 @@ bool map_file(const char *path, const uint8_t **data, size_t *n, Diag *d);
 /* Reports what runtime-lite says of a file; returns false. */
 bool runtime_failed(const char *file, const EtcError *e, Diag *d);
 
+/* -- config.c: YAML ------------------------------------------------------------------------- */
+
+typedef enum YamlKind {
+    YAML_SCALAR,
+    YAML_LIST,
+    YAML_MAP,
+    YAML_BROKEN /* was refused; nothing more is to be said of it */
+} YamlKind;
+
+typedef struct Yaml Yaml;
+struct Yaml {
+    YamlKind kind;
+    const char *file;
+    int line, column;
+    const char *text; /* of a scalar */
+    bool is_plain;    /* it stands without quotes */
+    const char *key;  /* of a map's item; else NULL */
+    int key_line, key_column;
+    Yaml *first, *next; /* items of a list or map */
+    int n;
+};
+
+/* The tree of a text of one document, in `a`, some of which may be YAML_BROKEN; all that was
+ * refused is reported.  NULL: there is no telling what else it says. */
+const Yaml *yaml_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d);
+Loc yaml_loc(const Yaml *y);
+
+/* -- recipes.c ------------------------------------------------------------------------------ */
+
+typedef struct RecipePreset {
+    const char *name, *help, *text;
+} RecipePreset;
+
+extern const RecipePreset recipe_preset[];
+extern const int n_recipe_presets;
+
+/* A preset, or a file of a recipe.  False: all its mistakes are reported. */
+bool recipe_read(const char *name, Arena *a, Recipe *out, Diag *d);
+bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Recipe *out, Diag *d);
+
 /* -- report.c ------------------------------------------------------------------------------ */
 
 /* Stages the picture of a planned program's memory: SVG, or a page with it where `path` does not
  * end in ".svg".  False: reported. */
 bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, Diag *d);
+
+/* -- quant_report.c ------------------------------------------------------------------------ */
+
+/* What quantizing costs: a page that needs nothing but itself, and the same as JSON, whose
+ * schema is in docs/quantization.md. */
+void quant_report_html(const QuantReport *r, Arena *a, FILE *f);
+void quant_report_json(const QuantReport *r, Arena *a, FILE *f);
+/* Stages the page, or the JSON where `path` ends in ".json".  False: reported. */
+bool quant_report_stage(const QuantReport *r, const char *path, OutBatch *out, Arena *a, Diag *d);
 
 /* -- partition.c --------------------------------------------------------------------------- */
 
@@ -211,14 +346,23 @@ double partition_percent(const PartitionReport *r); /* of multiply-adds that bac
 bool partition_gate(const Options *o, const Program *p, Diag *d); /* --require-delegated */
 void partition_line(const Program *p, const char *file, Arena *a); /* to standard error */
 
+/* -- quantize.c ----------------------------------------------------------------------------- */
+
+/* Sets p->quant to what --recipe and its kin ask for, by `known` where that is not NULL.  False:
+ * reported. */
+bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena *a, Diag *d);
+void quant_finish(const Program *p); /* once its passes have run: lets go of samples */
+
 /* -- commands: each returns after reporting to d ------------------------------------------- */
 
 void command_compile(const Options *o, Arena *a, Diag *d);
 void command_emit_c(const Options *o, Arena *a, Diag *d);
 void command_run(const Options *o, Arena *a, Diag *d);
+void command_bench(const Options *o, Arena *a, Diag *d);
 void command_diff(const Options *o, Arena *a, Diag *d);
 void command_check(const Options *o, Arena *a, Diag *d);
 void command_partition(const Options *o, Arena *a, Diag *d);
+void command_quantize(const Options *o, Arena *a, Diag *d);
 void command_inspect(const Options *o, Arena *a, Diag *d);
 void command_opt(const Options *o, Arena *a, Diag *d);
 void command_ops(const Options *o, Arena *a, Diag *d);

@@ -2,9 +2,9 @@
  * file of its own in this one's place, as delegates_xnnpack.c. */
 #include "compiler/compiler.h"
 
-bool delegates_start(int threads, Delegates *to, Diag *d)
+bool delegates_start(int threads, bool profiles, Delegates *to, Diag *d)
 {
-    (void)threads, (void)d;
+    (void)threads, (void)profiles, (void)d;
     *to = (Delegates){0};
     return true;
 }

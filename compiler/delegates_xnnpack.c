@@ -2,12 +2,14 @@
 #include "compiler/compiler.h"
 #include "runtime-lite/delegates/xnnpack.h"
 
-bool delegates_start(int threads, Delegates *to, Diag *d)
+bool delegates_start(int threads, bool profiles, Delegates *to, Diag *d)
 {
     EtcXnnpack *x = etc_xnnpack_new(threads);
     *to = (Delegates){.host = x};
     if (!x)
         return diag_unsupported(d, (Loc){0}, "libXNNPACK does not start on this CPU");
+    if (profiles)
+        etc_xnnpack_profile(x);
     to->list[to->n++] = etc_xnnpack_delegate(x);
     return true;
 }

@@ -5,10 +5,11 @@
 
 static void (*const command[N_COMMANDS])(const Options *o, Arena *a, Diag *d) = {
     [CMD_COMPILE] = command_compile, [CMD_EMIT_C] = command_emit_c,
-    [CMD_RUN] = command_run,         [CMD_DIFF] = command_diff,
+    [CMD_RUN] = command_run,         [CMD_BENCH] = command_bench,
+    [CMD_DIFF] = command_diff,
     [CMD_CHECK] = command_check,     [CMD_INSPECT] = command_inspect,
     [CMD_OPT] = command_opt,         [CMD_PARTITION] = command_partition,
-    [CMD_OPS] = command_ops,
+    [CMD_QUANTIZE] = command_quantize, [CMD_OPS] = command_ops,
 };
 
 /* Memory that was given back once is used again, not asked for anew: pages cost more than all that
@@ -25,6 +26,7 @@ int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of writing, reported below */
     keep_memory();
+    signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow any more */
     Arena *a = arena_new();
     Options o = {0};
     Diag d = {.out = stderr};

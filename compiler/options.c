@@ -5,19 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     COMPILE = 1 << CMD_COMPILE,
     EMIT_C = 1 << CMD_EMIT_C,
     RUN = 1 << CMD_RUN,
+    BENCH = 1 << CMD_BENCH,
     DIFF = 1 << CMD_DIFF,
     CHECKS = 1 << CMD_CHECK,
     PARTITION = 1 << CMD_PARTITION,
     INSPECT = 1 << CMD_INSPECT,
     OPT = 1 << CMD_OPT,
+    QUANTIZE = 1 << CMD_QUANTIZE,
     OPS = 1 << CMD_OPS,
     BUILDS = COMPILE | EMIT_C,
-    READS = BUILDS | RUN | DIFF | CHECKS | PARTITION | INSPECT | OPT,
+    READS = BUILDS | RUN | BENCH | DIFF | CHECKS | PARTITION | INSPECT | OPT | QUANTIZE,
     ALL = READS | OPS
 };
 
@@ -31,6 +34,9 @@ static const struct {
     [CMD_RUN] = {"run", "MODEL --input FILE.npy ...",
                  "etc run model.pte --input x.npy --output-dir out",
                  "run a .pte, or a model compiled on the fly"},
+    [CMD_BENCH] = {"bench", "MODEL [--input FILE.npy ...]",
+                   "etc bench model.pte --threads 2 --trace trace.json",
+                   "time loading and running, and tell where the time goes"},
     [CMD_DIFF] = {"diff", "A B [--input FILE.npy ...]",
                   "etc diff model.pt2 model.etir --input x.npy",
                   "compare two models node by node on the same inputs"},
@@ -39,6 +45,9 @@ static const struct {
     [CMD_PARTITION] = {"partition", "MODEL --backend NAME,...",
                        "etc partition model.pt2 --backend xnnpack",
                        "tell who takes what, why not more, and what switching costs"},
+    [CMD_QUANTIZE] = {"quantize", "MODEL --recipe PRESET|FILE --calibrate DATA --statistics OUT",
+                      "etc quantize model.pt2 --recipe int8 --calibrate samples --statistics s.txt",
+                      "run samples and write the ranges of values, for --statistics"},
     [CMD_INSPECT] = {"inspect", "FILE", "etc inspect model.pte",
                      "show methods, operators, sizes and plan of a .pte, .pt2 or .etir"},
     [CMD_OPT] = {"opt", "MODEL --passes=A,B", "etc opt --passes=dce,cse graph.etir",
@@ -62,8 +71,7 @@ typedef struct Flag Flag;
 /* Whether a value is well-formed as far as argv alone can tell; reported where not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
 static CheckFn any, is_backends, is_choice, is_dim, is_dump, is_method, is_passes, is_percent,
-    is_picture,
-    is_threads, is_tolerance, is_version;
+    is_page, is_picture, is_runs, is_threads, is_tolerance, is_version;
 
 struct Flag {
     const char *name;
@@ -88,9 +96,17 @@ static const Flag flag_row[] = {
     {"weights", 0, FLAG_TEXT, AT(weights), READS, any, "FILE",
      "the .pt2 or folder that an .etir's weights lie in"},
     {"data", 0, FLAG_TEXT, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
-    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION, is_backends, "NAME,...",
+    {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION | BENCH | QUANTIZE,
+     is_backends, "NAME,...",
      "who is offered the model's parts, in this order: xnnpack; or portable"},
-    {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION, is_choice, "worth|all",
+    {"recipe", 0, FLAG_TEXT, AT(recipe), BUILDS | CHECKS | QUANTIZE, any, "PRESET|FILE.yaml",
+     "keep values and weights as integers, as it says"},
+    {"calibrate", 0, FLAG_TEXT, AT(calibrate), BUILDS | CHECKS | QUANTIZE, any, "DATA",
+     "sample inputs to see the ranges of values with"},
+    {"statistics", 0, FLAG_TEXT, AT(statistics), BUILDS | CHECKS | QUANTIZE, any, "FILE",
+     "those ranges, as `etc quantize` wrote them; of quantize: the file to write"},
+    {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION | BENCH, is_choice,
+     "worth|all",
      "what pays for its calls (worth), or all that a backend takes"},
     {"require-delegated", 0, FLAG_TEXT, AT(require_delegated), COMPILE | PARTITION,
      is_percent, "PERCENT",
@@ -111,7 +127,13 @@ static const Flag flag_row[] = {
     {"rtol", 0, FLAG_TEXT, AT(rtol), DIFF, is_tolerance, "NUMBER",
      "and by this much of A's element (1e-4)"},
     {"all", 0, FLAG_BOOL, AT(all), DIFF, any, NULL, "list every pair, not only those that differ"},
-    {"tail", 0, FLAG_TEXT, AT(tail), CHECKS | OPT | DIFF, is_choice, "pte|c",
+    {"all", 0, FLAG_BOOL, AT(all), BENCH, any, NULL, "list all, in the order of the run"},
+    {"runs", 0, FLAG_TEXT, AT(runs), BENCH, is_runs, "N", "how many are timed, and profiled (20)"},
+    {"warmup", 0, FLAG_TEXT, AT(warmup), BENCH, is_runs, "N",
+     "how many go before, after the first (3)"},
+    {"trace", 0, FLAG_TEXT, AT(trace), BENCH, any, "FILE.json",
+     "write a run for chrome://tracing or Perfetto"},
+    {"tail", 0, FLAG_TEXT, AT(tail), CHECKS | OPT | DIFF | QUANTIZE, is_choice, "pte|c",
      "what to check or rewrite for (pte)"},
     {"verify", 0, FLAG_BOOL, AT(verify), BUILDS | OPT, any, NULL,
      "evaluate before and after every pass and compare"},
@@ -124,16 +146,18 @@ static const Flag flag_row[] = {
     {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS, any, NULL, "do everything but write files"},
     {"report", 0, FLAG_TEXT, AT(report), BUILDS, is_picture, "FILE.html|FILE.svg",
      "draw the memory plan over time"},
+    {"report", 0, FLAG_TEXT, AT(report), QUANTIZE, is_page, "FILE.html|FILE.json",
+     "tell what each layer costs"},
     {"depfile", 0, FLAG_BOOL, AT(depfile), BUILDS, any, NULL,
      "write OUT.d for make and ninja (-MD)"},
     {"passes", 0, FLAG_TEXT, AT(passes), OPT, is_passes, "A,B,...", "the passes, in order"},
     {"list", 0, FLAG_BOOL, AT(list), OPT, any, NULL, "list all passes"},
-    {"input", 0, FLAG_LIST, AT(inputs), RUN | DIFF | BUILDS, any, "FILE.npy|value:JSON",
+    {"input", 0, FLAG_LIST, AT(inputs), RUN | BENCH | DIFF | BUILDS, any, "FILE.npy|value:JSON",
      "next input, in order (elsewhere: for --verify)"},
     {"next", 0, FLAG_NEXT, AT(inputs), RUN | DIFF, any, NULL, "what follows is a further call"},
     {"output-dir", 0, FLAG_TEXT, AT(output_dir), RUN, any, "DIR", "write output_0.npy ... there"},
-    {"method", 0, FLAG_TEXT, AT(method), RUN | DIFF, any, "NAME", "the method to run (forward)"},
-    {"threads", 0, FLAG_TEXT, AT(threads), RUN, is_threads, "N",
+    {"method", 0, FLAG_TEXT, AT(method), RUN | BENCH | DIFF, any, "NAME", "the method to run (forward)"},
+    {"threads", 0, FLAG_TEXT, AT(threads), RUN | BENCH, is_threads, "N",
      "for delegates that use several (1)"},
     {"json", 0, FLAG_BOOL, AT(json), ALL, any, NULL, "print the result as JSON to stdout"},
     {"quiet", 'q', FLAG_BOOL, AT(quiet), ALL, any, NULL, "no message on success"},
@@ -186,27 +210,6 @@ static bool usage(const Parser *p, const char *fmt, ...)
     return false;
 }
 
-/* "; did you mean 'NAME'?", or "" where no name is near. */
-typedef struct Near {
-    const char *word, *best;
-    int least;
-} Near;
-
-static void consider(Near *n, const char *name)
-{
-    int dist = text_distance(n->word, name, n->least - 1);
-    if (dist < n->least) {
-        n->least = dist;
-        n->best = name;
-    }
-}
-
-static Near near_word(const char *word)
-{
-    int half = (int)strlen(word) / 2 + 1;
-    return (Near){.word = word, .least = half < 4 ? half : 4};
-}
-
 static const char *did_you_mean(const Parser *p, const Near *n, const char *prefix)
 {
     return n->best ? arena_printf(p->arena, "; did you mean '%s%s'?", prefix, n->best) : "";
@@ -237,9 +240,9 @@ static bool is_backends(const Parser *p, const Flag *f, const char *value)
     const char *item;
     while ((item = next_item(p->arena, &value, ","))) {
         Near n = near_word(item);
-        consider(&n, "portable");
+        near_consider(&n, "portable");
         for (const Backend *const *b = all_backends; *b; b++)
-            consider(&n, (*b)->name);
+            near_consider(&n, (*b)->name);
         if (strcmp(item, "portable") != 0 && !backend_find(item, strlen(item)))
             return usage(p, "--%s: there is no backend '%s'%s", f->name, item,
                          did_you_mean(p, &n, ""));
@@ -254,7 +257,7 @@ static bool is_choice(const Parser *p, const Flag *f, const char *value)
     while ((item = next_item(p->arena, &list, "|"))) {
         if (!strcmp(item, value))
             return true;
-        consider(&n, item);
+        near_consider(&n, item);
     }
     return usage(p, "--%s knows %s, not '%s'%s", f->name, f->value, value, did_you_mean(p, &n, ""));
 }
@@ -274,7 +277,7 @@ static bool is_pass(const Parser *p, const Flag *f, const char *name)
     for (int i = 0; i < n_passes; i++) {
         if (!strcmp(name, pass_info[i].name))
             return true;
-        consider(&n, pass_info[i].name);
+        near_consider(&n, pass_info[i].name);
     }
     return usage(p, "--%s: no pass '%s'%s (etc opt --list names all)", f->name, name,
                  did_you_mean(p, &n, ""));
@@ -300,11 +303,16 @@ static bool is_dump(const Parser *p, const Flag *f, const char *value)
 
 static bool is_picture(const Parser *p, const Flag *f, const char *value)
 {
-    size_t n = strlen(value);
     (void)f;
-    return (n > 4 && !strcmp(value + n - 4, ".svg")) ||
-           (n > 5 && !strcmp(value + n - 5, ".html")) ||
+    return ends_in(value, ".svg") || ends_in(value, ".html") ||
            usage(p, "--report wants a name that ends in .svg or .html, not '%s'", value);
+}
+
+static bool is_page(const Parser *p, const Flag *f, const char *value)
+{
+    (void)f;
+    return ends_in(value, ".html") || ends_in(value, ".json") ||
+           usage(p, "--report wants a name that ends in .html or .json, not '%s'", value);
 }
 
 static bool is_method(const Parser *p, const Flag *f, const char *value)
@@ -330,6 +338,15 @@ static bool is_threads(const Parser *p, const Flag *f, const char *value)
            usage(p, "--%s wants a number from 1 to 1024, not '%s'", f->name, value);
 }
 
+/* None makes sense of a warm-up alone. */
+static bool is_runs(const Parser *p, const Flag *f, const char *value)
+{
+    char *end;
+    long n = strtol(value, &end, 10), least = f->at == AT(warmup) ? 0 : 1;
+    return (end != value && !*end && n >= least && n <= 100000) ||
+           usage(p, "--%s wants a number from %ld to 100000, not '%s'", f->name, least, value);
+}
+
 static bool is_tolerance(const Parser *p, const Flag *f, const char *value)
 {
     char *end;
@@ -350,7 +367,7 @@ static const char *near_command(const Parser *p, const char *word)
 {
     Near n = near_word(word);
     for (int i = 0; i < N_COMMANDS; i++)
-        consider(&n, command_row[i].name);
+        near_consider(&n, command_row[i].name);
     return did_you_mean(p, &n, "");
 }
 
@@ -364,7 +381,7 @@ static const char *near_flag(const Parser *p, const char *word)
     Near n = near_word(word);
     for (int i = 0; i < N_FLAGS; i++)
         if (takes(p, &flag_row[i]))
-            consider(&n, flag_row[i].name);
+            near_consider(&n, flag_row[i].name);
     return did_you_mean(p, &n, "--");
 }
 
@@ -473,7 +490,8 @@ static bool same_file(const char *a, const char *b)
 static bool overwrites(const Parser *p, const char *output)
 {
     const Options *o = p->o;
-    const char *read[] = {o->model, o->data, o->weights};
+    const char *statistics = o->command == CMD_QUANTIZE ? NULL : o->statistics;
+    const char *read[] = {o->model, o->data, o->weights, o->recipe, o->calibrate, statistics};
     const char *hit = NULL;
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         hit = same_file(output, read[i]) ? read[i] : hit;
@@ -504,6 +522,8 @@ static bool outputs_agree(const Parser *p)
     size_t n = o->output ? strlen(o->output) : 0;
     if (o->command == CMD_EMIT_C && n && (n < 3 || strcmp(o->output + n - 2, ".c") != 0))
         return usage(p, "emit-c writes several files: -o wants a name that ends in .c");
+    if (o->command == CMD_COMPILE && to_stdout && isatty(STDOUT_FILENO))
+        return usage(p, "-o - would print a .pte to the terminal; send it to a file or a pipe");
     if (o->command == CMD_COMPILE && to_stdout && (o->json || o->dump_ir))
         return usage(p, "-o - leaves no room on standard output for --%s",
                      o->json ? "json" : "dump-ir");
@@ -514,12 +534,15 @@ static bool outputs_agree(const Parser *p)
     if (same_file(o->output, o->dump_data) ||
         (o->output && o->dump_data && !strcmp(o->output, o->dump_data)))
         return usage(p, "-o and --dump-data name the same file");
-    for (int i = 0; o->report && i < 2; i++) {
-        const char *other = i ? o->dump_data : o->output;
-        if (other && (same_file(o->report, other) || !strcmp(o->report, other)))
-            return usage(p, "--report and %s name the same file", i ? "--dump-data" : "-o");
-    }
-    return !overwrites(p, o->output) && !overwrites(p, o->dump_data) && !overwrites(p, o->report);
+    const char *const named[] = {o->output, o->dump_data, o->statistics};
+    static const char *const flag[] = {"-o", "--dump-data", "--statistics"};
+    for (int i = 0; o->report && i < 3; i++)
+        if (named[i] && (same_file(o->report, named[i]) || !strcmp(o->report, named[i])))
+            return usage(p, "--report and %s name the same file", flag[i]);
+    const char *statistics = o->command == CMD_QUANTIZE ? o->statistics : NULL;
+    return !overwrites(p, o->output) && !overwrites(p, o->dump_data) &&
+           !overwrites(p, o->report) && !overwrites(p, o->trace) &&
+           !overwrites(p, statistics);
 }
 
 static bool is_complete(const Parser *p)
@@ -536,6 +559,13 @@ static bool is_complete(const Parser *p)
         return usage(p, "--backend portable leaves nothing to tell");
     if (o->simulate && o->require_delegated)
         return usage(p, "--simulate compares chains; --require-delegated wants one");
+    if (o->command == CMD_QUANTIZE && (!o->recipe || !o->calibrate || !o->statistics))
+        return usage(p, "--%s is missing; usage: etc %s %s",
+                     !o->recipe ? "recipe" : !o->calibrate ? "calibrate" : "statistics", name, use);
+    if ((o->calibrate || o->statistics) && !o->recipe)
+        return usage(p, "--%s wants a --recipe", o->calibrate ? "calibrate" : "statistics");
+    if (o->command != CMD_QUANTIZE && o->calibrate && o->statistics)
+        return usage(p, "--calibrate and --statistics: one or the other");
     if (o->command == CMD_DIFF && !o->other)
         return usage(p, "two models are wanted; usage: etc %s %s", name, use);
     if (o->command == CMD_OPT && !o->passes && !o->list)

@@ -7,24 +7,20 @@
 #include <string.h>
 
 #define TO_CORE "resolve_views", "functionalize", "sink_constants", "decompose", "canonicalize"
+#define FUSE "fold_constants", "dce", "fuse_attention", "canonicalize"
 #define SIMPLIFY "fold_constants", "fold_batch_norm", "canonicalize", "cse", "dce", "drop_states"
+#define QUANTIZE "quantize", "dce", "drop_states"
 #define TO_PLANNED "alias", "plan_memory", "check_plan"
 
 static const char *const pte_tail[] = {
+    TO_CORE, FUSE, "pack_heads", SIMPLIFY, "fold_layer_norm", QUANTIZE, "split_linear", "partition",
     /* the second decompose: what was whole for backends to take and for tile to cut */
-    TO_CORE, "pack_heads", SIMPLIFY, "fold_layer_norm", "split_linear", "partition",
-    "conv_to_linear", "tile", "decompose", SIMPLIFY,
-    "tile_rows", "fold_constants",
+    "conv_to_linear", "tile", "decompose", SIMPLIFY, "tile_rows", "fold_constants",
     "to_edge", "lower_symint", "dce", "drop_states", "to_out", "order", "check_sizes", TO_PLANNED,
 };
 static const char *const c_tail[] = {
     /* the first alias: copies that outputs need join groups */
-    TO_CORE,
-    SIMPLIFY,
-    "alias",
-    "group",
-    "order",
-    TO_PLANNED,
+    TO_CORE, FUSE, SIMPLIFY, QUANTIZE, "alias", "group", "order", TO_PLANNED,
 };
 
 /* The pass that leaves each stage, as passes.def says. */
@@ -74,6 +70,17 @@ bool pipeline_to_partition(const Program *p, Pipeline *out, Diag *d)
     if (!pipeline_of(p, out, d))
         return false;
     out->n = after("partition", *out);
+    return true;
+}
+
+bool pipeline_to_quantize(const Program *p, Pipeline *out, Diag *d)
+{
+    if (p->stage > STAGE_CORE)
+        return diag_error(d, (Loc){.file = p->name}, "is at stage %s: ranges are of core",
+                          stage_name[p->stage]);
+    if (!pipeline_of(p, out, d))
+        return false;
+    out->n = after("quantize", *out);
     return true;
 }
 

@@ -11,7 +11,9 @@ static void list_passes(const Options *o, Arena *a)
         printf("{\"schema\": 1, \"passes\": [");
     for (int i = 0; i < n_passes; i++) {
         char kind[32] = "exact";
-        if (pass_info[i].k > 0)
+        if (pass_info[i].k < 0)
+            snprintf(kind, sizeof kind, "changes");
+        else if (pass_info[i].k > 0)
             snprintf(kind, sizeof kind, "bounded(%g)", pass_info[i].k);
         if (o->json)
             printf("%s{\"name\": \"%s\", \"exactness\": \"%s\", \"help\": %s}", comma(i),

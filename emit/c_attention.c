@@ -1,15 +1,16 @@
-/* c_attention.c -- scaled_dot_product_attention: a call of its core per head, in loops over the
- * batch axes.  Scores stand in `work`, a tile at a time. */
+/* c_attention.c -- scaled_dot_product_attention, and attention that a model spells out: a call of
+ * its core per head, in loops over the batch axes.  Scores stand in `work`, a tile at a time. */
 #include "emit/c_emit.h"
 #include <math.h>
 
-enum { Q, K, V, MASK, Y, N_OPERANDS };
+enum { Q, K, V, MASK, BIAS, Y, N_OPERANDS };
 
 typedef struct Heads {
-    const Value *v[N_OPERANDS]; /* v[MASK] may be NULL */
+    const Value *v[N_OPERANDS]; /* v[MASK] and v[BIAS] may be NULL */
     Dim stride[N_OPERANDS][MAX_RANK];
     int64_t groups; /* heads of q that share one of k and v */
-    double scale;
+    double scale, cap, fill;
+    bool is_plain; /* a query without a key gives NaN */
 } Heads;
 
 static Dim axis_size(const Value *v, int from_last)
@@ -35,7 +36,13 @@ static bool read_arguments(Function *f, const Node *n, Heads *h)
 {
     double dropout = 0;
     const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2);
-    *h = (Heads){{q, k, v, arg_value(n, 3), n->out[0]}, .groups = 1};
+    *h = (Heads){{q, k, v, arg_value(n, 3), NULL, n->out[0]}, .groups = 1, .fill = -INFINITY};
+    h->is_plain = n->op == OP_SOFTMAX_ATTENTION;
+    if (h->is_plain) {
+        h->v[BIAS] = arg_value(n, 8);
+        arg_number(n, 9, &h->cap);
+        arg_number(n, 10, &h->fill);
+    }
     if (!arg_number(n, 4, &dropout) || dropout != 0)
         return function_refuse(f, n, "has attention without dropout only");
     if (!arg_number(n, 6, &h->scale)) {
@@ -54,8 +61,8 @@ static bool read_arguments(Function *f, const Node *n, Heads *h)
 static bool check_operand(Function *f, const Node *n, const Heads *h, int k)
 {
     const Value *v = h->v[k];
-    bool is_mask = k == MASK;
-    if (v->type.dtype != ETC_F32 && !(is_mask && v->type.dtype == ETC_BOOL))
+    bool is_mask = k == MASK || k == BIAS;
+    if (v->type.dtype != ETC_F32 && !(k == MASK && v->type.dtype == ETC_BOOL))
         return function_refuse(f, n, "has C for float32 only");
     if (!is_mask && v->type.rank < 2)
         return function_refuse(f, n, "wants two axes at least");
@@ -107,7 +114,8 @@ static void put_geometry(Function *f, const Node *n, const Heads *h)
                      step_of(h, V, 1),    step_of(h, Y, 1),    mask ? step_of(h, MASK, 1) : DIM(0),
                      mask ? step_of(h, MASK, 0) : DIM(0)};
     put(&f->body, "    /* queries, keys, floats of a key, of a value; rows of q, k, v, y; row and "
-        "column of the\n     * mask; floats of a tile; scale, is_causal */\n"
+        "column of the\n     * mask; floats of a tile; scale, is_causal; row and column of the bias; "
+        "cap of scores, fill,\n     * is_plain */\n"
         "    const EtcAttention g = {");
     for (int i = 0; i < 10; i++) {
         function_dim(f, field[i]);
@@ -115,7 +123,15 @@ static void put_geometry(Function *f, const Node *n, const Heads *h)
     }
     put(&f->body, "ETC_ATTENTION_ROOM, ");
     put_float(&f->body, (float)h->scale);
-    put(&f->body, ", %d};\n", arg_bool(n, 5));
+    put(&f->body, ", %d, ", arg_bool(n, 5));
+    for (int i = 1; i >= 0; i--) {
+        function_dim(f, h->v[BIAS] ? step_of(h, BIAS, i) : DIM(0));
+        put(&f->body, ", ");
+    }
+    put_float(&f->body, (float)h->cap);
+    put(&f->body, ", ");
+    put_float(&f->body, (float)h->fill);
+    put(&f->body, ", %d};\n", h->is_plain);
 }
 
 static void put_operand(Function *f, const Heads *h, const Nest *nest, int k,
@@ -125,6 +141,15 @@ static void put_operand(Function *f, const Heads *h, const Nest *nest, int k,
     nest_address(f, nest, k, pointer, nest->rank, index);
 }
 
+static void put_mask(Function *f, const Heads *h, const Nest *nest, int k,
+                     const char *const *index)
+{
+    if (h->v[k])
+        put_operand(f, h, nest, k, index);
+    else
+        put(&f->body, "NULL");
+}
+
 static void put_head(Function *f, const Heads *h, const Nest *nest, const char *const *index,
                      int indent)
 {
@@ -132,19 +157,17 @@ static void put_head(Function *f, const Heads *h, const Nest *nest, const char *
     const char *mask = names_make(f->names, "", "mask");
     bool is_bool = h->v[MASK] && h->v[MASK]->type.dtype == ETC_BOOL;
     put(t, "%*sconst EtcMask %s = {%s", indent, "", mask, is_bool ? "NULL, " : "");
-    if (h->v[MASK])
-        put_operand(f, h, nest, MASK, index);
-    else
-        put(t, "NULL");
-    put(t, "%s};\n%*setc_attention_f32(", is_bool ? "" : ", NULL", indent, "");
-    for (int k = Q; k <= Y; k++) {
-        if (k == MASK)
-            put(t, "&%s", mask);
-        else
-            put_operand(f, h, nest, k, index);
+    put_mask(f, h, nest, MASK, index);
+    put(t, is_bool ? ", " : ", NULL, ");
+    put_mask(f, h, nest, BIAS, index);
+    put(t, "};\n%*setc_attention_f32(", indent, "");
+    for (int k = Q; k <= V; k++) {
+        put_operand(f, h, nest, k, index);
         put(t, ", ");
     }
-    put(t, "&g, work);\n");
+    put(t, "&%s, ", mask);
+    put_operand(f, h, nest, Y, index);
+    put(t, ", &g, work);\n");
 }
 
 bool emit_attention(Function *f, const Node *n, Clamp clamp)

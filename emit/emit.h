@@ -35,6 +35,7 @@ typedef struct OutBatch {
     Arena *arena;
     OutStaged *file;
     int n;
+    struct OutSignals *signals; /* out.c: those that wait until it is committed or discarded */
 } OutBatch;
 
 /* Writes a file whole, under a temporary name in the folder of `path`.  What is no regular file is
@@ -45,11 +46,20 @@ void out_discard(OutBatch *b);         /* removes them; empties the batch */
 
 /* -- .pte -------------------------------------------------------------------------------- */
 
+/* Of a method: the node that each instruction was made for; NULL: an update's copy. */
+typedef struct PteSource {
+    const char *method;
+    const Node **node;
+    int n;
+} PteSource;
+
 typedef struct PteStats {
     int64_t file_bytes;
     int64_t flat_bytes;     /* the FlatBuffer and its header */
     int64_t constant_bytes; /* the constant segment; equal constants counted once */
     int n_values, n_instructions, n_operators; /* of all methods */
+    PteSource *source; /* by method, in the file's order */
+    int n_sources;
 } PteStats;
 
 /* Builds the .pte of a planned program of the pte tail: the FlatBuffer in `a`, everything else

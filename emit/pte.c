@@ -28,6 +28,7 @@ static int op_index(Plan *p, const char *name)
 
 static int push_instr(Plan *p, Instr i)
 {
+    i.node = p->at;
     PUSH(p->file->arena, p->instr, p->n_instrs, i);
     return p->n_instrs - 1;
 }
@@ -363,6 +364,8 @@ static void check_range(Scope *s, const Node *n)
 static void visit(Scope *s, const Node *n)
 {
     PteFile *e = s->plan->file;
+    const Node *around = s->plan->at;
+    s->plan->at = n;
     if (!schema_check(n, e->diag)) {
         e->failed = true;
     } else if (is_free_view(s, n)) {
@@ -385,6 +388,7 @@ static void visit(Scope *s, const Node *n)
     }
     for (int i = 0; e->failed && i < n->n_out; i++)
         stand_in(s, n->out[i]);
+    s->plan->at = around;
 }
 
 static void graph_body(Scope *s)
@@ -568,6 +572,15 @@ static Plan plan_new(PteFile *e, const Graph *g)
                   .state_buffer = NEW(e->arena, uint32_t, n)};
 }
 
+static void keep_source(const Plan *p)
+{
+    PteFile *e = p->file;
+    PteSource s = {p->graph->name, NEW(e->arena, const Node *, p->n_instrs + 1), p->n_instrs};
+    for (int i = 0; i < p->n_instrs; i++)
+        s.node[i] = p->instr[i].node;
+    PUSH(e->arena, e->stats->source, e->stats->n_sources, s);
+}
+
 static FlatRef method(PteFile *e, const Graph *g)
 {
     Flat *f = e->flat;
@@ -593,6 +606,7 @@ static FlatRef method(PteFile *e, const Graph *g)
     e->stats->n_values += p.n_values;
     e->stats->n_instructions += p.n_instrs;
     e->stats->n_operators += p.n_ops;
+    keep_source(&p);
     return pte_end(e);
 }
 

@@ -80,11 +80,13 @@ typedef struct Instr {
     int a, b; /* operator or delegate; from, to; condition, destination */
     const int *arg;
     int n_args;
+    const Node *node; /* that it was made for, or NULL */
 } Instr;
 
 typedef struct Plan {
     PteFile *file;
     const Graph *graph;
+    const Node *at;  /* the node at hand */
     Intern literals; /* value + 1 */
     FlatRef *value;
     int n_values;

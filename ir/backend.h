@@ -16,20 +16,39 @@ typedef struct Refusal {
     const char *why, *fix;
 } Refusal;
 
+/* What can be had of integers at a node, bits: quant/ asks. */
+typedef enum Spec {
+    SPEC_STATIC = 1 << 0,  /* i8 operands and result, one scale each known beforehand; weights i8,
+                              symmetric, a scale per tensor or result */
+    SPEC_SHARED = 1 << 1,  /* the same, where operands and result have one scale in common */
+    SPEC_DYNAMIC = 1 << 2, /* operands that become i8 when it runs, such weights */
+    SPEC_DYNAMIC_GROUPS = 1 << 3, /* the same, and i4 weights with a scale per group along rows */
+    SPEC_WEIGHT = 1 << 4,         /* floats, and weights that are kept as such integers */
+    SPEC_WEIGHT_GROUPS = 1 << 5,
+    SPEC_WEIGHT_HALF = 1 << 6,  /* kept as f16 */
+    SPEC_CLAMP_JOINS = 1 << 7,  /* a clamp that alone reads it is part of it */
+    SPEC_CURVE_JOINS = 1 << 8,  /* so is any function of one number: gelu, sigmoid, ... */
+} Spec;
+
 struct Backend {
     const char *name; /* of --backend */
     const char *id;   /* what the runtime registers it under */
 
     bool (*takes)(const Node *n, const Uses *u, Refusal *r); /* whether it computes n */
 
-    /* Seconds n takes: here, and in the kernels that would compute it otherwise. */
+    unsigned (*spec)(const Node *n); /* bits of Spec; of a node that it takes */
+
+    /* Seconds n takes: here, and in the kernels that would compute it otherwise.  work: a name for
+     * those whose costs follow the same rule. */
+    const char *(*work)(const Node *n);
     double (*cost)(const Node *n);
     double (*cost_outside)(const Node *n);
     double call_cost;        /* of one call */
     double cost_of_byte;     /* that enters or leaves */
 
     /* The region `body` as the backend's bytes, in the program's arena.  Weights become states of
-     * kind ST_NAMED.  False: reported. */
+     * kind ST_NAMED.  What a profile tells of the blob has handles: nodes of `body`, counted from 0.
+     * False: reported. */
     bool (*lower)(Graph *body, Arena *tmp, Diag *d, Blob *out);
 };
 

@@ -166,6 +166,20 @@ bool infer_attention(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, q.dtype, batch.rank + 2, dim, d);
 }
 
+/* The same, and a bias that expands to the scores. */
+bool infer_softmax_attention(const Node *n, Type *out, Diag *d)
+{
+    Type k, bias;
+    Dim dim[MAX_RANK];
+    if (!infer_attention(n, out, d) || !get_rank(n, 1, 2, MAX_RANK, &k, d) ||
+        !get_optional(n, 8, &bias, d))
+        return false;
+    memcpy(dim, out->dim, (size_t)out->rank * sizeof *dim);
+    dim[out->rank - 1] = k.dim[k.rank - 2];
+    Type scores = {.dtype = out->dtype, .rank = out->rank, .dim = dim};
+    return bias.is_none || (same_dtype(n, k, bias, d) && expands_to(n, bias, scores, d));
+}
+
 /* Heads are columns: query [batch, rows, heads * width]. */
 bool infer_packed_attention(const Node *n, Type *out, Diag *d)
 {

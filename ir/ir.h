@@ -44,7 +44,7 @@ int64_t round_up(int64_t n, int64_t align); /* n <= INT64_MAX - align */
 /* Where in the user's model something stands; unknown parts are NULL or 0. */
 typedef struct Loc {
     const char *file;   /* "mnv3.pt2" or "dce.etir" */
-    int line;           /* 1-based line of a text input, else 0 */
+    int line, column;   /* of a text input, from 1 on; else 0 */
     const char *node;   /* "conv2d_3" */
     const char *op;     /* "aten.conv2d.default" */
     const char *module; /* "blocks.0.conv" */
@@ -355,6 +355,7 @@ struct Program {
     int n_backends;
     bool delegate_all; /* what a backend takes it gets, whatever that costs */
     PartitionReport *partition; /* what it decided; NULL before */
+    struct QuantJob *quant; /* what pass quantize is to do (quant/quant.h); NULL: nothing */
     struct ExprTable *exprs;       /* symint.c */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
 };

@@ -77,8 +77,8 @@ static void add_results(Outline *o, const Node *n, const Uses *uses, const int *
             outline_result(o, n->out[i], with);
 }
 
-bool extract_region(Graph *g, Node **member, int n, const Uses *uses, const int *region_of,
-                    const Backend *b, Value **inner, Value **with, Arena *tmp, Diag *d)
+const Graph *extract_region(Graph *g, Node **member, int n, const Uses *uses, const int *region_of,
+                            const Backend *b, Value **inner, Value **with, Arena *tmp, Diag *d)
 {
     Blob blob;
     Node *call = node_new(g, OP_DELEGATE, member[0]->loc);
@@ -89,11 +89,11 @@ bool extract_region(Graph *g, Node **member, int n, const Uses *uses, const int 
         add_results(&o, member[i], uses, region_of, with);
     outline_end(&o, all.item, all.n);
     if (!b->lower(o.body, tmp, d, &blob))
-        return false;
+        return NULL;
     node_set_in(call, first.slot, graph_state(g, blob_state(g->program, b, blob)));
     node_push(call, first);
     node_push(call, outline_operands(&o));
     node_push(call, (Arg){.kind = ARG_GRAPH, .key = "body", .graph = o.body});
     graph_insert(g, member[0], call);
-    return true;
+    return o.body;
 }

@@ -52,8 +52,8 @@ bool value_goes_along(const Value *v);
 /* One call of the backend in the place of nodes that stand one behind the other in the graph; they
  * stay, unread once graph_replace has been called with `with` (by value index: what stands for
  * their results).  `inner`: as outline_start has it.  region_of, by value index: the region of the
- * node that makes it.  False: reported. */
-bool extract_region(Graph *g, Node **member, int n, const Uses *uses, const int *region_of,
-                    const Backend *b, Value **inner, Value **with, Arena *tmp, Diag *d);
+ * node that makes it.  Returns the graph in the call; NULL: reported. */
+const Graph *extract_region(Graph *g, Node **member, int n, const Uses *uses, const int *region_of,
+                            const Backend *b, Value **inner, Value **with, Arena *tmp, Diag *d);
 
 #endif

@@ -236,7 +236,8 @@ static void report(const Split *s, RegionReport *r, const char *method)
     }
 }
 
-static bool extract_all(Split *s, const Key *key, Diag *d)
+/* of: what is told of each region. */
+static bool extract_all(Split *s, const Key *key, RegionReport *of, Diag *d)
 {
     Graph *g = s->g;
     int n_values = g->n_values, *region_of = NEW(s->tmp, int, n_values + 1);
@@ -253,9 +254,11 @@ static bool extract_all(Split *s, const Key *key, Diag *d)
         int region = s->region[key[i].at];
         for (n = 1; i + n < s->n && s->region[key[i + n].at] == region; n++)
             continue;
-        if (region != NOBODY)
-            ok = extract_region(g, order + i, n, &s->uses, region_of,
-                                s->p->backend[key[i].taker], inner, with, s->tmp, d) && ok;
+        if (region == NOBODY)
+            continue;
+        of[region].body = extract_region(g, order + i, n, &s->uses, region_of, of[region].backend,
+                                         inner, with, s->tmp, d);
+        ok = of[region].body && ok;
     }
     for (int i = 0; ok && i < s->n; i++)
         if (s->region[key[i].at] != NOBODY)
@@ -277,7 +280,8 @@ static bool partition_graph(Graph *g, const char *method, Arena *tmp, Diag *d)
         r = prices(&s, key);
     } while (!s.p->delegate_all && round++ < ROUNDS && give_back(&s, r));
     report(&s, r, method);
-    return extract_all(&s, key, d);
+    PartitionReport *all = g->program->partition;
+    return extract_all(&s, key, all->region + all->n_regions - s.n_regions, d);
 }
 
 static bool with_nested(Graph *g, const char *method, Arena *tmp, Diag *d)

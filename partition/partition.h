@@ -16,6 +16,7 @@ typedef struct RegionReport {
     const char *method;
     const Node **node; /* as they were; no graph holds them any more */
     const Value **in, **out;
+    const Graph *body; /* in the call that stands for it; NULL before there is one */
     int n_nodes, n_in, n_out;
     int64_t macs, border_bytes;
     double seconds, switching; /* the whole; of it, for the call and the border */

@@ -358,6 +358,10 @@ bool compare_after(Compare *c, const Program *p, const char *pass, double k, Dia
     Arena *old = c->before;
     c->before = c->results;
     c->results = old;
+    for (int i = 0; k < 0 && i < c->n; i++)
+        c->item[i].out = NULL; /* what follows is compared with what it leaves */
+    if (k < 0 && c->opt.on_note)
+        c->opt.on_note(pass, "not compared: it changes results, as it was asked to", c->opt.ctx);
     for (int i = 0; i < c->n; i++)
         ok = compare_case(c, &c->item[i], p, pass, k, d) && ok;
     arena_reset(c->before);

@@ -131,13 +131,20 @@ static bool states_equal(const State *a, const State *b)
            !strcmp(a->file, b->file);
 }
 
+/* A graph remembers values of states that were dropped since. */
+static bool is_there(const Program *p, const State *s)
+{
+    return s->index < p->n_states && p->state[s->index] == s;
+}
+
 static void share_states(Rewrite *r, uint32_t mask)
 {
     Graph *g = r->g;
     Value **seen = NEW(r->tmp, Value *, mask + 1);
     for (int k = 0; k < g->n_states; k++) {
         Value *v = g->state[k];
-        if (v->state->kind == ST_MUTABLE || v->state->kind == ST_BLOB)
+        if (v->state->kind == ST_MUTABLE || v->state->kind == ST_BLOB ||
+            !is_there(g->program, v->state))
             continue;
         uint32_t i = hash_state(v->state) & mask;
         while (seen[i] && !states_equal(seen[i]->state, v->state))

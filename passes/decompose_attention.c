@@ -2,6 +2,8 @@
  *
  *   softmax(q k^T scale + mask) v
  *
+ * etc.softmax_attention is just that, with a cap and a bias on the scores.  Of the other,
+ *
  * A query that a mask leaves no key gets 0, as in PyTorch's kernels; whether one is left is seen in
  * the mask alone, which is smaller than the scores and often constant.
  */
@@ -9,9 +11,9 @@
 #include <math.h>
 
 typedef struct Attention {
-    Value *q, *k, *v, *mask;
+    Value *q, *k, *v, *mask, *bias;
     int64_t group; /* query heads per head of k and v, which share its batch then; else 1 */
-    double scale;
+    double scale, cap, fill; /* cap 0: none; fill: the score where a bool mask is false */
 } Attention;
 
 static Value *first(const Node *n)
@@ -48,12 +50,26 @@ static Value *any_key(Rewrite *r, Node *n, Value *mask)
                : NULL;
 }
 
-static Value *masked(Rewrite *r, Node *n, Value *scores, Value *mask)
+static Value *plus(Rewrite *r, Node *n, Value *scores, Value *add)
 {
-    if (mask->type.dtype != ETC_BOOL)
-        return first(build(r->g, n, n->loc, OP_ADD_TENSOR, r->d, "vv", scores, mask));
-    return first(build(r->g, n, n->loc, OP_WHERE_SELF, r->d, "vvf", mask, scores,
-                       -(double)INFINITY));
+    return scores && add ? first(build(r->g, n, n->loc, OP_ADD_TENSOR, r->d, "vv", scores, add))
+                         : scores;
+}
+
+static Value *masked(Rewrite *r, Node *n, const Attention *a, Value *scores)
+{
+    if (!scores || !a->mask || a->mask->type.dtype != ETC_BOOL)
+        return plus(r, n, scores, a->mask);
+    return first(build(r->g, n, n->loc, OP_WHERE_SELF, r->d, "vvf", a->mask, scores, a->fill));
+}
+
+/* cap * tanh(scores) */
+static Value *capped(Rewrite *r, Node *n, const Attention *a, Value *scores)
+{
+    if (!scores || a->cap == 0)
+        return scores;
+    Value *t = first(build(r->g, n, n->loc, OP_TANH, r->d, "v", scores));
+    return t ? first(build(r->g, n, n->loc, OP_MUL_SCALAR, r->d, "vf", t, a->cap)) : NULL;
 }
 
 /* -- products ------------------------------------------------------------------------------ */
@@ -90,8 +106,7 @@ static Value *attend(Rewrite *r, Node *n, const Attention *a)
 {
     Value *q = first(build(r->g, n, n->loc, OP_MUL_SCALAR, r->d, "vf", a->q, a->scale));
     Value *scores = q ? product(r, n, a, q, swap_last(r, n, a->k)) : NULL;
-    if (scores && a->mask)
-        scores = masked(r, n, scores, a->mask);
+    scores = masked(r, n, a, plus(r, n, capped(r, n, a, scores), a->bias));
     scores = scores ? first(build(r->g, n, n->loc, OP__SOFTMAX, r->d, "vib", scores, (int64_t)-1,
                                   false))
                     : NULL;
@@ -103,7 +118,8 @@ static Value *attend(Rewrite *r, Node *n, const Attention *a)
 static bool read_arguments(Rewrite *r, Node *n, Attention *a)
 {
     double p = 0;
-    *a = (Attention){arg_value(n, 0), arg_value(n, 1), arg_value(n, 2), arg_value(n, 3), 1, 0};
+    *a = (Attention){.q = arg_value(n, 0), .k = arg_value(n, 1), .v = arg_value(n, 2),
+                     .mask = arg_value(n, 3), .group = 1, .fill = -INFINITY};
     Type q = a->q->type, k = a->k->type;
     if (!arg_number(n, 4, &p) || p != 0)
         return diag_unsupported(r->d, n->loc,
@@ -136,6 +152,18 @@ bool decomp_attention(Rewrite *r, Node *n)
         return y && rewrite_node(r, n, y);
     Value *any = any_key(r, n, given);
     return any && done(r, n, build(r->g, n, n->loc, OP_WHERE_SELF, r->d, "vvf", any, y, 0.0));
+}
+
+bool decomp_softmax_attention(Rewrite *r, Node *n)
+{
+    Attention a;
+    if (!read_arguments(r, n, &a))
+        return false;
+    a.bias = arg_value(n, 8);
+    arg_number(n, 9, &a.cap);
+    arg_number(n, 10, &a.fill);
+    Value *y = attend(r, n, &a);
+    return y && rewrite_node(r, n, y);
 }
 
 /* [b, s, h * w] as [b, h, s, w] */

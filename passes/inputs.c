@@ -15,7 +15,7 @@ static double draw_unit(uint64_t *seed)
     return (double)inputs_draw(seed) / 1073741824.0 - 1.0; /* [-1, 1) */
 }
 
-static void fill_random(EtcTensor *t, uint64_t *seed)
+void inputs_fill(EtcTensor *t, uint64_t *seed)
 {
     int64_t n = etc_numel(t);
     for (int64_t i = 0; i < n; i++)
@@ -95,7 +95,7 @@ bool inputs_random(const Graph *g, const int64_t *symbol, uint64_t *seed, Arena 
         if (!input_sizes(g->in[i], symbol, dim))
             return false;
         in[i] = tensor_new(a, t.dtype, t.rank < 0 ? 0 : t.rank, dim);
-        fill_random(in[i], seed);
+        inputs_fill(in[i], seed);
     }
     agree_on_items(g, in, NULL, symbol);
     return true;

@@ -20,6 +20,7 @@
 
 enum {
     CACHE = 1 << 20, /* of a core's second level */
+    WINDOW = 1 << 16, /* bytes of scores */
     N_PASSES = 6,    /* product, mask, softmax (three), product */
     MISS = 4,
     CALL = 2048,
@@ -35,13 +36,13 @@ typedef struct Cut {
 } Cut;
 
 typedef struct Attention {
-    Value *q, *k, *v, *mask;
+    Value *q, *k, *v, *mask, *bias;
     int64_t heads, rows, keys, width, value_width; /* heads: product of the batch axes */
     int64_t bytes;  /* of all scores */
     int64_t last;   /* heads along the last batch axis */
     int64_t groups; /* heads of q that share one of k and v */
-    double scale;
-    bool is_causal, is_open;
+    double scale, cap, fill;
+    bool is_causal, is_open, is_plain; /* is_plain: etc.softmax_attention */
 } Attention;
 
 /* -- what can be cut ------------------------------------------------------------------------- */
@@ -56,7 +57,12 @@ static int64_t size_of(const Value *v, int from_last)
     return dim_upper(dim_of(v, from_last));
 }
 
-/* All but the head axis of k and v are those of q; the mask broadcasts. */
+static bool fits_rank(const Attention *a, const Value *mask)
+{
+    return !mask || mask->type.rank <= a->q->type.rank;
+}
+
+/* All but the head axis of k and v are those of q; masks broadcast. */
 static bool axes_match(const Attention *a)
 {
     for (int i = 2; i < a->q->type.rank; i++) {
@@ -66,7 +72,7 @@ static bool axes_match(const Attention *a)
             return false;
     }
     return a->k->type.rank == a->q->type.rank && a->v->type.rank == a->q->type.rank &&
-           (!a->mask || a->mask->type.rank <= a->q->type.rank);
+           fits_rank(a, a->mask) && fits_rank(a, a->bias);
 }
 
 /* False: it stays whole; attention that is wrong is reported where it is expanded. */
@@ -77,7 +83,8 @@ static bool read_attention(const Node *n, Attention *a)
                      .k = arg_value(n, 1),
                      .v = arg_value(n, 2),
                      .mask = arg_value(n, 3),
-                     .heads = 1};
+                     .heads = 1,
+                     .is_plain = n->op == OP_SOFTMAX_ATTENTION};
     for (int i = 0; i < n->n_in; i++) {
         int64_t count = type_numel(n->in[i]->type);
         if (!count || count == INT64_MAX)
@@ -95,15 +102,20 @@ static bool read_attention(const Node *n, Attention *a)
     a->last = size_of(a->q, 2);
     a->groups = arg_bool(n, 7) ? a->last / size_of(a->k, 2) : 1;
     a->is_causal = arg_bool(n, 5);
+    if (a->is_plain) {
+        a->bias = arg_value(n, 8);
+        arg_number(n, 9, &a->cap);
+        arg_number(n, 10, &a->fill);
+    }
     if (!arg_number(n, 6, &a->scale))
         a->scale = 1 / sqrt((double)a->width);
     return a->groups > 0 && axes_match(a) && mul_ok(a->heads * a->rows, 4 * a->keys, &a->bytes);
 }
 
-static bool mask_is_shared(const Attention *a)
+static bool is_for_all(const Value *mask)
 {
-    for (int i = 2; a->mask && i < a->mask->type.rank; i++)
-        if (size_of(a->mask, i) != 1)
+    for (int i = 2; mask && i < mask->type.rank; i++)
+        if (size_of(mask, i) != 1)
             return false;
     return true;
 }
@@ -111,7 +123,7 @@ static bool mask_is_shared(const Attention *a)
 /* Runs of so many heads: they share heads of k and v evenly, and one mask or one run of masks. */
 static bool divides(const Attention *a, int64_t heads)
 {
-    int64_t within = mask_is_shared(a) ? a->heads : a->last;
+    int64_t within = is_for_all(a->mask) && is_for_all(a->bias) ? a->heads : a->last;
     return within % heads == 0 && (heads % a->groups == 0 || a->groups % heads == 0);
 }
 
@@ -148,11 +160,21 @@ static Cut choose_open(const Attention *a)
     return best;
 }
 
+/* Windows or images of few scores each: tile_rows runs some after the others
+ * with all around them where memory asks for it, which pieces of attention alone would bar. */
+static bool is_row_wise(const Attention *a)
+{
+    int64_t batch = a->q->type.rank > 3 ? size_of(a->q, a->q->type.rank - 1) : 1;
+    return batch > 1 && a->bytes / batch < WINDOW;
+}
+
 static Cut choose(const Attention *a)
 {
     Cut best = cut_of(a, a->heads, a->rows);
     if (a->is_open)
         return choose_open(a);
+    if (is_row_wise(a))
+        return best;
     for (int64_t pieces = 2; pieces <= MAX_PIECES && pieces <= a->heads; pieces++)
         if (a->heads % pieces == 0 && divides(a, a->heads / pieces))
             consider(cut_of(a, a->heads / pieces, a->rows), &best);
@@ -193,11 +215,11 @@ static Value *part(Rewrite *r, Node *n, Value *x, int64_t axis, int64_t from, in
 }
 
 /* The index of the mask that head `head` sees, among those of the flat mask. */
-static int64_t mask_index(const Attention *a, int64_t head)
+static int64_t mask_index(const Attention *a, const Value *mask, int64_t head)
 {
     int64_t at = 0, stride = 1;
-    for (int i = 2; i < a->mask->type.rank; i++) {
-        int64_t index = head % size_of(a->q, i), size = size_of(a->mask, i);
+    for (int i = 2; i < mask->type.rank; i++) {
+        int64_t index = head % size_of(a->q, i), size = size_of(mask, i);
         head /= size_of(a->q, i);
         at += size == 1 ? 0 : index * stride;
         stride *= size;
@@ -206,25 +228,31 @@ static int64_t mask_index(const Attention *a, int64_t head)
 }
 
 typedef struct Flat {
-    Value *q, *k, *v, *mask;
+    Value *q, *k, *v, *mask, *bias;
 } Flat;
 
-static Value *mask_part(Rewrite *r, Node *n, const Attention *a, const Flat *f, const Cut *c,
-                        int64_t head, int64_t row, int64_t rows)
+/* Of a mask and the same under three axes. */
+static Value *mask_part(Rewrite *r, Node *n, const Attention *a, const Value *mask, Value *flat,
+                        int64_t heads, int64_t head, int64_t row, int64_t rows)
 {
-    if (!a->mask)
+    if (!mask)
         return NULL;
-    int64_t count = size_of(a->mask, 2) == 1 ? 1 : c->heads;
-    Value *m = part(r, n, f->mask, 0, mask_index(a, head), count);
-    return size_of(a->mask, 1) == 1 ? m : part(r, n, m, 1, row, rows);
+    int64_t count = size_of(mask, 2) == 1 ? 1 : heads;
+    Value *m = part(r, n, flat, 0, mask_index(a, mask, head), count);
+    return size_of(mask, 1) == 1 ? m : part(r, n, m, 1, row, rows);
 }
 
 static Value *attend(Rewrite *r, Node *n, const Attention *a, const Flat *f, bool is_shared)
 {
     Arg scale = {.kind = ARG_FLOAT, .key = "scale", .f = a->scale};
     Arg gqa = {.kind = ARG_BOOL, .key = "enable_gqa", .b = is_shared};
-    if (!f->q || !f->k || !f->v || (a->mask && !f->mask))
+    if (!f->q || !f->k || !f->v || (a->mask && !f->mask) || (a->bias && !f->bias))
         return NULL;
+    if (a->is_plain) {
+        Node *p = build(r->g, n, n->loc, n->op, r->d, "vvvvfbfbvff", f->q, f->k, f->v, f->mask, 0.0,
+                        a->is_causal, a->scale, is_shared, f->bias, a->cap, a->fill);
+        return p ? p->out[0] : NULL;
+    }
     Node *y = build(r->g, n, n->loc, OP_SDPA, r->d, "vvvvfbaa", f->q, f->k, f->v, f->mask, 0.0,
                     a->is_causal, scale, gqa);
     return y ? y->out[0] : NULL;
@@ -240,20 +268,26 @@ static Value *piece(Rewrite *r, Node *n, const Attention *a, const Flat *f, cons
     Flat own = {part(r, n, part(r, n, f->q, 0, head, c->heads), 1, row, rows),
                 part(r, n, f->k, 0, head / a->groups, shared),
                 part(r, n, f->v, 0, head / a->groups, shared),
-                mask_part(r, n, a, f, c, head, row, rows)};
+                mask_part(r, n, a, a->mask, f->mask, c->heads, head, row, rows),
+                mask_part(r, n, a, a->bias, f->bias, c->heads, head, row, rows)};
     Value *y = attend(r, n, a, &own, c->heads != shared);
     return y ? build_view(r, n, y, dim, 2) : NULL;
+}
+
+static Value *open_mask(Rewrite *r, Node *n, Value *mask, int64_t head, int64_t run)
+{
+    bool has_heads = mask && mask->type.rank > 2 && !dim_equal(dim_of(mask, 2), DIM(1));
+    return has_heads ? part(r, n, mask, mask->type.rank - 3, head, run) : mask;
 }
 
 /* Heads head .. head + run - 1 along the axis of heads. */
 static Value *open_piece(Rewrite *r, Node *n, const Attention *a, int64_t head, int64_t run)
 {
     int64_t axis = a->q->type.rank - 3, shared = run > a->groups ? run / a->groups : 1;
-    bool has_masks = a->mask && a->mask->type.rank > 2 && !dim_equal(dim_of(a->mask, 2), DIM(1));
     Flat own = {part(r, n, a->q, axis, head, run),
                 part(r, n, a->k, axis, head / a->groups, shared),
                 part(r, n, a->v, axis, head / a->groups, shared),
-                has_masks ? part(r, n, a->mask, a->mask->type.rank - 3, head, run) : a->mask};
+                open_mask(r, n, a->mask, head, run), open_mask(r, n, a->bias, head, run)};
     return attend(r, n, a, &own, run != shared);
 }
 
@@ -273,10 +307,10 @@ static bool cut_open(Rewrite *r, Node *n, const Attention *a, const Cut *c)
 static bool cut(Rewrite *r, Node *n, const Attention *a, const Cut *c)
 {
     Flat f = {flat(r, n, a->q), flat(r, n, a->k), flat(r, n, a->v),
-              a->mask ? flat(r, n, a->mask) : NULL};
+              a->mask ? flat(r, n, a->mask) : NULL, a->bias ? flat(r, n, a->bias) : NULL};
     Value **all = NEW(r->tmp, Value *, c->pieces);
     int count = 0;
-    if (!f.q || !f.k || !f.v || (a->mask && !f.mask))
+    if (!f.q || !f.k || !f.v || (a->mask && !f.mask) || (a->bias && !f.bias))
         return false;
     for (int64_t head = 0; head < a->heads; head += c->heads)
         for (int64_t row = 0; row < a->rows; row += c->rows)
@@ -296,7 +330,7 @@ bool pass_tile(Graph *g, Arena *tmp, Diag *d)
         Attention a;
         next = n->next;
         rewrite_inputs(&r, n);
-        if (n->op != OP_SDPA || !read_attention(n, &a))
+        if ((n->op != OP_SDPA && n->op != OP_SOFTMAX_ATTENTION) || !read_attention(n, &a))
             continue;
         Cut best = choose(&a);
         tell(&a, &best, n);

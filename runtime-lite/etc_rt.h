@@ -170,6 +170,12 @@ typedef struct EtcBlob { /* what a file says of one delegate; lies in the file *
     uint64_t n_bytes;
 } EtcBlob;
 
+typedef struct EtcPart { /* what a delegate did within its last run */
+    const char *name;    /* of the operation, in the delegate's words; lives as long as it */
+    int64_t handle;      /* the blob's debug_handle of the node it came from; -1: not known */
+    int64_t nanoseconds;
+} EtcPart;
+
 /* One that runs parts of a method, brought by the host.  It may allocate: the core does not.  What
  * fails says in *e why; the core adds the delegate's id. */
 typedef struct EtcDelegate {
@@ -179,6 +185,11 @@ typedef struct EtcDelegate {
     /* The values of one call.  Tensors have memory for their sizes; run resizes its outs. */
     EtcStatus (*run)(void *state, EtcValue *const *arg, int32_t n_args, EtcError *e);
     void (*free)(void *state);
+    /* Either may be NULL.  The operations of the last run, in order: how many, and the first
+     * `room` of them; none where the host asked for no profile.  Bytes of weights as it keeps
+     * them. */
+    int32_t (*parts)(void *state, EtcPart *to, int32_t room);
+    int64_t (*held_bytes)(const void *state);
 } EtcDelegate;
 
 /* -- programs ---------------------------------------------------------------------------- */
@@ -249,6 +260,23 @@ const EtcValue *etc_method_output(const EtcMethod *m, int32_t i); /* after a run
  * input's number. */
 EtcStatus etc_method_set_input(EtcMethod *m, int32_t i, const EtcValue *v, EtcError *e);
 EtcStatus etc_method_run(EtcMethod *m, EtcError *e);
+
+/* -- profiles */
+
+typedef struct EtcExecuted { /* an instruction that was executed */
+    uint32_t index;      /* in the method, its chains one behind the other */
+    const char *name, *overload; /* of the operator; a delegate's id; NULL: a jump, move or free */
+    int32_t delegate;            /* that it called, else -1 */
+} EtcExecuted;
+
+/* From now on `told` is called after each instruction; NULL ends that. */
+typedef void EtcObserver(void *host, const EtcExecuted *step);
+void etc_method_observe(EtcMethod *m, EtcObserver *told, void *host);
+
+int32_t etc_method_n_delegates(const EtcMethod *m);
+/* EtcDelegate's of the same names; 0 where it has none. */
+int32_t etc_method_parts(const EtcMethod *m, int32_t delegate, EtcPart *to, int32_t room);
+int64_t etc_method_held_bytes(const EtcMethod *m, int32_t delegate);
 
 void etc_method_free(EtcMethod *m); /* ends its delegates; the memory stays the caller's */
 

@@ -354,6 +354,52 @@ static EtcStatus step(EtcMethod *m, const EtcFlat *f, EtcFlatVec list, uint32_t 
     }
 }
 
+/* -- profiles ---------------------------------------------------------------------------- */
+
+void etc_method_observe(EtcMethod *m, EtcObserver *told, void *host)
+{
+    m->told = told;
+    m->told_host = host;
+}
+
+static void tell(const EtcMethod *m, const EtcFlat *f, EtcFlatVec list, uint32_t pc, uint32_t first)
+{
+    uint32_t instruction = etc_flat_item_table(f, list, pc);
+    uint32_t at = etc_flat_table(f, instruction, UNION_VALUE);
+    Instruction type = (Instruction)etc_flat_u8(f, instruction, UNION_TYPE);
+    EtcExecuted s = {first + pc, NULL, NULL, -1};
+    if (type == KERNEL_CALL) {
+        s.name = m->op[etc_flat_i32(f, at, 0)].name;
+        s.overload = m->op[etc_flat_i32(f, at, 0)].overload;
+    } else if (type == DELEGATE_CALL) {
+        s.delegate = etc_flat_i32(f, at, 0);
+        s.name = m->delegate[s.delegate].kind->id;
+    }
+    m->told(m->told_host, &s);
+}
+
+int32_t etc_method_n_delegates(const EtcMethod *m)
+{
+    return (int32_t)m->n_delegates;
+}
+
+static const Delegate *delegate_at(const EtcMethod *m, int32_t i)
+{
+    return ((i >= 0) && ((uint32_t)i < m->n_delegates)) ? &m->delegate[i] : NULL;
+}
+
+int32_t etc_method_parts(const EtcMethod *m, int32_t delegate, EtcPart *to, int32_t room)
+{
+    const Delegate *d = delegate_at(m, delegate);
+    return ((d != NULL) && (d->kind->parts != NULL)) ? d->kind->parts(d->state, to, room) : 0;
+}
+
+int64_t etc_method_held_bytes(const EtcMethod *m, int32_t delegate)
+{
+    const Delegate *d = delegate_at(m, delegate);
+    return ((d != NULL) && (d->kind->held_bytes != NULL)) ? d->kind->held_bytes(d->state) : 0;
+}
+
 /* -- run --------------------------------------------------------------------------------- */
 
 /* A view made by the last run may point to an input that is gone. */
@@ -371,6 +417,7 @@ EtcStatus etc_method_run(EtcMethod *m, EtcError *e)
 {
     EtcFlat f = etc_program_flat(&m->program);
     int32_t n_steps = 0;
+    uint32_t first = 0;
     send_home(m);
     for (uint32_t c = 0; c < m->chains.n; c++) {
         EtcFlatVec list = chain_at(m, &f, c);
@@ -383,7 +430,11 @@ EtcStatus etc_method_run(EtcMethod *m, EtcError *e)
             if (status != ETC_OK) {
                 return status;
             }
+            if (m->told != NULL) {
+                tell(m, &f, list, here, first);
+            }
         }
+        first += list.n;
     }
     for (int32_t i = 0; i < etc_method_n_outputs(m); i++) {
         const EtcValue *v = etc_method_output(m, i);

@@ -115,6 +115,8 @@ struct EtcMethod {
     int32_t *dim;    /* of all tensors whose sizes may change */
     void *scratch;
     const struct EtcCores *cores;
+    EtcObserver *told; /* NULL: nobody */
+    void *told_host;
     EtcValue none;
     uint32_t plan, n_values, n_slots, n_ops, n_delegates;
 };

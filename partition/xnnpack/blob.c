@@ -89,7 +89,7 @@ static FlatRef range(Flat *f, const XNode *n)
     return flat_end(f);
 }
 
-static FlatRef node(Flat *f, const XNode *n, int id)
+static FlatRef node(Flat *f, const XNode *n)
 {
     FlatRef dims[XNN_MAX_FIELDS] = {0}, limits = n->has_range ? range(f, n) : 0;
     for (int i = 0; i < n->n_fields; i++)
@@ -109,7 +109,7 @@ static FlatRef node(Flat *f, const XNode *n, int id)
     flat_begin(f, 4);
     flat_u8(f, 0, (uint8_t)n->kind);
     flat_ref(f, 1, table);
-    flat_u32(f, 2, (uint32_t)id);
+    flat_u32(f, 2, n->handle);
     flat_ref(f, 3, limits);
     return flat_end(f);
 }
@@ -132,7 +132,7 @@ static FlatRef graph(Flat *f, const XGraph *x)
     for (int i = 0; i < x->n_values; i++)
         values[i] = value(f, &x->value[i], i);
     for (int i = 0; i < x->n_nodes; i++)
-        nodes[i] = node(f, &x->node[i], i);
+        nodes[i] = node(f, &x->node[i]);
     FlatRef all_values = flat_refs(f, values, (size_t)x->n_values);
     FlatRef all_nodes = flat_refs(f, nodes, (size_t)x->n_nodes);
     FlatRef in = externals(f, x, X_INPUT), out = externals(f, x, X_OUTPUT);

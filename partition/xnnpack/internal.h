@@ -52,11 +52,17 @@ typedef struct XField {
     int n;
 } XField;
 
+/* cost.c: what a node costs, and the kind of its work, by which that was measured. */
+double xnn_cost(const Node *n);
+double xnn_cost_outside(const Node *n);
+const char *xnn_work(const Node *n);
+
 typedef struct XNode {
     XKind kind;
     int n_fields;
     XField field[XNN_MAX_FIELDS];
     uint32_t output;     /* its result, of several the first */
+    uint32_t handle;     /* for profiles: which node of the region asked for it */
     bool has_range;
     float min, max;
 } XNode;
@@ -73,6 +79,7 @@ void xnn_write(const XGraph *x, Arena *a, Blob *out); /* blob.c */
 
 /* Rows of nodes: rows.c says what is taken, lower.c makes nodes of it. */
 bool xnn_takes(const Node *n, const Uses *u, Refusal *r);
+unsigned xnn_spec(const Node *n);
 bool xnn_lower(Graph *body, Arena *tmp, Diag *d, Blob *out);
 
 #endif

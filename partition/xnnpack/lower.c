@@ -84,7 +84,7 @@ bool x_has(const Lower *w, const Value *v, Layout l)
 
 XNode *x_node(Lower *w, XKind kind, uint32_t output)
 {
-    XNode n = {.kind = kind, .output = output};
+    XNode n = {.kind = kind, .output = output, .handle = w->at};
     PUSH(w->x.arena, w->x.node, w->x.n_nodes, n);
     while (w->n_makers <= (int)output)
         PUSH(w->tmp, w->maker, w->n_makers, -1);
@@ -352,8 +352,9 @@ bool xnn_lower(Graph *body, Arena *tmp, Diag *d, Blob *out)
         memset(w.id[l], 0xff, n * sizeof *w.id[l]);
     }
     define_inputs(&w);
-    for (const Node *node = body->first; node; node = node->next)
+    for (const Node *node = body->first; node; node = node->next, w.at++)
         xnn_lower_node(&w, node);
+    w.at -= w.at > 0; /* what outputs still need */
     define_outputs(&w);
     if (w.failed)
         return false;

@@ -17,6 +17,7 @@ typedef struct Lower {
     uint32_t *id[2]; /* by layout and value index; XNN_NONE: not made */
     int *maker;      /* by XNNPACK value: the node that makes it, or -1 */
     int n_makers;
+    uint32_t at;     /* in the body: the node that is being lowered */
     bool integers; /* the node at hand computes with them */
     bool *done;    /* by value index: the node that makes it went into another */
 } Lower;

@@ -231,6 +231,54 @@ bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r)
            xnn_no(r, "others read its integers with another scale", NULL);
 }
 
+/* -- what is to be had ------------------------------------------------------------------------- */
+
+static bool is_of_space(const Node *n)
+{
+    int64_t axis[2];
+    if (n->in[0]->type.rank != 4 || arg_count(n, 1) != 2 || !arg_ints(n, 1, axis, 2))
+        return false;
+    for (int i = 0; i < 2; i++)
+        axis[i] += axis[i] < 0 ? 4 : 0;
+    return axis[0] > 1 && axis[1] > 1;
+}
+
+/* What fits() lowers, told before there are scales. */
+unsigned xnn_spec(const Node *n)
+{
+    switch ((int)n->op) {
+    case OP_CONVOLUTION:
+        return arg_bool(n, 6) ? 0 : SPEC_STATIC | SPEC_CLAMP_JOINS;
+    case OP_LINEAR:
+        return SPEC_STATIC | SPEC_CLAMP_JOINS | SPEC_WEIGHT |
+               (n->in[0]->type.rank < 2 ? 0 : SPEC_DYNAMIC | SPEC_DYNAMIC_GROUPS);
+    case OP_ADDMM:
+    case OP_MM:
+        return SPEC_WEIGHT;
+    case OP_ADD_TENSOR:
+    case OP_SUB_TENSOR:
+    case OP_MUL_TENSOR:
+        return xnn_is_weight(n->in[0]) || xnn_is_weight(n->in[1]) ? 0
+                                                                  : SPEC_STATIC | SPEC_CLAMP_JOINS;
+    case OP_MEAN_DIM:
+        return is_of_space(n) ? SPEC_STATIC : 0;
+    case OP_CAT:
+    case OP_MAX_POOL2D:
+    case OP_MAX_POOL2D_WITH_INDICES:
+    case OP_RELU:
+    case OP_HARDTANH:
+    case OP_CLAMP:
+    case OP_VIEW:
+    case OP_PERMUTE:
+    case OP_SLICE:
+    case OP_SELECT_INT:
+    case OP_CLONE:
+        return SPEC_STATIC | SPEC_SHARED;
+    default:
+        return 0;
+    }
+}
+
 /* -- values ---------------------------------------------------------------------------------- */
 
 static void declare(Lower *w, uint32_t id, Point p)

@@ -83,6 +83,7 @@ typedef struct XnnNode {
     uint32_t in[XNN_INPUTS]; /* values, by their place in the blob; XNN_NO_ID: none */
     uint32_t out[2];
     uint32_t n_in, n_out, flags;
+    uint32_t handle; /* debug_handle: the node of the model it came from, as the exporter counts */
     uint32_t field[XNN_FIELDS];
     float number; /* slope, alpha, padding */
     float min, max;
@@ -138,6 +139,13 @@ extern const EtcFlatTable etc_xnn_schema[]; /* rows: the graph first */
 /* Sizes of all values from those of inputs and constants, which `shape` holds already, by the
  * value's place; what a node makes is written there.  Refuses sizes that its node cannot take. */
 EtcStatus etc_xnn_infer(const XnnGraph *g, XnnShape *shape, EtcError *e);
+
+/* align: a power of two, a multiple of a pointer's size.  For free(); NULL: there is none. */
+void *etc_xnn_allocate(size_t align, size_t n);
+
+/* Which node each operation of the library's profile is, by name: operations stand in the order of
+ * nodes, and a node that the library fused into another has none.  XNN_NO_ID: not known. */
+void etc_xnn_match(const XnnGraph *g, const char *const *name, uint32_t n, uint32_t *node);
 
 int64_t etc_xnn_count(const XnnShape *s); /* elements; -1: more than a tensor may have */
 int etc_xnn_same(const XnnShape *a, const XnnShape *b);

@@ -233,6 +233,7 @@ EtcStatus etc_xnn_read_node(const XnnRead *r, uint32_t row, uint32_t i)
     XnnNode *n = &r->g->node[i];
     uint32_t table = etc_flat_table(&r->f, row, 1);
     n->kind = (XnnKind)etc_flat_u8(&r->f, row, 0);
+    n->handle = etc_flat_u32(&r->f, row, 2);
     const Place *p = place_of(n->kind);
     if ((n->kind == 0) || (table == 0)) {
         return bad(r, "node without a kind", i);

@@ -30,7 +30,7 @@ typedef struct Copy { /* a constant at the very end of the file */
     uint8_t *data;
 } Copy;
 
-enum { PACKED_LISTS = 1024, PACKED_ALIGN = 64 };
+enum { PACKED_LISTS = 1024, PACKED_ALIGN = 64, FIRST_BLOCK = 512 << 10, NEXT_BLOCK = 32 << 20 };
 
 typedef struct Packed { /* weights as the library packed them */
     struct Packed *next;
@@ -38,6 +38,19 @@ typedef struct Packed { /* weights as the library packed them */
     void *data;
     size_t number; /* in `at` */
 } Packed;
+
+typedef struct Block { /* that packed weights lie in, one behind the other */
+    struct Block *next;
+    uint8_t *data;
+    size_t n_bytes, used;
+} Block;
+
+typedef struct Profile { /* of a runtime, made when it is first asked for */
+    char *names;
+    EtcPart *part;
+    uint64_t *microseconds;
+    uint32_t n;
+} Profile;
 
 struct EtcXnnpack {
     const uint8_t *file; /* of the program that is served; NULL: none yet */
@@ -49,9 +62,13 @@ struct EtcXnnpack {
     Packed *packed[PACKED_LISTS];
     Packed **at; /* all of them; the library's offsets count here */
     size_t n_packed;
+    Block *blocks; /* the one in use first */
     xnn_workspace_t workspace;
     pthreadpool_t pool; /* NULL: the caller's thread alone */
+    uint64_t packed_bytes;
     uint8_t is_packing; /* else packed weights are only read */
+    uint8_t is_sharing; /* while packing: by key, with others */
+    uint8_t is_profiling;
 };
 
 typedef struct State {
@@ -63,6 +80,8 @@ typedef struct State {
     XnnShape *shape; /* of the last call */
     XnnShape *old;   /* of arguments before it */
     struct xnn_external_value *external;
+    Profile profile;
+    uint64_t packed_bytes; /* that no delegate before had */
     uint8_t is_shaped;
 } State;
 
@@ -81,7 +100,8 @@ static Packed **list_of(EtcXnnpack *x, const struct xnn_weights_cache_look_up_ke
 static size_t look_up(void *context, const struct xnn_weights_cache_look_up_key *key)
 {
     EtcXnnpack *x = context;
-    for (const Packed *p = *list_of(x, key); p != NULL; p = p->next) {
+    const Packed *first = x->is_sharing ? *list_of(x, key) : NULL;
+    for (const Packed *p = first; p != NULL; p = p->next) {
         if ((p->key.seed == key->seed) && (p->key.kernel == key->kernel) &&
             (p->key.bias == key->bias)) {
             return p->number;
@@ -90,7 +110,35 @@ static size_t look_up(void *context, const struct xnn_weights_cache_look_up_key 
     return SIZE_MAX;
 }
 
-/* Memory that look_up_or_insert is then told of; or it is freed with the host. */
+/* Memory as long as the host lives; of a block, what nobody writes is never backed.  The first is
+ * too small for a large page, which would take a small program longer than its packing. */
+static void *packed_memory(EtcXnnpack *x, size_t n)
+{
+    Block *b = x->blocks;
+    if (n > SIZE_MAX - XNN_READS_BEHIND - PACKED_ALIGN) {
+        return NULL;
+    }
+    n = (n + XNN_READS_BEHIND + PACKED_ALIGN - 1) / PACKED_ALIGN * PACKED_ALIGN;
+    if ((b == NULL) || (n > b->n_bytes - b->used)) {
+        b = calloc(1, sizeof *b);
+        if (b == NULL) {
+            return NULL;
+        }
+        b->n_bytes = (x->blocks == NULL) ? FIRST_BLOCK : NEXT_BLOCK;
+        b->n_bytes = (n > b->n_bytes) ? n : b->n_bytes;
+        b->data = etc_xnn_allocate(PACKED_ALIGN, b->n_bytes);
+        b->next = x->blocks;
+        if (b->data == NULL) {
+            free(b);
+            return NULL;
+        }
+        x->blocks = b;
+    }
+    b->used += n;
+    return b->data + b->used - n;
+}
+
+/* Memory that look_up_or_insert is then told of. */
 static void *reserve_space(void *context, size_t n)
 {
     EtcXnnpack *x = context;
@@ -98,11 +146,15 @@ static void *reserve_space(void *context, size_t n)
     Packed **at = (k & (k - 1)) ? x->at : realloc(x->at, (k ? 2 * k : 1) * sizeof *at);
     Packed *p = calloc(1, sizeof *p);
     x->at = at ? at : x->at;
-    if (!at || !p || posix_memalign(&p->data, PACKED_ALIGN, n + XNN_READS_BEHIND)) {
+    if ((at != NULL) && (p != NULL)) {
+        p->data = packed_memory(x, n);
+    }
+    if ((at == NULL) || (p == NULL) || (p->data == NULL)) {
         free(p);
         return NULL;
     }
     p->number = k;
+    x->packed_bytes += n;
     x->at[x->n_packed++] = p;
     return p->data;
 }
@@ -116,9 +168,11 @@ static size_t look_up_or_insert(void *context, const struct xnn_weights_cache_lo
     if ((p == NULL) || (p->data != data)) {
         return SIZE_MAX;
     }
-    p->key = *key;
-    p->next = *list_of(x, key);
-    *list_of(x, key) = p;
+    if (x->is_sharing) {
+        p->key = *key;
+        p->next = *list_of(x, key);
+        *list_of(x, key) = p;
+    }
     return p->number;
 }
 
@@ -142,11 +196,45 @@ static enum xnn_status delete_cache(void *context)
 static void free_packed(EtcXnnpack *x)
 {
     for (size_t i = 0; i < x->n_packed; i++) {
-        free(x->at[i]->data);
         free(x->at[i]);
     }
     free(x->at);
+    while (x->blocks != NULL) {
+        Block *b = x->blocks;
+        x->blocks = b->next;
+        free(b->data);
+        free(b);
+    }
 }
+
+/* -- the library's memory ------------------------------------------------------------------ */
+
+static void *allocate_some(void *context, size_t n)
+{
+    (void)context;
+    return etc_xnn_allocate(sizeof(void *), n);
+}
+
+static void *reallocate_some(void *context, void *p, size_t n)
+{
+    (void)context;
+    return (p == NULL) ? etc_xnn_allocate(sizeof(void *), n) : realloc(p, n);
+}
+
+static void free_some(void *context, void *p)
+{
+    (void)context;
+    free(p);
+}
+
+static void *allocate_aligned(void *context, size_t align, size_t n)
+{
+    (void)context;
+    return etc_xnn_allocate(align, n);
+}
+
+static const struct xnn_allocator allocator = {
+    NULL, allocate_some, reallocate_some, free_some, allocate_aligned, free_some};
 
 /* -- host --------------------------------------------------------------------------------- */
 
@@ -159,13 +247,18 @@ EtcXnnpack *etc_xnnpack_new(int n_threads)
     struct xnn_weights_cache_provider cache = {
         x, look_up, reserve_space, look_up_or_insert, is_finalized, offset_to_addr, delete_cache};
     x->cache = cache;
-    if ((xnn_initialize(NULL) != xnn_status_success) ||
+    if ((xnn_initialize(&allocator) != xnn_status_success) ||
         (xnn_create_workspace(&x->workspace) != xnn_status_success)) {
         etc_xnnpack_free(x);
         return NULL;
     }
     x->pool = (n_threads > 1) ? pthreadpool_create((size_t)n_threads) : NULL;
     return x;
+}
+
+void etc_xnnpack_profile(EtcXnnpack *x)
+{
+    x->is_profiling = 1;
 }
 
 void etc_xnnpack_free(EtcXnnpack *x)
@@ -567,6 +660,9 @@ static void stop(void *state)
     free(s->shape);
     free(s->old);
     free(s->external);
+    free(s->profile.names);
+    free(s->profile.part);
+    free(s->profile.microseconds);
     free(s);
 }
 
@@ -579,7 +675,7 @@ static EtcStatus refused(EtcError *e, enum xnn_status status, const char *what, 
 static EtcStatus build(State *s, EtcError *e)
 {
     const XnnGraph *g = &s->graph;
-    xnn_weights_cache_t cache = may_share(s) ? &s->host->cache : NULL;
+    EtcXnnpack *host = s->host;
     enum xnn_status x = xnn_create_subgraph(g->n_externals, 0, &s->subgraph);
     for (uint32_t i = 0; (x == xnn_status_success) && (i < g->n_values); i++) {
         x = define_value(s, i);
@@ -594,10 +690,13 @@ static EtcStatus build(State *s, EtcError *e)
         }
     }
     if (x == xnn_status_success) {
-        s->host->is_packing = 1;
-        x = xnn_create_runtime_v4(s->subgraph, cache, s->host->workspace, s->host->pool, 0,
-                                  &s->runtime);
-        s->host->is_packing = 0;
+        const uint64_t before = host->packed_bytes;
+        host->is_packing = 1;
+        host->is_sharing = (uint8_t)may_share(s);
+        x = xnn_create_runtime_v4(s->subgraph, &host->cache, host->workspace, host->pool,
+                                  host->is_profiling ? XNN_FLAG_BASIC_PROFILING : 0, &s->runtime);
+        host->is_packing = 0;
+        s->packed_bytes = host->packed_bytes - before;
     }
     if (x != xnn_status_success) {
         return refused(e, x, "libXNNPACK refuses the graph", XNN_NO_ID);
@@ -850,8 +949,91 @@ static EtcStatus run(void *state, EtcValue *const *arg, int32_t n_args, EtcError
     return status;
 }
 
+/* -- profile ------------------------------------------------------------------------------ */
+
+/* What the library tells of one kind, `size` bytes; NULL: nothing. */
+static void *told(xnn_runtime_t runtime, enum xnn_profile_info what, size_t *size)
+{
+    size_t all = 0;
+    *size = 0;
+    if (xnn_get_runtime_profiling_info(runtime, what, 0, NULL, &all) != xnn_status_out_of_memory) {
+        return NULL;
+    }
+    void *to = malloc(all + 1);
+    if ((to != NULL) &&
+        (xnn_get_runtime_profiling_info(runtime, what, all, to, size) != xnn_status_success)) {
+        free(to);
+        return NULL;
+    }
+    *size = all;
+    return to;
+}
+
+static int name_parts(State *s, uint32_t n, size_t n_names)
+{
+    Profile *p = &s->profile;
+    const char **name = calloc(n, sizeof *name);
+    uint32_t *node = calloc(n, sizeof *node), found = 0;
+    if ((name != NULL) && (node != NULL)) {
+        for (size_t at = 0; (at < n_names) && (found < n); at += strlen(p->names + at) + 1) {
+            name[found++] = p->names + at;
+        }
+        etc_xnn_match(&s->graph, name, found, node);
+        for (uint32_t i = 0; i < found; i++) {
+            p->part[i].name = name[i];
+            p->part[i].handle =
+                (node[i] == XNN_NO_ID) ? -1 : (int64_t)s->graph.node[node[i]].handle;
+        }
+    }
+    free(name);
+    free(node);
+    return found == n;
+}
+
+/* Names once; the times of the last run each time. */
+static int read_profile(State *s)
+{
+    Profile *p = &s->profile;
+    size_t size, n_names = 0;
+    free(p->microseconds);
+    p->microseconds = told(s->runtime, xnn_profile_info_operator_timing, &size);
+    if (p->microseconds == NULL) {
+        return 0;
+    }
+    const uint32_t n = (uint32_t)(size / sizeof *p->microseconds);
+    if (p->part == NULL) {
+        p->names = told(s->runtime, xnn_profile_info_operator_name, &n_names);
+        p->part = calloc((size_t)n + 1, sizeof *p->part);
+        p->n = ((p->names != NULL) && (p->part != NULL) && (n > 0) && name_parts(s, n, n_names))
+                   ? n
+                   : 0;
+    }
+    for (uint32_t i = 0; (i < n) && (i < p->n); i++) {
+        p->part[i].nanoseconds = (int64_t)p->microseconds[i] * 1000;
+    }
+    return 1;
+}
+
+static int32_t parts(void *state, EtcPart *to, int32_t room)
+{
+    State *s = state;
+    if (!s->host->is_profiling || !read_profile(s)) {
+        return 0;
+    }
+    const uint32_t n = s->profile.n;
+    if (room > 0) {
+        memcpy(to, s->profile.part, (((uint32_t)room < n) ? (uint32_t)room : n) * sizeof *to);
+    }
+    return (int32_t)n;
+}
+
+static int64_t held_bytes(const void *state)
+{
+    return (int64_t)((const State *)state)->packed_bytes;
+}
+
 EtcDelegate etc_xnnpack_delegate(EtcXnnpack *x)
 {
-    EtcDelegate d = {"XnnpackBackend", x, start, run, stop};
+    EtcDelegate d = {"XnnpackBackend", x, start, run, stop, parts, held_bytes};
     return d;
 }

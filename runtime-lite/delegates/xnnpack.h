@@ -16,6 +16,7 @@
 typedef struct EtcXnnpack EtcXnnpack;
 
 EtcXnnpack *etc_xnnpack_new(int n_threads); /* NULL: no memory, or a CPU that XNNPACK refuses */
+void etc_xnnpack_profile(EtcXnnpack *x); /* what is initialised from now on tells its operations */
 EtcDelegate etc_xnnpack_delegate(EtcXnnpack *x);
 void etc_xnnpack_free(EtcXnnpack *x);
 

@@ -1,15 +1,14 @@
-/* attention.c -- wrappers of scaled_dot_product_attention: float; the batch axes broadcast, or heads
- * are runs of columns. */
+/* attention.c -- wrappers of scaled_dot_product_attention and of attention that a model spells out:
+ * float; the batch axes broadcast, or heads are runs of columns. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
 
-enum { Q, K, V, MASK, Y, N_OPERANDS };
+enum { Q, K, V, MASK, BIAS, Y, N_OPERANDS };
 
 typedef struct Heads {
-    EtcTensor *t[N_OPERANDS]; /* t[MASK] may be NULL */
+    EtcTensor *t[N_OPERANDS]; /* t[MASK] and t[BIAS] may be NULL */
     int64_t groups;           /* heads of q that share one of k and v */
-    int64_t mask_row, mask_column;
 } Heads;
 
 /* Size of axis `i`, counted from the last, of an operand; axes it lacks are 1. */
@@ -39,20 +38,26 @@ static int fits(const Heads *h, int k, int32_t i)
                                        ((n * h->groups) == want));
 }
 
+/* What is added to the scores, or NULL, is of their sizes or of size 1. */
+static int adds(const Heads *h, const EtcTensor *mask)
+{
+    const int64_t rows = size_at(h->t[Q], 1), keys = size_at(h->t[K], 1);
+    return (mask == NULL) || (((size_at(mask, 0) == 1) || (size_at(mask, 0) == keys)) &&
+                              ((size_at(mask, 1) == 1) || (size_at(mask, 1) == rows)));
+}
+
 static int check_heads(const Heads *h)
 {
-    const EtcTensor *q = h->t[Q], *k = h->t[K], *v = h->t[V], *mask = h->t[MASK], *y = h->t[Y];
+    const EtcTensor *q = h->t[Q], *k = h->t[K], *v = h->t[V], *y = h->t[Y];
     int ok = (size_at(k, 0) == size_at(q, 0)) && (size_at(v, 1) == size_at(k, 1)) &&
              (size_at(y, 1) == size_at(q, 1)) && (size_at(y, 0) == size_at(v, 0));
-    for (int n = Q; n <= MASK; n++) {
+    for (int n = Q; n <= BIAS; n++) {
         ok = ok && ((h->t[n] == NULL) || (h->t[n]->rank <= y->rank));
         for (int32_t i = 2; ok && (h->t[n] != NULL) && (i < y->rank); i++) {
             ok = fits(h, n, i);
         }
     }
-    return ok && ((mask == NULL) ||
-                  (((size_at(mask, 0) == 1) || (size_at(mask, 0) == size_at(k, 1))) &&
-                   ((size_at(mask, 1) == 1) || (size_at(mask, 1) == size_at(q, 1)))));
+    return ok && adds(h, h->t[MASK]) && adds(h, h->t[BIAS]);
 }
 
 /* Gives y its sizes: the batch axes of q, k and v broadcast. */
@@ -73,7 +78,7 @@ static EtcStatus resize(const Heads *h)
 static void run_head(const EtcCall *c, const Heads *h, const EtcAttention *g, const int64_t *index)
 {
     const float *p[V + 1];
-    EtcMask mask = {NULL, NULL};
+    EtcMask mask = {NULL, NULL, NULL};
     for (int k = Q; k <= V; k++) {
         p[k] = (const float *)h->t[k]->data + head_offset(h, k, index);
     }
@@ -81,6 +86,9 @@ static void run_head(const EtcCall *c, const Heads *h, const EtcAttention *g, co
         const void *at = etc_at(h->t[MASK], head_offset(h, MASK, index));
         mask.add = (h->t[MASK]->dtype == ETC_F32) ? (const float *)at : NULL;
         mask.keep = (h->t[MASK]->dtype == ETC_F32) ? NULL : (const uint8_t *)at;
+    }
+    if (h->t[BIAS] != NULL) {
+        mask.bias = (const float *)h->t[BIAS]->data + head_offset(h, BIAS, index);
     }
     c->cores->attention(p[Q], p[K], p[V], &mask,
                         (float *)h->t[Y]->data + head_offset(h, Y, index), g, c->scratch);
@@ -110,7 +118,7 @@ static EtcStatus check_types(const Heads *h)
         if (t == NULL) {
             continue;
         }
-        if ((t->rank < 2) && (k != MASK)) {
+        if ((t->rank < 2) && (k != MASK) && (k != BIAS)) {
             return ETC_BAD_ARG;
         }
         if (!etc_is_plain(t) ||
@@ -121,49 +129,92 @@ static EtcStatus check_types(const Heads *h)
     return ETC_OK;
 }
 
-/* query[..., L, E], key[..., S, E], value[..., S, Ev], mask[..., L, S] or None, dropout_p = 0,
- * is_causal, scale or None (1 / sqrt E), enable_gqa, out[..., L, Ev] */
-EtcStatus etc_attention(const EtcCall *c)
+static void set_steps(const EtcTensor *mask, int64_t *row, int64_t *column)
 {
-    Heads h = {.groups = 1};
+    if (mask != NULL) {
+        *column = (size_at(mask, 0) == 1) ? 0 : 1;
+        *row = (size_at(mask, 1) == 1) ? 0 : size_at(mask, 0);
+    }
+}
+
+/* What `g` lacks yet, of operands that have been checked. */
+static void set_geometry(const Heads *h, EtcAttention *g)
+{
+    const EtcTensor *q = h->t[Q], *k = h->t[K], *v = h->t[V];
+    g->n_q = size_at(q, 1);
+    g->n_k = size_at(k, 1);
+    g->d = size_at(q, 0);
+    g->d_v = size_at(v, 0);
+    g->q_row = g->d;
+    g->k_row = g->d;
+    g->v_row = g->d_v;
+    g->y_row = g->d_v;
+    g->room = ETC_ATTENTION_ROOM;
+    set_steps(h->t[MASK], &g->mask_row, &g->mask_column);
+    set_steps(h->t[BIAS], &g->bias_row, &g->bias_column);
+}
+
+/* Arguments 0 .. 7 of both, and argument `out`. */
+static EtcStatus run_attention(const EtcCall *c, Heads *h, EtcAttention *g, int32_t out)
+{
     EtcScalar scale = {.d = 0.0};
     double dropout = 0.0;
     int is_causal, is_gqa;
-    if (!etc_arg_tensor(c, 0, &h.t[Q]) || !etc_arg_tensor(c, 1, &h.t[K]) ||
-        !etc_arg_tensor(c, 2, &h.t[V]) || !etc_arg_opt_tensor(c, 3, &h.t[MASK]) ||
+    if (!etc_arg_tensor(c, 0, &h->t[Q]) || !etc_arg_tensor(c, 1, &h->t[K]) ||
+        !etc_arg_tensor(c, 2, &h->t[V]) || !etc_arg_opt_tensor(c, 3, &h->t[MASK]) ||
         !etc_arg_double(c, 4, &dropout) || !etc_arg_bool(c, 5, &is_causal) ||
-        !etc_arg_bool(c, 7, &is_gqa) || !etc_arg_tensor(c, 8, &h.t[Y])) {
+        !etc_arg_bool(c, 7, &is_gqa) || !etc_arg_tensor(c, out, &h->t[Y])) {
         return ETC_BAD_ARG;
     }
     if (!etc_arg_scalar(c, 6, &scale)) {
         if ((c->arg[6] == NULL) || (c->arg[6]->tag != ETC_NONE)) {
             return ETC_BAD_ARG;
         }
-        scale.d = 1.0 / __builtin_sqrt((double)size_at(h.t[Q], 0));
+        scale.d = 1.0 / __builtin_sqrt((double)size_at(h->t[Q], 0));
     }
-    EtcStatus st = ((dropout != 0.0) || (is_causal && (h.t[MASK] != NULL))) ? ETC_UNSUPPORTED
-                                                                            : check_types(&h);
+    EtcStatus st = ((dropout != 0.0) || (is_causal && (h->t[MASK] != NULL))) ? ETC_UNSUPPORTED
+                                                                             : check_types(h);
     if (st != ETC_OK) {
         return st;
     }
-    if (is_gqa && (size_at(h.t[K], 2) > 0)) {
-        h.groups = size_at(h.t[Q], 2) / size_at(h.t[K], 2);
+    if (is_gqa && (size_at(h->t[K], 2) > 0)) {
+        h->groups = size_at(h->t[Q], 2) / size_at(h->t[K], 2);
     }
-    if ((h.groups < 1) || (resize(&h) != ETC_OK) || !check_heads(&h)) {
+    if ((h->groups < 1) || (resize(h) != ETC_OK) || !check_heads(h)) {
         return ETC_BAD_ARG;
     }
-    EtcAttention g = {size_at(h.t[Q], 1), size_at(h.t[K], 1), size_at(h.t[Q], 0),
-                      size_at(h.t[V], 0), size_at(h.t[Q], 0), size_at(h.t[K], 0),
-                      size_at(h.t[V], 0), size_at(h.t[V], 0), 0, 0, ETC_ATTENTION_ROOM,
-                      (float)scale.d, is_causal};
-    if (h.t[MASK] != NULL) {
-        g.mask_column = (size_at(h.t[MASK], 0) == 1) ? 0 : 1;
-        g.mask_row = (size_at(h.t[MASK], 1) == 1) ? 0 : size_at(h.t[MASK], 0);
-    }
-    if (etc_numel(h.t[Y]) > 0) {
-        run_heads(c, &h, &g);
+    g->scale = (float)scale.d;
+    g->is_causal = is_causal;
+    set_geometry(h, g);
+    if (etc_numel(h->t[Y]) > 0) {
+        run_heads(c, h, g);
     }
     return ETC_OK;
+}
+
+/* query[..., L, E], key[..., S, E], value[..., S, Ev], mask[..., L, S] or None, dropout_p = 0,
+ * is_causal, scale or None (1 / sqrt E), enable_gqa, out[..., L, Ev] */
+EtcStatus etc_attention(const EtcCall *c)
+{
+    Heads h = {.groups = 1};
+    EtcAttention g = {.fill = -__builtin_inff()};
+    return run_attention(c, &h, &g, 8);
+}
+
+/* The same up to enable_gqa, then bias[..., L, S] or None, cap (0: none), fill, out[..., L, Ev]; a
+ * query without a key gives NaN. */
+EtcStatus etc_softmax_attention(const EtcCall *c)
+{
+    Heads h = {.groups = 1};
+    EtcAttention g = {.is_plain = 1};
+    double cap, fill;
+    if (!etc_arg_opt_tensor(c, 8, &h.t[BIAS]) || !etc_arg_double(c, 9, &cap) ||
+        !etc_arg_double(c, 10, &fill)) {
+        return ETC_BAD_ARG;
+    }
+    g.cap = (float)cap;
+    g.fill = (float)fill;
+    return run_attention(c, &h, &g, 11);
 }
 
 /* -- heads side by side ---------------------------------------------------------------------- */
@@ -188,7 +239,8 @@ static void run_packed(const EtcCall *c, const Heads *h, const EtcAttention *g, 
         const int64_t batch = i / heads, head = i % heads, shared = head / h->groups;
         const float *keys = (const float *)k->data + (batch * g->n_k * g->k_row);
         const float *values = (const float *)h->t[V]->data + (batch * g->n_k * g->v_row);
-        EtcMask mask = {(m != NULL) ? ((const float *)m->data + (batch * each)) : NULL, NULL};
+        EtcMask mask = {(m != NULL) ? ((const float *)m->data + (batch * each)) : NULL, NULL,
+                        NULL};
         c->cores->attention((const float *)q->data + (batch * g->n_q * g->q_row) + (head * g->d),
                             keys + (shared * g->d), values + (shared * g->d_v), &mask,
                             (float *)h->t[Y]->data + (batch * g->n_q * g->y_row) + (head * g->d_v),
@@ -234,13 +286,11 @@ EtcStatus etc_packed_attention(const EtcCall *c)
     }
     const EtcTensor *q = h.t[Q], *k = h.t[K], *v = h.t[V], *m = h.t[MASK];
     const int64_t d_v = v->dim[2] / kv_heads, dim[3] = {q->dim[0], q->dim[1], heads * d_v};
-    EtcAttention g = {q->dim[1], k->dim[1], q->dim[2] / heads, d_v, q->dim[2], k->dim[2],
-                      v->dim[2], dim[2], 0, 0, ETC_ATTENTION_ROOM, (float)scale, is_causal};
+    EtcAttention g = {.n_q = q->dim[1], .n_k = k->dim[1], .d = q->dim[2] / heads, .d_v = d_v,
+                      .q_row = q->dim[2], .k_row = k->dim[2], .v_row = v->dim[2], .y_row = dim[2],
+                      .room = ETC_ATTENTION_ROOM, .scale = (float)scale, .is_causal = is_causal};
     g.scale = (scale != 0.0) ? g.scale : (float)(1.0 / __builtin_sqrt((double)g.d));
-    if (m != NULL) {
-        g.mask_column = (size_at(m, 0) == 1) ? 0 : 1;
-        g.mask_row = (size_at(m, 1) == 1) ? 0 : size_at(m, 0);
-    }
+    set_steps(m, &g.mask_row, &g.mask_column);
     h.groups = heads / kv_heads;
     st = etc_resize64(h.t[Y], dim, 3);
     if ((st == ETC_OK) && (etc_numel(h.t[Y]) > 0)) {

@@ -1,8 +1,10 @@
-/* attention.h -- y = softmax(scale q k^T + mask) v of one head, a tile of scores at a time.
+/* attention.h -- y = softmax(scale q k^T + bias + mask) v of one head, a tile of scores at a time.
  *
- * q is multiplied by scale and rounded; a score is its dot product with a key, as matmul.h sums;
+ * q is multiplied by scale and rounded; a score s is its dot product with a key, as matmul.h sums,
+ * or cap tanh(s); the bias comes first, then the mask;
  * softmax of a row is e^(s - max) / sum, the sum as reduce.h defines it; an output takes its terms
- * in order of the keys.  A row that sees no key gives zeros.  A tile is some rows of scores over
+ * in order of the keys.  A row that sees no key gives zeros or, as a softmax written out would,
+ * NaN.  A tile is some rows of scores over
  * all keys; where one row alone does not fit, over blocks of keys, whose scores are then computed once
  * for the maximum, once for the sum and once for the output.  Nothing of that shows in the bits.
  */
@@ -25,12 +27,18 @@ typedef struct EtcAttention {
     int64_t room;                        /* floats of a tile */
     float scale;
     int32_t is_causal;                   /* query i sees keys 0 .. i */
+    int64_t bias_row, bias_column;       /* as of the mask */
+    float cap;                           /* of the scores; 0: none */
+    float fill;                          /* the score of what a mask does not keep */
+    int32_t is_plain;                    /* a row that sees no key gives NaN */
 } EtcAttention;
 
-/* Added to the scores, or false where a key is not seen; NULL both: no mask. */
+/* Added to the scores, or false where they are not kept; NULL both: no mask.  A bias is added
+ * before. */
 typedef struct EtcMask {
     const float *add;
     const uint8_t *keep;
+    const float *bias;
 } EtcMask;
 
 /* A tile and where its parts lie in work. */
@@ -104,23 +112,44 @@ ETC_INLINE void etc_scores_product(const EtcAttention *g, const float *q, const 
     } while (from < g->d);
 }
 
-/* s += mask of one query from the tile's first key on; what a causal query does not see: -inf */
+/* s += add, whose columns step by 1 or 0 */
+ETC_INLINE void etc_scores_add(const float *add, int64_t column, float *s, int64_t n)
+{
+    for (int64_t j = 0; j < n; j += ETC_LANES) {
+        const EtcF m = (column != 0) ? etc_load(add + j, n - j) : etc_splat(add[0]);
+        etc_store(s + j, n - j, etc_load(s + j, n - j) + m);
+    }
+}
+
+/* s = cap tanh(s) */
+ETC_INLINE void etc_scores_cap(float cap, float *s, int64_t n)
+{
+    for (int64_t j = 0; j < n; j += ETC_LANES) {
+        etc_store(s + j, n - j, etc_vtanh(etc_load(s + j, n - j)) * etc_splat(cap));
+    }
+}
+
+/* Cap, bias and mask of one query from the tile's first key on; what a causal query does not see:
+ * -inf */
 ETC_INLINE void etc_scores_mask(const EtcAttention *g, const EtcMask *mask, const EtcScores *t,
                                 int64_t i, float *s)
 {
     const float inf = __builtin_inff();
-    const int64_t at = ((t->query + i) * g->mask_row) + (t->key * g->mask_column);
+    const int64_t query = t->query + i;
+    const int64_t at = (query * g->mask_row) + (t->key * g->mask_column);
+    if (g->cap != 0.0f) {
+        etc_scores_cap(g->cap, s, t->n_key);
+    }
+    if (mask->bias != NULL) {
+        etc_scores_add(mask->bias + (query * g->bias_row) + (t->key * g->bias_column),
+                       g->bias_column, s, t->n_key);
+    }
     if (mask->add != NULL) {
-        const float *add = mask->add + at;
-        for (int64_t j = 0; j < t->n_key; j += ETC_LANES) {
-            const int64_t left = t->n_key - j;
-            const EtcF m = (g->mask_column != 0) ? etc_load(add + j, left) : etc_splat(add[0]);
-            etc_store(s + j, left, etc_load(s + j, left) + m);
-        }
+        etc_scores_add(mask->add + at, g->mask_column, s, t->n_key);
     } else if (mask->keep != NULL) {
         const uint8_t *keep = mask->keep + at;
         for (int64_t j = 0; j < t->n_key; j++) {
-            s[j] += (keep[j * g->mask_column] != 0u) ? 0.0f : -inf;
+            s[j] = (keep[j * g->mask_column] != 0u) ? s[j] : g->fill;
         }
     }
     for (int64_t j = etc_max_i64(((t->query + i) - t->key) + 1, 0);
@@ -138,11 +167,12 @@ ETC_INLINE void etc_scores(const EtcAttention *g, const EtcMask *mask, const flo
     }
 }
 
-/* s = e^(s - max), in a row that sees no key 0 */
-ETC_INLINE void etc_scores_exp(float *s, int64_t n, float max)
+/* s = e^(s - max), in a row that sees no key 0 unless that is to be NaN */
+ETC_INLINE void etc_scores_exp(float *s, int64_t n, float max, int32_t is_plain)
 {
     const EtcF top = etc_splat(max);
-    const EtcI none = (EtcI)(top == etc_splat(-__builtin_inff()));
+    const EtcI none = (EtcI)(top == etc_splat((is_plain != 0) ? __builtin_nanf("")
+                                                              : -__builtin_inff()));
     for (int64_t j = 0; j < n; j += ETC_LANES) {
         const EtcF e = etc_vexp(etc_load(s + j, n - j) - top);
         etc_store(s + j, n - j, etc_select(none, etc_splat(0.0f), e));
@@ -188,7 +218,8 @@ ETC_INLINE void etc_scores_value(const EtcAttention *g, const float *v, float *y
 /* What is done with each block of keys: the rows' maxima; their sums; the output. */
 typedef enum EtcStep { ETC_STEP_MAX, ETC_STEP_SUM, ETC_STEP_VALUE } EtcStep;
 
-ETC_INLINE void etc_attention_row(EtcScores *t, EtcStep step, int64_t i, int is_fresh)
+ETC_INLINE void etc_attention_row(const EtcAttention *g, EtcScores *t, EtcStep step, int64_t i,
+                                  int is_fresh)
 {
     float *s = t->s + (i * t->row);
     if (step == ETC_STEP_MAX) {
@@ -196,7 +227,7 @@ ETC_INLINE void etc_attention_row(EtcScores *t, EtcStep step, int64_t i, int is_
         return;
     }
     if ((step == ETC_STEP_SUM) || (is_fresh != 0)) {
-        etc_scores_exp(s, t->n_key, t->max[i]);
+        etc_scores_exp(s, t->n_key, t->max[i], g->is_plain);
     }
     if (step == ETC_STEP_SUM) {
         etc_sum_f32(s, t->n_key, &t->sum[i]);
@@ -218,7 +249,7 @@ ETC_INLINE void etc_attention_step(const EtcAttention *g, const EtcMask *mask, c
             etc_scores(g, mask, q, k, t);
         }
         for (int64_t i = 0; i < t->n; i++) {
-            etc_attention_row(t, step, i, is_fresh);
+            etc_attention_row(g, t, step, i, is_fresh);
         }
         if (step == ETC_STEP_VALUE) {
             etc_scores_value(g, v, y, t);

@@ -61,7 +61,7 @@ Test(diag, messages_name_file_line_node_and_origin)
     char *said = NULL;
     size_t len = 0;
     Diag d = {.out = open_memstream(&said, &len)};
-    cr_expect_not(diag_error(&d, (Loc){"m.pt2", 0, "c", "aten.conv2d.default", "b.0", "m.py:3"},
+    cr_expect_not(diag_error(&d, (Loc){"m.pt2", 0, 0, "c", "aten.conv2d.default", "b.0", "m.py:3"},
                              "bad %d", 7));
     cr_expect_not(diag_unsupported(&d, (Loc){.file = "t.etir", .line = 4}, "x"));
     diag_warn(&d, (Loc){0}, "w");

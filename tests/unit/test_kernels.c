@@ -306,6 +306,7 @@ static EtcKernel *find(const char *key)
         const char *name;
         EtcKernel *run;
     } rowless[] = {{"attention", etc_attention},
+                   {"softmax_attention", etc_softmax_attention},
                    {"group_norm", etc_group_norm},
                    {"silu", etc_silu},
                    {"layer_norm", etc_layer_norm},
@@ -489,6 +490,11 @@ Test(kernels, attention)
     run_family("attention", 30);
 }
 
+Test(kernels, softmax_attention)
+{
+    run_family("softmax_attention", 18);
+}
+
 /* However small the tile, the same bits: rows one by one, keys in blocks. */
 Test(kernels, attention_tiles)
 {
@@ -496,7 +502,7 @@ Test(kernels, attention_tiles)
     static float q[N_Q * D], k[N_K * D], v[N_K * D], add[N_K], y[2][N_Q * D];
     static _Alignas(64) unsigned char work[ETC_ATTENTION_PANEL + 4 * 60000];
     const int64_t room[N_ROOMS] = {60000, 9000, 2000, ETC_ATTENTION_LEAST};
-    const EtcMask mask = {add, NULL};
+    const EtcMask mask = {add, NULL, add};
     for (int i = 0; i < N_K * D; i++) {
         k[i] = sinf((float)i);
         v[i] = cosf((float)i * 0.7f);
@@ -505,7 +511,8 @@ Test(kernels, attention_tiles)
     }
     for (int causal = 0; causal < 2; causal++) {
         for (int i = 0; i < N_ROOMS; i++) {
-            const EtcAttention g = {N_Q, N_K, D, D, D, D, D, D, 0, 1, room[i], 0.4f, causal};
+            const EtcAttention g = {N_Q, N_K, D, D, D, D, D, D, 0, 1, room[i], 0.4f, causal,
+                                    0, 1, 3.0f, 0, 0};
             etc_cores()->attention(q, k, v, &mask, y[i > 0], &g, work);
             cr_assert(memcmp(y[0], y[i > 0], sizeof y[0]) == 0, "room %lld, causal %d",
                       (long long)room[i], causal);

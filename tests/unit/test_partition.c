@@ -127,8 +127,22 @@ static bool lower(Graph *body, Arena *tmp, Diag *d, Blob *out)
     return true;
 }
 
-static const Backend odd = {"odd", "Odd", takes_odd, one, many, 2e-6, 1e-9, lower};
-static const Backend even = {"even", "Even", takes_even, one, many, 2e-6, 1e-9, lower};
+static const Backend odd = {.name = "odd",
+                            .id = "Odd",
+                            .takes = takes_odd,
+                            .cost = one,
+                            .cost_outside = many,
+                            .call_cost = 2e-6,
+                            .cost_of_byte = 1e-9,
+                            .lower = lower};
+static const Backend even = {.name = "even",
+                             .id = "Even",
+                             .takes = takes_even,
+                             .cost = one,
+                             .cost_outside = many,
+                             .call_cost = 2e-6,
+                             .cost_of_byte = 1e-9,
+                             .lower = lower};
 
 /* -- programs ---------------------------------------------------------------------------------- */
 

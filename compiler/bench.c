@@ -1,0 +1,711 @@
+/* bench.c -- `etc bench`: how long loading, the first run and further runs take, what memory they
+ * want, and where the time goes.
+ *
+ * Times come from a method that is not watched; then it is made anew with an observer and
+ * delegates that tell their operations, for the profile.  An instruction's node is known where the model is
+ * compiled here; a .pte says operators alone.  XNNPACK tells whole microseconds per operation and no
+ * starts, so in the trace operations stand one behind the other.
+ */
+#include "compiler/compiler.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUNS = 20, WARMUP = 3, ROWS_SHOWN = 20 };
+
+typedef struct Spread {
+    double median, min, max, low, high; /* low, high: quartiles */
+} Spread;
+
+typedef struct Event { /* an instruction that was executed */
+    int run, delegate;  /* delegate: or -1 */
+    uint32_t index;
+    const char *name, *overload;
+    double begin, end;
+    int first_part, n_parts;
+} Event;
+
+/* An instruction, a node within a delegate, or an operation of a delegate. */
+typedef struct Row {
+    const char *name;
+    int index, part, delegate; /* part: of the instruction; -1: the whole, delegate: or -1 */
+    const Node *node;          /* NULL: not known */
+    bool is_predicted;
+    double *took;              /* by run */
+    double seconds, predicted; /* of one run, the median; the estimate */
+    double calls;              /* in one run, the mean */
+    int n_nodes, n_operations;        /* of a delegate's instruction */
+    struct Row *item, *operation;
+} Row;
+
+typedef struct Bench {
+    Runner r;
+    Arena *arena;
+    int runs, warmup, threads;
+    EtcValue *in;
+    double load, first;
+    Spread spread;
+    int64_t peak, before; /* resident bytes; -1: the system does not tell */
+    int64_t *held;        /* by delegate */
+    int n_delegates;
+    /* the profile */
+    int run, n_events, n_parts, n_rows;
+    double since;
+    Event *event;
+    EtcPart *part;
+    double *took; /* by profiled run */
+    Row *row;
+} Bench;
+
+/* -- inputs ------------------------------------------------------------------------------------ */
+
+/* Open sizes at their upper bounds. */
+static EtcTensor **random_tensors(Bench *b, uint64_t *seed)
+{
+    const Graph *g = b->r.graph;
+    EtcTensor **in = NEW(b->arena, EtcTensor *, b->r.says.n_in + 1);
+    int64_t *symbol = NEW(b->arena, int64_t, g ? g->program->n_syms + 1 : 1);
+    for (int i = 0; g && i < g->program->n_syms; i++)
+        symbol[i] = g->program->sym[i]->hi;
+    return g && g->n_in == b->r.says.n_in && inputs_random(g, symbol, seed, b->arena, in) ? in
+                                                                                          : NULL;
+}
+
+static EtcTensor *random_like(Bench *b, int i, uint64_t *seed)
+{
+    const PteEnd *end = &b->r.says.in[i];
+    int64_t dim[ETC_MAX_RANK];
+    for (int k = 0; k < end->rank; k++)
+        dim[k] = end->dim[k];
+    EtcDtype dtype = etc_method_input(b->r.method, i)->as.tensor->dtype;
+    EtcTensor *t = tensor_new(b->arena, dtype, end->rank, dim);
+    inputs_fill(t, seed);
+    return t;
+}
+
+/* What is no tensor was fixed at export. */
+static void make_inputs(Bench *b)
+{
+    uint64_t seed = 1;
+    EtcTensor **random = random_tensors(b, &seed);
+    for (int i = 0; i < b->r.says.n_in; i++) {
+        b->in[i] = *etc_method_input(b->r.method, i);
+        if (b->in[i].tag == ETC_TENSOR)
+            b->in[i].as.tensor = random ? random[i] : random_like(b, i, &seed);
+    }
+}
+
+static bool read_inputs(Bench *b)
+{
+    const Options *o = b->r.o;
+    bool ok = true;
+    b->in = NEW(b->arena, EtcValue, b->r.says.n_in + 1);
+    if (!o->inputs.n)
+        make_inputs(b);
+    else if (!runner_set_inputs(&b->r, &o->inputs)) /* tells what does not fit */
+        return false;
+    for (int i = 0; i < o->inputs.n; i++)
+        ok = input_read(b->arena, o->inputs.item[i], etc_method_input(b->r.method, i), &b->in[i],
+                        b->r.diag) &&
+             ok;
+    return ok;
+}
+
+/* -- runs -------------------------------------------------------------------------------------- */
+
+/* Inputs share memory with what the run makes, so each run is given them again. */
+static bool run_once(Bench *b, double *took)
+{
+    double start = seconds_now();
+    for (int i = 0; i < b->r.says.n_in; i++)
+        if (!runner_set_input(&b->r, i, &b->in[i]))
+            return false;
+    b->since = seconds_now();
+    bool ok = runner_call(&b->r);
+    *took = seconds_now() - start;
+    return ok;
+}
+
+static bool run_often(Bench *b, int n, double *took)
+{
+    for (int i = 0; i < n; i++) {
+        b->run = i;
+        if (!run_once(b, &took[i]))
+            return false;
+    }
+    return true;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The value below which a part of the sorted ones lies, between two of them in proportion. */
+static double quantile(const double *sorted, int n, double part)
+{
+    double at = part * (n - 1);
+    int k = (int)at;
+    return k + 1 < n ? sorted[k] + (at - k) * (sorted[k + 1] - sorted[k]) : sorted[n - 1];
+}
+
+static Spread spread_of(double *took, int n)
+{
+    qsort(took, (size_t)n, sizeof *took, by_size);
+    return (Spread){quantile(took, n, 0.5), took[0], took[n - 1], quantile(took, n, 0.25),
+                    quantile(took, n, 0.75)};
+}
+
+/* A line of /proc/self/status, in bytes; -1: there is none. */
+static int64_t status_of(const char *key)
+{
+    char line[256];
+    long long kib = -1;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, key, strlen(key)))
+            sscanf(line + strlen(key), ": %lld", &kib);
+    if (f)
+        fclose(f);
+    return kib < 0 ? -1 : kib * 1024;
+}
+
+/* The peak is counted from here on: a model compiled in this process may have taken more. */
+static void forget_peak(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    if (f) {
+        fputs("5", f);
+        fclose(f);
+    }
+}
+
+static bool measure(Bench *b)
+{
+    double *took = NEW(b->arena, double, b->runs + b->warmup + 1);
+    double start = seconds_now();
+    if (!b->r.source && !runner_load(&b->r))
+        return false;
+    if (!runner_init(&b->r))
+        return false;
+    b->load = seconds_now() - start;
+    if (!read_inputs(b) || !run_once(b, &b->first) || !run_often(b, b->warmup, took) ||
+        !run_often(b, b->runs, took))
+        return false;
+    b->spread = spread_of(took, b->runs);
+    b->peak = status_of("VmHWM");
+    b->n_delegates = etc_method_n_delegates(b->r.method);
+    b->held = NEW(b->arena, int64_t, b->n_delegates + 1);
+    for (int i = 0; i < b->n_delegates; i++)
+        b->held[i] = etc_method_held_bytes(b->r.method, i);
+    return true;
+}
+
+/* -- profile ----------------------------------------------------------------------------------- */
+
+static void on_executed(void *host, const EtcExecuted *x)
+{
+    Bench *b = host;
+    Event e = {.run = b->run, .delegate = x->delegate, .index = x->index, .name = x->name,
+               .overload = x->overload, .begin = b->since, .end = seconds_now(),
+               .first_part = b->n_parts};
+    if (x->delegate >= 0)
+        e.n_parts = etc_method_parts(b->r.method, x->delegate, NULL, 0);
+    EtcPart *part = NEW(b->arena, EtcPart, e.n_parts + 1);
+    if (e.n_parts > 0)
+        etc_method_parts(b->r.method, x->delegate, part, e.n_parts);
+    for (int i = 0; i < e.n_parts; i++)
+        PUSH(b->arena, b->part, b->n_parts, part[i]);
+    PUSH(b->arena, b->event, b->n_events, e);
+    b->since = seconds_now(); /* what this took is no instruction's */
+}
+
+static bool watch(Bench *b)
+{
+    double first;
+    b->took = NEW(b->arena, double, b->runs + b->warmup + 1);
+    runner_end(&b->r);
+    b->r.profiles = true;
+    if (!runner_init(&b->r) || !run_once(b, &first) || !run_often(b, b->warmup, b->took))
+        return false;
+    etc_method_observe(b->r.method, on_executed, b);
+    return run_often(b, b->runs, b->took);
+}
+
+static const Node *node_at(const Bench *b, uint32_t index)
+{
+    for (int i = 0; i < b->r.stats.n_sources; i++) {
+        const PteSource *s = &b->r.stats.source[i];
+        if (!strcmp(s->method, b->r.says.name))
+            return index < (uint32_t)s->n ? s->node[index] : NULL;
+    }
+    return NULL;
+}
+
+static const Graph *body_of(const Node *n)
+{
+    for (int i = 0; n && n->op == OP_DELEGATE && i < n->n_args; i++)
+        if (n->arg[i].kind == ARG_GRAPH)
+            return n->arg[i].graph;
+    return NULL;
+}
+
+static const RegionReport *region_of(const Bench *b, const Node *n)
+{
+    const PartitionReport *all = b->r.source ? b->r.source->partition : NULL;
+    const Graph *body = body_of(n);
+    for (int i = 0; all && body && i < all->n_regions; i++)
+        if (all->region[i].body == body)
+            return &all->region[i];
+    return NULL;
+}
+
+/* The estimate that the partitioner goes by: of a region its own, of others the first backend's for
+ * the kernel. */
+static void predict(const Bench *b, Row *row)
+{
+    const Program *p = b->r.source;
+    const RegionReport *region = region_of(b, row->node);
+    row->is_predicted = region || (p && p->n_backends && row->node && !body_of(row->node));
+    if (row->is_predicted)
+        row->predicted = region ? region->seconds : p->backend[0]->cost_outside(row->node);
+}
+
+static Row row_new(const Bench *b, const char *name, int index, int part, const Node *n)
+{
+    return (Row){.name = name, .index = index, .part = part, .delegate = -1, .node = n,
+                 .took = NEW(b->arena, double, b->runs)};
+}
+
+static void list_nodes(const Bench *b, Row *row)
+{
+    const Graph *body = body_of(row->node);
+    const RegionReport *region = region_of(b, row->node);
+    for (const Node *n = body ? body->first : NULL; n; n = n->next) {
+        Row item = row_new(b, op_info[n->op].target, row->index, row->n_nodes, n);
+        item.delegate = row->delegate;
+        item.is_predicted = region != NULL;
+        item.predicted = region ? region->backend->cost(n) : 0;
+        PUSH(b->arena, row->item, row->n_nodes, item);
+    }
+}
+
+static void add_parts(const Bench *b, Row *row, const Event *e)
+{
+    for (int i = 0; i < e->n_parts; i++) {
+        const EtcPart *part = &b->part[e->first_part + i];
+        double seconds = (double)part->nanoseconds * 1e-9;
+        bool known = part->handle >= 0 && part->handle < row->n_nodes;
+        Row new = row_new(b, part->name, row->index, i,
+                          known ? row->item[part->handle].node : NULL);
+        new.delegate = row->delegate;
+        if (i == row->n_operations)
+            PUSH(b->arena, row->operation, row->n_operations, new);
+        row->operation[i].took[e->run] += seconds;
+        if (known)
+            row->item[part->handle].took[e->run] += seconds;
+    }
+}
+
+static const char *name_of(const Bench *b, const Event *e)
+{
+    if (!e->name)
+        return "(jump or move)";
+    bool has_overload = e->overload && *e->overload;
+    return has_overload ? arena_printf(b->arena, "%s.%s", e->name, e->overload) : e->name;
+}
+
+static void set_medians(const Bench *b, Row *row, int n)
+{
+    for (int i = 0; i < n; i++) {
+        row[i].seconds = spread_of(row[i].took, b->runs).median;
+        set_medians(b, row[i].item, row[i].n_nodes);
+        set_medians(b, row[i].operation, row[i].n_operations);
+    }
+}
+
+static void add_event(const Bench *b, Row *row, const Event *e)
+{
+    if (!row->name) {
+        row->name = name_of(b, e);
+        row->delegate = e->delegate;
+        predict(b, row);
+        list_nodes(b, row);
+    }
+    row->took[e->run] += e->end - e->begin;
+    row->calls += 1.0 / b->runs;
+    add_parts(b, row, e);
+}
+
+/* One row per instruction that was executed, by its number. */
+static void list_rows(Bench *b)
+{
+    uint32_t most = 0;
+    for (int i = 0; i < b->n_events; i++)
+        most = b->event[i].index > most ? b->event[i].index : most;
+    int *row_of = NEW(b->arena, int, (size_t)most + 2);
+    for (int i = 0; i < b->n_events; i++)
+        row_of[b->event[i].index] = 1;
+    for (uint32_t i = 0; i <= most && b->n_events; i++) {
+        if (row_of[i]) {
+            Row row = row_new(b, NULL, (int)i, -1, node_at(b, i));
+            PUSH(b->arena, b->row, b->n_rows, row);
+            row_of[i] = b->n_rows - 1;
+        }
+    }
+    for (int i = 0; i < b->n_events; i++)
+        add_event(b, &b->row[row_of[b->event[i].index]], &b->event[i]);
+    set_medians(b, b->row, b->n_rows);
+}
+
+static double profiled_seconds(const Bench *b)
+{
+    double sum = 0;
+    for (int i = 0; i < b->n_rows; i++)
+        sum += b->row[i].seconds;
+    return sum;
+}
+
+/* -- text -------------------------------------------------------------------------------------- */
+
+static int by_seconds(const void *a, const void *b)
+{
+    const Row *x = *(const Row *const *)a, *y = *(const Row *const *)b;
+    if (x->seconds != y->seconds)
+        return x->seconds < y->seconds ? 1 : -1;
+    return x->index != y->index ? x->index - y->index : x->part - y->part;
+}
+
+/* Instructions, but in the place of a delegate that tells them its nodes or operations. */
+static const Row **flat_rows(const Bench *b, int *n)
+{
+    const Row **flat = NULL;
+    for (int i = 0; i < b->n_rows; i++) {
+        const Row *row = &b->row[i], *item = row->n_nodes ? row->item : row->operation;
+        int n_items = row->n_operations ? row->n_nodes ? row->n_nodes : row->n_operations : 0;
+        if (!n_items) {
+            PUSH(b->arena, flat, *n, row);
+        }
+        for (int k = 0; k < n_items; k++)
+            PUSH(b->arena, flat, *n, &item[k]);
+    }
+    return flat;
+}
+
+/* Where a row without a node is found: instruction, and operation within it. */
+static void put_place(const Row *row)
+{
+    printf("  #%d", row->index);
+    if (row->part >= 0)
+        printf(".%d", row->part);
+}
+
+static void put_row(const Row *row, double all)
+{
+    const Loc *loc = row->node ? &row->node->loc : NULL;
+    printf("%10.4f %5.1f%% ", row->seconds * 1e3, all > 0 ? 100 * row->seconds / all : 0.0);
+    if (row->is_predicted)
+        printf("%10.4f  ", row->predicted * 1e3);
+    else
+        printf("%10s  ", "-");
+    if (row->delegate >= 0)
+        printf("[%d] ", row->delegate);
+    printf("%s", row->name);
+    if (loc && loc->node)
+        printf("  %s", loc->node);
+    else
+        put_place(row);
+    if (loc && loc->module && *loc->module)
+        printf(", %s", loc->module);
+    if (loc && loc->source && *loc->source)
+        printf(", %s", loc->source);
+    putchar('\n');
+}
+
+static void put_profile(const Bench *b)
+{
+    int n = 0;
+    const Row **flat = flat_rows(b, &n);
+    double all = profiled_seconds(b);
+    bool cuts = !b->r.o->all && n > ROWS_SHOWN;
+    if (!b->r.o->all)
+        qsort(flat, (size_t)n, sizeof *flat, by_seconds);
+    printf("%10s %6s %10s  %s\n", "ms", "", "predicted", "what");
+    for (int i = 0; i < (cuts ? ROWS_SHOWN : n); i++)
+        put_row(flat[i], all);
+    if (cuts)
+        printf("%d more: --all\n", n - ROWS_SHOWN);
+}
+
+static void put_delegates(const Bench *b)
+{
+    for (int i = 0; i < b->n_rows; i++) {
+        const Row *row = &b->row[i];
+        if (row->delegate < 0)
+            continue;
+        printf("delegate %d: %s, %d operations, %" PRId64 " bytes packed, %.4f ms", row->delegate,
+               row->name, row->n_operations, b->held[row->delegate], row->seconds * 1e3);
+        if (row->is_predicted)
+            printf(", predicted %.4f", row->predicted * 1e3);
+        putchar('\n');
+    }
+}
+
+static int64_t planned_bytes(const Bench *b)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < b->r.says.n_pools; i++)
+        sum += b->r.says.pool[i];
+    return sum;
+}
+
+static void put_report(const Bench *b)
+{
+    const Spread *s = &b->spread;
+    printf("method %s, %d thread%s\n", b->r.says.name, b->threads, b->threads == 1 ? "" : "s");
+    printf("load      %10.4f ms\nfirst run %10.4f ms\n", b->load * 1e3, b->first * 1e3);
+    printf("run       %10.4f ms, the median of %d (%.4f .. %.4f, quartiles %.4f, %.4f)\n",
+           s->median * 1e3, b->runs, s->min * 1e3, s->max * 1e3, s->low * 1e3, s->high * 1e3);
+    printf("memory    arena %" PRId64 ", scratch %zu, tables %zu bytes", planned_bytes(b),
+           b->r.need.scratch_bytes, b->r.need.table_bytes);
+    if (b->peak >= 0)
+        printf("; peak %" PRId64 ", %" PRId64 " before", b->peak, b->before);
+    putchar('\n');
+    put_delegates(b);
+    put_profile(b);
+}
+
+/* -- JSON -------------------------------------------------------------------------------------- */
+
+static const char *text_or_null(const Bench *b, const char *s)
+{
+    return s && *s ? json_text(b->arena, s) : "null";
+}
+
+static int64_t bytes_of(const Node *n)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < n->n_in + n->n_out; i++) {
+        const Value *v = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+        if (!v->type.is_none && !add_ok(sum, type_bytes(v->type), &sum))
+            sum = INT64_MAX;
+    }
+    return sum;
+}
+
+static void json_node(const Bench *b, const Node *n)
+{
+    if (!n) {
+        printf("\"node\": null, \"op\": null, \"module\": null, \"source\": null, ");
+        return;
+    }
+    printf("\"node\": %s, \"op\": \"%s\", ", text_or_null(b, n->loc.node), op_info[n->op].target);
+    printf("\"module\": %s, ", text_or_null(b, n->loc.module));
+    printf("\"source\": %s, ", text_or_null(b, n->loc.source));
+}
+
+/* What is known and estimated of the work of a node, or of a region as one. */
+static void json_work(const Bench *b, const Row *row)
+{
+    const Node *n = row->node;
+    const Backend *backend = row->is_predicted ? b->r.source->backend[0] : NULL;
+    if (n)
+        printf("\"macs\": %" PRId64 ", \"bytes\": %" PRId64 ", ", op_info[n->op].cost(n),
+               bytes_of(n));
+    else
+        printf("\"macs\": null, \"bytes\": null, ");
+    if (backend && !body_of(n))
+        printf("\"work\": \"%s\", \"seconds_outside\": %.9g, ", backend->work(n),
+               backend->cost_outside(n));
+    else
+        printf("\"work\": null, \"seconds_outside\": null, ");
+    if (row->is_predicted)
+        printf("\"predicted_seconds\": %.9g, ", row->predicted);
+    else
+        printf("\"predicted_seconds\": null, ");
+}
+
+/* What a row of any kind has. */
+static void json_row(const Bench *b, const Row *row, bool has_work)
+{
+    printf("{\"name\": %s, ", json_text(b->arena, row->name));
+    json_node(b, row->node);
+    if (has_work)
+        json_work(b, row);
+    printf("\"seconds\": %.9g", row->seconds);
+}
+
+static void json_rows(const Bench *b, const char *key, const Row *row, int n, bool has_work)
+{
+    printf(", \"%s\": [", key);
+    for (int i = 0; i < n; i++) {
+        fputs(comma(i), stdout);
+        json_row(b, &row[i], has_work);
+        putchar('}');
+    }
+    putchar(']');
+}
+
+static void json_instruction(const Bench *b, const Row *row)
+{
+    const RegionReport *region = region_of(b, row->node);
+    json_row(b, row, true);
+    printf(", \"index\": %d, \"calls\": %.9g, \"delegate\": ", row->index, row->calls);
+    if (row->delegate < 0) {
+        printf("null}");
+        return;
+    }
+    printf("{\"number\": %d, \"packed_bytes\": %" PRId64 ", \"border_bytes\": ", row->delegate,
+           b->held[row->delegate]);
+    if (region)
+        printf("%" PRId64, region->border_bytes);
+    else
+        printf("null");
+    json_rows(b, "nodes", row->item, row->n_nodes, true);
+    json_rows(b, "operations", row->operation, row->n_operations, false);
+    printf("}}");
+}
+
+static void json_memory(const Bench *b)
+{
+    printf("\"memory\": {\"arena\": %" PRId64 ", \"scratch\": %zu, \"tables\": %zu, ",
+           planned_bytes(b), b->r.need.scratch_bytes, b->r.need.table_bytes);
+    if (b->peak >= 0)
+        printf("\"peak\": %" PRId64 ", \"before\": %" PRId64 "}, ", b->peak, b->before);
+    else
+        printf("\"peak\": null, \"before\": null}, ");
+}
+
+static void json_report(const Bench *b)
+{
+    const Spread *s = &b->spread;
+    printf("{\"schema\": 1, \"model\": %s, ", json_text(b->arena, b->r.o->model));
+    printf("\"method\": %s, \"backends\": ", json_text(b->arena, b->r.says.name));
+    printf("%s, \"threads\": %d, \"runs\": %d, \"warmup\": %d, ", text_or_null(b, b->r.o->backend),
+           b->threads, b->runs, b->warmup);
+    printf("\"load_seconds\": %.9g, \"first_run_seconds\": %.9g, ", b->load, b->first);
+    printf("\"run_seconds\": {\"median\": %.9g, \"min\": %.9g, \"max\": %.9g, "
+           "\"quartiles\": [%.9g, %.9g]}, ",
+           s->median, s->min, s->max, s->low, s->high);
+    json_memory(b);
+    printf("\"profile_seconds\": %.9g, \"instructions\": [", profiled_seconds(b));
+    for (int i = 0; i < b->n_rows; i++) {
+        fputs(comma(i), stdout);
+        json_instruction(b, &b->row[i]);
+    }
+    puts("]}");
+}
+
+/* -- trace: complete events of the Trace Event Format, in microseconds ------------------------- */
+
+static void trace_event(const Bench *b, FILE *f, const char *name, const char *kind,
+                        const Node *n, double begin, double seconds)
+{
+    const Loc none = {0}, *loc = n ? &n->loc : &none;
+    fprintf(f, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"cat\": \"%s\", \"ts\": %.3f, ", kind,
+            begin * 1e6);
+    fprintf(f, "\"dur\": %.3f, \"name\": %s, ", seconds * 1e6, json_text(b->arena, name));
+    fprintf(f, "\"args\": {\"node\": %s, ", text_or_null(b, loc->node));
+    fprintf(f, "\"module\": %s, ", text_or_null(b, loc->module));
+    fprintf(f, "\"source\": %s}}", text_or_null(b, loc->source));
+}
+
+/* Nothing is longer than what it is a part of. */
+static void trace_parts(const Bench *b, FILE *f, const Event *e, double zero)
+{
+    const Row *row = b->row;
+    double at = e->begin;
+    while (row->index != (int)e->index)
+        row++;
+    for (int i = 0; i < e->n_parts; i++) {
+        const EtcPart *part = &b->part[e->first_part + i];
+        double seconds = (double)part->nanoseconds * 1e-9;
+        seconds = at + seconds > e->end ? e->end - at : seconds;
+        trace_event(b, f, part->name, "operation", row->operation[i].node, at - zero, seconds);
+        at += seconds;
+    }
+}
+
+/* The profiled run in the middle of all. */
+static int typical_run(const Bench *b)
+{
+    double *sorted = NEW(b->arena, double, b->runs);
+    memcpy(sorted, b->took, (size_t)b->runs * sizeof *sorted);
+    qsort(sorted, (size_t)b->runs, sizeof *sorted, by_size);
+    int run = 0;
+    while (b->took[run] < sorted[b->runs / 2] || b->took[run] > sorted[b->runs / 2])
+        run++;
+    return run;
+}
+
+static void write_trace(const Bench *b, FILE *f)
+{
+    int run = typical_run(b), first = 0;
+    fprintf(f, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n{\"ph\": \"M\", \"pid\": 1, "
+               "\"name\": \"process_name\", \"args\": {\"name\": %s}}",
+            json_text(b->arena, b->r.o->model));
+    while (first < b->n_events && b->event[first].run != run)
+        first++;
+    for (int i = first; i < b->n_events && b->event[i].run == run; i++) {
+        const Event *e = &b->event[i];
+        double zero = b->event[first].begin;
+        trace_event(b, f, name_of(b, e), e->delegate < 0 ? "kernel" : "delegate",
+                    node_at(b, e->index), e->begin - zero, e->end - e->begin);
+        trace_parts(b, f, e, zero);
+    }
+    fputs("\n]}\n", f);
+}
+
+static bool stage_trace(const Bench *b, OutBatch *out)
+{
+    const char *path = b->r.o->trace;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = path ? open_memstream(&text, &n) : NULL;
+    if (f)
+        write_trace(b, f);
+    bool ok = !path || (f && fclose(f) == 0) ||
+              diag_io(b->r.diag, (Loc){.file = path}, "no memory to write it");
+    OutPiece piece = {text, (int64_t)n, 0};
+    OutFile file = {&piece, 1};
+    ok = ok && (!path || out_stage(out, &file, path, b->r.diag));
+    free(text);
+    return ok;
+}
+
+/* -- the command ------------------------------------------------------------------------------- */
+
+static int number_or(const char *text, int otherwise)
+{
+    return text ? atoi(text) : otherwise;
+}
+
+static void give_report(Bench *b)
+{
+    OutBatch out = {.arena = b->arena};
+    list_rows(b);
+    if (stage_trace(b, &out)) {
+        if (b->r.o->json)
+            json_report(b);
+        else
+            put_report(b);
+        finish_files(&out, b->r.diag);
+    }
+    out_discard(&out);
+}
+
+void command_bench(const Options *o, Arena *a, Diag *d)
+{
+    Bench b = {.r = {.o = o, .arena = a, .diag = d}, .arena = a,
+               .runs = number_or(o->runs, RUNS), .warmup = number_or(o->warmup, WARMUP),
+               .threads = number_or(o->threads, 1)};
+    ImportKind kind = model_kind(o, d);
+    if (kind == IMPORT_UNKNOWN || (kind != IMPORT_PTE && !runner_load(&b.r)))
+        return;
+    b.before = status_of("VmRSS");
+    forget_peak();
+    if (measure(&b) && watch(&b))
+        give_report(&b);
+    runner_end(&b.r);
+}

@@ -1,0 +1,239 @@
+/* config.c -- YAML as a tree: the part of it that a recipe needs.
+ *
+ * Maps, lists and scalars.  Anchors, aliases, tags and a second document are refused, so the tree
+ * is no larger than its text, and nesting is bounded.  What a plain scalar means is for its reader
+ * to say: no word turns into a number or a truth by itself.
+ */
+#include "compiler/compiler.h"
+#include <string.h>
+#include <yaml.h>
+
+enum { MAX_BYTES = 1 << 20, MAX_DEPTH = 16, MAX_KEYS = 64 };
+
+typedef struct Builder {
+    yaml_parser_t parser;
+    yaml_event_t event;
+    Arena *a;
+    const char *file;
+    Diag *diag;
+    Yaml *root, *open[MAX_DEPTH];
+    Yaml *
+        last[MAX_DEPTH]; /* item of each that is open; of a map its key, until the value is there */
+    bool wants_value[MAX_DEPTH];
+    int depth, n_documents;
+    bool failed; /* what follows makes no sense any more */
+} Builder;
+
+static Loc loc_of(const Builder *b, yaml_mark_t at)
+{
+    return (Loc){.file = b->file, .line = (int)at.line + 1, .column = (int)at.column + 1};
+}
+
+Loc yaml_loc(const Yaml *y)
+{
+    return (Loc){.file = y->file, .line = y->line, .column = y->column};
+}
+
+static Yaml *new_node(Builder *b, YamlKind kind)
+{
+    Yaml *y = NEW(b->a, Yaml, 1);
+    *y = (Yaml){.kind = kind,
+                .file = b->file,
+                .line = (int)b->event.start_mark.line + 1,
+                .column = (int)b->event.start_mark.column + 1};
+    return y;
+}
+
+static void fail(Builder *b, const char *what)
+{
+    diag_error(b->diag, loc_of(b, b->event.start_mark), "%s", what);
+    b->failed = true;
+}
+
+static void append(Builder *b, Yaml *y)
+{
+    Yaml *in = b->open[b->depth - 1], *last = b->last[b->depth - 1];
+    if (last)
+        last->next = y;
+    else
+        in->first = y;
+    b->last[b->depth - 1] = y;
+    in->n++;
+}
+
+/* A key stands in the tree as the item that its value fills in. */
+static void add_key(Builder *b, Yaml *y)
+{
+    Yaml *in = b->open[b->depth - 1];
+    if (y->kind != YAML_SCALAR) {
+        fail(b, "a key must be a word");
+        return;
+    }
+    if (in->n == MAX_KEYS) {
+        fail(b, "more than 64 keys");
+        return;
+    }
+    for (const Yaml *k = in->first; k; k = k->next)
+        if (!strcmp(k->key, y->text))
+            diag_error(b->diag, yaml_loc(y), "'%s' stands here a second time, first in line %d",
+                       y->text, k->key_line);
+    y->key = y->text;
+    y->key_line = y->line;
+    y->key_column = y->column;
+    append(b, y);
+    b->wants_value[b->depth - 1] = true;
+}
+
+/* What y becomes in the tree: itself, or the item of the key before it. */
+static Yaml *add(Builder *b, Yaml *y)
+{
+    if (!b->depth)
+        return b->root = y;
+    if (b->open[b->depth - 1]->kind == YAML_LIST) {
+        append(b, y);
+        return y;
+    }
+    if (!b->wants_value[b->depth - 1]) {
+        add_key(b, y);
+        return y;
+    }
+    Yaml *item = b->last[b->depth - 1];
+    y->key = item->key;
+    y->key_line = item->key_line;
+    y->key_column = item->key_column;
+    b->wants_value[b->depth - 1] = false;
+    *item = *y;
+    return item;
+}
+
+/* YAML_BROKEN stands for what was refused. */
+static YamlKind checked(const Builder *b, YamlKind kind, const yaml_char_t *anchor,
+                        const yaml_char_t *tag)
+{
+    Loc loc = loc_of(b, b->event.start_mark);
+    if (anchor)
+        diag_error(b->diag, loc, "anchors are not read; write out what '*%s' stands for",
+                   (const char *)anchor);
+    if (tag)
+        diag_error(b->diag, loc, "tags are not read: '%s'", (const char *)tag);
+    return tag ? YAML_BROKEN : kind;
+}
+
+static void add_scalar(Builder *b)
+{
+    const char *text = (const char *)b->event.data.scalar.value;
+    size_t n = b->event.data.scalar.length;
+    Yaml *y = new_node(
+        b, checked(b, YAML_SCALAR, b->event.data.scalar.anchor, b->event.data.scalar.tag));
+    y->text = arena_str(b->a, text, n);
+    y->is_plain = b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    if (strlen(y->text) != n) {
+        diag_error(b->diag, yaml_loc(y), "a NUL stands in the text");
+        y->kind = YAML_BROKEN;
+    }
+    add(b, y);
+}
+
+static void open_node(Builder *b, YamlKind kind)
+{
+    const bool is_list = kind == YAML_LIST;
+    const yaml_char_t *anchor = is_list ? b->event.data.sequence_start.anchor
+                                        : b->event.data.mapping_start.anchor;
+    const yaml_char_t *tag = is_list ? b->event.data.sequence_start.tag
+                                     : b->event.data.mapping_start.tag;
+    checked(b, kind, anchor, tag);
+    if (b->depth == MAX_DEPTH) {
+        fail(b, "nested more than 16 deep");
+        return;
+    }
+    Yaml *y = add(b, new_node(b, kind));
+    b->open[b->depth] = y;
+    b->last[b->depth] = NULL;
+    b->wants_value[b->depth++] = false;
+}
+
+static void handle_event(Builder *b)
+{
+    switch (b->event.type) {
+    case YAML_DOCUMENT_START_EVENT:
+        if (b->n_documents++)
+            fail(b, "a second document starts here; a recipe is one");
+        break;
+    case YAML_ALIAS_EVENT:
+        diag_error(b->diag, loc_of(b, b->event.start_mark),
+                   "aliases are not read; write out what '*%s' stands for",
+                   (const char *)b->event.data.alias.anchor);
+        add(b, new_node(b, YAML_BROKEN));
+        break;
+    case YAML_SCALAR_EVENT:
+        add_scalar(b);
+        break;
+    case YAML_SEQUENCE_START_EVENT:
+        open_node(b, YAML_LIST);
+        break;
+    case YAML_MAPPING_START_EVENT:
+        open_node(b, YAML_MAP);
+        break;
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT:
+        b->depth--;
+        break;
+    default:
+        break;
+    }
+}
+
+static void tell_syntax(Builder *b, const uint8_t *data)
+{
+    const yaml_parser_t *p = &b->parser;
+    Loc loc = loc_of(b, p->problem_mark);
+    if (p->error == YAML_READER_ERROR) { /* tells a byte, not a line */
+        loc.line = 1;
+        loc.column = 1;
+        for (size_t i = 0; i < p->problem_offset; i++) {
+            loc.column = data[i] == '\n' ? 1 : loc.column + 1;
+            loc.line += data[i] == '\n';
+        }
+    }
+    diag_error(b->diag, loc, "is no YAML: %s%s%s", p->problem ? p->problem : "no memory",
+               p->context ? ", " : "", p->context ? p->context : "");
+}
+
+/* Runs the parser to its end or the first thing that stops it. */
+static bool build_tree(Builder *b, const uint8_t *data)
+{
+    for (bool more = true; more && !b->failed;) {
+        if (!yaml_parser_parse(&b->parser, &b->event)) {
+            tell_syntax(b, data);
+            return false;
+        }
+        more = b->event.type != YAML_STREAM_END_EVENT;
+        handle_event(b);
+        yaml_event_delete(&b->event);
+    }
+    if (!b->failed && !b->root)
+        diag_error(b->diag, (Loc){.file = b->file}, "is empty");
+    return !b->failed && b->root;
+}
+
+const Yaml *yaml_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d)
+{
+    Builder b = {.a = a, .file = file, .diag = d};
+    if (n > MAX_BYTES) {
+        diag_error(d, (Loc){.file = file}, "is longer than 1 MiB, which no recipe is");
+        return NULL;
+    }
+    if (n >= 3 && !memcmp(data, "\xEF\xBB\xBF", 3)) {
+        data += 3;
+        n -= 3;
+    }
+    if (!yaml_parser_initialize(&b.parser)) {
+        diag_io(d, (Loc){.file = file}, "no memory to read it");
+        return NULL;
+    }
+    yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&b.parser, data, n);
+    bool ok = build_tree(&b, data);
+    yaml_parser_delete(&b.parser);
+    return ok ? b.root : NULL;
+}

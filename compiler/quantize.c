@@ -1,0 +1,120 @@
+/* quantize.c -- `etc quantize`, and what --recipe, --calibrate and --statistics ask of a build. */
+#define _POSIX_C_SOURCE 200809L
+#include "compiler/compiler.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* -- progress --------------------------------------------------------------------------------- */
+
+typedef struct Progress {
+    double start, shown;
+} Progress;
+
+static void show(void *ctx, int done, int n)
+{
+    Progress *p = ctx;
+    double now = seconds_now();
+    if (done < n && now - p->shown < 0.2)
+        return;
+    p->shown = now;
+    fprintf(stderr, "\rcalibrating: sample %d of %d, %.0f s left ", done, n,
+            (now - p->start) / done * (n - done));
+    if (done == n)
+        fputs("\r\033[K", stderr);
+}
+
+/* -- what is asked for ------------------------------------------------------------------------ */
+
+static const Statistics *read_statistics(const char *path, Arena *a, Diag *d)
+{
+    const uint8_t *data;
+    size_t n;
+    return map_file(path, &data, &n, d) ? statistics_read(a, path, (const char *)data, n, d) : NULL;
+}
+
+bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena *a, Diag *d)
+{
+    if (!o->recipe)
+        return true;
+    QuantJob *job = NEW(a, QuantJob, 1);
+    Recipe *r = NEW(a, Recipe, 1);
+    if (!recipe_read(o->recipe, a, r, d))
+        return false;
+    *job = (QuantJob){
+        .recipe = r, .statistics = known, .only_observe = o->command == CMD_QUANTIZE && !known};
+    if (o->command != CMD_QUANTIZE && o->statistics &&
+        !(job->statistics = read_statistics(o->statistics, a, d)))
+        return false;
+    if (o->calibrate && !known) {
+        Data *data = data_open(o->calibrate, p->method[0], a, d);
+        if (!data)
+            return false;
+        Samples *s = NEW(a, Samples, 1);
+        *s = data_samples(data);
+        job->samples = s;
+    }
+    if (!o->quiet && isatty(fileno(stderr))) {
+        Progress *shown = NEW(a, Progress, 1);
+        shown->start = seconds_now();
+        job->progress = show;
+        job->ctx = shown;
+    }
+    p->quant = job;
+    return true;
+}
+
+void quant_finish(const Program *p)
+{
+    if (p->quant && p->quant->samples)
+        data_close(p->quant->samples->ctx);
+}
+
+/* -- the command ------------------------------------------------------------------------------ */
+
+static bool stage_statistics(const Options *o, const Program *p, OutBatch *out, Diag *d)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (f)
+        statistics_write(p->quant->seen, f);
+    if (!f || fclose(f))
+        return diag_io(d, (Loc){.file = o->statistics}, "no memory to write it");
+    OutPiece piece = {text, (int64_t)n, 0};
+    OutFile file = {&piece, 1};
+    bool ok = out_stage(out, &file, o->statistics, d);
+    free(text);
+    return ok;
+}
+
+/* What --report and --json ask for: p, which observed, beside what it becomes by what it has
+ * seen. */
+static bool report(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d)
+{
+    if (!o->report && !o->json)
+        return true;
+    QuantReport r = {.model = p->name, .recipe = p->quant->recipe->file};
+    Program *after = model_quantize(o, p->quant->seen, a, d);
+    Data *data = after ? data_open(o->calibrate, p->method[0], a, d) : NULL;
+    if (!data)
+        return false;
+    Samples s = data_samples(data);
+    bool ok = report_measure(p->method[0], after->method[0], &s, a, &r, d);
+    data_close(data);
+    if (ok && o->json)
+        quant_report_json(&r, a, stdout);
+    return ok && (!o->report || quant_report_stage(&r, o->report, out, a, d));
+}
+
+void command_quantize(const Options *o, Arena *a, Diag *d)
+{
+    OutBatch out = {.arena = a};
+    Program *p = model_observe(o, a, d);
+    bool ok = p && stage_statistics(o, p, &out, d) && report(o, p, &out, a, d) &&
+              finish_files(&out, d);
+    if (ok && !o->quiet)
+        fprintf(stderr, "%s: ranges of %d values over %d samples\n", o->statistics,
+                statistics_count(p->quant->seen), p->quant->samples->n);
+    out_discard(&out);
+}

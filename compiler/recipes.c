@@ -1,0 +1,591 @@
+/* recipes.c -- what a recipe's file says, as rules; and the presets, which are such files.
+ *
+ * Maps are read by tables of their keys, in the order of the table; what is wrong is told at its
+ * place and reading goes on, so that a run lists every mistake.  docs/recipe.schema.json says the
+ * same of the format's shape.
+ */
+#include "compiler/compiler.h"
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_RULES = 1000 };
+
+/* A table's rows are looked up, not summed: nothing evens out what 4 bits take from them. */
+#define TABLES_OF_INT8 \
+    "  - scope: {op: embedding}\n" \
+    "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
+
+const RecipePreset recipe_preset[] = {
+    {"int8", "static int8: scales from samples",
+     "rules:\n"
+     "  - activation: {dtype: int8, granularity: tensor, symmetric: false, observer: mse}\n"
+     "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
+     "    algorithms: [bias_correction]\n"},
+    {"int8-dynamic", "int8 products whose activations get their scales when the model runs",
+     "rules:\n"
+     "  - activation: {dtype: int8, dynamic: true, symmetric: false}\n"
+     "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"},
+    {"int8-weight", "weights kept as int8, computed as floats",
+     "rules:\n"
+     "  - activation: float32\n"
+     "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"},
+    {"int4-group32", "weights kept as int4 with a scale for each 32, computed as floats",
+     "rules:\n"
+     "  - activation: float32\n"
+     "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"
+     TABLES_OF_INT8},
+    {"int4-group128", "weights kept as int4 with a scale for each 128, computed as floats",
+     "rules:\n"
+     "  - activation: float32\n"
+     "    weight: {dtype: int4, granularity: group, group_size: 128, observer: mse}\n"
+     TABLES_OF_INT8},
+    {"8da4w", "int4 weights with a scale for each 32, activations int8 when the model runs",
+     "rules:\n"
+     "  - activation: {dtype: int8, dynamic: true, symmetric: false}\n"
+     "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"
+     TABLES_OF_INT8},
+    {"fp16", "weights kept as halves",
+     "rules:\n"
+     "  - activation: float32\n"
+     "    weight: float16\n"},
+    {"mixed", "static int8, with as few layers in floats as keep the outputs",
+     "budget: {metric: cosine, max_drop: 0.001}\n"
+     "rules:\n"
+     "  - activation: {dtype: int8, granularity: tensor, symmetric: false, observer: mse}\n"
+     "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
+     "    algorithms: [bias_correction]\n"},
+};
+const int n_recipe_presets = sizeof recipe_preset / sizeof *recipe_preset;
+
+typedef struct Reader {
+    Arena *a;
+    Diag *diag;
+    Recipe *out;
+    bool is_preset;
+} Reader;
+
+/* Reads y, the value of a key, to where the key's row says. */
+typedef void ReadFn(Reader *r, const Yaml *y, void *to);
+
+typedef struct Key {
+    const char *name;
+    ReadFn *read;
+    size_t at;
+} Key;
+
+#define N(table) ((int)(sizeof(table) / sizeof *(table)))
+
+/* -- values ----------------------------------------------------------------------------------- */
+
+static Loc key_loc(const Yaml *y)
+{
+    return (Loc){.file = y->file, .line = y->key_line, .column = y->key_column};
+}
+
+/* "'observer'", or what an item of a list is called. */
+static const char *called(const Reader *r, const Yaml *y)
+{
+    return y->key ? arena_printf(r->a, "'%s'", y->key) : "an item";
+}
+
+static bool is_kind(Reader *r, const Yaml *y, YamlKind kind, const char *want)
+{
+    if (y->kind == YAML_BROKEN)
+        return false;
+    return y->kind == kind || diag_error(r->diag, yaml_loc(y), "%s must be %s", called(r, y), want);
+}
+
+/* Where `word` stands in the list, which NULL ends; -1: nowhere, reported. */
+static int choice(Reader *r, const Yaml *y, const char *const *list)
+{
+    if (!is_kind(r, y, YAML_SCALAR, "one word"))
+        return -1;
+    const char *all = "";
+    Near near = near_word(y->text);
+    for (int i = 0; list[i]; i++) {
+        if (!strcmp(y->text, list[i]))
+            return i;
+        near_consider(&near, list[i]);
+        all = arena_printf(r->a, "%s%s%s", all, i ? ", " : "", list[i]);
+    }
+    diag_error(r->diag, yaml_loc(y), "%s is one of %s; not '%s'%s", called(r, y), all, y->text,
+               near_text(r->a, &near));
+    return -1;
+}
+
+static void read_choice(Reader *r, const Yaml *y, const char *const *list, int *to)
+{
+    int i = choice(r, y, list);
+    *to = i < 0 ? *to : i;
+}
+
+static void read_bool(Reader *r, const Yaml *y, void *to)
+{
+    static const char *const list[] = {"false", "true", NULL};
+    if (y->kind == YAML_SCALAR && !y->is_plain)
+        diag_error(r->diag, yaml_loc(y), "'%s' is true or false, without quotes", y->key);
+    else
+        *(bool *)to = choice(r, y, list) == 1;
+}
+
+/* Digits, a point and digits, an exponent: no other base, no sign, no separators, no leading 0. */
+static bool is_decimal(const char *s)
+{
+    static const char digits[] = "0123456789";
+    size_t n = strspn(s, digits), fraction = 0;
+    if (!n || (n > 1 && *s == '0'))
+        return false;
+    s += n;
+    if (*s == '.' && (fraction = strspn(s + 1, digits)) == 0)
+        return false;
+    s += fraction ? fraction + 1 : 0;
+    if (*s != 'e' && *s != 'E')
+        return !*s;
+    s += 1 + (s[1] == '-' || s[1] == '+');
+    return *s && !s[strspn(s, digits)];
+}
+
+/* A number in [lo, hi]; `want` says which. */
+static bool number(Reader *r, const Yaml *y, double lo, double hi, const char *want, double *to)
+{
+    double v = y->kind == YAML_SCALAR && y->is_plain && is_decimal(y->text) ? strtod(y->text, NULL)
+                                                                            : -1;
+    if (y->kind == YAML_BROKEN)
+        return false;
+    if (v < lo || v > hi)
+        return diag_error(r->diag, yaml_loc(y), "'%s' is %s", y->key, want);
+    *to = v;
+    return true;
+}
+
+/* Whether another reader of YAML takes the word for no text. */
+static bool is_ambiguous(const char *s)
+{
+    static const char *const word[] = {"",   "~",   "null", "true", "false", "yes",  "no",
+                                       "on", "off", "y",    "n",    ".nan",  ".inf", "-.inf"};
+    char lower[8] = "";
+    for (size_t i = 0; i < sizeof lower - 1 && s[i]; i++)
+        lower[i] = (char)(s[i] >= 'A' && s[i] <= 'Z' ? s[i] + 32 : s[i]);
+    for (int i = 0; strlen(s) < sizeof lower && i < N(word); i++)
+        if (!strcmp(lower, word[i]))
+            return true;
+    return *s && !s[strspn(s, "0123456789+-.eExXo_")] && strpbrk(s, "0123456789");
+}
+
+static void read_glob(Reader *r, const Yaml *y, void *to)
+{
+    if (!is_kind(r, y, YAML_SCALAR, "a text"))
+        return;
+    if (y->is_plain && is_ambiguous(y->text))
+        diag_error(r->diag, yaml_loc(y), "'%s' is a text, which '%s' is in quotes only", y->key,
+                   y->text);
+    else if (!*y->text)
+        diag_error(r->diag, yaml_loc(y), "'%s' is an empty text, which matches nothing", y->key);
+    else
+        *(const char **)to = y->text;
+}
+
+/* -- maps ------------------------------------------------------------------------------------- */
+
+static void unknown_key(Reader *r, const Yaml *y, const Key *key, int n)
+{
+    const char *all = "";
+    Near near = near_word(y->key);
+    for (int i = 0; i < n; i++) {
+        near_consider(&near, key[i].name);
+        all = arena_printf(r->a, "%s%s%s", all, i ? ", " : "", key[i].name);
+    }
+    diag_error(r->diag, key_loc(y), "there is no key '%s' here%s", y->key,
+               near.best ? near_text(r->a, &near) : arena_printf(r->a, "; there are %s", all));
+}
+
+/* found[i]: the value of key i, or NULL. */
+static bool read_map(Reader *r, const Yaml *map, const Key *key, int n, void *to,
+                     const Yaml **found)
+{
+    if (!is_kind(r, map, YAML_MAP, "a map of keys and values"))
+        return false;
+    memset(found, 0, (size_t)n * sizeof *found);
+    for (const Yaml *y = map->first; y; y = y->next) {
+        int i = 0;
+        while (i < n && strcmp(key[i].name, y->key) != 0)
+            i++;
+        if (i == n)
+            unknown_key(r, y, key, n);
+        else if (!found[i])
+            found[i] = y;
+    }
+    for (int i = 0; i < n; i++)
+        if (found[i])
+            key[i].read(r, found[i], (char *)to + key[i].at);
+    return true;
+}
+
+/* Reports y, if it is there. */
+static void refuse(Reader *r, const Yaml *y, const char *why)
+{
+    if (y)
+        diag_error(r->diag, key_loc(y), "'%s' %s", y->key, why);
+}
+
+static void need(Reader *r, const Yaml *map, const Yaml *y, const char *key)
+{
+    if (!y)
+        diag_error(r->diag, yaml_loc(map), "there is no '%s' here, which must be", key);
+}
+
+/* -- formats ---------------------------------------------------------------------------------- */
+
+typedef enum DtypeName { FLOAT32, FLOAT16, INT8, INT4 } DtypeName;
+static const char *const dtypes[] = {"float32", "float16", "int8", "int4", NULL};
+static const char *const granularities[] = {"tensor", "channel", "group", "token", NULL};
+static const char *const observers[] = {"minmax", "moving_average", "percentile", "mse", "kl",
+                                        NULL};
+
+typedef struct Format { /* as it is written; -1: not */
+    int dtype, granularity, observer;
+    double group, percentile;
+    bool symmetric, dynamic;
+} Format;
+
+static void read_dtype(Reader *r, const Yaml *y, void *to)
+{
+    read_choice(r, y, dtypes, to);
+}
+
+static void read_granularity(Reader *r, const Yaml *y, void *to)
+{
+    read_choice(r, y, granularities, to);
+}
+
+static void read_observer(Reader *r, const Yaml *y, void *to)
+{
+    read_choice(r, y, observers, to);
+}
+
+static void read_group(Reader *r, const Yaml *y, void *to)
+{
+    double v = 0;
+    if (!number(r, y, 2, 1 << 20, "a whole number from 2 to 1048576", &v))
+        return;
+    if (v != floor(v))
+        diag_error(r->diag, yaml_loc(y), "'%s' is a whole number", y->key);
+    *(double *)to = v;
+}
+
+static void read_percentile(Reader *r, const Yaml *y, void *to)
+{
+    if (number(r, y, 50, 100, "a number above 50 and up to 100", to) && *(double *)to == 50)
+        diag_error(r->diag, yaml_loc(y), "'%s' is a number above 50 and up to 100", y->key);
+}
+
+enum { K_DTYPE, K_GRANULARITY, K_GROUP, K_SYMMETRIC, K_DYNAMIC, K_OBSERVER, K_PERCENTILE, N_KEYS };
+
+static const Key format_key[N_KEYS] = {
+    [K_DTYPE] = {"dtype", read_dtype, offsetof(Format, dtype)},
+    [K_GRANULARITY] = {"granularity", read_granularity, offsetof(Format, granularity)},
+    [K_GROUP] = {"group_size", read_group, offsetof(Format, group)},
+    [K_SYMMETRIC] = {"symmetric", read_bool, offsetof(Format, symmetric)},
+    [K_DYNAMIC] = {"dynamic", read_bool, offsetof(Format, dynamic)},
+    [K_OBSERVER] = {"observer", read_observer, offsetof(Format, observer)},
+    [K_PERCENTILE] = {"percentile", read_percentile, offsetof(Format, percentile)},
+};
+
+static void check_activation(Reader *r, const Yaml *y, const Format *f, const Yaml **at)
+{
+    static const char only[] = "says nothing of scales that are found when the model runs";
+    if (f->dtype == FLOAT16 || f->dtype == INT4)
+        diag_error(r->diag, yaml_loc(at[K_DTYPE] ? at[K_DTYPE] : y),
+                   "activations are float32 or int8; not %s", dtypes[f->dtype]);
+    if (f->granularity == PER_CHANNEL || f->granularity == PER_GROUP)
+        refuse(r, at[K_GRANULARITY],
+               "is for weights; activations have a scale per tensor, or per "
+               "token where they are dynamic");
+    if (f->granularity == PER_TENSOR && f->dynamic)
+        refuse(r, at[K_GRANULARITY], "of scales that are found when the model runs is token");
+    if (f->granularity == PER_TOKEN && !f->dynamic)
+        refuse(r, at[K_GRANULARITY], "token asks for dynamic: true");
+    refuse(r, at[K_GROUP], "is for weights alone");
+    refuse(r, f->dynamic ? at[K_OBSERVER] : NULL, only);
+    refuse(r, f->dynamic ? at[K_PERCENTILE] : NULL, only);
+}
+
+static void check_weight(Reader *r, const Yaml *y, const Format *f, const Yaml **at)
+{
+    refuse(r, at[K_DYNAMIC], "is for activations alone");
+    if (f->granularity == PER_TOKEN)
+        refuse(r, at[K_GRANULARITY], "token is for activations");
+    if (f->granularity == PER_GROUP)
+        need(r, y, at[K_GROUP], "group_size");
+    else if (f->granularity >= 0 || !at[K_GRANULARITY])
+        refuse(r, at[K_GROUP], "asks for granularity: group");
+}
+
+static void check_format(Reader *r, const Yaml *y, const Format *f, const Yaml **at, bool is_weight)
+{
+    if (y->kind == YAML_MAP)
+        need(r, y, at[K_DTYPE], "dtype");
+    for (int k = K_DTYPE + 1; (f->dtype == FLOAT32 || f->dtype == FLOAT16) && k < N_KEYS; k++) {
+        refuse(r, at[k], "says nothing of floats");
+        at[k] = NULL;
+    }
+    if (f->observer >= 0 ? f->observer != OBS_PERCENTILE : !at[K_OBSERVER])
+        refuse(r, at[K_PERCENTILE], "asks for observer: percentile");
+    if (is_weight)
+        check_weight(r, y, f, at);
+    else
+        check_activation(r, y, f, at);
+}
+
+/* A map, or no more than a dtype. */
+static QuantFormat read_format(Reader *r, const Yaml *y, bool is_weight)
+{
+    const Yaml *at[N_KEYS] = {0};
+    Format f = {-1, -1, -1, 0, 99.99, is_weight, false};
+    if (y->kind == YAML_SCALAR)
+        read_dtype(r, y, &f.dtype);
+    else
+        read_map(r, y, format_key, N_KEYS, &f, at);
+    check_format(r, y, &f, at, is_weight);
+    const int granularity = f.dynamic ? PER_TOKEN : is_weight ? PER_CHANNEL : PER_TENSOR;
+    if (f.dtype == FLOAT32 || f.dtype == FLOAT16 || f.dtype < 0)
+        return (QuantFormat){.dtype = f.dtype == FLOAT16 ? ETC_F16 : ETC_F32};
+    return (QuantFormat){
+        .dtype = ETC_I8,
+        .bits = f.dtype == INT4 ? 4 : 8,
+        .granularity = (Granularity)(f.granularity < 0 ? granularity : f.granularity),
+        .group = (int)f.group,
+        .symmetric = f.symmetric,
+        .dynamic = f.dynamic,
+        .observer = f.observer < 0 ? OBS_MINMAX : (ObserverKind)f.observer,
+        .percentile = f.percentile,
+    };
+}
+
+/* -- rules ------------------------------------------------------------------------------------ */
+
+static void read_op(Reader *r, const Yaml *y, void *to)
+{
+    read_glob(r, y, to);
+    const char *glob = *(const char **)to;
+    if (!glob || glob[strcspn(glob, "*?")])
+        return;
+    Near near = near_word(glob);
+    for (int i = 0; i < N_OPS; i++) {
+        const char *target = op_info[i].target, *from = strchr(target, '.') + 1;
+        const char *stem = arena_str(r->a, from, strcspn(from, "."));
+        if (!strcmp(glob, target) || !strcmp(glob, stem))
+            return;
+        near_consider(&near, target);
+        near_consider(&near, stem);
+    }
+    diag_error(r->diag, yaml_loc(y), "there is no operator '%s'%s", glob, near_text(r->a, &near));
+}
+
+static void read_backend(Reader *r, const Yaml *y, void *to)
+{
+    read_glob(r, y, to);
+    const char *glob = *(const char **)to;
+    if (!glob || glob[strcspn(glob, "*?")] || !strcmp(glob, "portable"))
+        return;
+    Near near = near_word(glob);
+    near_consider(&near, "portable");
+    for (const Backend *const *b = all_backends; *b; b++)
+        near_consider(&near, (*b)->name);
+    if (!backend_find(glob, strlen(glob)))
+        diag_error(r->diag, yaml_loc(y), "there is no backend '%s'%s", glob,
+                   near_text(r->a, &near));
+}
+
+static void read_scope(Reader *r, const Yaml *y, void *to)
+{
+    static const Key key[] = {{"name", read_glob, offsetof(QuantRule, name)},
+                              {"op", read_op, offsetof(QuantRule, op)},
+                              {"module", read_glob, offsetof(QuantRule, module)},
+                              {"backend", read_backend, offsetof(QuantRule, backend)}};
+    const Yaml *found[N(key)];
+    if (read_map(r, y, key, N(key), to, found) && !y->n)
+        diag_error(r->diag, yaml_loc(y),
+                   "'scope' is empty; a rule without one speaks for all nodes");
+    QuantRule *rule = to;
+    rule->line = y->key_line;
+    rule->column = y->key_column;
+}
+
+static void read_activation(Reader *r, const Yaml *y, void *to)
+{
+    QuantRule *rule = to;
+    rule->activation = read_format(r, y, false);
+    rule->has_activation = true;
+}
+
+static void read_weight(Reader *r, const Yaml *y, void *to)
+{
+    QuantRule *rule = to;
+    rule->weight = read_format(r, y, true);
+    rule->has_weight = true;
+}
+
+static void read_algorithms(Reader *r, const Yaml *y, void *to)
+{
+    static const char *const list[] = {"bias_correction",  "equalization", "smoothquant", "awq",
+                                       "scale_estimation", "gptq",         "hqq",         NULL};
+    QuantRule *rule = to;
+    rule->has_algorithms = true;
+    if (!is_kind(r, y, YAML_LIST, "a list"))
+        return;
+    for (const Yaml *item = y->first; item; item = item->next) {
+        int i = choice(r, item, list);
+        if (i >= 0 && rule->algorithms & 1u << i)
+            diag_error(r->diag, yaml_loc(item), "'%s' stands here a second time", list[i]);
+        rule->algorithms |= i < 0 ? 0 : 1u << i;
+    }
+}
+
+static void read_rule(Reader *r, const Yaml *y)
+{
+    static const Key key[] = {{"scope", read_scope, 0},
+                              {"activation", read_activation, 0},
+                              {"weight", read_weight, 0},
+                              {"algorithms", read_algorithms, 0}};
+    const Yaml *found[N(key)];
+    QuantRule rule = {0};
+    if (!read_map(r, y, key, N(key), &rule, found))
+        return;
+    if (!found[1] && !found[2] && !found[3])
+        diag_error(r->diag, yaml_loc(y),
+                   "a rule says something of activation, weight or algorithms");
+    if (r->is_preset)
+        rule.line = rule.column = 0;
+    PUSH(r->a, r->out->rule, r->out->n_rules, rule);
+}
+
+static void read_rules(Reader *r, const Yaml *y, void *to)
+{
+    (void)to;
+    if (!is_kind(r, y, YAML_LIST, "a list"))
+        return;
+    if (y->n > MAX_RULES) {
+        diag_error(r->diag, yaml_loc(y), "more than 1000 rules");
+        return;
+    }
+    for (const Yaml *item = y->first; item; item = item->next)
+        read_rule(r, item);
+}
+
+/* -- recipes ---------------------------------------------------------------------------------- */
+
+static void read_objective(Reader *r, const Yaml *y, void *to)
+{
+    static const char *const list[] = {"size", "latency", NULL};
+    *(bool *)to = choice(r, y, list) == 1;
+}
+
+static void read_metric(Reader *r, const Yaml *y, void *to)
+{
+    static const char *const list[] = {"top1", "cosine", "sqnr", NULL};
+    *(Metric *)to = (Metric)(choice(r, y, list) + 1);
+}
+
+static void read_drop(Reader *r, const Yaml *y, void *to)
+{
+    number(r, y, 0, 1e6, "a number from 0 on", to);
+}
+
+static void read_budget(Reader *r, const Yaml *y, void *to)
+{
+    static const Key key[] = {{"metric", read_metric, offsetof(Recipe, metric)},
+                              {"max_drop", read_drop, offsetof(Recipe, max_drop)}};
+    const Yaml *found[N(key)];
+    if (!read_map(r, y, key, N(key), to, found))
+        return;
+    for (int i = 0; i < N(key); i++)
+        need(r, y, found[i], key[i].name);
+}
+
+static ReadFn read_preset;
+
+static void read_recipe(Reader *r, const Yaml *root)
+{
+    static const Key key[] = {{"preset", read_preset, 0},
+                              {"objective", read_objective, offsetof(Recipe, for_latency)},
+                              {"budget", read_budget, 0},
+                              {"rules", read_rules, 0}};
+    const Yaml *found[N(key)];
+    if (root->kind != YAML_MAP)
+        diag_error(r->diag, yaml_loc(root),
+                   "a recipe is a map of preset, objective, budget, rules");
+    else if (read_map(r, root, key, N(key), r->out, found) && !found[0] && !found[3])
+        diag_error(r->diag, yaml_loc(root), "a recipe has a preset, or rules");
+}
+
+static const RecipePreset *preset_find(const char *name)
+{
+    for (int i = 0; i < n_recipe_presets; i++)
+        if (!strcmp(recipe_preset[i].name, name))
+            return &recipe_preset[i];
+    return NULL;
+}
+
+static void start_from(Reader *r, const RecipePreset *p)
+{
+    Reader inner = *r;
+    inner.is_preset = true;
+    const char *file = arena_printf(r->a, "preset %s", p->name);
+    const Yaml *root = yaml_parse(r->a, file, (const uint8_t *)p->text, strlen(p->text), r->diag);
+    if (root)
+        read_recipe(&inner, root);
+}
+
+static void read_preset(Reader *r, const Yaml *y, void *to)
+{
+    const char *name[32] = {NULL};
+    (void)to;
+    for (int i = 0; i < n_recipe_presets && i < 31; i++)
+        name[i] = recipe_preset[i].name;
+    int i = choice(r, y, name);
+    if (i >= 0)
+        start_from(r, &recipe_preset[i]);
+}
+
+bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Recipe *out, Diag *d)
+{
+    int before = diag_errors(d);
+    *out = (Recipe){.file = file};
+    Reader r = {.a = a, .diag = d, .out = out};
+    const Yaml *root = yaml_parse(a, file, data, n, d);
+    if (root)
+        read_recipe(&r, root);
+    return diag_errors(d) == before;
+}
+
+/* A word that is no preset and names no file. */
+static bool no_such_recipe(const char *name, Arena *a, Diag *d)
+{
+    const char *all = "";
+    Near near = near_word(name);
+    for (int i = 0; i < n_recipe_presets; i++) {
+        near_consider(&near, recipe_preset[i].name);
+        all = arena_printf(a, "%s%s%s", all, i ? ", " : "", recipe_preset[i].name);
+    }
+    return diag_error(d, (Loc){0}, "there is no recipe '%s'%s; the presets are %s", name,
+                      near_text(a, &near), all);
+}
+
+bool recipe_read(const char *name, Arena *a, Recipe *out, Diag *d)
+{
+    const RecipePreset *preset = preset_find(name);
+    const uint8_t *data;
+    size_t n;
+    if (preset) {
+        Reader r = {.a = a, .diag = d, .out = out};
+        *out = (Recipe){.file = preset->name};
+        start_from(&r, preset);
+        return true;
+    }
+    if (!strpbrk(name, "/.") && !file_exists(name))
+        return no_such_recipe(name, a, d);
+    return map_file(name, &data, &n, d) && recipe_parse(name, data, n, a, out, d);
+}

@@ -1,0 +1,200 @@
+/* runner.c -- a program that is ready to be called: a .pte, or a model compiled on the fly; for
+ * `run` and `bench`. */
+#include "compiler/compiler.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* -- the program ------------------------------------------------------------------------------- */
+
+static const uint8_t *compile(Runner *r, size_t *n)
+{
+    OutFile f;
+    r->source = model_compile(r->o, TAIL_PTE, r->arena, NULL, r->diag);
+    return r->source && emit_pte(r->source, r->arena, &f, &r->stats, r->diag)
+               ? join_pieces(&f, r->arena, n)
+               : NULL;
+}
+
+bool runner_load(Runner *r)
+{
+    const Options *o = r->o;
+    EtcError e = {.index = -1};
+    size_t n;
+    ImportKind kind = model_kind(o, r->diag);
+    if (kind == IMPORT_PTE && (o->dims.n || o->data || o->weights || o->weights_dir || o->backend))
+        return diag_error(r->diag, (Loc){.file = o->model},
+                          "is a .pte: --dim, --data, --weights, --weights-dir "
+                          "and --backend are for models that are compiled first");
+    if (kind == IMPORT_PTE)
+        return pte_open(o->model, &r->file, r->diag);
+    const uint8_t *bytes = kind == IMPORT_UNKNOWN ? NULL : compile(r, &n);
+    return bytes &&
+           (!etc_program_open(&r->file, bytes, n, &e) || runtime_failed(o->model, &e, r->diag));
+}
+
+static bool report_missing(const Runner *r, int32_t method)
+{
+    const char *name, *overload;
+    int32_t k = 0;
+    for (; etc_method_missing(&r->file, method, k, &name, &overload); k++)
+        diag_unsupported(r->diag, (Loc){.file = r->o->model},
+                         "%s%s%s: no such kernel in this build", name, *overload ? "." : "",
+                         overload);
+    return k == 0;
+}
+
+/* The method asked for, "forward", or the only one; -1: reported. */
+static int32_t find_method(const Runner *r)
+{
+    const char *asked = r->o->method, *name = asked ? asked : "forward";
+    int32_t n = etc_program_n_methods(&r->file), found = etc_program_find_method(&r->file, name);
+    if (found >= 0 || (!asked && n == 1))
+        return found < 0 ? 0 : found;
+    diag_error(r->diag, (Loc){.file = r->o->model}, "has no method '%s'", name);
+    for (int32_t i = 0; i < n; i++)
+        diag_note(r->diag, "it has '%s'", etc_program_method_name(&r->file, i));
+    return -1;
+}
+
+static const Graph *graph_of(const Runner *r, const char *name)
+{
+    for (int i = 0; r->source && i < r->source->n_methods; i++)
+        if (!strcmp(r->source->method[i]->name, name))
+            return r->source->method[i];
+    return NULL;
+}
+
+static bool offer_delegates(Runner *r)
+{
+    int threads = r->o->threads ? atoi(r->o->threads) : 1;
+    bool ok = delegates_start(threads, r->profiles, &r->delegates, r->diag);
+    etc_program_offer(&r->file, r->delegates.list, r->delegates.n);
+    return ok;
+}
+
+bool runner_init(Runner *r)
+{
+    EtcError e = {.index = -1};
+    Arena *a = r->arena;
+    int32_t method = find_method(r);
+    if (method < 0 || !report_missing(r, method))
+        return false;
+    r->says = pte_method(&r->file, method, a);
+    r->graph = graph_of(r, r->says.name);
+    if (etc_program_memory(&r->file, method, &r->need, &e))
+        return runtime_failed(r->o->model, &e, r->diag);
+    if (r->says.n_delegates && !offer_delegates(r))
+        return false;
+    void *pool[sizeof r->need.pool_bytes / sizeof *r->need.pool_bytes] = {0};
+    for (int32_t i = 0; i < r->need.n_pools; i++)
+        pool[i] = arena_alloc(a, r->need.pool_bytes[i] + 256, 1); /* large ones are aligned */
+    void *tables = arena_alloc(a, r->need.table_bytes + 256, 1);
+    void *scratch = arena_alloc(a, r->need.scratch_bytes + 256, 1);
+    if (!etc_method_init(&r->file, method, tables, pool, scratch, &r->method, &e))
+        return true;
+    runtime_failed(r->o->model, &e, r->diag);
+    if (r->says.n_delegates && !r->delegates.n)
+        diag_note(r->diag, "etc-xnn runs what is delegated to XnnpackBackend; './dev build-xnn' "
+                           "builds it");
+    return false;
+}
+
+void runner_end(Runner *r)
+{
+    etc_method_free(r->method);
+    delegates_stop(&r->delegates);
+    r->method = NULL;
+    r->delegates = (Delegates){0};
+}
+
+/* -- inputs that do not fit -------------------------------------------------------------------- */
+
+static const char *kind_text(Arena *a, const EtcValue *v)
+{
+    static const char *const kind[] = {
+        [ETC_NONE] = "null",
+        [ETC_STRING] = "a string",
+        [ETC_DOUBLE] = "a number with a fraction",
+        [ETC_INT] = "a whole number",
+        [ETC_IS_BOOL] = "true or false",
+    };
+    if (v->tag == ETC_TENSOR)
+        return arena_printf(a, "a tensor %s", tensor_shown(a, v->as.tensor));
+    return (size_t)v->tag < sizeof kind / sizeof *kind ? kind[v->tag] : "a list";
+}
+
+/* The dimension that is at fault, or -1. */
+static int wrong_dim(const EtcTensor *got, const PteEnd *want)
+{
+    for (int i = 0; i < got->rank; i++)
+        if (want->is_dynamic ? got->dim[i] > want->dim[i] : got->dim[i] != want->dim[i])
+            return i;
+    return -1;
+}
+
+/* Says what runtime-lite found wrong in the terms of the command line: which input, what it is,
+ * what it had to be.  A .pte says of its inputs sizes or bounds, so these are looked up there. */
+static bool misfit(const Runner *r, int i, const EtcValue *got, const EtcError *e)
+{
+    Arena *a = r->arena;
+    const PteEnd *want = &r->says.in[i];
+    Loc loc = {.file = r->o->model};
+    const char *name = r->graph && i < r->graph->n_in
+                           ? arena_printf(a, "input %d ('%s')", i, r->graph->in[i]->name)
+                           : arena_printf(a, "input %d", i);
+    const EtcTensor *t = got->tag == ETC_TENSOR ? got->as.tensor : NULL;
+    if (strcmp(want->kind, "tensor") != 0)
+        return diag_error(r->diag, loc, "%s: is %s; the export fixed it to another value (%s)",
+                          name, kind_text(a, got), want->kind);
+    EtcTensor like = {.rank = want->rank, .dim = (int32_t *)(uintptr_t)want->dim};
+    like.dtype = etc_method_input(r->method, i)->as.tensor->dtype;
+    const char *expected = tensor_shown(a, &like), *most = want->is_dynamic ? "at most " : "";
+    if (!t || t->dtype != like.dtype || t->rank != like.rank)
+        return diag_error(r->diag, loc, "%s: is %s, expected a tensor %s%s", name,
+                          kind_text(a, got), most, expected);
+    int k = wrong_dim(t, want);
+    if (k < 0)
+        return diag_error(r->diag, loc, "%s: %s, expected %s%s", name, e->what, most, expected);
+    if (want->is_dynamic)
+        return diag_error(r->diag, loc,
+                          "%s: size %d at dimension %d is past its bound %d (expected "
+                          "at most %s)",
+                          name, (int)t->dim[k], k, (int)want->dim[k], expected);
+    return diag_error(r->diag, loc, "%s: size %d at dimension %d, expected %d (a tensor %s)", name,
+                      (int)t->dim[k], k, (int)want->dim[k], expected);
+}
+
+/* -- calls ------------------------------------------------------------------------------------- */
+
+bool runner_set_input(const Runner *r, int i, const EtcValue *v)
+{
+    EtcError e = {.index = -1};
+    return !etc_method_set_input(r->method, i, v, &e) || misfit(r, i, v, &e);
+}
+
+bool runner_set_inputs(const Runner *r, const Strings *in)
+{
+    bool ok = true;
+    if (in->n != etc_method_n_inputs(r->method))
+        return diag_error(r->diag, (Loc){.file = r->o->model},
+                          "%d input%s given, method '%s' has %d", in->n, in->n == 1 ? "" : "s",
+                          r->says.name, r->says.n_in);
+    for (int i = 0; i < in->n; i++) {
+        EtcValue v;
+        ok = input_read(r->arena, in->item[i], etc_method_input(r->method, i), &v, r->diag) &&
+             runner_set_input(r, i, &v) && ok;
+    }
+    return ok;
+}
+
+/* A failure without an operator's name is a check of a size. */
+bool runner_call(const Runner *r)
+{
+    EtcError e = {.index = -1};
+    if (!etc_method_run(r->method, &e))
+        return true;
+    if (e.status != ETC_BAD_ARG || e.name)
+        return runtime_failed(r->o->model, &e, r->diag);
+    return diag_error(r->diag, (Loc){.file = r->o->model}, "%s, not %lld", e.what,
+                      (long long)e.index);
+}

@@ -1,0 +1,442 @@
+/* fuse_attention.c -- attention that a model spells out becomes one node.
+ *
+ * Stage core, with constants folded and dead nodes gone.  What lies between two products is read
+ * backwards:
+ *
+ *   bmm(softmax(mask(cap(bmm(q, k^T)))), v)  ==>  etc.softmax_attention(q, k, v)
+ *
+ * cap is c * tanh(s); mask adds something to the scores, twice at most, or puts a number where a
+ * condition says so, which comes last.  Products with numbers stand anywhere and become the scale,
+ * the cap, or part of the mask; views that split or merge batch axes stand anywhere.  Nobody else
+ * may read the scores or what is made of them.  The node means what was there, rows without a key
+ * included: such a row is NaN, not 0 as of scaled_dot_product_attention.
+ *
+ * Batch axes of the node are those that the model's own views show, so that masks broadcast over
+ * them, two where that can be; backends take no others.  Each node is looked at once.
+ */
+#include "passes/internal.h"
+#include <math.h>
+
+enum { MAX_LEVELS = 12, MAX_BATCH = 4 };
+
+/* Batch axes that the scores are seen under somewhere. */
+typedef struct Level {
+    const Dim *dim;
+    int rank;
+} Level;
+
+typedef struct Mask {
+    Value *value;
+    Level at;
+    double factor; /* of what is added */
+} Mask;
+
+/* What is known of one attention, read from its end. */
+typedef struct Match {
+    Node *softmax, *scores; /* scores: the first product */
+    Level level[MAX_LEVELS];
+    int n_levels;
+    Mask mask[2];           /* the last to come first */
+    int n_masks;
+    bool is_where, is_inverted; /* of mask[0] */
+    double fill, factor, cap;
+} Match;
+
+typedef struct Fuse {
+    Rewrite r;
+    Uses u;
+} Fuse;
+
+/* -- reading --------------------------------------------------------------------------------- */
+
+static bool is_read_once(const Fuse *f, const Value *v)
+{
+    return v->index < f->r.first_new && !f->u.escapes[v->index] &&
+           f->u.first[v->index + 1] - f->u.first[v->index] == 1;
+}
+
+static void note_level(Match *m, Type t)
+{
+    if (t.rank >= 2 && t.rank - 2 <= MAX_BATCH && m->n_levels < MAX_LEVELS)
+        m->level[m->n_levels++] = (Level){t.dim, t.rank - 2};
+}
+
+/* A copy, or a view that leaves rows and columns. */
+static bool keeps_matrix(const Node *n)
+{
+    Type in, out;
+    if (n->op == OP_CLONE || n->op == OP_ALIAS)
+        return true;
+    if (n->op != OP_VIEW)
+        return false;
+    in = n->in[0]->type;
+    out = n->out[0]->type;
+    return in.rank >= 2 && out.rank >= 2 &&
+           dims_equal(in.dim + in.rank - 2, out.dim + out.rank - 2, 2);
+}
+
+/* Rows and columns change places, nothing else. */
+static bool swaps_matrix(const Node *n)
+{
+    int64_t axis[MAX_RANK];
+    int rank = n->out[0]->type.rank;
+    if (n->op != OP_PERMUTE || rank < 2 || !arg_ints(n, 1, axis, MAX_RANK))
+        return false;
+    for (int i = 0; i < rank; i++)
+        if ((axis[i] + rank) % rank != (i == rank - 1 ? rank - 2 : i == rank - 2 ? rank - 1 : i))
+            return false;
+    return true;
+}
+
+/* x * number or x / number */
+static bool read_factor(const Node *n, double *factor)
+{
+    double by;
+    if ((n->op != OP_MUL_SCALAR && n->op != OP_DIV_SCALAR) || !arg_number(n, 1, &by))
+        return false;
+    by = n->op == OP_MUL_SCALAR ? by : 1 / by;
+    if (!isfinite(by) || by == 0)
+        return false;
+    *factor *= by;
+    return true;
+}
+
+/* An argument that is a number, or a constant of one element. */
+static bool read_number(const Node *n, int i, double *v)
+{
+    const Value *x = arg_value(n, i);
+    if (!x)
+        return arg_number(n, i, v);
+    if (!value_is_const(x) || x->type.dtype != ETC_F32 || !type_is_static(x->type) ||
+        type_numel(x->type) != 1 || x->state->n_bytes < 4)
+        return false;
+    *v = (double)*(const float *)(const void *)x->state->data;
+    return true;
+}
+
+static bool read_scores(const Fuse *f, Match *m, const Value *v);
+
+static bool add_mask(Match *m, Value *mask, Type scores)
+{
+    if (m->n_masks == 2 || m->cap != 0 || !mask || mask->type.rank > scores.rank)
+        return false;
+    m->mask[m->n_masks++] = (Mask){mask, {scores.dim, scores.rank - 2}, m->factor};
+    return true;
+}
+
+/* where(mask, scores, number) or where(mask, number, scores) */
+static bool read_where(const Fuse *f, Match *m, const Node *n)
+{
+    for (int i = 1; i <= 2; i++) {
+        const Value *x = arg_value(n, i);
+        if (!x || !read_number(n, 3 - i, &m->fill) || !type_equal(x->type, n->out[0]->type))
+            continue;
+        m->is_where = true;
+        m->is_inverted = i == 2;
+        m->fill *= m->factor;
+        return !m->n_masks && add_mask(m, arg_value(n, 0), x->type) && read_scores(f, m, x);
+    }
+    return false;
+}
+
+/* scores + mask or mask + scores */
+static bool read_sum(const Fuse *f, Match *m, const Node *n)
+{
+    double alpha = 0;
+    if (n->n_in != 2 || !arg_number(n, 2, &alpha) || alpha != 1)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        Match with = *m;
+        if (n->in[1 - i]->type.dtype == ETC_F32 && type_equal(n->in[i]->type, n->out[0]->type) &&
+            add_mask(&with, n->in[1 - i], n->in[i]->type) && read_scores(f, &with, n->in[i])) {
+            *m = with;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Back from what softmax reads to the product of queries and keys. */
+static bool read_scores(const Fuse *f, Match *m, const Value *v)
+{
+    for (; is_read_once(f, v) && v->def; v = v->def->in[0]) {
+        Node *n = v->def;
+        note_level(m, v->type);
+        if (n->op == OP_ADD_TENSOR)
+            return read_sum(f, m, n);
+        if (n->op == OP_WHERE_SELF)
+            return read_where(f, m, n);
+        if (n->op == OP_BMM) {
+            m->scores = n;
+            return true;
+        }
+        if (n->op == OP_TANH && m->cap == 0) {
+            m->cap = m->factor;
+            m->factor = 1;
+        } else if (!keeps_matrix(n) && !read_factor(n, &m->factor)) {
+            return false;
+        }
+    }
+    return false;
+}
+
+/* Back from an operand of the second product to softmax along its rows. */
+static bool read_weights(const Fuse *f, Match *m, const Value *v, bool is_swapped)
+{
+    int64_t axis;
+    for (; is_read_once(f, v) && v->def; v = v->def->in[0]) {
+        Node *n = v->def;
+        note_level(m, v->type);
+        m->softmax = n;
+        if (n->op == OP__SOFTMAX)
+            return !is_swapped && arg_int(n, 1, &axis) && axis == v->type.rank - 1 &&
+                   v->type.dtype == ETC_F32 && n->in[0]->type.dtype == ETC_F32;
+        if (swaps_matrix(n))
+            is_swapped = !is_swapped;
+        else if (!keeps_matrix(n))
+            return false;
+    }
+    return false;
+}
+
+static bool read_attention(const Fuse *f, Match *m, const Value *weights, bool is_swapped)
+{
+    *m = (Match){.fill = -INFINITY, .factor = 1};
+    return read_weights(f, m, weights, is_swapped) && read_scores(f, m, m->softmax->in[0]);
+}
+
+/* -- batch axes ------------------------------------------------------------------------------ */
+
+/* Sizes that a mask of these batch axes has under others: they differ in a run of axes that the
+ * mask has all or nothing of. */
+static bool mask_under(const Mask *m, Level to, Dim *out)
+{
+    const Dim *d = m->at.dim;
+    Dim size[MAX_RANK];
+    int first = 0, end = m->at.rank, end_to = to.rank, rank = m->value->type.rank;
+    bool has_all = true, has_none = true;
+    for (int i = 0; i < end; i++) {
+        int at = i + rank - 2 - m->at.rank;
+        size[i] = at >= 0 ? m->value->type.dim[at] : DIM(1);
+    }
+    while (end && end_to && dim_equal(d[end - 1], to.dim[end_to - 1]))
+        out[--end_to] = size[--end];
+    for (; first < end && first < end_to && dim_equal(d[first], to.dim[first]); first++)
+        out[first] = size[first];
+    for (int i = first; i < end; i++) {
+        has_all = has_all && dim_equal(size[i], d[i]);
+        has_none = has_none && dim_equal(size[i], DIM(1));
+    }
+    for (int i = first; i < end_to; i++)
+        out[i] = has_none ? DIM(1) : to.dim[i];
+    return has_all || has_none;
+}
+
+static bool suits(const Match *m, Level to)
+{
+    Dim size[MAX_RANK];
+    for (int i = 0; i < m->n_masks; i++)
+        if (!mask_under(&m->mask[i], to, size))
+            return false;
+    return true;
+}
+
+/* Two axes if some two will do, else more, else one that was there and one more. */
+static bool choose_level(const Match *m, Dim pair[2], Level *to)
+{
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < m->n_levels; i++)
+            if ((m->level[i].rank == 2) == (pass == 0) && m->level[i].rank >= 2 &&
+                suits(m, m->level[i])) {
+                *to = m->level[i];
+                return true;
+            }
+    pair[0] = m->scores->out[0]->type.dim[0];
+    pair[1] = DIM(1);
+    *to = (Level){pair, 2};
+    return suits(m, *to);
+}
+
+/* x under other batch axes. */
+static Value *under(Fuse *f, Node *at, Value *x, Level to)
+{
+    Dim dim[MAX_RANK];
+    Type t = x->type;
+    for (int i = 0; i < to.rank; i++)
+        dim[i] = to.dim[i];
+    dim[to.rank] = t.dim[t.rank - 2];
+    dim[to.rank + 1] = t.dim[t.rank - 1];
+    if (t.rank == to.rank + 2 && dims_equal(t.dim, dim, t.rank))
+        return x;
+    return build_view(&f->r, at, x, dim, to.rank + 2);
+}
+
+static Value *swapped(Fuse *f, Node *at, Value *x)
+{
+    int64_t axis[MAX_RANK];
+    int rank = x ? x->type.rank : 0;
+    for (int i = 0; i < rank; i++)
+        axis[i] = i == rank - 1 ? rank - 2 : i == rank - 2 ? rank - 1 : i;
+    return x ? build_permute(&f->r, at, x, axis) : NULL;
+}
+
+/* -- operands -------------------------------------------------------------------------------- */
+
+typedef struct Operand {
+    Value *x;
+    bool is_swapped;
+} Operand;
+
+/* An operand of a product without views, transposes and, where they may become the scale, products
+ * with numbers. */
+static Operand read_operand(Value *v, double *factor)
+{
+    Operand o = {v, false};
+    while (o.x->def) {
+        const Node *n = o.x->def;
+        if (swaps_matrix(n))
+            o.is_swapped = !o.is_swapped;
+        else if (!keeps_matrix(n) && (!factor || !read_factor(n, factor)))
+            break;
+        o.x = n->in[0];
+    }
+    return o;
+}
+
+static Value *operand(Fuse *f, Node *at, Operand o, Level to)
+{
+    Value *x = under(f, at, o.x, to);
+    return o.is_swapped ? swapped(f, at, x) : x;
+}
+
+/* Heads [.., h, 1, rows, width] repeated to [.., h, g, rows, width], the batch axes merged: what one
+ * of h heads is.  NULL: they are not. */
+static Value *shared_heads(const Operand *o, Level to)
+{
+    const Node *n = o->x->def;
+    if (!n || n->op != OP_EXPAND || o->is_swapped || n->out[0]->type.rank != to.rank + 3)
+        return NULL;
+    const Type in = n->in[0]->type, out = n->out[0]->type;
+    const Dim *h = in.dim + to.rank - 1, *all = &to.dim[to.rank - 1], *g = out.dim + to.rank;
+    if (in.rank != out.rank || h[0].expr || all->expr || g->expr || !dim_equal(h[1], DIM(1)) ||
+        h[0].value * g->value != all->value || !dims_equal(in.dim, out.dim, to.rank) ||
+        !dims_equal(in.dim, to.dim, to.rank - 1) || !dims_equal(h + 2, g + 1, 2))
+        return NULL;
+    return n->in[0];
+}
+
+/* Key and value, of fewer heads than the query has where both are repeated. */
+static bool keys_and_values(Fuse *f, Node *at, Operand k, Operand v, Level to, Value *out[2])
+{
+    Dim fewer[MAX_RANK];
+    Value *one = shared_heads(&k, to), *other = shared_heads(&v, to);
+    bool is_shared = one && other && dim_equal(one->type.dim[to.rank - 1],
+                                               other->type.dim[to.rank - 1]);
+    if (is_shared) {
+        for (int i = 0; i < to.rank; i++)
+            fewer[i] = one->type.dim[i];
+        to.dim = fewer;
+        k.x = one;
+        v.x = other;
+    }
+    out[0] = operand(f, at, k, to);
+    out[1] = operand(f, at, v, to);
+    return is_shared;
+}
+
+/* -- the node -------------------------------------------------------------------------------- */
+
+static Value *result(const Node *n)
+{
+    return n ? n->out[0] : NULL;
+}
+
+/* The i-th mask as the node reads it. */
+static bool build_mask(Fuse *f, Node *at, const Match *m, int i, Level to, Value **out)
+{
+    const Mask *mask = &m->mask[i];
+    Dim dim[MAX_RANK];
+    *out = NULL;
+    if (i >= m->n_masks)
+        return true;
+    Value *x = mask->value;
+    int rank = x->type.rank;
+    if (to.rank != mask->at.rank || !dims_equal(to.dim, mask->at.dim, to.rank)) {
+        mask_under(mask, to, dim);
+        for (int k = 1; k <= 2; k++)
+            dim[to.rank + 2 - k] = rank >= k ? x->type.dim[rank - k] : DIM(1);
+        x = build_view(&f->r, at, x, dim, to.rank + 2);
+    }
+    if (x && i == 0 && m->is_inverted)
+        x = result(build(f->r.g, at, at->loc, OP_LOGICAL_NOT, f->r.d, "v", x));
+    else if (x && mask->factor != 1 && !(i == 0 && m->is_where))
+        x = result(build(f->r.g, at, at->loc, OP_MUL_SCALAR, f->r.d, "vf", x, mask->factor));
+    *out = x;
+    return x != NULL;
+}
+
+static bool fuse(Fuse *f, Node *n, Match *m, Value *values, bool is_swapped)
+{
+    Dim pair[2];
+    Level to;
+    Value *mask, *bias, *kv[2];
+    Operand q = read_operand(m->scores->in[0], &m->factor);
+    Operand k = read_operand(m->scores->in[1], &m->factor);
+    Operand v = read_operand(values, NULL);
+    k.is_swapped = !k.is_swapped;
+    v.is_swapped = v.is_swapped != is_swapped;
+    if (!choose_level(m, pair, &to))
+        return true;
+    Arg gqa = {.kind = ARG_BOOL, .b = keys_and_values(f, n, k, v, to, kv)};
+    Value *query = operand(f, n, q, to);
+    if (!query || !kv[0] || !kv[1] || !build_mask(f, n, m, 0, to, &mask) ||
+        !build_mask(f, n, m, 1, to, &bias))
+        return false;
+    Value *y = result(build(f->r.g, n, n->loc, OP_SOFTMAX_ATTENTION, f->r.d, "vvvvfbfavff", query,
+                            kv[0], kv[1], mask, 0.0, false, m->factor, gqa, bias, m->cap, m->fill));
+    y = y && is_swapped ? swapped(f, n, y) : y;
+    y = y ? build_view(&f->r, n, y, n->out[0]->type.dim, n->out[0]->type.rank) : NULL;
+    return y && rewrite_node(&f->r, n, y);
+}
+
+/* Backends add masks, of sizes that are known. */
+static bool backends_take(const Match *m, const Node *n)
+{
+    const Node *s = m->scores;
+    return !n->graph->program->n_backends ||
+           (!m->is_where && type_is_static(s->out[0]->type) && type_is_static(s->in[0]->type) &&
+            type_is_static(n->out[0]->type));
+}
+
+/* Scores of more bytes than the result, which is there as long as what it is made of.  Open sizes
+ * count at their upper bounds. */
+static bool saves_memory(const Match *m, const Node *n)
+{
+    return type_numel(m->scores->out[0]->type) > type_numel(n->out[0]->type);
+}
+
+static bool look(Fuse *f, Node *n)
+{
+    Match m;
+    if (n->out[0]->type.dtype != ETC_F32)
+        return true;
+    bool is_swapped = !read_attention(f, &m, n->in[0], false);
+    if ((is_swapped && !read_attention(f, &m, n->in[1], true)) || !saves_memory(&m, n) ||
+        !backends_take(&m, n))
+        return true;
+    return fuse(f, n, &m, n->in[is_swapped ? 0 : 1], is_swapped);
+}
+
+bool pass_fuse_attention(Graph *g, Arena *tmp, Diag *d)
+{
+    Fuse f = {rewrite_start(g, tmp, d), graph_uses(g, tmp)};
+    bool ok = true;
+    for (Node *n = g->first, *next; n; n = next) {
+        next = n->next;
+        rewrite_inputs(&f.r, n);
+        if (n->op == OP_BMM)
+            ok = look(&f, n) && ok;
+    }
+    rewrite_finish(&f.r);
+    return ok;
+}

@@ -1,0 +1,337 @@
+/* annotate.c -- who is computed in integers, and which values share a scale.
+ *
+ * A node gets what its recipe asks for as far as whoever computes it has it: the spec of the first
+ * backend that takes it, else that of the kernels.  With scales that are known beforehand
+ *
+ *   - convolutions and products with constant weights are integers wherever they may be;
+ *   - sums, products and means of tensors are where all their operands come of integers: so they
+ *     add no rounding to a stream of floats;
+ *   - what only moves values, or clamps them, is where an operand comes of integers or all who read
+ *     it want them; its operands and its result share one scale;
+ *   - a clamp or a curve that alone reads a node's result joins that node: nothing stands between.
+ *
+ * One walk forwards, one backwards, and sets of values under union-find: near linear.
+ */
+#include "quant/internal.h"
+#include <string.h>
+
+/* -- of operators ------------------------------------------------------------------------------ */
+
+bool is_class(const Node *n, const char *quant)
+{
+    return !strcmp(op_info[n->op].quant, quant);
+}
+
+int op_weight(OpId op)
+{
+    switch ((int)op) {
+    case OP_LINEAR:
+    case OP_CONVOLUTION:
+    case OP_MM:
+        return 1;
+    case OP_ADDMM:
+        return 2;
+    case OP_EMBEDDING:
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+int op_input(OpId op)
+{
+    return op == OP_EMBEDDING || op_weight(op) < 0 ? -1 : op == OP_ADDMM;
+}
+
+int op_bias(OpId op)
+{
+    return op == OP_LINEAR || op == OP_CONVOLUTION ? 2 : op == OP_ADDMM ? 0 : -1;
+}
+
+int weight_axis(const Node *n)
+{
+    return n->op == OP_MM || n->op == OP_ADDMM || (n->op == OP_CONVOLUTION && arg_bool(n, 6));
+}
+
+static bool is_fixed(const Value *v)
+{
+    const State *s = v ? v->state : NULL;
+    return s && s->kind != ST_MUTABLE && s->kind != ST_BLOB;
+}
+
+bool is_weight(const Value *v)
+{
+    const State *s = v ? v->state : NULL;
+    return is_fixed(v) && s->data && !v->type.stride && v->type.dtype == ETC_F32 &&
+           v->type.rank >= 2 && type_is_static(v->type) && type_numel(v->type) > 0 &&
+           s->n_bytes >= type_bytes(v->type);
+}
+
+/* -- what is to be had --------------------------------------------------------------------------- */
+
+/* The kernels compute with floats what lies between dequantize and quantize. */
+static unsigned kernel_spec(const Node *n)
+{
+    const unsigned product = SPEC_STATIC | SPEC_CLAMP_JOINS | SPEC_CURVE_JOINS | SPEC_WEIGHT |
+                             SPEC_WEIGHT_GROUPS | SPEC_WEIGHT_HALF;
+    double pad = 0;
+    if (n->op == OP_LINEAR)
+        return product | SPEC_DYNAMIC | SPEC_DYNAMIC_GROUPS;
+    if (n->op == OP_CONVOLUTION)
+        return product;
+    if (n->op == OP_MM || n->op == OP_ADDMM)
+        return (product & ~(unsigned)SPEC_WEIGHT_GROUPS) | SPEC_DYNAMIC;
+    if (n->op == OP_EMBEDDING)
+        return SPEC_WEIGHT | SPEC_WEIGHT_GROUPS | SPEC_WEIGHT_HALF;
+    if (is_class(n, "binary") && (is_fixed(n->in[0]) || is_fixed(n->in[n->n_in - 1])))
+        return 0; /* a constant gets no scale */
+    if (n->op == OP_CONSTANT_PAD_ND && (!arg_number(n, 2, &pad) || pad != 0))
+        return 0; /* what is padded with need not be in the range */
+    if (is_class(n, "binary") || is_class(n, "mean"))
+        return SPEC_STATIC | SPEC_CLAMP_JOINS | SPEC_CURVE_JOINS;
+    return is_class(n, "same_scale") || is_class(n, "clamp") ? SPEC_STATIC | SPEC_SHARED : 0;
+}
+
+/* Who will compute n; NULL: the kernels. */
+static const Backend *taker_of(const Node *n, const Uses *u)
+{
+    const Program *p = n->graph->program;
+    Refusal why = {0};
+    for (int i = 0; i < p->n_backends; i++)
+        if (p->backend[i]->takes(n, u, &why))
+            return p->backend[i];
+    return NULL;
+}
+
+static bool is_f32(const Value *v)
+{
+    return v->type.dtype == ETC_F32 && v->type.rank >= 0 && !v->type.is_none;
+}
+
+static bool is_quantize(const Node *n)
+{
+    return n && !strncmp(op_info[n->op].target, "quantized_decomposed.", 21);
+}
+
+/* What a model came quantized with stays. */
+static bool is_quantized(const Node *n, const Uses *u)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (is_quantize(n->in[i]->def))
+            return true;
+    const int v = n->out[0]->index;
+    for (int i = u->first[v]; i < u->first[v + 1]; i++)
+        if (is_quantize(u->user[i]))
+            return true;
+    return false;
+}
+
+static unsigned spec_of(const Node *n, const Uses *u, const Backend *b)
+{
+    if (!n->n_out || !is_f32(n->out[0]) || is_quantized(n, u))
+        return 0;
+    return b ? b->spec(n) : kernel_spec(n);
+}
+
+/* -- settling ------------------------------------------------------------------------------------ */
+
+/* Groups are runs of a row of weights; other weights get a scale per result. */
+static bool groups_fit(const Node *n, const QuantFormat *f)
+{
+    const Type t = n->in[n->arg[op_weight(n->op)].slot]->type;
+    const int64_t row = type_numel(t) / t.dim[0].value;
+    return !weight_axis(n) && f->group > 0 && row % f->group == 0;
+}
+
+static void settle_weight(NodePlan *p, const Node *n, unsigned spec)
+{
+    QuantFormat *w = &p->choice.weight, *x = &p->choice.activation;
+    if (w->dtype == ETC_F16) {
+        p->mode = spec & SPEC_WEIGHT_HALF ? MODE_WEIGHT : MODE_FLOAT;
+        return;
+    }
+    if (w->granularity == PER_GROUP && !groups_fit(n, w)) {
+        w->granularity = PER_CHANNEL;
+        w->bits = 8;
+    }
+    const bool groups = w->granularity == PER_GROUP;
+    const bool dynamic = spec & (unsigned)(groups ? SPEC_DYNAMIC_GROUPS : SPEC_DYNAMIC);
+    const bool alone = spec & (unsigned)(groups ? SPEC_WEIGHT_GROUPS : SPEC_WEIGHT);
+    const bool wants = x->dtype == ETC_I8;
+    p->mode = dynamic && (wants || !alone) ? MODE_DYNAMIC : alone ? MODE_WEIGHT : MODE_FLOAT;
+    if (p->mode == MODE_DYNAMIC && !(wants && x->dynamic))
+        *x = (QuantFormat){.dtype = ETC_I8, .bits = 8, .granularity = PER_TOKEN, .dynamic = true};
+}
+
+/* Without scales that are known beforehand; those are the walks' matter. */
+static NodePlan settle(const Node *n, const Recipe *r, const Backend *b, unsigned spec)
+{
+    NodePlan p = {.choice = recipe_choice(r, n, b)};
+    const int at = op_weight(n->op);
+    const bool has_weight = at >= 0 && is_weight(arg_value(n, at));
+    const QuantFormat *x = &p.choice.activation, *w = &p.choice.weight;
+    const bool is_static = x->dtype == ETC_I8 && !x->dynamic && (spec & SPEC_STATIC);
+    if (at < 0 || !has_weight)
+        p.mode = at < 0 && is_static ? MODE_STATIC : MODE_FLOAT;
+    else if (is_static && w->dtype == ETC_I8 && w->granularity != PER_GROUP)
+        p.mode = MODE_STATIC;
+    else if (w->dtype == ETC_I8 || w->dtype == ETC_F16)
+        settle_weight(&p, n, spec);
+    return p;
+}
+
+/* -- the walks ----------------------------------------------------------------------------------- */
+
+NodePlan *plan_of(const Annotation *a, const Node *n)
+{
+    return n && n->n_out && n->out[0]->index < a->n_values ? &a->plan[n->out[0]->index] : NULL;
+}
+
+/* Whether what makes v makes it of integers. */
+static bool comes_of_integers(const Annotation *a, const Value *v)
+{
+    const NodePlan *p = plan_of(a, v->def);
+    return p && v == v->def->out[0] && p->mode == MODE_STATIC && !p->tail;
+}
+
+static const Node *sole_user(const Annotation *a, const Value *v)
+{
+    const int at = a->uses.first[v->index];
+    return a->uses.first[v->index + 1] - at == 1 && !a->uses.escapes[v->index] ? a->uses.user[at]
+                                                                             : NULL;
+}
+
+/* A clamp or curve of n's result becomes part of n, with n's operands alone to be scaled. */
+static void join(Annotation *a, const Node *n, unsigned spec)
+{
+    NodePlan *p = plan_of(a, n), *next;
+    const Node *t = sole_user(a, n->out[0]);
+    const bool joins = t && t->n_out && ((spec & SPEC_CLAMP_JOINS && is_class(t, "clamp")) ||
+                                         (spec & SPEC_CURVE_JOINS && is_class(t, "lut")));
+    if (!joins || t->in[0] != n->out[0] || t->n_in != 1 || !(next = plan_of(a, t)) ||
+        next->choice.activation.dtype != ETC_I8 || !is_f32(t->out[0]))
+        return;
+    p->tail = t;
+    next->head = n;
+    next->mode = MODE_STATIC;
+}
+
+static bool decide(const Annotation *a, const Node *n, unsigned spec)
+{
+    int from = 0, all = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        if (is_fixed(n->in[i]) || !is_f32(n->in[i]))
+            continue;
+        all++;
+        from += comes_of_integers(a, n->in[i]);
+    }
+    if (op_weight(n->op) >= 0)
+        return all > 0;
+    return spec & SPEC_SHARED ? from > 0 : all > 0 && from == all;
+}
+
+static bool all_want_integers(const Annotation *a, const Node *n)
+{
+    const int v = n->out[0]->index;
+    bool ok = a->uses.first[v + 1] > a->uses.first[v] && !a->uses.escapes[v];
+    for (int i = a->uses.first[v]; ok && i < a->uses.first[v + 1]; i++) {
+        const NodePlan *p = plan_of(a, a->uses.user[i]);
+        ok = p && p->mode == MODE_STATIC;
+    }
+    return ok;
+}
+
+/* -- points -------------------------------------------------------------------------------------- */
+
+static int root(int *of, int i)
+{
+    while (of[i] != i)
+        i = of[i] = of[of[i]];
+    return i;
+}
+
+static bool has_point(const Node *n, int in)
+{
+    return !is_fixed(n->in[in]) && is_f32(n->in[in]) && n->in[in]->type.rank >= 0;
+}
+
+/* Each set of values gets a point, once a node wants one of them. */
+static void want(Annotation *a, int *set, const Value *v, const NodePlan *p)
+{
+    const int r = root(set, v->index);
+    if (a->point[r] >= 0)
+        return;
+    Point *made = NEW(a->arena, Point, 1);
+    made->name = v->name;
+    made->format = p->choice.activation;
+    a->point[r] = a->n_points;
+    PUSH(a->arena, a->points, a->n_points, made);
+}
+
+static void make_points(Annotation *a, const unsigned *spec)
+{
+    int *set = NEW(a->arena, int, a->n_values + 1);
+    for (int i = 0; i < a->n_values; i++)
+        set[i] = i;
+    for (const Node *n = a->g->first; n; n = n->next) {
+        const NodePlan *p = plan_of(a, n);
+        bool shares = p && p->mode == MODE_STATIC && !p->head && (spec[n->out[0]->index] & SPEC_SHARED);
+        for (int i = 0; shares && i < n->n_in; i++)
+            if (has_point(n, i))
+                set[root(set, n->in[i]->index)] = root(set, n->out[0]->index);
+    }
+    for (const Node *n = a->g->first; n; n = n->next) {
+        const NodePlan *p = plan_of(a, n);
+        if (!p || p->mode != MODE_STATIC)
+            continue;
+        for (int i = 0; !p->head && i < n->n_in; i++)
+            if (has_point(n, i))
+                want(a, set, n->in[i], p);
+        if (!p->tail)
+            want(a, set, n->out[0], p);
+    }
+    for (int i = 0; i < a->n_values; i++)
+        a->point[i] = a->point[root(set, i)];
+}
+
+Point *point_of(const Annotation *a, const Value *v)
+{
+    return v->index < a->n_values && a->point[v->index] >= 0 ? a->points[a->point[v->index]] : NULL;
+}
+
+Annotation annotate(Graph *g, const Recipe *r, Arena *arena)
+{
+    Annotation a = {.g = g, .arena = arena, .uses = graph_uses(g, arena), .n_values = g->n_values};
+    unsigned *spec = NEW(arena, unsigned, g->n_values + 1);
+    a.plan = NEW(arena, NodePlan, g->n_values + 1);
+    a.point = NEW(arena, int, g->n_values + 1);
+    for (int i = 0; i < g->n_values; i++)
+        a.point[i] = -1;
+    for (const Node *n = g->first; n; n = n->next) {
+        NodePlan *p = plan_of(&a, n);
+        const Backend *b = p ? taker_of(n, &a.uses) : NULL;
+        if (!p)
+            continue;
+        spec[n->out[0]->index] = spec_of(n, &a.uses, b);
+        *p = settle(n, r, b, spec[n->out[0]->index]);
+    }
+    Mode *wish = NEW(arena, Mode, g->n_values + 1);
+    for (const Node *n = g->first; n; n = n->next) {
+        NodePlan *p = plan_of(&a, n);
+        if (!p || p->head)
+            continue;
+        wish[n->out[0]->index] = p->mode;
+        if (p->mode == MODE_STATIC && !decide(&a, n, spec[n->out[0]->index]))
+            p->mode = MODE_FLOAT;
+        if (p->mode == MODE_STATIC)
+            join(&a, n, spec[n->out[0]->index]);
+    }
+    for (const Node *n = g->last; n; n = n->prev) {
+        NodePlan *p = plan_of(&a, n);
+        if (p && p->mode == MODE_FLOAT && wish[n->out[0]->index] == MODE_STATIC &&
+            spec[n->out[0]->index] & SPEC_SHARED && all_want_integers(&a, n))
+            p->mode = MODE_STATIC;
+    }
+    make_points(&a, spec);
+    return a;
+}

@@ -1,0 +1,376 @@
+/* convert.c -- writes what annotate settled: quantize and dequantize around values, weights as
+ * integers behind dequantize, in the forms that PT2E and torchao export.
+ *
+ *   a value with a known scale     quantize_per_tensor, dequantize_per_tensor
+ *   rows scaled when it runs       choose_qparams_per_token_asymmetric, quantize_, dequantize_per_token
+ *   the same, as one               choose_qparams, quantize_per_tensor.tensor, dequantize_ ...
+ *   weights                        dequantize_per_channel of i8; of groups in rows of a group each
+ *   tables                         rows of the i8 table are looked up, then scaled
+ *   halves                         _to_copy of f16
+ *
+ * The nodes compute with floats; a backend that finds such a node computes it in integers.
+ */
+#include "quant/internal.h"
+#include <string.h>
+
+typedef struct Convert {
+    const Annotation *a;
+    Graph *g;
+    Arena *tmp;
+    Diag *d;
+    Value **static_of, **dynamic_of; /* by value index: what integer nodes read for it */
+    Value **with;                    /* by value index: what all others read for it, or NULL */
+    Arena *node; /* of one node */
+    bool failed;
+} Convert;
+
+/* -- building ------------------------------------------------------------------------------------ */
+
+static Value *first(Convert *c, Node *n)
+{
+    c->failed = c->failed || !n;
+    return n ? n->out[0] : NULL;
+}
+
+static Loc loc_of(const Value *v)
+{
+    return v->def ? v->def->loc : (Loc){.node = v->name};
+}
+
+/* Where readers of v find it: behind its node, before all others. */
+static Node *behind(const Convert *c, const Value *v)
+{
+    return v->def ? v->def->next : c->g->first;
+}
+
+static Value *pair(Convert *c, Value *v, const Point *p)
+{
+    Node *at = behind(c, v);
+    Value *q = first(c, build(c->g, at, loc_of(v), OP_QUANTIZE_PER_TENSOR, c->d, "vfiiit", v,
+                              p->scale, p->zero, (int64_t)-128, (int64_t)127, ETC_I8));
+    return q ? first(c, build(c->g, at, loc_of(v), OP_DEQUANTIZE_PER_TENSOR, c->d, "vfiiit", q,
+                              p->scale, p->zero, (int64_t)-128, (int64_t)127, ETC_I8))
+             : NULL;
+}
+
+static Value *tokens(Convert *c, Value *v)
+{
+    Node *at = behind(c, v);
+    const int64_t lo = -128, hi = 127;
+    Node *of = build(c->g, at, loc_of(v), OP_CHOOSE_QPARAMS_PER_TOKEN, c->d, "vt", v, ETC_I8);
+    Value *q = of ? first(c, build(c->g, at, loc_of(v), OP_QUANTIZE_PER_TOKEN, c->d, "vvviit", v,
+                                   of->out[0], of->out[1], lo, hi, ETC_I8))
+                  : NULL;
+    return q ? first(c, build(c->g, at, loc_of(v), OP_DEQUANTIZE_PER_TOKEN, c->d, "vvviitt", q,
+                              of->out[0], of->out[1], lo, hi, ETC_I8, ETC_F32))
+             : first(c, NULL);
+}
+
+static Value *whole(Convert *c, Value *v)
+{
+    Node *at = behind(c, v);
+    const int64_t lo = -128, hi = 127;
+    Node *of = build(c->g, at, loc_of(v), OP_CHOOSE_QPARAMS, c->d, "viift", v, lo, hi, 0x1p-23,
+                     ETC_I8);
+    Value *q = of ? first(c, build(c->g, at, loc_of(v), OP_QUANTIZE_PER_TENSOR_TENSOR, c->d,
+                                   "vvviit", v, of->out[0], of->out[1], lo, hi, ETC_I8))
+                  : NULL;
+    return q ? first(c, build(c->g, at, loc_of(v), OP_DEQUANTIZE_PER_TENSOR_TENSOR, c->d, "vvviit",
+                              q, of->out[0], of->out[1], lo, hi, ETC_I8))
+             : first(c, NULL);
+}
+
+/* -- weights --------------------------------------------------------------------------------------- */
+
+static Value *constant(Convert *c, const State *like, const char *part, EtcDtype t, int rank,
+                       const Dim *dim, void *data)
+{
+    Program *p = c->g->program;
+    State *s = program_const(p, arena_printf(p->arena, "%s%s", like->name, part),
+                             arena_printf(p->arena, "%s%s", like->fqn, part),
+                             type_tensor(p, t, rank, dim), data);
+    return graph_state(c->g, s);
+}
+
+/* The mean square of what each weight is multiplied with; NULL: not known, or not asked for. */
+static float *importance(Convert *c, const Node *n, const NodePlan *p)
+{
+    const Moments *m = moments_of(c->a, n);
+    Geometry g;
+    if (!m || !(p->choice.algorithms & ALG_SCALE_ESTIMATION) || !geometry_of(n, &g))
+        return NULL;
+    float *h = NEW(c->node, float, g.results * g.row + 1);
+    for (int64_t i = 0; i < g.results * g.row; i++)
+        h[i] = m->square[channel_at(&g, i)];
+    return h;
+}
+
+static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, int axis)
+{
+    const Value *w = arg_value(n, op_weight(n->op));
+    const QuantFormat *f = &p->choice.weight;
+    const unsigned algorithms = p->choice.algorithms;
+    const float *from = (const float *)(const void *)w->state->data, *h = importance(c, n, p);
+    const Moments *m = moments_of(c->a, n);
+    Ints k = ints_new(f, w, axis, c->g->program->arena);
+    ints_set_scales(&k, f, from, h);
+    if (h)
+        ints_fit_scales(&k, f, from, h);
+    else if (algorithms & ALG_HQQ)
+        ints_shrink_scales(&k, f, from);
+    if (m && m->gram && (algorithms & ALG_GPTQ) && n->op != OP_MM && n->op != OP_ADDMM)
+        gptq_round(&k, from, m, c->node);
+    else
+        ints_round(&k, from);
+    return k;
+}
+
+/* What rounding the weights adds to the mean of each result is taken from the bias (Nagel et al.
+ * 2019, Data-Free Quantization Through Weight Equalization and Bias Correction, 4.2). */
+static void correct_bias(Convert *c, Node *n, const NodePlan *p, const Value *w, const Ints *k)
+{
+    const Moments *m = moments_of(c->a, n);
+    const int at = op_bias(n->op);
+    Value *bias = at < 0 ? NULL : arg_value(n, at);
+    const State *s = bias ? bias->state : w->state;
+    Geometry g;
+    if (!m || at < 0 || !(p->choice.algorithms & ALG_BIAS_CORRECTION) || !geometry_of(n, &g) ||
+        (bias && (!s || s->kind == ST_MUTABLE || !s->data || bias->type.stride ||
+                  bias->type.dtype != ETC_F32 || type_numel(bias->type) != g.results)) ||
+        (!bias && n->op == OP_ADDMM))
+        return;
+    const float *from = (const float *)(const void *)w->state->data;
+    double *sum = NEW(c->node, double, g.results + 1);
+    for (int64_t i = 0; i < g.results * g.row; i++) {
+        const double kept = (double)k->scale[i / k->inner % k->n] * k->q[i];
+        sum[result_at(&g, i)] += (kept - (double)from[i]) * (double)m->mean[channel_at(&g, i)];
+    }
+    float *to = NEW(c->g->program->arena, float, g.results + 1);
+    for (int64_t r = 0; r < g.results; r++)
+        to[r] = (float)((bias ? (double)((const float *)(const void *)s->data)[r] : 0) - sum[r]);
+    Value *v = constant(c, s, bias ? "" : "_bias", ETC_F32, 1, &DIM(g.results), to);
+    if (bias)
+        node_set_in(n, n->arg[at].slot, v);
+    else
+        node_set_arg(n, at, node_use(n, v));
+}
+
+static Value *weight_of_channels(Convert *c, Node *n, const Value *w, const Ints *k, int axis)
+{
+    Value *q = constant(c, w->state, "_q", ETC_I8, w->type.rank, w->type.dim, k->q);
+    Value *scale = constant(c, w->state, "_scale", ETC_F32, 1, &DIM(k->n), k->scale);
+    return first(c, build(c->g, n, n->loc, OP_DEQUANTIZE_PER_CHANNEL, c->d, "vvniiit", q, scale,
+                          (int64_t)axis, (int64_t)k->lo, (int64_t)k->hi, ETC_I8));
+}
+
+/* Groups are the rows of a matrix; behind dequantize they lie as the weights do. */
+static Value *weight_of_groups(Convert *c, Node *n, const Value *w, const Ints *k)
+{
+    const Dim dim[2] = {DIM(k->n), DIM(k->inner)};
+    Value *q = constant(c, w->state, "_q", ETC_I8, 2, dim, k->q);
+    Value *scale = constant(c, w->state, "_scale", ETC_F32, 1, dim, k->scale);
+    Value *f = first(c, build(c->g, n, n->loc, OP_DEQUANTIZE_PER_CHANNEL, c->d, "vvniiit", q, scale,
+                              (int64_t)0, (int64_t)k->lo, (int64_t)k->hi, ETC_I8));
+    return f ? first(c, build(c->g, n, n->loc, OP_VIEW, c->d, "vD", f, w->type.rank, w->type.dim))
+             : NULL;
+}
+
+/* To nearest, ties to even; what is too large becomes the largest. */
+static uint16_t half_of(float v)
+{
+    uint32_t b;
+    memcpy(&b, &v, sizeof b);
+    const uint16_t sign = (uint16_t)(b >> 16 & 0x8000);
+    const uint32_t m = b & 0x7fffffff;
+    if (m > 0x7f800000)
+        return sign | 0x7e00;
+    if (m >= 0x477ff000)
+        return sign | (m == 0x7f800000 ? 0x7c00 : 0x7bff);
+    if (m >= 0x38800000) /* normal */
+        return (uint16_t)(sign | ((m - 0x38000000 + 0xfff + (m >> 13 & 1)) >> 13));
+    float tiny;
+    memcpy(&tiny, &m, sizeof tiny);
+    const float sum = tiny + 0.5f; /* its last place is 2^-24, the least half */
+    memcpy(&b, &sum, sizeof b);
+    return (uint16_t)(sign | (b - 0x3f000000));
+}
+
+static Value *weight_of_halves(Convert *c, Node *n, const Value *w)
+{
+    const int64_t all = type_numel(w->type);
+    const float *from = (const float *)(const void *)w->state->data;
+    uint16_t *h = NEW(c->g->program->arena, uint16_t, all + 1);
+    for (int64_t i = 0; i < all; i++)
+        h[i] = half_of(from[i]);
+    Value *v = constant(c, w->state, "_half", ETC_F16, w->type.rank, w->type.dim, h);
+    Node *made = build(c->g, n, n->loc, OP__TO_COPY, c->d, "vt", v, ETC_F32);
+    return first(c, made);
+}
+
+/* -- tables ------------------------------------------------------------------------------------------ */
+
+static Value *looked_up(Convert *c, Node *n, Value *table)
+{
+    int64_t padding = -1;
+    arg_int(n, 2, &padding);
+    return first(c, build(c->g, n, n->loc, OP_EMBEDDING, c->d, "vvi", table, arg_value(n, 1),
+                          padding));
+}
+
+static Value *as_floats(Convert *c, Node *n, Value *v)
+{
+    return v ? first(c, build(c->g, n, n->loc, OP__TO_COPY, c->d, "vt", v, ETC_F32)) : NULL;
+}
+
+static Value *viewed(Convert *c, Node *n, Value *v, int rank, const Dim *dim)
+{
+    return v ? first(c, build(c->g, n, n->loc, OP_VIEW, c->d, "vD", v, rank, dim)) : NULL;
+}
+
+static Value *product(Convert *c, Node *n, Value *x, Value *y)
+{
+    return x && y ? first(c, build(c->g, n, n->loc, OP_MUL_TENSOR, c->d, "vv", x, y)) : NULL;
+}
+
+/* Each group of a row has a scale: x [.., groups * group] times [.., groups]. */
+static Value *scaled_groups(Convert *c, Node *n, Value *x, Value *scale, int64_t groups)
+{
+    const Type t = n->out[0]->type;
+    Dim dim[MAX_RANK + 1];
+    if (t.rank >= MAX_RANK)
+        return first(c, NULL);
+    memcpy(dim, t.dim, (size_t)t.rank * sizeof *dim);
+    dim[t.rank] = DIM(t.dim[t.rank - 1].value / groups);
+    dim[t.rank - 1] = DIM(groups);
+    x = viewed(c, n, x, t.rank + 1, dim);
+    dim[t.rank] = DIM(1);
+    return viewed(c, n, product(c, n, x, viewed(c, n, scale, t.rank + 1, dim)), t.rank, t.dim);
+}
+
+/* Rows of the table are taken as they are kept, and only they become floats. */
+static Value *rows_of_table(Convert *c, Node *n, const NodePlan *p)
+{
+    const Value *w = arg_value(n, 0);
+    const Ints k = integers_of(c, n, p, 0);
+    const int64_t rows = w->type.dim[0].value, groups = k.n / rows;
+    const Dim dim[2] = {DIM(rows), DIM(groups)};
+    Value *q = constant(c, w->state, "_q", ETC_I8, 2, w->type.dim, k.q);
+    Value *scale = constant(c, w->state, "_scale", ETC_F32, 2, dim, k.scale);
+    Value *x = as_floats(c, n, looked_up(c, n, q)), *s = looked_up(c, n, scale);
+    return groups == 1 ? product(c, n, x, s) : scaled_groups(c, n, x, s, groups);
+}
+
+static Value *halves_of_table(Convert *c, Node *n)
+{
+    Value *w = weight_of_halves(c, n, arg_value(n, 0));
+    Node *cast = w ? w->def : NULL;
+    Value *v = cast ? as_floats(c, n, looked_up(c, n, cast->in[0])) : NULL;
+    if (cast)
+        graph_remove(c->g, cast);
+    return v;
+}
+
+/* -- nodes ------------------------------------------------------------------------------------------- */
+
+static void set_weight(Convert *c, Node *n, const NodePlan *p)
+{
+    const int arg = op_weight(n->op), axis = weight_axis(n);
+    const QuantFormat *f = &p->choice.weight;
+    const Value *w = arg_value(n, arg);
+    Value *v;
+    if (f->dtype == ETC_F16) {
+        v = weight_of_halves(c, n, w);
+    } else {
+        const Ints k = integers_of(c, n, p, axis);
+        correct_bias(c, n, p, w, &k);
+        v = f->granularity == PER_GROUP ? weight_of_groups(c, n, w, &k)
+                                        : weight_of_channels(c, n, w, &k, axis);
+    }
+    if (v)
+        node_set_in(n, n->arg[arg].slot, v);
+}
+
+static Value *read_static(Convert *c, Value *v)
+{
+    const Point *p = point_of(c->a, v);
+    if (!p)
+        return v;
+    if (!c->static_of[v->index])
+        c->static_of[v->index] = pair(c, v, p);
+    return c->static_of[v->index];
+}
+
+static Value *read_dynamic(Convert *c, Value *v, const QuantFormat *f)
+{
+    Value *from = c->with[v->index] ? c->with[v->index] : v;
+    if (!c->dynamic_of[v->index])
+        c->dynamic_of[v->index] = f->granularity == PER_TOKEN ? tokens(c, from) : whole(c, from);
+    return c->dynamic_of[v->index];
+}
+
+/* The operand that is no weight: of a product the first that is none. */
+static int operand_slot(const Node *n)
+{
+    const int at = n->op == OP_ADDMM ? 1 : 0;
+    return n->arg[at].slot;
+}
+
+static void convert_node(Convert *c, Node *n, const NodePlan *p)
+{
+    Value *v = NULL;
+    if (op_weight(n->op) >= 0 && n->op != OP_EMBEDDING)
+        set_weight(c, n, p); /* reads what was seen of the operands as they are */
+    for (int i = 0; p->mode == MODE_STATIC && !p->head && i < n->n_in; i++)
+        if ((v = read_static(c, n->in[i])))
+            node_set_in(n, i, v);
+    if (p->mode == MODE_DYNAMIC &&
+        (v = read_dynamic(c, n->in[operand_slot(n)], &p->choice.activation)))
+        node_set_in(n, operand_slot(n), v);
+    if (n->op == OP_EMBEDDING)
+        c->with[n->out[0]->index] = p->choice.weight.dtype == ETC_F16 ? halves_of_table(c, n)
+                                                                      : rows_of_table(c, n, p);
+}
+
+/* What comes of integers is what all read; who else reads floats goes on doing so. */
+static void set_results(Convert *c)
+{
+    for (Node *n = c->g->first; n; n = n->next) {
+        const NodePlan *p = plan_of(c->a, n);
+        if (p && p->mode == MODE_STATIC && !p->tail && point_of(c->a, n->out[0]))
+            c->with[n->out[0]->index] = read_static(c, n->out[0]);
+    }
+}
+
+/* A quantize goes on reading what it was made for. */
+static void replace_reads(Convert *c)
+{
+    Value **with = NEW(c->tmp, Value *, c->g->n_values + 1);
+    memcpy(with, c->with, (size_t)c->a->n_values * sizeof *with);
+    Value **read = NEW(c->tmp, Value *, c->a->n_values + 1);
+    for (int i = 0; i < c->a->n_values; i++)
+        read[i] = c->static_of[i] ? c->static_of[i]->def->in[0]->def->in[0] : NULL;
+    graph_replace(c->g, with);
+    for (int i = 0; i < c->a->n_values; i++)
+        if (read[i] && with[i] == c->static_of[i])
+            node_set_in(c->static_of[i]->def->in[0]->def, 0, read[i]);
+}
+
+bool convert(const Annotation *a, Arena *tmp, Diag *d)
+{
+    Convert c = {.a = a, .g = a->g, .tmp = tmp, .node = arena_new(), .d = d};
+    c.with = NEW(tmp, Value *, a->n_values + 1);
+    c.static_of = NEW(tmp, Value *, a->n_values + 1);
+    c.dynamic_of = NEW(tmp, Value *, a->n_values + 1);
+    set_results(&c);
+    for (Node *n = a->g->first, *next; n; n = next) {
+        next = n->next;
+        const NodePlan *p = plan_of(a, n);
+        if (p && p->mode != MODE_FLOAT)
+            convert_node(&c, n, p);
+        arena_reset(c.node);
+    }
+    arena_free(c.node);
+    if (!c.failed)
+        replace_reads(&c);
+    return !c.failed;
+}

@@ -1,0 +1,144 @@
+/* internal.h -- what the files of quant/ share: what annotate settled for a graph. */
+#ifndef ETC_QUANT_INTERNAL_H
+#define ETC_QUANT_INTERNAL_H
+
+#include "quant/quant.h"
+
+/* -- annotate.c: what each node and value gets ------------------------------------------------- */
+
+/* How a node is computed. */
+typedef enum Mode {
+    MODE_FLOAT,
+    MODE_STATIC,  /* of integers whose scales are known */
+    MODE_DYNAMIC, /* of integers whose scales are found when it runs */
+    MODE_WEIGHT   /* of floats, with weights that are kept smaller */
+} Mode;
+
+/* Values that have one scale and zero point in common. */
+typedef struct Point {
+    const char *name; /* of the first of them, by which statistics know it */
+    QuantFormat format;
+    Observer *observer;
+    float lo, hi; /* the range that the integers cover */
+    double scale;
+    int64_t zero;
+} Point;
+
+/* What a value's channels are like over all samples. */
+typedef struct Moments {
+    const char *name;
+    bool is_before; /* channels are rescaled */
+    int axis;
+    int64_t n; /* channels */
+    float *mean, *square, *magnitude; /* by channel: of x, of x^2; the largest |x| */
+    double *sum, *sum_square, count;  /* while samples come */
+    double *gram; /* n x n sums of products of channels, its lower triangle; NULL: nobody asked */
+} Moments;
+
+typedef struct NodePlan {
+    Mode mode;
+    QuantChoice choice; /* as settled */
+    const Node *tail;   /* MODE_STATIC: the node behind it that is part of it, or NULL */
+    const Node *head;   /* of that node: what it is part of */
+} NodePlan;
+
+typedef struct Annotation {
+    Graph *g;
+    Arena *arena;
+    Uses uses;
+    int n_values;    /* of g when it was annotated */
+    NodePlan *plan;  /* by index of a node's first result */
+    int *point;      /* by value index: in `points`, or -1 */
+    Point **points;
+    int n_points;
+    Moments **moments; /* by value index, or NULL */
+    bool observes;     /* points have observers */
+} Annotation;
+
+Annotation annotate(Graph *g, const Recipe *r, Arena *a);
+NodePlan *plan_of(const Annotation *a, const Node *n); /* NULL: n has no results */
+Point *point_of(const Annotation *a, const Value *v);  /* NULL: v stays as it is */
+
+/* -- of operators ------------------------------------------------------------------------------ */
+
+int op_weight(OpId op);       /* the argument that holds weights, or -1 */
+int weight_axis(const Node *n); /* the axis of weights along which results lie */
+int op_input(OpId op);        /* the argument that weights are multiplied with, or -1 */
+int op_bias(OpId op);         /* the argument that is added, or -1 */
+bool is_weight(const Value *v); /* f32, the same in every call, its bytes at hand */
+bool is_class(const Node *n, const char *quant); /* of ops.def's column */
+
+/* -- calibrate.c ------------------------------------------------------------------------------- */
+
+/* Runs the samples and gives each point its range.  False: reported. */
+bool calibrate(Annotation *a, QuantJob *job, Diag *d);
+
+/* -- moments.c --------------------------------------------------------------------------------- */
+
+/* Asks anew for the moments of the operands whose nodes want some for one of these algorithms; true:
+ * some do.  They are before or behind what rescale.c does. */
+bool moments_ask(Annotation *a, unsigned algorithms, bool is_before);
+void moments_see(Moments *m, const EtcTensor *t);
+void moments_end(const Annotation *a, Statistics *to);
+/* The same from a file.  False: reported. */
+bool moments_read(const Annotation *a, const Statistics *s, Diag *d);
+/* Of the operand that n multiplies with its weights; NULL: nobody asked. */
+const Moments *moments_of(const Annotation *a, const Node *n);
+
+/* -- statistics.c ------------------------------------------------------------------------------ */
+
+Statistics *statistics_new(Arena *a, uint64_t model);
+const char *statistics_file(const Statistics *s);
+uint64_t statistics_model(const Program *p);
+bool statistics_fit(const Statistics *s, const Program *p, Diag *d); /* false: reported */
+/* n numbers under a key without blanks, of a value; sorted, they can be found; NULL: not there. */
+void statistics_add(Statistics *s, const char *key, const char *name, int n, const float *v);
+void statistics_sort(Statistics *s);
+const float *statistics_get(const Statistics *s, const char *key, const char *name, int n);
+
+/* -- weights.c --------------------------------------------------------------------------------- */
+
+/* Weights [outer, n, inner] as integers; scale i belongs to all that have i in the middle. */
+typedef struct Ints {
+    int64_t outer, n, inner;
+    int lo, hi;
+    int8_t *q;
+    float *scale;
+} Ints;
+
+Ints ints_new(const QuantFormat *f, const Value *w, int axis, Arena *a);
+/* h, an importance per weight, may be NULL: all alike. */
+void ints_set_scales(Ints *k, const QuantFormat *f, const float *w, const float *h);
+void ints_fit_scales(Ints *k, const QuantFormat *f, const float *w, const float *h);
+void ints_shrink_scales(Ints *k, const QuantFormat *f, const float *w);
+void ints_round(Ints *k, const float *w);
+int ints_nearest(const Ints *k, double v); /* v in steps */
+float scale_kept(double scale, const QuantFormat *f); /* as runtimes keep it */
+
+/* Where a weight's element stands: the result it counts for and the operand's channel. */
+typedef struct Geometry {
+    int64_t results, row, taps, results_of_group, channels_of_group;
+    bool by_column; /* results lie along the last axis */
+} Geometry;
+
+bool geometry_of(const Node *n, Geometry *g); /* false: results do not lie in rows */
+int64_t result_at(const Geometry *g, int64_t element);
+int64_t channel_at(const Geometry *g, int64_t element);
+
+/* -- rescale.c --------------------------------------------------------------------------------- */
+
+void rescale_all(Annotation *a);
+
+/* -- gptq.c -------------------------------------------------------------------------------------- */
+
+void gptq_round(Ints *k, const float *w, const Moments *m, Arena *tmp);
+
+/* -- convert.c --------------------------------------------------------------------------------- */
+
+bool convert(const Annotation *a, Arena *tmp, Diag *d);
+
+/* -- observe.c ------------------------------------------------------------------------------- */
+
+double log_of(double x); /* natural; x is positive and normal; the same bits on any machine */
+
+#endif

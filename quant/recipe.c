@@ -1,0 +1,225 @@
+/* recipe.c -- which nodes the rules of a recipe speak for. */
+#include "quant/quant.h"
+#include <string.h>
+
+/* -- globs ------------------------------------------------------------------------------------ */
+
+/* Whether s, or what of it stands before an `end` that is not 0, is what the glob says.  Only
+ * the last '*' is ever taken up again, so that time is at most the product of the lengths. */
+static bool glob_matches(const char *glob, const char *s, char end)
+{
+    const char *star = NULL, *retry = NULL;
+    for (;;) {
+        if (*glob == '*') {
+            star = ++glob;
+            retry = s;
+        } else if (!*glob && (!*s || (end && *s == end))) {
+            return true;
+        } else if (*s && *glob && (*glob == *s || *glob == '?')) {
+            glob++;
+            s++;
+        } else if (star && *retry) {
+            glob = star;
+            s = ++retry;
+        } else {
+            return false;
+        }
+    }
+}
+
+/* "conv2d" of "aten.conv2d.default". */
+static void op_stem(const char *target, char stem[64])
+{
+    const char *from = strchr(target, '.');
+    from = from ? from + 1 : target;
+    size_t n = strcspn(from, ".");
+    n = n < 63 ? n : 63;
+    memcpy(stem, from, n);
+    stem[n] = '\0';
+}
+
+static bool op_matches(const char *glob, OpId op)
+{
+    char stem[64];
+    op_stem(op_info[op].target, stem);
+    return glob_matches(glob, op_info[op].target, 0) || glob_matches(glob, stem, 0);
+}
+
+static const char *name_of(const Node *n)
+{
+    return n->loc.node ? n->loc.node : n->n_out ? n->out[0]->name : "";
+}
+
+static const char *module_of(const Node *n)
+{
+    return n->loc.module ? n->loc.module : "";
+}
+
+static const char *backend_name(const Backend *b)
+{
+    return b ? b->name : "portable";
+}
+
+static bool rule_matches(const QuantRule *r, const Node *n, const Backend *b)
+{
+    return (!r->name || glob_matches(r->name, name_of(n), 0)) &&
+           (!r->op || op_matches(r->op, n->op)) &&
+           (!r->module || glob_matches(r->module, module_of(n), '.')) &&
+           (!r->backend || glob_matches(r->backend, backend_name(b), 0));
+}
+
+QuantChoice recipe_choice(const Recipe *r, const Node *n, const Backend *backend)
+{
+    const QuantFormat as_it_is = {.dtype = ETC_F32};
+    QuantChoice c = {as_it_is, as_it_is, 0};
+    for (int i = 0; i < r->n_rules; i++) {
+        const QuantRule *rule = &r->rule[i];
+        if (!rule_matches(rule, n, backend))
+            continue;
+        c.activation = rule->has_activation ? rule->activation : c.activation;
+        c.weight = rule->has_weight ? rule->weight : c.weight;
+        c.algorithms = rule->has_algorithms ? rule->algorithms : c.algorithms;
+    }
+    return c;
+}
+
+/* -- scopes that match nothing ---------------------------------------------------------------- */
+
+/* One field of a scope, what of the model comes nearest to it. */
+typedef struct Nearest {
+    const char *glob;
+    char end;
+    int distance; /* in edits; FAR less the letters both begin with where that is too many */
+    char text[128];
+    bool is_met;
+} Nearest;
+
+typedef enum Field { F_NAME, F_OP, F_MODULE, F_BACKEND, N_FIELDS } Field;
+
+typedef struct Check {
+    const Recipe *recipe;
+    const Program *program;
+    Arena *tmp;
+    bool *met; /* by rule */
+    int rule;  /* of which `field` tells */
+    Nearest field[N_FIELDS];
+} Check;
+
+typedef void Visit(Check *c, const Node *n, const Backend *b);
+
+/* Who takes n: the first that is offered it. */
+static const Backend *taker_of(const Node *n, const Uses *u)
+{
+    const Program *p = n->graph->program;
+    Refusal why = {0};
+    for (int i = 0; i < p->n_backends; i++)
+        if (p->backend[i]->takes(n, u, &why))
+            return p->backend[i];
+    return NULL;
+}
+
+static void visit_graph(Check *c, const Graph *g, Visit *visit)
+{
+    Uses u = graph_uses(g, c->tmp);
+    for (const Node *n = g->first; n; n = n->next) {
+        visit(c, n, taker_of(n, &u));
+        for (int i = 0; i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                visit_graph(c, n->arg[i].graph, visit);
+    }
+}
+
+static void visit_program(Check *c, Visit *visit)
+{
+    for (int i = 0; i < c->program->n_methods; i++)
+        visit_graph(c, c->program->method[i], visit);
+}
+
+static void mark_rules(Check *c, const Node *n, const Backend *b)
+{
+    for (int i = 0; i < c->recipe->n_rules; i++)
+        c->met[i] = c->met[i] || rule_matches(&c->recipe->rule[i], n, b);
+}
+
+enum { FAR = 1000, NEAR = 3, MOST_TOLD = 20 };
+
+/* How far `text` is from the glob: in edits, or, where none are few enough, FAR less the letters
+ * that both begin with. */
+static int distance_of(const char *glob, const char *text)
+{
+    int same = 0, edits = text_distance(glob, text, NEAR);
+    while (glob[same] && glob[same] == text[same] && same < 64)
+        same++;
+    return edits <= NEAR ? edits : same >= NEAR ? FAR - same : FAR;
+}
+
+static void offer(Nearest *near, const char *text)
+{
+    if (!near->glob || near->is_met || !*text)
+        return;
+    int distance = distance_of(near->glob, text);
+    near->is_met = glob_matches(near->glob, text, near->end);
+    if (distance < near->distance) {
+        near->distance = distance;
+        size_t n = strlen(text) < sizeof near->text ? strlen(text) : sizeof near->text - 1;
+        memcpy(near->text, text, n);
+        near->text[n] = '\0';
+    }
+}
+
+static void offer_node(Check *c, const Node *n, const Backend *b)
+{
+    char stem[64];
+    op_stem(op_info[n->op].target, stem);
+    offer(&c->field[F_NAME], name_of(n));
+    offer(&c->field[F_OP], op_info[n->op].target);
+    offer(&c->field[F_OP], stem);
+    offer(&c->field[F_MODULE], module_of(n));
+    offer(&c->field[F_BACKEND], backend_name(b));
+}
+
+/* Each field that nothing in the model meets is told with what comes nearest to it. */
+static void report_rule(Check *c, Diag *d)
+{
+    static const char *const what[N_FIELDS] = {"node", "operator", "module", "node of backend"};
+    const QuantRule *r = &c->recipe->rule[c->rule];
+    const char *glob[N_FIELDS] = {r->name, r->op, r->module, r->backend};
+    int n_told = 0;
+    for (int f = 0; f < N_FIELDS; f++)
+        c->field[f] = (Nearest){
+            .glob = glob[f], .end = f == F_MODULE ? '.' : '\0', .distance = FAR};
+    visit_program(c, offer_node);
+    Loc loc = {.file = c->recipe->file, .line = r->line, .column = r->column};
+    for (int f = 0; f < N_FIELDS; f++) {
+        const Nearest *near = &c->field[f];
+        if (!near->glob || near->is_met)
+            continue;
+        diag_error(d, loc, "scope matches nothing: the model has no %s '%s'%s%s%s", what[f],
+                   near->glob, *near->text ? ", did you mean '" : "", near->text,
+                   *near->text ? "'?" : "");
+        n_told++;
+    }
+    if (!n_told)
+        diag_error(d, loc, "scope matches nothing: no node of the model meets all its fields");
+}
+
+bool recipe_check_scopes(const Recipe *r, const Program *p, Diag *d)
+{
+    int n_told = 0;
+    Check c = {.recipe = r, .program = p, .tmp = arena_new()};
+    c.met = NEW(c.tmp, bool, r->n_rules + 1);
+    visit_program(&c, mark_rules);
+    for (c.rule = 0; c.rule < r->n_rules; c.rule++) {
+        const QuantRule *rule = &r->rule[c.rule];
+        bool has_scope = rule->name || rule->op || rule->module || rule->backend;
+        if (c.met[c.rule] || !rule->line || !has_scope)
+            continue;
+        if (n_told++ < MOST_TOLD) /* each walks the model */
+            report_rule(&c, d);
+        else
+            diag_error(d, (Loc){.file = r->file, .line = rule->line, .column = rule->column},
+                       "scope matches nothing");
+    }
+    arena_free(c.tmp);
+    return !n_told;
+}

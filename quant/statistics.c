@@ -1,0 +1,232 @@
+/* statistics.c -- what observers saw, as a file: lines of text, in the order of their keys.
+ *
+ *     etc statistics 1
+ *     model 0123456789abcdef
+ *     KEY N V1 ... VN NAME        what KEY says of the value NAME
+ *     end N                       as many lines
+ *
+ * Numbers are the shortest decimals of nine digits that give the float back.  Readers trust
+ * nothing.
+ */
+#define _POSIX_C_SOURCE 200809L /* open_memstream */
+#include "quant/internal.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Record {
+    const char *key, *name;
+    int n;
+    float *v;
+} Record;
+
+struct Statistics {
+    Arena *arena;
+    const char *file;
+    uint64_t model;
+    Record *record;
+    int n;
+};
+
+/* -- the model they belong to -------------------------------------------------------------------- */
+
+static uint64_t mixed(uint64_t h, const void *data, size_t n)
+{
+    const uint8_t *at = data;
+    uint64_t word;
+    for (; n >= sizeof word; n -= sizeof word, at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        h ^= h >> 29;
+    }
+    for (; n; n--, at++)
+        h = (h ^ *at) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+/* Of the graphs as they stand, sizes and weights, but not of the file's name, which the first line
+ * of the text has. */
+uint64_t statistics_model(const Program *p)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    if (f) {
+        program_print(p, f);
+        fclose(f);
+        const char *rest = strchr(text, '\n');
+        h = rest ? mixed(h, rest, n - (size_t)(rest - text)) : h;
+    }
+    free(text);
+    for (int i = 0; i < p->n_states; i++)
+        if (p->state[i]->data && !p->state[i]->type.stride)
+            h = mixed(h, p->state[i]->data, (size_t)type_bytes(p->state[i]->type));
+    return h;
+}
+
+/* -- records -------------------------------------------------------------------------------------- */
+
+Statistics *statistics_new(Arena *a, uint64_t model)
+{
+    Statistics *s = NEW(a, Statistics, 1);
+    *s = (Statistics){.arena = a, .file = "statistics", .model = model};
+    return s;
+}
+
+const char *statistics_file(const Statistics *s)
+{
+    return s->file;
+}
+
+int statistics_count(const Statistics *s)
+{
+    return s->n;
+}
+
+void statistics_add(Statistics *s, const char *key, const char *name, int n, const float *v)
+{
+    Record r = {arena_str(s->arena, key, strlen(key)), arena_str(s->arena, name, strlen(name)), n,
+                NEW(s->arena, float, n + 1)};
+    memcpy(r.v, v, (size_t)n * sizeof *v);
+    PUSH(s->arena, s->record, s->n, r);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const Record *x = a, *y = b;
+    const int c = strcmp(x->key, y->key);
+    return c ? c : strcmp(x->name, y->name);
+}
+
+void statistics_sort(Statistics *s)
+{
+    if (s->n)
+        qsort(s->record, (size_t)s->n, sizeof *s->record, by_key);
+}
+
+const float *statistics_get(const Statistics *s, const char *key, const char *name, int n)
+{
+    const Record want = {key, name, n, NULL};
+    const Record *r = s->n ? bsearch(&want, s->record, (size_t)s->n, sizeof want, by_key) : NULL;
+    return r && r->n == n ? r->v : NULL;
+}
+
+/* -- the file --------------------------------------------------------------------------------------- */
+
+void statistics_write(const Statistics *s, FILE *out)
+{
+    fprintf(out, "etc statistics 1\nmodel %016" PRIx64 "\n", s->model);
+    for (int i = 0; i < s->n; i++) {
+        const Record *r = &s->record[i];
+        fprintf(out, "%s %d", r->key, r->n);
+        for (int k = 0; k < r->n; k++)
+            fprintf(out, " %.9g", (double)r->v[k]);
+        fprintf(out, " %s\n", r->name);
+    }
+    fprintf(out, "end %d\n", s->n);
+}
+
+typedef struct Reader {
+    Statistics *s;
+    const char *at; /* of a text that ends with 0 */
+    int line;
+    Diag *d;
+} Reader;
+
+static bool wrong(const Reader *r, const char *what)
+{
+    return diag_error(r->d, (Loc){.file = r->s->file, .line = r->line}, "%s", what);
+}
+
+static bool skip(Reader *r, const char *text)
+{
+    const size_t n = strlen(text);
+    const bool is = !strncmp(r->at, text, n);
+    r->at += is ? n : 0;
+    return is;
+}
+
+/* Up to the next `end`, which is left behind; not empty. */
+static const char *word(Reader *r, char end)
+{
+    const char *to = r->at;
+    while (*to && *to != '\n' && *to != end)
+        to++;
+    if (*to != end || to == r->at)
+        return NULL;
+    const char *s = arena_str(r->s->arena, r->at, (size_t)(to - r->at));
+    r->at = to + 1;
+    return s;
+}
+
+static bool whole_number(const char *s, int64_t most, int *v)
+{
+    char *end;
+    const long long n = s && *s >= '0' && *s <= '9' ? strtoll(s, &end, 10) : -1;
+    if (n < 0 || *end || n > most)
+        return false;
+    *v = (int)n;
+    return true;
+}
+
+static bool read_record(Reader *r, int64_t left)
+{
+    Record to = {.key = word(r, ' ')};
+    if (!to.key || !whole_number(word(r, ' '), left / 2, &to.n))
+        return wrong(r, "is no line KEY N V1 ... VN NAME");
+    to.v = NEW(r->s->arena, float, to.n + 1);
+    for (int i = 0; i < to.n; i++) {
+        char *end = NULL;
+        const char *s = word(r, ' ');
+        to.v[i] = s ? strtof(s, &end) : NAN;
+        if (!s || *end || !isfinite(to.v[i]))
+            return wrong(r, "has fewer numbers than it says, or some that are none");
+    }
+    to.name = word(r, '\n');
+    if (!to.name)
+        return wrong(r, "names no value");
+    if (r->s->n && by_key(&r->s->record[r->s->n - 1], &to) >= 0)
+        return wrong(r, "comes twice, or out of order");
+    PUSH(r->s->arena, r->s->record, r->s->n, to);
+    return true;
+}
+
+static bool read_head(Reader *r)
+{
+    if (!skip(r, "etc statistics 1\n"))
+        return wrong(r, "is no file of statistics that `etc quantize` wrote");
+    r->line++;
+    const char *hex = skip(r, "model ") ? word(r, '\n') : NULL;
+    if (!hex || strlen(hex) != 16 || strspn(hex, "0123456789abcdef") != 16)
+        return wrong(r, "does not say which model it is of");
+    r->s->model = strtoull(hex, NULL, 16);
+    r->line++;
+    return true;
+}
+
+Statistics *statistics_read(Arena *a, const char *file, const char *text, size_t n, Diag *d)
+{
+    const char *copy = arena_str(a, text, n);
+    Reader r = {.s = statistics_new(a, 0), .at = copy, .line = 1, .d = d};
+    int count = 0;
+    r.s->file = file;
+    if (!read_head(&r))
+        return NULL;
+    for (; *r.at && strncmp(r.at, "end ", 4) != 0; r.line++)
+        if (!read_record(&r, (int64_t)(n - (size_t)(r.at - copy))))
+            return NULL;
+    bool is_whole = skip(&r, "end ") && whole_number(word(&r, '\n'), INT32_MAX, &count) &&
+                    count == r.s->n && r.at == copy + n;
+    return is_whole || wrong(&r, "is cut off") ? r.s : NULL;
+}
+
+bool statistics_fit(const Statistics *s, const Program *p, Diag *d)
+{
+    return s->model == statistics_model(p) ||
+           diag_error(d, (Loc){.file = s->file},
+                      "was made of another model than '%s', or for another backend: "
+                      "make it anew with `etc quantize`",
+                      p->name);
+}
