@@ -100,6 +100,9 @@ Program *model_partition(const Options *o, Arena *a, Diag *d);
 /* Loads and runs what stands before quantize, and that.  NULL: reported. */
 Program *model_observe(const Options *o, Arena *a, Diag *d);
 
+/* The same, quantized by what was observed; a program of its own.  NULL: reported. */
+Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Diag *d);
+
 /* Loads and checks; what is at stage aten becomes core, so that the evaluator can run it.  NULL:
  * reported. */
 Program *model_evaluable(const Options *o, Arena *a, Diag *d);
@@ -143,7 +146,8 @@ typedef struct NpyHeader {
 
 /* What a file of `size` bytes that begins with head[0..n) holds; n is size or at least NPY_HEADER.
  * False: reported. */
-bool npy_header(const char *name, const uint8_t *head, size_t n, int64_t size, NpyHeader *h, Diag *d);
+bool npy_header(const char *name, const uint8_t *head, size_t n, int64_t size, NpyHeader *h,
+                Diag *d);
 EtcDtype npy_dtype(EtcDtype is, EtcDtype want); /* as which a file's elements are taken */
 bool npy_check(const EtcTensor *t, const char *name, Diag *d); /* of bool: bytes are 0 or 1 */
 
@@ -151,9 +155,10 @@ bool npy_check(const EtcTensor *t, const char *name, Diag *d); /* of bool: bytes
 
 typedef struct Data Data;
 
-/* DATA for graph g: a folder of .npy and .npz files, or one of them.  What an input's array holds is
- * one sample where it fits as it is; else its first axis is that of samples, or of a multiple of the
- * fixed batch.  All files' headers are read and their mistakes reported.  NULL: there were any. */
+/* DATA for graph g: a folder of .npy and .npz files, or one of them.  What an input's array
+ * holds is one sample where it fits as it is; else its first axis is that of samples, or of a
+ * multiple of the fixed batch.  All files' headers are read and their mistakes reported.  NULL:
+ * there were any. */
 Data *data_open(const char *path, const Graph *g, Arena *a, Diag *d);
 /* For one reader at a time; valid until data_close. */
 Samples data_samples(Data *data);
@@ -302,8 +307,8 @@ struct Yaml {
     int n;
 };
 
-/* The tree of a text of one document, in `a`, some of which may be YAML_BROKEN; all that was refused
- * is reported.  NULL: there is no telling what else it says. */
+/* The tree of a text of one document, in `a`, some of which may be YAML_BROKEN; all that was
+ * refused is reported.  NULL: there is no telling what else it says. */
 const Yaml *yaml_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d);
 Loc yaml_loc(const Yaml *y);
 
@@ -328,8 +333,8 @@ bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, D
 
 /* -- quant_report.c ------------------------------------------------------------------------ */
 
-/* What quantizing costs: a page that needs nothing but itself, and the same as JSON, whose schema is
- * in docs/quantization.md. */
+/* What quantizing costs: a page that needs nothing but itself, and the same as JSON, whose
+ * schema is in docs/quantization.md. */
 void quant_report_html(const QuantReport *r, Arena *a, FILE *f);
 void quant_report_json(const QuantReport *r, Arena *a, FILE *f);
 /* Stages the page, or the JSON where `path` ends in ".json".  False: reported. */
@@ -343,8 +348,9 @@ void partition_line(const Program *p, const char *file, Arena *a); /* to standar
 
 /* -- quantize.c ----------------------------------------------------------------------------- */
 
-/* Sets p->quant to what --recipe and its kin ask for.  False: reported. */
-bool quant_prepare(const Options *o, Program *p, Arena *a, Diag *d);
+/* Sets p->quant to what --recipe and its kin ask for, by `known` where that is not NULL.  False:
+ * reported. */
+bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena *a, Diag *d);
 void quant_finish(const Program *p); /* once its passes have run: lets go of samples */
 
 /* -- commands: each returns after reporting to d ------------------------------------------- */

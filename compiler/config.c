@@ -1,8 +1,8 @@
 /* config.c -- YAML as a tree: the part of it that a recipe needs.
  *
- * Maps, lists and scalars.  Anchors, aliases, tags and a second document are refused, so the tree is
- * no larger than its text, and nesting is bounded.  What a plain scalar means is for its reader to
- * say: no word turns into a number or a truth by itself.
+ * Maps, lists and scalars.  Anchors, aliases, tags and a second document are refused, so the tree
+ * is no larger than its text, and nesting is bounded.  What a plain scalar means is for its reader
+ * to say: no word turns into a number or a truth by itself.
  */
 #include "compiler/compiler.h"
 #include <string.h>

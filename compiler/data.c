@@ -1,9 +1,9 @@
 /* data.c -- samples of a model's inputs, from .npy and .npz files.
  *
- * When it is opened every file's headers are read, so that what does not fit is told before anything
- * runs; a sample's bytes are read when it is asked for.  Of a .npy only they are; a .npz is held as
- * long as its samples are read.  Nothing is mapped: a file that shrinks meanwhile is an error, not
- * a signal.  Files come in the order of their names' bytes, whatever the locale.
+ * When it is opened every file's headers are read, so that what does not fit is told before
+ * anything runs; a sample's bytes are read when it is asked for.  Of a .npy only they are; a .npz
+ * is held as long as its samples are read.  Nothing is mapped: a file that shrinks meanwhile is an
+ * error, not a signal.  Files come in the order of their names' bytes, whatever the locale.
  */
 #define _GNU_SOURCE
 #include "compiler/compiler.h"
@@ -45,7 +45,7 @@ static bool is_given(const Value *v)
     return !v->literal;
 }
 
-/* -- what fits ----------------------------------------------------------------------------------- */
+/* -- what fits -------------------------------------------------------------------------------- */
 
 static bool dims_fit(const int64_t *dim, Type want, int from)
 {
@@ -100,7 +100,7 @@ static bool settle(Array *r, const Value *v, Arena *a, Diag *d)
     return true;
 }
 
-/* -- files ----------------------------------------------------------------------------------------- */
+/* -- files ------------------------------------------------------------------------------------ */
 
 static bool cannot_read(const char *path, Diag *d)
 {
@@ -273,7 +273,7 @@ static bool open_file(Data *data, int file, int64_t *n, Diag *d)
     return true;
 }
 
-/* -- folders ----------------------------------------------------------------------------------------- */
+/* -- folders ---------------------------------------------------------------------------------- */
 
 static int by_path(const void *a, const void *b)
 {
@@ -370,7 +370,7 @@ void data_close(Data *data)
     data->held = NULL;
 }
 
-/* -- samples ------------------------------------------------------------------------------------------- */
+/* -- samples ---------------------------------------------------------------------------------- */
 
 static int file_of(const Data *data, int sample)
 {

@@ -1,8 +1,8 @@
 /* quant_report.c -- what quantizing costs, layer by layer, as a page and as JSON.
  *
  * The page is one file without scripts that asks for no other: a table of the layers, the one that
- * does most damage first, each with a histogram of its result in floats, drawn as SVG, on which what
- * the integers cover is shaded.
+ * does most damage first, each with a histogram of its result in floats, drawn as SVG, on which
+ * what the integers cover is shaded.
  */
 #include "compiler/compiler.h"
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BAR_WIDTH = 6, BAR_HEIGHT = 36, VERSION = 1 };
+enum { BAR_WIDTH = 6, BAR_HEIGHT = 36 };
 
 static double clipped_of(const LayerReport *l)
 {
@@ -25,7 +25,7 @@ static const LayerReport **by_rank(const QuantReport *r, Arena *a)
     return order;
 }
 
-/* -- the page ------------------------------------------------------------------------------------ */
+/* -- the page --------------------------------------------------------------------------------- */
 
 static const char *sqnr_text(const Difference *d, Arena *a)
 {
@@ -144,7 +144,7 @@ void quant_report_html(const QuantReport *r, Arena *a, FILE *f)
     fputs("</table>\n</body></html>\n", f);
 }
 
-/* -- JSON ------------------------------------------------------------------------------------------ */
+/* -- JSON ------------------------------------------------------------------------------------- */
 
 static void put_number(FILE *f, const char *key, double v)
 {
@@ -161,7 +161,7 @@ static void put_text(FILE *f, const char *key, const char *text, Arena *a)
 
 static void put_difference(FILE *f, const Difference *d)
 {
-    put_number(f, "sqnr", d->n ? difference_sqnr(d) : HUGE_VAL);
+    put_number(f, "sqnr_db", d->n ? difference_sqnr(d) : HUGE_VAL);
     put_number(f, "cosine", d->n ? difference_cosine(d) : HUGE_VAL);
 }
 
@@ -180,7 +180,7 @@ static void put_values(FILE *f, const LayerReport *l)
 
 void quant_report_json(const QuantReport *r, Arena *a, FILE *f)
 {
-    fprintf(f, "{\"version\": %d", VERSION);
+    fputs("{\"schema\": 1", f);
     put_text(f, "model", r->model, a);
     put_text(f, "recipe", r->recipe, a);
     fprintf(f, ", \"samples\": %d, \"bytes_before\": %" PRId64 ", \"bytes_after\": %" PRId64,
@@ -189,7 +189,7 @@ void quant_report_json(const QuantReport *r, Arena *a, FILE *f)
     fputs(", \"layers\": [", f);
     for (int i = 0; i < r->n_layers; i++) {
         const LayerReport *l = &r->layer[i];
-        fprintf(f, "%s\n  {\"rank\": %d", i ? "," : "", l->rank);
+        fprintf(f, "%s{\"rank\": %d", comma(i), l->rank);
         put_text(f, "node", l->loc.node, a);
         put_text(f, "op", l->loc.op, a);
         put_text(f, "module", l->loc.module, a);

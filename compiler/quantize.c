@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* -- progress ---------------------------------------------------------------------------------------- */
+/* -- progress --------------------------------------------------------------------------------- */
 
 typedef struct Progress {
     double start, shown;
@@ -24,7 +24,7 @@ static void show(void *ctx, int done, int n)
         fputs("\r\033[K", stderr);
 }
 
-/* -- what is asked for --------------------------------------------------------------------------------- */
+/* -- what is asked for ------------------------------------------------------------------------ */
 
 static const Statistics *read_statistics(const char *path, Arena *a, Diag *d)
 {
@@ -33,7 +33,7 @@ static const Statistics *read_statistics(const char *path, Arena *a, Diag *d)
     return map_file(path, &data, &n, d) ? statistics_read(a, path, (const char *)data, n, d) : NULL;
 }
 
-bool quant_prepare(const Options *o, Program *p, Arena *a, Diag *d)
+bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena *a, Diag *d)
 {
     if (!o->recipe)
         return true;
@@ -41,11 +41,12 @@ bool quant_prepare(const Options *o, Program *p, Arena *a, Diag *d)
     Recipe *r = NEW(a, Recipe, 1);
     if (!recipe_read(o->recipe, a, r, d))
         return false;
-    *job = (QuantJob){.recipe = r, .only_observe = o->command == CMD_QUANTIZE};
+    *job = (QuantJob){
+        .recipe = r, .statistics = known, .only_observe = o->command == CMD_QUANTIZE && !known};
     if (o->command != CMD_QUANTIZE && o->statistics &&
         !(job->statistics = read_statistics(o->statistics, a, d)))
         return false;
-    if (o->calibrate) {
+    if (o->calibrate && !known) {
         Data *data = data_open(o->calibrate, p->method[0], a, d);
         if (!data)
             return false;
@@ -69,27 +70,51 @@ void quant_finish(const Program *p)
         data_close(p->quant->samples->ctx);
 }
 
-/* -- the command ------------------------------------------------------------------------------------------ */
+/* -- the command ------------------------------------------------------------------------------ */
+
+static bool stage_statistics(const Options *o, const Program *p, OutBatch *out, Diag *d)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (f)
+        statistics_write(p->quant->seen, f);
+    if (!f || fclose(f))
+        return diag_io(d, (Loc){.file = o->statistics}, "no memory to write it");
+    OutPiece piece = {text, (int64_t)n, 0};
+    OutFile file = {&piece, 1};
+    bool ok = out_stage(out, &file, o->statistics, d);
+    free(text);
+    return ok;
+}
+
+/* What --report and --json ask for: p, which observed, beside what it becomes by what it has
+ * seen. */
+static bool report(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d)
+{
+    if (!o->report && !o->json)
+        return true;
+    QuantReport r = {.model = p->name, .recipe = p->quant->recipe->file};
+    Program *after = model_quantize(o, p->quant->seen, a, d);
+    Data *data = after ? data_open(o->calibrate, p->method[0], a, d) : NULL;
+    if (!data)
+        return false;
+    Samples s = data_samples(data);
+    bool ok = report_measure(p->method[0], after->method[0], &s, a, &r, d);
+    data_close(data);
+    if (ok && o->json)
+        quant_report_json(&r, a, stdout);
+    return ok && (!o->report || quant_report_stage(&r, o->report, out, a, d));
+}
 
 void command_quantize(const Options *o, Arena *a, Diag *d)
 {
     OutBatch out = {.arena = a};
-    char *text = NULL;
-    size_t n = 0;
     Program *p = model_observe(o, a, d);
-    FILE *f = p ? open_memstream(&text, &n) : NULL;
-    if (f)
-        statistics_write(p->quant->seen, f);
-    if (p && (!f || fclose(f)))
-        diag_io(d, (Loc){.file = o->statistics}, "no memory to write it");
-    OutPiece piece = {text, (int64_t)n, 0};
-    OutFile file = {&piece, 1};
-    bool ok = p && !diag_errors(d) && out_stage(&out, &file, o->statistics, d) &&
+    bool ok = p && stage_statistics(o, p, &out, d) && report(o, p, &out, a, d) &&
               finish_files(&out, d);
     if (ok && !o->quiet)
         fprintf(stderr, "%s: ranges of %d values over %d samples\n", o->statistics,
                 statistics_count(p->quant->seen), p->quant->samples->n);
-    if (!ok)
-        out_discard(&out);
-    free(text);
+    out_discard(&out);
 }

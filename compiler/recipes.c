@@ -77,7 +77,7 @@ typedef struct Key {
 
 #define N(table) ((int)(sizeof(table) / sizeof *(table)))
 
-/* -- values ---------------------------------------------------------------------------------------- */
+/* -- values ----------------------------------------------------------------------------------- */
 
 static Loc key_loc(const Yaml *y)
 {
@@ -187,7 +187,7 @@ static void read_glob(Reader *r, const Yaml *y, void *to)
         *(const char **)to = y->text;
 }
 
-/* -- maps ------------------------------------------------------------------------------------------ */
+/* -- maps ------------------------------------------------------------------------------------- */
 
 static void unknown_key(Reader *r, const Yaml *y, const Key *key, int n)
 {
@@ -236,7 +236,7 @@ static void need(Reader *r, const Yaml *map, const Yaml *y, const char *key)
         diag_error(r->diag, yaml_loc(map), "there is no '%s' here, which must be", key);
 }
 
-/* -- formats ---------------------------------------------------------------------------------------- */
+/* -- formats ---------------------------------------------------------------------------------- */
 
 typedef enum DtypeName { FLOAT32, FLOAT16, INT8, INT4 } DtypeName;
 static const char *const dtypes[] = {"float32", "float16", "int8", "int4", NULL};
@@ -364,7 +364,7 @@ static QuantFormat read_format(Reader *r, const Yaml *y, bool is_weight)
     };
 }
 
-/* -- rules ------------------------------------------------------------------------------------------ */
+/* -- rules ------------------------------------------------------------------------------------ */
 
 static void read_op(Reader *r, const Yaml *y, void *to)
 {
@@ -475,7 +475,7 @@ static void read_rules(Reader *r, const Yaml *y, void *to)
         read_rule(r, item);
 }
 
-/* -- recipes ---------------------------------------------------------------------------------------- */
+/* -- recipes ---------------------------------------------------------------------------------- */
 
 static void read_objective(Reader *r, const Yaml *y, void *to)
 {

@@ -1,5 +1,5 @@
-/* text.c -- what the commands share: JSON strings, near names, numbers for people, mapped files, the
- * clock, messages of runtime-lite. */
+/* text.c -- what the commands share: JSON strings, near names, numbers for people, mapped files,
+ * the clock, messages of runtime-lite. */
 #include "compiler/compiler.h"
 #include <errno.h>
 #include <inttypes.h>

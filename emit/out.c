@@ -1,7 +1,7 @@
 /* out.c -- writes a file's pieces under a temporary name, then renames.
  *
- * From the first temporary name to the last rename the signals that would end the process wait; they
- * are asked for between writes, so that what they leave behind is whole files or nothing. */
+ * From the first temporary name to the last rename the signals that would end the process wait;
+ * they are asked for between writes, so that what they leave behind is whole files or nothing. */
 #define _GNU_SOURCE
 #include "emit/emit.h"
 #include <errno.h>

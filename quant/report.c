@@ -3,15 +3,15 @@
  *
  * A layer is a node that multiplies, or whose result or operands became integers.  Its result is
  * compared as its readers see it: behind quantize and dequantize.  That holds the noise of all
- * layers before it too; what it adds of its own, its damage, is its noise in parts of its signal less
- * the same of its noisiest operand.
+ * layers before it too; what it adds of its own, its damage, is its noise in parts of its signal
+ * less the same of its noisiest operand.
  */
 #include "quant/internal.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* -- differences --------------------------------------------------------------------------------- */
+/* -- differences ------------------------------------------------------------------------------ */
 
 void difference_add(Difference *d, const float *want, const float *got, int64_t n)
 {
@@ -48,7 +48,7 @@ static double noise_of(const Difference *d)
     return d->noise > 0 ? d->noise / (d->signal > 0x1p-1022 ? d->signal : 0x1p-1022) : 0;
 }
 
-/* -- what stands where ----------------------------------------------------------------------------- */
+/* -- what stands where ------------------------------------------------------------------------ */
 
 typedef struct Names { /* values of a graph by name */
     const Value **value;
@@ -108,7 +108,7 @@ static const Node *user_that(const Uses *u, const Value *v, bool (*is)(const Nod
     return NULL;
 }
 
-/* -- bytes ------------------------------------------------------------------------------------------- */
+/* -- bytes ------------------------------------------------------------------------------------ */
 
 /* Integers of four bits stand in bytes until a backend packs them. */
 static int64_t bytes_of(const State *s, const Node *unpack)
@@ -146,7 +146,7 @@ static int64_t sum_of(const int64_t *bytes, int n)
     return sum;
 }
 
-/* -- layers ------------------------------------------------------------------------------------------ */
+/* -- layers ----------------------------------------------------------------------------------- */
 
 typedef struct Measure {
     const Graph *before, *after;
@@ -270,7 +270,7 @@ static void find_layers(Measure *m)
         m->seen[i] = observer_new(m->a, OBS_MSE, 0, 1);
 }
 
-/* -- samples ------------------------------------------------------------------------------------------- */
+/* -- samples ---------------------------------------------------------------------------------- */
 
 static void keep(const Value *v, EtcTensor *t, void *ctx)
 {
@@ -321,7 +321,7 @@ static bool run_sample(Measure *m, const Samples *s, int sample, Diag *d)
     return true;
 }
 
-/* -- damage --------------------------------------------------------------------------------------------- */
+/* -- damage ----------------------------------------------------------------------------------- */
 
 static int by_damage(const void *a, const void *b)
 {

@@ -1,8 +1,9 @@
-/* fuzz_recipe.c -- libFuzzer target: any bytes as a recipe, whose scopes are then held against a model.
+/* fuzz_recipe.c -- libFuzzer target: any bytes as a recipe, whose scopes are then held against a
+ * model.
  *
  * Links what `etc` does but main.c, and libyaml.  That the target finds anything is shown with
- * -DPLANTED_BUG and without compiler/config.c: long texts are then left where the parser had them, and
- * a read of what it has given back is found. */
+ * -DPLANTED_BUG and without compiler/config.c: long texts are then left where the parser had
+ * them, and a read of what it has given back is found. */
 #include "compiler/compiler.h"
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +43,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (ok != !diag_errors(&d)) /* one or the other */
         __builtin_trap();
     for (int i = 0; ok && i < r.n_rules; i++) {
-        check_format(&r.rule[i].activation);
-        check_format(&r.rule[i].weight);
+        if (r.rule[i].has_activation)
+            check_format(&r.rule[i].activation);
+        if (r.rule[i].has_weight)
+            check_format(&r.rule[i].weight);
     }
     if (ok && recipe_check_scopes(&r, p, &d))
         recipe_choice(&r, p->method[0]->first, NULL);

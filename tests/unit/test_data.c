@@ -1,5 +1,5 @@
-/* test_data.c -- samples from .npy and .npz files: which are read, as how many, what is said of those
- * that are not, and of files that change. */
+/* test_data.c -- samples from .npy and .npz files: which are read, as how many, what is said of
+ * those that are not, and of files that change. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <math.h>
@@ -26,7 +26,7 @@ static void leave(void)
 
 TestSuite(data, .init = enter, .fini = leave);
 
-/* -- files made by hand ------------------------------------------------------------------------------ */
+/* -- files made by hand ----------------------------------------------------------------------- */
 
 typedef struct Bytes {
     uint8_t *data;
@@ -151,7 +151,7 @@ static void save_zip(const char *name, Zip *z)
     free(z->directory.data);
 }
 
-/* -- reading ------------------------------------------------------------------------------------------ */
+/* -- reading ---------------------------------------------------------------------------------- */
 
 #define ONE "(%x: f32[1,3])"
 #define TWO "(%x: f32[1,3], %t: f32[2])"
@@ -370,7 +370,7 @@ Test(data, a_member_is_not_believed)
     expect_refused(ONE, "a.npz", "its checksum is wrong");
 }
 
-/* -- headers -------------------------------------------------------------------------------------------- */
+/* -- headers ---------------------------------------------------------------------------------- */
 
 Test(data, headers_are_not_believed)
 {
@@ -443,7 +443,7 @@ Test(data, a_file_cut_anywhere_is_refused)
     expect_refused(ONE, "x.npy", "is not a .npy file of version 1, 2 or 3");
 }
 
-/* -- what happens later --------------------------------------------------------------------------------- */
+/* -- what happens later ----------------------------------------------------------------------- */
 
 Test(data, numbers_that_are_none_name_sample_and_input)
 {

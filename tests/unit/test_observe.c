@@ -184,7 +184,7 @@ Test(observe, percentiles_are_those_of_the_sorted_values)
     arena_free(a);
 }
 
-/* -- the least squared error ---------------------------------------------------------------------- */
+/* -- the least squared error ------------------------------------------------------------------ */
 
 static double real_error(const float *x, double lo, double hi, int quant_min, int quant_max,
                          bool symmetric)
@@ -240,7 +240,7 @@ Test(observe, no_other_range_has_less_squared_error)
         }
 }
 
-/* -- the least divergence -------------------------------------------------------------------------- */
+/* -- the least divergence --------------------------------------------------------------------- */
 
 enum { REFERENCE_BINS = 1 << 16 };
 
@@ -352,7 +352,7 @@ Test(observe, no_other_range_diverges_less)
         }
 }
 
-/* -- memory, order, ends --------------------------------------------------------------------------- */
+/* -- memory, order, ends ---------------------------------------------------------------------- */
 
 static void ranges(const Observer *o, float r[4])
 {

@@ -236,7 +236,7 @@ Test(report, json_says_the_same)
     cr_assert(measure(a, &r, -1, &(Diag){.out = stderr}));
     cr_assert(
         json_parse(a, "report", (const uint8_t *)text, strlen(text), &(Diag){.out = stderr}, &doc));
-    cr_expect(json_int(json_get(doc.root, "version"), &v) && v == 1);
+    cr_expect(json_int(json_get(doc.root, "schema"), &v) && v == 1);
     cr_expect(json_int(json_get(doc.root, "samples"), &v) && v == N);
     cr_expect_str_eq(json_string(json_get(doc.root, "recipe")), "int4 & more");
     const Json *layers = json_get(doc.root, "layers");
@@ -247,7 +247,7 @@ Test(report, json_says_the_same)
         cr_expect_str_eq(json_string(json_get(it.value, "node")), l->loc.node);
         cr_expect_str_eq(json_string(json_get(it.value, "source")), l->loc.source);
         cr_expect(json_int(json_get(it.value, "rank"), &v) && v == l->rank);
-        cr_expect(json_float(json_get(it.value, "sqnr"), &f) &&
+        cr_expect(json_float(json_get(it.value, "sqnr_db"), &f) &&
                   fabs(f - difference_sqnr(&l->error)) < 1e-6);
         cr_expect_eq(json_count(json_get(it.value, "bars")), REPORT_BARS);
         cr_expect_eq(json_count(json_get(it.value, "range")), l->has_range ? 2 : 0);
