@@ -1,8 +1,8 @@
-/* bench.c -- `etc bench`: how long loading, the first run and further runs take, what memory they want,
- * and where the time goes.
+/* bench.c -- `etc bench`: how long loading, the first run and further runs take, what memory they
+ * want, and where the time goes.
  *
- * Times come from a method that is not watched; then it is made anew with an observer and delegates
- * that tell their operations, for the profile.  An instruction's node is known where the model is
+ * Times come from a method that is not watched; then it is made anew with an observer and
+ * delegates that tell their operations, for the profile.  An instruction's node is known where the model is
  * compiled here; a .pte says operators alone.  XNNPACK tells whole microseconds per operation and no
  * starts, so in the trace operations stand one behind the other.
  */
@@ -28,10 +28,12 @@ typedef struct Event { /* an instruction that was executed */
 /* An instruction, a node within a delegate, or an operation of a delegate. */
 typedef struct Row {
     const char *name;
-    int index, delegate;
-    const Node *node; /* NULL: not known */
+    int index, part, delegate; /* part: of the instruction; -1: the whole, delegate: or -1 */
+    const Node *node;          /* NULL: not known */
     bool is_predicted;
-    double seconds, predicted, calls; /* of one run, the mean */
+    double *took;              /* by run */
+    double seconds, predicted; /* of one run, the median; the estimate */
+    double calls;              /* in one run, the mean */
     int n_nodes, n_operations;        /* of a delegate's instruction */
     struct Row *item, *operation;
 } Row;
@@ -270,14 +272,21 @@ static void predict(const Bench *b, Row *row)
         row->predicted = region ? region->seconds : p->backend[0]->cost_outside(row->node);
 }
 
+static Row row_new(const Bench *b, const char *name, int index, int part, const Node *n)
+{
+    return (Row){.name = name, .index = index, .part = part, .delegate = -1, .node = n,
+                 .took = NEW(b->arena, double, b->runs)};
+}
+
 static void list_nodes(const Bench *b, Row *row)
 {
     const Graph *body = body_of(row->node);
     const RegionReport *region = region_of(b, row->node);
     for (const Node *n = body ? body->first : NULL; n; n = n->next) {
-        Row item = {.name = op_info[n->op].target, .index = row->index,
-                    .delegate = row->delegate, .node = n, .is_predicted = region != NULL,
-                    .predicted = region ? region->backend->cost(n) : 0};
+        Row item = row_new(b, op_info[n->op].target, row->index, row->n_nodes, n);
+        item.delegate = row->delegate;
+        item.is_predicted = region != NULL;
+        item.predicted = region ? region->backend->cost(n) : 0;
         PUSH(b->arena, row->item, row->n_nodes, item);
     }
 }
@@ -286,16 +295,16 @@ static void add_parts(const Bench *b, Row *row, const Event *e)
 {
     for (int i = 0; i < e->n_parts; i++) {
         const EtcPart *part = &b->part[e->first_part + i];
-        double seconds = (double)part->nanoseconds * 1e-9 / b->runs;
+        double seconds = (double)part->nanoseconds * 1e-9;
         bool known = part->handle >= 0 && part->handle < row->n_nodes;
-        Row new = {.name = part->name, .index = row->index, .delegate = row->delegate,
-                   .node = known ? row->item[part->handle].node : NULL};
+        Row new = row_new(b, part->name, row->index, i,
+                          known ? row->item[part->handle].node : NULL);
+        new.delegate = row->delegate;
         if (i == row->n_operations)
             PUSH(b->arena, row->operation, row->n_operations, new);
-        row->operation[i].seconds += seconds;
-        row->operation[i].calls += 1.0 / b->runs;
+        row->operation[i].took[e->run] += seconds;
         if (known)
-            row->item[part->handle].seconds += seconds;
+            row->item[part->handle].took[e->run] += seconds;
     }
 }
 
@@ -305,6 +314,28 @@ static const char *name_of(const Bench *b, const Event *e)
         return "(jump or move)";
     bool has_overload = e->overload && *e->overload;
     return has_overload ? arena_printf(b->arena, "%s.%s", e->name, e->overload) : e->name;
+}
+
+static void set_medians(const Bench *b, Row *row, int n)
+{
+    for (int i = 0; i < n; i++) {
+        row[i].seconds = spread_of(row[i].took, b->runs).median;
+        set_medians(b, row[i].item, row[i].n_nodes);
+        set_medians(b, row[i].operation, row[i].n_operations);
+    }
+}
+
+static void add_event(const Bench *b, Row *row, const Event *e)
+{
+    if (!row->name) {
+        row->name = name_of(b, e);
+        row->delegate = e->delegate;
+        predict(b, row);
+        list_nodes(b, row);
+    }
+    row->took[e->run] += e->end - e->begin;
+    row->calls += 1.0 / b->runs;
+    add_parts(b, row, e);
 }
 
 /* One row per instruction that was executed, by its number. */
@@ -317,25 +348,15 @@ static void list_rows(Bench *b)
     for (int i = 0; i < b->n_events; i++)
         row_of[b->event[i].index] = 1;
     for (uint32_t i = 0; i <= most && b->n_events; i++) {
-        Row row = {.index = (int)i, .delegate = -1, .node = node_at(b, i)};
         if (row_of[i]) {
+            Row row = row_new(b, NULL, (int)i, -1, node_at(b, i));
             PUSH(b->arena, b->row, b->n_rows, row);
             row_of[i] = b->n_rows - 1;
         }
     }
-    for (int i = 0; i < b->n_events; i++) {
-        const Event *e = &b->event[i];
-        Row *row = &b->row[row_of[e->index]];
-        if (!row->name) {
-            row->name = name_of(b, e);
-            row->delegate = e->delegate;
-            predict(b, row);
-            list_nodes(b, row);
-        }
-        row->seconds += (e->end - e->begin) / b->runs;
-        row->calls += 1.0 / b->runs;
-        add_parts(b, row, e);
-    }
+    for (int i = 0; i < b->n_events; i++)
+        add_event(b, &b->row[row_of[b->event[i].index]], &b->event[i]);
+    set_medians(b, b->row, b->n_rows);
 }
 
 static double profiled_seconds(const Bench *b)
@@ -353,7 +374,7 @@ static int by_seconds(const void *a, const void *b)
     const Row *x = *(const Row *const *)a, *y = *(const Row *const *)b;
     if (x->seconds != y->seconds)
         return x->seconds < y->seconds ? 1 : -1;
-    return x->index - y->index;
+    return x->index != y->index ? x->index - y->index : x->part - y->part;
 }
 
 /* Instructions, but in the place of a delegate that tells them its nodes or operations. */
@@ -372,7 +393,15 @@ static const Row **flat_rows(const Bench *b, int *n)
     return flat;
 }
 
-static void put_row(const Bench *b, const Row *row, double all)
+/* Where a row without a node is found: instruction, and operation within it. */
+static void put_place(const Row *row)
+{
+    printf("  #%d", row->index);
+    if (row->part >= 0)
+        printf(".%d", row->part);
+}
+
+static void put_row(const Row *row, double all)
 {
     const Loc *loc = row->node ? &row->node->loc : NULL;
     printf("%10.4f %5.1f%% ", row->seconds * 1e3, all > 0 ? 100 * row->seconds / all : 0.0);
@@ -386,13 +415,12 @@ static void put_row(const Bench *b, const Row *row, double all)
     if (loc && loc->node)
         printf("  %s", loc->node);
     else
-        printf("  #%d", row->index);
+        put_place(row);
     if (loc && loc->module && *loc->module)
         printf(", %s", loc->module);
     if (loc && loc->source && *loc->source)
         printf(", %s", loc->source);
     putchar('\n');
-    (void)b;
 }
 
 static void put_profile(const Bench *b)
@@ -405,7 +433,7 @@ static void put_profile(const Bench *b)
         qsort(flat, (size_t)n, sizeof *flat, by_seconds);
     printf("%10s %6s %10s  %s\n", "ms", "", "predicted", "what");
     for (int i = 0; i < (cuts ? ROWS_SHOWN : n); i++)
-        put_row(b, flat[i], all);
+        put_row(flat[i], all);
     if (cuts)
         printf("%d more: --all\n", n - ROWS_SHOWN);
 }
@@ -477,20 +505,34 @@ static void json_node(const Bench *b, const Node *n)
     printf("\"source\": %s, ", text_or_null(b, n->loc.source));
 }
 
+/* What is known and estimated of the work of a node, or of a region as one. */
+static void json_work(const Bench *b, const Row *row)
+{
+    const Node *n = row->node;
+    const Backend *backend = row->is_predicted ? b->r.source->backend[0] : NULL;
+    if (n)
+        printf("\"macs\": %" PRId64 ", \"bytes\": %" PRId64 ", ", op_info[n->op].cost(n),
+               bytes_of(n));
+    else
+        printf("\"macs\": null, \"bytes\": null, ");
+    if (backend && !body_of(n))
+        printf("\"work\": \"%s\", \"seconds_outside\": %.9g, ", backend->work(n),
+               backend->cost_outside(n));
+    else
+        printf("\"work\": null, \"seconds_outside\": null, ");
+    if (row->is_predicted)
+        printf("\"predicted_seconds\": %.9g, ", row->predicted);
+    else
+        printf("\"predicted_seconds\": null, ");
+}
+
 /* What a row of any kind has. */
 static void json_row(const Bench *b, const Row *row, bool has_work)
 {
     printf("{\"name\": %s, ", json_text(b->arena, row->name));
     json_node(b, row->node);
-    if (has_work && row->node)
-        printf("\"macs\": %" PRId64 ", \"bytes\": %" PRId64 ", ",
-               op_info[row->node->op].cost(row->node), bytes_of(row->node));
-    else if (has_work)
-        printf("\"macs\": null, \"bytes\": null, ");
-    if (has_work && row->is_predicted)
-        printf("\"predicted_seconds\": %.9g, ", row->predicted);
-    else if (has_work)
-        printf("\"predicted_seconds\": null, ");
+    if (has_work)
+        json_work(b, row);
     printf("\"seconds\": %.9g", row->seconds);
 }
 
@@ -555,7 +597,7 @@ static void json_report(const Bench *b)
     puts("]}");
 }
 
-/* -- trace: the Trace Event Format's complete events, in microseconds ------------------------------- */
+/* -- trace: complete events of the Trace Event Format, in microseconds ------------------------- */
 
 static void trace_event(const Bench *b, FILE *f, const char *name, const char *kind,
                         const Node *n, double begin, double seconds)
@@ -585,14 +627,14 @@ static void trace_parts(const Bench *b, FILE *f, const Event *e, double zero)
     }
 }
 
-/* The profiled run that took the median. */
+/* The profiled run in the middle of all. */
 static int typical_run(const Bench *b)
 {
     double *sorted = NEW(b->arena, double, b->runs);
     memcpy(sorted, b->took, (size_t)b->runs * sizeof *sorted);
     qsort(sorted, (size_t)b->runs, sizeof *sorted, by_size);
     int run = 0;
-    while (b->took[run] != sorted[b->runs / 2])
+    while (b->took[run] < sorted[b->runs / 2] || b->took[run] > sorted[b->runs / 2])
         run++;
     return run;
 }

@@ -1,5 +1,5 @@
-/* runner.c -- a program that is ready to be called: a .pte, or a model compiled on the fly; for `run`
- * and `bench`. */
+/* runner.c -- a program that is ready to be called: a .pte, or a model compiled on the fly; for
+ * `run` and `bench`. */
 #include "compiler/compiler.h"
 #include <stdlib.h>
 #include <string.h>

@@ -38,7 +38,9 @@ struct Backend {
 
     unsigned (*spec)(const Node *n); /* bits of Spec; of a node that it takes */
 
-    /* Seconds n takes: here, and in the kernels that would compute it otherwise. */
+    /* Seconds n takes: here, and in the kernels that would compute it otherwise.  work: a name for
+     * those whose costs follow the same rule. */
+    const char *(*work)(const Node *n);
     double (*cost)(const Node *n);
     double (*cost_outside)(const Node *n);
     double call_cost;        /* of one call */

@@ -171,7 +171,7 @@ typedef struct EtcBlob { /* what a file says of one delegate; lies in the file *
 } EtcBlob;
 
 typedef struct EtcPart { /* what a delegate did within its last run */
-    const char *name;    /* of the operation, in the delegate's words; lives as long as the method */
+    const char *name;    /* of the operation, in the delegate's words; lives as long as it */
     int64_t handle;      /* the blob's debug_handle of the node it came from; -1: not known */
     int64_t nanoseconds;
 } EtcPart;
@@ -185,8 +185,9 @@ typedef struct EtcDelegate {
     /* The values of one call.  Tensors have memory for their sizes; run resizes its outs. */
     EtcStatus (*run)(void *state, EtcValue *const *arg, int32_t n_args, EtcError *e);
     void (*free)(void *state);
-    /* Either may be NULL.  The operations of the last run, in order: how many, and the first `room`
-     * of them; none where the host did not ask for a profile.  Bytes of weights as it keeps them. */
+    /* Either may be NULL.  The operations of the last run, in order: how many, and the first
+     * `room` of them; none where the host asked for no profile.  Bytes of weights as it keeps
+     * them. */
     int32_t (*parts)(void *state, EtcPart *to, int32_t room);
     int64_t (*held_bytes)(const void *state);
 } EtcDelegate;

@@ -8,6 +8,7 @@ ours      the models of tests/data, compiled with --backend xnnpack, run twice b
           thread and with two: torch's recorded outputs within the manifest's tolerances
 official  the exporter's small files of tests/data/official_pte against what the official runtime
           gave for the same inputs, recorded beside them as NAME.npz
+profile   `etc-xnn bench`: what a delegate tells of its operations is mapped to the model's nodes
 without   etc itself refuses those files, exit 4, and says which program runs them
 """
 import glob
@@ -103,6 +104,28 @@ def official(etc_xnn, path, work):
     return None
 
 
+def profile(etc_xnn, folder, work):
+    trace = os.path.join(work, "trace.json")
+    p = subprocess.run([etc_xnn, "bench", folder + "/model.pt2", "--backend", "xnnpack", "--delegate", "all",
+                        "--runs", "3", "--trace", trace, "--json"], capture_output=True, text=True, check=False)
+    assert p.returncode == 0, p.stderr
+    rows = json.loads(p.stdout)["instructions"]
+    delegates = [r["delegate"] for r in rows if r["delegate"]]
+    assert delegates, "nothing is delegated"
+    assert sum(d["packed_bytes"] for d in delegates) > 0
+    for d in delegates:
+        assert d["operations"] and d["nodes"] and d["border_bytes"] > 0
+        for o in d["operations"]:
+            assert o["node"] and o["op"], f"{o['name']} is of no node"
+            assert (o["op"] in ("aten.convolution.default", "aten.linear.default")) == \
+                o["name"].startswith(("Convolution", "Fully Connected")) or o["name"].startswith(("Transpose", "Copy")), o
+        for n in d["nodes"]:
+            assert n["predicted_seconds"] > 0 and n["bytes"] > 0 and n["seconds"] >= 0, n
+    with open(trace, encoding="utf-8") as f:
+        events = json.load(f)["traceEvents"]
+    assert len(events) == 1 + len(rows) + sum(len(d["operations"]) for d in delegates)
+
+
 def without(etc, path, work):
     code, text = run_calls(etc, path, [[]], os.path.join(work, "none"))
     assert code == 4, f"exit {code}: {text}"
@@ -116,6 +139,8 @@ def main(etc, etc_xnn, work):
         for threads in (1, 2):
             tests.append((f"ours {os.path.basename(folder)} {threads}",
                           lambda folder=folder, threads=threads: ours(etc, etc_xnn, folder, work, threads)))
+    for name in ("cnn_digits", "mlp_digits"):
+        tests.append(("profile " + name, lambda name=name: profile(etc_xnn, os.path.join(DATA, name), work)))
     for path in sorted(glob.glob(SAMPLES + "/*.npz")):
         path = path[:-4] + ".pte"
         tests.append(("official " + os.path.basename(path), lambda path=path: official(etc_xnn, path, work)))

@@ -95,8 +95,8 @@ static uint32_t convolved(Lower *w, const Conv *c, uint32_t in, uint32_t filter,
                          c->dilation[1], c->in / c->groups, c->out / c->groups, c->groups,
                          c->extra[0], c->extra[1]};
     static const int slot[] = {0, 3, 2, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
-    XNode *x = x_node(w, c->transposed ? X_CONV_TRANSPOSE : is_depthwise(c) ? X_DEPTHWISE : X_CONV2D,
-                      out);
+    XKind kind = c->transposed ? X_CONV_TRANSPOSE : is_depthwise(c) ? X_DEPTHWISE : X_CONV2D;
+    XNode *x = x_node(w, kind, out);
     for (int i = 0; i < 15; i++)
         x_u32(x, slot[i], (uint32_t)v[i]);
     x_u32(x, 15, in);
@@ -111,32 +111,44 @@ static uint32_t convolved(Lower *w, const Conv *c, uint32_t in, uint32_t filter,
 
 enum { TAPS = 25 }; /* of the largest window that XNNPACK has a depthwise kernel for */
 
-/* Rows i, i + n, i + 2n ... of the window (columns, where it has one row): a convolution with n
- * times the dilation.  False: it would read outside of the padded image. */
-static bool part_of(const Conv *c, int axis, int64_t i, int64_t n, Conv *part)
-{
-    int64_t rows = c->kernel[axis], last = i + (rows - 1 - i) / n * n;
-    *part = *c;
-    part->kernel[axis] = (last - i) / n + 1;
-    part->pad[axis] -= i * c->dilation[axis];
-    part->after[axis] -= (rows - 1 - last) * c->dilation[axis];
-    part->dilation[axis] *= n;
-    return part->pad[axis] >= 0 && part->after[axis] >= 0;
-}
-
-/* Parts along *axis that a larger window has to be cut into; 1: it stays whole. */
+/* Parts along *axis, the height or where that is 1 the width, that a larger window is cut into; 1:
+ * it stays whole. */
 static int64_t parts_of(const Conv *c, int *axis)
 {
-    Conv part;
     *axis = c->kernel[0] == 1;
     int64_t taps = c->kernel[0] * c->kernel[1], across = c->kernel[1 - *axis];
     if (!is_depthwise(c) || taps <= TAPS || across > TAPS)
         return 1;
-    int64_t most = TAPS / across, n = (c->kernel[*axis] + most - 1) / most;
-    for (int64_t i = 0; i < n; i++)
-        if (!part_of(c, *axis, i, n, &part))
-            return 1;
+    int64_t most = TAPS / across;
+    return (c->kernel[*axis] + most - 1) / most;
+}
+
+/* Rows i, i + n, i + 2n ... of the window: a convolution with n times the dilation, that begins and
+ * ends further inside. */
+static Conv part_of(const Conv *c, int axis, int64_t i, int64_t n)
+{
+    Conv part = *c;
+    int64_t rows = c->kernel[axis], last = i + (rows - 1 - i) / n * n;
+    part.kernel[axis] = (last - i) / n + 1;
+    part.pad[axis] -= i * c->dilation[axis];
+    part.after[axis] -= (rows - 1 - last) * c->dilation[axis];
+    part.dilation[axis] *= n;
+    return part;
+}
+
+static int64_t taken(int64_t *pad)
+{
+    int64_t n = *pad < 0 ? -*pad : 0;
+    *pad += n;
     return n;
+}
+
+/* The image without the rows that negative padding takes away. */
+static uint32_t inside(Lower *w, uint32_t in, Conv *part, int axis)
+{
+    int64_t before = taken(&part->pad[axis]), after = taken(&part->after[axis]);
+    int64_t size = w->x.value[in].dim[1 + axis];
+    return before + after ? x_slice(w, in, 1 + axis, before, size - before - after) : in;
 }
 
 /* The part's rows of a filter [1, h, w, channels]. */
@@ -160,11 +172,10 @@ static uint32_t in_parts(Lower *w, const Conv *c, const XWeight *weight, uint32_
 {
     uint32_t sum = XNN_NONE;
     for (int64_t i = 0; i < n; i++) {
-        Conv part;
-        part_of(c, axis, i, n, &part);
+        Conv part = part_of(c, axis, i, n);
         XWeight rows = part_data(w, weight, c, &part, axis, i, n);
-        uint32_t filter = filter_of(w, &rows, &part);
-        uint32_t y = convolved(w, &part, in, filter, i ? XNN_NONE : bias, x_sized(w, image));
+        uint32_t filter = filter_of(w, &rows, &part), from = inside(w, in, &part, axis);
+        uint32_t y = convolved(w, &part, from, filter, i ? XNN_NONE : bias, x_sized(w, image));
         sum = i ? x_binary(w, X_ADD, sum, y, x_sized(w, image)) : y;
     }
     return sum;

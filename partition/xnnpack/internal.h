@@ -52,6 +52,11 @@ typedef struct XField {
     int n;
 } XField;
 
+/* cost.c: what a node costs, and the kind of its work, by which that was measured. */
+double xnn_cost(const Node *n);
+double xnn_cost_outside(const Node *n);
+const char *xnn_work(const Node *n);
+
 typedef struct XNode {
     XKind kind;
     int n_fields;

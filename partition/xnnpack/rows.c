@@ -118,6 +118,7 @@ static const Row rows[] = {
     {OP_SIN, NULL, xnn_lower_unary, X_SIN, OPEN_ROWS},
     {OP_SLICE, xnn_takes_slice, xnn_lower_slice, X_SLICE, OPEN_BATCH},
     {OP__SOFTMAX, xnn_takes_softmax, xnn_lower_softmax, X_SOFTMAX, OPEN_ROWS},
+    {OP_SOFTMAX_ATTENTION, xnn_takes_sdpa, xnn_lower_sdpa, X_BATCH_MATMUL, ALL_KNOWN},
     {OP_SQRT, NULL, xnn_lower_unary, X_SQRT, OPEN_ROWS},
     {OP_SUB_SCALAR, xnn_takes_number_alpha_one, xnn_lower_scalar, X_SUBTRACT, OPEN_ROWS},
     {OP_SUB_TENSOR, xnn_takes_alpha_one, xnn_lower_binary, X_SUBTRACT, OPEN_ROWS},

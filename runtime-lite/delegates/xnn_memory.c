@@ -1,6 +1,6 @@
-/* xnn_memory.c -- memory for the library.  What is large lies in pages of 2 MiB where the system has
- * them: packed weights are written once, and then the first touch of each page of 4 KiB takes longer
- * than the packing. */
+/* xnn_memory.c -- memory for the library.  What is large lies in pages of 2 MiB where the system
+ * has them: packed weights are written once, and then the first touch of each page of 4 KiB takes
+ * longer than the packing. */
 #include "runtime-lite/delegates/xnn_graph.h"
 
 #include <stdlib.h>

@@ -30,7 +30,7 @@ typedef struct Copy { /* a constant at the very end of the file */
     uint8_t *data;
 } Copy;
 
-enum { PACKED_LISTS = 1024, PACKED_ALIGN = 64, PACKED_BLOCK = 32 << 20 };
+enum { PACKED_LISTS = 1024, PACKED_ALIGN = 64, FIRST_BLOCK = 512 << 10, NEXT_BLOCK = 32 << 20 };
 
 typedef struct Packed { /* weights as the library packed them */
     struct Packed *next;
@@ -110,7 +110,8 @@ static size_t look_up(void *context, const struct xnn_weights_cache_look_up_key 
     return SIZE_MAX;
 }
 
-/* Memory as long as the host lives; of a block, what nobody writes is never backed. */
+/* Memory as long as the host lives; of a block, what nobody writes is never backed.  The first is
+ * too small for a large page, which would take a small program longer than its packing. */
 static void *packed_memory(EtcXnnpack *x, size_t n)
 {
     Block *b = x->blocks;
@@ -123,7 +124,8 @@ static void *packed_memory(EtcXnnpack *x, size_t n)
         if (b == NULL) {
             return NULL;
         }
-        b->n_bytes = (n > PACKED_BLOCK) ? n : PACKED_BLOCK;
+        b->n_bytes = (x->blocks == NULL) ? FIRST_BLOCK : NEXT_BLOCK;
+        b->n_bytes = (n > b->n_bytes) ? n : b->n_bytes;
         b->data = etc_xnn_allocate(PACKED_ALIGN, b->n_bytes);
         b->next = x->blocks;
         if (b->data == NULL) {

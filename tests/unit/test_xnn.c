@@ -546,3 +546,21 @@ Test(xnn, named_data_of_one_key)
     free(names.row);
     arena_free(a);
 }
+
+/* -- profiles ---------------------------------------------------------------------------------- */
+
+/* A clamp went into the convolution before it; a reciprocal square root has a name of its own. */
+Test(xnn, operations_are_nodes_in_order)
+{
+    XnnNode node[] = {{.kind = XNN_CONV}, {.kind = XNN_CLAMP}, {.kind = XNN_DEPTHWISE},
+                      {.kind = XNN_RSQRT}, {.kind = XNN_CONCAT2}, {.kind = XNN_FULLY_CONNECTED}};
+    XnnGraph g = {.node = node, .n_nodes = 6};
+    const char *const name[] = {"Convolution (NHWC, F32) IGEMM", "Convolution (NHWC, F32) DWConv",
+                                "Reciprocal Square Root (NC)", "Unheard Of (NC)",
+                                "Dynamic Fully Connected (NC, F32)", "Copy (NC, X32)"};
+    const uint32_t want[] = {0, 2, 3, NO, 5, NO};
+    uint32_t got[6];
+    etc_xnn_match(&g, name, 6, got);
+    for (int i = 0; i < 6; i++)
+        cr_expect_eq(got[i], want[i], "operation %d is node %u", i, got[i]);
+}
