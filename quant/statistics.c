@@ -239,7 +239,7 @@ static bool read_head(Reader *r)
 
 Statistics *statistics_read(Arena *a, const char *file, const char *text, size_t n, Diag *d)
 {
-    const char *copy = arena_str(a, text, n);
+    const char *copy = arena_str(a, n ? text : "", n);
     Reader r = {.s = statistics_new(a, 0), .at = copy, .line = 1, .d = d};
     int count = 0;
     r.s->file = file;
