@@ -94,6 +94,9 @@ bool statistics_fit(const Statistics *s, const Program *p, Diag *d); /* false: r
 /* n numbers under a key without blanks, of a value; sorted, they can be found; NULL: not there. */
 void statistics_add(Statistics *s, const char *key, const char *name, int n, const float *v);
 void statistics_sort(Statistics *s);
+/* Products of channels, which no file holds; NULL: not there. */
+void statistics_keep_products(Statistics *s, const char *name, int64_t n, const double *gram);
+double *statistics_products(const Statistics *s, const char *name, int64_t n);
 const float *statistics_get(const Statistics *s, const char *key, const char *name, int n);
 
 /* -- weights.c --------------------------------------------------------------------------------- */

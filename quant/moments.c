@@ -115,6 +115,8 @@ void moments_end(const Annotation *a, Statistics *to)
             m->mean[i] = (float)(m->sum[i] / m->count);
             m->square[i] = (float)(m->sum_square[i] / m->count);
         }
+        if (m->gram)
+            statistics_keep_products(to, m->name, m->n, m->gram);
         for (int k = 0; k < 3; k++)
             statistics_add(to, key_of[m->is_before][k], m->name, (int)m->n,
                            k == 0 ? m->mean : k == 1 ? m->square : m->magnitude);
@@ -137,9 +139,11 @@ bool moments_read(const Annotation *a, const Statistics *s, Diag *d)
         Loc loc = {.file = statistics_file(s), .node = m ? m->name : NULL};
         if (!m)
             continue;
-        if (m->gram)
+        double *gram = m->gram ? statistics_products(s, m->name, m->n) : NULL;
+        if (m->gram && !gram)
             ok = diag_error(d, loc, "gptq wants samples (--calibrate): files of statistics leave "
                                     "out the products of channels");
+        m->gram = gram;
         const char *const *k = key_of[m->is_before];
         if (!take(s, k[0], m, m->mean) || !take(s, k[1], m, m->square) ||
             !take(s, k[2], m, m->magnitude))

@@ -26,6 +26,7 @@ typedef struct Chain {
     Arena *tmp;
     Node *maker; /* its weight at `weight`, its bias at `bias`, -1: none */
     int weight, bias;
+    bool is_bare; /* it has no weight yet: ones */
     const Value *v;
     Node **reader;
     int n_readers;
@@ -71,9 +72,13 @@ static bool parameters(Chain *c, Node *n)
     return (n->op == OP_LAYER_NORM || n->op == OP_NATIVE_LAYER_NORM) && arg_count(n, 1) == 1;
 }
 
+/* A norm without weights gets some. */
 static bool is_maker(Chain *c, Node *n)
 {
-    if (!parameters(c, n) || !is_own(c->a, arg_value(n, c->weight), c->n))
+    if (!parameters(c, n))
+        return false;
+    c->is_bare = !arg_value(n, c->weight);
+    if (!c->is_bare && !is_own(c->a, arg_value(n, c->weight), c->n))
         return false;
     const Value *bias = c->bias < 0 ? NULL : arg_value(n, c->bias);
     c->bias = bias ? c->bias : -1;
@@ -248,9 +253,26 @@ static void divide(const Chain *c, int arg, const float *s)
     replace(c->maker, arg, to);
 }
 
+static void give_weight(const Chain *c, const float *s)
+{
+    Graph *g = c->maker->graph;
+    const State *like = arg_value(c->reader[0], 1)->state;
+    float *to = NEW(g->program->arena, float, c->n + 1);
+    for (int64_t i = 0; i < c->n; i++)
+        to[i] = 1 / s[i];
+    const Type t = type_tensor(g->program, ETC_F32, 1, &DIM(c->n));
+    const char *name = arena_printf(g->program->arena, "%s_norm", like->name);
+    const char *fqn = arena_printf(g->program->arena, "%s_norm", like->fqn);
+    State *made = program_const(g->program, name, fqn, t, to);
+    node_set_arg(c->maker, c->weight, node_use(c->maker, graph_state(g, made)));
+}
+
 static void apply(const Chain *c, const float *s)
 {
-    divide(c, c->weight, s);
+    if (c->is_bare)
+        give_weight(c, s);
+    else
+        divide(c, c->weight, s);
     if (c->bias >= 0)
         divide(c, c->bias, s);
     for (int r = 0; r < c->n_readers; r++) {

@@ -15,6 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Too large for a file: they serve the run that saw the samples. */
+typedef struct Gram {
+    const char *name;
+    int64_t n;
+    double *gram;
+} Gram;
+
 typedef struct Record {
     const char *key, *name;
     int n;
@@ -27,6 +34,8 @@ struct Statistics {
     uint64_t model;
     Record *record;
     int n;
+    Gram *gram;
+    int n_grams;
 };
 
 /* -- the model they belong to -------------------------------------------------------------------- */
@@ -93,6 +102,26 @@ void statistics_add(Statistics *s, const char *key, const char *name, int n, con
     PUSH(s->arena, s->record, s->n, r);
 }
 
+void statistics_keep_products(Statistics *s, const char *name, int64_t n, const double *gram)
+{
+    Gram g = {arena_str(s->arena, name, strlen(name)), n, NEW(s->arena, double, n * n)};
+    memcpy(g.gram, gram, (size_t)(n * n) * sizeof *gram);
+    PUSH(s->arena, s->gram, s->n_grams, g);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const Gram *)a)->name, ((const Gram *)b)->name);
+}
+
+double *statistics_products(const Statistics *s, const char *name, int64_t n)
+{
+    const Gram want = {name, n, NULL};
+    const Gram *g = s->n_grams ? bsearch(&want, s->gram, (size_t)s->n_grams, sizeof want, by_name)
+                               : NULL;
+    return g && g->n == n ? g->gram : NULL;
+}
+
 static int by_key(const void *a, const void *b)
 {
     const Record *x = a, *y = b;
@@ -104,6 +133,8 @@ void statistics_sort(Statistics *s)
 {
     if (s->n)
         qsort(s->record, (size_t)s->n, sizeof *s->record, by_key);
+    if (s->n_grams)
+        qsort(s->gram, (size_t)s->n_grams, sizeof *s->gram, by_name);
 }
 
 const float *statistics_get(const Statistics *s, const char *key, const char *name, int n)
@@ -208,7 +239,7 @@ static bool read_head(Reader *r)
 
 Statistics *statistics_read(Arena *a, const char *file, const char *text, size_t n, Diag *d)
 {
-    const char *copy = arena_str(a, text, n);
+    const char *copy = arena_str(a, n ? text : "", n);
     Reader r = {.s = statistics_new(a, 0), .at = copy, .line = 1, .d = d};
     int count = 0;
     r.s->file = file;
