@@ -91,7 +91,10 @@ const char *statistics_file(const Statistics *s)
 
 int statistics_count(const Statistics *s)
 {
-    return s->n;
+    int n = 0;
+    for (int i = 0; i < s->n; i++)
+        n += !strncmp(s->record[i].key, "range.", 6) || !strncmp(s->record[i].key, "magnitude.", 10);
+    return n;
 }
 
 void statistics_add(Statistics *s, const char *key, const char *name, int n, const float *v)
