@@ -227,6 +227,10 @@ const Yaml *yaml_parse(Arena *a, const char *file, const uint8_t *data, size_t n
         data += 3;
         n -= 3;
     }
+    if (!n) {
+        diag_error(d, (Loc){.file = file}, "is empty");
+        return NULL;
+    }
     if (!yaml_parser_initialize(&b.parser)) {
         diag_io(d, (Loc){.file = file}, "no memory to read it");
         return NULL;

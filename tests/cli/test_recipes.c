@@ -26,6 +26,10 @@ Test(recipes, mistakes_are_listed_with_line_and_column)
         cr_expect_not_null(strstr(r.err, told[i]), "%s", r.err);
     fails("compile " MODEL "--recipe int-8 -o a.pte", 1,
           "there is no recipe 'int-8'; did you mean 'int8'?; the presets are int8, ");
+    sh(": > empty.yaml; printf '\\357\\273\\277' > mark.yaml");
+    fails("compile " MODEL "--recipe empty.yaml -o a.pte", 1, "empty.yaml: error: is empty");
+    fails("compile " MODEL "--recipe mark.yaml -o a.pte", 1, "mark.yaml: error: is empty");
+    sh("rm empty.yaml mark.yaml");
     fails("compile " MODEL "--recipe none.yaml -o a.pte", 3, "none.yaml: error: ");
     fails("compile " MODEL "--recipe . -o a.pte", 3, "not a regular file");
     expect_files("r.yaml ");
