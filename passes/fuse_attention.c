@@ -309,8 +309,8 @@ static Value *operand(Fuse *f, Node *at, Operand o, Level to)
     return o.is_swapped ? swapped(f, at, x) : x;
 }
 
-/* Heads [.., h, 1, rows, width] repeated to [.., h, g, rows, width], the batch axes merged: what one
- * of h heads is.  NULL: they are not. */
+/* Heads [.., h, 1, rows, width] repeated to [.., h, g, rows, width], the batch axes merged: the h
+ * heads.  NULL: they are not repeated. */
 static Value *shared_heads(const Operand *o, Level to)
 {
     const Node *n = o->x->def;

@@ -269,8 +269,7 @@ bool xnn_takes_avg_pool(const Node *n, Refusal *r)
     if (p.after[0] != p.pad[0] || p.after[1] != p.pad[1])
         return xnn_no(r, "its size is rounded up",
                       "pad the input so that windows fit, with ceil_mode=False");
-    return p.kernel[0] * p.kernel[1] > 1 || xnn_no(r, "its window is one element",
-                                                   "slice with steps instead");
+    return true;
 }
 
 static void pool(Lower *w, XKind kind, const Pool *p, uint32_t in, uint32_t out)
@@ -295,6 +294,16 @@ void xnn_lower_max_pool(Lower *w, const Node *n)
     pool(w, X_MAX_POOL, &p, in, x_result(w, n->out[0], CHANNELS_LAST));
 }
 
+/* What remains of the image at each step: XNNPACK has no pool of one element, but convolutions. */
+static void steps(Lower *w, const Node *n, const Pool *p, uint32_t in)
+{
+    uint32_t channels = (uint32_t)xnn_size(n->in[0], 1);
+    Conv c = {.space = 2, .dilation = {1, 1}, .groups = channels, .kernel = {1, 1},
+              .in = channels, .out = channels, .stride = {p->stride[0], p->stride[1]}};
+    uint32_t filter = x_filled(w, 1, 4, (const uint32_t[]){1, 1, 1, channels});
+    convolved(w, &c, in, filter, XNN_NONE, x_result(w, n->out[0], CHANNELS_LAST));
+}
+
 /* XNNPACK divides by the elements of the image under the window; where the padding is to count, it
  * is put in first. */
 void xnn_lower_avg_pool(Lower *w, const Node *n)
@@ -302,6 +311,10 @@ void xnn_lower_avg_pool(Lower *w, const Node *n)
     Pool p;
     read_pool(n, &p);
     uint32_t in = x_use(w, n->in[0], CHANNELS_LAST);
+    if (p.kernel[0] * p.kernel[1] == 1) {
+        steps(w, n, &p, in);
+        return;
+    }
     if (arg_bool(n, 5) && (p.pad[0] || p.pad[1])) {
         uint32_t pad[4] = {0, (uint32_t)p.pad[0], (uint32_t)p.pad[1], 0};
         in = x_padded(w, in, pad, pad, 0);
@@ -344,15 +357,22 @@ void xnn_lower_amax(Lower *w, const Node *n)
 /* -- resizing -------------------------------------------------------------------------------- */
 
 /* Where factors are given torch steps by them; XNNPACK steps by the sizes. */
+static bool factors_give_sizes(const Node *n, int arg)
+{
+    for (int i = 0; i < arg_count(n, arg); i++) {
+        const Arg *a = &n->arg[arg].list.item[i];
+        double by = a->kind == ARG_FLOAT ? a->f : a->kind == ARG_INT ? (double)a->dim.value : 0;
+        if ((double)xnn_size(n->in[0], 2 + i) * by != (double)xnn_size(n->out[0], 2 + i))
+            return false;
+    }
+    return true;
+}
+
 bool xnn_takes_bilinear(const Node *n, Refusal *r)
 {
-    const Value *x = n->in[0], *y = n->out[0];
-    for (int i = 0; i < arg_count(n, 3) && !arg_bool(n, 2); i++) {
-        const Arg *a = &n->arg[3].list.item[i];
-        double by = a->kind == ARG_FLOAT ? a->f : a->kind == ARG_INT ? (double)a->dim.value : 0;
-        if ((double)xnn_size(x, 2 + i) * by != (double)xnn_size(y, 2 + i))
-            return xnn_no(r, "its factors do not give whole sizes", "give the output's size");
-    }
+    const Value *x = n->in[0];
+    if (!arg_bool(n, 2) && !factors_give_sizes(n, 3))
+        return xnn_no(r, "its factors do not give whole sizes", "give the output's size");
     return x->type.rank == 4 || xnn_no(r, "it is not over two axes of four", NULL);
 }
 
@@ -365,4 +385,40 @@ void xnn_lower_bilinear(Lower *w, const Node *n)
     x_u32(x, 2, in);
     x_u32(x, 3, out);
     x_u32(x, 4, arg_bool(n, 2) ? X_ALIGN_CORNERS : 0);
+}
+
+/* Whether each element is repeated as often as every other: torch finds the nearest in floats. */
+static bool repeats_evenly(const Node *n, int axis)
+{
+    int64_t in = xnn_size(n->in[0], axis), out = xnn_size(n->out[0], axis), by = out / in;
+    float step = (float)in / (float)out;
+    if (by * in != out)
+        return false;
+    for (int64_t i = 0; i < out; i++)
+        if ((int64_t)floorf((float)i * step) != i / by)
+            return false;
+    return true;
+}
+
+bool xnn_takes_nearest(const Node *n, Refusal *r)
+{
+    if (n->in[0]->type.rank != 4)
+        return xnn_no(r, "it is not over two axes of four", NULL);
+    return (factors_give_sizes(n, 2) && repeats_evenly(n, 2) && repeats_evenly(n, 3)) ||
+           xnn_no(r, "its factors are no whole numbers", "scale by whole numbers");
+}
+
+/* [n, h, 1, w, 1, c] to [n, h, factor, w, factor, c] */
+void xnn_lower_nearest(Lower *w, const Node *n)
+{
+    uint32_t in = x_use(w, n->in[0], CHANNELS_LAST);
+    XValue v = w->x.value[in], out = x_sizes(n->out[0]->type, CHANNELS_LAST);
+    uint32_t times[6] = {1, 1, out.dim[1] / v.dim[1], 1, out.dim[2] / v.dim[2], 1};
+    XValue apart = {.rank = 6, .dim = {v.dim[0], v.dim[1], 1, v.dim[2], 1, v.dim[3]},
+                    .is_open = {v.is_open[0]}};
+    in = x_reshape(w, in, &apart);
+    apart.dim[2] = times[2];
+    apart.dim[4] = times[4];
+    uint32_t whole = x_repeated(w, in, &apart, times);
+    x_define(w, n->out[0], CHANNELS_LAST, x_reshape(w, whole, &out));
 }

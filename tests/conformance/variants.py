@@ -1035,6 +1035,27 @@ class packed_norms(nn.Module):
                 self.point(b), self.down(b), self.merge(self.norms[2](c)), self.tied(d) + d, self.tied(x))
 
 
+@model(rnd(2, 3, 4, 5), rnd(2, 1, 4, 1), rnd(5))
+class windows_repeated(nn.Module):
+    """What products with ones repeat, before convolutions and alone; pools of one element; softmax along any axis."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 1)
+
+    def forward(self, x, y, z):
+        a = self.conv(x)
+        return (y.expand(2, 3, 4, 5) * x, (y * 2).expand(3, 2, 7, 4, 6), (z + 1).expand(2, 5) - 1, a[:, :, :1].expand(-1, -1, 3, -1).relu(), (x[:, :2] * 2).repeat_interleave(2, 1),
+                F.interpolate(a, scale_factor=2), F.interpolate(x * 2, size=(12, 5)), F.interpolate(a[:, :1], scale_factor=(1, 7)), F.avg_pool2d(a, 1, 2), F.avg_pool2d(a[:, :1], 1, (1, 3)),
+                a.softmax(1), x.neg().softmax(2), a.softmax(3), x.neg().softmax(0), (z * 2).softmax(0), x[0].neg().softmax(1))
+
+
+@model(rnd(2, 3, 4), dynamic=({0: Dim("batch", min=1, max=5)},), more=[(rnd(5, 3, 4, seed=1),), (rnd(1, 3, 4, seed=2),)])
+def windows_repeated_open(x):
+    y = (x * 2)[:, :, None].expand(-1, -1, 3, -1).reshape(-1, 9, 4)
+    return y.softmax(1), F.interpolate(x.neg()[:, None], scale_factor=3), (x + 1).sum(2, keepdim=True).expand_as(x) / 2
+
+
 @model(rnd(2, 6, 15, 16), rnd(2, 4, 40))
 class windows(nn.Module):
     """Depthwise, larger than XNNPACK has kernels for; what rolls."""

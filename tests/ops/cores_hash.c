@@ -174,7 +174,8 @@ static void hash_attentions(void)
 {
     const int64_t room = ETC_ATTENTION_ROOM, least = ETC_ATTENTION_LEAST;
     const EtcAttention plain = {37, 61, 40, 29, 40, 40, 29, 29, 0, 0, room, 0.3f, 0, 0, 0, 0, 0, 0};
-    const EtcAttention causal = {61, 61, 16, 16, 16, 16, 16, 16, 0, 0, room, 0.3f, 1, 0, 0, 0, 0, 0};
+    const EtcAttention causal = {61, 61, 16, 16, 16, 16, 16, 16, 0, 0, room,
+                                 0.3f, 1, 0, 0, 0, 0, 0};
     const EtcAttention masked = {21, 33, 7, 5, 7, 7, 5, 5, 33, 1, room, 0.3f, 0, 0, 0, 0, 0, 0};
     const EtcAttention capped = {21, 33, 7, 5, 7, 7, 5, 5, 33, 1, room, 0.3f, 0, 0, 1, 2.0f, 0, 1};
     EtcAttention long_rows = {3, 1200, 5, 3, 5, 5, 3, 3, 0, 1, room, 0.3f, 0, 0, 0, 0, 0, 0};
