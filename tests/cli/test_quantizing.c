@@ -1,5 +1,5 @@
-/* test_quantizing.c -- --recipe, --calibrate, --statistics and `etc quantize`: what becomes of models,
- * beside what torch makes of them with the same pairs (tests/data/quantized/record.py). */
+/* test_quantizing.c -- --recipe, --calibrate, --statistics and `etc quantize`: what becomes of
+ * models, beside what torch makes of them with the same pairs (tests/data/quantized/record.py). */
 #include "tests/cli/cli.h"
 
 TestSuite(quantizing, .init = make_folders, .fini = remove_folders);
@@ -107,8 +107,8 @@ Test(quantizing, statistics_of_something_else_are_refused)
     fails("compile $DATA/mlp_digits/model.pt2 --recipe $DATA/quantized/int8.yaml "
           "--statistics s.txt -o a.pte",
           1, "has no 'range.minmax' of it: make it with this recipe");
-    sh("head -c 200 s.txt > cut.txt; echo hello > other.txt; sed 's/^range/range x/' s.txt > n.txt; "
-       "sed 's/^\\(range.*\\)$/\\1\\n\\1/' s.txt > twice.txt; : > empty.txt");
+    sh("head -c 200 s.txt > cut.txt; echo hello > other.txt; : > empty.txt;"
+       "sed 's/^range/range x/' s.txt > n.txt; sed 's/^\\(range.*\\)$/\\1\\n\\1/' s.txt > twice.txt");
     fails("compile " MLP "--statistics cut.txt -o a.pte", 1, "cut.txt:");
     fails("compile " MLP "--statistics other.txt -o a.pte", 1, "is no file of statistics");
     fails("compile " MLP "--statistics empty.txt -o a.pte", 1, "is no file of statistics");
@@ -145,5 +145,6 @@ Test(quantizing, an_infinity_is_told_with_sample_and_node)
     fails("compile m.etir --data side --recipe int8 --calibrate x.npy -o a.pte", 1,
           "infinity at element 0 of its result");
     fails("compile m.etir --data side --recipe int8 --calibrate x.npy -o a.pte", 1, "node 'e'");
-    fails("compile m.etir --data side --recipe int8 --calibrate x.npy -o a.pte", 1, "sample 'x.npy");
+    fails("compile m.etir --data side --recipe int8 --calibrate x.npy -o a.pte", 1,
+          "sample 'x.npy");
 }
