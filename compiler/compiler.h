@@ -100,6 +100,9 @@ Program *model_partition(const Options *o, Arena *a, Diag *d);
 /* Loads and runs what stands before quantize, and that.  NULL: reported. */
 Program *model_observe(const Options *o, Arena *a, Diag *d);
 
+/* The same, quantized by what was observed; a program of its own.  NULL: reported. */
+Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Diag *d);
+
 /* Loads and checks; what is at stage aten becomes core, so that the evaluator can run it.  NULL:
  * reported. */
 Program *model_evaluable(const Options *o, Arena *a, Diag *d);
@@ -131,6 +134,35 @@ Strings *split_calls(const Options *o, Arena *a, int *n);
  * bfloat16 and float8 travel as uint16 and uint8 and are taken as `want` when sizes agree; give
  * -1 for no wish.  NULL: reported. */
 EtcTensor *npy_read(Arena *a, const char *path, int want, Diag *d);
+
+enum { NPY_HEADER = 64 * 1024 }; /* more than the longest header that is read */
+
+typedef struct NpyHeader {
+    EtcDtype dtype;
+    int rank;
+    int64_t dim[ETC_MAX_RANK];
+    int64_t start, bytes; /* of the elements */
+} NpyHeader;
+
+/* What a file of `size` bytes that begins with head[0..n) holds; n is size or at least NPY_HEADER.
+ * False: reported. */
+bool npy_header(const char *name, const uint8_t *head, size_t n, int64_t size, NpyHeader *h,
+                Diag *d);
+EtcDtype npy_dtype(EtcDtype is, EtcDtype want); /* as which a file's elements are taken */
+bool npy_check(const EtcTensor *t, const char *name, Diag *d); /* of bool: bytes are 0 or 1 */
+
+/* -- data.c: samples of a model's inputs ---------------------------------------------------- */
+
+typedef struct Data Data;
+
+/* DATA for graph g: a folder of .npy and .npz files, or one of them.  What an input's array
+ * holds is one sample where it fits as it is; else its first axis is that of samples, or of a
+ * multiple of the fixed batch.  All files' headers are read and their mistakes reported.  NULL:
+ * there were any. */
+Data *data_open(const char *path, const Graph *g, Arena *a, Diag *d);
+/* For one reader at a time; valid until data_close. */
+Samples data_samples(Data *data);
+void data_close(Data *data); /* NULL: nothing */
 
 /* An --input argument: a .npy file, or value:JSON as a scalar value.  `like` (may be NULL) is
  * what the program expects: a number becomes a 0-d tensor where it wants one. */
@@ -240,6 +272,11 @@ void near_consider(Near *n, const char *name);
 const char *near_text(Arena *a, const Near *n); /* "; did you mean 'NAME'?", or "" */
 
 bool file_exists(const char *path);
+bool ends_in(const char *s, const char *end); /* and is more than that */
+
+void html_put(FILE *f, const char *s);             /* escaped; NULL: nothing */
+const char *with_commas(Arena *a, int64_t n);      /* "1,605,632" */
+const char *in_units(Arena *a, double bytes);      /* "1.5 MiB" */
 
 /* Maps a regular file read-only, for as long as the process lives; an empty one gives n = 0.
  * False: reported. */
@@ -270,8 +307,8 @@ struct Yaml {
     int n;
 };
 
-/* The tree of a text of one document, in `a`, some of which may be YAML_BROKEN; all that was refused
- * is reported.  NULL: there is no telling what else it says. */
+/* The tree of a text of one document, in `a`, some of which may be YAML_BROKEN; all that was
+ * refused is reported.  NULL: there is no telling what else it says. */
 const Yaml *yaml_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d);
 Loc yaml_loc(const Yaml *y);
 
@@ -294,6 +331,15 @@ bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Rec
  * end in ".svg".  False: reported. */
 bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, Diag *d);
 
+/* -- quant_report.c ------------------------------------------------------------------------ */
+
+/* What quantizing costs: a page that needs nothing but itself, and the same as JSON, whose
+ * schema is in docs/quantization.md. */
+void quant_report_html(const QuantReport *r, Arena *a, FILE *f);
+void quant_report_json(const QuantReport *r, Arena *a, FILE *f);
+/* Stages the page, or the JSON where `path` ends in ".json".  False: reported. */
+bool quant_report_stage(const QuantReport *r, const char *path, OutBatch *out, Arena *a, Diag *d);
+
 /* -- partition.c --------------------------------------------------------------------------- */
 
 double partition_percent(const PartitionReport *r); /* of multiply-adds that backends take */
@@ -302,8 +348,10 @@ void partition_line(const Program *p, const char *file, Arena *a); /* to standar
 
 /* -- quantize.c ----------------------------------------------------------------------------- */
 
-/* Sets p->quant to what --recipe and its kin ask for.  False: reported. */
-bool quant_prepare(const Options *o, Program *p, Arena *a, Diag *d);
+/* Sets p->quant to what --recipe and its kin ask for, by `known` where that is not NULL.  False:
+ * reported. */
+bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena *a, Diag *d);
+void quant_finish(const Program *p); /* once its passes have run: lets go of samples */
 
 /* -- commands: each returns after reporting to d ------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /* config.c -- YAML as a tree: the part of it that a recipe needs.
  *
- * Maps, lists and scalars.  Anchors, aliases, tags and a second document are refused, so the tree is
- * no larger than its text, and nesting is bounded.  What a plain scalar means is for its reader to
- * say: no word turns into a number or a truth by itself.
+ * Maps, lists and scalars.  Anchors, aliases, tags and a second document are refused, so the tree
+ * is no larger than its text, and nesting is bounded.  What a plain scalar means is for its reader
+ * to say: no word turns into a number or a truth by itself.
  */
 #include "compiler/compiler.h"
 #include <string.h>
@@ -226,6 +226,10 @@ const Yaml *yaml_parse(Arena *a, const char *file, const uint8_t *data, size_t n
     if (n >= 3 && !memcmp(data, "\xEF\xBB\xBF", 3)) {
         data += 3;
         n -= 3;
+    }
+    if (!n) {
+        diag_error(d, (Loc){.file = file}, "is empty");
+        return NULL;
     }
     if (!yaml_parser_initialize(&b.parser)) {
         diag_io(d, (Loc){.file = file}, "no memory to read it");

@@ -26,6 +26,7 @@ int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of writing, reported below */
     keep_memory();
+    signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow any more */
     Arena *a = arena_new();
     Options o = {0};
     Diag d = {.out = stderr};

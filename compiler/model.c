@@ -469,18 +469,34 @@ Program *model_partition(const Options *o, Arena *a, Diag *d)
     return passes_run(p, all.pass, all.n, opt, d) ? p : NULL;
 }
 
-Program *model_observe(const Options *o, Arena *a, Diag *d)
+/* Loads and runs the passes as far as quantize, which has `known` to go by or, where that is
+ * NULL, only observes. */
+static Program *to_quantize(const Options *o, const Statistics *known, Arena *a, Diag *d)
 {
     Pipeline all;
+    PassOptions quiet = {.dump = NULL};
     Program *p = model_load(o, a, d);
     if (!p || !has_all_bytes(o, p, d))
         return NULL;
     p->tail = o->tail && !strcmp(o->tail, "c") ? TAIL_C : TAIL_PTE;
     if (p->tail == TAIL_PTE)
         set_backends(o, p);
-    if (!is_sound(p, d) || !quant_prepare(o, p, a, d) || !pipeline_to_quantize(p, &all, d))
+    if (!is_sound(p, d) || !pipeline_to_quantize(p, &all, d) || !quant_prepare(o, p, known, a, d))
         return NULL;
-    return model_run_passes(o, p, all.pass, all.n, a, NULL, d) ? p : NULL;
+    bool ok = known ? passes_run(p, all.pass, all.n, quiet, d)
+                    : model_run_passes(o, p, all.pass, all.n, a, NULL, d);
+    quant_finish(p);
+    return ok ? p : NULL;
+}
+
+Program *model_observe(const Options *o, Arena *a, Diag *d)
+{
+    return to_quantize(o, NULL, a, d);
+}
+
+Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Diag *d)
+{
+    return to_quantize(o, known, a, d);
 }
 
 Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Diag *d)
@@ -495,7 +511,9 @@ Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Dia
     p->tail = tail;
     if (tail == TAIL_PTE)
         set_backends(o, p);
-    if (!is_sound(p, d) || !quant_prepare(o, p, a, d))
+    if (!is_sound(p, d) || !quant_prepare(o, p, NULL, a, d))
         return NULL;
-    return pipeline_of(p, &all, d) && model_run_passes(o, p, all.pass, all.n, a, out, d) ? p : NULL;
+    bool ok = pipeline_of(p, &all, d) && model_run_passes(o, p, all.pass, all.n, a, out, d);
+    quant_finish(p);
+    return ok ? p : NULL;
 }

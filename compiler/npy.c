@@ -1,11 +1,10 @@
 /* npy.c -- tensors as .npy files, versions 1 to 3, and scalar values on the command line.
  * Source: the format's description in NumPy's documentation (numpy.lib.format). */
 #include "compiler/compiler.h"
+#include "compiler/import/internal.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_HEADER = 64 * 1024 };
 
 static const struct {
     char kind;
@@ -19,132 +18,190 @@ static const struct {
 
 enum { N_DESCR = sizeof descr_row / sizeof *descr_row };
 
-/* -- reading ----------------------------------------------------------------------------- */
+/* -- headers ----------------------------------------------------------------------------- */
 
-typedef struct Npy {
-    const char *path;
-    const uint8_t *data; /* the mapped file */
-    size_t n;
-    size_t start; /* of the elements */
+typedef struct Header { /* a dict of Python, of which nothing is evaluated */
+    const char *name, *at;
     Diag *diag;
-    EtcDtype dtype;
-    int rank;
-    int64_t dim[ETC_MAX_RANK];
-} Npy;
+    NpyHeader *h;
+} Header;
 
-static bool fail(const Npy *r, const char *what)
+static bool fail(const Header *r, const char *what)
 {
-    return diag_error(r->diag, (Loc){.file = r->path}, "%s", what);
+    return diag_error(r->diag, (Loc){.file = r->name}, "%s", what);
 }
 
-/* The text behind 'key': in the header's dict, or NULL. */
-static const char *value_of(const char *header, const char *key)
+static void skip_blanks(Header *r)
 {
-    const char *at = strstr(header, key);
-    if (!at)
-        return NULL;
-    at += strlen(key);
-    at += strspn(at, " ");
-    return *at == ':' ? at + 1 + strspn(at + 1, " ") : NULL;
+    r->at += strspn(r->at, " ");
 }
 
-static bool read_descr(Npy *r, const char *header)
+static bool accept(Header *r, char c)
 {
-    const char *s = value_of(header, "'descr'");
-    if (!s || (*s != '\'' && *s != '"'))
+    skip_blanks(r);
+    bool is = *r->at == c;
+    r->at += is;
+    return is;
+}
+
+/* What stands between quotes that are alike; "" where no such text stands. */
+static size_t quoted(Header *r, const char **text)
+{
+    skip_blanks(r);
+    char quote = *r->at;
+    *text = r->at + 1;
+    size_t n = quote == '\'' || quote == '"' ? strcspn(*text, "'\"\\") : 0;
+    if (!n || (*text)[n] != quote)
+        return 0;
+    r->at = *text + n + 1;
+    return n;
+}
+
+static bool read_descr(Header *r)
+{
+    const char *s;
+    size_t n = quoted(r, &s);
+    if (!n)
         return fail(r, "header names no plain dtype; structured and object arrays are not read");
-    s++;
     if (*s == '>')
         return fail(r, "big-endian data is not read");
-    s += *s == '<' || *s == '|' || *s == '=';
+    size_t order = *s == '<' || *s == '|' || *s == '=';
     for (int i = 0; i < N_DESCR; i++)
-        if (*s == descr_row[i].kind && s[1] == '0' + descr_row[i].size &&
-            (s[2] == '\'' || s[2] == '"')) {
-            r->dtype = descr_row[i].dtype;
+        if (n == order + 2 && s[order] == descr_row[i].kind &&
+            s[order + 1] == '0' + descr_row[i].size) {
+            r->h->dtype = descr_row[i].dtype;
             return true;
         }
-    return fail(r, "dtype is none that a tensor may have");
+    return fail(r, s[order] == 'O' ? "object arrays are not read: they are Python's pickles"
+                                   : "dtype is none that a tensor may have");
 }
 
-static bool read_shape(Npy *r, const char *header)
+static bool read_shape(Header *r)
 {
-    const char *s = value_of(header, "'shape'");
-    if (!s || *s++ != '(')
+    NpyHeader *h = r->h;
+    if (!accept(r, '('))
         return fail(r, "header has no shape");
-    int64_t bytes = (int64_t)etc_dtype_size((int)r->dtype);
-    for (r->rank = 0; *(s += strspn(s, " ,")) != ')';) {
+    for (h->rank = 0; !accept(r, ')');) {
         char *end;
+        skip_blanks(r);
         errno = 0;
-        long long n = strtoll(s, &end, 10);
-        if (end == s || errno || n < 0 || n > INT32_MAX || r->rank == ETC_MAX_RANK)
+        long long n = *r->at >= '0' && *r->at <= '9' ? strtoll(r->at, &end, 10) : -1;
+        if (n < 0 || errno || n > INT32_MAX || h->rank == ETC_MAX_RANK)
             return fail(r, "shape has a size that no tensor can have");
-        s = end + (*end == 'L');
-        r->dim[r->rank++] = n;
-        if (n && !mul_ok(bytes, n, &bytes))
-            return fail(r, "shape overflows");
+        r->at = end + (*end == 'L');
+        h->dim[h->rank++] = n;
+        if (!accept(r, ',') && !strchr(" )", *r->at))
+            return fail(r, "header has no shape");
     }
     return true;
 }
 
-/* The header's text, in `a`; NULL: reported. */
-static const char *header_text(Npy *r, Arena *a)
+static bool read_order(Header *r, bool *is_fortran)
 {
-    const uint8_t *head = r->data;
-    if (r->n < 12 || memcmp(head, "\x93NUMPY", 6) != 0)
-        return fail(r, "is not a .npy file"), NULL;
-    if (head[6] < 1 || head[6] > 3)
-        return fail(r, "is not a .npy file of version 1, 2 or 3"), NULL;
-    size_t len = (size_t)(head[8] | head[9] << 8), at = head[6] > 1 ? 12 : 10;
-    if (head[6] > 1)
-        len |= (size_t)head[10] << 16 | (size_t)head[11] << 24;
-    if (len > MAX_HEADER)
-        return fail(r, "has a header longer than 64 KiB"), NULL;
-    if (len > r->n - at)
-        return fail(r, "ends within its header"), NULL;
-    r->start = at + len;
-    return arena_str(a, (const char *)head + at, len);
+    skip_blanks(r);
+    *is_fortran = !strncmp(r->at, "True", 4);
+    if (!*is_fortran && strncmp(r->at, "False", 5) != 0)
+        return fail(r, "header has no order");
+    r->at += *is_fortran ? 4 : 5;
+    return true;
 }
 
-static bool read_header(Npy *r, Arena *a)
+/* The three keys, each once, in any order; then nothing but blanks and the end of the line. */
+static bool read_dict(Header *r, const char *end)
 {
-    const char *header = header_text(r, a);
-    if (!header || !read_descr(r, header) || !read_shape(r, header))
-        return false;
-    const char *order = value_of(header, "'fortran_order'");
-    bool is_c = order && !strncmp(order, "False", 5);
-    return is_c || r->rank < 2 ||
+    static const char *const key[] = {"descr", "fortran_order", "shape"};
+    bool has[3] = {false}, is_fortran = false, ok = accept(r, '{');
+    while (ok && !accept(r, '}')) {
+        const char *s;
+        size_t n = quoted(r, &s);
+        int k = 0;
+        while (k < 3 && (n != strlen(key[k]) || memcmp(s, key[k], n) != 0))
+            k++;
+        if (k == 3 || has[k] || !accept(r, ':'))
+            return fail(r, "header is not that of a .npy file");
+        has[k] = true;
+        if (!(k == 0 ? read_descr(r) : k == 1 ? read_order(r, &is_fortran) : read_shape(r)))
+            return false;
+        skip_blanks(r);
+        ok = accept(r, ',') || *r->at == '}';
+    }
+    r->at += ok ? strspn(r->at, " \n") : 0;
+    if (!ok || r->at != end || !has[0] || !has[1] || !has[2])
+        return fail(r, "header is not that of a .npy file");
+    return !is_fortran || r->h->rank < 2 ||
            fail(r, "is in Fortran order, which is not read; save numpy.ascontiguousarray(x)");
 }
 
-static EtcTensor *read_tensor(Npy *r, Arena *a, int want)
+/* Where the header's text lies in the first n bytes of a file. */
+static bool find_text(const Header *r, const uint8_t *head, size_t n, size_t *at, size_t *len)
 {
-    if (!read_header(r, a))
-        return NULL;
-    int64_t bytes = (int64_t)etc_dtype_size((int)r->dtype);
-    for (int i = 0; i < r->rank; i++)
-        bytes *= r->dim[i];
-    if ((uint64_t)bytes > r->n - r->start) {
-        fail(r, "ends within its data");
-        return NULL;
-    }
-    for (int64_t i = 0; r->dtype == ETC_BOOL && i < bytes; i++)
-        if (r->data[r->start + (size_t)i] > 1) {
-            fail(r, "is bool, but a byte of it is neither 0 nor 1");
-            return NULL;
-        }
-    bool is_bits = r->dtype == ETC_U16 || r->dtype == ETC_U8;
-    if (want >= 0 && is_bits && etc_dtype_size(want) == etc_dtype_size((int)r->dtype))
-        r->dtype = (EtcDtype)want;
-    EtcTensor *t = tensor_new(a, r->dtype, r->rank, r->dim);
-    if (bytes)
-        memcpy(t->data, r->data + r->start, (size_t)bytes);
-    return t;
+    if (n < 12 || memcmp(head, "\x93NUMPY", 6) != 0)
+        return fail(r, "is not a .npy file");
+    if (head[6] < 1 || head[6] > 3)
+        return fail(r, "is not a .npy file of version 1, 2 or 3");
+    *at = head[6] > 1 ? 12 : 10;
+    *len = (size_t)(head[8] | head[9] << 8);
+    if (head[6] > 1)
+        *len |= (size_t)head[10] << 16 | (size_t)head[11] << 24;
+    if (*len > NPY_HEADER - 12)
+        return fail(r, "has a header longer than 64 KiB");
+    return fits(*at, *len, n) || fail(r, "ends within its header");
 }
+
+bool npy_header(const char *name, const uint8_t *head, size_t n, int64_t size, NpyHeader *h,
+                Diag *d)
+{
+    Header r = {.name = name, .diag = d, .h = h};
+    size_t at = 0, len = 0;
+    if (!find_text(&r, head, n, &at, &len))
+        return false;
+    Arena *tmp = arena_new();
+    *h = (NpyHeader){.start = (int64_t)(at + len)};
+    r.at = arena_str(tmp, (const char *)head + at, len);
+    bool ok = read_dict(&r, r.at + len);
+    arena_free(tmp);
+    if (!ok)
+        return false;
+    h->bytes = (int64_t)etc_dtype_size((int)h->dtype);
+    for (int i = 0; i < h->rank; i++)
+        if (h->dim[i] && !mul_ok(h->bytes, h->dim[i], &h->bytes))
+            return fail(&r, "shape overflows");
+    for (int i = 0; i < h->rank; i++)
+        h->bytes = h->dim[i] ? h->bytes : 0;
+    return fits((uint64_t)h->start, (uint64_t)h->bytes, (uint64_t)size) ||
+           fail(&r, "ends within its data");
+}
+
+EtcDtype npy_dtype(EtcDtype is, EtcDtype want)
+{
+    bool is_bits = is == ETC_U16 || is == ETC_U8;
+    return is_bits && etc_dtype_size((int)want) == etc_dtype_size((int)is) ? want : is;
+}
+
+bool npy_check(const EtcTensor *t, const char *name, Diag *d)
+{
+    int64_t n = t->dtype == ETC_BOOL ? etc_numel(t) : 0;
+    for (int64_t i = 0; i < n; i++)
+        if (((const uint8_t *)t->data)[i] > 1)
+            return diag_error(d, (Loc){.file = name},
+                              "is bool, but a byte of it is neither 0 nor 1");
+    return true;
+}
+
+/* -- files ------------------------------------------------------------------------------- */
 
 EtcTensor *npy_read(Arena *a, const char *path, int want, Diag *d)
 {
-    Npy r = {.path = path, .diag = d};
-    return map_file(path, &r.data, &r.n, d) ? read_tensor(&r, a, want) : NULL;
+    const uint8_t *data;
+    size_t n;
+    NpyHeader h;
+    if (!map_file(path, &data, &n, d) || !npy_header(path, data, n, (int64_t)n, &h, d))
+        return NULL;
+    EtcTensor *t = tensor_new(a, h.dtype, h.rank, h.dim);
+    if (h.bytes)
+        memcpy(t->data, data + h.start, (size_t)h.bytes);
+    t->dtype = want >= 0 ? npy_dtype(h.dtype, (EtcDtype)want) : h.dtype;
+    return npy_check(t, path, d) ? t : NULL;
 }
 
 /* -- values ------------------------------------------------------------------------------ */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     COMPILE = 1 << CMD_COMPILE,
@@ -70,7 +71,7 @@ typedef struct Flag Flag;
 /* Whether a value is well-formed as far as argv alone can tell; reported where not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
 static CheckFn any, is_backends, is_choice, is_dim, is_dump, is_method, is_passes, is_percent,
-    is_picture, is_runs, is_threads, is_tolerance, is_version;
+    is_page, is_picture, is_runs, is_threads, is_tolerance, is_version;
 
 struct Flag {
     const char *name;
@@ -145,6 +146,8 @@ static const Flag flag_row[] = {
     {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS, any, NULL, "do everything but write files"},
     {"report", 0, FLAG_TEXT, AT(report), BUILDS, is_picture, "FILE.html|FILE.svg",
      "draw the memory plan over time"},
+    {"report", 0, FLAG_TEXT, AT(report), QUANTIZE, is_page, "FILE.html|FILE.json",
+     "tell what each layer costs"},
     {"depfile", 0, FLAG_BOOL, AT(depfile), BUILDS, any, NULL,
      "write OUT.d for make and ninja (-MD)"},
     {"passes", 0, FLAG_TEXT, AT(passes), OPT, is_passes, "A,B,...", "the passes, in order"},
@@ -300,11 +303,16 @@ static bool is_dump(const Parser *p, const Flag *f, const char *value)
 
 static bool is_picture(const Parser *p, const Flag *f, const char *value)
 {
-    size_t n = strlen(value);
     (void)f;
-    return (n > 4 && !strcmp(value + n - 4, ".svg")) ||
-           (n > 5 && !strcmp(value + n - 5, ".html")) ||
+    return ends_in(value, ".svg") || ends_in(value, ".html") ||
            usage(p, "--report wants a name that ends in .svg or .html, not '%s'", value);
+}
+
+static bool is_page(const Parser *p, const Flag *f, const char *value)
+{
+    (void)f;
+    return ends_in(value, ".html") || ends_in(value, ".json") ||
+           usage(p, "--report wants a name that ends in .html or .json, not '%s'", value);
 }
 
 static bool is_method(const Parser *p, const Flag *f, const char *value)
@@ -482,7 +490,8 @@ static bool same_file(const char *a, const char *b)
 static bool overwrites(const Parser *p, const char *output)
 {
     const Options *o = p->o;
-    const char *read[] = {o->model, o->data, o->weights};
+    const char *statistics = o->command == CMD_QUANTIZE ? NULL : o->statistics;
+    const char *read[] = {o->model, o->data, o->weights, o->recipe, o->calibrate, statistics};
     const char *hit = NULL;
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         hit = same_file(output, read[i]) ? read[i] : hit;
@@ -513,6 +522,8 @@ static bool outputs_agree(const Parser *p)
     size_t n = o->output ? strlen(o->output) : 0;
     if (o->command == CMD_EMIT_C && n && (n < 3 || strcmp(o->output + n - 2, ".c") != 0))
         return usage(p, "emit-c writes several files: -o wants a name that ends in .c");
+    if (o->command == CMD_COMPILE && to_stdout && isatty(STDOUT_FILENO))
+        return usage(p, "-o - would print a .pte to the terminal; send it to a file or a pipe");
     if (o->command == CMD_COMPILE && to_stdout && (o->json || o->dump_ir))
         return usage(p, "-o - leaves no room on standard output for --%s",
                      o->json ? "json" : "dump-ir");
@@ -523,13 +534,15 @@ static bool outputs_agree(const Parser *p)
     if (same_file(o->output, o->dump_data) ||
         (o->output && o->dump_data && !strcmp(o->output, o->dump_data)))
         return usage(p, "-o and --dump-data name the same file");
-    for (int i = 0; o->report && i < 2; i++) {
-        const char *other = i ? o->dump_data : o->output;
-        if (other && (same_file(o->report, other) || !strcmp(o->report, other)))
-            return usage(p, "--report and %s name the same file", i ? "--dump-data" : "-o");
-    }
+    const char *const named[] = {o->output, o->dump_data, o->statistics};
+    static const char *const flag[] = {"-o", "--dump-data", "--statistics"};
+    for (int i = 0; o->report && i < 3; i++)
+        if (named[i] && (same_file(o->report, named[i]) || !strcmp(o->report, named[i])))
+            return usage(p, "--report and %s name the same file", flag[i]);
+    const char *statistics = o->command == CMD_QUANTIZE ? o->statistics : NULL;
     return !overwrites(p, o->output) && !overwrites(p, o->dump_data) &&
-           !overwrites(p, o->report) && !overwrites(p, o->trace);
+           !overwrites(p, o->report) && !overwrites(p, o->trace) &&
+           !overwrites(p, statistics);
 }
 
 static bool is_complete(const Parser *p)

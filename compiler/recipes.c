@@ -12,6 +12,11 @@
 
 enum { MAX_RULES = 1000 };
 
+/* A table's rows are looked up, not summed: nothing evens out what 4 bits take from them. */
+#define TABLES_OF_INT8 \
+    "  - scope: {op: embedding}\n" \
+    "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
+
 const RecipePreset recipe_preset[] = {
     {"int8", "static int8: scales from samples",
      "rules:\n"
@@ -29,15 +34,18 @@ const RecipePreset recipe_preset[] = {
     {"int4-group32", "weights kept as int4 with a scale for each 32, computed as floats",
      "rules:\n"
      "  - activation: float32\n"
-     "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"},
+     "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"
+     TABLES_OF_INT8},
     {"int4-group128", "weights kept as int4 with a scale for each 128, computed as floats",
      "rules:\n"
      "  - activation: float32\n"
-     "    weight: {dtype: int4, granularity: group, group_size: 128, observer: mse}\n"},
+     "    weight: {dtype: int4, granularity: group, group_size: 128, observer: mse}\n"
+     TABLES_OF_INT8},
     {"8da4w", "int4 weights with a scale for each 32, activations int8 when the model runs",
      "rules:\n"
      "  - activation: {dtype: int8, dynamic: true, symmetric: false}\n"
-     "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"},
+     "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"
+     TABLES_OF_INT8},
     {"fp16", "weights kept as halves",
      "rules:\n"
      "  - activation: float32\n"
@@ -69,7 +77,7 @@ typedef struct Key {
 
 #define N(table) ((int)(sizeof(table) / sizeof *(table)))
 
-/* -- values ---------------------------------------------------------------------------------------- */
+/* -- values ----------------------------------------------------------------------------------- */
 
 static Loc key_loc(const Yaml *y)
 {
@@ -179,7 +187,7 @@ static void read_glob(Reader *r, const Yaml *y, void *to)
         *(const char **)to = y->text;
 }
 
-/* -- maps ------------------------------------------------------------------------------------------ */
+/* -- maps ------------------------------------------------------------------------------------- */
 
 static void unknown_key(Reader *r, const Yaml *y, const Key *key, int n)
 {
@@ -228,7 +236,7 @@ static void need(Reader *r, const Yaml *map, const Yaml *y, const char *key)
         diag_error(r->diag, yaml_loc(map), "there is no '%s' here, which must be", key);
 }
 
-/* -- formats ---------------------------------------------------------------------------------------- */
+/* -- formats ---------------------------------------------------------------------------------- */
 
 typedef enum DtypeName { FLOAT32, FLOAT16, INT8, INT4 } DtypeName;
 static const char *const dtypes[] = {"float32", "float16", "int8", "int4", NULL};
@@ -356,7 +364,7 @@ static QuantFormat read_format(Reader *r, const Yaml *y, bool is_weight)
     };
 }
 
-/* -- rules ------------------------------------------------------------------------------------------ */
+/* -- rules ------------------------------------------------------------------------------------ */
 
 static void read_op(Reader *r, const Yaml *y, void *to)
 {
@@ -467,7 +475,7 @@ static void read_rules(Reader *r, const Yaml *y, void *to)
         read_rule(r, item);
 }
 
-/* -- recipes ---------------------------------------------------------------------------------------- */
+/* -- recipes ---------------------------------------------------------------------------------- */
 
 static void read_objective(Reader *r, const Yaml *y, void *to)
 {

@@ -20,42 +20,6 @@ typedef struct Chart {
     int n_times, top; /* y of the chart's upper edge in the picture */
 } Chart;
 
-/* -- text -------------------------------------------------------------------------------------- */
-
-static void put_escaped(FILE *f, const char *s)
-{
-    for (; s && *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (strchr("<>&\"'", c))
-            fprintf(f, "&#%d;", c);
-        else
-            fputc(c < 0x20 ? ' ' : c, f);
-    }
-}
-
-/* "1,605,632". */
-static const char *grouped(Arena *a, int64_t n)
-{
-    const char *digits = arena_printf(a, "%" PRId64, n);
-    size_t len = strlen(digits), k = 0;
-    char *out = NEW(a, char, len + len / 3 + 1);
-    for (size_t i = 0; i < len; i++) {
-        if (i && (len - i) % 3 == 0)
-            out[k++] = ',';
-        out[k++] = digits[i];
-    }
-    return out;
-}
-
-static const char *in_units(Arena *a, double bytes)
-{
-    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    int u = 0;
-    for (; bytes >= 1024 && u < 4; u++)
-        bytes /= 1024;
-    return arena_printf(a, bytes < 10 && u ? "%.1f %s" : "%.0f %s", bytes, unit[u]);
-}
-
 /* -- scales ------------------------------------------------------------------------------------ */
 
 static double x_of(const Chart *c, int time)
@@ -97,7 +61,7 @@ static void put_line(const Chart *c, int64_t bytes, const char *class, const cha
                   "<text x=\"%d\" y=\"%d\" class=\"label\">%s</text>"
                   "<text x=\"%d\" y=\"%d\" class=\"tick\">%s</text>\n",
             WIDTH - RIGHT + 12, WIDTH - RIGHT + 32, label, label, class, WIDTH - RIGHT + 38,
-            label + 4, what, WIDTH - RIGHT + 38, label + 20, grouped(c->a, bytes));
+            label + 4, what, WIDTH - RIGHT + 38, label + 20, with_commas(c->a, bytes));
 }
 
 /* -- values ------------------------------------------------------------------------------------ */
@@ -132,19 +96,19 @@ static void put_value(const Chart *c, const Value *v, int colour, int from, int 
     fprintf(c->f,
             "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"><title>", x, y,
             x_of(c, to + 1) - x, y_of(c, lo) - y, fill[colour % 12]);
-    put_escaped(c->f, v->name);
+    html_put(c->f, v->name);
     fprintf(c->f, " %s\n%s bytes at %s, nodes %d to %d", type_shown(c->a, v->type),
-            grouped(c->a, bytes), grouped(c->a, lo), from, to);
+            with_commas(c->a, bytes), with_commas(c->a, lo), from, to);
     if (v->def) {
         fputc('\n', c->f);
-        put_escaped(c->f, v->def->loc.node);
+        html_put(c->f, v->def->loc.node);
         fprintf(c->f, " (%s)", op_info[v->def->op].target);
     }
     if (v->def && v->def->loc.source) {
         fprintf(c->f, "\n");
-        put_escaped(c->f, v->def->loc.module);
+        html_put(c->f, v->def->loc.module);
         fprintf(c->f, " ");
-        put_escaped(c->f, v->def->loc.source);
+        html_put(c->f, v->def->loc.source);
     } else if (!v->def) {
         fputs(v->state ? "\nstate" : "\ninput", c->f);
     }
@@ -209,14 +173,14 @@ static void put_chart(Chart *c)
         c->n_times++;
     c->n_times += 2;
     fprintf(c->f, "<text x=\"%d\" y=\"%d\" class=\"title\">", LEFT, c->top + 28);
-    put_escaped(c->f, c->g->program->name);
+    html_put(c->f, c->g->program->name);
     fputs(", ", c->f);
-    put_escaped(c->f, c->g->name);
+    html_put(c->f, c->g->name);
     fprintf(c->f, "</text>\n<text x=\"%d\" y=\"%d\" class=\"label\">memory of %d nodes: "
                   "arena %s bytes%s; scratch %s bytes</text>\n",
-            LEFT, c->top + 48, c->n_times - 2, grouped(c->a, c->plan.arena),
+            LEFT, c->top + 48, c->n_times - 2, with_commas(c->a, c->plan.arena),
             c->plan.is_least ? ", proven least for this order" : "",
-            grouped(c->a, c->plan.scratch));
+            with_commas(c->a, c->plan.scratch));
     put_axes(c);
     put_graph(c, c->g, -1);
     put_line(c, c->plan.arena, "arena", "arena", 0);
@@ -245,12 +209,6 @@ static void put_svg(FILE *f, const Program *p, Arena *a)
     fputs("</svg>\n", f);
 }
 
-static bool ends_in(const char *s, const char *end)
-{
-    size_t n = strlen(s), k = strlen(end);
-    return n > k && !strcmp(s + n - k, end);
-}
-
 bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, Diag *d)
 {
     char *text = NULL;
@@ -259,7 +217,7 @@ bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, D
     FILE *f = open_memstream(&text, &n);
     if (f && is_page) {
         fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", f);
-        put_escaped(f, p->name);
+        html_put(f, p->name);
         fputs(": memory plan</title></head><body>\n", f);
     }
     if (f)

@@ -1,7 +1,8 @@
-/* text.c -- what the commands share: JSON strings, near names, mapped files, the clock, messages of
- * runtime-lite. */
+/* text.c -- what the commands share: JSON strings, near names, numbers for people, mapped files,
+ * the clock, messages of runtime-lite. */
 #include "compiler/compiler.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,45 @@ bool file_exists(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0;
+}
+
+void html_put(FILE *f, const char *s)
+{
+    for (; s && *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (strchr("<>&\"'", c))
+            fprintf(f, "&#%d;", c);
+        else
+            fputc(c < 0x20 ? ' ' : c, f);
+    }
+}
+
+const char *with_commas(Arena *a, int64_t n)
+{
+    const char *digits = arena_printf(a, "%" PRId64, n);
+    size_t len = strlen(digits), k = 0;
+    char *out = NEW(a, char, len + len / 3 + 1);
+    for (size_t i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0)
+            out[k++] = ',';
+        out[k++] = digits[i];
+    }
+    return out;
+}
+
+const char *in_units(Arena *a, double bytes)
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int u = 0;
+    for (; bytes >= 1024 && u < 4; u++)
+        bytes /= 1024;
+    return arena_printf(a, bytes < 10 && u ? "%.1f %s" : "%.0f %s", bytes, unit[u]);
+}
+
+bool ends_in(const char *s, const char *end)
+{
+    size_t n = strlen(s), k = strlen(end);
+    return n > k && !strcmp(s + n - k, end);
 }
 
 double seconds_now(void)

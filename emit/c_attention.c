@@ -114,8 +114,8 @@ static void put_geometry(Function *f, const Node *n, const Heads *h)
                      step_of(h, V, 1),    step_of(h, Y, 1),    mask ? step_of(h, MASK, 1) : DIM(0),
                      mask ? step_of(h, MASK, 0) : DIM(0)};
     put(&f->body, "    /* queries, keys, floats of a key, of a value; rows of q, k, v, y; row and "
-        "column of the\n     * mask; floats of a tile; scale, is_causal; row and column of the bias; "
-        "cap of scores, fill,\n     * is_plain */\n"
+        "column of the\n     * mask; floats of a tile; scale, is_causal; row and column of the "
+        "bias; cap of scores, fill,\n     * is_plain */\n"
         "    const EtcAttention g = {");
     for (int i = 0; i < 10; i++) {
         function_dim(f, field[i]);

@@ -35,6 +35,7 @@ typedef struct OutBatch {
     Arena *arena;
     OutStaged *file;
     int n;
+    struct OutSignals *signals; /* out.c: those that wait until it is committed or discarded */
 } OutBatch;
 
 /* Writes a file whole, under a temporary name in the folder of `path`.  What is no regular file is

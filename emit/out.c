@@ -1,15 +1,19 @@
-/* out.c -- writes a file's pieces under a temporary name, then renames. */
+/* out.c -- writes a file's pieces under a temporary name, then renames.
+ *
+ * From the first temporary name to the last rename the signals that would end the process wait;
+ * they are asked for between writes, so that what they leave behind is whole files or nothing. */
 #define _GNU_SOURCE
 #include "emit/emit.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { BATCH = 512, ZEROS = 4096, MAX_TRIES = 100 };
+enum { BATCH = 512, ZEROS = 4096, CHUNK = 8 << 20, MAX_TRIES = 100 };
 
 /* Writes all of iov[0..n), which it uses up. */
 static bool write_batch(int fd, struct iovec *iov, int n)
@@ -30,33 +34,63 @@ static bool write_batch(int fd, struct iovec *iov, int n)
     return true;
 }
 
+typedef struct OutSignals {
+    sigset_t held, before; /* before: the mask to go back to */
+} OutSignals;
+
 typedef struct Writer {
     int fd, n;
+    int64_t bytes; /* of iov */
     bool ok;
+    const OutSignals *signals; /* NULL: none wait */
     struct iovec iov[BATCH];
 } Writer;
 
-static void put(Writer *w, const void *data, int64_t n)
+static bool is_interrupted(const OutSignals *s)
 {
-    if (n <= 0)
-        return;
-    if (w->n == BATCH) {
-        w->ok = w->ok && write_batch(w->fd, w->iov, w->n);
-        w->n = 0;
-    }
-    w->iov[w->n++] = (struct iovec){(void *)(uintptr_t)data, (size_t)n};
+    sigset_t pending;
+    if (!s || sigpending(&pending))
+        return false;
+    for (int sig = 1; sig < 32; sig++)
+        if (sigismember(&s->held, sig) == 1 && sigismember(&pending, sig) == 1) {
+            errno = EINTR;
+            return true;
+        }
+    return false;
 }
 
-static bool write_pieces(const OutFile *f, int fd)
+static void flush(Writer *w)
+{
+    w->ok = w->ok && !is_interrupted(w->signals) && write_batch(w->fd, w->iov, w->n);
+    w->n = 0;
+    w->bytes = 0;
+}
+
+static void put(Writer *w, const void *data, int64_t n)
+{
+    const char *at = data;
+    while (w->ok && n > 0) {
+        int64_t part = n < CHUNK - w->bytes ? n : CHUNK - w->bytes;
+        w->iov[w->n++] = (struct iovec){(void *)(uintptr_t)at, (size_t)part};
+        w->bytes += part;
+        at += part;
+        n -= part;
+        if (w->n == BATCH || w->bytes == CHUNK)
+            flush(w);
+    }
+}
+
+static bool write_pieces(const OutFile *f, int fd, const OutSignals *signals)
 {
     static const uint8_t zeros[ZEROS];
-    Writer w = {.fd = fd, .ok = true};
+    Writer w = {.fd = fd, .ok = true, .signals = signals};
     for (int i = 0; w.ok && i < f->n; i++) {
         put(&w, f->piece[i].data, f->piece[i].n);
-        for (int64_t left = f->piece[i].zeros; left > 0; left -= ZEROS)
+        for (int64_t left = f->piece[i].zeros; w.ok && left > 0; left -= ZEROS)
             put(&w, zeros, left < ZEROS ? left : ZEROS);
     }
-    return w.ok && write_batch(fd, w.iov, w.n);
+    flush(&w);
+    return w.ok;
 }
 
 static bool cannot(const char *what, const char *path, Diag *d)
@@ -69,8 +103,32 @@ static bool write_direct(const OutFile *f, const char *path, Diag *d)
     int fd = strcmp(path, "-") ? open(path, O_WRONLY | O_CLOEXEC) : dup(STDOUT_FILENO);
     if (fd < 0)
         return cannot("open for writing", path, d);
-    bool ok = write_pieces(f, fd);
+    bool ok = write_pieces(f, fd, NULL);
     return (close(fd) == 0 && ok) || cannot("write", path, d);
+}
+
+/* -- signals --------------------------------------------------------------------------------- */
+
+/* Those that end the process: not what it was told to ignore. */
+static void hold_signals(OutBatch *b)
+{
+    static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU};
+    struct sigaction is;
+    if (b->signals)
+        return;
+    b->signals = NEW(b->arena, OutSignals, 1);
+    sigemptyset(&b->signals->held);
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
+        if (sigaction(ending[i], NULL, &is) == 0 && is.sa_handler != SIG_IGN)
+            sigaddset(&b->signals->held, ending[i]);
+    sigprocmask(SIG_BLOCK, &b->signals->held, &b->signals->before);
+}
+
+static void release_signals(OutBatch *b)
+{
+    if (b->signals)
+        sigprocmask(SIG_SETMASK, &b->signals->before, NULL);
+    b->signals = NULL;
 }
 
 /* -- batches --------------------------------------------------------------------------------- */
@@ -93,11 +151,12 @@ static int open_temp(OutBatch *b, const char *path, const char **temp)
 static bool stage_file(OutBatch *b, const OutFile *f, const char *path, Diag *d)
 {
     OutStaged s = {.path = path};
+    hold_signals(b);
     int fd = open_temp(b, path, &s.temp);
     if (fd < 0)
         return cannot("write", path, d);
     PUSH(b->arena, b->file, b->n, s);
-    bool ok = write_pieces(f, fd);
+    bool ok = write_pieces(f, fd, b->signals);
     return (close(fd) == 0 && ok) || cannot("write", path, d);
 }
 
@@ -123,11 +182,12 @@ void out_discard(OutBatch *b)
     for (int i = 0; i < b->n; i++)
         unlink(b->file[i].temp);
     b->n = 0;
+    release_signals(b); /* one that waited ends the process here */
 }
 
 bool out_commit(OutBatch *b, Diag *d)
 {
-    bool ok = true;
+    bool ok = !is_interrupted(b->signals) || cannot("write", b->file[0].path, d);
     for (int i = 0; i < b->n && ok; i++)
         ok = rename(b->file[i].temp, b->file[i].path) == 0 || cannot("write", b->file[i].path, d);
     out_discard(b); /* temporary names that were renamed exist no more */

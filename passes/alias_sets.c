@@ -17,6 +17,7 @@ typedef struct Sets { /* arrays by value index, those of sets by root */
     int *last;        /* last read of any value of the set */
     bool *pinned;     /* inputs and states that a call changes */
     bool *is_in, *is_out;
+    bool *is_part;    /* a concat reads it whose operands may lie in its result */
     const Value **updates; /* the state that the value is the update of, where it may lie there */
     bool *has_out;    /* sets: an output is among them */
     bool *has_offset; /* sets: one starts behind the first byte */
@@ -199,9 +200,9 @@ static bool may_overlay(Sets *s, const Node *n, int slot)
     return true;
 }
 
-/* The operand that dies at this node and whose bytes the result may take, or NULL: the first that has
- * them for itself, else the first.  What the caller gave in is never written on the c tail, nor where
- * it would be given back as an output. */
+/* The operand that dies at this node and whose bytes the result may take, or NULL: the first that
+ * has them for itself, else the first.  What the caller gave in is never written on the c tail, nor
+ * where it would be given back as an output, nor by what a concat wants, which cannot lie there. */
 static const Value *dying_operand(Sets *s, const Node *n, int time)
 {
     const Value *y = n->out[0], *found = NULL;
@@ -210,7 +211,8 @@ static const Value *dying_operand(Sets *s, const Node *n, int time)
         int root = root_of(s, x);
         if (s->last[root] != time || !may_overlay(s, n, i))
             continue;
-        bool kept = s->is_in[root] && (!graph_owns_io(s->g) || s->is_out[y->index]);
+        bool kept = s->is_in[root] && (!graph_owns_io(s->g) || s->is_out[y->index] ||
+                                        s->is_part[y->index]);
         if (s->pinned[root] || s->value[root]->state || kept ||
             !fits_caller(s, root, y, offset_of(s, x)))
             continue;
@@ -359,8 +361,11 @@ static void find_reads(Sets *s)
     int time = 0;
     for (const Node *n = g->first; n; n = n->next) {
         time++;
-        for (int i = 0; i < n->n_in; i++)
+        bool holds = n->op == OP_CAT && is_run_of_operands(n);
+        for (int i = 0; i < n->n_in; i++) {
             s->last[n->in[i]->index] = time;
+            s->is_part[n->in[i]->index] = s->is_part[n->in[i]->index] || holds;
+        }
         for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
             if (n->arg[i].kind == ARG_GRAPH)
                 find_reads_in(s, n->arg[i].graph, time);
@@ -382,8 +387,8 @@ AliasSets alias_sets(const Graph *g, Arena *tmp)
     Sets s = {.g = g, .parent = NEW(tmp, int, n), .shift = NEW(tmp, int64_t, n),
               .value = graph_values(g, tmp), .last = NEW(tmp, int, n),
               .pinned = pinned_values(g, tmp), .is_in = NEW(tmp, bool, n),
-              .is_out = NEW(tmp, bool, n), .updates = NEW(tmp, const Value *, n),
-              .has_out = NEW(tmp, bool, n),
+              .is_out = NEW(tmp, bool, n), .is_part = NEW(tmp, bool, n),
+              .updates = NEW(tmp, const Value *, n), .has_out = NEW(tmp, bool, n),
               .has_offset = NEW(tmp, bool, n)};
     int time = 0;
     for (int i = 0; i < g->n_values; i++)

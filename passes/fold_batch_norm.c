@@ -27,7 +27,7 @@ typedef struct Affine { /* y = x * factor + shift, per channel */
 
 /* -- reading --------------------------------------------------------------------------------- */
 
-static const float *floats(const Value *v, int64_t n)
+const float *value_floats(const Value *v, int64_t n)
 {
     if (!v || !value_is_const(v) || v->type.dtype != ETC_F32 || v->type.stride ||
         !type_is_static(v->type) || (n >= 0 && type_numel(v->type) != n) ||
@@ -41,10 +41,10 @@ static bool affine_of(const Fold *f, const Node *bn, Affine *a)
 {
     const Value *gamma = arg_value(bn, 1), *beta = arg_value(bn, 2);
     double eps;
-    const float *mean = floats(arg_value(bn, 3), -1);
+    const float *mean = value_floats(arg_value(bn, 3), -1);
     a->n = mean ? type_numel(arg_value(bn, 3)->type) : 0;
-    const float *var = floats(arg_value(bn, 4), a->n);
-    const float *g = floats(gamma, a->n), *b = floats(beta, a->n);
+    const float *var = value_floats(arg_value(bn, 4), a->n);
+    const float *g = value_floats(gamma, a->n), *b = value_floats(beta, a->n);
     if (!mean || !var || (gamma && !g) || (beta && !b) || !arg_number(bn, 6, &eps))
         return false;
     a->factor = NEW(f->r.tmp, double, a->n + 1);
@@ -101,7 +101,7 @@ static bool takes(const Fold *f, const Node *bn, const Affine *a, Target *t)
     if (!x->def || !is_read_once(f, x) || !target_of(x->def, t))
         return false;
     const Value *w = arg_value(t->op, t->weight), *b = arg_value(t->op, t->bias);
-    if (!floats(w, -1) || w->type.rank < 2 || (b && !floats(b, a->n)))
+    if (!value_floats(w, -1) || w->type.rank < 2 || (b && !value_floats(b, a->n)))
         return false;
     return dim_equal(w->type.dim[t->channels_last ? w->type.rank - 1 : 0], DIM(a->n));
 }
@@ -158,7 +158,7 @@ static Value *channel_const(Fold *f, const State *like, const double *v, int64_t
 static Value *new_bias(Fold *f, const Target *t, const Node *bn, const Affine *a)
 {
     const Value *b = arg_value(t->op, t->bias), *beta = arg_value(bn, 2);
-    const float *old = b ? floats(b, a->n) : NULL;
+    const float *old = b ? value_floats(b, a->n) : NULL;
     const State *like = b ? b->state : beta ? beta->state : arg_value(bn, 3)->state;
     for (int64_t c = 0; old && c < a->n; c++)
         a->shift[c] += old[c] * a->factor[c];
@@ -258,6 +258,14 @@ static void count_reads(const Graph *g, int *reads)
     }
 }
 
+int *storage_reads(const Program *p, Arena *tmp)
+{
+    int *reads = NEW(tmp, int, p->n_storages + 1);
+    for (int i = 0; i < p->n_methods; i++)
+        count_reads(p->method[i], reads);
+    return reads;
+}
+
 static void drop_spoiled(Fold *f, Arena *tmp)
 {
     bool *keep = NEW(tmp, bool, f->p->n_states + 1);
@@ -272,10 +280,8 @@ bool pass_fold_batch_norm(Program *p, Arena *tmp, Diag *d)
 {
     Fold f = {.p = p, .n_reads = p->n_storages};
     bool ok = true;
-    f.reads = NEW(tmp, int, p->n_storages + 1);
+    f.reads = storage_reads(p, tmp);
     f.spoiled = NEW(tmp, bool, p->n_storages + 1);
-    for (int i = 0; i < p->n_methods; i++)
-        count_reads(p->method[i], f.reads);
     for (int i = 0; i < p->n_methods; i++)
         ok = fold_graph(&f, p->method[i], tmp, d) && ok;
     drop_spoiled(&f, tmp);

@@ -309,8 +309,8 @@ static Value *operand(Fuse *f, Node *at, Operand o, Level to)
     return o.is_swapped ? swapped(f, at, x) : x;
 }
 
-/* Heads [.., h, 1, rows, width] repeated to [.., h, g, rows, width], the batch axes merged: what one
- * of h heads is.  NULL: they are not. */
+/* Heads [.., h, 1, rows, width] repeated to [.., h, g, rows, width], the batch axes merged: the h
+ * heads.  NULL: they are not repeated. */
 static Value *shared_heads(const Operand *o, Level to)
 {
     const Node *n = o->x->def;
@@ -387,14 +387,13 @@ static bool fuse(Fuse *f, Node *n, Match *m, Value *values, bool is_swapped)
     v.is_swapped = v.is_swapped != is_swapped;
     if (!choose_level(m, pair, &to))
         return true;
-    Arg gqa = {.kind = ARG_BOOL, .key = "enable_gqa", .b = keys_and_values(f, n, k, v, to, kv)};
-    Arg scale = {.kind = ARG_FLOAT, .key = "scale", .f = m->factor};
+    Arg gqa = {.kind = ARG_BOOL, .b = keys_and_values(f, n, k, v, to, kv)};
     Value *query = operand(f, n, q, to);
     if (!query || !kv[0] || !kv[1] || !build_mask(f, n, m, 0, to, &mask) ||
         !build_mask(f, n, m, 1, to, &bias))
         return false;
-    Value *y = result(build(f->r.g, n, n->loc, OP_SOFTMAX_ATTENTION, f->r.d, "vvvvfbaavff", query,
-                            kv[0], kv[1], mask, 0.0, false, scale, gqa, bias, m->cap, m->fill));
+    Value *y = result(build(f->r.g, n, n->loc, OP_SOFTMAX_ATTENTION, f->r.d, "vvvvfbfavff", query,
+                            kv[0], kv[1], mask, 0.0, false, m->factor, gqa, bias, m->cap, m->fill));
     y = y && is_swapped ? swapped(f, n, y) : y;
     y = y ? build_view(&f->r, n, y, n->out[0]->type.dim, n->out[0]->type.rank) : NULL;
     return y && rewrite_node(&f->r, n, y);

@@ -41,6 +41,8 @@ bool *states_read(const Program *p, Arena *tmp); /* by index: some graph reads o
 bool node_reads_symbols(const Node *n); /* in an argument, not in the types of its operands */
 bool value_is_fixed(const Value *v); /* a state that no call writes */
 bool value_is_const(const Value *v); /* the same, with its bytes at hand */
+const float *value_floats(const Value *v, int64_t n); /* of n, or any number (-1); or NULL */
+int *storage_reads(const Program *p, Arena *tmp); /* by storage: by nodes, outputs, updates */
 bool type_same(Type a, Type b);      /* type_equal, and laid out alike */
 bool type_is_dense(Program *p, Type t); /* no strides but those of a contiguous tensor */
 Value *graph_const_part(Graph *g, const Value *v, Type t, int64_t byte); /* where it lies in v */

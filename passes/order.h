@@ -16,7 +16,7 @@ typedef struct Chunk {
 typedef struct Step { /* a node, by its place in the given order */
     int first_read, n_reads; /* read[...]: chunks, each once */
     int first_made, n_made;  /* numbers of chunks */
-    int overlaid;            /* chunk it may write over if that dies here; -1: none */
+    int first_over, n_over;  /* read[...]: the chunks it may write over if all of them die here */
 } Step;
 
 typedef struct Model {

@@ -3,7 +3,7 @@
  * A chunk is what one node adds to memory: views add nothing, a concat what it moves, results in
  * memory of the caller nothing.  A chunk lives from its node to the last node that reads any value
  * that covers it.  A node whose row lets it overlay an operand adds nothing while it runs if that
- * operand's chunk dies there.  Which values share chunks is taken from the given order; the measure
+ * operand's chunks die there.  Which values share chunks is taken from the given order; the measure
  * that decides in the end is that of the real plan (order.c).
  */
 #include "passes/order.h"
@@ -14,6 +14,7 @@ typedef struct Build {
     AliasSets a;
     const Value **value;
     bool *callers;       /* by root */
+    bool *is_out;        /* by value */
     int *first, *count;  /* by value: its chunks are chunk[first ..] */
     int *chunk, n_chunk, *seen, stamp;
     int64_t room;        /* of all lists; the rest of the graph is not modelled */
@@ -79,18 +80,33 @@ static void define(Build *b, const Node *n, const Value *y, int mark)
     b->count[y->index] = b->n_chunk - b->first[y->index];
 }
 
-/* The chunk of the operand that the node may write over, or -1. */
-static int overlaid(const Build *b, const Node *n)
+/* Whether x is all of some chunks, which y may take; what was given in only where the graph owns
+ * it, does not give it back and does not want y in the bytes of a concat. */
+static bool may_take(const Build *b, const Value *x, const Value *y)
+{
+    int64_t bytes = 0;
+    int root = b->a.root[y->index];
+    bool is_part = root != y->index && root != b->a.root[x->index];
+    for (int i = 0; i < b->count[x->index]; i++) {
+        const Chunk *c = &b->m->chunk[b->chunk[b->first[x->index] + i]];
+        if (c->def < 0 && (!graph_owns_io(b->g) || b->is_out[y->index] || is_part))
+            return false;
+        bytes += c->bytes;
+    }
+    return bytes && bytes == round_up(type_bytes(x->type), PLAN_ALIGN);
+}
+
+/* The chunks of the operand that the node may write over. */
+static void find_overlaid(const Build *b, const Node *n, Step *s)
 {
     for (int i = 0; n->n_out == 1 && i < n->n_in; i++) {
         const Value *x = n->in[i];
-        int c = b->count[x->index] == 1 ? b->chunk[b->first[x->index]] : -1;
-        bool kept = !x->def && !(graph_owns_io(b->g) && !x->state);
-        if (c >= 0 && !kept && node_may_overlay(n, i) &&
-            b->m->chunk[c].bytes == round_up(type_bytes(x->type), PLAN_ALIGN))
-            return c;
+        if (!node_may_overlay(n, i) || !may_take(b, x, n->out[0]))
+            continue;
+        s->first_over = b->first[x->index];
+        s->n_over = b->count[x->index];
+        return;
     }
-    return -1;
 }
 
 static void read_node(Build *b, const Node *n, int mark)
@@ -101,7 +117,7 @@ static void read_node(Build *b, const Node *n, int mark)
     for (int i = 0; i < n->n_in; i++)
         append(b, n->in[i], mark);
     s->n_reads = b->n_chunk - s->first_read;
-    s->overlaid = overlaid(b, n);
+    find_overlaid(b, n, s);
     s->first_made = m->n_chunks;
     for (int i = 0; i < n->n_out; i++)
         if (is_tensor(n->out[i]))
@@ -122,6 +138,8 @@ static void mark_callers(Build *b)
         b->callers[g->in[i]->index] = true;
     for (int i = 0; i < g->n_out && !graph_owns_io(g); i++)
         b->callers[b->a.root[g->out[i]->index]] = true;
+    for (int i = 0; i < g->n_out; i++)
+        b->is_out[g->out[i]->index] = true;
 }
 
 static void define_inputs(Build *b)
@@ -149,8 +167,8 @@ bool model_of(const Graph *g, const int *number, int n, Model *m, Arena *tmp)
 {
     size_t values = (size_t)g->n_values + 1;
     Build b = {.m = m, .g = g, .a = alias_sets(g, tmp), .value = graph_values(g, tmp), .tmp = tmp,
-               .callers = NEW(tmp, bool, values), .first = NEW(tmp, int, values),
-               .count = NEW(tmp, int, values),
+               .callers = NEW(tmp, bool, values), .is_out = NEW(tmp, bool, values),
+               .first = NEW(tmp, int, values), .count = NEW(tmp, int, values),
                .room = (int64_t)LISTS_PER_VALUE * g->n_values + 100000};
     int mark = 1;
     *m = (Model){.number = number, .step = NEW(tmp, Step, n + 1)};
@@ -171,6 +189,14 @@ bool model_of(const Graph *g, const int *number, int n, Model *m, Arena *tmp)
     return b.room > 0;
 }
 
+static bool dies(const Model *m, const Step *s, const int *left)
+{
+    for (int k = s->first_over; k < s->first_over + s->n_over; k++)
+        if (left[m->read[k]] != 1 || m->chunk[m->read[k]].kept)
+            return false;
+    return s->n_over > 0;
+}
+
 int64_t model_play(const Model *m, const int *order, int64_t *at, Arena *tmp)
 {
     int *left = NEW(tmp, int, m->n_chunks + 1);
@@ -182,7 +208,7 @@ int64_t model_play(const Model *m, const int *order, int64_t *at, Arena *tmp)
     for (int i = 0; i < m->n_steps; i++) {
         const Step *s = &m->step[order[i]];
         int64_t made = 0, freed = 0;
-        bool over = s->overlaid >= 0 && left[s->overlaid] == 1 && !m->chunk[s->overlaid].kept;
+        bool over = dies(m, s, left);
         for (int k = s->first_made; k < s->first_made + s->n_made; k++) {
             made += m->chunk[k].bytes;
             freed += left[k] || m->chunk[k].kept ? 0 : m->chunk[k].bytes;
@@ -204,7 +230,7 @@ int64_t model_floor(const Model *m)
     int64_t most = 0;
     for (const Step *s = m->step; s < m->step + m->n_steps; s++) {
         int64_t sum = 0;
-        for (int k = s->first_made; s->overlaid < 0 && k < s->first_made + s->n_made; k++)
+        for (int k = s->first_made; !s->n_over && k < s->first_made + s->n_made; k++)
             sum += m->chunk[k].bytes;
         for (int k = s->first_read; k < s->first_read + s->n_reads; k++)
             sum += m->chunk[m->read[k]].bytes;

@@ -105,7 +105,9 @@ static Reach advance(Window *w, const Reach *s, int i)
     const Step *step = &w->m->step[w->order[w->from + i]];
     uint64_t done = s->done | (uint64_t)1 << i;
     int64_t made = 0, freed = 0;
-    bool over = step->overlaid >= 0 && dies(w, step->overlaid, done);
+    bool over = step->n_over > 0;
+    for (int k = step->first_over; k < step->first_over + step->n_over; k++)
+        over = over && dies(w, w->m->read[k], done);
     for (int k = step->first_made; k < step->first_made + step->n_made; k++) {
         made += w->local[k].bytes;
         freed += dies(w, k, done) ? w->local[k].bytes : 0;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PAIRS = 4000000, MAX_EXACT = 400, EXACT_WORK = 1000000, DESCENT_WORK = 500000 };
+enum { MAX_PAIRS = 4000000, MAX_EXACT = 400, EXACT_WORK = 1000000, DESCENT_WORK = 1000000 };
 
 typedef struct Range { /* offsets between the two are ruled out */
     int64_t at, end;

@@ -249,8 +249,8 @@ static Value *attend(Rewrite *r, Node *n, const Attention *a, const Flat *f, boo
     if (!f->q || !f->k || !f->v || (a->mask && !f->mask) || (a->bias && !f->bias))
         return NULL;
     if (a->is_plain) {
-        Node *p = build(r->g, n, n->loc, n->op, r->d, "vvvvfbaavff", f->q, f->k, f->v, f->mask, 0.0,
-                        a->is_causal, scale, gqa, f->bias, a->cap, a->fill);
+        Node *p = build(r->g, n, n->loc, n->op, r->d, "vvvvfbfbvff", f->q, f->k, f->v, f->mask, 0.0,
+                        a->is_causal, a->scale, is_shared, f->bias, a->cap, a->fill);
         return p ? p->out[0] : NULL;
     }
     Node *y = build(r->g, n, n->loc, OP_SDPA, r->d, "vvvvfbaa", f->q, f->k, f->v, f->mask, 0.0,

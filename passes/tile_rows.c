@@ -22,7 +22,8 @@ enum {
     MOST_BLOCKS = 16,
     MOST_OPEN = 6,   /* runs at a time */
     LEAST_ROWS = 16,     /* of a product in a block: kernels want some */
-    LEAST_CHANNELS = 16, /* of a convolution: what ours computes at a time */
+    LEAST_CHANNELS = 8,  /* of a convolution */
+    LEAST_WINDOWED = 16, /* of one whose windows ours gathers anew for each block */
     CALL = 2048,
     RAM = 16
 };
@@ -218,6 +219,15 @@ static Role role_of(const Node *n, int i, Unit u)
     }
 }
 
+static int64_t least_channels(const Node *conv)
+{
+    Type w = conv->in[1]->type;
+    int64_t groups, taps = 1;
+    for (int i = 2; i < w.rank; i++)
+        taps *= w.dim[i].value;
+    return taps > 1 && arg_int(conv, 8, &groups) && groups == 1 ? LEAST_WINDOWED : LEAST_CHANNELS;
+}
+
 /* Blocks that leave a kernel enough to do. */
 static int64_t blocks_of_node(const Node *n, int64_t rows, Unit u)
 {
@@ -226,7 +236,7 @@ static int64_t blocks_of_node(const Node *n, int64_t rows, Unit u)
     if (n->op == OP_LINEAR || n->op == OP_MM || n->op == OP_ADDMM)
         own = type_numel(t) / t.dim[t.rank - 1].value / LEAST_ROWS;
     if (n->op == OP_CONVOLUTION && u.axes == 2)
-        own = t.dim[1].value / LEAST_CHANNELS;
+        own = t.dim[1].value / least_channels(n);
     return own < most ? own : most;
 }
 

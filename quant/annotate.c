@@ -38,6 +38,11 @@ int op_weight(OpId op)
     }
 }
 
+int op_input(OpId op)
+{
+    return op == OP_EMBEDDING || op_weight(op) < 0 ? -1 : op == OP_ADDMM;
+}
+
 int op_bias(OpId op)
 {
     return op == OP_LINEAR || op == OP_CONVOLUTION ? 2 : op == OP_ADDMM ? 0 : -1;

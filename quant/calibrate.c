@@ -20,15 +20,29 @@ static Loc loc_of(const Annotation *a, const Value *v)
     return v->def ? v->def->loc : (Loc){.file = a->g->program->name, .node = v->name};
 }
 
+static bool all_finite(const float *x, int64_t n, int64_t *bad)
+{
+    for (*bad = 0; *bad < n; ++*bad)
+        if (!isfinite(x[*bad]))
+            return false;
+    return true;
+}
+
 static void look(const Value *v, EtcTensor *t, void *ctx)
 {
     Look *l = ctx;
-    const Point *p = point_of(l->a, v);
+    const Point *p = l->a->observes ? point_of(l->a, v) : NULL;
     int64_t bad = 0, n = 1;
     for (int i = 0; i < t->rank; i++)
         n *= t->dim[i];
-    if (l->failed || !p || observer_see(p->observer, t->data, n, 1, &bad))
+    Moments *m = l->a->moments && v->index < l->a->n_values ? l->a->moments[v->index] : NULL;
+    if (l->failed || (!p && !m))
         return;
+    if (p ? observer_see(p->observer, t->data, n, 1, &bad) : all_finite(t->data, n, &bad)) {
+        if (m)
+            moments_see(m, t);
+        return;
+    }
     const float x = ((const float *)t->data)[bad];
     l->failed = !diag_error(l->d, loc_of(l->a, v),
                             "sample '%s': %s at element %" PRId64 " of %s", l->sample,
@@ -121,28 +135,59 @@ static void take_ranges(const Annotation *a, Statistics *to)
     }
 }
 
-static bool see_samples(Annotation *a, QuantJob *job, Diag *d)
+/* -- all of it --------------------------------------------------------------------------------- */
+
+static bool has_samples(const Annotation *a, const QuantJob *job, const char *what, Diag *d)
 {
     const Program *p = a->g->program;
-    if (a->g != p->method[0] || !job->samples || !job->samples->n)
-        return diag_error(d, (Loc){.file = p->name},
-                          "method '%s': '%s' wants scales that are known beforehand: give samples "
-                          "of its inputs (--calibrate), or statistics",
-                          a->g->name ? a->g->name : "", job->recipe->file);
+    return (a->g == p->method[0] && job->samples && job->samples->n) ||
+           diag_error(d, (Loc){.file = p->name},
+                      "method '%s': '%s' wants %s: give samples of its inputs (--calibrate), or "
+                      "statistics",
+                      a->g->name ? a->g->name : "", job->recipe->file, what);
+}
+
+static bool get_moments(Annotation *a, QuantJob *job, Diag *d)
+{
+    if (job->statistics)
+        return moments_read(a, job->statistics, d);
+    if (!has_samples(a, job, "to know what comes to its weights", d) || !run_samples(a, job, d))
+        return false;
+    moments_end(a, job->seen);
+    return true;
+}
+
+static bool get_ranges(Annotation *a, QuantJob *job, Diag *d)
+{
+    if (job->statistics)
+        return read_ranges(a, job->statistics, d);
+    if (!has_samples(a, job, "scales that are known beforehand", d))
+        return false;
     for (int i = 0; i < a->n_points; i++)
         a->points[i]->observer = observer_new(a->arena, a->points[i]->format.observer,
                                               a->points[i]->format.percentile, 1);
+    a->observes = true;
     if (!run_samples(a, job, d))
         return false;
+    if (a->moments)
+        moments_end(a, job->seen);
     take_ranges(a, job->seen);
     return true;
 }
 
 bool calibrate(Annotation *a, QuantJob *job, Diag *d)
 {
-    bool ok = !a->n_points || (job->statistics ? read_ranges(a, job->statistics, d)
-                                               : see_samples(a, job, d));
-    for (int i = 0; ok && i < a->n_points; i++)
+    const unsigned before = ALG_SMOOTHQUANT | ALG_AWQ,
+                   behind = ALG_BIAS_CORRECTION | ALG_SCALE_ESTIMATION | ALG_GPTQ;
+    if (moments_ask(a, before, true) && !get_moments(a, job, d))
+        return false;
+    rescale_all(a);
+    const bool wants = moments_ask(a, behind, false);
+    if (wants && (job->statistics || !a->n_points) && !get_moments(a, job, d))
+        return false;
+    if (a->n_points && !get_ranges(a, job, d))
+        return false;
+    for (int i = 0; i < a->n_points; i++)
         set_scale(a->points[i]);
-    return ok;
+    return true;
 }

@@ -20,6 +20,7 @@ typedef struct Convert {
     Diag *d;
     Value **static_of, **dynamic_of; /* by value index: what integer nodes read for it */
     Value **with;                    /* by value index: what all others read for it, or NULL */
+    Arena *node; /* of one node */
     bool failed;
 } Convert;
 
@@ -91,14 +92,67 @@ static Value *constant(Convert *c, const State *like, const char *part, EtcDtype
     return graph_state(c->g, s);
 }
 
-static Ints integers_of(Convert *c, const Value *w, const QuantFormat *f, int axis)
+/* The mean square of what each weight is multiplied with; NULL: not known, or not asked for. */
+static float *importance(Convert *c, const Node *n, const NodePlan *p)
 {
-    Arena *a = c->g->program->arena;
-    const float *from = (const float *)(const void *)w->state->data;
-    Ints k = ints_new(f, w, axis, a);
-    ints_set_scales(&k, f, from);
-    ints_round(&k, from);
+    const Moments *m = moments_of(c->a, n);
+    Geometry g;
+    if (!m || !(p->choice.algorithms & ALG_SCALE_ESTIMATION) || !geometry_of(n, &g))
+        return NULL;
+    float *h = NEW(c->node, float, g.results * g.row + 1);
+    for (int64_t i = 0; i < g.results * g.row; i++)
+        h[i] = m->square[channel_at(&g, i)];
+    return h;
+}
+
+static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, int axis)
+{
+    const Value *w = arg_value(n, op_weight(n->op));
+    const QuantFormat *f = &p->choice.weight;
+    const unsigned algorithms = p->choice.algorithms;
+    const float *from = (const float *)(const void *)w->state->data, *h = importance(c, n, p);
+    const Moments *m = moments_of(c->a, n);
+    Ints k = ints_new(f, w, axis, c->g->program->arena);
+    ints_set_scales(&k, f, from, h);
+    if (h)
+        ints_fit_scales(&k, f, from, h);
+    else if (algorithms & ALG_HQQ)
+        ints_shrink_scales(&k, f, from);
+    if (m && m->gram && (algorithms & ALG_GPTQ) && n->op != OP_MM && n->op != OP_ADDMM)
+        gptq_round(&k, from, m, c->node);
+    else
+        ints_round(&k, from);
     return k;
+}
+
+/* What rounding the weights adds to the mean of each result is taken from the bias (Nagel et al.
+ * 2019, Data-Free Quantization Through Weight Equalization and Bias Correction, 4.2). */
+static void correct_bias(Convert *c, Node *n, const NodePlan *p, const Value *w, const Ints *k)
+{
+    const Moments *m = moments_of(c->a, n);
+    const int at = op_bias(n->op);
+    Value *bias = at < 0 ? NULL : arg_value(n, at);
+    const State *s = bias ? bias->state : w->state;
+    Geometry g;
+    if (!m || at < 0 || !(p->choice.algorithms & ALG_BIAS_CORRECTION) || !geometry_of(n, &g) ||
+        (bias && (!s || s->kind == ST_MUTABLE || !s->data || bias->type.stride ||
+                  bias->type.dtype != ETC_F32 || type_numel(bias->type) != g.results)) ||
+        (!bias && n->op == OP_ADDMM))
+        return;
+    const float *from = (const float *)(const void *)w->state->data;
+    double *sum = NEW(c->node, double, g.results + 1);
+    for (int64_t i = 0; i < g.results * g.row; i++) {
+        const double kept = (double)k->scale[i / k->inner % k->n] * k->q[i];
+        sum[result_at(&g, i)] += (kept - (double)from[i]) * (double)m->mean[channel_at(&g, i)];
+    }
+    float *to = NEW(c->g->program->arena, float, g.results + 1);
+    for (int64_t r = 0; r < g.results; r++)
+        to[r] = (float)((bias ? (double)((const float *)(const void *)s->data)[r] : 0) - sum[r]);
+    Value *v = constant(c, s, bias ? "" : "_bias", ETC_F32, 1, &DIM(g.results), to);
+    if (bias)
+        node_set_in(n, n->arg[at].slot, v);
+    else
+        node_set_arg(n, at, node_use(n, v));
 }
 
 static Value *weight_of_channels(Convert *c, Node *n, const Value *w, const Ints *k, int axis)
@@ -168,29 +222,42 @@ static Value *as_floats(Convert *c, Node *n, Value *v)
     return v ? first(c, build(c->g, n, n->loc, OP__TO_COPY, c->d, "vt", v, ETC_F32)) : NULL;
 }
 
+static Value *viewed(Convert *c, Node *n, Value *v, int rank, const Dim *dim)
+{
+    return v ? first(c, build(c->g, n, n->loc, OP_VIEW, c->d, "vD", v, rank, dim)) : NULL;
+}
+
+static Value *product(Convert *c, Node *n, Value *x, Value *y)
+{
+    return x && y ? first(c, build(c->g, n, n->loc, OP_MUL_TENSOR, c->d, "vv", x, y)) : NULL;
+}
+
+/* Each group of a row has a scale: x [.., groups * group] times [.., groups]. */
+static Value *scaled_groups(Convert *c, Node *n, Value *x, Value *scale, int64_t groups)
+{
+    const Type t = n->out[0]->type;
+    Dim dim[MAX_RANK + 1];
+    if (t.rank >= MAX_RANK)
+        return first(c, NULL);
+    memcpy(dim, t.dim, (size_t)t.rank * sizeof *dim);
+    dim[t.rank] = DIM(t.dim[t.rank - 1].value / groups);
+    dim[t.rank - 1] = DIM(groups);
+    x = viewed(c, n, x, t.rank + 1, dim);
+    dim[t.rank] = DIM(1);
+    return viewed(c, n, product(c, n, x, viewed(c, n, scale, t.rank + 1, dim)), t.rank, t.dim);
+}
+
 /* Rows of the table are taken as they are kept, and only they become floats. */
 static Value *rows_of_table(Convert *c, Node *n, const NodePlan *p)
 {
     const Value *w = arg_value(n, 0);
-    const int64_t rows = w->type.dim[0].value, width = w->type.dim[1].value;
-    const QuantFormat *f = &p->choice.weight;
-    const Ints k = integers_of(c, w, f, 0);
-    const Dim dim[2] = {DIM(rows), DIM(k.n / rows)};
+    const Ints k = integers_of(c, n, p, 0);
+    const int64_t rows = w->type.dim[0].value, groups = k.n / rows;
+    const Dim dim[2] = {DIM(rows), DIM(groups)};
     Value *q = constant(c, w->state, "_q", ETC_I8, 2, w->type.dim, k.q);
     Value *scale = constant(c, w->state, "_scale", ETC_F32, 2, dim, k.scale);
     Value *x = as_floats(c, n, looked_up(c, n, q)), *s = looked_up(c, n, scale);
-    const Type t = n->out[0]->type;
-    Dim parts[MAX_RANK + 1];
-    if (!x || !s || t.rank >= MAX_RANK)
-        return first(c, NULL);
-    memcpy(parts, t.dim, (size_t)t.rank * sizeof *parts);
-    parts[t.rank - 1] = dim[1];
-    parts[t.rank] = DIM(width / dim[1].value);
-    x = first(c, build(c->g, n, n->loc, OP_VIEW, c->d, "vD", x, t.rank + 1, parts));
-    parts[t.rank] = DIM(1);
-    s = first(c, build(c->g, n, n->loc, OP_VIEW, c->d, "vD", s, t.rank + 1, parts));
-    Value *y = x && s ? first(c, build(c->g, n, n->loc, OP_MUL_TENSOR, c->d, "vv", x, s)) : NULL;
-    return y ? first(c, build(c->g, n, n->loc, OP_VIEW, c->d, "vD", y, t.rank, t.dim)) : NULL;
+    return groups == 1 ? product(c, n, x, s) : scaled_groups(c, n, x, s, groups);
 }
 
 static Value *halves_of_table(Convert *c, Node *n)
@@ -214,7 +281,8 @@ static void set_weight(Convert *c, Node *n, const NodePlan *p)
     if (f->dtype == ETC_F16) {
         v = weight_of_halves(c, n, w);
     } else {
-        const Ints k = integers_of(c, w, f, axis);
+        const Ints k = integers_of(c, n, p, axis);
+        correct_bias(c, n, p, w, &k);
         v = f->granularity == PER_GROUP ? weight_of_groups(c, n, w, &k)
                                         : weight_of_channels(c, n, w, &k, axis);
     }
@@ -250,6 +318,8 @@ static int operand_slot(const Node *n)
 static void convert_node(Convert *c, Node *n, const NodePlan *p)
 {
     Value *v = NULL;
+    if (op_weight(n->op) >= 0 && n->op != OP_EMBEDDING)
+        set_weight(c, n, p); /* reads what was seen of the operands as they are */
     for (int i = 0; p->mode == MODE_STATIC && !p->head && i < n->n_in; i++)
         if ((v = read_static(c, n->in[i])))
             node_set_in(n, i, v);
@@ -259,8 +329,6 @@ static void convert_node(Convert *c, Node *n, const NodePlan *p)
     if (n->op == OP_EMBEDDING)
         c->with[n->out[0]->index] = p->choice.weight.dtype == ETC_F16 ? halves_of_table(c, n)
                                                                       : rows_of_table(c, n, p);
-    else if (op_weight(n->op) >= 0)
-        set_weight(c, n, p);
 }
 
 /* What comes of integers is what all read; who else reads floats goes on doing so. */
@@ -289,7 +357,7 @@ static void replace_reads(Convert *c)
 
 bool convert(const Annotation *a, Arena *tmp, Diag *d)
 {
-    Convert c = {.a = a, .g = a->g, .tmp = tmp, .d = d};
+    Convert c = {.a = a, .g = a->g, .tmp = tmp, .node = arena_new(), .d = d};
     c.with = NEW(tmp, Value *, a->n_values + 1);
     c.static_of = NEW(tmp, Value *, a->n_values + 1);
     c.dynamic_of = NEW(tmp, Value *, a->n_values + 1);
@@ -299,7 +367,9 @@ bool convert(const Annotation *a, Arena *tmp, Diag *d)
         const NodePlan *p = plan_of(a, n);
         if (p && p->mode != MODE_FLOAT)
             convert_node(&c, n, p);
+        arena_reset(c.node);
     }
+    arena_free(c.node);
     if (!c.failed)
         replace_reads(&c);
     return !c.failed;

@@ -24,6 +24,17 @@ typedef struct Point {
     int64_t zero;
 } Point;
 
+/* What a value's channels are like over all samples. */
+typedef struct Moments {
+    const char *name;
+    bool is_before; /* channels are rescaled */
+    int axis;
+    int64_t n; /* channels */
+    float *mean, *square, *magnitude; /* by channel: of x, of x^2; the largest |x| */
+    double *sum, *sum_square, count;  /* while samples come */
+    double *gram; /* n x n sums of products of channels, its lower triangle; NULL: nobody asked */
+} Moments;
+
 typedef struct NodePlan {
     Mode mode;
     QuantChoice choice; /* as settled */
@@ -40,6 +51,8 @@ typedef struct Annotation {
     int *point;      /* by value index: in `points`, or -1 */
     Point **points;
     int n_points;
+    Moments **moments; /* by value index, or NULL */
+    bool observes;     /* points have observers */
 } Annotation;
 
 Annotation annotate(Graph *g, const Recipe *r, Arena *a);
@@ -50,6 +63,7 @@ Point *point_of(const Annotation *a, const Value *v);  /* NULL: v stays as it is
 
 int op_weight(OpId op);       /* the argument that holds weights, or -1 */
 int weight_axis(const Node *n); /* the axis of weights along which results lie */
+int op_input(OpId op);        /* the argument that weights are multiplied with, or -1 */
 int op_bias(OpId op);         /* the argument that is added, or -1 */
 bool is_weight(const Value *v); /* f32, the same in every call, its bytes at hand */
 bool is_class(const Node *n, const char *quant); /* of ops.def's column */
@@ -58,6 +72,18 @@ bool is_class(const Node *n, const char *quant); /* of ops.def's column */
 
 /* Runs the samples and gives each point its range.  False: reported. */
 bool calibrate(Annotation *a, QuantJob *job, Diag *d);
+
+/* -- moments.c --------------------------------------------------------------------------------- */
+
+/* Asks anew for the moments of the operands whose nodes want some for one of these algorithms; true:
+ * some do.  They are before or behind what rescale.c does. */
+bool moments_ask(Annotation *a, unsigned algorithms, bool is_before);
+void moments_see(Moments *m, const EtcTensor *t);
+void moments_end(const Annotation *a, Statistics *to);
+/* The same from a file.  False: reported. */
+bool moments_read(const Annotation *a, const Statistics *s, Diag *d);
+/* Of the operand that n multiplies with its weights; NULL: nobody asked. */
+const Moments *moments_of(const Annotation *a, const Node *n);
 
 /* -- statistics.c ------------------------------------------------------------------------------ */
 
@@ -68,6 +94,9 @@ bool statistics_fit(const Statistics *s, const Program *p, Diag *d); /* false: r
 /* n numbers under a key without blanks, of a value; sorted, they can be found; NULL: not there. */
 void statistics_add(Statistics *s, const char *key, const char *name, int n, const float *v);
 void statistics_sort(Statistics *s);
+/* Products of channels, which no file holds; NULL: not there. */
+void statistics_keep_products(Statistics *s, const char *name, int64_t n, const double *gram);
+double *statistics_products(const Statistics *s, const char *name, int64_t n);
 const float *statistics_get(const Statistics *s, const char *key, const char *name, int n);
 
 /* -- weights.c --------------------------------------------------------------------------------- */
@@ -81,11 +110,38 @@ typedef struct Ints {
 } Ints;
 
 Ints ints_new(const QuantFormat *f, const Value *w, int axis, Arena *a);
-void ints_set_scales(Ints *k, const QuantFormat *f, const float *w);
+/* h, an importance per weight, may be NULL: all alike. */
+void ints_set_scales(Ints *k, const QuantFormat *f, const float *w, const float *h);
+void ints_fit_scales(Ints *k, const QuantFormat *f, const float *w, const float *h);
+void ints_shrink_scales(Ints *k, const QuantFormat *f, const float *w);
 void ints_round(Ints *k, const float *w);
+int ints_nearest(const Ints *k, double v); /* v in steps */
+float scale_kept(double scale, const QuantFormat *f); /* as runtimes keep it */
+
+/* Where a weight's element stands: the result it counts for and the operand's channel. */
+typedef struct Geometry {
+    int64_t results, row, taps, results_of_group, channels_of_group;
+    bool by_column; /* results lie along the last axis */
+} Geometry;
+
+bool geometry_of(const Node *n, Geometry *g); /* false: results do not lie in rows */
+int64_t result_at(const Geometry *g, int64_t element);
+int64_t channel_at(const Geometry *g, int64_t element);
+
+/* -- rescale.c --------------------------------------------------------------------------------- */
+
+void rescale_all(Annotation *a);
+
+/* -- gptq.c -------------------------------------------------------------------------------------- */
+
+void gptq_round(Ints *k, const float *w, const Moments *m, Arena *tmp);
 
 /* -- convert.c --------------------------------------------------------------------------------- */
 
 bool convert(const Annotation *a, Arena *tmp, Diag *d);
+
+/* -- observe.c ------------------------------------------------------------------------------- */
+
+double log_of(double x); /* natural; x is positive and normal; the same bits on any machine */
 
 #endif

@@ -7,7 +7,7 @@
  *
  * Nothing here comes from libm; sums run in one order.  Same values, same range, on any machine.
  */
-#include "quant/quant.h"
+#include "quant/internal.h"
 #include <string.h>
 
 enum {
@@ -51,8 +51,8 @@ static float power_of_two(int exponent)
     return f;
 }
 
-/* Numbers below zero are counted as if mirrored: halving a bin's number then joins the same pairs on
- * both sides, and the product, being cut towards zero, may underflow. */
+/* Numbers below zero are counted as if mirrored: halving a bin's number then joins the same
+ * pairs on both sides, and the product, being cut towards zero, may underflow. */
 static int32_t bin_of(float x, float per_width)
 {
     int32_t k = (int32_t)((x < 0 ? -x : x) * per_width);
@@ -222,8 +222,8 @@ bool observer_see(Observer *o, const float *x, int64_t n, int64_t inner, int64_t
 }
 
 /* -- the range with the least squared error ------------------------------------------------------
- * Rounding to the nearest of a row of levels, and to the outermost beyond them.  Values of a bin are
- * taken to lie evenly in it, so that a bin's error is a difference of the error's integral. */
+ * Rounding to the nearest of a row of levels, and to the outermost beyond them.  Values of a bin
+ * are taken to lie evenly in it, so that a bin's error is a difference of the error's integral. */
 
 typedef struct Levels {
     double first, last, step;
@@ -300,13 +300,13 @@ static void search_mse(Search *s)
     }
 }
 
-/* -- the range with the least divergence -----------------------------------------------------------
+/* -- the range with the least divergence ---------------------------------------------------------
  * S. Migacz, 8-bit Inference with TensorRT, GTC 2017: of the distribution clipped to the range from
  * what is left of it when the bins of one level become one. */
 
 /* exp and log of libm differ between machines.  log m of m in [sqrt(1/2), sqrt(2)) is
  * 2 atanh((m-1)/(m+1)), whose series has ended after ten terms. */
-static double log_of(double x)
+double log_of(double x)
 {
     const double ln2 = 0.693147180559945309417;
     uint64_t bits;
@@ -412,7 +412,7 @@ static void search_kl(Search *s)
     }
 }
 
-/* -- ranges -------------------------------------------------------------------------------------- */
+/* -- ranges ----------------------------------------------------------------------------------- */
 
 static void widen_to_zero(double *lo, double *hi, bool symmetric)
 {

@@ -47,9 +47,9 @@ typedef struct QuantFormat {
 /* A rule speaks for the nodes its scope matches: all fields that are set must.  Of several rules
  * that match the last one holds, field by field.
  *
- * In a glob '*' is any run of characters and '?' one of them.  `op` may leave out "aten." and the
- * overload; a module's path also stands for what lies in it; `backend` is who takes the node, of those
- * that the program is given to, or "portable". */
+ * In a glob '*' is any run of characters and '?' one of them.  `op` may leave out "aten." and
+ * the overload; a module's path also stands for what lies in it; `backend` is who takes the
+ * node, of those that the program is given to, or "portable". */
 typedef struct QuantRule {
     const char *name, *op, *module, *backend; /* globs of node, operator, module path; NULL: any */
     int line, column; /* of the scope in the recipe's file; 0: of a preset, which may match none */
@@ -77,10 +77,11 @@ typedef struct QuantChoice {
 /* What the rules say of a node together. */
 QuantChoice recipe_choice(const Recipe *r, const Node *n, const Backend *backend);
 
-/* Whether every scope matches a node of p; those that match none are reported, with what comes near. */
+/* Whether every scope matches a node of p; those that match none are reported, with what comes
+ * near. */
 bool recipe_check_scopes(const Recipe *r, const Program *p, Diag *d);
 
-/* -- sample inputs: who reads them is the driver's matter --------------------------------------- */
+/* -- sample inputs: who reads them is the driver's matter ------------------------------------- */
 
 typedef struct Samples {
     int n;
@@ -91,7 +92,7 @@ typedef struct Samples {
     void *ctx;
 } Samples;
 
-/* -- statistics.c: what observers saw, to be kept in a file -------------------------------------- */
+/* -- statistics.c: what observers saw, to be kept in a file ----------------------------------- */
 
 typedef struct Statistics Statistics;
 
@@ -124,12 +125,54 @@ Observer *observer_new(Arena *a, ObserverKind kind, double percentile, int chann
 /* n elements, channel of element i is i / inner % channels.  False: a NaN or an infinity, whose
  * index is in *bad. */
 bool observer_see(Observer *o, const float *x, int64_t n, int64_t inner, int64_t *bad);
-/* The range that integers from quant_min to quant_max should cover; lo <= 0 <= hi.  Both are 0 where
- * every value was, or none was seen. */
+/* The range that integers from quant_min to quant_max should cover; lo <= 0 <= hi.  Both are 0
+ * where every value was, or none was seen. */
 void observer_range(const Observer *o, int channel, int quant_min, int quant_max, bool symmetric,
                     float *lo, float *hi);
-/* How many values lie in each of n equal parts of all that was seen.  False: nothing was, or the kind
- * keeps no histogram. */
+/* How many values lie in each of n equal parts of all that was seen.  False: nothing was, or the
+ * kind keeps no histogram. */
 bool observer_bars(const Observer *o, int channel, int n, uint64_t *bar, float *lo, float *hi);
+
+/* -- report.c: what quantizing costs, layer by layer ------------------------------------------ */
+
+enum { REPORT_BARS = 24 };
+
+/* Sums over all elements that were compared with what they are in floats. */
+typedef struct Difference {
+    double signal, noise, square, dot; /* of squares: in floats, of errors, as they are; products */
+    int64_t n;
+} Difference;
+
+void difference_add(Difference *d, const float *want, const float *got, int64_t n);
+double difference_sqnr(const Difference *d);   /* in dB; infinite where nothing differs */
+double difference_cosine(const Difference *d); /* 1 where both are nothing but zeros */
+
+typedef struct LayerReport {
+    Loc loc;
+    const char *kept;   /* "int8, weights int4 in groups of 32" */
+    bool has_partner;   /* it is one node in both programs; else nothing below is known but bytes */
+    Difference error;   /* of its result, and of all that came before it */
+    double damage;      /* the noise of its result beyond its operands', in parts of the signal */
+    int rank;           /* by damage, from 1 on */
+    bool has_range;     /* its result is kept as integers, which cover lo to hi */
+    float lo, hi;
+    int64_t n_clipped;  /* elements beyond that */
+    uint64_t bar[REPORT_BARS]; /* of its result in floats, over seen_lo to seen_hi */
+    float seen_lo, seen_hi;
+    int64_t bytes_before, bytes_after; /* of what is constant at it */
+} LayerReport;
+
+typedef struct QuantReport {
+    const char *model, *recipe;
+    int n_samples, n_layers;
+    LayerReport *layer; /* in the order of the program */
+    Difference outputs;
+    int64_t bytes_before, bytes_after; /* of all that is constant; what two layers share, once */
+} QuantReport;
+
+/* Runs both on the samples: `after` is what pass_quantize made of `before`, both at stage core.
+ * What differs is told in `a`.  False: reported. */
+bool report_measure(const Graph *before, const Graph *after, const Samples *s, Arena *a,
+                    QuantReport *out, Diag *d);
 
 #endif

@@ -2,10 +2,10 @@
 #include "quant/quant.h"
 #include <string.h>
 
-/* -- globs --------------------------------------------------------------------------------------- */
+/* -- globs ------------------------------------------------------------------------------------ */
 
-/* Whether s, or what of it stands before an `end` that is not 0, is what the glob says.  Only the last
- * '*' is ever taken up again, so that time is at most the product of the lengths. */
+/* Whether s, or what of it stands before an `end` that is not 0, is what the glob says.  Only
+ * the last '*' is ever taken up again, so that time is at most the product of the lengths. */
 static bool glob_matches(const char *glob, const char *s, char end)
 {
     const char *star = NULL, *retry = NULL;
@@ -83,13 +83,13 @@ QuantChoice recipe_choice(const Recipe *r, const Node *n, const Backend *backend
     return c;
 }
 
-/* -- scopes that match nothing --------------------------------------------------------------------- */
+/* -- scopes that match nothing ---------------------------------------------------------------- */
 
 /* One field of a scope, what of the model comes nearest to it. */
 typedef struct Nearest {
     const char *glob;
     char end;
-    int distance; /* in letters; where the glob has wildcards, less the more of its start is there */
+    int distance; /* in edits; FAR less the letters both begin with where that is too many */
     char text[128];
     bool is_met;
 } Nearest;
@@ -143,8 +143,8 @@ static void mark_rules(Check *c, const Node *n, const Backend *b)
 
 enum { FAR = 1000, NEAR = 3, MOST_TOLD = 20 };
 
-/* How far `text` is from the glob: in edits, or, where none are few enough, FAR less the letters that
- * both begin with. */
+/* How far `text` is from the glob: in edits, or, where none are few enough, FAR less the letters
+ * that both begin with. */
 static int distance_of(const char *glob, const char *text)
 {
     int same = 0, edits = text_distance(glob, text, NEAR);

@@ -2,7 +2,13 @@
  *
  * The range is that of the largest magnitude, or with observer `mse` the one of 64 fractions of it
  * with the least squared error (Choukroun et al. 2019, Low-bit Quantization of Neural Networks for
- * Efficient Inference, 2.2).  Scales of groups are bfloat16, as XNNPACK keeps them.
+ * Efficient Inference, 2.2).  With an importance per weight, the mean square of what it is
+ * multiplied with, that is the error of results.  Scale estimation then alternates between integers
+ * and the scale that fits them best, in the least squares (Lin et al. 2016, Fixed Point Quantization
+ * of Deep Convolutional Networks, and NNCF's scale estimation weighs it so); HQQ does the same
+ * without data, for an error of half a power, in which few large ones cost little (Badri and Shaji
+ * 2023, Half-Quadratic Quantization of Large Machine Learning Models; here the scale is found, and
+ * the zero point stays 0).  Scales of groups are bfloat16, as XNNPACK keeps them.
  */
 #include "quant/internal.h"
 #include <math.h>
@@ -27,10 +33,10 @@ Ints ints_new(const QuantFormat *f, const Value *w, int axis, Arena *a)
     return k;
 }
 
-static int to_int(double v, const Ints *k)
+int ints_nearest(const Ints *k, double v)
 {
     v = v < k->lo ? k->lo : v > k->hi ? k->hi : v;
-    return (int)((v + 6755399441055744.0) - 6755399441055744.0); /* to nearest, ties to even */
+    return (int)((v + 6755399441055744.0) - 6755399441055744.0); /* ties to even */
 }
 
 static double magnitude(const Ints *k, const float *w, int64_t c)
@@ -44,14 +50,17 @@ static double magnitude(const Ints *k, const float *w, int64_t c)
     return most;
 }
 
-static double squared_error(const Ints *k, const float *w, int64_t c, double scale)
+static double squared_error(const Ints *k, const float *w, const float *h, int64_t c,
+                            double scale)
 {
     double sum = 0;
+    const double inverse = 1 / scale;
     for (int64_t o = 0; o < k->outer; o++)
         for (int64_t i = 0; i < k->inner; i++) {
-            const double v = (double)w[(o * k->n + c) * k->inner + i];
-            const double e = v - scale * to_int(v / scale, k);
-            sum += e * e;
+            const int64_t at = (o * k->n + c) * k->inner + i;
+            const double v = (double)w[at];
+            const double e = v - scale * ints_nearest(k, v * inverse);
+            sum += e * e * (h ? (double)h[at] : 1);
         }
     return sum;
 }
@@ -65,19 +74,21 @@ static float as_bf16(float v)
     return v;
 }
 
-static float kept(double scale, const QuantFormat *f)
+float scale_kept(double scale, const QuantFormat *f)
 {
     return f->granularity == PER_GROUP ? as_bf16((float)scale) : (float)scale;
 }
 
-static float best_scale(const Ints *k, const QuantFormat *f, const float *w, int64_t c, float most)
+static float best_scale(const Ints *k, const QuantFormat *f, const float *w, const float *h,
+                        int64_t c)
 {
     enum { STEPS = 64 };
+    const float most = k->scale[c];
     float best = most;
-    double least = squared_error(k, w, c, (double)most);
+    double least = squared_error(k, w, h, c, (double)most);
     for (int i = 1; i < STEPS * 3 / 4; i++) {
-        const float scale = kept((double)most * (STEPS - i) / STEPS, f);
-        const double e = scale > 0 ? squared_error(k, w, c, (double)scale) : INFINITY;
+        const float scale = scale_kept((double)most * (STEPS - i) / STEPS, f);
+        const double e = scale > 0 ? squared_error(k, w, h, c, (double)scale) : INFINITY;
         if (e < least) {
             least = e;
             best = scale;
@@ -97,24 +108,120 @@ static void raise_small(Ints *k)
         k->scale[c] = k->scale[c] > least ? k->scale[c] : least;
 }
 
-void ints_set_scales(Ints *k, const QuantFormat *f, const float *w)
+void ints_set_scales(Ints *k, const QuantFormat *f, const float *w, const float *h)
 {
     double most = 0, half = (k->hi - k->lo) / 2.0;
     for (int64_t c = 0; c < k->n; c++) {
         const double m = magnitude(k, w, c);
         most = m > most ? m : most;
-        k->scale[c] = kept(m / half, f);
+        k->scale[c] = scale_kept(m / half, f);
     }
     for (int64_t c = 0; c < k->n && f->granularity == PER_TENSOR; c++)
         k->scale[c] = (float)(most / half);
     for (int64_t c = 0; c < k->n && f->observer == OBS_MSE && f->granularity != PER_TENSOR; c++)
         if (k->scale[c] > 0)
-            k->scale[c] = best_scale(k, f, w, c, k->scale[c]);
+            k->scale[c] = best_scale(k, f, w, h, c);
     raise_small(k);
+}
+
+/* The scale with which the integers of this one come nearest to w - e; 0: there is none. */
+static double fitted(const Ints *k, const float *w, const float *h, int64_t c, double scale,
+                     bool shrinks)
+{
+    double above = 0, below = 0;
+    const double inverse = 1 / scale, threshold = scale / 8;
+    for (int64_t o = 0; o < k->outer; o++)
+        for (int64_t i = 0; i < k->inner; i++) {
+            const int64_t at = (o * k->n + c) * k->inner + i;
+            const double v = (double)w[at], q = ints_nearest(k, v * inverse);
+            double e = v - scale * q, size = fabs(e), weight = h ? (double)h[at] : 1;
+            /* what is large is taken for an outlier: Badri and Shaji's operator for p = 1/2 */
+            size = shrinks && size > 0 ? size - threshold * sqrt(threshold / size) : 0;
+            e = size > 0 ? (e < 0 ? -size : size) : 0;
+            above += weight * q * (v - e);
+            below += weight * q * q;
+        }
+    return below > 0 ? above / below : 0;
+}
+
+static double root_error(const Ints *k, const float *w, int64_t c, double scale)
+{
+    double sum = 0;
+    const double inverse = 1 / scale;
+    for (int64_t o = 0; o < k->outer; o++)
+        for (int64_t i = 0; i < k->inner; i++) {
+            const double v = (double)w[(o * k->n + c) * k->inner + i];
+            sum += sqrt(fabs(v - scale * ints_nearest(k, v * inverse)));
+        }
+    return sum;
+}
+
+static void fit(Ints *k, const QuantFormat *f, const float *w, const float *h, bool shrinks)
+{
+    enum { ROUNDS = 20 };
+    for (int64_t c = 0; c < k->n && f->granularity != PER_TENSOR; c++) {
+        double least = shrinks ? root_error(k, w, c, (double)k->scale[c])
+                               : squared_error(k, w, h, c, (double)k->scale[c]);
+        for (int i = 0; i < ROUNDS; i++) {
+            const float scale = scale_kept(fitted(k, w, h, c, (double)k->scale[c], shrinks), f);
+            const double e = !(scale > 0) ? INFINITY
+                             : shrinks    ? root_error(k, w, c, (double)scale)
+                                          : squared_error(k, w, h, c, (double)scale);
+            if (!(e < least))
+                break;
+            least = e;
+            k->scale[c] = scale;
+        }
+    }
+    raise_small(k);
+}
+
+void ints_fit_scales(Ints *k, const QuantFormat *f, const float *w, const float *h)
+{
+    fit(k, f, w, h, false);
+}
+
+void ints_shrink_scales(Ints *k, const QuantFormat *f, const float *w)
+{
+    fit(k, f, w, NULL, true);
 }
 
 void ints_round(Ints *k, const float *w)
 {
     for (int64_t i = 0; i < k->outer * k->n * k->inner; i++)
-        k->q[i] = (int8_t)to_int((double)w[i] / (double)k->scale[i / k->inner % k->n], k);
+        k->q[i] = (int8_t)ints_nearest(k, (double)w[i] / (double)k->scale[i / k->inner % k->n]);
+}
+
+/* -- where weights stand --------------------------------------------------------------------------- */
+
+bool geometry_of(const Node *n, Geometry *g)
+{
+    const Value *w = arg_value(n, op_weight(n->op));
+    const int64_t all = type_numel(w->type);
+    int64_t groups = 1;
+    if (n->op == OP_EMBEDDING || (n->op == OP_CONVOLUTION &&
+                                  (arg_bool(n, 6) || !arg_int(n, 8, &groups) || groups < 1)))
+        return false;
+    *g = (Geometry){.results = w->type.dim[0].value, .taps = 1, .by_column = weight_axis(n)};
+    if (g->by_column)
+        g->results = w->type.dim[1].value;
+    for (int i = 2; i < w->type.rank; i++)
+        g->taps *= w->type.dim[i].value;
+    g->row = all / g->results;
+    g->results_of_group = g->results / groups;
+    g->channels_of_group = g->row / g->taps;
+    return true;
+}
+
+int64_t result_at(const Geometry *g, int64_t element)
+{
+    return g->by_column ? element % g->results : element / g->row;
+}
+
+int64_t channel_at(const Geometry *g, int64_t element)
+{
+    if (g->by_column)
+        return element / g->results;
+    return element / g->row / g->results_of_group * g->channels_of_group +
+           element % g->row / g->taps;
 }

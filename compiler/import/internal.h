@@ -27,6 +27,7 @@ bool archive_has(const Archive *z, const char *name);
  * were deflated or are few; writable.  An archive gives the same ones again, a folder reads anew.
  * False: reported. */
 bool archive_read(Archive *z, const char *name, uint8_t **data, size_t *n);
+int archive_names(Archive *z, const char ***names);  /* of all members of a zip, whole */
 int archive_models(Archive *z, const char ***names); /* NAME of each models/NAME.json */
 
 uint32_t crc32_of(const uint8_t *data, size_t n); /* as in zip and zlib: crc32.c */

@@ -171,8 +171,8 @@ static bool read_end(Archive *z, End *e)
 {
     if (z->n < END_SIZE || !is_sig(z->data + z->n - END_SIZE, 5, 6))
         return diag_error(z->diag, z->loc,
-                          "no zip end record in the last 22 bytes: not a .pt2 "
-                          "archive, or cut off, or with a comment appended");
+                          "no zip end record in the last 22 bytes: not an archive, or cut off, or "
+                          "with a comment appended");
     const uint8_t *end = z->data + z->n - END_SIZE;
     if (u16(end + 20) != 0)
         return diag_error(z->diag, z->loc, "the archive's comment is cut off");
@@ -492,6 +492,14 @@ static int list_folder(Archive *z, const char ***names)
     if (n)
         qsort(*names, (size_t)n, sizeof **names, by_name); /* the file system's order is any */
     return n;
+}
+
+int archive_names(Archive *z, const char ***names)
+{
+    *names = NEW(z->arena, const char *, z->n_members);
+    for (int i = 0; i < z->n_members; i++)
+        (*names)[i] = arena_str(z->arena, z->member[i].name, z->member[i].n_name);
+    return z->n_members;
 }
 
 int archive_models(Archive *z, const char ***names)

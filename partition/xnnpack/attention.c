@@ -10,9 +10,9 @@
 enum { CACHE = 512 * 1024 }; /* bytes of scores that may be at hand at once */
 
 typedef struct Heads {
-    uint32_t q, k, v, mask; /* mask XNN_NONE: none */
+    uint32_t q, k, v, mask, bias; /* mask, bias XNN_NONE: none */
     int64_t batch, heads, kv_heads, rows, keys, width, value_width;
-    double scale;
+    double scale, cap; /* cap 0: none */
 } Heads;
 
 /* -- masks ----------------------------------------------------------------------------------- */
@@ -41,12 +41,21 @@ static uint32_t product(Lower *w, uint32_t a, uint32_t b, uint32_t flags)
     return out;
 }
 
-/* softmax(q k^T + mask) v over the last two axes. */
-static uint32_t attend(Lower *w, uint32_t q, uint32_t k, uint32_t v, uint32_t mask)
+static uint32_t plus(Lower *w, uint32_t scores, uint32_t mask)
+{
+    return mask == XNN_NONE ? scores : x_binary(w, X_ADD, scores, mask, x_like(w, scores));
+}
+
+/* softmax(cap(q k^T) + bias + mask) v over the last two axes. */
+static uint32_t attend(Lower *w, const Heads *h, uint32_t q, uint32_t k, uint32_t v, uint32_t bias,
+                       uint32_t mask)
 {
     uint32_t scores = product(w, q, k, X_TRANSPOSE);
-    if (mask != XNN_NONE)
-        scores = x_binary(w, X_ADD, scores, mask, x_like(w, scores));
+    if (h->cap != 0) {
+        scores = x_unary(w, X_TANH, scores, x_like(w, scores));
+        scores = x_binary(w, X_MULTIPLY, scores, x_number(w, h->cap), x_like(w, scores));
+    }
+    scores = plus(w, plus(w, scores, bias), mask);
     scores = x_unary(w, X_SOFTMAX, scores, x_like(w, scores));
     return product(w, scores, v, 0);
 }
@@ -95,7 +104,7 @@ void xnn_lower_attention(Lower *w, const Node *n)
     const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2);
     const Value *m = arg_value(n, 3);
     Heads h = {.q = x_use(w, q, AS_IS), .k = x_use(w, k, AS_IS), .v = x_use(w, v, AS_IS),
-               .rows = q->type.dim[1].value, .keys = k->type.dim[1].value};
+               .bias = XNN_NONE, .rows = q->type.dim[1].value, .keys = k->type.dim[1].value};
     arg_int(n, 4, &h.heads);
     arg_int(n, 5, &h.kv_heads);
     h.width = q->type.dim[2].value / h.heads;
@@ -111,7 +120,8 @@ void xnn_lower_attention(Lower *w, const Node *n)
             kh = x_slice(w, h.k, 2, at * h.width, h.width);
             vh = x_slice(w, h.v, 2, at * h.value_width, h.value_width);
         }
-        part[i] = attend(w, x_slice(w, h.q, 2, i * h.width, h.width), kh, vh, h.mask);
+        part[i] = attend(w, &h, x_slice(w, h.q, 2, i * h.width, h.width), kh, vh, h.bias,
+                         h.mask);
     }
     x_define(w, n->out[0], AS_IS, join(w, part, h.heads, 2));
 }
@@ -152,19 +162,22 @@ static uint32_t mask_of(Lower *w, uint32_t mask, int64_t from, int64_t count)
 void xnn_lower_sdpa(Lower *w, const Node *n)
 {
     const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2);
-    const Value *m = arg_value(n, 3);
+    const Value *m = arg_value(n, 3), *bias = n->op == OP_SDPA ? NULL : arg_value(n, 8);
     Heads h = {.q = x_use(w, q, AS_IS), .k = x_use(w, k, AS_IS), .v = x_use(w, v, AS_IS),
+               .bias = bias ? x_use(w, bias, AS_IS) : XNN_NONE,
                .batch = q->type.dim[0].value, .heads = q->type.dim[1].value,
                .kv_heads = k->type.dim[1].value, .rows = q->type.dim[2].value,
                .keys = k->type.dim[2].value, .width = q->type.dim[3].value,
                .value_width = v->type.dim[3].value};
     if (!arg_number(n, 6, &h.scale))
         h.scale = 1 / sqrt((double)h.width);
+    if (n->op == OP_SOFTMAX_ATTENTION)
+        arg_number(n, 9, &h.cap);
     h.q = scaled(w, h.q, h.scale);
     h.mask = m ? x_use(w, m, AS_IS) : arg_bool(n, 5) ? causal_mask(w, h.rows, h.keys) : XNN_NONE;
     int64_t bytes = 4 * h.batch * h.heads * h.rows * h.keys;
     if (h.heads == h.kv_heads && bytes <= CACHE) {
-        x_define(w, n->out[0], AS_IS, attend(w, h.q, h.k, h.v, h.mask));
+        x_define(w, n->out[0], AS_IS, attend(w, &h, h.q, h.k, h.v, h.bias, h.mask));
         return;
     }
     uint32_t *part = NEW(w->tmp, uint32_t, h.heads), kh = XNN_NONE, vh = XNN_NONE;
@@ -174,7 +187,8 @@ void xnn_lower_sdpa(Lower *w, const Node *n)
             kh = head(w, h.k, i / group, 1);
             vh = head(w, h.v, i / group, 1);
         }
-        part[i] = attend(w, head(w, h.q, i, 1), kh, vh, mask_of(w, h.mask, i, 1));
+        part[i] = attend(w, &h, head(w, h.q, i, 1), kh, vh, mask_of(w, h.bias, i, 1),
+                         mask_of(w, h.mask, i, 1));
     }
     x_define(w, n->out[0], AS_IS, join(w, part, h.heads, 1));
 }

@@ -95,8 +95,8 @@ static uint32_t convolved(Lower *w, const Conv *c, uint32_t in, uint32_t filter,
                          c->dilation[1], c->in / c->groups, c->out / c->groups, c->groups,
                          c->extra[0], c->extra[1]};
     static const int slot[] = {0, 3, 2, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
-    XNode *x = x_node(w, c->transposed ? X_CONV_TRANSPOSE : is_depthwise(c) ? X_DEPTHWISE : X_CONV2D,
-                      out);
+    XKind kind = c->transposed ? X_CONV_TRANSPOSE : is_depthwise(c) ? X_DEPTHWISE : X_CONV2D;
+    XNode *x = x_node(w, kind, out);
     for (int i = 0; i < 15; i++)
         x_u32(x, slot[i], (uint32_t)v[i]);
     x_u32(x, 15, in);
@@ -111,32 +111,44 @@ static uint32_t convolved(Lower *w, const Conv *c, uint32_t in, uint32_t filter,
 
 enum { TAPS = 25 }; /* of the largest window that XNNPACK has a depthwise kernel for */
 
-/* Rows i, i + n, i + 2n ... of the window (columns, where it has one row): a convolution with n
- * times the dilation.  False: it would read outside of the padded image. */
-static bool part_of(const Conv *c, int axis, int64_t i, int64_t n, Conv *part)
-{
-    int64_t rows = c->kernel[axis], last = i + (rows - 1 - i) / n * n;
-    *part = *c;
-    part->kernel[axis] = (last - i) / n + 1;
-    part->pad[axis] -= i * c->dilation[axis];
-    part->after[axis] -= (rows - 1 - last) * c->dilation[axis];
-    part->dilation[axis] *= n;
-    return part->pad[axis] >= 0 && part->after[axis] >= 0;
-}
-
-/* Parts along *axis that a larger window has to be cut into; 1: it stays whole. */
+/* Parts along *axis, the height or where that is 1 the width, that a larger window is cut into; 1:
+ * it stays whole. */
 static int64_t parts_of(const Conv *c, int *axis)
 {
-    Conv part;
     *axis = c->kernel[0] == 1;
     int64_t taps = c->kernel[0] * c->kernel[1], across = c->kernel[1 - *axis];
     if (!is_depthwise(c) || taps <= TAPS || across > TAPS)
         return 1;
-    int64_t most = TAPS / across, n = (c->kernel[*axis] + most - 1) / most;
-    for (int64_t i = 0; i < n; i++)
-        if (!part_of(c, *axis, i, n, &part))
-            return 1;
+    int64_t most = TAPS / across;
+    return (c->kernel[*axis] + most - 1) / most;
+}
+
+/* Rows i, i + n, i + 2n ... of the window: a convolution with n times the dilation, that begins and
+ * ends further inside. */
+static Conv part_of(const Conv *c, int axis, int64_t i, int64_t n)
+{
+    Conv part = *c;
+    int64_t rows = c->kernel[axis], last = i + (rows - 1 - i) / n * n;
+    part.kernel[axis] = (last - i) / n + 1;
+    part.pad[axis] -= i * c->dilation[axis];
+    part.after[axis] -= (rows - 1 - last) * c->dilation[axis];
+    part.dilation[axis] *= n;
+    return part;
+}
+
+static int64_t taken(int64_t *pad)
+{
+    int64_t n = *pad < 0 ? -*pad : 0;
+    *pad += n;
     return n;
+}
+
+/* The image without the rows that negative padding takes away. */
+static uint32_t inside(Lower *w, uint32_t in, Conv *part, int axis)
+{
+    int64_t before = taken(&part->pad[axis]), after = taken(&part->after[axis]);
+    int64_t size = w->x.value[in].dim[1 + axis];
+    return before + after ? x_slice(w, in, 1 + axis, before, size - before - after) : in;
 }
 
 /* The part's rows of a filter [1, h, w, channels]. */
@@ -160,11 +172,10 @@ static uint32_t in_parts(Lower *w, const Conv *c, const XWeight *weight, uint32_
 {
     uint32_t sum = XNN_NONE;
     for (int64_t i = 0; i < n; i++) {
-        Conv part;
-        part_of(c, axis, i, n, &part);
+        Conv part = part_of(c, axis, i, n);
         XWeight rows = part_data(w, weight, c, &part, axis, i, n);
-        uint32_t filter = filter_of(w, &rows, &part);
-        uint32_t y = convolved(w, &part, in, filter, i ? XNN_NONE : bias, x_sized(w, image));
+        uint32_t filter = filter_of(w, &rows, &part), from = inside(w, in, &part, axis);
+        uint32_t y = convolved(w, &part, from, filter, i ? XNN_NONE : bias, x_sized(w, image));
         sum = i ? x_binary(w, X_ADD, sum, y, x_sized(w, image)) : y;
     }
     return sum;
@@ -258,8 +269,7 @@ bool xnn_takes_avg_pool(const Node *n, Refusal *r)
     if (p.after[0] != p.pad[0] || p.after[1] != p.pad[1])
         return xnn_no(r, "its size is rounded up",
                       "pad the input so that windows fit, with ceil_mode=False");
-    return p.kernel[0] * p.kernel[1] > 1 || xnn_no(r, "its window is one element",
-                                                   "slice with steps instead");
+    return true;
 }
 
 static void pool(Lower *w, XKind kind, const Pool *p, uint32_t in, uint32_t out)
@@ -284,6 +294,16 @@ void xnn_lower_max_pool(Lower *w, const Node *n)
     pool(w, X_MAX_POOL, &p, in, x_result(w, n->out[0], CHANNELS_LAST));
 }
 
+/* What remains of the image at each step: XNNPACK has no pool of one element, but convolutions. */
+static void steps(Lower *w, const Node *n, const Pool *p, uint32_t in)
+{
+    uint32_t channels = (uint32_t)xnn_size(n->in[0], 1);
+    Conv c = {.space = 2, .dilation = {1, 1}, .groups = channels, .kernel = {1, 1},
+              .in = channels, .out = channels, .stride = {p->stride[0], p->stride[1]}};
+    uint32_t filter = x_filled(w, 1, 4, (const uint32_t[]){1, 1, 1, channels});
+    convolved(w, &c, in, filter, XNN_NONE, x_result(w, n->out[0], CHANNELS_LAST));
+}
+
 /* XNNPACK divides by the elements of the image under the window; where the padding is to count, it
  * is put in first. */
 void xnn_lower_avg_pool(Lower *w, const Node *n)
@@ -291,6 +311,10 @@ void xnn_lower_avg_pool(Lower *w, const Node *n)
     Pool p;
     read_pool(n, &p);
     uint32_t in = x_use(w, n->in[0], CHANNELS_LAST);
+    if (p.kernel[0] * p.kernel[1] == 1) {
+        steps(w, n, &p, in);
+        return;
+    }
     if (arg_bool(n, 5) && (p.pad[0] || p.pad[1])) {
         uint32_t pad[4] = {0, (uint32_t)p.pad[0], (uint32_t)p.pad[1], 0};
         in = x_padded(w, in, pad, pad, 0);
@@ -333,15 +357,22 @@ void xnn_lower_amax(Lower *w, const Node *n)
 /* -- resizing -------------------------------------------------------------------------------- */
 
 /* Where factors are given torch steps by them; XNNPACK steps by the sizes. */
+static bool factors_give_sizes(const Node *n, int arg)
+{
+    for (int i = 0; i < arg_count(n, arg); i++) {
+        const Arg *a = &n->arg[arg].list.item[i];
+        double by = a->kind == ARG_FLOAT ? a->f : a->kind == ARG_INT ? (double)a->dim.value : 0;
+        if ((double)xnn_size(n->in[0], 2 + i) * by != (double)xnn_size(n->out[0], 2 + i))
+            return false;
+    }
+    return true;
+}
+
 bool xnn_takes_bilinear(const Node *n, Refusal *r)
 {
-    const Value *x = n->in[0], *y = n->out[0];
-    for (int i = 0; i < arg_count(n, 3) && !arg_bool(n, 2); i++) {
-        const Arg *a = &n->arg[3].list.item[i];
-        double by = a->kind == ARG_FLOAT ? a->f : a->kind == ARG_INT ? (double)a->dim.value : 0;
-        if ((double)xnn_size(x, 2 + i) * by != (double)xnn_size(y, 2 + i))
-            return xnn_no(r, "its factors do not give whole sizes", "give the output's size");
-    }
+    const Value *x = n->in[0];
+    if (!arg_bool(n, 2) && !factors_give_sizes(n, 3))
+        return xnn_no(r, "its factors do not give whole sizes", "give the output's size");
     return x->type.rank == 4 || xnn_no(r, "it is not over two axes of four", NULL);
 }
 
@@ -354,4 +385,40 @@ void xnn_lower_bilinear(Lower *w, const Node *n)
     x_u32(x, 2, in);
     x_u32(x, 3, out);
     x_u32(x, 4, arg_bool(n, 2) ? X_ALIGN_CORNERS : 0);
+}
+
+/* Whether each element is repeated as often as every other: torch finds the nearest in floats. */
+static bool repeats_evenly(const Node *n, int axis)
+{
+    int64_t in = xnn_size(n->in[0], axis), out = xnn_size(n->out[0], axis), by = out / in;
+    float step = (float)in / (float)out;
+    if (by * in != out)
+        return false;
+    for (int64_t i = 0; i < out; i++)
+        if ((int64_t)floorf((float)i * step) != i / by)
+            return false;
+    return true;
+}
+
+bool xnn_takes_nearest(const Node *n, Refusal *r)
+{
+    if (n->in[0]->type.rank != 4)
+        return xnn_no(r, "it is not over two axes of four", NULL);
+    return (factors_give_sizes(n, 2) && repeats_evenly(n, 2) && repeats_evenly(n, 3)) ||
+           xnn_no(r, "its factors are no whole numbers", "scale by whole numbers");
+}
+
+/* [n, h, 1, w, 1, c] to [n, h, factor, w, factor, c] */
+void xnn_lower_nearest(Lower *w, const Node *n)
+{
+    uint32_t in = x_use(w, n->in[0], CHANNELS_LAST);
+    XValue v = w->x.value[in], out = x_sizes(n->out[0]->type, CHANNELS_LAST);
+    uint32_t times[6] = {1, 1, out.dim[1] / v.dim[1], 1, out.dim[2] / v.dim[2], 1};
+    XValue apart = {.rank = 6, .dim = {v.dim[0], v.dim[1], 1, v.dim[2], 1, v.dim[3]},
+                    .is_open = {v.is_open[0]}};
+    in = x_reshape(w, in, &apart);
+    apart.dim[2] = times[2];
+    apart.dim[4] = times[4];
+    uint32_t whole = x_repeated(w, in, &apart, times);
+    x_define(w, n->out[0], CHANNELS_LAST, x_reshape(w, whole, &out));
 }

@@ -44,6 +44,7 @@ uint32_t x_binary(Lower *w, XKind kind, uint32_t a, uint32_t b, uint32_t out);
 uint32_t x_transpose(Lower *w, uint32_t in, const int *axis);
 uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like); /* one open size at most */
 
+uint32_t x_repeated(Lower *w, uint32_t in, const XValue *to, const uint32_t *times);
 uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n);
 uint32_t x_padded(Lower *w, uint32_t in, const uint32_t *before, const uint32_t *after,
                   double with);

@@ -194,6 +194,55 @@ void xnn_lower_select(Lower *w, const Node *n)
     x_define_reshaped(w, n->out[0], x_slice(w, x_use(w, n->in[0], AS_IS), axis, at, 1));
 }
 
+bool xnn_takes_expand(const Node *n, Refusal *r)
+{
+    const Type in = n->in[0]->type, out = n->out[0]->type;
+    for (int i = 0; i < out.rank; i++) {
+        int from = i - (out.rank - in.rank);
+        bool repeats = from < 0 || !dim_equal(in.dim[from], out.dim[i]);
+        if (repeats && out.dim[i].expr)
+            return xnn_no(r, "it repeats as often as calls decide", "export with this size fixed");
+    }
+    return xnn_takes_clone(n, r);
+}
+
+/* XNNPACK's products repeat what has one element along an axis, and x * 1 is x; one axis after the
+ * other, from the last, so that there are few ones. */
+uint32_t x_repeated(Lower *w, uint32_t in, const XValue *to, const uint32_t *times)
+{
+    XValue v = *to;
+    for (int i = 0; i < v.rank; i++)
+        v.dim[i] = times[i] > 1 ? 1 : v.dim[i];
+    for (int i = v.rank - 1; i >= 0; i--) {
+        uint32_t dim[XNN_MAX_RANK] = {1, 1, 1, 1, 1, 1};
+        if (times[i] == 1)
+            continue;
+        v.dim[i] = to->dim[i];
+        dim[i] = times[i];
+        in = x_binary(w, X_MULTIPLY, in, x_filled(w, 1, v.rank, dim), x_sized(w, &v));
+    }
+    return in;
+}
+
+void xnn_lower_expand(Lower *w, const Node *n)
+{
+    const Type from = n->in[0]->type, to = n->out[0]->type;
+    Layout l = from.rank == to.rank ? x_layout(w, n) : AS_IS;
+    uint32_t in = x_use(w, n->in[0], l), times[XNN_MAX_RANK];
+    XValue sizes = x_sizes(to, l);
+    int lead = to.rank - from.rank, more = 0, axis[XNN_MAX_RANK];
+    axes_of(to.rank, l, axis);
+    for (int i = 0; i < to.rank; i++) {
+        bool is_same = axis[i] >= lead && dim_equal(from.dim[axis[i] - lead], to.dim[axis[i]]);
+        times[i] = is_same ? 1 : sizes.dim[i];
+        more += times[i] != 1;
+    }
+    if (more)
+        x_define(w, n->out[0], l, x_repeated(w, in, &sizes, times));
+    else
+        x_define(w, n->out[0], l, x_reshape(w, in, &sizes));
+}
+
 uint32_t x_padded(Lower *w, uint32_t in, const uint32_t *before, const uint32_t *after, double with)
 {
     XValue v = w->x.value[in];

@@ -206,16 +206,17 @@ void xnn_lower_layer_norm(Lower *w, const Node *n)
 
 /* -- softmax --------------------------------------------------------------------------------- */
 
-bool xnn_takes_softmax(const Node *n, Refusal *r)
-{
-    int rank = arg_value(n, 0)->type.rank;
-    return xnn_axis(n, 1, rank) == rank - 1 || xnn_no(r, "it is not along the last axis",
-                                                      "permute the axis to the end");
-}
-
+/* XNNPACK's is along the last axis: where channels come last, along theirs, else with axes
+ * exchanged. */
 void xnn_lower_softmax(Lower *w, const Node *n)
 {
-    uint32_t in = x_use(w, n->in[0], AS_IS);
-    x_unary(w, X_SOFTMAX, in, x_result(w, n->out[0], AS_IS));
+    int rank = n->in[0]->type.rank, at = (int)xnn_axis(n, 1, rank), axis[XNN_MAX_RANK];
+    Layout l = rank > 2 && at == 1 ? CHANNELS_LAST : AS_IS;
+    bool is_last = at == rank - 1 || l == CHANNELS_LAST;
+    for (int i = 0; i < rank; i++)
+        axis[i] = i == at ? rank - 1 : i == rank - 1 ? at : i;
+    uint32_t in = x_use(w, n->in[0], l);
+    in = is_last ? in : x_transpose(w, in, axis);
+    uint32_t out = x_unary(w, X_SOFTMAX, in, x_like(w, in));
+    x_define(w, n->out[0], l, is_last ? out : x_transpose(w, out, axis));
 }
-

@@ -85,6 +85,7 @@ static const Row rows[] = {
     {OP_DIV_TENSOR, NULL, xnn_lower_binary, X_DIV, OPEN_ROWS},
     {OP_ELU, xnn_takes_elu, xnn_lower_elu, X_ELU, OPEN_ROWS},
     {OP_EXP, NULL, xnn_lower_unary, X_EXP, OPEN_ROWS},
+    {OP_EXPAND, xnn_takes_expand, xnn_lower_expand, X_MULTIPLY, OPEN_ROWS},
     {OP_GELU, NULL, xnn_lower_gelu, X_GELU, OPEN_ROWS},
     {OP_HARDSIGMOID, NULL, xnn_lower_hardsigmoid, X_CLAMP, OPEN_ROWS},
     {OP_HARDSWISH, NULL, xnn_lower_unary, X_HARDSWISH, OPEN_ROWS},
@@ -117,7 +118,8 @@ static const Row rows[] = {
     {OP_SILU, NULL, xnn_lower_silu, X_SIGMOID, OPEN_ROWS},
     {OP_SIN, NULL, xnn_lower_unary, X_SIN, OPEN_ROWS},
     {OP_SLICE, xnn_takes_slice, xnn_lower_slice, X_SLICE, OPEN_BATCH},
-    {OP__SOFTMAX, xnn_takes_softmax, xnn_lower_softmax, X_SOFTMAX, OPEN_ROWS},
+    {OP__SOFTMAX, NULL, xnn_lower_softmax, X_SOFTMAX, OPEN_ROWS},
+    {OP_SOFTMAX_ATTENTION, xnn_takes_sdpa, xnn_lower_sdpa, X_BATCH_MATMUL, ALL_KNOWN},
     {OP_SQRT, NULL, xnn_lower_unary, X_SQRT, OPEN_ROWS},
     {OP_SUB_SCALAR, xnn_takes_number_alpha_one, xnn_lower_scalar, X_SUBTRACT, OPEN_ROWS},
     {OP_SUB_TENSOR, xnn_takes_alpha_one, xnn_lower_binary, X_SUBTRACT, OPEN_ROWS},
@@ -125,6 +127,7 @@ static const Row rows[] = {
     {OP_TANH, NULL, xnn_lower_unary, X_TANH, OPEN_ROWS},
     {OP_UPSAMPLE_BILINEAR2D_VEC, xnn_takes_bilinear, xnn_lower_bilinear, X_RESIZE_BILINEAR,
      OPEN_BATCH},
+    {OP_UPSAMPLE_NEAREST2D_VEC, xnn_takes_nearest, xnn_lower_nearest, X_MULTIPLY, OPEN_BATCH},
     {OP_VIEW, NULL, xnn_lower_view, X_RESHAPE, OPEN_BATCH},
 };
 

@@ -19,14 +19,16 @@ XTakes xnn_takes_attention, xnn_takes_sdpa;
 XLower xnn_lower_attention, xnn_lower_sdpa;
 
 /* image.c */
-XTakes xnn_takes_amax, xnn_takes_bilinear, xnn_takes_conv, xnn_takes_max_pool, xnn_takes_avg_pool;
-XLower xnn_lower_amax, xnn_lower_bilinear, xnn_lower_conv, xnn_lower_max_pool, xnn_lower_avg_pool;
+XTakes xnn_takes_amax, xnn_takes_bilinear, xnn_takes_nearest, xnn_takes_conv, xnn_takes_max_pool,
+    xnn_takes_avg_pool;
+XLower xnn_lower_amax, xnn_lower_bilinear, xnn_lower_nearest, xnn_lower_conv, xnn_lower_max_pool,
+    xnn_lower_avg_pool;
 
 /* move.c */
 XTakes xnn_takes_clone, xnn_takes_cat, xnn_takes_slice, xnn_takes_select, xnn_takes_pad,
-    xnn_takes_roll;
+    xnn_takes_roll, xnn_takes_expand;
 XLower xnn_lower_view, xnn_lower_clone, xnn_lower_permute, xnn_lower_cat, xnn_lower_slice,
-    xnn_lower_select, xnn_lower_pad, xnn_lower_roll;
+    xnn_lower_select, xnn_lower_pad, xnn_lower_roll, xnn_lower_expand;
 
 /* pointwise.c */
 XTakes xnn_takes_elu, xnn_takes_alpha_one, xnn_takes_number, xnn_takes_number_alpha_one,
@@ -36,7 +38,7 @@ XLower xnn_lower_unary, xnn_lower_gelu, xnn_lower_elu, xnn_lower_binary, xnn_low
     xnn_lower_leaky_relu, xnn_lower_clamp;
 
 /* product.c */
-XTakes xnn_takes_linear, xnn_takes_mean, xnn_takes_layer_norm, xnn_takes_softmax;
+XTakes xnn_takes_linear, xnn_takes_mean, xnn_takes_layer_norm;
 XLower xnn_lower_linear, xnn_lower_bmm, xnn_lower_mean, xnn_lower_layer_norm, xnn_lower_softmax;
 
 #endif

@@ -4,9 +4,9 @@
  * or cap tanh(s); the bias comes first, then the mask;
  * softmax of a row is e^(s - max) / sum, the sum as reduce.h defines it; an output takes its terms
  * in order of the keys.  A row that sees no key gives zeros or, as a softmax written out would,
- * NaN.  A tile is some rows of scores over
- * all keys; where one row alone does not fit, over blocks of keys, whose scores are then computed once
- * for the maximum, once for the sum and once for the output.  Nothing of that shows in the bits.
+ * NaN.  A tile is some rows of scores over all keys; where one row alone does not fit, over blocks of
+ * keys, whose scores are then computed once for the maximum, once for the sum and once for the
+ * output.  Nothing of that shows in the bits.
  */
 #ifndef ETC_ATTENTION_H
 #define ETC_ATTENTION_H

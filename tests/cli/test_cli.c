@@ -1,13 +1,14 @@
 /* test_cli.c -- the command line from outside: help, wrong usage, `etc compile`, which files a run
  * writes and leaves, odd models. */
 #include "tests/cli/cli.h"
+#include <fcntl.h>
 
 TestSuite(cli, .init = make_folders, .fini = remove_folders);
 
 /* -- help -------------------------------------------------------------------------------------- */
 
 static const char *const command[] = {"compile",   "emit-c",  "run", "bench", "check",
-                                      "partition", "inspect", "opt", "ops"};
+                                      "partition", "inspect", "opt", "ops",   "quantize"};
 enum { N_COMMANDS = sizeof command / sizeof *command };
 
 Test(cli, help_opens_with_an_example)
@@ -320,6 +321,47 @@ Test(cli, a_full_disk_is_an_error_of_writing)
     expect_files("");
 }
 
+/* The write fails when most of the file is there. */
+Test(cli, a_write_that_fails_midway_leaves_nothing)
+{
+    Result r = sh("ulimit -f 8; exec \"$ETC\" compile $DATA/cnn_digits/model.pt2 -o out.pte");
+    cr_expect_eq(r.code, 3, "exit %d: %s", r.code, r.err);
+    cr_expect_not_null(strstr(r.err, "out.pte: error: cannot write: File too large"), "%s", r.err);
+    expect_files("");
+    if (sh("mkdir disk && unshare -m mount -t tmpfs -o size=12k none disk").code == 0) {
+        r = sh("unshare -m sh -c 'mount -t tmpfs -o size=12k none disk; \"$ETC\" compile "
+               "$DATA/cnn_digits/model.pt2 -o disk/out.pte; code=$?; ls -A disk; exit $code'");
+        cr_expect_eq(r.code, 3, "exit %d: %s", r.code, r.err);
+        cr_expect_not_null(strstr(r.err, "cannot write: No space left"), "%s", r.err);
+        cr_expect_str_empty(r.out);
+    }
+}
+
+Test(cli, a_pipe_without_a_reader_is_an_error_of_writing)
+{
+    size_t n;
+    sh("(sleep 0.3; \"$ETC\" compile $DATA/cnn_digits/model.pt2 -o -; echo $? > code) | true; "
+       "while [ ! -s code ]; do sleep 0.1; done");
+    cr_expect_str_eq(slurp("code", &n), "3\n");
+    expect_files("code ");
+}
+
+Test(cli, a_pte_does_not_go_to_a_terminal)
+{
+    char line[512];
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    if (terminal < 0 || grantpt(terminal) || unlockpt(terminal))
+        cr_skip_test("no terminals here");
+    snprintf(line, sizeof line, "\"$ETC\" compile $DATA/add/model.pt2 -o - > %s", ptsname(terminal));
+    Result r = sh(line);
+    cr_expect_eq(r.code, 2, "exit %d", r.code);
+    cr_expect_not_null(strstr(r.err, "-o - would print a .pte to the terminal"), "%s", r.err);
+    snprintf(line, sizeof line, "\"$ETC\" opt $DATA/add/model.pt2 --passes=dce > %s",
+             ptsname(terminal));
+    cr_expect_eq(sh(line).code, 0, "a text may");
+    close(terminal);
+}
+
 Test(cli, a_reader_that_went_away_is_an_error_of_writing)
 {
     size_t n;
@@ -336,6 +378,14 @@ Test(cli, what_is_read_is_not_written)
     fails("compile m.pt2 -o x --dump-data m.pt2", 2, "is not written");
     fails("compile --method a=m.pt2 -o m.pt2", 2, "is not written");
     fails("opt m.pt2 --passes=dce -o m.pt2", 2, "is not written");
+    sh("echo 'preset: fp16' > r.yaml; cp $DATA/mlp_digits/input_0.npy x.npy");
+    fails("compile m.pt2 --recipe r.yaml -o r.yaml", 2, "'r.yaml' is read");
+    fails("compile m.pt2 --recipe int8 --calibrate x.npy -o x.npy", 2, "'x.npy' is read");
+    fails("compile m.pt2 --recipe int8 --statistics side -o side", 2, "'side' is read");
+    fails("quantize m.pt2 --recipe r.yaml --calibrate x.npy --statistics r.yaml", 2, "is read");
+    fails("quantize m.pt2 --recipe int8 --calibrate x.npy --statistics x.npy", 2, "is read");
+    fails("quantize m.pt2 --recipe int8 --calibrate x.npy --statistics m.pt2", 2, "is read");
+    sh("rm r.yaml x.npy");
     fails("compile $DATA/mlp_digits/model.etir --weights m.pt2 --data side -o side", 2,
           "is not written");
     char want[512];

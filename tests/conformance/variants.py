@@ -210,6 +210,75 @@ def attention_tiled_groups(q, k, v, m):
     return F.scaled_dot_product_attention(q, k, v, enable_gqa=True), F.scaled_dot_product_attention(q + 1, k, v, m, enable_gqa=True)
 
 
+@model(rnd(2, 3, 12, 8), rnd(2, 3, 20, 8, seed=1), rnd(2, 3, 20, 6, seed=2), rnd(1, 3, 12, 20, seed=3), rnd(2, 1, 1, 20, seed=4) > -0.5)
+def attention_spelled(q, k, v, bias, keep):
+    def s(i):
+        return (q + i) @ k.transpose(-2, -1)
+
+    flat = torch.bmm((q * 0.3).reshape(6, 12, 8), k.reshape(6, 20, 8).transpose(1, 2)) + bias.expand(2, 3, 12, 20).reshape(6, 12, 20)
+    late = torch.bmm(v.reshape(6, 20, 6).transpose(1, 2), torch.softmax(s(0).reshape(6, 12, 20) * 0.5, -1).transpose(1, 2))
+    return (torch.softmax(s(1) / 8**0.5, -1) @ v,
+            F.dropout(torch.softmax((bias + s(2)) / 3, -1), 0.1, training=False) @ v,
+            torch.softmax((0.4 * s(3) + bias).masked_fill(~keep, -1e9), -1) @ v,
+            torch.softmax(torch.where(keep, torch.tanh(s(4) / 30) * 30, torch.tensor(-1e4)) * 0.5, -1) @ v,
+            torch.softmax((5 * torch.tanh(s(5) / 5) + bias) + torch.where(keep, 0.0, -3e38), -1) @ v,
+            torch.bmm(torch.softmax(flat, 2), v.reshape(6, 20, 6)), late)
+
+
+@model(rnd(2, 3, 12, 8), rnd(2, 3, 20, 8, seed=1), rnd(2, 3, 20, 8, seed=2))
+def attention_spelled_and_read(q, k, v):
+    s = q @ k.transpose(-2, -1)
+    w = torch.softmax(s * 0.3, -1)
+    return w @ v, w, torch.softmax(s * 0.2 + s, -1) @ v, torch.softmax(q @ k.transpose(-2, -1) + 1, 1) @ v, torch.softmax(q + 1, -1) @ k.transpose(-2, -1) @ v
+
+
+class SpelledWindows(nn.Module):
+    """Attention within windows, as Swin writes it: a bias by head, a mask by window; then of shared heads."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.kv = nn.Linear(12, 36), nn.Linear(12, 8)
+        self.table, self.index = nn.Parameter(rnd(5, 3)), torch.arange(100).view(10, 10) % 5
+        self.mask = torch.where(rnd(4, 10, 10, seed=1) > 1, -100.0, 0.0)
+
+    def forward(self, x):
+        b = x.shape[0]
+        q, k, v = self.qkv(x).reshape(b, 10, 3, 3, 4).permute(2, 0, 3, 1, 4).unbind(0)
+        s = (q * 0.5) @ k.transpose(-2, -1) + self.table[self.index].permute(2, 0, 1).unsqueeze(0)
+        s = s.view(b // 4, 4, 3, 10, 10) + self.mask.unsqueeze(1).unsqueeze(0)
+        x = (torch.softmax(s.view(b, 3, 10, 10), -1) @ v).transpose(1, 2).reshape(b, 10, 12)
+        k, v = self.kv(x).reshape(b, 10, 1, 2, 4).permute(3, 0, 2, 1, 4)[:, :, :, None].expand(2, b, 1, 3, 10, 4).reshape(2, b, 3, 10, 4).unbind(0)
+        return torch.softmax(q @ k.transpose(2, 3) / 2, -1) @ v
+
+
+@model(rnd(4, 10, 12))
+class attention_spelled_windows(SpelledWindows):
+    pass
+
+
+@model(rnd(8, 10, 12))
+class attention_spelled_images(SpelledWindows):
+    pass
+
+
+BATCH = Dim("batch", min=1, max=5)
+
+
+@model(rnd(2, 3, 37, 8), rnd(2, 1, 3, 37, 8, seed=1), rnd(2, 3, 37, 8, seed=2), rnd(2, 1, 1, 37, seed=3) > -1, dynamic=({0: BATCH, 2: LENGTH}, {0: BATCH, 3: LENGTH}, {0: BATCH, 2: LENGTH}, {0: BATCH, 3: LENGTH}),
+       more=[(rnd(b, 3, n, 8), rnd(b, 1, 3, n, 8, seed=1), rnd(b, 3, n, 8, seed=2), rnd(b, 1, 1, n, seed=3) > -1) for b, n in ((1, 1), (5, 90), (1, 64))])
+def attention_spelled_open(q, k, v, keep):
+    s = q @ k.squeeze(1).transpose(2, 3) * 0.35
+    flat = torch.bmm(q.flatten(0, 1), k.flatten(0, 2).transpose(1, 2)) + torch.where(keep, 0.0, -1e30).expand(-1, 3, -1, -1).flatten(0, 1)
+    return torch.softmax(s.masked_fill(~keep, -3e38), -1) @ v, torch.bmm(torch.softmax(flat, -1), v.flatten(0, 1)).view(q.shape)
+
+
+@model(rnd(2, 3, 5, 6), rnd(2, 3, 9, 6, seed=1), rnd(2, 3, 9, 4, seed=2), MASK.repeat(1, 1, 1, 2)[..., :9])
+def spelled_attention_without_keys(q, k, v, m):
+    s, t = q @ k.transpose(-2, -1), (q + 1) @ k.transpose(-2, -1)
+    no = torch.where(m, 0.0, -float("inf"))
+    return torch.softmax(s + no, -1) @ v, torch.softmax(t.masked_fill(~m, -float("inf")), -1) @ v
+
+
 @model(rnd(2, 3, 5, 8), rnd(1, 3, 7, 8, seed=1), rnd(3, 7, 8, seed=2), rnd(2, 1, 1, 7, seed=3))
 def attention_broadcast(q, k, v, m):
     return F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q[0, 0], k[0, 0], v[0])
@@ -943,6 +1012,63 @@ def axes(x):
 def resized(x):
     return (F.interpolate(x, scale_factor=2, mode="bilinear"), F.interpolate(x, size=(7, 4), mode="bilinear"),
             F.interpolate(x, size=(10, 11), mode="bilinear", align_corners=True), F.elu(x), F.elu(x, 0.5))
+
+
+@model(rnd(2, 6, 8, 12) * 3)
+class packed_norms(nn.Module):
+    """Norms whose weight and bias the products behind them can take in, across moves."""
+
+    def __init__(self):
+        super().__init__()
+        self.norms = nn.ModuleList(nn.LayerNorm(n) for n in (12, 12, 48, 12))
+        for i, n in enumerate(self.norms):
+            n.weight.data.copy_(rnd(*n.weight.shape, seed=10 + i))
+            n.bias.data.copy_(rnd(*n.bias.shape, seed=20 + i))
+        self.q, self.k, self.merge, self.tied = nn.Linear(12, 7), nn.Linear(12, 12, bias=False), nn.Linear(48, 24, bias=False), nn.Linear(12, 12)
+        self.point, self.down = nn.Conv2d(12, 5, 1), nn.Conv2d(12, 9, 2, stride=2, bias=False)
+
+    def forward(self, x):
+        a, b = self.norms[0](x), self.norms[1](x).permute(0, 3, 1, 2)
+        c = torch.cat([x[:, 0::2, 0::2], x[:, 1::2, 0::2], x[:, 0::2, 1::2], x[:, 1::2, 1::2]], -1)
+        d = self.norms[3](x)
+        return (self.q(a.roll((2, -1), (1, 2))), self.k(a.reshape(2, 3, 2, 4, 2, 12).permute(0, 1, 3, 2, 4, 5).reshape(-1, 4, 12)),
+                self.point(b), self.down(b), self.merge(self.norms[2](c)), self.tied(d) + d, self.tied(x))
+
+
+@model(rnd(2, 3, 4, 5), rnd(2, 1, 4, 1), rnd(5))
+class windows_repeated(nn.Module):
+    """What products with ones repeat, before convolutions and alone; pools of one element; softmax along any axis."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 1)
+
+    def forward(self, x, y, z):
+        a = self.conv(x)
+        return (y.expand(2, 3, 4, 5) * x, (y * 2).expand(3, 2, 7, 4, 6), (z + 1).expand(2, 5) - 1, a[:, :, :1].expand(-1, -1, 3, -1).relu(), (x[:, :2] * 2).repeat_interleave(2, 1),
+                F.interpolate(a, scale_factor=2), F.interpolate(x * 2, size=(12, 5)), F.interpolate(a[:, :1], scale_factor=(1, 7)), F.avg_pool2d(a, 1, 2), F.avg_pool2d(a[:, :1], 1, (1, 3)),
+                a.softmax(1), x.neg().softmax(2), a.softmax(3), x.neg().softmax(0), (z * 2).softmax(0), x[0].neg().softmax(1))
+
+
+@model(rnd(2, 3, 4), dynamic=({0: Dim("batch", min=1, max=5)},), more=[(rnd(5, 3, 4, seed=1),), (rnd(1, 3, 4, seed=2),)])
+def windows_repeated_open(x):
+    y = (x * 2)[:, :, None].expand(-1, -1, 3, -1).reshape(-1, 9, 4)
+    return y.softmax(1), F.interpolate(x.neg()[:, None], scale_factor=3), (x + 1).sum(2, keepdim=True).expand_as(x) / 2
+
+
+@model(rnd(2, 6, 15, 16), rnd(2, 4, 40))
+class windows(nn.Module):
+    """Depthwise, larger than XNNPACK has kernels for; what rolls."""
+
+    def __init__(self):
+        super().__init__()
+        self.same, self.inner = nn.Conv2d(6, 6, 7, padding=3, groups=6), nn.Conv2d(6, 6, 7, groups=6, bias=False)
+        self.wide, self.steps = nn.Conv2d(6, 12, (6, 9), dilation=(2, 1), padding=(2, 4), groups=6), nn.Conv2d(6, 6, 9, stride=(2, 3), padding=1, groups=6)
+        self.line, self.row, self.large = nn.Conv1d(4, 4, 31, padding=15, groups=4), nn.Conv1d(4, 8, 27, groups=4), nn.Conv2d(6, 6, (3, 26), padding=(1, 13), groups=6)
+
+    def forward(self, x, s):
+        y = F.relu(self.same(x)) + x.roll((3, -2), (2, 3))
+        return y, self.inner(x), self.wide(x), self.steps(x), self.line(s).roll(-7, 2), self.row(s), self.large(x)
 
 
 @model(rnd(2, 3, 8), dynamic=({0: Dim("batch", min=1, max=5)},), more=[(rnd(5, 3, 8, seed=1),), (rnd(1, 3, 8, seed=2),)])

@@ -20,6 +20,7 @@ mkdir -p "$SEEDS/text" "$SEEDS/pte"
 python3 "$ROOT/tests/import/make_hostile.py" --seeds "$SEEDS" > /dev/null
 find "$ROOT/tests/golden" "$ROOT/tests/data" -name '*.etir' -exec cp {} "$SEEDS/text" \;
 find "$ROOT/tests/import/pte" -name '*.pte' -exec cp {} "$SEEDS/pte" \;
+python3 "$ROOT/tests/fuzz/quant_seeds.py" "$ROOT" "$SEEDS"
 python3 "$ROOT/tests/fuzz/xnn_seeds.py" "$ROOT/tests/data/official_pte" "$SEEDS/xnn"
 
 fuzz() { # seconds, target, program: leaves its log in $log and its time in $took, fails as it does

@@ -165,7 +165,7 @@ static void hash_matmuls(void)
 
 static void hash_attention(const char *name, EtcAttention g, int has_mask)
 {
-    const EtcMask mask = {(has_mask != 0) ? in_b : NULL, NULL, NULL};
+    const EtcMask mask = {(has_mask != 0) ? in_b : NULL, NULL, (g.cap != 0.0f) ? in_a : NULL};
     etc_attention_f32(in_a, in_b, in_w, &mask, out, &g, work.bytes);
     hash_floats(name, (int)(g.n_q * g.d_v));
 }
@@ -174,12 +174,15 @@ static void hash_attentions(void)
 {
     const int64_t room = ETC_ATTENTION_ROOM, least = ETC_ATTENTION_LEAST;
     const EtcAttention plain = {37, 61, 40, 29, 40, 40, 29, 29, 0, 0, room, 0.3f, 0, 0, 0, 0, 0, 0};
-    const EtcAttention causal = {61, 61, 16, 16, 16, 16, 16, 16, 0, 0, room, 0.3f, 1, 0, 0, 0, 0, 0};
+    const EtcAttention causal = {61, 61, 16, 16, 16, 16, 16, 16, 0, 0, room,
+                                 0.3f, 1, 0, 0, 0, 0, 0};
     const EtcAttention masked = {21, 33, 7, 5, 7, 7, 5, 5, 33, 1, room, 0.3f, 0, 0, 0, 0, 0, 0};
+    const EtcAttention capped = {21, 33, 7, 5, 7, 7, 5, 5, 33, 1, room, 0.3f, 0, 0, 1, 2.0f, 0, 1};
     EtcAttention long_rows = {3, 1200, 5, 3, 5, 5, 3, 3, 0, 1, room, 0.3f, 0, 0, 0, 0, 0, 0};
     hash_attention("attention", plain, 0);
     hash_attention("attention causal", causal, 0);
     hash_attention("attention masked", masked, 1);
+    hash_attention("attention capped", capped, 1);
     hash_attention("attention in one block", long_rows, 1);
     long_rows.room = least;
     hash_attention("attention in blocks", long_rows, 1);

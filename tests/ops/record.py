@@ -654,12 +654,48 @@ def lists(w):
             record(w, "aten::split_with_sizes_copy.out", torch.ops.aten.split_with_sizes_copy, x, parts, dim)
 
 
+def softmax_attention(w):
+    """Attention as models spell it out."""
+    def spelled(q, k, v, mask, dropout, causal, scale, gqa, bias, cap, fill):
+        if gqa:
+            k, v = (t.repeat_interleave(q.shape[-3] // t.shape[-3], -3) for t in (k, v))
+        s = q @ k.transpose(-2, -1) * scale
+        s = cap * torch.tanh(s) if cap else s
+        s = s if bias is None else s + bias.to(q.dtype)
+        if mask is not None:
+            s = torch.where(mask, s, fill) if mask.dtype == torch.bool else s + mask.to(q.dtype)
+        return torch.softmax(s, -1) @ v
+
+    def run(q, k, v, mask=None, scale=0.4, gqa=False, bias=None, cap=0.0, fill=-INF):
+        record(w, "softmax_attention", spelled, rand(*q), rand(*k), rand(*v), mask, 0.0, False, scale,
+               gqa, bias, cap, fill)
+
+    windows = (4, 3, 5, 8), (4, 3, 7, 8), (4, 3, 7, 6)
+    keep = rand(4, 1, 5, 7, dtype=torch.bool)
+    keep[..., 2], keep[0, 0, 1], keep[3, 0, 4] = True, False, False
+    none = torch.where(keep, 0.0, -INF)
+    run(*windows)
+    run(*windows, bias=rand(1, 3, 5, 7))
+    run(*windows, bias=rand(3, 1, 7), cap=0.5)
+    run(*windows, bias=rand(5, 1), mask=rand(4, 1, 5, 7), cap=2.0)
+    run(*windows, bias=rand(3, 5, 7), mask=rand(1, 7))
+    run(*windows, bias=rand(3, 5, 7), mask=none)
+    run(*windows, mask=none, cap=3.0)
+    for fill in (-INF, -1e9, -3e38, -2.0, 0.0, 1.0):
+        run(*windows, mask=keep, bias=rand(1, 3, 5, 7), fill=fill)
+    run(*windows, mask=rand(5, 7, dtype=torch.bool), fill=-1e4)
+    run((2, 6, 4, 8), (2, 2, 7, 8), (2, 2, 7, 8), bias=rand(6, 4, 7), mask=rand(2, 1, 1, 7), gqa=True)
+    run((1, 1, 20, 8), (1, 1, 1500, 8), (1, 1, 1500, 8), mask=rand(1, 1500), bias=rand(20, 1), cap=1.5)
+    run((1, 2, 40, 64), (1, 2, 70, 64), (1, 2, 70, 64), bias=rand(2, 40, 70))
+    run((2, 5, 4), (2, 0, 4), (2, 0, 3))
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
-                  index, attention, layer_norm, remainder, lists):
+                  index, attention, layer_norm, remainder, lists, softmax_attention):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

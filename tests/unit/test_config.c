@@ -1,5 +1,5 @@
-/* test_config.c -- recipes: what they say, the line and column of each mistake, what YAML can be made
- * to do; and that docs/recipe.schema.json judges as the reader does. */
+/* test_config.c -- recipes: what they say, the line and column of each mistake, what YAML can be
+ * made to do; and that docs/recipe.schema.json judges as the reader does. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "compiler/compiler.h"
 #include "compiler/import/internal.h"
 
-/* -- reading ------------------------------------------------------------------------------------- */
+/* -- reading ---------------------------------------------------------------------------------- */
 
 typedef struct Outcome {
     bool ok;
@@ -163,7 +163,7 @@ Test(config, every_mistake_has_its_line_and_column)
         "r.yaml:12:5: error: a rule says something of activation, weight or algorithms\n");
 }
 
-/* -- what YAML can be made to do ------------------------------------------------------------------- */
+/* -- what YAML can be made to do -------------------------------------------------------------- */
 
 static char *repeated(const char *piece, size_t n, const char *end)
 {
@@ -321,7 +321,7 @@ Test(config, what_does_not_go_together_is_refused)
     }
 }
 
-/* -- the schema ------------------------------------------------------------------------------------ */
+/* -- the schema ------------------------------------------------------------------------------- */
 
 static const Json *schema_root;
 

@@ -306,6 +306,7 @@ static EtcKernel *find(const char *key)
         const char *name;
         EtcKernel *run;
     } rowless[] = {{"attention", etc_attention},
+                   {"softmax_attention", etc_softmax_attention},
                    {"group_norm", etc_group_norm},
                    {"silu", etc_silu},
                    {"layer_norm", etc_layer_norm},
@@ -487,6 +488,11 @@ Test(kernels, pool)
 Test(kernels, attention)
 {
     run_family("attention", 30);
+}
+
+Test(kernels, softmax_attention)
+{
+    run_family("softmax_attention", 18);
 }
 
 /* However small the tile, the same bits: rows one by one, keys in blocks. */

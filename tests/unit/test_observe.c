@@ -184,7 +184,7 @@ Test(observe, percentiles_are_those_of_the_sorted_values)
     arena_free(a);
 }
 
-/* -- the least squared error ---------------------------------------------------------------------- */
+/* -- the least squared error ------------------------------------------------------------------ */
 
 static double real_error(const float *x, double lo, double hi, int quant_min, int quant_max,
                          bool symmetric)
@@ -240,7 +240,7 @@ Test(observe, no_other_range_has_less_squared_error)
         }
 }
 
-/* -- the least divergence -------------------------------------------------------------------------- */
+/* -- the least divergence --------------------------------------------------------------------- */
 
 enum { REFERENCE_BINS = 1 << 16 };
 
@@ -262,8 +262,8 @@ static void count_values(Reference *r, const float *x)
         hi = fmaxf(hi, x[i]);
     }
     r->half = REFERENCE_BINS / 2;
-    for (r->width = ldexp(1, -40);
-         bin_at(r, hi) - bin_at(r, lo) >= 4096 || fmaxf(-lo, hi) / r->width >= 1 << 30;)
+    for (r->width = ldexp(1, -40); floor(hi / r->width) - floor(lo / r->width) >= 4096 ||
+                                   fmaxf(-lo, hi) / r->width >= 1 << 30;)
         r->width *= 2;
     for (int i = 0; i < N; i++)
         r->count[bin_at(r, x[i])]++;
@@ -352,7 +352,7 @@ Test(observe, no_other_range_diverges_less)
         }
 }
 
-/* -- memory, order, ends --------------------------------------------------------------------------- */
+/* -- memory, order, ends ---------------------------------------------------------------------- */
 
 static void ranges(const Observer *o, float r[4])
 {

@@ -1,0 +1,276 @@
+/* fold_layer_norm.c -- a layer norm's weight and bias go into the products behind it, for backends.
+ *
+ * Stage core, where backends are asked: kernels apply both on their way, a backend takes a pass
+ * over the data for each.  linear(x * g + b, w, c) = linear(x, w * g, c + w b) where g and b go
+ * along the axis that is summed: also behind moves that keep this axis whole, and for convolutions
+ * that see no padding.  Every reader must be such a product with a weight of its own, else the norm
+ * stays as it is.  Computed in float64 and rounded once.  Each move is behind one norm at most, so
+ * the search is linear.
+ */
+#include "passes/internal.h"
+
+typedef struct Norm {
+    const float *weight, *bias; /* of n numbers each, or NULL: ones, zeros */
+    int64_t n;
+} Norm;
+
+typedef struct Fold {
+    Program *p;
+    Rewrite r;
+    Uses uses;
+    int *reads;        /* by storage */
+    const Norm **norm; /* by index of the result of a norm to fold, or of a product to take it in */
+    Node **product;    /* found behind the norm at hand */
+    int n_products;
+} Fold;
+
+/* -- what is found ----------------------------------------------------------------------------- */
+
+static bool is_norm(const Node *n)
+{
+    return n->op == OP_LAYER_NORM || n->op == OP_NATIVE_LAYER_NORM;
+}
+
+static bool get_parameter(const Value *v, int64_t n, const float **to)
+{
+    *to = v ? value_floats(v, n) : NULL;
+    return !v || *to;
+}
+
+/* Over the last axis alone, with something to fold. */
+static bool norm_of(const Node *n, Norm *to)
+{
+    if (!is_norm(n) || arg_count(n, 1) != 1 || !arg_ints(n, 1, &to->n, 1))
+        return false;
+    const Value *weight = arg_value(n, 2), *bias = arg_value(n, 3);
+    return (weight || bias) && get_parameter(weight, to->n, &to->weight) &&
+           get_parameter(bias, to->n, &to->bias);
+}
+
+static bool is_zero(const Node *n, int arg)
+{
+    int64_t v[MAX_RANK];
+    int count = arg_count(n, arg);
+    if (!arg_ints(n, arg, v, MAX_RANK))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (v[i])
+            return false;
+    return true;
+}
+
+/* Whether n sums along this axis of its first operand. */
+static bool sums_along(const Node *n, int axis)
+{
+    int64_t groups;
+    if (n->op == OP_LINEAR)
+        return axis == n->in[0]->type.rank - 1;
+    return n->op == OP_CONVOLUTION && axis == 1 && !arg_bool(n, 6) && is_zero(n, 4) &&
+           arg_int(n, 8, &groups) && groups == 1;
+}
+
+static bool is_product(const Fold *f, const Node *n, int axis)
+{
+    if (!sums_along(n, axis))
+        return false;
+    const Value *w = arg_value(n, 1), *b = arg_value(n, 2);
+    return value_floats(w, -1) && type_numel(w->type) > 0 && f->reads[w->state->storage] == 1 &&
+           (!b || value_floats(b, w->type.dim[0].value));
+}
+
+/* The axis of a view's result that has the elements of `axis`, or -1. */
+static int axis_of_view(Program *p, Type from, int axis, Type to)
+{
+    Dim inner = DIM(1), seen = DIM(1);
+    for (int i = axis + 1; i < from.rank; i++)
+        inner = dim_mul(p, inner, from.dim[i]);
+    for (int i = to.rank - 1; i >= 0; i--) {
+        if (dim_equal(seen, inner) && dim_equal(to.dim[i], from.dim[axis]))
+            return i;
+        seen = dim_mul(p, seen, to.dim[i]);
+    }
+    return -1;
+}
+
+static int axis_of_permute(const Node *n, int axis)
+{
+    int64_t from[MAX_RANK];
+    int rank = n->out[0]->type.rank;
+    if (!arg_ints(n, 1, from, MAX_RANK))
+        return -1;
+    for (int i = 0; i < rank; i++)
+        if ((from[i] < 0 ? from[i] + rank : from[i]) == axis)
+            return i;
+    return -1;
+}
+
+static int axis_of_roll(const Node *n, int axis)
+{
+    int64_t along[MAX_RANK];
+    int count = arg_count(n, 2), rank = n->out[0]->type.rank;
+    if (!count || !arg_ints(n, 2, along, MAX_RANK))
+        return -1;
+    for (int i = 0; i < count; i++)
+        if ((along[i] < 0 ? along[i] + rank : along[i]) == axis)
+            return -1;
+    return axis;
+}
+
+static int axis_of_part(const Node *n, int axis)
+{
+    int64_t along;
+    if (!arg_int(n, 1, &along))
+        return -1;
+    along += along < 0 ? n->in[0]->type.rank : 0;
+    return along == axis ? -1 : n->op == OP_SELECT_INT && along < axis ? axis - 1 : axis;
+}
+
+/* Where a move puts the axis; -1: it is no move, or changes it. */
+static int axis_behind(const Node *n, int axis)
+{
+    switch (n->op) {
+    case OP_VIEW:
+        return axis_of_view(n->graph->program, n->in[0]->type, axis, n->out[0]->type);
+    case OP_PERMUTE:
+        return axis_of_permute(n, axis);
+    case OP_ROLL:
+        return axis_of_roll(n, axis);
+    case OP_SLICE:
+    case OP_SELECT_INT:
+        return axis_of_part(n, axis);
+    case OP_CLONE:
+    case OP_ALIAS:
+        return axis;
+    default:
+        return -1;
+    }
+}
+
+/* Whether all that is read of v ends in products. */
+static bool find_products(Fold *f, const Value *v, int axis)
+{
+    int first = f->uses.first[v->index], end = f->uses.first[v->index + 1];
+    bool ok = !f->uses.escapes[v->index] && first < end;
+    for (int i = first; ok && i < end; i++) {
+        Node *n = f->uses.user[i];
+        int next = axis_behind(n, axis);
+        if (next >= 0)
+            ok = find_products(f, n->out[0], next);
+        else if ((ok = is_product(f, n, axis)))
+            PUSH(f->r.tmp, f->product, f->n_products, n);
+    }
+    return ok;
+}
+
+static bool others_are_read(const Fold *f, const Node *n)
+{
+    for (int i = 1; i < n->n_out; i++) {
+        int v = n->out[i]->index;
+        if (f->uses.escapes[v] || f->uses.first[v + 1] > f->uses.first[v])
+            return true;
+    }
+    return false;
+}
+
+static void find(Fold *f, const Node *n)
+{
+    Norm norm;
+    f->n_products = 0;
+    if (!norm_of(n, &norm) || others_are_read(f, n) ||
+        !find_products(f, n->out[0], n->out[0]->type.rank - 1))
+        return;
+    Norm *kept = NEW(f->r.tmp, Norm, 1);
+    *kept = norm;
+    f->norm[n->out[0]->index] = kept;
+    for (int i = 0; i < f->n_products; i++)
+        f->norm[f->product[i]->out[0]->index] = kept;
+}
+
+/* -- what is made of it ------------------------------------------------------------------------ */
+
+static Value *constant(Fold *f, const State *like, Type t, float *data)
+{
+    State *s = program_const(f->p, like->name, like->fqn, type_plain(t), data);
+    return graph_state(f->r.g, s);
+}
+
+/* w * g along axis 1 */
+static Value *new_weight(Fold *f, const Value *w, const Norm *norm)
+{
+    int64_t all = type_numel(w->type), inner = all / w->type.dim[0].value / norm->n;
+    const float *from = value_floats(w, all);
+    float *to = arena_alloc(f->p->arena, (size_t)all + 1, sizeof *to);
+    for (int64_t i = 0; i < all; i++)
+        to[i] = (float)((double)from[i] * (double)norm->weight[i / inner % norm->n]);
+    return constant(f, w->state, w->type, to);
+}
+
+/* c + w b */
+static Value *new_bias(Fold *f, const Value *w, const Value *c, const Norm *norm)
+{
+    Dim rows = w->type.dim[0];
+    int64_t inner = type_numel(w->type) / rows.value, space = inner / norm->n;
+    const float *weight = value_floats(w, -1), *old = c ? value_floats(c, rows.value) : NULL;
+    float *to = arena_alloc(f->p->arena, (size_t)rows.value + 1, sizeof *to);
+    for (int64_t o = 0; o < rows.value; o++) {
+        double sum = old ? (double)old[o] : 0;
+        for (int64_t i = 0; i < inner; i++)
+            sum += (double)weight[o * inner + i] * (double)norm->bias[i / space];
+        to[o] = (float)sum;
+    }
+    return constant(f, c ? c->state : w->state, type_tensor(f->p, ETC_F32, 1, &rows), to);
+}
+
+static bool fold_product(Fold *f, Node *n, const Norm *norm)
+{
+    Value *w = arg_value(n, 1), *c = arg_value(n, 2), *x = n->in[0];
+    Value *bias = norm->bias ? new_bias(f, w, c, norm) : c;
+    Value *weight = norm->weight ? new_weight(f, w, norm) : w;
+    Node *made = n->op == OP_LINEAR
+                     ? build(f->r.g, n, n->loc, n->op, f->r.d, "vvv", x, weight, bias)
+                     : build(f->r.g, n, n->loc, n->op, f->r.d, "vvvaaaaaa", x, weight, bias,
+                             n->arg[3], n->arg[4], n->arg[5], n->arg[6], n->arg[7], n->arg[8]);
+    return made && rewrite_node(&f->r, n, made->out[0]);
+}
+
+static bool strip_norm(Fold *f, Node *n)
+{
+    Node *made = n->op == OP_LAYER_NORM
+                     ? build(f->r.g, n, n->loc, n->op, f->r.d, "vannaa", n->in[0], n->arg[1],
+                             n->arg[4], n->arg[5])
+                     : build(f->r.g, n, n->loc, n->op, f->r.d, "vanna", n->in[0], n->arg[1],
+                             n->arg[4]);
+    return made && rewrite_node(&f->r, n, made->out[0]);
+}
+
+static bool fold_graph(Fold *f, Graph *g, Arena *tmp, Diag *d)
+{
+    bool ok = true;
+    f->r = rewrite_start(g, tmp, d);
+    f->uses = graph_uses(g, tmp);
+    f->norm = NEW(tmp, const Norm *, g->n_values + 1);
+    for (const Node *n = g->first; n; n = n->next)
+        find(f, n);
+    for (Node *n = g->first, *next; n; n = next) {
+        next = n->next;
+        rewrite_inputs(&f->r, n);
+        bool is_new = !n->n_out || n->out[0]->index >= f->r.first_new;
+        const Norm *norm = is_new ? NULL : f->norm[n->out[0]->index];
+        if (norm)
+            ok = (is_norm(n) ? strip_norm(f, n) : fold_product(f, n, norm)) && ok;
+    }
+    rewrite_finish(&f->r);
+    return ok;
+}
+
+bool pass_fold_layer_norm(Program *p, Arena *tmp, Diag *d)
+{
+    Fold f = {.p = p};
+    bool ok = true;
+    if (!p->n_backends)
+        return true;
+    f.reads = storage_reads(p, tmp);
+    for (int i = 0; i < p->n_methods; i++)
+        ok = fold_graph(&f, p->method[i], tmp, d) && ok;
+    return ok;
+}

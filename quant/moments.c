@@ -1,0 +1,153 @@
+/* moments.c -- what the channels of operands are like over all samples: their means, mean squares
+ * and largest magnitudes, and for GPTQ the products of each two.  Sums are doubles, in the order of
+ * the samples.
+ */
+#include "quant/internal.h"
+
+/* The axis of channels: of what a convolution reads the second. */
+static int channel_axis(const Node *n, const Value *v)
+{
+    return n->op == OP_CONVOLUTION ? 1 : v->type.rank - 1;
+}
+
+/* Products of channels say all of a node that multiplies each position alone. */
+static bool is_pointwise(const Node *n)
+{
+    const Type t = n->in[n->arg[op_weight(n->op)].slot]->type;
+    int64_t groups = 1, taps = 1;
+    if (n->op == OP_LINEAR)
+        return true;
+    for (int i = 2; i < t.rank; i++)
+        taps *= t.dim[i].value;
+    return n->op == OP_CONVOLUTION && taps == 1 && !arg_bool(n, 6) && arg_int(n, 8, &groups) &&
+           groups == 1;
+}
+
+static Moments *moments_new(Arena *a, const Value *v, int axis)
+{
+    Moments *m = NEW(a, Moments, 1);
+    m->name = v->name;
+    m->axis = axis;
+    m->n = v->type.dim[axis].value;
+    m->mean = NEW(a, float, m->n + 1);
+    m->square = NEW(a, float, m->n + 1);
+    m->magnitude = NEW(a, float, m->n + 1);
+    m->sum = NEW(a, double, m->n + 1);
+    m->sum_square = NEW(a, double, m->n + 1);
+    return m;
+}
+
+bool moments_ask(Annotation *a, unsigned algorithms, bool is_before)
+{
+    bool any = false;
+    a->moments = NEW(a->arena, Moments *, a->n_values + 1);
+    for (const Node *n = a->g->first; n; n = n->next) {
+        const NodePlan *p = plan_of(a, n);
+        const int at = op_input(n->op);
+        if (!p || p->mode == MODE_FLOAT || at < 0 || !(p->choice.algorithms & algorithms) ||
+            p->choice.weight.dtype != ETC_I8)
+            continue;
+        const Value *v = arg_value(n, at);
+        const int axis = channel_axis(n, v);
+        if (v->type.dim[axis].expr || v->type.dtype != ETC_F32)
+            continue;
+        Moments **m = &a->moments[v->index];
+        *m = *m ? *m : moments_new(a->arena, v, axis);
+        (*m)->is_before = is_before;
+        if ((p->choice.algorithms & algorithms & ALG_GPTQ) && is_pointwise(n) && !(*m)->gram)
+            (*m)->gram = NEW(a->arena, double, (*m)->n * (*m)->n);
+        any = true;
+    }
+    return any;
+}
+
+const Moments *moments_of(const Annotation *a, const Node *n)
+{
+    const int at = op_input(n->op);
+    const Value *v = at < 0 ? NULL : arg_value(n, at);
+    const Moments *m = a->moments && v && v->index < a->n_values ? a->moments[v->index] : NULL;
+    return m && m->axis == channel_axis(n, v) ? m : NULL;
+}
+
+/* Rows of channels that lie one behind the other, `step` apart. */
+static void add_products(Moments *m, const float *x, int64_t step)
+{
+    for (int64_t i = 0; i < m->n; i++) {
+        const double xi = (double)x[i * step];
+        double *row = m->gram + i * m->n;
+        for (int64_t j = 0; xi != 0 && j <= i; j++)
+            row[j] += xi * (double)x[j * step];
+    }
+}
+
+void moments_see(Moments *m, const EtcTensor *t)
+{
+    const float *x = t->data;
+    int64_t outer = 1, inner = 1;
+    for (int i = 0; i < t->rank; i++) {
+        outer *= i < m->axis ? t->dim[i] : 1;
+        inner *= i > m->axis ? t->dim[i] : 1;
+    }
+    for (int64_t k = 0; k < outer; k++)
+        for (int64_t c = 0; c < m->n; c++)
+            for (int64_t i = 0; i < inner; i++) {
+                const float v = x[(k * m->n + c) * inner + i], size = v < 0 ? -v : v;
+                m->sum[c] += (double)v;
+                m->sum_square[c] += (double)v * (double)v;
+                m->magnitude[c] = size > m->magnitude[c] ? size : m->magnitude[c];
+            }
+    for (int64_t k = 0; m->gram && k < outer; k++)
+        for (int64_t i = 0; i < inner; i++)
+            add_products(m, x + k * m->n * inner + i, inner);
+    m->count += (double)(outer * inner);
+}
+
+static const char *const key_of[2][3] = {{"mean", "square", "most"},
+                                      {"mean.before", "square.before", "most.before"}};
+
+void moments_end(const Annotation *a, Statistics *to)
+{
+    for (int v = 0; v < a->n_values; v++) {
+        Moments *m = a->moments[v];
+        if (!m)
+            continue;
+        for (int64_t i = 0; m->count > 0 && i < m->n; i++) {
+            m->mean[i] = (float)(m->sum[i] / m->count);
+            m->square[i] = (float)(m->sum_square[i] / m->count);
+        }
+        if (m->gram)
+            statistics_keep_products(to, m->name, m->n, m->gram);
+        for (int k = 0; k < 3; k++)
+            statistics_add(to, key_of[m->is_before][k], m->name, (int)m->n,
+                           k == 0 ? m->mean : k == 1 ? m->square : m->magnitude);
+    }
+}
+
+static bool take(const Statistics *s, const char *key, const Moments *m, float *to)
+{
+    const float *v = statistics_get(s, key, m->name, (int)m->n);
+    for (int64_t i = 0; v && i < m->n; i++)
+        to[i] = v[i];
+    return v != NULL;
+}
+
+bool moments_read(const Annotation *a, const Statistics *s, Diag *d)
+{
+    bool ok = true;
+    for (int v = 0; v < a->n_values; v++) {
+        Moments *m = a->moments[v];
+        Loc loc = {.file = statistics_file(s), .node = m ? m->name : NULL};
+        if (!m)
+            continue;
+        double *gram = m->gram ? statistics_products(s, m->name, m->n) : NULL;
+        if (m->gram && !gram)
+            ok = diag_error(d, loc, "gptq wants samples (--calibrate): files of statistics leave "
+                                    "out the products of channels");
+        m->gram = gram;
+        const char *const *k = key_of[m->is_before];
+        if (!take(s, k[0], m, m->mean) || !take(s, k[1], m, m->square) ||
+            !take(s, k[2], m, m->magnitude))
+            ok = diag_error(d, loc, "has no moments of it: make it with this recipe");
+    }
+    return ok;
+}

@@ -1,0 +1,381 @@
+/* report.c -- what quantizing costs, layer by layer: a program and what became of it, on the same
+ * samples in the evaluator.
+ *
+ * A layer is a node that multiplies, or whose result or operands became integers.  Its result is
+ * compared as its readers see it: behind quantize and dequantize.  That holds the noise of all
+ * layers before it too; what it adds of its own, its damage, is its noise in parts of its signal
+ * less the same of its noisiest operand.
+ */
+#include "quant/internal.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -- differences ------------------------------------------------------------------------------ */
+
+void difference_add(Difference *d, const float *want, const float *got, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double w = (double)want[i], g = (double)got[i];
+        d->signal += w * w;
+        d->noise += (g - w) * (g - w);
+        d->square += g * g;
+        d->dot += w * g;
+    }
+    d->n += n;
+}
+
+double difference_sqnr(const Difference *d)
+{
+    const double per_e = 4.34294481903251827651; /* 10 / ln 10 */
+    if (!(d->noise > 0))
+        return HUGE_VAL;
+    double ratio = d->signal / d->noise;
+    return ratio >= 0x1p-1022 ? per_e * log_of(ratio) : -HUGE_VAL;
+}
+
+double difference_cosine(const Difference *d)
+{
+    if (!(d->signal > 0) || !(d->square > 0))
+        return d->signal > 0 || d->square > 0 ? 0 : 1;
+    double c = d->dot / sqrt(d->signal * d->square);
+    return c > 1 ? 1 : c < -1 ? -1 : c;
+}
+
+/* Noise in parts of the signal. */
+static double noise_of(const Difference *d)
+{
+    return d->noise > 0 ? d->noise / (d->signal > 0x1p-1022 ? d->signal : 0x1p-1022) : 0;
+}
+
+/* -- what stands where ------------------------------------------------------------------------ */
+
+typedef struct Names { /* values of a graph by name */
+    const Value **value;
+    int n;
+} Names;
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const Value *const *)a)->name, (*(const Value *const *)b)->name);
+}
+
+static Names names_of(const Graph *g, Arena *a)
+{
+    Names t = {NEW(a, const Value *, g->n_values + 1), 0};
+    for (const Node *n = g->first; n; n = n->next)
+        for (int i = 0; i < n->n_out; i++)
+            t.value[t.n++] = n->out[i];
+    if (t.n)
+        qsort(t.value, (size_t)t.n, sizeof *t.value, by_name);
+    return t;
+}
+
+static const Value *value_named(const Names *t, const char *name)
+{
+    Value key = {.name = name};
+    const Value *at = &key;
+    const Value **hit = t->n ? bsearch(&at, t->value, (size_t)t->n, sizeof *t->value, by_name)
+                             : NULL;
+    return hit ? *hit : NULL;
+}
+
+static bool is_dequantize(const Node *n)
+{
+    return n && !strncmp(op_info[n->op].target, "quantized_decomposed.dequantize", 31);
+}
+
+static bool is_quantize(const Node *n)
+{
+    return n && !strncmp(op_info[n->op].target, "quantized_decomposed.quantize", 29);
+}
+
+/* The node that makes v of integers or halves, seen through views; NULL: none does. */
+static const Node *unpacks(const Value *v)
+{
+    const Node *n = v->def;
+    while (n && n->n_in == 1 && op_info[n->op].flags & VIEW)
+        n = n->in[0]->def;
+    bool is_half = n && n->op == OP__TO_COPY && n->in[0]->state;
+    return is_dequantize(n) || is_half ? n : NULL;
+}
+
+static const Node *user_that(const Uses *u, const Value *v, bool (*is)(const Node *n))
+{
+    for (int i = u->first[v->index]; i < u->first[v->index + 1]; i++)
+        if (is(u->user[i]))
+            return u->user[i];
+    return NULL;
+}
+
+/* -- bytes ------------------------------------------------------------------------------------ */
+
+/* Integers of four bits stand in bytes until a backend packs them. */
+static int64_t bytes_of(const State *s, const Node *unpack)
+{
+    int64_t lo = 0, hi = 0, n = s->n_bytes;
+    const Schema *schema = unpack ? op_schema(unpack->graph->program, unpack->op) : NULL;
+    int at = schema ? schema_find(schema, "quant_min", 9) : -1;
+    bool is_small = at >= 0 && arg_int(unpack, at, &lo) && arg_int(unpack, at + 1, &hi) &&
+                    hi - lo < 16 && s->type.dtype == ETC_I8;
+    return is_small ? n / 2 + n % 2 : n;
+}
+
+/* Of the states that n reads, as they are or unpacked; all of them also into seen[], by state. */
+static int64_t bytes_at(const Node *n, int64_t *seen)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        const Node *from = unpacks(n->in[i]);
+        Value *const *v = from ? from->in : &n->in[i];
+        for (int k = 0; k < (from ? from->n_in : 1); k++)
+            if (v[k]->state && v[k]->state->data) {
+                int64_t bytes = bytes_of(v[k]->state, from);
+                seen[v[k]->state->index] = bytes;
+                sum += bytes;
+            }
+    }
+    return sum;
+}
+
+static int64_t sum_of(const int64_t *bytes, int n)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += bytes[i];
+    return sum;
+}
+
+/* -- layers ----------------------------------------------------------------------------------- */
+
+typedef struct Measure {
+    const Graph *before, *after;
+    Arena *a, *call; /* call: of one sample */
+    QuantReport *out;
+    int *layer_of, *partner_of; /* by value of before, of after: the layer that it is, or -1 */
+    Observer **seen;            /* by layer */
+    float **kept;               /* by layer: its result in floats */
+    int64_t *n_kept;
+} Measure;
+
+static const char *weights_kept(const Node *n, const Node *from, Arena *a)
+{
+    int64_t lo = 0, hi = 0;
+    const State *s = from->in[0]->state;
+    if (from->op == OP__TO_COPY)
+        return "float16";
+    int at = schema_find(op_schema(n->graph->program, from->op), "quant_min", 9);
+    bool ok = at >= 0 && arg_int(from, at, &lo) && arg_int(from, at + 1, &hi);
+    const char *ints = ok && hi - lo < 16 ? "int4" : "int8";
+    bool is_view = s->type.rank == 2 && n->n_in > 1 && from->out[0] != n->in[1] &&
+                   from->op == OP_DEQUANTIZE_PER_CHANNEL;
+    return is_view ? arena_printf(a, "%s in groups of %lld", ints, (long long)s->type.dim[1].value)
+                   : ints;
+}
+
+/* "int8, weights int4 in groups of 32". */
+static const char *kept_of(const Node *n, const Uses *u, Arena *a)
+{
+    const char *values = user_that(u, n->out[0], is_quantize) ? "int8" : NULL, *weights = NULL;
+    for (int i = 0; i < n->n_in; i++) {
+        const Node *from = unpacks(n->in[i]);
+        if (!from)
+            continue;
+        if (from->in[0]->state)
+            weights = weights_kept(n, from, a);
+        else if (!values || from->op != OP_DEQUANTIZE_PER_TENSOR)
+            values = from->op == OP_DEQUANTIZE_PER_TENSOR ? "int8" : "int8 found when it runs";
+    }
+    return arena_printf(a, "%s%s%s", values ? values : "float32", weights ? ", weights " : "",
+                        weights ? weights : "");
+}
+
+static bool is_touched(const Node *n, const Uses *u)
+{
+    bool is = user_that(u, n->out[0], is_quantize) != NULL;
+    for (int i = 0; i < n->n_in && !is; i++)
+        is = unpacks(n->in[i]) != NULL;
+    return is;
+}
+
+static bool is_compared(const Value *v)
+{
+    return v->type.dtype == ETC_F32 && v->type.rank >= 0 && !v->type.is_none;
+}
+
+static void set_range(LayerReport *l, const Node *quantize)
+{
+    double scale;
+    int64_t zero, lo, hi;
+    if (!quantize || quantize->op != OP_QUANTIZE_PER_TENSOR || !arg_number(quantize, 1, &scale) ||
+        !arg_int(quantize, 2, &zero) || !arg_int(quantize, 3, &lo) || !arg_int(quantize, 4, &hi))
+        return;
+    l->has_range = true;
+    l->lo = (float)(((double)lo - (double)zero) * scale);
+    l->hi = (float)(((double)hi - (double)zero) * scale);
+}
+
+/* Of the value of `after` that is node n's result, the one that others read. */
+static const Value *as_read(const Value *v, const Uses *u, LayerReport *l)
+{
+    const Node *q = user_that(u, v, is_quantize);
+    const Node *back = q ? user_that(u, q->out[0], is_dequantize) : NULL;
+    set_range(l, q);
+    return back ? back->out[0] : v;
+}
+
+static void add_layer(Measure *m, const Node *n, const Value *twin, const Uses *u, int64_t *was,
+                      int64_t *is)
+{
+    LayerReport l = {.loc = n->loc, .kept = "float32"};
+    l.bytes_before = l.bytes_after = bytes_at(n, was);
+    m->layer_of[n->out[0]->index] = m->out->n_layers;
+    if (twin && twin->def) {
+        l.kept = kept_of(twin->def, u, m->a);
+        l.bytes_after = bytes_at(twin->def, is);
+        l.has_partner = is_compared(twin);
+        m->partner_of[as_read(twin, u, &l)->index] = m->out->n_layers;
+    }
+    PUSH(m->a, m->out->layer, m->out->n_layers, l);
+}
+
+static void find_layers(Measure *m)
+{
+    Uses u = graph_uses(m->after, m->a);
+    Names names = names_of(m->after, m->a);
+    int64_t *was = NEW(m->a, int64_t, m->before->program->n_states + 1);
+    int64_t *is = NEW(m->a, int64_t, m->after->program->n_states + 1);
+    m->layer_of = NEW(m->a, int, m->before->n_values + 1);
+    m->partner_of = NEW(m->a, int, m->after->n_values + 1);
+    memset(m->layer_of, -1, (size_t)m->before->n_values * sizeof(int));
+    memset(m->partner_of, -1, (size_t)m->after->n_values * sizeof(int));
+    for (const Node *n = m->before->first; n; n = n->next) {
+        if (!n->n_out || !is_compared(n->out[0]))
+            continue;
+        const Value *twin = value_named(&names, n->out[0]->name);
+        bool is_layer = op_info[n->op].cost(n) > 0 || !twin || is_touched(twin->def, &u);
+        if (is_layer)
+            add_layer(m, n, twin, &u, was, is);
+    }
+    for (const Node *n = m->before->first; n; n = n->next)
+        bytes_at(n, was);
+    for (const Node *n = m->after->first; n; n = n->next)
+        bytes_at(n, is);
+    m->out->bytes_before = sum_of(was, m->before->program->n_states);
+    m->out->bytes_after = sum_of(is, m->after->program->n_states);
+    m->seen = NEW(m->a, Observer *, m->out->n_layers + 1);
+    m->kept = NEW(m->a, float *, m->out->n_layers + 1);
+    m->n_kept = NEW(m->a, int64_t, m->out->n_layers + 1);
+    for (int i = 0; i < m->out->n_layers; i++)
+        m->seen[i] = observer_new(m->a, OBS_MSE, 0, 1);
+}
+
+/* -- samples ---------------------------------------------------------------------------------- */
+
+static void keep(const Value *v, EtcTensor *t, void *ctx)
+{
+    Measure *m = ctx;
+    int i = m->layer_of[v->index];
+    if (i < 0)
+        return;
+    m->n_kept[i] = etc_numel(t);
+    m->kept[i] = NEW(m->call, float, m->n_kept[i] + 1);
+    if (m->n_kept[i])
+        memcpy(m->kept[i], t->data, (size_t)m->n_kept[i] * sizeof(float));
+}
+
+static void compare(const Value *v, EtcTensor *t, void *ctx)
+{
+    Measure *m = ctx;
+    int i = m->partner_of[v->index];
+    int64_t bad;
+    if (i < 0 || !m->kept[i] || m->n_kept[i] != etc_numel(t))
+        return;
+    LayerReport *l = &m->out->layer[i];
+    difference_add(&l->error, m->kept[i], t->data, m->n_kept[i]);
+    for (int64_t k = 0; l->has_range && k < m->n_kept[i]; k++)
+        l->n_clipped += m->kept[i][k] < l->lo || m->kept[i][k] > l->hi;
+    observer_see(m->seen[i], m->kept[i], m->n_kept[i], 1, &bad);
+}
+
+static bool run_sample(Measure *m, const Samples *s, int sample, Diag *d)
+{
+    const Graph *const side[2] = {m->before, m->after};
+    EtcTensor **in = NEW(m->call, EtcTensor *, m->before->n_in + 1), **out[2];
+    int64_t *symbol = NEW(m->call, int64_t, m->before->program->n_syms + 1);
+    const char *name;
+    memset(m->kept, 0, (size_t)m->out->n_layers * sizeof *m->kept);
+    if (!s->read(s->ctx, sample, m->call, in, symbol, &name, d))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        EtcTensor **update = NEW(m->call, EtcTensor *, side[i]->n_updates + 1);
+        out[i] = NEW(m->call, EtcTensor *, side[i]->n_out + 1);
+        if (!eval_watched(side[i], in, symbol, false, i ? compare : keep, m, m->call, out[i],
+                          update, d))
+            return false;
+    }
+    for (int i = 0; i < m->before->n_out; i++)
+        if (out[0][i]->dtype == ETC_F32 && etc_numel(out[0][i]) == etc_numel(out[1][i]))
+            difference_add(&m->out->outputs, out[0][i]->data, out[1][i]->data,
+                           etc_numel(out[0][i]));
+    return true;
+}
+
+/* -- damage ----------------------------------------------------------------------------------- */
+
+static int by_damage(const void *a, const void *b)
+{
+    const LayerReport *x = *(LayerReport *const *)a, *y = *(LayerReport *const *)b;
+    if (x->damage != y->damage)
+        return x->damage < y->damage ? 1 : -1;
+    return (x > y) - (x < y); /* as the program has them */
+}
+
+static void rank_layers(Measure *m)
+{
+    double *noise = NEW(m->a, double, m->before->n_values + 1); /* by value: what comes with it */
+    for (const Node *n = m->before->first; n; n = n->next) {
+        double most = 0;
+        for (int i = 0; i < n->n_in; i++)
+            most = noise[n->in[i]->index] > most ? noise[n->in[i]->index] : most;
+        LayerReport *l = n->n_out && m->layer_of[n->out[0]->index] >= 0
+                             ? &m->out->layer[m->layer_of[n->out[0]->index]]
+                             : NULL;
+        double own = l && l->error.n ? noise_of(&l->error) : most;
+        if (l)
+            l->damage = own > most ? own - most : 0;
+        for (int i = 0; i < n->n_out; i++)
+            noise[n->out[i]->index] = own;
+    }
+    LayerReport **order = NEW(m->a, LayerReport *, m->out->n_layers + 1);
+    for (int i = 0; i < m->out->n_layers; i++)
+        order[i] = &m->out->layer[i];
+    if (m->out->n_layers)
+        qsort(order, (size_t)m->out->n_layers, sizeof *order, by_damage);
+    for (int i = 0; i < m->out->n_layers; i++)
+        order[i]->rank = i + 1;
+}
+
+bool report_measure(const Graph *before, const Graph *after, const Samples *s, Arena *a,
+                    QuantReport *out, Diag *d)
+{
+    Measure m = {.before = before, .after = after, .a = a, .call = arena_new(), .out = out};
+    bool ok = before->n_in == after->n_in && before->n_out == after->n_out;
+    if (!ok)
+        diag_fault(d, FAULT_BUG, (Loc){.file = out->model}, "the quantized model has other inputs");
+    else
+        find_layers(&m);
+    out->n_samples = ok ? s->n : 0;
+    for (int i = 0; i < out->n_samples && ok; i++) {
+        ok = run_sample(&m, s, i, d);
+        arena_reset(m.call);
+    }
+    for (int i = 0; i < out->n_layers && ok; i++) {
+        LayerReport *l = &out->layer[i];
+        observer_bars(m.seen[i], 0, REPORT_BARS, l->bar, &l->seen_lo, &l->seen_hi);
+    }
+    if (ok)
+        rank_layers(&m);
+    arena_free(m.call);
+    return ok;
+}

@@ -1,0 +1,149 @@
+/* test_quantize.c -- --recipe, --calibrate, --statistics and `etc quantize`: what becomes of models,
+ * beside what torch makes of them with the same pairs (tests/data/quantized/record.py). */
+#include "tests/cli/cli.h"
+
+TestSuite(quantize, .init = make_folders, .fini = remove_folders);
+
+static void write_images(const char *path, const char *shape, const float *v, size_t n)
+{
+    char header[120];
+    snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }",
+             shape);
+    FILE *f = fopen(path, "wb");
+    fprintf(f, "%cNUMPY%c%c%c%c%-117s\n", 0x93, 1, 0, 118, 0, header);
+    fwrite(v, sizeof *v, n, f);
+    fclose(f);
+}
+
+static const float *data(const char *name, size_t *n)
+{
+    char header[256];
+    return floats(arena_printf(arena, "%s/tests/data/%s", ROOT, name), header, n);
+}
+
+/* -- beside torch ------------------------------------------------------------------------------ */
+
+enum { IMAGES = 24, PIXELS = 64, CLASSES = 10 };
+
+static const char *as_inputs(const char *model)
+{
+    size_t n;
+    const float *x = data(arena_printf(arena, "quantized/%s_images.npy", model), &n);
+    const char *line = "";
+    cr_assert_eq(n, IMAGES * PIXELS);
+    for (int i = 0; i < IMAGES; i++) {
+        write_images(arena_printf(arena, "%d.npy", i), *model == 'm' ? "1, 64" : "1, 1, 8, 8",
+                     x + i * PIXELS, PIXELS);
+        line = arena_printf(arena, "%s%s--input %d.npy", line, i ? " --next " : "", i);
+    }
+    return line;
+}
+
+static void expect_what_torch_has(const char *model, const char *recipe)
+{
+    size_t n, m;
+    char header[256];
+    const float *want = data(arena_printf(arena, "quantized/%s_%s.npy", model, recipe), &n);
+    cr_assert_eq(n, IMAGES * CLASSES);
+    for (int i = 0; i < IMAGES; i++) {
+        const float *got = floats(arena_printf(arena, "out/%d/output_0.npy", i), header, &m);
+        cr_assert_eq(m, CLASSES);
+        for (int k = 0; k < CLASSES; k++) /* steps of the result are over 0.05 */
+            cr_expect(fabs((double)got[k] - (double)want[i * CLASSES + k]) < 1e-4,
+                      "%s, %s: image %d, class %d: %g, torch has %g", model, recipe, i, k,
+                      (double)got[k], (double)want[i * CLASSES + k]);
+    }
+}
+
+Test(quantize, results_are_those_of_torch)
+{
+    static const char *const model[] = {"mlp_digits", "cnn_digits"};
+    static const char *const recipe[][2] = {
+        {"int8", "$DATA/quantized/int8.yaml"},
+        {"int8-dynamic", "int8-dynamic"},
+        {"int8-weight", "int8-weight"},
+        {"int4-group32", "$DATA/quantized/int4-group32.yaml"}};
+    for (int m = 0; m < 2; m++) {
+        const char *inputs = as_inputs(model[m]);
+        for (int i = 0; i < 4; i++) {
+            ok(arena_printf(arena, "compile $DATA/%s/model.pt2 -q --recipe %s%s -o q.pte --verify",
+                            model[m], recipe[i][1],
+                            i ? ""
+                              : arena_printf(arena, " --calibrate $DATA/%s/extra_test_x.npy",
+                                             model[m])));
+            ok(arena_printf(arena, "run q.pte %s --output-dir out -q", inputs));
+            expect_what_torch_has(model[m], recipe[i][0]);
+            sh("rm -r out");
+        }
+    }
+}
+
+/* -- statistics -------------------------------------------------------------------------------- */
+
+#define MLP "$DATA/mlp_digits/model.pt2 --recipe int8 "
+#define SAMPLES "--calibrate $DATA/mlp_digits/extra_test_x.npy "
+
+Test(quantize, statistics_stand_for_samples)
+{
+    Result r = ok("quantize " MLP SAMPLES "--statistics s.txt");
+    cr_expect(strstr(r.err, "s.txt: ") && strstr(r.err, "over 1 sample"), "%s", r.err);
+    ok("compile " MLP SAMPLES "-o a.pte -q");
+    ok("compile " MLP "--statistics s.txt -o b.pte -q");
+    expect_same("a.pte", "b.pte");
+    ok("quantize " MLP SAMPLES "--statistics t.txt -q");
+    expect_same("s.txt", "t.txt");
+    ok("emit-c " MLP SAMPLES "-o m.c -q");
+    sh("mv m.c with_samples.c");
+    ok("quantize " MLP SAMPLES "--tail c --statistics c.txt -q");
+    ok("emit-c " MLP "--statistics c.txt -o m.c -q");
+    expect_same("m.c", "with_samples.c");
+}
+
+Test(quantize, statistics_of_something_else_are_refused)
+{
+    ok("quantize " MLP SAMPLES "--statistics s.txt -q");
+    fails("compile $DATA/cnn_digits/model.pt2 --recipe int8 --statistics s.txt -o a.pte", 1,
+          "s.txt: error: was made of another model than");
+    fails("compile $DATA/mlp_digits/model.pt2 --recipe $DATA/quantized/int8.yaml "
+          "--statistics s.txt -o a.pte",
+          1, "has no 'range.minmax' of it: make it with this recipe");
+    sh("head -c 200 s.txt > cut.txt; echo hello > other.txt; sed 's/^range/range x/' s.txt > n.txt; "
+       "sed 's/^\\(range.*\\)$/\\1\\n\\1/' s.txt > twice.txt; : > empty.txt");
+    fails("compile " MLP "--statistics cut.txt -o a.pte", 1, "cut.txt:");
+    fails("compile " MLP "--statistics other.txt -o a.pte", 1, "is no file of statistics");
+    fails("compile " MLP "--statistics empty.txt -o a.pte", 1, "is no file of statistics");
+    fails("compile " MLP "--statistics n.txt -o a.pte", 1, "is no line KEY N V1 ... VN NAME");
+    fails("compile " MLP "--statistics twice.txt -o a.pte", 1, "comes twice");
+    fails("compile " MLP "--statistics none.txt -o a.pte", 3, "none.txt");
+    expect_files("cut.txt empty.txt n.txt other.txt s.txt twice.txt ");
+}
+
+/* -- mistakes ---------------------------------------------------------------------------------- */
+
+Test(quantize, flags_must_agree)
+{
+    fails("quantize $DATA/add/model.pt2", 2, "--recipe is missing");
+    fails("quantize $DATA/add/model.pt2 --recipe int8", 2, "--calibrate is missing");
+    fails("compile $DATA/add/model.pt2 -o a.pte --calibrate x", 2, "--calibrate wants a --recipe");
+    fails("compile " MLP "-o a.pte --calibrate x --statistics y", 2, "one or the other");
+    fails("compile " MLP "-o a.pte", 1, "wants scales that are known beforehand: give samples");
+    expect_files("");
+}
+
+/* What overflows within the model is found where it does. */
+Test(quantize, an_infinity_is_told_with_sample_and_node)
+{
+    static const float big[] = {200, 1};
+    write_images("x.npy", "1, 2", big, 2);
+    write_text("m.etir", "program \"m\" stage core\n"
+                         "const %w = \"w\" : f32[2,2] in \"-\"+0\n"
+                         "method @forward(%x: f32[1,2]) {\n"
+                         "  %e = aten.exp.default(%x) : f32[1,2] from \"net\", \"m.py:1\"\n"
+                         "  %l = aten.linear.default(%e, %w, none) : f32[1,2]\n"
+                         "  return %l\n}\n");
+    sh("head -c 16 /dev/zero > side");
+    fails("compile m.etir --data side --recipe int8 --calibrate x.npy -o a.pte", 1,
+          "infinity at element 0 of its result");
+    fails("compile m.etir --data side --recipe int8 --calibrate x.npy -o a.pte", 1, "node 'e'");
+    fails("compile m.etir --data side --recipe int8 --calibrate x.npy -o a.pte", 1, "sample 'x.npy");
+}

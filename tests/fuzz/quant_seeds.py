@@ -1,0 +1,54 @@
+"""quant_seeds.py -- seeds of fuzz_data and fuzz_recipe: small .npy and .npz files, whose checksums are
+0 as that target takes them to be, and the recipes that the documentation shows.
+
+    quant_seeds.py ROOT SEEDS
+"""
+import io
+import os
+import re
+import struct
+import sys
+import zipfile
+
+
+def npy(descr, shape, values, version=1):
+    dict_ = repr({"descr": descr, "fortran_order": False, "shape": shape}).encode() + b"\n"
+    length = struct.pack("<H" if version == 1 else "<I", len(dict_))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + dict_ + values
+
+
+def npz(members, method):
+    zipfile.crc32 = lambda data, value=0: 0
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as z:
+        for name, data in members:
+            z.writestr(zipfile.ZipInfo(name), data, method)
+    return out.getvalue()
+
+
+def recipes(text):
+    """Blocks of the documentation that are indented and begin as a recipe does."""
+    for block in re.findall(r"(?:^    .*\n)+", text, re.M):
+        body = re.sub(r"^    ", "", block, flags=re.M)
+        if re.match(r"#|rules:|budget:|preset:", body):
+            yield body.encode()
+
+
+def main(root, seeds):
+    x = npy("<f4", (2, 3), struct.pack("<6f", 1, 2, 3, 4, 5, 6))
+    m = npy("|b1", (2,), b"\0\1")
+    files = {"data": [x, npy("<f4", (1, 3), struct.pack("<3f", 1, 2, 3), version=2)]}
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        files["data"] += [npz([("x.npy", x), ("m.npy", m)], method),
+                          npz([("arr_0.npy", x), ("input_1.npy", m)], method)]
+    with open(os.path.join(root, "docs", "quantization.md"), encoding="utf-8") as f:
+        files["recipe"] = list(recipes(f.read()))
+    for target, data in files.items():
+        os.makedirs(os.path.join(seeds, target), exist_ok=True)
+        assert len(data) > 4, target
+        for i, bytes_ in enumerate(data):
+            with open(os.path.join(seeds, target, str(i)), "wb") as f:
+                f.write(bytes_)
+
+
+main(*sys.argv[1:])
