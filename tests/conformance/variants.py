@@ -163,6 +163,34 @@ class quant_groups(nn.Module):
         return F.linear(F.linear(x, w), v)
 
 
+@model(rnd(4, 64), more=[(rnd(4, 64, seed=5) * 30,)])
+class quant_tokens_four_bits(nn.Module):
+    """Four bits with a scale per row, of rows that groups of 32 divide and of others, as torchao's blocks and per
+    channel; read by integers, and by floats."""
+
+    def __init__(self):
+        super().__init__()
+        for name, shape in (("a", (48, 64)), ("b", (21, 48)), ("c", (6, 21)), ("d", (9, 6))):
+            self.register_buffer(name, whole(*shape, seed=ord(name), most=7))
+            self.register_buffer(name + "s", powers(shape[0], ord(name)))
+        self.b0, self.b1, self.b2 = rnd(48), rnd(21, seed=1), rnd(9, seed=2)
+
+    def weight(self, name):
+        w, s = getattr(self, name), getattr(self, name + "s")
+        q, zero = torch.ops.quantized_decomposed, torch.zeros(w.shape[0], dtype=torch.int64)
+        if name == "a":
+            return q.dequantize_per_channel_group(w, s[:, None], zero[:, None], -8, 7, torch.int8, w.shape[1], torch.float32)
+        return q.dequantize_per_channel(w, s, zero, 0, -8, 7, torch.int8)
+
+    def forward(self, x):
+        q = torch.ops.quantized_decomposed
+        for name, bias in (("a", self.b0), ("b", self.b1), ("c", None)):
+            s, z = q.choose_qparams_per_token_asymmetric(x, torch.int8)
+            x = q.quantize_per_token(x, s, z, -128, 127, torch.int8)
+            x = F.linear(q.dequantize_per_token(x, s, z, -128, 127, torch.int8, torch.float32), self.weight(name), bias)
+        return x, F.linear(x, self.weight("d"), self.b2), F.linear(x, self.weight("d"))
+
+
 # -- attention ---------------------------------------------------------------------------------
 
 
