@@ -786,9 +786,11 @@ static EtcStatus start(void *host, const EtcBlob *blob, void **state, EtcError *
 
 static int is_type(const XnnValue *v, EtcDtype t)
 {
-    return (v->type == XNN_F32)   ? t == ETC_F32
-           : (v->type == XNN_F16) ? t == ETC_F16
-                                  : (t == ETC_I32) || (v->is_output && (t == ETC_I64));
+    return (v->type == XNN_F32)      ? t == ETC_F32
+           : (v->type == XNN_F16)    ? t == ETC_F16
+           : (v->type == XNN_QINT8)  ? t == ETC_I8
+           : (v->type == XNN_QUINT8) ? t == ETC_U8
+                                     : (t == ETC_I32) || (v->is_output && (t == ETC_I64));
 }
 
 /* Sizes as they lie in memory; a tensor of rank 0 is one element. */
