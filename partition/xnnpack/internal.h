@@ -9,7 +9,7 @@
 enum { XNN_MAX_RANK = 6, XNN_MAX_FIELDS = 20 };
 #define XNN_NONE UINT32_MAX /* no such value */
 
-typedef enum XDtype {
+typedef enum XDtype { /* F32 and F16: what x_is_real() */
     X_F32 = 1, X_F16 = 2, X_QINT8 = 3, X_QCINT8 = 6, X_QCINT32 = 7, X_QCINT4 = 8, X_QDINT8 = 9,
     X_QBINT4 = 10
 } XDtype;

@@ -336,9 +336,23 @@ static const State *root_of(const Value *v)
     return v->state;
 }
 
-/* Floats that weights dequantize to. */
+static const float *widened(Lower *w, const Value *v)
+{
+    int64_t n = type_numel(v->type);
+    float *to = NEW(w->body->program->arena, float, n + 1);
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t h;
+        memcpy(&h, v->state->data + 2 * i, sizeof h);
+        to[i] = (float)x_of_half(h);
+    }
+    return to;
+}
+
+/* Floats that weights are, or dequantize to. */
 const float *x_floats(Lower *w, const Value *v)
 {
+    if (v->state && v->type.dtype == ETC_F16)
+        return widened(w, v);
     if (v->state)
         return (const float *)(const void *)v->state->data;
     EtcTensor *t = computed(w, v, w->d);
@@ -369,7 +383,7 @@ void x_make(Lower *w, const Value *v, Layout l)
         XValue like = x_sizes(v->type, AS_IS);
         const State *s = root_of(v);
         x_define(w, v, AS_IS,
-                 x_constant(w, s->name, s->fqn, x_floats(w, v), like.rank, like.dim));
+                 x_constant(w, s->name, s->fqn, x_floats(w, v), X_F32, like.rank, like.dim));
     }
 }
 
@@ -418,11 +432,10 @@ XWeight x_weight(Lower *w, const Value *v, uint32_t in, bool is_linear, int out_
 {
     Ints k;
     const State *s = root_of(v);
-    XWeight to = {.state = s, .size = sizeof(float), .dtype = X_F32, .of = v};
-    if (!keeps(w, in, is_linear, out_axis, v, &k)) {
-        to.data = x_floats(w, v);
-        return to;
-    }
+    if (is_linear && x_real(v->type) == X_F16)
+        return (XWeight){s, s->data, x_real_size(X_F16), X_F16, v};
+    if (!keeps(w, in, is_linear, out_axis, v, &k))
+        return (XWeight){s, x_floats(w, v), sizeof(float), X_F32, v};
     bool is_half = is_linear && w->x.value[in].dtype != X_QINT8 && /* of a byte */
                    v->type.dim[!out_axis].value % 2 == 0 && is_int4(&k);
     return (XWeight){s, s->data, 1, k.group ? X_QBINT4 : is_half ? X_QCINT4 : X_QCINT8, v};
@@ -499,8 +512,9 @@ static uint32_t channels(Lower *w, const XWeight *from, const Ints *k, int rank,
 uint32_t x_weight_value(Lower *w, const XWeight *from, int rank, const uint32_t *dim, int axis)
 {
     Ints k;
-    if (from->dtype == X_F32)
-        return x_constant(w, from->state->name, from->state->fqn, from->data, rank, dim);
+    if (x_is_real(from->dtype))
+        return x_constant(w, from->state->name, from->state->fqn, from->data, from->dtype, rank,
+                          dim);
     ints_of(from->of, &k);
     return k.group ? groups(w, from, &k, dim) : channels(w, from, &k, rank, dim, axis);
 }
@@ -511,11 +525,15 @@ static int32_t rounded(double v)
     return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
 }
 
-/* Of integers, a bias counts in products of the scales of operand and weight. */
+/* Of integers, a bias counts in products of the scales of operand and weight.  XNNPACK's convolutions
+ * in f16 have filter and bias in f32; filter XNN_NONE: such a convolution, or one in f32. */
 uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter)
 {
     if (!v)
         return XNN_NONE;
+    if (v->type.dtype == ETC_F16 && (filter == XNN_NONE || w->x.value[filter].dtype == X_F32))
+        return x_constant(w, v->state->name, v->state->fqn, x_floats(w, v), X_F32, 1,
+                          (const uint32_t[]){(uint32_t)xnn_size(v, 0)});
     if (w->x.value[in].dtype != X_QINT8)
         return x_use(w, v, AS_IS);
     uint32_t n = (uint32_t)w->x.value[filter].n_scales;

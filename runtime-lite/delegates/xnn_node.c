@@ -282,8 +282,9 @@ static int is_product(XnnKind kind, XnnType in, XnnType filter, XnnType bias, Xn
         return (out == in) && ((bias == 0) || (bias == in));
     }
     if (is_float(in)) {
-        return (filter == in) && (out == in) &&
-               ((bias == 0) || (bias == in) || (bias == XNN_F32));
+        const int is_half = is_fc && (filter == XNN_F16); /* else filters are f32, with f16 too */
+        return ((filter == XNN_F32) || (is_half && (in == filter))) && (out == in) &&
+               ((bias == 0) || (bias == filter));
     }
     if (in == XNN_QINT8) {
         XnnType wanted = (filter == XNN_QCINT8) ? XNN_QCINT32 : XNN_QINT32;
@@ -331,7 +332,7 @@ static int are_constants(const XnnGraph *g, const XnnNode *n)
                         (n->kind == XNN_CONV_TRANSPOSE);
     int must = is_conv;
     if (n->kind == XNN_FULLY_CONNECTED) {
-        must = g->value[n->in[1]].data || !is_float(type_of(g, n->in[1]));
+        must = g->value[n->in[1]].data || (type_of(g, n->in[1]) != type_of(g, n->in[0]));
     }
     for (uint32_t k = 1; must && (k < n->n_in); k++) {
         if ((n->in[k] != XNN_NO_ID) && (g->value[n->in[k]].data == NULL)) {
