@@ -58,6 +58,12 @@ typedef struct Bank {
 /* Index of these bytes in the bank; `data` is not copied. */
 int bank_add(Bank *b, Arena *a, const uint8_t *data, int64_t n);
 
+/* -- numbers of 16 bits: half.c ---------------------------------------------------------- */
+
+uint16_t half_of(float v); /* f16 */
+double half_value(uint16_t h);
+uint16_t bfloat_of(float v);
+
 /* -- diagnostics ------------------------------------------------------------------------- */
 
 /* Where in the user's model something stands; unknown parts are NULL or 0. */

@@ -227,29 +227,6 @@ uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *dat
     return id;
 }
 
-/* Ties go to the even one. */
-uint16_t x_half(double v)
-{
-    uint16_t sign = signbit(v) ? 0x8000 : 0;
-    int e;
-    v = fabs(v);
-    if (v >= 65520)
-        return sign | 0x7c00;
-    if (v < ldexp(1, -14))
-        return sign | (uint16_t)nearbyint(ldexp(v, 24));
-    v = frexp(v, &e); /* 0.5 <= v < 1; what rounds up to 1 carries into the exponent */
-    return sign | (uint16_t)(((e + 13) << 10) + (int)nearbyint(ldexp(v, 11)));
-}
-
-double x_of_half(uint16_t h)
-{
-    int e = h >> 10 & 31, digits = h & 0x3ff;
-    double v = e ? ldexp(1024 + digits, e - 25) : ldexp(digits, -24);
-    if (e == 31)
-        v = digits ? (double)NAN : (double)INFINITY;
-    return h >> 15 ? -v : v;
-}
-
 /* Numbers that the backend chose, as the node at hand computes with them. */
 uint32_t x_numbers(Lower *w, const char *stem, const float *data, int rank, const uint32_t *dim)
 {
@@ -260,7 +237,7 @@ uint32_t x_numbers(Lower *w, const char *stem, const float *data, int rank, cons
         return x_constant(w, stem, "", data, X_F32, rank, dim);
     uint16_t *half = NEW(w->body->program->arena, uint16_t, n + 1);
     for (int64_t i = 0; i < n; i++)
-        half[i] = x_half((double)data[i]);
+        half[i] = half_of(data[i]);
     return x_constant(w, stem, "", half, X_F16, rank, dim);
 }
 

@@ -54,8 +54,6 @@ void x_concat(Lower *w, const uint32_t *in, int n, int axis, uint32_t out); /* 2
 bool x_is_real(XDtype t); /* f32 or f16 */
 XDtype x_real(Type t);
 size_t x_real_size(XDtype t);
-uint16_t x_half(double v); /* the nearest f16 */
-double x_of_half(uint16_t h);
 
 /* Constants; `data` must outlive the program. */
 uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *data, XDtype t,

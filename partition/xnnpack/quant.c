@@ -343,7 +343,7 @@ static const float *widened(Lower *w, const Value *v)
     for (int64_t i = 0; i < n; i++) {
         uint16_t h;
         memcpy(&h, v->state->data + 2 * i, sizeof h);
-        to[i] = (float)x_of_half(h);
+        to[i] = (float)half_value(h);
     }
     return to;
 }
@@ -441,14 +441,6 @@ XWeight x_weight(Lower *w, const Value *v, uint32_t in, bool is_linear, int out_
     return (XWeight){s, s->data, 1, k.group ? X_QBINT4 : is_half ? X_QCINT4 : X_QCINT8, v};
 }
 
-/* bfloat16, rounded to even */
-static uint16_t narrowed(float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 /* Two numbers a byte, the even column low, stored plus 8; columns are even in number, as some of
  * XNNPACK's packings take no others. */
 static uint8_t *packed(Lower *w, const int8_t *from, int64_t n)
@@ -471,7 +463,7 @@ static uint32_t groups(Lower *w, const XWeight *from, const Ints *k, const uint3
     int64_t n = (int64_t)dim[0] * dim[1] / k->group;
     uint16_t *scale = NEW(w->body->program->arena, uint16_t, n + 1);
     for (int64_t i = 0; i < n; i++)
-        scale[i] = narrowed(scale_at(k, i));
+        scale[i] = bfloat_of(scale_at(k, i));
     uint32_t id = halves(w, from, dim);
     int row = add_scales(w, from->state, ETC_BF16, scale, n);
     XValue *v = &w->x.value[id];

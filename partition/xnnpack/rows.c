@@ -221,7 +221,7 @@ static bool takes_half(const Node *n, Refusal *r)
             return xnn_no(r, "an operand in f16 is computed of constants", "make it a constant");
     if (row_of(n->op)->lower == xnn_lower_clamp) {
         x_limits(n, &lo, &hi);
-        return x_half(lo) != x_half(hi) ||
+        return half_of((float)lo) != half_of((float)hi) ||
                xnn_no(r, "its limits are the same in f16", "export it in float32");
     }
     for (int i = 0; i < n->n_args; i++)

@@ -211,6 +211,10 @@ class Half(nn.Module):
         self.half()
 
 
+MASK = rnd(2, 1, 5, 7, seed=3) > 0
+MASK[1, 0, 2] = False  # a query without a key
+
+
 @model(half(4, 32), more=[(half(4, 32, seed=5) * 4,)])
 class half_products(Half):
     def __init__(self):
@@ -218,7 +222,7 @@ class half_products(Half):
 
     def forward(self, x):
         y = F.relu(self.a(x))
-        return torch.addmm(self.v, self.b(y), self.w).softmax(-1), y @ y.transpose(0, 1), F.hardtanh(self.b(y), -0.5, 0.75)
+        return torch.addmm(self.v, self.b(y), self.w).softmax(-1), torch.bmm(y[None], y[None].transpose(1, 2)), F.hardtanh(self.b(y), -0.5, 0.75)
 
 
 @model(half(2, 3, 17, 16))
@@ -244,7 +248,12 @@ def half_functions(x, y, z):
 @model(half(2, 3, 5, 8), half(2, 3, 7, 8, seed=1), half(2, 3, 7, 6, seed=2), half(5, 7, seed=3))
 def half_attention(q, k, v, m):
     s = torch.softmax(q[0] @ k[0].transpose(1, 2) * 0.3 + m, -1)
-    return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q, k, v, is_causal=True), s @ v[0]
+    return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, is_causal=True), s @ v[0]
+
+
+@model(half(2, 3, 5, 8), half(2, 3, 7, 8, seed=1), half(2, 3, 7, 6, seed=2), MASK, half(5, 7, seed=3))
+def half_masks(q, k, v, m, f):
+    return F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q, k, v, f), torch.where(m, q @ k.transpose(2, 3), 0.3)
 
 
 @model(half(2, 5, 16), half(2, 4, 6, 6, seed=1))
@@ -271,10 +280,6 @@ def attention(q, k, v):
 @model(rnd(2, 6, 5, 8), rnd(2, 2, 7, 8, seed=1), rnd(2, 2, 7, 8, seed=2), rnd(5, 7, seed=3))
 def attention_groups(q, k, v, m):
     return F.scaled_dot_product_attention(q, k, v, enable_gqa=True), F.scaled_dot_product_attention(q, k, v, m, enable_gqa=True), F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-
-
-MASK = rnd(2, 1, 5, 7, seed=3) > 0
-MASK[1, 0, 2] = False  # a query without a key
 
 
 @model(rnd(2, 3, 5, 8), rnd(2, 3, 7, 8, seed=1), rnd(2, 3, 7, 8, seed=2), MASK, torch.where(MASK, rnd(2, 1, 5, 7, seed=4), -float("inf")))
@@ -1220,9 +1225,9 @@ def save(values, folder, stem, rel, exact=None):
 
 def in_f32(m, inputs):
     """The outputs of a model in f16, computed in f32; None of other models."""
-    if not any(isinstance(t, torch.Tensor) and t.dtype == torch.float16 for t in inputs):
+    if not any(getattr(t, "dtype", None) == torch.float16 for t in inputs):
         return None
-    return leaves(copy.deepcopy(m).float()(*[t.float() for t in inputs]))
+    return leaves(copy.deepcopy(m).float()(*[t.float() if t.dtype == torch.float16 else t for t in inputs]))
 
 
 def export(name, out):
