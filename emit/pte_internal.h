@@ -38,20 +38,6 @@ uint32_t *intern(Intern *t, Arena *a, int kind, const void *key, size_t n);
 
 /* -- segments: pte_data.c ------------------------------------------------------------------ */
 
-typedef struct BankItem {
-    const uint8_t *data;
-    int64_t n, offset;
-} BankItem;
-
-/* Bytes that end up in one segment, or in one each; equal ones are there once. */
-typedef struct Bank {
-    int64_t align, size;
-    BankItem *item;
-    int n;
-    int *row; /* hash table of item + 1 */
-    int cap;
-} Bank;
-
 typedef struct PteFile {
     const Program *program;
     Arena *arena;
@@ -63,9 +49,6 @@ typedef struct PteFile {
     Bank constants, mutables, blobs, named; /* named: bytes that delegates ask for */
     PteStats *stats;
 } PteFile;
-
-/* Index of these bytes in the bank; `data` is not copied. */
-int bank_add(Bank *b, Arena *a, const uint8_t *data, int64_t n);
 
 /* Whether the first n bytes of a state are at hand; reported where not. */
 bool pte_has_bytes(PteFile *e, const State *s, int64_t n);

@@ -39,6 +39,31 @@ bool add_ok(int64_t a, int64_t b, int64_t *out);
 bool mul_ok(int64_t a, int64_t b, int64_t *out);
 int64_t round_up(int64_t n, int64_t align); /* n <= INT64_MAX - align */
 
+/* -- bytes: bank.c ------------------------------------------------------------------------ */
+
+typedef struct BankItem {
+    const uint8_t *data;
+    int64_t n, offset;
+} BankItem;
+
+/* Bytes, one behind the other; equal ones are there once. */
+typedef struct Bank {
+    int64_t align, size;
+    BankItem *item;
+    int n;
+    int *row; /* hash table of item + 1 */
+    int cap;
+} Bank;
+
+/* Index of these bytes in the bank; `data` is not copied. */
+int bank_add(Bank *b, Arena *a, const uint8_t *data, int64_t n);
+
+/* -- numbers of 16 bits: half.c ---------------------------------------------------------- */
+
+uint16_t half_of(float v); /* f16 */
+double half_value(uint16_t h);
+uint16_t bfloat_of(float v);
+
 /* -- diagnostics ------------------------------------------------------------------------- */
 
 /* Where in the user's model something stands; unknown parts are NULL or 0. */
@@ -348,6 +373,8 @@ struct Program {
     State **state;
     Graph **method;
     int64_t side_bytes; /* of the side file "-": what the compiler made */
+    Bank named;         /* bytes of the states of kind ST_NAMED */
+    State **named_state; /* by row of it */
     int n_notes;
     const char **note;  /* what passes chose and why, for those who ask */
     unsigned edits;     /* bumped by every mutation below; passes never set it by hand */
@@ -372,7 +399,8 @@ State *program_state(Program *p, StateKind kind, const char *name, const char *f
  * The name is made unique from `stem`. */
 State *program_const(Program *p, const char *stem, const char *fqn, Type type, void *data);
 
-/* A weight in a backend's layout, in the side file; its fqn, made unique, is its key. */
+/* A weight in a backend's layout, in the side file; its fqn, made unique, is its key.  Equal bytes
+ * of one type have one key, whoever asks for them. */
 State *program_named(Program *p, const char *stem, const char *fqn, Type type, const void *data);
 void program_note(Program *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void program_keep_states(Program *p, const bool *keep); /* by index; drops the others */

@@ -14,6 +14,7 @@
  */
 #include "passes/internal.h"
 #include <math.h>
+#include <string.h>
 
 typedef struct Packed {
     Value *x;
@@ -136,6 +137,24 @@ static Value *result(const Node *n)
     return n ? n->out[0] : NULL;
 }
 
+static bool is_key(EtcDtype t, const uint8_t *data, int64_t i)
+{
+    float f;
+    uint16_t h;
+    switch (t) {
+    case ETC_BOOL:
+        return data[i] != 0;
+    case ETC_F32:
+        memcpy(&f, data + 4 * i, sizeof f);
+        return f > -INFINITY;
+    case ETC_F16:
+        memcpy(&h, data + 2 * i, sizeof h);
+        return half_value(h) > -INFINITY;
+    default:
+        return false;
+    }
+}
+
 /* Seen in the bytes of a constant. */
 static bool keeps_keys(const Value *mask)
 {
@@ -146,28 +165,34 @@ static bool keeps_keys(const Value *mask)
         return false;
     int64_t n = type_numel(mask->type), with = 0;
     const uint8_t *b = mask->state->data;
-    const float *f = (const float *)(const void *)b;
     for (int64_t i = 0; i < n; i += keys) {
         int64_t k = 0;
-        while (k < keys && !(mask->type.dtype == ETC_BOOL ? b[i + k] : f[i + k] > -INFINITY))
+        while (k < keys && !is_key(mask->type.dtype, b, i + k))
             k++;
         with += k < keys;
     }
     return with == n / keys;
 }
 
+/* Far from what scores are, and a sum with one stays finite. */
+static double never(EtcDtype t)
+{
+    return t == ETC_F16 ? -32768 : NEVER;
+}
+
 /* What is added to the scores. */
 static Value *added(Rewrite *r, Node *n, Value *mask)
 {
     Node *m;
-    if (mask->type.dtype == ETC_F32 && keeps_keys(mask))
+    EtcDtype t = n->out[0]->type.dtype;
+    if (mask->type.dtype != ETC_BOOL && keeps_keys(mask))
         return mask;
     if (mask->type.dtype == ETC_BOOL) {
         Value *no = result(build(r->g, n, n->loc, OP_LOGICAL_NOT, r->d, "v", mask));
-        Value *f = no ? result(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", no, ETC_F32)) : NULL;
-        m = f ? build(r->g, n, n->loc, OP_MUL_SCALAR, r->d, "vf", f, NEVER) : NULL;
+        Value *f = no ? result(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", no, t)) : NULL;
+        m = f ? build(r->g, n, n->loc, OP_MUL_SCALAR, r->d, "vf", f, never(t)) : NULL;
     } else {
-        m = build(r->g, n, n->loc, OP_CLAMP, r->d, "vfn", mask, NEVER);
+        m = build(r->g, n, n->loc, OP_CLAMP, r->d, "vfn", mask, never(t));
     }
     return result(m);
 }
@@ -184,7 +209,8 @@ static Value *has_key(Rewrite *r, Node *n, Value *mask)
         any = top ? result(build(r->g, n, n->loc, OP_NE_SCALAR, r->d, "vf", top, -(double)INFINITY))
                   : NULL;
     }
-    return any ? result(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", any, ETC_F32)) : NULL;
+    EtcDtype t = n->out[0]->type.dtype;
+    return any ? result(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", any, t)) : NULL;
 }
 
 /* -- the node -------------------------------------------------------------------------------- */

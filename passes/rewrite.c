@@ -276,21 +276,28 @@ static bool store_number(const Arg *a, EtcDtype t, void *to)
     case ETC_BOOL:
         *(uint8_t *)to = f != 0;
         return true;
+    case ETC_F16:
+        *(uint16_t *)to = half_of((float)f);
+        return true;
+    case ETC_BF16:
+        *(uint16_t *)to = bfloat_of((float)f);
+        return true;
     default:
         return false;
     }
 }
 
-static Value *number_const(Graph *g, const Arg *number, Type other, const char *stem)
+/* `wraps`: the kernel takes a number in f32 beside floats of 16 bits, and computes with all of it. */
+static Value *number_const(Graph *g, const Arg *number, Type other, bool wraps)
 {
     Program *p = g->program;
     EtcDtype t = number_dtype(number, other);
     void *data = arena_alloc(p->arena, 1, 8);
-    if (!store_number(number, t, data)) {
-        t = ETC_F32; /* a wrapped number: promotion keeps the other operand's dtype */
+    if ((wraps && (t == ETC_F16 || t == ETC_BF16)) || !store_number(number, t, data)) {
+        t = ETC_F32;
         store_number(number, t, data);
     }
-    State *s = program_const(p, stem, "", type_tensor(p, t, 0, NULL), data);
+    State *s = program_const(p, "number", "", type_tensor(p, t, 0, NULL), data);
     return graph_state(g, s);
 }
 
@@ -315,7 +322,7 @@ static Value *number_value(Rewrite *r, Node *at, const Arg *number, Type other)
 {
     return number->kind == ARG_INT && number->dim.expr
                ? number_computed(r, at, number->dim, other)
-               : number_const(r->g, number, other, "number");
+               : number_const(r->g, number, other, at->op != OP_WHERE_SELF);
 }
 
 Arg arg_moved(Node *to, const Node *from, Arg a)

@@ -12,6 +12,7 @@
  * The nodes compute with floats; a backend that finds such a node computes it in integers.
  */
 #include "quant/internal.h"
+#include <math.h>
 #include <string.h>
 
 typedef struct Convert {
@@ -176,24 +177,11 @@ static Value *weight_of_groups(Convert *c, Node *n, const Value *w, const Ints *
              : NULL;
 }
 
-/* To nearest, ties to even; what is too large becomes the largest. */
-static uint16_t half_of(float v)
+/* What is too large becomes the largest. */
+static uint16_t bounded_half(float v)
 {
-    uint32_t b;
-    memcpy(&b, &v, sizeof b);
-    const uint16_t sign = (uint16_t)(b >> 16 & 0x8000);
-    const uint32_t m = b & 0x7fffffff;
-    if (m > 0x7f800000)
-        return sign | 0x7e00;
-    if (m >= 0x477ff000)
-        return sign | (m == 0x7f800000 ? 0x7c00 : 0x7bff);
-    if (m >= 0x38800000) /* normal */
-        return (uint16_t)(sign | ((m - 0x38000000 + 0xfff + (m >> 13 & 1)) >> 13));
-    float tiny;
-    memcpy(&tiny, &m, sizeof tiny);
-    const float sum = tiny + 0.5f; /* its last place is 2^-24, the least half */
-    memcpy(&b, &sum, sizeof b);
-    return (uint16_t)(sign | (b - 0x3f000000));
+    uint16_t h = half_of(v);
+    return (h & 0x7fff) == 0x7c00 && isfinite(v) ? (uint16_t)(h - 1) : h;
 }
 
 static Value *weight_of_halves(Convert *c, Node *n, const Value *w)
@@ -202,7 +190,7 @@ static Value *weight_of_halves(Convert *c, Node *n, const Value *w)
     const float *from = (const float *)(const void *)w->state->data;
     uint16_t *h = NEW(c->g->program->arena, uint16_t, all + 1);
     for (int64_t i = 0; i < all; i++)
-        h[i] = half_of(from[i]);
+        h[i] = bounded_half(from[i]);
     Value *v = constant(c, w->state, "_half", ETC_F16, w->type.rank, w->type.dim, h);
     Node *made = build(c->g, n, n->loc, OP__TO_COPY, c->d, "vt", v, ETC_F32);
     return first(c, made);

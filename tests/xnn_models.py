@@ -6,6 +6,7 @@
 
 ours      the models of tests/data, compiled with --backend xnnpack, run twice by etc-xnn with one
           thread and with two: torch's recorded outputs within the manifest's tolerances
+methods   two methods of one model: as ours, and the weights are there once
 official  the exporter's small files of tests/data/official_pte against what the official runtime
           gave for the same inputs, recorded beside them as NAME.npz
 profile   `etc-xnn bench`: what a delegate tells of its operations is mapped to the model's nodes
@@ -62,23 +63,42 @@ def compare(got, want, atol, rtol, name):
         assert np.array_equal(got, want), f"{name}: differs"
 
 
-def ours(etc, etc_xnn, folder, work, threads):
-    with open(folder + "/manifest.json", encoding="utf-8") as f:
-        man = json.load(f)
-    pte = os.path.join(work, os.path.basename(folder) + ".pte")
-    p = subprocess.run([etc, "compile", folder + "/model.pt2", "-o", pte, "--backend", "xnnpack"],
+def compiled(etc, out, *words):
+    p = subprocess.run([etc, "compile", *words, "-o", out, "--backend", "xnnpack"],
                        capture_output=True, text=True, check=False)
     assert p.returncode == 0, p.stderr
+    return os.path.getsize(out)
+
+
+def recorded(etc_xnn, pte, folder, out, *flags):
+    """CALLS calls of each recorded case give torch's outputs."""
+    with open(folder + "/manifest.json", encoding="utf-8") as f:
+        man = json.load(f)
     for k, case in enumerate(man["cases"]):
         inputs = [os.path.join(folder, i["file"]) if "file" in i else "value:" + json.dumps(i["value"])
                   for i in case["inputs"]]
-        out = os.path.join(work, f"{os.path.basename(folder)}_{k}")
-        code, text = run_calls(etc_xnn, pte, [inputs] * CALLS, out, "--threads", str(threads))
+        code, text = run_calls(etc_xnn, pte, [inputs] * CALLS, f"{out}_{k}", *flags)
         assert code == 0, text
         for call in range(CALLS):
             for i, o in enumerate(case["outputs"]):
-                compare(np.load(f"{out}/{call}/output_{i}.npy"), np.load(os.path.join(folder, o["file"])),
+                compare(np.load(f"{out}_{k}/{call}/output_{i}.npy"), np.load(os.path.join(folder, o["file"])),
                         o.get("atol", man["atol"]), o.get("rtol", man["rtol"]), f"case {k} call {call} output {i}")
+
+
+def ours(etc, etc_xnn, folder, work, threads):
+    out = os.path.join(work, os.path.basename(folder))
+    compiled(etc, out + ".pte", folder + "/model.pt2")
+    recorded(etc_xnn, out + ".pte", folder, out, "--threads", str(threads))
+
+
+def methods(etc, etc_xnn, folder, work):
+    """Two methods of one model: its weights are in the file once."""
+    out, model = os.path.join(work, os.path.basename(folder) + "_methods"), folder + "/model.pt2"
+    alone = compiled(etc, out + ".pte", model)
+    both = compiled(etc, out + ".pte", "--method", "a=" + model, "--method", "b=" + model)
+    assert both < 1.2 * alone, f"{both} bytes, {alone} of one method"
+    for name in ("a", "b"):
+        recorded(etc_xnn, out + ".pte", folder, f"{out}_{name}", "--method", name)
 
 
 def official(etc_xnn, path, work):
@@ -140,6 +160,7 @@ def main(etc, etc_xnn, work):
             tests.append((f"ours {os.path.basename(folder)} {threads}",
                           lambda folder=folder, threads=threads: ours(etc, etc_xnn, folder, work, threads)))
     for name in ("cnn_digits", "mlp_digits"):
+        tests.append(("methods " + name, lambda name=name: methods(etc, etc_xnn, os.path.join(DATA, name), work)))
         tests.append(("profile " + name, lambda name=name: profile(etc_xnn, os.path.join(DATA, name), work)))
     for path in sorted(glob.glob(SAMPLES + "/*.npz")):
         path = path[:-4] + ".pte"

@@ -24,7 +24,7 @@ static uint32_t causal_mask(Lower *w, int64_t rows, int64_t keys)
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < keys; k++)
             data[i * keys + k] = k > i ? -INFINITY : 0;
-    return x_constant(w, "causal", "", data, 2, (const uint32_t[]){(uint32_t)rows, (uint32_t)keys});
+    return x_numbers(w, "causal", data, 2, (const uint32_t[]){(uint32_t)rows, (uint32_t)keys});
 }
 
 /* -- one head, or several at once ------------------------------------------------------------ */

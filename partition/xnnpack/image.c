@@ -156,10 +156,11 @@ static XWeight part_data(Lower *w, const XWeight *whole, const Conv *c, const Co
                          int64_t first, int64_t n)
 {
     int64_t row = c->out * (axis ? 1 : c->kernel[1]);
-    float *to = NEW(w->body->program->arena, float, part->kernel[axis] * row + 1);
-    const float *from = (const float *)whole->data;
+    size_t bytes = (size_t)row * whole->size;
+    uint8_t *to = arena_alloc(w->body->program->arena, (size_t)part->kernel[axis] + 1, bytes);
+    const uint8_t *from = whole->data;
     for (int64_t i = 0; i < part->kernel[axis]; i++)
-        memcpy(to + i * row, from + (first + i * n) * row, (size_t)row * sizeof *to);
+        memcpy(to + (size_t)i * bytes, from + (size_t)(first + i * n) * bytes, bytes);
     XWeight data = *whole;
     data.data = to;
     return data;
@@ -204,7 +205,7 @@ void xnn_lower_conv(Lower *w, const Node *n)
         image = (XValue){.rank = 4, .dim = {last.dim[0], 1, last.dim[1], last.dim[2]},
                          .is_open = {last.is_open[0]}};
     }
-    int64_t parts = weight.dtype == X_F32 ? parts_of(&c, &axis) : 1;
+    int64_t parts = x_is_real(weight.dtype) ? parts_of(&c, &axis) : 1;
     if (parts > 1) {
         uint32_t bias = x_bias(w, arg_value(n, 2), in, XNN_NONE);
         out = in_parts(w, &c, &weight, in, bias, &image, axis, parts);
@@ -300,6 +301,7 @@ static void steps(Lower *w, const Node *n, const Pool *p, uint32_t in)
     uint32_t channels = (uint32_t)xnn_size(n->in[0], 1);
     Conv c = {.space = 2, .dilation = {1, 1}, .groups = channels, .kernel = {1, 1},
               .in = channels, .out = channels, .stride = {p->stride[0], p->stride[1]}};
+    w->real = X_F32; /* filters are, in f16 too */
     uint32_t filter = x_filled(w, 1, 4, (const uint32_t[]){1, 1, 1, channels});
     convolved(w, &c, in, filter, XNN_NONE, x_result(w, n->out[0], CHANNELS_LAST));
 }

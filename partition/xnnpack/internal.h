@@ -9,8 +9,9 @@
 enum { XNN_MAX_RANK = 6, XNN_MAX_FIELDS = 20 };
 #define XNN_NONE UINT32_MAX /* no such value */
 
-typedef enum XDtype {
-    X_F32 = 1, X_F16 = 2, X_QINT8 = 3, X_QCINT8 = 6, X_QCINT32 = 7, X_QDINT8 = 9, X_QBINT4 = 10
+typedef enum XDtype { /* F32 and F16: what x_is_real() */
+    X_F32 = 1, X_F16 = 2, X_QINT8 = 3, X_QCINT8 = 6, X_QCINT32 = 7, X_QCINT4 = 8, X_QDINT8 = 9,
+    X_QBINT4 = 10
 } XDtype;
 /* Codes of the schema's union of scales. */
 typedef enum XQuant { X_PLAIN, X_PER_CHANNEL, X_PER_TENSOR, X_PER_TOKEN, X_PER_GROUP } XQuant;

@@ -22,11 +22,26 @@ void axes_of(int rank, Layout l, int *axis)
         axis[i] = l == AS_IS || !i ? i : i == rank - 1 ? 1 : i + 1;
 }
 
+bool x_is_real(XDtype t)
+{
+    return t == X_F32 || t == X_F16;
+}
+
+XDtype x_real(Type t)
+{
+    return t.dtype == ETC_F16 ? X_F16 : X_F32;
+}
+
+size_t x_real_size(XDtype t)
+{
+    return t == X_F16 ? sizeof(uint16_t) : sizeof(float);
+}
+
 /* A tensor of no axes is one of one element. */
 XValue x_sizes(Type t, Layout l)
 {
     int axis[XNN_MAX_RANK];
-    XValue v = {.dtype = X_F32, .rank = t.rank ? t.rank : 1, .dim = {1}, .external = XNN_NONE};
+    XValue v = {.dtype = x_real(t), .rank = t.rank ? t.rank : 1, .dim = {1}, .external = XNN_NONE};
     axes_of(t.rank, l, axis);
     for (int i = 0; i < t.rank; i++) {
         v.dim[i] = (uint32_t)dim_upper(t.dim[axis[i]]);
@@ -37,7 +52,7 @@ XValue x_sizes(Type t, Layout l)
 
 uint32_t x_value(Lower *w, int rank, const uint32_t *dim)
 {
-    XValue v = {.dtype = X_F32, .rank = rank, .external = XNN_NONE};
+    XValue v = {.dtype = w->real, .rank = rank, .external = XNN_NONE};
     memcpy(v.dim, dim, (size_t)rank * sizeof *dim);
     PUSH(w->x.arena, w->x.value, w->x.n_values, v);
     return (uint32_t)w->x.n_values - 1;
@@ -46,7 +61,7 @@ uint32_t x_value(Lower *w, int rank, const uint32_t *dim)
 uint32_t x_sized(Lower *w, const XValue *like)
 {
     XValue v = *like;
-    v.dtype = v.dtype ? v.dtype : X_F32;
+    v.dtype = v.dtype ? v.dtype : w->real;
     v.flags = 0;
     v.external = XNN_NONE;
     v.constant = 0;
@@ -200,20 +215,37 @@ uint32_t x_bytes(Lower *w, const char *stem, const char *fqn, const void *data, 
     return id;
 }
 
-uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *data, int rank,
-                    const uint32_t *dim)
+uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *data, XDtype t,
+                    int rank, const uint32_t *dim)
 {
     Dim size[XNN_MAX_RANK];
     for (int i = 0; i < rank; i++)
         size[i] = DIM(dim[i]);
-    return x_bytes(w, stem, fqn, data, ETC_F32, rank, size, rank, dim);
+    EtcDtype as = t == X_F16 ? ETC_F16 : ETC_F32;
+    uint32_t id = x_bytes(w, stem, fqn, data, as, rank, size, rank, dim);
+    w->x.value[id].dtype = t;
+    return id;
+}
+
+/* Numbers that the backend chose, as the node at hand computes with them. */
+uint32_t x_numbers(Lower *w, const char *stem, const float *data, int rank, const uint32_t *dim)
+{
+    int64_t n = 1;
+    for (int i = 0; i < rank; i++)
+        n *= dim[i];
+    if (w->real == X_F32)
+        return x_constant(w, stem, "", data, X_F32, rank, dim);
+    uint16_t *half = NEW(w->body->program->arena, uint16_t, n + 1);
+    for (int64_t i = 0; i < n; i++)
+        half[i] = half_of(data[i]);
+    return x_constant(w, stem, "", half, X_F16, rank, dim);
 }
 
 uint32_t x_number(Lower *w, double v)
 {
     float *data = NEW(w->body->program->arena, float, 1);
     *data = (float)v;
-    return x_constant(w, "number", "", data, 1, (const uint32_t[]){1});
+    return x_numbers(w, "number", data, 1, (const uint32_t[]){1});
 }
 
 uint32_t x_filled(Lower *w, double v, int rank, const uint32_t *dim)
@@ -224,7 +256,7 @@ uint32_t x_filled(Lower *w, double v, int rank, const uint32_t *dim)
     float *data = NEW(w->body->program->arena, float, n);
     for (int64_t i = 0; i < n; i++)
         data[i] = (float)v;
-    return x_constant(w, "filled", "", data, rank, dim);
+    return x_numbers(w, "filled", data, rank, dim);
 }
 
 /* `from` with its axes in another order: axis k of the result is axis[k] of it. */
@@ -256,13 +288,14 @@ static uint32_t constant_of(Lower *w, const Value *v, Layout l)
     const State *s = v->state;
     uint32_t *dim = (XValue[]){x_sizes(v->type, AS_IS)}->dim, moved[XNN_MAX_RANK];
     int axis[XNN_MAX_RANK], rank = v->type.rank ? v->type.rank : 1;
-    const float *data = (const float *)(const void *)s->data;
+    XDtype t = x_real(v->type);
     axes_of(rank, l, axis);
     for (int i = 0; i < rank; i++)
         moved[i] = dim[axis[i]];
     return x_constant(w, s->name, s->fqn,
-                      l == AS_IS ? data : x_permuted(w, data, sizeof *data, rank, dim, axis), rank,
-                      moved);
+                      l == AS_IS ? s->data
+                                 : x_permuted(w, s->data, x_real_size(t), rank, dim, axis),
+                      t, rank, moved);
 }
 
 /* -- layouts --------------------------------------------------------------------------------- */
@@ -344,7 +377,8 @@ static void define_outputs(Lower *w)
 
 bool xnn_lower(Graph *body, Arena *tmp, Diag *d, Blob *out)
 {
-    Lower w = {.body = body, .tmp = tmp, .d = d, .x.arena = tmp, .uses = graph_uses(body, tmp)};
+    Lower w = {.body = body, .tmp = tmp, .d = d, .x.arena = tmp, .uses = graph_uses(body, tmp),
+               .real = X_F32};
     size_t n = (size_t)body->n_values + 1;
     w.done = NEW(tmp, bool, n);
     for (int l = 0; l < 2; l++) {

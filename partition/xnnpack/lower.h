@@ -19,6 +19,7 @@ typedef struct Lower {
     int n_makers;
     uint32_t at;     /* in the body: the node that is being lowered */
     bool integers; /* the node at hand computes with them */
+    XDtype real;   /* of the node at hand: X_F32 or X_F16 */
     bool *done;    /* by value index: the node that makes it went into another */
 } Lower;
 
@@ -50,9 +51,14 @@ uint32_t x_padded(Lower *w, uint32_t in, const uint32_t *before, const uint32_t 
                   double with);
 void x_concat(Lower *w, const uint32_t *in, int n, int axis, uint32_t out); /* 2 to 5 */
 
+bool x_is_real(XDtype t); /* f32 or f16 */
+XDtype x_real(Type t);
+size_t x_real_size(XDtype t);
+
 /* Constants; `data` must outlive the program. */
-uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *data, int rank,
-                    const uint32_t *dim);
+uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *data, XDtype t,
+                    int rank, const uint32_t *dim);
+uint32_t x_numbers(Lower *w, const char *stem, const float *data, int rank, const uint32_t *dim);
 uint32_t x_number(Lower *w, double v);
 uint32_t x_filled(Lower *w, double v, int rank, const uint32_t *dim);
 uint32_t x_bytes(Lower *w, const char *stem, const char *fqn, const void *data, EtcDtype t,

@@ -63,9 +63,10 @@ static uint32_t constant_of_rank(Lower *w, const Value *v, int rank)
         dim[i] = i < missing ? 1 : (uint32_t)xnn_size(v, i - missing);
     for (int i = 0; i < rank; i++)
         moved[i] = dim[axis[i]];
-    const float *data = (const float *)(const void *)v->state->data;
+    XDtype t = x_real(v->type);
     return x_constant(w, v->state->name, v->state->fqn,
-                      x_permuted(w, data, sizeof *data, rank, dim, axis), rank, moved);
+                      x_permuted(w, v->state->data, x_real_size(t), rank, dim, axis), t, rank,
+                      moved);
 }
 
 static uint32_t operand(Lower *w, const Value *v, int rank, Layout l)

@@ -49,7 +49,7 @@ void xnn_lower_linear(Lower *w, const Node *n)
     uint32_t in = x_use(w, a, AS_IS), flags = is_linear ? 0 : X_TRANSPOSE;
     uint32_t dim[2] = {(uint32_t)xnn_size(b, 0), (uint32_t)xnn_size(b, 1)};
     XWeight k = x_weight(w, b, in, true, is_linear ? 0 : 1);
-    if (k.dtype != X_F32 && flags) {
+    if (!x_is_real(k.dtype) && flags) {
         k.data = x_permuted(w, k.data, k.size, 2, dim, (const int[]){1, 0});
         dim[0] = (uint32_t)xnn_size(b, 1);
         dim[1] = (uint32_t)xnn_size(b, 0);
@@ -57,8 +57,8 @@ void xnn_lower_linear(Lower *w, const Node *n)
     }
     uint32_t filter = xnn_is_constant(b) ? x_use(w, b, AS_IS) : x_weight_value(w, &k, 2, dim, 0);
     uint32_t out = x_result(w, n->out[0], AS_IS);
-    /* Where floats meet weights in i8, XNNPACK multiplies the bias with their scales too. */
-    bool is_apart = bias && w->x.value[in].dtype == X_F32 && w->x.value[filter].dtype == X_QCINT8;
+    /* Where floats meet integer weights, XNNPACK multiplies the bias with their scales too. */
+    bool is_apart = bias && w->x.value[in].dtype == X_F32 && w->x.value[filter].dtype != X_F32;
     uint32_t sum = is_apart ? x_like(w, out) : out;
     fully_connected(w, in, filter, is_apart ? XNN_NONE : x_bias(w, bias, in, filter), sum, flags);
     if (is_apart)
@@ -91,7 +91,7 @@ static int summed_axes(const Node *n, bool summed[XNN_MAX_RANK])
     return count;
 }
 
-static bool is_of_space(const Node *n)
+bool xnn_is_mean_of_space(const Node *n)
 {
     bool axis[XNN_MAX_RANK];
     return summed_axes(n, axis) == 2 && n->in[0]->type.rank == 4 && axis[2] && axis[3];
@@ -162,7 +162,7 @@ static uint32_t as_rows(Lower *w, const Node *n)
 
 void xnn_lower_mean(Lower *w, const Node *n)
 {
-    if (n->op == OP_MEAN_DIM && is_of_space(n)) {
+    if (n->op == OP_MEAN_DIM && xnn_is_mean_of_space(n)) {
         mean_of_space(w, n);
         return;
     }

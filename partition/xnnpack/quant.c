@@ -98,17 +98,26 @@ static bool ints_of(const Value *v, Ints *out)
     } else if (n->op != OP__TO_COPY) {
         return false;
     }
-    if (!view)
-        return true;
     const Type from = n->out[0]->type;
+    if (!view || type_equal(from, v->type))
+        return true;
     out->group = from.rank == 2 ? from.dim[1].value : 0;
     return v->type.rank == 2 && out->group && !out->axis &&
            v->type.dim[1].value % out->group == 0;
 }
 
+/* A dequantize does not clamp: its bounds are promises that the numbers may break. */
 static bool is_int4(const Ints *k)
 {
-    return k->group % 32 == 0 && k->lo >= -8 && k->hi <= 7;
+    const int8_t *q = (const int8_t *)k->state->data;
+    int lo = 0, hi = 0;
+    if (k->group % 32 || k->lo < -8 || k->hi > 7)
+        return false;
+    for (int64_t i = 0; i < type_bytes(k->state->type); i++) {
+        lo = q[i] < lo ? q[i] : lo;
+        hi = q[i] > hi ? q[i] : hi;
+    }
+    return lo >= -8 && hi <= 7;
 }
 
 /* -- who takes what -------------------------------------------------------------------------- */
@@ -327,9 +336,23 @@ static const State *root_of(const Value *v)
     return v->state;
 }
 
-/* Floats that weights dequantize to. */
+static const float *widened(Lower *w, const Value *v)
+{
+    int64_t n = type_numel(v->type);
+    float *to = NEW(w->body->program->arena, float, n + 1);
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t h;
+        memcpy(&h, v->state->data + 2 * i, sizeof h);
+        to[i] = (float)half_value(h);
+    }
+    return to;
+}
+
+/* Floats that weights are, or dequantize to. */
 const float *x_floats(Lower *w, const Value *v)
 {
+    if (v->state && v->type.dtype == ETC_F16)
+        return widened(w, v);
     if (v->state)
         return (const float *)(const void *)v->state->data;
     EtcTensor *t = computed(w, v, w->d);
@@ -360,7 +383,7 @@ void x_make(Lower *w, const Value *v, Layout l)
         XValue like = x_sizes(v->type, AS_IS);
         const State *s = root_of(v);
         x_define(w, v, AS_IS,
-                 x_constant(w, s->name, s->fqn, x_floats(w, v), like.rank, like.dim));
+                 x_constant(w, s->name, s->fqn, x_floats(w, v), X_F32, like.rank, like.dim));
     }
 }
 
@@ -409,44 +432,39 @@ XWeight x_weight(Lower *w, const Value *v, uint32_t in, bool is_linear, int out_
 {
     Ints k;
     const State *s = root_of(v);
-    XWeight to = {.state = s, .size = sizeof(float), .dtype = X_F32, .of = v};
-    if (keeps(w, in, is_linear, out_axis, v, &k))
-        to = (XWeight){s, s->data, 1, k.group ? X_QBINT4 : X_QCINT8, v};
-    else
-        to.data = x_floats(w, v);
+    if (is_linear && x_real(v->type) == X_F16)
+        return (XWeight){s, s->data, x_real_size(X_F16), X_F16, v};
+    if (!keeps(w, in, is_linear, out_axis, v, &k))
+        return (XWeight){s, x_floats(w, v), sizeof(float), X_F32, v};
+    bool is_half = is_linear && w->x.value[in].dtype != X_QINT8 && /* of a byte */
+                   v->type.dim[!out_axis].value % 2 == 0 && is_int4(&k);
+    return (XWeight){s, s->data, 1, k.group ? X_QBINT4 : is_half ? X_QCINT4 : X_QCINT8, v};
+}
+
+/* Two numbers a byte, the even column low, stored plus 8; columns are even in number, as some of
+ * XNNPACK's packings take no others. */
+static uint8_t *packed(Lower *w, const int8_t *from, int64_t n)
+{
+    uint8_t *to = NEW(w->body->program->arena, uint8_t, n / 2 + 1);
+    for (int64_t i = 0; i < n / 2; i++)
+        to[i] = (uint8_t)((from[2 * i] + 8) | (from[2 * i + 1] + 8) << 4);
     return to;
 }
 
-/* bfloat16, rounded to even */
-static uint16_t narrowed(float f)
+static uint32_t halves(Lower *w, const XWeight *from, const uint32_t *dim)
 {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-/* Two numbers a byte, the even column low, stored plus 8; an odd column's partner is 0. */
-static uint8_t *packed(Lower *w, const int8_t *from, int64_t rows, int64_t columns)
-{
-    int64_t width = (columns + 1) / 2;
-    uint8_t *to = NEW(w->body->program->arena, uint8_t, rows * width + 1);
-    for (int64_t i = 0; i < rows * width; i++) {
-        const int8_t *at = from + i / width * columns + i % width * 2;
-        int high = i % width * 2 + 1 < columns ? at[1] : 0;
-        to[i] = (uint8_t)((at[0] + 8) | (high + 8) << 4);
-    }
-    return to;
+    Dim bytes[2] = {DIM(dim[0]), DIM(dim[1] / 2)};
+    const uint8_t *data = packed(w, (const int8_t *)from->data, (int64_t)dim[0] * dim[1]);
+    return x_bytes(w, from->state->name, from->state->fqn, data, ETC_U8, 2, bytes, 2, dim);
 }
 
 static uint32_t groups(Lower *w, const XWeight *from, const Ints *k, const uint32_t *dim)
 {
     int64_t n = (int64_t)dim[0] * dim[1] / k->group;
     uint16_t *scale = NEW(w->body->program->arena, uint16_t, n + 1);
-    Dim bytes[2] = {DIM(dim[0]), DIM((dim[1] + 1) / 2)};
-    const uint8_t *data = packed(w, (const int8_t *)from->data, dim[0], dim[1]);
     for (int64_t i = 0; i < n; i++)
-        scale[i] = narrowed(scale_at(k, i));
-    uint32_t id = x_bytes(w, from->state->name, from->state->fqn, data, ETC_U8, 2, bytes, 2, dim);
+        scale[i] = bfloat_of(scale_at(k, i));
+    uint32_t id = halves(w, from, dim);
     int row = add_scales(w, from->state, ETC_BF16, scale, n);
     XValue *v = &w->x.value[id];
     v->dtype = X_QBINT4;
@@ -457,20 +475,25 @@ static uint32_t groups(Lower *w, const XWeight *from, const Ints *k, const uint3
     return id;
 }
 
+static uint32_t bytes(Lower *w, const XWeight *from, int rank, const uint32_t *dim)
+{
+    Dim size[XNN_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        size[i] = DIM(dim[i]);
+    return x_bytes(w, from->state->name, from->state->fqn, from->data, ETC_I8, rank, size, rank,
+                   dim);
+}
+
 static uint32_t channels(Lower *w, const XWeight *from, const Ints *k, int rank,
                          const uint32_t *dim, int axis)
 {
-    Dim size[XNN_MAX_RANK];
     float *scale = NEW(w->body->program->arena, float, dim[axis] + 1);
-    for (int i = 0; i < rank; i++)
-        size[i] = DIM(dim[i]);
     for (uint32_t i = 0; i < dim[axis]; i++)
         scale[i] = scale_at(k, k->axis < 0 ? 0 : i);
-    uint32_t id = x_bytes(w, from->state->name, from->state->fqn, from->data, ETC_I8, rank, size,
-                          rank, dim);
+    uint32_t id = from->dtype == X_QCINT4 ? halves(w, from, dim) : bytes(w, from, rank, dim);
     int row = add_scales(w, from->state, ETC_F32, scale, dim[axis]);
     XValue *v = &w->x.value[id];
-    v->dtype = X_QCINT8;
+    v->dtype = from->dtype;
     v->quant = X_PER_CHANNEL;
     v->scales = row;
     v->n_scales = (int)dim[axis];
@@ -481,8 +504,9 @@ static uint32_t channels(Lower *w, const XWeight *from, const Ints *k, int rank,
 uint32_t x_weight_value(Lower *w, const XWeight *from, int rank, const uint32_t *dim, int axis)
 {
     Ints k;
-    if (from->dtype == X_F32)
-        return x_constant(w, from->state->name, from->state->fqn, from->data, rank, dim);
+    if (x_is_real(from->dtype))
+        return x_constant(w, from->state->name, from->state->fqn, from->data, from->dtype, rank,
+                          dim);
     ints_of(from->of, &k);
     return k.group ? groups(w, from, &k, dim) : channels(w, from, &k, rank, dim, axis);
 }
@@ -493,11 +517,15 @@ static int32_t rounded(double v)
     return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
 }
 
-/* Of integers, a bias counts in products of the scales of operand and weight. */
+/* Of integers, a bias counts in products of the scales of operand and weight.  XNNPACK's convolutions
+ * in f16 have filter and bias in f32; filter XNN_NONE: such a convolution, or one in f32. */
 uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter)
 {
     if (!v)
         return XNN_NONE;
+    if (v->type.dtype == ETC_F16 && (filter == XNN_NONE || w->x.value[filter].dtype == X_F32))
+        return x_constant(w, v->state->name, v->state->fqn, x_floats(w, v), X_F32, 1,
+                          (const uint32_t[]){(uint32_t)xnn_size(v, 0)});
     if (w->x.value[in].dtype != X_QINT8)
         return x_use(w, v, AS_IS);
     uint32_t n = (uint32_t)w->x.value[filter].n_scales;

@@ -1,6 +1,7 @@
 /* rows.c -- which core ops become XNNPACK nodes, under which conditions, and how. */
 #include "partition/internal.h"
 #include "partition/xnnpack/rows.h"
+#include <math.h>
 
 /* Which sizes calls may decide. */
 typedef enum Open { ALL_KNOWN, OPEN_BATCH, OPEN_ROWS } Open;
@@ -58,9 +59,9 @@ int64_t xnn_axis(const Node *n, int arg, int rank)
     return axis < 0 ? axis + rank : axis;
 }
 
-static bool is_float_tensor(const Value *v)
+static bool is_float_tensor(const Value *v, EtcDtype t)
 {
-    return v->type.dtype == ETC_F32 && v->type.rank >= 0 && v->type.rank <= XNN_MAX_RANK &&
+    return v->type.dtype == t && v->type.rank >= 0 && v->type.rank <= XNN_MAX_RANK &&
            !v->type.is_none && type_numel(v->type) > 0 && type_numel(v->type) <= UINT32_MAX;
 }
 
@@ -160,21 +161,75 @@ static bool others_are_unread(const Node *n, const Uses *u)
     return true;
 }
 
+static bool is_half(const Node *n)
+{
+    return n->n_out && n->out[0]->type.dtype == ETC_F16;
+}
+
 static bool takes_types(const Node *n, Refusal *r)
 {
+    EtcDtype t = is_half(n) ? ETC_F16 : ETC_F32;
     for (int i = 0; i < n->n_in; i++) {
         const Value *v = n->in[i];
-        if (!is_float_tensor(v))
-            return xnn_no(r, "an operand is no f32 tensor of bounded sizes with at most 6 axes",
+        if (!is_float_tensor(v, t))
+            return xnn_no(r,
+                          "its operands are not all f32, or all f16, of bounded sizes with at most "
+                          "6 axes",
                           "export it in float32, with bounds of all sizes and at most 6 axes");
         if (v->state && v->state->kind != ST_MUTABLE && !xnn_is_constant(v))
             return xnn_no(r, "the bytes of a constant are not at hand", "give the model's weights");
     }
     if (n->n_out && !n->out[0]->type.rank) /* the runtime resizes results to XNNPACK's rank, 1 */
         return xnn_no(r, "its result has no axes", "give it one of size 1");
-    return (n->n_out && is_float_tensor(n->out[0])) ||
-           xnn_no(r, "its result is no f32 tensor of bounded sizes with at most 6 axes",
+    return (n->n_out && is_float_tensor(n->out[0], t)) ||
+           xnn_no(r, "its result is no f32 or f16 tensor of bounded sizes with at most 6 axes",
                   "export it in float32, with bounds of all sizes and at most 6 axes");
+}
+
+/* As f16: neither 0 nor infinite for it, unless it is that itself. */
+static bool is_half_number(double v)
+{
+    return v == 0 || (fabs(v) >= ldexp(1, -14) && fabs(v) < 65520);
+}
+
+/* XNNPACK has no f16 of the first; the others would sum or square in f16, where torch has f32. */
+static bool has_half(OpId op)
+{
+    switch ((int)op) {
+    case OP_COS:
+    case OP_EXP:
+    case OP_GELU:
+    case OP_LOG:
+    case OP_SIN:
+    case OP_LAYER_NORM:
+    case OP_NATIVE_LAYER_NORM:
+    case OP_SUM_DIM:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static bool takes_half(const Node *n, Refusal *r)
+{
+    double lo, hi;
+    if (!has_half(n->op) || (n->op == OP_MEAN_DIM && !xnn_is_mean_of_space(n)))
+        return xnn_no(r, "XNNPACK has no such operation in f16, or one less exact than torch's",
+                      "export it in float32");
+    for (int i = 0; i < n->n_in; i++)
+        if (value_goes_along(n->in[i]))
+            return xnn_no(r, "an operand in f16 is computed of constants", "make it a constant");
+    if (row_of(n->op)->lower == xnn_lower_clamp) {
+        x_limits(n, &lo, &hi);
+        return half_of((float)lo) != half_of((float)hi) ||
+               xnn_no(r, "its limits are the same in f16", "export it in float32");
+    }
+    for (int i = 0; i < n->n_args; i++)
+        if ((n->arg[i].kind == ARG_FLOAT || n->arg[i].kind == ARG_INT) && arg_number(n, i, &lo) &&
+            !is_half_number(lo))
+            return xnn_no(r, "one of its numbers is too large or too small for f16",
+                          "export it in float32");
+    return true;
 }
 
 static bool takes_sizes(const Node *n, Open open, Refusal *r)
@@ -196,7 +251,8 @@ bool xnn_takes(const Node *n, const Uses *u, Refusal *r)
         return xnn_no(r, "XNNPACK has no such operation", NULL);
     if (!others_are_unread(n, u))
         return xnn_no(r, "results past its first are read", "read the first one alone");
-    return takes_types(n, r) && takes_sizes(n, row->open, r) && (!row->takes || row->takes(n, r));
+    return takes_types(n, r) && (!is_half(n) || takes_half(n, r)) &&
+           takes_sizes(n, row->open, r) && (!row->takes || row->takes(n, r));
 }
 
 void xnn_lower_node(Lower *w, const Node *n)
@@ -208,6 +264,7 @@ void xnn_lower_node(Lower *w, const Node *n)
         xnn_lower_quant(w, n);
     } else {
         w->integers = xnn_in_integers(w, n, &to);
+        w->real = x_real(n->out[0]->type);
         row_of(n->op)->lower(w, n);
         if (w->integers)
             xnn_declare_integers(w, n, &to);

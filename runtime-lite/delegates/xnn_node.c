@@ -277,16 +277,20 @@ static int is_static8(XnnType t)
 /* Weights by the activations they go with, and the bias by both. */
 static int is_product(XnnKind kind, XnnType in, XnnType filter, XnnType bias, XnnType out)
 {
+    const int is_fc = kind == XNN_FULLY_CONNECTED;
+    if (is_fc && (in == XNN_F32) && ((filter == XNN_QCINT8) || (filter == XNN_QCINT4))) {
+        return (out == in) && ((bias == 0) || (bias == in));
+    }
     if (is_float(in)) {
-        return (filter == in) && (out == in) &&
-               ((bias == 0) || (bias == in) || (bias == XNN_F32));
+        const int is_half = is_fc && (filter == XNN_F16); /* else filters are f32, with f16 too */
+        return ((filter == XNN_F32) || (is_half && (in == filter))) && (out == in) &&
+               ((bias == 0) || (bias == filter));
     }
     if (in == XNN_QINT8) {
         XnnType wanted = (filter == XNN_QCINT8) ? XNN_QCINT32 : XNN_QINT32;
         return ((filter == XNN_QCINT8) || (filter == XNN_QINT8)) && (out == in) &&
                ((bias == 0) || (bias == wanted));
     }
-    const int is_fc = kind == XNN_FULLY_CONNECTED;
     return (in == XNN_QDINT8) && (kind != XNN_DEPTHWISE) && is_float(out) &&
            ((filter == XNN_QCINT8) ||
             (is_fc && ((filter == XNN_QCINT4) || (filter == XNN_QBINT4)))) &&
@@ -326,9 +330,9 @@ static int are_constants(const XnnGraph *g, const XnnNode *n)
 {
     const int is_conv = (n->kind == XNN_CONV) || (n->kind == XNN_DEPTHWISE) ||
                         (n->kind == XNN_CONV_TRANSPOSE);
-    int must = is_conv || ((n->kind == XNN_FULLY_CONNECTED) && !is_float(type_of(g, n->in[0])));
-    if (n->kind == XNN_FULLY_CONNECTED && g->value[n->in[1]].data) {
-        must = 1;
+    int must = is_conv;
+    if (n->kind == XNN_FULLY_CONNECTED) {
+        must = g->value[n->in[1]].data || (type_of(g, n->in[1]) != type_of(g, n->in[0]));
     }
     for (uint32_t k = 1; must && (k < n->n_in); k++) {
         if ((n->in[k] != XNN_NO_ID) && (g->value[n->in[k]].data == NULL)) {

@@ -398,8 +398,10 @@ static EtcStatus read_external(const XnnRead *r, uint32_t tensor, XnnValue *v, u
     if (r->g->external[v->external] != XNN_NO_ID) {
         return bad(r, "two values for one argument", i);
     }
-    if ((v->data != NULL) || (v->quant != XNN_PLAIN)) {
-        return bad(r, "argument that is a constant or quantized", i);
+    const int is_plain = (v->quant == XNN_PLAIN) || (v->type == XNN_QINT8) ||
+                         (v->type == XNN_QUINT8);
+    if ((v->data != NULL) || !is_plain) {
+        return bad(r, "argument that is a constant, or has several scales", i);
     }
     r->g->external[v->external] = i;
     return ETC_OK;

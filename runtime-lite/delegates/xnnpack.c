@@ -1,9 +1,9 @@
 /* xnnpack.c -- runs XNNPACK blobs through libXNNPACK (Debian 13's, of 2024-11-08).
  *
  * xnn_read.c has proven the graph before the library sees any of it.  Packed weights are shared by
- * key.  The library finds them by address and a weak sum of the node's parameters, so a key that
- * two nodes pack differently would give one of them memory of another size: a delegate with such a
- * node, or with constants in the blob, shares nothing. */
+ * named data.  The library finds them by address and a weak sum of the node's parameters, so data
+ * that two nodes pack differently would give one of them memory of another size: a delegate with
+ * such a node, or with constants in the blob, shares nothing. */
 #include "runtime-lite/delegates/xnnpack.h"
 #include "runtime-lite/delegates/xnn_graph.h"
 
@@ -15,7 +15,7 @@
 #include <xnnpack.h>
 
 typedef struct Use { /* all that decides how a filter is packed */
-    uint32_t kind, flags, field[XNN_FIELDS], type[4], bias_key, group, is_set;
+    uint32_t kind, flags, field[XNN_FIELDS], type[4], bias, group, is_set;
     uint32_t rank;
     size_t dim[XNN_RANK];
     float scale[3];
@@ -56,7 +56,8 @@ struct EtcXnnpack {
     const uint8_t *file; /* of the program that is served; NULL: none yet */
     size_t file_bytes;
     XnnNames names;
-    Use *use; /* by row of names */
+    uint32_t *first; /* by row of names: the first row of the same address */
+    Use *use;        /* by such first rows */
     Copy *copies;
     struct xnn_weights_cache_provider cache;
     Packed *packed[PACKED_LISTS];
@@ -280,8 +281,44 @@ void etc_xnnpack_free(EtcXnnpack *x)
         free(c);
     }
     free(x->names.row);
+    free(x->first);
     free(x->use);
     free(x);
+}
+
+typedef struct Place {
+    uintptr_t at;
+    uint32_t row;
+} Place;
+
+static int by_place(const void *a, const void *b)
+{
+    const Place *x = a, *y = b;
+    int order = (x->at > y->at) - (x->at < y->at);
+    return (order != 0) ? order : (x->row > y->row) - (x->row < y->row);
+}
+
+/* Several keys may stand for the same bytes, and it is their address that the library looks at. */
+static int find_first(EtcXnnpack *x)
+{
+    const uint32_t n = x->names.n;
+    Place *place = calloc((size_t)n + 1, sizeof *place);
+    x->first = calloc((size_t)n + 1, sizeof *x->first);
+    x->use = calloc((size_t)n + 1, sizeof *x->use);
+    const int ok = (place != NULL) && (x->first != NULL) && (x->use != NULL);
+    for (uint32_t i = 0; ok && (i < n); i++) {
+        place[i].at = (uintptr_t)x->names.row[i].data;
+        place[i].row = i;
+    }
+    if (ok) {
+        qsort(place, n, sizeof *place, by_place);
+    }
+    for (uint32_t i = 0; ok && (i < n); i++) {
+        const int same = (i > 0) && (place[i].at == place[i - 1].at);
+        x->first[place[i].row] = same ? x->first[place[i - 1].row] : place[i].row;
+    }
+    free(place);
+    return ok;
 }
 
 static EtcStatus serve(EtcXnnpack *x, const EtcProgram *p, EtcError *e)
@@ -291,14 +328,15 @@ static EtcStatus serve(EtcXnnpack *x, const EtcProgram *p, EtcError *e)
                                     : fail(e, ETC_BAD_ARG, "serves another program", XNN_NO_ID);
     }
     EtcStatus status = etc_xnn_names(p, &x->names, e);
-    x->use = calloc((size_t)x->names.n + 1, sizeof *x->use);
-    if ((status == ETC_OK) && (x->use == NULL)) {
+    if ((status == ETC_OK) && !find_first(x)) {
         status = fail(e, ETC_NO_MEMORY, "no memory for the names of data", XNN_NO_ID);
     }
     if (status != ETC_OK) {
         free(x->names.row);
+        free(x->first);
         free(x->use);
         memset(&x->names, 0, sizeof x->names);
+        x->first = NULL;
         x->use = NULL;
         return status;
     }
@@ -600,7 +638,7 @@ static int packs(const XnnGraph *g, const XnnNode *n)
     return may && (g->value[n->in[1]].data != NULL);
 }
 
-static Use use_of(const XnnGraph *g, const XnnNode *n)
+static Use use_of(const EtcXnnpack *x, const XnnGraph *g, const XnnNode *n)
 {
     const uint32_t value[] = {n->in[0], n->in[1], n->out[0],
                               (n->n_in > 2) ? n->in[2] : XNN_NO_ID};
@@ -620,7 +658,8 @@ static Use use_of(const XnnGraph *g, const XnnNode *n)
             u.zero[k] = g->value[value[k]].zero;
         }
     }
-    u.bias_key = (value[3] == XNN_NO_ID) ? XNN_NO_ID : g->value[value[3]].key;
+    const uint32_t bias = (value[3] == XNN_NO_ID) ? XNN_NO_ID : g->value[value[3]].key;
+    u.bias = (bias == XNN_NO_ID) ? XNN_NO_ID : x->first[bias];
     u.group = filter->group;
     u.rank = filter->shape.rank;
     memcpy(u.dim, filter->shape.dim, sizeof u.dim);
@@ -628,15 +667,15 @@ static Use use_of(const XnnGraph *g, const XnnNode *n)
     return u;
 }
 
-/* Whether every filter is packed as all before it of the same key. */
+/* Whether every filter is packed as all before it of the same bytes. */
 static int may_share(State *s)
 {
     const XnnGraph *g = &s->graph;
     int may = !g->has_inline;
     for (uint32_t i = 0; may && (i < g->n_nodes); i++) {
         if (packs(g, &g->node[i])) {
-            Use u = use_of(g, &g->node[i]), *seen;
-            seen = &s->host->use[g->value[g->node[i].in[1]].key];
+            Use u = use_of(s->host, g, &g->node[i]), *seen;
+            seen = &s->host->use[s->host->first[g->value[g->node[i].in[1]].key]];
             may = !seen->is_set || (memcmp(&u, seen, sizeof u) == 0);
             *seen = may ? u : *seen;
         }
@@ -747,9 +786,11 @@ static EtcStatus start(void *host, const EtcBlob *blob, void **state, EtcError *
 
 static int is_type(const XnnValue *v, EtcDtype t)
 {
-    return (v->type == XNN_F32)   ? t == ETC_F32
-           : (v->type == XNN_F16) ? t == ETC_F16
-                                  : (t == ETC_I32) || (v->is_output && (t == ETC_I64));
+    return (v->type == XNN_F32)      ? t == ETC_F32
+           : (v->type == XNN_F16)    ? t == ETC_F16
+           : (v->type == XNN_QINT8)  ? t == ETC_I8
+           : (v->type == XNN_QUINT8) ? t == ETC_U8
+                                     : (t == ETC_I32) || (v->is_output && (t == ETC_I64));
 }
 
 /* Sizes as they lie in memory; a tensor of rank 0 is one element. */

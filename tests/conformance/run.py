@@ -11,7 +11,8 @@ Needs torch and executorch (`./dev conformance` brings them). Seven parts, one r
   xnnpack             models compiled with --backend xnnpack, in the official runtime; without --full
                       some of them
   variants            small models of variants.py, in the three runtimes, and with --backend xnnpack
-                      --delegate all in the official one; without --full those of DELEGATED there
+                      --delegate all in the official one and, where it was built, by etc-xnn; there
+                      without --full those of DELEGATED
   samples             official .pte files run by `etc run`, outputs against the official runtime's
   emit                test_emit_pte.py: planned programs written by hand, in the official runtime
 
@@ -41,8 +42,8 @@ WIDE = ["bert_core", "bert_tiny", "cond", "conformer", "convnext_tiny", "counter
         "super_resolution", "swin_tiny", "t5_encoder", "unet", "vae_decoder", "vit_tiny", "wav2letter",
         "whisper_decoder", "whisper_encoder", "yolo_c2f"]
 XNNPACK = ["mlp_digits", "cnn_digits", "tiny_kws_dscnn", "tiny_vww_mobilenet", "resnet18"]
-DELEGATED = ["activations", "arithmetic", "attention", "axes", "broadcasts", "index_writes", "open_views", "packed",
-             "products", "reductions", "region_outputs", "resized", "softmaxes", "windows"]  # beginnings of names
+DELEGATED = ["activations", "arithmetic", "attention", "axes", "broadcasts", "half", "index_writes", "open_views", "packed",
+             "products", "quant", "reductions", "region_outputs", "resized", "softmaxes", "windows"]  # beginnings of names
 NAN = {"specials": "XNNPACK's exp makes a number of NaN"}
 COMPILERS = ["clang", "g++ -x c++", "gcc -m32"]  # of --full, beside the default one
 DELEGATE = b"XnnpackBackend"
@@ -68,12 +69,12 @@ def export(zoo, names):
                        check=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def check(args, zoo, out, tool, runner, names, more=(), env=None):
-    """zoo_check.py's results, a dictionary by model."""
+def check(args, zoo, out, tool, runner, names, more=(), env=None, etc=None):
+    """zoo_check.py's results, a dictionary by model; `etc` runs what runs in runtime-lite."""
     os.makedirs(out, exist_ok=True)
     with tempfile.NamedTemporaryFile(suffix=".json") as f:
         p = subprocess.run([sys.executable, os.path.join(HERE, "zoo_check.py"), "--zoo", zoo, "--out", out,
-                            "--tool", tool, "--etc", args.etc, "--runner", runner, "--quiet", "--json", f.name,
+                            "--tool", tool, "--etc", etc or args.etc, "--runner", runner, "--quiet", "--json", f.name,
                             "--models", *names, *more], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                            env={**os.environ, **(env or {})}, check=False)
         text = open(f.name, encoding="utf-8").read()
@@ -140,9 +141,11 @@ def variants(rows, args, zoo, out, text):
     for n in set(names) & NAN.keys():
         rows.add("skip", "v-xnnpack", n, NAN[n])
     names = [n for n in names if n not in NAN]
+    with_xnn, flags = args.etc + "-xnn", ["--backend", "xnnpack", "--flags", "--delegate all"]
     if names:
-        models(rows, "v-xnnpack", names, check(args, zoo, os.path.join(out, "v-xnnpack"), args.etc, "official", names,
-                                               ["--backend", "xnnpack", "--flags", "--delegate all"]))
+        models(rows, "v-xnnpack", names, check(args, zoo, os.path.join(out, "v-xnnpack"), args.etc, "official", names, flags))
+    if names and os.path.exists(with_xnn):
+        models(rows, "v-xnn-lite", names, check(args, zoo, os.path.join(out, "v-xnn-lite"), args.etc, "lite", names, flags, etc=with_xnn))
 
 
 # -- official samples ------------------------------------------------------------------------

@@ -8,6 +8,7 @@ leave. The runtime verifies each file fully (Verification.InternalConsistency, i
 """
 import argparse
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -49,13 +50,13 @@ class Text:
         self.body += f"method @{name}{text}\n"
         return self
 
-    def emit(self, etc, folder):
+    def emit(self, etc, folder, stage="planned", flags=()):
         source, data, out = (os.path.join(folder, n) for n in ("a.etir", "a.bin", "a.pte"))
         with open(source, "w", encoding="utf-8") as f:
-            f.write(f'program "test" stage planned\n{self.symbols}{self.states}{self.body}')
+            f.write(f'program "test" stage {stage}\n{self.symbols}{self.states}{self.body}')
         with open(data, "wb") as f:
             f.write(self.data)
-        p = subprocess.run([etc, "compile", source, "--data", data, "-o", out], capture_output=True, text=True,
+        p = subprocess.run([etc, "compile", source, "--data", data, "-o", out, *flags], capture_output=True, text=True,
                            stdin=subprocess.DEVNULL, check=False)
         if p.returncode:
             raise AssertionError(f"exit {p.returncode}: {p.stderr.strip()}")
@@ -537,6 +538,51 @@ def a_delegate_is_called_with_its_blob():
     expect(got[1], torch.ones(3, 4), 1e-5)
     expect(got[2], torch.full((4,), 2.0))
     assert m.bytes.count(blob.tobytes()) == 1
+
+
+def lite(etc, pte, method, x, folder):
+    """The first output of `etc-xnn run`; None where that program was not built."""
+    if not os.path.exists(etc + "-xnn"):
+        return None
+    file = os.path.join(folder, "x.npy")
+    np.save(file, x.numpy())
+    subprocess.run([etc + "-xnn", "run", pte, "--method", method, "--input", file, "--output-dir", folder],
+                   check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    return torch.from_numpy(np.load(os.path.join(folder, "output_0.npy")))
+
+
+@case
+def two_methods_share_named_data():
+    """Convolution filters are permuted for each method: equal bytes in two places are one segment, one key."""
+    w, b, k = torch.randn(64, 48), torch.randn(64), torch.randn(16, 64, 3)
+    t = Text()
+    for name, v in (("w", w), ("b", b), ("k", k)):
+        t.state("param", name, v.numpy())
+    for name, n in (("prefill", 24), ("decode", 3)):
+        t.method(f"""(%x: f32[1,{n},48]) {{
+  %h = aten.linear.default(%x, %w, %b) : f32[1,{n},64]
+  %p = aten.permute.default(%h, [0, 2, 1]) : f32[1,64,{n}]
+  %q = aten.view.default(%p, [1, 64, {n}, 1]) : f32[1,64,{n},1]
+  %l = aten.view.default(%k, [16, 64, 3, 1]) : f32[16,64,3,1]
+  %c = aten.convolution.default(%q, %l, none, [1, 1], [1, 0], [1, 1], false, [0, 0], 1) : f32[1,16,{n},1]
+  %o = aten.relu.default(%c) : f32[1,16,{n},1]
+  return %o
+}}""", name)
+    with tempfile.TemporaryDirectory() as folder:
+        pte = t.emit(Text.etc, folder, "core", ("--backend", "xnnpack", "--delegate", "all"))
+        data = open(pte, "rb").read()
+        program = Runtime.get().load_program(data)
+        for name, n in (("prefill", 24), ("decode", 3), ("prefill", 24)):
+            x = torch.randn(1, n, 48)
+            want = F.conv1d(F.linear(x, w, b).transpose(1, 2), k, padding=1).relu().unsqueeze(-1)
+            expect(program.load_method(name).execute([x])[0].clone(), want, 1e-4)
+            ours = lite(Text.etc, pte, name, x, folder)
+            expect(want if ours is None else ours, want, 1e-4)
+    assert data.count(b"XH00") == 2, "one delegate per method"
+    for v in (w, b, k.permute(0, 2, 1)):
+        assert data.count(v.contiguous().numpy().tobytes()) == 1
+    # a key stands in the program's list and in the blob of each method, however often
+    assert len(set(re.findall(rb"\x00([wbk]\w*#\d+)\x00", data))) == 3
 
 
 def main():

@@ -6,6 +6,7 @@
 They cover what the ten models of the zoo do not touch: other sizes, options, dtypes, in-place and
 aliasing code, and forms of a graph a user may well write.  Expected outputs are eager PyTorch's.
 """
+import copy
 import json
 import os
 import sys
@@ -163,6 +164,111 @@ class quant_groups(nn.Module):
         return F.linear(F.linear(x, w), v)
 
 
+@model(rnd(4, 64), more=[(rnd(4, 64, seed=5) * 30,)])
+class quant_tokens_four_bits(nn.Module):
+    """Four bits with a scale per row, of rows that groups of 32 divide and of others, as torchao's blocks and per
+    channel; read by integers, and by floats."""
+
+    def __init__(self):
+        super().__init__()
+        for name, shape in (("a", (48, 64)), ("b", (21, 48)), ("c", (6, 21)), ("d", (9, 6))):
+            self.register_buffer(name, whole(*shape, seed=ord(name), most=7))
+            self.register_buffer(name + "s", powers(shape[0], ord(name)))
+        self.b0, self.b1, self.b2 = rnd(48), rnd(21, seed=1), rnd(9, seed=2)
+
+    def weight(self, name):
+        w, s = getattr(self, name), getattr(self, name + "s")
+        q, zero = torch.ops.quantized_decomposed, torch.zeros(w.shape[0], dtype=torch.int64)
+        if name == "a":
+            return q.dequantize_per_channel_group(w, s[:, None], zero[:, None], -8, 7, torch.int8, w.shape[1], torch.float32)
+        return q.dequantize_per_channel(w, s, zero, 0, -8, 7, torch.int8)
+
+    def forward(self, x):
+        q = torch.ops.quantized_decomposed
+        for name, bias in (("a", self.b0), ("b", self.b1), ("c", None)):
+            s, z = q.choose_qparams_per_token_asymmetric(x, torch.int8)
+            x = q.quantize_per_token(x, s, z, -128, 127, torch.int8)
+            x = F.linear(q.dequantize_per_token(x, s, z, -128, 127, torch.int8, torch.float32), self.weight(name), bias)
+        return x, F.linear(x, self.weight("d"), self.b2), F.linear(x, self.weight("d"))
+
+
+# -- f16 -----------------------------------------------------------------------------------------
+# Tolerances come from what torch's own f16 differs from f32 of the same numbers by, and from the last
+# place of the largest number: see save().
+
+
+def half(*shape, seed=0):
+    return rnd(*shape, seed=seed).half()
+
+
+class Half(nn.Module):
+    """Parameters in f16; bare tensors too."""
+
+    def __init__(self, **parts):
+        super().__init__()
+        for name, part in parts.items():
+            setattr(self, name, part)
+        self.half()
+
+
+MASK = rnd(2, 1, 5, 7, seed=3) > 0
+MASK[1, 0, 2] = False  # a query without a key
+
+
+@model(half(4, 32), more=[(half(4, 32, seed=5) * 4,)])
+class half_products(Half):
+    def __init__(self):
+        super().__init__(a=nn.Linear(32, 48), b=nn.Linear(48, 17, bias=False), w=nn.Parameter(rnd(17, 24, seed=3)), v=nn.Parameter(rnd(24, seed=4)))
+
+    def forward(self, x):
+        y = F.relu(self.a(x))
+        return torch.addmm(self.v, self.b(y), self.w).softmax(-1), torch.bmm(y[None], y[None].transpose(1, 2)), F.hardtanh(self.b(y), -0.5, 0.75)
+
+
+@model(half(2, 3, 17, 16))
+class half_images(Half):
+    def __init__(self):
+        super().__init__(a=nn.Conv2d(3, 16, 3, 2, 1), b=nn.Conv2d(16, 16, 3, padding=1, groups=16, bias=False), c=nn.Conv2d(16, 8, 1), d=nn.Conv2d(8, 12, (3, 1), groups=2),
+                         e=nn.ConvTranspose2d(8, 4, 3, 2, 1, 1), f=nn.Conv2d(16, 16, 7, padding=3, groups=16), g=nn.Conv1d(8, 6, 3, padding=1))
+
+    def forward(self, x):
+        x = F.relu(self.a(x))
+        y = self.c(F.relu6(self.b(x)))
+        return (F.max_pool2d(y, 3, 2, 1), F.avg_pool2d(y, 2), self.d(y).mean((2, 3)), self.e(y), self.f(x) + x, F.interpolate(y, scale_factor=2, mode="bilinear"),
+                self.g(y.flatten(2)), F.avg_pool2d(F.pad(y, (1, 2, 0, 1), value=0.5), 1, 2))
+
+
+@model(half(4, 8), half(4, 8, seed=1), half(8, seed=2))
+def half_functions(x, y, z):
+    a = x * y + z
+    return (a / (y * y + 1), torch.maximum(x, z) - torch.minimum(y, a), a.sigmoid(), torch.tanh(x), F.silu(x), F.hardswish(x), F.leaky_relu(y, 0.1), F.elu(x), F.hardsigmoid(y), a.abs().sqrt(),
+            (a.abs() + 0.5).rsqrt(), x * 0.3 - 2, 1 - y, 2 / (z.abs() + 1), x ** 2, y ** 3, -x, torch.cat([x, y], 1), (x + 1).permute(1, 0), a[:, 2:5], a.reshape(2, 16), (a * 2).expand(3, 4, 8), x.clamp(-0.5, 0.25))
+
+
+@model(half(2, 3, 5, 8), half(2, 3, 7, 8, seed=1), half(2, 3, 7, 6, seed=2), half(5, 7, seed=3))
+def half_attention(q, k, v, m):
+    s = torch.softmax(q[0] @ k[0].transpose(1, 2) * 0.3 + m, -1)
+    return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, is_causal=True), s @ v[0]
+
+
+@model(half(2, 3, 5, 8), half(2, 3, 7, 8, seed=1), half(2, 3, 7, 6, seed=2), MASK, half(5, 7, seed=3))
+def half_masks(q, k, v, m, f):
+    return F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q, k, v, f), torch.where(m, q @ k.transpose(2, 3), 0.3)
+
+
+@model(half(2, 5, 16), half(2, 4, 6, 6, seed=1))
+class half_beside(Half):
+    """What stays with the kernels: norms, functions and numbers that f16 does not hold, casts."""
+
+    def __init__(self):
+        super().__init__(n=nn.LayerNorm(16), a=nn.Linear(16, 24), b=nn.BatchNorm2d(4), c=nn.Conv2d(4, 4, 3))
+
+    def forward(self, x, y):
+        x = self.a(self.n(x))
+        y = self.c(F.relu(self.b(self.c(y))))
+        return F.gelu(x), F.gelu(x, approximate="tanh"), x.exp(), (x.float() * 1e6).sum(1), x * 1e-6 * 1e6, x.clamp(1.0, 1.0001), x.mean(1), x.sum(-1), y
+
+
 # -- attention ---------------------------------------------------------------------------------
 
 
@@ -174,10 +280,6 @@ def attention(q, k, v):
 @model(rnd(2, 6, 5, 8), rnd(2, 2, 7, 8, seed=1), rnd(2, 2, 7, 8, seed=2), rnd(5, 7, seed=3))
 def attention_groups(q, k, v, m):
     return F.scaled_dot_product_attention(q, k, v, enable_gqa=True), F.scaled_dot_product_attention(q, k, v, m, enable_gqa=True), F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-
-
-MASK = rnd(2, 1, 5, 7, seed=3) > 0
-MASK[1, 0, 2] = False  # a query without a key
 
 
 @model(rnd(2, 3, 5, 8), rnd(2, 3, 7, 8, seed=1), rnd(2, 3, 7, 8, seed=2), MASK, torch.where(MASK, rnd(2, 1, 5, 7, seed=4), -float("inf")))
@@ -1099,7 +1201,8 @@ def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 
 
-def save(values, folder, stem, rel):
+def save(values, folder, stem, rel, exact=None):
+    """`exact`: of outputs in f16, what f32 gives."""
     rows = []
     for i, v in enumerate(values):
         if v is None:
@@ -1113,8 +1216,18 @@ def save(values, folder, stem, rel):
         if v.is_floating_point():
             finite = v[torch.isfinite(v)].abs()
             finite = finite[finite < 1e30]
-            rows[-1]["atol"] = max(1e-7, 2e-5 * float(finite.max() if finite.numel() else 0))
+            most = float(finite.max() if finite.numel() else 0)
+            rows[-1]["atol"] = max(1e-7, 2e-5 * most)
+            if v.dtype == torch.float16 and exact:
+                rows[-1]["atol"] = 4 * max(float((v.float() - exact[i]).abs().max()), most * 2.0 ** -11)
     return rows
+
+
+def in_f32(m, inputs):
+    """The outputs of a model in f16, computed in f32; None of other models."""
+    if not any(getattr(t, "dtype", None) == torch.float16 for t in inputs):
+        return None
+    return leaves(copy.deepcopy(m).float()(*[t.float() if t.dtype == torch.float16 else t for t in inputs]))
 
 
 def export(name, out):
@@ -1133,7 +1246,7 @@ def export(name, out):
             rel = f"case{i}" if i else ""
             os.makedirs(os.path.join(folder, rel), exist_ok=True)
             rows = save(args, os.path.join(folder, rel), "input", rel)
-            cases.append({"inputs": rows, "outputs": save(leaves(m(*[t.clone() for t in args])), os.path.join(folder, rel), "output", rel)})
+            cases.append({"inputs": rows, "outputs": save(leaves(m(*[t.clone() for t in args])), os.path.join(folder, rel), "output", rel, in_f32(m, args))})
     # zoo_check.py bounds what the export left open
     ranges = {str(k): [int(r.lower), None if "oo" in str(r.upper) else int(r.upper)] for k, r in ep.range_constraints.items()}
     manifest = {"name": name, "rtol": 1e-4, "atol": 0.0, "dynamic": ranges, "stateful": stateful, "cases": cases}

@@ -197,8 +197,9 @@ if etc and os.sep not in etc: etc = os.path.abspath(etc)
 if A.tool != "official": A.tool = os.path.abspath(A.tool)
 res = []; skipped = 0
 for n in names:
-    if expected.get((n, A.runner), ("",))[0] == "skip":
-        skipped += 1; print(f"skip {n}: {expected[n, A.runner][1]}"); continue
+    skip = [e[1] for e in (expected.get((n, w), ("",)) for w in (A.runner, f"{A.runner}-{A.backend}")) if e[0] == "skip"]
+    if skip:
+        skipped += 1; print(f"skip {n}: {skip[0]}"); continue
     rd, wr = os.pipe(); pid = os.fork()
     if not pid:
         os.close(rd); child(n, wr)
