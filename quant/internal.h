@@ -75,8 +75,8 @@ bool calibrate(Annotation *a, QuantJob *job, Diag *d);
 
 /* -- moments.c --------------------------------------------------------------------------------- */
 
-/* Asks anew for the moments of the operands whose nodes want some for one of these algorithms; true:
- * some do.  They are before or behind what rescale.c does. */
+/* Asks anew for the moments of the operands whose nodes want some for one of these algorithms;
+ * true: some do.  They are before or behind what rescale.c does. */
 bool moments_ask(Annotation *a, unsigned algorithms, bool is_before);
 void moments_see(Moments *m, const EtcTensor *t);
 void moments_end(const Annotation *a, Statistics *to);
@@ -132,7 +132,7 @@ int64_t channel_at(const Geometry *g, int64_t element);
 
 void rescale_all(Annotation *a);
 
-/* -- gptq.c -------------------------------------------------------------------------------------- */
+/* -- gptq.c ------------------------------------------------------------------------------------ */
 
 void gptq_round(Ints *k, const float *w, const Moments *m, Arena *tmp);
 

@@ -99,7 +99,7 @@ typedef struct Statistics Statistics;
 /* The text of a file, which need not be one.  NULL: reported. */
 Statistics *statistics_read(Arena *a, const char *file, const char *text, size_t n, Diag *d);
 void statistics_write(const Statistics *s, FILE *out);
-int statistics_count(const Statistics *s);
+int statistics_count(const Statistics *s); /* of ranges */
 
 /* -- quantize.c: the pass --------------------------------------------------------------------- */
 

@@ -38,7 +38,7 @@ struct Statistics {
     int n_grams;
 };
 
-/* -- the model they belong to -------------------------------------------------------------------- */
+/* -- the model they belong to ------------------------------------------------------------------ */
 
 static uint64_t mixed(uint64_t h, const void *data, size_t n)
 {
@@ -75,7 +75,7 @@ uint64_t statistics_model(const Program *p)
     return h;
 }
 
-/* -- records -------------------------------------------------------------------------------------- */
+/* -- records ----------------------------------------------------------------------------------- */
 
 Statistics *statistics_new(Arena *a, uint64_t model)
 {
@@ -91,7 +91,11 @@ const char *statistics_file(const Statistics *s)
 
 int statistics_count(const Statistics *s)
 {
-    return s->n;
+    int n = 0;
+    for (int i = 0; i < s->n; i++)
+        n += !strncmp(s->record[i].key, "range.", 6) ||
+             !strncmp(s->record[i].key, "magnitude.", 10);
+    return n;
 }
 
 void statistics_add(Statistics *s, const char *key, const char *name, int n, const float *v)
@@ -144,7 +148,7 @@ const float *statistics_get(const Statistics *s, const char *key, const char *na
     return r && r->n == n ? r->v : NULL;
 }
 
-/* -- the file --------------------------------------------------------------------------------------- */
+/* -- the file ---------------------------------------------------------------------------------- */
 
 void statistics_write(const Statistics *s, FILE *out)
 {
