@@ -146,9 +146,9 @@ bool mixed_search(const Options *o, const Program *p, const Statistics **keep, A
             return false;
         if (!is_within(&s))
             return diag_error(d, (Loc){.file = s.recipe->file},
-                              "no choice of layers keeps to a budget of %s %.6g: with all in floats "
-                              "it is %.6g", metric_name[s.recipe->metric - 1], s.recipe->max_drop,
-                              s.value);
+                              "no choice of layers keeps to a budget of %s %.6g: with all in "
+                              "floats it is %.6g",
+                              metric_name[s.recipe->metric - 1], s.recipe->max_drop, s.value);
         k = bisect(&s);
     }
     if (k < 0)

@@ -150,7 +150,7 @@ const float *statistics_get(const Statistics *s, const char *key, const char *na
     return r && r->n == n ? r->v : NULL;
 }
 
-/* -- what a search found ------------------------------------------------------------------------- */
+/* -- what a search found ---------------------------------------------------------------------- */
 
 void statistics_keep(Statistics *s, const char *name)
 {
