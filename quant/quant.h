@@ -155,7 +155,7 @@ double difference_cosine(const Difference *d); /* 1 where both are nothing but z
 typedef struct LayerReport {
     Loc loc;
     const Node *node;   /* of the program before */
-    bool is_quantized;  /* it, or what it reads or makes, is no longer in floats */
+    bool is_quantized;  /* its weights or all its operands are integers */
     const char *kept;   /* "int8, weights int4 in groups of 32" */
     bool has_partner;   /* it is one node in both programs; else nothing below is known but bytes */
     Difference error;   /* of its result, and of all that came before it */

@@ -198,6 +198,20 @@ static bool is_touched(const Node *n, const Uses *u)
     return is;
 }
 
+/* Whether n of the program after has weights or all operands in integers, rather than stands beside
+ * such a node. */
+static bool is_of_integers(const Node *n)
+{
+    const int at = op_weight(n->op);
+    if (at >= 0)
+        return unpacks(arg_value(n, at)) != NULL;
+    bool is = n->n_in && (is_class(n, "binary") || is_class(n, "mean") || is_class(n, "clamp") ||
+                          is_class(n, "same_scale"));
+    for (int i = 0; i < n->n_in && is; i++)
+        is = unpacks(n->in[i]) != NULL;
+    return is;
+}
+
 static bool is_compared(const Value *v)
 {
     return v->type.dtype == ETC_F32 && v->type.rank >= 0 && !v->type.is_none;
@@ -232,7 +246,7 @@ static void add_layer(Measure *m, const Node *n, const Value *twin, const Uses *
     m->layer_of[n->out[0]->index] = m->out->n_layers;
     if (twin && twin->def) {
         l.kept = kept_of(twin->def, u, m->a);
-        l.is_quantized = is_touched(twin->def, u);
+        l.is_quantized = is_of_integers(twin->def);
         l.bytes_after = bytes_at(twin->def, is);
         l.has_partner = is_compared(twin);
         m->partner_of[as_read(twin, u, &l)->index] = m->out->n_layers;
