@@ -302,15 +302,26 @@ Point *point_of(const Annotation *a, const Value *v)
 
 /* -- the whole --------------------------------------------------------------------------------- */
 
-static void settle_all(Annotation *a, const Recipe *r, unsigned *spec)
+/* What a search for the fewest layers to keep in floats came to. */
+static bool stays_in_floats(const Node *n, const QuantJob *job)
 {
+    const Statistics *keep = job->keep ? job->keep : job->statistics;
+    return keep && statistics_keeps(keep, n->out[0]->name);
+}
+
+static void settle_all(Annotation *a, const QuantJob *job, unsigned *spec)
+{
+    const NodePlan floats = {.choice = {{.dtype = ETC_F32}, {.dtype = ETC_F32}, 0}};
     for (const Node *n = a->g->first; n; n = n->next) {
         NodePlan *p = plan_of(a, n);
         const Backend *b = p ? taker_of(n, &a->uses) : NULL;
         if (!p)
             continue;
         spec[n->out[0]->index] = spec_of(n, &a->uses, b);
-        *p = settle(n, r, b, spec[n->out[0]->index]);
+        const bool stays = stays_in_floats(n, job);
+        *p = stays ? floats : settle(n, job->recipe, b, spec[n->out[0]->index]);
+        if (stays)
+            statistics_keep(job->seen, n->out[0]->name);
     }
 }
 
@@ -340,7 +351,7 @@ static void spread(Annotation *a, const unsigned *spec, const bool *wants)
     }
 }
 
-Annotation annotate(Graph *g, const Recipe *r, Arena *arena)
+Annotation annotate(Graph *g, const QuantJob *job, Arena *arena)
 {
     Annotation a = {.g = g, .arena = arena, .uses = graph_uses(g, arena), .n_values = g->n_values};
     unsigned *spec = NEW(arena, unsigned, g->n_values + 1);
@@ -349,7 +360,7 @@ Annotation annotate(Graph *g, const Recipe *r, Arena *arena)
     a.point = NEW(arena, int, g->n_values + 1);
     for (int i = 0; i < g->n_values; i++)
         a.point[i] = -1;
-    settle_all(&a, r, spec);
+    settle_all(&a, job, spec);
     decide_all(&a, spec, wants);
     spread(&a, spec, wants);
     make_points(&a, spec);

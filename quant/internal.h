@@ -55,7 +55,7 @@ typedef struct Annotation {
     bool observes;     /* points have observers */
 } Annotation;
 
-Annotation annotate(Graph *g, const Recipe *r, Arena *a);
+Annotation annotate(Graph *g, const QuantJob *job, Arena *a);
 NodePlan *plan_of(const Annotation *a, const Node *n); /* NULL: n has no results */
 Point *point_of(const Annotation *a, const Value *v);  /* NULL: v stays as it is */
 
@@ -94,6 +94,12 @@ bool statistics_fit(const Statistics *s, const Program *p, Diag *d); /* false: r
 /* n numbers under a key without blanks, of a value; sorted, they can be found; NULL: not there. */
 void statistics_add(Statistics *s, const char *key, const char *name, int n, const float *v);
 void statistics_sort(Statistics *s);
+/* Nodes that stay in floats, by their first result's name. */
+void statistics_keep(Statistics *s, const char *name);
+bool statistics_keeps(const Statistics *s, const char *name);
+/* That a search has seen to the recipe's budget. */
+void statistics_set_budget(Statistics *s, const Recipe *r);
+bool statistics_has_budget(const Statistics *s);
 /* Products of channels, which no file holds; NULL: not there. */
 void statistics_keep_products(Statistics *s, const char *name, int64_t n, const double *gram);
 double *statistics_products(const Statistics *s, const char *name, int64_t n);

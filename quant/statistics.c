@@ -3,6 +3,8 @@
  *     etc statistics 1
  *     model 0123456789abcdef
  *     KEY N V1 ... VN NAME        what KEY says of the value NAME
+ *     budget 1 MOST METRIC        that a search has kept to it
+ *     float32 0 NAME              what it kept in floats for that
  *     end N                       as many lines
  *
  * Numbers are the shortest decimals of nine digits that give the float back.  Readers trust
@@ -146,6 +148,42 @@ const float *statistics_get(const Statistics *s, const char *key, const char *na
     const Record want = {key, name, n, NULL};
     const Record *r = s->n ? bsearch(&want, s->record, (size_t)s->n, sizeof want, by_key) : NULL;
     return r && r->n == n ? r->v : NULL;
+}
+
+/* -- what a search found ---------------------------------------------------------------------- */
+
+void statistics_keep(Statistics *s, const char *name)
+{
+    const float none = 0;
+    statistics_add(s, "float32", name, 0, &none);
+}
+
+bool statistics_keeps(const Statistics *s, const char *name)
+{
+    return statistics_get(s, "float32", name, 0) != NULL;
+}
+
+Statistics *statistics_keeping(Arena *a, const char *const *name, int n)
+{
+    Statistics *s = statistics_new(a, 0);
+    for (int i = 0; i < n; i++)
+        statistics_keep(s, name[i]);
+    statistics_sort(s);
+    return s;
+}
+
+void statistics_set_budget(Statistics *s, const Recipe *r)
+{
+    const float most = (float)r->max_drop;
+    statistics_add(s, "budget", metric_name[r->metric - 1], 1, &most);
+}
+
+bool statistics_has_budget(const Statistics *s)
+{
+    bool has = false;
+    for (int i = 0; metric_name[i]; i++)
+        has = has || statistics_get(s, "budget", metric_name[i], 1);
+    return has;
 }
 
 /* -- the file ---------------------------------------------------------------------------------- */

@@ -4,17 +4,6 @@
 
 TestSuite(quantizing, .init = make_folders, .fini = remove_folders);
 
-static void write_images(const char *path, const char *shape, const float *v, size_t n)
-{
-    char header[120];
-    snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }",
-             shape);
-    FILE *f = fopen(path, "wb");
-    fprintf(f, "%cNUMPY%c%c%c%c%-117s\n", 0x93, 1, 0, 118, 0, header);
-    fwrite(v, sizeof *v, n, f);
-    fclose(f);
-}
-
 static const float *data(const char *name, size_t *n)
 {
     char header[256];
