@@ -241,7 +241,8 @@ bool runner_init(Runner *r); /* after it, or a failure of it, runner_end */
 void runner_end(Runner *r);  /* may be initialised again */
 
 bool runner_set_input(const Runner *r, int i, const EtcValue *v);
-bool runner_set_inputs(const Runner *r, const Strings *in); /* --input's; tells all that are wrong */
+bool runner_set_inputs(const Runner *r,
+                       const Strings *in); /* --input's; tells all that are wrong */
 bool runner_call(const Runner *r);
 
 /* -- target.c ------------------------------------------------------------------------------ */

@@ -70,8 +70,8 @@ typedef struct Flag Flag;
 
 /* Whether a value is well-formed as far as argv alone can tell; reported where not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
-static CheckFn any, is_backends, is_choice, is_dim, is_drop, is_dump, is_method, is_passes, is_percent,
-    is_page, is_picture, is_runs, is_threads, is_tolerance, is_version;
+static CheckFn any, is_backends, is_choice, is_dim, is_drop, is_dump, is_method, is_passes,
+    is_percent, is_page, is_picture, is_runs, is_threads, is_tolerance, is_version;
 
 struct Flag {
     const char *name;
@@ -110,11 +110,9 @@ static const Flag flag_row[] = {
     {"labels", 0, FLAG_TEXT, AT(labels), QUANTIZE, any, "FILE.npy",
      "where the largest output should stand, for top1"},
     {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION | BENCH, is_choice,
-     "worth|all",
-     "what pays for its calls (worth), or all that a backend takes"},
-    {"require-delegated", 0, FLAG_TEXT, AT(require_delegated), COMPILE | PARTITION,
-     is_percent, "PERCENT",
-     "exit 5 when less of the work is delegated"},
+     "worth|all", "what pays for its calls (worth), or all that a backend takes"},
+    {"require-delegated", 0, FLAG_TEXT, AT(require_delegated), COMPILE | PARTITION, is_percent,
+     "PERCENT", "exit 5 when less of the work is delegated"},
     {"simulate", 0, FLAG_BOOL, AT(simulate), PARTITION, any, NULL,
      "compare none, each backend alone and the chain"},
     {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS, is_version, "VERSION",
@@ -160,7 +158,8 @@ static const Flag flag_row[] = {
      "next input, in order (elsewhere: for --verify)"},
     {"next", 0, FLAG_NEXT, AT(inputs), RUN | DIFF, any, NULL, "what follows is a further call"},
     {"output-dir", 0, FLAG_TEXT, AT(output_dir), RUN, any, "DIR", "write output_0.npy ... there"},
-    {"method", 0, FLAG_TEXT, AT(method), RUN | BENCH | DIFF, any, "NAME", "the method to run (forward)"},
+    {"method", 0, FLAG_TEXT, AT(method), RUN | BENCH | DIFF, any, "NAME",
+     "the method to run (forward)"},
     {"threads", 0, FLAG_TEXT, AT(threads), RUN | BENCH, is_threads, "N",
      "for delegates that use several (1)"},
     {"json", 0, FLAG_BOOL, AT(json), ALL, any, NULL, "print the result as JSON to stdout"},

@@ -93,7 +93,8 @@ static const char *path_of(const Runner *r, int call, int n_calls, int i)
     return arena_printf(r->arena, "%s/output_%d.npy", dir_of(r, call, n_calls), i);
 }
 
-static bool stage_outputs(const Runner *r, const Call *call, int n_calls, OutBatch *b, Strings *made)
+static bool stage_outputs(const Runner *r, const Call *call, int n_calls, OutBatch *b,
+                          Strings *made)
 {
     int n_out = etc_method_n_outputs(r->method);
     bool ok = make_dir(r->o->output_dir, made, r->arena, r->diag);

@@ -92,8 +92,7 @@ static unsigned kernel_spec(const Node *n)
     return is_class(n, "same_scale") || is_class(n, "clamp") ? SPEC_STATIC | SPEC_SHARED : 0;
 }
 
-/* Who will compute n; NULL: the kernels. */
-static const Backend *taker_of(const Node *n, const Uses *u)
+const Backend *taker_of(const Node *n, const Uses *u)
 {
     const Program *p = n->graph->program;
     Refusal why = {0};

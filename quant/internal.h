@@ -150,4 +150,7 @@ bool convert(const Annotation *a, Arena *tmp, Diag *d);
 
 double log_of(double x); /* natural; x is positive and normal; the same bits on any machine */
 
+/* Who will compute n: the first backend that takes it; NULL: the kernels.  annotate.c */
+const Backend *taker_of(const Node *n, const Uses *u);
+
 #endif

@@ -1,5 +1,5 @@
 /* recipe.c -- which nodes the rules of a recipe speak for. */
-#include "quant/quant.h"
+#include "quant/internal.h"
 #include <string.h>
 
 const char *const metric_name[] = {"top1", "cosine", "sqnr", NULL};
@@ -108,17 +108,6 @@ typedef struct Check {
 } Check;
 
 typedef void Visit(Check *c, const Node *n, const Backend *b);
-
-/* Who takes n: the first that is offered it. */
-static const Backend *taker_of(const Node *n, const Uses *u)
-{
-    const Program *p = n->graph->program;
-    Refusal why = {0};
-    for (int i = 0; i < p->n_backends; i++)
-        if (p->backend[i]->takes(n, u, &why))
-            return p->backend[i];
-    return NULL;
-}
 
 static void visit_graph(Check *c, const Graph *g, Visit *visit)
 {

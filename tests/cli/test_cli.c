@@ -352,7 +352,8 @@ Test(cli, a_pte_does_not_go_to_a_terminal)
     int terminal = posix_openpt(O_RDWR | O_NOCTTY);
     if (terminal < 0 || grantpt(terminal) || unlockpt(terminal))
         cr_skip_test("no terminals here");
-    snprintf(line, sizeof line, "\"$ETC\" compile $DATA/add/model.pt2 -o - > %s", ptsname(terminal));
+    snprintf(line, sizeof line, "\"$ETC\" compile $DATA/add/model.pt2 -o - > %s",
+             ptsname(terminal));
     Result r = sh(line);
     cr_expect_eq(r.code, 2, "exit %d", r.code);
     cr_expect_not_null(strstr(r.err, "-o - would print a .pte to the terminal"), "%s", r.err);
