@@ -41,6 +41,7 @@ typedef struct Options {
     const char *backend, *delegate, *target, *math, *weights_as, *target_runtime,
         *require_delegated;
     const char *recipe, *calibrate, *statistics; /* the last is written by quantize, else read */
+    const char *max_drop, *labels;               /* of quantize */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
     const char *runs, *warmup, *trace; /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
@@ -97,8 +98,9 @@ Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Dia
  * is in its `partition`.  NULL: reported. */
 Program *model_partition(const Options *o, Arena *a, Diag *d);
 
-/* Loads and runs what stands before quantize, and that.  NULL: reported. */
-Program *model_observe(const Options *o, Arena *a, Diag *d);
+/* Loads and runs what stands before quantize, and that, with some nodes kept in floats or, where
+ * `keep` is NULL, none.  NULL: reported. */
+Program *model_observe(const Options *o, const Statistics *keep, Arena *a, Diag *d);
 
 /* The same, quantized by what was observed; a program of its own.  NULL: reported. */
 Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Diag *d);
@@ -324,6 +326,8 @@ extern const int n_recipe_presets;
 /* A preset, or a file of a recipe.  False: all its mistakes are reported. */
 bool recipe_read(const char *name, Arena *a, Recipe *out, Diag *d);
 bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Recipe *out, Diag *d);
+/* What --max-drop says, METRIC=VALUE.  False: it is not that. */
+bool recipe_set_budget(const char *text, Recipe *out);
 
 /* -- report.c ------------------------------------------------------------------------------ */
 
@@ -352,6 +356,15 @@ void partition_line(const Program *p, const char *file, Arena *a); /* to standar
  * reported. */
 bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena *a, Diag *d);
 void quant_finish(const Program *p); /* once its passes have run: lets go of samples */
+
+/* p, which was observed, beside what it becomes by what it has seen.  False: reported. */
+bool quant_measure(const Options *o, const Program *p, QuantReport *r, Arena *a, Diag *d);
+
+/* -- mixed.c ------------------------------------------------------------------------------- */
+
+/* What is to stay in floats for the recipe's budget, in *keep; NULL where that is nothing, or there
+ * is no budget.  p was observed with nothing kept.  False: reported. */
+bool mixed_search(const Options *o, const Program *p, const Statistics **keep, Arena *a, Diag *d);
 
 /* -- commands: each returns after reporting to d ------------------------------------------- */
 

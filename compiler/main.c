@@ -18,7 +18,7 @@ static void keep_memory(void)
 {
     enum { MIB = 1 << 20 };
     mallopt(M_MMAP_THRESHOLD, 16 * MIB);
-    mallopt(M_TRIM_THRESHOLD, 16 * MIB);
+    mallopt(M_TRIM_THRESHOLD, 1024 * MIB);
     mallopt(M_TOP_PAD, MIB);
 }
 

@@ -471,7 +471,8 @@ Program *model_partition(const Options *o, Arena *a, Diag *d)
 
 /* Loads and runs the passes as far as quantize, which has `known` to go by or, where that is
  * NULL, only observes. */
-static Program *to_quantize(const Options *o, const Statistics *known, Arena *a, Diag *d)
+static Program *to_quantize(const Options *o, const Statistics *known, const Statistics *keep,
+                            Arena *a, Diag *d)
 {
     Pipeline all;
     PassOptions quiet = {.dump = NULL};
@@ -483,20 +484,21 @@ static Program *to_quantize(const Options *o, const Statistics *known, Arena *a,
         set_backends(o, p);
     if (!is_sound(p, d) || !pipeline_to_quantize(p, &all, d) || !quant_prepare(o, p, known, a, d))
         return NULL;
+    p->quant->keep = keep;
     bool ok = known ? passes_run(p, all.pass, all.n, quiet, d)
                     : model_run_passes(o, p, all.pass, all.n, a, NULL, d);
     quant_finish(p);
     return ok ? p : NULL;
 }
 
-Program *model_observe(const Options *o, Arena *a, Diag *d)
+Program *model_observe(const Options *o, const Statistics *keep, Arena *a, Diag *d)
 {
-    return to_quantize(o, NULL, a, d);
+    return to_quantize(o, NULL, keep, a, d);
 }
 
 Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Diag *d)
 {
-    return to_quantize(o, known, a, d);
+    return to_quantize(o, known, NULL, a, d);
 }
 
 Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Diag *d)

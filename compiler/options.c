@@ -70,7 +70,7 @@ typedef struct Flag Flag;
 
 /* Whether a value is well-formed as far as argv alone can tell; reported where not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
-static CheckFn any, is_backends, is_choice, is_dim, is_dump, is_method, is_passes, is_percent,
+static CheckFn any, is_backends, is_choice, is_dim, is_drop, is_dump, is_method, is_passes, is_percent,
     is_page, is_picture, is_runs, is_threads, is_tolerance, is_version;
 
 struct Flag {
@@ -105,6 +105,10 @@ static const Flag flag_row[] = {
      "sample inputs to see the ranges of values with"},
     {"statistics", 0, FLAG_TEXT, AT(statistics), BUILDS | CHECKS | QUANTIZE, any, "FILE",
      "those ranges, as `etc quantize` wrote them; of quantize: the file to write"},
+    {"max-drop", 0, FLAG_TEXT, AT(max_drop), QUANTIZE, is_drop, "METRIC=VALUE",
+     "keep the fewest layers in floats that this takes: top1, cosine or sqnr"},
+    {"labels", 0, FLAG_TEXT, AT(labels), QUANTIZE, any, "FILE.npy",
+     "where the largest output should stand, for top1"},
     {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION | BENCH, is_choice,
      "worth|all",
      "what pays for its calls (worth), or all that a backend takes"},
@@ -315,6 +319,14 @@ static bool is_page(const Parser *p, const Flag *f, const char *value)
            usage(p, "--report wants a name that ends in .html or .json, not '%s'", value);
 }
 
+static bool is_drop(const Parser *p, const Flag *f, const char *value)
+{
+    Recipe r = {.metric = METRIC_NONE};
+    return recipe_set_budget(value, &r) ||
+           usage(p, "--%s wants top1=, cosine= or sqnr= and a number from 0 on, not '%s'", f->name,
+                 value);
+}
+
 static bool is_method(const Parser *p, const Flag *f, const char *value)
 {
     size_t n = strcspn(value, "=");
@@ -491,7 +503,8 @@ static bool overwrites(const Parser *p, const char *output)
 {
     const Options *o = p->o;
     const char *statistics = o->command == CMD_QUANTIZE ? NULL : o->statistics;
-    const char *read[] = {o->model, o->data, o->weights, o->recipe, o->calibrate, statistics};
+    const char *read[] = {o->model,     o->data,    o->weights, o->recipe,
+                          o->calibrate, statistics, o->labels};
     const char *hit = NULL;
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         hit = same_file(output, read[i]) ? read[i] : hit;

@@ -41,6 +41,8 @@ bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena 
     Recipe *r = NEW(a, Recipe, 1);
     if (!recipe_read(o->recipe, a, r, d))
         return false;
+    if (o->max_drop)
+        recipe_set_budget(o->max_drop, r);
     *job = (QuantJob){
         .recipe = r, .statistics = known, .only_observe = o->command == CMD_QUANTIZE && !known};
     if (o->command != CMD_QUANTIZE && o->statistics &&
@@ -88,20 +90,27 @@ static bool stage_statistics(const Options *o, const Program *p, OutBatch *out, 
     return ok;
 }
 
-/* What --report and --json ask for: p, which observed, beside what it becomes by what it has
- * seen. */
-static bool report(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d)
+bool quant_measure(const Options *o, const Program *p, QuantReport *r, Arena *a, Diag *d)
 {
-    if (!o->report && !o->json)
-        return true;
-    QuantReport r = {.model = p->name, .recipe = p->quant->recipe->file};
     Program *after = model_quantize(o, p->quant->seen, a, d);
     Data *data = after ? data_open(o->calibrate, p->method[0], a, d) : NULL;
     if (!data)
         return false;
+    r->model = p->name;
+    r->recipe = p->quant->recipe->file;
     Samples s = data_samples(data);
-    bool ok = report_measure(p->method[0], after->method[0], &s, a, &r, d);
+    bool ok = report_measure(p->method[0], after->method[0], &s, a, r, d);
     data_close(data);
+    return ok;
+}
+
+/* What --report and --json ask for. */
+static bool report(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d)
+{
+    if (!o->report && !o->json)
+        return true;
+    QuantReport r = {.model = p->name};
+    bool ok = quant_measure(o, p, &r, a, d);
     if (ok && o->json)
         quant_report_json(&r, a, stdout);
     return ok && (!o->report || quant_report_stage(&r, o->report, out, a, d));
@@ -110,8 +119,12 @@ static bool report(const Options *o, const Program *p, OutBatch *out, Arena *a, 
 void command_quantize(const Options *o, Arena *a, Diag *d)
 {
     OutBatch out = {.arena = a};
-    Program *p = model_observe(o, a, d);
-    bool ok = p && stage_statistics(o, p, &out, d) && report(o, p, &out, a, d) &&
+    const Statistics *keep = NULL;
+    Program *p = model_observe(o, NULL, a, d);
+    bool ok = p && mixed_search(o, p, &keep, a, d);
+    if (ok && keep)
+        p = model_observe(o, keep, a, d);
+    ok = ok && p && stage_statistics(o, p, &out, d) && report(o, p, &out, a, d) &&
               finish_files(&out, d);
     if (ok && !o->quiet)
         fprintf(stderr, "%s: ranges of %d values over %d samples\n", o->statistics,

@@ -485,8 +485,7 @@ static void read_objective(Reader *r, const Yaml *y, void *to)
 
 static void read_metric(Reader *r, const Yaml *y, void *to)
 {
-    static const char *const list[] = {"top1", "cosine", "sqnr", NULL};
-    *(Metric *)to = (Metric)(choice(r, y, list) + 1);
+    *(Metric *)to = (Metric)(choice(r, y, metric_name) + 1);
 }
 
 static void read_drop(Reader *r, const Yaml *y, void *to)
@@ -503,6 +502,19 @@ static void read_budget(Reader *r, const Yaml *y, void *to)
         return;
     for (int i = 0; i < N(key); i++)
         need(r, y, found[i], key[i].name);
+}
+
+bool recipe_set_budget(const char *text, Recipe *out)
+{
+    const size_t n = strcspn(text, "=");
+    char *end = NULL;
+    out->metric = METRIC_NONE;
+    for (int i = 0; metric_name[i]; i++)
+        if (strlen(metric_name[i]) == n && !strncmp(metric_name[i], text, n))
+            out->metric = (Metric)(i + 1);
+    out->max_drop = text[n] ? strtod(text + n + 1, &end) : -1;
+    return out->metric && end && end != text + n + 1 && !*end && out->max_drop >= 0 &&
+           out->max_drop <= 1e6;
 }
 
 static ReadFn read_preset;

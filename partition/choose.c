@@ -36,13 +36,6 @@ static bool is_bound(const Value *v)
     return false;
 }
 
-static int64_t crossing(const Choice *c, const Value *v)
-{
-    if (is_bound(v))
-        return CUT_NEVER;
-    return price((double)type_bytes(v->type) * c->b->cost_of_byte + c->b->call_cost / CROSSINGS);
-}
-
 static int place(const Choice *c, int node)
 {
     return node == NOBODY ? NOBODY : c->at[node];
@@ -52,6 +45,40 @@ static int reader(const Choice *c, int i)
 {
     const Node *n = c->s->uses.user[i];
     return n->n_out ? place(c, c->s->maker[n->out[0]->index]) : NOBODY;
+}
+
+static const Node *sole_reader(const Choice *c, const Value *v)
+{
+    const Uses *u = &c->s->uses;
+    const int at = u->first[v->index];
+    return u->first[v->index + 1] - at == 1 && !u->escapes[v->index] ? u->user[at] : NULL;
+}
+
+/* Between dequantize and quantize a node is computed in integers if nothing is cut off; integers
+ * themselves may cross. */
+static bool is_in_integers(const Choice *c, const Value *v)
+{
+    const Node *next = sole_reader(c, v);
+    if (!v->def || place(c, c->s->maker[v->index]) == NOBODY)
+        return false;
+    if (v->def->op == OP_DEQUANTIZE_PER_TENSOR) {
+        bool all = !c->s->uses.escapes[v->index];
+        for (int i = c->s->uses.first[v->index]; i < c->s->uses.first[v->index + 1]; i++)
+            all = all && reader(c, i) != NOBODY;
+        return all;
+    }
+    if (next && (next->op == OP_RELU || next->op == OP_HARDTANH || next->op == OP_CLAMP) &&
+        place(c, c->s->maker[next->out[0]->index]) != NOBODY)
+        next = sole_reader(c, next->out[0]);
+    return next && next->op == OP_QUANTIZE_PER_TENSOR &&
+           place(c, c->s->maker[next->out[0]->index]) != NOBODY;
+}
+
+static int64_t crossing(const Choice *c, const Value *v)
+{
+    if (is_bound(v) || is_in_integers(c, v))
+        return CUT_NEVER;
+    return price((double)type_bytes(v->type) * c->b->cost_of_byte + c->b->call_cost / CROSSINGS);
 }
 
 static int or_source(int at, int n_all)

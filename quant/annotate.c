@@ -67,7 +67,7 @@ bool is_weight(const Value *v)
            s->n_bytes >= type_bytes(v->type);
 }
 
-/* -- what is to be had --------------------------------------------------------------------------- */
+/* -- what is to be had ------------------------------------------------------------------------- */
 
 /* The kernels compute with floats what lies between dequantize and quantize. */
 static unsigned kernel_spec(const Node *n)
@@ -133,7 +133,7 @@ static unsigned spec_of(const Node *n, const Uses *u, const Backend *b)
     return b ? b->spec(n) : kernel_spec(n);
 }
 
-/* -- settling ------------------------------------------------------------------------------------ */
+/* -- settling ---------------------------------------------------------------------------------- */
 
 /* Groups are runs of a row of weights; other weights get a scale per result. */
 static bool groups_fit(const Node *n, const QuantFormat *f)
@@ -180,7 +180,7 @@ static NodePlan settle(const Node *n, const Recipe *r, const Backend *b, unsigne
     return p;
 }
 
-/* -- the walks ----------------------------------------------------------------------------------- */
+/* -- the walks --------------------------------------------------------------------------------- */
 
 NodePlan *plan_of(const Annotation *a, const Node *n)
 {
@@ -241,7 +241,7 @@ static bool all_want_integers(const Annotation *a, const Node *n)
     return ok;
 }
 
-/* -- points -------------------------------------------------------------------------------------- */
+/* -- points ------------------------------------------------------------------------------------ */
 
 static int root(int *of, int i)
 {
@@ -275,7 +275,8 @@ static void make_points(Annotation *a, const unsigned *spec)
         set[i] = i;
     for (const Node *n = a->g->first; n; n = n->next) {
         const NodePlan *p = plan_of(a, n);
-        bool shares = p && p->mode == MODE_STATIC && !p->head && (spec[n->out[0]->index] & SPEC_SHARED);
+        bool shares = p && p->mode == MODE_STATIC && !p->head &&
+                      (spec[n->out[0]->index] & SPEC_SHARED);
         for (int i = 0; shares && i < n->n_in; i++)
             if (has_point(n, i))
                 set[root(set, n->in[i]->index)] = root(set, n->out[0]->index);
@@ -299,39 +300,69 @@ Point *point_of(const Annotation *a, const Value *v)
     return v->index < a->n_values && a->point[v->index] >= 0 ? a->points[a->point[v->index]] : NULL;
 }
 
-Annotation annotate(Graph *g, const Recipe *r, Arena *arena)
+/* -- the whole --------------------------------------------------------------------------------- */
+
+/* What a search for the fewest layers to keep in floats came to. */
+static bool stays_in_floats(const Node *n, const QuantJob *job)
+{
+    const Statistics *keep = job->keep ? job->keep : job->statistics;
+    return keep && statistics_keeps(keep, n->out[0]->name);
+}
+
+static void settle_all(Annotation *a, const QuantJob *job, unsigned *spec)
+{
+    const NodePlan floats = {.choice = {{.dtype = ETC_F32}, {.dtype = ETC_F32}, 0}};
+    for (const Node *n = a->g->first; n; n = n->next) {
+        NodePlan *p = plan_of(a, n);
+        const Backend *b = p ? taker_of(n, &a->uses) : NULL;
+        if (!p)
+            continue;
+        spec[n->out[0]->index] = spec_of(n, &a->uses, b);
+        const bool stays = stays_in_floats(n, job);
+        *p = stays ? floats : settle(n, job->recipe, b, spec[n->out[0]->index]);
+        if (stays)
+            statistics_keep(job->seen, n->out[0]->name);
+    }
+}
+
+/* Forwards: who can be computed in integers and is not, `wants` to. */
+static void decide_all(Annotation *a, const unsigned *spec, bool *wants)
+{
+    for (const Node *n = a->g->first; n; n = n->next) {
+        NodePlan *p = plan_of(a, n);
+        if (!p || p->head || p->mode != MODE_STATIC)
+            continue;
+        const int v = n->out[0]->index;
+        wants[v] = !decide(a, n, spec[v]);
+        p->mode = wants[v] ? MODE_FLOAT : MODE_STATIC;
+        if (!wants[v])
+            join(a, n, spec[v]);
+    }
+}
+
+/* Backwards: integers come before what moves them, where nobody behind it reads floats. */
+static void spread(Annotation *a, const unsigned *spec, const bool *wants)
+{
+    for (const Node *n = a->g->last; n; n = n->prev) {
+        NodePlan *p = plan_of(a, n);
+        if (p && wants[n->out[0]->index] && spec[n->out[0]->index] & SPEC_SHARED &&
+            all_want_integers(a, n))
+            p->mode = MODE_STATIC;
+    }
+}
+
+Annotation annotate(Graph *g, const QuantJob *job, Arena *arena)
 {
     Annotation a = {.g = g, .arena = arena, .uses = graph_uses(g, arena), .n_values = g->n_values};
     unsigned *spec = NEW(arena, unsigned, g->n_values + 1);
+    bool *wants = NEW(arena, bool, g->n_values + 1);
     a.plan = NEW(arena, NodePlan, g->n_values + 1);
     a.point = NEW(arena, int, g->n_values + 1);
     for (int i = 0; i < g->n_values; i++)
         a.point[i] = -1;
-    for (const Node *n = g->first; n; n = n->next) {
-        NodePlan *p = plan_of(&a, n);
-        const Backend *b = p ? taker_of(n, &a.uses) : NULL;
-        if (!p)
-            continue;
-        spec[n->out[0]->index] = spec_of(n, &a.uses, b);
-        *p = settle(n, r, b, spec[n->out[0]->index]);
-    }
-    Mode *wish = NEW(arena, Mode, g->n_values + 1);
-    for (const Node *n = g->first; n; n = n->next) {
-        NodePlan *p = plan_of(&a, n);
-        if (!p || p->head)
-            continue;
-        wish[n->out[0]->index] = p->mode;
-        if (p->mode == MODE_STATIC && !decide(&a, n, spec[n->out[0]->index]))
-            p->mode = MODE_FLOAT;
-        if (p->mode == MODE_STATIC)
-            join(&a, n, spec[n->out[0]->index]);
-    }
-    for (const Node *n = g->last; n; n = n->prev) {
-        NodePlan *p = plan_of(&a, n);
-        if (p && p->mode == MODE_FLOAT && wish[n->out[0]->index] == MODE_STATIC &&
-            spec[n->out[0]->index] & SPEC_SHARED && all_want_integers(&a, n))
-            p->mode = MODE_STATIC;
-    }
+    settle_all(&a, job, spec);
+    decide_all(&a, spec, wants);
+    spread(&a, spec, wants);
     make_points(&a, spec);
     return a;
 }

@@ -46,7 +46,8 @@ static void look(const Value *v, EtcTensor *t, void *ctx)
     const float x = ((const float *)t->data)[bad];
     l->failed = !diag_error(l->d, loc_of(l->a, v),
                             "sample '%s': %s at element %" PRId64 " of %s", l->sample,
-                            isnan(x) ? "NaN" : "infinity", bad, v->def ? "its result" : "the input");
+                            isnan(x) ? "NaN" : "infinity", bad,
+                            v->def ? "its result" : "the input");
 }
 
 static bool run_sample(Annotation *a, const Samples *s, int i, Arena *tmp, Diag *d)

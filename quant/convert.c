@@ -2,7 +2,8 @@
  * integers behind dequantize, in the forms that PT2E and torchao export.
  *
  *   a value with a known scale     quantize_per_tensor, dequantize_per_tensor
- *   rows scaled when it runs       choose_qparams_per_token_asymmetric, quantize_, dequantize_per_token
+ *   rows scaled when it runs       choose_qparams_per_token_asymmetric, quantize_per_token,
+ *                                  dequantize_per_token
  *   the same, as one               choose_qparams, quantize_per_tensor.tensor, dequantize_ ...
  *   weights                        dequantize_per_channel of i8; of groups in rows of a group each
  *   tables                         rows of the i8 table are looked up, then scaled
@@ -25,7 +26,7 @@ typedef struct Convert {
     bool failed;
 } Convert;
 
-/* -- building ------------------------------------------------------------------------------------ */
+/* -- building ---------------------------------------------------------------------------------- */
 
 static Value *first(Convert *c, Node *n)
 {
@@ -81,7 +82,7 @@ static Value *whole(Convert *c, Value *v)
              : first(c, NULL);
 }
 
-/* -- weights --------------------------------------------------------------------------------------- */
+/* -- weights ----------------------------------------------------------------------------------- */
 
 static Value *constant(Convert *c, const State *like, const char *part, EtcDtype t, int rank,
                        const Dim *dim, void *data)
@@ -195,7 +196,7 @@ static Value *weight_of_halves(Convert *c, Node *n, const Value *w)
     return first(c, made);
 }
 
-/* -- tables ------------------------------------------------------------------------------------------ */
+/* -- tables ------------------------------------------------------------------------------------ */
 
 static Value *looked_up(Convert *c, Node *n, Value *table)
 {
@@ -258,7 +259,7 @@ static Value *halves_of_table(Convert *c, Node *n)
     return v;
 }
 
-/* -- nodes ------------------------------------------------------------------------------------------- */
+/* -- nodes ------------------------------------------------------------------------------------- */
 
 static void set_weight(Convert *c, Node *n, const NodePlan *p)
 {

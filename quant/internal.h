@@ -55,7 +55,7 @@ typedef struct Annotation {
     bool observes;     /* points have observers */
 } Annotation;
 
-Annotation annotate(Graph *g, const Recipe *r, Arena *a);
+Annotation annotate(Graph *g, const QuantJob *job, Arena *a);
 NodePlan *plan_of(const Annotation *a, const Node *n); /* NULL: n has no results */
 Point *point_of(const Annotation *a, const Value *v);  /* NULL: v stays as it is */
 
@@ -75,8 +75,8 @@ bool calibrate(Annotation *a, QuantJob *job, Diag *d);
 
 /* -- moments.c --------------------------------------------------------------------------------- */
 
-/* Asks anew for the moments of the operands whose nodes want some for one of these algorithms; true:
- * some do.  They are before or behind what rescale.c does. */
+/* Asks anew for the moments of the operands whose nodes want some for one of these algorithms;
+ * true: some do.  They are before or behind what rescale.c does. */
 bool moments_ask(Annotation *a, unsigned algorithms, bool is_before);
 void moments_see(Moments *m, const EtcTensor *t);
 void moments_end(const Annotation *a, Statistics *to);
@@ -94,6 +94,12 @@ bool statistics_fit(const Statistics *s, const Program *p, Diag *d); /* false: r
 /* n numbers under a key without blanks, of a value; sorted, they can be found; NULL: not there. */
 void statistics_add(Statistics *s, const char *key, const char *name, int n, const float *v);
 void statistics_sort(Statistics *s);
+/* Nodes that stay in floats, by their first result's name. */
+void statistics_keep(Statistics *s, const char *name);
+bool statistics_keeps(const Statistics *s, const char *name);
+/* That a search has seen to the recipe's budget. */
+void statistics_set_budget(Statistics *s, const Recipe *r);
+bool statistics_has_budget(const Statistics *s);
 /* Products of channels, which no file holds; NULL: not there. */
 void statistics_keep_products(Statistics *s, const char *name, int64_t n, const double *gram);
 double *statistics_products(const Statistics *s, const char *name, int64_t n);
@@ -132,7 +138,7 @@ int64_t channel_at(const Geometry *g, int64_t element);
 
 void rescale_all(Annotation *a);
 
-/* -- gptq.c -------------------------------------------------------------------------------------- */
+/* -- gptq.c ------------------------------------------------------------------------------------ */
 
 void gptq_round(Ints *k, const float *w, const Moments *m, Arena *tmp);
 

@@ -59,6 +59,7 @@ typedef struct QuantRule {
 } QuantRule;
 
 typedef enum Metric { METRIC_NONE, METRIC_TOP1, METRIC_COSINE, METRIC_SQNR } Metric;
+extern const char *const metric_name[]; /* of METRIC_TOP1 and those behind it; then NULL */
 
 typedef struct Recipe {
     const char *file; /* of the recipe, or the preset's name */
@@ -66,7 +67,7 @@ typedef struct Recipe {
     int n_rules;
     bool for_latency;    /* --objective latency: only where the cost model shows a gain */
     Metric metric;       /* of --max-drop */
-    double max_drop;
+    double max_drop;     /* of METRIC_SQNR: the least that is kept */
 } Recipe;
 
 typedef struct QuantChoice {
@@ -99,7 +100,10 @@ typedef struct Statistics Statistics;
 /* The text of a file, which need not be one.  NULL: reported. */
 Statistics *statistics_read(Arena *a, const char *file, const char *text, size_t n, Diag *d);
 void statistics_write(const Statistics *s, FILE *out);
-int statistics_count(const Statistics *s);
+int statistics_count(const Statistics *s); /* of ranges */
+
+/* Of no model: it says of the named nodes' first results that they stay in floats. */
+Statistics *statistics_keeping(Arena *a, const char *const *name, int n);
 
 /* -- quantize.c: the pass --------------------------------------------------------------------- */
 
@@ -108,6 +112,7 @@ typedef struct QuantJob {
     const Recipe *recipe;
     const Samples *samples; /* of method 0; NULL: none */
     const Statistics *statistics; /* what was read from a file, or NULL */
+    const Statistics *keep;       /* what stays in floats; NULL: what `statistics` says does */
     Statistics *seen;             /* of the samples, in the program's arena */
     bool only_observe;            /* the program stays as it is */
     void (*progress)(void *ctx, int done, int n); /* may be NULL */
@@ -149,6 +154,8 @@ double difference_cosine(const Difference *d); /* 1 where both are nothing but z
 
 typedef struct LayerReport {
     Loc loc;
+    const Node *node;   /* of the program before */
+    bool is_quantized;  /* its weights or all its operands are integers */
     const char *kept;   /* "int8, weights int4 in groups of 32" */
     bool has_partner;   /* it is one node in both programs; else nothing below is known but bytes */
     Difference error;   /* of its result, and of all that came before it */
@@ -168,11 +175,23 @@ typedef struct QuantReport {
     LayerReport *layer; /* in the order of the program */
     Difference outputs;
     int64_t bytes_before, bytes_after; /* of all that is constant; what two layers share, once */
+    const int64_t *label;              /* of each row of the first output, or NULL: the caller's */
+    int64_t n_labels, n_rows;
+    int64_t right[2]; /* rows whose largest element stands at the label: before and after */
 } QuantReport;
 
 /* Runs both on the samples: `after` is what pass_quantize made of `before`, both at stage core.
  * What differs is told in `a`.  False: reported. */
 bool report_measure(const Graph *before, const Graph *after, const Samples *s, Arena *a,
                     QuantReport *out, Diag *d);
+
+typedef struct LayerDamage {
+    int layer; /* its place in the report */
+    double damage;
+} LayerDamage;
+
+/* The quantized layers, the one that does most damage first.  What clamps or bends a layer's
+ * result is part of that layer. */
+LayerDamage *report_worst(const QuantReport *r, int *n, Arena *a);
 
 #endif

@@ -6,8 +6,18 @@
 
 static bool quantize_graph(Graph *g, QuantJob *job, Arena *tmp, Diag *d)
 {
-    Annotation a = annotate(g, job->recipe, tmp);
+    Annotation a = annotate(g, job, tmp);
     return calibrate(&a, job, d) && (job->only_observe || convert(&a, tmp, d));
+}
+
+/* Which layers a budget leaves in floats is not to be known without trying. */
+static bool budget_is_met(const QuantJob *job, Diag *d)
+{
+    return !job->recipe->metric || job->only_observe ||
+           (job->statistics && statistics_has_budget(job->statistics)) ||
+           diag_error(d, (Loc){.file = job->recipe->file},
+                      "has a budget, which takes trials: give --statistics that `etc quantize` "
+                      "wrote with one");
 }
 
 bool pass_quantize(Program *p, Arena *tmp, Diag *d)
@@ -17,9 +27,11 @@ bool pass_quantize(Program *p, Arena *tmp, Diag *d)
     if (!job)
         return true;
     if (!recipe_check_scopes(job->recipe, p, d) ||
-        (job->statistics && !statistics_fit(job->statistics, p, d)))
+        (job->statistics && !statistics_fit(job->statistics, p, d)) || !budget_is_met(job, d))
         return false;
     job->seen = statistics_new(p->arena, statistics_model(p));
+    if (job->recipe->metric)
+        statistics_set_budget(job->seen, job->recipe);
     for (int i = 0; i < p->n_methods; i++) {
         ok = quantize_graph(p->method[i], job, tmp, d) && ok;
         arena_reset(tmp);

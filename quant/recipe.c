@@ -2,6 +2,8 @@
 #include "quant/quant.h"
 #include <string.h>
 
+const char *const metric_name[] = {"top1", "cosine", "sqnr", NULL};
+
 /* -- globs ------------------------------------------------------------------------------------ */
 
 /* Whether s, or what of it stands before an `end` that is not 0, is what the glob says.  Only

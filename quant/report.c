@@ -198,6 +198,20 @@ static bool is_touched(const Node *n, const Uses *u)
     return is;
 }
 
+/* Whether n of the program after has weights or all operands in integers, rather than stands beside
+ * such a node. */
+static bool is_of_integers(const Node *n)
+{
+    const int at = op_weight(n->op);
+    if (at >= 0)
+        return unpacks(arg_value(n, at)) != NULL;
+    bool is = n->n_in && (is_class(n, "binary") || is_class(n, "mean") || is_class(n, "clamp") ||
+                          is_class(n, "same_scale"));
+    for (int i = 0; i < n->n_in && is; i++)
+        is = unpacks(n->in[i]) != NULL;
+    return is;
+}
+
 static bool is_compared(const Value *v)
 {
     return v->type.dtype == ETC_F32 && v->type.rank >= 0 && !v->type.is_none;
@@ -227,11 +241,12 @@ static const Value *as_read(const Value *v, const Uses *u, LayerReport *l)
 static void add_layer(Measure *m, const Node *n, const Value *twin, const Uses *u, int64_t *was,
                       int64_t *is)
 {
-    LayerReport l = {.loc = n->loc, .kept = "float32"};
+    LayerReport l = {.loc = n->loc, .node = n, .is_quantized = !twin, .kept = "float32"};
     l.bytes_before = l.bytes_after = bytes_at(n, was);
     m->layer_of[n->out[0]->index] = m->out->n_layers;
     if (twin && twin->def) {
         l.kept = kept_of(twin->def, u, m->a);
+        l.is_quantized = is_of_integers(twin->def);
         l.bytes_after = bytes_at(twin->def, is);
         l.has_partner = is_compared(twin);
         m->partner_of[as_read(twin, u, &l)->index] = m->out->n_layers;
@@ -298,6 +313,32 @@ static void compare(const Value *v, EtcTensor *t, void *ctx)
     observer_see(m->seen[i], m->kept[i], m->n_kept[i], 1, &bad);
 }
 
+/* How many rows of t have their largest element where the labels from row `first` on say. */
+static int64_t count_right(const QuantReport *r, const EtcTensor *t, int64_t first)
+{
+    const int64_t n = t->dim[t->rank - 1], rows = n ? etc_numel(t) / n : 0;
+    const float *x = t->data;
+    int64_t right = 0;
+    for (int64_t i = 0; i < rows && first + i < r->n_labels; i++) {
+        int64_t best = 0;
+        for (int64_t k = 1; k < n; k++)
+            best = x[i * n + k] > x[i * n + best] ? k : best;
+        right += best == r->label[first + i];
+    }
+    return right;
+}
+
+static bool score(QuantReport *r, const EtcTensor *before, const EtcTensor *after, Diag *d)
+{
+    if (before->dtype != ETC_F32 || after->dtype != ETC_F32 || !before->rank || !after->rank)
+        return diag_error(d, (Loc){.file = r->model}, "its first output has no scores to judge");
+    r->right[0] += count_right(r, before, r->n_rows);
+    r->right[1] += count_right(r, after, r->n_rows);
+    const int64_t n = before->dim[before->rank - 1];
+    r->n_rows += n ? etc_numel(before) / n : 0;
+    return true;
+}
+
 static bool run_sample(Measure *m, const Samples *s, int sample, Diag *d)
 {
     const Graph *const side[2] = {m->before, m->after};
@@ -318,7 +359,7 @@ static bool run_sample(Measure *m, const Samples *s, int sample, Diag *d)
         if (out[0][i]->dtype == ETC_F32 && etc_numel(out[0][i]) == etc_numel(out[1][i]))
             difference_add(&m->out->outputs, out[0][i]->data, out[1][i]->data,
                            etc_numel(out[0][i]));
-    return true;
+    return !m->out->label || !m->before->n_out || score(m->out, out[0][0], out[1][0], d);
 }
 
 /* -- damage ----------------------------------------------------------------------------------- */
@@ -378,4 +419,35 @@ bool report_measure(const Graph *before, const Graph *after, const Samples *s, A
         rank_layers(&m);
     arena_free(m.call);
     return ok;
+}
+
+/* -- the worst -------------------------------------------------------------------------------- */
+
+static int by_sum(const void *a, const void *b)
+{
+    const LayerDamage *x = a, *y = b;
+    if (x->damage != y->damage)
+        return x->damage < y->damage ? 1 : -1;
+    return (x->layer > y->layer) - (x->layer < y->layer);
+}
+
+LayerDamage *report_worst(const QuantReport *r, int *n, Arena *a)
+{
+    LayerDamage *own = NEW(a, LayerDamage, r->n_layers + 1);
+    const int n_values = r->n_layers ? r->layer[0].node->graph->n_values : 0;
+    int *owner = NEW(a, int, n_values + 1); /* by value: whose it is, from 1 on */
+    for (int i = 0; i < r->n_layers; i++) {
+        const Node *node = r->layer[i].node;
+        const bool follows = node->n_in && (is_class(node, "clamp") || is_class(node, "lut"));
+        const int of = follows ? owner[node->in[0]->index] : 0;
+        owner[node->out[0]->index] = of ? of : i + 1;
+        own[i] = (LayerDamage){i, of || !r->layer[i].is_quantized ? -1 : r->layer[i].damage};
+        if (of && own[of - 1].damage >= 0)
+            own[of - 1].damage += r->layer[i].damage;
+    }
+    if (r->n_layers)
+        qsort(own, (size_t)r->n_layers, sizeof *own, by_sum);
+    for (*n = 0; *n < r->n_layers && own[*n].damage >= 0;)
+        ++*n;
+    return own;
 }

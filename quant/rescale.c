@@ -5,15 +5,15 @@
  *   equalization   s = sqrt(r1 / r2): the largest weight that makes a channel and the largest that
  *                  reads it become alike (Nagel et al. 2019, Data-Free Quantization Through Weight
  *                  Equalization and Bias Correction, 4.1)
- *   SmoothQuant    s = sqrt(x / w): of the channel's largest magnitude and the weight's (Xiao et al.
- *                  2023, SmoothQuant, equation 4 with alpha 0.5)
- *   AWQ            s = x^alpha, x the root of the channel's mean square; of five alphas the one whose
- *                  weights, rounded, err least in the results (Lin et al. 2024, AWQ: Activation-aware
- *                  Weight Quantization, equations 4 and 5)
+ *   SmoothQuant    s = sqrt(x / w): of the channel's largest magnitude and the weight's (Xiao et
+ *                  al. 2023, SmoothQuant, equation 4 with alpha 0.5)
+ *   AWQ            s = x^alpha, x the root of the channel's mean square; of five alphas the one
+ *                  whose weights, rounded, err least in the results (Lin et al. 2024, AWQ:
+ *                  Activation-aware Weight Quantization, equations 4 and 5)
  *
- * What makes such a value is a product, a convolution, a norm or a product with one row, with a relu behind it
- * at most, and nobody but products and convolutions reads it.  Roots alone are taken, which are
- * exact to the last bit everywhere.
+ * What makes such a value is a product, a convolution, a norm or a product with one row, with a
+ * relu behind it at most, and nobody but products and convolutions reads it.  Roots alone are
+ * taken, which are exact to the last bit everywhere.
  */
 #include "quant/internal.h"
 #include <math.h>
@@ -35,7 +35,7 @@ typedef struct Chain {
     QuantFormat format; /* of the first reader's weights */
 } Chain;
 
-/* -- which -------------------------------------------------------------------------------------- */
+/* -- which ------------------------------------------------------------------------------------- */
 
 static bool is_read_once(const Annotation *a, const Value *v)
 {
@@ -132,7 +132,7 @@ static bool chain_of(Annotation *a, const Value *v, Arena *tmp, Chain *c)
     return is_maker(c, made->def);
 }
 
-/* -- how much -------------------------------------------------------------------------------------- */
+/* -- how much ---------------------------------------------------------------------------------- */
 
 static const float *bytes_of(const Value *v)
 {
@@ -233,7 +233,7 @@ static void best_powers(const Chain *c, const Moments *m, float *s)
     }
 }
 
-/* -- doing so ------------------------------------------------------------------------------------- */
+/* -- doing so ---------------------------------------------------------------------------------- */
 
 static void replace(const Node *n, int arg, float *data)
 {

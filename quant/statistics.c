@@ -3,6 +3,8 @@
  *     etc statistics 1
  *     model 0123456789abcdef
  *     KEY N V1 ... VN NAME        what KEY says of the value NAME
+ *     budget 1 MOST METRIC        that a search has kept to it
+ *     float32 0 NAME              what it kept in floats for that
  *     end N                       as many lines
  *
  * Numbers are the shortest decimals of nine digits that give the float back.  Readers trust
@@ -38,7 +40,7 @@ struct Statistics {
     int n_grams;
 };
 
-/* -- the model they belong to -------------------------------------------------------------------- */
+/* -- the model they belong to ------------------------------------------------------------------ */
 
 static uint64_t mixed(uint64_t h, const void *data, size_t n)
 {
@@ -75,7 +77,7 @@ uint64_t statistics_model(const Program *p)
     return h;
 }
 
-/* -- records -------------------------------------------------------------------------------------- */
+/* -- records ----------------------------------------------------------------------------------- */
 
 Statistics *statistics_new(Arena *a, uint64_t model)
 {
@@ -91,7 +93,11 @@ const char *statistics_file(const Statistics *s)
 
 int statistics_count(const Statistics *s)
 {
-    return s->n;
+    int n = 0;
+    for (int i = 0; i < s->n; i++)
+        n += !strncmp(s->record[i].key, "range.", 6) ||
+             !strncmp(s->record[i].key, "magnitude.", 10);
+    return n;
 }
 
 void statistics_add(Statistics *s, const char *key, const char *name, int n, const float *v)
@@ -144,7 +150,43 @@ const float *statistics_get(const Statistics *s, const char *key, const char *na
     return r && r->n == n ? r->v : NULL;
 }
 
-/* -- the file --------------------------------------------------------------------------------------- */
+/* -- what a search found ---------------------------------------------------------------------- */
+
+void statistics_keep(Statistics *s, const char *name)
+{
+    const float none = 0;
+    statistics_add(s, "float32", name, 0, &none);
+}
+
+bool statistics_keeps(const Statistics *s, const char *name)
+{
+    return statistics_get(s, "float32", name, 0) != NULL;
+}
+
+Statistics *statistics_keeping(Arena *a, const char *const *name, int n)
+{
+    Statistics *s = statistics_new(a, 0);
+    for (int i = 0; i < n; i++)
+        statistics_keep(s, name[i]);
+    statistics_sort(s);
+    return s;
+}
+
+void statistics_set_budget(Statistics *s, const Recipe *r)
+{
+    const float most = (float)r->max_drop;
+    statistics_add(s, "budget", metric_name[r->metric - 1], 1, &most);
+}
+
+bool statistics_has_budget(const Statistics *s)
+{
+    bool has = false;
+    for (int i = 0; metric_name[i]; i++)
+        has = has || statistics_get(s, "budget", metric_name[i], 1);
+    return has;
+}
+
+/* -- the file ---------------------------------------------------------------------------------- */
 
 void statistics_write(const Statistics *s, FILE *out)
 {

@@ -4,11 +4,11 @@
  * with the least squared error (Choukroun et al. 2019, Low-bit Quantization of Neural Networks for
  * Efficient Inference, 2.2).  With an importance per weight, the mean square of what it is
  * multiplied with, that is the error of results.  Scale estimation then alternates between integers
- * and the scale that fits them best, in the least squares (Lin et al. 2016, Fixed Point Quantization
- * of Deep Convolutional Networks, and NNCF's scale estimation weighs it so); HQQ does the same
- * without data, for an error of half a power, in which few large ones cost little (Badri and Shaji
- * 2023, Half-Quadratic Quantization of Large Machine Learning Models; here the scale is found, and
- * the zero point stays 0).  Scales of groups are bfloat16, as XNNPACK keeps them.
+ * and the scale that fits them best, in the least squares (Lin et al. 2016, Fixed Point
+ * Quantization of Deep Convolutional Networks; NNCF's scale estimation weighs it so).  HQQ does the
+ * same without data, for an error of half a power, in which few large ones cost little (Badri and
+ * Shaji 2023, Half-Quadratic Quantization of Large Machine Learning Models; here the scale is
+ * found, and the zero point stays 0).  Scales of groups are bfloat16, as XNNPACK keeps them.
  */
 #include "quant/internal.h"
 #include <math.h>
@@ -192,7 +192,7 @@ void ints_round(Ints *k, const float *w)
         k->q[i] = (int8_t)ints_nearest(k, (double)w[i] / (double)k->scale[i / k->inner % k->n]);
 }
 
-/* -- where weights stand --------------------------------------------------------------------------- */
+/* -- where weights stand ----------------------------------------------------------------------- */
 
 bool geometry_of(const Node *n, Geometry *g)
 {

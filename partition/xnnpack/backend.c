@@ -10,7 +10,7 @@ const Backend xnnpack_backend = {
     .work = xnn_work,
     .cost = xnn_cost,
     .cost_outside = xnn_cost_outside,
-    .call_cost = 3e-6,
+    .call_cost = 0.5e-6,
     .cost_of_byte = 2.6e-11,
     .lower = xnn_lower,
 };

@@ -8,12 +8,13 @@ typedef enum Work {
 
 typedef enum Unit { PER_BYTE, PER_MAC } Unit; /* byte: of operands and results */
 
-/* All that is known of costs, in seconds.  tests/bench/fit_costs.py prints these numbers: `here` and
- * a call from the profiles of 19 models by etc-xnn bench, `outside` from programs of one operator in
- * the official runtime, on one x86-64 core with AVX-512.  Estimates were off by a factor of 1.13 in
- * the median inside, by 1.4 outside.  Three were not fitted: view is a mean; attention
- * outside is the sum of its products and softmax at 64 features; and a node takes 0.5 us inside at
- * least, as the library counts whole microseconds, and one outside. */
+/* All that is known of costs, in seconds.  tests/bench/fit_costs.py prints such numbers: per byte and
+ * multiply-add `here` from the profiles of 19 models by etc-xnn bench, `outside` from programs of one
+ * operator in the official runtime, on one x86-64 core with AVX-512.  Estimates were then off by a
+ * factor of 1.14 in the median inside, by 1.4 outside.  What a node takes at least is what chains of
+ * small ones took in the official runtime; the library's own whole microseconds do not tell.  Not
+ * fitted: attention outside, the sum of its products and of softmax at 64 features, and view, a
+ * mean of those that copy and those that do not. */
 static const struct {
     const char *name;
     Unit unit;
@@ -21,19 +22,19 @@ static const struct {
         double node, unit;
     } here, outside;
 } cost_row[] = {
-    [ARITHMETIC] = {"arithmetic", PER_BYTE, {1.2e-6, 1.2e-11}, {1e-6, 5.5e-11}},
-    [ATTENTION] = {"attention", PER_MAC, {4.6e-6, 2.6e-11}, {3e-6, 1e-10}},
-    [CONV] = {"conv", PER_MAC, {2.7e-6, 1.8e-11}, {1e-6, 6.3e-9}},
+    [ARITHMETIC] = {"arithmetic", PER_BYTE, {0.1e-6, 1.2e-11}, {0.2e-6, 5.5e-11}},
+    [ATTENTION] = {"attention", PER_MAC, {1e-6, 2.6e-11}, {2e-6, 1e-10}},
+    [CONV] = {"conv", PER_MAC, {1e-6, 1.8e-11}, {1e-6, 6.3e-9}},
     [DEPTHWISE] = {"depthwise", PER_MAC, {0.7e-6, 5.7e-11}, {1e-6, 3.4e-9}},
-    [FUNCTION] = {"function", PER_BYTE, {0.5e-6, 3.8e-11}, {1e-6, 4e-10}},
-    [MOVE] = {"move", PER_BYTE, {2e-6, 1.3e-11}, {1e-6, 6.8e-11}},
-    [NORM] = {"norm", PER_BYTE, {0.5e-6, 8.4e-11}, {1e-6, 2.6e-10}},
-    [PERMUTE] = {"permute", PER_BYTE, {1e-6, 6e-11}, {1e-6, 6e-10}},
-    [POOL] = {"pool", PER_MAC, {1.2e-6, 5.6e-11}, {1e-6, 1.35e-8}},
-    [PRODUCT] = {"product", PER_MAC, {0.5e-6, 1.85e-11}, {1e-6, 2.8e-11}},
-    [REDUCE] = {"reduce", PER_BYTE, {2.3e-6, 0.7e-11}, {1e-6, 1e-10}},
-    [SOFTMAX] = {"softmax", PER_BYTE, {0.5e-6, 1.6e-10}, {1e-6, 9.6e-10}},
-    [VIEW_OR_COPY] = {"view", PER_BYTE, {0.5e-6, 1e-11}, {1e-6, 6.8e-11}},
+    [FUNCTION] = {"function", PER_BYTE, {0.1e-6, 3.8e-11}, {0.3e-6, 4e-10}},
+    [MOVE] = {"move", PER_BYTE, {0.1e-6, 1.3e-11}, {0.2e-6, 6.8e-11}},
+    [NORM] = {"norm", PER_BYTE, {0.3e-6, 8.4e-11}, {0.8e-6, 2.6e-10}},
+    [PERMUTE] = {"permute", PER_BYTE, {0.1e-6, 6e-11}, {0.2e-6, 6e-10}},
+    [POOL] = {"pool", PER_MAC, {0.3e-6, 5.6e-11}, {0.3e-6, 1.35e-8}},
+    [PRODUCT] = {"product", PER_MAC, {0.25e-6, 1.85e-11}, {0.5e-6, 2.8e-11}},
+    [REDUCE] = {"reduce", PER_BYTE, {0.2e-6, 0.7e-11}, {0.3e-6, 1e-10}},
+    [SOFTMAX] = {"softmax", PER_BYTE, {0.4e-6, 1.6e-10}, {0.8e-6, 9.6e-10}},
+    [VIEW_OR_COPY] = {"view", PER_BYTE, {0.1e-6, 1e-11}, {0.2e-6, 6.8e-11}},
 };
 
 static bool is_depthwise(const Node *n)

@@ -1,4 +1,4 @@
-/* image.c -- XNNPACK nodes of convolutions and pools. */
+/* image.c -- XNNPACK nodes of convolutions, pools and resizes. */
 #include "partition/xnnpack/rows.h"
 #include <math.h>
 #include <string.h>

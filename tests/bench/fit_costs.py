@@ -182,7 +182,26 @@ def outside(etc_xnn, folder):
         node = bench(etc_xnn, path + ".pte")["instructions"][0]["delegate"]["operations"][0]
         calls.append((8 * n, max(official(path + ".pte", {"x": x}) - call - node["seconds"], 1e-7)))
     c = fit([b for b, _ in calls], [t for _, t in calls])
-    print(f"a call: {c[0]:.3g} s, {c[1]:.3g} s per byte of the border;", " ".join(f"{t:.3g}" for _, t in calls))
+    print(f"a call: {c[0]:.3g} s, {c[1]:.3g} s per byte of the border")
+    chains(etc_xnn, folder)
+
+
+def chains(etc_xnn, folder):
+    """Seconds that a small node adds to a program, in the official runtime's kernels and in XNNPACK."""
+    small = [("arithmetic", ["aten.neg.default(@)", "aten.mul.Tensor(@, %y)"], [64]),
+             ("function", ["aten.sigmoid.default(@)", 'aten.gelu.default(@, approximate="none")'], [64]),
+             ("product", ["aten.bmm.default(@, %y)"], [1, 8, 8]),
+             ("softmax", ["aten._softmax.default(@, -1, false)"], [8, 8])]
+    for (work, calls, size), flags in itertools.product(small, ([], ["--backend", "xnnpack", "--delegate", "all"])):
+        took = []
+        for n in (2, 42):
+            path, x = os.path.join(folder, f"{work}_{n}"), shape(*size)
+            body = "".join(f"  %v{k + 1} = {calls[k % len(calls)].replace('@', f'%v{k}')} : {x}\n" for k in range(n))
+            with open(path + ".etir", "w", encoding="utf-8") as f:
+                f.write(f'program "chain" stage core\nmethod @forward(%v0: {x}, %y: {x}) {{\n{body}  return %v{n}\n}}\n')
+            subprocess.run([etc_xnn, "compile", path + ".etir", "-o", path + ".pte", "-q", *flags], check=True)
+            took.append(official(path + ".pte", {"x": x, "y": x}))
+        print(f"{work:12} {(took[1] - took[0]) / 40:10.3g} s/node", "in XNNPACK" if flags else "outside")
 
 
 if __name__ == "__main__":

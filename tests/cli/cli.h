@@ -195,6 +195,18 @@ static inline const float *floats(const char *path, char header[256], size_t *n)
     return v;
 }
 
+/* A .npy of f32[shape]. */
+static inline void write_images(const char *path, const char *shape, const float *v, size_t n)
+{
+    char header[120];
+    snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }",
+             shape);
+    FILE *f = fopen(path, "wb");
+    fprintf(f, "%cNUMPY%c%c%c%c%-117s\n", 0x93, 1, 0, 118, 0, header);
+    fwrite(v, sizeof *v, n, f);
+    fclose(f);
+}
+
 /* Within 1e-4 of the size of torch's output, and of the same shape. */
 static inline void expect_close(const char *got, const char *model, const char *want)
 {

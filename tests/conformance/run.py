@@ -3,7 +3,7 @@
 
     run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
 
-Needs torch and executorch (`./dev conformance` brings them). Seven parts, one row per check:
+Needs torch and executorch (`./dev conformance` brings them). Eight parts, one row per check:
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
@@ -14,6 +14,7 @@ Needs torch and executorch (`./dev conformance` brings them). Seven parts, one r
                       --delegate all in the official one and, where it was built, by etc-xnn; there
                       without --full those of DELEGATED
   samples             official .pte files run by `etc run`, outputs against the official runtime's
+  quantized           quantized.py: accuracy of the digits models as integers, in four runs
   emit                test_emit_pte.py: planned programs written by hand, in the official runtime
 
 Models are exported once into WORK/zoo, official .pte files made once in WORK/zoo_official.
@@ -29,6 +30,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import quantized
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SAMPLES = os.path.join(os.path.dirname(HERE), "data", "official_pte")
@@ -313,6 +316,8 @@ def main():
             sample(rows, args.etc, path)
     if everything:
         variants(rows, args, os.path.join(args.work, "variants"), out, args.filter)
+        with quiet():
+            quantized.check(rows, args.etc, os.path.join(out, "quantized"), args.filter)
         emitter(rows, args.etc, args.filter)
     n = rows.n
     if not sum(n.values()) and not args.filter:

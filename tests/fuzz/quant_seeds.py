@@ -43,6 +43,9 @@ def main(root, seeds):
                           npz([("arr_0.npy", x), ("input_1.npy", m)], method)]
     with open(os.path.join(root, "docs", "quantization.md"), encoding="utf-8") as f:
         files["recipe"] = list(recipes(f.read()))
+    lines = [b"range.minmax 2 -1.5 2.25 conv2d", b"range.minmax 2 0 1 relu", b"square 3 1 4 9e-3 x"]
+    files["statistics"] = [b"\n".join([b"etc statistics 1", b"model 0123456789abcdef", *lines[:n],
+                                       b"end %d" % n, b""]) for n in range(4)] + [b""]
     for target, data in files.items():
         os.makedirs(os.path.join(seeds, target), exist_ok=True)
         assert len(data) > 4, target

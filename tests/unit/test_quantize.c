@@ -1,4 +1,4 @@
-/* test_quantize.c -- what the algorithms are for: each makes the error smaller that it is said to. */
+/* test_quantize.c -- what the algorithms are for: each lowers the error that it is said to. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,12 +14,12 @@ static double uniform(uint64_t *seed)
     return (double)(*seed >> 11) / 4503599627370496.0 - 1;
 }
 
-/* -- inputs: what the algorithms make use of ----------------------------------------------------- */
+/* -- inputs: what the algorithms make use of --------------------------------------------------- */
 
 typedef enum Kind { CORRELATED, OFFSET, UNEVEN, PLAIN } Kind;
 
-/* The same for the same i: four numbers make a row of CORRELATED, channel 0 and 7 of UNEVEN are large,
- * OFFSET is about 2. */
+/* The same for the same i: four numbers make a row of CORRELATED, channel 0 and 7 of UNEVEN are
+ * large, OFFSET is about 2. */
 static void fill(float *x, Kind kind, int i)
 {
     uint64_t seed = 1000 + (uint64_t)i, mix = 5;
@@ -52,7 +52,7 @@ static bool read_sample(void *ctx, int i, Arena *a, EtcTensor **in, int64_t *sym
     return true;
 }
 
-/* -- programs ------------------------------------------------------------------------------------ */
+/* -- programs ---------------------------------------------------------------------------------- */
 
 #define HEAD "program \"m\" stage core\n"
 #define LINEAR                                                                                     \
@@ -148,7 +148,7 @@ static Error error_of(const Program *q, const char *text, bool uneven, Kind kind
     return e;
 }
 
-/* -- the tests ----------------------------------------------------------------------------------- */
+/* -- the tests --------------------------------------------------------------------------------- */
 
 static const QuantFormat floats = {.dtype = ETC_F32},
                          i8 = {.dtype = ETC_I8, .bits = 8},

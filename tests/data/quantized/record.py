@@ -1,6 +1,9 @@
 """Records what torch makes of the digits models with their values as integers: expected outputs.
 
-    python tests/data/quantized/record.py          (torch, executorch's Python for quantized_decomposed)
+    python tests/data/quantized/record.py          (torch, executorch's Python for quantized_decomposed,
+                                                    scikit-learn)
+
+MODEL_calibration.npy holds images that the models were trained with, none of those that they are judged by.
 
 Scales are torch's: MinMaxObserver over all test images, PerChannelMinMaxObserver of weights, groups of
 32 by their largest magnitude over 7.5 in bfloat16.  The graph is written out here by hand: pairs around
@@ -11,11 +14,13 @@ import pathlib
 import numpy as np
 import torch
 import torch.nn.functional as F
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
 from torch.ao.quantization import MinMaxObserver, PerChannelMinMaxObserver
 import torch.ao.quantization.fx._decomposed  # noqa: F401  registers quantized_decomposed
 
 HERE = pathlib.Path(__file__).parent
-IMAGES = 24
+IMAGES, CALIBRATION = 24, 64
 Q = torch.ops.quantized_decomposed
 
 
@@ -104,6 +109,14 @@ def cnn(p, h, x):
     return h.pair("out", F.linear(x, h.weight(p["6.weight"]), p["6.bias"]))
 
 
+def calibration():
+    """Of the split that tests/conformance/export_zoo.py trains with, each image a sample of its own."""
+    x, y = load_digits(return_X_y=True)
+    x, _, y, _ = train_test_split((x / 16).astype(np.float32), y, test_size=360, random_state=0, stratify=y)
+    np.save(HERE / "mlp_digits_calibration.npy", x[:CALIBRATION, None])
+    np.save(HERE / "cnn_digits_calibration.npy", x[:CALIBRATION].reshape(-1, 1, 8, 8))
+
+
 def main():
     for name, model in (("mlp_digits", mlp), ("cnn_digits", cnn)):
         ep = torch.export.load(HERE.parent / name / "model.pt2")
@@ -122,3 +135,4 @@ def main():
 
 
 main()
+calibration()

@@ -1,19 +1,8 @@
-/* test_quantize.c -- --recipe, --calibrate, --statistics and `etc quantize`: what becomes of models,
- * beside what torch makes of them with the same pairs (tests/data/quantized/record.py). */
+/* test_quantizing.c -- --recipe, --calibrate, --statistics and `etc quantize`: what becomes of
+ * models, beside what torch makes of them with the same pairs (tests/data/quantized/record.py). */
 #include "tests/cli/cli.h"
 
-TestSuite(quantize, .init = make_folders, .fini = remove_folders);
-
-static void write_images(const char *path, const char *shape, const float *v, size_t n)
-{
-    char header[120];
-    snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }",
-             shape);
-    FILE *f = fopen(path, "wb");
-    fprintf(f, "%cNUMPY%c%c%c%c%-117s\n", 0x93, 1, 0, 118, 0, header);
-    fwrite(v, sizeof *v, n, f);
-    fclose(f);
-}
+TestSuite(quantizing, .init = make_folders, .fini = remove_folders);
 
 static const float *data(const char *name, size_t *n)
 {
@@ -55,7 +44,7 @@ static void expect_what_torch_has(const char *model, const char *recipe)
     }
 }
 
-Test(quantize, results_are_those_of_torch)
+Test(quantizing, results_are_those_of_torch)
 {
     static const char *const model[] = {"mlp_digits", "cnn_digits"};
     static const char *const recipe[][2] = {
@@ -83,7 +72,7 @@ Test(quantize, results_are_those_of_torch)
 #define MLP "$DATA/mlp_digits/model.pt2 --recipe int8 "
 #define SAMPLES "--calibrate $DATA/mlp_digits/extra_test_x.npy "
 
-Test(quantize, statistics_stand_for_samples)
+Test(quantizing, statistics_stand_for_samples)
 {
     Result r = ok("quantize " MLP SAMPLES "--statistics s.txt");
     cr_expect(strstr(r.err, "s.txt: ") && strstr(r.err, "over 1 sample"), "%s", r.err);
@@ -99,7 +88,7 @@ Test(quantize, statistics_stand_for_samples)
     expect_same("m.c", "with_samples.c");
 }
 
-Test(quantize, statistics_of_something_else_are_refused)
+Test(quantizing, statistics_of_something_else_are_refused)
 {
     ok("quantize " MLP SAMPLES "--statistics s.txt -q");
     fails("compile $DATA/cnn_digits/model.pt2 --recipe int8 --statistics s.txt -o a.pte", 1,
@@ -107,8 +96,8 @@ Test(quantize, statistics_of_something_else_are_refused)
     fails("compile $DATA/mlp_digits/model.pt2 --recipe $DATA/quantized/int8.yaml "
           "--statistics s.txt -o a.pte",
           1, "has no 'range.minmax' of it: make it with this recipe");
-    sh("head -c 200 s.txt > cut.txt; echo hello > other.txt; sed 's/^range/range x/' s.txt > n.txt; "
-       "sed 's/^\\(range.*\\)$/\\1\\n\\1/' s.txt > twice.txt; : > empty.txt");
+    sh("head -c 200 s.txt > cut.txt; echo hello > other.txt; : > empty.txt;"
+       "sed 's/^range/range x/' s.txt > n.txt; sed 's/^\\(range.*\\)$/\\1\\n\\1/' s.txt > twice.txt");
     fails("compile " MLP "--statistics cut.txt -o a.pte", 1, "cut.txt:");
     fails("compile " MLP "--statistics other.txt -o a.pte", 1, "is no file of statistics");
     fails("compile " MLP "--statistics empty.txt -o a.pte", 1, "is no file of statistics");
@@ -120,7 +109,7 @@ Test(quantize, statistics_of_something_else_are_refused)
 
 /* -- mistakes ---------------------------------------------------------------------------------- */
 
-Test(quantize, flags_must_agree)
+Test(quantizing, flags_must_agree)
 {
     fails("quantize $DATA/add/model.pt2", 2, "--recipe is missing");
     fails("quantize $DATA/add/model.pt2 --recipe int8", 2, "--calibrate is missing");
@@ -131,7 +120,7 @@ Test(quantize, flags_must_agree)
 }
 
 /* What overflows within the model is found where it does. */
-Test(quantize, an_infinity_is_told_with_sample_and_node)
+Test(quantizing, an_infinity_is_told_with_sample_and_node)
 {
     static const float big[] = {200, 1};
     write_images("x.npy", "1, 2", big, 2);
@@ -145,5 +134,6 @@ Test(quantize, an_infinity_is_told_with_sample_and_node)
     fails("compile m.etir --data side --recipe int8 --calibrate x.npy -o a.pte", 1,
           "infinity at element 0 of its result");
     fails("compile m.etir --data side --recipe int8 --calibrate x.npy -o a.pte", 1, "node 'e'");
-    fails("compile m.etir --data side --recipe int8 --calibrate x.npy -o a.pte", 1, "sample 'x.npy");
+    fails("compile m.etir --data side --recipe int8 --calibrate x.npy -o a.pte", 1,
+          "sample 'x.npy");
 }

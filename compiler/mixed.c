@@ -1,0 +1,159 @@
+/* mixed.c -- mixed precision: the fewest layers to keep in floats so that outputs stay within a
+ * budget.
+ *
+ * With everything quantized as the recipe says, the report ranks layers by the damage they do; the
+ * first k of them stay in floats, and k is the least that keeps to the budget, by bisection.  Each
+ * trial observes the samples anew, since ranges depend on who shares them, and runs both programs.
+ */
+#include "compiler/compiler.h"
+#include <inttypes.h>
+
+typedef struct Search {
+    const Options *o;
+    const Recipe *recipe;
+    const int64_t *label;
+    int64_t n_labels;
+    const char **layer; /* names of results, the worst first */
+    int n;
+    double value; /* of the metric in the last trial */
+    Arena *arena;
+    Diag *diag;
+} Search;
+
+/* -- the metric ------------------------------------------------------------------------------- */
+
+static bool read_labels(Search *s)
+{
+    const char *path = s->o->labels;
+    const Loc loc = {.file = path ? path : s->o->calibrate};
+    if (s->recipe->metric != METRIC_TOP1)
+        return !path || diag_error(s->diag, loc, "labels are for a budget of top1 (--max-drop)");
+    if (!path)
+        return diag_error(s->diag, loc, "a budget of top1 wants --labels");
+    const EtcTensor *t = npy_read(s->arena, path, ETC_I64, s->diag);
+    if (!t)
+        return false;
+    if (t->dtype != ETC_I64 || t->rank != 1)
+        return diag_error(s->diag, loc, "is %s: labels are i64[N]", tensor_shown(s->arena, t));
+    s->label = t->data;
+    s->n_labels = t->dim[0];
+    return true;
+}
+
+/* How much worse the outputs have become; of METRIC_SQNR how good they are. */
+static bool set_value(Search *s, const QuantReport *r)
+{
+    const Loc loc = {.file = r->model};
+    if (s->recipe->metric == METRIC_TOP1) {
+        if (r->n_rows != s->n_labels || !r->n_rows)
+            return diag_error(s->diag, (Loc){.file = s->o->labels},
+                              "%" PRId64 " labels for %" PRId64 " rows of the first output",
+                              s->n_labels, r->n_rows);
+        s->value = (double)(r->right[0] - r->right[1]) / (double)r->n_rows;
+        return true;
+    }
+    if (!r->outputs.n)
+        return diag_error(s->diag, loc, "has no outputs of floats to hold to a budget");
+    s->value = s->recipe->metric == METRIC_SQNR ? difference_sqnr(&r->outputs)
+                                                : 1 - difference_cosine(&r->outputs);
+    return true;
+}
+
+/* A NaN is within no budget. */
+static bool is_within(const Search *s)
+{
+    return s->recipe->metric == METRIC_SQNR ? s->value >= s->recipe->max_drop
+                                            : s->value <= s->recipe->max_drop;
+}
+
+/* -- trials ----------------------------------------------------------------------------------- */
+
+static bool measure(Search *s, const Program *p, QuantReport *r, Arena *a)
+{
+    *r = (QuantReport){.label = s->label, .n_labels = s->n_labels};
+    return quant_measure(s->o, p, r, a, s->diag) && set_value(s, r);
+}
+
+/* With the k worst layers in floats. */
+static bool try(Search *s, int k)
+{
+    QuantReport r;
+    Arena *a = arena_new();
+    const Program *p = model_observe(s->o, statistics_keeping(a, s->layer, k), a, s->diag);
+    const bool ok = p && measure(s, p, &r, a);
+    arena_free(a);
+    if (ok && s->o->verbose)
+        fprintf(stderr, "%d of %d layers in floats: %s %.6g\n", k, s->n,
+                metric_name[s->recipe->metric - 1], s->value);
+    return ok;
+}
+
+/* The least k that is within the budget; all of them are.  Below 0: reported. */
+static int bisect(Search *s)
+{
+    int outside = 0, within = s->n;
+    while (within - outside > 1) {
+        const int k = outside + (within - outside) / 2;
+        if (!try(s, k))
+            return -1;
+        *(is_within(s) ? &within : &outside) = k;
+    }
+    return within;
+}
+
+/* -- what came of it --------------------------------------------------------------------------- */
+
+static void tell(const Search *s, const QuantReport *r, const LayerDamage *worst, int k, double all)
+{
+    const char *metric = metric_name[s->recipe->metric - 1];
+    const char *what = s->recipe->metric == METRIC_SQNR ? "at least" : "at most";
+    if (s->o->quiet)
+        return;
+    fprintf(stderr, "%s: %.6g with all layers quantized, %s %.6g wanted: %d of %d stay in floats\n",
+            metric, all, what, s->recipe->max_drop, k, s->n);
+    for (int i = 0; i < k; i++) {
+        const LayerReport *l = &r->layer[worst[i].layer];
+        fprintf(stderr, "  %s: %s%s%s, damage %.3g, %.1f dB as %s\n",
+                l->loc.node ? l->loc.node : l->node->out[0]->name, op_info[l->node->op].target,
+                l->loc.module ? " in " : "", l->loc.module ? l->loc.module : "", worst[i].damage,
+                difference_sqnr(&l->error), l->kept);
+    }
+}
+
+static void name_layers(Search *s, const QuantReport *r, const LayerDamage *worst)
+{
+    s->layer = NEW(s->arena, const char *, s->n + 1);
+    for (int i = 0; i < s->n; i++)
+        s->layer[i] = r->layer[worst[i].layer].node->out[0]->name;
+}
+
+bool mixed_search(const Options *o, const Program *p, const Statistics **keep, Arena *a, Diag *d)
+{
+    Search s = {.o = o, .recipe = p->quant->recipe, .arena = a, .diag = d};
+    QuantReport r;
+    if (!read_labels(&s))
+        return false;
+    if (!s.recipe->metric)
+        return true;
+    if (!measure(&s, p, &r, a))
+        return false;
+    const LayerDamage *worst = report_worst(&r, &s.n, a);
+    const double all = s.value;
+    int k = 0;
+    name_layers(&s, &r, worst);
+    if (!is_within(&s)) {
+        if (!try(&s, s.n))
+            return false;
+        if (!is_within(&s))
+            return diag_error(d, (Loc){.file = s.recipe->file},
+                              "no choice of layers keeps to a budget of %s %.6g: with all in "
+                              "floats it is %.6g",
+                              metric_name[s.recipe->metric - 1], s.recipe->max_drop, s.value);
+        k = bisect(&s);
+    }
+    if (k < 0)
+        return false;
+    tell(&s, &r, worst, k, all);
+    *keep = k ? statistics_keeping(a, s.layer, k) : NULL;
+    return true;
+}

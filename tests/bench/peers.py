@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Inference speed beside other engines: our XNNPACK .pte and the official one in the official runtime, ONNX
+Runtime and OpenVINO at f32.
+
+    peers.py --etc build/etc --zoo ZOO --official DIR [--models NAME ...] [--threads 1,2] [--rounds N] [--work DIR]
+
+ZOO holds models as export_zoo.py writes them, DIR their official XNNPACK files NAME.pte. Every contender runs alone
+in a process of its own, pinned to as many cores as it has threads, in turn; a round takes the median of a second of
+calls, the table the median of the rounds. Outputs are checked against torch's. Needs torch, executorch, onnx,
+onnxscript, onnxruntime and openvino; a contender that is not installed, or cannot take a model, is left out of the
+row and named.
+"""
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+ENGINES = ["official", "etc", "onnxruntime", "openvino"]
+SECONDS = 1.0
+
+
+def case(folder):
+    import numpy as np
+    with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as f:
+        m = json.load(f)
+    c = m["cases"][0]
+    load = lambda rows: [np.load(os.path.join(folder, r["file"])) for r in rows if "file" in r]
+    return m, load(c["inputs"]), load(c["outputs"])
+
+
+# -- a contender, in a process of its own ------------------------------------------------------
+
+
+def run_executorch(path, inputs, threads):
+    import torch
+    from executorch.extension.pybindings import portable_lib as lib
+    from executorch.runtime import Runtime
+    lib._unsafe_reset_threadpool(threads)
+    method = Runtime.get().load_program(path).load_method("forward")
+    x = [torch.from_numpy(v) for v in inputs]
+    return lambda: [t.numpy() if hasattr(t, "numpy") else t for t in method.execute(x)]
+
+
+def run_onnxruntime(path, inputs, threads):
+    import onnxruntime as ort
+    o = ort.SessionOptions()
+    o.intra_op_num_threads, o.inter_op_num_threads = threads, 1
+    o.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    s = ort.InferenceSession(path, o, providers=["CPUExecutionProvider"])
+    feed = dict(zip([i.name for i in s.get_inputs()], inputs))
+    return lambda: s.run(None, feed)
+
+
+def run_openvino(path, inputs, threads):
+    import openvino as ov
+    c = ov.Core()
+    m = c.compile_model(path, "CPU", {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32",
+                                      "PERFORMANCE_HINT": "LATENCY"})
+    request = m.create_infer_request()
+    feed = {i: v for i, v in enumerate(inputs)}
+    def call():
+        r = request.infer(feed, share_inputs=True)
+        return [r[o] for o in m.outputs]
+    return call
+
+
+def child(engine, path, folder, threads):
+    import numpy as np
+    manifest, inputs, wanted = case(folder)
+    call = {"official": run_executorch, "etc": run_executorch, "onnxruntime": run_onnxruntime,
+            "openvino": run_openvino}[engine](path, inputs, threads)
+    got = call()
+    # the sum of tolerances that zoo_check.py allows, ten times: it is speed that is judged here
+    close = len(got) >= len(wanted) and all(
+        np.allclose(a, b, rtol=10 * manifest.get("rtol", 1e-3), atol=10 * max(manifest.get("atol", 0), 1e-4))
+        for a, b in zip(got, wanted))
+    call()
+    times, end = [], time.perf_counter() + SECONDS
+    while time.perf_counter() < end or len(times) < 5:
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    print(json.dumps({"seconds": statistics.median(times), "close": bool(close)}))
+
+
+# -- all of them -------------------------------------------------------------------------------
+
+
+def to_onnx(folder, path):
+    import torch
+    ep = torch.export.load(os.path.join(folder, "model.pt2"))
+    torch.onnx.export(ep, dynamo=True, optimize=True, external_data=False).save(path)
+
+
+def files_of(name, a):
+    """What each engine runs; what cannot be made is left out."""
+    folder, found = os.path.join(a.zoo, name), {}
+    ours, onnx = os.path.join(a.work, name + ".pte"), os.path.join(a.work, name + ".onnx")
+    if subprocess.run([a.etc, "compile", "-q", "--backend", "xnnpack", os.path.join(folder, "model.pt2"), "-o", ours],
+                      check=False).returncode == 0:
+        found["etc"] = ours
+    official = os.path.join(a.official, name + ".pte")
+    if os.path.exists(official):
+        found["official"] = official
+    if not os.path.exists(onnx):
+        subprocess.run([sys.executable, __file__, "--to-onnx", folder, onnx], check=False, capture_output=True)
+    if os.path.exists(onnx):
+        found["onnxruntime"] = found["openvino"] = onnx
+    return found
+
+
+def time_one(engine, path, folder, threads):
+    cores = "1" if threads == 1 else f"0-{threads - 1}"
+    env = dict(os.environ, OMP_NUM_THREADS=str(threads))
+    p = subprocess.run(["taskset", "-c", cores, sys.executable, __file__, "--child", engine, path, folder, str(threads)],
+                       env=env, capture_output=True, text=True, check=False)
+    try:
+        return json.loads(p.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        return None
+
+
+def row_of(name, threads, a):
+    folder, found, times, wrong = os.path.join(a.zoo, name), files_of(name, a), {}, set()
+    for _ in range(a.rounds):
+        for engine in ENGINES:
+            r = time_one(engine, found[engine], folder, threads) if engine in found else None
+            if r:
+                times.setdefault(engine, []).append(r["seconds"])
+                if not r["close"]:
+                    wrong.add(engine)
+    return {e: statistics.median(t) for e, t in times.items() if e not in wrong}, wrong
+
+
+def ratio(rows, against):
+    logs = [math.log(r["etc"] / against(r)) for r in rows if "etc" in r and against(r)]
+    return f"{math.exp(sum(logs) / len(logs)):.3f} over {len(logs)}" if logs else "none"
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--etc", default="build/etc")
+    ap.add_argument("--zoo", required=True)
+    ap.add_argument("--official", required=True)
+    ap.add_argument("--models", nargs="+")
+    ap.add_argument("--threads", default="1,2")
+    ap.add_argument("--rounds", type=int, default=3)
+    ap.add_argument("--work", default="build/peers")
+    a = ap.parse_args()
+    os.makedirs(a.work, exist_ok=True)
+    names = a.models or sorted(f[:-4] for f in os.listdir(a.official) if f.endswith(".pte"))
+    for threads in map(int, a.threads.split(",")):
+        rows = []
+        for name in names:
+            r, wrong = row_of(name, threads, a)
+            rows.append(r)
+            print(f"{threads} {name:22}", *(f"{e} {r[e] * 1e3:9.3f}" if e in r else f"{e} {'wrong' if e in wrong else '-':>9}"
+                                            for e in ENGINES),
+                  f"etc/official {r['etc'] / r['official']:.3f}" if "etc" in r and "official" in r else "", flush=True)
+        print(f"{threads} threads: etc/official {ratio(rows, lambda r: r.get('official'))}; etc/the faster of the others",
+              ratio(rows, lambda r: min((r[e] for e in ENGINES[2:] if e in r), default=None)))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        child(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
+    elif sys.argv[1:2] == ["--to-onnx"]:
+        to_onnx(sys.argv[2], sys.argv[3])
+    else:
+        main()

@@ -1,0 +1,203 @@
+/* test_mixed.c -- `etc quantize` with a budget: which layers stay in floats, and that what is
+ * compiled by its statistics keeps to it.  Outputs in floats are those of the model as it is. */
+#include "tests/cli/cli.h"
+
+TestSuite(mixed, .init = make_folders, .fini = remove_folders);
+
+#define CNN "$DATA/cnn_digits/model.pt2 "
+#define SAMPLES "--calibrate $DATA/quantized/cnn_digits_images.npy "
+
+enum { IMAGES = 24, PIXELS = 64, CLASSES = 10 };
+
+/* What all samples come to: outputs of the model as it is and of q.pte, in float/ and out/. */
+static void run_both(void)
+{
+    size_t n;
+    char header[256];
+    const char *line = "";
+    const char *images = arena_printf(arena, "%s/tests/data/quantized/cnn_digits_images.npy", ROOT);
+    const float *x = floats(images, header, &n);
+    cr_assert_eq(n, IMAGES * PIXELS);
+    for (int i = 0; i < IMAGES; i++) {
+        write_images(arena_printf(arena, "%d.npy", i), "1, 1, 8, 8", x + i * PIXELS, PIXELS);
+        line = arena_printf(arena, "%s%s--input %d.npy", line, i ? " --next " : "", i);
+    }
+    ok("compile " CNN "-o float.pte -q");
+    ok(arena_printf(arena, "run float.pte %s --output-dir float -q", line));
+    ok(arena_printf(arena, "run q.pte %s --output-dir out -q", line));
+}
+
+static const float *scores(const char *folder, int image)
+{
+    size_t n;
+    char header[256];
+    const float *v = floats(arena_printf(arena, "%s/%d/output_0.npy", folder, image), header, &n);
+    cr_assert_eq(n, CLASSES);
+    return v;
+}
+
+static double sqnr_of_outputs(void)
+{
+    double signal = 0, noise = 0;
+    for (int i = 0; i < IMAGES; i++) {
+        const float *want = scores("float", i), *got = scores("out", i);
+        for (int k = 0; k < CLASSES; k++) {
+            const double w = (double)want[k], g = (double)got[k];
+            signal += w * w;
+            noise += (g - w) * (g - w);
+        }
+    }
+    return 10 * log10(signal / noise);
+}
+
+static double sqnr_told(const Result *r)
+{
+    double v = 0;
+    cr_assert(json_float(json_get(json(r), "sqnr_db"), &v));
+    return v;
+}
+
+/* -- outputs near those of floats ------------------------------------------------------------- */
+
+/* What was printed of the layers a recipe can say by hand. */
+static void expect_one_layer_less_to_be_too_few(double budget)
+{
+    write_text("r.yaml", "preset: int8\n"
+                         "rules:\n"
+                         "  - scope: {name: conv2d_2}\n"
+                         "    activation: float32\n"
+                         "    weight: float32\n");
+    Result r = ok("quantize " CNN SAMPLES "--recipe r.yaml --statistics less.txt --json -q");
+    cr_expect_lt(sqnr_told(&r), budget);
+    r = ok("quantize " CNN SAMPLES "--recipe int8 --statistics less.txt --json -q");
+    cr_expect_lt(sqnr_told(&r), budget);
+}
+
+Test(mixed, a_budget_keeps_the_fewest_layers_in_floats)
+{
+    Result r = ok("quantize " CNN SAMPLES "--recipe int8 --max-drop sqnr=41 --statistics s.txt "
+                  "--json");
+    const double sqnr = sqnr_told(&r);
+    cr_expect_geq(sqnr, 41);
+    cr_expect(strstr(r.err, ": 2 of 7 stay in floats\n  conv2d_2: aten.convolution.default in ") &&
+                  strstr(r.err, " 3.0, damage ") && strstr(r.err, "\n  conv2d_1: "),
+              "%s", r.err);
+    expect_one_layer_less_to_be_too_few(41);
+    ok("compile " CNN "--recipe int8 --statistics s.txt -o q.pte -q --verify");
+    run_both();
+    cr_expect(fabs(sqnr_of_outputs() - sqnr) < 1e-4, "%g, not %g", sqnr_of_outputs(), sqnr);
+}
+
+Test(mixed, recipes_and_flags_have_the_same_budgets)
+{
+    write_text("r.yaml", "preset: int8\nbudget: {metric: sqnr, max_drop: 41}\n");
+    ok("quantize " CNN SAMPLES "--recipe r.yaml --statistics a.txt -q");
+    ok("quantize " CNN SAMPLES "--recipe mixed --max-drop sqnr=41 --statistics b.txt -q");
+    expect_same("a.txt", "b.txt");
+    ok("compile " CNN "--recipe r.yaml --statistics a.txt -o a.pte -q");
+    ok("compile " CNN "--recipe int8 --statistics b.txt -o b.pte -q");
+    expect_same("a.pte", "b.pte");
+}
+
+Test(mixed, what_keeps_to_a_budget_stays_quantized)
+{
+    Result r = ok("quantize " CNN SAMPLES "--recipe mixed --statistics s.txt");
+    cr_expect(strstr(r.err, ": 0 of 7 stay in floats\n"), "%s", r.err);
+    ok("compile " CNN "--recipe mixed --statistics s.txt -o a.pte -q");
+    ok("compile " CNN SAMPLES "--recipe int8 -o b.pte -q");
+    expect_same("a.pte", "b.pte");
+}
+
+Test(mixed, no_drop_at_all_leaves_everything_in_floats)
+{
+    Result r = ok("quantize " CNN SAMPLES "--recipe int8-dynamic --max-drop cosine=0 "
+                  "--statistics s.txt");
+    cr_expect(strstr(r.err, ": 4 of 4 stay in floats\n"), "%s", r.err); /* those with weights */
+    ok("compile " CNN "--recipe int8-dynamic --statistics s.txt -o a.pte -q");
+    ok("compile " CNN "-o b.pte -q");
+    expect_same("a.pte", "b.pte");
+}
+
+/* -- answers as right as those of floats ------------------------------------------------------ */
+
+/* The labels of the samples, which are the first test images. */
+static void write_labels(const char *path)
+{
+    size_t n;
+    const char *all = arena_printf(arena, "%s/tests/data/cnn_digits/extra_test_y.npy", ROOT);
+    const char *y = slurp(all, &n);
+    FILE *f = fopen(path, "wb");
+    fprintf(f, "%cNUMPY%c%c%c%c%-117s\n", 0x93, 1, 0, 118, 0,
+            "{'descr': '<i8', 'fortran_order': False, 'shape': (24,), }");
+    fwrite(y + 128, 8, IMAGES, f);
+    fclose(f);
+}
+
+static int count_right(const char *folder)
+{
+    size_t n;
+    const char *y = slurp("y.npy", &n);
+    int right = 0;
+    for (int i = 0; i < IMAGES; i++) {
+        const float *v = scores(folder, i);
+        int best = 0;
+        for (int k = 1; k < CLASSES; k++)
+            best = v[k] > v[best] ? k : best;
+        right += y[128 + 8 * i] == best;
+    }
+    return right;
+}
+
+/* Ranges of the middle fifth clip most of what there is to tell digits by. */
+Test(mixed, a_budget_of_answers)
+{
+    write_text("r.yaml", "rules:\n"
+                         "  - activation: {dtype: int8, observer: percentile, percentile: 60}\n"
+                         "    weight: int8\n");
+    write_labels("y.npy");
+    ok("compile " CNN SAMPLES "--recipe r.yaml -o q.pte -q");
+    run_both();
+    const int right = count_right("float");
+    cr_expect_lt(count_right("out"), right - 2);
+    ok("quantize " CNN SAMPLES "--recipe r.yaml --labels y.npy --max-drop top1=0.05 "
+       "--statistics s.txt -q");
+    ok("compile " CNN "--recipe r.yaml --statistics s.txt -o q.pte -q");
+    sh("rm -r out float");
+    run_both();
+    cr_expect_geq(count_right("out"), right - 1); /* of 24 */
+}
+
+/* -- mistakes --------------------------------------------------------------------------------- */
+
+Test(mixed, budgets_that_are_none)
+{
+#define FLAGS "quantize " CNN SAMPLES "--recipe int8 --statistics s.txt "
+    fails(FLAGS "--max-drop sqrn=41", 2, "--max-drop wants top1=, cosine= or sqnr= and a number");
+    fails(FLAGS "--max-drop cosine=-1", 2, "not 'cosine=-1'");
+    fails(FLAGS "--max-drop cosine=", 2, "not 'cosine='");
+    fails(FLAGS "--max-drop cosine", 2, "not 'cosine'");
+    fails(FLAGS "--max-drop sqnr=nan", 2, "not 'sqnr=nan'");
+    fails(FLAGS "--max-drop cosine=2e6", 2, "not 'cosine=2e6'");
+    expect_files("");
+}
+
+Test(mixed, labels_must_fit)
+{
+    write_images("five.npy", "5", (const float[]){1, 2, 3, 4, 5}, 5);
+    fails(FLAGS "--max-drop top1=0 --labels $DATA/cnn_digits/extra_test_y.npy", 1,
+          "360 labels for 24 rows");
+    fails(FLAGS "--max-drop top1=0", 1, "a budget of top1 wants --labels");
+    fails(FLAGS "--max-drop top1=0 --labels five.npy", 1, "is f32[5]: labels are i64[N]");
+    fails(FLAGS "--max-drop top1=0 --labels none.npy", 3, "none.npy");
+    fails(FLAGS "--max-drop sqnr=9 --labels five.npy", 1, "labels are for a budget of top1");
+    fails(FLAGS "--labels five.npy", 1, "labels are for a budget of top1");
+    expect_files("five.npy ");
+}
+
+Test(mixed, builds_want_a_search_that_was_made)
+{
+    fails("compile " CNN SAMPLES "--recipe mixed -o a.pte", 1, "has a budget, which takes trials");
+    ok("quantize " CNN SAMPLES "--recipe int8 --statistics s.txt -q");
+    fails("compile " CNN "--recipe mixed --statistics s.txt -o a.pte", 1, "has a budget");
+    expect_files("s.txt ");
+}

@@ -1,0 +1,142 @@
+"""The digits models as integers: accuracy on labelled images in four runs, which are to agree.
+
+Each of the models of tests/data is compiled with each of RECIPES, ranges from images it was trained with
+(tests/data/quantized/*_calibration.npy), and answers the 360 images of its test set, in
+
+  q-kernels  the official runtime with its portable and quantized kernels
+  q-xnnpack  the official runtime, --backend xnnpack
+  q-lite     etc run
+  q-c        emitted C
+
+Accuracy may be at most what RECIPES says below that of the model in torch. q-lite and q-c have the same bits, and
+are as near to q-kernels as rounding allows: sums of floats in another order differ in their last bits, and where
+that falls on the edge between two integers it moves a value by one step. Without integer activations there are no
+such edges.
+"""
+import glob
+import os
+import subprocess
+
+import numpy as np
+
+DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
+MODELS = ["mlp_digits", "cnn_digits"]
+RECIPES = {"int8": 0.3, "int8-dynamic": 0.3, "int8-weight": 0.3, "int4-group32": 1.0}  # points that may be lost
+
+
+class Model:
+    """One folder of tests/data, its images as calls, and what torch makes of them."""
+
+    def __init__(self, name, work):
+        import torch
+        self.name, self.work = name, work
+        self.path = os.path.join(DATA, name, "model.pt2")
+        self.labels = np.load(os.path.join(DATA, name, "extra_test_y.npy"))
+        images = np.load(os.path.join(DATA, name, "extra_test_x.npy"))
+        self.calls = [images[i:i + 1] for i in range(len(images))]
+        module = torch.export.load(self.path).module()
+        with torch.no_grad():
+            self.floats = np.concatenate([module(torch.from_numpy(x)).numpy() for x in self.calls])
+        os.makedirs(work)
+        self.arguments = []
+        for i, x in enumerate(self.calls):
+            file = os.path.join(work, f"{i}.npy")
+            np.save(file, x)
+            self.arguments += ["--next"] * (i > 0) + ["--input", file]
+
+    def right(self, answers):
+        return int((answers.argmax(1) == self.labels).sum())
+
+
+def command(*words):
+    p = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if p.returncode:
+        raise RuntimeError(f"{os.path.basename(words[0])} {words[1]}: exit {p.returncode}: {p.stderr.strip()}"[:300])
+
+
+def build(etc, model, recipe, where):
+    """WHERE.pte, WHERE_xnnpack.pte and the program WHERE."""
+    flags = ["-q", "--recipe", recipe, "--calibrate", os.path.join(DATA, "quantized", model.name + "_calibration.npy")]
+    command(etc, "compile", model.path, "-o", where + ".pte", *flags)
+    command(etc, "compile", model.path, "-o", where + "_xnnpack.pte", "--backend", "xnnpack", *flags)
+    command(etc, "emit-c", model.path, "-o", where + ".c", "--main", *flags)
+    weights = glob.glob(where + "_weights.S")
+    command("cc", "-O2", "-o", where, where + ".c", where + "_main.c", *weights, "-lm")
+
+
+def official(path, calls):
+    import torch
+    from executorch.kernels import quantized  # noqa: F401  registers quantized_decomposed
+    from executorch.runtime import Runtime
+    method = Runtime.get().load_program(path).load_method("forward")
+    return np.concatenate([method.execute([torch.from_numpy(x)])[0].numpy().copy() for x in calls])
+
+
+def run(model, folder, *program):
+    command(*program, *model.arguments, "--output-dir", folder)
+    return np.concatenate([np.load(os.path.join(folder, str(i), "output_0.npy")) for i in range(len(model.calls))])
+
+
+# -- tolerances ------------------------------------------------------------------------------
+
+
+def step(recipe, floats, outputs):
+    """What one integer more or less makes of an output: the least distance of two static ones, as they stand for
+    integers themselves; where ranges are found per call, a part in 255 of what outputs span."""
+    return np.diff(np.unique(outputs)).min() if recipe == "int8" else np.ptp(floats) / 255
+
+
+def rounding(outputs):
+    return 2e-5 * np.abs(outputs).max()
+
+
+def allowed(recipe, model, outputs):
+    """How far lite and C may be from the official kernels, which compute the same."""
+    has_edges = recipe in ("int8", "int8-dynamic")
+    return rounding(outputs) + (step(recipe, model.floats, outputs) if has_edges else 0)
+
+
+def off_xnnpack(recipe, model, got, kernels):
+    """How far XNNPACK's outputs are off, and how far they may be. With static ranges it computes in the same integers;
+    else it quantizes what it has kernels for, activations too or not, and is to be as near to the floats as the
+    kernels are, but for a step."""
+    one = step(recipe, model.floats, kernels) + rounding(kernels)
+    if recipe == "int8":
+        return np.abs(got - kernels).max(), one
+    return np.abs(got - model.floats).max(), np.abs(kernels - model.floats).max() + one
+
+
+# --------------------------------------------------------------------------------------------
+
+
+def judge(rows, part, model, recipe, answers, off, may_be_off):
+    right, torchs = model.right(answers), model.right(model.floats)
+    n = len(model.labels)
+    ok = torchs - right <= RECIPES[recipe] * n / 100 and off <= may_be_off
+    rows.add("ok" if ok else "FAIL", part, f"{model.name} {recipe}",
+             f"{right} of {n} right, torch {torchs}; off by {off:.3g}, allowed {may_be_off:.3g}")
+
+
+def check_one(rows, etc, model, recipe):
+    where = os.path.join(model.work, recipe)
+    build(etc, model, recipe, where)
+    kernels = official(where + ".pte", model.calls)
+    lite = run(model, where + ".lite", etc, "run", where + ".pte", "-q")
+    c = run(model, where + ".c_out", where)
+    judge(rows, "q-kernels", model, recipe, kernels, 0.0, 0.0)
+    xnnpack = official(where + "_xnnpack.pte", model.calls)
+    judge(rows, "q-xnnpack", model, recipe, xnnpack, *off_xnnpack(recipe, model, xnnpack, kernels))
+    judge(rows, "q-lite", model, recipe, lite, np.abs(lite - kernels).max(), allowed(recipe, model, kernels))
+    judge(rows, "q-c", model, recipe, c, np.abs(c - lite).max(), 0.0)
+
+
+def check(rows, etc, work, text):
+    """Adds the rows whose model or recipe contains the text."""
+    for name in MODELS:
+        recipes = [r for r in RECIPES if text in f"{name} {r}"]
+        model = Model(name, os.path.join(work, name)) if recipes else None
+        for recipe in recipes:
+            try:
+                check_one(rows, etc, model, recipe)
+            except (RuntimeError, OSError) as e:
+                rows.add("FAIL", "quantized", f"{name} {recipe}", str(e))

@@ -1,0 +1,49 @@
+/* fuzz_statistics.c -- libFuzzer target: any bytes as a file of statistics.  What is read, written
+ * and read again must be the same text.
+ *
+ * Links what `etc` does but main.c.  That the target finds anything is shown with -DPLANTED_BUG and
+ * without quant/statistics.c: the text is then read where it lies, and nothing ends it. */
+#define _POSIX_C_SOURCE 200809L
+#include "quant/quant.h"
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef PLANTED_BUG
+#define arena_str(a, s, n) ((n) > 40 ? (char *)(uintptr_t)(s) : arena_str(a, s, n))
+#include "quant/statistics.c"
+#endif
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char *written(const Statistics *s, size_t *n)
+{
+    char *text = NULL;
+    FILE *f = open_memstream(&text, n);
+    if (!f)
+        abort();
+    statistics_write(s, f);
+    fclose(f);
+    return text;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    Diag d = {.out = fopen("/dev/null", "w")};
+    Arena *a = arena_new();
+    const Statistics *s = statistics_read(a, "fuzz", (const char *)data, size, &d);
+    if (!s != (diag_errors(&d) > 0)) /* one or the other */
+        __builtin_trap();
+    if (s) {
+        size_t n, m;
+        char *first = written(s, &n), *second = NULL;
+        s = statistics_read(a, "again", first, n, &d);
+        second = s ? written(s, &m) : NULL;
+        if (!second || n != m || memcmp(first, second, n) != 0)
+            __builtin_trap();
+        free(first);
+        free(second);
+    }
+    fclose(d.out);
+    arena_free(a);
+    return 0;
+}
