@@ -219,6 +219,48 @@ void xnn_lower_conv(Lower *w, const Node *n)
     x_define(w, v, CHANNELS_LAST, out);
 }
 
+/* -- batch norm in f16 -------------------------------------------------------------------------- */
+
+/* One in f32 was folded before. */
+bool xnn_takes_batch_norm(const Node *n, Refusal *r)
+{
+    double eps;
+    int rank = n->in[0]->type.rank;
+    for (int i = 1; i < 5; i++)
+        if (arg_value(n, i) && !xnn_is_constant(arg_value(n, i)))
+            return xnn_no(r, "its weight, bias or statistics are no constants",
+                          "make them parameters or buffers that no call writes");
+    return ((rank == 3 || rank == 4) && arg_number(n, 6, &eps) && eps > 0) ||
+           xnn_no(r, "it is neither over signals nor over images", NULL);
+}
+
+/* x * scale + shift as a depthwise convolution of one element, whose filter is in f32. */
+void xnn_lower_batch_norm(Lower *w, const Node *n)
+{
+    double eps = 0;
+    uint32_t channels = (uint32_t)xnn_size(n->in[0], 1);
+    const float *by = arg_value(n, 1) ? x_floats(w, arg_value(n, 1)) : NULL;
+    const float *plus = arg_value(n, 2) ? x_floats(w, arg_value(n, 2)) : NULL;
+    const float *mean = x_floats(w, arg_value(n, 3)), *var = x_floats(w, arg_value(n, 4));
+    float *scale = NEW(w->body->program->arena, float, channels + 1);
+    float *shift = NEW(w->body->program->arena, float, channels + 1);
+    arg_number(n, 6, &eps);
+    for (uint32_t i = 0; i < channels; i++) {
+        double s = (by ? (double)by[i] : 1) / sqrt((double)var[i] + eps);
+        scale[i] = (float)s;
+        shift[i] = (float)((plus ? (double)plus[i] : 0) - s * (double)mean[i]);
+    }
+    Conv c = {.space = 2, .dilation = {1, 1}, .groups = channels, .kernel = {1, 1},
+              .in = channels, .out = channels, .stride = {1, 1}};
+    uint32_t last = x_use(w, n->in[0], CHANNELS_LAST), in = as_image(w, last);
+    uint32_t filter = x_constant(w, "scale", "", scale, X_F32, 4,
+                                 (const uint32_t[]){1, 1, 1, channels});
+    uint32_t bias = x_constant(w, "shift", "", shift, X_F32, 1, &channels);
+    XValue sizes = w->x.value[last];
+    uint32_t out = convolved(w, &c, in, filter, bias, x_like(w, in));
+    x_define(w, n->out[0], CHANNELS_LAST, x_reshape(w, out, &sizes));
+}
+
 /* -- pools ----------------------------------------------------------------------------------- */
 
 typedef struct Pool {

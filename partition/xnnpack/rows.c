@@ -68,6 +68,7 @@ static bool is_float_tensor(const Value *v, EtcDtype t)
 /* -- the table ------------------------------------------------------------------------------- */
 
 static const Row rows[] = {
+    {OP__NATIVE_BATCH_NORM, xnn_takes_batch_norm, xnn_lower_batch_norm, X_DEPTHWISE, OPEN_BATCH},
     {OP_ABS, NULL, xnn_lower_unary, X_ABS, OPEN_ROWS},
     {OP_ADD_SCALAR, xnn_takes_number_alpha_one, xnn_lower_scalar, X_ADD, OPEN_ROWS},
     {OP_ADD_TENSOR, xnn_takes_alpha_one, xnn_lower_binary, X_ADD, OPEN_ROWS},
@@ -224,7 +225,7 @@ static bool takes_half(const Node *n, Refusal *r)
         return half_of((float)lo) != half_of((float)hi) ||
                xnn_no(r, "its limits are the same in f16", "export it in float32");
     }
-    for (int i = 0; i < n->n_args; i++)
+    for (int i = 0; i < n->n_args && n->op != OP__NATIVE_BATCH_NORM; i++) /* its are computed with */
         if ((n->arg[i].kind == ARG_FLOAT || n->arg[i].kind == ARG_INT) && arg_number(n, i, &lo) &&
             !is_half_number(lo))
             return xnn_no(r, "one of its numbers is too large or too small for f16",

@@ -20,9 +20,9 @@ XLower xnn_lower_attention, xnn_lower_sdpa;
 
 /* image.c */
 XTakes xnn_takes_amax, xnn_takes_bilinear, xnn_takes_nearest, xnn_takes_conv, xnn_takes_max_pool,
-    xnn_takes_avg_pool;
+    xnn_takes_avg_pool, xnn_takes_batch_norm;
 XLower xnn_lower_amax, xnn_lower_bilinear, xnn_lower_nearest, xnn_lower_conv, xnn_lower_max_pool,
-    xnn_lower_avg_pool;
+    xnn_lower_avg_pool, xnn_lower_batch_norm;
 
 /* move.c */
 XTakes xnn_takes_clone, xnn_takes_cat, xnn_takes_slice, xnn_takes_select, xnn_takes_pad,

@@ -102,6 +102,35 @@ Test(backends, all_that_fits_goes_where_it_is_asked_for)
     cr_expect(strstr(r.out, "in all: 0 of 1 nodes"), "%s", r.out);
 }
 
+Test(backends, half_floats_go_but_for_what_loses_more)
+{
+    write_text("h.etir", "program \"h\" stage core\n"
+                         "method @forward(%x: f16[4,8], %y: f32[4,8]) {\n"
+                         "  %a = aten.relu.default(%x) : f16[4,8]\n"
+                         "  %b = aten.gelu.default(%a, approximate=\"none\") : f16[4,8]\n"
+                         "  %c = aten.mul.Scalar(%b, 1e-06) : f16[4,8]\n"
+                         "  %d = aten.clamp.default(%c, 1.0, 1.0001) : f16[4,8]\n"
+                         "  %e = aten.mean.dim(%d, [1], true, dtype=none) : f16[4,1]\n"
+                         "  %f = aten.mul.Tensor(%e, %y) : f32[4,8]\n"
+                         "  %g = aten.mul.Scalar(%d, 0.001) : f16[4,8]\n"
+                         "  return %f, %g\n}\n");
+    Result r = ok("partition h.etir --backend xnnpack --delegate all");
+    cr_expect(strstr(r.out, "in all: 2 of 7 nodes"), "%s", r.out);
+    cr_expect(strstr(r.out, "outside: b (aten.gelu.default) in @forward\n"
+                            "  because  XNNPACK has no such operation in f16, or one less exact"),
+              "%s", r.out);
+    cr_expect(strstr(r.out, "outside: c (aten.mul.Scalar) in @forward\n"
+                            "  because  one of its numbers is too large or too small for f16"),
+              "%s", r.out);
+    cr_expect(strstr(r.out, "because  its limits are the same in f16"), "%s", r.out);
+    cr_expect(strstr(r.out, "outside: e (aten.mean.dim) in @forward\n"
+                            "  because  XNNPACK has no such operation in f16"),
+              "%s", r.out);
+    cr_expect(strstr(r.out, "outside: f (aten.mul.Tensor) in @forward\n"
+                            "  because  its operands are not all f32, or all f16"),
+              "%s", r.out);
+}
+
 Test(backends, require_delegated_is_a_gate)
 {
     write_model();

@@ -1,5 +1,6 @@
 /* test_ir.c -- arena, checked arithmetic, diagnostics, op table, schemas, sizes, graph mutators. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "ir/ir.h"
@@ -38,6 +39,26 @@ Test(arena, grown_arrays_keep_their_elements)
     cr_assert_str_eq(arena_printf(a, "%s-%d", "x", 12345), "x-12345");
     cr_assert_str_eq(arena_str(a, "abcdef", 3), "abc");
     arena_free(a);
+}
+
+Test(halves, every_one_comes_back_and_what_lies_between_goes_to_the_nearest)
+{
+    for (unsigned h = 0; h < 0x7c00; h++) {
+        double v = half_value((uint16_t)h), next = half_value((uint16_t)(h + 1));
+        double middle = h == 0x7bff ? 65520 : (v + next) / 2, little = (middle - v) / 64;
+        uint16_t even = (uint16_t)(h + (h & 1));
+        cr_assert_eq(half_of((float)v), h);
+        cr_assert_eq(half_of(-(float)v), h | 0x8000);
+        cr_assert_eq(half_of((float)middle), even, "between %x and the next", h);
+        cr_assert_eq(half_of((float)(middle - little)), h, "below the middle of %x", h);
+        cr_assert_eq(half_of((float)(middle + little)), h + 1, "above the middle of %x", h);
+    }
+    cr_expect(isinf(half_value(0xfc00)) && half_value(0xfc00) < 0);
+    cr_expect(isnan(half_value(half_of(NAN))));
+    cr_expect_eq(bfloat_of(1.0f), 0x3f80);
+    cr_expect_eq(bfloat_of(1.00390625f), 0x3f80); /* ties go to the even one */
+    cr_expect_eq(bfloat_of(1.01171875f), 0x3f82);
+    cr_expect_eq(bfloat_of(-INFINITY), 0xff80);
 }
 
 Test(arithmetic, overflow_is_told)

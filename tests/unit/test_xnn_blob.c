@@ -38,10 +38,13 @@ static void fill(Program *p)
         s->data = NEW(p->arena, uint8_t, s->n_bytes + 1);
         for (int64_t k = 0; k < type_numel(s->type); k++) {
             float f = 0.25f + (float)i + (float)k / 1024;
+            uint16_t h = half_of(f);
             if (s->type.dtype == ETC_I8)
                 s->data[k] = (uint8_t)((k + i) % 16 - 8);
             else if (s->type.dtype == ETC_F32)
                 memcpy(s->data + k * 4, &f, 4);
+            else if (s->type.dtype == ETC_F16)
+                memcpy(s->data + k * 2, &h, 2);
         }
     }
 }
@@ -97,15 +100,19 @@ static void put_key(FILE *out, const XnnNames *names, const void *data)
 static void put_start(FILE *out, const XnnValue *v)
 {
     bool is_half = v->type == XNN_QCINT4 || v->type == XNN_QBINT4;
-    uint64_t size = v->type == XNN_F32 || v->type == XNN_QCINT32 ? 4 : 1;
+    uint64_t size = v->type == XNN_F32 || v->type == XNN_QCINT32 ? 4 : v->type == XNN_F16 ? 2 : 1;
     for (uint64_t k = 0; k < 2 && k * size < v->n_bytes; k++) {
-        float f;
-        int32_t n;
-        memcpy(&f, v->data + k * size, size);
-        memcpy(&n, v->data + k * size, size);
+        float f = 0;
+        int32_t n = 0;
+        uint16_t h = 0;
+        memcpy(&f, v->data + k * size, size == 4 ? 4 : 0);
+        memcpy(&n, v->data + k * size, size == 4 ? 4 : 0);
+        memcpy(&h, v->data + k * size, size == 2 ? 2 : 0);
         fputs(k ? ", " : " = ", out);
         if (v->type == XNN_F32)
             fprintf(out, "%g", (double)f);
+        else if (v->type == XNN_F16)
+            fprintf(out, "%g", half_value(h));
         else if (is_half)
             fprintf(out, "0x%02x", v->data[k]);
         else
@@ -423,6 +430,46 @@ Test(xnn_blob, functions_of_one_number)
            "sigmoid 2 to 3\n"
            "multiply 2 3 to 4\n"
            "softmax 4 to 5\n");
+}
+
+/* -- floats of 16 bits ------------------------------------------------------------------------ */
+
+Test(xnn_blob, halves)
+{
+    EXPECT("param %w = \"w\" : f16[4,8] in \"-\"+0\n"
+           "param %b = \"b\" : f16[4] in \"-\"+64\n"
+           "method @forward(%x: f16[3,8]) {\n"
+           "  %y = aten.linear.default(%x, %w, %b) : f16[3,4]\n"
+           "  %z = aten.mul.Scalar(%y, 0.125) : f16[3,4]\n"
+           "  return %z\n}",
+           "0 f16[3,8] in 0\n"
+           "1 f16[4,8] w = 0.25, 0.250977\n"
+           "2 f16[3,4]\n"
+           "3 f16[4] b = 1.25, 1.25098\n"
+           "4 f16[1] number = 0.125\n"
+           "5 f16[3,4] out 1\n"
+           "fully_connected 0 1 3 to 2\n"
+           "multiply 2 4 to 5\n");
+}
+
+/* XNNPACK takes filters and biases of such convolutions in f32. */
+Test(xnn_blob, convolution_of_halves)
+{
+    EXPECT("param %w = \"w\" : f16[6,4,1,3] in \"-\"+0\n"
+           "param %b = \"b\" : f16[6] in \"-\"+144\n"
+           "method @forward(%x: f16[1,4,5,5]) {\n"
+           "  %y = aten.convolution.default(%x, %w, %b, [1, 1], [0, 1], [1, 1], false, [0, 0], 1) "
+           ": f16[1,6,5,5]\n"
+           "  return %y\n}",
+           "0 f16[1,4,5,5] in 0\n"
+           "1 f16[1,5,5,4]\n"
+           "2 f32[6,1,3,4] w = 0.25, 0.25293\n"
+           "3 f32[6] b = 1.25, 1.25098\n"
+           "4 f16[1,5,5,6]\n"
+           "5 f16[1,6,5,5] out 1\n"
+           "transpose 0 to 1 (4) [0,2,3,1]\n"
+           "conv 1 2 3 to 4 (0 1 0 1 1 3 1 1 1 1 4 6 1)\n"
+           "transpose 4 to 5 (4) [0,3,1,2]\n");
 }
 
 /* -- integers -------------------------------------------------------------------------------- */
