@@ -517,8 +517,8 @@ static int32_t rounded(double v)
     return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
 }
 
-/* Of integers, a bias counts in products of the scales of operand and weight.  XNNPACK's convolutions
- * in f16 have filter and bias in f32; filter XNN_NONE: such a convolution, or one in f32. */
+/* Of integers, a bias counts in products of the scales of operand and weight.  XNNPACK's
+ * convolutions in f16 have filter and bias in f32; filter XNN_NONE: such a one, or one in f32. */
 uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter)
 {
     if (!v)

@@ -225,7 +225,9 @@ static bool takes_half(const Node *n, Refusal *r)
         return half_of((float)lo) != half_of((float)hi) ||
                xnn_no(r, "its limits are the same in f16", "export it in float32");
     }
-    for (int i = 0; i < n->n_args && n->op != OP__NATIVE_BATCH_NORM; i++) /* its are computed with */
+    if (n->op == OP__NATIVE_BATCH_NORM) /* what its numbers come to is in f32 */
+        return true;
+    for (int i = 0; i < n->n_args; i++)
         if ((n->arg[i].kind == ARG_FLOAT || n->arg[i].kind == ARG_INT) && arg_number(n, i, &lo) &&
             !is_half_number(lo))
             return xnn_no(r, "one of its numbers is too large or too small for f16",
