@@ -25,8 +25,8 @@ static void keep_memory(void)
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of writing, reported below */
-    keep_memory();
     signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow any more */
+    keep_memory();
     Arena *a = arena_new();
     Options o = {0};
     Diag d = {.out = stderr};
