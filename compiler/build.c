@@ -30,6 +30,7 @@ static PlanReport total_plan(const Program *p, Arena *a)
         sum.bound += r.bound;
         sum.naive += r.naive;
         sum.order_free += r.order_free;
+        sum.whole += r.whole;
         sum.is_least = (!i || sum.is_least) && r.is_least;
         sum.n_values += r.n_values;
         sum.scratch = r.scratch > sum.scratch ? r.scratch : sum.scratch;
@@ -39,10 +40,10 @@ static PlanReport total_plan(const Program *p, Arena *a)
 
 static void print_plan(PlanReport r)
 {
-    printf("\"arena\": %lld, \"bound\": %lld, \"order_free_bound\": %lld, \"unshared\": %lld, "
-           "\"scratch\": %lld, \"proven_optimal\": %s",
-           (long long)r.arena, (long long)r.bound, (long long)r.order_free, (long long)r.naive,
-           (long long)r.scratch, r.is_least ? "true" : "false");
+    printf("\"arena\": %lld, \"bound\": %lld, \"order_free_bound\": %lld, \"whole_bound\": %lld, "
+           "\"unshared\": %lld, \"scratch\": %lld, \"proven_optimal\": %s",
+           (long long)r.arena, (long long)r.bound, (long long)r.order_free, (long long)r.whole,
+           (long long)r.naive, (long long)r.scratch, r.is_least ? "true" : "false");
 }
 
 /* -- files ------------------------------------------------------------------------------------- */

@@ -343,6 +343,7 @@ struct Graph {
     Update *update; /* what a call leaves in mutable states and inputs */
     int64_t *pool;  /* planned bytes of pool 1, 2, ... */
     int64_t scratch; /* bytes beside the pools that kernels want; set by plan_memory */
+    int64_t whole;   /* most bytes that one operator read and wrote before any was cut; 0: not told */
     bool plan_is_least; /* plan_memory has proven that no offsets make the pools smaller */
 };
 

@@ -686,7 +686,7 @@ static void report_graph(const Graph *g, Live *all, Live *one, PlanReport *r)
 
 PlanReport plan_report(const Graph *g, Arena *tmp)
 {
-    PlanReport r = {.scratch = g->scratch};
+    PlanReport r = {.scratch = g->scratch, .whole = g->whole};
     Check c = {.g = g, .tmp = tmp, .unit = PLAN_ALIGN};
     cut_memory(&c, g);
     Live all = live_new(&c), one = live_new(&c);

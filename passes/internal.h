@@ -123,6 +123,7 @@ Blocks blocks_of(const Graph *g, AliasSets sets, Arena *tmp); /* of the sets tha
 Block block_make(int root, int start, int end, int64_t bytes, Arena *tmp); /* of one part */
 int64_t blocks_bound(Blocks b, Arena *tmp); /* largest sum of bytes in use at once */
 
+int64_t graph_whole_bound(const Graph *g, Arena *tmp); /* most bytes that one node touches */
 bool graph_has_bounds(const Graph *g); /* of all values, with room for sums: order.c */
 
 /* Sets offsets so that no two blocks in use at once overlap; returns the end of the last.

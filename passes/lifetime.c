@@ -292,3 +292,47 @@ int64_t blocks_bound(Blocks b, Arena *tmp)
     }
     return most;
 }
+
+/* -- what operators need whole ------------------------------------------------------------------- */
+
+typedef struct Touched {
+    const Value *v;
+    int root;
+} Touched;
+
+/* Bytes of the tensors in t, of those that share bytes the largest. */
+static int64_t bytes_of_roots(const Touched *t, int n)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < n; i++) {
+        int64_t own = type_bytes(t[i].v->type);
+        bool is_largest = true;
+        for (int k = 0; k < n && is_largest; k++) {
+            int64_t other = type_bytes(t[k].v->type);
+            is_largest = k == i || t[k].root != t[i].root || own > other || (own == other && i < k);
+        }
+        sum += is_largest ? round_up(own, PLAN_ALIGN) : 0;
+    }
+    return sum;
+}
+
+int64_t graph_whole_bound(const Graph *g, Arena *tmp)
+{
+    enum { MOST = 64 };
+    AliasSets a = alias_sets(g, tmp);
+    int64_t most = 0;
+    if (!graph_has_bounds(g))
+        return 0;
+    for (const Node *n = g->first; n; n = n->next) {
+        Touched t[MOST];
+        int count = 0;
+        for (int i = 0; i < n->n_in + n->n_out && count < MOST; i++) {
+            const Value *v = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+            if (!v->state && !v->type.is_none && v->type.rank != SCALAR)
+                t[count++] = (Touched){v, a.root[v->index]};
+        }
+        int64_t bytes = bytes_of_roots(t, count);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}

@@ -197,6 +197,7 @@ static bool split(Split *s, const Match *m)
 
 bool pass_split_linear(Graph *g, Arena *tmp, Diag *d)
 {
+    g->whole = g->name ? graph_whole_bound(g, tmp) : 0; /* this is the first pass that cuts */
     Split s = {.g = g, .r = rewrite_start(g, tmp, d), .uses = graph_uses(g, tmp)};
     for (Node *n = g->first; n; n = n->next) {
         Match m;
