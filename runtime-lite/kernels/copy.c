@@ -145,6 +145,12 @@ EtcStatus etc_clone(const EtcCall *c)
     return copy_args(c, 0, 2);
 }
 
+/* x, out */
+EtcStatus etc_alias_copy(const EtcCall *c)
+{
+    return copy_args(c, 0, 1);
+}
+
 /* x, non_blocking, memory_format, out */
 EtcStatus etc_to_copy(const EtcCall *c)
 {

@@ -322,6 +322,19 @@ EtcStatus etc_any(const EtcCall *c)
     return amax_or_any(c, ANY);
 }
 
+/* x, dim, keepdim, out */
+EtcStatus etc_any_dim(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    EtcInts dims = {.n = 1};
+    int keep;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_int(c, 1, &dims.v[0]) || !etc_arg_bool(c, 2, &keep) ||
+        !etc_arg_tensor(c, 3, &y)) {
+        return ETC_BAD_ARG;
+    }
+    return run(c, ANY, 0.0, x, &dims, keep, y);
+}
+
 EtcStatus etc_amax(const EtcCall *c)
 {
     return amax_or_any(c, AMAX);

@@ -690,12 +690,23 @@ def softmax_attention(w):
     run((2, 5, 4), (2, 0, 4), (2, 0, 3))
 
 
+def exported(w):
+    """Kernels that the official exporter calls and etc does not."""
+    for dtype in DTYPES:
+        for dim, keep in ((1, True), (-1, False)):
+            x = rand(2, 3, 4, dtype=dtype) * (rand(2, 3, 4) > 1)
+            record(w, "aten::any.out", torch.ops.aten.any.dim, x, dim, keep)
+            record(w, "aten::alias_copy.out", torch.ops.aten.alias_copy, x)
+    record(w, "aten::any.out", torch.ops.aten.any.dim, rand(0, 3), 0, False)
+    record(w, "aten::any.out", torch.ops.aten.any.dim, special(), 0, True)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
-                  index, attention, layer_norm, remainder, lists, softmax_attention):
+                  index, attention, layer_norm, remainder, lists, softmax_attention, exported):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

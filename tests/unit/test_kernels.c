@@ -458,7 +458,7 @@ static void run_family(const char *family, int at_least)
 static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
                                        "logic",     "index",  "attention", "layer_norm", "image",
-                                       "remainder", "lists", "quant"};
+                                       "remainder", "lists", "quant", "exported"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -602,6 +602,11 @@ Test(kernels, layer_norm)
 Test(kernels, lists)
 {
     run_family("lists", 40);
+}
+
+Test(kernels, what_the_official_exporter_calls)
+{
+    run_family("exported", 30);
 }
 
 Test(kernels, every_row_has_a_recorded_case)
