@@ -14,8 +14,8 @@ import torch.nn.functional as F
 
 INF, NAN = float("inf"), float("nan")
 CODES = {
-    torch.uint8: 0, torch.int8: 1, torch.int16: 2, torch.int32: 3, torch.int64: 4,
-    torch.float32: 6, torch.float64: 7, torch.bool: 11,
+    torch.uint8: 0, torch.int8: 1, torch.int16: 2, torch.int32: 3, torch.int64: 4, torch.float16: 5,
+    torch.float32: 6, torch.float64: 7, torch.bool: 11, torch.bfloat16: 15,
 }
 
 
@@ -55,7 +55,8 @@ class Writer:
         if not is_plain:
             self.file.write(bytes(order))
             t = t.permute(order)
-        self.file.write(t.contiguous().numpy().tobytes())
+        t = t.contiguous()
+        self.file.write((t.view(torch.int16) if t.dtype == torch.bfloat16 else t).numpy().tobytes())
 
     def argument(self, a):
         if a is None:
@@ -701,12 +702,32 @@ def exported(w):
     record(w, "aten::any.out", torch.ops.aten.any.dim, special(), 0, True)
 
 
+def shorts(w):
+    """Casts from and to the short floats: halves, ties, what is too large or too small."""
+    halves = torch.arange(-32768, 32768, 11, dtype=torch.int32).to(torch.int16)
+    cast = lambda to: lambda a, n, f: a.to(to)
+    for short in (torch.float16, torch.bfloat16):
+        x = halves.view(short)
+        x = torch.where(x.isnan(), torch.zeros((), dtype=short), x)  # NaNs' bits are anybody's
+        record(w, "aten::_to_copy.out", cast(torch.float32), x, False, None)
+        record(w, "aten::_to_copy.out", cast(torch.float64), x[::97].clone(), False, None)
+        for dtype in DTYPES:
+            record(w, "aten::_to_copy.out", cast(short), rand(40, dtype=dtype, scale=20.0), False, None)
+        near = torch.cat([x.float(), torch.nextafter(x.float(), torch.tensor(INF)),
+                          torch.nextafter(x.float(), torch.tensor(-INF)), (x.float() + x.roll(1).float()) / 2])
+        near = near[~near.isnan()]
+        for scale in (1.0, 2.0 ** -14, 2.0 ** 3):
+            record(w, "aten::_to_copy.out", cast(short), near[::7] * scale, False, None)
+        record(w, "aten::_to_copy.out", cast(torch.int32), rand(50).to(short) * 9, False, None)
+        record(w, "aten::clone.out", lambda a, f: a.clone(), x[:300].view(3, 100), None)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
-                  index, attention, layer_norm, remainder, lists, softmax_attention, exported):
+                  index, attention, layer_norm, remainder, lists, softmax_attention, exported, shorts):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

@@ -458,7 +458,7 @@ static void run_family(const char *family, int at_least)
 static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
                                        "logic",     "index",  "attention", "layer_norm", "image",
-                                       "remainder", "lists", "quant", "exported"};
+                                       "remainder", "lists", "quant", "exported", "shorts"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -607,6 +607,11 @@ Test(kernels, lists)
 Test(kernels, what_the_official_exporter_calls)
 {
     run_family("exported", 30);
+}
+
+Test(kernels, short_floats)
+{
+    run_family("shorts", 30);
 }
 
 Test(kernels, every_row_has_a_recorded_case)
