@@ -128,14 +128,19 @@ static void make_contiguous(Program *p, Arena *tmp)
 
 /* -- folding ----------------------------------------------------------------------------------- */
 
-/* Weights stay as small as they came: who reads them knows what to do with integers, or makes
- * floats of them when it runs. */
+static bool is_short(EtcDtype t)
+{
+    return dtype_is_int(t) || t == ETC_F16 || t == ETC_BF16;
+}
+
+/* Weights stay as small as they came: who reads them knows what to do with integers and halves, or
+ * makes floats of them when it runs. */
 static bool widens(const Node *n)
 {
     const Type from = n->n_in ? n->in[0]->type : TYPE_NONE, to = n->out[0]->type;
     return (n->op == OP__TO_COPY || n->op == OP_DEQUANTIZE_PER_CHANNEL ||
             n->op == OP_DEQUANTIZE_PER_TENSOR || n->op == OP_DEQUANTIZE_PER_TENSOR_TENSOR) &&
-           dtype_is_int(from.dtype) && dtype_is_float(to.dtype) &&
+           is_short(from.dtype) && dtype_is_float(to.dtype) &&
            etc_dtype_size((int)from.dtype) < etc_dtype_size((int)to.dtype) && from.rank > 1;
 }
 
