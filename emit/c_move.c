@@ -281,13 +281,37 @@ bool emit_pad(Function *f, const Node *n, Clamp clamp)
 
 /* -- casts ----------------------------------------------------------------------------------- */
 
+static const char *half_name(EtcDtype t) /* in names of half.h; NULL: another dtype */
+{
+    return t == ETC_F16 ? "half" : t == ETC_BF16 ? "bfloat" : NULL;
+}
+
+static bool has_cast(EtcDtype t)
+{
+    return dtype_has_c(t) || half_name(t);
+}
+
+/* The start of the C that makes a `to` of what follows, up to two closing parentheses. */
+static void put_cast(Text *t, EtcDtype from, EtcDtype to)
+{
+    if (half_name(to))
+        put(t, "etc_to_%s((float)", half_name(to));
+    else if (to == ETC_BOOL)
+        put(t, "(uint8_t)(0 != ");
+    else if (dtype_is_float(from) && dtype_is_int(to))
+        put(t, "(%s)etc_trunc_f64((double)", c_type(to));
+    else
+        put(t, "(%s)(", c_type(to));
+    put(t, half_name(from) ? "etc_from_%s(*(" : "(*(", half_name(from));
+}
+
 bool emit_cast(Function *f, const Node *n, Clamp clamp)
 {
     const char *index[MAX_LOOPS];
     const Value *x = n->in[0], *y = n->out[0];
     EtcDtype from = x->type.dtype, to = y->type.dtype;
     (void)clamp;
-    if (!dtype_has_c(from) || !dtype_has_c(to))
+    if (!has_cast(from) || !has_cast(to))
         return function_refuse(f, n, "has no C for casts between these dtypes");
     Nest nest = nest_new(f->e, y->type, 2);
     nest_operand(f->e, &nest, 0, value_type(x));
@@ -296,14 +320,10 @@ bool emit_cast(Function *f, const Node *n, Clamp clamp)
     int indent = nest_open(f, &nest, nest.rank, index);
     put(&f->body, "%*s*(", indent, "");
     nest_address(f, &nest, 1, f->name_of[y->index], nest.rank, index);
-    if (to == ETC_BOOL)
-        put(&f->body, ") = (uint8_t)(*(");
-    else if (dtype_is_float(from) && dtype_is_int(to))
-        put(&f->body, ") = (%s)etc_trunc_f64((double)*(", c_type(to));
-    else
-        put(&f->body, ") = (%s)(*(", c_type(to));
+    put(&f->body, ") = ");
+    put_cast(&f->body, from, to);
     nest_address(f, &nest, 0, function_pointer(f, x), nest.rank, index);
-    put(&f->body, to == ETC_BOOL ? ") != 0);\n" : "));\n");
+    put(&f->body, ")));\n");
     nest_close(f, nest.rank);
     return true;
 }

@@ -1,6 +1,6 @@
 /* dtype.c -- promotion, casts, and moving elements between the stored and the computed type. */
 #include "runtime-lite/kernels/args.h"
-#include <string.h>
+#include "runtime-lite/kernels/half.h"
 
 EtcKind etc_kind(int dtype)
 {
@@ -136,63 +136,6 @@ static int64_t to_int(double d)
     return ((d >= -9223372036854775808.0) && (d < 9223372036854775808.0)) ? (int64_t)d : INT64_MIN;
 }
 
-static uint32_t bits_of(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-static float of_bits(uint32_t u)
-{
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
-/* IEEE 754's binary16, and the upper half of a float; to the nearest, ties to even. */
-static float from_half(uint16_t h)
-{
-    const uint32_t sign = (uint32_t)(h >> 15) << 31, e = (h >> 10) & 31u, m = h & 0x3ffu;
-    if (e == 0u) {
-        const float v = (float)m * (1.0f / 16777216.0f);
-        return (sign != 0u) ? -v : v;
-    }
-    return of_bits(sign | (((e == 31u) ? 255u : (e + 112u)) << 23) | (m << 13));
-}
-
-static uint16_t to_half(float x)
-{
-    const uint32_t bits = bits_of(x), sign = (bits >> 16) & 0x8000u;
-    uint32_t a = bits & 0x7fffffffu;
-    if (a > 0x7f800000u) {
-        return (uint16_t)(sign | 0x7e00u);
-    }
-    if (a >= 0x477ff000u) { /* from 65520 on */
-        return (uint16_t)(sign | 0x7c00u);
-    }
-    if (a < 0x38800000u) { /* below 2^-14: units of 2^-24, rounded by a sum that has no room for less */
-        const float units = (of_bits(a) * 16777216.0f) + 8388608.0f;
-        return (uint16_t)(sign | (bits_of(units) & 0x7ffu));
-    }
-    a += 0xfffu + ((a >> 13) & 1u);
-    return (uint16_t)(sign | ((a - 0x38000000u) >> 13));
-}
-
-static float from_bfloat(uint16_t h)
-{
-    return of_bits((uint32_t)h << 16);
-}
-
-static uint16_t to_bfloat(float x)
-{
-    const uint32_t bits = bits_of(x);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) {
-        return 0x7fc0u;
-    }
-    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
-
 #define FETCH_SHORT(dtype, convert)                      \
     case dtype: {                                        \
         const uint16_t *x = (const uint16_t *)p;         \
@@ -202,9 +145,9 @@ static uint16_t to_bfloat(float x)
         break;                                           \
     }
 #define PUT_SHORTS                                       \
-    PUT(ETC_F16, uint16_t, to_half_as) PUT(ETC_BF16, uint16_t, to_bfloat_as)
-#define to_half_as(v) to_half((float)(v))
-#define to_bfloat_as(v) to_bfloat((float)(v))
+    PUT(ETC_F16, uint16_t, TO_HALF) PUT(ETC_BF16, uint16_t, TO_BFLOAT)
+#define TO_HALF(v) etc_to_half((float)(v))
+#define TO_BFLOAT(v) etc_to_bfloat((float)(v))
 
 static void fetch_f32(int dtype, const void *p, int64_t stride, int64_t n, void *buf)
 {
@@ -212,7 +155,7 @@ static void fetch_f32(int dtype, const void *p, int64_t stride, int64_t n, void 
     T *y = (T *)buf;
     switch (dtype) {
         FLOATS(FETCH) INTS(FETCH) FETCH_BOOL
-        FETCH_SHORT(ETC_F16, from_half) FETCH_SHORT(ETC_BF16, from_bfloat)
+        FETCH_SHORT(ETC_F16, etc_from_half) FETCH_SHORT(ETC_BF16, etc_from_bfloat)
     default:
         break;
     }

@@ -1179,6 +1179,11 @@ def region_outputs(x):
     return y, y, x, y.select(1, 0), y.sum(), torch.ones(2, 3), y.view(-1, 24)
 
 
+@model(rnd(3, 70))
+def short_floats(x):
+    return (x * 100).half().float(), x.bfloat16().float(), (x * 1e-6).half().double(), (x * 9).half().to(torch.int32)
+
+
 @model(rnd(2, 12, 6, 5))
 class pixels_channels_last(nn.Module):
     """ConvNeXt's block, and a convolution of pixels whose permuted input others read."""
