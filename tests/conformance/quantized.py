@@ -21,7 +21,8 @@ import numpy as np
 
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
 MODELS = ["mlp_digits", "cnn_digits"]
-RECIPES = {"int8": 0.3, "int8-dynamic": 0.3, "int8-weight": 0.3, "int4-group32": 1.0}  # points that may be lost
+RECIPES = {"int8": 0.3, "int8-dynamic": 0.3, "int8-weight": 0.3, "int4-group32": 1.0,
+           "fp16": 0.3}  # points that may be lost
 
 
 class Model:
