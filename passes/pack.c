@@ -13,7 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PAIRS = 4000000, MAX_EXACT = 400, EXACT_WORK = 1000000, DESCENT_WORK = 1000000 };
+enum {
+    MAX_PAIRS = 400000,
+    MAX_EXACT = 400,
+    RULES_WORK = 4000000,
+    EXACT_WORK = 1000000,
+    DESCENT_WORK = 1000000
+};
 
 typedef struct Range { /* offsets between the two are ruled out */
     int64_t at, end;
@@ -28,7 +34,7 @@ typedef struct Pack {
     int64_t *pressure; /* by block */
     bool *placed;
     Range *range; /* what placed mates rule out for one block */
-    int64_t work; /* of the descent: ranges looked at */
+    int64_t work; /* of the rules, of a descent: mates and ranges looked at */
 } Pack;
 
 /* -- order of blocks ------------------------------------------------------------------------- */
@@ -289,9 +295,10 @@ static void move_item(int *order, int from, int to)
 /* Moves one block at a time, mostly to the front half, and stays where the end is no higher. */
 static void descend(Pack *p, int *order, uint32_t seed)
 {
+    p->work = 0;
     int64_t end = pack_in(p, order, false, INT64_MAX);
     uint32_t n = (uint32_t)p->b.n;
-    for (p->work = 0; n > 1 && p->work < DESCENT_WORK && p->best_end > p->bound;) {
+    while (n > 1 && p->work < DESCENT_WORK && p->best_end > p->bound) {
         int from = (int)(next_random(&seed) % n), to = (int)(next_random(&seed) % n);
         to = next_random(&seed) % 2 ? to / 2 : to;
         move_item(order, from, to);
@@ -402,7 +409,8 @@ static void pack_by_rules(Pack *p)
     static const Rule rule[] = {BY_SIZE, BY_AREA, BY_LENGTH, BY_START, BY_PRESSURE,
                                 BY_PRESSURE_LONG};
     find_pressure(p);
-    for (int i = 0; i < 12 && p->best_end > p->bound; i++)
+    p->work = 0;
+    for (int i = 0; i < 12 && p->best_end > p->bound && p->work < RULES_WORK; i++)
         pack_in(p, order_by(p, rule[i / 2]), i % 2, p->best_end - 1);
 }
 
