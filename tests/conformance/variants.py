@@ -1224,7 +1224,7 @@ def save(values, folder, stem, rel, exact=None):
             most = float(finite.max() if finite.numel() else 0)
             rows[-1]["atol"] = max(1e-7, 2e-5 * most)
             if exact:
-                rows[-1]["atol"] = 4 * max(float((v.float() - exact[i]).abs().max()), most * 2.0 ** -11)
+                rows[-1]["atol"] = 2 * max(float((v.float() - exact[i]).abs().max()), most * 2.0 ** -11)
     return rows
 
 
