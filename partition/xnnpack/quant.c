@@ -252,6 +252,26 @@ static bool is_of_space(const Node *n)
     return axis[0] > 1 && axis[1] > 1;
 }
 
+/* Its results are integers that its one operand has. */
+static bool keeps_integers(OpId op)
+{
+    switch ((int)op) {
+    case OP_MAX_POOL2D:
+    case OP_MAX_POOL2D_WITH_INDICES:
+    case OP_RELU:
+    case OP_HARDTANH:
+    case OP_CLAMP:
+    case OP_VIEW:
+    case OP_PERMUTE:
+    case OP_SLICE:
+    case OP_SELECT_INT:
+    case OP_CLONE:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* What fits() lowers, told before there are scales. */
 unsigned xnn_spec(const Node *n)
 {
@@ -272,19 +292,9 @@ unsigned xnn_spec(const Node *n)
     case OP_MEAN_DIM:
         return is_of_space(n) ? SPEC_STATIC : 0;
     case OP_CAT:
-    case OP_MAX_POOL2D:
-    case OP_MAX_POOL2D_WITH_INDICES:
-    case OP_RELU:
-    case OP_HARDTANH:
-    case OP_CLAMP:
-    case OP_VIEW:
-    case OP_PERMUTE:
-    case OP_SLICE:
-    case OP_SELECT_INT:
-    case OP_CLONE:
         return SPEC_STATIC | SPEC_SHARED;
     default:
-        return 0;
+        return keeps_integers(n->op) ? SPEC_STATIC | SPEC_SHARED : 0;
     }
 }
 
@@ -622,19 +632,8 @@ static bool fits(const Node *n, Point to)
         return arg_count(n, 1) == 2 && between(in[0].scale / to.scale, ldexp(1, -8), 256);
     case OP_CAT:
         return same && count == n->n_in;
-    case OP_MAX_POOL2D:
-    case OP_MAX_POOL2D_WITH_INDICES:
-    case OP_RELU:
-    case OP_HARDTANH:
-    case OP_CLAMP:
-    case OP_VIEW:
-    case OP_PERMUTE:
-    case OP_SLICE:
-    case OP_SELECT_INT:
-    case OP_CLONE:
-        return same;
     default:
-        return false;
+        return same && keeps_integers(n->op);
     }
 }
 
