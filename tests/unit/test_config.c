@@ -535,51 +535,53 @@ static int compare_formats(const char *side)
     return accepted;
 }
 
+/* About a third of them right. */
+static const char *const odd_text[] = {
+    "preset: int8",
+    "preset: int9",
+    "preset: 8",
+    "objective: size",
+    "preset: fp16\nobjective: latency",
+    "preset: mixed\nobjective: fast",
+    "rules: []",
+    "rules: {}",
+    "rules: [{}]",
+    "rules: [{weight: int8}]",
+    "rules: [{weight: int3}]",
+    "rules: [{activation: int8}]",
+    "rules: [{activation: int4}]",
+    "rules: [{scope: {name: x}}]",
+    "rules: [{scope: {name: x}, weight: int8}]",
+    "rules: [{scope: {name: ''}, weight: int8}]",
+    "rules: [{scope: {name: 3}, weight: int8}]",
+    "rules: [{scope: {name: '3'}, weight: int8}]",
+    "rules: [{scope: {}, weight: int8}]",
+    "rules: [{scope: {nam: x}, weight: int8}]",
+    "rules: [{algorithms: []}]",
+    "rules: [{algorithms: [gptq, hqq, awq, smoothquant, equalization, bias_correction, "
+    "scale_estimation]}]",
+    "rules: [{algorithms: [gptq, gptq]}]",
+    "rules: [{algorithms: gptq}]",
+    "rules: [{algorithms: [x]}]",
+    "preset: int8\nbudget: {metric: top1, max_drop: 0.3}",
+    "preset: int8\nbudget: {metric: top1}",
+    "preset: int8\nbudget: {max_drop: 1}",
+    "preset: int8\nbudget: {metric: x, max_drop: 1}",
+    "preset: int8\nbudget: {metric: cosine, max_drop: -1}",
+    "preset: int8\nbudget: {metric: sqnr, max_drop: 1000001}",
+    "preset: int8\nbudget: {metric: sqnr, max_drop: x}",
+    "preset: int8\nmore: 1",
+    "[]",
+    "x",
+    "rules: [{weight: {dtype: int4, granularity: group, group_size: 32}}]",
+    "rules: [{weight: {dtype: int4, granularity: group, group_size: 2.5}}]",
+    "rules: [{weight: {dtype: int4, granularity: group, group_size: 1048577}}]",
+    "rules: [{weight: {granularity: channel}}]",
+    "rules: [{weight: []}]",
+};
+
 Test(config, schema_and_reader_agree)
 {
-    static const char *const text[] = {
-        "preset: int8",
-        "preset: int9",
-        "preset: 8",
-        "objective: size",
-        "preset: fp16\nobjective: latency",
-        "preset: mixed\nobjective: fast",
-        "rules: []",
-        "rules: {}",
-        "rules: [{}]",
-        "rules: [{weight: int8}]",
-        "rules: [{weight: int3}]",
-        "rules: [{activation: int8}]",
-        "rules: [{activation: int4}]",
-        "rules: [{scope: {name: x}}]",
-        "rules: [{scope: {name: x}, weight: int8}]",
-        "rules: [{scope: {name: ''}, weight: int8}]",
-        "rules: [{scope: {name: 3}, weight: int8}]",
-        "rules: [{scope: {name: '3'}, weight: int8}]",
-        "rules: [{scope: {}, weight: int8}]",
-        "rules: [{scope: {nam: x}, weight: int8}]",
-        "rules: [{algorithms: []}]",
-        "rules: [{algorithms: [gptq, hqq, awq, smoothquant, equalization, bias_correction, "
-        "scale_estimation]}]",
-        "rules: [{algorithms: [gptq, gptq]}]",
-        "rules: [{algorithms: gptq}]",
-        "rules: [{algorithms: [x]}]",
-        "preset: int8\nbudget: {metric: top1, max_drop: 0.3}",
-        "preset: int8\nbudget: {metric: top1}",
-        "preset: int8\nbudget: {max_drop: 1}",
-        "preset: int8\nbudget: {metric: x, max_drop: 1}",
-        "preset: int8\nbudget: {metric: cosine, max_drop: -1}",
-        "preset: int8\nbudget: {metric: sqnr, max_drop: 1000001}",
-        "preset: int8\nbudget: {metric: sqnr, max_drop: x}",
-        "preset: int8\nmore: 1",
-        "[]",
-        "x",
-        "rules: [{weight: {dtype: int4, granularity: group, group_size: 32}}]",
-        "rules: [{weight: {dtype: int4, granularity: group, group_size: 2.5}}]",
-        "rules: [{weight: {dtype: int4, granularity: group, group_size: 1048577}}]",
-        "rules: [{weight: {granularity: channel}}]",
-        "rules: [{weight: []}]",
-    };
     Arena *a = arena_new();
     Diag d = {.out = stderr};
     const uint8_t *data;
@@ -596,9 +598,9 @@ Test(config, schema_and_reader_agree)
         snprintf(line, sizeof line, "preset: %s", recipe_preset[i].name);
         cr_expect_eq(verdict(line), 1, "%s", line);
     }
-    for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
-        int v = verdict(text[i]);
-        cr_expect_geq(v, 0, "schema and reader differ: %s", text[i]);
+    for (size_t i = 0; i < sizeof odd_text / sizeof *odd_text; i++) {
+        int v = verdict(odd_text[i]);
+        cr_expect_geq(v, 0, "schema and reader differ: %s", odd_text[i]);
         accepted += v > 0;
     }
     cr_expect(accepted > 8 && accepted < 20, "%d", accepted);
