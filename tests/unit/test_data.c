@@ -9,22 +9,9 @@
 #include <unistd.h>
 #include <zlib.h>
 #include "compiler/compiler.h"
+#include "tests/unit/folder.h"
 
-static char dir[] = "/tmp/etc_data_XXXXXX";
-
-static void enter(void)
-{
-    cr_assert(mkdtemp(dir) && !chdir(dir));
-}
-
-static void leave(void)
-{
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf %s", dir);
-    cr_assert(!chdir("/") && !system(command));
-}
-
-TestSuite(data, .init = enter, .fini = leave);
+TestSuite(data, .init = enter_folder, .fini = leave_folder);
 
 /* -- files made by hand ----------------------------------------------------------------------- */
 

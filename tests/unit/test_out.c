@@ -11,22 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 #include "emit/emit.h"
+#include "tests/unit/folder.h"
 
-static char dir[] = "/tmp/etc_out_XXXXXX";
-
-static void enter(void)
-{
-    cr_assert(mkdtemp(dir) && !chdir(dir));
-}
-
-static void leave(void)
-{
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf %s", dir);
-    cr_assert(!chdir("/") && !system(command));
-}
-
-TestSuite(out, .init = enter, .fini = leave);
+TestSuite(out, .init = enter_folder, .fini = leave_folder);
 
 /* Whether the folder has a file whose name begins so. */
 static bool has_file(const char *start)
