@@ -7,7 +7,7 @@
 #ifndef ETC_QUANTIZE_H
 #define ETC_QUANTIZE_H
 
-#include "runtime-lite/kernels/core.h"
+#include "runtime-lite/kernels/vec.h"
 
 /* EtcDtype's numbers */
 #define ETC_Q_U8 0
@@ -110,6 +110,109 @@ ETC_INLINE void etc_dequantize_f32(float *y, const void *x, const void *scale, c
         for (int64_t k = i * g->inner; k < ((i + 1) * g->inner); k++) {
             const int64_t v = etc_q_int(x, k, g->quantized) - at;
             y[k] = (g->is_wide != 0) ? (float)((double)v * by) : ((float)v * (float)by);
+        }
+    }
+}
+
+/* -- vectors of bytes, as floats without a fraction ------------------------------------------ */
+
+typedef uint8_t EtcBytes __attribute__((vector_size(ETC_LANES))); /* as many as lanes */
+typedef int8_t EtcSBytes __attribute__((vector_size(ETC_LANES)));
+
+/* What one scale makes of integers; the same as etc_dequantize_f32. */
+ETC_INLINE EtcF etc_dequantize_lanes(EtcF a, EtcF zero, EtcF scale)
+{
+    return (a - zero) * scale;
+}
+
+/* Integers within [lo, hi], a NaN the least; the same as etc_quantize_f32 of 8 bits. */
+ETC_INLINE EtcF etc_quantize_lanes(EtcF a, EtcF inverse, EtcF zero, EtcF lo, EtcF hi)
+{
+    const EtcF round = etc_splat(12582912.0f); /* 1.5 * 2^23: a sum with it ends in an integer */
+    EtcF v = a * inverse;
+    v = etc_select((EtcI)(v > (lo - zero)), v, lo - zero);
+    v = etc_at_most(v, hi - zero);
+    return ((v + round) - round) + zero;
+}
+
+/* n bytes, n < ETC_LANES; the rest is zero. */
+ETC_INLINE EtcBytes etc_load_byte_part(const void *p, int64_t n)
+{
+    EtcBytes b = {0};
+    for (int i = 0; i < (ETC_LANES - 1); i++) {
+        if (i < n) {
+            b[i] = ((const uint8_t *)p)[i];
+        }
+    }
+    return b;
+}
+
+ETC_INLINE EtcBytes etc_load_bytes(const void *p, int64_t n)
+{
+    EtcBytes b;
+    if (n < ETC_LANES) {
+        return etc_load_byte_part(p, n);
+    }
+    __builtin_memcpy(&b, p, sizeof b);
+    return b;
+}
+
+ETC_INLINE EtcF etc_load_u8(const uint8_t *p, int64_t n)
+{
+    return __builtin_convertvector(__builtin_convertvector(etc_load_bytes(p, n), EtcI), EtcF);
+}
+
+ETC_INLINE EtcF etc_load_i8(const int8_t *p, int64_t n)
+{
+    return __builtin_convertvector(
+        __builtin_convertvector((EtcSBytes)etc_load_bytes(p, n), EtcI), EtcF);
+}
+
+ETC_INLINE EtcF etc_load_u8_apart(const uint8_t *p, int64_t stride, int64_t n)
+{
+    EtcF v = ETC_REP(0.0f);
+    for (int i = 0; i < ETC_LANES; i++) {
+        v[i] = (i < n) ? (float)p[i * stride] : 0.0f;
+    }
+    return v;
+}
+
+ETC_INLINE EtcF etc_load_i8_apart(const int8_t *p, int64_t stride, int64_t n)
+{
+    EtcF v = ETC_REP(0.0f);
+    for (int i = 0; i < ETC_LANES; i++) {
+        v[i] = (i < n) ? (float)p[i * stride] : 0.0f;
+    }
+    return v;
+}
+
+/* Bytes of either kind: -1 and 255 are the same. */
+ETC_INLINE void etc_store_bytes(void *y, int64_t n, EtcF v)
+{
+    const EtcI i = __builtin_convertvector(v, EtcI);
+    const EtcBytes b = __builtin_convertvector((EtcU)i, EtcBytes);
+    uint8_t *p = (uint8_t *)y;
+    if (n >= ETC_LANES) {
+        __builtin_memcpy(p, &b, sizeof b);
+        return;
+    }
+#if ETC_VEC == 64
+    _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << n) - 1u), (__m512i)i);
+#else
+    for (int k = 0; k < (ETC_LANES - 1); k++) {
+        if (k < n) {
+            p[k] = b[k];
+        }
+    }
+#endif
+}
+
+ETC_INLINE void etc_store_bytes_apart(void *y, int64_t stride, int64_t n, EtcF v)
+{
+    const EtcI b = __builtin_convertvector(v, EtcI);
+    for (int i = 0; i < ETC_LANES; i++) {
+        if (i < n) {
+            ((uint8_t *)y)[i * stride] = (uint8_t)b[i];
         }
     }
 }
