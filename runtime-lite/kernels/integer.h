@@ -43,6 +43,7 @@
 
 typedef uint8_t EtcHalf __attribute__((vector_size(ETC_VEC / 2)));
 typedef int8_t EtcSHalf __attribute__((vector_size(ETC_VEC / 2)));
+typedef uint16_t EtcShorts __attribute__((vector_size(ETC_VEC / 2))); /* as many as lanes */
 typedef uint8_t EtcWhole __attribute__((vector_size(ETC_VEC)));
 typedef int16_t EtcS __attribute__((vector_size(ETC_VEC)));
 typedef uint16_t EtcUS __attribute__((vector_size(ETC_VEC)));
@@ -118,30 +119,66 @@ ETC_INLINE EtcI etc_load_ints(const int32_t *p, int64_t n) /* n < ETC_LANES: the
     return v;
 }
 
-/* Outputs i .. i + n - 1 at most a vector. */
+/* What does not change from vector to vector. */
+typedef struct EtcFinish {
+    EtcF lo, hi, inverse, y_lo, y_hi;
+    EtcI y_zero;
+    int is_float;
+} EtcFinish;
+
+ETC_INLINE void etc_finish(const EtcInteger *q, EtcFinish *f)
+{
+    f->lo = etc_splat(q->lo);
+    f->hi = etc_splat(q->hi);
+    f->inverse = etc_splat(q->inverse);
+    f->y_lo = etc_splat((float)(q->y_lo - q->y_zero));
+    f->y_hi = etc_splat((float)(q->y_hi - q->y_zero));
+    f->y_zero = etc_splat_i32(q->y_zero - 0x4b400000); /* the bits of 1.5 * 2^23 */
+    f->is_float = q->is_float;
+}
+
+/* Outputs i .. i + n - 1, a vector at most. */
 ETC_INLINE void etc_integer_put(EtcI sum, EtcF scale, EtcF bias, void *y, int64_t i, int64_t n,
-                                const EtcInteger *q)
+                                const EtcFinish *f)
 {
     EtcF v = (__builtin_convertvector(sum, EtcF) * scale) + bias;
-    v = etc_at_most(etc_at_least(v, etc_splat(q->lo)), etc_splat(q->hi));
-    if (q->is_float != 0) {
+    v = etc_at_most(etc_at_least(v, f->lo), f->hi);
+    if (f->is_float != 0) {
         etc_store((float *)y + i, n, v);
     } else {
-        etc_store_bytes((uint8_t *)y + i, n,
-                        etc_quantize_lanes(v, etc_splat(q->inverse), etc_splat((float)q->y_zero),
-                                           etc_splat((float)q->y_lo), etc_splat((float)q->y_hi)));
+        v = etc_quantize_from_zero(v, f->inverse, f->y_lo, f->y_hi);
+        etc_store_low((uint8_t *)y + i, n, (EtcI)v + f->y_zero);
     }
 }
 
-/* n outputs of one channel, from their sums. */
-ETC_OUTLINE void etc_integer_row(const int32_t *sum, int64_t n, int64_t channel, void *y, int64_t at,
-                                 const EtcInteger *given)
+/* Sums and where they go: rows of n outputs, of one channel or of one channel each. */
+typedef struct EtcSums {
+    const int32_t *sum;
+    int64_t rows, n, pitch; /* sums from row to row */
+    int64_t channel, step;  /* of the first row, and from row to row: 0 or 1 */
+    int64_t at, y_row;      /* outputs before the first, and from row to row */
+} EtcSums;
+
+ETC_OUTLINE void etc_integer_rows(const EtcSums *s, void *y, const EtcInteger *q)
 {
-    const EtcInteger q = *given; /* which no store into y can change */
-    const EtcF scale = etc_splat(etc_x_scale(&q, 0) * q.scales[channel]);
-    const EtcF bias = etc_splat((q.bias != NULL) ? q.bias[channel] : 0.0f);
-    for (int64_t i = 0; i < n; i += ETC_LANES) {
-        etc_integer_put(etc_load_ints(sum + i, n - i), scale, bias, y, at + i, n - i, &q);
+    EtcFinish f;
+    const float *scales = q->scales, *biases = q->bias;
+    const float by = etc_x_scale(q, 0);
+    etc_finish(q, &f);
+    for (int64_t r = 0; r < s->rows; r++) {
+        const int64_t channel = s->channel + (r * s->step);
+        const int32_t *sum = s->sum + (r * s->pitch);
+        const int64_t at = s->at + (r * s->y_row);
+        const EtcF scale = etc_splat(by * scales[channel]);
+        const EtcF bias = etc_splat((biases != NULL) ? biases[channel] : 0.0f);
+        int64_t i = 0;
+        for (; (i + ETC_LANES) <= s->n; i += ETC_LANES) {
+            etc_integer_put(*(const EtcIAnywhere *)(sum + i), scale, bias, y, at + i, ETC_LANES,
+                            &f);
+        }
+        if (i < s->n) { /* sums have room for whole vectors */
+            etc_integer_put(*(const EtcIAnywhere *)(sum + i), scale, bias, y, at + i, s->n - i, &f);
+        }
     }
 }
 
@@ -157,7 +194,9 @@ ETC_INLINE int32_t etc_integer_start(const EtcInteger *q, int64_t channel, int64
 /* c and in each lane two products of 16 bits. */
 ETC_INLINE EtcI etc_dot_pairs(EtcI c, EtcI x, EtcI w)
 {
-#if (ETC_VEC == 64) && defined(__AVX512BW__)
+#if (ETC_VEC == 64) && defined(__AVX512VNNI__)
+    return (EtcI)_mm512_dpwssd_epi32((__m512i)c, (__m512i)x, (__m512i)w);
+#elif (ETC_VEC == 64) && defined(__AVX512BW__)
     return (EtcI)((EtcU)c + (EtcU)_mm512_madd_epi16((__m512i)x, (__m512i)w));
 #elif ETC_VEC == 32
     return (EtcI)((EtcU)c + (EtcU)_mm256_madd_epi16((__m256i)x, (__m256i)w));
@@ -349,6 +388,8 @@ ETC_OUTLINE void etc_linear_i8(const void *x, const int8_t *w, void *y,
 {
     const EtcInteger q = *given;
     EtcTermBytes flip;
+    EtcFinish f;
+    etc_finish(&q, &f);
     __builtin_memset(&flip, etc_x_flip(&q), sizeof flip);
     for (int64_t j = 0; j < g->n; j += ETC_LANES) {
         const int64_t left = g->n - j;
@@ -365,7 +406,7 @@ ETC_OUTLINE void etc_linear_i8(const void *x, const int8_t *w, void *y,
                                                      flip);
             etc_integer_put((EtcI)(dots - ((EtcU)etc_splat_i32((int32_t)zero) * sums)),
                             etc_splat(etc_x_scale(&q, i)) * scales, bias, y, (i * g->n) + j, left,
-                            &q);
+                            &f);
         }
     }
 }
@@ -567,6 +608,25 @@ ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t width, uint
     }
 }
 
+/* n bytes, `stride` apart. */
+ETC_INLINE void etc_byte_every(const uint8_t *x, int64_t stride, uint8_t *y, int64_t n)
+{
+    int64_t i = 0;
+    if (stride == 1) {
+        __builtin_memcpy(y, x, (size_t)n);
+        return;
+    }
+    for (; (stride == 2) && ((i + ETC_LANES) < n); i += ETC_LANES) {
+        EtcShorts pairs;
+        __builtin_memcpy(&pairs, x + (2 * i), sizeof pairs);
+        const EtcBytes b = __builtin_convertvector(pairs & 0xff, EtcBytes);
+        __builtin_memcpy(y + i, &b, sizeof b);
+    }
+    for (; i < n; i++) {
+        y[i] = x[i * stride];
+    }
+}
+
 /* n bytes of a row from column ix on, `stride` apart; `pad` outside [0, size). */
 ETC_INLINE void etc_byte_line(const uint8_t *x, int64_t size, int64_t ix, int64_t stride,
                               uint8_t pad, uint8_t *y, int64_t n)
@@ -582,14 +642,8 @@ ETC_INLINE void etc_byte_line(const uint8_t *x, int64_t size, int64_t ix, int64_
     for (int64_t i = 0; i < from; i++) {
         y[i] = pad;
     }
-    if (stride == 1) {
-        for (int64_t i = from; i < to; i++) {
-            y[i] = x[ix + i];
-        }
-    } else {
-        for (int64_t i = from; i < to; i++) {
-            y[i] = x[ix + (i * stride)];
-        }
+    if (to > from) {
+        etc_byte_every(x + ix + (from * stride), stride, y + from, to - from);
     }
     for (int64_t i = to; i < n; i++) {
         y[i] = pad;
@@ -621,7 +675,7 @@ ETC_INLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0,
     const uint8_t pad = (uint8_t)etc_x_zero(q, 0), flip = etc_x_flip(q);
     const int is_1x1 = ((g->kh * g->kw) == 1) && (g->sh == 1) && (g->sw == 1) && (g->ph == 0) &&
                        (g->pw == 0);
-    const int n_runs = etc_runs(g, j, n, width, run);
+    const int n_runs = is_1x1 ? 0 : etc_runs(g, j, n, width, run);
     for (int64_t k = 0; k < n_k; k += ETC_TERMS) {
         for (int64_t t = 0; t < ETC_TERMS; t++) {
             const int64_t at = k0 + etc_min_i64(k + t, n_k - 1); /* past the last w is 0 */
@@ -675,10 +729,9 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
                 }
                 etc_integer_block(&t, q);
             }
-            for (int64_t r = 0; r < t.m; r++) {
-                etc_integer_row(t.sums + (r * t.width), n, t.channel + r, y,
-                                at + ((c + r) * g->y_plane) + j, q);
-            }
+            const EtcSums done = {t.sums, t.m, n, t.width, t.channel, 1,
+                                  at + (c * g->y_plane) + j, g->y_plane};
+            etc_integer_rows(&done, y, q);
         }
     }
 }
@@ -795,6 +848,26 @@ ETC_INLINE void etc_mix(EtcS a, EtcS b, EtcI *low, EtcI *high)
 #endif
 }
 
+/* Lanes as etc_mix left them, in order. */
+ETC_INLINE void etc_unmix(EtcI low, EtcI high, int32_t *to)
+{
+#if ETC_VEC == 64
+    const EtcI first = {0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23};
+    const EtcI last = {8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31};
+    *(EtcIAnywhere *)to =
+        (EtcI)_mm512_permutex2var_epi32((__m512i)low, (__m512i)first, (__m512i)high);
+    *(EtcIAnywhere *)(to + ETC_LANES) =
+        (EtcI)_mm512_permutex2var_epi32((__m512i)low, (__m512i)last, (__m512i)high);
+#elif ETC_VEC == 32
+    *(EtcIAnywhere *)to = (EtcI)_mm256_permute2x128_si256((__m256i)low, (__m256i)high, 0x20);
+    *(EtcIAnywhere *)(to + ETC_LANES) =
+        (EtcI)_mm256_permute2x128_si256((__m256i)low, (__m256i)high, 0x31);
+#else
+    *(EtcIAnywhere *)to = low;
+    *(EtcIAnywhere *)(to + ETC_LANES) = high;
+#endif
+}
+
 ETC_INLINE EtcS etc_load_shorts(const int16_t *p)
 {
     EtcS v;
@@ -817,10 +890,7 @@ ETC_INLINE void etc_depthwise_sums(const int16_t *data, const int64_t *offset, c
             low = etc_dot_pairs(low, l, wv);
             high = etc_dot_pairs(high, h, wv);
         }
-        for (int b = 0; b < ETC_LANES; b += 4) { /* back in order */
-            __builtin_memcpy(sums + i + (2 * b), (const int32_t *)&low + b, 16);
-            __builtin_memcpy(sums + i + (2 * b) + 4, (const int32_t *)&high + b, 16);
-        }
+        etc_unmix(low, high, sums + i);
     }
 }
 
@@ -880,10 +950,9 @@ ETC_INLINE void etc_integer_depthwise(const uint8_t *x, const int8_t *w, void *y
         etc_picture_all(x, g, oy, rows, q, &p);
         for (int64_t c = 0; c < g->oc; c++) {
             etc_depthwise_channel(w + (c * g->kh * g->kw), g, &p, rows);
-            for (int64_t r = 0; r < rows; r++) {
-                etc_integer_row(p.sums + (r * p.pitch), g->ow, channel + c, y,
-                                at + (c * g->y_plane) + ((oy + r) * g->ow), q);
-            }
+            const EtcSums done = {p.sums, rows, g->ow, p.pitch, channel + c, 0,
+                                  at + (c * g->y_plane) + (oy * g->ow), g->ow};
+            etc_integer_rows(&done, y, q);
         }
     }
 }

@@ -125,14 +125,17 @@ ETC_INLINE EtcF etc_dequantize_lanes(EtcF a, EtcF zero, EtcF scale)
     return (a - zero) * scale;
 }
 
-/* Integers within [lo, hi], a NaN the least; the same as etc_quantize_f32 of 8 bits. */
+/* Integers within [lo, hi] less their zero point, a NaN the least: as etc_quantize_f32 of 8 bits. */
+ETC_INLINE EtcF etc_quantize_from_zero(EtcF a, EtcF inverse, EtcF lo, EtcF hi)
+{
+    return etc_at_most(etc_at_least(lo, a * inverse), hi) +
+           etc_splat(12582912.0f); /* 1.5 * 2^23: a sum with it ends in an integer */
+}
+
 ETC_INLINE EtcF etc_quantize_lanes(EtcF a, EtcF inverse, EtcF zero, EtcF lo, EtcF hi)
 {
-    const EtcF round = etc_splat(12582912.0f); /* 1.5 * 2^23: a sum with it ends in an integer */
-    EtcF v = a * inverse;
-    v = etc_select((EtcI)(v > (lo - zero)), v, lo - zero);
-    v = etc_at_most(v, hi - zero);
-    return ((v + round) - round) + zero;
+    return (etc_quantize_from_zero(a, inverse, lo - zero, hi - zero) - etc_splat(12582912.0f)) +
+           zero;
 }
 
 /* n bytes, n < ETC_LANES; the rest is zero. */
@@ -187,24 +190,27 @@ ETC_INLINE EtcF etc_load_i8_apart(const int8_t *p, int64_t stride, int64_t n)
 }
 
 /* Bytes of either kind: -1 and 255 are the same. */
-ETC_INLINE void etc_store_bytes(void *y, int64_t n, EtcF v)
+ETC_INLINE void etc_store_low(uint8_t *p, int64_t n, EtcI v)
 {
-    const EtcI i = __builtin_convertvector(v, EtcI);
-    const EtcBytes b = __builtin_convertvector((EtcU)i, EtcBytes);
-    uint8_t *p = (uint8_t *)y;
+    const EtcBytes b = __builtin_convertvector((EtcU)v, EtcBytes);
     if (n >= ETC_LANES) {
         __builtin_memcpy(p, &b, sizeof b);
         return;
     }
 #if ETC_VEC == 64
-    _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << n) - 1u), (__m512i)i);
+    _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << n) - 1u), (__m512i)v);
 #else
-    for (int k = 0; k < (ETC_LANES - 1); k++) {
-        if (k < n) {
-            p[k] = b[k];
+    for (int i = 0; i < (ETC_LANES - 1); i++) {
+        if (i < n) {
+            p[i] = b[i];
         }
     }
 #endif
+}
+
+ETC_INLINE void etc_store_bytes(void *y, int64_t n, EtcF v)
+{
+    etc_store_low((uint8_t *)y, n, __builtin_convertvector(v, EtcI));
 }
 
 ETC_INLINE void etc_store_bytes_apart(void *y, int64_t stride, int64_t n, EtcF v)
