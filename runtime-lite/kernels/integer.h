@@ -43,7 +43,7 @@
 
 typedef uint8_t EtcHalf __attribute__((vector_size(ETC_VEC / 2)));
 typedef int8_t EtcSHalf __attribute__((vector_size(ETC_VEC / 2)));
-typedef uint16_t EtcShorts __attribute__((vector_size(ETC_VEC / 2))); /* as many as lanes */
+typedef int16_t EtcEight __attribute__((vector_size(16)));
 typedef uint8_t EtcWhole __attribute__((vector_size(ETC_VEC)));
 typedef int16_t EtcS __attribute__((vector_size(ETC_VEC)));
 typedef uint16_t EtcUS __attribute__((vector_size(ETC_VEC)));
@@ -584,11 +584,9 @@ ETC_INLINE void etc_integer_block(const EtcIntegerBlock *t, const EtcInteger *q)
     }
 }
 
-ETC_INLINE EtcU etc_widen(const uint8_t *p)
+ETC_INLINE EtcU etc_line_lanes(const uint8_t *p)
 {
-    EtcBytes b;
-    __builtin_memcpy(&b, p, ETC_LANES);
-    return __builtin_convertvector(b, EtcU);
+    return (EtcU)etc_widen(etc_load_bytes(p, ETC_LANES));
 }
 
 /* ETC_TERMS lines of bytes side by side. */
@@ -597,11 +595,11 @@ ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t width, uint
 {
     for (int64_t i = 0; i < width; i += ETC_LANES) {
 #if ETC_TERMS == 4
-        const EtcU v = (etc_widen(line[0] + i) | (etc_widen(line[1] + i) << 8) |
-                        (etc_widen(line[2] + i) << 16) | (etc_widen(line[3] + i) << 24)) ^
+        const EtcU v = (etc_line_lanes(line[0] + i) | (etc_line_lanes(line[1] + i) << 8) |
+                        (etc_line_lanes(line[2] + i) << 16) | (etc_line_lanes(line[3] + i) << 24)) ^
                        ((uint32_t)flip * 0x01010101u);
 #else
-        const EtcU v = (etc_widen(line[0] + i) | (etc_widen(line[1] + i) << 16)) ^
+        const EtcU v = (etc_line_lanes(line[0] + i) | (etc_line_lanes(line[1] + i) << 16)) ^
                        ((uint32_t)flip * 0x00010001u);
 #endif
         *(EtcIAnywhere *)(void *)(to + i) = (EtcI)v;
@@ -616,12 +614,16 @@ ETC_INLINE void etc_byte_every(const uint8_t *x, int64_t stride, uint8_t *y, int
         __builtin_memcpy(y, x, (size_t)n);
         return;
     }
-    for (; (stride == 2) && ((i + ETC_LANES) < n); i += ETC_LANES) {
-        EtcShorts pairs;
-        __builtin_memcpy(&pairs, x + (2 * i), sizeof pairs);
-        const EtcBytes b = __builtin_convertvector(pairs & 0xff, EtcBytes);
-        __builtin_memcpy(y + i, &b, sizeof b);
+#if defined(__SSE2__)
+    for (; (stride == 2) && ((i + 16) < n); i += 16) { /* of 32 bytes the last is not asked for */
+        const __m128i low = _mm_set1_epi16(0xff);
+        __m128i a, b;
+        __builtin_memcpy(&a, x + (2 * i), sizeof a);
+        __builtin_memcpy(&b, x + (2 * i) + 16, sizeof b);
+        a = _mm_packus_epi16(_mm_and_si128(a, low), _mm_and_si128(b, low));
+        __builtin_memcpy(y + i, &a, sizeof a);
     }
+#endif
     for (; i < n; i++) {
         y[i] = x[i * stride];
     }
@@ -774,6 +776,29 @@ ETC_INLINE int etc_is_integer_depthwise(const EtcConv *g)
            (etc_picture_bytes(g, 1) <= ETC_WORK_BYTES);
 }
 
+/* n bytes, `stride` apart, less their zero point. */
+ETC_INLINE void etc_picture_run(const uint8_t *x, int64_t stride, uint8_t flip, int32_t zero,
+                                int16_t *to, int64_t n)
+{
+    int64_t i = 0;
+#if defined(__BYTE_ORDER__) && (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+    for (; (stride == 2) && ((i + 8) < n); i += 8) { /* of 16 bytes the last is not asked for */
+        EtcEight v;
+        __builtin_memcpy(&v, x + (2 * i), sizeof v);
+        v = ((v & 0xff) ^ (int16_t)flip) - (int16_t)zero;
+        __builtin_memcpy(to + i, &v, sizeof v);
+    }
+#endif
+    if (stride == 1) {
+        for (; i < n; i++) {
+            to[i] = (int16_t)((int32_t)(uint8_t)(x[i] ^ flip) - zero);
+        }
+    }
+    for (; i < n; i++) {
+        to[i] = (int16_t)((int32_t)(uint8_t)(x[i * stride] ^ flip) - zero);
+    }
+}
+
 /* One row of one picture: padded image row iy from column ix on. */
 ETC_INLINE void etc_picture_row(const uint8_t *plane, const EtcConv *g, int64_t iy, int64_t ix,
                                 uint8_t flip, int32_t zero, int16_t *to, int64_t n)
@@ -790,15 +815,7 @@ ETC_INLINE void etc_picture_row(const uint8_t *plane, const EtcConv *g, int64_t 
     for (int64_t i = 0; i < from; i++) {
         to[i] = 0;
     }
-    if (g->sw == 1) {
-        for (int64_t i = from; i < end; i++) {
-            to[i] = (int16_t)((int32_t)(uint8_t)(x[i] ^ flip) - zero);
-        }
-    } else {
-        for (int64_t i = from; i < end; i++) {
-            to[i] = (int16_t)((int32_t)(uint8_t)(x[i * g->sw] ^ flip) - zero);
-        }
-    }
+    etc_picture_run(x + (from * g->sw), g->sw, flip, zero, to + from, end - from);
     for (int64_t i = end; i < n; i++) {
         to[i] = 0;
     }
