@@ -606,6 +606,12 @@ ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t width, uint
     }
 }
 
+/* a / b; a division is dear and strides are mostly 1. */
+ETC_INLINE int64_t etc_steps(int64_t a, int64_t b)
+{
+    return (b == 1) ? a : (a / b);
+}
+
 /* n bytes, `stride` apart. */
 ETC_INLINE void etc_byte_every(const uint8_t *x, int64_t stride, uint8_t *y, int64_t n)
 {
@@ -635,10 +641,10 @@ ETC_INLINE void etc_byte_line(const uint8_t *x, int64_t size, int64_t ix, int64_
 {
     int64_t from = 0, to = 0; /* those inside */
     if (ix < 0) {
-        from = etc_min_i64((stride - 1 - ix) / stride, n);
+        from = etc_min_i64(etc_steps(stride - 1 - ix, stride), n);
     }
     if (ix < size) {
-        to = etc_min_i64((size - ix + stride - 1) / stride, n);
+        to = etc_min_i64(etc_steps(size - ix + stride - 1, stride), n);
     }
     to = etc_max_i64(from, to);
     for (int64_t i = 0; i < from; i++) {
@@ -652,17 +658,34 @@ ETC_INLINE void etc_byte_line(const uint8_t *x, int64_t size, int64_t ix, int64_
     }
 }
 
-/* Term k of the pixels in the runs. */
-ETC_INLINE void etc_byte_taps(const uint8_t *x, const EtcConv *g, int64_t k, const EtcRun *run,
-                              int n_runs, uint8_t pad, uint8_t *line)
+/* A term's place: in which channel, and where in the kernel. */
+typedef struct EtcTap {
+    const uint8_t *plane;
+    int64_t ky, kx;
+} EtcTap;
+
+ETC_INLINE void etc_tap_next(EtcTap *t, const EtcConv *g)
 {
-    const int64_t kx = k % g->kw, ky = (k / g->kw) % g->kh;
-    const uint8_t *plane = x + ((k / (g->kw * g->kh)) * g->x_plane);
+    t->kx++;
+    if (t->kx == g->kw) {
+        t->kx = 0;
+        t->ky++;
+    }
+    if (t->ky == g->kh) {
+        t->ky = 0;
+        t->plane += g->x_plane;
+    }
+}
+
+/* A term of the pixels in the runs. */
+ETC_INLINE void etc_byte_taps(const EtcTap *t, const EtcConv *g, const EtcRun *run, int n_runs,
+                              uint8_t pad, uint8_t *line)
+{
     for (int r = 0; r < n_runs; r++) {
-        const int64_t iy = run[r].iy + (ky * g->dh);
+        const int64_t iy = run[r].iy + (t->ky * g->dh);
         const int is_inside = (iy >= 0) && (iy < g->ih);
-        etc_byte_line(is_inside ? (plane + (iy * g->iw)) : plane, is_inside ? g->iw : 0,
-                      run[r].ix + (kx * g->dw), g->sw, pad, line + run[r].column, run[r].n);
+        etc_byte_line(is_inside ? (t->plane + (iy * g->iw)) : t->plane, is_inside ? g->iw : 0,
+                      run[r].ix + (t->kx * g->dw), g->sw, pad, line + run[r].column, run[r].n);
     }
 }
 
@@ -678,17 +701,21 @@ ETC_INLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0,
     const int is_1x1 = ((g->kh * g->kw) == 1) && (g->sh == 1) && (g->sw == 1) && (g->ph == 0) &&
                        (g->pw == 0);
     const int n_runs = is_1x1 ? 0 : etc_runs(g, j, n, width, run);
+    EtcTap tap = {x + ((k0 / (g->kw * g->kh)) * g->x_plane), (k0 / g->kw) % g->kh, k0 % g->kw};
     for (int64_t k = 0; k < n_k; k += ETC_TERMS) {
         for (int64_t t = 0; t < ETC_TERMS; t++) {
-            const int64_t at = k0 + etc_min_i64(k + t, n_k - 1); /* past the last w is 0 */
             line[t] = bytes[t];
-            if (is_1x1 && (n == width)) {
-                line[t] = x + (at * g->x_plane) + j;
-            } else if (is_1x1) {
-                __builtin_memcpy(bytes[t], x + (at * g->x_plane) + j, (size_t)n);
-            } else {
-                etc_byte_taps(x, g, at, run, n_runs, pad, bytes[t]);
+            if ((k + t) >= n_k) { /* w is 0 there */
+                continue;
             }
+            if (is_1x1 && (n == width)) {
+                line[t] = tap.plane + j;
+            } else if (is_1x1) {
+                __builtin_memcpy(bytes[t], tap.plane + j, (size_t)n);
+            } else {
+                etc_byte_taps(&tap, g, run, n_runs, pad, bytes[t]);
+            }
+            etc_tap_next(&tap, g);
         }
         etc_interleave(line, width, flip, panel + ((k / ETC_TERMS) * width));
     }
@@ -776,11 +803,34 @@ ETC_INLINE int etc_is_integer_depthwise(const EtcConv *g)
            (etc_picture_bytes(g, 1) <= ETC_WORK_BYTES);
 }
 
+/* Eight bytes, less their zero point. */
+ETC_INLINE void etc_picture_eight(const uint8_t *x, uint8_t flip, int32_t zero, int16_t *to)
+{
+    EtcEight v;
+#if defined(__SSE2__)
+    __m128i b = _mm_loadl_epi64((const __m128i *)(const void *)x);
+    v = (EtcEight)_mm_unpacklo_epi8(b, _mm_setzero_si128());
+#else
+    for (int i = 0; i < 8; i++) {
+        v[i] = x[i];
+    }
+#endif
+    v = (v ^ (int16_t)flip) - (int16_t)zero;
+    __builtin_memcpy(to, &v, sizeof v);
+}
+
 /* n bytes, `stride` apart, less their zero point. */
 ETC_INLINE void etc_picture_run(const uint8_t *x, int64_t stride, uint8_t flip, int32_t zero,
                                 int16_t *to, int64_t n)
 {
     int64_t i = 0;
+    for (; (stride == 1) && ((i + 8) <= n); i += 8) {
+        etc_picture_eight(x + i, flip, zero, to + i);
+    }
+    if ((i > 0) && (i < n)) { /* the last eight, some of them again */
+        etc_picture_eight(x + n - 8, flip, zero, to + n - 8);
+        i = n;
+    }
 #if defined(__BYTE_ORDER__) && (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
     for (; (stride == 2) && ((i + 8) < n); i += 8) { /* of 16 bytes the last is not asked for */
         EtcEight v;
@@ -789,51 +839,46 @@ ETC_INLINE void etc_picture_run(const uint8_t *x, int64_t stride, uint8_t flip, 
         __builtin_memcpy(to + i, &v, sizeof v);
     }
 #endif
-    if (stride == 1) {
-        for (; i < n; i++) {
-            to[i] = (int16_t)((int32_t)(uint8_t)(x[i] ^ flip) - zero);
-        }
-    }
     for (; i < n; i++) {
         to[i] = (int16_t)((int32_t)(uint8_t)(x[i * stride] ^ flip) - zero);
     }
 }
 
-/* One row of one picture: padded image row iy from column ix on. */
-ETC_INLINE void etc_picture_row(const uint8_t *plane, const EtcConv *g, int64_t iy, int64_t ix,
-                                uint8_t flip, int32_t zero, int16_t *to, int64_t n)
+/* Columns px, px + sw .. of padded rows iy, iy + sh .. */
+ETC_INLINE void etc_picture(const uint8_t *plane, const EtcConv *g, int64_t iy, int64_t px,
+                            int64_t rows, const EtcInteger *q, int64_t pitch, int16_t *to)
 {
-    int64_t from = 0, end = 0;
-    if (ix < 0) {
-        from = etc_min_i64((g->sw - 1 - ix) / g->sw, n);
-    }
-    if ((iy >= 0) && (iy < g->ih) && (ix < g->iw)) {
-        end = etc_min_i64((g->iw - ix + g->sw - 1) / g->sw, n);
-    }
-    end = etc_max_i64(from, end);
-    const uint8_t *x = plane + ((end > from) ? ((iy * g->iw) + ix) : 0);
-    for (int64_t i = 0; i < from; i++) {
-        to[i] = 0;
-    }
-    etc_picture_run(x + (from * g->sw), g->sw, flip, zero, to + from, end - from);
-    for (int64_t i = end; i < n; i++) {
-        to[i] = 0;
+    const uint8_t flip = (q->x_is_signed != 0) ? 0x80 : 0;
+    const int32_t zero = etc_x_zero(q, 0) + ((q->x_is_signed != 0) ? 128 : 0);
+    const int64_t ix = px - g->pw;
+    const int64_t from = (ix < 0) ? etc_min_i64(etc_steps(g->sw - 1 - ix, g->sw), pitch) : 0;
+    const int64_t all =
+        (ix < g->iw) ? etc_min_i64(etc_steps(g->iw - ix + g->sw - 1, g->sw), pitch) : 0;
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t y = iy + (r * g->sh);
+        const int64_t end = ((y >= 0) && (y < g->ih)) ? etc_max_i64(all, from) : from;
+        for (int64_t i = 0; i < from; i++) {
+            to[i] = 0;
+        }
+        if (end > from) {
+            etc_picture_run(plane + (y * g->iw) + ix + (from * g->sw), g->sw, flip, zero, to + from,
+                            end - from);
+        }
+        for (int64_t i = end; i < pitch; i++) {
+            to[i] = 0;
+        }
+        to += pitch;
     }
 }
 
 ETC_INLINE void etc_picture_all(const uint8_t *plane, const EtcConv *g, int64_t oy, int64_t rows,
                                 const EtcInteger *q, const EtcPictures *p)
 {
-    const uint8_t flip = (q->x_is_signed != 0) ? 0x80 : 0;
-    const int32_t zero = etc_x_zero(q, 0) + ((q->x_is_signed != 0) ? 128 : 0);
     const int64_t under = rows + (((g->kh - 1) * g->dh) / g->sh);
     for (int64_t py = 0; py < g->sh; py++) {
         for (int64_t px = 0; px < g->sw; px++) {
-            int16_t *to = p->data + (((py * g->sw) + px) * p->size);
-            for (int64_t r = 0; r < under; r++) {
-                etc_picture_row(plane, g, ((oy + r) * g->sh) + py - g->ph, px - g->pw, flip, zero,
-                                to + (r * p->pitch), p->pitch);
-            }
+            etc_picture(plane, g, (oy * g->sh) + py - g->ph, px, under, q, p->pitch,
+                        p->data + (((py * g->sw) + px) * p->size));
         }
     }
 }
@@ -914,49 +959,62 @@ ETC_INLINE void etc_depthwise_sums(const int16_t *data, const int64_t *offset, c
 /* Some taps; where there are more, sums are added up.  An odd last one has a partner of weight 0. */
 #define ETC_TAPS 32
 
-/* Channel c of a group of one input channel, from its pictures. */
-ETC_INLINE void etc_depthwise_channel(const int8_t *w, const EtcConv *g, const EtcPictures *p,
-                                      int64_t rows)
+/* Where taps t .. t + count - 1 of the first output lie, and again the first of them. */
+ETC_INLINE void etc_tap_offsets(const EtcConv *g, const EtcPictures *p, int64_t t, int count,
+                                int64_t *offset)
 {
-    const int64_t taps = g->kh * g->kw, n = rows * p->pitch;
-    int32_t more[2 * ETC_LANES];
-    for (int64_t t = 0; t < taps; t += ETC_TAPS) {
-        const int count = (int)etc_min_i64(taps - t, ETC_TAPS);
-        int64_t offset[ETC_TAPS + 1];
-        uint32_t pair[(ETC_TAPS / 2) + 1] = {0};
-        for (int k = 0; k < count; k++) {
-            const int64_t y = ((t + k) / g->kw) * g->dh, x = ((t + k) % g->kw) * g->dw;
-            offset[k] = ((((y % g->sh) * g->sw) + (x % g->sw)) * p->size) +
-                        ((y / g->sh) * p->pitch) + (x / g->sw);
-            pair[k / 2] |= (uint32_t)(uint16_t)(int16_t)w[t + k] << (16 * (k % 2));
-        }
-        offset[count] = offset[0];
-        if (t > 0) {
-            for (int64_t i = 0; i < n; i += 2 * ETC_LANES) {
-                int64_t moved[ETC_TAPS + 1];
-                for (int k = 0; k <= count; k++) {
-                    moved[k] = offset[k] + i;
-                }
-                etc_depthwise_sums(p->data, moved, pair, (count + 1) / 2, more, 1);
-                for (int64_t k = 0; k < (2 * ETC_LANES); k++) {
-                    p->sums[i + k] += more[k];
-                }
-            }
-        } else if (count == 9) {
-            etc_depthwise_sums(p->data, offset, pair, 5, p->sums, n);
-        } else {
-            etc_depthwise_sums(p->data, offset, pair, (count + 1) / 2, p->sums, n);
+    for (int k = 0; k < count; k++) {
+        const int64_t y = ((t + k) / g->kw) * g->dh, x = ((t + k) % g->kw) * g->dw;
+        offset[k] = ((((y % g->sh) * g->sw) + (x % g->sw)) * p->size) + ((y / g->sh) * p->pitch) +
+                    (x / g->sw);
+    }
+    offset[count] = offset[0];
+}
+
+ETC_INLINE void etc_tap_pairs(const int8_t *w, int count, uint32_t pair[(ETC_TAPS / 2) + 1])
+{
+    for (int k = 0; k < count; k += 2) {
+        pair[k / 2] = (uint32_t)(uint16_t)w[k];
+        if ((k + 1) < count) {
+            pair[k / 2] |= (uint32_t)(uint16_t)w[k + 1] << 16;
         }
     }
 }
 
-/* One image and group of one input channel. */
-ETC_INLINE void etc_integer_depthwise(const uint8_t *x, const int8_t *w, void *y, int64_t at,
-                                      int64_t channel, const EtcConv *g, const EtcInteger *q,
-                                      void *work)
+/* The sums of n outputs in a run, by some taps at a time; `first`: offsets of the first of them. */
+ETC_INLINE void etc_depthwise_channel(const int8_t *w, const EtcConv *g, const EtcPictures *p,
+                                      const int64_t *first, int64_t n)
+{
+    const int64_t taps = g->kh * g->kw;
+    int32_t more[2 * ETC_LANES];
+    int64_t offset[ETC_TAPS + 1];
+    uint32_t pair[(ETC_TAPS / 2) + 1];
+    const int count = (int)etc_min_i64(taps, ETC_TAPS);
+    etc_tap_pairs(w, count, pair);
+    if (count == 9) {
+        etc_depthwise_sums(p->data, first, pair, 5, p->sums, n);
+    } else {
+        etc_depthwise_sums(p->data, first, pair, (count + 1) / 2, p->sums, n);
+    }
+    for (int64_t t = count; t < taps; t += ETC_TAPS) {
+        const int left = (int)etc_min_i64(taps - t, ETC_TAPS);
+        etc_tap_offsets(g, p, t, left, offset);
+        etc_tap_pairs(w + t, left, pair);
+        for (int64_t i = 0; i < n; i += 2 * ETC_LANES) {
+            etc_depthwise_sums(p->data + i, offset, pair, (left + 1) / 2, more, 1);
+            for (int64_t k = 0; k < (2 * ETC_LANES); k++) {
+                p->sums[i + k] += more[k];
+            }
+        }
+    }
+}
+
+/* All images and groups, of one input channel each. */
+ETC_INLINE void etc_integer_depthwise(const uint8_t *x, const int8_t *w, void *y, const EtcConv *g,
+                                      const EtcInteger *q, void *work)
 {
     EtcPictures p = {(int16_t *)work, etc_picture_pitch(g), 0, NULL};
-    int64_t band = g->oh;
+    int64_t offset[ETC_TAPS + 1], band = g->oh;
     while ((band > 1) && (etc_picture_bytes(g, band) > ETC_WORK_BYTES)) {
         band = (band + 1) / 2;
     }
@@ -964,12 +1022,17 @@ ETC_INLINE void etc_integer_depthwise(const uint8_t *x, const int8_t *w, void *y
         const int64_t rows = etc_min_i64(band, g->oh - oy);
         p.size = etc_picture_size(g, rows);
         p.sums = (int32_t *)(void *)(p.data + (g->sh * g->sw * p.size));
-        etc_picture_all(x, g, oy, rows, q, &p);
-        for (int64_t c = 0; c < g->oc; c++) {
-            etc_depthwise_channel(w + (c * g->kh * g->kw), g, &p, rows);
-            const EtcSums done = {p.sums, rows, g->ow, p.pitch, channel + c, 0,
-                                  at + (c * g->y_plane) + (oy * g->ow), g->ow};
-            etc_integer_rows(&done, y, q);
+        etc_tap_offsets(g, &p, 0, (int)etc_min_i64(g->kh * g->kw, ETC_TAPS), offset);
+        for (int64_t i = 0; i < (g->n * g->groups); i++) {
+            const int64_t channel = (i % g->groups) * g->oc;
+            etc_picture_all(x + (i * g->x_plane), g, oy, rows, q, &p);
+            for (int64_t c = 0; c < g->oc; c++) {
+                etc_depthwise_channel(w + ((channel + c) * g->kh * g->kw), g, &p, offset,
+                                      rows * p.pitch);
+                const EtcSums done = {p.sums, rows, g->ow, p.pitch, channel + c, 0,
+                                      (((i * g->oc) + c) * g->y_plane) + (oy * g->ow), g->ow};
+                etc_integer_rows(&done, y, q);
+            }
         }
     }
 }
@@ -984,15 +1047,14 @@ ETC_OUTLINE void etc_conv_i8(const void *x, const int8_t *w, void *y, const EtcC
     g.y_plane = (g.y_plane != 0) ? g.y_plane : (g.oh * g.ow);
     const int64_t x_size = g.ic * g.x_plane, y_size = g.oc * g.y_plane;
     const int64_t w_size = g.oc * g.ic * g.kh * g.kw;
+    if (etc_is_integer_depthwise(&g)) {
+        etc_integer_depthwise((const uint8_t *)x, w, y, &g, q, work);
+        return;
+    }
     for (int64_t i = 0; i < (g.n * g.groups); i++) {
         const int64_t group = i % g.groups;
-        const uint8_t *xi = (const uint8_t *)x + (i * x_size);
-        const int8_t *wi = w + (group * w_size);
-        if (etc_is_integer_depthwise(&g)) {
-            etc_integer_depthwise(xi, wi, y, i * y_size, group * g.oc, &g, q, work);
-        } else {
-            etc_integer_product(xi, wi, y, i * y_size, group * g.oc, &g, q, work);
-        }
+        etc_integer_product((const uint8_t *)x + (i * x_size), w + (group * w_size), y, i * y_size,
+                            group * g.oc, &g, q, work);
     }
 }
 
