@@ -20,7 +20,7 @@ static const char *const pte_tail[] = {
 };
 static const char *const c_tail[] = {
     /* the first alias: copies that outputs need join groups */
-    TO_CORE, FUSE, SIMPLIFY, QUANTIZE, "alias", "group", "order", TO_PLANNED,
+    TO_CORE, FUSE, SIMPLIFY, QUANTIZE, "fuse_weights", "dce", "drop_states", "alias", "group", "order", TO_PLANNED,
 };
 
 /* The pass that leaves each stage, as passes.def says. */

@@ -10,6 +10,6 @@
 /* Rows of ir/ops.def that no .pte calls. */
 EtcKernel etc_none; /* refuses */
 EtcKernel etc_attention, etc_group_norm, etc_hardsigmoid, etc_hardswish, etc_layer_norm,
-    etc_max_pool2d, etc_packed_attention, etc_silu, etc_softmax_attention;
+    etc_max_pool2d, etc_packed_attention, etc_packed_linear, etc_silu, etc_softmax_attention;
 
 #endif
