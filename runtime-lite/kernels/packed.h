@@ -33,7 +33,8 @@ typedef struct EtcPackedWeight {
 ETC_INLINE EtcI etc_widen_i8(const int8_t *p)
 {
 #if ETC_VEC == 64
-    return (EtcI)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return (EtcI)_mm512_maskz_cvtepi8_epi32(0xffff,
+                                            _mm_loadu_si128((const __m128i *)(const void *)p));
 #elif ETC_VEC == 32
     return (EtcI)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
 #elif defined(__SSE2__)
@@ -52,7 +53,8 @@ ETC_INLINE EtcI etc_widen_i8(const int8_t *p)
 ETC_INLINE EtcF etc_widen_half(const uint16_t *p)
 {
 #if ETC_VEC == 64
-    return (EtcF)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+    return (EtcF)_mm512_maskz_cvtph_ps(0xffff,
+                                       _mm256_loadu_si256((const __m256i *)(const void *)p));
 #elif ETC_VEC == 32 && defined(__F16C__)
     return (EtcF)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
 #else
