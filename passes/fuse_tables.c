@@ -148,7 +148,7 @@ static Value *zero_points(Rewrite *r, const Table *t, bool *fits)
         to[i] = (float)v;
         any = any || v != 0;
     }
-    return any ? constant(r, t, "_zeros", ETC_F32, t->groups, to) : NULL;
+    return any && *fits ? constant(r, t, "_zeros", ETC_F32, t->groups, to) : NULL;
 }
 
 static Value *scales(Rewrite *r, const Table *t)

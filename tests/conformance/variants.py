@@ -132,7 +132,7 @@ class quant_borders(nn.Module):
         return i, z.sigmoid(), fake(y, 2.0 ** -4, 0), F.conv2d(x, self.conv.weight())
 
 
-@model(torch.tensor([[3, 0, 9], [1, 9, 4]]), rnd(2, 3, 24), rnd(24), more=[(torch.tensor([[0, 1, 2], [9, 8, 7]]), rnd(2, 3, 24, seed=1), rnd(24, seed=2))])
+@model(torch.tensor([[3, 0, 9], [1, 9, 4]]), rnd(2, 3, 24), rnd(1, 24), more=[(torch.tensor([[0, 1, 2], [9, 8, 7]]), rnd(2, 3, 24, seed=1), rnd(1, 24, seed=2))])
 class quant_weights(nn.Module):
     """Tables and weights kept as integers of 8 bits and 4, with zero points or groups, and as halves, read by floats;
     among them one that is also read as it is."""
@@ -160,8 +160,8 @@ class quant_weights(nn.Module):
         columns = q.dequantize_per_channel(self.by_term, self.columns_s, self.columns_z, 1, -128, 127, torch.int8)
         both = self.channels("both")
         y = F.embedding(i, self.channels("table")) + F.embedding(i, self.channels("small")) + x
-        return (y, F.relu(F.linear(y, self.channels("w8"))), F.linear(v, groups, v[:20]), F.linear(x, self.halves.float()),
-                torch.mm(y.view(6, 24), columns), torch.addmm(v[:18], y.view(6, 24), columns), F.linear(v, both), both * 2)
+        return (y, F.relu(F.linear(y, self.channels("w8"))), F.linear(v, groups, v[0, :20]), F.linear(x, self.halves.float()),
+                torch.mm(y.view(6, 24), columns), torch.addmm(v[0, :18], y.view(6, 24), columns), F.linear(v, both), both * 2)
 
 
 @model(rnd(4, 64), more=[(rnd(4, 64, seed=5) * 30,)])
