@@ -9,7 +9,7 @@
 #define TO_CORE "resolve_views", "functionalize", "sink_constants", "decompose", "canonicalize"
 #define FUSE "fold_constants", "dce", "fuse_attention", "canonicalize"
 #define SIMPLIFY "fold_constants", "fold_batch_norm", "canonicalize", "cse", "dce", "drop_states"
-#define QUANTIZE "quantize", "dce", "drop_states"
+#define QUANTIZE "quantize", "dce", "fuse_tables", "dce", "drop_states"
 #define TO_PLANNED "alias", "plan_memory", "check_plan"
 
 static const char *const pte_tail[] = {
@@ -20,8 +20,8 @@ static const char *const pte_tail[] = {
 };
 static const char *const c_tail[] = {
     /* the first alias: copies that outputs need join groups */
-    TO_CORE, FUSE, SIMPLIFY, QUANTIZE, "fuse_integers", "dce", "drop_states",
-    "widen_halves", "fold_constants", "alias", "group", "order", TO_PLANNED,
+    TO_CORE, FUSE, SIMPLIFY, QUANTIZE, "fuse_integers", "dce", "widen_halves", "fold_constants",
+    "fuse_weights", "dce", "drop_states", "alias", "group", "order", TO_PLANNED,
 };
 
 /* The pass that leaves each stage, as passes.def says. */

@@ -139,6 +139,24 @@ bool infer_embedding(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, w.dtype, index.rank + 1, dim, d);
 }
 
+/* Rows of integers as floats; two of 4 bits share a byte. */
+bool infer_table(const Node *n, Type *out, Diag *d)
+{
+    Type w, scale, zero, index;
+    Dim dim[MAX_RANK + 1];
+    bool is_short = n->op == OP_EMBEDDING_4BIT;
+    if (!get_rank(n, 0, 2, 2, &w, d) || !get_rank(n, 1, 1, 2, &scale, d) ||
+        !get_optional(n, 2, &zero, d) || !get_index(n, 5, &index, d))
+        return false;
+    if (w.dtype != ETC_U8 && (is_short || w.dtype != ETC_I8))
+        return diag_error(d, n->loc, "its table has dtype %s", dtype_name(w.dtype));
+    if (!dims_agree(scale.dim[0], w.dim[0]) || (!zero.is_none && zero.rank != scale.rank))
+        return diag_error(d, n->loc, "scales and zero points are not of the table's rows");
+    memcpy(dim, index.dim, (size_t)index.rank * sizeof *dim);
+    dim[index.rank] = dim_mul(program_of(n), w.dim[1], DIM(is_short ? 2 : 1));
+    return set_tensor(n, out, scale.dtype, index.rank + 1, dim, d);
+}
+
 /* -- pieces --------------------------------------------------------------------------- */
 
 bool infer_unbind(const Node *n, Type *out, Diag *d)

@@ -111,6 +111,56 @@ bool infer_linear(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
+/* An operand is [blocks of columns][rows][PACKED_COLUMNS]. */
+static bool is_packed(const Node *n, const char *what, Type t, EtcDtype dtype, int64_t columns,
+                      int64_t rows, Diag *d)
+{
+    const int64_t want[3] = {(columns + ETC_PACKED_COLUMNS - 1) / ETC_PACKED_COLUMNS, rows,
+                             ETC_PACKED_COLUMNS};
+    bool ok = t.rank == 3 && t.dtype == dtype;
+    for (int i = 0; ok && i < 3; i++)
+        ok = dim_equal(t.dim[i], DIM(want[i]));
+    return ok || diag_error(d, n->loc, "%s: expected %s[%" PRId64 ",%" PRId64 ",%" PRId64 "]", what,
+                            dtype_name(dtype), want[0], want[1], want[2]);
+}
+
+static bool packed_points(const Node *n, Type scale, int64_t columns, int64_t k, bool is_i4,
+                          Diag *d)
+{
+    Type zero;
+    int64_t groups = scale.rank == 3 && !scale.dim[1].expr ? scale.dim[1].value : 0;
+    if (groups < 1 || k % groups || (is_i4 && groups > 1 && k / groups % 2))
+        return diag_error(d, n->loc, "scales do not divide %" PRId64 " terms evenly", k);
+    return get_optional(n, 3, &zero, d) &&
+           is_packed(n, "scales", scale, ETC_F32, columns, groups, d) &&
+           (zero.is_none || is_packed(n, "zero points", zero, ETC_I8, columns, groups, d));
+}
+
+/* What infer_linear does, with a weight as kernels/packed.h has it. */
+bool infer_packed_linear(const Node *n, Type *out, Diag *d)
+{
+    Type x, w, scale, bias;
+    Dim dim[MAX_RANK];
+    int64_t columns = 0;
+    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_rank(n, 1, 3, 3, &w, d) ||
+        !get_optional(n, 2, &scale, d) || !get_optional(n, 4, &bias, d) ||
+        !same_dtype(n, x, bias, d) || !arg_int(n, 5, &columns))
+        return false;
+    bool is_i4 = w.dtype == ETC_U8, is_half = w.dtype == ETC_F16;
+    Dim k = x.dim[x.rank - 1];
+    if (x.dtype != ETC_F32 || k.expr || k.value < 1 || columns < 0 ||
+        (!is_i4 && !is_half && w.dtype != ETC_I8) || is_half != scale.is_none)
+        return diag_error(d, n->loc, "has no such kind of input, weight and scales");
+    if (!is_packed(n, "weight", w, w.dtype, columns, is_i4 ? (k.value + 1) / 2 : k.value, d) ||
+        (!is_half && !packed_points(n, scale, columns, k.value, is_i4, d)))
+        return false;
+    memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
+    dim[x.rank - 1] = DIM(columns);
+    return (bias.is_none || (get_rank(n, 4, 1, 1, &bias, d) &&
+                             same_size(n, "bias", bias.dim[0], "result", DIM(columns), d))) &&
+           set_tensor(n, out, x.dtype, x.rank, dim, d);
+}
+
 static Type leading(Type t, int without)
 {
     t.rank -= without;

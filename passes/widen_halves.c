@@ -25,6 +25,7 @@ static bool only_moves(const Node *n)
     case OP_EXPAND:
     case OP_FULL:
     case OP_INDEX_SELECT:
+    case OP_PACKED_LINEAR: /* takes weights of halves */
     case OP_PERMUTE:
     case OP_SELECT_INT:
     case OP_SLICE:

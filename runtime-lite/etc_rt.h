@@ -131,6 +131,7 @@ EtcStatus etc_resize(EtcTensor *t, const int32_t *dim, int32_t rank);
 struct EtcCores; /* kernels/cores.h: dense cores built for one instruction set */
 
 enum { ETC_SCRATCH_BYTES = 64 * 1024 }; /* what a kernel may use beside its arguments, at most */
+enum { ETC_PACKED_COLUMNS = 16 };       /* of a block of packed weights: kernels/packed.h */
 
 /* One call of a kernel.  arg[]: the arguments of the `out` overload's schema in its order, then
  * the out tensors; a row without `out` takes the functional schema's.  TensorOptions (dtype,

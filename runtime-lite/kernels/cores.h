@@ -9,6 +9,7 @@
 #include "runtime-lite/kernels/integer.h"
 #include "runtime-lite/kernels/matmul.h"
 #include "runtime-lite/kernels/norm.h"
+#include "runtime-lite/kernels/packed.h"
 #include "runtime-lite/kernels/pointwise.h"
 #include "runtime-lite/kernels/pool.h"
 #include "runtime-lite/kernels/reduce.h"
@@ -32,11 +33,15 @@ typedef struct EtcPqr {
 /* n contiguous elements of the type computed in; b is not read by a row of one input. */
 typedef void EtcPointwise(const void *a, const void *b, const EtcPqr *s, void *y, int64_t n);
 
+typedef void EtcPackedCore(const float *x, const EtcPackedWeight *w, const float *bias, float *y,
+                           const EtcPacked *g, void *work);
+
 typedef struct EtcCores {
     const char *name;
     EtcPointwise *pointwise[ETC_N_ROWS]; /* of float */
     void (*matmul)(const float *a, const float *b, const float *bias, float *y, const EtcMatmul *g,
                    void *work);
+    EtcPackedCore *packed_i4, *packed_i8, *packed_f16;
     void (*attention)(const float *q, const float *k, const float *v, const EtcMask *mask, float *y,
                       const EtcAttention *g, void *work);
     void (*conv)(const float *x, const float *w, const float *bias, float *y, const EtcConv *g,

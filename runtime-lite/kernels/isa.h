@@ -30,6 +30,9 @@ const EtcCores ETC_ISA_TABLE = {
 #include "runtime-lite/kernels/pointwise.def"
     },
     etc_matmul_f32,
+    etc_packed_i4,
+    etc_packed_i8,
+    etc_packed_f16,
     etc_attention_f32,
     etc_conv_f32,
     etc_max_pool_f32,

@@ -197,6 +197,38 @@ class quant_borders(nn.Module):
         return i, z.sigmoid(), fake(y, 2.0 ** -4, 0), F.conv2d(x, self.conv.weight())
 
 
+@model(torch.tensor([[3, 0, 9], [1, 9, 4]]), rnd(2, 3, 24), rnd(1, 24), more=[(torch.tensor([[0, 1, 2], [9, 8, 7]]), rnd(2, 3, 24, seed=1), rnd(1, 24, seed=2))])
+class quant_weights(nn.Module):
+    """Tables and weights kept as integers of 8 bits and 4, with zero points or groups, and as halves, read by floats;
+    among them one that is also read as it is."""
+
+    def __init__(self):
+        super().__init__()
+        for name, shape, most in (("table", (10, 24), 127), ("small", (10, 24), 7), ("w8", (35, 24), 127), ("w4", (20, 24), 7),
+                                  ("both", (16, 24), 127), ("by_term", (24, 18), 127)):
+            self.register_buffer(name, whole(*shape, seed=len(name), most=most))
+            self.register_buffer(name + "_s", powers(shape[0]))
+            self.register_buffer(name + "_z", whole(shape[0], seed=3, most=5).long())
+        self.register_buffer("group_s", powers(40, seed=4).view(20, 2))
+        self.register_buffer("group_z", torch.zeros(20, 2, dtype=torch.int8))
+        self.register_buffer("halves", rnd(17, 24, seed=6).half())
+        self.register_buffer("columns_s", powers(18, seed=5))
+        self.register_buffer("columns_z", torch.zeros(18, dtype=torch.int64))
+
+    def channels(self, name):
+        w, s, z = (getattr(self, name + end) for end in ("", "_s", "_z"))
+        return torch.ops.quantized_decomposed.dequantize_per_channel(w, s, z, 0, -128, 127, torch.int8)
+
+    def forward(self, i, x, v):
+        q = torch.ops.quantized_decomposed
+        groups = q.dequantize_per_channel_group(self.w4, self.group_s, self.group_z, -8, 7, torch.int8, 12, torch.float32)
+        columns = q.dequantize_per_channel(self.by_term, self.columns_s, self.columns_z, 1, -128, 127, torch.int8)
+        both = self.channels("both")
+        y = F.embedding(i, self.channels("table")) + F.embedding(i, self.channels("small")) + x
+        return (y, F.relu(F.linear(y, self.channels("w8"))), F.linear(v, groups, v[0, :20]), F.linear(x, self.halves.float()),
+                torch.mm(y.view(6, 24), columns), torch.addmm(v[0, :18], y.view(6, 24), columns), F.linear(v, both), both * 2)
+
+
 @model(rnd(4, 64), more=[(rnd(4, 64, seed=5) * 30,)])
 class quant_tokens(nn.Module):
     def __init__(self):

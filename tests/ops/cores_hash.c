@@ -8,6 +8,7 @@
 #include "runtime-lite/kernels/integer.h"
 #include "runtime-lite/kernels/matmul.h"
 #include "runtime-lite/kernels/norm.h"
+#include "runtime-lite/kernels/packed.h"
 #include "runtime-lite/kernels/pointwise.h"
 #include "runtime-lite/kernels/pool.h"
 #include "runtime-lite/kernels/reduce.h"
@@ -164,6 +165,39 @@ static void hash_matmuls(void)
     hash_floats("linear", 3 * 61);
 }
 
+static void hash_packed_rows(const char *name, int64_t m, int64_t k, int64_t group, int bits)
+{
+    static uint16_t halves[N];
+    static int8_t bytes[N];
+    const EtcPacked g = {m, 61, k, group, -1e3f, 2e3f};
+    const EtcPackedWeight weight = {(bits == 16) ? (const void *)halves : bytes, in_b,
+                                    (bits == 4) ? NULL : bytes + 77};
+    uint32_t seed = 7u;
+    for (int i = 0; i < N; i++) {
+        const uint32_t r = next_random(&seed);
+        bytes[i] = (int8_t)(r & 127u);
+        halves[i] = (uint16_t)(((r % 50u) == 0u) ? (r & 0x83ffu) : (r & 0xf7ffu));
+    }
+    if (bits == 4) {
+        etc_packed_i4(in_a, &weight, NULL, out, &g, work.bytes);
+    } else if (bits == 8) {
+        etc_packed_i8(in_a, &weight, in_w, out, &g, work.bytes);
+    } else {
+        etc_packed_f16(in_a, &weight, in_w, out, &g, work.bytes);
+    }
+    hash_floats(name, (int)(m * g.n));
+}
+
+static void hash_packed(void)
+{
+    hash_packed_rows("packed i4, one row", 1, 259, 259, 4);
+    hash_packed_rows("packed i4 in groups", 7, 280, 20, 4);
+    hash_packed_rows("packed i8, one row", 1, 280, 35, 8);
+    hash_packed_rows("packed i8", 5, 259, 259, 8);
+    hash_packed_rows("packed halves, one row", 1, 259, 259, 16);
+    hash_packed_rows("packed halves", 3, 259, 259, 16);
+}
+
 static void hash_attention(const char *name, EtcAttention g, int has_mask)
 {
     const EtcMask mask = {(has_mask != 0) ? in_b : NULL, NULL, (g.cap != 0.0f) ? in_a : NULL};
@@ -288,6 +322,7 @@ int main(void)
     hash_convs();
     hash_matmuls();
     hash_integers();
+    hash_packed();
     hash_streams();
     hash_attentions();
     hash_rest();
@@ -298,6 +333,7 @@ int main(void)
     hash_convs();
     hash_matmuls();
     hash_integers();
+    hash_packed();
     hash_streams();
     hash_attentions();
     hash_rest();

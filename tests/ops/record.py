@@ -691,6 +691,46 @@ def softmax_attention(w):
     run((2, 5, 4), (2, 0, 4), (2, 0, 3))
 
 
+def packed(t):
+    """[columns, rows] in blocks of 16 columns: [blocks, rows, 16]."""
+    t = F.pad(t, (0, 0, 0, -t.shape[0] % 16))
+    return t.view(-1, 16, t.shape[1]).transpose(1, 2).contiguous()
+
+
+def packed_linear(w):
+    """Products with weights kept as halves, as integers, and as integers of 4 bits, two to a byte. Scales are powers
+    of two and all else small integers: sums are exact in whatever order."""
+    def whole(*shape, most=8, dtype=torch.float32):
+        return torch.from_numpy(rng.integers(-most, most, shape)).to(dtype)
+
+    def run(rows, k, n, bits, groups=1, zeros=False, bias=True):
+        x, b = whole(*rows, k), whole(n, most=4) if bias else None
+        if bits == 16:
+            half = whole(n, k, most=60).half()
+            half[::3] *= 2.0 ** -20  # some are subnormal
+            parts, weight = [packed(half), None, None], half.float()
+        else:
+            q = whole(n, k, most=2 ** (bits - 1), dtype=torch.int8)
+            scale = 2.0 ** whole(n, groups, most=3)
+            zero = whole(n, groups, most=6, dtype=torch.int8) * int(zeros)
+            each = k // groups
+            weight = (q.float() - zero.repeat_interleave(each, 1)) * scale.repeat_interleave(each, 1)
+            pair = F.pad(q, (0, k % 2))
+            nibbles = ((pair[:, ::2] & 15) | (pair[:, 1::2] << 4)).to(torch.int8).view(torch.uint8)
+            parts = [packed(nibbles if bits == 4 else q), packed(scale), packed(zero) if zeros else None]
+        record(w, "packed_linear", lambda x, w0, s, z, b, c: F.linear(x, weight.to(x.dtype), b), x, *parts, b, n)
+
+    for bits in (4, 8, 16):
+        for rows, k, n in (((1,), 64, 48), ((3,), 70, 33), ((2, 5), 9, 16), ((), 31, 5), ((1, 1), 140, 65), ((0,), 8, 3)):
+            run(rows, k, n, bits)
+            run(rows, k, n, bits, bias=False, zeros=bits < 16)
+    for rows in (1, 9):
+        for bits in (4, 8):
+            run((rows,), 96, 40, bits, groups=3)
+            run((rows,), 96, 19, bits, groups=48, zeros=True)
+        run((rows,), 45, 18, 8, groups=9, zeros=True)
+
+
 def exported(w):
     """Kernels that the official exporter calls and etc does not."""
     for dtype in DTYPES:
@@ -727,7 +767,7 @@ def main():
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
-                  index, attention, layer_norm, remainder, lists, softmax_attention, exported, shorts):
+                  index, attention, layer_norm, remainder, lists, softmax_attention, exported, shorts, packed_linear):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

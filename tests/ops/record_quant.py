@@ -93,13 +93,36 @@ def per_token(w):
                      lo, hi, eps, dtype)
 
 
+def tables(w):
+    """Rows of tables, of integers of 8 bits and of 4, two to a byte: the first of a pair is the high half."""
+    def run(key, table, kept, index, groups, zeros):
+        rows, n = table.shape
+        scale = rand(rows, groups).abs() + 0.01
+        zero = integers(torch.int8, -9, 9, rows, groups).float() if zeros else None
+        each = lambda t: t.repeat_interleave(n // groups, 1)[index]
+        answer = (table.float()[index] - (0 if zero is None else each(zero))) * each(scale)
+        if groups == 1 and zeros:
+            scale, zero = scale[:, 0], zero[:, 0]
+        case(w, "quantized_decomposed::embedding_%s.out" % key, lambda *a: answer, kept, scale, zero, -128, 127, index)
+
+    for shape in ((5,), (2, 3), (), (0,)):
+        index = torch.from_numpy(base.np.asarray(base.rng.integers(0, 7, shape)))
+        for groups, zeros in ((1, False), (1, True), (4, False), (2, True)):
+            for dtype, lo, hi in RANGES[0], RANGES[2]:
+                table = integers(dtype, lo, hi, 7, 24)
+                run("byte", table, table, index, groups, zeros)
+            table = integers(torch.int8, -8, 7, 7, 24)
+            pair = (table + 8).to(torch.uint8)
+            run("4bit", table, (pair[:, ::2] << 4) | pair[:, 1::2], index, groups, zeros)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record_quant.py FOLDER")
     torch.set_num_threads(1)
     base.rng = base.np.random.default_rng(3)
     w = Writer(sys.argv[1] + "/quant.bin")
-    for part in (per_tensor, per_channel, per_token):
+    for part in (per_tensor, per_channel, per_token, tables):
         part(w)
 
 

@@ -307,6 +307,7 @@ static EtcKernel *find(const char *key)
         EtcKernel *run;
     } rowless[] = {{"attention", etc_attention},
                    {"softmax_attention", etc_softmax_attention},
+                   {"packed_linear", etc_packed_linear},
                    {"group_norm", etc_group_norm},
                    {"silu", etc_silu},
                    {"layer_norm", etc_layer_norm},
@@ -500,6 +501,75 @@ Test(kernels, attention)
 Test(kernels, softmax_attention)
 {
     run_family("softmax_attention", 18);
+}
+
+Test(kernels, packed_linear)
+{
+    run_family("packed_linear", 40);
+}
+
+/* One weight of column c and term i, its byte or half in blocks, and what it is as a float. */
+static float put_packed(unsigned char *w, int bits, int64_t k, int64_t c, int64_t i, int q)
+{
+    const int64_t rows = (bits == 4) ? ((k + 1) / 2) : k;
+    const int64_t at = ((((c / 16) * rows) + ((bits == 4) ? (i / 2) : i)) * 16) + (c % 16);
+    if (bits == 16) {
+        const uint16_t h = (uint16_t)((q * 2654435) & 0xbfff); /* all but the largest, and NaN */
+        memcpy(w + (2 * at), &h, 2);
+        return etc_from_half(h);
+    }
+    if (bits == 8) {
+        w[at] = (unsigned char)q;
+        return (float)(int8_t)q;
+    }
+    w[at] = (unsigned char)(w[at] | ((q & 15) << ((i % 2) * 4)));
+    return (float)((q & 7) - (q & 8));
+}
+
+/* The bits of a product with weights that were made floats before, on every instruction set. */
+Test(kernels, packed_products)
+{
+    enum { N = 45, K = 156, M = 5 };
+    static float x[M * K], bias[N], b[N * K], y[2][M * N], scale[3 * 156 * 16];
+    static int8_t zero[3 * 156 * 16];
+    static unsigned char w[3 * 16 * K * 2];
+    static _Alignas(64) unsigned char work[ETC_WORK_BYTES];
+    const int64_t groups[4] = {1, 3, 6, 78};
+    for (int i = 0; i < (M * K); i++) {
+        x[i] = sinf((float)i) * 3.0f;
+        bias[i % N] = cosf((float)i);
+    }
+    for (int i = 0; i < (3 * 156 * 16); i++) {
+        scale[i] = cosf((float)i * 0.3f);
+        zero[i] = (int8_t)((i % 23) - 11);
+    }
+    for (int t = 0; t < (3 * 4); t++) {
+        const int bits = 4 << (t / 4);
+        const int64_t n_groups = (bits == 16) ? 1 : groups[t % 4];
+        memset(w, 0, sizeof w);
+        for (int64_t c = 0; c < N; c++) {
+            for (int64_t i = 0; i < K; i++) {
+                const int64_t at = ((((c / 16) * n_groups) + (i / (K / n_groups))) * 16) + (c % 16);
+                const float q = put_packed(w, bits, K, c, i, (int)((c * 31) + (i * 17)));
+                b[(c * K) + i] = (bits == 16) ? q : ((q - (float)zero[at]) * scale[at]);
+            }
+        }
+        for (int which = 0; etc_cores_at(which) != NULL; which++) {
+            const EtcCores *cores = etc_cores_at(which);
+            for (int64_t m = 1; m <= M; m += 2) {
+                const EtcMatmul f = {m, N, K, K, K, -20.0f, 30.0f, 1, 0};
+                const EtcPacked g = {m, N, K, K / n_groups, -20.0f, 30.0f};
+                const EtcPackedWeight weight = {w, scale, zero};
+                EtcPackedCore *run = (bits == 4)   ? cores->packed_i4
+                                     : (bits == 8) ? cores->packed_i8
+                                                   : cores->packed_f16;
+                cores->matmul(x, b, bias, y[0], &f, work);
+                run(x, &weight, bias, y[1], &g, work);
+                cr_assert(memcmp(y[0], y[1], (size_t)m * N * 4) == 0, "%s, %d bits, %lld groups",
+                          cores->name, bits, (long long)n_groups);
+            }
+        }
+    }
 }
 
 /* However small the tile, the same bits: rows one by one, keys in blocks. */

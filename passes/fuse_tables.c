@@ -1,0 +1,193 @@
+/* fuse_tables.c -- rows of a table that is kept as integers are looked up and made floats by one
+ * node, the official runtime's.
+ *
+ * Stage core, with the recipe applied.  Two forms are seen, with a scale per row or per group:
+ *
+ *   embedding(dequantize_per_channel(q), i)  ==>  embedding_byte(q, scales, zero points, i)
+ *   float(embedding(q, i)) * embedding(scales, i)  ==>  the same
+ *
+ * views between them apart.  Of the first the table was made floats at every call, of the second,
+ * which pass quantize writes, only the rows were.  Integers that 4 bits hold become embedding_4bit
+ * with two of them in a byte.  (q - zero) * scale is computed as before: no bit changes.  Each node
+ * is looked at once.
+ */
+#include "passes/internal.h"
+
+typedef struct Table {
+    const Value *q, *zero; /* zero may be NULL */
+    Value *scale, *index;  /* scale: [rows] or [rows, groups], maybe under other sizes */
+    int64_t rows, n, groups;
+} Table;
+
+static bool is_constant(const Value *v, EtcDtype t)
+{
+    return v && value_is_const(v) && v->type.dtype == t && !v->type.stride &&
+           type_is_static(v->type) && v->state->n_bytes >= type_bytes(v->type);
+}
+
+static const Value *without_views(const Value *v)
+{
+    while (v->def && v->def->op == OP_VIEW)
+        v = v->def->in[0];
+    return v;
+}
+
+/* What both forms have to be; `sized`: the embedding whose table has the rows and columns. */
+static bool check(Table *t, const Node *sized)
+{
+    const Type w = arg_value(sized, 0)->type;
+    if (!is_constant(t->q, ETC_I8) || !is_constant(t->scale, ETC_F32) || w.rank != 2 ||
+        !type_is_static(w) || t->index->type.dtype != ETC_I64)
+        return false;
+    t->rows = w.dim[0].value;
+    t->n = w.dim[1].value;
+    if (t->rows < 1 || t->n < 1 || type_numel(t->scale->type) % t->rows)
+        return false;
+    t->groups = type_numel(t->scale->type) / t->rows;
+    return t->groups > 0 && t->n % t->groups == 0;
+}
+
+/* embedding(dequantize_per_channel(q, scales, zero points, 0), i), groups as rows of q. */
+static bool read_dequantized(const Node *n, Table *t)
+{
+    int64_t axis = -1;
+    const Node *of = without_views(n->in[0])->def;
+    if (!of || of->op != OP_DEQUANTIZE_PER_CHANNEL || of->out[0]->type.dtype != ETC_F32 ||
+        !arg_int(of, 3, &axis) || axis != 0 || of->in[0]->type.rank != 2)
+        return false;
+    *t = (Table){.q = of->in[0], .scale = arg_value(of, 1), .zero = arg_value(of, 2),
+                 .index = arg_value(n, 1)};
+    return check(t, n) &&
+           (!t->zero || is_constant(t->zero, ETC_I64) || is_constant(t->zero, ETC_I32) ||
+            is_constant(t->zero, ETC_I8));
+}
+
+static const Node *lookup_of(const Value *v)
+{
+    const Value *x = without_views(v);
+    return x->def && x->def->op == OP_EMBEDDING ? x->def : NULL;
+}
+
+/* float(embedding(q, i)) * embedding(scales, i) */
+static bool read_product(const Node *n, Table *t)
+{
+    const Node *cast = n->n_in == 2 ? without_views(n->in[0])->def : NULL;
+    const Node *q = cast && cast->op == OP__TO_COPY ? lookup_of(cast->in[0]) : NULL;
+    const Node *scale = n->n_in == 2 ? lookup_of(n->in[1]) : NULL;
+    if (!q || !scale || arg_value(q, 1) != arg_value(scale, 1) ||
+        cast->out[0]->type.dtype != ETC_F32)
+        return false;
+    *t = (Table){.q = arg_value(q, 0), .scale = arg_value(scale, 0), .index = arg_value(q, 1)};
+    if (!check(t, q) || !dim_equal(t->scale->type.dim[0], DIM(t->rows)))
+        return false;
+    /* the last axis is what shares a scale: no view in between turned it into something else */
+    const Type y = n->out[0]->type, s = n->in[1]->type;
+    return type_equal(n->in[0]->type, y) && y.rank == s.rank && y.rank > 1 &&
+           dim_equal(s.dim[s.rank - 1], DIM(1)) &&
+           dim_equal(y.dim[y.rank - 1], DIM(t->n / t->groups)) &&
+           dims_equal(y.dim, s.dim, y.rank - 1);
+}
+
+/* -- the node ------------------------------------------------------------------------------------ */
+
+static Value *constant(Rewrite *r, const Table *t, const char *part, EtcDtype dtype, int64_t columns,
+                       void *data)
+{
+    Program *p = r->g->program;
+    const State *s = t->q->state;
+    const Dim dim[2] = {DIM(t->rows), DIM(columns)};
+    return graph_state(r->g, program_const(p, arena_printf(p->arena, "%s%s", s->name, part), s->fqn,
+                                           type_tensor(p, dtype, 2, dim), data));
+}
+
+static bool fits_4_bits(const Table *t)
+{
+    const int8_t *q = (const int8_t *)(const void *)t->q->state->data;
+    for (int64_t i = 0; i < t->rows * t->n; i++)
+        if (q[i] < -8 || q[i] > 7)
+            return false;
+    return t->n % 2 == 0;
+}
+
+static Value *short_table(Rewrite *r, const Table *t)
+{
+    const uint8_t *q = t->q->state->data;
+    uint8_t *to = NEW(r->g->program->arena, uint8_t, t->rows * t->n / 2);
+    for (int64_t i = 0; i < t->rows * t->n / 2; i++)
+        to[i] = (uint8_t)((q[2 * i] + 8) << 4 | ((q[2 * i + 1] + 8) & 15));
+    return constant(r, t, "_table", ETC_U8, t->n / 2, to);
+}
+
+/* Sizes that it has already are left as they are: no second copy. */
+static Value *whole_table(Rewrite *r, const Table *t)
+{
+    const Type w = t->q->type;
+    if (w.rank == 2 && dim_equal(w.dim[0], DIM(t->rows)))
+        return graph_state(r->g, t->q->state);
+    return constant(r, t, "_table", ETC_I8, t->n, t->q->state->data);
+}
+
+static double zero_at(const Value *v, int64_t i)
+{
+    const void *p = v->state->data;
+    return v->type.dtype == ETC_I8    ? ((const int8_t *)p)[i]
+           : v->type.dtype == ETC_I32 ? ((const int32_t *)p)[i]
+                                      : (double)((const int64_t *)p)[i];
+}
+
+/* The official kernels want floats.  NULL where all are 0. */
+static Value *zero_points(Rewrite *r, const Table *t, bool *fits)
+{
+    const int64_t n = t->rows * t->groups;
+    float *to = NEW(r->g->program->arena, float, n);
+    bool any = false;
+    *fits = !t->zero || type_numel(t->zero->type) == n;
+    for (int64_t i = 0; t->zero && *fits && i < n; i++) {
+        double v = zero_at(t->zero, i);
+        *fits = v >= -1024 && v <= 1024; /* q - zero is exact */
+        to[i] = (float)v;
+        any = any || v != 0;
+    }
+    return any && *fits ? constant(r, t, "_zeros", ETC_F32, t->groups, to) : NULL;
+}
+
+static Value *scales(Rewrite *r, const Table *t)
+{
+    const Type s = t->scale->type;
+    if (s.rank == 2 && dim_equal(s.dim[0], DIM(t->rows)))
+        return t->scale;
+    return constant(r, t, "_scales", ETC_F32, t->groups, t->scale->state->data);
+}
+
+static bool fuse(Rewrite *r, Node *n, const Table *t)
+{
+    bool fits;
+    Value *zero = zero_points(r, t, &fits);
+    if (!fits)
+        return true;
+    bool is_short = fits_4_bits(t);
+    Node *made = build(r->g, n, n->loc, is_short ? OP_EMBEDDING_4BIT : OP_EMBEDDING_BYTE, r->d,
+                       "vvviiv", is_short ? short_table(r, t) : whole_table(r, t), scales(r, t), zero,
+                       (int64_t)(is_short ? -8 : -128), (int64_t)(is_short ? 7 : 127), t->index);
+    const Type y = n->out[0]->type;
+    Value *v = made ? made->out[0] : NULL;
+    if (v && (v->type.rank != y.rank || !dims_equal(v->type.dim, y.dim, y.rank)))
+        v = build_view(r, n, v, y.dim, y.rank);
+    return v && rewrite_node(r, n, v);
+}
+
+bool pass_fuse_tables(Graph *g, Arena *tmp, Diag *d)
+{
+    Rewrite r = rewrite_start(g, tmp, d);
+    Table t;
+    bool ok = true;
+    for (Node *n = g->first, *next; n; n = next) {
+        next = n->next;
+        rewrite_inputs(&r, n);
+        if ((n->op == OP_EMBEDDING && read_dequantized(n, &t)) ||
+            (n->op == OP_MUL_TENSOR && read_product(n, &t)))
+            ok = fuse(&r, n, &t) && ok;
+    }
+    rewrite_finish(&r);
+    return ok;
+}

@@ -1,0 +1,254 @@
+/* packed.h -- matmul whose weights stay integers or halves: y[m,n] = clamp(bias + x[m,k] w, lo, hi).
+ *
+ * Weights lie in blocks of ETC_PACKED columns, [n / 16][k][16], the last filled up with zeros.  Two
+ * integers of 4 bits share a byte: term 2i of a column is its low half, term 2i + 1 the high one.
+ * Scales and zero points lie likewise, [n / 16][k / group][16].  A weight is (q - zero) * scale,
+ * rounded to float; then sums are those of matmul.h: from 0 or from the bias, terms in order of k by
+ * fused multiply-add.  So the bits are those of the same product with weights that were made floats
+ * before.
+ *
+ * One row of x meets weights in registers; several meet panels of ETC_KB rows in `work`.
+ */
+#ifndef ETC_PACKED_H
+#define ETC_PACKED_H
+
+#include "runtime-lite/kernels/half.h"
+#include "runtime-lite/kernels/tile.h"
+
+#define ETC_PACKED 16
+
+typedef struct EtcPacked {
+    int64_t m, n, k;
+    int64_t group; /* terms that share a scale: it divides k, and is even or k where bits are 4 */
+    float lo, hi;  /* -infinity and infinity: none */
+} EtcPacked;
+
+typedef struct EtcPackedWeight {
+    const void *w;
+    const float *scale; /* not read of halves */
+    const int8_t *zero; /* NULL: all 0 */
+} EtcPackedWeight;
+
+/* Integers of 8 bits, a vector of them. */
+ETC_INLINE EtcI etc_widen_i8(const int8_t *p)
+{
+#if ETC_VEC == 64
+    return (EtcI)_mm512_maskz_cvtepi8_epi32(0xffff,
+                                            _mm_loadu_si128((const __m128i *)(const void *)p));
+#elif ETC_VEC == 32
+    return (EtcI)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+#elif defined(__SSE2__)
+    int32_t word;
+    __builtin_memcpy(&word, p, sizeof word);
+    __m128i v = _mm_cvtsi32_si128(word);
+    v = _mm_unpacklo_epi8(v, v);
+    return (EtcI)_mm_srai_epi32(_mm_unpacklo_epi16(v, v), 24);
+#else
+    EtcI v = {p[0], p[1], p[2], p[3]};
+    return v;
+#endif
+}
+
+/* Halves, a vector of them; as etc_from_half. */
+ETC_INLINE EtcF etc_widen_half(const uint16_t *p)
+{
+#if ETC_VEC == 64
+    return (EtcF)_mm512_maskz_cvtph_ps(0xffff,
+                                       _mm256_loadu_si256((const __m256i *)(const void *)p));
+#elif ETC_VEC == 32 && defined(__F16C__)
+    return (EtcF)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+#else
+#if ETC_VEC == 32
+    const EtcI h = (EtcI)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+#elif defined(__SSE2__)
+    const EtcI h = (EtcI)_mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p),
+                                            _mm_setzero_si128());
+#else
+    const EtcI h = {p[0], p[1], p[2], p[3]};
+#endif
+    const EtcI size = h & 0x7fff;
+    const EtcI top = (EtcI)(size > 0x7bff) & 0x38000000; /* infinities and NaN */
+    const EtcF normal = (EtcF)((size << 13) + 0x38000000 + top);
+    const EtcF small = (EtcF)(size + 0x3f000000) - etc_splat(0.5f); /* units of 2^-24 */
+    return (EtcF)((EtcI)etc_select((EtcI)(size < 0x400), small, normal) | ((h & 0x8000) << 16));
+#endif
+}
+
+ETC_INLINE EtcF etc_float_of(EtcI v)
+{
+    return __builtin_convertvector(v, EtcF);
+}
+
+/* Where column j lies in [n / 16][rows][16]. */
+ETC_INLINE int64_t etc_packed_at(int64_t rows, int64_t j)
+{
+    return ((j / ETC_PACKED) * rows * ETC_PACKED) + (j % ETC_PACKED);
+}
+
+/* A vector of the rows [n / 16][rows][16] that `at` says, as floats; bits is a constant, and of 4
+ * bits row i and the next come together. */
+ETC_INLINE void etc_packed_rows(const void *w, int64_t at, int bits, EtcF scale, EtcI zero,
+                                EtcF row[2])
+{
+    if (bits == 16) {
+        row[0] = etc_widen_half((const uint16_t *)w + at);
+    } else {
+        const EtcI q = etc_widen_i8((const int8_t *)w + at);
+        row[0] = etc_float_of(((bits == 4) ? ((q << 28) >> 28) : q) - zero) * scale;
+        if (bits == 4) {
+            row[1] = etc_float_of((q >> 4) - zero) * scale;
+        }
+    }
+}
+
+ETC_INLINE EtcF etc_packed_scale(const EtcPackedWeight *w, int64_t at, int bits)
+{
+    return (bits == 16) ? etc_splat(1.0f) : etc_loadu(w->scale + at);
+}
+
+ETC_INLINE EtcI etc_packed_zero(const EtcPackedWeight *w, int64_t at, int bits)
+{
+    return ((bits == 16) || (w->zero == NULL)) ? etc_splat_i32(0) : etc_widen_i8(w->zero + at);
+}
+
+/* panel[k][width]: terms k0 .. k0 + k - 1 of columns j .. j + width - 1. */
+ETC_INLINE void etc_unpack(const EtcPackedWeight *w, const EtcPacked *g, int64_t j, int64_t k0,
+                           int64_t k, float *panel, int64_t width, int bits)
+{
+    const int64_t per = (bits == 4) ? 2 : 1, rows = (g->k + per - 1) / per;
+    for (int64_t c = 0; c < width; c += ETC_LANES) {
+        const int64_t column = etc_packed_at(rows, j + c);
+        const int64_t point = etc_packed_at(g->k / g->group, j + c);
+        for (int64_t i = k0; i < (k0 + k);) {
+            const int64_t at = point + ((i / g->group) * ETC_PACKED);
+            const int64_t end = etc_min_i64(k0 + k, ((i / g->group) + 1) * g->group);
+            const EtcF scale = etc_packed_scale(w, at, bits);
+            const EtcI zero = etc_packed_zero(w, at, bits);
+            for (; i < end; i += per) {
+                EtcF row[2];
+                float *to = panel + ((i - k0) * width) + c;
+                etc_packed_rows(w->w, column + ((i / per) * ETC_PACKED), bits, scale, zero, row);
+                etc_storeu(to, row[0]);
+                if ((bits == 4) && ((i + 1) < end)) {
+                    etc_storeu(to + width, row[1]);
+                }
+            }
+        }
+    }
+}
+
+ETC_INLINE void etc_packed_panels(const float *x, const EtcPackedWeight *w, const float *bias,
+                                  float *y, const EtcPacked *g, float *panel, int bits)
+{
+    EtcBlock t = {x, panel, y, bias, g->m, 0, 0, g->k, 0, g->n, 1, g->lo, g->hi, ETC_FROM_ZERO, 0};
+    for (int64_t j = 0; j < g->n; j += t.n) {
+        t.n = etc_panel(g->n - j);
+        t.b_row = ((t.n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
+        t.c = y + j;
+        t.bias = (bias != NULL) ? (bias + j) : NULL;
+        t.start = (bias != NULL) ? ETC_FROM_COLUMN : ETC_FROM_ZERO;
+        int64_t k = 0;
+        do { /* once even where k is 0 */
+            t.k = etc_min_i64(g->k - k, ETC_KB);
+            t.a = x + k;
+            t.is_last = (k + t.k) == g->k;
+            etc_unpack(w, g, j, k, t.k, panel, t.b_row, bits);
+            etc_block(&t);
+            t.start = ETC_FROM_C;
+            k += t.k;
+        } while (k < g->k);
+    }
+}
+
+#if !defined(ETC_FMA_BY_DOUBLE)
+/* Columns j .. of one row of x, nv vectors of them; nv is a constant. */
+ETC_INLINE void etc_packed_columns(const float *x, const EtcPackedWeight *w, const float *bias,
+                                   float *y, const EtcPacked *g, int64_t j, int nv, int bits)
+{
+    const int64_t per = (bits == 4) ? 2 : 1, rows = (g->k + per - 1) / per;
+    EtcF acc[4], scale[4];
+    EtcI zero[4];
+    int64_t column[4], point[4];
+    ETC_UNROLL
+    for (int v = 0; v < nv; v++) {
+        const int64_t c = j + (v * ETC_LANES);
+        acc[v] = (bias != NULL) ? etc_load(bias + c, g->n - c) : etc_splat(0.0f);
+        column[v] = etc_packed_at(rows, c);
+        point[v] = etc_packed_at(g->k / g->group, c);
+    }
+    for (int64_t i = 0; i < g->k;) {
+        const int64_t end = i + g->group;
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            scale[v] = etc_packed_scale(w, point[v], bits);
+            zero[v] = etc_packed_zero(w, point[v], bits);
+            point[v] += ETC_PACKED;
+        }
+        for (; i < end; i += per) {
+            const int has_next = (bits == 4) && ((i + 1) < end);
+            const EtcF first = etc_splat(x[i]), next = etc_splat(has_next ? x[i + 1] : 0.0f);
+            const int64_t at = (i / per) * ETC_PACKED;
+            ETC_UNROLL
+            for (int v = 0; v < nv; v++) {
+                EtcF row[2];
+                etc_packed_rows(w->w, column[v] + at, bits, scale[v], zero[v], row);
+                acc[v] = etc_fma(first, row[0], acc[v]);
+                if (has_next) {
+                    acc[v] = etc_fma(next, row[1], acc[v]);
+                }
+            }
+        }
+    }
+    ETC_UNROLL
+    for (int v = 0; v < nv; v++) {
+        const int64_t c = j + (v * ETC_LANES);
+        acc[v] = etc_at_most(etc_at_least(acc[v], etc_splat(g->lo)), etc_splat(g->hi));
+        etc_store(y + c, g->n - c, acc[v]);
+    }
+}
+
+ETC_INLINE void etc_packed_row(const float *x, const EtcPackedWeight *w, const float *bias, float *y,
+                               const EtcPacked *g, int bits)
+{
+    int64_t j = 0;
+    for (; (j + (3 * ETC_LANES)) < g->n; j += 4 * ETC_LANES) {
+        etc_packed_columns(x, w, bias, y, g, j, 4, bits);
+    }
+    for (; j < g->n; j += ETC_LANES) {
+        etc_packed_columns(x, w, bias, y, g, j, 1, bits);
+    }
+}
+#endif
+
+ETC_INLINE void etc_packed(const float *x, const EtcPackedWeight *w, const float *bias, float *y,
+                           const EtcPacked *g, void *work, int bits)
+{
+#if !defined(ETC_FMA_BY_DOUBLE)
+    if (g->m == 1) {
+        etc_packed_row(x, w, bias, y, g, bits);
+        return;
+    }
+#endif
+    etc_packed_panels(x, w, bias, y, g, (float *)work, bits);
+}
+
+/* work: ETC_WORK_BYTES */
+ETC_OUTLINE void etc_packed_i4(const float *x, const EtcPackedWeight *w, const float *bias, float *y,
+                               const EtcPacked *g, void *work)
+{
+    etc_packed(x, w, bias, y, g, work, 4);
+}
+
+ETC_OUTLINE void etc_packed_i8(const float *x, const EtcPackedWeight *w, const float *bias, float *y,
+                               const EtcPacked *g, void *work)
+{
+    etc_packed(x, w, bias, y, g, work, 8);
+}
+
+ETC_OUTLINE void etc_packed_f16(const float *x, const EtcPackedWeight *w, const float *bias,
+                                float *y, const EtcPacked *g, void *work)
+{
+    etc_packed(x, w, bias, y, g, work, 16);
+}
+
+#endif
