@@ -101,19 +101,15 @@ static bool check_schema(Pt2 *p)
                             (long long)major, (long long)minor, SCHEMA_MAJOR);
 }
 
-static bool read_method(Pt2 *p, const char *method, const char *file, const uint8_t *data, size_t n)
+static bool read_method(Pt2 *p, const char *method, const char *file, uint8_t *data, size_t n)
 {
     p->method = method;
     p->symbols = p->config[0] = p->config[1] = (Names){.arena = p->tmp};
     memset(p->config_read, 0, sizeof p->config_read);
     if (!pt2_is_name(method))
         return diag_error(p->diag, p->loc, "'%s' is no name for a method", method);
-    bool ok = json_parse(p->tmp, file, data, n, p->diag, &p->doc) && check_schema(p) &&
-              read_symbols(p) && pt2_method(p);
-    json_free(&p->doc);
-    json_free(&p->config_doc[0]);
-    json_free(&p->config_doc[1]);
-    return ok;
+    return json_parse_here(p->tmp, file, data, n, p->diag, &p->doc) && check_schema(p) &&
+           read_symbols(p) && pt2_method(p);
 }
 
 static bool read_member(Pt2 *p, const char *method, const char *member)
@@ -204,7 +200,7 @@ static Pt2 reader(Arena *a, const char *path, Archive *archive, const ImportOpti
     name = arena_str(a, name, strcspn(name, "/"));
     bool is_more = o && o->into;
     Pt2 p = {.program = is_more ? o->into : program_new(a, name),
-             .tmp = arena_new(),
+             .tmp = arena_within(a),
              .diag = d,
              .archive = archive,
              .loc = {.file = arena_str(a, path, strlen(path))},
@@ -290,7 +286,8 @@ Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size
                            const char *dir, Diag *d)
 {
     Pt2 p = reader(a, name, archive_folder(a, dir, NULL, d), NULL, d);
-    return done(&p, read_method(&p, "model", name, data, n));
+    uint8_t *copy = arena_bytes(p.tmp, n + JSON_ROOM);
+    return done(&p, read_method(&p, "model", name, memcpy(copy, data, n), n));
 }
 
 static Archive *archive_of(Arena *a, const char *path, const ImportOptions *o, Diag *d)

@@ -31,7 +31,7 @@ static bool read_config(Pt2 *p, bool in_constants)
                                 "the model with torch 2.9 or later",
                                 old);
     if (!archive_read(p->archive, member, &data, &n) ||
-        !json_parse(p->tmp, arena_printf(p->tmp, "%s: %s", p->loc.file, member), data, n, p->diag,
+        !json_parse_here(p->tmp, arena_printf(p->tmp, "%s: %s", p->loc.file, member), data, n, p->diag,
                     doc))
         return false;
     const Json *config = json_get(doc->root, "config");
