@@ -11,12 +11,6 @@
 
 #include "ir/ir.h"
 
-typedef struct ImportOptions {
-    const char *weights_dir; /* where an unpacked model's "data" lies; NULL: beside the JSON */
-    Program *into;           /* receives the method; NULL: a new program */
-    const char *as;          /* the method's name; NULL: what the file calls it */
-} ImportOptions;
-
 typedef enum ImportKind {
     IMPORT_UNKNOWN,
     IMPORT_PT2,    /* archive of torch.export.save */
@@ -26,6 +20,13 @@ typedef enum ImportKind {
     IMPORT_PTE,
     IMPORT_ONNX
 } ImportKind;
+
+typedef struct ImportOptions {
+    const char *weights_dir; /* where an unpacked model's "data" lies; NULL: beside the JSON */
+    Program *into;           /* receives the method; NULL: a new program */
+    ImportKind kind;         /* what import_kind says of the file; IMPORT_UNKNOWN: is asked */
+    const char *as;          /* the method's name; NULL: what the file calls it */
+} ImportOptions;
 
 /* What kind of file `path` is, by its first bytes, or by its name where these say nothing.
  * IMPORT_UNKNOWN: it cannot be read or is none of these; reported. */

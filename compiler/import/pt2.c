@@ -3,9 +3,11 @@
 #include "compiler/import/internal.h"
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { SCHEMA_MAJOR = 8 };
 
@@ -262,7 +264,7 @@ static Program *read_json(Arena *a, const char *path, const ImportOptions *o, Di
 
 Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d)
 {
-    switch (import_kind(path, d)) {
+    switch (o && o->kind ? o->kind : import_kind(path, d)) {
     case IMPORT_UNKNOWN:
         return NULL;
     case IMPORT_PT2:
@@ -353,16 +355,17 @@ ImportKind import_kind(const char *path, Diag *d)
     char start[257] = "";
     struct stat s;
     Loc loc = {.file = path};
-    FILE *f = NULL;
-    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
+    bool is_there = stat(path, &s) == 0;
+    if (is_there && S_ISDIR(s.st_mode))
         return IMPORT_FOLDER;
-    if (stat(path, &s) == 0 && !S_ISREG(s.st_mode))
+    if (is_there && !S_ISREG(s.st_mode))
         return diag_io(d, loc, "not a regular file"), IMPORT_UNKNOWN;
-    if (!(f = fopen(path, "rb")))
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
         return diag_io(d, loc, "%s", strerror(errno)), IMPORT_UNKNOWN;
-    size_t n = fread(start, 1, sizeof start - 1, f);
-    fclose(f);
-    ImportKind kind = kind_of_bytes(start, n);
+    ssize_t n = read(fd, start, sizeof start - 1);
+    close(fd);
+    ImportKind kind = kind_of_bytes(start, n > 0 ? (size_t)n : 0);
     if (kind == IMPORT_UNKNOWN)
         kind = kind_of_name(path);
     if (kind == IMPORT_UNKNOWN)
