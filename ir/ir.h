@@ -23,6 +23,7 @@ void *arena_alloc(Arena *a, size_t n, size_t size); /* n*size zeroed bytes; neve
 void *arena_bytes(Arena *a, size_t n); /* not zeroed: to be written at once; 64-byte aligned */
 void *arena_grow(Arena *a, void *array, int n, size_t size); /* with room for element n */
 char *arena_str(Arena *a, const char *s, size_t len);
+char *arena_join(Arena *a, const char *s, const char *t);
 char *arena_printf(Arena *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), nonnull(2)));
 void arena_reset(Arena *a);

@@ -105,7 +105,7 @@ typedef struct Pt2 {
     Archive *archive;
     Loc loc;        /* of the model's file */
     Names taken;    /* names of states and symbols, program-wide */
-    Names storages; /* "weights/weight_3" -> Storage: weights.c */
+    Names storages; /* "data/weights/weight_3" -> Storage: weights.c */
     JsonDoc doc;
     const char *method; /* of models/METHOD.json */
     const char *as;     /* its name in the program where it is to have another; else NULL */

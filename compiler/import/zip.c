@@ -82,20 +82,22 @@ static bool is_sig(const uint8_t *p, int a, int b)
 
 /* -- names ------------------------------------------------------------------------------- */
 
-static uint32_t hash(const char *s, size_t n)
+static uint32_t hash(uint32_t h, const char *s, size_t n)
 {
-    uint32_t h = 2166136261u;
     for (size_t i = 0; i < n; i++)
         h = (h ^ (unsigned char)s[i]) * 16777619u;
     return h;
 }
 
-static int *find_slot(const Archive *z, const char *name, size_t n)
+/* Where the member `folder` + `name` stands, or might. */
+static int *find_slot(const Archive *z, const char *folder, const char *name, size_t n)
 {
-    uint32_t i = hash(name, n) & (z->n_slots - 1);
+    size_t above = strlen(folder);
+    uint32_t i = hash(hash(2166136261u, folder, above), name, n) & (z->n_slots - 1);
     for (; z->slot[i]; i = (i + 1) & (z->n_slots - 1)) {
         const Member *m = &z->member[z->slot[i] - 1];
-        if (m->n_name == n && !memcmp(m->name, name, n))
+        if (m->n_name == above + n && !memcmp(m->name, folder, above) &&
+            !memcmp(m->name + above, name, n))
             break;
     }
     return &z->slot[i];
@@ -309,7 +311,7 @@ static bool read_directory(Archive *z, Arena *tmp)
         Member *m = &z->member[z->n_members];
         if (!read_entry(z, &p, limit, m))
             return false;
-        int *slot = find_slot(z, m->name, m->n_name);
+        int *slot = find_slot(z, "", m->name, m->n_name);
         if (*slot)
             return refuse(z, m, "is there twice");
         *slot = z->n_members + 1;
@@ -391,8 +393,7 @@ static bool read_member(Archive *z, Member *m)
 
 static Member *find(const Archive *z, const char *name)
 {
-    const char *full = arena_printf(z->arena, "%s%s", z->root, name);
-    int *slot = find_slot(z, full, strlen(full));
+    int *slot = find_slot(z, z->root, name, strlen(name));
     return *slot ? &z->member[*slot - 1] : NULL;
 }
 
@@ -458,8 +459,8 @@ static bool load_file(Arena *a, const char *path, Loc loc, uint8_t **data, uint6
 static const char *member_path(const Archive *z, const char *name)
 {
     if (z->data_dir && !strncmp(name, "data/", 5))
-        return arena_printf(z->arena, "%s%s", z->data_dir, name + 5);
-    return arena_printf(z->arena, "%s%s", z->root, name);
+        return arena_join(z->arena, z->data_dir, name + 5);
+    return arena_join(z->arena, z->root, name);
 }
 
 static bool read_file(Archive *z, const char *name, uint8_t **data, size_t *n)
