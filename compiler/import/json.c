@@ -80,14 +80,11 @@ static yyjson_val *find_repeated_in(yyjson_val *object, size_t n, Arena *a)
         cap *= 2;
     yyjson_val **slot = NEW(a, yyjson_val *, cap), *key = object + 1;
     for (size_t i = 0; i < n; i++, key = next_key(key)) {
-        const char *s = unsafe_yyjson_get_str(key);
-        uint32_t h = 2166136261u;
-        for (size_t k = 0; k < unsafe_yyjson_get_len(key); k++)
-            h = (h ^ (unsigned char)s[k]) * 16777619u;
-        for (h &= (uint32_t)cap - 1; slot[h]; h = (h + 1) & ((uint32_t)cap - 1))
-            if (same_key(slot[h], key))
+        size_t i_slot = text_hash(unsafe_yyjson_get_str(key), unsafe_yyjson_get_len(key));
+        for (i_slot &= cap - 1; slot[i_slot]; i_slot = (i_slot + 1) & (cap - 1))
+            if (same_key(slot[i_slot], key))
                 return key;
-        slot[h] = key;
+        slot[i_slot] = key;
     }
     return NULL;
 }

@@ -82,22 +82,12 @@ static bool is_sig(const uint8_t *p, int a, int b)
 
 /* -- names ------------------------------------------------------------------------------- */
 
-static uint32_t hash(uint32_t h, const char *s, size_t n)
+static int *find_slot(const Archive *z, const char *name, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)s[i]) * 16777619u;
-    return h;
-}
-
-/* Where the member `folder` + `name` stands, or might. */
-static int *find_slot(const Archive *z, const char *folder, const char *name, size_t n)
-{
-    size_t above = strlen(folder);
-    uint32_t i = hash(hash(2166136261u, folder, above), name, n) & (z->n_slots - 1);
+    uint32_t i = text_hash(name, n) & (z->n_slots - 1);
     for (; z->slot[i]; i = (i + 1) & (z->n_slots - 1)) {
         const Member *m = &z->member[z->slot[i] - 1];
-        if (m->n_name == above + n && !memcmp(m->name, folder, above) &&
-            !memcmp(m->name + above, name, n))
+        if (m->n_name == n && !memcmp(m->name, name, n))
             break;
     }
     return &z->slot[i];
@@ -311,7 +301,7 @@ static bool read_directory(Archive *z, Arena *tmp)
         Member *m = &z->member[z->n_members];
         if (!read_entry(z, &p, limit, m))
             return false;
-        int *slot = find_slot(z, "", m->name, m->n_name);
+        int *slot = find_slot(z, m->name, m->n_name);
         if (*slot)
             return refuse(z, m, "is there twice");
         *slot = z->n_members + 1;
@@ -393,7 +383,8 @@ static bool read_member(Archive *z, Member *m)
 
 static Member *find(const Archive *z, const char *name)
 {
-    int *slot = find_slot(z, z->root, name, strlen(name));
+    const char *full = arena_join(z->arena, z->root, name);
+    int *slot = find_slot(z, full, strlen(full));
     return *slot ? &z->member[*slot - 1] : NULL;
 }
 
