@@ -37,8 +37,16 @@ void memory_will_change(void *data, size_t n); /* a hint: all of it is about to 
 
 /* -- checked arithmetic: false on overflow ------------------------------------------------- */
 
-bool add_ok(int64_t a, int64_t b, int64_t *out);
-bool mul_ok(int64_t a, int64_t b, int64_t *out);
+static inline bool add_ok(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+static inline bool mul_ok(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
 int64_t round_up(int64_t n, int64_t align); /* n <= INT64_MAX - align */
 
 /* -- bytes: bank.c ------------------------------------------------------------------------ */
