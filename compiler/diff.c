@@ -270,7 +270,7 @@ static Error error_of(const Diff *f, const EtcTensor *a, const EtcTensor *b)
 static double sqnr_of(const Error *e)
 {
     return e->noise > 0 && isfinite(e->noise) && e->signal > 0
-               ? 10 * log10(e->signal / e->noise) : NAN;
+               ? difference_sqnr(&(Difference){.signal = e->signal, .noise = e->noise}) : NAN;
 }
 
 static void count(Count *c, const Error *e)

@@ -251,11 +251,11 @@ static Program *load_methods(const Options *o, Arena *a, Diag *d)
 
 static Program *load(const Options *o, Arena *a, Diag *d)
 {
-    ImportOptions import = {.weights_dir = o->weights_dir};
     Loc loc = {.file = o->model};
     if (o->methods.n)
         return load_methods(o, a, d);
     ImportKind kind = model_kind(o, d);
+    ImportOptions import = {.weights_dir = o->weights_dir, .kind = kind};
     if ((o->data || o->weights) && kind != IMPORT_ETIR && kind != IMPORT_UNKNOWN)
         diag_error(d, loc, "--data and --weights belong to an .etir; this file has its own bytes");
     else if (kind == IMPORT_PT2 || kind == IMPORT_FOLDER || kind == IMPORT_JSON)

@@ -555,7 +555,7 @@ static bool infer_graph(Graph *g, Arena *tmp, Diag *d)
 
 bool graph_infer(Graph *g, Diag *d)
 {
-    Arena *tmp = arena_new();
+    Arena *tmp = arena_within(g->program->arena);
     bool ok = infer_graph(g, tmp, d);
     arena_free(tmp);
     return ok;

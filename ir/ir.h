@@ -18,10 +18,12 @@
 typedef struct Arena Arena;
 
 Arena *arena_new(void);
+Arena *arena_within(Arena *host); /* dies first; lies in what the host's newest block has left */
 void *arena_alloc(Arena *a, size_t n, size_t size); /* n*size zeroed bytes; never NULL */
 void *arena_bytes(Arena *a, size_t n); /* not zeroed: to be written at once; 64-byte aligned */
 void *arena_grow(Arena *a, void *array, int n, size_t size); /* with room for element n */
 char *arena_str(Arena *a, const char *s, size_t len);
+char *arena_join(Arena *a, const char *s, const char *t);
 char *arena_printf(Arena *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), nonnull(2)));
 void arena_reset(Arena *a);
@@ -35,8 +37,16 @@ void memory_will_change(void *data, size_t n); /* a hint: all of it is about to 
 
 /* -- checked arithmetic: false on overflow ------------------------------------------------- */
 
-bool add_ok(int64_t a, int64_t b, int64_t *out);
-bool mul_ok(int64_t a, int64_t b, int64_t *out);
+static inline bool add_ok(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+static inline bool mul_ok(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
 int64_t round_up(int64_t n, int64_t align); /* n <= INT64_MAX - align */
 
 /* -- bytes: bank.c ------------------------------------------------------------------------ */
@@ -146,6 +156,7 @@ extern const OpInfo op_info[N_OPS];
 OpId op_find(const char *target);           /* OP_NONE when unknown */
 const char *op_nearest(const char *target); /* for "did you mean"; NULL when nothing is near */
 bool text_is_name(const char *s, char also); /* ASCII letters, digits, '_' and `also`; not empty */
+uint32_t text_hash(const char *s, size_t n); /* for tables in memory: it depends on the machine */
 int text_distance(const char *a, const char *b, int most); /* Levenshtein's; above most: most + 1 */
 
 /* -- sizes ------------------------------------------------------------------------------- */

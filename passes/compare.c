@@ -106,16 +106,25 @@ static const State *first_without_bytes(const Graph *g)
     return NULL;
 }
 
+/* To the next float, towards zero or away from it. */
 static void shake_floats(void *data, EtcDtype t, int64_t n, uint64_t *seed)
 {
     for (int64_t i = 0; i < n; i++) {
-        bool up = inputs_draw(seed) & 1;
+        bool away = inputs_draw(seed) & 1;
         if (t == ETC_F32) {
             float *f = (float *)data + i;
-            *f = nextafterf(*f, up ? INFINITY : -INFINITY);
+            uint32_t bits;
+            memcpy(&bits, f, sizeof bits);
+            bits += away || !(bits << 1) ? 1 : UINT32_MAX;
+            if (isfinite(*f))
+                memcpy(f, &bits, sizeof bits);
         } else if (t == ETC_F64) {
             double *f = (double *)data + i;
-            *f = nextafter(*f, up ? INFINITY : -INFINITY);
+            uint64_t bits;
+            memcpy(&bits, f, sizeof bits);
+            bits += away || !(bits << 1) ? 1 : UINT64_MAX;
+            if (isfinite(*f))
+                memcpy(f, &bits, sizeof bits);
         }
     }
 }

@@ -35,9 +35,7 @@ static uint32_t hash_arg(const Node *n, const Arg *a, uint32_t h)
     case ARG_DTYPE:
         return mix(h, (uint64_t)a->dtype);
     case ARG_STRING:
-        for (const char *c = a->str; *c; c++)
-            h = (h ^ (unsigned char)*c) * 16777619u;
-        return h;
+        return mix(h, text_hash(a->str, strlen(a->str)));
     case ARG_LIST:
         for (int i = 0; i < a->list.n; i++)
             h = hash_arg(n, &a->list.item[i], h);

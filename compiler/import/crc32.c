@@ -7,6 +7,7 @@
  * Source: V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
  * Instruction", Intel 2009. */
 #include "compiler/import/internal.h"
+#include "runtime-lite/kernels/cpu.h"
 #include <zlib.h>
 
 #if defined(__x86_64__)
@@ -47,7 +48,7 @@ CLMUL static uint32_t crc32_folded(const uint8_t *p, size_t n)
 
 static uint32_t crc32_blocks(const uint8_t *data, size_t n)
 {
-    return __builtin_cpu_supports("pclmul") ? crc32_folded(data, n) : (uint32_t)crc32_z(0, data, n);
+    return ETC_CPU_HAS("pclmul", PCLMULQDQ) ? crc32_folded(data, n) : (uint32_t)crc32_z(0, data, n);
 }
 #else
 static uint32_t crc32_blocks(const uint8_t *data, size_t n)

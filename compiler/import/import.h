@@ -3,19 +3,13 @@
  *
  * Nothing in a file is trusted: every index, size, offset and name is checked before it is used.
  * Weights are not copied: their states point into a private writable mapping of the file, which
- * stays for the life of the process, so passes may fold into them in place.  (Files below 64 kB are
+ * stays for the life of the process, so passes may fold into them in place.  (Files below 4 MiB are
  * read into the arena.)
  */
 #ifndef ETC_IMPORT_H
 #define ETC_IMPORT_H
 
 #include "ir/ir.h"
-
-typedef struct ImportOptions {
-    const char *weights_dir; /* where an unpacked model's "data" lies; NULL: beside the JSON */
-    Program *into;           /* receives the method; NULL: a new program */
-    const char *as;          /* the method's name; NULL: what the file calls it */
-} ImportOptions;
 
 typedef enum ImportKind {
     IMPORT_UNKNOWN,
@@ -27,6 +21,13 @@ typedef enum ImportKind {
     IMPORT_ONNX
 } ImportKind;
 
+typedef struct ImportOptions {
+    const char *weights_dir; /* where an unpacked model's "data" lies; NULL: beside the JSON */
+    Program *into;           /* receives the method; NULL: a new program */
+    ImportKind kind;         /* what import_kind says of the file; IMPORT_UNKNOWN: is asked */
+    const char *as;          /* the method's name; NULL: what the file calls it */
+} ImportOptions;
+
 /* What kind of file `path` is, by its first bytes, or by its name where these say nothing.
  * IMPORT_UNKNOWN: it cannot be read or is none of these; reported. */
 ImportKind import_kind(const char *path, Diag *d);
@@ -35,8 +36,8 @@ ImportKind import_kind(const char *path, Diag *d);
  * into, or the models/NAME.json in such a folder.  `o` may be NULL.  NULL: reported. */
 Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d);
 
-/* The same from n bytes of an archive in memory.  The program points into `data` and may write
- * there, so it must outlive the program. */
+/* The same from n bytes of an archive in memory.  `data` is changed, and the program points
+ * into it, so it must outlive the program. */
 Program *import_pt2_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d);
 
 /* The same from n bytes of a model.json whose unpacked folder is `dir`. */

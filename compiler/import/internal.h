@@ -24,8 +24,8 @@ Archive *archive_folder(Arena *a, const char *path, const char *data_dir, Diag *
 
 bool archive_has(const Archive *z, const char *name);
 /* The bytes of member `name`, counted from the archive's root: mapped, or in the arena where they
- * were deflated or are few; writable.  An archive gives the same ones again, a folder reads anew.
- * False: reported. */
+ * were deflated or are few; writable, and so are JSON_ROOM bytes behind them.  An archive gives the
+ * same ones again, a folder reads anew.  False: reported. */
 bool archive_read(Archive *z, const char *name, uint8_t **data, size_t *n);
 int archive_names(Archive *z, const char ***names);  /* of all members of a zip, whole */
 int archive_models(Archive *z, const char ***names); /* NAME of each models/NAME.json */
@@ -42,13 +42,16 @@ typedef struct JsonDoc {
     const Json *root; /* an object */
     const char *file;
     Diag *diag;
-    void *memory;
 } JsonDoc;
 
-/* Parses strict JSON whose root is an object and no object of which repeats a key.  Values and
- * their strings live until json_free, which is to be called in any case.  False: reported. */
-bool json_parse(Arena *tmp, const char *file, const uint8_t *data, size_t n, Diag *d, JsonDoc *doc);
-void json_free(JsonDoc *doc);
+enum { JSON_ROOM = 4 };
+
+/* Parses strict JSON whose root is an object and no object of which repeats a key.  Values are in
+ * `a`.  False: reported. */
+bool json_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d, JsonDoc *doc);
+/* The same of bytes that become the strings of the document.  JSON_ROOM bytes behind them are
+ * changed meanwhile. */
+bool json_parse_here(Arena *a, const char *file, uint8_t *data, size_t n, Diag *d, JsonDoc *doc);
 
 /* "graph_module.graph.nodes[3].target", in a; a linear walk, for messages. */
 const char *json_path(const JsonDoc *doc, const Json *v, Arena *a);
@@ -102,7 +105,7 @@ typedef struct Pt2 {
     Archive *archive;
     Loc loc;        /* of the model's file */
     Names taken;    /* names of states and symbols, program-wide */
-    Names storages; /* "weights/weight_3" -> Storage: weights.c */
+    Names storages; /* "data/weights/weight_3" -> Storage: weights.c */
     JsonDoc doc;
     const char *method; /* of models/METHOD.json */
     const char *as;     /* its name in the program where it is to have another; else NULL */

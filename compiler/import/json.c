@@ -9,6 +9,8 @@
 #include <string.h>
 #include <yyjson.h>
 
+_Static_assert(YYJSON_PADDING_SIZE <= JSON_ROOM, "yyjson needs more room");
+
 /* -- checks ------------------------------------------------------------------------------ */
 
 bool is_utf8(const char *s, size_t n)
@@ -78,14 +80,11 @@ static yyjson_val *find_repeated_in(yyjson_val *object, size_t n, Arena *a)
         cap *= 2;
     yyjson_val **slot = NEW(a, yyjson_val *, cap), *key = object + 1;
     for (size_t i = 0; i < n; i++, key = next_key(key)) {
-        const char *s = unsafe_yyjson_get_str(key);
-        uint32_t h = 2166136261u;
-        for (size_t k = 0; k < unsafe_yyjson_get_len(key); k++)
-            h = (h ^ (unsigned char)s[k]) * 16777619u;
-        for (h &= (uint32_t)cap - 1; slot[h]; h = (h + 1) & ((uint32_t)cap - 1))
-            if (same_key(slot[h], key))
+        size_t i_slot = text_hash(unsafe_yyjson_get_str(key), unsafe_yyjson_get_len(key));
+        for (i_slot &= cap - 1; slot[i_slot]; i_slot = (i_slot + 1) & (cap - 1))
+            if (same_key(slot[i_slot], key))
                 return key;
-        slot[h] = key;
+        slot[i_slot] = key;
     }
     return NULL;
 }
@@ -106,27 +105,46 @@ static bool check_keys(const JsonDoc *doc, size_t n_values, Arena *a)
     return true;
 }
 
-bool json_parse(Arena *tmp, const char *file, const uint8_t *data, size_t n, Diag *d, JsonDoc *doc)
+static void *take(void *a, size_t n)
+{
+    return arena_bytes(a, n);
+}
+
+static void *take_more(void *a, void *data, size_t n, size_t more)
+{
+    return memcpy(arena_bytes(a, more), data, n);
+}
+
+static void leave(void *a, void *data)
+{
+    (void)a, (void)data; /* goes with the arena */
+}
+
+bool json_parse_here(Arena *a, const char *file, uint8_t *data, size_t n, Diag *d, JsonDoc *doc)
 {
     yyjson_read_err e;
+    yyjson_alc in_arena = {take, take_more, leave, a};
+    uint8_t behind[JSON_ROOM];
     Loc loc = {.file = file};
     *doc = (JsonDoc){.file = file, .diag = d};
     if (!n)
         return diag_error(d, loc, "is empty, expected JSON");
-    yyjson_doc *y = yyjson_read_opts((char *)(uintptr_t)data, n, YYJSON_READ_NOFLAG, NULL, &e);
+    memcpy(behind, data + n, sizeof behind);
+    memset(data + n, 0, sizeof behind);
+    yyjson_doc *y = yyjson_read_opts((char *)data, n, YYJSON_READ_INSITU, &in_arena, &e);
+    memcpy(data + n, behind, sizeof behind);
     if (!y)
         return diag_error(d, loc, "not JSON at byte %zu: %s", e.pos, e.msg);
-    doc->memory = y;
     doc->root = json(yyjson_doc_get_root(y));
     if (!json_is_object(doc->root))
         return diag_error(d, loc, "the JSON is not an object");
-    return check_keys(doc, yyjson_doc_get_val_count(y), tmp);
+    return check_keys(doc, yyjson_doc_get_val_count(y), a);
 }
 
-void json_free(JsonDoc *doc)
+bool json_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d, JsonDoc *doc)
 {
-    yyjson_doc_free(doc->memory);
-    *doc = (JsonDoc){0};
+    uint8_t *copy = arena_bytes(a, n + JSON_ROOM);
+    return json_parse_here(a, file, memcpy(copy, data, n), n, d, doc);
 }
 
 /* -- walking ----------------------------------------------------------------------------- */

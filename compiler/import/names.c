@@ -4,10 +4,7 @@
 
 static struct NameSlot *find(const Names *t, const char *name)
 {
-    uint32_t h = 2166136261u;
-    for (const char *c = name; *c; c++)
-        h = (h ^ (unsigned char)*c) * 16777619u;
-    int i = (int)(h & (uint32_t)(t->cap - 1));
+    int i = (int)(text_hash(name, strlen(name)) & (uint32_t)(t->cap - 1));
     while (t->slot[i].name && strcmp(t->slot[i].name, name) != 0)
         i = (i + 1) & (t->cap - 1);
     return &t->slot[i];

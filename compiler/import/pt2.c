@@ -3,9 +3,11 @@
 #include "compiler/import/internal.h"
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { SCHEMA_MAJOR = 8 };
 
@@ -101,19 +103,15 @@ static bool check_schema(Pt2 *p)
                             (long long)major, (long long)minor, SCHEMA_MAJOR);
 }
 
-static bool read_method(Pt2 *p, const char *method, const char *file, const uint8_t *data, size_t n)
+static bool read_method(Pt2 *p, const char *method, const char *file, uint8_t *data, size_t n)
 {
     p->method = method;
     p->symbols = p->config[0] = p->config[1] = (Names){.arena = p->tmp};
     memset(p->config_read, 0, sizeof p->config_read);
     if (!pt2_is_name(method))
         return diag_error(p->diag, p->loc, "'%s' is no name for a method", method);
-    bool ok = json_parse(p->tmp, file, data, n, p->diag, &p->doc) && check_schema(p) &&
-              read_symbols(p) && pt2_method(p);
-    json_free(&p->doc);
-    json_free(&p->config_doc[0]);
-    json_free(&p->config_doc[1]);
-    return ok;
+    return json_parse_here(p->tmp, file, data, n, p->diag, &p->doc) && check_schema(p) &&
+           read_symbols(p) && pt2_method(p);
 }
 
 static bool read_member(Pt2 *p, const char *method, const char *member)
@@ -204,7 +202,7 @@ static Pt2 reader(Arena *a, const char *path, Archive *archive, const ImportOpti
     name = arena_str(a, name, strcspn(name, "/"));
     bool is_more = o && o->into;
     Pt2 p = {.program = is_more ? o->into : program_new(a, name),
-             .tmp = arena_new(),
+             .tmp = arena_within(a),
              .diag = d,
              .archive = archive,
              .loc = {.file = arena_str(a, path, strlen(path))},
@@ -266,7 +264,7 @@ static Program *read_json(Arena *a, const char *path, const ImportOptions *o, Di
 
 Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d)
 {
-    switch (import_kind(path, d)) {
+    switch (o && o->kind ? o->kind : import_kind(path, d)) {
     case IMPORT_UNKNOWN:
         return NULL;
     case IMPORT_PT2:
@@ -290,7 +288,8 @@ Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size
                            const char *dir, Diag *d)
 {
     Pt2 p = reader(a, name, archive_folder(a, dir, NULL, d), NULL, d);
-    return done(&p, read_method(&p, "model", name, data, n));
+    uint8_t *copy = arena_bytes(p.tmp, n + JSON_ROOM);
+    return done(&p, read_method(&p, "model", name, memcpy(copy, data, n), n));
 }
 
 static Archive *archive_of(Arena *a, const char *path, const ImportOptions *o, Diag *d)
@@ -356,16 +355,17 @@ ImportKind import_kind(const char *path, Diag *d)
     char start[257] = "";
     struct stat s;
     Loc loc = {.file = path};
-    FILE *f = NULL;
-    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
+    bool is_there = stat(path, &s) == 0;
+    if (is_there && S_ISDIR(s.st_mode))
         return IMPORT_FOLDER;
-    if (stat(path, &s) == 0 && !S_ISREG(s.st_mode))
+    if (is_there && !S_ISREG(s.st_mode))
         return diag_io(d, loc, "not a regular file"), IMPORT_UNKNOWN;
-    if (!(f = fopen(path, "rb")))
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
         return diag_io(d, loc, "%s", strerror(errno)), IMPORT_UNKNOWN;
-    size_t n = fread(start, 1, sizeof start - 1, f);
-    fclose(f);
-    ImportKind kind = kind_of_bytes(start, n);
+    ssize_t n = read(fd, start, sizeof start - 1);
+    close(fd);
+    ImportKind kind = kind_of_bytes(start, n > 0 ? (size_t)n : 0);
     if (kind == IMPORT_UNKNOWN)
         kind = kind_of_name(path);
     if (kind == IMPORT_UNKNOWN)

@@ -59,9 +59,9 @@ const char *pt2_value_name(Scope *s, const char *text)
 {
     Arena *a = s->in->program->arena;
     if (*s->prefix)
-        return arena_printf(a, "%s%s", s->prefix, text);
+        return arena_join(a, s->prefix, text);
     /* sizes and values share the text form's name space; no name of torch has a '.' */
-    return arena_printf(a, "%s%s", text, names_find(&s->in->symbols, text) ? "." : "");
+    return arena_join(a, text, names_find(&s->in->symbols, text) ? "." : "");
 }
 
 bool pt2_define(Scope *s, Loc loc, const char *text, Value *v)

@@ -16,6 +16,7 @@ typedef struct Storage {
 } Storage;
 
 static const char *const folder[2] = {"weights", "constants"};
+static const char *const data_folder[2] = {"data/weights/", "data/constants/"};
 
 static bool read_config(Pt2 *p, bool in_constants)
 {
@@ -31,7 +32,7 @@ static bool read_config(Pt2 *p, bool in_constants)
                                 "the model with torch 2.9 or later",
                                 old);
     if (!archive_read(p->archive, member, &data, &n) ||
-        !json_parse(p->tmp, arena_printf(p->tmp, "%s: %s", p->loc.file, member), data, n, p->diag,
+        !json_parse_here(p->tmp, arena_printf(p->tmp, "%s: %s", p->loc.file, member), data, n, p->diag,
                     doc))
         return false;
     const Json *config = json_get(doc->root, "config");
@@ -77,21 +78,21 @@ static void align(Arena *a, Storage *s, size_t size)
 static Storage *read_storage(Pt2 *p, bool in_constants, const char *fqn, const char *path,
                              EtcDtype dtype)
 {
-    const char *name = arena_printf(p->tmp, "%s/%s", folder[in_constants], path);
+    const char *name = arena_join(p->tmp, data_folder[in_constants], path);
     void **known = names_at(&p->storages, name);
     Storage *s = *known;
     if (!s) {
         size_t n;
         *known = s = NEW(p->tmp, Storage, 1);
         *s = (Storage){.dtype = dtype, .fqn = arena_str(p->tmp, fqn, strlen(fqn)), .number = -1};
-        s->is_read = archive_read(p->archive, arena_printf(p->tmp, "data/%s", name), &s->data, &n);
+        s->is_read = archive_read(p->archive, name, &s->data, &n);
         s->n = (int64_t)n;
         if (s->is_read)
             align(p->program->arena, s, etc_dtype_size((int)dtype));
     }
     if (s->is_read && s->dtype != dtype) {
         diag_error(p->diag, p->loc, "'%s' (%s) and '%s' (%s) share the file '%s'", s->fqn,
-                   dtype_name(s->dtype), fqn, dtype_name(dtype), name);
+                   dtype_name(s->dtype), fqn, dtype_name(dtype), name + strlen("data/"));
         return NULL;
     }
     return s->is_read ? s : NULL;
@@ -187,7 +188,7 @@ static Storage *text_storage(Archive *z, Names *known, const State *s, Loc loc, 
     Storage *made = *slot = NEW(tmp, Storage, 1);
     made->number = -1;
     for (int i = 0; i < 2; i++) {
-        const char *member = arena_printf(tmp, "data/%s/%s", folder[i], s->file);
+        const char *member = arena_join(tmp, data_folder[i], s->file);
         if (!archive_has(z, member))
             continue;
         made->is_read = archive_read(z, member, &made->data, &n);

@@ -82,17 +82,9 @@ static bool is_sig(const uint8_t *p, int a, int b)
 
 /* -- names ------------------------------------------------------------------------------- */
 
-static uint32_t hash(const char *s, size_t n)
-{
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)s[i]) * 16777619u;
-    return h;
-}
-
 static int *find_slot(const Archive *z, const char *name, size_t n)
 {
-    uint32_t i = hash(name, n) & (z->n_slots - 1);
+    uint32_t i = text_hash(name, n) & (z->n_slots - 1);
     for (; z->slot[i]; i = (i + 1) & (z->n_slots - 1)) {
         const Member *m = &z->member[z->slot[i] - 1];
         if (m->n_name == n && !memcmp(m->name, name, n))
@@ -371,7 +363,7 @@ static bool unpack(Archive *z, Member *m, const uint8_t *packed)
     if (m->size > bound || z->inflated > bound - m->size)
         return refuse(z, m, "claims to inflate to more than 32 MiB and 16 times the archive");
     z->inflated += m->size;
-    m->data = NEW(z->arena, uint8_t, m->size + 1);
+    m->data = NEW(z->arena, uint8_t, m->size + JSON_ROOM);
     return inflate_all(packed, m->packed, m->data, m->size) ||
            refuse(z, m, "does not inflate to the bytes announced");
 }
@@ -391,7 +383,7 @@ static bool read_member(Archive *z, Member *m)
 
 static Member *find(const Archive *z, const char *name)
 {
-    const char *full = arena_printf(z->arena, "%s%s", z->root, name);
+    const char *full = arena_join(z->arena, z->root, name);
     int *slot = find_slot(z, full, strlen(full));
     return *slot ? &z->member[*slot - 1] : NULL;
 }
@@ -424,6 +416,14 @@ static bool read_all(int fd, uint8_t *to, uint64_t n)
     return true;
 }
 
+/* The file over memory that goes on behind its end; MAP_FAILED where that fails. */
+static void *map(int fd, uint64_t n)
+{
+    enum { ACCESS = PROT_READ | PROT_WRITE, KIND = MAP_PRIVATE | MAP_NORESERVE };
+    void *room = mmap(NULL, n + JSON_ROOM, ACCESS, KIND | MAP_ANONYMOUS, -1, 0);
+    return room == MAP_FAILED ? room : mmap(room, n, ACCESS, KIND | MAP_FIXED, fd, 0);
+}
+
 /* Maps a file, private and writable; a small one is read, which costs less than to copy the pages
  * that are written one by one. */
 static bool load_file(Arena *a, const char *path, Loc loc, uint8_t **data, uint64_t *n, Diag *d)
@@ -434,10 +434,10 @@ static bool load_file(Arena *a, const char *path, Loc loc, uint8_t **data, uint6
         return false;
     bool ok;
     if (*n < SMALL) {
-        *data = arena_bytes(a, (size_t)*n);
+        *data = arena_bytes(a, (size_t)*n + JSON_ROOM);
         ok = read_all(fd, *data, *n);
     } else {
-        *data = mmap(NULL, *n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+        *data = map(fd, *n);
         ok = *data != MAP_FAILED;
     }
     if (!ok)
@@ -450,8 +450,8 @@ static bool load_file(Arena *a, const char *path, Loc loc, uint8_t **data, uint6
 static const char *member_path(const Archive *z, const char *name)
 {
     if (z->data_dir && !strncmp(name, "data/", 5))
-        return arena_printf(z->arena, "%s%s", z->data_dir, name + 5);
-    return arena_printf(z->arena, "%s%s", z->root, name);
+        return arena_join(z->arena, z->data_dir, name + 5);
+    return arena_join(z->arena, z->root, name);
 }
 
 static bool read_file(Archive *z, const char *name, uint8_t **data, size_t *n)
@@ -553,7 +553,7 @@ Archive *archive_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag
 {
     Archive *z = NEW(a, Archive, 1);
     *z = (Archive){.arena = a, .diag = d, .loc = {.file = name}, .data = data, .n = n};
-    Arena *tmp = arena_new();
+    Arena *tmp = arena_within(a);
     bool ok = read_directory(z, tmp);
     arena_free(tmp);
     if (ok)

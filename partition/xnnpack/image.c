@@ -439,7 +439,7 @@ static bool repeats_evenly(const Node *n, int axis)
     if (by * in != out)
         return false;
     for (int64_t i = 0; i < out; i++)
-        if ((int64_t)floorf((float)i * step) != i / by)
+        if ((int64_t)((float)i * step) != i / by)
             return false;
     return true;
 }

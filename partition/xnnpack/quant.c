@@ -523,7 +523,7 @@ uint32_t x_weight_value(Lower *w, const XWeight *from, int rank, const uint32_t 
 
 static int32_t rounded(double v)
 {
-    v = nearbyint(v);
+    v = (v + 6755399441055744.0) - 6755399441055744.0; /* ties to even */
     return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
 }
 

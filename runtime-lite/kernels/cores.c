@@ -1,6 +1,7 @@
 /* cores.c -- which tables of cores this CPU runs. */
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/etc_rt.h"
+#include "runtime-lite/kernels/cpu.h"
 
 extern const EtcCores etc_cores_base;
 #if defined(ETC_HAS_X86_ISAS)
@@ -12,10 +13,10 @@ const EtcCores *etc_cores_at(int i)
     const EtcCores *runs[3] = {&etc_cores_base, NULL, NULL};
     int n = 1;
 #if defined(ETC_HAS_X86_ISAS)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    if (ETC_CPU_HAS("avx2", AVX2) && ETC_CPU_HAS("fma", FMA)) {
         runs[n++] = &etc_cores_avx2;
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) {
+        if (ETC_CPU_HAS("avx512f", AVX512F) && ETC_CPU_HAS("avx512vl", AVX512VL) &&
+            ETC_CPU_HAS("avx512bw", AVX512BW) && ETC_CPU_HAS("avx512dq", AVX512DQ)) {
             runs[n++] = &etc_cores_avx512;
         }
     }

@@ -33,7 +33,6 @@ static inline void make_folders(void)
 static inline void remove_folders(void)
 {
     char command[256];
-    json_free(&doc);
     arena_free(arena);
     snprintf(command, sizeof command, "rm -rf '%s' '%s'", home, logs);
     cr_expect(chdir("/") == 0 && system(command) == 0);
@@ -141,7 +140,6 @@ static inline const Json *json(const Result *r)
     static Diag d;
     int64_t schema = 0;
     d.out = stderr;
-    json_free(&doc);
     size_t n = strlen(r->out);
     cr_assert(n && r->out[n - 1] == '\n' && strlen(r->out) == r->n_out, "no line: %s", r->out);
     cr_assert(json_parse(arena, "stdout", (const uint8_t *)r->out, n, &d, &doc), "%s", r->out);

@@ -112,7 +112,6 @@ Test(bench, trace_is_json)
     cr_expect_str_eq(text(json_get(b, "args"), "source"), "m.py:2");
     cr_expect_leq(real(item(events, 1), "ts") + real(item(events, 1), "dur"),
                   real(b, "ts") + 0.01);
-    json_free(&trace);
     expect_files("m.etir t.json ");
 }
 

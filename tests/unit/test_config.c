@@ -606,6 +606,5 @@ Test(config, schema_and_reader_agree)
     cr_expect(accepted > 8 && accepted < 20, "%d", accepted);
     cr_expect_gt(compare_formats("activation"), 10);
     cr_expect_gt(compare_formats("weight"), 40);
-    json_free(&doc);
     arena_free(a);
 }

@@ -315,23 +315,28 @@ Test(import, archives_with_one_byte_changed_are_refused_or_the_same)
     int code;
     char *file = slurp(DATA "linear/model.pt2", &n);
     char *want = import_text(DATA "linear/model.pt2", NULL, &code);
+    uint8_t *changed = malloc(n);
+    int n_same = 0;
     for (size_t i = 0; i < n; i++) {
         char *got = NULL;
         size_t got_n;
         FILE *out = open_memstream(&got, &got_n);
         Diag d = {.out = out};
         Arena *a = arena_new();
-        file[i] ^= 0x41;
-        Program *p = import_pt2_bytes(a, "model.pt2", (uint8_t *)file, n, &d);
+        memcpy(changed, file, n);
+        changed[i] ^= 0x41;
+        Program *p = import_pt2_bytes(a, "model.pt2", changed, n, &d);
         if (p)
             program_print(p, out);
         fclose(out);
         cr_expect_eq(p == NULL, diag_errors(&d) > 0);
         cr_expect(!p || !strcmp(body(got), body(want)), "byte %zu: %s", i, got);
-        file[i] ^= 0x41;
+        n_same += p != NULL;
         arena_free(a);
         free(got);
     }
+    cr_expect_gt(n_same, 0); /* times, unread members, what the format ignores */
+    free(changed);
     free(want);
     free(file);
 }

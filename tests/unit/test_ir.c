@@ -41,6 +41,33 @@ Test(arena, grown_arrays_keep_their_elements)
     arena_free(a);
 }
 
+/* Blocks of two arenas in a third one, the last first given back: then the third has them again. */
+Test(arena, arenas_lie_in_what_their_host_has_left)
+{
+    enum { LARGE = 1 << 20, SMALL = 1 << 10, N = 300 };
+    Arena *host = arena_new();
+    char *start = arena_bytes(host, LARGE), *end = start + (2 << 20);
+    memset(start, 1, LARGE);
+    for (int round = 0; round < 3; round++) {
+        Arena *a = arena_within(host), *b = arena_within(host);
+        char *p[N], *q = arena_alloc(host, SMALL, 1);
+        for (int i = 0; i < N; i++) {
+            p[i] = arena_alloc(i < N / 2 ? a : b, SMALL, 1);
+            for (int k = 0; k < SMALL; k++)
+                cr_assert_eq(p[i][k], 0);
+            memset(p[i], 2 + i % 2, SMALL);
+        }
+        for (int i = 0; i < N; i++)
+            cr_assert(p[i][0] == 2 + i % 2 && p[i][SMALL - 1] == 2 + i % 2);
+        cr_expect(p[0] > q && p[0] < end, "not within");
+        cr_expect(p[N - 1] > q && p[N - 1] < p[0], "not within, or not below");
+        cr_expect(q[0] == 0 && q[SMALL - 1] == 0 && start[LARGE - 1] == 1);
+        arena_free(b);
+        arena_free(a);
+    }
+    arena_free(host);
+}
+
 Test(halves, every_one_comes_back_and_what_lies_between_goes_to_the_nearest)
 {
     for (unsigned h = 0; h < 0x7c00; h++) {

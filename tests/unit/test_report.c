@@ -252,7 +252,6 @@ Test(report, json_says_the_same)
         cr_expect_eq(json_count(json_get(it.value, "bars")), REPORT_BARS);
         cr_expect_eq(json_count(json_get(it.value, "range")), l->has_range ? 2 : 0);
     }
-    json_free(&doc);
     free(text);
     arena_free(a);
 }
