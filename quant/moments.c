@@ -3,6 +3,7 @@
  * the samples.
  */
 #include "quant/internal.h"
+#include <string.h>
 
 /* The axis of channels: of what a convolution reads the second. */
 static int channel_axis(const Node *n, const Value *v)
@@ -80,6 +81,41 @@ static void add_products(Moments *m, const float *x, int64_t step)
     }
 }
 
+/* Channels c to c + LANES side by side, each in the order of its values: sums of one alone would
+ * wait for their own last addition. */
+enum { LANES = 8 };
+
+static void see_lanes(Moments *m, const float *x, int64_t c, int64_t inner)
+{
+    double sum[LANES], square[LANES];
+    float most[LANES];
+    memcpy(sum, m->sum + c, sizeof sum);
+    memcpy(square, m->sum_square + c, sizeof square);
+    memcpy(most, m->magnitude + c, sizeof most);
+    for (int64_t i = 0; i < inner; i++)
+        for (int k = 0; k < LANES; k++) {
+            const float v = x[k * inner + i], size = v < 0 ? -v : v;
+            sum[k] += (double)v;
+            square[k] += (double)v * (double)v;
+            most[k] = size > most[k] ? size : most[k];
+        }
+    memcpy(m->sum + c, sum, sizeof sum);
+    memcpy(m->sum_square + c, square, sizeof square);
+    memcpy(m->magnitude + c, most, sizeof most);
+}
+
+/* One channel of n values, or n channels of one. */
+static void see_row(Moments *m, const float *x, int64_t c, int64_t n, int64_t step)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = c + i * step;
+        const float v = x[i], size = v < 0 ? -v : v;
+        m->sum[at] += (double)v;
+        m->sum_square[at] += (double)v * (double)v;
+        m->magnitude[at] = size > m->magnitude[at] ? size : m->magnitude[at];
+    }
+}
+
 void moments_see(Moments *m, const EtcTensor *t)
 {
     const float *x = t->data;
@@ -88,14 +124,16 @@ void moments_see(Moments *m, const EtcTensor *t)
         outer *= i < m->axis ? t->dim[i] : 1;
         inner *= i > m->axis ? t->dim[i] : 1;
     }
-    for (int64_t k = 0; k < outer; k++)
-        for (int64_t c = 0; c < m->n; c++)
-            for (int64_t i = 0; i < inner; i++) {
-                const float v = x[(k * m->n + c) * inner + i], size = v < 0 ? -v : v;
-                m->sum[c] += (double)v;
-                m->sum_square[c] += (double)v * (double)v;
-                m->magnitude[c] = size > m->magnitude[c] ? size : m->magnitude[c];
-            }
+    for (int64_t k = 0; k < outer; k++) {
+        const float *row = x + k * m->n * inner;
+        int64_t c = 0;
+        if (inner == 1)
+            see_row(m, row, 0, c = m->n, 1);
+        for (; c + LANES <= m->n; c += LANES)
+            see_lanes(m, row + c * inner, c, inner);
+        for (; c < m->n; c++)
+            see_row(m, row + c * inner, c, inner, 0);
+    }
     for (int64_t k = 0; m->gram && k < outer; k++)
         for (int64_t i = 0; i < inner; i++)
             add_products(m, x + k * m->n * inner + i, inner);

@@ -92,14 +92,32 @@ static void hist_cover(Histogram *h, Range r, int n_bins)
     h->base = base;
 }
 
-static void hist_add(Histogram *h, const float *x, int64_t n)
+/* Counts of the same bin that follow each other wait for each other, so four tables take turns. */
+static void count_block(Histogram *h, const float *x, int n, int n_bins)
 {
-    float per_width = power_of_two(-h->exponent);
-    uint64_t *count = h->count;
-    int32_t base = h->base;
-    for (int64_t i = 0; i < n; i++)
-        count[bin_of(x[i], per_width) - base]++;
+    enum { TABLES = 4 };
+    uint32_t count[TABLES][BINS] = {{0}};
+    const float per_width = power_of_two(-h->exponent);
+    const int32_t base = h->base;
+    int i = 0;
+    for (; i + TABLES <= n; i += TABLES)
+        for (int k = 0; k < TABLES; k++)
+            count[k][bin_of(x[i + k], per_width) - base]++;
+    for (; i < n; i++)
+        count[0][bin_of(x[i], per_width) - base]++;
+    for (int b = 0; b < n_bins; b++)
+        h->count[b] += (uint64_t)count[0][b] + count[1][b] + count[2][b] + count[3][b];
+}
+
+static void hist_add(Histogram *h, const float *x, int64_t n, int n_bins)
+{
+    enum { FEW = 4 * BINS, BLOCK = 1 << 30 };
+    const float per_width = power_of_two(-h->exponent);
     h->total += (uint64_t)n;
+    for (int64_t at = 0; n >= FEW && at < n; at += BLOCK)
+        count_block(h, x + at, (int)(n - at < BLOCK ? n - at : BLOCK), n_bins);
+    for (int64_t i = 0; n < FEW && i < n; i++)
+        h->count[bin_of(x[i], per_width) - h->base]++;
 }
 
 static double left_of(const Histogram *h, int i)
@@ -217,7 +235,7 @@ bool observer_see(Observer *o, const float *x, int64_t n, int64_t inner, int64_t
     for (int c = 0; c < o->channels; c++)
         see_range(o, c);
     for (int64_t at = 0, c = 0; o->hist && at < n; at += run, c = (c + 1) % o->channels)
-        hist_add(&o->hist[c], x + at, n - at < run ? n - at : run);
+        hist_add(&o->hist[c], x + at, n - at < run ? n - at : run, o->n_bins);
     return true;
 }
 
