@@ -95,16 +95,21 @@ static void hist_cover(Histogram *h, Range r, int n_bins)
 /* Counts of the same bin that follow each other wait for each other, so four tables take turns. */
 static void count_block(Histogram *h, const float *x, int n, int n_bins)
 {
-    enum { TABLES = 4 };
+    enum { TABLES = 4, RUN = 256 };
     uint32_t count[TABLES][BINS] = {{0}};
+    int32_t bin[RUN];
     const float per_width = power_of_two(-h->exponent);
     const int32_t base = h->base;
-    int i = 0;
-    for (; i + TABLES <= n; i += TABLES)
-        for (int k = 0; k < TABLES; k++)
-            count[k][bin_of(x[i + k], per_width) - base]++;
-    for (; i < n; i++)
-        count[0][bin_of(x[i], per_width) - base]++;
+    int at = 0;
+    for (; at + RUN <= n; at += RUN) {
+        for (int i = 0; i < RUN; i++)
+            bin[i] = bin_of(x[at + i], per_width) - base;
+        for (int i = 0; i < RUN; i += TABLES)
+            for (int k = 0; k < TABLES; k++)
+                count[k][bin[i + k]]++;
+    }
+    for (; at < n; at++)
+        count[0][bin_of(x[at], per_width) - base]++;
     for (int b = 0; b < n_bins; b++)
         h->count[b] += (uint64_t)count[0][b] + count[1][b] + count[2][b] + count[3][b];
 }
