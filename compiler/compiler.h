@@ -356,6 +356,8 @@ void partition_line(const Program *p, const char *file, Arena *a); /* to standar
 /* Sets p->quant to what --recipe and its kin ask for, by `known` where that is not NULL.  False:
  * reported. */
 bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena *a, Diag *d);
+/* The samples of --calibrate, which as many threads run as --threads says. */
+Samples quant_samples(const Options *o, Data *data, const char *what, Arena *a);
 void quant_finish(const Program *p); /* once its passes have run: lets go of samples */
 
 /* p, which was observed, beside what it becomes by what it has seen.  False: reported. */

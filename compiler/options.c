@@ -162,6 +162,8 @@ static const Flag flag_row[] = {
      "the method to run (forward)"},
     {"threads", 0, FLAG_TEXT, AT(threads), RUN | BENCH, is_threads, "N",
      "for delegates that use several (1)"},
+    {"threads", 0, FLAG_TEXT, AT(threads), BUILDS | CHECKS | QUANTIZE, is_threads, "N",
+     "that run samples (one per core); they change no result"},
     {"json", 0, FLAG_BOOL, AT(json), ALL, any, NULL, "print the result as JSON to stdout"},
     {"quiet", 'q', FLAG_BOOL, AT(quiet), ALL, any, NULL, "no message on success"},
     {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL, any, NULL, "print every stage with its time"},

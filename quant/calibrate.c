@@ -1,19 +1,27 @@
 /* calibrate.c -- the ranges of values over sample inputs, seen by the evaluator.
  *
- * One sample at a time: its tensors go before the next one comes, and an observer's size does not
- * depend on their number.  Values that share a scale share an observer.
+ * A thread has one sample at a time: its tensors go before the next one comes, and an observer's
+ * size does not depend on their number.  Values that share a scale share an observer.
  */
 #include "quant/internal.h"
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
+/* One sample among others.  A point stands at the place of its number, the moments of a value behind
+ * those. */
 typedef struct Look {
-    Annotation *a;
-    const char *sample;
-    Diag *d;
+    const struct Walk *walk;
+    Turn *turn;
     bool failed;
 } Look;
+
+/* What all samples of a run share. */
+typedef struct Walk {
+    Annotation *a;
+    int *visit; /* by value: how many with the same point come before it */
+    int *n_visits; /* by point */
+} Walk;
 
 static Loc loc_of(const Annotation *a, const Value *v)
 {
@@ -28,55 +36,99 @@ static bool all_finite(const float *x, int64_t n, int64_t *bad)
     return true;
 }
 
+/* Averages that move depend on the order of samples, all else of points does not. */
+static bool see_point(Look *l, const Value *v, Point *p, const EtcTensor *t, int64_t n,
+                      int64_t *bad)
+{
+    const Walk *w = l->walk;
+    const int place = w->a->point[v->index];
+    const bool in_order = p->format.observer == OBS_MOVING_AVERAGE;
+    const int64_t at = (int64_t)l->turn->nth * w->n_visits[place] + w->visit[v->index];
+    if (!turn_enter(l->turn, place, in_order ? at : -1))
+        return !(l->failed = true);
+    const bool ok = observer_see(p->observer, t->data, n, 1, bad);
+    turn_leave(l->turn, place);
+    return ok;
+}
+
+static void see_moments(Look *l, const Value *v, Moments *m, const EtcTensor *t)
+{
+    const int place = l->walk->a->n_points + v->index;
+    l->failed = !turn_enter(l->turn, place, l->turn->nth);
+    if (l->failed)
+        return;
+    moments_see(m, t);
+    turn_leave(l->turn, place);
+}
+
 static void look(const Value *v, EtcTensor *t, void *ctx)
 {
     Look *l = ctx;
-    const Point *p = l->a->observes ? point_of(l->a, v) : NULL;
-    int64_t bad = 0, n = 1;
-    for (int i = 0; i < t->rank; i++)
-        n *= t->dim[i];
-    Moments *m = l->a->moments && v->index < l->a->n_values ? l->a->moments[v->index] : NULL;
+    const Annotation *a = l->walk->a;
+    Point *p = a->observes ? point_of(a, v) : NULL;
+    Moments *m = a->moments && v->index < a->n_values ? a->moments[v->index] : NULL;
+    const int64_t n = etc_numel(t);
+    int64_t bad = 0;
     if (l->failed || (!p && !m))
         return;
-    if (p ? observer_see(p->observer, t->data, n, 1, &bad) : all_finite(t->data, n, &bad)) {
+    if (p ? see_point(l, v, p, t, n, &bad) : all_finite(t->data, n, &bad)) {
         if (m)
-            moments_see(m, t);
+            see_moments(l, v, m, t);
         return;
     }
+    if (l->failed)
+        return;
     const float x = ((const float *)t->data)[bad];
-    l->failed = !diag_error(l->d, loc_of(l->a, v),
-                            "sample '%s': %s at element %" PRId64 " of %s", l->sample,
+    l->failed = !diag_error(l->turn->diag, loc_of(a, v),
+                            "sample '%s': %s at element %" PRId64 " of %s", l->turn->name,
                             isnan(x) ? "NaN" : "infinity", bad,
                             v->def ? "its result" : "the input");
 }
 
-static bool run_sample(Annotation *a, const Samples *s, int i, Arena *tmp, Diag *d)
+static bool run_sample(void *ctx, Turn *t, EtcTensor **in, int64_t *symbol)
 {
-    const Graph *g = a->g;
-    Look l = {.a = a, .sample = "", .d = d};
-    EtcTensor **in = NEW(tmp, EtcTensor *, g->n_in + 1);
-    EtcTensor **out = NEW(tmp, EtcTensor *, g->n_out + 1);
-    EtcTensor **update = NEW(tmp, EtcTensor *, g->n_updates + 1);
-    int64_t *symbol = NEW(tmp, int64_t, g->program->n_syms + 1);
-    if (!s->read(s->ctx, i, tmp, in, symbol, &l.sample, d))
-        return false;
+    const Walk *w = ctx;
+    const Graph *g = w->a->g;
+    Look l = {.walk = w, .turn = t};
+    EtcTensor **out = NEW(t->tmp, EtcTensor *, g->n_out + 1);
+    EtcTensor **update = NEW(t->tmp, EtcTensor *, g->n_updates + 1);
     for (int k = 0; k < g->n_in; k++)
         if (in[k])
             look(g->in[k], in[k], &l);
-    return !l.failed && eval_watched(g, in, symbol, false, look, &l, tmp, out, update, d) &&
-           !l.failed;
+    return !l.failed &&
+           eval_watched(g, in, symbol, false, look, &l, t->tmp, out, update, t->diag) && !l.failed;
+}
+
+static void count_visit(Walk *w, const Value *v)
+{
+    const Annotation *a = w->a;
+    if (a->observes && point_of(a, v))
+        w->visit[v->index] = w->n_visits[a->point[v->index]]++;
+}
+
+/* In the order in which a sample sees values. */
+static Walk walk_of(Annotation *a, Arena *tmp)
+{
+    Walk w = {a, NEW(tmp, int, a->g->n_values + 1), NEW(tmp, int, a->n_points + 1)};
+    for (int i = 0; i < a->g->n_in; i++)
+        count_visit(&w, a->g->in[i]);
+    for (const Node *n = a->g->first; n; n = n->next)
+        for (int i = 0; i < n->n_out; i++)
+            count_visit(&w, n->out[i]);
+    return w;
 }
 
 static bool run_samples(Annotation *a, const QuantJob *job, Diag *d)
 {
     Arena *tmp = arena_new();
-    bool ok = true;
-    for (int i = 0; ok && i < job->samples->n; i++) {
-        ok = run_sample(a, job->samples, i, tmp, d);
-        arena_reset(tmp);
-        if (ok && job->progress)
-            job->progress(job->ctx, i + 1, job->samples->n);
-    }
+    Walk w = walk_of(a, tmp);
+    const SampleRun run = {.samples = job->samples,
+                           .graph = a->g,
+                           .n_places = a->n_points + a->n_values,
+                           .run = run_sample,
+                           .ctx = &w};
+    int done;
+    const bool ok = samples_run(&run, &done, d);
     arena_free(tmp);
     return ok;
 }

@@ -68,6 +68,37 @@ int op_bias(OpId op);         /* the argument that is added, or -1 */
 bool is_weight(const Value *v); /* f32, the same in every call, its bytes at hand */
 bool is_class(const Node *n, const char *quant); /* of ops.def's column */
 
+/* -- samples.c ------------------------------------------------------------------------------------- */
+
+typedef struct Turns Turns;
+
+/* A sample that is being run. */
+typedef struct Turn {
+    Turns *turns;
+    int sample, nth; /* its number; how many of this run come before it */
+    const char *name;
+    Arena *tmp; /* its own */
+    Diag *diag;
+} Turn;
+
+typedef struct SampleRun {
+    const Samples *samples;
+    const Graph *graph, *beside; /* whose inputs they are; another that is evaluated, or NULL */
+    int first, n_places;
+    bool (*run)(void *ctx, Turn *t, EtcTensor **in, int64_t *symbol); /* false: reported */
+    void *ctx;
+    bool (*is_due)(void *ctx); /* asked before each but the first: true ends the run; may be NULL */
+    void *due_ctx;
+} SampleRun;
+
+/* Runs the samples from `first` on; *done: the first that was not.  False: reported. */
+bool samples_run(const SampleRun *r, int *done, Diag *d);
+
+/* A sample comes to a place: alone, and where at >= 0 as the visit of that number, of all samples.
+ * False: one before it has failed, which ends it too. */
+bool turn_enter(Turn *t, int place, int64_t at);
+void turn_leave(Turn *t, int place);
+
 /* -- calibrate.c ------------------------------------------------------------------------------- */
 
 /* Runs the samples and gives each point its range.  False: reported. */

@@ -91,6 +91,11 @@ typedef struct Samples {
     bool (*read)(void *ctx, int i, Arena *a, EtcTensor **in, int64_t *symbol, const char **name,
                  Diag *d);
     void *ctx;
+    int threads; /* that evaluate them, which changes no result; each reads in its turn */
+    /* Those from `first` on are run, and those before `done` have been; below 0: it is over.  May
+     * be NULL. */
+    void (*progress)(void *ctx, int first, int done, int n);
+    void *progress_ctx;
 } Samples;
 
 /* -- statistics.c: what observers saw, to be kept in a file ----------------------------------- */
@@ -115,8 +120,6 @@ typedef struct QuantJob {
     const Statistics *keep;       /* what stays in floats; NULL: what `statistics` says does */
     Statistics *seen;             /* of the samples, in the program's arena */
     bool only_observe;            /* the program stays as it is */
-    void (*progress)(void *ctx, int done, int n); /* may be NULL */
-    void *ctx;
 } QuantJob;
 
 bool pass_quantize(Program *p, Arena *tmp, Diag *d);
