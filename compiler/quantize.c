@@ -98,8 +98,21 @@ bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena 
     return true;
 }
 
+void quant_keep(const Options *o, const Program *p, Arena *a)
+{
+    QuantJob *job = p->quant;
+    const uint64_t of[] = {job->recipe->id, data_id(job->samples->ctx), p->tail};
+    uint64_t id = statistics_hash(0, of, sizeof of);
+    id = statistics_hash(id, ETC_VERSION, sizeof ETC_VERSION);
+    for (int i = 0; i < p->n_backends; i++)
+        id = statistics_hash(id, p->backend[i]->name, strlen(p->backend[i]->name));
+    job->checkpoint = checkpoint_open(o, id, job->samples->n, a);
+}
+
 void quant_finish(const Program *p)
 {
+    if (p->quant)
+        checkpoint_close(p->quant->checkpoint);
     if (p->quant && p->quant->samples)
         data_close(p->quant->samples->ctx);
 }
@@ -158,6 +171,8 @@ void command_quantize(const Options *o, Arena *a, Diag *d)
         p = model_observe(o, keep, a, d);
     ok = ok && p && stage_statistics(o, p, &out, d) && report(o, p, &out, a, d) &&
               finish_files(&out, d);
+    if (ok)
+        checkpoint_remove(o);
     if (ok && !o->quiet)
         fprintf(stderr, "%s: ranges of %d values over %d samples\n", o->statistics,
                 statistics_count(p->quant->seen), p->quant->samples->n);

@@ -3,10 +3,12 @@
  * A thread has one sample at a time: its tensors go before the next one comes, and an observer's
  * size does not depend on their number.  Values that share a scale share an observer.
  */
+#define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "quant/internal.h"
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 /* One sample among others.  A point stands at the place of its number, the moments of a value behind
  * those. */
@@ -118,17 +120,27 @@ static Walk walk_of(Annotation *a, Arena *tmp)
     return w;
 }
 
-static bool run_samples(Annotation *a, const QuantJob *job, Diag *d)
+/* From where an earlier run was stopped; in pieces, after each of which what was seen is kept. */
+static bool run_samples(Annotation *a, const QuantJob *job, Part part, Diag *d)
 {
     Arena *tmp = arena_new();
     Walk w = walk_of(a, tmp);
-    const SampleRun run = {.samples = job->samples,
-                           .graph = a->g,
-                           .n_places = a->n_points + a->n_values,
-                           .run = run_sample,
-                           .ctx = &w};
-    int done;
-    const bool ok = samples_run(&run, &done, d);
+    const Checkpoint *c = job->checkpoint;
+    int done = checkpoint_take(a, job, part);
+    bool ok = true;
+    do {
+        const SampleRun run = {.samples = job->samples,
+                               .graph = a->g,
+                               .first = done,
+                               .n_places = a->n_points + a->n_values,
+                               .run = run_sample,
+                               .ctx = &w,
+                               .is_due = c ? c->is_due : NULL,
+                               .due_ctx = c ? c->ctx : NULL};
+        ok = samples_run(&run, &done, d);
+        if (ok && c && (done < job->samples->n || c->is_due(c->ctx)))
+            ok = checkpoint_keep(a, job, part, done, d);
+    } while (ok && done < job->samples->n);
     arena_free(tmp);
     return ok;
 }
@@ -200,11 +212,34 @@ static bool has_samples(const Annotation *a, const QuantJob *job, const char *wh
                       a->g->name ? a->g->name : "", job->recipe->file, what);
 }
 
-static bool get_moments(Annotation *a, QuantJob *job, Diag *d)
+/* What an earlier run came to; what does not fit is as good as none. */
+static bool read_again(const Annotation *a, QuantJob *job)
+{
+    char *text = NULL;
+    size_t n;
+    Diag quiet = {.out = open_memstream(&text, &n)};
+    const bool ok = quiet.out && moments_read(a, job->checkpoint->from, &quiet);
+    if (quiet.out)
+        fclose(quiet.out);
+    free(text);
+    if (!ok) {
+        job->checkpoint->from = NULL;
+        moments_clear(a);
+    }
+    return ok;
+}
+
+static bool get_moments(Annotation *a, QuantJob *job, Part part, Diag *d)
 {
     if (job->statistics)
         return moments_read(a, job->statistics, d);
-    if (!has_samples(a, job, "to know what comes to its weights", d) || !run_samples(a, job, d))
+    if (!has_samples(a, job, "to know what comes to its weights", d))
+        return false;
+    if (checkpoint_is_past(job, part) && read_again(a, job)) {
+        moments_add(a, job->seen);
+        return true;
+    }
+    if (!run_samples(a, job, part, d))
         return false;
     moments_end(a, job->seen);
     return true;
@@ -220,7 +255,7 @@ static bool get_ranges(Annotation *a, QuantJob *job, Diag *d)
         a->points[i]->observer = observer_new(a->arena, a->points[i]->format.observer,
                                               a->points[i]->format.percentile, 1);
     a->observes = true;
-    if (!run_samples(a, job, d))
+    if (!run_samples(a, job, PART_RANGES, d))
         return false;
     if (a->moments)
         moments_end(a, job->seen);
@@ -232,11 +267,11 @@ bool calibrate(Annotation *a, QuantJob *job, Diag *d)
 {
     const unsigned before = ALG_SMOOTHQUANT | ALG_AWQ,
                    behind = ALG_BIAS_CORRECTION | ALG_SCALE_ESTIMATION | ALG_GPTQ;
-    if (moments_ask(a, before, true) && !get_moments(a, job, d))
+    if (moments_ask(a, before, true) && !get_moments(a, job, PART_BEFORE, d))
         return false;
     rescale_all(a);
     const bool wants = moments_ask(a, behind, false);
-    if (wants && (job->statistics || !a->n_points) && !get_moments(a, job, d))
+    if (wants && (job->statistics || !a->n_points) && !get_moments(a, job, PART_BEHIND, d))
         return false;
     if (a->n_points && !get_ranges(a, job, d))
         return false;
