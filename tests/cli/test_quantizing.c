@@ -107,6 +107,65 @@ Test(quantizing, statistics_of_something_else_are_refused)
     expect_files("cut.txt empty.txt n.txt other.txt s.txt twice.txt ");
 }
 
+/* -- threads and pieces ------------------------------------------------------------------------ */
+
+#define VWW "$DATA/tiny_vww_mobilenet/model.pt2 --recipe int8 --calibrate x.npy "
+
+static void write_noise(const char *path, int n)
+{
+    enum { PIXELS_OF_VWW = 3 * 96 * 96 };
+    float *x = NEW(arena, float, n * PIXELS_OF_VWW);
+    uint32_t seed = 1;
+    for (int i = 0; i < n * PIXELS_OF_VWW; i++) {
+        seed = seed * 1664525 + 1013904223;
+        x[i] = (float)(seed >> 8) / 16777216.0f;
+    }
+    write_images(path, arena_printf(arena, "%d, 3, 96, 96", n), x, (size_t)n * PIXELS_OF_VWW);
+}
+
+Test(quantizing, threads_change_nothing)
+{
+    write_noise("x.npy", 12);
+    ok("quantize " VWW "--statistics a.txt --report a.json -q --threads 1");
+    ok("quantize " VWW "--statistics b.txt --report b.json -q --threads 7");
+    ok("quantize " VWW "--statistics c.txt --report c.json -q");
+    expect_same("a.txt", "b.txt");
+    expect_same("a.json", "b.json");
+    expect_same("a.txt", "c.txt");
+    ok("compile " VWW "-o a.pte -q --threads 1");
+    ok("compile " VWW "-o b.pte -q --threads 7");
+    expect_same("a.pte", "b.pte");
+    fails("quantize " VWW "--statistics a.txt --threads 0", 2, "a number from 1 to 1024");
+}
+
+/* Ends a run in its midst; it may be too early for anything to be kept, but not too late. */
+Test(quantizing, a_run_that_is_ended_goes_on)
+{
+    static const char *const signal_of[] = {"INT", "TERM"};
+    write_noise("x.npy", 400);
+    ok("quantize " VWW "--statistics want.txt -q");
+    for (int i = 0; i < 2; i++) {
+        for (double delay = 0.1; delay < 4 && access("got.txt.part", F_OK) != 0; delay *= 1.5) {
+            Result r = sh(arena_printf(arena,
+                                       "timeout --preserve-status -s %s %g "
+                                       "\"$ETC\" quantize " VWW "--statistics got.txt",
+                                       signal_of[i], delay));
+            cr_assert(r.code > 128, "exit %d\n%s", r.code, r.err);
+        }
+        expect_files("got.txt.part want.txt x.npy ");
+        Result r = ok("quantize " VWW "--statistics got.txt");
+        cr_expect(strstr(r.err, "got.txt.part: went on behind "), "%s", r.err);
+        expect_same("want.txt", "got.txt");
+        expect_files("got.txt want.txt x.npy ");
+        sh("mv got.txt got.txt.part; touch x.npy");
+        r = ok("quantize " VWW "--statistics got.txt");
+        cr_expect(strstr(r.err, "got.txt.part: is not of this model, recipe and samples"), "%s",
+                  r.err);
+        expect_same("want.txt", "got.txt");
+        sh("rm got.txt");
+    }
+}
+
 /* -- mistakes ---------------------------------------------------------------------------------- */
 
 Test(quantizing, flags_must_agree)
