@@ -47,7 +47,8 @@ typedef struct Options {
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
-    bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate;
+    bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate,
+        fast_calibrate;
 } Options;
 
 /* What argv asked for.  OPTIONS_RUN: go on.  OPTIONS_DONE: help or version was printed, exit 0.

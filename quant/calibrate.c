@@ -21,6 +21,7 @@ typedef struct Look {
 /* What all samples of a run share. */
 typedef struct Walk {
     Annotation *a;
+    const Blas *blas;
     int *visit; /* by value: how many with the same point come before it */
     int *n_visits; /* by point */
 } Walk;
@@ -97,8 +98,9 @@ static bool run_sample(void *ctx, Turn *t, EtcTensor **in, int64_t *symbol)
     for (int k = 0; k < g->n_in; k++)
         if (in[k])
             look(g->in[k], in[k], &l);
-    return !l.failed &&
-           eval_watched(g, in, symbol, false, look, &l, t->tmp, out, update, t->diag) && !l.failed;
+    const EvalHow how = {.visit = look, .ctx = &l, .blas = w->blas};
+    return !l.failed && eval_watched(g, in, symbol, how, t->tmp, out, update, t->diag) &&
+           !l.failed;
 }
 
 static void count_visit(Walk *w, const Value *v)
@@ -109,9 +111,9 @@ static void count_visit(Walk *w, const Value *v)
 }
 
 /* In the order in which a sample sees values. */
-static Walk walk_of(Annotation *a, Arena *tmp)
+static Walk walk_of(Annotation *a, const Blas *blas, Arena *tmp)
 {
-    Walk w = {a, NEW(tmp, int, a->g->n_values + 1), NEW(tmp, int, a->n_points + 1)};
+    Walk w = {a, blas, NEW(tmp, int, a->g->n_values + 1), NEW(tmp, int, a->n_points + 1)};
     for (int i = 0; i < a->g->n_in; i++)
         count_visit(&w, a->g->in[i]);
     for (const Node *n = a->g->first; n; n = n->next)
@@ -124,7 +126,7 @@ static Walk walk_of(Annotation *a, Arena *tmp)
 static bool run_samples(Annotation *a, const QuantJob *job, Part part, Diag *d)
 {
     Arena *tmp = arena_new();
-    Walk w = walk_of(a, tmp);
+    Walk w = walk_of(a, job->blas, tmp);
     const Checkpoint *c = job->checkpoint;
     int done = checkpoint_take(a, job, part);
     bool ok = true;

@@ -134,6 +134,7 @@ void statistics_sort(Statistics *s);
 /* Nodes that stay in floats, by their first result's name. */
 void statistics_keep(Statistics *s, const char *name);
 bool statistics_keeps(const Statistics *s, const char *name);
+void statistics_set_library(Statistics *s, const char *name);
 /* That a search has seen to the recipe's budget. */
 void statistics_set_budget(Statistics *s, const Recipe *r);
 bool statistics_has_budget(const Statistics *s);

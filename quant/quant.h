@@ -108,6 +108,9 @@ Statistics *statistics_read(Arena *a, const char *file, const char *text, size_t
 void statistics_write(const Statistics *s, FILE *out);
 int statistics_count(const Statistics *s); /* of ranges */
 
+/* The library by which samples were multiplied when these were seen; NULL: none. */
+const char *statistics_library(const Statistics *s);
+
 /* Continues hash h with n bytes; the same on any machine of this endianness. */
 uint64_t statistics_hash(uint64_t h, const void *data, size_t n);
 
@@ -134,6 +137,7 @@ typedef struct QuantJob {
     const Statistics *keep;       /* what stays in floats; NULL: what `statistics` says does */
     Statistics *seen;             /* of the samples, in the program's arena */
     Checkpoint *checkpoint;       /* of the samples, or NULL */
+    const Blas *blas;             /* which multiplies while samples are seen, or NULL */
     bool only_observe;            /* the program stays as it is */
 } QuantJob;
 
@@ -188,7 +192,7 @@ typedef struct LayerReport {
 } LayerReport;
 
 typedef struct QuantReport {
-    const char *model, *recipe;
+    const char *model, *recipe, *library; /* library: of --fast-calibrate, or NULL; the caller's */
     int n_samples, n_layers;
     LayerReport *layer; /* in the order of the program */
     Difference outputs;

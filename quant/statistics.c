@@ -5,6 +5,7 @@
  *     KEY N V1 ... VN NAME        what KEY says of the value NAME
  *     budget 1 MOST METRIC        that a search has kept to it
  *     float32 0 NAME              what it kept in floats for that
+ *     fast 0 NAME                 that the library NAME multiplied
  *     part.KEY N V1 ... VN NAME   of a run that is not done: what its observers hold
  *     end N                       as many lines
  *
@@ -207,6 +208,20 @@ Statistics *statistics_keeping(Arena *a, const char *const *name, int n)
         statistics_keep(s, name[i]);
     statistics_sort(s);
     return s;
+}
+
+void statistics_set_library(Statistics *s, const char *name)
+{
+    const float none = 0;
+    statistics_add(s, "fast", name, 0, &none);
+}
+
+const char *statistics_library(const Statistics *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (!strcmp(s->record[i].key, "fast"))
+            return s->record[i].name;
+    return NULL;
 }
 
 void statistics_set_budget(Statistics *s, const Recipe *r)
