@@ -138,6 +138,33 @@ Test(quantizing, threads_change_nothing)
     fails("quantize " VWW "--statistics a.txt --threads 0", 2, "a number from 1 to 1024");
 }
 
+/* Everything that comes of it says so. */
+Test(quantizing, what_a_library_multiplied_says_so)
+{
+    write_noise("x.npy", 3);
+    Result r = etc("quantize " VWW "--statistics s.txt --report s.html --json --fast-calibrate");
+    if (r.code && strstr(r.err, "install libopenblas0-pthread or libopenblas0-serial"))
+        cr_skip_test("OpenBLAS is not installed");
+    cr_assert_eq(r.code, 0, "%s", r.err);
+    cr_expect(strstr(text(json(&r), "fast_calibrate"), "OpenBLAS"));
+    ok("quantize " VWW "--statistics t.txt -q --fast-calibrate --threads 3");
+    expect_same("s.txt", "t.txt");
+    r = ok("compile " VWW "-o a.pte -q --json --fast-calibrate");
+    cr_expect(strstr(text(json(&r), "fast_calibrate"), "OpenBLAS"));
+    ok("compile $DATA/tiny_vww_mobilenet/model.pt2 --recipe int8 --statistics s.txt -o b.pte -q");
+    expect_same("a.pte", "b.pte");
+    ok("run a.pte --input $DATA/tiny_vww_mobilenet/input_0.npy -q");
+    ok("emit-c " VWW "-o m.c -q --fast-calibrate");
+    sh("grep -c OpenBLAS s.txt s.html a.pte m.c m.h > n");
+    size_t n;
+    cr_expect_str_eq(slurp("n", &n), "s.txt:1\ns.html:1\na.pte:1\nm.c:1\nm.h:1\n");
+    ok("compile " VWW "-o c.pte -q");
+    cr_expect_eq(sh("grep -q OpenBLAS c.pte").code, 1);
+    fails("compile $DATA/tiny_vww_mobilenet/model.pt2 --recipe int8 --statistics s.txt -o b.pte "
+          "--fast-calibrate",
+          2, "--fast-calibrate wants --calibrate");
+}
+
 /* Ends a run in its midst; it may be too early for anything to be kept, but not too late. */
 Test(quantizing, a_run_that_is_ended_goes_on)
 {
