@@ -228,16 +228,31 @@ static void see_range(Observer *o, int c)
         hist_cover(&o->hist[c], o->seen[c], o->n_bins);
 }
 
+/* Both in one go through memory.  False: x[*bad] is no number. */
+static bool range_if_finite(const float *x, int64_t n, Range *r, int64_t *bad)
+{
+    enum { BLOCK = 4096 };
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        const int64_t m = n - at < BLOCK ? n - at : BLOCK, k = first_bad(x + at, m);
+        *bad = at + k;
+        if (k < m)
+            return false;
+        *r = joined(*r, range_of(x + at, m));
+    }
+    return true;
+}
+
 bool observer_see(Observer *o, const float *x, int64_t n, int64_t inner, int64_t *bad)
 {
-    *bad = first_bad(x, n);
-    if (*bad < n)
-        return false;
     int64_t run = o->channels > 1 ? inner : n;
     for (int c = 0; c < o->channels; c++)
         o->now[c] = nothing;
-    for (int64_t at = 0, c = 0; at < n; at += run, c = (c + 1) % o->channels)
-        o->now[c] = joined(o->now[c], range_of(x + at, n - at < run ? n - at : run));
+    for (int64_t at = 0, c = 0; at < n; at += run, c = (c + 1) % o->channels) {
+        const bool ok = range_if_finite(x + at, n - at < run ? n - at : run, &o->now[c], bad);
+        *bad += at;
+        if (!ok)
+            return false;
+    }
     for (int c = 0; c < o->channels; c++)
         see_range(o, c);
     for (int64_t at = 0, c = 0; o->hist && at < n; at += run, c = (c + 1) % o->channels)
