@@ -598,7 +598,7 @@ static bool eval_body(const Graph *g, EtcTensor *const *in, EvalContext *c, Memo
 bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, EvalHow how,
                   Arena *a, EtcTensor **out, EtcTensor **update, Diag *d)
 {
-    Arena *tmp = arena_new();
+    Arena *tmp = how.tmp ? how.tmp : arena_new();
     EvalContext c = eval_context(symbol, tmp, d);
     if (symbol && g->program->n_syms) {
         c.told = NEW(tmp, int64_t, g->program->n_syms);
@@ -617,7 +617,10 @@ bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, E
         out[i] = tensor_copy(out[i], a);
     for (int i = 0; ok && i < g->n_updates; i++)
         update[i] = tensor_copy(update[i], a);
-    arena_free(tmp);
+    if (how.tmp)
+        arena_rewind(tmp);
+    else
+        arena_free(tmp);
     return ok;
 }
 

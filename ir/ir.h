@@ -25,6 +25,8 @@ char *arena_str(Arena *a, const char *s, size_t len);
 char *arena_printf(Arena *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), nonnull(2)));
 void arena_reset(Arena *a);
+/* The same for who fills it again with much the same: keeps what was in use since the last time. */
+void arena_rewind(Arena *a);
 void arena_free(Arena *a);
 void memory_will_change(void *data, size_t n); /* a hint: all of it is about to be written */
 #define NEW(arena, T, n) ((T *)arena_alloc((arena), (size_t)(n), sizeof(T)))
@@ -554,6 +556,7 @@ typedef struct EvalHow {
     EvalVisit *visit; /* NULL: nobody is told */
     void *ctx;
     const Blas *blas; /* which multiplies, to other bits on other machines; or NULL */
+    Arena *tmp;       /* for what does not outlive the call, rewound behind it; NULL: one of its own */
 } EvalHow;
 
 bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, EvalHow how,

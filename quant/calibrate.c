@@ -98,7 +98,7 @@ static bool run_sample(void *ctx, Turn *t, EtcTensor **in, int64_t *symbol)
     for (int k = 0; k < g->n_in; k++)
         if (in[k])
             look(g->in[k], in[k], &l);
-    const EvalHow how = {.visit = look, .ctx = &l, .blas = w->blas};
+    const EvalHow how = {.visit = look, .ctx = &l, .blas = w->blas, .tmp = t->eval};
     return !l.failed && eval_watched(g, in, symbol, how, t->tmp, out, update, t->diag) &&
            !l.failed;
 }

@@ -77,7 +77,7 @@ typedef struct Turn {
     Turns *turns;
     int sample, nth; /* its number; how many of this run come before it */
     const char *name;
-    Arena *tmp; /* its own */
+    Arena *tmp, *eval; /* its own; eval: for EvalHow */
     Diag *diag;
 } Turn;
 

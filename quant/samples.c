@@ -128,7 +128,7 @@ static void *work(void *worker)
             succeed(w->turn.turns);
         else
             fail(w);
-        arena_reset(w->turn.tmp);
+        arena_rewind(w->turn.tmp);
     }
     return NULL;
 }
@@ -138,7 +138,7 @@ static void *work(void *worker)
 /* Without a thread where there is none to be had: the others do its part. */
 static bool start(Worker *w, Turns *all, bool is_this)
 {
-    *w = (Worker){.turn = {.turns = all, .tmp = arena_new()}, .failed = -1};
+    *w = (Worker){.turn = {.turns = all, .tmp = arena_new(), .eval = arena_new()}, .failed = -1};
     w->turn.diag = &w->diag;
     w->diag.out = open_memstream(&w->text, &w->n_text);
     w->has_thread = w->diag.out && !is_this && !pthread_create(&w->thread, NULL, work, w);
@@ -152,6 +152,7 @@ static void end(Worker *w)
     if (w->diag.out)
         fclose(w->diag.out);
     arena_free(w->turn.tmp);
+    arena_free(w->turn.eval);
 }
 
 static void tell(const Worker *w, Diag *d)
