@@ -344,8 +344,8 @@ static bool evaluate(Diff *f, int i, EtcTensor **in)
     const Graph *g = s->graph;
     s->out = NEW(f->call, EtcTensor *, g->n_out + 1);
     s->update = NEW(f->call, EtcTensor *, g->n_updates + 1);
-    return eval_watched(g, in, s->symbol, true, i ? compare_b : keep_a, f, f->call, s->out,
-                        s->update, f->diag);
+    const EvalHow how = {.arena_check = true, .visit = i ? compare_b : keep_a, .ctx = f};
+    return eval_watched(g, in, s->symbol, how, f->call, s->out, s->update, f->diag);
 }
 
 /* What the call leaves in a state is what the next one finds. */

@@ -105,6 +105,8 @@ static const Flag flag_row[] = {
      "sample inputs to see the ranges of values with"},
     {"statistics", 0, FLAG_TEXT, AT(statistics), BUILDS | CHECKS | QUANTIZE, any, "FILE",
      "those ranges, as `etc quantize` wrote them; of quantize: the file to write"},
+    {"fast-calibrate", 0, FLAG_BOOL, AT(fast_calibrate), BUILDS | CHECKS | QUANTIZE, any, NULL,
+     "multiply by OpenBLAS; other machines get other bytes, and outputs say so"},
     {"max-drop", 0, FLAG_TEXT, AT(max_drop), QUANTIZE, is_drop, "METRIC=VALUE",
      "keep the fewest layers in floats that this takes: top1, cosine or sqnr"},
     {"labels", 0, FLAG_TEXT, AT(labels), QUANTIZE, any, "FILE.npy",
@@ -162,6 +164,8 @@ static const Flag flag_row[] = {
      "the method to run (forward)"},
     {"threads", 0, FLAG_TEXT, AT(threads), RUN | BENCH, is_threads, "N",
      "for delegates that use several (1)"},
+    {"threads", 0, FLAG_TEXT, AT(threads), BUILDS | CHECKS | QUANTIZE, is_threads, "N",
+     "that run samples (one per core); they change no result"},
     {"json", 0, FLAG_BOOL, AT(json), ALL, any, NULL, "print the result as JSON to stdout"},
     {"quiet", 'q', FLAG_BOOL, AT(quiet), ALL, any, NULL, "no message on success"},
     {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL, any, NULL, "print every stage with its time"},
@@ -576,6 +580,8 @@ static bool is_complete(const Parser *p)
                      !o->recipe ? "recipe" : !o->calibrate ? "calibrate" : "statistics", name, use);
     if ((o->calibrate || o->statistics) && !o->recipe)
         return usage(p, "--%s wants a --recipe", o->calibrate ? "calibrate" : "statistics");
+    if (o->fast_calibrate && !o->calibrate)
+        return usage(p, "--fast-calibrate wants --calibrate");
     if (o->command != CMD_QUANTIZE && o->calibrate && o->statistics)
         return usage(p, "--calibrate and --statistics: one or the other");
     if (o->command == CMD_DIFF && !o->other)

@@ -1,6 +1,7 @@
 /* quantize.c -- `etc quantize`, and what --recipe, --calibrate and --statistics ask of a build. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE /* CPU_COUNT */
 #include "compiler/compiler.h"
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,23 +9,60 @@
 /* -- progress --------------------------------------------------------------------------------- */
 
 typedef struct Progress {
-    double start, shown;
+    const char *what;
+    double start, shown; /* shown: last, 0: not yet */
 } Progress;
 
-static void show(void *ctx, int done, int n)
+static void print_left(double seconds)
+{
+    const int s = (int)(seconds + 0.5);
+    if (s < 100)
+        fprintf(stderr, "%d s left", s);
+    else if (s < 6000)
+        fprintf(stderr, "%d min left", (s + 30) / 60);
+    else
+        fprintf(stderr, "%d h %d min left", s / 3600, s / 60 % 60);
+}
+
+static void show(void *ctx, int first, int done, int n)
 {
     Progress *p = ctx;
-    double now = seconds_now();
-    if (done < n && now - p->shown < 0.2)
+    const double now = seconds_now();
+    if (done < 0 && p->shown > 0)
+        fputs("\r\033[K", stderr);
+    if (done < 0 || done == first) {
+        p->start = now;
+        p->shown = 0;
+    }
+    if (done <= first || now - p->shown < 0.2)
         return;
     p->shown = now;
-    fprintf(stderr, "\rcalibrating: sample %d of %d, %.0f s left ", done, n,
-            (now - p->start) / done * (n - done));
-    if (done == n)
-        fputs("\r\033[K", stderr);
+    fprintf(stderr, "\r%s: sample %d of %d, ", p->what, done, n);
+    print_left((now - p->start) / (done - first) * (n - done));
+    fputs("\033[K", stderr);
 }
 
 /* -- what is asked for ------------------------------------------------------------------------ */
+
+/* As many as this process may run on. */
+static int n_cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+}
+
+Samples quant_samples(const Options *o, Data *data, const char *what, Arena *a)
+{
+    Samples s = data_samples(data);
+    s.threads = o->threads ? atoi(o->threads) : n_cores();
+    if (!o->quiet && isatty(fileno(stderr))) {
+        Progress *shown = NEW(a, Progress, 1);
+        shown->what = what;
+        s.progress = show;
+        s.progress_ctx = shown;
+    }
+    return s;
+}
 
 static const Statistics *read_statistics(const char *path, Arena *a, Diag *d)
 {
@@ -53,21 +91,33 @@ bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena 
         if (!data)
             return false;
         Samples *s = NEW(a, Samples, 1);
-        *s = data_samples(data);
+        *s = quant_samples(o, data, "calibrating", a);
         job->samples = s;
-    }
-    if (!o->quiet && isatty(fileno(stderr))) {
-        Progress *shown = NEW(a, Progress, 1);
-        shown->start = seconds_now();
-        job->progress = show;
-        job->ctx = shown;
+        job->blas = o->fast_calibrate ? blas_open(a, d) : NULL;
+        if (o->fast_calibrate && !job->blas)
+            return false;
     }
     p->quant = job;
     return true;
 }
 
+void quant_keep(const Options *o, const Program *p, Arena *a)
+{
+    QuantJob *job = p->quant;
+    const uint64_t of[] = {job->recipe->id, data_id(job->samples->ctx), p->tail};
+    uint64_t id = statistics_hash(0, of, sizeof of);
+    id = statistics_hash(id, ETC_VERSION, sizeof ETC_VERSION);
+    if (job->blas)
+        id = statistics_hash(id, blas_name(job->blas), strlen(blas_name(job->blas)));
+    for (int i = 0; i < p->n_backends; i++)
+        id = statistics_hash(id, p->backend[i]->name, strlen(p->backend[i]->name));
+    job->checkpoint = checkpoint_open(o, id, job->samples->n, a);
+}
+
 void quant_finish(const Program *p)
 {
+    if (p->quant)
+        checkpoint_close(p->quant->checkpoint);
     if (p->quant && p->quant->samples)
         data_close(p->quant->samples->ctx);
 }
@@ -98,7 +148,8 @@ bool quant_measure(const Options *o, const Program *p, QuantReport *r, Arena *a,
         return false;
     r->model = p->name;
     r->recipe = p->quant->recipe->file;
-    Samples s = data_samples(data);
+    r->library = p->fast_library;
+    Samples s = quant_samples(o, data, "comparing", a);
     bool ok = report_measure(p->method[0], after->method[0], &s, a, r, d);
     data_close(data);
     return ok;
@@ -126,6 +177,8 @@ void command_quantize(const Options *o, Arena *a, Diag *d)
         p = model_observe(o, keep, a, d);
     ok = ok && p && stage_statistics(o, p, &out, d) && report(o, p, &out, a, d) &&
               finish_files(&out, d);
+    if (ok)
+        checkpoint_remove(o);
     if (ok && !o->quiet)
         fprintf(stderr, "%s: ranges of %d values over %d samples\n", o->statistics,
                 statistics_count(p->quant->seen), p->quant->samples->n);

@@ -29,6 +29,7 @@ typedef struct Slot {      /* a value of a graph at run time */
     uint8_t *place;        /* NULL: a buffer of its own */
     const int64_t *stride; /* in elements, of a place that is not dense; else NULL */
     int last;              /* number of the last node that reads it; INT_MAX past the end */
+    const void *borrowed;  /* unplanned: bytes to be given back after that */
 } Slot;
 
 typedef struct Run {
@@ -239,6 +240,11 @@ static bool bind(Run *r, const Value *v, EtcTensor *t)
 {
     Slot *s = &r->slot[v->index];
     s->dense = t;
+    if (!r->m) {
+        eval_borrow(t, r->c);
+        s->borrowed = t->data;
+        return true;
+    }
     if (!has_place(r, v)) {
         eval_allocate(t, r->c->tmp);
         return true;
@@ -486,6 +492,16 @@ static void tell_symbol(const Run *r, const Node *n, const EtcTensor *item)
         r->c->told[s->index] = *(const int64_t *)item->data;
 }
 
+/* A result that points into an operand (et_view) keeps its bytes from being given back. */
+static void keep_viewed(Run *r, const Node *n, Slot *result)
+{
+    if (!result->borrowed || result->dense->data == result->borrowed)
+        return;
+    result->borrowed = NULL;
+    for (int i = 0; i < n->n_in; i++)
+        r->slot[n->in[i]->index].borrowed = NULL;
+}
+
 static bool run_node(Run *r, const Node *n)
 {
     EtcTensor **in = NEW(r->c->tmp, EtcTensor *, n->n_in + 1);
@@ -508,8 +524,10 @@ static bool run_node(Run *r, const Node *n)
     if (!eval_call(n, in, out, r->c))
         return false;
     tell_symbol(r, n, out[0]);
-    for (int i = 0; i < n->n_out; i++)
+    for (int i = 0; i < n->n_out; i++) {
+        keep_viewed(r, n, &r->slot[n->out[i]->index]);
         store(&r->slot[n->out[i]->index]);
+    }
     return true;
 }
 
@@ -519,10 +537,14 @@ static void bury(Run *r, const Node *n, int at)
     for (int i = 0; i < n->n_in + n->n_out; i++) {
         const Value *v = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
         Slot *s = &r->slot[v->index];
-        if (s->last == at && s->place) {
+        if (s->last != at)
+            continue;
+        if (s->borrowed)
+            eval_give_back(s->dense, r->c);
+        if (s->place)
             live_remove(r, v, s);
-            s->last = -1;
-        }
+        s->borrowed = NULL;
+        s->last = -1;
     }
 }
 
@@ -565,8 +587,7 @@ static bool eval_body(const Graph *g, EtcTensor *const *in, EvalContext *c, Memo
         if (!run_node(&r, n))
             return false;
         tell(&r, n);
-        if (m)
-            bury(&r, n, at);
+        bury(&r, n, at);
     }
     give_updates(&r, update);
     for (int i = 0; i < g->n_out; i++)
@@ -574,33 +595,37 @@ static bool eval_body(const Graph *g, EtcTensor *const *in, EvalContext *c, Memo
     return true;
 }
 
-bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
-                  EvalVisit *visit, void *ctx, Arena *a, EtcTensor **out, EtcTensor **update,
-                  Diag *d)
+bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, EvalHow how,
+                  Arena *a, EtcTensor **out, EtcTensor **update, Diag *d)
 {
-    Arena *tmp = arena_new();
+    Arena *tmp = how.tmp ? how.tmp : arena_new();
     EvalContext c = eval_context(symbol, tmp, d);
     if (symbol && g->program->n_syms) {
         c.told = NEW(tmp, int64_t, g->program->n_syms);
         memcpy(c.told, symbol, (size_t)g->program->n_syms * sizeof *symbol);
         c.symbol = c.told;
     }
-    Memory m, *planned = arena_check && g->program->stage == STAGE_PLANNED ? &m : NULL;
-    c.visit = visit;
-    c.visit_ctx = ctx;
-    c.watched = visit ? g : NULL;
+    if (how.blas)
+        c.cores = blas_cores(how.blas, tmp, &c.scratch);
+    Memory m, *planned = how.arena_check && g->program->stage == STAGE_PLANNED ? &m : NULL;
+    c.visit = how.visit;
+    c.visit_ctx = how.ctx;
+    c.watched = how.visit ? g : NULL;
     bool ok = (!planned || memory_init(&m, g, &c)) &&
               eval_body(g, in, &c, planned, false, out, update);
     for (int i = 0; ok && i < g->n_out; i++)
         out[i] = tensor_copy(out[i], a);
     for (int i = 0; ok && i < g->n_updates; i++)
         update[i] = tensor_copy(update[i], a);
-    arena_free(tmp);
+    if (how.tmp)
+        arena_rewind(tmp);
+    else
+        arena_free(tmp);
     return ok;
 }
 
 bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
                 Arena *a, EtcTensor **out, EtcTensor **update, Diag *d)
 {
-    return eval_watched(g, in, symbol, arena_check, NULL, NULL, a, out, update, d);
+    return eval_watched(g, in, symbol, (EvalHow){.arena_check = arena_check}, a, out, update, d);
 }

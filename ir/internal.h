@@ -61,19 +61,28 @@ typedef struct EvalContext {
     int64_t *told; /* the same, to be written where a node tells a symbol; NULL: fixed */
     Arena *tmp;
     void *scratch; /* ETC_SCRATCH_BYTES */
+    const struct EtcCores *cores;
     Diag *d;
     EvalVisit *visit; /* NULL, or who is told the results of `watched` */
     void *visit_ctx;
     const Graph *watched;
+    void **spare; /* by class of sizes: bytes that nobody reads any more, each begins with the next */
 } EvalContext;
 
 int64_t tensor_bytes(const EtcTensor *t);
 EvalContext eval_context(const int64_t *symbol, Arena *tmp, Diag *d);
 
+/* Cores that multiply by the library, and the scratch that they want. */
+const struct EtcCores *blas_cores(const Blas *b, Arena *a, void **scratch);
+
 /* A tensor of n's output i at the actual sizes, without data; a number is of rank 0. */
 EtcTensor *eval_output(const Node *n, int i, const EvalContext *c);
 EtcTensor *eval_tensor(const Node *n, Type t, const EvalContext *c); /* NULL: reported */
 void eval_allocate(EtcTensor *t, Arena *a);
+
+/* The same of what may be given back before `tmp` is, with whatever bytes it had. */
+void eval_borrow(EtcTensor *t, const EvalContext *c);
+void eval_give_back(const EtcTensor *t, const EvalContext *c);
 
 /* The nested graph that the node runs with these operands and the operands it takes; NULL: none. */
 const Graph *eval_nested(const Node *n, EtcTensor *const *in, EtcTensor **operand);

@@ -27,6 +27,8 @@ char *arena_join(Arena *a, const char *s, const char *t);
 char *arena_printf(Arena *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), nonnull(2)));
 void arena_reset(Arena *a);
+/* The same for who fills it again with much the same: keeps what was in use since the last time. */
+void arena_rewind(Arena *a);
 void arena_free(Arena *a);
 void memory_will_change(void *data, size_t n); /* a hint: all of it is about to be written */
 #define NEW(arena, T, n) ((T *)arena_alloc((arena), (size_t)(n), sizeof(T)))
@@ -394,6 +396,7 @@ struct Program {
     int n_backends;
     bool delegate_all; /* what a backend takes it gets, whatever that costs */
     PartitionReport *partition; /* what it decided; NULL before */
+    const char *fast_library; /* that multiplied while its ranges were seen; NULL: our kernels did */
     struct QuantJob *quant; /* what pass quantize is to do (quant/quant.h); NULL: nothing */
     struct ExprTable *exprs;       /* symint.c */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
@@ -561,10 +564,22 @@ bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, boo
 
 /* The same, and tells each result of the graph's own nodes as soon as it is there.  Its bytes may
  * be another value's afterwards.  Where the program is not planned, `visit` may change them. */
+typedef struct Blas Blas;
 typedef void EvalVisit(const Value *v, EtcTensor *t, void *ctx);
-bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
-                  EvalVisit *visit, void *ctx, Arena *a, EtcTensor **out, EtcTensor **update,
-                  Diag *d);
+typedef struct EvalHow {
+    bool arena_check;
+    EvalVisit *visit; /* NULL: nobody is told */
+    void *ctx;
+    const Blas *blas; /* which multiplies, to other bits on other machines; or NULL */
+    Arena *tmp;       /* for what does not outlive the call, rewound behind it; NULL: one of its own */
+} EvalHow;
+
+bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, EvalHow how,
+                  Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
+
+/* OpenBLAS, loaded now.  NULL: reported.  blas.c */
+const Blas *blas_open(Arena *a, Diag *d);
+const char *blas_name(const Blas *b); /* with its version and what CPU it takes this one for */
 
 EtcTensor *tensor_new(Arena *a, EtcDtype dtype, int rank, const int64_t *dim); /* zeroed */
 EtcTensor *tensor_copy(const EtcTensor *t, Arena *a);

@@ -1,19 +1,30 @@
 /* calibrate.c -- the ranges of values over sample inputs, seen by the evaluator.
  *
- * One sample at a time: its tensors go before the next one comes, and an observer's size does not
- * depend on their number.  Values that share a scale share an observer.
+ * A thread has one sample at a time: its tensors go before the next one comes, and an observer's
+ * size does not depend on their number.  Values that share a scale share an observer.
  */
+#define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "quant/internal.h"
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
+/* One sample among others.  A point stands at the place of its number, the moments of a value behind
+ * those. */
 typedef struct Look {
-    Annotation *a;
-    const char *sample;
-    Diag *d;
+    const struct Walk *walk;
+    Turn *turn;
     bool failed;
 } Look;
+
+/* What all samples of a run share. */
+typedef struct Walk {
+    Annotation *a;
+    const Blas *blas;
+    int *visit; /* by value: how many with the same point come before it */
+    int *n_visits; /* by point */
+} Walk;
 
 static Loc loc_of(const Annotation *a, const Value *v)
 {
@@ -28,55 +39,110 @@ static bool all_finite(const float *x, int64_t n, int64_t *bad)
     return true;
 }
 
+/* Averages that move depend on the order of samples, all else of points does not. */
+static bool see_point(Look *l, const Value *v, Point *p, const EtcTensor *t, int64_t n,
+                      int64_t *bad)
+{
+    const Walk *w = l->walk;
+    const int place = w->a->point[v->index];
+    const bool in_order = p->format.observer == OBS_MOVING_AVERAGE;
+    const int64_t at = (int64_t)l->turn->nth * w->n_visits[place] + w->visit[v->index];
+    if (!turn_enter(l->turn, place, in_order ? at : -1))
+        return !(l->failed = true);
+    const bool ok = observer_see(p->observer, t->data, n, 1, bad);
+    turn_leave(l->turn, place);
+    return ok;
+}
+
+static void see_moments(Look *l, const Value *v, Moments *m, const EtcTensor *t)
+{
+    const int place = l->walk->a->n_points + v->index;
+    l->failed = !turn_enter(l->turn, place, l->turn->nth);
+    if (l->failed)
+        return;
+    moments_see(m, t);
+    turn_leave(l->turn, place);
+}
+
 static void look(const Value *v, EtcTensor *t, void *ctx)
 {
     Look *l = ctx;
-    const Point *p = l->a->observes ? point_of(l->a, v) : NULL;
-    int64_t bad = 0, n = 1;
-    for (int i = 0; i < t->rank; i++)
-        n *= t->dim[i];
-    Moments *m = l->a->moments && v->index < l->a->n_values ? l->a->moments[v->index] : NULL;
+    const Annotation *a = l->walk->a;
+    Point *p = a->observes ? point_of(a, v) : NULL;
+    Moments *m = a->moments && v->index < a->n_values ? a->moments[v->index] : NULL;
+    const int64_t n = etc_numel(t);
+    int64_t bad = 0;
     if (l->failed || (!p && !m))
         return;
-    if (p ? observer_see(p->observer, t->data, n, 1, &bad) : all_finite(t->data, n, &bad)) {
+    if (p ? see_point(l, v, p, t, n, &bad) : all_finite(t->data, n, &bad)) {
         if (m)
-            moments_see(m, t);
+            see_moments(l, v, m, t);
         return;
     }
+    if (l->failed)
+        return;
     const float x = ((const float *)t->data)[bad];
-    l->failed = !diag_error(l->d, loc_of(l->a, v),
-                            "sample '%s': %s at element %" PRId64 " of %s", l->sample,
+    l->failed = !diag_error(l->turn->diag, loc_of(a, v),
+                            "sample '%s': %s at element %" PRId64 " of %s", l->turn->name,
                             isnan(x) ? "NaN" : "infinity", bad,
                             v->def ? "its result" : "the input");
 }
 
-static bool run_sample(Annotation *a, const Samples *s, int i, Arena *tmp, Diag *d)
+static bool run_sample(void *ctx, Turn *t, EtcTensor **in, int64_t *symbol)
 {
-    const Graph *g = a->g;
-    Look l = {.a = a, .sample = "", .d = d};
-    EtcTensor **in = NEW(tmp, EtcTensor *, g->n_in + 1);
-    EtcTensor **out = NEW(tmp, EtcTensor *, g->n_out + 1);
-    EtcTensor **update = NEW(tmp, EtcTensor *, g->n_updates + 1);
-    int64_t *symbol = NEW(tmp, int64_t, g->program->n_syms + 1);
-    if (!s->read(s->ctx, i, tmp, in, symbol, &l.sample, d))
-        return false;
+    const Walk *w = ctx;
+    const Graph *g = w->a->g;
+    Look l = {.walk = w, .turn = t};
+    EtcTensor **out = NEW(t->tmp, EtcTensor *, g->n_out + 1);
+    EtcTensor **update = NEW(t->tmp, EtcTensor *, g->n_updates + 1);
     for (int k = 0; k < g->n_in; k++)
         if (in[k])
             look(g->in[k], in[k], &l);
-    return !l.failed && eval_watched(g, in, symbol, false, look, &l, tmp, out, update, d) &&
+    const EvalHow how = {.visit = look, .ctx = &l, .blas = w->blas, .tmp = t->eval};
+    return !l.failed && eval_watched(g, in, symbol, how, t->tmp, out, update, t->diag) &&
            !l.failed;
 }
 
-static bool run_samples(Annotation *a, const QuantJob *job, Diag *d)
+static void count_visit(Walk *w, const Value *v)
+{
+    const Annotation *a = w->a;
+    if (a->observes && point_of(a, v))
+        w->visit[v->index] = w->n_visits[a->point[v->index]]++;
+}
+
+/* In the order in which a sample sees values. */
+static Walk walk_of(Annotation *a, const Blas *blas, Arena *tmp)
+{
+    Walk w = {a, blas, NEW(tmp, int, a->g->n_values + 1), NEW(tmp, int, a->n_points + 1)};
+    for (int i = 0; i < a->g->n_in; i++)
+        count_visit(&w, a->g->in[i]);
+    for (const Node *n = a->g->first; n; n = n->next)
+        for (int i = 0; i < n->n_out; i++)
+            count_visit(&w, n->out[i]);
+    return w;
+}
+
+/* From where an earlier run was stopped; in pieces, after each of which what was seen is kept. */
+static bool run_samples(Annotation *a, const QuantJob *job, Part part, Diag *d)
 {
     Arena *tmp = arena_new();
+    Walk w = walk_of(a, job->blas, tmp);
+    const Checkpoint *c = job->checkpoint;
+    int done = checkpoint_take(a, job, part);
     bool ok = true;
-    for (int i = 0; ok && i < job->samples->n; i++) {
-        ok = run_sample(a, job->samples, i, tmp, d);
-        arena_reset(tmp);
-        if (ok && job->progress)
-            job->progress(job->ctx, i + 1, job->samples->n);
-    }
+    do {
+        const SampleRun run = {.samples = job->samples,
+                               .graph = a->g,
+                               .first = done,
+                               .n_places = a->n_points + a->n_values,
+                               .run = run_sample,
+                               .ctx = &w,
+                               .is_due = c ? c->is_due : NULL,
+                               .due_ctx = c ? c->ctx : NULL};
+        ok = samples_run(&run, &done, d);
+        if (ok && c && (done < job->samples->n || c->is_due(c->ctx)))
+            ok = checkpoint_keep(a, job, part, done, d);
+    } while (ok && done < job->samples->n);
     arena_free(tmp);
     return ok;
 }
@@ -148,11 +214,34 @@ static bool has_samples(const Annotation *a, const QuantJob *job, const char *wh
                       a->g->name ? a->g->name : "", job->recipe->file, what);
 }
 
-static bool get_moments(Annotation *a, QuantJob *job, Diag *d)
+/* What an earlier run came to; what does not fit is as good as none. */
+static bool read_again(const Annotation *a, QuantJob *job)
+{
+    char *text = NULL;
+    size_t n;
+    Diag quiet = {.out = open_memstream(&text, &n)};
+    const bool ok = quiet.out && moments_read(a, job->checkpoint->from, &quiet);
+    if (quiet.out)
+        fclose(quiet.out);
+    free(text);
+    if (!ok) {
+        job->checkpoint->from = NULL;
+        moments_clear(a);
+    }
+    return ok;
+}
+
+static bool get_moments(Annotation *a, QuantJob *job, Part part, Diag *d)
 {
     if (job->statistics)
         return moments_read(a, job->statistics, d);
-    if (!has_samples(a, job, "to know what comes to its weights", d) || !run_samples(a, job, d))
+    if (!has_samples(a, job, "to know what comes to its weights", d))
+        return false;
+    if (checkpoint_is_past(job, part) && read_again(a, job)) {
+        moments_add(a, job->seen);
+        return true;
+    }
+    if (!run_samples(a, job, part, d))
         return false;
     moments_end(a, job->seen);
     return true;
@@ -168,7 +257,7 @@ static bool get_ranges(Annotation *a, QuantJob *job, Diag *d)
         a->points[i]->observer = observer_new(a->arena, a->points[i]->format.observer,
                                               a->points[i]->format.percentile, 1);
     a->observes = true;
-    if (!run_samples(a, job, d))
+    if (!run_samples(a, job, PART_RANGES, d))
         return false;
     if (a->moments)
         moments_end(a, job->seen);
@@ -180,11 +269,11 @@ bool calibrate(Annotation *a, QuantJob *job, Diag *d)
 {
     const unsigned before = ALG_SMOOTHQUANT | ALG_AWQ,
                    behind = ALG_BIAS_CORRECTION | ALG_SCALE_ESTIMATION | ALG_GPTQ;
-    if (moments_ask(a, before, true) && !get_moments(a, job, d))
+    if (moments_ask(a, before, true) && !get_moments(a, job, PART_BEFORE, d))
         return false;
     rescale_all(a);
     const bool wants = moments_ask(a, behind, false);
-    if (wants && (job->statistics || !a->n_points) && !get_moments(a, job, d))
+    if (wants && (job->statistics || !a->n_points) && !get_moments(a, job, PART_BEHIND, d))
         return false;
     if (a->n_points && !get_ranges(a, job, d))
         return false;

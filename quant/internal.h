@@ -68,6 +68,37 @@ int op_bias(OpId op);         /* the argument that is added, or -1 */
 bool is_weight(const Value *v); /* f32, the same in every call, its bytes at hand */
 bool is_class(const Node *n, const char *quant); /* of ops.def's column */
 
+/* -- samples.c ------------------------------------------------------------------------------------- */
+
+typedef struct Turns Turns;
+
+/* A sample that is being run. */
+typedef struct Turn {
+    Turns *turns;
+    int sample, nth; /* its number; how many of this run come before it */
+    const char *name;
+    Arena *tmp, *eval; /* its own; eval: for EvalHow */
+    Diag *diag;
+} Turn;
+
+typedef struct SampleRun {
+    const Samples *samples;
+    const Graph *graph, *beside; /* whose inputs they are; another that is evaluated, or NULL */
+    int first, n_places;
+    bool (*run)(void *ctx, Turn *t, EtcTensor **in, int64_t *symbol); /* false: reported */
+    void *ctx;
+    bool (*is_due)(void *ctx); /* asked before each but the first: true ends the run; may be NULL */
+    void *due_ctx;
+} SampleRun;
+
+/* Runs the samples from `first` on; *done: the first that was not.  False: reported. */
+bool samples_run(const SampleRun *r, int *done, Diag *d);
+
+/* A sample comes to a place: alone, and where at >= 0 as the visit of that number, of all samples.
+ * False: one before it has failed, which ends it too. */
+bool turn_enter(Turn *t, int place, int64_t at);
+void turn_leave(Turn *t, int place);
+
 /* -- calibrate.c ------------------------------------------------------------------------------- */
 
 /* Runs the samples and gives each point its range.  False: reported. */
@@ -80,6 +111,12 @@ bool calibrate(Annotation *a, QuantJob *job, Diag *d);
 bool moments_ask(Annotation *a, unsigned algorithms, bool is_before);
 void moments_see(Moments *m, const EtcTensor *t);
 void moments_end(const Annotation *a, Statistics *to);
+/* To and from a file that keeps them before their end.  False: it has none, or not such. */
+void moments_keep(const Annotation *a, Statistics *to);
+bool moments_take(const Annotation *a, const Statistics *from);
+void moments_clear(const Annotation *a);
+/* Those that moments_read gave, once more. */
+void moments_add(const Annotation *a, Statistics *to);
 /* The same from a file.  False: reported. */
 bool moments_read(const Annotation *a, const Statistics *s, Diag *d);
 /* Of the operand that n multiplies with its weights; NULL: nobody asked. */
@@ -97,6 +134,7 @@ void statistics_sort(Statistics *s);
 /* Nodes that stay in floats, by their first result's name. */
 void statistics_keep(Statistics *s, const char *name);
 bool statistics_keeps(const Statistics *s, const char *name);
+void statistics_set_library(Statistics *s, const char *name);
 /* That a search has seen to the recipe's budget. */
 void statistics_set_budget(Statistics *s, const Recipe *r);
 bool statistics_has_budget(const Statistics *s);
@@ -104,6 +142,12 @@ bool statistics_has_budget(const Statistics *s);
 void statistics_keep_products(Statistics *s, const char *name, int64_t n, const double *gram);
 double *statistics_products(const Statistics *s, const char *name, int64_t n);
 const float *statistics_get(const Statistics *s, const char *key, const char *name, int n);
+/* The same in doubles that a file keeps to the last bit; such keys begin with "part.". */
+double *statistics_add_exact(Statistics *s, const char *key, const char *name, int n); /* zeroed */
+const double *statistics_get_exact(const Statistics *s, const char *key, const char *name, int n);
+/* All but products. */
+void statistics_copy(Statistics *to, const Statistics *from);
+uint64_t statistics_of(const Statistics *s); /* the model */
 
 /* -- weights.c --------------------------------------------------------------------------------- */
 
@@ -146,7 +190,25 @@ void gptq_round(Ints *k, const float *w, const Moments *m, Arena *tmp);
 
 bool convert(const Annotation *a, Arena *tmp, Diag *d);
 
+/* -- checkpoint.c ------------------------------------------------------------------------------ */
+
+/* Which run over the samples: what is seen in it, in the order of runs. */
+typedef enum Part { PART_BEFORE, PART_BEHIND, PART_RANGES, N_PARTS } Part;
+
+/* How many samples the checkpoint has seen of that run, whose points and moments are then as they
+ * were; 0: none. */
+int checkpoint_take(const Annotation *a, const QuantJob *job, Part part);
+/* Whether it is of a run behind that one. */
+bool checkpoint_is_past(const QuantJob *job, Part part);
+bool checkpoint_keep(const Annotation *a, const QuantJob *job, Part part, int done, Diag *d);
+
 /* -- observe.c ------------------------------------------------------------------------------- */
+
+/* What an observer of one channel holds, as numbers for which there must be room; those of a file
+ * may be anything.  False: no observer can hold such. */
+int observer_size(const Observer *o);
+void observer_keep(const Observer *o, double *v);
+bool observer_take(Observer *o, const double *v);
 
 double log_of(double x); /* natural; x is positive and normal; the same bits on any machine */
 

@@ -8,6 +8,7 @@
  * Nothing here comes from libm; sums run in one order.  Same values, same range, on any machine.
  */
 #include "quant/internal.h"
+#include <float.h>
 #include <string.h>
 
 enum {
@@ -92,14 +93,37 @@ static void hist_cover(Histogram *h, Range r, int n_bins)
     h->base = base;
 }
 
-static void hist_add(Histogram *h, const float *x, int64_t n)
+/* Counts of the same bin that follow each other wait for each other, so four tables take turns. */
+static void count_block(Histogram *h, const float *x, int n, int n_bins)
 {
-    float per_width = power_of_two(-h->exponent);
-    uint64_t *count = h->count;
-    int32_t base = h->base;
-    for (int64_t i = 0; i < n; i++)
-        count[bin_of(x[i], per_width) - base]++;
+    enum { TABLES = 4, RUN = 256 };
+    uint32_t count[TABLES][BINS] = {{0}};
+    int32_t bin[RUN];
+    const float per_width = power_of_two(-h->exponent);
+    const int32_t base = h->base;
+    int at = 0;
+    for (; at + RUN <= n; at += RUN) {
+        for (int i = 0; i < RUN; i++)
+            bin[i] = bin_of(x[at + i], per_width) - base;
+        for (int i = 0; i < RUN; i += TABLES)
+            for (int k = 0; k < TABLES; k++)
+                count[k][bin[i + k]]++;
+    }
+    for (; at < n; at++)
+        count[0][bin_of(x[at], per_width) - base]++;
+    for (int b = 0; b < n_bins; b++)
+        h->count[b] += (uint64_t)count[0][b] + count[1][b] + count[2][b] + count[3][b];
+}
+
+static void hist_add(Histogram *h, const float *x, int64_t n, int n_bins)
+{
+    enum { FEW = 4 * BINS, BLOCK = 1 << 30 };
+    const float per_width = power_of_two(-h->exponent);
     h->total += (uint64_t)n;
+    for (int64_t at = 0; n >= FEW && at < n; at += BLOCK)
+        count_block(h, x + at, (int)(n - at < BLOCK ? n - at : BLOCK), n_bins);
+    for (int64_t i = 0; n < FEW && i < n; i++)
+        h->count[bin_of(x[i], per_width) - h->base]++;
 }
 
 static double left_of(const Histogram *h, int i)
@@ -204,20 +228,35 @@ static void see_range(Observer *o, int c)
         hist_cover(&o->hist[c], o->seen[c], o->n_bins);
 }
 
+/* Both in one go through memory.  False: x[*bad] is no number. */
+static bool range_if_finite(const float *x, int64_t n, Range *r, int64_t *bad)
+{
+    enum { BLOCK = 4096 };
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        const int64_t m = n - at < BLOCK ? n - at : BLOCK, k = first_bad(x + at, m);
+        *bad = at + k;
+        if (k < m)
+            return false;
+        *r = joined(*r, range_of(x + at, m));
+    }
+    return true;
+}
+
 bool observer_see(Observer *o, const float *x, int64_t n, int64_t inner, int64_t *bad)
 {
-    *bad = first_bad(x, n);
-    if (*bad < n)
-        return false;
     int64_t run = o->channels > 1 ? inner : n;
     for (int c = 0; c < o->channels; c++)
         o->now[c] = nothing;
-    for (int64_t at = 0, c = 0; at < n; at += run, c = (c + 1) % o->channels)
-        o->now[c] = joined(o->now[c], range_of(x + at, n - at < run ? n - at : run));
+    for (int64_t at = 0, c = 0; at < n; at += run, c = (c + 1) % o->channels) {
+        const bool ok = range_if_finite(x + at, n - at < run ? n - at : run, &o->now[c], bad);
+        *bad += at;
+        if (!ok)
+            return false;
+    }
     for (int c = 0; c < o->channels; c++)
         see_range(o, c);
     for (int64_t at = 0, c = 0; o->hist && at < n; at += run, c = (c + 1) % o->channels)
-        hist_add(&o->hist[c], x + at, n - at < run ? n - at : run);
+        hist_add(&o->hist[c], x + at, n - at < run ? n - at : run, o->n_bins);
     return true;
 }
 
@@ -473,4 +512,61 @@ bool observer_bars(const Observer *o, int channel, int n, uint64_t *bar, float *
     *lo = r.lo;
     *hi = r.hi;
     return true;
+}
+
+/* -- to and from numbers ----------------------------------------------------------------------- */
+
+int observer_size(const Observer *o)
+{
+    return o->hist ? 4 + o->n_bins : 2;
+}
+
+void observer_keep(const Observer *o, double *v)
+{
+    v[0] = (double)o->seen->lo;
+    v[1] = (double)o->seen->hi;
+    if (!o->hist)
+        return;
+    v[2] = o->hist->exponent;
+    v[3] = o->hist->base;
+    for (int i = 0; i < o->n_bins; i++)
+        v[4 + i] = (double)o->hist->count[i];
+}
+
+/* A whole number in [lo, hi]. */
+static bool is_whole(double v, double lo, double hi)
+{
+    return v >= lo && v <= hi && (double)(int64_t)v == v;
+}
+
+static bool take_histogram(Histogram *h, Range r, int n_bins, const double *v)
+{
+    const double most = 9007199254740992.0; /* 2^53: all below are doubles */
+    double total = 0;
+    if (!is_whole(v[0], EXPONENT_MIN, 126) || !is_whole(v[1], INT32_MIN, INT32_MAX))
+        return false;
+    for (int i = 0; i < n_bins; i++) {
+        if (!is_whole(v[2 + i], 0, most))
+            return false;
+        h->count[i] = (uint64_t)v[2 + i];
+        total += v[2 + i];
+    }
+    h->exponent = (int)v[0];
+    h->base = (int32_t)v[1];
+    h->total = (uint64_t)total;
+    if (r.lo > r.hi)
+        return total == 0 && h->base == 0 && h->exponent == EXPONENT_MIN;
+    return total > 0 && total <= most && fits_in(r, h->exponent, n_bins) &&
+           h->base == bin_of(r.lo, power_of_two(-h->exponent));
+}
+
+bool observer_take(Observer *o, const double *v)
+{
+    const double most = (double)FLT_MAX;
+    if (!(v[0] >= -most && v[0] <= most && v[1] >= -most && v[1] <= most))
+        return false;
+    *o->seen = (Range){(float)v[0], (float)v[1]};
+    if (o->seen->lo > o->seen->hi && (v[0] != (double)nothing.lo || v[1] != (double)nothing.hi))
+        return false;
+    return !o->hist || take_histogram(o->hist, *o->seen, o->n_bins, v + 2);
 }

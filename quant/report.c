@@ -150,13 +150,20 @@ static int64_t sum_of(const int64_t *bytes, int n)
 
 typedef struct Measure {
     const Graph *before, *after;
-    Arena *a, *call; /* call: of one sample */
+    Arena *a;
     QuantReport *out;
     int *layer_of, *partner_of; /* by value of before, of after: the layer that it is, or -1 */
     Observer **seen;            /* by layer */
-    float **kept;               /* by layer: its result in floats */
-    int64_t *n_kept;
 } Measure;
+
+/* A sample: it comes to each layer in its turn, and behind the last to the outputs. */
+typedef struct Pair {
+    Measure *m;
+    Turn *turn;
+    float **kept; /* by layer: its result in floats */
+    int64_t *n_kept;
+    bool failed;
+} Pair;
 
 static const char *weights_kept(const Node *n, const Node *from, Arena *a)
 {
@@ -279,8 +286,6 @@ static void find_layers(Measure *m)
     m->out->bytes_before = sum_of(was, m->before->program->n_states);
     m->out->bytes_after = sum_of(is, m->after->program->n_states);
     m->seen = NEW(m->a, Observer *, m->out->n_layers + 1);
-    m->kept = NEW(m->a, float *, m->out->n_layers + 1);
-    m->n_kept = NEW(m->a, int64_t, m->out->n_layers + 1);
     for (int i = 0; i < m->out->n_layers; i++)
         m->seen[i] = observer_new(m->a, OBS_MSE, 0, 1);
 }
@@ -289,28 +294,39 @@ static void find_layers(Measure *m)
 
 static void keep(const Value *v, EtcTensor *t, void *ctx)
 {
-    Measure *m = ctx;
-    int i = m->layer_of[v->index];
+    Pair *p = ctx;
+    int i = p->m->layer_of[v->index];
     if (i < 0)
         return;
-    m->n_kept[i] = etc_numel(t);
-    m->kept[i] = NEW(m->call, float, m->n_kept[i] + 1);
-    if (m->n_kept[i])
-        memcpy(m->kept[i], t->data, (size_t)m->n_kept[i] * sizeof(float));
+    p->n_kept[i] = etc_numel(t);
+    p->kept[i] = NEW(p->turn->tmp, float, p->n_kept[i] + 1);
+    if (p->n_kept[i])
+        memcpy(p->kept[i], t->data, (size_t)p->n_kept[i] * sizeof(float));
+}
+
+static void add_to_layer(const Pair *p, int i, const EtcTensor *t)
+{
+    LayerReport *l = &p->m->out->layer[i];
+    const float *want = p->kept[i];
+    int64_t bad;
+    difference_add(&l->error, want, t->data, p->n_kept[i]);
+    for (int64_t k = 0; l->has_range && k < p->n_kept[i]; k++)
+        l->n_clipped += want[k] < l->lo || want[k] > l->hi;
+    observer_see(p->m->seen[i], want, p->n_kept[i], 1, &bad);
 }
 
 static void compare(const Value *v, EtcTensor *t, void *ctx)
 {
-    Measure *m = ctx;
-    int i = m->partner_of[v->index];
-    int64_t bad;
-    if (i < 0 || !m->kept[i] || m->n_kept[i] != etc_numel(t))
+    Pair *p = ctx;
+    int i = p->m->partner_of[v->index];
+    if (i < 0 || p->failed)
         return;
-    LayerReport *l = &m->out->layer[i];
-    difference_add(&l->error, m->kept[i], t->data, m->n_kept[i]);
-    for (int64_t k = 0; l->has_range && k < m->n_kept[i]; k++)
-        l->n_clipped += m->kept[i][k] < l->lo || m->kept[i][k] > l->hi;
-    observer_see(m->seen[i], m->kept[i], m->n_kept[i], 1, &bad);
+    p->failed = !turn_enter(p->turn, i, p->turn->nth);
+    if (p->failed)
+        return;
+    if (p->kept[i] && p->n_kept[i] == etc_numel(t))
+        add_to_layer(p, i, t);
+    turn_leave(p->turn, i);
 }
 
 /* How many rows of t have their largest element where the labels from row `first` on say. */
@@ -339,27 +355,33 @@ static bool score(QuantReport *r, const EtcTensor *before, const EtcTensor *afte
     return true;
 }
 
-static bool run_sample(Measure *m, const Samples *s, int sample, Diag *d)
+static bool add_outputs(QuantReport *r, int n, EtcTensor **want, EtcTensor **got, Diag *d)
 {
+    for (int i = 0; i < n; i++)
+        if (want[i]->dtype == ETC_F32 && etc_numel(want[i]) == etc_numel(got[i]))
+            difference_add(&r->outputs, want[i]->data, got[i]->data, etc_numel(want[i]));
+    return !r->label || !n || score(r, want[0], got[0], d);
+}
+
+static bool run_sample(void *ctx, Turn *t, EtcTensor **in, int64_t *symbol)
+{
+    Measure *m = ctx;
+    const int n_layers = m->out->n_layers, n_out = m->before->n_out;
     const Graph *const side[2] = {m->before, m->after};
-    EtcTensor **in = NEW(m->call, EtcTensor *, m->before->n_in + 1), **out[2];
-    int64_t *symbol = NEW(m->call, int64_t, m->before->program->n_syms + 1);
-    const char *name;
-    memset(m->kept, 0, (size_t)m->out->n_layers * sizeof *m->kept);
-    if (!s->read(s->ctx, sample, m->call, in, symbol, &name, d))
-        return false;
+    EtcTensor **out[2];
+    Pair p = {m, t, NEW(t->tmp, float *, n_layers + 1), NEW(t->tmp, int64_t, n_layers + 1), false};
     for (int i = 0; i < 2; i++) {
-        EtcTensor **update = NEW(m->call, EtcTensor *, side[i]->n_updates + 1);
-        out[i] = NEW(m->call, EtcTensor *, side[i]->n_out + 1);
-        if (!eval_watched(side[i], in, symbol, false, i ? compare : keep, m, m->call, out[i],
-                          update, d))
+        EtcTensor **update = NEW(t->tmp, EtcTensor *, side[i]->n_updates + 1);
+        out[i] = NEW(t->tmp, EtcTensor *, side[i]->n_out + 1);
+        if (!eval_watched(side[i], in, symbol, (EvalHow){.visit = i ? compare : keep, .ctx = &p, .tmp = t->eval},
+                          t->tmp, out[i], update, t->diag))
             return false;
     }
-    for (int i = 0; i < m->before->n_out; i++)
-        if (out[0][i]->dtype == ETC_F32 && etc_numel(out[0][i]) == etc_numel(out[1][i]))
-            difference_add(&m->out->outputs, out[0][i]->data, out[1][i]->data,
-                           etc_numel(out[0][i]));
-    return !m->out->label || !m->before->n_out || score(m->out, out[0][0], out[1][0], d);
+    if (p.failed || !turn_enter(t, n_layers, t->nth))
+        return false;
+    const bool ok = add_outputs(m->out, n_out, out[0], out[1], t->diag);
+    turn_leave(t, n_layers);
+    return ok;
 }
 
 /* -- damage ----------------------------------------------------------------------------------- */
@@ -400,24 +422,25 @@ static void rank_layers(Measure *m)
 bool report_measure(const Graph *before, const Graph *after, const Samples *s, Arena *a,
                     QuantReport *out, Diag *d)
 {
-    Measure m = {.before = before, .after = after, .a = a, .call = arena_new(), .out = out};
+    Measure m = {.before = before, .after = after, .a = a, .out = out};
     bool ok = before->n_in == after->n_in && before->n_out == after->n_out;
     if (!ok)
         diag_fault(d, FAULT_BUG, (Loc){.file = out->model}, "the quantized model has other inputs");
     else
         find_layers(&m);
-    out->n_samples = ok ? s->n : 0;
-    for (int i = 0; i < out->n_samples && ok; i++) {
-        ok = run_sample(&m, s, i, d);
-        arena_reset(m.call);
-    }
+    const SampleRun run = {.samples = s,
+                           .graph = before,
+                           .beside = after,
+                           .n_places = out->n_layers + 1,
+                           .run = run_sample,
+                           .ctx = &m};
+    ok = ok && samples_run(&run, &out->n_samples, d);
     for (int i = 0; i < out->n_layers && ok; i++) {
         LayerReport *l = &out->layer[i];
         observer_bars(m.seen[i], 0, REPORT_BARS, l->bar, &l->seen_lo, &l->seen_hi);
     }
     if (ok)
         rank_layers(&m);
-    arena_free(m.call);
     return ok;
 }
 

@@ -1,10 +1,11 @@
 /* fuzz_statistics.c -- libFuzzer target: any bytes as a file of statistics.  What is read, written
- * and read again must be the same text.
+ * and read again must be the same text, and what it says of the observer `p` of a run that was
+ * stopped is either refused or one that goes on.
  *
  * Links what `etc` does but main.c.  That the target finds anything is shown with -DPLANTED_BUG and
  * without quant/statistics.c: the text is then read where it lies, and nothing ends it. */
 #define _POSIX_C_SOURCE 200809L
-#include "quant/quant.h"
+#include "quant/internal.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,24 @@ static char *written(const Statistics *s, size_t *n)
     return text;
 }
 
+static void go_on(const Statistics *s, ObserverKind kind, Arena *a)
+{
+    static const float x[] = {-3e38f, -1, 0, 1e-30f, 2, 3e38f};
+    Observer *o = observer_new(a, kind, 99, 1);
+    const double *v = statistics_get_exact(s, "part.point", "p", observer_size(o));
+    int64_t bad;
+    float lo, hi;
+    if (!v || !observer_take(o, v))
+        return;
+    observer_range(o, 0, -128, 127, false, &lo, &hi);
+    for (int i = 1; i <= 6; i++)
+        if (!observer_see(o, x, i, 1, &bad))
+            __builtin_trap();
+    observer_range(o, 0, -128, 127, true, &lo, &hi);
+    if (!(lo <= 0 && hi >= 0))
+        __builtin_trap();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     Diag d = {.out = fopen("/dev/null", "w")};
@@ -42,6 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             __builtin_trap();
         free(first);
         free(second);
+        for (int kind = OBS_MINMAX; s && kind <= OBS_PERCENTILE; kind++)
+            go_on(s, (ObserverKind)kind, a);
     }
     fclose(d.out);
     arena_free(a);

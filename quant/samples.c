@@ -1,0 +1,229 @@
+/* samples.c -- runs samples in threads so that what comes of them does not depend on the threads.
+ *
+ * Each thread takes the next sample, reads it while no other does, and evaluates it.  What samples
+ * add to stands at places: at most one sample is at a place, and where the order counts they come
+ * to it in the order of the samples, so the threads follow each other through the graph.  A sample
+ * waits only for earlier ones: there is always one that goes on.
+ *
+ * Where a sample fails, those before it run to their ends and those behind it stop; the first that
+ * failed is told.
+ */
+#define _POSIX_C_SOURCE 200809L /* open_memstream */
+#include "quant/internal.h"
+#include <pthread.h>
+#include <stdlib.h>
+
+typedef struct Spot {
+    int64_t n; /* who has been there */
+    bool is_taken;
+} Spot;
+
+struct Turns {
+    const SampleRun *run;
+    pthread_mutex_t reading, lock; /* of what follows each */
+    int next;                      /* sample to be read */
+    bool is_over;
+    pthread_cond_t moved;
+    Spot *place;
+    int n_waiting, failed; /* the first sample that failed, or past all */
+    int n_done;
+};
+
+typedef struct Worker {
+    Turn turn;
+    pthread_t thread;
+    bool has_thread;
+    int failed; /* the sample in which it ended, or -1 */
+    Diag diag;
+    char *text; /* of its messages */
+    size_t n_text;
+} Worker;
+
+/* -- places ------------------------------------------------------------------------------------ */
+
+bool turn_enter(Turn *t, int place, int64_t at)
+{
+    Turns *all = t->turns;
+    Spot *p = &all->place[place];
+    pthread_mutex_lock(&all->lock);
+    all->n_waiting++;
+    while (all->failed > t->sample && (p->is_taken || (at >= 0 && p->n != at)))
+        pthread_cond_wait(&all->moved, &all->lock);
+    all->n_waiting--;
+    const bool may = all->failed > t->sample;
+    p->is_taken = p->is_taken || may;
+    pthread_mutex_unlock(&all->lock);
+    return may;
+}
+
+void turn_leave(Turn *t, int place)
+{
+    Turns *all = t->turns;
+    pthread_mutex_lock(&all->lock);
+    all->place[place].n++;
+    all->place[place].is_taken = false;
+    if (all->n_waiting)
+        pthread_cond_broadcast(&all->moved);
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* -- samples ----------------------------------------------------------------------------------- */
+
+/* The next sample, read; false: there is none. */
+static bool take_sample(Worker *w, EtcTensor ***in, int64_t **symbol, bool *ok)
+{
+    Turns *all = w->turn.turns;
+    const SampleRun *r = all->run;
+    const Samples *s = r->samples;
+    *in = NEW(w->turn.tmp, EtcTensor *, r->graph->n_in + 1);
+    *symbol = NEW(w->turn.tmp, int64_t, r->graph->program->n_syms + 1);
+    pthread_mutex_lock(&all->reading);
+    all->is_over = all->is_over || all->next >= s->n ||
+                   (all->next > r->first && r->is_due && r->is_due(r->due_ctx));
+    const bool has = !all->is_over;
+    if (has) {
+        w->turn.sample = all->next++;
+        w->turn.nth = w->turn.sample - r->first;
+        *ok = s->read(s->ctx, w->turn.sample, w->turn.tmp, *in, *symbol, &w->turn.name,
+                      w->turn.diag);
+        all->is_over = !*ok;
+    }
+    pthread_mutex_unlock(&all->reading);
+    return has;
+}
+
+static void succeed(Turns *all)
+{
+    const Samples *s = all->run->samples;
+    pthread_mutex_lock(&all->lock);
+    all->n_done++;
+    if (s->progress)
+        s->progress(s->progress_ctx, all->run->first, all->run->first + all->n_done, s->n);
+    pthread_mutex_unlock(&all->lock);
+}
+
+static void fail(Worker *w)
+{
+    Turns *all = w->turn.turns;
+    w->failed = w->turn.sample;
+    pthread_mutex_lock(&all->reading);
+    all->is_over = true;
+    pthread_mutex_unlock(&all->reading);
+    pthread_mutex_lock(&all->lock);
+    all->failed = w->failed < all->failed ? w->failed : all->failed;
+    pthread_cond_broadcast(&all->moved);
+    pthread_mutex_unlock(&all->lock);
+}
+
+static void *work(void *worker)
+{
+    Worker *w = worker;
+    const SampleRun *r = w->turn.turns->run;
+    EtcTensor **in;
+    int64_t *symbol;
+    bool ok = true;
+    while (ok && take_sample(w, &in, &symbol, &ok)) {
+        ok = ok && r->run(r->ctx, &w->turn, in, symbol);
+        if (ok)
+            succeed(w->turn.turns);
+        else
+            fail(w);
+        arena_rewind(w->turn.tmp);
+    }
+    return NULL;
+}
+
+/* -- threads ----------------------------------------------------------------------------------- */
+
+/* Without a thread where there is none to be had: the others do its part. */
+static bool start(Worker *w, Turns *all, bool is_this)
+{
+    *w = (Worker){.turn = {.turns = all, .tmp = arena_new(), .eval = arena_new()}, .failed = -1};
+    w->turn.diag = &w->diag;
+    w->diag.out = open_memstream(&w->text, &w->n_text);
+    w->has_thread = w->diag.out && !is_this && !pthread_create(&w->thread, NULL, work, w);
+    return w->diag.out != NULL;
+}
+
+static void end(Worker *w)
+{
+    if (w->has_thread)
+        pthread_join(w->thread, NULL);
+    if (w->diag.out)
+        fclose(w->diag.out);
+    arena_free(w->turn.tmp);
+    arena_free(w->turn.eval);
+}
+
+static void tell(const Worker *w, Diag *d)
+{
+    fwrite(w->text, 1, w->n_text, d->out);
+    for (int f = 0; f < N_FAULTS; f++)
+        d->n[f] += w->diag.n[f];
+}
+
+/* What results torch left out are inferred when they are evaluated, and with symbols that makes
+ * expressions of the program. */
+static bool is_shared(const Graph *g)
+{
+    bool is = true;
+    for (const Node *n = g->first; n; n = n->next) {
+        op_schema(g->program, n->op); /* is read on first use */
+        for (int i = 0; i < n->n_out; i++)
+            is = is && !(n->out[i]->type.is_none && g->program->n_syms);
+        for (int i = 0; i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                is = is_shared(n->arg[i].graph) && is;
+    }
+    return is;
+}
+
+static int threads_of(const SampleRun *r)
+{
+    const int left = r->samples->n - r->first;
+    bool may = is_shared(r->graph);
+    if (r->beside)
+        may = is_shared(r->beside) && may;
+    const int n = may && r->samples->threads > 1 ? r->samples->threads : 1;
+    return n < left ? n : left;
+}
+
+static void turns_end(Turns *all)
+{
+    const Samples *s = all->run->samples;
+    if (s->progress)
+        s->progress(s->progress_ctx, all->run->first, -1, s->n);
+    pthread_cond_destroy(&all->moved);
+    pthread_mutex_destroy(&all->lock);
+    pthread_mutex_destroy(&all->reading);
+}
+
+bool samples_run(const SampleRun *r, int *done, Diag *d)
+{
+    Arena *a = arena_new();
+    const int n = threads_of(r);
+    Turns all = {.run = r, .next = r->first, .failed = INT32_MAX,
+                 .place = NEW(a, Spot, r->n_places + 1)};
+    Worker *w = NEW(a, Worker, n + 1);
+    bool ok = true;
+    pthread_mutex_init(&all.reading, NULL);
+    pthread_mutex_init(&all.lock, NULL);
+    pthread_cond_init(&all.moved, NULL);
+    if (r->samples->progress)
+        r->samples->progress(r->samples->progress_ctx, r->first, r->first, r->samples->n);
+    for (int i = 0; i < n; i++)
+        ok = (start(&w[i], &all, i == 0) || diag_io(d, (Loc){0}, "no memory for threads")) && ok;
+    if (n && ok)
+        work(&w[0]);
+    for (int i = 0; i < n; i++)
+        end(&w[i]);
+    for (int i = 0; i < n; i++) {
+        if (w[i].failed >= 0 && w[i].failed == all.failed)
+            tell(&w[i], d);
+        free(w[i].text);
+    }
+    turns_end(&all);
+    arena_free(a);
+    *done = r->first + all.n_done;
+    return ok && all.failed == INT32_MAX;
+}
