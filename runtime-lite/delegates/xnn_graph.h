@@ -1,6 +1,6 @@
 /* xnn_graph.h -- what an XNNPACK blob says, after every claim in it was checked; shared by xnn_read.c
- * (bytes to graph), xnn_node.c (nodes), xnn_shape.c (sizes) and xnnpack.c (graph to library).  Hosted:
- * it allocates.  Nothing here needs the library. */
+ * (bytes to graph), xnn_node.c (nodes), xnn_shape.c (sizes) and those that see the library.  Hosted: it
+ * allocates.  Nothing here needs the library. */
 #ifndef ETC_DELEGATES_XNN_GRAPH_H
 #define ETC_DELEGATES_XNN_GRAPH_H
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORTH_THREADS = 1 << 20 }; /* bytes of filters */
+enum { WORTH_THREADS = 64 << 10 }; /* bytes of filters */
 
 typedef struct Packing {
     EtcXnnpack *host;

@@ -20,13 +20,13 @@ typedef struct State {
     EtcXnnpack *host;
     XnnGraph graph;
     xnn_runtime_t runtime;
-    uint32_t *id; /* the library's, by place */
+    uint32_t *id;    /* the library's, by place */
     XnnShape *shape; /* of the last call */
     XnnShape *old;   /* of arguments before it */
     struct xnn_external_value *external;
     Profile profile;
     uint64_t packed_bytes; /* that no delegate before had */
-    uint8_t is_sharing; /* packed weights */
+    uint8_t is_sharing;    /* packed weights */
     uint8_t is_shaped, was_shaped;
 } State;
 
@@ -34,6 +34,7 @@ static EtcStatus fail(EtcError *e, EtcStatus status, const char *what, uint32_t 
 {
     return etc_xnn_fail(e, status, what, index);
 }
+
 /* -- the library's memory ------------------------------------------------------------------ */
 
 static void *allocate_some(void *context, size_t n)
