@@ -458,7 +458,7 @@ static void run_family(const char *family, int at_least)
 static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
                                        "logic",     "index",  "attention", "layer_norm", "image",
-                                       "remainder", "lists", "quant", "exported", "shorts"};
+                                       "remainder", "lists", "quant", "exported", "shorts", "official"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -468,6 +468,10 @@ Test(kernels, pointwise)
 Test(kernels, remainder)
 {
     run_family("remainder", 50);
+}
+Test(kernels, official)
+{
+    run_family("official", 230);
 }
 Test(kernels, quant)
 {
