@@ -139,18 +139,24 @@ typedef struct Conv {
     int spatial;
 } Conv;
 
-static bool read_conv(Function *f, const Node *n, Conv *c)
+static bool read_geometry(Function *f, const Node *n, Conv *c)
 {
     const Value *w = arg_value(n, 1);
+    int groups = n->op == OP_CONVOLUTION ? CONV_GROUPS : CONV_TRANSPOSED;
     c->spatial = w ? w->type.rank - 2 : 0;
     c->groups = 1;
     if (c->spatial < 1 || c->spatial > 2 || n->in[0]->type.rank != c->spatial + 2)
         return function_refuse(f, n, "has C for batched 1-d and 2-d convolution only");
     if (!pair(n, CONV_STRIDE, c->spatial, 1, c->stride) ||
         !pair(n, CONV_PAD, c->spatial, 0, c->pad) ||
-        !pair(n, CONV_DILATION, c->spatial, 1, c->dilation) || !arg_int(n, CONV_GROUPS, &c->groups))
+        !pair(n, CONV_DILATION, c->spatial, 1, c->dilation) || !arg_int(n, groups, &c->groups))
         return function_refuse(f, n, "wants constant geometry");
-    return check_tensors(f, n, 1);
+    return true;
+}
+
+static bool read_conv(Function *f, const Node *n, Conv *c)
+{
+    return read_geometry(f, n, c) && check_tensors(f, n, 1);
 }
 
 /* Of EtcConv: n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; clamp,
@@ -175,12 +181,24 @@ static void put_conv(Function *f, const Node *n, const Conv *c, Dim images, Clam
     put_float(&f->body, clamp.lo);
     put(&f->body, ", ");
     put_float(&f->body, clamp.hi);
-    put(&f->body, ", %d, 0, 0}", arg_bool(n, CONV_TRANSPOSED));
+    put(&f->body, ", %d, 0, 0}", n->op == OP_CONVOLUTION && arg_bool(n, CONV_TRANSPOSED));
 }
 
 static const char conv_fields[] =
     "n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; clamp, transposed, "
     "planes";
+
+bool put_conv_geometry(Function *f, const Node *n)
+{
+    Conv c;
+    Clamp none = {-INFINITY, INFINITY};
+    if (!read_geometry(f, n, &c))
+        return false;
+    put(&f->body, "    /* %s */\n    const EtcConv g = ", conv_fields);
+    put_conv(f, n, &c, size_of(n->in[0], 0), none);
+    put(&f->body, ";\n");
+    return true;
+}
 
 bool emit_conv(Function *f, const Node *n, Clamp clamp)
 {
@@ -338,6 +356,34 @@ static bool read_window(const Node *n, Window *w)
     return ints(n, 4, 2, 1, w->dilation);
 }
 
+static void put_window(Function *f, const Node *n, const Window *w, Dim images, int indent)
+{
+    const Value *x = n->in[0], *y = n->out[0];
+    Dim planes = dim_mul(f->e->method->program, images, size_of(x, -3));
+    Dim field[14] = {planes, size_of(x, -2), size_of(x, -1), size_of(y, -2), size_of(y, -1),
+                     DIM(w->kernel[0]), DIM(w->kernel[1]), DIM(w->stride[0]), DIM(w->stride[1]),
+                     DIM(w->pad[0]), DIM(w->pad[1]), DIM(w->dilation[0]), DIM(w->dilation[1]),
+                     DIM(w->divisor)};
+    put(&f->body, "%*s/* planes, ih, iw, oh, ow; kernel, stride, padding, dilation; divisor, "
+        "count_pad, adaptive */\n%*sconst EtcPool g = {", indent, "", indent, "");
+    put_fields(f, field, 14);
+    put(&f->body, "%d, %d};\n", w->count_pad, w->adaptive);
+}
+
+/* Of 8-bit integers. */
+static bool emit_byte_pool(Function *f, const Node *n, const Window *w)
+{
+    const Value *x = n->in[0], *y = n->out[0];
+    if (x->type.rank < 3 || x->type.rank > 4)
+        return function_refuse(f, n, "wants images with or without a batch");
+    if (!c_type_is_dense(f->e, value_type(x)) || !c_type_is_dense(f->e, y->type))
+        return function_refuse(f, n, "takes no tensor with gaps here");
+    put_window(f, n, w, x->type.rank == 4 ? size_of(x, 0) : DIM(1), 4);
+    put(&f->body, "    etc_max_pool_i8(%s, %s, %d, &g);\n", function_pointer(f, x),
+        f->name_of[y->index], x->type.dtype == ETC_I8);
+    return true;
+}
+
 bool emit_pool(Function *f, const Node *n, Clamp clamp)
 {
     Window w;
@@ -346,6 +392,8 @@ bool emit_pool(Function *f, const Node *n, Clamp clamp)
     bool is_max = n->op == OP_MAX_POOL2D || n->op == OP_MAX_POOL2D_WITH_INDICES;
     if (!read_window(n, &w))
         return function_refuse(f, n, "wants constant geometry");
+    if (n->op == OP_MAX_POOL2D && (x->type.dtype == ETC_I8 || x->type.dtype == ETC_U8))
+        return emit_byte_pool(f, n, &w);
     if (x->type.rank < 3 || x->type.rank > 4 || !check_tensors(f, n, 1))
         return x->type.rank >= 3 && x->type.rank <= 4
                    ? false
@@ -356,16 +404,8 @@ bool emit_pool(Function *f, const Node *n, Clamp clamp)
     const Value *where = n->n_out > 1 && !n->out[1]->type.is_none ? n->out[1] : NULL;
     if (b.is_split && where)
         return function_refuse(f, n, "takes no gaps where indices are wanted");
-    Dim planes = dim_mul(f->e->method->program, b.n, size_of(x, -3));
-    Dim field[14] = {planes, size_of(x, -2), size_of(x, -1), size_of(y, -2), size_of(y, -1),
-                     DIM(w.kernel[0]), DIM(w.kernel[1]), DIM(w.stride[0]), DIM(w.stride[1]),
-                     DIM(w.pad[0]), DIM(w.pad[1]), DIM(w.dilation[0]), DIM(w.dilation[1]),
-                     DIM(w.divisor)};
-    put(&f->body, "%*s/* planes, ih, iw, oh, ow; kernel, stride, padding, dilation; divisor, "
-        "count_pad, adaptive */\n%*sconst EtcPool g = {", b.indent, "", b.indent, "");
-    put_fields(f, field, 14);
-    put(&f->body, "%d, %d};\n%*setc_%s_pool_f32(%s, %s, ", w.count_pad, w.adaptive, b.indent, "",
-        is_max ? "max" : "avg", b.x, b.y);
+    put_window(f, n, &w, b.n, b.indent);
+    put(&f->body, "%*setc_%s_pool_f32(%s, %s, ", b.indent, "", is_max ? "max" : "avg", b.x, b.y);
     if (is_max)
         put(&f->body, "%s, ", where ? f->name_of[where->index] : "NULL");
     put(&f->body, is_max ? "&g, work);\n" : "&g);\n");

@@ -161,6 +161,7 @@ Dim size_of(const Value *v, int i); /* of axis i; from the end where negative */
 const char *array_or_null(Function *f, const Value *v);
 void put_field(Function *f, Dim d, bool is_last); /* of a geometry struct */
 void put_fields(Function *f, const Dim *d, int n);
+bool put_conv_geometry(Function *f, const Node *n); /* EtcConv g, without a clamp */
 const char *offset_by(Function *f, const char *pointer, Dim d); /* "pointer + d": c_move.c */
 
 

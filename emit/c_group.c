@@ -62,15 +62,10 @@ static EmitFn *const emit_of[N_OPS] = {
 
 /* -- bodies ---------------------------------------------------------------------------------- */
 
-static bool is_pointwise(const Node *n)
-{
-    return !strcmp(op_info[n->op].c, "pointwise");
-}
-
 static const Node *find_anchor(const Graph *body)
 {
     for (const Node *n = body->first; n; n = n->next)
-        if (!is_pointwise(n))
+        if (!node_is_pointwise(n))
             return n;
     return NULL;
 }
@@ -109,7 +104,7 @@ static bool emit_anchor(Function *f, const Graph *body, const Node *anchor, bool
 static const Node *last_anchor(const Graph *body)
 {
     const Node *n = body->last;
-    while (n && is_pointwise(n))
+    while (n && node_is_pointwise(n))
         n = n->prev;
     return n;
 }

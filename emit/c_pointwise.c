@@ -14,6 +14,7 @@ typedef struct Loop {
     const Graph *body;
     Kind kind;
     const Value **operand; /* read from memory */
+    bool *is_scaled;       /* an operand of bytes that dequantize alone reads: floats once loaded */
     int n;
     Nest nest; /* operands, then the result */
     const char *index[MAX_LOOPS];
@@ -246,9 +247,16 @@ static void put_element(const Loop *l, int k, const char *pointer, const char *c
     put(&l->f->body, is_bool ? ") != 0)" : ")");
 }
 
+/* "_i8" of etc_load_i8, which makes floats of bytes; "" of floats. */
+static const char *byte_suffix(const Value *v)
+{
+    return v->type.dtype == ETC_I8 ? "_i8" : v->type.dtype == ETC_U8 ? "_u8" : "";
+}
+
 static void put_load(const Loop *l, int k, const char *pointer)
 {
     Text *t = &l->f->body;
+    const char *suffix = byte_suffix(l->operand[k]);
     if (l->kind == INTEGERS) {
         put_element(l, k, pointer, "uint64_t");
     } else if (l->kind == DOUBLES) {
@@ -258,12 +266,12 @@ static void put_load(const Loop *l, int k, const char *pointer)
         put_element(l, k, pointer, "float");
         put(t, ")");
     } else if (inner_is(l, k, 0)) {
-        put(t, "etc_splat(*(");
+        put(t, "etc_splat(%s*(", *suffix ? "(float)" : "");
         put_address(l, k, pointer);
         put(t, "))");
     } else {
         bool is_apart = !inner_is(l, k, 1);
-        put(t, is_apart ? "etc_load_apart(" : "etc_load(");
+        put(t, "etc_load%s%s(", suffix, is_apart ? "_apart" : "");
         put_address(l, k, pointer);
         if (is_apart) {
             put(t, ", ");
@@ -281,7 +289,8 @@ static void put_store(const Loop *l, const Value *root, const char *y, const cha
     put(t, "%*s", l->indent, "");
     if (l->kind == VECTORS) {
         bool is_apart = !inner_is(l, k, 1);
-        put(t, is_apart ? "etc_store_apart(" : "etc_store(");
+        const char *bytes = *byte_suffix(root) ? "_bytes" : "";
+        put(t, "etc_store%s%s(", bytes, is_apart ? "_apart" : "");
         put_address(l, k, y);
         if (is_apart) {
             put(t, ", ");
@@ -306,11 +315,12 @@ static bool is_member(const Node *n, const bool *skip)
     return n->n_out == 1 && !skip[n->out[0]->index];
 }
 
-static void add_operand(Loop *l, bool *seen, const bool *skip, const Value *v)
+static void add_operand(Loop *l, bool *seen, const bool *skip, const Node *reader, const Value *v)
 {
     if (seen[v->index] || (v->def && !skip[v->index]))
         return;
     seen[v->index] = true;
+    l->is_scaled[l->n] = reader->op == OP_DEQUANTIZE_PER_TENSOR;
     l->operand[l->n++] = v;
 }
 
@@ -321,9 +331,10 @@ static void find_operands(Loop *l, const bool *skip)
     for (const Node *m = l->body->first; m; m = m->next)
         n += m->n_in;
     l->operand = NEW(l->f->e->a, const Value *, n + 1);
+    l->is_scaled = NEW(l->f->e->a, bool, n + 1);
     for (const Node *m = l->body->first; m; m = m->next)
         for (int i = 0; is_member(m, skip) && i < m->n_in; i++)
-            add_operand(l, seen, skip, m->in[i]);
+            add_operand(l, seen, skip, m, m->in[i]);
 }
 
 bool dtype_has_c(EtcDtype t)
@@ -333,10 +344,11 @@ bool dtype_has_c(EtcDtype t)
 
 static bool choose_kind(Loop *l, const Value *root)
 {
-    EtcDtype to = root->type.dtype;
+    bool quantizes = root->def && root->def->op == OP_QUANTIZE_PER_TENSOR;
+    EtcDtype to = quantizes ? ETC_F32 : root->type.dtype;
     bool all_f32 = to == ETC_F32, ok = dtype_has_c(to);
     for (int i = 0; i < l->n; i++) {
-        all_f32 = all_f32 && l->operand[i]->type.dtype == ETC_F32;
+        all_f32 = all_f32 && (l->operand[i]->type.dtype == ETC_F32 || l->is_scaled[i]);
         ok = ok && dtype_has_c(l->operand[i]->type.dtype);
     }
     l->kind = all_f32 ? VECTORS : to == ETC_F32 ? LANES : to == ETC_F64 ? DOUBLES : INTEGERS;
@@ -404,6 +416,29 @@ static const char *narrowing(const Loop *l, const Value *v, const Value *root)
                                         is_signed ? "(int64_t)" : "", c_type(t));
 }
 
+static void put_numbers(Text *t, const double *v, int n)
+{
+    for (int i = 0; i < n; i++) {
+        put(t, ", etc_splat(");
+        put_float(t, (float)v[i]);
+        put(t, ")");
+    }
+}
+
+/* Quantize or dequantize per tensor: integers are floats without a fraction here. */
+static void put_scaling(const Loop *l, const Node *n)
+{
+    double v[4] = {0}; /* scale or 1 / scale, zero point, range */
+    bool undoes = n->op == OP_DEQUANTIZE_PER_TENSOR;
+    for (int i = 0; i < 4; i++)
+        arg_number(n, 1 + i, &v[i]);
+    const double dq[2] = {v[1], v[0]}, q[4] = {1 / v[0], v[1], v[2], v[3]};
+    put(&l->f->body, "etc_%s_lanes(%s", undoes ? "dequantize" : "quantize",
+        l->f->name_of[n->in[0]->index]);
+    put_numbers(&l->f->body, undoes ? dq : q, undoes ? 2 : 4);
+    put(&l->f->body, ")");
+}
+
 static bool put_member(const Loop *l, const Node *n, const Value *root)
 {
     const CRow *row = find_row(n);
@@ -414,7 +449,11 @@ static bool put_member(const Loop *l, const Node *n, const Value *root)
         return function_refuse(l->f, n, fault);
     put(t, "%*sconst %s %s = %s%s", l->indent, "", element_type(l), name, cast ? cast : "",
         cast ? "(" : "");
-    bool ok = row && put_expr(l, n, row->expr);
+    bool ok = true;
+    if (node_scales_bytes(n))
+        put_scaling(l, n);
+    else
+        ok = row && put_expr(l, n, row->expr);
     put(t, "%s;\n", !cast ? "" : n->out[0]->type.dtype == ETC_BOOL ? "))" : ")");
     l->f->name_of[n->out[0]->index] = name;
     return ok || function_refuse(l->f, n, "has no C for these dtypes");

@@ -599,7 +599,7 @@ static void name_ports(Emit *e)
 }
 
 const char *const c_own_names[] = {"at",    "filled", "g",   "max",  "part", "scale",
-                                   "shift", "stage",  "sum", "work", NULL};
+                                   "shift", "stage",  "sum", "work", "q",  NULL};
 
 /* Symbols have one name everywhere, so it is none that a function or OUT_main.c declares. */
 static void name_symbols(Emit *e)

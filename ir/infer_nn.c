@@ -326,6 +326,22 @@ bool infer_convolution(const Node *n, Type *out, Diag *d)
     return conv_shape(n, &c, true, out, d);
 }
 
+/* Of integers: no bias of the input's dtype, a result of another. */
+bool infer_integer_convolution(const Node *n, Type *out, Diag *d)
+{
+    Conv c = {.bias = {.is_none = true}};
+    EtcDtype dtype;
+    if (!get_rank(n, 0, 3, 4, &c.x, d) || !get_rank(n, 1, c.x.rank, c.x.rank, &c.w, d))
+        return false;
+    c.spatial = c.w.rank - 2;
+    Dim k = dims_product(program_of(n), c.w.dim + 1, c.w.rank - 1);
+    if (!conv_geometry(n, &c, 6, d) || !check_integers(n, c.w.dim[0], k, &dtype, d) ||
+        !conv_shape(n, &c, true, out, d))
+        return false;
+    out->dtype = dtype;
+    return true;
+}
+
 /* conv_transpose1d, conv_transpose2d: output_padding and groups stand before dilation. */
 bool infer_conv_transpose(const Node *n, Type *out, Diag *d)
 {

@@ -1,6 +1,7 @@
 /* infer_quant.c -- types of quantized tensors, and of the scales and zero points they come with. */
 #include "ir/internal.h"
 #include <inttypes.h>
+#include <string.h>
 
 static Program *program_of(const Node *n)
 {
@@ -222,4 +223,110 @@ bool infer_affine(const Node *n, Type *out, Diag *d)
     EtcDtype dtype = undoes ? dtype_of(n, "output_dtype", ETC_F32)
                             : dtype_of(n, "output_dtype", ETC_I8);
     return set_tensor(n, out, dtype, x.rank, x.dim, d);
+}
+
+/* -- products of integers ----------------------------------------------------------------- */
+
+static bool is_byte(EtcDtype t)
+{
+    return t == ETC_U8 || t == ETC_I8;
+}
+
+/* A vector of one number per channel, or none where that may be. */
+static bool check_vector(const Node *n, const char *name, bool is_optional, EtcDtype dtype,
+                         Dim channels, Diag *d)
+{
+    Type t;
+    int i = arg_find(n, name);
+    if (is_optional && n->arg[i].kind == ARG_NONE)
+        return true;
+    if (!get_rank(n, i, 1, 1, &t, d))
+        return false;
+    return (t.dtype == dtype && dims_agree(t.dim[0], channels)) ||
+           diag_error(d, n->loc, "%s is %s, expected %s[%s]", name, type_text(program_of(n), t),
+                      dtype_name(dtype), dim_text(program_of(n), channels));
+}
+
+/* Scale and zero point of the input where the run tells them: both or none; one of each, or where
+ * there are rows one per row. */
+static bool check_input(const Node *n, Type x, bool has_rows, Diag *d)
+{
+    Type scale, zero;
+    int i = arg_find(n, "input_scale");
+    if (!get_optional(n, i, &scale, d) || !get_optional(n, i + 1, &zero, d))
+        return false;
+    if (scale.is_none && zero.is_none)
+        return true;
+    if (scale.is_none || zero.is_none ||
+        (scale.dtype != ETC_F32 && scale.dtype != ETC_F64) || !dtype_is_int(zero.dtype) ||
+        zero.dtype > ETC_I64)
+        return diag_error(d, n->loc, "input_scale and input_zero are not floats and integers");
+    Dim one = DIM(1), rows = has_rows ? dims_product(program_of(n), x.dim, x.rank - 1) : one;
+    Dim count = dims_product(program_of(n), scale.dim, scale.rank);
+    Dim zeros = dims_product(program_of(n), zero.dim, zero.rank);
+    return ((dims_agree(count, one) || dims_agree(count, rows)) && dim_equal(count, zeros)) ||
+           diag_error(d, n->loc, "input_scale and input_zero have %s and %s elements",
+                      dim_text(program_of(n), count), dim_text(program_of(n), zeros));
+}
+
+static bool check_number(const Node *n, const char *name, int64_t lo, int64_t hi, Diag *d)
+{
+    int64_t v;
+    return get_int(n, arg_find(n, name), &v, d) &&
+           ((v >= lo && v <= hi) ||
+            diag_error(d, n->loc, "%s is %" PRId64 ", expected %" PRId64 " to %" PRId64, name, v, lo,
+                       hi));
+}
+
+/* The result: floats, or integers with a scale, a zero point and a range of theirs. */
+static bool check_output(const Node *n, EtcDtype *dtype, Diag *d)
+{
+    double scale;
+    int i = arg_find(n, "output_scale");
+    *dtype = dtype_or(n, ETC_F32);
+    if (n->arg[i].kind == ARG_NONE)
+        return *dtype == ETC_F32 || diag_error(d, n->loc, "has dtype %s without an output_scale",
+                                               dtype_name(*dtype));
+    if (!is_byte(*dtype))
+        return diag_error(d, n->loc, "has dtype %s with an output_scale", dtype_name(*dtype));
+    int64_t least = *dtype == ETC_U8 ? 0 : -128;
+    if (!arg_number(n, i, &scale) || !(scale > 0))
+        return diag_error(d, n->loc, "output_scale is not above 0");
+    return check_range(n, d) && range_fits(n, *dtype, d) &&
+           check_number(n, "output_zero", least, least + 255, d);
+}
+
+bool check_integers(const Node *n, Dim channels, Dim k, EtcDtype *dtype, Diag *d)
+{
+    Type x, w;
+    if (!get_tensor(n, 0, &x, d) || !get_tensor(n, 1, &w, d))
+        return false;
+    if (!is_byte(x.dtype) || w.dtype != ETC_I8)
+        return diag_error(d, n->loc, "multiplies %s with %s, not u8 or i8 with i8",
+                          dtype_name(x.dtype), dtype_name(w.dtype));
+    if (dim_upper(k) < 1 || dim_upper(k) > 65536)
+        return diag_error(d, n->loc, "sums have %s terms, expected 1 to 65536",
+                          dim_text(program_of(n), k));
+    int64_t least = x.dtype == ETC_U8 ? 0 : -128;
+    bool is_linear = n->op == OP_INTEGER_LINEAR;
+    return check_vector(n, "bias", true, ETC_F32, channels, d) &&
+           check_vector(n, "sums", false, ETC_I32, channels, d) &&
+           check_vector(n, "scales", false, ETC_F32, channels, d) &&
+           check_input(n, x, is_linear, d) &&
+           check_number(n, "zero_point", least, least + 255, d) && check_output(n, dtype, d);
+}
+
+bool infer_integer_linear(const Node *n, Type *out, Diag *d)
+{
+    Type x, w;
+    EtcDtype dtype;
+    Dim dim[MAX_RANK];
+    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_rank(n, 1, 2, 2, &w, d))
+        return false;
+    if (!dims_agree(x.dim[x.rank - 1], w.dim[1]))
+        return diag_error(d, n->loc, "rows of input and weight differ in length");
+    memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
+    dim[x.rank - 1] = w.dim[0];
+    return check_integers(n, w.dim[0], w.dim[1], &dtype, d) &&
+           set_tensor(n, out, dtype, x.rank, dim, d);
 }

@@ -3,7 +3,8 @@
  *
  * One backward walk.  A node joins the group of its users when all of them are pointwise members of
  * one group, its result has that group's shape and dtype and nobody else reads it; at most one node
- * of a group is no pointwise one, its anchor.  Otherwise it opens a group, of which it is the last
+ * of a group is no pointwise one, its anchor.  Two kinds of nodes change the dtype within a group:
+ * dequantize per tensor, and quantize as the last of a group without an anchor.  Otherwise it opens a group, of which it is the last
  * node.  So each group has one result at most read outside, and standing where its last node stood
  * it comes after everything it reads.  Views, concats and control flow stay bare.  Linear.
  */
@@ -18,11 +19,6 @@ typedef struct Grouping {
     Cluster *cluster;
     int *of; /* cluster of the node that defines a value, by value index */
 } Grouping;
-
-static bool is_pointwise(const Node *n)
-{
-    return !strcmp(op_info[n->op].c, "pointwise");
-}
 
 /* Views and concats may cost nothing; control flow holds groups of its own. */
 static bool is_bare(const Node *n)
@@ -51,7 +47,7 @@ static int cluster_of_users(const Grouping *s, const Node *n)
         return NO_GROUP;
     for (int i = s->uses.first[v->index]; i < s->uses.first[v->index + 1]; i++) {
         const Node *user = s->uses.user[i];
-        int c = user->n_out && is_pointwise(user) ? s->of[user->out[0]->index] : NO_GROUP;
+        int c = user->n_out && node_is_pointwise(user) ? s->of[user->out[0]->index] : NO_GROUP;
         if (c == NO_GROUP || (all != NO_GROUP && c != all))
             return NO_GROUP;
         all = c;
@@ -63,13 +59,15 @@ static bool may_join(const Cluster *c, const Node *n)
 {
     if (c->mixed || !type_equal(c->type, n->out[0]->type))
         return false;
-    return is_pointwise(n) ? is_uniform(n) : !c->anchor;
+    if (!node_is_pointwise(n))
+        return !c->anchor && !c->is_narrow;
+    return is_uniform(n) || node_scales_bytes(n);
 }
 
 static void join(Grouping *s, int c, Node *n)
 {
     Cluster *to = &s->cluster[c];
-    if (!is_pointwise(n))
+    if (!node_is_pointwise(n))
         to->anchor = n;
     for (int i = 0; i < n->n_out; i++)
         s->of[n->out[i]->index] = c;
@@ -81,6 +79,11 @@ static void assign(Grouping *s, Node *n)
     int c = cluster_of_users(s, n);
     if (c == NO_GROUP || !may_join(&s->cluster[c], n)) {
         Cluster fresh = {.last = n, .type = n->out[0]->type, .mixed = !is_uniform(n)};
+        if (node_scales_bytes(n) && n->op == OP_QUANTIZE_PER_TENSOR) {
+            fresh.type = n->in[0]->type;
+            fresh.mixed = false;
+            fresh.is_narrow = true;
+        }
         c = s->n;
         PUSH(s->tmp, s->cluster, s->n, fresh);
     }

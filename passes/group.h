@@ -8,7 +8,8 @@ enum { NO_GROUP = -1, MAX_STAGES = 4 };
 
 typedef struct Cluster {
     Node *last, *anchor; /* anchor NULL: pointwise nodes only */
-    Type type;           /* of its result; a pointwise member has no other */
+    Type type;           /* a pointwise member's result has no other; but for the last's its own */
+    bool is_narrow;      /* its last node makes bytes of floats, so no anchor grows in the result */
     bool mixed;          /* its last node reads or gives other dtypes, so nothing joins it */
     int n;               /* 0: it went into another one */
     Node **member;       /* in the order of the graph, once all are known */

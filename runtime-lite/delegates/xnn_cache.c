@@ -127,7 +127,8 @@ static XnnPacked *reserved(const XnnCache *c, const void *data)
     return NULL;
 }
 
-/* The library also calls it for what it found, with no data at all. */
+/* The library also calls it for what it found, with no data at all, and some operators ask only
+ * now whether it is there. */
 static size_t look_up_or_insert(void *context, const struct xnn_weights_cache_look_up_key *key,
                                 void *data, size_t n)
 {

@@ -6,6 +6,7 @@
 #include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/group_norm.h"
+#include "runtime-lite/kernels/integer.h"
 #include "runtime-lite/kernels/matmul.h"
 #include "runtime-lite/kernels/norm.h"
 #include "runtime-lite/kernels/pointwise.h"
@@ -41,6 +42,7 @@ typedef struct EtcCores {
     void (*conv)(const float *x, const float *w, const float *bias, float *y, const EtcConv *g,
                  void *work);
     void (*max_pool)(const float *x, float *y, int64_t *where, const EtcPool *g, void *work);
+    void (*max_pool_i8)(const void *x, void *y, int is_signed, const EtcPool *g);
     void (*avg_pool)(const float *x, float *y, const EtcPool *g);
     void (*softmax)(const float *x, float *y, int64_t n, int64_t stride, int is_log);
     void (*sum)(const float *x, int64_t n, EtcSum *s);
@@ -52,6 +54,10 @@ typedef struct EtcCores {
                        float *mean, float *rstd, const EtcGroupNorm *g);
     void (*upsample_nearest)(const float *x, float *y, const EtcUpsample *g, void *work);
     void (*upsample_linear)(const float *x, float *y, const EtcUpsample *g, void *work);
+    void (*linear_i8)(const void *x, const int8_t *w, void *y, const EtcIntegerLinear *g,
+                      const EtcInteger *q);
+    void (*conv_i8)(const void *x, const int8_t *w, void *y, const EtcConv *g, const EtcInteger *q,
+                    void *work);
 } EtcCores;
 
 /* Rows for double and int64; NULL where a row has none. */

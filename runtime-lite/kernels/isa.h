@@ -33,6 +33,7 @@ const EtcCores ETC_ISA_TABLE = {
     etc_attention_f32,
     etc_conv_f32,
     etc_max_pool_f32,
+    etc_max_pool_i8,
     etc_avg_pool_f32,
     etc_softmax_f32,
     etc_sum_f32,
@@ -42,4 +43,6 @@ const EtcCores ETC_ISA_TABLE = {
     etc_group_norm_f32,
     etc_upsample_nearest_f32,
     etc_upsample_linear_f32,
+    etc_linear_i8,
+    etc_conv_i8,
 };

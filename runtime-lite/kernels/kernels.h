@@ -9,7 +9,8 @@
 
 /* Rows of ir/ops.def that no .pte calls. */
 EtcKernel etc_none; /* refuses */
-EtcKernel etc_attention, etc_group_norm, etc_hardsigmoid, etc_hardswish, etc_layer_norm,
-    etc_max_pool2d, etc_packed_attention, etc_silu, etc_softmax_attention;
+EtcKernel etc_attention, etc_group_norm, etc_hardsigmoid, etc_hardswish,
+    etc_integer_convolution, etc_integer_linear, etc_layer_norm, etc_max_pool2d,
+    etc_packed_attention, etc_silu, etc_softmax_attention;
 
 #endif

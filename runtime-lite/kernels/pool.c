@@ -55,7 +55,7 @@ static EtcStatus shape(const EtcTensor *x, EtcPool *g, EtcTensor *y)
     if (st != ETC_OK) {
         return st;
     }
-    if ((x->dtype != ETC_F32) || (y->dtype != ETC_F32) || !etc_is_plain(x) || !etc_is_plain(y)) {
+    if ((x->dtype != y->dtype) || !etc_is_plain(x) || !etc_is_plain(y)) {
         return ETC_UNSUPPORTED;
     }
     g->planes = (r == 4) ? ((int64_t)x->dim[0] * x->dim[1]) : x->dim[0];
@@ -98,6 +98,12 @@ static EtcStatus max_pool(const EtcCall *c, int has_where)
             return ETC_BAD_ARG;
         }
     }
+    const int is_byte = !has_where && ((x->dtype == ETC_I8) || (x->dtype == ETC_U8));
+    if ((st == ETC_OK) && is_byte) {
+        c->cores->max_pool_i8(x->data, y->data, x->dtype == ETC_I8, &g);
+        return st;
+    }
+    st = ((st == ETC_OK) && (x->dtype != ETC_F32)) ? ETC_UNSUPPORTED : st;
     if ((st == ETC_OK) && (etc_numel(y) > 0)) {
         c->cores->max_pool((const float *)x->data, (float *)y->data,
                            has_where ? (int64_t *)where->data : NULL, &g, c->scratch);
@@ -118,6 +124,7 @@ EtcStatus etc_max_pool2d_with_indices(const EtcCall *c)
 static EtcStatus average(const EtcCall *c, const EtcTensor *x, EtcPool *g, EtcTensor *y)
 {
     EtcStatus st = shape(x, g, y);
+    st = ((st == ETC_OK) && (x->dtype != ETC_F32)) ? ETC_UNSUPPORTED : st;
     if ((st == ETC_OK) && (etc_numel(y) > 0)) {
         c->cores->avg_pool((const float *)x->data, (float *)y->data, g);
     }

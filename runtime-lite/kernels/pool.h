@@ -109,6 +109,42 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
     }
 }
 
+/* One tap of a row of windows: y[o] = max(y[o], x[ix + o stride]) where that lies in [0, size). */
+ETC_INLINE void etc_max_tap(const uint8_t *x, int64_t size, int64_t ix, int64_t stride, uint8_t flip,
+                            uint8_t *__restrict y, int64_t n)
+{
+    const int64_t from = (ix < 0) ? ((stride - 1 - ix) / stride) : 0;
+    const int64_t to = (ix < size) ? etc_min_i64((size - ix + stride - 1) / stride, n) : 0;
+    for (int64_t o = from; o < to; o++) {
+        const uint8_t v = (uint8_t)(x[ix + (o * stride)] ^ flip);
+        y[o] = (v > y[o]) ? v : y[o];
+    }
+}
+
+/* The largest of each window of bytes, int8_t where is_signed. */
+ETC_OUTLINE void etc_max_pool_i8(const void *x, void *y, int is_signed, const EtcPool *g)
+{
+    const uint8_t flip = (is_signed != 0) ? 0x80 : 0;
+    uint8_t *to = (uint8_t *)y;
+    for (int64_t row = 0; row < (g->planes * g->oh); row++) {
+        const uint8_t *plane = (const uint8_t *)x + ((row / g->oh) * g->ih * g->iw);
+        for (int64_t o = 0; o < g->ow; o++) {
+            to[o] = 0;
+        }
+        for (int64_t ky = 0; ky < g->kh; ky++) {
+            const int64_t iy = ((row % g->oh) * g->sh) - g->ph + (ky * g->dh);
+            for (int64_t kx = 0; (iy >= 0) && (iy < g->ih) && (kx < g->kw); kx++) {
+                etc_max_tap(plane + (iy * g->iw), g->iw, (kx * g->dw) - g->pw, g->sw, flip, to,
+                            g->ow);
+            }
+        }
+        for (int64_t o = 0; o < g->ow; o++) {
+            to[o] ^= flip;
+        }
+        to += g->ow;
+    }
+}
+
 /* The mean of each window: a sum in row order, then one division. */
 ETC_OUTLINE void etc_avg_pool_f32(const float *x, float *y, const EtcPool *g)
 {

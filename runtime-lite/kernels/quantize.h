@@ -7,7 +7,7 @@
 #ifndef ETC_QUANTIZE_H
 #define ETC_QUANTIZE_H
 
-#include "runtime-lite/kernels/core.h"
+#include "runtime-lite/kernels/vec.h"
 
 /* EtcDtype's numbers */
 #define ETC_Q_U8 0
@@ -110,6 +110,155 @@ ETC_INLINE void etc_dequantize_f32(float *y, const void *x, const void *scale, c
         for (int64_t k = i * g->inner; k < ((i + 1) * g->inner); k++) {
             const int64_t v = etc_q_int(x, k, g->quantized) - at;
             y[k] = (g->is_wide != 0) ? (float)((double)v * by) : ((float)v * (float)by);
+        }
+    }
+}
+
+/* -- vectors of bytes, as floats without a fraction ------------------------------------------ */
+
+typedef uint8_t EtcBytes __attribute__((vector_size(ETC_LANES))); /* as many as lanes */
+
+/* What one scale makes of integers; the same as etc_dequantize_f32. */
+ETC_INLINE EtcF etc_dequantize_lanes(EtcF a, EtcF zero, EtcF scale)
+{
+    return (a - zero) * scale;
+}
+
+/* Integers within [lo, hi] less their zero point, a NaN the least: as etc_quantize_f32 of 8 bits. */
+ETC_INLINE EtcF etc_quantize_from_zero(EtcF a, EtcF inverse, EtcF lo, EtcF hi)
+{
+    return etc_at_most(etc_at_least(lo, a * inverse), hi) +
+           etc_splat(12582912.0f); /* 1.5 * 2^23: a sum with it ends in an integer */
+}
+
+ETC_INLINE EtcF etc_quantize_lanes(EtcF a, EtcF inverse, EtcF zero, EtcF lo, EtcF hi)
+{
+    return (etc_quantize_from_zero(a, inverse, lo - zero, hi - zero) - etc_splat(12582912.0f)) +
+           zero;
+}
+
+/* n bytes, n < ETC_LANES; the rest is zero. */
+ETC_INLINE EtcBytes etc_load_byte_part(const void *p, int64_t n)
+{
+    EtcBytes b = {0};
+    for (int i = 0; i < (ETC_LANES - 1); i++) {
+        if (i < n) {
+            b[i] = ((const uint8_t *)p)[i];
+        }
+    }
+    return b;
+}
+
+ETC_INLINE EtcBytes etc_load_bytes(const void *p, int64_t n)
+{
+    EtcBytes b;
+    if (n < ETC_LANES) {
+        return etc_load_byte_part(p, n);
+    }
+    __builtin_memcpy(&b, p, sizeof b);
+    return b;
+}
+
+/* Lanes of bytes without a sign. */
+ETC_INLINE EtcI etc_widen(EtcBytes b)
+{
+#if ETC_VEC == 64
+    return (EtcI)_mm512_cvtepu8_epi32((__m128i)b);
+#elif defined(__SSE2__)
+    __m128i v = _mm_setzero_si128();
+    __builtin_memcpy(&v, &b, sizeof b);
+#if ETC_VEC == 32
+    return (EtcI)_mm256_cvtepu8_epi32(v);
+#else
+    v = _mm_unpacklo_epi8(v, _mm_setzero_si128());
+    return (EtcI)_mm_unpacklo_epi16(v, _mm_setzero_si128());
+#endif
+#else
+    return __builtin_convertvector(b, EtcI);
+#endif
+}
+
+ETC_INLINE EtcF etc_load_u8(const uint8_t *p, int64_t n)
+{
+    return __builtin_convertvector(etc_widen(etc_load_bytes(p, n)), EtcF);
+}
+
+ETC_INLINE EtcF etc_load_i8(const int8_t *p, int64_t n)
+{
+    const EtcI v = (EtcI)((EtcU)etc_widen(etc_load_bytes(p, n)) << 24) >> 24;
+    return __builtin_convertvector(v, EtcF);
+}
+
+ETC_INLINE EtcF etc_load_u8_apart(const uint8_t *p, int64_t stride, int64_t n)
+{
+    EtcF v = ETC_REP(0.0f);
+    for (int i = 0; i < ETC_LANES; i++) {
+        v[i] = (i < n) ? (float)p[i * stride] : 0.0f;
+    }
+    return v;
+}
+
+ETC_INLINE EtcF etc_load_i8_apart(const int8_t *p, int64_t stride, int64_t n)
+{
+    EtcF v = ETC_REP(0.0f);
+    for (int i = 0; i < ETC_LANES; i++) {
+        v[i] = (i < n) ? (float)p[i * stride] : 0.0f;
+    }
+    return v;
+}
+
+/* The low bytes of lanes.  (gcc 12 narrows vectors lane by lane.) */
+ETC_INLINE EtcBytes etc_low_bytes(EtcI v)
+{
+#if ETC_VEC == 64
+    return (EtcBytes)_mm512_cvtepi32_epi8((__m512i)v);
+#elif defined(__SSE2__)
+    const EtcI low = v & 0xff;
+    EtcBytes b;
+#if ETC_VEC == 32
+    const __m128i a = _mm256_castsi256_si128((__m256i)low);
+    const __m128i c = _mm_packs_epi32(a, _mm256_extracti128_si256((__m256i)low, 1));
+#else
+    const __m128i c = _mm_packs_epi32((__m128i)low, (__m128i)low);
+#endif
+    const __m128i d = _mm_packus_epi16(c, c);
+    __builtin_memcpy(&b, &d, sizeof b);
+    return b;
+#else
+    return __builtin_convertvector((EtcU)v, EtcBytes);
+#endif
+}
+
+/* Bytes of either kind: -1 and 255 are the same. */
+ETC_INLINE void etc_store_low(uint8_t *p, int64_t n, EtcI v)
+{
+    const EtcBytes b = etc_low_bytes(v);
+    if (n >= ETC_LANES) {
+        __builtin_memcpy(p, &b, sizeof b);
+        return;
+    }
+#if ETC_VEC == 64
+    _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << n) - 1u), (__m512i)v);
+#else
+    for (int i = 0; i < (ETC_LANES - 1); i++) {
+        if (i < n) {
+            p[i] = b[i];
+        }
+    }
+#endif
+}
+
+ETC_INLINE void etc_store_bytes(void *y, int64_t n, EtcF v)
+{
+    etc_store_low((uint8_t *)y, n, __builtin_convertvector(v, EtcI));
+}
+
+ETC_INLINE void etc_store_bytes_apart(void *y, int64_t stride, int64_t n, EtcF v)
+{
+    const EtcI b = __builtin_convertvector(v, EtcI);
+    for (int i = 0; i < ETC_LANES; i++) {
+        if (i < n) {
+            ((uint8_t *)y)[i * stride] = (uint8_t)b[i];
         }
     }
 }

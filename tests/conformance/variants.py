@@ -116,6 +116,71 @@ class quant_static(nn.Module):
         return fake(F.linear(x, self.fc.weight(), self.fc.b), 0.5, 1)
 
 
+@model(rnd(1, 6, 11, 13))
+class quant_convolutions(nn.Module):
+    """Depthwise with strides, dilation and two outputs per channel, groups, and integers that are moved, padded and
+    clamped between."""
+
+    def __init__(self):
+        super().__init__()
+        self.deep = QLayer(12, 1, 3, 5, scale=2.0 ** -5)
+        self.groups = QLayer(8, 6, 3, 1, scale=0.25, seed=1)
+        self.wide = QLayer(8, 1, 3, 3, scale=0.25, seed=2)
+
+    def forward(self, x):
+        x = fake(x, 2.0 ** -5, -7)
+        x = fake(F.conv2d(x, self.deep.weight(), self.deep.b, (2, 1), (1, 4), (1, 2), 6), 0.25, 9)
+        x = fake(F.hardtanh(x, 0.0, 6.0), 0.25, 9)
+        x = fake(F.pad(x, (1, 0, 2, 1)), 0.25, 9)
+        x = fake(x.permute(0, 1, 3, 2), 0.25, 9)
+        x = a = fake(F.conv2d(x, self.groups.weight(), self.groups.b, groups=2), 0.25, -128)
+        x = fake(F.relu(F.conv2d(x, self.wide.weight(), self.wide.b, padding=2, dilation=2, groups=8)), 0.25, -128)
+        x = fake(torch.cat([x, a[:, 2:5]], 1), 0.25, -128)
+        return fake(F.max_pool2d(x, (2, 3), (1, 2), (1, 1)), 0.25, -128), a
+
+
+@model(rnd(2, 5, 40))
+class quant_lines(nn.Module):
+    """Convolutions of one dimension, dense and depthwise."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = QLayer(7, 5, 4, scale=2.0 ** -5)
+        self.deep = QLayer(7, 1, 3, scale=0.25, seed=1)
+
+    def forward(self, x):
+        x = fake(x, 2.0 ** -5, 3)
+        x = fake(F.relu(F.conv1d(x, self.dense.weight(), self.dense.b, stride=2, padding=3)), 0.25, -100)
+        return F.conv1d(x, self.deep.weight(), self.deep.b, padding=2, dilation=2, groups=7)
+
+
+@model(rnd(3, 16), rnd(1, 3, 6, 6, seed=1), more=[(rnd(3, 16, seed=5) * 30, rnd(1, 3, 6, 6, seed=6) * 0.1)])
+class quant_matrices(nn.Module):
+    """Products that are spelled mm and addmm, with weights of one scale and of one per column; scales of a whole
+    tensor that the run tells, of a matrix and of an image."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("v", whole(16, 9, seed=1, most=40))
+        self.register_buffer("w", whole(9, 4, seed=2, most=40))
+        self.register_buffer("s", powers(4))
+        self.register_buffer("z", torch.zeros(4, dtype=torch.int64))
+        self.b = nn.Parameter(rnd(4))
+        self.conv = QLayer(4, 3, 3, 3, scale=2.0 ** -5)
+
+    def chosen(self, x):
+        q = torch.ops.quantized_decomposed
+        s, z = q.choose_qparams.tensor(x, -128, 127, 1.1920928955078125e-07, torch.int8)
+        x = q.quantize_per_tensor.tensor(x, s, z, -128, 127, torch.int8)
+        return q.dequantize_per_tensor.tensor(x, s, z, -128, 127, torch.int8)
+
+    def forward(self, x, y):
+        q = torch.ops.quantized_decomposed
+        x = self.chosen(x) @ q.dequantize_per_tensor(self.v, 0.125, 0, -127, 127, torch.int8)
+        w = q.dequantize_per_channel(self.w, self.s, self.z, 1, -127, 127, torch.int8)
+        return torch.addmm(self.b, fake(x, 0.25, 1), w), F.conv2d(self.chosen(y), self.conv.weight(), self.conv.b, padding=1)
+
+
 @model(rnd(2, 3, 8, 8))
 class quant_borders(nn.Module):
     """Integers that leave, are read twice, and change their scale; weights that floats read."""
@@ -267,6 +332,32 @@ class half_beside(Half):
         x = self.a(self.n(x))
         y, x = self.c(F.relu(self.c(y))), self.b(x)
         return F.gelu(x), F.gelu(x, approximate="tanh"), x.exp(), (x.float() * 1e6).sum(1), x * 1e-6 * 1e6, x.clamp(1.0, 1.0001), x.mean(1), x.sum(-1), y
+
+
+@model(rnd(3, 16), rnd(2, 4, 6, 6, seed=1))
+class brain_floats(nn.Module):
+    """bfloat16 inside, f32 outside."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.n, self.c = nn.Linear(16, 24), nn.LayerNorm(24), nn.Conv2d(4, 8, 3, padding=1)
+        self.bfloat16()
+
+    def forward(self, x, y):
+        x, y = self.n(self.a(x.bfloat16())), F.silu(self.c(y.bfloat16()))
+        return x.softmax(-1).float(), (y * 0.3 + 1).mean((2, 3)).float(), torch.cat([x, F.gelu(x)])[:, 2:9].float()
+
+
+@model(rnd(3, 16), rnd(2, 4, 8, 8, seed=1))
+class products_shared(nn.Module):
+    """The same weights twice in a region."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.c = nn.Linear(16, 16), nn.Conv2d(4, 4, 3)
+
+    def forward(self, x, y):
+        return self.a(F.relu(self.a(x))), self.c(F.relu(self.c(y)))
 
 
 # -- attention ---------------------------------------------------------------------------------

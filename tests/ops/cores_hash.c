@@ -5,6 +5,7 @@
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/copy.h"
 #include "runtime-lite/kernels/group_norm.h"
+#include "runtime-lite/kernels/integer.h"
 #include "runtime-lite/kernels/matmul.h"
 #include "runtime-lite/kernels/norm.h"
 #include "runtime-lite/kernels/pointwise.h"
@@ -203,6 +204,57 @@ static void hash_images(void)
     hash_floats("upsample linear, aligned", 2 * 9 * 11);
 }
 
+/* Any bytes, both as they are and with a sign; sums of their own weights. */
+static void hash_integer(const char *name, EtcConv g, int is_signed, int is_float)
+{
+    static int32_t sums[64];
+    const uint8_t *x = (const uint8_t *)in_a;
+    const int8_t *w = (const int8_t *)in_w;
+    const int64_t k = g.ic * g.kh * g.kw, n = g.groups * g.oc;
+    const EtcInteger q = {sums, in_b, in_a, NULL, NULL, 0, 0, 0, is_signed,
+                          (is_signed != 0) ? -9 : 77, -3.0f, 1e30f, is_float, 0.03f, 5, -128, 127};
+    for (int64_t c = 0; c < n; c++) {
+        sums[c] = 0;
+        for (int64_t i = 0; i < k; i++) {
+            sums[c] += w[(c * k) + i];
+        }
+    }
+    etc_conv_i8(x, w, out, &g, &q, work.bytes);
+    hash(name, out, (size_t)(g.n * n * g.oh * g.ow) * ((is_float != 0) ? 4u : 1u));
+}
+
+static void hash_integers(void)
+{
+    static int32_t sums[37];
+    const EtcIntegerLinear linear = {5, 37, 259};
+    const double scale[5] = {0.1, 0.3, 1e-3, 7.0, 0.03};
+    const int64_t zero[5] = {-128, 127, 0, 5, -77};
+    const EtcInteger rows = {sums, in_b, NULL, scale, zero, ETC_Q_F64, ETC_Q_I64, 1, 1,
+                             0, -1e30f, 1e30f, 1, 0.0f, 0, 0, 0};
+    const EtcPool max = {3, 15, 23, 8, 12, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0};
+    const EtcConv dense = {2, 1, 21, 13, 17, 19, 13, 17, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0};
+    const EtcConv strided = {1, 2, 3, 21, 23, 5, 9, 10, 5, 4, 2, 2, 0, 0, 1, 1, 0, 0, 0, 0, 0};
+    const EtcConv point = {1, 1, 30, 9, 7, 40, 9, 7, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0};
+    const EtcConv depth = {2, 9, 1, 19, 31, 1, 19, 31, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0};
+    const EtcConv steps = {1, 7, 1, 20, 33, 2, 10, 17, 7, 5, 2, 2, 3, 2, 1, 1, 0, 0, 0, 0, 0};
+    const EtcConv deep = {1, 1, 500, 3, 5, 9, 3, 5, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0};
+    for (int i = 0; i < 4; i++) {
+        hash_integer("integer dense", dense, i & 1, i & 2);
+        hash_integer("integer strided", strided, i & 1, i & 2);
+        hash_integer("integer point", point, i & 1, i & 2);
+        hash_integer("integer depthwise", depth, i & 1, i & 2);
+        hash_integer("integer depthwise strided", steps, i & 1, i & 2);
+        hash_integer("integer deep", deep, i & 1, i & 2);
+    }
+    for (int64_t i = 0; i < (37 * 259); i++) {
+        sums[i / 259] += ((const int8_t *)in_w)[i];
+    }
+    etc_linear_i8(in_a, (const int8_t *)in_w, out, &linear, &rows);
+    hash_floats("integer linear", 5 * 37);
+    etc_max_pool_i8(in_a, out, 1, &max);
+    hash("max_pool of bytes", out, 3 * 8 * 12);
+}
+
 static void hash_rest(void)
 {
     const EtcPool max = {3, 15, 23, 8, 12, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0};
@@ -235,6 +287,7 @@ int main(void)
     hash_pointwise();
     hash_convs();
     hash_matmuls();
+    hash_integers();
     hash_streams();
     hash_attentions();
     hash_rest();
@@ -244,6 +297,7 @@ int main(void)
     hash_pointwise();
     hash_convs();
     hash_matmuls();
+    hash_integers();
     hash_streams();
     hash_attentions();
     hash_rest();

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ARGS = 16, MAX_OUTS = 4, ARENA = 8 << 20 };
+enum { MAX_ARGS = 20, MAX_OUTS = 4, ARENA = 8 << 20 };
 
 /* -- reading the recorded cases (format: tests/ops/record.py) ------------------------------- */
 
@@ -312,6 +312,8 @@ static EtcKernel *find(const char *key)
                    {"layer_norm", etc_layer_norm},
                    {"hardswish", etc_hardswish},
                    {"hardsigmoid", etc_hardsigmoid},
+                   {"integer_convolution", etc_integer_convolution},
+                   {"integer_linear", etc_integer_linear},
                    {"max_pool2d", etc_max_pool2d}};
     char name[80];
     for (size_t i = 0; i < (sizeof rowless / sizeof rowless[0]); i++) {
@@ -458,7 +460,8 @@ static void run_family(const char *family, int at_least)
 static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
                                        "logic",     "index",  "attention", "layer_norm", "image",
-                                       "remainder", "lists", "quant", "exported", "shorts", "official"};
+                                       "remainder", "lists", "quant", "integer", "exported",
+                                       "shorts", "official"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -476,6 +479,10 @@ Test(kernels, official)
 Test(kernels, quant)
 {
     run_family("quant", 400);
+}
+Test(kernels, integer)
+{
+    run_family("integer", 130);
 }
 Test(kernels, matmul)
 {

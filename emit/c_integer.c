@@ -1,0 +1,104 @@
+/* c_integer.c -- linear layers and convolutions of 8-bit integers: kernels/integer.h's cores. */
+#include "emit/c_emit.h"
+#include <string.h>
+
+/* Position of the argument `name`, which the row has. */
+static int find(const Node *n, const char *name)
+{
+    const Schema *s = op_schema(n->graph->program, n->op);
+    for (int i = 0; i < s->n_args; i++)
+        if (!strcmp(s->arg[i].name, name))
+            return i;
+    UNREACHABLE();
+}
+
+static double number(const Node *n, const char *name)
+{
+    double v = 0;
+    arg_number(n, find(n, name), &v);
+    return v;
+}
+
+static bool check(Function *f, const Node *n)
+{
+    for (int i = 0; i < n->n_in + 1; i++)
+        if (!c_type_is_dense(f->e, value_type(i < n->n_in ? n->in[i] : n->out[0])))
+            return function_refuse(f, n, "takes no tensor with gaps here");
+    return true;
+}
+
+/* What is known of the input: scale and zero point where the run tells them, and their dtypes. */
+static void put_input(Function *f, const Node *n)
+{
+    int i = find(n, "input_scale");
+    const Value *x = n->in[0], *scale = arg_value(n, i), *zero = arg_value(n, i + 1);
+    bool has_rows = false;
+    if (scale) {
+        Dim count = c_dims_product(f->e, scale->type.dim, scale->type.rank);
+        has_rows = !dim_equal(count, DIM(1));
+    }
+    put(&f->body, "%s, %s, %d, %d, %d,\n        %d, %d, ", array_or_null(f, scale),
+        array_or_null(f, zero), scale ? (int)scale->type.dtype : 0,
+        zero ? (int)zero->type.dtype : 0, has_rows, x->type.dtype == ETC_I8,
+        (int)number(n, "zero_point"));
+}
+
+static void put_output(Function *f, const Node *n)
+{
+    bool is_float = n->out[0]->type.dtype == ETC_F32;
+    put_float(&f->body, (float)number(n, "lo"));
+    put(&f->body, ", ");
+    put_float(&f->body, (float)number(n, "hi"));
+    put(&f->body, ", %d, ", is_float);
+    put_float(&f->body, is_float ? 0.0f : (float)(1 / number(n, "output_scale")));
+    put(&f->body, ", %d, %d, %d};\n", (int)number(n, "output_zero"), (int)number(n, "quant_min"),
+        (int)number(n, "quant_max"));
+}
+
+static void put_integer(Function *f, const Node *n)
+{
+    put(&f->body,
+        "    /* sums, scales, bias; scale and zero point of x, their dtypes, has_rows; x_is_signed, "
+        "zero;\n     * clamp, is_float, 1 / scale of y; zero point and range of y */\n"
+        "    const EtcInteger q = {\n        %s, %s, ",
+        function_pointer(f, arg_value(n, find(n, "sums"))),
+        function_pointer(f, arg_value(n, find(n, "scales"))));
+    put(&f->body, "%s, ", array_or_null(f, arg_value(n, 2)));
+    put_input(f, n);
+    put_output(f, n);
+}
+
+static void put_call(Function *f, const Node *n, const char *core, const char *work)
+{
+    const char *x = function_pointer(f, n->in[0]), *w = function_pointer(f, arg_value(n, 1));
+    put(&f->body, "    etc_%s_i8(%s, %s, %s, &g, &q%s);\n", core, x, w, f->name_of[n->out[0]->index],
+        work);
+}
+
+bool emit_integer_conv(Function *f, const Node *n, Clamp clamp)
+{
+    (void)clamp;
+    if (!check(f, n) || !put_conv_geometry(f, n))
+        return false;
+    put_integer(f, n);
+    put_call(f, n, "conv", ", work");
+    f->uses_work = true;
+    return true;
+}
+
+bool emit_integer_fc(Function *f, const Node *n, Clamp clamp)
+{
+    const Type x = n->in[0]->type;
+    Dim field[3] = {c_dims_product(f->e, x.dim, x.rank - 1), size_of(n->out[0], -1),
+                    size_of(n->in[0], -1)};
+    (void)clamp;
+    if (!check(f, n))
+        return false;
+    put(&f->body, "    const EtcIntegerLinear g = {");
+    for (int i = 0; i < 3; i++)
+        put_field(f, field[i], i == 2);
+    put(&f->body, "}; /* m, n, k */\n");
+    put_integer(f, n);
+    put_call(f, n, "linear", "");
+    return true;
+}
