@@ -87,7 +87,8 @@ bool runner_init(Runner *r)
         return false;
     void *pool[sizeof r->need.pool_bytes / sizeof *r->need.pool_bytes] = {0};
     for (int32_t i = 0; i < r->need.n_pools; i++)
-        pool[i] = arena_alloc(a, r->need.pool_bytes[i] + 256, 1); /* large ones are aligned */
+        pool[i] = arena_pages(a, r->need.pool_bytes[i]);
+    etc_program_zeroed(&r->file);
     void *tables = arena_alloc(a, r->need.table_bytes + 256, 1);
     void *scratch = arena_alloc(a, r->need.scratch_bytes + 256, 1);
     if (!etc_method_init(&r->file, method, tables, pool, scratch, &r->method, &e))

@@ -398,7 +398,8 @@ static const char *fault_of(const Loop *l, const Node *n)
         return "takes no NaN as a bound";
     if (!strcmp(expr, "pow_scalar") && l->kind == INTEGERS && p < 0)
         return "takes no integer to a negative power";
-    if (!strcmp(expr, "remainder_scalar") && l->kind == INTEGERS && may_be_zero(n))
+    bool divides = !strcmp(expr, "remainder_scalar") || !strcmp(expr, "fmod_scalar");
+    if (divides && l->kind == INTEGERS && may_be_zero(n))
         return "takes no integer modulo what may be 0";
     return NULL;
 }

@@ -104,6 +104,16 @@ ETC_INLINE uint64_t etc_vpow_wrap(uint64_t x, uint64_t p, uint64_t q)
     return y;
 }
 
+ETC_INLINE double etc_vfmod_f64(double a, double p)
+{
+    return etc_fmod_f64(a, p);
+}
+
+ETC_INLINE uint64_t etc_vfmod_wrap(uint64_t a, uint64_t p)
+{
+    return ((int64_t)p == -1) ? 0u : (uint64_t)((int64_t)a % (int64_t)p);
+}
+
 ETC_INLINE double etc_vrem_f64(double a, double p)
 {
     return etc_rem_f64(a, p);

@@ -20,6 +20,7 @@ typedef struct Arena Arena;
 Arena *arena_new(void);
 Arena *arena_within(Arena *host); /* dies first; lies in what the host's newest block has left */
 void *arena_alloc(Arena *a, size_t n, size_t size); /* n*size zeroed bytes; never NULL */
+void *arena_pages(Arena *a, size_t n); /* zeroed; backed by memory where first touched */
 void *arena_bytes(Arena *a, size_t n); /* not zeroed: to be written at once; 64-byte aligned */
 void *arena_grow(Arena *a, void *array, int n, size_t size); /* with room for element n */
 char *arena_str(Arena *a, const char *s, size_t len);

@@ -204,6 +204,7 @@ struct EtcProgram {
     uint32_t root;       /* offset of the root table */
     const EtcDelegate *delegate; /* etc_program_offer's */
     int32_t n_delegates;
+    uint8_t has_zero_pools; /* etc_program_zeroed's */
 };
 
 typedef struct EtcMemory {
@@ -221,6 +222,10 @@ EtcStatus etc_program_open(EtcProgram *p, const void *file, size_t n_bytes, EtcE
 
 /* Delegates for the methods that are initialised from now on; the list must outlive them. */
 void etc_program_offer(EtcProgram *p, const EtcDelegate *list, int32_t n);
+
+/* The pools of methods that are initialised from now on are zero already, as the system's fresh
+ * pages are: initialising does not touch what it has no value for. */
+void etc_program_zeroed(EtcProgram *p);
 
 /* Data that a file keeps by name: entry i < n.  Names may be equal and hold NULs; both that and
  * what the bytes mean is the reader's to check. */

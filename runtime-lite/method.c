@@ -542,7 +542,7 @@ EtcStatus etc_method_init(const EtcProgram *p, int32_t method, void *tables, voi
     b.m->scratch = scratch;
     b.m->cores = etc_cores();
     for (int32_t i = 0; i < memory.n_pools; i++) {
-        if (memory.pool_bytes[i] > 0) {
+        if (!p->has_zero_pools && (memory.pool_bytes[i] > 0)) {
             memset(pools[i], 0, memory.pool_bytes[i]);
         }
     }

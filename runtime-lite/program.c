@@ -330,6 +330,11 @@ EtcNamed etc_program_named(const EtcProgram *p, uint32_t i) /* check_users was c
 
 /* -- methods ----------------------------------------------------------------------------- */
 
+void etc_program_zeroed(EtcProgram *p)
+{
+    p->has_zero_pools = 1;
+}
+
 void etc_program_offer(EtcProgram *p, const EtcDelegate *list, int32_t n)
 {
     p->delegate = list;

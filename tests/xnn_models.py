@@ -9,7 +9,8 @@ ours      the models of tests/data, compiled with --backend xnnpack, run twice b
 methods   two methods of one model: as ours, and the weights are there once
 official  the exporter's small files of tests/data/official_pte against what the official runtime
           gave for the same inputs, recorded beside them as NAME.npz
-profile   `etc-xnn bench`: what a delegate tells of its operations is mapped to the model's nodes
+profile   `etc-xnn bench`: what a delegate tells of its operations is mapped to the model's nodes;
+          two threads pack as many bytes as one
 without   etc itself refuses those files, exit 4, and says which program runs them
 """
 import glob
@@ -124,6 +125,13 @@ def official(etc_xnn, path, work):
     return None
 
 
+def packed_by_two(etc_xnn, folder):
+    p = subprocess.run([etc_xnn, "bench", folder + "/model.pt2", "--backend", "xnnpack", "--delegate", "all",
+                        "--runs", "1", "--threads", "2", "--json"], capture_output=True, text=True, check=False)
+    assert p.returncode == 0, p.stderr
+    return sum(r["delegate"]["packed_bytes"] for r in json.loads(p.stdout)["instructions"] if r["delegate"])
+
+
 def profile(etc_xnn, folder, work):
     trace = os.path.join(work, "trace.json")
     p = subprocess.run([etc_xnn, "bench", folder + "/model.pt2", "--backend", "xnnpack", "--delegate", "all",
@@ -132,7 +140,9 @@ def profile(etc_xnn, folder, work):
     rows = json.loads(p.stdout)["instructions"]
     delegates = [r["delegate"] for r in rows if r["delegate"]]
     assert delegates, "nothing is delegated"
-    assert sum(d["packed_bytes"] for d in delegates) > 0
+    packed = sum(d["packed_bytes"] for d in delegates)
+    assert packed > 0
+    assert packed == packed_by_two(etc_xnn, folder), "two threads pack something twice"
     for d in delegates:
         assert d["operations"] and d["nodes"] and d["border_bytes"] > 0
         for o in d["operations"]:

@@ -1,6 +1,6 @@
 /* xnn_graph.h -- what an XNNPACK blob says, after every claim in it was checked; shared by xnn_read.c
- * (bytes to graph), xnn_node.c (nodes), xnn_shape.c (sizes) and xnnpack.c (graph to library).  Hosted:
- * it allocates.  Nothing here needs the library. */
+ * (bytes to graph), xnn_node.c (nodes), xnn_shape.c (sizes) and those that see the library.  Hosted: it
+ * allocates.  Nothing here needs the library. */
 #ifndef ETC_DELEGATES_XNN_GRAPH_H
 #define ETC_DELEGATES_XNN_GRAPH_H
 
@@ -142,6 +142,10 @@ EtcStatus etc_xnn_infer(const XnnGraph *g, XnnShape *shape, EtcError *e);
 
 /* align: a power of two, a multiple of a pointer's size.  For free(); NULL: there is none. */
 void *etc_xnn_allocate(size_t align, size_t n);
+
+/* Maps in at once what will be read or written, which costs less than a fault for every page. */
+void etc_xnn_will_read(const void *data, size_t n);
+void etc_xnn_will_write(void *data, size_t n);
 
 /* Which node each operation of the library's profile is, by name: operations stand in the order of
  * nodes, and a node that the library fused into another has none.  XNN_NO_ID: not known. */

@@ -6,7 +6,30 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { HUGE_PAGE = 2 << 20, LARGE = 1 << 20 };
+enum { HUGE_PAGE = 2 << 20, LARGE = 1 << 20, PAGE = 4 << 10 };
+
+/* Both are wishes. */
+void etc_xnn_will_write(void *data, size_t n)
+{
+#ifdef MADV_POPULATE_WRITE
+    const uintptr_t from = (uintptr_t)data / PAGE * PAGE;
+    (void)madvise((void *)from, (uintptr_t)data + n - from, MADV_POPULATE_WRITE);
+#else
+    (void)data;
+    (void)n;
+#endif
+}
+
+void etc_xnn_will_read(const void *data, size_t n)
+{
+#ifdef MADV_POPULATE_READ
+    const uintptr_t from = (uintptr_t)data / PAGE * PAGE;
+    (void)madvise((void *)from, (uintptr_t)data + n - from, MADV_POPULATE_READ);
+#else
+    (void)data;
+    (void)n;
+#endif
+}
 
 void *etc_xnn_allocate(size_t align, size_t n)
 {

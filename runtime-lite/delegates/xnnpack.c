@@ -4,46 +4,10 @@
  * named data.  The library finds them by address and a weak sum of the node's parameters, so data
  * that two nodes pack differently would give one of them memory of another size: a delegate with
  * such a node, or with constants in the blob, shares nothing. */
-#include "runtime-lite/delegates/xnnpack.h"
-#include "runtime-lite/delegates/xnn_graph.h"
+#include "runtime-lite/delegates/xnn_host.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <pthreadpool.h>
-#include <xnnpack.h>
-
-typedef struct Use { /* all that decides how a filter is packed */
-    uint32_t kind, flags, field[XNN_FIELDS], type[4], bias, group, is_set;
-    uint32_t rank;
-    size_t dim[XNN_RANK];
-    float scale[3];
-    int32_t zero[3];
-    const void *scales;
-} Use;
-
-typedef struct Copy { /* a constant at the very end of the file */
-    struct Copy *next;
-    const uint8_t *of;
-    uint64_t n_bytes;
-    uint8_t *data;
-} Copy;
-
-enum { PACKED_LISTS = 1024, PACKED_ALIGN = 64, FIRST_BLOCK = 512 << 10, NEXT_BLOCK = 32 << 20 };
-
-typedef struct Packed { /* weights as the library packed them */
-    struct Packed *next;
-    struct xnn_weights_cache_look_up_key key;
-    void *data;
-    size_t number; /* in `at` */
-} Packed;
-
-typedef struct Block { /* that packed weights lie in, one behind the other */
-    struct Block *next;
-    uint8_t *data;
-    size_t n_bytes, used;
-} Block;
 
 typedef struct Profile { /* of a runtime, made when it is first asked for */
     char *names;
@@ -52,30 +16,9 @@ typedef struct Profile { /* of a runtime, made when it is first asked for */
     uint32_t n;
 } Profile;
 
-struct EtcXnnpack {
-    const uint8_t *file; /* of the program that is served; NULL: none yet */
-    size_t file_bytes;
-    XnnNames names;
-    uint32_t *first; /* by row of names: the first row of the same address */
-    Use *use;        /* by such first rows */
-    Copy *copies;
-    struct xnn_weights_cache_provider cache;
-    Packed *packed[PACKED_LISTS];
-    Packed **at; /* all of them; the library's offsets count here */
-    size_t n_packed;
-    Block *blocks; /* the one in use first */
-    xnn_workspace_t workspace;
-    pthreadpool_t pool; /* NULL: the caller's thread alone */
-    uint64_t packed_bytes;
-    uint8_t is_packing; /* else packed weights are only read */
-    uint8_t is_sharing; /* while packing: by key, with others */
-    uint8_t is_profiling;
-};
-
 typedef struct State {
     EtcXnnpack *host;
     XnnGraph graph;
-    xnn_subgraph_t subgraph; /* while building */
     xnn_runtime_t runtime;
     uint32_t *id;    /* the library's, by place */
     XnnShape *shape; /* of the last call */
@@ -83,130 +26,13 @@ typedef struct State {
     struct xnn_external_value *external;
     Profile profile;
     uint64_t packed_bytes; /* that no delegate before had */
-    uint8_t is_shaped;
+    uint8_t is_sharing;    /* packed weights */
+    uint8_t is_shaped, was_shaped;
 } State;
 
 static EtcStatus fail(EtcError *e, EtcStatus status, const char *what, uint32_t index)
 {
     return etc_xnn_fail(e, status, what, index);
-}
-
-/* -- packed weights, by the address of what was packed -------------------------------------- */
-
-static Packed **list_of(EtcXnnpack *x, const struct xnn_weights_cache_look_up_key *key)
-{
-    return &x->packed[((uintptr_t)key->kernel / 64 ^ key->seed) % PACKED_LISTS];
-}
-
-static size_t look_up(void *context, const struct xnn_weights_cache_look_up_key *key)
-{
-    EtcXnnpack *x = context;
-    const Packed *first = x->is_sharing ? *list_of(x, key) : NULL;
-    for (const Packed *p = first; p != NULL; p = p->next) {
-        if ((p->key.seed == key->seed) && (p->key.kernel == key->kernel) &&
-            (p->key.bias == key->bias)) {
-            return p->number;
-        }
-    }
-    return SIZE_MAX;
-}
-
-/* Memory as long as the host lives; of a block, what nobody writes is never backed.  The first is
- * too small for a large page, which would take a small program longer than its packing. */
-static void *packed_memory(EtcXnnpack *x, size_t n)
-{
-    Block *b = x->blocks;
-    if (n > SIZE_MAX - XNN_READS_BEHIND - PACKED_ALIGN) {
-        return NULL;
-    }
-    n = (n + XNN_READS_BEHIND + PACKED_ALIGN - 1) / PACKED_ALIGN * PACKED_ALIGN;
-    if ((b == NULL) || (n > b->n_bytes - b->used)) {
-        b = calloc(1, sizeof *b);
-        if (b == NULL) {
-            return NULL;
-        }
-        b->n_bytes = (x->blocks == NULL) ? FIRST_BLOCK : NEXT_BLOCK;
-        b->n_bytes = (n > b->n_bytes) ? n : b->n_bytes;
-        b->data = etc_xnn_allocate(PACKED_ALIGN, b->n_bytes);
-        b->next = x->blocks;
-        if (b->data == NULL) {
-            free(b);
-            return NULL;
-        }
-        x->blocks = b;
-    }
-    b->used += n;
-    return b->data + b->used - n;
-}
-
-/* Memory that look_up_or_insert is then told of. */
-static void *reserve_space(void *context, size_t n)
-{
-    EtcXnnpack *x = context;
-    const size_t k = x->n_packed;
-    Packed **at = (k & (k - 1)) ? x->at : realloc(x->at, (k ? 2 * k : 1) * sizeof *at);
-    Packed *p = calloc(1, sizeof *p);
-    x->at = at ? at : x->at;
-    if ((at != NULL) && (p != NULL)) {
-        p->data = packed_memory(x, n);
-    }
-    if ((at == NULL) || (p == NULL) || (p->data == NULL)) {
-        free(p);
-        return NULL;
-    }
-    p->number = k;
-    x->packed_bytes += n;
-    x->at[x->n_packed++] = p;
-    return p->data;
-}
-
-static size_t look_up_or_insert(void *context, const struct xnn_weights_cache_look_up_key *key,
-                                void *data, size_t n)
-{
-    EtcXnnpack *x = context;
-    const size_t known = look_up(context, key); /* some operators ask only now */
-    Packed *p = x->n_packed ? x->at[x->n_packed - 1] : NULL;
-    (void)n;
-    if ((known != SIZE_MAX) || (p == NULL) || (p->data != data)) {
-        return known;
-    }
-    if (x->is_sharing) {
-        p->key = *key;
-        p->next = *list_of(x, key);
-        *list_of(x, key) = p;
-    }
-    return p->number;
-}
-
-static bool is_finalized(void *context)
-{
-    return !((const EtcXnnpack *)context)->is_packing;
-}
-
-static void *offset_to_addr(void *context, size_t offset)
-{
-    const EtcXnnpack *x = context;
-    return (offset < x->n_packed) ? x->at[offset]->data : NULL;
-}
-
-static enum xnn_status delete_cache(void *context)
-{
-    (void)context;
-    return xnn_status_success;
-}
-
-static void free_packed(EtcXnnpack *x)
-{
-    for (size_t i = 0; i < x->n_packed; i++) {
-        free(x->at[i]);
-    }
-    free(x->at);
-    while (x->blocks != NULL) {
-        Block *b = x->blocks;
-        x->blocks = b->next;
-        free(b->data);
-        free(b);
-    }
 }
 
 /* -- the library's memory ------------------------------------------------------------------ */
@@ -246,15 +72,17 @@ EtcXnnpack *etc_xnnpack_new(int n_threads)
     if (x == NULL) {
         return NULL;
     }
-    struct xnn_weights_cache_provider cache = {
-        x, look_up, reserve_space, look_up_or_insert, is_finalized, offset_to_addr, delete_cache};
-    x->cache = cache;
+    if (!etc_xnn_cache_start(&x->cache)) {
+        free(x);
+        return NULL;
+    }
     if ((xnn_initialize(&allocator) != xnn_status_success) ||
         (xnn_create_workspace(&x->workspace) != xnn_status_success)) {
         etc_xnnpack_free(x);
         return NULL;
     }
     x->pool = (n_threads > 1) ? pthreadpool_create((size_t)n_threads) : NULL;
+    x->n_threads = (x->pool != NULL) ? (uint32_t)pthreadpool_get_threads_count(x->pool) : 1;
     return x;
 }
 
@@ -271,12 +99,12 @@ void etc_xnnpack_free(EtcXnnpack *x)
     if (x->workspace != NULL) {
         xnn_release_workspace(x->workspace);
     }
-    free_packed(x);
+    etc_xnn_cache_free(&x->cache);
     if (x->pool != NULL) {
         pthreadpool_destroy(x->pool);
     }
     while (x->copies != NULL) {
-        Copy *c = x->copies;
+        XnnCopy *c = x->copies;
         x->copies = c->next;
         free(c->data);
         free(c);
@@ -346,344 +174,6 @@ static EtcStatus serve(EtcXnnpack *x, const EtcProgram *p, EtcError *e)
     return ETC_OK;
 }
 
-/* -- values ------------------------------------------------------------------------------- */
-
-static enum xnn_datatype datatype(XnnType t)
-{
-    static const enum xnn_datatype of[] = {
-        [XNN_F32] = xnn_datatype_fp32,       [XNN_F16] = xnn_datatype_fp16,
-        [XNN_QINT8] = xnn_datatype_qint8,    [XNN_QUINT8] = xnn_datatype_quint8,
-        [XNN_QINT32] = xnn_datatype_qint32,  [XNN_QCINT8] = xnn_datatype_qcint8,
-        [XNN_QCINT32] = xnn_datatype_qcint32, [XNN_QCINT4] = xnn_datatype_qcint4,
-        [XNN_QDINT8] = xnn_datatype_qdint8,  [XNN_QBINT4] = xnn_datatype_qbint4,
-        [XNN_INT32] = xnn_datatype_int32,
-    };
-    return of[t];
-}
-
-/* The library may read some bytes behind a constant: one at the end of the file is copied.  The
- * host keeps copies, as it knows packed weights by their address. */
-static const void *readable(EtcXnnpack *x, const XnnValue *v)
-{
-    const uint8_t *end = x->file + x->file_bytes;
-    if ((v->data == NULL) || (v->n_bytes + XNN_READS_BEHIND <= (size_t)(end - v->data))) {
-        return v->data;
-    }
-    for (const Copy *c = x->copies; c != NULL; c = c->next) {
-        if ((c->of == v->data) && (c->n_bytes == v->n_bytes)) {
-            return c->data;
-        }
-    }
-    Copy *c = calloc(1, sizeof *c);
-    if (c == NULL) {
-        return NULL;
-    }
-    c->data = calloc(1, v->n_bytes + XNN_READS_BEHIND);
-    c->next = x->copies;
-    c->of = v->data;
-    c->n_bytes = v->n_bytes;
-    x->copies = c;
-    if (c->data != NULL) {
-        memcpy(c->data, v->data, v->n_bytes);
-    }
-    return c->data;
-}
-
-static enum xnn_status define_value(State *s, uint32_t i)
-{
-    const XnnValue *v = &s->graph.value[i];
-    const void *data = readable(s->host, v);
-    uint32_t flags = v->is_input    ? XNN_VALUE_FLAG_EXTERNAL_INPUT
-                     : v->is_output ? XNN_VALUE_FLAG_EXTERNAL_OUTPUT
-                                    : 0;
-    const enum xnn_datatype t = datatype(v->type);
-    const size_t n = v->shape.rank, *dim = v->shape.dim;
-    if ((v->data != NULL) && (data == NULL)) {
-        return xnn_status_out_of_memory;
-    }
-    switch (v->quant) {
-    case XNN_PER_TENSOR:
-        return xnn_define_quantized_tensor_value(s->subgraph, t, v->zero, v->scale, n, dim, data,
-                                                 v->external, flags, &s->id[i]);
-    case XNN_PER_CHANNEL:
-        return xnn_define_channelwise_quantized_tensor_value_v2(
-            s->subgraph, t, v->zero, v->scales, n, v->channel_dim, dim, data, v->external, flags,
-            &s->id[i]);
-    case XNN_PER_TOKEN:
-        return xnn_define_dynamically_quantized_tensor_value(
-            s->subgraph, t, n, v->n_token_dims, dim, v->external, flags, &s->id[i]);
-    case XNN_PER_GROUP:
-        return xnn_define_blockwise_quantized_tensor_value(
-            s->subgraph, t, v->zero, v->scales, n, v->channel_dim, v->group, dim, data,
-            v->external, flags, &s->id[i]);
-    case XNN_PLAIN:
-    default:
-        return xnn_define_tensor_value(s->subgraph, t, n, dim, data, v->external, flags,
-                                       &s->id[i]);
-    }
-}
-
-/* -- nodes -------------------------------------------------------------------------------- */
-
-typedef struct Ids { /* of one node, as the library has them */
-    uint32_t in[XNN_INPUTS], out[2];
-} Ids;
-
-static enum xnn_unary_operator unary_operator(XnnKind kind)
-{
-    switch ((int)kind) {
-    case XNN_SIGMOID: return xnn_unary_sigmoid;
-    case XNN_CLAMP: return xnn_unary_clamp;
-    case XNN_FLOOR: return xnn_unary_floor;
-    case XNN_CONVERT: return xnn_unary_convert;
-    case XNN_SQRT: return xnn_unary_square_root;
-    case XNN_CEILING: return xnn_unary_ceiling;
-    case XNN_HARDSWISH: return xnn_unary_hardswish;
-    case XNN_LEAKY_RELU: return xnn_unary_leaky_relu;
-    case XNN_NEGATE: return xnn_unary_negate;
-    case XNN_SQUARE: return xnn_unary_square;
-    case XNN_ELU: return xnn_unary_elu;
-    case XNN_ABS: return xnn_unary_abs;
-    case XNN_RSQRT: return xnn_unary_reciprocal_square_root;
-    case XNN_LOG: return xnn_unary_log;
-    case XNN_GELU: return xnn_unary_gelu;
-    case XNN_TANH: return xnn_unary_tanh;
-    case XNN_EXP: return xnn_unary_exp;
-    case XNN_SIN: return xnn_unary_sine;
-    case XNN_COS: return xnn_unary_cosine;
-    default: return xnn_unary_invalid;
-    }
-}
-
-static enum xnn_status define_unary(xnn_subgraph_t g, const XnnNode *n, const Ids *v)
-{
-    union xnn_unary_params params;
-    memset(&params, 0, sizeof params);
-    if (n->kind == XNN_CLAMP) {
-        params.clamp.min = n->min;
-        params.clamp.max = n->max;
-    } else if (n->kind == XNN_ELU) {
-        params.elu.alpha = n->number;
-    } else if (n->kind == XNN_LEAKY_RELU) {
-        params.leaky_relu.negative_slope = n->number;
-    }
-    const int has_params =
-        (n->kind == XNN_CLAMP) || (n->kind == XNN_ELU) || (n->kind == XNN_LEAKY_RELU);
-    return xnn_define_unary(g, unary_operator(n->kind), has_params ? &params : NULL, v->in[0],
-                            v->out[0], 0);
-}
-
-static enum xnn_status define_binary(xnn_subgraph_t g, const XnnNode *n, const Ids *v)
-{
-    struct xnn_binary_params params;
-    params.output_min = (double)n->min;
-    params.output_max = (double)n->max;
-    enum xnn_binary_operator op = (n->kind == XNN_ADD)        ? xnn_binary_add
-                                  : (n->kind == XNN_SUBTRACT) ? xnn_binary_subtract
-                                  : (n->kind == XNN_MULTIPLY) ? xnn_binary_multiply
-                                  : (n->kind == XNN_DIV)      ? xnn_binary_divide
-                                  : (n->kind == XNN_MAXIMUM)  ? xnn_binary_maximum
-                                  : (n->kind == XNN_MINIMUM)  ? xnn_binary_minimum
-                                                              : xnn_binary_prelu;
-    const int has_range = (n->kind != XNN_MAXIMUM) && (n->kind != XNN_MINIMUM) &&
-                          (n->kind != XNN_PRELU);
-    return xnn_define_binary(g, op, has_range ? &params : NULL, v->in[0], v->in[1], v->out[0], 0);
-}
-
-static enum xnn_status define_conv(xnn_subgraph_t g, const XnnNode *n, const Ids *v)
-{
-    const uint32_t *u = n->field;
-    switch ((int)n->kind) {
-    case XNN_CONV:
-        return xnn_define_convolution_2d(
-            g, u[F_TOP], u[F_RIGHT], u[F_BOTTOM], u[F_LEFT], u[F_KERNEL_H], u[F_KERNEL_W],
-            u[F_STRIDE_H], u[F_STRIDE_W], u[F_DILATION_H], u[F_DILATION_W], u[F_GROUPS],
-            u[F_GROUP_IN], u[F_GROUP_OUT], n->min, n->max, v->in[0], v->in[1], v->in[2], v->out[0],
-            0);
-    case XNN_DEPTHWISE:
-        return xnn_define_depthwise_convolution_2d(
-            g, u[F_TOP], u[F_RIGHT], u[F_BOTTOM], u[F_LEFT], u[F_KERNEL_H], u[F_KERNEL_W],
-            u[F_STRIDE_H], u[F_STRIDE_W], u[F_DILATION_H], u[F_DILATION_W], u[F_GROUP_OUT],
-            u[F_GROUPS], n->min, n->max, v->in[0], v->in[1], v->in[2], v->out[0], 0);
-    default:
-        return xnn_define_deconvolution_2d(
-            g, u[F_TOP], u[F_RIGHT], u[F_BOTTOM], u[F_LEFT], u[F_ADJUST_H], u[F_ADJUST_W],
-            u[F_KERNEL_H], u[F_KERNEL_W], u[F_STRIDE_H], u[F_STRIDE_W], u[F_DILATION_H],
-            u[F_DILATION_W], u[F_GROUPS], u[F_GROUP_IN], u[F_GROUP_OUT], n->min, n->max, v->in[0],
-            v->in[1], v->in[2], v->out[0], 0);
-    }
-}
-
-static enum xnn_status define_pool(xnn_subgraph_t g, const XnnNode *n, const Ids *v)
-{
-    const uint32_t *u = n->field;
-    if (n->kind == XNN_ARGMAX_POOL) {
-        return xnn_define_argmax_pooling_2d(g, u[F_TOP], u[F_RIGHT], u[F_BOTTOM], u[F_LEFT],
-                                            u[F_KERNEL_H], u[F_KERNEL_W], v->in[0], v->out[0],
-                                            v->out[1], 0);
-    }
-    if (n->kind == XNN_AVG_POOL) {
-        return xnn_define_average_pooling_2d(
-            g, u[F_TOP], u[F_RIGHT], u[F_BOTTOM], u[F_LEFT], u[F_KERNEL_H], u[F_KERNEL_W],
-            u[F_STRIDE_H], u[F_STRIDE_W], n->min, n->max, v->in[0], v->out[0], 0);
-    }
-    return xnn_define_max_pooling_2d(g, u[F_TOP], u[F_RIGHT], u[F_BOTTOM], u[F_LEFT],
-                                     u[F_KERNEL_H], u[F_KERNEL_W], u[F_STRIDE_H], u[F_STRIDE_W],
-                                     u[F_DILATION_H], u[F_DILATION_W], n->min, n->max, v->in[0],
-                                     v->out[0], 0);
-}
-
-/* Mean over rows and columns, then the range if there is one. */
-static enum xnn_status define_global_pool(State *s, const XnnNode *n, const Ids *v)
-{
-    static const size_t axes[] = {1, 2};
-    const XnnValue *out = &s->graph.value[n->out[0]];
-    const uint32_t flags = (n->flags & FLAG_KEEP_DIMS) ? XNN_FLAG_KEEP_DIMS : 0;
-    uint32_t mean = v->out[0];
-    if (isinf(n->min) && isinf(n->max)) {
-        return xnn_define_static_reduce(s->subgraph, xnn_reduce_mean, 2, axes, v->in[0], mean,
-                                        flags);
-    }
-    if (out->quant != XNN_PLAIN) {
-        return xnn_status_unsupported_parameter;
-    }
-    enum xnn_status status =
-        xnn_define_tensor_value(s->subgraph, datatype(out->type), out->shape.rank, out->shape.dim,
-                                NULL, XNN_INVALID_VALUE_ID, 0, &mean);
-    if (status == xnn_status_success) {
-        status = xnn_define_static_reduce(s->subgraph, xnn_reduce_mean, 2, axes, v->in[0], mean,
-                                          flags);
-    }
-    union xnn_unary_params params;
-    params.clamp.min = n->min;
-    params.clamp.max = n->max;
-    return (status == xnn_status_success)
-               ? xnn_define_unary(s->subgraph, xnn_unary_clamp, &params, mean, v->out[0], 0)
-               : status;
-}
-
-static enum xnn_status define_concat(xnn_subgraph_t g, const XnnNode *n, const Ids *v)
-{
-    const int32_t axis = (int32_t)n->field[0];
-    const uint32_t *in = v->in, out = v->out[0];
-    switch (n->n_in) {
-    case 2:
-        return xnn_define_concatenate2(g, axis, in[0], in[1], out, 0);
-    case 3:
-        return xnn_define_concatenate3(g, axis, in[0], in[1], in[2], out, 0);
-    case 4:
-        return xnn_define_concatenate4(g, axis, in[0], in[1], in[2], in[3], out, 0);
-    default:
-        return xnn_define_concatenate5(g, axis, in[0], in[1], in[2], in[3], in[4], out, 0);
-    }
-}
-
-static enum xnn_status define_node(State *s, uint32_t i)
-{
-    xnn_subgraph_t g = s->subgraph;
-    const XnnNode *n = &s->graph.node[i];
-    const uint32_t flip = (n->flags & FLAG_TRANSPOSE) ? XNN_FLAG_TRANSPOSE_WEIGHTS : 0;
-    Ids v;
-    for (uint32_t k = 0; k < n->n_in; k++) {
-        v.in[k] = (n->in[k] == XNN_NO_ID) ? XNN_INVALID_VALUE_ID : s->id[n->in[k]];
-    }
-    for (uint32_t k = 0; k < n->n_out; k++) {
-        v.out[k] = s->id[n->out[k]];
-    }
-    switch ((int)n->kind) {
-    case XNN_ADD: case XNN_SUBTRACT: case XNN_MULTIPLY: case XNN_DIV: case XNN_MAXIMUM:
-    case XNN_MINIMUM: case XNN_PRELU:
-        return define_binary(g, n, &v);
-    case XNN_CONV: case XNN_DEPTHWISE: case XNN_CONV_TRANSPOSE:
-        return define_conv(g, n, &v);
-    case XNN_AVG_POOL: case XNN_MAX_POOL: case XNN_ARGMAX_POOL:
-        return define_pool(g, n, &v);
-    case XNN_CONCAT2: case XNN_CONCAT3: case XNN_CONCAT4: case XNN_CONCAT5:
-        return define_concat(g, n, &v);
-    case XNN_GLOBAL_POOL:
-        return define_global_pool(s, n, &v);
-    case XNN_FULLY_CONNECTED:
-        return xnn_define_fully_connected(g, n->min, n->max, v.in[0], v.in[1], v.in[2], v.out[0],
-                                          flip);
-    case XNN_BATCH_MATMUL:
-        return xnn_define_batch_matrix_multiply(g, v.in[0], v.in[1], v.out[0], flip);
-    case XNN_SOFTMAX:
-        return xnn_define_softmax(g, v.in[0], v.out[0], 0);
-    case XNN_TRANSPOSE:
-        return xnn_define_static_transpose(g, n->a.rank, n->a.dim, v.in[0], v.out[0], 0);
-    case XNN_RESHAPE:
-        return xnn_define_static_reshape(g, n->a.rank, n->a.dim, v.in[0], v.out[0], 0);
-    case XNN_SLICE:
-        return xnn_define_static_slice(g, n->a.rank, n->a.dim, n->b.dim, v.in[0], v.out[0], 0);
-    case XNN_PAD:
-        return xnn_define_static_constant_pad(g, n->a.dim, n->b.dim, n->number, v.in[0], v.out[0],
-                                              0);
-    case XNN_RESIZE:
-        return xnn_define_static_resize_bilinear_2d(
-            g, n->field[0], n->field[1], v.in[0], v.out[0],
-            (n->flags & FLAG_ALIGN_CORNERS) ? XNN_FLAG_ALIGN_CORNERS : 0);
-    case XNN_COPY:
-        return xnn_define_copy(g, v.in[0], v.out[0], 0);
-    default:
-        return define_unary(g, n, &v);
-    }
-}
-
-/* -- packed weights ----------------------------------------------------------------------- */
-
-static int packs(const XnnGraph *g, const XnnNode *n)
-{
-    const int may = (n->kind == XNN_FULLY_CONNECTED) || (n->kind == XNN_CONV) ||
-                    (n->kind == XNN_DEPTHWISE) || (n->kind == XNN_CONV_TRANSPOSE) ||
-                    (n->kind == XNN_BATCH_MATMUL);
-    return may && (g->value[n->in[1]].data != NULL);
-}
-
-static Use use_of(const EtcXnnpack *x, const XnnGraph *g, const XnnNode *n)
-{
-    const uint32_t value[] = {n->in[0], n->in[1], n->out[0],
-                              (n->n_in > 2) ? n->in[2] : XNN_NO_ID};
-    const XnnValue *filter = &g->value[n->in[1]];
-    Use u;
-    memset(&u, 0, sizeof u);
-    u.is_set = 1;
-    u.kind = n->kind;
-    u.flags = n->flags;
-    memcpy(u.field, n->field, sizeof u.field);
-    for (int k = 0; k < 4; k++) {
-        if (value[k] != XNN_NO_ID) {
-            u.type[k] = g->value[value[k]].type;
-        }
-        if (k < 3) {
-            u.scale[k] = g->value[value[k]].scale;
-            u.zero[k] = g->value[value[k]].zero;
-        }
-    }
-    const uint32_t bias = (value[3] == XNN_NO_ID) ? XNN_NO_ID : g->value[value[3]].key;
-    u.bias = (bias == XNN_NO_ID) ? XNN_NO_ID : x->first[bias];
-    u.group = filter->group;
-    u.rank = filter->shape.rank;
-    memcpy(u.dim, filter->shape.dim, sizeof u.dim);
-    u.scales = filter->scales;
-    return u;
-}
-
-/* Whether every filter is packed as all before it of the same bytes. */
-static int may_share(State *s)
-{
-    const XnnGraph *g = &s->graph;
-    int may = !g->has_inline;
-    for (uint32_t i = 0; may && (i < g->n_nodes); i++) {
-        if (packs(g, &g->node[i])) {
-            Use u = use_of(s->host, g, &g->node[i]), *seen;
-            seen = &s->host->use[s->host->first[g->value[g->node[i].in[1]].key]];
-            may = !seen->is_set || (memcmp(&u, seen, sizeof u) == 0);
-            *seen = may ? u : *seen;
-        }
-    }
-    return may;
-}
-
 /* -- init --------------------------------------------------------------------------------- */
 
 static void stop(void *state)
@@ -691,9 +181,6 @@ static void stop(void *state)
     State *s = state;
     if (s->runtime != NULL) {
         xnn_delete_runtime(s->runtime);
-    }
-    if (s->subgraph != NULL) {
-        xnn_delete_subgraph(s->subgraph);
     }
     etc_xnn_free(&s->graph);
     free(s->id);
@@ -712,38 +199,48 @@ static EtcStatus refused(EtcError *e, enum xnn_status status, const char *what, 
                 index);
 }
 
-static EtcStatus build(State *s, EtcError *e)
+static EtcStatus define(const XnnDraft *d, const XnnShape *shape, EtcError *e)
 {
-    const XnnGraph *g = &s->graph;
-    EtcXnnpack *host = s->host;
-    enum xnn_status x = xnn_create_subgraph(g->n_externals, 0, &s->subgraph);
-    for (uint32_t i = 0; (x == xnn_status_success) && (i < g->n_values); i++) {
-        x = define_value(s, i);
+    const XnnGraph *g = d->graph;
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        XnnValue v = g->value[i];
+        v.shape = shape[i];
+        const enum xnn_status x = etc_xnn_define_value(d, i, &v);
         if (x != xnn_status_success) {
             return refused(e, x, "libXNNPACK refuses a value", i);
         }
     }
-    for (uint32_t i = 0; (x == xnn_status_success) && (i < g->n_nodes); i++) {
-        x = define_node(s, i);
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const enum xnn_status x = etc_xnn_define_node(d, i);
         if (x != xnn_status_success) {
             return refused(e, x, "libXNNPACK refuses a node", i);
         }
     }
-    if (x == xnn_status_success) {
-        const uint64_t before = host->packed_bytes;
-        host->is_packing = 1;
-        host->is_sharing = (uint8_t)may_share(s);
-        x = xnn_create_runtime_v4(s->subgraph, &host->cache, host->workspace, host->pool,
-                                  host->is_profiling ? XNN_FLAG_BASIC_PROFILING : 0, &s->runtime);
-        host->is_packing = 0;
-        s->packed_bytes = host->packed_bytes - before;
-    }
+    return ETC_OK;
+}
+
+/* A runtime for values of the sizes in s->shape. */
+static EtcStatus build(State *s, xnn_runtime_t *runtime, EtcError *e)
+{
+    EtcXnnpack *host = s->host;
+    XnnDraft d = {s->host, &s->graph, NULL, s->id};
+    enum xnn_status x = xnn_create_subgraph(s->graph.n_externals, 0, &d.subgraph);
     if (x != xnn_status_success) {
         return refused(e, x, "libXNNPACK refuses the graph", XNN_NO_ID);
     }
-    xnn_delete_subgraph(s->subgraph);
-    s->subgraph = NULL;
-    return ETC_OK;
+    EtcStatus status = define(&d, s->shape, e);
+    if (status == ETC_OK) {
+        host->cache.is_packing = 1;
+        host->cache.is_sharing = s->is_sharing;
+        x = xnn_create_runtime_v4(d.subgraph, &host->cache.provider, host->workspace, host->pool,
+                                  host->is_profiling ? XNN_FLAG_BASIC_PROFILING : 0, runtime);
+        host->cache.is_packing = 0;
+        status = (x == xnn_status_success)
+                     ? ETC_OK
+                     : refused(e, x, "libXNNPACK refuses the graph", XNN_NO_ID);
+    }
+    xnn_delete_subgraph(d.subgraph);
+    return status;
 }
 
 static EtcStatus allocate(State *s, EtcError *e)
@@ -774,7 +271,12 @@ static EtcStatus start(void *host, const EtcBlob *blob, void **state, EtcError *
         status = etc_xnn_read(blob->data, blob->n_bytes, &s->host->names, &s->graph, e);
     }
     status = (status == ETC_OK) ? allocate(s, e) : status;
-    status = (status == ETC_OK) ? build(s, e) : status;
+    if (status == ETC_OK) {
+        const uint64_t before = s->host->cache.n_bytes;
+        s->is_sharing = (uint8_t)etc_xnn_pack(s->host, &s->graph);
+        status = build(s, &s->runtime, e);
+        s->packed_bytes = s->host->cache.n_bytes - before;
+    }
     if (status != ETC_OK) {
         stop(s);
         return status;
@@ -861,6 +363,26 @@ static int has_empty(const State *s)
     return 0;
 }
 
+/* The library plans memory for the largest sizes that a value ever had, and it had those of the
+ * blob, which are bounds.  Where the first call's are smaller, it starts with these. */
+static EtcStatus fit(State *s, EtcError *e)
+{
+    xnn_runtime_t runtime = NULL;
+    uint32_t i = 0;
+    while ((i < s->graph.n_values) && etc_xnn_same(&s->shape[i], &s->graph.value[i].shape)) {
+        i++;
+    }
+    if (s->was_shaped || !s->is_sharing || (i == s->graph.n_values)) {
+        return ETC_OK;
+    }
+    const EtcStatus status = build(s, &runtime, e);
+    if (status == ETC_OK) {
+        xnn_delete_runtime(s->runtime);
+        s->runtime = runtime;
+    }
+    return status;
+}
+
 /* The library's sizes are to be those worked out here. */
 static EtcStatus reshape(State *s, EtcError *e)
 {
@@ -890,7 +412,7 @@ static EtcStatus reshape(State *s, EtcError *e)
             return fail(e, ETC_UNSUPPORTED, "libXNNPACK makes other sizes", k);
         }
     }
-    s->is_shaped = 1;
+    s->is_shaped = s->was_shaped = 1;
     return ETC_OK;
 }
 
@@ -975,10 +497,11 @@ static EtcStatus run(void *state, EtcValue *const *arg, int32_t n_args, EtcError
     EtcStatus status = take_inputs(s, arg, n_args, e);
     if ((status == ETC_OK) && !s->is_shaped) {
         status = etc_xnn_infer(&s->graph, s->shape, e);
-        if (status == ETC_OK) {
-            status = has_empty(s) ? fail(e, ETC_UNSUPPORTED, "empty tensor", XNN_NO_ID)
-                                  : reshape(s, e);
+        if ((status == ETC_OK) && has_empty(s)) {
+            status = fail(e, ETC_UNSUPPORTED, "empty tensor", XNN_NO_ID);
         }
+        status = (status == ETC_OK) ? fit(s, e) : status;
+        status = (status == ETC_OK) ? reshape(s, e) : status;
     }
     status = (status == ETC_OK) ? size_outputs(s, arg, e) : status;
     if (status != ETC_OK) {

@@ -396,6 +396,81 @@ EtcStatus etc_expand_copy(const EtcCall *c)
     return (st == ETC_OK) ? copy_spread(c, y, x) : st;
 }
 
+/* x, repeats, out: as often along each axis, those in front of x's too.  An axis of the result is
+ * two of the walk: which copy, and where in it. */
+EtcStatus etc_repeat(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    EtcInts times;
+    int64_t size[ETC_MAX_RANK];
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_ints(c, 1, &times) || !etc_arg_tensor(c, 2, &y) ||
+        (times.n < x->rank) || (x->dtype != y->dtype)) {
+        return ETC_BAD_ARG;
+    }
+    const int32_t lead = times.n - x->rank;
+    for (int32_t d = 0; d < times.n; d++) {
+        const int64_t n = (d >= lead) ? x->dim[d - lead] : 1;
+        if ((times.v[d] < 0) || (times.v[d] > INT32_MAX)) {
+            return ETC_BAD_ARG;
+        }
+        size[d] = n * times.v[d];
+    }
+    EtcStatus st = etc_resize64(y, size, times.n);
+    if ((st != ETC_OK) || ((2 * times.n) > ETC_MAX_RANK)) {
+        return (st != ETC_OK) ? st : ETC_UNSUPPORTED;
+    }
+    const View all = view_of(y), one = view_of(x);
+    View to = all, from = one;
+    to.rank = from.rank = 2 * times.n;
+    for (int32_t d = 0; d < times.n; d++) {
+        const int64_t n = (d >= lead) ? one.dim[d - lead] : 1;
+        to.dim[2 * d] = from.dim[2 * d] = times.v[d];
+        to.stride[2 * d] = n * all.stride[d];
+        from.stride[2 * d] = 0;
+        to.dim[(2 * d) + 1] = from.dim[(2 * d) + 1] = n;
+        to.stride[(2 * d) + 1] = all.stride[d];
+        from.stride[(2 * d) + 1] = (d >= lead) ? one.stride[d - lead] : 0;
+    }
+    return copy_views(c, &to, &from);
+}
+
+/* x, size, stride, offset or none, out: any look at x's elements that stays within them */
+EtcStatus etc_as_strided_copy(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    EtcInts size, stride;
+    int64_t last = 0;
+    int is_given, is_empty = 0;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_ints(c, 1, &size) || !etc_arg_ints(c, 2, &stride) ||
+        !etc_arg_opt_int(c, 3, &last, &is_given) || !etc_arg_tensor(c, 4, &y) || (size.n < 0) ||
+        (size.n != stride.n) || (last < 0) || (last > INT32_MAX)) {
+        return ETC_BAD_ARG;
+    }
+    if (!etc_is_plain(x)) {
+        return ETC_UNSUPPORTED;
+    }
+    View v = view_of(x);
+    const int64_t first = last;
+    v.rank = size.n;
+    for (int32_t d = 0; d < size.n; d++) {
+        if ((size.v[d] < 0) || (size.v[d] > INT32_MAX) || (stride.v[d] < 0) ||
+            (stride.v[d] > INT32_MAX)) {
+            return ETC_BAD_ARG;
+        }
+        v.dim[d] = size.v[d];
+        v.stride[d] = stride.v[d];
+        is_empty = is_empty || (size.v[d] == 0);
+        if ((size.v[d] > 1) && __builtin_add_overflow(last, (size.v[d] - 1) * stride.v[d], &last)) {
+            return ETC_BAD_ARG;
+        }
+    }
+    if (!is_empty && (last >= etc_numel(x))) {
+        return ETC_BAD_ARG;
+    }
+    view_advance(&v, is_empty ? 0 : first);
+    return copy_view(c, y, &v);
+}
+
 /* x, dim, start, end, step, out; start and end count from the end where negative, and clamp */
 EtcStatus etc_slice_copy(const EtcCall *c)
 {

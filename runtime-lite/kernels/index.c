@@ -157,6 +157,34 @@ EtcStatus etc_gather(const EtcCall *c)
     return follow(y, x, &g);
 }
 
+/* x, dim, index, out */
+EtcStatus etc_index_select(const EtcCall *c)
+{
+    EtcTensor *x, *t, *y;
+    int64_t dim, size[ETC_MAX_RANK];
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_int(c, 1, &dim) || !etc_arg_tensor(c, 2, &t) ||
+        !etc_arg_tensor(c, 3, &y) || !is_index(t) || (t->rank > 1) ||
+        ((t->data == NULL) && (etc_numel(t) != 0))) {
+        return ETC_BAD_ARG;
+    }
+    const int32_t d = etc_dim(dim, x->rank);
+    if ((d < 0) || ((x->rank == 0) && (etc_numel(t) != 1))) {
+        return ETC_BAD_ARG;
+    }
+    for (int32_t i = 0; i < x->rank; i++) {
+        size[i] = (i == d) ? etc_numel(t) : x->dim[i];
+    }
+    EtcStatus st = etc_resize64(y, size, x->rank);
+    if (st != ETC_OK) {
+        return st;
+    }
+    EtcIndex g = geometry(y, x, 0);
+    etc_strides(x, g.own);
+    g.own[d] = 0;
+    add_index(&g, t, d, x, d);
+    return follow(y, x, &g);
+}
+
 /* What a list of indices, each a tensor or none, selects of x. */
 typedef struct Picked {
     const EtcTensor *of[ETC_MAX_RANK]; /* by axis of x; NULL: all of it */
@@ -332,6 +360,133 @@ EtcStatus etc_index_put(const EtcCall *c)
     }
     add_indices(&g, y, &p);
     return follow(y, values, &g);
+}
+
+/* -- the largest ------------------------------------------------------------------------- */
+
+typedef struct Ranked { /* a row of values, and the places of the best so far, the best first */
+    const EtcTensor *x;
+    EtcTensor *index;
+    EtcKind kind;
+    int64_t from, step;        /* elements, in x */
+    int64_t index_at, stride; /* elements, in index */
+    int largest;
+} Ranked;
+
+/* Whether a stands before b; a NaN is larger than any number. */
+static int precedes(const Ranked *r, const void *a, const void *b)
+{
+    if (r->kind == ETC_KIND_I64) {
+        const int64_t m = *(const int64_t *)a, n = *(const int64_t *)b;
+        return r->largest ? (m > n) : (m < n);
+    }
+    const double m = *(const double *)a, n = *(const double *)b;
+    const double p = r->largest ? m : n, q = r->largest ? n : m;
+    return (p > q) || ((p != p) && (q == q));
+}
+
+static const void *value_at(const Ranked *r, int64_t i, uint64_t *buffer)
+{
+    return etc_fetch(r->kind, (int)r->x->dtype, etc_at(r->x, r->from + (i * r->step)), 1, 1,
+                     buffer);
+}
+
+/* Element i takes its place among the n before it, of which k at most stay; of equals the first
+ * stays before. */
+static int64_t rank_one(const Ranked *r, int64_t i, int64_t n, int64_t k)
+{
+    int64_t *best = (int64_t *)r->index->data + r->index_at;
+    uint64_t a_buffer, b_buffer;
+    const void *a = value_at(r, i, &a_buffer);
+    int64_t lo = 0, hi = n;
+    while (lo < hi) {
+        const int64_t at = lo + ((hi - lo) / 2);
+        if (precedes(r, a, value_at(r, best[at * r->stride], &b_buffer))) {
+            hi = at;
+        } else {
+            lo = at + 1;
+        }
+    }
+    if (lo == k) {
+        return n;
+    }
+    const int64_t last = (n < k) ? n : (k - 1);
+    for (int64_t at = last; at > lo; at--) {
+        best[at * r->stride] = best[(at - 1) * r->stride];
+    }
+    best[lo * r->stride] = i;
+    return (n < k) ? (n + 1) : n;
+}
+
+static void rank_row(const Ranked *r, int64_t n, int64_t k, EtcTensor *values)
+{
+    const int64_t *best = (const int64_t *)r->index->data + r->index_at;
+    const size_t size = etc_dtype_size((int)values->dtype);
+    int64_t found = 0;
+    for (int64_t i = 0; i < n; i++) {
+        found = rank_one(r, i, found, k);
+    }
+    for (int64_t i = 0; i < found; i++) {
+        memcpy(etc_at(values, r->index_at + (i * r->stride)),
+               etc_at(r->x, r->from + (best[i * r->stride] * r->step)), size);
+    }
+}
+
+/* Each row along `axis`: the k best of x. */
+static void rank_rows(Ranked *r, int32_t axis, int64_t k, EtcTensor *values)
+{
+    int64_t outer = 1, inner = 1;
+    for (int32_t i = 0; i < r->x->rank; i++) {
+        outer *= (i < axis) ? r->x->dim[i] : 1;
+        inner *= (i > axis) ? r->x->dim[i] : 1;
+    }
+    const int64_t n = (r->x->rank > 0) ? r->x->dim[axis] : 1;
+    r->step = r->stride = inner;
+    for (int64_t i = 0; i < (outer * inner); i++) {
+        r->from = ((i / inner) * n * inner) + (i % inner);
+        r->index_at = ((i / inner) * k * inner) + (i % inner);
+        rank_row(r, n, k, values);
+    }
+}
+
+/* x, k, dim, largest, sorted (they always are), values, indices */
+EtcStatus etc_topk(const EtcCall *c)
+{
+    EtcTensor *x, *values, *index;
+    int64_t k, dim, size[ETC_MAX_RANK];
+    int largest;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_int(c, 1, &k) || !etc_arg_int(c, 2, &dim) ||
+        !etc_arg_bool(c, 3, &largest) || !etc_arg_tensor(c, 5, &values) ||
+        !etc_arg_tensor(c, 6, &index) || (values->dtype != x->dtype) ||
+        (index->dtype != ETC_I64)) {
+        return ETC_BAD_ARG;
+    }
+    const int32_t d = etc_dim(dim, x->rank);
+    if ((d < 0) || (k < 0) || (k > ((x->rank > 0) ? x->dim[d] : 1))) {
+        return ETC_BAD_ARG;
+    }
+    for (int32_t i = 0; i < x->rank; i++) {
+        size[i] = (i == d) ? k : x->dim[i];
+    }
+    EtcStatus st = etc_resize64(values, size, x->rank);
+    st = (st == ETC_OK) ? etc_resize64(index, size, x->rank) : st;
+    if (st != ETC_OK) {
+        return st;
+    }
+    if ((etc_kind((int)x->dtype) == ETC_KIND_NONE) || !etc_is_plain(x) || !etc_is_plain(values) ||
+        !etc_is_plain(index)) {
+        return ETC_UNSUPPORTED;
+    }
+    Ranked r;
+    memset(&r, 0, sizeof r);
+    r.x = x;
+    r.index = index;
+    r.kind = etc_is_float((int)x->dtype) ? ETC_KIND_F64 : ETC_KIND_I64;
+    r.largest = largest;
+    if ((k > 0) && (etc_numel(x) > 0)) {
+        rank_rows(&r, d, k, values);
+    }
+    return ETC_OK;
 }
 
 /* -- sums along an axis ------------------------------------------------------------------ */

@@ -293,8 +293,8 @@ ETC_INLINE EtcF etc_vcos(EtcF x)
     return y;
 }
 
-/* Python's a % b, exact: the sign of b, and NaN where a is infinite or b is 0. */
-ETC_INLINE double etc_rem_f64(double a, double b)
+/* What is left of a after whole b, exact: the sign of a, and NaN where a is infinite or b is 0. */
+ETC_INLINE double etc_fmod_f64(double a, double b)
 {
     double x = __builtin_fabs(a), y = __builtin_fabs(b), t = y;
     if (((x - x) != 0.0) || (y == 0.0) || (y != y)) {
@@ -306,8 +306,23 @@ ETC_INLINE double etc_rem_f64(double a, double b)
     for (; (y <= x) && (t >= y); t *= 0.5) { /* y times a power of two, halved down again */
         x -= (x >= t) ? t : 0.0;
     }
-    double r = (a < 0.0) ? -x : x;
+    return __builtin_copysign(x, a);
+}
+
+/* Python's a % b: the sign of b. */
+ETC_INLINE double etc_rem_f64(double a, double b)
+{
+    const double r = etc_fmod_f64(a, b);
     return ((r != 0.0) && ((r < 0.0) != (b < 0.0))) ? (r + b) : r;
+}
+
+ETC_INLINE EtcF etc_vfmod(EtcF x, EtcF p)
+{
+    EtcF y = x;
+    for (int i = 0; i < ETC_LANES; i++) {
+        y[i] = (float)etc_fmod_f64((double)x[i], (double)p[i]);
+    }
+    return y;
 }
 
 ETC_INLINE EtcF etc_vrem(EtcF x, EtcF p)

@@ -21,6 +21,12 @@ static uint64_t remainder_of(uint64_t a, uint64_t p)
     return (uint64_t)(((r != 0) && ((r < 0) != (b < 0))) ? (r + b) : r);
 }
 
+/* the same with the sign of a */
+static uint64_t left_of(uint64_t a, uint64_t p)
+{
+    return (AS_SIGNED(p) == -1) ? 0u : (uint64_t)(AS_SIGNED(a) % AS_SIGNED(p));
+}
+
 /* Division gives floats: the wrapper promotes, and div is never called here.
  * The names that the rows use, for one unsigned number. */
 #define etc_k(d) ((uint64_t)(int64_t)(d))
@@ -29,6 +35,7 @@ static uint64_t remainder_of(uint64_t a, uint64_t p)
 #define etc_at_most(a, hi) ((AS_SIGNED(a) > AS_SIGNED(hi)) ? (hi) : (a))
 #define etc_max(a, b) ((AS_SIGNED(a) > AS_SIGNED(b)) ? (a) : (b))
 #define etc_min(a, b) ((AS_SIGNED(a) < AS_SIGNED(b)) ? (a) : (b))
+#define etc_vfmod(a, p) left_of(a, p)
 #define etc_vpow(a, p, q) power(a, p)
 #define etc_vrem(a, p) remainder_of(a, p)
 

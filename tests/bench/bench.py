@@ -8,7 +8,7 @@ figure is measured once, a second time only while there is time for it; past the
 converted and not run, which is told.
 
 Compiling is whole process against whole process (start-up, reading, writing and all), each pinned
-to one CPU, N runs of etc before and after each official one. Running is one call on loaded
+to one CPU, N runs of etc before and after each official one; with XNNPACK too, for the models that are run. Running is one call on loaded
 programs, inputs copied in where the interface does so: the official runtime with portable kernels
 and with XNNPACK (one thread), runtime-lite, and emitted C built with `cc -O3` for no CPU in
 particular and with `-march=native` for this one; outputs are compared with torch's in this very run. Prints raw numbers and ratios (above
@@ -67,18 +67,23 @@ def summary(rows, pte):
             "arena": arena_bytes(pte), "all": [r[:2] for r in rows]}
 
 
-def compile_both(args, name):
+def compile_both(args, name, ours, theirs, backend=()):
+    """One official conversion between runs of etc, as often as asked; files of these names."""
     source = os.path.join(args.zoo, name, "model.pt2")
-    ours, theirs = args.out(name, "lite.pte"), args.out(name, "portable.pte")
-    etc = [args.etc, "compile", source, "-o", ours, "-q"]
+    ours, theirs = args.out(name, ours), args.out(name, theirs)
+    etc = [args.etc, "compile", source, "-o", ours, "-q", *[w for b in backend for w in ("--backend", b)]]
     launch(args, 1, etc)  # brings the model and both programs into the page cache
     etc_rows, official_rows = [], []
     for _ in range(args.official_runs):
         etc_rows += launch(args, args.runs // 2, etc)
-        official_rows += launch(args, 1, [*OFFICIAL, "export", source, theirs])
+        official_rows += launch(args, 1, [*OFFICIAL, "export", source, theirs, *backend])
         etc_rows += launch(args, args.runs - args.runs // 2, etc)
     return {"model_mb": os.path.getsize(source) / 1e6, "etc": summary(etc_rows, ours),
             "official": summary(official_rows, theirs)}
+
+
+def compile_xnnpack(args, name):
+    args.xnnpack[name] = compile_both(args, name, "etc_xnnpack.pte", "xnnpack.pte", ["xnnpack"])
 
 
 # -- running ---------------------------------------------------------------------------------
@@ -225,10 +230,7 @@ def ways_of(args, name):
     def emitted(way):
         return lambda: in_c(args, name, way, [args.out(name, way), seconds], [p for p, _ in inputs], want, rtol)
 
-    def prepare_xnnpack():
-        shell([*OFFICIAL, "export", os.path.join(args.zoo, name, "model.pt2"), args.out(name, "xnnpack.pte"), "xnnpack"])
-
-    prepare = {"xnnpack": prepare_xnnpack, "c": lambda: build_c(args, name, man, files, want)}
+    prepare = {"xnnpack": lambda: compile_xnnpack(args, name), "c": lambda: build_c(args, name, man, files, want)}
     measure = {"portable": official("portable"), "lite": lambda: in_c(args, name, "lite", lite, sized, want, rtol),
                "xnnpack": official("xnnpack"),
                "c": emitted("c"), "native": emitted("native")}
@@ -287,13 +289,25 @@ def print_ratios(rows):
         print(f"{what:20} | " + " ".join(f"{f(ratios[p]):15.2f}" for p in pairs))
 
 
-def print_conversion(rows):
+def print_xnnpack(rows):
+    """Conversions by both flows with XNNPACK."""
+    print("\nwhole conversions with XNNPACK: seconds, CPU seconds, peak MB, bytes of the .pte\n"
+          f"{'model':20} | {'official':>8} {'etc ms':>7} {'ratio':>6} | {'CPU':>6} {'etc ms':>7} {'ratio':>6} | "
+          f"{'peak':>5} {'etc':>6} | {'.pte':>9} {'etc':>9}")
+    for name, row in rows.items():
+        o, e = row["official"], row["etc"]
+        print(f"{name:20} | {o['wall_s']:8.3f} {1e3 * e['wall_s']:7.2f} {o['wall_s'] / e['wall_s']:6.0f} | "
+              f"{o['cpu_s']:6.2f} {1e3 * e['cpu_s']:7.2f} {o['cpu_s'] / max(e['cpu_s'], 1e-6):6.0f} | "
+              f"{o['peak_mb']:5.0f} {e['peak_mb']:6.1f} | {o['pte']:9} {e['pte']:9}")
+
+
+def print_conversion(rows, flow):
     """The closing lines."""
     for what, text in (("cpu_s", "CPU time"), ("wall_s", "time")):
         ratio = [r["official"][what] / max(r["etc"][what], 1e-6) for r in rows.values()]
         if ratio:
-            print(f"{text} of conversion, official / etc, {len(ratio)} models: geometric mean {geomean(ratio):.0f}, "
-                  f"least {min(ratio):.0f}")
+            print(f"{text} of conversion{flow}, official / etc, {len(ratio)} models: geometric mean {geomean(ratio):.0f}, "
+                  f"mean {statistics.mean(ratio):.0f}, least {min(ratio):.0f}")
 
 
 def start_up(args):
@@ -312,7 +326,8 @@ def options():
     ap.add_argument("--minutes", type=float, default=6, help="for all models")
     ap.add_argument("--seconds", type=float, default=0.5, help="of each inference bench")
     ap.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)))
-    ap.add_argument("--only", choices=["compile"], help="leave out running")
+    ap.add_argument("--only", choices=["compile", "xnnpack"],
+                    help="leave out running; xnnpack: conversions with XNNPACK alone")
     args = ap.parse_args()
     args.etc = os.path.abspath(args.etc)
     args.build = os.path.dirname(args.etc)
@@ -326,6 +341,7 @@ def options():
         return os.path.join(args.work, name, file)
 
     args.out = out
+    args.xnnpack = {}  # conversions by model
     return args
 
 
@@ -333,15 +349,20 @@ def main():
     args = options()
     export(args.zoo, args.models)
     shell([args.cc, "-O2", "-o", os.path.join(args.work, "launch"), os.path.join(HERE, "launch.c")])
-    result = {"start_up": start_up(args), "compile": {}, "run": {}, "failed": {}, "not run": []}
+    result = {"start_up": start_up(args), "compile": {}, "compile_xnnpack": args.xnnpack, "run": {}, "failed": {}, "not run": []}
     s = result["start_up"]
     print(f"etc: {s['bytes']} bytes, starts and prints its help in {1e3 * s['wall_s']:.2f} ms")
-    print_head()
+    if args.only != "xnnpack":
+        print_head()
     last = time.monotonic() + 60 * args.minutes
     for i, name in enumerate(args.models):
         now = time.monotonic()
         try:
-            row = result["compile"][name] = compile_both(args, name)
+            if args.only == "xnnpack":
+                compile_xnnpack(args, name)
+                print(name, flush=True)
+                continue
+            row = result["compile"][name] = compile_both(args, name, "lite.pte", "portable.pte")
             run = {}
             if now > last:
                 result["not run"].append(name)
@@ -359,7 +380,10 @@ def main():
     theirs = tuple(", " + way for way in ("portable", "xnnpack"))
     for name, why in result["failed"].items():
         print(f"{'official flow fails' if name.endswith(theirs) else 'FAILED'}: {name}: {why}")
-    print_conversion(result["compile"])
+    if args.xnnpack:
+        print_xnnpack(args.xnnpack)
+        print_conversion(args.xnnpack, " with XNNPACK")
+    print_conversion(result["compile"], "")
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
             json.dump(result, f, indent=1)

@@ -509,6 +509,12 @@ def attention_broadcast(q, k, v, m):
     return F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q[0, 0], k[0, 0], v[0])
 
 
+@model(rnd(5, 7), torch.arange(-17, 18).reshape(5, 7))
+def left_over(x, i):
+    return (torch.fmod(x, 0.25), torch.fmod(x * 3, -0.5) + 1, torch.fmod(i, 4), torch.fmod(-i, -3) * 2,
+            torch.fmod(i.to(torch.int32), 5), torch.fmod(i, 1.5))
+
+
 @model(rnd(4, 6), rnd(4, 6, seed=1), torch.arange(24).reshape(4, 6) % 5, torch.arange(6) % 3)
 def logic(x, y, i, j):
     p, q = x > y, x <= 0.25

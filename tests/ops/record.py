@@ -762,12 +762,50 @@ def shorts(w):
         record(w, "aten::clone.out", lambda a, f: a.clone(), x[:300].view(3, 100), None)
 
 
+def official(w):
+    """More that the official exporter calls and etc does not; and what is left of a division."""
+    aten = torch.ops.aten
+    for v in (3, -3, 4, 1, -1, 7):
+        for dtype in DTYPES[:7]:
+            if not (v < 0 and dtype == torch.uint8):
+                record(w, "aten::fmod.Scalar_out", torch.fmod, rand(3, 11, dtype=dtype), v)
+    for v in (0.75, -0.3, 3e38, INF, -INF, NAN, 0.0):  # not 1e-30, as above
+        record(w, "aten::fmod.Scalar_out", torch.fmod, special(), v)
+        record(w, "aten::fmod.Scalar_out", torch.fmod, rand(21, scale=100.0), v)
+        record(w, "aten::fmod.Scalar_out", torch.fmod, rand(21, dtype=torch.float64), v)
+    for dtype in DTYPES:
+        x = rand(3, 4, 5, dtype=dtype)
+        for dim, at in ((0, [2, 0]), (1, [3, 3, 0, 1, 2, 2]), (-1, [4])):
+            for t in (torch.int64, torch.int32):
+                record(w, "aten::index_select.out", torch.index_select, x, dim, torch.tensor(at, dtype=t))
+        for times in ([1, 1, 1], [2, 1, 3], [3, 2, 1, 1], [1, 2, 2, 3, 2], [2, 0, 1]):
+            record(w, "aten::repeat.out", aten.repeat, x, times)
+        for size, stride, offset in (([3, 4, 5], [20, 5, 1], None), ([2, 2], [1, 3], 7), ([6, 6], [10, 0], 9),
+                                     ([], [], 59), ([2, 0], [99, 99], 59), ([60], [1], 0), ([3, 1, 2], [1, 1000, 5], 50)):
+            record(w, "aten::as_strided_copy.out", aten.as_strided_copy, x, size, stride, offset)
+    record(w, "aten::index_select.out", torch.index_select, rand(()), 0, torch.tensor([0]))
+    record(w, "aten::index_select.out", torch.index_select, rand(3, 2), 0, torch.tensor(1))
+    record(w, "aten::index_select.out", torch.index_select, rand(3, 2), 1, torch.tensor([], dtype=torch.int64))
+    record(w, "aten::repeat.out", aten.repeat, rand(()), [2, 3])
+    record(w, "aten::repeat.out", aten.repeat, rand(()), [])
+    for dtype in (torch.float32, torch.float64, torch.int64, torch.int32):  # no two alike: which comes first is nobody's
+        x = torch.from_numpy(rng.permutation(84)).to(dtype).reshape(4, 7, 3) - 40
+        for k, dim, largest in ((3, 1, True), (7, 1, False), (1, 0, True), (2, -1, False), (0, 1, True)):
+            record(w, "aten::topk.values", torch.topk, x, k, dim, largest, True)
+    x = torch.tensor([1.0, NAN, -INF, 3.0, INF, -2.0])
+    for largest in (True, False):
+        record(w, "aten::topk.values", torch.topk, x, 6, 0, largest, True)
+        record(w, "aten::topk.values", torch.topk, rand(()), 1, 0, largest, True)
+        record(w, "aten::topk.values", torch.topk, rand(2, 3000), 40, -1, largest, True)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
-                  index, attention, layer_norm, remainder, lists, softmax_attention, exported, shorts, packed_linear):
+                  index, attention, layer_norm, remainder, lists, softmax_attention, exported, shorts,
+                  packed_linear, official):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

@@ -462,7 +462,7 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
                                        "logic",     "index",  "attention", "layer_norm", "image",
                                        "remainder", "lists", "quant", "integer", "exported",
-                                       "shorts"};
+                                       "shorts", "official"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -472,6 +472,10 @@ Test(kernels, pointwise)
 Test(kernels, remainder)
 {
     run_family("remainder", 50);
+}
+Test(kernels, official)
+{
+    run_family("official", 230);
 }
 Test(kernels, quant)
 {

@@ -1,0 +1,97 @@
+/* xnn_host.h -- shared by the files that see the library: xnnpack.c (loading, running),
+ * xnn_define.c (graph to library), xnn_pack.c (weights ahead of their graph), xnn_cache.c (packed
+ * weights). */
+#ifndef ETC_DELEGATES_XNN_HOST_H
+#define ETC_DELEGATES_XNN_HOST_H
+
+#include "runtime-lite/delegates/xnn_graph.h"
+#include "runtime-lite/delegates/xnnpack.h"
+
+#include <pthread.h>
+
+#include <pthreadpool.h>
+#include <xnnpack.h>
+
+typedef struct XnnUse { /* all that decides how a filter is packed */
+    uint32_t kind, flags, field[XNN_FIELDS], type[4], bias, group, is_set;
+    uint32_t rank;
+    size_t dim[XNN_RANK];
+    float scale[3];
+    int32_t zero[3];
+    const void *scales;
+} XnnUse;
+
+typedef struct XnnCopy { /* a constant at the very end of the file */
+    struct XnnCopy *next;
+    const uint8_t *of;
+    uint64_t n_bytes;
+    uint8_t *data;
+} XnnCopy;
+
+/* -- packed weights, by the address of what was packed -------------------------------------- */
+
+enum { XNN_PACKED_LISTS = 1024 };
+
+typedef struct XnnPacked { /* weights as the library packed them */
+    struct XnnPacked *next;
+    struct xnn_weights_cache_look_up_key key;
+    void *data;
+    size_t number; /* in `at` */
+} XnnPacked;
+
+typedef struct XnnBlock { /* that packed weights lie in, one behind the other */
+    struct XnnBlock *next;
+    uint8_t *data;
+    size_t n_bytes, used;
+} XnnBlock;
+
+typedef struct XnnCache {
+    struct xnn_weights_cache_provider provider;
+    pthread_mutex_t lock; /* of all below, while threads pack */
+    XnnPacked *packed[XNN_PACKED_LISTS];
+    XnnPacked **at; /* all of them; the library's offsets count here */
+    size_t n_packed;
+    XnnBlock *blocks; /* the one in use first */
+    uint64_t n_bytes;
+    uint8_t is_packing; /* else packed weights are only read */
+    uint8_t is_sharing; /* while packing: by key, with others */
+} XnnCache;
+
+int etc_xnn_cache_start(XnnCache *c);
+void etc_xnn_cache_expect(XnnCache *c, uint64_t n); /* about so many bytes come next */
+void etc_xnn_cache_free(XnnCache *c);
+
+/* -- graph to library ------------------------------------------------------------------------- */
+
+struct EtcXnnpack {
+    const uint8_t *file; /* of the program that is served; NULL: none yet */
+    size_t file_bytes;
+    XnnNames names;
+    uint32_t *first; /* by row of names: the first row of the same address */
+    XnnUse *use;     /* by such first rows */
+    XnnCopy *copies;
+    XnnCache cache;
+    xnn_workspace_t workspace;
+    pthreadpool_t pool; /* NULL: the caller's thread alone */
+    uint32_t n_threads;
+    uint8_t is_profiling;
+};
+
+typedef struct XnnDraft { /* a subgraph while it is built */
+    EtcXnnpack *host;
+    const XnnGraph *graph;
+    xnn_subgraph_t subgraph;
+    uint32_t *id; /* the library's, by place */
+} XnnDraft;
+
+/* v: the graph's value at that place, or one like it. */
+enum xnn_status etc_xnn_define_value(const XnnDraft *d, uint32_t place, const XnnValue *v);
+enum xnn_status etc_xnn_define_node(const XnnDraft *d, uint32_t i);
+
+/* What the library may be given of a constant; NULL: no memory. */
+const void *etc_xnn_readable(EtcXnnpack *x, const XnnValue *v);
+
+/* Packs a graph's weights by all threads, before it is built.  Whether they are shared. */
+int etc_xnn_pack(EtcXnnpack *x, const XnnGraph *g);
+
+#endif
