@@ -22,18 +22,16 @@ static Value *gate(Rewrite *r, Node *n, Value *all, Dim size, int k, OpId curve)
  * c' = sigmoid(f) * c + sigmoid(i) * tanh(g);  h' = sigmoid(o) * tanh(c') */
 bool decomp_lstm_cell(Rewrite *r, Node *n)
 {
-    Value *h = arg_list_value(n, 1, 0), *c = arg_list_value(n, 1, 1);
-    Value *all = build2(r, n, OP_ADD_TENSOR, gates(r, n, n->in[0], 2, 4), gates(r, n, h, 3, 5));
-    if (!all)
-        return false;
-    Dim size = h->type.dim[1];
-    Value *kept = build2(r, n, OP_MUL_TENSOR, gate(r, n, all, size, 1, OP_SIGMOID), c);
-    Value *added = build2(r, n, OP_MUL_TENSOR, gate(r, n, all, size, 0, OP_SIGMOID),
-                          gate(r, n, all, size, 2, OP_TANH));
+    static const OpId curve[4] = {OP_SIGMOID, OP_SIGMOID, OP_TANH, OP_SIGMOID};
+    Value *h = arg_list_value(n, 1, 0), *c = arg_list_value(n, 1, 1), *g[4];
+    Value *of_input = gates(r, n, n->in[0], 2, 4), *of_state = gates(r, n, h, 3, 5);
+    Value *all = build2(r, n, OP_ADD_TENSOR, of_input, of_state);
+    for (int k = 0; k < 4; k++)
+        g[k] = all ? gate(r, n, all, h->type.dim[1], k, curve[k]) : NULL;
+    Value *kept = build2(r, n, OP_MUL_TENSOR, g[1], c);
+    Value *added = build2(r, n, OP_MUL_TENSOR, g[0], g[2]);
     c = build2(r, n, OP_ADD_TENSOR, kept, added);
-    h = c ? build2(r, n, OP_MUL_TENSOR, gate(r, n, all, size, 3, OP_SIGMOID),
-                   build1(r, n, OP_TANH, c))
-          : NULL;
+    h = build2(r, n, OP_MUL_TENSOR, g[3], build1(r, n, OP_TANH, c));
     if (!h)
         return false;
     rewrite_result(r, n, 0, h);
