@@ -2,7 +2,7 @@
 """Accuracy and speed of static int8 beside other flows.
 
     quant_peers.py --etc build/etc --zoo ZOO [--models NAME ...] [--samples N] [--held-out N] [--work DIR]
-                   [--speed] [--threads 1,2] [--rounds N]
+                   [--speed | --only-speed] [--threads 1,2] [--rounds N]
 
 ZOO holds models of one image as export_zoo.py writes them. All flows get the same samples to calibrate with, and are
 held against torch's floats on other ones: SQNR of all outputs together, in dB.
@@ -130,8 +130,15 @@ def accuracy(name, a):
     return {f: sqnr(wanted, y) for f, y in got.items()}, missing
 
 
+def print_accuracy(a):
+    print(f"{'SQNR in dB':18}", *(f"{f:>9}" for f in FLOWS))
+    for name in a.models:
+        found, missing = accuracy(name, a)
+        print(f"{name:18}", *(f"{found[f]:9.2f}" if f in found else f"{'-':>9}" for f in FLOWS), *missing, flush=True)
+
+
 def speed(name, threads, a):
-    """Median seconds of etc, the official flow, and etc as floats."""
+    """Median seconds of the official flow, etc, and etc as floats; and the least and most of the rounds."""
     times, stem = {}, os.path.join(a.work, name)
     for _ in range(a.rounds):
         for end in (".official.pte", ".etc.pte", ".float.pte"):
@@ -163,15 +170,14 @@ def main():
     ap.add_argument("--held-out", type=int, default=32)
     ap.add_argument("--work", default="build/quant_peers")
     ap.add_argument("--speed", action="store_true")
+    ap.add_argument("--only-speed", action="store_true", help="of files that lie in WORK")
     ap.add_argument("--threads", default="1,2")
     ap.add_argument("--rounds", type=int, default=5)
     a = ap.parse_args()
     os.makedirs(a.work, exist_ok=True)
-    print(f"{'SQNR in dB':18}", *(f"{f:>9}" for f in FLOWS))
-    for name in a.models:
-        found, missing = accuracy(name, a)
-        print(f"{name:18}", *(f"{found[f]:9.2f}" if f in found else f"{'-':>9}" for f in FLOWS), *missing, flush=True)
-    if a.speed:
+    if not a.only_speed:
+        print_accuracy(a)
+    if a.speed or a.only_speed:
         print_speed(a)
 
 
