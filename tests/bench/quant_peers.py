@@ -92,8 +92,9 @@ def flow_pt2e(a, source, stem, calibration, x):
     in_torch(module, calibration)
     module = convert_pt2e(module)
     program = torch.export.export(module, (torch.from_numpy(x[0]),))
+    program = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()]).to_executorch()
     with open(stem + ".official.pte", "wb") as f:
-        to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()]).to_executorch().write_to_file(f)
+        program.write_to_file(f)
     return {"pt2e": in_torch(module, x), "pt2e.pte": official(stem + ".official.pte", x)}
 
 
