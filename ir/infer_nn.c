@@ -161,6 +161,37 @@ bool infer_packed_linear(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
+/* Four gates, each as large as the state, by weights of input and of state. */
+static bool check_gates(const Node *n, int weight, int bias, Type x, Type state, Diag *d)
+{
+    Type w, b;
+    Dim size = dim_mul(program_of(n), DIM(4), state.dim[1]);
+    return get_rank(n, weight, 2, 2, &w, d) && get_optional(n, bias, &b, d) &&
+           same_dtype(n, x, w, d) && same_dtype(n, x, b, d) &&
+           same_size(n, arg_name(n, weight), w.dim[0], "the four gates", size, d) &&
+           same_size(n, arg_name(n, weight), w.dim[1], "what it multiplies", x.dim[1], d) &&
+           (b.is_none || (get_rank(n, bias, 1, 1, &b, d) &&
+                          same_size(n, arg_name(n, bias), b.dim[0], "the four gates", size, d)));
+}
+
+/* (input, [h, c], w_ih, w_hh, b_ih, b_hh): the next h and c. */
+bool infer_lstm_cell(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    const Value *h = arg_list_value(n, 1, 0), *c = arg_list_value(n, 1, 1);
+    if (!get_rank(n, 0, 2, 2, &x, d))
+        return false;
+    if (arg_count(n, 1) != 2 || !h || !c || h->type.rank != 2 || c->type.rank != 2)
+        return diag_error(d, n->loc, "hx is not two matrices");
+    return same_dtype(n, x, h->type, d) && same_dtype(n, x, c->type, d) &&
+           same_size(n, "hx", h->type.dim[0], "input", x.dim[0], d) &&
+           same_size(n, "hx", c->type.dim[0], "input", x.dim[0], d) &&
+           same_size(n, "the second of hx", c->type.dim[1], "the first", h->type.dim[1], d) &&
+           check_gates(n, 2, 4, x, h->type, d) && check_gates(n, 3, 5, h->type, h->type, d) &&
+           set_tensor(n, &out[0], x.dtype, 2, h->type.dim, d) &&
+           set_tensor(n, &out[1], x.dtype, 2, h->type.dim, d);
+}
+
 static Type leading(Type t, int without)
 {
     t.rank -= without;

@@ -339,13 +339,19 @@ static void decide_all(Annotation *a, const unsigned *spec, bool *wants)
     }
 }
 
+/* A part's values may span far less than the whole's: floats are parted before they are rounded. */
+static bool is_part(const Node *n)
+{
+    return n->op == OP_SLICE || n->op == OP_SELECT_INT;
+}
+
 /* Backwards: integers come before what moves them, where nobody behind it reads floats. */
 static void spread(Annotation *a, const unsigned *spec, const bool *wants)
 {
     for (const Node *n = a->g->last; n; n = n->prev) {
         NodePlan *p = plan_of(a, n);
         if (p && wants[n->out[0]->index] && spec[n->out[0]->index] & SPEC_SHARED &&
-            all_want_integers(a, n))
+            !is_part(n) && all_want_integers(a, n))
             p->mode = MODE_STATIC;
     }
 }

@@ -293,6 +293,8 @@ unsigned xnn_spec(const Node *n)
         return is_of_space(n) ? SPEC_STATIC : 0;
     case OP_CAT:
         return SPEC_STATIC | SPEC_SHARED;
+    case OP_HARDSWISH:
+        return SPEC_STATIC;
     default:
         return keeps_integers(n->op) ? SPEC_STATIC | SPEC_SHARED : 0;
     }
@@ -632,6 +634,8 @@ static bool fits(const Node *n, Point to)
         return arg_count(n, 1) == 2 && between(in[0].scale / to.scale, ldexp(1, -8), 256);
     case OP_CAT:
         return same && count == n->n_in;
+    case OP_HARDSWISH: /* of any scale, but for the multiplier's bits */
+        return count == 1 && between(in[0].scale / to.scale, ldexp(1, -8), 128);
     default:
         return same && keeps_integers(n->op);
     }

@@ -14,7 +14,8 @@ Needs torch and executorch (`./dev conformance` brings them). Eight parts, one r
                       --delegate all in the official one and, where it was built, by etc-xnn; there
                       without --full those of DELEGATED
   samples             official .pte files run by `etc run`, outputs against the official runtime's
-  quantized           quantized.py: accuracy of the digits models as integers, in four runs
+  quantized           quantized.py: accuracy of the digits models as integers, in four runs; silero.py: the
+                      same of probabilities of speech
   emit                test_emit_pte.py: planned programs written by hand, in the official runtime
 
 Models are exported once into WORK/zoo, official .pte files made once in WORK/zoo_official.
@@ -32,6 +33,7 @@ import sys
 import tempfile
 
 import quantized
+import silero
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SAMPLES = os.path.join(os.path.dirname(HERE), "data", "official_pte")
@@ -318,6 +320,7 @@ def main():
         variants(rows, args, os.path.join(args.work, "variants"), out, args.filter)
         with quiet():
             quantized.check(rows, args.etc, os.path.join(out, "quantized"), args.filter)
+            silero.check(rows, args.etc, os.path.join(out, "silero"), args.filter)
         emitter(rows, args.etc, args.filter)
     n = rows.n
     if not sum(n.values()) and not args.filter:

@@ -1233,6 +1233,17 @@ class packed_attention_open(PackedAttention):
     pass
 
 
+@model(rnd(2, 6), rnd(2, 5), rnd(2, 5, seed=1), dynamic=({0: B}, {0: B}, {0: B}), more=[(rnd(1, 6, seed=2), rnd(1, 5), rnd(1, 5, seed=3))])
+class lstm_cells(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.LSTMCell(6, 5), nn.LSTMCell(5, 4, bias=False)
+
+    def forward(self, x, h, c):
+        h, c = self.first(x, (h, c))
+        return (h, c, *self.second(h, None))
+
+
 @model(rnd(2, 6, 5, 8))
 def axes(x):
     return (x.mean(1), x.mean((0, 2)), x.mean((1, 3), keepdim=True), x.sum(0), x.sum((1, 2)), x.mean((0, 1, 2, 3), keepdim=True),

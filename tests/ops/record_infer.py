@@ -233,6 +233,14 @@ def networks():
     for x in [(2, 4, 9, 8), (4, 9, 8), (9, 8)]:
         record(aten._adaptive_avg_pool2d.default, T(*x), [1, 3])
     record(aten._native_batch_norm_legit_no_training.default, T(2, 4, 3), T(4), T(4), T(4), T(4), 0.1, 1e-5)
+    for x, h, c, w, b in [((2, 3), (2, 4), (2, 4), (16, 3), (16,)), ((2, 3), (2, 4), (2, 4), (16, 3), None),
+                          ((2, 3), (2, 4), (2, 4), (12, 3), None), ((2, 5), (2, 4), (2, 4), (16, 3), (16,)),
+                          ((3, 3), (2, 4), (2, 4), (16, 3), (16,)), ((2, 3), (2, 4), (2, 5), (16, 3), (16,)),
+                          ((2, 3), (2, 4), (2, 4), (16, 3), (4,)), ((3,), (4,), (4,), (16, 3), (16,))]:
+        bias = None if b is None else T(*b)
+        record(aten.lstm_cell.default, T(*x), [T(*h), T(*c)], T(*w), T(w[0], 4), bias, bias)
+    record(aten.lstm_cell.default, T(2, 3), [T(2, 4)], T(16, 3), T(16, 4))
+    record(aten.lstm_cell.default, T(2, 3), [T(2, 4), T(2, 4)], T(16, 3), T(16, 5))
     for op in [aten.softmax.int, aten.log_softmax.int]:
         record(op, T(2, 3), 1)
         record(op, T(2, 3, d="i32"), 1, torch.float32)

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Accuracy and speed of static int8 beside other flows.
+
+    quant_peers.py --etc build/etc --zoo ZOO [--models NAME ...] [--samples N] [--held-out N] [--work DIR]
+                   [--speed | --only-speed] [--threads 1,2] [--rounds N]
+
+ZOO holds models of one image as export_zoo.py writes them. All flows get the same samples to calibrate with, and are
+held against torch's floats on other ones: SQNR of all outputs together, in dB.
+
+  etc         --recipe int8 --backend xnnpack, in the official runtime
+  pt2e        the official flow: XNNPACKQuantizer (symmetric, per channel), prepare_pt2e, convert_pt2e; in torch
+  pt2e.pte    the same as a .pte with XNNPACK, in the official runtime
+  nncf        nncf.quantize with its defaults on OpenVINO's model, in OpenVINO
+
+--speed also times `etc` and `pt2e.pte`, and `etc` without --recipe, as peers.py does: each in a process of its own,
+pinned, in turn. Needs torch, executorch, torchao and for the last column nncf and openvino; a flow that is not
+installed is left out and named.
+"""
+import argparse
+import math
+import os
+import statistics
+import subprocess
+import sys
+
+import numpy as np
+import peers
+
+FLOWS = ["etc", "pt2e", "pt2e.pte", "nncf"]
+MODELS = ["mobilenetv2", "mobilenetv3_small", "resnet18", "vit_tiny"]
+
+
+# -- samples -----------------------------------------------------------------------------------
+
+
+def octave(rng, channels, cells, size):
+    """Noise of so many cells across, smooth between them."""
+    coarse = rng.standard_normal((channels, cells + 1, cells + 1))
+    at = np.linspace(0, cells, size, endpoint=False)
+    low, part = at.astype(int), at - at.astype(int)
+    rows = coarse[:, low] * (1 - part)[None, :, None] + coarse[:, low + 1] * part[None, :, None]
+    return rows[:, :, low] * (1 - part) + rows[:, :, low + 1] * part
+
+
+def image(rng, channels, size):
+    """What photographs have in common: power that falls with frequency, channels alike, exposures that differ."""
+    grey = sum(octave(rng, 1, 2**k, size) / 2**k for k in range(1, 8))
+    colour = sum(octave(rng, channels, 2**k, size) / 2**k for k in range(1, 5))
+    x = grey + 0.4 * colour
+    x = (x - x.mean()) / x.std()
+    return np.clip(x * rng.uniform(0.4, 1.2) + rng.uniform(-0.8, 0.8), -2.1, 2.6).astype(np.float32)
+
+
+def samples(shape, n, seed):
+    rng = np.random.default_rng(seed)
+    return np.ascontiguousarray(np.stack([image(rng, shape[1], shape[2])[None] for _ in range(n)]))
+
+
+# -- flows: each makes its files and answers x ---------------------------------------------------
+
+
+def official(path, x):
+    import torch
+    from executorch.kernels import quantized  # noqa: F401  registers quantized_decomposed
+    from executorch.runtime import Runtime
+    method = Runtime.get().load_program(path).load_method("forward")
+    return np.concatenate([method.execute([torch.from_numpy(s)])[0].numpy().copy() for s in x])
+
+
+def in_torch(module, x):
+    import torch
+    with torch.no_grad():
+        return np.concatenate([module(torch.from_numpy(s)).numpy() for s in x])
+
+
+def flow_etc(a, source, stem, calibration, x):
+    np.save(stem + "_calibration.npy", calibration)
+    for flags, end in ((["--recipe", a.recipe, "--calibrate", stem + "_calibration.npy"], ".etc.pte"), ([], ".float.pte")):
+        subprocess.run([a.etc, "compile", "-q", source, "--backend", "xnnpack", *flags, "-o", stem + end], check=True)
+    return {"etc": official(stem + ".etc.pte", x)}
+
+
+def flow_pt2e(a, source, stem, calibration, x):
+    import torch
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+    from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (XNNPACKQuantizer,
+                                                                         get_symmetric_quantization_config)
+    from executorch.exir import to_edge_transform_and_lower
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+    quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(is_per_channel=True))
+    module = prepare_pt2e(torch.export.load(source).module(), quantizer)
+    in_torch(module, calibration)
+    module = convert_pt2e(module)
+    program = torch.export.export(module, (torch.from_numpy(x[0]),))
+    program = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()]).to_executorch()
+    with open(stem + ".official.pte", "wb") as f:
+        program.write_to_file(f)
+    return {"pt2e": in_torch(module, x), "pt2e.pte": official(stem + ".official.pte", x)}
+
+
+def flow_nncf(a, source, stem, calibration, x):
+    import nncf
+    import openvino as ov
+    import torch
+    model = ov.convert_model(torch.export.load(source))
+    model = nncf.quantize(model, nncf.Dataset(list(calibration)))
+    run = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    return {"nncf": np.concatenate([run(s)[0].copy() for s in x])}
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+def sqnr(wanted, got):
+    wanted, noise = wanted.astype(np.float64), got.astype(np.float64) - wanted
+    return 10 * math.log10((wanted**2).sum() / (noise**2).sum())
+
+
+def accuracy(name, a):
+    """SQNR by flow, and why flows are missing."""
+    import torch
+    source, stem = os.path.join(a.zoo, name, "model.pt2"), os.path.join(a.work, name)
+    shape = peers.case(os.path.join(a.zoo, name))[1][0].shape
+    calibration, x = samples(shape, a.samples, 1), samples(shape, a.held_out, 2)
+    wanted, got, missing = in_torch(torch.export.load(source).module(), x), {}, []
+    for flow in (flow_etc, flow_pt2e, flow_nncf):
+        try:
+            got.update(flow(a, source, stem, calibration, x))
+        except ImportError as e:
+            missing.append(f"{flow.__name__[5:]}: {e}")
+    return {f: sqnr(wanted, y) for f, y in got.items()}, missing
+
+
+def print_accuracy(a):
+    print(f"{'SQNR in dB':18}", *(f"{f:>9}" for f in FLOWS))
+    for name in a.models:
+        found, missing = accuracy(name, a)
+        print(f"{name:18}", *(f"{found[f]:9.2f}" if f in found else f"{'-':>9}" for f in FLOWS), *missing, flush=True)
+
+
+def speed(name, threads, a):
+    """Median seconds of the official flow, etc, and etc as floats; and the least and most of the rounds."""
+    times, stem = {}, os.path.join(a.work, name)
+    for _ in range(a.rounds):
+        for end in (".official.pte", ".etc.pte", ".float.pte"):
+            r = peers.time_one("official", stem + end, os.path.join(a.zoo, name), threads)
+            if r:
+                times.setdefault(end, []).append(r["seconds"])
+    return {e: statistics.median(t) for e, t in times.items()}, {e: (min(t), max(t)) for e, t in times.items()}
+
+
+def print_speed(a):
+    for threads in map(int, a.threads.split(",")):
+        logs = []
+        for name in a.models:
+            t, spread = speed(name, threads, a)
+            o, e, f = (t.get(k, math.nan) for k in (".official.pte", ".etc.pte", ".float.pte"))
+            logs.append(math.log(e / o))
+            print(f"{threads} {name:18}", *(f"{k[1:-4]} {t[k] * 1e3:8.3f} ms ({spread[k][0] * 1e3:.3f}..{spread[k][1] * 1e3:.3f})"
+                                            for k in t), f"etc/official {e / o:.3f} etc/float {e / f:.3f}", flush=True)
+        print(f"{threads} threads: etc/official {math.exp(sum(logs) / len(logs)):.3f} over {len(logs)}", flush=True)
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--etc", default="build/etc")
+    ap.add_argument("--zoo", required=True)
+    ap.add_argument("--models", nargs="+", default=MODELS)
+    ap.add_argument("--recipe", default="int8")
+    ap.add_argument("--samples", type=int, default=64)
+    ap.add_argument("--held-out", type=int, default=32)
+    ap.add_argument("--work", default="build/quant_peers")
+    ap.add_argument("--speed", action="store_true")
+    ap.add_argument("--only-speed", action="store_true", help="of files that lie in WORK")
+    ap.add_argument("--threads", default="1,2")
+    ap.add_argument("--rounds", type=int, default=5)
+    a = ap.parse_args()
+    os.makedirs(a.work, exist_ok=True)
+    if not a.only_speed:
+        print_accuracy(a)
+    if a.speed or a.only_speed:
+        print_speed(a)
+
+
+if __name__ == "__main__":
+    main()
