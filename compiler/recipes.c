@@ -18,9 +18,9 @@ enum { MAX_RULES = 1000 };
     "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
 
 const RecipePreset recipe_preset[] = {
-    {"int8", "static int8: scales from samples",
+    {"int8", "static int8: scales from samples, or where those are too coarse found when the model runs",
      "rules:\n"
-     "  - activation: {dtype: int8, granularity: tensor, symmetric: false, observer: mse}\n"
+     "  - activation: {dtype: int8, dynamic: auto, symmetric: false, observer: mse}\n"
      "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
      "    algorithms: [bias_correction]\n"},
     {"int8-dynamic", "int8 products whose activations get their scales when the model runs",
@@ -53,7 +53,7 @@ const RecipePreset recipe_preset[] = {
     {"mixed", "static int8, with as few layers in floats as keep the outputs",
      "budget: {metric: cosine, max_drop: 0.001}\n"
      "rules:\n"
-     "  - activation: {dtype: int8, granularity: tensor, symmetric: false, observer: mse}\n"
+     "  - activation: {dtype: int8, dynamic: auto, symmetric: false, observer: mse}\n"
      "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
      "    algorithms: [bias_correction]\n"},
 };
@@ -239,20 +239,31 @@ static void need(Reader *r, const Yaml *map, const Yaml *y, const char *key)
 /* -- formats ---------------------------------------------------------------------------------- */
 
 typedef enum DtypeName { FLOAT32, FLOAT16, INT8, INT4 } DtypeName;
+typedef enum Dynamic { IS_STATIC, IS_DYNAMIC, IS_AUTO } Dynamic;
 static const char *const dtypes[] = {"float32", "float16", "int8", "int4", NULL};
 static const char *const granularities[] = {"tensor", "channel", "group", "token", NULL};
+static const char *const dynamics[] = {"false", "true", "auto", NULL};
 static const char *const observers[] = {"minmax", "moving_average", "percentile", "mse", "kl",
                                         NULL};
 
 typedef struct Format { /* as it is written; -1: not */
     int dtype, granularity, observer;
     double group, percentile;
-    bool symmetric, dynamic;
+    bool symmetric;
+    int dynamic; /* in `dynamics` */
 } Format;
 
 static void read_dtype(Reader *r, const Yaml *y, void *to)
 {
     read_choice(r, y, dtypes, to);
+}
+
+static void read_dynamic(Reader *r, const Yaml *y, void *to)
+{
+    if (y->kind == YAML_SCALAR && !y->is_plain)
+        diag_error(r->diag, yaml_loc(y), "'%s' is true, false or auto, without quotes", y->key);
+    else
+        read_choice(r, y, dynamics, to);
 }
 
 static void read_granularity(Reader *r, const Yaml *y, void *to)
@@ -288,14 +299,21 @@ static const Key format_key[N_KEYS] = {
     [K_GRANULARITY] = {"granularity", read_granularity, offsetof(Format, granularity)},
     [K_GROUP] = {"group_size", read_group, offsetof(Format, group)},
     [K_SYMMETRIC] = {"symmetric", read_bool, offsetof(Format, symmetric)},
-    [K_DYNAMIC] = {"dynamic", read_bool, offsetof(Format, dynamic)},
+    [K_DYNAMIC] = {"dynamic", read_dynamic, offsetof(Format, dynamic)},
     [K_OBSERVER] = {"observer", read_observer, offsetof(Format, observer)},
     [K_PERCENTILE] = {"percentile", read_percentile, offsetof(Format, percentile)},
 };
 
+/* How coarse scales are, histograms tell. */
+static bool has_histogram(const Format *f)
+{
+    return f->observer == OBS_PERCENTILE || f->observer == OBS_MSE || f->observer == OBS_KL;
+}
+
 static void check_activation(Reader *r, const Yaml *y, const Format *f, const Yaml **at)
 {
     static const char only[] = "says nothing of scales that are found when the model runs";
+    const bool is_dynamic = f->dynamic == IS_DYNAMIC;
     if (f->dtype == FLOAT16 || f->dtype == INT4)
         diag_error(r->diag, yaml_loc(at[K_DTYPE] ? at[K_DTYPE] : y),
                    "activations are float32 or int8; not %s", dtypes[f->dtype]);
@@ -303,13 +321,15 @@ static void check_activation(Reader *r, const Yaml *y, const Format *f, const Ya
         refuse(r, at[K_GRANULARITY],
                "is for weights; activations have a scale per tensor, or per "
                "token where they are dynamic");
-    if (f->granularity == PER_TENSOR && f->dynamic)
+    if (f->granularity == PER_TENSOR && is_dynamic)
         refuse(r, at[K_GRANULARITY], "of scales that are found when the model runs is token");
-    if (f->granularity == PER_TOKEN && !f->dynamic)
+    if (f->granularity == PER_TOKEN && !is_dynamic)
         refuse(r, at[K_GRANULARITY], "token asks for dynamic: true");
+    if (f->dynamic == IS_AUTO && !has_histogram(f))
+        refuse(r, at[K_DYNAMIC], "auto asks for observer: percentile, mse or kl");
     refuse(r, at[K_GROUP], "is for weights alone");
-    refuse(r, f->dynamic ? at[K_OBSERVER] : NULL, only);
-    refuse(r, f->dynamic ? at[K_PERCENTILE] : NULL, only);
+    refuse(r, is_dynamic ? at[K_OBSERVER] : NULL, only);
+    refuse(r, is_dynamic ? at[K_PERCENTILE] : NULL, only);
 }
 
 static void check_weight(Reader *r, const Yaml *y, const Format *f, const Yaml **at)
@@ -343,13 +363,13 @@ static void check_format(Reader *r, const Yaml *y, const Format *f, const Yaml *
 static QuantFormat read_format(Reader *r, const Yaml *y, bool is_weight)
 {
     const Yaml *at[N_KEYS] = {0};
-    Format f = {-1, -1, -1, 0, 99.99, is_weight, false};
+    Format f = {-1, -1, -1, 0, 99.99, is_weight, IS_STATIC};
     if (y->kind == YAML_SCALAR)
         read_dtype(r, y, &f.dtype);
     else
         read_map(r, y, format_key, N_KEYS, &f, at);
     check_format(r, y, &f, at, is_weight);
-    const int granularity = f.dynamic ? PER_TOKEN : is_weight ? PER_CHANNEL : PER_TENSOR;
+    const int granularity = f.dynamic == IS_DYNAMIC ? PER_TOKEN : is_weight ? PER_CHANNEL : PER_TENSOR;
     if (f.dtype == FLOAT32 || f.dtype == FLOAT16 || f.dtype < 0)
         return (QuantFormat){.dtype = f.dtype == FLOAT16 ? ETC_F16 : ETC_F32};
     return (QuantFormat){
@@ -358,7 +378,8 @@ static QuantFormat read_format(Reader *r, const Yaml *y, bool is_weight)
         .granularity = (Granularity)(f.granularity < 0 ? granularity : f.granularity),
         .group = (int)f.group,
         .symmetric = f.symmetric,
-        .dynamic = f.dynamic,
+        .dynamic = f.dynamic == IS_DYNAMIC,
+        .may_be_dynamic = f.dynamic == IS_AUTO,
         .observer = f.observer < 0 ? OBS_MINMAX : (ObserverKind)f.observer,
         .percentile = f.percentile,
     };

@@ -142,6 +142,9 @@ static bool groups_fit(const Node *n, const QuantFormat *f)
     return !weight_axis(n) && f->group > 0 && row % f->group == 0;
 }
 
+static const QuantFormat per_token = {
+    .dtype = ETC_I8, .bits = 8, .granularity = PER_TOKEN, .dynamic = true};
+
 static void settle_weight(NodePlan *p, const Node *n, unsigned spec)
 {
     QuantFormat *w = &p->choice.weight, *x = &p->choice.activation;
@@ -159,22 +162,33 @@ static void settle_weight(NodePlan *p, const Node *n, unsigned spec)
     const bool wants = x->dtype == ETC_I8;
     p->mode = dynamic && (wants || !alone) ? MODE_DYNAMIC : alone ? MODE_WEIGHT : MODE_FLOAT;
     if (p->mode == MODE_DYNAMIC && !(wants && x->dynamic))
-        *x = (QuantFormat){.dtype = ETC_I8, .bits = 8, .granularity = PER_TOKEN, .dynamic = true};
+        *x = per_token;
+}
+
+/* What `calibrate` found to want scales at run time. */
+static bool is_loose(const Node *n, const QuantJob *job)
+{
+    const Statistics *s = job->statistics ? job->statistics : job->loose;
+    return s && statistics_loosens(s, n->out[0]->name);
 }
 
 /* Without scales that are known beforehand; those are the walks' matter. */
-static NodePlan settle(const Node *n, const Recipe *r, const Backend *b, unsigned spec)
+static NodePlan settle(const Node *n, const QuantJob *job, const Backend *b, unsigned spec)
 {
-    NodePlan p = {.choice = recipe_choice(r, n, b)};
+    NodePlan p = {.choice = recipe_choice(job->recipe, n, b)};
     const int at = op_weight(n->op);
     const bool has_weight = at >= 0 && is_weight(arg_value(n, at));
-    const QuantFormat *x = &p.choice.activation, *w = &p.choice.weight;
+    QuantFormat *x = &p.choice.activation;
+    const QuantFormat *w = &p.choice.weight;
+    if (x->may_be_dynamic && is_loose(n, job))
+        *x = per_token;
     const bool is_static = x->dtype == ETC_I8 && !x->dynamic && (spec & SPEC_STATIC);
     if (at < 0 || !has_weight)
         p.mode = at < 0 && is_static ? MODE_STATIC : MODE_FLOAT;
-    else if (is_static && w->dtype == ETC_I8 && w->granularity != PER_GROUP)
+    else if (is_static && w->dtype == ETC_I8 && w->granularity != PER_GROUP) {
         p.mode = MODE_STATIC;
-    else if (w->dtype == ETC_I8 || w->dtype == ETC_F16)
+        p.may_be_dynamic = x->may_be_dynamic && spec & SPEC_DYNAMIC;
+    } else if (w->dtype == ETC_I8 || w->dtype == ETC_F16)
         settle_weight(&p, n, spec);
     return p;
 }
@@ -318,9 +332,18 @@ static void settle_all(Annotation *a, const QuantJob *job, unsigned *spec)
             continue;
         spec[n->out[0]->index] = spec_of(n, &a->uses, b);
         const bool stays = stays_in_floats(n, job);
-        *p = stays ? floats : settle(n, job->recipe, b, spec[n->out[0]->index]);
-        if (stays)
+        *p = stays ? floats : settle(n, job, b, spec[n->out[0]->index]);
+    }
+}
+
+void annotation_tell(const Annotation *a, const QuantJob *job)
+{
+    for (const Node *n = a->g->first; n; n = n->next) {
+        const NodePlan *p = plan_of(a, n);
+        if (p && stays_in_floats(n, job))
             statistics_keep(job->seen, n->out[0]->name);
+        if (p && is_loose(n, job))
+            statistics_loosen(job->seen, n->out[0]->name);
     }
 }
 

@@ -40,6 +40,7 @@ typedef struct NodePlan {
     QuantChoice choice; /* as settled */
     const Node *tail;   /* MODE_STATIC: the node behind it that is part of it, or NULL */
     const Node *head;   /* of that node: what it is part of */
+    bool may_be_dynamic; /* MODE_STATIC, could be MODE_DYNAMIC */
 } NodePlan;
 
 typedef struct Annotation {
@@ -56,6 +57,8 @@ typedef struct Annotation {
 } Annotation;
 
 Annotation annotate(Graph *g, const QuantJob *job, Arena *a);
+/* What of it the samples or a search decided goes into job->seen. */
+void annotation_tell(const Annotation *a, const QuantJob *job);
 NodePlan *plan_of(const Annotation *a, const Node *n); /* NULL: n has no results */
 Point *point_of(const Annotation *a, const Value *v);  /* NULL: v stays as it is */
 
@@ -128,6 +131,9 @@ void statistics_sort(Statistics *s);
 /* Nodes that stay in floats, by their first result's name. */
 void statistics_keep(Statistics *s, const char *name);
 bool statistics_keeps(const Statistics *s, const char *name);
+/* Nodes whose scales are found at run time, where a recipe leaves that open. */
+void statistics_loosen(Statistics *s, const char *name);
+bool statistics_loosens(const Statistics *s, const char *name);
 /* That a search has seen to the recipe's budget. */
 void statistics_set_budget(Statistics *s, const Recipe *r);
 bool statistics_has_budget(const Statistics *s);

@@ -480,6 +480,22 @@ void observer_range(const Observer *o, int channel, int quant_min, int quant_max
     *hi = (float)h;
 }
 
+double observer_sqnr(const Observer *o, int channel, int quant_min, int quant_max, bool symmetric,
+                     float lo, float hi)
+{
+    if (!o->hist || !(hi > lo))
+        return 0;
+    const Histogram *h = &o->hist[channel];
+    const double width = (double)power_of_two(h->exponent);
+    const Levels l = levels_of((double)lo, (double)hi, quant_min, quant_max, symmetric);
+    double signal = 0, noise = squared_error(h, o->n_bins, l) / width;
+    for (int i = 0; i < o->n_bins; i++) {
+        const double centre = (left_of(h, i) + left_of(h, i + 1)) / 2;
+        signal += (double)h->count[i] * centre * centre;
+    }
+    return signal > 0 && noise > 0 ? 10 / log_of(10) * log_of(signal / noise) : 0;
+}
+
 bool observer_bars(const Observer *o, int channel, int n, uint64_t *bar, float *lo, float *hi)
 {
     Range r = o->seen[channel];

@@ -40,6 +40,7 @@ typedef struct QuantFormat {
     int group; /* elements of PER_GROUP along the reduced axis */
     bool symmetric;
     bool dynamic; /* scales are computed at run time; of activations */
+    bool may_be_dynamic; /* where scales known beforehand would be too coarse */
     ObserverKind observer;
     double percentile; /* of OBS_PERCENTILE, in (50, 100] */
 } QuantFormat;
@@ -119,6 +120,7 @@ typedef struct QuantJob {
     const Statistics *statistics; /* what was read from a file, or NULL */
     const Statistics *keep;       /* what stays in floats; NULL: what `statistics` says does */
     Statistics *seen;             /* of the samples, in the program's arena */
+    const Statistics *loose; /* what has scales at run time, after a first look; NULL: nothing */
     bool only_observe;            /* the program stays as it is */
 } QuantJob;
 
@@ -137,6 +139,10 @@ bool observer_see(Observer *o, const float *x, int64_t n, int64_t inner, int64_t
  * where every value was, or none was seen. */
 void observer_range(const Observer *o, int channel, int quant_min, int quant_max, bool symmetric,
                     float *lo, float *hi);
+/* How much of what was seen the integers from quant_min to quant_max keep that cover lo to hi, in
+ * dB; 0 where nothing but zeros was seen, or the kind keeps no histogram. */
+double observer_sqnr(const Observer *o, int channel, int quant_min, int quant_max, bool symmetric,
+                     float lo, float hi);
 /* How many values lie in each of n equal parts of all that was seen.  False: nothing was, or the
  * kind keeps no histogram. */
 bool observer_bars(const Observer *o, int channel, int n, uint64_t *bar, float *lo, float *hi);
