@@ -411,9 +411,32 @@ static double divergence(const Histogram *h, const Cells *c, int used)
     return d;
 }
 
+/* Zero is a level itself: the many values that relu and padding make of it lose nothing, whatever
+ * the range, but would in a level's bins stand out from their neighbours so that only ever finer
+ * levels fit.  Their bin gets no more than the larger of its neighbours. */
+static void without_zeros(const Histogram *h, int used, Histogram *to)
+{
+    const int64_t at = -(int64_t)h->base;
+    memcpy(to->count, h->count, (size_t)used * sizeof *to->count);
+    to->exponent = h->exponent;
+    to->base = h->base;
+    to->total = h->total;
+    if (at < 0 || at >= used)
+        return;
+    const uint64_t before = at > 0 ? h->count[at - 1] : 0;
+    const uint64_t behind = at + 1 < used ? h->count[at + 1] : 0;
+    const uint64_t most = before > behind ? before : behind;
+    to->count[at] = h->count[at] > most ? most : h->count[at];
+    to->total -= h->count[at] - to->count[at];
+}
+
 /* The thresholds of all sizes; a side on which no value is so large keeps its end. */
 static void search_kl(Search *s)
 {
+    uint64_t count[BINS];
+    Histogram h = {.count = count};
+    without_zeros(s->h, s->used, &h);
+    s->h = &h;
     double lo = s->lo, hi = s->hi, most = -lo > hi ? -lo : hi, least = 0;
     double width = (double)power_of_two(s->h->exponent);
     int64_t n = (int64_t)s->quant_max - s->quant_min + 1;
