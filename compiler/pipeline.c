@@ -15,12 +15,12 @@
 static const char *const pte_tail[] = {
     TO_CORE, FUSE, "pack_heads", SIMPLIFY, "fold_layer_norm", QUANTIZE, "split_linear", "partition",
     /* the second decompose: what was whole for backends to take and for tile to cut */
-    "conv_to_linear", "tile", "decompose", SIMPLIFY, "tile_rows", "fold_constants",
+    "widen_halves", "conv_to_linear", "tile", "decompose", SIMPLIFY, "tile_rows", "fold_constants",
     "to_edge", "lower_symint", "dce", "drop_states", "to_out", "order", "check_sizes", TO_PLANNED,
 };
 static const char *const c_tail[] = {
     /* the first alias: copies that outputs need join groups */
-    TO_CORE, FUSE, SIMPLIFY, QUANTIZE, "alias", "group", "order", TO_PLANNED,
+    TO_CORE, FUSE, SIMPLIFY, QUANTIZE, "widen_halves", "fold_constants", "alias", "group", "order", TO_PLANNED,
 };
 
 /* The pass that leaves each stage, as passes.def says. */

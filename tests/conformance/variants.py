@@ -269,6 +269,32 @@ class half_beside(Half):
         return F.gelu(x), F.gelu(x, approximate="tanh"), x.exp(), (x.float() * 1e6).sum(1), x * 1e-6 * 1e6, x.clamp(1.0, 1.0001), x.mean(1), x.sum(-1), y
 
 
+@model(rnd(3, 16), rnd(2, 4, 6, 6, seed=1))
+class brain_floats(nn.Module):
+    """bfloat16 inside, f32 outside."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.n, self.c = nn.Linear(16, 24), nn.LayerNorm(24), nn.Conv2d(4, 8, 3, padding=1)
+        self.bfloat16()
+
+    def forward(self, x, y):
+        x, y = self.n(self.a(x.bfloat16())), F.silu(self.c(y.bfloat16()))
+        return x.softmax(-1).float(), (y * 0.3 + 1).mean((2, 3)).float(), torch.cat([x, F.gelu(x)])[:, 2:9].float()
+
+
+@model(rnd(3, 16), rnd(2, 4, 8, 8, seed=1))
+class products_shared(nn.Module):
+    """The same weights twice in a region."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.c = nn.Linear(16, 16), nn.Conv2d(4, 4, 3)
+
+    def forward(self, x, y):
+        return self.a(F.relu(self.a(x))), self.c(F.relu(self.c(y)))
+
+
 # -- attention ---------------------------------------------------------------------------------
 
 

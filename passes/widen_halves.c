@@ -1,0 +1,114 @@
+/* widen_halves.c -- f16 and bf16 as torch's CPU kernels take them: what computes does so in f32 and
+ * rounds its result.  What only moves elements keeps them as they are.
+ *
+ * Stage core, behind partition: backends may compute with halves.  A half that several nodes read
+ * becomes a float once.
+ */
+#include "passes/internal.h"
+
+static bool is_half(EtcDtype t)
+{
+    return t == ETC_F16 || t == ETC_BF16;
+}
+
+static bool only_moves(const Node *n)
+{
+    if (op_info[n->op].flags & VIEW)
+        return true;
+    switch ((int)n->op) {
+    case OP__TO_COPY:
+    case OP_CAT:
+    case OP_CLONE:
+    case OP_COND:
+    case OP_DELEGATE:
+    case OP_EMBEDDING:
+    case OP_EXPAND:
+    case OP_FULL:
+    case OP_INDEX_SELECT:
+    case OP_PERMUTE:
+    case OP_SELECT_INT:
+    case OP_SLICE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static Value *widened(Rewrite *r, Node *n, Value *v, Value **wide)
+{
+    if (!is_half(v->type.dtype) || v->type.rank == SCALAR)
+        return v;
+    if (!wide[v->index]) {
+        Node *made = build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", v, ETC_F32);
+        wide[v->index] = made ? made->out[0] : NULL;
+    }
+    return wide[v->index];
+}
+
+/* A result of `made` in f32 and, rounded, in the place of n's. */
+static bool round_result(Rewrite *r, Node *n, int i, Node *made)
+{
+    Type t = n->out[i]->type;
+    const EtcDtype dtype = t.dtype;
+    t.dtype = is_half(dtype) ? ETC_F32 : dtype;
+    Value *v = node_add_out(made, n->out[i]->name, t);
+    if (t.dtype != dtype) {
+        v->name = arena_printf(r->g->program->arena, "%s.%d", v->name, r->g->n_values);
+        Node *rounded = build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", v, dtype);
+        if (!rounded)
+            return false;
+        v = rounded->out[0];
+    }
+    rewrite_result(r, n, i, v);
+    return true;
+}
+
+static Arg widened_arg(Node *made, const Node *n, Arg a)
+{
+    if (a.kind == ARG_DTYPE && is_half(a.dtype))
+        a.dtype = ETC_F32;
+    return arg_moved(made, n, a);
+}
+
+static bool has_halves(const Node *n)
+{
+    for (int i = 0; i < n->n_in + n->n_out; i++)
+        if (is_half((i < n->n_in ? n->in[i] : n->out[i - n->n_in])->type.dtype))
+            return true;
+    return false;
+}
+
+static bool widen(Rewrite *r, Node *n, Value **wide)
+{
+    Node *made = node_new(r->g, n->op, n->loc);
+    bool ok = true;
+    for (int i = 0; i < n->n_args; i++)
+        node_push(made, widened_arg(made, n, n->arg[i]));
+    for (int i = 0; ok && i < made->n_in; i++) {
+        Value *v = widened(r, n, made->in[i], wide);
+        if ((ok = v != NULL))
+            node_set_in(made, i, v);
+    }
+    graph_insert(r->g, n, made);
+    for (int i = 0; ok && i < n->n_out; i++)
+        ok = round_result(r, n, i, made);
+    graph_remove(r->g, n);
+    return ok;
+}
+
+bool pass_widen_halves(Graph *g, Arena *tmp, Diag *d)
+{
+    Rewrite r = rewrite_start(g, tmp, d);
+    bool ok = true;
+    int room = g->n_values;
+    for (const Node *n = g->first; n; n = n->next)
+        room += n->n_in + (2 * n->n_out);
+    Value **wide = NEW(tmp, Value *, room); /* by index */
+    for (Node *n = g->first, *next; n; n = next) {
+        next = n->next;
+        rewrite_inputs(&r, n);
+        ok = (only_moves(n) || !has_halves(n) || widen(&r, n, wide)) && ok;
+    }
+    rewrite_finish(&r);
+    return ok;
+}
