@@ -105,6 +105,8 @@ static const Flag flag_row[] = {
      "sample inputs to see the ranges of values with"},
     {"statistics", 0, FLAG_TEXT, AT(statistics), BUILDS | CHECKS | QUANTIZE, any, "FILE",
      "those ranges, as `etc quantize` wrote them; of quantize: the file to write"},
+    {"objective", 0, FLAG_TEXT, AT(objective), BUILDS | CHECKS | QUANTIZE, is_choice,
+     "size|latency", "quantize what can be (size), or only what gains time by it"},
     {"max-drop", 0, FLAG_TEXT, AT(max_drop), QUANTIZE, is_drop, "METRIC=VALUE",
      "keep the fewest layers in floats that this takes: top1, cosine or sqnr"},
     {"labels", 0, FLAG_TEXT, AT(labels), QUANTIZE, any, "FILE.npy",
@@ -578,6 +580,8 @@ static bool is_complete(const Parser *p)
                      !o->recipe ? "recipe" : !o->calibrate ? "calibrate" : "statistics", name, use);
     if ((o->calibrate || o->statistics) && !o->recipe)
         return usage(p, "--%s wants a --recipe", o->calibrate ? "calibrate" : "statistics");
+    if (o->objective && !o->recipe)
+        return usage(p, "--objective wants a --recipe");
     if (o->command != CMD_QUANTIZE && o->calibrate && o->statistics)
         return usage(p, "--calibrate and --statistics: one or the other");
     if (o->command == CMD_DIFF && !o->other)

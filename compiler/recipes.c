@@ -15,10 +15,12 @@ enum { MAX_RULES = 1000 };
 /* A table's rows are looked up, not summed: nothing evens out what 4 bits take from them. */
 #define TABLES_OF_INT8 \
     "  - scope: {op: embedding}\n" \
-    "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
+    "    weight: {dtype: int8, granularity: channel, symmetric: true}\n" \
+    "    with_samples: []\n"
 
 const RecipePreset recipe_preset[] = {
-    {"int8", "static int8: scales from samples, or where those are too coarse found when the model runs",
+    {"int8",
+     "static int8: scales from samples, or where those are too coarse found when the model runs",
      "rules:\n"
      "  - activation: {dtype: int8, dynamic: auto, symmetric: false, observer: mse}\n"
      "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
@@ -35,16 +37,19 @@ const RecipePreset recipe_preset[] = {
      "rules:\n"
      "  - activation: float32\n"
      "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"
+     "    with_samples: [scale_estimation, gptq]\n"
      TABLES_OF_INT8},
     {"int4-group128", "weights kept as int4 with a scale for each 128, computed as floats",
      "rules:\n"
      "  - activation: float32\n"
      "    weight: {dtype: int4, granularity: group, group_size: 128, observer: mse}\n"
+     "    with_samples: [scale_estimation, gptq]\n"
      TABLES_OF_INT8},
     {"8da4w", "int4 weights with a scale for each 32, activations int8 when the model runs",
      "rules:\n"
      "  - activation: {dtype: int8, dynamic: true, symmetric: false}\n"
      "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"
+     "    with_samples: [scale_estimation, gptq]\n"
      TABLES_OF_INT8},
     {"fp16", "weights kept as halves",
      "rules:\n"
@@ -449,20 +454,34 @@ static void read_weight(Reader *r, const Yaml *y, void *to)
     rule->has_weight = true;
 }
 
-static void read_algorithms(Reader *r, const Yaml *y, void *to)
+static unsigned read_algorithm_list(Reader *r, const Yaml *y)
 {
     static const char *const list[] = {"bias_correction",  "equalization", "smoothquant", "awq",
                                        "scale_estimation", "gptq",         "hqq",         NULL};
-    QuantRule *rule = to;
-    rule->has_algorithms = true;
+    unsigned found = 0;
     if (!is_kind(r, y, YAML_LIST, "a list"))
-        return;
+        return 0;
     for (const Yaml *item = y->first; item; item = item->next) {
         int i = choice(r, item, list);
-        if (i >= 0 && rule->algorithms & 1u << i)
+        if (i >= 0 && found & 1u << i)
             diag_error(r->diag, yaml_loc(item), "'%s' stands here a second time", list[i]);
-        rule->algorithms |= i < 0 ? 0 : 1u << i;
+        found |= i < 0 ? 0 : 1u << i;
     }
+    return found;
+}
+
+static void read_algorithms(Reader *r, const Yaml *y, void *to)
+{
+    QuantRule *rule = to;
+    rule->has_algorithms = true;
+    rule->algorithms = read_algorithm_list(r, y);
+}
+
+static void read_with_samples(Reader *r, const Yaml *y, void *to)
+{
+    QuantRule *rule = to;
+    rule->has_with_samples = true;
+    rule->with_samples = read_algorithm_list(r, y);
 }
 
 static void read_rule(Reader *r, const Yaml *y)
@@ -470,12 +489,13 @@ static void read_rule(Reader *r, const Yaml *y)
     static const Key key[] = {{"scope", read_scope, 0},
                               {"activation", read_activation, 0},
                               {"weight", read_weight, 0},
-                              {"algorithms", read_algorithms, 0}};
+                              {"algorithms", read_algorithms, 0},
+                              {"with_samples", read_with_samples, 0}};
     const Yaml *found[N(key)];
     QuantRule rule = {0};
     if (!read_map(r, y, key, N(key), &rule, found))
         return;
-    if (!found[1] && !found[2] && !found[3])
+    if (!found[1] && !found[2] && !found[3] && !found[4])
         diag_error(r->diag, yaml_loc(y),
                    "a rule says something of activation, weight or algorithms");
     if (r->is_preset)

@@ -62,6 +62,11 @@ void annotation_tell(const Annotation *a, const QuantJob *job);
 NodePlan *plan_of(const Annotation *a, const Node *n); /* NULL: n has no results */
 Point *point_of(const Annotation *a, const Value *v);  /* NULL: v stays as it is */
 
+/* -- latency.c --------------------------------------------------------------------------------- */
+
+/* Marks nodes, by their first result, that would gain no time by integers, and counts them. */
+int latency_refuse(Annotation *a, bool *refused);
+
 /* -- of operators ------------------------------------------------------------------------------ */
 
 int op_weight(OpId op);       /* the argument that holds weights, or -1 */
@@ -139,6 +144,7 @@ void statistics_set_budget(Statistics *s, const Recipe *r);
 bool statistics_has_budget(const Statistics *s);
 /* Products of channels, which no file holds; NULL: not there. */
 void statistics_keep_products(Statistics *s, const char *name, int64_t n, const double *gram);
+bool statistics_has_products(const Statistics *s);
 double *statistics_products(const Statistics *s, const char *name, int64_t n);
 const float *statistics_get(const Statistics *s, const char *key, const char *name, int n);
 
@@ -177,7 +183,15 @@ void rescale_all(Annotation *a);
 
 /* -- gptq.c ------------------------------------------------------------------------------------ */
 
-void gptq_round(Ints *k, const float *w, const Moments *m, Arena *tmp);
+/* What all who read the same operand share. */
+typedef struct Gptq {
+    const Moments *of;
+    int64_t *order; /* columns as they are rounded */
+    double *factor; /* NULL: there is none */
+} Gptq;
+
+Gptq gptq_of(const Moments *m, Arena *a); /* m->gram is there */
+void gptq_round(Ints *k, const float *w, const Gptq *g, Arena *tmp);
 
 /* -- convert.c --------------------------------------------------------------------------------- */
 

@@ -56,7 +56,9 @@ typedef struct QuantRule {
     int line, column; /* of the scope in the recipe's file; 0: of a preset, which may match none */
     bool has_activation, has_weight, has_algorithms;
     QuantFormat activation, weight;
+    bool has_with_samples;
     unsigned algorithms;
+    unsigned with_samples; /* algorithms besides, where there are samples or statistics of them */
 } QuantRule;
 
 typedef enum Metric { METRIC_NONE, METRIC_TOP1, METRIC_COSINE, METRIC_SQNR } Metric;
@@ -73,7 +75,7 @@ typedef struct Recipe {
 
 typedef struct QuantChoice {
     QuantFormat activation, weight;
-    unsigned algorithms;
+    unsigned algorithms, with_samples;
 } QuantChoice;
 
 /* What the rules say of a node together. */

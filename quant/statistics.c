@@ -129,6 +129,11 @@ double *statistics_products(const Statistics *s, const char *name, int64_t n)
     return g && g->n == n ? g->gram : NULL;
 }
 
+bool statistics_has_products(const Statistics *s)
+{
+    return s->n_grams > 0;
+}
+
 static int by_key(const void *a, const void *b)
 {
     const Record *x = a, *y = b;
