@@ -182,6 +182,8 @@ static void print_json(const Build *b, PlanReport total, double seconds)
     printf("{\"schema\": 1, \"output\": %s, \"bytes\": %lld, ",
            b->o->dry_run ? "null" : json_text(b->arena, b->o->output), (long long)all_bytes(b));
     print_plan(total);
+    if (p->fast_library)
+        printf(", \"fast_calibrate\": %s", json_text(b->arena, p->fast_library));
     printf(", \"delegated_percent\": %.6g, \"seconds\": %.6f, \"files\": [",
            partition_percent(p->partition), seconds);
     for (int i = 0; !b->o->dry_run && i < b->files.n; i++)

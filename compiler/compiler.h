@@ -48,7 +48,8 @@ typedef struct Options {
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
-    bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate;
+    bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate,
+        fast_calibrate;
 } Options;
 
 /* What argv asked for.  OPTIONS_RUN: go on.  OPTIONS_DONE: help or version was printed, exit 0.
@@ -165,6 +166,7 @@ typedef struct Data Data;
 Data *data_open(const char *path, const Graph *g, Arena *a, Diag *d);
 /* For one reader at a time; valid until data_close. */
 Samples data_samples(Data *data);
+uint64_t data_id(const Data *data); /* by names, sizes and times of the files */
 void data_close(Data *data); /* NULL: nothing */
 
 /* An --input argument: a .npy file, or value:JSON as a scalar value.  `like` (may be NULL) is
@@ -361,8 +363,21 @@ bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena 
 Samples quant_samples(const Options *o, Data *data, const char *what, Arena *a);
 void quant_finish(const Program *p); /* once its passes have run: lets go of samples */
 
+/* Lets what is seen of the samples be kept beside the statistics. */
+void quant_keep(const Options *o, const Program *p, Arena *a);
+
 /* p, which was observed, beside what it becomes by what it has seen.  False: reported. */
 bool quant_measure(const Options *o, const Program *p, QuantReport *r, Arena *a, Diag *d);
+
+/* -- checkpoint.c --------------------------------------------------------------------------- */
+
+/* What `etc quantize` keeps beside the file that it writes, from now and then and from when it is
+ * asked to end (SIGINT, SIGTERM); and what one that was ended has left there.  NULL: there is no
+ * place for it. */
+Checkpoint *checkpoint_open(const Options *o, uint64_t id, int n_samples, Arena *a);
+/* When all is seen: signals end the process again.  NULL: nothing. */
+void checkpoint_close(const Checkpoint *c);
+void checkpoint_remove(const Options *o); /* when all is done */
 
 /* -- mixed.c ------------------------------------------------------------------------------- */
 

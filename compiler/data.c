@@ -36,6 +36,8 @@ struct Data {
     Arena *arena, *held; /* held: what the open file needs */
     DataFile *file;
     int n_files, n;
+    uint64_t id;   /* of names, sizes and times of the files */
+    bool is_known; /* all of them were looked at */
     int open, fd; /* file that `array` tells of, or -1; its descriptor, or -1 */
     Array *array; /* by input */
 };
@@ -125,6 +127,14 @@ static bool read_at(int fd, const char *path, void *to, int64_t n, int64_t at, D
     return true;
 }
 
+static void add_to_id(Data *data, const char *path, const struct stat *st)
+{
+    const int64_t is[] = {(int64_t)st->st_size, (int64_t)st->st_mtim.tv_sec,
+                          (int64_t)st->st_mtim.tv_nsec};
+    data->id = statistics_hash(data->id, path, strlen(path));
+    data->id = statistics_hash(data->id, is, sizeof is);
+}
+
 /* Without waiting for a pipe's writer. */
 static bool open_fd(Data *data, const char *path, int64_t *size, Diag *d)
 {
@@ -133,6 +143,8 @@ static bool open_fd(Data *data, const char *path, int64_t *size, Diag *d)
     if (data->fd < 0 || fstat(data->fd, &st))
         return cannot_read(path, d);
     *size = (int64_t)st.st_size;
+    if (!data->is_known)
+        add_to_id(data, path, &st);
     return S_ISREG(st.st_mode) || diag_io(d, (Loc){.file = path}, "is not a regular file");
 }
 
@@ -345,6 +357,7 @@ static bool survey(Data *data, const char *path, Diag *d)
         f->n = (int)n;
         data->n += (int)n;
     }
+    data->is_known = true;
     return ok && (data->n || diag_error(d, (Loc){.file = path}, "holds no samples"));
 }
 
@@ -446,6 +459,11 @@ static bool read_sample(void *ctx, int i, Arena *a, EtcTensor **in, int64_t *sym
     if (ok)
         inputs_read_symbols(data->g, in, symbol);
     return ok;
+}
+
+uint64_t data_id(const Data *data)
+{
+    return data->id;
 }
 
 Samples data_samples(Data *data)

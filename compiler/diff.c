@@ -344,7 +344,7 @@ static bool evaluate(Diff *f, int i, EtcTensor **in)
     const Graph *g = s->graph;
     s->out = NEW(f->call, EtcTensor *, g->n_out + 1);
     s->update = NEW(f->call, EtcTensor *, g->n_updates + 1);
-    return eval_watched(g, in, s->symbol, true, i ? compare_b : keep_a, f, f->call, s->out,
+    return eval_watched(g, in, s->symbol, (EvalHow){.arena_check = true, .visit = i ? compare_b : keep_a, .ctx = f}, f->call, s->out,
                         s->update, f->diag);
 }
 

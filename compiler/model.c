@@ -485,6 +485,8 @@ static Program *to_quantize(const Options *o, const Statistics *known, const Sta
     if (!is_sound(p, d) || !pipeline_to_quantize(p, &all, d) || !quant_prepare(o, p, known, a, d))
         return NULL;
     p->quant->keep = keep;
+    if (!known && !keep)
+        quant_keep(o, p, a);
     bool ok = known ? passes_run(p, all.pass, all.n, quiet, d)
                     : model_run_passes(o, p, all.pass, all.n, a, NULL, d);
     quant_finish(p);

@@ -120,6 +120,10 @@ static void put_head(const QuantReport *r, Arena *a, FILE *f)
     html_put(f, r->model);
     fputs(", recipe ", f);
     html_put(f, r->recipe);
+    if (r->library) {
+        fputs(", ranges seen by way of ", f);
+        html_put(f, r->library);
+    }
     fprintf(f,
             "</h1>\n<p>%s of constants, from %s. Outputs over %d sample%s: SQNR %s, cosine "
             "%s.</p>\n",
@@ -183,6 +187,8 @@ void quant_report_json(const QuantReport *r, Arena *a, FILE *f)
     fputs("{\"schema\": 1", f);
     put_text(f, "model", r->model, a);
     put_text(f, "recipe", r->recipe, a);
+    if (r->library)
+        put_text(f, "fast_calibrate", r->library, a);
     fprintf(f, ", \"samples\": %d, \"bytes_before\": %" PRId64 ", \"bytes_after\": %" PRId64,
             r->n_samples, r->bytes_before, r->bytes_after);
     put_difference(f, &r->outputs);

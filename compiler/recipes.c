@@ -587,6 +587,7 @@ static void start_from(Reader *r, const RecipePreset *p)
     Reader inner = *r;
     inner.is_preset = true;
     const char *file = arena_printf(r->a, "preset %s", p->name);
+    r->out->id = statistics_hash(r->out->id, p->text, strlen(p->text));
     const Yaml *root = yaml_parse(r->a, file, (const uint8_t *)p->text, strlen(p->text), r->diag);
     if (root)
         read_recipe(&inner, root);
@@ -606,7 +607,7 @@ static void read_preset(Reader *r, const Yaml *y, void *to)
 bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Recipe *out, Diag *d)
 {
     int before = diag_errors(d);
-    *out = (Recipe){.file = file};
+    *out = (Recipe){.file = file, .id = statistics_hash(0, data, n)};
     Reader r = {.a = a, .diag = d, .out = out};
     const Yaml *root = yaml_parse(a, file, data, n, d);
     if (root)

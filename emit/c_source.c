@@ -270,7 +270,13 @@ static void put_title(Emit *e, Text *t, const char *suffix)
     put(t, "/* SPDX-License-Identifier: 0BSD */\n/* %s%s -- made by etc from ", e->name, suffix);
     put_comment(t, base_name(e->p->name));
     put(t,
-        "; do not edit.\n *\n"
+        "; do not edit.\n *\n");
+    if (e->p->fast_library) {
+        put(t, " * Ranges of values were seen by way of ");
+        put_comment(t, e->p->fast_library);
+        put(t, ":\n * another machine may come to others.\n *\n");
+    }
+    put(t,
         " * Everyone may use, copy, change and pass on this file for any purpose, without condition\n"
         " * and without warranty.\n");
 }

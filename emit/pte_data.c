@@ -47,22 +47,31 @@ static const BankItem *segment_item(const PteFile *e, int i)
     return i < e->blobs.n ? &e->blobs.item[i] : &e->named.item[i - e->blobs.n];
 }
 
+static FlatRef named_row(PteFile *e, const char *key, const void *data, int64_t n_bytes)
+{
+    int segment = 1 + e->blobs.n + bank_add(&e->named, e->arena, data, n_bytes);
+    FlatRef name = shared_string(e, key);
+    flat_begin(e->flat, 2);
+    flat_ref(e->flat, 0, name);
+    flat_u32(e->flat, 1, (uint32_t)segment);
+    return pte_end(e);
+}
+
+/* Of delegates' weights, and what says that a library multiplied for the ranges: the format has no
+ * other place for it, and a runtime reads what it is asked for alone. */
 static FlatRef named_data(PteFile *e)
 {
     const Program *p = e->program;
-    FlatRef *row = NEW(e->arena, FlatRef, p->n_states + 1);
+    FlatRef *row = NEW(e->arena, FlatRef, p->n_states + 2);
     int n = 0;
     for (int i = 0; i < p->n_states; i++) {
         const State *s = p->state[i];
-        if (s->kind != ST_NAMED)
-            continue;
-        int segment = 1 + e->blobs.n + bank_add(&e->named, e->arena, s->data, type_bytes(s->type));
-        FlatRef key = shared_string(e, s->fqn);
-        flat_begin(e->flat, 2);
-        flat_ref(e->flat, 0, key);
-        flat_u32(e->flat, 1, (uint32_t)segment);
-        row[n++] = pte_end(e);
+        if (s->kind == ST_NAMED)
+            row[n++] = named_row(e, s->fqn, s->data, type_bytes(s->type));
     }
+    if (p->fast_library)
+        row[n++] = named_row(e, "etc.fast_calibrate", p->fast_library,
+                             (int64_t)strlen(p->fast_library));
     return n ? flat_refs(e->flat, row, (size_t)n) : 0;
 }
 

@@ -595,9 +595,8 @@ static bool eval_body(const Graph *g, EtcTensor *const *in, EvalContext *c, Memo
     return true;
 }
 
-bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
-                  EvalVisit *visit, void *ctx, Arena *a, EtcTensor **out, EtcTensor **update,
-                  Diag *d)
+bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, EvalHow how,
+                  Arena *a, EtcTensor **out, EtcTensor **update, Diag *d)
 {
     Arena *tmp = arena_new();
     EvalContext c = eval_context(symbol, tmp, d);
@@ -606,10 +605,12 @@ bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, b
         memcpy(c.told, symbol, (size_t)g->program->n_syms * sizeof *symbol);
         c.symbol = c.told;
     }
-    Memory m, *planned = arena_check && g->program->stage == STAGE_PLANNED ? &m : NULL;
-    c.visit = visit;
-    c.visit_ctx = ctx;
-    c.watched = visit ? g : NULL;
+    if (how.blas)
+        c.cores = blas_cores(how.blas, tmp, &c.scratch);
+    Memory m, *planned = how.arena_check && g->program->stage == STAGE_PLANNED ? &m : NULL;
+    c.visit = how.visit;
+    c.visit_ctx = how.ctx;
+    c.watched = how.visit ? g : NULL;
     bool ok = (!planned || memory_init(&m, g, &c)) &&
               eval_body(g, in, &c, planned, false, out, update);
     for (int i = 0; ok && i < g->n_out; i++)
@@ -623,5 +624,5 @@ bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, b
 bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
                 Arena *a, EtcTensor **out, EtcTensor **update, Diag *d)
 {
-    return eval_watched(g, in, symbol, arena_check, NULL, NULL, a, out, update, d);
+    return eval_watched(g, in, symbol, (EvalHow){.arena_check = arena_check}, a, out, update, d);
 }

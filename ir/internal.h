@@ -57,6 +57,7 @@ typedef struct EvalContext {
     int64_t *told; /* the same, to be written where a node tells a symbol; NULL: fixed */
     Arena *tmp;
     void *scratch; /* ETC_SCRATCH_BYTES */
+    const struct EtcCores *cores;
     Diag *d;
     EvalVisit *visit; /* NULL, or who is told the results of `watched` */
     void *visit_ctx;
@@ -66,6 +67,9 @@ typedef struct EvalContext {
 
 int64_t tensor_bytes(const EtcTensor *t);
 EvalContext eval_context(const int64_t *symbol, Arena *tmp, Diag *d);
+
+/* Cores that multiply by the library, and the scratch that they want. */
+const struct EtcCores *blas_cores(const Blas *b, Arena *a, void **scratch);
 
 /* A tensor of n's output i at the actual sizes, without data; a number is of rank 0. */
 EtcTensor *eval_output(const Node *n, int i, const EvalContext *c);

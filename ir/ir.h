@@ -383,6 +383,7 @@ struct Program {
     int n_backends;
     bool delegate_all; /* what a backend takes it gets, whatever that costs */
     PartitionReport *partition; /* what it decided; NULL before */
+    const char *fast_library; /* that multiplied while its ranges were seen; NULL: our kernels did */
     struct QuantJob *quant; /* what pass quantize is to do (quant/quant.h); NULL: nothing */
     struct ExprTable *exprs;       /* symint.c */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
@@ -546,10 +547,21 @@ bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, boo
 
 /* The same, and tells each result of the graph's own nodes as soon as it is there.  Its bytes may
  * be another value's afterwards.  Where the program is not planned, `visit` may change them. */
+typedef struct Blas Blas;
 typedef void EvalVisit(const Value *v, EtcTensor *t, void *ctx);
-bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
-                  EvalVisit *visit, void *ctx, Arena *a, EtcTensor **out, EtcTensor **update,
-                  Diag *d);
+typedef struct EvalHow {
+    bool arena_check;
+    EvalVisit *visit; /* NULL: nobody is told */
+    void *ctx;
+    const Blas *blas; /* which multiplies, to other bits on other machines; or NULL */
+} EvalHow;
+
+bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, EvalHow how,
+                  Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
+
+/* OpenBLAS, loaded now.  NULL: reported.  blas.c */
+const Blas *blas_open(Arena *a, Diag *d);
+const char *blas_name(const Blas *b); /* with its version and what CPU it takes this one for */
 
 EtcTensor *tensor_new(Arena *a, EtcDtype dtype, int rank, const int64_t *dim); /* zeroed */
 EtcTensor *tensor_copy(const EtcTensor *t, Arena *a);

@@ -351,8 +351,6 @@ void annotation_tell(const Annotation *a, const QuantJob *job)
         const NodePlan *p = plan_of(a, n);
         if (p && stays_in_floats(n, job))
             statistics_keep(job->seen, n->out[0]->name);
-        if (p && is_loose(n, job))
-            statistics_loosen(job->seen, n->out[0]->name);
     }
 }
 

@@ -3,10 +3,12 @@
  * A thread has one sample at a time: its tensors go before the next one comes, and an observer's
  * size does not depend on their number.  Values that share a scale share an observer.
  */
+#define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "quant/internal.h"
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 /* One sample among others.  A point stands at the place of its number, the moments of a value behind
  * those. */
@@ -19,6 +21,7 @@ typedef struct Look {
 /* What all samples of a run share. */
 typedef struct Walk {
     Annotation *a;
+    const Blas *blas;
     int *visit; /* by value: how many with the same point come before it */
     int *n_visits; /* by point */
 } Walk;
@@ -95,8 +98,9 @@ static bool run_sample(void *ctx, Turn *t, EtcTensor **in, int64_t *symbol)
     for (int k = 0; k < g->n_in; k++)
         if (in[k])
             look(g->in[k], in[k], &l);
-    return !l.failed &&
-           eval_watched(g, in, symbol, false, look, &l, t->tmp, out, update, t->diag) && !l.failed;
+    const EvalHow how = {.visit = look, .ctx = &l, .blas = w->blas};
+    return !l.failed && eval_watched(g, in, symbol, how, t->tmp, out, update, t->diag) &&
+           !l.failed;
 }
 
 static void count_visit(Walk *w, const Value *v)
@@ -107,9 +111,9 @@ static void count_visit(Walk *w, const Value *v)
 }
 
 /* In the order in which a sample sees values. */
-static Walk walk_of(Annotation *a, Arena *tmp)
+static Walk walk_of(Annotation *a, const Blas *blas, Arena *tmp)
 {
-    Walk w = {a, NEW(tmp, int, a->g->n_values + 1), NEW(tmp, int, a->n_points + 1)};
+    Walk w = {a, blas, NEW(tmp, int, a->g->n_values + 1), NEW(tmp, int, a->n_points + 1)};
     for (int i = 0; i < a->g->n_in; i++)
         count_visit(&w, a->g->in[i]);
     for (const Node *n = a->g->first; n; n = n->next)
@@ -118,17 +122,27 @@ static Walk walk_of(Annotation *a, Arena *tmp)
     return w;
 }
 
-static bool run_samples(Annotation *a, const QuantJob *job, Diag *d)
+/* From where an earlier run was stopped; in pieces, after each of which what was seen is kept. */
+static bool run_samples(Annotation *a, const QuantJob *job, Part part, Diag *d)
 {
     Arena *tmp = arena_new();
-    Walk w = walk_of(a, tmp);
-    const SampleRun run = {.samples = job->samples,
-                           .graph = a->g,
-                           .n_places = a->n_points + a->n_values,
-                           .run = run_sample,
-                           .ctx = &w};
-    int done;
-    const bool ok = samples_run(&run, &done, d);
+    Walk w = walk_of(a, job->blas, tmp);
+    const Checkpoint *c = job->checkpoint;
+    int done = checkpoint_take(a, job, part);
+    bool ok = true;
+    do {
+        const SampleRun run = {.samples = job->samples,
+                               .graph = a->g,
+                               .first = done,
+                               .n_places = a->n_points + a->n_values,
+                               .run = run_sample,
+                               .ctx = &w,
+                               .is_due = c ? c->is_due : NULL,
+                               .due_ctx = c ? c->ctx : NULL};
+        ok = samples_run(&run, &done, d);
+        if (ok && c && (done < job->samples->n || c->is_due(c->ctx)))
+            ok = checkpoint_keep(a, job, part, done, d);
+    } while (ok && done < job->samples->n);
     arena_free(tmp);
     return ok;
 }
@@ -244,41 +258,74 @@ static bool has_samples(const Annotation *a, const QuantJob *job, const char *wh
                       a->g->name ? a->g->name : "", job->recipe->file, what);
 }
 
-static bool get_moments(Annotation *a, QuantJob *job, Diag *d)
+/* What an earlier run came to; what does not fit is as good as none. */
+static bool read_again(const Annotation *a, QuantJob *job)
+{
+    char *text = NULL;
+    size_t n;
+    Diag quiet = {.out = open_memstream(&text, &n)};
+    const bool ok = quiet.out && moments_read(a, job->checkpoint->from, &quiet);
+    if (quiet.out)
+        fclose(quiet.out);
+    free(text);
+    if (!ok) {
+        job->checkpoint->from = NULL;
+        moments_clear(a);
+    }
+    return ok;
+}
+
+static bool get_moments(Annotation *a, QuantJob *job, Part part, Diag *d)
 {
     if (job->statistics)
         return moments_read(a, job->statistics, d);
-    if (!has_samples(a, job, "to know what comes to its weights", d) || !run_samples(a, job, d))
+    if (!has_samples(a, job, "to know what comes to its weights", d))
+        return false;
+    if (checkpoint_is_past(job, part) && read_again(a, job)) {
+        moments_add(a, job->seen);
+        return true;
+    }
+    if (!run_samples(a, job, part, d))
         return false;
     moments_end(a, job->seen);
     return true;
 }
 
-static bool see_ranges(Annotation *a, const QuantJob *job, Diag *d)
+static bool see_ranges(Annotation *a, QuantJob *job, Part part, Diag *d)
 {
     for (int i = 0; i < a->n_points; i++)
         a->points[i]->observer = observer_new(a->arena, a->points[i]->format.observer,
                                               a->points[i]->format.percentile, 1);
     a->observes = true;
-    if (!run_samples(a, job, d))
+    if (!run_samples(a, job, part, d))
         return false;
     find_ranges(a);
     return true;
 }
 
 /* What is loose shares no scales any more: those left are seen anew. */
+static bool see_again(Annotation *a, QuantJob *job, Diag *d)
+{
+    for (const Node *n = a->g->first; n; n = n->next)
+        if (plan_of(a, n) && statistics_loosens(job->loose, n->out[0]->name))
+            statistics_loosen(job->seen, n->out[0]->name);
+    *a = annotate(a->g, job, a->arena);
+    moments_ask(a, BEHIND, false);
+    return see_ranges(a, job, PART_AGAIN, d);
+}
+
 static bool get_ranges(Annotation *a, QuantJob *job, Diag *d)
 {
     if (job->statistics)
         return read_ranges(a, job->statistics, d);
-    if (!has_samples(a, job, "scales that are known beforehand", d) || !see_ranges(a, job, d))
+    if (!has_samples(a, job, "scales that are known beforehand", d))
         return false;
-    if ((job->loose = find_loose(a))) {
-        *a = annotate(a->g, job, a->arena);
-        moments_ask(a, BEHIND, false);
-        if (!see_ranges(a, job, d))
-            return false;
-    }
+    const bool is_past = checkpoint_is_past(job, PART_RANGES);
+    if (!is_past && !see_ranges(a, job, PART_RANGES, d))
+        return false;
+    job->loose = is_past ? job->checkpoint->from : find_loose(a);
+    if (job->loose && !see_again(a, job, d))
+        return false;
     if (a->moments)
         moments_end(a, job->seen);
     take_ranges(a, job->seen);
@@ -287,11 +334,11 @@ static bool get_ranges(Annotation *a, QuantJob *job, Diag *d)
 
 bool calibrate(Annotation *a, QuantJob *job, Diag *d)
 {
-    if (moments_ask(a, BEFORE, true) && !get_moments(a, job, d))
+    if (moments_ask(a, BEFORE, true) && !get_moments(a, job, PART_BEFORE, d))
         return false;
     rescale_all(a);
     const bool wants = moments_ask(a, BEHIND, false);
-    if (wants && (job->statistics || !a->n_points) && !get_moments(a, job, d))
+    if (wants && (job->statistics || !a->n_points) && !get_moments(a, job, PART_BEHIND, d))
         return false;
     if (a->n_points && !get_ranges(a, job, d))
         return false;

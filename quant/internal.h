@@ -57,7 +57,7 @@ typedef struct Annotation {
 } Annotation;
 
 Annotation annotate(Graph *g, const QuantJob *job, Arena *a);
-/* What of it the samples or a search decided goes into job->seen. */
+/* What a search decided goes into job->seen. */
 void annotation_tell(const Annotation *a, const QuantJob *job);
 NodePlan *plan_of(const Annotation *a, const Node *n); /* NULL: n has no results */
 Point *point_of(const Annotation *a, const Value *v);  /* NULL: v stays as it is */
@@ -119,6 +119,12 @@ bool calibrate(Annotation *a, QuantJob *job, Diag *d);
 bool moments_ask(Annotation *a, unsigned algorithms, bool is_before);
 void moments_see(Moments *m, const EtcTensor *t);
 void moments_end(const Annotation *a, Statistics *to);
+/* To and from a file that keeps them before their end.  False: it has none, or not such. */
+void moments_keep(const Annotation *a, Statistics *to);
+bool moments_take(const Annotation *a, const Statistics *from);
+void moments_clear(const Annotation *a);
+/* Those that moments_read gave, once more. */
+void moments_add(const Annotation *a, Statistics *to);
 /* The same from a file.  False: reported. */
 bool moments_read(const Annotation *a, const Statistics *s, Diag *d);
 /* Of the operand that n multiplies with its weights; NULL: nobody asked. */
@@ -139,6 +145,7 @@ bool statistics_keeps(const Statistics *s, const char *name);
 /* Nodes whose scales are found at run time, where a recipe leaves that open. */
 void statistics_loosen(Statistics *s, const char *name);
 bool statistics_loosens(const Statistics *s, const char *name);
+void statistics_set_library(Statistics *s, const char *name);
 /* That a search has seen to the recipe's budget. */
 void statistics_set_budget(Statistics *s, const Recipe *r);
 bool statistics_has_budget(const Statistics *s);
@@ -147,6 +154,12 @@ void statistics_keep_products(Statistics *s, const char *name, int64_t n, const 
 bool statistics_has_products(const Statistics *s);
 double *statistics_products(const Statistics *s, const char *name, int64_t n);
 const float *statistics_get(const Statistics *s, const char *key, const char *name, int n);
+/* The same in doubles that a file keeps to the last bit; such keys begin with "part.". */
+double *statistics_add_exact(Statistics *s, const char *key, const char *name, int n); /* zeroed */
+const double *statistics_get_exact(const Statistics *s, const char *key, const char *name, int n);
+/* All but products. */
+void statistics_copy(Statistics *to, const Statistics *from);
+uint64_t statistics_of(const Statistics *s); /* the model */
 
 /* -- weights.c --------------------------------------------------------------------------------- */
 
@@ -197,7 +210,25 @@ void gptq_round(Ints *k, const float *w, const Gptq *g, Arena *tmp);
 
 bool convert(const Annotation *a, Arena *tmp, Diag *d);
 
+/* -- checkpoint.c ------------------------------------------------------------------------------ */
+
+/* Which run over the samples: what is seen in it, in the order of runs. */
+typedef enum Part { PART_BEFORE, PART_BEHIND, PART_RANGES, PART_AGAIN, N_PARTS } Part;
+
+/* How many samples the checkpoint has seen of that run, whose points and moments are then as they
+ * were; 0: none. */
+int checkpoint_take(const Annotation *a, const QuantJob *job, Part part);
+/* Whether it is of a run behind that one. */
+bool checkpoint_is_past(const QuantJob *job, Part part);
+bool checkpoint_keep(const Annotation *a, const QuantJob *job, Part part, int done, Diag *d);
+
 /* -- observe.c ------------------------------------------------------------------------------- */
+
+/* What an observer of one channel holds, as numbers for which there must be room; those of a file
+ * may be anything.  False: no observer can hold such. */
+int observer_size(const Observer *o);
+void observer_keep(const Observer *o, double *v);
+bool observer_take(Observer *o, const double *v);
 
 double log_of(double x); /* natural; x is positive and normal; the same bits on any machine */
 

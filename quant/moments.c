@@ -3,6 +3,7 @@
  * the samples.
  */
 #include "quant/internal.h"
+#include <float.h>
 #include <string.h>
 
 /* The axis of channels: of what a convolution reads the second. */
@@ -143,6 +144,16 @@ void moments_see(Moments *m, const EtcTensor *t)
 static const char *const key_of[2][3] = {{"mean", "square", "most"},
                                       {"mean.before", "square.before", "most.before"}};
 
+void moments_add(const Annotation *a, Statistics *to)
+{
+    for (int v = 0; v < a->n_values; v++) {
+        const Moments *m = a->moments[v];
+        for (int k = 0; m && k < 3; k++)
+            statistics_add(to, key_of[m->is_before][k], m->name, (int)m->n,
+                           k == 0 ? m->mean : k == 1 ? m->square : m->magnitude);
+    }
+}
+
 void moments_end(const Annotation *a, Statistics *to)
 {
     for (int v = 0; v < a->n_values; v++) {
@@ -155,10 +166,83 @@ void moments_end(const Annotation *a, Statistics *to)
         }
         if (m->gram)
             statistics_keep_products(to, m->name, m->n, m->gram);
-        for (int k = 0; k < 3; k++)
-            statistics_add(to, key_of[m->is_before][k], m->name, (int)m->n,
-                           k == 0 ? m->mean : k == 1 ? m->square : m->magnitude);
     }
+    moments_add(a, to);
+}
+
+/* -- before their end: sums, sums of squares, largest magnitudes, how many -------------------------- */
+
+static int64_t n_products(const Moments *m)
+{
+    return m->n * (m->n + 1) / 2;
+}
+
+void moments_keep(const Annotation *a, Statistics *to)
+{
+    for (int v = 0; v < a->n_values; v++) {
+        const Moments *m = a->moments[v];
+        if (!m)
+            continue;
+        double *at = statistics_add_exact(to, "part.moments", m->name, (int)(3 * m->n + 1));
+        for (int64_t i = 0; i < m->n; i++) {
+            at[i] = m->sum[i];
+            at[m->n + i] = m->sum_square[i];
+            at[2 * m->n + i] = (double)m->magnitude[i];
+        }
+        at[3 * m->n] = m->count;
+        at = m->gram ? statistics_add_exact(to, "part.products", m->name, (int)n_products(m)) : NULL;
+        for (int64_t i = 0; m->gram && i < m->n; at += ++i)
+            memcpy(at, m->gram + i * m->n, (size_t)(i + 1) * sizeof *at);
+    }
+}
+
+static bool take_sums(Moments *m, const double *at)
+{
+    if (!at)
+        return false;
+    memcpy(m->sum, at, (size_t)m->n * sizeof *at);
+    memcpy(m->sum_square, at + m->n, (size_t)m->n * sizeof *at);
+    for (int64_t i = 0; i < m->n; i++) {
+        const double v = at[2 * m->n + i];
+        if (!(v >= 0 && v <= (double)FLT_MAX))
+            return false;
+        m->magnitude[i] = (float)v;
+    }
+    m->count = at[3 * m->n];
+    return m->count >= 0;
+}
+
+void moments_clear(const Annotation *a)
+{
+    for (int v = 0; v < a->n_values; v++) {
+        Moments *m = a->moments[v];
+        if (!m)
+            continue;
+        memset(m->sum, 0, (size_t)m->n * sizeof *m->sum);
+        memset(m->sum_square, 0, (size_t)m->n * sizeof *m->sum_square);
+        memset(m->magnitude, 0, (size_t)m->n * sizeof *m->magnitude);
+        if (m->gram)
+            memset(m->gram, 0, (size_t)(m->n * m->n) * sizeof *m->gram);
+        m->count = 0;
+    }
+}
+
+bool moments_take(const Annotation *a, const Statistics *from)
+{
+    bool ok = true;
+    for (int v = 0; v < a->n_values && ok; v++) {
+        Moments *m = a->moments[v];
+        if (!m)
+            continue;
+        ok = take_sums(m, statistics_get_exact(from, "part.moments", m->name, (int)(3 * m->n + 1)));
+        const double *at = m->gram ? statistics_get_exact(from, "part.products", m->name,
+                                                          (int)n_products(m))
+                                   : NULL;
+        ok = ok && (!m->gram || at);
+        for (int64_t i = 0; at && i < m->n; at += ++i)
+            memcpy(m->gram + i * m->n, at, (size_t)(i + 1) * sizeof *at);
+    }
+    return ok;
 }
 
 static bool take(const Statistics *s, const char *key, const Moments *m, float *to)

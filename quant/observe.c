@@ -8,6 +8,7 @@
  * Nothing here comes from libm; sums run in one order.  Same values, same range, on any machine.
  */
 #include "quant/internal.h"
+#include <float.h>
 #include <string.h>
 
 enum {
@@ -535,4 +536,61 @@ bool observer_bars(const Observer *o, int channel, int n, uint64_t *bar, float *
     *lo = r.lo;
     *hi = r.hi;
     return true;
+}
+
+/* -- to and from numbers ----------------------------------------------------------------------- */
+
+int observer_size(const Observer *o)
+{
+    return o->hist ? 4 + o->n_bins : 2;
+}
+
+void observer_keep(const Observer *o, double *v)
+{
+    v[0] = (double)o->seen->lo;
+    v[1] = (double)o->seen->hi;
+    if (!o->hist)
+        return;
+    v[2] = o->hist->exponent;
+    v[3] = o->hist->base;
+    for (int i = 0; i < o->n_bins; i++)
+        v[4 + i] = (double)o->hist->count[i];
+}
+
+/* A whole number in [lo, hi]. */
+static bool is_whole(double v, double lo, double hi)
+{
+    return v >= lo && v <= hi && (double)(int64_t)v == v;
+}
+
+static bool take_histogram(Histogram *h, Range r, int n_bins, const double *v)
+{
+    const double most = 9007199254740992.0; /* 2^53: all below are doubles */
+    double total = 0;
+    if (!is_whole(v[0], EXPONENT_MIN, 126) || !is_whole(v[1], INT32_MIN, INT32_MAX))
+        return false;
+    for (int i = 0; i < n_bins; i++) {
+        if (!is_whole(v[2 + i], 0, most))
+            return false;
+        h->count[i] = (uint64_t)v[2 + i];
+        total += v[2 + i];
+    }
+    h->exponent = (int)v[0];
+    h->base = (int32_t)v[1];
+    h->total = (uint64_t)total;
+    if (r.lo > r.hi)
+        return total == 0 && h->base == 0 && h->exponent == EXPONENT_MIN;
+    return total > 0 && total <= most && fits_in(r, h->exponent, n_bins) &&
+           h->base == bin_of(r.lo, power_of_two(-h->exponent));
+}
+
+bool observer_take(Observer *o, const double *v)
+{
+    const double most = (double)FLT_MAX;
+    if (!(v[0] >= -most && v[0] <= most && v[1] >= -most && v[1] <= most))
+        return false;
+    *o->seen = (Range){(float)v[0], (float)v[1]};
+    if (o->seen->lo > o->seen->hi && (v[0] != (double)nothing.lo || v[1] != (double)nothing.hi))
+        return false;
+    return !o->hist || take_histogram(o->hist, *o->seen, o->n_bins, v + 2);
 }

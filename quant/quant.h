@@ -71,6 +71,7 @@ typedef struct Recipe {
     bool for_latency;    /* --objective latency: only where the cost model shows a gain */
     Metric metric;       /* of --max-drop */
     double max_drop;     /* of METRIC_SQNR: the least that is kept */
+    uint64_t id;         /* of its text */
 } Recipe;
 
 typedef struct QuantChoice {
@@ -110,8 +111,24 @@ Statistics *statistics_read(Arena *a, const char *file, const char *text, size_t
 void statistics_write(const Statistics *s, FILE *out);
 int statistics_count(const Statistics *s); /* of ranges */
 
+/* The library by which samples were multiplied when these were seen; NULL: none. */
+const char *statistics_library(const Statistics *s);
+
+/* Continues hash h with n bytes; the same on any machine of this endianness. */
+uint64_t statistics_hash(uint64_t h, const void *data, size_t n);
+
 /* Of no model: it says of the named nodes' first results that they stay in floats. */
 Statistics *statistics_keeping(Arena *a, const char *const *name, int n);
+
+/* What a run keeps of the samples that it has seen, so that another goes on there. */
+typedef struct Checkpoint {
+    uint64_t id;            /* of recipe, samples and whatever else decides what is seen */
+    const Statistics *from; /* what an earlier run kept, or NULL */
+    int first;              /* out: how many samples that one had seen; 0: it does not fit */
+    bool (*is_due)(void *ctx); /* asked before each sample, by one thread at a time */
+    bool (*keep)(void *ctx, const Statistics *s, int done, Diag *d); /* false: reported */
+    void *ctx;
+} Checkpoint;
 
 /* -- quantize.c: the pass --------------------------------------------------------------------- */
 
@@ -123,6 +140,8 @@ typedef struct QuantJob {
     const Statistics *keep;       /* what stays in floats; NULL: what `statistics` says does */
     Statistics *seen;             /* of the samples, in the program's arena */
     const Statistics *loose; /* what has scales at run time, after a first look; NULL: nothing */
+    Checkpoint *checkpoint;       /* of the samples, or NULL */
+    const Blas *blas;             /* which multiplies while samples are seen, or NULL */
     bool only_observe;            /* the program stays as it is */
 } QuantJob;
 
@@ -181,7 +200,7 @@ typedef struct LayerReport {
 } LayerReport;
 
 typedef struct QuantReport {
-    const char *model, *recipe;
+    const char *model, *recipe, *library; /* library: of --fast-calibrate, or NULL; the caller's */
     int n_samples, n_layers;
     LayerReport *layer; /* in the order of the program */
     Difference outputs;

@@ -36,6 +36,9 @@ bool pass_quantize(Program *p, Arena *tmp, Diag *d)
     job->seen = statistics_new(p->arena, statistics_model(p));
     if (job->recipe->metric)
         statistics_set_budget(job->seen, job->recipe);
+    if (job->samples && job->blas)
+        statistics_set_library(job->seen, blas_name(job->blas));
+    p->fast_library = statistics_library(job->statistics ? job->statistics : job->seen);
     for (int i = 0; i < p->n_methods; i++) {
         ok = quantize_graph(p->method[i], job, tmp, d) && ok;
         arena_reset(tmp);

@@ -373,8 +373,8 @@ static bool run_sample(void *ctx, Turn *t, EtcTensor **in, int64_t *symbol)
     for (int i = 0; i < 2; i++) {
         EtcTensor **update = NEW(t->tmp, EtcTensor *, side[i]->n_updates + 1);
         out[i] = NEW(t->tmp, EtcTensor *, side[i]->n_out + 1);
-        if (!eval_watched(side[i], in, symbol, false, i ? compare : keep, &p, t->tmp, out[i],
-                          update, t->diag))
+        if (!eval_watched(side[i], in, symbol, (EvalHow){.visit = i ? compare : keep, .ctx = &p},
+                          t->tmp, out[i], update, t->diag))
             return false;
     }
     if (p.failed || !turn_enter(t, n_layers, t->nth))

@@ -6,10 +6,12 @@
  *     budget 1 MOST METRIC        that a search has kept to it
  *     float32 0 NAME              what it kept in floats for that
  *     dynamic 0 NAME              what gets its scales at run time: known ones are too coarse
+ *     fast 0 NAME                 that the library NAME multiplied
+ *     part.KEY N V1 ... VN NAME   of a run that is not done: what its observers hold
  *     end N                       as many lines
  *
- * Numbers are the shortest decimals of nine digits that give the float back.  Readers trust
- * nothing.
+ * Numbers are decimals of nine digits, which give the float back; those of parts are doubles, of
+ * 17.  Readers trust nothing.
  */
 #define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "quant/internal.h"
@@ -29,6 +31,7 @@ typedef struct Record {
     const char *key, *name;
     int n;
     float *v;
+    double *exact; /* instead of v, where the key is of a part */
 } Record;
 
 struct Statistics {
@@ -43,7 +46,7 @@ struct Statistics {
 
 /* -- the model they belong to ------------------------------------------------------------------ */
 
-static uint64_t mixed(uint64_t h, const void *data, size_t n)
+uint64_t statistics_hash(uint64_t h, const void *data, size_t n)
 {
     const uint8_t *at = data;
     uint64_t word;
@@ -69,12 +72,12 @@ uint64_t statistics_model(const Program *p)
         program_print(p, f);
         fclose(f);
         const char *rest = strchr(text, '\n');
-        h = rest ? mixed(h, rest, n - (size_t)(rest - text)) : h;
+        h = rest ? statistics_hash(h, rest, n - (size_t)(rest - text)) : h;
     }
     free(text);
     for (int i = 0; i < p->n_states; i++)
         if (p->state[i]->data && !p->state[i]->type.stride)
-            h = mixed(h, p->state[i]->data, (size_t)type_bytes(p->state[i]->type));
+            h = statistics_hash(h, p->state[i]->data, (size_t)type_bytes(p->state[i]->type));
     return h;
 }
 
@@ -104,9 +107,33 @@ int statistics_count(const Statistics *s)
 void statistics_add(Statistics *s, const char *key, const char *name, int n, const float *v)
 {
     Record r = {arena_str(s->arena, key, strlen(key)), arena_str(s->arena, name, strlen(name)), n,
-                NEW(s->arena, float, n + 1)};
+                NEW(s->arena, float, n + 1), NULL};
     memcpy(r.v, v, (size_t)n * sizeof *v);
     PUSH(s->arena, s->record, s->n, r);
+}
+
+static bool is_exact(const char *key)
+{
+    return !strncmp(key, "part.", 5);
+}
+
+double *statistics_add_exact(Statistics *s, const char *key, const char *name, int n)
+{
+    Record r = {arena_str(s->arena, key, strlen(key)), arena_str(s->arena, name, strlen(name)), n,
+                NULL, NEW(s->arena, double, n + 1)};
+    PUSH(s->arena, s->record, s->n, r);
+    return r.exact;
+}
+
+void statistics_copy(Statistics *to, const Statistics *from)
+{
+    for (int i = 0; i < from->n; i++)
+        PUSH(to->arena, to->record, to->n, from->record[i]);
+}
+
+uint64_t statistics_of(const Statistics *s)
+{
+    return s->model;
 }
 
 void statistics_keep_products(Statistics *s, const char *name, int64_t n, const double *gram)
@@ -149,11 +176,22 @@ void statistics_sort(Statistics *s)
         qsort(s->gram, (size_t)s->n_grams, sizeof *s->gram, by_name);
 }
 
+static const Record *record_find(const Statistics *s, const char *key, const char *name)
+{
+    const Record want = {.key = key, .name = name};
+    return s->n ? bsearch(&want, s->record, (size_t)s->n, sizeof want, by_key) : NULL;
+}
+
 const float *statistics_get(const Statistics *s, const char *key, const char *name, int n)
 {
-    const Record want = {key, name, n, NULL};
-    const Record *r = s->n ? bsearch(&want, s->record, (size_t)s->n, sizeof want, by_key) : NULL;
+    const Record *r = record_find(s, key, name);
     return r && r->n == n ? r->v : NULL;
+}
+
+const double *statistics_get_exact(const Statistics *s, const char *key, const char *name, int n)
+{
+    const Record *r = record_find(s, key, name);
+    return r && r->n == n ? r->exact : NULL;
 }
 
 /* -- what a search found ---------------------------------------------------------------------- */
@@ -189,6 +227,20 @@ Statistics *statistics_keeping(Arena *a, const char *const *name, int n)
     return s;
 }
 
+void statistics_set_library(Statistics *s, const char *name)
+{
+    const float none = 0;
+    statistics_add(s, "fast", name, 0, &none);
+}
+
+const char *statistics_library(const Statistics *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (!strcmp(s->record[i].key, "fast"))
+            return s->record[i].name;
+    return NULL;
+}
+
 void statistics_set_budget(Statistics *s, const Recipe *r)
 {
     const float most = (float)r->max_drop;
@@ -212,7 +264,7 @@ void statistics_write(const Statistics *s, FILE *out)
         const Record *r = &s->record[i];
         fprintf(out, "%s %d", r->key, r->n);
         for (int k = 0; k < r->n; k++)
-            fprintf(out, " %.9g", (double)r->v[k]);
+            fprintf(out, r->exact ? " %.17g" : " %.9g", r->exact ? r->exact[k] : (double)r->v[k]);
         fprintf(out, " %s\n", r->name);
     }
     fprintf(out, "end %d\n", s->n);
@@ -261,19 +313,33 @@ static bool whole_number(const char *s, int64_t most, int *v)
     return true;
 }
 
+/* As one of both. */
+static bool read_number(Reader *r, double *exact, float *rounded)
+{
+    char *end = NULL;
+    if (*r->at == ' ' || *r->at == '\n') /* which strtod would pass over */
+        return false;
+    const double v = exact ? strtod(r->at, &end) : (double)strtof(r->at, &end);
+    if (end == r->at || *end != ' ' || !isfinite(v))
+        return false;
+    r->at = end + 1;
+    if (exact)
+        *exact = v;
+    else
+        *rounded = (float)v;
+    return true;
+}
+
 static bool read_record(Reader *r, int64_t left)
 {
     Record to = {.key = word(r, ' ')};
     if (!to.key || !whole_number(word(r, ' '), left / 2, &to.n))
         return wrong(r, "is no line KEY N V1 ... VN NAME");
-    to.v = NEW(r->s->arena, float, to.n + 1);
-    for (int i = 0; i < to.n; i++) {
-        char *end = NULL;
-        const char *s = word(r, ' ');
-        to.v[i] = s ? strtof(s, &end) : NAN;
-        if (!s || *end || !isfinite(to.v[i]))
+    to.exact = is_exact(to.key) ? NEW(r->s->arena, double, to.n + 1) : NULL;
+    to.v = to.exact ? NULL : NEW(r->s->arena, float, to.n + 1);
+    for (int i = 0; i < to.n; i++)
+        if (!read_number(r, to.exact ? to.exact + i : NULL, to.v ? to.v + i : NULL))
             return wrong(r, "has fewer numbers than it says, or some that are none");
-    }
     to.name = word(r, '\n');
     if (!to.name)
         return wrong(r, "names no value");

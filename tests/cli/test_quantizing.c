@@ -107,6 +107,92 @@ Test(quantizing, statistics_of_something_else_are_refused)
     expect_files("cut.txt empty.txt n.txt other.txt s.txt twice.txt ");
 }
 
+/* -- threads and pieces ------------------------------------------------------------------------ */
+
+#define VWW "$DATA/tiny_vww_mobilenet/model.pt2 --recipe int8 --calibrate x.npy "
+
+static void write_noise(const char *path, int n)
+{
+    enum { PIXELS_OF_VWW = 3 * 96 * 96 };
+    float *x = NEW(arena, float, n * PIXELS_OF_VWW);
+    uint32_t seed = 1;
+    for (int i = 0; i < n * PIXELS_OF_VWW; i++) {
+        seed = seed * 1664525 + 1013904223;
+        x[i] = (float)(seed >> 8) / 16777216.0f;
+    }
+    write_images(path, arena_printf(arena, "%d, 3, 96, 96", n), x, (size_t)n * PIXELS_OF_VWW);
+}
+
+Test(quantizing, threads_change_nothing)
+{
+    write_noise("x.npy", 12);
+    ok("quantize " VWW "--statistics a.txt --report a.json -q --threads 1");
+    ok("quantize " VWW "--statistics b.txt --report b.json -q --threads 7");
+    ok("quantize " VWW "--statistics c.txt --report c.json -q");
+    expect_same("a.txt", "b.txt");
+    expect_same("a.json", "b.json");
+    expect_same("a.txt", "c.txt");
+    ok("compile " VWW "-o a.pte -q --threads 1");
+    ok("compile " VWW "-o b.pte -q --threads 7");
+    expect_same("a.pte", "b.pte");
+    fails("quantize " VWW "--statistics a.txt --threads 0", 2, "a number from 1 to 1024");
+}
+
+/* Everything that comes of it says so. */
+Test(quantizing, what_a_library_multiplied_says_so)
+{
+    write_noise("x.npy", 3);
+    Result r = etc("quantize " VWW "--statistics s.txt --report s.html --json --fast-calibrate");
+    if (r.code && strstr(r.err, "install libopenblas0-pthread or libopenblas0-serial"))
+        cr_skip_test("OpenBLAS is not installed");
+    cr_assert_eq(r.code, 0, "%s", r.err);
+    cr_expect(strstr(text(json(&r), "fast_calibrate"), "OpenBLAS"));
+    ok("quantize " VWW "--statistics t.txt -q --fast-calibrate --threads 3");
+    expect_same("s.txt", "t.txt");
+    r = ok("compile " VWW "-o a.pte -q --json --fast-calibrate");
+    cr_expect(strstr(text(json(&r), "fast_calibrate"), "OpenBLAS"));
+    ok("compile $DATA/tiny_vww_mobilenet/model.pt2 --recipe int8 --statistics s.txt -o b.pte -q");
+    expect_same("a.pte", "b.pte");
+    ok("run a.pte --input $DATA/tiny_vww_mobilenet/input_0.npy -q");
+    ok("emit-c " VWW "-o m.c -q --fast-calibrate");
+    sh("grep -c OpenBLAS s.txt s.html a.pte m.c m.h > n");
+    size_t n;
+    cr_expect_str_eq(slurp("n", &n), "s.txt:1\ns.html:1\na.pte:1\nm.c:1\nm.h:1\n");
+    ok("compile " VWW "-o c.pte -q");
+    cr_expect_eq(sh("grep -q OpenBLAS c.pte").code, 1);
+    fails("compile $DATA/tiny_vww_mobilenet/model.pt2 --recipe int8 --statistics s.txt -o b.pte "
+          "--fast-calibrate",
+          2, "--fast-calibrate wants --calibrate");
+}
+
+/* Ends a run in its midst; it may be too early for anything to be kept, but not too late. */
+Test(quantizing, a_run_that_is_ended_goes_on)
+{
+    static const char *const signal_of[] = {"INT", "TERM"};
+    write_noise("x.npy", 400);
+    ok("quantize " VWW "--statistics want.txt -q");
+    for (int i = 0; i < 2; i++) {
+        for (double delay = 0.1; delay < 4 && access("got.txt.part", F_OK) != 0; delay *= 1.5) {
+            Result r = sh(arena_printf(arena,
+                                       "timeout --preserve-status -s %s %g "
+                                       "\"$ETC\" quantize " VWW "--statistics got.txt",
+                                       signal_of[i], delay));
+            cr_assert(r.code > 128, "exit %d\n%s", r.code, r.err);
+        }
+        expect_files("got.txt.part want.txt x.npy ");
+        Result r = ok("quantize " VWW "--statistics got.txt");
+        cr_expect(strstr(r.err, "got.txt.part: went on behind "), "%s", r.err);
+        expect_same("want.txt", "got.txt");
+        expect_files("got.txt want.txt x.npy ");
+        sh("mv got.txt got.txt.part; touch x.npy");
+        r = ok("quantize " VWW "--statistics got.txt");
+        cr_expect(strstr(r.err, "got.txt.part: is not of this model, recipe and samples"), "%s",
+                  r.err);
+        expect_same("want.txt", "got.txt");
+        sh("rm got.txt");
+    }
+}
+
 /* -- mistakes ---------------------------------------------------------------------------------- */
 
 Test(quantizing, flags_must_agree)

@@ -65,7 +65,7 @@ static bool read_sample(void *ctx, int i, Arena *a, EtcTensor **in, int64_t *sym
 static bool measure(Arena *a, QuantReport *r, int refused, Diag *d)
 {
     Program *before = parse(a, before_text), *after = parse(a, after_text);
-    Samples s = {N, read_sample, &refused};
+    Samples s = {.n = N, .read = read_sample, .ctx = &refused, .threads = 3};
     give(before->state[0], w, sizeof w);
     give(after->state[0], w_q, sizeof w_q);
     give(after->state[1], scale, sizeof scale);

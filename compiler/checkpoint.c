@@ -1,0 +1,146 @@
+/* checkpoint.c -- FILE.part beside the statistics FILE of `etc quantize`: where a run that is ended
+ * in its midst goes on.
+ *
+ * It is written every ten seconds, or less often where that takes long, and on SIGINT and SIGTERM,
+ * which wait until the samples that are being run are done: signals are blocked and looked for
+ * between samples, so no handler and no state of the process is needed.  The name of what it is of
+ * (quant/checkpoint.c) covers the recipe, the samples' files, the backends and this version.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "compiler/compiler.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PERIOD = 10, SHARE = 20 }; /* seconds between two; at most a SHARE-th of the time */
+
+typedef struct Keeper {
+    const Options *o;
+    const char *path;
+    int n;
+    sigset_t watched, before; /* before: what was blocked when it was opened */
+    int signal;               /* that came, or 0 */
+    double next;              /* when the next one is due */
+    bool was_there;           /* a file, whatever it says */
+} Keeper;
+
+/* -- signals ---------------------------------------------------------------------------------- */
+
+/* Those that would end the process now. */
+static void block(Keeper *k)
+{
+    static const int ending[] = {SIGHUP, SIGINT, SIGTERM};
+    struct sigaction is;
+    sigemptyset(&k->watched);
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
+        if (!sigaction(ending[i], NULL, &is) && is.sa_handler == SIG_DFL)
+            sigaddset(&k->watched, ending[i]);
+    pthread_sigmask(SIG_BLOCK, &k->watched, &k->before);
+}
+
+/* Takes the signal, which would stop the writing of files too. */
+static bool is_ending(Keeper *k)
+{
+    const struct timespec at_once = {0, 0};
+    const int got = k->signal ? 0 : sigtimedwait(&k->watched, NULL, &at_once);
+    k->signal = got > 0 ? got : k->signal;
+    return k->signal != 0;
+}
+
+/* -- the file --------------------------------------------------------------------------------- */
+
+static bool is_due(void *ctx)
+{
+    Keeper *k = ctx;
+    return is_ending(k) || seconds_now() >= k->next;
+}
+
+static bool write_part(const Keeper *k, const Statistics *s, Diag *d)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (f)
+        statistics_write(s, f);
+    bool ok = f && !fclose(f);
+    OutPiece piece = {text, (int64_t)n, 0};
+    OutFile file = {&piece, 1};
+    ok = ok ? out_write(&file, k->path, d)
+            : diag_io(d, (Loc){.file = k->path}, "no memory to write it");
+    free(text);
+    return ok;
+}
+
+static bool keep(void *ctx, const Statistics *s, int done, Diag *d)
+{
+    Keeper *k = ctx;
+    const double start = seconds_now();
+    if (!write_part(k, s, d))
+        return false;
+    k->next = start + (seconds_now() - start) * SHARE + PERIOD;
+    if (!is_ending(k))
+        return true;
+    if (!k->o->quiet)
+        fprintf(stderr, "%s: %d of %d samples; the same command goes on there\n", k->path, done,
+                k->n);
+    pthread_sigmask(SIG_SETMASK, &k->before, NULL);
+    raise(k->signal);
+    return true;
+}
+
+/* What does not read is as good as none. */
+static const Statistics *read_part(const Keeper *k, Arena *a)
+{
+    char *text = NULL;
+    const uint8_t *data;
+    size_t n, n_text;
+    Diag quiet = {.out = open_memstream(&text, &n_text)};
+    const Statistics *s = NULL;
+    if (quiet.out && map_file(k->path, &data, &n, &quiet))
+        s = statistics_read(a, k->path, (const char *)data, n, &quiet);
+    if (quiet.out)
+        fclose(quiet.out);
+    free(text);
+    return s;
+}
+
+static const char *part_of(const Options *o, Arena *a)
+{
+    return arena_printf(a, "%s.part", o->statistics);
+}
+
+Checkpoint *checkpoint_open(const Options *o, uint64_t id, int n_samples, Arena *a)
+{
+    struct stat st;
+    if (!strcmp(o->statistics, "-") || (!stat(o->statistics, &st) && !S_ISREG(st.st_mode)))
+        return NULL;
+    Keeper *k = NEW(a, Keeper, 1);
+    Checkpoint *c = NEW(a, Checkpoint, 1);
+    *k = (Keeper){.o = o, .path = part_of(o, a), .n = n_samples, .next = seconds_now() + PERIOD};
+    *c = (Checkpoint){.id = id, .is_due = is_due, .keep = keep, .ctx = k};
+    k->was_there = file_exists(k->path);
+    c->from = k->was_there ? read_part(k, a) : NULL;
+    block(k);
+    return c;
+}
+
+void checkpoint_close(const Checkpoint *c)
+{
+    const Keeper *k = c ? c->ctx : NULL;
+    if (!k)
+        return;
+    pthread_sigmask(SIG_SETMASK, &k->before, NULL);
+    if (k->was_there && !k->o->quiet && c->first)
+        fprintf(stderr, "%s: went on behind %d of %d samples\n", k->path, c->first, k->n);
+    else if (k->was_there && !k->o->quiet)
+        fprintf(stderr, "%s: is not of this model, recipe and samples; began anew\n", k->path);
+}
+
+void checkpoint_remove(const Options *o)
+{
+    Arena *a = arena_new();
+    unlink(part_of(o, a));
+    arena_free(a);
+}
