@@ -41,6 +41,7 @@ typedef struct Options {
     const char *backend, *delegate, *target, *math, *weights_as, *target_runtime,
         *require_delegated;
     const char *recipe, *calibrate, *statistics; /* the last is written by quantize, else read */
+    const char *objective;
     const char *max_drop, *labels;               /* of quantize */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
     const char *runs, *warmup, *trace; /* of bench */

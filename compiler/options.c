@@ -105,6 +105,8 @@ static const Flag flag_row[] = {
      "sample inputs to see the ranges of values with"},
     {"statistics", 0, FLAG_TEXT, AT(statistics), BUILDS | CHECKS | QUANTIZE, any, "FILE",
      "those ranges, as `etc quantize` wrote them; of quantize: the file to write"},
+    {"objective", 0, FLAG_TEXT, AT(objective), BUILDS | CHECKS | QUANTIZE, is_choice,
+     "size|latency", "quantize what can be (size), or only what gains time by it"},
     {"fast-calibrate", 0, FLAG_BOOL, AT(fast_calibrate), BUILDS | CHECKS | QUANTIZE, any, NULL,
      "multiply by OpenBLAS; other machines get other bytes, and outputs say so"},
     {"max-drop", 0, FLAG_TEXT, AT(max_drop), QUANTIZE, is_drop, "METRIC=VALUE",
@@ -580,6 +582,8 @@ static bool is_complete(const Parser *p)
                      !o->recipe ? "recipe" : !o->calibrate ? "calibrate" : "statistics", name, use);
     if ((o->calibrate || o->statistics) && !o->recipe)
         return usage(p, "--%s wants a --recipe", o->calibrate ? "calibrate" : "statistics");
+    if (o->objective && !o->recipe)
+        return usage(p, "--objective wants a --recipe");
     if (o->fast_calibrate && !o->calibrate)
         return usage(p, "--fast-calibrate wants --calibrate");
     if (o->command != CMD_QUANTIZE && o->calibrate && o->statistics)

@@ -79,6 +79,8 @@ bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena 
     Recipe *r = NEW(a, Recipe, 1);
     if (!recipe_read(o->recipe, a, r, d))
         return false;
+    if (o->objective)
+        r->for_latency = !strcmp(o->objective, "latency");
     if (o->max_drop)
         recipe_set_budget(o->max_drop, r);
     *job = (QuantJob){

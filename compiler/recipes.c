@@ -15,12 +15,14 @@ enum { MAX_RULES = 1000 };
 /* A table's rows are looked up, not summed: nothing evens out what 4 bits take from them. */
 #define TABLES_OF_INT8 \
     "  - scope: {op: embedding}\n" \
-    "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
+    "    weight: {dtype: int8, granularity: channel, symmetric: true}\n" \
+    "    with_samples: []\n"
 
 const RecipePreset recipe_preset[] = {
-    {"int8", "static int8: scales from samples",
+    {"int8",
+     "static int8: scales from samples, or where those are too coarse found when the model runs",
      "rules:\n"
-     "  - activation: {dtype: int8, granularity: tensor, symmetric: false, observer: mse}\n"
+     "  - activation: {dtype: int8, dynamic: auto, symmetric: false, observer: mse}\n"
      "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
      "    algorithms: [bias_correction]\n"},
     {"int8-dynamic", "int8 products whose activations get their scales when the model runs",
@@ -35,16 +37,19 @@ const RecipePreset recipe_preset[] = {
      "rules:\n"
      "  - activation: float32\n"
      "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"
+     "    with_samples: [scale_estimation, gptq]\n"
      TABLES_OF_INT8},
     {"int4-group128", "weights kept as int4 with a scale for each 128, computed as floats",
      "rules:\n"
      "  - activation: float32\n"
      "    weight: {dtype: int4, granularity: group, group_size: 128, observer: mse}\n"
+     "    with_samples: [scale_estimation, gptq]\n"
      TABLES_OF_INT8},
     {"8da4w", "int4 weights with a scale for each 32, activations int8 when the model runs",
      "rules:\n"
      "  - activation: {dtype: int8, dynamic: true, symmetric: false}\n"
      "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"
+     "    with_samples: [scale_estimation, gptq]\n"
      TABLES_OF_INT8},
     {"fp16", "weights kept as halves",
      "rules:\n"
@@ -53,7 +58,7 @@ const RecipePreset recipe_preset[] = {
     {"mixed", "static int8, with as few layers in floats as keep the outputs",
      "budget: {metric: cosine, max_drop: 0.001}\n"
      "rules:\n"
-     "  - activation: {dtype: int8, granularity: tensor, symmetric: false, observer: mse}\n"
+     "  - activation: {dtype: int8, dynamic: auto, symmetric: false, observer: mse}\n"
      "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
      "    algorithms: [bias_correction]\n"},
 };
@@ -239,20 +244,31 @@ static void need(Reader *r, const Yaml *map, const Yaml *y, const char *key)
 /* -- formats ---------------------------------------------------------------------------------- */
 
 typedef enum DtypeName { FLOAT32, FLOAT16, INT8, INT4 } DtypeName;
+typedef enum Dynamic { IS_STATIC, IS_DYNAMIC, IS_AUTO } Dynamic;
 static const char *const dtypes[] = {"float32", "float16", "int8", "int4", NULL};
 static const char *const granularities[] = {"tensor", "channel", "group", "token", NULL};
+static const char *const dynamics[] = {"false", "true", "auto", NULL};
 static const char *const observers[] = {"minmax", "moving_average", "percentile", "mse", "kl",
                                         NULL};
 
 typedef struct Format { /* as it is written; -1: not */
     int dtype, granularity, observer;
     double group, percentile;
-    bool symmetric, dynamic;
+    bool symmetric;
+    int dynamic; /* in `dynamics` */
 } Format;
 
 static void read_dtype(Reader *r, const Yaml *y, void *to)
 {
     read_choice(r, y, dtypes, to);
+}
+
+static void read_dynamic(Reader *r, const Yaml *y, void *to)
+{
+    if (y->kind == YAML_SCALAR && !y->is_plain)
+        diag_error(r->diag, yaml_loc(y), "'%s' is true, false or auto, without quotes", y->key);
+    else
+        read_choice(r, y, dynamics, to);
 }
 
 static void read_granularity(Reader *r, const Yaml *y, void *to)
@@ -288,14 +304,21 @@ static const Key format_key[N_KEYS] = {
     [K_GRANULARITY] = {"granularity", read_granularity, offsetof(Format, granularity)},
     [K_GROUP] = {"group_size", read_group, offsetof(Format, group)},
     [K_SYMMETRIC] = {"symmetric", read_bool, offsetof(Format, symmetric)},
-    [K_DYNAMIC] = {"dynamic", read_bool, offsetof(Format, dynamic)},
+    [K_DYNAMIC] = {"dynamic", read_dynamic, offsetof(Format, dynamic)},
     [K_OBSERVER] = {"observer", read_observer, offsetof(Format, observer)},
     [K_PERCENTILE] = {"percentile", read_percentile, offsetof(Format, percentile)},
 };
 
+/* How coarse scales are, histograms tell. */
+static bool has_histogram(const Format *f)
+{
+    return f->observer == OBS_PERCENTILE || f->observer == OBS_MSE || f->observer == OBS_KL;
+}
+
 static void check_activation(Reader *r, const Yaml *y, const Format *f, const Yaml **at)
 {
     static const char only[] = "says nothing of scales that are found when the model runs";
+    const bool is_dynamic = f->dynamic == IS_DYNAMIC;
     if (f->dtype == FLOAT16 || f->dtype == INT4)
         diag_error(r->diag, yaml_loc(at[K_DTYPE] ? at[K_DTYPE] : y),
                    "activations are float32 or int8; not %s", dtypes[f->dtype]);
@@ -303,13 +326,15 @@ static void check_activation(Reader *r, const Yaml *y, const Format *f, const Ya
         refuse(r, at[K_GRANULARITY],
                "is for weights; activations have a scale per tensor, or per "
                "token where they are dynamic");
-    if (f->granularity == PER_TENSOR && f->dynamic)
+    if (f->granularity == PER_TENSOR && is_dynamic)
         refuse(r, at[K_GRANULARITY], "of scales that are found when the model runs is token");
-    if (f->granularity == PER_TOKEN && !f->dynamic)
+    if (f->granularity == PER_TOKEN && !is_dynamic)
         refuse(r, at[K_GRANULARITY], "token asks for dynamic: true");
+    if (f->dynamic == IS_AUTO && !has_histogram(f))
+        refuse(r, at[K_DYNAMIC], "auto asks for observer: percentile, mse or kl");
     refuse(r, at[K_GROUP], "is for weights alone");
-    refuse(r, f->dynamic ? at[K_OBSERVER] : NULL, only);
-    refuse(r, f->dynamic ? at[K_PERCENTILE] : NULL, only);
+    refuse(r, is_dynamic ? at[K_OBSERVER] : NULL, only);
+    refuse(r, is_dynamic ? at[K_PERCENTILE] : NULL, only);
 }
 
 static void check_weight(Reader *r, const Yaml *y, const Format *f, const Yaml **at)
@@ -343,13 +368,13 @@ static void check_format(Reader *r, const Yaml *y, const Format *f, const Yaml *
 static QuantFormat read_format(Reader *r, const Yaml *y, bool is_weight)
 {
     const Yaml *at[N_KEYS] = {0};
-    Format f = {-1, -1, -1, 0, 99.99, is_weight, false};
+    Format f = {-1, -1, -1, 0, 99.99, is_weight, IS_STATIC};
     if (y->kind == YAML_SCALAR)
         read_dtype(r, y, &f.dtype);
     else
         read_map(r, y, format_key, N_KEYS, &f, at);
     check_format(r, y, &f, at, is_weight);
-    const int granularity = f.dynamic ? PER_TOKEN : is_weight ? PER_CHANNEL : PER_TENSOR;
+    const int granularity = f.dynamic == IS_DYNAMIC ? PER_TOKEN : is_weight ? PER_CHANNEL : PER_TENSOR;
     if (f.dtype == FLOAT32 || f.dtype == FLOAT16 || f.dtype < 0)
         return (QuantFormat){.dtype = f.dtype == FLOAT16 ? ETC_F16 : ETC_F32};
     return (QuantFormat){
@@ -358,7 +383,8 @@ static QuantFormat read_format(Reader *r, const Yaml *y, bool is_weight)
         .granularity = (Granularity)(f.granularity < 0 ? granularity : f.granularity),
         .group = (int)f.group,
         .symmetric = f.symmetric,
-        .dynamic = f.dynamic,
+        .dynamic = f.dynamic == IS_DYNAMIC,
+        .may_be_dynamic = f.dynamic == IS_AUTO,
         .observer = f.observer < 0 ? OBS_MINMAX : (ObserverKind)f.observer,
         .percentile = f.percentile,
     };
@@ -428,20 +454,34 @@ static void read_weight(Reader *r, const Yaml *y, void *to)
     rule->has_weight = true;
 }
 
-static void read_algorithms(Reader *r, const Yaml *y, void *to)
+static unsigned read_algorithm_list(Reader *r, const Yaml *y)
 {
     static const char *const list[] = {"bias_correction",  "equalization", "smoothquant", "awq",
                                        "scale_estimation", "gptq",         "hqq",         NULL};
-    QuantRule *rule = to;
-    rule->has_algorithms = true;
+    unsigned found = 0;
     if (!is_kind(r, y, YAML_LIST, "a list"))
-        return;
+        return 0;
     for (const Yaml *item = y->first; item; item = item->next) {
         int i = choice(r, item, list);
-        if (i >= 0 && rule->algorithms & 1u << i)
+        if (i >= 0 && found & 1u << i)
             diag_error(r->diag, yaml_loc(item), "'%s' stands here a second time", list[i]);
-        rule->algorithms |= i < 0 ? 0 : 1u << i;
+        found |= i < 0 ? 0 : 1u << i;
     }
+    return found;
+}
+
+static void read_algorithms(Reader *r, const Yaml *y, void *to)
+{
+    QuantRule *rule = to;
+    rule->has_algorithms = true;
+    rule->algorithms = read_algorithm_list(r, y);
+}
+
+static void read_with_samples(Reader *r, const Yaml *y, void *to)
+{
+    QuantRule *rule = to;
+    rule->has_with_samples = true;
+    rule->with_samples = read_algorithm_list(r, y);
 }
 
 static void read_rule(Reader *r, const Yaml *y)
@@ -449,12 +489,13 @@ static void read_rule(Reader *r, const Yaml *y)
     static const Key key[] = {{"scope", read_scope, 0},
                               {"activation", read_activation, 0},
                               {"weight", read_weight, 0},
-                              {"algorithms", read_algorithms, 0}};
+                              {"algorithms", read_algorithms, 0},
+                              {"with_samples", read_with_samples, 0}};
     const Yaml *found[N(key)];
     QuantRule rule = {0};
     if (!read_map(r, y, key, N(key), &rule, found))
         return;
-    if (!found[1] && !found[2] && !found[3])
+    if (!found[1] && !found[2] && !found[3] && !found[4])
         diag_error(r->diag, yaml_loc(y),
                    "a rule says something of activation, weight or algorithms");
     if (r->is_preset)

@@ -43,6 +43,10 @@ struct Backend {
     const char *(*work)(const Node *n);
     double (*cost)(const Node *n);
     double (*cost_outside)(const Node *n);
+    /* Of n in integers, which one bit of Spec says, and of making integers of v or floats of them;
+     * NULL: the backend is no faster with integers. */
+    double (*cost_integers)(const Node *n, unsigned spec);
+    double (*cost_convert)(const Value *v, unsigned spec);
     double call_cost;        /* of one call */
     double cost_of_byte;     /* that enters or leaves */
 

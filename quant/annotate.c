@@ -142,6 +142,9 @@ static bool groups_fit(const Node *n, const QuantFormat *f)
     return !weight_axis(n) && f->group > 0 && row % f->group == 0;
 }
 
+static const QuantFormat per_token = {
+    .dtype = ETC_I8, .bits = 8, .granularity = PER_TOKEN, .dynamic = true};
+
 static void settle_weight(NodePlan *p, const Node *n, unsigned spec)
 {
     QuantFormat *w = &p->choice.weight, *x = &p->choice.activation;
@@ -159,22 +162,42 @@ static void settle_weight(NodePlan *p, const Node *n, unsigned spec)
     const bool wants = x->dtype == ETC_I8;
     p->mode = dynamic && (wants || !alone) ? MODE_DYNAMIC : alone ? MODE_WEIGHT : MODE_FLOAT;
     if (p->mode == MODE_DYNAMIC && !(wants && x->dynamic))
-        *x = (QuantFormat){.dtype = ETC_I8, .bits = 8, .granularity = PER_TOKEN, .dynamic = true};
+        *x = per_token;
+}
+
+/* What there is to know them by: files of statistics leave out what gptq wants. */
+static unsigned known_algorithms(const QuantJob *job)
+{
+    if (job->statistics)
+        return statistics_has_products(job->statistics) ? ~0u : ~(unsigned)ALG_GPTQ;
+    return job->samples ? ~0u : 0;
+}
+
+/* What `calibrate` found to want scales at run time. */
+static bool is_loose(const Node *n, const QuantJob *job)
+{
+    const Statistics *s = job->statistics ? job->statistics : job->loose;
+    return s && statistics_loosens(s, n->out[0]->name);
 }
 
 /* Without scales that are known beforehand; those are the walks' matter. */
-static NodePlan settle(const Node *n, const Recipe *r, const Backend *b, unsigned spec)
+static NodePlan settle(const Node *n, const QuantJob *job, const Backend *b, unsigned spec)
 {
-    NodePlan p = {.choice = recipe_choice(r, n, b)};
+    NodePlan p = {.choice = recipe_choice(job->recipe, n, b)};
     const int at = op_weight(n->op);
     const bool has_weight = at >= 0 && is_weight(arg_value(n, at));
-    const QuantFormat *x = &p.choice.activation, *w = &p.choice.weight;
+    QuantFormat *x = &p.choice.activation;
+    const QuantFormat *w = &p.choice.weight;
+    p.choice.algorithms |= p.choice.with_samples & known_algorithms(job);
+    if (x->may_be_dynamic && is_loose(n, job))
+        *x = per_token;
     const bool is_static = x->dtype == ETC_I8 && !x->dynamic && (spec & SPEC_STATIC);
     if (at < 0 || !has_weight)
         p.mode = at < 0 && is_static ? MODE_STATIC : MODE_FLOAT;
-    else if (is_static && w->dtype == ETC_I8 && w->granularity != PER_GROUP)
+    else if (is_static && w->dtype == ETC_I8 && w->granularity != PER_GROUP) {
         p.mode = MODE_STATIC;
-    else if (w->dtype == ETC_I8 || w->dtype == ETC_F16)
+        p.may_be_dynamic = x->may_be_dynamic && spec & SPEC_DYNAMIC;
+    } else if (w->dtype == ETC_I8 || w->dtype == ETC_F16)
         settle_weight(&p, n, spec);
     return p;
 }
@@ -308,18 +331,25 @@ static bool stays_in_floats(const Node *n, const QuantJob *job)
     return keep && statistics_keeps(keep, n->out[0]->name);
 }
 
-static void settle_all(Annotation *a, const QuantJob *job, unsigned *spec)
+static void settle_all(Annotation *a, const QuantJob *job, unsigned *spec, const bool *refused)
 {
-    const NodePlan floats = {.choice = {{.dtype = ETC_F32}, {.dtype = ETC_F32}, 0}};
+    const NodePlan floats = {.choice = {{.dtype = ETC_F32}, {.dtype = ETC_F32}, 0, 0}};
     for (const Node *n = a->g->first; n; n = n->next) {
         NodePlan *p = plan_of(a, n);
         const Backend *b = p ? taker_of(n, &a->uses) : NULL;
         if (!p)
             continue;
-        spec[n->out[0]->index] = spec_of(n, &a->uses, b);
-        const bool stays = stays_in_floats(n, job);
-        *p = stays ? floats : settle(n, job->recipe, b, spec[n->out[0]->index]);
-        if (stays)
+        const int v = n->out[0]->index;
+        spec[v] = spec_of(n, &a->uses, b);
+        *p = refused[v] || stays_in_floats(n, job) ? floats : settle(n, job, b, spec[v]);
+    }
+}
+
+void annotation_tell(const Annotation *a, const QuantJob *job)
+{
+    for (const Node *n = a->g->first; n; n = n->next) {
+        const NodePlan *p = plan_of(a, n);
+        if (p && stays_in_floats(n, job))
             statistics_keep(job->seen, n->out[0]->name);
     }
 }
@@ -356,18 +386,29 @@ static void spread(Annotation *a, const unsigned *spec, const bool *wants)
     }
 }
 
+static void annotate_once(Annotation *a, const QuantJob *job, const bool *refused)
+{
+    unsigned *spec = NEW(a->arena, unsigned, a->n_values + 1);
+    bool *wants = NEW(a->arena, bool, a->n_values + 1);
+    a->plan = NEW(a->arena, NodePlan, a->n_values + 1);
+    a->point = NEW(a->arena, int, a->n_values + 1);
+    a->points = NULL;
+    a->n_points = 0;
+    for (int i = 0; i < a->n_values; i++)
+        a->point[i] = -1;
+    settle_all(a, job, spec, refused);
+    decide_all(a, spec, wants);
+    spread(a, spec, wants);
+    make_points(a, spec);
+}
+
+/* What gains nothing by integers stays in floats, and with it what wants only integers. */
 Annotation annotate(Graph *g, const QuantJob *job, Arena *arena)
 {
     Annotation a = {.g = g, .arena = arena, .uses = graph_uses(g, arena), .n_values = g->n_values};
-    unsigned *spec = NEW(arena, unsigned, g->n_values + 1);
-    bool *wants = NEW(arena, bool, g->n_values + 1);
-    a.plan = NEW(arena, NodePlan, g->n_values + 1);
-    a.point = NEW(arena, int, g->n_values + 1);
-    for (int i = 0; i < g->n_values; i++)
-        a.point[i] = -1;
-    settle_all(&a, job, spec);
-    decide_all(&a, spec, wants);
-    spread(&a, spec, wants);
-    make_points(&a, spec);
+    bool *refused = NEW(arena, bool, g->n_values + 1);
+    annotate_once(&a, job, refused);
+    while (job->recipe->for_latency && latency_refuse(&a, refused))
+        annotate_once(&a, job, refused);
     return a;
 }

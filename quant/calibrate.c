@@ -193,16 +193,60 @@ static bool read_ranges(const Annotation *a, const Statistics *s, Diag *d)
     return ok;
 }
 
-static void take_ranges(const Annotation *a, Statistics *to)
+static void find_ranges(const Annotation *a)
 {
     for (int i = 0; i < a->n_points; i++) {
         Point *p = a->points[i];
         observer_range(p->observer, 0, -128, 127, p->format.symmetric, &p->lo, &p->hi);
+    }
+}
+
+static void take_ranges(const Annotation *a, Statistics *to)
+{
+    for (int i = 0; i < a->n_points; i++) {
+        const Point *p = a->points[i];
         statistics_add(to, key_of(p, a->arena), p->name, 2, (const float[]){p->lo, p->hi});
     }
 }
 
+/* -- scales that are better found at run time -------------------------------------------------- */
+
+/* What few large values leave to the small ones.  A bell curve whose ends are covered keeps some 40
+ * dB, a uniform one 48; outliers of channels and tokens, as transformers have them, cost as much as
+ * they stand above the rest. */
+enum { COARSE_DB = 30 };
+
+static bool is_coarse(const Annotation *a, const Value *v)
+{
+    const Point *p = point_of(a, v);
+    return p && p->hi > p->lo &&
+           observer_sqnr(p->observer, 0, -128, 127, p->format.symmetric, p->lo, p->hi) < COARSE_DB;
+}
+
+/* Nodes that read or make such values and could do without; NULL: none. */
+static Statistics *find_loose(const Annotation *a)
+{
+    Statistics *s = statistics_new(a->g->program->arena, 0);
+    int n_loose = 0;
+    for (const Node *n = a->g->first; n; n = n->next) {
+        const NodePlan *p = plan_of(a, n);
+        if (!p || p->mode != MODE_STATIC || !p->may_be_dynamic ||
+            !(is_coarse(a, arg_value(n, op_input(n->op))) ||
+              is_coarse(a, p->tail ? p->tail->out[0] : n->out[0])))
+            continue;
+        statistics_loosen(s, n->out[0]->name);
+        n_loose++;
+    }
+    statistics_sort(s);
+    return n_loose ? s : NULL;
+}
+
 /* -- all of it --------------------------------------------------------------------------------- */
+
+enum {
+    BEFORE = ALG_SMOOTHQUANT | ALG_AWQ,
+    BEHIND = ALG_BIAS_CORRECTION | ALG_SCALE_ESTIMATION | ALG_GPTQ
+};
 
 static bool has_samples(const Annotation *a, const QuantJob *job, const char *what, Diag *d)
 {
@@ -247,17 +291,40 @@ static bool get_moments(Annotation *a, QuantJob *job, Part part, Diag *d)
     return true;
 }
 
+static bool see_ranges(Annotation *a, QuantJob *job, Part part, Diag *d)
+{
+    for (int i = 0; i < a->n_points; i++)
+        a->points[i]->observer = observer_new(a->arena, a->points[i]->format.observer,
+                                              a->points[i]->format.percentile, 1);
+    a->observes = true;
+    if (!run_samples(a, job, part, d))
+        return false;
+    find_ranges(a);
+    return true;
+}
+
+/* What is loose shares no scales any more: those left are seen anew. */
+static bool see_again(Annotation *a, QuantJob *job, Diag *d)
+{
+    for (const Node *n = a->g->first; n; n = n->next)
+        if (plan_of(a, n) && statistics_loosens(job->loose, n->out[0]->name))
+            statistics_loosen(job->seen, n->out[0]->name);
+    *a = annotate(a->g, job, a->arena);
+    moments_ask(a, BEHIND, false);
+    return see_ranges(a, job, PART_AGAIN, d);
+}
+
 static bool get_ranges(Annotation *a, QuantJob *job, Diag *d)
 {
     if (job->statistics)
         return read_ranges(a, job->statistics, d);
     if (!has_samples(a, job, "scales that are known beforehand", d))
         return false;
-    for (int i = 0; i < a->n_points; i++)
-        a->points[i]->observer = observer_new(a->arena, a->points[i]->format.observer,
-                                              a->points[i]->format.percentile, 1);
-    a->observes = true;
-    if (!run_samples(a, job, PART_RANGES, d))
+    const bool is_past = checkpoint_is_past(job, PART_RANGES);
+    if (!is_past && !see_ranges(a, job, PART_RANGES, d))
+        return false;
+    job->loose = is_past ? job->checkpoint->from : find_loose(a);
+    if (job->loose && !see_again(a, job, d))
         return false;
     if (a->moments)
         moments_end(a, job->seen);
@@ -267,12 +334,10 @@ static bool get_ranges(Annotation *a, QuantJob *job, Diag *d)
 
 bool calibrate(Annotation *a, QuantJob *job, Diag *d)
 {
-    const unsigned before = ALG_SMOOTHQUANT | ALG_AWQ,
-                   behind = ALG_BIAS_CORRECTION | ALG_SCALE_ESTIMATION | ALG_GPTQ;
-    if (moments_ask(a, before, true) && !get_moments(a, job, PART_BEFORE, d))
+    if (moments_ask(a, BEFORE, true) && !get_moments(a, job, PART_BEFORE, d))
         return false;
     rescale_all(a);
-    const bool wants = moments_ask(a, behind, false);
+    const bool wants = moments_ask(a, BEHIND, false);
     if (wants && (job->statistics || !a->n_points) && !get_moments(a, job, PART_BEHIND, d))
         return false;
     if (a->n_points && !get_ranges(a, job, d))

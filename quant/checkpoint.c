@@ -12,7 +12,7 @@
 #include "quant/internal.h"
 #include <inttypes.h>
 
-static const char *const run_key[N_PARTS] = {"part.before", "part.behind", "part.ranges"};
+static const char *const run_key[N_PARTS] = {"part.before", "part.behind", "part.ranges", "part.again"};
 
 static const char *id_text(const QuantJob *job, Arena *a)
 {

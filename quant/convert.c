@@ -23,6 +23,8 @@ typedef struct Convert {
     Value **static_of, **dynamic_of; /* by value index: what integer nodes read for it */
     Value **with;                    /* by value index: what all others read for it, or NULL */
     Arena *node; /* of one node */
+    Arena *operand; /* of the last whose products were asked for */
+    Gptq gptq;
     bool failed;
 } Convert;
 
@@ -107,6 +109,16 @@ static float *importance(Convert *c, const Node *n, const NodePlan *p)
     return h;
 }
 
+/* Of queries, keys and values it is the same one. */
+static const Gptq *gptq_for(Convert *c, const Moments *m)
+{
+    if (c->gptq.of != m) {
+        arena_reset(c->operand);
+        c->gptq = gptq_of(m, c->operand);
+    }
+    return &c->gptq;
+}
+
 static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, int axis)
 {
     const Value *w = arg_value(n, op_weight(n->op));
@@ -121,7 +133,7 @@ static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, int axis)
     else if (algorithms & ALG_HQQ)
         ints_shrink_scales(&k, f, from);
     if (m && m->gram && (algorithms & ALG_GPTQ) && n->op != OP_MM && n->op != OP_ADDMM)
-        gptq_round(&k, from, m, c->node);
+        gptq_round(&k, from, gptq_for(c, m), c->node);
     else
         ints_round(&k, from);
     return k;
@@ -346,7 +358,8 @@ static void replace_reads(Convert *c)
 
 bool convert(const Annotation *a, Arena *tmp, Diag *d)
 {
-    Convert c = {.a = a, .g = a->g, .tmp = tmp, .node = arena_new(), .d = d};
+    Convert c = {.a = a, .g = a->g, .tmp = tmp, .node = arena_new(), .operand = arena_new(),
+                 .d = d};
     c.with = NEW(tmp, Value *, a->n_values + 1);
     c.static_of = NEW(tmp, Value *, a->n_values + 1);
     c.dynamic_of = NEW(tmp, Value *, a->n_values + 1);
@@ -358,6 +371,7 @@ bool convert(const Annotation *a, Arena *tmp, Diag *d)
             convert_node(&c, n, p);
         arena_reset(c.node);
     }
+    arena_free(c.operand);
     arena_free(c.node);
     if (!c.failed)
         replace_reads(&c);

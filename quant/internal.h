@@ -40,6 +40,7 @@ typedef struct NodePlan {
     QuantChoice choice; /* as settled */
     const Node *tail;   /* MODE_STATIC: the node behind it that is part of it, or NULL */
     const Node *head;   /* of that node: what it is part of */
+    bool may_be_dynamic; /* MODE_STATIC, could be MODE_DYNAMIC */
 } NodePlan;
 
 typedef struct Annotation {
@@ -56,8 +57,15 @@ typedef struct Annotation {
 } Annotation;
 
 Annotation annotate(Graph *g, const QuantJob *job, Arena *a);
+/* What a search decided goes into job->seen. */
+void annotation_tell(const Annotation *a, const QuantJob *job);
 NodePlan *plan_of(const Annotation *a, const Node *n); /* NULL: n has no results */
 Point *point_of(const Annotation *a, const Value *v);  /* NULL: v stays as it is */
+
+/* -- latency.c --------------------------------------------------------------------------------- */
+
+/* Marks nodes, by their first result, that would gain no time by integers, and counts them. */
+int latency_refuse(Annotation *a, bool *refused);
 
 /* -- of operators ------------------------------------------------------------------------------ */
 
@@ -134,12 +142,16 @@ void statistics_sort(Statistics *s);
 /* Nodes that stay in floats, by their first result's name. */
 void statistics_keep(Statistics *s, const char *name);
 bool statistics_keeps(const Statistics *s, const char *name);
+/* Nodes whose scales are found at run time, where a recipe leaves that open. */
+void statistics_loosen(Statistics *s, const char *name);
+bool statistics_loosens(const Statistics *s, const char *name);
 void statistics_set_library(Statistics *s, const char *name);
 /* That a search has seen to the recipe's budget. */
 void statistics_set_budget(Statistics *s, const Recipe *r);
 bool statistics_has_budget(const Statistics *s);
 /* Products of channels, which no file holds; NULL: not there. */
 void statistics_keep_products(Statistics *s, const char *name, int64_t n, const double *gram);
+bool statistics_has_products(const Statistics *s);
 double *statistics_products(const Statistics *s, const char *name, int64_t n);
 const float *statistics_get(const Statistics *s, const char *key, const char *name, int n);
 /* The same in doubles that a file keeps to the last bit; such keys begin with "part.". */
@@ -184,7 +196,15 @@ void rescale_all(Annotation *a);
 
 /* -- gptq.c ------------------------------------------------------------------------------------ */
 
-void gptq_round(Ints *k, const float *w, const Moments *m, Arena *tmp);
+/* What all who read the same operand share. */
+typedef struct Gptq {
+    const Moments *of;
+    int64_t *order; /* columns as they are rounded */
+    double *factor; /* NULL: there is none */
+} Gptq;
+
+Gptq gptq_of(const Moments *m, Arena *a); /* m->gram is there */
+void gptq_round(Ints *k, const float *w, const Gptq *g, Arena *tmp);
 
 /* -- convert.c --------------------------------------------------------------------------------- */
 
@@ -193,7 +213,7 @@ bool convert(const Annotation *a, Arena *tmp, Diag *d);
 /* -- checkpoint.c ------------------------------------------------------------------------------ */
 
 /* Which run over the samples: what is seen in it, in the order of runs. */
-typedef enum Part { PART_BEFORE, PART_BEHIND, PART_RANGES, N_PARTS } Part;
+typedef enum Part { PART_BEFORE, PART_BEHIND, PART_RANGES, PART_AGAIN, N_PARTS } Part;
 
 /* How many samples the checkpoint has seen of that run, whose points and moments are then as they
  * were; 0: none. */

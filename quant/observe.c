@@ -427,9 +427,32 @@ static double divergence(const Histogram *h, const Cells *c, int used)
     return d;
 }
 
+/* Zero is a level itself: the many values that relu and padding make of it lose nothing, whatever
+ * the range, but would in a level's bins stand out from their neighbours so that only ever finer
+ * levels fit.  Their bin gets no more than the larger of its neighbours. */
+static void without_zeros(const Histogram *h, int used, Histogram *to)
+{
+    const int64_t at = -(int64_t)h->base;
+    memcpy(to->count, h->count, (size_t)used * sizeof *to->count);
+    to->exponent = h->exponent;
+    to->base = h->base;
+    to->total = h->total;
+    if (at < 0 || at >= used)
+        return;
+    const uint64_t before = at > 0 ? h->count[at - 1] : 0;
+    const uint64_t behind = at + 1 < used ? h->count[at + 1] : 0;
+    const uint64_t most = before > behind ? before : behind;
+    to->count[at] = h->count[at] > most ? most : h->count[at];
+    to->total -= h->count[at] - to->count[at];
+}
+
 /* The thresholds of all sizes; a side on which no value is so large keeps its end. */
 static void search_kl(Search *s)
 {
+    uint64_t count[BINS];
+    Histogram h = {.count = count};
+    without_zeros(s->h, s->used, &h);
+    s->h = &h;
     double lo = s->lo, hi = s->hi, most = -lo > hi ? -lo : hi, least = 0;
     double width = (double)power_of_two(s->h->exponent);
     int64_t n = (int64_t)s->quant_max - s->quant_min + 1;
@@ -494,6 +517,22 @@ void observer_range(const Observer *o, int channel, int quant_min, int quant_max
         search_range(o, channel, quant_min, quant_max, symmetric, &l, &h);
     *lo = (float)l;
     *hi = (float)h;
+}
+
+double observer_sqnr(const Observer *o, int channel, int quant_min, int quant_max, bool symmetric,
+                     float lo, float hi)
+{
+    if (!o->hist || !(hi > lo))
+        return 0;
+    const Histogram *h = &o->hist[channel];
+    const double width = (double)power_of_two(h->exponent);
+    const Levels l = levels_of((double)lo, (double)hi, quant_min, quant_max, symmetric);
+    double signal = 0, noise = squared_error(h, o->n_bins, l) / width;
+    for (int i = 0; i < o->n_bins; i++) {
+        const double centre = (left_of(h, i) + left_of(h, i + 1)) / 2;
+        signal += (double)h->count[i] * centre * centre;
+    }
+    return signal > 0 && noise > 0 ? 10 / log_of(10) * log_of(signal / noise) : 0;
 }
 
 bool observer_bars(const Observer *o, int channel, int n, uint64_t *bar, float *lo, float *hi)

@@ -40,6 +40,7 @@ typedef struct QuantFormat {
     int group; /* elements of PER_GROUP along the reduced axis */
     bool symmetric;
     bool dynamic; /* scales are computed at run time; of activations */
+    bool may_be_dynamic; /* where scales known beforehand would be too coarse */
     ObserverKind observer;
     double percentile; /* of OBS_PERCENTILE, in (50, 100] */
 } QuantFormat;
@@ -55,7 +56,9 @@ typedef struct QuantRule {
     int line, column; /* of the scope in the recipe's file; 0: of a preset, which may match none */
     bool has_activation, has_weight, has_algorithms;
     QuantFormat activation, weight;
+    bool has_with_samples;
     unsigned algorithms;
+    unsigned with_samples; /* algorithms besides, where there are samples or statistics of them */
 } QuantRule;
 
 typedef enum Metric { METRIC_NONE, METRIC_TOP1, METRIC_COSINE, METRIC_SQNR } Metric;
@@ -73,7 +76,7 @@ typedef struct Recipe {
 
 typedef struct QuantChoice {
     QuantFormat activation, weight;
-    unsigned algorithms;
+    unsigned algorithms, with_samples;
 } QuantChoice;
 
 /* What the rules say of a node together. */
@@ -136,6 +139,7 @@ typedef struct QuantJob {
     const Statistics *statistics; /* what was read from a file, or NULL */
     const Statistics *keep;       /* what stays in floats; NULL: what `statistics` says does */
     Statistics *seen;             /* of the samples, in the program's arena */
+    const Statistics *loose; /* what has scales at run time, after a first look; NULL: nothing */
     Checkpoint *checkpoint;       /* of the samples, or NULL */
     const Blas *blas;             /* which multiplies while samples are seen, or NULL */
     bool only_observe;            /* the program stays as it is */
@@ -156,6 +160,10 @@ bool observer_see(Observer *o, const float *x, int64_t n, int64_t inner, int64_t
  * where every value was, or none was seen. */
 void observer_range(const Observer *o, int channel, int quant_min, int quant_max, bool symmetric,
                     float *lo, float *hi);
+/* How much of what was seen the integers from quant_min to quant_max keep that cover lo to hi, in
+ * dB; 0 where nothing but zeros was seen, or the kind keeps no histogram. */
+double observer_sqnr(const Observer *o, int channel, int quant_min, int quant_max, bool symmetric,
+                     float lo, float hi);
 /* How many values lie in each of n equal parts of all that was seen.  False: nothing was, or the
  * kind keeps no histogram. */
 bool observer_bars(const Observer *o, int channel, int n, uint64_t *bar, float *lo, float *hi);

@@ -6,8 +6,12 @@
 
 static bool quantize_graph(Graph *g, QuantJob *job, Arena *tmp, Diag *d)
 {
+    job->loose = NULL;
     Annotation a = annotate(g, job, tmp);
-    return calibrate(&a, job, d) && (job->only_observe || convert(&a, tmp, d));
+    if (!calibrate(&a, job, d))
+        return false;
+    annotation_tell(&a, job);
+    return job->only_observe || convert(&a, tmp, d);
 }
 
 /* Which layers a budget leaves in floats is not to be known without trying. */

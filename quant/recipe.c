@@ -73,7 +73,7 @@ static bool rule_matches(const QuantRule *r, const Node *n, const Backend *b)
 QuantChoice recipe_choice(const Recipe *r, const Node *n, const Backend *backend)
 {
     const QuantFormat as_it_is = {.dtype = ETC_F32};
-    QuantChoice c = {as_it_is, as_it_is, 0};
+    QuantChoice c = {.activation = as_it_is, .weight = as_it_is};
     for (int i = 0; i < r->n_rules; i++) {
         const QuantRule *rule = &r->rule[i];
         if (!rule_matches(rule, n, backend))
@@ -81,6 +81,7 @@ QuantChoice recipe_choice(const Recipe *r, const Node *n, const Backend *backend
         c.activation = rule->has_activation ? rule->activation : c.activation;
         c.weight = rule->has_weight ? rule->weight : c.weight;
         c.algorithms = rule->has_algorithms ? rule->algorithms : c.algorithms;
+        c.with_samples = rule->has_with_samples ? rule->with_samples : c.with_samples;
     }
     return c;
 }

@@ -5,6 +5,7 @@
  *     KEY N V1 ... VN NAME        what KEY says of the value NAME
  *     budget 1 MOST METRIC        that a search has kept to it
  *     float32 0 NAME              what it kept in floats for that
+ *     dynamic 0 NAME              what gets its scales at run time: known ones are too coarse
  *     fast 0 NAME                 that the library NAME multiplied
  *     part.KEY N V1 ... VN NAME   of a run that is not done: what its observers hold
  *     end N                       as many lines
@@ -155,6 +156,11 @@ double *statistics_products(const Statistics *s, const char *name, int64_t n)
     return g && g->n == n ? g->gram : NULL;
 }
 
+bool statistics_has_products(const Statistics *s)
+{
+    return s->n_grams > 0;
+}
+
 static int by_key(const void *a, const void *b)
 {
     const Record *x = a, *y = b;
@@ -199,6 +205,17 @@ void statistics_keep(Statistics *s, const char *name)
 bool statistics_keeps(const Statistics *s, const char *name)
 {
     return statistics_get(s, "float32", name, 0) != NULL;
+}
+
+void statistics_loosen(Statistics *s, const char *name)
+{
+    const float none = 0;
+    statistics_add(s, "dynamic", name, 0, &none);
+}
+
+bool statistics_loosens(const Statistics *s, const char *name)
+{
+    return statistics_get(s, "dynamic", name, 0) != NULL;
 }
 
 Statistics *statistics_keeping(Arena *a, const char *const *name, int n)

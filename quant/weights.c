@@ -14,6 +14,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { LANES = 8 };
+
 Ints ints_new(const QuantFormat *f, const Value *w, int axis, Arena *a)
 {
     const Type t = w->type;
@@ -33,10 +35,15 @@ Ints ints_new(const QuantFormat *f, const Value *w, int axis, Arena *a)
     return k;
 }
 
-int ints_nearest(const Ints *k, double v)
+static double nearest(const Ints *k, double v)
 {
     v = v < k->lo ? k->lo : v > k->hi ? k->hi : v;
-    return (int)((v + 6755399441055744.0) - 6755399441055744.0); /* ties to even */
+    return (v + 6755399441055744.0) - 6755399441055744.0; /* ties to even */
+}
+
+int ints_nearest(const Ints *k, double v)
+{
+    return (int)nearest(k, v);
 }
 
 static double magnitude(const Ints *k, const float *w, int64_t c)
@@ -50,19 +57,31 @@ static double magnitude(const Ints *k, const float *w, int64_t c)
     return most;
 }
 
+/* Of a run of weights, in lanes, which compilers turn into vectors. */
+static void add_errors(const Ints *k, const float *w, const float *h, int64_t n, double scale,
+                       double sum[LANES])
+{
+    const double inverse = 1 / scale;
+    for (int64_t at = 0; at < n; at += LANES) {
+        const int some = (int)(n - at < LANES ? n - at : LANES);
+        for (int i = 0; i < some; i++) {
+            const double v = (double)w[at + i], e = v - scale * nearest(k, v * inverse);
+            sum[i] += e * e * (h ? (double)h[at + i] : 1);
+        }
+    }
+}
+
 static double squared_error(const Ints *k, const float *w, const float *h, int64_t c,
                             double scale)
 {
-    double sum = 0;
-    const double inverse = 1 / scale;
-    for (int64_t o = 0; o < k->outer; o++)
-        for (int64_t i = 0; i < k->inner; i++) {
-            const int64_t at = (o * k->n + c) * k->inner + i;
-            const double v = (double)w[at];
-            const double e = v - scale * ints_nearest(k, v * inverse);
-            sum += e * e * (h ? (double)h[at] : 1);
-        }
-    return sum;
+    double sum[LANES] = {0}, all = 0;
+    for (int64_t o = 0; o < k->outer; o++) {
+        const int64_t at = (o * k->n + c) * k->inner;
+        add_errors(k, w + at, h ? h + at : NULL, k->inner, scale, sum);
+    }
+    for (int i = 0; i < LANES; i++)
+        all += sum[i];
+    return all;
 }
 
 static float as_bf16(float v)

@@ -108,3 +108,42 @@ double xnn_cost_outside(const Node *n)
     Work w = work_of(n);
     return n->op == OP_VIEW ? 0 : cost_row[w].outside.node + units(n, w) * cost_row[w].outside.unit;
 }
+
+/* -- in integers ------------------------------------------------------------------------------- */
+
+/* Parts of what floats take, as the profiles of two models by etc-xnn bench have them, as floats and
+ * as static int8: mobilenetv2 for convolutions, vit_tiny for all else. */
+static double part_in_integers(Work w)
+{
+    switch ((int)w) {
+    case CONV:
+        return 0.35;
+    case DEPTHWISE:
+        return 0.95;
+    case PRODUCT:
+        return 0.3;
+    case REDUCE: case POOL:
+        return 0.7;
+    case MOVE:
+        return 0.8;
+    case PERMUTE:
+        return 1.9;
+    default:
+        return 1;
+    }
+}
+
+double xnn_cost_integers(const Node *n, unsigned spec)
+{
+    const Work w = work_of(n);
+    (void)spec;
+    return cost_row[w].here.node + units(n, w) * cost_row[w].here.unit * part_in_integers(w);
+}
+
+/* Floats one way, bytes the other; scales found at run time take a look at the rows before. */
+double xnn_cost_convert(const Value *v, unsigned spec)
+{
+    const double elements = (double)type_numel(v->type);
+    const double once = 0.1e-6 + 5 * elements * 1.85e-11;
+    return spec & (SPEC_DYNAMIC | SPEC_DYNAMIC_GROUPS) ? 2 * once : once;
+}

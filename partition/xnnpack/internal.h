@@ -56,6 +56,8 @@ typedef struct XField {
 /* cost.c: what a node costs, and the kind of its work, by which that was measured. */
 double xnn_cost(const Node *n);
 double xnn_cost_outside(const Node *n);
+double xnn_cost_integers(const Node *n, unsigned spec);
+double xnn_cost_convert(const Value *v, unsigned spec);
 const char *xnn_work(const Node *n);
 
 typedef struct XNode {

@@ -137,6 +137,54 @@ def check_one(rows, etc, model, recipe):
         judge(rows, "q-c", model, recipe, c, np.abs(c - lite).max(), 0.0)
 
 
+# -- a text encoder with real weights ----------------------------------------------------------
+
+# The least mean cosine of an embedding with torch's, over the sentences of sentences.py.
+ENCODER = {"int8-weight": 0.999, "int8-dynamic": 0.995, "int8": 0.995, "int4-group32": 0.99}
+
+
+def sentences(table):
+    rows = [r[r > 0].astype(np.int64)[None] for r in table]
+    return [(r, np.ones_like(r)) for r in rows]
+
+
+def embeddings(path, calls):
+    import torch
+    from executorch.runtime import Runtime
+    method = Runtime.get().load_program(path).load_method("forward")
+    return np.concatenate([method.execute([torch.from_numpy(x) for x in c])[0].numpy().copy() for c in calls])
+
+
+def check_encoder(rows, etc, zoo, work, text, full):
+    """MiniLM of the zoo, where it was exported, through XNNPACK in the official runtime."""
+    recipes = [r for r in ENCODER if text in f"minilm_l6 {r}" and (full or r != "int4-group32")]
+    model = os.path.join(zoo, "minilm_l6", "model.pt2")
+    if not recipes or not os.path.exists(model):
+        if recipes:
+            rows.add("skip", "q-encoder", "minilm_l6", "not exported")
+        return
+    import torch
+    table = np.load(os.path.join(DATA, "quantized", "minilm_sentences.npz"))
+    calls, samples = sentences(table["judged"]), os.path.join(work, "sentences")
+    os.makedirs(samples)
+    for i, (x, mask) in enumerate(sentences(table["calibration"])):
+        np.savez(os.path.join(samples, f"{i:03d}.npz"), input_0=x, input_1=mask)
+    module = torch.export.load(model).module()
+    with torch.no_grad():
+        want = np.concatenate([module(*(torch.from_numpy(x) for x in c)).numpy() for c in calls])
+    for recipe in recipes:
+        path = os.path.join(work, recipe + ".pte")
+        try:
+            command(etc, "compile", "-q", model, "-o", path, "--backend", "xnnpack", "--recipe", recipe, "--calibrate", samples)
+        except RuntimeError as e:
+            rows.add("FAIL", "q-encoder", f"minilm_l6 {recipe}", str(e))
+            continue
+        got = embeddings(path, calls)
+        cosine = ((got * want).sum(1) / np.linalg.norm(got, axis=1) / np.linalg.norm(want, axis=1)).mean()
+        rows.add("ok" if cosine >= ENCODER[recipe] else "FAIL", "q-encoder", f"minilm_l6 {recipe}",
+                 f"mean cosine {cosine:.5f} over {len(calls)} sentences, at least {ENCODER[recipe]} wanted")
+
+
 def check(rows, etc, work, text):
     """Adds the rows whose model or recipe contains the text."""
     for name in MODELS:

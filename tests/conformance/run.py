@@ -321,6 +321,7 @@ def main():
         with quiet():
             quantized.check(rows, args.etc, os.path.join(out, "quantized"), args.filter)
             silero.check(rows, args.etc, os.path.join(out, "silero"), args.filter)
+            quantized.check_encoder(rows, args.etc, zoo, os.path.join(out, "encoder"), args.filter, args.full)
         emitter(rows, args.etc, args.filter)
     n = rows.n
     if not sum(n.values()) and not args.filter:

@@ -245,7 +245,7 @@ Test(observe, no_other_range_has_less_squared_error)
 enum { REFERENCE_BINS = 1 << 16 };
 
 typedef struct Reference { /* what observe.c says it counts, counted another way */
-    double count[REFERENCE_BINS], width;
+    double count[REFERENCE_BINS], width, total;
     int half;
 } Reference;
 
@@ -267,6 +267,10 @@ static void count_values(Reference *r, const float *x)
         r->width *= 2;
     for (int i = 0; i < N; i++)
         r->count[bin_at(r, x[i])]++;
+    /* zero is a level itself: its bin has no more than the larger of its neighbours */
+    r->total = N - r->count[r->half];
+    r->count[r->half] = fmin(r->count[r->half], fmax(r->count[r->half - 1], r->count[r->half + 1]));
+    r->total += r->count[r->half];
 }
 
 /* Infinite where no value lies in [lo, hi]. */
@@ -301,9 +305,9 @@ static double divergence_of(const Reference *r, double lo, double hi, int levels
     for (int i = first; inside > 0 && i <= last; i++) {
         double centre = (i - r->half + 0.5) * r->width;
         int cell = (int)fmin(levels - 1, floor((centre - lo) / (hi - lo) * levels));
-        double q = r->count[i] > 0 ? sum[cell] / filled[cell] / inside : 1.0 / N;
+        double q = r->count[i] > 0 ? sum[cell] / filled[cell] / inside : 1.0 / r->total;
         if (p[i] > 0)
-            d += p[i] / N * log(p[i] / N / q);
+            d += p[i] / r->total * log(p[i] / r->total / q);
     }
     return inside > 0 ? d : HUGE_VAL;
 }

@@ -5,7 +5,7 @@
  * Dinic, 1970.  Paths of a partition are short (nodes hang on the sink themselves), so few phases
  * do.  Work is counted in edges looked at; past the bound the search gives up.
  */
-#include "partition/internal.h"
+#include "ir/cut.h"
 #include <string.h>
 
 typedef struct Edge {
