@@ -21,7 +21,8 @@
 /* Terms that one instruction adds to a lane: four bytes, or two numbers of 16 bits. */
 #if (ETC_VEC == 64) && defined(__AVX512VNNI__)
 #define ETC_TERMS 4
-#elif (ETC_VEC == 32) && (defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__)))
+#elif (ETC_VEC == 32) && \
+    (defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__)))
 #define ETC_TERMS 4
 #elif defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
 #define ETC_TERMS 4
@@ -56,12 +57,12 @@ typedef struct EtcInteger {
     const float *scales, *bias;   /* of channels; bias may be NULL */
     const void *x_scale, *x_zero; /* of x where the run tells them: float or double; integers */
     int32_t scale_dtype, zero_dtype;
-    int32_t has_rows;             /* a scale and a zero point per row of x, not one */
-    int32_t x_is_signed;          /* int8, not uint8 */
-    int32_t zero;                 /* of x, where it is known; it lies within x's range */
-    float lo, hi;                 /* clamp of v */
-    int32_t is_float;             /* y is v */
-    float inverse;                /* 1 / scale of y */
+    int32_t has_rows;    /* a scale and a zero point per row of x, not one */
+    int32_t x_is_signed; /* int8, not uint8 */
+    int32_t zero;        /* of x, where it is known; it lies within x's range */
+    float lo, hi;        /* clamp of v */
+    int32_t is_float;    /* y is v */
+    float inverse;       /* 1 / scale of y */
     int32_t y_zero, y_lo, y_hi;
 } EtcInteger;
 
@@ -197,7 +198,7 @@ ETC_INLINE EtcI etc_dot_pairs(EtcI c, EtcI x, EtcI w)
 #if (ETC_VEC == 64) && defined(__AVX512VNNI__)
     return (EtcI)_mm512_dpwssd_epi32((__m512i)c, (__m512i)x, (__m512i)w);
 #elif (ETC_VEC == 64) && defined(__AVX512BW__)
-    return (EtcI)((EtcU)c + (EtcU)_mm512_madd_epi16((__m512i)x, (__m512i)w));
+    return (EtcI)((EtcU)c + (EtcU)_mm512_maskz_madd_epi16(0xffff, (__m512i)x, (__m512i)w));
 #elif ETC_VEC == 32
     return (EtcI)((EtcU)c + (EtcU)_mm256_madd_epi16((__m256i)x, (__m256i)w));
 #elif (ETC_VEC == 16) && defined(__SSE2__)
@@ -264,7 +265,7 @@ ETC_INLINE EtcI etc_x_terms(EtcTermBytes v)
 #if ETC_TERMS == 4
     return (EtcI)v;
 #else
-    return (EtcI)__builtin_convertvector(v, EtcUS);
+    return (EtcI) __builtin_convertvector(v, EtcUS);
 #endif
 }
 
@@ -273,7 +274,7 @@ ETC_INLINE EtcI etc_w_terms(EtcTermBytes v)
 #if ETC_TERMS == 4
     return (EtcI)v;
 #else
-    return (EtcI)__builtin_convertvector((EtcSHalf)v, EtcS);
+    return (EtcI) __builtin_convertvector((EtcSHalf)v, EtcS);
 #endif
 }
 
@@ -282,8 +283,8 @@ ETC_INLINE EtcI etc_w_terms(EtcTermBytes v)
 ETC_INLINE EtcI etc_fold_words(EtcI a, EtcI b)
 {
 #if ETC_VEC == 64
-    return (EtcI)((EtcU)_mm512_unpacklo_epi32((__m512i)a, (__m512i)b) +
-                  (EtcU)_mm512_unpackhi_epi32((__m512i)a, (__m512i)b));
+    return (EtcI)((EtcU)_mm512_maskz_unpacklo_epi32(0xffff, (__m512i)a, (__m512i)b) +
+                  (EtcU)_mm512_maskz_unpackhi_epi32(0xffff, (__m512i)a, (__m512i)b));
 #elif ETC_VEC == 32
     return (EtcI)((EtcU)_mm256_unpacklo_epi32((__m256i)a, (__m256i)b) +
                   (EtcU)_mm256_unpackhi_epi32((__m256i)a, (__m256i)b));
@@ -297,8 +298,8 @@ ETC_INLINE EtcI etc_fold_words(EtcI a, EtcI b)
 ETC_INLINE EtcI etc_fold_pairs(EtcI a, EtcI b)
 {
 #if ETC_VEC == 64
-    return (EtcI)((EtcU)_mm512_unpacklo_epi64((__m512i)a, (__m512i)b) +
-                  (EtcU)_mm512_unpackhi_epi64((__m512i)a, (__m512i)b));
+    return (EtcI)((EtcU)_mm512_maskz_unpacklo_epi64(0xff, (__m512i)a, (__m512i)b) +
+                  (EtcU)_mm512_maskz_unpackhi_epi64(0xff, (__m512i)a, (__m512i)b));
 #elif ETC_VEC == 32
     return (EtcI)((EtcU)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b) +
                   (EtcU)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b));
@@ -313,8 +314,8 @@ ETC_INLINE EtcI etc_fold_pairs(EtcI a, EtcI b)
 ETC_INLINE EtcI etc_fold_fours(EtcI a, EtcI b)
 {
 #if ETC_VEC == 64
-    return (EtcI)((EtcU)_mm512_shuffle_i32x4((__m512i)a, (__m512i)b, 0x88) +
-                  (EtcU)_mm512_shuffle_i32x4((__m512i)a, (__m512i)b, 0xdd));
+    return (EtcI)((EtcU)_mm512_maskz_shuffle_i32x4(0xffff, (__m512i)a, (__m512i)b, 0x88) +
+                  (EtcU)_mm512_maskz_shuffle_i32x4(0xffff, (__m512i)a, (__m512i)b, 0xdd));
 #else
     return (EtcI)((EtcU)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x20) +
                   (EtcU)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x31));
@@ -383,8 +384,8 @@ ETC_INLINE EtcI etc_integer_dots(const uint8_t *x, const int8_t *const w[ETC_LAN
 }
 
 /* y[m][n] of x[m][k] and w[n][k]. */
-ETC_OUTLINE void etc_linear_i8(const void *x, const int8_t *w, void *y,
-                                    const EtcIntegerLinear *g, const EtcInteger *given)
+ETC_OUTLINE void etc_linear_i8(const void *x, const int8_t *w, void *y, const EtcIntegerLinear *g,
+                               const EtcInteger *given)
 {
     const EtcInteger q = *given;
     EtcTermBytes flip;
@@ -420,8 +421,8 @@ typedef struct EtcIntegerBlock {
     const uint32_t *panel; /* [n_k / ETC_TERMS][width]: ETC_TERMS terms of a pixel side by side */
     int32_t *sums;         /* [channel][width] */
     int64_t m, n_k, width;
-    int is_first;          /* sums start from `start` of their channel, else from what is there */
-    int64_t channel;       /* the first */
+    int is_first;    /* sums start from `start` of their channel, else from what is there */
+    int64_t channel; /* the first */
 } EtcIntegerBlock;
 
 /* Pixels of a panel at most; bytes of `work` for it, and for sums where the terms do not fit. */
@@ -758,8 +759,8 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
                 }
                 etc_integer_block(&t, q);
             }
-            const EtcSums done = {t.sums, t.m, n, t.width, t.channel, 1,
-                                  at + (c * g->y_plane) + j, g->y_plane};
+            const EtcSums done = {
+                t.sums, t.m, n, t.width, t.channel, 1, at + (c * g->y_plane) + j, g->y_plane};
             etc_integer_rows(&done, y, q);
         }
     }
@@ -852,8 +853,8 @@ ETC_INLINE void etc_picture(const uint8_t *plane, const EtcConv *g, int64_t iy, 
     const int32_t zero = etc_x_zero(q, 0) + ((q->x_is_signed != 0) ? 128 : 0);
     const int64_t ix = px - g->pw;
     const int64_t from = (ix < 0) ? etc_min_i64(etc_steps(g->sw - 1 - ix, g->sw), pitch) : 0;
-    const int64_t all =
-        (ix < g->iw) ? etc_min_i64(etc_steps(g->iw - ix + g->sw - 1, g->sw), pitch) : 0;
+    const int64_t all = (ix < g->iw) ? etc_min_i64(etc_steps(g->iw - ix + g->sw - 1, g->sw), pitch)
+                                     : 0;
     for (int64_t r = 0; r < rows; r++) {
         const int64_t y = iy + (r * g->sh);
         const int64_t end = ((y >= 0) && (y < g->ih)) ? etc_max_i64(all, from) : from;
@@ -887,8 +888,8 @@ ETC_INLINE void etc_picture_all(const uint8_t *plane, const EtcConv *g, int64_t 
 ETC_INLINE void etc_mix(EtcS a, EtcS b, EtcI *low, EtcI *high)
 {
 #if (ETC_VEC == 64) && defined(__AVX512BW__)
-    *low = (EtcI)_mm512_unpacklo_epi16((__m512i)a, (__m512i)b);
-    *high = (EtcI)_mm512_unpackhi_epi16((__m512i)a, (__m512i)b);
+    *low = (EtcI)_mm512_maskz_unpacklo_epi16(0xffffffff, (__m512i)a, (__m512i)b);
+    *high = (EtcI)_mm512_maskz_unpackhi_epi16(0xffffffff, (__m512i)a, (__m512i)b);
 #elif ETC_VEC == 32
     *low = (EtcI)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b);
     *high = (EtcI)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b);
@@ -916,14 +917,14 @@ ETC_INLINE void etc_unmix(EtcI low, EtcI high, int32_t *to)
 #if ETC_VEC == 64
     const EtcI first = {0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23};
     const EtcI last = {8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31};
-    *(EtcIAnywhere *)to =
-        (EtcI)_mm512_permutex2var_epi32((__m512i)low, (__m512i)first, (__m512i)high);
-    *(EtcIAnywhere *)(to + ETC_LANES) =
-        (EtcI)_mm512_permutex2var_epi32((__m512i)low, (__m512i)last, (__m512i)high);
+    *(EtcIAnywhere *)to = (EtcI)_mm512_permutex2var_epi32((__m512i)low, (__m512i)first,
+                                                          (__m512i)high);
+    *(EtcIAnywhere *)(to + ETC_LANES) = (EtcI)_mm512_permutex2var_epi32((__m512i)low, (__m512i)last,
+                                                                        (__m512i)high);
 #elif ETC_VEC == 32
     *(EtcIAnywhere *)to = (EtcI)_mm256_permute2x128_si256((__m256i)low, (__m256i)high, 0x20);
-    *(EtcIAnywhere *)(to + ETC_LANES) =
-        (EtcI)_mm256_permute2x128_si256((__m256i)low, (__m256i)high, 0x31);
+    *(EtcIAnywhere *)(to + ETC_LANES) = (EtcI)_mm256_permute2x128_si256((__m256i)low, (__m256i)high,
+                                                                        0x31);
 #else
     *(EtcIAnywhere *)to = low;
     *(EtcIAnywhere *)(to + ETC_LANES) = high;
@@ -943,7 +944,7 @@ ETC_INLINE void etc_depthwise_sums(const int16_t *data, const int64_t *offset, c
 {
     for (int64_t i = 0; i < n; i += 2 * ETC_LANES) {
         EtcI low = etc_splat_i32(0), high = etc_splat_i32(0);
-        ETC_UNROLL
+        ETC_UNROLL_SOME
         for (int t = 0; t < pairs; t++) {
             EtcI l, h;
             const EtcI wv = etc_splat_i32((int32_t)w[t]);
@@ -1029,8 +1030,14 @@ ETC_INLINE void etc_integer_depthwise(const uint8_t *x, const int8_t *w, void *y
             for (int64_t c = 0; c < g->oc; c++) {
                 etc_depthwise_channel(w + ((channel + c) * g->kh * g->kw), g, &p, offset,
                                       rows * p.pitch);
-                const EtcSums done = {p.sums, rows, g->ow, p.pitch, channel + c, 0,
-                                      (((i * g->oc) + c) * g->y_plane) + (oy * g->ow), g->ow};
+                const EtcSums done = {p.sums,
+                                      rows,
+                                      g->ow,
+                                      p.pitch,
+                                      channel + c,
+                                      0,
+                                      (((i * g->oc) + c) * g->y_plane) + (oy * g->ow),
+                                      g->ow};
                 etc_integer_rows(&done, y, q);
             }
         }
@@ -1040,7 +1047,7 @@ ETC_INLINE void etc_integer_depthwise(const uint8_t *x, const int8_t *w, void *y
 /* y[n][groups * oc][oh][ow] of x and w[groups * oc][ic][kh][kw]; g's clamp is not read.
  * work: ETC_WORK_BYTES */
 ETC_OUTLINE void etc_conv_i8(const void *x, const int8_t *w, void *y, const EtcConv *geometry,
-                                  const EtcInteger *q, void *work)
+                             const EtcInteger *q, void *work)
 {
     EtcConv g = *geometry;
     g.x_plane = (g.x_plane != 0) ? g.x_plane : (g.ih * g.iw);

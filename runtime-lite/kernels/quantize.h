@@ -163,7 +163,7 @@ ETC_INLINE EtcBytes etc_load_bytes(const void *p, int64_t n)
 ETC_INLINE EtcI etc_widen(EtcBytes b)
 {
 #if ETC_VEC == 64
-    return (EtcI)_mm512_cvtepu8_epi32((__m128i)b);
+    return (EtcI)_mm512_maskz_cvtepu8_epi32(0xffff, (__m128i)b);
 #elif defined(__SSE2__)
     __m128i v = _mm_setzero_si128();
     __builtin_memcpy(&v, &b, sizeof b);
@@ -211,7 +211,7 @@ ETC_INLINE EtcF etc_load_i8_apart(const int8_t *p, int64_t stride, int64_t n)
 ETC_INLINE EtcBytes etc_low_bytes(EtcI v)
 {
 #if ETC_VEC == 64
-    return (EtcBytes)_mm512_cvtepi32_epi8((__m512i)v);
+    return (EtcBytes)_mm512_maskz_cvtepi32_epi8(0xffff, (__m512i)v);
 #elif defined(__SSE2__)
     const EtcI low = v & 0xff;
     EtcBytes b;
