@@ -263,6 +263,8 @@ ETC_INLINE EtcI etc_x_terms(EtcTermBytes v)
 {
 #if ETC_TERMS == 4
     return (EtcI)v;
+#elif ETC_VEC == 32 /* gcc 12 makes five instructions of the conversion */
+    return (EtcI)_mm256_cvtepu8_epi16((__m128i)v);
 #else
     return (EtcI)__builtin_convertvector(v, EtcUS);
 #endif
@@ -272,6 +274,8 @@ ETC_INLINE EtcI etc_w_terms(EtcTermBytes v)
 {
 #if ETC_TERMS == 4
     return (EtcI)v;
+#elif ETC_VEC == 32
+    return (EtcI)_mm256_cvtepi8_epi16((__m128i)v);
 #else
     return (EtcI)__builtin_convertvector((EtcSHalf)v, EtcS);
 #endif
@@ -382,33 +386,138 @@ ETC_INLINE EtcI etc_integer_dots(const uint8_t *x, const int8_t *const w[ETC_LAN
     return etc_lane_sums(acc);
 }
 
+/* Rows of x whose terms meet those of two outputs; outputs whose sums are kept, vectors of terms. */
+#define ETC_DOT_ROWS ((ETC_LANES > 8) ? 8 : 4)
+#define ETC_DOT_OUTPUTS 64
+#define ETC_DOT_STEPS 32
+
+typedef struct EtcDots {
+    EtcI x[ETC_DOT_ROWS][ETC_DOT_STEPS];
+    int32_t sums[ETC_DOT_ROWS][ETC_DOT_OUTPUTS];
+} EtcDots;
+
+/* n terms of each row, made ready once for all outputs. */
+ETC_INLINE void etc_dots_ready(EtcDots *d, const uint8_t *x, int64_t k, int64_t n,
+                               EtcTermBytes flip)
+{
+    for (int r = 0; r < ETC_DOT_ROWS; r++) {
+        for (int64_t i = 0; i < n; i += ETC_TERM_BYTES) {
+            d->x[r][i / ETC_TERM_BYTES] =
+                etc_x_terms(etc_term_bytes(x + (r * k) + i, n - i) ^ flip);
+        }
+    }
+}
+
+/* A vector of terms, of which n are there. */
+ETC_INLINE void etc_dots_step(const EtcI *x, const int8_t *w0, const int8_t *w1, int64_t n,
+                              EtcI acc[16])
+{
+    const EtcI v0 = etc_w_terms(etc_term_bytes(w0, n)), v1 = etc_w_terms(etc_term_bytes(w1, n));
+    ETC_UNROLL
+    for (int r = 0; r < ETC_DOT_ROWS; r++) {
+        const EtcI xv = x[r * ETC_DOT_STEPS];
+        acc[2 * r] = etc_dot(acc[2 * r], xv, v0);
+        acc[(2 * r) + 1] = etc_dot(acc[(2 * r) + 1], xv, v1);
+    }
+}
+
+/* Adds n terms to the sums of outputs c and c + 1. */
+ETC_INLINE void etc_dots_pair(EtcDots *d, const int8_t *w0, const int8_t *w1, int64_t n, int64_t c)
+{
+    EtcI acc[16];
+    const EtcI *x = d->x[0], *end = x + (n / ETC_TERM_BYTES);
+    ETC_UNROLL
+    for (int r = 0; r < (2 * ETC_DOT_ROWS); r++) {
+        acc[r] = etc_splat_i32(0);
+    }
+    for (; x < end; x++) {
+        etc_dots_step(x, w0, w1, ETC_TERM_BYTES, acc);
+        w0 += ETC_TERM_BYTES;
+        w1 += ETC_TERM_BYTES;
+    }
+    if ((n % ETC_TERM_BYTES) > 0) {
+        etc_dots_step(x, w0, w1, n % ETC_TERM_BYTES, acc);
+    }
+    ETC_UNROLL
+    for (int r = 0; r < (2 * ETC_DOT_ROWS); r += ETC_LANES) {
+        const EtcI v = etc_lane_sums(acc + r);
+        ETC_UNROLL
+        for (int l = 0; l < ETC_LANES; l += 2) {
+            d->sums[(r + l) / 2][c] += v[l];
+            d->sums[(r + l) / 2][c + 1] += v[l + 1];
+        }
+    }
+}
+
+/* Outputs j .. of row i, a vector at most. */
+ETC_INLINE void etc_linear_put(EtcI dots, void *y, const EtcIntegerLinear *g, const EtcInteger *q,
+                               const EtcFinish *f, int64_t i, int64_t j)
+{
+    const int64_t left = g->n - j;
+    const EtcU zero = (EtcU)etc_splat_i32(etc_x_zero(q, i) + etc_x_shift(q));
+    const EtcU sums = (EtcU)etc_load_ints(q->sums + j, left);
+    const EtcF scales = etc_load(q->scales + j, left);
+    const EtcF bias = (q->bias != NULL) ? etc_load(q->bias + j, left) : etc_splat(0.0f);
+    etc_integer_put((EtcI)((EtcU)dots - (zero * sums)), etc_splat(etc_x_scale(q, i)) * scales, bias,
+                    y, (i * g->n) + j, left, f);
+}
+
+/* Outputs j .. j + n - 1 of ETC_DOT_ROWS rows. */
+ETC_INLINE void etc_linear_tile(const uint8_t *x, const int8_t *w, void *y,
+                                const EtcIntegerLinear *g, const EtcInteger *q, const EtcFinish *f,
+                                EtcTermBytes flip, int64_t i, int64_t j, int64_t n)
+{
+    const int64_t most = ETC_DOT_STEPS * ETC_TERM_BYTES;
+    EtcDots d;
+    __builtin_memset(d.sums, 0, sizeof d.sums);
+    for (int64_t k = 0; k < g->k; k += most) {
+        const int64_t terms = etc_min_i64(g->k - k, most);
+        etc_dots_ready(&d, x + (i * g->k) + k, g->k, terms, flip);
+        for (int64_t c = 0; c < n; c += 2) { /* an odd last one counts twice */
+            etc_dots_pair(&d, w + ((j + c) * g->k) + k,
+                          w + (etc_min_i64(j + c + 1, g->n - 1) * g->k) + k, terms, c);
+        }
+    }
+    for (int64_t r = 0; r < ETC_DOT_ROWS; r++) {
+        for (int64_t c = 0; c < n; c += ETC_LANES) {
+            etc_linear_put(*(const EtcIAnywhere *)&d.sums[r][c], y, g, q, f, i + r, j + c);
+        }
+    }
+}
+
+/* Rows i and on, each by itself. */
+ETC_INLINE void etc_linear_rows(const uint8_t *x, const int8_t *w, void *y,
+                                const EtcIntegerLinear *g, const EtcInteger *q, const EtcFinish *f,
+                                EtcTermBytes flip, int64_t from)
+{
+    for (int64_t j = 0; (from < g->m) && (j < g->n); j += ETC_LANES) {
+        const int8_t *row[ETC_LANES];
+        for (int c = 0; c < ETC_LANES; c++) {
+            row[c] = w + (etc_min_i64(j + c, g->n - 1) * g->k);
+        }
+        for (int64_t i = from; i < g->m; i++) {
+            etc_linear_put(etc_integer_dots(x + (i * g->k), row, g->k, flip), y, g, q, f, i, j);
+        }
+    }
+}
+
 /* y[m][n] of x[m][k] and w[n][k]. */
 ETC_OUTLINE void etc_linear_i8(const void *x, const int8_t *w, void *y,
                                     const EtcIntegerLinear *g, const EtcInteger *given)
 {
     const EtcInteger q = *given;
+    const int64_t tiles = (g->m / ETC_DOT_ROWS) * ETC_DOT_ROWS;
     EtcTermBytes flip;
     EtcFinish f;
     etc_finish(&q, &f);
     __builtin_memset(&flip, etc_x_flip(&q), sizeof flip);
-    for (int64_t j = 0; j < g->n; j += ETC_LANES) {
-        const int64_t left = g->n - j;
-        const int8_t *row[ETC_LANES];
-        for (int c = 0; c < ETC_LANES; c++) {
-            row[c] = w + (etc_min_i64(j + c, g->n - 1) * g->k);
-        }
-        const EtcU sums = (EtcU)etc_load_ints(q.sums + j, left);
-        const EtcF scales = etc_load(q.scales + j, left);
-        const EtcF bias = (q.bias != NULL) ? etc_load(q.bias + j, left) : etc_splat(0.0f);
-        for (int64_t i = 0; i < g->m; i++) {
-            const uint32_t zero = (uint32_t)(etc_x_zero(&q, i) + etc_x_shift(&q));
-            const EtcU dots = (EtcU)etc_integer_dots((const uint8_t *)x + (i * g->k), row, g->k,
-                                                     flip);
-            etc_integer_put((EtcI)(dots - ((EtcU)etc_splat_i32((int32_t)zero) * sums)),
-                            etc_splat(etc_x_scale(&q, i)) * scales, bias, y, (i * g->n) + j, left,
-                            &f);
+    for (int64_t j = 0; j < g->n; j += ETC_DOT_OUTPUTS) {
+        const int64_t n = etc_min_i64(g->n - j, ETC_DOT_OUTPUTS);
+        for (int64_t i = 0; i < tiles; i += ETC_DOT_ROWS) {
+            etc_linear_tile((const uint8_t *)x, w, y, g, &q, &f, flip, i, j, n);
         }
     }
+    etc_linear_rows((const uint8_t *)x, w, y, g, &q, &f, flip, tiles);
 }
 
 /* -- convolution as a product ------------------------------------------------------------------ */
