@@ -30,15 +30,22 @@
 #define ETC_TERMS 2
 #endif
 
-/* Rows of a tile 1, 2, 3 and 4 vectors wide, as in tile.h. */
+/* Rows of a tile 1, 2, 3 and 4 vectors wide, as in tile.h; of the widest one; vectors of a panel. */
 #if (ETC_VEC == 64) || defined(__aarch64__)
 #define ETC_INTEGER_NV 4
 #define ETC_INTEGER_MR1 12
 #define ETC_INTEGER_MR2 12
+#define ETC_INTEGER_MR 6
 #else
 #define ETC_INTEGER_NV 2
 #define ETC_INTEGER_MR1 8
 #define ETC_INTEGER_MR2 4
+#define ETC_INTEGER_MR 4
+#endif
+#if ETC_TERMS == 4
+#define ETC_INTEGER_VECTORS ETC_INTEGER_NV
+#else
+#define ETC_INTEGER_VECTORS (48 / ETC_LANES / ETC_INTEGER_NV * ETC_INTEGER_NV)
 #endif
 
 typedef uint8_t EtcHalf __attribute__((vector_size(ETC_VEC / 2)));
@@ -534,7 +541,7 @@ typedef struct EtcIntegerBlock {
 } EtcIntegerBlock;
 
 /* Pixels of a panel at most; bytes of `work` for it, and for sums where the terms do not fit. */
-#define ETC_INTEGER_PANEL (ETC_INTEGER_NV * ETC_LANES)
+#define ETC_INTEGER_PANEL (ETC_INTEGER_VECTORS * ETC_LANES)
 #define ETC_INTEGER_ROOM (ETC_WORK_BYTES / 8 * 7)
 #define ETC_INTEGER_HALF (ETC_WORK_BYTES / 2)
 
@@ -560,15 +567,45 @@ ETC_INLINE void etc_integer_add(const uint32_t *panel, const uint32_t word[16], 
     }
 }
 
-/* Terms of rows i .. i + mr - 1. */
-ETC_INLINE void etc_integer_terms(const EtcIntegerBlock *t, int64_t i, int mr, int nv,
-                                  EtcI acc[16][4])
+/* Sums of rows i .. and some columns start from what they are, or from `start` of their channel. */
+ETC_INLINE void etc_integer_from(const EtcIntegerBlock *t, const int32_t *sums, int64_t i, int mr,
+                                 int nv, int is_first, const EtcInteger *q, EtcI acc[16][4])
 {
-    const uint32_t *panel = t->panel;
-    uint32_t word[16];
+    ETC_UNROLL
+    for (int r = 0; r < mr; r++) {
+        const EtcI start = etc_splat_i32(etc_integer_start(q, t->channel + i + r, 0));
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            acc[r][v] = start;
+            if (is_first == 0) {
+                acc[r][v] = *(const EtcIAnywhere *)(sums + (r * t->width) + (v * ETC_LANES));
+            }
+        }
+    }
+}
+
+ETC_INLINE void etc_integer_to(const EtcIntegerBlock *t, int32_t *sums, int mr, int nv,
+                               EtcI acc[16][4])
+{
+    ETC_UNROLL
+    for (int r = 0; r < mr; r++) {
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            *(EtcIAnywhere *)(sums + (r * t->width) + (v * ETC_LANES)) = acc[r][v];
+        }
+    }
+}
+
 #if ETC_TERMS == 4
+ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int64_t i, int mr, int nv,
+                                 const EtcInteger *q)
+{
     const int8_t *w = t->w + (i * t->w_row);
+    const uint32_t *panel = t->panel;
+    EtcI acc[16][4];
+    uint32_t word[16];
     int64_t k = 0;
+    etc_integer_from(t, t->sums + (i * t->width), i, mr, nv, t->is_first, q, acc);
     for (; (k + 4) <= t->n_k; k += 4) {
         ETC_UNROLL
         for (int r = 0; r < mr; r++) {
@@ -586,53 +623,7 @@ ETC_INLINE void etc_integer_terms(const EtcIntegerBlock *t, int64_t i, int mr, i
         }
         etc_integer_add(panel, word, mr, nv, acc);
     }
-#else
-    int16_t wide[16][ETC_WIDE + 1];
-    for (int64_t k = 0; k < t->n_k; k += ETC_WIDE) {
-        const int64_t n = etc_min_i64(t->n_k - k, ETC_WIDE);
-        for (int r = 0; r < mr; r++) {
-            const int8_t *w = t->w + ((i + r) * t->w_row) + k;
-            for (int64_t b = 0; b < n; b++) {
-                wide[r][b] = w[b];
-            }
-            wide[r][n] = 0;
-        }
-        for (int64_t b = 0; b < n; b += 2) {
-            ETC_UNROLL
-            for (int r = 0; r < mr; r++) {
-                word[r] = *(const EtcWord *)(const void *)&wide[r][b];
-            }
-            etc_integer_add(panel, word, mr, nv, acc);
-            panel += t->width;
-        }
-    }
-#endif
-}
-
-ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int64_t i, int mr, int nv,
-                                 const EtcInteger *q)
-{
-    EtcI acc[16][4];
-    int32_t *sums = t->sums + (i * t->width);
-    ETC_UNROLL
-    for (int r = 0; r < mr; r++) {
-        const EtcI start = etc_splat_i32(etc_integer_start(q, t->channel + i + r, 0));
-        ETC_UNROLL
-        for (int v = 0; v < nv; v++) {
-            acc[r][v] = start;
-            if (t->is_first == 0) {
-                acc[r][v] = *(const EtcIAnywhere *)(sums + (r * t->width) + (v * ETC_LANES));
-            }
-        }
-    }
-    etc_integer_terms(t, i, mr, nv, acc);
-    ETC_UNROLL
-    for (int r = 0; r < mr; r++) {
-        ETC_UNROLL
-        for (int v = 0; v < nv; v++) {
-            *(EtcIAnywhere *)(sums + (r * t->width) + (v * ETC_LANES)) = acc[r][v];
-        }
-    }
+    etc_integer_to(t, t->sums + (i * t->width), mr, nv, acc);
 }
 
 ETC_INLINE void etc_integer_tiles(const EtcIntegerBlock *t, int mr, int nv, const EtcInteger *q)
@@ -692,6 +683,63 @@ ETC_INLINE void etc_integer_block(const EtcIntegerBlock *t, const EtcInteger *q)
         break;
     }
 }
+#else
+/* n terms from k on of rows i .., widened, meet nv vectors of columns from c on. */
+ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int16_t wide[16][ETC_WIDE], int64_t k,
+                                 int64_t n, int64_t i, int64_t c, int mr, int nv,
+                                 const EtcInteger *q)
+{
+    const uint32_t *panel = t->panel + ((k / 2) * t->width) + c;
+    int32_t *sums = t->sums + (i * t->width) + c;
+    EtcI acc[16][4];
+    uint32_t word[16];
+    etc_integer_from(t, sums, i, mr, nv, (t->is_first != 0) && (k == 0), q, acc);
+    for (int64_t b = 0; b < n; b += 2) {
+        ETC_UNROLL
+        for (int r = 0; r < mr; r++) {
+            word[r] = *(const EtcWord *)(const void *)&wide[r][b];
+        }
+        etc_integer_add(panel, word, mr, nv, acc);
+        panel += t->width;
+    }
+    etc_integer_to(t, sums, mr, nv, acc);
+}
+
+/* Rows i .. i + mr - 1; what is widened serves all columns. */
+ETC_INLINE void etc_integer_row_tiles(const EtcIntegerBlock *t, int64_t i, int mr,
+                                      const EtcInteger *q)
+{
+    int16_t wide[16][ETC_WIDE];
+    for (int64_t k = 0; k < t->n_k; k += ETC_WIDE) {
+        const int64_t n = etc_min_i64(t->n_k - k, ETC_WIDE);
+        for (int r = 0; r < mr; r++) {
+            const int8_t *w = t->w + ((i + r) * t->w_row) + k;
+            for (int64_t b = 0; b < n; b += ETC_TERM_BYTES) {
+                const EtcI v = etc_w_terms(etc_term_bytes(w + b, n - b));
+                __builtin_memcpy(&wide[r][b], &v, sizeof v);
+            }
+        }
+        int64_t c = 0;
+        for (; (c + (ETC_INTEGER_NV * ETC_LANES)) <= t->width; c += ETC_INTEGER_NV * ETC_LANES) {
+            etc_integer_tile(t, wide, k, n, i, c, mr, ETC_INTEGER_NV, q);
+        }
+        for (; c < t->width; c += ETC_LANES) {
+            etc_integer_tile(t, wide, k, n, i, c, mr, 1, q);
+        }
+    }
+}
+
+ETC_OUTLINE void etc_integer_block(const EtcIntegerBlock *t, const EtcInteger *q)
+{
+    int64_t i = 0;
+    for (; (i + ETC_INTEGER_MR) <= t->m; i += ETC_INTEGER_MR) {
+        etc_integer_row_tiles(t, i, ETC_INTEGER_MR, q);
+    }
+    for (; i < t->m; i++) {
+        etc_integer_row_tiles(t, i, 1, q);
+    }
+}
+#endif
 
 ETC_INLINE EtcU etc_line_lanes(const uint8_t *p)
 {
@@ -837,12 +885,11 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
 {
     const int64_t depth = g->ic * g->kh * g->kw, pixels = g->oh * g->ow;
     const int64_t rows = (depth + ETC_TERMS - 1) / ETC_TERMS; /* of the panel */
-    int64_t vectors = etc_min_i64(ETC_INTEGER_ROOM / ETC_VEC / etc_max_i64(rows, 1),
-                                  ETC_INTEGER_NV);
-    const int64_t block = (vectors == 0) ? ((ETC_INTEGER_HALF / ETC_VEC) * ETC_TERMS) : depth;
-    vectors = etc_max_i64(vectors, 1);
-    uint32_t *panel = (uint32_t *)work;
     const int64_t all = (pixels + ETC_LANES - 1) / ETC_LANES;
+    const int64_t vectors = etc_min_i64(all, ETC_INTEGER_VECTORS);
+    const int fits = (rows * vectors) <= (ETC_INTEGER_ROOM / ETC_VEC);
+    const int64_t block = fits ? depth : ((ETC_INTEGER_HALF / ETC_VEC / vectors) * ETC_TERMS);
+    uint32_t *panel = (uint32_t *)work;
     const int64_t panels = (all + vectors - 1) / vectors; /* evened out */
     const int64_t most = ((all + panels - 1) / panels) * ETC_LANES;
     for (int64_t j = 0; j < pixels; j += most) {
