@@ -415,11 +415,11 @@ ETC_INLINE void etc_dots_ready(EtcDots *d, const uint8_t *x, int64_t k, int64_t 
     }
 }
 
-/* A vector of terms, of which n are there. */
-ETC_INLINE void etc_dots_step(const EtcI *x, const int8_t *w0, const int8_t *w1, int64_t n,
-                              EtcI acc[16])
+/* A vector of terms. */
+ETC_INLINE void etc_dots_step(const EtcI *x, const int8_t *w0, const int8_t *w1, EtcI acc[16])
 {
-    const EtcI v0 = etc_w_terms(etc_term_bytes(w0, n)), v1 = etc_w_terms(etc_term_bytes(w1, n));
+    const EtcI v0 = etc_w_terms(etc_term_bytes(w0, ETC_TERM_BYTES));
+    const EtcI v1 = etc_w_terms(etc_term_bytes(w1, ETC_TERM_BYTES));
     ETC_UNROLL
     for (int r = 0; r < ETC_DOT_ROWS; r++) {
         const EtcI xv = x[r * ETC_DOT_STEPS];
@@ -432,18 +432,28 @@ ETC_INLINE void etc_dots_step(const EtcI *x, const int8_t *w0, const int8_t *w1,
 ETC_INLINE void etc_dots_pair(EtcDots *d, const int8_t *w0, const int8_t *w1, int64_t n, int64_t c)
 {
     EtcI acc[16];
+    EtcTermBytes last[2];
     const EtcI *x = d->x[0], *end = x + (n / ETC_TERM_BYTES);
+    int64_t left = n % ETC_TERM_BYTES;
     ETC_UNROLL
     for (int r = 0; r < (2 * ETC_DOT_ROWS); r++) {
         acc[r] = etc_splat_i32(0);
     }
-    for (; x < end; x++) {
-        etc_dots_step(x, w0, w1, ETC_TERM_BYTES, acc);
-        w0 += ETC_TERM_BYTES;
-        w1 += ETC_TERM_BYTES;
-    }
-    if ((n % ETC_TERM_BYTES) > 0) {
-        etc_dots_step(x, w0, w1, n % ETC_TERM_BYTES, acc);
+    for (;;) { /* a second time for what fills no vector: with a body of its own gcc 12 spills */
+        for (; x < end; x++) {
+            etc_dots_step(x, w0, w1, acc);
+            w0 += ETC_TERM_BYTES;
+            w1 += ETC_TERM_BYTES;
+        }
+        if (left == 0) {
+            break;
+        }
+        last[0] = etc_term_bytes(w0, left);
+        last[1] = etc_term_bytes(w1, left);
+        w0 = (const int8_t *)&last[0];
+        w1 = (const int8_t *)&last[1];
+        end++;
+        left = 0;
     }
     ETC_UNROLL
     for (int r = 0; r < (2 * ETC_DOT_ROWS); r += ETC_LANES) {
