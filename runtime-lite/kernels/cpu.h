@@ -6,7 +6,14 @@
 #if defined(__x86_64__) && defined(__has_include)
 #if __has_include(<sys/platform/x86.h>)
 #include <sys/platform/x86.h>
-#define ETC_CPU_HAS(name, NAME) CPU_FEATURE_ACTIVE(NAME)
+#define ETC_CPU_HAS(name, NAME) etc_cpu_is_active(x86_cpu_##NAME)
+
+/* glibc's own macro shifts a one into the sign of an int. */
+static inline int etc_cpu_is_active(unsigned feature)
+{
+    const struct cpuid_feature *leaf = __x86_get_cpuid_feature_leaf(feature / 128u);
+    return (int)((leaf->active_array[(feature % 128u) / 32u] >> (feature % 32u)) & 1u);
+}
 #endif
 #endif
 

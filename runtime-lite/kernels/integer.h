@@ -31,15 +31,22 @@
 #define ETC_TERMS 2
 #endif
 
-/* Rows of a tile 1, 2, 3 and 4 vectors wide, as in tile.h. */
+/* Rows of a tile 1, 2, 3 and 4 vectors wide, as in tile.h; of the widest one; vectors of a panel. */
 #if (ETC_VEC == 64) || defined(__aarch64__)
 #define ETC_INTEGER_NV 4
 #define ETC_INTEGER_MR1 12
 #define ETC_INTEGER_MR2 12
+#define ETC_INTEGER_MR 6
 #else
 #define ETC_INTEGER_NV 2
 #define ETC_INTEGER_MR1 8
 #define ETC_INTEGER_MR2 4
+#define ETC_INTEGER_MR 4
+#endif
+#if ETC_TERMS == 4
+#define ETC_INTEGER_VECTORS ETC_INTEGER_NV
+#else
+#define ETC_INTEGER_VECTORS (48 / ETC_LANES / ETC_INTEGER_NV * ETC_INTEGER_NV)
 #endif
 
 typedef uint8_t EtcHalf __attribute__((vector_size(ETC_VEC / 2)));
@@ -264,6 +271,8 @@ ETC_INLINE EtcI etc_x_terms(EtcTermBytes v)
 {
 #if ETC_TERMS == 4
     return (EtcI)v;
+#elif ETC_VEC == 32 /* gcc 12 makes five instructions of the conversion */
+    return (EtcI)_mm256_cvtepu8_epi16((__m128i)v);
 #else
     return (EtcI) __builtin_convertvector(v, EtcUS);
 #endif
@@ -273,6 +282,8 @@ ETC_INLINE EtcI etc_w_terms(EtcTermBytes v)
 {
 #if ETC_TERMS == 4
     return (EtcI)v;
+#elif ETC_VEC == 32
+    return (EtcI)_mm256_cvtepi8_epi16((__m128i)v);
 #else
     return (EtcI) __builtin_convertvector((EtcSHalf)v, EtcS);
 #endif
@@ -383,33 +394,148 @@ ETC_INLINE EtcI etc_integer_dots(const uint8_t *x, const int8_t *const w[ETC_LAN
     return etc_lane_sums(acc);
 }
 
+/* Rows of x whose terms meet those of two outputs; outputs whose sums are kept, vectors of terms. */
+#define ETC_DOT_ROWS ((ETC_LANES > 8) ? 8 : 4)
+#define ETC_DOT_OUTPUTS 64
+#define ETC_DOT_STEPS 32
+
+typedef struct EtcDots {
+    EtcI x[ETC_DOT_ROWS][ETC_DOT_STEPS];
+    int32_t sums[ETC_DOT_ROWS][ETC_DOT_OUTPUTS];
+} EtcDots;
+
+/* n terms of each row, made ready once for all outputs. */
+ETC_INLINE void etc_dots_ready(EtcDots *d, const uint8_t *x, int64_t k, int64_t n,
+                               EtcTermBytes flip)
+{
+    for (int r = 0; r < ETC_DOT_ROWS; r++) {
+        for (int64_t i = 0; i < n; i += ETC_TERM_BYTES) {
+            d->x[r][i / ETC_TERM_BYTES] =
+                etc_x_terms(etc_term_bytes(x + (r * k) + i, n - i) ^ flip);
+        }
+    }
+}
+
+/* A vector of terms. */
+ETC_INLINE void etc_dots_step(const EtcI *x, const int8_t *w0, const int8_t *w1, EtcI acc[16])
+{
+    const EtcI v0 = etc_w_terms(etc_term_bytes(w0, ETC_TERM_BYTES));
+    const EtcI v1 = etc_w_terms(etc_term_bytes(w1, ETC_TERM_BYTES));
+    ETC_UNROLL
+    for (int r = 0; r < ETC_DOT_ROWS; r++) {
+        const EtcI xv = x[r * ETC_DOT_STEPS];
+        acc[2 * r] = etc_dot(acc[2 * r], xv, v0);
+        acc[(2 * r) + 1] = etc_dot(acc[(2 * r) + 1], xv, v1);
+    }
+}
+
+/* Adds n terms to the sums of outputs c and c + 1. */
+ETC_INLINE void etc_dots_pair(EtcDots *d, const int8_t *w0, const int8_t *w1, int64_t n, int64_t c)
+{
+    EtcI acc[16];
+    EtcTermBytes last[2];
+    const EtcI *x = d->x[0], *end = x + (n / ETC_TERM_BYTES);
+    int64_t left = n % ETC_TERM_BYTES;
+    ETC_UNROLL
+    for (int r = 0; r < (2 * ETC_DOT_ROWS); r++) {
+        acc[r] = etc_splat_i32(0);
+    }
+    for (;;) { /* a second time for what fills no vector: with a body of its own gcc 12 spills */
+        for (; x < end; x++) {
+            etc_dots_step(x, w0, w1, acc);
+            w0 += ETC_TERM_BYTES;
+            w1 += ETC_TERM_BYTES;
+        }
+        if (left == 0) {
+            break;
+        }
+        last[0] = etc_term_bytes(w0, left);
+        last[1] = etc_term_bytes(w1, left);
+        w0 = (const int8_t *)&last[0];
+        w1 = (const int8_t *)&last[1];
+        end++;
+        left = 0;
+    }
+    ETC_UNROLL
+    for (int r = 0; r < (2 * ETC_DOT_ROWS); r += ETC_LANES) {
+        const EtcI v = etc_lane_sums(acc + r);
+        ETC_UNROLL
+        for (int l = 0; l < ETC_LANES; l += 2) {
+            d->sums[(r + l) / 2][c] += v[l];
+            d->sums[(r + l) / 2][c + 1] += v[l + 1];
+        }
+    }
+}
+
+/* Outputs j .. of row i, a vector at most. */
+ETC_INLINE void etc_linear_put(EtcI dots, void *y, const EtcIntegerLinear *g, const EtcInteger *q,
+                               const EtcFinish *f, int64_t i, int64_t j)
+{
+    const int64_t left = g->n - j;
+    const EtcU zero = (EtcU)etc_splat_i32(etc_x_zero(q, i) + etc_x_shift(q));
+    const EtcU sums = (EtcU)etc_load_ints(q->sums + j, left);
+    const EtcF scales = etc_load(q->scales + j, left);
+    const EtcF bias = (q->bias != NULL) ? etc_load(q->bias + j, left) : etc_splat(0.0f);
+    etc_integer_put((EtcI)((EtcU)dots - (zero * sums)), etc_splat(etc_x_scale(q, i)) * scales, bias,
+                    y, (i * g->n) + j, left, f);
+}
+
+/* Outputs j .. j + n - 1 of ETC_DOT_ROWS rows. */
+ETC_INLINE void etc_linear_tile(const uint8_t *x, const int8_t *w, void *y,
+                                const EtcIntegerLinear *g, const EtcInteger *q, const EtcFinish *f,
+                                EtcTermBytes flip, int64_t i, int64_t j, int64_t n)
+{
+    const int64_t most = ETC_DOT_STEPS * ETC_TERM_BYTES;
+    EtcDots d;
+    __builtin_memset(d.sums, 0, sizeof d.sums);
+    for (int64_t k = 0; k < g->k; k += most) {
+        const int64_t terms = etc_min_i64(g->k - k, most);
+        etc_dots_ready(&d, x + (i * g->k) + k, g->k, terms, flip);
+        for (int64_t c = 0; c < n; c += 2) { /* an odd last one counts twice */
+            etc_dots_pair(&d, w + ((j + c) * g->k) + k,
+                          w + (etc_min_i64(j + c + 1, g->n - 1) * g->k) + k, terms, c);
+        }
+    }
+    for (int64_t r = 0; r < ETC_DOT_ROWS; r++) {
+        for (int64_t c = 0; c < n; c += ETC_LANES) {
+            etc_linear_put(*(const EtcIAnywhere *)&d.sums[r][c], y, g, q, f, i + r, j + c);
+        }
+    }
+}
+
+/* Rows i and on, each by itself. */
+ETC_INLINE void etc_linear_rows(const uint8_t *x, const int8_t *w, void *y,
+                                const EtcIntegerLinear *g, const EtcInteger *q, const EtcFinish *f,
+                                EtcTermBytes flip, int64_t from)
+{
+    for (int64_t j = 0; (from < g->m) && (j < g->n); j += ETC_LANES) {
+        const int8_t *row[ETC_LANES];
+        for (int c = 0; c < ETC_LANES; c++) {
+            row[c] = w + (etc_min_i64(j + c, g->n - 1) * g->k);
+        }
+        for (int64_t i = from; i < g->m; i++) {
+            etc_linear_put(etc_integer_dots(x + (i * g->k), row, g->k, flip), y, g, q, f, i, j);
+        }
+    }
+}
+
 /* y[m][n] of x[m][k] and w[n][k]. */
 ETC_OUTLINE void etc_linear_i8(const void *x, const int8_t *w, void *y, const EtcIntegerLinear *g,
                                const EtcInteger *given)
 {
     const EtcInteger q = *given;
+    const int64_t tiles = (g->m / ETC_DOT_ROWS) * ETC_DOT_ROWS;
     EtcTermBytes flip;
     EtcFinish f;
     etc_finish(&q, &f);
     __builtin_memset(&flip, etc_x_flip(&q), sizeof flip);
-    for (int64_t j = 0; j < g->n; j += ETC_LANES) {
-        const int64_t left = g->n - j;
-        const int8_t *row[ETC_LANES];
-        for (int c = 0; c < ETC_LANES; c++) {
-            row[c] = w + (etc_min_i64(j + c, g->n - 1) * g->k);
-        }
-        const EtcU sums = (EtcU)etc_load_ints(q.sums + j, left);
-        const EtcF scales = etc_load(q.scales + j, left);
-        const EtcF bias = (q.bias != NULL) ? etc_load(q.bias + j, left) : etc_splat(0.0f);
-        for (int64_t i = 0; i < g->m; i++) {
-            const uint32_t zero = (uint32_t)(etc_x_zero(&q, i) + etc_x_shift(&q));
-            const EtcU dots = (EtcU)etc_integer_dots((const uint8_t *)x + (i * g->k), row, g->k,
-                                                     flip);
-            etc_integer_put((EtcI)(dots - ((EtcU)etc_splat_i32((int32_t)zero) * sums)),
-                            etc_splat(etc_x_scale(&q, i)) * scales, bias, y, (i * g->n) + j, left,
-                            &f);
+    for (int64_t j = 0; j < g->n; j += ETC_DOT_OUTPUTS) {
+        const int64_t n = etc_min_i64(g->n - j, ETC_DOT_OUTPUTS);
+        for (int64_t i = 0; i < tiles; i += ETC_DOT_ROWS) {
+            etc_linear_tile((const uint8_t *)x, w, y, g, &q, &f, flip, i, j, n);
         }
     }
+    etc_linear_rows((const uint8_t *)x, w, y, g, &q, &f, flip, tiles);
 }
 
 /* -- convolution as a product ------------------------------------------------------------------ */
@@ -426,7 +552,7 @@ typedef struct EtcIntegerBlock {
 } EtcIntegerBlock;
 
 /* Pixels of a panel at most; bytes of `work` for it, and for sums where the terms do not fit. */
-#define ETC_INTEGER_PANEL (ETC_INTEGER_NV * ETC_LANES)
+#define ETC_INTEGER_PANEL (ETC_INTEGER_VECTORS * ETC_LANES)
 #define ETC_INTEGER_ROOM (ETC_WORK_BYTES / 8 * 7)
 #define ETC_INTEGER_HALF (ETC_WORK_BYTES / 2)
 
@@ -452,15 +578,45 @@ ETC_INLINE void etc_integer_add(const uint32_t *panel, const uint32_t word[16], 
     }
 }
 
-/* Terms of rows i .. i + mr - 1. */
-ETC_INLINE void etc_integer_terms(const EtcIntegerBlock *t, int64_t i, int mr, int nv,
-                                  EtcI acc[16][4])
+/* Sums of rows i .. and some columns start from what they are, or from `start` of their channel. */
+ETC_INLINE void etc_integer_from(const EtcIntegerBlock *t, const int32_t *sums, int64_t i, int mr,
+                                 int nv, int is_first, const EtcInteger *q, EtcI acc[16][4])
 {
-    const uint32_t *panel = t->panel;
-    uint32_t word[16];
+    ETC_UNROLL
+    for (int r = 0; r < mr; r++) {
+        const EtcI start = etc_splat_i32(etc_integer_start(q, t->channel + i + r, 0));
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            acc[r][v] = start;
+            if (is_first == 0) {
+                acc[r][v] = *(const EtcIAnywhere *)(sums + (r * t->width) + (v * ETC_LANES));
+            }
+        }
+    }
+}
+
+ETC_INLINE void etc_integer_to(const EtcIntegerBlock *t, int32_t *sums, int mr, int nv,
+                               EtcI acc[16][4])
+{
+    ETC_UNROLL
+    for (int r = 0; r < mr; r++) {
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            *(EtcIAnywhere *)(sums + (r * t->width) + (v * ETC_LANES)) = acc[r][v];
+        }
+    }
+}
+
 #if ETC_TERMS == 4
+ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int64_t i, int mr, int nv,
+                                 const EtcInteger *q)
+{
     const int8_t *w = t->w + (i * t->w_row);
+    const uint32_t *panel = t->panel;
+    EtcI acc[16][4];
+    uint32_t word[16];
     int64_t k = 0;
+    etc_integer_from(t, t->sums + (i * t->width), i, mr, nv, t->is_first, q, acc);
     for (; (k + 4) <= t->n_k; k += 4) {
         ETC_UNROLL
         for (int r = 0; r < mr; r++) {
@@ -478,53 +634,7 @@ ETC_INLINE void etc_integer_terms(const EtcIntegerBlock *t, int64_t i, int mr, i
         }
         etc_integer_add(panel, word, mr, nv, acc);
     }
-#else
-    int16_t wide[16][ETC_WIDE + 1];
-    for (int64_t k = 0; k < t->n_k; k += ETC_WIDE) {
-        const int64_t n = etc_min_i64(t->n_k - k, ETC_WIDE);
-        for (int r = 0; r < mr; r++) {
-            const int8_t *w = t->w + ((i + r) * t->w_row) + k;
-            for (int64_t b = 0; b < n; b++) {
-                wide[r][b] = w[b];
-            }
-            wide[r][n] = 0;
-        }
-        for (int64_t b = 0; b < n; b += 2) {
-            ETC_UNROLL
-            for (int r = 0; r < mr; r++) {
-                word[r] = *(const EtcWord *)(const void *)&wide[r][b];
-            }
-            etc_integer_add(panel, word, mr, nv, acc);
-            panel += t->width;
-        }
-    }
-#endif
-}
-
-ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int64_t i, int mr, int nv,
-                                 const EtcInteger *q)
-{
-    EtcI acc[16][4];
-    int32_t *sums = t->sums + (i * t->width);
-    ETC_UNROLL
-    for (int r = 0; r < mr; r++) {
-        const EtcI start = etc_splat_i32(etc_integer_start(q, t->channel + i + r, 0));
-        ETC_UNROLL
-        for (int v = 0; v < nv; v++) {
-            acc[r][v] = start;
-            if (t->is_first == 0) {
-                acc[r][v] = *(const EtcIAnywhere *)(sums + (r * t->width) + (v * ETC_LANES));
-            }
-        }
-    }
-    etc_integer_terms(t, i, mr, nv, acc);
-    ETC_UNROLL
-    for (int r = 0; r < mr; r++) {
-        ETC_UNROLL
-        for (int v = 0; v < nv; v++) {
-            *(EtcIAnywhere *)(sums + (r * t->width) + (v * ETC_LANES)) = acc[r][v];
-        }
-    }
+    etc_integer_to(t, t->sums + (i * t->width), mr, nv, acc);
 }
 
 ETC_INLINE void etc_integer_tiles(const EtcIntegerBlock *t, int mr, int nv, const EtcInteger *q)
@@ -584,6 +694,63 @@ ETC_INLINE void etc_integer_block(const EtcIntegerBlock *t, const EtcInteger *q)
         break;
     }
 }
+#else
+/* n terms from k on of rows i .., widened, meet nv vectors of columns from c on. */
+ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int16_t wide[16][ETC_WIDE], int64_t k,
+                                 int64_t n, int64_t i, int64_t c, int mr, int nv,
+                                 const EtcInteger *q)
+{
+    const uint32_t *panel = t->panel + ((k / 2) * t->width) + c;
+    int32_t *sums = t->sums + (i * t->width) + c;
+    EtcI acc[16][4];
+    uint32_t word[16];
+    etc_integer_from(t, sums, i, mr, nv, (t->is_first != 0) && (k == 0), q, acc);
+    for (int64_t b = 0; b < n; b += 2) {
+        ETC_UNROLL
+        for (int r = 0; r < mr; r++) {
+            word[r] = *(const EtcWord *)(const void *)&wide[r][b];
+        }
+        etc_integer_add(panel, word, mr, nv, acc);
+        panel += t->width;
+    }
+    etc_integer_to(t, sums, mr, nv, acc);
+}
+
+/* Rows i .. i + mr - 1; what is widened serves all columns. */
+ETC_INLINE void etc_integer_row_tiles(const EtcIntegerBlock *t, int64_t i, int mr,
+                                      const EtcInteger *q)
+{
+    int16_t wide[16][ETC_WIDE];
+    for (int64_t k = 0; k < t->n_k; k += ETC_WIDE) {
+        const int64_t n = etc_min_i64(t->n_k - k, ETC_WIDE);
+        for (int r = 0; r < mr; r++) {
+            const int8_t *w = t->w + ((i + r) * t->w_row) + k;
+            for (int64_t b = 0; b < n; b += ETC_TERM_BYTES) {
+                const EtcI v = etc_w_terms(etc_term_bytes(w + b, n - b));
+                __builtin_memcpy(&wide[r][b], &v, sizeof v);
+            }
+        }
+        int64_t c = 0;
+        for (; (c + (ETC_INTEGER_NV * ETC_LANES)) <= t->width; c += ETC_INTEGER_NV * ETC_LANES) {
+            etc_integer_tile(t, wide, k, n, i, c, mr, ETC_INTEGER_NV, q);
+        }
+        for (; c < t->width; c += ETC_LANES) {
+            etc_integer_tile(t, wide, k, n, i, c, mr, 1, q);
+        }
+    }
+}
+
+ETC_OUTLINE void etc_integer_block(const EtcIntegerBlock *t, const EtcInteger *q)
+{
+    int64_t i = 0;
+    for (; (i + ETC_INTEGER_MR) <= t->m; i += ETC_INTEGER_MR) {
+        etc_integer_row_tiles(t, i, ETC_INTEGER_MR, q);
+    }
+    for (; i < t->m; i++) {
+        etc_integer_row_tiles(t, i, 1, q);
+    }
+}
+#endif
 
 ETC_INLINE EtcU etc_line_lanes(const uint8_t *p)
 {
@@ -729,12 +896,11 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
 {
     const int64_t depth = g->ic * g->kh * g->kw, pixels = g->oh * g->ow;
     const int64_t rows = (depth + ETC_TERMS - 1) / ETC_TERMS; /* of the panel */
-    int64_t vectors = etc_min_i64(ETC_INTEGER_ROOM / ETC_VEC / etc_max_i64(rows, 1),
-                                  ETC_INTEGER_NV);
-    const int64_t block = (vectors == 0) ? ((ETC_INTEGER_HALF / ETC_VEC) * ETC_TERMS) : depth;
-    vectors = etc_max_i64(vectors, 1);
-    uint32_t *panel = (uint32_t *)work;
     const int64_t all = (pixels + ETC_LANES - 1) / ETC_LANES;
+    const int64_t vectors = etc_min_i64(all, ETC_INTEGER_VECTORS);
+    const int fits = (rows * vectors) <= (ETC_INTEGER_ROOM / ETC_VEC);
+    const int64_t block = fits ? depth : ((ETC_INTEGER_HALF / ETC_VEC / vectors) * ETC_TERMS);
+    uint32_t *panel = (uint32_t *)work;
     const int64_t panels = (all + vectors - 1) / vectors; /* evened out */
     const int64_t most = ((all + panels - 1) / panels) * ETC_LANES;
     for (int64_t j = 0; j < pixels; j += most) {
