@@ -30,7 +30,7 @@
 #define ETC_TERMS 2
 #endif
 
-/* Rows of a tile 1, 2, 3 and 4 vectors wide, as in tile.h; of the widest one; vectors of a panel. */
+/* Rows of a tile 1, 2, 3 and 4 vectors wide, as in tile.h; of the widest; vectors of a panel. */
 #if (ETC_VEC == 64) || defined(__aarch64__)
 #define ETC_INTEGER_NV 4
 #define ETC_INTEGER_MR1 12
@@ -42,10 +42,10 @@
 #define ETC_INTEGER_MR2 4
 #define ETC_INTEGER_MR 4
 #endif
-#if ETC_TERMS == 4
+#if (ETC_TERMS == 4) || (ETC_VEC == 64)
 #define ETC_INTEGER_VECTORS ETC_INTEGER_NV
 #else
-#define ETC_INTEGER_VECTORS (48 / ETC_LANES / ETC_INTEGER_NV * ETC_INTEGER_NV)
+#define ETC_INTEGER_VECTORS (48 / ETC_LANES)
 #endif
 
 typedef uint8_t EtcHalf __attribute__((vector_size(ETC_VEC / 2)));
@@ -422,7 +422,7 @@ ETC_INLINE EtcI etc_integer_dots(const uint8_t *x, const int8_t *const w[ETC_LAN
     return etc_lane_sums(acc);
 }
 
-/* Rows of x whose terms meet those of two outputs; outputs whose sums are kept, vectors of terms. */
+/* Rows of x that meet two outputs' weights; outputs whose sums are kept; vectors of terms. */
 #define ETC_DOT_ROWS ((ETC_LANES > 8) ? 8 : 4)
 #define ETC_DOT_OUTPUTS 64
 #define ETC_DOT_STEPS 32
