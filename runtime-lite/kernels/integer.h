@@ -1137,7 +1137,6 @@ ETC_INLINE void etc_depthwise_sums(const int16_t *data, const int64_t *offset, c
 {
     for (int64_t i = 0; i < n; i += 2 * ETC_LANES) {
         EtcI low = etc_splat_i32(0), high = etc_splat_i32(0);
-        ETC_UNROLL
         for (int t = 0; t < pairs; t++) {
             EtcI l, h;
             const EtcI wv = etc_splat_i32((int32_t)w[t]);
