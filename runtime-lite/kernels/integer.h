@@ -31,7 +31,7 @@
 #define ETC_TERMS 2
 #endif
 
-/* Rows of a tile 1, 2, 3 and 4 vectors wide, as in tile.h; of the widest one; vectors of a panel. */
+/* Rows of a tile 1, 2, 3 and 4 vectors wide, as in tile.h; of the widest; vectors of a panel. */
 #if (ETC_VEC == 64) || defined(__aarch64__)
 #define ETC_INTEGER_NV 4
 #define ETC_INTEGER_MR1 12
@@ -46,7 +46,7 @@
 #if (ETC_TERMS == 4) || (ETC_VEC == 64)
 #define ETC_INTEGER_VECTORS ETC_INTEGER_NV
 #else
-#define ETC_INTEGER_VECTORS (48 / ETC_LANES / ETC_INTEGER_NV * ETC_INTEGER_NV)
+#define ETC_INTEGER_VECTORS (48 / ETC_LANES)
 #endif
 
 typedef uint8_t EtcHalf __attribute__((vector_size(ETC_VEC / 2)));
@@ -251,20 +251,49 @@ typedef EtcWhole EtcTermBytes;
 typedef EtcHalf EtcTermBytes;
 #endif
 
+/* n < 8 bytes, the first the lowest. */
+ETC_INLINE uint64_t etc_few_bytes(const uint8_t *p, int64_t n)
+{
+    uint64_t v = 0;
+    if (n >= 4) { /* the last four may meet the first again */
+        v = (uint64_t) * (const EtcWord *)(const void *)p;
+        return v | ((uint64_t) * (const EtcWord *)(const void *)(p + n - 4) << (8 * (n - 4)));
+    }
+    for (int64_t i = 0; i < n; i++) {
+        v |= (uint64_t)p[i] << (8 * i);
+    }
+    return v;
+}
+
 /* n bytes, and zeros up to a step. */
 ETC_INLINE EtcTermBytes etc_term_bytes(const void *p, int64_t n)
 {
     EtcTermBytes v;
     if (n >= ETC_TERM_BYTES) {
         __builtin_memcpy(&v, p, sizeof v);
-    } else {
-        uint8_t bytes[ETC_TERM_BYTES] = {0};
-        for (int64_t i = 0; i < n; i++) {
-            bytes[i] = ((const uint8_t *)p)[i];
-        }
-        __builtin_memcpy(&v, bytes, sizeof v);
+        return v;
     }
+#if (ETC_VEC == 64) && (ETC_TERMS == 4) && defined(__AVX512BW__)
+    return (EtcTermBytes)_mm512_maskz_loadu_epi8(((__mmask64)1 << n) - 1u, p);
+#elif defined(__SSE2__) && (ETC_VEC <= 32) && (ETC_TERMS == 2) /* bytes stored would stall a load */
+    uint64_t part[2] = {0, 0};
+    if (n >= 8) {
+        __builtin_memcpy(&part[0], p, 8);
+        part[1] = etc_few_bytes((const uint8_t *)p + 8, n - 8);
+    } else {
+        part[0] = etc_few_bytes((const uint8_t *)p, n);
+    }
+    const __m128i both = _mm_set_epi64x((int64_t)part[1], (int64_t)part[0]);
+    __builtin_memcpy(&v, &both, sizeof v);
     return v;
+#else
+    uint8_t bytes[ETC_TERM_BYTES] = {0};
+    for (int64_t i = 0; i < n; i++) {
+        bytes[i] = ((const uint8_t *)p)[i];
+    }
+    __builtin_memcpy(&v, bytes, sizeof v);
+    return v;
+#endif
 }
 
 ETC_INLINE EtcI etc_x_terms(EtcTermBytes v)
@@ -394,7 +423,7 @@ ETC_INLINE EtcI etc_integer_dots(const uint8_t *x, const int8_t *const w[ETC_LAN
     return etc_lane_sums(acc);
 }
 
-/* Rows of x whose terms meet those of two outputs; outputs whose sums are kept, vectors of terms. */
+/* Rows of x that meet two outputs' weights; outputs whose sums are kept; vectors of terms. */
 #define ETC_DOT_ROWS ((ETC_LANES > 8) ? 8 : 4)
 #define ETC_DOT_OUTPUTS 64
 #define ETC_DOT_STEPS 32
@@ -429,13 +458,14 @@ ETC_INLINE void etc_dots_step(const EtcI *x, const int8_t *w0, const int8_t *w1,
     }
 }
 
-/* Adds n terms to the sums of outputs c and c + 1. */
-ETC_INLINE void etc_dots_pair(EtcDots *d, const int8_t *w0, const int8_t *w1, int64_t n, int64_t c)
+/* Adds n terms to the sums of outputs c and c + 1.  Inlined, gcc 12 spills some of the sums. */
+ETC_OUTLINE void etc_dots_pair(EtcDots *d, const int8_t *w0, const int8_t *w1, int64_t n, int64_t c)
 {
     EtcI acc[16];
-    EtcTermBytes last[2];
     const EtcI *x = d->x[0], *end = x + (n / ETC_TERM_BYTES);
     int64_t left = n % ETC_TERM_BYTES;
+    const EtcTermBytes last[2] = {etc_term_bytes(w0 + (n - left), left),
+                                  etc_term_bytes(w1 + (n - left), left)};
     ETC_UNROLL
     for (int r = 0; r < (2 * ETC_DOT_ROWS); r++) {
         acc[r] = etc_splat_i32(0);
@@ -449,8 +479,6 @@ ETC_INLINE void etc_dots_pair(EtcDots *d, const int8_t *w0, const int8_t *w1, in
         if (left == 0) {
             break;
         }
-        last[0] = etc_term_bytes(w0, left);
-        last[1] = etc_term_bytes(w1, left);
         w0 = (const int8_t *)&last[0];
         w1 = (const int8_t *)&last[1];
         end++;
@@ -897,7 +925,7 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
     const int64_t depth = g->ic * g->kh * g->kw, pixels = g->oh * g->ow;
     const int64_t rows = (depth + ETC_TERMS - 1) / ETC_TERMS; /* of the panel */
     const int64_t all = (pixels + ETC_LANES - 1) / ETC_LANES;
-    const int64_t vectors = etc_min_i64(all, ETC_INTEGER_VECTORS);
+    const int64_t vectors = etc_max_i64(etc_min_i64(all, ETC_INTEGER_VECTORS), 1);
     const int fits = (rows * vectors) <= (ETC_INTEGER_ROOM / ETC_VEC);
     const int64_t block = fits ? depth : ((ETC_INTEGER_HALF / ETC_VEC / vectors) * ETC_TERMS);
     uint32_t *panel = (uint32_t *)work;
@@ -1110,7 +1138,6 @@ ETC_INLINE void etc_depthwise_sums(const int16_t *data, const int64_t *offset, c
 {
     for (int64_t i = 0; i < n; i += 2 * ETC_LANES) {
         EtcI low = etc_splat_i32(0), high = etc_splat_i32(0);
-        ETC_UNROLL_SOME
         for (int t = 0; t < pairs; t++) {
             EtcI l, h;
             const EtcI wv = etc_splat_i32((int32_t)w[t]);
