@@ -1,5 +1,5 @@
-/* fold_batch_norm.c -- batch norm with fixed statistics, or a constant factor per channel, goes into
- * the op before it.
+/* fold_batch_norm.c -- batch norm with fixed statistics, or a constant factor per channel, goes
+ * into the op before it.
  *
  * Stage core, after fold_constants.  norm(conv(x, w) + b) = conv(x, w * f) + (b - mean) * f + beta,
  * where f = gamma / sqrt(var + eps) per channel, computed in float64 and rounded once.  A weight
