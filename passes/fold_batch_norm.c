@@ -1,4 +1,5 @@
-/* fold_batch_norm.c -- batch norm with fixed statistics goes into the op before it.
+/* fold_batch_norm.c -- batch norm with fixed statistics, or a constant factor per channel, goes
+ * into the op before it.
  *
  * Stage core, after fold_constants.  norm(conv(x, w) + b) = conv(x, w * f) + (b - mean) * f + beta,
  * where f = gamma / sqrt(var + eps) per channel, computed in float64 and rounded once.  A weight
@@ -70,17 +71,18 @@ static bool is_one(const Node *n, int i)
     return arg_number(n, i, &v) && v == 1;
 }
 
-static bool target_of(Node *op, Target *t)
+/* Whose weight has a row per index of this axis of its result. */
+static bool target_of(Node *op, int axis, Target *t)
 {
     *t = (Target){.op = op, .weight = 1, .bias = 2};
     switch (op->op) {
     case OP_CONVOLUTION:
-        return !arg_bool(op, 6);
+        return axis == 1 && !arg_bool(op, 6);
     case OP_LINEAR:
-        return op->out[0]->type.rank == 2;
+        return axis == op->out[0]->type.rank - 1;
     case OP_ADDMM:
         *t = (Target){.op = op, .weight = 2, .bias = 0, .channels_last = true};
-        return is_one(op, 3) && is_one(op, 4);
+        return axis == 1 && is_one(op, 3) && is_one(op, 4);
     case OP_MM:
         return false;
     default:
@@ -94,11 +96,12 @@ static bool is_read_once(const Fold *f, const Value *v)
            !f->uses.escapes[v->index];
 }
 
-/* Whether the op before a norm can take it in. */
-static bool takes(const Fold *f, const Node *bn, const Affine *a, Target *t)
+/* Whether the op that makes x can take in what is done along this axis.  What was made in this walk
+ * has no entry in `uses`. */
+static bool takes(const Fold *f, const Value *x, int axis, const Affine *a, Target *t)
 {
-    Value *x = arg_value(bn, 0);
-    if (!x->def || !is_read_once(f, x) || !target_of(x->def, t))
+    if (x->index >= f->r.first_new || !x->def || !is_read_once(f, x) ||
+        !target_of(x->def, axis, t))
         return false;
     const Value *w = arg_value(t->op, t->weight), *b = arg_value(t->op, t->bias);
     if (!value_floats(w, -1) || w->type.rank < 2 || (b && !value_floats(b, a->n)))
@@ -154,12 +157,15 @@ static Value *channel_const(Fold *f, const State *like, const double *v, int64_t
     return graph_state(f->r.g, program_const(f->p, like->name, like->fqn, t, data));
 }
 
-/* (b - mean) * f + beta */
-static Value *new_bias(Fold *f, const Target *t, const Node *bn, const Affine *a)
+/* (b - mean) * f + beta; none where there was none and nothing is added */
+static Value *new_bias(Fold *f, const Target *t, const Node *n, const Affine *a)
 {
-    const Value *b = arg_value(t->op, t->bias), *beta = arg_value(bn, 2);
+    const Value *b = arg_value(t->op, t->bias);
+    if (!b && n->op == OP_MUL_TENSOR)
+        return NULL;
+    const Value *beta = b || !arg_value(n, 2) ? NULL : arg_value(n, 2);
     const float *old = b ? value_floats(b, a->n) : NULL;
-    const State *like = b ? b->state : beta ? beta->state : arg_value(bn, 3)->state;
+    const State *like = b ? b->state : beta ? beta->state : arg_value(n, 3)->state;
     for (int64_t c = 0; old && c < a->n; c++)
         a->shift[c] += old[c] * a->factor[c];
     return channel_const(f, like, a->shift, a->n, 1);
@@ -170,6 +176,8 @@ static bool set_parameters(Fold *f, const Target *t, Value *w, Value *b)
 {
     Node *n = t->op, *made;
     node_set_in(n, n->arg[t->weight].slot, w);
+    if (!b)
+        return true;
     if (n->arg[t->bias].kind == ARG_VALUE) {
         node_set_in(n, n->arg[t->bias].slot, b);
         return true;
@@ -182,12 +190,12 @@ static bool set_parameters(Fold *f, const Target *t, Value *w, Value *b)
     return made && rewrite_node(&f->r, n, made->out[0]);
 }
 
-static bool fold_into(Fold *f, Node *bn, const Target *t, const Affine *a)
+static bool fold_into(Fold *f, Node *n, const Target *t, const Affine *a)
 {
     const Value *old = arg_value(t->op, t->weight);
     Value *result = t->op->out[0];
-    Value *b = new_bias(f, t, bn, a), *w = scaled_weight(f, old, a, t->channels_last);
-    return set_parameters(f, t, w, b) && rewrite_node(&f->r, bn, rewrite_current(&f->r, result));
+    Value *b = new_bias(f, t, n, a), *w = scaled_weight(f, old, a, t->channels_last);
+    return set_parameters(f, t, w, b) && rewrite_node(&f->r, n, rewrite_current(&f->r, result));
 }
 
 /* y = x * factor + shift, with both as tensors of [channels, 1, ...] */
@@ -217,21 +225,62 @@ static bool only_result_read(const Fold *f, const Node *bn)
     return true;
 }
 
-static bool fold_graph(Fold *f, Graph *g, Arena *tmp, Diag *d)
+static bool fold_norm(Fold *f, Node *n)
 {
     Target t;
     Affine a;
+    if (!only_result_read(f, n) || !affine_of(f, n, &a))
+        return true;
+    return takes(f, arg_value(n, 0), 1, &a, &t) ? fold_into(f, n, &t, &a) : spell_out(f, n, &a);
+}
+
+/* A factor per index of one axis of x, and which; -1: it is none. */
+static int factor_of(const Fold *f, const Value *x, const Value *k, Affine *a)
+{
+    const float *v = value_floats(k, -1);
+    int axis = -1, behind = x->type.rank - k->type.rank;
+    a->n = v ? type_numel(k->type) : 0;
+    for (int i = 0; i < k->type.rank && a->n > 1; i++)
+        if (k->type.dim[i].value == a->n)
+            axis = behind + i;
+    if (axis < 0 || !dim_equal(x->type.dim[axis], DIM(a->n)))
+        return -1;
+    a->factor = NEW(f->r.tmp, double, a->n + 1);
+    a->shift = NEW(f->r.tmp, double, a->n + 1);
+    for (int64_t c = 0; c < a->n; c++) {
+        a->factor[c] = v[c];
+        a->shift[c] = 0;
+    }
+    return axis;
+}
+
+static bool fold_factor(Fold *f, Node *n)
+{
+    Target t;
+    Affine a;
+    for (int i = 0; i < 2; i++) {
+        const Value *x = n->in[i];
+        if (x->type.rank != n->out[0]->type.rank || n->in[1 - i]->type.rank > x->type.rank)
+            continue;
+        int axis = factor_of(f, x, n->in[1 - i], &a);
+        if (axis >= 0 && takes(f, x, axis, &a, &t))
+            return fold_into(f, n, &t, &a);
+    }
+    return true;
+}
+
+static bool fold_graph(Fold *f, Graph *g, Arena *tmp, Diag *d)
+{
     bool ok = true;
     f->r = rewrite_start(g, tmp, d);
     f->uses = graph_uses(g, tmp);
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&f->r, n);
-        if (n->op != OP__NATIVE_BATCH_NORM || !only_result_read(f, n) || !affine_of(f, n, &a))
-            continue;
-        /* what was made in this walk has no entry in `uses` */
-        bool known = arg_value(n, 0)->index < f->r.first_new;
-        ok = (known && takes(f, n, &a, &t) ? fold_into(f, n, &t, &a) : spell_out(f, n, &a)) && ok;
+        if (n->op == OP__NATIVE_BATCH_NORM)
+            ok = fold_norm(f, n) && ok;
+        else if (n->op == OP_MUL_TENSOR)
+            ok = fold_factor(f, n) && ok;
     }
     rewrite_finish(&f->r);
     return ok;

@@ -109,7 +109,12 @@ static uint32_t convolved(Lower *w, const Conv *c, uint32_t in, uint32_t filter,
 
 /* -- depthwise convolutions of large windows -------------------------------------------------- */
 
-enum { TAPS = 25 }; /* of the largest window that XNNPACK has a depthwise kernel for */
+/* Of the largest windows that XNNPACK has depthwise kernels for; one of 10 takes as long as 25. */
+enum { TAPS = 25, FEW_TAPS = 9 };
+
+typedef struct Rows {
+    int64_t first, step, n;
+} Rows;
 
 /* Parts along *axis, the height or where that is 1 the width, that a larger window is cut into; 1:
  * it stays whole. */
@@ -123,16 +128,27 @@ static int64_t parts_of(const Conv *c, int *axis)
     return (c->kernel[*axis] + most - 1) / most;
 }
 
-/* Rows i, i + n, i + 2n ... of the window: a convolution with n times the dilation, that begins and
- * ends further inside. */
-static Conv part_of(const Conv *c, int axis, int64_t i, int64_t n)
+/* Part i of n: each the most rows, but the first what is left, where those are few; else every nth
+ * row, which leaves as much padding as can be. */
+static Rows rows_of(const Conv *c, int axis, int64_t i, int64_t n)
+{
+    int64_t rows = c->kernel[axis], across = c->kernel[1 - axis], most = TAPS / across;
+    int64_t left = rows - (n - 1) * most;
+    if (left * across > FEW_TAPS)
+        return (Rows){i, n, (rows - 1 - i) / n + 1};
+    return i ? (Rows){left + i - 1, n - 1, most} : (Rows){0, 1, left};
+}
+
+/* Some rows of the window: a convolution with as many times the dilation as they are apart, that
+ * begins and ends further inside. */
+static Conv part_of(const Conv *c, int axis, Rows r)
 {
     Conv part = *c;
-    int64_t rows = c->kernel[axis], last = i + (rows - 1 - i) / n * n;
-    part.kernel[axis] = (last - i) / n + 1;
-    part.pad[axis] -= i * c->dilation[axis];
-    part.after[axis] -= (rows - 1 - last) * c->dilation[axis];
-    part.dilation[axis] *= n;
+    int64_t behind = c->kernel[axis] - 1 - (r.first + (r.n - 1) * r.step);
+    part.kernel[axis] = r.n;
+    part.pad[axis] -= r.first * c->dilation[axis];
+    part.after[axis] -= behind * c->dilation[axis];
+    part.dilation[axis] *= r.step;
     return part;
 }
 
@@ -152,15 +168,14 @@ static uint32_t inside(Lower *w, uint32_t in, Conv *part, int axis)
 }
 
 /* The part's rows of a filter [1, h, w, channels]. */
-static XWeight part_data(Lower *w, const XWeight *whole, const Conv *c, const Conv *part, int axis,
-                         int64_t first, int64_t n)
+static XWeight part_data(Lower *w, const XWeight *whole, const Conv *c, int axis, Rows r)
 {
     int64_t row = c->out * (axis ? 1 : c->kernel[1]);
     size_t bytes = (size_t)row * whole->size;
-    uint8_t *to = arena_alloc(w->body->program->arena, (size_t)part->kernel[axis] + 1, bytes);
+    uint8_t *to = arena_alloc(w->body->program->arena, (size_t)r.n + 1, bytes);
     const uint8_t *from = whole->data;
-    for (int64_t i = 0; i < part->kernel[axis]; i++)
-        memcpy(to + (size_t)i * bytes, from + (size_t)(first + i * n) * bytes, bytes);
+    for (int64_t i = 0; i < r.n; i++)
+        memcpy(to + (size_t)i * bytes, from + (size_t)(r.first + i * r.step) * bytes, bytes);
     XWeight data = *whole;
     data.data = to;
     return data;
@@ -173,8 +188,9 @@ static uint32_t in_parts(Lower *w, const Conv *c, const XWeight *weight, uint32_
 {
     uint32_t sum = XNN_NONE;
     for (int64_t i = 0; i < n; i++) {
-        Conv part = part_of(c, axis, i, n);
-        XWeight rows = part_data(w, weight, c, &part, axis, i, n);
+        Rows r = rows_of(c, axis, i, n);
+        Conv part = part_of(c, axis, r);
+        XWeight rows = part_data(w, weight, c, axis, r);
         uint32_t filter = filter_of(w, &rows, &part), from = inside(w, in, &part, axis);
         uint32_t y = convolved(w, &part, from, filter, i ? XNN_NONE : bias, x_sized(w, image));
         sum = i ? x_binary(w, X_ADD, sum, y, x_sized(w, image)) : y;

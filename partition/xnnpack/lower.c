@@ -156,24 +156,6 @@ void x_range(XNode *n, double min, double max)
     n->max = (float)max;
 }
 
-uint32_t x_transpose(Lower *w, uint32_t in, const int *axis)
-{
-    XValue v = w->x.value[in], moved = v;
-    uint32_t perm[XNN_MAX_RANK];
-    for (int i = 0; i < v.rank; i++) {
-        perm[i] = (uint32_t)axis[i];
-        moved.dim[i] = v.dim[axis[i]];
-        moved.is_open[i] = v.is_open[axis[i]];
-    }
-    uint32_t out = x_sized(w, &moved);
-    XNode *n = x_node(w, X_TRANSPOSED, out);
-    x_u32(n, 0, (uint32_t)v.rank);
-    x_dims(n, 1, perm, v.rank);
-    x_u32(n, 2, in);
-    x_u32(n, 3, out);
-    return out;
-}
-
 /* The bytes of `in` under other sizes; reshapes of reshapes are one. */
 uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like)
 {
@@ -392,6 +374,7 @@ bool xnn_lower(Graph *body, Arena *tmp, Diag *d, Blob *out)
     define_outputs(&w);
     if (w.failed)
         return false;
+    x_sweep(&w);
     xnn_write(&w.x, body->program->arena, out);
     return out->data ||
            diag_unsupported(d, (Loc){.file = body->program->name}, "a region's blob is too large");

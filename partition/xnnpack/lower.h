@@ -42,7 +42,6 @@ void x_dims(XNode *n, int slot, const uint32_t *v, int count);
 void x_range(XNode *n, double min, double max);
 uint32_t x_unary(Lower *w, XKind kind, uint32_t in, uint32_t out);
 uint32_t x_binary(Lower *w, XKind kind, uint32_t a, uint32_t b, uint32_t out);
-uint32_t x_transpose(Lower *w, uint32_t in, const int *axis);
 uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like); /* one open size at most */
 
 uint32_t x_repeated(Lower *w, uint32_t in, const XValue *to, const uint32_t *times);
@@ -96,6 +95,9 @@ typedef struct XWeight {
 XWeight x_weight(Lower *w, const Value *v, uint32_t in, bool is_linear, int out_axis);
 uint32_t x_weight_value(Lower *w, const XWeight *from, int rank, const uint32_t *dim, int axis);
 uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter);
+
+uint32_t x_transpose(Lower *w, uint32_t in, const int *axis); /* transpose.c */
+void x_sweep(Lower *w); /* what no result needs: transpose.c */
 
 void x_limits(const Node *n, double *min, double *max); /* of a clamp: pointwise.c */
 void xnn_lower_node(Lower *w, const Node *n); /* rows.c */

@@ -3,12 +3,17 @@
 Runtime and OpenVINO at f32.
 
     peers.py --etc build/etc --zoo ZOO --official DIR [--models NAME ...] [--threads 1,2] [--rounds N] [--work DIR]
+             [--cold ETC_XNN]
 
 ZOO holds models as export_zoo.py writes them, DIR their official XNNPACK files NAME.pte. Every contender runs alone
 in a process of its own, pinned to as many cores as it has threads, in turn; a round takes the median of a second of
 calls, the table the median of the rounds. Outputs are checked against torch's. Needs torch, executorch, onnx,
 onnxscript, onnxruntime and openvino; a contender that is not installed, or cannot take a model, is left out of the
 row and named.
+
+--cold times loading and the first run instead, files being in memory: our file in runtime-lite, by ETC_XNN, the same
+file in the official runtime, and the official file there.  Each time is of a process of its own, the official
+runtime's one forked behind its imports; of all rounds the median.
 """
 import argparse
 import json
@@ -113,11 +118,13 @@ def files_of(name, a):
     return found
 
 
+def pinned(threads, command):
+    return ["taskset", "-c", "1" if threads == 1 else f"0-{threads - 1}", *command]
+
+
 def time_one(engine, path, folder, threads):
-    cores = "1" if threads == 1 else f"0-{threads - 1}"
     env = dict(os.environ, OMP_NUM_THREADS=str(threads))
-    p = subprocess.run(["taskset", "-c", cores, sys.executable, __file__, "--child", engine, path, folder, str(threads)],
-                       env=env, capture_output=True, text=True, check=False)
+    p = subprocess.run(pinned(threads, [sys.executable, __file__, "--child", engine, path, folder, str(threads)]), env=env, capture_output=True, text=True, check=False)
     try:
         return json.loads(p.stdout.splitlines()[-1])
     except (IndexError, ValueError):
@@ -136,9 +143,81 @@ def row_of(name, threads, a):
     return {e: statistics.median(t) for e, t in times.items() if e not in wrong}, wrong
 
 
-def ratio(rows, against):
-    logs = [math.log(r["etc"] / against(r)) for r in rows if "etc" in r and against(r)]
+def ratio(rows, against, of="etc"):
+    logs = [math.log(r[of] / against(r)) for r in rows if of in r and against(r)]
     return f"{math.exp(sum(logs) / len(logs)):.3f} over {len(logs)}" if logs else "none"
+
+
+# -- loading and the first run -----------------------------------------------------------------
+
+
+def cold_official(path, folder, threads):
+    import torch
+    from executorch.extension.pybindings import portable_lib as lib
+    from executorch.runtime import Runtime
+    x = [torch.from_numpy(v) for v in case(folder)[1]]
+    lib._unsafe_reset_threadpool(threads)
+    start = time.perf_counter()
+    Runtime.get().load_program(path).load_method("forward").execute(x)
+    return time.perf_counter() - start
+
+
+def serve_cold(threads):
+    """A line of JSON names a file and a model's folder; the answer is what a fork of this process took."""
+    import torch  # what children need is here before they are
+    from executorch.extension.pybindings import portable_lib
+    from executorch.runtime import Runtime
+    for line in sys.stdin:
+        out, into = os.pipe()
+        pid = os.fork()
+        if not pid:
+            os.write(into, str(cold_official(*json.loads(line), threads)).encode())
+            os._exit(0)
+        os.close(into)
+        os.waitpid(pid, 0)
+        print(os.read(out, 64).decode() or "null", flush=True)
+        os.close(out)
+
+
+def cold_lite(path, folder, threads, a):
+    with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as f:
+        rows = json.load(f)["cases"][0]["inputs"]
+    inputs = [w for r in rows if "file" in r for w in ("--input", os.path.join(folder, r["file"]))]
+    p = subprocess.run(pinned(threads, [a.cold, "bench", path, "--json", "--runs", "1", "--warmup", "0", "--threads",
+                                        str(threads), *inputs]), capture_output=True, text=True, check=False)
+    if p.returncode:
+        return None
+    r = json.loads(p.stdout)
+    return r["load_seconds"] + r["first_run_seconds"]
+
+
+def cold_row(name, threads, server, a):
+    folder, ours = os.path.join(a.zoo, name), os.path.join(a.work, name + ".pte")
+    subprocess.run([a.etc, "compile", "-q", "--backend", "xnnpack", os.path.join(folder, "model.pt2"), "-o", ours],
+                   check=True)
+    times = {"etc-xnn": [], "same": [], "official": []}
+    for _ in range(a.rounds):
+        times["etc-xnn"].append(cold_lite(ours, folder, threads, a))
+        for engine, path in ("same", ours), ("official", os.path.join(a.official, name + ".pte")):
+            print(json.dumps([path, folder]), file=server.stdin, flush=True)
+            times[engine].append(json.loads(server.stdout.readline()))
+    return {e: statistics.median(t) for e, t in times.items() if None not in t}
+
+
+def measure_cold(names, threads, a):
+    server = subprocess.Popen(pinned(threads, [sys.executable, __file__, "--serve-cold", str(threads)]), text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    rows = []
+    for name in names:
+        r = cold_row(name, threads, server, a)
+        rows.append(r)
+        print(f"{threads} {name:22}", *(f"{e} {t * 1e3:9.3f}" for e, t in r.items()),
+              *(f"of {e} {r['etc-xnn'] / r[e]:.3f}" for e in ("same", "official") if "etc-xnn" in r and e in r),
+              flush=True)
+    server.stdin.close()
+    server.wait()
+    print(f"{threads} threads: of the same", ratio(rows, lambda r: r.get("same"), "etc-xnn"), "; of the official",
+          ratio(rows, lambda r: r.get("official"), "etc-xnn"))
 
 
 def main():
@@ -150,10 +229,14 @@ def main():
     ap.add_argument("--threads", default="1,2")
     ap.add_argument("--rounds", type=int, default=3)
     ap.add_argument("--work", default="build/peers")
+    ap.add_argument("--cold", metavar="ETC_XNN")
     a = ap.parse_args()
     os.makedirs(a.work, exist_ok=True)
     names = a.models or sorted(f[:-4] for f in os.listdir(a.official) if f.endswith(".pte"))
     for threads in map(int, a.threads.split(",")):
+        if a.cold:
+            measure_cold(names, threads, a)
+            continue
         rows = []
         for name in names:
             r, wrong = row_of(name, threads, a)
@@ -168,6 +251,8 @@ def main():
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
         child(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
+    elif sys.argv[1:2] == ["--serve-cold"]:
+        serve_cold(int(sys.argv[2]))
     elif sys.argv[1:2] == ["--to-onnx"]:
         to_onnx(sys.argv[2], sys.argv[3])
     else:

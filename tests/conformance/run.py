@@ -48,7 +48,8 @@ WIDE = ["bert_core", "bert_tiny", "cond", "conformer", "convnext_tiny", "counter
         "whisper_decoder", "whisper_encoder", "yolo_c2f"]
 XNNPACK = ["mlp_digits", "cnn_digits", "tiny_kws_dscnn", "tiny_vww_mobilenet", "resnet18"]
 DELEGATED = ["activations", "arithmetic", "attention", "axes", "broadcasts", "half", "index_writes", "open_views", "packed",
-             "products", "quant", "reductions", "region_outputs", "resized", "softmaxes", "windows"]  # beginnings of names
+             "products", "quant", "reductions", "region_outputs", "resized", "softmaxes", "transposes",
+             "windows"]  # beginnings of names
 NAN = {"specials": "XNNPACK's exp makes a number of NaN"}
 COMPILERS = ["clang", "g++ -x c++", "gcc -m32"]  # of --full, beside the default one
 DELEGATE = b"XnnpackBackend"

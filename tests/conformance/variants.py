@@ -1313,6 +1313,25 @@ class windows(nn.Module):
         return y, self.inner(x), self.wide(x), self.steps(x), self.line(s).roll(-7, 2), self.row(s), self.large(x)
 
 
+@model(rnd(2, 6, 8, 4))
+class transposes_around_views(nn.Module):
+    """Images as rows of heads and back, between convolutions; one is read in between, one splits no axis evenly."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(6, 12, 1), nn.Conv2d(12, 6, 3, padding=1), nn.Linear(6, 5)
+        self.scale = nn.Parameter(torch.linspace(0.5, 2, 12).view(12, 1, 1))
+
+    def forward(self, x):
+        y = self.a(x) * self.scale
+        heads = y.flatten(2).reshape(2, 3, 4, 32).transpose(2, 3)
+        back = (heads * 2).transpose(2, 3).reshape(2, 12, 8, 4)
+        patches = y.reshape(2 * 12 * 4, 2, 2, 2).transpose(1, 2).reshape(2, 12, 8, 4).transpose(1, 3).reshape(8, 8, 12)
+        odd = y.permute(0, 2, 3, 1).reshape(2, 24, 16).transpose(1, 2)
+        turned = y.transpose(2, 3)
+        return self.b(back), heads.softmax(-1), patches.relu(), odd.neg(), turned, turned.transpose(2, 3).transpose(1, 3).sigmoid(), self.c(x.transpose(1, 3)).transpose(1, 3)
+
+
 @model(rnd(2, 3, 8), dynamic=({0: Dim("batch", min=1, max=5)},), more=[(rnd(5, 3, 8, seed=1),), (rnd(1, 3, 8, seed=2),)])
 def region_outputs(x):
     y = F.relu(x)

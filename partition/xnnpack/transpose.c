@@ -1,0 +1,198 @@
+/* transpose.c -- transposes, two of which are one where at most a reshape stands between them, and
+ * the sweep of what that leaves unused.
+ *
+ * Axes that a reshape splits and joins are cut into factors, each of which lies in one axis on
+ * either side of it; both transposes only order factors. */
+#include "partition/xnnpack/lower.h"
+
+enum { MOST_FACTORS = 2 * XNN_MAX_RANK };
+
+typedef struct Factors {
+    int n, before[MOST_FACTORS], behind[MOST_FACTORS]; /* the axes around the reshape */
+    uint32_t size[MOST_FACTORS];
+} Factors;
+
+/* A transpose of `rank` axes of the given sizes. */
+typedef struct Turn {
+    int rank, axis[MOST_FACTORS];
+    uint32_t dim[MOST_FACTORS];
+} Turn;
+
+static XValue turned(const XValue *v, const int *axis)
+{
+    XValue to = *v;
+    for (int i = 0; i < v->rank; i++) {
+        to.dim[i] = v->dim[axis[i]];
+        to.is_open[i] = v->is_open[axis[i]];
+    }
+    return to;
+}
+
+static uint32_t transpose(Lower *w, uint32_t in, const int *axis)
+{
+    XValue to = turned(&w->x.value[in], axis);
+    uint32_t perm[XNN_MAX_RANK], out = x_sized(w, &to);
+    for (int i = 0; i < to.rank; i++)
+        perm[i] = (uint32_t)axis[i];
+    XNode *n = x_node(w, X_TRANSPOSED, out);
+    x_u32(n, 0, (uint32_t)to.rank);
+    x_dims(n, 1, perm, to.rank);
+    x_u32(n, 2, in);
+    x_u32(n, 3, out);
+    return out;
+}
+
+/* -- two as one ------------------------------------------------------------------------------ */
+
+static bool is_plain(const XValue *v)
+{
+    bool is = x_is_real(v->dtype) && v->quant == X_PLAIN;
+    for (int i = 0; i < v->rank; i++)
+        is = is && !v->is_open[i];
+    return is;
+}
+
+static bool find_factors(const XValue *a, const XValue *b, Factors *f)
+{
+    uint32_t left = 1, right = 1; /* of the axes before i and k */
+    f->n = 0;
+    for (int i = 0, k = 0;;) {
+        while (left == 1 && i < a->rank)
+            left = a->dim[i++];
+        while (right == 1 && k < b->rank)
+            right = b->dim[k++];
+        if (left == 1 || right == 1)
+            return left == right;
+        uint32_t size = left < right ? left : right;
+        if (left % size || right % size)
+            return false;
+        f->size[f->n] = size;
+        f->before[f->n] = i - 1;
+        f->behind[f->n++] = k - 1;
+        left /= size;
+        right /= size;
+    }
+}
+
+/* The factors of the axes in this order. */
+static void order_factors(const Factors *f, const int *axis_of, const int *axis, int rank, int *to)
+{
+    int n = 0;
+    for (int i = 0; i < rank; i++)
+        for (int k = 0; k < f->n; k++)
+            if (axis_of[k] == axis[i])
+                to[n++] = k;
+}
+
+/* Factors that stay neighbours in an axis of the result are one. */
+static void join_neighbours(const Factors *f, const int *from, const int *to, Turn *t)
+{
+    int place[MOST_FACTORS], first[MOST_FACTORS];
+    uint32_t size[MOST_FACTORS];
+    t->rank = 0;
+    for (int i = 0; i < f->n; i++)
+        place[from[i]] = i;
+    for (int i = 0; i < f->n; i++) {
+        int k = to[i];
+        if (i && place[k] == place[to[i - 1]] + 1 && f->behind[k] == f->behind[to[i - 1]]) {
+            size[t->rank - 1] *= f->size[k];
+        } else {
+            first[t->rank] = place[k];
+            size[t->rank++] = f->size[k];
+        }
+    }
+    for (int i = 0; i < t->rank; i++) {
+        t->axis[i] = 0;
+        for (int k = 0; k < t->rank; k++)
+            t->axis[i] += first[k] < first[i];
+        t->dim[t->axis[i]] = size[i];
+    }
+}
+
+/* What `axis` of `in` is of the value that is transposed before it. */
+static bool find_turn(Lower *w, uint32_t in, const int *axis, uint32_t *source, Turn *t)
+{
+    Factors f;
+    int inverse[XNN_MAX_RANK], from[MOST_FACTORS], to[MOST_FACTORS];
+    const XNode *n = x_maker(w, in);
+    uint32_t mid = n && n->kind == X_RESHAPE ? n->field[2].u : in;
+    n = x_maker(w, mid);
+    if (!n || n->kind != X_TRANSPOSED)
+        return false;
+    *source = n->field[2].u;
+    const XValue *v = &w->x.value[*source];
+    if (!is_plain(v) || !is_plain(&w->x.value[mid]) || !is_plain(&w->x.value[in]) ||
+        !find_factors(&w->x.value[mid], &w->x.value[in], &f))
+        return false;
+    for (int i = 0; i < v->rank; i++)
+        inverse[n->field[1].dim[i]] = i;
+    order_factors(&f, f.before, inverse, v->rank, from);
+    order_factors(&f, f.behind, axis, w->x.value[in].rank, to);
+    join_neighbours(&f, from, to, t);
+    return t->rank && t->rank <= XNN_MAX_RANK;
+}
+
+uint32_t x_transpose(Lower *w, uint32_t in, const int *axis)
+{
+    Turn t;
+    uint32_t source;
+    if (!find_turn(w, in, axis, &source, &t))
+        return transpose(w, in, axis);
+    XValue to = turned(&w->x.value[in], axis), rows = w->x.value[source];
+    rows.rank = t.rank;
+    for (int i = 0; i < t.rank; i++) {
+        rows.dim[i] = t.dim[i];
+        rows.is_open[i] = false;
+    }
+    uint32_t out = x_reshape(w, source, &rows);
+    return x_reshape(w, t.rank > 1 ? transpose(w, out, t.axis) : out, &to);
+}
+
+/* -- what nobody needs ----------------------------------------------------------------------- */
+
+/* Which slots of a node name operands, by bits. */
+static unsigned operand_slots(XKind kind)
+{
+    switch (kind) {
+    case X_ADD: case X_SUBTRACT: case X_MULTIPLY: case X_DIV: case X_MINIMUM: case X_MAXIMUM:
+    case X_PRELU: case X_BATCH_MATMUL:
+        return 3;
+    case X_FULLY_CONNECTED: case X_SDPA:
+        return 7;
+    case X_TRANSPOSED: case X_RESIZE_BILINEAR: case X_RESHAPE:
+        return 1 << 2;
+    case X_PAD: case X_SLICE:
+        return 1 << 3;
+    case X_LEAKY_RELU: case X_ELU:
+        return 1 << 1;
+    case X_CONV2D: case X_DEPTHWISE: case X_CONV_TRANSPOSE:
+        return 7 << 15;
+    case X_AVG_POOL: case X_MAX_POOL:
+        return 1 << 10;
+    case X_ARG_MAX_POOL:
+        return 1 << 6;
+    case X_CONCAT2: case X_CONCAT3: case X_CONCAT4: case X_CONCAT5:
+        return 15 << 1 | 1 << 7;
+    default: /* of one operand, the first */
+        return 1;
+    }
+}
+
+void x_sweep(Lower *w)
+{
+    XGraph *x = &w->x;
+    for (int i = 0; i < x->n_values; i++)
+        x->value[i].is_unused = !x->value[i].flags;
+    int kept = x->n_nodes;
+    for (int i = x->n_nodes - 1; i >= 0; i--) {
+        const XNode *n = &x->node[i];
+        if (x->value[n->output].is_unused)
+            continue;
+        for (int k = 0; k < n->n_fields; k++)
+            if (operand_slots(n->kind) >> n->field[k].slot & 1 && n->field[k].u != XNN_NONE)
+                x->value[n->field[k].u].is_unused = false;
+        x->node[--kept] = *n;
+    }
+    x->n_nodes -= kept;
+    x->node += kept;
+}
