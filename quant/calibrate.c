@@ -24,6 +24,8 @@ typedef struct Walk {
     const Blas *blas;
     int *visit; /* by value: how many with the same point come before it */
     int *n_visits; /* by point */
+    int n_samples;
+    bool sees_moments;
 } Walk;
 
 static Loc loc_of(const Annotation *a, const Value *v)
@@ -60,7 +62,7 @@ static void see_moments(Look *l, const Value *v, Moments *m, const EtcTensor *t)
     l->failed = !turn_enter(l->turn, place, l->turn->nth);
     if (l->failed)
         return;
-    moments_see(m, t);
+    moments_see(m, t, l->turn->sample, l->walk->n_samples, l->turn->tmp);
     turn_leave(l->turn, place);
 }
 
@@ -69,7 +71,8 @@ static void look(const Value *v, EtcTensor *t, void *ctx)
     Look *l = ctx;
     const Annotation *a = l->walk->a;
     Point *p = a->observes ? point_of(a, v) : NULL;
-    Moments *m = a->moments && v->index < a->n_values ? a->moments[v->index] : NULL;
+    const bool has_moments = l->walk->sees_moments && a->moments && v->index < a->n_values;
+    Moments *m = has_moments ? a->moments[v->index] : NULL;
     const int64_t n = etc_numel(t);
     int64_t bad = 0;
     if (l->failed || (!p && !m))
@@ -113,7 +116,10 @@ static void count_visit(Walk *w, const Value *v)
 /* In the order in which a sample sees values. */
 static Walk walk_of(Annotation *a, const Blas *blas, Arena *tmp)
 {
-    Walk w = {a, blas, NEW(tmp, int, a->g->n_values + 1), NEW(tmp, int, a->n_points + 1)};
+    Walk w = {.a = a,
+              .blas = blas,
+              .visit = NEW(tmp, int, a->g->n_values + 1),
+              .n_visits = NEW(tmp, int, a->n_points + 1)};
     for (int i = 0; i < a->g->n_in; i++)
         count_visit(&w, a->g->in[i]);
     for (const Node *n = a->g->first; n; n = n->next)
@@ -128,7 +134,10 @@ static bool run_samples(Annotation *a, const QuantJob *job, Part part, Diag *d)
     Arena *tmp = arena_new();
     Walk w = walk_of(a, job->blas, tmp);
     const Checkpoint *c = job->checkpoint;
+    moments_begin(a);
     int done = checkpoint_take(a, job, part);
+    w.n_samples = job->samples->n;
+    w.sees_moments = !a->has_sums && (part != PART_AGAIN || !done);
     bool ok = true;
     do {
         const SampleRun run = {.samples = job->samples,
@@ -303,14 +312,20 @@ static bool see_ranges(Annotation *a, QuantJob *job, Part part, Diag *d)
     return true;
 }
 
-/* What is loose shares no scales any more: those left are seen anew. */
-static bool see_again(Annotation *a, QuantJob *job, Diag *d)
+/* What is loose shares no scales any more: those left are seen anew.  What comes to weights stays
+ * what it was. */
+static bool see_again(Annotation *a, QuantJob *job, bool has_sums, Diag *d)
 {
+    Moments **moments = a->moments;
     for (const Node *n = a->g->first; n; n = n->next)
         if (plan_of(a, n) && statistics_loosens(job->loose, n->out[0]->name))
             statistics_loosen(job->seen, n->out[0]->name);
     *a = annotate(a->g, job, a->arena);
-    moments_ask(a, BEHIND, false);
+    a->has_sums = has_sums;
+    if (has_sums)
+        a->moments = moments;
+    else
+        moments_ask(a, BEHIND, false);
     return see_ranges(a, job, PART_AGAIN, d);
 }
 
@@ -324,7 +339,7 @@ static bool get_ranges(Annotation *a, QuantJob *job, Diag *d)
     if (!is_past && !see_ranges(a, job, PART_RANGES, d))
         return false;
     job->loose = is_past ? job->checkpoint->from : find_loose(a);
-    if (job->loose && !see_again(a, job, d))
+    if (job->loose && !see_again(a, job, !is_past, d))
         return false;
     if (a->moments)
         moments_end(a, job->seen);
