@@ -10,7 +10,6 @@
 #include "quant/internal.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct Column {
     double power; /* sum of squares of what it is multiplied with */
@@ -76,7 +75,7 @@ static double *inverse(const double *l, int64_t n, Arena *tmp)
 
 /* Row j of U, from column j on.  With the order of columns reversed, U is the inverse of the lower
  * factor of X^T X: no inverse of the whole is made. */
-static double *upper_factor(const double *gram, int64_t n, const Column *c, Arena *tmp)
+static double *upper_factor(const double *gram, int64_t n, const Column *c, Arena *to, Arena *tmp)
 {
     double *a = NEW(tmp, double, n * n), trace = 0;
     for (int64_t i = 0; i < n; i++)
@@ -90,7 +89,7 @@ static double *upper_factor(const double *gram, int64_t n, const Column *c, Aren
     if (!cholesky(a, n, tmp))
         return NULL;
     const double *l = inverse(a, n, tmp);
-    double *u = NEW(tmp, double, n * n);
+    double *u = NEW(to, double, n * n);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = i; j < n; j++)
             u[i * n + j] = l[(n - 1 - i) * n + n - 1 - j];
@@ -113,13 +112,9 @@ static struct GptqBlock factor_of(const double *gram, int64_t n, Arena *a)
     Arena *tmp = arena_new();
     struct GptqBlock f = {.order = NEW(a, int64_t, n + 1)};
     const Column *c = columns_of(gram, n, tmp);
-    const double *u = upper_factor(gram, n, c, tmp);
+    f.u = upper_factor(gram, n, c, a, tmp);
     for (int64_t i = 0; i < n; i++)
         f.order[i] = c[i].at;
-    if (u) {
-        f.u = NEW(a, double, n * n);
-        memcpy(f.u, u, (size_t)(n * n) * sizeof *u);
-    }
     arena_free(tmp);
     return f;
 }

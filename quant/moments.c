@@ -66,38 +66,44 @@ void moments_begin(const Annotation *a)
             p->gram = p->gram ? p->gram : NEW(a->g->program->arena, double, products_count(p));
 }
 
-/* Channels c to c + LANES side by side, each in the order of its values: sums of one alone would
- * wait for their own last addition. */
+/* One channel of n values in lanes, which compilers turn into vectors. */
 enum { LANES = 8 };
 
-static void see_lanes(Moments *m, const float *x, int64_t c, int64_t inner)
+static void see_channel(Moments *m, const float *x, int64_t c, int64_t n)
 {
-    double sum[LANES], square[LANES];
-    float most[LANES];
-    memcpy(sum, m->sum + c, sizeof sum);
-    memcpy(square, m->sum_square + c, sizeof square);
-    memcpy(most, m->magnitude + c, sizeof most);
-    for (int64_t i = 0; i < inner; i++)
+    double sum[LANES] = {m->sum[c]}, square[LANES] = {m->sum_square[c]};
+    float most[LANES] = {m->magnitude[c]};
+    for (int64_t i = 0; i + LANES <= n; i += LANES)
         for (int k = 0; k < LANES; k++) {
-            const float v = x[k * inner + i], size = v < 0 ? -v : v;
+            const float v = x[i + k], size = v < 0 ? -v : v;
             sum[k] += (double)v;
             square[k] += (double)v * (double)v;
             most[k] = size > most[k] ? size : most[k];
         }
-    memcpy(m->sum + c, sum, sizeof sum);
-    memcpy(m->sum_square + c, square, sizeof square);
-    memcpy(m->magnitude + c, most, sizeof most);
+    for (int64_t i = n - n % LANES; i < n; i++) {
+        const float v = x[i], size = v < 0 ? -v : v;
+        sum[i % LANES] += (double)v;
+        square[i % LANES] += (double)v * (double)v;
+        most[i % LANES] = size > most[i % LANES] ? size : most[i % LANES];
+    }
+    for (int k = 1; k < LANES; k++) {
+        sum[0] += sum[k];
+        square[0] += square[k];
+        most[0] = most[k] > most[0] ? most[k] : most[0];
+    }
+    m->sum[c] = sum[0];
+    m->sum_square[c] = square[0];
+    m->magnitude[c] = most[0];
 }
 
-/* One channel of n values, or n channels of one. */
-static void see_row(Moments *m, const float *x, int64_t c, int64_t n, int64_t step)
+/* Channels of one value each. */
+static void see_row(Moments *m, const float *x)
 {
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = c + i * step;
-        const float v = x[i], size = v < 0 ? -v : v;
-        m->sum[at] += (double)v;
-        m->sum_square[at] += (double)v * (double)v;
-        m->magnitude[at] = size > m->magnitude[at] ? size : m->magnitude[at];
+    for (int64_t c = 0; c < m->n; c++) {
+        const float v = x[c], size = v < 0 ? -v : v;
+        m->sum[c] += (double)v;
+        m->sum_square[c] += (double)v * (double)v;
+        m->magnitude[c] = size > m->magnitude[c] ? size : m->magnitude[c];
     }
 }
 
@@ -111,13 +117,10 @@ void moments_see(Moments *m, const EtcTensor *t, int sample, int n_samples, Aren
     }
     for (int64_t k = 0; k < outer; k++) {
         const float *row = x + k * m->n * inner;
-        int64_t c = 0;
         if (inner == 1)
-            see_row(m, row, 0, c = m->n, 1);
-        for (; c + LANES <= m->n; c += LANES)
-            see_lanes(m, row + c * inner, c, inner);
-        for (; c < m->n; c++)
-            see_row(m, row + c * inner, c, inner, 0);
+            see_row(m, row);
+        for (int64_t c = 0; inner > 1 && c < m->n; c++)
+            see_channel(m, row + c * inner, c, inner);
     }
     for (Products *p = m->products; p; p = p->next)
         products_see(m, p, t, sample, n_samples, tmp);

@@ -14,8 +14,8 @@
 #include <string.h>
 
 enum {
-    MOST = 1536, /* columns that know of each other */
-    ROWS = 12,
+    MOST = 768, /* columns that know of each other */
+    ROWS = 6,
     BATCH = 32 /* rows that floats sum up before doubles do */
 };
 
@@ -205,8 +205,7 @@ static void add_rows(double *gram, const float *x, int64_t n, int rows)
 static int64_t rows_of(const Products *p, int64_t positions, int n_samples)
 {
     const int64_t want = (ROWS * p->n + n_samples - 1) / n_samples;
-    const int64_t some = want > BATCH ? want : BATCH;
-    return some < positions ? some : positions;
+    return want < positions ? want : positions;
 }
 
 /* A part of one, other for each sample: multiples of the golden ratio lie evenly in it. */
