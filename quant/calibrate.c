@@ -10,6 +10,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+typedef struct Range {
+    float lo, hi;
+} Range;
+
 /* One sample among others.  A point stands at the place of its number, the moments of a value behind
  * those. */
 typedef struct Look {
@@ -202,8 +206,55 @@ static bool read_ranges(const Annotation *a, const Statistics *s, Diag *d)
     return ok;
 }
 
+/* Beyond these ends an operand is as good as they are: n's results do not change any more. */
+static void flat_ends(const Node *n, float *lo, float *hi)
+{
+    const bool is_hard = n->op == OP_HARDSWISH || n->op == OP_HARDSIGMOID;
+    *lo = is_hard ? -3.0f : n->op == OP_RELU ? 0.0f : -FLT_MAX;
+    *hi = n->op == OP_HARDSIGMOID ? 3.0f : FLT_MAX;
+}
+
+/* What of v's values its readers tell apart. */
+static void ends_of(const Annotation *a, const Value *v, float *lo, float *hi)
+{
+    const int *first = a->uses.first + v->index;
+    *lo = a->uses.escapes[v->index] ? -FLT_MAX : 0;
+    *hi = a->uses.escapes[v->index] ? FLT_MAX : 0;
+    for (int i = first[0]; i < first[1]; i++) {
+        float l, h;
+        flat_ends(a->uses.user[i], &l, &h);
+        *lo = l < *lo ? l : *lo;
+        *hi = h > *hi ? h : *hi;
+    }
+}
+
+static void widen(const Annotation *a, const Value *v, Range *of)
+{
+    const Point *p = point_of(a, v);
+    float lo, hi;
+    if (!p)
+        return;
+    ends_of(a, v, &lo, &hi);
+    Range *r = &of[a->point[v->index]];
+    *r = (Range){lo < r->lo ? lo : r->lo, hi > r->hi ? hi : r->hi};
+}
+
+/* No integers are spent on what readers take for the same. */
+static void clip(const Annotation *a)
+{
+    Range *r = NEW(a->arena, Range, a->n_points + 1);
+    for (int i = 0; i < a->g->n_in; i++)
+        widen(a, a->g->in[i], r);
+    for (const Node *n = a->g->first; n; n = n->next)
+        for (int i = 0; i < n->n_out; i++)
+            widen(a, n->out[i], r);
+    for (int i = 0; i < a->n_points; i++)
+        observer_clip(a->points[i]->observer, r[i].lo, r[i].hi);
+}
+
 static void find_ranges(const Annotation *a)
 {
+    clip(a);
     for (int i = 0; i < a->n_points; i++) {
         Point *p = a->points[i];
         observer_range(p->observer, 0, -128, 127, p->format.symmetric, &p->lo, &p->hi);

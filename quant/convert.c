@@ -125,7 +125,7 @@ static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, int axis)
     const QuantFormat *f = &p->choice.weight;
     const unsigned algorithms = p->choice.algorithms;
     const float *from = (const float *)(const void *)w->state->data, *h = importance(c, n, p);
-    const Products *products = products_of(moments_of(c->a, n), n);
+    const Products *products = products_of(moments_of(c->a, n), n, f->bits);
     Geometry g;
     Ints k = ints_new(f, w, axis, c->g->program->arena);
     ints_set_scales(&k, f, from, h);

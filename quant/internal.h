@@ -32,6 +32,7 @@ typedef struct Window {
     int64_t channels, taps, blocks;
     int64_t kernel[WINDOW_AXES], stride[WINDOW_AXES], padding[WINDOW_AXES], dilation[WINDOW_AXES];
     int64_t n_axes; /* 0: a position is a row */
+    int64_t rows; /* that are wanted per column */
 } Window;
 
 /* The sums of products of each two of them. */
@@ -154,10 +155,11 @@ const Moments *moments_of(const Annotation *a, const Node *n);
 
 /* -- products.c -------------------------------------------------------------------------------- */
 
-/* Asks for those of n's window, an operand of which m is.  False: there are none of such. */
-bool products_ask(Moments *m, const Node *n, Arena *a);
+/* Asks for those of n's window, whose operand m is of, for weights of so many bits.  False: there are
+ * none of such. */
+bool products_ask(Moments *m, const Node *n, int bits, Arena *a);
 bool products_fit(const Node *n); /* whether n has a window of which they are kept */
-const Products *products_of(const Moments *m, const Node *n); /* NULL: nobody asked */
+const Products *products_of(const Moments *m, const Node *n, int bits); /* NULL: nobody asked */
 int64_t products_count(const Products *p); /* numbers in gram */
 void products_see(const Moments *m, Products *p, const EtcTensor *t, int sample, int n_samples,
                   Arena *tmp);
@@ -166,6 +168,7 @@ void products_see(const Moments *m, Products *p, const EtcTensor *t, int sample,
 
 Statistics *statistics_new(Arena *a, uint64_t model);
 const char *statistics_file(const Statistics *s);
+bool statistics_is_file(const Statistics *s); /* or of the run that saw the samples */
 uint64_t statistics_model(const Program *p);
 bool statistics_fit(const Statistics *s, const Program *p, Diag *d); /* false: reported */
 /* n numbers under a key without blanks, of a value; sorted, they can be found; NULL: not there. */

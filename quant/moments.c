@@ -44,7 +44,7 @@ bool moments_ask(Annotation *a, unsigned algorithms, bool is_before)
         *m = *m ? *m : moments_new(a->arena, v, axis);
         (*m)->is_before = is_before;
         if (p->choice.algorithms & algorithms & ALG_GPTQ)
-            products_ask(*m, n, a->arena);
+            products_ask(*m, n, p->choice.weight.bits, a->arena);
         any = true;
     }
     return any;

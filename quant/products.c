@@ -4,7 +4,7 @@
  * At each position of a convolution's result those are its window's: some channels times taps, zeros
  * where it reaches over the border; of a linear, or one tap, the channels alone.  Groups know
  * nothing of each other.  Nor do parts of a group with more columns than MOST: so a column takes at
- * most 8 MOST bytes, and rounding knows its nearest neighbours.
+ * most 8 MOST bytes (of int4 16), and rounding knows its nearest neighbours.
  *
  * Neighbouring positions say nearly the same, and of many samples a few positions each are enough:
  * some ROWS per column over all samples, at even distances that begin elsewhere in each sample.  So
@@ -14,8 +14,8 @@
 #include <string.h>
 
 enum {
-    MOST = 768, /* columns that know of each other */
-    ROWS = 6,
+    MOST = 768, /* columns that know of each other; for few bits twice as many */
+    ROWS = 6, /* for few bits twice as many */
     BATCH = 32 /* rows that floats sum up before doubles do */
 };
 
@@ -25,10 +25,10 @@ static int64_t columns(const Window *w)
 }
 
 /* The fewest equal parts of so many channels that are small enough. */
-static int64_t parts_of(int64_t channels, int64_t taps)
+static int64_t parts_of(int64_t channels, int64_t taps, int64_t most)
 {
     int64_t n = 1;
-    while (n < channels && (channels % n || channels / n * taps > MOST))
+    while (n < channels && (channels % n || channels / n * taps > most))
         n++;
     return n;
 }
@@ -41,10 +41,11 @@ static bool takes_lists(const Node *n, int axes, Window *w)
 }
 
 /* The geometry of what n reads; false: its products are not kept. */
-static bool window_of(const Node *n, Window *w)
+static bool window_of(const Node *n, int bits, Window *w)
 {
+    const int more = bits < 8 ? 2 : 1;
     Geometry g;
-    *w = (Window){.taps = 1};
+    *w = (Window){.taps = 1, .rows = ROWS * more};
     if ((n->op != OP_LINEAR && n->op != OP_CONVOLUTION) || !geometry_of(n, &g))
         return false;
     const Type t = arg_value(n, op_weight(n->op))->type;
@@ -58,7 +59,7 @@ static bool window_of(const Node *n, Window *w)
     }
     w->n_axes = axes;
     w->taps = g.taps;
-    const int64_t parts = parts_of(g.channels_of_group, g.taps);
+    const int64_t parts = parts_of(g.channels_of_group, g.taps, MOST * more);
     w->channels = g.channels_of_group / parts;
     w->blocks = g.results / g.results_of_group * parts;
     return true;
@@ -67,13 +68,13 @@ static bool window_of(const Node *n, Window *w)
 bool products_fit(const Node *n)
 {
     Window w;
-    return window_of(n, &w);
+    return window_of(n, 8, &w);
 }
 
-bool products_ask(Moments *m, const Node *n, Arena *a)
+bool products_ask(Moments *m, const Node *n, int bits, Arena *a)
 {
     Window w;
-    if (!window_of(n, &w) || w.channels * w.blocks != m->n)
+    if (!window_of(n, bits, &w) || w.channels * w.blocks != m->n)
         return false;
     Products **at = &m->products;
     while (*at && memcmp(&(*at)->window, &w, sizeof w) != 0)
@@ -85,10 +86,10 @@ bool products_ask(Moments *m, const Node *n, Arena *a)
     return true;
 }
 
-const Products *products_of(const Moments *m, const Node *n)
+const Products *products_of(const Moments *m, const Node *n, int bits)
 {
     Window w;
-    if (!m || !m->products || !window_of(n, &w))
+    if (!m || !m->products || !window_of(n, bits, &w))
         return NULL;
     const Products *p = m->products;
     while (p && memcmp(&p->window, &w, sizeof w) != 0)
@@ -204,7 +205,7 @@ static void add_rows(double *gram, const float *x, int64_t n, int rows)
 /* How many of a sample's positions are taken. */
 static int64_t rows_of(const Products *p, int64_t positions, int n_samples)
 {
-    const int64_t want = (ROWS * p->n + n_samples - 1) / n_samples;
+    const int64_t want = (p->window.rows * p->n + n_samples - 1) / n_samples;
     return want < positions ? want : positions;
 }
 

@@ -8,7 +8,8 @@
 static void tell_of_gptq(const Annotation *a, const QuantJob *job, Diag *d)
 {
     int n_without = 0;
-    for (const Node *n = a->g->first; n && job->statistics; n = n->next) {
+    const bool is_file = job->statistics && statistics_is_file(job->statistics);
+    for (const Node *n = a->g->first; n && is_file; n = n->next) {
         const NodePlan *p = plan_of(a, n);
         n_without += p && p->mode != MODE_FLOAT && p->choice.weight.dtype == ETC_I8 &&
                      (p->choice.with_samples & ~p->choice.algorithms & ALG_GPTQ) &&

@@ -87,13 +87,18 @@ uint64_t statistics_model(const Program *p)
 Statistics *statistics_new(Arena *a, uint64_t model)
 {
     Statistics *s = NEW(a, Statistics, 1);
-    *s = (Statistics){.arena = a, .file = "statistics", .model = model};
+    *s = (Statistics){.arena = a, .model = model};
     return s;
 }
 
 const char *statistics_file(const Statistics *s)
 {
-    return s->file;
+    return s->file ? s->file : "statistics";
+}
+
+bool statistics_is_file(const Statistics *s)
+{
+    return s->file != NULL;
 }
 
 int statistics_count(const Statistics *s)
