@@ -155,8 +155,8 @@ const Moments *moments_of(const Annotation *a, const Node *n);
 
 /* -- products.c -------------------------------------------------------------------------------- */
 
-/* Asks for those of n's window, whose operand m is of, for weights of so many bits.  False: there are
- * none of such. */
+/* Asks for those of n's window, whose operand m is of, for weights of so many bits.  False: there
+ * are none of such. */
 bool products_ask(Moments *m, const Node *n, int bits, Arena *a);
 bool products_fit(const Node *n); /* whether n has a window of which they are kept */
 const Products *products_of(const Moments *m, const Node *n, int bits); /* NULL: nobody asked */

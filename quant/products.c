@@ -1,8 +1,8 @@
 /* products.c -- the sums of products, over samples, of each two numbers that a row of weights is
  * multiplied with: X^T X of GPTQ.
  *
- * At each position of a convolution's result those are its window's: some channels times taps, zeros
- * where it reaches over the border; of a linear, or one tap, the channels alone.  Groups know
+ * At each position of a convolution's result those are its window's: some channels times taps,
+ * zeros where it reaches over the border; of a linear, or one tap, the channels alone.  Groups know
  * nothing of each other.  Nor do parts of a group with more columns than MOST: so a column takes at
  * most 8 MOST bytes (of int4 16), and rounding knows its nearest neighbours.
  *

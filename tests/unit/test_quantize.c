@@ -378,7 +378,7 @@ Test(quantize, algorithms_with_samples)
     arena_free(a);
 }
 
-/* -- runs that go on where others ended --------------------------------------------------------- */
+/* -- runs that go on where others ended -------------------------------------------------------- */
 
 enum { FEW = 5 };
 
