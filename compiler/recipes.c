@@ -24,7 +24,8 @@ const RecipePreset recipe_preset[] = {
      "rules:\n"
      "  - activation: {dtype: int8, dynamic: auto, symmetric: false, observer: mse}\n"
      "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
-     "    algorithms: [bias_correction]\n"},
+     "    algorithms: [bias_correction]\n"
+     "    with_samples: [gptq]\n"},
     {"int8-dynamic", "int8 products whose activations get their scales when the model runs",
      "rules:\n"
      "  - activation: {dtype: int8, dynamic: true, symmetric: false}\n"

@@ -165,9 +165,12 @@ static void settle_weight(NodePlan *p, const Node *n, unsigned spec)
         *x = per_token;
 }
 
-/* What there is to know them by: files of statistics leave out what gptq wants. */
+/* What there is to know them by: files of statistics leave out what gptq wants, and what keeps to a
+ * budget is built of such a file. */
 static unsigned known_algorithms(const QuantJob *job)
 {
+    if (job->samples && job->recipe->metric)
+        return ~(unsigned)ALG_GPTQ;
     if (job->statistics)
         return statistics_has_products(job->statistics) ? ~0u : ~(unsigned)ALG_GPTQ;
     return job->samples ? ~0u : 0;

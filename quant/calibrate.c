@@ -10,6 +10,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+typedef struct Range {
+    float lo, hi;
+} Range;
+
 /* One sample among others.  A point stands at the place of its number, the moments of a value behind
  * those. */
 typedef struct Look {
@@ -24,6 +28,8 @@ typedef struct Walk {
     const Blas *blas;
     int *visit; /* by value: how many with the same point come before it */
     int *n_visits; /* by point */
+    int n_samples;
+    bool sees_moments;
 } Walk;
 
 static Loc loc_of(const Annotation *a, const Value *v)
@@ -60,7 +66,7 @@ static void see_moments(Look *l, const Value *v, Moments *m, const EtcTensor *t)
     l->failed = !turn_enter(l->turn, place, l->turn->nth);
     if (l->failed)
         return;
-    moments_see(m, t);
+    moments_see(m, t, l->turn->sample, l->walk->n_samples, l->turn->tmp);
     turn_leave(l->turn, place);
 }
 
@@ -69,7 +75,8 @@ static void look(const Value *v, EtcTensor *t, void *ctx)
     Look *l = ctx;
     const Annotation *a = l->walk->a;
     Point *p = a->observes ? point_of(a, v) : NULL;
-    Moments *m = a->moments && v->index < a->n_values ? a->moments[v->index] : NULL;
+    const bool has_moments = l->walk->sees_moments && a->moments && v->index < a->n_values;
+    Moments *m = has_moments ? a->moments[v->index] : NULL;
     const int64_t n = etc_numel(t);
     int64_t bad = 0;
     if (l->failed || (!p && !m))
@@ -113,7 +120,10 @@ static void count_visit(Walk *w, const Value *v)
 /* In the order in which a sample sees values. */
 static Walk walk_of(Annotation *a, const Blas *blas, Arena *tmp)
 {
-    Walk w = {a, blas, NEW(tmp, int, a->g->n_values + 1), NEW(tmp, int, a->n_points + 1)};
+    Walk w = {.a = a,
+              .blas = blas,
+              .visit = NEW(tmp, int, a->g->n_values + 1),
+              .n_visits = NEW(tmp, int, a->n_points + 1)};
     for (int i = 0; i < a->g->n_in; i++)
         count_visit(&w, a->g->in[i]);
     for (const Node *n = a->g->first; n; n = n->next)
@@ -128,7 +138,10 @@ static bool run_samples(Annotation *a, const QuantJob *job, Part part, Diag *d)
     Arena *tmp = arena_new();
     Walk w = walk_of(a, job->blas, tmp);
     const Checkpoint *c = job->checkpoint;
+    moments_begin(a);
     int done = checkpoint_take(a, job, part);
+    w.n_samples = job->samples->n;
+    w.sees_moments = !a->has_sums && (part != PART_AGAIN || !done);
     bool ok = true;
     do {
         const SampleRun run = {.samples = job->samples,
@@ -193,8 +206,55 @@ static bool read_ranges(const Annotation *a, const Statistics *s, Diag *d)
     return ok;
 }
 
+/* Beyond these ends an operand is as good as they are: n's results do not change any more. */
+static void flat_ends(const Node *n, float *lo, float *hi)
+{
+    const bool is_hard = n->op == OP_HARDSWISH || n->op == OP_HARDSIGMOID;
+    *lo = is_hard ? -3.0f : n->op == OP_RELU ? 0.0f : -FLT_MAX;
+    *hi = n->op == OP_HARDSIGMOID ? 3.0f : FLT_MAX;
+}
+
+/* What of v's values its readers tell apart. */
+static void ends_of(const Annotation *a, const Value *v, float *lo, float *hi)
+{
+    const int *first = a->uses.first + v->index;
+    *lo = a->uses.escapes[v->index] ? -FLT_MAX : 0;
+    *hi = a->uses.escapes[v->index] ? FLT_MAX : 0;
+    for (int i = first[0]; i < first[1]; i++) {
+        float l, h;
+        flat_ends(a->uses.user[i], &l, &h);
+        *lo = l < *lo ? l : *lo;
+        *hi = h > *hi ? h : *hi;
+    }
+}
+
+static void widen(const Annotation *a, const Value *v, Range *of)
+{
+    const Point *p = point_of(a, v);
+    float lo, hi;
+    if (!p)
+        return;
+    ends_of(a, v, &lo, &hi);
+    Range *r = &of[a->point[v->index]];
+    *r = (Range){lo < r->lo ? lo : r->lo, hi > r->hi ? hi : r->hi};
+}
+
+/* No integers are spent on what readers take for the same. */
+static void clip(const Annotation *a)
+{
+    Range *r = NEW(a->arena, Range, a->n_points + 1);
+    for (int i = 0; i < a->g->n_in; i++)
+        widen(a, a->g->in[i], r);
+    for (const Node *n = a->g->first; n; n = n->next)
+        for (int i = 0; i < n->n_out; i++)
+            widen(a, n->out[i], r);
+    for (int i = 0; i < a->n_points; i++)
+        observer_clip(a->points[i]->observer, r[i].lo, r[i].hi);
+}
+
 static void find_ranges(const Annotation *a)
 {
+    clip(a);
     for (int i = 0; i < a->n_points; i++) {
         Point *p = a->points[i];
         observer_range(p->observer, 0, -128, 127, p->format.symmetric, &p->lo, &p->hi);
@@ -303,14 +363,20 @@ static bool see_ranges(Annotation *a, QuantJob *job, Part part, Diag *d)
     return true;
 }
 
-/* What is loose shares no scales any more: those left are seen anew. */
-static bool see_again(Annotation *a, QuantJob *job, Diag *d)
+/* What is loose shares no scales any more: those left are seen anew.  What comes to weights stays
+ * what it was. */
+static bool see_again(Annotation *a, QuantJob *job, bool has_sums, Diag *d)
 {
+    Moments **moments = a->moments;
     for (const Node *n = a->g->first; n; n = n->next)
         if (plan_of(a, n) && statistics_loosens(job->loose, n->out[0]->name))
             statistics_loosen(job->seen, n->out[0]->name);
     *a = annotate(a->g, job, a->arena);
-    moments_ask(a, BEHIND, false);
+    a->has_sums = has_sums;
+    if (has_sums)
+        a->moments = moments;
+    else
+        moments_ask(a, BEHIND, false);
     return see_ranges(a, job, PART_AGAIN, d);
 }
 
@@ -324,7 +390,7 @@ static bool get_ranges(Annotation *a, QuantJob *job, Diag *d)
     if (!is_past && !see_ranges(a, job, PART_RANGES, d))
         return false;
     job->loose = is_past ? job->checkpoint->from : find_loose(a);
-    if (job->loose && !see_again(a, job, d))
+    if (job->loose && !see_again(a, job, !is_past, d))
         return false;
     if (a->moments)
         moments_end(a, job->seen);

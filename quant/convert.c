@@ -110,11 +110,11 @@ static float *importance(Convert *c, const Node *n, const NodePlan *p)
 }
 
 /* Of queries, keys and values it is the same one. */
-static const Gptq *gptq_for(Convert *c, const Moments *m)
+static const Gptq *gptq_for(Convert *c, const Products *p)
 {
-    if (c->gptq.of != m) {
+    if (c->gptq.of != p) {
         arena_reset(c->operand);
-        c->gptq = gptq_of(m, c->operand);
+        c->gptq = gptq_of(p, c->operand);
     }
     return &c->gptq;
 }
@@ -125,15 +125,16 @@ static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, int axis)
     const QuantFormat *f = &p->choice.weight;
     const unsigned algorithms = p->choice.algorithms;
     const float *from = (const float *)(const void *)w->state->data, *h = importance(c, n, p);
-    const Moments *m = moments_of(c->a, n);
+    const Products *products = products_of(moments_of(c->a, n), n, f->bits);
+    Geometry g;
     Ints k = ints_new(f, w, axis, c->g->program->arena);
     ints_set_scales(&k, f, from, h);
     if (h)
         ints_fit_scales(&k, f, from, h);
     else if (algorithms & ALG_HQQ)
         ints_shrink_scales(&k, f, from);
-    if (m && m->gram && (algorithms & ALG_GPTQ) && n->op != OP_MM && n->op != OP_ADDMM)
-        gptq_round(&k, from, gptq_for(c, m), c->node);
+    if (products && (algorithms & ALG_GPTQ) && geometry_of(n, &g))
+        gptq_round(&k, from, &g, gptq_for(c, products), c->node);
     else
         ints_round(&k, from);
     return k;

@@ -10,7 +10,6 @@
 #include "quant/internal.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct Column {
     double power; /* sum of squares of what it is multiplied with */
@@ -25,12 +24,18 @@ static int by_power(const void *a, const void *b)
     return x->at < y->at ? -1 : 1;
 }
 
-static Column *columns_of(const Moments *m, Arena *a)
+/* Of a block. */
+struct GptqBlock {
+    int64_t *order; /* columns as they are rounded */
+    double *u; /* NULL: there is none */
+};
+
+static Column *columns_of(const double *gram, int64_t n, Arena *a)
 {
-    Column *c = NEW(a, Column, m->n + 1);
-    for (int64_t i = 0; i < m->n; i++)
-        c[i] = (Column){m->gram[i * m->n + i], i};
-    qsort(c, (size_t)m->n, sizeof *c, by_power);
+    Column *c = NEW(a, Column, n + 1);
+    for (int64_t i = 0; i < n; i++)
+        c[i] = (Column){gram[i * n + i], i};
+    qsort(c, (size_t)n, sizeof *c, by_power);
     return c;
 }
 
@@ -70,22 +75,21 @@ static double *inverse(const double *l, int64_t n, Arena *tmp)
 
 /* Row j of U, from column j on.  With the order of columns reversed, U is the inverse of the lower
  * factor of X^T X: no inverse of the whole is made. */
-static double *upper_factor(const Moments *m, const Column *c, Arena *tmp)
+static double *upper_factor(const double *gram, int64_t n, const Column *c, Arena *to, Arena *tmp)
 {
-    const int64_t n = m->n;
     double *a = NEW(tmp, double, n * n), trace = 0;
     for (int64_t i = 0; i < n; i++)
-        trace += m->gram[i * n + i];
+        trace += gram[i * n + i];
     const double damp = trace > 0 ? 0.01 * trace / (double)n : 1;
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j <= i; j++) {
             const int64_t x = c[n - 1 - i].at, y = c[n - 1 - j].at;
-            a[i * n + j] = m->gram[x > y ? x * n + y : y * n + x] + (i == j ? damp : 0);
+            a[i * n + j] = gram[x > y ? x * n + y : y * n + x] + (i == j ? damp : 0);
         }
     if (!cholesky(a, n, tmp))
         return NULL;
     const double *l = inverse(a, n, tmp);
-    double *u = NEW(tmp, double, n * n);
+    double *u = NEW(to, double, n * n);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = i; j < n; j++)
             u[i * n + j] = l[(n - 1 - i) * n + n - 1 - j];
@@ -103,37 +107,52 @@ static void round_column(Ints *k, double *row, const double *u, int64_t j, int64
         row[i] -= e * u[i];
 }
 
-Gptq gptq_of(const Moments *m, Arena *a)
+static struct GptqBlock factor_of(const double *gram, int64_t n, Arena *a)
 {
     Arena *tmp = arena_new();
-    Gptq g = {.of = m, .order = NEW(a, int64_t, m->n + 1)};
-    const Column *c = columns_of(m, tmp);
-    const double *u = upper_factor(m, c, tmp);
-    for (int64_t i = 0; i < m->n; i++)
-        g.order[i] = c[i].at;
-    if (u) {
-        g.factor = NEW(a, double, m->n * m->n);
-        memcpy(g.factor, u, (size_t)(m->n * m->n) * sizeof *u);
-    }
+    struct GptqBlock f = {.order = NEW(a, int64_t, n + 1)};
+    const Column *c = columns_of(gram, n, tmp);
+    f.u = upper_factor(gram, n, c, a, tmp);
+    for (int64_t i = 0; i < n; i++)
+        f.order[i] = c[i].at;
     arena_free(tmp);
+    return f;
+}
+
+Gptq gptq_of(const Products *p, Arena *a)
+{
+    Gptq g = {p, NEW(a, struct GptqBlock, p->blocks + 1)};
+    for (int64_t b = 0; b < p->blocks; b++)
+        g.block[b] = factor_of(p->gram + b * p->n * p->n, p->n, a);
     return g;
 }
 
-void gptq_round(Ints *k, const float *w, const Gptq *g, Arena *tmp)
+/* The columns of one block in some rows, which lie `step` apart; work: as many numbers. */
+static void round_rows(Ints *k, const float *w, int64_t at, int64_t rows, int64_t step,
+                       const struct GptqBlock *f, int64_t n, double *work)
+{
+    for (int64_t i = 0; i < rows * n; i++)
+        work[i] = (double)w[at + i / n * step + f->order[i % n]];
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t r = 0; r < rows; r++)
+            round_column(k, work + r * n, f->u + j * n, j, n, at + r * step + f->order[j]);
+}
+
+void gptq_round(Ints *k, const float *w, const Geometry *rows, const Gptq *g, Arena *tmp)
 {
     enum { BLOCK = 8 }; /* rows that share what is read of U */
-    const int64_t n = g->of->n, rows = k->outer * k->n * k->inner / n;
-    double *row = NEW(tmp, double, BLOCK * n + 1);
-    if (!g->factor) {
-        ints_round(k, w);
-        return;
-    }
-    for (int64_t o = 0; o < rows; o += BLOCK) {
-        const int64_t some = rows - o < BLOCK ? rows - o : BLOCK;
-        for (int64_t i = 0; i < some * n; i++)
-            row[i] = (double)w[(o + i / n) * n + g->order[i % n]];
-        for (int64_t j = 0; j < n; j++)
-            for (int64_t r = 0; r < some; r++)
-                round_column(k, row + r * n, g->factor + j * n, j, n, (o + r) * n + g->order[j]);
+    const int64_t n = g->of->n, parts = rows->row / n;
+    double *work = NEW(tmp, double, BLOCK * n + 1);
+    ints_round(k, w); /* where there is no factor */
+    for (int64_t o = 0; o < rows->results;) {
+        const int64_t group = o / rows->results_of_group;
+        const int64_t left = (group + 1) * rows->results_of_group - o;
+        const int64_t some = left < BLOCK ? left : BLOCK;
+        for (int64_t i = 0; i < parts; i++) {
+            const struct GptqBlock *f = &g->block[group * parts + i];
+            if (f->u)
+                round_rows(k, w, o * rows->row + i * n, some, rows->row, f, n, work);
+        }
+        o += some;
     }
 }

@@ -24,6 +24,25 @@ typedef struct Point {
     int64_t zero;
 } Point;
 
+enum { WINDOW_AXES = 3 };
+
+/* What of an operand a row of weights is multiplied with at a position: so many channels, and of
+ * each the taps; blocks of channels one behind the other. */
+typedef struct Window {
+    int64_t channels, taps, blocks;
+    int64_t kernel[WINDOW_AXES], stride[WINDOW_AXES], padding[WINDOW_AXES], dilation[WINDOW_AXES];
+    int64_t n_axes; /* 0: a position is a row */
+    int64_t rows; /* that are wanted per column */
+} Window;
+
+/* The sums of products of each two of them. */
+typedef struct Products {
+    struct Products *next; /* of the same value, by another window */
+    Window window;
+    int64_t n, blocks; /* columns of a block */
+    double *gram; /* of each block n x n, its lower triangle; NULL: not yet */
+} Products;
+
 /* What a value's channels are like over all samples. */
 typedef struct Moments {
     const char *name;
@@ -32,7 +51,7 @@ typedef struct Moments {
     int64_t n; /* channels */
     float *mean, *square, *magnitude; /* by channel: of x, of x^2; the largest |x| */
     double *sum, *sum_square, count;  /* while samples come */
-    double *gram; /* n x n sums of products of channels, its lower triangle; NULL: nobody asked */
+    Products *products; /* NULL: nobody asked */
 } Moments;
 
 typedef struct NodePlan {
@@ -54,6 +73,7 @@ typedef struct Annotation {
     int n_points;
     Moments **moments; /* by value index, or NULL */
     bool observes;     /* points have observers */
+    bool has_sums;     /* moments have seen all samples */
 } Annotation;
 
 Annotation annotate(Graph *g, const QuantJob *job, Arena *a);
@@ -117,7 +137,10 @@ bool calibrate(Annotation *a, QuantJob *job, Diag *d);
 /* Asks anew for the moments of the operands whose nodes want some for one of these algorithms;
  * true: some do.  They are before or behind what rescale.c does. */
 bool moments_ask(Annotation *a, unsigned algorithms, bool is_before);
-void moments_see(Moments *m, const EtcTensor *t);
+/* Before samples come. */
+void moments_begin(const Annotation *a);
+/* Of one of so many samples. */
+void moments_see(Moments *m, const EtcTensor *t, int sample, int n_samples, Arena *tmp);
 void moments_end(const Annotation *a, Statistics *to);
 /* To and from a file that keeps them before their end.  False: it has none, or not such. */
 void moments_keep(const Annotation *a, Statistics *to);
@@ -130,10 +153,22 @@ bool moments_read(const Annotation *a, const Statistics *s, Diag *d);
 /* Of the operand that n multiplies with its weights; NULL: nobody asked. */
 const Moments *moments_of(const Annotation *a, const Node *n);
 
+/* -- products.c -------------------------------------------------------------------------------- */
+
+/* Asks for those of n's window, whose operand m is of, for weights of so many bits.  False: there
+ * are none of such. */
+bool products_ask(Moments *m, const Node *n, int bits, Arena *a);
+bool products_fit(const Node *n); /* whether n has a window of which they are kept */
+const Products *products_of(const Moments *m, const Node *n, int bits); /* NULL: nobody asked */
+int64_t products_count(const Products *p); /* numbers in gram */
+void products_see(const Moments *m, Products *p, const EtcTensor *t, int sample, int n_samples,
+                  Arena *tmp);
+
 /* -- statistics.c ------------------------------------------------------------------------------ */
 
 Statistics *statistics_new(Arena *a, uint64_t model);
 const char *statistics_file(const Statistics *s);
+bool statistics_is_file(const Statistics *s); /* or of the run that saw the samples */
 uint64_t statistics_model(const Program *p);
 bool statistics_fit(const Statistics *s, const Program *p, Diag *d); /* false: reported */
 /* n numbers under a key without blanks, of a value; sorted, they can be found; NULL: not there. */
@@ -149,10 +184,11 @@ void statistics_set_library(Statistics *s, const char *name);
 /* That a search has seen to the recipe's budget. */
 void statistics_set_budget(Statistics *s, const Recipe *r);
 bool statistics_has_budget(const Statistics *s);
-/* Products of channels, which no file holds; NULL: not there. */
-void statistics_keep_products(Statistics *s, const char *name, int64_t n, const double *gram);
+/* Products of a value, by its nth window, which no file holds; NULL: not there.  They stay where
+ * they are. */
+void statistics_keep_products(Statistics *s, const char *name, int nth, const Products *p);
 bool statistics_has_products(const Statistics *s);
-double *statistics_products(const Statistics *s, const char *name, int64_t n);
+double *statistics_products(const Statistics *s, const char *name, int nth, const Products *p);
 const float *statistics_get(const Statistics *s, const char *key, const char *name, int n);
 /* The same in doubles that a file keeps to the last bit; such keys begin with "part.". */
 double *statistics_add_exact(Statistics *s, const char *key, const char *name, int n); /* zeroed */
@@ -198,13 +234,13 @@ void rescale_all(Annotation *a);
 
 /* What all who read the same operand share. */
 typedef struct Gptq {
-    const Moments *of;
-    int64_t *order; /* columns as they are rounded */
-    double *factor; /* NULL: there is none */
+    const Products *of;
+    struct GptqBlock *block;
 } Gptq;
 
-Gptq gptq_of(const Moments *m, Arena *a); /* m->gram is there */
-void gptq_round(Ints *k, const float *w, const Gptq *g, Arena *tmp);
+Gptq gptq_of(const Products *p, Arena *a); /* p->gram is there */
+/* The weights of a node whose rows lie so. */
+void gptq_round(Ints *k, const float *w, const Geometry *rows, const Gptq *g, Arena *tmp);
 
 /* -- convert.c --------------------------------------------------------------------------------- */
 

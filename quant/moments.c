@@ -1,6 +1,6 @@
 /* moments.c -- what the channels of operands are like over all samples: their means, mean squares
- * and largest magnitudes, and for GPTQ the products of each two.  Sums are doubles, in the order of
- * the samples.
+ * and largest magnitudes, and for GPTQ what products.c keeps.  Sums are doubles, in the order of the
+ * samples.
  */
 #include "quant/internal.h"
 #include <float.h>
@@ -10,19 +10,6 @@
 static int channel_axis(const Node *n, const Value *v)
 {
     return n->op == OP_CONVOLUTION ? 1 : v->type.rank - 1;
-}
-
-/* Products of channels say all of a node that multiplies each position alone. */
-static bool is_pointwise(const Node *n)
-{
-    const Type t = n->in[n->arg[op_weight(n->op)].slot]->type;
-    int64_t groups = 1, taps = 1;
-    if (n->op == OP_LINEAR)
-        return true;
-    for (int i = 2; i < t.rank; i++)
-        taps *= t.dim[i].value;
-    return n->op == OP_CONVOLUTION && taps == 1 && !arg_bool(n, 6) && arg_int(n, 8, &groups) &&
-           groups == 1;
 }
 
 static Moments *moments_new(Arena *a, const Value *v, int axis)
@@ -56,8 +43,8 @@ bool moments_ask(Annotation *a, unsigned algorithms, bool is_before)
         Moments **m = &a->moments[v->index];
         *m = *m ? *m : moments_new(a->arena, v, axis);
         (*m)->is_before = is_before;
-        if ((p->choice.algorithms & algorithms & ALG_GPTQ) && is_pointwise(n) && !(*m)->gram)
-            (*m)->gram = NEW(a->arena, double, (*m)->n * (*m)->n);
+        if (p->choice.algorithms & algorithms & ALG_GPTQ)
+            products_ask(*m, n, p->choice.weight.bits, a->arena);
         any = true;
     }
     return any;
@@ -71,53 +58,56 @@ const Moments *moments_of(const Annotation *a, const Node *n)
     return m && m->axis == channel_axis(n, v) ? m : NULL;
 }
 
-/* Rows of channels that lie one behind the other, `step` apart. */
-static void add_products(Moments *m, const float *x, int64_t step)
+/* Statistics outlive the annotation. */
+void moments_begin(const Annotation *a)
 {
-    for (int64_t i = 0; i < m->n; i++) {
-        const double xi = (double)x[i * step];
-        double *row = m->gram + i * m->n;
-        for (int64_t j = 0; xi != 0 && j <= i; j++)
-            row[j] += xi * (double)x[j * step];
-    }
+    for (int v = 0; a->moments && v < a->n_values; v++)
+        for (Products *p = a->moments[v] ? a->moments[v]->products : NULL; p; p = p->next)
+            p->gram = p->gram ? p->gram : NEW(a->g->program->arena, double, products_count(p));
 }
 
-/* Channels c to c + LANES side by side, each in the order of its values: sums of one alone would
- * wait for their own last addition. */
+/* One channel of n values in lanes, which compilers turn into vectors. */
 enum { LANES = 8 };
 
-static void see_lanes(Moments *m, const float *x, int64_t c, int64_t inner)
+static void see_channel(Moments *m, const float *x, int64_t c, int64_t n)
 {
-    double sum[LANES], square[LANES];
-    float most[LANES];
-    memcpy(sum, m->sum + c, sizeof sum);
-    memcpy(square, m->sum_square + c, sizeof square);
-    memcpy(most, m->magnitude + c, sizeof most);
-    for (int64_t i = 0; i < inner; i++)
+    double sum[LANES] = {m->sum[c]}, square[LANES] = {m->sum_square[c]};
+    float most[LANES] = {m->magnitude[c]};
+    for (int64_t i = 0; i + LANES <= n; i += LANES)
         for (int k = 0; k < LANES; k++) {
-            const float v = x[k * inner + i], size = v < 0 ? -v : v;
+            const float v = x[i + k], size = v < 0 ? -v : v;
             sum[k] += (double)v;
             square[k] += (double)v * (double)v;
             most[k] = size > most[k] ? size : most[k];
         }
-    memcpy(m->sum + c, sum, sizeof sum);
-    memcpy(m->sum_square + c, square, sizeof square);
-    memcpy(m->magnitude + c, most, sizeof most);
+    for (int64_t i = n - n % LANES; i < n; i++) {
+        const float v = x[i], size = v < 0 ? -v : v;
+        sum[i % LANES] += (double)v;
+        square[i % LANES] += (double)v * (double)v;
+        most[i % LANES] = size > most[i % LANES] ? size : most[i % LANES];
+    }
+    for (int k = 1; k < LANES; k++) {
+        sum[0] += sum[k];
+        square[0] += square[k];
+        most[0] = most[k] > most[0] ? most[k] : most[0];
+    }
+    m->sum[c] = sum[0];
+    m->sum_square[c] = square[0];
+    m->magnitude[c] = most[0];
 }
 
-/* One channel of n values, or n channels of one. */
-static void see_row(Moments *m, const float *x, int64_t c, int64_t n, int64_t step)
+/* Channels of one value each. */
+static void see_row(Moments *m, const float *x)
 {
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = c + i * step;
-        const float v = x[i], size = v < 0 ? -v : v;
-        m->sum[at] += (double)v;
-        m->sum_square[at] += (double)v * (double)v;
-        m->magnitude[at] = size > m->magnitude[at] ? size : m->magnitude[at];
+    for (int64_t c = 0; c < m->n; c++) {
+        const float v = x[c], size = v < 0 ? -v : v;
+        m->sum[c] += (double)v;
+        m->sum_square[c] += (double)v * (double)v;
+        m->magnitude[c] = size > m->magnitude[c] ? size : m->magnitude[c];
     }
 }
 
-void moments_see(Moments *m, const EtcTensor *t)
+void moments_see(Moments *m, const EtcTensor *t, int sample, int n_samples, Arena *tmp)
 {
     const float *x = t->data;
     int64_t outer = 1, inner = 1;
@@ -127,17 +117,13 @@ void moments_see(Moments *m, const EtcTensor *t)
     }
     for (int64_t k = 0; k < outer; k++) {
         const float *row = x + k * m->n * inner;
-        int64_t c = 0;
         if (inner == 1)
-            see_row(m, row, 0, c = m->n, 1);
-        for (; c + LANES <= m->n; c += LANES)
-            see_lanes(m, row + c * inner, c, inner);
-        for (; c < m->n; c++)
-            see_row(m, row + c * inner, c, inner, 0);
+            see_row(m, row);
+        for (int64_t c = 0; inner > 1 && c < m->n; c++)
+            see_channel(m, row + c * inner, c, inner);
     }
-    for (int64_t k = 0; m->gram && k < outer; k++)
-        for (int64_t i = 0; i < inner; i++)
-            add_products(m, x + k * m->n * inner + i, inner);
+    for (Products *p = m->products; p; p = p->next)
+        products_see(m, p, t, sample, n_samples, tmp);
     m->count += (double)(outer * inner);
 }
 
@@ -164,17 +150,36 @@ void moments_end(const Annotation *a, Statistics *to)
             m->mean[i] = (float)(m->sum[i] / m->count);
             m->square[i] = (float)(m->sum_square[i] / m->count);
         }
-        if (m->gram)
-            statistics_keep_products(to, m->name, m->n, m->gram);
+        int nth = 0;
+        for (const Products *p = m->products; p; p = p->next)
+            statistics_keep_products(to, m->name, nth++, p);
     }
     moments_add(a, to);
 }
 
 /* -- before their end: sums, sums of squares, largest magnitudes, how many -------------------------- */
 
-static int64_t n_products(const Moments *m)
+static const char *part_key(int nth, Arena *a)
 {
-    return m->n * (m->n + 1) / 2;
+    return arena_printf(a, "part.products%d", nth);
+}
+
+/* Lower triangles alone. */
+static int n_kept(const Products *p)
+{
+    return (int)(p->blocks * (p->n * (p->n + 1) / 2));
+}
+
+static void keep_products(const Products *p, double *to)
+{
+    for (int64_t row = 0; row < p->blocks * p->n; to += row++ % p->n + 1)
+        memcpy(to, p->gram + row * p->n, (size_t)(row % p->n + 1) * sizeof *to);
+}
+
+static void take_products(const Products *p, const double *from)
+{
+    for (int64_t row = 0; row < p->blocks * p->n; from += row++ % p->n + 1)
+        memcpy(p->gram + row * p->n, from, (size_t)(row % p->n + 1) * sizeof *from);
 }
 
 void moments_keep(const Annotation *a, Statistics *to)
@@ -190,9 +195,10 @@ void moments_keep(const Annotation *a, Statistics *to)
             at[2 * m->n + i] = (double)m->magnitude[i];
         }
         at[3 * m->n] = m->count;
-        at = m->gram ? statistics_add_exact(to, "part.products", m->name, (int)n_products(m)) : NULL;
-        for (int64_t i = 0; m->gram && i < m->n; at += ++i)
-            memcpy(at, m->gram + i * m->n, (size_t)(i + 1) * sizeof *at);
+        int nth = 0;
+        for (const Products *p = m->products; p; p = p->next)
+            keep_products(p, statistics_add_exact(to, part_key(nth++, a->arena), m->name,
+                                                  n_kept(p)));
     }
 }
 
@@ -221,8 +227,9 @@ void moments_clear(const Annotation *a)
         memset(m->sum, 0, (size_t)m->n * sizeof *m->sum);
         memset(m->sum_square, 0, (size_t)m->n * sizeof *m->sum_square);
         memset(m->magnitude, 0, (size_t)m->n * sizeof *m->magnitude);
-        if (m->gram)
-            memset(m->gram, 0, (size_t)(m->n * m->n) * sizeof *m->gram);
+        for (const Products *p = m->products; p; p = p->next)
+            if (p->gram)
+                memset(p->gram, 0, (size_t)products_count(p) * sizeof *p->gram);
         m->count = 0;
     }
 }
@@ -235,12 +242,14 @@ bool moments_take(const Annotation *a, const Statistics *from)
         if (!m)
             continue;
         ok = take_sums(m, statistics_get_exact(from, "part.moments", m->name, (int)(3 * m->n + 1)));
-        const double *at = m->gram ? statistics_get_exact(from, "part.products", m->name,
-                                                          (int)n_products(m))
-                                   : NULL;
-        ok = ok && (!m->gram || at);
-        for (int64_t i = 0; at && i < m->n; at += ++i)
-            memcpy(m->gram + i * m->n, at, (size_t)(i + 1) * sizeof *at);
+        int nth = 0;
+        for (const Products *p = m->products; p && ok; p = p->next) {
+            const double *at = statistics_get_exact(from, part_key(nth++, a->arena), m->name,
+                                                    n_kept(p));
+            ok = at != NULL;
+            if (at)
+                take_products(p, at);
+        }
     }
     return ok;
 }
@@ -261,11 +270,11 @@ bool moments_read(const Annotation *a, const Statistics *s, Diag *d)
         Loc loc = {.file = statistics_file(s), .node = m ? m->name : NULL};
         if (!m)
             continue;
-        double *gram = m->gram ? statistics_products(s, m->name, m->n) : NULL;
-        if (m->gram && !gram)
-            ok = diag_error(d, loc, "gptq wants samples (--calibrate): files of statistics leave "
-                                    "out the products of channels");
-        m->gram = gram;
+        int nth = 0;
+        for (Products *p = m->products; p; p = p->next)
+            if (!(p->gram = statistics_products(s, m->name, nth++, p)))
+                ok = diag_error(d, loc, "gptq wants samples (--calibrate): files of statistics "
+                                        "leave out the products of channels");
         const char *const *k = key_of[m->is_before];
         if (!take(s, k[0], m, m->mean) || !take(s, k[1], m, m->square) ||
             !take(s, k[2], m, m->magnitude))

@@ -500,6 +500,35 @@ static void search_range(const Observer *o, int channel, int quant_min, int quan
     *hi = s.hi;
 }
 
+/* The bins of what lies beyond go into those of the ends. */
+static void clip_histogram(Histogram *h, int n_bins, float lo, float hi)
+{
+    const float per_width = power_of_two(-h->exponent);
+    const double top = (double)hi * (double)per_width, bottom = (double)lo * (double)per_width;
+    for (int i = 0; i < n_bins; i++) {
+        const double at = (double)h->base + i;
+        const double end = at + 1 < bottom ? bottom : at > top ? top : at;
+        const int64_t k = floor_of(end) - h->base;
+        if (k != i && k >= 0 && k < n_bins) {
+            h->count[k] += h->count[i];
+            h->count[i] = 0;
+        }
+    }
+}
+
+void observer_clip(Observer *o, float lo, float hi)
+{
+    for (int c = 0; c < o->channels; c++) {
+        Range *r = &o->seen[c];
+        if (r->lo > r->hi || (r->lo >= lo && r->hi <= hi))
+            continue;
+        if (o->hist)
+            clip_histogram(&o->hist[c], o->n_bins, lo, hi);
+        r->lo = r->lo < lo ? lo : r->lo > hi ? hi : r->lo;
+        r->hi = r->hi > hi ? hi : r->hi < lo ? lo : r->hi;
+    }
+}
+
 void observer_range(const Observer *o, int channel, int quant_min, int quant_max, bool symmetric,
                     float *lo, float *hi)
 {

@@ -156,6 +156,8 @@ Observer *observer_new(Arena *a, ObserverKind kind, double percentile, int chann
 /* n elements, channel of element i is i / inner % channels.  False: a NaN or an infinity, whose
  * index is in *bad. */
 bool observer_see(Observer *o, const float *x, int64_t n, int64_t inner, int64_t *bad);
+/* What lies beyond lo or hi counts as lo or hi from now on; lo <= 0 <= hi. */
+void observer_clip(Observer *o, float lo, float hi);
 /* The range that integers from quant_min to quant_max should cover; lo <= 0 <= hi.  Both are 0
  * where every value was, or none was seen. */
 void observer_range(const Observer *o, int channel, int quant_min, int quant_max, bool symmetric,

@@ -4,6 +4,24 @@
  */
 #include "quant/internal.h"
 
+/* Files of statistics leave out what gptq wants, so it is left out where they stand for samples. */
+static void tell_of_gptq(const Annotation *a, const QuantJob *job, Diag *d)
+{
+    int n_without = 0;
+    const bool is_file = job->statistics && statistics_is_file(job->statistics);
+    for (const Node *n = a->g->first; n && is_file; n = n->next) {
+        const NodePlan *p = plan_of(a, n);
+        n_without += p && p->mode != MODE_FLOAT && p->choice.weight.dtype == ETC_I8 &&
+                     (p->choice.with_samples & ~p->choice.algorithms & ALG_GPTQ) &&
+                     products_fit(n);
+    }
+    if (n_without)
+        diag_warn(d, (Loc){.file = statistics_file(job->statistics)},
+                  "has no products of operands: %d node%s rounded without gptq; give the samples "
+                  "(--calibrate) for it",
+                  n_without, n_without == 1 ? " is" : "s are");
+}
+
 static bool quantize_graph(Graph *g, QuantJob *job, Arena *tmp, Diag *d)
 {
     job->loose = NULL;
@@ -11,6 +29,7 @@ static bool quantize_graph(Graph *g, QuantJob *job, Arena *tmp, Diag *d)
     if (!calibrate(&a, job, d))
         return false;
     annotation_tell(&a, job);
+    tell_of_gptq(&a, job, d);
     return job->only_observe || convert(&a, tmp, d);
 }
 

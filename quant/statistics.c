@@ -23,6 +23,7 @@
 /* Too large for a file: they serve the run that saw the samples. */
 typedef struct Gram {
     const char *name;
+    int nth;
     int64_t n;
     double *gram;
 } Gram;
@@ -86,13 +87,18 @@ uint64_t statistics_model(const Program *p)
 Statistics *statistics_new(Arena *a, uint64_t model)
 {
     Statistics *s = NEW(a, Statistics, 1);
-    *s = (Statistics){.arena = a, .file = "statistics", .model = model};
+    *s = (Statistics){.arena = a, .model = model};
     return s;
 }
 
 const char *statistics_file(const Statistics *s)
 {
-    return s->file;
+    return s->file ? s->file : "statistics";
+}
+
+bool statistics_is_file(const Statistics *s)
+{
+    return s->file != NULL;
 }
 
 int statistics_count(const Statistics *s)
@@ -136,24 +142,25 @@ uint64_t statistics_of(const Statistics *s)
     return s->model;
 }
 
-void statistics_keep_products(Statistics *s, const char *name, int64_t n, const double *gram)
+void statistics_keep_products(Statistics *s, const char *name, int nth, const Products *p)
 {
-    Gram g = {arena_str(s->arena, name, strlen(name)), n, NEW(s->arena, double, n * n)};
-    memcpy(g.gram, gram, (size_t)(n * n) * sizeof *gram);
+    Gram g = {arena_str(s->arena, name, strlen(name)), nth, products_count(p), p->gram};
     PUSH(s->arena, s->gram, s->n_grams, g);
 }
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const Gram *)a)->name, ((const Gram *)b)->name);
+    const Gram *x = a, *y = b;
+    const int c = strcmp(x->name, y->name);
+    return c ? c : x->nth - y->nth;
 }
 
-double *statistics_products(const Statistics *s, const char *name, int64_t n)
+double *statistics_products(const Statistics *s, const char *name, int nth, const Products *p)
 {
-    const Gram want = {name, n, NULL};
+    const Gram want = {.name = name, .nth = nth};
     const Gram *g = s->n_grams ? bsearch(&want, s->gram, (size_t)s->n_grams, sizeof want, by_name)
                                : NULL;
-    return g && g->n == n ? g->gram : NULL;
+    return g && g->n == products_count(p) ? g->gram : NULL;
 }
 
 bool statistics_has_products(const Statistics *s)

@@ -70,22 +70,36 @@ Test(quantizing, results_are_those_of_torch)
 /* -- statistics -------------------------------------------------------------------------------- */
 
 #define MLP "$DATA/mlp_digits/model.pt2 --recipe int8 "
+#define KNOWN "$DATA/mlp_digits/model.pt2 --recipe $DATA/quantized/int8.yaml "
 #define SAMPLES "--calibrate $DATA/mlp_digits/extra_test_x.npy "
 
 Test(quantizing, statistics_stand_for_samples)
 {
-    Result r = ok("quantize " MLP SAMPLES "--statistics s.txt");
+    Result r = ok("quantize " KNOWN SAMPLES "--statistics s.txt");
     cr_expect(strstr(r.err, "s.txt: ") && strstr(r.err, "over 1 sample"), "%s", r.err);
-    ok("compile " MLP SAMPLES "-o a.pte -q");
-    ok("compile " MLP "--statistics s.txt -o b.pte -q");
+    ok("compile " KNOWN SAMPLES "-o a.pte -q");
+    ok("compile " KNOWN "--statistics s.txt -o b.pte -q");
     expect_same("a.pte", "b.pte");
-    ok("quantize " MLP SAMPLES "--statistics t.txt -q");
+    ok("quantize " KNOWN SAMPLES "--statistics t.txt -q");
     expect_same("s.txt", "t.txt");
-    ok("emit-c " MLP SAMPLES "-o m.c -q");
+    ok("emit-c " KNOWN SAMPLES "-o m.c -q");
     sh("mv m.c with_samples.c");
-    ok("quantize " MLP SAMPLES "--tail c --statistics c.txt -q");
-    ok("emit-c " MLP "--statistics c.txt -o m.c -q");
+    ok("quantize " KNOWN SAMPLES "--tail c --statistics c.txt -q");
+    ok("emit-c " KNOWN "--statistics c.txt -o m.c -q");
     expect_same("m.c", "with_samples.c");
+}
+
+/* With gptq, which they leave out, and say so. */
+Test(quantizing, statistics_have_no_products)
+{
+    ok("quantize " MLP SAMPLES "--statistics s.txt -q");
+    Result r = ok("compile " MLP "--statistics s.txt -o a.pte -q");
+    cr_expect(strstr(r.err, "s.txt: warning: has no products of operands: ") &&
+                  strstr(r.err, "without gptq; give the samples (--calibrate) for it"),
+              "%s", r.err);
+    r = ok("compile " MLP SAMPLES "-o b.pte -q");
+    cr_expect_str_eq(r.err, "");
+    cr_expect_eq(sh("cmp -s a.pte b.pte").code, 1);
 }
 
 Test(quantizing, statistics_of_something_else_are_refused)
@@ -109,7 +123,10 @@ Test(quantizing, statistics_of_something_else_are_refused)
 
 /* -- threads and pieces ------------------------------------------------------------------------ */
 
-#define VWW "$DATA/tiny_vww_mobilenet/model.pt2 --recipe int8 --calibrate x.npy "
+#define VWW_MODEL "$DATA/tiny_vww_mobilenet/model.pt2 "
+#define VWW VWW_MODEL "--recipe int8 --calibrate x.npy "
+#define VWW_KNOWN VWW_MODEL "--recipe $DATA/quantized/int8.yaml "
+#define VWW_NOISE VWW_KNOWN "--calibrate x.npy "
 
 static void write_noise(const char *path, int n)
 {
@@ -142,25 +159,25 @@ Test(quantizing, threads_change_nothing)
 Test(quantizing, what_a_library_multiplied_says_so)
 {
     write_noise("x.npy", 3);
-    Result r = etc("quantize " VWW "--statistics s.txt --report s.html --json --fast-calibrate");
+    Result r = etc("quantize " VWW_NOISE "--statistics s.txt --report s.html --json --fast-calibrate");
     if (r.code && strstr(r.err, "install libopenblas0-pthread or libopenblas0-serial"))
         cr_skip_test("OpenBLAS is not installed");
     cr_assert_eq(r.code, 0, "%s", r.err);
     cr_expect(strstr(text(json(&r), "fast_calibrate"), "OpenBLAS"));
-    ok("quantize " VWW "--statistics t.txt -q --fast-calibrate --threads 3");
+    ok("quantize " VWW_NOISE "--statistics t.txt -q --fast-calibrate --threads 3");
     expect_same("s.txt", "t.txt");
-    r = ok("compile " VWW "-o a.pte -q --json --fast-calibrate");
+    r = ok("compile " VWW_NOISE "-o a.pte -q --json --fast-calibrate");
     cr_expect(strstr(text(json(&r), "fast_calibrate"), "OpenBLAS"));
-    ok("compile $DATA/tiny_vww_mobilenet/model.pt2 --recipe int8 --statistics s.txt -o b.pte -q");
+    ok("compile " VWW_KNOWN "--statistics s.txt -o b.pte -q");
     expect_same("a.pte", "b.pte");
     ok("run a.pte --input $DATA/tiny_vww_mobilenet/input_0.npy -q");
-    ok("emit-c " VWW "-o m.c -q --fast-calibrate");
+    ok("emit-c " VWW_NOISE "-o m.c -q --fast-calibrate");
     sh("grep -c OpenBLAS s.txt s.html a.pte m.c m.h > n");
     size_t n;
     cr_expect_str_eq(slurp("n", &n), "s.txt:1\ns.html:1\na.pte:1\nm.c:1\nm.h:1\n");
-    ok("compile " VWW "-o c.pte -q");
+    ok("compile " VWW_NOISE "-o c.pte -q");
     cr_expect_eq(sh("grep -q OpenBLAS c.pte").code, 1);
-    fails("compile $DATA/tiny_vww_mobilenet/model.pt2 --recipe int8 --statistics s.txt -o b.pte "
+    fails("compile " VWW_KNOWN "--statistics s.txt -o b.pte "
           "--fast-calibrate",
           2, "--fast-calibrate wants --calibrate");
 }

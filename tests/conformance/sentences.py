@@ -2,8 +2,9 @@
 
     python3 tests/conformance/sentences.py VOCAB.txt tests/data/quantized/minilm_sentences.npz
 
-OUT.npz has `judged` and `calibration`, uint16 [sentences, longest], padded with zeros. Sentences are of 1 to 8
-clauses, drawn from the lists below; no sentence is in both sets. They are split into words, letters and marks apart,
+OUT.npz has `judged`, `calibration` and `apart`, uint16 [sentences, longest], padded with zeros. Sentences are
+of 1 to 8 clauses, drawn from the lists below; no sentence of `calibration` is judged, and those of `apart`, 128 others to
+calibrate with, come of lists of their own: they have no clause in common with the judged. They are split into words, letters and marks apart,
 and words into the longest pieces of the vocabulary, as BERT's tokenizer does.
 """
 import random
@@ -57,12 +58,63 @@ SHORT = ["hello.", "how far is the moon?", "buy milk and eggs", "error: segmenta
          "chapter 4: the storm", "rain tomorrow, sun on Sunday", "lorem ipsum dolor sit amet"]
 
 
+# -- lists that have nothing to do with those --------------------------------------------------
+
+APART_WHO = """an impatient taxi driver|the geologist|our youngest nephew|a ship's cook|the opposition leader|most teenagers
+a flooded quarry|the referee|some astronomers|a stray dog|the head gardener|Professor Lindqvist|the fishing fleet
+an anonymous donor|the morning radio show|a famous soprano|the pharmacist|his twin sister|the parking meter
+an overloaded server|the orchestra|two bank robbers|a rusty bicycle|the ambassador of Peru|a team of engineers
+the oldest oak in the forest|the kitchen ceiling|a hungry caterpillar|the bus company|Queen Victoria|a plumber
+the missing suitcase|every new employee|a beginner's guide to chess|the glacier|an unmarked van|the spare key
+the stock market|a translated poem|the welder|several witnesses|a bottle of olive oil|the database|thirty penguins
+the swimming instructor|an old photograph|the union|a clever magician|the space probe|our dentist|the vineyard
+a leather wallet|the fire brigade|a medieval monk|the laboratory mouse|her accountant|the carnival|a wooden spoon
+the blue whale|an experienced climber|the debate club|a lost tourist|the prime minister's cousin|the telescope""".replace("\n", "|").split("|")
+APART_DOES = """forgot to lock|quietly admired|is going to replace|accidentally deleted|has never understood|paid too much for
+would rather ignore|painted|carefully measured|cannot afford|is famous for|complained loudly about|dug up|inherited
+was named after|photographed|shook hands with|almost destroyed|knows everything about|designed|is allergic to
+borrowed money from|has been searching for|dreams of|mistook a cloud for|drove past|discovered|kept a diary about
+refused to sign|improved|is made of the same metal as|warned us about|sold|rarely mentions|is older than|ran away from
+broke the record of|carried|hid behind|was replaced by|invested heavily in|cleaned|gave a lecture on|criticised
+tasted|inspected|was struck by|is connected to|cooked dinner for|rescued|lost interest in|wrote a song about""".replace("\n", "|").split("|")
+APART_WHAT = """the frozen lake|a contract worth nine billion yen|an algorithm for sorting|the rights of workers|fresh basil
+the cathedral's bells|a painting by Rembrandt|the human brain|a pile of unpaid bills|the password manager|wild salmon
+three different kinds of cheese|the theory of evolution|a broken promise|the metro line|low interest loans|their tent
+the solar eclipse|an emergency exit|the dictionary|a pink flamingo|vitamin D|the nuclear power plant|a silent film
+the ozone layer|a second-hand piano|the missing paragraph|wooden furniture|the invasion of 1066|a spelling mistake
+the hospital wing|an empty notebook|the hotel in Lisbon|a complicated divorce|bitter chocolate|the speed of light
+the annual budget|a tin of sardines|public opinion|the volcano|a pair of headphones|the girl next door|high heels
+the customs officer|an ancient curse|the thermostat|global trade|a nest of hornets|the national anthem|rubber boots""".replace("\n", "|").split("|")
+APART_WHEN = """|||||| in the middle of winter| after a sleepless night| for no obvious reason| near the Arctic Circle| at half past six
+ with a sharp knife| during the festival| thanks to a generous grant| under the kitchen table| on the first of April
+ without telling the police| in less than 90 seconds| throughout the eighties| despite the heavy traffic
+ at the bottom of the sea| according to the manual| until the battery died| in front of a live audience
+ with the help of a mirror| since the merger| along the coast of Chile| by mistake| like a true professional
+ in southern Italy| before the invention of printing| for the sake of the children| against all odds""".replace("\n", "|").split("|")
+APART_SHORT = ["goodbye!", "where is the nearest pharmacy?", "call mum at 7 pm", "warning: disk almost full", "no idea",
+ "Tokyo is larger than Osaka.", "7 * 8 = 56", "how do I remove a red wine stain?", "congratulations on the new job",
+ "all that glitters is not gold", "unemployment fell slightly in March", "deep sea diving", "CO2", "please wait",
+ "see figure 12 for details", "what time does the show start", "once upon a time", "the end."]
+APART_JOINS = [", yet ", ", or ", " although ", " when ", ": ", ", which is why ", "! ", " - "]
+
+
 def drawn(r, n):
     made = []
     while len(made) < n:
         clauses = r.choice([1, 1, 1, 2, 2, 3, 4, 8])
         text = r.choice(JOINS).join(f"{r.choice(SUBJECTS)} {r.choice(PREDICATES)}" for _ in range(clauses))
         text += r.choice([".", ".", "!", "?", ""])
+        if text not in made:
+            made.append(text)
+    return made
+
+
+def drawn_apart(r, n):
+    made = []
+    while len(made) < n:
+        clauses = [f"{r.choice(APART_WHO)} {r.choice(APART_DOES)} {r.choice(APART_WHAT)}{r.choice(APART_WHEN)}"
+                   for _ in range(r.choice([1, 1, 2, 2, 3, 4, 6, 8]))]
+        text = clauses[0] + "".join(r.choice(APART_JOINS) + c for c in clauses[1:]) + r.choice([".", ".", "!", "?", ""])
         if text not in made:
             made.append(text)
     return made
@@ -99,7 +151,9 @@ def main(vocab_file, out):
     r = random.Random(6)
     judged = SHORT[:14] + drawn(r, 186)
     calibration = SHORT[14:] + [s for s in drawn(r, 140) if s not in judged][:122]
-    np.savez_compressed(out, judged=table(judged, vocab), calibration=table(calibration, vocab))
+    apart = APART_SHORT + drawn_apart(random.Random(7), 128 - len(APART_SHORT))
+    np.savez_compressed(out, **{k: table(v, vocab) for k, v in (("judged", judged), ("calibration", calibration),
+                                                                ("apart", apart))})
 
 
 if __name__ == "__main__":

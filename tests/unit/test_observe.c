@@ -471,3 +471,25 @@ Test(observe, bars_count_every_value)
                                 &(float){0}));
     arena_free(a);
 }
+
+/* As if each value beyond had been seen as the end. */
+Test(observe, what_lies_beyond_counts_as_the_end)
+{
+    static const ObserverKind kind[] = {OBS_MINMAX, OBS_MSE, OBS_KL};
+    float *x = draw(NORMAL, N, 5), *y = draw(NORMAL, N, 5);
+    for (int i = 0; i < N; i++)
+        y[i] = x[i] < -0.5f ? -0.5f : x[i] > 2 ? 2 : x[i];
+    for (int k = 0; k < 3; k++) {
+        Arena *a = arena_new();
+        Observer *o = seen(a, kind[k], 0, x, N), *want = seen(a, kind[k], 0, y, N);
+        float lo, hi, l, h;
+        observer_clip(o, -0.5f, 2);
+        observer_range(o, 0, -128, 127, false, &lo, &hi);
+        observer_range(want, 0, -128, 127, false, &l, &h);
+        cr_expect(fabsf(lo - l) < 0.01f && fabsf(hi - h) < 0.01f, "%g %g, not %g %g", (double)lo,
+                  (double)hi, (double)l, (double)h);
+        arena_free(a);
+    }
+    free(x);
+    free(y);
+}

@@ -16,10 +16,11 @@ static double uniform(uint64_t *seed)
 
 /* -- inputs: what the algorithms make use of --------------------------------------------------- */
 
-typedef enum Kind { CORRELATED, OFFSET, UNEVEN, PLAIN } Kind;
+typedef enum Kind { CORRELATED, OFFSET, UNEVEN, PLAIN, SPIKED, SMOOTH } Kind;
 
 /* The same for the same i: four numbers make a row of CORRELATED, channel 0 and 7 of UNEVEN are
- * large, OFFSET is about 2. */
+ * large, OFFSET is about 2, one number of SPIKED is far beyond all others,
+ * neighbours of SMOOTH are alike. */
 static void fill(float *x, Kind kind, int i)
 {
     uint64_t seed = 1000 + (uint64_t)i, mix = 5;
@@ -35,8 +36,11 @@ static void fill(float *x, Kind kind, int i)
                 for (int k = 0; k < 4; k++)
                     v += z[k] * uniform(&mix);
             }
+            v = kind == SMOOTH ? 0.95 * z[0] + 0.3 * v : v;
+            z[0] = v;
             v += kind == OFFSET ? 2 : 0;
             v *= kind == UNEVEN && (c == 0 || c == 7) ? 30 : 1;
+            v *= kind == SPIKED && r == 3 && c == 5 ? 100 : 1;
             x[r * IN + c] = (float)v;
         }
     }
@@ -60,6 +64,15 @@ static bool read_sample(void *ctx, int i, Arena *a, EtcTensor **in, int64_t *sym
          "const %b = \"b\" : f32[16] in \"-\"+4096\n"                                              \
          "method @forward(%x: f32[8,64]) {\n"                                                      \
          "  %y = aten.linear.default(%x, %w, %b) : f32[8,16]\n"                                    \
+         "  return %y\n}\n"
+/* The same numbers as 2 images of 4 channels, 4 x 16. */
+#define CONVOLUTION(weight, pads, groups)                                                          \
+    HEAD "const %w = \"w\" : f32[" weight "] in \"-\"+0\n"                                          \
+         "method @forward(%x: f32[8,64]) {\n"                                                      \
+         "  %i = aten.view.default(%x, [2, 4, 4, 16]) : f32[2,4,4,16]\n"                           \
+         "  %c = aten.convolution.default(%i, %w, none, [2, 2], [" pads "], [1, 1], false, "       \
+         "[0, 0], " groups ") : f32[2,8,2,8]\n"                                                   \
+         "  %y = aten.view.default(%c, [16, 16]) : f32[16,16]\n"                                   \
          "  return %y\n}\n"
 #define NORMED                                                                                     \
     HEAD "const %w = \"w\" : f32[16,64] in \"-\"+0\n"                                              \
@@ -101,22 +114,35 @@ static Program *model(Arena *a, const char *text, bool uneven)
     return p;
 }
 
+static QuantRule rule_of(QuantFormat x, QuantFormat w, unsigned algorithms)
+{
+    return (QuantRule){.has_activation = true, .has_weight = true, .has_algorithms = true,
+                       .activation = x, .weight = w, .algorithms = algorithms};
+}
+
+/* With a job that says all but the recipe. */
+static Program *quantized_by(Arena *a, const char *text, bool uneven, QuantRule rule,
+                             QuantJob *job, Diag *d)
+{
+    Program *p = model(a, text, uneven);
+    Recipe r = {.file = "test", .rule = &rule, .n_rules = 1};
+    job->recipe = &r;
+    p->quant = job;
+    const char *pass = "quantize";
+    PassOptions opt = {.check_ir = true};
+    cr_assert(passes_run(p, &pass, 1, opt, d));
+    p->quant = NULL;
+    job->recipe = NULL;
+    return p;
+}
+
 static Program *quantized(Arena *a, const char *text, bool uneven, Kind kind, QuantFormat x,
                           QuantFormat w, unsigned algorithms)
 {
-    Program *p = model(a, text, uneven);
     Diag d = {.out = stderr};
-    QuantRule rule = {.has_activation = true, .has_weight = true, .has_algorithms = true,
-                      .activation = x, .weight = w, .algorithms = algorithms};
-    Recipe r = {.file = "test", .rule = &rule, .n_rules = 1};
     Samples s = {.n = SAMPLES, .read = read_sample, .ctx = &kind};
-    QuantJob job = {.recipe = &r, .samples = &s};
-    p->quant = &job;
-    const char *pass = "quantize";
-    PassOptions opt = {.check_ir = true};
-    cr_assert(passes_run(p, &pass, 1, opt, &d));
-    p->quant = NULL;
-    return p;
+    QuantJob job = {.samples = &s};
+    return quantized_by(a, text, uneven, rule_of(x, w, algorithms), &job, &d);
 }
 
 typedef struct Error {
@@ -136,7 +162,7 @@ static Error error_of(const Program *q, const char *text, bool uneven, Kind kind
         read_sample(&kind, SAMPLES + i, a, &in, NULL, &name, &d);
         cr_assert(eval_graph(p->method[0], &in, NULL, false, a, &want, NULL, &d));
         cr_assert(eval_graph(q->method[0], &in, NULL, false, a, &got, NULL, &d));
-        for (int k = 0; k < ROWS * OUT; k++) {
+        for (int k = 0; k < etc_numel(want); k++) {
             const double v = tensor_number(got, k) - tensor_number(want, k);
             e.square += v * v;
             sum[k % OUT] += v / (JUDGED * ROWS);
@@ -157,6 +183,8 @@ static const QuantFormat floats = {.dtype = ETC_F32},
                          w8_whole = {.dtype = ETC_I8, .bits = 8, .symmetric = true},
                          w4 = {.dtype = ETC_I8, .bits = 4, .granularity = PER_GROUP, .group = 32,
                                .symmetric = true},
+                         w4_channel = {.dtype = ETC_I8, .bits = 4, .granularity = PER_CHANNEL,
+                             .symmetric = true},
                          w4_best = {.dtype = ETC_I8, .bits = 4, .granularity = PER_GROUP,
                                     .group = 32, .symmetric = true, .observer = OBS_MSE};
 
@@ -175,6 +203,19 @@ static void expect_less(const char *text, bool uneven, Kind kind, const QuantFor
 Test(quantize, gptq_makes_up_for_what_it_rounds)
 {
     expect_less(LINEAR, false, CORRELATED, &floats, &w4, ALG_GPTQ, 0.2);
+}
+
+/* Borders, strides, groups, and one channel each. */
+Test(quantize, gptq_knows_windows)
+{
+    expect_less(CONVOLUTION("8,4,3,3", "1, 1", "1"), false, SMOOTH, &floats, &w4_channel,
+                ALG_GPTQ, 0.65);
+    expect_less(CONVOLUTION("8,2,3,3", "1, 1", "2"), false, SMOOTH, &floats, &w4_channel,
+                ALG_GPTQ, 0.8);
+    expect_less(CONVOLUTION("8,1,3,3", "1, 1", "4"), false, SMOOTH, &floats, &w4_channel,
+                ALG_GPTQ, 0.8);
+    expect_less(CONVOLUTION("8,4,1,2", "0, 0", "1"), false, SMOOTH, &floats, &w4_channel,
+                ALG_GPTQ, 0.8);
 }
 
 Test(quantize, the_best_range_of_weights_is_not_the_largest)
@@ -243,5 +284,152 @@ Test(quantize, hqq_needs_no_samples)
     double without = root_error(quantized(a, LINEAR, false, PLAIN, floats, w4, 0), w);
     double with = root_error(quantized(a, LINEAR, false, PLAIN, floats, w4, ALG_HQQ), w);
     cr_expect_lt(with, 0.99 * without, "%g, without %g", with, without);
+    arena_free(a);
+}
+
+/* -- what samples decide ----------------------------------------------------------------------- */
+
+static int count_op(const Program *p, const char *target)
+{
+    int n = 0;
+    for (const Node *at = p->method[0]->first; at; at = at->next)
+        n += strstr(op_info[at->op].target, target) != NULL;
+    return n;
+}
+
+static char *text_of(const Program *p, Arena *a)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    cr_assert_not_null(f);
+    program_print(p, f);
+    for (int i = 0; i < p->n_states; i++)
+        for (int64_t k = 0; p->state[i]->data && k < type_bytes(p->state[i]->type); k++)
+            fprintf(f, "%02x", p->state[i]->data[k]);
+    fclose(f);
+    char *kept = arena_str(a, text, n);
+    free(text);
+    return kept;
+}
+
+static char *statistics_text(const Statistics *s, Arena *a)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    cr_assert_not_null(f);
+    statistics_write(s, f);
+    fclose(f);
+    char *kept = arena_str(a, text, n);
+    free(text);
+    return kept;
+}
+
+static const QuantFormat x_auto = {.dtype = ETC_I8, .bits = 8, .may_be_dynamic = true,
+                                   .observer = OBS_MSE};
+
+Test(quantize, scales_that_are_too_coarse_are_found_when_it_runs)
+{
+    Arena *a = arena_new();
+    const Program *plain = quantized(a, LINEAR, false, PLAIN, x_auto, w8, 0);
+    const Program *spiked = quantized(a, LINEAR, false, SPIKED, x_auto, w8, 0);
+    const Program *known = quantized(a, LINEAR, false, SPIKED, i8, w8, 0);
+    cr_expect_eq(count_op(plain, "choose_qparams"), 0);
+    cr_expect_geq(count_op(plain, "quantize_per_tensor"), 2);
+    cr_expect_eq(count_op(spiked, "choose_qparams_per_token"), 1);
+    cr_expect_eq(count_op(known, "choose_qparams"), 0);
+    const Error loose = error_of(spiked, LINEAR, false, SPIKED);
+    cr_expect_lt(loose.square, 0.5 * error_of(known, LINEAR, false, SPIKED).square);
+    arena_free(a);
+}
+
+/* Beside `algorithms`: where there are samples, and of statistics all but gptq, which is told. */
+Test(quantize, algorithms_with_samples)
+{
+    Arena *a = arena_new();
+    Kind kind = CORRELATED;
+    Samples s = {.n = SAMPLES, .read = read_sample, .ctx = &kind};
+    Diag d = {.out = stderr};
+    QuantRule rule = rule_of(floats, w4, 0), whole = rule_of(floats, w4, 0);
+    rule.has_with_samples = true;
+    rule.with_samples = ALG_SCALE_ESTIMATION | ALG_GPTQ;
+    QuantJob with = {.samples = &s}, without = {0};
+    const Program *p = quantized_by(a, LINEAR, false, rule, &with, &d);
+    whole.algorithms = rule.with_samples;
+    QuantJob asked = {.samples = &s};
+    cr_expect_str_eq(text_of(p, a), text_of(quantized_by(a, LINEAR, false, whole, &asked, &d), a));
+    whole.algorithms = 0;
+    cr_expect_str_eq(text_of(quantized_by(a, LINEAR, false, rule, &without, &d), a),
+                     text_of(quantized_by(a, LINEAR, false, whole, &asked, &d), a));
+
+    char *text = statistics_text(with.seen, a), *told = NULL;
+    size_t n;
+    Diag loud = {.out = open_memstream(&told, &n)};
+    QuantJob of_file = {.statistics = statistics_read(a, "s.txt", text, strlen(text), &d)};
+    cr_assert_not_null(of_file.statistics);
+    p = quantized_by(a, LINEAR, false, rule, &of_file, &loud);
+    fclose(loud.out);
+    cr_expect_str_eq(told, "s.txt: warning: has no products of operands: 1 node is rounded without "
+                           "gptq; give the samples (--calibrate) for it\n");
+    free(told);
+    whole.algorithms = ALG_SCALE_ESTIMATION;
+    cr_expect_str_eq(text_of(p, a), text_of(quantized_by(a, LINEAR, false, whole, &asked, &d), a));
+    arena_free(a);
+}
+
+/* -- runs that go on where others ended -------------------------------------------------------- */
+
+enum { FEW = 5 };
+
+typedef struct Kept {
+    Arena *arena;
+    char *text[4 * FEW];
+    int n;
+} Kept;
+
+static bool is_due(void *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
+static bool keep(void *ctx, const Statistics *s, int done, Diag *d)
+{
+    Kept *k = ctx;
+    (void)done, (void)d;
+    cr_assert_lt(k->n, 4 * FEW);
+    k->text[k->n++] = statistics_text(s, k->arena);
+    return true;
+}
+
+/* After each sample of both looks: what was kept leads to the same bytes, that of the second look
+ * without another first. */
+Test(quantize, a_run_goes_on_from_each_sample)
+{
+    Arena *a = arena_new();
+    Kind kind = SPIKED;
+    Samples s = {.n = FEW, .read = read_sample, .ctx = &kind};
+    Diag d = {.out = stderr};
+    const QuantRule rule = rule_of(x_auto, w8, ALG_BIAS_CORRECTION | ALG_GPTQ);
+    Kept kept = {.arena = a}, rest = {.arena = a};
+    Checkpoint c = {.id = 7, .is_due = is_due, .keep = keep, .ctx = &kept};
+    QuantJob whole = {.samples = &s, .checkpoint = &c};
+    const char *want = text_of(quantized_by(a, TWO, false, rule, &whole, &d), a);
+    const char *seen = statistics_text(whole.seen, a);
+    cr_expect_eq(kept.n, 2 * FEW, "%d", kept.n);
+    for (int i = 0; i < kept.n; i++) {
+        const bool is_second = strstr(kept.text[i], "\npart.again ");
+        Checkpoint from = {.id = 7, .is_due = is_due, .keep = keep, .ctx = &rest};
+        from.from = statistics_read(a, "part", kept.text[i], strlen(kept.text[i]), &d);
+        cr_assert_not_null(from.from);
+        QuantJob job = {.samples = &s, .checkpoint = &from};
+        rest.n = 0;
+        cr_expect_str_eq(text_of(quantized_by(a, TWO, false, rule, &job, &d), a), want, "%d", i);
+        cr_expect_str_eq(statistics_text(job.seen, a), seen, "%d", i);
+        cr_expect_eq(is_second, i >= FEW);
+        cr_expect_eq(from.first, i % FEW + 1);
+        cr_expect_leq(rest.n, 2 * FEW - i, "%d", rest.n);
+    }
     arena_free(a);
 }
