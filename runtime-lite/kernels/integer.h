@@ -21,7 +21,9 @@
 /* Terms that one instruction adds to a lane: four bytes, or two numbers of 16 bits. */
 #if (ETC_VEC == 64) && defined(__AVX512VNNI__)
 #define ETC_TERMS 4
-#elif (ETC_VEC == 32) && (defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__)))
+#elif (ETC_VEC == 32) && defined(__AVXVNNI__)
+#define ETC_TERMS 4
+#elif (ETC_VEC == 32) && defined(__AVX512VNNI__) && defined(__AVX512VL__)
 #define ETC_TERMS 4
 #elif defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
 #define ETC_TERMS 4
@@ -956,7 +958,7 @@ ETC_INLINE void etc_depthwise_sums(const int16_t *data, const int64_t *offset, c
     }
 }
 
-/* Some taps; where there are more, sums are added up.  An odd last one has a partner of weight 0. */
+/* Some taps; more of them are added up.  An odd last one has a partner of weight 0. */
 #define ETC_TAPS 32
 
 /* Where taps t .. t + count - 1 of the first output lie, and again the first of them. */
@@ -981,7 +983,7 @@ ETC_INLINE void etc_tap_pairs(const int8_t *w, int count, uint32_t pair[(ETC_TAP
     }
 }
 
-/* The sums of n outputs in a run, by some taps at a time; `first`: offsets of the first of them. */
+/* The sums of n outputs in a run, some taps at a time; `first`: offsets of the first of them. */
 ETC_INLINE void etc_depthwise_channel(const int8_t *w, const EtcConv *g, const EtcPictures *p,
                                       const int64_t *first, int64_t n)
 {
