@@ -71,8 +71,8 @@ static void put_integer(Function *f, const Node *n)
 static void put_call(Function *f, const Node *n, const char *core, const char *work)
 {
     const char *x = function_pointer(f, n->in[0]), *w = function_pointer(f, arg_value(n, 1));
-    put(&f->body, "    etc_%s_i8(%s, %s, %s, &g, &q%s);\n", core, x, w, f->name_of[n->out[0]->index],
-        work);
+    put(&f->body, "    etc_%s_i8(%s, %s, %s, &g, &q%s);\n", core, x, w,
+        f->name_of[n->out[0]->index], work);
 }
 
 bool emit_integer_conv(Function *f, const Node *n, Clamp clamp)

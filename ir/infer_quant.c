@@ -274,8 +274,8 @@ static bool check_number(const Node *n, const char *name, int64_t lo, int64_t hi
     int64_t v;
     return get_int(n, arg_find(n, name), &v, d) &&
            ((v >= lo && v <= hi) ||
-            diag_error(d, n->loc, "%s is %" PRId64 ", expected %" PRId64 " to %" PRId64, name, v, lo,
-                       hi));
+            diag_error(d, n->loc, "%s is %" PRId64 ", expected %" PRId64 " to %" PRId64, name, v,
+                       lo, hi));
 }
 
 /* The result: floats, or integers with a scale, a zero point and a range of theirs. */

@@ -1,8 +1,8 @@
 /* fuse_integers.c -- products between dequantize and quantize are computed in integers, for C.
  *
  * Stage core, after pass quantize.  Two walks in order of the graph, each node looked at once; the
- * last rule is the second's, which also gives each pointwise reader a dequantize of its own, so that
- * loops read bytes:
+ * last rule is the second's, which also gives each pointwise reader a dequantize of its own, so
+ * that loops read bytes:
  *
  *   product(dequantize(x), dequantize(w), b)  ==>  etc.integer_*(x, w, b)      floats result
  *   clamp(etc.integer_*(...))                 ==>  the same with the clamp     read once

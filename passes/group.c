@@ -4,9 +4,10 @@
  * One backward walk.  A node joins the group of its users when all of them are pointwise members of
  * one group, its result has that group's shape and dtype and nobody else reads it; at most one node
  * of a group is no pointwise one, its anchor.  Two kinds of nodes change the dtype within a group:
- * dequantize per tensor, and quantize as the last of a group without an anchor.  Otherwise it opens a group, of which it is the last
- * node.  So each group has one result at most read outside, and standing where its last node stood
- * it comes after everything it reads.  Views, concats and control flow stay bare.  Linear.
+ * dequantize per tensor, and quantize as the last of a group without an anchor.  Otherwise a node
+ * opens a group, of which it is the last.  So each group has one result at most read outside, and
+ * standing where its last node stood it comes after everything it reads.  Views, concats and control
+ * flow stay bare.  Linear.
  */
 #include "passes/group.h"
 #include <string.h>

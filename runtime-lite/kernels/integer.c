@@ -179,7 +179,8 @@ static int read_conv(const EtcCall *c, const EtcTensor *x, const EtcTensor *w, E
     const EtcConv all = {x->dim[0], g->groups,
                          w->dim[1], (r == 4) ? x->dim[2] : 1, x->dim[r - 1],
                          w->dim[0] / g->groups, 0, 0,
-                         (r == 4) ? w->dim[2] : 1, w->dim[r - 1], s[0], s[1], p[0], p[1], d[0], d[1],
+                         (r == 4) ? w->dim[2] : 1, w->dim[r - 1],
+                         s[0], s[1], p[0], p[1], d[0], d[1],
                          0.0f, 0.0f, 0, 0, 0};
     *g = all;
     g->oh = out_size(g->ih, g->kh, g->sh, g->ph, g->dh);

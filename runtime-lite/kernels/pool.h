@@ -110,8 +110,8 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
 }
 
 /* One tap of a row of windows: y[o] = max(y[o], x[ix + o stride]) where that lies in [0, size). */
-ETC_INLINE void etc_max_tap(const uint8_t *x, int64_t size, int64_t ix, int64_t stride, uint8_t flip,
-                            uint8_t *__restrict y, int64_t n)
+ETC_INLINE void etc_max_tap(const uint8_t *x, int64_t size, int64_t ix, int64_t stride,
+                            uint8_t flip, uint8_t *__restrict y, int64_t n)
 {
     const int64_t from = (ix < 0) ? ((stride - 1 - ix) / stride) : 0;
     const int64_t to = (ix < size) ? etc_min_i64((size - ix + stride - 1) / stride, n) : 0;

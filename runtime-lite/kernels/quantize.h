@@ -124,7 +124,7 @@ ETC_INLINE EtcF etc_dequantize_lanes(EtcF a, EtcF zero, EtcF scale)
     return (a - zero) * scale;
 }
 
-/* Integers within [lo, hi] less their zero point, a NaN the least: as etc_quantize_f32 of 8 bits. */
+/* Integers within [lo, hi] less their zero point, a NaN the least: as etc_quantize_f32 does. */
 ETC_INLINE EtcF etc_quantize_from_zero(EtcF a, EtcF inverse, EtcF lo, EtcF hi)
 {
     return etc_at_most(etc_at_least(lo, a * inverse), hi) +
