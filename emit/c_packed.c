@@ -37,7 +37,8 @@ bool emit_packed(Function *f, const Node *n, Clamp clamp)
     put(&f->body, "};\n    const EtcPackedWeight weight = {%s, ", function_pointer(f, w));
     put(&f->body, "%s, ", array_or_null(f, scale));
     put(&f->body, "%s};\n", array_or_null(f, zero));
-    put(&f->body, "    etc_packed_%s(%s, &weight, ", core_of(w->type.dtype), function_pointer(f, x));
+    put(&f->body, "    etc_packed_%s(%s, &weight, ", core_of(w->type.dtype),
+        function_pointer(f, x));
     put(&f->body, "%s, %s, &g, work);\n", array_or_null(f, bias), f->name_of[y->index]);
     f->uses_work = true;
     return true;

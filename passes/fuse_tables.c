@@ -88,10 +88,10 @@ static bool read_product(const Node *n, Table *t)
            dims_equal(y.dim, s.dim, y.rank - 1);
 }
 
-/* -- the node ------------------------------------------------------------------------------------ */
+/* -- the node --------------------------------------------------------------------------------- */
 
-static Value *constant(Rewrite *r, const Table *t, const char *part, EtcDtype dtype, int64_t columns,
-                       void *data)
+static Value *constant(Rewrite *r, const Table *t, const char *part, EtcDtype dtype,
+                       int64_t columns, void *data)
 {
     Program *p = r->g->program;
     const State *s = t->q->state;
@@ -166,8 +166,9 @@ static bool fuse(Rewrite *r, Node *n, const Table *t)
     if (!fits)
         return true;
     bool is_short = fits_4_bits(t);
+    Value *table = is_short ? short_table(r, t) : whole_table(r, t);
     Node *made = build(r->g, n, n->loc, is_short ? OP_EMBEDDING_4BIT : OP_EMBEDDING_BYTE, r->d,
-                       "vvviiv", is_short ? short_table(r, t) : whole_table(r, t), scales(r, t), zero,
+                       "vvviiv", table, scales(r, t), zero,
                        (int64_t)(is_short ? -8 : -128), (int64_t)(is_short ? 7 : 127), t->index);
     const Type y = n->out[0]->type;
     Value *v = made ? made->out[0] : NULL;

@@ -5,9 +5,9 @@
  *
  *   linear(x, dequantize(q), bias)  ==>  etc.packed_linear(x, packed q, scales, zero points, bias)
  *
- * and mm and addmm alike; q is a constant with a scale for all, for each column or for each group of
- * terms, or of halves; a view and a transpose may stand behind it.  It is done where all that reads
- * the floats are such products; else they are there anyway.  Integers that 4 bits hold get 4 bits.
+ * and mm and addmm alike; q is a constant with a scale for all, for each column or for each group
+ * of terms, or of halves; a view and a transpose may stand behind it.  It is done where all that
+ * reads the floats are such products; else they are there anyway.  Integers that 4 bits hold get 4 bits.
  * Padding to whole blocks of columns must not make the weight larger than its floats.  Sums have
  * the same terms in the same order: no bit changes.  Each node is looked at twice.
  */
@@ -44,7 +44,7 @@ typedef struct Fuse {
     Packed *packed; /* by value index: what was made of floats already */
 } Fuse;
 
-/* -- how weights are kept ------------------------------------------------------------------------ */
+/* -- how weights are kept --------------------------------------------------------------------- */
 
 static bool is_kept(const Value *v, EtcDtype t)
 {
@@ -117,7 +117,7 @@ static const Value *source_of(const Value *v, bool *is_swapped)
     return v->def && v->def->op == OP_VIEW ? v->def->in[0] : v;
 }
 
-/* -- products ------------------------------------------------------------------------------------ */
+/* -- products --------------------------------------------------------------------------------- */
 
 static int weight_arg(const Node *n)
 {
@@ -215,7 +215,7 @@ static bool read_matrix(const Node *n, Matrix *m)
     return (m->kept.q->type.dtype == ETC_F16 || read_range(m)) && is_worth_it(m);
 }
 
-/* -- packing ------------------------------------------------------------------------------------- */
+/* -- packing ---------------------------------------------------------------------------------- */
 
 static int64_t element(const Matrix *m, int64_t column, int64_t term)
 {
@@ -235,8 +235,8 @@ static Value *constant(Fuse *f, const Matrix *m, const char *part, EtcDtype t, i
     Program *p = f->r.g->program;
     const State *s = m->kept.q->state;
     const Dim dim[3] = {DIM(blocks_of_columns(m)), DIM(rows), DIM(ETC_PACKED_COLUMNS)};
-    return graph_state(f->r.g, program_const(p, arena_printf(p->arena, "%s%s", s->name, part), s->fqn,
-                                             type_tensor(p, t, 3, dim), data));
+    const char *name = arena_printf(p->arena, "%s%s", s->name, part);
+    return graph_state(f->r.g, program_const(p, name, s->fqn, type_tensor(p, t, 3, dim), data));
 }
 
 static int64_t room(const Matrix *m, int64_t rows)
@@ -304,7 +304,7 @@ static bool fuse(Fuse *f, Node *n, const Matrix *m)
     return made && rewrite_node(&f->r, n, made->out[0]);
 }
 
-/* -- the graph ----------------------------------------------------------------------------------- */
+/* -- the graph -------------------------------------------------------------------------------- */
 
 /* A view or transpose whose readers are looked at in its place. */
 static bool passes_on(const Node *n)

@@ -48,7 +48,8 @@ EtcStatus etc_packed_linear(const EtcCall *c)
     }
     EtcPacked g = {1, n, x->dim[x->rank - 1], 0, -__builtin_inff(), __builtin_inff()};
     EtcStatus st = check_weight(w, scale, zero, n, g.k, &g.group);
-    if ((st != ETC_OK) || ((bias != NULL) && ((bias->dtype != ETC_F32) || (etc_numel(bias) != n)))) {
+    if ((st != ETC_OK) ||
+        ((bias != NULL) && ((bias->dtype != ETC_F32) || (etc_numel(bias) != n)))) {
         return ETC_BAD_ARG;
     }
     if ((x->dtype != ETC_F32) || (y->dtype != ETC_F32) || !etc_is_plain(x)) {
@@ -67,7 +68,8 @@ EtcStatus etc_packed_linear(const EtcCall *c)
         EtcPackedCore *run = (w->dtype == ETC_F16)  ? c->cores->packed_f16
                              : (w->dtype == ETC_U8) ? c->cores->packed_i4
                                                     : c->cores->packed_i8;
-        const EtcPackedWeight weight = {w->data, (scale != NULL) ? (const float *)scale->data : NULL,
+        const EtcPackedWeight weight = {w->data,
+                                        (scale != NULL) ? (const float *)scale->data : NULL,
                                         (zero != NULL) ? (const int8_t *)zero->data : NULL};
         run((const float *)x->data, &weight, (bias != NULL) ? (const float *)bias->data : NULL,
             (float *)y->data, &g, c->scratch);

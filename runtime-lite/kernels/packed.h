@@ -1,10 +1,10 @@
-/* packed.h -- matmul whose weights stay integers or halves: y[m,n] = clamp(bias + x[m,k] w, lo, hi).
+/* packed.h -- matmul whose weights stay integers or halves: y = clamp(bias + x w, lo, hi).
  *
  * Weights lie in blocks of ETC_PACKED columns, [n / 16][k][16], the last filled up with zeros.  Two
  * integers of 4 bits share a byte: term 2i of a column is its low half, term 2i + 1 the high one.
  * Scales and zero points lie likewise, [n / 16][k / group][16].  A weight is (q - zero) * scale,
- * rounded to float; then sums are those of matmul.h: from 0 or from the bias, terms in order of k by
- * fused multiply-add.  So the bits are those of the same product with weights that were made floats
+ * rounded to float; then sums are those of matmul.h: from 0 or from the bias, terms in order of k
+ * by fused multiply-add.  So the bits are those of the same product with weights that were made floats
  * before.
  *
  * One row of x meets weights in registers; several meet panels of ETC_KB rows in `work`.
@@ -207,8 +207,8 @@ ETC_INLINE void etc_packed_columns(const float *x, const EtcPackedWeight *w, con
     }
 }
 
-ETC_INLINE void etc_packed_row(const float *x, const EtcPackedWeight *w, const float *bias, float *y,
-                               const EtcPacked *g, int bits)
+ETC_INLINE void etc_packed_row(const float *x, const EtcPackedWeight *w, const float *bias,
+                               float *y, const EtcPacked *g, int bits)
 {
     int64_t j = 0;
     for (; (j + (3 * ETC_LANES)) < g->n; j += 4 * ETC_LANES) {
@@ -233,14 +233,14 @@ ETC_INLINE void etc_packed(const float *x, const EtcPackedWeight *w, const float
 }
 
 /* work: ETC_WORK_BYTES */
-ETC_OUTLINE void etc_packed_i4(const float *x, const EtcPackedWeight *w, const float *bias, float *y,
-                               const EtcPacked *g, void *work)
+ETC_OUTLINE void etc_packed_i4(const float *x, const EtcPackedWeight *w, const float *bias,
+                               float *y, const EtcPacked *g, void *work)
 {
     etc_packed(x, w, bias, y, g, work, 4);
 }
 
-ETC_OUTLINE void etc_packed_i8(const float *x, const EtcPackedWeight *w, const float *bias, float *y,
-                               const EtcPacked *g, void *work)
+ETC_OUTLINE void etc_packed_i8(const float *x, const EtcPackedWeight *w, const float *bias,
+                               float *y, const EtcPacked *g, void *work)
 {
     etc_packed(x, w, bias, y, g, work, 8);
 }
