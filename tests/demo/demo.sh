@@ -7,7 +7,7 @@
 #
 # Needs BUILD_FOLDER/etc and a C compiler, no Python.  Fails where an accuracy is not torch's, where
 # int8 loses more than 0.3 points of it or int4 more than 1, or the two ways of running differ in a
-# bit; appends "passed failed skipped" to FILE.
+# bit, int8 apart, whose sums are exact in C; appends "passed failed skipped" to FILE.
 set -eu
 export LC_ALL=C
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
@@ -89,8 +89,11 @@ program() { # "one" or "each", points it may lose, flags of etc: builds $name, r
     score "emitted C" "$name.out" "$may_lose"
     same=different
     diff -rq "$name.lite" "$name.out" > /dev/null && same="the same"
-    verdict "bits of both runs of $name" "$same" "the same"
     echo "  bits of both runs: $same"
+    case "$*" in
+    *"--recipe int8 "*) ;; # C multiplies integers, which the kernels of a .pte do as floats
+    *) verdict "bits of both runs of $name" "$same" "the same" ;;
+    esac
 }
 
 model() { # folder of the model, "one" for one call with all images or "each"
