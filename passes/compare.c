@@ -142,7 +142,9 @@ static EtcTensor **run(const Case *k, const Program *p, EtcTensor *const *in, ui
 {
     const Graph *g = p->method[k->method];
     EtcTensor **out = NEW(a, EtcTensor *, g->n_out + g->n_updates + 1);
-    bool ok = eval_watched(g, in, k->symbol, (EvalHow){.arena_check = !shake, .visit = shake ? shake_result : NULL, .ctx = shake}, a, out,
+    const EvalHow how = {
+        .arena_check = !shake, .visit = shake ? shake_result : NULL, .ctx = shake};
+    bool ok = eval_watched(g, in, k->symbol, how, a, out,
                            out + g->n_out, d);
     return ok ? out : NULL;
 }
