@@ -1,21 +1,10 @@
 /* c_integer.c -- linear layers and convolutions of 8-bit integers: kernels/integer.h's cores. */
 #include "emit/c_emit.h"
-#include <string.h>
-
-/* Position of the argument `name`, which the row has. */
-static int find(const Node *n, const char *name)
-{
-    const Schema *s = op_schema(n->graph->program, n->op);
-    for (int i = 0; i < s->n_args; i++)
-        if (!strcmp(s->arg[i].name, name))
-            return i;
-    UNREACHABLE();
-}
 
 static double number(const Node *n, const char *name)
 {
     double v = 0;
-    arg_number(n, find(n, name), &v);
+    arg_number(n, arg_find(n, name), &v);
     return v;
 }
 
@@ -30,7 +19,7 @@ static bool check(Function *f, const Node *n)
 /* What is known of the input: scale and zero point where the run tells them, and their dtypes. */
 static void put_input(Function *f, const Node *n)
 {
-    int i = find(n, "input_scale");
+    int i = arg_find(n, "input_scale");
     const Value *x = n->in[0], *scale = arg_value(n, i), *zero = arg_value(n, i + 1);
     bool has_rows = false;
     if (scale) {
@@ -61,8 +50,8 @@ static void put_integer(Function *f, const Node *n)
         "    /* sums, scales, bias; scale and zero point of x, their dtypes, has_rows; x_is_signed, "
         "zero;\n     * clamp, is_float, 1 / scale of y; zero point and range of y */\n"
         "    const EtcInteger q = {\n        %s, %s, ",
-        function_pointer(f, arg_value(n, find(n, "sums"))),
-        function_pointer(f, arg_value(n, find(n, "scales"))));
+        function_pointer(f, arg_value(n, arg_find(n, "sums"))),
+        function_pointer(f, arg_value(n, arg_find(n, "scales"))));
     put(&f->body, "%s, ", array_or_null(f, arg_value(n, 2)));
     put_input(f, n);
     put_output(f, n);

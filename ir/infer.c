@@ -48,11 +48,6 @@ const char *arg_name(const Node *n, int i)
     return op_schema(program_of(n), n->op)->arg[i].name;
 }
 
-int arg_find(const Node *n, const char *name)
-{
-    return schema_find(op_schema(program_of(n), n->op), name, strlen(name));
-}
-
 bool get_optional(const Node *n, int i, Type *t, Diag *d)
 {
     const Value *v = arg_value(n, i);

@@ -27,7 +27,6 @@ bool get_size(const Node *n, int i, Dim *v, Diag *d);
 bool get_sizes(const Node *n, int i, Dim v[MAX_RANK], int *count, Diag *d);
 bool get_axis(const Node *n, int i, int rank, int *axis, Diag *d); /* an int counted from 0 */
 bool wrap_axis(const Node *n, int64_t axis, int rank, int *out, Diag *d);
-int arg_find(const Node *n, const char *name);        /* position, or -1: the row has none */
 EtcDtype dtype_or(const Node *n, EtcDtype otherwise); /* the argument `dtype` where given */
 
 /* -- sizes and dtypes ----------------------------------------------------------------- */

@@ -484,6 +484,7 @@ bool node_scales_bytes(const Node *n); /* one of the latter */
 bool op_mutates(OpId op);         /* its schema marks an argument "(a!)" */
 
 /* Arguments by position in the schema.  The accessors assume schema_check passed. */
+int arg_find(const Node *n, const char *name);              /* position, or -1: the row has none */
 Value *arg_value(const Node *n, int i);                    /* NULL: not a value */
 bool arg_int(const Node *n, int i, int64_t *v);            /* a plain integer (or bool) */
 bool arg_dim(const Node *n, int i, Dim *v);                /* an integer, symbolic or not */

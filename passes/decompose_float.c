@@ -102,7 +102,7 @@ bool decomp_group_norm(Rewrite *r, Node *n)
 /* The argument `name` of the node, or what stands for one that its row lacks. */
 static Arg arg_named(const Node *n, const char *name, Arg otherwise)
 {
-    int i = schema_find(op_schema(n->graph->program, n->op), name, strlen(name));
+    int i = arg_find(n, name);
     return i < 0 ? otherwise : n->arg[i];
 }
 

@@ -319,11 +319,6 @@ static bool fuse_product(Fuse *f, Node *n)
 
 /* -- what follows a product ------------------------------------------------------------------ */
 
-static int find_arg(const Node *n, const char *name)
-{
-    return schema_find(op_schema(n->graph->program, n->op), name, strlen(name));
-}
-
 static Node *product_of(const Value *v)
 {
     bool ok = v && v->def && v->type.dtype == ETC_F32 &&
@@ -349,19 +344,19 @@ static bool read_clamp(const Node *n, double *lo, double *hi)
 
 static void set_number(Node *n, const char *name, double v)
 {
-    node_set_arg(n, find_arg(n, name), (Arg){.kind = ARG_FLOAT, .f = v});
+    node_set_arg(n, arg_find(n, name), (Arg){.kind = ARG_FLOAT, .f = v});
 }
 
 static void set_int(Node *n, const char *name, int64_t v)
 {
-    node_set_arg(n, find_arg(n, name), (Arg){.kind = ARG_INT, .dim = DIM(v)});
+    node_set_arg(n, arg_find(n, name), (Arg){.kind = ARG_INT, .dim = DIM(v)});
 }
 
 static bool fuse_clamp(Fuse *f, Node *n, Node *product, double lo, double hi)
 {
     double had[2] = {0, 0};
-    arg_number(product, find_arg(product, "lo"), &had[0]);
-    arg_number(product, find_arg(product, "hi"), &had[1]);
+    arg_number(product, arg_find(product, "lo"), &had[0]);
+    arg_number(product, arg_find(product, "hi"), &had[1]);
     if (had[0] != -(double)INFINITY || had[1] != (double)INFINITY)
         return true;
     set_number(product, "lo", lo);
@@ -377,7 +372,7 @@ static bool fuse_quantize(Fuse *f, Node *n, Node *product, const Points *p)
     set_int(product, "output_zero", p->zero);
     set_int(product, "quant_min", p->lo);
     set_int(product, "quant_max", p->hi);
-    node_set_arg(product, find_arg(product, "dtype"), (Arg){.kind = ARG_DTYPE, .dtype = p->dtype});
+    node_set_arg(product, arg_find(product, "dtype"), (Arg){.kind = ARG_DTYPE, .dtype = p->dtype});
     t.dtype = p->dtype;
     value_set_type(y, t);
     return rewrite_node(&f->r, n, y);
@@ -503,8 +498,8 @@ static int64_t quantized(double v, const Points *p)
 static bool narrow(Fuse *f, Node *n, Node *product, const Points *p, double lo, double hi)
 {
     int64_t least = quantized(lo, p), most = quantized(hi, p), had[2];
-    if (!arg_int(product, find_arg(product, "quant_min"), &had[0]) ||
-        !arg_int(product, find_arg(product, "quant_max"), &had[1]) || least > had[1] ||
+    if (!arg_int(product, arg_find(product, "quant_min"), &had[0]) ||
+        !arg_int(product, arg_find(product, "quant_max"), &had[1]) || least > had[1] ||
         most < had[0])
         return true;
     set_int(product, "quant_min", least > had[0] ? least : had[0]);

@@ -148,7 +148,7 @@ static bool reshape(Resolve *s, Node *n)
 
 static const Arg *named(const Node *n, const char *name)
 {
-    int i = schema_find(op_schema(n->graph->program, n->op), name, strlen(name));
+    int i = arg_find(n, name);
     return i < 0 ? NULL : &n->arg[i];
 }
 
