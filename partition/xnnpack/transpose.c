@@ -64,7 +64,7 @@ static bool find_factors(const XValue *a, const XValue *b, Factors *f)
         if (left == 1 || right == 1)
             return left == right;
         uint32_t size = left < right ? left : right;
-        if (left % size || right % size)
+        if (!size || left % size || right % size)
             return false;
         f->size[f->n] = size;
         f->before[f->n] = i - 1;
