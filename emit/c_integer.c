@@ -1,4 +1,4 @@
-/* c_integer.c -- linear layers and convolutions of 8-bit integers: kernels/integer.h's cores. */
+/* c_integer.c -- linear layers and convolutions of 8-bit integers: the cores of kernels/integer_*.h. */
 #include "emit/c_emit.h"
 
 static double number(const Node *n, const char *name)
