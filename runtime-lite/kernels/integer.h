@@ -139,6 +139,93 @@ ETC_INLINE void etc_integer_put(EtcI sum, EtcF scale, EtcF bias, void *y, int64_
     }
 }
 
+/* Vectors of outputs whose bytes are put together. */
+#if defined(__SSE2__) && (ETC_VEC < 64)
+#define ETC_PUT_VECTORS 4
+#else
+#define ETC_PUT_VECTORS 1
+#endif
+
+/* etc_finish of one channel whose outputs are bytes.  Where no v is a NaN one clamp does for two,
+ * since a product with 1 / scale of y keeps their order. */
+typedef struct EtcBytesOf {
+    EtcF scale, bias, inverse, lo, hi;
+    uint8_t y_zero;
+} EtcBytesOf;
+
+ETC_INLINE float etc_between(float v, float lo, float hi)
+{
+    return (v < lo) ? lo : ((v > hi) ? hi : v);
+}
+
+ETC_INLINE void etc_bytes_of(const EtcInteger *q, float scale, float bias, EtcBytesOf *f)
+{
+    const float lo = (float)(q->y_lo - q->y_zero), hi = (float)(q->y_hi - q->y_zero);
+    f->scale = etc_splat(scale);
+    f->bias = etc_splat(bias);
+    f->inverse = etc_splat(q->inverse);
+    f->lo = etc_splat(etc_between(q->lo * q->inverse, lo, hi));
+    f->hi = etc_splat(etc_between(q->hi * q->inverse, lo, hi));
+    f->y_zero = (uint8_t)q->y_zero;
+}
+
+/* The outputs of ETC_PUT_VECTORS vectors of sums, the first n of which are vectors of their own. */
+ETC_INLINE void etc_integer_bytes(const int32_t *sum, int n, uint8_t *y, const EtcBytesOf *f)
+{
+    EtcI v[ETC_PUT_VECTORS];
+    ETC_UNROLL
+    for (int i = 0; i < ETC_PUT_VECTORS; i++) {
+        const EtcI s = *(const EtcIAnywhere *)(sum + ((i % n) * ETC_LANES));
+        const EtcF by = ((__builtin_convertvector(s, EtcF) * f->scale) + f->bias) * f->inverse;
+        v[i] = (EtcI)(etc_at_most(etc_at_least(by, f->lo), f->hi) + etc_splat(12582912.0f));
+    }
+#if ETC_PUT_VECTORS == 1
+    etc_store_low(y, ETC_LANES, v[0] + (int32_t)f->y_zero);
+#elif ETC_VEC == 32
+    const __m256i low = _mm256_set1_epi32(0xff);
+    const __m256i a = _mm256_packs_epi32(_mm256_and_si256((__m256i)v[0], low),
+                                         _mm256_and_si256((__m256i)v[1], low));
+    const __m256i b = _mm256_packs_epi32(_mm256_and_si256((__m256i)v[2], low),
+                                         _mm256_and_si256((__m256i)v[3], low));
+    const __m256i bytes = _mm256_add_epi8(_mm256_packus_epi16(a, b),
+                                          _mm256_set1_epi8((char)f->y_zero));
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const EtcWhole all = (EtcWhole)_mm256_permutevar8x32_epi32(bytes, order);
+    __builtin_memcpy(y, &all, (size_t)n * ETC_LANES);
+#else
+    const __m128i low = _mm_set1_epi32(0xff);
+    const __m128i a = _mm_packs_epi32(_mm_and_si128((__m128i)v[0], low),
+                                      _mm_and_si128((__m128i)v[1], low));
+    const __m128i b = _mm_packs_epi32(_mm_and_si128((__m128i)v[2], low),
+                                      _mm_and_si128((__m128i)v[3], low));
+    const EtcWhole all = (EtcWhole)_mm_add_epi8(_mm_packus_epi16(a, b),
+                                                _mm_set1_epi8((char)f->y_zero));
+    __builtin_memcpy(y, &all, (size_t)n * ETC_LANES);
+#endif
+}
+
+/* A row of n outputs, at least a vector; the last vector may meet the one before. */
+ETC_INLINE void etc_integer_row(const int32_t *sum, int64_t n, uint8_t *y, const EtcBytesOf *f)
+{
+    int64_t i = 0;
+    for (; (i + (ETC_PUT_VECTORS * ETC_LANES)) <= n; i += ETC_PUT_VECTORS * ETC_LANES) {
+        etc_integer_bytes(sum + i, ETC_PUT_VECTORS, y + i, f);
+    }
+#if ETC_PUT_VECTORS == 4
+    if ((i + (2 * ETC_LANES)) <= n) {
+        etc_integer_bytes(sum + i, 2, y + i, f);
+        i += 2 * ETC_LANES;
+    }
+    if ((i + ETC_LANES) <= n) {
+        etc_integer_bytes(sum + i, 1, y + i, f);
+        i += ETC_LANES;
+    }
+#endif
+    if (i < n) {
+        etc_integer_bytes(sum + n - ETC_LANES, 1, y + n - ETC_LANES, f);
+    }
+}
+
 /* Sums and where they go: rows of n outputs, of one channel or of one channel each. */
 typedef struct EtcSums {
     const int32_t *sum;
@@ -150,6 +237,7 @@ typedef struct EtcSums {
 ETC_OUTLINE void etc_integer_rows(const EtcSums *s, void *y, const EtcInteger *q)
 {
     EtcFinish f;
+    EtcBytesOf b;
     const float *scales = q->scales, *biases = q->bias;
     const float by = etc_x_scale(q, 0);
     etc_finish(q, &f);
@@ -157,24 +245,18 @@ ETC_OUTLINE void etc_integer_rows(const EtcSums *s, void *y, const EtcInteger *q
         const int64_t channel = s->channel + (r * s->step);
         const int32_t *sum = s->sum + (r * s->pitch);
         const int64_t at = s->at + (r * s->y_row);
-        const EtcF scale = etc_splat(by * scales[channel]);
-        const EtcF bias = etc_splat((biases != NULL) ? biases[channel] : 0.0f);
-        int64_t i = 0;
-        for (; (i + ETC_LANES) <= s->n; i += ETC_LANES) {
-            etc_integer_put(*(const EtcIAnywhere *)(sum + i), scale, bias, y, at + i, ETC_LANES,
-                            &f);
+        const float scale = by * scales[channel], bias = (biases != NULL) ? biases[channel] : 0.0f;
+        const int is_finite = ((scale - scale) == 0.0f) && ((bias - bias) == 0.0f);
+        if ((s->n >= ETC_LANES) && (q->is_float == 0) && is_finite) {
+            etc_bytes_of(q, scale, bias, &b);
+            etc_integer_row(sum, s->n, (uint8_t *)y + at, &b);
+            continue;
         }
-        if (i < s->n) { /* sums have room for whole vectors */
-            etc_integer_put(*(const EtcIAnywhere *)(sum + i), scale, bias, y, at + i, s->n - i, &f);
+        for (int64_t i = 0; i < s->n; i += ETC_LANES) { /* sums have room for whole vectors */
+            etc_integer_put(*(const EtcIAnywhere *)(sum + i), etc_splat(scale), etc_splat(bias), y,
+                            at + i, etc_min_i64(s->n - i, ETC_LANES), &f);
         }
     }
-}
-
-/* What sums of a channel start from, so that terms need no zero point. */
-ETC_INLINE int32_t etc_integer_start(const EtcInteger *q, int64_t channel, int64_t row)
-{
-    const uint32_t zero = (uint32_t)(etc_x_zero(q, row) + etc_x_shift(q));
-    return (int32_t)(0u - (zero * (uint32_t)q->sums[channel]));
 }
 
 /* -- terms ----------------------------------------------------------------------------------- */

@@ -12,8 +12,9 @@ typedef struct EtcIntegerBlock {
     const uint32_t *panel; /* [n_k / ETC_TERMS][width]: ETC_TERMS terms of a pixel side by side */
     int32_t *sums;         /* [channel][width] */
     int64_t m, n_k, width;
-    int is_first;    /* sums start from `start` of their channel, else from what is there */
-    int64_t channel; /* the first */
+    int is_first; /* sums start from what stands for the zero point, else from what is there */
+    const int32_t *of; /* each channel's weights summed up */
+    uint32_t zero;     /* of x */
 } EtcIntegerBlock;
 
 /* Terms whose weights are widened at a time, where an instruction adds two. */
@@ -38,13 +39,13 @@ ETC_INLINE void etc_integer_add(const uint32_t *panel, const uint32_t word[16], 
     }
 }
 
-/* Sums of rows i .. and some columns start from what they are, or from `start` of their channel. */
+/* What sums of rows i .. and some columns start from. */
 ETC_INLINE void etc_integer_from(const EtcIntegerBlock *t, const int32_t *sums, int64_t i, int mr,
-                                 int nv, int is_first, const EtcInteger *q, EtcI acc[16][4])
+                                 int nv, int is_first, EtcI acc[16][4])
 {
     ETC_UNROLL
     for (int r = 0; r < mr; r++) {
-        const EtcI start = etc_splat_i32(etc_integer_start(q, t->channel + i + r, 0));
+        const EtcI start = etc_splat_i32((int32_t)(0u - (t->zero * (uint32_t)t->of[i + r])));
         ETC_UNROLL
         for (int v = 0; v < nv; v++) {
             acc[r][v] = start;
@@ -68,15 +69,15 @@ ETC_INLINE void etc_integer_to(const EtcIntegerBlock *t, int32_t *sums, int mr, 
 }
 
 #if ETC_TERMS == 4
-ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int64_t i, int mr, int nv,
-                                 const EtcInteger *q)
+ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, int mr, int nv)
 {
     const int8_t *w = t->w + (i * t->w_row);
-    const uint32_t *panel = t->panel;
+    const uint32_t *panel = t->panel + c;
+    int32_t *sums = t->sums + (i * t->width) + c;
     EtcI acc[16][4];
     uint32_t word[16];
     int64_t k = 0;
-    etc_integer_from(t, t->sums + (i * t->width), i, mr, nv, t->is_first, q, acc);
+    etc_integer_from(t, sums, i, mr, nv, t->is_first, acc);
     for (; (k + 4) <= t->n_k; k += 4) {
         ETC_UNROLL
         for (int r = 0; r < mr; r++) {
@@ -94,60 +95,66 @@ ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int64_t i, int mr, in
         }
         etc_integer_add(panel, word, mr, nv, acc);
     }
-    etc_integer_to(t, t->sums + (i * t->width), mr, nv, acc);
+    etc_integer_to(t, sums, mr, nv, acc);
 }
 
-ETC_INLINE void etc_integer_tiles(const EtcIntegerBlock *t, int mr, int nv, const EtcInteger *q)
+/* All rows of nv vectors of columns from c on. */
+ETC_INLINE void etc_integer_tiles(const EtcIntegerBlock *t, int64_t c, int mr, int nv)
 {
     int64_t i = 0;
     for (; (i + mr) <= t->m; i += mr) {
-        etc_integer_tile(t, i, mr, nv, q);
+        etc_integer_tile(t, i, c, mr, nv);
     }
     for (; (mr > 4) && ((i + 4) <= t->m); i += 4) {
-        etc_integer_tile(t, i, 4, nv, q);
+        etc_integer_tile(t, i, c, 4, nv);
     }
     for (; i < t->m; i++) {
-        etc_integer_tile(t, i, 1, nv, q);
+        etc_integer_tile(t, i, c, 1, nv);
     }
 }
 
-ETC_OUTLINE void etc_integer_tiles_1(const EtcIntegerBlock *t, const EtcInteger *q)
+ETC_OUTLINE void etc_integer_tiles_1(const EtcIntegerBlock *t, int64_t c)
 {
-    etc_integer_tiles(t, ETC_INTEGER_MR1, 1, q);
+    etc_integer_tiles(t, c, ETC_INTEGER_MR1, 1);
 }
 
-ETC_OUTLINE void etc_integer_tiles_2(const EtcIntegerBlock *t, const EtcInteger *q)
+ETC_OUTLINE void etc_integer_tiles_2(const EtcIntegerBlock *t, int64_t c)
 {
-    etc_integer_tiles(t, ETC_INTEGER_MR2, 2, q);
+    etc_integer_tiles(t, c, ETC_INTEGER_MR2, 2);
 }
 
 #if ETC_INTEGER_NV == 4
-ETC_OUTLINE void etc_integer_tiles_3(const EtcIntegerBlock *t, const EtcInteger *q)
+ETC_OUTLINE void etc_integer_tiles_3(const EtcIntegerBlock *t, int64_t c)
 {
-    etc_integer_tiles(t, 8, 3, q);
+    etc_integer_tiles(t, c, 8, 3);
 }
 
-ETC_OUTLINE void etc_integer_tiles_4(const EtcIntegerBlock *t, const EtcInteger *q)
+ETC_OUTLINE void etc_integer_tiles_4(const EtcIntegerBlock *t, int64_t c)
 {
-    etc_integer_tiles(t, 6, 4, q);
+    etc_integer_tiles(t, c, ETC_INTEGER_MR, 4);
 }
 #endif
 
-ETC_INLINE void etc_integer_block(const EtcIntegerBlock *t, const EtcInteger *q)
+ETC_INLINE void etc_integer_block(const EtcIntegerBlock *t)
 {
-    switch (t->width / ETC_LANES) {
+    int64_t c = 0;
+    for (; (c + (ETC_INTEGER_NV * ETC_LANES)) <= t->width; c += ETC_INTEGER_NV * ETC_LANES) {
+#if ETC_INTEGER_NV == 4
+        etc_integer_tiles_4(t, c);
+#else
+        etc_integer_tiles_2(t, c);
+#endif
+    }
+    switch ((t->width - c) / ETC_LANES) {
     case 1:
-        etc_integer_tiles_1(t, q);
-        break;
-    case 2:
-        etc_integer_tiles_2(t, q);
+        etc_integer_tiles_1(t, c);
         break;
 #if ETC_INTEGER_NV == 4
-    case 3:
-        etc_integer_tiles_3(t, q);
+    case 2:
+        etc_integer_tiles_2(t, c);
         break;
-    case 4:
-        etc_integer_tiles_4(t, q);
+    case 3:
+        etc_integer_tiles_3(t, c);
         break;
 #endif
     default:
@@ -157,14 +164,13 @@ ETC_INLINE void etc_integer_block(const EtcIntegerBlock *t, const EtcInteger *q)
 #else
 /* n terms from k on of rows i .., widened, meet nv vectors of columns from c on. */
 ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int16_t wide[16][ETC_WIDE], int64_t k,
-                                 int64_t n, int64_t i, int64_t c, int mr, int nv,
-                                 const EtcInteger *q)
+                                 int64_t n, int64_t i, int64_t c, int mr, int nv)
 {
     const uint32_t *panel = t->panel + ((k / 2) * t->width) + c;
     int32_t *sums = t->sums + (i * t->width) + c;
     EtcI acc[16][4];
     uint32_t word[16];
-    etc_integer_from(t, sums, i, mr, nv, (t->is_first != 0) && (k == 0), q, acc);
+    etc_integer_from(t, sums, i, mr, nv, (t->is_first != 0) && (k == 0), acc);
     for (int64_t b = 0; b < n; b += 2) {
         ETC_UNROLL
         for (int r = 0; r < mr; r++) {
@@ -177,8 +183,7 @@ ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int16_t wide[16][ETC_
 }
 
 /* Rows i .. i + mr - 1; what is widened serves all columns. */
-ETC_INLINE void etc_integer_row_tiles(const EtcIntegerBlock *t, int64_t i, int mr,
-                                      const EtcInteger *q)
+ETC_INLINE void etc_integer_row_tiles(const EtcIntegerBlock *t, int64_t i, int mr)
 {
     int16_t wide[16][ETC_WIDE];
     for (int64_t k = 0; k < t->n_k; k += ETC_WIDE) {
@@ -192,25 +197,38 @@ ETC_INLINE void etc_integer_row_tiles(const EtcIntegerBlock *t, int64_t i, int m
         }
         int64_t c = 0;
         for (; (c + (ETC_INTEGER_NV * ETC_LANES)) <= t->width; c += ETC_INTEGER_NV * ETC_LANES) {
-            etc_integer_tile(t, wide, k, n, i, c, mr, ETC_INTEGER_NV, q);
+            etc_integer_tile(t, wide, k, n, i, c, mr, ETC_INTEGER_NV);
         }
         for (; c < t->width; c += ETC_LANES) {
-            etc_integer_tile(t, wide, k, n, i, c, mr, 1, q);
+            etc_integer_tile(t, wide, k, n, i, c, mr, 1);
         }
     }
 }
 
-ETC_OUTLINE void etc_integer_block(const EtcIntegerBlock *t, const EtcInteger *q)
+ETC_OUTLINE void etc_integer_block(const EtcIntegerBlock *t)
 {
     int64_t i = 0;
     for (; (i + ETC_INTEGER_MR) <= t->m; i += ETC_INTEGER_MR) {
-        etc_integer_row_tiles(t, i, ETC_INTEGER_MR, q);
+        etc_integer_row_tiles(t, i, ETC_INTEGER_MR);
     }
     for (; i < t->m; i++) {
-        etc_integer_row_tiles(t, i, 1, q);
+        etc_integer_row_tiles(t, i, 1);
     }
 }
 #endif
+
+/* Vectors of a panel of `rows` rows: with few terms many, so that what is done per panel and row
+ * of sums is done seldom. */
+ETC_INLINE int64_t etc_integer_vectors(const EtcConv *g, int64_t rows)
+{
+    const int64_t tile = ETC_INTEGER_NV, least = ETC_INTEGER_LEAST / ETC_LANES;
+    const int64_t runs = g->ow * (ETC_INTEGER_RUNS - 2) / ETC_LANES;
+    int64_t n = etc_min_i64(ETC_INTEGER_FEW / ETC_VEC / rows, ETC_INTEGER_PANEL / ETC_LANES);
+    n = etc_max_i64((etc_min_i64(n, runs) / tile) * tile, least);
+    const int64_t all = ((g->oh * g->ow) + ETC_LANES - 1) / ETC_LANES, panels = (all + n - 1) / n;
+    const int64_t even = (all + panels - 1) / panels;
+    return etc_min_i64(((even + tile - 1) / tile) * tile, n);
+}
 
 /* One image and group; `at`: its first element in y. */
 ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, int64_t at,
@@ -219,16 +237,14 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
 {
     const int64_t depth = g->ic * g->kh * g->kw, pixels = g->oh * g->ow;
     const int64_t rows = (depth + ETC_TERMS - 1) / ETC_TERMS; /* of the panel */
-    const int64_t all = (pixels + ETC_LANES - 1) / ETC_LANES;
-    const int64_t vectors = etc_max_i64(etc_min_i64(all, ETC_INTEGER_VECTORS), 1);
+    const int64_t vectors = etc_integer_vectors(g, rows), most = vectors * ETC_LANES;
     const int fits = (rows * vectors) <= (ETC_INTEGER_ROOM / ETC_VEC);
     const int64_t block = fits ? depth : ((ETC_INTEGER_HALF / ETC_VEC / vectors) * ETC_TERMS);
     uint32_t *panel = (uint32_t *)work;
-    const int64_t panels = (all + vectors - 1) / vectors; /* evened out */
-    const int64_t most = ((all + panels - 1) / panels) * ETC_LANES;
+    EtcIntegerBlock t = {w, depth, panel, NULL, 0, 0, 0, 1, NULL, 0};
+    t.zero = (uint32_t)(etc_x_zero(q, 0) + etc_x_shift(q));
     for (int64_t j = 0; j < pixels; j += most) {
         const int64_t n = etc_min_i64(pixels - j, most);
-        EtcIntegerBlock t = {w, depth, panel, NULL, 0, 0, 0, 1, 0};
         t.width = ((n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
         const int64_t used = (block < depth) ? ETC_INTEGER_HALF : (rows * t.width * 4);
         t.sums = (int32_t *)(void *)((uint8_t *)work + used);
@@ -238,7 +254,7 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
         }
         for (int64_t c = 0; c < g->oc; c += channels) {
             t.m = etc_min_i64(g->oc - c, channels);
-            t.channel = channel + c;
+            t.of = q->sums + channel + c;
             for (int64_t k = 0; k < depth; k += block) {
                 t.n_k = etc_min_i64(depth - k, block);
                 t.w = w + (c * depth) + k;
@@ -246,10 +262,10 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
                 if (block < depth) {
                     etc_integer_pack(x, g, k, t.n_k, j, n, q, panel);
                 }
-                etc_integer_block(&t, q);
+                etc_integer_block(&t);
             }
             const EtcSums done = {
-                t.sums, t.m, n, t.width, t.channel, 1, at + (c * g->y_plane) + j, g->y_plane};
+                t.sums, t.m, n, t.width, channel + c, 1, at + (c * g->y_plane) + j, g->y_plane};
             etc_integer_rows(&done, y, q);
         }
     }

@@ -5,7 +5,7 @@
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/integer.h"
 
-/* Rows of a tile 1, 2, 3 and 4 vectors wide, as in tile.h; of the widest; vectors of a panel. */
+/* Vectors of a tile; rows of a tile 1, 2, 3 and 4 vectors wide, as in tile.h; of the widest. */
 #if (ETC_VEC == 64) || defined(__aarch64__)
 #define ETC_INTEGER_NV 4
 #define ETC_INTEGER_MR1 12
@@ -17,14 +17,13 @@
 #define ETC_INTEGER_MR2 4
 #define ETC_INTEGER_MR 4
 #endif
-#if (ETC_TERMS == 4) || (ETC_VEC == 64)
-#define ETC_INTEGER_VECTORS ETC_INTEGER_NV
-#else
-#define ETC_INTEGER_VECTORS (48 / ETC_LANES)
-#endif
 
-/* Pixels of a panel at most; bytes of `work` for it, and for sums where the terms do not fit. */
-#define ETC_INTEGER_PANEL (ETC_INTEGER_VECTORS * ETC_LANES)
+/* Pixels of a panel, and of one with few terms at most; rows of images that these may come from;
+ * bytes of such a panel; bytes of `work` for any, and for sums where the terms do not fit. */
+#define ETC_INTEGER_LEAST ((ETC_VEC == 64) ? 64 : 48)
+#define ETC_INTEGER_PANEL 256
+#define ETC_INTEGER_RUNS 64
+#define ETC_INTEGER_FEW (ETC_WORK_BYTES / 4)
 #define ETC_INTEGER_ROOM (ETC_WORK_BYTES / 8 * 7)
 #define ETC_INTEGER_HALF (ETC_WORK_BYTES / 2)
 
@@ -50,22 +49,46 @@ ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t width, uint
     }
 }
 
+/* n bytes; a call of memcpy is dear for so few. */
+ETC_INLINE void etc_byte_copy(const uint8_t *x, uint8_t *y, int64_t n)
+{
+    int64_t i = 0;
+    for (; (i + 16) <= n; i += 16) {
+        __builtin_memcpy(y + i, x + i, 16);
+    }
+    if ((i < n) && (n >= 16)) { /* the last 16, some of them again */
+        __builtin_memcpy(y + n - 16, x + n - 16, 16);
+        return;
+    }
+    for (; i < n; i++) {
+        y[i] = x[i];
+    }
+}
+
 /* n bytes, `stride` apart. */
 ETC_INLINE void etc_byte_every(const uint8_t *x, int64_t stride, uint8_t *y, int64_t n)
 {
     int64_t i = 0;
     if (stride == 1) {
-        __builtin_memcpy(y, x, (size_t)n);
+        etc_byte_copy(x, y, n);
         return;
     }
 #if defined(__SSE2__)
+    const __m128i low = _mm_set1_epi16(0xff);
+    __m128i a, b;
     for (; (stride == 2) && ((i + 16) < n); i += 16) { /* of 32 bytes the last is not asked for */
-        const __m128i low = _mm_set1_epi16(0xff);
-        __m128i a, b;
         __builtin_memcpy(&a, x + (2 * i), sizeof a);
         __builtin_memcpy(&b, x + (2 * i) + 16, sizeof b);
         a = _mm_packus_epi16(_mm_and_si128(a, low), _mm_and_si128(b, low));
         __builtin_memcpy(y + i, &a, sizeof a);
+    }
+    if (i > 0) { /* the last 16, from the byte before the first of them on */
+        const uint8_t *from = x + (2 * (n - 16)) - 1;
+        __builtin_memcpy(&a, from, sizeof a);
+        __builtin_memcpy(&b, from + 16, sizeof b);
+        a = _mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8));
+        __builtin_memcpy(y + n - 16, &a, sizeof a);
+        return;
     }
 #endif
     for (; i < n; i++) {
@@ -133,7 +156,7 @@ ETC_INLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0,
 {
     uint8_t bytes[4][ETC_INTEGER_PANEL] = {{0}};
     const uint8_t *line[4];
-    EtcRun run[ETC_INTEGER_PANEL];
+    EtcRun run[ETC_INTEGER_RUNS];
     const int64_t width = ((n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
     const uint8_t pad = (uint8_t)etc_x_zero(q, 0), flip = etc_x_flip(q);
     const int is_1x1 = ((g->kh * g->kw) == 1) && (g->sh == 1) && (g->sw == 1) && (g->ph == 0) &&
@@ -149,7 +172,7 @@ ETC_INLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0,
             if (is_1x1 && (n == width)) {
                 line[t] = tap.plane + j;
             } else if (is_1x1) {
-                __builtin_memcpy(bytes[t], tap.plane + j, (size_t)n);
+                etc_byte_copy(tap.plane + j, bytes[t], n);
             } else {
                 etc_byte_taps(&tap, g, run, n_runs, pad, bytes[t]);
             }
