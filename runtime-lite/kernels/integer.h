@@ -91,6 +91,40 @@ ETC_INLINE float etc_x_scale(const EtcInteger *q, int64_t i)
                                          : ((const float *)q->x_scale)[at];
 }
 
+/* -- bytes ----------------------------------------------------------------------------------- */
+
+/* n bytes; a call of memcpy is dear for so few, and a loop over bytes becomes one. */
+ETC_INLINE void etc_byte_copy(const uint8_t *x, uint8_t *y, int64_t n)
+{
+    if (n >= 16) { /* the last 16, some of them again */
+        for (int64_t i = 0; i < (n - 16); i += 16) {
+            __builtin_memcpy(y + i, x + i, 16);
+        }
+        __builtin_memcpy(y + n - 16, x + n - 16, 16);
+    } else if (n >= 8) {
+        __builtin_memcpy(y, x, 8);
+        __builtin_memcpy(y + n - 8, x + n - 8, 8);
+    } else if (n >= 4) {
+        __builtin_memcpy(y, x, 4);
+        __builtin_memcpy(y + n - 4, x + n - 4, 4);
+    } else if (n > 0) {
+        y[0] = x[0];
+        y[n / 2] = x[n / 2];
+        y[n - 1] = x[n - 1];
+    }
+}
+
+ETC_INLINE void etc_byte_fill(uint8_t *y, uint8_t v, int64_t n)
+{
+    if (n >= 4) {
+        __builtin_memset(y, v, (size_t)n);
+    } else if (n > 0) {
+        y[0] = v;
+        y[n / 2] = v;
+        y[n - 1] = v;
+    }
+}
+
 /* -- what a sum becomes ---------------------------------------------------------------------- */
 
 ETC_INLINE EtcI etc_load_ints(const int32_t *p, int64_t n) /* n < ETC_LANES: the rest is zero */
@@ -158,8 +192,11 @@ ETC_INLINE float etc_between(float v, float lo, float hi)
     return (v < lo) ? lo : ((v > hi) ? hi : v);
 }
 
-ETC_INLINE void etc_bytes_of(const EtcInteger *q, float scale, float bias, EtcBytesOf *f)
+/* 0 where a v may be a NaN; by: scale of x */
+ETC_INLINE int etc_bytes_of(const EtcInteger *q, float by, int64_t channel, EtcBytesOf *f)
 {
+    const float scale = by * q->scales[channel];
+    const float bias = (q->bias != NULL) ? q->bias[channel] : 0.0f;
     const float lo = (float)(q->y_lo - q->y_zero), hi = (float)(q->y_hi - q->y_zero);
     f->scale = etc_splat(scale);
     f->bias = etc_splat(bias);
@@ -167,6 +204,7 @@ ETC_INLINE void etc_bytes_of(const EtcInteger *q, float scale, float bias, EtcBy
     f->lo = etc_splat(etc_between(q->lo * q->inverse, lo, hi));
     f->hi = etc_splat(etc_between(q->hi * q->inverse, lo, hi));
     f->y_zero = (uint8_t)q->y_zero;
+    return ((scale - scale) == 0.0f) && ((bias - bias) == 0.0f);
 }
 
 /* The outputs of ETC_PUT_VECTORS vectors of sums, the first n of which are vectors of their own. */
@@ -240,15 +278,17 @@ ETC_OUTLINE void etc_integer_rows(const EtcSums *s, void *y, const EtcInteger *q
     EtcBytesOf b;
     const float *scales = q->scales, *biases = q->bias;
     const float by = etc_x_scale(q, 0);
+    int is_finite = etc_bytes_of(q, by, s->channel, &b);
     etc_finish(q, &f);
     for (int64_t r = 0; r < s->rows; r++) {
         const int64_t channel = s->channel + (r * s->step);
         const int32_t *sum = s->sum + (r * s->pitch);
         const int64_t at = s->at + (r * s->y_row);
         const float scale = by * scales[channel], bias = (biases != NULL) ? biases[channel] : 0.0f;
-        const int is_finite = ((scale - scale) == 0.0f) && ((bias - bias) == 0.0f);
-        if ((s->n >= ETC_LANES) && (q->is_float == 0) && is_finite) {
-            etc_bytes_of(q, scale, bias, &b);
+        if ((r > 0) && (s->step != 0)) {
+            is_finite = etc_bytes_of(q, by, channel, &b);
+        }
+        if ((s->n >= ETC_LANES) && (q->is_float == 0) && (is_finite != 0)) {
             etc_integer_row(sum, s->n, (uint8_t *)y + at, &b);
             continue;
         }
@@ -256,6 +296,26 @@ ETC_OUTLINE void etc_integer_rows(const EtcSums *s, void *y, const EtcInteger *q
             etc_integer_put(*(const EtcIAnywhere *)(sum + i), etc_splat(scale), etc_splat(bias), y,
                             at + i, etc_min_i64(s->n - i, ETC_LANES), &f);
         }
+    }
+}
+
+/* The same of short rows of one channel, whose sums are a run of `pitch` from row to row: they
+ * become bytes where they are, which are never ahead of the sums. */
+ETC_INLINE void etc_integer_short_rows(const EtcSums *s, int32_t *sums, void *y,
+                                       const EtcInteger *q)
+{
+    if ((q->is_float != 0) || (s->n >= (8 * ETC_LANES))) {
+        etc_integer_rows(s, y, q);
+        return;
+    }
+    EtcSums run = *s;
+    run.rows = 1;
+    run.n = ((s->rows * s->pitch) + ETC_LANES - 1) / ETC_LANES * ETC_LANES;
+    run.at = 0;
+    etc_integer_rows(&run, sums, q);
+    for (int64_t r = 0; r < s->rows; r++) {
+        etc_byte_copy((const uint8_t *)sums + (r * s->pitch), (uint8_t *)y + s->at + (r * s->y_row),
+                      s->n);
     }
 }
 

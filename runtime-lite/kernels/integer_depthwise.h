@@ -276,7 +276,7 @@ ETC_INLINE void etc_integer_depthwise(const uint8_t *x, const int8_t *w, void *y
                                       0,
                                       (((i * g->oc) + c) * g->y_plane) + (oy * g->ow),
                                       g->ow};
-                etc_integer_rows(&done, y, q);
+                etc_integer_short_rows(&done, p.sums, y, q);
             }
         }
     }

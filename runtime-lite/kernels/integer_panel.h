@@ -49,22 +49,6 @@ ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t width, uint
     }
 }
 
-/* n bytes; a call of memcpy is dear for so few. */
-ETC_INLINE void etc_byte_copy(const uint8_t *x, uint8_t *y, int64_t n)
-{
-    int64_t i = 0;
-    for (; (i + 16) <= n; i += 16) {
-        __builtin_memcpy(y + i, x + i, 16);
-    }
-    if ((i < n) && (n >= 16)) { /* the last 16, some of them again */
-        __builtin_memcpy(y + n - 16, x + n - 16, 16);
-        return;
-    }
-    for (; i < n; i++) {
-        y[i] = x[i];
-    }
-}
-
 /* n bytes, `stride` apart. */
 ETC_INLINE void etc_byte_every(const uint8_t *x, int64_t stride, uint8_t *y, int64_t n)
 {
@@ -108,15 +92,11 @@ ETC_INLINE void etc_byte_line(const uint8_t *x, int64_t size, int64_t ix, int64_
         to = etc_min_i64(etc_steps(size - ix + stride - 1, stride), n);
     }
     to = etc_max_i64(from, to);
-    for (int64_t i = 0; i < from; i++) {
-        y[i] = pad;
-    }
+    etc_byte_fill(y, pad, from);
     if (to > from) {
         etc_byte_every(x + ix + (from * stride), stride, y + from, to - from);
     }
-    for (int64_t i = to; i < n; i++) {
-        y[i] = pad;
-    }
+    etc_byte_fill(y + to, pad, n - to);
 }
 
 /* A term's place: in which channel, and where in the kernel. */
@@ -154,7 +134,7 @@ ETC_INLINE void etc_byte_taps(const EtcTap *t, const EtcConv *g, const EtcRun *r
 ETC_INLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0, int64_t n_k,
                                  int64_t j, int64_t n, const EtcInteger *q, uint32_t *panel)
 {
-    uint8_t bytes[4][ETC_INTEGER_PANEL] = {{0}};
+    uint8_t bytes[4][ETC_INTEGER_PANEL];
     const uint8_t *line[4];
     EtcRun run[ETC_INTEGER_RUNS];
     const int64_t width = ((n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
@@ -162,11 +142,15 @@ ETC_INLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0,
     const int is_1x1 = ((g->kh * g->kw) == 1) && (g->sh == 1) && (g->sw == 1) && (g->ph == 0) &&
                        (g->pw == 0);
     const int n_runs = is_1x1 ? 0 : etc_runs(g, j, n, width, run);
+    for (int t = 0; t < ETC_TERMS; t++) { /* what fills the last vector */
+        __builtin_memset(bytes[t] + width - ETC_LANES, 0, ETC_LANES);
+    }
     EtcTap tap = {x + ((k0 / (g->kw * g->kh)) * g->x_plane), (k0 / g->kw) % g->kh, k0 % g->kw};
     for (int64_t k = 0; k < n_k; k += ETC_TERMS) {
         for (int64_t t = 0; t < ETC_TERMS; t++) {
             line[t] = bytes[t];
             if ((k + t) >= n_k) { /* w is 0 there */
+                __builtin_memset(bytes[t], 0, (size_t)width);
                 continue;
             }
             if (is_1x1 && (n == width)) {
