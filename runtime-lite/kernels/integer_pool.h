@@ -27,17 +27,7 @@ typedef struct EtcMean {
 ETC_INLINE int32_t etc_byte_sum(const uint8_t *x, int64_t n, uint8_t flip)
 {
     int32_t sum = 0;
-    int64_t i = 0;
-#if defined(__SSE2__)
-    const __m128i flips = _mm_set1_epi8((char)flip);
-    __m128i eights = _mm_setzero_si128();
-    for (; (i + 16) <= n; i += 16) {
-        const __m128i v = _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)(x + i)), flips);
-        eights = _mm_add_epi64(eights, _mm_sad_epu8(v, _mm_setzero_si128()));
-    }
-    sum = _mm_cvtsi128_si32(_mm_add_epi64(eights, _mm_unpackhi_epi64(eights, eights)));
-#endif
-    for (; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         sum += x[i] ^ flip;
     }
     return sum;
