@@ -1,0 +1,291 @@
+/* xnn_dense.c -- dense f32 filters, packed here instead of by the library, which takes some
+ * kernels a float at a time and clears all memory before.
+ *
+ * The layout is the library's: tiles of some outputs, each their biases and then, weight by
+ * weight, one of each output.  How many outputs, or whether it is that at all, depends on the CPU,
+ * so the library first packs two small filters of each way; where it packs otherwise than
+ * expected, it packs all.  It finds what was packed here by the key it would have given it itself:
+ * sizes, and a sum of what does not depend on them, which those two filters tell too.  A key that
+ * it does not ask for, it packs as ever. */
+#include "runtime-lite/delegates/xnn_host.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    AT_ONCE = 16,   /* weights of a row: a line of the cache */
+    ROWS = 4,       /* that are turned together */
+    AHEAD = 32,     /* weights from here are asked for */
+    MOST_TRIED = 72 /* outputs of a filter that the library packs to show how */
+};
+
+/* -- packing -------------------------------------------------------------------------------- */
+
+static void turn_rows(const float *row, size_t n_weights, size_t tile, size_t k, float *to)
+{
+    const float *from = row + k;
+    for (size_t i = 0; i < ROWS; i++) {
+        if (k + AHEAD < n_weights) {
+            __builtin_prefetch(from + i * n_weights + AHEAD);
+        }
+    }
+    for (size_t j = 0; j < AT_ONCE; j++) {
+        float *at = to + (k + j) * tile;
+        at[0] = from[j];
+        at[1] = from[j + n_weights];
+        at[2] = from[j + 2 * n_weights];
+        at[3] = from[j + 3 * n_weights];
+    }
+}
+
+/* to[k][output] from filter[output][k]. */
+static void turn(const float *filter, size_t n_out, size_t n_weights, size_t tile, float *to)
+{
+    const size_t rows = n_out / ROWS * ROWS, whole = n_weights / AT_ONCE * AT_ONCE;
+    for (size_t k = 0; k < whole; k += AT_ONCE) {
+        for (size_t i = 0; i < rows; i += ROWS) {
+            turn_rows(filter + i * n_weights, n_weights, tile, k, to + i);
+        }
+    }
+    for (size_t k = 0; k < n_weights; k++) {
+        for (size_t i = (k < whole) ? rows : 0; i < n_out; i++) {
+            to[k * tile + i] = filter[i * n_weights + k];
+        }
+    }
+}
+
+/* A filter's sizes: the library's number of inputs is that of one place under the kernel. */
+typedef struct Sizes {
+    size_t out, in, places;
+} Sizes;
+
+static size_t packed_floats(const Sizes *s, size_t tile)
+{
+    return (s->out + tile - 1) / tile * tile * (s->in * s->places + 1);
+}
+
+static void pack(const float *filter, const float *bias, const Sizes *s, size_t tile, float *to)
+{
+    const size_t n_weights = s->in * s->places;
+    for (size_t first = 0; first < s->out; first += tile) {
+        const size_t n = (s->out - first < tile) ? s->out - first : tile;
+        if (n < tile) {
+            memset(to, 0, tile * (n_weights + 1) * sizeof *to);
+        }
+        for (size_t i = 0; i < n; i++) {
+            to[i] = (bias != NULL) ? bias[first + i] : 0.0f;
+        }
+        turn(filter + first * n_weights, n, n_weights, tile, to + tile);
+        to += tile * (n_weights + 1);
+    }
+}
+
+/* -- what the library does ------------------------------------------------------------------ */
+
+enum { MOST_WEIGHTS = 15, MOST_PACKED = 2 * MOST_TRIED * (MOST_WEIGHTS + 1) };
+
+typedef struct Trial { /* a cache for one filter */
+    struct xnn_weights_cache_provider provider;
+    struct xnn_weights_cache_look_up_key key;
+    float filter[MOST_TRIED * MOST_WEIGHTS + XNN_READS_BEHIND], bias[MOST_TRIED + XNN_READS_BEHIND];
+    float mine[MOST_PACKED];
+    union {
+        float packed[MOST_PACKED];
+        uint8_t align[64];
+    } its __attribute__((aligned(64)));
+} Trial;
+
+static size_t look_up(void *context, const struct xnn_weights_cache_look_up_key *key)
+{
+    ((Trial *)context)->key = *key;
+    return SIZE_MAX;
+}
+
+static void *reserve_space(void *context, size_t n)
+{
+    Trial *t = context;
+    return (n <= sizeof t->its) ? t->its.packed : NULL;
+}
+
+static size_t insert(void *context, const struct xnn_weights_cache_look_up_key *key, void *data,
+                     size_t n)
+{
+    (void)context;
+    (void)key;
+    (void)data;
+    (void)n;
+    return 0;
+}
+
+static bool is_finalized(void *context)
+{
+    (void)context;
+    return false;
+}
+
+static void *address(void *context, size_t offset)
+{
+    (void)offset;
+    return ((Trial *)context)->its.packed;
+}
+
+static enum xnn_status delete_cache(void *context)
+{
+    (void)context;
+    return xnn_status_success;
+}
+
+static enum xnn_status define_trial(xnn_subgraph_t g, const Trial *t, XnnDenseKind kind,
+                                    const Sizes *s)
+{
+    const int is_image = kind != XNN_DENSE_PRODUCT;
+    const size_t n = is_image ? 4 : 2, image[] = {1, 1, s->places, s->in}, row[] = {1, s->in},
+                 filter[] = {s->out, 1, s->places, s->in}, matrix[] = {s->out, s->in},
+                 out[] = {1, 1, 1, s->out}, row_out[] = {1, s->out};
+    const size_t *dim[] = {is_image ? image : row, is_image ? filter : matrix, &s->out,
+                           is_image ? out : row_out};
+    const void *data[] = {NULL, t->filter, t->bias, NULL};
+    const uint32_t external[] = {0, XNN_INVALID_VALUE_ID, XNN_INVALID_VALUE_ID, 1},
+                   flags[] = {XNN_VALUE_FLAG_EXTERNAL_INPUT, 0, 0, XNN_VALUE_FLAG_EXTERNAL_OUTPUT};
+    uint32_t id[4];
+    for (int k = 0; k < 4; k++) {
+        const enum xnn_status x =
+            xnn_define_tensor_value(g, xnn_datatype_fp32, (k == 2) ? 1 : n, dim[k], data[k],
+                                    external[k], flags[k], &id[k]);
+        if (x != xnn_status_success) {
+            return x;
+        }
+    }
+    return is_image ? xnn_define_convolution_2d(g, 0, 0, 0, 0, 1, (uint32_t)s->places, 1, 1, 1, 1,
+                                                1, s->in, s->out, -INFINITY, INFINITY, id[0],
+                                                id[1], id[2], id[3], 0)
+                    : xnn_define_fully_connected(g, -INFINITY, INFINITY, id[0], id[1], id[2],
+                                                 id[3], 0);
+}
+
+static int run_trial(EtcXnnpack *x, Trial *t, XnnDenseKind kind, const Sizes *s)
+{
+    const struct xnn_weights_cache_provider provider = {
+        t, look_up, reserve_space, insert, is_finalized, address, delete_cache};
+    xnn_subgraph_t g = NULL;
+    xnn_runtime_t runtime = NULL;
+    t->provider = provider;
+    for (size_t i = 0; i < s->out; i++) {
+        t->bias[i] = -1.0f - (float)i;
+    }
+    for (size_t i = 0; i < s->out * s->in * s->places; i++) {
+        t->filter[i] = 1.0f + (float)i;
+    }
+    if (xnn_create_subgraph(2, 0, &g) != xnn_status_success) {
+        return 0;
+    }
+    if (define_trial(g, t, kind, s) == xnn_status_success) {
+        (void)xnn_create_runtime_v4(g, &t->provider, x->workspace, NULL, 0, &runtime);
+    }
+    xnn_delete_subgraph(g);
+    const int ok = runtime != NULL;
+    if (ok) {
+        xnn_delete_runtime(runtime);
+    }
+    return ok;
+}
+
+/* Outputs of a tile, and the key without its sizes; 0: packed in another way. */
+static size_t tile_of(EtcXnnpack *x, Trial *t, XnnDenseKind kind, const Sizes *s, uint32_t *seed)
+{
+    size_t tile = 0;
+    memset(t, 0, sizeof *t);
+    if (!run_trial(x, t, kind, s)) {
+        return 0;
+    }
+    while ((tile < s->out) && (t->its.packed[tile] == t->bias[tile])) {
+        tile++;
+    }
+    if ((tile == 0) || (tile == s->out) || (packed_floats(s, tile) > MOST_PACKED)) {
+        return 0;
+    }
+    pack(t->filter, t->bias, s, tile, t->mine);
+    *seed = t->key.seed ^ (uint32_t)(s->out ^ s->in);
+    return (memcmp(t->mine, t->its.packed, packed_floats(s, tile) * sizeof *t->mine) == 0) ? tile
+                                                                                           : 0;
+}
+
+/* The second filter leaves a tile open and has other sizes. */
+static void learn(EtcXnnpack *x, XnnDenseKind kind)
+{
+    const size_t places = (kind == XNN_DENSE_WINDOW) ? 3 : 1;
+    const Sizes first = {MOST_TRIED - 8, 3, places}, second = {MOST_TRIED - 1, 5, places};
+    XnnDense *d = &x->dense[kind];
+    Trial t;
+    uint32_t seed = 0;
+    const size_t tile = tile_of(x, &t, kind, &first, &d->seed);
+    d->is_known = 1;
+    if ((tile > 0) && (tile_of(x, &t, kind, &second, &seed) == tile) && (seed == d->seed)) {
+        d->tile = (uint32_t)tile;
+    }
+}
+
+/* -- filters of a graph ----------------------------------------------------------------------- */
+
+static int is_plain(const XnnGraph *g, uint32_t place)
+{
+    return (g->value[place].type == XNN_F32) && (g->value[place].quant == XNN_PLAIN);
+}
+
+static int has_dense_filter(const XnnGraph *g, const XnnNode *n)
+{
+    const int may = ((n->kind == XNN_FULLY_CONNECTED) && !(n->flags & FLAG_TRANSPOSE)) ||
+                    ((n->kind == XNN_CONV) && (n->field[F_GROUPS] == 1));
+    const int has_bias = may && (n->in[2] != XNN_NO_ID);
+    return may && is_plain(g, n->in[0]) && is_plain(g, n->in[1]) && is_plain(g, n->out[0]) &&
+           (g->value[n->in[1]].data != NULL) &&
+           (!has_bias || (is_plain(g, n->in[2]) && (g->value[n->in[2]].data != NULL)));
+}
+
+static XnnDenseKind kind_of(const XnnNode *n)
+{
+    const uint32_t *u = n->field;
+    if (n->kind == XNN_FULLY_CONNECTED) {
+        return XNN_DENSE_PRODUCT;
+    }
+    const uint32_t pads = u[F_TOP] | u[F_RIGHT] | u[F_BOTTOM] | u[F_LEFT];
+    return ((u[F_KERNEL_H] | u[F_KERNEL_W] | u[F_STRIDE_H] | u[F_STRIDE_W]) == 1) && (pads == 0)
+               ? XNN_DENSE_POINT
+               : XNN_DENSE_WINDOW;
+}
+
+void etc_xnn_dense_learn(EtcXnnpack *x, const XnnGraph *g, const uint32_t *node, uint32_t n_nodes)
+{
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        const XnnNode *n = &g->node[node[i]];
+        if (has_dense_filter(g, n) && !x->dense[kind_of(n)].is_known) {
+            learn(x, kind_of(n));
+        }
+    }
+}
+
+/* Fewer outputs than a tile's the library packs into another. */
+int etc_xnn_dense_pack(EtcXnnpack *x, const XnnGraph *g, const XnnNode *n)
+{
+    if (!has_dense_filter(g, n) || (x->dense[kind_of(n)].tile == 0)) {
+        return 0;
+    }
+    const XnnDense *d = &x->dense[kind_of(n)];
+    const XnnValue *filter = &g->value[n->in[1]];
+    const size_t *dim = filter->shape.dim;
+    const int is_image = n->kind == XNN_CONV, has_bias = n->in[2] != XNN_NO_ID;
+    const Sizes s = {dim[0], is_image ? dim[3] : dim[1], is_image ? dim[1] * dim[2] : 1};
+    struct xnn_weights_cache_look_up_key key;
+    memset(&key, 0, sizeof key);
+    key.seed = d->seed ^ (uint32_t)(s.out ^ s.in);
+    key.kernel = etc_xnn_readable(x, filter);
+    key.bias = has_bias ? etc_xnn_readable(x, &g->value[n->in[2]]) : NULL;
+    if ((s.out < d->tile) || (key.kernel == NULL) || (has_bias && (key.bias == NULL))) {
+        return 0;
+    }
+    float *to = etc_xnn_cache_add(&x->cache, &key, packed_floats(&s, d->tile) * sizeof *to);
+    if (to != NULL) {
+        pack(key.kernel, key.bias, &s, d->tile, to);
+    }
+    return to != NULL;
+}
