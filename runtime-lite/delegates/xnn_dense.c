@@ -1,12 +1,12 @@
-/* xnn_dense.c -- dense f32 filters, packed here instead of by the library, which takes some
- * kernels a float at a time and clears all memory before.
+/* xnn_dense.c -- filters of dense f32 convolutions, packed here: the library takes those of more
+ * than one point a float at a time, and clears all memory before.
  *
  * The layout is the library's: tiles of some outputs, each their biases and then, weight by
  * weight, one of each output.  How many outputs, or whether it is that at all, depends on the CPU,
- * so the library first packs two small filters of each way; where it packs otherwise than
- * expected, it packs all.  It finds what was packed here by the key it would have given it itself:
- * sizes, and a sum of what does not depend on them, which those two filters tell too.  A key that
- * it does not ask for, it packs as ever. */
+ * so the library first packs two small filters; where it packs otherwise than expected, it packs
+ * all.  It finds what was packed here by the key it would have given it itself: sizes, and a sum
+ * of what does not depend on them, which those two filters tell too.  A filter that it asks for by
+ * another key it packs as ever. */
 #include "runtime-lite/delegates/xnn_host.h"
 
 #include <math.h>
@@ -135,35 +135,28 @@ static enum xnn_status delete_cache(void *context)
     return xnn_status_success;
 }
 
-static enum xnn_status define_trial(xnn_subgraph_t g, const Trial *t, XnnDenseKind kind,
-                                    const Sizes *s)
+static enum xnn_status define_trial(xnn_subgraph_t g, const Trial *t, const Sizes *s)
 {
-    const int is_image = kind != XNN_DENSE_PRODUCT;
-    const size_t n = is_image ? 4 : 2, image[] = {1, 1, s->places, s->in}, row[] = {1, s->in},
-                 filter[] = {s->out, 1, s->places, s->in}, matrix[] = {s->out, s->in},
-                 out[] = {1, 1, 1, s->out}, row_out[] = {1, s->out};
-    const size_t *dim[] = {is_image ? image : row, is_image ? filter : matrix, &s->out,
-                           is_image ? out : row_out};
+    const size_t image[] = {1, 1, s->places, s->in}, filter[] = {s->out, 1, s->places, s->in},
+                 out[] = {1, 1, 1, s->out};
+    const size_t *dim[] = {image, filter, &s->out, out};
     const void *data[] = {NULL, t->filter, t->bias, NULL};
     const uint32_t external[] = {0, XNN_INVALID_VALUE_ID, XNN_INVALID_VALUE_ID, 1},
                    flags[] = {XNN_VALUE_FLAG_EXTERNAL_INPUT, 0, 0, XNN_VALUE_FLAG_EXTERNAL_OUTPUT};
     uint32_t id[4];
     for (int k = 0; k < 4; k++) {
         const enum xnn_status x =
-            xnn_define_tensor_value(g, xnn_datatype_fp32, (k == 2) ? 1 : n, dim[k], data[k],
+            xnn_define_tensor_value(g, xnn_datatype_fp32, (k == 2) ? 1 : 4, dim[k], data[k],
                                     external[k], flags[k], &id[k]);
         if (x != xnn_status_success) {
             return x;
         }
     }
-    return is_image ? xnn_define_convolution_2d(g, 0, 0, 0, 0, 1, (uint32_t)s->places, 1, 1, 1, 1,
-                                                1, s->in, s->out, -INFINITY, INFINITY, id[0],
-                                                id[1], id[2], id[3], 0)
-                    : xnn_define_fully_connected(g, -INFINITY, INFINITY, id[0], id[1], id[2],
-                                                 id[3], 0);
+    return xnn_define_convolution_2d(g, 0, 0, 0, 0, 1, (uint32_t)s->places, 1, 1, 1, 1, 1, s->in,
+                                     s->out, -INFINITY, INFINITY, id[0], id[1], id[2], id[3], 0);
 }
 
-static int run_trial(EtcXnnpack *x, Trial *t, XnnDenseKind kind, const Sizes *s)
+static int run_trial(EtcXnnpack *x, Trial *t, const Sizes *s)
 {
     const struct xnn_weights_cache_provider provider = {
         t, look_up, reserve_space, insert, is_finalized, address, delete_cache};
@@ -179,7 +172,7 @@ static int run_trial(EtcXnnpack *x, Trial *t, XnnDenseKind kind, const Sizes *s)
     if (xnn_create_subgraph(2, 0, &g) != xnn_status_success) {
         return 0;
     }
-    if (define_trial(g, t, kind, s) == xnn_status_success) {
+    if (define_trial(g, t, s) == xnn_status_success) {
         (void)xnn_create_runtime_v4(g, &t->provider, x->workspace, NULL, 0, &runtime);
     }
     xnn_delete_subgraph(g);
@@ -190,12 +183,25 @@ static int run_trial(EtcXnnpack *x, Trial *t, XnnDenseKind kind, const Sizes *s)
     return ok;
 }
 
+/* Whatever stands in the place of outputs that a last tile does not have. */
+static int agree(const float *a, const float *b, const Sizes *s, size_t tile)
+{
+    const size_t n_rows = s->in * s->places + 1;
+    for (size_t i = 0; i < packed_floats(s, tile); i++) {
+        const size_t output = i / (tile * n_rows) * tile + i % tile;
+        if ((output < s->out) && (a[i] != b[i])) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 /* Outputs of a tile, and the key without its sizes; 0: packed in another way. */
-static size_t tile_of(EtcXnnpack *x, Trial *t, XnnDenseKind kind, const Sizes *s, uint32_t *seed)
+static size_t tile_of(EtcXnnpack *x, Trial *t, const Sizes *s, uint32_t *seed)
 {
     size_t tile = 0;
     memset(t, 0, sizeof *t);
-    if (!run_trial(x, t, kind, s)) {
+    if (!run_trial(x, t, s)) {
         return 0;
     }
     while ((tile < s->out) && (t->its.packed[tile] == t->bias[tile])) {
@@ -206,22 +212,19 @@ static size_t tile_of(EtcXnnpack *x, Trial *t, XnnDenseKind kind, const Sizes *s
     }
     pack(t->filter, t->bias, s, tile, t->mine);
     *seed = t->key.seed ^ (uint32_t)(s->out ^ s->in);
-    return (memcmp(t->mine, t->its.packed, packed_floats(s, tile) * sizeof *t->mine) == 0) ? tile
-                                                                                           : 0;
+    return agree(t->mine, t->its.packed, s, tile) ? tile : 0;
 }
 
 /* The second filter leaves a tile open and has other sizes. */
-static void learn(EtcXnnpack *x, XnnDenseKind kind)
+static void learn(EtcXnnpack *x)
 {
-    const size_t places = (kind == XNN_DENSE_WINDOW) ? 3 : 1;
-    const Sizes first = {MOST_TRIED - 8, 3, places}, second = {MOST_TRIED - 1, 5, places};
-    XnnDense *d = &x->dense[kind];
+    const Sizes first = {MOST_TRIED - 8, 3, 3}, second = {MOST_TRIED - 1, 5, 3};
     Trial t;
     uint32_t seed = 0;
-    const size_t tile = tile_of(x, &t, kind, &first, &d->seed);
-    d->is_known = 1;
-    if ((tile > 0) && (tile_of(x, &t, kind, &second, &seed) == tile) && (seed == d->seed)) {
-        d->tile = (uint32_t)tile;
+    const size_t tile = tile_of(x, &t, &first, &x->dense.seed);
+    x->dense.is_known = 1;
+    if ((tile > 0) && (tile_of(x, &t, &second, &seed) == tile) && (seed == x->dense.seed)) {
+        x->dense.tile = (uint32_t)tile;
     }
 }
 
@@ -232,34 +235,21 @@ static int is_plain(const XnnGraph *g, uint32_t place)
     return (g->value[place].type == XNN_F32) && (g->value[place].quant == XNN_PLAIN);
 }
 
-static int has_dense_filter(const XnnGraph *g, const XnnNode *n)
+/* A filter of one point the library packs well. */
+static int is_dense(const XnnGraph *g, const XnnNode *n)
 {
-    const int may = ((n->kind == XNN_FULLY_CONNECTED) && !(n->flags & FLAG_TRANSPOSE)) ||
-                    ((n->kind == XNN_CONV) && (n->field[F_GROUPS] == 1));
-    const int has_bias = may && (n->in[2] != XNN_NO_ID);
-    return may && is_plain(g, n->in[0]) && is_plain(g, n->in[1]) && is_plain(g, n->out[0]) &&
-           (g->value[n->in[1]].data != NULL) &&
-           (!has_bias || (is_plain(g, n->in[2]) && (g->value[n->in[2]].data != NULL)));
-}
-
-static XnnDenseKind kind_of(const XnnNode *n)
-{
-    const uint32_t *u = n->field;
-    if (n->kind == XNN_FULLY_CONNECTED) {
-        return XNN_DENSE_PRODUCT;
-    }
-    const uint32_t pads = u[F_TOP] | u[F_RIGHT] | u[F_BOTTOM] | u[F_LEFT];
-    return ((u[F_KERNEL_H] | u[F_KERNEL_W] | u[F_STRIDE_H] | u[F_STRIDE_W]) == 1) && (pads == 0)
-               ? XNN_DENSE_POINT
-               : XNN_DENSE_WINDOW;
+    const uint32_t bias = n->in[2];
+    return (n->kind == XNN_CONV) && (n->field[F_GROUPS] == 1) &&
+           ((n->field[F_KERNEL_H] | n->field[F_KERNEL_W]) != 1) && is_plain(g, n->in[0]) &&
+           is_plain(g, n->in[1]) && is_plain(g, n->out[0]) && (g->value[n->in[1]].data != NULL) &&
+           ((bias == XNN_NO_ID) || (is_plain(g, bias) && (g->value[bias].data != NULL)));
 }
 
 void etc_xnn_dense_learn(EtcXnnpack *x, const XnnGraph *g, const uint32_t *node, uint32_t n_nodes)
 {
-    for (uint32_t i = 0; i < n_nodes; i++) {
-        const XnnNode *n = &g->node[node[i]];
-        if (has_dense_filter(g, n) && !x->dense[kind_of(n)].is_known) {
-            learn(x, kind_of(n));
+    for (uint32_t i = 0; (i < n_nodes) && !x->dense.is_known; i++) {
+        if (is_dense(g, &g->node[node[i]])) {
+            learn(x);
         }
     }
 }
@@ -267,25 +257,25 @@ void etc_xnn_dense_learn(EtcXnnpack *x, const XnnGraph *g, const uint32_t *node,
 /* Fewer outputs than a tile's the library packs into another. */
 int etc_xnn_dense_pack(EtcXnnpack *x, const XnnGraph *g, const XnnNode *n)
 {
-    if (!has_dense_filter(g, n) || (x->dense[kind_of(n)].tile == 0)) {
+    const size_t tile = x->dense.tile;
+    if ((tile == 0) || !is_dense(g, n)) {
         return 0;
     }
-    const XnnDense *d = &x->dense[kind_of(n)];
     const XnnValue *filter = &g->value[n->in[1]];
     const size_t *dim = filter->shape.dim;
-    const int is_image = n->kind == XNN_CONV, has_bias = n->in[2] != XNN_NO_ID;
-    const Sizes s = {dim[0], is_image ? dim[3] : dim[1], is_image ? dim[1] * dim[2] : 1};
+    const int has_bias = n->in[2] != XNN_NO_ID;
+    const Sizes s = {dim[0], dim[3], dim[1] * dim[2]};
     struct xnn_weights_cache_look_up_key key;
     memset(&key, 0, sizeof key);
-    key.seed = d->seed ^ (uint32_t)(s.out ^ s.in);
+    key.seed = x->dense.seed ^ (uint32_t)(s.out ^ s.in);
     key.kernel = etc_xnn_readable(x, filter);
     key.bias = has_bias ? etc_xnn_readable(x, &g->value[n->in[2]]) : NULL;
-    if ((s.out < d->tile) || (key.kernel == NULL) || (has_bias && (key.bias == NULL))) {
+    if ((s.out < tile) || (key.kernel == NULL) || (has_bias && (key.bias == NULL))) {
         return 0;
     }
-    float *to = etc_xnn_cache_add(&x->cache, &key, packed_floats(&s, d->tile) * sizeof *to);
+    float *to = etc_xnn_cache_add(&x->cache, &key, packed_floats(&s, tile) * sizeof *to);
     if (to != NULL) {
-        pack(key.kernel, key.bias, &s, d->tile, to);
+        pack(key.kernel, key.bias, &s, tile, to);
     }
     return to != NULL;
 }

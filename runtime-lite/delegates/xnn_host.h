@@ -65,11 +65,7 @@ void etc_xnn_cache_free(XnnCache *c);
 
 /* -- graph to library ------------------------------------------------------------------------- */
 
-typedef enum XnnDenseKind { /* products, convolutions of one point, and of more */
-    XNN_DENSE_PRODUCT, XNN_DENSE_POINT, XNN_DENSE_WINDOW, XNN_DENSE_KINDS
-} XnnDenseKind;
-
-typedef struct XnnDense { /* how the library packs dense f32 filters */
+typedef struct XnnDense { /* how the library packs dense f32 filters of more than one point */
     uint32_t tile;        /* outputs side by side; 0: in another way, or not known */
     uint32_t seed;        /* of its keys, without sizes */
     uint8_t is_known;
@@ -83,7 +79,7 @@ struct EtcXnnpack {
     XnnUse *use;     /* by such first rows */
     XnnCopy *copies;
     XnnCache cache;
-    XnnDense dense[XNN_DENSE_KINDS];
+    XnnDense dense;
     xnn_workspace_t workspace;
     pthreadpool_t pool; /* NULL: the caller's thread alone */
     uint32_t n_threads;
