@@ -89,10 +89,7 @@ typedef struct Trial { /* a cache for one filter */
     struct xnn_weights_cache_look_up_key key;
     float filter[MOST_TRIED * MOST_WEIGHTS + XNN_READS_BEHIND], bias[MOST_TRIED + XNN_READS_BEHIND];
     float mine[MOST_PACKED];
-    union {
-        float packed[MOST_PACKED];
-        uint8_t align[64];
-    } its __attribute__((aligned(64)));
+    float packed[MOST_PACKED] __attribute__((aligned(64))); /* by the library */
 } Trial;
 
 static size_t look_up(void *context, const struct xnn_weights_cache_look_up_key *key)
@@ -104,7 +101,7 @@ static size_t look_up(void *context, const struct xnn_weights_cache_look_up_key 
 static void *reserve_space(void *context, size_t n)
 {
     Trial *t = context;
-    return (n <= sizeof t->its) ? t->its.packed : NULL;
+    return (n <= sizeof t->packed) ? t->packed : NULL;
 }
 
 static size_t insert(void *context, const struct xnn_weights_cache_look_up_key *key, void *data,
@@ -126,7 +123,7 @@ static bool is_finalized(void *context)
 static void *address(void *context, size_t offset)
 {
     (void)offset;
-    return ((Trial *)context)->its.packed;
+    return ((Trial *)context)->packed;
 }
 
 static enum xnn_status delete_cache(void *context)
@@ -204,7 +201,7 @@ static size_t tile_of(EtcXnnpack *x, Trial *t, const Sizes *s, uint32_t *seed)
     if (!run_trial(x, t, s)) {
         return 0;
     }
-    while ((tile < s->out) && (t->its.packed[tile] == t->bias[tile])) {
+    while ((tile < s->out) && (t->packed[tile] == t->bias[tile])) {
         tile++;
     }
     if ((tile == 0) || (tile == s->out) || (packed_floats(s, tile) > MOST_PACKED)) {
@@ -212,7 +209,7 @@ static size_t tile_of(EtcXnnpack *x, Trial *t, const Sizes *s, uint32_t *seed)
     }
     pack(t->filter, t->bias, s, tile, t->mine);
     *seed = t->key.seed ^ (uint32_t)(s->out ^ s->in);
-    return agree(t->mine, t->its.packed, s, tile) ? tile : 0;
+    return agree(t->mine, t->packed, s, tile) ? tile : 0;
 }
 
 /* The second filter leaves a tile open and has other sizes. */

@@ -100,8 +100,8 @@ enum xnn_status etc_xnn_define_node(const XnnDraft *d, uint32_t i);
 /* What the library may be given of a constant; NULL: no memory. */
 const void *etc_xnn_readable(EtcXnnpack *x, const XnnValue *v);
 
-/* Learns what the second needs for these nodes; the second packs a node's filter, if it can, and may
- * be called by several threads. */
+/* Learns what the second needs for these nodes; the second packs a node's filter, if it can, and
+ * may be called by several threads. */
 void etc_xnn_dense_learn(EtcXnnpack *x, const XnnGraph *g, const uint32_t *node, uint32_t n_nodes);
 int etc_xnn_dense_pack(EtcXnnpack *x, const XnnGraph *g, const XnnNode *n);
 

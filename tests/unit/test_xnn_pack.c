@@ -144,7 +144,7 @@ Test(xnn_pack, once_by_two_threads)
 }
 
 #if defined(__x86_64__)
-/* AVX-512, AVX2 and FMA of all CPUs but the first Zen: the library packs tiles. */
+/* Elsewhere it depends on the CPU's maker too. */
 Test(xnn_pack, tiles_where_known)
 {
     EtcXnnpack *x = etc_xnnpack_new(1);
