@@ -56,6 +56,11 @@ Arg arg_int_list(Program *p, const int64_t *v, int n);
 Value *build_view(Rewrite *r, Node *at, Value *x, const Dim *dim, int rank);
 Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis);
 
+/* axis.c: the axis of a move's result, or operand, that has the elements of that of its operand, or
+ * result; -1: n is no move, or keeps it not whole. */
+int axis_behind(const Node *n, int axis);
+int axis_before(const Node *n, int axis);
+
 Arg arg_moved(Node *to, const Node *from, Arg a); /* a of `from`, its values read by `to` */
 
 /* n with constants of rank 0 where Python numbers stand for tensors; n itself where there are

@@ -7,7 +7,7 @@
 #include "partition/xnnpack/rows.h"
 #include <math.h>
 
-enum { CACHE = 512 * 1024 }; /* bytes of scores that may be at hand at once */
+enum { CACHE = 1024 * 1024 }; /* bytes of scores that may be at hand at once */
 
 typedef struct Heads {
     uint32_t q, k, v, mask, bias; /* mask, bias XNN_NONE: none */
@@ -62,7 +62,7 @@ static uint32_t attend(Lower *w, const Heads *h, uint32_t q, uint32_t k, uint32_
 
 static uint32_t scaled(Lower *w, uint32_t q, double scale)
 {
-    return x_binary(w, X_MULTIPLY, q, x_number(w, scale), x_like(w, q));
+    return scale == 1 ? q : x_binary(w, X_MULTIPLY, q, x_number(w, scale), x_like(w, q));
 }
 
 /* Parts side by side along an axis, up to five at a time. */

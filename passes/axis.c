@@ -1,0 +1,86 @@
+/* axis.c -- where moves put an axis. */
+#include "passes/internal.h"
+
+/* The axis of `to` that has the elements of `axis`, both types being of the same bytes, or -1. */
+static int axis_of_view(Program *p, Type from, int axis, Type to)
+{
+    Dim inner = DIM(1), seen = DIM(1);
+    for (int i = axis + 1; i < from.rank; i++)
+        inner = dim_mul(p, inner, from.dim[i]);
+    for (int i = to.rank - 1; i >= 0; i--) {
+        if (dim_equal(seen, inner) && dim_equal(to.dim[i], from.dim[axis]))
+            return i;
+        seen = dim_mul(p, seen, to.dim[i]);
+    }
+    return -1;
+}
+
+static int axis_of_permute(const Node *n, int axis, bool is_back)
+{
+    int64_t from[MAX_RANK];
+    int rank = n->out[0]->type.rank;
+    if (!arg_ints(n, 1, from, MAX_RANK))
+        return -1;
+    for (int i = 0; i < rank; i++)
+        from[i] += from[i] < 0 ? rank : 0;
+    if (is_back)
+        return (int)from[axis];
+    for (int i = 0; i < rank; i++)
+        if (from[i] == axis)
+            return i;
+    return -1;
+}
+
+static int axis_of_roll(const Node *n, int axis)
+{
+    int64_t along[MAX_RANK];
+    int count = arg_count(n, 2), rank = n->out[0]->type.rank;
+    if (!count || !arg_ints(n, 2, along, MAX_RANK))
+        return -1;
+    for (int i = 0; i < count; i++)
+        if ((along[i] < 0 ? along[i] + rank : along[i]) == axis)
+            return -1;
+    return axis;
+}
+
+static int axis_of_part(const Node *n, int axis, bool is_back)
+{
+    int64_t along;
+    if (!arg_int(n, 1, &along))
+        return -1;
+    along += along < 0 ? n->in[0]->type.rank : 0;
+    if (n->op == OP_SELECT_INT)
+        return is_back ? axis + (axis >= along) : along == axis ? -1 : axis - (along < axis);
+    return along == axis ? -1 : axis;
+}
+
+static int axis_beyond(const Node *n, int axis, bool is_back)
+{
+    const Type in = n->n_in ? n->in[0]->type : (Type){0}, out = n->out[0]->type;
+    switch (n->op) {
+    case OP_VIEW:
+        return axis_of_view(n->graph->program, is_back ? out : in, axis, is_back ? in : out);
+    case OP_PERMUTE:
+        return axis_of_permute(n, axis, is_back);
+    case OP_ROLL:
+        return axis_of_roll(n, axis);
+    case OP_SLICE:
+    case OP_SELECT_INT:
+        return axis_of_part(n, axis, is_back);
+    case OP_CLONE:
+    case OP_ALIAS:
+        return axis;
+    default:
+        return -1;
+    }
+}
+
+int axis_behind(const Node *n, int axis)
+{
+    return n->n_out ? axis_beyond(n, axis, false) : -1;
+}
+
+int axis_before(const Node *n, int axis)
+{
+    return axis_beyond(n, axis, true);
+}
