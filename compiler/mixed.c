@@ -54,8 +54,9 @@ static bool set_value(Search *s, const QuantReport *r)
     }
     if (!r->outputs.n)
         return diag_error(s->diag, loc, "has no outputs of floats to hold to a budget");
-    s->value = s->recipe->metric == METRIC_SQNR ? difference_sqnr(&r->outputs)
-                                                : 1 - difference_cosine(&r->outputs);
+    s->value = s->recipe->metric == METRIC_SQNR            ? difference_sqnr(&r->outputs)
+               : s->recipe->metric == METRIC_MAX_ABS_ERROR ? r->outputs.most
+                                                           : 1 - difference_cosine(&r->outputs);
     return true;
 }
 

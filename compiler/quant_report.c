@@ -167,6 +167,7 @@ static void put_difference(FILE *f, const Difference *d)
 {
     put_number(f, "sqnr_db", d->n ? difference_sqnr(d) : HUGE_VAL);
     put_number(f, "cosine", d->n ? difference_cosine(d) : HUGE_VAL);
+    put_number(f, "max_abs_error", d->n ? d->most : HUGE_VAL);
 }
 
 static void put_values(FILE *f, const LayerReport *l)

@@ -61,7 +61,13 @@ typedef struct QuantRule {
     unsigned with_samples; /* algorithms besides, where there are samples or statistics of them */
 } QuantRule;
 
-typedef enum Metric { METRIC_NONE, METRIC_TOP1, METRIC_COSINE, METRIC_SQNR } Metric;
+typedef enum Metric {
+    METRIC_NONE,
+    METRIC_TOP1,
+    METRIC_COSINE,
+    METRIC_SQNR,
+    METRIC_MAX_ABS_ERROR
+} Metric;
 extern const char *const metric_name[]; /* of METRIC_TOP1 and those behind it; then NULL */
 
 typedef struct Recipe {
@@ -177,6 +183,7 @@ enum { REPORT_BARS = 24 };
 /* Sums over all elements that were compared with what they are in floats. */
 typedef struct Difference {
     double signal, noise, square, dot; /* of squares: in floats, of errors, as they are; products */
+    double most; /* the largest error; NaN: of one that is none */
     int64_t n;
 } Difference;
 

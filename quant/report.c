@@ -16,9 +16,10 @@
 void difference_add(Difference *d, const float *want, const float *got, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        double w = (double)want[i], g = (double)got[i];
+        double w = (double)want[i], g = (double)got[i], e = fabs(g - w);
         d->signal += w * w;
-        d->noise += (g - w) * (g - w);
+        d->noise += e * e;
+        d->most = e > d->most || isnan(e) ? e : d->most;
         d->square += g * g;
         d->dot += w * g;
     }

@@ -50,11 +50,25 @@ static double sqnr_of_outputs(void)
     return 10 * log10(signal / noise);
 }
 
-static double sqnr_told(const Result *r)
+static double largest_error_of_outputs(void)
+{
+    double most = 0;
+    for (int i = 0; i < IMAGES; i++)
+        for (int k = 0; k < CLASSES; k++)
+            most = fmax(most, fabs((double)scores("out", i)[k] - (double)scores("float", i)[k]));
+    return most;
+}
+
+static double told(const Result *r, const char *key)
 {
     double v = 0;
-    cr_assert(json_float(json_get(json(r), "sqnr_db"), &v));
+    cr_assert(json_float(json_get(json(r), key), &v), "%s: %s", key, r->out);
     return v;
+}
+
+static double sqnr_told(const Result *r)
+{
+    return told(r, "sqnr_db");
 }
 
 /* -- outputs near those of floats ------------------------------------------------------------- */
@@ -122,6 +136,23 @@ Test(mixed, no_drop_at_all_leaves_everything_in_floats)
     expect_same("a.pte", "b.pte");
 }
 
+/* What a user of probabilities asks: that none of them moves further than that. */
+Test(mixed, a_budget_of_the_largest_error)
+{
+    Result r = ok("quantize " CNN SAMPLES "--recipe int8-weight --statistics s.txt --json -q");
+    const double all = told(&r, "max_abs_error"), budget = all / 4;
+    r = ok(arena_printf(arena, "quantize " CNN SAMPLES "--recipe int8-weight --max-drop "
+                               "max_abs_error=%.9g --statistics s.txt --json", budget));
+    cr_expect(strstr(r.err, "max_abs_error: ") && strstr(r.err, " of 4 stay in floats\n") &&
+                  !strstr(r.err, ": 0 of") && !strstr(r.err, ": 4 of"), "%s", r.err);
+    const double kept = told(&r, "max_abs_error");
+    cr_expect(kept > 0 && kept <= budget, "%g of %g", kept, budget);
+    ok("compile " CNN "--recipe int8-weight --statistics s.txt -o q.pte -q");
+    run_both();
+    cr_expect(fabs(largest_error_of_outputs() / kept - 1) < 1e-6, "%g, not %g",
+              largest_error_of_outputs(), kept);
+}
+
 /* -- answers as right as those of floats ------------------------------------------------------ */
 
 /* The labels of the samples, which are the first test images. */
@@ -176,7 +207,7 @@ Test(mixed, a_budget_of_answers)
 Test(mixed, budgets_that_are_none)
 {
 #define FLAGS "quantize " CNN SAMPLES "--recipe int8 --statistics s.txt "
-    fails(FLAGS "--max-drop sqrn=41", 2, "--max-drop wants top1=, cosine= or sqnr= and a number");
+    fails(FLAGS "--max-drop sqrn=41", 2, "--max-drop wants top1=, cosine=, sqnr= or max_abs_error= ");
     fails(FLAGS "--max-drop cosine=-1", 2, "not 'cosine=-1'");
     fails(FLAGS "--max-drop cosine=", 2, "not 'cosine='");
     fails(FLAGS "--max-drop cosine", 2, "not 'cosine'");
