@@ -193,6 +193,11 @@ void quant_report_json(const QuantReport *r, Arena *a, FILE *f)
     fprintf(f, ", \"samples\": %d, \"bytes_before\": %" PRId64 ", \"bytes_after\": %" PRId64,
             r->n_samples, r->bytes_before, r->bytes_after);
     put_difference(f, &r->outputs);
+    for (int i = 0; i < r->n_outputs; i++) {
+        fprintf(f, "%s{\"output\": %d", i ? ", " : ", \"outputs\": [", i);
+        put_difference(f, &r->output[i]);
+        fputs(i + 1 < r->n_outputs ? "}" : "}]", f);
+    }
     fputs(", \"layers\": [", f);
     for (int i = 0; i < r->n_layers; i++) {
         const LayerReport *l = &r->layer[i];

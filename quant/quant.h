@@ -76,6 +76,7 @@ typedef struct Recipe {
     int n_rules;
     bool for_latency;    /* --objective latency: only where the cost model shows a gain */
     Metric metric;       /* of --max-drop */
+    int output;          /* of which alone it is, counted from 1; 0: of all */
     double max_drop;     /* of METRIC_SQNR: the least that is kept */
     uint64_t id;         /* of its text */
 } Recipe;
@@ -142,7 +143,7 @@ typedef struct Checkpoint {
 typedef struct QuantJob {
     const Recipe *recipe;
     const Samples *samples; /* of method 0; NULL: none */
-    const Statistics *statistics; /* what was read from a file, or NULL */
+    const Statistics *statistics; /* what stands for samples, or NULL */
     const Statistics *keep;       /* what stays in floats; NULL: what `statistics` says does */
     Statistics *seen;             /* of the samples, in the program's arena */
     const Statistics *loose; /* what has scales at run time, after a first look; NULL: nothing */
@@ -212,7 +213,9 @@ typedef struct QuantReport {
     const char *model, *recipe, *library; /* library: of --fast-calibrate, or NULL; the caller's */
     int n_samples, n_layers;
     LayerReport *layer; /* in the order of the program */
-    Difference outputs;
+    Difference outputs; /* all of them */
+    Difference *output; /* one by one; nothing was compared of what is no float32 */
+    int n_outputs;
     int64_t bytes_before, bytes_after; /* of all that is constant; what two layers share, once */
     const int64_t *label;              /* of each row of the first output, or NULL: the caller's */
     int64_t n_labels, n_rows;

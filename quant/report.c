@@ -359,8 +359,10 @@ static bool score(QuantReport *r, const EtcTensor *before, const EtcTensor *afte
 static bool add_outputs(QuantReport *r, int n, EtcTensor **want, EtcTensor **got, Diag *d)
 {
     for (int i = 0; i < n; i++)
-        if (want[i]->dtype == ETC_F32 && etc_numel(want[i]) == etc_numel(got[i]))
+        if (want[i]->dtype == ETC_F32 && etc_numel(want[i]) == etc_numel(got[i])) {
             difference_add(&r->outputs, want[i]->data, got[i]->data, etc_numel(want[i]));
+            difference_add(&r->output[i], want[i]->data, got[i]->data, etc_numel(want[i]));
+        }
     return !r->label || !n || score(r, want[0], got[0], d);
 }
 
@@ -424,6 +426,8 @@ bool report_measure(const Graph *before, const Graph *after, const Samples *s, A
                     QuantReport *out, Diag *d)
 {
     Measure m = {.before = before, .after = after, .a = a, .out = out};
+    out->n_outputs = before->n_out;
+    out->output = NEW(a, Difference, before->n_out + 1);
     bool ok = before->n_in == after->n_in && before->n_out == after->n_out;
     if (!ok)
         diag_fault(d, FAULT_BUG, (Loc){.file = out->model}, "the quantized model has other inputs");
