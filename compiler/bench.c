@@ -2,10 +2,9 @@
  * want, and where the time goes.
  *
  * Times come from a method that is not watched; then it is made anew with an observer and
- * delegates that tell their operations, for the profile.  An instruction's node is known where the model is
- * compiled here; a .pte says operators alone.  XNNPACK tells whole microseconds per operation and no
- * starts, so in the trace operations stand one behind the other.
- */
+ * delegates that tell their operations, for the profile.  An instruction's node is known where
+ * the model is compiled here; a .pte says operators alone.  XNNPACK tells whole microseconds per
+ * operation and no starts, so in the trace operations stand one behind the other. */
 #include "compiler/compiler.h"
 #include <inttypes.h>
 #include <stdlib.h>

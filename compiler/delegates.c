@@ -1,5 +1,5 @@
-/* delegates.c -- the delegates that a program offers to a .pte: none.  A program that has some links a
- * file of its own in this one's place, as delegates_xnnpack.c. */
+/* delegates.c -- the delegates that a program offers to a .pte: none.  A program that has some
+ * links a file of its own in this one's place, as delegates_xnnpack.c. */
 #include "compiler/compiler.h"
 
 bool delegates_start(int threads, bool profiles, Delegates *to, Diag *d)

@@ -1,5 +1,5 @@
-/* backend.h -- what a backend tells the partitioner: which nodes it computes, at what price, and how
- * a region of them becomes a blob.  A backend is a folder partition/NAME/ with one of these. */
+/* backend.h -- what a backend tells the partitioner: which nodes it computes, at what price, and
+ * how a region of them becomes a blob.  A backend is a folder partition/NAME/ with one of these. */
 #ifndef ETC_BACKEND_H
 #define ETC_BACKEND_H
 
@@ -50,9 +50,9 @@ struct Backend {
     double call_cost;        /* of one call */
     double cost_of_byte;     /* that enters or leaves */
 
-    /* The region `body` as the backend's bytes, in the program's arena.  Weights become states of
-     * kind ST_NAMED.  What a profile tells of the blob has handles: nodes of `body`, counted from 0.
-     * False: reported. */
+    /* The region `body` as the backend's bytes, in the program's arena.  Weights become states
+     * of kind ST_NAMED.  What a profile tells of the blob has handles: nodes of `body`, counted
+     * from 0.  False: reported. */
     bool (*lower)(Graph *body, Arena *tmp, Diag *d, Blob *out);
 };
 

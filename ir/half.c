@@ -1,4 +1,5 @@
-/* half.c -- numbers as f16 and bf16, and back, as the kernels cast them; ties go to the even one. */
+/* half.c -- numbers as f16 and bf16, and back, as the
+ * kernels cast them; ties go to the even one. */
 #include "ir/ir.h"
 #include "runtime-lite/kernels/half.h"
 

@@ -43,8 +43,8 @@ Dim dims_product(Program *p, const Dim *d, int n);
 bool broadcast(const Node *n, Type a, Type b, Type *out, Diag *d); /* sizes alone */
 bool expands_to(const Node *n, Type from, Type to, Diag *d);
 
-/* Arguments of the products of integers beside geometry: `channels` of sums, scales and bias; k terms
- * of a sum.  *dtype: the result's. */
+/* Arguments of the products of integers beside geometry: `channels` of sums, scales and bias; k
+ * terms of a sum.  *dtype: the result's. */
 bool check_integers(const Node *n, Dim channels, Dim k, EtcDtype *dtype, Diag *d);
 
 /* The result of a rule; refuses sizes that are bad or negative and ranks past MAX_RANK. */

@@ -459,9 +459,9 @@ void graph_replace(Graph *g, Value **with);
 Node *build(Graph *g, Node *before, Loc loc, OpId op, Diag *d, const char *fmt, ...);
 
 /* Nodes copied into the body of `call`, a node in no list yet: outline.c.  What they read from
- * outside but constants becomes the body's inputs, and operands that `call` reads already.  `inner`,
- * by index of the values outside: their twins; outlines of one graph may share it, as it is all NULL
- * before the start and after the end. */
+ * outside but constants becomes the body's inputs, and operands that `call` reads already.
+ * `inner`, by index of the values outside: their twins; outlines of one graph may share it, as
+ * it is all NULL before the start and after the end. */
 typedef struct Outline {
     Graph *body;
     Node *call;

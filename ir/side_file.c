@@ -1,4 +1,5 @@
-/* side_file.c -- the bytes that lie in no model file: what the compiler made, named "-" in texts. */
+/* side_file.c -- the bytes that lie in no model file: what
+ * the compiler made, named "-" in texts. */
 #include "ir/ir.h"
 #include <stdlib.h>
 #include <string.h>

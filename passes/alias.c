@@ -48,9 +48,9 @@ static Value *copy_of(Graph *g, Value *v, Diag *d)
     return n ? n->out[0] : NULL;
 }
 
-/* A value that is no longer given out itself may come to lie in the state it updates, and with it its
- * views that are: `again` says that a copy was made and all have to be looked at once more.  A copy
- * has bytes of its own, so each output is copied at most once. */
+/* A value that is no longer given out itself may come to lie in the state it updates, and with
+ * it its views that are: `again` says that a copy was made and all have to be looked at once
+ * more.  A copy has bytes of its own, so each output is copied at most once. */
 static bool copy_outputs(Graph *g, Arena *tmp, bool *again, Diag *d)
 {
     *again = false;

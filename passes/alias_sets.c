@@ -1,12 +1,12 @@
 /* alias_sets.c -- which values lie in the bytes of others.
  *
- * Stages edge and grouped.  Four things share bytes: a view and its input; a result and the operand
- * that its row's `inplace` column lets it overlay and that dies there; what a call leaves in a
- * mutable state and that state, when nothing reads the old contents once the new are written; and
- * the operands of a concat that are one run of bytes each in its result, whose set is then laid
- * there whole.  alias_sets() decides from the graph alone, in one walk, so that plan_memory and
- * others agree without a record.  Sets are joined as in union-find, with offsets beside the parents.
- */
+ * Stages edge and grouped.  Four things share bytes: a view and its input; a result and the
+ * operand that its row's `inplace` column lets it overlay and that dies there; what a call
+ * leaves in a mutable state and that state, when nothing reads the old contents once the new are
+ * written; and the operands of a concat that are one run of bytes each in its result, whose set
+ * is then laid there whole.  alias_sets() decides from the graph alone, in one walk, so that
+ * plan_memory and others agree without a record.  Sets are joined as in union-find, with offsets
+ * beside the parents. */
 #include "passes/internal.h"
 
 typedef struct Sets { /* arrays by value index, those of sets by root */

@@ -1,14 +1,13 @@
 /* check_plan.c -- do the places hold?  Written apart from plan_memory and alias, and always on.
  *
- * Stage planned.  The graph is played through on an imaginary memory where every byte knows whose
- * contents it holds: a node paints the bytes of its results, a read finds out whether all bytes
- * still hold what was written.  A view paints nothing: it takes over its input's contents, whose
- * bytes must enclose its own; nor does a concat paint the parts that lie in it already.  A node may
- * paint bytes that it reads itself only where its row's `inplace` column names that operand and both
- * lie exactly alike.  Branches are played one after the other from the same memory, and what either
- * painted holds nothing after them.  Memory is cut at every boundary of a place, so painting and
- * reading touch whole segments.  Any fault is ours.
- */
+ * Stage planned.  The graph is played through on an imaginary memory where every byte knows
+ * whose contents it holds: a node paints the bytes of its results, a read finds out whether all
+ * bytes still hold what was written.  A view paints nothing: it takes over its input's contents,
+ * whose bytes must enclose its own; nor does a concat paint the parts that lie in it already.  A
+ * node may paint bytes that it reads itself only where its row's `inplace` column names that
+ * operand and both lie exactly alike.  Branches are played one after the other from the same
+ * memory, and what either painted holds nothing after them.  Memory is cut at every boundary of
+ * a place, so painting and reading touch whole segments.  Any fault is ours. */
 #include "passes/internal.h"
 #include <inttypes.h>
 #include <stdlib.h>

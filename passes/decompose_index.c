@@ -69,7 +69,8 @@ static bool replace_range(Rewrite *r, Node *n, Value *src, int64_t axis, Dim sta
     return done(r, n, build(r->g, n, n->loc, OP_CAT, r->d, "Vi", count, part, axis));
 }
 
-/* A bound counted from the end where negative, moved into 0 .. size; false where its sign is open. */
+/* A bound counted from the end where negative, moved into 0
+ * .. size; false where its sign is open. */
 static bool get_bound(const Node *n, int i, Dim size, Dim otherwise, Dim *v)
 {
     Program *p = n->graph->program;

@@ -1,4 +1,5 @@
-/* decompose_recurrent.c -- steps of recurrent layers: products, and what their gates let through. */
+/* decompose_recurrent.c -- steps of recurrent layers:
+ * products, and what their gates let through. */
 #include "passes/decompose.h"
 
 /* x * weight^T + bias, of either side of a cell. */

@@ -1,11 +1,10 @@
 /* fold_constants.c -- what depends on constants alone is computed now.
  *
- * Stage core.  First every strided state becomes contiguous, as kernels want their weights.  Then
- * one walk per graph evaluates nodes whose operands are all constants; a view of a constant is a
- * second constant over the same bytes.  A fold may not grow the file by more than LIMIT in all,
- * counted as the bytes it makes less those of operands that nobody else reads.  What makes floats of a
- * matrix of integers is left as it is.
- */
+ * Stage core.  First every strided state becomes contiguous, as kernels want their weights.
+ * Then one walk per graph evaluates nodes whose operands are all constants; a view of a constant
+ * is a second constant over the same bytes.  A fold may not grow the file by more than LIMIT in
+ * all, counted as the bytes it makes less those of operands that nobody else reads.  What makes
+ * floats of a matrix of integers is left as it is. */
 #define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "passes/internal.h"
 #include <stdlib.h>

@@ -1,14 +1,13 @@
 /* group.c -- the c tail's unit: every op that computes becomes an etc.group node, an anchor and the
  * pointwise nodes that end it, or pointwise nodes alone.  Core -> grouped.
  *
- * One backward walk.  A node joins the group of its users when all of them are pointwise members of
- * one group, its result has that group's shape and dtype and nobody else reads it; at most one node
- * of a group is no pointwise one, its anchor.  Two kinds of nodes change the dtype within a group:
- * dequantize per tensor, and quantize as the last of a group without an anchor.  Otherwise a node
- * opens a group, of which it is the last.  So each group has one result at most read outside, and
- * standing where its last node stood it comes after everything it reads.  Views, concats and control
- * flow stay bare.  Linear.
- */
+ * One backward walk.  A node joins the group of its users when all of them are pointwise members
+ * of one group, its result has that group's shape and dtype and nobody else reads it; at most
+ * one node of a group is no pointwise one, its anchor.  Two kinds of nodes change the dtype
+ * within a group: dequantize per tensor, and quantize as the last of a group without an anchor.
+ * Otherwise a node opens a group, of which it is the last.  So each group has one result at most
+ * read outside, and standing where its last node stood it comes after everything it reads.
+ * Views, concats and control flow stay bare.  Linear. */
 #include "passes/group.h"
 #include <string.h>
 

@@ -130,8 +130,9 @@ bool graph_has_bounds(const Graph *g); /* of all values, with room for sums: ord
  * `*is_least`: no offsets give a lower end. */
 int64_t pack(Blocks b, int64_t bound, bool *is_least, Arena *tmp);
 
-/* Searches all packings of blocks of one part for the lowest end below `best`; sets at[] and returns
- * it, or `best` where there is none.  `*work` is what it may do; 0 on return: it gave up. */
+/* Searches all packings of blocks of one part for the lowest end
+ * below `best`; sets at[] and returns it, or `best` where there
+ * is none. `*work` is what it may do; 0 on return: it gave up. */
 int64_t pack_exact(Blocks b, int64_t bound, int64_t best, int64_t *at, int64_t *work, Arena *tmp);
 
 #endif

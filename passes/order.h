@@ -1,6 +1,6 @@
-/* order.h -- shared by the files of the order search: a graph as steps that make and read chunks
- * of bytes (order_model.c), an order to begin with (order_greedy.c) and the search in windows of one
- * (order_window.c). */
+/* order.h -- shared by the files of the order search: a graph as steps
+ * that make and read chunks of bytes (order_model.c), an order to begin
+ * with (order_greedy.c) and the search in windows of one (order_window.c). */
 #ifndef ETC_PASSES_ORDER_H
 #define ETC_PASSES_ORDER_H
 

@@ -1,9 +1,9 @@
-/* order_greedy.c -- the order that takes, of all steps that can run, the one after which least lives.
+/* order_greedy.c -- the order that takes, of all steps that can run, the one after which least
+ * lives.
  *
- * A step's gain changes only when a chunk it reads gets down to one reader, itself: then it is put
- * into the heap again, and entries that say less than is true now are passed over.  Ties go to the
- * earlier step of the given order.  n log n.
- */
+ * A step's gain changes only when a chunk it reads gets down to one reader, itself: then it is
+ * put into the heap again, and entries that say less than is true now are passed over.  Ties go
+ * to the earlier step of the given order.  n log n. */
 #include "passes/order.h"
 
 typedef struct Entry {

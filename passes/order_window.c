@@ -1,13 +1,13 @@
 /* order_window.c -- lowers the peak of an order by reordering windows of it.
  *
  * What lives before and after a window does not depend on the order within, so each window is a
- * problem of its own: find an order of its steps that stays below the peak.  States are the sets of
- * steps done; the bytes that live after a set do not depend on how it was reached, so of all ways
- * to one set the one with the lowest peak is enough.  Sets are visited by size, those that reach the
- * peak are dropped, and where more than MAX_STATES of one size are left, the ones with the least
- * live bytes stay: exact for small and narrow windows, a beam otherwise.  Every window that holds
- * the peak has to give in for the peak to fall; the first that does not ends the search.
- */
+ * problem of its own: find an order of its steps that stays below the peak.  States are the sets
+ * of steps done; the bytes that live after a set do not depend on how it was reached, so of all
+ * ways to one set the one with the lowest peak is enough.  Sets are visited by size, those that
+ * reach the peak are dropped, and where more than MAX_STATES of one size are left, the ones with
+ * the least live bytes stay: exact for small and narrow windows, a beam otherwise.  Every window
+ * that holds the peak has to give in for the peak to fall; the first that does not ends the
+ * search. */
 #include "passes/order.h"
 #include <stdlib.h>
 #include <string.h>

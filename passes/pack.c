@@ -1,14 +1,13 @@
 /* pack.c -- where blocks lie in a pool: several packers, the best result counts.
  *
- * Blocks in use at the same time must not overlap; the end of the last is to be small.  Each packer
- * takes the blocks in another order and puts each at the lowest gap that holds it, or the tightest.
- * Only blocks that share time matter for a gap; the pairs that do are found once, by a sweep.  Parts
- * of a block that come later or go earlier leave room to others: a placed part rules out a range of
- * offsets for each part of a mate, and a gap is what no part rules out.  When none reaches the lower
- * bound, a branch and bound tries all packings (pack_exact.c), then a descent moves blocks in the
- * order; both within an amount of work.  Too many pairs leave the sweep alone, which frees and
- * takes as a heap does.
- */
+ * Blocks in use at the same time must not overlap; the end of the last is to be small.  Each
+ * packer takes the blocks in another order and puts each at the lowest gap that holds it, or the
+ * tightest.  Only blocks that share time matter for a gap; the pairs that do are found once, by
+ * a sweep.  Parts of a block that come later or go earlier leave room to others: a placed part
+ * rules out a range of offsets for each part of a mate, and a gap is what no part rules out.
+ * When none reaches the lower bound, a branch and bound tries all packings (pack_exact.c), then
+ * a descent moves blocks in the order; both within an amount of work.  Too many pairs leave the
+ * sweep alone, which frees and takes as a heap does. */
 #include "passes/internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -263,8 +262,8 @@ static bool is_rectangular(Blocks b)
     return true;
 }
 
-/* Whether it came to an end, and so to a proof.  Blocks of several parts count as one of all of them
- * there: that may find a packing, but proves none. */
+/* Whether it came to an end, and so to a proof.  Blocks of several parts count as one of all of
+ * them there: that may find a packing, but proves none. */
 static bool search(Pack *p)
 {
     int64_t work = EXACT_WORK;

@@ -1,14 +1,14 @@
 /* plan_memory.c -- every tensor gets its place.
  *
- * Stage edge or grouped, after order and alias; leaves planned.  Sizes count at their upper bounds.
- * On the pte tail inputs, outputs, states and results share pool 1, as the official exporter's
- * default has it; states come first, at the same offsets in every method.  On the c tail inputs,
- * outputs and states are the caller's memory, and an output's alias set is written right there.
+ * Stage edge or grouped, after order and alias; leaves planned.  Sizes count at their upper
+ * bounds.  On the pte tail inputs, outputs, states and results share pool 1, as the official
+ * exporter's default has it; states come first, at the same offsets in every method.  On the c tail
+ * inputs, outputs and states are the caller's memory, and an output's alias set is written right
+ * there.
  *
- * Branches of a cond are planned before the graph around them, as if that were their caller: their
- * operands and results lie where the cond's do.  All that is theirs is one block of the outer graph,
- * in use at the cond alone, in which both branches start at the first byte.
- */
+ * Branches of a cond are planned before the graph around them, as if that were their caller:
+ * their operands and results lie where the cond's do.  All that is theirs is one block of the
+ * outer graph, in use at the cond alone, in which both branches start at the first byte. */
 #include "passes/internal.h"
 
 /* -- what cannot be planned -------------------------------------------------------------------- */

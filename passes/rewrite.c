@@ -287,7 +287,8 @@ static bool store_number(const Arg *a, EtcDtype t, void *to)
     }
 }
 
-/* `wraps`: the kernel takes a number in f32 beside floats of 16 bits and computes with all of it. */
+/* `wraps`: the kernel takes a number in f32 beside floats
+ * of 16 bits and computes with all of it. */
 static Value *number_const(Graph *g, const Arg *number, Type other, bool wraps)
 {
     Program *p = g->program;

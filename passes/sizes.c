@@ -1,10 +1,9 @@
 /* sizes.c -- computes sizes at run time with sym_size and prim ops.
  *
- * A symbol is solved from the first input that has it alone, scale * symbol + offset; or a node gives
- * it, the element of a tensor.  What depends on inputs alone is computed before the graph's first
- * node, so that reading a size keeps no input alive; what depends on a node's result, where it is
- * first asked for.  Each expression is computed once.
- */
+ * A symbol is solved from the first input that has it alone, scale * symbol + offset; or a node
+ * gives it, the element of a tensor.  What depends on inputs alone is computed before the
+ * graph's first node, so that reading a size keeps no input alive; what depends on a node's
+ * result, where it is first asked for.  Each expression is computed once. */
 #include "passes/internal.h"
 
 typedef struct Operand { /* of a prim op: a value, or a number */

@@ -1,11 +1,11 @@
 /* split_linear.c -- gives each part of a linear's result a linear of its own, on the way to a .pte:
  * query, key and value that one product computes, gates beside what they gate.
  *
- * Stage core, pte tail, before backends are asked: theirs copy slices too.  Parts are slices of the last axis, or
- * what select takes from a view that splits it, be it before or behind a permute.  The whole is
- * never there then, nor copied to part it; rows of the weight are runs of its bytes, so nothing is
- * copied here either.  Each output is the sum it was.  Linear: each value's users are seen once.
- */
+ * Stage core, pte tail, before backends are asked: theirs copy slices too.  Parts are slices of
+ * the last axis, or what select takes from a view that splits it, be it before or behind a
+ * permute.  The whole is never there then, nor copied to part it; rows of the weight are runs of
+ * its bytes, so nothing is copied here either.  Each output is the sum it was.  Linear: each
+ * value's users are seen once. */
 #include "passes/internal.h"
 
 enum { MOST_PARTS = 16 };

@@ -1,8 +1,9 @@
 /* pt2_number.c -- numbers that come into a model, leave it or are computed in it at run time.
  *
- * A symbolic int or float input is a tensor of rank 0; the symbol is the int's element.  Inputs whose
- * value the export fixed stay what they are, and nothing reads them.  Symbolic ints are known by
- * their expressions; symbolic floats are computed by nodes, on tensors of rank 0 and dtype f64. */
+ * A symbolic int or float input is a tensor of rank 0; the symbol is the int's element.  Inputs
+ * whose value the export fixed stay what they are, and nothing reads them.  Symbolic ints are
+ * known by their expressions; symbolic floats are computed by nodes, on tensors of rank 0 and
+ * dtype f64. */
 #include "compiler/import/internal.h"
 #include <string.h>
 

@@ -58,7 +58,8 @@ static void copy_same(const View *y, const View *x, const EtcWalk *w)
     etc_copy_nd(x->data, y->data, &g);
 }
 
-/* What holds elements of a dtype exactly; the short floats are copied and cast, not computed with. */
+/* What holds elements of a dtype exactly; the short floats
+ * are copied and cast, not computed with. */
 static EtcKind cast_kind(int dtype)
 {
     return ((dtype == ETC_F16) || (dtype == ETC_BF16)) ? ETC_KIND_F32 : etc_kind(dtype);

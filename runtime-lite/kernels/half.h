@@ -1,6 +1,5 @@
-/* half.h -- the short floats: IEEE 754's binary16, and bfloat16, the upper half of a float.  They are
- * kept and cast, to the nearest with ties to even, and not computed with.
- */
+/* half.h -- the short floats: IEEE 754's binary16, and bfloat16, the upper half of a float.
+ * They are kept and cast, to the nearest with ties to even, and not computed with. */
 #ifndef ETC_HALF_H
 #define ETC_HALF_H
 

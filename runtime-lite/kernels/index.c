@@ -244,7 +244,8 @@ static EtcStatus read_indices(const EtcCall *c, int32_t i, const EtcTensor *x, P
     return any ? ETC_OK : ETC_BAD_ARG;
 }
 
-/* The result's sizes: the indices' where the indexed axes stood, or first where others lie between. */
+/* The result's sizes: the indices' where the indexed axes
+ * stood, or first where others lie between. */
 static int result_shape(const EtcTensor *x, Picked *p)
 {
     int32_t first = 0, last = x->rank - 1, n_picked = 0;

@@ -1,4 +1,5 @@
-/* norm.h -- batch norm in inference, where each channel becomes x * scale + shift, and layer norm. */
+/* norm.h -- batch norm in inference, where each channel
+ * becomes x * scale + shift, and layer norm. */
 #ifndef ETC_NORM_H
 #define ETC_NORM_H
 

@@ -1,6 +1,6 @@
-/* pieces.c -- wrappers of ops whose result is the input in pieces, each axis cut in up to three that
- * run forwards, backwards or stand still: roll, flip, borders by reflection and by replication.  And
- * blocks of pixels that become channels, and back. */
+/* pieces.c -- wrappers of ops whose result is the input in pieces, each axis cut in up to three
+ * that run forwards, backwards or stand still: roll, flip, borders by reflection and by
+ * replication.  And blocks of pixels that become channels, and back. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/copy.h"
 #include "runtime-lite/kernels/kernels.h"

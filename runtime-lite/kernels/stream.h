@@ -2,9 +2,8 @@
  *
  * Of what stands between two of them only the rows that the next one still reads are kept, in
  * lines: [channels][room][width], of which rows from .. to - 1 of the image are filled.  Each
- * output is the same sum as without lines.  Stages have one image, are not transposed and no larger than
- * int32 in any size.
- */
+ * output is the same sum as without lines.  Stages have one image, are not transposed and no
+ * larger than int32 in any size. */
 #ifndef ETC_STREAM_H
 #define ETC_STREAM_H
 

@@ -16,7 +16,8 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* Convolutions with weights of their own, additions, views of symbolic size; every fourth node dead. */
+/* Convolutions with weights of their own, additions, views
+ * of symbolic size; every fourth node dead. */
 static char *make_text(void)
 {
     char *text = NULL;

@@ -1,5 +1,5 @@
-/* test_commands.c -- the commands from outside: what they make of models, beside what torch recorded
- * of them, and what they print. */
+/* test_commands.c -- the commands from outside: what they make of models, beside what torch
+ * recorded of them, and what they print. */
 #include "tests/cli/cli.h"
 
 TestSuite(commands, .init = make_folders, .fini = remove_folders);
@@ -375,7 +375,8 @@ Test(commands, a_dumped_program_compiles_to_the_same_bytes)
     }
 }
 
-/* %c is folded away after the text that names it was printed; its bytes are at hand all the same. */
+/* %c is folded away after the text that names it was
+ * printed; its bytes are at hand all the same. */
 Test(commands, bytes_that_a_later_pass_drops_are_dumped)
 {
     write_text("c.etir", "program \"c\" stage aten\nconst %c = \"c\" : f32[2] in \"-\"+0\n"

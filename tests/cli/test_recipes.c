@@ -1,5 +1,5 @@
-/* test_recipes.c -- recipes, samples and the report from the command line: what is wrong with them is
- * told, and then nothing is written. */
+/* test_recipes.c -- recipes, samples and the report from the command line: what is wrong with
+ * them is told, and then nothing is written. */
 #include "tests/cli/cli.h"
 
 TestSuite(recipes, .init = make_folders, .fini = remove_folders);

@@ -1,5 +1,5 @@
-/* test_same.c -- the same input and flags give the same bytes: under another locale, with and without
- * address randomisation, from another folder to another name, in another environment. */
+/* test_same.c -- the same input and flags give the same bytes: under another locale, with and
+ * without address randomisation, from another folder to another name, in another environment. */
 #include "tests/cli/cli.h"
 #include <locale.h>
 

@@ -1,5 +1,6 @@
-/* test_partition.c -- the cheapest cut against all cuts; regions of backends made up here: no path
- * leaves a region and enters it again, what does not pay is given back, every chain keeps results. */
+/* test_partition.c -- the cheapest cut against all cuts; regions of
+ * backends made up here: no path leaves a region and enters it
+ * again, what does not pay is given back, every chain keeps results. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <string.h>

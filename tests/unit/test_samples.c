@@ -15,7 +15,8 @@ static double uniform(uint64_t *seed)
     return (double)(*seed >> 11) / 4503599627370496.0 - 1;
 }
 
-/* -- a program: a norm that smoothquant moves scales into, a value whose scale two places share -- */
+/* -- a program: a norm that smoothquant moves scales into,
+ * a value whose scale two places share -- */
 
 static const char program_text[] =
     "program \"m\" stage core\n"

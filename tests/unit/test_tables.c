@@ -1,5 +1,6 @@
-/* test_tables.c -- ir/ops.def against runtime-lite/kernels/kernels.def: what a .pte calls by the name
- * in column `out` is the function of column `kernel`, with as many arguments as the schema passes. */
+/* test_tables.c -- ir/ops.def against runtime-lite/kernels/kernels.def:
+ * what a .pte calls by the name in column `out` is the function of
+ * column `kernel`, with as many arguments as the schema passes. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include "ir/ir.h"
