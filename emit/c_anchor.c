@@ -349,7 +349,7 @@ static bool read_window(const Node *n, Window *w)
         return false;
     for (int i = 0; i < 2; i++)
         w->stride[i] = arg_count(n, 2) ? w->stride[i] : w->kernel[i];
-    if (n->op == OP_AVG_POOL2D) {
+    if (n->op == OP_AVG_POOL2D || n->op == OP_INTEGER_AVG_POOL2D) {
         w->count_pad = arg_bool(n, 5);
         return n->arg[6].kind == ARG_NONE || arg_int(n, 6, &w->divisor);
     }
@@ -370,8 +370,8 @@ static void put_window(Function *f, const Node *n, const Window *w, Dim images, 
     put(&f->body, "%d, %d};\n", w->count_pad, w->adaptive);
 }
 
-/* Of 8-bit integers. */
-static bool emit_byte_pool(Function *f, const Node *n, const Window *w)
+/* Geometry of images of 8-bit integers. */
+static bool put_byte_window(Function *f, const Node *n, const Window *w)
 {
     const Value *x = n->in[0], *y = n->out[0];
     if (x->type.rank < 3 || x->type.rank > 4)
@@ -379,8 +379,43 @@ static bool emit_byte_pool(Function *f, const Node *n, const Window *w)
     if (!c_type_is_dense(f->e, value_type(x)) || !c_type_is_dense(f->e, y->type))
         return function_refuse(f, n, "takes no tensor with gaps here");
     put_window(f, n, w, x->type.rank == 4 ? size_of(x, 0) : DIM(1), 4);
+    return true;
+}
+
+static bool emit_byte_pool(Function *f, const Node *n, const Window *w)
+{
+    const Value *x = n->in[0], *y = n->out[0];
+    if (!put_byte_window(f, n, w))
+        return false;
     put(&f->body, "    etc_max_pool_i8(%s, %s, %d, &g);\n", function_pointer(f, x),
         f->name_of[y->index], x->type.dtype == ETC_I8);
+    return true;
+}
+
+static int integer(const Node *n, const char *name)
+{
+    int64_t v = 0;
+    arg_int(n, arg_find(n, name), &v);
+    return (int)v;
+}
+
+bool emit_integer_pool(Function *f, const Node *n, Clamp clamp)
+{
+    Window w;
+    double by = 0;
+    const Value *x = n->in[0], *y = n->out[0];
+    (void)clamp;
+    if (!read_window(n, &w) || !arg_number(n, arg_find(n, "scale"), &by))
+        return function_refuse(f, n, "wants constant geometry");
+    if (!put_byte_window(f, n, &w))
+        return false;
+    put(&f->body, "    /* x_is_signed, zero point of x; its scale / that of y, zero point and range "
+        "of y */\n    const EtcMean q = {%d, %d, ", x->type.dtype == ETC_I8,
+        integer(n, "zero_point"));
+    put_float(&f->body, (float)by);
+    put(&f->body, ", %d, %d, %d};\n    etc_avg_pool_i8(%s, %s, &g, &q);\n",
+        integer(n, "output_zero"), integer(n, "quant_min"), integer(n, "quant_max"),
+        function_pointer(f, x), f->name_of[y->index]);
     return true;
 }
 

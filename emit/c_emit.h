@@ -59,7 +59,8 @@ typedef struct Emit {
     const char **in_name, **out_name; /* parameters of NAME_run */
     int64_t *pool_base;       /* first byte of pool 1, 2, ... in the arena; by pool */
     int64_t state_bytes, scratch_bytes, arena_bytes;
-    int64_t lines_bytes; /* behind the working memory of kernels: rows between convolutions */
+    int64_t work_bytes;  /* working memory of kernels: ETC_WORK_BYTES of this file */
+    int64_t lines_bytes; /* behind it: rows between convolutions */
     bool uses_work, uses_pool, uses_kept; /* by NAME_run: the parts of arena and state */
     const Graph *graph;       /* whose nodes are printed: the method, or a branch of a cond */
     NameSet *run_names;       /* of NAME_run's scope */
@@ -113,6 +114,7 @@ typedef struct Function {
     bool *uses_symbol;    /* by symbol index */
     bool *is_read;        /* by value index, of parameters */
     bool uses_work;
+    int64_t work_bytes; /* that it makes do with; 0: c_work_bytes() */
     Text body;
 } Function;
 
@@ -205,8 +207,9 @@ bool emit_constants(Emit *e, Text *t, CFiles *out); /* arrays, or .S and .bin: c
 int64_t constant_bytes(const Emit *e);
 void c_file(Arena *a, CFiles *out, const char *suffix, const Text *text);
 void c_file_piece(Arena *a, CFiles *out, int file, const void *data, int64_t n, int64_t zeros);
-int64_t c_work_bytes(void); /* what cores that take `work` want there */
-void put_chunks(Text *t, const Text *code); /* the kernel text that `code` needs */
+int64_t c_work_bytes(void); /* what cores that take `work` want there at most */
+/* The kernel text that `code` needs; work_bytes: what ETC_WORK_BYTES is to be, or 0. */
+void put_chunks(Text *t, const Text *code, int64_t work_bytes);
 bool emit_main(Emit *e, CFiles *out);       /* OUT_main.c: c_main.c */
 
 #endif

@@ -301,7 +301,7 @@ bool emit_main(Emit *e, CFiles *out)
     if (!put_body(e, &body))
         return false;
     if (strstr(body.s, "(etc_")) /* sizes may be floordiv, mod, max, min of core.h */
-        put_chunks(&t, &body);
+        put_chunks(&t, &body, 0);
     put_fixed_part(&t);
     put_n(&t, body.s, body.n);
     Text wrapped = {.a = e->a};

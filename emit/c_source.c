@@ -107,7 +107,21 @@ static bool is_rule(const char *s)
     return !strncmp(s, "/* -- ", 6);
 }
 
-void put_chunks(Text *t, const Text *code)
+static const char work_macro[] = "#define ETC_WORK_BYTES ";
+
+/* A chunk, where it says so with this much working memory. */
+static void put_chunk(Text *t, const char *text, int64_t work_bytes)
+{
+    const char *at = work_bytes ? strstr(text, work_macro) : NULL;
+    if (!at) {
+        put(t, "%s\n", text);
+        return;
+    }
+    put_n(t, text, (size_t)(at - text));
+    put(t, "%s%" PRId64 "%s\n", work_macro, work_bytes, at + strcspn(at, "\n"));
+}
+
+void put_chunks(Text *t, const Text *code, int64_t work_bytes)
 {
     Wanted w = {NEW(t->a, bool, c_n_chunks), NEW(t->a, bool, c_n_headers),
                 NEW(t->a, int, c_n_chunks), 0};
@@ -120,15 +134,15 @@ void put_chunks(Text *t, const Text *code)
     }
     for (int i = 0; i < c_n_chunks; i++)
         if (w.chunk[i] && !is_rule(c_chunk[i].text))
-            put(t, "%s\n", c_chunk[i].text);
+            put_chunk(t, c_chunk[i].text, work_bytes);
 }
 
 int64_t c_work_bytes(void)
 {
     for (int i = 0; i < c_n_chunks; i++) {
-        const char *at = strstr(c_chunk[i].text, "#define ETC_WORK_BYTES ");
+        const char *at = strstr(c_chunk[i].text, work_macro);
         if (at)
-            return strtoll(at + strlen("#define ETC_WORK_BYTES "), NULL, 10);
+            return strtoll(at + strlen(work_macro), NULL, 10);
     }
     return 0;
 }
@@ -556,7 +570,7 @@ static bool emit_source(Emit *e, CFiles *out, int64_t scratch_at)
         " *              each fused multiply-add is emulated, and slow\n",
         e->name, e->name, e->name, weights, e->name, weights);
     put(&t, " */\n\n#include \"%s.h\"\n\n", base_name(e->o->stem));
-    put_chunks(&t, &code);
+    put_chunks(&t, &code, e->work_bytes);
     if (constants.n)
         put_n(&t, constants.s, constants.n);
     put_wrapped(&t, code.s);
@@ -742,7 +756,7 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     put_updates(&e);
     if (!put_numbers(&e))
         return false;
-    e.scratch_bytes = e.uses_work ? c_work_bytes() + round_up(e.lines_bytes, 64) : 0;
+    e.scratch_bytes = e.uses_work ? e.work_bytes + round_up(e.lines_bytes, 64) : 0;
     e.arena_bytes += e.scratch_bytes;
     out->scratch = e.scratch_bytes;
     if (!emit_source(&e, out, pools))

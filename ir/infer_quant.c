@@ -316,6 +316,27 @@ bool check_integers(const Node *n, Dim channels, Dim k, EtcDtype *dtype, Diag *d
            check_number(n, "zero_point", least, least + 255, d) && check_output(n, dtype, d);
 }
 
+/* The mean of a window, at most 65536 pixels: their sum is exact as a float. */
+bool infer_integer_avg_pool(const Node *n, Type *out, Diag *d)
+{
+    double by;
+    int64_t kernel[2], size;
+    EtcDtype dtype = dtype_or(n, ETC_I8);
+    if (!infer_avg_pool(n, out, d))
+        return false;
+    if (!is_byte(out->dtype) || !is_byte(dtype))
+        return diag_error(d, n->loc, "makes %s of %s, not u8 or i8 of u8 or i8", dtype_name(dtype),
+                          dtype_name(out->dtype));
+    if (!arg_number(n, arg_find(n, "scale"), &by) || !(by > 0))
+        return diag_error(d, n->loc, "scale is not above 0");
+    if (!get_ints(n, 1, 2, 1, kernel, d) || !mul_ok(kernel[0], kernel[1], &size) || size > 65536)
+        return diag_error(d, n->loc, "windows have more than 65536 pixels");
+    int64_t least = out->dtype == ETC_U8 ? 0 : -128, y_least = dtype == ETC_U8 ? 0 : -128;
+    out->dtype = dtype;
+    return check_number(n, "zero_point", least, least + 255, d) && check_range(n, d) &&
+           range_fits(n, dtype, d) && check_number(n, "output_zero", y_least, y_least + 255, d);
+}
+
 bool infer_integer_linear(const Node *n, Type *out, Diag *d)
 {
     Type x, w;

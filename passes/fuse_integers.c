@@ -10,16 +10,19 @@
  *   mover(dequantize(x))                      ==>  dequantize(mover(x))        per tensor
  *   quantize(dequantize(x))                   ==>  x                           of the same scale
  *   quantize(clamp(dequantize(etc.integer_*)))  ==>  the same with another range   read once
+ *   quantize(mean(dequantize(x)))         ==>  etc.integer_avg_pool2d(x)       read once
  *
  * A product is linear, addmm, mm or a convolution; w is constant, of 8 bits and with zero points 0.
- * x has one scale, known or computed at run time, or for a matrix one per row.  Only the first rule
- * rounds otherwise than before.  What is dequantized but for nobody goes with dce.
+ * x has one scale, known or computed at run time, or for a matrix one per row.  A mean is that of
+ * the last axes or of windows, known in size.  Only products and means round otherwise than before.
+ * What is dequantized but for nobody goes with dce.
  */
 #include "passes/internal.h"
 #include <math.h>
 #include <string.h>
 
-enum { MOST_TERMS = 65536 }; /* of a sum that must not leave 32 bits: kernels/integer.h */
+/* Of a sum that must not leave 32 bits: kernels/integer.h; a mean's, that is exact as a float. */
+enum { MOST_TERMS = 65536, MOST_PIXELS = 65536 };
 
 typedef struct Fuse {
     Rewrite r;
@@ -449,6 +452,135 @@ static bool sink_dequantize(Fuse *f, Node *n, const Points *p)
     return y && rewrite_node(&f->r, n, y->out[0]);
 }
 
+/* -- means ----------------------------------------------------------------------------------- */
+
+/* Windows, and what x and the result are as images. */
+typedef struct Mean {
+    const Node *node;
+    Value *x;
+    Dim image[4];
+    bool is_viewed; /* x is to become `image` first, and what comes of it the node's result */
+    int64_t kernel[2], stride[2], pad[2], divisor;
+    bool ceil_mode, count_pad;
+} Mean;
+
+static bool sizes_known(Type t, int from)
+{
+    for (int i = from; i < t.rank; i++)
+        if (t.dim[i].expr || t.dim[i].value < 1)
+            return false;
+    return true;
+}
+
+/* The number of last axes whose mean it is; 0: of others. */
+static int last_axes(const Node *n)
+{
+    int64_t axis[MAX_RANK];
+    int rank = n->in[0]->type.rank, count = arg_count(n, 1);
+    unsigned seen = 0;
+    if (count < 1 || count > rank || !arg_ints(n, 1, axis, MAX_RANK) ||
+        n->out[0]->type.dtype != ETC_F32)
+        return 0;
+    for (int i = 0; i < count; i++)
+        seen |= 1u << (axis[i] < 0 ? axis[i] + rank : axis[i]);
+    return seen == (1u << rank) - (1u << (rank - count)) ? count : 0;
+}
+
+/* Over last axes: one window for all of a row of x as [1, rows, 1, row]. */
+static bool read_last_axes(const Fuse *f, Mean *m)
+{
+    const Type t = m->x->type;
+    Program *p = f->r.g->program;
+    int axes = last_axes(m->node);
+    if (!axes || !sizes_known(t, t.rank - axes) || !type_is_dense(p, t))
+        return false;
+    Type rows = t, row = t;
+    rows.rank = t.rank - axes;
+    row.rank = axes;
+    row.dim += rows.rank;
+    m->image[0] = m->image[2] = DIM(1);
+    m->image[1] = dims_numel(p, rows);
+    m->image[3] = dims_numel(p, row);
+    m->is_viewed = true;
+    m->kernel[0] = 1;
+    m->kernel[1] = m->image[3].value;
+    memcpy(m->stride, m->kernel, sizeof m->stride);
+    return m->kernel[1] > 0;
+}
+
+/* Sizes that those of the result divide, so that windows are alike. */
+static bool read_adaptive(Mean *m)
+{
+    const Type x = m->x->type, y = m->node->out[0]->type;
+    if (!sizes_known(x, x.rank - 2) || !sizes_known(y, y.rank - 2))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        int64_t in = x.dim[x.rank - 2 + i].value, out = y.dim[y.rank - 2 + i].value;
+        m->kernel[i] = m->stride[i] = in / out;
+        if (in % out)
+            return false;
+    }
+    return true;
+}
+
+static bool pair(const Node *n, int i, int64_t v[2])
+{
+    int64_t given[2];
+    int count = arg_count(n, i);
+    if (count < 1 || count > 2 || !arg_ints(n, i, given, 2))
+        return false;
+    v[0] = given[0];
+    v[1] = given[count - 1];
+    return true;
+}
+
+static bool read_windows(Mean *m)
+{
+    const Node *n = m->node;
+    if (!pair(n, 1, m->kernel) || !pair(n, 3, m->pad))
+        return false;
+    memcpy(m->stride, m->kernel, sizeof m->stride);
+    m->ceil_mode = arg_bool(n, 4);
+    m->count_pad = arg_bool(n, 5);
+    return (!arg_count(n, 2) || pair(n, 2, m->stride)) &&
+           (n->arg[6].kind == ARG_NONE || arg_int(n, 6, &m->divisor));
+}
+
+/* Whether v is a mean of windows of integers. */
+static bool read_mean(const Fuse *f, const Value *v, Points *from, Mean *m)
+{
+    const Node *n = v->def;
+    int64_t size;
+    if (!n || n->n_in < 1)
+        return false;
+    *m = (Mean){.node = n, .x = read_dequantize(n->in[0], from), .count_pad = true};
+    if (!m->x || value_is_const(m->x))
+        return false;
+    bool ok = n->op == OP_MEAN_DIM               ? read_last_axes(f, m)
+              : n->op == OP__ADAPTIVE_AVG_POOL2D ? read_adaptive(m)
+              : n->op == OP_AVG_POOL2D           ? read_windows(m)
+                                                 : false;
+    return ok && mul_ok(m->kernel[0], m->kernel[1], &size) && size <= MOST_PIXELS;
+}
+
+static bool fuse_mean(Fuse *f, Node *n, const Mean *m, const Points *from, const Points *to)
+{
+    Graph *g = f->r.g;
+    Arg none = {.kind = ARG_NONE}, divisor = {.kind = ARG_INT, .dim = DIM(m->divisor)};
+    Value *x = m->is_viewed ? build_view(&f->r, n, m->x, m->image, 4) : m->x;
+    if (!x)
+        return false;
+    Node *y = build(g, n, m->node->loc, OP_INTEGER_AVG_POOL2D, f->r.d, "vIIIbbaifiiit", x, 2,
+                    m->kernel, 2, m->stride, 2, m->pad, m->ceil_mode, m->count_pad,
+                    m->divisor ? divisor : none, from->zero, from->scale / to->scale, to->zero,
+                    to->lo, to->hi, to->dtype);
+    if (!y)
+        return false;
+    Type t = n->out[0]->type;
+    Value *v = m->is_viewed ? build_view(&f->r, n, y->out[0], t.dim, t.rank) : y->out[0];
+    return v && rewrite_node(&f->r, n, v);
+}
+
 /* -- the walk -------------------------------------------------------------------------------- */
 
 /* Whether the range is all of the dtype. */
@@ -460,11 +592,14 @@ static bool is_whole(const Points *p)
 static bool look_quantize(Fuse *f, Node *n, const Value *given)
 {
     Points to, from;
+    Mean mean;
     if (n->in[0]->type.dtype != ETC_F32 || !read_points(n, n->out[0]->type.dtype, &to))
         return true;
     Node *product = product_of(n->in[0]);
     if (product && is_read_once(f, given))
         return fuse_quantize(f, n, product, &to);
+    if (is_read_once(f, given) && read_mean(f, n->in[0], &from, &mean))
+        return fuse_mean(f, n, &mean, &from, &to);
     Value *x = read_dequantize(n->in[0], &from);
     return !x || !is_whole(&to) || !same_points(&to, &from) || rewrite_node(&f->r, n, x);
 }

@@ -127,6 +127,25 @@ static XnnPacked *reserved(const XnnCache *c, const void *data)
     return NULL;
 }
 
+static void enter(XnnCache *c, XnnPacked *p, const struct xnn_weights_cache_look_up_key *key)
+{
+    XnnPacked **list = list_of(c, key);
+    p->key = *key;
+    p->next = *list;
+    *list = p;
+}
+
+void *etc_xnn_cache_add(XnnCache *c, const struct xnn_weights_cache_look_up_key *key, size_t n)
+{
+    pthread_mutex_lock(&c->lock);
+    void *p = reserve(c, n);
+    if (p != NULL) {
+        enter(c, c->at[c->n_packed - 1], key);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return p;
+}
+
 /* The library also calls it for what it found, with no data at all, and some operators ask only
  * now whether it is there. */
 static size_t look_up_or_insert(void *context, const struct xnn_weights_cache_look_up_key *key,
@@ -141,9 +160,7 @@ static size_t look_up_or_insert(void *context, const struct xnn_weights_cache_lo
         number = p->number;
     }
     if ((p != NULL) && c->is_sharing) {
-        p->key = *key;
-        p->next = *list_of(c, key);
-        *list_of(c, key) = p;
+        enter(c, p, key);
     }
     pthread_mutex_unlock(&c->lock);
     return number;

@@ -1,6 +1,6 @@
 /* xnn_host.h -- shared by the files that see the library: xnnpack.c (loading, running),
- * xnn_define.c (graph to library), xnn_pack.c (weights ahead of their graph), xnn_cache.c (packed
- * weights). */
+ * xnn_define.c (graph to library), xnn_pack.c and xnn_dense.c (weights ahead of their graph),
+ * xnn_cache.c (packed weights). */
 #ifndef ETC_DELEGATES_XNN_HOST_H
 #define ETC_DELEGATES_XNN_HOST_H
 
@@ -59,9 +59,17 @@ typedef struct XnnCache {
 
 int etc_xnn_cache_start(XnnCache *c);
 void etc_xnn_cache_expect(XnnCache *c, uint64_t n); /* about so many bytes come next */
+/* Memory for weights of that key, which the caller packs; NULL: there is none. */
+void *etc_xnn_cache_add(XnnCache *c, const struct xnn_weights_cache_look_up_key *key, size_t n);
 void etc_xnn_cache_free(XnnCache *c);
 
 /* -- graph to library ------------------------------------------------------------------------- */
+
+typedef struct XnnDense { /* how the library packs dense f32 filters of more than one point */
+    uint32_t tile;        /* outputs side by side; 0: in another way, or not known */
+    uint32_t seed;        /* of its keys, without sizes */
+    uint8_t is_known;
+} XnnDense;
 
 struct EtcXnnpack {
     const uint8_t *file; /* of the program that is served; NULL: none yet */
@@ -71,6 +79,7 @@ struct EtcXnnpack {
     XnnUse *use;     /* by such first rows */
     XnnCopy *copies;
     XnnCache cache;
+    XnnDense dense;
     xnn_workspace_t workspace;
     pthreadpool_t pool; /* NULL: the caller's thread alone */
     uint32_t n_threads;
@@ -90,6 +99,11 @@ enum xnn_status etc_xnn_define_node(const XnnDraft *d, uint32_t i);
 
 /* What the library may be given of a constant; NULL: no memory. */
 const void *etc_xnn_readable(EtcXnnpack *x, const XnnValue *v);
+
+/* Learns what the second needs for these nodes; the second packs a node's filter, if it can, and
+ * may be called by several threads. */
+void etc_xnn_dense_learn(EtcXnnpack *x, const XnnGraph *g, const uint32_t *node, uint32_t n_nodes);
+int etc_xnn_dense_pack(EtcXnnpack *x, const XnnGraph *g, const XnnNode *n);
 
 /* Packs a graph's weights by all threads, before it is built.  Whether they are shared. */
 int etc_xnn_pack(EtcXnnpack *x, const XnnGraph *g);

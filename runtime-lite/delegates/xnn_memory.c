@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { HUGE_PAGE = 2 << 20, LARGE = 1 << 20, PAGE = 4 << 10 };
+/* From LARGE on, a page of HUGE_PAGE costs less than small ones. */
+enum { HUGE_PAGE = 2 << 20, LARGE = 640 << 10, PAGE = 4 << 10 };
 
 /* Both are wishes. */
 void etc_xnn_will_write(void *data, size_t n)
@@ -35,9 +36,10 @@ void *etc_xnn_allocate(size_t align, size_t n)
 {
     void *p = NULL;
     const int is_large = (n >= LARGE) && (n <= SIZE_MAX - HUGE_PAGE);
+    const size_t large = is_large ? (n + HUGE_PAGE - LARGE) / HUGE_PAGE * HUGE_PAGE : 0;
     if (is_large) {
         align = HUGE_PAGE;
-        n = (n + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+        n = (large > n) ? large : n;
     }
     if (align <= sizeof(void *)) {
         return malloc(n);
@@ -47,7 +49,7 @@ void *etc_xnn_allocate(size_t align, size_t n)
     }
 #ifdef MADV_HUGEPAGE
     if (is_large) {
-        (void)madvise(p, n, MADV_HUGEPAGE); /* a wish */
+        (void)madvise(p, large, MADV_HUGEPAGE); /* a wish */
     }
 #endif
     return p;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORTH_THREADS = 64 << 10 }; /* bytes of filters */
+enum { WORTH = 64 << 10 }; /* bytes of filters */
 
 typedef struct Packing {
     EtcXnnpack *host;
@@ -112,6 +112,9 @@ static enum xnn_status define_alone(const XnnDraft *d, uint32_t i)
 static void pack_node(void *context, size_t thread, size_t k)
 {
     const Packing *p = context;
+    if (etc_xnn_dense_pack(p->host, p->graph, &p->graph->node[p->node[k]])) {
+        return;
+    }
     XnnDraft d = {p->host, p->graph, NULL, p->id + thread * p->graph->n_values};
     xnn_workspace_t workspace = NULL;
     xnn_runtime_t runtime = NULL;
@@ -159,6 +162,24 @@ static void read_ahead(const XnnGraph *g)
     }
 }
 
+static void pack_all(Packing *p)
+{
+    EtcXnnpack *x = p->host;
+    for (uint32_t k = 0; (x->pool == NULL) && (k < p->n_nodes); k++) {
+        (void)etc_xnn_dense_pack(x, p->graph, &p->graph->node[p->node[k]]);
+    }
+    if (x->pool == NULL) {
+        return;
+    }
+    p->id = calloc((size_t)x->n_threads * p->graph->n_values, sizeof *p->id);
+    if ((p->id != NULL) && copy_constants(x, p->graph)) {
+        x->cache.is_packing = x->cache.is_sharing = 1;
+        pthreadpool_parallelize_1d_with_thread(x->pool, pack_node, p, p->n_nodes, 0);
+        x->cache.is_packing = 0;
+    }
+    free(p->id);
+}
+
 int etc_xnn_pack(EtcXnnpack *x, const XnnGraph *g)
 {
     Packing p = {x, g, NULL, 0, NULL};
@@ -170,14 +191,9 @@ int etc_xnn_pack(EtcXnnpack *x, const XnnGraph *g)
     const int shares = may_share(&p, &n_bytes);
     read_ahead(g);
     etc_xnn_cache_expect(&x->cache, n_bytes);
-    if (shares && (x->pool != NULL) && (n_bytes >= WORTH_THREADS)) {
-        p.id = calloc((size_t)x->n_threads * g->n_values, sizeof *p.id);
-        if ((p.id != NULL) && copy_constants(x, g)) {
-            x->cache.is_packing = x->cache.is_sharing = 1;
-            pthreadpool_parallelize_1d_with_thread(x->pool, pack_node, &p, p.n_nodes, 0);
-            x->cache.is_packing = 0;
-        }
-        free(p.id);
+    if (shares && (n_bytes >= WORTH)) {
+        etc_xnn_dense_learn(x, g, p.node, p.n_nodes);
+        pack_all(&p);
     }
     free(p.node);
     return shares;

@@ -364,23 +364,23 @@ static int has_empty(const State *s)
 }
 
 /* The library plans memory for the largest sizes that a value ever had, and it had those of the
- * blob, which are bounds.  Where the first call's are smaller, it starts with these. */
+ * blob, which are bounds.  Where the first call's are smaller, it starts with these, and the second
+ * runtime lies where the first did: new pages cost more than making it. */
 static EtcStatus fit(State *s, EtcError *e)
 {
-    xnn_runtime_t runtime = NULL;
     uint32_t i = 0;
     while ((i < s->graph.n_values) && etc_xnn_same(&s->shape[i], &s->graph.value[i].shape)) {
         i++;
     }
-    if (s->was_shaped || !s->is_sharing || (i == s->graph.n_values)) {
+    const int fits = s->was_shaped || !s->is_sharing || (i == s->graph.n_values);
+    if (fits && (s->runtime != NULL)) {
         return ETC_OK;
     }
-    const EtcStatus status = build(s, &runtime, e);
-    if (status == ETC_OK) {
+    if (s->runtime != NULL) {
         xnn_delete_runtime(s->runtime);
-        s->runtime = runtime;
+        s->runtime = NULL;
     }
-    return status;
+    return build(s, &s->runtime, e);
 }
 
 /* The library's sizes are to be those worked out here. */
@@ -582,7 +582,7 @@ static int read_profile(State *s)
 static int32_t parts(void *state, EtcPart *to, int32_t room)
 {
     State *s = state;
-    if (!s->host->is_profiling || !read_profile(s)) {
+    if (!s->host->is_profiling || (s->runtime == NULL) || !read_profile(s)) {
         return 0;
     }
     const uint32_t n = s->profile.n;

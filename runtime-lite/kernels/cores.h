@@ -6,7 +6,9 @@
 #include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/group_norm.h"
-#include "runtime-lite/kernels/integer.h"
+#include "runtime-lite/kernels/integer_conv.h"
+#include "runtime-lite/kernels/integer_linear.h"
+#include "runtime-lite/kernels/integer_pool.h"
 #include "runtime-lite/kernels/matmul.h"
 #include "runtime-lite/kernels/norm.h"
 #include "runtime-lite/kernels/packed.h"
@@ -49,6 +51,7 @@ typedef struct EtcCores {
     void (*max_pool)(const float *x, float *y, int64_t *where, const EtcPool *g, void *work);
     void (*max_pool_i8)(const void *x, void *y, int is_signed, const EtcPool *g);
     void (*avg_pool)(const float *x, float *y, const EtcPool *g);
+    void (*avg_pool_i8)(const void *x, void *y, const EtcPool *g, const EtcMean *q);
     void (*softmax)(const float *x, float *y, int64_t n, int64_t stride, int is_log);
     void (*sum)(const float *x, int64_t n, EtcSum *s);
     float (*amax)(const float *x, int64_t n, float start);

@@ -1,5 +1,6 @@
 /* integer.c -- wrappers of linear layers and convolutions of 8-bit integers. */
-#include "runtime-lite/kernels/integer.h"
+#include "runtime-lite/kernels/integer_conv.h"
+#include "runtime-lite/kernels/integer_linear.h"
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"

@@ -38,6 +38,7 @@ const EtcCores ETC_ISA_TABLE = {
     etc_max_pool_f32,
     etc_max_pool_i8,
     etc_avg_pool_f32,
+    etc_avg_pool_i8,
     etc_softmax_f32,
     etc_sum_f32,
     etc_amax_f32,

@@ -9,7 +9,7 @@
 
 /* Rows of ir/ops.def that no .pte calls. */
 EtcKernel etc_none; /* refuses */
-EtcKernel etc_attention, etc_group_norm, etc_hardsigmoid, etc_hardswish,
+EtcKernel etc_attention, etc_group_norm, etc_hardsigmoid, etc_hardswish, etc_integer_avg_pool2d,
     etc_integer_convolution, etc_integer_linear, etc_layer_norm, etc_max_pool2d,
     etc_packed_attention, etc_packed_linear, etc_silu, etc_softmax_attention;
 

@@ -4,6 +4,11 @@
 #include "runtime-lite/kernels/kernels.h"
 #include <string.h>
 
+static int is_byte(const EtcTensor *t)
+{
+    return (t->dtype == ETC_I8) || (t->dtype == ETC_U8);
+}
+
 /* The options common to both, from argument 1 on: kernel_size, stride, padding. */
 static int read_window(const EtcCall *c, EtcPool *g)
 {
@@ -55,7 +60,7 @@ static EtcStatus shape(const EtcTensor *x, EtcPool *g, EtcTensor *y)
     if (st != ETC_OK) {
         return st;
     }
-    if ((x->dtype != y->dtype) || !etc_is_plain(x) || !etc_is_plain(y)) {
+    if (!etc_is_plain(x) || !etc_is_plain(y)) {
         return ETC_UNSUPPORTED;
     }
     g->planes = (r == 4) ? ((int64_t)x->dim[0] * x->dim[1]) : x->dim[0];
@@ -91,15 +96,14 @@ static EtcStatus max_pool(const EtcCall *c, int has_where)
     if ((g.oh < 1) || (g.ow < 1)) {
         return ETC_BAD_ARG;
     }
-    EtcStatus st = shape(x, &g, y);
+    EtcStatus st = (x->dtype == y->dtype) ? shape(x, &g, y) : ETC_UNSUPPORTED;
     if ((st == ETC_OK) && has_where) {
         st = etc_resize(where, y->dim, y->rank);
         if ((where->dtype != ETC_I64) || !etc_is_plain(where)) {
             return ETC_BAD_ARG;
         }
     }
-    const int is_byte = !has_where && ((x->dtype == ETC_I8) || (x->dtype == ETC_U8));
-    if ((st == ETC_OK) && is_byte) {
+    if ((st == ETC_OK) && !has_where && is_byte(x)) {
         c->cores->max_pool_i8(x->data, y->data, x->dtype == ETC_I8, &g);
         return st;
     }
@@ -123,7 +127,7 @@ EtcStatus etc_max_pool2d_with_indices(const EtcCall *c)
 
 static EtcStatus average(const EtcCall *c, const EtcTensor *x, EtcPool *g, EtcTensor *y)
 {
-    EtcStatus st = shape(x, g, y);
+    EtcStatus st = (x->dtype == y->dtype) ? shape(x, g, y) : ETC_UNSUPPORTED;
     st = ((st == ETC_OK) && (x->dtype != ETC_F32)) ? ETC_UNSUPPORTED : st;
     if ((st == ETC_OK) && (etc_numel(y) > 0)) {
         c->cores->avg_pool((const float *)x->data, (float *)y->data, g);
@@ -131,23 +135,67 @@ static EtcStatus average(const EtcCall *c, const EtcTensor *x, EtcPool *g, EtcTe
     return st;
 }
 
-/* x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out */
+/* x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override */
+static int read_average(const EtcCall *c, const EtcTensor *x, EtcPool *g)
+{
+    int64_t divisor = 0;
+    int ceil_mode, count_pad, is_given;
+    if (!read_window(c, g) || !etc_arg_bool(c, 4, &ceil_mode) || !etc_arg_bool(c, 5, &count_pad) ||
+        !etc_arg_opt_int(c, 6, &divisor, &is_given) || !read_image(x, g) ||
+        (is_given && (divisor == 0))) {
+        return 0;
+    }
+    g->divisor = divisor;
+    g->count_pad = count_pad;
+    g->oh = windows(g->ih, g->kh, g->sh, g->ph, 1, ceil_mode);
+    g->ow = windows(g->iw, g->kw, g->sw, g->pw, 1, ceil_mode);
+    return (g->oh > 0) && (g->ow > 0);
+}
+
+/* as read_average, out */
 EtcStatus etc_avg_pool2d(const EtcCall *c)
 {
     EtcTensor *x, *y;
     EtcPool g;
-    int64_t divisor = 0;
-    int ceil_mode, count_pad, is_given;
-    if (!etc_arg_tensor(c, 0, &x) || !read_window(c, &g) || !etc_arg_bool(c, 4, &ceil_mode) ||
-        !etc_arg_bool(c, 5, &count_pad) || !etc_arg_opt_int(c, 6, &divisor, &is_given) ||
-        !etc_arg_tensor(c, 7, &y) || !read_image(x, &g) || (is_given && (divisor == 0))) {
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 7, &y) || !read_average(c, x, &g)) {
         return ETC_BAD_ARG;
     }
-    g.divisor = divisor;
-    g.count_pad = count_pad;
-    g.oh = windows(g.ih, g.kh, g.sh, g.ph, 1, ceil_mode);
-    g.ow = windows(g.iw, g.kw, g.sw, g.pw, 1, ceil_mode);
-    return ((g.oh < 1) || (g.ow < 1)) ? ETC_BAD_ARG : average(c, x, &g, y);
+    return average(c, x, &g, y);
+}
+
+/* zero_point, scale, output_zero, quant_min and quant_max at 7 and on */
+static int read_mean(const EtcCall *c, const EtcTensor *x, const EtcTensor *y, EtcMean *q)
+{
+    int64_t v[4];
+    double by;
+    const int64_t x_lo = (x->dtype == ETC_I8) ? -128 : 0, y_lo = (y->dtype == ETC_I8) ? -128 : 0;
+    if (!is_byte(x) || !is_byte(y) || !etc_arg_int(c, 7, &v[0]) || !etc_arg_double(c, 8, &by) ||
+        !etc_arg_int(c, 9, &v[1]) || !etc_arg_int(c, 10, &v[2]) || !etc_arg_int(c, 11, &v[3])) {
+        return 0;
+    }
+    const EtcMean mean = {x->dtype == ETC_I8, (int32_t)v[0],  (float)by,
+                          (int32_t)v[1],      (int32_t)v[2], (int32_t)v[3]};
+    *q = mean;
+    return (by > 0.0) && (v[0] >= x_lo) && (v[0] <= (x_lo + 255)) && (v[1] >= y_lo) &&
+           (v[1] <= (y_lo + 255)) && (v[2] >= y_lo) && (v[2] <= v[3]) && (v[3] <= (y_lo + 255));
+}
+
+/* as read_average, then as read_mean, dtype, out */
+EtcStatus etc_integer_avg_pool2d(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    EtcPool g;
+    EtcMean q;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 13, &y) || !read_average(c, x, &g) ||
+        !read_mean(c, x, y, &q) || (g.kh > ETC_INTEGER_WINDOW) ||
+        (g.kw > ETC_INTEGER_WINDOW) || ((g.kh * g.kw) > ETC_INTEGER_WINDOW)) {
+        return ETC_BAD_ARG;
+    }
+    const EtcStatus st = shape(x, &g, y);
+    if ((st == ETC_OK) && (etc_numel(y) > 0)) {
+        c->cores->avg_pool_i8(x->data, y->data, &g, &q);
+    }
+    return st;
 }
 
 /* x, output_size, out */

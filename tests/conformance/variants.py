@@ -1298,6 +1298,20 @@ def windows_repeated_open(x):
     return y.softmax(1), F.interpolate(x.neg()[:, None], scale_factor=3), (x + 1).sum(2, keepdim=True).expand_as(x) / 2
 
 
+@model(rnd(2, 40, 13, 11))
+class windows_packed(nn.Module):
+    """Filters that XNNPACK packs in tiles of outputs: with a last tile left open, for two nodes, without biases, of fewer outputs than a tile."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(40, 71, 3, padding=1), nn.Conv2d(71, 71, (3, 1), padding=(1, 0), bias=False)
+        self.c, self.d = nn.Conv2d(71, 96, 3, 2, 2, dilation=2), nn.Conv2d(96, 9, 3)
+
+    def forward(self, x):
+        x = F.relu(self.b(F.relu(self.b(F.relu(self.a(x))))))
+        return self.d(F.relu6(self.c(x)))
+
+
 @model(rnd(2, 6, 15, 16), rnd(2, 4, 40))
 class windows(nn.Module):
     """Depthwise, larger than XNNPACK has kernels for; what rolls."""

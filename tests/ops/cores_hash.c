@@ -5,7 +5,9 @@
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/copy.h"
 #include "runtime-lite/kernels/group_norm.h"
-#include "runtime-lite/kernels/integer.h"
+#include "runtime-lite/kernels/integer_conv.h"
+#include "runtime-lite/kernels/integer_linear.h"
+#include "runtime-lite/kernels/integer_pool.h"
 #include "runtime-lite/kernels/matmul.h"
 #include "runtime-lite/kernels/norm.h"
 #include "runtime-lite/kernels/packed.h"
@@ -272,7 +274,14 @@ static void hash_integers(void)
     const EtcConv depth = {2, 9, 1, 19, 31, 1, 19, 31, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0};
     const EtcConv steps = {1, 7, 1, 20, 33, 2, 10, 17, 7, 5, 2, 2, 3, 2, 1, 1, 0, 0, 0, 0, 0};
     const EtcConv deep = {1, 1, 500, 3, 5, 9, 3, 5, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0};
+    const EtcConv few = {1, 1, 3, 41, 77, 11, 21, 39, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0, 0};
+    const EtcConv tall = {1, 1, 2, 300, 2, 6, 300, 2, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0};
+    const EtcPool mean = {3, 15, 23, 8, 12, 5, 3, 2, 2, 1, 1, 1, 1, 0, 1, 0};
+    const EtcPool all = {30, 1, 77, 1, 1, 1, 77, 1, 77, 0, 0, 1, 1, 0, 1, 0};
+    const EtcMean points = {1, -9, 1.7f, 3, -120, 127};
     for (int i = 0; i < 4; i++) {
+        hash_integer("integer few terms", few, i & 1, i & 2);
+        hash_integer("integer many rows", tall, i & 1, i & 2);
         hash_integer("integer dense", dense, i & 1, i & 2);
         hash_integer("integer strided", strided, i & 1, i & 2);
         hash_integer("integer point", point, i & 1, i & 2);
@@ -287,6 +296,9 @@ static void hash_integers(void)
     hash_floats("integer linear", 5 * 37);
     etc_max_pool_i8(in_a, out, 1, &max);
     hash("max_pool of bytes", out, 3 * 8 * 12);
+    etc_avg_pool_i8(in_a, out, &mean, &points);
+    etc_avg_pool_i8(in_a, (uint8_t *)out + (3 * 8 * 12), &all, &points);
+    hash("avg_pool of bytes", out, (3 * 8 * 12) + 30);
 }
 
 static void hash_rest(void)

@@ -89,7 +89,8 @@ def convs(w):
              ((2, 6, 10, 14), (6, 1, 3, 3), (1, 1), (1, 1), (1, 1), 6), ((1, 5, 15, 17), (10, 1, 3, 3), (2, 2), (1, 1), (1, 1), 5),
              ((1, 3, 17, 16), (3, 1, 7, 6), (1, 2), (3, 0), (2, 1), 3), ((1, 2, 12, 40), (8, 1, 2, 3), (1, 1), (0, 1), (1, 3), 2),
              ((1, 64, 5, 5), (9, 64, 3, 3), (1, 1), (1, 1), (1, 1), 1), ((1, 300, 4, 6), (3, 300, 3, 3), (1, 1), (1, 1), (1, 1), 1),
-             ((2, 4, 30), (6, 4, 3), (1,), (1,), (1,), 1), ((1, 6, 41), (6, 1, 5), (2,), (4,), (2,), 6)]
+             ((1, 3, 41, 77), (2, 3, 3, 3), (2, 2), (1, 1), (1, 1), 1), ((1, 5, 17, 31), (3, 5, 1, 1), (1, 1), (0, 0), (1, 1), 1),
+             ((1, 2, 150, 2), (2, 2, 3, 1), (1, 1), (1, 0), (1, 1), 1), ((2, 4, 30), (6, 4, 3), (1,), (1,), (1,), 1), ((1, 6, 41), (6, 1, 5), (2,), (4,), (2,), 6)]
     for shape, kernel, stride, padding, dilation, groups in cases:
         run = lambda x, k, b: (F.conv1d if x.dim() == 3 else F.conv2d)(x, k, b, stride, padding, dilation, groups)
         geometry = list(stride), list(padding), list(dilation), groups
@@ -112,13 +113,29 @@ def pools(w):
             w.case("max_pool2d", [x, k, s, p, d, ceil], [y], [y])
 
 
+def means(w):
+    # x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override: counts that floats divide by exactly,
+    # but for one with the scale of x, where only ties may hang on rounding and an odd count has none
+    cases = [((2, 5, 8, 8), [8, 8], [8, 8], [0, 0], False, True, None, 2.0), ((1, 7, 7, 7), [7, 7], [7, 7], [0, 0], False, True, None, 1.0),
+             ((3, 9, 10), [2, 4], [2, 3], [1, 2], False, True, None, 0.5), ((2, 3, 11, 40), [4, 4], [], [1, 2], True, False, 32, 1.0),
+             ((1, 2, 5, 64), [1, 32], [1, 16], [0, 0], False, False, None, 4.0), ((1, 2, 4, 9), [3, 3], [1, 1], [1, 1], False, True, None, 1.0)]
+    for dtype, lo in ((torch.int8, -128), (torch.uint8, 0)):
+        for shape, k, s, p, ceil, counts, divisor, by in cases:
+            for to, zero, least, most in ((torch.int8, 5, -128, 127), (torch.uint8, 130, 120, 200)):
+                x, at = integers(lo, lo + 255, dtype, *shape), lo + 77
+                y = F.avg_pool2d((x.double() - at) * by, k, s or None, p, ceil, counts, divisor)
+                out = q.quantize_per_tensor(y.float(), 1.0, zero, least, most, to)
+                w.case("integer_avg_pool2d", [x, k, s, p, ceil, counts, divisor, at, by, zero, least, most,
+                                              base.CODES[to]], [out], [out])
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record_integer.py FOLDER")
     torch.set_num_threads(1)
     base.rng = base.np.random.default_rng(4)
     w = Writer(sys.argv[1] + "/integer.bin")
-    for part in (linears, convs, pools):
+    for part in (linears, convs, pools, means):
         part(w)
 
 

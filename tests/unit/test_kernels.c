@@ -315,6 +315,7 @@ static EtcKernel *find(const char *key)
                    {"hardsigmoid", etc_hardsigmoid},
                    {"integer_convolution", etc_integer_convolution},
                    {"integer_linear", etc_integer_linear},
+                   {"integer_avg_pool2d", etc_integer_avg_pool2d},
                    {"max_pool2d", etc_max_pool2d}};
     char name[80];
     for (size_t i = 0; i < (sizeof rowless / sizeof rowless[0]); i++) {

@@ -1,0 +1,295 @@
+/* integer_conv.h -- convolutions of 8-bit integers, as products of weights and panels. */
+#ifndef ETC_INTEGER_CONV_H
+#define ETC_INTEGER_CONV_H
+
+#include "runtime-lite/kernels/integer_depthwise.h"
+#include "runtime-lite/kernels/integer_panel.h"
+
+/* Sums of some channels by some pixels, over terms k .. k + n_k - 1. */
+typedef struct EtcIntegerBlock {
+    const int8_t *w; /* of the first channel and term */
+    int64_t w_row;
+    const uint32_t *panel; /* [n_k / ETC_TERMS][width]: ETC_TERMS terms of a pixel side by side */
+    int32_t *sums;         /* [channel][width] */
+    int64_t m, n_k, width;
+    int is_first; /* sums start from what stands for the zero point, else from what is there */
+    const int32_t *of; /* each channel's weights summed up */
+    uint32_t zero;     /* of x */
+} EtcIntegerBlock;
+
+/* Terms whose weights are widened at a time, where an instruction adds two. */
+#define ETC_WIDE 128
+
+/* A row of the panel meets a word of each channel's weights. */
+ETC_INLINE void etc_integer_add(const uint32_t *panel, const uint32_t word[16], int mr, int nv,
+                                EtcI acc[16][4])
+{
+    EtcI xv[4];
+    ETC_UNROLL
+    for (int v = 0; v < nv; v++) {
+        xv[v] = *(const EtcIAnywhere *)(const void *)(panel + (v * ETC_LANES));
+    }
+    ETC_UNROLL
+    for (int r = 0; r < mr; r++) {
+        const EtcI wv = etc_splat_i32((int32_t)word[r]);
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            acc[r][v] = etc_dot(acc[r][v], xv[v], wv);
+        }
+    }
+}
+
+/* What sums of rows i .. and some columns start from. */
+ETC_INLINE void etc_integer_from(const EtcIntegerBlock *t, const int32_t *sums, int64_t i, int mr,
+                                 int nv, int is_first, EtcI acc[16][4])
+{
+    ETC_UNROLL
+    for (int r = 0; r < mr; r++) {
+        const EtcI start = etc_splat_i32((int32_t)(0u - (t->zero * (uint32_t)t->of[i + r])));
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            acc[r][v] = start;
+            if (is_first == 0) {
+                acc[r][v] = *(const EtcIAnywhere *)(sums + (r * t->width) + (v * ETC_LANES));
+            }
+        }
+    }
+}
+
+ETC_INLINE void etc_integer_to(const EtcIntegerBlock *t, int32_t *sums, int mr, int nv,
+                               EtcI acc[16][4])
+{
+    ETC_UNROLL
+    for (int r = 0; r < mr; r++) {
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            *(EtcIAnywhere *)(sums + (r * t->width) + (v * ETC_LANES)) = acc[r][v];
+        }
+    }
+}
+
+#if ETC_TERMS == 4
+ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, int mr, int nv)
+{
+    const int8_t *w = t->w + (i * t->w_row);
+    const uint32_t *panel = t->panel + c;
+    int32_t *sums = t->sums + (i * t->width) + c;
+    EtcI acc[16][4];
+    uint32_t word[16];
+    int64_t k = 0;
+    etc_integer_from(t, sums, i, mr, nv, t->is_first, acc);
+    for (; (k + 4) <= t->n_k; k += 4) {
+        ETC_UNROLL
+        for (int r = 0; r < mr; r++) {
+            word[r] = *(const EtcWord *)(const void *)(w + (r * t->w_row) + k);
+        }
+        etc_integer_add(panel, word, mr, nv, acc);
+        panel += t->width;
+    }
+    if (k < t->n_k) {
+        for (int r = 0; r < mr; r++) {
+            word[r] = 0;
+            for (int64_t b = k; b < t->n_k; b++) {
+                word[r] |= (uint32_t)(uint8_t)w[(r * t->w_row) + b] << (8 * (b - k));
+            }
+        }
+        etc_integer_add(panel, word, mr, nv, acc);
+    }
+    etc_integer_to(t, sums, mr, nv, acc);
+}
+
+/* All rows of nv vectors of columns from c on. */
+ETC_INLINE void etc_integer_tiles(const EtcIntegerBlock *t, int64_t c, int mr, int nv)
+{
+    int64_t i = 0;
+    for (; (i + mr) <= t->m; i += mr) {
+        etc_integer_tile(t, i, c, mr, nv);
+    }
+    for (; (mr > 4) && ((i + 4) <= t->m); i += 4) {
+        etc_integer_tile(t, i, c, 4, nv);
+    }
+    for (; i < t->m; i++) {
+        etc_integer_tile(t, i, c, 1, nv);
+    }
+}
+
+ETC_OUTLINE void etc_integer_tiles_1(const EtcIntegerBlock *t, int64_t c)
+{
+    etc_integer_tiles(t, c, ETC_INTEGER_MR1, 1);
+}
+
+ETC_OUTLINE void etc_integer_tiles_2(const EtcIntegerBlock *t, int64_t c)
+{
+    etc_integer_tiles(t, c, ETC_INTEGER_MR2, 2);
+}
+
+#if ETC_INTEGER_NV == 4
+ETC_OUTLINE void etc_integer_tiles_3(const EtcIntegerBlock *t, int64_t c)
+{
+    etc_integer_tiles(t, c, 8, 3);
+}
+
+ETC_OUTLINE void etc_integer_tiles_4(const EtcIntegerBlock *t, int64_t c)
+{
+    etc_integer_tiles(t, c, ETC_INTEGER_MR, 4);
+}
+#endif
+
+ETC_INLINE void etc_integer_block(const EtcIntegerBlock *t)
+{
+    int64_t c = 0;
+    for (; (c + (ETC_INTEGER_NV * ETC_LANES)) <= t->width; c += ETC_INTEGER_NV * ETC_LANES) {
+#if ETC_INTEGER_NV == 4
+        etc_integer_tiles_4(t, c);
+#else
+        etc_integer_tiles_2(t, c);
+#endif
+    }
+    switch ((t->width - c) / ETC_LANES) {
+    case 1:
+        etc_integer_tiles_1(t, c);
+        break;
+#if ETC_INTEGER_NV == 4
+    case 2:
+        etc_integer_tiles_2(t, c);
+        break;
+    case 3:
+        etc_integer_tiles_3(t, c);
+        break;
+#endif
+    default:
+        break;
+    }
+}
+#else
+/* n terms from k on of rows i .., widened, meet nv vectors of columns from c on. */
+ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int16_t wide[16][ETC_WIDE], int64_t k,
+                                 int64_t n, int64_t i, int64_t c, int mr, int nv)
+{
+    const uint32_t *panel = t->panel + ((k / 2) * t->width) + c;
+    int32_t *sums = t->sums + (i * t->width) + c;
+    EtcI acc[16][4];
+    uint32_t word[16];
+    etc_integer_from(t, sums, i, mr, nv, (t->is_first != 0) && (k == 0), acc);
+    for (int64_t b = 0; b < n; b += 2) {
+        ETC_UNROLL
+        for (int r = 0; r < mr; r++) {
+            word[r] = *(const EtcWord *)(const void *)&wide[r][b];
+        }
+        etc_integer_add(panel, word, mr, nv, acc);
+        panel += t->width;
+    }
+    etc_integer_to(t, sums, mr, nv, acc);
+}
+
+/* Rows i .. i + mr - 1; what is widened serves all columns. */
+ETC_INLINE void etc_integer_row_tiles(const EtcIntegerBlock *t, int64_t i, int mr)
+{
+    int16_t wide[16][ETC_WIDE];
+    for (int64_t k = 0; k < t->n_k; k += ETC_WIDE) {
+        const int64_t n = etc_min_i64(t->n_k - k, ETC_WIDE);
+        for (int r = 0; r < mr; r++) {
+            const int8_t *w = t->w + ((i + r) * t->w_row) + k;
+            for (int64_t b = 0; b < n; b += ETC_TERM_BYTES) {
+                const EtcI v = etc_w_terms(etc_term_bytes(w + b, n - b));
+                __builtin_memcpy(&wide[r][b], &v, sizeof v);
+            }
+        }
+        int64_t c = 0;
+        for (; (c + (ETC_INTEGER_NV * ETC_LANES)) <= t->width; c += ETC_INTEGER_NV * ETC_LANES) {
+            etc_integer_tile(t, wide, k, n, i, c, mr, ETC_INTEGER_NV);
+        }
+        for (; c < t->width; c += ETC_LANES) {
+            etc_integer_tile(t, wide, k, n, i, c, mr, 1);
+        }
+    }
+}
+
+ETC_OUTLINE void etc_integer_block(const EtcIntegerBlock *t)
+{
+    int64_t i = 0;
+    for (; (i + ETC_INTEGER_MR) <= t->m; i += ETC_INTEGER_MR) {
+        etc_integer_row_tiles(t, i, ETC_INTEGER_MR);
+    }
+    for (; i < t->m; i++) {
+        etc_integer_row_tiles(t, i, 1);
+    }
+}
+#endif
+
+/* Vectors of a panel of `rows` rows: with few terms many, so that what is done per panel and row
+ * of sums is done seldom. */
+ETC_INLINE int64_t etc_integer_vectors(const EtcConv *g, int64_t rows)
+{
+    const int64_t tile = ETC_INTEGER_NV, least = ETC_INTEGER_LEAST / ETC_LANES;
+    const int64_t runs = g->ow * (ETC_INTEGER_RUNS - 2) / ETC_LANES;
+    int64_t n = etc_min_i64(ETC_INTEGER_FEW / ETC_VEC / rows, ETC_INTEGER_PANEL / ETC_LANES);
+    n = etc_max_i64((etc_min_i64(n, runs) / tile) * tile, least);
+    const int64_t all = ((g->oh * g->ow) + ETC_LANES - 1) / ETC_LANES, panels = (all + n - 1) / n;
+    const int64_t even = (all + panels - 1) / panels;
+    return etc_min_i64(((even + tile - 1) / tile) * tile, n);
+}
+
+/* One image and group; `at`: its first element in y. */
+ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, int64_t at,
+                                    int64_t channel, const EtcConv *g, const EtcInteger *q,
+                                    void *work)
+{
+    const int64_t depth = g->ic * g->kh * g->kw, pixels = g->oh * g->ow;
+    const int64_t rows = (depth + ETC_TERMS - 1) / ETC_TERMS; /* of the panel */
+    const int64_t vectors = etc_integer_vectors(g, rows), most = vectors * ETC_LANES;
+    const int fits = (rows * vectors) <= (ETC_INTEGER_ROOM / ETC_VEC);
+    const int64_t block = fits ? depth : ((ETC_INTEGER_HALF / ETC_VEC / vectors) * ETC_TERMS);
+    uint32_t *panel = (uint32_t *)work;
+    EtcIntegerBlock t = {w, depth, panel, NULL, 0, 0, 0, 1, NULL, 0};
+    t.zero = (uint32_t)(etc_x_zero(q, 0) + etc_x_shift(q));
+    for (int64_t j = 0; j < pixels; j += most) {
+        const int64_t n = etc_min_i64(pixels - j, most);
+        t.width = ((n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
+        const int64_t used = (block < depth) ? ETC_INTEGER_HALF : (rows * t.width * 4);
+        t.sums = (int32_t *)(void *)((uint8_t *)work + used);
+        const int64_t channels = (ETC_WORK_BYTES - used) / (t.width * 4); /* at a time */
+        if (block >= depth) {
+            etc_integer_pack(x, g, 0, depth, j, n, q, panel);
+        }
+        for (int64_t c = 0; c < g->oc; c += channels) {
+            t.m = etc_min_i64(g->oc - c, channels);
+            t.of = q->sums + channel + c;
+            for (int64_t k = 0; k < depth; k += block) {
+                t.n_k = etc_min_i64(depth - k, block);
+                t.w = w + (c * depth) + k;
+                t.is_first = k == 0;
+                if (block < depth) {
+                    etc_integer_pack(x, g, k, t.n_k, j, n, q, panel);
+                }
+                etc_integer_block(&t);
+            }
+            const EtcSums done = {
+                t.sums, t.m, n, t.width, channel + c, 1, at + (c * g->y_plane) + j, g->y_plane};
+            etc_integer_rows(&done, y, q);
+        }
+    }
+}
+
+/* y[n][groups * oc][oh][ow] of x and w[groups * oc][ic][kh][kw]; g's clamp is not read.
+ * work: ETC_WORK_BYTES */
+ETC_OUTLINE void etc_conv_i8(const void *x, const int8_t *w, void *y, const EtcConv *geometry,
+                             const EtcInteger *q, void *work)
+{
+    EtcConv g = *geometry;
+    g.x_plane = (g.x_plane != 0) ? g.x_plane : (g.ih * g.iw);
+    g.y_plane = (g.y_plane != 0) ? g.y_plane : (g.oh * g.ow);
+    const int64_t x_size = g.ic * g.x_plane, y_size = g.oc * g.y_plane;
+    const int64_t w_size = g.oc * g.ic * g.kh * g.kw;
+    if (etc_is_integer_depthwise(&g)) {
+        etc_integer_depthwise((const uint8_t *)x, w, y, &g, q, work);
+        return;
+    }
+    for (int64_t i = 0; i < (g.n * g.groups); i++) {
+        const int64_t group = i % g.groups;
+        etc_integer_product((const uint8_t *)x + (i * x_size), w + (group * w_size), y, i * y_size,
+                            group * g.oc, &g, q, work);
+    }
+}
+
+#endif

@@ -1,0 +1,285 @@
+/* integer_depthwise.h -- convolutions of 8-bit integers with one input channel per group. */
+#ifndef ETC_INTEGER_DEPTHWISE_H
+#define ETC_INTEGER_DEPTHWISE_H
+
+#include "runtime-lite/kernels/conv.h"
+#include "runtime-lite/kernels/integer.h"
+
+typedef int16_t EtcEight __attribute__((vector_size(16)));
+
+/* An image of one channel, padded and less its zero point, as sh * sw pictures: picture (py, px)
+ * has the pixels of rows py, py + sh .. and columns px, px + sw ..  Tap (y, x) of output (oy, ox)
+ * then lies in picture (y % sh, x % sw) at row oy + y / sh, column ox + x / sw: the same way from
+ * every output, so that rows of outputs are one run. */
+typedef struct EtcPictures {
+    int16_t *data;
+    int64_t pitch, size; /* numbers from row to row, from picture to picture */
+    int32_t *sums;       /* [output rows][pitch] */
+} EtcPictures;
+
+ETC_INLINE int64_t etc_picture_pitch(const EtcConv *g)
+{
+    return g->ow + (((g->kw - 1) * g->dw) / g->sw);
+}
+
+/* Numbers of one picture under `rows` output rows, and what a vector reads past the last. */
+ETC_INLINE int64_t etc_picture_size(const EtcConv *g, int64_t rows)
+{
+    const int64_t under = rows + (((g->kh - 1) * g->dh) / g->sh);
+    const int64_t n = ((under + 1) * etc_picture_pitch(g)) + (2 * ETC_LANES);
+    return n + (n % 2); /* what lies behind wants words */
+}
+
+ETC_INLINE int64_t etc_picture_bytes(const EtcConv *g, int64_t rows)
+{
+    return (g->sh * g->sw * etc_picture_size(g, rows) * 2) +
+           (((rows * etc_picture_pitch(g)) + (2 * ETC_LANES)) * 4);
+}
+
+ETC_INLINE int etc_is_integer_depthwise(const EtcConv *g)
+{
+    return (g->ic == 1) && (g->oc < 4) && (g->kh <= 255) && (g->kw <= 255) && (g->sh <= 8) &&
+           (g->sw <= 8) && (etc_picture_pitch(g) < ETC_WORK_BYTES) &&
+           (etc_picture_bytes(g, 1) <= ETC_WORK_BYTES);
+}
+
+/* Eight bytes, less their zero point. */
+ETC_INLINE void etc_picture_eight(const uint8_t *x, uint8_t flip, int32_t zero, int16_t *to)
+{
+    EtcEight v;
+#if defined(__SSE2__)
+    __m128i b = _mm_loadl_epi64((const __m128i *)(const void *)x);
+    v = (EtcEight)_mm_unpacklo_epi8(b, _mm_setzero_si128());
+#else
+    for (int i = 0; i < 8; i++) {
+        v[i] = x[i];
+    }
+#endif
+    v = (v ^ (int16_t)flip) - (int16_t)zero;
+    __builtin_memcpy(to, &v, sizeof v);
+}
+
+/* n bytes, `stride` apart, less their zero point. */
+ETC_INLINE void etc_picture_run(const uint8_t *x, int64_t stride, uint8_t flip, int32_t zero,
+                                int16_t *to, int64_t n)
+{
+    int64_t i = 0;
+    for (; (stride == 1) && ((i + 8) <= n); i += 8) {
+        etc_picture_eight(x + i, flip, zero, to + i);
+    }
+    if ((i > 0) && (i < n)) { /* the last eight, some of them again */
+        etc_picture_eight(x + n - 8, flip, zero, to + n - 8);
+        i = n;
+    }
+#if defined(__BYTE_ORDER__) && (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+    for (; (stride == 2) && ((i + 8) < n); i += 8) { /* of 16 bytes the last is not asked for */
+        EtcEight v;
+        __builtin_memcpy(&v, x + (2 * i), sizeof v);
+        v = ((v & 0xff) ^ (int16_t)flip) - (int16_t)zero;
+        __builtin_memcpy(to + i, &v, sizeof v);
+    }
+#endif
+    for (; i < n; i++) {
+        to[i] = (int16_t)((int32_t)(uint8_t)(x[i * stride] ^ flip) - zero);
+    }
+}
+
+/* Columns px, px + sw .. of padded rows iy, iy + sh .. */
+ETC_INLINE void etc_picture(const uint8_t *plane, const EtcConv *g, int64_t iy, int64_t px,
+                            int64_t rows, const EtcInteger *q, int64_t pitch, int16_t *to)
+{
+    const uint8_t flip = (q->x_is_signed != 0) ? 0x80 : 0;
+    const int32_t zero = etc_x_zero(q, 0) + ((q->x_is_signed != 0) ? 128 : 0);
+    const int64_t ix = px - g->pw;
+    const int64_t from = (ix < 0) ? etc_min_i64(etc_steps(g->sw - 1 - ix, g->sw), pitch) : 0;
+    const int64_t all = (ix < g->iw) ? etc_min_i64(etc_steps(g->iw - ix + g->sw - 1, g->sw), pitch)
+                                     : 0;
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t y = iy + (r * g->sh);
+        const int64_t end = ((y >= 0) && (y < g->ih)) ? etc_max_i64(all, from) : from;
+        for (int64_t i = 0; i < from; i++) {
+            to[i] = 0;
+        }
+        if (end > from) {
+            etc_picture_run(plane + (y * g->iw) + ix + (from * g->sw), g->sw, flip, zero, to + from,
+                            end - from);
+        }
+        for (int64_t i = end; i < pitch; i++) {
+            to[i] = 0;
+        }
+        to += pitch;
+    }
+}
+
+ETC_INLINE void etc_picture_all(const uint8_t *plane, const EtcConv *g, int64_t oy, int64_t rows,
+                                const EtcInteger *q, const EtcPictures *p)
+{
+    const int64_t under = rows + (((g->kh - 1) * g->dh) / g->sh);
+    for (int64_t py = 0; py < g->sh; py++) {
+        for (int64_t px = 0; px < g->sw; px++) {
+            etc_picture(plane, g, (oy * g->sh) + py - g->ph, px, under, q, p->pitch,
+                        p->data + (((py * g->sw) + px) * p->size));
+        }
+    }
+}
+
+/* Numbers of 16 bits of a and b in turn: in each 16 bytes the first four of either, or the last. */
+ETC_INLINE void etc_mix(EtcS a, EtcS b, EtcI *low, EtcI *high)
+{
+#if (ETC_VEC == 64) && defined(__AVX512BW__)
+    *low = (EtcI)_mm512_maskz_unpacklo_epi16(0xffffffff, (__m512i)a, (__m512i)b);
+    *high = (EtcI)_mm512_maskz_unpackhi_epi16(0xffffffff, (__m512i)a, (__m512i)b);
+#elif ETC_VEC == 32
+    *low = (EtcI)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b);
+    *high = (EtcI)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b);
+#elif (ETC_VEC == 16) && defined(__SSE2__)
+    *low = (EtcI)_mm_unpacklo_epi16((__m128i)a, (__m128i)b);
+    *high = (EtcI)_mm_unpackhi_epi16((__m128i)a, (__m128i)b);
+#elif defined(__aarch64__)
+    *low = (EtcI)vzip1q_s16((int16x8_t)a, (int16x8_t)b);
+    *high = (EtcI)vzip2q_s16((int16x8_t)a, (int16x8_t)b);
+#else
+    EtcS l = {0}, h = {0};
+    for (int i = 0; i < (2 * ETC_LANES); i++) {
+        const int from = ((i / 8) * 8) + ((i % 8) / 2);
+        l[i] = ((i % 2) == 0) ? a[from] : b[from];
+        h[i] = ((i % 2) == 0) ? a[from + 4] : b[from + 4];
+    }
+    *low = (EtcI)l;
+    *high = (EtcI)h;
+#endif
+}
+
+/* Lanes as etc_mix left them, in order. */
+ETC_INLINE void etc_unmix(EtcI low, EtcI high, int32_t *to)
+{
+#if ETC_VEC == 64
+    const EtcI first = {0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23};
+    const EtcI last = {8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31};
+    *(EtcIAnywhere *)to = (EtcI)_mm512_permutex2var_epi32((__m512i)low, (__m512i)first,
+                                                          (__m512i)high);
+    *(EtcIAnywhere *)(to + ETC_LANES) = (EtcI)_mm512_permutex2var_epi32((__m512i)low, (__m512i)last,
+                                                                        (__m512i)high);
+#elif ETC_VEC == 32
+    *(EtcIAnywhere *)to = (EtcI)_mm256_permute2x128_si256((__m256i)low, (__m256i)high, 0x20);
+    *(EtcIAnywhere *)(to + ETC_LANES) = (EtcI)_mm256_permute2x128_si256((__m256i)low, (__m256i)high,
+                                                                        0x31);
+#else
+    *(EtcIAnywhere *)to = low;
+    *(EtcIAnywhere *)(to + ETC_LANES) = high;
+#endif
+}
+
+ETC_INLINE EtcS etc_load_shorts(const int16_t *p)
+{
+    EtcS v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* Sums of n outputs in a run; offset and w of each pair of taps. */
+ETC_INLINE void etc_depthwise_sums(const int16_t *data, const int64_t *offset, const uint32_t *w,
+                                   int pairs, int32_t *sums, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 2 * ETC_LANES) {
+        EtcI low = etc_splat_i32(0), high = etc_splat_i32(0);
+        for (int t = 0; t < pairs; t++) {
+            EtcI l, h;
+            const EtcI wv = etc_splat_i32((int32_t)w[t]);
+            etc_mix(etc_load_shorts(data + offset[2 * t] + i),
+                    etc_load_shorts(data + offset[(2 * t) + 1] + i), &l, &h);
+            low = etc_dot_pairs(low, l, wv);
+            high = etc_dot_pairs(high, h, wv);
+        }
+        etc_unmix(low, high, sums + i);
+    }
+}
+
+/* Some taps; where there are more, sums are added up.  An odd last one has a partner of weight 0. */
+#define ETC_TAPS 32
+
+/* Where taps t .. t + count - 1 of the first output lie, and again the first of them. */
+ETC_INLINE void etc_tap_offsets(const EtcConv *g, const EtcPictures *p, int64_t t, int count,
+                                int64_t *offset)
+{
+    for (int k = 0; k < count; k++) {
+        const int64_t y = ((t + k) / g->kw) * g->dh, x = ((t + k) % g->kw) * g->dw;
+        offset[k] = ((((y % g->sh) * g->sw) + (x % g->sw)) * p->size) + ((y / g->sh) * p->pitch) +
+                    (x / g->sw);
+    }
+    offset[count] = offset[0];
+}
+
+ETC_INLINE void etc_tap_pairs(const int8_t *w, int count, uint32_t pair[(ETC_TAPS / 2) + 1])
+{
+    for (int k = 0; k < count; k += 2) {
+        pair[k / 2] = (uint32_t)(uint16_t)w[k];
+        if ((k + 1) < count) {
+            pair[k / 2] |= (uint32_t)(uint16_t)w[k + 1] << 16;
+        }
+    }
+}
+
+/* The sums of n outputs in a run, by some taps at a time; `first`: offsets of the first of them. */
+ETC_INLINE void etc_depthwise_channel(const int8_t *w, const EtcConv *g, const EtcPictures *p,
+                                      const int64_t *first, int64_t n)
+{
+    const int64_t taps = g->kh * g->kw;
+    int32_t more[2 * ETC_LANES];
+    int64_t offset[ETC_TAPS + 1];
+    uint32_t pair[(ETC_TAPS / 2) + 1];
+    const int count = (int)etc_min_i64(taps, ETC_TAPS);
+    etc_tap_pairs(w, count, pair);
+    if (count == 9) {
+        etc_depthwise_sums(p->data, first, pair, 5, p->sums, n);
+    } else {
+        etc_depthwise_sums(p->data, first, pair, (count + 1) / 2, p->sums, n);
+    }
+    for (int64_t t = count; t < taps; t += ETC_TAPS) {
+        const int left = (int)etc_min_i64(taps - t, ETC_TAPS);
+        etc_tap_offsets(g, p, t, left, offset);
+        etc_tap_pairs(w + t, left, pair);
+        for (int64_t i = 0; i < n; i += 2 * ETC_LANES) {
+            etc_depthwise_sums(p->data + i, offset, pair, (left + 1) / 2, more, 1);
+            for (int64_t k = 0; k < (2 * ETC_LANES); k++) {
+                p->sums[i + k] += more[k];
+            }
+        }
+    }
+}
+
+/* All images and groups, of one input channel each. */
+ETC_INLINE void etc_integer_depthwise(const uint8_t *x, const int8_t *w, void *y, const EtcConv *g,
+                                      const EtcInteger *q, void *work)
+{
+    EtcPictures p = {(int16_t *)work, etc_picture_pitch(g), 0, NULL};
+    int64_t offset[ETC_TAPS + 1], band = g->oh;
+    while ((band > 1) && (etc_picture_bytes(g, band) > ETC_WORK_BYTES)) {
+        band = (band + 1) / 2;
+    }
+    for (int64_t oy = 0; oy < g->oh; oy += band) {
+        const int64_t rows = etc_min_i64(band, g->oh - oy);
+        p.size = etc_picture_size(g, rows);
+        p.sums = (int32_t *)(void *)(p.data + (g->sh * g->sw * p.size));
+        etc_tap_offsets(g, &p, 0, (int)etc_min_i64(g->kh * g->kw, ETC_TAPS), offset);
+        for (int64_t i = 0; i < (g->n * g->groups); i++) {
+            const int64_t channel = (i % g->groups) * g->oc;
+            etc_picture_all(x + (i * g->x_plane), g, oy, rows, q, &p);
+            for (int64_t c = 0; c < g->oc; c++) {
+                etc_depthwise_channel(w + ((channel + c) * g->kh * g->kw), g, &p, offset,
+                                      rows * p.pitch);
+                const EtcSums done = {p.sums,
+                                      rows,
+                                      g->ow,
+                                      p.pitch,
+                                      channel + c,
+                                      0,
+                                      (((i * g->oc) + c) * g->y_plane) + (oy * g->ow),
+                                      g->ow};
+                etc_integer_short_rows(&done, p.sums, y, q);
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,259 @@
+/* integer_linear.h -- linear layers of 8-bit integers: rows of x meet rows of weights. */
+#ifndef ETC_INTEGER_LINEAR_H
+#define ETC_INTEGER_LINEAR_H
+
+#include "runtime-lite/kernels/integer.h"
+
+typedef struct EtcIntegerLinear {
+    int64_t m, n, k;
+} EtcIntegerLinear;
+
+#if defined(__SSE2__)
+/* Of a and b in turn, sums of two of each one's lanes. */
+ETC_INLINE EtcI etc_fold_words(EtcI a, EtcI b)
+{
+#if ETC_VEC == 64
+    return (EtcI)((EtcU)_mm512_maskz_unpacklo_epi32(0xffff, (__m512i)a, (__m512i)b) +
+                  (EtcU)_mm512_maskz_unpackhi_epi32(0xffff, (__m512i)a, (__m512i)b));
+#elif ETC_VEC == 32
+    return (EtcI)((EtcU)_mm256_unpacklo_epi32((__m256i)a, (__m256i)b) +
+                  (EtcU)_mm256_unpackhi_epi32((__m256i)a, (__m256i)b));
+#else
+    return (EtcI)((EtcU)_mm_unpacklo_epi32((__m128i)a, (__m128i)b) +
+                  (EtcU)_mm_unpackhi_epi32((__m128i)a, (__m128i)b));
+#endif
+}
+
+/* The same by two lanes. */
+ETC_INLINE EtcI etc_fold_pairs(EtcI a, EtcI b)
+{
+#if ETC_VEC == 64
+    return (EtcI)((EtcU)_mm512_maskz_unpacklo_epi64(0xff, (__m512i)a, (__m512i)b) +
+                  (EtcU)_mm512_maskz_unpackhi_epi64(0xff, (__m512i)a, (__m512i)b));
+#elif ETC_VEC == 32
+    return (EtcI)((EtcU)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b) +
+                  (EtcU)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b));
+#else
+    return (EtcI)((EtcU)_mm_unpacklo_epi64((__m128i)a, (__m128i)b) +
+                  (EtcU)_mm_unpackhi_epi64((__m128i)a, (__m128i)b));
+#endif
+}
+
+#if ETC_VEC > 16
+/* The same by four lanes, a's before b's. */
+ETC_INLINE EtcI etc_fold_fours(EtcI a, EtcI b)
+{
+#if ETC_VEC == 64
+    return (EtcI)((EtcU)_mm512_maskz_shuffle_i32x4(0xffff, (__m512i)a, (__m512i)b, 0x88) +
+                  (EtcU)_mm512_maskz_shuffle_i32x4(0xffff, (__m512i)a, (__m512i)b, 0xdd));
+#else
+    return (EtcI)((EtcU)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x20) +
+                  (EtcU)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x31));
+#endif
+}
+#endif
+#endif
+
+/* Lane i: the sum of v[i]'s lanes. */
+ETC_INLINE EtcI etc_lane_sums(EtcI v[ETC_LANES])
+{
+#if defined(__SSE2__)
+    ETC_UNROLL
+    for (int i = 0; i < ETC_LANES; i += 4) {
+        v[i / 4] = etc_fold_pairs(etc_fold_words(v[i], v[i + 1]),
+                                  etc_fold_words(v[i + 2], v[i + 3]));
+    }
+#if ETC_VEC == 64
+    return etc_fold_fours(etc_fold_fours(v[0], v[1]), etc_fold_fours(v[2], v[3]));
+#elif ETC_VEC == 32
+    return etc_fold_fours(v[0], v[1]);
+#else
+    return v[0];
+#endif
+#elif defined(__aarch64__)
+    return (EtcI)vpaddq_s32(vpaddq_s32((int32x4_t)v[0], (int32x4_t)v[1]),
+                            vpaddq_s32((int32x4_t)v[2], (int32x4_t)v[3]));
+#else
+    EtcI sum = ETC_REP(0);
+    for (int i = 0; i < ETC_LANES; i++) {
+        uint32_t s = 0;
+        for (int k = 0; k < ETC_LANES; k++) {
+            s += (uint32_t)v[i][k];
+        }
+        sum[i] = (int32_t)s;
+    }
+    return sum;
+#endif
+}
+
+/* Products of a row of x with ETC_LANES rows of w, of which those past the last are the last. */
+ETC_INLINE EtcI etc_integer_dots(const uint8_t *x, const int8_t *const w[ETC_LANES], int64_t k,
+                                 EtcTermBytes flip)
+{
+    EtcI acc[ETC_LANES];
+    int64_t i = 0;
+    ETC_UNROLL
+    for (int c = 0; c < ETC_LANES; c++) {
+        acc[c] = etc_splat_i32(0);
+    }
+    for (; (i + ETC_TERM_BYTES) <= k; i += ETC_TERM_BYTES) {
+        const EtcI xv = etc_x_terms(etc_term_bytes(x + i, ETC_TERM_BYTES) ^ flip);
+        ETC_UNROLL
+        for (int c = 0; c < ETC_LANES; c++) {
+            acc[c] = etc_dot(acc[c], xv, etc_w_terms(etc_term_bytes(w[c] + i, ETC_TERM_BYTES)));
+        }
+    }
+    if (i < k) {
+        const EtcI xv = etc_x_terms(etc_term_bytes(x + i, k - i) ^ flip);
+        ETC_UNROLL
+        for (int c = 0; c < ETC_LANES; c++) {
+            acc[c] = etc_dot(acc[c], xv, etc_w_terms(etc_term_bytes(w[c] + i, k - i)));
+        }
+    }
+    return etc_lane_sums(acc);
+}
+
+/* Rows of x that meet two outputs' weights; outputs whose sums are kept; vectors of terms. */
+#define ETC_DOT_ROWS ((ETC_LANES > 8) ? 8 : 4)
+#define ETC_DOT_OUTPUTS 64
+#define ETC_DOT_STEPS 32
+
+typedef struct EtcDots {
+    EtcI x[ETC_DOT_ROWS][ETC_DOT_STEPS];
+    int32_t sums[ETC_DOT_ROWS][ETC_DOT_OUTPUTS];
+} EtcDots;
+
+/* n terms of each row, made ready once for all outputs. */
+ETC_INLINE void etc_dots_ready(EtcDots *d, const uint8_t *x, int64_t k, int64_t n,
+                               EtcTermBytes flip)
+{
+    for (int r = 0; r < ETC_DOT_ROWS; r++) {
+        for (int64_t i = 0; i < n; i += ETC_TERM_BYTES) {
+            d->x[r][i / ETC_TERM_BYTES] =
+                etc_x_terms(etc_term_bytes(x + (r * k) + i, n - i) ^ flip);
+        }
+    }
+}
+
+/* A vector of terms. */
+ETC_INLINE void etc_dots_step(const EtcI *x, const int8_t *w0, const int8_t *w1, EtcI acc[16])
+{
+    const EtcI v0 = etc_w_terms(etc_term_bytes(w0, ETC_TERM_BYTES));
+    const EtcI v1 = etc_w_terms(etc_term_bytes(w1, ETC_TERM_BYTES));
+    ETC_UNROLL
+    for (int r = 0; r < ETC_DOT_ROWS; r++) {
+        const EtcI xv = x[r * ETC_DOT_STEPS];
+        acc[2 * r] = etc_dot(acc[2 * r], xv, v0);
+        acc[(2 * r) + 1] = etc_dot(acc[(2 * r) + 1], xv, v1);
+    }
+}
+
+/* Adds n terms to the sums of outputs c and c + 1.  Inlined, gcc 12 spills some of the sums. */
+ETC_OUTLINE void etc_dots_pair(EtcDots *d, const int8_t *w0, const int8_t *w1, int64_t n, int64_t c)
+{
+    EtcI acc[16];
+    const EtcI *x = d->x[0], *end = x + (n / ETC_TERM_BYTES);
+    int64_t left = n % ETC_TERM_BYTES;
+    const EtcTermBytes last[2] = {etc_term_bytes(w0 + (n - left), left),
+                                  etc_term_bytes(w1 + (n - left), left)};
+    ETC_UNROLL
+    for (int r = 0; r < (2 * ETC_DOT_ROWS); r++) {
+        acc[r] = etc_splat_i32(0);
+    }
+    for (;;) { /* a second time for what fills no vector: with a body of its own gcc 12 spills */
+        for (; x < end; x++) {
+            etc_dots_step(x, w0, w1, acc);
+            w0 += ETC_TERM_BYTES;
+            w1 += ETC_TERM_BYTES;
+        }
+        if (left == 0) {
+            break;
+        }
+        w0 = (const int8_t *)&last[0];
+        w1 = (const int8_t *)&last[1];
+        end++;
+        left = 0;
+    }
+    ETC_UNROLL
+    for (int r = 0; r < (2 * ETC_DOT_ROWS); r += ETC_LANES) {
+        const EtcI v = etc_lane_sums(acc + r);
+        ETC_UNROLL
+        for (int l = 0; l < ETC_LANES; l += 2) {
+            d->sums[(r + l) / 2][c] += v[l];
+            d->sums[(r + l) / 2][c + 1] += v[l + 1];
+        }
+    }
+}
+
+/* Outputs j .. of row i, a vector at most. */
+ETC_INLINE void etc_linear_put(EtcI dots, void *y, const EtcIntegerLinear *g, const EtcInteger *q,
+                               const EtcFinish *f, int64_t i, int64_t j)
+{
+    const int64_t left = g->n - j;
+    const EtcU zero = (EtcU)etc_splat_i32(etc_x_zero(q, i) + etc_x_shift(q));
+    const EtcU sums = (EtcU)etc_load_ints(q->sums + j, left);
+    const EtcF scales = etc_load(q->scales + j, left);
+    const EtcF bias = (q->bias != NULL) ? etc_load(q->bias + j, left) : etc_splat(0.0f);
+    etc_integer_put((EtcI)((EtcU)dots - (zero * sums)), etc_splat(etc_x_scale(q, i)) * scales, bias,
+                    y, (i * g->n) + j, left, f);
+}
+
+/* Outputs j .. j + n - 1 of ETC_DOT_ROWS rows. */
+ETC_INLINE void etc_linear_tile(const uint8_t *x, const int8_t *w, void *y,
+                                const EtcIntegerLinear *g, const EtcInteger *q, const EtcFinish *f,
+                                EtcTermBytes flip, int64_t i, int64_t j, int64_t n)
+{
+    const int64_t most = ETC_DOT_STEPS * ETC_TERM_BYTES;
+    EtcDots d;
+    __builtin_memset(d.sums, 0, sizeof d.sums);
+    for (int64_t k = 0; k < g->k; k += most) {
+        const int64_t terms = etc_min_i64(g->k - k, most);
+        etc_dots_ready(&d, x + (i * g->k) + k, g->k, terms, flip);
+        for (int64_t c = 0; c < n; c += 2) { /* an odd last one counts twice */
+            etc_dots_pair(&d, w + ((j + c) * g->k) + k,
+                          w + (etc_min_i64(j + c + 1, g->n - 1) * g->k) + k, terms, c);
+        }
+    }
+    for (int64_t r = 0; r < ETC_DOT_ROWS; r++) {
+        for (int64_t c = 0; c < n; c += ETC_LANES) {
+            etc_linear_put(*(const EtcIAnywhere *)&d.sums[r][c], y, g, q, f, i + r, j + c);
+        }
+    }
+}
+
+/* Rows i and on, each by itself. */
+ETC_INLINE void etc_linear_rows(const uint8_t *x, const int8_t *w, void *y,
+                                const EtcIntegerLinear *g, const EtcInteger *q, const EtcFinish *f,
+                                EtcTermBytes flip, int64_t from)
+{
+    for (int64_t j = 0; (from < g->m) && (j < g->n); j += ETC_LANES) {
+        const int8_t *row[ETC_LANES];
+        for (int c = 0; c < ETC_LANES; c++) {
+            row[c] = w + (etc_min_i64(j + c, g->n - 1) * g->k);
+        }
+        for (int64_t i = from; i < g->m; i++) {
+            etc_linear_put(etc_integer_dots(x + (i * g->k), row, g->k, flip), y, g, q, f, i, j);
+        }
+    }
+}
+
+/* y[m][n] of x[m][k] and w[n][k]. */
+ETC_OUTLINE void etc_linear_i8(const void *x, const int8_t *w, void *y, const EtcIntegerLinear *g,
+                               const EtcInteger *given)
+{
+    const EtcInteger q = *given;
+    const int64_t tiles = (g->m / ETC_DOT_ROWS) * ETC_DOT_ROWS;
+    EtcTermBytes flip;
+    EtcFinish f;
+    etc_finish(&q, &f);
+    __builtin_memset(&flip, etc_x_flip(&q), sizeof flip);
+    for (int64_t j = 0; j < g->n; j += ETC_DOT_OUTPUTS) {
+        const int64_t n = etc_min_i64(g->n - j, ETC_DOT_OUTPUTS);
+        for (int64_t i = 0; i < tiles; i += ETC_DOT_ROWS) {
+            etc_linear_tile((const uint8_t *)x, w, y, g, &q, &f, flip, i, j, n);
+        }
+    }
+    etc_linear_rows((const uint8_t *)x, w, y, g, &q, &f, flip, tiles);
+}
+
+#endif

@@ -1,0 +1,169 @@
+/* integer_panel.h -- pixels of 8-bit images as columns of a panel, terms of a sum side by side. */
+#ifndef ETC_INTEGER_PANEL_H
+#define ETC_INTEGER_PANEL_H
+
+#include "runtime-lite/kernels/conv.h"
+#include "runtime-lite/kernels/integer.h"
+
+/* Vectors of a tile; rows of a tile 1, 2, 3 and 4 vectors wide, as in tile.h; of the widest. */
+#if (ETC_VEC == 64) || defined(__aarch64__)
+#define ETC_INTEGER_NV 4
+#define ETC_INTEGER_MR1 12
+#define ETC_INTEGER_MR2 12
+#define ETC_INTEGER_MR 6
+#else
+#define ETC_INTEGER_NV 2
+#define ETC_INTEGER_MR1 8
+#define ETC_INTEGER_MR2 4
+#define ETC_INTEGER_MR 4
+#endif
+
+/* Pixels of a panel, and of one with few terms at most; rows of images that these may come from;
+ * bytes of such a panel; bytes of `work` for any, and for sums where the terms do not fit. */
+#define ETC_INTEGER_LEAST ((ETC_VEC == 64) ? 64 : 48)
+#define ETC_INTEGER_PANEL 256
+#define ETC_INTEGER_RUNS 64
+#define ETC_INTEGER_FEW (ETC_WORK_BYTES / 4)
+#define ETC_INTEGER_ROOM (ETC_WORK_BYTES / 8 * 7)
+#define ETC_INTEGER_HALF (ETC_WORK_BYTES / 2)
+
+ETC_INLINE EtcU etc_line_lanes(const uint8_t *p)
+{
+    return (EtcU)etc_widen(etc_load_bytes(p, ETC_LANES));
+}
+
+/* ETC_TERMS lines of bytes side by side. */
+ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t width, uint8_t flip,
+                               uint32_t *to)
+{
+    for (int64_t i = 0; i < width; i += ETC_LANES) {
+#if ETC_TERMS == 4
+        const EtcU v = (etc_line_lanes(line[0] + i) | (etc_line_lanes(line[1] + i) << 8) |
+                        (etc_line_lanes(line[2] + i) << 16) | (etc_line_lanes(line[3] + i) << 24)) ^
+                       ((uint32_t)flip * 0x01010101u);
+#else
+        const EtcU v = (etc_line_lanes(line[0] + i) | (etc_line_lanes(line[1] + i) << 16)) ^
+                       ((uint32_t)flip * 0x00010001u);
+#endif
+        *(EtcIAnywhere *)(void *)(to + i) = (EtcI)v;
+    }
+}
+
+/* n bytes, `stride` apart. */
+ETC_INLINE void etc_byte_every(const uint8_t *x, int64_t stride, uint8_t *y, int64_t n)
+{
+    int64_t i = 0;
+    if (stride == 1) {
+        etc_byte_copy(x, y, n);
+        return;
+    }
+#if defined(__SSE2__)
+    const __m128i low = _mm_set1_epi16(0xff);
+    __m128i a, b;
+    for (; (stride == 2) && ((i + 16) < n); i += 16) { /* of 32 bytes the last is not asked for */
+        __builtin_memcpy(&a, x + (2 * i), sizeof a);
+        __builtin_memcpy(&b, x + (2 * i) + 16, sizeof b);
+        a = _mm_packus_epi16(_mm_and_si128(a, low), _mm_and_si128(b, low));
+        __builtin_memcpy(y + i, &a, sizeof a);
+    }
+    if (i > 0) { /* the last 16, from the byte before the first of them on */
+        const uint8_t *from = x + (2 * (n - 16)) - 1;
+        __builtin_memcpy(&a, from, sizeof a);
+        __builtin_memcpy(&b, from + 16, sizeof b);
+        a = _mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8));
+        __builtin_memcpy(y + n - 16, &a, sizeof a);
+        return;
+    }
+#endif
+    for (; i < n; i++) {
+        y[i] = x[i * stride];
+    }
+}
+
+/* n bytes of a row from column ix on, `stride` apart; `pad` outside [0, size). */
+ETC_INLINE void etc_byte_line(const uint8_t *x, int64_t size, int64_t ix, int64_t stride,
+                              uint8_t pad, uint8_t *y, int64_t n)
+{
+    int64_t from = 0, to = 0; /* those inside */
+    if (ix < 0) {
+        from = etc_min_i64(etc_steps(stride - 1 - ix, stride), n);
+    }
+    if (ix < size) {
+        to = etc_min_i64(etc_steps(size - ix + stride - 1, stride), n);
+    }
+    to = etc_max_i64(from, to);
+    etc_byte_fill(y, pad, from);
+    if (to > from) {
+        etc_byte_every(x + ix + (from * stride), stride, y + from, to - from);
+    }
+    etc_byte_fill(y + to, pad, n - to);
+}
+
+/* A term's place: in which channel, and where in the kernel. */
+typedef struct EtcTap {
+    const uint8_t *plane;
+    int64_t ky, kx;
+} EtcTap;
+
+ETC_INLINE void etc_tap_next(EtcTap *t, const EtcConv *g)
+{
+    t->kx++;
+    if (t->kx == g->kw) {
+        t->kx = 0;
+        t->ky++;
+    }
+    if (t->ky == g->kh) {
+        t->ky = 0;
+        t->plane += g->x_plane;
+    }
+}
+
+/* A term of the pixels in the runs. */
+ETC_INLINE void etc_byte_taps(const EtcTap *t, const EtcConv *g, const EtcRun *run, int n_runs,
+                              uint8_t pad, uint8_t *line)
+{
+    for (int r = 0; r < n_runs; r++) {
+        const int64_t iy = run[r].iy + (t->ky * g->dh);
+        const int is_inside = (iy >= 0) && (iy < g->ih);
+        etc_byte_line(is_inside ? (t->plane + (iy * g->iw)) : t->plane, is_inside ? g->iw : 0,
+                      run[r].ix + (t->kx * g->dw), g->sw, pad, line + run[r].column, run[r].n);
+    }
+}
+
+/* Terms k0 .. k0 + n_k - 1 of pixels j .. j + n - 1. */
+ETC_INLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0, int64_t n_k,
+                                 int64_t j, int64_t n, const EtcInteger *q, uint32_t *panel)
+{
+    uint8_t bytes[4][ETC_INTEGER_PANEL];
+    const uint8_t *line[4];
+    EtcRun run[ETC_INTEGER_RUNS];
+    const int64_t width = ((n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
+    const uint8_t pad = (uint8_t)etc_x_zero(q, 0), flip = etc_x_flip(q);
+    const int is_1x1 = ((g->kh * g->kw) == 1) && (g->sh == 1) && (g->sw == 1) && (g->ph == 0) &&
+                       (g->pw == 0);
+    const int n_runs = is_1x1 ? 0 : etc_runs(g, j, n, width, run);
+    for (int t = 0; t < ETC_TERMS; t++) { /* what fills the last vector */
+        __builtin_memset(bytes[t] + width - ETC_LANES, 0, ETC_LANES);
+    }
+    EtcTap tap = {x + ((k0 / (g->kw * g->kh)) * g->x_plane), (k0 / g->kw) % g->kh, k0 % g->kw};
+    for (int64_t k = 0; k < n_k; k += ETC_TERMS) {
+        for (int64_t t = 0; t < ETC_TERMS; t++) {
+            line[t] = bytes[t];
+            if ((k + t) >= n_k) { /* w is 0 there */
+                __builtin_memset(bytes[t], 0, (size_t)width);
+                continue;
+            }
+            if (is_1x1 && (n == width)) {
+                line[t] = tap.plane + j;
+            } else if (is_1x1) {
+                etc_byte_copy(tap.plane + j, bytes[t], n);
+            } else {
+                etc_byte_taps(&tap, g, run, n_runs, pad, bytes[t]);
+            }
+            etc_tap_next(&tap, g);
+        }
+        etc_interleave(line, width, flip, panel + ((k / ETC_TERMS) * width));
+    }
+}
+
+#endif
