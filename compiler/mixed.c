@@ -52,11 +52,24 @@ static bool set_value(Search *s, const QuantReport *r)
         s->value = (double)(r->right[0] - r->right[1]) / (double)r->n_rows;
         return true;
     }
-    if (!r->outputs.n)
+    const int one = s->recipe->output;
+    if (one > r->n_outputs)
+        return diag_error(s->diag, loc, "has %d outputs, from 0 on: there is no output %d",
+                          r->n_outputs, one - 1);
+    const Difference *of = one ? &r->output[one - 1] : &r->outputs;
+    if (!of->n)
         return diag_error(s->diag, loc, "has no outputs of floats to hold to a budget");
-    s->value = s->recipe->metric == METRIC_SQNR ? difference_sqnr(&r->outputs)
-                                                : 1 - difference_cosine(&r->outputs);
+    s->value = s->recipe->metric == METRIC_SQNR            ? difference_sqnr(of)
+               : s->recipe->metric == METRIC_MAX_ABS_ERROR ? of->most
+                                                           : 1 - difference_cosine(of);
     return true;
+}
+
+/* As --max-drop has it. */
+static const char *shown_metric(const Search *s)
+{
+    const char *name = metric_name[s->recipe->metric - 1];
+    return s->recipe->output ? arena_printf(s->arena, "%s:%d", name, s->recipe->output - 1) : name;
 }
 
 /* A NaN is within no budget. */
@@ -84,7 +97,7 @@ static bool try(Search *s, int k)
     arena_free(a);
     if (ok && s->o->verbose)
         fprintf(stderr, "%d of %d layers in floats: %s %.6g\n", k, s->n,
-                metric_name[s->recipe->metric - 1], s->value);
+                shown_metric(s), s->value);
     return ok;
 }
 
@@ -105,7 +118,7 @@ static int bisect(Search *s)
 
 static void tell(const Search *s, const QuantReport *r, const LayerDamage *worst, int k, double all)
 {
-    const char *metric = metric_name[s->recipe->metric - 1];
+    const char *metric = shown_metric(s);
     const char *what = s->recipe->metric == METRIC_SQNR ? "at least" : "at most";
     if (s->o->quiet)
         return;
@@ -148,7 +161,7 @@ bool mixed_search(const Options *o, const Program *p, const Statistics **keep, A
             return diag_error(d, (Loc){.file = s.recipe->file},
                               "no choice of layers keeps to a budget of %s %.6g: with all in "
                               "floats it is %.6g",
-                              metric_name[s.recipe->metric - 1], s.recipe->max_drop, s.value);
+                              shown_metric(&s), s.recipe->max_drop, s.value);
         k = bisect(&s);
     }
     if (k < 0)

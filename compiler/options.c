@@ -109,8 +109,8 @@ static const Flag flag_row[] = {
      "size|latency", "quantize what can be (size), or only what gains time by it"},
     {"fast-calibrate", 0, FLAG_BOOL, AT(fast_calibrate), BUILDS | CHECKS | QUANTIZE, any, NULL,
      "multiply by OpenBLAS; other machines get other bytes, and outputs say so"},
-    {"max-drop", 0, FLAG_TEXT, AT(max_drop), QUANTIZE, is_drop, "METRIC=VALUE",
-     "keep the fewest layers in floats that this takes: top1, cosine or sqnr"},
+    {"max-drop", 0, FLAG_TEXT, AT(max_drop), QUANTIZE, is_drop, "METRIC[:OUTPUT]=VALUE",
+     "keep the fewest layers in floats that this takes: top1, cosine, sqnr or max_abs_error"},
     {"labels", 0, FLAG_TEXT, AT(labels), QUANTIZE, any, "FILE.npy",
      "where the largest output should stand, for top1"},
     {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION | BENCH, is_choice,
@@ -328,8 +328,8 @@ static bool is_drop(const Parser *p, const Flag *f, const char *value)
 {
     Recipe r = {.metric = METRIC_NONE};
     return recipe_set_budget(value, &r) ||
-           usage(p, "--%s wants top1=, cosine= or sqnr= and a number from 0 on, not '%s'", f->name,
-                 value);
+           usage(p, "--%s wants top1=, cosine=, sqnr= or max_abs_error= and a number from 0 on, "
+                 "not '%s'", f->name, value);
 }
 
 static bool is_method(const Parser *p, const Flag *f, const char *value)
@@ -586,8 +586,6 @@ static bool is_complete(const Parser *p)
         return usage(p, "--objective wants a --recipe");
     if (o->fast_calibrate && !o->calibrate)
         return usage(p, "--fast-calibrate wants --calibrate");
-    if (o->command != CMD_QUANTIZE && o->calibrate && o->statistics)
-        return usage(p, "--calibrate and --statistics: one or the other");
     if (o->command == CMD_DIFF && !o->other)
         return usage(p, "two models are wanted; usage: etc %s %s", name, use);
     if (o->command == CMD_OPT && !o->passes && !o->list)

@@ -167,6 +167,7 @@ static void put_difference(FILE *f, const Difference *d)
 {
     put_number(f, "sqnr_db", d->n ? difference_sqnr(d) : HUGE_VAL);
     put_number(f, "cosine", d->n ? difference_cosine(d) : HUGE_VAL);
+    put_number(f, "max_abs_error", d->n ? d->most : HUGE_VAL);
 }
 
 static void put_values(FILE *f, const LayerReport *l)
@@ -192,6 +193,11 @@ void quant_report_json(const QuantReport *r, Arena *a, FILE *f)
     fprintf(f, ", \"samples\": %d, \"bytes_before\": %" PRId64 ", \"bytes_after\": %" PRId64,
             r->n_samples, r->bytes_before, r->bytes_after);
     put_difference(f, &r->outputs);
+    for (int i = 0; i < r->n_outputs; i++) {
+        fprintf(f, "%s{\"output\": %d", i ? ", " : ", \"outputs\": [", i);
+        put_difference(f, &r->output[i]);
+        fputs(i + 1 < r->n_outputs ? "}" : "}]", f);
+    }
     fputs(", \"layers\": [", f);
     for (int i = 0; i < r->n_layers; i++) {
         const LayerReport *l = &r->layer[i];

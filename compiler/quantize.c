@@ -88,6 +88,10 @@ bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena 
     if (o->command != CMD_QUANTIZE && o->statistics &&
         !(job->statistics = read_statistics(o->statistics, a, d)))
         return false;
+    if (o->calibrate && job->statistics && !known) { /* samples tell all but what a search found */
+        job->keep = job->statistics;
+        job->statistics = NULL;
+    }
     if (o->calibrate && !known) {
         Data *data = data_open(o->calibrate, p->method[0], a, d);
         if (!data)

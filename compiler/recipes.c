@@ -535,27 +535,48 @@ static void read_drop(Reader *r, const Yaml *y, void *to)
     number(r, y, 0, 1e6, "a number from 0 on", to);
 }
 
+enum { MOST_OUTPUT = 1 << 20 };
+
+static void read_output(Reader *r, const Yaml *y, void *to)
+{
+    double v = 0;
+    if (number(r, y, 0, MOST_OUTPUT, "a whole number from 0 on", &v) && v != floor(v))
+        diag_error(r->diag, yaml_loc(y), "'%s' is a whole number", y->key);
+    *(int *)to = (int)v + 1;
+}
+
 static void read_budget(Reader *r, const Yaml *y, void *to)
 {
     static const Key key[] = {{"metric", read_metric, offsetof(Recipe, metric)},
-                              {"max_drop", read_drop, offsetof(Recipe, max_drop)}};
+                              {"max_drop", read_drop, offsetof(Recipe, max_drop)},
+                              {"output", read_output, offsetof(Recipe, output)}};
     const Yaml *found[N(key)];
+    r->out->output = 0;
     if (!read_map(r, y, key, N(key), to, found))
         return;
-    for (int i = 0; i < N(key); i++)
-        need(r, y, found[i], key[i].name);
+    need(r, y, found[0], "metric");
+    need(r, y, found[1], "max_drop");
+    if (found[2] && r->out->metric == METRIC_TOP1)
+        diag_error(r->diag, yaml_loc(found[2]), "'output' is not for top1, which is of the first");
 }
 
 bool recipe_set_budget(const char *text, Recipe *out)
 {
-    const size_t n = strcspn(text, "=");
+    const size_t n = strcspn(text, ":=");
     char *end = NULL;
     out->metric = METRIC_NONE;
+    out->output = 0;
     for (int i = 0; metric_name[i]; i++)
         if (strlen(metric_name[i]) == n && !strncmp(metric_name[i], text, n))
             out->metric = (Metric)(i + 1);
-    out->max_drop = text[n] ? strtod(text + n + 1, &end) : -1;
-    return out->metric && end && end != text + n + 1 && !*end && out->max_drop >= 0 &&
+    text += n;
+    if (*text == ':' && out->metric != METRIC_TOP1) {
+        const size_t digits = strspn(text + 1, "0123456789");
+        out->output = digits && digits < 7 ? atoi(text + 1) + 1 : 0;
+        text += out->output ? digits + 1 : 0;
+    }
+    out->max_drop = *text == '=' ? strtod(text + 1, &end) : -1;
+    return out->metric && end && end != text + 1 && !*end && out->max_drop >= 0 &&
            out->max_drop <= 1e6;
 }
 

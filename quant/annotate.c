@@ -166,10 +166,11 @@ static void settle_weight(NodePlan *p, const Node *n, unsigned spec)
 }
 
 /* What there is to know them by: files of statistics leave out what gptq wants, and what keeps to a
- * budget is built of such a file. */
+ * budget may be built of such a file: so it is judged without, and built so. */
 static unsigned known_algorithms(const QuantJob *job)
 {
-    if (job->samples && job->recipe->metric)
+    const bool is_found = job->keep && statistics_has_budget(job->keep);
+    if (job->samples && (job->recipe->metric || is_found))
         return ~(unsigned)ALG_GPTQ;
     if (job->statistics)
         return statistics_has_products(job->statistics) ? ~0u : ~(unsigned)ALG_GPTQ;

@@ -61,7 +61,13 @@ typedef struct QuantRule {
     unsigned with_samples; /* algorithms besides, where there are samples or statistics of them */
 } QuantRule;
 
-typedef enum Metric { METRIC_NONE, METRIC_TOP1, METRIC_COSINE, METRIC_SQNR } Metric;
+typedef enum Metric {
+    METRIC_NONE,
+    METRIC_TOP1,
+    METRIC_COSINE,
+    METRIC_SQNR,
+    METRIC_MAX_ABS_ERROR
+} Metric;
 extern const char *const metric_name[]; /* of METRIC_TOP1 and those behind it; then NULL */
 
 typedef struct Recipe {
@@ -70,6 +76,7 @@ typedef struct Recipe {
     int n_rules;
     bool for_latency;    /* --objective latency: only where the cost model shows a gain */
     Metric metric;       /* of --max-drop */
+    int output;          /* of which alone it is, counted from 1; 0: of all */
     double max_drop;     /* of METRIC_SQNR: the least that is kept */
     uint64_t id;         /* of its text */
 } Recipe;
@@ -136,7 +143,7 @@ typedef struct Checkpoint {
 typedef struct QuantJob {
     const Recipe *recipe;
     const Samples *samples; /* of method 0; NULL: none */
-    const Statistics *statistics; /* what was read from a file, or NULL */
+    const Statistics *statistics; /* what stands for samples, or NULL */
     const Statistics *keep;       /* what stays in floats; NULL: what `statistics` says does */
     Statistics *seen;             /* of the samples, in the program's arena */
     const Statistics *loose; /* what has scales at run time, after a first look; NULL: nothing */
@@ -177,6 +184,7 @@ enum { REPORT_BARS = 24 };
 /* Sums over all elements that were compared with what they are in floats. */
 typedef struct Difference {
     double signal, noise, square, dot; /* of squares: in floats, of errors, as they are; products */
+    double most; /* the largest error; NaN: of one that is none */
     int64_t n;
 } Difference;
 
@@ -205,7 +213,9 @@ typedef struct QuantReport {
     const char *model, *recipe, *library; /* library: of --fast-calibrate, or NULL; the caller's */
     int n_samples, n_layers;
     LayerReport *layer; /* in the order of the program */
-    Difference outputs;
+    Difference outputs; /* all of them */
+    Difference *output; /* one by one; nothing was compared of what is no float32 */
+    int n_outputs;
     int64_t bytes_before, bytes_after; /* of all that is constant; what two layers share, once */
     const int64_t *label;              /* of each row of the first output, or NULL: the caller's */
     int64_t n_labels, n_rows;

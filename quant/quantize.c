@@ -36,8 +36,8 @@ static bool quantize_graph(Graph *g, QuantJob *job, Arena *tmp, Diag *d)
 /* Which layers a budget leaves in floats is not to be known without trying. */
 static bool budget_is_met(const QuantJob *job, Diag *d)
 {
-    return !job->recipe->metric || job->only_observe ||
-           (job->statistics && statistics_has_budget(job->statistics)) ||
+    const Statistics *found = job->keep ? job->keep : job->statistics;
+    return !job->recipe->metric || job->only_observe || (found && statistics_has_budget(found)) ||
            diag_error(d, (Loc){.file = job->recipe->file},
                       "has a budget, which takes trials: give --statistics that `etc quantize` "
                       "wrote with one");
@@ -50,7 +50,9 @@ bool pass_quantize(Program *p, Arena *tmp, Diag *d)
     if (!job)
         return true;
     if (!recipe_check_scopes(job->recipe, p, d) ||
-        (job->statistics && !statistics_fit(job->statistics, p, d)) || !budget_is_met(job, d))
+        (job->statistics && !statistics_fit(job->statistics, p, d)) ||
+        (job->keep && !job->only_observe && !statistics_fit(job->keep, p, d)) ||
+        !budget_is_met(job, d))
         return false;
     job->seen = statistics_new(p->arena, statistics_model(p));
     if (job->recipe->metric)

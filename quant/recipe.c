@@ -2,7 +2,7 @@
 #include "quant/internal.h"
 #include <string.h>
 
-const char *const metric_name[] = {"top1", "cosine", "sqnr", NULL};
+const char *const metric_name[] = {"top1", "cosine", "sqnr", "max_abs_error", NULL};
 
 /* -- globs ------------------------------------------------------------------------------------ */
 

@@ -16,9 +16,10 @@
 void difference_add(Difference *d, const float *want, const float *got, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        double w = (double)want[i], g = (double)got[i];
+        double w = (double)want[i], g = (double)got[i], e = fabs(g - w);
         d->signal += w * w;
-        d->noise += (g - w) * (g - w);
+        d->noise += e * e;
+        d->most = e > d->most || isnan(e) ? e : d->most;
         d->square += g * g;
         d->dot += w * g;
     }
@@ -358,8 +359,10 @@ static bool score(QuantReport *r, const EtcTensor *before, const EtcTensor *afte
 static bool add_outputs(QuantReport *r, int n, EtcTensor **want, EtcTensor **got, Diag *d)
 {
     for (int i = 0; i < n; i++)
-        if (want[i]->dtype == ETC_F32 && etc_numel(want[i]) == etc_numel(got[i]))
+        if (want[i]->dtype == ETC_F32 && etc_numel(want[i]) == etc_numel(got[i])) {
             difference_add(&r->outputs, want[i]->data, got[i]->data, etc_numel(want[i]));
+            difference_add(&r->output[i], want[i]->data, got[i]->data, etc_numel(want[i]));
+        }
     return !r->label || !n || score(r, want[0], got[0], d);
 }
 
@@ -423,6 +426,8 @@ bool report_measure(const Graph *before, const Graph *after, const Samples *s, A
                     QuantReport *out, Diag *d)
 {
     Measure m = {.before = before, .after = after, .a = a, .out = out};
+    out->n_outputs = before->n_out;
+    out->output = NEW(a, Difference, before->n_out + 1);
     bool ok = before->n_in == after->n_in && before->n_out == after->n_out;
     if (!ok)
         diag_fault(d, FAULT_BUG, (Loc){.file = out->model}, "the quantized model has other inputs");

@@ -50,11 +50,25 @@ static double sqnr_of_outputs(void)
     return 10 * log10(signal / noise);
 }
 
-static double sqnr_told(const Result *r)
+static double largest_error_of_outputs(void)
+{
+    double most = 0;
+    for (int i = 0; i < IMAGES; i++)
+        for (int k = 0; k < CLASSES; k++)
+            most = fmax(most, fabs((double)scores("out", i)[k] - (double)scores("float", i)[k]));
+    return most;
+}
+
+static double told(const Result *r, const char *key)
 {
     double v = 0;
-    cr_assert(json_float(json_get(json(r), "sqnr_db"), &v));
+    cr_assert(json_float(json_get(json(r), key), &v), "%s: %s", key, r->out);
     return v;
+}
+
+static double sqnr_told(const Result *r)
+{
+    return told(r, "sqnr_db");
 }
 
 /* -- outputs near those of floats ------------------------------------------------------------- */
@@ -122,6 +136,82 @@ Test(mixed, no_drop_at_all_leaves_everything_in_floats)
     expect_same("a.pte", "b.pte");
 }
 
+/* What a user of probabilities asks: that none of them moves further than that. */
+Test(mixed, a_budget_of_the_largest_error)
+{
+    Result r = ok("quantize " CNN SAMPLES "--recipe int8-weight --statistics s.txt --json -q");
+    const double all = told(&r, "max_abs_error"), budget = all / 4;
+    r = ok(arena_printf(arena, "quantize " CNN SAMPLES "--recipe int8-weight --max-drop "
+                               "max_abs_error=%.9g --statistics s.txt --json", budget));
+    cr_expect(strstr(r.err, "max_abs_error: ") && strstr(r.err, " of 4 stay in floats\n") &&
+                  !strstr(r.err, ": 0 of") && !strstr(r.err, ": 4 of"), "%s", r.err);
+    const double kept = told(&r, "max_abs_error");
+    cr_expect(kept > 0 && kept <= budget, "%g of %g", kept, budget);
+    ok("compile " CNN "--recipe int8-weight --statistics s.txt -o q.pte -q");
+    run_both();
+    cr_expect(fabs(largest_error_of_outputs() / kept - 1) < 1e-6, "%g, not %g",
+              largest_error_of_outputs(), kept);
+}
+
+/* A network with an answer and a state has a budget for the answer. */
+static void write_two_heads(void)
+{
+    write_text("m.etir", "program \"m\" stage core\n"
+                         "const %w = \"w\" : f32[2,2] in \"-\"+0\n"
+                         "const %v = \"v\" : f32[2,2] in \"-\"+16\n"
+                         "method @forward(%x: f32[1,2]) {\n"
+                         "  %l = aten.linear.default(%x, %w, none) : f32[1,2]\n"
+                         "  %k = aten.linear.default(%x, %v, none) : f32[1,2]\n"
+                         "  return %l, %k\n}\n");
+    write_images("side", "4, 2", (const float[]){1.003f, 1, -1, 1, 100, 30.2f, -100, 50.2f}, 8);
+    sh("tail -c 32 side > data");
+    write_images("x.npy", "1, 2", (const float[]){1, 2}, 2);
+}
+
+#define HEADS "quantize m.etir --data data --recipe int8-weight --calibrate x.npy --statistics s.txt "
+
+Test(mixed, a_budget_of_one_output)
+{
+    write_two_heads();
+    Result r = ok(HEADS "--max-drop max_abs_error=0.01");
+    cr_expect(strstr(r.err, "max_abs_error: ") && strstr(r.err, ": 1 of 2 stay in floats\n  k: "),
+              "%s", r.err);
+    r = ok(HEADS "--max-drop max_abs_error:0=0.01 --json");
+    cr_expect(strstr(r.err, "max_abs_error:0: ") && strstr(r.err, ": 0 of 2 stay in floats\n"), "%s",
+              r.err);
+    const Json *each = json_get(json(&r), "outputs");
+    cr_assert_eq(json_count(each), 2);
+    JsonIter it = json_iter(each);
+    double error[2];
+    for (int i = 0; json_next(&it) && i < 2; i++)
+        cr_assert(json_float(json_get(it.value, "max_abs_error"), &error[i]));
+    cr_expect(error[0] > 0 && error[0] < 0.01 && error[1] > 0.01, "%g %g", error[0], error[1]);
+    cr_expect_eq(told(&r, "max_abs_error"), error[1]);
+    fails(HEADS "--max-drop cosine:2=0.01", 1, "has 2 outputs, from 0 on: there is no output 2");
+    write_text("r.yaml", "preset: int8-weight\n"
+                         "budget: {metric: max_abs_error, max_drop: 0.01, output: 1}\n");
+    r = ok("quantize m.etir --data data --recipe r.yaml --calibrate x.npy --statistics s.txt");
+    cr_expect(strstr(r.err, "max_abs_error:1: ") && strstr(r.err, ": 1 of 2 stay in floats\n"), "%s",
+              r.err);
+}
+
+/* Rounding with gptq takes the samples, and what a search found comes from its file. */
+Test(mixed, a_budget_with_samples_for_the_build)
+{
+    write_two_heads();
+    write_text("r.yaml", "preset: int8-weight\nrules:\n  - {algorithms: [gptq]}\n");
+    Result r = ok("quantize " CNN SAMPLES "--recipe r.yaml --max-drop sqnr=48 --statistics s.txt "
+                  "--json");
+    cr_expect(strstr(r.err, " of 4 stay in floats\n") && !strstr(r.err, ": 0 of"), "%s", r.err);
+    fails("compile " CNN "--recipe r.yaml --statistics s.txt -o q.pte", 1, "gptq wants samples");
+    ok("compile " CNN SAMPLES "--recipe r.yaml --statistics s.txt -o q.pte -q");
+    run_both();
+    cr_expect(fabs(sqnr_of_outputs() - sqnr_told(&r)) < 1e-4, "%g, not %g", sqnr_of_outputs(),
+              sqnr_told(&r));
+    fails("compile m.etir --data data --calibrate x.npy --recipe r.yaml --statistics s.txt -o a.pte",
+          1, "was made of another model");
+}
+
 /* -- answers as right as those of floats ------------------------------------------------------ */
 
 /* The labels of the samples, which are the first test images. */
@@ -176,12 +266,16 @@ Test(mixed, a_budget_of_answers)
 Test(mixed, budgets_that_are_none)
 {
 #define FLAGS "quantize " CNN SAMPLES "--recipe int8 --statistics s.txt "
-    fails(FLAGS "--max-drop sqrn=41", 2, "--max-drop wants top1=, cosine= or sqnr= and a number");
+    fails(FLAGS "--max-drop sqrn=41", 2, "--max-drop wants top1=, cosine=, sqnr= or max_abs_error= ");
     fails(FLAGS "--max-drop cosine=-1", 2, "not 'cosine=-1'");
     fails(FLAGS "--max-drop cosine=", 2, "not 'cosine='");
     fails(FLAGS "--max-drop cosine", 2, "not 'cosine'");
     fails(FLAGS "--max-drop sqnr=nan", 2, "not 'sqnr=nan'");
     fails(FLAGS "--max-drop cosine=2e6", 2, "not 'cosine=2e6'");
+    fails(FLAGS "--max-drop cosine:=1", 2, "not 'cosine:=1'");
+    fails(FLAGS "--max-drop cosine:-1=1", 2, "not 'cosine:-1=1'");
+    fails(FLAGS "--max-drop cosine:1", 2, "not 'cosine:1'");
+    fails(FLAGS "--max-drop top1:1=0", 2, "not 'top1:1=0'");
     expect_files("");
 }
 

@@ -217,7 +217,6 @@ Test(quantizing, flags_must_agree)
     fails("quantize $DATA/add/model.pt2", 2, "--recipe is missing");
     fails("quantize $DATA/add/model.pt2 --recipe int8", 2, "--calibrate is missing");
     fails("compile $DATA/add/model.pt2 -o a.pte --calibrate x", 2, "--calibrate wants a --recipe");
-    fails("compile " MLP "-o a.pte --calibrate x --statistics y", 2, "one or the other");
     fails("compile " MLP "-o a.pte", 1, "wants scales that are known beforehand: give samples");
     expect_files("");
 }

@@ -145,8 +145,8 @@ Test(config, every_mistake_has_its_line_and_column)
         "r.yaml:10:5: error: 'algorithms' stands here a second time, first in line 9\n"
         "r.yaml:1:1: error: there is no key 'presett' here; did you mean 'preset'?\n"
         "r.yaml:2:12: error: 'objective' is one of size, latency; not 'fast'\n"
-        "r.yaml:3:18: error: 'metric' is one of top1, cosine, sqnr; not 'cosin'; did you mean "
-        "'cosine'?\n"
+        "r.yaml:3:18: error: 'metric' is one of top1, cosine, sqnr, max_abs_error; not 'cosin'; "
+        "did you mean 'cosine'?\n"
         "r.yaml:3:35: error: 'max_drop' is a number from 0 on\n"
         "r.yaml:5:13: error: there is no key 'opp' here; did you mean 'op'?\n"
         "r.yaml:6:41: error: 'observer' is one of minmax, moving_average, percentile, mse, kl; "
@@ -264,6 +264,9 @@ Test(config, words_mean_one_thing)
         {"preset: int8\nbudget: {metric: top1, max_drop: .inf}", "a number from 0 on"},
         {"preset: int8\nbudget: {metric: top1, max_drop: 1e400}", "a number from 0 on"},
         {"preset: int8\nbudget: {metric: top1, max_drop: nan}", "a number from 0 on"},
+        {"preset: int8\nbudget: {metric: sqnr, max_drop: 1, output: 1.5}", "is a whole number"},
+        {"preset: int8\nbudget: {metric: sqnr, max_drop: 1, output: -1}", "whole number from 0 on"},
+        {"preset: int8\nbudget: {metric: top1, max_drop: 1, output: 0}", "is not for top1"},
         {"preset: int8\nbudget: {metric: top1}", "r.yaml:2:9: error: there is no 'max_drop' here"},
         {"preset: int8\nbudget: 3", "'budget' must be a map"},
         {"preset: [int8]", "'preset' must be one word"},
@@ -564,6 +567,9 @@ static const char *const odd_text[] = {
     "rules: [{algorithms: gptq}]",
     "rules: [{algorithms: [x]}]",
     "preset: int8\nbudget: {metric: top1, max_drop: 0.3}",
+    "preset: int8\nbudget: {metric: sqnr, max_drop: 40, output: 0}",
+    "preset: int8\nbudget: {metric: sqnr, max_drop: 40, output: -1}",
+    "preset: int8\nbudget: {metric: sqnr, max_drop: 40, output: 0.5}",
     "preset: int8\nbudget: {metric: top1}",
     "preset: int8\nbudget: {max_drop: 1}",
     "preset: int8\nbudget: {metric: x, max_drop: 1}",

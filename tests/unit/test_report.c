@@ -74,7 +74,7 @@ static bool measure(Arena *a, QuantReport *r, int refused, Diag *d)
 }
 
 typedef struct Sums {
-    double signal, noise, square, dot;
+    double signal, noise, square, dot, most;
     int clipped;
     float lo, hi;
 } Sums;
@@ -85,6 +85,7 @@ static void add(Sums *s, double want, double got)
     s->noise += (got - want) * (got - want);
     s->square += got * got;
     s->dot += want * got;
+    s->most = fmax(s->most, fabs(got - want));
     s->lo = fminf(s->lo, (float)want);
     s->hi = fmaxf(s->hi, (float)want);
 }
@@ -114,6 +115,8 @@ static void expect_layer(const LayerReport *l, const Sums *s, const char *node)
     cr_expect_float_eq(difference_sqnr(&l->error), 10 * log10(s->signal / s->noise), 1e-9, "%s",
                        node);
     cr_expect_float_eq(difference_cosine(&l->error), s->dot / sqrt(s->signal * s->square), 1e-12);
+    cr_expect(s->most > 0 && l->error.most == s->most, "%s: %g, not %g", node, l->error.most,
+              s->most);
     cr_expect(l->seen_lo == s->lo && l->seen_hi == s->hi, "%s: %g %g", node, (double)l->seen_lo,
               (double)l->seen_hi);
     uint64_t n = 0;
@@ -175,6 +178,12 @@ Test(report, differences_at_their_ends)
     d = (Difference){0};
     difference_add(&d, one, one, 2);
     cr_expect(isinf(difference_sqnr(&d)) && difference_sqnr(&d) > 0 && difference_cosine(&d) == 1);
+    cr_expect_eq(d.most, 0);
+    difference_add(&d, one, (const float[]){-1, -1}, 2);
+    difference_add(&d, one, zero, 2);
+    cr_expect_eq(d.most, 2);
+    difference_add(&d, one, (const float[]){NAN, 9}, 2);
+    cr_expect(isnan(d.most), "%g: no error is as bad as one that is none", d.most);
 }
 
 static char *printed(void (*print)(const QuantReport *, Arena *, FILE *), Arena *a)
@@ -249,6 +258,8 @@ Test(report, json_says_the_same)
         cr_expect(json_int(json_get(it.value, "rank"), &v) && v == l->rank);
         cr_expect(json_float(json_get(it.value, "sqnr_db"), &f) &&
                   fabs(f - difference_sqnr(&l->error)) < 1e-6);
+        cr_expect(json_float(json_get(it.value, "max_abs_error"), &f) &&
+                  fabs(f / l->error.most - 1) < 1e-8);
         cr_expect_eq(json_count(json_get(it.value, "bars")), REPORT_BARS);
         cr_expect_eq(json_count(json_get(it.value, "range")), l->has_range ? 2 : 0);
     }
