@@ -109,12 +109,12 @@ static float *importance(Convert *c, const Node *n, const NodePlan *p)
     return h;
 }
 
-/* Of queries, keys and values it is the same one. */
-static const Gptq *gptq_for(Convert *c, const Products *p)
+/* Of queries, keys and values it is the same one; few bits have products of their own. */
+static const Gptq *gptq_for(Convert *c, const Products *p, int bits)
 {
     if (c->gptq.of != p) {
         arena_reset(c->operand);
-        c->gptq = gptq_of(p, c->operand);
+        c->gptq = gptq_of(p, bits, c->operand);
     }
     return &c->gptq;
 }
@@ -134,7 +134,7 @@ static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, int axis)
     else if (algorithms & ALG_HQQ)
         ints_shrink_scales(&k, f, from);
     if (products && (algorithms & ALG_GPTQ) && geometry_of(n, &g))
-        gptq_round(&k, from, &g, gptq_for(c, products), c->node);
+        gptq_round(&k, from, &g, gptq_for(c, products, f->bits), c->node);
     else
         ints_round(&k, from);
     return k;

@@ -6,6 +6,11 @@
  * where is in the rows of U, the upper Cholesky factor of the inverse of X^T X.  Columns with large
  * operands come first, while there are many to make up for them (the authors' code has that as
  * act-order).  Scales stay.
+ *
+ * Of few bits the steps are wide, and two things pay.  Ten times the damping makes less of what
+ * samples have in common by chance.  And a few rounds behind it, damped as usual, move single
+ * integers, while the others stay, to where the row's product errs least (coordinate descent:
+ * Behdin et al. 2023, QuantEase).
  */
 #include "quant/internal.h"
 #include <math.h>
@@ -28,6 +33,7 @@ static int by_power(const void *a, const void *b)
 struct GptqBlock {
     int64_t *order; /* columns as they are rounded */
     double *u; /* NULL: there is none */
+    double *h; /* X^T X, all of it; NULL: of many bits */
 };
 
 static Column *columns_of(const double *gram, int64_t n, Arena *a)
@@ -73,19 +79,27 @@ static double *inverse(const double *l, int64_t n, Arena *tmp)
     return to;
 }
 
-/* Row j of U, from column j on.  With the order of columns reversed, U is the inverse of the lower
- * factor of X^T X: no inverse of the whole is made. */
-static double *upper_factor(const double *gram, int64_t n, const Column *c, Arena *to, Arena *tmp)
+/* X^T X, both triangles, with a share of its mean diagonal on the diagonal. */
+static double *damped(const double *gram, int64_t n, double share, Arena *to)
 {
-    double *a = NEW(tmp, double, n * n), trace = 0;
+    double *h = NEW(to, double, n * n), trace = 0;
     for (int64_t i = 0; i < n; i++)
         trace += gram[i * n + i];
-    const double damp = trace > 0 ? 0.01 * trace / (double)n : 1;
+    const double damp = trace > 0 ? share * trace / (double)n : 1;
     for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j <= i; j++) {
-            const int64_t x = c[n - 1 - i].at, y = c[n - 1 - j].at;
-            a[i * n + j] = gram[x > y ? x * n + y : y * n + x] + (i == j ? damp : 0);
-        }
+        for (int64_t j = 0; j <= i; j++)
+            h[i * n + j] = h[j * n + i] = gram[i * n + j] + (i == j ? damp : 0);
+    return h;
+}
+
+/* Row j of U, from column j on.  With the order of columns reversed, U is the inverse of the lower
+ * factor of X^T X: no inverse of the whole is made. */
+static double *upper_factor(const double *h, int64_t n, const Column *c, Arena *to, Arena *tmp)
+{
+    double *a = NEW(tmp, double, n * n);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j <= i; j++)
+            a[i * n + j] = h[c[n - 1 - i].at * n + c[n - 1 - j].at];
     if (!cholesky(a, n, tmp))
         return NULL;
     const double *l = inverse(a, n, tmp);
@@ -107,24 +121,57 @@ static void round_column(Ints *k, double *row, const double *u, int64_t j, int64
         row[i] -= e * u[i];
 }
 
-static struct GptqBlock factor_of(const double *gram, int64_t n, Arena *a)
+/* Of X^T X's mean diagonal: what makes up for samples that are few. */
+#define DAMP 0.01
+
+static struct GptqBlock factor_of(const double *gram, int64_t n, bool is_coarse, Arena *a)
 {
     Arena *tmp = arena_new();
     struct GptqBlock f = {.order = NEW(a, int64_t, n + 1)};
     const Column *c = columns_of(gram, n, tmp);
-    f.u = upper_factor(gram, n, c, a, tmp);
+    f.u = upper_factor(damped(gram, n, is_coarse ? 10 * DAMP : DAMP, tmp), n, c, a, tmp);
+    f.h = is_coarse && f.u ? damped(gram, n, DAMP, a) : NULL;
     for (int64_t i = 0; i < n; i++)
         f.order[i] = c[i].at;
     arena_free(tmp);
     return f;
 }
 
-Gptq gptq_of(const Products *p, Arena *a)
+Gptq gptq_of(const Products *p, int bits, Arena *a)
 {
     Gptq g = {p, NEW(a, struct GptqBlock, p->blocks + 1)};
     for (int64_t b = 0; b < p->blocks; b++)
-        g.block[b] = factor_of(p->gram + b * p->n * p->n, p->n, a);
+        g.block[b] = factor_of(p->gram + b * p->n * p->n, p->n, bits < 8, a);
     return g;
+}
+
+static void add_row(double *to, double by, const double *row, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] += by * row[i];
+}
+
+/* One row's integers in a block, rounded before.  slope: as many numbers, h times the
+ * error, half of how much the products' squared error rises by each. */
+static void polish(Ints *k, const float *w, int64_t at, const struct GptqBlock *f, int64_t n,
+                   double *slope)
+{
+    enum { ROUNDS = 4 };
+    for (int64_t i = 0; i < n; i++)
+        slope[i] = 0;
+    for (int64_t j = 0; j < n; j++) {
+        const double scale = (double)k->scale[(at + j) / k->inner % k->n];
+        add_row(slope, scale * k->q[at + j] - (double)w[at + j], f->h + j * n, n);
+    }
+    for (int64_t i = 0; i < ROUNDS * n; i++) {
+        const int64_t j = f->order[i % n];
+        const double scale = (double)k->scale[(at + j) / k->inner % k->n];
+        const int was = k->q[at + j];
+        const int q = ints_nearest(k, was - slope[j] / (f->h[j * n + j] * scale));
+        k->q[at + j] = (int8_t)q;
+        if (q != was)
+            add_row(slope, scale * (q - was), f->h + j * n, n);
+    }
 }
 
 /* The columns of one block in some rows, which lie `step` apart; work: as many numbers. */
@@ -136,6 +183,8 @@ static void round_rows(Ints *k, const float *w, int64_t at, int64_t rows, int64_
     for (int64_t j = 0; j < n; j++)
         for (int64_t r = 0; r < rows; r++)
             round_column(k, work + r * n, f->u + j * n, j, n, at + r * step + f->order[j]);
+    for (int64_t r = 0; f->h && r < rows; r++)
+        polish(k, w, at + r * step, f, n, work);
 }
 
 void gptq_round(Ints *k, const float *w, const Geometry *rows, const Gptq *g, Arena *tmp)

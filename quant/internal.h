@@ -238,7 +238,7 @@ typedef struct Gptq {
     struct GptqBlock *block;
 } Gptq;
 
-Gptq gptq_of(const Products *p, Arena *a); /* p->gram is there */
+Gptq gptq_of(const Products *p, int bits, Arena *a); /* of weights; p->gram is there */
 /* The weights of a node whose rows lie so. */
 void gptq_round(Ints *k, const float *w, const Geometry *rows, const Gptq *g, Arena *tmp);
 

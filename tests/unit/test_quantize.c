@@ -205,17 +205,18 @@ Test(quantize, gptq_makes_up_for_what_it_rounds)
     expect_less(LINEAR, false, CORRELATED, &floats, &w4, ALG_GPTQ, 0.2);
 }
 
-/* Borders, strides, groups, and one channel each. */
+/* Borders, strides, groups, and one channel each.  Without rounds behind it GPTQ leaves
+ * 0.33 of the error in two groups and 0.77 without a border. */
 Test(quantize, gptq_knows_windows)
 {
     expect_less(CONVOLUTION("8,4,3,3", "1, 1", "1"), false, SMOOTH, &floats, &w4_channel,
                 ALG_GPTQ, 0.65);
     expect_less(CONVOLUTION("8,2,3,3", "1, 1", "2"), false, SMOOTH, &floats, &w4_channel,
-                ALG_GPTQ, 0.8);
+                ALG_GPTQ, 0.3);
     expect_less(CONVOLUTION("8,1,3,3", "1, 1", "4"), false, SMOOTH, &floats, &w4_channel,
                 ALG_GPTQ, 0.8);
     expect_less(CONVOLUTION("8,4,1,2", "0, 0", "1"), false, SMOOTH, &floats, &w4_channel,
-                ALG_GPTQ, 0.8);
+                ALG_GPTQ, 0.65);
 }
 
 Test(quantize, the_best_range_of_weights_is_not_the_largest)
