@@ -196,6 +196,7 @@ static NodePlan settle(const Node *n, const QuantJob *job, const Backend *b, uns
     if (x->may_be_dynamic && is_loose(n, job))
         *x = per_token;
     const bool is_static = x->dtype == ETC_I8 && !x->dynamic && (spec & SPEC_STATIC);
+    const bool wants_groups = w->granularity == PER_GROUP;
     if (at < 0 || !has_weight)
         p.mode = at < 0 && is_static ? MODE_STATIC : MODE_FLOAT;
     else if (is_static && w->dtype == ETC_I8 && w->granularity != PER_GROUP) {
@@ -203,6 +204,8 @@ static NodePlan settle(const Node *n, const QuantJob *job, const Backend *b, uns
         p.may_be_dynamic = x->may_be_dynamic && spec & SPEC_DYNAMIC;
     } else if (w->dtype == ETC_I8 || w->dtype == ETC_F16)
         settle_weight(&p, n, spec);
+    p.is_left = has_weight && w->dtype != ETC_F32 && p.mode == MODE_FLOAT;
+    p.is_coarser = has_weight && wants_groups && w->granularity != PER_GROUP && !p.is_left;
     return p;
 }
 
@@ -346,6 +349,7 @@ static void settle_all(Annotation *a, const QuantJob *job, unsigned *spec, const
         const int v = n->out[0]->index;
         spec[v] = spec_of(n, &a->uses, b);
         *p = refused[v] || stays_in_floats(n, job) ? floats : settle(n, job, b, spec[v]);
+        p->is_left = p->is_left && !is_quantized(n, &a->uses);
     }
 }
 

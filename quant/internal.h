@@ -60,6 +60,8 @@ typedef struct NodePlan {
     const Node *tail;   /* MODE_STATIC: the node behind it that is part of it, or NULL */
     const Node *head;   /* of that node: what it is part of */
     bool may_be_dynamic; /* MODE_STATIC, could be MODE_DYNAMIC */
+    bool is_left;        /* in floats, though weights were to be kept smaller */
+    bool is_coarser;     /* has a scale per result, though groups were asked for */
 } NodePlan;
 
 typedef struct Annotation {

@@ -22,6 +22,35 @@ static void tell_of_gptq(const Annotation *a, const QuantJob *job, Diag *d)
                   n_without, n_without == 1 ? " is" : "s are");
 }
 
+enum { MOST_NAMED = 6 };
+
+/* Trials of a search tell nothing. */
+static bool is_told(const QuantJob *job)
+{
+    return job->only_observe ? !job->keep
+                             : !job->statistics || statistics_is_file(job->statistics);
+}
+
+/* Of whose weights the recipe asked for what they cannot have, after `what` the names. */
+static void tell_of_weights(const Annotation *a, const QuantJob *job, bool left, const char *what,
+                            Diag *d)
+{
+    int n_met = 0;
+    const char *names = "";
+    for (const Node *n = a->g->first; n && is_told(job); n = n->next) {
+        const NodePlan *p = plan_of(a, n);
+        if (!p || !(left ? p->is_left : p->is_coarser))
+            continue;
+        const char *name = n->loc.node ? n->loc.node : n->out[0]->name;
+        if (n_met++ < MOST_NAMED)
+            names = arena_printf(a->arena, "%s%s%s", names, *names ? ", " : "", name);
+    }
+    if (n_met > MOST_NAMED)
+        names = arena_printf(a->arena, "%s and %d more", names, n_met - MOST_NAMED);
+    if (n_met)
+        diag_warn(d, (Loc){.file = job->recipe->file}, "%s: %s", what, names);
+}
+
 static bool quantize_graph(Graph *g, QuantJob *job, Arena *tmp, Diag *d)
 {
     job->loose = NULL;
@@ -30,6 +59,10 @@ static bool quantize_graph(Graph *g, QuantJob *job, Arena *tmp, Diag *d)
         return false;
     annotation_tell(&a, job);
     tell_of_gptq(&a, job, d);
+    tell_of_weights(&a, job, true, "weights stay floats, as who takes these nodes computes with no "
+                    "such ones", d);
+    tell_of_weights(&a, job, false, "weights get int8 with a scale per result, as their rows hold "
+                    "no such groups", d);
     return job->only_observe || convert(&a, tmp, d);
 }
 

@@ -72,6 +72,7 @@ Test(quantizing, results_are_those_of_torch)
 #define MLP "$DATA/mlp_digits/model.pt2 --recipe int8 "
 #define KNOWN "$DATA/mlp_digits/model.pt2 --recipe $DATA/quantized/int8.yaml "
 #define SAMPLES "--calibrate $DATA/mlp_digits/extra_test_x.npy "
+#define VWW_MODEL "$DATA/tiny_vww_mobilenet/model.pt2 "
 
 Test(quantizing, statistics_stand_for_samples)
 {
@@ -102,6 +103,21 @@ Test(quantizing, statistics_have_no_products)
     cr_expect_eq(sh("cmp -s a.pte b.pte").code, 1);
 }
 
+Test(quantizing, weights_that_get_something_else_are_named)
+{
+    static const char coarser[] = "int4-group32: warning: weights get int8 with a scale per "
+                                  "result, as their rows hold no such groups: conv2d, conv2d_1\n";
+    static const char left[] = "int8-weight: warning: weights stay floats, as who takes these "
+                               "nodes computes with no such ones: conv2d, conv2d_1, conv2d_2, "
+                               "conv2d_3, conv2d_4, conv2d_5 and 21 more\n";
+    Result r = ok("compile $DATA/cnn_digits/model.pt2 --recipe int4-group32 -o a.pte -q");
+    cr_expect_str_eq(r.err, coarser);
+    r = ok("compile " VWW_MODEL "--recipe int8-weight --backend xnnpack -o a.pte -q");
+    cr_expect_str_eq(r.err, left);
+    r = ok("compile " VWW_MODEL "--recipe int8-weight -o a.pte -q");
+    cr_expect_str_eq(r.err, "");
+}
+
 Test(quantizing, statistics_of_something_else_are_refused)
 {
     ok("quantize " MLP SAMPLES "--statistics s.txt -q");
@@ -123,7 +139,6 @@ Test(quantizing, statistics_of_something_else_are_refused)
 
 /* -- threads and pieces ------------------------------------------------------------------------ */
 
-#define VWW_MODEL "$DATA/tiny_vww_mobilenet/model.pt2 "
 #define VWW VWW_MODEL "--recipe int8 --calibrate x.npy "
 #define VWW_KNOWN VWW_MODEL "--recipe $DATA/quantized/int8.yaml "
 #define VWW_NOISE VWW_KNOWN "--calibrate x.npy "
