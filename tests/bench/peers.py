@@ -3,11 +3,11 @@
 Runtime and OpenVINO at f32.
 
     peers.py --etc build/etc --zoo ZOO --official DIR [--models NAME ...] [--threads 1,2] [--rounds N] [--work DIR]
-             [--cold ETC_XNN]
+             [--engines official,etc,onnxruntime,openvino] [--cold ETC_XNN]
 
 ZOO holds models as export_zoo.py writes them, DIR their official XNNPACK files NAME.pte. Every contender runs alone
-in a process of its own, pinned to as many cores as it has threads, in turn; a round takes the median of a second of
-calls, the table the median of the rounds. Outputs are checked against torch's. Needs torch, executorch, onnx,
+in a process of its own, pinned to as many cores as it has threads, in turn, each round beginning with another; a round
+takes the median of a second of calls, the table the median of the rounds. Outputs are checked against torch's. Needs torch, executorch, onnx,
 onnxscript, onnxruntime and openvino; a contender that is not installed, or cannot take a model, is left out of the
 row and named.
 
@@ -111,7 +111,7 @@ def files_of(name, a):
     official = os.path.join(a.official, name + ".pte")
     if os.path.exists(official):
         found["official"] = official
-    if not os.path.exists(onnx):
+    if not os.path.exists(onnx) and set(a.engines) & set(ENGINES[2:]):
         subprocess.run([sys.executable, __file__, "--to-onnx", folder, onnx], check=False, capture_output=True)
     if os.path.exists(onnx):
         found["onnxruntime"] = found["openvino"] = onnx
@@ -131,10 +131,16 @@ def time_one(engine, path, folder, threads):
         return None
 
 
+def turns(contenders, k):
+    """Each round begins with another."""
+    k %= len(contenders)
+    return contenders[k:] + contenders[:k]
+
+
 def row_of(name, threads, a):
     folder, found, times, wrong = os.path.join(a.zoo, name), files_of(name, a), {}, set()
-    for _ in range(a.rounds):
-        for engine in ENGINES:
+    for k in range(a.rounds):
+        for engine in turns(a.engines, k):
             r = time_one(engine, found[engine], folder, threads) if engine in found else None
             if r:
                 times.setdefault(engine, []).append(r["seconds"])
@@ -195,11 +201,14 @@ def cold_row(name, threads, server, a):
     folder, ours = os.path.join(a.zoo, name), os.path.join(a.work, name + ".pte")
     subprocess.run([a.etc, "compile", "-q", "--backend", "xnnpack", os.path.join(folder, "model.pt2"), "-o", ours],
                    check=True)
-    times = {"etc-xnn": [], "same": [], "official": []}
-    for _ in range(a.rounds):
-        times["etc-xnn"].append(cold_lite(ours, folder, threads, a))
-        for engine, path in ("same", ours), ("official", os.path.join(a.official, name + ".pte")):
-            print(json.dumps([path, folder]), file=server.stdin, flush=True)
+    path = {"etc-xnn": ours, "same": ours, "official": os.path.join(a.official, name + ".pte")}
+    times = {engine: [] for engine in path}
+    for k in range(a.rounds):
+        for engine in turns(list(path), k):
+            if engine == "etc-xnn":
+                times[engine].append(cold_lite(ours, folder, threads, a))
+                continue
+            print(json.dumps([path[engine], folder]), file=server.stdin, flush=True)
             times[engine].append(json.loads(server.stdout.readline()))
     return {e: statistics.median(t) for e, t in times.items() if None not in t}
 
@@ -229,8 +238,10 @@ def main():
     ap.add_argument("--threads", default="1,2")
     ap.add_argument("--rounds", type=int, default=3)
     ap.add_argument("--work", default="build/peers")
+    ap.add_argument("--engines", default=",".join(ENGINES))
     ap.add_argument("--cold", metavar="ETC_XNN")
     a = ap.parse_args()
+    a.engines = a.engines.split(",")
     os.makedirs(a.work, exist_ok=True)
     names = a.models or sorted(f[:-4] for f in os.listdir(a.official) if f.endswith(".pte"))
     for threads in map(int, a.threads.split(",")):
@@ -242,7 +253,7 @@ def main():
             r, wrong = row_of(name, threads, a)
             rows.append(r)
             print(f"{threads} {name:22}", *(f"{e} {r[e] * 1e3:9.3f}" if e in r else f"{e} {'wrong' if e in wrong else '-':>9}"
-                                            for e in ENGINES),
+                                            for e in a.engines),
                   f"etc/official {r['etc'] / r['official']:.3f}" if "etc" in r and "official" in r else "", flush=True)
         print(f"{threads} threads: etc/official {ratio(rows, lambda r: r.get('official'))}; etc/the faster of the others",
               ratio(rows, lambda r: min((r[e] for e in ENGINES[2:] if e in r), default=None)))
