@@ -215,7 +215,7 @@ def cold_row(name, threads, server, a):
 
 def measure_cold(names, threads, a):
     server = subprocess.Popen(pinned(threads, [sys.executable, __file__, "--serve-cold", str(threads)]), text=True,
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     rows = []
     for name in names:
         r = cold_row(name, threads, server, a)
