@@ -105,20 +105,10 @@ static bool has_known_sizes(Type t)
     return true;
 }
 
-static bool others_are_read(const Center *c, const Node *n)
-{
-    for (int i = 1; i < n->n_out; i++) {
-        int v = n->out[i]->index;
-        if (c->uses.escapes[v] || c->uses.first[v + 1] > c->uses.first[v])
-            return true;
-    }
-    return false;
-}
-
 static bool is_norm_of(const Center *c, const Node *n, const Value *v, int axis)
 {
     return is_norm(n) && n->in[0] == v && arg_count(n, 1) == 1 && axis == v->type.rank - 1 &&
-           has_known_sizes(v->type) && !others_are_read(c, n);
+           has_known_sizes(v->type) && !others_are_read(&c->uses, n);
 }
 
 static void join_readers(Center *c, Stream *s, const Value *v)
@@ -249,15 +239,11 @@ static Value *centered(Center *c, const Value *v, int64_t rows, int64_t inner)
 
 static bool center_product(Center *c, Node *n)
 {
-    Value *w = arg_value(n, 1), *b = arg_value(n, 2), *x = n->in[0];
+    Value *w = arg_value(n, 1), *b = arg_value(n, 2);
     int64_t rows = w->type.dim[0].value;
     w = centered(c, w, rows, type_numel(w->type) / rows);
     b = b ? centered(c, b, rows, 1) : NULL;
-    Node *made = n->op == OP_LINEAR
-                     ? build(c->r.g, n, n->loc, n->op, c->r.d, "vvv", x, w, b)
-                     : build(c->r.g, n, n->loc, n->op, c->r.d, "vvvaaaaaa", x, w, b, n->arg[3],
-                             n->arg[4], n->arg[5], n->arg[6], n->arg[7], n->arg[8]);
-    return made && rewrite_node(&c->r, n, made->out[0]);
+    return rewrite_product(&c->r, n, w, b);
 }
 
 static void center_constant(Center *c, Value *v)

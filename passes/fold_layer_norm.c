@@ -94,21 +94,11 @@ static bool find_products(Fold *f, const Value *v, int axis)
     return ok;
 }
 
-static bool others_are_read(const Fold *f, const Node *n)
-{
-    for (int i = 1; i < n->n_out; i++) {
-        int v = n->out[i]->index;
-        if (f->uses.escapes[v] || f->uses.first[v + 1] > f->uses.first[v])
-            return true;
-    }
-    return false;
-}
-
 static void find(Fold *f, const Node *n)
 {
     Norm norm;
     f->n_products = 0;
-    if (!norm_of(n, &norm) || others_are_read(f, n) ||
+    if (!norm_of(n, &norm) || others_are_read(&f->uses, n) ||
         !find_products(f, n->out[0], n->out[0]->type.rank - 1))
         return;
     Norm *kept = NEW(f->r.tmp, Norm, 1);
@@ -155,14 +145,10 @@ static Value *new_bias(Fold *f, const Value *w, const Value *c, const Norm *norm
 
 static bool fold_product(Fold *f, Node *n, const Norm *norm)
 {
-    Value *w = arg_value(n, 1), *c = arg_value(n, 2), *x = n->in[0];
+    Value *w = arg_value(n, 1), *c = arg_value(n, 2);
     Value *bias = norm->bias ? new_bias(f, w, c, norm) : c;
     Value *weight = norm->weight ? new_weight(f, w, norm) : w;
-    Node *made = n->op == OP_LINEAR
-                     ? build(f->r.g, n, n->loc, n->op, f->r.d, "vvv", x, weight, bias)
-                     : build(f->r.g, n, n->loc, n->op, f->r.d, "vvvaaaaaa", x, weight, bias,
-                             n->arg[3], n->arg[4], n->arg[5], n->arg[6], n->arg[7], n->arg[8]);
-    return made && rewrite_node(&f->r, n, made->out[0]);
+    return rewrite_product(&f->r, n, weight, bias);
 }
 
 static bool strip_norm(Fold *f, Node *n)

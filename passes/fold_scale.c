@@ -85,13 +85,9 @@ static Value *scaled(Fold *f, const Value *v, double scale)
 
 static bool scale_product(Fold *f, Node *n, double scale)
 {
-    Value *x = n->in[0], *w = scaled(f, arg_value(n, 1), scale), *b = arg_value(n, 2);
+    Value *w = scaled(f, arg_value(n, 1), scale), *b = arg_value(n, 2);
     b = b ? scaled(f, b, scale) : NULL;
-    Node *made = n->op == OP_LINEAR
-                     ? build(f->r.g, n, n->loc, n->op, f->r.d, "vvv", x, w, b)
-                     : build(f->r.g, n, n->loc, n->op, f->r.d, "vvvaaaaaa", x, w, b, n->arg[3],
-                             n->arg[4], n->arg[5], n->arg[6], n->arg[7], n->arg[8]);
-    return made && rewrite_node(&f->r, n, made->out[0]);
+    return rewrite_product(&f->r, n, w, b);
 }
 
 static bool rescale_attention(Fold *f, Node *n)

@@ -29,6 +29,9 @@ void rewrite_result(Rewrite *r, Node *n, int i, Value *v);
 
 /* The same of the first result, and n goes away.  Returns true, so that a rule may end with it. */
 bool rewrite_node(Rewrite *r, Node *n, Value *v);
+/* The same of a linear or convolution with these weights; b NULL: no bias.  False: reported. */
+bool rewrite_product(Rewrite *r, Node *n, Value *w, Value *b);
+bool others_are_read(const Uses *u, const Node *n); /* than its first result */
 bool rewrite_pieces(Rewrite *r, Node *n); /* unbind and split as selects and slices */
 void rewrite_finish(Rewrite *r); /* outputs and updates */
 

@@ -68,6 +68,26 @@ bool rewrite_node(Rewrite *r, Node *n, Value *v)
     return true;
 }
 
+bool rewrite_product(Rewrite *r, Node *n, Value *w, Value *b)
+{
+    Value *x = n->in[0];
+    const Arg *a = n->arg;
+    Node *made = n->op == OP_LINEAR ? build(r->g, n, n->loc, n->op, r->d, "vvv", x, w, b)
+                                    : build(r->g, n, n->loc, n->op, r->d, "vvvaaaaaa", x, w, b,
+                                            a[3], a[4], a[5], a[6], a[7], a[8]);
+    return made && rewrite_node(r, n, made->out[0]);
+}
+
+bool others_are_read(const Uses *u, const Node *n)
+{
+    for (int i = 1; i < n->n_out; i++) {
+        int v = n->out[i]->index;
+        if (u->escapes[v] || u->first[v + 1] > u->first[v])
+            return true;
+    }
+    return false;
+}
+
 /* Results stand behind one another along the axis. */
 bool rewrite_pieces(Rewrite *r, Node *n)
 {

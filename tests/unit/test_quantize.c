@@ -298,6 +298,14 @@ static int count_op(const Program *p, const char *target)
     return n;
 }
 
+static char *written(FILE *f, char **text, const size_t *n, Arena *a)
+{
+    fclose(f);
+    char *kept = arena_str(a, *text, *n);
+    free(*text);
+    return kept;
+}
+
 static char *text_of(const Program *p, Arena *a)
 {
     char *text = NULL;
@@ -308,10 +316,7 @@ static char *text_of(const Program *p, Arena *a)
     for (int i = 0; i < p->n_states; i++)
         for (int64_t k = 0; p->state[i]->data && k < type_bytes(p->state[i]->type); k++)
             fprintf(f, "%02x", p->state[i]->data[k]);
-    fclose(f);
-    char *kept = arena_str(a, text, n);
-    free(text);
-    return kept;
+    return written(f, &text, &n, a);
 }
 
 static char *statistics_text(const Statistics *s, Arena *a)
@@ -321,10 +326,7 @@ static char *statistics_text(const Statistics *s, Arena *a)
     FILE *f = open_memstream(&text, &n);
     cr_assert_not_null(f);
     statistics_write(s, f);
-    fclose(f);
-    char *kept = arena_str(a, text, n);
-    free(text);
-    return kept;
+    return written(f, &text, &n, a);
 }
 
 static const QuantFormat x_auto = {.dtype = ETC_I8, .bits = 8, .may_be_dynamic = true,
