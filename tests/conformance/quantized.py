@@ -161,6 +161,7 @@ def sentences(table):
 def embeddings(path, calls):
     import torch
     from executorch.runtime import Runtime
+    from executorch.kernels import quantized  # noqa: F401  tables of integers
     method = Runtime.get().load_program(path).load_method("forward")
     return np.concatenate([method.execute([torch.from_numpy(x) for x in c])[0].numpy().copy() for c in calls])
 
