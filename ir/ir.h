@@ -101,7 +101,7 @@ typedef enum Fault {
 } Fault;
 
 typedef struct Diag {
-    FILE *out;
+    FILE *out; /* NULL: nobody reads, errors are counted */
     int n[N_FAULTS];
 } Diag;
 
