@@ -31,6 +31,7 @@ void arena_reset(Arena *a);
 /* The same for who fills it again with much the same: keeps what was in use since the last time. */
 void arena_rewind(Arena *a);
 void arena_free(Arena *a);
+const uint64_t *arena_secret(Arena *a); /* 2 random words: the same of all within one host */
 void memory_will_change(void *data, size_t n); /* a hint: all of it is about to be written */
 #define NEW(arena, T, n) ((T *)arena_alloc((arena), (size_t)(n), sizeof(T)))
 #define PUSH(arena, array, n, item) \
