@@ -165,8 +165,16 @@ int text_distance(const char *a, const char *b, int most); /* Levenshtein's; abo
 
 /* -- sizes ------------------------------------------------------------------------------- */
 
+/* The number that a program's verifier gave this text, once found sound: what names are told apart
+ * by.  Of another text than the name has now, it says nothing. */
+typedef struct NameId {
+    const char *text;
+    int number;
+} NameId;
+
 typedef struct Symbol {
     const char *name;
+    NameId name_id;
     int index;      /* in program->sym */
     int64_t lo, hi; /* hi is INT64_MAX where unbounded */
 } Symbol;
@@ -309,6 +317,7 @@ typedef struct State {
     int index;        /* in program->state */
     int id;           /* of its making: stays when others are dropped */
     const char *name; /* without the '%' */
+    NameId name_id;
     const char *fqn;  /* "blocks.0.conv.weight"; of a blob, the backend's id */
     const char *file; /* archive member that holds the bytes; "-": the compiler's side file */
     int64_t offset;   /* first byte in it */
@@ -323,6 +332,7 @@ typedef struct State {
 
 typedef struct Value {
     const char *name;
+    NameId name_id;
     int index; /* dense in its graph: passes keep arrays of graph->n_values */
     Type type;
     Place place;
@@ -401,6 +411,7 @@ struct Program {
     const char *fast_library; /* that multiplied while its ranges were seen; NULL: our kernels did */
     struct QuantJob *quant; /* what pass quantize is to do (quant/quant.h); NULL: nothing */
     struct ExprTable *exprs;       /* symint.c */
+    struct Table *names;           /* verify.c: numbers of the names it has seen */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
 };
 
