@@ -165,6 +165,10 @@ int text_distance(const char *a, const char *b, int most); /* Levenshtein's; abo
 
 /* -- sizes ------------------------------------------------------------------------------- */
 
+/* A sum of products over symbols, in canonical form and interned in its program: equal sizes are
+ * equal pointers.  ir/symint.c. */
+typedef struct Expr Expr;
+
 /* The number that a program's verifier gave this text, once found sound: what names are told apart
  * by.  Of another text than the name has now, it says nothing. */
 typedef struct NameId {
@@ -176,12 +180,9 @@ typedef struct Symbol {
     const char *name;
     NameId name_id;
     int index;      /* in program->sym */
+    const Expr *size; /* the symbol itself, once it was asked for */
     int64_t lo, hi; /* hi is INT64_MAX where unbounded */
 } Symbol;
-
-/* A sum of products over symbols, in canonical form and interned in its program: equal sizes are
- * equal pointers.  ir/symint.c. */
-typedef struct Expr Expr;
 
 typedef struct Dim {
     const Expr *expr; /* NULL: the integer `value` */
@@ -410,7 +411,7 @@ struct Program {
     PartitionReport *partition; /* what it decided; NULL before */
     const char *fast_library; /* that multiplied while its ranges were seen; NULL: our kernels did */
     struct QuantJob *quant; /* what pass quantize is to do (quant/quant.h); NULL: nothing */
-    struct ExprTable *exprs;       /* symint.c */
+    struct Table *exprs;           /* symint.c: all sizes that are expressions */
     struct Table *names;           /* verify.c: numbers of the names it has seen */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
 };
