@@ -65,8 +65,7 @@ typedef struct Bank {
     int64_t align, size;
     BankItem *item;
     int n;
-    int *row; /* hash table of item + 1 */
-    int cap;
+    struct Table *known[2]; /* -> item + 1: by some of their bytes, by all */
 } Bank;
 
 /* Index of these bytes in the bank; `data` is not copied. */
