@@ -159,7 +159,6 @@ extern const OpInfo op_info[N_OPS];
 OpId op_find(const char *target);           /* OP_NONE when unknown */
 const char *op_nearest(const char *target); /* for "did you mean"; NULL when nothing is near */
 bool text_is_name(const char *s, char also); /* ASCII letters, digits, '_' and `also`; not empty */
-uint32_t text_hash(const char *s, size_t n); /* for tables in memory: it depends on the machine */
 int text_distance(const char *a, const char *b, int most); /* Levenshtein's; above most: most + 1 */
 
 /* -- sizes ------------------------------------------------------------------------------- */
