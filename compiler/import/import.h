@@ -48,6 +48,4 @@ Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size
  * that archive, a folder it was unpacked into, or its model.json.  False: reported. */
 bool import_weights(Program *p, const char *path, const ImportOptions *o, Diag *d);
 
-bool is_utf8(const char *s, size_t n);
-
 #endif
