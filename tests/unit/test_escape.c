@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/import/internal.h"
+#include "emit/c_emit.h"
 #include "ir/escape.h"
 
 static const struct {
@@ -100,5 +101,16 @@ Test(escape, json_reads_back)
         if (is_utf8(row[i].text, strlen(row[i].text)))
             cr_expect_str_eq(json_string(json_get(doc.root, "s")), row[i].text, "row %zu", i);
     }
+    arena_free(a);
+}
+
+Test(escape, lines_of_code_are_not_broken_within_a_string)
+{
+    Arena *a = arena_new();
+    Text t = {.a = a};
+    put_wrapped(&t, "        stop(\"a text that is long, and goes on, as \\\" texts do, one, two, "
+                    "three, four, five, six\", argument_one);\n");
+    cr_expect_str_eq(t.s, "        stop(\"a text that is long, and goes on, as \\\" texts do, one, "
+                          "two, three, four, five, six\",\n            argument_one);\n");
     arena_free(a);
 }
