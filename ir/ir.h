@@ -365,6 +365,7 @@ struct Graph {
     Value **state;  /* this graph's values of states, each state once */
     Value **slot;   /* the same, hashed by state id; graph_state() keeps both */
     int n_slots;    /* 0 or a power of two, at least twice n_states */
+    struct Table *taken; /* values' names with a '.' in the text it was read from; or NULL */
     Update *update; /* what a call leaves in mutable states and inputs */
     int64_t *pool;  /* planned bytes of pool 1, 2, ... */
     int64_t scratch; /* bytes beside the pools that kernels want; set by plan_memory */
@@ -434,6 +435,10 @@ void program_note(Program *p, const char *fmt, ...) __attribute__((format(printf
 void program_keep_states(Program *p, const bool *keep); /* by index; drops the others */
 
 Value *graph_value(Graph *g, const char *name, Type type);
+/* For a value or state to be made: the name, or one that begins so and that the program's text, or
+ * what was verified, does not have.  Its number makes it new beside others made so. */
+const char *graph_name(const Graph *g, const char *name);
+const char *program_name(const Program *p, const char *name);
 Value *graph_state(Graph *g, State *s); /* the graph's value of s, made on first use */
 Value *graph_find_state(const Graph *g, const State *s); /* the same, or NULL: not used yet */
 void graph_add_input(Graph *g, Value *v);

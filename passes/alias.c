@@ -33,7 +33,7 @@ static Value *copy_in_group(Graph *g, Value *v, Loc loc, Diag *d)
     node_push(n, keyed("body", (Arg){.kind = ARG_GRAPH, .graph = body}));
     graph_append(g, n);
     const char *name = arena_printf(p->arena, "%s.%d", v->name, g->n_values);
-    return node_add_out(n, name, type_plain(v->type));
+    return node_add_out(n, graph_name(g, name), type_plain(v->type));
 }
 
 static Value *copy_of(Graph *g, Value *v, Diag *d)

@@ -153,7 +153,7 @@ Value *graph_const_part(Graph *g, const Value *v, Type t, int64_t byte)
 {
     Program *p = g->program;
     const State *of = v->state;
-    const char *name = arena_printf(p->arena, "%s_p%d", of->name, p->n_ids);
+    const char *name = program_name(p, arena_printf(p->arena, "%s_p%d", of->name, p->n_ids));
     return graph_state(g, program_state(p, of->kind, name, of->fqn, t, of->file, of->offset + byte,
                                         of->data ? of->data + byte : NULL, type_bytes(t)));
 }

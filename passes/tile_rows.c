@@ -635,7 +635,7 @@ static bool copy_node(const Piece *b, const Node *n)
             arena_printf(s->g->program->arena, "%s.%d", n->out[i]->name, s->g->n_values + 1);
         Unit own;
         s->stamp[n->out[i]->index] = s->n_blocks;
-        s->piece[n->out[i]->index] = node_add_out(copy, name, piece_type(b, n->out[i], &own));
+        s->piece[n->out[i]->index] = node_add_out(copy, graph_name(s->g, name), piece_type(b, n->out[i], &own));
     }
     graph_insert(s->g, b->at, copy);
     s->head = s->head ? s->head : copy;
