@@ -107,6 +107,29 @@ bool infer_index_select(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
+/* (self, dim, index, source): the source has self's sizes, but along `dim` that of the index. */
+bool infer_index_copy(const Node *n, Type *out, Diag *d)
+{
+    Type x, index, source;
+    int axis;
+    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
+        !get_index(n, 2, &index, d) || !get_tensor(n, 3, &source, d))
+        return false;
+    if (index.rank > 1)
+        return diag_error(d, n->loc, "index has rank %d, expected at most 1", index.rank);
+    if (source.dtype != x.dtype || source.rank != x.rank)
+        return diag_error(d, n->loc, "source is %s, expected dtype and rank of %s",
+                          type_text(program_of(n), source), type_text(program_of(n), x));
+    for (int i = 0; i < x.rank; i++) {
+        Dim want = i != axis ? x.dim[i] : index.rank ? index.dim[0] : DIM(1);
+        if (!dims_agree(source.dim[i], want))
+            return diag_error(d, n->loc, "source has size %s on axis %d, expected %s",
+                              dim_text(program_of(n), source.dim[i]), i,
+                              dim_text(program_of(n), want));
+    }
+    return set_tensor(n, out, x.dtype, x.rank, x.dim, d);
+}
+
 /* (self, dim, index): the index has the result's sizes, none but `dim`'s above self's. */
 bool infer_gather(const Node *n, Type *out, Diag *d)
 {
