@@ -33,7 +33,8 @@ static bool fill_in(const Node *n, Dim total, Dim *size, int count, Diag *d)
         if (dim_upper(size[i]) < -1)
             return diag_error(d, n->loc, "size %d is %s", i, dim_text(p, size[i]));
     }
-    bool fits = dims_overlap(total, rest);
+    Dim left = dim_sub(p, total, rest);
+    bool fits = dims_overlap(total, rest) && (dim_is_bad(left) || dims_overlap(left, DIM(0)));
     if (hole >= 0) {
         Dim over = dim_equal(rest, DIM(0)) ? DIM(1) : dim_mod(p, total, rest);
         size[hole] = dim_floordiv(p, total, rest);

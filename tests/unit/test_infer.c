@@ -190,6 +190,15 @@ Test(infer, differing_records_are_named_with_both_types)
     "%y = aten.scaled_dot_product_attention.default(%q, %k, %v, " mask ", 0.0, false, " \
     "scale=none, enable_gqa=" gqa ") : f32[6,%n,4] return %y"
 
+Test(infer, a_view_holds_as_many_elements_for_some_size)
+{
+    bool ok;
+    expect_refusal("%y = aten.view.default(%x, [%n, 5]) : f32[%n,5] return %y",
+                   "4*%n elements do not fit into sizes of product 5*%n");
+    free(infer_message("%y = aten.view.default(%x, [%m, 2]) : f32[%m,2] return %y", &ok));
+    cr_expect(ok);
+}
+
 Test(infer, attention_wants_masks_and_heads_that_fit)
 {
     expect_refusal(HEADS("6", "q") HEADS("6", "k") HEADS("6", "v") ATTEND("%z", "false"),
