@@ -173,8 +173,13 @@ bool infer_table(const Node *n, Type *out, Diag *d)
         return false;
     if (w.dtype != ETC_U8 && (is_short || w.dtype != ETC_I8))
         return diag_error(d, n->loc, "its table has dtype %s", dtype_name(w.dtype));
-    if (!dims_agree(scale.dim[0], w.dim[0]) || (!zero.is_none && zero.rank != scale.rank))
+    bool fits = dims_agree(scale.dim[0], w.dim[0]) && (zero.is_none || zero.rank == scale.rank);
+    for (int i = 0; fits && !zero.is_none && i < scale.rank; i++)
+        fits = dims_agree(zero.dim[i], scale.dim[i]);
+    if (!fits)
         return diag_error(d, n->loc, "scales and zero points are not of the table's rows");
+    if (!check_qparams(n, 1, w.dtype, d))
+        return false;
     memcpy(dim, index.dim, (size_t)index.rank * sizeof *dim);
     dim[index.rank] = dim_mul(program_of(n), w.dim[1], DIM(is_short ? 2 : 1));
     return set_tensor(n, out, scale.dtype, index.rank + 1, dim, d);
