@@ -292,11 +292,11 @@ def jsons():
     raw("12_nul", MODEL, "not JSON", good[:-1] + ', "s": "\0"}')
     text("12_nul_in_name", MODEL, "is no name", '"p_w": {"dtype"', '"p\\u0000w": {"dtype"')
     raw("12_after_end", MODEL, "not JSON", good + "x")
-    for name, value, message in (("1e999", "1e999", "not JSON"), ("nan", "NaN", "not JSON"),
-                                 ("infinity", "Infinity", "not JSON"), ("2_63", "9223372036854775808", "size"),
-                                 ("2_64", "18446744073709551616", "size"), ("fraction", "2.5", "size"),
-                                 ("leading_zero", "02", "not JSON")):
-        text("13_" + name, MODEL, message, '"as_int": 2}', '"as_int": %s}' % value)
+    for name, value, message in (("13_1e999", "1e999", "not JSON"), ("13_nan", "NaN", "not JSON"),
+                                 ("13_infinity", "Infinity", "not JSON"), ("13_2_63", "9223372036854775808", "size"),
+                                 ("13_2_64", "18446744073709551616", "size"), ("13_fraction", "2.5", "size"),
+                                 ("13_leading_zero", "02", "not JSON")):
+        text(name, MODEL, message, '"as_int": 2}', '"as_int": %s}' % value)
     text("13_minus_zero", MODEL, "other sizes", '"as_int": 2}', '"as_int": -0}')
     text("13_dtype", MODEL, "is not a dtype", '"dtype": 7', '"dtype": 7.0')
     text("14_key_twice", MODEL, "twice", '"nodes": [', '"nodes": [], "nodes": [')
@@ -369,6 +369,7 @@ def graphs():
             sig(p)["input_specs"].append({"constant_input": {"name": "k", "value": value}})
         changed(name, code, message, change)
     fixed("16_input_int", OK, "%k: int(-3) = -3)", {"as_int": -3})
+    fixed("16_input_least", OK, "%k: int(-9223372036854775808) = -9223372036854775808)", {"as_int": -(1 << 63)})
     fixed("16_input_string", OK, '%k: none = "a\\"b")', {"as_string": 'a"b'})
     fixed("16_input_none", OK, "%k: none = none)", {"as_none": True})
     fixed("16_input_other", UNSUPPORTED, "the input 'k' is no tensor and no plain value", {"as_layout": 7})
@@ -541,6 +542,10 @@ def graphs():
         graph(p)["nodes"].append(node("z", "torch.ops.higher_order.cond", ("", {"as_bool": True}),
                                       ("", a), ("", b), ("", {"as_tensors": [{"name": "add"}]})))
     changed("20_reads_outside", MODEL, "'z' is nowhere", lambda p, c: cond_into(p, wrap, branch()))
+
+    changed("20_while", UNSUPPORTED, "while_loop",
+            nodes((node("z", "torch.ops.higher_order.while_loop", ("", branch()), ("", branch(dtype=4)),
+                        ("", {"as_tensors": [{"name": "add"}]}), ("", {"as_tensors": []})), [2, 3, 1])))
 
     def grad(p, c):
         graph(p)["tensor_values"]["z"] = meta([2, 3])
