@@ -144,7 +144,7 @@ bool infer_packed_linear(const Node *n, Type *out, Diag *d)
     int64_t columns = 0;
     if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_rank(n, 1, 3, 3, &w, d) ||
         !get_optional(n, 2, &scale, d) || !get_optional(n, 4, &bias, d) ||
-        !same_dtype(n, x, bias, d) || !arg_int(n, 5, &columns))
+        !same_dtype(n, x, bias, d) || !get_int(n, 5, &columns, d))
         return false;
     bool is_i4 = w.dtype == ETC_U8, is_half = w.dtype == ETC_F16;
     Dim k = x.dim[x.rank - 1];

@@ -204,6 +204,13 @@ Test(infer, attention_wants_masks_and_heads_that_fit)
                    "value has size 2, expected 3 of key's batch");
 }
 
+Test(infer, a_packed_weight_has_columns_that_are_known)
+{
+    expect_refusal("%w = aten.expand.default(%x, [1, -1, -1]) : f32[1,%n,4] "
+                   "%y = etc.packed_linear(%x, %w, none, none, none, %n) : f32[%n,%n] return %y",
+                   "columns is not a plain integer");
+}
+
 Test(infer, overlapping_symbolic_records_are_kept)
 {
     bool ok;
