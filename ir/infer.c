@@ -524,11 +524,18 @@ bool infer_given(const Node *n, Type *out, Diag *d)
     return ok;
 }
 
-static bool infer_node(const Node *n, Arena *tmp, Diag *d)
+bool node_infer(const Node *n, Type *out, Diag *d)
+{
+    int errors = diag_errors(d);
+    return op_info[n->op].infer(n, out, d) ||
+           diag_untold(d, errors, n->loc, "the infer rule of", op_info[n->op].target);
+}
+
+static bool has_recorded_types(const Node *n, Arena *tmp, Diag *d)
 {
     Type *out = NEW(tmp, Type, n->n_out + 1);
     Program *p = program_of(n);
-    bool ok = op_info[n->op].infer(n, out, d);
+    bool ok = node_infer(n, out, d);
     for (int i = 0; ok && i < n->n_out; i++)
         if (!n->out[i]->type.is_none && !is_compatible(n->out[i]->type, out[i]))
             return diag_error(d, n->loc, "output %%%s is recorded as %s, but is %s",
@@ -543,7 +550,7 @@ static bool infer_graph(Graph *g, Arena *tmp, Diag *d)
         for (int i = 0; i < n->n_args; i++)
             if (n->arg[i].kind == ARG_GRAPH)
                 ok = infer_graph(n->arg[i].graph, tmp, d) && ok;
-        ok = infer_node(n, tmp, d) && ok;
+        ok = has_recorded_types(n, tmp, d) && ok;
     }
     return ok;
 }

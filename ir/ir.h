@@ -114,6 +114,9 @@ bool diag_fault(Diag *d, Fault f, Loc loc, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 void diag_note(Diag *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void diag_warn(Diag *d, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* For who calls what reports before it returns false: where there are still `before` errors, it did
+ * not, which is reported as a fault of etc, under its name.  Returns false too. */
+bool diag_untold(Diag *d, int before, Loc loc, const char *kind, const char *name);
 int diag_errors(const Diag *d);    /* of all faults */
 int diag_exit_code(const Diag *d); /* 70, 3, 1, 4, 5 in this precedence; 0 without errors */
 
@@ -549,6 +552,7 @@ void program_write_data(const Program *p, FILE *out); /* the side file "-" */
 bool program_read_data(Program *p, const uint8_t *data, int64_t n, Diag *d);
 bool program_verify(const Program *p, Diag *d); /* lists every fault, not only the first */
 bool graph_infer(Graph *g, Diag *d); /* checks every recorded type against its infer rule */
+bool node_infer(const Node *n, Type *out, Diag *d); /* that rule; schema_check passed */
 
 /* -- evaluator: eval.c --------------------------------------------------------------------- */
 

@@ -188,7 +188,7 @@ static Node *along_axis(Rewrite *r, Node *n, int64_t axis, Value *index, Value *
         node_push(m, (Arg){.kind = ARG_BOOL, .b = false});
     }
     Value *v = node_add_out(m, n->out[0]->name, n->out[0]->type);
-    if (!schema_check(m, r->d) || !op_info[m->op].infer(m, &t, r->d))
+    if (!schema_check(m, r->d) || !node_infer(m, &t, r->d))
         return NULL;
     value_set_type(v, t);
     graph_insert(r->g, n, m);
