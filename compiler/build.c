@@ -212,18 +212,21 @@ static void print_line(const Build *b, PlanReport r, double seconds)
 }
 
 /* Everything is written, then told, then put in its place. */
-static void deliver(Build *b, bool ok)
+static bool deliver(Build *b, bool ok)
 {
-    if (ok && (b->o->dry_run || stage_files(b))) {
+    ok = ok && (b->o->dry_run || stage_files(b));
+    if (ok) {
         PlanReport r = total_plan(b->program, b->arena);
         r.scratch = b->program->tail == TAIL_C ? b->files.scratch : r.scratch;
         double seconds = seconds_now() - b->start;
         if (b->o->json)
             print_json(b, r, seconds);
-        if (finish_files(&b->out, b->diag) && !b->o->quiet)
+        ok = finish_files(&b->out, b->diag);
+        if (ok && !b->o->quiet)
             print_line(b, r, seconds);
     }
     out_discard(&b->out);
+    return ok;
 }
 
 /* -- tails ------------------------------------------------------------------------------------- */
@@ -247,7 +250,9 @@ static bool build_pte(Build *b)
     b->files.n = 1;
     b->program = model_compile(b->o, TAIL_PTE, b->arena, &b->out, b->diag);
     OutFile *f = &b->files.file->out;
-    return b->program && emit_pte(b->program, b->arena, f, &stats, b->diag) &&
+    return b->program &&
+           (emit_pte(b->program, b->arena, f, &stats, b->diag) ||
+            diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "a .pte")) &&
            target_has_operators(b->o, b->program, f, b->arena, b->diag);
 }
 
@@ -268,21 +273,22 @@ static bool build_c(Build *b)
     if (!b->program)
         return false;
     c.bound = total_plan(b->program, b->arena).bound;
-    return emit_c(b->program, &c, b->arena, &b->files, b->diag);
+    return emit_c(b->program, &c, b->arena, &b->files, b->diag) ||
+           diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "C");
 }
 
 /* -- commands ---------------------------------------------------------------------------------- */
 
-void command_compile(const Options *o, Arena *a, Diag *d)
+bool command_compile(const Options *o, Arena *a, Diag *d)
 {
     Build b = build_new(o, a, d);
-    deliver(&b, build_pte(&b) && partition_gate(o, b.program, d));
+    return deliver(&b, build_pte(&b) && partition_gate(o, b.program, d));
 }
 
-void command_emit_c(const Options *o, Arena *a, Diag *d)
+bool command_emit_c(const Options *o, Arena *a, Diag *d)
 {
     Build b = build_new(o, a, d);
-    deliver(&b, build_c(&b));
+    return deliver(&b, build_c(&b));
 }
 
 static void print_messages(const char *text, Arena *a)
@@ -295,7 +301,7 @@ static void print_messages(const char *text, Arena *a)
 }
 
 /* Messages go to standard error as ever and, with --json, into the result. */
-void command_check(const Options *o, Arena *a, Diag *d)
+bool command_check(const Options *o, Arena *a, Diag *d)
 {
     bool to_c = o->tail && !strcmp(o->tail, "c");
     Build b = build_new(o, a, d);
@@ -318,4 +324,5 @@ void command_check(const Options *o, Arena *a, Diag *d)
     free(text);
     if (ok && !o->quiet)
         fprintf(stderr, "%s: nothing stops a compile to %s\n", o->model, to_c ? "C" : ".pte");
+    return ok;
 }

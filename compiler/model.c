@@ -272,7 +272,7 @@ static Program *load(const Options *o, Arena *a, Diag *d)
 Program *model_load(const Options *o, Arena *a, Diag *d)
 {
     Program *p = load(o, a, d);
-    bool ok = p != NULL;
+    bool ok = p || diag_untold(d, 0, (Loc){0}, "the importer of", o->model ? o->model : "--method");
     for (int i = 0; p && i < o->dims.n; i++)
         ok = apply_dim(o, p, o->dims.item[i], d) && ok;
     for (int i = 0; ok && p && o->dims.n && i < p->n_guards; i++)

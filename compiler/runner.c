@@ -10,9 +10,11 @@ static const uint8_t *compile(Runner *r, size_t *n)
 {
     OutFile f;
     r->source = model_compile(r->o, TAIL_PTE, r->arena, NULL, r->diag);
-    return r->source && emit_pte(r->source, r->arena, &f, &r->stats, r->diag)
-               ? join_pieces(&f, r->arena, n)
-               : NULL;
+    if (!r->source)
+        return NULL;
+    bool ok = emit_pte(r->source, r->arena, &f, &r->stats, r->diag) ||
+              diag_untold(r->diag, 0, (Loc){.file = r->source->name}, "the emitter of", "a .pte");
+    return ok ? join_pieces(&f, r->arena, n) : NULL;
 }
 
 bool runner_load(Runner *r)
