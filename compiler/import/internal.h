@@ -22,6 +22,7 @@ Archive *archive_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag
 /* A folder an archive was unpacked into; data_dir stands for its "data" unless NULL. */
 Archive *archive_folder(Arena *a, const char *path, const char *data_dir, Diag *d);
 
+bool archive_is_folder(const Archive *z);
 bool archive_has(const Archive *z, const char *name);
 /* The bytes of member `name`, counted from the archive's root: mapped, or in the arena where they
  * were deflated or are few; writable, and so are JSON_ROOM bytes behind them.  An archive gives the

@@ -141,13 +141,16 @@ static bool read_methods(Pt2 *p)
 
 /* -- format ------------------------------------------------------------------------------ */
 
-/* Checks that a small text member, where there is one, says `want`. */
-static bool check_text(Pt2 *p, const char *member, const char *want)
+/* Checks that a small text member says `want`, or is not there where it is optional. */
+static bool check_text(Pt2 *p, const char *member, const char *want, bool is_optional)
 {
     uint8_t *data;
     size_t n;
     if (!archive_has(p->archive, member))
-        return true;
+        return is_optional ||
+               diag_error(p->diag, p->loc,
+                          "holds no %s: not written by torch.export.save of torch 2.9 or later",
+                          member);
     if (!archive_read(p->archive, member, &data, &n))
         return false;
     while (n && isspace(data[n - 1]))
@@ -157,6 +160,7 @@ static bool check_text(Pt2 *p, const char *member, const char *want)
                             n < 20 ? (int)n : 20, (const char *)data, want);
 }
 
+/* Of a folder, where nothing but the models may have been unpacked, less is asked. */
 static bool check_format(Pt2 *p)
 {
     static const struct {
@@ -170,9 +174,10 @@ static bool check_format(Pt2 *p)
         if (archive_has(p->archive, other[i].member))
             return diag_error(p->diag, p->loc, "is %s: export the model with torch 2.9 or later",
                               other[i].what);
-    bool ok = check_text(p, "archive_format", "pt2");
-    ok = check_text(p, "archive_version", "0") && ok;
-    return check_text(p, "byteorder", "little") && ok;
+    bool is_folder = archive_is_folder(p->archive);
+    return check_text(p, "archive_format", "pt2", is_folder) &&
+           check_text(p, "archive_version", "0", is_folder) &&
+           check_text(p, "byteorder", "little", true);
 }
 
 /* -- interface --------------------------------------------------------------------------- */

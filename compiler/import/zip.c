@@ -518,6 +518,11 @@ int archive_models(Archive *z, const char ***names)
 
 /* -- interface --------------------------------------------------------------------------- */
 
+bool archive_is_folder(const Archive *z)
+{
+    return !z->data;
+}
+
 bool archive_has(const Archive *z, const char *name)
 {
     return z->data ? find(z, name) != NULL : access(member_path(z, name), F_OK) == 0;
