@@ -98,7 +98,7 @@ static const Statistics *read_part(const Keeper *k, Arena *a)
     size_t n, n_text;
     Diag quiet = {.out = open_memstream(&text, &n_text)};
     const Statistics *s = NULL;
-    if (quiet.out && map_file(k->path, &data, &n, &quiet))
+    if (quiet.out && file_map(k->path, &data, &n, &quiet))
         s = statistics_read(a, k->path, (const char *)data, n, &quiet);
     if (quiet.out)
         fclose(quiet.out);

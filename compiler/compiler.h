@@ -284,10 +284,6 @@ void html_put(FILE *f, const char *s);             /* escaped; NULL: nothing */
 const char *with_commas(Arena *a, int64_t n);      /* "1,605,632" */
 const char *in_units(Arena *a, double bytes);      /* "1.5 MiB" */
 
-/* Maps a regular file read-only, for as long as the process lives; an empty one gives n = 0.
- * False: reported. */
-bool map_file(const char *path, const uint8_t **data, size_t *n, Diag *d);
-
 /* Reports what runtime-lite says of a file; returns false. */
 bool runtime_failed(const char *file, const EtcError *e, Diag *d);
 

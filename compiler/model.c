@@ -42,7 +42,7 @@ static char *read_text(Arena *a, const char *path, Diag *d)
     Loc loc = {.file = path};
     if (is_stdin(path))
         text = read_stdin(a, &n, d);
-    else if (map_file(path, &bytes, &n, d)) {
+    else if (file_map(path, &bytes, &n, d)) {
         if (n > MAX_TEXT || (n && memchr(bytes, 0, n))) {
             diag_error(d, loc, "holds a NUL byte, or is larger than 1 GiB: not a text");
             return NULL;
@@ -61,7 +61,7 @@ static bool read_side_file(const Options *o, Program *p, Diag *d)
     const uint8_t *bytes;
     size_t n;
     return !o->data ||
-           (map_file(o->data, &bytes, &n, d) && program_read_data(p, bytes, (int64_t)n, d));
+           (file_map(o->data, &bytes, &n, d) && program_read_data(p, bytes, (int64_t)n, d));
 }
 
 static bool read_weights(const Options *o, Program *p, Diag *d)

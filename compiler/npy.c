@@ -195,7 +195,7 @@ EtcTensor *npy_read(Arena *a, const char *path, int want, Diag *d)
     const uint8_t *data;
     size_t n;
     NpyHeader h;
-    if (!map_file(path, &data, &n, d) || !npy_header(path, data, n, (int64_t)n, &h, d))
+    if (!file_map(path, &data, &n, d) || !npy_header(path, data, n, (int64_t)n, &h, d))
         return NULL;
     EtcTensor *t = tensor_new(a, h.dtype, h.rank, h.dim);
     if (h.bytes)

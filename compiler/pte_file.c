@@ -33,7 +33,7 @@ bool pte_open(const char *path, EtcProgram *p, Diag *d)
     const uint8_t *data;
     size_t n;
     EtcError e = {.index = -1};
-    if (!map_file(path, &data, &n, d))
+    if (!file_map(path, &data, &n, d))
         return false;
     if (!n)
         return diag_error(d, (Loc){.file = path}, "is empty");

@@ -68,7 +68,7 @@ static const Statistics *read_statistics(const char *path, Arena *a, Diag *d)
 {
     const uint8_t *data;
     size_t n;
-    return map_file(path, &data, &n, d) ? statistics_read(a, path, (const char *)data, n, d) : NULL;
+    return file_map(path, &data, &n, d) ? statistics_read(a, path, (const char *)data, n, d) : NULL;
 }
 
 bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena *a, Diag *d)

@@ -663,5 +663,5 @@ bool recipe_read(const char *name, Arena *a, Recipe *out, Diag *d)
     }
     if (!strpbrk(name, "/.") && !file_exists(name))
         return no_such_recipe(name, a, d);
-    return map_file(name, &data, &n, d) && recipe_parse(name, data, n, a, out, d);
+    return file_map(name, &data, &n, d) && recipe_parse(name, data, n, a, out, d);
 }

@@ -11,6 +11,25 @@
 
 #include "ir/ir.h"
 
+/* -- files: files.c -------------------------------------------------------------------------- */
+
+/* A regular file as it was when it was opened. */
+typedef struct File {
+    int64_t size;                 /* bytes */
+    int64_t seconds, nanoseconds; /* of its last change */
+} File;
+
+/* Each of these reports what fails. */
+int file_open(const char *path, File *out, Diag *d); /* -1: failed */
+/* Reads n bytes from `at` on, which were there when the file was opened. */
+bool file_read(int fd, const char *path, void *to, int64_t n, int64_t at, Diag *d);
+/* Maps a file read-only, for as long as the process lives; an empty one gives n = 0. */
+bool file_map(const char *path, const uint8_t **data, size_t *n, Diag *d);
+bool file_unreadable(const char *path, Diag *d); /* says why, by errno; returns false */
+bool file_changed(const char *path, Diag *d);    /* as above */
+
+/* -- models ---------------------------------------------------------------------------------- */
+
 typedef enum ImportKind {
     IMPORT_UNKNOWN,
     IMPORT_PT2,    /* archive of torch.export.save */

@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "compiler/import/internal.h"
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -354,21 +352,19 @@ ImportKind import_kind(const char *path, Diag *d)
 {
     char start[257] = "";
     struct stat s;
-    Loc loc = {.file = path};
-    bool is_there = stat(path, &s) == 0;
-    if (is_there && S_ISDIR(s.st_mode))
+    File f;
+    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
         return IMPORT_FOLDER;
-    if (is_there && !S_ISREG(s.st_mode))
-        return diag_io(d, loc, "not a regular file"), IMPORT_UNKNOWN;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = file_open(path, &f, d);
     if (fd < 0)
-        return diag_io(d, loc, "%s", strerror(errno)), IMPORT_UNKNOWN;
+        return IMPORT_UNKNOWN;
     ssize_t n = read(fd, start, sizeof start - 1);
     close(fd);
     ImportKind kind = kind_of_bytes(start, n > 0 ? (size_t)n : 0);
     if (kind == IMPORT_UNKNOWN)
         kind = kind_of_name(path);
     if (kind == IMPORT_UNKNOWN)
-        diag_error(d, loc, "is none of .pt2, an unpacked .pt2, model.json, .onnx, .etir, .pte");
+        diag_error(d, (Loc){.file = path},
+                   "is none of .pt2, an unpacked .pt2, model.json, .onnx, .etir, .pte");
     return kind;
 }

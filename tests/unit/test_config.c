@@ -115,7 +115,7 @@ Test(config, presets_are_documented)
     size_t n;
     Diag d = {.out = stderr};
     Arena *a = arena_new();
-    cr_assert(map_file(ROOT "/docs/quantization.md", &data, &n, &d));
+    cr_assert(file_map(ROOT "/docs/quantization.md", &data, &n, &d));
     const char *docs = arena_str(a, (const char *)data, n);
     for (int i = 0; i < n_recipe_presets; i++) {
         const RecipePreset *p = &recipe_preset[i];
@@ -593,7 +593,7 @@ Test(config, schema_and_reader_agree)
     const uint8_t *data;
     size_t n;
     JsonDoc doc;
-    cr_assert(map_file(ROOT "/docs/recipe.schema.json", &data, &n, &d));
+    cr_assert(file_map(ROOT "/docs/recipe.schema.json", &data, &n, &d));
     cr_assert(json_parse(a, "recipe.schema.json", data, n, &d, &doc));
     schema_root = doc.root;
     int accepted = 0;
