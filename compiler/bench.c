@@ -658,19 +658,11 @@ static void write_trace(const Bench *b, FILE *f)
 
 static bool stage_trace(const Bench *b, OutBatch *out)
 {
+    Text t;
     const char *path = b->r.o->trace;
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = path ? open_memstream(&text, &n) : NULL;
-    if (f)
-        write_trace(b, f);
-    bool ok = !path || (f && fclose(f) == 0) ||
-              diag_io(b->r.diag, (Loc){.file = path}, "no memory to write it");
-    OutPiece piece = {text, (int64_t)n, 0};
-    OutFile file = {&piece, 1};
-    ok = ok && (!path || out_stage(out, &file, path, b->r.diag));
-    free(text);
-    return ok;
+    if (path && text_open(&t))
+        write_trace(b, t.f);
+    return !path || (output_text(out, &t, path, b->r.diag) && out_stage(out, b->r.diag));
 }
 
 /* -- the command ------------------------------------------------------------------------------- */

@@ -128,42 +128,25 @@ static void print_depfile(FILE *f, const Options *o, Arena *a)
 }
 
 /* OUT.d beside OUT. */
-static bool stage_depfile(Build *b)
+static bool add_depfile(Build *b)
 {
-    char *text = NULL;
-    size_t n = 0;
+    Text t;
     const Options *o = b->o;
     if (!o->depfile)
         return true;
-    FILE *f = open_memstream(&text, &n);
-    if (f)
-        print_depfile(f, o, b->arena);
-    if (!f || fclose(f))
-        return diag_io(b->diag, (Loc){.file = o->output}, "no memory for its depfile");
-    OutPiece piece = {arena_str(b->arena, text, n), (int64_t)n, 0};
-    OutFile file = {&piece, 1};
-    free(text);
-    return out_stage(&b->out, &file, arena_printf(b->arena, "%s.d", o->output), b->diag);
+    if (text_open(&t))
+        print_depfile(t.f, o, b->arena);
+    return output_text(&b->out, &t, arena_printf(b->arena, "%s.d", o->output), b->diag);
 }
 
 static bool stage_files(Build *b)
 {
     bool ok = true;
     for (int i = 0; i < b->files.n && ok; i++)
-        ok = out_stage(&b->out, &b->files.file[i].out, file_path(b, i), b->diag);
+        ok = out_add(&b->out, &b->files.file[i].out, file_path(b, i), b->diag);
     if (ok && b->o->report)
-        ok = report_stage(b->program, b->o->report, &b->out, b->arena, b->diag);
-    return ok && stage_depfile(b);
-}
-
-bool finish_files(OutBatch *b, Diag *d)
-{
-    if (fflush(stdout) || ferror(stdout))
-        diag_io(d, (Loc){0}, "standard output cannot be written");
-    if (!diag_errors(d))
-        return out_commit(b, d);
-    out_discard(b);
-    return false;
+        ok = report_add(b->program, b->o->report, &b->out, b->arena, b->diag);
+    return ok && add_depfile(b) && out_stage(&b->out, b->diag);
 }
 
 /* -- the result -------------------------------------------------------------------------------- */

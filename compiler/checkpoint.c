@@ -59,17 +59,13 @@ static bool is_due(void *ctx)
 
 static bool write_part(const Keeper *k, const Statistics *s, Diag *d)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (f)
-        statistics_write(s, f);
-    bool ok = f && !fclose(f);
-    OutPiece piece = {text, (int64_t)n, 0};
-    OutFile file = {&piece, 1};
-    ok = ok ? out_write(&file, k->path, d)
-            : diag_io(d, (Loc){.file = k->path}, "no memory to write it");
-    free(text);
+    Text t;
+    OutBatch b = {.arena = arena_new()};
+    if (text_open(&t))
+        statistics_write(s, t.f);
+    bool ok = output_text(&b, &t, k->path, d) && out_stage(&b, d) && out_commit(&b, d);
+    out_discard(&b);
+    arena_free(b.arena);
     return ok;
 }
 

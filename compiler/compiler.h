@@ -118,14 +118,28 @@ bool model_input_fits(const Options *o, const Graph *g, int i, const EtcTensor *
                       Diag *d);
 
 /* The passes, with what --verify, --check-ir, --dump-ir and -v ask for; what --dump-data asks for
- * is staged in `out` unless that is NULL. */
+ * is added to `out` unless that is NULL. */
 bool model_run_passes(const Options *o, Program *p, const char *const *pass, int n, Arena *a,
                       OutBatch *out, Diag *d);
 
-/* -- build.c ----------------------------------------------------------------------------- */
+/* -- output.c ---------------------------------------------------------------------------- */
 
-/* The files of a run appear, or none: in the end all are renamed to their places, if standard
- * output took what was printed and nothing failed. */
+/* A text that is printed into memory, as it will be in a file. */
+typedef struct Text {
+    FILE *f;
+    char *data;
+    size_t n;
+} Text;
+
+FILE *text_open(Text *t);                   /* NULL: no memory, which is told when it is closed */
+const char *text_close(Text *t, Arena *a); /* in a; NULL: no memory */
+
+/* Each adds one file.  The bytes must outlive the batch; the text is closed. */
+bool output_bytes(OutBatch *b, const void *bytes, int64_t n, const char *path, Diag *d);
+bool output_text(OutBatch *b, Text *t, const char *path, Diag *d);
+
+/* The files of a run appear, or none: in the end all that are staged are renamed to their places,
+ * if standard output took what was printed and nothing failed. */
 bool finish_files(OutBatch *b, Diag *d);
 
 /* -- run.c: the inputs of each call ---------------------------------------------------------- */
@@ -331,9 +345,9 @@ bool recipe_set_budget(const char *text, Recipe *out);
 
 /* -- report.c ------------------------------------------------------------------------------ */
 
-/* Stages the picture of a planned program's memory: SVG, or a page with it where `path` does not
+/* Adds the picture of a planned program's memory: SVG, or a page with it where `path` does not
  * end in ".svg".  False: reported. */
-bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, Diag *d);
+bool report_add(const Program *p, const char *path, OutBatch *out, Arena *a, Diag *d);
 
 /* -- quant_report.c ------------------------------------------------------------------------ */
 
@@ -341,8 +355,8 @@ bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, D
  * schema is in docs/quantization.md. */
 void quant_report_html(const QuantReport *r, Arena *a, FILE *f);
 void quant_report_json(const QuantReport *r, Arena *a, FILE *f);
-/* Stages the page, or the JSON where `path` ends in ".json".  False: reported. */
-bool quant_report_stage(const QuantReport *r, const char *path, OutBatch *out, Arena *a, Diag *d);
+/* Adds the page, or the JSON where `path` ends in ".json".  False: reported. */
+bool quant_report_add(const QuantReport *r, const char *path, OutBatch *out, Arena *a, Diag *d);
 
 /* -- partition.c --------------------------------------------------------------------------- */
 

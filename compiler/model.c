@@ -316,16 +316,14 @@ static void take_side_bytes(Trace *t)
     free(now);
 }
 
-static bool stage_side_file(Trace *t, OutBatch *out, Diag *d)
+static bool add_side_file(Trace *t, OutBatch *out, Diag *d)
 {
     if (!t->o->dump_data || !out || t->o->dry_run)
         return true;
     take_side_bytes(t);
     if (t->failed)
         return diag_io(d, (Loc){.file = t->o->dump_data}, "no memory to write it");
-    OutPiece piece = {t->side, t->n_side, 0};
-    OutFile f = {&piece, 1};
-    return out_stage(out, &f, t->o->dump_data, d);
+    return output_bytes(out, t->side, t->n_side, t->o->dump_data, d);
 }
 
 /* -- passes -------------------------------------------------------------------------------- */
@@ -417,7 +415,7 @@ bool model_run_passes(const Options *o, Program *p, const char *const *pass, int
                        .on_note = on_note,
                        .ctx = &t};
     return read_verify_inputs(o, p, a, &opt, d) && passes_run(p, pass, n, opt, d) &&
-           stage_side_file(&t, out, d);
+           add_side_file(&t, out, d);
 }
 
 /* What a file records of its types is not taken on trust: plans and kernels build on it. */

@@ -130,20 +130,12 @@ void quant_finish(const Program *p)
 
 /* -- the command ------------------------------------------------------------------------------ */
 
-static bool stage_statistics(const Options *o, const Program *p, OutBatch *out, Diag *d)
+static bool add_statistics(const Options *o, const Program *p, OutBatch *out, Diag *d)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (f)
-        statistics_write(p->quant->seen, f);
-    if (!f || fclose(f))
-        return diag_io(d, (Loc){.file = o->statistics}, "no memory to write it");
-    OutPiece piece = {text, (int64_t)n, 0};
-    OutFile file = {&piece, 1};
-    bool ok = out_stage(out, &file, o->statistics, d);
-    free(text);
-    return ok;
+    Text t;
+    if (text_open(&t))
+        statistics_write(p->quant->seen, t.f);
+    return output_text(out, &t, o->statistics, d);
 }
 
 bool quant_measure(const Options *o, const Program *p, QuantReport *r, Arena *a, Diag *d)
@@ -161,16 +153,17 @@ bool quant_measure(const Options *o, const Program *p, QuantReport *r, Arena *a,
     return ok;
 }
 
-/* What --report and --json ask for. */
+/* What --report and --json ask for, the latter once all files are staged. */
 static bool report(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d)
 {
-    if (!o->report && !o->json)
-        return true;
     QuantReport r = {.model = p->name};
-    bool ok = quant_measure(o, p, &r, a, d);
-    if (ok && o->json)
+    if ((o->report || o->json) && !quant_measure(o, p, &r, a, d))
+        return false;
+    if ((o->report && !quant_report_add(&r, o->report, out, a, d)) || !out_stage(out, d))
+        return false;
+    if (o->json)
         quant_report_json(&r, a, stdout);
-    return ok && (!o->report || quant_report_stage(&r, o->report, out, a, d));
+    return true;
 }
 
 void command_quantize(const Options *o, Arena *a, Diag *d)
@@ -181,8 +174,8 @@ void command_quantize(const Options *o, Arena *a, Diag *d)
     bool ok = p && mixed_search(o, p, &keep, a, d);
     if (ok && keep)
         p = model_observe(o, keep, a, d);
-    ok = ok && p && stage_statistics(o, p, &out, d) && report(o, p, &out, a, d) &&
-              finish_files(&out, d);
+    ok = ok && p && add_statistics(o, p, &out, d) && report(o, p, &out, a, d) &&
+         finish_files(&out, d);
     if (ok)
         checkpoint_remove(o);
     if (ok && !o->quiet)

@@ -2,7 +2,6 @@
  * messages of runtime-lite. */
 #include "compiler/compiler.h"
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -43,14 +42,11 @@ const char *tensor_shown(Arena *a, const EtcTensor *t)
 
 const char *type_shown(Arena *a, Type t)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (f)
-        type_print(t, f);
-    const char *kept = f && fclose(f) == 0 ? arena_str(a, text, n) : "?";
-    free(text);
-    return kept;
+    Text text;
+    if (text_open(&text))
+        type_print(t, text.f);
+    const char *shown = text_close(&text, a);
+    return shown ? shown : "?";
 }
 
 Near near_word(const char *word)

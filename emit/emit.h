@@ -27,22 +27,21 @@ typedef struct OutFile {
 bool out_write(const OutFile *f, const char *path, Diag *d);
 
 /* Files that appear together or not at all.  {.arena = a} is an empty batch. */
-typedef struct OutStaged {
-    const char *path, *temp;
-} OutStaged;
-
 typedef struct OutBatch {
     Arena *arena;
-    OutStaged *file;
+    struct Outgoing *file;
     int n;
     struct OutSignals *signals; /* out.c: those that wait until it is committed or discarded */
 } OutBatch;
 
-/* Writes a file whole, under a temporary name in the folder of `path`.  What is no regular file is
- * written at once.  False: reported; the caller discards the batch. */
-bool out_stage(OutBatch *b, const OutFile *f, const char *path, Diag *d);
+/* Adds a file, of which nothing is written yet: pieces and path must outlive the batch.  Of this
+ * and what follows, false: reported; the caller discards the batch. */
+bool out_add(OutBatch *b, const OutFile *f, const char *path, Diag *d);
+/* Writes each file whole, under a temporary name in the folder of its path; in the end what is no
+ * regular file, as it is. */
+bool out_stage(OutBatch *b, Diag *d);
 bool out_commit(OutBatch *b, Diag *d); /* renames each to its place; empties the batch */
-void out_discard(OutBatch *b);         /* removes them; empties the batch */
+void out_discard(OutBatch *b);         /* removes what is written; empties the batch */
 
 /* -- .pte -------------------------------------------------------------------------------- */
 

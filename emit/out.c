@@ -133,54 +133,70 @@ static void release_signals(OutBatch *b)
 
 /* -- batches --------------------------------------------------------------------------------- */
 
+typedef struct Outgoing {
+    OutFile file;
+    const char *path;  /* as the user has it */
+    const char *place; /* where that is; NULL: no regular file, which is written as it is */
+    const char *temp;  /* its name beside `place` until it is there; NULL: it has none */
+} Outgoing;
+
 /* A new file in the folder of `path`, whatever the length of its name; -1: none can be made. */
 static int open_temp(OutBatch *b, const char *path, const char **temp)
 {
     const char *slash = strrchr(path, '/');
     int folder = slash ? (int)(slash + 1 - path) : 0;
     for (int i = 0; i < MAX_TRIES; i++) {
-        *temp = arena_printf(b->arena, "%.*s.etc-%ld-%d.tmp", folder, path, (long)getpid(),
-                             b->n + i);
+        *temp = arena_printf(b->arena, "%.*s.etc-%ld-%d.tmp", folder, path, (long)getpid(), i);
         int fd = open(*temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0 || errno != EEXIST)
             return fd;
     }
+    *temp = NULL;
     return -1;
 }
 
-static bool stage_file(OutBatch *b, const OutFile *f, const char *path, Diag *d)
+static bool stage_file(OutBatch *b, Outgoing *f, Diag *d)
 {
-    OutStaged s = {.path = path};
     hold_signals(b);
-    int fd = open_temp(b, path, &s.temp);
+    int fd = open_temp(b, f->place, &f->temp);
     if (fd < 0)
-        return cannot("write", path, d);
-    PUSH(b->arena, b->file, b->n, s);
-    bool ok = write_pieces(f, fd, b->signals);
-    return (close(fd) == 0 && ok) || cannot("write", path, d);
+        return cannot("write", f->path, d);
+    bool ok = write_pieces(&f->file, fd, b->signals);
+    return (close(fd) == 0 && ok) || cannot("write", f->path, d);
 }
 
-bool out_stage(OutBatch *b, const OutFile *f, const char *path, Diag *d)
+bool out_add(OutBatch *b, const OutFile *f, const char *path, Diag *d)
 {
     struct stat st;
-    if (!strcmp(path, "-"))
-        return write_direct(f, path, d);
-    bool exists = stat(path, &st) == 0;
+    Outgoing g = {.file = *f, .path = path};
+    bool is_stdout = !strcmp(path, "-"), exists = !is_stdout && stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
         return diag_io(d, (Loc){.file = path}, "cannot write: it is a folder");
-    if (exists && !S_ISREG(st.st_mode))
-        return write_direct(f, path, d);
-    char *real = exists ? realpath(path, NULL) : NULL;
-    const char *place = real ? real : path;
-    place = arena_str(b->arena, place, strlen(place));
+    if (!is_stdout && (!exists || S_ISREG(st.st_mode)))
+        g.place = path;
+    char *real = exists && g.place ? realpath(path, NULL) : NULL;
+    if (real)
+        g.place = arena_str(b->arena, real, strlen(real));
     free(real);
-    return stage_file(b, f, place, d);
+    PUSH(b->arena, b->file, b->n, g);
+    return true;
+}
+
+bool out_stage(OutBatch *b, Diag *d)
+{
+    bool ok = true;
+    for (int i = 0; i < b->n && ok; i++)
+        ok = !b->file[i].place || stage_file(b, &b->file[i], d);
+    for (int i = 0; i < b->n && ok; i++)
+        ok = b->file[i].place || write_direct(&b->file[i].file, b->file[i].path, d);
+    return ok;
 }
 
 void out_discard(OutBatch *b)
 {
     for (int i = 0; i < b->n; i++)
-        unlink(b->file[i].temp);
+        if (b->file[i].temp)
+            unlink(b->file[i].temp);
     b->n = 0;
     release_signals(b); /* one that waited ends the process here */
 }
@@ -188,16 +204,21 @@ void out_discard(OutBatch *b)
 bool out_commit(OutBatch *b, Diag *d)
 {
     bool ok = !is_interrupted(b->signals) || cannot("write", b->file[0].path, d);
-    for (int i = 0; i < b->n && ok; i++)
-        ok = rename(b->file[i].temp, b->file[i].path) == 0 || cannot("write", b->file[i].path, d);
-    out_discard(b); /* temporary names that were renamed exist no more */
+    for (int i = 0; i < b->n && ok; i++) {
+        Outgoing *f = &b->file[i];
+        if (f->temp && rename(f->temp, f->place))
+            ok = cannot("write", f->path, d);
+        else
+            f->temp = NULL;
+    }
+    out_discard(b);
     return ok;
 }
 
 bool out_write(const OutFile *f, const char *path, Diag *d)
 {
     OutBatch b = {.arena = arena_new()};
-    bool ok = out_stage(&b, f, path, d);
+    bool ok = out_add(&b, f, path, d) && out_stage(&b, d);
     if (ok)
         ok = out_commit(&b, d);
     else

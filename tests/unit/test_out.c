@@ -119,7 +119,7 @@ Test(out, signals_wait_no_longer_than_a_batch)
     Diag d = {.out = stderr};
     OutBatch b = {.arena = arena_new()};
     for (int way = 0; way < 2; way++) {
-        cr_assert(out_stage(&b, &f, "a", &d) && out_stage(&b, &f, "b", &d));
+        cr_assert(out_add(&b, &f, "a", &d) && out_add(&b, &f, "b", &d) && out_stage(&b, &d));
         if (way)
             cr_assert(out_commit(&b, &d));
         else
