@@ -103,10 +103,10 @@ static bool read_inputs(Bench *b)
         make_inputs(b);
     else if (!runner_set_inputs(&b->r, &o->inputs)) /* tells what does not fit */
         return false;
-    for (int i = 0; i < o->inputs.n; i++)
-        ok = input_read(b->arena, o->inputs.item[i], etc_method_input(b->r.method, i), &b->in[i],
-                        b->r.diag) &&
-             ok;
+    for (int i = 0; i < o->inputs.n; i++) {
+        const EtcValue *like = etc_method_input(b->r.method, i);
+        ok = input_read(o->files, b->arena, o->inputs.item[i], like, &b->in[i], b->r.diag) && ok;
+    }
     return ok;
 }
 
@@ -662,7 +662,7 @@ static bool stage_trace(const Bench *b, OutBatch *out)
     const char *path = b->r.o->trace;
     if (path && text_open(&t))
         write_trace(b, t.f);
-    return !path || (output_text(out, &t, path, b->r.diag) && out_stage(out, b->r.diag));
+    return !path || (output_text(b->r.o, out, &t, path, b->r.diag) && out_stage(out, b->r.diag));
 }
 
 /* -- the command ------------------------------------------------------------------------------- */

@@ -30,6 +30,7 @@ typedef struct DataFile {
 } DataFile;
 
 struct Data {
+    Files *files; /* of the run */
     const Graph *g;
     Arena *arena, *held; /* held: what the open file needs */
     DataFile *file;
@@ -235,15 +236,15 @@ static bool count_samples(const Data *data, const char *path, int64_t *n, Diag *
 static bool open_file(Data *data, int file, int64_t *n, Diag *d)
 {
     const char *path = data->file[file].path;
-    File f;
+    const File *f;
     close_file(data);
-    data->fd = file_open(path, &f, d);
+    data->fd = file_open(data->files, path, &f, d);
     if (data->fd < 0)
         return false;
     if (!data->is_known)
-        add_to_id(data, path, &f);
-    bool ok = ends_in(path, ".npz") ? open_npz(data, path, f.size, d)
-                                    : open_npy(data, path, f.size, d);
+        add_to_id(data, path, f);
+    bool ok = ends_in(path, ".npz") ? open_npz(data, path, f->size, d)
+                                    : open_npy(data, path, f->size, d);
     if (!ok || !count_samples(data, path, n, d))
         return false;
     data->open = file;
@@ -326,10 +327,10 @@ static bool survey(Data *data, const char *path, Diag *d)
     return ok && (data->n || diag_error(d, (Loc){.file = path}, "holds no samples"));
 }
 
-Data *data_open(const char *path, const Graph *g, Arena *a, Diag *d)
+Data *data_open(Files *files, const char *path, const Graph *g, Arena *a, Diag *d)
 {
     Data *data = NEW(a, Data, 1);
-    *data = (Data){.g = g, .arena = a, .held = arena_new(), .open = -1, .fd = -1};
+    *data = (Data){.files = files, .g = g, .arena = a, .held = arena_new(), .open = -1, .fd = -1};
     data->array = NEW(a, Array, g->n_in + 1);
     if (!n_given(g))
         diag_error(d, (Loc){.file = path}, "the model has no inputs that samples could be of");

@@ -3,11 +3,17 @@
 #include "compiler/compiler.h"
 #include <stdlib.h>
 
-bool output_bytes(OutBatch *b, const void *bytes, int64_t n, const char *path, Diag *d)
+bool output_file(const Options *o, OutBatch *b, const OutFile *f, const char *path, Diag *d)
+{
+    return file_take(o->files, path, d) && out_add(b, f, path, d);
+}
+
+bool output_bytes(const Options *o, OutBatch *b, const void *bytes, int64_t n, const char *path,
+                  Diag *d)
 {
     OutPiece *piece = NEW(b->arena, OutPiece, 1);
     *piece = (OutPiece){bytes, n, 0};
-    return out_add(b, &(OutFile){piece, 1}, path, d);
+    return output_file(o, b, &(OutFile){piece, 1}, path, d);
 }
 
 FILE *text_open(Text *t)
@@ -24,10 +30,10 @@ const char *text_close(Text *t, Arena *a)
     return text;
 }
 
-bool output_text(OutBatch *b, Text *t, const char *path, Diag *d)
+bool output_text(const Options *o, OutBatch *b, Text *t, const char *path, Diag *d)
 {
     const char *text = text_close(t, b->arena);
-    return text ? output_bytes(b, text, (int64_t)t->n, path, d)
+    return text ? output_bytes(o, b, text, (int64_t)t->n, path, d)
                 : diag_io(d, (Loc){.file = path}, "no memory to write it");
 }
 

@@ -215,13 +215,13 @@ void quant_report_json(const QuantReport *r, Arena *a, FILE *f)
     fputs("]}\n", f);
 }
 
-bool quant_report_add(const QuantReport *r, const char *path, OutBatch *out, Arena *a, Diag *d)
+bool quant_report_add(const Options *o, const QuantReport *r, OutBatch *out, Arena *a, Diag *d)
 {
     Text t;
     FILE *f = text_open(&t);
-    if (f && ends_in(path, ".json"))
+    if (f && ends_in(o->report, ".json"))
         quant_report_json(r, a, f);
     else if (f)
         quant_report_html(r, a, f);
-    return output_text(out, &t, path, d);
+    return output_text(o, out, &t, o->report, d);
 }

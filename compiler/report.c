@@ -208,10 +208,10 @@ static void put_svg(FILE *f, const Program *p, Arena *a)
     fputs("</svg>\n", f);
 }
 
-bool report_add(const Program *p, const char *path, OutBatch *out, Arena *a, Diag *d)
+bool report_add(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d)
 {
     Text t;
-    bool is_page = !ends_in(path, ".svg");
+    bool is_page = !ends_in(o->report, ".svg");
     FILE *f = text_open(&t);
     if (f && is_page) {
         fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", f);
@@ -222,5 +222,5 @@ bool report_add(const Program *p, const char *path, OutBatch *out, Arena *a, Dia
         put_svg(f, p, a);
     if (f && is_page)
         fputs("</body></html>\n", f);
-    return output_text(out, &t, path, d);
+    return output_text(o, out, &t, o->report, d);
 }

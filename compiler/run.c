@@ -103,7 +103,7 @@ static bool add_outputs(const Runner *r, const Call *call, int n_calls, OutBatch
         for (int i = 0; i < n_out && ok; i++) {
             const EtcTensor *t = as_tensor(r->arena, &call[k].out[i]);
             OutFile f = t ? npy_file(r->arena, t) : (OutFile){0};
-            ok = !t || out_add(b, &f, path_of(r, k, n_calls, i), r->diag);
+            ok = !t || output_file(r->o, b, &f, path_of(r, k, n_calls, i), r->diag);
         }
     }
     return ok;

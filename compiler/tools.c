@@ -46,7 +46,7 @@ static bool stage_text(const Options *o, const Program *p, Arena *a, OutBatch *o
     const char *text = text_close(&t, a);
     if (!text)
         return diag_io(d, (Loc){.file = o->model}, "no memory to print it");
-    if ((to_file && !output_bytes(out, text, (int64_t)t.n, o->output, d)) || !out_stage(out, d))
+    if ((to_file && !output_bytes(o, out, text, (int64_t)t.n, o->output, d)) || !out_stage(out, d))
         return false;
     if (o->json)
         printf("{\"schema\": 1, \"stage\": \"%s\", \"output\": %s, \"text\": %s}\n",

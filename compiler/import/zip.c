@@ -40,6 +40,7 @@ typedef struct Member {
 } Member;
 
 struct Archive {
+    Files *files; /* of a folder: takes note of what is read */
     Arena *arena;
     Diag *diag;
     Loc loc;
@@ -396,18 +397,18 @@ static void *map(int fd, size_t n)
 
 /* Maps a file, private and writable; a small one is read, which costs less than to copy the pages
  * that are written one by one. */
-static bool load_file(Arena *a, const char *path, uint8_t **data, size_t *n, Diag *d)
+static bool load_file(Files *files, Arena *a, const char *path, uint8_t **data, size_t *n, Diag *d)
 {
     enum { SMALL = 4 << 20 };
-    File f;
+    const File *f;
     bool ok;
-    int fd = file_open(path, &f, d);
+    int fd = file_open(files, path, &f, d);
     if (fd < 0)
         return false;
-    *n = (size_t)f.size;
-    if (f.size < SMALL) {
+    *n = (size_t)f->size;
+    if (f->size < SMALL) {
         *data = arena_bytes(a, *n + JSON_ROOM);
-        ok = file_read(fd, path, *data, f.size, 0, d);
+        ok = file_read(fd, path, *data, f->size, 0, d);
     } else {
         *data = map(fd, *n);
         ok = *data != MAP_FAILED || file_unreadable(path, d);
@@ -426,7 +427,7 @@ static const char *member_path(const Archive *z, const char *name)
 
 static bool read_file(Archive *z, const char *name, uint8_t **data, size_t *n)
 {
-    return load_file(z->arena, member_path(z, name), data, n, z->diag);
+    return load_file(z->files, z->arena, member_path(z, name), data, n, z->diag);
 }
 
 /* -- programs ---------------------------------------------------------------------------- */
@@ -525,11 +526,11 @@ Archive *archive_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag
     return ok ? z : NULL;
 }
 
-Archive *archive_open(Arena *a, const char *path, Diag *d)
+Archive *archive_open(Files *files, Arena *a, const char *path, Diag *d)
 {
     uint8_t *data;
     size_t n;
-    return load_file(a, path, &data, &n, d) ? archive_bytes(a, path, data, n, d) : NULL;
+    return load_file(files, a, path, &data, &n, d) ? archive_bytes(a, path, data, n, d) : NULL;
 }
 
 static const char *with_slash(Arena *a, const char *dir)
@@ -538,10 +539,11 @@ static const char *with_slash(Arena *a, const char *dir)
     return arena_printf(a, "%s%s", dir, n && dir[n - 1] == '/' ? "" : "/");
 }
 
-Archive *archive_folder(Arena *a, const char *path, const char *data_dir, Diag *d)
+Archive *archive_folder(Files *files, Arena *a, const char *path, const char *data_dir, Diag *d)
 {
     Archive *z = NEW(a, Archive, 1);
-    *z = (Archive){.arena = a,
+    *z = (Archive){.files = files,
+                   .arena = a,
                    .diag = d,
                    .loc = {.file = path},
                    .root = with_slash(a, path),

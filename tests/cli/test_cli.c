@@ -91,7 +91,7 @@ static const struct {
     {"compile m.pt2 -o - --dump-ir=all", "-o - leaves no room"},
     {"compile m.pt2 -o x --json --dump-ir=all", "both write to standard output"},
     {"compile m.pt2 -o - -MD", "-MD wants an -o that is a file"},
-    {"compile m.pt2 -o x --dump-data x", "-o and --dump-data name the same file"},
+    {"compile m.pt2 -o x --dump-data x", "'x' is the name of two outputs"},
     {"compile m.pt2 --method a=b -o x", "one or the other"},
     {"compile --method a -o x", "--method a is not NAME=FILE"},
     {"compile --method =a -o x", "--method =a is not NAME=FILE"},

@@ -164,7 +164,7 @@ static void start(Read *r, const char *inputs, const char *path)
     Source src = {.file = "m.etir", .text = text, .line = 1};
     r->p = program_parse(r->a, &src, &(Diag){.out = stderr});
     cr_assert_not_null(r->p, "%s", text);
-    r->data = data_open(path, r->p->method[0], r->a, &r->d);
+    r->data = data_open(files_new(r->a), path, r->p->method[0], r->a, &r->d);
     fflush(r->d.out);
     cr_expect_eq(!r->data, diag_errors(&r->d) > 0, "%s", r->told);
     if (r->data)
