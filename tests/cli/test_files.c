@@ -1,5 +1,5 @@
 /* test_files.c -- which files a run reads and writes: no output is an input or another output,
- * whatever they are called. */
+ * whatever they are called; those of several runs do not mix. */
 #include "tests/cli/cli.h"
 
 TestSuite(files, .init = make_folders, .fini = remove_folders, .timeout = 120);
@@ -139,4 +139,21 @@ Test(files, a_depfile_names_all_that_was_read)
     expect_depfile("m.d", "m: \\\n data/mlp_digits/model.pt2 \\\n data/mlp_digits/input_0.npy\n");
     ok("compile - --weights model -o l -MD -q < $DATA/linear/model.etir");
     expect_depfile("l.d", "l: \\\n model/data/weights/weight_0 \\\n model/data/weights/weight_1\n");
+}
+
+/* -- several runs ------------------------------------------------------------------------------ */
+
+#define EMIT(model, to) "\"$ETC\" emit-c $DATA/" model "/model.pt2 -o " to "/m.c --main -q"
+
+Test(files, of_several_runs_one_is_there_in_the_end)
+{
+    sh("mkdir a b both; " EMIT("add", "a") "; " EMIT("mlp_digits", "b") " --weights-as incbin");
+    for (int round = 0; round < 5; round++) {
+        sh("for i in 1 2 3 4 5 6 7 8; do " EMIT("add", "both") " & " EMIT("mlp_digits", "both")
+           " --weights-as incbin & done; wait");
+        Result r = sh("cd both; for of in a b; do cmp -s m.c ../$of/m.c && cmp -s m.h ../$of/m.h "
+                      "&& cmp -s m_main.c ../$of/m_main.c && echo all of $of; done; ls -A");
+        cr_expect(!strncmp(r.out, "all of", 6), "they are mixed: %s", r.out);
+        cr_expect_null(strstr(r.out, ".tmp"), "%s", r.out);
+    }
 }
