@@ -103,10 +103,10 @@ static bool read_inputs(Bench *b)
         make_inputs(b);
     else if (!runner_set_inputs(&b->r, &o->inputs)) /* tells what does not fit */
         return false;
-    for (int i = 0; i < o->inputs.n; i++)
-        ok = input_read(b->arena, o->inputs.item[i], etc_method_input(b->r.method, i), &b->in[i],
-                        b->r.diag) &&
-             ok;
+    for (int i = 0; i < o->inputs.n; i++) {
+        const EtcValue *like = etc_method_input(b->r.method, i);
+        ok = input_read(o->files, b->arena, o->inputs.item[i], like, &b->in[i], b->r.diag) && ok;
+    }
     return ok;
 }
 
@@ -658,19 +658,11 @@ static void write_trace(const Bench *b, FILE *f)
 
 static bool stage_trace(const Bench *b, OutBatch *out)
 {
+    Text t;
     const char *path = b->r.o->trace;
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = path ? open_memstream(&text, &n) : NULL;
-    if (f)
-        write_trace(b, f);
-    bool ok = !path || (f && fclose(f) == 0) ||
-              diag_io(b->r.diag, (Loc){.file = path}, "no memory to write it");
-    OutPiece piece = {text, (int64_t)n, 0};
-    OutFile file = {&piece, 1};
-    ok = ok && (!path || out_stage(out, &file, path, b->r.diag));
-    free(text);
-    return ok;
+    if (path && text_open(&t))
+        write_trace(b, t.f);
+    return !path || (output_text(b->r.o, out, &t, path, b->r.diag) && out_stage(out, b->r.diag));
 }
 
 /* -- the command ------------------------------------------------------------------------------- */

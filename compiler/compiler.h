@@ -35,6 +35,7 @@ typedef struct Strings {
 
 typedef struct Options {
     Command command;
+    Files *files;       /* of the run: those that are named here, then all others */
     const char *model;  /* "-" is standard input */
     const char *output; /* -o; "-" is standard output */
     const char *weights_dir, *weights, *data, *dump_ir, *dump_data;
@@ -118,14 +119,35 @@ bool model_input_fits(const Options *o, const Graph *g, int i, const EtcTensor *
                       Diag *d);
 
 /* The passes, with what --verify, --check-ir, --dump-ir and -v ask for; what --dump-data asks for
- * is staged in `out` unless that is NULL. */
+ * is added to `out` unless that is NULL. */
 bool model_run_passes(const Options *o, Program *p, const char *const *pass, int n, Arena *a,
                       OutBatch *out, Diag *d);
 
 /* -- build.c ----------------------------------------------------------------------------- */
 
-/* The files of a run appear, or none: in the end all are renamed to their places, if standard
- * output took what was printed and nothing failed. */
+const char *depfile_path(const Options *o, Arena *a); /* OUT.d */
+
+/* -- output.c ---------------------------------------------------------------------------- */
+
+/* A text that is printed into memory, as it will be in a file. */
+typedef struct Text {
+    FILE *f;
+    char *data;
+    size_t n;
+} Text;
+
+FILE *text_open(Text *t);                   /* NULL: no memory, which is told when it is closed */
+const char *text_close(Text *t, Arena *a); /* in a; NULL: no memory */
+
+/* Each adds one file, if it is no other one of the run.  The bytes must outlive the batch; the text
+ * is closed. */
+bool output_file(const Options *o, OutBatch *b, const OutFile *f, const char *path, Diag *d);
+bool output_bytes(const Options *o, OutBatch *b, const void *bytes, int64_t n, const char *path,
+                  Diag *d);
+bool output_text(const Options *o, OutBatch *b, Text *t, const char *path, Diag *d);
+
+/* The files of a run appear, or none: in the end all that are staged are renamed to their places,
+ * if standard output took what was printed and nothing failed. */
 bool finish_files(OutBatch *b, Diag *d);
 
 /* -- run.c: the inputs of each call ---------------------------------------------------------- */
@@ -137,7 +159,7 @@ Strings *split_calls(const Options *o, Arena *a, int *n);
 /* A tensor from a .npy file of version 1 to 3, little-endian, C order; its data is in `a`.
  * bfloat16 and float8 travel as uint16 and uint8 and are taken as `want` when sizes agree; give
  * -1 for no wish.  NULL: reported. */
-EtcTensor *npy_read(Arena *a, const char *path, int want, Diag *d);
+EtcTensor *npy_read(Files *files, Arena *a, const char *path, int want, Diag *d);
 
 enum { NPY_HEADER = 64 * 1024 }; /* more than the longest header that is read */
 
@@ -163,7 +185,7 @@ typedef struct Data Data;
  * holds is one sample where it fits as it is; else its first axis is that of samples, or of a
  * multiple of the fixed batch.  All files' headers are read and their mistakes reported.  NULL:
  * there were any. */
-Data *data_open(const char *path, const Graph *g, Arena *a, Diag *d);
+Data *data_open(Files *files, const char *path, const Graph *g, Arena *a, Diag *d);
 /* For one reader at a time; valid until data_close. */
 Samples data_samples(Data *data);
 uint64_t data_id(const Data *data); /* by names, sizes and times of the files */
@@ -171,7 +193,8 @@ void data_close(Data *data); /* NULL: nothing */
 
 /* An --input argument: a .npy file, or value:JSON as a scalar value.  `like` (may be NULL) is
  * what the program expects: a number becomes a 0-d tensor where it wants one. */
-bool input_read(Arena *a, const char *text, const EtcValue *like, EtcValue *out, Diag *d);
+bool input_read(Files *files, Arena *a, const char *text, const EtcValue *like, EtcValue *out,
+                Diag *d);
 
 /* The file of a tensor; its pieces point into `a` and at the tensor's data. */
 OutFile npy_file(Arena *a, const EtcTensor *t);
@@ -202,7 +225,7 @@ typedef struct PteMethod {
 } PteMethod;
 
 /* Maps and verifies a .pte.  False: reported. */
-bool pte_open(const char *path, EtcProgram *p, Diag *d);
+bool pte_open(Files *files, const char *path, EtcProgram *p, Diag *d);
 
 /* p was opened by etc_program_open, which verified what is read here. */
 PteMethod pte_method(const EtcProgram *p, int32_t method, Arena *a);
@@ -284,10 +307,6 @@ void html_put(FILE *f, const char *s);             /* escaped; NULL: nothing */
 const char *with_commas(Arena *a, int64_t n);      /* "1,605,632" */
 const char *in_units(Arena *a, double bytes);      /* "1.5 MiB" */
 
-/* Maps a regular file read-only, for as long as the process lives; an empty one gives n = 0.
- * False: reported. */
-bool map_file(const char *path, const uint8_t **data, size_t *n, Diag *d);
-
 /* Reports what runtime-lite says of a file; returns false. */
 bool runtime_failed(const char *file, const EtcError *e, Diag *d);
 
@@ -328,16 +347,16 @@ extern const RecipePreset recipe_preset[];
 extern const int n_recipe_presets;
 
 /* A preset, or a file of a recipe.  False: all its mistakes are reported. */
-bool recipe_read(const char *name, Arena *a, Recipe *out, Diag *d);
+bool recipe_read(Files *files, const char *name, Arena *a, Recipe *out, Diag *d);
 bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Recipe *out, Diag *d);
 /* What --max-drop says, METRIC=VALUE.  False: it is not that. */
 bool recipe_set_budget(const char *text, Recipe *out);
 
 /* -- report.c ------------------------------------------------------------------------------ */
 
-/* Stages the picture of a planned program's memory: SVG, or a page with it where `path` does not
- * end in ".svg".  False: reported. */
-bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, Diag *d);
+/* Adds the picture of a planned program's memory that --report asks for: SVG, or a page with it
+ * where its name does not end in ".svg".  False: reported. */
+bool report_add(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d);
 
 /* -- quant_report.c ------------------------------------------------------------------------ */
 
@@ -345,8 +364,9 @@ bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, D
  * schema is in docs/quantization.md. */
 void quant_report_html(const QuantReport *r, Arena *a, FILE *f);
 void quant_report_json(const QuantReport *r, Arena *a, FILE *f);
-/* Stages the page, or the JSON where `path` ends in ".json".  False: reported. */
-bool quant_report_stage(const QuantReport *r, const char *path, OutBatch *out, Arena *a, Diag *d);
+/* Adds what --report asks for: the page, or the JSON where its name ends in ".json".  False:
+ * reported. */
+bool quant_report_add(const Options *o, const QuantReport *r, OutBatch *out, Arena *a, Diag *d);
 
 /* -- partition.c --------------------------------------------------------------------------- */
 
@@ -378,6 +398,7 @@ Checkpoint *checkpoint_open(const Options *o, uint64_t id, int n_samples, Arena 
 /* When all is seen: signals end the process again.  NULL: nothing. */
 void checkpoint_close(const Checkpoint *c);
 void checkpoint_remove(const Options *o); /* when all is done */
+const char *checkpoint_path(const Options *o, Arena *a); /* FILE.part */
 
 /* -- mixed.c ------------------------------------------------------------------------------- */
 

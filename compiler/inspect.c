@@ -241,7 +241,7 @@ static bool inspect_pte(const Options *o, Arena *a, Diag *d)
 {
     EtcProgram p;
     EtcError e = {.index = -1};
-    if (!pte_open(o->model, &p, d))
+    if (!pte_open(o->files, o->model, &p, d))
         return false;
     int n_methods = etc_program_n_methods(&p);
     if (o->json)

@@ -28,12 +28,12 @@ enum { /* slots of program.fbs */
        VALUE_TENSOR = 5
 };
 
-bool pte_open(const char *path, EtcProgram *p, Diag *d)
+bool pte_open(Files *files, const char *path, EtcProgram *p, Diag *d)
 {
     const uint8_t *data;
     size_t n;
     EtcError e = {.index = -1};
-    if (!map_file(path, &data, &n, d))
+    if (!file_map(files, path, &data, &n, d))
         return false;
     if (!n)
         return diag_error(d, (Loc){.file = path}, "is empty");

@@ -93,8 +93,8 @@ static const char *path_of(const Runner *r, int call, int n_calls, int i)
     return arena_printf(r->arena, "%s/output_%d.npy", dir_of(r, call, n_calls), i);
 }
 
-static bool stage_outputs(const Runner *r, const Call *call, int n_calls, OutBatch *b,
-                          Strings *made)
+static bool add_outputs(const Runner *r, const Call *call, int n_calls, OutBatch *b,
+                        Strings *made)
 {
     int n_out = etc_method_n_outputs(r->method);
     bool ok = make_dir(r->o->output_dir, made, r->arena, r->diag);
@@ -103,7 +103,7 @@ static bool stage_outputs(const Runner *r, const Call *call, int n_calls, OutBat
         for (int i = 0; i < n_out && ok; i++) {
             const EtcTensor *t = as_tensor(r->arena, &call[k].out[i]);
             OutFile f = t ? npy_file(r->arena, t) : (OutFile){0};
-            ok = !t || out_stage(b, &f, path_of(r, k, n_calls, i), r->diag);
+            ok = !t || output_file(r->o, b, &f, path_of(r, k, n_calls, i), r->diag);
         }
     }
     return ok;
@@ -201,7 +201,8 @@ static bool give_results(const Runner *r, const Call *call, int n_calls)
 {
     OutBatch b = {.arena = r->arena};
     Strings made = {0};
-    bool ok = !r->o->output_dir || stage_outputs(r, call, n_calls, &b, &made);
+    bool ok = !r->o->output_dir || (add_outputs(r, call, n_calls, &b, &made) &&
+                                    out_stage(&b, r->diag));
     if (ok && r->o->json)
         print_json(r, call, n_calls);
     else if (ok && !r->o->output_dir)

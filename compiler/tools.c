@@ -1,6 +1,5 @@
 /* tools.c -- `etc opt` and `etc ops`. */
 #include "compiler/compiler.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* -- opt --------------------------------------------------------------------------------------- */
@@ -37,29 +36,17 @@ static const char **split_passes(const char *list, Arena *a, int *n)
     return pass;
 }
 
-static char *print_text(const Program *p, Arena *a, size_t *n)
-{
-    char *text = NULL;
-    FILE *f = open_memstream(&text, n);
-    if (f)
-        program_print(p, f);
-    bool ok = f && fclose(f) == 0;
-    char *kept = ok ? arena_str(a, text, *n) : NULL;
-    free(text);
-    return kept;
-}
-
 /* The program goes to FILE or standard output; with --json it is a string of the result. */
 static bool stage_text(const Options *o, const Program *p, Arena *a, OutBatch *out, Diag *d)
 {
-    size_t n = 0;
+    Text t;
     bool to_file = o->output && strcmp(o->output, "-") != 0;
-    char *text = print_text(p, a, &n);
+    if (text_open(&t))
+        program_print(p, t.f);
+    const char *text = text_close(&t, a);
     if (!text)
         return diag_io(d, (Loc){.file = o->model}, "no memory to print it");
-    OutPiece piece = {text, (int64_t)n, 0};
-    OutFile f = {&piece, 1};
-    if (to_file && !out_stage(out, &f, o->output, d))
+    if ((to_file && !output_bytes(o, out, text, (int64_t)t.n, o->output, d)) || !out_stage(out, d))
         return false;
     if (o->json)
         printf("{\"schema\": 1, \"stage\": \"%s\", \"output\": %s, \"text\": %s}\n",

@@ -17,10 +17,10 @@ static inline bool fits(uint64_t at, uint64_t n, uint64_t limit)
 typedef struct Archive Archive;
 
 /* NULL: reported.  The mapping lives as long as the process. */
-Archive *archive_open(Arena *a, const char *path, Diag *d);
+Archive *archive_open(Files *files, Arena *a, const char *path, Diag *d);
 Archive *archive_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d);
 /* A folder an archive was unpacked into; data_dir stands for its "data" unless NULL. */
-Archive *archive_folder(Arena *a, const char *path, const char *data_dir, Diag *d);
+Archive *archive_folder(Files *files, Arena *a, const char *path, const char *data_dir, Diag *d);
 
 bool archive_is_folder(const Archive *z);
 bool archive_has(const Archive *z, const char *name);

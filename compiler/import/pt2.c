@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "compiler/import/internal.h"
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -234,6 +232,11 @@ static Program *read_archive(Arena *a, const char *path, Archive *archive, const
     return done(&p, check_format(&p) && read_methods(&p));
 }
 
+static Files *files_of(Arena *a, const ImportOptions *o)
+{
+    return o && o->files ? o->files : files_new(a);
+}
+
 /* The "data" of an unpacked archive, below what the user named. */
 static const char *data_dir(Arena *a, const ImportOptions *o)
 {
@@ -263,19 +266,19 @@ static JsonPlace json_place(Arena *a, const char *path)
 static Program *read_json(Arena *a, const char *path, const ImportOptions *o, Diag *d)
 {
     JsonPlace at = json_place(a, path);
-    Pt2 p = reader(a, path, archive_folder(a, at.root, data_dir(a, o), d), o, d);
+    Pt2 p = reader(a, path, archive_folder(files_of(a, o), a, at.root, data_dir(a, o), d), o, d);
     return done(&p, check_format(&p) && read_member(&p, at.method, at.member));
 }
 
 Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d)
 {
-    switch (o && o->kind ? o->kind : import_kind(path, d)) {
+    switch (o && o->kind ? o->kind : import_kind(files_of(a, o), path, d)) {
     case IMPORT_UNKNOWN:
         return NULL;
     case IMPORT_PT2:
-        return read_archive(a, path, archive_open(a, path, d), o, d);
+        return read_archive(a, path, archive_open(files_of(a, o), a, path, d), o, d);
     case IMPORT_FOLDER:
-        return read_archive(a, path, archive_folder(a, path, data_dir(a, o), d), o, d);
+        return read_archive(a, path, archive_folder(files_of(a, o), a, path, data_dir(a, o), d), o, d);
     case IMPORT_JSON:
         return read_json(a, path, o, d);
     default:
@@ -292,22 +295,22 @@ Program *import_pt2_bytes(Arena *a, const char *name, uint8_t *data, size_t n, D
 Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size_t n,
                            const char *dir, Diag *d)
 {
-    Pt2 p = reader(a, name, archive_folder(a, dir, NULL, d), NULL, d);
+    Pt2 p = reader(a, name, archive_folder(files_new(a), a, dir, NULL, d), NULL, d);
     uint8_t *copy = arena_bytes(p.tmp, n + JSON_ROOM);
     return done(&p, read_method(&p, "model", name, memcpy(copy, data, n), n));
 }
 
 static Archive *archive_of(Arena *a, const char *path, const ImportOptions *o, Diag *d)
 {
-    switch (import_kind(path, d)) {
+    switch (import_kind(files_of(a, o), path, d)) {
     case IMPORT_UNKNOWN:
         return NULL;
     case IMPORT_PT2:
-        return archive_open(a, path, d);
+        return archive_open(files_of(a, o), a, path, d);
     case IMPORT_FOLDER:
-        return archive_folder(a, path, data_dir(a, o), d);
+        return archive_folder(files_of(a, o), a, path, data_dir(a, o), d);
     case IMPORT_JSON:
-        return archive_folder(a, json_place(a, path).root, data_dir(a, o), d);
+        return archive_folder(files_of(a, o), a, json_place(a, path).root, data_dir(a, o), d);
     default:
         diag_error(d, (Loc){.file = path},
                    "is no archive with weights that torch.export.save wrote");
@@ -355,25 +358,22 @@ static ImportKind kind_of_name(const char *path)
     return IMPORT_UNKNOWN;
 }
 
-ImportKind import_kind(const char *path, Diag *d)
+ImportKind import_kind(Files *files, const char *path, Diag *d)
 {
     char start[257] = "";
     struct stat s;
-    Loc loc = {.file = path};
-    bool is_there = stat(path, &s) == 0;
-    if (is_there && S_ISDIR(s.st_mode))
+    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
         return IMPORT_FOLDER;
-    if (is_there && !S_ISREG(s.st_mode))
-        return diag_io(d, loc, "not a regular file"), IMPORT_UNKNOWN;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = file_open(files, path, &(const File *){0}, d);
     if (fd < 0)
-        return diag_io(d, loc, "%s", strerror(errno)), IMPORT_UNKNOWN;
+        return IMPORT_UNKNOWN;
     ssize_t n = read(fd, start, sizeof start - 1);
     close(fd);
     ImportKind kind = kind_of_bytes(start, n > 0 ? (size_t)n : 0);
     if (kind == IMPORT_UNKNOWN)
         kind = kind_of_name(path);
     if (kind == IMPORT_UNKNOWN)
-        diag_error(d, loc, "is none of .pt2, an unpacked .pt2, model.json, .onnx, .etir, .pte");
+        diag_error(d, (Loc){.file = path},
+                   "is none of .pt2, an unpacked .pt2, model.json, .onnx, .etir, .pte");
     return kind;
 }

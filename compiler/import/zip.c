@@ -8,13 +8,9 @@
 #define _GNU_SOURCE
 #include "compiler/import/internal.h"
 #include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -44,6 +40,7 @@ typedef struct Member {
 } Member;
 
 struct Archive {
+    Files *files; /* of a folder: takes note of what is read */
     Arena *arena;
     Diag *diag;
     Loc loc;
@@ -390,34 +387,8 @@ static Member *find(const Archive *z, const char *name)
 
 /* -- files ------------------------------------------------------------------------------- */
 
-/* Opens a regular file; -1: reported. */
-static int open_file(const char *path, Loc loc, uint64_t *n, Diag *d)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not to wait for a pipe's writer */
-    struct stat s;
-    if (fd < 0 || fstat(fd, &s))
-        diag_io(d, loc, "%s", strerror(errno));
-    else if (!S_ISREG(s.st_mode))
-        diag_io(d, loc, "not a regular file");
-    else {
-        *n = (uint64_t)s.st_size;
-        return fd;
-    }
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
-static bool read_all(int fd, uint8_t *to, uint64_t n)
-{
-    for (ssize_t got; n; to += got, n -= (uint64_t)got)
-        if ((got = read(fd, to, n)) <= 0)
-            return false;
-    return true;
-}
-
 /* The file over memory that goes on behind its end; MAP_FAILED where that fails. */
-static void *map(int fd, uint64_t n)
+static void *map(int fd, size_t n)
 {
     enum { ACCESS = PROT_READ | PROT_WRITE, KIND = MAP_PRIVATE | MAP_NORESERVE };
     void *room = mmap(NULL, n + JSON_ROOM, ACCESS, KIND | MAP_ANONYMOUS, -1, 0);
@@ -426,22 +397,22 @@ static void *map(int fd, uint64_t n)
 
 /* Maps a file, private and writable; a small one is read, which costs less than to copy the pages
  * that are written one by one. */
-static bool load_file(Arena *a, const char *path, Loc loc, uint8_t **data, uint64_t *n, Diag *d)
+static bool load_file(Files *files, Arena *a, const char *path, uint8_t **data, size_t *n, Diag *d)
 {
     enum { SMALL = 4 << 20 };
-    int fd = open_file(path, loc, n, d);
+    const File *f;
+    bool ok;
+    int fd = file_open(files, path, &f, d);
     if (fd < 0)
         return false;
-    bool ok;
-    if (*n < SMALL) {
-        *data = arena_bytes(a, (size_t)*n + JSON_ROOM);
-        ok = read_all(fd, *data, *n);
+    *n = (size_t)f->size;
+    if (f->size < SMALL) {
+        *data = arena_bytes(a, *n + JSON_ROOM);
+        ok = file_read(fd, path, *data, f->size, 0, d);
     } else {
         *data = map(fd, *n);
-        ok = *data != MAP_FAILED;
+        ok = *data != MAP_FAILED || file_unreadable(path, d);
     }
-    if (!ok)
-        diag_io(d, loc, "cannot be read: %s", strerror(errno));
     close(fd);
     return ok;
 }
@@ -456,13 +427,7 @@ static const char *member_path(const Archive *z, const char *name)
 
 static bool read_file(Archive *z, const char *name, uint8_t **data, size_t *n)
 {
-    const char *path = member_path(z, name);
-    Loc loc = {.file = path};
-    uint64_t size;
-    if (!load_file(z->arena, path, loc, data, &size, z->diag))
-        return false;
-    *n = (size_t)size;
-    return true;
+    return load_file(z->files, z->arena, member_path(z, name), data, n, z->diag);
 }
 
 /* -- programs ---------------------------------------------------------------------------- */
@@ -566,12 +531,11 @@ Archive *archive_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag
     return ok ? z : NULL;
 }
 
-Archive *archive_open(Arena *a, const char *path, Diag *d)
+Archive *archive_open(Files *files, Arena *a, const char *path, Diag *d)
 {
     uint8_t *data;
-    uint64_t n;
-    Loc loc = {.file = path};
-    return load_file(a, path, loc, &data, &n, d) ? archive_bytes(a, path, data, n, d) : NULL;
+    size_t n;
+    return load_file(files, a, path, &data, &n, d) ? archive_bytes(a, path, data, n, d) : NULL;
 }
 
 static const char *with_slash(Arena *a, const char *dir)
@@ -580,10 +544,11 @@ static const char *with_slash(Arena *a, const char *dir)
     return arena_printf(a, "%s%s", dir, n && dir[n - 1] == '/' ? "" : "/");
 }
 
-Archive *archive_folder(Arena *a, const char *path, const char *data_dir, Diag *d)
+Archive *archive_folder(Files *files, Arena *a, const char *path, const char *data_dir, Diag *d)
 {
     Archive *z = NEW(a, Archive, 1);
-    *z = (Archive){.arena = a,
+    *z = (Archive){.files = files,
+                   .arena = a,
                    .diag = d,
                    .loc = {.file = path},
                    .root = with_slash(a, path),

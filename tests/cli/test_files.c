@@ -1,0 +1,159 @@
+/* test_files.c -- which files a run reads and writes: no output is an input or another output,
+ * whatever they are called; those of several runs do not mix. */
+#include "tests/cli/cli.h"
+
+TestSuite(files, .init = make_folders, .fini = remove_folders, .timeout = 120);
+
+#define ADD "$DATA/add/model.pt2 "
+#define MLP "$DATA/mlp_digits/model.pt2 "
+#define SAMPLE "$DATA/quantized/mlp_digits_calibration.npy "
+#define UNPACK "python3 -m zipfile -e $DATA/linear/model.pt2 . "
+
+/* -- clashes ----------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *make, *arguments;
+    int code;          /* 2 where the command line alone shows it */
+    const char *names; /* both, as the message has them */
+} clash[] = {
+    {UNPACK, "compile model -o model/models/model.json", 3, "'model/models/model.json' is read"},
+    {UNPACK, "compile model -o model/data/weights/weight_0", 3,
+     "'model/data/weights/weight_0' is read"},
+    {UNPACK, "compile model -o x --dump-data model/data/weights/weight_0", 3,
+     "'model/data/weights/weight_0' is read"},
+    {UNPACK, "compile model/models/model.json -o ./model/data/weights/weight_0", 3,
+     "'./model/data/weights/weight_0' is the file 'model/data/weights/weight_0'"},
+    {UNPACK "; mv model/data d", "compile model --weights-dir d -o d/weights/weight_0", 3,
+     "'d/weights/weight_0' is read"},
+    {UNPACK "; cp $DATA/linear/model.etir .",
+     "compile model.etir --weights model -o model/data/weights/weight_0", 3,
+     "'model/data/weights/weight_0' is read"},
+    {"cp " ADD "foo.h", "emit-c foo.h -o foo.c", 3, "'foo.h' is read"},
+    {"cp " ADD "m; ln m foo.h", "emit-c m -o foo.c", 3, "'foo.h' is the file 'm', which is read"},
+    {"cp " ADD "foo_main.c", "emit-c foo_main.c -o foo.c --main", 3, "'foo_main.c' is read"},
+    {"cp " MLP "m_weights.bin", "emit-c m_weights.bin -o m.c --weights-as incbin", 3,
+     "'m_weights.bin' is read"},
+    {"cp " ADD "x.pte.d", "compile x.pte.d -o x.pte -MD", 2, "'x.pte.d' is read"},
+    {"cp " ADD "x.d; ln -s x.d x.pte.d", "compile x.d -o x.pte -MD", 2,
+     "'x.pte.d' is the file 'x.d', which is read"},
+    {"mkdir c; cp " SAMPLE "c/a.npy", "compile " MLP "--recipe int8 --calibrate c -o c/a.npy", 3,
+     "'c/a.npy' is read"},
+    {"mkdir c; cp " SAMPLE "c/a.npy; ln -s c d",
+     "quantize " MLP "--recipe int8 --calibrate c --statistics d/a.npy", 3,
+     "'d/a.npy' is the file 'c/a.npy', which is read"},
+    {"cp " SAMPLE "s.part.npy; ln s.part.npy s.part",
+     "quantize " MLP "--recipe int8 --calibrate s.part.npy --statistics s", 2,
+     "'s.part' is the file 's.part.npy'"},
+    {"cp $DATA/mlp_digits/input_0.npy output_0.npy",
+     "run " MLP "--input output_0.npy --output-dir .", 3,
+     "'./output_0.npy' is the file 'output_0.npy', which is read"},
+    {"cp " MLP "output_0.npy",
+     "run output_0.npy --input $DATA/mlp_digits/input_0.npy --output-dir .", 3,
+     "'./output_0.npy' is the file 'output_0.npy', which is read"},
+    {"cp $DATA/add/model.etir m", "opt - --passes=dce -o m < m", 2,
+     "'m' is the file '/dev/stdin', which is read"},
+    {"cp $DATA/linear/input_0.npy l.npy; echo x > l.html; ln l.npy l.json",
+     "quantize " MLP "--recipe int8 --calibrate " SAMPLE
+     "--max-drop top1=0 --labels l.npy --statistics s --report l.json",
+     2, "'l.json' is the file 'l.npy', which is read"},
+    {"cp $DATA/linear/input_0.npy x.npy",
+     "bench $DATA/linear/model.pt2 --input x.npy --trace x.npy", 2, "'x.npy' is read"},
+    /* two outputs */
+    {":", "compile " ADD "-o x --dump-data ./x", 2, "'x' and './x' are the same file"},
+    {"mkdir d; ln -s d e", "compile " ADD "-o d/x --dump-data e/x", 2,
+     "'d/x' and 'e/x' are the same file"},
+    {": > x; ln x y", "compile " ADD "-o x --dump-data y", 2, "'x' and 'y' are the same file"},
+    {": > x; ln -s x y.svg", "compile " ADD "-o x --report y.svg", 2,
+     "'x' and 'y.svg' are the same file"},
+    {":", "compile " ADD "-o x -MD --dump-data x.d", 2, "'x.d' is the name of two outputs"},
+    {":", "emit-c " ADD "-o x.c --dump-data x.h", 3, "'x.h' is the name of two outputs"},
+    {":", "emit-c " ADD "-o x.c --main --dump-data ./x_main.c", 3,
+     "'./x_main.c' and 'x_main.c' are the same file"},
+    {":", "quantize " MLP "--recipe int8 --calibrate " SAMPLE
+          "--statistics s.json --report ./s.json", 2, "'s.json' and './s.json' are the same file"},
+};
+
+/* Of every file below: its name and what it holds. */
+static const char *state_of_folder(void)
+{
+    return sh("find . -type f -exec cksum {} + | sort").out;
+}
+
+Test(files, no_output_is_an_input_or_another_output)
+{
+    for (size_t i = 0; i < sizeof clash / sizeof *clash; i++) {
+        cr_assert_eq(sh(clash[i].make).code, 0, "%s", clash[i].make);
+        const char *before = state_of_folder();
+        fails(clash[i].arguments, clash[i].code, clash[i].names);
+        const char *after = state_of_folder();
+        cr_expect_str_eq(after, before, "etc %s changed\n%s\nto\n%s", clash[i].arguments, before,
+                         after);
+        sh("rm -rf ./*");
+    }
+}
+
+/* What is not there yet is told apart by its folder, devices are as many files as one likes. */
+Test(files, other_outputs_are_no_clash)
+{
+    sh("mkdir d");
+    ok("compile " ADD "-o x --dump-data d/x --report y.svg -MD -q");
+    ok("compile " ADD "-o /dev/null --dump-data /dev/null -q");
+    ok("compile " ADD "-o /dev/stdout -q > y");
+    expect_same("x", "y");
+    ok("compile " ADD "-o x --dump-data d/x --report y.svg -MD -q"); /* all are there */
+    sh("ln -s x z");
+    ok("compile " ADD "-o z -q");
+    expect_same("x", "y");
+    expect_files("d x x.d y y.svg z ");
+}
+
+/* -- depfiles ---------------------------------------------------------------------------------- */
+
+static void expect_depfile(const char *path, const char *want)
+{
+    size_t n;
+    char *got = slurp(path, &n);
+    for (char *at = got; (at = strstr(at, ROOT "/tests/data"));) /* shorter */
+        memmove(at, at + strlen(ROOT "/tests/"), strlen(at + strlen(ROOT "/tests/")) + 1);
+    cr_expect_str_eq(got, want, "%s is\n%s", path, got);
+}
+
+Test(files, a_depfile_names_all_that_was_read)
+{
+    sh(UNPACK "; mkdir c; cp " SAMPLE "c/a.npy; cp " SAMPLE "c/b.npy; echo 'preset: int8' > r.yaml");
+    ok("compile model -o l -MD -q");
+    expect_depfile("l.d", "l: \\\n model/archive_format \\\n model/archive_version \\\n"
+                          " model/byteorder \\\n model/models/model.json \\\n"
+                          " model/data/weights/model_weights_config.json \\\n"
+                          " model/data/weights/weight_0 \\\n model/data/weights/weight_1\n");
+    ok("compile " MLP "--recipe r.yaml --calibrate c -o m -MD -q");
+    expect_depfile("m.d", "m: \\\n data/mlp_digits/model.pt2 \\\n r.yaml \\\n c/a.npy \\\n"
+                          " c/b.npy\n");
+    ok("quantize " MLP "--recipe r.yaml --calibrate c --statistics s -q");
+    ok("compile " MLP "--recipe r.yaml --statistics s -o m -MD -q");
+    expect_depfile("m.d", "m: \\\n data/mlp_digits/model.pt2 \\\n r.yaml \\\n s\n");
+    sh("ln -s $DATA/add/model.pt2 one; ln -s one two");
+    ok("compile --method a=one --method b=two -o m -MD -q");
+    expect_depfile("m.d", "m: \\\n one \\\n two\n");
+    ok("compile " MLP "--verify --input $DATA/mlp_digits/input_0.npy -o m -MD -q");
+    expect_depfile("m.d", "m: \\\n data/mlp_digits/model.pt2 \\\n data/mlp_digits/input_0.npy\n");
+    ok("compile - --weights model -o l -MD -q < $DATA/linear/model.etir");
+    expect_depfile("l.d", "l: \\\n model/data/weights/weight_0 \\\n model/data/weights/weight_1\n");
+}
+
+/* -- several runs ------------------------------------------------------------------------------ */
+
+#define EMIT(model, to) "\"$ETC\" emit-c $DATA/" model "/model.pt2 -o " to "/m.c --main -q"
+
+Test(files, of_several_runs_one_is_there_in_the_end)
+{
+    sh("mkdir a b both; " EMIT("add", "a") "; " EMIT("mlp_digits", "b") " --weights-as incbin");
+    for (int round = 0; round < 5; round++) {
+        sh("for i in 1 2 3 4 5 6 7 8; do " EMIT("add", "both") " & " EMIT("mlp_digits", "both")
+           " --weights-as incbin & done; wait");
+        Result r = sh("cd both; for of in a b; do cmp -s m.c ../$of/m.c && cmp -s m.h ../$of/m.h "
+                      "&& cmp -s m_main.c ../$of/m_main.c && echo all of $of; done; ls -A");
+        cr_expect(!strncmp(r.out, "all of", 6), "they are mixed: %s", r.out);
+        cr_expect_null(strstr(r.out, ".tmp"), "%s", r.out);
+    }
+}
