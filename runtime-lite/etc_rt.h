@@ -137,8 +137,9 @@ enum { ETC_PACKED_COLUMNS = 16 };       /* of a block of packed weights: kernels
  * the out tensors; a row without `out` takes the functional schema's.  TensorOptions (dtype,
  * layout, device and pin_memory where the schema has all four) are left out, as torch does.
  * n_args may be larger: a .pte appends a return slot.  A kernel checks counts, tags, dtypes and
- * shapes itself, resizes its outs, then runs a core.  Outs may overlay inputs only where the
- * `inplace` column of ir/ops.def allows. */
+ * shapes itself, resizes its outs, then runs a core.  Outs lie apart from each other, and from
+ * inputs but where the row's `inplace` allows; a kernel counts on that for its numbers, never for
+ * the bounds of what it reads and writes: it follows nothing unchecked that it wrote. */
 typedef struct EtcCall {
     EtcValue *const *arg;
     int32_t n_args;
@@ -152,6 +153,8 @@ typedef struct EtcKernelRow {
     const char *name; /* "aten::add.out", the official runtime's key */
     EtcKernel *run;
     int32_t n_args; /* with outs, without return slot: what a KernelCall must bring at least */
+    int32_t first_out, n_outs; /* arguments that are tensors, or one list of tensors, it writes */
+    uint32_t inplace;          /* bit i: the first out may lie exactly where argument i does */
 } EtcKernelRow;
 
 /* kernels/kernels.def, sorted by name. NULL when this build has none of that name.
