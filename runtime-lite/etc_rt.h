@@ -75,7 +75,7 @@ typedef struct EtcTensor {
     const uint8_t *order; /* dimensions from outermost to innermost in memory; NULL: 0, 1, 2 ... */
     int64_t capacity;     /* bytes at `data` */
     uint8_t is_static;    /* sizes may not change */
-    uint8_t is_const;     /* lies in the file: etc_resize refuses it as an out */
+    uint8_t is_const;     /* in the file, or the caller's: etc_resize refuses it as an out */
 } EtcTensor;
 
 /* The numbers are those of the official runtime's EValue tags. */
@@ -264,9 +264,9 @@ int32_t etc_method_n_outputs(const EtcMethod *m);
 const EtcValue *etc_method_input(const EtcMethod *m, int32_t i);  /* type, and sizes or bounds */
 const EtcValue *etc_method_output(const EtcMethod *m, int32_t i); /* after a run */
 
-/* Copies a tensor into planned memory, or aliases the caller's data where none is planned; other
- * kinds must equal what the file holds.  A dimension past its bound is refused, by name of the
- * input's number. */
+/* Copies a tensor into planned memory; where none is planned the caller's data itself is read,
+ * never written, and must outlive the runs and lie outside the pools.  Other kinds must equal what
+ * the file holds.  A dimension past its bound is refused, by name of the input's number. */
 EtcStatus etc_method_set_input(EtcMethod *m, int32_t i, const EtcValue *v, EtcError *e);
 EtcStatus etc_method_run(EtcMethod *m, EtcError *e);
 

@@ -87,7 +87,7 @@ typedef struct Slot {
     uint32_t in_file;
     uint8_t is_input;
     uint8_t is_planned;           /* home is in a pool or in the file */
-    uint8_t is_const;             /* home is in the file */
+    uint8_t is_const;             /* home is in the file, or the caller's */
     uint8_t is_marked, is_frozen; /* during a call: seen as an argument, its sizes held */
 } Slot;
 

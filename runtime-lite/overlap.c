@@ -85,7 +85,7 @@ const char *etc_find_overlap(const EtcCall *c, const EtcKernelRow *row, int at_l
         for (int32_t item = 0; item < n; item++) {
             const EtcTensor *y = item_of(c->arg[k], item);
             if ((y != NULL) && y->is_const) {
-                return "operator writes to a constant";
+                return "operator writes to a constant or to an input of the caller";
             }
             for (int32_t i = 0; (y != NULL) && (what == NULL) && (i < row->n_args); i++) {
                 what = compare(c, row, k, item, i, at_load);

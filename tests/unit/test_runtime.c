@@ -207,6 +207,7 @@ Test(runtime, overlaps_are_found_at_load)
         {"bad_results_overlap", ETC_BAD_FILE, "share memory"},
         {"bad_result_over_operand", ETC_BAD_FILE, "lies over an argument"},
         {"bad_result_over_spread_operand", ETC_BAD_FILE, "lies over an argument"},
+        {"bad_input_written", ETC_BAD_FILE, "input of the caller"},
         {"bad_results_overlap_by_view", ETC_OK, NULL},
         {"bad_result_over_operand_by_view", ETC_OK, NULL},
     };
@@ -225,6 +226,7 @@ Test(runtime, hostile_files)
     static const Hostile list[] = {
         {"bad_const_out", ETC_BAD_FILE, "writes to a constant"},
         {"bad_const_out_by_view", ETC_BAD_FILE, "writes to a constant"},
+        {"bad_input_written", ETC_BAD_FILE, "or to an input of the caller"},
         {"bad_results_overlap", ETC_BAD_FILE, "results of an operator share memory"},
         {"bad_results_overlap_by_view", ETC_BAD_FILE, "results of an operator share memory"},
         {"bad_results_overlap_in_a_list", ETC_BAD_FILE, "results of an operator share memory"},

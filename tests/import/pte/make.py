@@ -505,6 +505,12 @@ def main():
         p.kernel("aten::mm", "out", a, b, y, y)
         return [a, b], [y]
 
+    @bad("input_written")
+    def _(p):
+        x = p.tensor([4], planned=False)
+        p.kernel("aten::full", "out", p.ints([p.int(4)]), p.double(7.0), x, x)
+        return [x], [x]
+
     p = Pte()
     p.save("bad_two_methods_of_one_name", [], [], names=["f", "f"])
     p = Pte()
