@@ -51,16 +51,6 @@ const EtcValue *etc_method_output(const EtcMethod *m, int32_t i)
     return end_at(m, m->outputs, i);
 }
 
-static int same_order(const EtcTensor *a, const EtcTensor *b)
-{
-    for (int32_t k = 0; k < a->rank; k++) {
-        if ((a->order ? a->order[k] : k) != (b->order ? b->order[k] : k)) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
 /* NULL, or why the caller's tensor does not fit what the file says of this input. */
 static const char *misfit(const EtcFlat *f, const Slot *s, const EtcTensor *from)
 {
@@ -80,7 +70,7 @@ static const char *misfit(const EtcFlat *f, const Slot *s, const EtcTensor *from
             return "input with a size other than the model's";
         }
     }
-    if (!same_order(from, &s->t)) {
+    if (!etc_same_order(from, &s->t)) {
         return "input of another dim_order";
     }
     if (!is_backed(from) || (from->data == NULL)) {
@@ -236,17 +226,13 @@ static void release(const EtcValue *v)
 }
 
 /* Arguments past the row's count repeat the outs, for the return slot. */
-static const char *admit_all(EtcMethod *m, const Operator *op)
+static const char *admit_all(const EtcCall *c, const Operator *op)
 {
     const char *what = NULL;
     for (int32_t k = 0; (what == NULL) && (k < op->row->n_args); k++) {
-        what = admit(m->arg[k], !op->is_view || (k + 1 < op->row->n_args));
+        what = admit(c->arg[k], !op->is_view || (k + 1 < op->row->n_args));
     }
-    if ((what == NULL) && op->in_place && (op->row->n_args > 0) && (m->arg[0]->tag == ETC_TENSOR) &&
-        m->arg[0]->as.tensor->is_const) {
-        return "operator writes to a constant";
-    }
-    return what;
+    return (what == NULL) ? etc_find_overlap(c, op->row, 0) : what;
 }
 
 /* A call made to fail, as no operator checks a size: a value and, in place of a number, what it had
@@ -268,7 +254,7 @@ static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint
     c.n_args = (int32_t)args.n;
     c.scratch = m->scratch;
     c.cores = m->cores;
-    const char *what = admit_all(m, op);
+    const char *what = admit_all(&c, op);
     EtcStatus status = (what == NULL) ? op->row->run(&c) : ETC_BAD_FILE;
     for (int32_t k = 0; k < op->row->n_args; k++) {
         release(m->arg[k]);

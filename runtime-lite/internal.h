@@ -87,15 +87,14 @@ typedef struct Slot {
     uint32_t in_file;
     uint8_t is_input;
     uint8_t is_planned;           /* home is in a pool or in the file */
-    uint8_t is_const;             /* home is in the file */
+    uint8_t is_const;             /* home is in the file, or the caller's */
     uint8_t is_marked, is_frozen; /* during a call: seen as an argument, its sizes held */
 } Slot;
 
 typedef struct Operator {
     const EtcKernelRow *row;
     const char *name, *overload;
-    uint8_t is_view;  /* et_view points its last argument elsewhere */
-    uint8_t in_place; /* "aten::copy_": writes its first argument */
+    uint8_t is_view; /* et_view points its last argument elsewhere */
 } Operator;
 
 typedef struct Delegate {
@@ -123,6 +122,13 @@ struct EtcMethod {
 
 void etc_name_operator(EtcError *e, const Operator *op);
 
+/* Whether elements of x lie in memory in the order of those of y. */
+int etc_same_order(const EtcTensor *x, const EtcTensor *y);
+
+/* NULL, or why the tensors of a call may not lie as they do: its results over each other, over what
+ * it reads, or where nothing may be written. */
+const char *etc_find_overlap(const EtcCall *c, const EtcKernelRow *row, int at_load);
+
 typedef struct Build { /* a method under construction */
     EtcMethod *m;
     const EtcProgram *p;
@@ -130,6 +136,7 @@ typedef struct Build { /* a method under construction */
     EtcError *e;
     EtcFlat f;
     uint32_t plan, n_slots, n_items, n_dims; /* taken so far */
+    uint64_t n_compared;                     /* tensors of calls */
 } Build;
 
 EtcStatus etc_build_values(Build *b);

@@ -215,23 +215,46 @@ static EtcStatus check_args(const Build *b, uint32_t call, uint32_t i)
         if ((at < 0) || ((uint32_t)at >= b->m->n_values)) {
             return bad(b->e, "argument of a call is no value", i);
         }
+        b->m->arg[k] = &b->m->value[at];
     }
     return ETC_OK;
 }
 
-static EtcStatus check_kernel(const Build *b, uint32_t call, uint32_t i)
+static EtcStatus bad_call(const Build *b, const Operator *op, const char *what, uint32_t i)
 {
-    int32_t op = etc_flat_i32(&b->f, call, 0);
-    if ((op < 0) || ((uint32_t)op >= b->m->n_ops)) {
+    EtcStatus status = bad(b->e, what, i);
+    etc_name_operator(b->e, op);
+    return status;
+}
+
+/* What a call writes, as planned.  Calls may share long lists, so the file is no bound. */
+static EtcStatus check_results(Build *b, const Operator *op, uint32_t i)
+{
+    EtcCall c = {b->m->arg, op->row->n_args, NULL, NULL};
+    for (int32_t k = 0; k < c.n_args; k++) {
+        EtcTag tag = c.arg[k]->tag;
+        int is_list = (tag == ETC_LIST_TENSOR) || (tag == ETC_LIST_OPT_TENSOR);
+        b->n_compared += is_list ? (uint64_t)c.arg[k]->as.list.n : 1;
+    }
+    if (b->n_compared > MAX_ITEMS) {
+        return etc_fail(b->e, ETC_LIMIT, "more than 16,777,216 arguments with those in lists", i);
+    }
+    const char *what = etc_find_overlap(&c, op->row, 1);
+    return (what != NULL) ? bad_call(b, op, what, i) : ETC_OK;
+}
+
+static EtcStatus check_kernel(Build *b, uint32_t call, uint32_t i)
+{
+    int32_t at = etc_flat_i32(&b->f, call, 0);
+    if ((at < 0) || ((uint32_t)at >= b->m->n_ops)) {
         return bad(b->e, "call of an operator that is not listed", i);
     }
-    const EtcKernelRow *row = b->m->op[op].row;
-    if ((row != NULL) && (etc_flat_vec(&b->f, call, 1).n < (uint32_t)row->n_args)) {
-        EtcStatus status = bad(b->e, "too few arguments for the operator", i);
-        etc_name_operator(b->e, &b->m->op[op]);
-        return status;
+    const Operator *op = &b->m->op[at];
+    if ((op->row != NULL) && (etc_flat_vec(&b->f, call, 1).n < (uint32_t)op->row->n_args)) {
+        return bad_call(b, op, "too few arguments for the operator", i);
     }
-    return check_args(b, call, i);
+    EtcStatus status = check_args(b, call, i);
+    return ((status == ETC_OK) && (op->row != NULL)) ? check_results(b, op, i) : status;
 }
 
 /* What a value is for memory's sake never changes: tensors, lists and None keep their tag, so a
@@ -264,7 +287,7 @@ static EtcStatus check_jump(const Build *b, uint32_t jump, uint32_t n, uint32_t 
     return ETC_OK;
 }
 
-static EtcStatus check_instruction(const Build *b, uint32_t instruction, uint32_t n, uint32_t i)
+static EtcStatus check_instruction(Build *b, uint32_t instruction, uint32_t n, uint32_t i)
 {
     uint32_t at = etc_flat_table(&b->f, instruction, UNION_VALUE);
     const EtcValue *v;
@@ -290,7 +313,7 @@ static EtcStatus check_instruction(const Build *b, uint32_t instruction, uint32_
     }
 }
 
-static EtcStatus check_chains(const Build *b)
+static EtcStatus check_chains(Build *b)
 {
     EtcStatus status = ETC_OK;
     for (uint32_t c = 0; (status == ETC_OK) && (c < b->m->chains.n); c++) {
@@ -315,13 +338,11 @@ void etc_name_operator(EtcError *e, const Operator *op)
 
 static void read_operator(const EtcFlat *f, uint32_t at, Operator *op)
 {
-    uint32_t n = 0;
     const char *overload = etc_flat_string(f, at, 1, NULL);
-    op->name = etc_flat_string(f, at, 0, &n);
+    op->name = etc_flat_string(f, at, 0, NULL);
     op->overload = overload ? overload : "";
     op->row = op->name ? etc_kernel_find(op->name, op->overload) : NULL;
     op->is_view = (op->row != NULL) && (op->row->run == etc_et_view);
-    op->in_place = (op->overload[0] == '\0') && (n > 0) && (op->name[n - 1] == '_');
 }
 
 static EtcStatus read_operators(const Build *b)

@@ -303,10 +303,12 @@ EtcStatus etc_build_ends(Build *b)
         }
         if (m->value[at].tag == ETC_TENSOR) {
             Slot *s = (Slot *)(void *)m->value[at].as.tensor;
-            if (s->t.is_const) {
+            if (s->is_const && s->is_planned) {
                 return etc_fail(b->e, ETC_BAD_FILE, "input is a constant tensor", i);
             }
             s->is_input = 1;
+            s->is_const = !s->is_planned; /* what the caller gives is read, never written */
+            s->t.is_const = s->is_const;
         }
     }
     for (uint32_t i = 0; i < m->outputs.n; i++) {

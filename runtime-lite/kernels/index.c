@@ -369,10 +369,22 @@ typedef struct Ranked { /* a row of values, and the places of the best so far, t
     const EtcTensor *x;
     EtcTensor *index;
     EtcKind kind;
-    int64_t from, step;        /* elements, in x */
+    int64_t n, from, step;     /* elements, in x */
     int64_t index_at, stride; /* elements, in index */
     int largest;
 } Ranked;
+
+static int64_t *best_of(const Ranked *r, int64_t at)
+{
+    return (int64_t *)r->index->data + r->index_at + (at * r->stride);
+}
+
+/* The at-th best.  Memory that has been written is read again here, so what it says is checked. */
+static int64_t place_of(const Ranked *r, int64_t at)
+{
+    const int64_t i = *best_of(r, at);
+    return ((i >= 0) && (i < r->n)) ? i : 0;
+}
 
 /* Whether a stands before b; a NaN is larger than any number. */
 static int precedes(const Ranked *r, const void *a, const void *b)
@@ -396,13 +408,12 @@ static const void *value_at(const Ranked *r, int64_t i, uint64_t *buffer)
  * stays before. */
 static int64_t rank_one(const Ranked *r, int64_t i, int64_t n, int64_t k)
 {
-    int64_t *best = (int64_t *)r->index->data + r->index_at;
     uint64_t a_buffer, b_buffer;
     const void *a = value_at(r, i, &a_buffer);
     int64_t lo = 0, hi = n;
     while (lo < hi) {
         const int64_t at = lo + ((hi - lo) / 2);
-        if (precedes(r, a, value_at(r, best[at * r->stride], &b_buffer))) {
+        if (precedes(r, a, value_at(r, place_of(r, at), &b_buffer))) {
             hi = at;
         } else {
             lo = at + 1;
@@ -413,23 +424,22 @@ static int64_t rank_one(const Ranked *r, int64_t i, int64_t n, int64_t k)
     }
     const int64_t last = (n < k) ? n : (k - 1);
     for (int64_t at = last; at > lo; at--) {
-        best[at * r->stride] = best[(at - 1) * r->stride];
+        *best_of(r, at) = *best_of(r, at - 1);
     }
-    best[lo * r->stride] = i;
+    *best_of(r, lo) = i;
     return (n < k) ? (n + 1) : n;
 }
 
-static void rank_row(const Ranked *r, int64_t n, int64_t k, EtcTensor *values)
+static void rank_row(const Ranked *r, int64_t k, EtcTensor *values)
 {
-    const int64_t *best = (const int64_t *)r->index->data + r->index_at;
     const size_t size = etc_dtype_size((int)values->dtype);
     int64_t found = 0;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < r->n; i++) {
         found = rank_one(r, i, found, k);
     }
     for (int64_t i = 0; i < found; i++) {
         memcpy(etc_at(values, r->index_at + (i * r->stride)),
-               etc_at(r->x, r->from + (best[i * r->stride] * r->step)), size);
+               etc_at(r->x, r->from + (place_of(r, i) * r->step)), size);
     }
 }
 
@@ -441,12 +451,12 @@ static void rank_rows(Ranked *r, int32_t axis, int64_t k, EtcTensor *values)
         outer *= (i < axis) ? r->x->dim[i] : 1;
         inner *= (i > axis) ? r->x->dim[i] : 1;
     }
-    const int64_t n = (r->x->rank > 0) ? r->x->dim[axis] : 1;
+    r->n = (r->x->rank > 0) ? r->x->dim[axis] : 1;
     r->step = r->stride = inner;
     for (int64_t i = 0; i < (outer * inner); i++) {
-        r->from = ((i / inner) * n * inner) + (i % inner);
+        r->from = ((i / inner) * r->n * inner) + (i % inner);
         r->index_at = ((i / inner) * k * inner) + (i % inner);
-        rank_row(r, n, k, values);
+        rank_row(r, k, values);
     }
 }
 

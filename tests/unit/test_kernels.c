@@ -793,6 +793,68 @@ Test(kernels, wrong_arguments_are_refused)
     free(scratch);
 }
 
+/* -- results over what kernels follow --------------------------------------------------------- */
+
+/* Result `out` and the tensor of argument `other`, which lies `at` bytes before it, in one block:
+ * the numbers are anybody's, but nothing outside is read or written. */
+static void run_over(Case *c, int out, int other, int64_t at, void *scratch)
+{
+    Call k;
+    call_make(&k, c, etc_cores(), scratch);
+    EtcTensor *y = &k.out[out], x = *k.arg[other]->as.tensor;
+    EtcValue v = {.tag = ETC_TENSOR, .as.tensor = &x};
+    void *mine = y->data;
+    const int64_t bytes = at + ((x.capacity > y->capacity) ? x.capacity : y->capacity);
+    unsigned char *block = malloc((size_t)bytes + 1);
+    memset(block, 0xa5, (size_t)bytes + 1);
+    memcpy(block, x.data, (size_t)x.capacity);
+    x.data = block;
+    y->data = block + at;
+    k.arg[other] = &v;
+    EtcStatus st = find(c->key)(&k.call);
+    cr_assert((st == ETC_OK) || (st == ETC_BAD_ARG) || (st == ETC_UNSUPPORTED));
+    y->data = mine;
+    call_free(&k);
+    free(block);
+}
+
+/* Whether argument i is another result or a tensor of indices. */
+static int is_followed(const Case *c, int out, int i)
+{
+    const EtcDtype y = c->out[out].expected.dtype;
+    if (i >= c->n_args) {
+        return i != (c->n_args + out);
+    }
+    const EtcValue *v = &c->value[i];
+    return (i > 0) && (v->tag == ETC_TENSOR) && (v->as.tensor->dtype != y) &&
+           ((v->as.tensor->dtype == ETC_I64) || (v->as.tensor->dtype == ETC_I32));
+}
+
+static void run_over_all(Case *c, int n, void *data)
+{
+    void **scratch_and_count = data;
+    (void)n;
+    for (int out = 0; (out < c->n_outs) && !is_list(c); out++) {
+        for (int i = 0; i < (c->n_args + c->n_outs); i++) {
+            for (int64_t at = 0; is_followed(c, out, i) && (at <= 24); at += 8) {
+                run_over(c, out, i, at, scratch_and_count[0]);
+                ++*(int *)scratch_and_count[1];
+            }
+        }
+    }
+}
+
+Test(kernels, nothing_written_is_trusted)
+{
+    int count = 0;
+    void *data[2] = {aligned_alloc(64, ETC_SCRATCH_BYTES), &count};
+    for (int i = 0; i < N_FAMILIES; i++) {
+        each_case(families[i], run_over_all, data);
+    }
+    cr_assert_gt(count, 1000);
+    free(data[0]);
+}
+
 Test(kernels, none_refuses)
 {
     EtcCall c = {NULL, 0, NULL, NULL};
