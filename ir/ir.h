@@ -401,6 +401,7 @@ struct Program {
     struct QuantJob *quant; /* what pass quantize is to do (quant/quant.h); NULL: nothing */
     struct ExprTable *exprs;       /* symint.c */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
+    const struct RuleBody **rules; /* passes/composite.h, by rule, parsed on first use */
 };
 
 Program *program_new(Arena *a, const char *name);

@@ -1,30 +1,30 @@
 /* composite.c -- operators that are formulas over others: the rules of composites.txt, played.
  *
- * A rule is read and computed in one go, from its text: there is no tree between.  What it computes
- * with before the program runs are arguments of the IR (numbers, sizes, lists, dtypes); tensors are
- * values of the graph, and what a rule does with tensors is built as nodes before the node that it
- * rewrites.  A branch not taken is read with `skips` set: nothing is looked up or built.  Loops run
- * over known numbers, so every rule ends; what decides a branch must be known too, or the node is
- * refused with that reason.  The rules are ours: what is wrong with one is a fault of ours.
+ * What a rule computes with before the program runs are arguments of the IR (numbers, sizes, lists,
+ * dtypes); tensors are values of the graph, and what a rule does with tensors is built as nodes
+ * before the node that it rewrites.  Loops run over known numbers, so every rule ends; what decides
+ * a branch must be known too, or the node is refused with that reason.  The rules are ours: what is
+ * wrong with one is a fault of ours.
  */
 #include "passes/composite.h"
-#include <ctype.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const Arg none = {.kind = ARG_NONE};
 
-static Arg expression(Play *p);
-static void block(Play *p);
+/* The names of one rule: unset ones of an operator's rule are its arguments, found when asked for. */
+typedef struct Scope {
+    const RuleBody *rule;
+    Arg *v;
+    bool *is_set;
+} Scope;
 
-/* -- what is wrong --------------------------------------------------------------------------- */
+static Arg value_of(Play *p, Scope *s, const Form *f);
+static void run(Play *p, Scope *s, const Form *f);
 
 Arg play_wrong(Play *p, const char *what)
 {
     if (!p->failed)
-        diag_fault(p->r->d, FAULT_BUG, p->n->loc, "the rule %s %s, before: %.30s", p->rule, what,
-                   p->at);
+        diag_fault(p->r->d, FAULT_BUG, p->n->loc, "the rule of %s %s", p->rule, what);
     p->failed = true;
     return none;
 }
@@ -37,68 +37,7 @@ Arg play_refuse(Play *p, const char *why)
     return none;
 }
 
-/* Whether what is read is computed. */
-bool play_runs(const Play *p)
-{
-    return !p->skips && !p->failed;
-}
-
-/* -- letters ----------------------------------------------------------------------------------- */
-
-static void skip_blank(Play *p)
-{
-    for (;; p->at += strcspn(p->at, "\n")) {
-        p->at += strspn(p->at, " \t\n");
-        if (*p->at != '#')
-            return;
-    }
-}
-
-static bool is_letter(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
-/* A name, which may have dots inside; 0: there is none. */
-static size_t name_length(const char *s)
-{
-    size_t n = 0;
-    if (isdigit((unsigned char)*s))
-        return 0;
-    while (is_letter(s[n]) || (n && s[n] == '.' && is_letter(s[n + 1]) &&
-                               !isdigit((unsigned char)s[n + 1])))
-        n++;
-    return n;
-}
-
-/* Moves behind a sign or word, if it comes next. */
-static bool take(Play *p, const char *what)
-{
-    size_t n = strlen(what);
-    skip_blank(p);
-    if (strncmp(p->at, what, n) != 0)
-        return false;
-    if (is_letter(*what) ? is_letter(p->at[n]) || p->at[n] == '.'
-                         : n == 1 && strchr("=<>!/", *what) && p->at[1] == '=')
-        return false;
-    if (!strcmp(what, "/") && p->at[1] == '/')
-        return false;
-    p->at += n;
-    return true;
-}
-
-static void expect(Play *p, const char *what)
-{
-    if (!p->failed && !take(p, what))
-        play_wrong(p, arena_printf(p->r->tmp, "wants '%s'", what));
-}
-
-static bool is_word(const char *s, size_t n, const char *word)
-{
-    return strlen(word) == n && !memcmp(s, word, n);
-}
-
-/* -- names ------------------------------------------------------------------------------------- */
+/* -- what is computed -------------------------------------------------------------------------- */
 
 Arg of_value(Play *p, Value *v)
 {
@@ -111,46 +50,6 @@ Arg of_value(Play *p, Value *v)
 Value *tensor(const Play *p, Arg a)
 {
     return a.kind == ARG_VALUE ? p->value[a.slot] : NULL;
-}
-
-/* An argument of the node; its values become slots here. */
-static Arg of_node(Play *p, Arg a)
-{
-    a.key = NULL;
-    if (a.kind == ARG_VALUE)
-        return of_value(p, p->n->in[a.slot]);
-    if (a.kind == ARG_LIST) {
-        Arg *item = NEW(p->r->tmp, Arg, a.list.n + 1);
-        for (int i = 0; i < a.list.n; i++)
-            item[i] = of_node(p, a.list.item[i]);
-        a.list.item = item;
-    }
-    return a;
-}
-
-static void bind(Play *p, const char *name, size_t len, Arg v)
-{
-    for (int i = p->scope; i < p->n_names; i++)
-        if (p->name[i].len == len && !memcmp(p->name[i].name, name, len)) {
-            p->name[i].v = v;
-            return;
-        }
-    PUSH(p->r->tmp, p->name, p->n_names, ((Binding){name, len, v}));
-}
-
-static bool dtype_named(const char *s, size_t n, Arg *v)
-{
-    static const EtcDtype all[] = {
-#define X(id, code, size, name) ETC_##id,
-        ETC_DTYPES(X)
-#undef X
-    };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (is_word(s, n, dtype_name(all[i]))) {
-            *v = (Arg){.kind = ARG_DTYPE, .dtype = all[i]};
-            return true;
-        }
-    return false;
 }
 
 Arg of_float(double f)
@@ -168,60 +67,18 @@ Arg of_bool(bool b)
     return (Arg){.kind = ARG_BOOL, .b = b};
 }
 
-/* Names that mean the same everywhere. */
-static bool constant_named(const char *s, size_t n, Arg *v)
+Arg list_new(const Play *p, int n, Arg **item)
 {
-    *v = is_word(s, n, "true") || is_word(s, n, "false") ? of_bool(*s == 't')
-         : is_word(s, n, "inf")                          ? of_float((double)INFINITY)
-         : is_word(s, n, "nan")                          ? of_float((double)NAN)
-         : is_word(s, n, "pi")                           ? of_float(3.14159265358979323846)
-                                                         : none;
-    return v->kind != ARG_NONE || is_word(s, n, "none") || dtype_named(s, n, v);
-}
-
-/* Results of the node as they are recorded: outs, and the first of them, out. */
-static bool result_named(Play *p, const char *s, size_t n, Arg *v)
-{
-    if (is_word(s, n, "out") && p->n->n_out) {
-        *v = of_value(p, p->n->out[0]);
-        return true;
-    }
-    if (!is_word(s, n, "outs"))
-        return false;
-    Arg *item = NEW(p->r->tmp, Arg, p->n->n_out + 1);
-    for (int i = 0; i < p->n->n_out; i++)
-        item[i] = of_value(p, p->n->out[i]);
-    *v = (Arg){.kind = ARG_LIST, .list = {item, p->n->n_out}};
-    return true;
-}
-
-static Arg named(Play *p, const char *s, size_t n)
-{
-    Arg v;
-    for (int i = p->n_names - 1; i >= p->scope; i--)
-        if (p->name[i].len == n && !memcmp(p->name[i].name, s, n))
-            return p->name[i].v;
-    int i = p->depth ? -1 : schema_find(op_schema(p->r->g->program, p->n->op), s, n);
-    if (i >= 0)
-        return of_node(p, p->n->arg[i]);
-    if (constant_named(s, n, &v) || result_named(p, s, n, &v))
-        return v;
-    return play_wrong(p, arena_printf(p->r->tmp, "names %.*s, which it does not have", (int)n, s));
-}
-
-/* -- numbers ----------------------------------------------------------------------------------- */
-
-static bool get_dim(const Arg *a, Dim *d)
-{
-    *d = a->kind == ARG_BOOL ? DIM(a->b) : a->dim;
-    return a->kind == ARG_INT || a->kind == ARG_BOOL;
+    *item = NEW(p->r->tmp, Arg, n + 1);
+    return (Arg){.kind = ARG_LIST, .list = {*item, n}};
 }
 
 Dim dim_of(Play *p, Arg a)
 {
-    Dim d;
-    if (get_dim(&a, &d))
-        return d;
+    if (a.kind == ARG_INT)
+        return a.dim;
+    if (a.kind == ARG_BOOL)
+        return DIM(a.b);
     if (a.kind == ARG_VALUE)
         play_refuse(p, "one of its integers is computed when the model runs");
     else
@@ -237,15 +94,66 @@ int64_t int_of(Play *p, Arg a)
     return d.expr ? 0 : d.value;
 }
 
-bool truth_of(Play *p, Arg a)
+static bool truth_of(Play *p, Arg a)
 {
     if (a.kind == ARG_BOOL)
         return a.b;
     if (a.kind == ARG_VALUE)
         play_refuse(p, "one of its flags is computed when the model runs");
-    else if (play_runs(p))
+    else
         play_wrong(p, "takes for a condition what is none");
     return false;
+}
+
+/* -- names ------------------------------------------------------------------------------------- */
+
+/* An argument of the node; its values become slots here. */
+static Arg of_node(Play *p, Arg a)
+{
+    a.key = NULL;
+    if (a.kind == ARG_VALUE)
+        return of_value(p, p->n->in[a.slot]);
+    if (a.kind == ARG_LIST) {
+        Arg *item, list = list_new(p, a.list.n, &item);
+        for (int i = 0; i < a.list.n; i++)
+            item[i] = of_node(p, a.list.item[i]);
+        return list;
+    }
+    return a;
+}
+
+/* Results of the node as they are recorded: outs, and the first of them, out. */
+static Arg recorded_results(Play *p)
+{
+    Arg *item, list = list_new(p, p->n->n_out, &item);
+    for (int i = 0; i < p->n->n_out; i++)
+        item[i] = of_value(p, p->n->out[i]);
+    return list;
+}
+
+static Arg unset(Play *p, const char *name)
+{
+    int i = p->depth ? -1 : arg_find(p->n, name);
+    if (i >= 0)
+        return of_node(p, p->n->arg[i]);
+    if (!p->depth && !strcmp(name, "out") && p->n->n_out)
+        return of_value(p, p->n->out[0]);
+    if (!p->depth && !strcmp(name, "outs"))
+        return recorded_results(p);
+    return play_wrong(p, arena_printf(p->r->tmp, "names %s, which it does not have", name));
+}
+
+static void bind(Scope *s, int i, Arg v)
+{
+    s->v[i] = v;
+    s->is_set[i] = true;
+}
+
+static Arg named(Play *p, Scope *s, int i)
+{
+    if (!s->is_set[i])
+        bind(s, i, unset(p, s->rule->local[i]));
+    return s->v[i];
 }
 
 /* -- nodes ------------------------------------------------------------------------------------- */
@@ -263,9 +171,14 @@ static Arg to_node(const Play *p, Node *to, Arg a)
     return a;
 }
 
-static bool key_is(const Given *g, int i, const char *name)
+static int given_for(const Given *g, int i, const char *name)
 {
-    return g->key[i] && is_word(g->key[i], g->key_length[i], name);
+    if (i < g->n && !g->key[i])
+        return i;
+    for (int k = 0; k < g->n; k++)
+        if (g->key[k] && !strcmp(g->key[k], name))
+            return k;
+    return -1;
 }
 
 /* Positions first, then keys; what is not given has the schema's default. */
@@ -274,18 +187,13 @@ static void push_given(Play *p, Node *m, const Given *g)
     const Schema *s = op_schema(p->r->g->program, m->op);
     int used = 0;
     for (int i = 0; i < s->n_args; i++) {
-        Arg a = s->arg[i].fallback;
-        int at = -1;
-        if (i < g->n && !g->key[i])
-            at = i;
-        for (int k = 0; at < 0 && k < g->n; k++)
-            at = key_is(g, k, s->arg[i].name) ? k : -1;
-        node_push(m, at < 0 ? a : to_node(p, m, g->v[at]));
+        int at = given_for(g, i, s->arg[i].name);
+        node_push(m, at < 0 ? s->arg[i].fallback : to_node(p, m, g->v[at]));
         used += at >= 0;
     }
     if (used != g->n)
         play_wrong(p, arena_printf(p->r->tmp, "calls %s with arguments it has not",
-                              op_info[m->op].target));
+                                   op_info[m->op].target));
 }
 
 Arg play_node(Play *p, OpId op, const Given *g)
@@ -302,437 +210,198 @@ Arg play_node(Play *p, OpId op, const Given *g)
     return p->result[0];
 }
 
-/* "sum.dim_IntList" is aten's; without an overload it is the default one. */
-static OpId op_named(Play *p, const char *s, size_t n)
+/* -- calls ------------------------------------------------------------------------------------- */
+
+/* Whatever the rule returns is in p->result then. */
+static void play_rule(Play *p, int rule, const Given *g)
 {
-    const char *dot = memchr(s, '.', n), *name = arena_str(p->r->tmp, s, n);
-    bool is_whole = dot && (is_word(s, (size_t)(dot - s), "etc") ||
-                            is_word(s, (size_t)(dot - s), "quantized_decomposed"));
-    return op_find(is_whole ? name
-                            : arena_printf(p->r->tmp, dot ? "aten.%s" : "aten.%s.default", name));
-}
-
-
-Arg list_new(const Play *p, int n)
-{
-    return (Arg){.kind = ARG_LIST, .list = {NEW(p->r->tmp, Arg, n + 1), n}};
-}
-
-/* -- rules ------------------------------------------------------------------------------------- */
-
-static const char *text_of(const char *name, size_t len)
-{
-    int lo = 0, hi = n_composites;
-    while (lo < hi) {
-        int at = (lo + hi) / 2, order = strncmp(name, composites[at].name, len);
-        if (!order && !composites[at].name[len])
-            return composites[at].text;
-        if (order > 0)
-            lo = at + 1;
-        else
-            hi = at;
-    }
-    return NULL;
-}
-
-static void play_text(Play *p, const char *text)
-{
-    p->at = text + 1;
-    if (*text != '=') {
-        block(p);
+    const RuleBody *body = rule_body(p->r->g->program, rule, p->r->d);
+    if (!body) {
+        p->failed = true;
         return;
     }
-    p->result[0] = expression(p);
-    p->n_results = 1;
-    p->returned = true;
-}
-
-/* Binds "(a, b)" to what is given, by position. */
-static const char *bind_given(Play *p, const char *text, const Given *g)
-{
-    p->at = text + 1;
-    for (int i = 0; !p->failed && !take(p, ")"); i++) {
-        skip_blank(p);
-        size_t len = name_length(p->at);
-        if (!len || i >= g->n || g->key[i])
-            play_wrong(p, "calls a function with other arguments than it has");
-        else
-            bind(p, p->at, len, g->v[i]);
-        p->at += len;
-        take(p, ",");
+    Scope scope = {body, NEW(p->r->tmp, Arg, body->n_locals + 1),
+                   NEW(p->r->tmp, bool, body->n_locals + 1)};
+    Scope *s = &scope;
+    if (g->n != s->rule->n_given)
+        play_wrong(p, arena_printf(p->r->tmp, "calls %s with other arguments than it has",
+                                   composites[rule].name));
+    for (int i = 0; i < g->n && !p->failed; i++)
+        bind(s, i, g->v[i]);
+    if (p->failed)
+        return;
+    if (s->rule->is_expression) {
+        p->result[0] = value_of(p, s, s->rule->form);
+        p->n_results = 1;
+        return;
     }
-    skip_blank(p);
-    return p->at;
+    run(p, s, s->rule->form);
+    if (!p->returned)
+        play_wrong(p, arena_printf(p->r->tmp, "has a part that returns nothing: %s",
+                                   composites[rule].name));
+    p->returned = false;
 }
 
-/* A function of composites.txt: it sees its own names alone. */
-static Arg call_rule(Play *p, const char *text, const Given *g)
+static Arg call_rule(Play *p, int rule, const Given *g)
 {
-    Play outer = *p;
     if (p->depth == MOST_DEPTH)
         return play_wrong(p, "calls too deep");
     p->depth++;
-    p->scope = p->n_names;
-    play_text(p, bind_given(p, text, g));
-    if (!p->failed && !p->returned)
-        play_wrong(p, "has a function that returns nothing");
-    p->at = outer.at;
-    p->depth = outer.depth;
-    p->n_names = p->scope;
-    p->scope = outer.scope;
-    p->returned = false;
+    play_rule(p, rule, g);
+    p->depth--;
     return p->result[0];
 }
 
-/* -- calls ------------------------------------------------------------------------------------- */
-
-static void given(Play *p, Given *g)
+static Arg call(Play *p, Scope *s, const Form *f)
 {
-    g->n = 0;
-    while (!p->failed && !take(p, ")")) {
-        skip_blank(p);
-        size_t len = name_length(p->at);
-        const char *key = p->at, *behind = key + len + strspn(key + len, " ");
-        bool is_key = len && *behind == '=' && behind[1] != '=';
-        if (is_key)
-            p->at = behind + 1;
-        if (g->n == MOST_ARGS)
-            play_wrong(p, "calls with too many arguments");
-        else {
-            g->key[g->n] = is_key ? key : NULL;
-            g->key_length[g->n] = len;
-            g->v[g->n] = expression(p);
-            g->n += 1;
-        }
-        take(p, ",");
+    Given g = {.n = f->n};
+    for (int i = 0; i < f->n && !p->failed; i++) {
+        g.v[i] = value_of(p, s, f->part[i]);
+        g.key[i] = f->key[i];
     }
-}
-
-static Arg call(Play *p, const char *name, size_t len)
-{
-    Given g;
-    Arg v = none;
-    given(p, &g);
-    if (!play_runs(p))
+    if (p->failed)
         return none;
     p->n_results = 1;
-    const char *text = text_of(name, len);
-    if (text && *text == '(')
-        return call_rule(p, text, &g);
-    if (play_function(p, name, len, &g, &v))
-        return v;
-    OpId op = op_named(p, name, len);
-    return op != OP_NONE
-               ? play_node(p, op, &g)
-               : play_wrong(p, arena_printf(p->r->tmp, "calls %.*s, which is none", (int)len, name));
+    if (f->rule >= 0)
+        return call_rule(p, f->rule, &g);
+    if (f->function >= 0 && (f->op == OP_NONE || function_takes(f->function, g.v[0])))
+        return play_function(p, f->function, &g);
+    return play_node(p, f->op, &g);
 }
 
 /* -- expressions ------------------------------------------------------------------------------- */
 
-static Arg number(Play *p)
+static Arg list_of(Play *p, Scope *s, const Form *f)
 {
-    char *end;
-    size_t digits = strspn(p->at, "0123456789");
-    bool is_float = (p->at[digits] == '.' && p->at[digits + 1] != '.') || p->at[digits] == 'e';
-    Arg v = is_float ? of_float(strtod(p->at, &end)) : of_dim(DIM(strtoll(p->at, &end, 10)));
-    p->at = end;
-    return v;
+    Arg *item, list = list_new(p, f->n, &item);
+    for (int i = 0; i < f->n && !p->failed; i++)
+        item[i] = value_of(p, s, f->part[i]);
+    return list;
 }
 
-static Arg string(Play *p)
+static int64_t bound(Play *p, Scope *s, const Form *f)
 {
-    size_t n = strcspn(++p->at, "\"");
-    Arg v = {.kind = ARG_STRING, .str = arena_str(p->r->tmp, p->at, n)};
-    p->at += n + 1;
-    return v;
+    Arg a = value_of(p, s, f);
+    return p->failed ? 0 : int_of(p, a);
 }
 
-/* The name of a loop and its bounds. */
-typedef struct Loop {
-    const char *name;
-    size_t len;
-    int64_t from, to;
-} Loop;
-
-static Loop loop(Play *p)
+static Arg list_of_each(Play *p, Scope *s, const Form *f)
 {
-    Loop l = {.name = (skip_blank(p), p->at), .len = name_length(p->at)};
-    p->at += l.len;
-    expect(p, "in");
-    Arg from = expression(p);
-    expect(p, "..");
-    Arg to = expression(p);
-    if (play_runs(p)) {
-        l.from = int_of(p, from);
-        l.to = int_of(p, to);
+    int64_t from = bound(p, s, f->part[0]), to = bound(p, s, f->part[1]);
+    Arg *item = NULL, list = {.kind = ARG_LIST};
+    for (int64_t i = from; i < to && !p->failed; i++) {
+        bind(s, f->index, of_dim(DIM(i)));
+        PUSH(p->r->tmp, item, list.list.n, value_of(p, s, f->part[2]));
     }
-    return l;
-}
-
-/* [for i in a..b: e] */
-static Arg list_of_loop(Play *p)
-{
-    Loop l = loop(p);
-    expect(p, ":");
-    const char *start = p->at;
-    bool skips = p->skips;
-    Arg list = {.kind = ARG_LIST}, *item = NULL;
-    for (int64_t i = l.from; play_runs(p) && i < l.to; i++) {
-        p->at = start;
-        bind(p, l.name, l.len, of_dim(DIM(i)));
-        PUSH(p->r->tmp, item, list.list.n, expression(p));
-    }
-    if (p->at == start) {
-        p->skips = true;
-        expression(p);
-        p->skips = skips;
-    }
-    expect(p, "]");
     list.list.item = item;
     return list;
 }
 
-static Arg list(Play *p)
+static bool holds(Play *p, Scope *s, const Form *f)
 {
-    Arg v = {.kind = ARG_LIST}, *item = NULL;
-    if (take(p, "for"))
-        return list_of_loop(p);
-    while (!p->failed && !take(p, "]")) {
-        PUSH(p->r->tmp, item, v.list.n, expression(p));
-        take(p, ",");
+    Arg a = value_of(p, s, f);
+    return !p->failed && truth_of(p, a);
+}
+
+/* A form whose parts are all computed. */
+static Arg of_parts(Play *p, Scope *s, const Form *f)
+{
+    Arg v[3] = {none, none, none};
+    for (int i = 0; i < f->n && !p->failed; i++)
+        v[i] = value_of(p, s, f->part[i]);
+    if (p->failed)
+        return none;
+    if (f->kind == FORM_SIGN)
+        return play_sign(p, f->index, v[0], v[1]);
+    if (f->kind == FORM_NEGATE)
+        return play_negate(p, v[0]);
+    return f->kind == FORM_INDEX ? play_index(p, v[0], v[1]) : play_part(p, v[0], v[1], v[2]);
+}
+
+static Arg value_of(Play *p, Scope *s, const Form *f)
+{
+    switch (f->kind) {
+    case FORM_LITERAL:
+        return f->literal;
+    case FORM_NAME:
+        return named(p, s, f->index);
+    case FORM_LIST:
+        return list_of(p, s, f);
+    case FORM_EACH:
+        return list_of_each(p, s, f);
+    case FORM_CALL:
+        return call(p, s, f);
+    case FORM_NOT:
+        return of_bool(!holds(p, s, f->part[0]));
+    case FORM_AND:
+        return of_bool(holds(p, s, f->part[0]) && holds(p, s, f->part[1]));
+    case FORM_OR:
+        return of_bool(holds(p, s, f->part[0]) || holds(p, s, f->part[1]));
+    case FORM_CHOOSE:
+        return value_of(p, s, f->part[holds(p, s, f->part[0]) ? 1 : 2]);
+    default:
+        return of_parts(p, s, f);
     }
-    v.list.item = item;
-    return v;
-}
-
-static Arg name_or_call(Play *p)
-{
-    const char *name = p->at;
-    size_t len = name_length(name);
-    if (!len)
-        return play_wrong(p, "wants an expression");
-    p->at += len;
-    if (*p->at == '(') {
-        p->at++;
-        return call(p, name, len);
-    }
-    return play_runs(p) ? named(p, name, len) : none;
-}
-
-static Arg primary(Play *p)
-{
-    skip_blank(p);
-    if (isdigit((unsigned char)*p->at))
-        return number(p);
-    if (*p->at == '"')
-        return string(p);
-    if (take(p, "["))
-        return list(p);
-    if (!take(p, "("))
-        return name_or_call(p);
-    Arg v = expression(p);
-    expect(p, ")");
-    return v;
-}
-
-/* x[i], x[i..], x[..j], x[i..j] */
-static Arg postfix(Play *p)
-{
-    Arg v = primary(p);
-    while (!p->failed && *p->at == '[') {
-        p->at++;
-        bool is_part = take(p, "..");
-        Arg from = is_part ? of_dim(DIM(0)) : expression(p), to = none;
-        is_part = is_part || take(p, "..");
-        skip_blank(p);
-        if (is_part && *p->at != ']')
-            to = expression(p);
-        expect(p, "]");
-        if (play_runs(p))
-            v = is_part ? play_part(p, v, from, to) : play_index(p, v, from);
-    }
-    return v;
-}
-
-static Arg unary(Play *p)
-{
-    skip_blank(p);
-    if (!take(p, "-"))
-        return postfix(p);
-    Arg v = unary(p);
-    return play_runs(p) ? play_negate(p, v) : none;
-}
-
-/* Signs of one level from left to right: products, then sums, then one that compares. */
-static Arg level(Play *p, int which)
-{
-    Arg v = which == 2 ? unary(p) : level(p, which + 1);
-    for (int i = 0; !p->failed && sign_text(i);) {
-        if (!sign_is(i, which) || !take(p, sign_text(i))) {
-            i++;
-            continue;
-        }
-        v = play_sign(p, i, v, which == 2 ? unary(p) : level(p, which + 1));
-        i = 0;
-    }
-    return v;
-}
-
-/* e, computed where `yes` */
-static Arg part_if(Play *p, bool yes, Arg (*e)(Play *))
-{
-    bool skips = p->skips;
-    p->skips = skips || !yes;
-    Arg v = e(p);
-    p->skips = skips;
-    return v;
-}
-
-static Arg negation(Play *p)
-{
-    if (!take(p, "not"))
-        return level(p, 0);
-    Arg v = negation(p);
-    return play_runs(p) ? of_bool(!truth_of(p, v)) : none;
-}
-
-static Arg conjunction(Play *p)
-{
-    Arg v = negation(p);
-    while (!p->failed && take(p, "and")) {
-        bool is_open = play_runs(p) && truth_of(p, v);
-        Arg w = part_if(p, is_open, negation);
-        v = is_open ? w : v;
-    }
-    return v;
-}
-
-static Arg disjunction(Play *p)
-{
-    Arg v = conjunction(p);
-    while (!p->failed && take(p, "or")) {
-        bool is_open = play_runs(p) && !truth_of(p, v);
-        Arg w = part_if(p, is_open, conjunction);
-        v = is_open ? w : v;
-    }
-    return v;
-}
-
-/* condition ? a : b */
-static Arg expression(Play *p)
-{
-    Arg v = disjunction(p);
-    if (p->failed || !take(p, "?"))
-        return v;
-    bool yes = play_runs(p) && truth_of(p, v);
-    Arg a = part_if(p, yes, expression);
-    expect(p, ":");
-    Arg b = part_if(p, !yes, expression);
-    return yes ? a : b;
 }
 
 /* -- statements -------------------------------------------------------------------------------- */
 
-static void block_if(Play *p, bool yes)
+static void assign(Play *p, Scope *s, const Form *f)
 {
-    bool skips = p->skips;
-    p->skips = skips || !yes;
-    expect(p, "{");
-    block(p);
-    if (!p->returned)
-        expect(p, "}");
-    p->skips = skips;
+    Arg v = value_of(p, s, f->part[0]);
+    if (f->n_locals > 1 && f->n_locals > p->n_results)
+        play_wrong(p, "wants more results than there are");
+    for (int i = 0; i < f->n_locals && !p->failed; i++)
+        bind(s, f->local[i], f->n_locals > 1 ? p->result[i] : v);
 }
 
-static void conditional(Play *p)
+static void repeat(Play *p, Scope *s, const Form *f)
 {
-    Arg v = expression(p);
-    bool yes = play_runs(p) && truth_of(p, v);
-    block_if(p, yes);
-    if (p->returned || p->failed || !take(p, "else"))
-        return;
-    if (!take(p, "if")) {
-        block_if(p, !yes);
-        return;
+    int64_t from = bound(p, s, f->part[0]), to = bound(p, s, f->part[1]);
+    for (int64_t i = from; i < to && !p->failed && !p->returned; i++) {
+        bind(s, f->index, of_dim(DIM(i)));
+        run(p, s, f->part[2]);
     }
-    bool skips = p->skips;
-    p->skips = skips || yes;
-    conditional(p);
-    p->skips = skips;
 }
 
-static void repeated(Play *p)
-{
-    Loop l = loop(p);
-    const char *start = p->at;
-    for (int64_t i = l.from; play_runs(p) && i < l.to && !p->returned; i++) {
-        p->at = start;
-        bind(p, l.name, l.len, of_dim(DIM(i)));
-        block_if(p, true);
-    }
-    if (p->at == start)
-        block_if(p, false);
-}
-
-static void results(Play *p)
+static void give(Play *p, Scope *s, const Form *f)
 {
     Arg v[MOST_RESULTS];
-    int n = 0;
-    do {
-        v[n++] = expression(p);
-    } while (!p->failed && n < MOST_RESULTS && take(p, ","));
-    if (!play_runs(p))
+    for (int i = 0; i < f->n && !p->failed; i++)
+        v[i] = value_of(p, s, f->part[i]);
+    if (p->failed)
         return;
-    memcpy(p->result, v, sizeof v);
-    p->n_results = n;
+    memcpy(p->result, v, sizeof *v * (size_t)f->n);
+    p->n_results = f->n;
     p->returned = true;
 }
 
-/* a = e, or the results of a call: a, b = f(x) */
-static void assignment(Play *p)
+static void run(Play *p, Scope *s, const Form *f)
 {
-    const char *name[MOST_RESULTS];
-    size_t len[MOST_RESULTS];
-    int n = 0;
-    do {
-        skip_blank(p);
-        name[n] = p->at;
-        len[n] = name_length(p->at);
-        p->at += len[n++];
-    } while (n < MOST_RESULTS && take(p, ","));
-    if (!len[n - 1])
-        play_wrong(p, "wants a statement");
-    expect(p, "=");
-    Arg v = expression(p);
-    if (!play_runs(p))
-        return;
-    if (n > 1 && n > p->n_results)
-        play_wrong(p, "wants more results than there are");
-    for (int i = 0; i < n; i++)
-        bind(p, name[i], len[i], n > 1 ? p->result[i] : v);
-}
-
-static void refusal(Play *p)
-{
-    Arg why = expression(p);
-    if (play_runs(p))
-        play_refuse(p, why.kind == ARG_STRING ? why.str : "");
-}
-
-/* Statements to the end of the text, or to a '}'. */
-static void block(Play *p)
-{
-    for (skip_blank(p); !p->failed && !p->returned && *p->at && *p->at != '}'; skip_blank(p)) {
-        if (take(p, "if"))
-            conditional(p);
-        else if (take(p, "for"))
-            repeated(p);
-        else if (take(p, "return"))
-            results(p);
-        else if (take(p, "refuse"))
-            refusal(p);
-        else
-            assignment(p);
+    Arg why;
+    switch ((int)f->kind) {
+    case FORM_ASSIGN:
+        assign(p, s, f);
+        break;
+    case FORM_IF:
+        if (holds(p, s, f->part[0]))
+            run(p, s, f->part[1]);
+        else if (!p->failed && f->n > 2)
+            run(p, s, f->part[2]);
+        break;
+    case FORM_FOR:
+        repeat(p, s, f);
+        break;
+    case FORM_RETURN:
+        give(p, s, f);
+        break;
+    case FORM_REFUSE:
+        why = value_of(p, s, f->part[0]);
+        play_refuse(p, why.kind == ARG_STRING ? why.str : "is not supported");
+        break;
+    default:
+        for (int i = 0; i < f->n && !p->failed && !p->returned; i++)
+            run(p, s, f->part[i]);
     }
 }
 
@@ -760,12 +429,12 @@ static Value *recorded(Play *p, const Arg *result, int i)
 
 bool decomp_text(Rewrite *r, Node *n)
 {
-    const char *name = op_info[n->op].target, *text = text_of(name, strlen(name));
-    Play p = {.r = r, .n = n, .rule = name, .at = ""};
-    if (text)
-        play_text(&p, text);
-    else
+    Play p = {.r = r, .n = n, .rule = op_info[n->op].target};
+    int rule = rule_find(p.rule);
+    if (rule < 0)
         play_wrong(&p, "does not exist");
+    else
+        play_rule(&p, rule, &(Given){.n = 0});
     bool is_list = p.n_results == 1 && p.result[0].kind == ARG_LIST;
     const Arg *result = is_list ? p.result[0].list.item : p.result;
     if (!p.failed && (is_list ? p.result[0].list.n : p.n_results) < n->n_out)

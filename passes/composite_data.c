@@ -6,11 +6,6 @@
 
 static const Arg none = {.kind = ARG_NONE};
 
-static bool is_word(const char *s, size_t n, const char *word)
-{
-    return strlen(word) == n && !memcmp(s, word, n);
-}
-
 static bool get_dim(const Arg *a, Dim *d)
 {
     *d = a->kind == ARG_BOOL ? DIM(a->b) : a->dim;
@@ -62,14 +57,24 @@ static const Sign signs[] = {
 };
 enum { FIRST_SUM = 6, FIRST_PRODUCT = 8, N_SIGNS = sizeof signs / sizeof *signs };
 
-bool sign_is(int i, int level)
+int sign_at(const char *s)
 {
-    return level == (i >= FIRST_PRODUCT) + (i >= FIRST_SUM);
+    if (!strchr("=!<>+-*/%", *s) || !*s)
+        return -1;
+    for (int i = 0; i < N_SIGNS; i++)
+        if (!strncmp(s, signs[i].text, strlen(signs[i].text)))
+            return i;
+    return -1;
+}
+
+int sign_level(int i)
+{
+    return (i >= FIRST_PRODUCT) + (i >= FIRST_SUM);
 }
 
 const char *sign_text(int i)
 {
-    return i < N_SIGNS ? signs[i].text : NULL;
+    return signs[i].text;
 }
 
 static Arg of_tensors(Play *p, const Sign *s, Arg a, Arg b)
@@ -132,10 +137,10 @@ static Arg of_dims(Play *p, const char *sign, Dim a, Dim b)
 
 static Arg joined(const Play *p, Arg a, Arg b)
 {
-    Arg *item = NEW(p->r->tmp, Arg, a.list.n + b.list.n + 1);
-    for (int i = 0; i < a.list.n + b.list.n; i++)
+    Arg *item, list = list_new(p, a.list.n + b.list.n, &item);
+    for (int i = 0; i < list.list.n; i++)
         item[i] = i < a.list.n ? a.list.item[i] : b.list.item[i - a.list.n];
-    return (Arg){.kind = ARG_LIST, .list = {item, a.list.n + b.list.n}};
+    return list;
 }
 
 static bool same(const Arg *a, const Arg *b)
@@ -164,8 +169,6 @@ Arg play_sign(Play *p, int i, Arg a, Arg b)
 {
     const Sign *s = &signs[i];
     Dim x, y;
-    if (!play_runs(p))
-        return none;
     if ((a.kind == ARG_VALUE || b.kind == ARG_VALUE) &&
         (a.kind == b.kind || is_number(a) || is_number(b)))
         return of_tensors(p, s, a, b);
@@ -185,8 +188,7 @@ Arg play_sign(Play *p, int i, Arg a, Arg b)
 
 static Arg sizes_of(const Play *p, const Value *v)
 {
-    Arg list = list_new(p, v->type.rank < 0 ? 0 : v->type.rank);
-    Arg *item = (Arg *)(uintptr_t)list.list.item;
+    Arg *item, list = list_new(p, v->type.rank < 0 ? 0 : v->type.rank, &item);
     for (int i = 0; i < list.list.n; i++)
         item[i] = of_dim(v->type.dim[i]);
     return list;
@@ -365,9 +367,8 @@ static Arg of_tensor(Play *p, Fn fn, const Value *v, const Given *g)
     }
 }
 
-static Arg of_dtype(Play *p, Fn fn, EtcDtype t)
+static Arg of_dtype(Fn fn, EtcDtype t)
 {
-    (void)p;
     switch ((int)fn) {
     case FN_IS_FLOAT:
         return of_bool(dtype_is_float(t));
@@ -438,27 +439,34 @@ static Arg of_any(Play *p, Fn fn, const Given *g)
     }
 }
 
-bool play_function(Play *p, const char *name, size_t len, const Given *g, Arg *v)
+int function_find(const char *name)
 {
-    int fn = 0;
-    while (fn < N_FNS && !is_word(name, len, fns[fn].name))
-        fn++;
-    if (fn == N_FNS || (fns[fn].of_data && g->n && g->v[0].kind == ARG_VALUE))
-        return false;
-    if (g->n < fns[fn].least || g->n > fns[fn].most) {
-        *v = play_wrong(p, "calls a function with other arguments than it has");
-    } else if (fn <= FN_DTYPE) {
+    for (int i = 0; i < N_FNS; i++)
+        if (!strcmp(name, fns[i].name))
+            return i;
+    return -1;
+}
+
+bool function_takes(int fn, Arg first)
+{
+    return !fns[fn].of_data || first.kind != ARG_VALUE;
+}
+
+Arg play_function(Play *p, int fn, const Given *g)
+{
+    if (g->n < fns[fn].least || g->n > fns[fn].most)
+        return play_wrong(p, "calls a function with other arguments than it has");
+    if (fn <= FN_DTYPE) {
         const Value *t = wanted(p, g->v[0]);
-        *v = t ? of_tensor(p, (Fn)fn, t, g) : none;
-    } else if (fn == FN_IS_FLOAT || fn == FN_IS_INT || (fn >= FN_EPS && fn <= FN_HIGHEST)) {
-        EtcDtype t = dtype_of(p, g->v[0]);
-        *v = p->failed ? none : of_dtype(p, (Fn)fn, t);
-    } else if ((fn >= FN_SQRT && fn <= FN_ABS) || fn == FN_INT || fn == FN_FLOAT) {
-        *v = of_number(p, (Fn)fn, g->v[0]);
-    } else {
-        *v = of_any(p, (Fn)fn, g);
+        return t ? of_tensor(p, (Fn)fn, t, g) : none;
     }
-    return true;
+    if (fn == FN_IS_FLOAT || fn == FN_IS_INT || (fn >= FN_EPS && fn <= FN_HIGHEST)) {
+        EtcDtype t = dtype_of(p, g->v[0]);
+        return p->failed ? none : of_dtype((Fn)fn, t);
+    }
+    if ((fn >= FN_SQRT && fn <= FN_ABS) || fn == FN_INT || fn == FN_FLOAT)
+        return of_number(p, (Fn)fn, g->v[0]);
+    return of_any(p, (Fn)fn, g);
 }
 
 /* -- lists and signs of one operand ------------------------------------------------------------ */
