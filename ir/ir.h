@@ -401,6 +401,7 @@ struct Program {
     struct QuantJob *quant; /* what pass quantize is to do (quant/quant.h); NULL: nothing */
     struct ExprTable *exprs;       /* symint.c */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
+    const struct RuleBody **rules; /* passes/composite.h, by rule, parsed on first use */
 };
 
 Program *program_new(Arena *a, const char *name);
@@ -449,6 +450,11 @@ void value_set_place(Value *v, Place at);
 /* Replaces values in all operands, updates and outputs: with[index] or NULL to leave; chains are
  * followed.  One linear sweep; a pass collects and calls it once. */
 void graph_replace(Graph *g, Value **with);
+
+/* Gives a new node, in no list yet, the defaults of the arguments that were not pushed and its
+ * results, typed by its infer rule, and places it before `before` (NULL: at the end).  False:
+ * reported. */
+bool node_place(Node *n, Node *before, Diag *d);
 
 /* A node of `op` before `before` (NULL: at the end), typed by its infer rule.  One letter per
  * schema argument; what the format leaves out is filled with schema defaults:
