@@ -489,17 +489,49 @@ bool node_is_pointwise(const Node *n);
 bool node_scales_bytes(const Node *n); /* one of the latter */
 bool op_mutates(OpId op);         /* its schema marks an argument "(a!)" */
 
-/* Arguments by position in the schema.  The accessors assume schema_check passed. */
-int arg_find(const Node *n, const char *name);              /* position, or -1: the row has none */
-Value *arg_value(const Node *n, int i);                    /* NULL: not a value */
-bool arg_int(const Node *n, int i, int64_t *v);            /* a plain integer (or bool) */
-bool arg_dim(const Node *n, int i, Dim *v);                /* an integer, symbolic or not */
-bool arg_number(const Node *n, int i, double *v);          /* int, float or bool */
-bool arg_bool(const Node *n, int i);                       /* false where none */
-int arg_count(const Node *n, int i);                       /* items of a list; 0 where none */
-bool arg_ints(const Node *n, int i, int64_t *v, int max);  /* a list of plain integers */
-bool arg_dims(const Node *n, int i, Dim *v, int max);      /* a list, symbolic or not */
-Value *arg_list_value(const Node *n, int i, int k);        /* k-th of a list of values; or NULL */
+/* Arguments, by their names in the schema: arg_int(n, "dim", &axis).  A name must be one of the
+ * row's; arg_find asks whether it is.  Who walks all arguments of any row gives their positions
+ * instead.  The accessors assume schema_check passed. */
+int arg_find(const Node *n, const char *name); /* position, or -1: the row has none */
+int arg_of(const Node *n, const char *name);   /* position of one that the row has */
+Value *arg_value_at(const Node *n, int i);                /* NULL: not a value */
+bool arg_int_at(const Node *n, int i, int64_t *v);        /* a plain integer (or bool) */
+bool arg_dim_at(const Node *n, int i, Dim *v);            /* an integer, symbolic or not */
+bool arg_number_at(const Node *n, int i, double *v);      /* int, float or bool */
+bool arg_bool_at(const Node *n, int i);                   /* false where none */
+int arg_count_at(const Node *n, int i);                   /* items of a list; 0 where none */
+bool arg_ints_at(const Node *n, int i, int64_t *v, int max); /* a list of plain integers */
+bool arg_dims_at(const Node *n, int i, Dim *v, int max);  /* a list, symbolic or not */
+Value *arg_list_value_at(const Node *n, int i, int k);    /* k-th of a list of values; or NULL */
+Arg arg_get_at(const Node *n, int i);                     /* as it stands */
+
+#define ARG_BY_NAME(type, what, params, args)                                        \
+    static inline type arg_##what##_of params { return arg_##what##_at args; }
+ARG_BY_NAME(Value *, value, (const Node *n, const char *s), (n, arg_of(n, s)))
+ARG_BY_NAME(bool, int, (const Node *n, const char *s, int64_t *v), (n, arg_of(n, s), v))
+ARG_BY_NAME(bool, dim, (const Node *n, const char *s, Dim *v), (n, arg_of(n, s), v))
+ARG_BY_NAME(bool, number, (const Node *n, const char *s, double *v), (n, arg_of(n, s), v))
+ARG_BY_NAME(bool, bool, (const Node *n, const char *s), (n, arg_of(n, s)))
+ARG_BY_NAME(int, count, (const Node *n, const char *s), (n, arg_of(n, s)))
+ARG_BY_NAME(bool, ints, (const Node *n, const char *s, int64_t *v, int max),
+            (n, arg_of(n, s), v, max))
+ARG_BY_NAME(bool, dims, (const Node *n, const char *s, Dim *v, int max),
+            (n, arg_of(n, s), v, max))
+ARG_BY_NAME(Value *, list_value, (const Node *n, const char *s, int k), (n, arg_of(n, s), k))
+ARG_BY_NAME(Arg, get, (const Node *n, const char *s), (n, arg_of(n, s)))
+
+#define ARG_BY(what, i)                                                              \
+    _Generic((i), char *: arg_##what##_of, const char *: arg_##what##_of, default: arg_##what##_at)
+#define arg_value(n, i) ARG_BY(value, i)((n), (i))
+#define arg_int(n, i, v) ARG_BY(int, i)((n), (i), (v))
+#define arg_dim(n, i, v) ARG_BY(dim, i)((n), (i), (v))
+#define arg_number(n, i, v) ARG_BY(number, i)((n), (i), (v))
+#define arg_bool(n, i) ARG_BY(bool, i)((n), (i))
+#define arg_count(n, i) ARG_BY(count, i)((n), (i))
+#define arg_ints(n, i, v, max) ARG_BY(ints, i)((n), (i), (v), (max))
+#define arg_dims(n, i, v, max) ARG_BY(dims, i)((n), (i), (v), (max))
+#define arg_list_value(n, i, k) ARG_BY(list_value, i)((n), (i), (k))
+#define arg_get(n, i) ARG_BY(get, i)((n), (i))
 
 /* Users of each value, by value index: users[first[v] .. first[v+1]). */
 typedef struct Uses {
