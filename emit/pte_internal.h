@@ -8,15 +8,7 @@
 #define ETC_EMIT_PTE_INTERNAL_H
 
 #include "emit/emit.h"
-
-/* -- the format's numbers ------------------------------------------------------------------ */
-
-typedef enum KernelType {
-    KT_NULL = 1, KT_INT, KT_BOOL, KT_DOUBLE, KT_TENSOR, KT_STRING, KT_INT_LIST, KT_DOUBLE_LIST,
-    KT_BOOL_LIST, KT_TENSOR_LIST, KT_OPTIONAL_TENSOR_LIST
-} KernelType;
-
-typedef enum InstrType { KERNEL_CALL = 1, DELEGATE_CALL, MOVE_CALL, JUMP_FALSE_CALL } InstrType;
+#include "runtime-lite/pte_schema.h"
 
 /* -- bytes to numbers ---------------------------------------------------------------------- */
 
@@ -59,7 +51,7 @@ bool pte_finish(PteFile *e, const FlatRef *plan, int n_plans, OutFile *out);
 /* -- values: pte_value.c ------------------------------------------------------------------- */
 
 typedef struct Instr {
-    InstrType type;
+    Instruction type;
     int a, b; /* operator or delegate; from, to; condition, destination */
     const int *arg;
     int n_args;

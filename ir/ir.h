@@ -404,6 +404,7 @@ struct Program {
     struct QuantJob *quant; /* what pass quantize is to do (quant/quant.h); NULL: nothing */
     struct ExprTable *exprs;       /* symint.c */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
+    const struct RuleBody **rules; /* passes/composite.h, by rule, parsed on first use */
 };
 
 Program *program_new(Arena *a, const char *name);
@@ -453,6 +454,11 @@ void value_set_place(Value *v, Place at);
  * followed.  One linear sweep; a pass collects and calls it once. */
 void graph_replace(Graph *g, Value **with);
 
+/* Gives a new node, in no list yet, the defaults of the arguments that were not pushed and its
+ * results, typed by its infer rule, and places it before `before` (NULL: at the end).  False:
+ * reported. */
+bool node_place(Node *n, Node *before, Diag *d);
+
 /* A node of `op` before `before` (NULL: at the end), typed by its infer rule.  One letter per
  * schema argument; what the format leaves out is filled with schema defaults:
  *   v Value* (NULL: none)   i int64_t   d Dim   f double   b int   s const char*   t EtcDtype
@@ -486,17 +492,49 @@ bool node_is_pointwise(const Node *n);
 bool node_scales_bytes(const Node *n); /* one of the latter */
 bool op_mutates(OpId op);         /* its schema marks an argument "(a!)" */
 
-/* Arguments by position in the schema.  The accessors assume schema_check passed. */
-int arg_find(const Node *n, const char *name);              /* position, or -1: the row has none */
-Value *arg_value(const Node *n, int i);                    /* NULL: not a value */
-bool arg_int(const Node *n, int i, int64_t *v);            /* a plain integer (or bool) */
-bool arg_dim(const Node *n, int i, Dim *v);                /* an integer, symbolic or not */
-bool arg_number(const Node *n, int i, double *v);          /* int, float or bool */
-bool arg_bool(const Node *n, int i);                       /* false where none */
-int arg_count(const Node *n, int i);                       /* items of a list; 0 where none */
-bool arg_ints(const Node *n, int i, int64_t *v, int max);  /* a list of plain integers */
-bool arg_dims(const Node *n, int i, Dim *v, int max);      /* a list, symbolic or not */
-Value *arg_list_value(const Node *n, int i, int k);        /* k-th of a list of values; or NULL */
+/* Arguments, by their names in the schema: arg_int(n, "dim", &axis).  A name must be one of the
+ * row's; arg_find asks whether it is.  Who walks all arguments of any row gives their positions
+ * instead.  The accessors assume schema_check passed. */
+int arg_find(const Node *n, const char *name); /* position, or -1: the row has none */
+int arg_of(const Node *n, const char *name);   /* position of one that the row has */
+Value *arg_value_at(const Node *n, int i);                /* NULL: not a value */
+bool arg_int_at(const Node *n, int i, int64_t *v);        /* a plain integer (or bool) */
+bool arg_dim_at(const Node *n, int i, Dim *v);            /* an integer, symbolic or not */
+bool arg_number_at(const Node *n, int i, double *v);      /* int, float or bool */
+bool arg_bool_at(const Node *n, int i);                   /* false where none */
+int arg_count_at(const Node *n, int i);                   /* items of a list; 0 where none */
+bool arg_ints_at(const Node *n, int i, int64_t *v, int max); /* a list of plain integers */
+bool arg_dims_at(const Node *n, int i, Dim *v, int max);  /* a list, symbolic or not */
+Value *arg_list_value_at(const Node *n, int i, int k);    /* k-th of a list of values; or NULL */
+Arg arg_get_at(const Node *n, int i);                     /* as it stands */
+
+#define ARG_BY_NAME(type, what, params, args)                                        \
+    static inline type arg_##what##_of params { return arg_##what##_at args; }
+ARG_BY_NAME(Value *, value, (const Node *n, const char *s), (n, arg_of(n, s)))
+ARG_BY_NAME(bool, int, (const Node *n, const char *s, int64_t *v), (n, arg_of(n, s), v))
+ARG_BY_NAME(bool, dim, (const Node *n, const char *s, Dim *v), (n, arg_of(n, s), v))
+ARG_BY_NAME(bool, number, (const Node *n, const char *s, double *v), (n, arg_of(n, s), v))
+ARG_BY_NAME(bool, bool, (const Node *n, const char *s), (n, arg_of(n, s)))
+ARG_BY_NAME(int, count, (const Node *n, const char *s), (n, arg_of(n, s)))
+ARG_BY_NAME(bool, ints, (const Node *n, const char *s, int64_t *v, int max),
+            (n, arg_of(n, s), v, max))
+ARG_BY_NAME(bool, dims, (const Node *n, const char *s, Dim *v, int max),
+            (n, arg_of(n, s), v, max))
+ARG_BY_NAME(Value *, list_value, (const Node *n, const char *s, int k), (n, arg_of(n, s), k))
+ARG_BY_NAME(Arg, get, (const Node *n, const char *s), (n, arg_of(n, s)))
+
+#define ARG_BY(what, i)                                                              \
+    _Generic((i), char *: arg_##what##_of, const char *: arg_##what##_of, default: arg_##what##_at)
+#define arg_value(n, i) ARG_BY(value, i)((n), (i))
+#define arg_int(n, i, v) ARG_BY(int, i)((n), (i), (v))
+#define arg_dim(n, i, v) ARG_BY(dim, i)((n), (i), (v))
+#define arg_number(n, i, v) ARG_BY(number, i)((n), (i), (v))
+#define arg_bool(n, i) ARG_BY(bool, i)((n), (i))
+#define arg_count(n, i) ARG_BY(count, i)((n), (i))
+#define arg_ints(n, i, v, max) ARG_BY(ints, i)((n), (i), (v), (max))
+#define arg_dims(n, i, v, max) ARG_BY(dims, i)((n), (i), (v), (max))
+#define arg_list_value(n, i, k) ARG_BY(list_value, i)((n), (i), (k))
+#define arg_get(n, i) ARG_BY(get, i)((n), (i))
 
 /* Users of each value, by value index: users[first[v] .. first[v+1]). */
 typedef struct Uses {

@@ -1,67 +1,13 @@
-/* internal.h -- what program.c, method.c and executor.c share: the slots of program.fbs that they
- * read, segments, and a method as it lies in the caller's memory. */
+/* internal.h -- what program.c, method.c and executor.c share: segments, and a method as it lies in
+ * the caller's memory. */
 #ifndef ETC_INTERNAL_H
 #define ETC_INTERNAL_H
 
 #include "runtime-lite/etc_rt.h"
-#include "runtime-lite/flat_read.h"
+#include "runtime-lite/pte_schema.h"
 
-/* -- slots of program.fbs ---------------------------------------------------------------- */
-
-enum {
-    PROGRAM_VERSION = 0,
-    PROGRAM_PLANS = 1,
-    PROGRAM_CONSTANT_BUFFER = 2,
-    PROGRAM_INLINE_DELEGATES = 3,
-    PROGRAM_SEGMENTS = 4,
-    PROGRAM_CONSTANTS = 5,
-    PROGRAM_MUTABLES = 6,
-    PROGRAM_NAMED = 7,
-    PLAN_NAME = 0,
-    PLAN_VALUES = 2,
-    PLAN_INPUTS = 3,
-    PLAN_OUTPUTS = 4,
-    PLAN_CHAINS = 5,
-    PLAN_OPERATORS = 6,
-    PLAN_DELEGATES = 7,
-    PLAN_POOLS = 8,
-    PLAN_DEVICES = 9,
-    CHAIN_INSTRUCTIONS = 2,
-    UNION_TYPE = 0, /* of EValue and Instruction */
-    UNION_VALUE = 1,
-    ITEMS = 0, /* of every list */
-    TENSOR_DTYPE = 0,
-    TENSOR_STORAGE_OFFSET = 1,
-    TENSOR_SIZES = 2,
-    TENSOR_ORDER = 3,
-    TENSOR_DATA = 5,
-    TENSOR_ALLOCATION = 6,
-    TENSOR_LAYOUT = 7,
-    TENSOR_DYNAMISM = 8,
-    TENSOR_EXTRA = 9
-};
-
-typedef enum ValueType { /* KernelTypes */
-                         VALUE_NULL = 1,
-                         VALUE_INT = 2,
-                         VALUE_BOOL = 3,
-                         VALUE_DOUBLE = 4,
-                         VALUE_TENSOR = 5,
-                         VALUE_STRING = 6,
-                         VALUE_INT_LIST = 7,
-                         VALUE_DOUBLE_LIST = 8,
-                         VALUE_BOOL_LIST = 9,
-                         VALUE_TENSOR_LIST = 10,
-                         VALUE_OPT_TENSOR_LIST = 11
-} ValueType;
-
-typedef enum Instruction {                      /* InstructionArguments; the first slots of each */
-                           KERNEL_CALL = 1,     /* 0 operator, 1 args */
-                           DELEGATE_CALL = 2,   /* 0 delegate, 1 args */
-                           MOVE_CALL = 3,       /* 0 from, 1 to */
-                           JUMP_FALSE_CALL = 4, /* 0 condition, 1 destination */
-                           FREE_CALL = 5        /* 0 value */
-} Instruction;
+/* The same slot in lists of every kind, and in calls of kernels and delegates. */
+enum { LIST_ITEMS = INT_LIST_ITEMS, CALL_ARGS = KERNEL_ARGS };
 
 /* -- program ----------------------------------------------------------------------------- */
 
