@@ -92,17 +92,12 @@ static bool keep(void *ctx, const Statistics *s, int done, Diag *d)
 /* What does not read is as good as none. */
 static const Statistics *read_part(const Keeper *k, Arena *a)
 {
-    char *text = NULL;
     const uint8_t *data;
-    size_t n, n_text;
-    Diag quiet = {.out = open_memstream(&text, &n_text)};
-    const Statistics *s = NULL;
-    if (quiet.out && file_map(files_new(a), k->path, &data, &n, &quiet)) /* it is written too */
-        s = statistics_read(a, k->path, (const char *)data, n, &quiet);
-    if (quiet.out)
-        fclose(quiet.out);
-    free(text);
-    return s;
+    size_t n;
+    Diag quiet = {0};
+    return file_map(files_new(a), k->path, &data, &n, &quiet) /* it is written too */
+               ? statistics_read(a, k->path, (const char *)data, n, &quiet)
+               : NULL;
 }
 
 const char *checkpoint_path(const Options *o, Arena *a)

@@ -8,25 +8,8 @@
 #define ETC_EMIT_PTE_INTERNAL_H
 
 #include "emit/emit.h"
+#include "ir/table.h"
 #include "runtime-lite/pte_schema.h"
-
-/* -- bytes to numbers ---------------------------------------------------------------------- */
-
-typedef struct InternRow {
-    uint64_t hash;
-    const void *key;
-    size_t n;
-    int kind;
-    uint32_t value; /* 0: not yet set by the caller */
-} InternRow;
-
-typedef struct Intern {
-    InternRow *row; /* open addressing, at most half full */
-    int n, cap;
-} Intern;
-
-/* The number that stands for these bytes of this kind; 0 when they are new. */
-uint32_t *intern(Intern *t, Arena *a, int kind, const void *key, size_t n);
 
 /* -- segments: pte_data.c ------------------------------------------------------------------ */
 
@@ -37,7 +20,7 @@ typedef struct PteFile {
     Diag *diag;
     bool failed;
     int n_tables;
-    Intern vectors; /* vectors and strings of the FlatBuffer */
+    Table shared[9]; /* vectors of the FlatBuffer, by an item's size; [0]: strings */
     Bank constants, mutables, blobs, named; /* named: bytes that delegates ask for */
     PteStats *stats;
 } PteFile;
@@ -62,7 +45,7 @@ typedef struct Plan {
     PteFile *file;
     const Graph *graph;
     const Node *at;  /* the node at hand */
-    Intern literals; /* value + 1 */
+    Table literals;  /* -> value + 1 */
     FlatRef *value;
     int n_values;
     Instr *instr;

@@ -4,53 +4,6 @@
  * value_define.  Lists stand behind their elements, which the runtime demands of lists of tensors.
  */
 #include "emit/pte_internal.h"
-#include <string.h>
-
-/* -- interning --------------------------------------------------------------------------- */
-
-static uint64_t hash_key(int kind, const void *key, size_t n)
-{
-    const uint8_t *b = key;
-    uint64_t h = 14695981039346656037u ^ (uint64_t)kind;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ b[i]) * 1099511628211u;
-    return h ^ h >> 31;
-}
-
-static InternRow *intern_row(const Intern *t, uint64_t hash, int kind, const void *key, size_t n)
-{
-    uint64_t mask = (uint64_t)t->cap - 1, i = hash & mask;
-    for (;; i = (i + 1) & mask) {
-        InternRow *r = &t->row[i];
-        if (!r->key || (r->hash == hash && r->kind == kind && r->n == n && !memcmp(r->key, key, n)))
-            return r;
-    }
-}
-
-static void intern_enlarge(Intern *t, Arena *a)
-{
-    Intern old = *t;
-    t->cap = old.cap ? 2 * old.cap : 64;
-    t->row = NEW(a, InternRow, t->cap);
-    for (int i = 0; i < old.cap; i++)
-        if (old.row[i].key) {
-            const InternRow *r = &old.row[i];
-            *intern_row(t, r->hash, r->kind, r->key, r->n) = *r;
-        }
-}
-
-uint32_t *intern(Intern *t, Arena *a, int kind, const void *key, size_t n)
-{
-    if (2 * (t->n + 1) > t->cap)
-        intern_enlarge(t, a);
-    uint64_t hash = hash_key(kind, key, n);
-    InternRow *r = intern_row(t, hash, kind, key, n);
-    if (!r->key) {
-        *r = (InternRow){.hash = hash, .key = arena_str(a, key, n), .n = n, .kind = kind};
-        t->n++;
-    }
-    return &r->value;
-}
 
 FlatRef pte_end(PteFile *e)
 {
@@ -58,20 +11,28 @@ FlatRef pte_end(PteFile *e)
     return flat_end(e->flat);
 }
 
+/* Where a vector with these bytes lies in the file, of items of a size, or a string; 0: nowhere. */
+static TableItem *shared(PteFile *e, size_t item_size, const void *bytes, size_t n)
+{
+    Table *known = &e->shared[item_size];
+    known->arena = e->arena;
+    return table_at_copy(known, bytes, n);
+}
+
 FlatRef shared_vector(PteFile *e, const void *items, size_t n, size_t item_size)
 {
-    uint32_t *ref = intern(&e->vectors, e->arena, (int)item_size, n ? items : "", n * item_size);
-    if (!*ref)
-        *ref = flat_vector(e->flat, items, n, item_size);
-    return *ref;
+    TableItem *ref = shared(e, item_size, n ? items : "", n * item_size);
+    if (!ref->number)
+        ref->number = flat_vector(e->flat, items, n, item_size);
+    return (FlatRef)ref->number;
 }
 
 FlatRef shared_string(PteFile *e, const char *s)
 {
-    uint32_t *ref = intern(&e->vectors, e->arena, 0, s, strlen(s));
-    if (!*ref)
-        *ref = flat_string(e->flat, s);
-    return *ref;
+    TableItem *ref = shared(e, 0, s, strlen(s));
+    if (!ref->number)
+        ref->number = flat_string(e->flat, s);
+    return (FlatRef)ref->number;
 }
 
 /* -- literals ---------------------------------------------------------------------------- */
@@ -100,12 +61,20 @@ static int scalar_value(Plan *p, ValueType type, uint64_t bits, FlatRef ref)
     return push_value(p, type, pte_end(p->file));
 }
 
+/* The EValue it is, + 1; 0: none yet. */
+static TableItem *known_literal(Plan *p, ValueType type, uint64_t bits)
+{
+    uint64_t key[2] = {type, bits};
+    p->literals.arena = p->file->arena;
+    return table_at_copy(&p->literals, key, sizeof key);
+}
+
 static int literal(Plan *p, ValueType type, uint64_t bits)
 {
-    uint32_t *known = intern(&p->literals, p->file->arena, (int)type, &bits, sizeof bits);
-    if (!*known)
-        *known = (uint32_t)scalar_value(p, type, bits, 0) + 1;
-    return (int)*known - 1;
+    TableItem *known = known_literal(p, type, bits);
+    if (!known->number)
+        known->number = scalar_value(p, type, bits, 0) + 1;
+    return (int)known->number - 1;
 }
 
 int literal_null(Plan *p)
@@ -133,11 +102,10 @@ static int literal_double(Plan *p, double v)
 /* A vector or string is the field; the file keeps equal ones once, so its place names it. */
 static int literal_ref(Plan *p, ValueType type, FlatRef ref)
 {
-    uint64_t bits = ref;
-    uint32_t *known = intern(&p->literals, p->file->arena, (int)type, &bits, sizeof bits);
-    if (!*known)
-        *known = (uint32_t)scalar_value(p, type, 0, ref) + 1;
-    return (int)*known - 1;
+    TableItem *known = known_literal(p, type, ref);
+    if (!known->number)
+        known->number = scalar_value(p, type, 0, ref) + 1;
+    return (int)known->number - 1;
 }
 
 int literal_text(Plan *p, const char *s)

@@ -31,6 +31,7 @@ void arena_reset(Arena *a);
 /* The same for who fills it again with much the same: keeps what was in use since the last time. */
 void arena_rewind(Arena *a);
 void arena_free(Arena *a);
+const uint64_t *arena_secret(Arena *a); /* 2 random words: the same of all within one host */
 void memory_will_change(void *data, size_t n); /* a hint: all of it is about to be written */
 #define NEW(arena, T, n) ((T *)arena_alloc((arena), (size_t)(n), sizeof(T)))
 #define PUSH(arena, array, n, item) \
@@ -64,8 +65,7 @@ typedef struct Bank {
     int64_t align, size;
     BankItem *item;
     int n;
-    int *row; /* hash table of item + 1 */
-    int cap;
+    struct Table *known[2]; /* -> item + 1: by some of their bytes, by all */
 } Bank;
 
 /* Index of these bytes in the bank; `data` is not copied. */
@@ -101,7 +101,7 @@ typedef enum Fault {
 } Fault;
 
 typedef struct Diag {
-    FILE *out;
+    FILE *out; /* NULL: nobody reads, errors are counted */
     int n[N_FAULTS];
 } Diag;
 
@@ -162,20 +162,28 @@ extern const OpInfo op_info[N_OPS];
 OpId op_find(const char *target);           /* OP_NONE when unknown */
 const char *op_nearest(const char *target); /* for "did you mean"; NULL when nothing is near */
 bool text_is_name(const char *s, char also); /* ASCII letters, digits, '_' and `also`; not empty */
-uint32_t text_hash(const char *s, size_t n); /* for tables in memory: it depends on the machine */
 int text_distance(const char *a, const char *b, int most); /* Levenshtein's; above most: most + 1 */
 
 /* -- sizes ------------------------------------------------------------------------------- */
 
-typedef struct Symbol {
-    const char *name;
-    int index;      /* in program->sym */
-    int64_t lo, hi; /* hi is INT64_MAX where unbounded */
-} Symbol;
-
 /* A sum of products over symbols, in canonical form and interned in its program: equal sizes are
  * equal pointers.  ir/symint.c. */
 typedef struct Expr Expr;
+
+/* The number that a program's verifier gave this text, once found sound: what names are told apart
+ * by.  Of another text than the name has now, it says nothing. */
+typedef struct NameId {
+    const char *text;
+    int number;
+} NameId;
+
+typedef struct Symbol {
+    const char *name;
+    NameId name_id;
+    int index;      /* in program->sym */
+    const Expr *size; /* the symbol itself, once it was asked for */
+    int64_t lo, hi; /* hi is INT64_MAX where unbounded */
+} Symbol;
 
 typedef struct Dim {
     const Expr *expr; /* NULL: the integer `value` */
@@ -311,6 +319,7 @@ typedef struct State {
     int index;        /* in program->state */
     int id;           /* of its making: stays when others are dropped */
     const char *name; /* without the '%' */
+    NameId name_id;
     const char *fqn;  /* "blocks.0.conv.weight"; of a blob, the backend's id */
     const char *file; /* archive member that holds the bytes; "-": the compiler's side file */
     int64_t offset;   /* first byte in it */
@@ -325,6 +334,7 @@ typedef struct State {
 
 typedef struct Value {
     const char *name;
+    NameId name_id;
     int index; /* dense in its graph: passes keep arrays of graph->n_values */
     Type type;
     Place place;
@@ -402,7 +412,8 @@ struct Program {
     PartitionReport *partition; /* what it decided; NULL before */
     const char *fast_library; /* that multiplied while its ranges were seen; NULL: our kernels did */
     struct QuantJob *quant; /* what pass quantize is to do (quant/quant.h); NULL: nothing */
-    struct ExprTable *exprs;       /* symint.c */
+    struct Table *exprs;           /* symint.c: all sizes that are expressions */
+    struct Table *names;           /* verify.c: numbers of the names it has seen */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
     const struct RuleBody **rules; /* passes/composite.h, by rule, parsed on first use */
 };

@@ -30,8 +30,7 @@ Files *files_new(Arena *a)
 {
     Files *f = NEW(a, Files, 1);
     f->arena = a;
-    f->known = NEW(a, Names, 1);
-    f->known->arena = a;
+    f->known.arena = a;
     return f;
 }
 
@@ -53,10 +52,10 @@ static File *new_file(Files *f, const char *path)
 
 static File *file_at(Files *f, const Key *k, const char *path)
 {
-    File *is = names_find(f->known, k->text);
+    File *is = table_find_text(&f->known, k->text);
     if (!is) {
         is = new_file(f, path);
-        *names_at(f->known, arena_str(f->arena, k->text, strlen(k->text))) = is;
+        table_at_copy(&f->known, k->text, strlen(k->text))->ptr = is;
     }
     return is;
 }

@@ -9,7 +9,7 @@
 #ifndef ETC_IMPORT_H
 #define ETC_IMPORT_H
 
-#include "ir/ir.h"
+#include "ir/table.h"
 
 /* -- files: files.c -------------------------------------------------------------------------- */
 
@@ -29,7 +29,7 @@ typedef struct Files {
     Arena *arena;
     File **file; /* in the order in which they came up */
     int n;
-    struct Names *known;
+    Table known;
 } Files;
 
 Files *files_new(Arena *a);

@@ -3,6 +3,7 @@
 #define ETC_IMPORT_INTERNAL_H
 
 #include "compiler/import/import.h"
+#include "ir/table.h"
 
 /* -- bounds -------------------------------------------------------------------------------- */
 
@@ -81,21 +82,6 @@ bool json_next(JsonIter *it);
 /* The key and content of a union, an object with one field.  NULL: it is none. */
 const char *json_tag(const Json *v, const Json **content);
 
-/* -- names: names.c ------------------------------------------------------------------------ */
-
-/* What strings stand for; they must outlive the table.  {.arena = a} is an empty one. */
-typedef struct Names {
-    Arena *arena;
-    struct NameSlot {
-        const char *name;
-        void *item;
-    } * slot; /* open addressing, at most half full */
-    int n, cap;
-} Names;
-
-void **names_at(Names *t, const char *name); /* made with NULL; until the next names_at */
-void *names_find(const Names *t, const char *name);
-
 /* -- the reader: pt2.c --------------------------------------------------------------------- */
 
 /* One import.  What is below `doc` belongs to the method being read. */
@@ -105,13 +91,13 @@ typedef struct Pt2 {
     Diag *diag;
     Archive *archive;
     Loc loc;        /* of the model's file */
-    Names taken;    /* names of states and symbols, program-wide */
-    Names storages; /* "data/weights/weight_3" -> Storage: weights.c */
+    Table taken;    /* names of states and symbols, program-wide */
+    Table storages; /* "data/weights/weight_3" -> Storage: weights.c */
     JsonDoc doc;
     const char *method; /* of models/METHOD.json */
     const char *as;     /* its name in the program where it is to have another; else NULL */
-    Names symbols;      /* "s52" -> Symbol */
-    Names config[2];    /* FQN -> PayloadMeta, of weights and of constants */
+    Table symbols;      /* "s52" -> Symbol */
+    Table config[2];    /* FQN -> PayloadMeta, of weights and of constants */
     JsonDoc config_doc[2];
     bool config_read[2], config_ok[2];
 } Pt2;
@@ -157,7 +143,7 @@ typedef struct Name {
 struct Scope {
     Pt2 *in;
     Graph *graph;
-    Names names;        /* -> Name */
+    Table names;        /* -> Name */
     const char *prefix; /* of values of an inlined graph, else "" */
     int depth;
 };

@@ -75,16 +75,13 @@ static yyjson_val *find_repeated(yyjson_val *object, size_t n)
 /* The same for a large object, through a table. */
 static yyjson_val *find_repeated_in(yyjson_val *object, size_t n, Arena *a)
 {
-    size_t cap = 64;
-    while (cap < 2 * n)
-        cap *= 2;
-    yyjson_val **slot = NEW(a, yyjson_val *, cap), *key = object + 1;
+    Table keys = {.arena = a};
+    yyjson_val *key = object + 1;
+    table_reserve(&keys, n);
     for (size_t i = 0; i < n; i++, key = next_key(key)) {
-        size_t i_slot = text_hash(unsafe_yyjson_get_str(key), unsafe_yyjson_get_len(key));
-        for (i_slot &= cap - 1; slot[i_slot]; i_slot = (i_slot + 1) & (cap - 1))
-            if (same_key(slot[i_slot], key))
-                return key;
-        slot[i_slot] = key;
+        table_at(&keys, unsafe_yyjson_get_str(key), unsafe_yyjson_get_len(key));
+        if (keys.n == i)
+            return key;
     }
     return NULL;
 }

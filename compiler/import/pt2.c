@@ -24,11 +24,13 @@ const char *pt2_unique(Pt2 *p, const char *name, void *item)
 {
     Arena *a = p->program->arena;
     name = arena_str(a, name, strlen(name));
-    if (names_find(&p->taken, name)) /* of another method */
-        name = arena_printf(a, "%s.%s", p->as ? p->as : p->method, name);
-    for (int i = 2; names_find(&p->taken, name); i++)
-        name = arena_printf(a, "%s.%d", name, i);
-    *names_at(&p->taken, name) = item;
+    TableItem *taken = table_at_text(&p->taken, name);
+    for (int i = 1; taken->ptr; i++) {
+        name = i > 1 ? arena_printf(a, "%s.%d", name, i) /* first by the method, if of another */
+                     : arena_printf(a, "%s.%s", p->as ? p->as : p->method, name);
+        taken = table_at_text(&p->taken, name);
+    }
+    taken->ptr = item;
     return name;
 }
 
@@ -75,7 +77,7 @@ static bool read_symbols(Pt2 *p)
             continue;
         Symbol *s = program_symbol(p->program, NULL, lo, hi);
         s->name = pt2_unique(p, it.key, s);
-        *names_at(&p->symbols, it.key) = s;
+        table_at_text(&p->symbols, it.key)->ptr = s;
     }
     for (JsonIter it = json_iter(ranges); json_next(&it) && ok;)
         if (it.key && !is_symbol(it.key) && read_range(p, &it, &lo, &hi))
@@ -104,7 +106,7 @@ static bool check_schema(Pt2 *p)
 static bool read_method(Pt2 *p, const char *method, const char *file, uint8_t *data, size_t n)
 {
     p->method = method;
-    p->symbols = p->config[0] = p->config[1] = (Names){.arena = p->tmp};
+    p->symbols = p->config[0] = p->config[1] = (Table){.arena = p->tmp};
     memset(p->config_read, 0, sizeof p->config_read);
     if (!pt2_is_name(method))
         return diag_error(p->diag, p->loc, "'%s' is no name for a method", method);
@@ -194,9 +196,9 @@ static const char *base_name(const char *path)
 static void take_names(Pt2 *p, const Program *into)
 {
     for (int i = 0; i < into->n_states; i++)
-        *names_at(&p->taken, into->state[i]->name) = into->state[i];
+        table_at_text(&p->taken, into->state[i]->name)->ptr = into->state[i];
     for (int i = 0; i < into->n_syms; i++)
-        *names_at(&p->taken, into->sym[i]->name) = into->sym[i];
+        table_at_text(&p->taken, into->sym[i]->name)->ptr = into->sym[i];
 }
 
 static Pt2 reader(Arena *a, const char *path, Archive *archive, const ImportOptions *o, Diag *d)
@@ -210,7 +212,7 @@ static Pt2 reader(Arena *a, const char *path, Archive *archive, const ImportOpti
              .archive = archive,
              .loc = {.file = arena_str(a, path, strlen(path))},
              .as = o ? o->as : NULL};
-    p.taken = p.storages = (Names){.arena = p.tmp};
+    p.taken = p.storages = (Table){.arena = p.tmp};
     if (is_more)
         take_names(&p, o->into);
     p.program->stage = STAGE_ATEN;

@@ -516,7 +516,7 @@ static void break_results(Scope *s, const Json *outputs)
         const Json *content = NULL;
         const char *name = json_tag(it.value, &content) ? json_string(json_get(content, "name"))
                                                         : NULL;
-        Name *n = name ? names_find(&s->names, name) : NULL;
+        Name *n = name ? table_find_text(&s->names, name) : NULL;
         if (n)
             n->is_broken = true;
     }
@@ -587,7 +587,7 @@ static Name *float_result(Scope *s, const Json *node)
     const char *text = tag && !strcmp(tag, "as_sym_float")
                            ? json_string(json_get(content, "as_name"))
                            : NULL;
-    Name *n = text ? names_find(&s->names, text) : NULL;
+    Name *n = text ? table_find_text(&s->names, text) : NULL;
     return n && n->is_float ? n : NULL;
 }
 

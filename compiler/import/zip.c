@@ -48,8 +48,7 @@ struct Archive {
     uint64_t n;
     Member *member;
     int n_members;
-    int *slot; /* open addressing over members' names: index + 1, or 0 */
-    uint32_t n_slots;
+    Table names; /* of members, whole -> Member */
     const char *root;     /* prefix of all names: "model/"; of a folder, its path with '/' */
     const char *data_dir; /* of a folder: what stands for root + "data/" */
     uint64_t inflated;
@@ -78,17 +77,6 @@ static bool is_sig(const uint8_t *p, int a, int b)
 }
 
 /* -- names ------------------------------------------------------------------------------- */
-
-static int *find_slot(const Archive *z, const char *name, size_t n)
-{
-    uint32_t i = text_hash(name, n) & (z->n_slots - 1);
-    for (; z->slot[i]; i = (i + 1) & (z->n_slots - 1)) {
-        const Member *m = &z->member[z->slot[i] - 1];
-        if (m->n_name == n && !memcmp(m->name, name, n))
-            break;
-    }
-    return &z->slot[i];
-}
 
 /* A relative path of plain components; one '/' at its end marks a folder. */
 static bool is_safe_name(const char *s, size_t n)
@@ -288,20 +276,18 @@ static bool read_directory(Archive *z, Arena *tmp)
         return false;
     if (e.entries > INT32_MAX / 4)
         return diag_error(z->diag, z->loc, "%llu members", (unsigned long long)e.entries);
-    z->n_slots = 16;
-    while (z->n_slots < 2 * e.entries)
-        z->n_slots *= 2;
-    z->slot = NEW(z->arena, int, z->n_slots);
+    z->names = (Table){.arena = z->arena};
+    table_reserve(&z->names, e.entries);
     z->member = NEW(z->arena, Member, e.entries);
     const uint8_t *p = z->data + e.offset, *limit = z->data + e.limit;
     for (z->n_members = 0; z->n_members < (int)e.entries; z->n_members++) {
         Member *m = &z->member[z->n_members];
         if (!read_entry(z, &p, limit, m))
             return false;
-        int *slot = find_slot(z, m->name, m->n_name);
-        if (*slot)
+        TableItem *known = table_at(&z->names, m->name, m->n_name);
+        if (known->ptr)
             return refuse(z, m, "is there twice");
-        *slot = z->n_members + 1;
+        known->ptr = m;
     }
     if (p != limit)
         return diag_error(z->diag, z->loc,
@@ -380,9 +366,7 @@ static bool read_member(Archive *z, Member *m)
 
 static Member *find(const Archive *z, const char *name)
 {
-    const char *full = arena_join(z->arena, z->root, name);
-    int *slot = find_slot(z, full, strlen(full));
-    return *slot ? &z->member[*slot - 1] : NULL;
+    return table_find_text(&z->names, arena_join(z->arena, z->root, name));
 }
 
 /* -- files ------------------------------------------------------------------------------- */

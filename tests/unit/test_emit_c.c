@@ -177,6 +177,18 @@ Test(emit_c, names_are_unique_and_no_keywords)
     cr_expect_str_neq(names_make(s, "", "a.b"), names_make(s, "", "a_b"));
 }
 
+/* The model's own names stand where the next ones of x would be tried, one after the other. */
+Test(emit_c, names_that_are_in_the_way_are_tried_once)
+{
+    enum { N = 30000 };
+    NameSet *s = names_new(arena);
+    for (int i = 0; i < N; i++)
+        names_take(s, arena_printf(arena, "x_%d", N + i));
+    cr_assert_str_eq(names_make(s, "", "x"), "x");
+    for (int i = 0; i < N; i++)
+        cr_assert_str_eq(names_make(s, "", "x"), arena_printf(arena, "x_%d", 2 * N + i));
+}
+
 Test(emit_c, many_equal_names_stay_linear)
 {
     NameSet *s = names_new(arena);

@@ -123,6 +123,15 @@ Test(diag, messages_name_file_line_node_and_origin)
     free(said);
 }
 
+Test(diag, what_nobody_reads_is_counted)
+{
+    Diag d = {0};
+    cr_expect_not(diag_error(&d, (Loc){0}, "x"));
+    diag_warn(&d, (Loc){0}, "w");
+    diag_note(&d, "n");
+    cr_expect_eq(diag_errors(&d), 1);
+}
+
 Test(diag, exit_codes_have_one_precedence)
 {
     static const struct {
