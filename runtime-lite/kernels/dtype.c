@@ -23,6 +23,11 @@ EtcKind etc_kind(int dtype)
     }
 }
 
+EtcKind etc_cast_kind(int dtype)
+{
+    return ((dtype == ETC_F16) || (dtype == ETC_BF16)) ? ETC_KIND_F32 : etc_kind(dtype);
+}
+
 int etc_kind_dtype(EtcKind kind)
 {
     return (kind == ETC_KIND_F32) ? ETC_F32 : (kind == ETC_KIND_F64) ? ETC_F64 : ETC_I64;

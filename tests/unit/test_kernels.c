@@ -338,10 +338,9 @@ static double number(const EtcTensor *t, int64_t i)
     double d = 0.0;
     float f;
     int64_t n;
-    EtcKind kind = etc_kind((int)t->dtype);
+    EtcKind kind = etc_cast_kind((int)t->dtype);
     if (kind == ETC_KIND_F32) {
-        memcpy(&f, (const char *)t->data + (i * 4), 4);
-        return (double)f;
+        return (double)*(const float *)etc_fetch(kind, (int)t->dtype, etc_at(t, i), 1, 1, &f);
     }
     if (kind == ETC_KIND_F64) {
         memcpy(&d, (const char *)t->data + (i * 8), 8);
