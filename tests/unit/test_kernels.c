@@ -792,6 +792,70 @@ Test(kernels, wrong_arguments_are_refused)
     free(scratch);
 }
 
+/* -- results over operands ------------------------------------------------------------------- */
+
+static const EtcKernelRow *row_of(const Case *c)
+{
+    for (int32_t i = 0; etc_kernel_at(i) != NULL; i++) {
+        if (strcmp(etc_kernel_at(i)->name, c->key) == 0) {
+            return etc_kernel_at(i);
+        }
+    }
+    return NULL;
+}
+
+static int lies_like(const EtcTensor *x, const EtcTensor *y)
+{
+    int alike = (x->rank == y->rank) && (x->capacity == y->capacity) &&
+                (etc_dtype_size((int)x->dtype) == etc_dtype_size((int)y->dtype));
+    for (int32_t d = 0; alike && (d < x->rank); d++) {
+        alike = (x->dim[d] == y->dim[d]) &&
+                ((x->order ? x->order[d] : d) == (y->order ? y->order[d] : d));
+    }
+    return alike;
+}
+
+/* The first result written over argument i, where the row allows it. */
+static void run_in_place(const Case *c, int n, int i, void *scratch)
+{
+    Call k;
+    call_make(&k, c, etc_cores(), scratch);
+    EtcTensor x = *k.arg[i]->as.tensor, *y = &k.out[0];
+    EtcValue v = {.tag = ETC_TENSOR, .as.tensor = &x};
+    memcpy(y->data, x.data, (size_t)x.capacity);
+    x.data = y->data;
+    k.arg[i] = &v;
+    cr_assert_eq(find(c->key)(&k.call), ETC_OK, "case %d, %s", n, c->key);
+    for (int out = 0; out < c->n_outs; out++) {
+        check_out(c, n, out, &k.out[out]);
+    }
+    call_free(&k);
+}
+
+static void run_all_in_place(Case *c, int n, void *data)
+{
+    void **scratch_and_count = data;
+    const EtcKernelRow *row = row_of(c);
+    for (int i = 0; (row != NULL) && (i < c->n_args); i++) {
+        if ((((row->inplace >> i) & 1u) != 0u) && (c->value[i].tag == ETC_TENSOR) &&
+            lies_like(c->value[i].as.tensor, &c->out[0].expected)) {
+            run_in_place(c, n, i, scratch_and_count[0]);
+            ++*(int *)scratch_and_count[1];
+        }
+    }
+}
+
+Test(kernels, results_over_operands_are_the_same)
+{
+    int count = 0;
+    void *data[2] = {aligned_alloc(64, ETC_SCRATCH_BYTES), &count};
+    for (int i = 0; i < N_FAMILIES; i++) {
+        each_case(families[i], run_all_in_place, data);
+    }
+    cr_assert_gt(count, 500);
+    free(data[0]);
+}
+
 /* -- results over what kernels follow --------------------------------------------------------- */
 
 /* Result `out` and the tensor of argument `other`, which lies `at` bytes before it, in one block:
