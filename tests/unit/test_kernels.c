@@ -462,7 +462,7 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
                                        "logic",     "index",  "attention", "layer_norm", "image",
                                        "remainder", "lists", "quant", "integer", "exported",
-                                       "shorts", "official"};
+                                       "shorts", "official", "borders"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -484,6 +484,10 @@ Test(kernels, quant)
 Test(kernels, integer)
 {
     run_family("integer", 130);
+}
+Test(kernels, borders)
+{
+    run_family("borders", 15);
 }
 Test(kernels, matmul)
 {
