@@ -628,7 +628,7 @@ EtcStatus etc_split_with_sizes_copy(const EtcCall *c)
 
 static EtcStatus fill(const EtcCall *c, EtcTensor *y, const EtcScalar *s)
 {
-    const EtcKind kind = etc_kind((int)y->dtype);
+    const EtcKind kind = etc_cast_kind((int)y->dtype);
     if (kind == ETC_KIND_NONE) {
         return ETC_UNSUPPORTED;
     }

@@ -172,6 +172,7 @@ static void fetch_f64(int dtype, const void *p, int64_t stride, int64_t n, void 
     T *y = (T *)buf;
     switch (dtype) {
         FLOATS(FETCH) INTS(FETCH) FETCH_BOOL
+        FETCH_SHORT(ETC_F16, etc_from_half) FETCH_SHORT(ETC_BF16, etc_from_bfloat)
     default:
         break;
     }

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Records one family as record.py records the others: record_wide.py FOLDER
+"""Records two families as record.py records the others: record_wide.py FOLDER
 
 borders   that cut away more than there is
+fills     numbers of short floats that are filled in and chosen
 """
 import sys
 
 import torch
 
 import record as base
-from record import Writer, rand, record
+from record import INF, Writer, rand, record
 
 aten = torch.ops.aten
+DOUBLE, SHORT = torch.float64, [torch.float16, torch.bfloat16]
 
 
 def borders(w):
@@ -26,11 +28,26 @@ def borders(w):
     record(w, "aten::reflection_pad3d.out", aten.reflection_pad3d, rand(1, 2, 3, 4), [-3, 3, 1, -2, 0, 1])
 
 
+def fills(w):
+    for dtype in SHORT:
+        for value in (0, 1, -2.75, 65504.0, INF, 3, True, 1e-7, 0.1):
+            record(w, "aten::full.out", lambda s, v: torch.full(s, v, dtype=dtype), [2, 3], value)
+            record(w, "aten::full_like.out", lambda x, v, f: torch.full_like(x, v), rand(3, dtype=dtype), value, None)
+            record(w, "aten::scalar_tensor.out", lambda v: torch.scalar_tensor(v, dtype=dtype), value)
+        a, b, p = rand(3, 4, dtype=dtype), rand(4, dtype=dtype), rand(3, 1, dtype=torch.bool)
+        record(w, "aten::where.self_out", torch.where, p, a, b)
+        record(w, "aten::where.self_out", torch.where, rand(3, 4, dtype=torch.bool), a, torch.tensor(0.1, dtype=dtype))
+        record(w, "aten::where.self_out", torch.where, p, a, torch.tensor(0.1))
+        record(w, "aten::where.self_out", torch.where, p, a, torch.tensor(0.1, dtype=DOUBLE))
+        record(w, "aten::where.self_out", torch.where, p, rand(3, 4, dtype=DOUBLE), torch.tensor(0.1, dtype=dtype))
+        record(w, "aten::where.self_out", torch.where, p, a, torch.tensor(3))
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record_wide.py FOLDER")
     torch.set_num_threads(1)
-    families = {"borders": [borders]}
+    families = {"borders": [borders], "fills": [fills]}
     for name, parts in families.items():
         base.rng = base.np.random.default_rng(5)
         w = Writer(f"{sys.argv[1]}/{name}.bin")

@@ -462,7 +462,7 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
                                        "logic",     "index",  "attention", "layer_norm", "image",
                                        "remainder", "lists", "quant", "integer", "exported",
-                                       "shorts", "official", "borders"};
+                                       "shorts", "official", "borders", "fills"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -488,6 +488,10 @@ Test(kernels, integer)
 Test(kernels, borders)
 {
     run_family("borders", 15);
+}
+Test(kernels, fills)
+{
+    run_family("fills", 60);
 }
 Test(kernels, matmul)
 {
