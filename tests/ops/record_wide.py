@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""Records two families as record.py records the others: record_wide.py FOLDER
+"""Records three families as record.py records the others: record_wide.py FOLDER
 
 borders   that cut away more than there is
 fills     numbers of short floats that are filled in and chosen
+added     values added to places that indices name, some of them twice
 """
 import sys
 
 import torch
 
 import record as base
-from record import INF, Writer, rand, record
+from record import INF, Picks, Writer, rand, record
 
 aten = torch.ops.aten
 DOUBLE, SHORT = torch.float64, [torch.float16, torch.bfloat16]
+INTS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
 
 
 def borders(w):
@@ -43,11 +45,26 @@ def fills(w):
         record(w, "aten::where.self_out", torch.where, p, a, torch.tensor(3))
 
 
+def added(w):
+    at = torch.tensor
+    for dtype in [torch.float32, DOUBLE, torch.bool] + SHORT + INTS:
+        def some(*shape):
+            return rand(*shape, dtype=dtype)
+        x = some(4, 5, 3)
+        for picks in ([at([0, 0, -1, 0])], [None, at([[1, 1], [4, -5]])], [at([2, 2]), at([3, 3])],
+                      [at([0, 0]), None, at([1, 1])], [None, None, at(2)], [at([1, 1], dtype=torch.int32)]):
+            like = aten.index.Tensor(x, picks)
+            record(w, "aten::index_put.out", aten.index_put, x, Picks(picks), some(*like.shape), True)
+            record(w, "aten::index_put.out", aten.index_put, x, Picks(picks), some(()), True)
+        record(w, "aten::index_put.out", aten.index_put, some(3), Picks([at([1] * 40)]), some(40), True)
+        record(w, "aten::index_put.out", aten.index_put, some(3), Picks([at([], dtype=torch.int64)]), some(0), True)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record_wide.py FOLDER")
     torch.set_num_threads(1)
-    families = {"borders": [borders], "fills": [fills]}
+    families = {"borders": [borders], "fills": [fills], "added": [added]}
     for name, parts in families.items():
         base.rng = base.np.random.default_rng(5)
         w = Writer(f"{sys.argv[1]}/{name}.bin")

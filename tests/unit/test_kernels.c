@@ -462,7 +462,7 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
                                        "logic",     "index",  "attention", "layer_norm", "image",
                                        "remainder", "lists", "quant", "integer", "exported",
-                                       "shorts", "official", "borders", "fills"};
+                                       "shorts", "official", "borders", "fills", "added"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -492,6 +492,10 @@ Test(kernels, borders)
 Test(kernels, fills)
 {
     run_family("fills", 60);
+}
+Test(kernels, added)
+{
+    run_family("added", 130);
 }
 Test(kernels, matmul)
 {
