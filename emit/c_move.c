@@ -172,6 +172,17 @@ bool emit_cat(Function *f, const Node *n, Clamp clamp)
 
 /* -- fill ------------------------------------------------------------------------------------ */
 
+static const char *half_name(EtcDtype t) /* in names of half.h; NULL: another dtype */
+{
+    return t == ETC_F16 ? "half" : t == ETC_BF16 ? "bfloat" : NULL;
+}
+
+/* Its elements can be cast and filled in. */
+static bool has_cast(EtcDtype t)
+{
+    return dtype_has_c(t) || half_name(t);
+}
+
 /* An integer as C converts it to the dtype. */
 static int64_t narrow(EtcDtype t, int64_t v)
 {
@@ -205,6 +216,9 @@ static void put_filling(Function *f, EtcDtype to, const Node *n, int value)
         put(&f->body, to == ETC_BOOL ? "(uint8_t)(0 != " : "(%s)", c_type(to));
         function_dim(f, size);
         put(&f->body, to == ETC_BOOL ? ")" : "");
+    } else if (half_name(to)) {
+        put(&f->body, "%uu",
+            (unsigned)(to == ETC_F16 ? half_of((float)number) : bfloat_of((float)number)));
     } else if (to == ETC_F32) {
         put_float(&f->body, (float)number);
     } else if (to == ETC_F64) {
@@ -223,9 +237,9 @@ static bool put_fill(Function *f, const Node *n, const Value *y, int value)
     double number;
     Dim size;
     bool is_size = arg_dim(n, value, &size);
-    if (!dtype_has_c(to))
+    if (!has_cast(to))
         return function_refuse(f, n, "has no C for this dtype");
-    if (!is_size && !arg_number(n, value, &number))
+    if ((!is_size && !arg_number(n, value, &number)) || (is_size && size.expr && half_name(to)))
         return function_refuse(f, n, "wants a number to fill with");
     if (!dtype_is_float(to) && !is_size && !(number >= -9e18 && number <= 9e18))
         return function_refuse(f, n, "wants a number that its dtype holds");
@@ -280,16 +294,6 @@ bool emit_pad(Function *f, const Node *n, Clamp clamp)
 }
 
 /* -- casts ----------------------------------------------------------------------------------- */
-
-static const char *half_name(EtcDtype t) /* in names of half.h; NULL: another dtype */
-{
-    return t == ETC_F16 ? "half" : t == ETC_BF16 ? "bfloat" : NULL;
-}
-
-static bool has_cast(EtcDtype t)
-{
-    return dtype_has_c(t) || half_name(t);
-}
 
 /* The start of the C that makes a `to` of what follows, up to two closing parentheses. */
 static void put_cast(Text *t, EtcDtype from, EtcDtype to)

@@ -327,20 +327,68 @@ static int spread_values(EtcIndex *g, const Picked *p, const EtcTensor *values)
     return lead >= 0;
 }
 
+/* y[to] += values[from] */
+static void add_to(EtcKind kind, const EtcTensor *y, int64_t to, const EtcTensor *values,
+                   int64_t from)
+{
+    union {
+        float f32;
+        double f64;
+        uint64_t i64;
+    } sum, buffer;
+    memset(&sum, 0, sizeof sum);
+    memset(&buffer, 0, sizeof buffer);
+    const size_t size = (kind == ETC_KIND_F32) ? sizeof sum.f32 : sizeof sum;
+    memcpy(&sum, etc_fetch(kind, (int)y->dtype, etc_at(y, to), 1, 1, &buffer), size);
+    const void *more = etc_fetch(kind, (int)y->dtype, etc_at(values, from), 1, 1, &buffer);
+    if (kind == ETC_KIND_F32) {
+        sum.f32 += *(const float *)more;
+    } else if (kind == ETC_KIND_F64) {
+        sum.f64 += *(const double *)more;
+    } else {
+        sum.i64 += *(const uint64_t *)more;
+    }
+    etc_put(kind, &sum, (int)y->dtype, etc_at(y, to), 1, 1);
+}
+
+/* Adds the values to the selected places one after the other, rounded each time to what is stored:
+ * a place may be named twice.  1, or 0 where an index was out of range. */
+static int accumulate(const EtcTensor *y, const EtcTensor *values, const EtcIndex *g)
+{
+    const EtcKind kind = etc_cast_kind((int)y->dtype);
+    const int32_t in = g->rank - 1;
+    int64_t count[16] = {0}, at[16] = {0}, plain = 0, own = 0;
+    int ok = 1, is_row = 1;
+    const int state = etc_index_begin(g, &is_row);
+    if (state != 1) {
+        return state == 0;
+    }
+    do {
+        for (int64_t i = 0; i < g->dim[in]; i++) {
+            const int64_t to = own + (i * g->own[in]) + etc_index_distance(g, at, i, &ok);
+            add_to(kind, y, to, values, plain + (i * g->plain[in]));
+        }
+    } while (etc_index_next(g, count, at, &plain, &own));
+    return ok;
+}
+
 /* x, indices, values, accumulate, out: out becomes x, then its selected places the values */
 EtcStatus etc_index_put(const EtcCall *c)
 {
     EtcTensor *x, *values, *y;
     Picked p;
-    int accumulate;
+    int adds;
     if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 2, &values) ||
-        !etc_arg_bool(c, 3, &accumulate) || !etc_arg_tensor(c, 4, &y) || (x->dtype != y->dtype) ||
-        ((values->data == NULL) && (etc_numel(values) != 0))) {
+        !etc_arg_bool(c, 3, &adds) || !etc_arg_tensor(c, 4, &y) || (x->dtype != y->dtype) ||
+        (values->dtype != x->dtype) || ((values->data == NULL) && (etc_numel(values) != 0))) {
         return ETC_BAD_ARG;
     }
-    EtcStatus st = accumulate ? ETC_UNSUPPORTED : read_indices(c, 1, x, &p);
+    EtcStatus st = read_indices(c, 1, x, &p);
     if (st != ETC_OK) {
         return st;
+    }
+    if (adds && (etc_cast_kind((int)x->dtype) == ETC_KIND_NONE)) {
+        return ETC_UNSUPPORTED;
     }
     st = result_shape(x, &p) ? etc_resize(y, x->dim, x->rank) : ETC_BAD_ARG;
     if (st != ETC_OK) {
@@ -360,6 +408,9 @@ EtcStatus etc_index_put(const EtcCall *c)
         return ETC_BAD_ARG;
     }
     add_indices(&g, y, &p);
+    if (adds) {
+        return accumulate(y, values, &g) ? ETC_OK : ETC_BAD_ARG;
+    }
     return follow(y, values, &g);
 }
 

@@ -338,10 +338,9 @@ static double number(const EtcTensor *t, int64_t i)
     double d = 0.0;
     float f;
     int64_t n;
-    EtcKind kind = etc_kind((int)t->dtype);
+    EtcKind kind = etc_cast_kind((int)t->dtype);
     if (kind == ETC_KIND_F32) {
-        memcpy(&f, (const char *)t->data + (i * 4), 4);
-        return (double)f;
+        return (double)*(const float *)etc_fetch(kind, (int)t->dtype, etc_at(t, i), 1, 1, &f);
     }
     if (kind == ETC_KIND_F64) {
         memcpy(&d, (const char *)t->data + (i * 8), 8);
@@ -463,7 +462,7 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
                                        "logic",     "index",  "attention", "layer_norm", "image",
                                        "remainder", "lists", "quant", "integer", "exported",
-                                       "shorts", "official"};
+                                       "shorts", "official", "borders", "fills", "added"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -485,6 +484,18 @@ Test(kernels, quant)
 Test(kernels, integer)
 {
     run_family("integer", 130);
+}
+Test(kernels, borders)
+{
+    run_family("borders", 15);
+}
+Test(kernels, fills)
+{
+    run_family("fills", 60);
+}
+Test(kernels, added)
+{
+    run_family("added", 130);
 }
 Test(kernels, matmul)
 {
@@ -791,6 +802,70 @@ Test(kernels, wrong_arguments_are_refused)
         each_case(families[i], abuse, scratch);
     }
     free(scratch);
+}
+
+/* -- results over operands ------------------------------------------------------------------- */
+
+static const EtcKernelRow *row_of(const Case *c)
+{
+    for (int32_t i = 0; etc_kernel_at(i) != NULL; i++) {
+        if (strcmp(etc_kernel_at(i)->name, c->key) == 0) {
+            return etc_kernel_at(i);
+        }
+    }
+    return NULL;
+}
+
+static int lies_like(const EtcTensor *x, const EtcTensor *y)
+{
+    int alike = (x->rank == y->rank) && (x->capacity == y->capacity) &&
+                (etc_dtype_size((int)x->dtype) == etc_dtype_size((int)y->dtype));
+    for (int32_t d = 0; alike && (d < x->rank); d++) {
+        alike = (x->dim[d] == y->dim[d]) &&
+                ((x->order ? x->order[d] : d) == (y->order ? y->order[d] : d));
+    }
+    return alike;
+}
+
+/* The first result written over argument i, where the row allows it. */
+static void run_in_place(const Case *c, int n, int i, void *scratch)
+{
+    Call k;
+    call_make(&k, c, etc_cores(), scratch);
+    EtcTensor x = *k.arg[i]->as.tensor, *y = &k.out[0];
+    EtcValue v = {.tag = ETC_TENSOR, .as.tensor = &x};
+    memcpy(y->data, x.data, (size_t)x.capacity);
+    x.data = y->data;
+    k.arg[i] = &v;
+    cr_assert_eq(find(c->key)(&k.call), ETC_OK, "case %d, %s", n, c->key);
+    for (int out = 0; out < c->n_outs; out++) {
+        check_out(c, n, out, &k.out[out]);
+    }
+    call_free(&k);
+}
+
+static void run_all_in_place(Case *c, int n, void *data)
+{
+    void **scratch_and_count = data;
+    const EtcKernelRow *row = row_of(c);
+    for (int i = 0; (row != NULL) && (i < c->n_args); i++) {
+        if ((((row->inplace >> i) & 1u) != 0u) && (c->value[i].tag == ETC_TENSOR) &&
+            lies_like(c->value[i].as.tensor, &c->out[0].expected)) {
+            run_in_place(c, n, i, scratch_and_count[0]);
+            ++*(int *)scratch_and_count[1];
+        }
+    }
+}
+
+Test(kernels, results_over_operands_are_the_same)
+{
+    int count = 0;
+    void *data[2] = {aligned_alloc(64, ETC_SCRATCH_BYTES), &count};
+    for (int i = 0; i < N_FAMILIES; i++) {
+        each_case(families[i], run_all_in_place, data);
+    }
+    cr_assert_gt(count, 500);
+    free(data[0]);
 }
 
 /* -- results over what kernels follow --------------------------------------------------------- */
