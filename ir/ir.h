@@ -36,8 +36,6 @@ void memory_will_change(void *data, size_t n); /* a hint: all of it is about to 
 #define PUSH(arena, array, n, item) \
     ((array) = arena_grow((arena), (array), (n), sizeof *(array)), (array)[(n)++] = (item))
 
-#define UNREACHABLE() __builtin_unreachable()
-
 /* -- checked arithmetic: false on overflow ------------------------------------------------- */
 
 static inline bool add_ok(int64_t a, int64_t b, int64_t *out)
@@ -119,6 +117,14 @@ void diag_warn(Diag *d, Loc loc, const char *fmt, ...) __attribute__((format(pri
 bool diag_untold(Diag *d, int before, Loc loc, const char *kind, const char *name);
 int diag_errors(const Diag *d);    /* of all faults */
 int diag_exit_code(const Diag *d); /* 70, 3, 1, 4, 5 in this precedence; 0 without errors */
+
+/* What no program and no file can bring about: ends the process with the place in our source. */
+#ifdef NDEBUG
+#define UNREACHABLE() __builtin_unreachable()
+#else
+#define UNREACHABLE() reached(__FILE__, __LINE__)
+#endif
+_Noreturn void reached(const char *file, int line);
 
 /* -- operators --------------------------------------------------------------------------- */
 
