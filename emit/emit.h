@@ -24,7 +24,7 @@ typedef struct OutFile {
 
 /* Writes beside `path` under a temporary name and renames, so that `path` is whole or as it was;
  * a symbolic link is followed, a device or pipe written as it is, "-" is stdout. */
-bool out_write(const OutFile *f, const char *path, Diag *d);
+MUST_USE bool out_write(const OutFile *f, const char *path, Diag *d);
 
 /* Files that appear together or not at all.  {.arena = a} is an empty batch. */
 typedef struct OutStaged {
@@ -40,8 +40,8 @@ typedef struct OutBatch {
 
 /* Writes a file whole, under a temporary name in the folder of `path`.  What is no regular file is
  * written at once.  False: reported; the caller discards the batch. */
-bool out_stage(OutBatch *b, const OutFile *f, const char *path, Diag *d);
-bool out_commit(OutBatch *b, Diag *d); /* renames each to its place; empties the batch */
+MUST_USE bool out_stage(OutBatch *b, const OutFile *f, const char *path, Diag *d);
+MUST_USE bool out_commit(OutBatch *b, Diag *d); /* renames each to its place; empties the batch */
 void out_discard(OutBatch *b);         /* removes them; empties the batch */
 
 /* -- .pte -------------------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ typedef struct PteStats {
 
 /* Builds the .pte of a planned program of the pte tail: the FlatBuffer in `a`, everything else
  * pointing at the bytes of states.  Reports all faults before it returns false. */
-bool emit_pte(const Program *p, Arena *a, OutFile *out, PteStats *stats, Diag *d);
+MUST_USE bool emit_pte(const Program *p, Arena *a, OutFile *out, PteStats *stats, Diag *d);
 
 /* -- C ------------------------------------------------------------------------------------- */
 
@@ -90,6 +90,6 @@ typedef struct CFiles {
 
 /* Prints a planned program of the c tail; docs/emitted_c.md says what the files hold.  Pieces
  * point into `a` and the program's weights.  Reports every node it has no C for. */
-bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d);
+MUST_USE bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d);
 
 #endif
