@@ -67,20 +67,20 @@ typedef struct Pipeline {
 
 /* The passes that are left from p's stage to a planned program of p's tail.  False: that stage
  * leads to the other tail; reported. */
-bool pipeline_of(const Program *p, Pipeline *out, Diag *d);
+MUST_USE bool pipeline_of(const Program *p, Pipeline *out, Diag *d);
 
 /* Those of them to a .pte that end with partition.  False: p is past it; reported. */
-bool pipeline_to_partition(const Program *p, Pipeline *out, Diag *d);
+MUST_USE bool pipeline_to_partition(const Program *p, Pipeline *out, Diag *d);
 
 /* Those that end with quantize.  False: p is past it; reported. */
-bool pipeline_to_quantize(const Program *p, Pipeline *out, Diag *d);
+MUST_USE bool pipeline_to_quantize(const Program *p, Pipeline *out, Diag *d);
 
 /* The first of them, which make core of an export. */
 Pipeline pipeline_to_core(void);
 
 /* Whether each of the passes, in this order, meets a stage that it can start from; all that do not
  * are reported. */
-bool passes_follow(const Program *p, const char *const *pass, int n, Diag *d);
+MUST_USE bool passes_follow(const Program *p, const char *const *pass, int n, Diag *d);
 
 /* -- model.c ----------------------------------------------------------------------------- */
 
@@ -113,14 +113,14 @@ Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Dia
 Program *model_evaluable(const Options *o, Arena *a, Diag *d);
 
 /* An --input argument as input i of g; whether a tensor can be that input.  False: reported. */
-bool model_input(const Options *o, const char *text, const Graph *g, int i, Arena *a,
-                 EtcTensor **out, Diag *d);
-bool model_input_fits(const Options *o, const Graph *g, int i, const EtcTensor *t, Arena *a,
-                      Diag *d);
+MUST_USE bool model_input(const Options *o, const char *text, const Graph *g, int i, Arena *a,
+                          EtcTensor **out, Diag *d);
+MUST_USE bool model_input_fits(const Options *o, const Graph *g, int i, const EtcTensor *t,
+                               Arena *a, Diag *d);
 
 /* The passes, with what --verify, --check-ir, --dump-ir and -v ask for; what --dump-data asks for
  * is added to `out` unless that is NULL. */
-bool model_run_passes(const Options *o, Program *p, const char *const *pass, int n, Arena *a,
+MUST_USE bool model_run_passes(const Options *o, Program *p, const char *const *pass, int n, Arena *a,
                       OutBatch *out, Diag *d);
 
 /* -- build.c ----------------------------------------------------------------------------- */
@@ -141,14 +141,14 @@ const char *text_close(Text *t, Arena *a); /* in a; NULL: no memory */
 
 /* Each adds one file, if it is no other one of the run.  The bytes must outlive the batch; the text
  * is closed. */
-bool output_file(const Options *o, OutBatch *b, const OutFile *f, const char *path, Diag *d);
-bool output_bytes(const Options *o, OutBatch *b, const void *bytes, int64_t n, const char *path,
+MUST_USE bool output_file(const Options *o, OutBatch *b, const OutFile *f, const char *path, Diag *d);
+MUST_USE bool output_bytes(const Options *o, OutBatch *b, const void *bytes, int64_t n, const char *path,
                   Diag *d);
-bool output_text(const Options *o, OutBatch *b, Text *t, const char *path, Diag *d);
+MUST_USE bool output_text(const Options *o, OutBatch *b, Text *t, const char *path, Diag *d);
 
 /* The files of a run appear, or none: in the end all that are staged are renamed to their places,
  * if standard output took what was printed and nothing failed. */
-bool finish_files(OutBatch *b, Diag *d);
+MUST_USE bool finish_files(OutBatch *b, Diag *d);
 
 /* -- run.c: the inputs of each call ---------------------------------------------------------- */
 
@@ -172,10 +172,10 @@ typedef struct NpyHeader {
 
 /* What a file of `size` bytes that begins with head[0..n) holds; n is size or at least NPY_HEADER.
  * False: reported. */
-bool npy_header(const char *name, const uint8_t *head, size_t n, int64_t size, NpyHeader *h,
-                Diag *d);
+MUST_USE bool npy_header(const char *name, const uint8_t *head, size_t n, int64_t size,
+                         NpyHeader *h, Diag *d);
 EtcDtype npy_dtype(EtcDtype is, EtcDtype want); /* as which a file's elements are taken */
-bool npy_check(const EtcTensor *t, const char *name, Diag *d); /* of bool: bytes are 0 or 1 */
+MUST_USE bool npy_check(const EtcTensor *t, const char *name, Diag *d); /* bool: 0 or 1 */
 
 /* -- data.c: samples of a model's inputs ---------------------------------------------------- */
 
@@ -193,7 +193,7 @@ void data_close(Data *data); /* NULL: nothing */
 
 /* An --input argument: a .npy file, or value:JSON as a scalar value.  `like` (may be NULL) is
  * what the program expects: a number becomes a 0-d tensor where it wants one. */
-bool input_read(Files *files, Arena *a, const char *text, const EtcValue *like, EtcValue *out,
+MUST_USE bool input_read(Files *files, Arena *a, const char *text, const EtcValue *like, EtcValue *out,
                 Diag *d);
 
 /* The file of a tensor; its pieces point into `a` and at the tensor's data. */
@@ -225,7 +225,7 @@ typedef struct PteMethod {
 } PteMethod;
 
 /* Maps and verifies a .pte.  False: reported. */
-bool pte_open(Files *files, const char *path, EtcProgram *p, Diag *d);
+MUST_USE bool pte_open(Files *files, const char *path, EtcProgram *p, Diag *d);
 
 /* p was opened by etc_program_open, which verified what is read here. */
 PteMethod pte_method(const EtcProgram *p, int32_t method, Arena *a);
@@ -242,7 +242,7 @@ typedef struct Delegates {
 } Delegates;
 
 /* profiles: they tell what they do.  False: reported. */
-bool delegates_start(int threads, bool profiles, Delegates *to, Diag *d);
+MUST_USE bool delegates_start(int threads, bool profiles, Delegates *to, Diag *d);
 void delegates_stop(const Delegates *d);
 
 /* -- runner.c ------------------------------------------------------------------------------ */
@@ -280,7 +280,8 @@ int runtime_version(
 
 /* Whether --target-runtime, if given, has every operator that the file calls; all others are
  * reported, each at the nodes that ask for it. */
-bool target_has_operators(const Options *o, const Program *p, const OutFile *f, Arena *a, Diag *d);
+MUST_USE bool target_has_operators(const Options *o, const Program *p, const OutFile *f, Arena *a,
+                                   Diag *d);
 
 /* -- text.c: shared by the commands -------------------------------------------------------- */
 
@@ -347,8 +348,8 @@ extern const RecipePreset recipe_preset[];
 extern const int n_recipe_presets;
 
 /* A preset, or a file of a recipe.  False: all its mistakes are reported. */
-bool recipe_read(Files *files, const char *name, Arena *a, Recipe *out, Diag *d);
-bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Recipe *out, Diag *d);
+MUST_USE bool recipe_read(Files *files, const char *name, Arena *a, Recipe *out, Diag *d);
+MUST_USE bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Recipe *out, Diag *d);
 /* What --max-drop says, METRIC=VALUE.  False: it is not that. */
 bool recipe_set_budget(const char *text, Recipe *out);
 
@@ -356,7 +357,7 @@ bool recipe_set_budget(const char *text, Recipe *out);
 
 /* Adds the picture of a planned program's memory that --report asks for: SVG, or a page with it
  * where its name does not end in ".svg".  False: reported. */
-bool report_add(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d);
+MUST_USE bool report_add(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d);
 
 /* -- quant_report.c ------------------------------------------------------------------------ */
 
@@ -366,19 +367,20 @@ void quant_report_html(const QuantReport *r, Arena *a, FILE *f);
 void quant_report_json(const QuantReport *r, Arena *a, FILE *f);
 /* Adds what --report asks for: the page, or the JSON where its name ends in ".json".  False:
  * reported. */
-bool quant_report_add(const Options *o, const QuantReport *r, OutBatch *out, Arena *a, Diag *d);
+MUST_USE bool quant_report_add(const Options *o, const QuantReport *r, OutBatch *out, Arena *a, Diag *d);
 
 /* -- partition.c --------------------------------------------------------------------------- */
 
 double partition_percent(const PartitionReport *r); /* of multiply-adds that backends take */
-bool partition_gate(const Options *o, const Program *p, Diag *d); /* --require-delegated */
+MUST_USE bool partition_gate(const Options *o, const Program *p, Diag *d); /* --require-delegated */
 void partition_line(const Program *p, const char *file, Arena *a); /* to standard error */
 
 /* -- quantize.c ----------------------------------------------------------------------------- */
 
 /* Sets p->quant to what --recipe and its kin ask for, by `known` where that is not NULL.  False:
  * reported. */
-bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena *a, Diag *d);
+MUST_USE bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena *a,
+                            Diag *d);
 /* The samples of --calibrate, which as many threads run as --threads says. */
 Samples quant_samples(const Options *o, Data *data, const char *what, Arena *a);
 void quant_finish(const Program *p); /* once its passes have run: lets go of samples */
@@ -387,7 +389,7 @@ void quant_finish(const Program *p); /* once its passes have run: lets go of sam
 void quant_keep(const Options *o, const Program *p, Arena *a);
 
 /* p, which was observed, beside what it becomes by what it has seen.  False: reported. */
-bool quant_measure(const Options *o, const Program *p, QuantReport *r, Arena *a, Diag *d);
+MUST_USE bool quant_measure(const Options *o, const Program *p, QuantReport *r, Arena *a, Diag *d);
 
 /* -- checkpoint.c --------------------------------------------------------------------------- */
 
@@ -404,7 +406,8 @@ const char *checkpoint_path(const Options *o, Arena *a); /* FILE.part */
 
 /* What is to stay in floats for the recipe's budget, in *keep; NULL where that is nothing, or there
  * is no budget.  p was observed with nothing kept.  False: reported. */
-bool mixed_search(const Options *o, const Program *p, const Statistics **keep, Arena *a, Diag *d);
+MUST_USE bool mixed_search(const Options *o, const Program *p, const Statistics **keep, Arena *a,
+                           Diag *d);
 
 /* -- commands: each returns false after reporting to d ------------------------------------------- */
 

@@ -24,7 +24,7 @@ typedef struct OutFile {
 
 /* Writes elsewhere in the folder of `path` and renames, so that `path` is whole or as it was; a
  * symbolic link is followed, a device or pipe written as it is, "-" is stdout. */
-bool out_write(const OutFile *f, const char *path, Diag *d);
+MUST_USE bool out_write(const OutFile *f, const char *path, Diag *d);
 
 /* Files that appear together or not at all.  {.arena = a} is an empty batch. */
 typedef struct OutBatch {
@@ -38,13 +38,13 @@ typedef struct OutBatch {
 
 /* Adds a file, of which nothing is written yet: pieces and path must outlive the batch.  Of this
  * and what follows, false: reported; the caller discards the batch. */
-bool out_add(OutBatch *b, const OutFile *f, const char *path, Diag *d);
+MUST_USE bool out_add(OutBatch *b, const OutFile *f, const char *path, Diag *d);
 /* Writes each file whole, in the folder of its path; in the end what is no regular file, as it
  * is. */
-bool out_stage(OutBatch *b, Diag *d);
+MUST_USE bool out_stage(OutBatch *b, Diag *d);
 /* Renames each to its place, not while another run does so in one of the folders; empties the
  * batch. */
-bool out_commit(OutBatch *b, Diag *d);
+MUST_USE bool out_commit(OutBatch *b, Diag *d);
 void out_discard(OutBatch *b);         /* removes what is written; empties the batch */
 
 /* -- .pte -------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ typedef struct PteStats {
 
 /* Builds the .pte of a planned program of the pte tail: the FlatBuffer in `a`, everything else
  * pointing at the bytes of states.  Reports all faults before it returns false. */
-bool emit_pte(const Program *p, Arena *a, OutFile *out, PteStats *stats, Diag *d);
+MUST_USE bool emit_pte(const Program *p, Arena *a, OutFile *out, PteStats *stats, Diag *d);
 
 /* -- C ------------------------------------------------------------------------------------- */
 
@@ -93,6 +93,6 @@ typedef struct CFiles {
 
 /* Prints a planned program of the c tail; docs/emitted_c.md says what the files hold.  Pieces
  * point into `a` and the program's weights.  Reports every node it has no C for. */
-bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d);
+MUST_USE bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d);
 
 #endif

@@ -13,6 +13,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* Of a function that reports before it returns false or NULL: whoever ignores that goes on with
+ * what is not there. */
+#define MUST_USE __attribute__((warn_unused_result))
+
 /* -- arena ------------------------------------------------------------------------------- */
 
 typedef struct Arena Arena;
@@ -36,8 +40,6 @@ void memory_will_change(void *data, size_t n); /* a hint: all of it is about to 
 #define NEW(arena, T, n) ((T *)arena_alloc((arena), (size_t)(n), sizeof(T)))
 #define PUSH(arena, array, n, item) \
     ((array) = arena_grow((arena), (array), (n), sizeof *(array)), (array)[(n)++] = (item))
-
-#define UNREACHABLE() __builtin_unreachable()
 
 /* -- checked arithmetic: false on overflow ------------------------------------------------- */
 
@@ -119,6 +121,14 @@ void diag_warn(Diag *d, Loc loc, const char *fmt, ...) __attribute__((format(pri
 bool diag_untold(Diag *d, int before, Loc loc, const char *kind, const char *name);
 int diag_errors(const Diag *d);    /* of all faults */
 int diag_exit_code(const Diag *d); /* 70, 3, 1, 4, 5 in this precedence; 0 without errors */
+
+/* What no program and no file can bring about: ends the process with the place in our source. */
+#ifdef NDEBUG
+#define UNREACHABLE() __builtin_unreachable()
+#else
+#define UNREACHABLE() reached(__FILE__, __LINE__)
+#endif
+_Noreturn void reached(const char *file, int line);
 
 /* -- operators --------------------------------------------------------------------------- */
 
@@ -581,7 +591,7 @@ typedef struct Schema {
 } Schema;
 
 const Schema *op_schema(Program *p, OpId op);
-bool schema_check(const Node *n, Diag *d); /* arguments and outputs are those of the op's row */
+MUST_USE bool schema_check(const Node *n, Diag *d); /* arguments and outputs are as its row says */
 /* Position of argument `name`, or -1. */
 int schema_find(const Schema *s, const char *name, size_t len);
 /* Whether argument i is passed to a kernel. */
@@ -595,27 +605,27 @@ typedef struct Source { /* text that holds programs one after another */
 } Source;
 
 /* Reads the next program and moves `src` behind it.  NULL: reported. */
-Program *program_parse(Arena *a, Source *src, Diag *d);
+MUST_USE Program *program_parse(Arena *a, Source *src, Diag *d);
 void program_print(const Program *p, FILE *out); /* parsing this text gives it back */
 void program_write_data(const Program *p, FILE *out); /* the side file "-" */
-bool program_read_data(Program *p, const uint8_t *data, int64_t n, Diag *d);
-bool program_verify(const Program *p, Diag *d); /* lists every fault, not only the first */
-bool graph_infer(Graph *g, Diag *d); /* checks every recorded type against its infer rule */
-bool node_infer(const Node *n, Type *out, Diag *d); /* that rule; schema_check passed */
+MUST_USE bool program_read_data(Program *p, const uint8_t *data, int64_t n, Diag *d);
+MUST_USE bool program_verify(const Program *p, Diag *d); /* lists every fault, not only the first */
+MUST_USE bool graph_infer(Graph *g, Diag *d); /* each recorded type against its infer rule */
+MUST_USE bool node_infer(const Node *n, Type *out, Diag *d); /* that rule; schema_check passed */
 
 /* -- evaluator: eval.c --------------------------------------------------------------------- */
 
 /* Evaluates one node whose operands are given; outs are allocated in `a`, sized at the actual
  * sizes.  in[slot] as node->in.  False: no kernel for it, or the kernel refused (reported). */
-bool eval_node(const Node *n, EtcTensor *const *in, const int64_t *symbol, Arena *a,
-               EtcTensor **out, Diag *d);
+MUST_USE bool eval_node(const Node *n, EtcTensor *const *in, const int64_t *symbol, Arena *a,
+                        EtcTensor **out, Diag *d);
 bool eval_can(const Node *n); /* its row has a kernel, or nested graphs that can */
 
 /* Evaluates a graph.  in[i]: the graph's inputs; out[i] and update[i] receive tensors in `a`.
  * States are read from their data.  Where the program is planned and `arena_check`, tensors lie
  * at their places and dead bytes are signalling NaNs. */
-bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
-                Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
+MUST_USE bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol,
+                         bool arena_check, Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
 
 /* The same, and tells each result of the graph's own nodes as soon as it is there.  Its bytes may
  * be another value's afterwards.  Where the program is not planned, `visit` may change them. */
@@ -629,8 +639,8 @@ typedef struct EvalHow {
     Arena *tmp;       /* for what does not outlive the call, rewound behind it; NULL: one of its own */
 } EvalHow;
 
-bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, EvalHow how,
-                  Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
+MUST_USE bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, EvalHow how,
+                           Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
 
 /* OpenBLAS, loaded now.  NULL: reported.  blas.c */
 const Blas *blas_open(Arena *a, Diag *d);

@@ -508,9 +508,12 @@ static Range atom_range(const Atom *a)
                         : (Range){y.lo == INT64_MIN ? y.lo : y.lo + 1, 0};
     case F_MAX:
         return (Range){x.lo > y.lo ? x.lo : y.lo, x.hi > y.hi ? x.hi : y.hi};
-    default:
+    case F_MIN:
         return (Range){x.lo < y.lo ? x.lo : y.lo, x.hi < y.hi ? x.hi : y.hi};
+    case F_SYMBOL:
+        break;
     }
+    UNREACHABLE();
 }
 
 void dim_range(Dim d, int64_t *lo, int64_t *hi)
@@ -558,10 +561,13 @@ static bool atom_eval(const Atom *a, const int64_t *symbol, int64_t *v)
     case F_MAX:
         *v = x > y ? x : y;
         return true;
-    default:
+    case F_MIN:
         *v = x < y ? x : y;
         return true;
+    case F_SYMBOL:
+        break;
     }
+    UNREACHABLE();
 }
 
 bool dim_eval(Dim d, const int64_t *symbol, int64_t *v)

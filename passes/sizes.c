@@ -185,9 +185,10 @@ static Dim factor_size(Program *p, Factor f)
         return dim_mod(p, f.a, f.b);
     case F_MAX:
         return dim_max(p, f.a, f.b);
-    default:
+    case F_MIN:
         return dim_min(p, f.a, f.b);
     }
+    UNREACHABLE();
 }
 
 /* a mod b = a - floor(a / b) * b */

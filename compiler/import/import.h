@@ -76,19 +76,19 @@ ImportKind import_kind(Files *files, const char *path, Diag *d);
 
 /* Reads an archive written by torch.export.save of torch 2.9 or later, a folder it was unpacked
  * into, or the models/NAME.json in such a folder.  `o` may be NULL.  NULL: reported. */
-Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d);
+MUST_USE Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d);
 
 /* The same from n bytes of an archive in memory.  `data` is changed, and the program points
  * into it, so it must outlive the program. */
-Program *import_pt2_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d);
+MUST_USE Program *import_pt2_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d);
 
 /* The same from n bytes of a model.json whose unpacked folder is `dir`. */
-Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size_t n,
-                           const char *dir, Diag *d);
+MUST_USE Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size_t n,
+                                    const char *dir, Diag *d);
 
 /* Gives the states of a parsed text the bytes that it says lie in members of an archive: `path` is
  * that archive, a folder it was unpacked into, or its model.json.  False: reported. */
-bool import_weights(Program *p, const char *path, const ImportOptions *o, Diag *d);
+MUST_USE bool import_weights(Program *p, const char *path, const ImportOptions *o, Diag *d);
 
 bool is_utf8(const char *s, size_t n);
 

@@ -510,13 +510,13 @@ Test(commands, ops_is_the_support_matrix)
     r = ok("ops linear.d");
     cr_expect(strstr(r.out, "aten.linear.default ") && !strstr(r.out, "aten.add.Tensor"), "%s",
               r.out);
-    r = ok("ops linear.default --json");
+    r = ok("ops aten.linear.default --json");
     const Json *op = item(json_get(json(&r), "operators"), 0);
     cr_expect_str_eq(text(op, "name"), "aten.linear.default");
     cr_expect_str_eq(text(op, "pte"), "yes");
     cr_expect_str_eq(text(op, "c"), "yes");
     cr_expect_str_eq(text(op, "runtime_lite"), "yes");
-    fails("ops linaer", 1, "no operator's name holds 'linaer'; did you mean 'linear'?");
+    fails("ops lineer", 1, "no operator's name holds 'lineer'; did you mean 'linear'?");
     fails("ops aten.linear.defalt", 1, "did you mean 'aten.linear.default'?");
     fails("ops --json zzzzzzzzzzzz", 1, "no operator's name holds 'zzzzzzzzzzzz'\n");
 }

@@ -48,10 +48,10 @@ static void check_fixed_point(const Program *p, Diag *d)
 
 static void check_program(Program *p, Diag *d)
 {
-    bool ok = program_verify(p, d);
+    bool ok = program_verify(p, d), fits = ok;
     for (int i = 0; ok && i < p->n_methods; i++)
-        graph_infer(p->method[i], d);
-    if (d->n[FAULT_BUG])
+        fits = graph_infer(p->method[i], d) && fits;
+    if (d->n[FAULT_BUG] || (!fits && !diag_errors(d)))
         __builtin_trap();
     if (!ok)
         return;

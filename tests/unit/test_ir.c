@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "ir/ir.h"
 
 /* -- arena, arithmetic ---------------------------------------------------------------- */
@@ -510,6 +512,29 @@ Test(graph, build_fills_defaults_infers_and_names)
     p->n_methods = 1;
     cr_expect(program_verify(p, &d));
     arena_free(a);
+}
+
+/* A letter that build() does not know is our mistake. */
+Test(graph, what_no_file_can_cause_aborts_with_its_place)
+{
+#ifdef NDEBUG
+    cr_skip_test("assertions were left out of this build");
+#endif
+    char said[256] = "";
+    int end[2], status;
+    cr_assert_eq(pipe(end), 0);
+    pid_t child = fork();
+    if (!child) {
+        Diag d = {.out = stderr};
+        dup2(end[1], STDERR_FILENO);
+        build(graph_new(program_new(arena_new(), "g"), "f"), NULL, (Loc){0}, OP_NEG, &d, "?");
+        _exit(0);
+    }
+    close(end[1]);
+    cr_assert_gt(read(end[0], said, sizeof said - 1), 0);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "ends with %x", status);
+    cr_expect(strstr(said, "ir/graph.c:") && strstr(said, "report it"), "%s", said);
 }
 
 Test(graph, replace_follows_chains)
