@@ -157,3 +157,72 @@ Test(files, of_several_runs_one_is_there_in_the_end)
         cr_expect_null(strstr(r.out, ".tmp"), "%s", r.out);
     }
 }
+
+/* -- files of a model's folder ----------------------------------------------------------------- */
+
+static const struct {
+    const char *make, *arguments, *message;
+} hostile[] = {
+    {"rm model/data/weights/weight_0; ln -s ../../../secret model/data/weights/weight_0",
+     "compile model", "model/data/weights/weight_0: error: is a symbolic link"},
+    {"mv model/data/weights/weight_0 model/w; ln -s ../../w model/data/weights/weight_0",
+     "compile model", "model/data/weights/weight_0: error: is a symbolic link"},
+    {"mv model/data/weights w; ln -s ../../w model/data/weights", "compile model",
+     "model/data/weights/model_weights_config.json: error: is a symbolic link, or lies behind one"},
+    {"mv model/data d; ln -s ../d model/data", "compile model/models/model.json",
+     "model/data/weights/model_weights_config.json: error: is a symbolic link, or lies behind one"},
+    {"mv model/data d; mkdir e; ln -s ../d e/data",
+     "compile model/models/model.json --weights-dir e", "e/data/weights/"},
+    {"mv model/data d; ln -s ../secret d/constants/x; mv d/weights/weight_0 d/w; "
+     "ln -s ../w d/weights/weight_0", "compile model --weights-dir d",
+     "d/weights/weight_0: error: is a symbolic link"},
+    {"mv model/models m; ln -s ../m model/models", "compile model", "holds no models/NAME.json"},
+    {"mv model/models/model.json m; ln -s ../../m model/models/model.json", "compile model",
+     "model/models/model.json: error: is a symbolic link"},
+    {"rm model/byteorder; ln -s ../secret model/byteorder", "compile model",
+     "model/byteorder: error: is a symbolic link"},
+    {"rm model/data/weights/weight_0; ln -s ../../../secret model/data/weights/weight_0",
+     "compile $DATA/linear/model.etir --weights model", "weight_0: error: is a symbolic link"},
+    {"rm model/data/weights/weight_0; mkfifo model/data/weights/weight_0", "compile model",
+     "model/data/weights/weight_0: error: is not a regular file"},
+    {"rm model/data/weights/weight_0; mkdir model/data/weights/weight_0", "compile model",
+     "model/data/weights/weight_0: error: is not a regular file"},
+    {"rm model/models/model.json; mkfifo model/models/model.json", "compile model",
+     "model/models/model.json: error: is not a regular file"},
+    {"rm model/data/weights/weight_0; mknod model/data/weights/weight_0 c 1 5", "compile model",
+     "model/data/weights/weight_0: error: "}, /* where devices may be made, or opened */
+    {"rm -r model/data/weights; : > model/data/weights", "compile model",
+     "model/data/weights/model_weights_config.json: error: cannot be read: Not a directory"},
+};
+
+Test(files, of_a_models_folder_are_read_where_they_lie)
+{
+    char line[512];
+    for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
+        sh(UNPACK "; head -c 512 /dev/zero | tr '\\0' s > secret");
+        if (sh(hostile[i].make).code == 0) {
+            snprintf(line, sizeof line, "%s -o x.pte", hostile[i].arguments);
+            fails(line, strstr(hostile[i].message, "holds no") ? 1 : 3, hostile[i].message);
+            cr_expect_neq(access("x.pte", F_OK), 0);
+        }
+        sh("rm -rf ./*");
+    }
+}
+
+/* What the user names may be a link. */
+Test(files, a_models_folder_may_be_reached_by_a_link)
+{
+    sh(UNPACK "; ln -s model m; mkdir n; ln -s ../model/models/model.json n/model.json; "
+       "ln -s model/data d; ln -s $DATA/linear/model.pt2 z");
+    ok("compile model -o a -q");
+    ok("compile m -o b -q");
+    expect_same("a", "b");
+    ok("compile m/models/model.json -o b -q");
+    expect_same("a", "b");
+    ok("compile n/model.json --weights-dir d -o b -q");
+    expect_same("a", "b");
+    ok("compile n/model.json --weights-dir m -o b -q");
+    expect_same("a", "b");
+    ok("compile z -o b -q");
+    expect_same("a", "b");
+}
