@@ -681,7 +681,7 @@ static void give_report(Bench *b)
             json_report(b);
         else
             put_report(b);
-        finish_files(&out, b->r.diag);
+        finish_files(b->r.o, &out, b->r.diag);
     }
     out_discard(&out);
 }

@@ -167,7 +167,7 @@ static void deliver(Build *b, bool ok)
         double seconds = seconds_now() - b->start;
         if (b->o->json)
             print_json(b, r, seconds);
-        if (finish_files(&b->out, b->diag) && !b->o->quiet)
+        if (finish_files(b->o, &b->out, b->diag) && !b->o->quiet)
             print_line(b, r, seconds);
     }
     out_discard(&b->out);

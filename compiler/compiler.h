@@ -147,8 +147,8 @@ bool output_bytes(const Options *o, OutBatch *b, const void *bytes, int64_t n, c
 bool output_text(const Options *o, OutBatch *b, Text *t, const char *path, Diag *d);
 
 /* The files of a run appear, or none: in the end all that are staged are renamed to their places,
- * if standard output took what was printed and nothing failed. */
-bool finish_files(OutBatch *b, Diag *d);
+ * if standard output took what was printed, no mapped file has changed and nothing failed. */
+bool finish_files(const Options *o, OutBatch *b, Diag *d);
 
 /* -- run.c: the inputs of each call ---------------------------------------------------------- */
 
@@ -281,6 +281,12 @@ int runtime_version(
 /* Whether --target-runtime, if given, has every operator that the file calls; all others are
  * reported, each at the nodes that ask for it. */
 bool target_has_operators(const Options *o, const Program *p, const OutFile *f, Arena *a, Diag *d);
+
+/* -- shrunk.c ------------------------------------------------------------------------------ */
+
+/* From now on the process ends with a message and exit code 3 when it reads where a mapped file
+ * has been cut off. */
+void catch_shrunk_files(void);
 
 /* -- text.c: shared by the commands -------------------------------------------------------- */
 

@@ -26,6 +26,7 @@ int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of writing, reported below */
     signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow any more */
+    catch_shrunk_files();
     keep_memory();
     Arena *a = arena_new();
     Options o = {0};
@@ -33,6 +34,8 @@ int main(int argc, char **argv)
     OptionsResult r = options_parse(&o, a, argc, argv, stdout, stderr);
     if (r == OPTIONS_RUN)
         command[o.command](&o, a, &d);
+    if (r == OPTIONS_RUN)
+        files_are_as_read(o.files, &d);
     if ((fflush(stdout) || ferror(stdout)) && !d.n[FAULT_IO])
         diag_io(&d, (Loc){0}, "standard output cannot be written");
     arena_free(a);

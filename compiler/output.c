@@ -37,8 +37,9 @@ bool output_text(const Options *o, OutBatch *b, Text *t, const char *path, Diag 
                 : diag_io(d, (Loc){.file = path}, "no memory to write it");
 }
 
-bool finish_files(OutBatch *b, Diag *d)
+bool finish_files(const Options *o, OutBatch *b, Diag *d)
 {
+    files_are_as_read(o->files, d);
     if (fflush(stdout) || ferror(stdout))
         diag_io(d, (Loc){0}, "standard output cannot be written");
     if (!diag_errors(d))

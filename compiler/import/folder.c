@@ -89,7 +89,7 @@ static int open_beneath(Folder *f, const char *name, int flags)
     return in < 0 ? -1 : open_part(in, base, strlen(base), flags);
 }
 
-int folder_file(Folder *f, const char *name, Files *files, const char *path, const File **out,
+int folder_file(Folder *f, const char *name, Files *files, const char *path, File **out,
                 Diag *d)
 {
     int fd = open_beneath(f, name, O_RDONLY);

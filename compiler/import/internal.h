@@ -25,7 +25,7 @@ typedef struct Folder {
 
 Folder folder_at(Arena *a, const char *path);
 /* `name` counts from the folder and outlives it; `path` is what messages call it.  -1: reported. */
-int folder_file(Folder *f, const char *name, Files *files, const char *path, const File **out,
+int folder_file(Folder *f, const char *name, Files *files, const char *path, File **out,
                 Diag *d);
 DIR *folder_list(Folder *f, const char *name); /* NULL: there is none to be read */
 void folder_close(Folder *f);

@@ -360,7 +360,7 @@ ImportKind import_kind(Files *files, const char *path, Diag *d)
     struct stat s;
     if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
         return IMPORT_FOLDER;
-    int fd = file_open(files, path, &(const File *){0}, d);
+    int fd = file_open(files, path, &(File *){0}, d);
     if (fd < 0)
         return IMPORT_UNKNOWN;
     ssize_t n = read(fd, start, sizeof start - 1);

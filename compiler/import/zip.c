@@ -399,7 +399,7 @@ static void *map(int fd, size_t n)
 
 /* Maps a file, private and writable, and closes it; a small one is read, which costs less than to
  * copy the pages that are written one by one. */
-static bool load(int fd, const File *f, Arena *a, const char *path, uint8_t **data, size_t *n,
+static bool load(int fd, File *f, Arena *a, const char *path, uint8_t **data, size_t *n,
                  Diag *d)
 {
     enum { SMALL = 4 << 20 };
@@ -411,6 +411,7 @@ static bool load(int fd, const File *f, Arena *a, const char *path, uint8_t **da
     } else {
         *data = map(fd, *n);
         ok = *data != MAP_FAILED || file_unreadable(path, d);
+        f->is_kept = ok;
     }
     close(fd);
     return ok;
@@ -418,7 +419,7 @@ static bool load(int fd, const File *f, Arena *a, const char *path, uint8_t **da
 
 bool file_load(Files *files, Arena *a, const char *path, uint8_t **data, size_t *n, Diag *d)
 {
-    const File *f;
+    File *f;
     int fd = file_open(files, path, &f, d);
     return fd >= 0 && load(fd, f, a, path, data, n, d);
 }
@@ -435,7 +436,7 @@ static const char *member_path(const Archive *z, const char *name, bool *is_else
 static bool read_file(Archive *z, const char *name, uint8_t **data, size_t *n)
 {
     bool is_elsewhere;
-    const File *f;
+    File *f;
     const char *path = member_path(z, name, &is_elsewhere);
     Folder *in = is_elsewhere ? &z->weights : &z->folder;
     int fd = folder_file(in, path + strlen(in->path), z->files, path, &f, z->diag);

@@ -1,6 +1,8 @@
 /* test_files.c -- which files a run reads and writes: no output is an input or another output,
  * whatever they are called; those of several runs do not mix. */
 #include "tests/cli/cli.h"
+#include <fcntl.h>
+#include <signal.h>
 
 TestSuite(files, .init = make_folders, .fini = remove_folders, .timeout = 120);
 
@@ -198,8 +200,10 @@ static const struct {
 Test(files, of_a_models_folder_are_read_where_they_lie)
 {
     char line[512];
+    setenv("LOGS", logs, 1);
+    sh(UNPACK "; mv model $LOGS");
     for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
-        sh(UNPACK "; head -c 512 /dev/zero | tr '\\0' s > secret");
+        sh("cp -r $LOGS/model .; head -c 512 /dev/zero | tr '\\0' s > secret");
         if (sh(hostile[i].make).code == 0) {
             snprintf(line, sizeof line, "%s -o x.pte", hostile[i].arguments);
             fails(line, strstr(hostile[i].message, "holds no") ? 1 : 3, hostile[i].message);
@@ -225,4 +229,141 @@ Test(files, a_models_folder_may_be_reached_by_a_link)
     expect_same("a", "b");
     ok("compile z -o b -q");
     expect_same("a", "b");
+}
+
+/* -- files that change while they are read ----------------------------------------------------- */
+
+static pid_t start(const char *arguments, int out)
+{
+    char line[2048];
+    snprintf(line, sizeof line, "exec \"$ETC\" %s 2> %s/err < /dev/null", arguments, logs);
+    pid_t child = fork();
+    if (!child) {
+        dup2(out, STDOUT_FILENO);
+        execl("/bin/sh", "sh", "-c", line, NULL);
+        _exit(127);
+    }
+    return child;
+}
+
+static void expect_changed(pid_t child, const char *arguments, const char *file)
+{
+    int status;
+    size_t n;
+    char path[128], message[256];
+    snprintf(path, sizeof path, "%s/err", logs);
+    snprintf(message, sizeof message, "%s: error: changed while it was read\n", file);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    char *told = slurp(path, &n);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 3, "etc %s ends with %x: %s", arguments,
+              status, told);
+    cr_expect_not_null(strstr(told, message), "etc %s: no '%s' in\n%s", arguments, message, told);
+}
+
+/* Once something is printed all is read, and as long as nobody takes the rest the run stands still. */
+static void change_while_it_prints(const char *arguments, const char *change, const char *file)
+{
+    char text[4096];
+    int out[2];
+    cr_assert(pipe(out) == 0 && fcntl(out[1], F_SETPIPE_SZ, 4096) > 0);
+    pid_t child = start(arguments, out[1]);
+    close(out[1]);
+    cr_assert_eq(read(out[0], text, 1), 1, "nothing is printed");
+    cr_assert_eq(system(change), 0, "%s", change);
+    while (read(out[0], text, sizeof text) > 0)
+        continue;
+    close(out[0]);
+    expect_changed(child, arguments, file);
+}
+
+/* A model with a weight that is large enough to be mapped. */
+#define MAPPED                                                                         \
+    "python3 -m zipfile -e " MLP ".; cd */data/weights; truncate -s 5M weight_0; "     \
+    "touch -d '1 hour ago' weight_0"
+#define WEIGHT "model/data/weights/weight_0"
+#define PAD "import zipfile; zipfile.ZipFile('m.pt2', 'a').writestr('model/pad', bytes(5 << 20))"
+
+static const struct {
+    const char *make, *arguments, *change, *file;
+} change[] = {
+    {MAPPED, "compile model --dump-ir=all -o x", "truncate -s 0 " WEIGHT, WEIGHT},
+    {MAPPED, "emit-c model --dump-ir=all -o x.c", "truncate -s 4096 " WEIGHT, WEIGHT},
+    {MAPPED, "compile $DATA/mlp_digits/model.etir --weights model --dump-ir=all -o x",
+     "truncate -s 0 " WEIGHT, WEIGHT},
+    {MAPPED, "opt model --passes=cse,dce,cse,dce,cse,dce,cse,dce,cse,dce --dump-ir=all -o x",
+     "truncate -s 0 " WEIGHT, WEIGHT},
+    /* in the last page zeros stand for what is gone */
+    {MAPPED, "compile model --dump-ir=all -o x", "truncate -s -9 " WEIGHT, WEIGHT},
+    {MAPPED, "compile model --dump-ir=all -o x",
+     "printf x | dd of=" WEIGHT " conv=notrunc bs=1 seek=9 2> /dev/null", WEIGHT},
+    {"cp " MLP "m.pt2; python3 -c \"" PAD "\"", "compile m.pt2 --dump-ir=all -o x",
+     "truncate -s 99 m.pt2", "m.pt2"},
+};
+
+Test(files, that_change_while_they_are_read_are_told)
+{
+    for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
+        cr_assert_eq(sh(change[i].make).code, 0, "%s", change[i].make);
+        const char *before = listing();
+        change_while_it_prints(change[i].arguments, change[i].change, change[i].file);
+        expect_files(before);
+        sh("rm -rf ./*");
+    }
+}
+
+/* Another file in its place is no change of the one that is read. */
+Test(files, that_are_replaced_are_read_as_they_were)
+{
+    char text[4096];
+    int out[2], status;
+    sh(MAPPED);
+    ok("compile model -o want -q");
+    cr_assert(pipe(out) == 0 && fcntl(out[1], F_SETPIPE_SZ, 4096) > 0);
+    pid_t child = start("compile model --dump-ir=all -o x -q", out[1]);
+    close(out[1]);
+    cr_assert_eq(read(out[0], text, 1), 1, "nothing is printed");
+    cr_assert_eq(system("echo other > new; mv new " WEIGHT), 0);
+    while (read(out[0], text, sizeof text) > 0)
+        continue;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect_eq(status, 0);
+    expect_same("x", "want");
+}
+
+static bool has_mapped(pid_t child, const char *file)
+{
+    char path[64], line[8192];
+    bool has = false;
+    snprintf(path, sizeof path, "/proc/%ld/maps", (long)child);
+    FILE *f = fopen(path, "r");
+    while (f && !has && fgets(line, sizeof line, f))
+        has = strstr(line, file) != NULL;
+    if (f)
+        fclose(f);
+    return has;
+}
+
+Test(files, a_pte_that_shrinks_while_it_runs_is_told)
+{
+    enum { N = 512 * 2048, CALLS = 50 };
+    char arguments[2048] = "run big.pte --output-dir o --input x.npy";
+    float *x = NEW(arena, float, N);
+    write_text("big.etir",
+               "program \"big\" stage core\nconst %w = \"w\" : f32[2048,2048] in \"-\"+0\n"
+               "method @forward(%x: f32[512,2048]) {\n"
+               "  %y = aten.mm.default(%x, %w) : f32[512,2048]\n  return %y\n}\n");
+    sh("head -c 16777216 /dev/zero > side");
+    write_images("x.npy", "512, 2048", x, N);
+    ok("compile big.etir --data side -o big.pte -q");
+    for (int i = 0; i < CALLS; i++)
+        strcat(arguments, " --next --input x.npy");
+    pid_t child = start(arguments, STDERR_FILENO);
+    for (int i = 0; i < 20000 && !has_mapped(child, "/big.pte"); i++)
+        usleep(500);
+    kill(child, SIGSTOP);
+    cr_assert(has_mapped(child, "/big.pte"));
+    cr_assert_eq(truncate("big.pte", 4096), 0);
+    kill(child, SIGCONT);
+    expect_changed(child, arguments, "big.pte");
+    expect_files("big.etir big.pte side x.npy ");
 }
