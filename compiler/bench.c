@@ -672,31 +672,31 @@ static int number_or(const char *text, int otherwise)
     return text ? atoi(text) : otherwise;
 }
 
-static void give_report(Bench *b)
+static bool give_report(Bench *b)
 {
     OutBatch out = {.arena = b->arena};
     list_rows(b);
-    if (stage_trace(b, &out)) {
-        if (b->r.o->json)
-            json_report(b);
-        else
-            put_report(b);
-        finish_files(b->r.o, &out, b->r.diag);
-    }
+    bool ok = stage_trace(b, &out);
+    if (ok && b->r.o->json)
+        json_report(b);
+    else if (ok)
+        put_report(b);
+    ok = ok && finish_files(b->r.o, &out, b->r.diag);
     out_discard(&out);
+    return ok;
 }
 
-void command_bench(const Options *o, Arena *a, Diag *d)
+bool command_bench(const Options *o, Arena *a, Diag *d)
 {
     Bench b = {.r = {.o = o, .arena = a, .diag = d}, .arena = a,
                .runs = number_or(o->runs, RUNS), .warmup = number_or(o->warmup, WARMUP),
                .threads = number_or(o->threads, 1)};
     ImportKind kind = model_kind(o, d);
     if (kind == IMPORT_UNKNOWN || (kind != IMPORT_PTE && !runner_load(&b.r)))
-        return;
+        return false;
     b.before = status_of("VmRSS");
     forget_peak();
-    if (measure(&b) && watch(&b))
-        give_report(&b);
+    bool ok = measure(&b) && watch(&b) && give_report(&b);
     runner_end(&b.r);
+    return ok;
 }

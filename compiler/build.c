@@ -159,18 +159,21 @@ static void print_line(const Build *b, PlanReport r, double seconds)
 }
 
 /* Everything is written, then told, then put in its place. */
-static void deliver(Build *b, bool ok)
+static bool deliver(Build *b, bool ok)
 {
-    if (ok && (b->o->dry_run || stage_files(b))) {
+    ok = ok && (b->o->dry_run || stage_files(b));
+    if (ok) {
         PlanReport r = total_plan(b->program, b->arena);
         r.scratch = b->program->tail == TAIL_C ? b->files.scratch : r.scratch;
         double seconds = seconds_now() - b->start;
         if (b->o->json)
             print_json(b, r, seconds);
-        if (finish_files(b->o, &b->out, b->diag) && !b->o->quiet)
+        ok = finish_files(b->o, &b->out, b->diag);
+        if (ok && !b->o->quiet)
             print_line(b, r, seconds);
     }
     out_discard(&b->out);
+    return ok;
 }
 
 /* -- tails ------------------------------------------------------------------------------------- */
@@ -220,16 +223,16 @@ static bool build_c(Build *b)
 
 /* -- commands ---------------------------------------------------------------------------------- */
 
-void command_compile(const Options *o, Arena *a, Diag *d)
+bool command_compile(const Options *o, Arena *a, Diag *d)
 {
     Build b = build_new(o, a, d);
-    deliver(&b, build_pte(&b) && partition_gate(o, b.program, d));
+    return deliver(&b, build_pte(&b) && partition_gate(o, b.program, d));
 }
 
-void command_emit_c(const Options *o, Arena *a, Diag *d)
+bool command_emit_c(const Options *o, Arena *a, Diag *d)
 {
     Build b = build_new(o, a, d);
-    deliver(&b, build_c(&b));
+    return deliver(&b, build_c(&b));
 }
 
 static void print_messages(const char *text, Arena *a)
@@ -242,7 +245,7 @@ static void print_messages(const char *text, Arena *a)
 }
 
 /* Messages go to standard error as ever and, with --json, into the result. */
-void command_check(const Options *o, Arena *a, Diag *d)
+bool command_check(const Options *o, Arena *a, Diag *d)
 {
     bool to_c = o->tail && !strcmp(o->tail, "c");
     Build b = build_new(o, a, d);
@@ -251,7 +254,7 @@ void command_check(const Options *o, Arena *a, Diag *d)
     FILE *err = d->out, *kept = o->json ? open_memstream(&text, &n) : NULL;
     if (kept)
         d->out = kept;
-    bool ok = to_c ? build_c(&b) : build_pte(&b);
+    bool ok = result_of(o, to_c ? build_c(&b) : build_pte(&b), d);
     d->out = err;
     if (kept && fclose(kept) == 0) {
         fputs(text, err);
@@ -265,4 +268,5 @@ void command_check(const Options *o, Arena *a, Diag *d)
     free(text);
     if (ok && !o->quiet)
         fprintf(stderr, "%s: nothing stops a compile to %s\n", o->model, to_c ? "C" : ".pte");
+    return ok;
 }

@@ -412,18 +412,21 @@ const char *checkpoint_path(const Options *o, Arena *a); /* FILE.part */
  * is no budget.  p was observed with nothing kept.  False: reported. */
 bool mixed_search(const Options *o, const Program *p, const Statistics **keep, Arena *a, Diag *d);
 
-/* -- commands: each returns after reporting to d ------------------------------------------- */
+/* -- commands: false where they failed, which is reported to d ----------------------------- */
 
-void command_compile(const Options *o, Arena *a, Diag *d);
-void command_emit_c(const Options *o, Arena *a, Diag *d);
-void command_run(const Options *o, Arena *a, Diag *d);
-void command_bench(const Options *o, Arena *a, Diag *d);
-void command_diff(const Options *o, Arena *a, Diag *d);
-void command_check(const Options *o, Arena *a, Diag *d);
-void command_partition(const Options *o, Arena *a, Diag *d);
-void command_quantize(const Options *o, Arena *a, Diag *d);
-void command_inspect(const Options *o, Arena *a, Diag *d);
-void command_opt(const Options *o, Arena *a, Diag *d);
-void command_ops(const Options *o, Arena *a, Diag *d);
+/* Whether a result is true.  What failed without a report is a bug of ours, which is told. */
+bool result_of(const Options *o, bool result, Diag *d);
+
+bool command_compile(const Options *o, Arena *a, Diag *d);
+bool command_emit_c(const Options *o, Arena *a, Diag *d);
+bool command_run(const Options *o, Arena *a, Diag *d);
+bool command_bench(const Options *o, Arena *a, Diag *d);
+bool command_diff(const Options *o, Arena *a, Diag *d);
+bool command_check(const Options *o, Arena *a, Diag *d);
+bool command_partition(const Options *o, Arena *a, Diag *d);
+bool command_quantize(const Options *o, Arena *a, Diag *d);
+bool command_inspect(const Options *o, Arena *a, Diag *d);
+bool command_opt(const Options *o, Arena *a, Diag *d);
+bool command_ops(const Options *o, Arena *a, Diag *d);
 
 #endif

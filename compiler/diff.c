@@ -559,7 +559,7 @@ static void conclude(const Diff *f)
                 f->atol, f->rtol, counts);
 }
 
-void command_diff(const Options *o, Arena *a, Diag *d)
+bool command_diff(const Options *o, Arena *a, Diag *d)
 {
     Diff f = {.o = o, .arena = a, .diag = d};
     f.atol = o->atol ? strtod(o->atol, NULL) : 1e-5;
@@ -567,14 +567,16 @@ void command_diff(const Options *o, Arena *a, Diag *d)
     set_files(&f, 0);
     set_files(&f, 1);
     if (diag_errors(d) || !files_are_taken(&f))
-        return;
+        return false;
     bool ok = open_side(&f, 0);
     ok = open_side(&f, 1) && ok;
     if (!ok || !same_interface(&f))
-        return;
+        return false;
     make_pairs(&f);
     if (o->json)
         json_head(&f);
-    if (run_calls(&f))
+    ok = run_calls(&f);
+    if (ok)
         conclude(&f);
+    return ok;
 }

@@ -168,7 +168,7 @@ static bool report(const Options *o, const Program *p, OutBatch *out, Arena *a, 
     return true;
 }
 
-void command_quantize(const Options *o, Arena *a, Diag *d)
+bool command_quantize(const Options *o, Arena *a, Diag *d)
 {
     OutBatch out = {.arena = a};
     const Statistics *keep = NULL;
@@ -184,4 +184,5 @@ void command_quantize(const Options *o, Arena *a, Diag *d)
         fprintf(stderr, "%s: ranges of %d values over %d samples\n", o->statistics,
                 statistics_count(p->quant->seen), p->quant->samples->n);
     out_discard(&out);
+    return ok;
 }

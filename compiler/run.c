@@ -197,7 +197,7 @@ static void print_json(const Runner *r, const Call *call, int n_calls)
     puts("]}");
 }
 
-static void give_results(const Runner *r, const Call *call, int n_calls)
+static bool give_results(const Runner *r, const Call *call, int n_calls)
 {
     OutBatch b = {.arena = r->arena};
     Strings made = {0};
@@ -214,9 +214,10 @@ static void give_results(const Runner *r, const Call *call, int n_calls)
                 r->says.n_out == 1 ? "" : "s", n_calls, n_calls == 1 ? "" : "s");
     while (!ok && made.n > 0)
         rmdir(made.item[--made.n]); /* stays if others put something there */
+    return ok;
 }
 
-static void run_calls(const Runner *r)
+static bool run_calls(const Runner *r)
 {
     int n_calls;
     const Strings *in = split_calls(r->o, r->arena, &n_calls);
@@ -225,18 +226,18 @@ static void run_calls(const Runner *r)
     for (int k = 0; k < n_calls; k++) {
         call[k].in = in[k];
         if (!run_call(r, &call[k]))
-            return;
+            return false;
     }
     if (r->o->verbose)
         fprintf(stderr, "  %d call%s %21.3f ms\n", n_calls, n_calls == 1 ? " " : "s",
                 (seconds_now() - start) * 1e3);
-    give_results(r, call, n_calls);
+    return give_results(r, call, n_calls);
 }
 
-void command_run(const Options *o, Arena *a, Diag *d)
+bool command_run(const Options *o, Arena *a, Diag *d)
 {
     Runner r = {.o = o, .arena = a, .diag = d};
-    if (runner_load(&r) && runner_init(&r))
-        run_calls(&r);
+    bool ok = runner_load(&r) && runner_init(&r) && run_calls(&r);
     runner_end(&r);
+    return ok;
 }

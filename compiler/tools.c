@@ -57,22 +57,23 @@ static bool stage_text(const Options *o, const Program *p, Arena *a, OutBatch *o
     return true;
 }
 
-void command_opt(const Options *o, Arena *a, Diag *d)
+bool command_opt(const Options *o, Arena *a, Diag *d)
 {
     int n = 0;
     OutBatch out = {.arena = a};
     if (o->list) {
         list_passes(o, a);
-        return;
+        return true;
     }
     const char **pass = split_passes(o->passes, a, &n);
     Program *p = model_load(o, a, d);
     if (!p || !passes_follow(p, pass, n, d))
-        return;
+        return false;
     p->tail = o->tail && !strcmp(o->tail, "c") ? TAIL_C : TAIL_PTE;
-    if (model_run_passes(o, p, pass, n, a, &out, d) && stage_text(o, p, a, &out, d))
-        finish_files(o, &out, d);
+    bool ok = model_run_passes(o, p, pass, n, a, &out, d) && stage_text(o, p, a, &out, d) &&
+              finish_files(o, &out, d);
     out_discard(&out);
+    return ok;
 }
 
 /* -- ops --------------------------------------------------------------------------------------- */
@@ -108,7 +109,7 @@ static const char *near_name(const char *word, Arena *a)
     return best ? best : op_nearest(word);
 }
 
-void command_ops(const Options *o, Arena *a, Diag *d)
+bool command_ops(const Options *o, Arena *a, Diag *d)
 {
     int n = 0;
     const char *text = o->model ? o->model : "";
@@ -127,4 +128,5 @@ void command_ops(const Options *o, Arena *a, Diag *d)
     if (!n)
         diag_error(d, (Loc){0}, "no operator's name holds '%s'%s%s%s", text,
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return n > 0;
 }

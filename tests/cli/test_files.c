@@ -367,3 +367,29 @@ Test(files, a_pte_that_shrinks_while_it_runs_is_told)
     expect_changed(child, arguments, "big.pte");
     expect_files("big.etir big.pte side x.npy ");
 }
+
+/* -- what went wrong without a word ------------------------------------------------------------- */
+
+/* Of a program that is wrong in a way that a check may see without a word. */
+Test(files, are_there_where_a_run_ends_well)
+{
+    static const char *const how[] = {"compile m --data d -o x", "emit-c m --data d -o x.c",
+                                      "check m --data d", "run m --data d --input x.npy",
+                                      "compile m --data d --dry-run"};
+    write_text("m", "program \"m\" stage core\nsym %s in 1..9\n"
+                    "const %w = \"w_q\" : u8[2,32,16] in \"-\"+0\n"
+                    "const %c = \"w_s\" : f32[2,2,16] in \"-\"+1024\n"
+                    "method @forward(%x: u16[%s,64]) {\n"
+                    "  %l = etc.packed_linear(%x, %w, %c, none, none, %s) : f32[%s,24]\n"
+                    "  return %l\n}\n");
+    sh("head -c 1280 /dev/zero > d");
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+        Result r = etc(how[i]);
+        cr_expect_neq(r.code, 0, "etc %s ends well", how[i]);
+        cr_expect_not_null(strstr(r.err, "error: "), "etc %s says '%s'", how[i], r.err);
+        expect_files("d m ");
+    }
+    Result r = etc("check m --data d --json");
+    cr_expect_eq(number(json(&r), "exit"), r.code);
+    cr_expect_gt(number(doc.root, "errors"), 0);
+}
