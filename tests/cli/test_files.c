@@ -368,6 +368,83 @@ Test(files, a_pte_that_shrinks_while_it_runs_is_told)
     expect_files("big.etir big.pte side x.npy ");
 }
 
+/* -- outputs that cannot be written ------------------------------------------------------------ */
+
+#define MADE "$DATA/cnn_digits/model.pt2 " /* the compiler makes weights of it */
+#define RUN "run $DATA/linear/model.pt2 --input $DATA/linear/input_0.npy --output-dir "
+#define QUANTIZE "quantize " MLP "--recipe int8 --calibrate " SAMPLE "--statistics "
+
+static const struct {
+    const char *make, *arguments, *message;
+} unwritable[] = {
+    {"mkdir x.h", "emit-c " ADD "-o x.c --main", "x.h: error: cannot write: it is a folder"},
+    {"mkdir x_main.c", "emit-c " ADD "-o x.c --main", "x_main.c: error: cannot write: it is a"},
+    {"mkdir x.d", "compile " ADD "-o x -MD", "x.d: error: cannot write: it is a folder"},
+    {"mkdir s", "compile " MADE "-o x --dump-data s", "s: error: cannot write: it is a folder"},
+    {"mkdir r.svg", "compile " ADD "-o x --report r.svg", "r.svg: error: cannot write: it is a"},
+    {"mkdir x", "opt " ADD "--passes=dce -o x", "x: error: cannot write: it is a folder"},
+    {"mkdir s", QUANTIZE "s", "s: error: cannot write: it is a folder"},
+    {"mkdir r.json", QUANTIZE "s --report r.json", "r.json: error: cannot write: it is a folder"},
+    {"mkdir t", "bench $DATA/linear/model.pt2 --runs 1 --trace t", "t: error: cannot write: it is"},
+    {"mkdir -p o/output_0.npy", RUN "o", "o/output_0.npy: error: cannot write: it is a folder"},
+    {": > o", RUN "o", "o: error: cannot be made a folder"},
+    {":", RUN "o/o", "o/o: error: cannot be made a folder: No such file or directory"},
+    {": > f", "compile " ADD "-o f/x", "f/x: error: cannot write: Not a directory"},
+    {":", "compile " ADD "-o x --dump-data no/s", "no/s: error: cannot write: No such file or"},
+    {":", "compile " MADE "-o x --dump-data /dev/full", "/dev/full: error: cannot write: No space"},
+    {"ln -s /dev/full x.h", "emit-c " ADD "-o x.c", "x.h: error: cannot write: No space left"},
+    {"mkdir out; ln -s /dev/full out/output_0.npy", RUN "out", "cannot write: No space left"},
+    {"ln -s /dev/full s", QUANTIZE "s --report r.json", "s: error: cannot write: No space left"},
+    {"ln -s x x", "compile " ADD "-o x/y", "x/y: error: cannot write: Too many levels"},
+};
+
+Test(files, that_cannot_be_written_leave_no_others)
+{
+    char line[1024];
+    for (size_t i = 0; i < sizeof unwritable / sizeof *unwritable; i++) {
+        cr_assert_eq(sh(unwritable[i].make).code, 0, "%s", unwritable[i].make);
+        const char *before = listing();
+        fails(unwritable[i].arguments, 3, unwritable[i].message);
+        snprintf(line, sizeof line, "%s --json", unwritable[i].arguments);
+        fails(line, 3, unwritable[i].message);
+        expect_files(before);
+        sh("rm -rf ./*");
+    }
+}
+
+/* Runs etc with a file system on "disk", and lists what is there in the end. */
+static Result on_disk(const char *options, const char *arguments)
+{
+    char line[1024];
+    snprintf(line, sizeof line,
+             "unshare -m sh -c 'mount -t tmpfs -o %s none disk && { \"$ETC\" %s; code=$?; "
+             "ls -A disk; exit $code; }'", options, arguments);
+    return sh(line);
+}
+
+/* As many bytes, and as many files, as do not suffice. */
+Test(files, on_a_full_or_closed_disk_leave_nothing)
+{
+    char options[32];
+    if (sh("mkdir disk && unshare -m mount -t tmpfs none disk").code != 0)
+        cr_skip_test("no file system can be mounted here");
+    Result r = on_disk("ro", "compile " ADD "-o disk/x");
+    cr_expect_eq(r.code, 3);
+    cr_expect_not_null(strstr(r.err, "disk/x: error: cannot write: Read-only file system"), "%s",
+                       r.err);
+    r = on_disk("size=64k", "emit-c " MLP "-o disk/x.c --main");
+    cr_expect_eq(r.code, 3);
+    cr_expect_not_null(strstr(r.err, "error: cannot write: No space left"), "%s", r.err);
+    cr_expect_str_empty(r.out);
+    for (int n = 2; n < 24 && r.code; n++) {
+        snprintf(options, sizeof options, "nr_inodes=%d", n);
+        r = on_disk(options, "emit-c " ADD "-o disk/x.c --main -q");
+        cr_expect(r.code == 3 ? !r.n_out && strstr(r.err, "cannot write: No space left") : !r.code,
+                  "%s: exit %d\n%s%s", options, r.code, r.out, r.err);
+    }
+    cr_expect_str_eq(r.out, "x.c\nx.h\nx_avx2.c\nx_avx512.c\nx_main.c\n");
+}
+
 /* -- what went wrong without a word ------------------------------------------------------------- */
 
 /* Of a program that is wrong in a way that a check may see without a word. */
