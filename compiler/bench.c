@@ -677,13 +677,11 @@ static bool give_report(Bench *b)
     OutBatch out = {.arena = b->arena};
     list_rows(b);
     bool ok = stage_trace(b, &out);
-    if (ok) {
-        if (b->r.o->json)
-            json_report(b);
-        else
-            put_report(b);
-        ok = finish_files(&out, b->r.diag);
-    }
+    if (ok && b->r.o->json)
+        json_report(b);
+    else if (ok)
+        put_report(b);
+    ok = ok && finish_files(b->r.o, &out, b->r.diag);
     out_discard(&out);
     return ok;
 }

@@ -168,7 +168,7 @@ static bool deliver(Build *b, bool ok)
         double seconds = seconds_now() - b->start;
         if (b->o->json)
             print_json(b, r, seconds);
-        ok = finish_files(&b->out, b->diag);
+        ok = finish_files(b->o, &b->out, b->diag);
         if (ok && !b->o->quiet)
             print_line(b, r, seconds);
     }
@@ -257,7 +257,7 @@ bool command_check(const Options *o, Arena *a, Diag *d)
     FILE *err = d->out, *kept = o->json ? open_memstream(&text, &n) : NULL;
     if (kept)
         d->out = kept;
-    bool ok = to_c ? build_c(&b) : build_pte(&b);
+    bool ok = result_of(o, to_c ? build_c(&b) : build_pte(&b), d);
     d->out = err;
     if (kept && fclose(kept) == 0) {
         fputs(text, err);

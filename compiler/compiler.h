@@ -147,8 +147,8 @@ MUST_USE bool output_bytes(const Options *o, OutBatch *b, const void *bytes, int
 MUST_USE bool output_text(const Options *o, OutBatch *b, Text *t, const char *path, Diag *d);
 
 /* The files of a run appear, or none: in the end all that are staged are renamed to their places,
- * if standard output took what was printed and nothing failed. */
-MUST_USE bool finish_files(OutBatch *b, Diag *d);
+ * if standard output took what was printed, no mapped file has changed and nothing failed. */
+MUST_USE bool finish_files(const Options *o, OutBatch *b, Diag *d);
 
 /* -- run.c: the inputs of each call ---------------------------------------------------------- */
 
@@ -283,6 +283,12 @@ int runtime_version(
 MUST_USE bool target_has_operators(const Options *o, const Program *p, const OutFile *f, Arena *a,
                                    Diag *d);
 
+/* -- shrunk.c ------------------------------------------------------------------------------ */
+
+/* From now on the process ends with a message and exit code 3 when it reads where a mapped file
+ * has been cut off. */
+void catch_shrunk_files(void);
+
 /* -- text.c: shared by the commands -------------------------------------------------------- */
 
 const char *json_text(Arena *a, const char *s); /* a JSON string with its quotes, valid UTF-8 */
@@ -409,7 +415,10 @@ const char *checkpoint_path(const Options *o, Arena *a); /* FILE.part */
 MUST_USE bool mixed_search(const Options *o, const Program *p, const Statistics **keep, Arena *a,
                            Diag *d);
 
-/* -- commands: each returns false after reporting to d ------------------------------------------- */
+/* -- commands: false where they failed, which is reported to d ----------------------------- */
+
+/* Whether a result is true.  What failed without a report is a bug of ours, which is told. */
+bool result_of(const Options *o, bool result, Diag *d);
 
 bool command_compile(const Options *o, Arena *a, Diag *d);
 bool command_emit_c(const Options *o, Arena *a, Diag *d);

@@ -236,7 +236,7 @@ static bool count_samples(const Data *data, const char *path, int64_t *n, Diag *
 static bool open_file(Data *data, int file, int64_t *n, Diag *d)
 {
     const char *path = data->file[file].path;
-    const File *f;
+    File *f;
     close_file(data);
     data->fd = file_open(data->files, path, &f, d);
     if (data->fd < 0)

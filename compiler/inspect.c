@@ -274,5 +274,5 @@ bool command_inspect(const Options *o, Arena *a, Diag *d)
     const Program *p = kind == IMPORT_UNKNOWN ? NULL : model_load(o, a, d);
     if (p)
         inspect_program(o, p, a);
-    return p;
+    return p != NULL;
 }

@@ -26,13 +26,16 @@ int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of writing, reported below */
     signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow any more */
+    catch_shrunk_files();
     keep_memory();
     Arena *a = arena_new();
     Options o = {0};
     Diag d = {.out = stderr};
     OptionsResult r = options_parse(&o, a, argc, argv, stdout, stderr);
-    if (r == OPTIONS_RUN && !command[o.command](&o, a, &d))
-        diag_untold(&d, 0, (Loc){.file = o.model}, "the command", argv[1]);
+    if (r == OPTIONS_RUN) {
+        result_of(&o, command[o.command](&o, a, &d), &d);
+        files_are_as_read(o.files, &d);
+    }
     if ((fflush(stdout) || ferror(stdout)) && !d.n[FAULT_IO])
         diag_io(&d, (Loc){0}, "standard output cannot be written");
     arena_free(a);

@@ -61,8 +61,8 @@ static bool read_side_file(const Options *o, Program *p, Diag *d)
 {
     const uint8_t *bytes;
     size_t n;
-    return !o->data ||
-           (file_map(o->files, o->data, &bytes, &n, d) && program_read_data(p, bytes, (int64_t)n, d));
+    return !o->data || (file_map(o->files, o->data, &bytes, &n, d) &&
+                        program_read_data(p, bytes, (int64_t)n, d));
 }
 
 static bool read_weights(const Options *o, Program *p, Diag *d)

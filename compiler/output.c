@@ -37,8 +37,15 @@ bool output_text(const Options *o, OutBatch *b, Text *t, const char *path, Diag 
                 : diag_io(d, (Loc){.file = path}, "no memory to write it");
 }
 
-bool finish_files(OutBatch *b, Diag *d)
+bool result_of(const Options *o, bool result, Diag *d)
 {
+    return result || (!diag_errors(d) && diag_fault(d, FAULT_BUG, (Loc){.file = o->model},
+                                                    "failed without a reason"));
+}
+
+bool finish_files(const Options *o, OutBatch *b, Diag *d)
+{
+    files_are_as_read(o->files, d);
     if (fflush(stdout) || ferror(stdout))
         diag_io(d, (Loc){0}, "standard output cannot be written");
     if (!diag_errors(d))

@@ -9,8 +9,10 @@ bool pte_open(Files *files, const char *path, EtcProgram *p, Diag *d)
     const uint8_t *data;
     size_t n;
     EtcError e = {.index = -1};
-    if (!file_map(files, path, &data, &n, d))
+    File *f = file_map(files, path, &data, &n, d);
+    if (!f)
         return false;
+    f->is_kept = true;
     if (!n)
         return diag_error(d, (Loc){.file = path}, "is empty");
     return !etc_program_open(p, data, n, &e) || runtime_failed(path, &e, d);

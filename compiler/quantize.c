@@ -177,7 +177,7 @@ bool command_quantize(const Options *o, Arena *a, Diag *d)
     if (ok && keep)
         p = model_observe(o, keep, a, d);
     ok = ok && p && add_statistics(o, p, &out, d) && report(o, p, &out, a, d) &&
-         finish_files(&out, d);
+         finish_files(o, &out, d);
     if (ok)
         checkpoint_remove(o);
     if (ok && !o->quiet)

@@ -207,7 +207,7 @@ static bool give_results(const Runner *r, const Call *call, int n_calls)
         print_json(r, call, n_calls);
     else if (ok && !r->o->output_dir)
         print_outputs(r, call, n_calls);
-    ok = ok && finish_files(&b, r->diag);
+    ok = ok && finish_files(r->o, &b, r->diag);
     out_discard(&b);
     if (ok && r->o->output_dir && !r->o->quiet)
         fprintf(stderr, "%s: %d output%s of %d call%s\n", r->o->output_dir, r->says.n_out,

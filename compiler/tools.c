@@ -71,7 +71,7 @@ bool command_opt(const Options *o, Arena *a, Diag *d)
         return false;
     p->tail = o->tail && !strcmp(o->tail, "c") ? TAIL_C : TAIL_PTE;
     bool ok = model_run_passes(o, p, pass, n, a, &out, d) && stage_text(o, p, a, &out, d) &&
-              finish_files(&out, d);
+              finish_files(o, &out, d);
     out_discard(&out);
     return ok;
 }

@@ -107,9 +107,11 @@ static bool write_pieces(const OutFile *f, int fd, const OutSignals *signals)
     return w.ok;
 }
 
+/* Pieces lie in mapped files too. */
 static bool cannot(const char *what, const char *path, Diag *d)
 {
-    return diag_io(d, (Loc){.file = path}, "cannot %s: %s", what, strerror(errno));
+    const char *why = errno == EFAULT ? "a file that is read has become shorter" : strerror(errno);
+    return diag_io(d, (Loc){.file = path}, "cannot %s: %s", what, why);
 }
 
 static bool write_direct(const OutFile *f, const char *path, Diag *d)

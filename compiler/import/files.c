@@ -150,7 +150,13 @@ bool file_will_be_read(Files *f, const char *path, Diag *d)
     return stat(path, &st) || !S_ISREG(st.st_mode) || input_at(f, &st, path, d);
 }
 
-bool file_opened(Files *f, int fd, const char *path, const File **out, Diag *d)
+static bool is_as_read(const File *f, const struct stat *st)
+{
+    return f->size == (int64_t)st->st_size && f->seconds == (int64_t)st->st_mtim.tv_sec &&
+           f->nanoseconds == (int64_t)st->st_mtim.tv_nsec;
+}
+
+bool file_opened(Files *f, int fd, const char *path, File **out, Diag *d)
 {
     struct stat st;
     if (fstat(fd, &st))
@@ -160,7 +166,10 @@ bool file_opened(Files *f, int fd, const char *path, const File **out, Diag *d)
     File *is = input_at(f, &st, path, d);
     if (!is)
         return false;
+    if (is->is_kept && !is_as_read(is, &st))
+        return file_changed(path, d);
     is->is_opened = true;
+    is->inode = (uint64_t)st.st_ino;
     is->size = (int64_t)st.st_size;
     is->seconds = (int64_t)st.st_mtim.tv_sec;
     is->nanoseconds = (int64_t)st.st_mtim.tv_nsec;
@@ -169,7 +178,7 @@ bool file_opened(Files *f, int fd, const char *path, const File **out, Diag *d)
 }
 
 /* Without waiting for a pipe's writer. */
-int file_open(Files *f, const char *path, const File **out, Diag *d)
+int file_open(Files *f, const char *path, File **out, Diag *d)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
@@ -198,16 +207,34 @@ bool file_read(int fd, const char *path, void *to, int64_t n, int64_t at, Diag *
     return true;
 }
 
-bool file_map(Files *f, const char *path, const uint8_t **data, size_t *n, Diag *d)
+File *file_map(Files *f, const char *path, const uint8_t **data, size_t *n, Diag *d)
 {
-    const File *is;
+    File *is;
     int fd = file_open(f, path, &is, d);
     if (fd < 0)
-        return false;
+        return NULL;
     *n = (size_t)is->size;
     void *p = *n ? mmap(NULL, *n, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
     bool ok = p != MAP_FAILED || file_unreadable(path, d);
     close(fd);
     *data = ok ? p : NULL;
+    return ok ? is : NULL;
+}
+
+/* -- changes --------------------------------------------------------------------------------- */
+
+/* Where another file has taken its name, the one that is mapped may be as it was. */
+bool files_are_as_read(const Files *f, Diag *d)
+{
+    struct stat st;
+    bool ok = true;
+    for (int i = 0; i < f->n; i++) {
+        File *is = f->file[i];
+        if (!is->is_kept || stat(is->path, &st) || is->inode != (uint64_t)st.st_ino ||
+            is_as_read(is, &st))
+            continue;
+        is->is_kept = false;
+        ok = file_changed(is->path, d);
+    }
     return ok;
 }

@@ -16,10 +16,12 @@
 /* A regular file that a run reads or writes. */
 typedef struct File {
     const char *path;             /* as it is called */
+    uint64_t inode;
     int64_t size;                 /* bytes when it was opened */
     int64_t seconds, nanoseconds; /* of its last change before that */
     bool is_read, is_opened, is_written;
     bool is_taken; /* there is content to be written */
+    bool is_kept;  /* mapped, and read there until the end: it must not change */
     struct File *other; /* the same by another name, which it is read by too */
 } File;
 
@@ -41,12 +43,15 @@ bool file_will_be_written(Files *f, const char *path, Diag *d);
 /* There is content for an output, which may have been named before. */
 bool file_take(Files *f, const char *path, Diag *d);
 
-int file_open(Files *f, const char *path, const File **out, Diag *d); /* -1: failed */
-bool file_opened(Files *f, int fd, const char *path, const File **out, Diag *d);
+int file_open(Files *f, const char *path, File **out, Diag *d); /* -1: failed */
+bool file_opened(Files *f, int fd, const char *path, File **out, Diag *d);
 /* Reads n bytes from `at` on, which were there when the file was opened. */
 bool file_read(int fd, const char *path, void *to, int64_t n, int64_t at, Diag *d);
-/* Maps a file read-only, for as long as the process lives; an empty one gives n = 0. */
-bool file_map(Files *f, const char *path, const uint8_t **data, size_t *n, Diag *d);
+/* Maps a file read-only, for as long as the process lives; an empty one gives n = 0.  Who does not
+ * copy the bytes says that they are kept.  NULL: failed. */
+File *file_map(Files *f, const char *path, const uint8_t **data, size_t *n, Diag *d);
+/* Whether those that are kept did not change; tells each once. */
+bool files_are_as_read(const Files *f, Diag *d);
 bool file_unreadable(const char *path, Diag *d); /* says why, by errno; returns false */
 bool file_changed(const char *path, Diag *d);    /* as above */
 

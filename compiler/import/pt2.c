@@ -221,6 +221,7 @@ static Pt2 reader(Arena *a, const char *path, Archive *archive, const ImportOpti
 
 static Program *done(Pt2 *p, bool ok)
 {
+    archive_close(p->archive);
     arena_free(p->tmp);
     return ok ? p->program : NULL;
 }
@@ -239,14 +240,9 @@ static Files *files_of(Arena *a, const ImportOptions *o)
     return o && o->files ? o->files : files_new(a);
 }
 
-/* The "data" of an unpacked archive, below what the user named. */
-static const char *data_dir(Arena *a, const ImportOptions *o)
+static Archive *folder(Arena *a, const char *path, const ImportOptions *o, Diag *d)
 {
-    struct stat s;
-    if (!o || !o->weights_dir)
-        return NULL;
-    const char *below = arena_printf(a, "%s/data", o->weights_dir);
-    return stat(below, &s) == 0 && S_ISDIR(s.st_mode) ? below : o->weights_dir;
+    return archive_folder(files_of(a, o), a, path, o ? o->weights_dir : NULL, d);
 }
 
 /* Where ROOT/models/NAME.json, or NAME.json with its "data" beside it, lies. */
@@ -268,8 +264,12 @@ static JsonPlace json_place(Arena *a, const char *path)
 static Program *read_json(Arena *a, const char *path, const ImportOptions *o, Diag *d)
 {
     JsonPlace at = json_place(a, path);
-    Pt2 p = reader(a, path, archive_folder(files_of(a, o), a, at.root, data_dir(a, o), d), o, d);
-    return done(&p, check_format(&p) && read_member(&p, at.method, at.member));
+    Pt2 p = reader(a, path, folder(a, at.root, o, d), o, d);
+    uint8_t *data;
+    size_t n;
+    const char *name = arena_printf(p.tmp, "%s: %s", p.loc.file, at.member);
+    return done(&p, check_format(&p) && file_load(files_of(a, o), p.tmp, path, &data, &n, d) &&
+                        read_method(&p, at.method, name, data, n));
 }
 
 Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d)
@@ -280,7 +280,7 @@ Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d)
     case IMPORT_PT2:
         return read_archive(a, path, archive_open(files_of(a, o), a, path, d), o, d);
     case IMPORT_FOLDER:
-        return read_archive(a, path, archive_folder(files_of(a, o), a, path, data_dir(a, o), d), o, d);
+        return read_archive(a, path, folder(a, path, o, d), o, d);
     case IMPORT_JSON:
         return read_json(a, path, o, d);
     default:
@@ -310,9 +310,9 @@ static Archive *archive_of(Arena *a, const char *path, const ImportOptions *o, D
     case IMPORT_PT2:
         return archive_open(files_of(a, o), a, path, d);
     case IMPORT_FOLDER:
-        return archive_folder(files_of(a, o), a, path, data_dir(a, o), d);
+        return folder(a, path, o, d);
     case IMPORT_JSON:
-        return archive_folder(files_of(a, o), a, json_place(a, path).root, data_dir(a, o), d);
+        return folder(a, json_place(a, path).root, o, d);
     default:
         diag_error(d, (Loc){.file = path},
                    "is no archive with weights that torch.export.save wrote");
@@ -325,6 +325,7 @@ bool import_weights(Program *p, const char *path, const ImportOptions *o, Diag *
     Arena *tmp = arena_new();
     Archive *z = archive_of(p->arena, path, o, d);
     bool ok = z && weights_of_text(p, z, (Loc){.file = path}, tmp, d);
+    archive_close(z);
     arena_free(tmp);
     return ok;
 }
@@ -366,7 +367,7 @@ ImportKind import_kind(Files *files, const char *path, Diag *d)
     struct stat s;
     if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
         return IMPORT_FOLDER;
-    int fd = file_open(files, path, &(const File *){0}, d);
+    int fd = file_open(files, path, &(File *){0}, d);
     if (fd < 0)
         return IMPORT_UNKNOWN;
     ssize_t n = read(fd, start, sizeof start - 1);

@@ -7,10 +7,10 @@
  * Source: APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3. */
 #define _GNU_SOURCE
 #include "compiler/import/internal.h"
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -49,8 +49,10 @@ struct Archive {
     Member *member;
     int n_members;
     Table names; /* of members, whole -> Member */
-    const char *root;     /* prefix of all names: "model/"; of a folder, its path with '/' */
-    const char *data_dir; /* of a folder: what stands for root + "data/" */
+    const char *root;      /* of a zip: prefix of all names, "model/" */
+    Folder folder;         /* or this */
+    Folder weights;        /* of a folder: where its "data/" lies instead, */
+    const char *data_name; /* and how it begins there: "data/" or ""; NULL: it does not */
     uint64_t inflated;
 };
 
@@ -379,16 +381,13 @@ static void *map(int fd, size_t n)
     return room == MAP_FAILED ? room : mmap(room, n, ACCESS, KIND | MAP_FIXED, fd, 0);
 }
 
-/* Maps a file, private and writable; a small one is read, which costs less than to copy the pages
- * that are written one by one. */
-static bool load_file(Files *files, Arena *a, const char *path, uint8_t **data, size_t *n, Diag *d)
+/* Maps a file, private and writable, and closes it; a small one is read, which costs less than to
+ * copy the pages that are written one by one. */
+static bool load(int fd, File *f, Arena *a, const char *path, uint8_t **data, size_t *n,
+                 Diag *d)
 {
     enum { SMALL = 4 << 20 };
-    const File *f;
     bool ok;
-    int fd = file_open(files, path, &f, d);
-    if (fd < 0)
-        return false;
     *n = (size_t)f->size;
     if (f->size < SMALL) {
         *data = arena_bytes(a, *n + JSON_ROOM);
@@ -396,22 +395,36 @@ static bool load_file(Files *files, Arena *a, const char *path, uint8_t **data, 
     } else {
         *data = map(fd, *n);
         ok = *data != MAP_FAILED || file_unreadable(path, d);
+        f->is_kept = ok;
     }
     close(fd);
     return ok;
 }
 
-/* Path of a member in an unpacked folder; data may have been moved elsewhere. */
-static const char *member_path(const Archive *z, const char *name)
+bool file_load(Files *files, Arena *a, const char *path, uint8_t **data, size_t *n, Diag *d)
 {
-    if (z->data_dir && !strncmp(name, "data/", 5))
-        return arena_join(z->arena, z->data_dir, name + 5);
-    return arena_join(z->arena, z->root, name);
+    File *f;
+    int fd = file_open(files, path, &f, d);
+    return fd >= 0 && load(fd, f, a, path, data, n, d);
+}
+
+/* Of a member in an unpacked folder; data may have been moved elsewhere. */
+static const char *member_path(const Archive *z, const char *name, bool *is_elsewhere)
+{
+    *is_elsewhere = z->data_name && !strncmp(name, "data/", 5);
+    return *is_elsewhere
+               ? arena_printf(z->arena, "%s%s%s", z->weights.path, z->data_name, name + 5)
+               : arena_join(z->arena, z->folder.path, name);
 }
 
 static bool read_file(Archive *z, const char *name, uint8_t **data, size_t *n)
 {
-    return load_file(z->files, z->arena, member_path(z, name), data, n, z->diag);
+    bool is_elsewhere;
+    File *f;
+    const char *path = member_path(z, name, &is_elsewhere);
+    Folder *in = is_elsewhere ? &z->weights : &z->folder;
+    int fd = folder_file(in, path + strlen(in->path), z->files, path, &f, z->diag);
+    return fd >= 0 && load(fd, f, z->arena, path, data, n, z->diag);
 }
 
 /* -- programs ---------------------------------------------------------------------------- */
@@ -433,7 +446,7 @@ static int by_name(const void *a, const void *b)
 static int list_folder(Archive *z, const char ***names)
 {
     int n = 0;
-    DIR *dir = opendir(member_path(z, "models"));
+    DIR *dir = folder_list(&z->folder, "models");
     for (struct dirent *e; dir && (e = readdir(dir));)
         add_model(z, e->d_name, strlen(e->d_name), names, &n);
     if (dir)
@@ -474,7 +487,8 @@ bool archive_is_folder(const Archive *z)
 
 bool archive_has(const Archive *z, const char *name)
 {
-    return z->data ? find(z, name) != NULL : access(member_path(z, name), F_OK) == 0;
+    bool is_elsewhere;
+    return z->data ? find(z, name) != NULL : access(member_path(z, name, &is_elsewhere), F_OK) == 0;
 }
 
 bool archive_read(Archive *z, const char *name, uint8_t **data, size_t *n)
@@ -519,23 +533,31 @@ Archive *archive_open(Files *files, Arena *a, const char *path, Diag *d)
 {
     uint8_t *data;
     size_t n;
-    return load_file(files, a, path, &data, &n, d) ? archive_bytes(a, path, data, n, d) : NULL;
+    return file_load(files, a, path, &data, &n, d) ? archive_bytes(a, path, data, n, d) : NULL;
 }
 
-static const char *with_slash(Arena *a, const char *dir)
+Archive *archive_folder(Files *files, Arena *a, const char *path, const char *weights_dir, Diag *d)
 {
-    size_t n = strlen(dir);
-    return arena_printf(a, "%s%s", dir, n && dir[n - 1] == '/' ? "" : "/");
-}
-
-Archive *archive_folder(Files *files, Arena *a, const char *path, const char *data_dir, Diag *d)
-{
+    struct stat st;
     Archive *z = NEW(a, Archive, 1);
     *z = (Archive){.files = files,
                    .arena = a,
                    .diag = d,
                    .loc = {.file = path},
-                   .root = with_slash(a, path),
-                   .data_dir = data_dir ? with_slash(a, data_dir) : NULL};
+                   .folder = folder_at(a, path),
+                   .weights = {.fd = -1, .last_fd = -1}};
+    if (!weights_dir)
+        return z;
+    z->weights = folder_at(a, weights_dir);
+    bool has_data = lstat(arena_join(a, z->weights.path, "data"), &st) == 0;
+    z->data_name = has_data && !S_ISREG(st.st_mode) ? "data/" : "";
     return z;
+}
+
+void archive_close(Archive *z)
+{
+    if (!z || z->data)
+        return;
+    folder_close(&z->folder);
+    folder_close(&z->weights);
 }

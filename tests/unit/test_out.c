@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -58,6 +59,11 @@ static bool has_unnamed(void)
     if (fd >= 0)
         close(fd);
     return fd >= 0;
+}
+
+static void touch(const char *name)
+{
+    close(open(name, O_WRONLY | O_CREAT, 0600));
 }
 
 /* -- a write that takes long ------------------------------------------------------------------- */
@@ -216,6 +222,28 @@ Test(out, a_write_that_fails_midway_leaves_nothing_behind)
     }
 }
 
+/* The system tells of it where it reads the bytes for a write. */
+Test(out, a_mapped_file_that_shrinks_is_told)
+{
+    char *told = NULL;
+    size_t n;
+    Diag d = {.out = open_memstream(&told, &n)};
+    touch("in");
+    cr_assert_eq(truncate("in", 1 << 20), 0);
+    int fd = open("in", O_RDONLY);
+    void *data = mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE, fd, 0);
+    cr_assert(data != MAP_FAILED && truncate("in", 0) == 0);
+    OutPiece piece = {data, 1 << 20, 0};
+    OutFile f = {&piece, 1};
+    cr_expect_not(out_write(&f, "out", &d));
+    fclose(d.out);
+    cr_expect_eq(diag_exit_code(&d), 3);
+    cr_expect_str_eq(told, "out: error: cannot write: a file that is read has become shorter\n");
+    cr_expect_not(has_file("out") || has_file(".etc-"));
+    close(fd);
+    free(told);
+}
+
 /* Signals come through again once a batch has ended. */
 Test(out, signals_wait_no_longer_than_a_batch)
 {
@@ -247,11 +275,6 @@ static const char *temp(int number)
     static char name[64];
     snprintf(name, sizeof name, ".etc-%ld-%d.tmp", (long)geteuid(), number);
     return name;
-}
-
-static void touch(const char *name)
-{
-    close(open(name, O_WRONLY | O_CREAT, 0600));
 }
 
 /* What is left by who was killed between naming and renaming; files of others are not touched. */
