@@ -199,7 +199,8 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "softmax",   "reduce", "norm", "copy",
                                        "logic",     "index",  "attention", "layer_norm", "image",
                                        "remainder", "lists", "quant", "integer", "exported",
-                                       "shorts", "official"};
+                                       "shorts", "official", "packed_linear",
+                                       "softmax_attention"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -446,6 +447,8 @@ Test(kernels, every_row_has_a_recorded_case)
 
 /* -- wrong arguments ------------------------------------------------------------------------ */
 
+static const double wild[] = {NAN, INFINITY, -INFINITY, 1e300, -1e300, 1e-300, 0.0};
+enum { N_WILD = (int)(sizeof wild / sizeof wild[0]) };
 static const int64_t extremes[] = {INT64_MIN, INT64_MAX, -1, 0, 1, 3, INT32_MAX, INT64_C(1) << 40};
 enum { N_EXTREMES = (int)(sizeof extremes / sizeof extremes[0]) };
 
@@ -467,6 +470,12 @@ static int spoil(Call *k, int i, int v, EtcValue *room, EtcValue **items)
         room->as.i = (v < N_EXTREMES) ? extremes[v] : 0;
         k->arg[i] = room;
         return v < N_EXTREMES;
+    }
+    if (a->tag == ETC_DOUBLE) {
+        *room = *a;
+        room->as.d = (v < N_WILD) ? wild[v] : 0.0;
+        k->arg[i] = room;
+        return v < N_WILD;
     }
     if ((a->tag == ETC_LIST_INT) && (a->as.list.n > 0)) {
         const int item = v / N_EXTREMES;
@@ -527,6 +536,33 @@ Test(kernels, wrong_arguments_are_refused)
     for (int i = 0; i < N_FAMILIES; i++) {
         each_case(families[i], abuse, scratch);
     }
+    free(scratch);
+}
+
+/* No channels are divided by any number of groups. */
+static void many_groups(Case *c, int n, void *scratch)
+{
+    Call k;
+    EtcTensor w;
+    int32_t dim[ETC_MAX_RANK];
+    if (strcmp(c->key, "integer_convolution") != 0) {
+        return;
+    }
+    call_make(&k, c, etc_cores(), scratch);
+    w = *k.value[1].as.tensor;
+    memcpy(dim, w.dim, sizeof *dim * (size_t)w.rank);
+    dim[0] = 0;
+    w.dim = dim;
+    k.value[1].as.tensor = &w;
+    k.value[6].as.i = INT64_MAX - 1;
+    cr_assert_eq(find_kernel(c->key)(&k.call), ETC_BAD_ARG, "case %d", n);
+    call_free(&k);
+}
+
+Test(kernels, groups_of_no_channels_are_refused)
+{
+    void *scratch = aligned_alloc(64, ETC_SCRATCH_BYTES);
+    each_case("integer", many_groups, scratch);
     free(scratch);
 }
 
