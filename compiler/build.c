@@ -257,7 +257,8 @@ bool command_check(const Options *o, Arena *a, Diag *d)
     FILE *err = d->out, *kept = o->json ? open_memstream(&text, &n) : NULL;
     if (kept)
         d->out = kept;
-    bool ok = result_of(o, to_c ? build_c(&b) : build_pte(&b), d);
+    bool ok = (to_c ? build_c(&b) : build_pte(&b)) ||
+              diag_untold(d, 0, (Loc){.file = o->model}, "the command", "check");
     d->out = err;
     if (kept && fclose(kept) == 0) {
         fputs(text, err);

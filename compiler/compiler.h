@@ -417,9 +417,6 @@ MUST_USE bool mixed_search(const Options *o, const Program *p, const Statistics 
 
 /* -- commands: false where they failed, which is reported to d ----------------------------- */
 
-/* Whether a result is true.  What failed without a report is a bug of ours, which is told. */
-bool result_of(const Options *o, bool result, Diag *d);
-
 bool command_compile(const Options *o, Arena *a, Diag *d);
 bool command_emit_c(const Options *o, Arena *a, Diag *d);
 bool command_run(const Options *o, Arena *a, Diag *d);

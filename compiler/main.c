@@ -33,7 +33,8 @@ int main(int argc, char **argv)
     Diag d = {.out = stderr};
     OptionsResult r = options_parse(&o, a, argc, argv, stdout, stderr);
     if (r == OPTIONS_RUN) {
-        result_of(&o, command[o.command](&o, a, &d), &d);
+        if (!command[o.command](&o, a, &d))
+            diag_untold(&d, 0, (Loc){.file = o.model}, "the command", argv[1]);
         files_are_as_read(o.files, &d);
     }
     if ((fflush(stdout) || ferror(stdout)) && !d.n[FAULT_IO])

@@ -37,12 +37,6 @@ bool output_text(const Options *o, OutBatch *b, Text *t, const char *path, Diag 
                 : diag_io(d, (Loc){.file = path}, "no memory to write it");
 }
 
-bool result_of(const Options *o, bool result, Diag *d)
-{
-    return result || (!diag_errors(d) && diag_fault(d, FAULT_BUG, (Loc){.file = o->model},
-                                                    "failed without a reason"));
-}
-
 bool finish_files(const Options *o, OutBatch *b, Diag *d)
 {
     files_are_as_read(o->files, d);

@@ -12,9 +12,11 @@ static int64_t range_count(const EtcScalar *start, const EtcScalar *end, const E
     int64_t span, n;
     if (start->is_float || end->is_float || step->is_float) {
         const double length = (end->d - start->d) / step->d;
-        const double up = (length <= 2147483647.0) ? (double)(int64_t)length : length;
-        const double most = (up < length) ? (up + 1.0) : up;
-        return ((length >= 0.0) && (most <= 2147483647.0)) ? (int64_t)most : -1;
+        if (!((length >= 0.0) && (length <= 2147483647.0))) {
+            return -1;
+        }
+        const int64_t whole = (int64_t)length;
+        return whole + (((double)whole < length) ? 1 : 0);
     }
     if ((step->i == 0) || __builtin_sub_overflow(end->i, start->i, &span) ||
         ((span != 0) && ((span < 0) != (step->i < 0))) ||
