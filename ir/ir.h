@@ -207,6 +207,7 @@ bool dim_eval(Dim d, const int64_t *symbol, int64_t *v); /* false on overflow */
 void dim_symbols(Dim d, void (*visit)(const Symbol *s, void *ctx), void *ctx);
 void dim_print(Dim d, FILE *out);
 const char *dim_text(Program *p, Dim d); /* for messages; in the program's arena */
+const char *size_text(Program *p, Dim d); /* the same as the export wrote it, without the '%' */
 /* d = scale * symbol + offset with scale > 0. */
 bool dim_is_linear(Dim d, const Symbol **symbol, int64_t *scale, int64_t *offset);
 
@@ -350,6 +351,7 @@ struct Graph {
     const char *name; /* NULL for a nested graph */
     Node *first, *last;
     int n_in, n_out, n_updates, n_pools, n_values, n_states;
+    int n_named; /* of a text: by how much numbers in its names run ahead of n_values */
     Value **in, **out;
     Value **state;  /* this graph's values of states, each state once */
     Value **slot;   /* the same, hashed by state id; graph_state() keeps both */
@@ -400,6 +402,7 @@ struct Program {
     const char *fast_library; /* that multiplied while its ranges were seen; NULL: our kernels did */
     struct QuantJob *quant; /* what pass quantize is to do (quant/quant.h); NULL: nothing */
     struct ExprTable *exprs;       /* symint.c */
+    struct Assumptions *assumed;   /* guards.c: while program_guard asks; else NULL */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
 };
 
@@ -422,6 +425,7 @@ void program_note(Program *p, const char *fmt, ...) __attribute__((format(printf
 void program_keep_states(Program *p, const bool *keep); /* by index; drops the others */
 
 Value *graph_value(Graph *g, const char *name, Type type);
+int graph_number(const Graph *g); /* behind a dot it makes the next value's name one of its own */
 Value *graph_state(Graph *g, State *s); /* the graph's value of s, made on first use */
 Value *graph_find_state(const Graph *g, const State *s); /* the same, or NULL: not used yet */
 void graph_add_input(Graph *g, Value *v);
@@ -549,6 +553,8 @@ void program_write_data(const Program *p, FILE *out); /* the side file "-" */
 bool program_read_data(Program *p, const uint8_t *data, int64_t n, Diag *d);
 bool program_verify(const Program *p, Diag *d); /* lists every fault, not only the first */
 bool graph_infer(Graph *g, Diag *d); /* checks every recorded type against its infer rule */
+/* The same of all methods; what rules assume of symbolic sizes becomes guards.  guards.c */
+bool program_guard(Program *p, Diag *d);
 
 /* -- evaluator: eval.c --------------------------------------------------------------------- */
 
