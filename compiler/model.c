@@ -420,12 +420,9 @@ bool model_run_passes(const Options *o, Program *p, const char *const *pass, int
 }
 
 /* What a file records of its types is not taken on trust: plans and kernels build on it. */
-static bool is_sound(const Program *p, Diag *d)
+static bool is_sound(Program *p, Diag *d)
 {
-    bool ok = program_verify(p, d);
-    for (int i = 0; i < p->n_methods && ok; i++)
-        ok = graph_infer(p->method[i], d);
-    return ok;
+    return program_verify(p, d) && program_guard(p, d);
 }
 
 /* The chain that --backend names. */

@@ -63,6 +63,17 @@ static void put_table(Text *t, const char *kind, Value *const *v, int n)
 
 /* -- sizes ------------------------------------------------------------------------------------- */
 
+/* Outputs are sized by it before NAME_run sees it. */
+static void put_item_check(Emit *e, Text *t, const Symbol *s)
+{
+    const char *name = e->symbol[s->index];
+    put(t, "    if ((%s < ", name);
+    put_int(t, s->lo);
+    put(t, ") || (%s > ", name);
+    put_int(t, s->hi);
+    put(t, ")) {\n        stop_status(%d);\n    }\n", status_of_symbol(e, s->index));
+}
+
 static void put_bind(Emit *e, Text *t, bool *is_bound)
 {
     const Graph *g = e->method;
@@ -81,6 +92,7 @@ static void put_bind(Emit *e, Text *t, bool *is_bound)
             if (e->item_of[k] == g->in[i] && g->in[i]->type.dtype == ETC_I64) {
                 is_bound[k] = true;
                 put(t, "    const int64_t %s = *(const int64_t *)in[%d].data;\n", e->symbol[k], i);
+                put_item_check(e, t, e->p->sym[k]);
             }
     }
 }

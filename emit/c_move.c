@@ -77,14 +77,21 @@ bool emit_expand(Function *f, const Node *n, Clamp clamp)
     return copy_as(f, n, DIM(0), nest.stride[0]);
 }
 
+static bool has_sign(Dim d)
+{
+    int64_t lo, hi;
+    dim_range(d, &lo, &hi);
+    return lo >= 0 || hi < 0;
+}
+
 static bool emit_select(Function *f, const Node *n)
 {
     Dim from[MAX_RANK], stride[MAX_RANK], at;
     Type t = value_type(n->in[0]);
     int d = axis(n, 1, t.rank), k = 0;
-    if (!arg_dim(n, 2, &at))
-        return function_refuse(f, n, "wants the index as a number");
-    if (!at.expr && at.value < 0)
+    if (!arg_dim(n, 2, &at) || !has_sign(at))
+        return function_refuse(f, n, "wants the index as a number of known sign");
+    if (dim_upper(at) < 0)
         at = add(f, t.dim[d], at);
     type_strides(f->e, t, from);
     for (int i = 0; i < t.rank; i++)
@@ -103,9 +110,9 @@ bool emit_slice(Function *f, const Node *n, Clamp clamp)
     if (n->op == OP_SELECT_INT)
         return emit_select(f, n);
     int d = axis(n, 1, t.rank);
-    arg_dim(n, 2, &start);
-    arg_dim(n, 4, &step);
-    if (!start.expr && start.value < 0)
+    if ((n->arg[2].kind != ARG_NONE && !arg_dim(n, 2, &start)) || !arg_dim(n, 4, &step))
+        return function_refuse(f, n, "wants its bounds as numbers");
+    if (dim_upper(start) < 0)
         start = dim_max(p, add(f, t.dim[d], start), DIM(0));
     start = dim_min(p, start, t.dim[d]);
     type_strides(f->e, t, stride);

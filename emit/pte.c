@@ -334,13 +334,29 @@ static void call3(Plan *p, const char *op, int a, int b, int c)
     push_instr(p, (Instr){.type = KERNEL_CALL, .a = op_index(p, op), .arg = arg, .n_args = 3});
 }
 
+static int scratch_once(Plan *p, EtcDtype t, int *known)
+{
+    if (!*known)
+        *known = number_scratch(p, t) + 1;
+    return *known - 1;
+}
+
 /* A comparison and the jump to be taken where it fails; its number, to be aimed. */
 static int compare(Scope *s, const Node *n, const char *op, int bound)
 {
     Plan *p = s->plan;
-    int holds = number_scratch(p, ETC_BOOL);
+    int holds = scratch_once(p, ETC_BOOL, &p->verdict);
     call3(p, op, argument_value(s, n, 0), argument_value(s, n, bound), holds);
     return push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = holds});
+}
+
+/* One number: both ends are the same value or the same plain integer. */
+static bool is_one_number(const Node *n)
+{
+    const Arg *lo = &n->arg[1], *hi = &n->arg[2];
+    if (lo->kind == ARG_VALUE && hi->kind == ARG_VALUE)
+        return n->in[lo->slot] == n->in[hi->slot];
+    return lo->kind == ARG_INT && hi->kind == ARG_INT && dim_equal(lo->dim, hi->dim);
 }
 
 /* Ends the run unless lo <= value <= hi.  No kernel does that, but sym_max takes ints alone: a call
@@ -348,8 +364,10 @@ static int compare(Scope *s, const Node *n, const char *op, int bound)
 static void check_range(Scope *s, const Node *n)
 {
     Plan *p = s->plan;
-    bool has_lo = n->arg[1].kind != ARG_NONE, has_hi = n->arg[2].kind != ARG_NONE;
-    int low = has_lo ? compare(s, n, "executorch_prim::ge.Scalar", 1) : -1;
+    bool is_one = is_one_number(n);
+    bool has_lo = n->arg[1].kind != ARG_NONE, has_hi = n->arg[2].kind != ARG_NONE && !is_one;
+    const char *first = is_one ? "executorch_prim::eq.Scalar" : "executorch_prim::ge.Scalar";
+    int low = has_lo ? compare(s, n, first, 1) : -1;
     int high = has_hi ? compare(s, n, "executorch_prim::le.Scalar", 2) : -1;
     int past = push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = literal_bool(p, false)});
     if (low >= 0)
@@ -357,7 +375,7 @@ static void check_range(Scope *s, const Node *n)
     if (high >= 0)
         p->instr[high].b = p->n_instrs;
     call3(p, "executorch_prim::sym_max.Scalar", argument_value(s, n, 0),
-          literal_text(p, n->arg[3].str), number_scratch(p, ETC_I64));
+          literal_text(p, n->arg[3].str), scratch_once(p, ETC_I64, &p->unread));
     p->instr[past].b = p->n_instrs;
 }
 

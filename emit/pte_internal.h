@@ -57,6 +57,7 @@ typedef struct Plan {
     int n_delegates;
     int *state_value;       /* by state id, + 1 */
     uint32_t *state_buffer; /* the constant it is, by state id; 0 none */
+    int verdict, unread;    /* values that checks write, all the same ones; + 1 */
 } Plan;
 
 typedef struct Scope {

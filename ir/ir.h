@@ -228,6 +228,7 @@ bool dim_eval(Dim d, const int64_t *symbol, int64_t *v); /* false on overflow */
 void dim_symbols(Dim d, void (*visit)(const Symbol *s, void *ctx), void *ctx);
 void dim_print(Dim d, FILE *out);
 const char *dim_text(Program *p, Dim d); /* for messages; in the program's arena */
+const char *size_text(Program *p, Dim d); /* the same as the export wrote it, without the '%' */
 /* d = scale * symbol + offset with scale > 0. */
 bool dim_is_linear(Dim d, const Symbol **symbol, int64_t *scale, int64_t *offset);
 
@@ -373,6 +374,7 @@ struct Graph {
     const char *name; /* NULL for a nested graph */
     Node *first, *last;
     int n_in, n_out, n_updates, n_pools, n_values, n_states;
+    int n_named; /* of a text: by how much numbers in its names run ahead of n_values */
     Value **in, **out;
     Value **state;  /* this graph's values of states, each state once */
     Value **slot;   /* the same, hashed by state id; graph_state() keeps both */
@@ -424,6 +426,7 @@ struct Program {
     struct QuantJob *quant; /* what pass quantize is to do (quant/quant.h); NULL: nothing */
     struct Table *exprs;           /* symint.c: all sizes that are expressions */
     struct Table *names;           /* verify.c: numbers of the names it has seen */
+    struct Assumptions *assumed;   /* guards.c: while program_guard asks; else NULL */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
     const struct RuleBody **rules; /* passes/composite.h, by rule, parsed on first use */
 };
@@ -447,6 +450,7 @@ void program_note(Program *p, const char *fmt, ...) __attribute__((format(printf
 void program_keep_states(Program *p, const bool *keep); /* by index; drops the others */
 
 Value *graph_value(Graph *g, const char *name, Type type);
+int graph_number(const Graph *g); /* behind a dot it makes the next value's name one of its own */
 Value *graph_state(Graph *g, State *s); /* the graph's value of s, made on first use */
 Value *graph_find_state(const Graph *g, const State *s); /* the same, or NULL: not used yet */
 void graph_add_input(Graph *g, Value *v);
@@ -612,6 +616,9 @@ MUST_USE bool program_read_data(Program *p, const uint8_t *data, int64_t n, Diag
 MUST_USE bool program_verify(const Program *p, Diag *d); /* lists every fault, not only the first */
 MUST_USE bool graph_infer(Graph *g, Diag *d); /* each recorded type against its infer rule */
 MUST_USE bool node_infer(const Node *n, Type *out, Diag *d); /* that rule; schema_check passed */
+/* The same as graph_infer of all methods; what rules assume of symbolic sizes becomes guards.
+ * guards.c */
+MUST_USE bool program_guard(Program *p, Diag *d);
 
 /* -- evaluator: eval.c --------------------------------------------------------------------- */
 

@@ -124,6 +124,7 @@ enum { PLAN_ALIGN = 16 };
 /* Whether inputs and outputs lie in the pools; else in memory of the caller, or of the graph around
  * a branch. */
 bool graph_owns_io(const Graph *g);
+bool view_keeps_bounds(const Node *n); /* its result takes as many bytes as its operand, at most */
 bool node_may_overlay(const Node *n, int slot); /* by row and types: result 0 over in[slot] */
 const Value **graph_values(const Graph *g, Arena *tmp); /* by index; NULL: of a removed node */
 bool *pinned_values(const Graph *g, Arena *tmp); /* by index: inputs and states a call changes */

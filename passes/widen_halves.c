@@ -54,7 +54,7 @@ static bool round_result(Rewrite *r, Node *n, int i, Node *made)
     t.dtype = is_half(dtype) ? ETC_F32 : dtype;
     Value *v = node_add_out(made, n->out[i]->name, t);
     if (t.dtype != dtype) {
-        v->name = arena_printf(r->g->program->arena, "%s.%d", v->name, r->g->n_values);
+        v->name = arena_printf(r->g->program->arena, "%s.%d", v->name, graph_number(r->g));
         Node *rounded = build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", v, dtype);
         if (!rounded)
             return false;

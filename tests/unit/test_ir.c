@@ -438,6 +438,20 @@ Test(sizes, text_is_canonical_and_reads_back)
     cr_expect_gt(n, 1000);
 }
 
+Test(sizes, quotients_of_quotients_and_extremes_of_multiples_are_seen_through)
+{
+    Sizes s = sizes_new(1);
+    Program *p = s.p;
+    Dim n = dim_symbol(p, s.sym[0]), k = dim_symbol(p, s.sym[2]), twice = dim_mul(p, n, DIM(2));
+    Dim half = dim_floordiv(p, k, DIM(2));
+    cr_expect(dim_equal(dim_floordiv(p, half, DIM(3)), dim_floordiv(p, k, DIM(6))));
+    cr_expect(dim_equal(dim_floordiv(p, dim_add(p, half, DIM(1)), DIM(3)),
+                        dim_floordiv(p, dim_add(p, k, DIM(2)), DIM(6))));
+    cr_expect(dim_equal(dim_min(p, n, twice), n) && dim_equal(dim_max(p, n, twice), twice));
+    cr_expect(dim_equal(dim_min(p, dim_add(p, k, DIM(1)), k), k));
+    arena_free(s.arena);
+}
+
 Test(sizes, overflow_division_by_zero_and_weight_are_bad)
 {
     Sizes s = sizes_new(1);
@@ -454,7 +468,7 @@ Test(sizes, overflow_division_by_zero_and_weight_are_bad)
     cr_expect(dim_equal(dim_floordiv(p, dim_mul(p, m, DIM(12)), dim_mul(p, m, DIM(4))), DIM(3)));
     v = dim_max(p, n, dim_symbol(p, s.sym[2]));
     for (int i = 0; i < 1000 && !dim_is_bad(v); i++)
-        v = dim_floordiv(p, dim_add(p, dim_max(p, v, m), DIM(i)), DIM(2));
+        v = dim_floordiv(p, dim_add(p, dim_max(p, v, m), DIM(i)), n);
     cr_expect(dim_is_bad(v));
     Dim twice = n; /* shares half of itself at each step: 2^i atoms */
     int64_t lo, hi;
