@@ -285,15 +285,10 @@ static Value *select_only(Rewrite *r, Node *n)
 /* copy(x, y) ==> y in x's dtype and sizes */
 static Value *copied(Rewrite *r, Node *n)
 {
-    Value *src = n->in[1];
     Type want = n->out[0]->type;
-    Node *made = NULL;
-    if (src->type.dtype != want.dtype) {
-        made = build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", src, want.dtype);
-        src = made ? made->out[0] : NULL;
-    }
+    Value *src = build_cast(r, n, n->in[1], want.dtype);
     if (src && (src->type.rank != want.rank || !dims_equal(src->type.dim, want.dim, want.rank))) {
-        made = build(r->g, n, n->loc, OP_EXPAND, r->d, "vD", src, want.rank, want.dim);
+        Node *made = build(r->g, n, n->loc, OP_EXPAND, r->d, "vD", src, want.rank, want.dim);
         src = made ? made->out[0] : NULL;
     }
     return src;

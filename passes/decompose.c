@@ -60,10 +60,8 @@ bool decomp_squeeze(Rewrite *r, Node *n)
 /* x.to(its own dtype) ==> x */
 bool decomp_to(Rewrite *r, Node *n)
 {
-    EtcDtype t = n->out[0]->type.dtype;
-    if (t == n->in[0]->type.dtype)
-        return rewrite_node(r, n, n->in[0]);
-    return done(r, n, build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", n->in[0], t));
+    Value *x = build_cast(r, n, n->in[0], n->out[0]->type.dtype);
+    return x && rewrite_node(r, n, x);
 }
 
 bool decomp_transpose(Rewrite *r, Node *n)
@@ -143,12 +141,8 @@ bool decomp_softmax(Rewrite *r, Node *n)
 {
     Value *x = n->in[0];
     OpId op = n->op == OP_SOFTMAX_INT ? OP__SOFTMAX : OP__LOG_SOFTMAX;
-    if (n->arg[2].kind == ARG_DTYPE && n->arg[2].dtype != x->type.dtype) {
-        Node *c = build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", x, n->arg[2].dtype);
-        if (!c)
-            return false;
-        x = c->out[0];
-    }
+    if (n->arg[2].kind == ARG_DTYPE && !(x = build_cast(r, n, x, n->arg[2].dtype)))
+        return false;
     return done(r, n, build(r->g, n, n->loc, op, r->d, "vab", x, n->arg[1], false));
 }
 

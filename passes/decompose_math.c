@@ -31,9 +31,7 @@ bool decomp_masked_fill(Rewrite *r, Node *n)
     EtcDtype t = n->in[0]->type.dtype;
     Arg number = n->arg[2];
     if (number.kind == ARG_VALUE) {
-        Value *v = n->in[number.slot];
-        if (v->type.dtype != t)
-            v = first(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", v, t));
+        Value *v = build_cast(r, n, n->in[number.slot], t);
         return v && done(r, n, build(r->g, n, n->loc, OP_WHERE_SELF, r->d, "vvv", n->in[1], v,
                                      n->in[0]));
     }
@@ -118,13 +116,10 @@ bool decomp_diff(Rewrite *r, Node *n)
 bool decomp_vector_norm(Rewrite *r, Node *n)
 {
     double ord = 0;
-    Value *x = n->in[0];
-    EtcDtype t = n->out[0]->type.dtype;
+    Value *x = build_cast(r, n, n->in[0], n->out[0]->type.dtype);
     Arg none = {.kind = ARG_LIST}, axes = n->arg[2].kind == ARG_NONE ? none : n->arg[2];
     if (!arg_number(n, 1, &ord) || (ord != 1 && ord != 2 && ord != (double)INFINITY))
         return diag_unsupported(r->d, n->loc, "is a norm of another order than 1, 2 or inf");
-    if (x->type.dtype != t)
-        x = first(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", x, t));
     x = !x ? NULL : ord == 2 ? build2(r, n, OP_MUL_TENSOR, x, x)
                              : first(build(r->g, n, n->loc, OP_ABS, r->d, "v", x));
     x = x ? first(build(r->g, n, n->loc, isinf(ord) ? OP_AMAX : OP_SUM_DIM, r->d, "vaa", x, axes,

@@ -58,6 +58,7 @@ Arg arg_int_list(Program *p, const int64_t *v, int n);
 /* The sizes of t in a list argument, and x viewed under them. */
 Value *build_view(Rewrite *r, Node *at, Value *x, const Dim *dim, int rank);
 Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis);
+Value *build_cast(Rewrite *r, Node *at, Value *x, EtcDtype t); /* x where it has that dtype, or NULL */
 
 /* axis.c: the axis of a move's result, or operand, that has the elements of that of its operand, or
  * result; -1: n is no move, or keeps it not whole. */

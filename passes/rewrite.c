@@ -251,6 +251,14 @@ Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis)
     return v ? v->out[0] : NULL;
 }
 
+Value *build_cast(Rewrite *r, Node *at, Value *x, EtcDtype t)
+{
+    if (!x || x->type.dtype == t)
+        return x;
+    Node *c = build(r->g, at, at->loc, OP__TO_COPY, r->d, "vt", x, t);
+    return c ? c->out[0] : NULL;
+}
+
 static EtcDtype number_dtype(const Arg *a, Type other)
 {
     if (a->kind == ARG_FLOAT)

@@ -39,10 +39,8 @@ static Value *widened(Rewrite *r, Node *n, Value *v, Value **wide)
 {
     if (!is_half(v->type.dtype) || v->type.rank == SCALAR)
         return v;
-    if (!wide[v->index]) {
-        Node *made = build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", v, ETC_F32);
-        wide[v->index] = made ? made->out[0] : NULL;
-    }
+    if (!wide[v->index])
+        wide[v->index] = build_cast(r, n, v, ETC_F32);
     return wide[v->index];
 }
 
@@ -55,10 +53,9 @@ static bool round_result(Rewrite *r, Node *n, int i, Node *made)
     Value *v = node_add_out(made, n->out[i]->name, t);
     if (t.dtype != dtype) {
         v->name = arena_printf(r->g->program->arena, "%s.%d", v->name, r->g->n_values);
-        Node *rounded = build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", v, dtype);
-        if (!rounded)
+        v = build_cast(r, n, v, dtype);
+        if (!v)
             return false;
-        v = rounded->out[0];
     }
     rewrite_result(r, n, i, v);
     return true;
