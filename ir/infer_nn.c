@@ -284,7 +284,7 @@ bool infer_packed_attention(const Node *n, Type *out, Diag *d)
 typedef struct Conv {
     Type x, w, bias;
     int spatial; /* axes */
-    bool transposed;
+    bool transposed, is_same; /* is_same: padded so that sizes stay */
     int64_t stride[MAX_SPATIAL], padding[MAX_SPATIAL], dilation[MAX_SPATIAL];
     int64_t output_padding[MAX_SPATIAL], groups;
 } Conv;
@@ -355,8 +355,9 @@ static bool conv_axis(const Node *n, const Conv *c, int i, Dim in, Dim *out, Dia
     if (dim_upper(kernel) < 1)
         return diag_error(d, n->loc, "kernel has size %s, expected at least 1",
                           dim_text(p, kernel));
-    *out = c->transposed ? unwindow(p, c, i, in, reach)
-                         : window(p, in, reach, c->padding[i], c->stride[i]);
+    *out = c->is_same      ? in
+           : c->transposed ? unwindow(p, c, i, in, reach)
+                           : window(p, in, reach, c->padding[i], c->stride[i]);
     if (!dim_is_bad(*out) && dim_upper(*out) < 1)
         return diag_error(d, n->loc,
                           "kernel reaches over %s, more than the padded input of size %s",
@@ -440,8 +441,8 @@ bool infer_conv_transpose(const Node *n, Type *out, Diag *d)
 /* conv1d and conv2d with padding "valid", which is none, or "same", which keeps the sizes. */
 bool infer_conv_padding(const Node *n, Type *out, Diag *d)
 {
-    Conv c = {0};
     bool is_same = n->arg[4].kind == ARG_STRING && !strcmp(n->arg[4].str, "same");
+    Conv c = {.is_same = is_same};
     if (!is_same && (n->arg[4].kind != ARG_STRING || strcmp(n->arg[4].str, "valid") != 0))
         return diag_error(d, n->loc, "padding is neither \"valid\" nor \"same\"");
     if (!conv_tensors(n, &c, d) || !get_ints(n, 3, c.spatial, 1, c.stride, d) ||
@@ -452,13 +453,7 @@ bool infer_conv_padding(const Node *n, Type *out, Diag *d)
     for (int i = 0; is_same && i < c.spatial; i++)
         if (c.stride[i] != 1)
             return diag_error(d, n->loc, "padding \"same\" wants stride 1");
-    if (!conv_shape(n, &c, false, out, d))
-        return false;
-    Dim dim[MAX_RANK];
-    memcpy(dim, out->dim, (size_t)out->rank * sizeof *dim);
-    for (int i = 1; is_same && i <= c.spatial; i++)
-        dim[out->rank - i] = c.x.dim[c.x.rank - i];
-    return set_tensor(n, out, c.x.dtype, c.x.rank, dim, d);
+    return conv_shape(n, &c, false, out, d);
 }
 
 /* -- pools ---------------------------------------------------------------------------- */

@@ -101,8 +101,8 @@ bool decomp_clamp_min(Rewrite *r, Node *n)
 
 bool decomp_square(Rewrite *r, Node *n)
 {
-    Value *x = n->in[0];
-    return done(r, n, build(r->g, n, n->loc, OP_MUL_TENSOR, r->d, "vv", x, x));
+    Value *x = build_cast(r, n, n->in[0], n->out[0]->type.dtype);
+    return as_value(r, n, build2(r, n, OP_MUL_TENSOR, x, x));
 }
 
 /* x * sigmoid(x) */
@@ -350,6 +350,8 @@ bool decomp_batch_norm(Rewrite *r, Node *n)
                                               "running statistics: export the model in eval mode");
     if (!arg_value(n, 3) || !arg_value(n, 4))
         return diag_unsupported(r->d, n->loc, "batch norm without running statistics");
+    if (n->in[0]->type.rank < 2) /* torch takes it where there is no element */
+        return rewrite_node(r, n, n->in[0]);
     return done(r, n, build(r->g, n, n->loc, OP__NATIVE_BATCH_NORM, r->d, "vvvvvaa",
                             arg_value(n, 0), arg_value(n, 1), arg_value(n, 2), arg_value(n, 3),
                             arg_value(n, 4), n->arg[6], n->arg[7]));
@@ -482,7 +484,8 @@ static bool decompose_graph(Graph *g, Arena *tmp, Diag *d)
         if (op_info[n->op].flags & CHECK) {
             ok = drop_check(&r, n) && ok;
         } else if (is_composite(g->program, n->op)) {
-            bool made = decomposition[n->op](&r, n);
+            bool is_wide = op_info[n->op].flags & WIDENS && node_has_halves(n);
+            bool made = is_wide ? rewrite_widened(&r, n, NULL) : decomposition[n->op](&r, n);
             ok = made && ok;
             if (made) /* look at what was built in its place */
                 next = before ? before->next : g->first;

@@ -110,12 +110,9 @@ bool decomp_pad(Rewrite *r, Node *n)
 static Value *wrap_axis_around(Rewrite *r, Node *n, Value *x, int axis, int64_t lo, int64_t hi)
 {
     Program *p = r->g->program;
-    Dim cut = dim_add(p, x->type.dim[axis], DIM(hi < 0 ? hi : 0));
     Value *part[3];
     int count = 0;
-    if (lo < 0 || hi < 0)
-        x = build_slice(r, n, x, axis, DIM(lo < 0 ? -lo : 0), cut);
-    if (!x)
+    if (!(x = build_cropped(r, n, x, axis, lo, hi)))
         return NULL;
     Dim size = x->type.dim[axis];
     if (lo > 0)

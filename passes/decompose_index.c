@@ -173,28 +173,6 @@ bool decomp_repeat_interleave(Rewrite *r, Node *n)
 
 /* -- indices along one axis ---------------------------------------------------------------- */
 
-/* index(x, [none, .., index]) or index_put(x, [none, .., index], values) */
-static Node *along_axis(Rewrite *r, Node *n, int64_t axis, Value *index, Value *values)
-{
-    Node *m = node_new(r->g, values ? OP_INDEX_PUT : OP_INDEX_TENSOR, n->loc);
-    Arg *item = NEW(r->g->program->arena, Arg, axis + 1);
-    Type t;
-    node_push(m, node_use(m, n->in[0]));
-    for (int64_t i = 0; i <= axis; i++)
-        item[i] = i < axis ? (Arg){.kind = ARG_NONE} : node_use(m, index);
-    node_push(m, (Arg){.kind = ARG_LIST, .list = {item, (int)axis + 1}});
-    if (values) {
-        node_push(m, node_use(m, values));
-        node_push(m, (Arg){.kind = ARG_BOOL, .b = false});
-    }
-    Value *v = node_add_out(m, n->out[0]->name, n->out[0]->type);
-    if (!schema_check(m, r->d) || !op_info[m->op].infer(m, &t, r->d))
-        return NULL;
-    value_set_type(v, t);
-    graph_insert(r->g, n, m);
-    return m;
-}
-
 /* An index of rank 0 as one of one element. */
 static Value *as_vector(Rewrite *r, Node *n, Value *index)
 {
@@ -205,9 +183,11 @@ static Value *as_vector(Rewrite *r, Node *n, Value *index)
 bool decomp_index_select(Rewrite *r, Node *n)
 {
     int64_t axis;
-    Value *index = as_vector(r, n, n->in[1]);
-    return index && get_axis(r, n, 1, n->in[0]->type.rank, &axis) &&
-           done(r, n, along_axis(r, n, axis, index, NULL));
+    Value *x = n->in[0], *index = as_vector(r, n, n->in[1]);
+    if (!x->type.rank)
+        return rewrite_node(r, n, x);
+    return index && get_axis(r, n, 1, x->type.rank, &axis) &&
+           done(r, n, build_index(r, n, x, axis, index, NULL));
 }
 
 /* index_copy(self, dim, index, source) */
@@ -218,7 +198,7 @@ bool decomp_index_copy(Rewrite *r, Node *n)
     if (!x->type.rank)
         return rewrite_node(r, n, n->in[2]);
     return index && get_axis(r, n, 1, x->type.rank, &axis) &&
-           done(r, n, along_axis(r, n, axis, index, n->in[2]));
+           done(r, n, build_index(r, n, x, axis, index, n->in[2]));
 }
 
 /* -- fills --------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* decompose_math.c -- composite arithmetic: choices by a mask, differences, norms, products. */
 #include "passes/decompose.h"
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -134,13 +135,10 @@ bool decomp_vector_norm(Rewrite *r, Node *n)
 bool decomp_rms_norm(Rewrite *r, Node *n)
 {
     int64_t axis[MAX_RANK];
-    double eps = 1.1920928955078125e-07; /* of float: torch's default */
     Value *x = n->in[0], *w = arg_value(n, 2);
+    double eps = x->type.dtype == ETC_F64 ? DBL_EPSILON : FLT_EPSILON; /* torch's default */
     int count = arg_count(n, 1);
-    if (n->arg[3].kind != ARG_NONE)
-        arg_number(n, 3, &eps);
-    else if (x->type.dtype != ETC_F32)
-        return diag_unsupported(r->d, n->loc, "has no eps, which depends on the dtype then");
+    arg_number(n, 3, &eps);
     for (int i = 0; i < count; i++)
         axis[i] = i - count;
     Value *m = build2(r, n, OP_MUL_TENSOR, x, x);
@@ -159,9 +157,12 @@ bool decomp_layer_norm(Rewrite *r, Node *n)
 
 /* -- products ------------------------------------------------------------------------------ */
 
+/* Of integers, torch cuts the factor off to an integer first. */
 static Value *scaled(Rewrite *r, Node *n, Value *x, const Arg *by)
 {
     Arg number = *by;
+    if (x && number.kind == ARG_FLOAT && dtype_is_int(x->type.dtype))
+        number = (Arg){.kind = ARG_INT, .dim = DIM((int64_t)number.f)};
     if (number.kind == ARG_INT && !number.dim.expr && number.dim.value == 1)
         return x;
     if (number.kind == ARG_FLOAT && number.f == 1)
