@@ -411,6 +411,15 @@ bool infer_scalar(const Node *n, Type *out, Diag *d)
     return with_scalars(n, false, out, d);
 }
 
+/* Powers of truth values are counted. */
+bool infer_power(const Node *n, Type *out, Diag *d)
+{
+    if (n->n_args > 1 ? !infer_scalar(n, out, d) : !infer_same(n, out, d))
+        return false;
+    out->dtype = out->dtype == ETC_BOOL ? ETC_I64 : out->dtype;
+    return true;
+}
+
 bool infer_scalar_float(const Node *n, Type *out, Diag *d)
 {
     return with_scalars(n, true, out, d);

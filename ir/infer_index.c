@@ -108,30 +108,40 @@ bool infer_index_put(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, x.dim, d);
 }
 
-/* (self, dim, index): one index vector */
+/* (self, dim, index): one index vector; of a self of rank 0, one of one element */
 bool infer_index_select(const Node *n, Type *out, Diag *d)
 {
     Type x, index;
     Dim dim[MAX_RANK];
     int axis;
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
+    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
         !get_index(n, 2, &index, d))
         return false;
     if (index.rank > 1)
         return diag_error(d, n->loc, "index has rank %d, expected at most 1", index.rank);
+    if (!x.rank && index.rank && !dims_agree(n, index.dim[0], DIM(1)))
+        return diag_error(d, n->loc, "index has %s elements, expected 1 for a self of rank 0",
+                          dim_text(program_of(n), index.dim[0]));
+    if (!x.rank)
+        return set_tensor(n, out, x.dtype, 0, NULL, d);
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
     dim[axis] = index.rank ? index.dim[0] : DIM(1);
     return has_choice(n, x.dim[axis], dim[axis], d) &&
            set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* (self, dim, index): the index has the result's sizes, none but `dim`'s above self's. */
+/* (self, dim, index): the index has the result's sizes, none but `dim`'s above self's.  One without
+ * elements may be of any dtype and rank. */
 bool infer_gather(const Node *n, Type *out, Diag *d)
 {
     Type x, index;
     int axis;
     if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
-        !get_index(n, 2, &index, d))
+        !get_tensor(n, 2, &index, d))
+        return false;
+    if (!type_numel(index))
+        return set_tensor(n, out, x.dtype, index.rank, index.dim, d);
+    if (!get_index(n, 2, &index, d))
         return false;
     if ((index.rank ? index.rank : 1) != (x.rank ? x.rank : 1))
         return diag_error(d, n->loc, "index has rank %d, expected %d", index.rank, x.rank);

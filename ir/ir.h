@@ -145,7 +145,8 @@ enum {
     KEEP = 1 << 2,
     VIEW = 1 << 3,
     CHECK = 1 << 4,
-    CUT = 1 << 5
+    CUT = 1 << 5,
+    WIDENS = 1 << 6
 };
 
 typedef struct Node Node;

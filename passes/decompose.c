@@ -95,7 +95,8 @@ static bool decompose_graph(Graph *g, Arena *tmp, Diag *d)
         if (op_info[n->op].flags & CHECK) {
             ok = drop_check(&r, n) && ok;
         } else if (is_composite(g->program, n->op)) {
-            bool made = decomposition[n->op](&r, n);
+            bool is_wide = op_info[n->op].flags & WIDENS && node_has_halves(n);
+            bool made = is_wide ? rewrite_widened(&r, n, NULL) : decomposition[n->op](&r, n);
             ok = made && ok;
             if (made) /* look at what was built in its place */
                 next = before ? before->next : g->first;
