@@ -34,12 +34,22 @@ Files *files_new(Arena *a)
     return f;
 }
 
-static Key key_of(const struct stat *st, const char *name)
+/* Digits without an order that matters, and a blank. */
+static char *put_number(char *to, uint64_t v)
 {
-    Key k;
-    snprintf(k.text, sizeof k.text, "%llx %llx %s", (unsigned long long)st->st_dev,
-             (unsigned long long)st->st_ino, name);
-    return k;
+    for (; v; v >>= 5)
+        *to++ = (char)('@' + (v & 31));
+    *to++ = ' ';
+    return to;
+}
+
+static void set_key(Key *k, const struct stat *st, const char *name)
+{
+    char *to = put_number(put_number(k->text, (uint64_t)st->st_dev), (uint64_t)st->st_ino);
+    size_t room = (size_t)(k->text + sizeof k->text - to), n = strlen(name);
+    n = n < room ? n : room - 1; /* longer than a name may be: nobody can make it */
+    memcpy(to, name, n);
+    to[n] = '\0';
 }
 
 static File *new_file(Files *f, const char *path)
@@ -87,17 +97,17 @@ static bool output_key(const char *path, Key *k, Arena *a)
     struct stat st = {0};
     const char *slash = strrchr(path, '/');
     if (!strcmp(path, "-")) { /* whatever it leads to */
-        *k = key_of(&st, path);
+        set_key(k, &st, path);
         return true;
     }
     if (stat(path, &st) == 0) {
-        *k = key_of(&st, "");
+        set_key(k, &st, "");
         return S_ISREG(st.st_mode);
     }
     const char *folder = slash ? arena_str(a, path, (size_t)(slash + 1 - path)) : ".";
     if (stat(folder, &st))
         return false;
-    *k = key_of(&st, slash ? slash + 1 : path);
+    set_key(k, &st, slash ? slash + 1 : path);
     return true;
 }
 
@@ -131,7 +141,8 @@ bool file_take(Files *f, const char *path, Diag *d)
 /* The file under this very name. */
 static File *input_at(Files *f, const struct stat *st, const char *path, Diag *d)
 {
-    Key k = key_of(st, "");
+    Key k;
+    set_key(&k, st, "");
     File *is = file_at(f, &k, path);
     if (is->is_written) {
         clash(path, is->path, d);
