@@ -410,15 +410,15 @@ static void put_row(const Row *row, double all)
         printf("%10s  ", "-");
     if (row->delegate >= 0)
         printf("[%d] ", row->delegate);
-    printf("%s", row->name);
+    say(stdout, "%s", row->name);
     if (loc && loc->node)
-        printf("  %s", loc->node);
+        say(stdout, "  %s", loc->node);
     else
         put_place(row);
     if (loc && loc->module && *loc->module)
-        printf(", %s", loc->module);
+        say(stdout, ", %s", loc->module);
     if (loc && loc->source && *loc->source)
-        printf(", %s", loc->source);
+        say(stdout, ", %s", loc->source);
     putchar('\n');
 }
 
@@ -443,7 +443,7 @@ static void put_delegates(const Bench *b)
         const Row *row = &b->row[i];
         if (row->delegate < 0)
             continue;
-        printf("delegate %d: %s, %d operations, %" PRId64 " bytes packed, %.4f ms", row->delegate,
+        say(stdout, "delegate %d: %s, %d operations, %" PRId64 " bytes packed, %.4f ms", row->delegate,
                row->name, row->n_operations, b->held[row->delegate], row->seconds * 1e3);
         if (row->is_predicted)
             printf(", predicted %.4f", row->predicted * 1e3);
@@ -462,7 +462,7 @@ static int64_t planned_bytes(const Bench *b)
 static void put_report(const Bench *b)
 {
     const Spread *s = &b->spread;
-    printf("method %s, %d thread%s\n", b->r.says.name, b->threads, b->threads == 1 ? "" : "s");
+    say(stdout, "method %s, %d thread%s\n", b->r.says.name, b->threads, b->threads == 1 ? "" : "s");
     printf("load      %10.4f ms\nfirst run %10.4f ms\n", b->load * 1e3, b->first * 1e3);
     printf("run       %10.4f ms, the median of %d (%.4f .. %.4f, quartiles %.4f, %.4f)\n",
            s->median * 1e3, b->runs, s->min * 1e3, s->max * 1e3, s->low * 1e3, s->high * 1e3);

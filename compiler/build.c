@@ -149,13 +149,13 @@ static void print_line(const Build *b, PlanReport r, double seconds)
 {
     const char *file = b->o->dry_run ? "(dry run)" : b->o->output;
     partition_line(b->program, file, b->arena);
-    fprintf(stderr,
-            "%s: %lld bytes, arena %lld (%s; lower bound %lld for this order, %lld for any), "
-            "scratch %lld, %.4g %% delegated, %.1f ms\n",
-            file, (long long)all_bytes(b), (long long)r.arena,
-            r.is_least ? "proven optimal" : "not proven optimal", (long long)r.bound,
-            (long long)r.order_free, (long long)r.scratch, partition_percent(b->program->partition),
-            seconds * 1e3);
+    say(stderr,
+        "%s: %lld bytes, arena %lld (%s; lower bound %lld for this order, %lld for any), "
+        "scratch %lld, %.4g %% delegated, %.1f ms\n",
+        file, (long long)all_bytes(b), (long long)r.arena,
+        r.is_least ? "proven optimal" : "not proven optimal", (long long)r.bound,
+        (long long)r.order_free, (long long)r.scratch, partition_percent(b->program->partition),
+        seconds * 1e3);
 }
 
 /* Everything is written, then told, then put in its place. */
@@ -271,6 +271,6 @@ bool command_check(const Options *o, Arena *a, Diag *d)
     }
     free(text);
     if (ok && !o->quiet)
-        fprintf(stderr, "%s: nothing stops a compile to %s\n", o->model, to_c ? "C" : ".pte");
+        say(stderr, "%s: nothing stops a compile to %s\n", o->model, to_c ? "C" : ".pte");
     return ok;
 }

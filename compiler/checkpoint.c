@@ -82,7 +82,7 @@ static bool keep(void *ctx, const Statistics *s, int done, Diag *d)
     if (!is_ending(k))
         return true;
     if (!k->o->quiet)
-        fprintf(stderr, "%s: %d of %d samples; the same command goes on there\n", k->path, done,
+        say(stderr, "%s: %d of %d samples; the same command goes on there\n", k->path, done,
                 k->n);
     pthread_sigmask(SIG_SETMASK, &k->before, NULL);
     raise(k->signal);
@@ -127,9 +127,9 @@ void checkpoint_close(const Checkpoint *c)
         return;
     pthread_sigmask(SIG_SETMASK, &k->before, NULL);
     if (k->was_there && !k->o->quiet && c->first)
-        fprintf(stderr, "%s: went on behind %d of %d samples\n", k->path, c->first, k->n);
+        say(stderr, "%s: went on behind %d of %d samples\n", k->path, c->first, k->n);
     else if (k->was_there && !k->o->quiet)
-        fprintf(stderr, "%s: is not of this model, recipe and samples; began anew\n", k->path);
+        say(stderr, "%s: is not of this model, recipe and samples; began anew\n", k->path);
 }
 
 void checkpoint_remove(const Options *o)

@@ -4,7 +4,7 @@
 
 #include "compiler/import/import.h"
 #include "emit/emit.h"
-#include "ir/ir.h"
+#include "ir/escape.h"
 #include "partition/partition.h"
 #include "passes/passes.h"
 #include "quant/quant.h"

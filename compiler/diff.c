@@ -379,10 +379,10 @@ static void print_error(const char *name, const Error *e, const char *what)
     if (!isnan(sqnr))
         snprintf(text, sizeof text, "%.1f dB", sqnr);
     if (e->same_sizes)
-        printf("  %-28s %11.3g %11.3g %10s  %s%s\n", name, e->most_abs, e->most_rel, text, what,
+        say(stdout, "  %-28s %11.3g %11.3g %10s  %s%s\n", name, e->most_abs, e->most_rel, text, what,
                e->same ? "" : "  differs");
     else
-        printf("  %-28s %11s %11s %10s  %s  other sizes\n", name, "-", "-", "-", what);
+        say(stdout, "  %-28s %11s %11s %10s  %s  other sizes\n", name, "-", "-", "-", what);
 }
 
 /* "aten.add.Tensor, blocks.0, net.py:12". */
@@ -555,7 +555,7 @@ static bool conclude(const Diff *f)
         return diag_fault(f->diag, FAULT_GATE, (Loc){.file = f->o->other},
                           "differ from '%s': %s; %s", f->o->model, counts, first_text(f));
     if (!f->o->quiet)
-        fprintf(stderr, "%s: as '%s' within %g + %g * |a|; differ: %s\n", f->o->other, f->o->model,
+        say(stderr, "%s: as '%s' within %g + %g * |a|; differ: %s\n", f->o->other, f->o->model,
                 f->atol, f->rtol, counts);
     return true;
 }

@@ -347,7 +347,7 @@ static void on_note(const char *name, const char *why, void *ctx)
 {
     const Trace *t = ctx;
     if (t->o->verbose)
-        fprintf(stderr, "  %-16s %s\n", name, why);
+        say(stderr, "  %-16s %s\n", name, why);
 }
 
 /* Whether a tensor can be an input of this type; what symbols stand for is seen in evaluation. */

@@ -220,9 +220,9 @@ static bool usage(const Parser *p, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    fputs("etc: error: ", p->err);
-    vfprintf(p->err, fmt, ap);
-    fputc('\n', p->err);
+    say(p->err, "etc: error: ");
+    say_args(p->err, fmt, ap);
+    say(p->err, "\n");
     va_end(ap);
     return false;
 }

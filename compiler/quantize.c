@@ -37,7 +37,8 @@ static void show(void *ctx, int first, int done, int n)
     if (done <= first || now - p->shown < 0.2)
         return;
     p->shown = now;
-    fprintf(stderr, "\r%s: sample %d of %d, ", p->what, done, n);
+    fputc('\r', stderr);
+    say(stderr, "%s: sample %d of %d, ", p->what, done, n);
     print_left((now - p->start) / (done - first) * (n - done));
     fputs("\033[K", stderr);
 }
@@ -181,7 +182,7 @@ bool command_quantize(const Options *o, Arena *a, Diag *d)
     if (ok)
         checkpoint_remove(o);
     if (ok && !o->quiet)
-        fprintf(stderr, "%s: ranges of %d values over %d samples\n", o->statistics,
+        say(stderr, "%s: ranges of %d values over %d samples\n", o->statistics,
                 statistics_count(p->quant->seen), p->quant->samples->n);
     out_discard(&out);
     return ok;

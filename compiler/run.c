@@ -148,7 +148,8 @@ static void print_value(const Runner *r, const EtcValue *v)
     enum { MOST = 16 };
     const EtcTensor *t = as_tensor(r->arena, v);
     if (!t) {
-        puts(v->tag == ETC_STRING ? v->as.str.text : v->tag == ETC_NONE ? "none" : "a list");
+        say(stdout, "%s\n",
+            v->tag == ETC_STRING ? v->as.str.text : v->tag == ETC_NONE ? "none" : "a list");
         return;
     }
     int64_t n = etc_numel(t);
@@ -210,7 +211,7 @@ static bool give_results(const Runner *r, const Call *call, int n_calls)
     ok = ok && finish_files(r->o, &b, r->diag);
     out_discard(&b);
     if (ok && r->o->output_dir && !r->o->quiet)
-        fprintf(stderr, "%s: %d output%s of %d call%s\n", r->o->output_dir, r->says.n_out,
+        say(stderr, "%s: %d output%s of %d call%s\n", r->o->output_dir, r->says.n_out,
                 r->says.n_out == 1 ? "" : "s", n_calls, n_calls == 1 ? "" : "s");
     while (!ok && made.n > 0)
         rmdir(made.item[--made.n]); /* stays if others put something there */

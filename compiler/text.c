@@ -6,25 +6,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* File names may hold any bytes; where they are no UTF-8, those above 127 become U+FFFD. */
 const char *json_text(Arena *a, const char *s)
 {
-    bool is_text = is_utf8(s, strlen(s));
-    char *text = NEW(a, char, 6 * strlen(s) + 3), *to = text;
-    *to++ = '"';
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c < ' ')
-            to += sprintf(to, "\\u%04x", (unsigned)c);
-        else if (c == '"' || c == '\\')
-            to += sprintf(to, "\\%c", c);
-        else if (c > 127 && !is_text)
-            to += sprintf(to, "\\ufffd");
-        else
-            *to++ = (char)c;
-    }
-    *to++ = '"';
-    return text;
+    return arena_printf(a, "\"%s\"", escape(a, ESCAPE_JSON, s));
 }
 
 const char *comma(int i)
@@ -77,13 +61,8 @@ bool file_exists(const char *path)
 
 void html_put(FILE *f, const char *s)
 {
-    for (; s && *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (strchr("<>&\"'", c))
-            fprintf(f, "&#%d;", c);
-        else
-            fputc(c < 0x20 ? ' ' : c, f);
-    }
+    if (s)
+        escape_put(f, ESCAPE_HTML, s, strlen(s));
 }
 
 const char *with_commas(Arena *a, int64_t n)

@@ -5,6 +5,7 @@
  * wider vectors; NAME_run picks one at run time if they were linked in.
  */
 #include "emit/c_emit.h"
+#include "ir/escape.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -687,9 +688,10 @@ static bool check_program(Emit *e)
     const Graph *g = e->method;
     Loc loc = {.file = e->p->name};
     bool ok = true;
-    if (strpbrk(base_name(e->o->stem), "\"\\\n\r"))
+    const char *stem = base_name(e->o->stem);
+    if (strpbrk(stem, "\"\\") || escape(e->a, ESCAPE_TERMINAL, stem) != stem)
         ok = diag_error(e->d, (Loc){0}, "emit-c: no #include can name '%s.h'; choose another name",
-                        base_name(e->o->stem));
+                        stem);
     for (int i = 0; i < g->n_in; i++)
         if (port_is_parameter(g->in[i]) && g->in[i]->type.rank == SCALAR)
             ok = diag_unsupported(e->d, loc, "emit-c: input '%s' is no tensor", g->in[i]->name);

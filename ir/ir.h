@@ -31,6 +31,7 @@ char *arena_str(Arena *a, const char *s, size_t len);
 char *arena_join(Arena *a, const char *s, const char *t);
 char *arena_printf(Arena *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), nonnull(2)));
+char *arena_print(Arena *a, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 void arena_reset(Arena *a);
 /* The same for who fills it again with much the same: keeps what was in use since the last time. */
 void arena_rewind(Arena *a);

@@ -95,6 +95,4 @@ MUST_USE Program *import_json_bytes(Arena *a, const char *name, const uint8_t *d
  * that archive, a folder it was unpacked into, or its model.json.  False: reported. */
 MUST_USE bool import_weights(Program *p, const char *path, const ImportOptions *o, Diag *d);
 
-bool is_utf8(const char *s, size_t n);
-
 #endif

@@ -13,29 +13,6 @@ _Static_assert(YYJSON_PADDING_SIZE <= JSON_ROOM, "yyjson needs more room");
 
 /* -- checks ------------------------------------------------------------------------------ */
 
-bool is_utf8(const char *s, size_t n)
-{
-    const unsigned char *p = (const unsigned char *)s, *end = p + n;
-    while (p < end) {
-        int more = *p < 0x80                 ? 0
-                   : *p >= 0xc2 && *p < 0xe0 ? 1
-                   : *p >> 4 == 0xe          ? 2
-                   : *p >= 0xf0 && *p < 0xf5 ? 3
-                                             : -1;
-        if (more < 0 || end - p <= more)
-            return false;
-        /* overlong forms, surrogates, beyond U+10FFFF */
-        if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
-            (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f))
-            return false;
-        for (int i = 1; i <= more; i++)
-            if (p[i] >> 6 != 2)
-                return false;
-        p += 1 + more;
-    }
-    return true;
-}
-
 static yyjson_val *val(const Json *v)
 {
     return (yyjson_val *)(uintptr_t)v; /* yyjson's getters take no const */

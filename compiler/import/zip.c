@@ -7,6 +7,7 @@
  * Source: APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3. */
 #define _GNU_SOURCE
 #include "compiler/import/internal.h"
+#include "ir/escape.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -101,16 +102,12 @@ static bool is_safe_name(const char *s, size_t n)
     return true;
 }
 
-/* Reports what is wrong with a member; its name need not be printable. */
+/* Reports what is wrong with a member. */
 static bool refuse(const Archive *z, const Member *m, const char *what)
 {
     enum { SHOWN = 60 };
-    size_t n = m->n_name < SHOWN ? m->n_name : SHOWN;
-    char *name = arena_str(z->arena, m->name, n);
-    for (char *c = name; c < name + n; c++)
-        if ((unsigned char)*c < ' ' || (unsigned char)*c >= 0x7f)
-            *c = '?';
-    return diag_error(z->diag, z->loc, "member '%s' %s", name, what);
+    int n = m->n_name < SHOWN ? m->n_name : SHOWN;
+    return diag_error(z->diag, z->loc, "member '%.*s' %s", n, m->name, what);
 }
 
 /* -- central directory ------------------------------------------------------------------- */

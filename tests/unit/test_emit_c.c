@@ -133,7 +133,7 @@ Test(emit_c, the_blob_points_at_the_weights_and_names_its_file)
     cr_assert_not(emit_c(plan(LINEAR(2), data), &o, arena, &files, &diag));
     o.stem = "o\"ut/ab";
     cr_assert(emit_c(plan(LINEAR(2), data), &o, arena, &files, &diag));
-    cr_expect_not_null(strstr(file_text(&files, "_weights.S"), "\"o\\\"ut/ab_weights.bin\""));
+    cr_expect_not_null(strstr(file_text(&files, "_weights.S"), "\"o\\042ut/ab_weights.bin\""));
     for (int i = 0; i < files.n; i++)
         if (!strcmp(files.file[i].suffix, "_weights.bin")) {
             cr_assert_eq(files.file[i].out.n, 1);

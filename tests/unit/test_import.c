@@ -13,6 +13,7 @@
 #include <zlib.h>
 #include "compiler/import/import.h"
 #include "compiler/import/internal.h"
+#include "ir/escape.h"
 
 #define DATA ROOT "/tests/data/"
 
