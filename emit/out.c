@@ -167,11 +167,22 @@ static const char *folder_of(Arena *a, const char *path)
     return slash ? arena_str(a, path, (size_t)(slash + 1 - path)) : "./";
 }
 
-static bool find_folder(OutBatch *b, Outgoing *g, Diag *d)
+/* In a folder like /tmp nobody renames over what is another's; better told before the others of the
+ * batch are in their places. */
+static bool is_anothers(const struct stat *folder, const struct stat *file)
+{
+    const uid_t user = geteuid();
+    return folder->st_mode & S_ISVTX && user && folder->st_uid != user && file->st_uid != user;
+}
+
+/* `there`: the file that is to be replaced; NULL: none. */
+static bool find_folder(OutBatch *b, Outgoing *g, const struct stat *there, Diag *d)
 {
     struct stat st;
     if (stat(folder_of(b->arena, g->place), &st))
         return cannot("write", g->path, d);
+    if (there && is_anothers(&st, there))
+        return diag_io(d, (Loc){.file = g->path}, "cannot write: it is another user's");
     g->device = (uint64_t)st.st_dev;
     g->inode = (uint64_t)st.st_ino;
     return true;
@@ -190,7 +201,7 @@ bool out_add(OutBatch *b, const OutFile *f, const char *path, Diag *d)
     if (real)
         g.place = arena_str(b->arena, real, strlen(real));
     free(real);
-    if (g.place && !find_folder(b, &g, d))
+    if (g.place && !find_folder(b, &g, exists ? &st : NULL, d))
         return false;
     PUSH(b->arena, b->file, b->n, g);
     return true;

@@ -412,6 +412,25 @@ Test(files, that_cannot_be_written_leave_no_others)
     }
 }
 
+/* As another user where this one may do anything. */
+Test(files, of_others_are_not_replaced)
+{
+    const char *as = "setpriv --reuid=65534 --clear-groups \"$ETC\" ";
+    char line[512];
+    snprintf(line, sizeof line, "%s --version", as);
+    if (geteuid() || sh(line).code != 0)
+        cr_skip_test("no other user can run etc here");
+    sh("chmod 755 .; mkdir t; chmod 1777 t; echo kept > t/x.h");
+    snprintf(line, sizeof line, "%s emit-c " ADD "-o t/x.c", as);
+    Result r = sh(line);
+    cr_expect_eq(r.code, 3);
+    cr_expect_not_null(strstr(r.err, "t/x.h: error: cannot write: it is another user's"), "%s",
+                       r.err);
+    cr_expect_str_eq(sh("ls -A t; cat t/x.h").out, "x.h\nkept\n");
+    sh("chown 65534 t/x.h");
+    cr_expect_eq(sh(line).code, 0);
+}
+
 /* Runs etc with a file system on "disk", and lists what is there in the end. */
 static Result on_disk(const char *options, const char *arguments)
 {
