@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     if (r == OPTIONS_RUN) {
         if (!command[o.command](&o, a, &d))
             diag_untold(&d, 0, (Loc){.file = o.model}, "the command", argv[1]);
-        files_are_as_read(o.files, &d);
+        files_check(o.files, &d);
     }
     if ((fflush(stdout) || ferror(stdout)) && !d.n[FAULT_IO])
         diag_io(&d, (Loc){0}, "standard output cannot be written");

@@ -39,7 +39,7 @@ bool output_text(const Options *o, OutBatch *b, Text *t, const char *path, Diag 
 
 bool finish_files(const Options *o, OutBatch *b, Diag *d)
 {
-    files_are_as_read(o->files, d);
+    files_check(o->files, d);
     if (fflush(stdout) || ferror(stdout))
         diag_io(d, (Loc){0}, "standard output cannot be written");
     if (!diag_errors(d))

@@ -484,7 +484,7 @@ void graph_replace(Graph *g, Value **with);
 /* Gives a new node, in no list yet, the defaults of the arguments that were not pushed and its
  * results, typed by its infer rule, and places it before `before` (NULL: at the end).  False:
  * reported. */
-bool node_place(Node *n, Node *before, Diag *d);
+MUST_USE bool node_place(Node *n, Node *before, Diag *d);
 
 /* A node of `op` before `before` (NULL: at the end), typed by its infer rule.  One letter per
  * schema argument; what the format leaves out is filled with schema defaults:

@@ -235,17 +235,15 @@ File *file_map(Files *f, const char *path, const uint8_t **data, size_t *n, Diag
 /* -- changes --------------------------------------------------------------------------------- */
 
 /* Where another file has taken its name, the one that is mapped may be as it was. */
-bool files_are_as_read(const Files *f, Diag *d)
+void files_check(const Files *f, Diag *d)
 {
     struct stat st;
-    bool ok = true;
     for (int i = 0; i < f->n; i++) {
         File *is = f->file[i];
         if (!is->is_kept || stat(is->path, &st) || is->inode != (uint64_t)st.st_ino ||
             is_as_read(is, &st))
             continue;
         is->is_kept = false;
-        ok = file_changed(is->path, d);
+        file_changed(is->path, d);
     }
-    return ok;
 }

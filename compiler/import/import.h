@@ -38,20 +38,20 @@ Files *files_new(Arena *a);
 
 /* Names a file that is going to be read, or to be written; what cannot be or is no regular file is
  * told by who opens it.  False: it is both, or written twice; reported, as by all of these. */
-bool file_will_be_read(Files *f, const char *path, Diag *d);
-bool file_will_be_written(Files *f, const char *path, Diag *d);
+MUST_USE bool file_will_be_read(Files *f, const char *path, Diag *d);
+MUST_USE bool file_will_be_written(Files *f, const char *path, Diag *d);
 /* There is content for an output, which may have been named before. */
-bool file_take(Files *f, const char *path, Diag *d);
+MUST_USE bool file_take(Files *f, const char *path, Diag *d);
 
 int file_open(Files *f, const char *path, File **out, Diag *d); /* -1: failed */
-bool file_opened(Files *f, int fd, const char *path, File **out, Diag *d);
+MUST_USE bool file_opened(Files *f, int fd, const char *path, File **out, Diag *d);
 /* Reads n bytes from `at` on, which were there when the file was opened. */
-bool file_read(int fd, const char *path, void *to, int64_t n, int64_t at, Diag *d);
+MUST_USE bool file_read(int fd, const char *path, void *to, int64_t n, int64_t at, Diag *d);
 /* Maps a file read-only, for as long as the process lives; an empty one gives n = 0.  Who does not
  * copy the bytes says that they are kept.  NULL: failed. */
 File *file_map(Files *f, const char *path, const uint8_t **data, size_t *n, Diag *d);
-/* Whether those that are kept did not change; tells each once. */
-bool files_are_as_read(const Files *f, Diag *d);
+/* Reports each of those that are kept and have changed, once. */
+void files_check(const Files *f, Diag *d);
 bool file_unreadable(const char *path, Diag *d); /* says why, by errno; returns false */
 bool file_changed(const char *path, Diag *d);    /* as above */
 

@@ -553,7 +553,7 @@ Test(commands, inspect_reads_every_kind)
     const Json *method = item(json_get(json(&r), "methods"), 0);
     cr_expect_str_eq(text(doc.root, "kind"), "pte");
     cr_expect_str_eq(text(item(json_get(method, "inputs"), 0), "dtype"), "f32");
-    cr_expect_eq(number(item(json_get(method, "operators"), 4), "calls"), 3);
+    cr_expect_eq(number(item(json_get(method, "operators"), 5), "calls"), 3);
     r = ok("inspect $DATA/official_pte/off_miscx.pte");
     cr_expect_not_null(strstr(r.out, "delegate 1: XnnpackBackend"), "%s", r.out);
     r = ok("inspect $DATA/official_pte/off_idx.pte --json");
