@@ -261,9 +261,10 @@ Value *build_cast(Rewrite *r, Node *at, Value *x, EtcDtype t)
 
 Value *build_cropped(Rewrite *r, Node *at, Value *x, int64_t axis, int64_t lo, int64_t hi)
 {
-    Dim end = dim_add(r->g->program, x->type.dim[axis], DIM(hi < 0 ? hi : 0));
+    Program *p = r->g->program;
     if (lo >= 0 && hi >= 0)
         return x;
+    Dim end = dim_max(p, dim_add(p, x->type.dim[axis], DIM(hi < 0 ? hi : 0)), DIM(0));
     Node *s = build(r->g, at, at->loc, OP_SLICE, r->d, "viidi", x, axis, lo < 0 ? -lo : (int64_t)0,
                     end, (int64_t)1);
     return s ? s->out[0] : NULL;
