@@ -164,7 +164,8 @@ static int can_spread(const EtcTensor *self, const EtcTensor *y)
            ((rows == y->dim[0]) || (rows == 1));
 }
 
-/* y holds the product: alpha times that, and beta times self unless beta is 0. */
+/* y holds the product: alpha times that, and beta times self unless beta is 0.  As in torch, integers
+ * take factors without their fractions. */
 static void add_self_wide(const EtcTensor *self, const EtcScalar *beta, const EtcScalar *alpha,
                           const EtcTensor *y)
 {
@@ -206,9 +207,6 @@ EtcStatus etc_addmm(const EtcCall *c)
         return st;
     }
     if (y->dtype != ETC_F32) {
-        if (etc_is_int((int)y->dtype) && (alpha.is_float || beta.is_float)) {
-            return ETC_BAD_ARG;
-        }
         multiply(c, a, b, NULL, y, &g);
         add_self_wide(self, &beta, &alpha, y);
         return ETC_OK;
