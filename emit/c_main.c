@@ -319,7 +319,7 @@ bool emit_main(Emit *e, CFiles *out)
         strrchr(e->o->stem, '/') ? strrchr(e->o->stem, '/') + 1 : e->o->stem);
     if (!put_body(e, &body))
         return false;
-    if (strstr(body.s, "(etc_")) /* sizes may be floordiv, mod, max, min of core.h */
+    if (strstr(body.s, "etc_")) /* sizes may be floordiv, mod, max, min of core.h */
         put_chunks(&t, &body, 0);
     put_fixed_part(&t);
     put_n(&t, body.s, body.n);
