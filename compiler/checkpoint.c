@@ -59,17 +59,16 @@ static bool is_due(void *ctx)
 
 static bool write_part(const Keeper *k, const Statistics *s, Diag *d)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (f)
-        statistics_write(s, f);
-    bool ok = f && !fclose(f);
-    OutPiece piece = {text, (int64_t)n, 0};
-    OutFile file = {&piece, 1};
-    ok = ok ? out_write(&file, k->path, d)
-            : diag_io(d, (Loc){.file = k->path}, "no memory to write it");
-    free(text);
+    Text t;
+    OutBatch b = {.arena = arena_new()};
+    if (text_open(&t))
+        statistics_write(s, t.f);
+    const char *text = text_close(&t, b.arena);
+    OutPiece piece = {text, (int64_t)t.n, 0};
+    bool ok = text ? out_write(&(OutFile){&piece, 1}, k->path, d)
+                   : diag_io(d, (Loc){.file = k->path}, "no memory to write it");
+    out_discard(&b);
+    arena_free(b.arena);
     return ok;
 }
 
@@ -96,12 +95,12 @@ static const Statistics *read_part(const Keeper *k, Arena *a)
     const uint8_t *data;
     size_t n;
     Diag quiet = {0};
-    return map_file(k->path, &data, &n, &quiet)
+    return file_map(files_new(a), k->path, &data, &n, &quiet) /* it is written too */
                ? statistics_read(a, k->path, (const char *)data, n, &quiet)
                : NULL;
 }
 
-static const char *part_of(const Options *o, Arena *a)
+const char *checkpoint_path(const Options *o, Arena *a)
 {
     return arena_printf(a, "%s.part", o->statistics);
 }
@@ -113,7 +112,7 @@ Checkpoint *checkpoint_open(const Options *o, uint64_t id, int n_samples, Arena 
         return NULL;
     Keeper *k = NEW(a, Keeper, 1);
     Checkpoint *c = NEW(a, Checkpoint, 1);
-    *k = (Keeper){.o = o, .path = part_of(o, a), .n = n_samples, .next = seconds_now() + PERIOD};
+    *k = (Keeper){.o = o, .path = checkpoint_path(o, a), .n = n_samples, .next = seconds_now() + PERIOD};
     *c = (Checkpoint){.id = id, .is_due = is_due, .keep = keep, .ctx = k};
     k->was_there = file_exists(k->path);
     c->from = k->was_there ? read_part(k, a) : NULL;
@@ -136,6 +135,6 @@ void checkpoint_close(const Checkpoint *c)
 void checkpoint_remove(const Options *o)
 {
     Arena *a = arena_new();
-    unlink(part_of(o, a));
+    unlink(checkpoint_path(o, a));
     arena_free(a);
 }

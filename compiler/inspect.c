@@ -237,12 +237,12 @@ static void json_method(const PteMethod *m, const EtcMemory *need, Arena *a)
     printf("]}");
 }
 
-static void inspect_pte(const Options *o, Arena *a, Diag *d)
+static bool inspect_pte(const Options *o, Arena *a, Diag *d)
 {
     EtcProgram p;
     EtcError e = {.index = -1};
-    if (!pte_open(o->model, &p, d))
-        return;
+    if (!pte_open(o->files, o->model, &p, d))
+        return false;
     int n_methods = etc_program_n_methods(&p);
     if (o->json)
         printf("{\"schema\": 1, \"kind\": \"pte\", \"file\": %s, \"bytes\": %zu, \"methods\": [",
@@ -263,16 +263,16 @@ static void inspect_pte(const Options *o, Arena *a, Diag *d)
     }
     if (o->json)
         puts("]}");
+    return true;
 }
 
-void command_inspect(const Options *o, Arena *a, Diag *d)
+bool command_inspect(const Options *o, Arena *a, Diag *d)
 {
     ImportKind kind = model_kind(o, d);
     if (kind == IMPORT_PTE)
-        inspect_pte(o, a, d);
-    else if (kind != IMPORT_UNKNOWN) {
-        const Program *p = model_load(o, a, d);
-        if (p)
-            inspect_program(o, p, a);
-    }
+        return inspect_pte(o, a, d);
+    const Program *p = kind == IMPORT_UNKNOWN ? NULL : model_load(o, a, d);
+    if (p)
+        inspect_program(o, p, a);
+    return p != NULL;
 }

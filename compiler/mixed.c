@@ -30,7 +30,7 @@ static bool read_labels(Search *s)
         return !path || diag_error(s->diag, loc, "labels are for a budget of top1 (--max-drop)");
     if (!path)
         return diag_error(s->diag, loc, "a budget of top1 wants --labels");
-    const EtcTensor *t = npy_read(s->arena, path, ETC_I64, s->diag);
+    const EtcTensor *t = npy_read(s->o->files, s->arena, path, ETC_I64, s->diag);
     if (!t)
         return false;
     if (t->dtype != ETC_I64 || t->rank != 1)

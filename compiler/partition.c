@@ -273,32 +273,29 @@ static void json_chains(const Chain *c, int n, Arena *a)
     putchar(']');
 }
 
-static void simulate(const Options *o, Arena *a, Diag *d)
+static bool simulate(const Options *o, Arena *a, Diag *d)
 {
     int n = 0;
     Chain *c = chains_of(o, a, &n, d);
-    if (!c)
-        return;
-    if (!o->json) {
+    if (c && !o->json)
         put_chains(c, n);
-        return;
-    }
+    if (!c || !o->json)
+        return c;
     printf("{\"schema\": 1, \"model\": %s, ", json_text(a, o->model));
     json_chains(c, n, a);
     puts("}");
+    return true;
 }
 
 /* -- the command ------------------------------------------------------------------------------- */
 
-void command_partition(const Options *o, Arena *a, Diag *d)
+bool command_partition(const Options *o, Arena *a, Diag *d)
 {
-    if (o->simulate) {
-        simulate(o, a, d);
-        return;
-    }
+    if (o->simulate)
+        return simulate(o, a, d);
     Program *p = model_partition(o, a, d);
     if (!p || !partition_gate(o, p, d))
-        return;
+        return false;
     if (o->json) {
         printf("{\"schema\": 1, \"model\": %s, \"backends\": %s, ", json_text(a, o->model),
                json_text(a, o->backend));
@@ -307,4 +304,5 @@ void command_partition(const Options *o, Arena *a, Diag *d)
     } else {
         put_report(p->partition, a);
     }
+    return true;
 }

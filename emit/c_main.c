@@ -64,6 +64,17 @@ static void put_table(Text *t, const char *kind, Value *const *v, int n)
 
 /* -- sizes ------------------------------------------------------------------------------------- */
 
+/* Outputs are sized by it before NAME_run sees it. */
+static void put_item_check(Emit *e, Text *t, const Symbol *s)
+{
+    const char *name = e->symbol[s->index];
+    put(t, "    if ((%s < ", name);
+    put_int(t, s->lo);
+    put(t, ") || (%s > ", name);
+    put_int(t, s->hi);
+    put(t, ")) {\n        stop_status(%d);\n    }\n", status_of_symbol(e, s->index));
+}
+
 static void put_bind(Emit *e, Text *t, bool *is_bound)
 {
     const Graph *g = e->method;
@@ -82,6 +93,7 @@ static void put_bind(Emit *e, Text *t, bool *is_bound)
             if (e->item_of[k] == g->in[i] && g->in[i]->type.dtype == ETC_I64) {
                 is_bound[k] = true;
                 put(t, "    const int64_t %s = *(const int64_t *)in[%d].data;\n", e->symbol[k], i);
+                put_item_check(e, t, e->p->sym[k]);
             }
     }
 }
@@ -307,7 +319,7 @@ bool emit_main(Emit *e, CFiles *out)
         strrchr(e->o->stem, '/') ? strrchr(e->o->stem, '/') + 1 : e->o->stem);
     if (!put_body(e, &body))
         return false;
-    if (strstr(body.s, "(etc_")) /* sizes may be floordiv, mod, max, min of core.h */
+    if (strstr(body.s, "etc_")) /* sizes may be floordiv, mod, max, min of core.h */
         put_chunks(&t, &body, 0);
     put_fixed_part(&t);
     put_n(&t, body.s, body.n);

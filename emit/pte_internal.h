@@ -9,15 +9,7 @@
 
 #include "emit/emit.h"
 #include "ir/table.h"
-
-/* -- the format's numbers ------------------------------------------------------------------ */
-
-typedef enum KernelType {
-    KT_NULL = 1, KT_INT, KT_BOOL, KT_DOUBLE, KT_TENSOR, KT_STRING, KT_INT_LIST, KT_DOUBLE_LIST,
-    KT_BOOL_LIST, KT_TENSOR_LIST, KT_OPTIONAL_TENSOR_LIST
-} KernelType;
-
-typedef enum InstrType { KERNEL_CALL = 1, DELEGATE_CALL, MOVE_CALL, JUMP_FALSE_CALL } InstrType;
+#include "runtime-lite/pte_schema.h"
 
 /* -- segments: pte_data.c ------------------------------------------------------------------ */
 
@@ -42,7 +34,7 @@ bool pte_finish(PteFile *e, const FlatRef *plan, int n_plans, OutFile *out);
 /* -- values: pte_value.c ------------------------------------------------------------------- */
 
 typedef struct Instr {
-    InstrType type;
+    Instruction type;
     int a, b; /* operator or delegate; from, to; condition, destination */
     const int *arg;
     int n_args;
@@ -65,6 +57,7 @@ typedef struct Plan {
     int n_delegates;
     int *state_value;       /* by state id, + 1 */
     uint32_t *state_buffer; /* the constant it is, by state id; 0 none */
+    int verdict, unread;    /* values that checks write, all the same ones; + 1 */
 } Plan;
 
 typedef struct Scope {

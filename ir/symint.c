@@ -360,6 +360,19 @@ static bool is_remainder(Dim rest, Dim b)
     return lo >= 0 && hi < b_lo;
 }
 
+/* floor((floor(x / c) + k) / b) = floor((x + k c) / (c b)), as sympy writes it too; false where a is
+ * no such quotient. */
+static bool divide_twice(Program *p, Dim a, Dim b, Dim *out)
+{
+    const Term *t = a.expr && a.expr->n == 1 ? &a.expr->term[0] : NULL;
+    const Atom *q = t && t->coef == 1 && t->n == 1 ? t->factor[0] : NULL;
+    if (!q || q->kind != F_FLOORDIV || q->b.expr || q->b.value < 1 || b.expr || b.value < 1)
+        return false;
+    Dim x = dim_add(p, q->a, dim_mul(p, DIM(a.expr->constant), q->b));
+    *out = dim_floordiv(p, x, dim_mul(p, q->b, b));
+    return !dim_is_bad(*out);
+}
+
 /* A symbolic divisor that may be 0 is taken as nonzero where the division comes out even: the
  * quotient of sizes like (%n*4) // %n.  Otherwise it is refused. */
 Dim dim_floordiv(Program *p, Dim a, Dim b)
@@ -376,13 +389,15 @@ Dim dim_floordiv(Program *p, Dim a, Dim b)
         return may_be_zero(b) ? DIM_BAD : atom(p, (Atom){.kind = F_FLOORDIV, .a = a, .b = b});
     Sum q = {0}, r = {0};
     split(a, b, &q, &r);
-    Dim rest = intern(p, &r), whole = intern(p, &q);
+    Dim rest = intern(p, &r), whole = intern(p, &q), part;
     if (dim_is_bad(rest) || dim_is_bad(whole) || dim_equal(rest, DIM(0)))
         return dim_is_bad(rest) ? DIM_BAD : whole;
     if (may_be_zero(b))
         return DIM_BAD;
     if (is_remainder(rest, b))
         return whole;
+    if (divide_twice(p, rest, b, &part))
+        return dim_add(p, whole, part);
     return dim_add(p, whole, atom(p, (Atom){.kind = F_FLOORDIV, .a = rest, .b = b}));
 }
 
@@ -408,15 +423,13 @@ Dim dim_mod(Program *p, Dim a, Dim b)
 
 static Dim extreme(Program *p, FactorKind kind, Dim a, Dim b)
 {
-    int64_t a_lo, a_hi, b_lo, b_hi;
+    int64_t least, most;
+    Dim over = dim_sub(p, a, b);
     if (dim_is_bad(a) || dim_is_bad(b))
         return DIM_BAD;
-    dim_range(a, &a_lo, &a_hi);
-    dim_range(b, &b_lo, &b_hi);
-    if (dim_equal(a, b) || (kind == F_MAX ? a_lo >= b_hi : a_hi <= b_lo))
-        return a;
-    if (kind == F_MAX ? b_lo >= a_hi : b_hi <= a_lo)
-        return b;
+    dim_range(over, &least, &most);
+    if (!dim_is_bad(over) && (least >= 0 || most <= 0))
+        return (least >= 0) == (kind == F_MAX) ? a : b;
     bool swap = compare_dims(a, b) > 0;
     return atom(p, (Atom){.kind = kind, .a = swap ? b : a, .b = swap ? a : b});
 }
@@ -510,9 +523,12 @@ static Range atom_range(const Atom *a)
                         : (Range){y.lo == INT64_MIN ? y.lo : y.lo + 1, 0};
     case F_MAX:
         return (Range){x.lo > y.lo ? x.lo : y.lo, x.hi > y.hi ? x.hi : y.hi};
-    default:
+    case F_MIN:
         return (Range){x.lo < y.lo ? x.lo : y.lo, x.hi < y.hi ? x.hi : y.hi};
+    case F_SYMBOL:
+        break;
     }
+    UNREACHABLE();
 }
 
 void dim_range(Dim d, int64_t *lo, int64_t *hi)
@@ -560,10 +576,13 @@ static bool atom_eval(const Atom *a, const int64_t *symbol, int64_t *v)
     case F_MAX:
         *v = x > y ? x : y;
         return true;
-    default:
+    case F_MIN:
         *v = x < y ? x : y;
         return true;
+    case F_SYMBOL:
+        break;
     }
+    UNREACHABLE();
 }
 
 bool dim_eval(Dim d, const int64_t *symbol, int64_t *v)

@@ -281,7 +281,8 @@ static bool partition_graph(Graph *g, const char *method, Arena *tmp, Diag *d)
     } while (!s.p->delegate_all && round++ < ROUNDS && give_back(&s, r));
     report(&s, r, method);
     PartitionReport *all = g->program->partition;
-    return extract_all(&s, key, all->region + all->n_regions - s.n_regions, d);
+    RegionReport *mine = s.n_regions ? all->region + all->n_regions - s.n_regions : NULL;
+    return extract_all(&s, key, mine, d);
 }
 
 static bool with_nested(Graph *g, const char *method, Arena *tmp, Diag *d)

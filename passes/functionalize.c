@@ -72,8 +72,8 @@ static Value *view_again(Pass *s, Node *at, const Node *view, Value *x)
     for (int i = 0; i < view->n_args; i++)
         node_push(n, i ? view->arg[i] : node_use(n, x));
     const char *name = arena_printf(s->g->program->arena, "%s.%d", view->out[0]->name,
-                                    s->g->n_values);
-    Value *v = node_add_out(n, graph_name(s->g, name), view->out[0]->type);
+                                    graph_number(s->g));
+    Value *v = node_add_out(n, name, view->out[0]->type);
     graph_insert(s->g, at, n);
     return v;
 }
@@ -299,9 +299,9 @@ static Node *build_twin(Pass *s, Node *n)
     Type t;
     for (int i = 0; i < n->n_args; i++)
         node_push(f, arg_moved(f, n, n->arg[i]));
-    const char *name = arena_printf(s->g->program->arena, "%s.%d", n->out[0]->name, s->g->n_values);
-    Value *v = node_add_out(f, graph_name(s->g, name), (Type){0});
-    if (!schema_check(f, s->d) || !op_info[twin].infer(f, &t, s->d))
+    Value *v = node_add_out(f, arena_printf(s->g->program->arena, "%s.%d", n->out[0]->name,
+                                            graph_number(s->g)), (Type){0});
+    if (!schema_check(f, s->d) || !node_infer(f, &t, s->d))
         return NULL;
     value_set_type(v, t);
     graph_insert(s->g, n, f);

@@ -185,9 +185,10 @@ static Dim factor_size(Program *p, Factor f)
         return dim_mod(p, f.a, f.b);
     case F_MAX:
         return dim_max(p, f.a, f.b);
-    default:
+    case F_MIN:
         return dim_min(p, f.a, f.b);
     }
+    UNREACHABLE();
 }
 
 /* a mod b = a - floor(a / b) * b */
@@ -306,8 +307,8 @@ Value *sizes_value(Sizes *s, Node *use, Dim d)
     int errors = diag_errors(s->d);
     s->use = use;
     Value *v = value_of(s, d);
-    v = v ? v : read_operand(s, d);
+    v = v || !use ? v : read_operand(s, d);
     if (!v && diag_errors(s->d) == errors)
-        diag_unsupported(s->d, use->loc, "no input tells the size %s", dim_text(s->g->program, d));
+        diag_unsupported(s->d, use ? use->loc : (Loc){.file = s->g->program->name}, "no input tells the size %s", dim_text(s->g->program, d));
     return v;
 }

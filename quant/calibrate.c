@@ -35,7 +35,7 @@ static Loc loc_of(const Annotation *a, const Value *v)
     return v->def ? v->def->loc : (Loc){.file = a->g->program->name, .node = v->name};
 }
 
-static bool all_finite(const float *x, int64_t n, int64_t *bad)
+bool all_finite(const float *x, int64_t n, int64_t *bad)
 {
     for (*bad = 0; *bad < n; ++*bad)
         if (!isfinite(x[*bad]))

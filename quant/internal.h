@@ -133,6 +133,7 @@ void turn_leave(Turn *t, int place);
 
 /* Runs the samples and gives each point its range.  False: reported. */
 bool calibrate(Annotation *a, QuantJob *job, Diag *d);
+bool all_finite(const float *x, int64_t n, int64_t *bad); /* bad: the first that is not */
 
 /* -- moments.c --------------------------------------------------------------------------------- */
 

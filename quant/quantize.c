@@ -3,6 +3,7 @@
  * Stage core.  Without a recipe it does nothing.
  */
 #include "quant/internal.h"
+#include <math.h>
 
 /* Files of statistics leave out what gptq wants, so it is left out where they stand for samples. */
 static void tell_of_gptq(const Annotation *a, const QuantJob *job, Diag *d)
@@ -51,11 +52,32 @@ static void tell_of_weights(const Annotation *a, const QuantJob *job, bool left,
         diag_warn(d, (Loc){.file = job->recipe->file}, "%s: %s", what, names);
 }
 
+static bool weight_is_finite(const Node *n, const NodePlan *p, Diag *d)
+{
+    const Value *w = op_weight(n->op) < 0 ? NULL : arg_value(n, op_weight(n->op));
+    int64_t bad;
+    if (!p || p->mode == MODE_FLOAT || p->choice.weight.dtype != ETC_I8 || !is_weight(w))
+        return true;
+    const float *x = (const float *)(const void *)w->state->data;
+    return all_finite(x, type_numel(w->type), &bad) ||
+           diag_error(d, n->loc, "weight '%s': %s at element %lld, which no integer stands for; "
+                      "leave the node in floats",
+                      w->state->fqn, isnan(x[bad]) ? "NaN" : "infinity", (long long)bad);
+}
+
+static bool weights_are_finite(const Annotation *a, Diag *d)
+{
+    bool ok = true;
+    for (const Node *n = a->g->first; n; n = n->next)
+        ok = weight_is_finite(n, plan_of(a, n), d) && ok;
+    return ok;
+}
+
 static bool quantize_graph(Graph *g, QuantJob *job, Arena *tmp, Diag *d)
 {
     job->loose = NULL;
     Annotation a = annotate(g, job, tmp);
-    if (!calibrate(&a, job, d))
+    if (!weights_are_finite(&a, d) || !calibrate(&a, job, d))
         return false;
     annotation_tell(&a, job);
     tell_of_gptq(&a, job, d);

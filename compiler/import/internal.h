@@ -4,6 +4,7 @@
 
 #include "compiler/import/import.h"
 #include "ir/table.h"
+#include <dirent.h>
 
 /* -- bounds -------------------------------------------------------------------------------- */
 
@@ -13,16 +14,35 @@ static inline bool fits(uint64_t at, uint64_t n, uint64_t limit)
     return at <= limit && n <= limit - at;
 }
 
+/* -- files beneath a folder: folder.c ------------------------------------------------------- */
+
+typedef struct Folder {
+    const char *path; /* with a '/' at its end */
+    int fd;           /* -1: not opened yet */
+    const char *last; /* not terminated: the folder beneath it that was used last */
+    size_t n_last;
+    int last_fd;
+} Folder;
+
+Folder folder_at(Arena *a, const char *path);
+/* `name` counts from the folder and outlives it; `path` is what messages call it.  -1: reported. */
+int folder_file(Folder *f, const char *name, Files *files, const char *path, File **out,
+                Diag *d);
+DIR *folder_list(Folder *f, const char *name); /* NULL: there is none to be read */
+void folder_close(Folder *f);
+
 /* -- archives: zip.c ----------------------------------------------------------------------- */
 
 typedef struct Archive Archive;
 
 /* NULL: reported.  The mapping lives as long as the process. */
-Archive *archive_open(Arena *a, const char *path, Diag *d);
+Archive *archive_open(Files *files, Arena *a, const char *path, Diag *d);
 Archive *archive_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d);
-/* A folder an archive was unpacked into; data_dir stands for its "data" unless NULL. */
-Archive *archive_folder(Arena *a, const char *path, const char *data_dir, Diag *d);
+/* A folder an archive was unpacked into.  Unless NULL, weights_dir holds its "data", or is that. */
+Archive *archive_folder(Files *files, Arena *a, const char *path, const char *weights_dir, Diag *d);
+void archive_close(Archive *z); /* what was read stays; NULL: nothing */
 
+bool archive_is_folder(const Archive *z);
 bool archive_has(const Archive *z, const char *name);
 /* The bytes of member `name`, counted from the archive's root: mapped, or in the arena where they
  * were deflated or are few; writable, and so are JSON_ROOM bytes behind them.  An archive gives the
@@ -30,6 +50,9 @@ bool archive_has(const Archive *z, const char *name);
 bool archive_read(Archive *z, const char *name, uint8_t **data, size_t *n);
 int archive_names(Archive *z, const char ***names);  /* of all members of a zip, whole */
 int archive_models(Archive *z, const char ***names); /* NAME of each models/NAME.json */
+
+/* A file, however it is reached, as archive_read gives it. */
+bool file_load(Files *files, Arena *a, const char *path, uint8_t **data, size_t *n, Diag *d);
 
 uint32_t crc32_of(const uint8_t *data, size_t n); /* as in zip and zlib: crc32.c */
 

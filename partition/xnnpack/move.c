@@ -122,6 +122,8 @@ bool xnn_takes_slice(const Node *n, Refusal *r)
     int64_t v;
     if (!arg_int(n, 4, &v) || v != 1 || (n->arg[2].kind != ARG_NONE && !arg_int(n, 2, &v)))
         return xnn_no(r, "its step is not 1", "slice without steps");
+    if (n->out[0]->type.dim[xnn_axis(n, 1, n->in[0]->type.rank)].expr)
+        return xnn_no(r, "calls decide how much it cuts", "slice to a size that is fixed");
     return cuts_known_size(n, r);
 }
 

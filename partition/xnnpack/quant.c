@@ -67,6 +67,27 @@ static bool all_zero(const Value *v)
     return true;
 }
 
+static float scale_at(const Ints *k, int64_t i)
+{
+    if (!k->scales)
+        return (float)k->scale;
+    const void *data = k->scales->state->data;
+    return k->scales->type.dtype == ETC_F64 ? (float)((const double *)data)[i]
+                                            : ((const float *)data)[i];
+}
+
+/* As the runtime wants them: positive and normal, in bf16 where they are of groups. */
+static bool has_sound_scales(const Ints *k)
+{
+    const int64_t n = k->scales ? type_numel(k->scales->type) : 1;
+    for (int64_t i = 0; i < n; i++) {
+        const float v = scale_at(k, i);
+        if (!isnormal(v) || v < 0 || (k->group && (bfloat_of(v) & 0x7f80) == 0x7f80))
+            return false;
+    }
+    return true;
+}
+
 static bool ints_of_channels(const Node *n, Ints *out)
 {
     int64_t axis;
@@ -99,11 +120,12 @@ static bool ints_of(const Value *v, Ints *out)
         return false;
     }
     const Type from = n->out[0]->type;
-    if (!view || type_equal(from, v->type))
-        return true;
-    out->group = from.rank == 2 ? from.dim[1].value : 0;
-    return v->type.rank == 2 && out->group && !out->axis &&
-           v->type.dim[1].value % out->group == 0;
+    const bool is_whole = !view || type_equal(from, v->type);
+    if (!is_whole)
+        out->group = from.rank == 2 ? from.dim[1].value : 0;
+    return has_sound_scales(out) &&
+           (is_whole || (v->type.rank == 2 && out->group && !out->axis &&
+                         v->type.dim[1].value % out->group == 0));
 }
 
 /* A dequantize does not clamp: its bounds are promises that the numbers may break. */
@@ -419,15 +441,6 @@ static int add_scales(Lower *w, const State *s, EtcDtype t, const void *data, in
                                        type_tensor(p, t, 1, &dim), data);
     PUSH(w->x.arena, w->x.constant, w->x.n_constants, named);
     return w->x.n_constants;
-}
-
-static float scale_at(const Ints *k, int64_t i)
-{
-    if (!k->scales)
-        return (float)k->scale;
-    const void *data = k->scales->state->data;
-    return k->scales->type.dtype == ETC_F64 ? (float)((const double *)data)[i]
-                                            : ((const float *)data)[i];
 }
 
 /* Whether the values at `in` are multiplied with weights as integers.  Floats are by linears, with

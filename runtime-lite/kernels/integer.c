@@ -174,7 +174,8 @@ static int read_conv(const EtcCall *c, const EtcTensor *x, const EtcTensor *w, E
     memset(g, 0, sizeof *g);
     if (!read_pair(c, 3, axes, 1, 1, s) || !read_pair(c, 4, axes, 0, 0, p) ||
         !read_pair(c, 5, axes, 1, 1, d) || !etc_arg_int(c, 6, &g->groups) || (g->groups < 1) ||
-        ((w->dim[0] % g->groups) != 0) || (x->dim[1] != ((int64_t)w->dim[1] * g->groups))) {
+        (g->groups > INT32_MAX) || ((w->dim[0] % g->groups) != 0) ||
+        (x->dim[1] != ((int64_t)w->dim[1] * g->groups))) {
         return 0;
     }
     const EtcConv all = {x->dim[0], g->groups,

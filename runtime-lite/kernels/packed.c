@@ -19,7 +19,7 @@ static EtcStatus check_weight(const EtcTensor *w, const EtcTensor *scale, const 
 {
     const int is_half = w->dtype == ETC_F16, is_i4 = w->dtype == ETC_U8;
     const int64_t rows = is_i4 ? ((k + 1) / 2) : k;
-    if ((n < 0) || (k < 1) || !is_packed(w, (int)w->dtype, n, rows) ||
+    if ((n < 0) || (n > INT32_MAX) || (k < 1) || !is_packed(w, (int)w->dtype, n, rows) ||
         (is_half != (scale == NULL)) || (is_half && (zero != NULL)) ||
         (!is_half && !is_i4 && (w->dtype != ETC_I8))) {
         return ETC_BAD_ARG;

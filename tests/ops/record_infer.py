@@ -320,12 +320,25 @@ def transformers():
     record(aten.linalg_vector_norm.default, T(2, 3))
 
 
+def corners():
+    for a in PLAIN:
+        record(aten.square.default, T(2, d=a))
+    for i in [(), (1,), (2,), (1, 1)]:
+        record(aten.index_select.default, T(), 0, T(*i, d="i64"))
+    for d in ["u8", "f32", "i64"]:
+        record(aten.gather.default, T(3), 0, T(2, 0, d=d))
+    for dilation, padding in [(2, "same"), (3, "same"), (2, "valid"), (3, "valid")]:
+        record(aten.conv1d.padding, T(2, 4, 6), T(6, 4, 3), T(6), [1], padding, [dilation], 1)
+        record(aten.conv2d.padding, T(2, 4, 9, 5), T(6, 4, 2, 3), None, [1], padding, [dilation], 1)
+
+
 def copies():
     I = lambda *dim: T(*dim, d="i64")
     calls = [(T(4, 5), 0, I(2), T(2, 5)), (T(4, 5), 0, I(2), T(3, 5)), (T(4, 5), 0, I(2), T(2, 4)),
              (T(4, 5), 0, I(2, 2), T(2, 5)), (T(4, 5), 0, T(2), T(2, 5)), (T(4, 5), 0, I(), T(1, 5)),
              (T(4, 5), 0, I(2), T(2, 5, d="f16")), (T(4, 5), 0, I(2), T(2)), (T(), 0, I(1), T()),
-             (T(), 1, I(1), T()), (T(4, d="i8"), -1, I(0), T(0, d="i8"))]
+             (T(), 1, I(1), T()), (T(4, 5), 0, I(1), T()), (T(4), 0, I(1), T()), (T(4), 0, I(2), T()),
+             (T(4, d="i8"), -1, I(0), T(0, d="i8"))]
     calls += [(T(4, 5), axis, I(2), T(4, 2)) for axis in [-3, -2, -1, 1, 2, 2**63 - 1, -2**63]]
     for call in calls:
         record(aten.index_copy.default, *call)
@@ -336,6 +349,7 @@ promotion()
 shapes()
 networks()
 transformers()
+corners()
 copies()
 print(f"; infer.etir -- types of results, recorded by record_infer.py from torch {torch.__version__}.")
 good.print("accepted")

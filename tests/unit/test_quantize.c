@@ -277,6 +277,29 @@ static double root_error(const Program *q, const float *w)
     return sum;
 }
 
+Test(quantize, weights_are_finite)
+{
+    const QuantRule rule = rule_of(floats, w8, 0);
+    const float bad[] = {NAN, INFINITY};
+    for (int i = 0; i < 2; i++) {
+        char *text = NULL;
+        size_t n = 0;
+        Diag d = {.out = open_memstream(&text, &n)};
+        Arena *a = arena_new();
+        Program *p = model(a, LINEAR, false);
+        Recipe r = {.file = "test", .rule = (QuantRule *)&rule, .n_rules = 1};
+        p->quant = &(QuantJob){.recipe = &r};
+        ((float *)(void *)p->state[0]->data)[7] = bad[i];
+        const char *pass = "quantize";
+        cr_assert_not(passes_run(p, &pass, 1, (PassOptions){0}, &d));
+        fclose(d.out);
+        cr_assert(strstr(text, i ? "weight 'w': infinity at element 7" : "weight 'w': NaN at element 7"),
+                  "%s", text);
+        free(text);
+        arena_free(a);
+    }
+}
+
 Test(quantize, hqq_needs_no_samples)
 {
     Arena *a = arena_new();
