@@ -7,7 +7,8 @@ With --seeds DIR, it writes the small ones as seeds of fuzzers: archives whose c
 DIR/zip, their programs to DIR/json.
 All are made from one small program, x + w, written here field by field, and a zip written byte by
 byte, so that each case breaks one thing.  The numbers in the names group them: 1-10 archives,
-11-15 JSON, 16-20 programs, 28 scales and zero points, whose types are checked too.
+11-15 JSON, 16-20 programs, 28 scales and zero points, whose types are checked too, 46 names that
+would be code in C.
 """
 import copy
 import json
@@ -632,17 +633,43 @@ def quantized():
     per_channel("28_channels_dtype", MODEL, "zero_points has dtype f32", dtype=7)
 
 
+# -- 46: names that would be code in C -----------------------------------------------------------------
+
+def injected():
+    include = '*/\n#include"injected"'
+    m = members()
+    m[3].name = b'm/models/f";system(".json'
+    case("46_method", MODEL, "is no name for a method", archive(m))
+    changed("46_value", MODEL, "is no name for a value",
+            lambda p, c: p["graph_module"]["graph"]["tensor_values"].update({include: meta([1])}))
+
+    def weight(p, c):
+        c["config"][include] = c["config"].pop("w")
+        p["graph_module"]["signature"]["input_specs"][0]["parameter"]["parameter_name"] = include
+    changed("46_weight", OK, r'%p_w = "*/\x0a#include\"injected\""', weight)
+    changed("46_module", OK, r'from "*/\x0a#include.injected", ',
+            lambda p, c: p["graph_module"]["graph"]["nodes"][0]["metadata"].update(
+                nn_module_stack="L__self__,,Net;L__self___a,%s,Net" % include))
+    changed("46_operator", UNSUPPORTED, r'(*/\x0a#include"injected")',
+            lambda p, c: p["graph_module"]["graph"]["nodes"][0].update(target="torch.ops." + include))
+
+
 def write(folder, name, data):
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, name), "wb") as f:
         f.write(data)
 
 
-def main():
+def make():
     archives()
     jsons()
     graphs()
     quantized()
+    injected()
+
+
+def main():
+    make()
     folder = sys.argv[-1]
     listing = ""
     for name, code, message, data in CASES:
