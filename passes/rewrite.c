@@ -285,8 +285,8 @@ Node *build_index(Rewrite *r, Node *at, Value *x, int64_t axis, Value *index, Va
         node_push(m, node_use(m, values));
         node_push(m, (Arg){.kind = ARG_BOOL, .b = false});
     }
-    Value *v = node_add_out(m, arena_printf(p->arena, "%s.%d", at->out[0]->name, graph_number(r->g)),
-                            at->out[0]->type);
+    const char *name = arena_printf(p->arena, "%s.%d", at->out[0]->name, graph_number(r->g));
+    Value *v = node_add_out(m, name, at->out[0]->type);
     if (!schema_check(m, r->d) || !op_info[m->op].infer(m, &t, r->d))
         return NULL;
     value_set_type(v, t);

@@ -238,16 +238,16 @@ Test(infer, an_int_is_what_its_node_says)
 
 /* -- scales and zero points ------------------------------------------------------------ */
 
-#define PER_TENSOR(scale, zero, dtype, lo, hi)                                                    \
-    "%y = quantized_decomposed.quantize_per_tensor.default(%x, " scale ", " zero ", " lo ", " hi    \
-    ", " dtype ") : " dtype "[%n,4] return %y"
+#define PER_TENSOR(scale, zero, dtype, lo, hi)                                             \
+    "%y = quantized_decomposed.quantize_per_tensor.default(%x, " scale ", " zero ", " lo ", " \
+    hi ", " dtype ") : " dtype "[%n,4] return %y"
 
 Test(infer, scales_are_positive_and_zero_points_are_integers_of_the_dtype)
 {
     bool ok;
     expect_refusal(PER_TENSOR("0.0", "0", "i8", "-128", "127"),
-                   "node 'y' (quantized_decomposed.quantize_per_tensor.default): scale has the value "
-                   "0, expected one above 0 and finite");
+                   "node 'y' (quantized_decomposed.quantize_per_tensor.default): scale has the "
+                   "value 0, expected one above 0 and finite");
     expect_refusal(PER_TENSOR("-0.5", "0", "i8", "-128", "127"), "scale has the value -0.5");
     expect_refusal(PER_TENSOR("inf", "0", "i8", "-128", "127"), "scale has the value inf");
     expect_refusal(PER_TENSOR("nan", "0", "i8", "-128", "127"), "scale has the value nan");
@@ -266,8 +266,8 @@ static char *channels_message(const float scale[3], const int64_t zero[3], bool 
     static const char text[] =
         "program \"m\" stage core const %s = \"s\" : f32[3] in \"-\"+2 "
         "const %z = \"z\" : i64[3] in \"-\"+15 method @f(%x: u8[2,3]) { %y = "
-        "quantized_decomposed.dequantize_per_channel.default(%x, %s, %z, 1, 0, 255, u8, out_dtype=none)"
-        " : f32[2,3] return %y }";
+        "quantized_decomposed.dequantize_per_channel.default(%x, %s, %z, 1, 0, 255, u8, "
+        "out_dtype=none) : f32[2,3] return %y }";
     char *said = NULL;
     uint8_t bytes[48] = {0};
     size_t len = 0;
