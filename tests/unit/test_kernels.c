@@ -746,6 +746,6 @@ Test(kernels, empty_tensors_take_no_time, .timeout = 60)
 
 Test(kernels, none_refuses)
 {
-    EtcCall c = {NULL, 0, NULL, NULL};
+    EtcCall c = {NULL, 0, NULL, NULL, NULL};
     cr_assert_eq(etc_none(&c), ETC_UNSUPPORTED);
 }

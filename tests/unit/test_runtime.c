@@ -570,6 +570,43 @@ Test(flat, number_of_tables)
     cr_expect(strstr(verify_shared(1000), "1,000,000 tables"), "%s", verify_shared(1000));
 }
 
+/* -- limits ---------------------------------------------------------------------------------- */
+
+/* A product of [2, 3] and [3, 5] is an instruction, 31 elements and 30 multiply-adds; the jump back
+ * is an instruction. */
+Test(runtime, work_is_counted)
+{
+    static const struct {
+        int64_t work;
+        const char *name; /* of the operator that asks for more; NULL: an instruction does */
+        int64_t index;
+    } list[] = {{1, "aten::mm", 0},     {61, "aten::mm", 0},       {62, NULL, 1},
+                {63, NULL, 0},          {64, "aten::mm", 0},       {124, "aten::mm", 0},
+                {63 * 100, NULL, 0},    {63 * 100 + 62, NULL, 1}};
+    Loaded l;
+    cr_assert_eq(start_file(&l, "limit_work.pte"), ETC_OK);
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        etc_method_limit(l.method, list[i].work);
+        l.e = (EtcError){.index = -1};
+        cr_expect_eq(etc_method_run(l.method, &l.e), ETC_TOO_MUCH);
+        cr_expect(strstr(l.e.what, "element operations"), "%s", l.e.what);
+        cr_expect(list[i].name ? l.e.name && !strcmp(l.e.name, list[i].name) : !l.e.name,
+                  "%d: %s", (int)list[i].work, l.e.name);
+        cr_expect_eq(l.e.index, list[i].index, "%d: %d", (int)list[i].work, (int)l.e.index);
+    }
+    loaded_stop(&l);
+    cr_assert_eq(start_file(&l, "good_in_place.pte"), ETC_OK);
+    cr_assert_eq(loaded_run_on_zeros(&l), ETC_OK);
+    etc_method_limit(l.method, 7 + 12 + 18 + 12 + 12 + 12 + 12 + 12);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_OK, "%s", l.e.what);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_OK, "each run anew: %s", l.e.what);
+    etc_method_limit(l.method, 7 + 12 + 18 + 12 + 12 + 12 + 12 + 12 - 1);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_TOO_MUCH);
+    etc_method_limit(l.method, 0);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_OK);
+    loaded_stop(&l);
+}
+
 /* -- calls of the API ------------------------------------------------------------------------ */
 
 Test(runtime, memory_must_be_aligned)

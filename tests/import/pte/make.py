@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """make.py -- writes the hand-built .pte files of this folder; needs the package `flatbuffers`.
 
-good_*.pte run; bad_*.pte are refused, by open, init or run, as tests/unit/test_runtime.c says.
+good_*.pte run; bad_*.pte are refused, by open, init or run, as tests/unit/test_runtime.c says;
+limit_*.pte ask for more than a host may want to give.
 Slots are those of program.fbs.  off_*.pte and mini_*.pte are from other writers and stay as they
 are.
 """
@@ -252,6 +253,15 @@ def good_in_place():
     p.save("good_in_place", [x], [flat, wide])
 
 
+def limits():
+    """What asks for more than there is."""
+    p = Pte()
+    a, b, y = (p.tensor([2, 3]), p.tensor([3, 5]), p.tensor([2, 5]))
+    p.kernel("aten::mm", "out", a, b, y, y)
+    p.jump_false(p.bool(False), 0)
+    p.save("limit_work", [], [y])
+
+
 def bad(name):
     def wrap(f):
         p = Pte()
@@ -266,6 +276,7 @@ def main():
     good_state()
     good_fixed_inputs()
     good_in_place()
+    limits()
 
     @bad("const_out")
     def _(p):
