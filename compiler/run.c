@@ -10,7 +10,7 @@
 
 typedef struct Call {
     Strings in;
-    EtcValue *out;
+    EtcValue *out; /* of the last call where the method has them */
 } Call;
 
 Strings *split_calls(const Options *o, Arena *a, int *n)
@@ -26,6 +26,7 @@ Strings *split_calls(const Options *o, Arena *a, int *n)
     return call;
 }
 
+/* A copy that the next call leaves alone. */
 static EtcValue keep(Arena *a, const EtcValue *v)
 {
     EtcValue copy = *v;
@@ -42,16 +43,35 @@ static EtcValue keep(Arena *a, const EtcValue *v)
     return copy;
 }
 
+/* Copies of all outputs, of a value that is several of them one. */
+static void keep_all(const Runner *r, EtcValue *out, int n)
+{
+    const EtcValue *first = n ? etc_method_output(r->method, 0) : NULL, *last = first;
+    for (int i = 0; i < n; i++) {
+        const EtcValue *v = etc_method_output(r->method, i);
+        first = v < first ? v : first;
+        last = v > last ? v : last;
+    }
+    const EtcValue **copy = NEW(r->arena, const EtcValue *, n ? last - first + 1 : 0);
+    for (int i = 0; i < n; i++) {
+        const EtcValue *v = etc_method_output(r->method, i);
+        out[i] = copy[v - first] ? *copy[v - first] : keep(r->arena, v);
+        copy[v - first] = &out[i];
+    }
+}
+
 /* -- calls ------------------------------------------------------------------------------------- */
 
-static bool run_call(const Runner *r, Call *c)
+static bool run_call(const Runner *r, Call *c, bool is_last)
 {
     int n_out = etc_method_n_outputs(r->method);
     if (!runner_set_inputs(r, &c->in) || !runner_call(r))
         return false;
     c->out = NEW(r->arena, EtcValue, n_out + 1);
-    for (int i = 0; i < n_out; i++)
-        c->out[i] = keep(r->arena, etc_method_output(r->method, i));
+    for (int i = 0; i < n_out && is_last; i++)
+        c->out[i] = *etc_method_output(r->method, i);
+    if (!is_last)
+        keep_all(r, c->out, n_out);
     return true;
 }
 
@@ -226,7 +246,7 @@ static bool run_calls(const Runner *r)
     double start = seconds_now();
     for (int k = 0; k < n_calls; k++) {
         call[k].in = in[k];
-        if (!run_call(r, &call[k]))
+        if (!run_call(r, &call[k], k + 1 == n_calls))
             return false;
     }
     if (r->o->verbose)
