@@ -27,24 +27,26 @@ Strings *split_calls(const Options *o, Arena *a, int *n)
 }
 
 /* A copy that the next call leaves alone. */
-static EtcValue keep(Arena *a, const EtcValue *v)
+static bool keep(Runner *r, const EtcValue *v, EtcValue *copy)
 {
-    EtcValue copy = *v;
     int64_t dim[ETC_MAX_RANK];
+    *copy = *v;
     if (v->tag != ETC_TENSOR)
-        return copy;
+        return true;
     const EtcTensor *t = v->as.tensor;
     for (int i = 0; i < t->rank; i++)
         dim[i] = t->dim[i];
-    copy.as.tensor = tensor_new(a, t->dtype, t->rank, dim);
     size_t bytes = (size_t)etc_numel(t) * etc_dtype_size((int)t->dtype);
+    if (!runner_takes(r, bytes, "outputs kept for the end"))
+        return false;
+    copy->as.tensor = tensor_new(r->arena, t->dtype, t->rank, dim);
     if (bytes)
-        memcpy(copy.as.tensor->data, t->data, bytes);
-    return copy;
+        memcpy(copy->as.tensor->data, t->data, bytes);
+    return true;
 }
 
 /* Copies of all outputs, of a value that is several of them one. */
-static void keep_all(const Runner *r, EtcValue *out, int n)
+static bool keep_all(Runner *r, EtcValue *out, int n)
 {
     const EtcValue *first = n ? etc_method_output(r->method, 0) : NULL, *last = first;
     for (int i = 0; i < n; i++) {
@@ -53,16 +55,21 @@ static void keep_all(const Runner *r, EtcValue *out, int n)
         last = v > last ? v : last;
     }
     const EtcValue **copy = NEW(r->arena, const EtcValue *, n ? last - first + 1 : 0);
-    for (int i = 0; i < n; i++) {
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) {
         const EtcValue *v = etc_method_output(r->method, i);
-        out[i] = copy[v - first] ? *copy[v - first] : keep(r->arena, v);
+        if (copy[v - first])
+            out[i] = *copy[v - first];
+        else
+            ok = keep(r, v, &out[i]);
         copy[v - first] = &out[i];
     }
+    return ok;
 }
 
 /* -- calls ------------------------------------------------------------------------------------- */
 
-static bool run_call(const Runner *r, Call *c, bool is_last)
+static bool run_call(Runner *r, Call *c, bool is_last)
 {
     int n_out = etc_method_n_outputs(r->method);
     if (!runner_set_inputs(r, &c->in) || !runner_call(r))
@@ -70,9 +77,7 @@ static bool run_call(const Runner *r, Call *c, bool is_last)
     c->out = NEW(r->arena, EtcValue, n_out + 1);
     for (int i = 0; i < n_out && is_last; i++)
         c->out[i] = *etc_method_output(r->method, i);
-    if (!is_last)
-        keep_all(r, c->out, n_out);
-    return true;
+    return is_last || keep_all(r, c->out, n_out);
 }
 
 /* -- results ----------------------------------------------------------------------------------- */
@@ -238,7 +243,7 @@ static bool give_results(const Runner *r, const Call *call, int n_calls)
     return ok;
 }
 
-static bool run_calls(const Runner *r)
+static bool run_calls(Runner *r)
 {
     int n_calls;
     const Strings *in = split_calls(r->o, r->arena, &n_calls);

@@ -3,6 +3,8 @@
 #include "compiler/compiler.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /* -- the program ------------------------------------------------------------------------------- */
 
@@ -74,6 +76,47 @@ static bool offer_delegates(Runner *r)
     return ok;
 }
 
+/* -- limits ------------------------------------------------------------------------------------ */
+
+/* What the machine has, or what this process may take of it where that is less. */
+static int64_t machine_memory(void)
+{
+    struct rlimit own;
+    int64_t pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE), most = INT64_MAX;
+    if (pages > 0 && size > 0 && !mul_ok(pages, size, &most))
+        most = INT64_MAX;
+    if (getrlimit(RLIMIT_AS, &own) == 0 && own.rlim_cur < (rlim_t)most)
+        most = (int64_t)own.rlim_cur;
+    return most;
+}
+
+bool runner_takes(Runner *r, size_t bytes, const char *what)
+{
+    Loc loc = {.file = r->o->model};
+    if ((uint64_t)bytes <= (uint64_t)(r->most - r->held)) {
+        r->held += (int64_t)bytes;
+        return true;
+    }
+    return diag_error(r->diag, loc,
+                      "method '%s': %s: %zu bytes of memory beside %lld, where %s %lld; "
+                      "--memory-limit BYTES sets another limit",
+                      r->says.name, what, bytes, (long long)r->held,
+                      r->o->memory_limit ? "--memory-limit allows" : "this process may have",
+                      (long long)r->most);
+}
+
+static bool take_plan(Runner *r)
+{
+    if (!r->o->memory_limit || !parse_amount(r->o->memory_limit, 1024, &r->most))
+        r->most = machine_memory();
+    bool ok = runner_takes(r, r->need.table_bytes + r->need.scratch_bytes, "tables and scratch");
+    for (int32_t i = 0; i < r->need.n_pools; i++)
+        ok = ok && runner_takes(r, r->need.pool_bytes[i], "planned memory");
+    return ok;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
 bool runner_init(Runner *r)
 {
     EtcError e = {.index = -1};
@@ -85,6 +128,8 @@ bool runner_init(Runner *r)
     r->graph = graph_of(r, r->says.name);
     if (etc_program_memory(&r->file, method, &r->need, &e))
         return runtime_failed(r->o->model, &e, r->diag);
+    if (!take_plan(r))
+        return false;
     if (r->says.n_delegates && !offer_delegates(r))
         return false;
     void *pool[sizeof r->need.pool_bytes / sizeof *r->need.pool_bytes] = {0};

@@ -254,7 +254,13 @@ def good_in_place():
 
 
 def limits():
-    """What asks for more than there is."""
+    """What asks for more than there is: memory, copies of a result, and time."""
+    p = Pte()
+    x, p.arena = p.tensor([4]), 1 << 50
+    p.save("limit_pool", [], [x])
+    p = Pte()
+    x = p.tensor([1 << 18], at=0)
+    p.save("limit_outputs", [], [x] * 400)
     p = Pte()
     a, b, y = (p.tensor([2, 3]), p.tensor([3, 5]), p.tensor([2, 5]))
     p.kernel("aten::mm", "out", a, b, y, y)
