@@ -45,7 +45,7 @@ typedef struct Options {
     const char *objective;
     const char *max_drop, *labels;               /* of quantize */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
-    const char *memory_limit;              /* of run and bench */
+    const char *memory_limit, *work_limit; /* of run and bench */
     const char *runs, *warmup, *trace;     /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */

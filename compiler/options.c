@@ -178,6 +178,8 @@ static const Flag flag_row[] = {
      "that run samples (one per core); they change no result"},
     {"memory-limit", 0, FLAG_TEXT, AT(memory_limit), RUN | BENCH, is_amount, "BYTES",
      "the most memory that the program may take; also 4G (the machine's)"},
+    {"work-limit", 0, FLAG_TEXT, AT(work_limit), RUN | BENCH, is_amount, "N",
+     "the most element operations of a call; also 2G (10T)"},
     {"json", 0, FLAG_BOOL, AT(json), ALL, any, NULL, "print the result as JSON to stdout"},
     {"quiet", 'q', FLAG_BOOL, AT(quiet), ALL, any, NULL, "no message on success"},
     {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL, any, NULL, "print every stage with its time"},

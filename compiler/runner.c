@@ -78,6 +78,9 @@ static bool offer_delegates(Runner *r)
 
 /* -- limits ------------------------------------------------------------------------------------ */
 
+/* Element operations of a call where the flag is not given: minutes, even of vector kernels. */
+static const char default_work[] = "10T";
+
 /* What the machine has, or what this process may take of it where that is less. */
 static int64_t machine_memory(void)
 {
@@ -115,6 +118,18 @@ static bool take_plan(Runner *r)
     return ok;
 }
 
+static const char *work_limit(const Runner *r)
+{
+    return r->o->work_limit ? r->o->work_limit : default_work;
+}
+
+static void limit_work(const Runner *r)
+{
+    int64_t n;
+    if (parse_amount(work_limit(r), 1000, &n))
+        etc_method_limit(r->method, n);
+}
+
 /* ---------------------------------------------------------------------------------------------- */
 
 bool runner_init(Runner *r)
@@ -138,8 +153,10 @@ bool runner_init(Runner *r)
     etc_program_zeroed(&r->file);
     void *tables = arena_alloc(a, r->need.table_bytes + 256, 1);
     void *scratch = arena_alloc(a, r->need.scratch_bytes + 256, 1);
-    if (!etc_method_init(&r->file, method, tables, pool, scratch, &r->method, &e))
+    if (!etc_method_init(&r->file, method, tables, pool, scratch, &r->method, &e)) {
+        limit_work(r);
         return true;
+    }
     runtime_failed(r->o->model, &e, r->diag);
     if (r->says.n_delegates && !r->delegates.n)
         diag_note(r->diag, "etc-xnn runs what is delegated to XnnpackBackend; './dev build-xnn' "
@@ -242,8 +259,11 @@ bool runner_call(const Runner *r)
     EtcError e = {.index = -1};
     if (!etc_method_run(r->method, &e))
         return true;
-    if (e.status != ETC_BAD_ARG || e.name)
-        return runtime_failed(r->o->model, &e, r->diag);
-    return diag_error(r->diag, (Loc){.file = r->o->model}, "%s, not %lld", e.what,
-                      (long long)e.index);
+    if (e.status == ETC_BAD_ARG && !e.name)
+        return diag_error(r->diag, (Loc){.file = r->o->model}, "%s, not %lld", e.what,
+                          (long long)e.index);
+    runtime_failed(r->o->model, &e, r->diag);
+    if (e.status == ETC_TOO_MUCH)
+        diag_note(r->diag, "a call may do %s; --work-limit N sets another limit", work_limit(r));
+    return false;
 }

@@ -112,6 +112,18 @@ Test(commands, run_takes_no_more_memory_than_it_may)
     fails("run " PTE "limit_outputs.pte --memory-limit 1M", 1, "planned memory");
     fails("run x.pte --memory-limit 0", 2, "--memory-limit wants");
     fails("run x.pte --memory-limit 4GB", 2, "--memory-limit wants");
+    fails("run x.pte --work-limit -1", 2, "--work-limit wants");
+}
+
+Test(commands, run_works_no_more_than_it_may)
+{
+    fails("run " PTE "limit_work.pte --work-limit 50M", 1,
+          "element operations than the host allows");
+    fails("run " PTE "limit_work.pte --work-limit 50M", 1,
+          "a call may do 50M; --work-limit N sets another limit");
+    fails("bench " PTE "limit_work.pte --work-limit 50M", 1, "a call may do 50M");
+    ok("run $DATA/add/model.pt2 --input $DATA/add/input_0.npy --input $DATA/add/input_1.npy "
+       "--work-limit 10K");
 }
 
 Test(commands, run_json)
