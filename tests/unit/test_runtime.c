@@ -169,7 +169,7 @@ ParameterizedTestParameters(runtime, official)
 {
     static const Name names[] = {
         {"good_prim.pte", false}, {"good_state.pte", false}, {"good_fixed_inputs.pte", false},
-        {"good_in_place.pte", false},
+        {"good_in_place.pte", false}, {"good_callers_input.pte", false},
         {"mini_add.pte", false},  {"off_add.pte", false},    {"off_cnn.pte", false},
         {"off_cond.pte", true},   {"off_dyn.pte", true},     {"off_idx.pte", true},
         {"off_map.pte", false},   {"off_mut.pte", false},    {"off_mutinit.pte", false},
@@ -726,6 +726,34 @@ Test(runtime, inputs_may_lie_at_odd_addresses_or_in_the_output)
         cr_expect_eq(etc_method_set_input(l.method, 0, &again, &l.e), ETC_OK);
         cr_expect_eq(etc_method_run(l.method, &l.e), ETC_OK);
     }
+    loaded_stop(&l);
+}
+
+/* What is not planned is the caller's: it must be there and aligned, and no result may lie on it. */
+Test(runtime, inputs_without_a_place_are_read_where_they_lie)
+{
+    Loaded l;
+    _Alignas(16) float data[5] = {1, 2, 3, 4, 5};
+    int32_t dim[2] = {2, 2};
+    cr_assert_eq(start_file(&l, "good_callers_input.pte"), ETC_OK, "%s", l.e.what);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_BAD_FILE, "none was given");
+    cr_expect(strstr(l.e.what, "without memory"), "%s", l.e.what);
+    EtcTensor ok = {.data = data, .dtype = ETC_F32, .rank = 2, .dim = dim, .capacity = 16}, t = ok;
+    give(&l, t, NULL);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_OK, "%s", l.e.what);
+    cr_expect_eq(data[0], 1.0f);
+    t.data = (uint8_t *)data + 2;
+    give(&l, t, "misaligned");
+    t = ok, t.data = NULL;
+    give(&l, t, "less data");
+    const EtcTensor *y = etc_method_output(l.method, 0)->as.tensor;
+    t = ok, t.data = y->data;
+    give(&l, t, NULL);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_OK, "exp may write over what it reads");
+    t.data = (uint8_t *)y->data + 4, t.dim = (int32_t[]){1, 2}, t.capacity = 8;
+    give(&l, t, NULL);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_BAD_FILE);
+    cr_expect(strstr(l.e.what, "lies over an argument"), "%s", l.e.what);
     loaded_stop(&l);
 }
 

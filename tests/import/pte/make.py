@@ -253,6 +253,14 @@ def good_in_place():
     p.save("good_in_place", [x], [flat, wide])
 
 
+def good_callers_input():
+    """An input that the plan has no place for."""
+    p = Pte()
+    x, y = p.tensor([2, 2], planned=False, dynamic=True), p.tensor([2, 2], dynamic=True)
+    p.kernel("aten::exp", "out", x, y, y)
+    p.save("good_callers_input", [x], [y])
+
+
 def limits():
     """What asks for more than there is: memory, copies of a result, and time."""
     p = Pte()
@@ -282,6 +290,7 @@ def main():
     good_state()
     good_fixed_inputs()
     good_in_place()
+    good_callers_input()
     limits()
 
     @bad("const_out")
