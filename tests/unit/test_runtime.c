@@ -265,6 +265,13 @@ Test(runtime, hostile_files)
         {"bad_unknown_operator", ETC_UNSUPPORTED, "operator that this build lacks"},
         {"bad_two_methods_of_one_name", ETC_BAD_FILE, "two methods of one name"},
         {"bad_no_method", ETC_BAD_FILE, "no method"},
+        {"bad_many_methods", ETC_BAD_FILE, "more than 1024"},
+        {"bad_method_without_name", ETC_BAD_FILE, "method without a name"},
+        {"bad_version", ETC_UNSUPPORTED, "version of the schema"},
+        {"bad_value_without_table", ETC_BAD_FILE, "union without its value"},
+        {"bad_delegate_not_listed", ETC_BAD_FILE, "delegate that is not listed"},
+        {"bad_free_of_no_value", ETC_BAD_FILE, "free of no tensor"},
+        {"bad_free_of_a_number", ETC_BAD_FILE, "free of no tensor"},
         {"mini_linear_xnn", ETC_UNSUPPORTED, "delegate"},
         {"mini_linear_xnn_named", ETC_UNSUPPORTED, "delegate"},
     };
