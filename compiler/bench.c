@@ -103,10 +103,10 @@ static bool read_inputs(Bench *b)
         make_inputs(b);
     else if (!runner_set_inputs(&b->r, &o->inputs)) /* tells what does not fit */
         return false;
-    for (int i = 0; i < o->inputs.n; i++)
-        ok = input_read(b->arena, o->inputs.item[i], etc_method_input(b->r.method, i), &b->in[i],
-                        b->r.diag) &&
-             ok;
+    for (int i = 0; i < o->inputs.n; i++) {
+        const EtcValue *like = etc_method_input(b->r.method, i);
+        ok = input_read(o->files, b->arena, o->inputs.item[i], like, &b->in[i], b->r.diag) && ok;
+    }
     return ok;
 }
 
@@ -410,15 +410,15 @@ static void put_row(const Row *row, double all)
         printf("%10s  ", "-");
     if (row->delegate >= 0)
         printf("[%d] ", row->delegate);
-    printf("%s", row->name);
+    say(stdout, "%s", row->name);
     if (loc && loc->node)
-        printf("  %s", loc->node);
+        say(stdout, "  %s", loc->node);
     else
         put_place(row);
     if (loc && loc->module && *loc->module)
-        printf(", %s", loc->module);
+        say(stdout, ", %s", loc->module);
     if (loc && loc->source && *loc->source)
-        printf(", %s", loc->source);
+        say(stdout, ", %s", loc->source);
     putchar('\n');
 }
 
@@ -443,7 +443,7 @@ static void put_delegates(const Bench *b)
         const Row *row = &b->row[i];
         if (row->delegate < 0)
             continue;
-        printf("delegate %d: %s, %d operations, %" PRId64 " bytes packed, %.4f ms", row->delegate,
+        say(stdout, "delegate %d: %s, %d operations, %" PRId64 " bytes packed, %.4f ms", row->delegate,
                row->name, row->n_operations, b->held[row->delegate], row->seconds * 1e3);
         if (row->is_predicted)
             printf(", predicted %.4f", row->predicted * 1e3);
@@ -462,7 +462,7 @@ static int64_t planned_bytes(const Bench *b)
 static void put_report(const Bench *b)
 {
     const Spread *s = &b->spread;
-    printf("method %s, %d thread%s\n", b->r.says.name, b->threads, b->threads == 1 ? "" : "s");
+    say(stdout, "method %s, %d thread%s\n", b->r.says.name, b->threads, b->threads == 1 ? "" : "s");
     printf("load      %10.4f ms\nfirst run %10.4f ms\n", b->load * 1e3, b->first * 1e3);
     printf("run       %10.4f ms, the median of %d (%.4f .. %.4f, quartiles %.4f, %.4f)\n",
            s->median * 1e3, b->runs, s->min * 1e3, s->max * 1e3, s->low * 1e3, s->high * 1e3);
@@ -658,19 +658,11 @@ static void write_trace(const Bench *b, FILE *f)
 
 static bool stage_trace(const Bench *b, OutBatch *out)
 {
+    Text t;
     const char *path = b->r.o->trace;
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = path ? open_memstream(&text, &n) : NULL;
-    if (f)
-        write_trace(b, f);
-    bool ok = !path || (f && fclose(f) == 0) ||
-              diag_io(b->r.diag, (Loc){.file = path}, "no memory to write it");
-    OutPiece piece = {text, (int64_t)n, 0};
-    OutFile file = {&piece, 1};
-    ok = ok && (!path || out_stage(out, &file, path, b->r.diag));
-    free(text);
-    return ok;
+    if (path && text_open(&t))
+        write_trace(b, t.f);
+    return !path || (output_text(b->r.o, out, &t, path, b->r.diag) && out_stage(out, b->r.diag));
 }
 
 /* -- the command ------------------------------------------------------------------------------- */
@@ -680,31 +672,31 @@ static int number_or(const char *text, int otherwise)
     return text ? atoi(text) : otherwise;
 }
 
-static void give_report(Bench *b)
+static bool give_report(Bench *b)
 {
     OutBatch out = {.arena = b->arena};
     list_rows(b);
-    if (stage_trace(b, &out)) {
-        if (b->r.o->json)
-            json_report(b);
-        else
-            put_report(b);
-        finish_files(&out, b->r.diag);
-    }
+    bool ok = stage_trace(b, &out);
+    if (ok && b->r.o->json)
+        json_report(b);
+    else if (ok)
+        put_report(b);
+    ok = ok && finish_files(b->r.o, &out, b->r.diag);
     out_discard(&out);
+    return ok;
 }
 
-void command_bench(const Options *o, Arena *a, Diag *d)
+bool command_bench(const Options *o, Arena *a, Diag *d)
 {
     Bench b = {.r = {.o = o, .arena = a, .diag = d}, .arena = a,
                .runs = number_or(o->runs, RUNS), .warmup = number_or(o->warmup, WARMUP),
                .threads = number_or(o->threads, 1)};
     ImportKind kind = model_kind(o, d);
     if (kind == IMPORT_UNKNOWN || (kind != IMPORT_PTE && !runner_load(&b.r)))
-        return;
+        return false;
     b.before = status_of("VmRSS");
     forget_peak();
-    if (measure(&b) && watch(&b))
-        give_report(&b);
+    bool ok = measure(&b) && watch(&b) && give_report(&b);
     runner_end(&b.r);
+    return ok;
 }

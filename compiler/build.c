@@ -1,11 +1,8 @@
 /* build.c -- `etc compile`, `etc emit-c` and `etc check`. */
 #define _GNU_SOURCE
 #include "compiler/compiler.h"
-#include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* What a build makes; nothing of it is in its place before the end. */
 typedef struct Build {
@@ -79,91 +76,41 @@ static void put_source(FILE *f, const char *path)
     put_name(f, path);
 }
 
-/* A file, or every file below a folder, in the order of their names. */
-static void put_sources(FILE *f, const char *path, Arena *a)
-{
-    struct stat st;
-    struct dirent **entry;
-    if (!path || stat(path, &st))
-        return;
-    if (S_ISREG(st.st_mode))
-        put_source(f, path);
-    int n = S_ISDIR(st.st_mode) ? scandir(path, &entry, NULL, alphasort) : -1;
-    for (int i = 0; i < n; i++) {
-        if (strcmp(entry[i]->d_name, ".") != 0 && strcmp(entry[i]->d_name, "..") != 0)
-            put_sources(f, arena_printf(a, "%s/%s", path, entry[i]->d_name), a);
-        free(entry[i]);
-    }
-    if (n >= 0)
-        free(entry);
-}
-
-/* The weights of ROOT/models/NAME.json lie in ROOT/data unless --weights-dir says where. */
-static void put_model(FILE *f, const Options *o, const char *path, Arena *a)
-{
-    const char *slash = strrchr(path, '/');
-    size_t n = strlen(path);
-    put_sources(f, path, a);
-    if (o->weights_dir || n < 5 || strcmp(path + n - 5, ".json") != 0)
-        return;
-    const char *folder = slash ? arena_str(a, path, (size_t)(slash - path)) : ".";
-    put_sources(f, arena_printf(a, "%s/data", folder), a);
-    put_sources(f, arena_printf(a, "%s/../data", folder), a);
-}
-
-static void print_depfile(FILE *f, const Options *o, Arena *a)
+/* All that was read. */
+static void print_depfile(FILE *f, const Options *o)
 {
     put_name(f, o->output);
     fputc(':', f);
-    if (o->model)
-        put_model(f, o, o->model, a);
-    for (int i = 0; i < o->methods.n; i++)
-        put_model(f, o, strchr(o->methods.item[i], '=') + 1, a);
-    put_sources(f, o->weights_dir, a);
-    put_sources(f, o->weights, a);
-    put_sources(f, o->data, a);
-    for (int i = 0; o->verify && i < o->inputs.n; i++)
-        put_sources(f, o->inputs.item[i], a);
+    for (int i = 0; i < o->files->n; i++)
+        if (o->files->file[i]->is_opened)
+            put_source(f, o->files->file[i]->path);
     fputc('\n', f);
 }
 
-/* OUT.d beside OUT. */
-static bool stage_depfile(Build *b)
+const char *depfile_path(const Options *o, Arena *a)
 {
-    char *text = NULL;
-    size_t n = 0;
+    return arena_printf(a, "%s.d", o->output);
+}
+
+static bool add_depfile(Build *b)
+{
+    Text t;
     const Options *o = b->o;
     if (!o->depfile)
         return true;
-    FILE *f = open_memstream(&text, &n);
-    if (f)
-        print_depfile(f, o, b->arena);
-    if (!f || fclose(f))
-        return diag_io(b->diag, (Loc){.file = o->output}, "no memory for its depfile");
-    OutPiece piece = {arena_str(b->arena, text, n), (int64_t)n, 0};
-    OutFile file = {&piece, 1};
-    free(text);
-    return out_stage(&b->out, &file, arena_printf(b->arena, "%s.d", o->output), b->diag);
+    if (text_open(&t))
+        print_depfile(t.f, o);
+    return output_text(o, &b->out, &t, depfile_path(o, b->arena), b->diag);
 }
 
 static bool stage_files(Build *b)
 {
     bool ok = true;
     for (int i = 0; i < b->files.n && ok; i++)
-        ok = out_stage(&b->out, &b->files.file[i].out, file_path(b, i), b->diag);
+        ok = output_file(b->o, &b->out, &b->files.file[i].out, file_path(b, i), b->diag);
     if (ok && b->o->report)
-        ok = report_stage(b->program, b->o->report, &b->out, b->arena, b->diag);
-    return ok && stage_depfile(b);
-}
-
-bool finish_files(OutBatch *b, Diag *d)
-{
-    if (fflush(stdout) || ferror(stdout))
-        diag_io(d, (Loc){0}, "standard output cannot be written");
-    if (!diag_errors(d))
-        return out_commit(b, d);
-    out_discard(b);
-    return false;
+        ok = report_add(b->o, b->program, &b->out, b->arena, b->diag);
+    return ok && add_depfile(b) && out_stage(&b->out, b->diag);
 }
 
 /* -- the result -------------------------------------------------------------------------------- */
@@ -202,28 +149,31 @@ static void print_line(const Build *b, PlanReport r, double seconds)
 {
     const char *file = b->o->dry_run ? "(dry run)" : b->o->output;
     partition_line(b->program, file, b->arena);
-    fprintf(stderr,
-            "%s: %lld bytes, arena %lld (%s; lower bound %lld for this order, %lld for any), "
-            "scratch %lld, %.4g %% delegated, %.1f ms\n",
-            file, (long long)all_bytes(b), (long long)r.arena,
-            r.is_least ? "proven optimal" : "not proven optimal", (long long)r.bound,
-            (long long)r.order_free, (long long)r.scratch, partition_percent(b->program->partition),
-            seconds * 1e3);
+    say(stderr,
+        "%s: %lld bytes, arena %lld (%s; lower bound %lld for this order, %lld for any), "
+        "scratch %lld, %.4g %% delegated, %.1f ms\n",
+        file, (long long)all_bytes(b), (long long)r.arena,
+        r.is_least ? "proven optimal" : "not proven optimal", (long long)r.bound,
+        (long long)r.order_free, (long long)r.scratch, partition_percent(b->program->partition),
+        seconds * 1e3);
 }
 
 /* Everything is written, then told, then put in its place. */
-static void deliver(Build *b, bool ok)
+static bool deliver(Build *b, bool ok)
 {
-    if (ok && (b->o->dry_run || stage_files(b))) {
+    ok = ok && (b->o->dry_run || stage_files(b));
+    if (ok) {
         PlanReport r = total_plan(b->program, b->arena);
         r.scratch = b->program->tail == TAIL_C ? b->files.scratch : r.scratch;
         double seconds = seconds_now() - b->start;
         if (b->o->json)
             print_json(b, r, seconds);
-        if (finish_files(&b->out, b->diag) && !b->o->quiet)
+        ok = finish_files(b->o, &b->out, b->diag);
+        if (ok && !b->o->quiet)
             print_line(b, r, seconds);
     }
     out_discard(&b->out);
+    return ok;
 }
 
 /* -- tails ------------------------------------------------------------------------------------- */
@@ -247,7 +197,9 @@ static bool build_pte(Build *b)
     b->files.n = 1;
     b->program = model_compile(b->o, TAIL_PTE, b->arena, &b->out, b->diag);
     OutFile *f = &b->files.file->out;
-    return b->program && emit_pte(b->program, b->arena, f, &stats, b->diag) &&
+    return b->program &&
+           (emit_pte(b->program, b->arena, f, &stats, b->diag) ||
+            diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "a .pte")) &&
            target_has_operators(b->o, b->program, f, b->arena, b->diag);
 }
 
@@ -268,21 +220,22 @@ static bool build_c(Build *b)
     if (!b->program)
         return false;
     c.bound = total_plan(b->program, b->arena).bound;
-    return emit_c(b->program, &c, b->arena, &b->files, b->diag);
+    return emit_c(b->program, &c, b->arena, &b->files, b->diag) ||
+           diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "C");
 }
 
 /* -- commands ---------------------------------------------------------------------------------- */
 
-void command_compile(const Options *o, Arena *a, Diag *d)
+bool command_compile(const Options *o, Arena *a, Diag *d)
 {
     Build b = build_new(o, a, d);
-    deliver(&b, build_pte(&b) && partition_gate(o, b.program, d));
+    return deliver(&b, build_pte(&b) && partition_gate(o, b.program, d));
 }
 
-void command_emit_c(const Options *o, Arena *a, Diag *d)
+bool command_emit_c(const Options *o, Arena *a, Diag *d)
 {
     Build b = build_new(o, a, d);
-    deliver(&b, build_c(&b));
+    return deliver(&b, build_c(&b));
 }
 
 static void print_messages(const char *text, Arena *a)
@@ -295,7 +248,7 @@ static void print_messages(const char *text, Arena *a)
 }
 
 /* Messages go to standard error as ever and, with --json, into the result. */
-void command_check(const Options *o, Arena *a, Diag *d)
+bool command_check(const Options *o, Arena *a, Diag *d)
 {
     bool to_c = o->tail && !strcmp(o->tail, "c");
     Build b = build_new(o, a, d);
@@ -304,7 +257,8 @@ void command_check(const Options *o, Arena *a, Diag *d)
     FILE *err = d->out, *kept = o->json ? open_memstream(&text, &n) : NULL;
     if (kept)
         d->out = kept;
-    bool ok = to_c ? build_c(&b) : build_pte(&b);
+    bool ok = (to_c ? build_c(&b) : build_pte(&b)) ||
+              diag_untold(d, 0, (Loc){.file = o->model}, "the command", "check");
     d->out = err;
     if (kept && fclose(kept) == 0) {
         fputs(text, err);
@@ -317,5 +271,6 @@ void command_check(const Options *o, Arena *a, Diag *d)
     }
     free(text);
     if (ok && !o->quiet)
-        fprintf(stderr, "%s: nothing stops a compile to %s\n", o->model, to_c ? "C" : ".pte");
+        say(stderr, "%s: nothing stops a compile to %s\n", o->model, to_c ? "C" : ".pte");
+    return ok;
 }

@@ -59,17 +59,16 @@ static bool is_due(void *ctx)
 
 static bool write_part(const Keeper *k, const Statistics *s, Diag *d)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (f)
-        statistics_write(s, f);
-    bool ok = f && !fclose(f);
-    OutPiece piece = {text, (int64_t)n, 0};
-    OutFile file = {&piece, 1};
-    ok = ok ? out_write(&file, k->path, d)
-            : diag_io(d, (Loc){.file = k->path}, "no memory to write it");
-    free(text);
+    Text t;
+    OutBatch b = {.arena = arena_new()};
+    if (text_open(&t))
+        statistics_write(s, t.f);
+    const char *text = text_close(&t, b.arena);
+    OutPiece piece = {text, (int64_t)t.n, 0};
+    bool ok = text ? out_write(&(OutFile){&piece, 1}, k->path, d)
+                   : diag_io(d, (Loc){.file = k->path}, "no memory to write it");
+    out_discard(&b);
+    arena_free(b.arena);
     return ok;
 }
 
@@ -83,7 +82,7 @@ static bool keep(void *ctx, const Statistics *s, int done, Diag *d)
     if (!is_ending(k))
         return true;
     if (!k->o->quiet)
-        fprintf(stderr, "%s: %d of %d samples; the same command goes on there\n", k->path, done,
+        say(stderr, "%s: %d of %d samples; the same command goes on there\n", k->path, done,
                 k->n);
     pthread_sigmask(SIG_SETMASK, &k->before, NULL);
     raise(k->signal);
@@ -93,20 +92,15 @@ static bool keep(void *ctx, const Statistics *s, int done, Diag *d)
 /* What does not read is as good as none. */
 static const Statistics *read_part(const Keeper *k, Arena *a)
 {
-    char *text = NULL;
     const uint8_t *data;
-    size_t n, n_text;
-    Diag quiet = {.out = open_memstream(&text, &n_text)};
-    const Statistics *s = NULL;
-    if (quiet.out && map_file(k->path, &data, &n, &quiet))
-        s = statistics_read(a, k->path, (const char *)data, n, &quiet);
-    if (quiet.out)
-        fclose(quiet.out);
-    free(text);
-    return s;
+    size_t n;
+    Diag quiet = {0};
+    return file_map(files_new(a), k->path, &data, &n, &quiet) /* it is written too */
+               ? statistics_read(a, k->path, (const char *)data, n, &quiet)
+               : NULL;
 }
 
-static const char *part_of(const Options *o, Arena *a)
+const char *checkpoint_path(const Options *o, Arena *a)
 {
     return arena_printf(a, "%s.part", o->statistics);
 }
@@ -118,7 +112,7 @@ Checkpoint *checkpoint_open(const Options *o, uint64_t id, int n_samples, Arena 
         return NULL;
     Keeper *k = NEW(a, Keeper, 1);
     Checkpoint *c = NEW(a, Checkpoint, 1);
-    *k = (Keeper){.o = o, .path = part_of(o, a), .n = n_samples, .next = seconds_now() + PERIOD};
+    *k = (Keeper){.o = o, .path = checkpoint_path(o, a), .n = n_samples, .next = seconds_now() + PERIOD};
     *c = (Checkpoint){.id = id, .is_due = is_due, .keep = keep, .ctx = k};
     k->was_there = file_exists(k->path);
     c->from = k->was_there ? read_part(k, a) : NULL;
@@ -133,14 +127,14 @@ void checkpoint_close(const Checkpoint *c)
         return;
     pthread_sigmask(SIG_SETMASK, &k->before, NULL);
     if (k->was_there && !k->o->quiet && c->first)
-        fprintf(stderr, "%s: went on behind %d of %d samples\n", k->path, c->first, k->n);
+        say(stderr, "%s: went on behind %d of %d samples\n", k->path, c->first, k->n);
     else if (k->was_there && !k->o->quiet)
-        fprintf(stderr, "%s: is not of this model, recipe and samples; began anew\n", k->path);
+        say(stderr, "%s: is not of this model, recipe and samples; began anew\n", k->path);
 }
 
 void checkpoint_remove(const Options *o)
 {
     Arena *a = arena_new();
-    unlink(part_of(o, a));
+    unlink(checkpoint_path(o, a));
     arena_free(a);
 }

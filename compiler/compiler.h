@@ -4,7 +4,7 @@
 
 #include "compiler/import/import.h"
 #include "emit/emit.h"
-#include "ir/ir.h"
+#include "ir/escape.h"
 #include "partition/partition.h"
 #include "passes/passes.h"
 #include "quant/quant.h"
@@ -35,6 +35,7 @@ typedef struct Strings {
 
 typedef struct Options {
     Command command;
+    Files *files;       /* of the run: those that are named here, then all others */
     const char *model;  /* "-" is standard input */
     const char *output; /* -o; "-" is standard output */
     const char *weights_dir, *weights, *data, *dump_ir, *dump_data;
@@ -66,20 +67,20 @@ typedef struct Pipeline {
 
 /* The passes that are left from p's stage to a planned program of p's tail.  False: that stage
  * leads to the other tail; reported. */
-bool pipeline_of(const Program *p, Pipeline *out, Diag *d);
+MUST_USE bool pipeline_of(const Program *p, Pipeline *out, Diag *d);
 
 /* Those of them to a .pte that end with partition.  False: p is past it; reported. */
-bool pipeline_to_partition(const Program *p, Pipeline *out, Diag *d);
+MUST_USE bool pipeline_to_partition(const Program *p, Pipeline *out, Diag *d);
 
 /* Those that end with quantize.  False: p is past it; reported. */
-bool pipeline_to_quantize(const Program *p, Pipeline *out, Diag *d);
+MUST_USE bool pipeline_to_quantize(const Program *p, Pipeline *out, Diag *d);
 
 /* The first of them, which make core of an export. */
 Pipeline pipeline_to_core(void);
 
 /* Whether each of the passes, in this order, meets a stage that it can start from; all that do not
  * are reported. */
-bool passes_follow(const Program *p, const char *const *pass, int n, Diag *d);
+MUST_USE bool passes_follow(const Program *p, const char *const *pass, int n, Diag *d);
 
 /* -- model.c ----------------------------------------------------------------------------- */
 
@@ -112,21 +113,42 @@ Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Dia
 Program *model_evaluable(const Options *o, Arena *a, Diag *d);
 
 /* An --input argument as input i of g; whether a tensor can be that input.  False: reported. */
-bool model_input(const Options *o, const char *text, const Graph *g, int i, Arena *a,
-                 EtcTensor **out, Diag *d);
-bool model_input_fits(const Options *o, const Graph *g, int i, const EtcTensor *t, Arena *a,
-                      Diag *d);
+MUST_USE bool model_input(const Options *o, const char *text, const Graph *g, int i, Arena *a,
+                          EtcTensor **out, Diag *d);
+MUST_USE bool model_input_fits(const Options *o, const Graph *g, int i, const EtcTensor *t,
+                               Arena *a, Diag *d);
 
 /* The passes, with what --verify, --check-ir, --dump-ir and -v ask for; what --dump-data asks for
- * is staged in `out` unless that is NULL. */
-bool model_run_passes(const Options *o, Program *p, const char *const *pass, int n, Arena *a,
+ * is added to `out` unless that is NULL. */
+MUST_USE bool model_run_passes(const Options *o, Program *p, const char *const *pass, int n, Arena *a,
                       OutBatch *out, Diag *d);
 
 /* -- build.c ----------------------------------------------------------------------------- */
 
-/* The files of a run appear, or none: in the end all are renamed to their places, if standard
- * output took what was printed and nothing failed. */
-bool finish_files(OutBatch *b, Diag *d);
+const char *depfile_path(const Options *o, Arena *a); /* OUT.d */
+
+/* -- output.c ---------------------------------------------------------------------------- */
+
+/* A text that is printed into memory, as it will be in a file. */
+typedef struct Text {
+    FILE *f;
+    char *data;
+    size_t n;
+} Text;
+
+FILE *text_open(Text *t);                   /* NULL: no memory, which is told when it is closed */
+const char *text_close(Text *t, Arena *a); /* in a; NULL: no memory */
+
+/* Each adds one file, if it is no other one of the run.  The bytes must outlive the batch; the text
+ * is closed. */
+MUST_USE bool output_file(const Options *o, OutBatch *b, const OutFile *f, const char *path, Diag *d);
+MUST_USE bool output_bytes(const Options *o, OutBatch *b, const void *bytes, int64_t n, const char *path,
+                  Diag *d);
+MUST_USE bool output_text(const Options *o, OutBatch *b, Text *t, const char *path, Diag *d);
+
+/* The files of a run appear, or none: in the end all that are staged are renamed to their places,
+ * if standard output took what was printed, no mapped file has changed and nothing failed. */
+MUST_USE bool finish_files(const Options *o, OutBatch *b, Diag *d);
 
 /* -- run.c: the inputs of each call ---------------------------------------------------------- */
 
@@ -137,7 +159,7 @@ Strings *split_calls(const Options *o, Arena *a, int *n);
 /* A tensor from a .npy file of version 1 to 3, little-endian, C order; its data is in `a`.
  * bfloat16 and float8 travel as uint16 and uint8 and are taken as `want` when sizes agree; give
  * -1 for no wish.  NULL: reported. */
-EtcTensor *npy_read(Arena *a, const char *path, int want, Diag *d);
+EtcTensor *npy_read(Files *files, Arena *a, const char *path, int want, Diag *d);
 
 enum { NPY_HEADER = 64 * 1024 }; /* more than the longest header that is read */
 
@@ -150,10 +172,10 @@ typedef struct NpyHeader {
 
 /* What a file of `size` bytes that begins with head[0..n) holds; n is size or at least NPY_HEADER.
  * False: reported. */
-bool npy_header(const char *name, const uint8_t *head, size_t n, int64_t size, NpyHeader *h,
-                Diag *d);
+MUST_USE bool npy_header(const char *name, const uint8_t *head, size_t n, int64_t size,
+                         NpyHeader *h, Diag *d);
 EtcDtype npy_dtype(EtcDtype is, EtcDtype want); /* as which a file's elements are taken */
-bool npy_check(const EtcTensor *t, const char *name, Diag *d); /* of bool: bytes are 0 or 1 */
+MUST_USE bool npy_check(const EtcTensor *t, const char *name, Diag *d); /* bool: 0 or 1 */
 
 /* -- data.c: samples of a model's inputs ---------------------------------------------------- */
 
@@ -163,7 +185,7 @@ typedef struct Data Data;
  * holds is one sample where it fits as it is; else its first axis is that of samples, or of a
  * multiple of the fixed batch.  All files' headers are read and their mistakes reported.  NULL:
  * there were any. */
-Data *data_open(const char *path, const Graph *g, Arena *a, Diag *d);
+Data *data_open(Files *files, const char *path, const Graph *g, Arena *a, Diag *d);
 /* For one reader at a time; valid until data_close. */
 Samples data_samples(Data *data);
 uint64_t data_id(const Data *data); /* by names, sizes and times of the files */
@@ -171,7 +193,8 @@ void data_close(Data *data); /* NULL: nothing */
 
 /* An --input argument: a .npy file, or value:JSON as a scalar value.  `like` (may be NULL) is
  * what the program expects: a number becomes a 0-d tensor where it wants one. */
-bool input_read(Arena *a, const char *text, const EtcValue *like, EtcValue *out, Diag *d);
+MUST_USE bool input_read(Files *files, Arena *a, const char *text, const EtcValue *like, EtcValue *out,
+                Diag *d);
 
 /* The file of a tensor; its pieces point into `a` and at the tensor's data. */
 OutFile npy_file(Arena *a, const EtcTensor *t);
@@ -202,7 +225,7 @@ typedef struct PteMethod {
 } PteMethod;
 
 /* Maps and verifies a .pte.  False: reported. */
-bool pte_open(const char *path, EtcProgram *p, Diag *d);
+MUST_USE bool pte_open(Files *files, const char *path, EtcProgram *p, Diag *d);
 
 /* p was opened by etc_program_open, which verified what is read here. */
 PteMethod pte_method(const EtcProgram *p, int32_t method, Arena *a);
@@ -219,7 +242,7 @@ typedef struct Delegates {
 } Delegates;
 
 /* profiles: they tell what they do.  False: reported. */
-bool delegates_start(int threads, bool profiles, Delegates *to, Diag *d);
+MUST_USE bool delegates_start(int threads, bool profiles, Delegates *to, Diag *d);
 void delegates_stop(const Delegates *d);
 
 /* -- runner.c ------------------------------------------------------------------------------ */
@@ -257,7 +280,14 @@ int runtime_version(
 
 /* Whether --target-runtime, if given, has every operator that the file calls; all others are
  * reported, each at the nodes that ask for it. */
-bool target_has_operators(const Options *o, const Program *p, const OutFile *f, Arena *a, Diag *d);
+MUST_USE bool target_has_operators(const Options *o, const Program *p, const OutFile *f, Arena *a,
+                                   Diag *d);
+
+/* -- shrunk.c ------------------------------------------------------------------------------ */
+
+/* From now on the process ends with a message and exit code 3 when it reads where a mapped file
+ * has been cut off. */
+void catch_shrunk_files(void);
 
 /* -- text.c: shared by the commands -------------------------------------------------------- */
 
@@ -283,10 +313,6 @@ bool ends_in(const char *s, const char *end); /* and is more than that */
 void html_put(FILE *f, const char *s);             /* escaped; NULL: nothing */
 const char *with_commas(Arena *a, int64_t n);      /* "1,605,632" */
 const char *in_units(Arena *a, double bytes);      /* "1.5 MiB" */
-
-/* Maps a regular file read-only, for as long as the process lives; an empty one gives n = 0.
- * False: reported. */
-bool map_file(const char *path, const uint8_t **data, size_t *n, Diag *d);
 
 /* Reports what runtime-lite says of a file; returns false. */
 bool runtime_failed(const char *file, const EtcError *e, Diag *d);
@@ -328,16 +354,16 @@ extern const RecipePreset recipe_preset[];
 extern const int n_recipe_presets;
 
 /* A preset, or a file of a recipe.  False: all its mistakes are reported. */
-bool recipe_read(const char *name, Arena *a, Recipe *out, Diag *d);
-bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Recipe *out, Diag *d);
+MUST_USE bool recipe_read(Files *files, const char *name, Arena *a, Recipe *out, Diag *d);
+MUST_USE bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Recipe *out, Diag *d);
 /* What --max-drop says, METRIC=VALUE.  False: it is not that. */
 bool recipe_set_budget(const char *text, Recipe *out);
 
 /* -- report.c ------------------------------------------------------------------------------ */
 
-/* Stages the picture of a planned program's memory: SVG, or a page with it where `path` does not
- * end in ".svg".  False: reported. */
-bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, Diag *d);
+/* Adds the picture of a planned program's memory that --report asks for: SVG, or a page with it
+ * where its name does not end in ".svg".  False: reported. */
+MUST_USE bool report_add(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d);
 
 /* -- quant_report.c ------------------------------------------------------------------------ */
 
@@ -345,20 +371,22 @@ bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, D
  * schema is in docs/quantization.md. */
 void quant_report_html(const QuantReport *r, Arena *a, FILE *f);
 void quant_report_json(const QuantReport *r, Arena *a, FILE *f);
-/* Stages the page, or the JSON where `path` ends in ".json".  False: reported. */
-bool quant_report_stage(const QuantReport *r, const char *path, OutBatch *out, Arena *a, Diag *d);
+/* Adds what --report asks for: the page, or the JSON where its name ends in ".json".  False:
+ * reported. */
+MUST_USE bool quant_report_add(const Options *o, const QuantReport *r, OutBatch *out, Arena *a, Diag *d);
 
 /* -- partition.c --------------------------------------------------------------------------- */
 
 double partition_percent(const PartitionReport *r); /* of multiply-adds that backends take */
-bool partition_gate(const Options *o, const Program *p, Diag *d); /* --require-delegated */
+MUST_USE bool partition_gate(const Options *o, const Program *p, Diag *d); /* --require-delegated */
 void partition_line(const Program *p, const char *file, Arena *a); /* to standard error */
 
 /* -- quantize.c ----------------------------------------------------------------------------- */
 
 /* Sets p->quant to what --recipe and its kin ask for, by `known` where that is not NULL.  False:
  * reported. */
-bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena *a, Diag *d);
+MUST_USE bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena *a,
+                            Diag *d);
 /* The samples of --calibrate, which as many threads run as --threads says. */
 Samples quant_samples(const Options *o, Data *data, const char *what, Arena *a);
 void quant_finish(const Program *p); /* once its passes have run: lets go of samples */
@@ -367,7 +395,7 @@ void quant_finish(const Program *p); /* once its passes have run: lets go of sam
 void quant_keep(const Options *o, const Program *p, Arena *a);
 
 /* p, which was observed, beside what it becomes by what it has seen.  False: reported. */
-bool quant_measure(const Options *o, const Program *p, QuantReport *r, Arena *a, Diag *d);
+MUST_USE bool quant_measure(const Options *o, const Program *p, QuantReport *r, Arena *a, Diag *d);
 
 /* -- checkpoint.c --------------------------------------------------------------------------- */
 
@@ -378,25 +406,27 @@ Checkpoint *checkpoint_open(const Options *o, uint64_t id, int n_samples, Arena 
 /* When all is seen: signals end the process again.  NULL: nothing. */
 void checkpoint_close(const Checkpoint *c);
 void checkpoint_remove(const Options *o); /* when all is done */
+const char *checkpoint_path(const Options *o, Arena *a); /* FILE.part */
 
 /* -- mixed.c ------------------------------------------------------------------------------- */
 
 /* What is to stay in floats for the recipe's budget, in *keep; NULL where that is nothing, or there
  * is no budget.  p was observed with nothing kept.  False: reported. */
-bool mixed_search(const Options *o, const Program *p, const Statistics **keep, Arena *a, Diag *d);
+MUST_USE bool mixed_search(const Options *o, const Program *p, const Statistics **keep, Arena *a,
+                           Diag *d);
 
-/* -- commands: each returns after reporting to d ------------------------------------------- */
+/* -- commands: false where they failed, which is reported to d ----------------------------- */
 
-void command_compile(const Options *o, Arena *a, Diag *d);
-void command_emit_c(const Options *o, Arena *a, Diag *d);
-void command_run(const Options *o, Arena *a, Diag *d);
-void command_bench(const Options *o, Arena *a, Diag *d);
-void command_diff(const Options *o, Arena *a, Diag *d);
-void command_check(const Options *o, Arena *a, Diag *d);
-void command_partition(const Options *o, Arena *a, Diag *d);
-void command_quantize(const Options *o, Arena *a, Diag *d);
-void command_inspect(const Options *o, Arena *a, Diag *d);
-void command_opt(const Options *o, Arena *a, Diag *d);
-void command_ops(const Options *o, Arena *a, Diag *d);
+bool command_compile(const Options *o, Arena *a, Diag *d);
+bool command_emit_c(const Options *o, Arena *a, Diag *d);
+bool command_run(const Options *o, Arena *a, Diag *d);
+bool command_bench(const Options *o, Arena *a, Diag *d);
+bool command_diff(const Options *o, Arena *a, Diag *d);
+bool command_check(const Options *o, Arena *a, Diag *d);
+bool command_partition(const Options *o, Arena *a, Diag *d);
+bool command_quantize(const Options *o, Arena *a, Diag *d);
+bool command_inspect(const Options *o, Arena *a, Diag *d);
+bool command_opt(const Options *o, Arena *a, Diag *d);
+bool command_ops(const Options *o, Arena *a, Diag *d);
 
 #endif

@@ -9,8 +9,6 @@
 #include "compiler/compiler.h"
 #include "compiler/import/internal.h"
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,6 +30,7 @@ typedef struct DataFile {
 } DataFile;
 
 struct Data {
+    Files *files; /* of the run */
     const Graph *g;
     Arena *arena, *held; /* held: what the open file needs */
     DataFile *file;
@@ -104,48 +103,11 @@ static bool settle(Array *r, const Value *v, Arena *a, Diag *d)
 
 /* -- files ------------------------------------------------------------------------------------ */
 
-static bool cannot_read(const char *path, Diag *d)
+static void add_to_id(Data *data, const char *path, const File *f)
 {
-    return diag_io(d, (Loc){.file = path}, "cannot be read: %s", strerror(errno));
-}
-
-/* Reads n bytes from `at` on; what is not there has gone since the size was asked for. */
-static bool read_at(int fd, const char *path, void *to, int64_t n, int64_t at, Diag *d)
-{
-    while (n > 0) {
-        ssize_t got = pread(fd, to, (size_t)n, (off_t)at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return cannot_read(path, d);
-        if (!got)
-            return diag_io(d, (Loc){.file = path}, "is shorter than when it was opened");
-        to = (char *)to + got;
-        n -= got;
-        at += got;
-    }
-    return true;
-}
-
-static void add_to_id(Data *data, const char *path, const struct stat *st)
-{
-    const int64_t is[] = {(int64_t)st->st_size, (int64_t)st->st_mtim.tv_sec,
-                          (int64_t)st->st_mtim.tv_nsec};
+    const int64_t is[] = {f->size, f->seconds, f->nanoseconds};
     data->id = statistics_hash(data->id, path, strlen(path));
     data->id = statistics_hash(data->id, is, sizeof is);
-}
-
-/* Without waiting for a pipe's writer. */
-static bool open_fd(Data *data, const char *path, int64_t *size, Diag *d)
-{
-    struct stat st;
-    data->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (data->fd < 0 || fstat(data->fd, &st))
-        return cannot_read(path, d);
-    *size = (int64_t)st.st_size;
-    if (!data->is_known)
-        add_to_id(data, path, &st);
-    return S_ISREG(st.st_mode) || diag_io(d, (Loc){.file = path}, "is not a regular file");
 }
 
 static void close_file(Data *data)
@@ -178,7 +140,7 @@ static bool open_npy(Data *data, const char *path, int64_t size, Diag *d)
             n_given(data->g));
     Array *r = &data->array[i];
     *r = (Array){.name = path};
-    return read_at(data->fd, path, head, n, 0, d) &&
+    return file_read(data->fd, path, head, n, 0, d) &&
            npy_header(path, head, (size_t)n, size, &r->h, d) &&
            settle(r, data->g->in[i], data->held, d);
 }
@@ -236,7 +198,7 @@ static bool open_npz(Data *data, const char *path, int64_t size, Diag *d)
     Arena *a = data->held;
     uint8_t *bytes = NEW(a, uint8_t, size + 1);
     const char **member;
-    if (!read_at(data->fd, path, bytes, size, 0, d))
+    if (!file_read(data->fd, path, bytes, size, 0, d))
         return false;
     Archive *z = archive_bytes(a, path, bytes, (size_t)size, d);
     if (!z)
@@ -274,11 +236,15 @@ static bool count_samples(const Data *data, const char *path, int64_t *n, Diag *
 static bool open_file(Data *data, int file, int64_t *n, Diag *d)
 {
     const char *path = data->file[file].path;
-    int64_t size = 0;
+    File *f;
     close_file(data);
-    if (!open_fd(data, path, &size, d))
+    data->fd = file_open(data->files, path, &f, d);
+    if (data->fd < 0)
         return false;
-    bool ok = ends_in(path, ".npz") ? open_npz(data, path, size, d) : open_npy(data, path, size, d);
+    if (!data->is_known)
+        add_to_id(data, path, f);
+    bool ok = ends_in(path, ".npz") ? open_npz(data, path, f->size, d)
+                                    : open_npy(data, path, f->size, d);
     if (!ok || !count_samples(data, path, n, d))
         return false;
     data->open = file;
@@ -308,7 +274,7 @@ static bool list_folder(Data *data, const char *path, Diag *d)
     DIR *dir = opendir(path);
     bool ok = true;
     if (!dir)
-        return cannot_read(path, d);
+        return file_unreadable(path, d);
     const char *slash = path[strlen(path) - 1] == '/' ? "" : "/";
     for (struct dirent *e; (e = readdir(dir));) {
         const char *full = arena_printf(data->arena, "%s%s%s", path, slash, e->d_name);
@@ -330,7 +296,7 @@ static bool list_files(Data *data, const char *path, Diag *d)
 {
     struct stat st;
     if (!*path || stat(path, &st))
-        return cannot_read(path, d);
+        return file_unreadable(path, d);
     if (S_ISDIR(st.st_mode))
         return list_folder(data, path, d);
     if (!is_data(path))
@@ -361,10 +327,10 @@ static bool survey(Data *data, const char *path, Diag *d)
     return ok && (data->n || diag_error(d, (Loc){.file = path}, "holds no samples"));
 }
 
-Data *data_open(const char *path, const Graph *g, Arena *a, Diag *d)
+Data *data_open(Files *files, const char *path, const Graph *g, Arena *a, Diag *d)
 {
     Data *data = NEW(a, Data, 1);
-    *data = (Data){.g = g, .arena = a, .held = arena_new(), .open = -1, .fd = -1};
+    *data = (Data){.files = files, .g = g, .arena = a, .held = arena_new(), .open = -1, .fd = -1};
     data->array = NEW(a, Array, g->n_in + 1);
     if (!n_given(g))
         diag_error(d, (Loc){.file = path}, "the model has no inputs that samples could be of");
@@ -418,7 +384,7 @@ static EtcTensor *read_array(Data *data, int input, int64_t k, const char *name,
     int64_t at;
     if (r->bytes && r->sample_bytes)
         memcpy(t->data, r->bytes + from, (size_t)r->sample_bytes);
-    else if (!read_at(data->fd, r->name, t->data, r->sample_bytes, from, d))
+    else if (!file_read(data->fd, r->name, t->data, r->sample_bytes, from, d))
         return NULL;
     if (!npy_check(t, r->name, d))
         return NULL;

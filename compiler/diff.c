@@ -379,10 +379,10 @@ static void print_error(const char *name, const Error *e, const char *what)
     if (!isnan(sqnr))
         snprintf(text, sizeof text, "%.1f dB", sqnr);
     if (e->same_sizes)
-        printf("  %-28s %11.3g %11.3g %10s  %s%s\n", name, e->most_abs, e->most_rel, text, what,
+        say(stdout, "  %-28s %11.3g %11.3g %10s  %s%s\n", name, e->most_abs, e->most_rel, text, what,
                e->same ? "" : "  differs");
     else
-        printf("  %-28s %11s %11s %10s  %s  other sizes\n", name, "-", "-", "-", what);
+        say(stdout, "  %-28s %11s %11s %10s  %s  other sizes\n", name, "-", "-", "-", what);
 }
 
 /* "aten.add.Tensor, blocks.0, net.py:12". */
@@ -541,7 +541,7 @@ static const char *first_text(const Diff *f)
                         p->error.was);
 }
 
-static void conclude(const Diff *f)
+static bool conclude(const Diff *f)
 {
     int differ = f->named.n_differ + f->outputs.n_differ + f->updates.n_differ;
     if (f->o->json)
@@ -552,14 +552,15 @@ static void conclude(const Diff *f)
         f->outputs.n_differ, f->outputs.n, f->updates.n_differ, f->updates.n, f->named.n_differ,
         f->named.n, f->ordered.n_differ, f->ordered.n);
     if (differ)
-        diag_fault(f->diag, FAULT_GATE, (Loc){.file = f->o->other}, "differ from '%s': %s; %s",
-                   f->o->model, counts, first_text(f));
-    else if (!f->o->quiet)
-        fprintf(stderr, "%s: as '%s' within %g + %g * |a|; differ: %s\n", f->o->other, f->o->model,
+        return diag_fault(f->diag, FAULT_GATE, (Loc){.file = f->o->other},
+                          "differ from '%s': %s; %s", f->o->model, counts, first_text(f));
+    if (!f->o->quiet)
+        say(stderr, "%s: as '%s' within %g + %g * |a|; differ: %s\n", f->o->other, f->o->model,
                 f->atol, f->rtol, counts);
+    return true;
 }
 
-void command_diff(const Options *o, Arena *a, Diag *d)
+bool command_diff(const Options *o, Arena *a, Diag *d)
 {
     Diff f = {.o = o, .arena = a, .diag = d};
     f.atol = o->atol ? strtod(o->atol, NULL) : 1e-5;
@@ -567,14 +568,13 @@ void command_diff(const Options *o, Arena *a, Diag *d)
     set_files(&f, 0);
     set_files(&f, 1);
     if (diag_errors(d) || !files_are_taken(&f))
-        return;
+        return false;
     bool ok = open_side(&f, 0);
     ok = open_side(&f, 1) && ok;
     if (!ok || !same_interface(&f))
-        return;
+        return false;
     make_pairs(&f);
     if (o->json)
         json_head(&f);
-    if (run_calls(&f))
-        conclude(&f);
+    return run_calls(&f) && conclude(&f);
 }

@@ -23,7 +23,7 @@ static void count(const Graph *g, Counts *c)
 static void text_ends(const char *what, Value *const *v, int n)
 {
     for (int i = 0; i < n; i++) {
-        printf("  %s %d: %s ", what, i, v[i]->name);
+        say(stdout, "  %s %d: %s ", what, i, v[i]->name);
         type_print(v[i]->type, stdout);
         putchar('\n');
     }
@@ -31,7 +31,7 @@ static void text_ends(const char *what, Value *const *v, int n)
 
 static void text_graph(const Graph *g, const Counts *c)
 {
-    printf("method %s: %d nodes\n", g->name, c->nodes);
+    say(stdout, "method %s: %d nodes\n", g->name, c->nodes);
     text_ends("input", g->in, g->n_in);
     text_ends("output", g->out, g->n_out);
     for (int i = 0; i < g->n_pools; i++)
@@ -124,7 +124,7 @@ static void text_symbols(const Program *p)
 {
     for (int i = 0; i < p->n_syms; i++) {
         const Symbol *s = p->sym[i];
-        printf("size %s: %lld or more", s->name, (long long)s->lo);
+        say(stdout, "size %s: %lld or more", s->name, (long long)s->lo);
         if (s->hi != INT64_MAX)
             printf(", at most %lld", (long long)s->hi);
         putchar('\n');
@@ -143,7 +143,7 @@ static void inspect_program(const Options *o, const Program *p, Arena *a)
         json_symbols(p, a);
         printf("\"methods\": [");
     } else {
-        printf("%s: stage %s, %d parameters and buffers of %lld bytes\n", o->model,
+        say(stdout, "%s: stage %s, %d parameters and buffers of %lld bytes\n", o->model,
                stage_name[p->stage], p->n_states, (long long)bytes);
         text_symbols(p);
     }
@@ -183,7 +183,7 @@ static void text_method(const PteMethod *m, const EtcMemory *need)
     int64_t arena = 0;
     for (int i = 0; i < m->n_pools; i++)
         arena += m->pool[i];
-    printf("method %s: arena %lld bytes", m->name, (long long)arena);
+    say(stdout, "method %s: arena %lld bytes", m->name, (long long)arena);
     if (need)
         printf("; runtime-lite adds tables %zu, scratch %zu", need->table_bytes,
                need->scratch_bytes);
@@ -191,9 +191,9 @@ static void text_method(const PteMethod *m, const EtcMemory *need)
     text_pte_ends("input", m->in, m->n_in);
     text_pte_ends("output", m->out, m->n_out);
     for (int i = 0; i < m->n_delegates; i++)
-        printf("  delegate %d: %s\n", i, m->delegate[i]);
+        say(stdout, "  delegate %d: %s\n", i, m->delegate[i]);
     for (int i = 0; i < m->n_ops; i++)
-        printf("  %5d %s%s\n", m->op[i].calls, m->op[i].name,
+        say(stdout, "  %5d %s%s\n", m->op[i].calls, m->op[i].name,
                m->op[i].is_built_in ? "" : " (this build lacks it)");
 }
 
@@ -237,18 +237,18 @@ static void json_method(const PteMethod *m, const EtcMemory *need, Arena *a)
     printf("]}");
 }
 
-static void inspect_pte(const Options *o, Arena *a, Diag *d)
+static bool inspect_pte(const Options *o, Arena *a, Diag *d)
 {
     EtcProgram p;
     EtcError e = {.index = -1};
-    if (!pte_open(o->model, &p, d))
-        return;
+    if (!pte_open(o->files, o->model, &p, d))
+        return false;
     int n_methods = etc_program_n_methods(&p);
     if (o->json)
         printf("{\"schema\": 1, \"kind\": \"pte\", \"file\": %s, \"bytes\": %zu, \"methods\": [",
                json_text(a, o->model), p.n_bytes);
     else
-        printf("%s: %zu bytes, %d method%s\n", o->model, p.n_bytes, n_methods,
+        say(stdout, "%s: %zu bytes, %d method%s\n", o->model, p.n_bytes, n_methods,
                n_methods == 1 ? "" : "s");
     for (int i = 0; i < n_methods; i++) {
         PteMethod m = pte_method(&p, i, a);
@@ -263,16 +263,16 @@ static void inspect_pte(const Options *o, Arena *a, Diag *d)
     }
     if (o->json)
         puts("]}");
+    return true;
 }
 
-void command_inspect(const Options *o, Arena *a, Diag *d)
+bool command_inspect(const Options *o, Arena *a, Diag *d)
 {
     ImportKind kind = model_kind(o, d);
     if (kind == IMPORT_PTE)
-        inspect_pte(o, a, d);
-    else if (kind != IMPORT_UNKNOWN) {
-        const Program *p = model_load(o, a, d);
-        if (p)
-            inspect_program(o, p, a);
-    }
+        return inspect_pte(o, a, d);
+    const Program *p = kind == IMPORT_UNKNOWN ? NULL : model_load(o, a, d);
+    if (p)
+        inspect_program(o, p, a);
+    return p != NULL;
 }

@@ -3,7 +3,7 @@
 #include <malloc.h>
 #include <signal.h>
 
-static void (*const command[N_COMMANDS])(const Options *o, Arena *a, Diag *d) = {
+static bool (*const command[N_COMMANDS])(const Options *o, Arena *a, Diag *d) = {
     [CMD_COMPILE] = command_compile, [CMD_EMIT_C] = command_emit_c,
     [CMD_RUN] = command_run,         [CMD_BENCH] = command_bench,
     [CMD_DIFF] = command_diff,
@@ -26,13 +26,17 @@ int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of writing, reported below */
     signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow any more */
+    catch_shrunk_files();
     keep_memory();
     Arena *a = arena_new();
     Options o = {0};
     Diag d = {.out = stderr};
     OptionsResult r = options_parse(&o, a, argc, argv, stdout, stderr);
-    if (r == OPTIONS_RUN)
-        command[o.command](&o, a, &d);
+    if (r == OPTIONS_RUN) {
+        if (!command[o.command](&o, a, &d))
+            diag_untold(&d, 0, (Loc){.file = o.model}, "the command", argv[1]);
+        files_check(o.files, &d);
+    }
     if ((fflush(stdout) || ferror(stdout)) && !d.n[FAULT_IO])
         diag_io(&d, (Loc){0}, "standard output cannot be written");
     arena_free(a);

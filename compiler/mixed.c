@@ -30,7 +30,7 @@ static bool read_labels(Search *s)
         return !path || diag_error(s->diag, loc, "labels are for a budget of top1 (--max-drop)");
     if (!path)
         return diag_error(s->diag, loc, "a budget of top1 wants --labels");
-    const EtcTensor *t = npy_read(s->arena, path, ETC_I64, s->diag);
+    const EtcTensor *t = npy_read(s->o->files, s->arena, path, ETC_I64, s->diag);
     if (!t)
         return false;
     if (t->dtype != ETC_I64 || t->rank != 1)
@@ -96,7 +96,7 @@ static bool try(Search *s, int k)
     const bool ok = p && measure(s, p, &r, a);
     arena_free(a);
     if (ok && s->o->verbose)
-        fprintf(stderr, "%d of %d layers in floats: %s %.6g\n", k, s->n,
+        say(stderr, "%d of %d layers in floats: %s %.6g\n", k, s->n,
                 shown_metric(s), s->value);
     return ok;
 }
@@ -122,11 +122,11 @@ static void tell(const Search *s, const QuantReport *r, const LayerDamage *worst
     const char *what = s->recipe->metric == METRIC_SQNR ? "at least" : "at most";
     if (s->o->quiet)
         return;
-    fprintf(stderr, "%s: %.6g with all layers quantized, %s %.6g wanted: %d of %d stay in floats\n",
+    say(stderr, "%s: %.6g with all layers quantized, %s %.6g wanted: %d of %d stay in floats\n",
             metric, all, what, s->recipe->max_drop, k, s->n);
     for (int i = 0; i < k; i++) {
         const LayerReport *l = &r->layer[worst[i].layer];
-        fprintf(stderr, "  %s: %s%s%s, damage %.3g, %.1f dB as %s\n",
+        say(stderr, "  %s: %s%s%s, damage %.3g, %.1f dB as %s\n",
                 l->loc.node ? l->loc.node : l->node->out[0]->name, op_info[l->node->op].target,
                 l->loc.module ? " in " : "", l->loc.module ? l->loc.module : "", worst[i].damage,
                 difference_sqnr(&l->error), l->kept);

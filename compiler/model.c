@@ -34,15 +34,16 @@ static char *read_stdin(Arena *a, size_t *n, Diag *d)
 }
 
 /* A text file with a NUL behind it. */
-static char *read_text(Arena *a, const char *path, Diag *d)
+static char *read_text(const Options *o, Arena *a, Diag *d)
 {
+    const char *path = o->model;
     const uint8_t *bytes;
     size_t n;
     char *text = NULL;
     Loc loc = {.file = path};
     if (is_stdin(path))
         text = read_stdin(a, &n, d);
-    else if (map_file(path, &bytes, &n, d)) {
+    else if (file_map(o->files, path, &bytes, &n, d)) {
         if (n > MAX_TEXT || (n && memchr(bytes, 0, n))) {
             diag_error(d, loc, "holds a NUL byte, or is larger than 1 GiB: not a text");
             return NULL;
@@ -60,13 +61,13 @@ static bool read_side_file(const Options *o, Program *p, Diag *d)
 {
     const uint8_t *bytes;
     size_t n;
-    return !o->data ||
-           (map_file(o->data, &bytes, &n, d) && program_read_data(p, bytes, (int64_t)n, d));
+    return !o->data || (file_map(o->files, o->data, &bytes, &n, d) &&
+                        program_read_data(p, bytes, (int64_t)n, d));
 }
 
 static bool read_weights(const Options *o, Program *p, Diag *d)
 {
-    ImportOptions import = {.weights_dir = o->weights_dir};
+    ImportOptions import = {.files = o->files, .weights_dir = o->weights_dir};
     return !o->weights || import_weights(p, o->weights, &import, d);
 }
 
@@ -86,7 +87,7 @@ static void warn_of_more(const Source *src, Diag *d)
 
 static Program *load_etir(const Options *o, Arena *a, Diag *d)
 {
-    char *text = read_text(a, o->model, d);
+    char *text = read_text(o, a, d);
     Source src = {.file = is_stdin(o->model) ? "<stdin>" : o->model, .text = text, .line = 1};
     Program *p = text ? program_parse(a, &src, d) : NULL;
     if (!p || !program_verify(p, d) || !read_side_file(o, p, d) || !read_weights(o, p, d))
@@ -230,13 +231,13 @@ static bool guard_is_possible(const Program *p, const Guard *g, Loc loc, Diag *d
 
 ImportKind model_kind(const Options *o, Diag *d)
 {
-    return is_stdin(o->model) ? IMPORT_ETIR : import_kind(o->model, d);
+    return is_stdin(o->model) ? IMPORT_ETIR : import_kind(o->files, o->model, d);
 }
 
 /* Each NAME=FILE of --method becomes a method of one program. */
 static Program *load_methods(const Options *o, Arena *a, Diag *d)
 {
-    ImportOptions import = {.weights_dir = o->weights_dir};
+    ImportOptions import = {.files = o->files, .weights_dir = o->weights_dir};
     bool ok = true;
     for (int i = 0; i < o->methods.n; i++) {
         const char *text = o->methods.item[i];
@@ -255,7 +256,7 @@ static Program *load(const Options *o, Arena *a, Diag *d)
     if (o->methods.n)
         return load_methods(o, a, d);
     ImportKind kind = model_kind(o, d);
-    ImportOptions import = {.weights_dir = o->weights_dir, .kind = kind};
+    ImportOptions import = {.files = o->files, .weights_dir = o->weights_dir, .kind = kind};
     if ((o->data || o->weights) && kind != IMPORT_ETIR && kind != IMPORT_UNKNOWN)
         diag_error(d, loc, "--data and --weights belong to an .etir; this file has its own bytes");
     else if (kind == IMPORT_PT2 || kind == IMPORT_FOLDER || kind == IMPORT_JSON)
@@ -272,7 +273,7 @@ static Program *load(const Options *o, Arena *a, Diag *d)
 Program *model_load(const Options *o, Arena *a, Diag *d)
 {
     Program *p = load(o, a, d);
-    bool ok = p != NULL;
+    bool ok = p || diag_untold(d, 0, (Loc){0}, "the importer of", o->model ? o->model : "--method");
     for (int i = 0; p && i < o->dims.n; i++)
         ok = apply_dim(o, p, o->dims.item[i], d) && ok;
     for (int i = 0; ok && p && o->dims.n && i < p->n_guards; i++)
@@ -316,16 +317,14 @@ static void take_side_bytes(Trace *t)
     free(now);
 }
 
-static bool stage_side_file(Trace *t, OutBatch *out, Diag *d)
+static bool add_side_file(Trace *t, OutBatch *out, Diag *d)
 {
     if (!t->o->dump_data || !out || t->o->dry_run)
         return true;
     take_side_bytes(t);
     if (t->failed)
         return diag_io(d, (Loc){.file = t->o->dump_data}, "no memory to write it");
-    OutPiece piece = {t->side, t->n_side, 0};
-    OutFile f = {&piece, 1};
-    return out_stage(out, &f, t->o->dump_data, d);
+    return output_bytes(t->o, out, t->side, t->n_side, t->o->dump_data, d);
 }
 
 /* -- passes -------------------------------------------------------------------------------- */
@@ -348,7 +347,7 @@ static void on_note(const char *name, const char *why, void *ctx)
 {
     const Trace *t = ctx;
     if (t->o->verbose)
-        fprintf(stderr, "  %-16s %s\n", name, why);
+        say(stderr, "  %-16s %s\n", name, why);
 }
 
 /* Whether a tensor can be an input of this type; what symbols stand for is seen in evaluation. */
@@ -380,7 +379,7 @@ bool model_input(const Options *o, const char *text, const Graph *g, int i, Aren
 {
     EtcTensor t = {.dtype = g->in[i]->type.dtype};
     EtcValue like = {.tag = ETC_TENSOR, .as.tensor = &t}, v;
-    if (!input_read(a, text, &like, &v, d))
+    if (!input_read(o->files, a, text, &like, &v, d))
         return false;
     *out = v.tag == ETC_TENSOR ? v.as.tensor : NULL;
     return model_input_fits(o, g, i, *out, a, d);
@@ -417,16 +416,13 @@ bool model_run_passes(const Options *o, Program *p, const char *const *pass, int
                        .on_note = on_note,
                        .ctx = &t};
     return read_verify_inputs(o, p, a, &opt, d) && passes_run(p, pass, n, opt, d) &&
-           stage_side_file(&t, out, d);
+           add_side_file(&t, out, d);
 }
 
 /* What a file records of its types is not taken on trust: plans and kernels build on it. */
-static bool is_sound(const Program *p, Diag *d)
+static bool is_sound(Program *p, Diag *d)
 {
-    bool ok = program_verify(p, d);
-    for (int i = 0; i < p->n_methods && ok; i++)
-        ok = graph_infer(p->method[i], d);
-    return ok;
+    return program_verify(p, d) && program_guard(p, d);
 }
 
 /* The chain that --backend names. */

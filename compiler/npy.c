@@ -190,12 +190,13 @@ bool npy_check(const EtcTensor *t, const char *name, Diag *d)
 
 /* -- files ------------------------------------------------------------------------------- */
 
-EtcTensor *npy_read(Arena *a, const char *path, int want, Diag *d)
+EtcTensor *npy_read(Files *files, Arena *a, const char *path, int want, Diag *d)
 {
     const uint8_t *data;
     size_t n;
     NpyHeader h;
-    if (!map_file(path, &data, &n, d) || !npy_header(path, data, n, (int64_t)n, &h, d))
+    if (!file_map(files, path, &data, &n, d) ||
+        !npy_header(path, data, n, (int64_t)n, &h, d))
         return NULL;
     EtcTensor *t = tensor_new(a, h.dtype, h.rank, h.dim);
     if (h.bytes)
@@ -301,7 +302,8 @@ static bool adapt(Arena *a, const EtcValue *like, EtcValue *v)
     return ok;
 }
 
-bool input_read(Arena *a, const char *text, const EtcValue *like, EtcValue *out, Diag *d)
+bool input_read(Files *files, Arena *a, const char *text, const EtcValue *like, EtcValue *out,
+                Diag *d)
 {
     *out = (EtcValue){.tag = ETC_NONE};
     if (!strncmp(text, "value:", 6)) {
@@ -316,7 +318,7 @@ bool input_read(Arena *a, const char *text, const EtcValue *like, EtcValue *out,
     }
     out->tag = ETC_TENSOR;
     int want = like && like->tag == ETC_TENSOR ? (int)like->as.tensor->dtype : -1;
-    out->as.tensor = npy_read(a, text, want, d);
+    out->as.tensor = npy_read(files, a, text, want, d);
     return out->as.tensor != NULL;
 }
 

@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -56,7 +55,14 @@ static const struct {
                  "print which operators are supported where; those whose name holds TEXT"},
 };
 
-typedef enum FlagKind { FLAG_BOOL, FLAG_TEXT, FLAG_LIST, FLAG_NEXT } FlagKind;
+typedef enum FlagKind {
+    FLAG_BOOL,
+    FLAG_TEXT,
+    FLAG_IN,  /* a text that names a file to be read, or a folder of such */
+    FLAG_OUT, /* one to be written */
+    FLAG_LIST,
+    FLAG_NEXT
+} FlagKind;
 
 typedef struct Parser {
     Options *o;
@@ -87,31 +93,33 @@ struct Flag {
 #define AT(member) offsetof(Options, member)
 
 static const Flag flag_row[] = {
-    {"output", 'o', FLAG_TEXT, AT(output), BUILDS | OPT, any, "FILE", "write here; - is stdout"},
+    {"output", 'o', FLAG_OUT, AT(output), BUILDS | OPT, any, "FILE", "write here; - is stdout"},
     {"method", 0, FLAG_LIST, AT(methods), COMPILE, is_method, "NAME=FILE",
      "one method of several; instead of MODEL"},
     {"dim", 0, FLAG_LIST, AT(dims), READS, is_dim, "NAME=LO..HI", "bound a symbolic size"},
-    {"weights-dir", 0, FLAG_TEXT, AT(weights_dir), READS, any, "DIR",
+    {"weights-dir", 0, FLAG_IN, AT(weights_dir), READS, any, "DIR",
      "where the data of an unpacked model lies"},
-    {"weights", 0, FLAG_TEXT, AT(weights), READS, any, "FILE",
+    {"weights", 0, FLAG_IN, AT(weights), READS, any, "FILE",
      "the .pt2 or folder that an .etir's weights lie in"},
-    {"data", 0, FLAG_TEXT, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
+    {"data", 0, FLAG_IN, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
     {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION | BENCH | QUANTIZE,
      is_backends, "NAME,...",
      "who is offered the model's parts, in this order: xnnpack; or portable"},
-    {"recipe", 0, FLAG_TEXT, AT(recipe), BUILDS | CHECKS | QUANTIZE, any, "PRESET|FILE.yaml",
+    {"recipe", 0, FLAG_IN, AT(recipe), BUILDS | CHECKS | QUANTIZE, any, "PRESET|FILE.yaml",
      "keep values and weights as integers, as it says"},
-    {"calibrate", 0, FLAG_TEXT, AT(calibrate), BUILDS | CHECKS | QUANTIZE, any, "DATA",
+    {"calibrate", 0, FLAG_IN, AT(calibrate), BUILDS | CHECKS | QUANTIZE, any, "DATA",
      "sample inputs to see the ranges of values with"},
-    {"statistics", 0, FLAG_TEXT, AT(statistics), BUILDS | CHECKS | QUANTIZE, any, "FILE",
-     "those ranges, as `etc quantize` wrote them; of quantize: the file to write"},
+    {"statistics", 0, FLAG_IN, AT(statistics), BUILDS | CHECKS, any, "FILE",
+     "those ranges, as `etc quantize` wrote them"},
+    {"statistics", 0, FLAG_OUT, AT(statistics), QUANTIZE, any, "FILE",
+     "write those ranges, for compile, emit-c and check"},
     {"objective", 0, FLAG_TEXT, AT(objective), BUILDS | CHECKS | QUANTIZE, is_choice,
      "size|latency", "quantize what can be (size), or only what gains time by it"},
     {"fast-calibrate", 0, FLAG_BOOL, AT(fast_calibrate), BUILDS | CHECKS | QUANTIZE, any, NULL,
      "multiply by OpenBLAS; other machines get other bytes, and outputs say so"},
     {"max-drop", 0, FLAG_TEXT, AT(max_drop), QUANTIZE, is_drop, "METRIC[:OUTPUT]=VALUE",
      "keep the fewest layers in floats that this takes: top1, cosine, sqnr or max_abs_error"},
-    {"labels", 0, FLAG_TEXT, AT(labels), QUANTIZE, any, "FILE.npy",
+    {"labels", 0, FLAG_IN, AT(labels), QUANTIZE, any, "FILE.npy",
      "where the largest output should stand, for top1"},
     {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION | BENCH, is_choice,
      "worth|all", "what pays for its calls (worth), or all that a backend takes"},
@@ -126,8 +134,8 @@ static const Flag flag_row[] = {
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
      "how weights are stored"},
     {"main", 0, FLAG_BOOL, AT(main), EMIT_C, any, NULL, "also write OUT_main.c, a program"},
-    {"weights-b", 0, FLAG_TEXT, AT(other_weights), DIFF, any, "FILE", "as --weights, of B alone"},
-    {"data-b", 0, FLAG_TEXT, AT(other_data), DIFF, any, "FILE", "as --data, of B alone"},
+    {"weights-b", 0, FLAG_IN, AT(other_weights), DIFF, any, "FILE", "as --weights, of B alone"},
+    {"data-b", 0, FLAG_IN, AT(other_data), DIFF, any, "FILE", "as --data, of B alone"},
     {"atol", 0, FLAG_TEXT, AT(atol), DIFF, is_tolerance, "NUMBER",
      "elements may differ by this (1e-5)"},
     {"rtol", 0, FLAG_TEXT, AT(rtol), DIFF, is_tolerance, "NUMBER",
@@ -137,7 +145,7 @@ static const Flag flag_row[] = {
     {"runs", 0, FLAG_TEXT, AT(runs), BENCH, is_runs, "N", "how many are timed, and profiled (20)"},
     {"warmup", 0, FLAG_TEXT, AT(warmup), BENCH, is_runs, "N",
      "how many go before, after the first (3)"},
-    {"trace", 0, FLAG_TEXT, AT(trace), BENCH, any, "FILE.json",
+    {"trace", 0, FLAG_OUT, AT(trace), BENCH, any, "FILE.json",
      "write a run for chrome://tracing or Perfetto"},
     {"tail", 0, FLAG_TEXT, AT(tail), CHECKS | OPT | DIFF | QUANTIZE, is_choice, "pte|c",
      "what to check or rewrite for (pte)"},
@@ -147,12 +155,12 @@ static const Flag flag_row[] = {
      "print and parse the program after every pass"},
     {"dump-ir", 0, FLAG_TEXT, AT(dump_ir), BUILDS | OPT, is_dump, "after:PASS|all",
      "print the program to stdout after a pass"},
-    {"dump-data", 0, FLAG_TEXT, AT(dump_data), BUILDS | OPT, any, "FILE",
+    {"dump-data", 0, FLAG_OUT, AT(dump_data), BUILDS | OPT, any, "FILE",
      "write the bytes that lie in no model file"},
     {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS, any, NULL, "do everything but write files"},
-    {"report", 0, FLAG_TEXT, AT(report), BUILDS, is_picture, "FILE.html|FILE.svg",
+    {"report", 0, FLAG_OUT, AT(report), BUILDS, is_picture, "FILE.html|FILE.svg",
      "draw the memory plan over time"},
-    {"report", 0, FLAG_TEXT, AT(report), QUANTIZE, is_page, "FILE.html|FILE.json",
+    {"report", 0, FLAG_OUT, AT(report), QUANTIZE, is_page, "FILE.html|FILE.json",
      "tell what each layer costs"},
     {"depfile", 0, FLAG_BOOL, AT(depfile), BUILDS, any, NULL,
      "write OUT.d for make and ninja (-MD)"},
@@ -212,9 +220,9 @@ static bool usage(const Parser *p, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    fputs("etc: error: ", p->err);
-    vfprintf(p->err, fmt, ap);
-    fputc('\n', p->err);
+    say(p->err, "etc: error: ");
+    say_args(p->err, fmt, ap);
+    say(p->err, "\n");
     va_end(ap);
     return false;
 }
@@ -496,28 +504,50 @@ static bool parse_word(Parser *p, const char *word, bool only_names)
 
 /* -- the whole --------------------------------------------------------------------------- */
 
-/* Both name a file that exists, and it is the same one. */
-static bool same_file(const char *a, const char *b)
+/* Those that a flag names. */
+static bool name_files(const Parser *p, FlagKind kind, Diag *d)
 {
-    struct stat x, y;
-    return a && b && stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) &&
-           x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    bool ok = true;
+    for (int i = 0; i < N_FLAGS && ok; i++) {
+        const Flag *f = &flag_row[i];
+        const char *name = NULL;
+        if (f->kind == kind && takes(p, f))
+            name = *(const char **)(void *)((char *)p->o + f->at);
+        if (name)
+            ok = kind == FLAG_IN ? file_will_be_read(p->o->files, name, d)
+                                 : file_will_be_written(p->o->files, name, d);
+    }
+    return ok;
 }
 
-static bool overwrites(const Parser *p, const char *output)
+static bool name_inputs(const Parser *p, Diag *d)
 {
-    const Options *o = p->o;
-    const char *statistics = o->command == CMD_QUANTIZE ? NULL : o->statistics;
-    const char *read[] = {o->model,     o->data,    o->weights, o->recipe,
-                          o->calibrate, statistics, o->labels};
-    const char *hit = NULL;
-    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
-        hit = same_file(output, read[i]) ? read[i] : hit;
-    for (int i = 0; i < o->methods.n; i++)
-        hit = same_file(output, strchr(o->methods.item[i], '=') + 1) ? output : hit;
-    for (int i = 0; i < o->inputs.n; i++)
-        hit = same_file(output, o->inputs.item[i]) ? output : hit;
-    return hit && !usage(p, "'%s' is read, so it is not written", hit);
+    Options *o = p->o;
+    Files *f = o->files;
+    const char *model = o->model && !strcmp(o->model, "-") ? "/dev/stdin" : o->model;
+    bool ok = (!model || file_will_be_read(f, model, d)) &&
+              (!o->other || file_will_be_read(f, o->other, d));
+    for (int i = 0; i < o->methods.n && ok; i++)
+        ok = file_will_be_read(f, strchr(o->methods.item[i], '=') + 1, d);
+    for (int i = 0; i < o->inputs.n && ok; i++)
+        ok = !o->inputs.item[i] || file_will_be_read(f, o->inputs.item[i], d);
+    return ok && name_files(p, FLAG_IN, d);
+}
+
+/* What the command line alone shows to be read and written; the rest comes up later. */
+static bool files_differ(const Parser *p)
+{
+    Options *o = p->o;
+    Diag d = {.out = p->err};
+    o->files = files_new(p->arena);
+    if (o->command == CMD_OPS)
+        return true;
+    bool ok = name_inputs(p, &d) && name_files(p, FLAG_OUT, &d);
+    if (ok && o->command == CMD_QUANTIZE)
+        ok = file_will_be_written(o->files, checkpoint_path(o, p->arena), &d);
+    if (ok && o->depfile && o->output)
+        ok = file_will_be_written(o->files, depfile_path(o, p->arena), &d);
+    return ok;
 }
 
 static bool has_model(const Parser *p)
@@ -549,18 +579,7 @@ static bool outputs_agree(const Parser *p)
         return usage(p, "--json and --dump-ir both write to standard output");
     if (o->depfile && to_stdout)
         return usage(p, "-MD wants an -o that is a file");
-    if (same_file(o->output, o->dump_data) ||
-        (o->output && o->dump_data && !strcmp(o->output, o->dump_data)))
-        return usage(p, "-o and --dump-data name the same file");
-    const char *const named[] = {o->output, o->dump_data, o->statistics};
-    static const char *const flag[] = {"-o", "--dump-data", "--statistics"};
-    for (int i = 0; o->report && i < 3; i++)
-        if (named[i] && (same_file(o->report, named[i]) || !strcmp(o->report, named[i])))
-            return usage(p, "--report and %s name the same file", flag[i]);
-    const char *statistics = o->command == CMD_QUANTIZE ? o->statistics : NULL;
-    return !overwrites(p, o->output) && !overwrites(p, o->dump_data) &&
-           !overwrites(p, o->report) && !overwrites(p, o->trace) &&
-           !overwrites(p, statistics);
+    return files_differ(p);
 }
 
 static bool is_complete(const Parser *p)

@@ -74,7 +74,7 @@ void partition_line(const Program *p, const char *file, Arena *a)
     if (!r)
         return;
     Tally slow = slowest_rejected(r, a);
-    fprintf(stderr, "%s: %d region%s, %d of %d nodes, %.4g %% of multiply-adds", file, r->n_regions,
+    say(stderr, "%s: %d region%s, %d of %d nodes, %.4g %% of multiply-adds", file, r->n_regions,
             r->n_regions == 1 ? "" : "s", r->n_taken, r->n_nodes, partition_percent(r));
     if (slow.op != OP_NONE)
         fprintf(stderr, "; slowest outside: %s, %d node%s, about %.3g ms", op_info[slow.op].target,
@@ -87,7 +87,7 @@ void partition_line(const Program *p, const char *file, Arena *a)
 static void put_values(const char *what, const Value **v, int n, Arena *a)
 {
     for (int i = 0; i < n; i++)
-        printf("  %-8s %%%s: %s, %" PRId64 " bytes\n", i ? "" : what, v[i]->name,
+        say(stdout, "  %-8s %%%s: %s, %" PRId64 " bytes\n", i ? "" : what, v[i]->name,
                type_shown(a, v[i]->type), type_bytes(v[i]->type));
 }
 
@@ -95,7 +95,7 @@ static void put_region(const RegionReport *r, int i, Arena *a)
 {
     int n = 0;
     Tally *t = ops_of_region(r, a, &n);
-    printf("region %d: %s in @%s, %d nodes, %" PRId64 " multiply-adds\n", i, r->backend->name,
+    say(stdout, "region %d: %s in @%s, %d nodes, %" PRId64 " multiply-adds\n", i, r->backend->name,
            r->method, r->n_nodes, r->macs);
     for (int k = 0; k < n; k++)
         printf("  %-8s %d x %s\n", k ? "" : "nodes", t[k].n, op_info[t[k].op].target);
@@ -109,15 +109,16 @@ static void put_region(const RegionReport *r, int i, Arena *a)
 
 static void put_rejected(const Rejected *r)
 {
-    printf("outside: %s (%s) in @%s", r->loc.node ? r->loc.node : "?", op_info[r->op].target,
+    say(stdout, "outside: %s (%s) in @%s", r->loc.node ? r->loc.node : "?", op_info[r->op].target,
            r->method);
     if (r->loc.module && *r->loc.module)
-        printf(", %s", r->loc.module);
+        say(stdout, ", %s", r->loc.module);
     if (r->loc.source && *r->loc.source)
-        printf(", %s", r->loc.source);
-    printf("\n  because  %s\n", r->refusal.why);
+        say(stdout, ", %s", r->loc.source);
+    putchar('\n');
+    say(stdout, "  because  %s\n", r->refusal.why);
     if (r->refusal.fix)
-        printf("  to fit   %s\n", r->refusal.fix);
+        say(stdout, "  to fit   %s\n", r->refusal.fix);
     printf("  time     about %.3g us\n", r->seconds * 1e6);
 }
 
@@ -272,32 +273,29 @@ static void json_chains(const Chain *c, int n, Arena *a)
     putchar(']');
 }
 
-static void simulate(const Options *o, Arena *a, Diag *d)
+static bool simulate(const Options *o, Arena *a, Diag *d)
 {
     int n = 0;
     Chain *c = chains_of(o, a, &n, d);
-    if (!c)
-        return;
-    if (!o->json) {
+    if (c && !o->json)
         put_chains(c, n);
-        return;
-    }
+    if (!c || !o->json)
+        return c;
     printf("{\"schema\": 1, \"model\": %s, ", json_text(a, o->model));
     json_chains(c, n, a);
     puts("}");
+    return true;
 }
 
 /* -- the command ------------------------------------------------------------------------------- */
 
-void command_partition(const Options *o, Arena *a, Diag *d)
+bool command_partition(const Options *o, Arena *a, Diag *d)
 {
-    if (o->simulate) {
-        simulate(o, a, d);
-        return;
-    }
+    if (o->simulate)
+        return simulate(o, a, d);
     Program *p = model_partition(o, a, d);
     if (!p || !partition_gate(o, p, d))
-        return;
+        return false;
     if (o->json) {
         printf("{\"schema\": 1, \"model\": %s, \"backends\": %s, ", json_text(a, o->model),
                json_text(a, o->backend));
@@ -306,4 +304,5 @@ void command_partition(const Options *o, Arena *a, Diag *d)
     } else {
         put_report(p->partition, a);
     }
+    return true;
 }

@@ -16,13 +16,14 @@ static const char *const pte_tail[] = {
     TO_CORE, FUSE, "pack_heads", SIMPLIFY, "fold_layer_norm", QUANTIZE, "center_norms",
     "split_linear", "fold_scale", "dce", "partition",
     /* the second decompose: what was whole for backends to take and for tile to cut */
-    "widen_halves", "conv_to_linear", "tile", "decompose", SIMPLIFY, "tile_rows", "fold_constants",
-    "to_edge", "lower_symint", "dce", "drop_states", "to_out", "order", "check_sizes", TO_PLANNED,
+    "widen_halves", "conv_to_linear", "tile", "decompose", SIMPLIFY, "tile_rows", "fit_kernels",
+    "fold_constants", "guard_sizes", "to_edge", "lower_symint", "dce", "drop_states", "to_out",
+    "order", "check_sizes", TO_PLANNED,
 };
 static const char *const c_tail[] = {
     /* the first alias: copies that outputs need join groups */
     TO_CORE, FUSE, SIMPLIFY, QUANTIZE, "fuse_integers", "dce", "widen_halves", "fold_constants",
-    "fuse_weights", "dce", "drop_states", "alias", "group", "order", TO_PLANNED,
+    "fuse_weights", "dce", "drop_states", "guard_sizes", "alias", "group", "order", TO_PLANNED,
 };
 
 /* The pass that leaves each stage, as passes.def says. */
@@ -51,13 +52,42 @@ static bool has_groups(const Program *p)
     return false;
 }
 
+static bool has_symbol(const Arg *a);
+
+static bool reads_symbols(const Graph *g)
+{
+    for (const Node *n = g->first; n; n = n->next)
+        for (int i = 0; i < n->n_args; i++)
+            if (has_symbol(&n->arg[i]))
+                return true;
+    return false;
+}
+
+static bool has_symbol(const Arg *a)
+{
+    for (int i = 0; a->kind == ARG_LIST && i < a->list.n; i++)
+        if (has_symbol(&a->list.item[i]))
+            return true;
+    return a->kind == ARG_GRAPH ? reads_symbols(a->graph) : a->kind == ARG_INT && a->dim.expr;
+}
+
+/* On the way to a .pte, symbolic numbers are computed by nodes of their own (lower_symint). */
+static bool is_planned_for_pte(const Program *p)
+{
+    for (int i = 0; i < p->n_methods; i++)
+        if (reads_symbols(p->method[i]))
+            return false;
+    return !has_groups(p);
+}
+
 bool pipeline_of(const Program *p, Pipeline *out, Diag *d)
 {
     bool to_pte = p->tail == TAIL_PTE;
     Pipeline all = to_pte ? (Pipeline){pte_tail, sizeof pte_tail / sizeof *pte_tail}
                           : (Pipeline){c_tail, sizeof c_tail / sizeof *c_tail};
     int skip = p->stage == STAGE_ATEN ? 0 : after(pass_to[p->stage], all);
-    if (skip < 0 || (p->stage == STAGE_PLANNED && p->n_methods && has_groups(p) == to_pte))
+    bool is_planned = p->stage == STAGE_PLANNED && p->n_methods;
+    if (skip < 0 || (is_planned && !(to_pte ? is_planned_for_pte(p) : has_groups(p))))
         return diag_error(d, (Loc){.file = p->name}, "is at stage %s of the way to %s, not to %s",
                           stage_name[p->stage], to_pte ? "C" : "a .pte", to_pte ? "a .pte" : "C");
     *out = (Pipeline){all.pass + skip, all.n - skip};

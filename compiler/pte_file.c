@@ -1,40 +1,18 @@
 /* pte_file.c -- what a .pte says of its methods, read without making them runnable, so also of
  * files whose operators or delegates this build lacks.  Source: ExecuTorch's program.fbs. */
 #include "compiler/compiler.h"
-#include "runtime-lite/flat_read.h"
+#include "runtime-lite/pte_schema.h"
 #include <string.h>
 
-enum { /* slots of program.fbs */
-       PROGRAM_PLANS = 1,
-       PLAN_NAME = 0,
-       PLAN_VALUES = 2,
-       PLAN_INPUTS = 3,
-       PLAN_OUTPUTS = 4,
-       PLAN_CHAINS = 5,
-       PLAN_OPERATORS = 6,
-       PLAN_DELEGATES = 7,
-       PLAN_POOLS = 8,
-       CHAIN_INSTRUCTIONS = 2,
-       UNION_TYPE = 0,
-       UNION_VALUE = 1,
-       OPERATOR_NAME = 0,
-       OPERATOR_OVERLOAD = 1,
-       CALL_OPERATOR = 0,
-       DELEGATE_ID = 0,
-       TENSOR_DTYPE = 0,
-       TENSOR_SIZES = 2,
-       TENSOR_DYNAMISM = 8,
-       KERNEL_CALL = 1,
-       VALUE_TENSOR = 5
-};
-
-bool pte_open(const char *path, EtcProgram *p, Diag *d)
+bool pte_open(Files *files, const char *path, EtcProgram *p, Diag *d)
 {
     const uint8_t *data;
     size_t n;
     EtcError e = {.index = -1};
-    if (!map_file(path, &data, &n, d))
+    File *f = file_map(files, path, &data, &n, d);
+    if (!f)
         return false;
+    f->is_kept = true;
     if (!n)
         return diag_error(d, (Loc){.file = path}, "is empty");
     return !etc_program_open(p, data, n, &e) || runtime_failed(path, &e, d);
@@ -68,9 +46,9 @@ static void count_calls(const EtcFlat *f, uint32_t plan, PteMethod *m)
         EtcFlatVec code = etc_flat_vec(f, etc_flat_item_table(f, chains, c), CHAIN_INSTRUCTIONS);
         for (uint32_t i = 0; i < code.n; i++) {
             uint32_t at = etc_flat_item_table(f, code, i);
-            if (etc_flat_u8(f, at, UNION_TYPE) != KERNEL_CALL)
+            if (etc_flat_u8(f, at, INSTRUCTION_TYPE) != KERNEL_CALL)
                 continue;
-            uint32_t op = etc_flat_u32(f, etc_flat_table(f, at, UNION_VALUE), CALL_OPERATOR);
+            uint32_t op = etc_flat_u32(f, etc_flat_table(f, at, INSTRUCTION_VALUE), KERNEL_OPERATOR);
             if (op < (uint32_t)m->n_ops)
                 m->op[op].calls++;
         }
@@ -101,9 +79,9 @@ static PteEnd read_value(const EtcFlat *f, EtcFlatVec values, int32_t i, Arena *
     if (i < 0 || (uint32_t)i >= values.n)
         return (PteEnd){.kind = "none"};
     uint32_t v = etc_flat_item_table(f, values, (uint32_t)i);
-    uint8_t type = etc_flat_u8(f, v, UNION_TYPE);
+    uint8_t type = etc_flat_u8(f, v, EVALUE_TYPE);
     if (type == VALUE_TENSOR)
-        return read_tensor(f, etc_flat_table(f, v, UNION_VALUE), a);
+        return read_tensor(f, etc_flat_table(f, v, EVALUE_VALUE), a);
     return (PteEnd){.kind = type < sizeof kind / sizeof *kind ? kind[type] : "list"};
 }
 

@@ -7,7 +7,6 @@
 #include "compiler/compiler.h"
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BAR_WIDTH = 6, BAR_HEIGHT = 36 };
@@ -216,20 +215,13 @@ void quant_report_json(const QuantReport *r, Arena *a, FILE *f)
     fputs("]}\n", f);
 }
 
-bool quant_report_stage(const QuantReport *r, const char *path, OutBatch *out, Arena *a, Diag *d)
+bool quant_report_add(const Options *o, const QuantReport *r, OutBatch *out, Arena *a, Diag *d)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (f && ends_in(path, ".json"))
+    Text t;
+    FILE *f = text_open(&t);
+    if (f && ends_in(o->report, ".json"))
         quant_report_json(r, a, f);
     else if (f)
         quant_report_html(r, a, f);
-    if (!f || fclose(f))
-        return diag_io(d, (Loc){.file = path}, "no memory for the report");
-    OutPiece piece = {text, (int64_t)n, 0};
-    OutFile file = {&piece, 1};
-    bool ok = out_stage(out, &file, path, d);
-    free(text);
-    return ok;
+    return output_text(o, out, &t, o->report, d);
 }

@@ -37,7 +37,8 @@ static void show(void *ctx, int first, int done, int n)
     if (done <= first || now - p->shown < 0.2)
         return;
     p->shown = now;
-    fprintf(stderr, "\r%s: sample %d of %d, ", p->what, done, n);
+    fputc('\r', stderr);
+    say(stderr, "%s: sample %d of %d, ", p->what, done, n);
     print_left((now - p->start) / (done - first) * (n - done));
     fputs("\033[K", stderr);
 }
@@ -64,11 +65,13 @@ Samples quant_samples(const Options *o, Data *data, const char *what, Arena *a)
     return s;
 }
 
-static const Statistics *read_statistics(const char *path, Arena *a, Diag *d)
+static const Statistics *read_statistics(const Options *o, Arena *a, Diag *d)
 {
     const uint8_t *data;
     size_t n;
-    return map_file(path, &data, &n, d) ? statistics_read(a, path, (const char *)data, n, d) : NULL;
+    return file_map(o->files, o->statistics, &data, &n, d)
+               ? statistics_read(a, o->statistics, (const char *)data, n, d)
+               : NULL;
 }
 
 bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena *a, Diag *d)
@@ -77,7 +80,7 @@ bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena 
         return true;
     QuantJob *job = NEW(a, QuantJob, 1);
     Recipe *r = NEW(a, Recipe, 1);
-    if (!recipe_read(o->recipe, a, r, d))
+    if (!recipe_read(o->files, o->recipe, a, r, d))
         return false;
     if (o->objective)
         r->for_latency = !strcmp(o->objective, "latency");
@@ -86,14 +89,14 @@ bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena 
     *job = (QuantJob){
         .recipe = r, .statistics = known, .only_observe = o->command == CMD_QUANTIZE && !known};
     if (o->command != CMD_QUANTIZE && o->statistics &&
-        !(job->statistics = read_statistics(o->statistics, a, d)))
+        !(job->statistics = read_statistics(o, a, d)))
         return false;
     if (o->calibrate && job->statistics && !known) { /* samples tell all but what a search found */
         job->keep = job->statistics;
         job->statistics = NULL;
     }
     if (o->calibrate && !known) {
-        Data *data = data_open(o->calibrate, p->method[0], a, d);
+        Data *data = data_open(o->files, o->calibrate, p->method[0], a, d);
         if (!data)
             return false;
         Samples *s = NEW(a, Samples, 1);
@@ -130,26 +133,18 @@ void quant_finish(const Program *p)
 
 /* -- the command ------------------------------------------------------------------------------ */
 
-static bool stage_statistics(const Options *o, const Program *p, OutBatch *out, Diag *d)
+static bool add_statistics(const Options *o, const Program *p, OutBatch *out, Diag *d)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (f)
-        statistics_write(p->quant->seen, f);
-    if (!f || fclose(f))
-        return diag_io(d, (Loc){.file = o->statistics}, "no memory to write it");
-    OutPiece piece = {text, (int64_t)n, 0};
-    OutFile file = {&piece, 1};
-    bool ok = out_stage(out, &file, o->statistics, d);
-    free(text);
-    return ok;
+    Text t;
+    if (text_open(&t))
+        statistics_write(p->quant->seen, t.f);
+    return output_text(o, out, &t, o->statistics, d);
 }
 
 bool quant_measure(const Options *o, const Program *p, QuantReport *r, Arena *a, Diag *d)
 {
     Program *after = model_quantize(o, p->quant->seen, a, d);
-    Data *data = after ? data_open(o->calibrate, p->method[0], a, d) : NULL;
+    Data *data = after ? data_open(o->files, o->calibrate, p->method[0], a, d) : NULL;
     if (!data)
         return false;
     r->model = p->name;
@@ -161,19 +156,20 @@ bool quant_measure(const Options *o, const Program *p, QuantReport *r, Arena *a,
     return ok;
 }
 
-/* What --report and --json ask for. */
+/* What --report and --json ask for, the latter once all files are staged. */
 static bool report(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d)
 {
-    if (!o->report && !o->json)
-        return true;
     QuantReport r = {.model = p->name};
-    bool ok = quant_measure(o, p, &r, a, d);
-    if (ok && o->json)
+    if ((o->report || o->json) && !quant_measure(o, p, &r, a, d))
+        return false;
+    if ((o->report && !quant_report_add(o, &r, out, a, d)) || !out_stage(out, d))
+        return false;
+    if (o->json)
         quant_report_json(&r, a, stdout);
-    return ok && (!o->report || quant_report_stage(&r, o->report, out, a, d));
+    return true;
 }
 
-void command_quantize(const Options *o, Arena *a, Diag *d)
+bool command_quantize(const Options *o, Arena *a, Diag *d)
 {
     OutBatch out = {.arena = a};
     const Statistics *keep = NULL;
@@ -181,12 +177,13 @@ void command_quantize(const Options *o, Arena *a, Diag *d)
     bool ok = p && mixed_search(o, p, &keep, a, d);
     if (ok && keep)
         p = model_observe(o, keep, a, d);
-    ok = ok && p && stage_statistics(o, p, &out, d) && report(o, p, &out, a, d) &&
-              finish_files(&out, d);
+    ok = ok && p && add_statistics(o, p, &out, d) && report(o, p, &out, a, d) &&
+         finish_files(o, &out, d);
     if (ok)
         checkpoint_remove(o);
     if (ok && !o->quiet)
-        fprintf(stderr, "%s: ranges of %d values over %d samples\n", o->statistics,
+        say(stderr, "%s: ranges of %d values over %d samples\n", o->statistics,
                 statistics_count(p->quant->seen), p->quant->samples->n);
     out_discard(&out);
+    return ok;
 }

@@ -650,7 +650,7 @@ static bool no_such_recipe(const char *name, Arena *a, Diag *d)
                       near_text(a, &near), all);
 }
 
-bool recipe_read(const char *name, Arena *a, Recipe *out, Diag *d)
+bool recipe_read(Files *files, const char *name, Arena *a, Recipe *out, Diag *d)
 {
     const RecipePreset *preset = preset_find(name);
     const uint8_t *data;
@@ -663,5 +663,5 @@ bool recipe_read(const char *name, Arena *a, Recipe *out, Diag *d)
     }
     if (!strpbrk(name, "/.") && !file_exists(name))
         return no_such_recipe(name, a, d);
-    return map_file(name, &data, &n, d) && recipe_parse(name, data, n, a, out, d);
+    return file_map(files, name, &data, &n, d) && recipe_parse(name, data, n, a, out, d);
 }

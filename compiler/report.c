@@ -7,7 +7,6 @@
  */
 #include "compiler/compiler.h"
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WIDTH = 1200, HEIGHT = 620, LEFT = 96, RIGHT = 196, TOP = 64, BOTTOM = 48, N_TICKS = 6 };
@@ -209,12 +208,11 @@ static void put_svg(FILE *f, const Program *p, Arena *a)
     fputs("</svg>\n", f);
 }
 
-bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, Diag *d)
+bool report_add(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d)
 {
-    char *text = NULL;
-    size_t n = 0;
-    bool is_page = !ends_in(path, ".svg");
-    FILE *f = open_memstream(&text, &n);
+    Text t;
+    bool is_page = !ends_in(o->report, ".svg");
+    FILE *f = text_open(&t);
     if (f && is_page) {
         fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", f);
         html_put(f, p->name);
@@ -224,11 +222,5 @@ bool report_stage(const Program *p, const char *path, OutBatch *out, Arena *a, D
         put_svg(f, p, a);
     if (f && is_page)
         fputs("</body></html>\n", f);
-    if (!f || fclose(f))
-        return diag_io(d, (Loc){.file = path}, "no memory for the report");
-    OutPiece *piece = NEW(a, OutPiece, 1);
-    *piece = (OutPiece){(const uint8_t *)arena_str(a, text, n), (int64_t)n, 0};
-    OutFile file = {piece, 1};
-    free(text);
-    return out_stage(out, &file, path, d);
+    return output_text(o, out, &t, o->report, d);
 }

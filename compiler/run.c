@@ -93,8 +93,8 @@ static const char *path_of(const Runner *r, int call, int n_calls, int i)
     return arena_printf(r->arena, "%s/output_%d.npy", dir_of(r, call, n_calls), i);
 }
 
-static bool stage_outputs(const Runner *r, const Call *call, int n_calls, OutBatch *b,
-                          Strings *made)
+static bool add_outputs(const Runner *r, const Call *call, int n_calls, OutBatch *b,
+                        Strings *made)
 {
     int n_out = etc_method_n_outputs(r->method);
     bool ok = make_dir(r->o->output_dir, made, r->arena, r->diag);
@@ -103,7 +103,7 @@ static bool stage_outputs(const Runner *r, const Call *call, int n_calls, OutBat
         for (int i = 0; i < n_out && ok; i++) {
             const EtcTensor *t = as_tensor(r->arena, &call[k].out[i]);
             OutFile f = t ? npy_file(r->arena, t) : (OutFile){0};
-            ok = !t || out_stage(b, &f, path_of(r, k, n_calls, i), r->diag);
+            ok = !t || output_file(r->o, b, &f, path_of(r, k, n_calls, i), r->diag);
         }
     }
     return ok;
@@ -148,7 +148,8 @@ static void print_value(const Runner *r, const EtcValue *v)
     enum { MOST = 16 };
     const EtcTensor *t = as_tensor(r->arena, v);
     if (!t) {
-        puts(v->tag == ETC_STRING ? v->as.str.text : v->tag == ETC_NONE ? "none" : "a list");
+        say(stdout, "%s\n",
+            v->tag == ETC_STRING ? v->as.str.text : v->tag == ETC_NONE ? "none" : "a list");
         return;
     }
     int64_t n = etc_numel(t);
@@ -197,25 +198,27 @@ static void print_json(const Runner *r, const Call *call, int n_calls)
     puts("]}");
 }
 
-static void give_results(const Runner *r, const Call *call, int n_calls)
+static bool give_results(const Runner *r, const Call *call, int n_calls)
 {
     OutBatch b = {.arena = r->arena};
     Strings made = {0};
-    bool ok = !r->o->output_dir || stage_outputs(r, call, n_calls, &b, &made);
+    bool ok = !r->o->output_dir || (add_outputs(r, call, n_calls, &b, &made) &&
+                                    out_stage(&b, r->diag));
     if (ok && r->o->json)
         print_json(r, call, n_calls);
     else if (ok && !r->o->output_dir)
         print_outputs(r, call, n_calls);
-    ok = ok && finish_files(&b, r->diag);
+    ok = ok && finish_files(r->o, &b, r->diag);
     out_discard(&b);
     if (ok && r->o->output_dir && !r->o->quiet)
-        fprintf(stderr, "%s: %d output%s of %d call%s\n", r->o->output_dir, r->says.n_out,
+        say(stderr, "%s: %d output%s of %d call%s\n", r->o->output_dir, r->says.n_out,
                 r->says.n_out == 1 ? "" : "s", n_calls, n_calls == 1 ? "" : "s");
     while (!ok && made.n > 0)
         rmdir(made.item[--made.n]); /* stays if others put something there */
+    return ok;
 }
 
-static void run_calls(const Runner *r)
+static bool run_calls(const Runner *r)
 {
     int n_calls;
     const Strings *in = split_calls(r->o, r->arena, &n_calls);
@@ -224,18 +227,18 @@ static void run_calls(const Runner *r)
     for (int k = 0; k < n_calls; k++) {
         call[k].in = in[k];
         if (!run_call(r, &call[k]))
-            return;
+            return false;
     }
     if (r->o->verbose)
         fprintf(stderr, "  %d call%s %21.3f ms\n", n_calls, n_calls == 1 ? " " : "s",
                 (seconds_now() - start) * 1e3);
-    give_results(r, call, n_calls);
+    return give_results(r, call, n_calls);
 }
 
-void command_run(const Options *o, Arena *a, Diag *d)
+bool command_run(const Options *o, Arena *a, Diag *d)
 {
     Runner r = {.o = o, .arena = a, .diag = d};
-    if (runner_load(&r) && runner_init(&r))
-        run_calls(&r);
+    bool ok = runner_load(&r) && runner_init(&r) && run_calls(&r);
     runner_end(&r);
+    return ok;
 }

@@ -10,9 +10,11 @@ static const uint8_t *compile(Runner *r, size_t *n)
 {
     OutFile f;
     r->source = model_compile(r->o, TAIL_PTE, r->arena, NULL, r->diag);
-    return r->source && emit_pte(r->source, r->arena, &f, &r->stats, r->diag)
-               ? join_pieces(&f, r->arena, n)
-               : NULL;
+    if (!r->source)
+        return NULL;
+    bool ok = emit_pte(r->source, r->arena, &f, &r->stats, r->diag) ||
+              diag_untold(r->diag, 0, (Loc){.file = r->source->name}, "the emitter of", "a .pte");
+    return ok ? join_pieces(&f, r->arena, n) : NULL;
 }
 
 bool runner_load(Runner *r)
@@ -26,7 +28,7 @@ bool runner_load(Runner *r)
                           "is a .pte: --dim, --data, --weights, --weights-dir "
                           "and --backend are for models that are compiled first");
     if (kind == IMPORT_PTE)
-        return pte_open(o->model, &r->file, r->diag);
+        return pte_open(o->files, o->model, &r->file, r->diag);
     const uint8_t *bytes = kind == IMPORT_UNKNOWN ? NULL : compile(r, &n);
     return bytes &&
            (!etc_program_open(&r->file, bytes, n, &e) || runtime_failed(o->model, &e, r->diag));
@@ -182,7 +184,8 @@ bool runner_set_inputs(const Runner *r, const Strings *in)
                           r->says.name, r->says.n_in);
     for (int i = 0; i < in->n; i++) {
         EtcValue v;
-        ok = input_read(r->arena, in->item[i], etc_method_input(r->method, i), &v, r->diag) &&
+        const EtcValue *like = etc_method_input(r->method, i);
+        ok = input_read(r->o->files, r->arena, in->item[i], like, &v, r->diag) &&
              runner_set_input(r, i, &v) && ok;
     }
     return ok;

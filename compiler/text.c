@@ -1,35 +1,14 @@
-/* text.c -- what the commands share: JSON strings, near names, numbers for people, mapped files,
- * the clock, messages of runtime-lite. */
+/* text.c -- what the commands share: JSON strings, near names, numbers for people, the clock,
+ * messages of runtime-lite. */
 #include "compiler/compiler.h"
-#include <errno.h>
 #include <inttypes.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
-/* File names may hold any bytes; where they are no UTF-8, those above 127 become U+FFFD. */
 const char *json_text(Arena *a, const char *s)
 {
-    bool is_text = is_utf8(s, strlen(s));
-    char *text = NEW(a, char, 6 * strlen(s) + 3), *to = text;
-    *to++ = '"';
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c < ' ')
-            to += sprintf(to, "\\u%04x", (unsigned)c);
-        else if (c == '"' || c == '\\')
-            to += sprintf(to, "\\%c", c);
-        else if (c > 127 && !is_text)
-            to += sprintf(to, "\\ufffd");
-        else
-            *to++ = (char)c;
-    }
-    *to++ = '"';
-    return text;
+    return arena_printf(a, "\"%s\"", escape(a, ESCAPE_JSON, s));
 }
 
 const char *comma(int i)
@@ -47,14 +26,11 @@ const char *tensor_shown(Arena *a, const EtcTensor *t)
 
 const char *type_shown(Arena *a, Type t)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (f)
-        type_print(t, f);
-    const char *kept = f && fclose(f) == 0 ? arena_str(a, text, n) : "?";
-    free(text);
-    return kept;
+    Text text;
+    if (text_open(&text))
+        type_print(t, text.f);
+    const char *shown = text_close(&text, a);
+    return shown ? shown : "?";
 }
 
 Near near_word(const char *word)
@@ -85,13 +61,8 @@ bool file_exists(const char *path)
 
 void html_put(FILE *f, const char *s)
 {
-    for (; s && *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (strchr("<>&\"'", c))
-            fprintf(f, "&#%d;", c);
-        else
-            fputc(c < 0x20 ? ' ' : c, f);
-    }
+    if (s)
+        escape_put(f, ESCAPE_HTML, s, strlen(s));
 }
 
 const char *with_commas(Arena *a, int64_t n)
@@ -127,40 +98,6 @@ double seconds_now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Opens without waiting for a pipe's writer; -1: reported. */
-static int open_regular(const char *path, size_t *n, Diag *d)
-{
-    struct stat st;
-    Loc loc = {.file = path};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &st))
-        diag_io(d, loc, "cannot be opened: %s", strerror(errno));
-    else if (!S_ISREG(st.st_mode))
-        diag_io(d, loc, "is not a regular file");
-    else {
-        *n = (size_t)st.st_size;
-        return fd;
-    }
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
-bool map_file(const char *path, const uint8_t **data, size_t *n, Diag *d)
-{
-    int fd = open_regular(path, n, d);
-    if (fd < 0)
-        return false;
-    *data = NULL;
-    void *p = *n ? mmap(NULL, *n, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
-    int failure = errno;
-    close(fd);
-    if (p == MAP_FAILED)
-        return diag_io(d, (Loc){.file = path}, "cannot be read: %s", strerror(failure));
-    *data = p;
-    return true;
 }
 
 bool runtime_failed(const char *file, const EtcError *e, Diag *d)

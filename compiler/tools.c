@@ -1,6 +1,5 @@
 /* tools.c -- `etc opt` and `etc ops`. */
 #include "compiler/compiler.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* -- opt --------------------------------------------------------------------------------------- */
@@ -37,29 +36,17 @@ static const char **split_passes(const char *list, Arena *a, int *n)
     return pass;
 }
 
-static char *print_text(const Program *p, Arena *a, size_t *n)
-{
-    char *text = NULL;
-    FILE *f = open_memstream(&text, n);
-    if (f)
-        program_print(p, f);
-    bool ok = f && fclose(f) == 0;
-    char *kept = ok ? arena_str(a, text, *n) : NULL;
-    free(text);
-    return kept;
-}
-
 /* The program goes to FILE or standard output; with --json it is a string of the result. */
 static bool stage_text(const Options *o, const Program *p, Arena *a, OutBatch *out, Diag *d)
 {
-    size_t n = 0;
+    Text t;
     bool to_file = o->output && strcmp(o->output, "-") != 0;
-    char *text = print_text(p, a, &n);
+    if (text_open(&t))
+        program_print(p, t.f);
+    const char *text = text_close(&t, a);
     if (!text)
         return diag_io(d, (Loc){.file = o->model}, "no memory to print it");
-    OutPiece piece = {text, (int64_t)n, 0};
-    OutFile f = {&piece, 1};
-    if (to_file && !out_stage(out, &f, o->output, d))
+    if ((to_file && !output_bytes(o, out, text, (int64_t)t.n, o->output, d)) || !out_stage(out, d))
         return false;
     if (o->json)
         printf("{\"schema\": 1, \"stage\": \"%s\", \"output\": %s, \"text\": %s}\n",
@@ -70,22 +57,23 @@ static bool stage_text(const Options *o, const Program *p, Arena *a, OutBatch *o
     return true;
 }
 
-void command_opt(const Options *o, Arena *a, Diag *d)
+bool command_opt(const Options *o, Arena *a, Diag *d)
 {
     int n = 0;
     OutBatch out = {.arena = a};
     if (o->list) {
         list_passes(o, a);
-        return;
+        return true;
     }
     const char **pass = split_passes(o->passes, a, &n);
     Program *p = model_load(o, a, d);
     if (!p || !passes_follow(p, pass, n, d))
-        return;
+        return false;
     p->tail = o->tail && !strcmp(o->tail, "c") ? TAIL_C : TAIL_PTE;
-    if (model_run_passes(o, p, pass, n, a, &out, d) && stage_text(o, p, a, &out, d))
-        finish_files(&out, d);
+    bool ok = model_run_passes(o, p, pass, n, a, &out, d) && stage_text(o, p, a, &out, d) &&
+              finish_files(o, &out, d);
     out_discard(&out);
+    return ok;
 }
 
 /* -- ops --------------------------------------------------------------------------------------- */
@@ -121,7 +109,7 @@ static const char *near_name(const char *word, Arena *a)
     return best ? best : op_nearest(word);
 }
 
-void command_ops(const Options *o, Arena *a, Diag *d)
+bool command_ops(const Options *o, Arena *a, Diag *d)
 {
     int n = 0;
     const char *text = o->model ? o->model : "";
@@ -137,7 +125,6 @@ void command_ops(const Options *o, Arena *a, Diag *d)
     if (o->json && n)
         puts("]}");
     const char *near = n ? NULL : near_name(text, a);
-    if (!n)
-        diag_error(d, (Loc){0}, "no operator's name holds '%s'%s%s%s", text,
-                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return n || diag_error(d, (Loc){0}, "no operator's name holds '%s'%s%s%s", text,
+                           near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }

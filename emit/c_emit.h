@@ -56,6 +56,7 @@ typedef struct Emit {
     const State **of_storage; /* the state whose array others with equal bytes share */
     const char **symbol;      /* C name, by symbol index */
     const Value **item_of;    /* the tensor whose element a symbol is, by symbol index, or NULL */
+    bool *is_read;            /* it is, where the code has come to so far */
     const char **in_name, **out_name; /* parameters of NAME_run */
     int64_t *pool_base;       /* first byte of pool 1, 2, ... in the arena; by pool */
     int64_t state_bytes, scratch_bytes, arena_bytes;
@@ -96,9 +97,10 @@ const char *constant_name(Emit *e, const State *s);
 void put_pointer(Emit *e, Text *t, const Value *v);
 bool put_scalar_of(Emit *e, Text *t, const Value *v); /* a value of rank SCALAR */
 
-/* Checks of one size, and of the guards with or without sizes that are read from tensors. */
+/* Checks of one size, and of the guards that can be checked once `last` is read from a tensor;
+ * where it is NULL, of those that speak of no such size. */
 void put_symbol_check(Emit *e, Text *t, int i);
-void put_guard_checks(Emit *e, Text *t, bool late);
+void put_guard_checks(Emit *e, Text *t, const Symbol *last);
 
 /* -- functions: c_group.c ------------------------------------------------------------------ */
 

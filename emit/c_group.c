@@ -438,7 +438,8 @@ static bool emit_item(Emit *e, const Node *n)
     bool ok = put_scalar_of(e, &e->run, v);
     put(&e->run, ";\n");
     put_symbol_check(e, &e->run, s->index);
-    put_guard_checks(e, &e->run, true);
+    e->is_read[s->index] = true;
+    put_guard_checks(e, &e->run, s);
     return ok;
 }
 

@@ -3,6 +3,7 @@
  * emit/main_program.h is its fixed part; here are the tables of inputs and outputs, and a function
  * that finds each symbol in the inputs' sizes, checks the others, and sizes the outputs. */
 #include "emit/c_emit.h"
+#include "ir/escape.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -36,7 +37,7 @@ static const char *literal_text(Arena *a, const Arg *v)
 {
     Text t = {.a = a}, number = {.a = a};
     if (v->kind == ARG_STRING)
-        put(&number, "\"%s\"", v->str);
+        put(&number, "\"%s\"", escape(a, ESCAPE_JSON, v->str));
     else if (v->kind == ARG_INT)
         put(&number, "%" PRId64, v->dim.value);
     else if (v->kind == ARG_FLOAT)
@@ -63,6 +64,17 @@ static void put_table(Text *t, const char *kind, Value *const *v, int n)
 
 /* -- sizes ------------------------------------------------------------------------------------- */
 
+/* Outputs are sized by it before NAME_run sees it. */
+static void put_item_check(Emit *e, Text *t, const Symbol *s)
+{
+    const char *name = e->symbol[s->index];
+    put(t, "    if ((%s < ", name);
+    put_int(t, s->lo);
+    put(t, ") || (%s > ", name);
+    put_int(t, s->hi);
+    put(t, ")) {\n        stop_status(%d);\n    }\n", status_of_symbol(e, s->index));
+}
+
 static void put_bind(Emit *e, Text *t, bool *is_bound)
 {
     const Graph *g = e->method;
@@ -81,6 +93,7 @@ static void put_bind(Emit *e, Text *t, bool *is_bound)
             if (e->item_of[k] == g->in[i] && g->in[i]->type.dtype == ETC_I64) {
                 is_bound[k] = true;
                 put(t, "    const int64_t %s = *(const int64_t *)in[%d].data;\n", e->symbol[k], i);
+                put_item_check(e, t, e->p->sym[k]);
             }
     }
 }
@@ -136,6 +149,17 @@ static void put_output_sizes(Emit *e, Text *t)
     }
 }
 
+/* A line of a table of texts; the user's may be of any length, and a terminal is to show it. */
+static void put_reason(Text *t, const char *s)
+{
+    enum { MOST = 400 };
+    if (strlen(s) > MOST)
+        s = arena_printf(t->a, "%.*s...", MOST, s);
+    put(t, "        ");
+    put_string(t, escape(t->a, ESCAPE_TERMINAL, s));
+    put(t, ",\n");
+}
+
 /* Texts of what NAME_run returns from 2 on. */
 static void put_stop_status(Emit *e, Text *t)
 {
@@ -146,15 +170,10 @@ static void put_stop_status(Emit *e, Text *t)
         Text text = {.a = e->a};
         put(&text, "%s is not %" PRId64, e->symbol[i], s->lo);
         put(&text, s->hi == INT64_MAX ? " or more" : " to %" PRId64, s->hi);
-        put(t, "        ");
-        put_string(t, text.s);
-        put(t, ",\n");
+        put_reason(t, text.s);
     }
-    for (int i = 0; i < e->p->n_guards; i++) {
-        put(t, "        ");
-        put_string(t, arena_printf(e->a, "the model was exported for %s", e->p->guard[i].text));
-        put(t, ",\n");
-    }
+    for (int i = 0; i < e->p->n_guards; i++)
+        put_reason(t, arena_printf(e->a, "the model was exported for %s", e->p->guard[i].text));
     put(t, "    };\n    if (status != 0) {\n        stop(why[status - 1], \"%s_run\");\n    }\n}\n",
         e->name);
 }
@@ -300,7 +319,7 @@ bool emit_main(Emit *e, CFiles *out)
         strrchr(e->o->stem, '/') ? strrchr(e->o->stem, '/') + 1 : e->o->stem);
     if (!put_body(e, &body))
         return false;
-    if (strstr(body.s, "(etc_")) /* sizes may be floordiv, mod, max, min of core.h */
+    if (strstr(body.s, "etc_")) /* sizes may be floordiv, mod, max, min of core.h */
         put_chunks(&t, &body, 0);
     put_fixed_part(&t);
     put_n(&t, body.s, body.n);

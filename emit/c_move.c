@@ -77,14 +77,21 @@ bool emit_expand(Function *f, const Node *n, Clamp clamp)
     return copy_as(f, n, DIM(0), nest.stride[0]);
 }
 
+static bool has_sign(Dim d)
+{
+    int64_t lo, hi;
+    dim_range(d, &lo, &hi);
+    return lo >= 0 || hi < 0;
+}
+
 static bool emit_select(Function *f, const Node *n)
 {
     Dim from[MAX_RANK], stride[MAX_RANK], at;
     Type t = value_type(n->in[0]);
     int d = axis(n, 1, t.rank), k = 0;
-    if (!arg_dim(n, 2, &at))
-        return function_refuse(f, n, "wants the index as a number");
-    if (!at.expr && at.value < 0)
+    if (!arg_dim(n, 2, &at) || !has_sign(at))
+        return function_refuse(f, n, "wants the index as a number of known sign");
+    if (dim_upper(at) < 0)
         at = add(f, t.dim[d], at);
     type_strides(f->e, t, from);
     for (int i = 0; i < t.rank; i++)
@@ -103,9 +110,9 @@ bool emit_slice(Function *f, const Node *n, Clamp clamp)
     if (n->op == OP_SELECT_INT)
         return emit_select(f, n);
     int d = axis(n, 1, t.rank);
-    arg_dim(n, 2, &start);
-    arg_dim(n, 4, &step);
-    if (!start.expr && start.value < 0)
+    if ((n->arg[2].kind != ARG_NONE && !arg_dim(n, 2, &start)) || !arg_dim(n, 4, &step))
+        return function_refuse(f, n, "wants its bounds as numbers");
+    if (dim_upper(start) < 0)
         start = dim_max(p, add(f, t.dim[d], start), DIM(0));
     start = dim_min(p, start, t.dim[d]);
     type_strides(f->e, t, stride);
@@ -172,6 +179,17 @@ bool emit_cat(Function *f, const Node *n, Clamp clamp)
 
 /* -- fill ------------------------------------------------------------------------------------ */
 
+static const char *half_name(EtcDtype t) /* in names of half.h; NULL: another dtype */
+{
+    return t == ETC_F16 ? "half" : t == ETC_BF16 ? "bfloat" : NULL;
+}
+
+/* Its elements can be cast and filled in. */
+static bool has_cast(EtcDtype t)
+{
+    return dtype_has_c(t) || half_name(t);
+}
+
 /* An integer as C converts it to the dtype. */
 static int64_t narrow(EtcDtype t, int64_t v)
 {
@@ -205,6 +223,9 @@ static void put_filling(Function *f, EtcDtype to, const Node *n, int value)
         put(&f->body, to == ETC_BOOL ? "(uint8_t)(0 != " : "(%s)", c_type(to));
         function_dim(f, size);
         put(&f->body, to == ETC_BOOL ? ")" : "");
+    } else if (half_name(to)) {
+        put(&f->body, "%uu",
+            (unsigned)(to == ETC_F16 ? half_of((float)number) : bfloat_of((float)number)));
     } else if (to == ETC_F32) {
         put_float(&f->body, (float)number);
     } else if (to == ETC_F64) {
@@ -223,9 +244,9 @@ static bool put_fill(Function *f, const Node *n, const Value *y, int value)
     double number;
     Dim size;
     bool is_size = arg_dim(n, value, &size);
-    if (!dtype_has_c(to))
+    if (!has_cast(to))
         return function_refuse(f, n, "has no C for this dtype");
-    if (!is_size && !arg_number(n, value, &number))
+    if ((!is_size && !arg_number(n, value, &number)) || (is_size && size.expr && half_name(to)))
         return function_refuse(f, n, "wants a number to fill with");
     if (!dtype_is_float(to) && !is_size && !(number >= -9e18 && number <= 9e18))
         return function_refuse(f, n, "wants a number that its dtype holds");
@@ -280,16 +301,6 @@ bool emit_pad(Function *f, const Node *n, Clamp clamp)
 }
 
 /* -- casts ----------------------------------------------------------------------------------- */
-
-static const char *half_name(EtcDtype t) /* in names of half.h; NULL: another dtype */
-{
-    return t == ETC_F16 ? "half" : t == ETC_BF16 ? "bfloat" : NULL;
-}
-
-static bool has_cast(EtcDtype t)
-{
-    return dtype_has_c(t) || half_name(t);
-}
 
 /* The start of the C that makes a `to` of what follows, up to two closing parentheses. */
 static void put_cast(Text *t, EtcDtype from, EtcDtype to)

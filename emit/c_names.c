@@ -1,8 +1,8 @@
 /* c_names.c -- C identifiers from the names of files, weights and values, which may be anything. */
 #include "emit/c_emit.h"
+#include "ir/table.h"
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
+#include <inttypes.h>
 
 /* With prefix and number a name stays within the 63 characters that C99 tells apart. */
 enum { MAX_IDENTIFIER = 40 };
@@ -70,46 +70,26 @@ char *c_upper(Arena *a, const char *s)
     return up;
 }
 
-/* -- sets: open addressing ----------------------------------------------------------------- */
+/* -- sets ---------------------------------------------------------------------------------- */
 
 struct NameSet {
     Arena *a;
-    const char **slot;
-    int n, cap; /* cap: a power of two, at least twice n */
+    Table names; /* -> what the next name that begins so may end in */
 };
 
 NameSet *names_new(Arena *a)
 {
     NameSet *s = NEW(a, NameSet, 1);
-    *s = (NameSet){a, NEW(a, const char *, 64), 0, 64};
+    *s = (NameSet){a, {.arena = a}};
     return s;
 }
 
-static uint32_t hash(const char *s)
+/* Whether it was not there before. */
+static bool add(NameSet *s, const char *name)
 {
-    uint32_t h = 2166136261u; /* FNV-1a */
-    for (; *s; s++)
-        h = (h ^ (unsigned char)*s) * 16777619u;
-    return h;
-}
-
-/* The slot that holds s, or the free one it belongs to. */
-static const char **find(const char **slot, int cap, const char *s)
-{
-    uint32_t i = hash(s) & (uint32_t)(cap - 1);
-    while (slot[i] && strcmp(slot[i], s))
-        i = (i + 1) & (uint32_t)(cap - 1);
-    return &slot[i];
-}
-
-static void grow(NameSet *s)
-{
-    const char **slot = NEW(s->a, const char *, s->cap * 2);
-    for (int i = 0; i < s->cap; i++)
-        if (s->slot[i])
-            *find(slot, s->cap * 2, s->slot[i]) = s->slot[i];
-    s->slot = slot;
-    s->cap *= 2;
+    size_t n = s->names.n;
+    table_at_text(&s->names, name);
+    return s->names.n > n;
 }
 
 const char *names_make(NameSet *s, const char *prefix, const char *wish)
@@ -117,25 +97,21 @@ const char *names_make(NameSet *s, const char *prefix, const char *wish)
     const char *base = arena_printf(s->a, "%s%s", prefix, c_identifier(s->a, wish));
     if (is_reserved(base) || !isalpha((unsigned char)base[0]) || (!*prefix && hides(base)))
         base = arena_printf(s->a, "v_%s", base);
-    const char *name = base;
-    if (s->n * 2 >= s->cap)
-        grow(s);
-    /* The count of names makes the first try new unless the model's own names look alike. */
-    for (int k = s->n; *find(s->slot, s->cap, name); k++)
-        name = arena_printf(s->a, "%s_%d", base, k);
-    s->n++;
-    return *find(s->slot, s->cap, name) = name;
+    if (add(s, base))
+        return base;
+    /* The count of names makes the first try new unless the model's own names look alike; what was
+     * tried once is not tried again. */
+    int64_t next = table_at_text(&s->names, base)->number, k = (int64_t)s->names.n;
+    const char *name;
+    for (k = k > next ? k : next; !add(s, name = arena_printf(s->a, "%s_%" PRId64, base, k)); k++)
+        continue;
+    table_at_text(&s->names, base)->number = k + 1;
+    return name;
 }
 
 void names_take(NameSet *s, const char *name)
 {
-    const char **slot = find(s->slot, s->cap, name);
-    if (*slot)
-        return;
-    *slot = name;
-    s->n++;
-    if (s->n * 2 >= s->cap)
-        grow(s);
+    add(s, name);
 }
 
 const char *c_model_name(Arena *a, const char *stem)

@@ -342,7 +342,17 @@ bool dtype_has_c(EtcDtype t)
     return t == ETC_F32 || t == ETC_F64 || t == ETC_BOOL || (dtype_is_int(t) && t != ETC_U64);
 }
 
-static bool choose_kind(Loop *l, const Value *root)
+/* Elements of 16 bits that are nowhere computed with are integers here. */
+static bool only_moves_halves(const Loop *l, const bool *skip, const Value *root)
+{
+    EtcDtype t = root->type.dtype;
+    bool ok = t == ETC_F16 || t == ETC_BF16;
+    for (const Node *m = l->body->first; ok && m; m = m->next)
+        ok = !is_member(m, skip) || (m->op == OP_CLONE && m->in[0]->type.dtype == t);
+    return ok;
+}
+
+static bool choose_kind(Loop *l, const bool *skip, const Value *root)
 {
     bool quantizes = root->def && root->def->op == OP_QUANTIZE_PER_TENSOR;
     EtcDtype to = quantizes ? ETC_F32 : root->type.dtype;
@@ -352,7 +362,7 @@ static bool choose_kind(Loop *l, const Value *root)
         ok = ok && dtype_has_c(l->operand[i]->type.dtype);
     }
     l->kind = all_f32 ? VECTORS : to == ETC_F32 ? LANES : to == ETC_F64 ? DOUBLES : INTEGERS;
-    return ok;
+    return ok || only_moves_halves(l, skip, root);
 }
 
 static void open_loops(Loop *l)
@@ -465,7 +475,7 @@ bool put_pointwise(Function *f, const Graph *body, const bool *skip, const Value
     const char *y = f->name_of[root->index];
     bool ok = true;
     find_operands(&l, skip);
-    if (!choose_kind(&l, root))
+    if (!choose_kind(&l, skip, root))
         return function_refuse(f, root->def, "has no C for these dtypes");
     l.nest = nest_new(f->e, root->type, l.n + 1);
     const char **pointer = NEW(f->e->a, const char *, l.n + 1);

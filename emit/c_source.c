@@ -5,6 +5,7 @@
  * wider vectors; NAME_run picks one at run time if they were linked in.
  */
 #include "emit/c_emit.h"
+#include "ir/escape.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -427,23 +428,28 @@ void put_symbol_check(Emit *e, Text *t, int i)
 
 typedef struct Asked {
     const Emit *e;
-    bool late; /* a symbol that is read from a tensor */
+    const Symbol *last;
+    bool has_last, has_item, is_early; /* speaks of it; of items; of some that is not read yet */
 } Asked;
 
 static void ask(const Symbol *s, void *ctx)
 {
     Asked *a = ctx;
-    a->late = a->late || a->e->item_of[s->index];
+    bool is_item = a->e->item_of[s->index];
+    a->has_last = a->has_last || s == a->last;
+    a->has_item = a->has_item || is_item;
+    a->is_early = a->is_early || (is_item && !a->e->is_read[s->index]);
 }
 
-void put_guard_checks(Emit *e, Text *t, bool late)
+void put_guard_checks(Emit *e, Text *t, const Symbol *last)
 {
     for (int i = 0; i < e->p->n_guards; i++) {
         const Guard *g = &e->p->guard[i];
-        Asked a = {.e = e};
+        Asked a = {.e = e, .last = last};
         Text what = {.a = e->a};
         dim_symbols(g->size, ask, &a);
-        if (a.late != late || !g->size.expr || (g->lo == INT64_MIN && g->hi == INT64_MAX))
+        bool is_due = last ? a.has_last && !a.is_early : !a.has_item;
+        if (!is_due || !g->size.expr || (g->lo == INT64_MIN && g->hi == INT64_MAX))
             continue;
         put_dim(e, &what, g->size);
         put_range_check(t, what.s, g->lo, g->hi, status_of_guard(e, i), 4);
@@ -456,7 +462,7 @@ static void put_checks(Emit *e, Text *t)
     for (int i = 0; i < e->p->n_syms; i++)
         if (!e->item_of[i])
             put_symbol_check(e, t, i);
-    put_guard_checks(e, t, false);
+    put_guard_checks(e, t, NULL);
 }
 
 static void put_run(Emit *e, Text *t, int64_t scratch_at)
@@ -682,9 +688,10 @@ static bool check_program(Emit *e)
     const Graph *g = e->method;
     Loc loc = {.file = e->p->name};
     bool ok = true;
-    if (strpbrk(base_name(e->o->stem), "\"\\\n\r"))
+    const char *stem = base_name(e->o->stem);
+    if (strpbrk(stem, "\"\\") || escape(e->a, ESCAPE_TERMINAL, stem) != stem)
         ok = diag_error(e->d, (Loc){0}, "emit-c: no #include can name '%s.h'; choose another name",
-                        base_name(e->o->stem));
+                        stem);
     for (int i = 0; i < g->n_in; i++)
         if (port_is_parameter(g->in[i]) && g->in[i]->type.rank == SCALAR)
             ok = diag_unsupported(e->d, loc, "emit-c: input '%s' is no tensor", g->in[i]->name);
@@ -707,6 +714,7 @@ static void find_items(Emit *e)
     const Symbol *s;
     int64_t scale, offset;
     e->item_of = NEW(e->a, const Value *, e->p->n_syms + 1);
+    e->is_read = NEW(e->a, bool, e->p->n_syms + 1);
     for (const Node *n = e->method->first; n; n = n->next)
         if (n->op == OP_LOCAL_SCALAR_DENSE && n->out[0]->type.dim &&
             dim_is_linear(*n->out[0]->type.dim, &s, &scale, &offset) && scale == 1 && !offset &&

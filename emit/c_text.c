@@ -1,5 +1,6 @@
 /* c_text.c -- growing text, and how comments, numbers and types are spelt in C. */
 #include "emit/c_emit.h"
+#include "ir/escape.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -41,18 +42,21 @@ void put(Text *t, const char *fmt, ...)
     va_end(ap);
 }
 
-/* Where a line of `len` characters is broken: behind the last comma or operator before column 100;
- * 0 where it cannot be. */
+/* Where a line of `len` characters is broken: behind the last comma or operator before column 100
+ * that stands in no string; 0 where it cannot be. */
 static size_t break_at(const char *s, size_t len)
 {
-    size_t at = 0;
-    for (size_t i = strspn(s, " ") + 8; i < len && i < 100; i++)
-        if (s[i] == ' ' && strchr(",&|", s[i - 1]))
+    size_t at = 0, indent = strspn(s, " ");
+    bool in_string = false;
+    for (size_t i = indent; i < len && i < 100; i++) {
+        in_string = in_string != (s[i] == '"' && (!i || s[i - 1] != '\\'));
+        if (i >= indent + 8 && s[i] == ' ' && !in_string && strchr(",&|", s[i - 1]))
             at = i;
+    }
     return len <= 100 ? 0 : at;
 }
 
-/* Code has no strings with line ends and no comments longer than a line. */
+/* Code has no comments longer than a line. */
 void put_wrapped(Text *t, const char *s)
 {
     while (*s) {
@@ -70,27 +74,19 @@ void put_wrapped(Text *t, const char *s)
     }
 }
 
-/* Names come from the user's model: nothing in them may end the comment, open another, join lines
- * or change the direction of the text. */
+/* Names come from the user's model. */
 void put_comment(Text *t, const char *s)
 {
-    for (int n = 0; *s && n < 100; s++, n++) {
-        bool is_plain = *s >= ' ' && *s < 127 && *s != '\\' && *s != '?';
-        bool is_mark = (s[0] == '*' && s[1] == '/') || (s[0] == '/' && s[1] == '*');
-        put(t, "%c%s", is_plain ? *s : '_', is_mark ? " " : "");
-    }
-    if (*s)
-        put(t, "...");
+    enum { MOST = 100 };
+    size_t n = strlen(s);
+    if (n > MOST)
+        s = arena_printf(t->a, "%.*s...", MOST, s);
+    put(t, "%s", escape(t->a, ESCAPE_COMMENT, s));
 }
 
 void put_string(Text *t, const char *s)
 {
-    put(t, "\"");
-    for (; *s; s++) {
-        bool is_plain = *s >= ' ' && *s < 127 && !strchr("\"\\?", *s);
-        put(t, is_plain ? "%c" : "\\%03o", (unsigned char)*s);
-    }
-    put(t, "\"");
+    put(t, "\"%s\"", escape(t->a, ESCAPE_C, s));
 }
 
 static void put_number(Text *t, const char *digits, const char *suffix)

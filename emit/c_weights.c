@@ -123,10 +123,9 @@ static void put_assembly(Emit *e, Text *t)
 {
     put(t, "/* SPDX-License-Identifier: 0BSD */\n"
         "/* The constants of %s.c, from %s_weights.bin beside it. */\n"
-        "#ifndef %s_WEIGHTS_BIN\n#define %s_WEIGHTS_BIN \"", e->name, e->name, e->upper, e->upper);
-    for (const char *s = e->o->stem; *s; s++)
-        put(t, "%s%c", *s == '"' || *s == '\\' ? "\\" : "", *s);
-    put(t, "_weights.bin\"\n#endif\n\n"
+        "#ifndef %s_WEIGHTS_BIN\n#define %s_WEIGHTS_BIN ", e->name, e->name, e->upper, e->upper);
+    put_string(t, arena_printf(e->a, "%s_weights.bin", e->o->stem));
+    put(t, "\n#endif\n\n"
         "#if defined(__APPLE__)\n"
         "    .section __TEXT,__const\n"
         "    .p2align 6\n"

@@ -22,27 +22,30 @@ typedef struct OutFile {
     int n;
 } OutFile;
 
-/* Writes beside `path` under a temporary name and renames, so that `path` is whole or as it was;
- * a symbolic link is followed, a device or pipe written as it is, "-" is stdout. */
-bool out_write(const OutFile *f, const char *path, Diag *d);
+/* Writes elsewhere in the folder of `path` and renames, so that `path` is whole or as it was; a
+ * symbolic link is followed, a device or pipe written as it is, "-" is stdout. */
+MUST_USE bool out_write(const OutFile *f, const char *path, Diag *d);
 
 /* Files that appear together or not at all.  {.arena = a} is an empty batch. */
-typedef struct OutStaged {
-    const char *path, *temp;
-} OutStaged;
-
 typedef struct OutBatch {
     Arena *arena;
-    OutStaged *file;
+    struct Outgoing *file;
     int n;
     struct OutSignals *signals; /* out.c: those that wait until it is committed or discarded */
+    bool has_no_locks;          /* out.c: a file system knows none */
+    int n_waits;                /* out.c: for the files of other runs */
 } OutBatch;
 
-/* Writes a file whole, under a temporary name in the folder of `path`.  What is no regular file is
- * written at once.  False: reported; the caller discards the batch. */
-bool out_stage(OutBatch *b, const OutFile *f, const char *path, Diag *d);
-bool out_commit(OutBatch *b, Diag *d); /* renames each to its place; empties the batch */
-void out_discard(OutBatch *b);         /* removes them; empties the batch */
+/* Adds a file, of which nothing is written yet: pieces and path must outlive the batch.  Of this
+ * and what follows, false: reported; the caller discards the batch. */
+MUST_USE bool out_add(OutBatch *b, const OutFile *f, const char *path, Diag *d);
+/* Writes each file whole, in the folder of its path; in the end what is no regular file, as it
+ * is. */
+MUST_USE bool out_stage(OutBatch *b, Diag *d);
+/* Renames each to its place, not while another run does so in one of the folders; empties the
+ * batch. */
+MUST_USE bool out_commit(OutBatch *b, Diag *d);
+void out_discard(OutBatch *b);         /* removes what is written; empties the batch */
 
 /* -- .pte -------------------------------------------------------------------------------- */
 
@@ -64,7 +67,7 @@ typedef struct PteStats {
 
 /* Builds the .pte of a planned program of the pte tail: the FlatBuffer in `a`, everything else
  * pointing at the bytes of states.  Reports all faults before it returns false. */
-bool emit_pte(const Program *p, Arena *a, OutFile *out, PteStats *stats, Diag *d);
+MUST_USE bool emit_pte(const Program *p, Arena *a, OutFile *out, PteStats *stats, Diag *d);
 
 /* -- C ------------------------------------------------------------------------------------- */
 
@@ -90,6 +93,6 @@ typedef struct CFiles {
 
 /* Prints a planned program of the c tail; docs/emitted_c.md says what the files hold.  Pieces
  * point into `a` and the program's weights.  Reports every node it has no C for. */
-bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d);
+MUST_USE bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d);
 
 #endif

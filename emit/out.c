@@ -1,4 +1,15 @@
-/* out.c -- writes a file's pieces under a temporary name, then renames.
+/* out.c -- files that are written whole before any of them is in its place.
+ *
+ * Where the file system can do that (O_TMPFILE) a file is written without a name, so that nothing is
+ * left of it however the process ends.  Only what has a name can be renamed to where another file
+ * is, so in the end all get temporary names, and then their own.
+ *
+ * In a folder the temporary names of a user's runs are .etc-USER-0.tmp, .etc-USER-1.tmp and so on.
+ * Number 0 is the first to appear and the last to go, and its maker holds a lock on it: as long as
+ * it does, other runs wait, so files of two runs that write the same ones never mix.  A number 0
+ * that nobody has locked is what a run that was killed has left, and so are the others; who finds
+ * it removes them.  Folders are taken in the order of device and inode, so that no two runs wait
+ * for each other.  Where files cannot be locked, names hold the process too and nobody waits.
  *
  * From the first temporary name to the last rename the signals that would end the process wait;
  * they are asked for between writes, so that what they leave behind is whole files or nothing. */
@@ -9,8 +20,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { BATCH = 512, ZEROS = 4096, CHUNK = 8 << 20, MAX_TRIES = 100 };
@@ -93,9 +107,11 @@ static bool write_pieces(const OutFile *f, int fd, const OutSignals *signals)
     return w.ok;
 }
 
+/* Pieces lie in mapped files too. */
 static bool cannot(const char *what, const char *path, Diag *d)
 {
-    return diag_io(d, (Loc){.file = path}, "cannot %s: %s", what, strerror(errno));
+    const char *why = errno == EFAULT ? "a file that is read has become shorter" : strerror(errno);
+    return diag_io(d, (Loc){.file = path}, "cannot %s: %s", what, why);
 }
 
 static bool write_direct(const OutFile *f, const char *path, Diag *d)
@@ -133,71 +149,298 @@ static void release_signals(OutBatch *b)
 
 /* -- batches --------------------------------------------------------------------------------- */
 
-/* A new file in the folder of `path`, whatever the length of its name; -1: none can be made. */
-static int open_temp(OutBatch *b, const char *path, const char **temp)
+typedef struct Outgoing {
+    OutFile file;
+    const char *path;       /* as the user has it */
+    const char *place;      /* where that is; NULL: no regular file, which is written as it is */
+    const char *temp;       /* its name beside `place` until it is there; NULL: it has none */
+    uint64_t device, inode; /* of that folder */
+    int number;             /* in the folder, from 0 on */
+    int order;              /* in the batch */
+    int fd;                 /* -1: none */
+} Outgoing;
+
+/* Up to the slash behind it. */
+static const char *folder_of(Arena *a, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    int folder = slash ? (int)(slash + 1 - path) : 0;
-    for (int i = 0; i < MAX_TRIES; i++) {
-        *temp = arena_printf(b->arena, "%.*s.etc-%ld-%d.tmp", folder, path, (long)getpid(),
-                             b->n + i);
-        int fd = open(*temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
+    return slash ? arena_str(a, path, (size_t)(slash + 1 - path)) : "./";
+}
+
+/* In a folder like /tmp nobody renames over what is another's; better told before the others of the
+ * batch are in their places. */
+static bool is_anothers(const struct stat *folder, const struct stat *file)
+{
+    const uid_t user = geteuid();
+    return folder->st_mode & S_ISVTX && user && folder->st_uid != user && file->st_uid != user;
+}
+
+/* `there`: the file that is to be replaced; NULL: none. */
+static bool find_folder(OutBatch *b, Outgoing *g, const struct stat *there, Diag *d)
+{
+    struct stat st;
+    if (stat(folder_of(b->arena, g->place), &st))
+        return cannot("write", g->path, d);
+    if (there && is_anothers(&st, there))
+        return diag_io(d, (Loc){.file = g->path}, "cannot write: it is another user's");
+    g->device = (uint64_t)st.st_dev;
+    g->inode = (uint64_t)st.st_ino;
+    return true;
+}
+
+bool out_add(OutBatch *b, const OutFile *f, const char *path, Diag *d)
+{
+    struct stat st;
+    Outgoing g = {.file = *f, .path = path, .order = b->n, .fd = -1};
+    bool is_stdout = !strcmp(path, "-"), exists = !is_stdout && stat(path, &st) == 0;
+    if (exists && S_ISDIR(st.st_mode))
+        return diag_io(d, (Loc){.file = path}, "cannot write: it is a folder");
+    if (!is_stdout && (!exists || S_ISREG(st.st_mode)))
+        g.place = path;
+    char *real = exists && g.place ? realpath(path, NULL) : NULL;
+    if (real)
+        g.place = arena_str(b->arena, real, strlen(real));
+    free(real);
+    if (g.place && !find_folder(b, &g, exists ? &st : NULL, d))
+        return false;
+    PUSH(b->arena, b->file, b->n, g);
+    return true;
+}
+
+static int by_folder(const void *a, const void *b)
+{
+    const Outgoing *l = a, *r = b;
+    if (l->device != r->device)
+        return l->device < r->device ? -1 : 1;
+    if (l->inode != r->inode)
+        return l->inode < r->inode ? -1 : 1;
+    return l->order - r->order;
+}
+
+static void sort_by_folder(OutBatch *b)
+{
+    if (b->n > 1)
+        qsort(b->file, (size_t)b->n, sizeof *b->file, by_folder);
+    for (int i = 1; i < b->n; i++) {
+        const Outgoing *last = &b->file[i - 1];
+        Outgoing *g = &b->file[i];
+        bool is_next = g->device == last->device && g->inode == last->inode;
+        g->number = is_next ? last->number + 1 : 0;
     }
+}
+
+/* -- temporary names --------------------------------------------------------------------------- */
+
+static const char *temp_name(OutBatch *b, const Outgoing *g, int number)
+{
+    const char *folder = folder_of(b->arena, g->place);
+    const long user = (long)geteuid();
+    return b->has_no_locks ? arena_printf(b->arena, "%s.etc-%ld-%ld-%d.tmp", folder, user,
+                                          (long)getpid(), number)
+                           : arena_printf(b->arena, "%s.etc-%ld-%d.tmp", folder, user, number);
+}
+
+/* Whether the name is that of the file which is open. */
+static bool is_called(int fd, const char *name)
+{
+    struct stat is, named;
+    return fstat(fd, &is) == 0 && lstat(name, &named) == 0 && is.st_dev == named.st_dev &&
+           is.st_ino == named.st_ino;
+}
+
+/* Number 0 goes last, as it came first: what a second kill leaves is found again. */
+static void remove_left(OutBatch *b, const Outgoing *g)
+{
+    struct stat st;
+    int n = 1;
+    while (lstat(temp_name(b, g, n), &st) == 0)
+        n++;
+    while (n-- > 0)
+        unlink(temp_name(b, g, n));
+}
+
+static bool wait_a_little(OutBatch *b, const char *name, Diag *d)
+{
+    enum { MILLISECOND = 1000000, LONG = 1000 };
+    if (is_interrupted(b->signals))
+        return false;
+    if (++b->n_waits == LONG)
+        diag_note(d, "waits for another run that writes there: %s", name);
+    nanosleep(&(struct timespec){0, MILLISECOND}, NULL);
+    return true;
+}
+
+/* Number 0 is there: waits for its owner, or cleans up after it. */
+static bool outlast(OutBatch *b, const Outgoing *g, Diag *d)
+{
+    int fd = open(g->temp, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT;
+    bool is_dead = flock(fd, LOCK_EX | LOCK_NB) == 0, is_alive = !is_dead && errno == EWOULDBLOCK;
+    b->has_no_locks = !is_dead && !is_alive;
+    if (is_dead && is_called(fd, g->temp))
+        remove_left(b, g);
+    close(fd);
+    return !is_alive || wait_a_little(b, g->temp, d);
+}
+
+/* The name is taken: whether it may be asked for again. */
+static bool make_way(OutBatch *b, Outgoing *g, Diag *d)
+{
+    if (b->has_no_locks)
+        return ++g->number < b->n + MAX_TRIES;
+    if (g->number) /* number 0 is ours, so nobody owns this one */
+        return unlink(g->temp) == 0 || errno == ENOENT;
+    return outlast(b, g, d);
+}
+
+/* Where there are none without names.  Who found number 0 before it was locked may have removed
+ * it. */
+static bool create(OutBatch *b, Outgoing *g)
+{
+    g->fd = open(g->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (g->fd < 0)
+        return false;
+    if (g->number || b->has_no_locks)
+        return true;
+    b->has_no_locks = flock(g->fd, LOCK_EX) != 0;
+    if (!b->has_no_locks && is_called(g->fd, g->temp))
+        return true;
+    if (b->has_no_locks)
+        unlink(g->temp);
+    close(g->fd);
+    g->fd = -1;
+    errno = EEXIST;
+    return false;
+}
+
+static bool link_open(const Outgoing *g)
+{
+    char self[32];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", g->fd);
+    return linkat(AT_FDCWD, self, AT_FDCWD, g->temp, AT_SYMLINK_FOLLOW) == 0;
+}
+
+static bool give_name(OutBatch *b, Outgoing *g, Diag *d)
+{
+    hold_signals(b);
+    do {
+        g->temp = temp_name(b, g, g->number);
+        if (g->fd >= 0 ? link_open(g) : create(b, g))
+            return true;
+    } while (errno == EEXIST && make_way(b, g, d));
+    g->temp = NULL;
+    return cannot("write", g->path, d);
+}
+
+/* -- writing ----------------------------------------------------------------------------------- */
+
+/* Only what /proc shows can get a name later.  -1: there are no files without names. */
+static int open_unnamed(const char *folder)
+{
+    char self[32];
+    int fd = open(folder, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    if (fd < 0 || access(self, F_OK) == 0)
+        return fd;
+    close(fd);
     return -1;
 }
 
-static bool stage_file(OutBatch *b, const OutFile *f, const char *path, Diag *d)
+static bool open_file(OutBatch *b, Outgoing *g, Diag *d)
 {
-    OutStaged s = {.path = path};
-    hold_signals(b);
-    int fd = open_temp(b, path, &s.temp);
-    if (fd < 0)
-        return cannot("write", path, d);
-    PUSH(b->arena, b->file, b->n, s);
-    bool ok = write_pieces(f, fd, b->signals);
-    return (close(fd) == 0 && ok) || cannot("write", path, d);
+    g->fd = open_unnamed(folder_of(b->arena, g->place));
+    if (g->fd >= 0 && !g->number && !b->has_no_locks)
+        b->has_no_locks = flock(g->fd, LOCK_EX | LOCK_NB) != 0;
+    if (g->fd >= 0)
+        return true;
+    Outgoing *first = b->has_no_locks ? g : g - g->number;
+    return (first == g || first->temp || give_name(b, first, d)) && give_name(b, g, d);
 }
 
-bool out_stage(OutBatch *b, const OutFile *f, const char *path, Diag *d)
+/* Closes what has a name already, but for locks.  Some file systems tell only then what failed. */
+static bool close_written(const OutBatch *b, Outgoing *g)
 {
-    struct stat st;
-    if (!strcmp(path, "-"))
-        return write_direct(f, path, d);
-    bool exists = stat(path, &st) == 0;
-    if (exists && S_ISDIR(st.st_mode))
-        return diag_io(d, (Loc){.file = path}, "cannot write: it is a folder");
-    if (exists && !S_ISREG(st.st_mode))
-        return write_direct(f, path, d);
-    char *real = exists ? realpath(path, NULL) : NULL;
-    const char *place = real ? real : path;
-    place = arena_str(b->arena, place, strlen(place));
-    free(real);
-    return stage_file(b, f, place, d);
+    bool is_done = g->temp && (g->number || b->has_no_locks);
+    int fd = is_done ? g->fd : dup(g->fd);
+    if (is_done)
+        g->fd = -1;
+    return fd >= 0 && close(fd) == 0;
+}
+
+static bool stage_file(OutBatch *b, Outgoing *g, Diag *d)
+{
+    if (!open_file(b, g, d))
+        return false;
+    return (write_pieces(&g->file, g->fd, b->signals) && close_written(b, g)) ||
+           cannot("write", g->path, d);
+}
+
+/* All may be open at the same time. */
+static void raise_limit(int n_files)
+{
+    enum { FEW = 16 };
+    struct rlimit r;
+    if (n_files <= FEW || getrlimit(RLIMIT_NOFILE, &r))
+        return;
+    r.rlim_cur = r.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &r);
+}
+
+bool out_stage(OutBatch *b, Diag *d)
+{
+    bool ok = true;
+    raise_limit(b->n);
+    sort_by_folder(b);
+    for (int i = 0; i < b->n && ok; i++)
+        ok = !b->file[i].place || stage_file(b, &b->file[i], d);
+    for (int i = 0; i < b->n && ok; i++)
+        ok = b->file[i].place || write_direct(&b->file[i].file, b->file[i].path, d);
+    return ok;
+}
+
+/* -- the end ----------------------------------------------------------------------------------- */
+
+static void let_go(Outgoing *g)
+{
+    if (g->temp)
+        unlink(g->temp);
+    if (g->fd >= 0)
+        close(g->fd);
 }
 
 void out_discard(OutBatch *b)
 {
-    for (int i = 0; i < b->n; i++)
-        unlink(b->file[i].temp);
-    b->n = 0;
+    while (b->n > 0)
+        let_go(&b->file[--b->n]);
     release_signals(b); /* one that waited ends the process here */
+}
+
+static bool put_in_place(Outgoing *g, Diag *d)
+{
+    if (g->place && rename(g->temp, g->place))
+        return cannot("write", g->path, d);
+    g->temp = NULL;
+    return true;
 }
 
 bool out_commit(OutBatch *b, Diag *d)
 {
-    bool ok = !is_interrupted(b->signals) || cannot("write", b->file[0].path, d);
+    bool ok = true;
     for (int i = 0; i < b->n && ok; i++)
-        ok = rename(b->file[i].temp, b->file[i].path) == 0 || cannot("write", b->file[i].path, d);
-    out_discard(b); /* temporary names that were renamed exist no more */
+        ok = !b->file[i].place || b->file[i].temp || give_name(b, &b->file[i], d);
+    if (ok && is_interrupted(b->signals))
+        ok = cannot("write", b->file[0].path, d);
+    for (int i = b->n; i-- > 0 && ok;)
+        ok = put_in_place(&b->file[i], d);
+    out_discard(b);
     return ok;
 }
 
 bool out_write(const OutFile *f, const char *path, Diag *d)
 {
     OutBatch b = {.arena = arena_new()};
-    bool ok = out_stage(&b, f, path, d);
+    bool ok = out_add(&b, f, path, d) && out_stage(&b, d);
     if (ok)
         ok = out_commit(&b, d);
     else

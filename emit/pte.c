@@ -154,15 +154,15 @@ static void kernel_call(Scope *s, const Node *n)
 static FlatRef delegate_table(PteFile *e, const State *blob)
 {
     int segment = 1 + bank_add(&e->blobs, e->arena, blob->data, type_bytes(blob->type));
-    flat_begin(e->flat, 2);
-    flat_u8(e->flat, 0, 1); /* in a segment */
-    flat_u32(e->flat, 1, (uint32_t)segment);
+    flat_begin(e->flat, N_DELEGATE_DATA_SLOTS);
+    flat_u8(e->flat, DELEGATE_DATA_LOCATION, 1); /* in a segment */
+    flat_u32(e->flat, DELEGATE_DATA_INDEX, (uint32_t)segment);
     FlatRef processed = pte_end(e), specs = flat_refs(e->flat, NULL, 0);
     FlatRef id = shared_string(e, blob->fqn);
-    flat_begin(e->flat, 3);
-    flat_ref(e->flat, 0, id);
-    flat_ref(e->flat, 1, processed);
-    flat_ref(e->flat, 2, specs);
+    flat_begin(e->flat, N_DELEGATE_SLOTS);
+    flat_ref(e->flat, DELEGATE_ID, id);
+    flat_ref(e->flat, DELEGATE_PROCESSED, processed);
+    flat_ref(e->flat, DELEGATE_SPECS, specs);
     return pte_end(e);
 }
 
@@ -334,13 +334,29 @@ static void call3(Plan *p, const char *op, int a, int b, int c)
     push_instr(p, (Instr){.type = KERNEL_CALL, .a = op_index(p, op), .arg = arg, .n_args = 3});
 }
 
+static int scratch_once(Plan *p, EtcDtype t, int *known)
+{
+    if (!*known)
+        *known = number_scratch(p, t) + 1;
+    return *known - 1;
+}
+
 /* A comparison and the jump to be taken where it fails; its number, to be aimed. */
 static int compare(Scope *s, const Node *n, const char *op, int bound)
 {
     Plan *p = s->plan;
-    int holds = number_scratch(p, ETC_BOOL);
+    int holds = scratch_once(p, ETC_BOOL, &p->verdict);
     call3(p, op, argument_value(s, n, 0), argument_value(s, n, bound), holds);
     return push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = holds});
+}
+
+/* One number: both ends are the same value or the same plain integer. */
+static bool is_one_number(const Node *n)
+{
+    const Arg *lo = &n->arg[1], *hi = &n->arg[2];
+    if (lo->kind == ARG_VALUE && hi->kind == ARG_VALUE)
+        return n->in[lo->slot] == n->in[hi->slot];
+    return lo->kind == ARG_INT && hi->kind == ARG_INT && dim_equal(lo->dim, hi->dim);
 }
 
 /* Ends the run unless lo <= value <= hi.  No kernel does that, but sym_max takes ints alone: a call
@@ -348,8 +364,10 @@ static int compare(Scope *s, const Node *n, const char *op, int bound)
 static void check_range(Scope *s, const Node *n)
 {
     Plan *p = s->plan;
-    bool has_lo = n->arg[1].kind != ARG_NONE, has_hi = n->arg[2].kind != ARG_NONE;
-    int low = has_lo ? compare(s, n, "executorch_prim::ge.Scalar", 1) : -1;
+    bool is_one = is_one_number(n);
+    bool has_lo = n->arg[1].kind != ARG_NONE, has_hi = n->arg[2].kind != ARG_NONE && !is_one;
+    const char *first = is_one ? "executorch_prim::eq.Scalar" : "executorch_prim::ge.Scalar";
+    int low = has_lo ? compare(s, n, first, 1) : -1;
     int high = has_hi ? compare(s, n, "executorch_prim::le.Scalar", 2) : -1;
     int past = push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = literal_bool(p, false)});
     if (low >= 0)
@@ -357,7 +375,7 @@ static void check_range(Scope *s, const Node *n)
     if (high >= 0)
         p->instr[high].b = p->n_instrs;
     call3(p, "executorch_prim::sym_max.Scalar", argument_value(s, n, 0),
-          literal_text(p, n->arg[3].str), number_scratch(p, ETC_I64));
+          literal_text(p, n->arg[3].str), scratch_once(p, ETC_I64, &p->unread));
     p->instr[past].b = p->n_instrs;
 }
 
@@ -471,16 +489,21 @@ static FlatRef instruction(PteFile *e, const Instr *i)
     Flat *f = e->flat;
     bool is_call = i->type == KERNEL_CALL || i->type == DELEGATE_CALL;
     FlatRef args = is_call ? flat_vector(f, i->arg, (size_t)i->n_args, 4) : 0;
-    flat_begin(f, 2);
-    flat_u32(f, 0, (uint32_t)i->a);
-    if (is_call)
-        flat_ref(f, 1, args);
-    else
-        flat_u32(f, 1, (uint32_t)i->b);
+    flat_begin(f, N_KERNEL_CALL_SLOTS); /* calls of delegates have the same slots */
+    if (is_call) {
+        flat_u32(f, KERNEL_OPERATOR, (uint32_t)i->a);
+        flat_ref(f, KERNEL_ARGS, args);
+    } else if (i->type == MOVE_CALL) {
+        flat_u32(f, MOVE_FROM, (uint32_t)i->a);
+        flat_u32(f, MOVE_TO, (uint32_t)i->b);
+    } else {
+        flat_u32(f, JUMP_CONDITION, (uint32_t)i->a);
+        flat_u32(f, JUMP_DESTINATION, (uint32_t)i->b);
+    }
     FlatRef table = pte_end(e);
-    flat_begin(f, 2);
-    flat_u8(f, 0, (uint8_t)i->type);
-    flat_ref(f, 1, table);
+    flat_begin(f, N_INSTRUCTION_SLOTS);
+    flat_u8(f, INSTRUCTION_TYPE, (uint8_t)i->type);
+    flat_ref(f, INSTRUCTION_VALUE, table);
     return pte_end(e);
 }
 
@@ -491,8 +514,8 @@ static FlatRef chains(Plan *p)
     for (int i = 0; i < p->n_instrs; i++)
         item[i] = instruction(e, &p->instr[i]);
     FlatRef instructions = flat_refs(e->flat, item, (size_t)p->n_instrs);
-    flat_begin(e->flat, 4);
-    flat_ref(e->flat, 2, instructions);
+    flat_begin(e->flat, N_CHAIN_SLOTS);
+    flat_ref(e->flat, CHAIN_INSTRUCTIONS, instructions);
     FlatRef chain = pte_end(e);
     return flat_refs(e->flat, &chain, 1);
 }
@@ -503,9 +526,9 @@ static FlatRef operator_table(PteFile *e, const char *op)
     size_t n = strcspn(op, ".");
     FlatRef name = shared_string(e, arena_str(e->arena, op, n));
     FlatRef overload = shared_string(e, op[n] ? op + n + 1 : "");
-    flat_begin(e->flat, 2);
-    flat_ref(e->flat, 0, name);
-    flat_ref(e->flat, 1, overload);
+    flat_begin(e->flat, N_OPERATOR_SLOTS);
+    flat_ref(e->flat, OPERATOR_NAME, name);
+    flat_ref(e->flat, OPERATOR_OVERLOAD, overload);
     return pte_end(e);
 }
 
@@ -521,9 +544,9 @@ static FlatRef operators(Plan *p)
 static FlatRef container(PteFile *e)
 {
     FlatRef empty = shared_string(e, "");
-    flat_begin(e->flat, 2);
-    flat_ref(e->flat, 0, empty);
-    flat_ref(e->flat, 1, empty);
+    flat_begin(e->flat, N_CONTAINER_SLOTS);
+    flat_ref(e->flat, CONTAINER_INPUTS, empty);
+    flat_ref(e->flat, CONTAINER_OUTPUTS, empty);
     return pte_end(e);
 }
 
@@ -593,16 +616,16 @@ static FlatRef method(PteFile *e, const Graph *g)
     FlatRef name = shared_string(e, g->name), meta = container(e), chain = chains(&p);
     FlatRef values = flat_refs(f, p.value, (size_t)p.n_values), ops = operators(&p);
     FlatRef delegates = flat_refs(f, p.delegate, (size_t)p.n_delegates), pools = pool_sizes(&p);
-    flat_begin(f, 10);
-    flat_ref(f, 0, name);
-    flat_ref(f, 1, meta);
-    flat_ref(f, 2, values);
-    flat_ref(f, 3, in);
-    flat_ref(f, 4, out);
-    flat_ref(f, 5, chain);
-    flat_ref(f, 6, ops);
-    flat_ref(f, 7, delegates);
-    flat_ref(f, 8, pools);
+    flat_begin(f, N_PLAN_SLOTS);
+    flat_ref(f, PLAN_NAME, name);
+    flat_ref(f, PLAN_CONTAINER, meta);
+    flat_ref(f, PLAN_VALUES, values);
+    flat_ref(f, PLAN_INPUTS, in);
+    flat_ref(f, PLAN_OUTPUTS, out);
+    flat_ref(f, PLAN_CHAINS, chain);
+    flat_ref(f, PLAN_OPERATORS, ops);
+    flat_ref(f, PLAN_DELEGATES, delegates);
+    flat_ref(f, PLAN_POOLS, pools);
     e->stats->n_values += p.n_values;
     e->stats->n_instructions += p.n_instrs;
     e->stats->n_operators += p.n_ops;

@@ -22,9 +22,9 @@ bool pte_has_bytes(PteFile *e, const State *s, int64_t n)
 
 static FlatRef data_segment(PteFile *e, int64_t offset, int64_t size)
 {
-    flat_begin(e->flat, 2);
-    flat_u64(e->flat, 0, (uint64_t)offset);
-    flat_u64(e->flat, 1, (uint64_t)size);
+    flat_begin(e->flat, N_SEGMENT_SLOTS);
+    flat_u64(e->flat, SEGMENT_OFFSET, (uint64_t)offset);
+    flat_u64(e->flat, SEGMENT_SIZE, (uint64_t)size);
     return pte_end(e);
 }
 
@@ -35,9 +35,9 @@ static FlatRef subsegments(PteFile *e, const Bank *b, int segment)
     for (int i = 0; i < b->n; i++)
         offset[i + 1] = (uint64_t)b->item[i].offset;
     FlatRef offsets = shared_vector(e, offset, (size_t)b->n + 1, 8);
-    flat_begin(e->flat, 2);
-    flat_u32(e->flat, 0, (uint32_t)segment);
-    flat_ref(e->flat, 1, offsets);
+    flat_begin(e->flat, N_SUBSEGMENTS_SLOTS);
+    flat_u32(e->flat, SUBSEGMENTS_SEGMENT, (uint32_t)segment);
+    flat_ref(e->flat, SUBSEGMENTS_OFFSETS, offsets);
     return pte_end(e);
 }
 
@@ -51,9 +51,9 @@ static FlatRef named_row(PteFile *e, const char *key, const void *data, int64_t 
 {
     int segment = 1 + e->blobs.n + bank_add(&e->named, e->arena, data, n_bytes);
     FlatRef name = shared_string(e, key);
-    flat_begin(e->flat, 2);
-    flat_ref(e->flat, 0, name);
-    flat_u32(e->flat, 1, (uint32_t)segment);
+    flat_begin(e->flat, N_NAMED_SLOTS);
+    flat_ref(e->flat, NAMED_KEY, name);
+    flat_u32(e->flat, NAMED_SEGMENT, (uint32_t)segment);
     return pte_end(e);
 }
 
@@ -110,14 +110,14 @@ static FlatRef program_table(PteFile *e, const FlatRef *plan, int n_plans, int64
         FlatRef one = subsegments(e, &e->mutables, 1 + e->blobs.n + e->named.n);
         mutables = flat_refs(f, &one, 1);
     }
-    flat_begin(f, 8);
-    flat_ref(f, 1, plans);
-    flat_ref(f, 2, none); /* constant_buffer: deprecated */
-    flat_ref(f, 3, none); /* backend_delegate_data: delegates stand in segments */
-    flat_ref(f, 4, segments);
-    flat_ref(f, 5, constants);
-    flat_ref(f, 6, mutables);
-    flat_ref(f, 7, named);
+    flat_begin(f, N_PROGRAM_SLOTS);
+    flat_ref(f, PROGRAM_PLANS, plans);
+    flat_ref(f, PROGRAM_CONSTANT_BUFFER, none);
+    flat_ref(f, PROGRAM_INLINE_DELEGATES, none);
+    flat_ref(f, PROGRAM_SEGMENTS, segments);
+    flat_ref(f, PROGRAM_CONSTANTS, constants);
+    flat_ref(f, PROGRAM_MUTABLES, mutables);
+    flat_ref(f, PROGRAM_NAMED, named);
     return pte_end(e);
 }
 

@@ -8,33 +8,8 @@
 #define ETC_EMIT_PTE_INTERNAL_H
 
 #include "emit/emit.h"
-
-/* -- the format's numbers ------------------------------------------------------------------ */
-
-typedef enum KernelType {
-    KT_NULL = 1, KT_INT, KT_BOOL, KT_DOUBLE, KT_TENSOR, KT_STRING, KT_INT_LIST, KT_DOUBLE_LIST,
-    KT_BOOL_LIST, KT_TENSOR_LIST, KT_OPTIONAL_TENSOR_LIST
-} KernelType;
-
-typedef enum InstrType { KERNEL_CALL = 1, DELEGATE_CALL, MOVE_CALL, JUMP_FALSE_CALL } InstrType;
-
-/* -- bytes to numbers ---------------------------------------------------------------------- */
-
-typedef struct InternRow {
-    uint64_t hash;
-    const void *key;
-    size_t n;
-    int kind;
-    uint32_t value; /* 0: not yet set by the caller */
-} InternRow;
-
-typedef struct Intern {
-    InternRow *row; /* open addressing, at most half full */
-    int n, cap;
-} Intern;
-
-/* The number that stands for these bytes of this kind; 0 when they are new. */
-uint32_t *intern(Intern *t, Arena *a, int kind, const void *key, size_t n);
+#include "ir/table.h"
+#include "runtime-lite/pte_schema.h"
 
 /* -- segments: pte_data.c ------------------------------------------------------------------ */
 
@@ -45,7 +20,7 @@ typedef struct PteFile {
     Diag *diag;
     bool failed;
     int n_tables;
-    Intern vectors; /* vectors and strings of the FlatBuffer */
+    Table shared[9]; /* vectors of the FlatBuffer, by an item's size; [0]: strings */
     Bank constants, mutables, blobs, named; /* named: bytes that delegates ask for */
     PteStats *stats;
 } PteFile;
@@ -59,7 +34,7 @@ bool pte_finish(PteFile *e, const FlatRef *plan, int n_plans, OutFile *out);
 /* -- values: pte_value.c ------------------------------------------------------------------- */
 
 typedef struct Instr {
-    InstrType type;
+    Instruction type;
     int a, b; /* operator or delegate; from, to; condition, destination */
     const int *arg;
     int n_args;
@@ -70,7 +45,7 @@ typedef struct Plan {
     PteFile *file;
     const Graph *graph;
     const Node *at;  /* the node at hand */
-    Intern literals; /* value + 1 */
+    Table literals;  /* -> value + 1 */
     FlatRef *value;
     int n_values;
     Instr *instr;
@@ -82,6 +57,7 @@ typedef struct Plan {
     int n_delegates;
     int *state_value;       /* by state id, + 1 */
     uint32_t *state_buffer; /* the constant it is, by state id; 0 none */
+    int verdict, unread;    /* values that checks write, all the same ones; + 1 */
 } Plan;
 
 typedef struct Scope {

@@ -4,53 +4,6 @@
  * value_define.  Lists stand behind their elements, which the runtime demands of lists of tensors.
  */
 #include "emit/pte_internal.h"
-#include <string.h>
-
-/* -- interning --------------------------------------------------------------------------- */
-
-static uint64_t hash_key(int kind, const void *key, size_t n)
-{
-    const uint8_t *b = key;
-    uint64_t h = 14695981039346656037u ^ (uint64_t)kind;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ b[i]) * 1099511628211u;
-    return h ^ h >> 31;
-}
-
-static InternRow *intern_row(const Intern *t, uint64_t hash, int kind, const void *key, size_t n)
-{
-    uint64_t mask = (uint64_t)t->cap - 1, i = hash & mask;
-    for (;; i = (i + 1) & mask) {
-        InternRow *r = &t->row[i];
-        if (!r->key || (r->hash == hash && r->kind == kind && r->n == n && !memcmp(r->key, key, n)))
-            return r;
-    }
-}
-
-static void intern_enlarge(Intern *t, Arena *a)
-{
-    Intern old = *t;
-    t->cap = old.cap ? 2 * old.cap : 64;
-    t->row = NEW(a, InternRow, t->cap);
-    for (int i = 0; i < old.cap; i++)
-        if (old.row[i].key) {
-            const InternRow *r = &old.row[i];
-            *intern_row(t, r->hash, r->kind, r->key, r->n) = *r;
-        }
-}
-
-uint32_t *intern(Intern *t, Arena *a, int kind, const void *key, size_t n)
-{
-    if (2 * (t->n + 1) > t->cap)
-        intern_enlarge(t, a);
-    uint64_t hash = hash_key(kind, key, n);
-    InternRow *r = intern_row(t, hash, kind, key, n);
-    if (!r->key) {
-        *r = (InternRow){.hash = hash, .key = arena_str(a, key, n), .n = n, .kind = kind};
-        t->n++;
-    }
-    return &r->value;
-}
 
 FlatRef pte_end(PteFile *e)
 {
@@ -58,91 +11,106 @@ FlatRef pte_end(PteFile *e)
     return flat_end(e->flat);
 }
 
+/* Where a vector with these bytes lies in the file, of items of a size, or a string; 0: nowhere. */
+static TableItem *shared(PteFile *e, size_t item_size, const void *bytes, size_t n)
+{
+    Table *known = &e->shared[item_size];
+    known->arena = e->arena;
+    return table_at_copy(known, bytes, n);
+}
+
 FlatRef shared_vector(PteFile *e, const void *items, size_t n, size_t item_size)
 {
-    uint32_t *ref = intern(&e->vectors, e->arena, (int)item_size, n ? items : "", n * item_size);
-    if (!*ref)
-        *ref = flat_vector(e->flat, items, n, item_size);
-    return *ref;
+    TableItem *ref = shared(e, item_size, n ? items : "", n * item_size);
+    if (!ref->number)
+        ref->number = flat_vector(e->flat, items, n, item_size);
+    return (FlatRef)ref->number;
 }
 
 FlatRef shared_string(PteFile *e, const char *s)
 {
-    uint32_t *ref = intern(&e->vectors, e->arena, 0, s, strlen(s));
-    if (!*ref)
-        *ref = flat_string(e->flat, s);
-    return *ref;
+    TableItem *ref = shared(e, 0, s, strlen(s));
+    if (!ref->number)
+        ref->number = flat_string(e->flat, s);
+    return (FlatRef)ref->number;
 }
 
 /* -- literals ---------------------------------------------------------------------------- */
 
-static int push_value(Plan *p, KernelType type, FlatRef table)
+static int push_value(Plan *p, ValueType type, FlatRef table)
 {
-    flat_begin(p->file->flat, 2);
-    flat_u8(p->file->flat, 0, (uint8_t)type);
-    flat_ref(p->file->flat, 1, table);
+    flat_begin(p->file->flat, N_EVALUE_SLOTS);
+    flat_u8(p->file->flat, EVALUE_TYPE, (uint8_t)type);
+    flat_ref(p->file->flat, EVALUE_VALUE, table);
     FlatRef value = pte_end(p->file);
     PUSH(p->file->arena, p->value, p->n_values, value);
     return p->n_values - 1;
 }
 
-/* A value whose table has the one field that `set` and `bits` or `ref` give. */
-static int scalar_value(Plan *p, KernelType type, uint64_t bits, FlatRef ref)
+/* A number, string or list: a value whose table has the one field that `set` and `bits` or `ref` give. */
+static int scalar_value(Plan *p, ValueType type, uint64_t bits, FlatRef ref)
 {
     Flat *f = p->file->flat;
-    flat_begin(f, 1);
-    if (type == KT_BOOL)
-        flat_u8(f, 0, (uint8_t)bits);
+    flat_begin(f, N_INT_SLOTS);
+    if (type == VALUE_BOOL)
+        flat_u8(f, BOOL_VALUE, (uint8_t)bits);
     else if (ref)
-        flat_ref(f, 0, ref);
+        flat_ref(f, INT_LIST_ITEMS, ref);
     else
-        flat_u64(f, 0, bits);
+        flat_u64(f, INT_VALUE, bits);
     return push_value(p, type, pte_end(p->file));
 }
 
-static int literal(Plan *p, KernelType type, uint64_t bits)
+/* The EValue it is, + 1; 0: none yet. */
+static TableItem *known_literal(Plan *p, ValueType type, uint64_t bits)
 {
-    uint32_t *known = intern(&p->literals, p->file->arena, (int)type, &bits, sizeof bits);
-    if (!*known)
-        *known = (uint32_t)scalar_value(p, type, bits, 0) + 1;
-    return (int)*known - 1;
+    uint64_t key[2] = {type, bits};
+    p->literals.arena = p->file->arena;
+    return table_at_copy(&p->literals, key, sizeof key);
+}
+
+static int literal(Plan *p, ValueType type, uint64_t bits)
+{
+    TableItem *known = known_literal(p, type, bits);
+    if (!known->number)
+        known->number = scalar_value(p, type, bits, 0) + 1;
+    return (int)known->number - 1;
 }
 
 int literal_null(Plan *p)
 {
-    return literal(p, KT_NULL, 0);
+    return literal(p, VALUE_NULL, 0);
 }
 
 int literal_bool(Plan *p, bool v)
 {
-    return literal(p, KT_BOOL, v);
+    return literal(p, VALUE_BOOL, v);
 }
 
 static int literal_int(Plan *p, int64_t v)
 {
-    return literal(p, KT_INT, (uint64_t)v);
+    return literal(p, VALUE_INT, (uint64_t)v);
 }
 
 static int literal_double(Plan *p, double v)
 {
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
-    return literal(p, KT_DOUBLE, bits);
+    return literal(p, VALUE_DOUBLE, bits);
 }
 
 /* A vector or string is the field; the file keeps equal ones once, so its place names it. */
-static int literal_ref(Plan *p, KernelType type, FlatRef ref)
+static int literal_ref(Plan *p, ValueType type, FlatRef ref)
 {
-    uint64_t bits = ref;
-    uint32_t *known = intern(&p->literals, p->file->arena, (int)type, &bits, sizeof bits);
-    if (!*known)
-        *known = (uint32_t)scalar_value(p, type, 0, ref) + 1;
-    return (int)*known - 1;
+    TableItem *known = known_literal(p, type, ref);
+    if (!known->number)
+        known->number = scalar_value(p, type, 0, ref) + 1;
+    return (int)known->number - 1;
 }
 
 int literal_text(Plan *p, const char *s)
 {
-    return literal_ref(p, KT_STRING, shared_string(p->file, s));
+    return literal_ref(p, VALUE_STRING, shared_string(p->file, s));
 }
 
 int literal_value(Plan *p, const Arg *a)
@@ -163,13 +131,13 @@ int literal_value(Plan *p, const Arg *a)
 
 int number_scratch(Plan *p, EtcDtype t)
 {
-    return scalar_value(p, t == ETC_F64 ? KT_DOUBLE : t == ETC_BOOL ? KT_BOOL : KT_INT, 0, 0);
+    return scalar_value(p, t == ETC_F64 ? VALUE_DOUBLE : t == ETC_BOOL ? VALUE_BOOL : VALUE_INT, 0, 0);
 }
 
 int tensor_list(Plan *p, const int *item, int n)
 {
     FlatRef items = shared_vector(p->file, item, (size_t)n, 4);
-    return scalar_value(p, KT_TENSOR_LIST, 0, items);
+    return scalar_value(p, VALUE_TENSOR_LIST, 0, items);
 }
 
 /* -- tensors ----------------------------------------------------------------------------- */
@@ -228,10 +196,10 @@ static FlatRef allocation(PteFile *e, Place at)
 {
     if (at.pool <= 0)
         return 0;
-    flat_begin(e->flat, 3);
-    flat_u32(e->flat, 0, (uint32_t)at.pool);
-    flat_u32(e->flat, 1, (uint32_t)at.offset);
-    flat_u32(e->flat, 2, (uint32_t)(at.offset >> 32));
+    flat_begin(e->flat, N_ALLOCATION_SLOTS);
+    flat_u32(e->flat, ALLOCATION_POOL, (uint32_t)at.pool);
+    flat_u32(e->flat, ALLOCATION_OFFSET_LOW, (uint32_t)at.offset);
+    flat_u32(e->flat, ALLOCATION_OFFSET_HIGH, (uint32_t)(at.offset >> 32));
     return pte_end(e);
 }
 
@@ -247,14 +215,14 @@ int tensor_value(Plan *p, Type t, Place at, uint32_t buffer, Loc loc)
     }
     FlatRef sizes = shared_vector(e, size, (size_t)t.rank, 4);
     FlatRef order = shared_vector(e, identity, (size_t)t.rank, 1), memory = allocation(e, at);
-    flat_begin(e->flat, 10);
-    flat_u8(e->flat, 0, (uint8_t)t.dtype);
-    flat_ref(e->flat, 2, sizes);
-    flat_ref(e->flat, 3, order);
-    flat_u32(e->flat, 5, buffer);
-    flat_ref(e->flat, 6, memory);
-    flat_u8(e->flat, 8, !type_is_static(t)); /* STATIC or DYNAMIC_BOUND */
-    return push_value(p, KT_TENSOR, pte_end(e));
+    flat_begin(e->flat, N_TENSOR_SLOTS);
+    flat_u8(e->flat, TENSOR_DTYPE, (uint8_t)t.dtype);
+    flat_ref(e->flat, TENSOR_SIZES, sizes);
+    flat_ref(e->flat, TENSOR_ORDER, order);
+    flat_u32(e->flat, TENSOR_DATA, buffer);
+    flat_ref(e->flat, TENSOR_ALLOCATION, memory);
+    flat_u8(e->flat, TENSOR_DYNAMISM, !type_is_static(t)); /* STATIC or DYNAMIC_BOUND */
+    return push_value(p, VALUE_TENSOR, pte_end(e));
 }
 
 /* -- values of a graph ------------------------------------------------------------------- */
@@ -395,7 +363,7 @@ static int tensors(Scope *s, const Node *n, const SchemaArg *want, const Arg *li
                                                       : tensor(s, n, want, &list->list.item[i]);
     if (!want->is_item_optional)
         return tensor_list(p, item, count);
-    return literal_ref(p, KT_OPTIONAL_TENSOR_LIST, shared_vector(p->file, item, (size_t)count, 4));
+    return literal_ref(p, VALUE_OPT_TENSOR_LIST, shared_vector(p->file, item, (size_t)count, 4));
 }
 
 /* The elements of an int list are EValues of their own, so that prim ops may write them. */
@@ -405,7 +373,7 @@ static int ints(Scope *s, const Node *n, const SchemaArg *want, const Arg *list)
     int64_t *item = NEW(e->arena, int64_t, list->list.n + 1);
     for (int i = 0; i < list->list.n; i++)
         item[i] = number(s, n, want, &list->list.item[i]);
-    return literal_ref(s->plan, KT_INT_LIST, shared_vector(e, item, (size_t)list->list.n, 8));
+    return literal_ref(s->plan, VALUE_INT_LIST, shared_vector(e, item, (size_t)list->list.n, 8));
 }
 
 static int doubles(Scope *s, const Node *n, const SchemaArg *want, const Arg *list)
@@ -419,7 +387,7 @@ static int doubles(Scope *s, const Node *n, const SchemaArg *want, const Arg *li
         double f = a->kind == ARG_FLOAT ? a->f : (double)a->dim.value;
         memcpy(&item[i], &f, sizeof f);
     }
-    return literal_ref(s->plan, KT_DOUBLE_LIST, shared_vector(e, item, (size_t)list->list.n, 8));
+    return literal_ref(s->plan, VALUE_DOUBLE_LIST, shared_vector(e, item, (size_t)list->list.n, 8));
 }
 
 static int bools(Scope *s, const Node *n, const SchemaArg *want, const Arg *list)
@@ -431,7 +399,7 @@ static int bools(Scope *s, const Node *n, const SchemaArg *want, const Arg *list
             return bad_argument(s, n, want, "an item is not a plain bool");
         item[i] = list->list.item[i].b;
     }
-    return literal_ref(s->plan, KT_BOOL_LIST, shared_vector(e, item, (size_t)list->list.n, 1));
+    return literal_ref(s->plan, VALUE_BOOL_LIST, shared_vector(e, item, (size_t)list->list.n, 1));
 }
 
 static int list_value(Scope *s, const Node *n, const SchemaArg *want, const Arg *a)

@@ -1,54 +1,48 @@
-/* bank.c -- bytes of which equal ones are kept once. */
-#include "ir/ir.h"
-#include <string.h>
+/* bank.c -- bytes of which equal ones are kept once.
+ *
+ * Weights may be large and mostly differ, so a few words of them say which others to compare them
+ * with.  Who agrees with another in those words is found by all its bytes. */
+#include "ir/table.h"
 
-enum { SAMPLES = 64 };
+enum { SAMPLES = 16, BY_SAMPLES = 0, BY_ALL = 1 };
 
-/* Weights may be large and mostly differ, so at most 64 words of them decide the row. */
-static uint64_t sample(const uint8_t *data, int64_t n)
+static Table *known_by(Bank *b, Arena *a, int what)
 {
-    uint64_t h = (uint64_t)n, word = 0;
-    int64_t last = n > 8 ? n - 8 : 0, words = (n + 7) / 8 < SAMPLES ? (n + 7) / 8 : SAMPLES;
-    for (int64_t i = 0; i < words; i++) {
-        int64_t at = words > 1 ? last / (words - 1) * i : 0;
-        memcpy(&word, data + at, n < 8 ? (size_t)n : 8);
-        h = (h ^ word) * 0x9e3779b97f4a7c15u;
-        h ^= h >> 29;
+    if (!b->known[what]) {
+        b->known[what] = NEW(a, Table, 1);
+        b->known[what]->arena = a;
     }
-    return h;
+    return b->known[what];
 }
 
-static bool holds(const BankItem *i, const uint8_t *data, int64_t n)
+/* The first with as many bytes and the same samples, if there are enough bytes to choose from. */
+static TableItem *by_samples(Bank *b, Arena *a, const uint8_t *data, int64_t n)
 {
-    return i->n == n && (i->data == data || !memcmp(i->data, data, (size_t)n));
+    uint64_t key[1 + SAMPLES] = {(uint64_t)n}, size = sizeof *key;
+    int64_t step = (n - (int64_t)size) / (SAMPLES - 1);
+    if (step < (int64_t)size)
+        return NULL;
+    for (int i = 0; i < SAMPLES; i++)
+        memcpy(&key[1 + i], data + i * step, size);
+    return table_at_copy(known_by(b, a, BY_SAMPLES), key, sizeof key);
 }
 
-static int *bank_row(const Bank *b, const uint8_t *data, int64_t n)
+static bool differs(const Bank *b, const TableItem *known, const uint8_t *data, int64_t n)
 {
-    uint64_t mask = (uint64_t)b->cap - 1, i = sample(data, n) & mask;
-    while (b->row[i] && !holds(&b->item[b->row[i] - 1], data, n))
-        i = (i + 1) & mask;
-    return &b->row[i];
-}
-
-static void bank_enlarge(Bank *b, Arena *a)
-{
-    b->cap = b->cap ? 2 * b->cap : 64;
-    b->row = NEW(a, int, b->cap);
-    for (int i = 0; i < b->n; i++)
-        *bank_row(b, b->item[i].data, b->item[i].n) = i + 1;
+    const BankItem *i = known->number ? &b->item[known->number - 1] : NULL;
+    return i && i->data != data && memcmp(i->data, data, (size_t)n);
 }
 
 int bank_add(Bank *b, Arena *a, const uint8_t *data, int64_t n)
 {
-    if (2 * (b->n + 1) > b->cap)
-        bank_enlarge(b, a);
-    int *row = bank_row(b, data, n);
-    if (!*row) {
+    TableItem *known = by_samples(b, a, data, n);
+    if (!known || differs(b, known, data, n))
+        known = table_at(known_by(b, a, BY_ALL), n ? data : (const uint8_t *)"", (size_t)n);
+    if (!known->number) {
         BankItem item = {data, n, round_up(b->size, b->align)};
         PUSH(a, b->item, b->n, item);
         b->size = item.offset + n;
-        *row = b->n;
+        known->number = b->n;
     }
-    return *row - 1;
+    return (int)known->number - 1;
 }

@@ -7,9 +7,8 @@
  * holds from the start too.  The host is little-endian, as the format is.
  * Source: FlatBuffers internals document.
  */
-#include "ir/ir.h"
+#include "ir/table.h"
 #include <assert.h>
-#include <string.h>
 
 enum { MAX_SLOTS = 64, FIRST_CAP = 4096, MAX_BYTES = INT32_MAX - 64 };
 
@@ -29,8 +28,8 @@ struct Flat {
     uint32_t n_used; /* slots up to the last one set */
     unsigned sizes;  /* of all fields, or-ed */
     Field field[MAX_SLOTS];
-    FlatRef *vtable; /* open addressing, at most half full */
-    int n_vtables, cap_vtables;
+    Table vtables; /* their bytes -> FlatRef */
+    FlatRef recent[2 + MAX_SLOTS]; /* by words: the vtable that was shared last */
 };
 
 Flat *flat_new(Arena *a)
@@ -41,8 +40,7 @@ Flat *flat_new(Arena *a)
     f->buf = NEW(a, uint8_t, f->cap);
     f->align = 4;
     f->n_slots = -1;
-    f->cap_vtables = 64;
-    f->vtable = NEW(a, FlatRef, f->cap_vtables);
+    f->vtables.arena = a;
     return f;
 }
 
@@ -54,8 +52,8 @@ static void reserve(Flat *f, size_t n)
     if (n > MAX_BYTES || f->used > MAX_BYTES - n) {
         f->is_too_large = true;
         f->used = 0;
-        f->n_vtables = 0;
-        memset(f->vtable, 0, (size_t)f->cap_vtables * sizeof *f->vtable);
+        f->vtables = (Table){.arena = f->arena};
+        memset(f->recent, 0, sizeof f->recent);
     }
     if (n <= f->cap - f->used)
         return;
@@ -201,54 +199,19 @@ void flat_ref(Flat *f, int slot, FlatRef v)
     add(f, slot, 0, v, 4);
 }
 
-/* A vtable is its own bytes, its table's bytes, then a word per slot. */
-static uint32_t hash_vtable(const uint16_t *v)
-{
-    uint32_t h = 2166136261u;
-    for (int i = 0; i < v[0] / 2; i++)
-        h = (h ^ v[i]) * 16777619u;
-    return h ^ h >> 15;
-}
-
-static const uint16_t *vtable_at(const Flat *f, FlatRef ref)
-{
-    return (const uint16_t *)(const void *)at(f, ref);
-}
-
-static FlatRef *vtable_slot(const Flat *f, const uint16_t *v)
-{
-    uint32_t mask = (uint32_t)f->cap_vtables - 1, i = hash_vtable(v) & mask;
-    for (; f->vtable[i]; i = (i + 1) & mask) {
-        const uint16_t *known = vtable_at(f, f->vtable[i]);
-        if (known[0] == v[0] && !memcmp(known, v, v[0]))
-            break;
-    }
-    return &f->vtable[i];
-}
-
-static void enlarge_vtables(Flat *f)
-{
-    FlatRef *old = f->vtable;
-    int n = f->cap_vtables;
-    f->cap_vtables = 2 * n;
-    f->vtable = NEW(f->arena, FlatRef, f->cap_vtables);
-    for (int i = 0; i < n; i++)
-        if (old[i])
-            *vtable_slot(f, vtable_at(f, old[i])) = old[i];
-}
-
-/* The place of this vtable, written now unless an equal one was before. */
+/* The place of this vtable, written now unless an equal one was before: its own bytes, its table's
+ * bytes, then a word per slot. */
 static FlatRef share_vtable(Flat *f, const uint16_t *v)
 {
-    if (2 * (f->n_vtables + 1) > f->cap_vtables)
-        enlarge_vtables(f);
-    FlatRef *known = vtable_slot(f, v);
-    if (!*known) {
+    FlatRef *recent = &f->recent[v[0] / 2 - 1];
+    if (*recent && !memcmp(at(f, *recent), v, v[0]))
+        return *recent;
+    TableItem *known = table_at_copy(&f->vtables, v, v[0]);
+    if (!known->number) {
         push(f, v, v[0]);
-        *known = (FlatRef)f->used;
-        f->n_vtables++;
+        known->number = (int64_t)f->used;
     }
-    return *known;
+    return *recent = (FlatRef)known->number;
 }
 
 /* Writes the fields, largest first, and notes where each lies; returns where the table ends. */

@@ -36,6 +36,16 @@ const char *dim_text(Program *p, Dim d)
     return text_of(p, &d, NULL);
 }
 
+const char *size_text(Program *p, Dim d)
+{
+    const char *from = dim_text(p, d);
+    char *text = NEW(p->arena, char, strlen(from) + 1), *to = text;
+    for (; *from; from++)
+        if (*from != '%')
+            *to++ = *from;
+    return text;
+}
+
 const char *type_text(Program *p, Type t)
 {
     return text_of(p, NULL, &t);
@@ -126,9 +136,14 @@ static bool item_size(const Node *n, const Arg *a, Dim *v)
     return size && value_size(size, v);
 }
 
+bool is_size(const Node *n, int i, Dim *v)
+{
+    return item_size(n, &n->arg[i], v);
+}
+
 bool get_size(const Node *n, int i, Dim *v, Diag *d)
 {
-    return item_size(n, &n->arg[i], v) ||
+    return is_size(n, i, v) ||
            diag_error(d, n->loc, "%s is not an integer known before the call", arg_name(n, i));
 }
 
@@ -171,19 +186,44 @@ EtcDtype dtype_or(const Node *n, EtcDtype otherwise)
 
 /* -- sizes ---------------------------------------------------------------------------- */
 
-bool dims_overlap(Dim a, Dim b)
+/* a = b or a >= b, for all values of the symbols or assumed. */
+static bool holds(Program *p, const Node *n, Dim a, bool is_equal, Dim b)
 {
-    int64_t a_lo, a_hi, b_lo, b_hi;
-    if (dim_is_bad(a) || dim_is_bad(b))
+    int64_t least, most;
+    Dim over = dim_sub(p, a, b);
+    dim_range(over, &least, &most);
+    if (dim_is_bad(over) || most < 0 || (is_equal && least > 0))
         return false;
-    dim_range(a, &a_lo, &a_hi);
-    dim_range(b, &b_lo, &b_hi);
-    return dim_equal(a, b) || (a_lo <= b_hi && b_lo <= a_hi);
+    if (least < 0 || (is_equal && most > 0))
+        program_assume(p, n, a, is_equal, b);
+    return true;
 }
 
-bool dims_agree(Dim a, Dim b)
+static bool sizes_match(Program *p, const Node *n, Dim a, Dim b)
 {
-    return dim_equal(a, b) || (a.expr && b.expr && dims_overlap(a, b));
+    return !dim_is_bad(a) && (dim_equal(a, b) || ((a.expr || b.expr) && holds(p, n, a, true, b)));
+}
+
+bool dims_match(const Node *n, Dim a, Dim b)
+{
+    return sizes_match(program_of(n), n, a, b);
+}
+
+bool dims_agree(const Node *n, Dim a, Dim b)
+{
+    return dim_equal(a, b) || (a.expr && b.expr && dims_match(n, a, b));
+}
+
+bool dim_at_least(const Node *n, Dim a, Dim b)
+{
+    if (!a.expr && !b.expr)
+        return a.value >= b.value && !dim_is_bad(b);
+    return holds(program_of(n), n, a, false, b);
+}
+
+bool dim_divides(const Node *n, int64_t k, Dim d)
+{
+    return k > 0 && dims_match(n, dim_mod(program_of(n), d, DIM(k)), DIM(0));
 }
 
 Dim dims_product(Program *p, const Dim *d, int n)
@@ -201,7 +241,7 @@ bool set_tensor(const Node *n, Type *out, EtcDtype dtype, int rank, const Dim *d
     for (int i = 0; i < rank; i++) {
         if (dim_is_bad(dim[i]))
             return diag_error(d, n->loc, "size %d of the result does not fit in 64 bits", i);
-        if (dim_upper(dim[i]) < 0)
+        if (!dim_at_least(n, dim[i], DIM(0)))
             return diag_error(d, n->loc, "size %d of the result is %s", i,
                               dim_text(program_of(n), dim[i]));
     }
@@ -224,7 +264,7 @@ bool broadcast(const Node *n, Type a, Type b, Type *out, Diag *d)
     for (int i = 0; i < rank; i++) {
         int ia = i - (rank - a.rank), ib = i - (rank - b.rank);
         Dim da = ia < 0 ? DIM(1) : a.dim[ia], db = ib < 0 ? DIM(1) : b.dim[ib];
-        if (!is_one(da) && !is_one(db) && !dims_agree(da, db))
+        if (!is_one(da) && !is_one(db) && !dims_agree(n, da, db))
             return diag_error(d, n->loc, "cannot broadcast %s with %s", type_text(program_of(n), a),
                               type_text(program_of(n), b));
         dim[i] = is_one(da) ? db : da;
@@ -237,7 +277,7 @@ bool expands_to(const Node *n, Type from, Type to, Diag *d)
     bool ok = from.rank <= to.rank;
     for (int i = 0; ok && i < from.rank; i++) {
         Dim want = to.dim[to.rank - from.rank + i];
-        ok = is_one(from.dim[i]) || dims_agree(from.dim[i], want);
+        ok = is_one(from.dim[i]) || dims_agree(n, from.dim[i], want);
     }
     return ok || diag_error(d, n->loc, "cannot broadcast %s to %s", type_text(program_of(n), from),
                             type_text(program_of(n), to));
@@ -371,6 +411,15 @@ bool infer_scalar(const Node *n, Type *out, Diag *d)
     return with_scalars(n, false, out, d);
 }
 
+/* Powers of truth values are counted. */
+bool infer_power(const Node *n, Type *out, Diag *d)
+{
+    if (n->n_args > 1 ? !infer_scalar(n, out, d) : !infer_same(n, out, d))
+        return false;
+    out->dtype = out->dtype == ETC_BOOL ? ETC_I64 : out->dtype;
+    return true;
+}
+
 bool infer_scalar_float(const Node *n, Type *out, Diag *d)
 {
     return with_scalars(n, true, out, d);
@@ -472,13 +521,14 @@ bool infer_nothing(const Node *n, Type *out, Diag *d)
 
 /* -- recorded types ------------------------------------------------------------------- */
 
-static bool is_compatible(Type a, Type b)
+/* Of an int, what it is known to be, where both are. */
+static bool types_match(Program *p, const Node *n, Type a, Type b)
 {
     if (a.is_none || b.is_none || a.dtype != b.dtype || a.rank != b.rank)
         return a.is_none && b.is_none;
-    for (int i = 0; i < a.rank; i++)
-        if (!dim_equal(a.dim[i], b.dim[i]) &&
-            !((a.dim[i].expr || b.dim[i].expr) && dims_overlap(a.dim[i], b.dim[i])))
+    int count = a.rank != SCALAR ? a.rank : a.dim && b.dim;
+    for (int i = 0; i < count; i++)
+        if (!sizes_match(p, n, a.dim[i], b.dim[i]))
             return false;
     return true;
 }
@@ -486,7 +536,7 @@ static bool is_compatible(Type a, Type b)
 static bool fits(const Node *n, const char *what, int i, Type a, Type b, Diag *d)
 {
     Program *p = program_of(n);
-    return is_compatible(a, b) ||
+    return types_match(p, n, a, b) ||
            diag_error(d, n->loc, "%s %d of the nested graph is %s, expected %s", what, i,
                       type_text(p, a), type_text(p, b));
 }
@@ -507,12 +557,23 @@ static bool signature_fits(const Node *n, const Graph *g, int operands, Diag *d)
     return ok;
 }
 
+static bool has_one_element(const Node *n, Type t)
+{
+    for (int i = 0; i < t.rank; i++)
+        if (!dims_match(n, t.dim[i], DIM(1)))
+            return false;
+    return true;
+}
+
 /* Recorded types cannot be inferred; what the node's graphs take and give must agree with them. */
 bool infer_given(const Node *n, Type *out, Diag *d)
 {
     const Schema *s = op_schema(program_of(n), n->op);
+    const Value *first = arg_value(n, 0);
     int operands = 0;
     bool ok = true;
+    if (n->op == OP_COND && first && !has_one_element(n, first->type))
+        return diag_error(d, n->loc, "pred has more than one element");
     for (int i = 0; i < s->n_args; i++)
         if (s->arg[i].type == SCH_TENSOR && s->arg[i].is_list)
             operands = i;
@@ -524,16 +585,45 @@ bool infer_given(const Node *n, Type *out, Diag *d)
     return ok;
 }
 
-static bool infer_node(const Node *n, Arena *tmp, Diag *d)
+/* What an int is known to be follows from what the node reads, unless it is an element. */
+static bool is_hearsay(const Node *n, Type recorded, Type inferred)
+{
+    return recorded.rank == SCALAR && recorded.dim && !inferred.dim &&
+           n->op != OP_LOCAL_SCALAR_DENSE;
+}
+
+bool node_infer(const Node *n, Type *out, Diag *d)
+{
+    int errors = diag_errors(d);
+    return op_info[n->op].infer(n, out, d) ||
+           diag_untold(d, errors, n->loc, "the infer rule of", op_info[n->op].target);
+}
+
+static bool has_recorded_types(const Node *n, Arena *tmp, Diag *d)
 {
     Type *out = NEW(tmp, Type, n->n_out + 1);
     Program *p = program_of(n);
-    bool ok = op_info[n->op].infer(n, out, d);
+    bool ok = node_infer(n, out, d);
     for (int i = 0; ok && i < n->n_out; i++)
-        if (!n->out[i]->type.is_none && !is_compatible(n->out[i]->type, out[i]))
+        if (is_hearsay(n, n->out[i]->type, out[i]))
+            return diag_error(d, n->loc, "output %%%s is recorded as %s, which nothing tells",
+                              n->out[i]->name, type_text(p, n->out[i]->type));
+    for (int i = 0; ok && i < n->n_out; i++)
+        if (!n->out[i]->type.is_none && !types_match(p, n, n->out[i]->type, out[i]))
             return diag_error(d, n->loc, "output %%%s is recorded as %s, but is %s",
                               n->out[i]->name, type_text(p, n->out[i]->type), type_text(p, out[i]));
     return ok;
+}
+
+/* What a call leaves has the type of where it lies. */
+static bool update_fits(const Graph *g, Update u, Diag *d)
+{
+    Program *p = g->program;
+    const Node *n = u.value->def;
+    return types_match(p, n, u.target->type, u.value->type) ||
+           diag_error(d, n ? n->loc : (Loc){.file = p->name}, "update of %%%s, %s, with %%%s, %s",
+                      u.target->name, type_text(p, u.target->type), u.value->name,
+                      type_text(p, u.value->type));
 }
 
 static bool infer_graph(Graph *g, Arena *tmp, Diag *d)
@@ -543,8 +633,10 @@ static bool infer_graph(Graph *g, Arena *tmp, Diag *d)
         for (int i = 0; i < n->n_args; i++)
             if (n->arg[i].kind == ARG_GRAPH)
                 ok = infer_graph(n->arg[i].graph, tmp, d) && ok;
-        ok = infer_node(n, tmp, d) && ok;
+        ok = has_recorded_types(n, tmp, d) && ok;
     }
+    for (int i = 0; i < g->n_updates; i++)
+        ok = update_fits(g, g->update[i], d) && ok;
     return ok;
 }
 

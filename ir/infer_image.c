@@ -9,12 +9,6 @@ static Program *program_of(const Node *n)
     return n->graph->program;
 }
 
-/* Whether a size may be a multiple of k: symbolic ones are trusted where their range allows. */
-static bool divides(Program *p, int64_t k, Dim d)
-{
-    return k > 0 && dims_overlap(dim_mod(p, d, DIM(k)), DIM(0));
-}
-
 /* -- elements that trade places ------------------------------------------------------- */
 
 /* [.., c k k, h, w] and [.., c, h k, w k] */
@@ -30,7 +24,8 @@ static bool pixel_blocks(const Node *n, bool to_pixels, Type *out, Diag *d)
         return diag_error(d, n->loc, "%s is %" PRId64 ", expected at least 1", arg_name(n, 1), k);
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
     Dim *c = dim + x.rank - 3, *h = c + 1, *w = c + 2, factor = DIM(k), area = DIM(square);
-    bool fits = to_pixels ? divides(p, square, *c) : divides(p, k, *h) && divides(p, k, *w);
+    bool fits = to_pixels ? dim_divides(n, square, *c)
+                          : dim_divides(n, k, *h) && dim_divides(n, k, *w);
     if (!fits)
         return diag_error(d, n->loc, "%s is %" PRId64 ", which does not divide %s",
                           arg_name(n, 1), k, type_text(p, x));
@@ -56,7 +51,7 @@ bool infer_channel_shuffle(const Node *n, Type *out, Diag *d)
     int64_t groups;
     if (!get_rank(n, 0, 3, MAX_RANK, &x, d) || !get_int(n, 1, &groups, d))
         return false;
-    if (!divides(program_of(n), groups, x.dim[1]))
+    if (!dim_divides(n, groups, x.dim[1]))
         return diag_error(d, n->loc, "groups %" PRId64 " do not divide %s channels", groups,
                           dim_text(program_of(n), x.dim[1]));
     return infer_same(n, out, d);
@@ -116,11 +111,13 @@ static bool bordered(const Node *n, int axes, int64_t less, Type *out, Diag *d)
     for (int i = 0; i < axes; i++) {
         Dim *to = &dim[x.rank - 1 - i];
         int64_t lo = pad[2 * i], hi = pad[2 * i + 1], most = lo > hi ? lo : hi;
-        if (less != INT64_MAX && most > dim_upper(*to) - less)
+        if (!dim_at_least(n, *to, DIM(1)))
+            return diag_error(d, n->loc, "axis %d is empty", x.rank - 1 - i);
+        if (less != INT64_MAX && !dim_at_least(n, dim_sub(p, *to, DIM(less)), DIM(most)))
             return diag_error(d, n->loc, "padding %" PRId64 " reaches past the input of size %s",
                               most, dim_text(p, *to));
         *to = dim_add(p, dim_add(p, *to, DIM(lo)), DIM(hi));
-        if (dim_upper(*to) < 1)
+        if (!dim_at_least(n, *to, DIM(1)))
             return diag_error(d, n->loc, "padding leaves nothing of axis %d", x.rank - 1 - i);
     }
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
@@ -170,6 +167,16 @@ static bool list_number(const Node *n, int i, int k, double *v)
     return a->kind == ARG_FLOAT || (a->kind == ARG_INT && !a->dim.expr);
 }
 
+/* Nothing is made of nothing, nor into nothing. */
+static bool is_resized(const Node *n, Type x, const Dim *dim, Diag *d)
+{
+    for (int i = 2; i < x.rank; i++)
+        if (!dim_at_least(n, x.dim[i], DIM(1)) ||
+            (!dim_is_bad(dim[i]) && !dim_at_least(n, dim[i], DIM(1))))
+            return diag_error(d, n->loc, "axis %d of the input or of the result is empty", i);
+    return true;
+}
+
 /* upsample_*.vec(input, output_size or none, [align_corners,] scale_factors or none) */
 bool infer_upsample_vec(const Node *n, Type *out, Diag *d)
 {
@@ -192,10 +199,8 @@ bool infer_upsample_vec(const Node *n, Type *out, Diag *d)
         if (has_scale && !scaled(n, x.dim[2 + i], scale, &size[i], d))
             return false;
         dim[2 + i] = size[i];
-        if (!dim_is_bad(size[i]) && dim_upper(size[i]) < 1)
-            return diag_error(d, n->loc, "size %d of the result is empty", 2 + i);
     }
-    return set_tensor(n, out, x.dtype, x.rank, dim, d);
+    return is_resized(n, x, dim, d) && set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
 /* upsample_*.default(self, output_size, ...) */
@@ -210,7 +215,7 @@ bool infer_upsample(const Node *n, Type *out, Diag *d)
         return diag_error(d, n->loc, "output_size has %d items, expected %d", count, x.rank - 2);
     memcpy(dim, x.dim, 2 * sizeof *dim);
     memcpy(dim + 2, size, (size_t)count * sizeof *dim);
-    return set_tensor(n, out, x.dtype, x.rank, dim, d);
+    return is_resized(n, x, dim, d) && set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
 /* -- grids, gates --------------------------------------------------------------------- */
@@ -244,7 +249,7 @@ bool infer_glu(const Node *n, Type *out, Diag *d)
     int axis;
     if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d))
         return false;
-    if (!divides(program_of(n), 2, x.dim[axis]))
+    if (!dim_divides(n, 2, x.dim[axis]))
         return diag_error(d, n->loc, "axis %d has size %s, expected an even one", axis,
                           dim_text(program_of(n), x.dim[axis]));
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
@@ -261,8 +266,8 @@ bool infer_like_second(const Node *n, Type *out, Diag *d)
     if (n->op == OP_EXPAND_AS && !expands_to(n, x, y, d))
         return false;
     if (n->op != OP_EXPAND_AS &&
-        !dims_overlap(dims_product(program_of(n), x.dim, x.rank),
-                      dims_product(program_of(n), y.dim, y.rank)))
+        !dims_match(n, dims_product(program_of(n), x.dim, x.rank),
+                    dims_product(program_of(n), y.dim, y.rank)))
         return diag_error(d, n->loc, "cannot view %s as %s", type_text(program_of(n), x),
                           type_text(program_of(n), y));
     return set_tensor(n, out, x.dtype, y.rank, y.dim, d);
@@ -283,14 +288,14 @@ static bool channel_vector(const Node *n, int i, Type x, Diag *d)
     Type t;
     if (!get_optional(n, i, &t, d) || t.is_none)
         return t.is_none;
-    return (t.dtype == x.dtype && t.rank == 1 && dims_agree(t.dim[0], x.dim[1])) ||
+    return (t.dtype == x.dtype && t.rank == 1 && dims_agree(n, t.dim[0], x.dim[1])) ||
            diag_error(d, n->loc, "%s is %s, expected one per channel of %s", arg_name(n, i),
                       type_text(program_of(n), t), type_text(program_of(n), x));
 }
 
 static bool grouped(const Node *n, int64_t groups, Type x, Diag *d)
 {
-    return divides(program_of(n), groups, x.dim[1]) ||
+    return dim_divides(n, groups, x.dim[1]) ||
            diag_error(d, n->loc, "%" PRId64 " groups do not divide %s channels", groups,
                       dim_text(program_of(n), x.dim[1]));
 }
@@ -320,7 +325,7 @@ bool infer_native_group_norm(const Node *n, Type *out, Diag *d)
     for (int i = 0; i < 3; i++)
         if (!get_size(n, 3 + i, &size[i], d))
             return false;
-        else if (!dims_overlap(size[i], want[i]))
+        else if (!dims_match(n, size[i], want[i]))
             return diag_error(d, n->loc, "%s is %s, expected %s", arg_name(n, 3 + i),
                               dim_text(p, size[i]), dim_text(p, want[i]));
     Dim stat[2] = {x.dim[0], DIM(groups)};
@@ -334,7 +339,7 @@ bool infer_prelu(const Node *n, Type *out, Diag *d)
     if (!get_tensor(n, 0, &x, d) || !get_rank(n, 1, 0, 1, &w, d))
         return false;
     bool is_one = w.rank == 0 || dim_equal(w.dim[0], DIM(1));
-    if (w.dtype != x.dtype || (!is_one && (x.rank < 2 || !dims_agree(w.dim[0], x.dim[1]))))
+    if (w.dtype != x.dtype || (!is_one && (x.rank < 2 || !dims_agree(n, w.dim[0], x.dim[1]))))
         return diag_error(d, n->loc, "weight is %s, expected one number or one per channel of %s",
                           type_text(program_of(n), w), type_text(program_of(n), x));
     return infer_same(n, out, d);

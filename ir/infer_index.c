@@ -19,6 +19,20 @@ static bool get_index(const Node *n, int i, Type *t, Diag *d)
                       dtype_name(t->dtype));
 }
 
+/* Whether there is something to choose from, unless nothing is chosen. */
+static bool has_choice(const Node *n, Dim size, Dim chosen, Diag *d)
+{
+    Program *p = program_of(n);
+    return dim_at_least(n, size, dim_min(p, chosen, DIM(1))) ||
+           diag_error(d, n->loc, "chooses %s elements of an axis of size %s", dim_text(p, chosen),
+                      dim_text(p, size));
+}
+
+static Dim numel(const Node *n, Type t)
+{
+    return dims_product(program_of(n), t.dim, t.rank);
+}
+
 /* What a list of indices selects: bit per axis that has one, and their common sizes. */
 typedef struct Indexed {
     unsigned axes;
@@ -45,6 +59,9 @@ static bool read_indices(const Node *n, Type x, Indexed *s, Diag *d)
             return false;
         s->axes |= 1u << i;
     }
+    for (int i = 0; i < count; i++)
+        if (s->axes >> i & 1 && !has_choice(n, x.dim[i], numel(n, s->shape), d))
+            return false;
     return s->axes || diag_error(d, n->loc, "has no index");
 }
 
@@ -91,41 +108,75 @@ bool infer_index_put(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, x.dim, d);
 }
 
-/* (self, dim, index): one index vector */
+/* (self, dim, index): one index vector; of a self of rank 0, one of one element */
 bool infer_index_select(const Node *n, Type *out, Diag *d)
 {
     Type x, index;
     Dim dim[MAX_RANK];
     int axis;
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
+    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
         !get_index(n, 2, &index, d))
         return false;
     if (index.rank > 1)
         return diag_error(d, n->loc, "index has rank %d, expected at most 1", index.rank);
+    if (!x.rank && index.rank && !dims_agree(n, index.dim[0], DIM(1)))
+        return diag_error(d, n->loc, "index has %s elements, expected 1 for a self of rank 0",
+                          dim_text(program_of(n), index.dim[0]));
+    if (!x.rank)
+        return set_tensor(n, out, x.dtype, 0, NULL, d);
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
     dim[axis] = index.rank ? index.dim[0] : DIM(1);
-    return set_tensor(n, out, x.dtype, x.rank, dim, d);
+    return has_choice(n, x.dim[axis], dim[axis], d) &&
+           set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* (self, dim, index): the index has the result's sizes, none but `dim`'s above self's. */
+/* (self, dim, index): the index has the result's sizes, none but `dim`'s above self's.  One without
+ * elements may be of any dtype and rank. */
 bool infer_gather(const Node *n, Type *out, Diag *d)
 {
     Type x, index;
     int axis;
     if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
-        !get_index(n, 2, &index, d))
+        !get_tensor(n, 2, &index, d))
+        return false;
+    if (!type_numel(index))
+        return set_tensor(n, out, x.dtype, index.rank, index.dim, d);
+    if (!get_index(n, 2, &index, d))
         return false;
     if ((index.rank ? index.rank : 1) != (x.rank ? x.rank : 1))
         return diag_error(d, n->loc, "index has rank %d, expected %d", index.rank, x.rank);
     for (int i = 0; i < x.rank && i < index.rank; i++) {
-        int64_t lo, hi;
-        dim_range(index.dim[i], &lo, &hi);
-        if (i != axis && lo > dim_upper(x.dim[i]))
+        if (i != axis && !dim_at_least(n, x.dim[i], index.dim[i]))
             return diag_error(d, n->loc, "index has size %s on axis %d, expected at most %s",
                               dim_text(program_of(n), index.dim[i]), i,
                               dim_text(program_of(n), x.dim[i]));
     }
-    return set_tensor(n, out, x.dtype, index.rank, index.dim, d);
+    return (!x.rank || has_choice(n, x.dim[axis], numel(n, index), d)) &&
+           set_tensor(n, out, x.dtype, index.rank, index.dim, d);
+}
+
+/* index_copy(self, dim, index, source): the source has self's sizes but on the axis. */
+bool infer_index_copy(const Node *n, Type *out, Diag *d)
+{
+    Type x, index, source;
+    int axis;
+    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
+        !get_index(n, 2, &index, d) || !get_tensor(n, 3, &source, d))
+        return false;
+    if (index.rank > 1)
+        return diag_error(d, n->loc, "index has rank %d, expected at most 1", index.rank);
+    if (source.rank && source.rank != x.rank)
+        return diag_error(d, n->loc, "source has rank %d, expected %d", source.rank, x.rank);
+    Dim count = index.rank ? index.dim[0] : DIM(1);
+    if (x.rank && !has_choice(n, x.dim[axis], count, d))
+        return false;
+    bool fits = source.rank || dims_match(n, count, DIM(1));
+    for (int i = 0; fits && i < source.rank; i++)
+        fits = dims_match(n, source.dim[i], i == axis ? count : x.dim[i]);
+    return fits ? set_tensor(n, out, x.dtype, x.rank, x.dim, d)
+                : diag_error(d, n->loc, "cannot copy %s into %s of %s along axis %d",
+                             type_text(program_of(n), source), dim_text(program_of(n), count),
+                             type_text(program_of(n), x), axis);
 }
 
 bool infer_embedding(const Node *n, Type *out, Diag *d)
@@ -136,7 +187,8 @@ bool infer_embedding(const Node *n, Type *out, Diag *d)
         return false;
     memcpy(dim, index.dim, (size_t)index.rank * sizeof *dim);
     dim[index.rank] = w.dim[1];
-    return set_tensor(n, out, w.dtype, index.rank + 1, dim, d);
+    return has_choice(n, w.dim[0], numel(n, index), d) &&
+           set_tensor(n, out, w.dtype, index.rank + 1, dim, d);
 }
 
 /* Rows of integers as floats; two of 4 bits share a byte. */
@@ -150,11 +202,18 @@ bool infer_table(const Node *n, Type *out, Diag *d)
         return false;
     if (w.dtype != ETC_U8 && (is_short || w.dtype != ETC_I8))
         return diag_error(d, n->loc, "its table has dtype %s", dtype_name(w.dtype));
-    if (!dims_agree(scale.dim[0], w.dim[0]) || (!zero.is_none && zero.rank != scale.rank))
-        return diag_error(d, n->loc, "scales and zero points are not of the table's rows");
+    Dim columns = dim_mul(program_of(n), w.dim[1], DIM(is_short ? 2 : 1));
+    Dim groups = scale.rank > 1 ? scale.dim[1] : DIM(1);
+    if (!dims_agree(n, scale.dim[0], w.dim[0]) || groups.expr ||
+        !dim_divides(n, groups.value, columns))
+        return diag_error(d, n->loc, "scales are not of the table's rows");
+    if (!zero.is_none && (zero.rank != scale.rank || !expands_to(n, scale, zero, d) ||
+                          !expands_to(n, zero, scale, d)))
+        return diag_error(d, n->loc, "zero points are not of the table's rows");
     memcpy(dim, index.dim, (size_t)index.rank * sizeof *dim);
-    dim[index.rank] = dim_mul(program_of(n), w.dim[1], DIM(is_short ? 2 : 1));
-    return set_tensor(n, out, scale.dtype, index.rank + 1, dim, d);
+    dim[index.rank] = columns;
+    return has_choice(n, w.dim[0], numel(n, index), d) &&
+           set_tensor(n, out, scale.dtype, index.rank + 1, dim, d);
 }
 
 /* -- pieces --------------------------------------------------------------------------- */
@@ -166,7 +225,7 @@ bool infer_unbind(const Node *n, Type *out, Diag *d)
     int axis;
     if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d))
         return false;
-    if (!dims_overlap(x.dim[axis], DIM(n->n_out)))
+    if (!dims_match(n, x.dim[axis], DIM(n->n_out)))
         return diag_error(d, n->loc, "gives %d results for size %s", n->n_out,
                           dim_text(program_of(n), x.dim[axis]));
     for (int i = 0; i + 1 < x.rank; i++)
@@ -196,7 +255,10 @@ static bool piece_size(const Node *n, int i, Dim whole, Dim *size, Diag *d)
         part = dim_sub(p, DIM(0), dim_floordiv(p, dim_sub(p, DIM(0), whole), part));
     Dim before = dim_mul(p, part, DIM(i));
     *size = i + 1 < n->n_out ? part : dim_sub(p, whole, before);
-    return true;
+    return i + 1 < n->n_out ||
+           (dim_at_least(n, part, *size) &&
+            (!i || dim_at_least(n, *size, dim_min(p, part, DIM(1))))) ||
+           diag_error(d, n->loc, "gives %d results for size %s", n->n_out, dim_text(p, whole));
 }
 
 bool infer_split(const Node *n, Type *out, Diag *d)
@@ -213,7 +275,7 @@ bool infer_split(const Node *n, Type *out, Diag *d)
             return false;
         sum = dim_add(program_of(n), sum, dim[axis]);
     }
-    return dims_overlap(sum, x.dim[axis]) ||
+    return dims_match(n, sum, x.dim[axis]) ||
            diag_error(d, n->loc, "splits size %s into pieces of %s in all",
                       dim_text(program_of(n), x.dim[axis]), dim_text(program_of(n), sum));
 }
@@ -231,7 +293,7 @@ bool infer_stack(const Node *n, Type *out, Diag *d)
         const Value *v = arg_list_value(n, 0, k);
         bool fits = v && v->type.rank == first->type.rank;
         for (int i = 0; fits && i < v->type.rank; i++)
-            fits = dims_agree(v->type.dim[i], first->type.dim[i]);
+            fits = dims_agree(n, v->type.dim[i], first->type.dim[i]);
         if (!fits)
             return diag_error(d, n->loc, "tensor %d of the list has another shape", k);
         dtype = promote(dtype, (int)v->type.dtype);
@@ -336,6 +398,11 @@ bool infer_diff(const Node *n, Type *out, Diag *d)
         if (!end.is_none && end.rank != x.rank)
             return diag_error(d, n->loc, "%s has rank %d, expected %d", arg_name(n, i), end.rank,
                               x.rank);
+        for (int k = 0; !end.is_none && k < x.rank; k++)
+            if (k != axis && !dims_match(n, end.dim[k], x.dim[k]))
+                return diag_error(d, n->loc, "%s has size %s on axis %d, expected %s",
+                                  arg_name(n, i), dim_text(p, end.dim[k]), k,
+                                  dim_text(p, x.dim[k]));
         if (!end.is_none)
             dim[axis] = dim_add(p, dim[axis], end.dim[axis]);
     }

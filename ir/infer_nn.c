@@ -19,7 +19,7 @@ static bool same_dtype(const Node *n, Type a, Type b, Diag *d)
 
 static bool same_size(const Node *n, const char *what, Dim a, const char *other, Dim b, Diag *d)
 {
-    return dims_agree(a, b) ||
+    return dims_agree(n, a, b) ||
            diag_error(d, n->loc, "%s has size %s, expected %s of %s", what,
                       dim_text(program_of(n), a), dim_text(program_of(n), b), other);
 }
@@ -144,7 +144,7 @@ bool infer_packed_linear(const Node *n, Type *out, Diag *d)
     int64_t columns = 0;
     if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_rank(n, 1, 3, 3, &w, d) ||
         !get_optional(n, 2, &scale, d) || !get_optional(n, 4, &bias, d) ||
-        !same_dtype(n, x, bias, d) || !arg_int(n, 5, &columns))
+        !same_dtype(n, x, bias, d) || !get_int(n, 5, &columns, d))
         return false;
     bool is_i4 = w.dtype == ETC_U8, is_half = w.dtype == ETC_F16;
     Dim k = x.dim[x.rank - 1];
@@ -211,7 +211,7 @@ static bool check_groups(const Node *n, Type q, Type k, Type v, Diag *d)
             return false;
     }
     Dim left = dim_mod(p, q.dim[q.rank - 3], k.dim[q.rank - 3]);
-    return dims_agree(left, DIM(0)) ||
+    return dims_agree(n, left, DIM(0)) ||
            diag_error(d, n->loc, "the heads of query are no multiple of those of key");
 }
 
@@ -264,16 +264,27 @@ bool infer_softmax_attention(const Node *n, Type *out, Diag *d)
 /* Heads are columns: query [batch, rows, heads * width]. */
 bool infer_packed_attention(const Node *n, Type *out, Diag *d)
 {
-    Type q, k, v;
+    Program *p = program_of(n);
+    Type q, k, v, mask;
     int64_t heads = 0, kv_heads = 0;
     Dim dim[3];
     if (!get_rank(n, 0, 3, 3, &q, d) || !get_rank(n, 1, 3, 3, &k, d) ||
-        !get_rank(n, 2, 3, 3, &v, d) || !same_dtype(n, q, k, d) || !same_dtype(n, q, v, d))
+        !get_rank(n, 2, 3, 3, &v, d) || !get_optional(n, 3, &mask, d) ||
+        !same_dtype(n, q, k, d) || !same_dtype(n, q, v, d))
         return false;
     arg_int(n, 4, &heads);
     arg_int(n, 5, &kv_heads);
     if (heads < 1 || kv_heads < 1 || v.dim[2].expr || v.dim[2].value % kv_heads)
         return diag_error(d, n->loc, "its columns are not divided evenly by its heads");
+    Dim scores[3] = {q.dim[0], q.dim[1], k.dim[1]};
+    Type all = {.dtype = q.dtype, .rank = 3, .dim = scores};
+    if (!same_size(n, "key", k.dim[0], "query's batch", q.dim[0], d) ||
+        !same_size(n, "value", v.dim[0], "query's batch", q.dim[0], d) ||
+        !same_size(n, "value", v.dim[1], "key's positions", k.dim[1], d) ||
+        !same_size(n, "key", dim_mul(p, k.dim[2], DIM(heads)), "query's columns and key's heads",
+                   dim_mul(p, q.dim[2], DIM(kv_heads)), d) ||
+        (!mask.is_none && !expands_to(n, mask, all, d)))
+        return false;
     memcpy(dim, q.dim, sizeof dim);
     dim[2] = DIM(v.dim[2].value / kv_heads * heads);
     return set_tensor(n, out, q.dtype, 3, dim, d);
@@ -284,7 +295,7 @@ bool infer_packed_attention(const Node *n, Type *out, Diag *d)
 typedef struct Conv {
     Type x, w, bias;
     int spatial; /* axes */
-    bool transposed;
+    bool transposed, is_same; /* is_same: padded so that sizes stay */
     int64_t stride[MAX_SPATIAL], padding[MAX_SPATIAL], dilation[MAX_SPATIAL];
     int64_t output_padding[MAX_SPATIAL], groups;
 } Conv;
@@ -352,12 +363,19 @@ static bool conv_axis(const Node *n, const Conv *c, int i, Dim in, Dim *out, Dia
 {
     Program *p = program_of(n);
     Dim kernel = c->w.dim[2 + i], reach = reach_of(p, kernel, c->dilation[i]);
-    if (dim_upper(kernel) < 1)
+    if (!dim_at_least(n, kernel, DIM(1)))
         return diag_error(d, n->loc, "kernel has size %s, expected at least 1",
                           dim_text(p, kernel));
+    *out = in;
+    if (c->is_same)
+        return true;
+    if (!dim_at_least(n, in, DIM(1)))
+        return diag_error(d, n->loc, "axis %d of the input's pixels is empty", i);
+    Dim padded = dim_add(p, in, dim_mul(p, DIM(2), DIM(c->padding[i])));
     *out = c->transposed ? unwindow(p, c, i, in, reach)
                          : window(p, in, reach, c->padding[i], c->stride[i]);
-    if (!dim_is_bad(*out) && dim_upper(*out) < 1)
+    bool fits = c->transposed ? dim_at_least(n, *out, DIM(1)) : dim_at_least(n, padded, reach);
+    if (!fits && !dim_is_bad(*out))
         return diag_error(d, n->loc,
                           "kernel reaches over %s, more than the padded input of size %s",
                           dim_text(p, reach), dim_text(p, in));
@@ -440,25 +458,18 @@ bool infer_conv_transpose(const Node *n, Type *out, Diag *d)
 /* conv1d and conv2d with padding "valid", which is none, or "same", which keeps the sizes. */
 bool infer_conv_padding(const Node *n, Type *out, Diag *d)
 {
-    Conv c = {0};
-    bool is_same = n->arg[4].kind == ARG_STRING && !strcmp(n->arg[4].str, "same");
-    if (!is_same && (n->arg[4].kind != ARG_STRING || strcmp(n->arg[4].str, "valid") != 0))
+    Conv c = {.is_same = n->arg[4].kind == ARG_STRING && !strcmp(n->arg[4].str, "same")};
+    if (!c.is_same && (n->arg[4].kind != ARG_STRING || strcmp(n->arg[4].str, "valid") != 0))
         return diag_error(d, n->loc, "padding is neither \"valid\" nor \"same\"");
     if (!conv_tensors(n, &c, d) || !get_ints(n, 3, c.spatial, 1, c.stride, d) ||
         !get_ints(n, 5, c.spatial, 1, c.dilation, d) || !get_int(n, 6, &c.groups, d))
         return false;
     if (c.groups < 1)
         return diag_error(d, n->loc, "groups is %" PRId64 ", expected at least 1", c.groups);
-    for (int i = 0; is_same && i < c.spatial; i++)
+    for (int i = 0; c.is_same && i < c.spatial; i++)
         if (c.stride[i] != 1)
             return diag_error(d, n->loc, "padding \"same\" wants stride 1");
-    if (!conv_shape(n, &c, false, out, d))
-        return false;
-    Dim dim[MAX_RANK];
-    memcpy(dim, out->dim, (size_t)out->rank * sizeof *dim);
-    for (int i = 1; is_same && i <= c.spatial; i++)
-        dim[out->rank - i] = c.x.dim[c.x.rank - i];
-    return set_tensor(n, out, c.x.dtype, c.x.rank, dim, d);
+    return conv_shape(n, &c, false, out, d);
 }
 
 /* -- pools ---------------------------------------------------------------------------- */
@@ -520,7 +531,9 @@ static bool pool_shape(const Node *n, const Pool *g, Type *out, Diag *d)
     for (int i = 0; i < g->axes; i++) {
         int axis = x.rank - g->axes + i;
         dim[axis] = pool_axis(program_of(n), g, i, x.dim[axis]);
-        if (!dim_is_bad(dim[axis]) && dim_upper(dim[axis]) < 1)
+        if (!dim_at_least(n, x.dim[axis], DIM(1)))
+            return diag_error(d, n->loc, "axis %d of the input is empty", axis);
+        if (!dim_is_bad(dim[axis]) && !dim_at_least(n, dim[axis], DIM(1)))
             return diag_error(d, n->loc, "input of size %s is too small for a window of %" PRId64,
                               dim_text(program_of(n), x.dim[axis]), g->kernel[i]);
     }
@@ -558,6 +571,9 @@ bool infer_adaptive_pool(const Node *n, Type *out, Diag *d)
         return false;
     if (count != axes)
         return diag_error(d, n->loc, "output_size has %d items, expected %d", count, axes);
+    for (int i = x.rank - axes; i < x.rank; i++)
+        if (!dim_at_least(n, x.dim[i], DIM(1)))
+            return diag_error(d, n->loc, "axis %d of the input is empty", i);
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
     memcpy(dim + x.rank - axes, size, (size_t)axes * sizeof *dim);
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
@@ -605,7 +621,7 @@ bool infer_layer_norm(const Node *n, Type *out, Diag *d)
         if (!get_optional(n, i, &t, d) || !same_dtype(n, x, t, d))
             return false;
         for (int k = 0; !t.is_none && k < count; k++)
-            if (t.rank != count || !dims_agree(t.dim[k], size[k]))
+            if (t.rank != count || !dims_agree(n, t.dim[k], size[k]))
                 return diag_error(d, n->loc, "%s has not the sizes of normalized_shape",
                                   arg_name(n, i));
     }

@@ -71,7 +71,7 @@ static bool check_points(const Node *n, Dim count, Diag *d)
         bool fits = i == 1 ? t.dtype == ETC_F32 || t.dtype == ETC_F64 : dtype_is_int(t.dtype);
         if (!fits)
             return diag_error(d, n->loc, "%s has dtype %s", arg_name(n, i), dtype_name(t.dtype));
-        if (!dims_agree(have, count))
+        if (!dims_agree(n, have, count))
             return diag_error(d, n->loc, "%s has %s elements, expected %s", arg_name(n, i),
                               dim_text(program_of(n), have), dim_text(program_of(n), count));
     }
@@ -183,7 +183,7 @@ static bool blocks(const Node *n, int arg, Type x, bool keep, Dim *dim, int *ran
     if (count != x.rank)
         return diag_error(d, n->loc, "block_size has %d entries for %d axes", count, x.rank);
     for (int i = 0; i < x.rank; i++) {
-        bool is_one = dims_agree(block[i], x.dim[i]);
+        bool is_one = dims_agree(n, block[i], x.dim[i]);
         bool is_all = dim_equal(block[i], DIM(1));
         bool divides = !block[i].expr && !x.dim[i].expr && block[i].value > 0 &&
                        x.dim[i].value % block[i].value == 0;
@@ -242,7 +242,7 @@ static bool check_vector(const Node *n, const char *name, bool is_optional, EtcD
         return true;
     if (!get_rank(n, i, 1, 1, &t, d))
         return false;
-    return (t.dtype == dtype && dims_agree(t.dim[0], channels)) ||
+    return (t.dtype == dtype && dims_agree(n, t.dim[0], channels)) ||
            diag_error(d, n->loc, "%s is %s, expected %s[%s]", name, type_text(program_of(n), t),
                       dtype_name(dtype), dim_text(program_of(n), channels));
 }
@@ -264,7 +264,8 @@ static bool check_input(const Node *n, Type x, bool has_rows, Diag *d)
     Dim one = DIM(1), rows = has_rows ? dims_product(program_of(n), x.dim, x.rank - 1) : one;
     Dim count = dims_product(program_of(n), scale.dim, scale.rank);
     Dim zeros = dims_product(program_of(n), zero.dim, zero.rank);
-    return ((dims_agree(count, one) || dims_agree(count, rows)) && dim_equal(count, zeros)) ||
+    return ((dims_agree(n, count, one) || dims_agree(n, count, rows)) &&
+            dims_agree(n, count, zeros)) ||
            diag_error(d, n->loc, "input_scale and input_zero have %s and %s elements",
                       dim_text(program_of(n), count), dim_text(program_of(n), zeros));
 }
@@ -344,7 +345,7 @@ bool infer_integer_linear(const Node *n, Type *out, Diag *d)
     Dim dim[MAX_RANK];
     if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_rank(n, 1, 2, 2, &w, d))
         return false;
-    if (!dims_agree(x.dim[x.rank - 1], w.dim[1]))
+    if (!dims_agree(n, x.dim[x.rank - 1], w.dim[1]))
         return diag_error(d, n->loc, "rows of input and weight differ in length");
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
     dim[x.rank - 1] = w.dim[0];

@@ -33,12 +33,12 @@ static bool fill_in(const Node *n, Dim total, Dim *size, int count, Diag *d)
         if (dim_upper(size[i]) < -1)
             return diag_error(d, n->loc, "size %d is %s", i, dim_text(p, size[i]));
     }
-    bool fits = dims_overlap(total, rest);
-    if (hole >= 0) {
-        Dim over = dim_equal(rest, DIM(0)) ? DIM(1) : dim_mod(p, total, rest);
+    /* of nothing, -1 could be anything */
+    bool fits = hole >= 0 ? dim_at_least(n, rest, DIM(1)) : dims_match(n, total, rest);
+    if (fits && hole >= 0) {
+        Dim over = dim_mod(p, total, rest);
         size[hole] = dim_floordiv(p, total, rest);
-        fits = dim_is_bad(over) || dims_overlap(over, DIM(0));
-        fits = fits && !dim_equal(rest, DIM(0));
+        fits = dim_is_bad(over) || dims_match(n, over, DIM(0));
     }
     return fits || diag_error(d, n->loc, "%s elements do not fit into sizes of product %s",
                               dim_text(p, total), dim_text(p, rest));
@@ -195,7 +195,7 @@ bool infer_expand(const Node *n, Type *out, Diag *d)
         int from = i - (count - x.rank);
         if (from >= 0 && dim_equal(size[i], DIM(-1)))
             size[i] = x.dim[from];
-        if (from >= 0 && !is_one(x.dim[from]) && !dims_agree(x.dim[from], size[i]))
+        if (from >= 0 && !is_one(x.dim[from]) && !dims_agree(n, x.dim[from], size[i]))
             return diag_error(d, n->loc, "cannot expand size %s of axis %d to %s",
                               dim_text(program_of(n), x.dim[from]), from,
                               dim_text(program_of(n), size[i]));
@@ -203,19 +203,26 @@ bool infer_expand(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, count, size, d);
 }
 
+/* Argument i counts from the end where negative. */
+static bool check_index(const Node *n, int i, Dim size, Diag *d)
+{
+    Program *p = program_of(n);
+    Dim index;
+    return get_size(n, i, &index, d) &&
+           ((dim_at_least(n, dim_sub(p, size, DIM(1)), index) &&
+             dim_at_least(n, dim_add(p, size, index), DIM(0))) ||
+            diag_error(d, n->loc, "index %s is out of range for size %s", dim_text(p, index),
+                       dim_text(p, size)));
+}
+
 bool infer_select(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    Dim dim[MAX_RANK], index;
+    Dim dim[MAX_RANK];
     int axis;
     if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
-        !get_size(n, 2, &index, d))
+        !check_index(n, 2, x.dim[axis], d))
         return false;
-    int64_t lo, hi, size = dim_upper(x.dim[axis]);
-    dim_range(index, &lo, &hi);
-    if (lo >= size || hi < -size)
-        return diag_error(d, n->loc, "index %s is out of range for size %s",
-                          dim_text(program_of(n), index), dim_text(program_of(n), x.dim[axis]));
     for (int i = 0; i + 1 < x.rank; i++)
         dim[i] = x.dim[i + (i >= axis)];
     return set_tensor(n, out, x.dtype, x.rank - 1, dim, d);
@@ -251,38 +258,82 @@ bool infer_narrow(const Node *n, Type *out, Diag *d)
     if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
         !get_size(n, 2, &start, d) || !get_size(n, 3, &length, d))
         return false;
-    int64_t lo, hi, size = dim_upper(x.dim[axis]);
-    dim_range(start, &lo, &hi);
-    if (lo > size || hi < -size)
-        return diag_error(d, n->loc, "start %s is out of range for size %s",
-                          dim_text(program_of(n), start), dim_text(program_of(n), x.dim[axis]));
-    dim_range(length, &lo, &hi);
-    if (hi < 0 || lo > size)
-        return diag_error(d, n->loc, "length %s does not fit into size %s",
-                          dim_text(program_of(n), length), dim_text(program_of(n), x.dim[axis]));
+    Program *p = program_of(n);
+    Dim size = x.dim[axis], from = dim_upper(start) < 0 ? dim_add(p, size, start) : start;
+    if (!dim_at_least(n, size, start) || !dim_at_least(n, dim_add(p, size, start), DIM(0)))
+        return diag_error(d, n->loc, "start %s is out of range for size %s", dim_text(p, start),
+                          dim_text(p, size));
+    if (!dim_at_least(n, length, DIM(0)) || !dim_at_least(n, size, dim_add(p, from, length)))
+        return diag_error(d, n->loc, "length %s does not fit into size %s", dim_text(p, length),
+                          dim_text(p, size));
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
     dim[axis] = length;
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-bool infer_slice(const Node *n, Type *out, Diag *d)
+/* The sizes of a slice; arguments at, at + 1, ..: axis, start, end, step. */
+static bool slice_sizes(const Node *n, int at, Type x, Dim *dim, Diag *d)
 {
-    Type x;
-    Dim dim[MAX_RANK], start, end;
+    Program *p = program_of(n);
+    Dim start, end;
     int axis;
     int64_t step;
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
-        !get_bound(n, 2, x.dim[axis], DIM(0), &start, d) ||
-        !get_bound(n, 3, x.dim[axis], x.dim[axis], &end, d) || !get_int(n, 4, &step, d))
+    if (!get_axis(n, at, x.rank, &axis, d) ||
+        !get_bound(n, at + 1, x.dim[axis], DIM(0), &start, d) ||
+        !get_bound(n, at + 2, x.dim[axis], x.dim[axis], &end, d) || !get_int(n, at + 3, &step, d))
         return false;
     if (step < 1)
         return diag_error(d, n->loc, "step is %" PRId64 ", expected at least 1", step);
-    Program *p = program_of(n);
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
     /* ceil(length / step), which cannot overflow as length + step - 1 could */
     Dim length = dim_max(p, dim_sub(p, end, start), DIM(0));
     dim[axis] = dim_sub(p, DIM(0), dim_floordiv(p, dim_sub(p, DIM(0), length), DIM(step)));
-    return set_tensor(n, out, x.dtype, x.rank, dim, d);
+    return true;
+}
+
+bool infer_slice(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK];
+    return get_rank(n, 0, 1, MAX_RANK, &x, d) && slice_sizes(n, 1, x, dim, d) &&
+           set_tensor(n, out, x.dtype, x.rank, dim, d);
+}
+
+/* x with a part of these sizes replaced by the second argument. */
+static bool scattered(const Node *n, Type x, int rank, const Dim *dim, Type *out, Diag *d)
+{
+    Type src;
+    if (!get_rank(n, 1, rank, rank, &src, d))
+        return false;
+    for (int i = 0; i < rank; i++)
+        if (!dims_match(n, src.dim[i], dim[i]))
+            return diag_error(d, n->loc, "src has size %s on axis %d, expected %s",
+                              dim_text(program_of(n), src.dim[i]), i,
+                              dim_text(program_of(n), dim[i]));
+    return set_tensor(n, out, x.dtype, x.rank, x.dim, d);
+}
+
+/* slice_scatter(self, src, dim, start, end, step) */
+bool infer_slice_scatter(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK];
+    return get_rank(n, 0, 1, MAX_RANK, &x, d) && slice_sizes(n, 2, x, dim, d) &&
+           scattered(n, x, x.rank, dim, out, d);
+}
+
+/* select_scatter(self, src, dim, index) */
+bool infer_select_scatter(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK];
+    int axis;
+    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 2, x.rank, &axis, d) ||
+        !check_index(n, 3, x.dim[axis], d))
+        return false;
+    for (int i = 0; i + 1 < x.rank; i++)
+        dim[i] = x.dim[i + (i >= axis)];
+    return scattered(n, x, x.rank - 1, dim, out, d);
 }
 
 /* -- joins and borders ---------------------------------------------------------------- */
@@ -298,7 +349,7 @@ static bool cat_one(const Node *n, Type *sum, Dim *dim, Type t, int axis, Diag *
     Program *p = program_of(n);
     bool ok = t.rank == sum->rank;
     for (int i = 0; ok && i < t.rank; i++)
-        ok = i == axis || dims_agree(t.dim[i], sum->dim[i]);
+        ok = i == axis || dims_agree(n, t.dim[i], sum->dim[i]);
     if (!ok)
         return diag_error(d, n->loc, "cannot concatenate %s with %s along axis %d",
                           type_text(p, *sum), type_text(p, t), axis);
@@ -335,11 +386,22 @@ bool infer_cat(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, (EtcDtype)dtype, first.rank, dim, d);
 }
 
+/* Cropped first, as torch does: what is cut off an axis is there. */
+static bool pad_axis(const Node *n, Dim before, Dim behind, Dim *size, int axis, Diag *d)
+{
+    Program *p = program_of(n);
+    Dim cut = dim_add(p, dim_min(p, before, DIM(0)), dim_min(p, behind, DIM(0)));
+    if (!dim_at_least(n, dim_add(p, *size, cut), DIM(0)))
+        return diag_error(d, n->loc, "pad cuts %s off axis %d of size %s",
+                          dim_text(p, dim_sub(p, DIM(0), cut)), axis, dim_text(p, *size));
+    *size = dim_add(p, dim_add(p, *size, before), behind);
+    return true;
+}
+
 bool infer_pad(const Node *n, Type *out, Diag *d)
 {
     Type x;
     Dim dim[MAX_RANK];
-    Program *p = program_of(n);
     int count = arg_count(n, 1);
     if (!get_tensor(n, 0, &x, d))
         return false;
@@ -348,12 +410,14 @@ bool infer_pad(const Node *n, Type *out, Diag *d)
                           x.rank);
     for (int i = 0; i < x.rank; i++)
         dim[i] = x.dim[i];
-    for (int k = 0; k < count; k++) {
-        const Arg *a = &n->arg[1].list.item[k];
-        if (a->kind != ARG_INT)
+    for (int k = 0; k < count; k++)
+        if (n->arg[1].list.item[k].kind != ARG_INT)
             return diag_error(d, n->loc, "item %d of pad is not an integer", k);
+    for (int k = 0; k < count; k += 2) {
+        const Arg *a = &n->arg[1].list.item[k];
         int axis = x.rank - 1 - k / 2;
-        dim[axis] = dim_add(p, dim[axis], a->dim);
+        if (!pad_axis(n, a[0].dim, a[1].dim, &dim[axis], axis, d))
+            return false;
     }
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
@@ -430,7 +494,7 @@ bool infer_sym_size(const Node *n, Type *out, Diag *d)
     int axis;
     if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d))
         return false;
-    *out = (Type){.dtype = ETC_I64, .rank = SCALAR};
+    *out = type_size(program_of(n), x.dim[axis]);
     return true;
 }
 
@@ -441,7 +505,7 @@ bool infer_item(const Node *n, Type *out, Diag *d)
     if (!get_tensor(n, 0, &x, d))
         return false;
     for (int i = 0; i < x.rank; i++)
-        if (!dims_overlap(x.dim[i], DIM(1)))
+        if (!dims_match(n, x.dim[i], DIM(1)))
             return diag_error(d, n->loc, "%s has more than one element", arg_name(n, 0));
     EtcDtype t = dtype_is_float(x.dtype) ? ETC_F64 : x.dtype == ETC_BOOL ? ETC_BOOL : ETC_I64;
     *out = (Type){.dtype = t, .rank = SCALAR};
@@ -452,6 +516,7 @@ static bool number_type(const Node *n, int i, Type *out)
 {
     const Value *v = arg_value(n, i);
     ArgKind kind = n->arg[i].kind;
+    Dim d;
     *out = (Type){.dtype = ETC_I64, .rank = SCALAR};
     if (v)
         *out = v->type;
@@ -459,28 +524,51 @@ static bool number_type(const Node *n, int i, Type *out)
         *out = TYPE_NONE;
     else if (kind != ARG_INT)
         out->dtype = kind == ARG_BOOL ? ETC_BOOL : ETC_F64;
+    if (out->rank == SCALAR && out->dtype == ETC_I64 && !out->dim && is_size(n, i, &d))
+        *out = type_size(program_of(n), d);
     return out->is_none || out->rank == SCALAR;
 }
 
-/* The argument itself; an int is known to be what it says. */
+/* The argument itself. */
 bool infer_constant(const Node *n, Type *out, Diag *d)
 {
-    Dim v;
-    if (!number_type(n, 0, out))
-        return diag_error(d, n->loc, "%s is a tensor, expected a number", arg_name(n, 0));
-    if (n->arg[0].kind == ARG_INT && arg_dim(n, 0, &v))
-        *out = type_size(program_of(n), v);
-    return true;
+    return number_type(n, 0, out) ||
+           diag_error(d, n->loc, "%s is a tensor, expected a number", arg_name(n, 0));
+}
+
+/* What the int becomes, where those it is made of are known. */
+static Dim computed(Program *p, OpId op, Dim a, Dim b)
+{
+    switch (op) {
+    case OP_PRIM_ADD:
+        return dim_add(p, a, b);
+    case OP_PRIM_SUB:
+        return dim_sub(p, a, b);
+    case OP_PRIM_MUL:
+        return dim_mul(p, a, b);
+    case OP_PRIM_FLOORDIV:
+        return dim_floordiv(p, a, b);
+    case OP_PRIM_MAX:
+        return dim_max(p, a, b);
+    case OP_PRIM_MIN:
+        return dim_min(p, a, b);
+    default:
+        return DIM_BAD;
+    }
 }
 
 /* Arithmetic on numbers: int where both are. */
 bool infer_number(const Node *n, Type *out, Diag *d)
 {
+    Program *p = program_of(n);
     Type a, b;
     if (!number_type(n, 0, &a) || !number_type(n, 1, &b) || a.is_none || b.is_none)
         return diag_error(d, n->loc, "its arguments are not numbers");
     bool is_int = a.dtype == ETC_I64 && b.dtype == ETC_I64;
     *out = (Type){.dtype = is_int ? ETC_I64 : ETC_F64, .rank = SCALAR};
+    Dim known = is_int && a.dim && b.dim ? computed(p, n->op, *a.dim, *b.dim) : DIM_BAD;
+    if (!dim_is_bad(known))
+        *out = type_size(p, known);
     return true;
 }
 
@@ -498,6 +586,8 @@ static bool reduced(const Node *n, Type x, EtcDtype dtype, Type *out, Diag *d)
     for (int i = 0; i < x.rank; i++)
         if (!(axes >> i & 1))
             dim[rank++] = x.dim[i];
+        else if (n->op == OP_AMAX && !dim_at_least(n, x.dim[i], DIM(1)))
+            return diag_error(d, n->loc, "axis %d is empty: it has no maximum", i);
         else if (keep >= 0 && arg_bool(n, keep))
             dim[rank++] = DIM(1);
     return set_tensor(n, out, dtype, rank, dim, d);

@@ -23,6 +23,7 @@ bool get_rank(const Node *n, int i, int lo, int hi, Type *t,
 bool get_int(const Node *n, int i, int64_t *v, Diag *d);
 /* A list of `count` plain integers >= least; a list of one stands for `count` equal ones. */
 bool get_ints(const Node *n, int i, int count, int64_t least, int64_t *v, Diag *d);
+bool is_size(const Node *n, int i, Dim *v); /* an integer known before the call; says nothing */
 bool get_size(const Node *n, int i, Dim *v, Diag *d);
 bool get_sizes(const Node *n, int i, Dim v[MAX_RANK], int *count, Diag *d);
 bool get_axis(const Node *n, int i, int rank, int *axis, Diag *d); /* an int counted from 0 */
@@ -36,9 +37,18 @@ enum { DTYPE_NONE = -1, DTYPE_MIXED = -2 }; /* beside EtcDtype: none yet, no com
 int promote(int a, int b);                                   /* torch.promote_types */
 int promote_args(const Node *n, const int *arg, int n_args); /* torch.result_type */
 
-/* Whether two sizes are taken as equal: they are, or both are symbolic and could be. */
-bool dims_agree(Dim a, Dim b);
-bool dims_overlap(Dim a, Dim b); /* some value of the symbols may make them equal */
+/* What a rule wants of sizes: false where no values of the symbols give it.  Where some do, and not
+ * all, the rule assumes it, and program_guard makes that a guard. */
+bool dims_agree(const Node *n, Dim a, Dim b); /* a = b: they are, or both are symbolic and may be */
+bool dims_match(const Node *n, Dim a, Dim b); /* a = b, of which one may be fixed */
+bool dim_at_least(const Node *n, Dim a, Dim b); /* a >= b */
+bool dim_divides(const Node *n, int64_t k, Dim d); /* d is a multiple of k > 0 */
+
+typedef struct Assumptions Assumptions;
+
+/* guards.c: notes that a = b, or a >= b, for program_guard where that asks; n may be NULL. */
+void program_assume(Program *p, const Node *n, Dim a, bool is_equal, Dim b);
+
 Dim dims_product(Program *p, const Dim *d, int n);
 bool broadcast(const Node *n, Type a, Type b, Type *out, Diag *d); /* sizes alone */
 bool expands_to(const Node *n, Type from, Type to, Diag *d);

@@ -13,6 +13,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* Of a function that reports before it returns false or NULL: whoever ignores that goes on with
+ * what is not there. */
+#define MUST_USE __attribute__((warn_unused_result))
+
 /* -- arena ------------------------------------------------------------------------------- */
 
 typedef struct Arena Arena;
@@ -27,16 +31,16 @@ char *arena_str(Arena *a, const char *s, size_t len);
 char *arena_join(Arena *a, const char *s, const char *t);
 char *arena_printf(Arena *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), nonnull(2)));
+char *arena_print(Arena *a, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 void arena_reset(Arena *a);
 /* The same for who fills it again with much the same: keeps what was in use since the last time. */
 void arena_rewind(Arena *a);
 void arena_free(Arena *a);
+const uint64_t *arena_secret(Arena *a); /* 2 random words: the same of all within one host */
 void memory_will_change(void *data, size_t n); /* a hint: all of it is about to be written */
 #define NEW(arena, T, n) ((T *)arena_alloc((arena), (size_t)(n), sizeof(T)))
 #define PUSH(arena, array, n, item) \
     ((array) = arena_grow((arena), (array), (n), sizeof *(array)), (array)[(n)++] = (item))
-
-#define UNREACHABLE() __builtin_unreachable()
 
 /* -- checked arithmetic: false on overflow ------------------------------------------------- */
 
@@ -64,8 +68,7 @@ typedef struct Bank {
     int64_t align, size;
     BankItem *item;
     int n;
-    int *row; /* hash table of item + 1 */
-    int cap;
+    struct Table *known[2]; /* -> item + 1: by some of their bytes, by all */
 } Bank;
 
 /* Index of these bytes in the bank; `data` is not copied. */
@@ -101,7 +104,7 @@ typedef enum Fault {
 } Fault;
 
 typedef struct Diag {
-    FILE *out;
+    FILE *out; /* NULL: nobody reads, errors are counted */
     int n[N_FAULTS];
 } Diag;
 
@@ -114,8 +117,19 @@ bool diag_fault(Diag *d, Fault f, Loc loc, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 void diag_note(Diag *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void diag_warn(Diag *d, Loc loc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* For who calls what reports before it returns false: where there are still `before` errors, it did
+ * not, which is reported as a fault of etc, under its name.  Returns false too. */
+bool diag_untold(Diag *d, int before, Loc loc, const char *kind, const char *name);
 int diag_errors(const Diag *d);    /* of all faults */
 int diag_exit_code(const Diag *d); /* 70, 3, 1, 4, 5 in this precedence; 0 without errors */
+
+/* What no program and no file can bring about: ends the process with the place in our source. */
+#ifdef NDEBUG
+#define UNREACHABLE() __builtin_unreachable()
+#else
+#define UNREACHABLE() reached(__FILE__, __LINE__)
+#endif
+_Noreturn void reached(const char *file, int line);
 
 /* -- operators --------------------------------------------------------------------------- */
 
@@ -132,7 +146,8 @@ enum {
     KEEP = 1 << 2,
     VIEW = 1 << 3,
     CHECK = 1 << 4,
-    CUT = 1 << 5
+    CUT = 1 << 5,
+    WIDENS = 1 << 6
 };
 
 typedef struct Node Node;
@@ -159,20 +174,28 @@ extern const OpInfo op_info[N_OPS];
 OpId op_find(const char *target);           /* OP_NONE when unknown */
 const char *op_nearest(const char *target); /* for "did you mean"; NULL when nothing is near */
 bool text_is_name(const char *s, char also); /* ASCII letters, digits, '_' and `also`; not empty */
-uint32_t text_hash(const char *s, size_t n); /* for tables in memory: it depends on the machine */
 int text_distance(const char *a, const char *b, int most); /* Levenshtein's; above most: most + 1 */
 
 /* -- sizes ------------------------------------------------------------------------------- */
 
-typedef struct Symbol {
-    const char *name;
-    int index;      /* in program->sym */
-    int64_t lo, hi; /* hi is INT64_MAX where unbounded */
-} Symbol;
-
 /* A sum of products over symbols, in canonical form and interned in its program: equal sizes are
  * equal pointers.  ir/symint.c. */
 typedef struct Expr Expr;
+
+/* The number that a program's verifier gave this text, once found sound: what names are told apart
+ * by.  Of another text than the name has now, it says nothing. */
+typedef struct NameId {
+    const char *text;
+    int number;
+} NameId;
+
+typedef struct Symbol {
+    const char *name;
+    NameId name_id;
+    int index;      /* in program->sym */
+    const Expr *size; /* the symbol itself, once it was asked for */
+    int64_t lo, hi; /* hi is INT64_MAX where unbounded */
+} Symbol;
 
 typedef struct Dim {
     const Expr *expr; /* NULL: the integer `value` */
@@ -207,6 +230,7 @@ bool dim_eval(Dim d, const int64_t *symbol, int64_t *v); /* false on overflow */
 void dim_symbols(Dim d, void (*visit)(const Symbol *s, void *ctx), void *ctx);
 void dim_print(Dim d, FILE *out);
 const char *dim_text(Program *p, Dim d); /* for messages; in the program's arena */
+const char *size_text(Program *p, Dim d); /* the same as the export wrote it, without the '%' */
 /* d = scale * symbol + offset with scale > 0. */
 bool dim_is_linear(Dim d, const Symbol **symbol, int64_t *scale, int64_t *offset);
 
@@ -308,6 +332,7 @@ typedef struct State {
     int index;        /* in program->state */
     int id;           /* of its making: stays when others are dropped */
     const char *name; /* without the '%' */
+    NameId name_id;
     const char *fqn;  /* "blocks.0.conv.weight"; of a blob, the backend's id */
     const char *file; /* archive member that holds the bytes; "-": the compiler's side file */
     int64_t offset;   /* first byte in it */
@@ -322,6 +347,7 @@ typedef struct State {
 
 typedef struct Value {
     const char *name;
+    NameId name_id;
     int index; /* dense in its graph: passes keep arrays of graph->n_values */
     Type type;
     Place place;
@@ -350,6 +376,7 @@ struct Graph {
     const char *name; /* NULL for a nested graph */
     Node *first, *last;
     int n_in, n_out, n_updates, n_pools, n_values, n_states;
+    int n_named; /* of a text: by how much numbers in its names run ahead of n_values */
     Value **in, **out;
     Value **state;  /* this graph's values of states, each state once */
     Value **slot;   /* the same, hashed by state id; graph_state() keeps both */
@@ -399,8 +426,11 @@ struct Program {
     PartitionReport *partition; /* what it decided; NULL before */
     const char *fast_library; /* that multiplied while its ranges were seen; NULL: our kernels did */
     struct QuantJob *quant; /* what pass quantize is to do (quant/quant.h); NULL: nothing */
-    struct ExprTable *exprs;       /* symint.c */
+    struct Table *exprs;           /* symint.c: all sizes that are expressions */
+    struct Table *names;           /* verify.c: numbers of the names it has seen */
+    struct Assumptions *assumed;   /* guards.c: while program_guard asks; else NULL */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
+    const struct RuleBody **rules; /* passes/composite.h, by rule, parsed on first use */
 };
 
 Program *program_new(Arena *a, const char *name);
@@ -422,6 +452,7 @@ void program_note(Program *p, const char *fmt, ...) __attribute__((format(printf
 void program_keep_states(Program *p, const bool *keep); /* by index; drops the others */
 
 Value *graph_value(Graph *g, const char *name, Type type);
+int graph_number(const Graph *g); /* behind a dot it makes the next value's name one of its own */
 Value *graph_state(Graph *g, State *s); /* the graph's value of s, made on first use */
 Value *graph_find_state(const Graph *g, const State *s); /* the same, or NULL: not used yet */
 void graph_add_input(Graph *g, Value *v);
@@ -449,6 +480,11 @@ void value_set_place(Value *v, Place at);
 /* Replaces values in all operands, updates and outputs: with[index] or NULL to leave; chains are
  * followed.  One linear sweep; a pass collects and calls it once. */
 void graph_replace(Graph *g, Value **with);
+
+/* Gives a new node, in no list yet, the defaults of the arguments that were not pushed and its
+ * results, typed by its infer rule, and places it before `before` (NULL: at the end).  False:
+ * reported. */
+MUST_USE bool node_place(Node *n, Node *before, Diag *d);
 
 /* A node of `op` before `before` (NULL: at the end), typed by its infer rule.  One letter per
  * schema argument; what the format leaves out is filled with schema defaults:
@@ -483,17 +519,49 @@ bool node_is_pointwise(const Node *n);
 bool node_scales_bytes(const Node *n); /* one of the latter */
 bool op_mutates(OpId op);         /* its schema marks an argument "(a!)" */
 
-/* Arguments by position in the schema.  The accessors assume schema_check passed. */
-int arg_find(const Node *n, const char *name);              /* position, or -1: the row has none */
-Value *arg_value(const Node *n, int i);                    /* NULL: not a value */
-bool arg_int(const Node *n, int i, int64_t *v);            /* a plain integer (or bool) */
-bool arg_dim(const Node *n, int i, Dim *v);                /* an integer, symbolic or not */
-bool arg_number(const Node *n, int i, double *v);          /* int, float or bool */
-bool arg_bool(const Node *n, int i);                       /* false where none */
-int arg_count(const Node *n, int i);                       /* items of a list; 0 where none */
-bool arg_ints(const Node *n, int i, int64_t *v, int max);  /* a list of plain integers */
-bool arg_dims(const Node *n, int i, Dim *v, int max);      /* a list, symbolic or not */
-Value *arg_list_value(const Node *n, int i, int k);        /* k-th of a list of values; or NULL */
+/* Arguments, by their names in the schema: arg_int(n, "dim", &axis).  A name must be one of the
+ * row's; arg_find asks whether it is.  Who walks all arguments of any row gives their positions
+ * instead.  The accessors assume schema_check passed. */
+int arg_find(const Node *n, const char *name); /* position, or -1: the row has none */
+int arg_of(const Node *n, const char *name);   /* position of one that the row has */
+Value *arg_value_at(const Node *n, int i);                /* NULL: not a value */
+bool arg_int_at(const Node *n, int i, int64_t *v);        /* a plain integer (or bool) */
+bool arg_dim_at(const Node *n, int i, Dim *v);            /* an integer, symbolic or not */
+bool arg_number_at(const Node *n, int i, double *v);      /* int, float or bool */
+bool arg_bool_at(const Node *n, int i);                   /* false where none */
+int arg_count_at(const Node *n, int i);                   /* items of a list; 0 where none */
+bool arg_ints_at(const Node *n, int i, int64_t *v, int max); /* a list of plain integers */
+bool arg_dims_at(const Node *n, int i, Dim *v, int max);  /* a list, symbolic or not */
+Value *arg_list_value_at(const Node *n, int i, int k);    /* k-th of a list of values; or NULL */
+Arg arg_get_at(const Node *n, int i);                     /* as it stands */
+
+#define ARG_BY_NAME(type, what, params, args)                                        \
+    static inline type arg_##what##_of params { return arg_##what##_at args; }
+ARG_BY_NAME(Value *, value, (const Node *n, const char *s), (n, arg_of(n, s)))
+ARG_BY_NAME(bool, int, (const Node *n, const char *s, int64_t *v), (n, arg_of(n, s), v))
+ARG_BY_NAME(bool, dim, (const Node *n, const char *s, Dim *v), (n, arg_of(n, s), v))
+ARG_BY_NAME(bool, number, (const Node *n, const char *s, double *v), (n, arg_of(n, s), v))
+ARG_BY_NAME(bool, bool, (const Node *n, const char *s), (n, arg_of(n, s)))
+ARG_BY_NAME(int, count, (const Node *n, const char *s), (n, arg_of(n, s)))
+ARG_BY_NAME(bool, ints, (const Node *n, const char *s, int64_t *v, int max),
+            (n, arg_of(n, s), v, max))
+ARG_BY_NAME(bool, dims, (const Node *n, const char *s, Dim *v, int max),
+            (n, arg_of(n, s), v, max))
+ARG_BY_NAME(Value *, list_value, (const Node *n, const char *s, int k), (n, arg_of(n, s), k))
+ARG_BY_NAME(Arg, get, (const Node *n, const char *s), (n, arg_of(n, s)))
+
+#define ARG_BY(what, i)                                                              \
+    _Generic((i), char *: arg_##what##_of, const char *: arg_##what##_of, default: arg_##what##_at)
+#define arg_value(n, i) ARG_BY(value, i)((n), (i))
+#define arg_int(n, i, v) ARG_BY(int, i)((n), (i), (v))
+#define arg_dim(n, i, v) ARG_BY(dim, i)((n), (i), (v))
+#define arg_number(n, i, v) ARG_BY(number, i)((n), (i), (v))
+#define arg_bool(n, i) ARG_BY(bool, i)((n), (i))
+#define arg_count(n, i) ARG_BY(count, i)((n), (i))
+#define arg_ints(n, i, v, max) ARG_BY(ints, i)((n), (i), (v), (max))
+#define arg_dims(n, i, v, max) ARG_BY(dims, i)((n), (i), (v), (max))
+#define arg_list_value(n, i, k) ARG_BY(list_value, i)((n), (i), (k))
+#define arg_get(n, i) ARG_BY(get, i)((n), (i))
 
 /* Users of each value, by value index: users[first[v] .. first[v+1]). */
 typedef struct Uses {
@@ -529,7 +597,7 @@ typedef struct Schema {
 } Schema;
 
 const Schema *op_schema(Program *p, OpId op);
-bool schema_check(const Node *n, Diag *d); /* arguments and outputs are those of the op's row */
+MUST_USE bool schema_check(const Node *n, Diag *d); /* arguments and outputs are as its row says */
 /* Position of argument `name`, or -1. */
 int schema_find(const Schema *s, const char *name, size_t len);
 /* Whether argument i is passed to a kernel. */
@@ -543,26 +611,30 @@ typedef struct Source { /* text that holds programs one after another */
 } Source;
 
 /* Reads the next program and moves `src` behind it.  NULL: reported. */
-Program *program_parse(Arena *a, Source *src, Diag *d);
+MUST_USE Program *program_parse(Arena *a, Source *src, Diag *d);
 void program_print(const Program *p, FILE *out); /* parsing this text gives it back */
 void program_write_data(const Program *p, FILE *out); /* the side file "-" */
-bool program_read_data(Program *p, const uint8_t *data, int64_t n, Diag *d);
-bool program_verify(const Program *p, Diag *d); /* lists every fault, not only the first */
-bool graph_infer(Graph *g, Diag *d); /* checks every recorded type against its infer rule */
+MUST_USE bool program_read_data(Program *p, const uint8_t *data, int64_t n, Diag *d);
+MUST_USE bool program_verify(const Program *p, Diag *d); /* lists every fault, not only the first */
+MUST_USE bool graph_infer(Graph *g, Diag *d); /* each recorded type against its infer rule */
+MUST_USE bool node_infer(const Node *n, Type *out, Diag *d); /* that rule; schema_check passed */
+/* The same as graph_infer of all methods; what rules assume of symbolic sizes becomes guards.
+ * guards.c */
+MUST_USE bool program_guard(Program *p, Diag *d);
 
 /* -- evaluator: eval.c --------------------------------------------------------------------- */
 
 /* Evaluates one node whose operands are given; outs are allocated in `a`, sized at the actual
  * sizes.  in[slot] as node->in.  False: no kernel for it, or the kernel refused (reported). */
-bool eval_node(const Node *n, EtcTensor *const *in, const int64_t *symbol, Arena *a,
-               EtcTensor **out, Diag *d);
+MUST_USE bool eval_node(const Node *n, EtcTensor *const *in, const int64_t *symbol, Arena *a,
+                        EtcTensor **out, Diag *d);
 bool eval_can(const Node *n); /* its row has a kernel, or nested graphs that can */
 
 /* Evaluates a graph.  in[i]: the graph's inputs; out[i] and update[i] receive tensors in `a`.
  * States are read from their data.  Where the program is planned and `arena_check`, tensors lie
  * at their places and dead bytes are signalling NaNs. */
-bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol, bool arena_check,
-                Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
+MUST_USE bool eval_graph(const Graph *g, EtcTensor *const *in, const int64_t *symbol,
+                         bool arena_check, Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
 
 /* The same, and tells each result of the graph's own nodes as soon as it is there.  Its bytes may
  * be another value's afterwards.  Where the program is not planned, `visit` may change them. */
@@ -576,8 +648,8 @@ typedef struct EvalHow {
     Arena *tmp;       /* for what does not outlive the call, rewound behind it; NULL: one of its own */
 } EvalHow;
 
-bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, EvalHow how,
-                  Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
+MUST_USE bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, EvalHow how,
+                           Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
 
 /* OpenBLAS, loaded now.  NULL: reported.  blas.c */
 const Blas *blas_open(Arena *a, Diag *d);

@@ -50,21 +50,6 @@ bool text_is_name(const char *s, char also)
     return true;
 }
 
-/* By words: a multiplication for each character is what a table of names would cost most. */
-uint32_t text_hash(const char *s, size_t n)
-{
-    const uint64_t odd = 0x9e3779b97f4a7c15u;
-    uint64_t h = n, word;
-    for (; n >= sizeof word; s += sizeof word, n -= sizeof word) {
-        memcpy(&word, s, sizeof word);
-        h = (h ^ word) * odd;
-        h ^= h >> 32;
-    }
-    for (word = 0; n; n--)
-        word = word << 8 | (unsigned char)*s++;
-    return (uint32_t)((h ^ word) * odd >> 32);
-}
-
 enum { MAX_NAME = 64 };
 
 int text_distance(const char *a, const char *b, int most)

@@ -5,9 +5,8 @@
  * of a sum stand in one structural order, so equal sizes have equal text and, being interned, equal
  * pointers.  Everything is exact in int64_t; what overflows or divides by zero is DIM_BAD.
  */
-#include "ir/ir.h"
+#include "ir/table.h"
 #include <inttypes.h>
-#include <string.h>
 
 /* The weight of an expression counts the atoms in its text.  Sizes share parts, so without a limit
  * a few nodes could make one that takes forever to walk. */
@@ -27,15 +26,9 @@ typedef struct Term {
 } Term;
 
 struct Expr {
-    const Expr *next; /* in its bucket */
-    uint32_t hash;
     int n, weight;
     int64_t constant;
     Term term[]; /* ascending by factors, no two with the same */
-};
-
-struct ExprTable {
-    const Expr *bucket[256];
 };
 
 typedef struct Sum { /* an expression in the making */
@@ -104,40 +97,37 @@ static int compare_dims(Dim a, Dim b)
 
 /* -- interning --------------------------------------------------------------------------- */
 
-static uint32_t mix(uint32_t h, uint64_t v)
+/* What tells a sum from all others: parts of it that are expressions are interned themselves. */
+typedef struct Key {
+    size_t n;
+    uint64_t word[1 + MAX_TERMS * (2 + MAX_FACTORS * 5)];
+} Key;
+
+static void put_dim(Key *k, Dim d)
 {
-    h = (h ^ (uint32_t)v) * 16777619u;
-    return (h ^ (uint32_t)(v >> 32)) * 16777619u;
+    k->word[k->n++] = (uintptr_t)d.expr;
+    k->word[k->n++] = (uint64_t)d.value;
 }
 
-static uint32_t hash_dim(Dim d)
+static void put_atom(Key *k, const Atom *a)
 {
-    return d.expr ? d.expr->hash : mix(2166136261u, (uint64_t)d.value);
-}
-
-static uint32_t hash_sum(const Sum *s)
-{
-    uint32_t h = mix(2166136261u, (uint64_t)s->constant);
-    for (int i = 0; i < s->n; i++) {
-        h = mix(h, (uint64_t)s->term[i].coef);
-        for (int k = 0; k < s->term[i].n; k++) {
-            const Atom *a = s->term[i].factor[k];
-            h = mix(h, (uint64_t)a->kind);
-            h = a->kind == F_SYMBOL ? mix(h, (uint64_t)a->sym->index)
-                                    : mix(mix(h, hash_dim(a->a)), hash_dim(a->b));
-        }
+    k->word[k->n++] = (uint64_t)a->kind << 32 | (a->sym ? (uint32_t)a->sym->index : 0);
+    if (a->kind != F_SYMBOL) {
+        put_dim(k, a->a);
+        put_dim(k, a->b);
     }
-    return h;
 }
 
-static bool is_sum(const Expr *e, const Sum *s)
+static void put_sum(Key *k, const Sum *s)
 {
-    if (e->n != s->n || e->constant != s->constant)
-        return false;
-    for (int i = 0; i < s->n; i++)
-        if (e->term[i].coef != s->term[i].coef || compare_terms(&e->term[i], &s->term[i]))
-            return false;
-    return true;
+    k->word[k->n++] = (uint64_t)s->constant;
+    for (int i = 0; i < s->n; i++) {
+        const Term *t = &s->term[i];
+        k->word[k->n++] = (uint64_t)t->coef;
+        k->word[k->n++] = (uint64_t)t->n;
+        for (int j = 0; j < t->n; j++)
+            put_atom(k, t->factor[j]);
+    }
 }
 
 static int sum_weight(const Sum *s)
@@ -156,21 +146,17 @@ static Dim intern(Program *p, const Sum *s)
         return DIM_BAD;
     if (!s->n)
         return DIM(s->constant);
-    if (!p->exprs)
-        p->exprs = NEW(p->arena, struct ExprTable, 1);
-    uint32_t h = hash_sum(s);
-    const Expr **at = &p->exprs->bucket[h % 256];
-    for (const Expr *e = *at; e; e = e->next)
-        if (e->hash == h && is_sum(e, s))
-            return (Dim){e, 0};
-    Expr *e = arena_alloc(p->arena, 1, sizeof *e + (size_t)s->n * sizeof *e->term);
-    e->hash = h;
+    Key k;
+    k.n = 0;
+    put_sum(&k, s);
+    TableItem *known = table_at_copy(p->exprs, k.word, k.n * sizeof *k.word);
+    if (known->ptr)
+        return (Dim){known->ptr, 0};
+    Expr *e = known->ptr = arena_alloc(p->arena, 1, sizeof *e + (size_t)s->n * sizeof *e->term);
     e->n = s->n;
     e->constant = s->constant;
     e->weight = weight;
     memcpy(e->term, s->term, (size_t)s->n * sizeof *e->term);
-    e->next = *at;
-    *at = e;
     return (Dim){e, 0};
 }
 
@@ -245,7 +231,9 @@ static Dim atom(Program *p, Atom a)
 
 Dim dim_symbol(Program *p, const Symbol *s)
 {
-    return atom(p, (Atom){.kind = F_SYMBOL, .sym = s});
+    if (!s->size)
+        p->sym[s->index]->size = atom(p, (Atom){.kind = F_SYMBOL, .sym = s}).expr;
+    return (Dim){s->size, 0};
 }
 
 static bool are_plain(Dim a, Dim b)
@@ -370,6 +358,19 @@ static bool is_remainder(Dim rest, Dim b)
     return lo >= 0 && hi < b_lo;
 }
 
+/* floor((floor(x / c) + k) / b) = floor((x + k c) / (c b)), as sympy writes it too; false where a is
+ * no such quotient. */
+static bool divide_twice(Program *p, Dim a, Dim b, Dim *out)
+{
+    const Term *t = a.expr && a.expr->n == 1 ? &a.expr->term[0] : NULL;
+    const Atom *q = t && t->coef == 1 && t->n == 1 ? t->factor[0] : NULL;
+    if (!q || q->kind != F_FLOORDIV || q->b.expr || q->b.value < 1 || b.expr || b.value < 1)
+        return false;
+    Dim x = dim_add(p, q->a, dim_mul(p, DIM(a.expr->constant), q->b));
+    *out = dim_floordiv(p, x, dim_mul(p, q->b, b));
+    return !dim_is_bad(*out);
+}
+
 /* A symbolic divisor that may be 0 is taken as nonzero where the division comes out even: the
  * quotient of sizes like (%n*4) // %n.  Otherwise it is refused. */
 Dim dim_floordiv(Program *p, Dim a, Dim b)
@@ -386,13 +387,15 @@ Dim dim_floordiv(Program *p, Dim a, Dim b)
         return may_be_zero(b) ? DIM_BAD : atom(p, (Atom){.kind = F_FLOORDIV, .a = a, .b = b});
     Sum q = {0}, r = {0};
     split(a, b, &q, &r);
-    Dim rest = intern(p, &r), whole = intern(p, &q);
+    Dim rest = intern(p, &r), whole = intern(p, &q), part;
     if (dim_is_bad(rest) || dim_is_bad(whole) || dim_equal(rest, DIM(0)))
         return dim_is_bad(rest) ? DIM_BAD : whole;
     if (may_be_zero(b))
         return DIM_BAD;
     if (is_remainder(rest, b))
         return whole;
+    if (divide_twice(p, rest, b, &part))
+        return dim_add(p, whole, part);
     return dim_add(p, whole, atom(p, (Atom){.kind = F_FLOORDIV, .a = rest, .b = b}));
 }
 
@@ -418,15 +421,13 @@ Dim dim_mod(Program *p, Dim a, Dim b)
 
 static Dim extreme(Program *p, FactorKind kind, Dim a, Dim b)
 {
-    int64_t a_lo, a_hi, b_lo, b_hi;
+    int64_t least, most;
+    Dim over = dim_sub(p, a, b);
     if (dim_is_bad(a) || dim_is_bad(b))
         return DIM_BAD;
-    dim_range(a, &a_lo, &a_hi);
-    dim_range(b, &b_lo, &b_hi);
-    if (dim_equal(a, b) || (kind == F_MAX ? a_lo >= b_hi : a_hi <= b_lo))
-        return a;
-    if (kind == F_MAX ? b_lo >= a_hi : b_hi <= a_lo)
-        return b;
+    dim_range(over, &least, &most);
+    if (!dim_is_bad(over) && (least >= 0 || most <= 0))
+        return (least >= 0) == (kind == F_MAX) ? a : b;
     bool swap = compare_dims(a, b) > 0;
     return atom(p, (Atom){.kind = kind, .a = swap ? b : a, .b = swap ? a : b});
 }
@@ -520,9 +521,12 @@ static Range atom_range(const Atom *a)
                         : (Range){y.lo == INT64_MIN ? y.lo : y.lo + 1, 0};
     case F_MAX:
         return (Range){x.lo > y.lo ? x.lo : y.lo, x.hi > y.hi ? x.hi : y.hi};
-    default:
+    case F_MIN:
         return (Range){x.lo < y.lo ? x.lo : y.lo, x.hi < y.hi ? x.hi : y.hi};
+    case F_SYMBOL:
+        break;
     }
+    UNREACHABLE();
 }
 
 void dim_range(Dim d, int64_t *lo, int64_t *hi)
@@ -570,10 +574,13 @@ static bool atom_eval(const Atom *a, const int64_t *symbol, int64_t *v)
     case F_MAX:
         *v = x > y ? x : y;
         return true;
-    default:
+    case F_MIN:
         *v = x < y ? x : y;
         return true;
+    case F_SYMBOL:
+        break;
     }
+    UNREACHABLE();
 }
 
 bool dim_eval(Dim d, const int64_t *symbol, int64_t *v)

@@ -32,7 +32,7 @@ static Value *copy_in_group(Graph *g, Value *v, Loc loc, Diag *d)
     node_push(n, keyed("tile", (Arg){.kind = ARG_LIST}));
     node_push(n, keyed("body", (Arg){.kind = ARG_GRAPH, .graph = body}));
     graph_append(g, n);
-    const char *name = arena_printf(p->arena, "%s.%d", v->name, g->n_values);
+    const char *name = arena_printf(p->arena, "%s.%d", v->name, graph_number(g));
     return node_add_out(n, name, type_plain(v->type));
 }
 
@@ -99,6 +99,7 @@ static void run_time_views(Graph *g, Arena *tmp)
         is_out[g->out[i]->index] = true;
     for (Node *n = g->first; n; n = n->next)
         if (n->op == OP_VIEW && !is_out[n->out[0]->index] && !n->in[0]->state &&
+            view_keeps_bounds(n) &&
             !(type_is_static(n->out[0]->type) && type_is_static(n->in[0]->type)))
             node_set_op(n, OP_ET_VIEW);
 }

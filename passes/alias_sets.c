@@ -91,6 +91,12 @@ static bool run_offset(const Node *n, int64_t *offset)
            mul_ok(*offset, (int64_t)etc_dtype_size((int)x.dtype), offset);
 }
 
+/* Sizes that are equal by a guard may have other bounds, and then no plan in common. */
+bool view_keeps_bounds(const Node *n)
+{
+    return type_bytes(n->in[0]->type) == type_bytes(n->out[0]->type);
+}
+
 /* Whether the bytes of the node's result are a run of its input's, by the kind of op. */
 static bool is_view(const Node *n, int64_t *offset)
 {
@@ -98,7 +104,7 @@ static bool is_view(const Node *n, int64_t *offset)
     *offset = 0;
     switch (n->op) {
     case OP_VIEW:
-        return fixed || n->graph->program->tail == TAIL_C;
+        return (fixed || n->graph->program->tail == TAIL_C) && view_keeps_bounds(n);
     case OP_ET_VIEW:
         return true;
     case OP_SLICE:

@@ -285,15 +285,10 @@ static Value *select_only(Rewrite *r, Node *n)
 /* copy(x, y) ==> y in x's dtype and sizes */
 static Value *copied(Rewrite *r, Node *n)
 {
-    Value *src = n->in[1];
     Type want = n->out[0]->type;
-    Node *made = NULL;
-    if (src->type.dtype != want.dtype) {
-        made = build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", src, want.dtype);
-        src = made ? made->out[0] : NULL;
-    }
+    Value *src = build_cast(r, n, n->in[1], want.dtype);
     if (src && (src->type.rank != want.rank || !dims_equal(src->type.dim, want.dim, want.rank))) {
-        made = build(r->g, n, n->loc, OP_EXPAND, r->d, "vD", src, want.rank, want.dim);
+        Node *made = build(r->g, n, n->loc, OP_EXPAND, r->d, "vD", src, want.rank, want.dim);
         src = made ? made->out[0] : NULL;
     }
     return src;
@@ -348,6 +343,13 @@ static bool pads_nothing(const Node *n)
     return true;
 }
 
+/* cumsum of one element ==> that element */
+static Value *sum_of_one(Rewrite *r, Node *n)
+{
+    Value *x = n->in[0];
+    return x->type.rank ? NULL : build_cast(r, n, x, n->out[0]->type.dtype);
+}
+
 static Value *stand_in(Rewrite *r, Node *n)
 {
     switch (n->op) {
@@ -376,6 +378,8 @@ static Value *stand_in(Rewrite *r, Node *n)
         return copied(r, n);
     case OP_ROLL:
         return roll_row(r, n);
+    case OP_CUMSUM:
+        return sum_of_one(r, n);
     case OP_MUL_SCALAR:
     case OP_DIV_SCALAR:
     case OP_POW_TENSOR_SCALAR:
@@ -389,6 +393,44 @@ static Value *stand_in(Rewrite *r, Node *n)
     }
 }
 
+/* -- what has no elements --------------------------------------------------------------------- */
+
+static bool is_empty(Type t)
+{
+    for (int i = 0; i < t.rank; i++)
+        if (dim_equal(t.dim[i], DIM(0)))
+            return true;
+    return false;
+}
+
+static bool gives_nothing(const Node *n)
+{
+    if (!n->n_out || n->op == OP_FULL || !node_is_pure(n))
+        return false;
+    for (int i = 0; i < n->n_out; i++)
+        if (!is_empty(n->out[i]->type))
+            return false;
+    return true;
+}
+
+/* Results without elements ==> full of their sizes.  Kernels differ in which operands without
+ * elements they take. */
+static bool spell_nothing(Rewrite *r, Node *n)
+{
+    static const Arg zero = {.kind = ARG_INT};
+    if (!gives_nothing(n))
+        return false;
+    for (int i = 0; i < n->n_out; i++) {
+        Type t = n->out[i]->type;
+        Node *f = build(r->g, n, n->loc, OP_FULL, r->d, "Dat", t.rank, t.dim, zero, t.dtype);
+        if (!f)
+            return false;
+        rewrite_result(r, n, i, f->out[0]);
+    }
+    graph_remove(r->g, n);
+    return true;
+}
+
 bool pass_canonicalize(Graph *g, Arena *tmp, Diag *d)
 {
     Rewrite r = rewrite_start(g, tmp, d);
@@ -396,8 +438,7 @@ bool pass_canonicalize(Graph *g, Arena *tmp, Diag *d)
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
-        n = to_scalar_row(&r, n);
-        if (!n)
+        if (spell_nothing(&r, n) || !(n = to_scalar_row(&r, n)))
             continue;
         n = numbers_to_tensors(&r, n);
         spell_arguments(n);

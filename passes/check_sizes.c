@@ -1,22 +1,25 @@
 /* check_sizes.c -- a .pte checks the sizes of its inputs before it computes anything.
  *
- * Stage edge, pte tail, after order.  The runtime holds an input's number of elements against its
- * bound, not each size, nor sizes against one another.  So each open size of an input is held
- * against its range and, where it does not itself tell a symbol, against its expression; what the
- * export assumed of the symbols beside (guards) follows.  Emitted C checks the same at its entry.
+ * Stage edge, pte tail, after order.  The runtime holds an input with an open size against its
+ * largest number of elements, not each size, nor sizes against one another.  So each size of such
+ * an input is held against its range and, where it does not itself tell a symbol, against its
+ * expression; guards of the symbols follow.  What speaks of a number that a node tells is checked
+ * behind that node, in a branch too.  Emitted C checks the same, but for the sizes that no symbol
+ * is part of: it is not told them.
  */
 #include "passes/internal.h"
 #include <inttypes.h>
-#include <string.h>
+#include <stdlib.h>
 
 typedef struct Checks {
     Graph *g;
     Sizes *sizes;
     Diag *d;
+    Arena *tmp;
     Node *first; /* the graph's first node as it came: checks stand before it */
-    Node *late;  /* before it every symbol is known that a node tells */
-    bool *known; /* by symbol index: this graph can tell it */
-    bool *is_late;
+    int *when;   /* by symbol index: 0 at the entry, k behind the k-th node that tells one; -1 never */
+    Node **behind; /* by that number: the node before which checks stand */
+    int n_behind;
 } Checks;
 
 static Arg bound(int64_t v)
@@ -54,20 +57,11 @@ static void check_equal(Checks *c, Node *at, Value *v, Value *want, const char *
 
 static const char *range_text(Program *p, int64_t lo, int64_t hi)
 {
+    if (lo == hi)
+        return arena_printf(p->arena, "%" PRId64, lo);
     if (hi == INT64_MAX)
         return arena_printf(p->arena, "%" PRId64 " or more", lo);
     return arena_printf(p->arena, "%" PRId64 " to %" PRId64, lo, hi);
-}
-
-/* A size as the export wrote it, without the IR's '%'. */
-static const char *size_text(Program *p, Dim d)
-{
-    const char *from = dim_text(p, d);
-    char *text = NEW(p->arena, char, strlen(from) + 1), *to = text;
-    for (; *from; from++)
-        if (*from != '%')
-            *to++ = *from;
-    return text;
 }
 
 /* -- inputs ------------------------------------------------------------------------------------ */
@@ -90,82 +84,114 @@ static void check_size(Checks *c, int input, int axis)
     Dim d = c->g->in[input]->type.dim[axis];
     Value *v = sizes_read(c->sizes, input, axis);
     bool is_any, tells = is_source(c, input, axis, &is_any);
-    Value *want = v && !is_any ? sizes_computed(c->sizes, d) : NULL;
+    Value *want = v && d.expr && !is_any ? sizes_computed(c->sizes, d) : NULL;
     int64_t lo, hi;
     const char *where = arena_printf(p->arena, "dimension %d of input '%s'", axis,
                                      c->g->in[input]->name);
-    const char *size = size_text(p, d);
+    const char *size = size_text(p, d), *name = d.expr ? arena_printf(p->arena, " (%s)", size) : "";
     dim_range(d, &lo, &hi);
     if (v && (!want || tells))
         check_range(c, c->first, v, lo, hi,
-                    arena_printf(p->arena, "%s (%s) must be %s", where, size,
-                                 range_text(p, lo, hi)));
+                    arena_printf(p->arena, "%s%s must be %s", where, name, range_text(p, lo, hi)));
     if (want && want != v)
         check_equal(c, c->first, v, want, arena_printf(p->arena, "%s must be %s", where, size));
 }
 
-/* -- symbols that nodes tell, guards ----------------------------------------------------------- */
+/* The runtime itself checks an input without open sizes. */
+static void check_inputs(Checks *c)
+{
+    for (int i = 0; i < c->g->n_in; i++)
+        for (int k = 0; k < c->g->in[i]->type.rank && !type_is_static(c->g->in[i]->type); k++)
+            check_size(c, i, k);
+}
+
+/* -- symbols that nodes tell ------------------------------------------------------------------- */
+
+static const Symbol *told_by(const Node *n)
+{
+    const Symbol *s;
+    int64_t scale, offset;
+    const Dim *d = n->op == OP_LOCAL_SCALAR_DENSE ? n->out[0]->type.dim : NULL;
+    return d && dim_is_linear(*d, &s, &scale, &offset) && scale == 1 && !offset ? s : NULL;
+}
 
 static void find_symbols(Checks *c)
 {
     const Program *p = c->g->program;
-    const Symbol *s;
-    int64_t scale, offset;
     int input, axis;
+    PUSH(c->tmp, c->behind, c->n_behind, c->first);
     for (int i = 0; i < p->n_syms; i++)
-        c->known[i] = sizes_source(c->sizes, p->sym[i], &input, &axis);
+        c->when[i] = sizes_source(c->sizes, p->sym[i], &input, &axis) ? 0 : -1;
     for (Node *n = c->g->first; n; n = n->next) {
-        Value *v = n->op == OP_LOCAL_SCALAR_DENSE ? n->out[0] : NULL;
-        if (!v || !v->type.dim || !dim_is_linear(*v->type.dim, &s, &scale, &offset) || scale != 1 ||
-            offset || c->known[s->index])
+        const Symbol *s = told_by(n);
+        if (!s || c->when[s->index] >= 0)
             continue;
-        sizes_learn(c->sizes, v);
-        c->known[s->index] = c->is_late[s->index] = true;
-        c->late = n->next;
+        sizes_learn(c->sizes, n->out[0]);
+        c->when[s->index] = c->n_behind;
+        PUSH(c->tmp, c->behind, c->n_behind, n->next);
     }
 }
 
 static void check_items(Checks *c)
 {
     Program *p = c->g->program;
-    const Symbol *s;
-    int64_t scale, offset;
     for (Node *n = c->g->first, *next; n; n = next) {
         next = n->next;
-        Value *v = n->op == OP_LOCAL_SCALAR_DENSE ? n->out[0] : NULL;
-        if (v && v->type.dim && dim_is_linear(*v->type.dim, &s, &scale, &offset) && scale == 1 &&
-            !offset)
-            check_range(c, next, v, s->lo, s->hi,
+        const Symbol *s = told_by(n);
+        if (s)
+            check_range(c, next, n->out[0], s->lo, s->hi,
                         arena_printf(p->arena, "the element of '%s' (%s) must be %s",
                                      n->in[0]->name, s->name, range_text(p, s->lo, s->hi)));
     }
 }
 
+/* -- guards ------------------------------------------------------------------------------------ */
+
 typedef struct Asked {
     const Checks *c;
-    bool unknown, late;
+    int when; /* all symbols are known; -1: never */
 } Asked;
 
 static void ask(const Symbol *s, void *ctx)
 {
     Asked *a = ctx;
-    a->unknown = a->unknown || !a->c->known[s->index];
-    a->late = a->late || a->c->is_late[s->index];
+    int when = a->c->when[s->index];
+    a->when = when < 0 || a->when < 0 ? -1 : when > a->when ? when : a->when;
 }
 
-/* A guard whose symbols this graph cannot tell is another method's. */
-static void check_guard(Checks *c, const Guard *guard)
+typedef struct Due {
+    int when, guard;
+} Due;
+
+static int compare_due(const void *a, const void *b)
 {
-    Asked a = {.c = c};
-    dim_symbols(guard->size, ask, &a);
-    if (a.unknown || !guard->size.expr)
-        return;
-    Node *at = a.late ? c->late : c->first;
-    Value *v = sizes_value(c->sizes, at, guard->size);
-    if (v)
-        check_range(c, at, v, guard->lo, guard->hi,
-                    arena_printf(c->g->program->arena, "the model was exported for %s",
-                                 guard->text));
+    const Due *x = a, *y = b;
+    return x->when != y->when ? (x->when > y->when) - (x->when < y->when)
+                              : (x->guard > y->guard) - (x->guard < y->guard);
+}
+
+/* A guard whose symbols this graph cannot tell is another one's; a branch checks what only it can.
+ * In the order of the graph, as what is computed for one may serve the next. */
+static void check_guards(Checks *c)
+{
+    const Program *p = c->g->program;
+    Due *due = NEW(c->tmp, Due, p->n_guards + 1);
+    int n = 0;
+    for (int i = 0; i < p->n_guards; i++) {
+        Asked a = {.c = c};
+        dim_symbols(p->guard[i].size, ask, &a);
+        if (p->guard[i].size.expr && a.when >= (c->g->name ? 0 : 1))
+            due[n++] = (Due){a.when, i};
+    }
+    qsort(due, (size_t)n, sizeof *due, compare_due);
+    for (int i = 0; i < n; i++) {
+        const Guard *guard = &p->guard[due[i].guard];
+        Node *at = c->behind[due[i].when];
+        Value *v = sizes_value(c->sizes, at, guard->size);
+        if (v)
+            check_range(c, at, v, guard->lo, guard->hi,
+                        arena_printf(p->arena, "the model was exported for %s", guard->text));
+    }
 }
 
 static bool has_symbols(const Graph *g)
@@ -183,17 +209,14 @@ bool pass_check_sizes(Graph *g, Arena *tmp, Diag *d)
 {
     const Program *p = g->program;
     int errors = diag_errors(d);
-    if (!g->name || p->tail != TAIL_PTE || !has_symbols(g) || !g->first)
+    if (p->tail != TAIL_PTE || !has_symbols(g) || !g->first)
         return true;
-    Checks c = {.g = g, .sizes = sizes_new(g, tmp, d), .d = d, .first = g->first,
-                .known = NEW(tmp, bool, p->n_syms + 1), .is_late = NEW(tmp, bool, p->n_syms + 1)};
+    Checks c = {.g = g, .sizes = sizes_new(g, tmp, d), .tmp = tmp, .first = g->first,
+                .when = NEW(tmp, int, p->n_syms + 1)};
     find_symbols(&c);
-    for (int i = 0; i < g->n_in; i++)
-        for (int k = 0; k < g->in[i]->type.rank; k++)
-            if (g->in[i]->type.dim[k].expr)
-                check_size(&c, i, k);
+    if (g->name)
+        check_inputs(&c);
     check_items(&c);
-    for (int i = 0; i < p->n_guards; i++)
-        check_guard(&c, &p->guard[i]);
+    check_guards(&c);
     return diag_errors(d) == errors;
 }

@@ -13,11 +13,9 @@
  * Raw exports hold ops without kernels.  Comparing starts after the first pass that leaves none;
  * on_note tells what was not compared.
  */
-#define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "passes/internal.h"
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { N_CASES = 2, N_SHAKES = 2 };
@@ -153,15 +151,7 @@ static EtcTensor **run(const Case *k, const Program *p, EtcTensor *const *in, ui
 static EtcTensor **try_run(const Case *k, const Program *p, EtcTensor *const *in, uint64_t *shake,
                            Arena *a)
 {
-    char *text = NULL;
-    size_t len = 0;
-    Diag quiet = {.out = open_memstream(&text, &len)};
-    if (!quiet.out)
-        return NULL;
-    EtcTensor **out = run(k, p, in, shake, a, &quiet);
-    fclose(quiet.out);
-    free(text);
-    return out;
+    return run(k, p, in, shake, a, &(Diag){0});
 }
 
 static void note(const Compare *c, const char *pass, const char *fmt, ...)

@@ -4,106 +4,134 @@
  * are final when a node is looked up, so chains of equal nodes fall in the same walk.  Constants
  * over the same bytes are one.  Nodes that check, write or hold graphs stay.
  */
+#include "ir/table.h"
 #include "passes/internal.h"
-#include <string.h>
 
-typedef struct Table {
-    Node **node; /* open addressing, at most half full */
-    uint32_t mask;
-} Table;
+/* -- what tells nodes and states apart, in words ----------------------------------------------- */
 
-static uint32_t mix(uint32_t h, uint64_t v)
+typedef struct Words {
+    Arena *arena;
+    uint64_t *word;
+    size_t n, room;
+} Words;
+
+enum { DIM = ARG_GRAPH + 1, EXPR, TYPE, WIDE = 0x80 }; /* kinds of words beside ArgKind */
+
+static void put_word(Words *w, uint64_t word)
 {
-    h = (h ^ (uint32_t)v) * 16777619u;
-    return (h ^ (uint32_t)(v >> 32)) * 16777619u;
+    if (w->n == w->room) {
+        uint64_t *old = w->word;
+        w->room = w->room ? 2 * w->room : 64;
+        w->word = NEW(w->arena, uint64_t, w->room);
+        if (w->n)
+            memcpy(w->word, old, w->n * sizeof *old);
+    }
+    w->word[w->n++] = word;
 }
 
-static uint32_t hash_arg(const Node *n, const Arg *a, uint32_t h)
+/* One word where it fits. */
+static void put(Words *w, unsigned kind, uint64_t v)
+{
+    bool is_wide = v >> 56;
+    put_word(w, is_wide ? kind | WIDE : kind | v << 8);
+    if (is_wide)
+        put_word(w, v);
+}
+
+static void put_text(Words *w, const char *s)
+{
+    uint64_t word;
+    size_t n = strlen(s);
+    put(w, ARG_STRING, n);
+    for (size_t i = 0; i < n; i += sizeof word) {
+        word = 0;
+        memcpy(&word, s + i, n - i < sizeof word ? n - i : sizeof word);
+        put_word(w, word);
+    }
+}
+
+/* Equal expressions are one. */
+static void put_dims(Words *w, const Dim *d, int n)
+{
+    for (int i = 0; i < n; i++)
+        put(w, d[i].expr ? EXPR : DIM, d[i].expr ? (uintptr_t)d[i].expr : (uint64_t)d[i].value);
+}
+
+static void put_type(Words *w, Type t)
+{
+    put(w, TYPE, t.is_none ? 0 : 1 + ((uint64_t)t.dtype << 8 | (uint8_t)t.rank));
+    put_dims(w, t.dim, t.is_none ? 0 : t.rank);
+}
+
+static void put_arg(Words *w, const Node *n, const Arg *a)
 {
     uint64_t bits = 0;
-    h = mix(h, (uint64_t)a->kind);
     switch (a->kind) {
     case ARG_VALUE:
-        return mix(h, (uint64_t)n->in[a->slot]->index);
+        put(w, a->kind, (uint64_t)n->in[a->slot]->index);
+        break;
     case ARG_INT:
-        return mix(h, a->dim.expr ? 1u : (uint64_t)a->dim.value); /* not by address */
+        put_dims(w, &a->dim, 1);
+        break;
     case ARG_FLOAT:
         memcpy(&bits, &a->f, sizeof bits);
-        return mix(h, bits);
+        put(w, a->kind, bits);
+        break;
     case ARG_BOOL:
-        return mix(h, a->b);
+        put(w, a->kind, a->b);
+        break;
     case ARG_DTYPE:
-        return mix(h, (uint64_t)a->dtype);
+        put(w, a->kind, (uint64_t)a->dtype);
+        break;
     case ARG_STRING:
-        return mix(h, text_hash(a->str, strlen(a->str)));
+        put_text(w, a->str);
+        break;
     case ARG_LIST:
+        put(w, a->kind, (uint64_t)a->list.n);
         for (int i = 0; i < a->list.n; i++)
-            h = hash_arg(n, &a->list.item[i], h);
-        return mix(h, (uint64_t)a->list.n);
-    default:
-        return h;
+            put_arg(w, n, &a->list.item[i]);
+        break;
+    default: /* none: graphs are not shared */
+        put(w, a->kind, 0);
+        break;
     }
 }
 
-static uint32_t hash_node(const Node *n)
+static void put_node(Words *w, const Node *n)
 {
-    uint32_t h = mix(2166136261u, (uint64_t)n->op);
+    put_word(w, (uint64_t)n->op << 32 | (uint32_t)n->n_args);
     for (int i = 0; i < n->n_args; i++)
-        h = hash_arg(n, &n->arg[i], h);
-    return h ^ h >> 15;
-}
-
-static bool args_equal(const Node *m, const Arg *a, const Node *n, const Arg *b)
-{
-    if (a->kind != b->kind)
-        return false;
-    switch (a->kind) {
-    case ARG_VALUE:
-        return m->in[a->slot] == n->in[b->slot];
-    case ARG_INT:
-        return dim_equal(a->dim, b->dim);
-    case ARG_FLOAT:
-        return !memcmp(&a->f, &b->f, sizeof a->f);
-    case ARG_BOOL:
-        return a->b == b->b;
-    case ARG_DTYPE:
-        return a->dtype == b->dtype;
-    case ARG_STRING:
-        return !strcmp(a->str, b->str);
-    case ARG_LIST:
-        if (a->list.n != b->list.n)
-            return false;
-        for (int i = 0; i < a->list.n; i++)
-            if (!args_equal(m, &a->list.item[i], n, &b->list.item[i]))
-                return false;
-        return true;
-    default:
-        return a->kind == ARG_NONE;
-    }
-}
-
-static bool nodes_equal(const Node *m, const Node *n)
-{
-    if (m->op != n->op || m->n_args != n->n_args || m->n_out != n->n_out)
-        return false;
-    for (int i = 0; i < n->n_args; i++)
-        if (!args_equal(m, &m->arg[i], n, &n->arg[i]))
-            return false;
+        put_arg(w, n, &n->arg[i]);
     for (int i = 0; i < n->n_out; i++)
-        if (!type_equal(m->out[i]->type, n->out[i]->type))
-            return false;
-    return true;
+        put_type(w, n->out[i]->type);
 }
+
+static void put_state(Words *w, const State *s)
+{
+    put_word(w, (uint64_t)s->storage);
+    put_word(w, (uint64_t)s->offset);
+    put_type(w, s->type);
+    put_dims(w, s->type.stride, s->type.stride ? s->type.rank : 0);
+}
+
+/* What has stood under these words since their first time. */
+static TableItem *item_at(Table *t, Words *w)
+{
+    TableItem *item = table_at_copy(t, w->word, w->n * sizeof *w->word);
+    w->n = 0;
+    return item;
+}
+
+/* -- nodes ------------------------------------------------------------------------------------- */
 
 /* The first equal node, which may be n itself. */
-static Node *find_or_add(Table *t, Node *n)
+static Node *find_or_add(Table *t, Words *w, Node *n)
 {
-    uint32_t i = hash_node(n) & t->mask;
-    while (t->node[i] && !nodes_equal(t->node[i], n))
-        i = (i + 1) & t->mask;
-    if (!t->node[i])
-        t->node[i] = n;
-    return t->node[i];
+    put_node(w, n);
+    TableItem *first = item_at(t, w);
+    if (!first->ptr)
+        first->ptr = n;
+    return first->ptr;
 }
 
 static bool may_share(const Node *n)
@@ -118,63 +146,40 @@ static bool may_share(const Node *n)
 
 /* -- constants over the same bytes ----------------------------------------------------------- */
 
-static uint32_t hash_state(const State *s)
-{
-    return mix(mix(2166136261u, (uint64_t)s->storage), (uint64_t)s->offset);
-}
-
-static bool states_equal(const State *a, const State *b)
-{
-    return a->storage == b->storage && a->offset == b->offset && type_same(a->type, b->type) &&
-           !strcmp(a->file, b->file);
-}
-
 /* A graph remembers values of states that were dropped since. */
 static bool is_there(const Program *p, const State *s)
 {
     return s->index < p->n_states && p->state[s->index] == s;
 }
 
-static void share_states(Rewrite *r, uint32_t mask)
+static void share_states(Rewrite *r, Words *w)
 {
     Graph *g = r->g;
-    Value **seen = NEW(r->tmp, Value *, mask + 1);
+    Table seen = {.arena = r->tmp}; /* -> Value */
     for (int k = 0; k < g->n_states; k++) {
         Value *v = g->state[k];
         if (v->state->kind == ST_MUTABLE || v->state->kind == ST_BLOB ||
             !is_there(g->program, v->state))
             continue;
-        uint32_t i = hash_state(v->state) & mask;
-        while (seen[i] && !states_equal(seen[i]->state, v->state))
-            i = (i + 1) & mask;
-        if (seen[i])
-            rewrite_value(r, v, seen[i]);
+        put_state(w, v->state);
+        TableItem *first = item_at(&seen, w);
+        if (first->ptr)
+            rewrite_value(r, v, first->ptr);
         else
-            seen[i] = v;
+            first->ptr = v;
     }
-}
-
-static uint32_t mask_for(int n)
-{
-    uint32_t size = 16;
-    while (size < 2 * (uint32_t)n + 2)
-        size *= 2;
-    return size - 1;
 }
 
 bool pass_cse(Graph *g, Arena *tmp, Diag *d)
 {
     Rewrite r = rewrite_start(g, tmp, d);
-    int count = 0;
-    for (const Node *n = g->first; n; n = n->next)
-        count++;
-    Table t = {.mask = mask_for(count)};
-    t.node = NEW(tmp, Node *, t.mask + 1);
-    share_states(&r, mask_for(g->n_states));
+    Table t = {.arena = tmp}; /* -> Node */
+    Words w = {.arena = tmp};
+    share_states(&r, &w);
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
-        Node *first = may_share(n) ? find_or_add(&t, n) : n;
+        Node *first = may_share(n) ? find_or_add(&t, &w, n) : n;
         if (first == n)
             continue;
         for (int i = 0; i < n->n_out; i++)

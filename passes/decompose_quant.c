@@ -3,18 +3,6 @@
 #include "passes/decompose.h"
 #include <string.h>
 
-static Value *first(const Node *n)
-{
-    return n ? n->out[0] : NULL;
-}
-
-static Value *as_dtype(Rewrite *r, Node *n, Value *v, EtcDtype t)
-{
-    if (!v || v->type.dtype == t)
-        return v;
-    return first(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", v, t));
-}
-
 static Value *flat(Rewrite *r, Node *n, Value *v)
 {
     Dim all = dims_numel(r->g->program, v->type);
@@ -47,7 +35,7 @@ static bool dequantize_rows(Rewrite *r, Node *n, Value *scale, Value *zero, int6
     if (zero && is_all_zero(zero))
         zero = NULL;
     else if (zero)
-        zero = as_dtype(r, n, flat(r, n, zero), ETC_I64);
+        zero = build_cast(r, n, flat(r, n, zero), ETC_I64);
     Node *made = x && scale ? build(r->g, n, n->loc, OP_DEQUANTIZE_PER_CHANNEL, r->d, "vvviiit", x,
                                     scale, zero, (int64_t)0, lo, hi, n->in[0]->type.dtype)
                             : NULL;
@@ -112,7 +100,7 @@ bool decomp_choose_affine(Rewrite *r, Node *n)
     Node *made = build(r->g, n, n->loc, OP_CHOOSE_QPARAMS_PER_TOKEN, r->d, "vt", x, ETC_I8);
     for (int i = 0; made && i < 2; i++) {
         Type t = n->out[i]->type;
-        Value *v = as_dtype(r, n, made->out[i], t.dtype);
+        Value *v = build_cast(r, n, made->out[i], t.dtype);
         v = v ? build_view(r, n, v, t.dim, t.rank) : NULL;
         if (!v)
             return false;
@@ -141,7 +129,7 @@ static Value *points_of_rows(Rewrite *r, Node *n, Value *v, EtcDtype t)
         return own;
     for (int i = 0; i < x.rank; i++)
         dim[i] = i < x.rank - 1 ? x.dim[i] : DIM(1);
-    v = as_dtype(r, n, v, t);
+    v = build_cast(r, n, v, t);
     return v ? build_view(r, n, v, dim, x.rank) : NULL;
 }
 

@@ -5,9 +5,7 @@
  * is a second constant over the same bytes.  A fold may not grow the file by more than LIMIT in
  * all, counted as the bytes it makes less those of operands that nobody else reads.  What makes
  * floats of a matrix of integers is left as it is. */
-#define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "passes/internal.h"
-#include <stdlib.h>
 #include <string.h>
 
 enum { LIMIT = 1 << 20 };
@@ -226,16 +224,16 @@ static void fold(Fold *f, Node *n)
     graph_remove(f->r.g, n);
 }
 
-static void fold_graph(Graph *g, int64_t *left, FILE *unread, Arena *tmp, Diag *d)
+static void fold_graph(Graph *g, int64_t *left, Arena *tmp, Diag *d)
 {
-    Fold f = {.r = rewrite_start(g, tmp, d), .left = left, .quiet = {.out = unread}};
+    Fold f = {.r = rewrite_start(g, tmp, d), .left = left};
     Uses uses = graph_uses(g, tmp);
     f.uses = &uses;
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         for (int i = 0; i < n->n_args; i++)
             if (n->arg[i].kind == ARG_GRAPH)
-                fold_graph(n->arg[i].graph, left, unread, tmp, d);
+                fold_graph(n->arg[i].graph, left, tmp, d);
         rewrite_inputs(&f.r, n);
         if (!is_foldable(n))
             continue;
@@ -250,15 +248,8 @@ static void fold_graph(Graph *g, int64_t *left, FILE *unread, Arena *tmp, Diag *
 bool pass_fold_constants(Program *p, Arena *tmp, Diag *d)
 {
     int64_t left = LIMIT;
-    char *text = NULL;
-    size_t len = 0;
-    FILE *unread = open_memstream(&text, &len);
-    if (!unread)
-        return diag_io(d, (Loc){.file = p->name}, "no memory for messages");
     make_contiguous(p, tmp);
     for (int i = 0; i < p->n_methods; i++)
-        fold_graph(p->method[i], &left, unread, tmp, d);
-    fclose(unread);
-    free(text);
+        fold_graph(p->method[i], &left, tmp, d);
     return true;
 }

@@ -301,7 +301,7 @@ static Node *build_twin(Pass *s, Node *n)
         node_push(f, arg_moved(f, n, n->arg[i]));
     Value *v = node_add_out(f, arena_printf(s->g->program->arena, "%s.%d", n->out[0]->name,
                                             s->g->n_values), (Type){0});
-    if (!schema_check(f, s->d) || !op_info[twin].infer(f, &t, s->d))
+    if (!schema_check(f, s->d) || !node_infer(f, &t, s->d))
         return NULL;
     value_set_type(v, t);
     graph_insert(s->g, n, f);

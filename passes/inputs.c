@@ -53,10 +53,33 @@ static int64_t symbol_value(const Symbol *s, int which)
     return which ? (middle < most ? middle : most) : lo;
 }
 
+static bool guards_hold(const Program *p, const int64_t *symbol)
+{
+    int64_t v;
+    for (int i = 0; i < p->n_guards; i++)
+        if (!dim_eval(p->guard[i].size, symbol, &v) || v < p->guard[i].lo || v > p->guard[i].hi)
+            return false;
+    return true;
+}
+
+/* Near the lower bound. */
+static int64_t drawn_value(const Symbol *s, uint64_t *seed)
+{
+    int64_t end, most = add_ok(s->lo, 12, &end) && end < s->hi ? 12 : s->hi - s->lo;
+    return s->lo + (int64_t)(inputs_draw(seed) % (uint64_t)(most + 1));
+}
+
+/* Guards may hold elsewhere only. */
 void inputs_symbols(const Program *p, int which, int64_t *symbol)
 {
-    for (int i = 0; i < p->n_syms; i++)
-        symbol[i] = symbol_value(p->sym[i], which);
+    enum { TRIES = 1000 };
+    uint64_t seed = (uint64_t)which + 1;
+    for (int k = 0; k <= TRIES; k++) {
+        for (int i = 0; i < p->n_syms; i++)
+            symbol[i] = k % TRIES ? drawn_value(p->sym[i], &seed) : symbol_value(p->sym[i], which);
+        if (guards_hold(p, symbol))
+            return;
+    }
 }
 
 static bool input_sizes(const Value *v, const int64_t *symbol, int64_t *dim)

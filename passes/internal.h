@@ -31,6 +31,10 @@ void rewrite_result(Rewrite *r, Node *n, int i, Value *v);
 bool rewrite_node(Rewrite *r, Node *n, Value *v);
 /* The same of a linear or convolution with these weights; b NULL: no bias.  False: reported. */
 bool rewrite_product(Rewrite *r, Node *n, Value *w, Value *b);
+/* The same in f32, its results rounded: widen_halves.c.  `wide`, by index: halves that are floats
+ * already, to be added to; NULL: none are known. */
+bool rewrite_widened(Rewrite *r, Node *n, Value **wide);
+bool node_has_halves(const Node *n); /* an operand or a result is f16 or bf16 */
 bool others_are_read(const Uses *u, const Node *n); /* than its first result */
 bool rewrite_pieces(Rewrite *r, Node *n); /* unbind and split as selects and slices */
 void rewrite_finish(Rewrite *r); /* outputs and updates */
@@ -58,6 +62,13 @@ Arg arg_int_list(Program *p, const int64_t *v, int n);
 /* The sizes of t in a list argument, and x viewed under them. */
 Value *build_view(Rewrite *r, Node *at, Value *x, const Dim *dim, int rank);
 Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis);
+/* x in a dtype: x itself where it has that one; NULL where x is. */
+Value *build_cast(Rewrite *r, Node *at, Value *x, EtcDtype t);
+
+/* x without its first -lo and last -hi elements along an axis, where those are positive. */
+Value *build_cropped(Rewrite *r, Node *at, Value *x, int64_t axis, int64_t lo, int64_t hi);
+/* x at the indices along one axis, or with `values` there. */
+Node *build_index(Rewrite *r, Node *at, Value *x, int64_t axis, Value *index, Value *values);
 
 /* axis.c: the axis of a move's result, or operand, that has the elements of that of its operand, or
  * result; -1: n is no move, or keeps it not whole. */
@@ -124,6 +135,7 @@ enum { PLAN_ALIGN = 16 };
 /* Whether inputs and outputs lie in the pools; else in memory of the caller, or of the graph around
  * a branch. */
 bool graph_owns_io(const Graph *g);
+bool view_keeps_bounds(const Node *n); /* its result takes as many bytes as its operand, at most */
 bool node_may_overlay(const Node *n, int slot); /* by row and types: result 0 over in[slot] */
 const Value **graph_values(const Graph *g, Arena *tmp); /* by index; NULL: of a removed node */
 bool *pinned_values(const Graph *g, Arena *tmp); /* by index: inputs and states a call changes */

@@ -189,7 +189,7 @@ static Value *added(Rewrite *r, Node *n, Value *mask)
         return mask;
     if (mask->type.dtype == ETC_BOOL) {
         Value *no = result(build(r->g, n, n->loc, OP_LOGICAL_NOT, r->d, "v", mask));
-        Value *f = no ? result(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", no, t)) : NULL;
+        Value *f = build_cast(r, n, no, t);
         m = f ? build(r->g, n, n->loc, OP_MUL_SCALAR, r->d, "vf", f, never(t)) : NULL;
     } else {
         m = build(r->g, n, n->loc, OP_CLAMP, r->d, "vfn", mask, never(t));
@@ -209,8 +209,7 @@ static Value *has_key(Rewrite *r, Node *n, Value *mask)
         any = top ? result(build(r->g, n, n->loc, OP_NE_SCALAR, r->d, "vf", top, -(double)INFINITY))
                   : NULL;
     }
-    EtcDtype t = n->out[0]->type.dtype;
-    return any ? result(build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", any, t)) : NULL;
+    return build_cast(r, n, any, n->out[0]->type.dtype);
 }
 
 /* -- the node -------------------------------------------------------------------------------- */

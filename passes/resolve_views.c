@@ -178,8 +178,8 @@ static bool to(Resolve *s, Node *n)
     const Arg *copy = named(n, "copy");
     EtcDtype want = n->out[0]->type.dtype;
     if (want != x->type.dtype) {
-        Node *c = build(s->r.g, n, n->loc, OP__TO_COPY, s->r.d, "vt", x, want);
-        return c && rewrite_node(&s->r, n, c->out[0]);
+        x = build_cast(&s->r, n, x, want);
+        return x && rewrite_node(&s->r, n, x);
     }
     if ((copy && copy->kind == ARG_BOOL && copy->b) ||
         !has_format(s->r.g->program, x->type, named(n, "memory_format")))

@@ -251,6 +251,49 @@ Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis)
     return v ? v->out[0] : NULL;
 }
 
+Value *build_cast(Rewrite *r, Node *at, Value *x, EtcDtype t)
+{
+    if (!x || x->type.dtype == t)
+        return x;
+    Node *c = build(r->g, at, at->loc, OP__TO_COPY, r->d, "vt", x, t);
+    return c ? c->out[0] : NULL;
+}
+
+Value *build_cropped(Rewrite *r, Node *at, Value *x, int64_t axis, int64_t lo, int64_t hi)
+{
+    Program *p = r->g->program;
+    if (lo >= 0 && hi >= 0)
+        return x;
+    Dim end = dim_max(p, dim_add(p, x->type.dim[axis], DIM(hi < 0 ? hi : 0)), DIM(0));
+    Node *s = build(r->g, at, at->loc, OP_SLICE, r->d, "viidi", x, axis, lo < 0 ? -lo : (int64_t)0,
+                    end, (int64_t)1);
+    return s ? s->out[0] : NULL;
+}
+
+/* index(x, [none, .., index]) or index_put(x, [none, .., index], values) */
+Node *build_index(Rewrite *r, Node *at, Value *x, int64_t axis, Value *index, Value *values)
+{
+    Node *m = node_new(r->g, values ? OP_INDEX_PUT : OP_INDEX_TENSOR, at->loc);
+    Program *p = r->g->program;
+    Arg *item = NEW(p->arena, Arg, axis + 1);
+    Type t;
+    node_push(m, node_use(m, x));
+    for (int64_t i = 0; i <= axis; i++)
+        item[i] = i < axis ? (Arg){.kind = ARG_NONE} : node_use(m, index);
+    node_push(m, (Arg){.kind = ARG_LIST, .list = {item, (int)axis + 1}});
+    if (values) {
+        node_push(m, node_use(m, values));
+        node_push(m, (Arg){.kind = ARG_BOOL, .b = false});
+    }
+    Value *v = node_add_out(m, arena_printf(p->arena, "%s.%d", at->out[0]->name, r->g->n_values),
+                            at->out[0]->type);
+    if (!schema_check(m, r->d) || !op_info[m->op].infer(m, &t, r->d))
+        return NULL;
+    value_set_type(v, t);
+    graph_insert(r->g, at, m);
+    return m;
+}
+
 static EtcDtype number_dtype(const Arg *a, Type other)
 {
     if (a->kind == ARG_FLOAT)

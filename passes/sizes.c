@@ -4,6 +4,7 @@
  * gives it, the element of a tensor.  What depends on inputs alone is computed before the
  * graph's first node, so that reading a size keeps no input alive; what depends on a node's
  * result, where it is first asked for.  Each expression is computed once. */
+#include "ir/table.h"
 #include "passes/internal.h"
 
 typedef struct Operand { /* of a prim op: a value, or a number */
@@ -19,18 +20,14 @@ struct Sizes {
     Value **symbol;   /* by symbol index; NULL: not computed yet */
     bool *is_late;    /* by symbol index: a node gives it */
     Value ***read;    /* by input and axis */
-    struct Known {
-        const Expr *expr;
-        Value *v;
-    } * known; /* open addressing, at most half full */
-    int n_known, cap;
+    Table known;      /* the address of an Expr -> Value */
     Node *use; /* what asks */
 };
 
 Sizes *sizes_new(Graph *g, Arena *tmp, Diag *d)
 {
     Sizes *s = NEW(tmp, Sizes, 1);
-    *s = (Sizes){.g = g, .tmp = tmp, .d = d};
+    *s = (Sizes){.g = g, .tmp = tmp, .d = d, .known = {.arena = tmp}};
     s->symbol = NEW(tmp, Value *, g->program->n_syms + 1);
     s->is_late = NEW(tmp, bool, g->program->n_syms + 1);
     s->read = NEW(tmp, Value **, g->n_in + 1);
@@ -41,28 +38,16 @@ Sizes *sizes_new(Graph *g, Arena *tmp, Diag *d)
 
 /* -- what is known ----------------------------------------------------------------------------- */
 
-static struct Known *find_known(const Sizes *s, const Expr *e)
+/* Equal expressions are one. */
+static Value *find_known(const Sizes *s, const Expr *e)
 {
-    uint64_t mask = (uint64_t)s->cap - 1,
-             i = ((uintptr_t)e >> 4) * 0x9e3779b97f4a7c15u >> 32 & mask;
-    while (s->known[i].expr && s->known[i].expr != e)
-        i = (i + 1) & mask;
-    return &s->known[i];
+    return e ? table_find(&s->known, &e, sizeof e) : NULL;
 }
 
 static void note_known(Sizes *s, const Expr *e, Value *v)
 {
-    if (2 * (s->n_known + 1) > s->cap) {
-        struct Known *old = s->known;
-        int n = s->cap;
-        s->cap = n ? 2 * n : 32;
-        s->known = NEW(s->tmp, struct Known, s->cap);
-        for (int i = 0; i < n; i++)
-            if (old[i].expr)
-                *find_known(s, old[i].expr) = old[i];
-    }
-    *find_known(s, e) = (struct Known){e, v};
-    s->n_known++;
+    if (e)
+        table_at_copy(&s->known, &e, sizeof e)->ptr = v;
 }
 
 static void note_late(const Symbol *symbol, void *sizes)
@@ -200,9 +185,10 @@ static Dim factor_size(Program *p, Factor f)
         return dim_mod(p, f.a, f.b);
     case F_MAX:
         return dim_max(p, f.a, f.b);
-    default:
+    case F_MIN:
         return dim_min(p, f.a, f.b);
     }
+    UNREACHABLE();
 }
 
 /* a mod b = a - floor(a / b) * b */
@@ -221,13 +207,13 @@ static Value *factor_value(Sizes *s, Factor f, Dim size)
     Operand a, b;
     if (f.kind == F_SYMBOL)
         return symbol_value(s, f.symbol);
-    struct Known *known = s->cap && size.expr ? find_known(s, size.expr) : NULL;
-    if (known && known->v)
-        return known->v;
+    Value *known = find_known(s, size.expr);
+    if (known)
+        return known;
     if (!operand(s, f.a, &a) || !operand(s, f.b, &b))
         return NULL;
     Value *v = f.kind == F_MOD ? mod_value(s, f, a, b) : prim(s, op[f.kind], size, a, b);
-    if (v && size.expr)
+    if (v)
         note_known(s, size.expr, v);
     return v;
 }
@@ -288,9 +274,9 @@ static Value *read_whole(Sizes *s, Dim d)
 /* NULL where no input tells it. */
 static Value *value_of(Sizes *s, Dim d)
 {
-    struct Known *known = s->cap ? find_known(s, d.expr) : NULL;
-    if (known && known->v)
-        return known->v;
+    Value *known = find_known(s, d.expr);
+    if (known)
+        return known;
     Value *v = is_late(s, d) ? NULL : read_whole(s, d);
     v = v ? v : sum(s, d);
     if (v)
@@ -321,8 +307,8 @@ Value *sizes_value(Sizes *s, Node *use, Dim d)
     int errors = diag_errors(s->d);
     s->use = use;
     Value *v = value_of(s, d);
-    v = v ? v : read_operand(s, d);
+    v = v || !use ? v : read_operand(s, d);
     if (!v && diag_errors(s->d) == errors)
-        diag_unsupported(s->d, use->loc, "no input tells the size %s", dim_text(s->g->program, d));
+        diag_unsupported(s->d, use ? use->loc : (Loc){.file = s->g->program->name}, "no input tells the size %s", dim_text(s->g->program, d));
     return v;
 }

@@ -2,7 +2,8 @@
  * rounds its result.  What only moves elements keeps them as they are.
  *
  * Stage core, behind partition: backends may compute with halves.  A half that several nodes read
- * becomes a float once.
+ * becomes a float once.  Composite ops flagged WIDENS pass decompose widens, so that what they are
+ * made of is not rounded in between.
  */
 #include "passes/internal.h"
 
@@ -39,10 +40,10 @@ static Value *widened(Rewrite *r, Node *n, Value *v, Value **wide)
 {
     if (!is_half(v->type.dtype) || v->type.rank == SCALAR)
         return v;
-    if (!wide[v->index]) {
-        Node *made = build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", v, ETC_F32);
-        wide[v->index] = made ? made->out[0] : NULL;
-    }
+    if (!wide)
+        return build_cast(r, n, v, ETC_F32);
+    if (!wide[v->index])
+        wide[v->index] = build_cast(r, n, v, ETC_F32);
     return wide[v->index];
 }
 
@@ -54,11 +55,10 @@ static bool round_result(Rewrite *r, Node *n, int i, Node *made)
     t.dtype = is_half(dtype) ? ETC_F32 : dtype;
     Value *v = node_add_out(made, n->out[i]->name, t);
     if (t.dtype != dtype) {
-        v->name = arena_printf(r->g->program->arena, "%s.%d", v->name, r->g->n_values);
-        Node *rounded = build(r->g, n, n->loc, OP__TO_COPY, r->d, "vt", v, dtype);
-        if (!rounded)
+        v->name = arena_printf(r->g->program->arena, "%s.%d", v->name, graph_number(r->g));
+        v = build_cast(r, n, v, dtype);
+        if (!v)
             return false;
-        v = rounded->out[0];
     }
     rewrite_result(r, n, i, v);
     return true;
@@ -71,7 +71,7 @@ static Arg widened_arg(Node *made, const Node *n, Arg a)
     return arg_moved(made, n, a);
 }
 
-static bool has_halves(const Node *n)
+bool node_has_halves(const Node *n)
 {
     for (int i = 0; i < n->n_in + n->n_out; i++)
         if (is_half((i < n->n_in ? n->in[i] : n->out[i - n->n_in])->type.dtype))
@@ -79,7 +79,7 @@ static bool has_halves(const Node *n)
     return false;
 }
 
-static bool widen(Rewrite *r, Node *n, Value **wide)
+bool rewrite_widened(Rewrite *r, Node *n, Value **wide)
 {
     Node *made = node_new(r->g, n->op, n->loc);
     bool ok = true;
@@ -108,7 +108,7 @@ bool pass_widen_halves(Graph *g, Arena *tmp, Diag *d)
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
-        ok = (only_moves(n) || !has_halves(n) || widen(&r, n, wide)) && ok;
+        ok = (only_moves(n) || !node_has_halves(n) || rewrite_widened(&r, n, wide)) && ok;
     }
     rewrite_finish(&r);
     return ok;

@@ -452,19 +452,18 @@ static void search_kl(Search *s)
     uint64_t count[BINS];
     Histogram h = {.count = count};
     without_zeros(s->h, s->used, &h);
-    s->h = &h;
     double lo = s->lo, hi = s->hi, most = -lo > hi ? -lo : hi, least = 0;
-    double width = (double)power_of_two(s->h->exponent);
+    double width = (double)power_of_two(h.exponent);
     int64_t n = (int64_t)s->quant_max - s->quant_min + 1;
     bool has_any = false;
     for (int i = KL_STEPS; i > 0; i--) {
         double at = most * i / KL_STEPS, l = -at > lo ? -at : lo, r = at < hi ? at : hi;
         if (r - l < width * (double)n)
             return;
-        Cells c = cells_of(s->h, s->used, l, r, n);
-        if (c.from > c.to || !count_of(s->h, c.from, c.to + 1))
+        Cells c = cells_of(&h, s->used, l, r, n);
+        if (c.from > c.to || !count_of(&h, c.from, c.to + 1))
             continue;
-        double d = divergence(s->h, &c, s->used);
+        double d = divergence(&h, &c, s->used);
         if (!has_any || d < least) {
             s->lo = l;
             s->hi = r;

@@ -91,7 +91,7 @@ QuantChoice recipe_choice(const Recipe *r, const Node *n, const Backend *backend
 
 /* Whether every scope matches a node of p; those that match none are reported, with what comes
  * near. */
-bool recipe_check_scopes(const Recipe *r, const Program *p, Diag *d);
+MUST_USE bool recipe_check_scopes(const Recipe *r, const Program *p, Diag *d);
 
 /* -- sample inputs: who reads them is the driver's matter ------------------------------------- */
 
@@ -224,8 +224,8 @@ typedef struct QuantReport {
 
 /* Runs both on the samples: `after` is what pass_quantize made of `before`, both at stage core.
  * What differs is told in `a`.  False: reported. */
-bool report_measure(const Graph *before, const Graph *after, const Samples *s, Arena *a,
-                    QuantReport *out, Diag *d);
+MUST_USE bool report_measure(const Graph *before, const Graph *after, const Samples *s, Arena *a,
+                             QuantReport *out, Diag *d);
 
 typedef struct LayerDamage {
     int layer; /* its place in the report */

@@ -75,7 +75,7 @@ typedef struct EtcTensor {
     const uint8_t *order; /* dimensions from outermost to innermost in memory; NULL: 0, 1, 2 ... */
     int64_t capacity;     /* bytes at `data` */
     uint8_t is_static;    /* sizes may not change */
-    uint8_t is_const;     /* lies in the file: etc_resize refuses it as an out */
+    uint8_t is_const;     /* in the file, or the caller's: etc_resize refuses it as an out */
 } EtcTensor;
 
 /* The numbers are those of the official runtime's EValue tags. */
@@ -137,8 +137,9 @@ enum { ETC_PACKED_COLUMNS = 16 };       /* of a block of packed weights: kernels
  * the out tensors; a row without `out` takes the functional schema's.  TensorOptions (dtype,
  * layout, device and pin_memory where the schema has all four) are left out, as torch does.
  * n_args may be larger: a .pte appends a return slot.  A kernel checks counts, tags, dtypes and
- * shapes itself, resizes its outs, then runs a core.  Outs may overlay inputs only where the
- * `inplace` column of ir/ops.def allows. */
+ * shapes itself, resizes its outs, then runs a core.  Outs lie apart from each other, and from
+ * inputs but where the row's `inplace` allows; a kernel counts on that for its numbers, never for
+ * the bounds of what it reads and writes: it follows nothing unchecked that it wrote. */
 typedef struct EtcCall {
     EtcValue *const *arg;
     int32_t n_args;
@@ -152,6 +153,8 @@ typedef struct EtcKernelRow {
     const char *name; /* "aten::add.out", the official runtime's key */
     EtcKernel *run;
     int32_t n_args; /* with outs, without return slot: what a KernelCall must bring at least */
+    int32_t first_out, n_outs; /* arguments that are tensors, or one list of tensors, it writes */
+    uint32_t inplace;          /* bit i: the first out may lie exactly where argument i does */
 } EtcKernelRow;
 
 /* kernels/kernels.def, sorted by name. NULL when this build has none of that name.
@@ -261,9 +264,9 @@ int32_t etc_method_n_outputs(const EtcMethod *m);
 const EtcValue *etc_method_input(const EtcMethod *m, int32_t i);  /* type, and sizes or bounds */
 const EtcValue *etc_method_output(const EtcMethod *m, int32_t i); /* after a run */
 
-/* Copies a tensor into planned memory, or aliases the caller's data where none is planned; other
- * kinds must equal what the file holds.  A dimension past its bound is refused, by name of the
- * input's number. */
+/* Copies a tensor into planned memory; where none is planned the caller's data itself is read,
+ * never written, and must outlive the runs and lie outside the pools.  Other kinds must equal what
+ * the file holds.  A dimension past its bound is refused, by name of the input's number. */
 EtcStatus etc_method_set_input(EtcMethod *m, int32_t i, const EtcValue *v, EtcError *e);
 EtcStatus etc_method_run(EtcMethod *m, EtcError *e);
 

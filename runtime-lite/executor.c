@@ -51,16 +51,6 @@ const EtcValue *etc_method_output(const EtcMethod *m, int32_t i)
     return end_at(m, m->outputs, i);
 }
 
-static int same_order(const EtcTensor *a, const EtcTensor *b)
-{
-    for (int32_t k = 0; k < a->rank; k++) {
-        if ((a->order ? a->order[k] : k) != (b->order ? b->order[k] : k)) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
 /* NULL, or why the caller's tensor does not fit what the file says of this input. */
 static const char *misfit(const EtcFlat *f, const Slot *s, const EtcTensor *from)
 {
@@ -80,7 +70,7 @@ static const char *misfit(const EtcFlat *f, const Slot *s, const EtcTensor *from
             return "input with a size other than the model's";
         }
     }
-    if (!same_order(from, &s->t)) {
+    if (!etc_same_order(from, &s->t)) {
         return "input of another dim_order";
     }
     if (!is_backed(from) || (from->data == NULL)) {
@@ -123,19 +113,19 @@ static int is_near(double a, double b) /* as near as the official runtime asks *
 /* A value that is no tensor was fixed at export; the file's copy decides, not the current one. */
 static int equals_file(const EtcFlat *f, uint32_t evalue, const EtcValue *v)
 {
-    uint32_t at = etc_flat_table(f, evalue, UNION_VALUE), n;
+    uint32_t at = etc_flat_table(f, evalue, EVALUE_VALUE), n;
     uint64_t bits;
     double d;
     const char *text;
-    switch ((ValueType)etc_flat_u8(f, evalue, UNION_TYPE)) {
+    switch ((ValueType)etc_flat_u8(f, evalue, EVALUE_TYPE)) {
     case VALUE_NULL:
         return v->tag == ETC_NONE;
     case VALUE_INT:
-        return (v->tag == ETC_INT) && (v->as.i == (int64_t)etc_flat_u64(f, at, 0));
+        return (v->tag == ETC_INT) && (v->as.i == (int64_t)etc_flat_u64(f, at, INT_VALUE));
     case VALUE_BOOL:
-        return (v->tag == ETC_IS_BOOL) && ((v->as.b != 0) == (etc_flat_u8(f, at, 0) != 0));
+        return (v->tag == ETC_IS_BOOL) && ((v->as.b != 0) == (etc_flat_u8(f, at, BOOL_VALUE) != 0));
     case VALUE_DOUBLE:
-        bits = etc_flat_u64(f, at, 0);
+        bits = etc_flat_u64(f, at, DOUBLE_VALUE);
         memcpy(&d, &bits, sizeof d);
         return (v->tag == ETC_DOUBLE) && is_near(v->as.d, d);
     case VALUE_STRING:
@@ -236,17 +226,13 @@ static void release(const EtcValue *v)
 }
 
 /* Arguments past the row's count repeat the outs, for the return slot. */
-static const char *admit_all(EtcMethod *m, const Operator *op)
+static const char *admit_all(const EtcCall *c, const Operator *op)
 {
     const char *what = NULL;
     for (int32_t k = 0; (what == NULL) && (k < op->row->n_args); k++) {
-        what = admit(m->arg[k], !op->is_view || (k + 1 < op->row->n_args));
+        what = admit(c->arg[k], !op->is_view || (k + 1 < op->row->n_args));
     }
-    if ((what == NULL) && op->in_place && (op->row->n_args > 0) && (m->arg[0]->tag == ETC_TENSOR) &&
-        m->arg[0]->as.tensor->is_const) {
-        return "operator writes to a constant";
-    }
-    return what;
+    return (what == NULL) ? etc_find_overlap(c, op->row, 0) : what;
 }
 
 /* A call made to fail, as no operator checks a size: a value and, in place of a number, what it had
@@ -258,8 +244,8 @@ static int is_check(const EtcCall *c)
 
 static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint32_t i, EtcError *e)
 {
-    const Operator *op = &m->op[etc_flat_i32(f, call, 0)];
-    EtcFlatVec args = etc_flat_vec(f, call, 1);
+    const Operator *op = &m->op[etc_flat_i32(f, call, KERNEL_OPERATOR)];
+    EtcFlatVec args = etc_flat_vec(f, call, KERNEL_ARGS);
     EtcCall c;
     for (uint32_t k = 0; k < args.n; k++) {
         m->arg[k] = &m->value[etc_flat_item_i32(args, k)];
@@ -268,7 +254,7 @@ static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint
     c.n_args = (int32_t)args.n;
     c.scratch = m->scratch;
     c.cores = m->cores;
-    const char *what = admit_all(m, op);
+    const char *what = admit_all(&c, op);
     EtcStatus status = (what == NULL) ? op->row->run(&c) : ETC_BAD_FILE;
     for (int32_t k = 0; k < op->row->n_args; k++) {
         release(m->arg[k]);
@@ -287,8 +273,8 @@ static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint
 static EtcStatus call_delegate(EtcMethod *m, const EtcFlat *f, uint32_t call, uint32_t i,
                                EtcError *e)
 {
-    const Delegate *d = &m->delegate[etc_flat_u32(f, call, 0)];
-    EtcFlatVec args = etc_flat_vec(f, call, 1);
+    const Delegate *d = &m->delegate[etc_flat_u32(f, call, DELEGATE_CALL_INDEX)];
+    EtcFlatVec args = etc_flat_vec(f, call, DELEGATE_CALL_ARGS);
     for (uint32_t k = 0; k < args.n; k++) {
         m->arg[k] = &m->value[etc_flat_item_i32(args, k)];
     }
@@ -325,25 +311,25 @@ static int is_true(const EtcValue *v)
 static EtcStatus step(EtcMethod *m, const EtcFlat *f, EtcFlatVec list, uint32_t *pc, EtcError *e)
 {
     uint32_t here = *pc, instruction = etc_flat_item_table(f, list, here);
-    uint32_t at = etc_flat_table(f, instruction, UNION_VALUE);
+    uint32_t at = etc_flat_table(f, instruction, INSTRUCTION_VALUE);
     EtcTensor *t;
     int holds;
     *pc = here + 1;
-    switch ((Instruction)etc_flat_u8(f, instruction, UNION_TYPE)) {
+    switch ((Instruction)etc_flat_u8(f, instruction, INSTRUCTION_TYPE)) {
     case KERNEL_CALL:
         return call_kernel(m, f, at, here, e);
     case MOVE_CALL:
-        m->value[etc_flat_i32(f, at, 1)] = m->value[etc_flat_i32(f, at, 0)];
+        m->value[etc_flat_i32(f, at, MOVE_TO)] = m->value[etc_flat_i32(f, at, MOVE_FROM)];
         return ETC_OK;
     case JUMP_FALSE_CALL:
-        holds = is_true(&m->value[etc_flat_i32(f, at, 0)]);
+        holds = is_true(&m->value[etc_flat_i32(f, at, JUMP_CONDITION)]);
         if (holds < 0) {
             return etc_fail(e, ETC_BAD_FILE, "condition of a jump is no bool", here);
         }
-        *pc = holds ? here + 1 : etc_flat_u32(f, at, 1);
+        *pc = holds ? here + 1 : etc_flat_u32(f, at, JUMP_DESTINATION);
         return ETC_OK;
     case FREE_CALL: /* until the next run */
-        t = m->value[etc_flat_i32(f, at, 0)].as.tensor;
+        t = m->value[etc_flat_i32(f, at, FREE_VALUE)].as.tensor;
         t->data = m;
         t->capacity = 0;
         return ETC_OK;
@@ -365,14 +351,14 @@ void etc_method_observe(EtcMethod *m, EtcObserver *told, void *host)
 static void tell(const EtcMethod *m, const EtcFlat *f, EtcFlatVec list, uint32_t pc, uint32_t first)
 {
     uint32_t instruction = etc_flat_item_table(f, list, pc);
-    uint32_t at = etc_flat_table(f, instruction, UNION_VALUE);
-    Instruction type = (Instruction)etc_flat_u8(f, instruction, UNION_TYPE);
+    uint32_t at = etc_flat_table(f, instruction, INSTRUCTION_VALUE);
+    Instruction type = (Instruction)etc_flat_u8(f, instruction, INSTRUCTION_TYPE);
     EtcExecuted s = {first + pc, NULL, NULL, -1};
     if (type == KERNEL_CALL) {
-        s.name = m->op[etc_flat_i32(f, at, 0)].name;
-        s.overload = m->op[etc_flat_i32(f, at, 0)].overload;
+        s.name = m->op[etc_flat_i32(f, at, KERNEL_OPERATOR)].name;
+        s.overload = m->op[etc_flat_i32(f, at, KERNEL_OPERATOR)].overload;
     } else if (type == DELEGATE_CALL) {
-        s.delegate = etc_flat_i32(f, at, 0);
+        s.delegate = etc_flat_i32(f, at, DELEGATE_CALL_INDEX);
         s.name = m->delegate[s.delegate].kind->id;
     }
     m->told(m->told_host, &s);

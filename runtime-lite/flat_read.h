@@ -37,7 +37,8 @@ typedef struct EtcFlatTable { /* a row of a schema; slots past n_slots are ignor
 #define ETC_SLOT_SCALARS(bytes) {ETC_FLAT_SCALARS, (bytes), 0, 0}
 #define ETC_SLOT_TABLE(row) {ETC_FLAT_TABLE, 4, (row), 0}
 #define ETC_SLOT_TABLES(row) {ETC_FLAT_TABLES, 4, (row), 0}
-#define ETC_SLOT_UNION(row, members) ETC_SLOT_SCALAR(1), {ETC_FLAT_UNION, 4, (row), (members)}
+#define ETC_SLOT_MEMBER(row, members) {ETC_FLAT_UNION, 4, (row), (members)} /* behind its type */
+#define ETC_SLOT_UNION(row, members) ETC_SLOT_SCALAR(1), ETC_SLOT_MEMBER(row, members)
 /* clang-format on */
 
 /* -- verify ------------------------------------------------------------------------------ */

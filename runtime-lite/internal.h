@@ -1,67 +1,13 @@
-/* internal.h -- what program.c, method.c and executor.c share: the slots of program.fbs that they
- * read, segments, and a method as it lies in the caller's memory. */
+/* internal.h -- what program.c, method.c and executor.c share: segments, and a method as it lies in
+ * the caller's memory. */
 #ifndef ETC_INTERNAL_H
 #define ETC_INTERNAL_H
 
 #include "runtime-lite/etc_rt.h"
-#include "runtime-lite/flat_read.h"
+#include "runtime-lite/pte_schema.h"
 
-/* -- slots of program.fbs ---------------------------------------------------------------- */
-
-enum {
-    PROGRAM_VERSION = 0,
-    PROGRAM_PLANS = 1,
-    PROGRAM_CONSTANT_BUFFER = 2,
-    PROGRAM_INLINE_DELEGATES = 3,
-    PROGRAM_SEGMENTS = 4,
-    PROGRAM_CONSTANTS = 5,
-    PROGRAM_MUTABLES = 6,
-    PROGRAM_NAMED = 7,
-    PLAN_NAME = 0,
-    PLAN_VALUES = 2,
-    PLAN_INPUTS = 3,
-    PLAN_OUTPUTS = 4,
-    PLAN_CHAINS = 5,
-    PLAN_OPERATORS = 6,
-    PLAN_DELEGATES = 7,
-    PLAN_POOLS = 8,
-    PLAN_DEVICES = 9,
-    CHAIN_INSTRUCTIONS = 2,
-    UNION_TYPE = 0, /* of EValue and Instruction */
-    UNION_VALUE = 1,
-    ITEMS = 0, /* of every list */
-    TENSOR_DTYPE = 0,
-    TENSOR_STORAGE_OFFSET = 1,
-    TENSOR_SIZES = 2,
-    TENSOR_ORDER = 3,
-    TENSOR_DATA = 5,
-    TENSOR_ALLOCATION = 6,
-    TENSOR_LAYOUT = 7,
-    TENSOR_DYNAMISM = 8,
-    TENSOR_EXTRA = 9
-};
-
-typedef enum ValueType { /* KernelTypes */
-                         VALUE_NULL = 1,
-                         VALUE_INT = 2,
-                         VALUE_BOOL = 3,
-                         VALUE_DOUBLE = 4,
-                         VALUE_TENSOR = 5,
-                         VALUE_STRING = 6,
-                         VALUE_INT_LIST = 7,
-                         VALUE_DOUBLE_LIST = 8,
-                         VALUE_BOOL_LIST = 9,
-                         VALUE_TENSOR_LIST = 10,
-                         VALUE_OPT_TENSOR_LIST = 11
-} ValueType;
-
-typedef enum Instruction {                      /* InstructionArguments; the first slots of each */
-                           KERNEL_CALL = 1,     /* 0 operator, 1 args */
-                           DELEGATE_CALL = 2,   /* 0 delegate, 1 args */
-                           MOVE_CALL = 3,       /* 0 from, 1 to */
-                           JUMP_FALSE_CALL = 4, /* 0 condition, 1 destination */
-                           FREE_CALL = 5        /* 0 value */
-} Instruction;
+/* The same slot in lists of every kind, and in calls of kernels and delegates. */
+enum { LIST_ITEMS = INT_LIST_ITEMS, CALL_ARGS = KERNEL_ARGS };
 
 /* -- program ----------------------------------------------------------------------------- */
 
@@ -87,15 +33,14 @@ typedef struct Slot {
     uint32_t in_file;
     uint8_t is_input;
     uint8_t is_planned;           /* home is in a pool or in the file */
-    uint8_t is_const;             /* home is in the file */
+    uint8_t is_const;             /* home is in the file, or the caller's */
     uint8_t is_marked, is_frozen; /* during a call: seen as an argument, its sizes held */
 } Slot;
 
 typedef struct Operator {
     const EtcKernelRow *row;
     const char *name, *overload;
-    uint8_t is_view;  /* et_view points its last argument elsewhere */
-    uint8_t in_place; /* "aten::copy_": writes its first argument */
+    uint8_t is_view; /* et_view points its last argument elsewhere */
 } Operator;
 
 typedef struct Delegate {
@@ -123,6 +68,13 @@ struct EtcMethod {
 
 void etc_name_operator(EtcError *e, const Operator *op);
 
+/* Whether elements of x lie in memory in the order of those of y. */
+int etc_same_order(const EtcTensor *x, const EtcTensor *y);
+
+/* NULL, or why the tensors of a call may not lie as they do: its results over each other, over what
+ * it reads, or where nothing may be written. */
+const char *etc_find_overlap(const EtcCall *c, const EtcKernelRow *row, int at_load);
+
 typedef struct Build { /* a method under construction */
     EtcMethod *m;
     const EtcProgram *p;
@@ -130,6 +82,7 @@ typedef struct Build { /* a method under construction */
     EtcError *e;
     EtcFlat f;
     uint32_t plan, n_slots, n_items, n_dims; /* taken so far */
+    uint64_t n_compared;                     /* tensors of calls */
 } Build;
 
 EtcStatus etc_build_values(Build *b);

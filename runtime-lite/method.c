@@ -38,7 +38,7 @@ static EtcStatus check_plan(const EtcFlat *f, uint32_t plan, EtcError *e)
     }
     EtcFlatVec devices = etc_flat_vec(f, plan, PLAN_DEVICES);
     for (uint32_t i = 0; i < devices.n; i++) {
-        if (etc_flat_u8(f, etc_flat_item_table(f, devices, i), 1) != 0) {
+        if (etc_flat_u8(f, etc_flat_item_table(f, devices, i), DEVICE_TYPE) != 0) {
             return etc_fail(e, ETC_UNSUPPORTED, "planned memory on a device", i);
         }
     }
@@ -47,8 +47,8 @@ static EtcStatus check_plan(const EtcFlat *f, uint32_t plan, EtcError *e)
 
 static EtcStatus count_value(const EtcFlat *f, uint32_t evalue, uint32_t i, Counts *c, EtcError *e)
 {
-    uint8_t type = etc_flat_u8(f, evalue, UNION_TYPE);
-    uint32_t at = etc_flat_table(f, evalue, UNION_VALUE);
+    uint8_t type = etc_flat_u8(f, evalue, EVALUE_TYPE);
+    uint32_t at = etc_flat_table(f, evalue, EVALUE_VALUE);
     if (type == 0) {
         return bad(e, "value without a type", i);
     }
@@ -60,7 +60,7 @@ static EtcStatus count_value(const EtcFlat *f, uint32_t evalue, uint32_t i, Coun
         c->slots++;
         c->dims += etc_flat_u8(f, at, TENSOR_DYNAMISM) ? rank : 0;
     } else if (type >= VALUE_STRING) {
-        EtcFlatVec v = etc_flat_vec(f, at, ITEMS);
+        EtcFlatVec v = etc_flat_vec(f, at, LIST_ITEMS);
         if (v.item == NULL) {
             return bad(e, "list or string without its items", i);
         }
@@ -78,13 +78,13 @@ static EtcStatus count_chain(const EtcFlat *f, uint32_t chain, Counts *c, EtcErr
     }
     for (uint32_t i = 0; i < instructions.n; i++) {
         uint32_t instruction = etc_flat_item_table(f, instructions, i);
-        uint8_t type = etc_flat_u8(f, instruction, UNION_TYPE);
-        uint32_t call = etc_flat_table(f, instruction, UNION_VALUE);
+        uint8_t type = etc_flat_u8(f, instruction, INSTRUCTION_TYPE);
+        uint32_t call = etc_flat_table(f, instruction, INSTRUCTION_VALUE);
         if (type == 0) {
             return bad(e, "instruction without a type", i);
         }
         if ((type == KERNEL_CALL) || (type == DELEGATE_CALL)) {
-            EtcFlatVec args = etc_flat_vec(f, call, 1);
+            EtcFlatVec args = etc_flat_vec(f, call, CALL_ARGS);
             if (args.item == NULL) {
                 return bad(e, "call without arguments", i);
             }
@@ -209,36 +209,59 @@ static EtcValue *value_at(const Build *b, uint32_t instruction, int slot)
 
 static EtcStatus check_args(const Build *b, uint32_t call, uint32_t i)
 {
-    EtcFlatVec args = etc_flat_vec(&b->f, call, 1);
+    EtcFlatVec args = etc_flat_vec(&b->f, call, CALL_ARGS);
     for (uint32_t k = 0; k < args.n; k++) {
         int32_t at = etc_flat_item_i32(args, k);
         if ((at < 0) || ((uint32_t)at >= b->m->n_values)) {
             return bad(b->e, "argument of a call is no value", i);
         }
+        b->m->arg[k] = &b->m->value[at];
     }
     return ETC_OK;
 }
 
-static EtcStatus check_kernel(const Build *b, uint32_t call, uint32_t i)
+static EtcStatus bad_call(const Build *b, const Operator *op, const char *what, uint32_t i)
 {
-    int32_t op = etc_flat_i32(&b->f, call, 0);
-    if ((op < 0) || ((uint32_t)op >= b->m->n_ops)) {
+    EtcStatus status = bad(b->e, what, i);
+    etc_name_operator(b->e, op);
+    return status;
+}
+
+/* What a call writes, as planned.  Calls may share long lists, so the file is no bound. */
+static EtcStatus check_results(Build *b, const Operator *op, uint32_t i)
+{
+    EtcCall c = {b->m->arg, op->row->n_args, NULL, NULL};
+    for (int32_t k = 0; k < c.n_args; k++) {
+        EtcTag tag = c.arg[k]->tag;
+        int is_list = (tag == ETC_LIST_TENSOR) || (tag == ETC_LIST_OPT_TENSOR);
+        b->n_compared += is_list ? (uint64_t)c.arg[k]->as.list.n : 1;
+    }
+    if (b->n_compared > MAX_ITEMS) {
+        return etc_fail(b->e, ETC_LIMIT, "more than 16,777,216 arguments with those in lists", i);
+    }
+    const char *what = etc_find_overlap(&c, op->row, 1);
+    return (what != NULL) ? bad_call(b, op, what, i) : ETC_OK;
+}
+
+static EtcStatus check_kernel(Build *b, uint32_t call, uint32_t i)
+{
+    int32_t at = etc_flat_i32(&b->f, call, KERNEL_OPERATOR);
+    if ((at < 0) || ((uint32_t)at >= b->m->n_ops)) {
         return bad(b->e, "call of an operator that is not listed", i);
     }
-    const EtcKernelRow *row = b->m->op[op].row;
-    if ((row != NULL) && (etc_flat_vec(&b->f, call, 1).n < (uint32_t)row->n_args)) {
-        EtcStatus status = bad(b->e, "too few arguments for the operator", i);
-        etc_name_operator(b->e, &b->m->op[op]);
-        return status;
+    const Operator *op = &b->m->op[at];
+    if ((op->row != NULL) && (etc_flat_vec(&b->f, call, KERNEL_ARGS).n < (uint32_t)op->row->n_args)) {
+        return bad_call(b, op, "too few arguments for the operator", i);
     }
-    return check_args(b, call, i);
+    EtcStatus status = check_args(b, call, i);
+    return ((status == ETC_OK) && (op->row != NULL)) ? check_results(b, op, i) : status;
 }
 
 /* What a value is for memory's sake never changes: tensors, lists and None keep their tag, so a
  * list of tensors stays one.  Ints, doubles and bools may take each other's place. */
 static EtcStatus check_move(const Build *b, uint32_t move, uint32_t i)
 {
-    const EtcValue *from = value_at(b, move, 0), *to = value_at(b, move, 1);
+    const EtcValue *from = value_at(b, move, MOVE_FROM), *to = value_at(b, move, MOVE_TO);
     if ((from == NULL) || (to == NULL)) {
         return bad(b->e, "move from or to no value", i);
     }
@@ -253,8 +276,8 @@ static EtcStatus check_move(const Build *b, uint32_t move, uint32_t i)
 
 static EtcStatus check_jump(const Build *b, uint32_t jump, uint32_t n, uint32_t i)
 {
-    const EtcValue *cond = value_at(b, jump, 0);
-    int32_t to = etc_flat_i32(&b->f, jump, 1);
+    const EtcValue *cond = value_at(b, jump, JUMP_CONDITION);
+    int32_t to = etc_flat_i32(&b->f, jump, JUMP_DESTINATION);
     if ((cond == NULL) || (!is_scalar(cond) && (cond->tag != ETC_TENSOR))) {
         return bad(b->e, "condition of a jump is no bool", i);
     }
@@ -264,15 +287,16 @@ static EtcStatus check_jump(const Build *b, uint32_t jump, uint32_t n, uint32_t 
     return ETC_OK;
 }
 
-static EtcStatus check_instruction(const Build *b, uint32_t instruction, uint32_t n, uint32_t i)
+static EtcStatus check_instruction(Build *b, uint32_t instruction, uint32_t n, uint32_t i)
 {
-    uint32_t at = etc_flat_table(&b->f, instruction, UNION_VALUE);
+    uint32_t at = etc_flat_table(&b->f, instruction, INSTRUCTION_VALUE);
     const EtcValue *v;
-    switch ((Instruction)etc_flat_u8(&b->f, instruction, UNION_TYPE)) {
+    switch ((Instruction)etc_flat_u8(&b->f, instruction, INSTRUCTION_TYPE)) {
     case KERNEL_CALL:
         return check_kernel(b, at, i);
     case DELEGATE_CALL:
-        if (etc_flat_u32(&b->f, at, 0) >= etc_flat_vec(&b->f, b->plan, PLAN_DELEGATES).n) {
+        if (etc_flat_u32(&b->f, at, DELEGATE_CALL_INDEX) >=
+            etc_flat_vec(&b->f, b->plan, PLAN_DELEGATES).n) {
             return bad(b->e, "call of a delegate that is not listed", i);
         }
         return check_args(b, at, i);
@@ -282,7 +306,7 @@ static EtcStatus check_instruction(const Build *b, uint32_t instruction, uint32_
         return check_jump(b, at, n, i);
     case FREE_CALL:
     default:
-        v = value_at(b, at, 0);
+        v = value_at(b, at, FREE_VALUE);
         if ((v == NULL) || (v->tag != ETC_TENSOR)) {
             return bad(b->e, "free of no tensor", i);
         }
@@ -290,7 +314,7 @@ static EtcStatus check_instruction(const Build *b, uint32_t instruction, uint32_
     }
 }
 
-static EtcStatus check_chains(const Build *b)
+static EtcStatus check_chains(Build *b)
 {
     EtcStatus status = ETC_OK;
     for (uint32_t c = 0; (status == ETC_OK) && (c < b->m->chains.n); c++) {
@@ -315,13 +339,11 @@ void etc_name_operator(EtcError *e, const Operator *op)
 
 static void read_operator(const EtcFlat *f, uint32_t at, Operator *op)
 {
-    uint32_t n = 0;
-    const char *overload = etc_flat_string(f, at, 1, NULL);
-    op->name = etc_flat_string(f, at, 0, &n);
+    const char *overload = etc_flat_string(f, at, OPERATOR_OVERLOAD, NULL);
+    op->name = etc_flat_string(f, at, OPERATOR_NAME, NULL);
     op->overload = overload ? overload : "";
     op->row = op->name ? etc_kernel_find(op->name, op->overload) : NULL;
     op->is_view = (op->row != NULL) && (op->row->run == etc_et_view);
-    op->in_place = (op->overload[0] == '\0') && (n > 0) && (op->name[n - 1] == '_');
 }
 
 static EtcStatus read_operators(const Build *b)
@@ -366,15 +388,15 @@ static EtcStatus name_delegate(EtcError *e, EtcStatus status, const char *id)
 /* Inline or in a segment; NULL where it is not in the file. */
 static const uint8_t *blob_of(const Build *b, uint32_t data, uint64_t *n_bytes)
 {
-    uint32_t index = etc_flat_u32(&b->f, data, 1);
-    if (etc_flat_u8(&b->f, data, 0) != 0) {
+    uint32_t index = etc_flat_u32(&b->f, data, DELEGATE_DATA_INDEX);
+    if (etc_flat_u8(&b->f, data, DELEGATE_DATA_LOCATION) != 0) {
         return etc_program_segment(b->p, index, n_bytes);
     }
     EtcFlatVec rows = etc_flat_vec(&b->f, b->p->root, PROGRAM_INLINE_DELEGATES);
     if (index >= rows.n) {
         return NULL;
     }
-    EtcFlatVec bytes = etc_flat_vec(&b->f, etc_flat_item_table(&b->f, rows, index), 0);
+    EtcFlatVec bytes = etc_flat_vec(&b->f, etc_flat_item_table(&b->f, rows, index), BUFFER_BYTES);
     *n_bytes = bytes.n;
     return bytes.item;
 }
@@ -397,8 +419,8 @@ static EtcStatus check_delegates(const Build *b)
         return etc_fail(b->e, ETC_LIMIT, "more than 65,536 delegates", delegates.n);
     }
     for (uint32_t i = 0; i < delegates.n; i++) {
-        uint32_t at = etc_flat_item_table(&b->f, delegates, i), data = etc_flat_table(&b->f, at, 1);
-        if ((data == 0) || (etc_flat_string(&b->f, at, 0, NULL) == NULL)) {
+        uint32_t at = etc_flat_item_table(&b->f, delegates, i), data = etc_flat_table(&b->f, at, DELEGATE_PROCESSED);
+        if ((data == 0) || (etc_flat_string(&b->f, at, DELEGATE_ID, NULL) == NULL)) {
             return bad(b->e, "delegate without an id or data", i);
         }
         if (blob_of(b, data, &n_bytes) == NULL) {
@@ -412,7 +434,8 @@ static EtcStatus find_delegates(const Build *b)
 {
     EtcFlatVec delegates = etc_flat_vec(&b->f, b->plan, PLAN_DELEGATES);
     for (uint32_t i = 0; i < delegates.n; i++) {
-        const char *id = etc_flat_string(&b->f, etc_flat_item_table(&b->f, delegates, i), 0, NULL);
+        uint32_t at = etc_flat_item_table(&b->f, delegates, i);
+        const char *id = etc_flat_string(&b->f, at, DELEGATE_ID, NULL);
         b->m->delegate[i].kind = find_delegate(b->p, id);
         b->m->delegate[i].state = NULL;
         if (b->m->delegate[i].kind == NULL) {
@@ -432,7 +455,7 @@ static EtcStatus start_delegates(const Build *b)
         Delegate *to = &b->m->delegate[i];
         EtcBlob blob = {NULL, NULL, 0};
         blob.program = b->p;
-        blob.data = blob_of(b, etc_flat_table(&b->f, at, 1), &blob.n_bytes);
+        blob.data = blob_of(b, etc_flat_table(&b->f, at, DELEGATE_PROCESSED), &blob.n_bytes);
         if ((uintptr_t)blob.data % 4 != 0) {
             return bad(b->e, "data of a delegate is misaligned", i);
         }

@@ -9,128 +9,22 @@
 
 enum { MIN_FILE = 64, MAX_METHODS = 1024, HEADER_AT = 8 };
 
-/* -- schema of program.fbs --------------------------------------------------------------- */
+/* -- schema ------------------------------------------------------------------------------ */
 
-enum { /* rows; those of a union stand together, in the order of its types */
-       PROGRAM,
-       PLAN,
-       CONTAINER,
-       CHAIN,
-       INSTRUCTION,
-       OPERATOR,
-       EVALUE,
-       NOTHING,
-       INT,
-       BOOL,
-       DOUBLE,
-       TENSOR,
-       STRING,
-       INT_LIST,
-       DOUBLE_LIST,
-       BOOL_LIST,
-       TENSOR_LIST,
-       OPT_TENSOR_LIST,
-       KERNEL,
-       DELEGATE_RUN,
-       MOVE,
-       JUMP,
-       FREE,
-       ALLOCATION,
-       EXTRA,
-       DELEGATE,
-       DELEGATE_DATA,
-       COMPILE_SPEC,
-       SEGMENT,
-       SUBSEGMENTS,
-       NAMED,
-       BUFFER,
-       DEVICE,
-       FRAME,
-       FRAMES
+/* clang-format off */
+#define SLOT(id, what) what,
+#define TABLE(id) static const EtcFlatSlot id##_slots[] = {PTE_##id##_SLOTS(SLOT)};
+#define EMPTY(id)
+PTE_TABLES(TABLE, EMPTY)
+#undef TABLE
+#undef EMPTY
+
+static const EtcFlatTable schema[] = {
+#define TABLE(id) {id##_slots, N_##id##_SLOTS},
+#define EMPTY(id) {NULL, 0},
+    PTE_TABLES(TABLE, EMPTY)
 };
-
-static const EtcFlatSlot program_slots[] = {
-    ETC_SLOT_SCALAR(4),           ETC_SLOT_TABLES(PLAN),    ETC_SLOT_TABLES(BUFFER),
-    ETC_SLOT_TABLES(BUFFER),      ETC_SLOT_TABLES(SEGMENT), ETC_SLOT_TABLE(SUBSEGMENTS),
-    ETC_SLOT_TABLES(SUBSEGMENTS), ETC_SLOT_TABLES(NAMED)};
-static const EtcFlatSlot plan_slots[] = {ETC_SLOT_STRING,           ETC_SLOT_TABLE(CONTAINER),
-                                         ETC_SLOT_TABLES(EVALUE),   ETC_SLOT_SCALARS(4),
-                                         ETC_SLOT_SCALARS(4),       ETC_SLOT_TABLES(CHAIN),
-                                         ETC_SLOT_TABLES(OPERATOR), ETC_SLOT_TABLES(DELEGATE),
-                                         ETC_SLOT_SCALARS(8),       ETC_SLOT_TABLES(DEVICE)};
-static const EtcFlatSlot two_strings[] = {ETC_SLOT_STRING, ETC_SLOT_STRING};
-static const EtcFlatSlot chain_slots[] = {ETC_SLOT_SCALARS(4), ETC_SLOT_SCALARS(4),
-                                          ETC_SLOT_TABLES(INSTRUCTION), ETC_SLOT_TABLE(FRAMES)};
-static const EtcFlatSlot instruction_slots[] = {ETC_SLOT_UNION(KERNEL, 5)};
-static const EtcFlatSlot evalue_slots[] = {ETC_SLOT_UNION(NOTHING, 11)};
-static const EtcFlatSlot scalar1[] = {ETC_SLOT_SCALAR(1)};
-static const EtcFlatSlot scalar4_4[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALAR(4)};
-static const EtcFlatSlot scalar8[] = {ETC_SLOT_SCALAR(8)};
-static const EtcFlatSlot scalar8_8[] = {ETC_SLOT_SCALAR(8), ETC_SLOT_SCALAR(8)};
-static const EtcFlatSlot string_only[] = {ETC_SLOT_STRING};
-static const EtcFlatSlot list1[] = {ETC_SLOT_SCALARS(1)};
-static const EtcFlatSlot list4[] = {ETC_SLOT_SCALARS(4)};
-static const EtcFlatSlot list8[] = {ETC_SLOT_SCALARS(8)};
-static const EtcFlatSlot call_slots[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALARS(4)};
-static const EtcFlatSlot tensor_slots[] = {
-    ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(4),   ETC_SLOT_SCALARS(4),        ETC_SLOT_SCALARS(1),
-    ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(4),   ETC_SLOT_TABLE(ALLOCATION), ETC_SLOT_SCALAR(1),
-    ETC_SLOT_SCALAR(1), ETC_SLOT_TABLE(EXTRA)};
-static const EtcFlatSlot allocation_slots[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALAR(4),
-                                               ETC_SLOT_SCALAR(4)};
-static const EtcFlatSlot extra_slots[] = {ETC_SLOT_SCALAR(8), ETC_SLOT_STRING, ETC_SLOT_SCALAR(1),
-                                          ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(1)};
-static const EtcFlatSlot delegate_slots[] = {ETC_SLOT_STRING, ETC_SLOT_TABLE(DELEGATE_DATA),
-                                             ETC_SLOT_TABLES(COMPILE_SPEC)};
-static const EtcFlatSlot delegate_data_slots[] = {ETC_SLOT_SCALAR(1), ETC_SLOT_SCALAR(4)};
-static const EtcFlatSlot compile_spec_slots[] = {ETC_SLOT_STRING, ETC_SLOT_SCALARS(1)};
-static const EtcFlatSlot subsegments_slots[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALARS(8)};
-static const EtcFlatSlot named_slots[] = {ETC_SLOT_STRING, ETC_SLOT_SCALAR(4)};
-static const EtcFlatSlot device_slots[] = {ETC_SLOT_SCALAR(4), ETC_SLOT_SCALAR(1),
-                                           ETC_SLOT_SCALAR(1)};
-static const EtcFlatSlot frame_slots[] = {ETC_SLOT_STRING, ETC_SLOT_SCALAR(4), ETC_SLOT_STRING,
-                                          ETC_SLOT_STRING};
-static const EtcFlatSlot frames_slots[] = {ETC_SLOT_TABLES(FRAME)};
-
-#define ROW(slots)                                                                                 \
-    {                                                                                              \
-        (slots), (uint8_t)(sizeof(slots) / sizeof((slots)[0]))                                     \
-    }
-static const EtcFlatTable schema[] = {ROW(program_slots),
-                                      ROW(plan_slots),
-                                      ROW(two_strings), /* CONTAINER */
-                                      ROW(chain_slots),
-                                      ROW(instruction_slots),
-                                      ROW(two_strings), /* OPERATOR */
-                                      ROW(evalue_slots),
-                                      {NULL, 0},    /* NOTHING */
-                                      ROW(scalar8), /* INT */
-                                      ROW(scalar1), /* BOOL */
-                                      ROW(scalar8), /* DOUBLE */
-                                      ROW(tensor_slots),
-                                      ROW(string_only), /* STRING */
-                                      ROW(list8),       /* INT_LIST */
-                                      ROW(list8),       /* DOUBLE_LIST */
-                                      ROW(list1),       /* BOOL_LIST */
-                                      ROW(list4),       /* TENSOR_LIST */
-                                      ROW(list4),       /* OPT_TENSOR_LIST */
-                                      ROW(call_slots),  /* KERNEL */
-                                      ROW(call_slots),  /* DELEGATE_RUN */
-                                      ROW(scalar4_4),   /* MOVE */
-                                      ROW(scalar4_4),   /* JUMP */
-                                      ROW(scalar4_4),   /* FREE: its second slot is never read */
-                                      ROW(allocation_slots),
-                                      ROW(extra_slots),
-                                      ROW(delegate_slots),
-                                      ROW(delegate_data_slots),
-                                      ROW(compile_spec_slots),
-                                      ROW(scalar8_8), /* SEGMENT */
-                                      ROW(subsegments_slots),
-                                      ROW(named_slots),
-                                      ROW(list1), /* BUFFER */
-                                      ROW(device_slots),
-                                      ROW(frame_slots),
-                                      ROW(frames_slots)};
+/* clang-format on */
 
 /* -- header ------------------------------------------------------------------------------ */
 
@@ -223,8 +117,8 @@ const uint8_t *etc_program_segment(const EtcProgram *p, uint32_t index, uint64_t
         return NULL;
     }
     uint32_t s = etc_flat_item_table(&f, segments, index);
-    *n_bytes = etc_flat_u64(&f, s, 1);
-    return p->file + p->segment_base + etc_flat_u64(&f, s, 0);
+    *n_bytes = etc_flat_u64(&f, s, SEGMENT_SIZE);
+    return p->file + p->segment_base + etc_flat_u64(&f, s, SEGMENT_OFFSET);
 }
 
 static EtcStatus check_segments(const EtcProgram *p, EtcError *e)
@@ -234,7 +128,7 @@ static EtcStatus check_segments(const EtcProgram *p, EtcError *e)
     uint64_t area = p->segment_base ? p->n_bytes - p->segment_base : 0;
     for (uint32_t i = 0; i < segments.n; i++) {
         uint32_t s = etc_flat_item_table(&f, segments, i);
-        uint64_t offset = etc_flat_u64(&f, s, 0), size = etc_flat_u64(&f, s, 1);
+        uint64_t offset = etc_flat_u64(&f, s, SEGMENT_OFFSET), size = etc_flat_u64(&f, s, SEGMENT_SIZE);
         if ((offset > area) || (size > area - offset)) {
             return etc_fail(e, ETC_BAD_FILE, "segment past the end of the file", i);
         }
@@ -246,8 +140,8 @@ static EtcStatus check_segments(const EtcProgram *p, EtcError *e)
 static int is_subsegments(const EtcProgram *p, uint32_t table)
 {
     EtcFlat f = etc_program_flat(p);
-    return (table == 0) || (etc_flat_vec(&f, table, 1).n <= 1) ||
-           (etc_flat_u32(&f, table, 0) < root_vec(p, PROGRAM_SEGMENTS).n);
+    return (table == 0) || (etc_flat_vec(&f, table, SUBSEGMENTS_OFFSETS).n <= 1) ||
+           (etc_flat_u32(&f, table, SUBSEGMENTS_SEGMENT) < root_vec(p, PROGRAM_SEGMENTS).n);
 }
 
 static EtcStatus check_users(const EtcProgram *p, EtcError *e)
@@ -260,7 +154,7 @@ static EtcStatus check_users(const EtcProgram *p, EtcError *e)
         return etc_fail(e, ETC_BAD_FILE, "constants in a segment that does not exist", -1);
     }
     if ((root_vec(p, PROGRAM_CONSTANT_BUFFER).n > 0) && (constants != 0) &&
-        (etc_flat_vec(&f, constants, 1).n > 1)) {
+        (etc_flat_vec(&f, constants, SUBSEGMENTS_OFFSETS).n > 1)) {
         return etc_fail(e, ETC_BAD_FILE, "constants both inline and in a segment", -1);
     }
     for (uint32_t i = 0; i < mutables.n; i++) {
@@ -270,7 +164,7 @@ static EtcStatus check_users(const EtcProgram *p, EtcError *e)
     }
     for (uint32_t i = 0; i < named.n; i++) {
         uint32_t t = etc_flat_item_table(&f, named, i);
-        if ((etc_flat_vec(&f, t, 0).item == NULL) || (etc_flat_u32(&f, t, 1) >= n_segments)) {
+        if ((etc_flat_vec(&f, t, NAMED_KEY).item == NULL) || (etc_flat_u32(&f, t, NAMED_SEGMENT) >= n_segments)) {
             return etc_fail(e, ETC_BAD_FILE, "named data without a key or its segment", i);
         }
     }
@@ -282,9 +176,9 @@ static const uint8_t *subsegment(const EtcProgram *p, uint32_t table, uint32_t i
                                  uint64_t n_bytes)
 {
     EtcFlat f = etc_program_flat(p);
-    EtcFlatVec offsets = etc_flat_vec(&f, table, 1);
+    EtcFlatVec offsets = etc_flat_vec(&f, table, SUBSEGMENTS_OFFSETS);
     uint64_t size = 0;
-    const uint8_t *data = etc_program_segment(p, etc_flat_u32(&f, table, 0), &size);
+    const uint8_t *data = etc_program_segment(p, etc_flat_u32(&f, table, SUBSEGMENTS_SEGMENT), &size);
     if ((data == NULL) || (index >= offsets.n)) {
         return NULL;
     }
@@ -298,7 +192,7 @@ const uint8_t *etc_program_constant(const EtcProgram *p, uint32_t index, uint64_
     EtcFlatVec buffers = root_vec(p, PROGRAM_CONSTANT_BUFFER);
     uint32_t constants = etc_flat_table(&f, p->root, PROGRAM_CONSTANTS);
     if (index < buffers.n) { /* the form before segments */
-        EtcFlatVec bytes = etc_flat_vec(&f, etc_flat_item_table(&f, buffers, index), 0);
+        EtcFlatVec bytes = etc_flat_vec(&f, etc_flat_item_table(&f, buffers, index), BUFFER_BYTES);
         return (n_bytes <= bytes.n) ? bytes.item : NULL;
     }
     return (constants != 0) ? subsegment(p, constants, index, n_bytes) : NULL;
@@ -323,8 +217,8 @@ EtcNamed etc_program_named(const EtcProgram *p, uint32_t i) /* check_users was c
     EtcFlat f = etc_program_flat(p);
     uint32_t row = etc_flat_item_table(&f, root_vec(p, PROGRAM_NAMED), i);
     EtcNamed named;
-    named.key = etc_flat_string(&f, row, 0, &named.n_key);
-    named.data = etc_program_segment(p, etc_flat_u32(&f, row, 1), &named.n_bytes);
+    named.key = etc_flat_string(&f, row, NAMED_KEY, &named.n_key);
+    named.data = etc_program_segment(p, etc_flat_u32(&f, row, NAMED_SEGMENT), &named.n_bytes);
     return named;
 }
 

@@ -70,8 +70,9 @@ static EtcStatus read_sizes(Build *b, uint32_t at, EtcTensor *t, uint32_t i)
 static EtcStatus place_in_pool(Build *b, uint32_t allocation, Slot *s, int64_t bytes, uint32_t i)
 {
     EtcFlatVec pools = etc_flat_vec(&b->f, b->plan, PLAN_POOLS);
-    uint32_t pool = etc_flat_u32(&b->f, allocation, 0);
-    uint64_t low = etc_flat_u32(&b->f, allocation, 1), high = etc_flat_u32(&b->f, allocation, 2);
+    uint32_t pool = etc_flat_u32(&b->f, allocation, ALLOCATION_POOL);
+    uint64_t low = etc_flat_u32(&b->f, allocation, ALLOCATION_OFFSET_LOW);
+    uint64_t high = etc_flat_u32(&b->f, allocation, ALLOCATION_OFFSET_HIGH);
     uint64_t offset = low | (high << 32);
     if ((pool == 0) || (pool >= pools.n)) {
         return etc_fail(b->e, ETC_BAD_FILE, "tensor in a pool that does not exist", i);
@@ -137,10 +138,10 @@ static EtcStatus read_tensor(Build *b, uint32_t at, EtcValue *v, uint32_t i)
     if (etc_dtype_size((int)s->t.dtype) == 0) {
         return etc_fail(b->e, ETC_UNSUPPORTED, "dtype that this build lacks", i);
     }
-    if ((extra != 0) && (etc_flat_u8(&b->f, extra, 2) != 0)) {
+    if ((extra != 0) && (etc_flat_u8(&b->f, extra, EXTRA_LOCATION) != 0)) {
         return etc_fail(b->e, ETC_UNSUPPORTED, "tensor whose data is in another file", i);
     }
-    if (((extra != 0) && (etc_flat_u8(&b->f, extra, 3) != 0)) ||
+    if (((extra != 0) && (etc_flat_u8(&b->f, extra, EXTRA_DEVICE) != 0)) ||
         (etc_flat_u8(&b->f, at, TENSOR_LAYOUT) != 0)) {
         return etc_fail(b->e, ETC_UNSUPPORTED, "tensor that is sparse or on a device", i);
     }
@@ -197,7 +198,7 @@ static EtcStatus read_ints(Build *b, EtcFlatVec items, uint32_t i)
             return etc_fail(b->e, ETC_BAD_FILE, "list item is no value", i);
         }
         uint32_t evalue = etc_flat_item_table(&b->f, values, (uint32_t)at);
-        if (etc_flat_u8(&b->f, evalue, UNION_TYPE) != VALUE_INT) {
+        if (etc_flat_u8(&b->f, evalue, EVALUE_TYPE) != VALUE_INT) {
             return etc_fail(b->e, ETC_BAD_FILE, "list item is not an int", i);
         }
         b->m->item[b->n_items++] = &b->m->value[at];
@@ -230,7 +231,7 @@ static EtcStatus read_bools(Build *b, EtcFlatVec items, EtcValue *v, uint32_t i)
 
 static double read_double(const EtcFlat *f, uint32_t at)
 {
-    uint64_t bits = etc_flat_u64(f, at, 0);
+    uint64_t bits = etc_flat_u64(f, at, DOUBLE_VALUE);
     double d;
     memcpy(&d, &bits, sizeof d);
     return d;
@@ -238,21 +239,21 @@ static double read_double(const EtcFlat *f, uint32_t at)
 
 static EtcStatus read_value(Build *b, uint32_t evalue, EtcValue *v, uint32_t i)
 {
-    uint8_t type = etc_flat_u8(&b->f, evalue, UNION_TYPE);
-    uint32_t at = etc_flat_table(&b->f, evalue, UNION_VALUE);
+    uint8_t type = etc_flat_u8(&b->f, evalue, EVALUE_TYPE);
+    uint32_t at = etc_flat_table(&b->f, evalue, EVALUE_VALUE);
     EtcFlatVec items = {NULL, 0};
     memset(v, 0, sizeof *v);
     if (type >= VALUE_STRING) {
-        items = etc_flat_vec(&b->f, at, ITEMS);
+        items = etc_flat_vec(&b->f, at, LIST_ITEMS);
     }
     switch ((ValueType)type) {
     case VALUE_INT:
         v->tag = ETC_INT;
-        v->as.i = (int64_t)etc_flat_u64(&b->f, at, 0);
+        v->as.i = (int64_t)etc_flat_u64(&b->f, at, INT_VALUE);
         return ETC_OK;
     case VALUE_BOOL:
         v->tag = ETC_IS_BOOL;
-        v->as.b = etc_flat_u8(&b->f, at, 0) != 0;
+        v->as.b = etc_flat_u8(&b->f, at, BOOL_VALUE) != 0;
         return ETC_OK;
     case VALUE_DOUBLE:
         v->tag = ETC_DOUBLE;
@@ -303,10 +304,12 @@ EtcStatus etc_build_ends(Build *b)
         }
         if (m->value[at].tag == ETC_TENSOR) {
             Slot *s = (Slot *)(void *)m->value[at].as.tensor;
-            if (s->t.is_const) {
+            if (s->is_const && s->is_planned) {
                 return etc_fail(b->e, ETC_BAD_FILE, "input is a constant tensor", i);
             }
             s->is_input = 1;
+            s->is_const = !s->is_planned; /* what the caller gives is read, never written */
+            s->t.is_const = s->is_const;
         }
     }
     for (uint32_t i = 0; i < m->outputs.n; i++) {

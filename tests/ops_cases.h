@@ -18,7 +18,7 @@ typedef struct Out {
 
 typedef struct Case {
     char key[80];
-    int n_args, n_outs;
+    int n_args, n_outs, has_sums; /* doubles may be off by units of the largest too */
     EtcValue value[MAX_ARGS];
     Out out[MAX_OUTS];
 } Case;

@@ -44,6 +44,7 @@ CALLS = {
     "good_prim.pte": lambda: [[f32(3, 2)], [f32(1, 2)]],
     "good_state.pte": lambda: [[f32(2)] for _ in range(2)],
     "good_fixed_inputs.pte": lambda: [[3, 0.5, True, None]],
+    "good_in_place.pte": lambda: [[f32(2, 3)] for _ in range(2)],
 }
 
 

@@ -9,7 +9,53 @@
 #ifndef ETC_IMPORT_H
 #define ETC_IMPORT_H
 
-#include "ir/ir.h"
+#include "ir/table.h"
+
+/* -- files: files.c -------------------------------------------------------------------------- */
+
+/* A regular file that a run reads or writes. */
+typedef struct File {
+    const char *path;             /* as it is called */
+    uint64_t inode;
+    int64_t size;                 /* bytes when it was opened */
+    int64_t seconds, nanoseconds; /* of its last change before that */
+    bool is_read, is_opened, is_written;
+    bool is_taken; /* there is content to be written */
+    bool is_kept;  /* mapped, and read there until the end: it must not change */
+    struct File *other; /* the same by another name, which it is read by too */
+} File;
+
+/* All of them.  A file counts by device and inode, not by its name, so that no output is an input
+ * or another output, be it by a link or another path. */
+typedef struct Files {
+    Arena *arena;
+    File **file; /* in the order in which they came up */
+    int n;
+    Table known;
+} Files;
+
+Files *files_new(Arena *a);
+
+/* Names a file that is going to be read, or to be written; what cannot be or is no regular file is
+ * told by who opens it.  False: it is both, or written twice; reported, as by all of these. */
+MUST_USE bool file_will_be_read(Files *f, const char *path, Diag *d);
+MUST_USE bool file_will_be_written(Files *f, const char *path, Diag *d);
+/* There is content for an output, which may have been named before. */
+MUST_USE bool file_take(Files *f, const char *path, Diag *d);
+
+int file_open(Files *f, const char *path, File **out, Diag *d); /* -1: failed */
+MUST_USE bool file_opened(Files *f, int fd, const char *path, File **out, Diag *d);
+/* Reads n bytes from `at` on, which were there when the file was opened. */
+MUST_USE bool file_read(int fd, const char *path, void *to, int64_t n, int64_t at, Diag *d);
+/* Maps a file read-only, for as long as the process lives; an empty one gives n = 0.  Who does not
+ * copy the bytes says that they are kept.  NULL: failed. */
+File *file_map(Files *f, const char *path, const uint8_t **data, size_t *n, Diag *d);
+/* Reports each of those that are kept and have changed, once. */
+void files_check(const Files *f, Diag *d);
+bool file_unreadable(const char *path, Diag *d); /* says why, by errno; returns false */
+bool file_changed(const char *path, Diag *d);    /* as above */
+
+/* -- models ---------------------------------------------------------------------------------- */
 
 typedef enum ImportKind {
     IMPORT_UNKNOWN,
@@ -22,6 +68,7 @@ typedef enum ImportKind {
 } ImportKind;
 
 typedef struct ImportOptions {
+    Files *files;            /* NULL: of no interest */
     const char *weights_dir; /* where an unpacked model's "data" lies; NULL: beside the JSON */
     Program *into;           /* receives the method; NULL: a new program */
     ImportKind kind;         /* what import_kind says of the file; IMPORT_UNKNOWN: is asked */
@@ -30,24 +77,22 @@ typedef struct ImportOptions {
 
 /* What kind of file `path` is, by its first bytes, or by its name where these say nothing.
  * IMPORT_UNKNOWN: it cannot be read or is none of these; reported. */
-ImportKind import_kind(const char *path, Diag *d);
+ImportKind import_kind(Files *files, const char *path, Diag *d);
 
 /* Reads an archive written by torch.export.save of torch 2.9 or later, a folder it was unpacked
  * into, or the models/NAME.json in such a folder.  `o` may be NULL.  NULL: reported. */
-Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d);
+MUST_USE Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d);
 
 /* The same from n bytes of an archive in memory.  `data` is changed, and the program points
  * into it, so it must outlive the program. */
-Program *import_pt2_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d);
+MUST_USE Program *import_pt2_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d);
 
 /* The same from n bytes of a model.json whose unpacked folder is `dir`. */
-Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size_t n,
-                           const char *dir, Diag *d);
+MUST_USE Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size_t n,
+                                    const char *dir, Diag *d);
 
 /* Gives the states of a parsed text the bytes that it says lie in members of an archive: `path` is
  * that archive, a folder it was unpacked into, or its model.json.  False: reported. */
-bool import_weights(Program *p, const char *path, const ImportOptions *o, Diag *d);
-
-bool is_utf8(const char *s, size_t n);
+MUST_USE bool import_weights(Program *p, const char *path, const ImportOptions *o, Diag *d);
 
 #endif

@@ -3,6 +3,8 @@
 #define ETC_IMPORT_INTERNAL_H
 
 #include "compiler/import/import.h"
+#include "ir/table.h"
+#include <dirent.h>
 
 /* -- bounds -------------------------------------------------------------------------------- */
 
@@ -12,16 +14,35 @@ static inline bool fits(uint64_t at, uint64_t n, uint64_t limit)
     return at <= limit && n <= limit - at;
 }
 
+/* -- files beneath a folder: folder.c ------------------------------------------------------- */
+
+typedef struct Folder {
+    const char *path; /* with a '/' at its end */
+    int fd;           /* -1: not opened yet */
+    const char *last; /* not terminated: the folder beneath it that was used last */
+    size_t n_last;
+    int last_fd;
+} Folder;
+
+Folder folder_at(Arena *a, const char *path);
+/* `name` counts from the folder and outlives it; `path` is what messages call it.  -1: reported. */
+int folder_file(Folder *f, const char *name, Files *files, const char *path, File **out,
+                Diag *d);
+DIR *folder_list(Folder *f, const char *name); /* NULL: there is none to be read */
+void folder_close(Folder *f);
+
 /* -- archives: zip.c ----------------------------------------------------------------------- */
 
 typedef struct Archive Archive;
 
 /* NULL: reported.  The mapping lives as long as the process. */
-Archive *archive_open(Arena *a, const char *path, Diag *d);
+Archive *archive_open(Files *files, Arena *a, const char *path, Diag *d);
 Archive *archive_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d);
-/* A folder an archive was unpacked into; data_dir stands for its "data" unless NULL. */
-Archive *archive_folder(Arena *a, const char *path, const char *data_dir, Diag *d);
+/* A folder an archive was unpacked into.  Unless NULL, weights_dir holds its "data", or is that. */
+Archive *archive_folder(Files *files, Arena *a, const char *path, const char *weights_dir, Diag *d);
+void archive_close(Archive *z); /* what was read stays; NULL: nothing */
 
+bool archive_is_folder(const Archive *z);
 bool archive_has(const Archive *z, const char *name);
 /* The bytes of member `name`, counted from the archive's root: mapped, or in the arena where they
  * were deflated or are few; writable, and so are JSON_ROOM bytes behind them.  An archive gives the
@@ -29,6 +50,9 @@ bool archive_has(const Archive *z, const char *name);
 bool archive_read(Archive *z, const char *name, uint8_t **data, size_t *n);
 int archive_names(Archive *z, const char ***names);  /* of all members of a zip, whole */
 int archive_models(Archive *z, const char ***names); /* NAME of each models/NAME.json */
+
+/* A file, however it is reached, as archive_read gives it. */
+bool file_load(Files *files, Arena *a, const char *path, uint8_t **data, size_t *n, Diag *d);
 
 uint32_t crc32_of(const uint8_t *data, size_t n); /* as in zip and zlib: crc32.c */
 
@@ -80,21 +104,6 @@ bool json_next(JsonIter *it);
 /* The key and content of a union, an object with one field.  NULL: it is none. */
 const char *json_tag(const Json *v, const Json **content);
 
-/* -- names: names.c ------------------------------------------------------------------------ */
-
-/* What strings stand for; they must outlive the table.  {.arena = a} is an empty one. */
-typedef struct Names {
-    Arena *arena;
-    struct NameSlot {
-        const char *name;
-        void *item;
-    } * slot; /* open addressing, at most half full */
-    int n, cap;
-} Names;
-
-void **names_at(Names *t, const char *name); /* made with NULL; until the next names_at */
-void *names_find(const Names *t, const char *name);
-
 /* -- the reader: pt2.c --------------------------------------------------------------------- */
 
 /* One import.  What is below `doc` belongs to the method being read. */
@@ -104,13 +113,13 @@ typedef struct Pt2 {
     Diag *diag;
     Archive *archive;
     Loc loc;        /* of the model's file */
-    Names taken;    /* names of states and symbols, program-wide */
-    Names storages; /* "data/weights/weight_3" -> Storage: weights.c */
+    Table taken;    /* names of states and symbols, program-wide */
+    Table storages; /* "data/weights/weight_3" -> Storage: weights.c */
     JsonDoc doc;
     const char *method; /* of models/METHOD.json */
     const char *as;     /* its name in the program where it is to have another; else NULL */
-    Names symbols;      /* "s52" -> Symbol */
-    Names config[2];    /* FQN -> PayloadMeta, of weights and of constants */
+    Table symbols;      /* "s52" -> Symbol */
+    Table config[2];    /* FQN -> PayloadMeta, of weights and of constants */
     JsonDoc config_doc[2];
     bool config_read[2], config_ok[2];
 } Pt2;
@@ -156,7 +165,7 @@ typedef struct Name {
 struct Scope {
     Pt2 *in;
     Graph *graph;
-    Names names;        /* -> Name */
+    Table names;        /* -> Name */
     const char *prefix; /* of values of an inlined graph, else "" */
     int depth;
 };

@@ -13,29 +13,6 @@ _Static_assert(YYJSON_PADDING_SIZE <= JSON_ROOM, "yyjson needs more room");
 
 /* -- checks ------------------------------------------------------------------------------ */
 
-bool is_utf8(const char *s, size_t n)
-{
-    const unsigned char *p = (const unsigned char *)s, *end = p + n;
-    while (p < end) {
-        int more = *p < 0x80                 ? 0
-                   : *p >= 0xc2 && *p < 0xe0 ? 1
-                   : *p >> 4 == 0xe          ? 2
-                   : *p >= 0xf0 && *p < 0xf5 ? 3
-                                             : -1;
-        if (more < 0 || end - p <= more)
-            return false;
-        /* overlong forms, surrogates, beyond U+10FFFF */
-        if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
-            (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f))
-            return false;
-        for (int i = 1; i <= more; i++)
-            if (p[i] >> 6 != 2)
-                return false;
-        p += 1 + more;
-    }
-    return true;
-}
-
 static yyjson_val *val(const Json *v)
 {
     return (yyjson_val *)(uintptr_t)v; /* yyjson's getters take no const */
@@ -75,16 +52,13 @@ static yyjson_val *find_repeated(yyjson_val *object, size_t n)
 /* The same for a large object, through a table. */
 static yyjson_val *find_repeated_in(yyjson_val *object, size_t n, Arena *a)
 {
-    size_t cap = 64;
-    while (cap < 2 * n)
-        cap *= 2;
-    yyjson_val **slot = NEW(a, yyjson_val *, cap), *key = object + 1;
+    Table keys = {.arena = a};
+    yyjson_val *key = object + 1;
+    table_reserve(&keys, n);
     for (size_t i = 0; i < n; i++, key = next_key(key)) {
-        size_t i_slot = text_hash(unsafe_yyjson_get_str(key), unsafe_yyjson_get_len(key));
-        for (i_slot &= cap - 1; slot[i_slot]; i_slot = (i_slot + 1) & (cap - 1))
-            if (same_key(slot[i_slot], key))
-                return key;
-        slot[i_slot] = key;
+        table_at(&keys, unsafe_yyjson_get_str(key), unsafe_yyjson_get_len(key));
+        if (keys.n == i)
+            return key;
     }
     return NULL;
 }

@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "compiler/import/internal.h"
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,11 +24,13 @@ const char *pt2_unique(Pt2 *p, const char *name, void *item)
 {
     Arena *a = p->program->arena;
     name = arena_str(a, name, strlen(name));
-    if (names_find(&p->taken, name)) /* of another method */
-        name = arena_printf(a, "%s.%s", p->as ? p->as : p->method, name);
-    for (int i = 2; names_find(&p->taken, name); i++)
-        name = arena_printf(a, "%s.%d", name, i);
-    *names_at(&p->taken, name) = item;
+    TableItem *taken = table_at_text(&p->taken, name);
+    for (int i = 1; taken->ptr; i++) {
+        name = i > 1 ? arena_printf(a, "%s.%d", name, i) /* first by the method, if of another */
+                     : arena_printf(a, "%s.%s", p->as ? p->as : p->method, name);
+        taken = table_at_text(&p->taken, name);
+    }
+    taken->ptr = item;
     return name;
 }
 
@@ -77,7 +77,7 @@ static bool read_symbols(Pt2 *p)
             continue;
         Symbol *s = program_symbol(p->program, NULL, lo, hi);
         s->name = pt2_unique(p, it.key, s);
-        *names_at(&p->symbols, it.key) = s;
+        table_at_text(&p->symbols, it.key)->ptr = s;
     }
     for (JsonIter it = json_iter(ranges); json_next(&it) && ok;)
         if (it.key && !is_symbol(it.key) && read_range(p, &it, &lo, &hi))
@@ -106,7 +106,7 @@ static bool check_schema(Pt2 *p)
 static bool read_method(Pt2 *p, const char *method, const char *file, uint8_t *data, size_t n)
 {
     p->method = method;
-    p->symbols = p->config[0] = p->config[1] = (Names){.arena = p->tmp};
+    p->symbols = p->config[0] = p->config[1] = (Table){.arena = p->tmp};
     memset(p->config_read, 0, sizeof p->config_read);
     if (!pt2_is_name(method))
         return diag_error(p->diag, p->loc, "'%s' is no name for a method", method);
@@ -141,13 +141,16 @@ static bool read_methods(Pt2 *p)
 
 /* -- format ------------------------------------------------------------------------------ */
 
-/* Checks that a small text member, where there is one, says `want`. */
-static bool check_text(Pt2 *p, const char *member, const char *want)
+/* Checks that a small text member says `want`, or is not there where it is optional. */
+static bool check_text(Pt2 *p, const char *member, const char *want, bool is_optional)
 {
     uint8_t *data;
     size_t n;
     if (!archive_has(p->archive, member))
-        return true;
+        return is_optional ||
+               diag_error(p->diag, p->loc,
+                          "holds no %s: not written by torch.export.save of torch 2.9 or later",
+                          member);
     if (!archive_read(p->archive, member, &data, &n))
         return false;
     while (n && isspace(data[n - 1]))
@@ -157,6 +160,7 @@ static bool check_text(Pt2 *p, const char *member, const char *want)
                             n < 20 ? (int)n : 20, (const char *)data, want);
 }
 
+/* Of a folder, where nothing but the models may have been unpacked, less is asked. */
 static bool check_format(Pt2 *p)
 {
     static const struct {
@@ -170,9 +174,10 @@ static bool check_format(Pt2 *p)
         if (archive_has(p->archive, other[i].member))
             return diag_error(p->diag, p->loc, "is %s: export the model with torch 2.9 or later",
                               other[i].what);
-    bool ok = check_text(p, "archive_format", "pt2");
-    ok = check_text(p, "archive_version", "0") && ok;
-    return check_text(p, "byteorder", "little") && ok;
+    bool is_folder = archive_is_folder(p->archive);
+    return check_text(p, "archive_format", "pt2", is_folder) &&
+           check_text(p, "archive_version", "0", is_folder) &&
+           check_text(p, "byteorder", "little", true);
 }
 
 /* -- interface --------------------------------------------------------------------------- */
@@ -191,9 +196,9 @@ static const char *base_name(const char *path)
 static void take_names(Pt2 *p, const Program *into)
 {
     for (int i = 0; i < into->n_states; i++)
-        *names_at(&p->taken, into->state[i]->name) = into->state[i];
+        table_at_text(&p->taken, into->state[i]->name)->ptr = into->state[i];
     for (int i = 0; i < into->n_syms; i++)
-        *names_at(&p->taken, into->sym[i]->name) = into->sym[i];
+        table_at_text(&p->taken, into->sym[i]->name)->ptr = into->sym[i];
 }
 
 static Pt2 reader(Arena *a, const char *path, Archive *archive, const ImportOptions *o, Diag *d)
@@ -207,7 +212,7 @@ static Pt2 reader(Arena *a, const char *path, Archive *archive, const ImportOpti
              .archive = archive,
              .loc = {.file = arena_str(a, path, strlen(path))},
              .as = o ? o->as : NULL};
-    p.taken = p.storages = (Names){.arena = p.tmp};
+    p.taken = p.storages = (Table){.arena = p.tmp};
     if (is_more)
         take_names(&p, o->into);
     p.program->stage = STAGE_ATEN;
@@ -216,6 +221,7 @@ static Pt2 reader(Arena *a, const char *path, Archive *archive, const ImportOpti
 
 static Program *done(Pt2 *p, bool ok)
 {
+    archive_close(p->archive);
     arena_free(p->tmp);
     return ok ? p->program : NULL;
 }
@@ -229,14 +235,14 @@ static Program *read_archive(Arena *a, const char *path, Archive *archive, const
     return done(&p, check_format(&p) && read_methods(&p));
 }
 
-/* The "data" of an unpacked archive, below what the user named. */
-static const char *data_dir(Arena *a, const ImportOptions *o)
+static Files *files_of(Arena *a, const ImportOptions *o)
 {
-    struct stat s;
-    if (!o || !o->weights_dir)
-        return NULL;
-    const char *below = arena_printf(a, "%s/data", o->weights_dir);
-    return stat(below, &s) == 0 && S_ISDIR(s.st_mode) ? below : o->weights_dir;
+    return o && o->files ? o->files : files_new(a);
+}
+
+static Archive *folder(Arena *a, const char *path, const ImportOptions *o, Diag *d)
+{
+    return archive_folder(files_of(a, o), a, path, o ? o->weights_dir : NULL, d);
 }
 
 /* Where ROOT/models/NAME.json, or NAME.json with its "data" beside it, lies. */
@@ -258,19 +264,23 @@ static JsonPlace json_place(Arena *a, const char *path)
 static Program *read_json(Arena *a, const char *path, const ImportOptions *o, Diag *d)
 {
     JsonPlace at = json_place(a, path);
-    Pt2 p = reader(a, path, archive_folder(a, at.root, data_dir(a, o), d), o, d);
-    return done(&p, check_format(&p) && read_member(&p, at.method, at.member));
+    Pt2 p = reader(a, path, folder(a, at.root, o, d), o, d);
+    uint8_t *data;
+    size_t n;
+    const char *name = arena_printf(p.tmp, "%s: %s", p.loc.file, at.member);
+    return done(&p, check_format(&p) && file_load(files_of(a, o), p.tmp, path, &data, &n, d) &&
+                        read_method(&p, at.method, name, data, n));
 }
 
 Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d)
 {
-    switch (o && o->kind ? o->kind : import_kind(path, d)) {
+    switch (o && o->kind ? o->kind : import_kind(files_of(a, o), path, d)) {
     case IMPORT_UNKNOWN:
         return NULL;
     case IMPORT_PT2:
-        return read_archive(a, path, archive_open(a, path, d), o, d);
+        return read_archive(a, path, archive_open(files_of(a, o), a, path, d), o, d);
     case IMPORT_FOLDER:
-        return read_archive(a, path, archive_folder(a, path, data_dir(a, o), d), o, d);
+        return read_archive(a, path, folder(a, path, o, d), o, d);
     case IMPORT_JSON:
         return read_json(a, path, o, d);
     default:
@@ -287,22 +297,22 @@ Program *import_pt2_bytes(Arena *a, const char *name, uint8_t *data, size_t n, D
 Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size_t n,
                            const char *dir, Diag *d)
 {
-    Pt2 p = reader(a, name, archive_folder(a, dir, NULL, d), NULL, d);
+    Pt2 p = reader(a, name, archive_folder(files_new(a), a, dir, NULL, d), NULL, d);
     uint8_t *copy = arena_bytes(p.tmp, n + JSON_ROOM);
     return done(&p, read_method(&p, "model", name, memcpy(copy, data, n), n));
 }
 
 static Archive *archive_of(Arena *a, const char *path, const ImportOptions *o, Diag *d)
 {
-    switch (import_kind(path, d)) {
+    switch (import_kind(files_of(a, o), path, d)) {
     case IMPORT_UNKNOWN:
         return NULL;
     case IMPORT_PT2:
-        return archive_open(a, path, d);
+        return archive_open(files_of(a, o), a, path, d);
     case IMPORT_FOLDER:
-        return archive_folder(a, path, data_dir(a, o), d);
+        return folder(a, path, o, d);
     case IMPORT_JSON:
-        return archive_folder(a, json_place(a, path).root, data_dir(a, o), d);
+        return folder(a, json_place(a, path).root, o, d);
     default:
         diag_error(d, (Loc){.file = path},
                    "is no archive with weights that torch.export.save wrote");
@@ -315,6 +325,7 @@ bool import_weights(Program *p, const char *path, const ImportOptions *o, Diag *
     Arena *tmp = arena_new();
     Archive *z = archive_of(p->arena, path, o, d);
     bool ok = z && weights_of_text(p, z, (Loc){.file = path}, tmp, d);
+    archive_close(z);
     arena_free(tmp);
     return ok;
 }
@@ -350,25 +361,22 @@ static ImportKind kind_of_name(const char *path)
     return IMPORT_UNKNOWN;
 }
 
-ImportKind import_kind(const char *path, Diag *d)
+ImportKind import_kind(Files *files, const char *path, Diag *d)
 {
     char start[257] = "";
     struct stat s;
-    Loc loc = {.file = path};
-    bool is_there = stat(path, &s) == 0;
-    if (is_there && S_ISDIR(s.st_mode))
+    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
         return IMPORT_FOLDER;
-    if (is_there && !S_ISREG(s.st_mode))
-        return diag_io(d, loc, "not a regular file"), IMPORT_UNKNOWN;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = file_open(files, path, &(File *){0}, d);
     if (fd < 0)
-        return diag_io(d, loc, "%s", strerror(errno)), IMPORT_UNKNOWN;
+        return IMPORT_UNKNOWN;
     ssize_t n = read(fd, start, sizeof start - 1);
     close(fd);
     ImportKind kind = kind_of_bytes(start, n > 0 ? (size_t)n : 0);
     if (kind == IMPORT_UNKNOWN)
         kind = kind_of_name(path);
     if (kind == IMPORT_UNKNOWN)
-        diag_error(d, loc, "is none of .pt2, an unpacked .pt2, model.json, .onnx, .etir, .pte");
+        diag_error(d, (Loc){.file = path},
+                   "is none of .pt2, an unpacked .pt2, model.json, .onnx, .etir, .pte");
     return kind;
 }

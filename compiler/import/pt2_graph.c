@@ -16,6 +16,7 @@ static bool add_names(Scope *s, const Json *table, NameKind kind)
     Pt2 *p = s->in;
     bool ok = true;
     Name *name = NEW(p->tmp, Name, json_count(table) + 1);
+    table_reserve(&s->names, s->names.n + (size_t)json_count(table));
     for (JsonIter it = json_iter(table); json_next(&it); name++) {
         if (!it.key || !pt2_is_name(it.key)) {
             ok = diag_error(p->diag, (Loc){.file = p->doc.file},
@@ -23,8 +24,8 @@ static bool add_names(Scope *s, const Json *table, NameKind kind)
                             it.key ? it.key : "");
             continue;
         }
-        void **at = names_at(&s->names, it.key);
-        if (*at) {
+        TableItem *at = table_at_text(&s->names, it.key);
+        if (at->ptr) {
             ok = diag_error(p->diag, p->loc, "'%s' is two of a tensor, a size and a float", it.key);
             continue;
         }
@@ -32,7 +33,7 @@ static bool add_names(Scope *s, const Json *table, NameKind kind)
         name->meta = kind == NAME_TENSOR ? it.value : NULL;
         name->sym_int = kind == NAME_INT ? it.value : NULL;
         name->is_float = kind == NAME_FLOAT;
-        *at = name;
+        at->ptr = name;
     }
     return ok;
 }
@@ -49,7 +50,7 @@ static bool open_scope(Scope *s, const Json *graph)
 
 Name *pt2_name(Scope *s, Loc loc, const char *text)
 {
-    Name *n = names_find(&s->names, text);
+    Name *n = table_find_text(&s->names, text);
     if (!n)
         diag_error(s->in->diag, loc, "the value '%.60s' is nowhere described", text);
     return n;
@@ -61,7 +62,7 @@ const char *pt2_value_name(Scope *s, const char *text)
     if (*s->prefix)
         return arena_join(a, s->prefix, text);
     /* sizes and values share the text form's name space; no name of torch has a '.' */
-    return arena_join(a, text, names_find(&s->in->symbols, text) ? "." : "");
+    return arena_join(a, text, table_find_text(&s->in->symbols, text) ? "." : "");
 }
 
 bool pt2_define(Scope *s, Loc loc, const char *text, Value *v)
@@ -244,7 +245,7 @@ static bool nodes(Scope *s, const Json *graph)
 
 typedef struct Signature {
     const Json *input_specs;
-    Names states; /* "buffer:FQN" -> Name; filled on first need */
+    Table states; /* "buffer:FQN" -> Name; filled on first need */
 } Signature;
 
 /* "TAG:FQN" of a state's spec, or NULL */
@@ -266,17 +267,17 @@ static Name *find_state(Scope *s, Signature *sig, const char *tag, const char *f
             const char *key = state_key(s->in, it.value, &content);
             const char *name = json_string(json_get(json_get(content, "arg"), "name"));
             if (key && name)
-                *names_at(&sig->states, key) = names_find(&s->names, name);
+                table_at_text(&sig->states, key)->ptr = table_find_text(&s->names, name);
         }
     }
-    return names_find(&sig->states, arena_printf(s->in->tmp, "%s:%s", tag, fqn));
+    return table_find_text(&sig->states, arena_printf(s->in->tmp, "%s:%s", tag, fqn));
 }
 
 /* The value that a mutation writes: of a state, or of an input by its name. */
 static Value *mutated(Scope *s, Signature *sig, const char *tag, const char *target)
 {
     if (!strcmp(tag, "user_input_mutation")) {
-        Name *n = names_find(&s->names, target);
+        Name *n = table_find_text(&s->names, target);
         return n ? n->value : NULL;
     }
     Name *n = find_state(s, sig, !strcmp(tag, "buffer_mutation") ? "buffer" : "parameter", target);

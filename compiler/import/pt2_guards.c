@@ -74,10 +74,10 @@ static bool path(Python *y, char out[MAX_PATH])
 
 static const Name *find_input(const Python *y, char *name)
 {
-    const Name *n = y->scope ? names_find(&y->scope->names, name) : NULL;
+    const Name *n = y->scope ? table_find_text(&y->scope->names, name) : NULL;
     for (char *c = name; *c && !n; c++)
         *c = (char)tolower((unsigned char)*c);
-    return n || !y->scope ? n : names_find(&y->scope->names, name);
+    return n || !y->scope ? n : table_find_text(&y->scope->names, name);
 }
 
 /* An int input, or .size()[1] of a tensor */
@@ -122,7 +122,7 @@ static bool symbol(Python *y, Dim *out)
         return false;
     memcpy(name, y->s, n);
     name[n] = '\0';
-    const Symbol *s = names_find(&y->in->symbols, name);
+    const Symbol *s = table_find_text(&y->in->symbols, name);
     y->s += n;
     if (s)
         *out = dim_symbol(y->in->program, s);

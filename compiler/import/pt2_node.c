@@ -380,6 +380,19 @@ static bool arguments(Scope *s, Node *n, const Json *inputs)
     return ok;
 }
 
+/* Numbers below 0 beside bytes are bytes: torch takes -1 for 255. */
+static void wrap_numbers(Node *n)
+{
+    const Schema *schema = op_schema(n->graph->program, n->op);
+    if (!n->n_in || !n->n_out || n->in[0]->type.dtype != ETC_U8 || n->out[0]->type.dtype != ETC_U8)
+        return;
+    for (int i = 0; i < schema->n_args; i++) {
+        int64_t v;
+        if (schema->arg[i].type == SCH_SCALAR && arg_int(n, i, &v) && v < 0)
+            node_set_arg(n, i, (Arg){.kind = ARG_INT, .dim = DIM(v & 255)});
+    }
+}
+
 /* -- results ----------------------------------------------------------------------------- */
 
 /* Whatever goes wrong, the name is settled: later uses do not report it again. */
@@ -516,7 +529,7 @@ static void break_results(Scope *s, const Json *outputs)
         const Json *content = NULL;
         const char *name = json_tag(it.value, &content) ? json_string(json_get(content, "name"))
                                                         : NULL;
-        Name *n = name ? names_find(&s->names, name) : NULL;
+        Name *n = name ? table_find_text(&s->names, name) : NULL;
         if (n)
             n->is_broken = true;
     }
@@ -587,7 +600,7 @@ static Name *float_result(Scope *s, const Json *node)
     const char *text = tag && !strcmp(tag, "as_sym_float")
                            ? json_string(json_get(content, "as_name"))
                            : NULL;
-    Name *n = text ? names_find(&s->names, text) : NULL;
+    Name *n = text ? table_find_text(&s->names, text) : NULL;
     return n && n->is_float ? n : NULL;
 }
 
@@ -635,7 +648,9 @@ bool pt2_node(Scope *s, const Json *node)
     bool ok = op == OP_NONE ? unknown(s, loc) : arguments(s, n, json_get(node, "inputs"));
     ok = results(s, n, json_get(node, "outputs")) && ok;
     ok = ok && schema_check(n, s->in->diag) && check_graphs(s, n);
-    if (ok)
+    if (ok) {
+        wrap_numbers(n);
         graph_append(s->graph, n);
+    }
     return ok;
 }

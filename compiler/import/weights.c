@@ -38,9 +38,11 @@ static bool read_config(Pt2 *p, bool in_constants)
     const Json *config = json_get(doc->root, "config");
     if (!json_is_object(config))
         return diag_error(p->diag, (Loc){.file = doc->file}, "has no object 'config'");
+    Table *entries = &p->config[in_constants];
+    table_reserve(entries, (size_t)json_count(config));
     for (JsonIter it = json_iter(config); json_next(&it);)
         if (it.key)
-            *names_at(&p->config[in_constants], it.key) = (void *)(uintptr_t)it.value;
+            table_at_text(entries, it.key)->ptr = (void *)(uintptr_t)it.value;
     return true;
 }
 
@@ -52,7 +54,7 @@ static const Json *find_entry(Pt2 *p, bool in_constants, const char *fqn)
     }
     if (!p->config_ok[in_constants])
         return NULL;
-    const Json *entry = names_find(&p->config[in_constants], fqn);
+    const Json *entry = table_find_text(&p->config[in_constants], fqn);
     if (!entry)
         diag_error(p->diag, p->loc, "'%s' has no entry in data/%s/%s_%s_config.json", fqn,
                    folder[in_constants], p->method, folder[in_constants]);
@@ -79,11 +81,11 @@ static Storage *read_storage(Pt2 *p, bool in_constants, const char *fqn, const c
                              EtcDtype dtype)
 {
     const char *name = arena_join(p->tmp, data_folder[in_constants], path);
-    void **known = names_at(&p->storages, name);
-    Storage *s = *known;
+    TableItem *known = table_at_text(&p->storages, name);
+    Storage *s = known->ptr;
     if (!s) {
         size_t n;
-        *known = s = NEW(p->tmp, Storage, 1);
+        known->ptr = s = NEW(p->tmp, Storage, 1);
         *s = (Storage){.dtype = dtype, .fqn = arena_str(p->tmp, fqn, strlen(fqn)), .number = -1};
         s->is_read = archive_read(p->archive, name, &s->data, &n);
         s->n = (int64_t)n;
@@ -179,13 +181,13 @@ State *weights_state(Pt2 *p, StateKind kind, bool in_constants, const char *name
 /* -- texts ----------------------------------------------------------------------------------- */
 
 /* A text names the file of a storage, not its folder: weights and constants never share a name. */
-static Storage *text_storage(Archive *z, Names *known, const State *s, Loc loc, Arena *tmp, Diag *d)
+static Storage *text_storage(Archive *z, Table *known, const State *s, Loc loc, Arena *tmp, Diag *d)
 {
     size_t n;
-    void **slot = names_at(known, s->file);
-    if (*slot)
-        return *slot;
-    Storage *made = *slot = NEW(tmp, Storage, 1);
+    TableItem *item = table_at_text(known, s->file);
+    if (item->ptr)
+        return item->ptr;
+    Storage *made = item->ptr = NEW(tmp, Storage, 1);
     made->number = -1;
     for (int i = 0; i < 2; i++) {
         const char *member = arena_join(tmp, data_folder[i], s->file);
@@ -219,7 +221,7 @@ static bool take_window(Program *p, State *s, Storage *from, Loc loc, Diag *d)
 
 bool weights_of_text(Program *p, Archive *z, Loc loc, Arena *tmp, Diag *d)
 {
-    Names known = {.arena = tmp};
+    Table known = {.arena = tmp};
     bool ok = true;
     for (int i = 0; i < p->n_states; i++) {
         State *s = p->state[i];

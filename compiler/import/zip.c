@@ -7,10 +7,7 @@
  * Source: APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3. */
 #define _GNU_SOURCE
 #include "compiler/import/internal.h"
-#include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <fcntl.h>
+#include "ir/escape.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -44,6 +41,7 @@ typedef struct Member {
 } Member;
 
 struct Archive {
+    Files *files; /* of a folder: takes note of what is read */
     Arena *arena;
     Diag *diag;
     Loc loc;
@@ -51,10 +49,11 @@ struct Archive {
     uint64_t n;
     Member *member;
     int n_members;
-    int *slot; /* open addressing over members' names: index + 1, or 0 */
-    uint32_t n_slots;
-    const char *root;     /* prefix of all names: "model/"; of a folder, its path with '/' */
-    const char *data_dir; /* of a folder: what stands for root + "data/" */
+    Table names; /* of members, whole -> Member */
+    const char *root;      /* of a zip: prefix of all names, "model/" */
+    Folder folder;         /* or this */
+    Folder weights;        /* of a folder: where its "data/" lies instead, */
+    const char *data_name; /* and how it begins there: "data/" or ""; NULL: it does not */
     uint64_t inflated;
 };
 
@@ -82,17 +81,6 @@ static bool is_sig(const uint8_t *p, int a, int b)
 
 /* -- names ------------------------------------------------------------------------------- */
 
-static int *find_slot(const Archive *z, const char *name, size_t n)
-{
-    uint32_t i = text_hash(name, n) & (z->n_slots - 1);
-    for (; z->slot[i]; i = (i + 1) & (z->n_slots - 1)) {
-        const Member *m = &z->member[z->slot[i] - 1];
-        if (m->n_name == n && !memcmp(m->name, name, n))
-            break;
-    }
-    return &z->slot[i];
-}
-
 /* A relative path of plain components; one '/' at its end marks a folder. */
 static bool is_safe_name(const char *s, size_t n)
 {
@@ -114,16 +102,12 @@ static bool is_safe_name(const char *s, size_t n)
     return true;
 }
 
-/* Reports what is wrong with a member; its name need not be printable. */
+/* Reports what is wrong with a member. */
 static bool refuse(const Archive *z, const Member *m, const char *what)
 {
     enum { SHOWN = 60 };
-    size_t n = m->n_name < SHOWN ? m->n_name : SHOWN;
-    char *name = arena_str(z->arena, m->name, n);
-    for (char *c = name; c < name + n; c++)
-        if ((unsigned char)*c < ' ' || (unsigned char)*c >= 0x7f)
-            *c = '?';
-    return diag_error(z->diag, z->loc, "member '%s' %s", name, what);
+    int n = m->n_name < SHOWN ? m->n_name : SHOWN;
+    return diag_error(z->diag, z->loc, "member '%.*s' %s", n, m->name, what);
 }
 
 /* -- central directory ------------------------------------------------------------------- */
@@ -291,20 +275,18 @@ static bool read_directory(Archive *z, Arena *tmp)
         return false;
     if (e.entries > INT32_MAX / 4)
         return diag_error(z->diag, z->loc, "%llu members", (unsigned long long)e.entries);
-    z->n_slots = 16;
-    while (z->n_slots < 2 * e.entries)
-        z->n_slots *= 2;
-    z->slot = NEW(z->arena, int, z->n_slots);
+    z->names = (Table){.arena = z->arena};
+    table_reserve(&z->names, e.entries);
     z->member = NEW(z->arena, Member, e.entries);
     const uint8_t *p = z->data + e.offset, *limit = z->data + e.limit;
     for (z->n_members = 0; z->n_members < (int)e.entries; z->n_members++) {
         Member *m = &z->member[z->n_members];
         if (!read_entry(z, &p, limit, m))
             return false;
-        int *slot = find_slot(z, m->name, m->n_name);
-        if (*slot)
+        TableItem *known = table_at(&z->names, m->name, m->n_name);
+        if (known->ptr)
             return refuse(z, m, "is there twice");
-        *slot = z->n_members + 1;
+        known->ptr = m;
     }
     if (p != limit)
         return diag_error(z->diag, z->loc,
@@ -383,86 +365,63 @@ static bool read_member(Archive *z, Member *m)
 
 static Member *find(const Archive *z, const char *name)
 {
-    const char *full = arena_join(z->arena, z->root, name);
-    int *slot = find_slot(z, full, strlen(full));
-    return *slot ? &z->member[*slot - 1] : NULL;
+    return table_find_text(&z->names, arena_join(z->arena, z->root, name));
 }
 
 /* -- files ------------------------------------------------------------------------------- */
 
-/* Opens a regular file; -1: reported. */
-static int open_file(const char *path, Loc loc, uint64_t *n, Diag *d)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not to wait for a pipe's writer */
-    struct stat s;
-    if (fd < 0 || fstat(fd, &s))
-        diag_io(d, loc, "%s", strerror(errno));
-    else if (!S_ISREG(s.st_mode))
-        diag_io(d, loc, "not a regular file");
-    else {
-        *n = (uint64_t)s.st_size;
-        return fd;
-    }
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
-static bool read_all(int fd, uint8_t *to, uint64_t n)
-{
-    for (ssize_t got; n; to += got, n -= (uint64_t)got)
-        if ((got = read(fd, to, n)) <= 0)
-            return false;
-    return true;
-}
-
 /* The file over memory that goes on behind its end; MAP_FAILED where that fails. */
-static void *map(int fd, uint64_t n)
+static void *map(int fd, size_t n)
 {
     enum { ACCESS = PROT_READ | PROT_WRITE, KIND = MAP_PRIVATE | MAP_NORESERVE };
     void *room = mmap(NULL, n + JSON_ROOM, ACCESS, KIND | MAP_ANONYMOUS, -1, 0);
     return room == MAP_FAILED ? room : mmap(room, n, ACCESS, KIND | MAP_FIXED, fd, 0);
 }
 
-/* Maps a file, private and writable; a small one is read, which costs less than to copy the pages
- * that are written one by one. */
-static bool load_file(Arena *a, const char *path, Loc loc, uint8_t **data, uint64_t *n, Diag *d)
+/* Maps a file, private and writable, and closes it; a small one is read, which costs less than to
+ * copy the pages that are written one by one. */
+static bool load(int fd, File *f, Arena *a, const char *path, uint8_t **data, size_t *n,
+                 Diag *d)
 {
     enum { SMALL = 4 << 20 };
-    int fd = open_file(path, loc, n, d);
-    if (fd < 0)
-        return false;
     bool ok;
-    if (*n < SMALL) {
-        *data = arena_bytes(a, (size_t)*n + JSON_ROOM);
-        ok = read_all(fd, *data, *n);
+    *n = (size_t)f->size;
+    if (f->size < SMALL) {
+        *data = arena_bytes(a, *n + JSON_ROOM);
+        ok = file_read(fd, path, *data, f->size, 0, d);
     } else {
         *data = map(fd, *n);
-        ok = *data != MAP_FAILED;
+        ok = *data != MAP_FAILED || file_unreadable(path, d);
+        f->is_kept = ok;
     }
-    if (!ok)
-        diag_io(d, loc, "cannot be read: %s", strerror(errno));
     close(fd);
     return ok;
 }
 
-/* Path of a member in an unpacked folder; data may have been moved elsewhere. */
-static const char *member_path(const Archive *z, const char *name)
+bool file_load(Files *files, Arena *a, const char *path, uint8_t **data, size_t *n, Diag *d)
 {
-    if (z->data_dir && !strncmp(name, "data/", 5))
-        return arena_join(z->arena, z->data_dir, name + 5);
-    return arena_join(z->arena, z->root, name);
+    File *f;
+    int fd = file_open(files, path, &f, d);
+    return fd >= 0 && load(fd, f, a, path, data, n, d);
+}
+
+/* Of a member in an unpacked folder; data may have been moved elsewhere. */
+static const char *member_path(const Archive *z, const char *name, bool *is_elsewhere)
+{
+    *is_elsewhere = z->data_name && !strncmp(name, "data/", 5);
+    return *is_elsewhere
+               ? arena_printf(z->arena, "%s%s%s", z->weights.path, z->data_name, name + 5)
+               : arena_join(z->arena, z->folder.path, name);
 }
 
 static bool read_file(Archive *z, const char *name, uint8_t **data, size_t *n)
 {
-    const char *path = member_path(z, name);
-    Loc loc = {.file = path};
-    uint64_t size;
-    if (!load_file(z->arena, path, loc, data, &size, z->diag))
-        return false;
-    *n = (size_t)size;
-    return true;
+    bool is_elsewhere;
+    File *f;
+    const char *path = member_path(z, name, &is_elsewhere);
+    Folder *in = is_elsewhere ? &z->weights : &z->folder;
+    int fd = folder_file(in, path + strlen(in->path), z->files, path, &f, z->diag);
+    return fd >= 0 && load(fd, f, z->arena, path, data, n, z->diag);
 }
 
 /* -- programs ---------------------------------------------------------------------------- */
@@ -484,7 +443,7 @@ static int by_name(const void *a, const void *b)
 static int list_folder(Archive *z, const char ***names)
 {
     int n = 0;
-    DIR *dir = opendir(member_path(z, "models"));
+    DIR *dir = folder_list(&z->folder, "models");
     for (struct dirent *e; dir && (e = readdir(dir));)
         add_model(z, e->d_name, strlen(e->d_name), names, &n);
     if (dir)
@@ -518,9 +477,15 @@ int archive_models(Archive *z, const char ***names)
 
 /* -- interface --------------------------------------------------------------------------- */
 
+bool archive_is_folder(const Archive *z)
+{
+    return !z->data;
+}
+
 bool archive_has(const Archive *z, const char *name)
 {
-    return z->data ? find(z, name) != NULL : access(member_path(z, name), F_OK) == 0;
+    bool is_elsewhere;
+    return z->data ? find(z, name) != NULL : access(member_path(z, name, &is_elsewhere), F_OK) == 0;
 }
 
 bool archive_read(Archive *z, const char *name, uint8_t **data, size_t *n)
@@ -561,27 +526,35 @@ Archive *archive_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag
     return ok ? z : NULL;
 }
 
-Archive *archive_open(Arena *a, const char *path, Diag *d)
+Archive *archive_open(Files *files, Arena *a, const char *path, Diag *d)
 {
     uint8_t *data;
-    uint64_t n;
-    Loc loc = {.file = path};
-    return load_file(a, path, loc, &data, &n, d) ? archive_bytes(a, path, data, n, d) : NULL;
+    size_t n;
+    return file_load(files, a, path, &data, &n, d) ? archive_bytes(a, path, data, n, d) : NULL;
 }
 
-static const char *with_slash(Arena *a, const char *dir)
+Archive *archive_folder(Files *files, Arena *a, const char *path, const char *weights_dir, Diag *d)
 {
-    size_t n = strlen(dir);
-    return arena_printf(a, "%s%s", dir, n && dir[n - 1] == '/' ? "" : "/");
-}
-
-Archive *archive_folder(Arena *a, const char *path, const char *data_dir, Diag *d)
-{
+    struct stat st;
     Archive *z = NEW(a, Archive, 1);
-    *z = (Archive){.arena = a,
+    *z = (Archive){.files = files,
+                   .arena = a,
                    .diag = d,
                    .loc = {.file = path},
-                   .root = with_slash(a, path),
-                   .data_dir = data_dir ? with_slash(a, data_dir) : NULL};
+                   .folder = folder_at(a, path),
+                   .weights = {.fd = -1, .last_fd = -1}};
+    if (!weights_dir)
+        return z;
+    z->weights = folder_at(a, weights_dir);
+    bool has_data = lstat(arena_join(a, z->weights.path, "data"), &st) == 0;
+    z->data_name = has_data && !S_ISREG(st.st_mode) ? "data/" : "";
     return z;
+}
+
+void archive_close(Archive *z)
+{
+    if (!z || z->data)
+        return;
+    folder_close(&z->folder);
+    folder_close(&z->weights);
 }

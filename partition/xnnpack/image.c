@@ -162,6 +162,13 @@ static int64_t taken(int64_t *pad)
     return n;
 }
 
+/* Whether the part only ever meets padding, on images of this size. */
+static bool is_outside(const Conv *part, int axis, int64_t size)
+{
+    int64_t before = part->pad[axis], after = part->after[axis];
+    return (before < 0 ? before : 0) + (after < 0 ? after : 0) + size <= 0;
+}
+
 /* The image without the rows that negative padding takes away. */
 static uint32_t inside(Lower *w, uint32_t in, Conv *part, int axis)
 {
@@ -185,7 +192,7 @@ static XWeight part_data(Lower *w, const XWeight *whole, const Conv *c, int axis
 }
 
 /* Past TAPS, XNNPACK would multiply matrices of one column each; a sum of smaller windows is many
- * times faster. */
+ * times faster.  One of them at least meets the image. */
 static uint32_t in_parts(Lower *w, const Conv *c, const XWeight *weight, uint32_t in, uint32_t bias,
                          const XValue *image, int axis, int64_t n)
 {
@@ -193,10 +200,13 @@ static uint32_t in_parts(Lower *w, const Conv *c, const XWeight *weight, uint32_
     for (int64_t i = 0; i < n; i++) {
         Rows r = rows_of(c, axis, i, n);
         Conv part = part_of(c, axis, r);
+        if (is_outside(&part, axis, w->x.value[in].dim[1 + axis]))
+            continue;
         XWeight rows = part_data(w, weight, c, axis, r);
         uint32_t filter = filter_of(w, &rows, &part), from = inside(w, in, &part, axis);
-        uint32_t y = convolved(w, &part, from, filter, i ? XNN_NONE : bias, x_sized(w, image));
-        sum = i ? x_binary(w, X_ADD, sum, y, x_sized(w, image)) : y;
+        uint32_t y = convolved(w, &part, from, filter, bias, x_sized(w, image));
+        bias = XNN_NONE;
+        sum = sum == XNN_NONE ? y : x_binary(w, X_ADD, sum, y, x_sized(w, image));
     }
     return sum;
 }

@@ -444,6 +444,14 @@ static EtcStatus size_outputs(const State *s, EtcValue *const *arg, EtcError *e)
     return ETC_OK;
 }
 
+/* Whether too few bytes of the file follow a tensor that lies in it. */
+static int ends_file(const State *s, const EtcTensor *t)
+{
+    uintptr_t from = (uintptr_t)s->host->file, at = (uintptr_t)t->data;
+    return (at >= from) && (at <= from + s->host->file_bytes) &&
+           ((uint64_t)t->capacity + XNN_READS_BEHIND > from + s->host->file_bytes - at);
+}
+
 /* A tensor may be more than one argument: only now are all sizes what they will be. */
 static EtcStatus set_up(State *s, EtcValue *const *arg, EtcError *e)
 {
@@ -454,13 +462,12 @@ static EtcStatus set_up(State *s, EtcValue *const *arg, EtcError *e)
             continue;
         }
         const EtcTensor *t = arg[k]->as.tensor;
-        const uint8_t *end = s->host->file + s->host->file_bytes, *data = t->data;
         XnnShape now = shape_of(t);
         if ((etc_xnn_count(&now) != etc_xnn_count(&s->shape[g->external[k]])) ||
             !is_backed(t, &now)) {
             return fail(e, ETC_BAD_FILE, "tensor is two arguments of different sizes", k);
         }
-        if (t->is_const && (t->capacity + XNN_READS_BEHIND > end - data)) {
+        if (ends_file(s, t)) {
             return fail(e, ETC_UNSUPPORTED, "argument at the very end of the file", k);
         }
         s->external[n].id = k;

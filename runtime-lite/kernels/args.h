@@ -74,6 +74,7 @@ int etc_walk_next(EtcWalk *w);                     /* 0 after the last innermost
 typedef enum EtcKind { ETC_KIND_NONE, ETC_KIND_F32, ETC_KIND_F64, ETC_KIND_I64 } EtcKind;
 
 EtcKind etc_kind(int dtype); /* ETC_KIND_NONE: no kernel computes with it */
+EtcKind etc_cast_kind(int dtype); /* what holds its elements: the short floats too, in F32 */
 int etc_kind_dtype(EtcKind kind);
 int etc_is_float(int dtype);
 int etc_is_int(int dtype);          /* with bool */

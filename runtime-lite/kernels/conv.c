@@ -1,7 +1,9 @@
-/* conv.c -- wrapper of convolution in one and two dimensions, also transposed: float. */
+/* conv.c -- wrapper of convolution in one and two dimensions, also transposed: float by the core,
+ * double and integers one sum after the other. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
+#include "runtime-lite/kernels/wide.h"
 #include <string.h>
 
 /* Stride, padding or dilation: one number or one per spatial dimension, as [h, w]. */
@@ -89,6 +91,83 @@ static int read_shapes(const EtcTensor *x, const EtcTensor *w, const EtcTensor *
            ((bias == NULL) || (etc_numel(bias) == (g->oc * g->groups)));
 }
 
+/* -- double and integers ------------------------------------------------------------------- */
+
+typedef struct Wide {
+    const EtcCall *c;
+    const EtcTensor *x, *w;
+    EtcKind kind;
+    EtcConv g;
+} Wide;
+
+/* sum and the terms of one row of taps: x's row `iy` from column ix on, w from `at` on. */
+static EtcWide add_row(const Wide *o, EtcWide sum, int64_t plane, int64_t iy, int64_t ix,
+                       int64_t at)
+{
+    const EtcConv *g = &o->g;
+    if ((iy < 0) || (iy >= g->ih)) {
+        return sum;
+    }
+    const int64_t from = (ix < 0) ? ((g->dw - 1 - ix) / g->dw) : 0;
+    const int64_t to = (ix < g->iw) ? etc_min_i64((g->iw - ix + g->dw - 1) / g->dw, g->kw) : 0;
+    const EtcLine pixels = {o->x, (((plane * g->ih) + iy) * g->iw) + ix + (from * g->dw), g->dw};
+    const EtcLine taps = {o->w, at + from, 1};
+    return etc_wide_dot(o->c, o->kind, sum, pixels, taps, to - from);
+}
+
+/* Output oy, ox of channel `oc` in a group whose first input channel is `plane`. */
+static EtcWide sum_taps(const Wide *o, EtcWide sum, int64_t plane, int64_t oc, int64_t oy,
+                        int64_t ox)
+{
+    const EtcConv *g = &o->g;
+    for (int64_t i = 0; i < (g->ic * g->kh); i++) {
+        const int64_t iy = (oy * g->sh) - g->ph + ((i % g->kh) * g->dh);
+        sum = add_row(o, sum, plane + (i / g->kh), iy, (ox * g->sw) - g->pw,
+                      ((oc * g->ic * g->kh) + i) * g->kw);
+    }
+    return sum;
+}
+
+/* The same of the transposed kind: a tap counts where the stride leads from it back to a pixel. */
+static EtcWide sum_taps_back(const Wide *o, EtcWide sum, int64_t plane, int64_t oc, int64_t oy,
+                             int64_t ox)
+{
+    const EtcConv *g = &o->g;
+    const int64_t taps = g->kh * g->kw;
+    for (int64_t i = 0; i < (g->ic * taps); i++) {
+        const int64_t ky = (i % taps) / g->kw, kx = i % g->kw, ic = plane + (i / taps);
+        const int64_t y = oy + g->ph - (ky * g->dh), x = ox + g->pw - (kx * g->dw);
+        if ((y < 0) || (x < 0) || ((y % g->sh) != 0) || ((x % g->sw) != 0) ||
+            ((y / g->sh) >= g->ih) || ((x / g->sw) >= g->iw)) {
+            continue;
+        }
+        const int64_t in_group = ic % (g->ic * g->groups);
+        const EtcLine pixel = {o->x, (((ic * g->ih) + (y / g->sh)) * g->iw) + (x / g->sw), 1};
+        const EtcLine tap = {o->w, (((in_group * g->oc) + oc) * taps) + (i % taps), 1};
+        sum = etc_wide_dot(o->c, o->kind, sum, pixel, tap, 1);
+    }
+    return sum;
+}
+
+static void convolve_wide(const Wide *o, const EtcTensor *bias, const EtcTensor *y)
+{
+    const EtcConv *g = &o->g;
+    const int64_t pixels = g->oh * g->ow;
+    for (int64_t i = 0; i < etc_numel(y); i++) {
+        const int64_t channel = (i / pixels) % (g->oc * g->groups), oc = channel % g->oc;
+        const int64_t image = i / pixels / (g->oc * g->groups), group = channel / g->oc;
+        const int64_t plane = ((image * g->groups) + group) * g->ic;
+        const int64_t oy = (i % pixels) / g->ow, ox = i % g->ow;
+        const EtcWide start = (bias != NULL) ? etc_wide_get(o->kind, bias, channel)
+                                             : etc_wide_zero(o->kind);
+        const EtcWide sum = g->transposed ? sum_taps_back(o, start, plane, oc, oy, ox)
+                                          : sum_taps(o, start, plane, channel, oy, ox);
+        etc_wide_put(o->kind, sum, y, i);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
 /* x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, out */
 EtcStatus etc_convolution(const EtcCall *c)
 {
@@ -114,12 +193,15 @@ EtcStatus etc_convolution(const EtcCall *c)
     if (st != ETC_OK) {
         return st;
     }
-    if ((x->dtype != ETC_F32) || (w->dtype != ETC_F32) || (y->dtype != ETC_F32) ||
-        ((bias != NULL) && (bias->dtype != ETC_F32)) || !etc_is_plain(x) || !etc_is_plain(w) ||
-        !etc_is_plain(y)) {
+    if ((etc_kind((int)x->dtype) == ETC_KIND_NONE) || (w->dtype != x->dtype) ||
+        (y->dtype != x->dtype) || ((bias != NULL) && (bias->dtype != x->dtype)) ||
+        !etc_is_plain(x) || !etc_is_plain(w) || !etc_is_plain(y)) {
         return ETC_UNSUPPORTED;
     }
-    if (etc_numel(y) > 0) {
+    if ((etc_numel(y) > 0) && (x->dtype != ETC_F32)) {
+        const Wide o = {c, x, w, etc_wide_kind((int)x->dtype), g};
+        convolve_wide(&o, bias, y);
+    } else if (etc_numel(y) > 0) {
         c->cores->conv((const float *)x->data, (const float *)w->data,
                        (bias != NULL) ? (const float *)bias->data : NULL, (float *)y->data, &g,
                        c->scratch);

@@ -58,18 +58,11 @@ static void copy_same(const View *y, const View *x, const EtcWalk *w)
     etc_copy_nd(x->data, y->data, &g);
 }
 
-/* What holds elements of a dtype exactly; the short floats
- * are copied and cast, not computed with. */
-static EtcKind cast_kind(int dtype)
-{
-    return ((dtype == ETC_F16) || (dtype == ETC_BF16)) ? ETC_KIND_F32 : etc_kind(dtype);
-}
-
 /* Elements pass through the type that holds the source's exactly. */
 static void copy_cast(const EtcCall *c, const View *y, const View *x, EtcWalk *w)
 {
     enum { CHUNK = 1024 };
-    const EtcKind kind = cast_kind(x->dtype);
+    const EtcKind kind = etc_cast_kind(x->dtype);
     const int64_t y_size = (int64_t)etc_dtype_size(y->dtype);
     const int64_t x_size = (int64_t)etc_dtype_size(x->dtype);
     const int64_t n = w->dim[w->rank - 1];
@@ -105,7 +98,7 @@ static EtcStatus copy_views(const EtcCall *c, const View *y, const View *x)
         copy_same(y, x, &w);
         return ETC_OK;
     }
-    if ((cast_kind(y->dtype) == ETC_KIND_NONE) || (cast_kind(x->dtype) == ETC_KIND_NONE)) {
+    if ((etc_cast_kind(y->dtype) == ETC_KIND_NONE) || (etc_cast_kind(x->dtype) == ETC_KIND_NONE)) {
         return ETC_UNSUPPORTED;
     }
     copy_cast(c, y, x, &w);
@@ -635,7 +628,7 @@ EtcStatus etc_split_with_sizes_copy(const EtcCall *c)
 
 static EtcStatus fill(const EtcCall *c, EtcTensor *y, const EtcScalar *s)
 {
-    const EtcKind kind = etc_kind((int)y->dtype);
+    const EtcKind kind = etc_cast_kind((int)y->dtype);
     if (kind == ETC_KIND_NONE) {
         return ETC_UNSUPPORTED;
     }

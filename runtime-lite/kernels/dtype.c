@@ -23,6 +23,11 @@ EtcKind etc_kind(int dtype)
     }
 }
 
+EtcKind etc_cast_kind(int dtype)
+{
+    return ((dtype == ETC_F16) || (dtype == ETC_BF16)) ? ETC_KIND_F32 : etc_kind(dtype);
+}
+
 int etc_kind_dtype(EtcKind kind)
 {
     return (kind == ETC_KIND_F32) ? ETC_F32 : (kind == ETC_KIND_F64) ? ETC_F64 : ETC_I64;
@@ -167,6 +172,7 @@ static void fetch_f64(int dtype, const void *p, int64_t stride, int64_t n, void 
     T *y = (T *)buf;
     switch (dtype) {
         FLOATS(FETCH) INTS(FETCH) FETCH_BOOL
+        FETCH_SHORT(ETC_F16, etc_from_half) FETCH_SHORT(ETC_BF16, etc_from_bfloat)
     default:
         break;
     }

@@ -1,7 +1,8 @@
-/* group_norm.c -- wrappers of normalization in groups: float. */
+/* group_norm.c -- wrappers of normalization in groups: float and double. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
+#include "runtime-lite/kernels/wide.h"
 #include <string.h>
 
 typedef struct Norm {
@@ -10,15 +11,14 @@ typedef struct Norm {
     double eps;
 } Norm;
 
-static int is_channel_vector(const EtcTensor *t, int64_t channels)
+static int is_like(const EtcTensor *t, const EtcTensor *x)
 {
-    return (t == NULL) ||
-           ((t->dtype == ETC_F32) && (t->rank == 1) && (t->dim[0] == channels) && etc_is_plain(t));
+    return (t == NULL) || ((t->dtype == x->dtype) && etc_is_plain(t));
 }
 
-static int is_float(const EtcTensor *t)
+static int is_channel_vector(const EtcTensor *t, const EtcTensor *x)
 {
-    return (t == NULL) || ((t->dtype == ETC_F32) && etc_is_plain(t));
+    return (t == NULL) || (is_like(t, x) && (t->rank == 1) && (t->dim[0] == x->dim[1]));
 }
 
 static EtcStatus resize(const Norm *a)
@@ -34,10 +34,10 @@ static EtcStatus resize(const Norm *a)
     return st;
 }
 
-static void fill(EtcTensor *t, float value)
+static void fill(EtcTensor *t, double value)
 {
     for (int64_t i = 0; (t != NULL) && (i < etc_numel(t)); i++) {
-        ((float *)t->data)[i] = value;
+        etc_put(ETC_KIND_F64, &value, (int)t->dtype, etc_at(t, i), 1, 1);
     }
 }
 
@@ -46,23 +46,51 @@ static float *data_of(const EtcTensor *t)
     return (t != NULL) ? (float *)t->data : NULL;
 }
 
+static double double_at(const EtcTensor *t, int64_t i, double otherwise)
+{
+    return (t != NULL) ? ((const double *)t->data)[i] : otherwise;
+}
+
+/* As group_norm.h, in double. */
+static void normalize_f64(const Norm *a, const EtcGroupNorm *g)
+{
+    const int64_t each = g->channels * g->inner;
+    for (int64_t i = 0; i < (g->n * g->groups); i++) {
+        const double *x = (const double *)a->x->data + (i * each);
+        double *y = (double *)a->y->data + (i * each), m, r;
+        etc_wide_moments(x, each, a->eps, &m, &r);
+        for (int64_t k = 0; k < each; k++) {
+            const int64_t channel = ((i % g->groups) * g->channels) + (k / g->inner);
+            y[k] = ((x[k] - m) * (r * double_at(a->weight, channel, 1.0))) +
+                   double_at(a->bias, channel, 0.0);
+        }
+        if (a->mean != NULL) {
+            ((double *)a->mean->data)[i] = m;
+        }
+        if (a->rstd != NULL) {
+            ((double *)a->rstd->data)[i] = r;
+        }
+    }
+}
+
 static EtcStatus normalize(const EtcCall *c, const Norm *a)
 {
     EtcGroupNorm g;
     if ((a->x->rank < 2) || (a->groups < 1) || ((a->x->dim[1] % a->groups) != 0) ||
-        !is_channel_vector(a->weight, a->x->dim[1]) || !is_channel_vector(a->bias, a->x->dim[1])) {
+        !is_channel_vector(a->weight, a->x) || !is_channel_vector(a->bias, a->x)) {
         return ETC_BAD_ARG;
     }
     EtcStatus st = resize(a);
     if (st != ETC_OK) {
         return st;
     }
-    if (!is_float(a->x) || !is_float(a->y) || !is_float(a->mean) || !is_float(a->rstd)) {
+    if (!etc_is_float((int)a->x->dtype) || !is_like(a->x, a->x) || !is_like(a->y, a->x) ||
+        !is_like(a->mean, a->x) || !is_like(a->rstd, a->x)) {
         return ETC_UNSUPPORTED;
     }
     if (etc_numel(a->x) == 0) { /* of nothing: mean 0, deviation not a number */
-        fill(a->mean, 0.0f);
-        fill(a->rstd, __builtin_nanf(""));
+        fill(a->mean, 0.0);
+        fill(a->rstd, __builtin_nan(""));
         return ETC_OK;
     }
     memset(&g, 0, sizeof g);
@@ -71,6 +99,10 @@ static EtcStatus normalize(const EtcCall *c, const Norm *a)
     g.channels = a->x->dim[1] / a->groups;
     g.inner = etc_numel(a->x) / g.n / a->x->dim[1];
     g.eps = (float)a->eps;
+    if (a->x->dtype == ETC_F64) {
+        normalize_f64(a, &g);
+        return ETC_OK;
+    }
     c->cores->group_norm(data_of(a->x), data_of(a->weight), data_of(a->bias), data_of(a->y),
                          data_of(a->mean), data_of(a->rstd), &g);
     return ETC_OK;

@@ -329,20 +329,68 @@ static int spread_values(EtcIndex *g, const Picked *p, const EtcTensor *values)
     return lead >= 0;
 }
 
+/* y[to] += values[from] */
+static void add_to(EtcKind kind, const EtcTensor *y, int64_t to, const EtcTensor *values,
+                   int64_t from)
+{
+    union {
+        float f32;
+        double f64;
+        uint64_t i64;
+    } sum, buffer;
+    memset(&sum, 0, sizeof sum);
+    memset(&buffer, 0, sizeof buffer);
+    const size_t size = (kind == ETC_KIND_F32) ? sizeof sum.f32 : sizeof sum;
+    memcpy(&sum, etc_fetch(kind, (int)y->dtype, etc_at(y, to), 1, 1, &buffer), size);
+    const void *more = etc_fetch(kind, (int)y->dtype, etc_at(values, from), 1, 1, &buffer);
+    if (kind == ETC_KIND_F32) {
+        sum.f32 += *(const float *)more;
+    } else if (kind == ETC_KIND_F64) {
+        sum.f64 += *(const double *)more;
+    } else {
+        sum.i64 += *(const uint64_t *)more;
+    }
+    etc_put(kind, &sum, (int)y->dtype, etc_at(y, to), 1, 1);
+}
+
+/* Adds the values to the selected places one after the other, rounded each time to what is stored:
+ * a place may be named twice.  1, or 0 where an index was out of range. */
+static int accumulate(const EtcTensor *y, const EtcTensor *values, const EtcIndex *g)
+{
+    const EtcKind kind = etc_cast_kind((int)y->dtype);
+    const int32_t in = g->rank - 1;
+    int64_t count[16] = {0}, at[16] = {0}, plain = 0, own = 0;
+    int ok = 1, is_row = 1;
+    const int state = etc_index_begin(g, &is_row);
+    if (state != 1) {
+        return state == 0;
+    }
+    do {
+        for (int64_t i = 0; i < g->dim[in]; i++) {
+            const int64_t to = own + (i * g->own[in]) + etc_index_distance(g, at, i, &ok);
+            add_to(kind, y, to, values, plain + (i * g->plain[in]));
+        }
+    } while (etc_index_next(g, count, at, &plain, &own));
+    return ok;
+}
+
 /* x, indices, values, accumulate, out: out becomes x, then its selected places the values */
 EtcStatus etc_index_put(const EtcCall *c)
 {
     EtcTensor *x, *values, *y;
     Picked p;
-    int accumulate;
+    int adds;
     if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 2, &values) ||
-        !etc_arg_bool(c, 3, &accumulate) || !etc_arg_tensor(c, 4, &y) || (x->dtype != y->dtype) ||
-        ((values->data == NULL) && (etc_numel(values) != 0))) {
+        !etc_arg_bool(c, 3, &adds) || !etc_arg_tensor(c, 4, &y) || (x->dtype != y->dtype) ||
+        (values->dtype != x->dtype) || ((values->data == NULL) && (etc_numel(values) != 0))) {
         return ETC_BAD_ARG;
     }
-    EtcStatus st = accumulate ? ETC_UNSUPPORTED : read_indices(c, 1, x, &p);
+    EtcStatus st = read_indices(c, 1, x, &p);
     if (st != ETC_OK) {
         return st;
+    }
+    if (adds && (etc_cast_kind((int)x->dtype) == ETC_KIND_NONE)) {
+        return ETC_UNSUPPORTED;
     }
     st = result_shape(x, &p) ? etc_resize(y, x->dim, x->rank) : ETC_BAD_ARG;
     if (st != ETC_OK) {
@@ -362,6 +410,9 @@ EtcStatus etc_index_put(const EtcCall *c)
         return ETC_BAD_ARG;
     }
     add_indices(&g, y, &p);
+    if (adds) {
+        return accumulate(y, values, &g) ? ETC_OK : ETC_BAD_ARG;
+    }
     return follow(y, values, &g);
 }
 
@@ -371,10 +422,22 @@ typedef struct Ranked { /* a row of values, and the places of the best so far, t
     const EtcTensor *x;
     EtcTensor *index;
     EtcKind kind;
-    int64_t from, step;        /* elements, in x */
+    int64_t n, from, step;     /* elements, in x */
     int64_t index_at, stride; /* elements, in index */
     int largest;
 } Ranked;
+
+static int64_t *best_of(const Ranked *r, int64_t at)
+{
+    return (int64_t *)r->index->data + r->index_at + (at * r->stride);
+}
+
+/* The at-th best.  Memory that has been written is read again here, so what it says is checked. */
+static int64_t place_of(const Ranked *r, int64_t at)
+{
+    const int64_t i = *best_of(r, at);
+    return ((i >= 0) && (i < r->n)) ? i : 0;
+}
 
 /* Whether a stands before b; a NaN is larger than any number. */
 static int precedes(const Ranked *r, const void *a, const void *b)
@@ -398,13 +461,12 @@ static const void *value_at(const Ranked *r, int64_t i, uint64_t *buffer)
  * stays before. */
 static int64_t rank_one(const Ranked *r, int64_t i, int64_t n, int64_t k)
 {
-    int64_t *best = (int64_t *)r->index->data + r->index_at;
     uint64_t a_buffer, b_buffer;
     const void *a = value_at(r, i, &a_buffer);
     int64_t lo = 0, hi = n;
     while (lo < hi) {
         const int64_t at = lo + ((hi - lo) / 2);
-        if (precedes(r, a, value_at(r, best[at * r->stride], &b_buffer))) {
+        if (precedes(r, a, value_at(r, place_of(r, at), &b_buffer))) {
             hi = at;
         } else {
             lo = at + 1;
@@ -415,23 +477,22 @@ static int64_t rank_one(const Ranked *r, int64_t i, int64_t n, int64_t k)
     }
     const int64_t last = (n < k) ? n : (k - 1);
     for (int64_t at = last; at > lo; at--) {
-        best[at * r->stride] = best[(at - 1) * r->stride];
+        *best_of(r, at) = *best_of(r, at - 1);
     }
-    best[lo * r->stride] = i;
+    *best_of(r, lo) = i;
     return (n < k) ? (n + 1) : n;
 }
 
-static void rank_row(const Ranked *r, int64_t n, int64_t k, EtcTensor *values)
+static void rank_row(const Ranked *r, int64_t k, EtcTensor *values)
 {
-    const int64_t *best = (const int64_t *)r->index->data + r->index_at;
     const size_t size = etc_dtype_size((int)values->dtype);
     int64_t found = 0;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < r->n; i++) {
         found = rank_one(r, i, found, k);
     }
     for (int64_t i = 0; i < found; i++) {
         memcpy(etc_at(values, r->index_at + (i * r->stride)),
-               etc_at(r->x, r->from + (best[i * r->stride] * r->step)), size);
+               etc_at(r->x, r->from + (place_of(r, i) * r->step)), size);
     }
 }
 
@@ -443,12 +504,12 @@ static void rank_rows(Ranked *r, int32_t axis, int64_t k, EtcTensor *values)
         outer *= (i < axis) ? r->x->dim[i] : 1;
         inner *= (i > axis) ? r->x->dim[i] : 1;
     }
-    const int64_t n = (r->x->rank > 0) ? r->x->dim[axis] : 1;
+    r->n = (r->x->rank > 0) ? r->x->dim[axis] : 1;
     r->step = r->stride = inner;
     for (int64_t i = 0; i < (outer * inner); i++) {
-        r->from = ((i / inner) * n * inner) + (i % inner);
+        r->from = ((i / inner) * r->n * inner) + (i % inner);
         r->index_at = ((i / inner) * k * inner) + (i % inner);
-        rank_row(r, n, k, values);
+        rank_row(r, k, values);
     }
 }
 

@@ -2,8 +2,12 @@
 #include "runtime-lite/kernels/kernels.h"
 #include <string.h>
 
+enum { SELF = -1 };
+
 static const EtcKernelRow rows[] = {
-#define KERNEL(name, function, n_args) {name, etc_##function, n_args},
+#define KERNEL(name, function, n_args, n_outs, inplace)                             \
+    {name, etc_##function, n_args, (n_outs == SELF) ? 0 : ((n_args) - (n_outs)),     \
+     (n_outs == SELF) ? 1 : (n_outs), inplace},
 #include "runtime-lite/kernels/kernels.def"
 };
 

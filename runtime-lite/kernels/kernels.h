@@ -4,7 +4,7 @@
 
 #include "runtime-lite/etc_rt.h"
 
-#define KERNEL(name, function, n_args) EtcKernel etc_##function;
+#define KERNEL(name, function, n_args, n_outs, inplace) EtcKernel etc_##function;
 #include "runtime-lite/kernels/kernels.def"
 
 /* Rows of ir/ops.def that no .pte calls. */

@@ -256,7 +256,7 @@ CHOOSE(i64, int64_t)
 /* w walks y, a, b and the condition. */
 static void where_row(const EtcCall *c, const Job *j, const EtcTensor *p, const EtcWalk *w)
 {
-    const EtcKind kind = etc_kind(j->dtype);
+    const EtcKind kind = etc_cast_kind(j->dtype);
     const int32_t in = w->rank - 1;
     const int64_t n = w->dim[in], sy = w->stride[0][in], sp = w->stride[3][in];
     unsigned char *buf = (unsigned char *)c->scratch;
@@ -298,7 +298,9 @@ EtcStatus etc_where(const EtcCall *c)
         return ETC_BAD_ARG;
     }
     const Job j = {a, b, y, etc_promote_tensors(a, b), NULL};
-    if ((j.dtype < 0) || (etc_kind(j.dtype) == ETC_KIND_NONE)) {
+    if ((j.dtype < 0) || (etc_cast_kind(j.dtype) == ETC_KIND_NONE) ||
+        (etc_cast_kind((int)a->dtype) == ETC_KIND_NONE) ||
+        (etc_cast_kind((int)b->dtype) == ETC_KIND_NONE)) {
         return ETC_UNSUPPORTED;
     }
     EtcStatus st = ((int)y->dtype == j.dtype) ? etc_resize64(y, dim, rank) : ETC_BAD_ARG;

@@ -1,7 +1,9 @@
-/* matmul.c -- wrappers of linear, mm, bmm and addmm: float, row-major. */
+/* matmul.c -- wrappers of linear, mm, bmm and addmm: row-major, float by the cores, double and
+ * integers one sum after the other. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
+#include "runtime-lite/kernels/wide.h"
 
 static EtcMatmul geometry(int64_t m, int64_t n, int64_t k)
 {
@@ -9,26 +11,42 @@ static EtcMatmul geometry(int64_t m, int64_t n, int64_t k)
     return g;
 }
 
-static EtcStatus check(const EtcTensor *t)
-{
-    return ((t->dtype == ETC_F32) && etc_is_plain(t)) ? ETC_OK : ETC_UNSUPPORTED;
-}
-
 static EtcStatus check3(const EtcTensor *a, const EtcTensor *b, const EtcTensor *y)
 {
     if ((a->dtype != b->dtype) || (a->dtype != y->dtype)) {
         return ETC_BAD_ARG;
     }
-    if ((check(a) != ETC_OK) || (check(b) != ETC_OK) || (check(y) != ETC_OK)) {
+    if ((etc_kind((int)a->dtype) == ETC_KIND_NONE) || !etc_is_plain(a) || !etc_is_plain(b) ||
+        !etc_is_plain(y)) {
         return ETC_UNSUPPORTED;
     }
     return ETC_OK;
 }
 
+/* Product `batch` of matrices that lie one behind the other; a sum starts from its column's bias,
+ * if there is one. */
+static void multiply_wide(const EtcCall *c, const EtcTensor *a, const EtcTensor *b,
+                          const EtcTensor *bias, const EtcTensor *y, const EtcMatmul *g,
+                          int64_t batch)
+{
+    const EtcKind kind = etc_wide_kind((int)a->dtype);
+    for (int64_t i = 0; i < (g->m * g->n); i++) {
+        const int64_t column = i % g->n, at = batch * g->k * g->n;
+        const EtcLine row = {a, ((batch * g->m) + (i / g->n)) * g->k, 1};
+        const EtcLine of_b = {b, at + (column * (g->is_b_t ? g->k : 1)), g->is_b_t ? 1 : g->n};
+        const EtcWide start = (bias != NULL) ? etc_wide_get(kind, bias, column)
+                                             : etc_wide_zero(kind);
+        etc_wide_put(kind, etc_wide_dot(c, kind, start, row, of_b, g->k), y,
+                     (batch * g->m * g->n) + i);
+    }
+}
+
 static void multiply(const EtcCall *c, const EtcTensor *a, const EtcTensor *b,
                      const EtcTensor *bias, EtcTensor *y, const EtcMatmul *g)
 {
-    if (etc_numel(y) > 0) {
+    if ((etc_numel(y) > 0) && (y->dtype != ETC_F32)) {
+        multiply_wide(c, a, b, bias, y, g, 0);
+    } else if (etc_numel(y) > 0) {
         c->cores->matmul((const float *)a->data, (const float *)b->data,
                          (bias != NULL) ? (const float *)bias->data : NULL, (float *)y->data, g,
                          c->scratch);
@@ -114,6 +132,10 @@ EtcStatus etc_bmm(const EtcCall *c)
     }
     const EtcMatmul g = geometry(dim[1], dim[2], a->dim[2]);
     for (int64_t i = 0; i < dim[0]; i++) {
+        if (y->dtype != ETC_F32) {
+            multiply_wide(c, a, b, NULL, y, &g, i);
+            continue;
+        }
         c->cores->matmul((const float *)a->data + (i * g.m * g.k),
                          (const float *)b->data + (i * g.k * g.n), NULL,
                          (float *)y->data + (i * g.m * g.n), &g, c->scratch);
@@ -121,12 +143,17 @@ EtcStatus etc_bmm(const EtcCall *c)
     return ETC_OK;
 }
 
-/* Element i, j of self, spread to two dimensions. */
-static float self_at(const EtcTensor *self, int64_t i, int64_t j)
+/* Where element i, j of self, spread to two dimensions, lies. */
+static int64_t place_in(const EtcTensor *self, int64_t i, int64_t j)
 {
     const int64_t cols = (self->rank > 0) ? self->dim[self->rank - 1] : 1;
     const int64_t rows = (self->rank > 1) ? self->dim[0] : 1;
-    return ((const float *)self->data)[(((rows == 1) ? 0 : i) * cols) + ((cols == 1) ? 0 : j)];
+    return (((rows == 1) ? 0 : i) * cols) + ((cols == 1) ? 0 : j);
+}
+
+static float self_at(const EtcTensor *self, int64_t i, int64_t j)
+{
+    return ((const float *)self->data)[place_in(self, i, j)];
 }
 
 static int can_spread(const EtcTensor *self, const EtcTensor *y)
@@ -135,6 +162,26 @@ static int can_spread(const EtcTensor *self, const EtcTensor *y)
     const int64_t rows = (self->rank > 1) ? self->dim[0] : 1;
     return (self->rank <= 2) && ((cols == y->dim[1]) || (cols == 1)) &&
            ((rows == y->dim[0]) || (rows == 1));
+}
+
+/* y holds the product: alpha times that, and beta times self unless beta is 0.  As in torch, integers
+ * take factors without their fractions. */
+static void add_self_wide(const EtcTensor *self, const EtcScalar *beta, const EtcScalar *alpha,
+                          const EtcTensor *y)
+{
+    const EtcKind kind = etc_wide_kind((int)y->dtype);
+    const int is_f64 = kind == ETC_KIND_F64;
+    const EtcWide by = is_f64 ? (EtcWide){.f64 = alpha->d} : (EtcWide){.i64 = (uint64_t)alpha->i};
+    const EtcWide of = is_f64 ? (EtcWide){.f64 = beta->d} : (EtcWide){.i64 = (uint64_t)beta->i};
+    for (int64_t i = 0; i < etc_numel(y); i++) {
+        EtcWide sum = etc_wide_product(kind, etc_wide_get(kind, y, i), by);
+        if (beta->d != 0.0) {
+            const int64_t at = place_in(self, i / y->dim[1], i % y->dim[1]);
+            const EtcWide s = etc_wide_product(kind, etc_wide_get(kind, self, at), of);
+            sum = etc_wide_sum(kind, sum, s);
+        }
+        etc_wide_put(kind, sum, y, i);
+    }
 }
 
 /* self, a[m, k], b[k, n], beta, alpha, out = beta self + alpha (a b).  With factors of 1 the sums
@@ -158,6 +205,11 @@ EtcStatus etc_addmm(const EtcCall *c)
     }
     if ((st != ETC_OK) || (etc_numel(y) == 0)) {
         return st;
+    }
+    if (y->dtype != ETC_F32) {
+        multiply(c, a, b, NULL, y, &g);
+        add_self_wide(self, &beta, &alpha, y);
+        return ETC_OK;
     }
     const int is_plain_sum = (alpha.d == 1.0) && (beta.d == 1.0);
     float *to = (float *)y->data;

@@ -2,11 +2,17 @@
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
+#include "runtime-lite/kernels/wide.h"
 
-/* NULL, or float of `channels` elements */
-static int is_channel_vector(const EtcTensor *t, int64_t channels)
+/* NULL, or of `channels` elements and x's dtype */
+static int is_channel_vector(const EtcTensor *t, const EtcTensor *x, int64_t channels)
 {
-    return (t == NULL) || ((t->dtype == ETC_F32) && (etc_numel(t) == channels));
+    return (t == NULL) || ((t->dtype == x->dtype) && (etc_numel(t) == channels));
+}
+
+static int is_like(const EtcTensor *t, const EtcTensor *x)
+{
+    return (t->dtype == x->dtype) && etc_is_plain(t);
 }
 
 static void normalize(const EtcCall *c, const EtcTensor *x, const EtcTensor *const p[4], float eps,
@@ -23,6 +29,25 @@ static void normalize(const EtcCall *c, const EtcTensor *x, const EtcTensor *con
         etc_batch_norm_fold(v[0], v[1], v[2], v[3], eps, &scale, &shift);
         c->cores->scale_shift((const float *)x->data + (i * plane), scale, shift,
                               (float *)y->data + (i * plane), plane);
+    }
+}
+
+/* The same in double; p: weight, bias, mean, variance. */
+static void normalize_f64(const EtcTensor *x, const EtcTensor *const p[4], double eps,
+                          const EtcTensor *y)
+{
+    const int64_t channels = x->dim[1], rows = (int64_t)x->dim[0] * channels;
+    const int64_t plane = etc_numel(x) / rows;
+    for (int64_t i = 0; i < rows; i++) {
+        const double *from = (const double *)x->data + (i * plane);
+        double *to = (double *)y->data + (i * plane), v[4] = {1.0, 0.0, 0.0, 1.0};
+        for (int k = 0; k < 4; k++) {
+            v[k] = (p[k] != NULL) ? ((const double *)p[k]->data)[i % channels] : v[k];
+        }
+        const double scale = v[0] / __builtin_sqrt(v[3] + eps), shift = v[1] - (v[2] * scale);
+        for (int64_t k = 0; k < plane; k++) {
+            to[k] = (from[k] * scale) + shift;
+        }
     }
 }
 
@@ -45,16 +70,18 @@ EtcStatus etc_native_batch_norm(const EtcCall *c)
     if (st != ETC_OK) {
         return st;
     }
-    if ((x->dtype != ETC_F32) || (y->dtype != ETC_F32) || !etc_is_plain(x) || !etc_is_plain(y)) {
+    if (!etc_is_float((int)x->dtype) || !is_like(x, x) || !is_like(y, x)) {
         return ETC_UNSUPPORTED;
     }
     const int64_t n = x->dim[1];
-    if (!is_channel_vector(weight, n) || !is_channel_vector(bias, n) ||
-        !is_channel_vector(mean, n) || !is_channel_vector(var, n)) {
+    if (!is_channel_vector(weight, x, n) || !is_channel_vector(bias, x, n) ||
+        !is_channel_vector(mean, x, n) || !is_channel_vector(var, x, n)) {
         return ETC_BAD_ARG;
     }
-    if (etc_numel(x) > 0) {
-        const EtcTensor *const p[4] = {weight, bias, mean, var};
+    const EtcTensor *const p[4] = {weight, bias, mean, var};
+    if ((etc_numel(x) > 0) && (x->dtype == ETC_F64)) {
+        normalize_f64(x, p, eps, y);
+    } else if (etc_numel(x) > 0) {
         normalize(c, x, p, (float)eps, y);
     }
     return ETC_OK;
@@ -104,17 +131,41 @@ static const float *floats(const EtcTensor *t)
     return (t != NULL) ? (const float *)t->data : NULL;
 }
 
-static EtcStatus layer_norm(const EtcCall *c, const LayerNorm *a, EtcTensor *y, float *mean,
-                            float *rstd)
+/* The same in double. */
+static void layer_norm_f64(const LayerNorm *a, const EtcTensor *y, const EtcTensor *mean,
+                           const EtcTensor *rstd)
 {
-    if ((a->x->dtype != ETC_F32) || (y->dtype != ETC_F32) || !etc_is_plain(a->x) ||
-        !etc_is_plain(y)) {
+    const EtcTensor *const p[2] = {a->weight, a->bias};
+    for (int64_t r = 0; r < (etc_numel(a->x) / a->n); r++) {
+        const double *x = (const double *)a->x->data + (r * a->n);
+        double *to = (double *)y->data + (r * a->n), m, by;
+        etc_wide_moments(x, a->n, a->eps, &m, &by);
+        for (int64_t i = 0; i < a->n; i++) {
+            const double w = (p[0] != NULL) ? ((const double *)p[0]->data)[i] : 1.0;
+            const double b = (p[1] != NULL) ? ((const double *)p[1]->data)[i] : 0.0;
+            to[i] = (((x[i] - m) * by) * w) + b;
+        }
+        if (mean != NULL) {
+            ((double *)mean->data)[r] = m;
+            ((double *)rstd->data)[r] = by;
+        }
+    }
+}
+
+/* mean and rstd: both or neither */
+static EtcStatus layer_norm(const EtcCall *c, const LayerNorm *a, EtcTensor *y, EtcTensor *mean,
+                            EtcTensor *rstd)
+{
+    if (!etc_is_float((int)a->x->dtype) || !is_like(a->x, a->x) || !is_like(y, a->x)) {
         return ETC_UNSUPPORTED;
     }
-    if (etc_numel(a->x) > 0) {
+    if ((etc_numel(a->x) > 0) && (a->x->dtype == ETC_F64)) {
+        layer_norm_f64(a, y, mean, rstd);
+    } else if (etc_numel(a->x) > 0) {
         c->cores->layer_norm((const float *)a->x->data, floats(a->weight), floats(a->bias),
-                             (float)a->eps, (float *)y->data, etc_numel(a->x) / a->n, a->n, mean,
-                             rstd);
+                             (float)a->eps, (float *)y->data, etc_numel(a->x) / a->n, a->n,
+                             (mean != NULL) ? (float *)mean->data : NULL,
+                             (rstd != NULL) ? (float *)rstd->data : NULL);
     }
     return ETC_OK;
 }
@@ -150,8 +201,8 @@ EtcStatus etc_native_layer_norm(const EtcCall *c)
     if (st != ETC_OK) {
         return st;
     }
-    if ((mean->dtype != ETC_F32) || (rstd->dtype != ETC_F32)) {
+    if ((mean->dtype != a.x->dtype) || (rstd->dtype != a.x->dtype)) {
         return ETC_UNSUPPORTED;
     }
-    return layer_norm(c, &a, y, (float *)mean->data, (float *)rstd->data);
+    return layer_norm(c, &a, y, mean, rstd);
 }

@@ -160,6 +160,20 @@ EtcStatus etc_flip(const EtcCall *c)
     return copy_pieces(x, y, &p);
 }
 
+/* Elements from .. to - 1 of an axis of n that goes on on both sides: those before its first, its
+ * own, those behind its last.  Where one border cuts more than the axis has, only the other side
+ * is left. */
+static void pad_axis(int64_t n, int64_t from, int64_t to, int is_reflection, Piece piece[3])
+{
+    const int64_t step = is_reflection ? -1 : 0, behind = etc_max_i64(n, from);
+    const int64_t before = etc_max_i64(etc_min_i64(to, 0) - from, 0);
+    const int64_t after = etc_max_i64(to - behind, 0), kept = to - from - before - after;
+    piece[0] = (Piece){0, is_reflection ? -from : 0, before, step};
+    piece[1] = (Piece){before, etc_max_i64(from, 0), kept, 1};
+    piece[2] = (Piece){before + kept, is_reflection ? ((2 * (n - 1)) - behind) : (n - 1), after,
+                       step};
+}
+
 /* x, padding (last dimension first: before, after), out; a negative border cuts */
 static EtcStatus pad(const EtcCall *c, int is_reflection)
 {
@@ -176,17 +190,12 @@ static EtcStatus pad(const EtcCall *c, int is_reflection)
         const int64_t n = x->dim[d], lo = pads.v[2 * i], hi = pads.v[(2 * i) + 1];
         const int64_t most = is_reflection ? (n - 1) : INT32_MAX;
         if ((lo > most) || (hi > most) || (lo < -INT32_MAX) || (hi < -INT32_MAX) ||
-            ((n + etc_min_i64(lo, 0) + etc_min_i64(hi, 0)) < 1)) {
+            (n < 1) || ((n + lo + hi) < 1)) {
             return ETC_BAD_ARG;
         }
-        const int64_t before = etc_max_i64(lo, 0), cut = etc_max_i64(-lo, 0);
-        const int64_t kept = n - cut - etc_max_i64(-hi, 0);
+        pad_axis(n, -lo, n + hi, is_reflection, p.piece[d]);
         p.count[d] = 3;
-        p.piece[d][0] = is_reflection ? (Piece){0, before, before, -1} : (Piece){0, 0, before, 0};
-        p.piece[d][1] = (Piece){before, cut, kept, 1};
-        p.piece[d][2] = (Piece){before + kept, is_reflection ? (n - 2) : (n - 1),
-                                etc_max_i64(hi, 0), is_reflection ? -1 : 0};
-        p.size[d] = before + kept + etc_max_i64(hi, 0);
+        p.size[d] = n + lo + hi;
     }
     return copy_pieces(x, y, &p);
 }

@@ -1,7 +1,9 @@
-/* pool.c -- wrappers of max and average pooling: float, [channels, h, w] or [n, channels, h, w]. */
+/* pool.c -- wrappers of max and average pooling, [channels, h, w] or [n, channels, h, w]: float by
+ * the cores, double and integers one window after the other. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
+#include "runtime-lite/kernels/wide.h"
 #include <string.h>
 
 static int is_byte(const EtcTensor *t)
@@ -77,6 +79,112 @@ static int read_image(const EtcTensor *x, EtcPool *g)
     return (g->ih > 0) && (g->iw > 0);
 }
 
+/* -- double and integers ------------------------------------------------------------------- */
+
+/* Whether v is larger than all before; NaN is. */
+static int is_more(EtcKind kind, EtcWide v, EtcWide max)
+{
+    return (kind == ETC_KIND_F64) ? ((v.f64 > max.f64) || (v.f64 != v.f64))
+                                  : ((int64_t)v.i64 > (int64_t)max.i64);
+}
+
+/* The least that a dtype holds: the answer of a window without an element. */
+static EtcWide least(int dtype)
+{
+    const int is_signed = (dtype == ETC_I8) || (dtype == ETC_I16) || (dtype == ETC_I32) ||
+                          (dtype == ETC_I64);
+    EtcWide v;
+    if (dtype == ETC_F64) {
+        v.f64 = -__builtin_inf();
+    } else {
+        v.i64 = is_signed ? (UINT64_MAX << ((8 * etc_dtype_size(dtype)) - 1)) : 0u;
+    }
+    return v;
+}
+
+/* As etc_max_windows does. */
+static void max_pool_wide(const EtcTensor *x, EtcTensor *y, int64_t *where, const EtcPool *g)
+{
+    const EtcKind kind = etc_wide_kind((int)x->dtype);
+    for (int64_t o = 0; o < etc_numel(y); o++) {
+        const int64_t plane = (o / (g->oh * g->ow)) * g->ih * g->iw;
+        int64_t y0 = (((o / g->ow) % g->oh) * g->sh) - g->ph, x0 = ((o % g->ow) * g->sw) - g->pw;
+        const int64_t y1 = etc_min_i64(y0 + (g->kh * g->dh), g->ih);
+        const int64_t x1 = etc_min_i64(x0 + (g->kw * g->dw), g->iw);
+        y0 += (y0 < 0) ? (((g->dh - 1 - y0) / g->dh) * g->dh) : 0;
+        x0 += (x0 < 0) ? (((g->dw - 1 - x0) / g->dw) * g->dw) : 0;
+        EtcWide max = least((int)x->dtype);
+        int64_t at = (y0 * g->iw) + x0;
+        for (int64_t i = y0; i < y1; i += g->dh) {
+            for (int64_t j = x0; j < x1; j += g->dw) {
+                const EtcWide v = etc_wide_get(kind, x, plane + (i * g->iw) + j);
+                if (is_more(kind, v, max)) {
+                    max = v;
+                    at = (i * g->iw) + j;
+                }
+            }
+        }
+        etc_wide_put(kind, max, y, o);
+        if (where != NULL) {
+            where[o] = at;
+        }
+    }
+}
+
+/* Where output `o` along an axis looks, [at[0], at[1]), padding included. */
+static void span(const EtcPool *g, int64_t o, int64_t size, int64_t out, int64_t k, int64_t stride,
+                 int64_t pad, int64_t at[2])
+{
+    at[0] = g->adaptive ? ((o * size) / out) : ((o * stride) - pad);
+    at[1] = g->adaptive ? ((((o + 1) * size) + out - 1) / out)
+                        : etc_min_i64(at[0] + k, size + pad);
+}
+
+/* A sum by a count; integers are cut toward 0. */
+static EtcWide quotient(EtcKind kind, EtcWide sum, int64_t by)
+{
+    if (kind == ETC_KIND_F64) {
+        sum.f64 /= (double)by;
+    } else if (by == -1) { /* of INT64_MIN it would trap */
+        sum.i64 = 0u - sum.i64;
+    } else {
+        sum.i64 = (uint64_t)((int64_t)sum.i64 / by);
+    }
+    return sum;
+}
+
+/* As etc_avg_pool_f32 does. */
+static void avg_pool_wide(const EtcTensor *x, EtcTensor *y, const EtcPool *g)
+{
+    const EtcKind kind = etc_wide_kind((int)x->dtype);
+    for (int64_t o = 0; o < etc_numel(y); o++) {
+        const int64_t plane = (o / (g->oh * g->ow)) * g->ih * g->iw;
+        int64_t v[2], h[2];
+        span(g, (o / g->ow) % g->oh, g->ih, g->oh, g->kh, g->sh, g->ph, v);
+        span(g, o % g->ow, g->iw, g->ow, g->kw, g->sw, g->pw, h);
+        const int64_t padded = (v[1] - v[0]) * (h[1] - h[0]);
+        v[0] = etc_max_i64(v[0], 0);
+        h[0] = etc_max_i64(h[0], 0);
+        v[1] = etc_min_i64(v[1], g->ih);
+        h[1] = etc_min_i64(h[1], g->iw);
+        EtcWide sum = etc_wide_zero(kind);
+        for (int64_t i = v[0]; i < v[1]; i++) {
+            for (int64_t j = h[0]; j < h[1]; j++) {
+                const int64_t at = plane + (i * g->iw) + j;
+                sum = etc_wide_sum(kind, sum, etc_wide_get(kind, x, at));
+            }
+        }
+        const int64_t inside = etc_max_i64(v[1] - v[0], 0) * etc_max_i64(h[1] - h[0], 0);
+        const int64_t count = g->count_pad ? padded : inside;
+        if (inside > 0) {
+            sum = quotient(kind, sum, (g->divisor != 0) ? g->divisor : count);
+        }
+        etc_wide_put(kind, sum, y, o);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
 /* x, kernel_size, stride, padding, dilation, ceil_mode, out, and indices unless `where` is 0 */
 static EtcStatus max_pool(const EtcCall *c, int has_where)
 {
@@ -107,12 +215,17 @@ static EtcStatus max_pool(const EtcCall *c, int has_where)
         c->cores->max_pool_i8(x->data, y->data, x->dtype == ETC_I8, &g);
         return st;
     }
-    st = ((st == ETC_OK) && (x->dtype != ETC_F32)) ? ETC_UNSUPPORTED : st;
-    if ((st == ETC_OK) && (etc_numel(y) > 0)) {
-        c->cores->max_pool((const float *)x->data, (float *)y->data,
-                           has_where ? (int64_t *)where->data : NULL, &g, c->scratch);
+    st = ((st == ETC_OK) && (etc_kind((int)x->dtype) == ETC_KIND_NONE)) ? ETC_UNSUPPORTED : st;
+    if ((st != ETC_OK) || (etc_numel(y) == 0)) {
+        return st;
     }
-    return st;
+    int64_t *at = has_where ? (int64_t *)where->data : NULL;
+    if (x->dtype == ETC_F32) {
+        c->cores->max_pool((const float *)x->data, (float *)y->data, at, &g, c->scratch);
+    } else {
+        max_pool_wide(x, y, at, &g);
+    }
+    return ETC_OK;
 }
 
 EtcStatus etc_max_pool2d(const EtcCall *c)
@@ -128,11 +241,18 @@ EtcStatus etc_max_pool2d_with_indices(const EtcCall *c)
 static EtcStatus average(const EtcCall *c, const EtcTensor *x, EtcPool *g, EtcTensor *y)
 {
     EtcStatus st = (x->dtype == y->dtype) ? shape(x, g, y) : ETC_UNSUPPORTED;
-    st = ((st == ETC_OK) && (x->dtype != ETC_F32)) ? ETC_UNSUPPORTED : st;
-    if ((st == ETC_OK) && (etc_numel(y) > 0)) {
-        c->cores->avg_pool((const float *)x->data, (float *)y->data, g);
+    const int is_known = etc_is_float((int)x->dtype) ||
+                         (!g->adaptive && etc_is_int((int)x->dtype) && (x->dtype != ETC_BOOL));
+    st = ((st == ETC_OK) && !is_known) ? ETC_UNSUPPORTED : st;
+    if ((st != ETC_OK) || (etc_numel(y) == 0)) {
+        return st;
     }
-    return st;
+    if (x->dtype == ETC_F32) {
+        c->cores->avg_pool((const float *)x->data, (float *)y->data, g);
+    } else {
+        avg_pool_wide(x, y, g);
+    }
+    return ETC_OK;
 }
 
 /* x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override */

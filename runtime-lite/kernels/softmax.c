@@ -3,6 +3,23 @@
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
 
+/* As softmax.h, in double. */
+static void softmax_f64(const double *x, double *y, int64_t n, int64_t stride, int is_log)
+{
+    double max = -__builtin_inf(), sum = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        max = ((max > x[i * stride]) || (max != max)) ? max : x[i * stride];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        sum += etc_exp_f64(x[i * stride] - max);
+    }
+    const double log_sum = etc_log_f64(sum);
+    for (int64_t i = 0; i < n; i++) {
+        const double d = x[i * stride] - max;
+        y[i * stride] = is_log ? (d - log_sum) : (etc_exp_f64(d) / sum);
+    }
+}
+
 /* x, dim, half_to_float, out */
 static EtcStatus run(const EtcCall *c, int is_log)
 {
@@ -18,7 +35,7 @@ static EtcStatus run(const EtcCall *c, int is_log)
     if ((st != ETC_OK) || (x->dtype != y->dtype) || half_to_float) {
         return ETC_BAD_ARG;
     }
-    if ((x->dtype != ETC_F32) || !etc_is_plain(x) || !etc_is_plain(y)) {
+    if (!etc_is_float((int)x->dtype) || !etc_is_plain(x) || !etc_is_plain(y)) {
         return ETC_UNSUPPORTED;
     }
     if (etc_numel(x) == 0) {
@@ -32,7 +49,12 @@ static EtcStatus run(const EtcCall *c, int is_log)
     for (int64_t i = 0; i < outer; i++) {
         for (int64_t j = 0; j < inner; j++) {
             const int64_t at = (i * n * inner) + j;
-            c->cores->softmax((const float *)x->data + at, (float *)y->data + at, n, inner, is_log);
+            if (x->dtype == ETC_F64) {
+                softmax_f64((const double *)x->data + at, (double *)y->data + at, n, inner, is_log);
+            } else {
+                c->cores->softmax((const float *)x->data + at, (float *)y->data + at, n, inner,
+                                  is_log);
+            }
         }
     }
     return ETC_OK;

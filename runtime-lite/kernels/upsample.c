@@ -1,4 +1,5 @@
-/* upsample.c -- wrappers of resampling images, [n, channels, h, w]: float. */
+/* upsample.c -- wrappers of resampling images, [n, channels, h, w]: float by the cores, double one
+ * element after the other; the nearest element is found for any dtype. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
@@ -11,6 +12,14 @@ static float ratio(int64_t in, int64_t out, int align_corners, double factor)
         return (out > 1) ? ((float)(in - 1) / (float)(out - 1)) : 0.0f;
     }
     return (factor > 0.0) ? (float)(1.0 / factor) : ((float)in / (float)out);
+}
+
+static double ratio_f64(int64_t in, int64_t out, int align_corners, double factor)
+{
+    if (align_corners != 0) {
+        return (out > 1) ? ((double)(in - 1) / (double)(out - 1)) : 0.0;
+    }
+    return (factor > 0.0) ? (1.0 / factor) : ((double)in / (double)out);
 }
 
 /* The sizes from output_size or from scale_factors, whichever is given. */
@@ -41,10 +50,9 @@ static int read_sizes(const EtcCall *c, int32_t size_at, int32_t scale_at, EtcUp
     return (g->oh > 0) && (g->ow > 0);
 }
 
-static EtcStatus prepare(const EtcCall *c, int32_t scale_at, EtcUpsample *g, EtcTensor **x,
-                         EtcTensor **y)
+static EtcStatus prepare(const EtcCall *c, int32_t scale_at, EtcUpsample *g, double factor[2],
+                         EtcTensor **x, EtcTensor **y)
 {
-    double factor[2];
     if (!etc_arg_tensor(c, 0, x) || !etc_arg_tensor(c, scale_at + 1, y) || ((*x)->rank != 4)) {
         return ETC_BAD_ARG;
     }
@@ -61,10 +69,56 @@ static EtcStatus prepare(const EtcCall *c, int32_t scale_at, EtcUpsample *g, Etc
     if (st != ETC_OK) {
         return st;
     }
-    return (((*x)->dtype == ETC_F32) && ((*y)->dtype == ETC_F32) && etc_is_plain(*x) &&
-            etc_is_plain(*y))
-               ? ETC_OK
-               : ETC_UNSUPPORTED;
+    if ((*x)->dtype != (*y)->dtype) {
+        return ETC_BAD_ARG;
+    }
+    return (etc_is_plain(*x) && etc_is_plain(*y)) ? ETC_OK : ETC_UNSUPPORTED;
+}
+
+/* As etc_upsample_nearest_f32, for elements of other dtypes. */
+static void nearest(const EtcTensor *x, EtcTensor *y, const EtcUpsample *g)
+{
+    const int64_t size = (int64_t)etc_dtype_size((int)x->dtype);
+    unsigned char *to = (unsigned char *)y->data;
+    for (int64_t row = 0; row < (g->planes * g->oh); row++) {
+        const int64_t iy = etc_nearest(row % g->oh, g->sh, g->ih, g->oh);
+        const unsigned char *from = (const unsigned char *)x->data +
+                                    ((((row / g->oh) * g->ih) + iy) * g->iw * size);
+        for (int64_t ox = 0; ox < g->ow; ox++, to += size) {
+            memcpy(to, from + (etc_nearest(ox, g->sw, g->iw, g->ow) * size), (size_t)size);
+        }
+    }
+}
+
+/* Neighbours of output o, and the second one's weight: as etc_neighbour, in double. */
+static int64_t neighbour_f64(int64_t o, double scale, int align, int64_t in, int64_t out,
+                             double *weight)
+{
+    *weight = 0.0;
+    if (in == out) {
+        return o;
+    }
+    double at = align ? (scale * (double)o) : ((scale * ((double)o + 0.5)) - 0.5);
+    at = (at < 0.0) ? 0.0 : at;
+    const int64_t i = (at < 9.0e18) ? etc_min_i64((int64_t)at, in - 1) : (in - 1);
+    const double rest = at - (double)i;
+    *weight = (rest > 1.0) ? 1.0 : rest;
+    return i;
+}
+
+static void linear_f64(const double *x, double *y, const EtcUpsample *g, const double scale[2])
+{
+    for (int64_t i = 0; i < (g->planes * g->oh * g->ow); i++) {
+        double v, h;
+        const int64_t y0 = neighbour_f64((i / g->ow) % g->oh, scale[0], g->align_corners, g->ih,
+                                         g->oh, &v);
+        const int64_t x0 = neighbour_f64(i % g->ow, scale[1], g->align_corners, g->iw, g->ow, &h);
+        const int64_t y1 = etc_min_i64(y0 + 1, g->ih - 1), x1 = etc_min_i64(x0 + 1, g->iw - 1);
+        const double *plane = x + ((i / (g->oh * g->ow)) * g->ih * g->iw);
+        const double *above = plane + (y0 * g->iw), *below = plane + (y1 * g->iw);
+        y[i] = ((1.0 - v) * (((1.0 - h) * above[x0]) + (h * above[x1]))) +
+               (v * (((1.0 - h) * below[x0]) + (h * below[x1])));
+    }
 }
 
 /* x, output_size or None, scale_factors or None, out */
@@ -72,12 +126,18 @@ EtcStatus etc_upsample_nearest2d(const EtcCall *c)
 {
     EtcTensor *x, *y;
     EtcUpsample g;
+    double factor[2];
     memset(&g, 0, sizeof g);
-    EtcStatus st = prepare(c, 2, &g, &x, &y);
-    if ((st == ETC_OK) && (etc_numel(y) > 0)) {
-        c->cores->upsample_nearest((const float *)x->data, (float *)y->data, &g, c->scratch);
+    EtcStatus st = prepare(c, 2, &g, factor, &x, &y);
+    if ((st != ETC_OK) || (etc_numel(y) == 0)) {
+        return st;
     }
-    return st;
+    if (x->dtype == ETC_F32) {
+        c->cores->upsample_nearest((const float *)x->data, (float *)y->data, &g, c->scratch);
+    } else {
+        nearest(x, y, &g);
+    }
+    return ETC_OK;
 }
 
 /* x, output_size or None, align_corners, scale_factors or None, out */
@@ -85,15 +145,26 @@ EtcStatus etc_upsample_bilinear2d(const EtcCall *c)
 {
     EtcTensor *x, *y;
     EtcUpsample g;
+    double factor[2];
     int align;
     memset(&g, 0, sizeof g);
     if (!etc_arg_bool(c, 2, &align)) {
         return ETC_BAD_ARG;
     }
     g.align_corners = align;
-    EtcStatus st = prepare(c, 3, &g, &x, &y);
-    if ((st == ETC_OK) && (etc_numel(y) > 0)) {
-        c->cores->upsample_linear((const float *)x->data, (float *)y->data, &g, c->scratch);
+    EtcStatus st = prepare(c, 3, &g, factor, &x, &y);
+    if ((st == ETC_OK) && !etc_is_float((int)x->dtype)) {
+        return ETC_UNSUPPORTED;
     }
-    return st;
+    if ((st != ETC_OK) || (etc_numel(y) == 0)) {
+        return st;
+    }
+    if (x->dtype == ETC_F32) {
+        c->cores->upsample_linear((const float *)x->data, (float *)y->data, &g, c->scratch);
+    } else {
+        const double scale[2] = {ratio_f64(g.ih, g.oh, align, factor[0]),
+                                 ratio_f64(g.iw, g.ow, align, factor[1])};
+        linear_f64((const double *)x->data, (double *)y->data, &g, scale);
+    }
+    return ETC_OK;
 }

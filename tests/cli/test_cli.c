@@ -91,7 +91,7 @@ static const struct {
     {"compile m.pt2 -o - --dump-ir=all", "-o - leaves no room"},
     {"compile m.pt2 -o x --json --dump-ir=all", "both write to standard output"},
     {"compile m.pt2 -o - -MD", "-MD wants an -o that is a file"},
-    {"compile m.pt2 -o x --dump-data x", "-o and --dump-data name the same file"},
+    {"compile m.pt2 -o x --dump-data x", "'x' is the name of two outputs"},
     {"compile m.pt2 --method a=b -o x", "one or the other"},
     {"compile --method a -o x", "--method a is not NAME=FILE"},
     {"compile --method =a -o x", "--method =a is not NAME=FILE"},
@@ -407,7 +407,7 @@ Test(cli, permissions_are_errors_of_files)
     snprintf(line, sizeof line, "%s \"$ETC\" compile m.pt2 -o /dev/null", as);
     Result r = sh(line);
     cr_expect_eq(r.code, 3);
-    cr_expect_not_null(strstr(r.err, "m.pt2: error: Permission denied"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "m.pt2: error: cannot be read: Permission denied"), "%s", r.err);
     snprintf(line, sizeof line, "%s \"$ETC\" compile $DATA/add/model.pt2 -o locked/a.pte", as);
     r = sh(line);
     cr_expect_eq(r.code, 3);
@@ -485,7 +485,7 @@ Test(cli, odd_models)
     fails("inspect e.pte", 1, "e.pte: error: is empty");
     fails("run s.pte", 1, "s.pte: error: not an ExecuTorch program");
     fails("run a.pte --input p.npy --input p.npy", 3, "p.npy: error: is not a regular file");
-    fails("run a.pte --input . --input none.npy", 3, "none.npy: error: cannot be opened");
+    fails("run a.pte --input . --input none.npy", 3, "none.npy: error: cannot be read");
     fails("run a.pte --input e.pte --input e.pte", 1, "is not a .npy file");
     fails("compile $DATA/add/model.etir --data . -o x", 3, "is not a regular file");
 }

@@ -129,7 +129,7 @@ Test(recipes, a_report_that_cannot_be_written_leaves_no_statistics)
     fails("quantize " MODEL SAMPLES "--recipe int8 --statistics s.txt --report r.txt", 2,
           "ends in .html or .json");
     fails("quantize " MODEL SAMPLES "--recipe int8 --statistics s.json --report s.json", 2,
-          "--report and --statistics name the same file");
+          "is the name of two outputs");
     sh("cp $DATA/cnn_digits/input_0.npy x.html");
     fails("quantize " MODEL "--calibrate x.html --recipe int8 --statistics s --report x.html", 2,
           "'x.html' is read");

@@ -1375,6 +1375,93 @@ class pixels_channels_last(nn.Module):
         return z, F.relu(self.other(p)), p
 
 
+# -- corners of operators ------------------------------------------------------------------------
+# Much of it the official kernels refuse, or compute otherwise than torch, as it is written here.
+
+
+@model(rnd(1, 1, 4), rnd(1, 1, 4, seed=1), rnd(2, 4, 9, 5), rnd(6, 4, 2, 3))
+def padded_to_same(x, v, y, w):
+    """Kernels that reach over more than the image without its padding."""
+    return F.conv1d(x, v, padding="same", dilation=2), F.conv2d(y, w, padding="same", dilation=3)
+
+
+@model(rnd(3, 8).half() * 300, rnd(8).half())
+def half_norms(x, w):
+    """Squares that f16 does not hold."""
+    return F.rms_norm(x, (8,), w, 1e-6), F.rms_norm(x, (8,)), torch.linalg.vector_norm(x, dim=-1), x.std(-1), F.normalize(x, dim=0)
+
+
+@model(rnd(3, 8).half() * 3, rnd(2, 3, 4).half(), rnd(2, 4, 5).half(), rnd(2, 3, 5).half())
+def half_gates(x, a, b, c):
+    return F.silu(x), F.hardswish(x), F.hardsigmoid(x), F.glu(x), F.softshrink(x), torch.baddbmm(c, a, b, beta=0.3, alpha=0.7)
+
+
+@model(torch.tensor(3.0), torch.tensor([0]), torch.tensor([True, False]))
+def single_elements(x, i, p):
+    return torch.cumsum(x, 0), torch.index_select(x, 0, i), torch.square(p), p ** True
+
+
+@model(torch.zeros(0, 1, 0), torch.zeros(0, 3, 3), rnd(3), torch.zeros(2, 0, dtype=torch.uint8), torch.zeros(0), torch.ones(0))
+def without_elements(x, y, z, i, m, v):
+    return torch.stack([x, x], 1), F.pad(y, (1, 2), mode="circular"), torch.gather(z, 0, i), y.sum(0), F.batch_norm(torch.relu(m), m, v)
+
+
+@model(rnd(3), torch.tensor([0, 2], dtype=torch.int32), torch.tensor([3, -2 ** 40]))
+class vectors(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 2)
+
+    def forward(self, x, i, k):
+        return self.fc(x), torch.gather(x, 0, i), k + 2.5, (k > 0) + 1.5, torch.add(x, i[1], alpha=3)
+
+
+@model(rnd(1, 2, 6, 6))
+def crops(x):
+    return F.pad(x, (-1, 1, -2, -1), value=2.5), F.pad(x, (-1, -2)), F.pad(x, (2, -3), value=1), F.pad(x, (-6, 7), value=1)
+
+
+@model(rnd(1, 4, 32, 1), rnd(4, 32, 16), rnd(1, 1, 16), rnd(8, 16), rnd(1, 1, 1, 16, seed=1), dynamic=(None, None, None, {0: Dim("rows", min=1, max=9)}, None),
+       more=[(rnd(1, 4, 32, 1), rnd(4, 32, 16), rnd(1, 1, 16), rnd(1, 16), rnd(1, 1, 1, 16, seed=1))])
+def broadcasts_of_less_rank(x, y, row, rows, deep):
+    return x * y, y / x, rows - row, row + rows, torch.add(y, x, alpha=2), torch.sub(x, y, alpha=3), y * deep, rows * deep, (x > 0) <= (y > 0)
+
+
+@model(rnd(3, 5).double(), torch.arange(15).view(3, 5) * (2 ** 33 + 1) - 2 ** 34, torch.arange(6, dtype=torch.uint8).view(2, 3),
+       torch.arange(-7, 8) * (2 ** 17 + 1))
+def exact_numbers(x, k, b, p):
+    """What f32 does not hold, and bytes beside numbers below 0."""
+    sums = x.sum(0), x.sum(1, keepdim=True), k.sum(0), k.sum(-1), k.sum(), k[0].sum()
+    powers = p ** 2, p ** 3
+    rests = k % 7, k % -7, x % 0.3, k.to(torch.int8) % -3, b % 4
+    return *sums, *powers, *rests, F.log_softmax(x, 1), F.log_softmax(x, 0), torch.sub(b, b + 1, alpha=-3), b.clamp(1, -2), b - 3
+
+
+@model(*(whole(*shape).to(torch.int64) for shape in ((2, 3, 5), (2, 3, 4), (2, 4, 5))))
+def scaled_products(c, a, b):
+    return torch.baddbmm(c, a, b, beta=0.2, alpha=1.6), torch.addmm(c[0], a[0], b[0], beta=-1.6, alpha=0.2), torch.baddbmm(c, a, b, beta=2, alpha=3)
+
+
+@model(torch.randint(0, 256, (2, 3, 9, 7), generator=torch.Generator().manual_seed(0), dtype=torch.uint8))
+def bytes_resized(x):
+    def to(*size, **how):
+        return F.interpolate(x, *size, mode="bilinear", **how)
+    return to((13, 16)), to((4, 5)), to((9, 3)), to((1, 7)), to((14, 3), align_corners=True), to(None, (1.7, 0.6)), to(None, (1.05, 2.2))
+
+
+@model(rnd(1, 6, 2, 2), rnd(1, 6, 3, 1), rnd(2, 4, 5))
+class windows_wider_than_images(nn.Module):
+    """Depthwise windows of which some rows meet padding alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.seven, self.nine = nn.Conv2d(6, 6, 7, padding=3, groups=6), nn.Conv2d(6, 12, 9, padding=4, groups=6)
+        self.steps, self.line = nn.Conv2d(6, 6, (15, 3), stride=2, padding=(8, 1), groups=6, bias=False), nn.Conv1d(4, 4, 51, padding=25, groups=4)
+
+    def forward(self, x, y, s):
+        return self.seven(x), self.nine(x), self.steps(x), self.seven(y), self.line(s)
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 

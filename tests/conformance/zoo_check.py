@@ -67,7 +67,7 @@ def load_tensor(path, dtype):
     a = np.load(path)
     if not need_torch: return a
     if dtype == "bfloat16": return torch.from_numpy(a.view(np.int16).copy()).view(torch.bfloat16)
-    return torch.from_numpy(a.copy()) if a.shape else torch.tensor(a[()])
+    return torch.from_numpy(a).clone(memory_format=torch.contiguous_format)  # numpy has strides of 0 where there is no element
 
 def decoded(a, dtype):
     """Raw bits of bfloat16 as float32."""

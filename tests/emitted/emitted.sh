@@ -266,8 +266,8 @@ names() {
     done
     nl='a
 b'
-    for stem in 'a"b' 'a\b' "$nl"; do
-        check "names: '$(printf %s "$stem" | tr '\n' ' ')' is refused" refused "$stem"
+    for stem in 'a"b' 'a\b' "$nl" "$(printf 'a\033[2J')"; do
+        check "names: '$(printf %s "$stem" | tr '\n\033' '  ')' is refused" refused "$stem"
     done
 }
 

@@ -76,7 +76,7 @@ static bool run(const Graph *g, int argc, char **argv, Arena *a, Diag *d)
     for (int i = 0; i < argc; i++) {
         bool ends = !strcmp(argv[i], "--next") || !strcmp(argv[i], "--output-dir");
         if (!strcmp(argv[i], "--input") && n < g->n_in)
-            in[n] = npy_read(a, argv[i + 1], (int)g->in[n]->type.dtype, d), n++;
+            in[n] = npy_read(files_new(a), a, argv[i + 1], (int)g->in[n]->type.dtype, d), n++;
         if (!ends)
             continue;
         const char *to = calls > 1 ? arena_printf(a, "%s/%d", dir, number) : dir;

@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char path[64];
     snprintf(path, sizeof path, "%s/x.%s", folder, is_archive ? "npz" : "npy");
     write_file(path, data, size);
-    Data *samples = data_open(path, model(a, is_archive)->method[0], a, &d);
+    Data *samples = data_open(files_new(a), path, model(a, is_archive)->method[0], a, &d);
     if (!samples == !diag_errors(&d)) /* one or the other */
         __builtin_trap();
     if (samples) {

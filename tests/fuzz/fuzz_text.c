@@ -48,18 +48,18 @@ static void check_fixed_point(const Program *p, Diag *d)
 
 static void check_program(Program *p, Diag *d)
 {
-    if (!program_verify(p, d)) {
-        if (!diag_errors(d))
-            __builtin_trap();
+    bool ok = program_verify(p, d), fits = ok;
+    for (int i = 0; ok && i < p->n_methods; i++)
+        fits = graph_infer(p->method[i], d) && fits;
+    if (d->n[FAULT_BUG] || (!fits && !diag_errors(d)))
+        __builtin_trap();
+    if (!ok)
         return;
-    }
     check_fixed_point(p, d);
-    for (int i = 0; i < p->n_methods; i++) {
-        graph_infer(p->method[i], d);
+    for (int i = 0; i < p->n_methods; i++)
         for (const Node *n = p->method[i]->first; n; n = n->next)
             if (op_info[n->op].cost(n) < 0 || op_info[n->op].scratch(n) < 0)
                 __builtin_trap();
-    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -37,7 +37,7 @@ class Member:
         self.crc = checksum(self.data)
         self.size = self.packed = len(self.data)
         self.extra = b""           # of the central entry
-        self.local = {}            # name, size, packed, crc, method where the local header differs
+        self.local = {}            # name, size, packed, crc, method, flags where the local header differs
         self.offset = None         # of the local header, as the central entry claims
         self.omit = False          # no local header, no bytes
         self.wide = False          # sizes and offset in a zip64 extra field
@@ -58,10 +58,10 @@ def archive(members, entries=None, cd_offset=None, cd_size=None, comment=b"", di
         at = len(out) if m.offset is None else m.offset
         if not m.omit:
             local = {"name": m.name, "crc": m.crc, "packed": m.packed, "size": m.size,
-                     "method": m.method, **m.local}
+                     "method": m.method, "flags": m.flags, **m.local}
             head = 30 + len(local["name"]) + 4
             pad = -(len(out) + head) % 64      # torch aligns data with an extra field
-            out += struct.pack("<4s5H3I2H", b"PK\3\4", 20, m.flags, local["method"], 0, 0,
+            out += struct.pack("<4s5H3I2H", b"PK\3\4", 20, local["flags"], local["method"], 0, 0,
                                local["crc"] & 0xffffffff, min(local["packed"], 0xffffffff),
                                min(local["size"], 0xffffffff), len(local["name"]), 4 + pad)
             out += local["name"] + struct.pack("<2sH", b"FB", pad) + b"Z" * pad + m.data
@@ -218,6 +218,9 @@ def archives():
         x = members()
         x[i].__dict__.update(lies)
         return archive(x)
+    case("02_quoted_overlap", MODEL, "overlaps", lie(0, size=600, packed=600))
+    case("03_no_local_header", MODEL, "no local header",
+         lie(3, offset=good.index(b"m/models/model.json") - 29))
     case("03_other_local_name", MODEL, "another name", lie(3, local={"name": b"m/models/moDel.json"}))
     case("03_other_local_size", MODEL, "local header", lie(3, local={"size": 7, "packed": 7}))
     case("03_other_local_method", MODEL, "local header", lie(0, local={"method": 8}))
@@ -252,24 +255,33 @@ def archives():
     case("07_entries_2_63", MODEL, "do not fit", archive(m, zip64={"n": 1 << 63}))
     case("07_directory_2_63", MODEL, "central directory", archive(m, zip64={"offset": 1 << 63}))
     case("07_encrypted", MODEL, "encrypted", lie(0, flags=1))
+    case("07_strongly_encrypted", MODEL, "encrypted", lie(0, flags=1 << 6))
+    case("07_encrypted_local", MODEL, "local header", lie(0, local={"flags": 1}))
     case("07_method", MODEL, "compression method", lie(0, method=12))
     many = [Member("m/%06x" % i, b"") for i in range(100000)]
     case("08_many_entries", OK, "", archive(members(more=many), zip64={}))
     case("08_comment_hides_end", MODEL, "comment", archive(m, comment=archive(m)[-22:]))
+    case("08_second_end", MODEL, "central directory", good + archive([])[-22:])
     case("08_comment", MODEL, "no zip end record", archive(m, comment=b"hello" * 9))
     changed("09_pickle", UNSUPPORTED, "pickled", lambda p, c: c["config"]["w"].update(use_pickle=True))
+    case("09_bytes_of_a_pickle", OK, "f32[2,3] in",
+         archive(members(data=b"cos\nsystem\n(S'false'\ntR.")))
+    case("09_pickle_alone", MODEL, "not an archive", b"\x80\2\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\2M\xe9\3.")
     case("09_torchscript", MODEL, "never loaded", archive([Member("m/data.pkl", b"\x80\2}."),
                                                           Member("m/constants.pkl", b"\x80\2).")]))
     case("09_torch_27", MODEL, "torch 2.5 to 2.7",
          archive([Member("serialized_exported_program.json", b"{}"), Member("version", b"8.7")]))
-    torch28 = [Member("m/data/weights/model.pt", b"PK"), m[3], m[4]]
+    torch28 = [Member("m/data/weights/model.pt", b"PK"), m[3], m[4], m[5]]
     case("09_torch_28", UNSUPPORTED, "torch 2.8", archive(torch28))
     for i, new in ((4, "zip"), (5, "999"), (6, "big")):
         x = members()
         x[i] = Member(x[i].name, new)
         case("10_" + m[i].name.decode()[2:], UNSUPPORTED, "is '%s'" % new, archive(x))
-    case("10_no_models", MODEL, "holds no models", archive([Member("m/archive_format", "pt2")]))
-    case("10_no_members", MODEL, "holds no models", archive([]))
+    for i, code in ((4, MODEL), (5, MODEL), (6, OK)):
+        name = m[i].name.decode()[2:]
+        case("10_no_" + name, code, "holds no " + name if code else "", archive(m[:i] + m[i + 1:]))
+    case("10_no_models", MODEL, "holds no models", archive(m[4:]))
+    case("10_no_members", MODEL, "holds no archive_format", archive([]))
     case("10_no_config", MODEL, "has no member", archive(m[:1] + m[2:]))
     case("10_no_weight", MODEL, "has no member", archive(m[1:]))
 

@@ -320,10 +320,23 @@ def transformers():
     record(aten.linalg_vector_norm.default, T(2, 3))
 
 
+def corners():
+    for a in PLAIN:
+        record(aten.square.default, T(2, d=a))
+    for i in [(), (1,), (2,), (1, 1)]:
+        record(aten.index_select.default, T(), 0, T(*i, d="i64"))
+    for d in ["u8", "f32", "i64"]:
+        record(aten.gather.default, T(3), 0, T(2, 0, d=d))
+    for dilation, padding in [(2, "same"), (3, "same"), (2, "valid"), (3, "valid")]:
+        record(aten.conv1d.padding, T(2, 4, 6), T(6, 4, 3), T(6), [1], padding, [dilation], 1)
+        record(aten.conv2d.padding, T(2, 4, 9, 5), T(6, 4, 2, 3), None, [1], padding, [dilation], 1)
+
+
 promotion()
 shapes()
 networks()
 transformers()
+corners()
 print(f"; infer.etir -- types of results, recorded by record_infer.py from torch {torch.__version__}.")
 good.print("accepted")
 bad.print("refused")

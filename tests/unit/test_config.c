@@ -100,7 +100,7 @@ Test(config, presets_are_recipes)
         cr_expect(o.ok && o.recipe.n_rules, "%s: %s", recipe_preset[i].name, o.told);
         Diag d = {.out = stderr};
         Recipe named;
-        cr_assert(recipe_read(recipe_preset[i].name, o.a, &named, &d));
+        cr_assert(recipe_read(NULL, recipe_preset[i].name, o.a, &named, &d));
         cr_expect_eq(named.n_rules, o.recipe.n_rules);
         for (int k = 0; k < named.n_rules; k++)
             cr_expect_eq(named.rule[k].line, 0);
@@ -115,7 +115,7 @@ Test(config, presets_are_documented)
     size_t n;
     Diag d = {.out = stderr};
     Arena *a = arena_new();
-    cr_assert(map_file(ROOT "/docs/quantization.md", &data, &n, &d));
+    cr_assert(file_map(files_new(a), ROOT "/docs/quantization.md", &data, &n, &d));
     const char *docs = arena_str(a, (const char *)data, n);
     for (int i = 0; i < n_recipe_presets; i++) {
         const RecipePreset *p = &recipe_preset[i];
@@ -593,7 +593,7 @@ Test(config, schema_and_reader_agree)
     const uint8_t *data;
     size_t n;
     JsonDoc doc;
-    cr_assert(map_file(ROOT "/docs/recipe.schema.json", &data, &n, &d));
+    cr_assert(file_map(files_new(a), ROOT "/docs/recipe.schema.json", &data, &n, &d));
     cr_assert(json_parse(a, "recipe.schema.json", data, n, &d, &doc));
     schema_root = doc.root;
     int accepted = 0;

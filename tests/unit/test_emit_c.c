@@ -133,7 +133,7 @@ Test(emit_c, the_blob_points_at_the_weights_and_names_its_file)
     cr_assert_not(emit_c(plan(LINEAR(2), data), &o, arena, &files, &diag));
     o.stem = "o\"ut/ab";
     cr_assert(emit_c(plan(LINEAR(2), data), &o, arena, &files, &diag));
-    cr_expect_not_null(strstr(file_text(&files, "_weights.S"), "\"o\\\"ut/ab_weights.bin\""));
+    cr_expect_not_null(strstr(file_text(&files, "_weights.S"), "\"o\\042ut/ab_weights.bin\""));
     for (int i = 0; i < files.n; i++)
         if (!strcmp(files.file[i].suffix, "_weights.bin")) {
             cr_assert_eq(files.file[i].out.n, 1);
@@ -175,6 +175,18 @@ Test(emit_c, names_are_unique_and_no_keywords)
     cr_expect_str_neq(names_make(s, "", "int8_t"), "int8_t");
     cr_expect_str_eq(names_make(s, "w_", "while"), "w_while");
     cr_expect_str_neq(names_make(s, "", "a.b"), names_make(s, "", "a_b"));
+}
+
+/* The model's own names stand where the next ones of x would be tried, one after the other. */
+Test(emit_c, names_that_are_in_the_way_are_tried_once)
+{
+    enum { N = 30000 };
+    NameSet *s = names_new(arena);
+    for (int i = 0; i < N; i++)
+        names_take(s, arena_printf(arena, "x_%d", N + i));
+    cr_assert_str_eq(names_make(s, "", "x"), "x");
+    for (int i = 0; i < N; i++)
+        cr_assert_str_eq(names_make(s, "", "x"), arena_printf(arena, "x_%d", 2 * N + i));
 }
 
 Test(emit_c, many_equal_names_stay_linear)

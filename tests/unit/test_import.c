@@ -13,6 +13,7 @@
 #include <zlib.h>
 #include "compiler/import/import.h"
 #include "compiler/import/internal.h"
+#include "ir/escape.h"
 
 #define DATA ROOT "/tests/data/"
 
@@ -121,17 +122,20 @@ Test(import, weights_are_the_bytes_of_the_mapped_file)
 Test(import, kinds_are_told_by_content)
 {
     Diag d = {.out = fopen("/dev/null", "w")};
-    cr_expect_eq(import_kind(DATA "add/model.pt2", &d), IMPORT_PT2);
-    cr_expect_eq(import_kind(DATA "add", &d), IMPORT_FOLDER);
-    cr_expect_eq(import_kind(DATA "add/manifest.json", &d), IMPORT_JSON);
-    cr_expect_eq(import_kind(DATA "ir_tour.etir", &d), IMPORT_ETIR);
+    Arena *a = arena_new();
+    Files *f = files_new(a);
+    cr_expect_eq(import_kind(f, DATA "add/model.pt2", &d), IMPORT_PT2);
+    cr_expect_eq(import_kind(f, DATA "add", &d), IMPORT_FOLDER);
+    cr_expect_eq(import_kind(f, DATA "add/manifest.json", &d), IMPORT_JSON);
+    cr_expect_eq(import_kind(f, DATA "ir_tour.etir", &d), IMPORT_ETIR);
     cr_expect_eq(diag_errors(&d), 0);
-    cr_expect_eq(import_kind("/dev/null", &d), IMPORT_UNKNOWN);
-    cr_expect_eq(import_kind(DATA "no such file", &d), IMPORT_UNKNOWN);
+    cr_expect_eq(import_kind(f, "/dev/null", &d), IMPORT_UNKNOWN);
+    cr_expect_eq(import_kind(f, DATA "no such file", &d), IMPORT_UNKNOWN);
     cr_expect_eq(d.n[FAULT_IO], 2);
-    cr_expect_eq(import_kind(DATA "add/input_0.npy", &d), IMPORT_UNKNOWN);
+    cr_expect_eq(import_kind(f, DATA "add/input_0.npy", &d), IMPORT_UNKNOWN);
     cr_expect_eq(d.n[FAULT_MODEL], 1);
     fclose(d.out);
+    arena_free(a);
 }
 
 /* -- folders ----------------------------------------------------------------------------- */

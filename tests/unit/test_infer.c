@@ -184,6 +184,51 @@ Test(infer, differing_records_are_named_with_both_types)
                    "cannot broadcast f32[%n,4] with f32[%m,4]");
 }
 
+/* Ranges of two sizes may meet where the sizes cannot. */
+Test(infer, sizes_that_never_fit_are_refused)
+{
+    expect_refusal("%y = aten.constant_pad_nd.default(%x, [0, 0, 1, 0], 0) : f32[%n+1,4] "
+                   "%w = aten.add.Tensor(%x, %y, 1) : f32[%n,4] return %w",
+                   "cannot broadcast f32[%n,4] with f32[%n+1,4]");
+    expect_refusal("%y = aten.view.default(%x, [%n, 8]) : f32[%n,8] return %y",
+                   "4*%n elements do not fit into sizes of product 8*%n");
+    expect_refusal("%y = aten.select.int(%x, 0, %n) : f32[4] return %y",
+                   "index %n is out of range for size %n");
+    expect_refusal("%y = aten.slice.Tensor(%x, 0, 0, 1, 1) : f32[%n,4] return %y",
+                   "output %y is recorded as f32[%n,4], but is f32[1,4]");
+    expect_refusal("%y = aten.constant_pad_nd.default(%x, [-6, 8], 0) : f32[%n,6] return %y",
+                   "pad cuts 6 off axis 1 of size 4");
+}
+
+Test(infer, parts_fit_where_they_are_written)
+{
+    expect_refusal("%y = aten.slice_scatter.default(%x, %z, 0, 0, 2, 1) : f32[%n,4] return %y",
+                   "src has size %m on axis 0, expected 2");
+    expect_refusal("%y = aten.select_scatter.default(%x, %x, 0, 1) : f32[%n,4] return %y",
+                   "src has rank 2, expected 1");
+    expect_refusal("%i = aten.full.default([3], 0, dtype=i64, layout=none, device=none, "
+                   "pin_memory=none) : i64[3] "
+                   "%y = aten.index_copy.default(%x, 0, %i, %z) : f32[%n,4] return %y",
+                   "cannot copy f32[%m,4] into 3 of f32[%n,4] along axis 0");
+    expect_refusal("%y = aten.index_copy.default(%x, 9223372036854775807, %x, %z) : f32[%n,4] "
+                   "return %y",
+                   "axis 9223372036854775807 is out of range, expected -2 to 1");
+    expect_refusal("%y = aten.neg.default(%z) : f32[%m,4] update %x = %y return",
+                   "update of %x, f32[%n,4], with %y, f32[%m,4]");
+}
+
+Test(infer, an_int_is_what_its_node_says)
+{
+    expect_refusal("%k = aten.sym_size.int(%x, 0) : int(%m) return %k",
+                   "output %k is recorded as int(%m), but is int(%n)");
+    expect_refusal("%k = aten.sym_size.int(%x, 0) : int "
+                   "%l = executorch_prim.mul.Scalar(%k, 2) : int(%n) return %l",
+                   "output %l is recorded as int(%n), but is int(2*%n)");
+    expect_refusal("%k = aten.sym_size.int(%x, 0) : int "
+                   "%l = executorch_prim.floordiv.Scalar(%k, 0) : int(%n) return %l",
+                   "output %l is recorded as int(%n), which nothing tells");
+}
+
 /* So many heads of %x. */
 #define HEADS(n, name) "%" name " = aten.expand.default(%x, [" n ", -1, -1]) : f32[" n ",%n,4] "
 #define ATTEND(mask, gqa)                                                          \
@@ -202,6 +247,13 @@ Test(infer, attention_wants_masks_and_heads_that_fit)
                    "the heads of query are no multiple of those of key");
     expect_refusal(HEADS("6", "q") HEADS("3", "k") HEADS("2", "v") ATTEND("none", "true"),
                    "value has size 2, expected 3 of key's batch");
+}
+
+Test(infer, a_packed_weight_has_columns_that_are_known)
+{
+    expect_refusal("%w = aten.expand.default(%x, [1, -1, -1]) : f32[1,%n,4] "
+                   "%y = etc.packed_linear(%x, %w, none, none, none, %n) : f32[%n,%n] return %y",
+                   "columns is not a plain integer");
 }
 
 Test(infer, overlapping_symbolic_records_are_kept)

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "ir/ir.h"
 
 /* -- arena, arithmetic ---------------------------------------------------------------- */
@@ -121,6 +123,15 @@ Test(diag, messages_name_file_line_node_and_origin)
                            "etc: warning: w\n"
                            "  note: n\n");
     free(said);
+}
+
+Test(diag, what_nobody_reads_is_counted)
+{
+    Diag d = {0};
+    cr_expect_not(diag_error(&d, (Loc){0}, "x"));
+    diag_warn(&d, (Loc){0}, "w");
+    diag_note(&d, "n");
+    cr_expect_eq(diag_errors(&d), 1);
 }
 
 Test(diag, exit_codes_have_one_precedence)
@@ -427,6 +438,20 @@ Test(sizes, text_is_canonical_and_reads_back)
     cr_expect_gt(n, 1000);
 }
 
+Test(sizes, quotients_of_quotients_and_extremes_of_multiples_are_seen_through)
+{
+    Sizes s = sizes_new(1);
+    Program *p = s.p;
+    Dim n = dim_symbol(p, s.sym[0]), k = dim_symbol(p, s.sym[2]), twice = dim_mul(p, n, DIM(2));
+    Dim half = dim_floordiv(p, k, DIM(2));
+    cr_expect(dim_equal(dim_floordiv(p, half, DIM(3)), dim_floordiv(p, k, DIM(6))));
+    cr_expect(dim_equal(dim_floordiv(p, dim_add(p, half, DIM(1)), DIM(3)),
+                        dim_floordiv(p, dim_add(p, k, DIM(2)), DIM(6))));
+    cr_expect(dim_equal(dim_min(p, n, twice), n) && dim_equal(dim_max(p, n, twice), twice));
+    cr_expect(dim_equal(dim_min(p, dim_add(p, k, DIM(1)), k), k));
+    arena_free(s.arena);
+}
+
 Test(sizes, overflow_division_by_zero_and_weight_are_bad)
 {
     Sizes s = sizes_new(1);
@@ -443,7 +468,7 @@ Test(sizes, overflow_division_by_zero_and_weight_are_bad)
     cr_expect(dim_equal(dim_floordiv(p, dim_mul(p, m, DIM(12)), dim_mul(p, m, DIM(4))), DIM(3)));
     v = dim_max(p, n, dim_symbol(p, s.sym[2]));
     for (int i = 0; i < 1000 && !dim_is_bad(v); i++)
-        v = dim_floordiv(p, dim_add(p, dim_max(p, v, m), DIM(i)), DIM(2));
+        v = dim_floordiv(p, dim_add(p, dim_max(p, v, m), DIM(i)), n);
     cr_expect(dim_is_bad(v));
     Dim twice = n; /* shares half of itself at each step: 2^i atoms */
     int64_t lo, hi;
@@ -501,6 +526,29 @@ Test(graph, build_fills_defaults_infers_and_names)
     p->n_methods = 1;
     cr_expect(program_verify(p, &d));
     arena_free(a);
+}
+
+/* A letter that build() does not know is our mistake. */
+Test(graph, what_no_file_can_cause_aborts_with_its_place)
+{
+#ifdef NDEBUG
+    cr_skip_test("assertions were left out of this build");
+#endif
+    char said[256] = "";
+    int end[2], status;
+    cr_assert_eq(pipe(end), 0);
+    pid_t child = fork();
+    if (!child) {
+        Diag d = {.out = stderr};
+        dup2(end[1], STDERR_FILENO);
+        build(graph_new(program_new(arena_new(), "g"), "f"), NULL, (Loc){0}, OP_NEG, &d, "?");
+        _exit(0);
+    }
+    close(end[1]);
+    cr_assert_gt(read(end[0], said, sizeof said - 1), 0);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "ends with %x", status);
+    cr_expect(strstr(said, "ir/graph.c:") && strstr(said, "report it"), "%s", said);
 }
 
 Test(graph, replace_follows_chains)

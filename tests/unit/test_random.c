@@ -773,7 +773,7 @@ static Verdict try_tail(Gen *raw, uint64_t seed, int n_nodes, Tail tail, int whi
     PassOptions opt = {.verify = true, .check_ir = true};
     COptions co = {.stem = "m"};
     CFiles files;
-    bool ok = program_verify(r->p, d) && graph_infer(r->g, d) && pipeline_of(r->p, &all, d) &&
+    bool ok = program_verify(r->p, d) && program_guard(r->p, d) && pipeline_of(r->p, &all, d) &&
               passes_run(r->p, all.pass, all.n, opt, d) &&
               (tail == TAIL_PTE || emit_c(r->p, &co, raw->a, &files, d));
     if (!ok)

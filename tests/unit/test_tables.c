@@ -1,6 +1,7 @@
 /* test_tables.c -- ir/ops.def against runtime-lite/kernels/kernels.def:
  * what a .pte calls by the name in column `out` is the function of
- * column `kernel`, with as many arguments as the schema passes. */
+ * column `kernel`, with as many arguments as the schema passes, as many results, and the same
+ * arguments that a result may lie over. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include "ir/ir.h"
@@ -38,6 +39,27 @@ static int n_passed(Program *p, OpId op)
     return n;
 }
 
+/* Results that are tensors; several may be one list. */
+static int n_written(Program *p, OpId op)
+{
+    const Schema *s = op_schema(p, op);
+    const char *gives = strstr(op_info[op].schema, "-> ");
+    if (!strcmp(gives, "-> Scalar") || !strcmp(gives, "-> SymInt") || op == OP_ET_VIEW)
+        return 0;
+    return s->n_outs < 0 ? 1 : s->n_outs;
+}
+
+/* The column of ops.def by the arguments that a call passes. */
+static unsigned passed_inplace(Program *p, OpId op)
+{
+    const Schema *s = op_schema(p, op);
+    unsigned bits = 0;
+    for (int i = 0, k = 0; i < s->n_args; i++)
+        if (schema_is_passed(s, i))
+            bits |= (op_info[op].inplace >> i & 1) << k++;
+    return bits;
+}
+
 Test(tables, a_pte_calls_the_kernel_of_the_row)
 {
     Arena *a = arena_new();
@@ -53,6 +75,12 @@ Test(tables, a_pte_calls_the_kernel_of_the_row)
                   info->target, info->out, info->kernel);
         cr_expect_eq(row->n_args, n_passed(p, (OpId)op), "%s: %s takes %d arguments, the row %d",
                      info->target, info->out, (int)row->n_args, n_passed(p, (OpId)op));
+        cr_expect_eq(row->n_outs, n_written(p, (OpId)op), "%s: %s writes %d arguments, the row %d",
+                     info->target, info->out, (int)row->n_outs, n_written(p, (OpId)op));
+        cr_expect(!row->n_outs || row->first_out + row->n_outs == row->n_args, "%s", info->out);
+        cr_expect(!row->n_outs || row->inplace == passed_inplace(p, (OpId)op),
+                  "%s: %s may overlay %#x, the row %#x", info->target, info->out,
+                  (unsigned)row->inplace, passed_inplace(p, (OpId)op));
         n++;
     }
     cr_expect_gt(n, 50, "only %d rows were compared", n);

@@ -76,7 +76,8 @@ class Pte:
     def tensors(self, ids, kind="TensorList"):
         return self.value(kind, self.table(1, (0, "o", self.vec("i", ids))))
 
-    def tensor(self, shape, dtype=FLOAT, const=None, initial=None, planned=True, dynamic=False):
+    def tensor(self, shape, dtype=FLOAT, const=None, initial=None, planned=True, dynamic=False, at=None):
+        """`at`: the byte of the pool where it lies; else behind all before it."""
         n = SIZE[dtype]
         for d in shape:
             n *= d
@@ -85,8 +86,9 @@ class Pte:
             self.consts.append(const)
             data = len(self.consts) - 1
         elif planned:
-            alloc = self.table(3, (0, "I", 1), (1, "I", self.arena))
-            self.arena += (n + 15) // 16 * 16
+            at = self.arena if at is None else at
+            alloc = self.table(3, (0, "I", 1), (1, "I", at))
+            self.arena = max(self.arena, at + (n + 15) // 16 * 16)
         if initial is not None:
             self.initial.append(initial)
             data = len(self.initial) - 1
@@ -233,6 +235,23 @@ def good_fixed_inputs():
     p.save("good_fixed_inputs", [i, d, b, n], [out])
 
 
+def good_in_place():
+    """Results where their rows let them lie, and a copy onto itself."""
+    p = Pte()
+    x, state = p.tensor([2, 3]), p.tensor([2, 3], initial=bytes(24))
+    y, z = p.tensor([2, 3], at=0), p.tensor([2, 3], at=0)
+    flat, wide = p.tensor([6], at=0), p.tensor([2, 3], dynamic=True)
+    one, none, no = p.int(1), p.null(), p.bool(False)
+    p.kernel("aten::exp", "out", x, y, y)
+    p.kernel("aten::add", "out", y, state, one, z, z)
+    p.kernel("aten::view_copy", "out", z, p.ints([p.int(6)]), flat, flat)
+    p.kernel("aten::copy_", "", state, z, no, state)
+    p.kernel("aten::copy_", "", state, state, no, state)
+    p.kernel("aten::clone", "out", state, none, wide, wide)
+    p.kernel("aten::neg", "out", wide, wide, wide)
+    p.save("good_in_place", [x], [flat, wide])
+
+
 def bad(name):
     def wrap(f):
         p = Pte()
@@ -246,6 +265,7 @@ def main():
     good_prim()
     good_state()
     good_fixed_inputs()
+    good_in_place()
 
     @bad("const_out")
     def _(p):
@@ -417,6 +437,79 @@ def main():
     def _(p):
         p.kernel("aten::no_such_operator", "out", p.int(1))
         return [], []
+
+    def topk(p, x, values, indices):
+        p.kernel("aten::topk", "values", x, p.int(4), p.int(0), p.bool(True), p.bool(True), values, indices)
+        return [x], [values, indices]
+
+    @bad("results_overlap")
+    def _(p):
+        x, indices = p.tensor([8], LONG), p.tensor([4], LONG)
+        return topk(p, x, p.tensor([4], LONG, at=p.arena - 24), indices)
+
+    @bad("results_overlap_by_view")
+    def _(p):
+        x, y, four = p.tensor([8], LONG), p.tensor([4], LONG), p.ints([p.int(4)])
+        values, indices = (p.tensor([4], LONG, planned=False, dynamic=True) for _ in range(2))
+        p.prim("et_view.default", y, four, values)
+        p.prim("et_view.default", y, four, indices)
+        return topk(p, x, values, indices)
+
+    @bad("results_overlap_in_a_list")
+    def _(p):
+        x, a = p.tensor([8]), p.tensor([4])
+        parts = p.tensors([a, p.tensor([4], at=p.arena - 4)])
+        p.kernel("aten::split_with_sizes_copy", "out", x, p.ints([p.int(4), p.int(4)]), p.int(0), parts, parts)
+        return [x], [a]
+
+    @bad("results_too_many")
+    def _(p):
+        x, sizes = p.tensor([17]), p.ints([p.int(1)] * 17)
+        parts = [p.tensor([1]) for _ in range(17)]
+        p.kernel("aten::split_with_sizes_copy", "out", x, sizes, p.int(0), p.tensors(parts), parts[0])
+        return [x], [parts[0]]
+
+    @bad("result_over_operand")
+    def _(p):
+        a, b = p.tensor([2, 2]), p.tensor([2, 2])
+        y = p.tensor([2, 2], at=0)
+        p.kernel("aten::mm", "out", a, b, y, y)
+        return [a, b], [y]
+
+    @bad("result_over_part_of_operand")
+    def _(p):
+        a = p.tensor([4])
+        y = p.tensor([4], at=4)
+        p.kernel("aten::exp", "out", a, y, y)
+        return [a], [y]
+
+    @bad("result_over_spread_operand")
+    def _(p):
+        a, b = p.tensor([1, 4]), p.tensor([4, 4])
+        y = p.tensor([4, 4], at=0)
+        p.kernel("aten::add", "out", a, b, p.int(1), y, y)
+        return [a], [y]
+
+    @bad("result_over_list_item")
+    def _(p):
+        a, b = p.tensor([4]), p.tensor([4])
+        y = p.tensor([8], at=0)
+        p.kernel("aten::cat", "out", p.tensors([a, b]), p.int(0), y, y)
+        return [a, b], [y]
+
+    @bad("result_over_operand_by_view")
+    def _(p):
+        a, b = p.tensor([2, 2]), p.tensor([2, 2])
+        y = p.tensor([2, 2], planned=False, dynamic=True)
+        p.prim("et_view.default", a, p.ints([p.int(2), p.int(2)]), y)
+        p.kernel("aten::mm", "out", a, b, y, y)
+        return [a, b], [y]
+
+    @bad("input_written")
+    def _(p):
+        x = p.tensor([4], planned=False)
+        p.kernel("aten::full", "out", p.ints([p.int(4)]), p.double(7.0), x, x)
+        return [x], [x]
 
     p = Pte()
     p.save("bad_two_methods_of_one_name", [], [], names=["f", "f"])

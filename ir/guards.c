@@ -1,0 +1,244 @@
+/* guards.c -- what infer rules take for granted of symbolic sizes becomes guards of the program.
+ *
+ * A rule that wants two sizes equal, or one at least another, and cannot tell that they are for all
+ * values of the symbols assumes it.  program_guard asks every rule and writes down what it assumes,
+ * once, as lo <= sum <= hi over a sum without its constant and with a first term above zero.  Of
+ * each sum there is at most one guard of our making of each kind: equal, at least, at most.  What a
+ * guard of the export says already is left out.
+ *
+ * A branch assumes for the whole call: guards are checked as soon as their symbols are known,
+ * whichever branch is taken. */
+#include "ir/internal.h"
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct Fact {
+    const Expr *sum; /* NULL: an empty row */
+    int64_t lo, hi;
+    int guard; /* in the program */
+} Fact;
+
+struct Assumptions {
+    Arena *tmp;
+    Diag *d;
+    Fact *row; /* open addressing by sum and kind, at most half full */
+    int n, cap;
+    int n_given; /* guards from here on are of our making */
+};
+
+/* -- facts ------------------------------------------------------------------------------------- */
+
+static unsigned kind_of(const Fact *f)
+{
+    return (unsigned)(f->lo != INT64_MIN) + 2 * (unsigned)(f->hi != INT64_MAX);
+}
+
+static Fact *find(const Assumptions *a, const Fact *f)
+{
+    uint64_t mask = (uint64_t)a->cap - 1,
+             i = (((uintptr_t)f->sum >> 4) * 0x9e3779b97f4a7c15u >> 32) + kind_of(f);
+    while (a->row[i & mask].sum &&
+           (a->row[i & mask].sum != f->sum || kind_of(&a->row[i & mask]) != kind_of(f)))
+        i++;
+    return &a->row[i & mask];
+}
+
+static void make_room(Assumptions *a)
+{
+    if (2 * (a->n + 1) <= a->cap)
+        return;
+    Assumptions bigger = *a;
+    bigger.cap = a->cap ? 2 * a->cap : 32;
+    bigger.row = NEW(a->tmp, Fact, bigger.cap);
+    for (int i = 0; i < a->cap; i++)
+        if (a->row[i].sum)
+            *find(&bigger, &a->row[i]) = a->row[i];
+    *a = bigger;
+}
+
+static void put_fact(Assumptions *a, const Fact *f)
+{
+    make_room(a);
+    Fact *at = find(a, f);
+    a->n += !at->sum;
+    *at = *f;
+}
+
+static bool is_within(const Fact *f, const Fact *wanted)
+{
+    return f->sum && wanted->lo <= f->lo && f->hi <= wanted->hi;
+}
+
+static int64_t shifted(int64_t v, int64_t by)
+{
+    int64_t sum;
+    if (v == INT64_MIN || v == INT64_MAX)
+        return v;
+    return add_ok(v, by, &sum) ? sum : by < 0 ? INT64_MIN : INT64_MAX;
+}
+
+/* lo <= d <= hi as a fact; its sum as a size, too. */
+static Fact fact_of(Program *p, Dim *d, int64_t lo, int64_t hi)
+{
+    int64_t constant, first;
+    Dim sum = *d;
+    dim_terms(sum, &constant);
+    if (constant != INT64_MIN) {
+        sum = dim_sub(p, sum, DIM(constant));
+        lo = shifted(lo, -constant);
+        hi = shifted(hi, -constant);
+    }
+    dim_term(sum, 0, &first);
+    Dim minus = dim_sub(p, DIM(0), sum);
+    if (first < 0 && minus.expr && lo != INT64_MIN + 1 && hi != INT64_MIN + 1) {
+        int64_t least = hi == INT64_MAX ? INT64_MIN : -hi;
+        hi = lo == INT64_MIN ? INT64_MAX : -lo;
+        lo = least;
+        sum = minus;
+    }
+    *d = sum;
+    return (Fact){.sum = sum.expr, .lo = lo, .hi = hi};
+}
+
+/* -- assumptions ------------------------------------------------------------------------------- */
+
+/* "s0 == s1 in node 'add' (aten.add.Tensor)" */
+static const char *text_of(Program *p, const Node *n, Dim a, bool is_equal, Dim b)
+{
+    bool is_upper = !is_equal && !a.expr;
+    const char *what = arena_printf(p->arena, "%s %s %s", size_text(p, is_upper ? b : a),
+                                    is_equal ? "==" : is_upper ? "<=" : ">=",
+                                    size_text(p, is_upper ? a : b));
+    if (!n)
+        return what;
+    const char *op = n->loc.op ? n->loc.op : op_info[n->op].target;
+    return n->loc.node ? arena_printf(p->arena, "%s in node '%s' (%s)", what, n->loc.node, op)
+                       : arena_printf(p->arena, "%s in %s", what, op);
+}
+
+static bool is_known(const Assumptions *a, const Fact *f)
+{
+    Fact equal = {.sum = f->sum}; /* lo and hi 0: of the kind that has both ends */
+    return a->cap && (is_within(find(a, f), f) || is_within(find(a, &equal), f));
+}
+
+void program_assume(Program *p, const Node *n, Dim a, bool is_equal, Dim b)
+{
+    Assumptions *all = p->assumed;
+    Dim over = dim_sub(p, a, b);
+    if (!all || !over.expr)
+        return;
+    Fact f = fact_of(p, &over, 0, is_equal ? 0 : INT64_MAX);
+    if (is_known(all, &f))
+        return;
+    make_room(all);
+    const Fact *old = find(all, &f);
+    Guard g = {over, f.lo, f.hi, text_of(p, n, a, is_equal, b)};
+    Loc loc = n ? n->loc : (Loc){.file = p->name};
+    f.guard = p->n_guards;
+    if (old->sum && is_equal && old->lo == old->hi) {
+        diag_error(all->d, loc, "%s cannot hold where %s does", text_of(p, NULL, a, true, b),
+                   p->guard[old->guard].text);
+    } else if (old->sum && !is_equal && old->guard >= all->n_given) {
+        f.guard = old->guard; /* wider than this one */
+        p->guard[f.guard] = g;
+    } else {
+        PUSH(p->arena, p->guard, p->n_guards, g);
+    }
+    put_fact(all, &f);
+    p->edits++;
+}
+
+/* -- numbers that nodes tell ------------------------------------------------------------------- */
+
+/* A number that is recorded as a size which is told already, or as no plain symbol, gets a symbol
+ * of its own, which is to be equal to that size. */
+static void name_item(Program *p, Value *v, const Node *n, bool *told, int n_told)
+{
+    const Symbol *s = NULL;
+    int64_t scale = 0, offset = 0, lo, hi;
+    if (v->type.rank != SCALAR || v->type.dtype != ETC_I64 || !v->type.dim)
+        return;
+    Dim d = *v->type.dim;
+    bool is_plain = dim_is_linear(d, &s, &scale, &offset) && scale == 1 && !offset;
+    if (is_plain && (s->index >= n_told || !told[s->index])) {
+        if (s->index < n_told)
+            told[s->index] = true;
+        return;
+    }
+    dim_range(d, &lo, &hi);
+    s = program_symbol(p, arena_printf(p->arena, "%s.element", n->in[0]->name), lo, hi);
+    value_set_type(v, type_size(p, dim_symbol(p, s)));
+    program_assume(p, n, dim_symbol(p, s), true, d);
+}
+
+static void name_items(Graph *g, bool *told, int n_told)
+{
+    for (const Node *n = g->first; n; n = n->next) {
+        if (n->op == OP_LOCAL_SCALAR_DENSE)
+            name_item(g->program, n->out[0], n, told, n_told);
+        for (int i = 0; i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                name_items(n->arg[i].graph, told, n_told);
+    }
+}
+
+static void tell_by_sizes(const Graph *g, bool *told)
+{
+    const Symbol *s;
+    int64_t scale, offset;
+    for (int i = 0; i < g->n_in; i++)
+        for (int k = 0; k < g->in[i]->type.rank; k++)
+            if (dim_is_linear(g->in[i]->type.dim[k], &s, &scale, &offset))
+                told[s->index] = true;
+}
+
+/* -- programs ---------------------------------------------------------------------------------- */
+
+/* Sizes of inputs are those of tensors. */
+static void assume_inputs(const Graph *g)
+{
+    for (int i = 0; i < g->n_in; i++)
+        for (int k = 0; k < g->in[i]->type.rank; k++) {
+            Dim d = g->in[i]->type.dim[k];
+            int64_t lo, hi;
+            dim_range(d, &lo, &hi);
+            if (lo < 0)
+                program_assume(g->program, NULL, d, false, DIM(0));
+        }
+}
+
+static void take_guards(Program *p)
+{
+    for (int i = 0; i < p->n_guards; i++) {
+        Guard g = p->guard[i];
+        if (!g.size.expr)
+            continue;
+        Fact f = fact_of(p, &g.size, g.lo, g.hi);
+        f.guard = i;
+        if (f.sum && !is_known(p->assumed, &f))
+            put_fact(p->assumed, &f);
+    }
+}
+
+bool program_guard(Program *p, Diag *d)
+{
+    int errors = diag_errors(d), n_syms = p->n_syms;
+    bool ok = true;
+    Arena *tmp = arena_within(p->arena);
+    Assumptions all = {.tmp = tmp, .d = d, .n_given = p->n_guards};
+    p->assumed = n_syms ? &all : NULL;
+    if (n_syms)
+        take_guards(p);
+    for (int i = 0; i < p->n_methods; i++) {
+        bool *told = NEW(tmp, bool, n_syms + 1);
+        tell_by_sizes(p->method[i], told);
+        if (n_syms)
+            name_items(p->method[i], told, n_syms);
+        assume_inputs(p->method[i]);
+        ok = graph_infer(p->method[i], d) && ok;
+    }
+    p->assumed = NULL;
+    arena_free(tmp);
+    return ok && diag_errors(d) == errors;
+}

@@ -1,0 +1,437 @@
+/* views.c -- nodes read as structs, by the names of their arguments. */
+#include "ir/views.h"
+#include <math.h>
+#include <string.h>
+
+/* -- arguments --------------------------------------------------------------------------------- */
+
+static bool has(const Node *n, const char *name)
+{
+    return arg_find(n, name) >= 0;
+}
+
+static Value *value_or_null(const Node *n, const char *name)
+{
+    return has(n, name) ? arg_value(n, name) : NULL;
+}
+
+/* The first of two names that the row has. */
+static Value *either(const Node *n, const char *a, const char *b)
+{
+    return arg_value(n, has(n, a) ? a : b);
+}
+
+static bool number_or(const Node *n, const char *name, double otherwise, double *v)
+{
+    *v = otherwise;
+    return !has(n, name) || arg_get(n, name).kind == ARG_NONE || arg_number(n, name, v);
+}
+
+static bool int_or(const Node *n, const char *name, int64_t otherwise, int64_t *v)
+{
+    *v = otherwise;
+    return !has(n, name) || arg_get(n, name).kind == ARG_NONE || arg_int(n, name, v);
+}
+
+/* One number per axis; a list of one stands for all, none or an empty one for `otherwise`. */
+static bool per_axis(const Node *n, const char *name, int axes, const int64_t *otherwise,
+                     int64_t v[VIEW_AXES])
+{
+    int64_t given[VIEW_AXES];
+    int count = has(n, name) ? arg_count(n, name) : 0;
+    if ((count > 1 && count != axes) || (count && !arg_ints(n, name, given, VIEW_AXES)))
+        return false;
+    for (int i = 0; i < axes; i++)
+        v[i] = count ? given[count == 1 ? 0 : i] : otherwise[i];
+    return true;
+}
+
+static bool axis_of(const Node *n, const char *name, int rank, int *axis)
+{
+    int64_t v;
+    if (!arg_int(n, name, &v))
+        return false;
+    v += v < 0 ? rank : 0;
+    *axis = (int)v;
+    return v >= 0 && v < rank;
+}
+
+static bool is_op(const Node *n, const OpId *op, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (n->op == op[i])
+            return true;
+    return false;
+}
+#define IS_OP(n, ...) \
+    is_op(n, (const OpId[]){__VA_ARGS__}, sizeof((const OpId[]){__VA_ARGS__}) / sizeof(OpId))
+
+static const int64_t zeros[VIEW_AXES] = {0, 0, 0}, ones[VIEW_AXES] = {1, 1, 1};
+
+/* -- products -------------------------------------------------------------------------------- */
+
+static bool read_kernel(Conv *c)
+{
+    for (int i = 0; i < c->axes; i++) {
+        Dim d = c->w->type.dim[i + 2];
+        if (d.expr)
+            return false;
+        c->kernel[i] = d.value;
+    }
+    return true;
+}
+
+bool conv_read(const Node *n, Conv *c)
+{
+    *c = (Conv){.groups = 1};
+    if (!IS_OP(n, OP_CONVOLUTION, OP_CONV1D, OP_CONV2D, OP_CONV_TRANSPOSE1D, OP_CONV_TRANSPOSE2D,
+               OP_INTEGER_CONVOLUTION))
+        return false;
+    c->x = arg_value(n, "input");
+    c->w = arg_value(n, "weight");
+    c->bias = arg_value(n, "bias");
+    c->axes = c->w ? c->w->type.rank - 2 : 0;
+    c->is_transposed = has(n, "transposed") ? arg_bool(n, "transposed") : has(n, "output_padding");
+    return c->x && c->axes >= 1 && c->axes <= VIEW_AXES && read_kernel(c) &&
+           per_axis(n, "stride", c->axes, ones, c->stride) &&
+           per_axis(n, "padding", c->axes, zeros, c->pad) &&
+           per_axis(n, "dilation", c->axes, ones, c->dilation) &&
+           per_axis(n, "output_padding", c->axes, zeros, c->out_pad) &&
+           arg_int(n, "groups", &c->groups);
+}
+
+bool conv_as_image(Conv *c)
+{
+    int64_t *list[] = {c->kernel, c->stride, c->dilation, c->pad, c->out_pad};
+    if (c->axes == 1)
+        for (int i = 0; i < 5; i++) {
+            list[i][1] = list[i][0];
+            list[i][0] = i < 3;
+        }
+    c->axes = c->axes == 1 ? 2 : c->axes;
+    return c->axes == 2;
+}
+
+Node *conv_build(Graph *g, Node *before, Loc loc, const Conv *c, Diag *d)
+{
+    return build(g, before, loc, OP_CONVOLUTION, d, "vvvIIIbIi", c->x, c->w, c->bias, c->axes,
+                 c->stride, c->axes, c->pad, c->axes, c->dilation, c->is_transposed, c->axes,
+                 c->out_pad, c->groups);
+}
+
+bool product_read(const Node *n, Product *p)
+{
+    *p = (Product){.alpha = 1, .beta = 1};
+    switch ((int)n->op) {
+    case OP_LINEAR:
+    case OP_INTEGER_LINEAR:
+        p->is_rows = true;
+        p->x = arg_value(n, "input");
+        p->w = arg_value(n, "weight");
+        p->bias = arg_value(n, "bias");
+        break;
+    case OP_MM:
+    case OP_BMM:
+        p->is_batch = n->op == OP_BMM;
+        p->x = arg_value(n, "self");
+        p->w = arg_value(n, "mat2");
+        break;
+    case OP_ADDMM:
+        p->x = arg_value(n, "mat1");
+        p->w = arg_value(n, "mat2");
+        p->bias = arg_value(n, "self");
+        break;
+    default:
+        return false;
+    }
+    return p->x && p->w && number_or(n, "alpha", 1, &p->alpha) &&
+           number_or(n, "beta", 1, &p->beta);
+}
+
+Node *product_build(Graph *g, Node *before, const Node *n, const Product *p, Diag *d)
+{
+    if (n->op == OP_ADDMM)
+        return build(g, before, n->loc, n->op, d, "vvvaa", p->bias, p->x, p->w,
+                     arg_get(n, "beta"), arg_get(n, "alpha"));
+    return n->op == OP_LINEAR ? build(g, before, n->loc, n->op, d, "vvv", p->x, p->w, p->bias)
+                              : build(g, before, n->loc, n->op, d, "vv", p->x, p->w);
+}
+
+/* -- attention ------------------------------------------------------------------------------- */
+
+bool attention_read(const Node *n, Attention *a)
+{
+    *a = (Attention){.fill = -(double)INFINITY};
+    if (n->op != OP_SDPA && n->op != OP_SOFTMAX_ATTENTION)
+        return false;
+    a->q = arg_value(n, "query");
+    a->k = arg_value(n, "key");
+    a->v = arg_value(n, "value");
+    a->mask = arg_value(n, "attn_mask");
+    a->is_causal = arg_bool(n, "is_causal");
+    a->is_shared = arg_bool(n, "enable_gqa");
+    a->is_empty = n->op == OP_SDPA;
+    a->bias = value_or_null(n, "bias");
+    if (!a->q || a->q->type.rank < 1 || !number_or(n, "cap", 0, &a->cap) ||
+        !number_or(n, "fill", a->fill, &a->fill))
+        return false;
+    Dim width = a->q->type.dim[a->q->type.rank - 1];
+    if (arg_number(n, "scale", &a->scale))
+        return true;
+    a->scale = width.expr ? 0 : 1 / sqrt((double)width.value);
+    return !width.expr;
+}
+
+/* -- windows and reductions ------------------------------------------------------------------ */
+
+bool pool_read(const Node *n, Pool *p)
+{
+    *p = (Pool){.axes = 2};
+    if (!IS_OP(n, OP_MAX_POOL2D, OP_MAX_POOL2D_WITH_INDICES, OP_AVG_POOL2D,
+               OP_INTEGER_AVG_POOL2D))
+        return false;
+    p->is_max = n->op == OP_MAX_POOL2D || n->op == OP_MAX_POOL2D_WITH_INDICES;
+    p->x = either(n, "self", "input");
+    p->rounds_up = arg_bool(n, "ceil_mode");
+    p->counts_pad = !p->is_max && arg_bool(n, "count_include_pad");
+    return p->x && per_axis(n, "kernel_size", 2, ones, p->kernel) &&
+           per_axis(n, "stride", 2, p->kernel, p->stride) &&
+           per_axis(n, "padding", 2, zeros, p->pad) &&
+           per_axis(n, "dilation", 2, ones, p->dilation) &&
+           int_or(n, "divisor_override", 0, &p->divisor);
+}
+
+bool reduce_read(const Node *n, Reduce *r)
+{
+    int64_t axis[MAX_RANK];
+    *r = (Reduce){.axes = 0};
+    if (!IS_OP(n, OP_SUM_DIM, OP_MEAN_DIM, OP_AMAX, OP_ANY_DIMS, OP_VAR_CORRECTION))
+        return false;
+    r->x = arg_value(n, "self");
+    r->keeps = arg_bool(n, "keepdim");
+    if (!r->x || !arg_ints(n, "dim", axis, MAX_RANK))
+        return false;
+    int rank = r->x->type.rank, count = arg_count(n, "dim");
+    for (int i = 0; i < count; i++) {
+        axis[i] += axis[i] < 0 ? rank : 0;
+        if (axis[i] < 0 || axis[i] >= (rank > 0 ? rank : 1))
+            return false;
+        r->axes |= 1u << axis[i];
+    }
+    if (!count && rank > 0)
+        r->axes = (1u << rank) - 1;
+    return true;
+}
+
+int reduce_list(const Reduce *r, int64_t axis[MAX_RANK])
+{
+    int n = 0;
+    for (int i = 0; i < r->x->type.rank; i++)
+        if (r->axes >> i & 1)
+            axis[n++] = i;
+    return n;
+}
+
+bool reduce_is_space(const Reduce *r)
+{
+    return r->x->type.rank == 4 && r->axes == 0xc;
+}
+
+static bool norm_operands(const Node *n, NormKind kind, Norm *v)
+{
+    v->kind = kind;
+    v->x = arg_value(n, "input");
+    v->weight = arg_value(n, "weight");
+    v->bias = value_or_null(n, "bias");
+    v->axes = has(n, "normalized_shape") ? arg_count(n, "normalized_shape") : 0;
+    return v->x != NULL;
+}
+
+bool norm_read(const Node *n, Norm *v)
+{
+    *v = (Norm){.groups = 1};
+    switch ((int)n->op) {
+    case OP_LAYER_NORM:
+    case OP_NATIVE_LAYER_NORM:
+        return norm_operands(n, NORM_LAYER, v) && arg_number(n, "eps", &v->eps);
+    case OP_RMS_NORM:
+        return norm_operands(n, NORM_RMS, v) && number_or(n, "eps", 0x1p-23, &v->eps);
+    case OP_GROUP_NORM:
+        return norm_operands(n, NORM_GROUP, v) && arg_number(n, "eps", &v->eps) &&
+               arg_int(n, "num_groups", &v->groups);
+    case OP_NATIVE_GROUP_NORM:
+        return norm_operands(n, NORM_GROUP, v) && arg_number(n, "eps", &v->eps) &&
+               arg_int(n, "group", &v->groups);
+    case OP__NATIVE_BATCH_NORM:
+        v->mean = arg_value(n, "running_mean");
+        v->var = arg_value(n, "running_var");
+        return norm_operands(n, NORM_BATCH, v) && v->mean && v->var &&
+               arg_number(n, "eps", &v->eps);
+    default:
+        return false;
+    }
+}
+
+/* -- moves ------------------------------------------------------------------------------------- */
+
+/* A bound counted from the end where negative, moved into 0 .. size; false: its sign is open. */
+static bool bound(const Node *n, const char *name, Dim size, Dim otherwise, Dim *v)
+{
+    Program *p = n->graph->program;
+    int64_t lo, hi;
+    *v = otherwise;
+    if (arg_get(n, name).kind == ARG_NONE)
+        return true;
+    if (!arg_dim(n, name, v))
+        return false;
+    dim_range(*v, &lo, &hi);
+    if (lo < 0 && hi >= 0)
+        return false;
+    *v = lo == INT64_MAX ? size
+         : lo < 0        ? dim_max(p, dim_add(p, size, *v), DIM(0))
+                         : dim_min(p, *v, size);
+    return true;
+}
+
+bool slice_read(const Node *n, Slice *s)
+{
+    *s = (Slice){.step = 1};
+    if (n->op != OP_SLICE || !(s->x = arg_value(n, "self")) ||
+        !axis_of(n, "dim", s->x->type.rank, &s->axis))
+        return false;
+    Dim size = s->x->type.dim[s->axis];
+    return arg_int(n, "step", &s->step) && bound(n, "start", size, DIM(0), &s->start) &&
+           bound(n, "end", size, size, &s->end);
+}
+
+Node *slice_build(Graph *g, Node *before, Loc loc, const Slice *s, Diag *d)
+{
+    return build(g, before, loc, OP_SLICE, d, "viddi", s->x, (int64_t)s->axis, s->start, s->end,
+                 s->step);
+}
+
+bool select_read(const Node *n, Select *s)
+{
+    *s = (Select){.axis = 0};
+    return n->op == OP_SELECT_INT && (s->x = arg_value(n, "self")) != NULL &&
+           axis_of(n, "dim", s->x->type.rank, &s->axis) && arg_dim(n, "index", &s->index);
+}
+
+bool permute_read(const Node *n, Permute *p)
+{
+    int64_t axis[MAX_RANK];
+    *p = (Permute){.rank = 0};
+    if (n->op != OP_PERMUTE || !(p->x = arg_value(n, "self")) ||
+        !arg_ints(n, "dims", axis, MAX_RANK) || arg_count(n, "dims") != p->x->type.rank)
+        return false;
+    p->rank = p->x->type.rank;
+    for (int i = 0; i < p->rank; i++) {
+        axis[i] += axis[i] < 0 ? p->rank : 0;
+        if (axis[i] < 0 || axis[i] >= p->rank)
+            return false;
+        p->axis[i] = (int)axis[i];
+    }
+    return true;
+}
+
+bool permute_swaps_last(const Permute *p)
+{
+    bool ok = p->rank >= 2;
+    for (int i = 0; ok && i < p->rank; i++)
+        ok = p->axis[i] == (i < p->rank - 2 ? i : 2 * p->rank - 3 - i);
+    return ok;
+}
+
+/* -- pointwise --------------------------------------------------------------------------------- */
+
+bool clamp_read(const Node *n, Clamp *c)
+{
+    const double inf = (double)INFINITY;
+    *c = (Clamp){.lo = -inf, .hi = inf};
+    switch ((int)n->op) {
+    case OP_RELU:
+        c->lo = 0;
+        break;
+    case OP_CLAMP:
+        if (!number_or(n, "min", -inf, &c->lo) || !number_or(n, "max", inf, &c->hi))
+            return false;
+        break;
+    case OP_HARDTANH:
+        if (!arg_number(n, "min_val", &c->lo) || !arg_number(n, "max_val", &c->hi))
+            return false;
+        break;
+    default:
+        return false;
+    }
+    return (c->x = arg_value(n, "self")) != NULL;
+}
+
+/* -- images -------------------------------------------------------------------------------------- */
+
+bool resize_read(const Node *n, Resize *r)
+{
+    *r = (Resize){.axes = 2, .is_linear = n->op == OP_UPSAMPLE_BILINEAR2D_VEC};
+    if (!IS_OP(n, OP_UPSAMPLE_BILINEAR2D_VEC, OP_UPSAMPLE_NEAREST2D_VEC))
+        return false;
+    r->x = arg_value(n, "input");
+    r->aligns_corners = r->is_linear && arg_bool(n, "align_corners");
+    Arg by = arg_get(n, "scale_factors");
+    r->has_factors = by.kind == ARG_LIST && by.list.n == r->axes;
+    for (int i = 0; r->has_factors && i < r->axes; i++) {
+        const Arg *a = &by.list.item[i];
+        if (a->kind != ARG_FLOAT && (a->kind != ARG_INT || a->dim.expr))
+            return false;
+        r->factor[i] = a->kind == ARG_FLOAT ? a->f : (double)a->dim.value;
+    }
+    return r->x != NULL;
+}
+
+/* -- integers ------------------------------------------------------------------------------------ */
+
+static bool read_integers(const Node *n, QParams *q)
+{
+    q->x = arg_value(n, "input");
+    const Value *whole = q->undoes ? q->x : n->out[0];
+    q->dtype = whole ? whole->type.dtype : ETC_I8;
+    return q->x && arg_int(n, "quant_min", &q->lo) && arg_int(n, "quant_max", &q->hi);
+}
+
+static bool read_points(const Node *n, const char *scale, const char *zero, QParams *q)
+{
+    q->scales = arg_value(n, scale);
+    q->zeros = arg_value(n, zero);
+    return q->scales != NULL;
+}
+
+bool qparams_read(const Node *n, QParams *q)
+{
+    *q = (QParams){.kind = Q_TENSOR};
+    q->undoes = IS_OP(n, OP_DEQUANTIZE_PER_TENSOR, OP_DEQUANTIZE_PER_TENSOR_TENSOR,
+                      OP_DEQUANTIZE_PER_CHANNEL, OP_DEQUANTIZE_PER_TOKEN);
+    switch ((int)n->op) {
+    case OP_QUANTIZE_PER_TENSOR:
+    case OP_DEQUANTIZE_PER_TENSOR:
+        return read_integers(n, q) && arg_number(n, "scale", &q->scale) &&
+               arg_int(n, "zero_point", &q->zero);
+    case OP_QUANTIZE_PER_TENSOR_TENSOR:
+    case OP_DEQUANTIZE_PER_TENSOR_TENSOR:
+        return read_integers(n, q) && read_points(n, "scale", "zero_point", q);
+    case OP_QUANTIZE_PER_CHANNEL:
+    case OP_DEQUANTIZE_PER_CHANNEL:
+        q->kind = Q_CHANNEL;
+        return read_integers(n, q) && read_points(n, "scales", "zero_points", q) &&
+               axis_of(n, "axis", q->x->type.rank, &q->axis);
+    case OP_QUANTIZE_PER_TOKEN:
+    case OP_DEQUANTIZE_PER_TOKEN:
+        q->kind = Q_TOKEN;
+        return read_integers(n, q) && read_points(n, "scales", "zero_points", q);
+    default:
+        return false;
+    }
+}
+
+bool qparams_equal(const QParams *a, const QParams *b)
+{
+    return a->kind == Q_TENSOR && b->kind == Q_TENSOR && !a->scales && !b->scales &&
+           (float)a->scale == (float)b->scale && a->zero == b->zero && a->dtype == b->dtype;
+}

@@ -1,0 +1,168 @@
+/* views.h -- what a node says, as a struct: one reader per class of operators, and a builder where
+ * passes make such nodes anew.
+ *
+ * A view holds values of the node's graph and numbers that are known before the model runs; it is
+ * taken from the node's arguments by their names, so that all rows of a class read alike: conv2d,
+ * convolution and etc.integer_convolution are a Conv.  A reader returns false where the node is of
+ * another class, or where an argument that the view holds as a number is open; nothing is reported.
+ * Axes are counted from 0.  Views own nothing.
+ */
+#ifndef ETC_IR_VIEWS_H
+#define ETC_IR_VIEWS_H
+
+#include "ir/ir.h"
+
+enum { VIEW_AXES = 3 }; /* of space, at most */
+
+/* -- products -------------------------------------------------------------------------------- */
+
+/* A convolution: x [n, in, size...], w [out, in / groups, kernel...], or where it is transposed
+ * [in, out / groups, kernel...]; bias [out] or NULL.  Numbers are per axis of space. */
+typedef struct Conv {
+    Value *x, *w, *bias;
+    int axes;
+    int64_t kernel[VIEW_AXES], stride[VIEW_AXES], pad[VIEW_AXES], dilation[VIEW_AXES];
+    int64_t out_pad[VIEW_AXES], groups;
+    bool is_transposed;
+} Conv;
+
+bool conv_read(const Node *n, Conv *c);
+/* Over two axes: one of one axis becomes an image of height 1, the axis its width.  False: it has
+ * three. */
+bool conv_as_image(Conv *c);
+Node *conv_build(Graph *g, Node *before, Loc loc, const Conv *c, Diag *d); /* aten.convolution */
+
+/* alpha x w + beta bias, or x w^T + bias where `is_rows`: w is [results, terms], else [terms,
+ * results].  x is [..., rows, terms]; with `is_batch` x and w are batches of matrices. */
+typedef struct Product {
+    Value *x, *w, *bias; /* bias NULL: none */
+    bool is_rows, is_batch;
+    double alpha, beta;
+} Product;
+
+bool product_read(const Node *n, Product *p);
+/* The row that n is of, with these operands; alpha and beta as they stand in n. */
+Node *product_build(Graph *g, Node *before, const Node *n, const Product *p, Diag *d);
+
+/* -- attention ------------------------------------------------------------------------------- */
+
+/* softmax(mask(cap(scale q k^T) + bias)) v, as ir.md says. */
+typedef struct Attention {
+    Value *q, *k, *v, *mask, *bias;      /* mask, bias NULL: none */
+    double scale, cap, fill;             /* cap 0: none; fill: where a mask of bools is false */
+    bool is_causal, is_shared, is_empty; /* heads of k and v may be shared; a query without a key
+                                            gives 0, not NaN */
+} Attention;
+
+bool attention_read(const Node *n, Attention *a); /* false: or its scale is open */
+
+/* -- windows and reductions ------------------------------------------------------------------ */
+
+typedef struct Pool {
+    Value *x;
+    int axes;
+    int64_t kernel[VIEW_AXES], stride[VIEW_AXES], pad[VIEW_AXES], dilation[VIEW_AXES];
+    int64_t divisor; /* 0: the elements under the window */
+    bool is_max, rounds_up, counts_pad;
+} Pool;
+
+bool pool_read(const Node *n, Pool *p);
+
+/* What a reduction goes over: bit i of `axes` stands for axis i of x. */
+typedef struct Reduce {
+    Value *x;
+    uint32_t axes;
+    bool keeps; /* reduced axes stay, of size 1 */
+} Reduce;
+
+bool reduce_read(const Node *n, Reduce *r);
+int reduce_list(const Reduce *r, int64_t axis[MAX_RANK]); /* the axes, rising; their number */
+bool reduce_is_space(const Reduce *r); /* of [n, c, h, w], over h and w alone */
+
+/* (x - mean) / sqrt(variance + eps) * weight + bias; weight, bias NULL: none. */
+typedef enum NormKind { NORM_LAYER, NORM_RMS, NORM_GROUP, NORM_BATCH } NormKind;
+
+typedef struct Norm {
+    NormKind kind;
+    Value *x, *weight, *bias;
+    Value *mean, *var; /* of batch norm: its statistics */
+    int axes;          /* of layer and RMS norm: the last ones that are normalized */
+    int64_t groups;    /* of group norm */
+    double eps;
+} Norm;
+
+bool norm_read(const Node *n, Norm *v);
+
+/* -- moves ------------------------------------------------------------------------------------- */
+
+/* x[start : end : step] along an axis; bounds lie within 0 .. size. */
+typedef struct Slice {
+    Value *x;
+    int axis;
+    Dim start, end;
+    int64_t step;
+} Slice;
+
+bool slice_read(const Node *n, Slice *s);
+Node *slice_build(Graph *g, Node *before, Loc loc, const Slice *s, Diag *d);
+
+/* x[index] along an axis, which goes. */
+typedef struct Select {
+    Value *x;
+    int axis;
+    Dim index;
+} Select;
+
+bool select_read(const Node *n, Select *s);
+
+/* Axis i of the result is axis[i] of x. */
+typedef struct Permute {
+    Value *x;
+    int rank, axis[MAX_RANK];
+} Permute;
+
+bool permute_read(const Node *n, Permute *p);
+bool permute_swaps_last(const Permute *p); /* the last two axes change places, and no others */
+
+/* -- pointwise --------------------------------------------------------------------------------- */
+
+/* min(max(x, lo), hi): clamp, hardtanh, relu; infinite where a side is open. */
+typedef struct Clamp {
+    Value *x;
+    double lo, hi;
+} Clamp;
+
+bool clamp_read(const Node *n, Clamp *c);
+
+/* -- images -------------------------------------------------------------------------------------- */
+
+typedef struct Resize {
+    Value *x;
+    int axes;
+    bool is_linear, aligns_corners, has_factors;
+    double factor[VIEW_AXES]; /* where given */
+} Resize;
+
+bool resize_read(const Node *n, Resize *r);
+
+/* -- integers ------------------------------------------------------------------------------------ */
+
+/* Scale and zero point between real numbers and integers: real = scale (integer - zero). */
+typedef enum QKind { Q_TENSOR, Q_CHANNEL, Q_TOKEN } QKind;
+
+typedef struct QParams {
+    QKind kind;
+    bool undoes;          /* a dequantize */
+    Value *x;             /* what goes in */
+    Value *scales, *zeros; /* as tensors: of channels, tokens, or known at run time; NULL: the numbers
+                              below, zeros also: all 0 */
+    double scale;
+    int64_t zero, lo, hi;
+    int axis;             /* of channels */
+    EtcDtype dtype;       /* of the integers */
+} QParams;
+
+bool qparams_read(const Node *n, QParams *q);
+bool qparams_equal(const QParams *a, const QParams *b); /* numbers alone: scale as a float, zero, dtype */
+
+#endif

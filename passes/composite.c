@@ -1,0 +1,451 @@
+/* composite.c -- operators that are formulas over others: the rules of composites.txt, played.
+ *
+ * What a rule computes with before the program runs are arguments of the IR (numbers, sizes, lists,
+ * dtypes); tensors are values of the graph, and what a rule does with tensors is built as nodes
+ * before the node that it rewrites.  Loops run over known numbers, so every rule ends; what decides
+ * a branch must be known too, or the node is refused with that reason.  The rules are ours: what is
+ * wrong with one is a fault of ours.
+ */
+#include "passes/composite.h"
+#include <string.h>
+
+static const Arg none = {.kind = ARG_NONE};
+
+/* The names of one rule: unset ones of an operator's rule are its arguments, found when asked for. */
+typedef struct Scope {
+    const RuleBody *rule;
+    Arg *v;
+    bool *is_set;
+} Scope;
+
+static Arg value_of(Play *p, Scope *s, const Form *f);
+static void run(Play *p, Scope *s, const Form *f);
+
+Arg play_wrong(Play *p, const char *what)
+{
+    if (!p->failed)
+        diag_fault(p->r->d, FAULT_BUG, p->n->loc, "the rule of %s %s", p->rule, what);
+    p->failed = true;
+    return none;
+}
+
+Arg play_refuse(Play *p, const char *why)
+{
+    if (!p->failed)
+        diag_unsupported(p->r->d, p->n->loc, "%s", why);
+    p->failed = true;
+    return none;
+}
+
+/* -- what is computed -------------------------------------------------------------------------- */
+
+Arg of_value(Play *p, Value *v)
+{
+    if (!v)
+        return none;
+    PUSH(p->r->tmp, p->value, p->n_values, v);
+    return (Arg){.kind = ARG_VALUE, .slot = p->n_values - 1};
+}
+
+Value *tensor(const Play *p, Arg a)
+{
+    return a.kind == ARG_VALUE ? p->value[a.slot] : NULL;
+}
+
+Arg of_float(double f)
+{
+    return (Arg){.kind = ARG_FLOAT, .f = f};
+}
+
+Arg of_dim(Dim d)
+{
+    return (Arg){.kind = ARG_INT, .dim = d};
+}
+
+Arg of_bool(bool b)
+{
+    return (Arg){.kind = ARG_BOOL, .b = b};
+}
+
+Arg list_new(const Play *p, int n, Arg **item)
+{
+    *item = NEW(p->r->tmp, Arg, n + 1);
+    return (Arg){.kind = ARG_LIST, .list = {*item, n}};
+}
+
+Dim dim_of(Play *p, Arg a)
+{
+    if (a.kind == ARG_INT)
+        return a.dim;
+    if (a.kind == ARG_BOOL)
+        return DIM(a.b);
+    if (a.kind == ARG_VALUE)
+        play_refuse(p, "one of its integers is computed when the model runs");
+    else
+        play_wrong(p, "takes for an integer what is none");
+    return DIM(0);
+}
+
+int64_t int_of(Play *p, Arg a)
+{
+    Dim d = dim_of(p, a);
+    if (d.expr)
+        play_refuse(p, "a size that is open decides how it is computed: export with this size fixed");
+    return d.expr ? 0 : d.value;
+}
+
+static bool truth_of(Play *p, Arg a)
+{
+    if (a.kind == ARG_BOOL)
+        return a.b;
+    if (a.kind == ARG_VALUE)
+        play_refuse(p, "one of its flags is computed when the model runs");
+    else
+        play_wrong(p, "takes for a condition what is none");
+    return false;
+}
+
+/* -- names ------------------------------------------------------------------------------------- */
+
+/* An argument of the node; its values become slots here. */
+static Arg of_node(Play *p, Arg a)
+{
+    a.key = NULL;
+    if (a.kind == ARG_VALUE)
+        return of_value(p, p->n->in[a.slot]);
+    if (a.kind == ARG_LIST) {
+        Arg *item, list = list_new(p, a.list.n, &item);
+        for (int i = 0; i < a.list.n; i++)
+            item[i] = of_node(p, a.list.item[i]);
+        return list;
+    }
+    return a;
+}
+
+/* Results of the node as they are recorded: outs, and the first of them, out. */
+static Arg recorded_results(Play *p)
+{
+    Arg *item, list = list_new(p, p->n->n_out, &item);
+    for (int i = 0; i < p->n->n_out; i++)
+        item[i] = of_value(p, p->n->out[i]);
+    return list;
+}
+
+static Arg unset(Play *p, const char *name)
+{
+    int i = p->depth ? -1 : arg_find(p->n, name);
+    if (i >= 0)
+        return of_node(p, p->n->arg[i]);
+    if (!p->depth && !strcmp(name, "out") && p->n->n_out)
+        return of_value(p, p->n->out[0]);
+    if (!p->depth && !strcmp(name, "outs"))
+        return recorded_results(p);
+    return play_wrong(p, arena_printf(p->r->tmp, "names %s, which it does not have", name));
+}
+
+static void bind(Scope *s, int i, Arg v)
+{
+    s->v[i] = v;
+    s->is_set[i] = true;
+}
+
+static Arg named(Play *p, Scope *s, int i)
+{
+    if (!s->is_set[i])
+        bind(s, i, unset(p, s->rule->local[i]));
+    return s->v[i];
+}
+
+/* -- nodes ------------------------------------------------------------------------------------- */
+
+static Arg to_node(const Play *p, Node *to, Arg a)
+{
+    if (a.kind == ARG_VALUE)
+        return node_use(to, p->value[a.slot]);
+    if (a.kind == ARG_LIST) {
+        Arg *item = NEW(p->r->g->program->arena, Arg, a.list.n + 1);
+        for (int i = 0; i < a.list.n; i++)
+            item[i] = to_node(p, to, a.list.item[i]);
+        a.list.item = item;
+    }
+    return a;
+}
+
+static int given_for(const Given *g, int i, const char *name)
+{
+    if (i < g->n && !g->key[i])
+        return i;
+    for (int k = 0; k < g->n; k++)
+        if (g->key[k] && !strcmp(g->key[k], name))
+            return k;
+    return -1;
+}
+
+/* Positions first, then keys; what is not given has the schema's default. */
+static void push_given(Play *p, Node *m, const Given *g)
+{
+    const Schema *s = op_schema(p->r->g->program, m->op);
+    int used = 0;
+    for (int i = 0; i < s->n_args; i++) {
+        int at = given_for(g, i, s->arg[i].name);
+        node_push(m, at < 0 ? s->arg[i].fallback : to_node(p, m, g->v[at]));
+        used += at >= 0;
+    }
+    if (used != g->n)
+        play_wrong(p, arena_printf(p->r->tmp, "calls %s with arguments it has not",
+                                   op_info[m->op].target));
+}
+
+Arg play_node(Play *p, OpId op, const Given *g)
+{
+    Node *m = node_new(p->r->g, op, p->n->loc);
+    push_given(p, m, g);
+    if (p->failed || !node_place(m, p->n, p->r->d)) {
+        p->failed = true;
+        return none;
+    }
+    p->n_results = m->n_out < MOST_RESULTS ? m->n_out : MOST_RESULTS;
+    for (int i = 0; i < p->n_results; i++)
+        p->result[i] = of_value(p, m->out[i]);
+    return p->result[0];
+}
+
+/* -- calls ------------------------------------------------------------------------------------- */
+
+/* Whatever the rule returns is in p->result then. */
+static void play_rule(Play *p, int rule, const Given *g)
+{
+    const RuleBody *body = rule_body(p->r->g->program, rule, p->r->d);
+    if (!body) {
+        p->failed = true;
+        return;
+    }
+    Scope scope = {body, NEW(p->r->tmp, Arg, body->n_locals + 1),
+                   NEW(p->r->tmp, bool, body->n_locals + 1)};
+    Scope *s = &scope;
+    if (g->n != s->rule->n_given)
+        play_wrong(p, arena_printf(p->r->tmp, "calls %s with other arguments than it has",
+                                   composites[rule].name));
+    for (int i = 0; i < g->n && !p->failed; i++)
+        bind(s, i, g->v[i]);
+    if (p->failed)
+        return;
+    if (s->rule->is_expression) {
+        p->result[0] = value_of(p, s, s->rule->form);
+        p->n_results = 1;
+        return;
+    }
+    run(p, s, s->rule->form);
+    if (!p->returned)
+        play_wrong(p, arena_printf(p->r->tmp, "has a part that returns nothing: %s",
+                                   composites[rule].name));
+    p->returned = false;
+}
+
+static Arg call_rule(Play *p, int rule, const Given *g)
+{
+    if (p->depth == MOST_DEPTH)
+        return play_wrong(p, "calls too deep");
+    p->depth++;
+    play_rule(p, rule, g);
+    p->depth--;
+    return p->result[0];
+}
+
+static Arg call(Play *p, Scope *s, const Form *f)
+{
+    Given g = {.n = f->n};
+    for (int i = 0; i < f->n && !p->failed; i++) {
+        g.v[i] = value_of(p, s, f->part[i]);
+        g.key[i] = f->key[i];
+    }
+    if (p->failed)
+        return none;
+    p->n_results = 1;
+    if (f->rule >= 0)
+        return call_rule(p, f->rule, &g);
+    if (f->function >= 0 && (f->op == OP_NONE || function_takes(f->function, g.v[0])))
+        return play_function(p, f->function, &g);
+    return play_node(p, f->op, &g);
+}
+
+/* -- expressions ------------------------------------------------------------------------------- */
+
+static Arg list_of(Play *p, Scope *s, const Form *f)
+{
+    Arg *item, list = list_new(p, f->n, &item);
+    for (int i = 0; i < f->n && !p->failed; i++)
+        item[i] = value_of(p, s, f->part[i]);
+    return list;
+}
+
+static int64_t bound(Play *p, Scope *s, const Form *f)
+{
+    Arg a = value_of(p, s, f);
+    return p->failed ? 0 : int_of(p, a);
+}
+
+static Arg list_of_each(Play *p, Scope *s, const Form *f)
+{
+    int64_t from = bound(p, s, f->part[0]), to = bound(p, s, f->part[1]);
+    Arg *item = NULL, list = {.kind = ARG_LIST};
+    for (int64_t i = from; i < to && !p->failed; i++) {
+        bind(s, f->index, of_dim(DIM(i)));
+        PUSH(p->r->tmp, item, list.list.n, value_of(p, s, f->part[2]));
+    }
+    list.list.item = item;
+    return list;
+}
+
+static bool holds(Play *p, Scope *s, const Form *f)
+{
+    Arg a = value_of(p, s, f);
+    return !p->failed && truth_of(p, a);
+}
+
+/* A form whose parts are all computed. */
+static Arg of_parts(Play *p, Scope *s, const Form *f)
+{
+    Arg v[3] = {none, none, none};
+    for (int i = 0; i < f->n && !p->failed; i++)
+        v[i] = value_of(p, s, f->part[i]);
+    if (p->failed)
+        return none;
+    if (f->kind == FORM_SIGN)
+        return play_sign(p, f->index, v[0], v[1]);
+    if (f->kind == FORM_NEGATE)
+        return play_negate(p, v[0]);
+    return f->kind == FORM_INDEX ? play_index(p, v[0], v[1]) : play_part(p, v[0], v[1], v[2]);
+}
+
+static Arg value_of(Play *p, Scope *s, const Form *f)
+{
+    switch (f->kind) {
+    case FORM_LITERAL:
+        return f->literal;
+    case FORM_NAME:
+        return named(p, s, f->index);
+    case FORM_LIST:
+        return list_of(p, s, f);
+    case FORM_EACH:
+        return list_of_each(p, s, f);
+    case FORM_CALL:
+        return call(p, s, f);
+    case FORM_NOT:
+        return of_bool(!holds(p, s, f->part[0]));
+    case FORM_AND:
+        return of_bool(holds(p, s, f->part[0]) && holds(p, s, f->part[1]));
+    case FORM_OR:
+        return of_bool(holds(p, s, f->part[0]) || holds(p, s, f->part[1]));
+    case FORM_CHOOSE:
+        return value_of(p, s, f->part[holds(p, s, f->part[0]) ? 1 : 2]);
+    default:
+        return of_parts(p, s, f);
+    }
+}
+
+/* -- statements -------------------------------------------------------------------------------- */
+
+static void assign(Play *p, Scope *s, const Form *f)
+{
+    Arg v = value_of(p, s, f->part[0]);
+    if (f->n_locals > 1 && f->n_locals > p->n_results)
+        play_wrong(p, "wants more results than there are");
+    for (int i = 0; i < f->n_locals && !p->failed; i++)
+        bind(s, f->local[i], f->n_locals > 1 ? p->result[i] : v);
+}
+
+static void repeat(Play *p, Scope *s, const Form *f)
+{
+    int64_t from = bound(p, s, f->part[0]), to = bound(p, s, f->part[1]);
+    for (int64_t i = from; i < to && !p->failed && !p->returned; i++) {
+        bind(s, f->index, of_dim(DIM(i)));
+        run(p, s, f->part[2]);
+    }
+}
+
+static void give(Play *p, Scope *s, const Form *f)
+{
+    Arg v[MOST_RESULTS];
+    for (int i = 0; i < f->n && !p->failed; i++)
+        v[i] = value_of(p, s, f->part[i]);
+    if (p->failed)
+        return;
+    memcpy(p->result, v, sizeof *v * (size_t)f->n);
+    p->n_results = f->n;
+    p->returned = true;
+}
+
+static void run(Play *p, Scope *s, const Form *f)
+{
+    Arg why;
+    switch ((int)f->kind) {
+    case FORM_ASSIGN:
+        assign(p, s, f);
+        break;
+    case FORM_IF:
+        if (holds(p, s, f->part[0]))
+            run(p, s, f->part[1]);
+        else if (!p->failed && f->n > 2)
+            run(p, s, f->part[2]);
+        break;
+    case FORM_FOR:
+        repeat(p, s, f);
+        break;
+    case FORM_RETURN:
+        give(p, s, f);
+        break;
+    case FORM_REFUSE:
+        why = value_of(p, s, f->part[0]);
+        play_refuse(p, why.kind == ARG_STRING ? why.str : "is not supported");
+        break;
+    default:
+        for (int i = 0; i < f->n && !p->failed && !p->returned; i++)
+            run(p, s, f->part[i]);
+    }
+}
+
+/* -- the rule of a node ------------------------------------------------------------------------ */
+
+static bool differs(Dim a, Dim b)
+{
+    return (!a.expr || !b.expr) && !dim_equal(a, b);
+}
+
+/* v under the sizes that the export recorded; open ones are taken to be those. */
+static Value *recorded(Play *p, const Arg *result, int i)
+{
+    Type t = p->n->out[i]->type;
+    Value *v = tensor(p, *result);
+    if (!v || v->type.dtype != t.dtype) {
+        play_wrong(p, "gives no tensor of the recorded dtype");
+        return NULL;
+    }
+    bool stays = v->type.rank == t.rank;
+    for (int k = 0; stays && k < t.rank; k++)
+        stays = !differs(v->type.dim[k], t.dim[k]);
+    return stays ? v : build_view(p->r, p->n, v, t.dim, t.rank);
+}
+
+bool decomp_text(Rewrite *r, Node *n)
+{
+    Play p = {.r = r, .n = n, .rule = op_info[n->op].target};
+    int rule = rule_find(p.rule);
+    if (rule < 0)
+        play_wrong(&p, "does not exist");
+    else
+        play_rule(&p, rule, &(Given){.n = 0});
+    bool is_list = p.n_results == 1 && p.result[0].kind == ARG_LIST;
+    const Arg *result = is_list ? p.result[0].list.item : p.result;
+    if (!p.failed && (is_list ? p.result[0].list.n : p.n_results) < n->n_out)
+        play_wrong(&p, "gives too few results");
+    for (int i = 0; !p.failed && i < n->n_out; i++) {
+        Value *v = recorded(&p, &result[i], i);
+        if (!v)
+            return false;
+        rewrite_result(r, n, i, v);
+    }
+    if (!p.failed)
+        graph_remove(r->g, n);
+    return !p.failed;
+}

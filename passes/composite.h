@@ -1,0 +1,117 @@
+/* composite.h -- rules of composites.txt: their text, their form once parsed, and their play.
+ *
+ * Forms lie in the program's arena and are made once per program, where a model first uses a rule.
+ */
+#ifndef ETC_PASSES_COMPOSITE_H
+#define ETC_PASSES_COMPOSITE_H
+
+#include "passes/decompose.h"
+
+/* -- text -------------------------------------------------------------------------------------- */
+
+/* The operators or the function that a rule is of, and what stands behind: "(a, b)" of a function,
+ * then "= e" or ": statements".  composites.c is generated; rows are in the order of their names. */
+typedef struct Composite {
+    const char *name, *text;
+} Composite;
+
+extern const Composite composites[];
+extern const int n_composites;
+
+/* -- forms: composite_parse.c ------------------------------------------------------------------ */
+
+typedef enum FormKind {
+    FORM_LITERAL,
+    FORM_NAME,   /* local `index` */
+    FORM_LIST,
+    FORM_EACH,   /* [for local in a..b: e] */
+    FORM_INDEX,  /* x[i] */
+    FORM_PART,   /* x[a..b]; b may be missing */
+    FORM_NEGATE,
+    FORM_NOT,
+    FORM_AND,
+    FORM_OR,
+    FORM_CHOOSE, /* c ? a : b */
+    FORM_SIGN,   /* a sign b; `index` is the sign's */
+    FORM_CALL,   /* of a rule's function, a function of data, or an operator, whichever there is */
+    FORM_ASSIGN, /* e, to the locals `local`[0..n_locals) */
+    FORM_IF,     /* c, block, block or NULL */
+    FORM_FOR,    /* a, b, block; local `index` */
+    FORM_RETURN,
+    FORM_REFUSE,
+    FORM_BLOCK,
+} FormKind;
+
+typedef struct Form {
+    FormKind kind;
+    int n, index, n_locals;
+    struct Form **part;
+    const int *local;
+    const char **key; /* of a call's arguments, by part; NULL: given by position */
+    Arg literal;
+    int rule, function; /* of a call: of composites, and of functions of data; -1: none */
+    OpId op;
+    const char *name;   /* of a call, for messages */
+} Form;
+
+typedef struct RuleBody {
+    Form *form;
+    const char **local; /* names; the first n_given are those of "(a, b)" */
+    int n_locals, n_given;
+    bool is_expression; /* what it comes to is returned */
+} RuleBody;
+
+int rule_find(const char *name); /* in composites; -1: none */
+const RuleBody *rule_body(Program *p, int rule, Diag *d); /* NULL: reported */
+
+/* -- play -------------------------------------------------------------------------------------- */
+
+enum { MOST_ARGS = 16, MOST_RESULTS = 8, MOST_DEPTH = 8, MOST_LOCALS = 40 };
+
+typedef struct Play {
+    Rewrite *r;
+    Node *n;          /* what is rewritten */
+    const char *rule; /* its name, for messages */
+    bool failed, returned;
+    int depth;        /* of calls of functions */
+    Value **value;    /* tensors that arguments stand for, by slot */
+    int n_values;
+    Arg result[MOST_RESULTS]; /* of the last call or return */
+    int n_results;
+} Play;
+
+/* What an operator or function is called with; key NULL: by position. */
+typedef struct Given {
+    Arg v[MOST_ARGS];
+    const char *key[MOST_ARGS];
+    int n;
+} Given;
+
+/* What is computed is an argument; the slot of an ARG_VALUE is one of p->value. */
+Arg of_value(Play *p, Value *v);     /* NULL: none */
+Value *tensor(const Play *p, Arg a); /* NULL: it is none */
+Arg of_float(double f);
+Arg of_dim(Dim d);
+Arg of_bool(bool b);
+Arg list_new(const Play *p, int n, Arg **item);
+
+Arg play_wrong(Play *p, const char *what); /* a fault of the rule */
+Arg play_refuse(Play *p, const char *why); /* of what the model asks */
+Arg play_node(Play *p, OpId op, const Given *g); /* its first result; all are in p->result */
+
+Dim dim_of(Play *p, Arg a);
+int64_t int_of(Play *p, Arg a); /* refuses what is open */
+
+/* composite_data.c: arithmetic, of tensors too, and functions of what is known. */
+int sign_at(const char *s);     /* the sign at a text's start; -1: there is none */
+int sign_level(int i);          /* how close it binds: 0 compares, 1 sums, 2 products */
+const char *sign_text(int i);
+Arg play_sign(Play *p, int i, Arg a, Arg b);
+Arg play_negate(Play *p, Arg a);
+Arg play_index(Play *p, Arg list, Arg at);
+Arg play_part(Play *p, Arg list, Arg from, Arg to); /* none: to the end */
+int function_find(const char *name);  /* -1: none */
+bool function_takes(int fn, Arg first); /* else the name is an operator's */
+Arg play_function(Play *p, int fn, const Given *g);
+
+#endif

@@ -1,0 +1,508 @@
+/* composite_data.c -- what rules of composites.txt compute with: arithmetic of numbers, sizes and
+ * tensors, and functions of what is known before the model runs. */
+#include "passes/composite.h"
+#include <math.h>
+#include <string.h>
+
+static const Arg none = {.kind = ARG_NONE};
+
+static bool get_dim(const Arg *a, Dim *d)
+{
+    *d = a->kind == ARG_BOOL ? DIM(a->b) : a->dim;
+    return a->kind == ARG_INT || a->kind == ARG_BOOL;
+}
+
+static double float_of(Play *p, Arg a)
+{
+    return a.kind == ARG_FLOAT ? a.f : (double)int_of(p, a);
+}
+
+static Arg two(Play *p, OpId op, Arg a, Arg b)
+{
+    return play_node(p, op, &(Given){.v = {a, b}, .n = 2});
+}
+
+/* Whether a < b holds for all values of the symbols, or for none. */
+static bool is_less(Play *p, Dim a, Dim b)
+{
+    int64_t lo, hi;
+    dim_range(dim_sub(p->r->g->program, a, b), &lo, &hi);
+    if (lo < 0 && hi >= 0)
+        play_refuse(p, "a size that is open decides how it is computed: export with this size fixed");
+    return hi < 0;
+}
+
+/* -- arithmetic -------------------------------------------------------------------------------- */
+
+/* Per sign: what it means of two tensors, and of a tensor and a number; of a number and a tensor,
+ * where sides may not change places. */
+typedef struct Sign {
+    const char *text;
+    OpId tensors, number, reversed;
+} Sign;
+
+static const Sign signs[] = {
+    {"==", OP_EQ_TENSOR, OP_EQ_SCALAR, OP_EQ_SCALAR},
+    {"!=", OP_NE_TENSOR, OP_NE_SCALAR, OP_NE_SCALAR},
+    {"<=", OP_LE_TENSOR, OP_LE_SCALAR, OP_GE_SCALAR},
+    {">=", OP_GE_TENSOR, OP_GE_SCALAR, OP_LE_SCALAR},
+    {"<", OP_LT_TENSOR, OP_LT_SCALAR, OP_GT_SCALAR},
+    {">", OP_GT_TENSOR, OP_GT_SCALAR, OP_LT_SCALAR},
+    {"+", OP_ADD_TENSOR, OP_ADD_SCALAR, OP_ADD_SCALAR},
+    {"-", OP_SUB_TENSOR, OP_SUB_SCALAR, OP_RSUB_SCALAR},
+    {"*", OP_MUL_TENSOR, OP_MUL_SCALAR, OP_MUL_SCALAR},
+    {"//", OP_NONE, OP_NONE, OP_NONE},
+    {"/", OP_DIV_TENSOR, OP_DIV_SCALAR, OP_NONE},
+    {"%", OP_NONE, OP_REMAINDER_SCALAR, OP_NONE},
+};
+enum { FIRST_SUM = 6, FIRST_PRODUCT = 8, N_SIGNS = sizeof signs / sizeof *signs };
+
+int sign_at(const char *s)
+{
+    if (!strchr("=!<>+-*/%", *s) || !*s)
+        return -1;
+    for (int i = 0; i < N_SIGNS; i++)
+        if (!strncmp(s, signs[i].text, strlen(signs[i].text)))
+            return i;
+    return -1;
+}
+
+int sign_level(int i)
+{
+    return (i >= FIRST_PRODUCT) + (i >= FIRST_SUM);
+}
+
+const char *sign_text(int i)
+{
+    return signs[i].text;
+}
+
+static Arg of_tensors(Play *p, const Sign *s, Arg a, Arg b)
+{
+    bool is_two = a.kind == b.kind;
+    OpId op = is_two ? s->tensors : a.kind == ARG_VALUE ? s->number : s->reversed;
+    if (op == OP_NONE)
+        return play_wrong(p, arena_printf(p->r->tmp, "has no '%s' of such operands", s->text));
+    return !is_two && b.kind == ARG_VALUE ? two(p, op, b, a) : two(p, op, a, b);
+}
+
+static Arg of_floats(Play *p, const char *sign, double a, double b)
+{
+    switch (*sign) {
+    case '+':
+        return of_float(a + b);
+    case '-':
+        return of_float(a - b);
+    case '*':
+        return of_float(a * b);
+    case '/':
+        return of_float(sign[1] ? floor(a / b) : a / b);
+    case '=':
+        return of_bool(a == b);
+    case '!':
+        return of_bool(a != b);
+    case '<':
+        return of_bool(sign[1] ? a <= b : a < b);
+    case '>':
+        return of_bool(sign[1] ? a >= b : a > b);
+    default:
+        return play_wrong(p, "has no such operation of floats");
+    }
+}
+
+static Arg of_dims(Play *p, const char *sign, Dim a, Dim b)
+{
+    Program *q = p->r->g->program;
+    switch (*sign) {
+    case '+':
+        return of_dim(dim_add(q, a, b));
+    case '-':
+        return of_dim(dim_sub(q, a, b));
+    case '*':
+        return of_dim(dim_mul(q, a, b));
+    case '/':
+        return of_dim(dim_floordiv(q, a, b));
+    case '%':
+        return of_dim(dim_mod(q, a, b));
+    case '=':
+        return of_bool(dim_equal(a, b));
+    case '!':
+        return of_bool(!dim_equal(a, b));
+    case '<':
+        return of_bool(sign[1] ? !is_less(p, b, a) : is_less(p, a, b));
+    default:
+        return of_bool(sign[1] ? !is_less(p, a, b) : is_less(p, b, a));
+    }
+}
+
+static Arg joined(const Play *p, Arg a, Arg b)
+{
+    Arg *item, list = list_new(p, a.list.n + b.list.n, &item);
+    for (int i = 0; i < list.list.n; i++)
+        item[i] = i < a.list.n ? a.list.item[i] : b.list.item[i - a.list.n];
+    return list;
+}
+
+static bool same(const Arg *a, const Arg *b)
+{
+    Dim x, y;
+    if (get_dim(a, &x) && get_dim(b, &y))
+        return dim_equal(x, y);
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind == ARG_LIST) {
+        bool ok = a->list.n == b->list.n;
+        for (int i = 0; ok && i < a->list.n; i++)
+            ok = same(&a->list.item[i], &b->list.item[i]);
+        return ok;
+    }
+    return a->kind == ARG_NONE || (a->kind == ARG_DTYPE && a->dtype == b->dtype) ||
+           (a->kind == ARG_STRING && !strcmp(a->str, b->str));
+}
+
+static bool is_number(Arg a)
+{
+    return a.kind == ARG_INT || a.kind == ARG_FLOAT || a.kind == ARG_BOOL;
+}
+
+Arg play_sign(Play *p, int i, Arg a, Arg b)
+{
+    const Sign *s = &signs[i];
+    Dim x, y;
+    if ((a.kind == ARG_VALUE || b.kind == ARG_VALUE) &&
+        (a.kind == b.kind || is_number(a) || is_number(b)))
+        return of_tensors(p, s, a, b);
+    if (a.kind == ARG_LIST && b.kind == ARG_LIST && *s->text == '+')
+        return joined(p, a, b);
+    bool is_division = !strcmp(s->text, "/");
+    if (!is_division && get_dim(&a, &x) && get_dim(&b, &y))
+        return of_dims(p, s->text, x, y);
+    if (is_number(a) && is_number(b))
+        return of_floats(p, s->text, float_of(p, a), float_of(p, b));
+    if (*s->text == '=' || *s->text == '!')
+        return of_bool(same(&a, &b) == (*s->text == '='));
+    return play_wrong(p, arena_printf(p->r->tmp, "has no '%s' of such operands", s->text));
+}
+
+/* -- functions of what is known ---------------------------------------------------------------- */
+
+static Arg sizes_of(const Play *p, const Value *v)
+{
+    Arg *item, list = list_new(p, v->type.rank < 0 ? 0 : v->type.rank, &item);
+    for (int i = 0; i < list.list.n; i++)
+        item[i] = of_dim(v->type.dim[i]);
+    return list;
+}
+
+/* An index counted from 0, or from the end where negative; out of range: refused. */
+static int wrapped(Play *p, Arg a, int n)
+{
+    int64_t i = int_of(p, a);
+    i += i < 0 ? n : 0;
+    if (i >= 0 && i < n)
+        return (int)i;
+    play_refuse(p, "an axis or index is out of range");
+    return 0;
+}
+
+static Arg size_at(Play *p, const Value *v, Arg axis)
+{
+    int rank = v->type.rank;
+    int i = rank > 0 ? wrapped(p, axis, rank) : 0;
+    return of_dim(rank > 0 && !p->failed ? v->type.dim[i] : DIM(1));
+}
+
+typedef enum Fn {
+    FN_SIZE, FN_SIZES, FN_RANK, FN_NUMEL, FN_DTYPE, FN_IS_NONE, FN_IS_TENSOR, FN_IS_FLOAT,
+    FN_IS_INT, FN_IS_NUMBER, FN_LEN, FN_WRAP, FN_KNOWN, FN_EPS, FN_LOWEST, FN_HIGHEST, FN_VIEW,
+    FN_PERMUTE, FN_MIN, FN_MAX, FN_SQRT, FN_FLOOR, FN_CEIL, FN_ABS,
+    FN_INT, FN_FLOAT, FN_TENSOR, FN_PRODUCT, N_FNS
+} Fn;
+
+/* of_data: the name is an operator's too, where the first argument is a tensor. */
+static const struct {
+    const char *name;
+    int least, most;
+    bool of_data;
+} fns[N_FNS] = {
+    [FN_SIZE] = {"size", 2, 2, false},       [FN_SIZES] = {"sizes", 1, 1, false},
+    [FN_RANK] = {"rank", 1, 1, false},       [FN_NUMEL] = {"numel", 1, 1, false},
+    [FN_DTYPE] = {"dtype", 1, 1, false},     [FN_IS_NONE] = {"is_none", 1, 1, false},
+    [FN_IS_TENSOR] = {"is_tensor", 1, 1, false}, [FN_IS_FLOAT] = {"is_float", 1, 1, false},
+    [FN_IS_INT] = {"is_int", 1, 1, false},   [FN_IS_NUMBER] = {"is_number", 1, 1, false},
+    [FN_LEN] = {"len", 1, 1, false},         [FN_WRAP] = {"wrap", 2, 2, false},
+    [FN_KNOWN] = {"known", 1, 1, false},     [FN_EPS] = {"eps", 1, 1, true},
+    [FN_LOWEST] = {"lowest", 1, 1, true},    [FN_HIGHEST] = {"highest", 1, 1, true},
+    [FN_VIEW] = {"view", 2, 2, false},       [FN_PERMUTE] = {"permute", 2, 2, false},
+    [FN_MIN] = {"min", 2, 2, true},          [FN_MAX] = {"max", 2, 2, true},
+    [FN_SQRT] = {"sqrt", 1, 1, true},        [FN_FLOOR] = {"floor", 1, 1, true},
+    [FN_CEIL] = {"ceil", 1, 1, true},        [FN_ABS] = {"abs", 1, 1, true},
+    [FN_INT] = {"int", 1, 1, false},
+    [FN_FLOAT] = {"float", 1, 1, false},     [FN_TENSOR] = {"tensor", 2, 2, false},
+    [FN_PRODUCT] = {"product", 1, 1, false},
+};
+
+static EtcDtype dtype_of(Play *p, Arg a)
+{
+    if (a.kind != ARG_DTYPE)
+        play_wrong(p, "takes for a dtype what is none");
+    return a.kind == ARG_DTYPE ? a.dtype : ETC_F32;
+}
+
+static double eps_of(EtcDtype t)
+{
+    return t == ETC_F64 ? 0x1p-52 : t == ETC_F16 ? 0x1p-10 : t == ETC_BF16 ? 0x1p-7 : 0x1p-23;
+}
+
+/* The largest finite number of a float dtype, or the bounds of an integer one. */
+static Arg end_of(EtcDtype t, bool is_high)
+{
+    int bits = 8 * (int)etc_dtype_size((int)t);
+    bool is_signed = t != ETC_U8 && t != ETC_U16 && t != ETC_U32 && t != ETC_U64;
+    double most = t == ETC_F64    ? 0x1.fffffffffffffp1023
+                  : t == ETC_F16  ? 65504
+                  : t == ETC_BF16 ? 0x1.fep127
+                                  : 0x1.fffffep127;
+    if (dtype_is_float(t))
+        return of_float(is_high ? most : -most);
+    if (t == ETC_BOOL)
+        return of_bool(is_high);
+    int64_t top = bits == 64 ? INT64_MAX : ((int64_t)1 << (bits - is_signed)) - 1;
+    return of_dim(DIM(is_high ? top : is_signed ? -top - 1 : 0));
+}
+
+static Arg numel_of(Play *p, const Value *v)
+{
+    return of_dim(dims_numel(p->r->g->program, v->type));
+}
+
+static Arg product_of(Play *p, Arg list)
+{
+    Dim all = DIM(1);
+    for (int i = 0; list.kind == ARG_LIST && i < list.list.n; i++)
+        all = dim_mul(p->r->g->program, all, dim_of(p, list.list.item[i]));
+    return of_dim(all);
+}
+
+static Value *wanted(Play *p, Arg a)
+{
+    Value *v = tensor(p, a);
+    if (!v)
+        play_wrong(p, "takes for a tensor what is none");
+    return v;
+}
+
+static int dims_of(Play *p, Arg list, Dim *to)
+{
+    if (list.kind != ARG_LIST || list.list.n > MAX_RANK) {
+        play_refuse(p, "has more axes than a tensor may have");
+        return 0;
+    }
+    for (int i = 0; i < list.list.n; i++)
+        to[i] = dim_of(p, list.list.item[i]);
+    return p->failed ? 0 : list.list.n;
+}
+
+static Arg viewed(Play *p, Arg x, Arg sizes)
+{
+    Dim dim[MAX_RANK];
+    Value *v = wanted(p, x);
+    int rank = dims_of(p, sizes, dim);
+    return p->failed ? none : of_value(p, build_view(p->r, p->n, v, dim, rank));
+}
+
+/* Axes may be counted from the end; the order that things have stays as it is. */
+static Arg permuted(Play *p, Arg x, Arg axes)
+{
+    int64_t axis[MAX_RANK];
+    Value *v = wanted(p, x);
+    bool stays = true;
+    if (p->failed || axes.kind != ARG_LIST || axes.list.n != v->type.rank)
+        return play_wrong(p, "permutes other axes than there are");
+    for (int i = 0; i < axes.list.n; i++) {
+        axis[i] = wrapped(p, axes.list.item[i], v->type.rank);
+        stays = stays && axis[i] == i;
+    }
+    if (p->failed)
+        return none;
+    return stays ? x : of_value(p, build_permute(p->r, p->n, v, axis));
+}
+
+/* A constant of one axis. */
+static Arg tensor_of(Play *p, Arg list, Arg dtype)
+{
+    Program *q = p->r->g->program;
+    EtcDtype t = dtype_of(p, dtype);
+    if (p->failed || list.kind != ARG_LIST || (t != ETC_F32 && t != ETC_F64 && t != ETC_I64))
+        return play_wrong(p, "makes no such constant");
+    Dim n = DIM(list.list.n);
+    Type type = type_tensor(q, t, 1, &n);
+    uint8_t *data = arena_bytes(q->arena, (size_t)type_bytes(type) + 1);
+    for (int i = 0; i < list.list.n; i++) {
+        const double f = t == ETC_I64 ? 0 : float_of(p, list.list.item[i]);
+        const int64_t k = t == ETC_I64 ? int_of(p, list.list.item[i]) : 0;
+        const float s = (float)f;
+        if (t == ETC_F32)
+            memcpy(data + 4 * i, &s, 4);
+        else
+            memcpy(data + 8 * i, t == ETC_F64 ? (const void *)&f : (const void *)&k, 8);
+    }
+    const char *name = p->n->loc.node ? p->n->loc.node : "t";
+    return of_value(p, graph_state(p->r->g, program_const(q, name, name, type, data)));
+}
+
+static Arg of_tensor(Play *p, Fn fn, const Value *v, const Given *g)
+{
+    switch ((int)fn) {
+    case FN_SIZE:
+        return size_at(p, v, g->v[1]);
+    case FN_SIZES:
+        return sizes_of(p, v);
+    case FN_RANK:
+        return of_dim(DIM(v->type.rank < 0 ? 0 : v->type.rank));
+    case FN_NUMEL:
+        return numel_of(p, v);
+    default:
+        return (Arg){.kind = ARG_DTYPE, .dtype = v->type.dtype};
+    }
+}
+
+static Arg of_dtype(Fn fn, EtcDtype t)
+{
+    switch ((int)fn) {
+    case FN_IS_FLOAT:
+        return of_bool(dtype_is_float(t));
+    case FN_IS_INT:
+        return of_bool(dtype_is_int(t));
+    case FN_EPS:
+        return of_float(eps_of(t));
+    default:
+        return end_of(t, fn == FN_HIGHEST);
+    }
+}
+
+static Arg of_number(Play *p, Fn fn, Arg a)
+{
+    double x = float_of(p, a);
+    switch ((int)fn) {
+    case FN_SQRT:
+        return of_float(sqrt(x));
+    case FN_ABS:
+        return of_float(fabs(x));
+    case FN_FLOAT:
+        return of_float(x);
+    default:
+        x = fn == FN_CEIL ? ceil(x) : floor(x);
+        return x >= -0x1p62 && x <= 0x1p62 ? of_dim(DIM((int64_t)x))
+                                           : play_wrong(p, "has no such integer");
+    }
+}
+
+static Arg extreme(Play *p, bool is_max, Arg a, Arg b)
+{
+    Program *q = p->r->g->program;
+    Dim x, y;
+    if (get_dim(&a, &x) && get_dim(&b, &y))
+        return of_dim(is_max ? dim_max(q, x, y) : dim_min(q, x, y));
+    return of_float(is_max ? fmax(float_of(p, a), float_of(p, b))
+                           : fmin(float_of(p, a), float_of(p, b)));
+}
+
+static Arg of_any(Play *p, Fn fn, const Given *g)
+{
+    Arg a = g->v[0];
+    Dim d;
+    switch ((int)fn) {
+    case FN_IS_NONE:
+        return of_bool(a.kind == ARG_NONE);
+    case FN_IS_TENSOR:
+        return of_bool(a.kind == ARG_VALUE);
+    case FN_IS_NUMBER:
+        return of_bool(is_number(a));
+    case FN_LEN:
+        return a.kind == ARG_LIST ? of_dim(DIM(a.list.n)) : play_wrong(p, "has no such length");
+    case FN_WRAP:
+        d = dim_of(p, g->v[1]);
+        return of_dim(DIM(wrapped(p, a, d.value > 0 ? (int)d.value : 1)));
+    case FN_KNOWN:
+        return of_bool(get_dim(&a, &d) && !d.expr);
+    case FN_VIEW:
+        return viewed(p, a, g->v[1]);
+    case FN_PERMUTE:
+        return permuted(p, a, g->v[1]);
+    case FN_PRODUCT:
+        return product_of(p, a);
+    case FN_TENSOR:
+        return tensor_of(p, a, g->v[1]);
+    default:
+        return extreme(p, fn == FN_MAX, a, g->v[1]);
+    }
+}
+
+int function_find(const char *name)
+{
+    for (int i = 0; i < N_FNS; i++)
+        if (!strcmp(name, fns[i].name))
+            return i;
+    return -1;
+}
+
+bool function_takes(int fn, Arg first)
+{
+    return !fns[fn].of_data || first.kind != ARG_VALUE;
+}
+
+Arg play_function(Play *p, int fn, const Given *g)
+{
+    if (g->n < fns[fn].least || g->n > fns[fn].most)
+        return play_wrong(p, "calls a function with other arguments than it has");
+    if (fn <= FN_DTYPE) {
+        const Value *t = wanted(p, g->v[0]);
+        return t ? of_tensor(p, (Fn)fn, t, g) : none;
+    }
+    if (fn == FN_IS_FLOAT || fn == FN_IS_INT || (fn >= FN_EPS && fn <= FN_HIGHEST)) {
+        EtcDtype t = dtype_of(p, g->v[0]);
+        return p->failed ? none : of_dtype((Fn)fn, t);
+    }
+    if ((fn >= FN_SQRT && fn <= FN_ABS) || fn == FN_INT || fn == FN_FLOAT)
+        return of_number(p, (Fn)fn, g->v[0]);
+    return of_any(p, (Fn)fn, g);
+}
+
+/* -- lists and signs of one operand ------------------------------------------------------------ */
+
+Arg play_negate(Play *p, Arg a)
+{
+    Dim d;
+    if (a.kind == ARG_VALUE)
+        return play_node(p, OP_NEG, &(Given){.v = {a}, .n = 1});
+    if (get_dim(&a, &d))
+        return of_dim(dim_sub(p->r->g->program, DIM(0), d));
+    return of_float(-float_of(p, a));
+}
+
+Arg play_index(Play *p, Arg list, Arg at)
+{
+    if (list.kind != ARG_LIST)
+        return play_wrong(p, "takes for a list what is none");
+    int i = wrapped(p, at, list.list.n);
+    return p->failed ? none : list.list.item[i];
+}
+
+static int64_t bound_of(Play *p, Arg a, int n)
+{
+    int64_t i = int_of(p, a);
+    i += i < 0 ? n : 0;
+    return i < 0 ? 0 : i > n ? n : i;
+}
+
+Arg play_part(Play *p, Arg list, Arg from, Arg to)
+{
+    if (list.kind != ARG_LIST)
+        return play_wrong(p, "takes for a list what is none");
+    int64_t lo = bound_of(p, from, list.list.n);
+    int64_t hi = to.kind == ARG_NONE ? list.list.n : bound_of(p, to, list.list.n);
+    list.list.n = hi > lo ? (int)(hi - lo) : 0;
+    list.list.item += lo;
+    return list;
+}

@@ -1,0 +1,448 @@
+/* composite_parse.c -- a rule of composites.txt as forms; the file itself tells the language. */
+#include "passes/composite.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Reader {
+    Arena *a;
+    const char *at, *wrong; /* the next character; what is wrong there, or NULL */
+    const char *local[MOST_LOCALS];
+    int n_locals;
+} Reader;
+
+static Form *expression(Reader *r);
+static Form *block(Reader *r);
+
+/* -- letters ----------------------------------------------------------------------------------- */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+}
+
+static void skip_blank(Reader *r)
+{
+    while (*r->at == ' ' || *r->at == '\n')
+        r->at++;
+}
+
+/* A name, which may have dots inside; 0: there is none. */
+static size_t name_length(const char *s)
+{
+    size_t n = 0;
+    if (is_digit(*s))
+        return 0;
+    while (is_letter(s[n]) || (n && s[n] == '.' && is_letter(s[n + 1]) && !is_digit(s[n + 1])))
+        n++;
+    return n;
+}
+
+static bool is_word(const char *s, size_t n, const char *word)
+{
+    return !strncmp(word, s, n) && !word[n];
+}
+
+static Form *fail(Reader *r, const char *what)
+{
+    r->wrong = r->wrong ? r->wrong : what;
+    return NULL;
+}
+
+/* Moves behind a sign or word, if it comes next. */
+static bool take(Reader *r, const char *what)
+{
+    skip_blank(r);
+    size_t n = strlen(what);
+    if (r->wrong || strncmp(r->at, what, n) != 0)
+        return false;
+    if (is_letter(*what) ? is_letter(r->at[n]) || r->at[n] == '.' : *what == '=' && r->at[1] == '=')
+        return false;
+    r->at += n;
+    return true;
+}
+
+static void expect(Reader *r, const char *what)
+{
+    if (!take(r, what))
+        fail(r, arena_printf(r->a, "wants '%s'", what));
+}
+
+static const char *name(Reader *r)
+{
+    skip_blank(r);
+    size_t n = name_length(r->at);
+    const char *s = arena_str(r->a, r->at, n);
+    if (!n)
+        fail(r, "wants a name");
+    r->at += n;
+    return s;
+}
+
+static int local(Reader *r, const char *s)
+{
+    for (int i = 0; i < r->n_locals; i++)
+        if (!strcmp(r->local[i], s))
+            return i;
+    if (r->n_locals == MOST_LOCALS)
+        fail(r, "has too many names");
+    else
+        r->local[r->n_locals++] = s;
+    return r->n_locals - 1;
+}
+
+/* -- forms ------------------------------------------------------------------------------------- */
+
+static Form *form(Reader *r, FormKind kind, int index)
+{
+    Form *f = NEW(r->a, Form, 1);
+    *f = (Form){.kind = kind, .index = index, .rule = -1, .function = -1, .op = OP_NONE};
+    return f;
+}
+
+static Form *with(Reader *r, Form *f, Form *part)
+{
+    PUSH(r->a, f->part, f->n, part);
+    return f;
+}
+
+static Form *literal(Reader *r, Arg a)
+{
+    Form *f = form(r, FORM_LITERAL, 0);
+    f->literal = a;
+    return f;
+}
+
+static Form *number(Reader *r)
+{
+    char *end;
+    size_t digits = strspn(r->at, "0123456789");
+    bool is_float = (r->at[digits] == '.' && r->at[digits + 1] != '.') || r->at[digits] == 'e';
+    Arg v = is_float ? of_float(strtod(r->at, &end)) : of_dim(DIM(strtoll(r->at, &end, 10)));
+    r->at = end;
+    return literal(r, v);
+}
+
+static Form *string(Reader *r)
+{
+    size_t n = strcspn(++r->at, "\"");
+    Arg v = {.kind = ARG_STRING, .str = arena_str(r->a, r->at, n)};
+    r->at += n + 1;
+    return literal(r, v);
+}
+
+/* "i in a..b" */
+static Form *loop(Reader *r, FormKind kind)
+{
+    Form *f = form(r, kind, local(r, name(r)));
+    expect(r, "in");
+    with(r, f, expression(r));
+    expect(r, "..");
+    return with(r, f, expression(r));
+}
+
+static Form *list(Reader *r)
+{
+    if (take(r, "for")) {
+        Form *f = loop(r, FORM_EACH);
+        expect(r, ":");
+        with(r, f, expression(r));
+        expect(r, "]");
+        return f;
+    }
+    Form *f = form(r, FORM_LIST, 0);
+    while (!r->wrong && !take(r, "]")) {
+        with(r, f, expression(r));
+        take(r, ",");
+    }
+    return f;
+}
+
+/* -- names and calls --------------------------------------------------------------------------- */
+
+static bool dtype_named(const char *s, EtcDtype *t)
+{
+    static const EtcDtype all[] = {
+#define X(id, code, size, name) ETC_##id,
+        ETC_DTYPES(X)
+#undef X
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!strcmp(s, dtype_name(all[i]))) {
+            *t = all[i];
+            return true;
+        }
+    return false;
+}
+
+static Form *named(Reader *r, const char *s)
+{
+    EtcDtype t;
+    if (!strcmp(s, "true") || !strcmp(s, "false"))
+        return literal(r, of_bool(*s == 't'));
+    if (!strcmp(s, "none"))
+        return literal(r, (Arg){.kind = ARG_NONE});
+    if (!strcmp(s, "inf"))
+        return literal(r, of_float((double)INFINITY));
+    if (!strcmp(s, "nan"))
+        return literal(r, of_float((double)NAN));
+    if (dtype_named(s, &t))
+        return literal(r, (Arg){.kind = ARG_DTYPE, .dtype = t});
+    return form(r, FORM_NAME, local(r, s));
+}
+
+/* "sum.dim_IntList" is aten's; without an overload it is the default one. */
+static OpId op_named(Reader *r, const char *s)
+{
+    size_t n = strcspn(s, ".");
+    if (is_word(s, n, "etc") || is_word(s, n, "quantized_decomposed"))
+        return op_find(s);
+    return op_find(arena_printf(r->a, s[n] ? "aten.%s" : "aten.%s.default", s));
+}
+
+static void argument(Reader *r, Form *f)
+{
+    skip_blank(r);
+    size_t n = name_length(r->at);
+    bool is_key = n && r->at[n] == '=' && r->at[n + 1] != '=';
+    const char *key = is_key ? arena_str(r->a, r->at, n) : NULL;
+    int count = f->n;
+    PUSH(r->a, f->key, count, key);
+    r->at += is_key ? n + 1 : 0;
+    with(r, f, expression(r));
+}
+
+static Form *call(Reader *r, const char *s)
+{
+    Form *f = form(r, FORM_CALL, 0);
+    f->name = s;
+    f->rule = rule_find(s);
+    f->function = f->rule < 0 ? function_find(s) : -1;
+    f->op = f->rule < 0 ? op_named(r, s) : OP_NONE;
+    if (f->rule < 0 && f->function < 0 && f->op == OP_NONE)
+        fail(r, arena_printf(r->a, "calls %s, which there is not", s));
+    while (!r->wrong && !take(r, ")")) {
+        argument(r, f);
+        take(r, ",");
+    }
+    return f->n <= MOST_ARGS ? f : fail(r, "calls with too many arguments");
+}
+
+/* -- expressions ------------------------------------------------------------------------------- */
+
+static Form *primary(Reader *r)
+{
+    skip_blank(r);
+    if (is_digit(*r->at))
+        return number(r);
+    if (*r->at == '"')
+        return string(r);
+    if (take(r, "["))
+        return list(r);
+    if (take(r, "(")) {
+        Form *f = expression(r);
+        expect(r, ")");
+        return f;
+    }
+    const char *s = name(r);
+    if (r->wrong || *r->at != '(')
+        return r->wrong ? NULL : named(r, s);
+    r->at++;
+    return call(r, s);
+}
+
+/* x[i], x[i..], x[..j], x[i..j] */
+static Form *postfix(Reader *r)
+{
+    Form *f = primary(r);
+    while (!r->wrong && *r->at == '[') {
+        r->at++;
+        bool is_part = take(r, "..");
+        Form *from = is_part ? literal(r, of_dim(DIM(0))) : expression(r);
+        is_part = is_part || take(r, "..");
+        f = with(r, with(r, form(r, is_part ? FORM_PART : FORM_INDEX, 0), f), from);
+        skip_blank(r);
+        if (is_part && *r->at != ']')
+            with(r, f, expression(r));
+        expect(r, "]");
+    }
+    return f;
+}
+
+static Form *unary(Reader *r)
+{
+    if (!take(r, "-"))
+        return postfix(r);
+    return with(r, form(r, FORM_NEGATE, 0), unary(r));
+}
+
+/* Operands from left to right, joined by signs that bind at least as close as `least`. */
+static Form *signs_from(Reader *r, int least)
+{
+    Form *f = unary(r);
+    for (int i; !r->wrong && (skip_blank(r), i = sign_at(r->at)) >= 0 && sign_level(i) >= least;) {
+        r->at += strlen(sign_text(i));
+        f = with(r, form(r, FORM_SIGN, i), f);
+        with(r, f, signs_from(r, sign_level(i) + 1));
+    }
+    return f;
+}
+
+static Form *negation(Reader *r)
+{
+    if (!take(r, "not"))
+        return signs_from(r, 0);
+    return with(r, form(r, FORM_NOT, 0), negation(r));
+}
+
+static Form *conjunction(Reader *r)
+{
+    Form *f = negation(r);
+    while (take(r, "and"))
+        f = with(r, with(r, form(r, FORM_AND, 0), f), negation(r));
+    return f;
+}
+
+static Form *disjunction(Reader *r)
+{
+    Form *f = conjunction(r);
+    while (take(r, "or"))
+        f = with(r, with(r, form(r, FORM_OR, 0), f), conjunction(r));
+    return f;
+}
+
+static Form *expression(Reader *r)
+{
+    Form *f = disjunction(r);
+    if (!take(r, "?"))
+        return f;
+    f = with(r, with(r, form(r, FORM_CHOOSE, 0), f), expression(r));
+    expect(r, ":");
+    return with(r, f, expression(r));
+}
+
+/* -- statements -------------------------------------------------------------------------------- */
+
+static Form *braces(Reader *r)
+{
+    expect(r, "{");
+    Form *f = block(r);
+    expect(r, "}");
+    return f;
+}
+
+static Form *conditional(Reader *r)
+{
+    Form *f = with(r, form(r, FORM_IF, 0), expression(r));
+    with(r, f, braces(r));
+    if (!take(r, "else"))
+        return f;
+    return with(r, f, take(r, "if") ? conditional(r) : braces(r));
+}
+
+static Form *results(Reader *r)
+{
+    Form *f = form(r, FORM_RETURN, 0);
+    do {
+        with(r, f, expression(r));
+    } while (take(r, ","));
+    return f->n <= MOST_RESULTS ? f : fail(r, "returns too much");
+}
+
+/* a = e, or the results of a call: a, b = f(x) */
+static Form *assignment(Reader *r)
+{
+    Form *f = form(r, FORM_ASSIGN, 0);
+    int *to = NULL;
+    do {
+        PUSH(r->a, to, f->n_locals, local(r, name(r)));
+    } while (take(r, ","));
+    f->local = to;
+    expect(r, "=");
+    return with(r, f, expression(r));
+}
+
+static Form *statement(Reader *r)
+{
+    if (take(r, "if"))
+        return conditional(r);
+    if (take(r, "for")) {
+        Form *f = loop(r, FORM_FOR);
+        return with(r, f, braces(r));
+    }
+    if (take(r, "return"))
+        return results(r);
+    if (take(r, "refuse"))
+        return with(r, form(r, FORM_REFUSE, 0), expression(r));
+    return assignment(r);
+}
+
+/* Statements to the end of the text, or to a '}'. */
+static Form *block(Reader *r)
+{
+    Form *f = form(r, FORM_BLOCK, 0);
+    for (skip_blank(r); !r->wrong && *r->at && *r->at != '}'; skip_blank(r))
+        with(r, f, statement(r));
+    return f;
+}
+
+/* -- rules ------------------------------------------------------------------------------------- */
+
+int rule_find(const char *s)
+{
+    int lo = 0, hi = n_composites;
+    while (lo < hi) {
+        int at = (lo + hi) / 2, order = strcmp(s, composites[at].name);
+        if (!order)
+            return at;
+        if (order > 0)
+            lo = at + 1;
+        else
+            hi = at;
+    }
+    return -1;
+}
+
+static RuleBody *parsed(Reader *r)
+{
+    RuleBody *body = NEW(r->a, RuleBody, 1);
+    if (take(r, "("))
+        while (!r->wrong && !take(r, ")")) {
+            local(r, name(r));
+            take(r, ",");
+        }
+    body->n_given = r->n_locals;
+    body->is_expression = take(r, "=");
+    if (!body->is_expression)
+        expect(r, ":");
+    body->form = body->is_expression ? expression(r) : block(r);
+    skip_blank(r);
+    if (*r->at)
+        fail(r, "does not end there");
+    const char **names = NEW(r->a, const char *, r->n_locals + 1);
+    memcpy(names, r->local, sizeof *names * (size_t)r->n_locals);
+    body->local = names;
+    body->n_locals = r->n_locals;
+    return body;
+}
+
+const RuleBody *rule_body(Program *p, int rule, Diag *d)
+{
+    if (!p->rules)
+        p->rules = NEW(p->arena, const RuleBody *, n_composites + 1);
+    if (p->rules[rule])
+        return p->rules[rule];
+    Reader r = {.a = p->arena, .at = composites[rule].text};
+    RuleBody *body = parsed(&r);
+    if (r.wrong) {
+        diag_fault(d, FAULT_BUG, (Loc){.file = p->name}, "rule %s %s, before: %.40s",
+                   composites[rule].name, r.wrong, r.at);
+        return NULL;
+    }
+    return p->rules[rule] = body;
+}

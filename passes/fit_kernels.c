@@ -1,0 +1,373 @@
+/* fit_kernels.c -- what the official kernels refuse, or compute otherwise than torch, in forms that
+ * they take, on the way to a .pte.
+ *
+ * Stage core, pte tail, behind what makes nodes.  No rule makes a node that a rule rewrites.
+ */
+#include "passes/internal.h"
+#include <string.h>
+
+static Value *first(const Node *n)
+{
+    return n ? n->out[0] : NULL;
+}
+
+static bool is_one(Dim d)
+{
+    return dim_equal(d, DIM(1));
+}
+
+/* -- operands of unlike rank ----------------------------------------------------------------- */
+
+/* Of operands of one dtype that are not halves, these kernels give the result the rank of the one
+ * that does not broadcast, where along one axis the other does.  A result of a higher rank cannot
+ * take that. */
+static bool is_planned(const Node *n)
+{
+    switch (n->op) {
+    case OP_ADD_TENSOR:
+    case OP_SUB_TENSOR:
+    case OP_MUL_TENSOR:
+    case OP_DIV_TENSOR: {
+        EtcDtype t = n->out[0]->type.dtype;
+        return n->n_in == 2 && n->in[0]->type.dtype == t && n->in[1]->type.dtype == t &&
+               t != ETC_F16 && t != ETC_BF16;
+    }
+    default:
+        return false;
+    }
+}
+
+static int leading_ones(Type t)
+{
+    int n = 0;
+    while (n < t.rank && is_one(t.dim[n]))
+        n++;
+    return n;
+}
+
+/* Whether the kernels would take the rank of `whole` for the result's, which is that of `part`.
+ * Where sizes are open: whether they may. */
+static bool loses_rank(Type whole, Type part)
+{
+    int more = part.rank - whole.rank, spread = 0, ones = 0;
+    if (leading_ones(part) < more)
+        return false;
+    int whole_rank = whole.rank - leading_ones(whole), part_rank = part.rank - leading_ones(part);
+    for (int i = 0; i < whole.rank; i++) {
+        bool is_part = is_one(part.dim[more + i]), is_whole = is_one(whole.dim[i]);
+        if (is_whole && !is_part)
+            return false;
+        spread += is_part && !is_whole;
+        ones += is_part && i > whole.rank - whole_rank;
+    }
+    if (!type_is_static(whole))
+        return spread > 0;
+    return spread == 1 && ((whole_rank == part_rank && ones == 1) ||
+                           (whole_rank == 2 && part_rank == 1));
+}
+
+static void level_ranks(Rewrite *r, Node *n)
+{
+    Type a = n->in[0]->type, b = n->in[1]->type, t = n->out[0]->type;
+    int low = a.rank > b.rank;
+    if (a.rank == b.rank || !loses_rank(low ? b : a, low ? a : b))
+        return;
+    Value *v = build_view(r, n, n->in[low], t.dim, t.rank);
+    if (v)
+        node_set_in(n, low, v);
+}
+
+/* -- arguments that are refused ---------------------------------------------------------------- */
+
+/* An index of i32 ==> of i64 */
+static void widen_index(Rewrite *r, Node *n)
+{
+    int slot = n->arg[2].slot;
+    Value *v = build_cast(r, n, n->in[slot], ETC_I64);
+    if (v)
+        node_set_in(n, slot, v);
+}
+
+/* linear of a vector ==> of one row */
+static Value *linear_of_row(Rewrite *r, Node *n)
+{
+    Type t = n->in[0]->type, y = n->out[0]->type;
+    if (t.rank != 1)
+        return NULL;
+    Value *x = build_view(r, n, n->in[0], (Dim[]){DIM(1), t.dim[0]}, 2);
+    Node *m = x ? build(r->g, n, n->loc, OP_LINEAR, r->d, "vvv", x, arg_value(n, 1),
+                        arg_value(n, 2))
+                : NULL;
+    return m ? build_view(r, n, m->out[0], y.dim, y.rank) : NULL;
+}
+
+/* A number added to a tensor that it makes another dtype of ==> to one of that dtype */
+static void cast_operand(Rewrite *r, Node *n)
+{
+    Value *v = build_cast(r, n, n->in[0], n->out[0]->type.dtype);
+    if (v)
+        node_set_in(n, 0, v);
+}
+
+/* Borders below 0 ==> what they leave of the input, and the other borders around it */
+static Value *crop_and_pad(Rewrite *r, Node *n)
+{
+    Value *x = n->in[0];
+    int64_t pad[2 * MAX_RANK];
+    int count = arg_count(n, 1), axis = x->type.rank;
+    bool crops = false, pads = false;
+    if (!arg_ints(n, 1, pad, 2 * MAX_RANK))
+        return NULL;
+    for (int i = 0; i < count; i++)
+        crops = crops || pad[i] < 0;
+    for (int i = 0; x && crops && i + 1 < count; i += 2)
+        x = build_cropped(r, n, x, --axis, pad[i], pad[i + 1]);
+    for (int i = 0; i < count; i++) {
+        pad[i] = pad[i] < 0 ? 0 : pad[i];
+        pads = pads || pad[i];
+    }
+    if (!crops || !x || !pads)
+        return crops ? x : NULL;
+    return first(build(r->g, n, n->loc, OP_CONSTANT_PAD_ND, r->d, "vIa", x, count, pad,
+                       n->arg[2]));
+}
+
+/* -- numbers that are wrong -------------------------------------------------------------------- */
+
+/* sum(x) along one axis, of sizes y, as one along two, the second of size 1. */
+static Value *sum_of_two(Rewrite *r, Node *n, Value *x, int64_t axis, Type y)
+{
+    Type t = x->type;
+    Dim dim[MAX_RANK + 1];
+    int64_t both[2] = {axis, axis + 1};
+    for (int i = 0; i <= t.rank; i++)
+        dim[i] = i == axis + 1 ? DIM(1) : t.dim[i - (i > axis)];
+    x = build_view(r, n, x, dim, t.rank + 1);
+    Node *m = x ? build(r->g, n, n->loc, OP_SUM_DIM, r->d, "vIb", x, 2, both, false) : NULL;
+    return m ? build_view(r, n, m->out[0], y.dim, y.rank) : NULL;
+}
+
+/* The kernel that sums one axis does so in f32, whatever the dtype; another one sums several. */
+static Value *sum_exactly(Rewrite *r, Node *n)
+{
+    Type t = n->in[0]->type, y = n->out[0]->type;
+    int64_t axis;
+    if (t.dtype == ETC_F32 || t.dtype != y.dtype || !t.rank || t.rank == MAX_RANK ||
+        arg_count(n, 1) != 1 || !arg_ints(n, 1, &axis, 1))
+        return NULL;
+    return sum_of_two(r, n, n->in[0], axis < 0 ? axis + t.rank : axis, y);
+}
+
+/* The kernel goes through f64, which does not hold every i64 ==> products */
+static Value *whole_power(Rewrite *r, Node *n)
+{
+    Value *x = n->in[0], *y = NULL;
+    int64_t by;
+    if (!dtype_is_int(n->out[0]->type.dtype) || !arg_int(n, 1, &by) || by < 2)
+        return NULL;
+    for (; x && by; by /= 2) {
+        if (by % 2)
+            y = y ? first(build(r->g, n, n->loc, OP_MUL_TENSOR, r->d, "vv", x, y)) : x;
+        if (by > 1)
+            x = first(build(r->g, n, n->loc, OP_MUL_TENSOR, r->d, "vv", x, x));
+    }
+    return y;
+}
+
+/* p <= q of truth values, of which the kernel compares other bits ==> !p | q */
+static Value *implied(Rewrite *r, Node *n)
+{
+    if (n->n_in != 2 || n->in[0]->type.dtype != ETC_BOOL || n->in[1]->type.dtype != ETC_BOOL)
+        return NULL;
+    Value *no = first(build(r->g, n, n->loc, OP_LOGICAL_NOT, r->d, "v", n->in[0]));
+    return no ? first(build(r->g, n, n->loc, OP_LOGICAL_OR, r->d, "vv", no, n->in[1])) : NULL;
+}
+
+/* The kernel takes the sign of what is divided, and f32 for f64 ==> fmod, with the divisor added
+ * where the signs differ */
+static Value *remainder_spelled(Rewrite *r, Node *n)
+{
+    Type t = n->out[0]->type;
+    Arg by = n->arg[1];
+    double v;
+    if (t.dtype == ETC_F32 || !arg_number(n, 1, &v) || v == 0)
+        return NULL;
+    Value *x = build_cast(r, n, n->in[0], t.dtype);
+    Value *m = x ? first(build(r->g, n, n->loc, OP_FMOD_SCALAR, r->d, "va", x, by)) : NULL;
+    Value *plus = m ? first(build(r->g, n, n->loc, OP_ADD_SCALAR, r->d, "va", m, by)) : NULL;
+    OpId differs = v > 0 ? OP_LT_SCALAR : OP_GT_SCALAR;
+    Value *is = plus ? first(build(r->g, n, n->loc, differs, r->d, "vi", m, (int64_t)0)) : NULL;
+    return is ? first(build(r->g, n, n->loc, OP_WHERE_SELF, r->d, "vvv", is, plus, m)) : NULL;
+}
+
+/* log_softmax in f64 ==> y - log(sum(exp(y))) with y = x - amax(x) */
+static Value *log_softmax_spelled(Rewrite *r, Node *n)
+{
+    Value *x = n->in[0];
+    int64_t axis;
+    int rank = x->type.rank;
+    if (n->out[0]->type.dtype != ETC_F64 || rank == MAX_RANK || !arg_int(n, 1, &axis))
+        return NULL;
+    axis += axis < 0 ? rank : 0;
+    Value *top = first(build(r->g, n, n->loc, OP_AMAX, r->d, "vIb", x, 1, &axis, true));
+    Value *y = top ? first(build(r->g, n, n->loc, OP_SUB_TENSOR, r->d, "vv", x, top)) : NULL;
+    Value *e = y ? first(build(r->g, n, n->loc, OP_EXP, r->d, "v", y)) : NULL;
+    Value *sum = e && rank ? sum_of_two(r, n, e, axis, top->type) : e;
+    Value *log = sum ? first(build(r->g, n, n->loc, OP_LOG, r->d, "v", sum)) : NULL;
+    return log ? first(build(r->g, n, n->loc, OP_SUB_TENSOR, r->d, "vv", y, log)) : NULL;
+}
+
+/* -- images of bytes --------------------------------------------------------------------------- */
+
+/* Two elements per result along an axis, and their weights: integers over 2^bits, as torch keeps
+ * them, with as many bits as 16 hold of the largest. */
+typedef struct Taps {
+    int64_t n, *at[2];
+    double *weight[2];
+} Taps;
+
+/* Where a result's middle lies in the input. */
+static double source_of(int64_t i, int64_t from, int64_t to, bool align_corners, double scale)
+{
+    if (align_corners)
+        return to > 1 ? (double)i * ((double)(from - 1) / (double)(to - 1)) : 0;
+    double by = scale > 0 ? 1 / scale : (double)from / (double)to;
+    double x = by * ((double)i + 0.5) - 0.5;
+    return x < 0 ? 0 : x;
+}
+
+static Taps taps_of(Rewrite *r, int64_t from, int64_t to, bool align_corners, double scale)
+{
+    Taps t = {.n = to};
+    double most = 0, unit = 1;
+    for (int k = 0; k < 2; k++) {
+        t.at[k] = NEW(r->tmp, int64_t, to + 1);
+        t.weight[k] = NEW(r->tmp, double, to + 1);
+    }
+    for (int64_t i = 0; i < to; i++) {
+        double x = source_of(i, from, to, align_corners, scale);
+        int64_t lo = (int64_t)x < from - 1 ? (int64_t)x : from - 1;
+        double behind = lo == from - 1 ? 0 : x - (double)lo;
+        t.at[0][i] = lo;
+        t.at[1][i] = lo + (lo < from - 1);
+        t.weight[0][i] = 1 - behind;
+        t.weight[1][i] = behind;
+        most = behind > most ? behind : 1 - behind > most ? 1 - behind : most;
+    }
+    while ((int64_t)(0.5 + most * 2 * unit) < 1 << 15)
+        unit *= 2;
+    for (int64_t i = 0; i < 2 * to; i++) {
+        double *w = &t.weight[i < to][i % to];
+        *w = (double)(int64_t)(0.5 + *w * unit) / unit;
+    }
+    return t;
+}
+
+static Value *tap(Rewrite *r, Node *n, Value *x, int64_t axis, const Taps *t, int k)
+{
+    Program *p = r->g->program;
+    int64_t *at = NEW(p->arena, int64_t, t->n + 1);
+    float *by = NEW(p->arena, float, t->n + 1);
+    const Dim count[2] = {DIM(t->n), DIM(1)};
+    int rank = (int)(x->type.rank - axis);
+    for (int64_t i = 0; i < t->n; i++) {
+        at[i] = t->at[k][i];
+        by[i] = (float)t->weight[k][i];
+    }
+    State *where = program_const(p, "taps", "", type_tensor(p, ETC_I64, 1, count), at);
+    State *w = program_const(p, "weights", "", type_tensor(p, ETC_F32, rank, count), by);
+    Value *v = first(build_index(r, n, x, axis, graph_state(r->g, where), NULL));
+    return v ? first(build(r->g, n, n->loc, OP_MUL_TENSOR, r->d, "vv", v, graph_state(r->g, w)))
+             : NULL;
+}
+
+/* One of the last two axes in steps; each result is rounded to a byte, halves up. */
+static Value *resize_axis(Rewrite *r, Node *n, Value *x, int64_t axis, double scale)
+{
+    Dim from = x->type.dim[axis], to = n->out[0]->type.dim[axis];
+    if (dim_equal(from, to))
+        return x;
+    Taps t = taps_of(r, from.value, to.value, arg_bool(n, 2), scale);
+    Value *wide = build_cast(r, n, x, ETC_F32);
+    Value *a = wide ? tap(r, n, wide, axis, &t, 0) : NULL;
+    Value *b = a ? tap(r, n, wide, axis, &t, 1) : NULL;
+    Value *y = b ? first(build(r->g, n, n->loc, OP_ADD_TENSOR, r->d, "vv", a, b)) : NULL;
+    y = y ? first(build(r->g, n, n->loc, OP_ADD_SCALAR, r->d, "vf", y, 0.5)) : NULL;
+    return build_cast(r, n, y, ETC_U8);
+}
+
+static double scale_at(const Node *n, int i)
+{
+    const Arg *a = &n->arg[3];
+    const Arg *item = a->kind == ARG_LIST && i < a->list.n ? &a->list.item[i] : NULL;
+    return !item ? 0 : item->kind == ARG_FLOAT ? item->f : 0;
+}
+
+/* Bilinear resizing of bytes, which the kernel cuts off ==> along the width, then the height, each
+ * rounded, as torch does */
+static Value *resize_bytes(Rewrite *r, Node *n)
+{
+    Value *x = n->in[0];
+    Type t = x->type, y = n->out[0]->type;
+    if (t.dtype != ETC_U8)
+        return NULL;
+    for (int i = 2; i < 4; i++)
+        if (t.dim[i].expr || y.dim[i].expr) {
+            diag_unsupported(r->d, n->loc, "resizes bytes of an open height or width: make floats "
+                                           "of them before");
+            return NULL;
+        }
+    x = resize_axis(r, n, x, 3, scale_at(n, 1));
+    return x ? resize_axis(r, n, x, 2, scale_at(n, 0)) : NULL;
+}
+
+/* -- the walk ---------------------------------------------------------------------------------- */
+
+/* What stands for the node, or NULL: it stays, with other operands maybe. */
+static Value *fitted(Rewrite *r, Node *n)
+{
+    switch (n->op) {
+    case OP_GATHER:
+        widen_index(r, n);
+        return NULL;
+    case OP_ADD_SCALAR:
+        cast_operand(r, n);
+        return NULL;
+    case OP_SUM_DIM:
+        return sum_exactly(r, n);
+    case OP_POW_TENSOR_SCALAR:
+        cast_operand(r, n);
+        return whole_power(r, n);
+    case OP_LE_TENSOR:
+        return implied(r, n);
+    case OP_REMAINDER_SCALAR:
+        return remainder_spelled(r, n);
+    case OP_LINEAR:
+        return linear_of_row(r, n);
+    case OP_CONSTANT_PAD_ND:
+        return crop_and_pad(r, n);
+    case OP__LOG_SOFTMAX:
+        return log_softmax_spelled(r, n);
+    case OP_UPSAMPLE_BILINEAR2D_VEC:
+        return resize_bytes(r, n);
+    default:
+        if (is_planned(n))
+            level_ranks(r, n);
+        return NULL;
+    }
+}
+
+bool pass_fit_kernels(Graph *g, Arena *tmp, Diag *d)
+{
+    Rewrite r = rewrite_start(g, tmp, d);
+    int errors = diag_errors(d);
+    for (Node *n = g->first, *next; n; n = next) {
+        next = n->next;
+        rewrite_inputs(&r, n);
+        Value *v = fitted(&r, n);
+        if (v)
+            rewrite_node(&r, n, v);
+    }
+    rewrite_finish(&r);
+    return diag_errors(d) == errors;
+}

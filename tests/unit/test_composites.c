@@ -1,0 +1,38 @@
+/* test_composites.c -- passes/composites.txt: each rule parses, is of an operator, and that operator's
+ * row says so.  What rules compute, torch judges in tests/conformance. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include "passes/composite.h"
+
+#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, ...) #decomp,
+static const char *const decomp[N_OPS] = {
+#include "ir/ops.def"
+};
+
+static bool is_function(const Composite *c)
+{
+    return *c->text == '(';
+}
+
+Test(composites, every_rule_parses)
+{
+    Arena *a = arena_new();
+    Program *p = program_new(a, "m");
+    Diag d = {.out = stderr};
+    cr_assert_gt(n_composites, 0);
+    for (int i = 0; i < n_composites; i++)
+        cr_expect_not_null(rule_body(p, i, &d), "%s", composites[i].name);
+    arena_free(a);
+}
+
+Test(composites, rules_and_rows_belong_together)
+{
+    for (int i = 0; i < n_composites; i++) {
+        OpId op = op_find(composites[i].name);
+        if (!is_function(&composites[i]))
+            cr_expect(op != OP_NONE && !strcmp(decomp[op], "text"), "%s", composites[i].name);
+    }
+    for (int op = 0; op < N_OPS; op++)
+        if (!strcmp(decomp[op], "text"))
+            cr_expect_geq(rule_find(op_info[op].target), 0, "%s", op_info[op].target);
+}
