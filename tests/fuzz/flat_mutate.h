@@ -1,8 +1,9 @@
-/* flat_mutate.h -- changes to a file of FlatBuffers, .pte or XNNPACK blob, that keep it one: its
- * numbers, lengths and offsets are set to others, most of them edges or what stands elsewhere.
+/* flat_mutate.h -- changes to a file of FlatBuffers (.pte or XNNPACK blob) that mostly keep it one:
+ * numbers, lengths and offsets are set to edge cases or to values from elsewhere in the file.
  *
- * No schema is needed to find them.  A vtable tells where fields begin, and what follows tells how
- * long they are; where a field leads to what may be a table or a vector, it is taken for an offset. */
+ * No schema is needed to find them.  A vtable tells where fields begin, and the distance to the
+ * next field how long each is; a field that leads to a possible table or vector counts as an
+ * offset. */
 #ifndef TESTS_FUZZ_FLAT_MUTATE_H
 #define TESTS_FUZZ_FLAT_MUTATE_H
 

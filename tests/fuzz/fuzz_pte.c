@@ -8,7 +8,7 @@
  *     mkdir -p corpus && ./fuzz_pte -max_total_time=60 -rss_limit_mb=1024 corpus tests/import/pte
  *
  * That the target finds anything is shown with -DPLANTED_BUG and without runtime-lite/flat_read.c:
- * the reader then believes every offset to lie inside the file, and a read past its end is found. */
+ * the reader then takes every offset for one inside the file, and a read past its end is found. */
 #include "tests/fuzz/flat_mutate.h"
 #include "tests/fuzz/pte_runs.h"
 

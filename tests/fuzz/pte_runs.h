@@ -1,5 +1,5 @@
-/* pte_runs.h -- a .pte as fuzz targets run it: each method three times, with other sizes and other
- * numbers each time, in little memory and for not too many steps. */
+/* pte_runs.h -- how fuzz targets run a .pte: each method three times, with other sizes and other
+ * numbers each time, in little memory and up to a number of steps. */
 #ifndef TESTS_FUZZ_PTE_RUNS_H
 #define TESTS_FUZZ_PTE_RUNS_H
 
@@ -21,7 +21,7 @@ static inline void count_step(void *host, const EtcExecuted *step)
         longjmp(s->end, 1);
 }
 
-/* A bad claim shows as a report. */
+/* Reads every byte of the outputs, so that a sanitizer sees a wrong address or size. */
 static inline unsigned sum_of_outputs(const EtcMethod *m)
 {
     unsigned sum = 0;
@@ -42,7 +42,7 @@ static inline void check_error(const Loaded *l, EtcStatus s)
         __builtin_trap();
 }
 
-/* What takes too many steps is left where it is. */
+/* A run of too many steps ends where it is: a file may loop for long. */
 static inline void run_thrice(Loaded *l)
 {
     Steps steps = {.left = RUN_STEPS};
