@@ -4,8 +4,8 @@
  * The library is not built with sanitizers.  So the memory that it is handed (pools, inputs, the
  * file) ends at a page that faults.
  *
- * That the target finds anything is shown with -DPLANTED_BUG and without delegates/xnnpack.c: a
- * tensor then counts as large enough whatever memory it has, and the library reads past its end. */
+ * That the target finds anything is shown with -DPLANTED_BUG: a blob then counts as longer than it
+ * is, and the library reads constants behind the end of the file. */
 #define _GNU_SOURCE
 #include "runtime-lite/delegates/xnn_host.h"
 #include "runtime-lite/delegates/xnnpack.h"
@@ -44,9 +44,14 @@ static inline void loaded_free(void *p)
 #include "tests/fuzz/pte_runs.h"
 
 #ifdef PLANTED_BUG
-#define capacity dtype * 0 + INT64_MAX / 2
-#include "runtime-lite/delegates/xnnpack.c"
-#undef capacity
+static EtcStatus (*sound_init)(void *host, const EtcBlob *blob, void **state, EtcError *e);
+
+static EtcStatus longer_init(void *host, const EtcBlob *blob, void **state, EtcError *e)
+{
+    EtcBlob longer = *blob;
+    longer.n_bytes += 1 << 20;
+    return sound_init(host, &longer, state, e);
+}
 #endif
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -59,6 +64,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!x)
             __builtin_trap();
         EtcDelegate d = etc_xnnpack_delegate(x);
+#ifdef PLANTED_BUG
+        sound_init = d.init;
+        d.init = longer_init;
+#endif
         n = run_method(data, size, i, &d, 1);
         etc_xnnpack_free(x);
     }
