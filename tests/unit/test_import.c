@@ -204,6 +204,8 @@ Test(import, unpacked_folders_give_the_same_program, .init = make_folder, .fini 
 
 #if defined(__SANITIZE_ADDRESS__)
 enum { CHECKS_MEMORY = 0 };
+#elif defined(__has_feature)
+enum { CHECKS_MEMORY = !__has_feature(address_sanitizer) }; /* clang */
 #else
 enum { CHECKS_MEMORY = 1 };
 #endif
