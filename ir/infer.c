@@ -565,6 +565,11 @@ static bool has_one_element(const Node *n, Type t)
     return true;
 }
 
+bool op_is_given(OpId op)
+{
+    return op_info[op].infer == infer_given;
+}
+
 /* Recorded types cannot be inferred; what the node's graphs take and give must agree with them. */
 bool infer_given(const Node *n, Type *out, Diag *d)
 {

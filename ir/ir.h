@@ -520,6 +520,7 @@ bool node_is_pure(const Node *n);
 bool node_is_pointwise(const Node *n);
 bool node_scales_bytes(const Node *n); /* one of the latter */
 bool op_mutates(OpId op);         /* its schema marks an argument "(a!)" */
+bool op_is_given(OpId op);        /* its types are the file's word: none are inferred */
 
 /* Arguments, by their names in the schema: arg_int(n, "dim", &axis).  A name must be one of the
  * row's; arg_find asks whether it is.  Who walks all arguments of any row gives their positions

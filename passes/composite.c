@@ -417,6 +417,11 @@ static Value *recorded(Play *p, const Arg *result, int i)
 {
     Type t = p->n->out[i]->type;
     Value *v = tensor(p, *result);
+    if (v && v->type.dtype != t.dtype && op_is_given(p->n->op)) {
+        diag_error(p->r->d, p->n->loc, "result %d is recorded as %s, but computed as %s", i,
+                   dtype_name(t.dtype), dtype_name(v->type.dtype));
+        return NULL;
+    }
     if (!v || v->type.dtype != t.dtype) {
         play_wrong(p, "gives no tensor of the recorded dtype");
         return NULL;
