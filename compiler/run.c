@@ -19,7 +19,7 @@ Strings *split_calls(const Options *o, Arena *a, int *n)
     *n = 0;
     for (int i = 0, first = 0; i <= o->inputs.n; i++)
         if (i == o->inputs.n || !o->inputs.item[i]) {
-            Strings c = {o->inputs.item + first, i - first};
+            Strings c = {i > first ? o->inputs.item + first : NULL, i - first};
             PUSH(a, call, *n, c);
             first = i + 1;
         }

@@ -28,9 +28,26 @@ static int64_t between(int64_t lo, int64_t hi)
     return lo + (int64_t)(next() % (uint32_t)(hi - lo + 1));
 }
 
+static float *drawn[1024];
+static int n_drawn;
+
+static void free_drawn(void)
+{
+    while (n_drawn > 0) {
+        n_drawn--;
+        free(drawn[n_drawn]);
+    }
+}
+
+TestSuite(reference, .fini = free_drawn);
+
+/* They live as long as the test. */
 static float *random_floats(int64_t n)
 {
     float *p = malloc((size_t)(n + 1) * sizeof *p);
+    cr_assert(p && (n_drawn < 1024));
+    drawn[n_drawn] = p;
+    n_drawn++;
     for (int64_t i = 0; i < n; i++) {
         p[i] = (float)((int32_t)next()) * 0x1p-31f;
     }
@@ -526,7 +543,5 @@ Test(reference, fused_clamps)
         cores->matmul(x, w, NULL, fused, &m, work);
         check_clamp(y, fused, 11 * 37, -0.25f, 0.25f, cores);
     }
-    free(x);
-    free(w);
     free(work);
 }
