@@ -63,7 +63,7 @@ static bool check_points(const Node *n, Dim count, Diag *d)
 {
     for (int i = 1; i < 3; i++) {
         Type t;
-        if (!get_optional(n, i, &t, d) || (t.is_none && !get_tensor(n, 1, &t, d)))
+        if (!get_optional(n, i, &t, d) || (t.is_none && !get_tensor(n, "scales", &t, d)))
             return false;
         if (n->arg[i].kind == ARG_NONE)
             continue;
@@ -81,13 +81,13 @@ static bool check_points(const Node *n, Dim count, Diag *d)
 bool infer_quantize(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    return get_tensor(n, 0, &x, d) && check_range(n, d) && quantized(n, x, out, d);
+    return get_tensor(n, "input", &x, d) && check_range(n, d) && quantized(n, x, out, d);
 }
 
 bool infer_dequantize(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    return get_tensor(n, 0, &x, d) && check_range(n, d) && dequantized(n, x, out, d);
+    return get_tensor(n, "input", &x, d) && check_range(n, d) && dequantized(n, x, out, d);
 }
 
 bool infer_quantize_tensor(const Node *n, Type *out, Diag *d)
@@ -104,7 +104,7 @@ static bool check_channels(const Node *n, Diag *d)
 {
     Type x;
     int axis;
-    return get_rank(n, 0, 1, MAX_RANK, &x, d) && get_axis(n, 3, x.rank, &axis, d) &&
+    return get_rank(n, "input", 1, MAX_RANK, &x, d) && get_axis(n, "axis", x.rank, &axis, d) &&
            check_points(n, x.dim[axis], d);
 }
 
@@ -121,7 +121,7 @@ bool infer_dequantize_per_channel(const Node *n, Type *out, Diag *d)
 static bool check_tokens(const Node *n, Diag *d)
 {
     Type x;
-    return get_rank(n, 0, 1, MAX_RANK, &x, d) &&
+    return get_rank(n, "input", 1, MAX_RANK, &x, d) &&
            check_points(n, dims_product(program_of(n), x.dim, x.rank - 1), d);
 }
 
@@ -140,7 +140,7 @@ bool infer_dequantize_group(const Node *n, Type *out, Diag *d)
 {
     Type x;
     int64_t size;
-    if (!get_rank(n, 0, 2, 2, &x, d) || !get_int(n, arg_find(n, "group_size"), &size, d))
+    if (!get_rank(n, "input", 2, 2, &x, d) || !get_int(n, arg_find(n, "group_size"), &size, d))
         return false;
     if (x.dim[0].expr || x.dim[1].expr || size < 1 || x.dim[1].value % size)
         return diag_error(d, n->loc, "groups of %" PRId64 " do not divide its rows", size);
@@ -153,7 +153,7 @@ bool infer_dequantize_group(const Node *n, Type *out, Diag *d)
 bool infer_choose_qparams(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    return get_tensor(n, 0, &x, d) && check_range(n, d) &&
+    return get_tensor(n, "input", &x, d) && check_range(n, d) &&
            set_tensor(n, &out[0], ETC_F64, 1, &DIM(1), d) &&
            set_tensor(n, &out[1], ETC_I64, 1, &DIM(1), d);
 }
@@ -162,7 +162,7 @@ bool infer_choose_per_token(const Node *n, Type *out, Diag *d)
 {
     Type x;
     Dim dim[MAX_RANK];
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d))
+    if (!get_rank(n, "input", 1, MAX_RANK, &x, d))
         return false;
     for (int i = 0; i < x.rank; i++)
         dim[i] = i < x.rank - 1 ? x.dim[i] : DIM(1);
@@ -204,7 +204,7 @@ bool infer_choose_affine(const Node *n, Type *out, Diag *d)
     Type x;
     Dim dim[MAX_RANK];
     int rank;
-    if (!get_tensor(n, 0, &x, d) ||
+    if (!get_tensor(n, "input", &x, d) ||
         !blocks(n, 2, x, arg_bool(n, arg_find(n, "keepdim")), dim, &rank, d))
         return false;
     EtcDtype scale = dtype_of(n, "scale_dtype", x.dtype);
@@ -218,7 +218,7 @@ bool infer_affine(const Node *n, Type *out, Diag *d)
     Dim dim[MAX_RANK];
     int rank;
     bool undoes = arg_find(n, "input_dtype") >= 0;
-    if (!get_tensor(n, 0, &x, d) || !blocks(n, 1, x, true, dim, &rank, d))
+    if (!get_tensor(n, "input", &x, d) || !blocks(n, 1, x, true, dim, &rank, d))
         return false;
     EtcDtype dtype = undoes ? dtype_of(n, "output_dtype", ETC_F32)
                             : dtype_of(n, "output_dtype", ETC_I8);
@@ -300,7 +300,7 @@ static bool check_output(const Node *n, EtcDtype *dtype, Diag *d)
 bool check_integers(const Node *n, Dim channels, Dim k, EtcDtype *dtype, Diag *d)
 {
     Type x, w;
-    if (!get_tensor(n, 0, &x, d) || !get_tensor(n, 1, &w, d))
+    if (!get_tensor(n, "input", &x, d) || !get_tensor(n, "weight", &w, d))
         return false;
     if (!is_byte(x.dtype) || w.dtype != ETC_I8)
         return diag_error(d, n->loc, "multiplies %s with %s, not u8 or i8 with i8",
@@ -330,7 +330,8 @@ bool infer_integer_avg_pool(const Node *n, Type *out, Diag *d)
                           dtype_name(out->dtype));
     if (!arg_number(n, arg_find(n, "scale"), &by) || !(by > 0))
         return diag_error(d, n->loc, "scale is not above 0");
-    if (!get_ints(n, 1, 2, 1, kernel, d) || !mul_ok(kernel[0], kernel[1], &size) || size > 65536)
+    if (!get_ints(n, "kernel_size", 2, 1, kernel, d) || !mul_ok(kernel[0], kernel[1], &size) ||
+        size > 65536)
         return diag_error(d, n->loc, "windows have more than 65536 pixels");
     int64_t least = out->dtype == ETC_U8 ? 0 : -128, y_least = dtype == ETC_U8 ? 0 : -128;
     out->dtype = dtype;
@@ -343,7 +344,7 @@ bool infer_integer_linear(const Node *n, Type *out, Diag *d)
     Type x, w;
     EtcDtype dtype;
     Dim dim[MAX_RANK];
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_rank(n, 1, 2, 2, &w, d))
+    if (!get_rank(n, "input", 1, MAX_RANK, &x, d) || !get_rank(n, "weight", 2, 2, &w, d))
         return false;
     if (!dims_agree(n, x.dim[x.rank - 1], w.dim[1]))
         return diag_error(d, n->loc, "rows of input and weight differ in length");

@@ -38,7 +38,7 @@ static bool all_are(const Node *n, int arg, int64_t want)
 static bool is_pixelwise(const Node *n)
 {
     int64_t groups;
-    if (n->op != OP_CONVOLUTION || n->in[0]->type.rank != 4)
+    if (n->op != OP_CONVOLUTION || arg_value(n, "input")->type.rank != 4)
         return false;
     const Value *w = arg_value(n, CONV_WEIGHT), *b = arg_value(n, CONV_BIAS);
     return value_is_fixed(w) && !w->type.stride && type_is_static(w->type) &&
@@ -50,7 +50,7 @@ static bool is_pixelwise(const Node *n)
 static bool permutes_so(const Node *n)
 {
     int64_t axis[4];
-    if (n->op != OP_PERMUTE || arg_count(n, 1) != 4 || !arg_ints(n, 1, axis, 4))
+    if (n->op != OP_PERMUTE || arg_count(n, "dims") != 4 || !arg_ints(n, "dims", axis, 4))
         return false;
     bool ok = true;
     for (int i = 0; i < 4; i++)
@@ -66,10 +66,10 @@ static bool is_read_once(const Lower *l, const Value *v)
 /* What the first operand of n is a permute of, where n alone reads that; else NULL. */
 static Value *channels_last(Lower *l, Node *n)
 {
-    const Value *given = n->n_in ? n->in[0] : NULL;
+    const Value *given = first_operand(n);
     rewrite_inputs(&l->r, n);
-    bool ok = given && is_read_once(l, given) && n->in[0]->def && permutes_so(n->in[0]->def);
-    return ok ? n->in[0]->def->in[0] : NULL;
+    bool ok = given && is_read_once(l, given) && given->def && permutes_so(given->def);
+    return ok ? arg_value(given->def, "self") : NULL;
 }
 
 /* The weight's rows, where they lie. */
