@@ -78,7 +78,7 @@ static bool keep(void *ctx, const Statistics *s, int done, Diag *d)
     const double start = seconds_now();
     if (!write_part(k, s, d))
         return false;
-    k->next = start + (seconds_now() - start) * SHARE + PERIOD;
+    k->next = start + (seconds_now() - start) * (double)SHARE + (double)PERIOD;
     if (!is_ending(k))
         return true;
     if (!k->o->quiet)
@@ -112,7 +112,8 @@ Checkpoint *checkpoint_open(const Options *o, uint64_t id, int n_samples, Arena 
         return NULL;
     Keeper *k = NEW(a, Keeper, 1);
     Checkpoint *c = NEW(a, Checkpoint, 1);
-    *k = (Keeper){.o = o, .path = checkpoint_path(o, a), .n = n_samples, .next = seconds_now() + PERIOD};
+    *k = (Keeper){.o = o, .path = checkpoint_path(o, a), .n = n_samples};
+    k->next = seconds_now() + (double)PERIOD;
     *c = (Checkpoint){.id = id, .is_due = is_due, .keep = keep, .ctx = k};
     k->was_there = file_exists(k->path);
     c->from = k->was_there ? read_part(k, a) : NULL;

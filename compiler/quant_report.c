@@ -44,7 +44,7 @@ static double x_of(const LayerReport *l, double v)
 {
     double width = (double)l->seen_hi - (double)l->seen_lo;
     double x = width > 0 ? (v - (double)l->seen_lo) / width : v >= (double)l->seen_hi;
-    return (x < 0 ? 0 : x > 1 ? 1 : x) * REPORT_BARS * BAR_WIDTH;
+    return (x < 0 ? 0 : x > 1 ? 1 : x) * (double)REPORT_BARS * (double)BAR_WIDTH;
 }
 
 /* Heights are square roots of counts: what is rare is to be seen. */
@@ -61,10 +61,10 @@ static void put_histogram(const LayerReport *l, FILE *f)
                 x_of(l, (double)l->lo), x_of(l, (double)l->hi) - x_of(l, (double)l->lo),
                 BAR_HEIGHT);
     for (int i = 0; i < REPORT_BARS; i++) {
-        double h = BAR_HEIGHT * sqrt((double)l->bar[i] / (double)most);
+        double h = (double)BAR_HEIGHT * sqrt((double)l->bar[i] / (double)most);
         if (l->bar[i])
             fprintf(f, "<rect class=\"bar\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%.1f\"/>",
-                    i * BAR_WIDTH, BAR_HEIGHT - h, BAR_WIDTH - 1, h);
+                    i * BAR_WIDTH, (double)BAR_HEIGHT - h, BAR_WIDTH - 1, h);
     }
     fputs("</svg>", f);
 }

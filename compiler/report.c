@@ -23,7 +23,7 @@ typedef struct Chart {
 
 static double x_of(const Chart *c, int time)
 {
-    return LEFT + (double)(WIDTH - LEFT - RIGHT) * time / (c->n_times > 0 ? c->n_times : 1);
+    return (double)LEFT + (double)(WIDTH - LEFT - RIGHT) * time / (c->n_times > 0 ? c->n_times : 1);
 }
 
 static double y_of(const Chart *c, int64_t byte)

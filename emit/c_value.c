@@ -22,8 +22,18 @@ Type value_type(const Value *v)
 /* The IR's text of an expression is C once symbols have their C names and functions a prefix. */
 static void put_expression(Emit *e, Text *t, const char *s)
 {
+    static const char least[] = "-9223372036854775808"; /* C has no such literal */
+    const char *start = s;
     while (*s) {
         size_t word = strcspn(s, "%fm");
+        const char *at = strstr(s, least);
+        if (at && at < s + word) {
+            put_n(t, s, (size_t)(at - s));
+            put(t, at == start || strchr("(,", at[-1]) ? "" : "+");
+            put_int(t, INT64_MIN);
+            s = at + strlen(least);
+            continue;
+        }
         put_n(t, s, word);
         s += word;
         if (*s == '%') {

@@ -217,7 +217,7 @@ bool dims_agree(const Node *n, Dim a, Dim b)
 bool dim_at_least(const Node *n, Dim a, Dim b)
 {
     if (!a.expr && !b.expr)
-        return a.value >= b.value && !dim_is_bad(b);
+        return a.value >= b.value;
     return holds(program_of(n), n, a, false, b);
 }
 

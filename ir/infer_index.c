@@ -171,7 +171,8 @@ bool infer_index_copy(const Node *n, Type *out, Diag *d)
     Dim count = index.rank ? index.dim[0] : DIM(1);
     if (x.rank && !has_choice(n, x.dim[axis], count, d))
         return false;
-    bool fits = source.rank || dims_match(n, count, DIM(1));
+    bool fits = source.dtype == x.dtype &&
+                (source.rank || (x.rank <= 1 && dims_match(n, count, DIM(1))));
     for (int i = 0; fits && i < source.rank; i++)
         fits = dims_match(n, source.dim[i], i == axis ? count : x.dim[i]);
     return fits ? set_tensor(n, out, x.dtype, x.rank, x.dim, d)
@@ -211,6 +212,8 @@ bool infer_table(const Node *n, Type *out, Diag *d)
     if (!zero.is_none && (zero.rank != scale.rank || !expands_to(n, scale, zero, d) ||
                           !expands_to(n, zero, scale, d)))
         return diag_error(d, n->loc, "zero points are not of the table's rows");
+    if (!check_qparams(n, 1, w.dtype, d))
+        return false;
     memcpy(dim, index.dim, (size_t)index.rank * sizeof *dim);
     dim[index.rank] = columns;
     return has_choice(n, w.dim[0], numel(n, index), d) &&

@@ -1,6 +1,7 @@
 /* infer_quant.c -- types of quantized tensors, and of the scales and zero points they come with. */
 #include "ir/internal.h"
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 static Program *program_of(const Node *n)
@@ -38,6 +39,71 @@ static bool range_fits(const Node *n, EtcDtype t, Diag *d)
            diag_error(d, n->loc, "%s does not hold %" PRId64 " to %" PRId64, dtype_name(t), lo, hi);
 }
 
+/* -- values of scales and zero points ----------------------------------------------------- */
+
+/* How many of an argument's numbers are known before any call: its own, or those of a constant
+ * whose bytes are at hand, one after the other. */
+static int64_t n_known(const Node *n, int i)
+{
+    double v;
+    const Value *x = arg_value(n, i);
+    const State *s = x ? x->state : NULL;
+    if (!x)
+        return arg_number(n, i, &v);
+    return s && s->data && s->kind != ST_MUTABLE && !s->type.stride &&
+                   type_bytes(s->type) <= s->n_bytes
+               ? type_numel(s->type)
+               : 0;
+}
+
+static double known(const Node *n, int i, int64_t k)
+{
+    double v = 0;
+    uint64_t bits; /* texts name bytes at any place */
+    const Value *x = arg_value(n, i);
+    if (!x) {
+        arg_number(n, i, &v);
+        return v;
+    }
+    size_t size = etc_dtype_size((int)x->type.dtype);
+    memcpy(&bits, x->state->data + (size_t)k * size, size);
+    return tensor_number(&(EtcTensor){.dtype = x->type.dtype, .data = &bits}, 0);
+}
+
+/* Scales are finite and above 0, where they are known. */
+static bool check_scales(const Node *n, int i, Diag *d)
+{
+    for (int64_t k = 0, count = n_known(n, i); k < count; k++) {
+        double v = known(n, i, k);
+        if (!isfinite(v) || v <= 0)
+            return diag_error(d, n->loc, "%s has the value %g, expected one above 0 and finite",
+                              arg_name(n, i), v);
+    }
+    return true;
+}
+
+/* Zero points are integers of dtype `t`, where they are known. */
+static bool check_zeros(const Node *n, int i, EtcDtype t, Diag *d)
+{
+    const Value *x = arg_value(n, i);
+    int bits = 8 * (int)etc_dtype_size((int)t);
+    if (!dtype_is_int(t) || bits > 32 || (x && !dtype_is_int(x->type.dtype)))
+        return true;
+    double least = t == ETC_U8 || t == ETC_U16 || t == ETC_U32 ? 0 : -ldexp(1, bits - 1);
+    for (int64_t k = 0, count = n_known(n, i); k < count; k++) {
+        double v = known(n, i, k);
+        if (v < least || v >= least + ldexp(1, bits))
+            return diag_error(d, n->loc, "%s has the value %.0f, which no %s holds", arg_name(n, i),
+                              v, dtype_name(t));
+    }
+    return true;
+}
+
+bool check_qparams(const Node *n, int i, EtcDtype t, Diag *d)
+{
+    return check_scales(n, i, d) && check_zeros(n, i + 1, t, d);
+}
+
 /* The result of a row that quantizes x, or undoes it. */
 static bool quantized(const Node *n, Type x, Type *out, Diag *d)
 {
@@ -46,6 +112,8 @@ static bool quantized(const Node *n, Type x, Type *out, Diag *d)
     if (!dtype_is_float(x.dtype))
         return diag_error(d, n->loc, "input has dtype %s, expected a floating-point one",
                           dtype_name(x.dtype));
+    if (!check_qparams(n, 1, dtype_or(n, ETC_I8), d))
+        return false;
     return set_tensor(n, out, dtype_or(n, ETC_I8), x.rank, x.dim, d);
 }
 
@@ -55,7 +123,7 @@ static bool dequantized(const Node *n, Type x, Type *out, Diag *d)
     if (x.dtype != dtype_or(n, x.dtype))
         return diag_error(d, n->loc, "input has dtype %s, expected %s", dtype_name(x.dtype),
                           dtype_name(dtype_or(n, x.dtype)));
-    return set_tensor(n, out, dtype, x.rank, x.dim, d);
+    return check_qparams(n, 1, x.dtype, d) && set_tensor(n, out, dtype, x.rank, x.dim, d);
 }
 
 /* Arguments 1 and 2: scales and zero points, `count` of each. */
@@ -222,6 +290,8 @@ bool infer_affine(const Node *n, Type *out, Diag *d)
         return false;
     EtcDtype dtype = undoes ? dtype_of(n, "output_dtype", ETC_F32)
                             : dtype_of(n, "output_dtype", ETC_I8);
+    if (!check_qparams(n, 2, undoes ? x.dtype : dtype, d))
+        return false;
     return set_tensor(n, out, dtype, x.rank, x.dim, d);
 }
 
@@ -291,9 +361,9 @@ static bool check_output(const Node *n, EtcDtype *dtype, Diag *d)
     if (!is_byte(*dtype))
         return diag_error(d, n->loc, "has dtype %s with an output_scale", dtype_name(*dtype));
     int64_t least = *dtype == ETC_U8 ? 0 : -128;
-    if (!arg_number(n, i, &scale) || !(scale > 0))
-        return diag_error(d, n->loc, "output_scale is not above 0");
-    return check_range(n, d) && range_fits(n, *dtype, d) &&
+    if (!arg_number(n, i, &scale))
+        return diag_error(d, n->loc, "output_scale is no number");
+    return check_scales(n, i, d) && check_range(n, d) && range_fits(n, *dtype, d) &&
            check_number(n, "output_zero", least, least + 255, d);
 }
 
@@ -328,8 +398,10 @@ bool infer_integer_avg_pool(const Node *n, Type *out, Diag *d)
     if (!is_byte(out->dtype) || !is_byte(dtype))
         return diag_error(d, n->loc, "makes %s of %s, not u8 or i8 of u8 or i8", dtype_name(dtype),
                           dtype_name(out->dtype));
-    if (!arg_number(n, arg_find(n, "scale"), &by) || !(by > 0))
-        return diag_error(d, n->loc, "scale is not above 0");
+    if (!arg_number(n, "scale", &by))
+        return diag_error(d, n->loc, "scale is no number");
+    if (!check_scales(n, arg_find(n, "scale"), d))
+        return false;
     if (!get_ints(n, "kernel_size", 2, 1, kernel, d) || !mul_ok(kernel[0], kernel[1], &size) ||
         size > 65536)
         return diag_error(d, n->loc, "windows have more than 65536 pixels");

@@ -71,6 +71,10 @@ Dim dims_product(Program *p, const Dim *d, int n);
 bool broadcast(const Node *n, Type a, Type b, Type *out, Diag *d); /* sizes alone */
 bool expands_to(const Node *n, Type from, Type to, Diag *d);
 
+/* Arguments i and i + 1: scales are finite and above 0, zero points integers of dtype t, where their
+ * values are known. */
+bool check_qparams(const Node *n, int i, EtcDtype t, Diag *d);
+
 /* Arguments of the products of integers beside geometry: `channels` of sums, scales and bias; k
  * terms of a sum.  *dtype: the result's. */
 bool check_integers(const Node *n, Dim channels, Dim k, EtcDtype *dtype, Diag *d);

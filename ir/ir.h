@@ -453,6 +453,8 @@ void program_keep_states(Program *p, const bool *keep); /* by index; drops the o
 
 Value *graph_value(Graph *g, const char *name, Type type);
 int graph_number(const Graph *g); /* behind a dot it makes the next value's name one of its own */
+/* For a state to be made: the name, or one that begins so and that the program does not have. */
+const char *program_name(const Program *p, const char *name);
 Value *graph_state(Graph *g, State *s); /* the graph's value of s, made on first use */
 Value *graph_find_state(const Graph *g, const State *s); /* the same, or NULL: not used yet */
 void graph_add_input(Graph *g, Value *v);

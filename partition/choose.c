@@ -78,7 +78,8 @@ static int64_t crossing(const Choice *c, const Value *v)
 {
     if (is_bound(v) || is_in_integers(c, v))
         return CUT_NEVER;
-    return price((double)type_bytes(v->type) * c->b->cost_of_byte + c->b->call_cost / CROSSINGS);
+    return price((double)type_bytes(v->type) * c->b->cost_of_byte +
+                 c->b->call_cost / (double)CROSSINGS);
 }
 
 static int or_source(int at, int n_all)

@@ -111,7 +111,8 @@ static bool sink(Lower *l, Node *n, Value *x)
     for (int i = 0; i < n->n_args; i++)
         node_push(f, arg_moved(f, n, n->arg[i]));
     node_set_in(f, 0, x);
-    node_add_out(f, arena_printf(g->program->arena, "%s.%d", n->out[0]->name, g->n_values + 1), t);
+    const int number = graph_number(g) + 1;
+    node_add_out(f, arena_printf(g->program->arena, "%s.%d", n->out[0]->name, number), t);
     graph_insert(g, n, f);
     return permute_result(l, n, f);
 }

@@ -192,10 +192,10 @@ static void fold_view(Fold *f, Node *n)
 {
     State *of = arg_value(n, "self")->state;
     Type t = type_plain(n->out[0]->type);
-    State *s = program_state(f->r.g->program, of->kind,
-                             arena_printf(f->r.g->program->arena, "%s_c%d", of->name,
-                                          f->r.g->program->n_ids),
-                             of->fqn, t, of->file, of->offset, of->data, of->n_bytes);
+    Program *p = f->r.g->program;
+    const char *name = program_name(p, arena_printf(p->arena, "%s_c%d", of->name, p->n_ids));
+    State *s = program_state(p, of->kind, name, of->fqn, t, of->file, of->offset, of->data,
+                             of->n_bytes);
     s->storage = of->storage;
     replace_by_state(f, n, 0, s);
     graph_remove(f->r.g, n);

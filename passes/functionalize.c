@@ -72,7 +72,7 @@ static Value *view_again(Pass *s, Node *at, const Node *view, Value *x)
     for (int i = 0; i < view->n_args; i++)
         node_push(n, i ? view->arg[i] : node_use(n, x));
     const char *name = arena_printf(s->g->program->arena, "%s.%d", view->out[0]->name,
-                                    s->g->n_values);
+                                    graph_number(s->g));
     Value *v = node_add_out(n, name, view->out[0]->type);
     graph_insert(s->g, at, n);
     return v;
@@ -300,7 +300,7 @@ static Node *build_twin(Pass *s, Node *n)
     for (int i = 0; i < n->n_args; i++)
         node_push(f, arg_moved(f, n, n->arg[i]));
     Value *v = node_add_out(f, arena_printf(s->g->program->arena, "%s.%d", n->out[0]->name,
-                                            s->g->n_values), (Type){0});
+                                            graph_number(s->g)), (Type){0});
     if (!schema_check(f, s->d) || !node_infer(f, &t, s->d))
         return NULL;
     value_set_type(v, t);

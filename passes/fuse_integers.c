@@ -446,7 +446,8 @@ static bool sink_dequantize(Fuse *f, Node *n, const Points *p)
         node_set_arg(move, arg_of(move, "value"), (Arg){.kind = ARG_INT, .dim = DIM(border)});
     Type t = n->out[0]->type;
     t.dtype = p->dtype;
-    const char *name = arena_printf(g->program->arena, "%s.%d", n->out[0]->name, g->n_values + 1);
+    const int number = graph_number(g) + 1;
+    const char *name = arena_printf(g->program->arena, "%s.%d", n->out[0]->name, number);
     node_add_out(move, name, t);
     graph_insert(g, n, move);
     Node *y = build(g, n, from->loc, OP_DEQUANTIZE_PER_TENSOR, f->r.d, "vfiiitn", move->out[0],

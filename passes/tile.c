@@ -133,8 +133,8 @@ static Cut cut_of(const Attention *a, int64_t heads, int64_t rows)
 {
     Cut c = {heads, rows, (a->heads / heads) * ((a->rows + rows - 1) / rows),
              heads * rows * a->keys * 4, 0};
-    c.cost = N_PASSES * (double)a->bytes * (c.tile > CACHE ? MISS : 1) +
-             (double)c.pieces * CALLS * CALL + (double)RAM * (double)c.tile;
+    c.cost = (double)N_PASSES * (double)a->bytes * (c.tile > CACHE ? MISS : 1) +
+             (double)c.pieces * (double)(CALLS * CALL) + (double)RAM * (double)c.tile;
     return c;
 }
 

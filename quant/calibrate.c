@@ -278,7 +278,8 @@ static bool is_coarse(const Annotation *a, const Value *v)
 {
     const Point *p = point_of(a, v);
     return p && p->hi > p->lo &&
-           observer_sqnr(p->observer, 0, -128, 127, p->format.symmetric, p->lo, p->hi) < COARSE_DB;
+           observer_sqnr(p->observer, 0, -128, 127, p->format.symmetric, p->lo, p->hi) <
+               (double)COARSE_DB;
 }
 
 /* Nodes that read or make such values and could do without; NULL: none. */

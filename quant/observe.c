@@ -328,14 +328,14 @@ static void search_mse(Search *s)
 {
     double lo = s->lo, hi = s->hi;
     for (int i = MSE_STEPS; i > 0; i--)
-        try_range(s, lo * i / MSE_STEPS, hi * i / MSE_STEPS);
+        try_range(s, lo * i / (double)MSE_STEPS, hi * i / (double)MSE_STEPS);
     for (int round = 0; !s->symmetric && round < MSE_ROUNDS; round++) {
         double other = s->lo;
         for (int i = MSE_STEPS; hi > 0 && i > 0; i--)
-            try_range(s, other, hi * i / MSE_STEPS);
+            try_range(s, other, hi * i / (double)MSE_STEPS);
         other = s->hi;
         for (int i = MSE_STEPS; lo < 0 && i > 0; i--)
-            try_range(s, lo * i / MSE_STEPS, other);
+            try_range(s, lo * i / (double)MSE_STEPS, other);
     }
 }
 
@@ -457,7 +457,7 @@ static void search_kl(Search *s)
     int64_t n = (int64_t)s->quant_max - s->quant_min + 1;
     bool has_any = false;
     for (int i = KL_STEPS; i > 0; i--) {
-        double at = most * i / KL_STEPS, l = -at > lo ? -at : lo, r = at < hi ? at : hi;
+        double at = most * i / (double)KL_STEPS, l = -at > lo ? -at : lo, r = at < hi ? at : hi;
         if (r - l < width * (double)n)
             return;
         Cells c = cells_of(&h, s->used, l, r, n);

@@ -106,7 +106,7 @@ static float best_scale(const Ints *k, const QuantFormat *f, const float *w, con
     float best = most;
     double least = squared_error(k, w, h, c, (double)most);
     for (int i = 1; i < STEPS * 3 / 4; i++) {
-        const float scale = scale_kept((double)most * (STEPS - i) / STEPS, f);
+        const float scale = scale_kept((double)most * (STEPS - i) / (double)STEPS, f);
         const double e = scale > 0 ? squared_error(k, w, h, c, (double)scale) : INFINITY;
         if (e < least) {
             least = e;

@@ -304,8 +304,8 @@ Test(cli, a_full_disk_is_an_error_of_writing)
                                           "opt $DATA/add/model.pt2 --passes=dce",
                                           "check $DATA/add/model.pt2 --json",
                                           "compile $DATA/add/model.pt2 -o -",
-                                          "run $DATA/add/model.pt2 --input $DATA/add/input_0.npy "
-                                          "--input $DATA/add/input_1.npy"};
+                                          ("run $DATA/add/model.pt2 --input $DATA/add/input_0.npy "
+                                           "--input $DATA/add/input_1.npy")};
     for (size_t i = 0; i < sizeof to_full / sizeof *to_full; i++) {
         char line[512];
         snprintf(line, sizeof line, "\"$ETC\" %s > /dev/full", to_full[i]);

@@ -643,6 +643,18 @@ Test(commands, verify_takes_inputs)
           1, "input 0 ('input'): is f32[8,64], expected");
 }
 
+/* What passes are verified on lies within the ranges. */
+Test(commands, verify_keeps_to_the_ranges_of_sizes)
+{
+    write_text("s.etir", "program \"m\" stage core\nsym %b in 0..0\nsym %n in 2..32\n"
+                         "method @forward(%x: f32[%b,2*%n], %y: f32[%n+1,3]) {\n"
+                         "  %c = aten.full.default([%n, %b], %b*%n-2*%b, dtype=f32, layout=none, "
+                         "device=none, pin_memory=none) : f32[%n,%b]\n"
+                         "  %d = aten.neg.default(%y) : f32[%n+1,3]\n  return %c, %d\n}\n");
+    ok("compile s.etir -o s.pte --verify --check-ir");
+    ok("emit-c s.etir -o s.c --verify --check-ir");
+}
+
 Test(commands, faults_have_their_exit_codes)
 {
     static const struct {

@@ -6,8 +6,8 @@ TestSuite(same, .init = make_folders, .fini = remove_folders);
 
 static const char *const commands[] = {
     "compile -q \"$M/model.pt2\" -o m.pte",
-    "compile -q \"$M/model.pt2\" -o x.pte --backend xnnpack "
-    "--recipe int4-group32 --report m.svg",
+    ("compile -q \"$M/model.pt2\" -o x.pte --backend xnnpack "
+     "--recipe int4-group32 --report m.svg"),
     "emit-c -q \"$M/model.pt2\" -o m.c --main",
     "opt \"$M/model.pt2\" --passes=resolve_views,functionalize,decompose,canonicalize -o m.etir",
     "run \"$M/model.pt2\" --input \"$M/input_0.npy\" --output-dir m.out -q",

@@ -561,8 +561,8 @@ static const char *const odd_text[] = {
     "rules: [{scope: {}, weight: int8}]",
     "rules: [{scope: {nam: x}, weight: int8}]",
     "rules: [{algorithms: []}]",
-    "rules: [{algorithms: [gptq, hqq, awq, smoothquant, equalization, bias_correction, "
-    "scale_estimation]}]",
+    ("rules: [{algorithms: [gptq, hqq, awq, smoothquant, equalization, bias_correction, "
+     "scale_estimation]}]"),
     "rules: [{algorithms: [gptq, gptq]}]",
     "rules: [{algorithms: gptq}]",
     "rules: [{algorithms: [x]}]",

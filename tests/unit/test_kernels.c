@@ -284,7 +284,8 @@ static float put_packed(unsigned char *w, int bits, int64_t k, int64_t c, int64_
     const int64_t rows = (bits == 4) ? ((k + 1) / 2) : k;
     const int64_t at = ((((c / 16) * rows) + ((bits == 4) ? (i / 2) : i)) * 16) + (c % 16);
     if (bits == 16) {
-        const uint16_t h = (uint16_t)((q * 2654435) & 0xbfff); /* all but the largest, and NaN */
+        const unsigned all = 0xbfff; /* but the largest, and NaN */
+        const uint16_t h = (uint16_t)(((unsigned)q * 2654435u) & all);
         memcpy(w + (2 * at), &h, 2);
         return etc_from_half(h);
     }

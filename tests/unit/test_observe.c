@@ -166,8 +166,8 @@ Test(observe, percentiles_are_those_of_the_sorted_values)
             o[i] = seen(a, OBS_PERCENTILE, percent[i], x, N);
         qsort(x, N, sizeof *x, by_value);
         for (int i = 0; i < 5; i++) {
-            double tail = (1 - percent[i] / 100) * N, width = (x[N - 1] - x[0]) / 2048.0;
-            int k = (int)fmin(N - 1, ceil(N - tail)) - (percent[i] < 100);
+            double tail = (1 - percent[i] / 100) * (double)N, width = (x[N - 1] - x[0]) / 2048.0;
+            int k = (int)fmin(N - 1, ceil((double)N - tail)) - (percent[i] < 100);
             observer_range(o[i], 0, -128, 127, false, &lo, &hi);
             /* between neighbours in order, or a bin away from them */
             cr_expect(hi >= fmaxf(0, x[k > 1 ? k - 2 : 0]) - width &&
@@ -208,8 +208,9 @@ static double least_error(const float *x, int quant_min, int quant_max, bool sym
     double least = -1, most = fmax(-lo, hi);
     for (int i = 1; i <= STEPS; i++)
         for (int j = symmetric ? i : 1; j <= (symmetric ? i : STEPS); j++) {
-            double l = symmetric ? -most * i / STEPS : (double)lo * i / STEPS;
-            double h = symmetric ? most * i / STEPS : (double)hi * j / STEPS;
+            double part = i / (double)STEPS, other = j / (double)STEPS;
+            double l = symmetric ? -most * part : (double)lo * part;
+            double h = symmetric ? most * part : (double)hi * other;
             double e = h > l ? real_error(x, l, h, quant_min, quant_max, symmetric) : -1;
             least = e >= 0 && (least < 0 || e < least) ? e : least;
         }
@@ -268,7 +269,7 @@ static void count_values(Reference *r, const float *x)
     for (int i = 0; i < N; i++)
         r->count[bin_at(r, x[i])]++;
     /* zero is a level itself: its bin has no more than the larger of its neighbours */
-    r->total = N - r->count[r->half];
+    r->total = (double)N - r->count[r->half];
     r->count[r->half] = fmin(r->count[r->half], fmax(r->count[r->half - 1], r->count[r->half + 1]));
     r->total += r->count[r->half];
 }
@@ -283,7 +284,7 @@ static double divergence_of(const Reference *r, double lo, double hi, int levels
     memset(sum, 0, sizeof sum);
     memset(filled, 0, sizeof filled);
     for (int i = 0; i < REFERENCE_BINS; i++)
-        if (r->count[i]) {
+        if (r->count[i] > 0) {
             seen_first = seen_first < 0 ? i : seen_first;
             seen_last = i;
         }
@@ -451,8 +452,8 @@ Test(observe, bars_count_every_value)
         cr_assert(observer_bars(seen(a, OBS_MSE, 0, x, N), 0, BARS, bar, &lo, &hi));
         double off = 0, at_edge = 0; /* only values within a bin's width of an edge may be off */
         for (int b = 0; b < BARS; b++) {
-            double left = lo + (hi - lo) * (double)b / BARS,
-                   right = lo + (hi - lo) * (b + 1.0) / BARS;
+            double left = lo + (hi - lo) * (double)b / (double)BARS,
+                   right = lo + (hi - lo) * (b + 1.0) / (double)BARS;
             int n = 0;
             for (int i = 0; i < N; i++) {
                 n += x[i] >= left && (x[i] < right || (b == BARS - 1 && x[i] <= hi));

@@ -384,7 +384,7 @@ Test(out, writes_more_pieces_than_one_system_call_takes)
     enum { N = 3000 };
     OutPiece *piece = NEW(arena, OutPiece, N);
     for (int i = 0; i < N; i++)
-        piece[i] = (OutPiece){"0123456789" + i % 10, 1, i % 2};
+        piece[i] = (OutPiece){&"0123456789"[i % 10], 1, i % 2};
     OutFile f = {piece, N};
     struct stat st;
     char c = 0;
