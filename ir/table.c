@@ -93,7 +93,8 @@ static void enlarge(Table *t, size_t cap)
         t->secret = arena_secret(t->arena);
     t->cap = cap;
     t->row = NEW(t->arena, TableRow, cap);
-    for (const TableRow *r = old.row; r < old.row + old.cap; r++) {
+    for (size_t k = 0; k < old.cap; k++) {
+        const TableRow *r = &old.row[k];
         size_t i = r->hash & (cap - 1);
         while (r->key && t->row[i].key)
             i = (i + 1) & (cap - 1);

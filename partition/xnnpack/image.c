@@ -11,6 +11,9 @@ typedef struct Conv {
     bool transposed; /* pad: before the image; after: behind it */
 } Conv;
 
+/* The runtime takes twice that of a kernel, stride or padding, and ceil_mode adds to paddings. */
+enum { MOST_FIELD = 1 << 19 };
+
 /* Lists are of the height first; of one axis, the height is 1. */
 static bool read_pair(const Node *n, int arg, int space, int64_t one, int64_t *to)
 {
@@ -20,7 +23,7 @@ static bool read_pair(const Node *n, int arg, int space, int64_t one, int64_t *t
         return false;
     to[0] = space == 1 ? one : v[0];
     to[1] = v[count - 1];
-    return true;
+    return to[0] <= MOST_FIELD && to[1] <= MOST_FIELD;
 }
 
 static bool read_conv(const Node *n, Conv *c)
@@ -47,7 +50,7 @@ bool xnn_takes_conv(const Node *n, Refusal *r)
         return xnn_no(r, "its filter or bias is no constant",
                       "make both parameters or buffers that no call writes");
     if (!read_conv(n, &c))
-        return xnn_no(r, "it is neither over one nor over two axes",
+        return xnn_no(r, "it is not over one or two axes, with strides and paddings up to 2^19",
                       "use a convolution over one or two axes");
     return (c.pad[0] >= 0 && c.pad[1] >= 0) || xnn_no(r, "its padding is negative",
                                                       "slice instead");
@@ -323,7 +326,8 @@ bool xnn_takes_max_pool(const Node *n, Refusal *r)
 {
     Pool p;
     if (!read_pool(n, &p))
-        return xnn_no(r, "it is not over two axes of four", "give the input the form [n, c, h, w]");
+        return xnn_no(r, "it is not over two axes of four, with strides and paddings up to 2^19",
+                      "give the input the form [n, c, h, w]");
     return p.kernel[0] * p.kernel[1] > 1 ||
            xnn_no(r, "its window is one element", "slice with steps instead");
 }
@@ -332,7 +336,8 @@ bool xnn_takes_avg_pool(const Node *n, Refusal *r)
 {
     Pool p;
     if (!read_pool(n, &p))
-        return xnn_no(r, "it is not over two axes of four", "give the input the form [n, c, h, w]");
+        return xnn_no(r, "it is not over two axes of four, with strides and paddings up to 2^19",
+                      "give the input the form [n, c, h, w]");
     if (arg_get(n, "divisor_override").kind != ARG_NONE)
         return xnn_no(r, "its divisor is overridden",
                       "scale behind a pool without divisor_override");

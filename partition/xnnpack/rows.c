@@ -145,8 +145,7 @@ static const Row *row_of(OpId op)
 static bool sizes_fit(Type t, Open open)
 {
     for (int i = 0; i < t.rank; i++)
-        if (t.dim[i].expr &&
-            (open == ALL_KNOWN || (open == OPEN_BATCH && i)))
+        if (t.dim[i].expr && (open == ALL_KNOWN || (open == OPEN_BATCH && i)))
             return false;
     return true;
 }
@@ -247,17 +246,73 @@ static bool takes_sizes(const Node *n, Open open, Refusal *r)
                                            : "export with all sizes but the first fixed");
 }
 
+/* -- sizes at their bounds -------------------------------------------------------------------- */
+
+static Dim at_bound(Dim d)
+{
+    return d.expr ? DIM(dim_upper(d)) : d;
+}
+
+static Type type_at_bounds(Program *p, Type t)
+{
+    Dim dim[MAX_RANK];
+    for (int i = 0; i < t.rank; i++)
+        dim[i] = at_bound(t.dim[i]);
+    return t.rank > 0 ? type_tensor(p, t.dtype, t.rank, dim) : t;
+}
+
+static Arg arg_at_bounds(Program *p, Arg a)
+{
+    if (a.kind == ARG_INT)
+        a.dim = at_bound(a.dim);
+    if (a.kind != ARG_LIST)
+        return a;
+    Arg *item = NEW(p->arena, Arg, a.list.n + 1);
+    for (int i = 0; i < a.list.n; i++)
+        item[i] = arg_at_bounds(p, a.list.item[i]);
+    a.list.item = item;
+    return a;
+}
+
+/* The runtime sizes a blob from the bounds of its inputs.  Two sizes that a guard makes equal may
+ * have different bounds, and it would refuse the blob. */
+static bool agrees_at_bounds(const Node *n)
+{
+    Program *p = n->graph->program;
+    Diag d = {0};
+    Node at = *n;
+    Value *in = NEW(p->arena, Value, n->n_in + 1);
+    Type *out = NEW(p->arena, Type, n->n_out + 1);
+    at.in = NEW(p->arena, Value *, n->n_in + 1);
+    at.arg = NEW(p->arena, Arg, n->n_args + 1);
+    for (int i = 0; i < n->n_in; i++) {
+        in[i] = *n->in[i];
+        in[i].type = type_at_bounds(p, in[i].type);
+        at.in[i] = &in[i];
+    }
+    for (int i = 0; i < n->n_args; i++)
+        at.arg[i] = arg_at_bounds(p, n->arg[i]);
+    return node_infer(&at, out, &d) && type_equal(out[0], type_at_bounds(p, n->out[0]->type));
+}
+
+static bool takes_bounds(const Node *n, Refusal *r)
+{
+    return !n->graph->program->n_syms || agrees_at_bounds(n) ||
+           xnn_no(r, "two of its sizes are equal by a guard, but have different bounds",
+                  "export it with one symbol for both, or the same bounds");
+}
+
 bool xnn_takes(const Node *n, const Uses *u, Refusal *r)
 {
     const Row *row = row_of(n->op);
     if (xnn_is_quant(n->op))
-        return xnn_takes_quant(n, u, r);
+        return xnn_takes_quant(n, u, r) && takes_bounds(n, r);
     if (!row)
         return xnn_no(r, "XNNPACK has no such operation", NULL);
     if (!others_are_unread(n, u))
         return xnn_no(r, "results past its first are read", "read the first one alone");
-    return takes_types(n, r) && (!is_half(n) || takes_half(n, r)) &&
-           takes_sizes(n, row->open, r) && (!row->takes || row->takes(n, r));
+    return takes_types(n, r) && (!is_half(n) || takes_half(n, r)) && takes_sizes(n, row->open, r) &&
+           takes_bounds(n, r) && (!row->takes || row->takes(n, r));
 }
 
 void xnn_lower_node(Lower *w, const Node *n)

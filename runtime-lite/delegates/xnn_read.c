@@ -515,6 +515,48 @@ static EtcStatus check_whole(const XnnRead *r)
     return status;
 }
 
+/* 1 where outputs need one of the node's results. */
+static int is_needed(const XnnNode *n, const uint8_t *needed)
+{
+    int is = 0;
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        is |= needed[n->out[k]];
+    }
+    return is;
+}
+
+/* libXNNPACK drops a node whose result nobody reads and then ends the process at the node before it
+ * if nobody else reads that one, so these never get there.  Nodes follow those they read. */
+static EtcStatus drop_unneeded(const XnnRead *r)
+{
+    XnnGraph *g = r->g;
+    uint32_t n = 0;
+    uint8_t *needed = calloc((size_t)g->n_values + 1, 1);
+    if (needed == NULL) {
+        return etc_xnn_fail(r->e, ETC_NO_MEMORY, "no memory for the graph", XNN_NO_ID);
+    }
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        needed[i] = g->value[i].is_output;
+    }
+    for (uint32_t i = g->n_nodes; i > 0; i--) {
+        const XnnNode *node = &g->node[i - 1];
+        for (uint32_t k = 0; is_needed(node, needed) && (k < node->n_in); k++) {
+            if (node->in[k] != XNN_NO_ID) {
+                needed[node->in[k]] = 1;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        if (is_needed(&g->node[i], needed)) {
+            g->node[n] = g->node[i];
+            n++;
+        }
+    }
+    g->n_nodes = n;
+    free(needed);
+    return ETC_OK;
+}
+
 static EtcStatus read_graph(XnnRead *r)
 {
     uint32_t root = etc_flat_root(&r->f);
@@ -529,7 +571,8 @@ static EtcStatus read_graph(XnnRead *r)
     for (uint32_t i = 0; (status == ETC_OK) && (i < nodes.n); i++) {
         status = etc_xnn_read_node(r, etc_flat_item_table(&r->f, nodes, i), i);
     }
-    return (status == ETC_OK) ? check_whole(r) : status;
+    status = (status == ETC_OK) ? check_whole(r) : status;
+    return (status == ETC_OK) ? drop_unneeded(r) : status;
 }
 
 EtcStatus etc_xnn_read(const uint8_t *blob, uint64_t n_bytes, const XnnNames *names, XnnGraph *g,

@@ -11,8 +11,8 @@
  * shown with -DPLANTED_BUG and without delegates/xnn_node.c: lists of a node may then be longer than
  * what holds them, and a write behind that is found. */
 #include <stdlib.h>
-#include <string.h>
 #include "runtime-lite/delegates/xnn_graph.h"
+#include "tests/fuzz/flat_mutate.h"
 
 #ifdef PLANTED_BUG
 #define XNN_RANK 64

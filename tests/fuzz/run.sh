@@ -4,8 +4,10 @@
 #
 #     run.sh BUILD_FOLDER SECONDS [TARGET ...]
 #
-# Seeds come from the tests' own files; what a run learns is kept in BUILD_FOLDER/corpus.  A target's
-# dictionary is tests/fuzz/TARGET.dict.  Prints two rows per target as each run ends; files that break one are kept.
+# Seeds are made of the tests' own files; those that are compiled, once per build folder.  What a run
+# learns is kept in BUILD_FOLDER/fuzz/fuzz_TARGET.corpus.  A target's dictionary is
+# tests/fuzz/TARGET.dict.  Prints two rows per target as each run ends, and a third for kernels and
+# for passes: which were reached.  Files that break a target are kept.
 set -eu
 PLANTED_SECONDS=180
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
@@ -15,13 +17,30 @@ shift 2
 WORK=$BUILD/fuzz
 SEEDS=$WORK/seeds
 failed=0
+export OPS="$ROOT/tests/ops" # of fuzz_kernel
+export ASAN_OPTIONS="quarantine_size_mb=16:${ASAN_OPTIONS:-}" # all of it takes time to touch
 
-mkdir -p "$SEEDS/text" "$SEEDS/pte"
+mkdir -p "$SEEDS/text" "$SEEDS/pte" "$SEEDS/xnn_run"
 python3 "$ROOT/tests/import/make_hostile.py" --seeds "$SEEDS" > /dev/null
+python3 "$ROOT/tests/fuzz/seeds.py" "$ROOT" "$SEEDS"
 find "$ROOT/tests/golden" "$ROOT/tests/data" -name '*.etir' -exec cp {} "$SEEDS/text" \;
 find "$ROOT/tests/import/pte" -name '*.pte' -exec cp {} "$SEEDS/pte" \;
 python3 "$ROOT/tests/fuzz/quant_seeds.py" "$ROOT" "$SEEDS"
-python3 "$ROOT/tests/fuzz/xnn_seeds.py" "$ROOT/tests/data/official_pte" "$SEEDS/xnn"
+
+# What programs of the goldens and exported models become, and what the official exporter made.
+compile_seeds() {
+    [ ! -e "$SEEDS/.compiled" ] || return 0
+    C_EVERY=0 PTE_FOLDER=$SEEDS/pte ASAN_OPTIONS=detect_leaks=0 \
+        "$BUILD/tests/fuzz/fuzz_full" -runs=0 "$SEEDS/full" > "$WORK/seeds.log" 2>&1 || {
+        tail -n 5 "$WORK/seeds.log"
+        exit 1
+    }
+    python3 "$ROOT/tests/fuzz/seeds.py" "$ROOT" "$SEEDS" "$BUILD/etc" "$ROOT/build"
+    find "$ROOT/tests/data/official_pte" -name '*.pte' -size -200k -exec cp {} "$SEEDS/pte" \;
+    grep -lr XnnpackBackend "$SEEDS/pte" | while read -r f; do cp "$f" "$SEEDS/xnn_run"; done
+    python3 "$ROOT/tests/fuzz/xnn_seeds.py" "$SEEDS/xnn_run" "$SEEDS/xnn"
+    touch "$SEEDS/.compiled"
+}
 
 fuzz() { # seconds, target, program: leaves its log in $log and its time in $took, fails as it does
     seconds=$1
@@ -34,15 +53,15 @@ fuzz() { # seconds, target, program: leaves its log in $log and its time in $too
     [ ! -e "$ROOT/tests/fuzz/$1.dict" ] || set -- "$@" -dict="$ROOT/tests/fuzz/$1.dict"
     program=$BUILD/tests/fuzz/$2
     shift 2
-    (cd "$WORK" && exec "$program" -max_total_time="$seconds" -rss_limit_mb=1500 -timeout=20 \
+    (cd "$WORK" && exec "$program" -max_total_time="$seconds" -rss_limit_mb=1500 -timeout=60 \
         -artifact_prefix="$program.found." -print_final_stats=1 "$@") > "$log" 2>&1 || status=$?
     took=$(($(date +%s) - start))
     return $status
 }
 
 row() { # verdict, target, text
-    [ "$1" = ok ] || failed=1
-    printf '%-4s %-6s %s\n' "$1" "$2" "$3"
+    [ "$1" != FAIL ] || failed=1
+    printf '%-4s %-7s %s\n' "$1" "$2" "$3"
 }
 
 summary() { sed -n 's/^stat::number_of_executed_units: *//p' "$log"; }
@@ -62,13 +81,46 @@ target() {
     fi
 }
 
+# The seeds call every kernel so that it does not refuse.
+kernels() {
+    rm -f "$WORK/kernels"
+    KERNELS_REACHED=$WORK/kernels "$BUILD/tests/fuzz/fuzz_kernel" -runs=0 "$SEEDS/kernel" \
+        > "$WORK/kernels.log" 2>&1 || {
+        row FAIL kernel "the seeds did not run: see $WORK/kernels.log"
+        return
+    }
+    missing=$(sed -n 's/ 0$//p' "$WORK/kernels" | tr '\n' ' ')
+    row "$([ -z "$missing" ] && echo ok || echo FAIL)" kernel \
+        "$(grep -vc ' 0$' "$WORK/kernels") kernels called by seeds${missing:+, not: $missing}"
+}
+
+# A pass may have nothing to change, as those that check.
+passes() {
+    [ -e "$WORK/passes" ] || return 0
+    idle=$(sed -n 's/ [0-9]* 0$//p' "$WORK/passes" | tr '\n' ' ')
+    row ok full "$(grep -vc ' 0$' "$WORK/passes") passes changed a program${idle:+, not: $idle}"
+}
+
 if [ $# = 0 ]; then
     for source in "$ROOT"/tests/fuzz/fuzz_*.c; do
         name=${source##*/fuzz_}
         set -- "$@" "${name%.c}"
     done
 fi
+case " $* " in
+*" pte "* | *" xnn "* | *" xnn_run "*) compile_seeds ;;
+esac
+rm -f "$WORK/passes"
+export PASSES_REACHED="$WORK/passes" # of fuzz_full, as it ends
 for name in "$@"; do
+    if [ ! -e "$BUILD/tests/fuzz/fuzz_$name" ]; then
+        row skip "$name" "libXNNPACK is not there"
+        continue
+    fi
     target "$name"
+    case $name in
+    kernel) kernels ;;
+    full) passes ;;
+    esac
 done
 exit $failed

@@ -123,7 +123,7 @@ static void check(EtcKernel *kernel, Args *a, int out, const double *want, int64
     static float first[MAX_NUMEL];
     void *scratch = aligned_alloc(64, ETC_SCRATCH_BYTES);
     for (int t = 0; etc_cores_at(t) != NULL; t++) {
-        const EtcCall c = {a->arg, a->n, scratch, etc_cores_at(t)};
+        const EtcCall c = {a->arg, a->n, scratch, etc_cores_at(t), NULL};
         const float *y = a->tensor[out].data;
         cr_assert_eq(kernel(&c), ETC_OK);
         cr_assert_eq(etc_numel(&a->tensor[out]), n);

@@ -315,7 +315,8 @@ static Spec concat(void)
 static _Alignas(16) float weights[64] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
                                          1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
-static EtcStatus read_spec(const Spec *s, EtcError *e)
+/* The number of nodes that are left, too. */
+static EtcStatus read_nodes(const Spec *s, uint32_t *n_nodes, EtcError *e)
 {
     EtcNamed row[] = {{"q", 1, (const uint8_t *)weights, 12},
                       {"short", 5, (const uint8_t *)weights, 11},
@@ -328,10 +329,17 @@ static EtcStatus read_spec(const Spec *s, EtcError *e)
     uint8_t *blob = blob_of(s, a, &n);
     *e = (EtcError){.index = -1};
     EtcStatus status = etc_xnn_read(blob, n, &names, &g, e);
+    *n_nodes = g.n_nodes;
     etc_xnn_free(&g);
     free(blob);
     arena_free(a);
     return status;
+}
+
+static EtcStatus read_spec(const Spec *s, EtcError *e)
+{
+    uint32_t n_nodes;
+    return read_nodes(s, &n_nodes, e);
 }
 
 typedef Spec MakeFn(void);
@@ -352,6 +360,20 @@ Test(xnn, valid_graphs)
         EtcError e;
         cr_expect_eq(read_spec(&s, &e), ETC_OK, "graph %zu: %s (%d)", i, e.what, (int)e.index);
     }
+}
+
+/* The last abs reads the one before it, and nobody reads the last. */
+Test(xnn, what_no_output_needs_is_left_out)
+{
+    Spec s = linear();
+    EtcError e;
+    uint32_t n_nodes = 0;
+    for (int i = 0; i < 3; i++) {
+        Claim *y = add_value(&s, XNN_F32, DIMS(s.value[3].dim[0], s.value[3].dim[1]));
+        add_node(&s, XNN_ABS, 3, (uint32_t[]){i ? y->id - 3 : ID(3), y->id, 0});
+    }
+    cr_expect_eq(read_nodes(&s, &n_nodes, &e), ETC_OK, "%s (%d)", e.what, (int)e.index);
+    cr_expect_eq(n_nodes, 1);
 }
 
 static int n_cases;

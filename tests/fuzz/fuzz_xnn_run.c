@@ -1,0 +1,75 @@
+/* fuzz_xnn_run.c -- libFuzzer target: as fuzz_pte.c, with the real library behind what is delegated
+ * to XNNPACK.  The mutator also changes the blobs in a file (flat_mutate.h).
+ *
+ * The library is not built with sanitizers.  So the memory that it is handed (pools, inputs, the
+ * file) ends at a page that faults.
+ *
+ * That the target finds anything is shown with -DPLANTED_BUG: a blob then counts as longer than it
+ * is, and the library reads constants behind the end of the file. */
+#define _GNU_SOURCE
+#include "runtime-lite/delegates/xnn_host.h"
+#include "runtime-lite/delegates/xnnpack.h"
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define LOADED_MEMORY
+enum { PAGE = 4096 };
+
+/* A page with the length of the mapping, n bytes up to the end of a page, a page that faults. */
+static inline void *loaded_memory(size_t align, size_t n)
+{
+    size_t bytes = (n + align - 1) / align * align, data = (bytes + PAGE - 1) / PAGE * PAGE;
+    size_t all = data + 2 * PAGE;
+    if (!n)
+        return NULL;
+    uint8_t *base = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED || mprotect(base + PAGE + data, PAGE, PROT_NONE))
+        return NULL;
+    memcpy(base, &all, sizeof all);
+    return memset(base + PAGE + data - bytes, 0xA5, bytes);
+}
+
+static inline void loaded_free(void *p)
+{
+    size_t all;
+    if (!p)
+        return;
+    uint8_t *base = (uint8_t *)p - (uintptr_t)p % PAGE - PAGE;
+    memcpy(&all, base, sizeof all);
+    munmap(base, all);
+}
+
+#include "tests/fuzz/flat_mutate.h"
+#include "tests/fuzz/pte_runs.h"
+
+#ifdef PLANTED_BUG
+static EtcStatus (*sound_init)(void *host, const EtcBlob *blob, void **state, EtcError *e);
+
+static EtcStatus longer_init(void *host, const EtcBlob *blob, void **state, EtcError *e)
+{
+    EtcBlob longer = *blob;
+    longer.n_bytes += 1 << 20;
+    return sound_init(host, &longer, state, e);
+}
+#endif
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    int32_t n = 1;
+    for (int32_t i = 0; i < n && i < RUN_METHODS; i++) {
+        EtcXnnpack *x = etc_xnnpack_new(1);
+        if (!x)
+            __builtin_trap();
+        EtcDelegate d = etc_xnnpack_delegate(x);
+#ifdef PLANTED_BUG
+        sound_init = d.init;
+        d.init = longer_init;
+#endif
+        n = run_method(data, size, i, &d, 1);
+        etc_xnnpack_free(x);
+    }
+    return 0;
+}
