@@ -438,11 +438,13 @@ static void put_numbers(Text *t, const double *v, int n)
 /* Quantize or dequantize per tensor: integers are floats without a fraction here. */
 static void put_scaling(const Loop *l, const Node *n)
 {
-    double v[4] = {0}; /* scale or 1 / scale, zero point, range */
+    double scale = 1, zero = 0, lo = 0, hi = 0;
     bool undoes = n->op == OP_DEQUANTIZE_PER_TENSOR;
-    for (int i = 0; i < 4; i++)
-        arg_number(n, "scale" + i, &v[i]);
-    const double dq[2] = {v[1], v[0]}, q[4] = {1 / v[0], v[1], v[2], v[3]};
+    arg_number(n, "scale", &scale);
+    arg_number(n, "zero_point", &zero);
+    arg_number(n, "quant_min", &lo);
+    arg_number(n, "quant_max", &hi);
+    const double dq[2] = {zero, scale}, q[4] = {1 / scale, zero, lo, hi};
     put(&l->f->body, "etc_%s_lanes(%s", undoes ? "dequantize" : "quantize",
         l->f->name_of[arg_value(n, "input")->index]);
     put_numbers(&l->f->body, undoes ? dq : q, undoes ? 2 : 4);

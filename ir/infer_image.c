@@ -323,12 +323,13 @@ bool infer_native_group_norm(const Node *n, Type *out, Diag *d)
     if (!get_rank(n, "input", 2, MAX_RANK, &x, d) || !get_int(n, "group", &groups, d) ||
         !grouped(n, groups, x, d) || !channel_vector(n, 1, x, d) || !channel_vector(n, 2, x, d))
         return false;
+    static const char *const name[3] = {"N", "C", "HxW"};
     Dim want[3] = {x.dim[0], x.dim[1], dims_product(p, x.dim + 2, x.rank - 2)};
     for (int i = 0; i < 3; i++)
-        if (!get_size(n, "N" + i, &size[i], d))
+        if (!get_size(n, name[i], &size[i], d))
             return false;
         else if (!dims_match(n, size[i], want[i]))
-            return diag_error(d, n->loc, "%s is %s, expected %s", arg_name(n, 3 + i),
+            return diag_error(d, n->loc, "%s is %s, expected %s", name[i],
                               dim_text(p, size[i]), dim_text(p, want[i]));
     Dim stat[2] = {x.dim[0], DIM(groups)};
     return infer_same(n, &out[0], d) && set_tensor(n, &out[1], x.dtype, 2, stat, d) &&

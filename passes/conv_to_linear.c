@@ -68,8 +68,9 @@ static Value *channels_last(Lower *l, Node *n)
 {
     const Value *given = first_operand(n);
     rewrite_inputs(&l->r, n);
-    bool ok = given && is_read_once(l, given) && given->def && permutes_so(given->def);
-    return ok ? arg_value(given->def, "self") : NULL;
+    const Value *x = first_operand(n); /* what stands for it by now */
+    bool ok = given && is_read_once(l, given) && x->def && permutes_so(x->def);
+    return ok ? arg_value(x->def, "self") : NULL;
 }
 
 /* The weight's rows, where they lie. */

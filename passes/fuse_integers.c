@@ -616,8 +616,9 @@ static bool look(Fuse *f, Node *n)
     rewrite_inputs(&f->r, n);
     if (n->op == OP_QUANTIZE_PER_TENSOR)
         return look_quantize(f, n, given);
-    if (n->n_in == 1 && product_of(given) && is_read_once(f, given) && read_clamp(n, &lo, &hi))
-        return fuse_clamp(f, n, product_of(arg_value(n, "self")), lo, hi);
+    Node *product = n->n_in == 1 ? product_of(first_operand(n)) : NULL;
+    if (product && is_read_once(f, given) && read_clamp(n, &lo, &hi))
+        return fuse_clamp(f, n, product, lo, hi);
     if (is_mover(n))
         return !read_operands(n, &p) || sink_dequantize(f, n, &p);
     return fuse_product(f, n);
