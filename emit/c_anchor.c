@@ -57,11 +57,11 @@ const char *array_or_null(Function *f, const Value *v)
 }
 
 /* Integers of list argument i; one stands for all. */
-static bool ints(const Node *n, int i, int count, int64_t fallback, int64_t *v)
+static bool ints(const Node *n, const char *name, int count, int64_t fallback, int64_t *v)
 {
     int64_t given[3];
-    int have = arg_count(n, i);
-    if (have > 3 || !arg_ints(n, i, given, 3) || (have > 1 && have != count))
+    int have = arg_count(n, name);
+    if (have > 3 || !arg_ints(n, name, given, 3) || (have > 1 && have != count))
         return false;
     for (int k = 0; k < count; k++)
         v[k] = have == 0 ? fallback : given[have == 1 ? 0 : k];
@@ -120,13 +120,11 @@ static void batch_close(Function *f, const Batch *b)
 
 /* -- convolution ----------------------------------------------------------------------------- */
 
-enum { CONV_STRIDE = 3, CONV_PAD, CONV_DILATION, CONV_TRANSPOSED, CONV_OUT_PAD, CONV_GROUPS };
-
 /* Rows, then columns; one dimension is two of which the first is 1. */
-static bool pair(const Node *n, int arg, int spatial, int64_t fallback, int64_t v[2])
+static bool pair(const Node *n, const char *name, int spatial, int64_t fallback, int64_t v[2])
 {
     v[0] = fallback;
-    return ints(n, arg, spatial, fallback, spatial == 1 ? v + 1 : v);
+    return ints(n, name, spatial, fallback, spatial == 1 ? v + 1 : v);
 }
 
 static Dim spatial_size(const Value *v, int spatial, int i)
@@ -142,14 +140,13 @@ typedef struct Conv {
 static bool read_geometry(Function *f, const Node *n, Conv *c)
 {
     const Value *w = arg_value(n, "weight");
-    int groups = n->op == OP_CONVOLUTION ? CONV_GROUPS : CONV_TRANSPOSED;
     c->spatial = w ? w->type.rank - 2 : 0;
     c->groups = 1;
     if (c->spatial < 1 || c->spatial > 2 || arg_value(n, "input")->type.rank != c->spatial + 2)
         return function_refuse(f, n, "has C for batched 1-d and 2-d convolution only");
-    if (!pair(n, CONV_STRIDE, c->spatial, 1, c->stride) ||
-        !pair(n, CONV_PAD, c->spatial, 0, c->pad) ||
-        !pair(n, CONV_DILATION, c->spatial, 1, c->dilation) || !arg_int(n, groups, &c->groups))
+    if (!pair(n, "stride", c->spatial, 1, c->stride) ||
+        !pair(n, "padding", c->spatial, 0, c->pad) ||
+        !pair(n, "dilation", c->spatial, 1, c->dilation) || !arg_int(n, "groups", &c->groups))
         return function_refuse(f, n, "wants constant geometry");
     return true;
 }
@@ -181,7 +178,7 @@ static void put_conv(Function *f, const Node *n, const Conv *c, Dim images, Clam
     put_float(&f->body, clamp.lo);
     put(&f->body, ", ");
     put_float(&f->body, clamp.hi);
-    put(&f->body, ", %d, 0, 0}", n->op == OP_CONVOLUTION && arg_bool(n, CONV_TRANSPOSED));
+    put(&f->body, ", %d, 0, 0}", n->op == OP_CONVOLUTION && arg_bool(n, "transposed"));
 }
 
 static const char conv_fields[] =
@@ -345,7 +342,8 @@ static bool read_window(const Node *n, Window *w)
         w->adaptive = 1;
         return true;
     }
-    if (!ints(n, 1, 2, 1, w->kernel) || !ints(n, 3, 2, 0, w->pad) || !ints(n, 2, 2, 0, w->stride))
+    if (!ints(n, "kernel_size", 2, 1, w->kernel) || !ints(n, "padding", 2, 0, w->pad) ||
+        !ints(n, "stride", 2, 0, w->stride))
         return false;
     for (int i = 0; i < 2; i++)
         w->stride[i] = arg_count(n, "stride") ? w->stride[i] : w->kernel[i];
@@ -354,7 +352,7 @@ static bool read_window(const Node *n, Window *w)
         return arg_get(n, "divisor_override").kind == ARG_NONE ||
                arg_int(n, "divisor_override", &w->divisor);
     }
-    return ints(n, 4, 2, 1, w->dilation);
+    return ints(n, "dilation", 2, 1, w->dilation);
 }
 
 static void put_window(Function *f, const Node *n, const Window *w, Dim images, int indent)
@@ -406,7 +404,7 @@ bool emit_integer_pool(Function *f, const Node *n, Clamp clamp)
     double by = 0;
     const Value *x = arg_value(n, "input"), *y = n->out[0];
     (void)clamp;
-    if (!read_window(n, &w) || !arg_number(n, arg_find(n, "scale"), &by))
+    if (!read_window(n, &w) || !arg_number(n, "scale", &by))
         return function_refuse(f, n, "wants constant geometry");
     if (!put_byte_window(f, n, &w))
         return false;

@@ -50,8 +50,8 @@ static void put_integer(Function *f, const Node *n)
         "    /* sums, scales, bias; scale and zero point of x, their dtypes, has_rows; x_is_signed, "
         "zero;\n     * clamp, is_float, 1 / scale of y; zero point and range of y */\n"
         "    const EtcInteger q = {\n        %s, %s, ",
-        function_pointer(f, arg_value(n, arg_find(n, "sums"))),
-        function_pointer(f, arg_value(n, arg_find(n, "scales"))));
+        function_pointer(f, arg_value(n, "sums")),
+        function_pointer(f, arg_value(n, "scales")));
     put(&f->body, "%s, ", array_or_null(f, arg_value(n, "bias")));
     put_input(f, n);
     put_output(f, n);

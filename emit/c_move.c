@@ -25,10 +25,10 @@ static Dim add(Function *f, Dim a, Dim b)
 }
 
 /* Dimension argument `i`, from 0. */
-static int axis(const Node *n, int i, int rank)
+static int axis(const Node *n, int rank)
 {
     int64_t d = 0;
-    arg_int(n, i, &d);
+    arg_int(n, "dim", &d);
     return (int)(d < 0 ? d + rank : d);
 }
 
@@ -88,7 +88,7 @@ static bool emit_select(Function *f, const Node *n)
 {
     Dim from[MAX_RANK], stride[MAX_RANK], at;
     Type t = value_type(arg_value(n, "self"));
-    int d = axis(n, 1, t.rank), k = 0;
+    int d = axis(n, t.rank), k = 0;
     if (!arg_dim(n, "index", &at) || !has_sign(at))
         return function_refuse(f, n, "wants the index as a number of known sign");
     if (dim_upper(at) < 0)
@@ -109,7 +109,7 @@ bool emit_slice(Function *f, const Node *n, Clamp clamp)
     (void)clamp;
     if (n->op == OP_SELECT_INT)
         return emit_select(f, n);
-    int d = axis(n, 1, t.rank);
+    int d = axis(n, t.rank);
     if ((arg_get(n, "start").kind != ARG_NONE && !arg_dim(n, "start", &start)) ||
         !arg_dim(n, "step", &step))
         return function_refuse(f, n, "wants its bounds as numbers");
@@ -145,7 +145,7 @@ Concat concat_of(Emit *e, const Node *n)
 {
     Dim at = DIM(0);
     Concat c = {.at = NEW(e->a, Dim, n->n_in + 1), .moves = NEW(e->a, bool, n->n_in + 1)};
-    int d = axis(n, 1, n->out[0]->type.rank);
+    int d = axis(n, n->out[0]->type.rank);
     type_strides(e, n->out[0]->type, c.stride);
     for (int i = 0; i < n->n_in; i++) {
         const Value *x = n->in[i];

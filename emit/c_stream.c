@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CONV_STRIDE = 3, CONV_DILATION = 5, CONV_TRANSPOSED = 6, MAX_STAGES = 4 };
+enum { MAX_STAGES = 4 };
 
 typedef struct Stages {
     const Node *conv[MAX_STAGES];
@@ -16,10 +16,10 @@ static bool is_stage(const Node *n, const Value *x)
 {
     int64_t v[2];
     const Value *w = arg_value(n, "weight");
-    if (n->op != OP_CONVOLUTION || arg_bool(n, CONV_TRANSPOSED) || arg_value(n, "input") != x ||
-        !w || w->type.rank != 4 || n->out[0]->type.rank != 4 || arg_count(n, CONV_STRIDE) < 1 ||
-        arg_count(n, CONV_DILATION) < 1 || !arg_ints(n, CONV_STRIDE, v, 2) ||
-        !arg_ints(n, CONV_DILATION, v, 2))
+    if (n->op != OP_CONVOLUTION || arg_bool(n, "transposed") || arg_value(n, "input") != x ||
+        !w || w->type.rank != 4 || n->out[0]->type.rank != 4 || arg_count(n, "stride") < 1 ||
+        arg_count(n, "dilation") < 1 || !arg_ints(n, "stride", v, 2) ||
+        !arg_ints(n, "dilation", v, 2))
         return false;
     return type_is_static(w->type) && !n->out[0]->type.dim[1].expr &&
            type_bytes(n->out[0]->type) != INT64_MAX;
@@ -56,8 +56,8 @@ static bool check_rows(const Stages *s)
         int64_t height = dim_upper(s->conv[i]->out[0]->type.dim[2]);
         if (i + 1 < s->n) {
             const Node *next = s->conv[i + 1];
-            arg_ints(next, CONV_STRIDE, stride, 2);
-            arg_ints(next, CONV_DILATION, dilation, 2);
+            arg_ints(next, "stride", stride, 2);
+            arg_ints(next, "dilation", dilation, 2);
             need = (s->rows[i + 1] - 1) * stride[0] +
                    (arg_value(next, "weight")->type.dim[2].value - 1) * dilation[0] + 1;
         }

@@ -285,13 +285,13 @@ bool infer_var_mean(const Node *n, Type *out, Diag *d)
     return true;
 }
 
-static bool channel_vector(const Node *n, int i, Type x, Diag *d)
+static bool channel_vector(const Node *n, const char *name, Type x, Diag *d)
 {
     Type t;
-    if (!get_optional(n, i, &t, d) || t.is_none)
+    if (!get_optional(n, name, &t, d) || t.is_none)
         return t.is_none;
     return (t.dtype == x.dtype && t.rank == 1 && dims_agree(n, t.dim[0], x.dim[1])) ||
-           diag_error(d, n->loc, "%s is %s, expected one per channel of %s", arg_name(n, i),
+           diag_error(d, n->loc, "%s is %s, expected one per channel of %s", name,
                       type_text(program_of(n), t), type_text(program_of(n), x));
 }
 
@@ -308,8 +308,8 @@ bool infer_group_norm(const Node *n, Type *out, Diag *d)
     Type x;
     int64_t groups;
     return get_rank(n, "input", 2, MAX_RANK, &x, d) && get_int(n, "num_groups", &groups, d) &&
-           grouped(n, groups, x, d) && channel_vector(n, 2, x, d) && channel_vector(n, 3, x, d) &&
-           infer_same(n, out, d);
+           grouped(n, groups, x, d) && channel_vector(n, "weight", x, d) &&
+           channel_vector(n, "bias", x, d) && infer_same(n, out, d);
 }
 
 /* native_group_norm(input, weight, bias, N, C, HxW, group, eps): the output, then mean and
@@ -321,7 +321,8 @@ bool infer_native_group_norm(const Node *n, Type *out, Diag *d)
     Dim size[3];
     int64_t groups;
     if (!get_rank(n, "input", 2, MAX_RANK, &x, d) || !get_int(n, "group", &groups, d) ||
-        !grouped(n, groups, x, d) || !channel_vector(n, 1, x, d) || !channel_vector(n, 2, x, d))
+        !grouped(n, groups, x, d) || !channel_vector(n, "weight", x, d) ||
+        !channel_vector(n, "bias", x, d))
         return false;
     static const char *const name[3] = {"N", "C", "HxW"};
     Dim want[3] = {x.dim[0], x.dim[1], dims_product(p, x.dim + 2, x.rank - 2)};

@@ -10,12 +10,12 @@ static Program *program_of(const Node *n)
 
 /* -- indices -------------------------------------------------------------------------- */
 
-static bool get_index(const Node *n, int i, Type *t, Diag *d)
+static bool get_index(const Node *n, const char *name, Type *t, Diag *d)
 {
-    if (!get_tensor(n, i, t, d))
+    if (!get_tensor(n, name, t, d))
         return false;
     return t->dtype == ETC_I64 || t->dtype == ETC_I32 ||
-           diag_error(d, n->loc, "%s has dtype %s, expected i64 or i32", arg_name(n, i),
+           diag_error(d, n->loc, "%s has dtype %s, expected i64 or i32", name,
                       dtype_name(t->dtype));
 }
 
@@ -116,7 +116,7 @@ bool infer_index_select(const Node *n, Type *out, Diag *d)
     Dim dim[MAX_RANK];
     int axis;
     if (!get_tensor(n, "self", &x, d) || !get_axis(n, "dim", x.rank, &axis, d) ||
-        !get_index(n, 2, &index, d))
+        !get_index(n, "index", &index, d))
         return false;
     if (index.rank > 1)
         return diag_error(d, n->loc, "index has rank %d, expected at most 1", index.rank);
@@ -142,7 +142,7 @@ bool infer_gather(const Node *n, Type *out, Diag *d)
         return false;
     if (!type_numel(index))
         return set_tensor(n, out, x.dtype, index.rank, index.dim, d);
-    if (!get_index(n, 2, &index, d))
+    if (!get_index(n, "index", &index, d))
         return false;
     if ((index.rank ? index.rank : 1) != (x.rank ? x.rank : 1))
         return diag_error(d, n->loc, "index has rank %d, expected %d", index.rank, x.rank);
@@ -162,7 +162,7 @@ bool infer_index_copy(const Node *n, Type *out, Diag *d)
     Type x, index, source;
     int axis;
     if (!get_tensor(n, "self", &x, d) || !get_axis(n, "dim", x.rank, &axis, d) ||
-        !get_index(n, 2, &index, d) || !get_tensor(n, "source", &source, d))
+        !get_index(n, "index", &index, d) || !get_tensor(n, "source", &source, d))
         return false;
     if (index.rank > 1)
         return diag_error(d, n->loc, "index has rank %d, expected at most 1", index.rank);
@@ -185,7 +185,7 @@ bool infer_embedding(const Node *n, Type *out, Diag *d)
 {
     Type w, index;
     Dim dim[MAX_RANK + 1];
-    if (!get_rank(n, "weight", 2, 2, &w, d) || !get_index(n, 1, &index, d))
+    if (!get_rank(n, "weight", 2, 2, &w, d) || !get_index(n, "indices", &index, d))
         return false;
     memcpy(dim, index.dim, (size_t)index.rank * sizeof *dim);
     dim[index.rank] = w.dim[1];
@@ -200,7 +200,7 @@ bool infer_table(const Node *n, Type *out, Diag *d)
     Dim dim[MAX_RANK + 1];
     bool is_short = n->op == OP_EMBEDDING_4BIT;
     if (!get_rank(n, "weight", 2, 2, &w, d) || !get_rank(n, "weight_scales", 1, 2, &scale, d) ||
-        !get_optional(n, "weight_zero_points", &zero, d) || !get_index(n, 5, &index, d))
+        !get_optional(n, "weight_zero_points", &zero, d) || !get_index(n, "indices", &index, d))
         return false;
     if (w.dtype != ETC_U8 && (is_short || w.dtype != ETC_I8))
         return diag_error(d, n->loc, "its table has dtype %s", dtype_name(w.dtype));

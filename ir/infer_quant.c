@@ -30,8 +30,8 @@ static bool range_fits(const Node *n, EtcDtype t, Diag *d)
 {
     int64_t lo = 0, hi = 0, half = 0;
     bool is_unsigned = t == ETC_U8 || t == ETC_U16;
-    arg_int(n, arg_find(n, "quant_min"), &lo);
-    arg_int(n, arg_find(n, "quant_max"), &hi);
+    arg_int(n, "quant_min", &lo);
+    arg_int(n, "quant_max", &hi);
     if (dtype_is_int(t) && etc_dtype_size((int)t) < sizeof half)
         half = INT64_C(1) << (8 * etc_dtype_size((int)t) - 1);
     int64_t least = is_unsigned ? 0 : -half;
@@ -241,11 +241,11 @@ bool infer_choose_per_token(const Node *n, Type *out, Diag *d)
 /* -- torchao's forms: blocks along every axis ------------------------------------------- */
 
 /* Blocks per axis; an axis of one block goes where the scales do not keep it. */
-static bool blocks(const Node *n, int arg, Type x, bool keep, Dim *dim, int *rank, Diag *d)
+static bool blocks(const Node *n, Type x, bool keep, Dim *dim, int *rank, Diag *d)
 {
     Dim block[MAX_RANK];
     int count;
-    if (!get_sizes(n, arg, block, &count, d))
+    if (!get_sizes(n, "block_size", block, &count, d))
         return false;
     *rank = 0;
     if (count != x.rank)
@@ -273,7 +273,7 @@ bool infer_choose_affine(const Node *n, Type *out, Diag *d)
     Dim dim[MAX_RANK];
     int rank;
     if (!get_tensor(n, "input", &x, d) ||
-        !blocks(n, 2, x, arg_bool(n, arg_find(n, "keepdim")), dim, &rank, d))
+        !blocks(n, x, arg_bool(n, "keepdim"), dim, &rank, d))
         return false;
     EtcDtype scale = dtype_of(n, "scale_dtype", x.dtype);
     return set_tensor(n, &out[0], scale, rank, dim, d) &&
@@ -286,7 +286,7 @@ bool infer_affine(const Node *n, Type *out, Diag *d)
     Dim dim[MAX_RANK];
     int rank;
     bool undoes = arg_find(n, "input_dtype") >= 0;
-    if (!get_tensor(n, "input", &x, d) || !blocks(n, 1, x, true, dim, &rank, d))
+    if (!get_tensor(n, "input", &x, d) || !blocks(n, x, true, dim, &rank, d))
         return false;
     EtcDtype dtype = undoes ? dtype_of(n, "output_dtype", ETC_F32)
                             : dtype_of(n, "output_dtype", ETC_I8);

@@ -205,11 +205,11 @@ bool infer_expand(const Node *n, Type *out, Diag *d)
 }
 
 /* Argument i counts from the end where negative. */
-static bool check_index(const Node *n, int i, Dim size, Diag *d)
+static bool check_index(const Node *n, Dim size, Diag *d)
 {
     Program *p = program_of(n);
     Dim index;
-    return get_size(n, i, &index, d) &&
+    return get_size(n, "index", &index, d) &&
            ((dim_at_least(n, dim_sub(p, size, DIM(1)), index) &&
              dim_at_least(n, dim_add(p, size, index), DIM(0))) ||
             diag_error(d, n->loc, "index %s is out of range for size %s", dim_text(p, index),
@@ -222,7 +222,7 @@ bool infer_select(const Node *n, Type *out, Diag *d)
     Dim dim[MAX_RANK];
     int axis;
     if (!get_rank(n, "self", 1, MAX_RANK, &x, d) || !get_axis(n, "dim", x.rank, &axis, d) ||
-        !check_index(n, 2, x.dim[axis], d))
+        !check_index(n, x.dim[axis], d))
         return false;
     for (int i = 0; i + 1 < x.rank; i++)
         dim[i] = x.dim[i + (i >= axis)];
@@ -330,7 +330,7 @@ bool infer_select_scatter(const Node *n, Type *out, Diag *d)
     Dim dim[MAX_RANK];
     int axis;
     if (!get_rank(n, "self", 1, MAX_RANK, &x, d) || !get_axis(n, "dim", x.rank, &axis, d) ||
-        !check_index(n, 3, x.dim[axis], d))
+        !check_index(n, x.dim[axis], d))
         return false;
     for (int i = 0; i + 1 < x.rank; i++)
         dim[i] = x.dim[i + (i >= axis)];

@@ -128,8 +128,9 @@ static void spell_pool(Node *n, int n_lists)
 
 /* The start of a slice, or its end, from 0 to the size; an open end under a symbolic size stays
  * INT64_MAX, which costs no arithmetic at run time. */
-static void spell_bound(Node *n, int i, Dim size, int64_t otherwise)
+static void spell_bound(Node *n, const char *name, Dim size, int64_t otherwise)
 {
+    int i = arg_of(n, name);
     int64_t v = otherwise;
     if (n->arg[i].kind != ARG_NONE && !arg_int(n, i, &v))
         return;
@@ -147,8 +148,8 @@ static void spell_slice(Node *n)
     wrap_axis(n, 1, t.rank);
     if (!arg_int(n, "dim", &axis) || axis >= t.rank)
         return;
-    spell_bound(n, 2, t.dim[axis], 0);
-    spell_bound(n, 3, t.dim[axis], INT64_MAX);
+    spell_bound(n, "start", t.dim[axis], 0);
+    spell_bound(n, "end", t.dim[axis], INT64_MAX);
 }
 
 static void spell_select(Node *n)
@@ -157,7 +158,7 @@ static void spell_select(Node *n)
     Type t = arg_value(n, "self")->type;
     wrap_axis(n, 1, t.rank);
     if (arg_int(n, "dim", &axis) && arg_int(n, "index", &at) && at < 0 && !t.dim[axis].expr)
-        set_int(n, 2, at + t.dim[axis].value);
+        set_int(n, arg_of(n, "index"), at + t.dim[axis].value);
 }
 
 static void spell_convolution(Node *n)

@@ -63,11 +63,12 @@ bool decomp_dequantize_group(Rewrite *r, Node *n)
 /* -- torchao's blocks ------------------------------------------------------------------------ */
 
 /* Blocks of one row, or of a part of it: their size, else 0. */
-static int64_t row_block(const Node *n, int arg, const Value *x)
+static int64_t row_block(const Node *n, const Value *x)
 {
     Dim block[MAX_RANK];
     int rank = x->type.rank;
-    if (rank < 1 || arg_count(n, arg) != rank || !arg_dims(n, arg, block, MAX_RANK) ||
+    if (rank < 1 || arg_count(n, "block_size") != rank ||
+        !arg_dims(n, "block_size", block, MAX_RANK) ||
         block[rank - 1].expr)
         return 0;
     for (int i = 0; i < rank - 1; i++)
@@ -81,12 +82,12 @@ static bool is_row(const Value *x, int64_t size)
     return size && dim_equal(x->type.dim[x->type.rank - 1], DIM(size));
 }
 
-static bool range(const Node *n, int arg, int64_t least, int64_t most, int64_t *lo, int64_t *hi)
+static bool range(const Node *n, int64_t least, int64_t most, int64_t *lo, int64_t *hi)
 {
     *lo = least;
     *hi = most;
-    return (n->arg[arg].kind == ARG_NONE || arg_int(n, arg, lo)) &&
-           (n->arg[arg + 1].kind == ARG_NONE || arg_int(n, arg + 1, hi));
+    return (arg_get(n, "quant_min").kind == ARG_NONE || arg_int(n, "quant_min", lo)) &&
+           (arg_get(n, "quant_max").kind == ARG_NONE || arg_int(n, "quant_max", hi));
 }
 
 /* Scale and zero point of rows, as torchao's readers want them; the kernel's own stay behind. */
@@ -96,8 +97,8 @@ bool decomp_choose_affine(Rewrite *r, Node *n)
     Value *x = arg_value(n, "input");
     bool is_known = !strcmp(arg_get(n, "mapping_type").str, "ASYMMETRIC") &&
                     arg_get(n, "target_dtype").dtype == ETC_I8 &&
-                    range(n, 4, -128, 127, &lo, &hi) && lo == -128 && hi == 127 &&
-                    x->type.dtype == ETC_F32 && is_row(x, row_block(n, 2, x));
+                    range(n, -128, 127, &lo, &hi) && lo == -128 && hi == 127 &&
+                    x->type.dtype == ETC_F32 && is_row(x, row_block(n, x));
     if (!is_known)
         return diag_unsupported(r->d, n->loc, "chooses for other than asymmetric i8 rows of f32");
     Node *made = build(r->g, n, n->loc, OP_CHOOSE_QPARAMS_PER_TOKEN, r->d, "vt", x, ETC_I8);
@@ -159,16 +160,16 @@ static bool per_token(Rewrite *r, Node *n, OpId op, int64_t lo, int64_t hi)
 bool decomp_quantize_affine(Rewrite *r, Node *n)
 {
     int64_t lo, hi;
-    if (!is_row(arg_value(n, "input"), row_block(n, 1, arg_value(n, "input"))) ||
-        n->out[0]->type.dtype != ETC_I8 || !range(n, 5, -128, 127, &lo, &hi))
+    if (!is_row(arg_value(n, "input"), row_block(n, arg_value(n, "input"))) ||
+        n->out[0]->type.dtype != ETC_I8 || !range(n, -128, 127, &lo, &hi))
         return diag_unsupported(r->d, n->loc, "quantizes other than rows to i8");
     return per_token(r, n, OP_QUANTIZE_PER_TOKEN, lo, hi);
 }
 
 bool decomp_dequantize_affine(Rewrite *r, Node *n)
 {
-    int64_t lo, hi, size = row_block(n, 1, arg_value(n, "input"));
-    if (!size || arg_value(n, "input")->type.dtype != ETC_I8 || !range(n, 5, -128, 127, &lo, &hi))
+    int64_t lo, hi, size = row_block(n, arg_value(n, "input"));
+    if (!size || arg_value(n, "input")->type.dtype != ETC_I8 || !range(n, -128, 127, &lo, &hi))
         return diag_unsupported(r->d, n->loc, "dequantizes other than i8 rows, or parts of them");
     if (!is_f32(r, n))
         return false;

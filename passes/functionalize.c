@@ -165,14 +165,14 @@ static int64_t wrap(int64_t axis, int rank)
 }
 
 /* A bound of a slice moved into 0 .. size; false where its sign is open. */
-static bool bound(const Node *n, int i, Dim size, Dim otherwise, Dim *v)
+static bool bound(const Node *n, const char *name, Dim size, Dim otherwise, Dim *v)
 {
     Program *p = n->graph->program;
     int64_t lo, hi;
     *v = otherwise;
-    if (n->arg[i].kind == ARG_NONE)
+    if (arg_get(n, name).kind == ARG_NONE)
         return true;
-    if (!arg_dim(n, i, v))
+    if (!arg_dim(n, name, v))
         return false;
     dim_range(*v, &lo, &hi);
     if (lo < 0 && hi >= 0)
@@ -193,7 +193,7 @@ static bool through_slice(Pass *s, Node *at, const Node *view, Value *parent, Va
                                 view->loc.node);
     axis = wrap(axis, parent->type.rank);
     Dim size = parent->type.dim[axis];
-    if (!bound(view, 2, size, DIM(0), &start) || !bound(view, 3, size, size, &end))
+    if (!bound(view, "start", size, DIM(0), &start) || !bound(view, "end", size, size, &end))
         return diag_unsupported(s->d, at->loc, "writes through slice '%s', whose bounds may be of "
                                                "either sign", view->loc.node);
     return through_range(s, at, parent, axis, start, end, x, out);
@@ -209,7 +209,7 @@ static bool through_select(Pass *s, Node *at, const Node *view, Value *parent, V
         return false;
     axis = wrap(axis, parent->type.rank);
     size = parent->type.dim[axis];
-    if (!bound(view, 2, size, DIM(0), &start))
+    if (!bound(view, "index", size, DIM(0), &start))
         return diag_unsupported(s->d, at->loc, "writes through select '%s', whose index may be of "
                                                "either sign", view->loc.node);
     Node *u = build(s->g, at, at->loc, OP_UNSQUEEZE, s->d, "vi", x, axis);

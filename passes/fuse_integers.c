@@ -360,8 +360,8 @@ static void set_int(Node *n, const char *name, int64_t v)
 static bool fuse_clamp(Fuse *f, Node *n, Node *product, double lo, double hi)
 {
     double had[2] = {0, 0};
-    arg_number(product, arg_find(product, "lo"), &had[0]);
-    arg_number(product, arg_find(product, "hi"), &had[1]);
+    arg_number(product, "lo", &had[0]);
+    arg_number(product, "hi", &had[1]);
     if (had[0] != -(double)INFINITY || had[1] != (double)INFINITY)
         return true;
     set_number(product, "lo", lo);
@@ -526,11 +526,11 @@ static bool read_adaptive(Mean *m)
     return true;
 }
 
-static bool pair(const Node *n, int i, int64_t v[2])
+static bool pair(const Node *n, const char *name, int64_t v[2])
 {
     int64_t given[2];
-    int count = arg_count(n, i);
-    if (count < 1 || count > 2 || !arg_ints(n, i, given, 2))
+    int count = arg_count(n, name);
+    if (count < 1 || count > 2 || !arg_ints(n, name, given, 2))
         return false;
     v[0] = given[0];
     v[1] = given[count - 1];
@@ -540,12 +540,12 @@ static bool pair(const Node *n, int i, int64_t v[2])
 static bool read_windows(Mean *m)
 {
     const Node *n = m->node;
-    if (!pair(n, 1, m->kernel) || !pair(n, 3, m->pad))
+    if (!pair(n, "kernel_size", m->kernel) || !pair(n, "padding", m->pad))
         return false;
     memcpy(m->stride, m->kernel, sizeof m->stride);
     m->ceil_mode = arg_bool(n, "ceil_mode");
     m->count_pad = arg_bool(n, "count_include_pad");
-    return (!arg_count(n, "stride") || pair(n, 2, m->stride)) &&
+    return (!arg_count(n, "stride") || pair(n, "stride", m->stride)) &&
            (arg_get(n, "divisor_override").kind == ARG_NONE ||
             arg_int(n, "divisor_override", &m->divisor));
 }
@@ -638,8 +638,8 @@ static int64_t quantized(double v, const Points *p)
 static bool narrow(Fuse *f, Node *n, Node *product, const Points *p, double lo, double hi)
 {
     int64_t least = quantized(lo, p), most = quantized(hi, p), had[2];
-    if (!arg_int(product, arg_find(product, "quant_min"), &had[0]) ||
-        !arg_int(product, arg_find(product, "quant_max"), &had[1]) || least > had[1] ||
+    if (!arg_int(product, "quant_min", &had[0]) ||
+        !arg_int(product, "quant_max", &had[1]) || least > had[1] ||
         most < had[0])
         return true;
     set_int(product, "quant_min", least > had[0] ? least : had[0]);

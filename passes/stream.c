@@ -14,11 +14,7 @@
 
 enum {
     LINES = 128 << 10, /* bytes of lines up to which more rows are made at a time */
-    MOST_ROWS = 8,
-    CONV_STRIDE = 3,
-    CONV_PAD = 4,
-    CONV_DILATION = 5,
-    CONV_TRANSPOSED = 6
+    MOST_ROWS = 8
 };
 
 typedef struct Stream {
@@ -52,11 +48,11 @@ static bool is_conv(const Cluster *c)
 {
     int64_t v[2];
     const Node *n = c->anchor;
-    return n && n->op == OP_CONVOLUTION && !arg_bool(n, CONV_TRANSPOSED) &&
+    return n && n->op == OP_CONVOLUTION && !arg_bool(n, "transposed") &&
            is_plain(arg_value(n, "input")->type) &&
            is_plain(n->out[0]->type) && type_is_static(arg_value(n, "weight")->type) &&
-           arg_value(n, "input")->type.dtype == ETC_F32 && arg_ints(n, CONV_STRIDE, v, 2) &&
-           arg_ints(n, CONV_PAD, v, 2) && arg_ints(n, CONV_DILATION, v, 2);
+           arg_value(n, "input")->type.dtype == ETC_F32 && arg_ints(n, "stride", v, 2) &&
+           arg_ints(n, "padding", v, 2) && arg_ints(n, "dilation", v, 2);
 }
 
 /* A clamp that the core does itself. */
@@ -146,11 +142,11 @@ static int64_t result_of(const Streams *s, int c)
 
 /* -- lines ------------------------------------------------------------------------------- */
 
-static int64_t argument(const Node *n, int i, int64_t fallback)
+static int64_t argument(const Node *n, const char *name, int64_t fallback)
 {
     int64_t v[2] = {fallback, fallback};
-    arg_ints(n, i, v, 2);
-    return arg_count(n, i) ? v[0] : fallback;
+    arg_ints(n, name, v, 2);
+    return arg_count(n, name) ? v[0] : fallback;
 }
 
 /* Bytes of lines where the last stage makes `rows` rows at a time. */
@@ -163,8 +159,8 @@ static int64_t lines_of(const Streams *s, Stream *m, int64_t rows)
         m->rows[i] = rows < dim_upper(y[2]) ? rows : dim_upper(y[2]);
         if (i < m->n - 1)
             bytes = sum(bytes, 4 * y[1].value * m->rows[i] * dim_upper(y[3]));
-        rows = (m->rows[i] - 1) * argument(n, CONV_STRIDE, 1) +
-               (w[2].value - 1) * argument(n, CONV_DILATION, 1) + 1;
+        rows = (m->rows[i] - 1) * argument(n, "stride", 1) +
+               (w[2].value - 1) * argument(n, "dilation", 1) + 1;
     }
     return bytes;
 }

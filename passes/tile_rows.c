@@ -113,8 +113,6 @@ static Type block_type(Program *p, Type t, Unit u, int64_t count)
 
 typedef enum Role { BAD, WHOLE, CUT_UP } Role; /* of an operand: cut up with the result, or not */
 
-enum { CONV_TRANSPOSED = 6, CONV_GROUPS = 8 };
-
 static Role cut_if(bool yes)
 {
     return yes ? CUT_UP : BAD;
@@ -170,7 +168,7 @@ static Role convolution_role(const Node *n, int i, Unit u)
 {
     const Value *x = arg_value(n, "input"), *y = n->out[0];
     int64_t groups = 0;
-    if (arg_bool(n, CONV_TRANSPOSED) || !arg_int(n, CONV_GROUPS, &groups) || u.axes > 2)
+    if (arg_bool(n, "transposed") || !arg_int(n, "groups", &groups) || u.axes > 2)
         return BAD;
     if (u.axes == 1)
         return i ? WHOLE : cut_if(starts_alike(x, y, u));
@@ -600,7 +598,7 @@ static void set_groups(Node *copy, const Node *n)
 {
     if (n->op == OP_CONVOLUTION &&
         arg_value(copy, "input")->type.dim[1].value != arg_value(n, "input")->type.dim[1].value)
-        node_set_arg(copy, CONV_GROUPS,
+        node_set_arg(copy, arg_of(copy, "groups"),
                      (Arg){.kind = ARG_INT, .dim = arg_value(copy, "input")->type.dim[1]});
 }
 

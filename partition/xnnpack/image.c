@@ -15,11 +15,11 @@ typedef struct Conv {
 enum { MOST_FIELD = 1 << 19 };
 
 /* Lists are of the height first; of one axis, the height is 1. */
-static bool read_pair(const Node *n, int arg, int space, int64_t one, int64_t *to)
+static bool read_pair(const Node *n, const char *name, int space, int64_t one, int64_t *to)
 {
     int64_t v[2];
-    int count = arg_count(n, arg);
-    if (count < 1 || count > space || !arg_ints(n, arg, v, 2))
+    int count = arg_count(n, name);
+    if (count < 1 || count > space || !arg_ints(n, name, v, 2))
         return false;
     to[0] = space == 1 ? one : v[0];
     to[1] = v[count - 1];
@@ -37,9 +37,11 @@ static bool read_conv(const Node *n, Conv *c)
     c->kernel[1] = xnn_size(f, -1);
     c->in = xnn_size(x, 1);
     c->out = xnn_size(n->out[0], 1);
-    return read_pair(n, 3, c->space, 1, c->stride) && read_pair(n, 4, c->space, 0, c->pad) &&
-           read_pair(n, 4, c->space, 0, c->after) && read_pair(n, 5, c->space, 1, c->dilation) &&
-           read_pair(n, 7, c->space, 0, c->extra);
+    return read_pair(n, "stride", c->space, 1, c->stride) &&
+           read_pair(n, "padding", c->space, 0, c->pad) &&
+           read_pair(n, "padding", c->space, 0, c->after) &&
+           read_pair(n, "dilation", c->space, 1, c->dilation) &&
+           read_pair(n, "output_padding", c->space, 0, c->extra);
 }
 
 bool xnn_takes_conv(const Node *n, Refusal *r)
@@ -311,12 +313,13 @@ static bool read_pool(const Node *n, Pool *p)
 {
     *p = (Pool){.dilation = {1, 1}};
     bool is_max = n->op == OP_MAX_POOL2D_WITH_INDICES || n->op == OP_MAX_POOL2D;
-    if (arg_value(n, "self")->type.rank != 4 || !read_pair(n, 1, 2, 1, p->kernel) ||
-        !read_pair(n, 3, 2, 0, p->pad) || (is_max && !read_pair(n, 4, 2, 1, p->dilation)))
+    if (arg_value(n, "self")->type.rank != 4 || !read_pair(n, "kernel_size", 2, 1, p->kernel) ||
+        !read_pair(n, "padding", 2, 0, p->pad) ||
+        (is_max && !read_pair(n, "dilation", 2, 1, p->dilation)))
         return false;
     if (!arg_count(n, "stride"))
         memcpy(p->stride, p->kernel, sizeof p->stride);
-    else if (!read_pair(n, 2, 2, 1, p->stride))
+    else if (!read_pair(n, "stride", 2, 1, p->stride))
         return false;
     pad_after(n, p);
     return true;
@@ -433,10 +436,11 @@ void xnn_lower_amax(Lower *w, const Node *n)
 /* -- resizing -------------------------------------------------------------------------------- */
 
 /* Where factors are given torch steps by them; XNNPACK steps by the sizes. */
-static bool factors_give_sizes(const Node *n, int arg)
+static bool factors_give_sizes(const Node *n)
 {
-    for (int i = 0; i < arg_count(n, arg); i++) {
-        const Arg *a = &n->arg[arg].list.item[i];
+    const Arg by_axis = arg_get(n, "scale_factors");
+    for (int i = 0; i < arg_count(n, "scale_factors"); i++) {
+        const Arg *a = &by_axis.list.item[i];
         double by = a->kind == ARG_FLOAT ? a->f : a->kind == ARG_INT ? (double)a->dim.value : 0;
         if ((double)xnn_size(arg_value(n, "input"), 2 + i) * by !=
             (double)xnn_size(n->out[0], 2 + i))
@@ -448,7 +452,7 @@ static bool factors_give_sizes(const Node *n, int arg)
 bool xnn_takes_bilinear(const Node *n, Refusal *r)
 {
     const Value *x = arg_value(n, "input");
-    if (!arg_bool(n, "align_corners") && !factors_give_sizes(n, 3))
+    if (!arg_bool(n, "align_corners") && !factors_give_sizes(n))
         return xnn_no(r, "its factors do not give whole sizes", "give the output's size");
     return x->type.rank == 4 || xnn_no(r, "it is not over two axes of four", NULL);
 }
@@ -483,7 +487,7 @@ bool xnn_takes_nearest(const Node *n, Refusal *r)
 {
     if (arg_value(n, "input")->type.rank != 4)
         return xnn_no(r, "it is not over two axes of four", NULL);
-    return (factors_give_sizes(n, 2) && repeats_evenly(n, 2) && repeats_evenly(n, 3)) ||
+    return (factors_give_sizes(n) && repeats_evenly(n, 2) && repeats_evenly(n, 3)) ||
            xnn_no(r, "its factors are no whole numbers", "scale by whole numbers");
 }
 

@@ -69,7 +69,7 @@ void xnn_lower_cat(Lower *w, const Node *n)
 {
     int count = arg_count(n, "tensors"), rank = n->out[0]->type.rank;
     Layout l = x_layout(w, n);
-    int axis = place_of_axis(rank, (int)xnn_axis(n, 1, rank), l);
+    int axis = place_of_axis(rank, (int)xnn_axis(n, "dim", rank), l);
     uint32_t part[5] = {x_use(w, arg_list_value(n, "tensors", 0), l)};
     for (int i = 1; i < count;) {
         int k = 1;
@@ -113,7 +113,9 @@ uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n)
 /* What is cut out is fixed in the blob. */
 static bool cuts_known_size(const Node *n, Refusal *r)
 {
-    return !arg_value(n, "self")->type.dim[xnn_axis(n, 1, arg_value(n, "self")->type.rank)].expr ||
+    return !arg_value(n, "self")
+                ->type.dim[xnn_axis(n, "dim", arg_value(n, "self")->type.rank)]
+                .expr ||
            xnn_no(r, "it cuts an axis whose size calls decide", "export with this size fixed");
 }
 
@@ -123,14 +125,14 @@ bool xnn_takes_slice(const Node *n, Refusal *r)
     if (!arg_int(n, "step", &v) || v != 1 ||
         (arg_get(n, "start").kind != ARG_NONE && !arg_int(n, "start", &v)))
         return xnn_no(r, "its step is not 1", "slice without steps");
-    if (n->out[0]->type.dim[xnn_axis(n, 1, arg_value(n, "self")->type.rank)].expr)
+    if (n->out[0]->type.dim[xnn_axis(n, "dim", arg_value(n, "self")->type.rank)].expr)
         return xnn_no(r, "calls decide how much it cuts", "slice to a size that is fixed");
     return cuts_known_size(n, r);
 }
 
 void xnn_lower_slice(Lower *w, const Node *n)
 {
-    int rank = arg_value(n, "self")->type.rank, axis = (int)xnn_axis(n, 1, rank);
+    int rank = arg_value(n, "self")->type.rank, axis = (int)xnn_axis(n, "dim", rank);
     int64_t from = 0, size_in = xnn_size(arg_value(n, "self"), axis);
     Layout l = x_layout(w, n);
     arg_int(n, "start", &from);
@@ -192,8 +194,8 @@ bool xnn_takes_select(const Node *n, Refusal *r)
 
 void xnn_lower_select(Lower *w, const Node *n)
 {
-    int rank = arg_value(n, "self")->type.rank, axis = (int)xnn_axis(n, 1, rank);
-    int64_t at = xnn_axis(n, 2, (int)xnn_size(arg_value(n, "self"), axis));
+    int rank = arg_value(n, "self")->type.rank, axis = (int)xnn_axis(n, "dim", rank);
+    int64_t at = xnn_axis(n, "index", (int)xnn_size(arg_value(n, "self"), axis));
     x_define_reshaped(w, n->out[0], x_slice(w, x_use(w, arg_value(n, "self"), AS_IS), axis, at, 1));
 }
 

@@ -211,7 +211,8 @@ void xnn_lower_layer_norm(Lower *w, const Node *n)
  * exchanged. */
 void xnn_lower_softmax(Lower *w, const Node *n)
 {
-    int rank = arg_value(n, "self")->type.rank, at = (int)xnn_axis(n, 1, rank), axis[XNN_MAX_RANK];
+    int rank = arg_value(n, "self")->type.rank, at = (int)xnn_axis(n, "dim", rank),
+        axis[XNN_MAX_RANK];
     Layout l = rank > 2 && at == 1 ? CHANNELS_LAST : AS_IS;
     bool is_last = at == rank - 1 || l == CHANNELS_LAST;
     for (int i = 0; i < rank; i++)
