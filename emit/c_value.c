@@ -194,14 +194,15 @@ static bool put_constant(Emit *e, Text *t, const Arg *a)
 bool put_scalar_of(Emit *e, Text *t, const Value *v)
 {
     const Node *n = v->def;
-    if (n && n->op == OP_CONSTANT && n->arg[0].kind != ARG_VALUE)
-        return put_constant(e, t, &n->arg[0]);
-    bool is_item = n && n->op == OP_LOCAL_SCALAR_DENSE && dtype_has_c(n->in[0]->type.dtype);
+    if (n && n->op == OP_CONSTANT && arg_get(n, "value").kind != ARG_VALUE)
+        return put_constant(e, t, &n->arg[arg_of(n, "value")]);
+    bool is_item = n && n->op == OP_LOCAL_SCALAR_DENSE &&
+                   dtype_has_c(arg_value(n, "self")->type.dtype);
     if (!is_item)
         return diag_unsupported(e->d, n ? n->loc : (Loc){.file = e->p->name},
                                 "emit-c has no C for this number");
     put(t, "(%s)*(", c_type(v->type.dtype));
-    put_pointer(e, t, n->in[0]);
+    put_pointer(e, t, arg_value(n, "self"));
     put(t, ")");
     return true;
 }

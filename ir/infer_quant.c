@@ -30,8 +30,8 @@ static bool range_fits(const Node *n, EtcDtype t, Diag *d)
 {
     int64_t lo = 0, hi = 0, half = 0;
     bool is_unsigned = t == ETC_U8 || t == ETC_U16;
-    arg_int(n, arg_find(n, "quant_min"), &lo);
-    arg_int(n, arg_find(n, "quant_max"), &hi);
+    arg_int(n, "quant_min", &lo);
+    arg_int(n, "quant_max", &hi);
     if (dtype_is_int(t) && etc_dtype_size((int)t) < sizeof half)
         half = INT64_C(1) << (8 * etc_dtype_size((int)t) - 1);
     int64_t least = is_unsigned ? 0 : -half;
@@ -131,7 +131,7 @@ static bool check_points(const Node *n, Dim count, Diag *d)
 {
     for (int i = 1; i < 3; i++) {
         Type t;
-        if (!get_optional(n, i, &t, d) || (t.is_none && !get_tensor(n, 1, &t, d)))
+        if (!get_optional(n, i, &t, d) || (t.is_none && !get_tensor(n, "scales", &t, d)))
             return false;
         if (n->arg[i].kind == ARG_NONE)
             continue;
@@ -149,13 +149,13 @@ static bool check_points(const Node *n, Dim count, Diag *d)
 bool infer_quantize(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    return get_tensor(n, 0, &x, d) && check_range(n, d) && quantized(n, x, out, d);
+    return get_tensor(n, "input", &x, d) && check_range(n, d) && quantized(n, x, out, d);
 }
 
 bool infer_dequantize(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    return get_tensor(n, 0, &x, d) && check_range(n, d) && dequantized(n, x, out, d);
+    return get_tensor(n, "input", &x, d) && check_range(n, d) && dequantized(n, x, out, d);
 }
 
 bool infer_quantize_tensor(const Node *n, Type *out, Diag *d)
@@ -172,7 +172,7 @@ static bool check_channels(const Node *n, Diag *d)
 {
     Type x;
     int axis;
-    return get_rank(n, 0, 1, MAX_RANK, &x, d) && get_axis(n, 3, x.rank, &axis, d) &&
+    return get_rank(n, "input", 1, MAX_RANK, &x, d) && get_axis(n, "axis", x.rank, &axis, d) &&
            check_points(n, x.dim[axis], d);
 }
 
@@ -189,7 +189,7 @@ bool infer_dequantize_per_channel(const Node *n, Type *out, Diag *d)
 static bool check_tokens(const Node *n, Diag *d)
 {
     Type x;
-    return get_rank(n, 0, 1, MAX_RANK, &x, d) &&
+    return get_rank(n, "input", 1, MAX_RANK, &x, d) &&
            check_points(n, dims_product(program_of(n), x.dim, x.rank - 1), d);
 }
 
@@ -208,7 +208,7 @@ bool infer_dequantize_group(const Node *n, Type *out, Diag *d)
 {
     Type x;
     int64_t size;
-    if (!get_rank(n, 0, 2, 2, &x, d) || !get_int(n, arg_find(n, "group_size"), &size, d))
+    if (!get_rank(n, "input", 2, 2, &x, d) || !get_int(n, arg_find(n, "group_size"), &size, d))
         return false;
     if (x.dim[0].expr || x.dim[1].expr || size < 1 || x.dim[1].value % size)
         return diag_error(d, n->loc, "groups of %" PRId64 " do not divide its rows", size);
@@ -221,7 +221,7 @@ bool infer_dequantize_group(const Node *n, Type *out, Diag *d)
 bool infer_choose_qparams(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    return get_tensor(n, 0, &x, d) && check_range(n, d) &&
+    return get_tensor(n, "input", &x, d) && check_range(n, d) &&
            set_tensor(n, &out[0], ETC_F64, 1, &DIM(1), d) &&
            set_tensor(n, &out[1], ETC_I64, 1, &DIM(1), d);
 }
@@ -230,7 +230,7 @@ bool infer_choose_per_token(const Node *n, Type *out, Diag *d)
 {
     Type x;
     Dim dim[MAX_RANK];
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d))
+    if (!get_rank(n, "input", 1, MAX_RANK, &x, d))
         return false;
     for (int i = 0; i < x.rank; i++)
         dim[i] = i < x.rank - 1 ? x.dim[i] : DIM(1);
@@ -241,11 +241,11 @@ bool infer_choose_per_token(const Node *n, Type *out, Diag *d)
 /* -- torchao's forms: blocks along every axis ------------------------------------------- */
 
 /* Blocks per axis; an axis of one block goes where the scales do not keep it. */
-static bool blocks(const Node *n, int arg, Type x, bool keep, Dim *dim, int *rank, Diag *d)
+static bool blocks(const Node *n, Type x, bool keep, Dim *dim, int *rank, Diag *d)
 {
     Dim block[MAX_RANK];
     int count;
-    if (!get_sizes(n, arg, block, &count, d))
+    if (!get_sizes(n, "block_size", block, &count, d))
         return false;
     *rank = 0;
     if (count != x.rank)
@@ -272,8 +272,8 @@ bool infer_choose_affine(const Node *n, Type *out, Diag *d)
     Type x;
     Dim dim[MAX_RANK];
     int rank;
-    if (!get_tensor(n, 0, &x, d) ||
-        !blocks(n, 2, x, arg_bool(n, arg_find(n, "keepdim")), dim, &rank, d))
+    if (!get_tensor(n, "input", &x, d) ||
+        !blocks(n, x, arg_bool(n, "keepdim"), dim, &rank, d))
         return false;
     EtcDtype scale = dtype_of(n, "scale_dtype", x.dtype);
     return set_tensor(n, &out[0], scale, rank, dim, d) &&
@@ -286,7 +286,7 @@ bool infer_affine(const Node *n, Type *out, Diag *d)
     Dim dim[MAX_RANK];
     int rank;
     bool undoes = arg_find(n, "input_dtype") >= 0;
-    if (!get_tensor(n, 0, &x, d) || !blocks(n, 1, x, true, dim, &rank, d))
+    if (!get_tensor(n, "input", &x, d) || !blocks(n, x, true, dim, &rank, d))
         return false;
     EtcDtype dtype = undoes ? dtype_of(n, "output_dtype", ETC_F32)
                             : dtype_of(n, "output_dtype", ETC_I8);
@@ -370,7 +370,7 @@ static bool check_output(const Node *n, EtcDtype *dtype, Diag *d)
 bool check_integers(const Node *n, Dim channels, Dim k, EtcDtype *dtype, Diag *d)
 {
     Type x, w;
-    if (!get_tensor(n, 0, &x, d) || !get_tensor(n, 1, &w, d))
+    if (!get_tensor(n, "input", &x, d) || !get_tensor(n, "weight", &w, d))
         return false;
     if (!is_byte(x.dtype) || w.dtype != ETC_I8)
         return diag_error(d, n->loc, "multiplies %s with %s, not u8 or i8 with i8",
@@ -398,11 +398,12 @@ bool infer_integer_avg_pool(const Node *n, Type *out, Diag *d)
     if (!is_byte(out->dtype) || !is_byte(dtype))
         return diag_error(d, n->loc, "makes %s of %s, not u8 or i8 of u8 or i8", dtype_name(dtype),
                           dtype_name(out->dtype));
-    if (!arg_number(n, arg_find(n, "scale"), &by))
+    if (!arg_number(n, "scale", &by))
         return diag_error(d, n->loc, "scale is no number");
     if (!check_scales(n, arg_find(n, "scale"), d))
         return false;
-    if (!get_ints(n, 1, 2, 1, kernel, d) || !mul_ok(kernel[0], kernel[1], &size) || size > 65536)
+    if (!get_ints(n, "kernel_size", 2, 1, kernel, d) || !mul_ok(kernel[0], kernel[1], &size) ||
+        size > 65536)
         return diag_error(d, n->loc, "windows have more than 65536 pixels");
     int64_t least = out->dtype == ETC_U8 ? 0 : -128, y_least = dtype == ETC_U8 ? 0 : -128;
     out->dtype = dtype;
@@ -415,7 +416,7 @@ bool infer_integer_linear(const Node *n, Type *out, Diag *d)
     Type x, w;
     EtcDtype dtype;
     Dim dim[MAX_RANK];
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_rank(n, 1, 2, 2, &w, d))
+    if (!get_rank(n, "input", 1, MAX_RANK, &x, d) || !get_rank(n, "weight", 2, 2, &w, d))
         return false;
     if (!dims_agree(n, x.dim[x.rank - 1], w.dim[1]))
         return diag_error(d, n->loc, "rows of input and weight differ in length");

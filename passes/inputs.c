@@ -104,7 +104,7 @@ static void agree_on_items(const Graph *g, EtcTensor *const *in, int64_t *to, co
     for (const Node *n = g->first; n; n = n->next)
         for (int i = 0; n->op == OP_LOCAL_SCALAR_DENSE && i < g->n_in; i++) {
             const Dim *d = n->out[0]->type.dim;
-            if (n->in[0] != g->in[i] || in[i]->dtype != ETC_I64 || !d ||
+            if (arg_value(n, "self") != g->in[i] || in[i]->dtype != ETC_I64 || !d ||
                 !dim_is_linear(*d, &s, &scale, &offset) || scale != 1 || offset)
                 continue;
             if (to)

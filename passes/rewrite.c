@@ -70,7 +70,7 @@ bool rewrite_node(Rewrite *r, Node *n, Value *v)
 
 bool rewrite_product(Rewrite *r, Node *n, Value *w, Value *b)
 {
-    Value *x = n->in[0];
+    Value *x = arg_value(n, "input");
     const Arg *a = n->arg;
     Node *made = n->op == OP_LINEAR ? build(r->g, n, n->loc, n->op, r->d, "vvv", x, w, b)
                                     : build(r->g, n, n->loc, n->op, r->d, "vvvaaaaaa", x, w, b,
@@ -91,7 +91,7 @@ bool others_are_read(const Uses *u, const Node *n)
 /* Results stand behind one another along the axis. */
 bool rewrite_pieces(Rewrite *r, Node *n)
 {
-    Value *x = n->in[0];
+    Value *x = arg_value(n, "self");
     int64_t axis = 0;
     Dim at = DIM(0), end;
     bool is_unbind = n->op == OP_UNBIND;
