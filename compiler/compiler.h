@@ -45,7 +45,8 @@ typedef struct Options {
     const char *objective;
     const char *max_drop, *labels;               /* of quantize */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
-    const char *runs, *warmup, *trace; /* of bench */
+    const char *memory_limit, *work_limit; /* of run and bench */
+    const char *runs, *warmup, *trace;     /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
@@ -86,6 +87,9 @@ MUST_USE bool passes_follow(const Program *p, const char *const *pass, int n, Di
 
 /* "LO..HI" with 0 <= LO <= HI. */
 bool parse_range(const char *s, int64_t *lo, int64_t *hi);
+
+/* "4096" or "4K", M, G, T: each letter is `step` times the one before. */
+bool parse_amount(const char *s, int64_t step, int64_t *n);
 
 /* What MODEL is; "-" is textual IR.  IMPORT_UNKNOWN: reported. */
 ImportKind model_kind(const Options *o, Diag *d);
@@ -260,11 +264,15 @@ typedef struct Runner { /* {.o, .arena, .diag} is a new one */
     EtcMethod *method;
     PteMethod says; /* what the file says of it */
     EtcMemory need;
+    int64_t most, held; /* bytes: that the program may take and does */
 } Runner;
 
 bool runner_load(Runner *r); /* false: reported, as all of these */
 bool runner_init(Runner *r); /* after it, or a failure of it, runner_end */
 void runner_end(Runner *r);  /* may be initialised again */
+
+/* Counts bytes that are about to be taken; false where they pass --memory-limit: reported. */
+bool runner_takes(Runner *r, size_t bytes, const char *what);
 
 bool runner_set_input(const Runner *r, int i, const EtcValue *v);
 bool runner_set_inputs(const Runner *r,

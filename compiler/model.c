@@ -136,6 +136,18 @@ bool parse_range(const char *s, int64_t *lo, int64_t *hi)
            0 <= *lo && *lo <= *hi;
 }
 
+bool parse_amount(const char *s, int64_t step, int64_t *n)
+{
+    static const char unit[] = "KMGT";
+    if (*s < '0' || *s > '9' || !parse_bound(s, &s, n))
+        return false;
+    const char *at = *s ? strchr(unit, *s) : NULL;
+    for (const char *u = unit; at && u <= at; u++)
+        if (!mul_ok(*n, step, n))
+            return false;
+    return !s[at != NULL];
+}
+
 static Symbol *find_symbol(const Program *p, const char *name, size_t len)
 {
     for (int i = 0; i < p->n_syms; i++)

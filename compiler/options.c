@@ -76,8 +76,8 @@ typedef struct Flag Flag;
 
 /* Whether a value is well-formed as far as argv alone can tell; reported where not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
-static CheckFn any, is_backends, is_choice, is_dim, is_drop, is_dump, is_method, is_passes,
-    is_percent, is_page, is_picture, is_runs, is_threads, is_tolerance, is_version;
+static CheckFn any, is_amount, is_backends, is_choice, is_dim, is_drop, is_dump, is_method,
+    is_passes, is_percent, is_page, is_picture, is_runs, is_threads, is_tolerance, is_version;
 
 struct Flag {
     const char *name;
@@ -176,6 +176,10 @@ static const Flag flag_row[] = {
      "for delegates that use several (1)"},
     {"threads", 0, FLAG_TEXT, AT(threads), BUILDS | CHECKS | QUANTIZE, is_threads, "N",
      "that run samples (one per core); they change no result"},
+    {"memory-limit", 0, FLAG_TEXT, AT(memory_limit), RUN | BENCH, is_amount, "BYTES",
+     "the most memory that the program may take; also 4G (the machine's)"},
+    {"work-limit", 0, FLAG_TEXT, AT(work_limit), RUN | BENCH, is_amount, "N",
+     "the most element operations of a call; also 2G (10T)"},
     {"json", 0, FLAG_BOOL, AT(json), ALL, any, NULL, "print the result as JSON to stdout"},
     {"quiet", 'q', FLAG_BOOL, AT(quiet), ALL, any, NULL, "no message on success"},
     {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL, any, NULL, "print every stage with its time"},
@@ -249,6 +253,14 @@ static const char *next_item(Arena *a, const char **list, const char *separator)
     const char *item = arena_str(a, *list, n);
     *list += n + ((*list)[n] != '\0');
     return item;
+}
+
+static bool is_amount(const Parser *p, const Flag *f, const char *value)
+{
+    int64_t n;
+    return (parse_amount(value, 1024, &n) && n > 0) ||
+           usage(p, "--%s wants a number from 1 on, with K, M, G or T behind it or not, not '%s'",
+                 f->name, value);
 }
 
 /* Names of backends, or "portable" for none. */

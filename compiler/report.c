@@ -77,10 +77,10 @@ static bool is_drawn(const Value *v)
 
 static bool is_view(const Node *n)
 {
-    return n->n_in && n->n_out == 1 && op_info[n->op].flags & VIEW && is_drawn(n->in[0]) &&
-           is_drawn(n->out[0]) && place_of(n->out[0]).offset >= place_of(n->in[0]).offset &&
-           place_of(n->out[0]).offset + type_bytes(n->out[0]->type) <=
-               place_of(n->in[0]).offset + type_bytes(n->in[0]->type);
+    const Value *x = first_operand(n), *y = n->n_out == 1 ? n->out[0] : NULL;
+    return x && y && op_info[n->op].flags & VIEW && is_drawn(x) && is_drawn(y) &&
+           place_of(y).offset >= place_of(x).offset &&
+           place_of(y).offset + type_bytes(y->type) <= place_of(x).offset + type_bytes(x->type);
 }
 
 static void put_value(const Chart *c, const Value *v, int colour, int from, int to)

@@ -10,7 +10,7 @@
 
 typedef struct Call {
     Strings in;
-    EtcValue *out;
+    EtcValue *out; /* of the last call where the method has them */
 } Call;
 
 Strings *split_calls(const Options *o, Arena *a, int *n)
@@ -19,40 +19,65 @@ Strings *split_calls(const Options *o, Arena *a, int *n)
     *n = 0;
     for (int i = 0, first = 0; i <= o->inputs.n; i++)
         if (i == o->inputs.n || !o->inputs.item[i]) {
-            Strings c = {o->inputs.item + first, i - first};
+            Strings c = {i > first ? o->inputs.item + first : NULL, i - first};
             PUSH(a, call, *n, c);
             first = i + 1;
         }
     return call;
 }
 
-static EtcValue keep(Arena *a, const EtcValue *v)
+/* A copy that the next call leaves alone. */
+static bool keep(Runner *r, const EtcValue *v, EtcValue *copy)
 {
-    EtcValue copy = *v;
     int64_t dim[ETC_MAX_RANK];
+    *copy = *v;
     if (v->tag != ETC_TENSOR)
-        return copy;
+        return true;
     const EtcTensor *t = v->as.tensor;
     for (int i = 0; i < t->rank; i++)
         dim[i] = t->dim[i];
-    copy.as.tensor = tensor_new(a, t->dtype, t->rank, dim);
     size_t bytes = (size_t)etc_numel(t) * etc_dtype_size((int)t->dtype);
+    if (!runner_takes(r, bytes, "outputs kept for the end"))
+        return false;
+    copy->as.tensor = tensor_new(r->arena, t->dtype, t->rank, dim);
     if (bytes)
-        memcpy(copy.as.tensor->data, t->data, bytes);
-    return copy;
+        memcpy(copy->as.tensor->data, t->data, bytes);
+    return true;
+}
+
+/* Copies of all outputs, of a value that is several of them one. */
+static bool keep_all(Runner *r, EtcValue *out, int n)
+{
+    const EtcValue *first = n ? etc_method_output(r->method, 0) : NULL, *last = first;
+    for (int i = 0; i < n; i++) {
+        const EtcValue *v = etc_method_output(r->method, i);
+        first = v < first ? v : first;
+        last = v > last ? v : last;
+    }
+    const EtcValue **copy = NEW(r->arena, const EtcValue *, n ? last - first + 1 : 0);
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) {
+        const EtcValue *v = etc_method_output(r->method, i);
+        if (copy[v - first])
+            out[i] = *copy[v - first];
+        else
+            ok = keep(r, v, &out[i]);
+        copy[v - first] = &out[i];
+    }
+    return ok;
 }
 
 /* -- calls ------------------------------------------------------------------------------------- */
 
-static bool run_call(const Runner *r, Call *c)
+static bool run_call(Runner *r, Call *c, bool is_last)
 {
     int n_out = etc_method_n_outputs(r->method);
     if (!runner_set_inputs(r, &c->in) || !runner_call(r))
         return false;
     c->out = NEW(r->arena, EtcValue, n_out + 1);
-    for (int i = 0; i < n_out; i++)
-        c->out[i] = keep(r->arena, etc_method_output(r->method, i));
-    return true;
+    for (int i = 0; i < n_out && is_last; i++)
+        c->out[i] = *etc_method_output(r->method, i);
+    return is_last || keep_all(r, c->out, n_out);
 }
 
 /* -- results ----------------------------------------------------------------------------------- */
@@ -218,7 +243,7 @@ static bool give_results(const Runner *r, const Call *call, int n_calls)
     return ok;
 }
 
-static bool run_calls(const Runner *r)
+static bool run_calls(Runner *r)
 {
     int n_calls;
     const Strings *in = split_calls(r->o, r->arena, &n_calls);
@@ -226,7 +251,7 @@ static bool run_calls(const Runner *r)
     double start = seconds_now();
     for (int k = 0; k < n_calls; k++) {
         call[k].in = in[k];
-        if (!run_call(r, &call[k]))
+        if (!run_call(r, &call[k], k + 1 == n_calls))
             return false;
     }
     if (r->o->verbose)

@@ -3,6 +3,8 @@
 #include "compiler/compiler.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /* -- the program ------------------------------------------------------------------------------- */
 
@@ -74,6 +76,62 @@ static bool offer_delegates(Runner *r)
     return ok;
 }
 
+/* -- limits ------------------------------------------------------------------------------------ */
+
+/* Element operations of a call where the flag is not given: minutes, even of vector kernels. */
+static const char default_work[] = "10T";
+
+/* What the machine has, or what this process may take of it where that is less. */
+static int64_t machine_memory(void)
+{
+    struct rlimit own;
+    int64_t pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE), most = INT64_MAX;
+    if (pages > 0 && size > 0 && !mul_ok(pages, size, &most))
+        most = INT64_MAX;
+    if (getrlimit(RLIMIT_AS, &own) == 0 && own.rlim_cur < (rlim_t)most)
+        most = (int64_t)own.rlim_cur;
+    return most;
+}
+
+bool runner_takes(Runner *r, size_t bytes, const char *what)
+{
+    Loc loc = {.file = r->o->model};
+    if ((uint64_t)bytes <= (uint64_t)(r->most - r->held)) {
+        r->held += (int64_t)bytes;
+        return true;
+    }
+    return diag_error(r->diag, loc,
+                      "method '%s': %s: %zu bytes of memory beside %lld, where %s %lld; "
+                      "--memory-limit BYTES sets another limit",
+                      r->says.name, what, bytes, (long long)r->held,
+                      r->o->memory_limit ? "--memory-limit allows" : "this process may have",
+                      (long long)r->most);
+}
+
+static bool take_plan(Runner *r)
+{
+    if (!r->o->memory_limit || !parse_amount(r->o->memory_limit, 1024, &r->most))
+        r->most = machine_memory();
+    bool ok = runner_takes(r, r->need.table_bytes + r->need.scratch_bytes, "tables and scratch");
+    for (int32_t i = 0; i < r->need.n_pools; i++)
+        ok = ok && runner_takes(r, r->need.pool_bytes[i], "planned memory");
+    return ok;
+}
+
+static const char *work_limit(const Runner *r)
+{
+    return r->o->work_limit ? r->o->work_limit : default_work;
+}
+
+static void limit_work(const Runner *r)
+{
+    int64_t n;
+    if (parse_amount(work_limit(r), 1000, &n))
+        etc_method_limit(r->method, n);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
 bool runner_init(Runner *r)
 {
     EtcError e = {.index = -1};
@@ -85,6 +143,8 @@ bool runner_init(Runner *r)
     r->graph = graph_of(r, r->says.name);
     if (etc_program_memory(&r->file, method, &r->need, &e))
         return runtime_failed(r->o->model, &e, r->diag);
+    if (!take_plan(r))
+        return false;
     if (r->says.n_delegates && !offer_delegates(r))
         return false;
     void *pool[sizeof r->need.pool_bytes / sizeof *r->need.pool_bytes] = {0};
@@ -93,8 +153,10 @@ bool runner_init(Runner *r)
     etc_program_zeroed(&r->file);
     void *tables = arena_alloc(a, r->need.table_bytes + 256, 1);
     void *scratch = arena_alloc(a, r->need.scratch_bytes + 256, 1);
-    if (!etc_method_init(&r->file, method, tables, pool, scratch, &r->method, &e))
+    if (!etc_method_init(&r->file, method, tables, pool, scratch, &r->method, &e)) {
+        limit_work(r);
         return true;
+    }
     runtime_failed(r->o->model, &e, r->diag);
     if (r->says.n_delegates && !r->delegates.n)
         diag_note(r->diag, "etc-xnn runs what is delegated to XnnpackBackend; './dev build-xnn' "
@@ -197,8 +259,11 @@ bool runner_call(const Runner *r)
     EtcError e = {.index = -1};
     if (!etc_method_run(r->method, &e))
         return true;
-    if (e.status != ETC_BAD_ARG || e.name)
-        return runtime_failed(r->o->model, &e, r->diag);
-    return diag_error(r->diag, (Loc){.file = r->o->model}, "%s, not %lld", e.what,
-                      (long long)e.index);
+    if (e.status == ETC_BAD_ARG && !e.name)
+        return diag_error(r->diag, (Loc){.file = r->o->model}, "%s, not %lld", e.what,
+                          (long long)e.index);
+    runtime_failed(r->o->model, &e, r->diag);
+    if (e.status == ETC_TOO_MUCH)
+        diag_note(r->diag, "a call may do %s; --work-limit N sets another limit", work_limit(r));
+    return false;
 }

@@ -57,11 +57,11 @@ const char *array_or_null(Function *f, const Value *v)
 }
 
 /* Integers of list argument i; one stands for all. */
-static bool ints(const Node *n, int i, int count, int64_t fallback, int64_t *v)
+static bool ints(const Node *n, const char *name, int count, int64_t fallback, int64_t *v)
 {
     int64_t given[3];
-    int have = arg_count(n, i);
-    if (have > 3 || !arg_ints(n, i, given, 3) || (have > 1 && have != count))
+    int have = arg_count(n, name);
+    if (have > 3 || !arg_ints(n, name, given, 3) || (have > 1 && have != count))
         return false;
     for (int k = 0; k < count; k++)
         v[k] = have == 0 ? fallback : given[have == 1 ? 0 : k];
@@ -120,13 +120,11 @@ static void batch_close(Function *f, const Batch *b)
 
 /* -- convolution ----------------------------------------------------------------------------- */
 
-enum { CONV_STRIDE = 3, CONV_PAD, CONV_DILATION, CONV_TRANSPOSED, CONV_OUT_PAD, CONV_GROUPS };
-
 /* Rows, then columns; one dimension is two of which the first is 1. */
-static bool pair(const Node *n, int arg, int spatial, int64_t fallback, int64_t v[2])
+static bool pair(const Node *n, const char *name, int spatial, int64_t fallback, int64_t v[2])
 {
     v[0] = fallback;
-    return ints(n, arg, spatial, fallback, spatial == 1 ? v + 1 : v);
+    return ints(n, name, spatial, fallback, spatial == 1 ? v + 1 : v);
 }
 
 static Dim spatial_size(const Value *v, int spatial, int i)
@@ -141,15 +139,14 @@ typedef struct Conv {
 
 static bool read_geometry(Function *f, const Node *n, Conv *c)
 {
-    const Value *w = arg_value(n, 1);
-    int groups = n->op == OP_CONVOLUTION ? CONV_GROUPS : CONV_TRANSPOSED;
+    const Value *w = arg_value(n, "weight");
     c->spatial = w ? w->type.rank - 2 : 0;
     c->groups = 1;
-    if (c->spatial < 1 || c->spatial > 2 || n->in[0]->type.rank != c->spatial + 2)
+    if (c->spatial < 1 || c->spatial > 2 || arg_value(n, "input")->type.rank != c->spatial + 2)
         return function_refuse(f, n, "has C for batched 1-d and 2-d convolution only");
-    if (!pair(n, CONV_STRIDE, c->spatial, 1, c->stride) ||
-        !pair(n, CONV_PAD, c->spatial, 0, c->pad) ||
-        !pair(n, CONV_DILATION, c->spatial, 1, c->dilation) || !arg_int(n, groups, &c->groups))
+    if (!pair(n, "stride", c->spatial, 1, c->stride) ||
+        !pair(n, "padding", c->spatial, 0, c->pad) ||
+        !pair(n, "dilation", c->spatial, 1, c->dilation) || !arg_int(n, "groups", &c->groups))
         return function_refuse(f, n, "wants constant geometry");
     return true;
 }
@@ -163,7 +160,7 @@ static bool read_conv(Function *f, const Node *n, Conv *c)
  * transposed, planes. */
 static void put_conv(Function *f, const Node *n, const Conv *c, Dim images, Clamp clamp)
 {
-    const Value *x = n->in[0], *w = arg_value(n, 1), *y = n->out[0];
+    const Value *x = arg_value(n, "input"), *w = arg_value(n, "weight"), *y = n->out[0];
     Program *p = f->e->method->program;
     Dim groups = DIM(c->groups);
     Dim field[16] = {
@@ -181,7 +178,7 @@ static void put_conv(Function *f, const Node *n, const Conv *c, Dim images, Clam
     put_float(&f->body, clamp.lo);
     put(&f->body, ", ");
     put_float(&f->body, clamp.hi);
-    put(&f->body, ", %d, 0, 0}", n->op == OP_CONVOLUTION && arg_bool(n, CONV_TRANSPOSED));
+    put(&f->body, ", %d, 0, 0}", n->op == OP_CONVOLUTION && arg_bool(n, "transposed"));
 }
 
 static const char conv_fields[] =
@@ -195,7 +192,7 @@ bool put_conv_geometry(Function *f, const Node *n)
     if (!read_geometry(f, n, &c))
         return false;
     put(&f->body, "    /* %s */\n    const EtcConv g = ", conv_fields);
-    put_conv(f, n, &c, size_of(n->in[0], 0), none);
+    put_conv(f, n, &c, size_of(arg_value(n, "input"), 0), none);
     put(&f->body, ";\n");
     return true;
 }
@@ -205,11 +202,11 @@ bool emit_conv(Function *f, const Node *n, Clamp clamp)
     Conv c;
     if (!read_conv(f, n, &c))
         return false;
-    Batch b = batch_open(f, n->in[0], n->out[0]);
+    Batch b = batch_open(f, arg_value(n, "input"), n->out[0]);
     put(&f->body, "%*s/* %s */\n%*sconst EtcConv g = ", b.indent, "", conv_fields, b.indent, "");
     put_conv(f, n, &c, b.n, clamp);
     put(&f->body, ";\n%*setc_conv_f32(%s, %s, %s, %s, &g, work);\n", b.indent, "", b.x,
-        function_pointer(f, arg_value(n, 1)), array_or_null(f, arg_value(n, 2)), b.y);
+        function_pointer(f, arg_value(n, "weight")), array_or_null(f, arg_value(n, "bias")), b.y);
     f->uses_work = true;
     batch_close(f, &b);
     return true;
@@ -220,8 +217,8 @@ bool emit_stage(Function *f, const Node *n, Clamp clamp, int room)
     Conv c;
     if (!read_conv(f, n, &c))
         return false;
-    put(&f->body, "        {%s, %s,\n         ", function_pointer(f, arg_value(n, 1)),
-        array_or_null(f, arg_value(n, 2)));
+    put(&f->body, "        {%s, %s,\n         ", function_pointer(f, arg_value(n, "weight")),
+        array_or_null(f, arg_value(n, "bias")));
     put_conv(f, n, &c, DIM(1), clamp);
     put(&f->body, ", %d},\n", room);
     return true;
@@ -262,11 +259,11 @@ static void put_product(Function *f, const Product *p, Clamp clamp, int indent)
 static bool emit_addmm(Function *f, const Node *n, Clamp clamp)
 {
     double beta = 0, alpha = 0;
-    const Value *self = arg_value(n, 0), *a = arg_value(n, 1), *b = arg_value(n, 2);
+    const Value *self = arg_value(n, "self"), *a = arg_value(n, "mat1"), *b = arg_value(n, "mat2");
     const Value *y = n->out[0];
     Program *p = f->e->method->program;
-    if (!self || !a || !b || !arg_number(n, 3, &beta) || !arg_number(n, 4, &alpha) || beta != 1 ||
-        alpha != 1)
+    if (!self || !a || !b || !arg_number(n, "beta", &beta) || !arg_number(n, "alpha", &alpha) ||
+        beta != 1 || alpha != 1)
         return function_refuse(f, n, "has C for beta = alpha = 1 only");
     bool is_row = dim_equal(c_dims_product(f->e, self->type.dim, self->type.rank), size_of(y, 1)) &&
                   self->type.rank && dim_equal(size_of(self, -1), size_of(y, 1));
@@ -296,7 +293,7 @@ bool emit_fc(Function *f, const Node *n, Clamp clamp)
     bool is_linear = n->op == OP_LINEAR;
     if (!x || !w || w->type.rank != 2)
         return function_refuse(f, n, "wants a matrix as weight");
-    Product p = {x, w, is_linear ? arg_value(n, 2) : NULL, function_pointer(f, x),
+    Product p = {x, w, is_linear ? arg_value(n, "bias") : NULL, function_pointer(f, x),
                  function_pointer(f, w), f->name_of[y->index], leading(f, x, 1),
                  size_of(w, is_linear ? 0 : 1), size_of(x, -1), is_linear, false};
     put_product(f, &p, clamp, 4);
@@ -305,7 +302,7 @@ bool emit_fc(Function *f, const Node *n, Clamp clamp)
 
 bool emit_matmul(Function *f, const Node *n, Clamp clamp)
 {
-    const Value *a = arg_value(n, 0), *b = arg_value(n, 1), *y = n->out[0];
+    const Value *a = arg_value(n, "self"), *b = arg_value(n, "mat2"), *y = n->out[0];
     if (!a || !b || a->type.rank != 3 || b->type.rank != 3)
         return function_refuse(f, n, "wants two batches of matrices");
     if (!check_tensors(f, n, 0))
@@ -345,20 +342,22 @@ static bool read_window(const Node *n, Window *w)
         w->adaptive = 1;
         return true;
     }
-    if (!ints(n, 1, 2, 1, w->kernel) || !ints(n, 3, 2, 0, w->pad) || !ints(n, 2, 2, 0, w->stride))
+    if (!ints(n, "kernel_size", 2, 1, w->kernel) || !ints(n, "padding", 2, 0, w->pad) ||
+        !ints(n, "stride", 2, 0, w->stride))
         return false;
     for (int i = 0; i < 2; i++)
-        w->stride[i] = arg_count(n, 2) ? w->stride[i] : w->kernel[i];
+        w->stride[i] = arg_count(n, "stride") ? w->stride[i] : w->kernel[i];
     if (n->op == OP_AVG_POOL2D || n->op == OP_INTEGER_AVG_POOL2D) {
-        w->count_pad = arg_bool(n, 5);
-        return n->arg[6].kind == ARG_NONE || arg_int(n, 6, &w->divisor);
+        w->count_pad = arg_bool(n, "count_include_pad");
+        return arg_get(n, "divisor_override").kind == ARG_NONE ||
+               arg_int(n, "divisor_override", &w->divisor);
     }
-    return ints(n, 4, 2, 1, w->dilation);
+    return ints(n, "dilation", 2, 1, w->dilation);
 }
 
 static void put_window(Function *f, const Node *n, const Window *w, Dim images, int indent)
 {
-    const Value *x = n->in[0], *y = n->out[0];
+    const Value *x = first_operand(n), *y = n->out[0];
     Dim planes = dim_mul(f->e->method->program, images, size_of(x, -3));
     Dim field[14] = {planes, size_of(x, -2), size_of(x, -1), size_of(y, -2), size_of(y, -1),
                      DIM(w->kernel[0]), DIM(w->kernel[1]), DIM(w->stride[0]), DIM(w->stride[1]),
@@ -373,7 +372,7 @@ static void put_window(Function *f, const Node *n, const Window *w, Dim images, 
 /* Geometry of images of 8-bit integers. */
 static bool put_byte_window(Function *f, const Node *n, const Window *w)
 {
-    const Value *x = n->in[0], *y = n->out[0];
+    const Value *x = first_operand(n), *y = n->out[0];
     if (x->type.rank < 3 || x->type.rank > 4)
         return function_refuse(f, n, "wants images with or without a batch");
     if (!c_type_is_dense(f->e, value_type(x)) || !c_type_is_dense(f->e, y->type))
@@ -384,7 +383,7 @@ static bool put_byte_window(Function *f, const Node *n, const Window *w)
 
 static bool emit_byte_pool(Function *f, const Node *n, const Window *w)
 {
-    const Value *x = n->in[0], *y = n->out[0];
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
     if (!put_byte_window(f, n, w))
         return false;
     put(&f->body, "    etc_max_pool_i8(%s, %s, %d, &g);\n", function_pointer(f, x),
@@ -403,9 +402,9 @@ bool emit_integer_pool(Function *f, const Node *n, Clamp clamp)
 {
     Window w;
     double by = 0;
-    const Value *x = n->in[0], *y = n->out[0];
+    const Value *x = arg_value(n, "input"), *y = n->out[0];
     (void)clamp;
-    if (!read_window(n, &w) || !arg_number(n, arg_find(n, "scale"), &by))
+    if (!read_window(n, &w) || !arg_number(n, "scale", &by))
         return function_refuse(f, n, "wants constant geometry");
     if (!put_byte_window(f, n, &w))
         return false;
@@ -422,7 +421,7 @@ bool emit_integer_pool(Function *f, const Node *n, Clamp clamp)
 bool emit_pool(Function *f, const Node *n, Clamp clamp)
 {
     Window w;
-    const Value *x = n->in[0], *y = n->out[0];
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
     (void)clamp;
     bool is_max = n->op == OP_MAX_POOL2D || n->op == OP_MAX_POOL2D_WITH_INDICES;
     if (!read_window(n, &w))
@@ -461,9 +460,9 @@ bool emit_softmax(Function *f, const Node *n, Clamp clamp)
     const char *index[MAX_LOOPS];
     Dim row[MAX_RANK];
     int64_t d = -1;
-    const Value *x = n->in[0], *y = n->out[0];
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
     (void)clamp;
-    if (!check_tensors(f, n, 0) || !arg_int(n, 1, &d))
+    if (!check_tensors(f, n, 0) || !arg_int(n, "dim", &d))
         return false;
     Nest nest = nest_new(f->e, y->type, 2);
     nest_operand(f->e, &nest, 0, value_type(x));
@@ -507,10 +506,10 @@ static void put_unused(Function *f, const Node *n)
 /* native_batch_norm(input, weight, bias, mean, var, momentum, eps) */
 bool emit_norm(Function *f, const Node *n, Clamp clamp)
 {
-    const Value *x = n->in[0], *y = n->out[0];
+    const Value *x = arg_value(n, "input"), *y = n->out[0];
     double eps = 0;
     (void)clamp;
-    if (!check_tensors(f, n, 0) || !arg_number(n, 6, &eps))
+    if (!check_tensors(f, n, 0) || !arg_number(n, "eps", &eps))
         return false;
     for (int i = 1; i < n->n_out; i++)
         if (n->out[i]->type.rank != SCALAR && type_numel(n->out[i]->type))
@@ -522,10 +521,10 @@ bool emit_norm(Function *f, const Node *n, Clamp clamp)
     put(t, "    for (int64_t %s = 0; %s < ", c, c);
     function_dim(f, size_of(x, 1));
     put(t, "; %s++) {\n        float scale, shift;\n        etc_batch_norm_fold(", c);
-    put_at(f, arg_value(n, 1), "1.0f", c);
-    put_at(f, arg_value(n, 2), "0.0f", c);
-    put_at(f, arg_value(n, 3), "0.0f", c);
-    put_at(f, arg_value(n, 4), "1.0f", c);
+    put_at(f, arg_value(n, "weight"), "1.0f", c);
+    put_at(f, arg_value(n, "bias"), "0.0f", c);
+    put_at(f, arg_value(n, "running_mean"), "0.0f", c);
+    put_at(f, arg_value(n, "running_var"), "1.0f", c);
     put_float(t, (float)eps);
     put(t, ", &scale, &shift);\n        for (int64_t %s = 0; %s < ", i, i);
     function_dim(f, size_of(x, 0));
@@ -544,8 +543,8 @@ bool emit_norm(Function *f, const Node *n, Clamp clamp)
 static bool reduced(const Node *n, int rank, bool *is_reduced)
 {
     int64_t list[MAX_RANK];
-    int count = arg_count(n, 1);
-    if (!arg_ints(n, 1, list, MAX_RANK))
+    int count = arg_count(n, "dim");
+    if (!arg_ints(n, "dim", list, MAX_RANK))
         return false;
     for (int i = 0; i < rank; i++)
         is_reduced[i] = count == 0;
@@ -605,8 +604,8 @@ static void put_result(Function *f, const Node *n, const char *y, Dim count, int
 bool emit_reduce(Function *f, const Node *n, Clamp clamp)
 {
     const char *index[MAX_LOOPS];
-    const Value *x = n->in[0], *y = n->out[0];
-    bool goes[MAX_RANK], keepdim = arg_bool(n, 2), is_amax = n->op == OP_AMAX;
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
+    bool goes[MAX_RANK], keepdim = arg_bool(n, "keepdim"), is_amax = n->op == OP_AMAX;
     Dim x_stride[MAX_RANK], y_stride[MAX_RANK], count = DIM(1);
     int rank = x->type.rank;
     (void)clamp;

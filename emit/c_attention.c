@@ -35,22 +35,23 @@ static Dim step_of(const Heads *h, int k, int from_last)
 static bool read_arguments(Function *f, const Node *n, Heads *h)
 {
     double dropout = 0;
-    const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2);
-    *h = (Heads){{q, k, v, arg_value(n, 3), NULL, n->out[0]}, .groups = 1, .fill = -INFINITY};
+    const Value *q = arg_value(n, "query"), *k = arg_value(n, "key"), *v = arg_value(n, "value");
+    *h = (Heads){
+        {q, k, v, arg_value(n, "attn_mask"), NULL, n->out[0]}, .groups = 1, .fill = -INFINITY};
     h->is_plain = n->op == OP_SOFTMAX_ATTENTION;
     if (h->is_plain) {
-        h->v[BIAS] = arg_value(n, 8);
-        arg_number(n, 9, &h->cap);
-        arg_number(n, 10, &h->fill);
+        h->v[BIAS] = arg_value(n, "bias");
+        arg_number(n, "cap", &h->cap);
+        arg_number(n, "fill", &h->fill);
     }
-    if (!arg_number(n, 4, &dropout) || dropout != 0)
+    if (!arg_number(n, "dropout_p", &dropout) || dropout != 0)
         return function_refuse(f, n, "has attention without dropout only");
-    if (!arg_number(n, 6, &h->scale)) {
+    if (!arg_number(n, "scale", &h->scale)) {
         if (axis_size(q, 0).expr)
             return function_refuse(f, n, "wants a scale that does not depend on a symbolic size");
         h->scale = 1 / sqrt((double)axis_size(q, 0).value);
     }
-    if (!arg_bool(n, 7) || dim_equal(axis_size(q, 2), axis_size(k, 2)))
+    if (!arg_bool(n, "enable_gqa") || dim_equal(axis_size(q, 2), axis_size(k, 2)))
         return true;
     if (axis_size(q, 2).expr || axis_size(k, 2).expr || axis_size(k, 2).value < 1)
         return function_refuse(f, n, "wants heads counted by plain integers");
@@ -123,7 +124,7 @@ static void put_geometry(Function *f, const Node *n, const Heads *h)
     }
     put(&f->body, "ETC_ATTENTION_ROOM, ");
     put_float(&f->body, (float)h->scale);
-    put(&f->body, ", %d, ", arg_bool(n, 5));
+    put(&f->body, ", %d, ", arg_bool(n, "is_causal"));
     for (int i = 1; i >= 0; i--) {
         function_dim(f, h->v[BIAS] ? step_of(h, BIAS, i) : DIM(0));
         put(&f->body, ", ");

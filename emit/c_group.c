@@ -94,7 +94,7 @@ static bool emit_anchor(Function *f, const Graph *body, const Node *anchor, bool
     const Node *next = can_clamp ? sole_reader(body, v) : NULL;
     for (int i = 0; i < anchor->n_out; i++)
         skip[anchor->out[i]->index] = true;
-    if (next && next->in[0] == v && node_clamp(next, &clamp)) {
+    if (next && arg_value(next, "self") == v && node_clamp(next, &clamp)) {
         skip[next->out[0]->index] = true;
         f->name_of[next->out[0]->index] = f->name_of[v->index];
     }
@@ -157,7 +157,7 @@ static Ports group_ports(Emit *e, const Node *n, const Graph *body)
     Ports p = ports_new(e, body->n_in, body->n_out);
     for (int i = 0; i < body->n_in; i++) {
         p.in[i] = body->in[i];
-        p.outer_in[p.n_in++] = arg_list_value(n, 0, i);
+        p.outer_in[p.n_in++] = arg_list_value(n, "args", i);
     }
     for (int i = 0; i < body->n_out; i++)
         add_out(&p, body->out[i], n->out[i]);
@@ -368,7 +368,7 @@ void put_move(Emit *e, const Value *from, const Value *to, int indent)
 static bool emit_branch(Emit *e, const Node *n, const Graph *branch, int indent)
 {
     for (int i = 0; i < branch->n_in; i++)
-        put_move(e, arg_list_value(n, 3, i), branch->in[i], indent);
+        put_move(e, arg_list_value(n, "operands", i), branch->in[i], indent);
     bool ok = emit_graph(e, branch, indent);
     for (int i = 0; i < branch->n_out; i++)
         put_move(e, branch->out[i], n->out[i], indent);
@@ -377,15 +377,15 @@ static bool emit_branch(Emit *e, const Node *n, const Graph *branch, int indent)
 
 static bool emit_cond(Emit *e, const Node *n, int indent)
 {
-    const Value *condition = arg_value(n, 0);
+    const Value *condition = arg_value(n, "pred");
     if (!condition)
         return diag_unsupported(e->d, n->loc, "emit-c wants a tensor as condition");
     put(&e->run, "%*sif (*(", indent, "");
     put_pointer(e, &e->run, condition);
     put(&e->run, ") != 0) {\n");
-    bool ok = emit_branch(e, n, n->arg[1].graph, indent + 4);
+    bool ok = emit_branch(e, n, arg_get(n, "true_graph").graph, indent + 4);
     put(&e->run, "%*s} else {\n", indent, "");
-    ok = emit_branch(e, n, n->arg[2].graph, indent + 4) && ok;
+    ok = emit_branch(e, n, arg_get(n, "false_graph").graph, indent + 4) && ok;
     put(&e->run, "%*s}\n", indent, "");
     return ok;
 }
@@ -405,7 +405,7 @@ static int64_t span(Emit *e, const Value *v)
  * overlap otherwise. */
 static bool costs_nothing(Emit *e, const Node *n)
 {
-    const Value *in = n->n_in ? n->in[0] : NULL, *out = n->out[0];
+    const Value *in = first_operand(n), *out = n->out[0];
     if (!(op_info[n->op].flags & VIEW) || !in || in->place.pool != out->place.pool)
         return false;
     if (out->place.pool == POOL_IN || out->place.pool == POOL_OUT)
@@ -430,7 +430,7 @@ static bool emit_item(Emit *e, const Node *n)
     const Symbol *s;
     int64_t scale, offset;
     if (!v->type.dim || !dim_is_linear(*v->type.dim, &s, &scale, &offset) || scale != 1 || offset ||
-        e->item_of[s->index] != n->in[0])
+        e->item_of[s->index] != arg_value(n, "self"))
         return true;
     if (e->graph != e->method)
         return diag_unsupported(e->d, n->loc, "emit-c reads no size inside a branch");
@@ -455,7 +455,7 @@ static bool emit_call(Emit *e, const Node *n, int indent)
         return emit_cond(e, n, indent);
     if (costs_nothing(e, n))
         return true;
-    const Graph *body = n->op == OP_GROUP ? n->arg[4].graph : NULL;
+    const Graph *body = n->op == OP_GROUP ? arg_get(n, "body").graph : NULL;
     if (n->op == OP_CAT && !concat_of(e, n).any_moves)
         return true;
     Ports p = body ? group_ports(e, n, body) : node_ports(e, n);

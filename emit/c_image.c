@@ -29,7 +29,7 @@ static const char *result_or_null(Function *f, const Node *n, int i)
  * HxW, groups, eps) */
 bool emit_group_norm(Function *f, const Node *n, Clamp clamp)
 {
-    const Value *x = n->in[0], *y = n->out[0];
+    const Value *x = arg_value(n, "input"), *y = n->out[0];
     int is_native = n->op == OP_NATIVE_GROUP_NORM;
     int64_t groups = 1;
     double eps = 0;
@@ -89,8 +89,9 @@ static double factor_of(const Node *n, int arg, int k)
 
 bool emit_upsample(Function *f, const Node *n, Clamp clamp)
 {
-    const Value *x = n->in[0], *y = n->out[0];
-    bool is_linear = n->op == OP_UPSAMPLE_BILINEAR2D_VEC, align = is_linear && arg_bool(n, 2);
+    const Value *x = arg_value(n, "input"), *y = n->out[0];
+    bool is_linear = n->op == OP_UPSAMPLE_BILINEAR2D_VEC,
+         align = is_linear && arg_bool(n, "align_corners");
     int scales = is_linear ? 3 : 2;
     (void)clamp;
     if (x->type.rank != 4)
@@ -133,10 +134,10 @@ static int64_t wrapped(int64_t axis, int rank)
 static bool cut_flip(Function *f, const Node *n, Cut *c)
 {
     int64_t axis[MAX_RANK];
-    Type t = n->in[0]->type;
-    if (!arg_ints(n, 1, axis, MAX_RANK))
+    Type t = arg_value(n, "self")->type;
+    if (!arg_ints(n, "dims", axis, MAX_RANK))
         return function_refuse(f, n, "wants constant dims");
-    for (int i = 0; i < arg_count(n, 1) && t.rank; i++) {
+    for (int i = 0; i < arg_count(n, "dims") && t.rank; i++) {
         int64_t d = wrapped(axis[i], t.rank);
         c->piece[d][0] = (Piece){DIM(0), sub(f, t.dim[d], DIM(1)), t.dim[d], -1};
     }
@@ -147,11 +148,11 @@ static bool cut_flip(Function *f, const Node *n, Cut *c)
 static bool cut_roll(Function *f, const Node *n, Cut *c)
 {
     int64_t shift[MAX_RANK], axis[MAX_RANK], all[MAX_RANK] = {0};
-    Type t = n->in[0]->type;
-    if (!arg_ints(n, 1, shift, MAX_RANK) || !arg_ints(n, 2, axis, MAX_RANK) ||
-        arg_count(n, 1) != arg_count(n, 2) || !t.rank)
+    Type t = arg_value(n, "self")->type;
+    if (!arg_ints(n, "shifts", shift, MAX_RANK) || !arg_ints(n, "dims", axis, MAX_RANK) ||
+        arg_count(n, "shifts") != arg_count(n, "dims") || !t.rank)
         return function_refuse(f, n, "wants constant shifts and dims");
-    for (int i = 0; i < arg_count(n, 1); i++)
+    for (int i = 0; i < arg_count(n, "shifts"); i++)
         all[wrapped(axis[i], t.rank)] += shift[i];
     for (int d = 0; d < t.rank; d++) {
         int64_t lo, hi, by = all[d];
@@ -173,10 +174,10 @@ static bool cut_roll(Function *f, const Node *n, Cut *c)
 static bool cut_borders(Function *f, const Node *n, bool is_reflection, Cut *c)
 {
     int64_t pad[6];
-    Type t = n->in[0]->type;
-    if (!arg_ints(n, 1, pad, 6))
+    Type t = arg_value(n, "self")->type;
+    if (!arg_ints(n, "padding", pad, 6))
         return function_refuse(f, n, "wants constant padding");
-    for (int i = 0; i < arg_count(n, 1) / 2; i++) {
+    for (int i = 0; i < arg_count(n, "padding") / 2; i++) {
         int d = t.rank - 1 - i;
         int64_t lo = pad[2 * i], hi = pad[2 * i + 1], step = is_reflection ? -1 : 0;
         int64_t before = lo > 0 ? lo : 0, cut = lo < 0 ? -lo : 0, behind = hi > 0 ? hi : 0;
@@ -193,7 +194,7 @@ static bool cut_borders(Function *f, const Node *n, bool is_reflection, Cut *c)
 /* Copies the block of piece which[d] of each axis d. */
 static void put_block(Function *f, const Node *n, const Cut *c, const int *which)
 {
-    const Value *x = n->in[0], *y = n->out[0];
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
     Dim x_stride[MAX_RANK], y_stride[MAX_RANK], dim[MAX_RANK], from = DIM(0), to = DIM(0);
     Type t = y->type;
     type_strides(f->e, value_type(x), x_stride);
@@ -217,7 +218,7 @@ bool emit_pieces(Function *f, const Node *n, Clamp clamp)
 {
     Cut c = {0};
     int which[MAX_RANK] = {0};
-    Type t = n->in[0]->type;
+    Type t = arg_value(n, "self")->type;
     (void)clamp;
     for (int d = 0; d < t.rank; d++) {
         c.count[d] = 1;

@@ -95,7 +95,7 @@ static Walk walk_of(Function *f, Type t)
 static bool emit_embedding(Function *f, const Node *n)
 {
     Dim stride[MAX_RANK];
-    const Value *x = arg_value(n, 0), *index = arg_value(n, 1), *y = n->out[0];
+    const Value *x = arg_value(n, "weight"), *index = arg_value(n, "indices"), *y = n->out[0];
     Type t = value_type(x);
     Walk w = walk_of(f, y->type);
     if (!check_index(f, n, index))
@@ -111,10 +111,10 @@ static bool emit_gather(Function *f, const Node *n)
 {
     Dim stride[MAX_RANK];
     int64_t d = 0;
-    const Value *x = arg_value(n, 0), *index = arg_value(n, 2), *y = n->out[0];
+    const Value *x = arg_value(n, "self"), *index = arg_value(n, "index"), *y = n->out[0];
     Type t = value_type(x);
     Walk w = walk_of(f, y->type);
-    if (!arg_int(n, 1, &d) || !check_index(f, n, index))
+    if (!arg_int(n, "dim", &d) || !check_index(f, n, index))
         return function_refuse(f, n, "wants a plain axis");
     d += d < 0 ? t.rank : 0;
     type_strides(f->e, t, stride);
@@ -131,8 +131,8 @@ static int index_place(const Node *n, int *rank)
 {
     int first = -1, last = -1, count = 0;
     *rank = 0;
-    for (int i = 0; i < arg_count(n, 1); i++) {
-        const Value *v = arg_list_value(n, 1, i);
+    for (int i = 0; i < arg_count(n, "indices"); i++) {
+        const Value *v = arg_list_value(n, "indices", i);
         if (!v)
             continue;
         first = first < 0 ? i : first;
@@ -150,7 +150,7 @@ static bool add_indices(Function *f, const Node *n, Walk *w, Type own)
     int rank, at = index_place(n, &rank), axis = 0;
     type_strides(f->e, own, stride);
     for (int i = 0; i < own.rank; i++) {
-        const Value *v = i < arg_count(n, 1) ? arg_list_value(n, 1, i) : NULL;
+        const Value *v = i < arg_count(n, "indices") ? arg_list_value(n, "indices", i) : NULL;
         if (!v) {
             axis += axis == at ? rank : 0;
             w->own[axis++] = stride[i];
@@ -166,7 +166,7 @@ static bool add_indices(Function *f, const Node *n, Walk *w, Type own)
 
 bool emit_index(Function *f, const Node *n, Clamp clamp)
 {
-    const Value *x = n->in[0], *y = n->out[0];
+    const Value *x = first_operand(n), *y = n->out[0];
     (void)clamp;
     if (n->op == OP_EMBEDDING)
         return emit_embedding(f, n);
@@ -199,23 +199,24 @@ static void put_whole(Function *f, const Value *x, const Value *y)
 /* The sizes of what the indices select: those of index(self, indices). */
 static bool selected(Function *f, const Node *n, Dim *dim, int *rank)
 {
-    int own = n->in[0]->type.rank, index_rank, at = index_place(n, &index_rank), axis = 0;
+    int own = arg_value(n, "self")->type.rank, index_rank, at = index_place(n, &index_rank),
+        axis = 0;
     Dim shape[MAX_RANK];
     for (int k = 0; k < index_rank; k++)
         shape[k] = DIM(1);
-    for (int i = 0; i < arg_count(n, 1); i++) {
-        const Value *v = arg_list_value(n, 1, i);
+    for (int i = 0; i < arg_count(n, "indices"); i++) {
+        const Value *v = arg_list_value(n, "indices", i);
         for (int k = 0; v && k < v->type.rank; k++) {
             int to = index_rank - v->type.rank + k;
             shape[to] = dim_equal(shape[to], DIM(1)) ? v->type.dim[k] : shape[to];
         }
     }
     for (int i = 0; i <= own; i++) {
-        const Value *v = i < arg_count(n, 1) ? arg_list_value(n, 1, i) : NULL;
+        const Value *v = i < arg_count(n, "indices") ? arg_list_value(n, "indices", i) : NULL;
         for (int k = 0; i == at && k < index_rank && axis < MAX_RANK; k++)
             dim[axis++] = shape[k];
         if (i < own && !v && axis < MAX_RANK)
-            dim[axis++] = n->in[0]->type.dim[i];
+            dim[axis++] = arg_value(n, "self")->type.dim[i];
     }
     *rank = axis;
     return axis < MAX_RANK || function_refuse(f, n, "has too many axes");
@@ -226,9 +227,9 @@ bool emit_index_put(Function *f, const Node *n, Clamp clamp)
 {
     Dim dim[MAX_RANK], stride[MAX_RANK];
     int rank = 0;
-    const Value *x = n->in[0], *values = arg_value(n, 2), *y = n->out[0];
+    const Value *x = arg_value(n, "self"), *values = arg_value(n, "values"), *y = n->out[0];
     (void)clamp;
-    if (arg_bool(n, 3))
+    if (arg_bool(n, "accumulate"))
         return function_refuse(f, n, "has no C for accumulate=True");
     if (!selected(f, n, dim, &rank))
         return false;
@@ -254,11 +255,11 @@ bool emit_cumsum(Function *f, const Node *n, Clamp clamp)
 {
     const char *index[MAX_LOOPS];
     int64_t d = 0;
-    const Value *x = n->in[0], *y = n->out[0];
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
     Type t = value_type(x);
     Dim x_step = DIM(0), y_step = DIM(0), count = DIM(1);
     (void)clamp;
-    if (!dtype_has_c(t.dtype) || !dtype_has_c(y->type.dtype) || !arg_int(n, 1, &d) ||
+    if (!dtype_has_c(t.dtype) || !dtype_has_c(y->type.dtype) || !arg_int(n, "dim", &d) ||
         (dtype_is_float(t.dtype) && !dtype_is_float(y->type.dtype)))
         return function_refuse(f, n, "has no C for these dtypes");
     Nest nest = nest_new(f->e, y->type, 2);
@@ -309,8 +310,8 @@ static const char *statistic(Function *f, const Node *n, int i)
 /* (input, normalized_shape, weight, bias, eps) */
 bool emit_layer_norm(Function *f, const Node *n, Clamp clamp)
 {
-    const Value *x = arg_value(n, 0), *y = n->out[0];
-    int axes = arg_count(n, 1);
+    const Value *x = arg_value(n, "input"), *y = n->out[0];
+    int axes = arg_count(n, "normalized_shape");
     double eps = 0;
     (void)clamp;
     for (int i = 0; i <= n->n_in; i++) {
@@ -318,10 +319,10 @@ bool emit_layer_norm(Function *f, const Node *n, Clamp clamp)
         if (v->type.dtype != ETC_F32 || !c_type_is_dense(f->e, value_type(v)))
             return function_refuse(f, n, "has C for dense float32 only");
     }
-    if (!arg_number(n, 4, &eps))
+    if (!arg_number(n, "eps", &eps))
         return function_refuse(f, n, "wants a number as eps");
     put(&f->body, "    etc_layer_norm_f32(%s, %s, %s, ", function_pointer(f, x),
-        pointer_or_null(f, arg_value(n, 2)), pointer_or_null(f, arg_value(n, 3)));
+        pointer_or_null(f, arg_value(n, "weight")), pointer_or_null(f, arg_value(n, "bias")));
     put_float(&f->body, (float)eps);
     put(&f->body, ", %s, ", f->name_of[y->index]);
     function_dim(f, c_dims_product(f->e, x->type.dim, x->type.rank - axes));

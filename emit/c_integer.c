@@ -20,7 +20,7 @@ static bool check(Function *f, const Node *n)
 static void put_input(Function *f, const Node *n)
 {
     int i = arg_find(n, "input_scale");
-    const Value *x = n->in[0], *scale = arg_value(n, i), *zero = arg_value(n, i + 1);
+    const Value *x = arg_value(n, "input"), *scale = arg_value(n, i), *zero = arg_value(n, i + 1);
     bool has_rows = false;
     if (scale) {
         Dim count = c_dims_product(f->e, scale->type.dim, scale->type.rank);
@@ -50,16 +50,17 @@ static void put_integer(Function *f, const Node *n)
         "    /* sums, scales, bias; scale and zero point of x, their dtypes, has_rows; x_is_signed, "
         "zero;\n     * clamp, is_float, 1 / scale of y; zero point and range of y */\n"
         "    const EtcInteger q = {\n        %s, %s, ",
-        function_pointer(f, arg_value(n, arg_find(n, "sums"))),
-        function_pointer(f, arg_value(n, arg_find(n, "scales"))));
-    put(&f->body, "%s, ", array_or_null(f, arg_value(n, 2)));
+        function_pointer(f, arg_value(n, "sums")),
+        function_pointer(f, arg_value(n, "scales")));
+    put(&f->body, "%s, ", array_or_null(f, arg_value(n, "bias")));
     put_input(f, n);
     put_output(f, n);
 }
 
 static void put_call(Function *f, const Node *n, const char *core, const char *work)
 {
-    const char *x = function_pointer(f, n->in[0]), *w = function_pointer(f, arg_value(n, 1));
+    const char *x = function_pointer(f, arg_value(n, "input")),
+               *w = function_pointer(f, arg_value(n, "weight"));
     put(&f->body, "    etc_%s_i8(%s, %s, %s, &g, &q%s);\n", core, x, w,
         f->name_of[n->out[0]->index], work);
 }
@@ -88,7 +89,7 @@ static int64_t size_at_most(const Value *v, int axis)
 static int64_t picture_bytes(const Node *n)
 {
     enum { ROWS = 8, LANES = 16 };
-    const Value *w = n->in[1];
+    const Value *w = arg_value(n, "weight");
     int64_t sh = geometry(n, 3, 0), sw = geometry(n, 3, 1), rows, pitch, size, data, sums;
     rows = least(size_at_most(n->out[0], 0), ROWS);
     int64_t under = rows + (size_at_most(w, 0) - 1) * geometry(n, 5, 0) / sh;
@@ -102,7 +103,7 @@ static int64_t picture_bytes(const Node *n)
 static int64_t panel_bytes(const Node *n)
 {
     enum { PIXELS = 64, CHANNELS = 16 };
-    const Type w = n->in[1]->type;
+    const Type w = arg_value(n, "weight")->type;
     int64_t terms = type_numel(w) / w.dim[0].value;
     int64_t panel = (terms + 1) / 2 * PIXELS * 4, sums = CHANNELS * PIXELS * 4;
     return panel + (panel / 7 > sums ? panel / 7 : sums);
@@ -112,9 +113,9 @@ static int64_t panel_bytes(const Node *n)
  * with any. */
 static int64_t conv_bytes(const Node *n)
 {
-    const Type w = n->in[1]->type;
+    const Type w = arg_value(n, "weight")->type;
     int64_t groups = 1, most = c_work_bytes(), bytes = panel_bytes(n);
-    arg_int(n, 6, &groups);
+    arg_int(n, "groups", &groups);
     bool is_depthwise = w.dim[1].value == 1 && w.dim[0].value / groups < 4;
     if (is_depthwise && picture_bytes(n) > bytes)
         bytes = picture_bytes(n);
@@ -136,9 +137,9 @@ bool emit_integer_conv(Function *f, const Node *n, Clamp clamp)
 
 bool emit_integer_fc(Function *f, const Node *n, Clamp clamp)
 {
-    const Type x = n->in[0]->type;
+    const Type x = arg_value(n, "input")->type;
     Dim field[3] = {c_dims_product(f->e, x.dim, x.rank - 1), size_of(n->out[0], -1),
-                    size_of(n->in[0], -1)};
+                    size_of(arg_value(n, "input"), -1)};
     (void)clamp;
     if (!check(f, n))
         return false;

@@ -21,13 +21,13 @@ static EtcDtype wider(EtcDtype a, EtcDtype b)
 /* Of a tensor without dimensions or a number only the category counts. */
 static EtcDtype common(const Node *n)
 {
-    Type a = n->in[0]->type;
+    Type a = arg_value(n, "self")->type;
     if (n->n_args < 2)
         return wider(a.dtype, ETC_I64);
-    if (n->arg[1].kind != ARG_VALUE)
-        return n->arg[1].kind == ARG_FLOAT && !dtype_is_float(a.dtype) ? ETC_F32
+    if (arg_get(n, "other").kind != ARG_VALUE)
+        return arg_get(n, "other").kind == ARG_FLOAT && !dtype_is_float(a.dtype) ? ETC_F32
                                                                        : wider(a.dtype, ETC_I64);
-    Type b = n->in[1]->type;
+    Type b = arg_value(n, "other")->type;
     bool same_kind = dtype_is_float(a.dtype) == dtype_is_float(b.dtype);
     if (!a.rank != !b.rank && same_kind)
         return wider(a.rank ? a.dtype : b.dtype, ETC_I64);
@@ -117,13 +117,14 @@ static void put_pair(Each *e, const char *relation, EtcDtype t)
     put(&e->f->body, "(");
     put_operand(e, 0, type);
     put(&e->f->body, "%s)%s(", zero, relation);
-    if (e->n->arg[1].kind == ARG_VALUE) {
-        put_operand(e, e->n->arg[1].slot, type);
-    } else if (t == ETC_I64 && dtype_is_int(e->n->in[0]->type.dtype)) { /* it may wrap */
-        put(&e->f->body, "(int64_t)(%s)", c_type(e->n->in[0]->type.dtype));
-        put_number(e->f, &e->n->arg[1], t);
+    if (arg_get(e->n, "other").kind == ARG_VALUE) {
+        put_operand(e, arg_get(e->n, "other").slot, type);
+    } else if (t == ETC_I64 &&
+               dtype_is_int(arg_value(e->n, "self")->type.dtype)) { /* it may wrap */
+        put(&e->f->body, "(int64_t)(%s)", c_type(arg_value(e->n, "self")->type.dtype));
+        put_number(e->f, &e->n->arg[arg_of(e->n, "other")], t);
     } else {
-        put_number(e->f, &e->n->arg[1], t);
+        put_number(e->f, &e->n->arg[arg_of(e->n, "other")], t);
     }
     put(&e->f->body, "%s)", zero);
 }
@@ -134,7 +135,8 @@ bool emit_compare(Function *f, const Node *n, Clamp clamp)
     EtcDtype t = common(n), to = n->out[0]->type.dtype;
     bool is_not = n->op == OP_LOGICAL_NOT || (n->op == OP_BITWISE_NOT && to == ETC_BOOL);
     (void)clamp;
-    if (n->n_args > 1 && n->arg[1].kind != ARG_VALUE && !is_number(&n->arg[1]))
+    if (n->n_args > 1 && arg_get(n, "other").kind != ARG_VALUE &&
+        !is_number(&n->arg[arg_of(n, "other")]))
         return function_refuse(f, n, "wants a number to compare with");
     if (!each_open(&e, f, n))
         return false;
@@ -181,8 +183,9 @@ bool emit_where(Function *f, const Node *n, Clamp clamp)
         return false;
     put_result(&e);
     put(&f->body, "(*(");
-    nest_address(f, &e.nest, n->arg[0].slot, function_pointer(f, n->in[n->arg[0].slot]),
-                 e.nest.rank, e.index);
+    nest_address(f, &e.nest, arg_get(n, "condition").slot,
+                 function_pointer(f, n->in[arg_get(n, "condition").slot]), e.nest.rank,
+                 e.index);
     put(&f->body, ") != 0) ? ");
     put_choice(&e, 1);
     put(&f->body, " : ");
@@ -198,8 +201,8 @@ bool emit_where(Function *f, const Node *n, Clamp clamp)
 static bool get_axes(const Node *n, int rank, bool *goes)
 {
     int64_t list[MAX_RANK];
-    int count = arg_count(n, 1);
-    if (n->arg[1].kind == ARG_LIST && !arg_ints(n, 1, list, MAX_RANK))
+    int count = arg_count(n, "dim");
+    if (arg_get(n, "dim").kind == ARG_LIST && !arg_ints(n, "dim", list, MAX_RANK))
         return false;
     for (int i = 0; i < rank; i++)
         goes[i] = !count;
@@ -232,10 +235,10 @@ static void put_start(Function *f, const Node *n)
 static void put_join(Function *f, const Node *n, const Nest *all, const char *const *index,
                      int indent)
 {
-    const char *x = function_pointer(f, n->in[0]), *y = f->name_of[n->out[0]->index];
+    const char *x = function_pointer(f, arg_value(n, "self")), *y = f->name_of[n->out[0]->index];
     Text *t = &f->body;
     if (n->op == OP_SUM_DIM) {
-        bool is_bool = n->in[0]->type.dtype == ETC_BOOL;
+        bool is_bool = arg_value(n, "self")->type.dtype == ETC_BOOL;
         put(t, "%*s", indent, "");
         put_place(f, all, 1, y, index);
         put(t, " = (%s)((uint64_t)", c_type(n->out[0]->type.dtype));
@@ -262,8 +265,8 @@ static void put_join(Function *f, const Node *n, const Nest *all, const char *co
 bool emit_any(Function *f, const Node *n, Clamp clamp)
 {
     const char *index[MAX_LOOPS];
-    const Value *x = n->in[0], *y = n->out[0];
-    bool goes[MAX_RANK], keepdim = arg_bool(n, 2);
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
+    bool goes[MAX_RANK], keepdim = arg_bool(n, "keepdim");
     Dim stride[MAX_RANK];
     (void)clamp;
     if (!dtype_has_c(x->type.dtype) || !get_axes(n, x->type.rank, goes))
@@ -301,9 +304,10 @@ bool emit_arange(Function *f, const Node *n, Clamp clamp)
     Dim from = DIM(0), by = DIM(0);
     EtcDtype to = n->out[0]->type.dtype;
     (void)clamp;
-    bool is_float = n->arg[0].kind == ARG_FLOAT || n->arg[2].kind == ARG_FLOAT;
-    if (is_float ? !arg_number(n, 0, &start) || !arg_number(n, 2, &step)
-                 : !arg_dim(n, 0, &from) || !arg_dim(n, 2, &by))
+    bool is_float = arg_get(n, "start").kind == ARG_FLOAT ||
+                    arg_get(n, "step").kind == ARG_FLOAT;
+    if (is_float ? !arg_number(n, "start", &start) || !arg_number(n, "step", &step)
+                 : !arg_dim(n, "start", &from) || !arg_dim(n, "step", &by))
         return function_refuse(f, n, "wants numbers as bounds");
     if (!each_open(&e, f, n))
         return false;

@@ -25,10 +25,10 @@ static Dim add(Function *f, Dim a, Dim b)
 }
 
 /* Dimension argument `i`, from 0. */
-static int axis(const Node *n, int i, int rank)
+static int axis(const Node *n, int rank)
 {
     int64_t d = 0;
-    arg_int(n, i, &d);
+    arg_int(n, "dim", &d);
     return (int)(d < 0 ? d + rank : d);
 }
 
@@ -38,7 +38,7 @@ static bool copy_as(Function *f, const Node *n, Dim start, const Dim *x_stride)
     Dim y_stride[MAX_RANK];
     const Value *y = n->out[0];
     type_strides(f->e, y->type, y_stride);
-    const char *x = offset_by(f, function_pointer(f, n->in[0]), start);
+    const char *x = offset_by(f, function_pointer(f, arg_value(n, "self")), start);
     put_copy(f, y->type, x, x_stride, f->name_of[y->index], y_stride);
     return true;
 }
@@ -48,7 +48,7 @@ bool emit_view(Function *f, const Node *n, Clamp clamp)
     Dim stride[MAX_RANK];
     Type t = n->out[0]->type;
     (void)clamp;
-    if (!c_type_is_dense(f->e, value_type(n->in[0])))
+    if (!c_type_is_dense(f->e, value_type(arg_value(n, "self"))))
         return function_refuse(f, n, "cannot reshape a tensor with gaps");
     t.stride = NULL;
     type_strides(f->e, t, stride);
@@ -59,11 +59,11 @@ bool emit_permute(Function *f, const Node *n, Clamp clamp)
 {
     Dim from[MAX_RANK], stride[MAX_RANK];
     int64_t order[MAX_RANK];
-    int rank = n->in[0]->type.rank;
+    int rank = arg_value(n, "self")->type.rank;
     (void)clamp;
-    if (!arg_ints(n, 1, order, MAX_RANK))
+    if (!arg_ints(n, "dims", order, MAX_RANK))
         return function_refuse(f, n, "wants a constant permutation");
-    type_strides(f->e, value_type(n->in[0]), from);
+    type_strides(f->e, value_type(arg_value(n, "self")), from);
     for (int i = 0; i < rank; i++)
         stride[i] = from[order[i] < 0 ? order[i] + rank : order[i]];
     return copy_as(f, n, DIM(0), stride);
@@ -73,7 +73,7 @@ bool emit_expand(Function *f, const Node *n, Clamp clamp)
 {
     Nest nest = nest_new(f->e, n->out[0]->type, 1);
     (void)clamp;
-    nest_operand(f->e, &nest, 0, value_type(n->in[0]));
+    nest_operand(f->e, &nest, 0, value_type(arg_value(n, "self")));
     return copy_as(f, n, DIM(0), nest.stride[0]);
 }
 
@@ -87,9 +87,9 @@ static bool has_sign(Dim d)
 static bool emit_select(Function *f, const Node *n)
 {
     Dim from[MAX_RANK], stride[MAX_RANK], at;
-    Type t = value_type(n->in[0]);
-    int d = axis(n, 1, t.rank), k = 0;
-    if (!arg_dim(n, 2, &at) || !has_sign(at))
+    Type t = value_type(arg_value(n, "self"));
+    int d = axis(n, t.rank), k = 0;
+    if (!arg_dim(n, "index", &at) || !has_sign(at))
         return function_refuse(f, n, "wants the index as a number of known sign");
     if (dim_upper(at) < 0)
         at = add(f, t.dim[d], at);
@@ -105,12 +105,13 @@ bool emit_slice(Function *f, const Node *n, Clamp clamp)
 {
     Dim stride[MAX_RANK], start = DIM(0), step = DIM(1);
     Program *p = f->e->method->program;
-    Type t = value_type(n->in[0]);
+    Type t = value_type(arg_value(n, "self"));
     (void)clamp;
     if (n->op == OP_SELECT_INT)
         return emit_select(f, n);
-    int d = axis(n, 1, t.rank);
-    if ((n->arg[2].kind != ARG_NONE && !arg_dim(n, 2, &start)) || !arg_dim(n, 4, &step))
+    int d = axis(n, t.rank);
+    if ((arg_get(n, "start").kind != ARG_NONE && !arg_dim(n, "start", &start)) ||
+        !arg_dim(n, "step", &step))
         return function_refuse(f, n, "wants its bounds as numbers");
     if (dim_upper(start) < 0)
         start = dim_max(p, add(f, t.dim[d], start), DIM(0));
@@ -144,7 +145,7 @@ Concat concat_of(Emit *e, const Node *n)
 {
     Dim at = DIM(0);
     Concat c = {.at = NEW(e->a, Dim, n->n_in + 1), .moves = NEW(e->a, bool, n->n_in + 1)};
-    int d = axis(n, 1, n->out[0]->type.rank);
+    int d = axis(n, n->out[0]->type.rank);
     type_strides(e, n->out[0]->type, c.stride);
     for (int i = 0; i < n->n_in; i++) {
         const Value *x = n->in[i];
@@ -276,17 +277,17 @@ bool emit_pad(Function *f, const Node *n, Clamp clamp)
     Dim x_stride[MAX_RANK], y_stride[MAX_RANK], dim[MAX_RANK], pad[2 * MAX_RANK];
     Dim from = DIM(0), to = DIM(0);
     Program *p = f->e->method->program;
-    Type t = value_type(n->in[0]);
+    Type t = value_type(arg_value(n, "self"));
     const Value *y = n->out[0];
     (void)clamp;
-    if (!arg_dims(n, 1, pad, 2 * MAX_RANK))
+    if (!arg_dims(n, "pad", pad, 2 * MAX_RANK))
         return function_refuse(f, n, "wants padding that sizes tell");
     if (!put_fill(f, n, y, 2))
         return false;
     type_strides(f->e, t, x_stride);
     type_strides(f->e, y->type, y_stride);
     memcpy(dim, t.dim, (size_t)t.rank * sizeof *dim);
-    for (int i = 0; i < arg_count(n, 1) / 2; i++) {
+    for (int i = 0; i < arg_count(n, "pad") / 2; i++) {
         int d = t.rank - 1 - i;
         Dim crop = dim_max(p, dim_sub(p, DIM(0), pad[2 * i]), DIM(0));
         Dim cut = dim_add(p, crop, dim_max(p, dim_sub(p, DIM(0), pad[2 * i + 1]), DIM(0)));
@@ -295,7 +296,7 @@ bool emit_pad(Function *f, const Node *n, Clamp clamp)
         dim[d] = dim_sub(p, dim[d], cut);
     }
     t.dim = dim;
-    put_copy(f, t, offset_by(f, function_pointer(f, n->in[0]), from), x_stride,
+    put_copy(f, t, offset_by(f, function_pointer(f, arg_value(n, "self")), from), x_stride,
              offset_by(f, f->name_of[y->index], to), y_stride);
     return true;
 }
@@ -319,7 +320,7 @@ static void put_cast(Text *t, EtcDtype from, EtcDtype to)
 bool emit_cast(Function *f, const Node *n, Clamp clamp)
 {
     const char *index[MAX_LOOPS];
-    const Value *x = n->in[0], *y = n->out[0];
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
     EtcDtype from = x->type.dtype, to = y->type.dtype;
     (void)clamp;
     if (!has_cast(from) || !has_cast(to))

@@ -21,8 +21,9 @@ static const char *core_of(EtcDtype t)
 
 bool emit_packed(Function *f, const Node *n, Clamp clamp)
 {
-    const Value *x = arg_value(n, 0), *w = arg_value(n, 1), *scale = arg_value(n, 2);
-    const Value *zero = arg_value(n, 3), *bias = arg_value(n, 4), *y = n->out[0];
+    const Value *x = arg_value(n, "input"), *w = arg_value(n, "weight"),
+                *scale = arg_value(n, "scales");
+    const Value *zero = arg_value(n, "zero_points"), *bias = arg_value(n, "bias"), *y = n->out[0];
     const Value *const floats[3] = {x, bias, y};
     Dim k = size_of(x, -1), groups = scale ? size_of(scale, 1) : DIM(1);
     Dim field[4] = {c_dims_product(f->e, x->type.dim, x->type.rank - 1), size_of(y, -1), k,
@@ -46,8 +47,9 @@ bool emit_packed(Function *f, const Node *n, Clamp clamp)
 
 bool emit_table(Function *f, const Node *n, Clamp clamp)
 {
-    const Value *w = arg_value(n, 0), *scale = arg_value(n, 1), *zero = arg_value(n, 2);
-    const Value *index = arg_value(n, 5), *y = n->out[0];
+    const Value *w = arg_value(n, "weight"), *scale = arg_value(n, "weight_scales"),
+                *zero = arg_value(n, "weight_zero_points");
+    const Value *index = arg_value(n, "indices"), *y = n->out[0];
     const Value *const floats[3] = {scale, zero, y};
     Program *p = f->e->method->program;
     Dim groups = scale->type.rank == 2 ? size_of(scale, 1) : DIM(1);

@@ -26,8 +26,8 @@ typedef struct Loop {
 static const CRow *find_row(const Node *n)
 {
     const char *name = op_info[n->op].expr;
-    if (n->op == OP_GELU && n->n_args > 1 && n->arg[1].kind == ARG_STRING &&
-        !strcmp(n->arg[1].str, "tanh"))
+    if (n->op == OP_GELU && n->n_args > 1 && arg_get(n, "approximate").kind == ARG_STRING &&
+        !strcmp(arg_get(n, "approximate").str, "tanh"))
         name = "gelu_tanh";
     for (int i = 0; i < c_n_rows; i++)
         if (!strcmp(c_row[i].name, name))
@@ -348,7 +348,7 @@ static bool only_moves_halves(const Loop *l, const bool *skip, const Value *root
     EtcDtype t = root->type.dtype;
     bool ok = t == ETC_F16 || t == ETC_BF16;
     for (const Node *m = l->body->first; ok && m; m = m->next)
-        ok = !is_member(m, skip) || (m->op == OP_CLONE && m->in[0]->type.dtype == t);
+        ok = !is_member(m, skip) || (m->op == OP_CLONE && arg_value(m, "self")->type.dtype == t);
     return ok;
 }
 
@@ -438,13 +438,15 @@ static void put_numbers(Text *t, const double *v, int n)
 /* Quantize or dequantize per tensor: integers are floats without a fraction here. */
 static void put_scaling(const Loop *l, const Node *n)
 {
-    double v[4] = {0}; /* scale or 1 / scale, zero point, range */
+    double scale = 1, zero = 0, lo = 0, hi = 0;
     bool undoes = n->op == OP_DEQUANTIZE_PER_TENSOR;
-    for (int i = 0; i < 4; i++)
-        arg_number(n, 1 + i, &v[i]);
-    const double dq[2] = {v[1], v[0]}, q[4] = {1 / v[0], v[1], v[2], v[3]};
+    arg_number(n, "scale", &scale);
+    arg_number(n, "zero_point", &zero);
+    arg_number(n, "quant_min", &lo);
+    arg_number(n, "quant_max", &hi);
+    const double dq[2] = {zero, scale}, q[4] = {1 / scale, zero, lo, hi};
     put(&l->f->body, "etc_%s_lanes(%s", undoes ? "dequantize" : "quantize",
-        l->f->name_of[n->in[0]->index]);
+        l->f->name_of[arg_value(n, "input")->index]);
     put_numbers(&l->f->body, undoes ? dq : q, undoes ? 2 : 4);
     put(&l->f->body, ")");
 }

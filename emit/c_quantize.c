@@ -22,11 +22,11 @@ static bool check(Function *f, const Node *n)
 /* outer, n and inner of x seen as [outer, n, inner] */
 static void sizes(Function *f, const Node *n, Dim *dim)
 {
-    const Type t = n->in[0]->type;
+    const Type t = arg_value(n, "input")->type;
     int64_t axis = 0;
     int from = 0, to = 0; /* the axes whose elements have scales of their own */
     if (n->op == OP_QUANTIZE_PER_CHANNEL || n->op == OP_DEQUANTIZE_PER_CHANNEL) {
-        arg_int(n, 3, &axis);
+        arg_int(n, "axis", &axis);
         from = (int)(axis < 0 ? axis + t.rank : axis);
         to = from + 1;
     } else if (n->op == OP_QUANTIZE_PER_TOKEN || n->op == OP_DEQUANTIZE_PER_TOKEN) {
@@ -40,16 +40,17 @@ static void sizes(Function *f, const Node *n, Dim *dim)
 static bool emit_choose(Function *f, const Node *n)
 {
     bool rows = n->op == OP_CHOOSE_QPARAMS_PER_TOKEN;
-    const Type t = n->in[0]->type;
+    const Type t = arg_value(n, "input")->type;
     double eps = 1.1920928955078125e-07;
     int64_t lo = -128, hi = 127;
-    if (!rows && (!arg_int(n, 1, &lo) || !arg_int(n, 2, &hi) || !arg_number(n, 3, &eps)))
+    if (!rows && (!arg_int(n, "quant_min", &lo) || !arg_int(n, "quant_max", &hi) ||
+                  !arg_number(n, "eps", &eps)))
         return function_refuse(f, n, "wants a known range");
-    const char *i = names_make(f->names, "", "i"), *x = function_pointer(f, n->in[0]);
+    const char *i = names_make(f->names, "", "i"), *x = function_pointer(f, arg_value(n, "input"));
     put(&f->body, "    for (int64_t %s = 0; %s < ", i, i);
     function_dim(f, rows ? c_dims_product(f->e, t.dim, t.rank - 1) : DIM(1));
     put(&f->body, "; %s++) {\n        etc_choose_f32(%s + (%s * ", i, x, i);
-    Dim n_each = rows ? size_of(n->in[0], -1) : c_dims_product(f->e, t.dim, t.rank);
+    Dim n_each = rows ? size_of(arg_value(n, "input"), -1) : c_dims_product(f->e, t.dim, t.rank);
     function_dim(f, n_each);
     put(&f->body, "), ");
     function_dim(f, n_each);
@@ -77,7 +78,7 @@ static bool points(Function *f, const Node *n, const char **scale, const char **
         *zero = array_or_null(f, z);
         return true;
     }
-    if (!arg_number(n, 1, &by) || !arg_int(n, 2, &at))
+    if (!arg_number(n, "scale", &by) || !arg_int(n, "zero_point", &at))
         return function_refuse(f, n, "wants a known scale and zero point");
     of[0] = (Type){.dtype = ETC_F64};
     of[1] = (Type){.dtype = ETC_I64};
@@ -105,8 +106,8 @@ bool emit_quantize(Function *f, const Node *n, Clamp clamp)
     bool channels = n->op == OP_QUANTIZE_PER_CHANNEL || n->op == OP_DEQUANTIZE_PER_CHANNEL;
     bool tokens = n->op == OP_QUANTIZE_PER_TOKEN || n->op == OP_DEQUANTIZE_PER_TOKEN;
     bool undoes = n->out[0]->type.dtype == ETC_F32;
-    EtcDtype q = undoes ? n->in[0]->type.dtype : n->out[0]->type.dtype;
-    if (!is_whole(q) || q == ETC_I64 || (!undoes && n->in[0]->type.dtype != ETC_F32) ||
+    EtcDtype q = undoes ? arg_value(n, "input")->type.dtype : n->out[0]->type.dtype;
+    if (!is_whole(q) || q == ETC_I64 || (!undoes && arg_value(n, "input")->type.dtype != ETC_F32) ||
         !arg_int(n, channels ? 4 : 3, &lo) || !arg_int(n, channels ? 5 : 4, &hi) ||
         !points(f, n, &scale, &zero, of))
         return function_refuse(f, n, "has no C for these dtypes");
@@ -121,6 +122,6 @@ bool emit_quantize(Function *f, const Node *n, Clamp clamp)
     put(&f->body, ", %d, %d, %d, %d, %d};\n    etc_%s_f32(%s, %s, %s, %s, &g);\n", (int)q,
         (int)of[0].dtype, (int)of[1].dtype, (channels || tokens) && of[0].dtype == ETC_F64, tokens,
         undoes ? "dequantize" : "quantize", f->name_of[n->out[0]->index],
-        function_pointer(f, n->in[0]), scale, zero);
+        function_pointer(f, arg_value(n, "input")), scale, zero);
     return true;
 }

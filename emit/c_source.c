@@ -719,7 +719,7 @@ static void find_items(Emit *e)
         if (n->op == OP_LOCAL_SCALAR_DENSE && n->out[0]->type.dim &&
             dim_is_linear(*n->out[0]->type.dim, &s, &scale, &offset) && scale == 1 && !offset &&
             !e->item_of[s->index])
-            e->item_of[s->index] = n->in[0];
+            e->item_of[s->index] = arg_value(n, "self");
 }
 
 /* Outputs that are numbers. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CONV_STRIDE = 3, CONV_DILATION = 5, CONV_TRANSPOSED = 6, MAX_STAGES = 4 };
+enum { MAX_STAGES = 4 };
 
 typedef struct Stages {
     const Node *conv[MAX_STAGES];
@@ -15,11 +15,11 @@ typedef struct Stages {
 static bool is_stage(const Node *n, const Value *x)
 {
     int64_t v[2];
-    const Value *w = arg_value(n, 1);
-    if (n->op != OP_CONVOLUTION || arg_bool(n, CONV_TRANSPOSED) || n->in[0] != x || !w ||
-        w->type.rank != 4 || n->out[0]->type.rank != 4 || arg_count(n, CONV_STRIDE) < 1 ||
-        arg_count(n, CONV_DILATION) < 1 || !arg_ints(n, CONV_STRIDE, v, 2) ||
-        !arg_ints(n, CONV_DILATION, v, 2))
+    const Value *w = arg_value(n, "weight");
+    if (n->op != OP_CONVOLUTION || arg_bool(n, "transposed") || arg_value(n, "input") != x ||
+        !w || w->type.rank != 4 || n->out[0]->type.rank != 4 || arg_count(n, "stride") < 1 ||
+        arg_count(n, "dilation") < 1 || !arg_ints(n, "stride", v, 2) ||
+        !arg_ints(n, "dilation", v, 2))
         return false;
     return type_is_static(w->type) && !n->out[0]->type.dim[1].expr &&
            type_bytes(n->out[0]->type) != INT64_MAX;
@@ -32,13 +32,13 @@ static bool find_stages(Function *f, const Graph *body, bool *skip, Stages *s)
     for (const Node *n = body->first; n; n = n->next) {
         if (!strcmp(op_info[n->op].c, "pointwise"))
             continue;
-        if (s->n == MAX_STAGES || !is_stage(n, x ? x : n->in[0]))
+        if (s->n == MAX_STAGES || !is_stage(n, x ? x : arg_value(n, "input")))
             return false;
         x = n->out[0];
         skip[x->index] = true;
         s->clamp[s->n] = (Clamp){-INFINITY, INFINITY};
         const Node *next = sole_reader(body, x);
-        if (next && next->in[0] == x && node_clamp(next, &s->clamp[s->n])) {
+        if (next && first_operand(next) == x && node_clamp(next, &s->clamp[s->n])) {
             skip[next->out[0]->index] = true;
             f->name_of[next->out[0]->index] = f->name_of[x->index];
             x = next->out[0];
@@ -56,10 +56,10 @@ static bool check_rows(const Stages *s)
         int64_t height = dim_upper(s->conv[i]->out[0]->type.dim[2]);
         if (i + 1 < s->n) {
             const Node *next = s->conv[i + 1];
-            arg_ints(next, CONV_STRIDE, stride, 2);
-            arg_ints(next, CONV_DILATION, dilation, 2);
+            arg_ints(next, "stride", stride, 2);
+            arg_ints(next, "dilation", dilation, 2);
             need = (s->rows[i + 1] - 1) * stride[0] +
-                   (arg_value(next, 1)->type.dim[2].value - 1) * dilation[0] + 1;
+                   (arg_value(next, "weight")->type.dim[2].value - 1) * dilation[0] + 1;
         }
         need = need < height ? need : height;
         if (s->rows[i] < need || s->rows[i] > height)
@@ -81,8 +81,8 @@ static int64_t lines_of(const Stages *s)
 bool emit_stages(Function *f, const Node *group, const Graph *body, bool *skip)
 {
     Stages s = {.n = 0};
-    if (!find_stages(f, body, skip, &s) || arg_count(group, 3) != s.n ||
-        !arg_ints(group, 3, s.rows, MAX_STAGES) || !check_rows(&s))
+    if (!find_stages(f, body, skip, &s) || arg_count(group, "tile") != s.n ||
+        !arg_ints(group, "tile", s.rows, MAX_STAGES) || !check_rows(&s))
         return function_refuse(f, group, "runs plain convolutions one after the other by rows, "
                                          "with lines as `tile` says");
     put(&f->body, "    const EtcStage stage[%d] = {\n", s.n);
@@ -90,7 +90,8 @@ bool emit_stages(Function *f, const Node *group, const Graph *body, bool *skip)
         if (!emit_stage(f, s.conv[i], s.clamp[i], (int)s.rows[i]))
             return false;
     put(&f->body, "    };\n");
-    emit_stream(f, s.conv[0]->in[0], s.conv[s.n - 1]->out[0], s.n, (int)s.rows[s.n - 1]);
+    emit_stream(f, arg_value(s.conv[0], "input"), s.conv[s.n - 1]->out[0], s.n,
+                (int)s.rows[s.n - 1]);
     int64_t lines = lines_of(&s);
     f->e->lines_bytes = lines > f->e->lines_bytes ? lines : f->e->lines_bytes;
     return true;

@@ -22,8 +22,18 @@ Type value_type(const Value *v)
 /* The IR's text of an expression is C once symbols have their C names and functions a prefix. */
 static void put_expression(Emit *e, Text *t, const char *s)
 {
+    static const char least[] = "-9223372036854775808"; /* C has no such literal */
+    const char *start = s;
     while (*s) {
         size_t word = strcspn(s, "%fm");
+        const char *at = strstr(s, least);
+        if (at && at < s + word) {
+            put_n(t, s, (size_t)(at - s));
+            put(t, at == start || strchr("(,", at[-1]) ? "" : "+");
+            put_int(t, INT64_MIN);
+            s = at + strlen(least);
+            continue;
+        }
         put_n(t, s, word);
         s += word;
         if (*s == '%') {
@@ -184,14 +194,15 @@ static bool put_constant(Emit *e, Text *t, const Arg *a)
 bool put_scalar_of(Emit *e, Text *t, const Value *v)
 {
     const Node *n = v->def;
-    if (n && n->op == OP_CONSTANT && n->arg[0].kind != ARG_VALUE)
-        return put_constant(e, t, &n->arg[0]);
-    bool is_item = n && n->op == OP_LOCAL_SCALAR_DENSE && dtype_has_c(n->in[0]->type.dtype);
+    if (n && n->op == OP_CONSTANT && arg_get(n, "value").kind != ARG_VALUE)
+        return put_constant(e, t, &n->arg[arg_of(n, "value")]);
+    bool is_item = n && n->op == OP_LOCAL_SCALAR_DENSE &&
+                   dtype_has_c(arg_value(n, "self")->type.dtype);
     if (!is_item)
         return diag_unsupported(e->d, n ? n->loc : (Loc){.file = e->p->name},
                                 "emit-c has no C for this number");
     put(t, "(%s)*(", c_type(v->type.dtype));
-    put_pointer(e, t, n->in[0]);
+    put_pointer(e, t, arg_value(n, "self"));
     put(t, ")");
     return true;
 }

@@ -94,7 +94,7 @@ static bool is_free_view(const Scope *s, const Node *n)
 
 static void show_view(Scope *s, const Node *n)
 {
-    const Value *in = arg_value(n, 0), *out = n->out[0];
+    const Value *in = arg_value(n, "self"), *out = n->out[0];
     int value = value_of(s, in);
     s->root[out->index] = s->root[in->index];
     if (out->place.pool <= 0)
@@ -170,8 +170,8 @@ static void delegate_call(Scope *s, const Node *n)
 {
     Plan *p = s->plan;
     PteFile *e = p->file;
-    const Value *blob = arg_value(n, 0);
-    int n_in = arg_count(n, 1), *arg = NEW(e->arena, int, n_in + n->n_out + 1);
+    const Value *blob = arg_value(n, "blob");
+    int n_in = arg_count(n, "args"), *arg = NEW(e->arena, int, n_in + n->n_out + 1);
     if (!blob->state || blob->state->kind != ST_BLOB) {
         fault(e, n->loc, "its first argument is no blob");
         return;
@@ -179,7 +179,7 @@ static void delegate_call(Scope *s, const Node *n)
     if (!pte_has_bytes(e, blob->state, type_bytes(blob->state->type)))
         return;
     for (int i = 0; i < n_in; i++)
-        arg[i] = value_of(s, arg_list_value(n, 1, i));
+        arg[i] = value_of(s, arg_list_value(n, "args", i));
     define_outs(s, n, arg + n_in);
     FlatRef table = delegate_table(e, blob->state);
     PUSH(e->arena, p->delegate, p->n_delegates, table);
@@ -194,7 +194,7 @@ static bool is_run_of_operands(const Node *n)
 {
     int64_t axis;
     Type y = n->out[0]->type;
-    bool ok = n->op == OP_CAT && arg_int(n, 1, &axis) && axis < y.rank && type_is_static(y);
+    bool ok = n->op == OP_CAT && arg_int(n, "dim", &axis) && axis < y.rank && type_is_static(y);
     for (int i = 0; ok && i < axis; i++)
         ok = y.dim[i].value == 1;
     for (int i = 0; ok && i < n->n_in; i++)
@@ -266,12 +266,12 @@ static void branch(Scope *outer, const Node *n, int which, const int *result)
 {
     const Graph *g = n->arg[which].graph;
     Scope s = scope_new(outer->plan, g);
-    if (g->n_in != arg_count(n, 3) || g->n_out != n->n_out) {
+    if (g->n_in != arg_count(n, "operands") || g->n_out != n->n_out) {
         fault(s.plan->file, n->loc, "a branch takes or returns another number of values");
         return;
     }
     for (int i = 0; i < g->n_in; i++) {
-        const Value *from = arg_list_value(n, 3, i), *to = g->in[i];
+        const Value *from = arg_list_value(n, "operands", i), *to = g->in[i];
         s.value[to->index] = from ? value_of(outer, from) + 1 : literal_null(s.plan) + 1;
         s.buffer[to->index] = from ? outer->buffer[from->index] : 0;
         s.root[to->index] = to;
@@ -290,7 +290,7 @@ static void branch(Scope *outer, const Node *n, int which, const int *result)
 static void cond(Scope *s, const Node *n)
 {
     Plan *p = s->plan;
-    const Value *pred = arg_value(n, 0);
+    const Value *pred = arg_value(n, "pred");
     int *result = NEW(p->file->arena, int, n->n_out + 1);
     if (!pred || pred->type.is_none || pred->type.dtype != ETC_BOOL) {
         fault(p->file, n->loc, "its condition is not a bool");
@@ -317,9 +317,9 @@ static void stand_in(Scope *s, const Value *v)
 /* A constant is an EValue that nothing writes. */
 static void constant(Scope *s, const Node *n)
 {
-    const Value *out = n->out[0], *same = arg_value(n, 0);
-    int value = same ? value_of(s, same) : literal_value(s->plan, &n->arg[0]);
-    if (n->arg[0].kind == ARG_INT && n->arg[0].dim.expr)
+    const Value *out = n->out[0], *same = arg_value(n, "value");
+    int value = same ? value_of(s, same) : literal_value(s->plan, &n->arg[arg_of(n, "value")]);
+    if (arg_get(n, "value").kind == ARG_INT && arg_get(n, "value").dim.expr)
         fault(s->plan->file, n->loc, "is a size that no prim op computes");
     s->value[out->index] = value + 1;
     s->root[out->index] = out;
@@ -353,7 +353,7 @@ static int compare(Scope *s, const Node *n, const char *op, int bound)
 /* One number: both ends are the same value or the same plain integer. */
 static bool is_one_number(const Node *n)
 {
-    const Arg *lo = &n->arg[1], *hi = &n->arg[2];
+    const Arg *lo = &n->arg[arg_of(n, "lo")], *hi = &n->arg[arg_of(n, "hi")];
     if (lo->kind == ARG_VALUE && hi->kind == ARG_VALUE)
         return n->in[lo->slot] == n->in[hi->slot];
     return lo->kind == ARG_INT && hi->kind == ARG_INT && dim_equal(lo->dim, hi->dim);
@@ -365,7 +365,8 @@ static void check_range(Scope *s, const Node *n)
 {
     Plan *p = s->plan;
     bool is_one = is_one_number(n);
-    bool has_lo = n->arg[1].kind != ARG_NONE, has_hi = n->arg[2].kind != ARG_NONE && !is_one;
+    bool has_lo = arg_get(n, "lo").kind != ARG_NONE,
+         has_hi = arg_get(n, "hi").kind != ARG_NONE && !is_one;
     const char *first = is_one ? "executorch_prim::eq.Scalar" : "executorch_prim::ge.Scalar";
     int low = has_lo ? compare(s, n, first, 1) : -1;
     int high = has_hi ? compare(s, n, "executorch_prim::le.Scalar", 2) : -1;
@@ -375,7 +376,7 @@ static void check_range(Scope *s, const Node *n)
     if (high >= 0)
         p->instr[high].b = p->n_instrs;
     call3(p, "executorch_prim::sym_max.Scalar", argument_value(s, n, 0),
-          literal_text(p, n->arg[3].str), scratch_once(p, ETC_I64, &p->unread));
+          literal_text(p, arg_get(n, "what").str), scratch_once(p, ETC_I64, &p->unread));
     p->instr[past].b = p->n_instrs;
 }
 

@@ -56,14 +56,14 @@ int64_t cost_mm(const Node *n)
 
 int64_t cost_baddbmm(const Node *n)
 {
-    const Value *a = arg_value(n, 1);
+    const Value *a = arg_value(n, "batch1");
     return a && a->type.rank == 3 ? times(numel(n->out[0]), dim_upper(a->type.dim[2])) : 0;
 }
 
 /* Scores of every pair of a query and a key, then as many weights for the values. */
 int64_t cost_attention(const Node *n)
 {
-    const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *y = n->out[0];
+    const Value *q = arg_value(n, "query"), *k = arg_value(n, "key"), *y = n->out[0];
     if (!q || !k || k->type.rank < 2)
         return 0;
     return times(plus(numel(q), numel(y)), dim_upper(k->type.dim[k->type.rank - 2]));
@@ -77,19 +77,19 @@ int64_t cost_linear(const Node *n)
 /* A filter per output, or where transposed per input. */
 int64_t cost_conv(const Node *n)
 {
-    const Value *x = arg_value(n, 0), *w = arg_value(n, 1);
+    const Value *x = arg_value(n, "input"), *w = arg_value(n, "weight");
     if (!x || !w || w->type.rank < 1)
         return 0;
-    bool transposed = n->op == OP_CONVOLUTION && arg_bool(n, 6);
+    bool transposed = n->op == OP_CONVOLUTION && arg_bool(n, "transposed");
     return times(numel(transposed ? x : n->out[0]), row(w));
 }
 
 int64_t cost_pool(const Node *n)
 {
     int64_t kernel[2] = {1, 1};
-    if (!arg_ints(n, 1, kernel, 2))
+    if (!arg_ints(n, "kernel_size", kernel, 2))
         return INT64_MAX;
-    if (arg_count(n, 1) == 1)
+    if (arg_count(n, "kernel_size") == 1)
         kernel[1] = kernel[0];
     return times(numel(n->out[0]), times(kernel[0], kernel[1]));
 }

@@ -383,7 +383,7 @@ static bool lies_in(const Slot *inner, const Slot *outer)
 /* A planned view inside the bytes it views costs nothing: no code, no instruction. */
 static bool is_free_view(const Run *r, const Node *n)
 {
-    const Value *of = arg_value(n, 0);
+    const Value *of = first_operand(n);
     return op_info[n->op].flags & VIEW && of && n->n_out &&
            lies_in(&r->slot[n->out[0]->index], &r->slot[of->index]);
 }
@@ -406,7 +406,7 @@ static void place_part(EtcTensor *all, const EtcTensor *t, int axis, int64_t fro
 static int64_t axis_of(const Node *n, int rank)
 {
     int64_t axis = 0;
-    arg_int(n, 1, &axis);
+    arg_int(n, "dim", &axis);
     return axis + (axis < 0 ? rank : 0);
 }
 

@@ -167,7 +167,7 @@ static void name_item(Program *p, Value *v, const Node *n, bool *told, int n_tol
         return;
     }
     dim_range(d, &lo, &hi);
-    s = program_symbol(p, arena_printf(p->arena, "%s.element", n->in[0]->name), lo, hi);
+    s = program_symbol(p, arena_printf(p->arena, "%s.element", arg_value(n, "self")->name), lo, hi);
     value_set_type(v, type_size(p, dim_symbol(p, s)));
     program_assume(p, n, dim_symbol(p, s), true, d);
 }

@@ -58,7 +58,7 @@ const char *arg_name(const Node *n, int i)
     return op_schema(program_of(n), n->op)->arg[i].name;
 }
 
-bool get_optional(const Node *n, int i, Type *t, Diag *d)
+bool get_optional_at(const Node *n, int i, Type *t, Diag *d)
 {
     const Value *v = arg_value(n, i);
     *t = v ? v->type : TYPE_NONE;
@@ -67,14 +67,14 @@ bool get_optional(const Node *n, int i, Type *t, Diag *d)
     return true;
 }
 
-bool get_tensor(const Node *n, int i, Type *t, Diag *d)
+bool get_tensor_at(const Node *n, int i, Type *t, Diag *d)
 {
     if (!get_optional(n, i, t, d))
         return false;
     return !t->is_none || diag_error(d, n->loc, "%s is none, expected a tensor", arg_name(n, i));
 }
 
-bool get_rank(const Node *n, int i, int lo, int hi, Type *t, Diag *d)
+bool get_rank_at(const Node *n, int i, int lo, int hi, Type *t, Diag *d)
 {
     if (!get_tensor(n, i, t, d))
         return false;
@@ -86,12 +86,12 @@ bool get_rank(const Node *n, int i, int lo, int hi, Type *t, Diag *d)
                       hi);
 }
 
-bool get_int(const Node *n, int i, int64_t *v, Diag *d)
+bool get_int_at(const Node *n, int i, int64_t *v, Diag *d)
 {
     return arg_int(n, i, v) || diag_error(d, n->loc, "%s is not a plain integer", arg_name(n, i));
 }
 
-bool get_ints(const Node *n, int i, int count, int64_t least, int64_t *v, Diag *d)
+bool get_ints_at(const Node *n, int i, int count, int64_t least, int64_t *v, Diag *d)
 {
     int given = arg_count(n, i);
     if ((given != count && given != 1) || !arg_ints(n, i, v, count))
@@ -115,9 +115,9 @@ static bool value_size(const Value *v, Dim *out)
         *out = *v->type.dim;
         return true;
     }
-    if (!def || def->op != OP_SYM_SIZE || !arg_value(def, 0) || !arg_int(def, 1, &axis))
+    if (!def || def->op != OP_SYM_SIZE || !arg_value(def, "self") || !arg_int(def, "dim", &axis))
         return false;
-    Type t = arg_value(def, 0)->type;
+    Type t = arg_value(def, "self")->type;
     axis += axis < 0 ? t.rank : 0;
     if (axis < 0 || axis >= t.rank)
         return false;
@@ -136,18 +136,18 @@ static bool item_size(const Node *n, const Arg *a, Dim *v)
     return size && value_size(size, v);
 }
 
-bool is_size(const Node *n, int i, Dim *v)
+bool is_size_at(const Node *n, int i, Dim *v)
 {
     return item_size(n, &n->arg[i], v);
 }
 
-bool get_size(const Node *n, int i, Dim *v, Diag *d)
+bool get_size_at(const Node *n, int i, Dim *v, Diag *d)
 {
     return is_size(n, i, v) ||
            diag_error(d, n->loc, "%s is not an integer known before the call", arg_name(n, i));
 }
 
-bool get_sizes(const Node *n, int i, Dim v[MAX_RANK], int *count, Diag *d)
+bool get_sizes_at(const Node *n, int i, Dim v[MAX_RANK], int *count, Diag *d)
 {
     *count = arg_count(n, i);
     if (*count > MAX_RANK)
@@ -172,7 +172,7 @@ bool wrap_axis(const Node *n, int64_t axis, int rank, int *out, Diag *d)
     return true;
 }
 
-bool get_axis(const Node *n, int i, int rank, int *axis, Diag *d)
+bool get_axis_at(const Node *n, int i, int rank, int *axis, Diag *d)
 {
     int64_t v;
     return get_int(n, i, &v, d) && wrap_axis(n, v, rank, axis, d);
@@ -217,7 +217,7 @@ bool dims_agree(const Node *n, Dim a, Dim b)
 bool dim_at_least(const Node *n, Dim a, Dim b)
 {
     if (!a.expr && !b.expr)
-        return a.value >= b.value && !dim_is_bad(b);
+        return a.value >= b.value;
     return holds(program_of(n), n, a, false, b);
 }
 
@@ -386,7 +386,7 @@ bool infer_same(const Node *n, Type *out, Diag *d)
 bool infer_same_float(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    if (!get_tensor(n, 0, &x, d))
+    if (!get_tensor(n, "self", &x, d))
         return false;
     return set_tensor(n, out, dtype_is_float(x.dtype) ? x.dtype : ETC_F32, x.rank, x.dim, d);
 }
@@ -400,7 +400,7 @@ static bool with_scalars(const Node *n, bool want_float, Type *out, Diag *d)
     for (int i = 1; i < s->n_args; i++)
         if (s->arg[i].type == SCH_SCALAR && strcmp(s->arg[i].name, "alpha") != 0)
             arg[n_args++] = i;
-    if (!get_tensor(n, 0, &x, d))
+    if (!get_tensor(n, "self", &x, d))
         return false;
     int dtype = common_dtype(n, arg, n_args, want_float, d);
     return dtype >= 0 && set_tensor(n, out, (EtcDtype)dtype, x.rank, x.dim, d);
@@ -479,7 +479,7 @@ bool infer_where(const Node *n, Type *out, Diag *d)
 {
     static const int both[] = {1, 2};
     Type condition;
-    if (!get_tensor(n, 0, &condition, d))
+    if (!get_tensor(n, "condition", &condition, d))
         return false;
     if (condition.dtype != ETC_BOOL && condition.dtype != ETC_U8)
         return diag_error(d, n->loc, "condition has dtype %s, expected bool",

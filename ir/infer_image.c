@@ -18,7 +18,7 @@ static bool pixel_blocks(const Node *n, bool to_pixels, Type *out, Diag *d)
     Type x;
     Dim dim[MAX_RANK];
     int64_t k, square;
-    if (!get_rank(n, 0, 3, MAX_RANK, &x, d) || !get_int(n, 1, &k, d))
+    if (!get_rank(n, "self", 3, MAX_RANK, &x, d) || !get_int(n, 1, &k, d))
         return false;
     if (k < 1 || !mul_ok(k, k, &square))
         return diag_error(d, n->loc, "%s is %" PRId64 ", expected at least 1", arg_name(n, 1), k);
@@ -49,7 +49,7 @@ bool infer_channel_shuffle(const Node *n, Type *out, Diag *d)
 {
     Type x;
     int64_t groups;
-    if (!get_rank(n, 0, 3, MAX_RANK, &x, d) || !get_int(n, 1, &groups, d))
+    if (!get_rank(n, "self", 3, MAX_RANK, &x, d) || !get_int(n, "groups", &groups, d))
         return false;
     if (!dim_divides(n, groups, x.dim[1]))
         return diag_error(d, n->loc, "groups %" PRId64 " do not divide %s channels", groups,
@@ -62,13 +62,13 @@ bool infer_roll(const Node *n, Type *out, Diag *d)
 {
     Type x;
     int64_t shift[MAX_RANK], axis[MAX_RANK];
-    int count = arg_count(n, 1), at;
-    if (!get_tensor(n, 0, &x, d))
+    int count = arg_count(n, "shifts"), at;
+    if (!get_tensor(n, "self", &x, d))
         return false;
-    if (!count || !arg_ints(n, 1, shift, MAX_RANK) || !arg_ints(n, 2, axis, MAX_RANK) ||
-        (arg_count(n, 2) ? arg_count(n, 2) : 1) != count)
+    if (!count || !arg_ints(n, "shifts", shift, MAX_RANK) || !arg_ints(n, "dims", axis, MAX_RANK) ||
+        (arg_count(n, "dims") ? arg_count(n, "dims") : 1) != count)
         return diag_error(d, n->loc, "shifts and dims are not lists of equally many integers");
-    for (int i = 0; i < arg_count(n, 2); i++)
+    for (int i = 0; i < arg_count(n, "dims"); i++)
         if (!wrap_axis(n, axis[i], x.rank, &at, d))
             return false;
     return infer_same(n, out, d);
@@ -80,11 +80,11 @@ bool infer_flip(const Node *n, Type *out, Diag *d)
     int64_t axis[MAX_RANK];
     unsigned seen = 0;
     int at;
-    if (!get_tensor(n, 0, &x, d))
+    if (!get_tensor(n, "self", &x, d))
         return false;
-    if (!arg_ints(n, 1, axis, MAX_RANK))
+    if (!arg_ints(n, "dims", axis, MAX_RANK))
         return diag_error(d, n->loc, "dims is not a list of integers");
-    for (int i = 0; i < arg_count(n, 1); i++) {
+    for (int i = 0; i < arg_count(n, "dims"); i++) {
         if (!wrap_axis(n, axis[i], x.rank, &at, d))
             return false;
         if (seen >> at & 1)
@@ -105,7 +105,7 @@ static bool bordered(const Node *n, int axes, int64_t less, Type *out, Diag *d)
     int64_t pad[6];
     if (axes < 1 || axes > 3 || arg_count(n, 1) != 2 * axes || !arg_ints(n, 1, pad, 6))
         return diag_error(d, n->loc, "%s is not a list of pairs of integers", arg_name(n, 1));
-    if (!get_rank(n, 0, axes + 1, axes + 2, &x, d))
+    if (!get_rank(n, "self", axes + 1, axes + 2, &x, d))
         return false;
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
     for (int i = 0; i < axes; i++) {
@@ -125,17 +125,17 @@ static bool bordered(const Node *n, int axes, int64_t less, Type *out, Diag *d)
 
 bool infer_reflection_pad(const Node *n, Type *out, Diag *d)
 {
-    return bordered(n, arg_count(n, 1) / 2, 1, out, d);
+    return bordered(n, arg_count(n, "padding") / 2, 1, out, d);
 }
 
 bool infer_replication_pad(const Node *n, Type *out, Diag *d)
 {
-    return bordered(n, arg_count(n, 1) / 2, INT64_MAX, out, d);
+    return bordered(n, arg_count(n, "padding") / 2, INT64_MAX, out, d);
 }
 
 bool infer_pad_circular(const Node *n, Type *out, Diag *d)
 {
-    return bordered(n, arg_count(n, 1) / 2, 0, out, d);
+    return bordered(n, arg_count(n, "pad") / 2, 0, out, d);
 }
 
 /* -- resampling ----------------------------------------------------------------------- */
@@ -183,11 +183,13 @@ bool infer_upsample_vec(const Node *n, Type *out, Diag *d)
     Type x;
     Dim size[MAX_RANK], dim[MAX_RANK];
     int scales = arg_find(n, "scale_factors"), count = 0;
-    bool has_size = n->arg[1].kind == ARG_LIST, has_scale = n->arg[scales].kind == ARG_LIST;
-    int axes = has_size ? arg_count(n, 1) : arg_count(n, scales);
+    bool has_size = arg_get(n, "output_size").kind == ARG_LIST,
+         has_scale = n->arg[scales].kind == ARG_LIST;
+    int axes = has_size ? arg_count(n, "output_size") : arg_count(n, scales);
     if (has_size == has_scale)
         return diag_error(d, n->loc, "wants either output_size or scale_factors");
-    if (!get_rank(n, 0, 3, 4, &x, d) || (has_size && !get_sizes(n, 1, size, &count, d)))
+    if (!get_rank(n, "input", 3, 4, &x, d) ||
+        (has_size && !get_sizes(n, "output_size", size, &count, d)))
         return false;
     if (axes != x.rank - 2)
         return diag_error(d, n->loc, "gives %d sizes, expected %d", axes, x.rank - 2);
@@ -209,7 +211,7 @@ bool infer_upsample(const Node *n, Type *out, Diag *d)
     Type x;
     Dim size[MAX_RANK], dim[MAX_RANK];
     int count;
-    if (!get_rank(n, 0, 3, 4, &x, d) || !get_sizes(n, 1, size, &count, d))
+    if (!get_rank(n, "self", 3, 4, &x, d) || !get_sizes(n, "output_size", size, &count, d))
         return false;
     if (count != x.rank - 2)
         return diag_error(d, n->loc, "output_size has %d items, expected %d", count, x.rank - 2);
@@ -223,21 +225,21 @@ bool infer_upsample(const Node *n, Type *out, Diag *d)
 bool infer_meshgrid(const Node *n, Type *out, Diag *d)
 {
     Dim dim[MAX_RANK];
-    int count = arg_count(n, 0), by = arg_find(n, "indexing");
+    int count = arg_count(n, "tensors"), by = arg_find(n, "indexing");
     bool is_xy = by >= 0 && n->arg[by].kind == ARG_STRING && !strcmp(n->arg[by].str, "xy");
     if (by >= 0 && !is_xy && (n->arg[by].kind != ARG_STRING || strcmp(n->arg[by].str, "ij") != 0))
         return diag_error(d, n->loc, "indexing is neither \"ij\" nor \"xy\"");
     if (count < 1 || count > MAX_RANK || n->n_out != count)
         return diag_error(d, n->loc, "takes %d tensors and gives %d", count, n->n_out);
     for (int i = 0; i < count; i++) {
-        const Value *v = arg_list_value(n, 0, i);
+        const Value *v = arg_list_value(n, "tensors", i);
         if (!v || v->type.is_none || v->type.rank < 0 || v->type.rank > 1)
             return diag_error(d, n->loc, "tensor %d is no vector", i);
         int at = is_xy && i < 2 && count > 1 ? 1 - i : i;
         dim[at] = v->type.rank ? v->type.dim[0] : DIM(1);
     }
     for (int i = 0; i < count; i++)
-        if (!set_tensor(n, &out[i], arg_list_value(n, 0, i)->type.dtype, count, dim, d))
+        if (!set_tensor(n, &out[i], arg_list_value(n, "tensors", i)->type.dtype, count, dim, d))
             return false;
     return true;
 }
@@ -247,7 +249,7 @@ bool infer_glu(const Node *n, Type *out, Diag *d)
     Type x;
     Dim dim[MAX_RANK];
     int axis;
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d))
+    if (!get_rank(n, "self", 1, MAX_RANK, &x, d) || !get_axis(n, "dim", x.rank, &axis, d))
         return false;
     if (!dim_divides(n, 2, x.dim[axis]))
         return diag_error(d, n->loc, "axis %d has size %s, expected an even one", axis,
@@ -261,7 +263,7 @@ bool infer_glu(const Node *n, Type *out, Diag *d)
 bool infer_like_second(const Node *n, Type *out, Diag *d)
 {
     Type x, y;
-    if (!get_tensor(n, 0, &x, d) || !get_tensor(n, 1, &y, d))
+    if (!get_tensor(n, "self", &x, d) || !get_tensor(n, "other", &y, d))
         return false;
     if (n->op == OP_EXPAND_AS && !expands_to(n, x, y, d))
         return false;
@@ -283,13 +285,13 @@ bool infer_var_mean(const Node *n, Type *out, Diag *d)
     return true;
 }
 
-static bool channel_vector(const Node *n, int i, Type x, Diag *d)
+static bool channel_vector(const Node *n, const char *name, Type x, Diag *d)
 {
     Type t;
-    if (!get_optional(n, i, &t, d) || t.is_none)
+    if (!get_optional(n, name, &t, d) || t.is_none)
         return t.is_none;
     return (t.dtype == x.dtype && t.rank == 1 && dims_agree(n, t.dim[0], x.dim[1])) ||
-           diag_error(d, n->loc, "%s is %s, expected one per channel of %s", arg_name(n, i),
+           diag_error(d, n->loc, "%s is %s, expected one per channel of %s", name,
                       type_text(program_of(n), t), type_text(program_of(n), x));
 }
 
@@ -305,9 +307,9 @@ bool infer_group_norm(const Node *n, Type *out, Diag *d)
 {
     Type x;
     int64_t groups;
-    return get_rank(n, 0, 2, MAX_RANK, &x, d) && get_int(n, 1, &groups, d) &&
-           grouped(n, groups, x, d) && channel_vector(n, 2, x, d) && channel_vector(n, 3, x, d) &&
-           infer_same(n, out, d);
+    return get_rank(n, "input", 2, MAX_RANK, &x, d) && get_int(n, "num_groups", &groups, d) &&
+           grouped(n, groups, x, d) && channel_vector(n, "weight", x, d) &&
+           channel_vector(n, "bias", x, d) && infer_same(n, out, d);
 }
 
 /* native_group_norm(input, weight, bias, N, C, HxW, group, eps): the output, then mean and
@@ -318,15 +320,17 @@ bool infer_native_group_norm(const Node *n, Type *out, Diag *d)
     Type x;
     Dim size[3];
     int64_t groups;
-    if (!get_rank(n, 0, 2, MAX_RANK, &x, d) || !get_int(n, 6, &groups, d) ||
-        !grouped(n, groups, x, d) || !channel_vector(n, 1, x, d) || !channel_vector(n, 2, x, d))
+    if (!get_rank(n, "input", 2, MAX_RANK, &x, d) || !get_int(n, "group", &groups, d) ||
+        !grouped(n, groups, x, d) || !channel_vector(n, "weight", x, d) ||
+        !channel_vector(n, "bias", x, d))
         return false;
+    static const char *const name[3] = {"N", "C", "HxW"};
     Dim want[3] = {x.dim[0], x.dim[1], dims_product(p, x.dim + 2, x.rank - 2)};
     for (int i = 0; i < 3; i++)
-        if (!get_size(n, 3 + i, &size[i], d))
+        if (!get_size(n, name[i], &size[i], d))
             return false;
         else if (!dims_match(n, size[i], want[i]))
-            return diag_error(d, n->loc, "%s is %s, expected %s", arg_name(n, 3 + i),
+            return diag_error(d, n->loc, "%s is %s, expected %s", name[i],
                               dim_text(p, size[i]), dim_text(p, want[i]));
     Dim stat[2] = {x.dim[0], DIM(groups)};
     return infer_same(n, &out[0], d) && set_tensor(n, &out[1], x.dtype, 2, stat, d) &&
@@ -336,7 +340,7 @@ bool infer_native_group_norm(const Node *n, Type *out, Diag *d)
 bool infer_prelu(const Node *n, Type *out, Diag *d)
 {
     Type x, w;
-    if (!get_tensor(n, 0, &x, d) || !get_rank(n, 1, 0, 1, &w, d))
+    if (!get_tensor(n, "self", &x, d) || !get_rank(n, "weight", 0, 1, &w, d))
         return false;
     bool is_one = w.rank == 0 || dim_equal(w.dim[0], DIM(1));
     if (w.dtype != x.dtype || (!is_one && (x.rank < 2 || !dims_agree(n, w.dim[0], x.dim[1]))))

@@ -10,12 +10,12 @@ static Program *program_of(const Node *n)
 
 /* -- indices -------------------------------------------------------------------------- */
 
-static bool get_index(const Node *n, int i, Type *t, Diag *d)
+static bool get_index(const Node *n, const char *name, Type *t, Diag *d)
 {
-    if (!get_tensor(n, i, t, d))
+    if (!get_tensor(n, name, t, d))
         return false;
     return t->dtype == ETC_I64 || t->dtype == ETC_I32 ||
-           diag_error(d, n->loc, "%s has dtype %s, expected i64 or i32", arg_name(n, i),
+           diag_error(d, n->loc, "%s has dtype %s, expected i64 or i32", name,
                       dtype_name(t->dtype));
 }
 
@@ -41,12 +41,12 @@ typedef struct Indexed {
 
 static bool read_indices(const Node *n, Type x, Indexed *s, Diag *d)
 {
-    int count = arg_count(n, 1);
+    int count = arg_count(n, "indices");
     *s = (Indexed){.shape = {.dtype = ETC_I64}};
     if (count > x.rank)
         return diag_error(d, n->loc, "has %d indices for %d axes", count, x.rank);
     for (int i = 0; i < count; i++) {
-        const Value *v = arg_list_value(n, 1, i);
+        const Value *v = arg_list_value(n, "indices", i);
         if (!v)
             continue;
         if (v->type.dtype == ETC_BOOL || v->type.dtype == ETC_U8)
@@ -90,7 +90,7 @@ bool infer_index(const Node *n, Type *out, Diag *d)
 {
     Type x;
     Indexed s;
-    return get_tensor(n, 0, &x, d) && read_indices(n, x, &s, d) &&
+    return get_tensor(n, "self", &x, d) && read_indices(n, x, &s, d) &&
            indexed_shape(n, x, &s, out, d);
 }
 
@@ -99,8 +99,9 @@ bool infer_index_put(const Node *n, Type *out, Diag *d)
 {
     Type x, values;
     Indexed s;
-    if (!get_tensor(n, 0, &x, d) || !get_tensor(n, 2, &values, d) || !read_indices(n, x, &s, d) ||
-        !indexed_shape(n, x, &s, out, d) || !expands_to(n, values, *out, d))
+    if (!get_tensor(n, "self", &x, d) || !get_tensor(n, "values", &values, d) ||
+        !read_indices(n, x, &s, d) || !indexed_shape(n, x, &s, out, d) ||
+        !expands_to(n, values, *out, d))
         return false;
     if (values.dtype != x.dtype)
         return diag_error(d, n->loc, "values have dtype %s, expected %s", dtype_name(values.dtype),
@@ -114,8 +115,8 @@ bool infer_index_select(const Node *n, Type *out, Diag *d)
     Type x, index;
     Dim dim[MAX_RANK];
     int axis;
-    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
-        !get_index(n, 2, &index, d))
+    if (!get_tensor(n, "self", &x, d) || !get_axis(n, "dim", x.rank, &axis, d) ||
+        !get_index(n, "index", &index, d))
         return false;
     if (index.rank > 1)
         return diag_error(d, n->loc, "index has rank %d, expected at most 1", index.rank);
@@ -136,12 +137,12 @@ bool infer_gather(const Node *n, Type *out, Diag *d)
 {
     Type x, index;
     int axis;
-    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
-        !get_tensor(n, 2, &index, d))
+    if (!get_tensor(n, "self", &x, d) || !get_axis(n, "dim", x.rank, &axis, d) ||
+        !get_tensor(n, "index", &index, d))
         return false;
     if (!type_numel(index))
         return set_tensor(n, out, x.dtype, index.rank, index.dim, d);
-    if (!get_index(n, 2, &index, d))
+    if (!get_index(n, "index", &index, d))
         return false;
     if ((index.rank ? index.rank : 1) != (x.rank ? x.rank : 1))
         return diag_error(d, n->loc, "index has rank %d, expected %d", index.rank, x.rank);
@@ -160,8 +161,8 @@ bool infer_index_copy(const Node *n, Type *out, Diag *d)
 {
     Type x, index, source;
     int axis;
-    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
-        !get_index(n, 2, &index, d) || !get_tensor(n, 3, &source, d))
+    if (!get_tensor(n, "self", &x, d) || !get_axis(n, "dim", x.rank, &axis, d) ||
+        !get_index(n, "index", &index, d) || !get_tensor(n, "source", &source, d))
         return false;
     if (index.rank > 1)
         return diag_error(d, n->loc, "index has rank %d, expected at most 1", index.rank);
@@ -170,7 +171,8 @@ bool infer_index_copy(const Node *n, Type *out, Diag *d)
     Dim count = index.rank ? index.dim[0] : DIM(1);
     if (x.rank && !has_choice(n, x.dim[axis], count, d))
         return false;
-    bool fits = source.rank || dims_match(n, count, DIM(1));
+    bool fits = source.dtype == x.dtype &&
+                (source.rank || (x.rank <= 1 && dims_match(n, count, DIM(1))));
     for (int i = 0; fits && i < source.rank; i++)
         fits = dims_match(n, source.dim[i], i == axis ? count : x.dim[i]);
     return fits ? set_tensor(n, out, x.dtype, x.rank, x.dim, d)
@@ -183,7 +185,7 @@ bool infer_embedding(const Node *n, Type *out, Diag *d)
 {
     Type w, index;
     Dim dim[MAX_RANK + 1];
-    if (!get_rank(n, 0, 2, 2, &w, d) || !get_index(n, 1, &index, d))
+    if (!get_rank(n, "weight", 2, 2, &w, d) || !get_index(n, "indices", &index, d))
         return false;
     memcpy(dim, index.dim, (size_t)index.rank * sizeof *dim);
     dim[index.rank] = w.dim[1];
@@ -197,8 +199,8 @@ bool infer_table(const Node *n, Type *out, Diag *d)
     Type w, scale, zero, index;
     Dim dim[MAX_RANK + 1];
     bool is_short = n->op == OP_EMBEDDING_4BIT;
-    if (!get_rank(n, 0, 2, 2, &w, d) || !get_rank(n, 1, 1, 2, &scale, d) ||
-        !get_optional(n, 2, &zero, d) || !get_index(n, 5, &index, d))
+    if (!get_rank(n, "weight", 2, 2, &w, d) || !get_rank(n, "weight_scales", 1, 2, &scale, d) ||
+        !get_optional(n, "weight_zero_points", &zero, d) || !get_index(n, "indices", &index, d))
         return false;
     if (w.dtype != ETC_U8 && (is_short || w.dtype != ETC_I8))
         return diag_error(d, n->loc, "its table has dtype %s", dtype_name(w.dtype));
@@ -210,6 +212,8 @@ bool infer_table(const Node *n, Type *out, Diag *d)
     if (!zero.is_none && (zero.rank != scale.rank || !expands_to(n, scale, zero, d) ||
                           !expands_to(n, zero, scale, d)))
         return diag_error(d, n->loc, "zero points are not of the table's rows");
+    if (!check_qparams(n, 1, w.dtype, d))
+        return false;
     memcpy(dim, index.dim, (size_t)index.rank * sizeof *dim);
     dim[index.rank] = columns;
     return has_choice(n, w.dim[0], numel(n, index), d) &&
@@ -223,7 +227,7 @@ bool infer_unbind(const Node *n, Type *out, Diag *d)
     Type x;
     Dim dim[MAX_RANK];
     int axis;
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d))
+    if (!get_rank(n, "self", 1, MAX_RANK, &x, d) || !get_axis(n, "dim", x.rank, &axis, d))
         return false;
     if (!dims_match(n, x.dim[axis], DIM(n->n_out)))
         return diag_error(d, n->loc, "gives %d results for size %s", n->n_out,
@@ -242,7 +246,8 @@ static bool piece_size(const Node *n, int i, Dim whole, Dim *size, Diag *d)
     Program *p = program_of(n);
     Dim part, listed[1024];
     if (n->arg[1].kind == ARG_LIST) {
-        if (arg_count(n, 1) != n->n_out || n->n_out > 1024 || !arg_dims(n, 1, listed, 1024))
+        if (arg_count(n, "split_sizes") != n->n_out || n->n_out > 1024 ||
+            !arg_dims(n, "split_sizes", listed, 1024))
             return diag_error(d, n->loc, "split sizes are not one integer per result");
         *size = listed[i];
         return true;
@@ -266,7 +271,7 @@ bool infer_split(const Node *n, Type *out, Diag *d)
     Type x;
     Dim dim[MAX_RANK], sum = DIM(0);
     int axis;
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 2, x.rank, &axis, d))
+    if (!get_rank(n, "self", 1, MAX_RANK, &x, d) || !get_axis(n, "dim", x.rank, &axis, d))
         return false;
     for (int i = 0; i < n->n_out; i++) {
         memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
@@ -282,15 +287,15 @@ bool infer_split(const Node *n, Type *out, Diag *d)
 
 bool infer_stack(const Node *n, Type *out, Diag *d)
 {
-    const Value *first = arg_list_value(n, 0, 0);
+    const Value *first = arg_list_value(n, "tensors", 0);
     Dim dim[MAX_RANK + 1];
-    int axis, dtype = DTYPE_NONE, count = arg_count(n, 0);
+    int axis, dtype = DTYPE_NONE, count = arg_count(n, "tensors");
     if (!first)
         return diag_error(d, n->loc, "tensors is empty");
-    if (!get_axis(n, 1, first->type.rank + 1, &axis, d))
+    if (!get_axis(n, "dim", first->type.rank + 1, &axis, d))
         return false;
     for (int k = 0; k < count; k++) {
-        const Value *v = arg_list_value(n, 0, k);
+        const Value *v = arg_list_value(n, "tensors", k);
         bool fits = v && v->type.rank == first->type.rank;
         for (int i = 0; fits && i < v->type.rank; i++)
             fits = dims_agree(n, v->type.dim[i], first->type.dim[i]);
@@ -312,7 +317,7 @@ bool infer_repeat(const Node *n, Type *out, Diag *d)
     Type x;
     Dim by[MAX_RANK];
     int count;
-    if (!get_tensor(n, 0, &x, d) || !get_sizes(n, 1, by, &count, d))
+    if (!get_tensor(n, "self", &x, d) || !get_sizes(n, "repeats", by, &count, d))
         return false;
     if (count < x.rank)
         return diag_error(d, n->loc, "repeats has %d items, expected at least %d", count, x.rank);
@@ -328,13 +333,13 @@ bool infer_repeat_interleave(const Node *n, Type *out, Diag *d)
     Dim by, dim[MAX_RANK];
     int axis = 0;
     Program *p = program_of(n);
-    if (!get_tensor(n, 0, &x, d) || !get_size(n, 1, &by, d))
+    if (!get_tensor(n, "self", &x, d) || !get_size(n, "repeats", &by, d))
         return false;
-    if (n->arg[2].kind == ARG_NONE) {
+    if (arg_get(n, "dim").kind == ARG_NONE) {
         dim[0] = dim_mul(p, dims_product(p, x.dim, x.rank), by);
         return set_tensor(n, out, x.dtype, 1, dim, d);
     }
-    if (x.rank < 1 || !get_axis(n, 2, x.rank, &axis, d))
+    if (x.rank < 1 || !get_axis(n, "dim", x.rank, &axis, d))
         return x.rank >= 1 ? false : diag_error(d, n->loc, "self has no axis");
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
     dim[axis] = dim_mul(p, dim[axis], by);
@@ -344,7 +349,7 @@ bool infer_repeat_interleave(const Node *n, Type *out, Diag *d)
 bool infer_type_as(const Node *n, Type *out, Diag *d)
 {
     Type x, other;
-    return get_tensor(n, 0, &x, d) && get_tensor(n, 1, &other, d) &&
+    return get_tensor(n, "self", &x, d) && get_tensor(n, "other", &other, d) &&
            set_tensor(n, out, other.dtype, x.rank, x.dim, d);
 }
 
@@ -369,7 +374,7 @@ bool infer_scalar_tensor(const Node *n, Type *out, Diag *d)
 bool infer_masked_fill(const Node *n, Type *out, Diag *d)
 {
     Type x, mask;
-    if (!get_tensor(n, 0, &x, d) || !get_tensor(n, 1, &mask, d))
+    if (!get_tensor(n, "self", &x, d) || !get_tensor(n, "mask", &mask, d))
         return false;
     if (mask.dtype != ETC_BOOL)
         return diag_error(d, n->loc, "mask has dtype %s, expected bool", dtype_name(mask.dtype));
@@ -386,8 +391,8 @@ bool infer_diff(const Node *n, Type *out, Diag *d)
     int64_t rounds;
     int axis;
     Program *p = program_of(n);
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_int(n, 1, &rounds, d) ||
-        !get_axis(n, 2, x.rank, &axis, d))
+    if (!get_rank(n, "self", 1, MAX_RANK, &x, d) || !get_int(n, "n", &rounds, d) ||
+        !get_axis(n, "dim", x.rank, &axis, d))
         return false;
     if (rounds < 0)
         return diag_error(d, n->loc, "n is %" PRId64 ", expected at least 0", rounds);
@@ -415,7 +420,7 @@ bool infer_cumsum(const Node *n, Type *out, Diag *d)
 {
     Type x;
     int axis;
-    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &axis, d))
+    if (!get_tensor(n, "self", &x, d) || !get_axis(n, "dim", x.rank, &axis, d))
         return false;
     return set_tensor(n, out, dtype_or(n, dtype_is_float(x.dtype) ? x.dtype : ETC_I64), x.rank,
                       x.dim, d);

@@ -37,21 +37,22 @@ static bool product(const Node *n, Type a, Type b, Type *out, Diag *d)
 bool infer_mm(const Node *n, Type *out, Diag *d)
 {
     Type a, b;
-    return get_rank(n, 0, 2, 2, &a, d) && get_rank(n, 1, 2, 2, &b, d) && product(n, a, b, out, d);
+    return get_rank(n, "self", 2, 2, &a, d) && get_rank(n, "mat2", 2, 2, &b, d) &&
+           product(n, a, b, out, d);
 }
 
 bool infer_addmm(const Node *n, Type *out, Diag *d)
 {
     Type bias, a, b;
-    return get_rank(n, 0, 0, 2, &bias, d) && get_rank(n, 1, 2, 2, &a, d) &&
-           get_rank(n, 2, 2, 2, &b, d) && product(n, a, b, out, d) &&
+    return get_rank(n, "self", 0, 2, &bias, d) && get_rank(n, "mat1", 2, 2, &a, d) &&
+           get_rank(n, "mat2", 2, 2, &b, d) && product(n, a, b, out, d) &&
            same_dtype(n, *out, bias, d) && expands_to(n, bias, *out, d);
 }
 
 bool infer_bmm(const Node *n, Type *out, Diag *d)
 {
     Type a, b;
-    if (!get_rank(n, 0, 3, 3, &a, d) || !get_rank(n, 1, 3, 3, &b, d))
+    if (!get_rank(n, "self", 3, 3, &a, d) || !get_rank(n, "mat2", 3, 3, &b, d))
         return false;
     Dim dim[3] = {a.dim[0], a.dim[1], b.dim[2]};
     return same_dtype(n, a, b, d) &&
@@ -63,7 +64,8 @@ bool infer_bmm(const Node *n, Type *out, Diag *d)
 bool infer_baddbmm(const Node *n, Type *out, Diag *d)
 {
     Type self, a, b;
-    if (!get_tensor(n, 0, &self, d) || !get_rank(n, 1, 3, 3, &a, d) || !get_rank(n, 2, 3, 3, &b, d))
+    if (!get_tensor(n, "self", &self, d) || !get_rank(n, "batch1", 3, 3, &a, d) ||
+        !get_rank(n, "batch2", 3, 3, &b, d))
         return false;
     Dim dim[3] = {a.dim[0], a.dim[1], b.dim[2]};
     return same_dtype(n, a, b, d) && same_dtype(n, a, self, d) &&
@@ -77,7 +79,7 @@ bool infer_matmul(const Node *n, Type *out, Diag *d)
 {
     Type a, b, batch;
     Dim dim[MAX_RANK + 2];
-    if (!get_rank(n, 0, 1, MAX_RANK, &a, d) || !get_rank(n, 1, 1, MAX_RANK, &b, d) ||
+    if (!get_rank(n, "self", 1, MAX_RANK, &a, d) || !get_rank(n, "other", 1, MAX_RANK, &b, d) ||
         !same_dtype(n, a, b, d))
         return false;
     Dim inner = b.dim[b.rank > 1 ? b.rank - 2 : 0];
@@ -100,13 +102,14 @@ bool infer_linear(const Node *n, Type *out, Diag *d)
 {
     Type x, w, bias;
     Dim dim[MAX_RANK];
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_rank(n, 1, 2, 2, &w, d) ||
-        !get_optional(n, 2, &bias, d) || !same_dtype(n, x, w, d) || !same_dtype(n, x, bias, d) ||
+    if (!get_rank(n, "input", 1, MAX_RANK, &x, d) || !get_rank(n, "weight", 2, 2, &w, d) ||
+        !get_optional(n, "bias", &bias, d) || !same_dtype(n, x, w, d) ||
+        !same_dtype(n, x, bias, d) ||
         !same_size(n, "input's last axis", x.dim[x.rank - 1], "weight", w.dim[1], d))
         return false;
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
     dim[x.rank - 1] = w.dim[0];
-    return (bias.is_none || (get_rank(n, 2, 1, 1, &bias, d) &&
+    return (bias.is_none || (get_rank(n, "bias", 1, 1, &bias, d) &&
                              same_size(n, "bias", bias.dim[0], "weight", w.dim[0], d))) &&
            set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
@@ -131,7 +134,7 @@ static bool packed_points(const Node *n, Type scale, int64_t columns, int64_t k,
     int64_t groups = scale.rank == 3 && !scale.dim[1].expr ? scale.dim[1].value : 0;
     if (groups < 1 || k % groups || (is_i4 && groups > 1 && k / groups % 2))
         return diag_error(d, n->loc, "scales do not divide %" PRId64 " terms evenly", k);
-    return get_optional(n, 3, &zero, d) &&
+    return get_optional(n, "zero_points", &zero, d) &&
            is_packed(n, "scales", scale, ETC_F32, columns, groups, d) &&
            (zero.is_none || is_packed(n, "zero points", zero, ETC_I8, columns, groups, d));
 }
@@ -142,9 +145,9 @@ bool infer_packed_linear(const Node *n, Type *out, Diag *d)
     Type x, w, scale, bias;
     Dim dim[MAX_RANK];
     int64_t columns = 0;
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_rank(n, 1, 3, 3, &w, d) ||
-        !get_optional(n, 2, &scale, d) || !get_optional(n, 4, &bias, d) ||
-        !same_dtype(n, x, bias, d) || !get_int(n, 5, &columns, d))
+    if (!get_rank(n, "input", 1, MAX_RANK, &x, d) || !get_rank(n, "weight", 3, 3, &w, d) ||
+        !get_optional(n, "scales", &scale, d) || !get_optional(n, "bias", &bias, d) ||
+        !same_dtype(n, x, bias, d) || !get_int(n, "columns", &columns, d))
         return false;
     bool is_i4 = w.dtype == ETC_U8, is_half = w.dtype == ETC_F16;
     Dim k = x.dim[x.rank - 1];
@@ -156,7 +159,7 @@ bool infer_packed_linear(const Node *n, Type *out, Diag *d)
         return false;
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
     dim[x.rank - 1] = DIM(columns);
-    return (bias.is_none || (get_rank(n, 4, 1, 1, &bias, d) &&
+    return (bias.is_none || (get_rank(n, "bias", 1, 1, &bias, d) &&
                              same_size(n, "bias", bias.dim[0], "result", DIM(columns), d))) &&
            set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
@@ -178,10 +181,10 @@ static bool check_gates(const Node *n, int weight, int bias, Type x, Type state,
 bool infer_lstm_cell(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    const Value *h = arg_list_value(n, 1, 0), *c = arg_list_value(n, 1, 1);
-    if (!get_rank(n, 0, 2, 2, &x, d))
+    const Value *h = arg_list_value(n, "hx", 0), *c = arg_list_value(n, "hx", 1);
+    if (!get_rank(n, "input", 2, 2, &x, d))
         return false;
-    if (arg_count(n, 1) != 2 || !h || !c || h->type.rank != 2 || c->type.rank != 2)
+    if (arg_count(n, "hx") != 2 || !h || !c || h->type.rank != 2 || c->type.rank != 2)
         return diag_error(d, n->loc, "hx is not two matrices");
     return same_dtype(n, x, h->type, d) && same_dtype(n, x, c->type, d) &&
            same_size(n, "hx", h->type.dim[0], "input", x.dim[0], d) &&
@@ -201,8 +204,9 @@ static Type leading(Type t, int without)
 /* Whether heads of query come in groups that share one of key and value. */
 static bool check_groups(const Node *n, Type q, Type k, Type v, Diag *d)
 {
-    if (!arg_bool(n, 7) || q.rank < 3 || q.rank != k.rank || q.rank != v.rank)
-        return !arg_bool(n, 7) || diag_error(d, n->loc, "shares heads of fewer than three axes");
+    if (!arg_bool(n, "enable_gqa") || q.rank < 3 || q.rank != k.rank || q.rank != v.rank)
+        return !arg_bool(n, "enable_gqa") ||
+               diag_error(d, n->loc, "shares heads of fewer than three axes");
     Program *p = program_of(n);
     for (int i = 0; i < q.rank - 2; i++) {
         bool is_head = i == q.rank - 3;
@@ -220,21 +224,21 @@ bool infer_attention(const Node *n, Type *out, Diag *d)
 {
     Type q, k, v, mask, batch;
     Dim dim[MAX_RANK];
-    if (!get_rank(n, 0, 2, MAX_RANK, &q, d) || !get_rank(n, 1, 2, MAX_RANK, &k, d) ||
-        !get_rank(n, 2, 2, MAX_RANK, &v, d) || !get_optional(n, 3, &mask, d) ||
+    if (!get_rank(n, "query", 2, MAX_RANK, &q, d) || !get_rank(n, "key", 2, MAX_RANK, &k, d) ||
+        !get_rank(n, "value", 2, MAX_RANK, &v, d) || !get_optional(n, "attn_mask", &mask, d) ||
         !same_dtype(n, q, k, d) || !same_dtype(n, q, v, d))
         return false;
     if (!mask.is_none && mask.dtype != ETC_BOOL && mask.dtype != q.dtype)
         return diag_error(d, n->loc, "attn_mask has dtype %s, expected bool or %s",
                           dtype_name(mask.dtype), dtype_name(q.dtype));
-    if (!mask.is_none && arg_bool(n, 5))
+    if (!mask.is_none && arg_bool(n, "is_causal"))
         return diag_error(d, n->loc, "has both attn_mask and is_causal");
     if (!same_size(n, "key", k.dim[k.rank - 1], "query's last axis", q.dim[q.rank - 1], d) ||
         !same_size(n, "value", v.dim[v.rank - 2], "key's positions", k.dim[k.rank - 2], d))
         return false;
     batch = leading(q, 2);
     if (!check_groups(n, q, k, v, d) ||
-        (!arg_bool(n, 7) && (!broadcast(n, batch, leading(k, 2), &batch, d) ||
+        (!arg_bool(n, "enable_gqa") && (!broadcast(n, batch, leading(k, 2), &batch, d) ||
                              !broadcast(n, batch, leading(v, 2), &batch, d))))
         return false;
     memcpy(dim, batch.dim, (size_t)batch.rank * sizeof *dim);
@@ -252,8 +256,8 @@ bool infer_softmax_attention(const Node *n, Type *out, Diag *d)
 {
     Type k, bias;
     Dim dim[MAX_RANK];
-    if (!infer_attention(n, out, d) || !get_rank(n, 1, 2, MAX_RANK, &k, d) ||
-        !get_optional(n, 8, &bias, d))
+    if (!infer_attention(n, out, d) || !get_rank(n, "key", 2, MAX_RANK, &k, d) ||
+        !get_optional(n, "bias", &bias, d))
         return false;
     memcpy(dim, out->dim, (size_t)out->rank * sizeof *dim);
     dim[out->rank - 1] = k.dim[k.rank - 2];
@@ -268,12 +272,12 @@ bool infer_packed_attention(const Node *n, Type *out, Diag *d)
     Type q, k, v, mask;
     int64_t heads = 0, kv_heads = 0;
     Dim dim[3];
-    if (!get_rank(n, 0, 3, 3, &q, d) || !get_rank(n, 1, 3, 3, &k, d) ||
-        !get_rank(n, 2, 3, 3, &v, d) || !get_optional(n, 3, &mask, d) ||
+    if (!get_rank(n, "query", 3, 3, &q, d) || !get_rank(n, "key", 3, 3, &k, d) ||
+        !get_rank(n, "value", 3, 3, &v, d) || !get_optional(n, "attn_mask", &mask, d) ||
         !same_dtype(n, q, k, d) || !same_dtype(n, q, v, d))
         return false;
-    arg_int(n, 4, &heads);
-    arg_int(n, 5, &kv_heads);
+    arg_int(n, "heads", &heads);
+    arg_int(n, "kv_heads", &kv_heads);
     if (heads < 1 || kv_heads < 1 || v.dim[2].expr || v.dim[2].value % kv_heads)
         return diag_error(d, n->loc, "its columns are not divided evenly by its heads");
     Dim scores[3] = {q.dim[0], q.dim[1], k.dim[1]};
@@ -302,8 +306,8 @@ typedef struct Conv {
 
 static bool conv_tensors(const Node *n, Conv *c, Diag *d)
 {
-    if (!get_tensor(n, 0, &c->x, d) || !get_rank(n, 1, 3, 2 + MAX_SPATIAL, &c->w, d) ||
-        !get_optional(n, 2, &c->bias, d))
+    if (!get_tensor(n, "input", &c->x, d) || !get_rank(n, "weight", 3, 2 + MAX_SPATIAL, &c->w, d) ||
+        !get_optional(n, "bias", &c->bias, d))
         return false;
     c->spatial = c->w.rank - 2;
     return same_dtype(n, c->x, c->w, d) && same_dtype(n, c->x, c->bias, d);
@@ -311,9 +315,10 @@ static bool conv_tensors(const Node *n, Conv *c, Diag *d)
 
 static bool conv_geometry(const Node *n, Conv *c, int groups, Diag *d)
 {
-    if (!get_ints(n, 3, c->spatial, 1, c->stride, d) ||
-        !get_ints(n, 4, c->spatial, 0, c->padding, d) ||
-        !get_ints(n, 5, c->spatial, 1, c->dilation, d) || !get_int(n, groups, &c->groups, d))
+    if (!get_ints(n, "stride", c->spatial, 1, c->stride, d) ||
+        !get_ints(n, "padding", c->spatial, 0, c->padding, d) ||
+        !get_ints(n, "dilation", c->spatial, 1, c->dilation, d) ||
+        !get_int(n, groups, &c->groups, d))
         return false;
     return c->groups > 0 ||
            diag_error(d, n->loc, "groups is %" PRId64 ", expected at least 1", c->groups);
@@ -413,9 +418,9 @@ bool infer_conv(const Node *n, Type *out, Diag *d)
 
 bool infer_convolution(const Node *n, Type *out, Diag *d)
 {
-    Conv c = {.transposed = arg_bool(n, 6)};
+    Conv c = {.transposed = arg_bool(n, "transposed")};
     if (!conv_tensors(n, &c, d) || !conv_geometry(n, &c, 8, d) ||
-        !get_ints(n, 7, c.spatial, 0, c.output_padding, d))
+        !get_ints(n, "output_padding", c.spatial, 0, c.output_padding, d))
         return false;
     for (int i = 0; c.transposed && i < c.spatial; i++)
         if (c.output_padding[i] >= c.stride[i] && c.output_padding[i] >= c.dilation[i])
@@ -430,7 +435,7 @@ bool infer_integer_convolution(const Node *n, Type *out, Diag *d)
 {
     Conv c = {.bias = {.is_none = true}};
     EtcDtype dtype;
-    if (!get_rank(n, 0, 3, 4, &c.x, d) || !get_rank(n, 1, c.x.rank, c.x.rank, &c.w, d))
+    if (!get_rank(n, "input", 3, 4, &c.x, d) || !get_rank(n, "weight", c.x.rank, c.x.rank, &c.w, d))
         return false;
     c.spatial = c.w.rank - 2;
     Dim k = dims_product(program_of(n), c.w.dim + 1, c.w.rank - 1);
@@ -445,10 +450,11 @@ bool infer_integer_convolution(const Node *n, Type *out, Diag *d)
 bool infer_conv_transpose(const Node *n, Type *out, Diag *d)
 {
     Conv c = {.transposed = true};
-    if (!conv_tensors(n, &c, d) || !get_ints(n, 3, c.spatial, 1, c.stride, d) ||
-        !get_ints(n, 4, c.spatial, 0, c.padding, d) ||
-        !get_ints(n, 5, c.spatial, 0, c.output_padding, d) || !get_int(n, 6, &c.groups, d) ||
-        !get_ints(n, 7, c.spatial, 1, c.dilation, d))
+    if (!conv_tensors(n, &c, d) || !get_ints(n, "stride", c.spatial, 1, c.stride, d) ||
+        !get_ints(n, "padding", c.spatial, 0, c.padding, d) ||
+        !get_ints(n, "output_padding", c.spatial, 0, c.output_padding, d) ||
+        !get_int(n, "groups", &c.groups, d) ||
+        !get_ints(n, "dilation", c.spatial, 1, c.dilation, d))
         return false;
     if (c.groups < 1)
         return diag_error(d, n->loc, "groups is %" PRId64 ", expected at least 1", c.groups);
@@ -458,11 +464,14 @@ bool infer_conv_transpose(const Node *n, Type *out, Diag *d)
 /* conv1d and conv2d with padding "valid", which is none, or "same", which keeps the sizes. */
 bool infer_conv_padding(const Node *n, Type *out, Diag *d)
 {
-    Conv c = {.is_same = n->arg[4].kind == ARG_STRING && !strcmp(n->arg[4].str, "same")};
-    if (!c.is_same && (n->arg[4].kind != ARG_STRING || strcmp(n->arg[4].str, "valid") != 0))
+    Conv c = {.is_same = arg_get(n, "padding").kind == ARG_STRING &&
+                         !strcmp(arg_get(n, "padding").str, "same")};
+    if (!c.is_same && (arg_get(n, "padding").kind != ARG_STRING ||
+                       strcmp(arg_get(n, "padding").str, "valid") != 0))
         return diag_error(d, n->loc, "padding is neither \"valid\" nor \"same\"");
-    if (!conv_tensors(n, &c, d) || !get_ints(n, 3, c.spatial, 1, c.stride, d) ||
-        !get_ints(n, 5, c.spatial, 1, c.dilation, d) || !get_int(n, 6, &c.groups, d))
+    if (!conv_tensors(n, &c, d) || !get_ints(n, "stride", c.spatial, 1, c.stride, d) ||
+        !get_ints(n, "dilation", c.spatial, 1, c.dilation, d) ||
+        !get_int(n, "groups", &c.groups, d))
         return false;
     if (c.groups < 1)
         return diag_error(d, n->loc, "groups is %" PRId64 ", expected at least 1", c.groups);
@@ -492,11 +501,12 @@ static bool pool_geometry(const Node *n, Pool *p, int dilation, int ceil, Diag *
     int axes = p->axes = pool_axes(n);
     p->dilation[0] = p->dilation[1] = 1;
     p->ceil = arg_bool(n, ceil);
-    if (!get_ints(n, 1, axes, 1, p->kernel, d) || !get_ints(n, 3, axes, 0, p->padding, d) ||
+    if (!get_ints(n, "kernel_size", axes, 1, p->kernel, d) ||
+        !get_ints(n, "padding", axes, 0, p->padding, d) ||
         (dilation && !get_ints(n, dilation, axes, 1, p->dilation, d)))
         return false;
     memcpy(p->stride, p->kernel, sizeof p->stride);
-    if (arg_count(n, 2) && !get_ints(n, 2, axes, 1, p->stride, d))
+    if (arg_count(n, "stride") && !get_ints(n, "stride", axes, 1, p->stride, d))
         return false;
     for (int i = 0; i < axes; i++) {
         int64_t reach;
@@ -556,7 +566,7 @@ bool infer_avg_pool(const Node *n, Type *out, Diag *d)
 {
     Pool g;
     int64_t divisor;
-    if (n->n_args > 6 && arg_int(n, 6, &divisor) && !divisor)
+    if (n->n_args > 6 && arg_int(n, "divisor_override", &divisor) && !divisor)
         return diag_error(d, n->loc, "divisor_override is 0");
     return pool_geometry(n, &g, 0, 4, d) && pool_shape(n, &g, out, d);
 }
@@ -567,7 +577,8 @@ bool infer_adaptive_pool(const Node *n, Type *out, Diag *d)
     Dim size[MAX_RANK], dim[4];
     int count;
     int axes = pool_axes(n);
-    if (!get_rank(n, 0, axes + 1, axes + 2, &x, d) || !get_sizes(n, 1, size, &count, d))
+    if (!get_rank(n, "self", axes + 1, axes + 2, &x, d) ||
+        !get_sizes(n, "output_size", size, &count, d))
         return false;
     if (count != axes)
         return diag_error(d, n->loc, "output_size has %d items, expected %d", count, axes);
@@ -585,7 +596,7 @@ bool infer_adaptive_pool(const Node *n, Type *out, Diag *d)
 bool infer_batch_norm3(const Node *n, Type *out, Diag *d)
 {
     Type x, t;
-    if (!get_rank(n, 0, 2, MAX_RANK, &x, d))
+    if (!get_rank(n, "input", 2, MAX_RANK, &x, d))
         return false;
     for (int i = 1; i <= 4; i++) {
         if (!get_optional(n, i, &t, d) || (!t.is_none && !get_rank(n, i, 1, 1, &t, d)))
@@ -608,7 +619,7 @@ bool infer_layer_norm(const Node *n, Type *out, Diag *d)
     Type x, t;
     Dim size[MAX_RANK], dim[MAX_RANK];
     int count;
-    if (!get_tensor(n, 0, &x, d) || !get_sizes(n, 1, size, &count, d))
+    if (!get_tensor(n, "input", &x, d) || !get_sizes(n, "normalized_shape", size, &count, d))
         return false;
     if (!count || count > x.rank)
         return diag_error(d, n->loc, "normalized_shape has %d items, expected 1 to %d", count,
@@ -638,9 +649,9 @@ bool infer_softmax(const Node *n, Type *out, Diag *d)
 {
     Type x;
     int axis;
-    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &axis, d))
+    if (!get_tensor(n, "self", &x, d) || !get_axis(n, "dim", x.rank, &axis, d))
         return false;
-    EtcDtype dtype = n->arg[2].kind == ARG_BOOL && n->arg[2].b ? ETC_F32 : dtype_or(n, x.dtype);
+    EtcDtype dtype = arg_bool(n, "half_to_float") ? ETC_F32 : dtype_or(n, x.dtype);
     if (!dtype_is_float(dtype))
         return diag_error(d, n->loc, "softmax of dtype %s, expected a floating-point one",
                           dtype_name(dtype));

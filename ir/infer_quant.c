@@ -1,6 +1,7 @@
 /* infer_quant.c -- types of quantized tensors, and of the scales and zero points they come with. */
 #include "ir/internal.h"
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 static Program *program_of(const Node *n)
@@ -29,13 +30,78 @@ static bool range_fits(const Node *n, EtcDtype t, Diag *d)
 {
     int64_t lo = 0, hi = 0, half = 0;
     bool is_unsigned = t == ETC_U8 || t == ETC_U16;
-    arg_int(n, arg_find(n, "quant_min"), &lo);
-    arg_int(n, arg_find(n, "quant_max"), &hi);
+    arg_int(n, "quant_min", &lo);
+    arg_int(n, "quant_max", &hi);
     if (dtype_is_int(t) && etc_dtype_size((int)t) < sizeof half)
         half = INT64_C(1) << (8 * etc_dtype_size((int)t) - 1);
     int64_t least = is_unsigned ? 0 : -half;
     return (half && lo >= least && hi < least + 2 * half) ||
            diag_error(d, n->loc, "%s does not hold %" PRId64 " to %" PRId64, dtype_name(t), lo, hi);
+}
+
+/* -- values of scales and zero points ----------------------------------------------------- */
+
+/* How many of an argument's numbers are known before any call: its own, or those of a constant
+ * whose bytes are at hand, one after the other. */
+static int64_t n_known(const Node *n, int i)
+{
+    double v;
+    const Value *x = arg_value(n, i);
+    const State *s = x ? x->state : NULL;
+    if (!x)
+        return arg_number(n, i, &v);
+    return s && s->data && s->kind != ST_MUTABLE && !s->type.stride &&
+                   type_bytes(s->type) <= s->n_bytes
+               ? type_numel(s->type)
+               : 0;
+}
+
+static double known(const Node *n, int i, int64_t k)
+{
+    double v = 0;
+    uint64_t bits; /* texts name bytes at any place */
+    const Value *x = arg_value(n, i);
+    if (!x) {
+        arg_number(n, i, &v);
+        return v;
+    }
+    size_t size = etc_dtype_size((int)x->type.dtype);
+    memcpy(&bits, x->state->data + (size_t)k * size, size);
+    return tensor_number(&(EtcTensor){.dtype = x->type.dtype, .data = &bits}, 0);
+}
+
+/* Scales are finite and above 0, where they are known. */
+static bool check_scales(const Node *n, int i, Diag *d)
+{
+    for (int64_t k = 0, count = n_known(n, i); k < count; k++) {
+        double v = known(n, i, k);
+        if (!isfinite(v) || v <= 0)
+            return diag_error(d, n->loc, "%s has the value %g, expected one above 0 and finite",
+                              arg_name(n, i), v);
+    }
+    return true;
+}
+
+/* Zero points are integers of dtype `t`, where they are known. */
+static bool check_zeros(const Node *n, int i, EtcDtype t, Diag *d)
+{
+    const Value *x = arg_value(n, i);
+    int bits = 8 * (int)etc_dtype_size((int)t);
+    if (!dtype_is_int(t) || bits > 32 || (x && !dtype_is_int(x->type.dtype)))
+        return true;
+    double least = t == ETC_U8 || t == ETC_U16 || t == ETC_U32 ? 0 : -ldexp(1, bits - 1);
+    for (int64_t k = 0, count = n_known(n, i); k < count; k++) {
+        double v = known(n, i, k);
+        if (v < least || v >= least + ldexp(1, bits))
+            return diag_error(d, n->loc, "%s has the value %.0f, which no %s holds", arg_name(n, i),
+                              v, dtype_name(t));
+    }
+    return true;
+}
+
+bool check_qparams(const Node *n, int i, EtcDtype t, Diag *d)
+{
+    return check_scales(n, i, d) && check_zeros(n, i + 1, t, d);
 }
 
 /* The result of a row that quantizes x, or undoes it. */
@@ -46,6 +112,8 @@ static bool quantized(const Node *n, Type x, Type *out, Diag *d)
     if (!dtype_is_float(x.dtype))
         return diag_error(d, n->loc, "input has dtype %s, expected a floating-point one",
                           dtype_name(x.dtype));
+    if (!check_qparams(n, 1, dtype_or(n, ETC_I8), d))
+        return false;
     return set_tensor(n, out, dtype_or(n, ETC_I8), x.rank, x.dim, d);
 }
 
@@ -55,7 +123,7 @@ static bool dequantized(const Node *n, Type x, Type *out, Diag *d)
     if (x.dtype != dtype_or(n, x.dtype))
         return diag_error(d, n->loc, "input has dtype %s, expected %s", dtype_name(x.dtype),
                           dtype_name(dtype_or(n, x.dtype)));
-    return set_tensor(n, out, dtype, x.rank, x.dim, d);
+    return check_qparams(n, 1, x.dtype, d) && set_tensor(n, out, dtype, x.rank, x.dim, d);
 }
 
 /* Arguments 1 and 2: scales and zero points, `count` of each. */
@@ -63,7 +131,7 @@ static bool check_points(const Node *n, Dim count, Diag *d)
 {
     for (int i = 1; i < 3; i++) {
         Type t;
-        if (!get_optional(n, i, &t, d) || (t.is_none && !get_tensor(n, 1, &t, d)))
+        if (!get_optional(n, i, &t, d) || (t.is_none && !get_tensor(n, "scales", &t, d)))
             return false;
         if (n->arg[i].kind == ARG_NONE)
             continue;
@@ -81,13 +149,13 @@ static bool check_points(const Node *n, Dim count, Diag *d)
 bool infer_quantize(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    return get_tensor(n, 0, &x, d) && check_range(n, d) && quantized(n, x, out, d);
+    return get_tensor(n, "input", &x, d) && check_range(n, d) && quantized(n, x, out, d);
 }
 
 bool infer_dequantize(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    return get_tensor(n, 0, &x, d) && check_range(n, d) && dequantized(n, x, out, d);
+    return get_tensor(n, "input", &x, d) && check_range(n, d) && dequantized(n, x, out, d);
 }
 
 bool infer_quantize_tensor(const Node *n, Type *out, Diag *d)
@@ -104,7 +172,7 @@ static bool check_channels(const Node *n, Diag *d)
 {
     Type x;
     int axis;
-    return get_rank(n, 0, 1, MAX_RANK, &x, d) && get_axis(n, 3, x.rank, &axis, d) &&
+    return get_rank(n, "input", 1, MAX_RANK, &x, d) && get_axis(n, "axis", x.rank, &axis, d) &&
            check_points(n, x.dim[axis], d);
 }
 
@@ -121,7 +189,7 @@ bool infer_dequantize_per_channel(const Node *n, Type *out, Diag *d)
 static bool check_tokens(const Node *n, Diag *d)
 {
     Type x;
-    return get_rank(n, 0, 1, MAX_RANK, &x, d) &&
+    return get_rank(n, "input", 1, MAX_RANK, &x, d) &&
            check_points(n, dims_product(program_of(n), x.dim, x.rank - 1), d);
 }
 
@@ -140,7 +208,7 @@ bool infer_dequantize_group(const Node *n, Type *out, Diag *d)
 {
     Type x;
     int64_t size;
-    if (!get_rank(n, 0, 2, 2, &x, d) || !get_int(n, arg_find(n, "group_size"), &size, d))
+    if (!get_rank(n, "input", 2, 2, &x, d) || !get_int(n, arg_find(n, "group_size"), &size, d))
         return false;
     if (x.dim[0].expr || x.dim[1].expr || size < 1 || x.dim[1].value % size)
         return diag_error(d, n->loc, "groups of %" PRId64 " do not divide its rows", size);
@@ -153,7 +221,7 @@ bool infer_dequantize_group(const Node *n, Type *out, Diag *d)
 bool infer_choose_qparams(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    return get_tensor(n, 0, &x, d) && check_range(n, d) &&
+    return get_tensor(n, "input", &x, d) && check_range(n, d) &&
            set_tensor(n, &out[0], ETC_F64, 1, &DIM(1), d) &&
            set_tensor(n, &out[1], ETC_I64, 1, &DIM(1), d);
 }
@@ -162,7 +230,7 @@ bool infer_choose_per_token(const Node *n, Type *out, Diag *d)
 {
     Type x;
     Dim dim[MAX_RANK];
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d))
+    if (!get_rank(n, "input", 1, MAX_RANK, &x, d))
         return false;
     for (int i = 0; i < x.rank; i++)
         dim[i] = i < x.rank - 1 ? x.dim[i] : DIM(1);
@@ -173,11 +241,11 @@ bool infer_choose_per_token(const Node *n, Type *out, Diag *d)
 /* -- torchao's forms: blocks along every axis ------------------------------------------- */
 
 /* Blocks per axis; an axis of one block goes where the scales do not keep it. */
-static bool blocks(const Node *n, int arg, Type x, bool keep, Dim *dim, int *rank, Diag *d)
+static bool blocks(const Node *n, Type x, bool keep, Dim *dim, int *rank, Diag *d)
 {
     Dim block[MAX_RANK];
     int count;
-    if (!get_sizes(n, arg, block, &count, d))
+    if (!get_sizes(n, "block_size", block, &count, d))
         return false;
     *rank = 0;
     if (count != x.rank)
@@ -204,8 +272,8 @@ bool infer_choose_affine(const Node *n, Type *out, Diag *d)
     Type x;
     Dim dim[MAX_RANK];
     int rank;
-    if (!get_tensor(n, 0, &x, d) ||
-        !blocks(n, 2, x, arg_bool(n, arg_find(n, "keepdim")), dim, &rank, d))
+    if (!get_tensor(n, "input", &x, d) ||
+        !blocks(n, x, arg_bool(n, "keepdim"), dim, &rank, d))
         return false;
     EtcDtype scale = dtype_of(n, "scale_dtype", x.dtype);
     return set_tensor(n, &out[0], scale, rank, dim, d) &&
@@ -218,10 +286,12 @@ bool infer_affine(const Node *n, Type *out, Diag *d)
     Dim dim[MAX_RANK];
     int rank;
     bool undoes = arg_find(n, "input_dtype") >= 0;
-    if (!get_tensor(n, 0, &x, d) || !blocks(n, 1, x, true, dim, &rank, d))
+    if (!get_tensor(n, "input", &x, d) || !blocks(n, x, true, dim, &rank, d))
         return false;
     EtcDtype dtype = undoes ? dtype_of(n, "output_dtype", ETC_F32)
                             : dtype_of(n, "output_dtype", ETC_I8);
+    if (!check_qparams(n, 2, undoes ? x.dtype : dtype, d))
+        return false;
     return set_tensor(n, out, dtype, x.rank, x.dim, d);
 }
 
@@ -291,16 +361,16 @@ static bool check_output(const Node *n, EtcDtype *dtype, Diag *d)
     if (!is_byte(*dtype))
         return diag_error(d, n->loc, "has dtype %s with an output_scale", dtype_name(*dtype));
     int64_t least = *dtype == ETC_U8 ? 0 : -128;
-    if (!arg_number(n, i, &scale) || !(scale > 0))
-        return diag_error(d, n->loc, "output_scale is not above 0");
-    return check_range(n, d) && range_fits(n, *dtype, d) &&
+    if (!arg_number(n, i, &scale))
+        return diag_error(d, n->loc, "output_scale is no number");
+    return check_scales(n, i, d) && check_range(n, d) && range_fits(n, *dtype, d) &&
            check_number(n, "output_zero", least, least + 255, d);
 }
 
 bool check_integers(const Node *n, Dim channels, Dim k, EtcDtype *dtype, Diag *d)
 {
     Type x, w;
-    if (!get_tensor(n, 0, &x, d) || !get_tensor(n, 1, &w, d))
+    if (!get_tensor(n, "input", &x, d) || !get_tensor(n, "weight", &w, d))
         return false;
     if (!is_byte(x.dtype) || w.dtype != ETC_I8)
         return diag_error(d, n->loc, "multiplies %s with %s, not u8 or i8 with i8",
@@ -328,9 +398,12 @@ bool infer_integer_avg_pool(const Node *n, Type *out, Diag *d)
     if (!is_byte(out->dtype) || !is_byte(dtype))
         return diag_error(d, n->loc, "makes %s of %s, not u8 or i8 of u8 or i8", dtype_name(dtype),
                           dtype_name(out->dtype));
-    if (!arg_number(n, arg_find(n, "scale"), &by) || !(by > 0))
-        return diag_error(d, n->loc, "scale is not above 0");
-    if (!get_ints(n, 1, 2, 1, kernel, d) || !mul_ok(kernel[0], kernel[1], &size) || size > 65536)
+    if (!arg_number(n, "scale", &by))
+        return diag_error(d, n->loc, "scale is no number");
+    if (!check_scales(n, arg_find(n, "scale"), d))
+        return false;
+    if (!get_ints(n, "kernel_size", 2, 1, kernel, d) || !mul_ok(kernel[0], kernel[1], &size) ||
+        size > 65536)
         return diag_error(d, n->loc, "windows have more than 65536 pixels");
     int64_t least = out->dtype == ETC_U8 ? 0 : -128, y_least = dtype == ETC_U8 ? 0 : -128;
     out->dtype = dtype;
@@ -343,7 +416,7 @@ bool infer_integer_linear(const Node *n, Type *out, Diag *d)
     Type x, w;
     EtcDtype dtype;
     Dim dim[MAX_RANK];
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_rank(n, 1, 2, 2, &w, d))
+    if (!get_rank(n, "input", 1, MAX_RANK, &x, d) || !get_rank(n, "weight", 2, 2, &w, d))
         return false;
     if (!dims_agree(n, x.dim[x.rank - 1], w.dim[1]))
         return diag_error(d, n->loc, "rows of input and weight differ in length");

@@ -49,7 +49,7 @@ bool infer_view(const Node *n, Type *out, Diag *d)
     Type x;
     Dim size[MAX_RANK];
     int count;
-    return get_tensor(n, 0, &x, d) && get_sizes(n, 1, size, &count, d) &&
+    return get_tensor(n, "self", &x, d) && get_sizes(n, 1, size, &count, d) &&
            fill_in(n, dims_product(program_of(n), x.dim, x.rank), size, count, d) &&
            set_tensor(n, out, x.dtype, count, size, d);
 }
@@ -59,8 +59,8 @@ bool infer_flatten(const Node *n, Type *out, Diag *d)
     Type x;
     Dim dim[MAX_RANK];
     int from, to, rank = 0;
-    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &from, d) ||
-        !get_axis(n, 2, x.rank, &to, d))
+    if (!get_tensor(n, "self", &x, d) || !get_axis(n, "start_dim", x.rank, &from, d) ||
+        !get_axis(n, "end_dim", x.rank, &to, d))
         return false;
     if (from > to)
         return diag_error(d, n->loc, "start_dim %d lies behind end_dim %d", from, to);
@@ -77,8 +77,8 @@ bool infer_unflatten(const Node *n, Type *out, Diag *d)
     Type x;
     Dim size[MAX_RANK], dim[2 * MAX_RANK];
     int axis, count, rank = 0;
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
-        !get_sizes(n, 2, size, &count, d))
+    if (!get_rank(n, "self", 1, MAX_RANK, &x, d) || !get_axis(n, "dim", x.rank, &axis, d) ||
+        !get_sizes(n, "sizes", size, &count, d))
         return false;
     if (!count)
         return diag_error(d, n->loc, "sizes is empty");
@@ -117,7 +117,7 @@ bool infer_squeeze(const Node *n, Type *out, Diag *d)
     Dim dim[MAX_RANK];
     unsigned axes = ~0u;
     int rank = 0;
-    if (!get_tensor(n, 0, &x, d) || (n->n_args > 1 && !get_axes(n, 1, x.rank, &axes, d)))
+    if (!get_tensor(n, "self", &x, d) || (n->n_args > 1 && !get_axes(n, 1, x.rank, &axes, d)))
         return false;
     for (int i = 0; i < x.rank; i++)
         if (!(axes >> i & 1) || !is_one(x.dim[i]))
@@ -130,7 +130,7 @@ bool infer_unsqueeze(const Node *n, Type *out, Diag *d)
     Type x;
     Dim dim[MAX_RANK + 1];
     int axis;
-    if (!get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank + 1, &axis, d))
+    if (!get_tensor(n, "self", &x, d) || !get_axis(n, "dim", x.rank + 1, &axis, d))
         return false;
     for (int i = 0; i <= x.rank; i++)
         dim[i] = i == axis ? DIM(1) : x.dim[i - (i > axis)];
@@ -146,10 +146,11 @@ bool infer_permute(const Node *n, Type *out, Diag *d)
     unsigned axes;
     int axis;
     int64_t v[MAX_RANK];
-    if (!get_tensor(n, 0, &x, d) || !get_axes(n, 1, x.rank, &axes, d))
+    if (!get_tensor(n, "self", &x, d) || !get_axes(n, 1, x.rank, &axes, d))
         return false;
-    if (arg_count(n, 1) != x.rank || !arg_ints(n, 1, v, MAX_RANK))
-        return diag_error(d, n->loc, "dims has %d items, expected %d", arg_count(n, 1), x.rank);
+    if (arg_count(n, "dims") != x.rank || !arg_ints(n, "dims", v, MAX_RANK))
+        return diag_error(d, n->loc, "dims has %d items, expected %d", arg_count(n, "dims"),
+                          x.rank);
     for (int i = 0; i < x.rank; i++) {
         if (!wrap_axis(n, v[i], x.rank, &axis, d))
             return false;
@@ -165,13 +166,13 @@ bool infer_transpose(const Node *n, Type *out, Diag *d)
     Dim dim[MAX_RANK];
     int a = 0, b = 1;
     if (n->op == OP_MT) {
-        if (!get_rank(n, 0, 2, MAX_RANK, &x, d))
+        if (!get_rank(n, "self", 2, MAX_RANK, &x, d))
             return false;
         a = x.rank - 2;
         b = x.rank - 1;
-    } else if (n->n_args == 1 ? !get_rank(n, 0, 0, 2, &x, d)
-                       : !get_tensor(n, 0, &x, d) || !get_axis(n, 1, x.rank, &a, d) ||
-                             !get_axis(n, 2, x.rank, &b, d))
+    } else if (n->n_args == 1 ? !get_rank(n, "self", 0, 2, &x, d)
+                       : !get_tensor(n, "self", &x, d) || !get_axis(n, "dim0", x.rank, &a, d) ||
+                             !get_axis(n, "dim1", x.rank, &b, d))
         return false;
     for (int i = 0; i < x.rank; i++)
         dim[i] = x.dim[i];
@@ -187,7 +188,7 @@ bool infer_expand(const Node *n, Type *out, Diag *d)
     Type x;
     Dim size[MAX_RANK];
     int count;
-    if (!get_tensor(n, 0, &x, d) || !get_sizes(n, 1, size, &count, d))
+    if (!get_tensor(n, "self", &x, d) || !get_sizes(n, "size", size, &count, d))
         return false;
     if (count < x.rank)
         return diag_error(d, n->loc, "size has %d items, expected at least %d", count, x.rank);
@@ -204,11 +205,11 @@ bool infer_expand(const Node *n, Type *out, Diag *d)
 }
 
 /* Argument i counts from the end where negative. */
-static bool check_index(const Node *n, int i, Dim size, Diag *d)
+static bool check_index(const Node *n, Dim size, Diag *d)
 {
     Program *p = program_of(n);
     Dim index;
-    return get_size(n, i, &index, d) &&
+    return get_size(n, "index", &index, d) &&
            ((dim_at_least(n, dim_sub(p, size, DIM(1)), index) &&
              dim_at_least(n, dim_add(p, size, index), DIM(0))) ||
             diag_error(d, n->loc, "index %s is out of range for size %s", dim_text(p, index),
@@ -220,8 +221,8 @@ bool infer_select(const Node *n, Type *out, Diag *d)
     Type x;
     Dim dim[MAX_RANK];
     int axis;
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
-        !check_index(n, 2, x.dim[axis], d))
+    if (!get_rank(n, "self", 1, MAX_RANK, &x, d) || !get_axis(n, "dim", x.rank, &axis, d) ||
+        !check_index(n, x.dim[axis], d))
         return false;
     for (int i = 0; i + 1 < x.rank; i++)
         dim[i] = x.dim[i + (i >= axis)];
@@ -255,8 +256,8 @@ bool infer_narrow(const Node *n, Type *out, Diag *d)
     Type x;
     Dim dim[MAX_RANK], start, length;
     int axis;
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d) ||
-        !get_size(n, 2, &start, d) || !get_size(n, 3, &length, d))
+    if (!get_rank(n, "self", 1, MAX_RANK, &x, d) || !get_axis(n, "dim", x.rank, &axis, d) ||
+        !get_size(n, "start", &start, d) || !get_size(n, "length", &length, d))
         return false;
     Program *p = program_of(n);
     Dim size = x.dim[axis], from = dim_upper(start) < 0 ? dim_add(p, size, start) : start;
@@ -295,7 +296,7 @@ bool infer_slice(const Node *n, Type *out, Diag *d)
 {
     Type x;
     Dim dim[MAX_RANK];
-    return get_rank(n, 0, 1, MAX_RANK, &x, d) && slice_sizes(n, 1, x, dim, d) &&
+    return get_rank(n, "self", 1, MAX_RANK, &x, d) && slice_sizes(n, 1, x, dim, d) &&
            set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
@@ -303,7 +304,7 @@ bool infer_slice(const Node *n, Type *out, Diag *d)
 static bool scattered(const Node *n, Type x, int rank, const Dim *dim, Type *out, Diag *d)
 {
     Type src;
-    if (!get_rank(n, 1, rank, rank, &src, d))
+    if (!get_rank(n, "src", rank, rank, &src, d))
         return false;
     for (int i = 0; i < rank; i++)
         if (!dims_match(n, src.dim[i], dim[i]))
@@ -318,7 +319,7 @@ bool infer_slice_scatter(const Node *n, Type *out, Diag *d)
 {
     Type x;
     Dim dim[MAX_RANK];
-    return get_rank(n, 0, 1, MAX_RANK, &x, d) && slice_sizes(n, 2, x, dim, d) &&
+    return get_rank(n, "self", 1, MAX_RANK, &x, d) && slice_sizes(n, 2, x, dim, d) &&
            scattered(n, x, x.rank, dim, out, d);
 }
 
@@ -328,8 +329,8 @@ bool infer_select_scatter(const Node *n, Type *out, Diag *d)
     Type x;
     Dim dim[MAX_RANK];
     int axis;
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 2, x.rank, &axis, d) ||
-        !check_index(n, 3, x.dim[axis], d))
+    if (!get_rank(n, "self", 1, MAX_RANK, &x, d) || !get_axis(n, "dim", x.rank, &axis, d) ||
+        !check_index(n, x.dim[axis], d))
         return false;
     for (int i = 0; i + 1 < x.rank; i++)
         dim[i] = x.dim[i + (i >= axis)];
@@ -361,11 +362,11 @@ bool infer_cat(const Node *n, Type *out, Diag *d)
 {
     Type first = {.rank = 1, .dim = &DIM(0)};
     Dim dim[MAX_RANK];
-    int axis, dtype = DTYPE_NONE, count = arg_count(n, 0);
+    int axis, dtype = DTYPE_NONE, count = arg_count(n, "tensors");
     if (!count)
         return diag_error(d, n->loc, "tensors is empty");
     for (int i = 0; i < count; i++) {
-        const Value *v = arg_list_value(n, 0, i);
+        const Value *v = arg_list_value(n, "tensors", i);
         if (!v || v->type.is_none || v->type.rank < 1)
             return diag_error(d, n->loc, "tensor %d of the list has no axis to join", i);
         dtype = promote(dtype, (int)v->type.dtype);
@@ -374,12 +375,12 @@ bool infer_cat(const Node *n, Type *out, Diag *d)
     }
     if (dtype < 0)
         return diag_error(d, n->loc, "its operands have no common dtype");
-    if (!get_axis(n, 1, first.rank, &axis, d))
+    if (!get_axis(n, "dim", first.rank, &axis, d))
         return false;
     memcpy(dim, first.dim, (size_t)first.rank * sizeof *dim);
     dim[axis] = DIM(0);
     for (int i = 0; i < count; i++) {
-        Type t = arg_list_value(n, 0, i)->type;
+        Type t = arg_list_value(n, "tensors", i)->type;
         if (!is_void(t) && !cat_one(n, &first, dim, t, axis, d))
             return false;
     }
@@ -402,8 +403,8 @@ bool infer_pad(const Node *n, Type *out, Diag *d)
 {
     Type x;
     Dim dim[MAX_RANK];
-    int count = arg_count(n, 1);
-    if (!get_tensor(n, 0, &x, d))
+    int count = arg_count(n, "pad");
+    if (!get_tensor(n, "self", &x, d))
         return false;
     if (count % 2 || count > 2 * x.rank)
         return diag_error(d, n->loc, "pad has %d items, expected pairs for at most %d axes", count,
@@ -411,10 +412,10 @@ bool infer_pad(const Node *n, Type *out, Diag *d)
     for (int i = 0; i < x.rank; i++)
         dim[i] = x.dim[i];
     for (int k = 0; k < count; k++)
-        if (n->arg[1].list.item[k].kind != ARG_INT)
+        if (arg_get(n, "pad").list.item[k].kind != ARG_INT)
             return diag_error(d, n->loc, "item %d of pad is not an integer", k);
     for (int k = 0; k < count; k += 2) {
-        const Arg *a = &n->arg[1].list.item[k];
+        const Arg *a = &n->arg[arg_of(n, "pad")].list.item[k];
         int axis = x.rank - 1 - k / 2;
         if (!pad_axis(n, a[0].dim, a[1].dim, &dim[axis], axis, d))
             return false;
@@ -430,14 +431,15 @@ bool infer_full(const Node *n, Type *out, Diag *d)
     int count;
     static const int value = 1;
     int dtype = promote_args(n, &value, 1);
-    return get_sizes(n, 0, size, &count, d) &&
+    return get_sizes(n, "size", size, &count, d) &&
            set_tensor(n, out, dtype_or(n, dtype < 0 ? ETC_F32 : (EtcDtype)dtype), count, size, d);
 }
 
 bool infer_full_like(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    return get_tensor(n, 0, &x, d) && set_tensor(n, out, dtype_or(n, x.dtype), x.rank, x.dim, d);
+    return get_tensor(n, "self", &x, d) &&
+           set_tensor(n, out, dtype_or(n, x.dtype), x.rank, x.dim, d);
 }
 
 /* ceil((end - start) / step), of plain numbers in double as torch does. */
@@ -492,7 +494,7 @@ bool infer_sym_size(const Node *n, Type *out, Diag *d)
 {
     Type x;
     int axis;
-    if (!get_rank(n, 0, 1, MAX_RANK, &x, d) || !get_axis(n, 1, x.rank, &axis, d))
+    if (!get_rank(n, "self", 1, MAX_RANK, &x, d) || !get_axis(n, "dim", x.rank, &axis, d))
         return false;
     *out = type_size(program_of(n), x.dim[axis]);
     return true;
@@ -502,7 +504,7 @@ bool infer_sym_size(const Node *n, Type *out, Diag *d)
 bool infer_item(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    if (!get_tensor(n, 0, &x, d))
+    if (!get_tensor(n, "self", &x, d))
         return false;
     for (int i = 0; i < x.rank; i++)
         if (!dims_match(n, x.dim[i], DIM(1)))
@@ -597,7 +599,7 @@ static bool reduced(const Node *n, Type x, EtcDtype dtype, Type *out, Diag *d)
 bool infer_reduce(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    if (!get_tensor(n, 0, &x, d))
+    if (!get_tensor(n, "self", &x, d))
         return false;
     bool sums = arg_find(n, "dtype") >= 0 && !dtype_is_float(x.dtype);
     return reduced(n, x, dtype_or(n, sums ? ETC_I64 : x.dtype), out, d);
@@ -606,7 +608,7 @@ bool infer_reduce(const Node *n, Type *out, Diag *d)
 bool infer_reduce_float(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    if (!get_tensor(n, 0, &x, d))
+    if (!get_tensor(n, "self", &x, d))
         return false;
     EtcDtype dtype = dtype_or(n, x.dtype);
     if (!dtype_is_float(dtype))
@@ -619,6 +621,6 @@ bool infer_reduce_float(const Node *n, Type *out, Diag *d)
 bool infer_any(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    return get_tensor(n, 0, &x, d) &&
+    return get_tensor(n, "self", &x, d) &&
            reduced(n, x, x.dtype == ETC_U8 ? ETC_U8 : ETC_BOOL, out, d);
 }

@@ -16,19 +16,37 @@ InferFn infer_none;
 /* -- arguments of a rule: each reports and returns false where the node has no such argument  */
 
 const char *arg_name(const Node *n, int i);
-bool get_tensor(const Node *n, int i, Type *t, Diag *d);
-bool get_optional(const Node *n, int i, Type *t, Diag *d); /* t->is_none where left out */
-bool get_rank(const Node *n, int i, int lo, int hi, Type *t,
+bool get_tensor_at(const Node *n, int i, Type *t, Diag *d);
+bool get_optional_at(const Node *n, int i, Type *t, Diag *d); /* t->is_none where left out */
+bool get_rank_at(const Node *n, int i, int lo, int hi, Type *t,
               Diag *d); /* a tensor, lo <= rank <= hi */
-bool get_int(const Node *n, int i, int64_t *v, Diag *d);
+bool get_int_at(const Node *n, int i, int64_t *v, Diag *d);
 /* A list of `count` plain integers >= least; a list of one stands for `count` equal ones. */
-bool get_ints(const Node *n, int i, int count, int64_t least, int64_t *v, Diag *d);
-bool is_size(const Node *n, int i, Dim *v); /* an integer known before the call; says nothing */
-bool get_size(const Node *n, int i, Dim *v, Diag *d);
-bool get_sizes(const Node *n, int i, Dim v[MAX_RANK], int *count, Diag *d);
-bool get_axis(const Node *n, int i, int rank, int *axis, Diag *d); /* an int counted from 0 */
+bool get_ints_at(const Node *n, int i, int count, int64_t least, int64_t *v, Diag *d);
+bool is_size_at(const Node *n, int i, Dim *v); /* an integer known before the call; says nothing */
+bool get_size_at(const Node *n, int i, Dim *v, Diag *d);
+bool get_sizes_at(const Node *n, int i, Dim v[MAX_RANK], int *count, Diag *d);
+bool get_axis_at(const Node *n, int i, int rank, int *axis, Diag *d); /* an int counted from 0 */
 bool wrap_axis(const Node *n, int64_t axis, int rank, int *out, Diag *d);
 EtcDtype dtype_or(const Node *n, EtcDtype otherwise); /* the argument `dtype` where given */
+
+/* Each takes a name, or the position where a rule walks several arguments. */
+#define ARG_AT(n, i) _Generic((i), char *: arg_of, const char *: arg_of, default: arg_at)((n), (i))
+static inline int arg_at(const Node *n, int i)
+{
+    (void)n;
+    return i;
+}
+#define get_tensor(n, i, t, d) get_tensor_at((n), ARG_AT(n, i), (t), (d))
+#define get_optional(n, i, t, d) get_optional_at((n), ARG_AT(n, i), (t), (d))
+#define get_rank(n, i, lo, hi, t, d) get_rank_at((n), ARG_AT(n, i), (lo), (hi), (t), (d))
+#define get_int(n, i, v, d) get_int_at((n), ARG_AT(n, i), (v), (d))
+#define get_ints(n, i, count, least, v, d) \
+    get_ints_at((n), ARG_AT(n, i), (count), (least), (v), (d))
+#define is_size(n, i, v) is_size_at((n), ARG_AT(n, i), (v))
+#define get_size(n, i, v, d) get_size_at((n), ARG_AT(n, i), (v), (d))
+#define get_sizes(n, i, v, count, d) get_sizes_at((n), ARG_AT(n, i), (v), (count), (d))
+#define get_axis(n, i, rank, axis, d) get_axis_at((n), ARG_AT(n, i), (rank), (axis), (d))
 
 /* -- sizes and dtypes ----------------------------------------------------------------- */
 
@@ -52,6 +70,10 @@ void program_assume(Program *p, const Node *n, Dim a, bool is_equal, Dim b);
 Dim dims_product(Program *p, const Dim *d, int n);
 bool broadcast(const Node *n, Type a, Type b, Type *out, Diag *d); /* sizes alone */
 bool expands_to(const Node *n, Type from, Type to, Diag *d);
+
+/* Arguments i and i + 1: scales are finite and above 0, zero points integers of dtype t, where their
+ * values are known. */
+bool check_qparams(const Node *n, int i, EtcDtype t, Diag *d);
 
 /* Arguments of the products of integers beside geometry: `channels` of sums, scales and bias; k
  * terms of a sum.  *dtype: the result's. */

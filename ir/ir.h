@@ -453,6 +453,8 @@ void program_keep_states(Program *p, const bool *keep); /* by index; drops the o
 
 Value *graph_value(Graph *g, const char *name, Type type);
 int graph_number(const Graph *g); /* behind a dot it makes the next value's name one of its own */
+/* For a state to be made: the name, or one that begins so and that the program does not have. */
+const char *program_name(const Program *p, const char *name);
 Value *graph_state(Graph *g, State *s); /* the graph's value of s, made on first use */
 Value *graph_find_state(const Graph *g, const State *s); /* the same, or NULL: not used yet */
 void graph_add_input(Graph *g, Value *v);
@@ -520,9 +522,11 @@ bool node_scales_bytes(const Node *n); /* one of the latter */
 bool op_mutates(OpId op);         /* its schema marks an argument "(a!)" */
 bool op_is_given(OpId op);        /* its types are the file's word: none are inferred */
 
-/* Arguments, by their names in the schema: arg_int(n, "dim", &axis).  A name must be one of the
- * row's; arg_find asks whether it is.  Who walks all arguments of any row gives their positions
- * instead.  The accessors assume schema_check passed. */
+/* Arguments, by their names in the schema: arg_int(n, "dim", &axis).  An argument that the row of n
+ * does not have reads as one that was left out; tests/counts.py checks that some row has each name.
+ * Code that walks all arguments of any row gives their positions instead.  The accessors assume
+ * that schema_check passed. */
+Value *first_operand(const Node *n);           /* of any row; NULL: it has none */
 int arg_find(const Node *n, const char *name); /* position, or -1: the row has none */
 int arg_of(const Node *n, const char *name);   /* position of one that the row has */
 Value *arg_value_at(const Node *n, int i);                /* NULL: not a value */
@@ -538,18 +542,18 @@ Arg arg_get_at(const Node *n, int i);                     /* as it stands */
 
 #define ARG_BY_NAME(type, what, params, args)                                        \
     static inline type arg_##what##_of params { return arg_##what##_at args; }
-ARG_BY_NAME(Value *, value, (const Node *n, const char *s), (n, arg_of(n, s)))
-ARG_BY_NAME(bool, int, (const Node *n, const char *s, int64_t *v), (n, arg_of(n, s), v))
-ARG_BY_NAME(bool, dim, (const Node *n, const char *s, Dim *v), (n, arg_of(n, s), v))
-ARG_BY_NAME(bool, number, (const Node *n, const char *s, double *v), (n, arg_of(n, s), v))
-ARG_BY_NAME(bool, bool, (const Node *n, const char *s), (n, arg_of(n, s)))
-ARG_BY_NAME(int, count, (const Node *n, const char *s), (n, arg_of(n, s)))
+ARG_BY_NAME(Value *, value, (const Node *n, const char *s), (n, arg_find(n, s)))
+ARG_BY_NAME(bool, int, (const Node *n, const char *s, int64_t *v), (n, arg_find(n, s), v))
+ARG_BY_NAME(bool, dim, (const Node *n, const char *s, Dim *v), (n, arg_find(n, s), v))
+ARG_BY_NAME(bool, number, (const Node *n, const char *s, double *v), (n, arg_find(n, s), v))
+ARG_BY_NAME(bool, bool, (const Node *n, const char *s), (n, arg_find(n, s)))
+ARG_BY_NAME(int, count, (const Node *n, const char *s), (n, arg_find(n, s)))
 ARG_BY_NAME(bool, ints, (const Node *n, const char *s, int64_t *v, int max),
-            (n, arg_of(n, s), v, max))
+            (n, arg_find(n, s), v, max))
 ARG_BY_NAME(bool, dims, (const Node *n, const char *s, Dim *v, int max),
-            (n, arg_of(n, s), v, max))
-ARG_BY_NAME(Value *, list_value, (const Node *n, const char *s, int k), (n, arg_of(n, s), k))
-ARG_BY_NAME(Arg, get, (const Node *n, const char *s), (n, arg_of(n, s)))
+            (n, arg_find(n, s), v, max))
+ARG_BY_NAME(Value *, list_value, (const Node *n, const char *s, int k), (n, arg_find(n, s), k))
+ARG_BY_NAME(Arg, get, (const Node *n, const char *s), (n, arg_find(n, s)))
 
 #define ARG_BY(what, i)                                                              \
     _Generic((i), char *: arg_##what##_of, const char *: arg_##what##_of, default: arg_##what##_at)

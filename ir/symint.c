@@ -38,11 +38,13 @@ typedef struct Sum { /* an expression in the making */
     Term term[MAX_TERMS];
 } Sum;
 
-const Dim DIM_BAD = {NULL, INT64_MIN};
+/* A sum of nothing, which no program makes: any integer is a size of its own. */
+static const Expr bad = {.constant = INT64_MIN};
+const Dim DIM_BAD = {&bad, 0};
 
 bool dim_is_bad(Dim d)
 {
-    return !d.expr && d.value == INT64_MIN;
+    return d.expr == &bad;
 }
 
 bool dim_equal(Dim a, Dim b)
@@ -238,7 +240,7 @@ Dim dim_symbol(Program *p, const Symbol *s)
 
 static bool are_plain(Dim a, Dim b)
 {
-    return !a.expr && !b.expr && !dim_is_bad(a) && !dim_is_bad(b);
+    return !a.expr && !b.expr;
 }
 
 Dim dim_add(Program *p, Dim a, Dim b)

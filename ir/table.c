@@ -143,6 +143,11 @@ void *table_find(const Table *t, const void *key, size_t n)
     return t->n ? table_find_hashed(t, key, n, table_hash(t->secret, key, n)) : NULL;
 }
 
+bool table_has(const Table *t, const void *key, size_t n)
+{
+    return t->n && find_row(t, key, n, (uint32_t)table_hash(t->secret, key, n))->key;
+}
+
 void *table_find_hashed(const Table *t, const void *key, size_t n, uint64_t hash)
 {
     return t->n ? find_row(t, key, n, (uint32_t)hash)->item.ptr : NULL;

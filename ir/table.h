@@ -32,6 +32,7 @@ typedef struct Table { /* {.arena = a} is an empty one */
 TableItem *table_at(Table *t, const void *key, size_t n);
 TableItem *table_at_copy(Table *t, const void *key, size_t n); /* a new key is copied */
 void *table_find(const Table *t, const void *key, size_t n);   /* item.ptr; NULL: no such key */
+bool table_has(const Table *t, const void *key, size_t n);
 /* The same for who looks in several tables with one secret. */
 void *table_find_hashed(const Table *t, const void *key, size_t n, uint64_t hash);
 void table_reserve(Table *t, size_t n); /* room for n keys in all */

@@ -98,9 +98,9 @@ static void run_time_views(Graph *g, Arena *tmp)
     for (int i = 0; i < g->n_out; i++)
         is_out[g->out[i]->index] = true;
     for (Node *n = g->first; n; n = n->next)
-        if (n->op == OP_VIEW && !is_out[n->out[0]->index] && !n->in[0]->state &&
+        if (n->op == OP_VIEW && !is_out[n->out[0]->index] && !arg_value(n, "self")->state &&
             view_keeps_bounds(n) &&
-            !(type_is_static(n->out[0]->type) && type_is_static(n->in[0]->type)))
+            !(type_is_static(n->out[0]->type) && type_is_static(arg_value(n, "self")->type)))
             node_set_op(n, OP_ET_VIEW);
 }
 

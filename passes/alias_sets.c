@@ -77,9 +77,10 @@ static bool is_tensor(const Value *v)
 static bool run_offset(const Node *n, int64_t *offset)
 {
     int64_t axis, start, step = 1, inner = 1;
-    Type x = n->in[0]->type;
-    if (!arg_int(n, 1, &axis) || axis < 0 || !arg_int(n, 2, &start) || start < 0 ||
-        (n->op == OP_SLICE && (!arg_int(n, 4, &step) || step != 1)))
+    Type x = first_operand(n)->type;
+    if (!arg_int(n, "dim", &axis) || axis < 0 ||
+        (!arg_int(n, "start", &start) && !arg_int(n, "index", &start)) || start < 0 ||
+        (n->op == OP_SLICE && (!arg_int(n, "step", &step) || step != 1)))
         return false;
     for (int i = 0; i < x.rank; i++) {
         if (i < axis && !dim_equal(x.dim[i], DIM(1)))
@@ -94,13 +95,13 @@ static bool run_offset(const Node *n, int64_t *offset)
 /* Sizes that are equal by a guard may have other bounds, and then no plan in common. */
 bool view_keeps_bounds(const Node *n)
 {
-    return type_bytes(n->in[0]->type) == type_bytes(n->out[0]->type);
+    return type_bytes(first_operand(n)->type) == type_bytes(n->out[0]->type);
 }
 
 /* Whether the bytes of the node's result are a run of its input's, by the kind of op. */
 static bool is_view(const Node *n, int64_t *offset)
 {
-    bool fixed = type_is_static(n->out[0]->type) && type_is_static(n->in[0]->type);
+    bool fixed = type_is_static(n->out[0]->type) && type_is_static(first_operand(n)->type);
     *offset = 0;
     switch (n->op) {
     case OP_VIEW:
@@ -130,10 +131,10 @@ static bool fits_caller(Sets *s, int root, const Value *v, int64_t offset)
 /* Constants have no place that a view could share. */
 static bool may_view(Sets *s, const Node *n, int64_t offset)
 {
-    int root = root_of(s, n->in[0]);
+    int root = root_of(s, first_operand(n));
     const State *state = s->value[root]->state;
-    return is_tensor(n->in[0]) && (!state || state->kind == ST_MUTABLE) &&
-           fits_caller(s, root, n->out[0], offset + offset_of(s, n->in[0]));
+    return is_tensor(first_operand(n)) && (!state || state->kind == ST_MUTABLE) &&
+           fits_caller(s, root, n->out[0], offset + offset_of(s, first_operand(n)));
 }
 
 /* -- in place -------------------------------------------------------------------------------- */
@@ -264,7 +265,7 @@ static bool is_run_of_operands(const Node *n)
 {
     int64_t axis;
     Type y = n->out[0]->type;
-    if (n->op != OP_CAT || !arg_int(n, 1, &axis) || axis < 0 || !type_is_static(y) || y.stride)
+    if (n->op != OP_CAT || !arg_int(n, "dim", &axis) || axis < 0 || !type_is_static(y) || y.stride)
         return false;
     for (int i = 0; i < axis; i++)
         if (y.dim[i].value != 1)
@@ -324,7 +325,7 @@ static void place_result(Sets *s, const Node *n, int time)
         return;
     if (n->n_in && is_view(n, &offset)) {
         if (may_view(s, n, offset))
-            join(s, n->out[0], n->in[0], offset);
+            join(s, n->out[0], first_operand(n), offset);
     } else if (may_write_state(s, n, time)) {
         join(s, n->out[0], s->updates[n->out[0]->index], 0);
     } else {

@@ -19,7 +19,7 @@ static int axis_of_permute(const Node *n, int axis, bool is_back)
 {
     int64_t from[MAX_RANK];
     int rank = n->out[0]->type.rank;
-    if (!arg_ints(n, 1, from, MAX_RANK))
+    if (!arg_ints(n, "dims", from, MAX_RANK))
         return -1;
     for (int i = 0; i < rank; i++)
         from[i] += from[i] < 0 ? rank : 0;
@@ -34,8 +34,8 @@ static int axis_of_permute(const Node *n, int axis, bool is_back)
 static int axis_of_roll(const Node *n, int axis)
 {
     int64_t along[MAX_RANK];
-    int count = arg_count(n, 2), rank = n->out[0]->type.rank;
-    if (!count || !arg_ints(n, 2, along, MAX_RANK))
+    int count = arg_count(n, "dims"), rank = n->out[0]->type.rank;
+    if (!count || !arg_ints(n, "dims", along, MAX_RANK))
         return -1;
     for (int i = 0; i < count; i++)
         if ((along[i] < 0 ? along[i] + rank : along[i]) == axis)
@@ -46,9 +46,9 @@ static int axis_of_roll(const Node *n, int axis)
 static int axis_of_part(const Node *n, int axis, bool is_back)
 {
     int64_t along;
-    if (!arg_int(n, 1, &along))
+    if (!arg_int(n, "dim", &along))
         return -1;
-    along += along < 0 ? n->in[0]->type.rank : 0;
+    along += along < 0 ? arg_value(n, "self")->type.rank : 0;
     if (n->op == OP_SELECT_INT)
         return is_back ? axis + (axis >= along) : along == axis ? -1 : axis - (along < axis);
     return along == axis ? -1 : axis;
@@ -56,7 +56,7 @@ static int axis_of_part(const Node *n, int axis, bool is_back)
 
 static int axis_beyond(const Node *n, int axis, bool is_back)
 {
-    const Type in = n->n_in ? n->in[0]->type : (Type){0}, out = n->out[0]->type;
+    const Type in = n->n_in ? first_operand(n)->type : (Type){0}, out = n->out[0]->type;
     switch (n->op) {
     case OP_VIEW:
         return axis_of_view(n->graph->program, is_back ? out : in, axis, is_back ? in : out);

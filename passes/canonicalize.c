@@ -41,25 +41,26 @@ static OpId scalar_row(OpId op)
 static bool is_unscaled(const Node *n)
 {
     double alpha = 1;
-    return n->n_args < 3 || (arg_number(n, 2, &alpha) && alpha == 1);
+    return n->n_args < 3 || (arg_number(n, "alpha", &alpha) && alpha == 1);
 }
 
 /* x op 2.0 ==> op.Scalar(x, 2.0);  2.0 + x and 2.0 * x likewise;  2.0 - x ==> rsub(x, 2.0) */
 static Node *to_scalar_row(Rewrite *r, Node *n)
 {
     OpId row = scalar_row(n->op);
-    if (row == OP_NONE || n->n_in != 1 || n->in[0]->type.rank == SCALAR)
+    if (row == OP_NONE || n->n_in != 1 || first_operand(n)->type.rank == SCALAR)
         return n;
-    int number = n->arg[0].kind == ARG_VALUE ? 1 : 0;
+    int number = arg_get(n, "self").kind == ARG_VALUE ? 1 : 0;
     if ((!is_literal(&n->arg[number]) && n->arg[number].kind != ARG_INT) ||
-        (n->n_args > 2 && !is_literal(&n->arg[2])))
+        (n->n_args > 2 && !is_literal(&n->arg[arg_of(n, "alpha")])))
         return n;
     if (number == 0 && n->op == OP_SUB_TENSOR)
         row = OP_RSUB_SCALAR;
     else if (number == 0 && (!(op_info[n->op].flags & COMMUTES) || !is_unscaled(n)))
         return n;
-    Value *x = n->in[0];
-    Node *s = n->n_args > 2 ? build(r->g, n, n->loc, row, r->d, "vaa", x, n->arg[number], n->arg[2])
+    Value *x = first_operand(n);
+    Node *s = n->n_args > 2 ? build(r->g, n, n->loc, row, r->d, "vaa", x, n->arg[number],
+                                    arg_get(n, "alpha"))
                             : build(r->g, n, n->loc, row, r->d, "va", x, n->arg[number]);
     if (!s)
         return NULL;
@@ -119,16 +120,17 @@ static void widen(Node *n, int i, int count)
 
 static void spell_pool(Node *n, int n_lists)
 {
-    if (!arg_count(n, 2))
-        node_set_arg(n, 2, n->arg[1]);
+    if (!arg_count(n, "stride"))
+        node_set_arg(n, arg_of(n, "stride"), arg_get(n, "kernel_size"));
     for (int i = 1; i <= n_lists; i++)
         widen(n, i, 2);
 }
 
 /* The start of a slice, or its end, from 0 to the size; an open end under a symbolic size stays
  * INT64_MAX, which costs no arithmetic at run time. */
-static void spell_bound(Node *n, int i, Dim size, int64_t otherwise)
+static void spell_bound(Node *n, const char *name, Dim size, int64_t otherwise)
 {
+    int i = arg_of(n, name);
     int64_t v = otherwise;
     if (n->arg[i].kind != ARG_NONE && !arg_int(n, i, &v))
         return;
@@ -142,33 +144,33 @@ static void spell_bound(Node *n, int i, Dim size, int64_t otherwise)
 static void spell_slice(Node *n)
 {
     int64_t axis;
-    Type t = n->in[0]->type;
+    Type t = arg_value(n, "self")->type;
     wrap_axis(n, 1, t.rank);
-    if (!arg_int(n, 1, &axis) || axis >= t.rank)
+    if (!arg_int(n, "dim", &axis) || axis >= t.rank)
         return;
-    spell_bound(n, 2, t.dim[axis], 0);
-    spell_bound(n, 3, t.dim[axis], INT64_MAX);
+    spell_bound(n, "start", t.dim[axis], 0);
+    spell_bound(n, "end", t.dim[axis], INT64_MAX);
 }
 
 static void spell_select(Node *n)
 {
     int64_t axis, at;
-    Type t = n->in[0]->type;
+    Type t = arg_value(n, "self")->type;
     wrap_axis(n, 1, t.rank);
-    if (arg_int(n, 1, &axis) && arg_int(n, 2, &at) && at < 0 && !t.dim[axis].expr)
-        set_int(n, 2, at + t.dim[axis].value);
+    if (arg_int(n, "dim", &axis) && arg_int(n, "index", &at) && at < 0 && !t.dim[axis].expr)
+        set_int(n, arg_of(n, "index"), at + t.dim[axis].value);
 }
 
 static void spell_convolution(Node *n)
 {
     static const int list[] = {3, 4, 5, 7};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        widen(n, list[i], n->in[1]->type.rank - 2);
+        widen(n, list[i], arg_value(n, "weight")->type.rank - 2);
 }
 
 static void spell_arguments(Node *n)
 {
-    int rank = n->n_in ? n->in[0]->type.rank : 0;
+    int rank = n->n_in ? first_operand(n)->type.rank : 0;
     switch (n->op) {
     case OP__SOFTMAX:
     case OP__LOG_SOFTMAX:
@@ -210,32 +212,36 @@ static void spell_arguments(Node *n)
 
 static Value *same_type(const Node *n)
 {
-    return type_equal(n->in[0]->type, n->out[0]->type) ? n->in[0] : NULL;
+    Value *x = first_operand(n);
+    return type_equal(x->type, n->out[0]->type) ? x : NULL;
 }
 
 /* x * 1, x / 1, x ** 1 ==> x */
 static Value *times_one(const Node *n)
 {
     double v;
-    return arg_number(n, 1, &v) && v == 1 ? same_type(n) : NULL;
+    return (arg_number(n, "other", &v) || arg_number(n, "exponent", &v)) && v == 1 ? same_type(n)
+                                                                                   : NULL;
 }
 
 /* i + 0 ==> i;  f + -0.0 ==> f, but f + 0.0 turns -0.0 into 0.0;  f - 0.0 ==> f */
 static Value *plus_zero(const Node *n, bool minus)
 {
     double v, alpha;
-    if (!arg_number(n, 1, &v) || v != 0 || !arg_number(n, 2, &alpha) || !isfinite(alpha))
+    if (!arg_number(n, "other", &v) || v != 0 || !arg_number(n, "alpha", &alpha) ||
+        !isfinite(alpha))
         return NULL;
     bool adds_negative_zero = !signbit(v * alpha) == minus;
-    return adds_negative_zero || !dtype_is_float(n->in[0]->type.dtype) ? same_type(n) : NULL;
+    return adds_negative_zero || !dtype_is_float(arg_value(n, "self")->type.dtype) ? same_type(n)
+                                                                                   : NULL;
 }
 
 /* view(view(x)) ==> view(x);  view(x, its sizes) ==> x */
 static Value *plain_view(Node *n)
 {
-    Node *def = n->in[0]->def;
+    Node *def = arg_value(n, "self")->def;
     if (def && def->op == OP_VIEW)
-        node_set_in(n, 0, def->in[0]);
+        node_set_in(n, 0, arg_value(def, "self"));
     return same_type(n);
 }
 
@@ -243,15 +249,15 @@ static Value *plain_view(Node *n)
 static void merge_permutes(Node *n)
 {
     int64_t a[MAX_RANK], b[MAX_RANK];
-    const Node *def = n->in[0]->def;
-    if (!def || def->op != OP_PERMUTE || !arg_ints(def, 1, a, MAX_RANK) ||
-        !arg_ints(n, 1, b, MAX_RANK))
+    const Node *def = arg_value(n, "self")->def;
+    if (!def || def->op != OP_PERMUTE || !arg_ints(def, "dims", a, MAX_RANK) ||
+        !arg_ints(n, "dims", b, MAX_RANK))
         return;
-    int rank = n->in[0]->type.rank;
+    int rank = arg_value(n, "self")->type.rank;
     for (int i = 0; i < rank; i++)
         b[i] = a[b[i]];
-    node_set_in(n, 0, def->in[0]);
-    node_set_arg(n, 1, arg_int_list(n->graph->program, b, rank));
+    node_set_in(n, 0, arg_value(def, "self"));
+    node_set_arg(n, arg_of(n, "dims"), arg_int_list(n->graph->program, b, rank));
 }
 
 /* A permutation that moves axes of size 1 only is a view; one that moves none is nothing. */
@@ -259,8 +265,8 @@ static Value *plain_permute(Rewrite *r, Node *n)
 {
     int64_t axis[MAX_RANK], last = -1;
     merge_permutes(n);
-    Type x = n->in[0]->type, y = n->out[0]->type;
-    if (!arg_ints(n, 1, axis, MAX_RANK))
+    Type x = arg_value(n, "self")->type, y = n->out[0]->type;
+    if (!arg_ints(n, "dims", axis, MAX_RANK))
         return NULL;
     for (int i = 0; i < x.rank; i++) {
         if (is_one(x.dim[axis[i]]))
@@ -269,24 +275,24 @@ static Value *plain_permute(Rewrite *r, Node *n)
             return NULL;
         last = axis[i];
     }
-    return build_view(r, n, n->in[0], y.dim, y.rank);
+    return build_view(r, n, arg_value(n, "self"), y.dim, y.rank);
 }
 
 /* x[i] of an axis of size 1 ==> view */
 static Value *select_only(Rewrite *r, Node *n)
 {
     int64_t axis;
-    Type x = n->in[0]->type, y = n->out[0]->type;
-    if (!arg_int(n, 1, &axis) || !is_one(x.dim[axis]))
+    Type x = arg_value(n, "self")->type, y = n->out[0]->type;
+    if (!arg_int(n, "dim", &axis) || !is_one(x.dim[axis]))
         return NULL;
-    return build_view(r, n, n->in[0], y.dim, y.rank);
+    return build_view(r, n, arg_value(n, "self"), y.dim, y.rank);
 }
 
 /* copy(x, y) ==> y in x's dtype and sizes */
 static Value *copied(Rewrite *r, Node *n)
 {
     Type want = n->out[0]->type;
-    Value *src = build_cast(r, n, n->in[1], want.dtype);
+    Value *src = build_cast(r, n, arg_value(n, "src"), want.dtype);
     if (src && (src->type.rank != want.rank || !dims_equal(src->type.dim, want.dim, want.rank))) {
         Node *made = build(r->g, n, n->loc, OP_EXPAND, r->d, "vD", src, want.rank, want.dim);
         src = made ? made->out[0] : NULL;
@@ -298,13 +304,15 @@ static Value *copied(Rewrite *r, Node *n)
 static Value *roll_row(Rewrite *r, Node *n)
 {
     static const int64_t first = 0;
-    Value *x = n->in[0];
+    Value *x = arg_value(n, "self");
     Type t = n->out[0]->type;
     Dim all = dims_numel(r->g->program, x->type);
-    if (arg_count(n, 2))
+    if (arg_count(n, "dims"))
         return NULL;
     x = build_view(r, n, x, &all, 1);
-    Node *m = x ? build(r->g, n, n->loc, OP_ROLL, r->d, "vaI", x, n->arg[1], 1, &first) : NULL;
+    Node *m = x ? build(r->g, n, n->loc, OP_ROLL, r->d, "vaI", x, arg_get(n, "shifts"), 1,
+                        &first)
+                : NULL;
     return m ? build_view(r, n, m->out[0], t.dim, t.rank) : NULL;
 }
 
@@ -326,7 +334,7 @@ static bool is_uniform(const Value *v, bool *truth)
 static Value *chosen(const Node *n)
 {
     bool truth;
-    if (!arg_value(n, 0) || !is_uniform(arg_value(n, 0), &truth))
+    if (!arg_value(n, "condition") || !is_uniform(arg_value(n, "condition"), &truth))
         return NULL;
     Value *v = arg_value(n, truth ? 1 : 2);
     return v && type_equal(v->type, n->out[0]->type) ? v : NULL;
@@ -335,9 +343,9 @@ static Value *chosen(const Node *n)
 static bool pads_nothing(const Node *n)
 {
     int64_t pad[2 * MAX_RANK];
-    if (!arg_ints(n, 1, pad, 2 * MAX_RANK))
+    if (!arg_ints(n, "pad", pad, 2 * MAX_RANK))
         return false;
-    for (int i = 0; i < arg_count(n, 1); i++)
+    for (int i = 0; i < arg_count(n, "pad"); i++)
         if (pad[i])
             return false;
     return true;
@@ -346,7 +354,7 @@ static bool pads_nothing(const Node *n)
 /* cumsum of one element ==> that element */
 static Value *sum_of_one(Rewrite *r, Node *n)
 {
-    Value *x = n->in[0];
+    Value *x = arg_value(n, "self");
     return x->type.rank ? NULL : build_cast(r, n, x, n->out[0]->type.dtype);
 }
 
@@ -366,7 +374,7 @@ static Value *stand_in(Rewrite *r, Node *n)
         return select_only(r, n);
     case OP_SLICE: {
         int64_t step;
-        return arg_int(n, 4, &step) && step == 1 ? same_type(n) : NULL;
+        return arg_int(n, "step", &step) && step == 1 ? same_type(n) : NULL;
     }
     case OP_WHERE_SELF:
         return chosen(n);

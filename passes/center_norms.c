@@ -70,7 +70,7 @@ static void join(Center *c, Stream *s, Value *v, int axis)
 static bool is_sum(const Node *n)
 {
     double alpha;
-    return n->op == OP_ADD_TENSOR && arg_number(n, 2, &alpha) && alpha == 1;
+    return n->op == OP_ADD_TENSOR && arg_number(n, "alpha", &alpha) && alpha == 1;
 }
 
 /* The axis of a sum is counted from the last; parts that a concat joins along it are no rows. */
@@ -79,7 +79,7 @@ static int axis_across(const Node *n, Type from, int axis, Type to)
     int64_t along;
     if (is_sum(n))
         return axis + to.rank - from.rank;
-    if (n->op != OP_CAT || !arg_int(n, 1, &along))
+    if (n->op != OP_CAT || !arg_int(n, "dim", &along))
         return -1;
     return along + (along < 0 ? to.rank : 0) == axis ? -1 : axis;
 }
@@ -107,8 +107,8 @@ static bool has_known_sizes(Type t)
 
 static bool is_norm_of(const Center *c, const Node *n, const Value *v, int axis)
 {
-    return is_norm(n) && n->in[0] == v && arg_count(n, 1) == 1 && axis == v->type.rank - 1 &&
-           has_known_sizes(v->type) && !others_are_read(&c->uses, n);
+    return is_norm(n) && arg_value(n, "input") == v && arg_count(n, "normalized_shape") == 1 &&
+           axis == v->type.rank - 1 && has_known_sizes(v->type) && !others_are_read(&c->uses, n);
 }
 
 static void join_readers(Center *c, Stream *s, const Value *v)
@@ -143,7 +143,7 @@ static void join_operands(Center *c, Stream *s, Value *v)
 static Stream stream_of(Center *c, const Node *norm)
 {
     Stream s = {.id = ++c->n_streams, .is_closed = true};
-    Value *x = norm->in[0];
+    Value *x = arg_value(norm, "input");
     s.width = x->type.dim[x->type.rank - 1].value;
     join(c, &s, x, x->type.rank - 1);
     for (int i = 0; i < s.n_values; i++) {
@@ -160,11 +160,12 @@ static bool is_product(const Center *c, const Value *v)
 {
     int64_t groups = 1;
     const Node *n = v->def;
-    bool is_conv = n && n->op == OP_CONVOLUTION && !arg_bool(n, 6) && arg_int(n, 8, &groups);
+    bool is_conv = n && n->op == OP_CONVOLUTION && !arg_bool(n, "transposed") &&
+                   arg_int(n, "groups", &groups);
     if (!n || (!is_conv && n->op != OP_LINEAR) || groups != 1 ||
         c->rows[v->index].axis != (is_conv ? 1 : v->type.rank - 1))
         return false;
-    const Value *w = arg_value(n, 1), *b = arg_value(n, 2);
+    const Value *w = arg_value(n, "weight"), *b = arg_value(n, "bias");
     return value_floats(w, -1) && type_numel(w->type) > 0 && c->reads[w->state->storage] == 1 &&
            (!b || value_floats(b, w->type.dim[0].value));
 }
@@ -239,7 +240,7 @@ static Value *centered(Center *c, const Value *v, int64_t rows, int64_t inner)
 
 static bool center_product(Center *c, Node *n)
 {
-    Value *w = arg_value(n, 1), *b = arg_value(n, 2);
+    Value *w = arg_value(n, "weight"), *b = arg_value(n, "bias");
     int64_t rows = w->type.dim[0].value;
     w = centered(c, w, rows, type_numel(w->type) / rows);
     b = b ? centered(c, b, rows, 1) : NULL;
@@ -262,8 +263,8 @@ static bool spell_norm(Center *c, Node *n)
     double eps = 1e-5;
     Graph *g = c->r.g;
     Diag *d = c->r.d;
-    Value *x = n->in[0], *w = arg_value(n, 2), *b = arg_value(n, 3);
-    arg_number(n, 4, &eps);
+    Value *x = arg_value(n, "input"), *w = arg_value(n, "weight"), *b = arg_value(n, "bias");
+    arg_number(n, "eps", &eps);
     Value *m = result(build(g, n, n->loc, OP_MUL_TENSOR, d, "vv", x, x));
     m = m ? result(build(g, n, n->loc, OP_MEAN_DIM, d, "vIb", m, 1, &last, true)) : NULL;
     m = m ? result(build(g, n, n->loc, OP_ADD_SCALAR, d, "vf", m, eps)) : NULL;
@@ -325,7 +326,7 @@ static bool center_late(Center *c)
     for (Node *n = g->first; c->n_late && n; n = n->next)
         for (int i = 0; i < n->n_in; i++) {
             Value *to = with[n->in[i]->index];
-            if (to && n != to->def && n != to->def->in[1]->def)
+            if (to && n != to->def && n != arg_value(to->def, "other")->def)
                 node_set_in(n, i, to);
         }
     return true;
@@ -341,8 +342,8 @@ static bool center_graph(Center *c, Graph *g, Arena *tmp, Diag *d)
     c->n_streams = c->n_late = 0;
     c->late = NULL;
     for (const Node *n = g->first; n; n = n->next) {
-        if (!is_norm(n) || c->rows[n->in[0]->index].stream ||
-            n->in[0]->type.rank < 1)
+        if (!is_norm(n) || c->rows[arg_value(n, "input")->index].stream ||
+            arg_value(n, "input")->type.rank < 1)
             continue;
         Stream s = stream_of(c, n);
         choose(c, &s);

@@ -254,8 +254,9 @@ static bool overlap(const Value *a, const Value *b)
 static bool slice_lies_there(const Node *n)
 {
     int64_t axis, at, below = 1;
-    const Value *x = n->in[0], *y = n->out[0];
-    if (!arg_int(n, 1, &axis) || !arg_int(n, 2, &at) || axis < 0 || axis >= x->type.rank)
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
+    if (!arg_int(n, "dim", &axis) || (!arg_int(n, "start", &at) && !arg_int(n, "index", &at)) ||
+        axis < 0 || axis >= x->type.rank)
         return false;
     for (int i = 0; i < x->type.rank; i++) {
         if (i < axis && !(x->type.dim[i].expr == NULL && x->type.dim[i].value == 1))
@@ -265,7 +266,7 @@ static bool slice_lies_there(const Node *n)
         below *= i > axis ? x->type.dim[i].value : 1;
     }
     int64_t step = 1;
-    if (n->op == OP_SLICE && (!arg_int(n, 4, &step) || step != 1))
+    if (n->op == OP_SLICE && (!arg_int(n, "step", &step) || step != 1))
         return false;
     int64_t skipped = at * below * (int64_t)etc_dtype_size((int)x->type.dtype);
     return start_of(y) - start_of(x) == skipped;
@@ -274,13 +275,13 @@ static bool slice_lies_there(const Node *n)
 /* A result that is its input's bytes: nothing is written. */
 static bool is_declared_view(const Node *n)
 {
-    if (n->n_out != 1 || !n->n_in || !is_inside(n->in[0], n->out[0]))
+    if (n->n_out != 1 || !n->n_in || !is_inside(first_operand(n), n->out[0]))
         return false;
     switch (n->op) {
     case OP_VIEW:
     case OP_ET_VIEW:
-        return start_of(n->in[0]) == start_of(n->out[0]) &&
-               type_bytes(n->in[0]->type) == type_bytes(n->out[0]->type);
+        return start_of(first_operand(n)) == start_of(n->out[0]) &&
+               type_bytes(first_operand(n)->type) == type_bytes(n->out[0]->type);
     case OP_SLICE:
     case OP_SELECT_INT:
         return slice_lies_there(n);
@@ -296,7 +297,7 @@ static bool is_part(const Node *n, int k, int64_t at)
 {
     int64_t axis;
     const Value *x = n->in[k], *y = n->out[0];
-    if (n->op != OP_CAT || !arg_int(n, 1, &axis) || x->type.rank != y->type.rank ||
+    if (n->op != OP_CAT || !arg_int(n, "dim", &axis) || x->type.rank != y->type.rank ||
         x->type.dtype != y->type.dtype || x->type.stride || y->type.stride ||
         !type_is_static(x->type) || !type_is_static(y->type))
         return false;
@@ -447,7 +448,7 @@ static Check check_branch(const Check *around, const Graph *g, Log *log)
 static void enter_branch(Check *c, const Check *around, const Node *n)
 {
     for (int i = 0; i < c->g->n_in; i++) {
-        const Value *v = arg_list_value(n, 3, i), *in = c->g->in[i];
+        const Value *v = arg_list_value(n, "operands", i), *in = c->g->in[i];
         if (v && is_inside(v, in) && start_of(v) == start_of(in))
             take_over(c, in, around, v);
         else
@@ -506,7 +507,7 @@ static void play(Check *c, const Node *n)
     for (int i = 0; i < n->n_in; i++)
         check_read(c, n->in[i], n);
     if (is_declared_view(n)) {
-        take_over(c, n->out[0], c, n->in[0]);
+        take_over(c, n->out[0], c, arg_value(n, "self"));
         return;
     }
     if (has_parts(n)) {

@@ -141,7 +141,8 @@ static void check_items(Checks *c)
         if (s)
             check_range(c, next, n->out[0], s->lo, s->hi,
                         arena_printf(p->arena, "the element of '%s' (%s) must be %s",
-                                     n->in[0]->name, s->name, range_text(p, s->lo, s->hi)));
+                                     arg_value(n, "self")->name, s->name,
+                                     range_text(p, s->lo, s->hi)));
     }
 }
 

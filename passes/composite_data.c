@@ -383,6 +383,8 @@ static Arg of_dtype(Fn fn, EtcDtype t)
 
 static Arg of_number(Play *p, Fn fn, Arg a)
 {
+    if (a.kind == ARG_INT && (fn == FN_INT || fn == FN_FLOOR || fn == FN_CEIL))
+        return a; /* not every integer is a double */
     double x = float_of(p, a);
     switch ((int)fn) {
     case FN_SQRT:
@@ -393,8 +395,8 @@ static Arg of_number(Play *p, Fn fn, Arg a)
         return of_float(x);
     default:
         x = fn == FN_CEIL ? ceil(x) : floor(x);
-        return x >= -0x1p62 && x <= 0x1p62 ? of_dim(DIM((int64_t)x))
-                                           : play_wrong(p, "has no such integer");
+        return x >= -0x1p63 && x < 0x1p63 ? of_dim(DIM((int64_t)x))
+                                          : play_refuse(p, "one of its numbers is beyond any i64");
     }
 }
 

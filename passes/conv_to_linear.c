@@ -8,15 +8,6 @@
  */
 #include "passes/internal.h"
 
-enum {
-    CONV_WEIGHT = 1,
-    CONV_BIAS,
-    CONV_STRIDE,
-    CONV_PADDING,
-    CONV_TRANSPOSED = 6,
-    CONV_GROUPS = 8
-};
-
 static const int64_t to_channels_first[] = {0, 3, 1, 2};
 
 typedef struct Lower {
@@ -24,11 +15,11 @@ typedef struct Lower {
     Uses uses; /* of the values that were there */
 } Lower;
 
-static bool all_are(const Node *n, int arg, int64_t want)
+static bool all_are(const Node *n, const char *name, int64_t want)
 {
     int64_t v[MAX_RANK];
-    int count = arg_count(n, arg);
-    bool ok = arg_ints(n, arg, v, MAX_RANK);
+    int count = arg_count(n, name);
+    bool ok = arg_ints(n, name, v, MAX_RANK);
     for (int i = 0; ok && i < count; i++)
         ok = v[i] == want;
     return ok;
@@ -38,19 +29,19 @@ static bool all_are(const Node *n, int arg, int64_t want)
 static bool is_pixelwise(const Node *n)
 {
     int64_t groups;
-    if (n->op != OP_CONVOLUTION || n->in[0]->type.rank != 4)
+    if (n->op != OP_CONVOLUTION || arg_value(n, "input")->type.rank != 4)
         return false;
-    const Value *w = arg_value(n, CONV_WEIGHT), *b = arg_value(n, CONV_BIAS);
+    const Value *w = arg_value(n, "weight"), *b = arg_value(n, "bias");
     return value_is_fixed(w) && !w->type.stride && type_is_static(w->type) &&
            w->type.dim[2].value == 1 && w->type.dim[3].value == 1 && (!b || value_is_fixed(b)) &&
-           all_are(n, CONV_STRIDE, 1) && all_are(n, CONV_PADDING, 0) &&
-           !arg_bool(n, CONV_TRANSPOSED) && arg_int(n, CONV_GROUPS, &groups) && groups == 1;
+           all_are(n, "stride", 1) && all_are(n, "padding", 0) &&
+           !arg_bool(n, "transposed") && arg_int(n, "groups", &groups) && groups == 1;
 }
 
 static bool permutes_so(const Node *n)
 {
     int64_t axis[4];
-    if (n->op != OP_PERMUTE || arg_count(n, 1) != 4 || !arg_ints(n, 1, axis, 4))
+    if (n->op != OP_PERMUTE || arg_count(n, "dims") != 4 || !arg_ints(n, "dims", axis, 4))
         return false;
     bool ok = true;
     for (int i = 0; i < 4; i++)
@@ -66,10 +57,11 @@ static bool is_read_once(const Lower *l, const Value *v)
 /* What the first operand of n is a permute of, where n alone reads that; else NULL. */
 static Value *channels_last(Lower *l, Node *n)
 {
-    const Value *given = n->n_in ? n->in[0] : NULL;
+    const Value *given = first_operand(n);
     rewrite_inputs(&l->r, n);
-    bool ok = given && is_read_once(l, given) && n->in[0]->def && permutes_so(n->in[0]->def);
-    return ok ? n->in[0]->def->in[0] : NULL;
+    const Value *x = first_operand(n); /* what stands for it by now */
+    bool ok = given && is_read_once(l, given) && x->def && permutes_so(x->def);
+    return ok ? arg_value(x->def, "self") : NULL;
 }
 
 /* The weight's rows, where they lie. */
@@ -92,8 +84,8 @@ static bool lower_conv(Lower *l, Node *n, Value *x)
     Graph *g = l->r.g;
     return permute_result(l, n,
                           build(g, n, n->loc, OP_LINEAR, l->r.d, "vvv", x,
-                                flat_weight(g, arg_value(n, CONV_WEIGHT)),
-                                arg_value(n, CONV_BIAS)));
+                                flat_weight(g, arg_value(n, "weight")),
+                                arg_value(n, "bias")));
 }
 
 static bool is_elementwise(const Node *n)
@@ -111,7 +103,8 @@ static bool sink(Lower *l, Node *n, Value *x)
     for (int i = 0; i < n->n_args; i++)
         node_push(f, arg_moved(f, n, n->arg[i]));
     node_set_in(f, 0, x);
-    node_add_out(f, arena_printf(g->program->arena, "%s.%d", n->out[0]->name, g->n_values + 1), t);
+    const int number = graph_number(g) + 1;
+    node_add_out(f, arena_printf(g->program->arena, "%s.%d", n->out[0]->name, number), t);
     graph_insert(g, n, f);
     return permute_result(l, n, f);
 }

@@ -36,12 +36,12 @@ bool decomp_split(Rewrite *r, Node *n)
 static bool is_proven(const Node *n)
 {
     Dim size[MAX_RANK];
-    Type t = n->in[0]->type;
-    if (n->arg[3].kind == ARG_DTYPE && n->arg[3].dtype != t.dtype)
+    Type t = arg_value(n, "a")->type;
+    if (arg_get(n, "dtype").kind == ARG_DTYPE && arg_get(n, "dtype").dtype != t.dtype)
         return false;
-    if (n->arg[1].kind != ARG_LIST)
+    if (arg_get(n, "size").kind != ARG_LIST)
         return true;
-    return arg_dims(n, 1, size, MAX_RANK) && arg_count(n, 1) == t.rank &&
+    return arg_dims(n, "size", size, MAX_RANK) && arg_count(n, "size") == t.rank &&
            dims_equal(size, t.dim, t.rank);
 }
 

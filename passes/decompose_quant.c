@@ -24,7 +24,7 @@ static bool is_all_zero(const Value *v)
 static bool dequantize_rows(Rewrite *r, Node *n, Value *scale, Value *zero, int64_t size,
                             int64_t lo, int64_t hi)
 {
-    Value *x = n->in[0];
+    Value *x = arg_value(n, "input");
     Dim rows[2] = {DIM(-1), DIM(size)};
     if (!type_is_static(x->type) || size < 1)
         return diag_unsupported(r->d, n->loc, "its sizes are not known");
@@ -36,9 +36,10 @@ static bool dequantize_rows(Rewrite *r, Node *n, Value *scale, Value *zero, int6
         zero = NULL;
     else if (zero)
         zero = build_cast(r, n, flat(r, n, zero), ETC_I64);
-    Node *made = x && scale ? build(r->g, n, n->loc, OP_DEQUANTIZE_PER_CHANNEL, r->d, "vvviiit", x,
-                                    scale, zero, (int64_t)0, lo, hi, n->in[0]->type.dtype)
-                            : NULL;
+    Node *made = x && scale
+                     ? build(r->g, n, n->loc, OP_DEQUANTIZE_PER_CHANNEL, r->d, "vvviiit", x, scale,
+                             zero, (int64_t)0, lo, hi, arg_value(n, "input")->type.dtype)
+                     : NULL;
     return made && as_recorded(r, n, made->out[0]);
 }
 
@@ -52,20 +53,22 @@ static bool is_f32(Rewrite *r, const Node *n)
 bool decomp_dequantize_group(Rewrite *r, Node *n)
 {
     int64_t size = 0, lo = 0, hi = 0;
-    arg_int(n, 3, &lo);
-    arg_int(n, 4, &hi);
-    arg_int(n, 6, &size);
-    return is_f32(r, n) && dequantize_rows(r, n, arg_value(n, 1), arg_value(n, 2), size, lo, hi);
+    arg_int(n, "quant_min", &lo);
+    arg_int(n, "quant_max", &hi);
+    arg_int(n, "group_size", &size);
+    return is_f32(r, n) &&
+           dequantize_rows(r, n, arg_value(n, "scales"), arg_value(n, "zero_points"), size, lo, hi);
 }
 
 /* -- torchao's blocks ------------------------------------------------------------------------ */
 
 /* Blocks of one row, or of a part of it: their size, else 0. */
-static int64_t row_block(const Node *n, int arg, const Value *x)
+static int64_t row_block(const Node *n, const Value *x)
 {
     Dim block[MAX_RANK];
     int rank = x->type.rank;
-    if (rank < 1 || arg_count(n, arg) != rank || !arg_dims(n, arg, block, MAX_RANK) ||
+    if (rank < 1 || arg_count(n, "block_size") != rank ||
+        !arg_dims(n, "block_size", block, MAX_RANK) ||
         block[rank - 1].expr)
         return 0;
     for (int i = 0; i < rank - 1; i++)
@@ -79,22 +82,23 @@ static bool is_row(const Value *x, int64_t size)
     return size && dim_equal(x->type.dim[x->type.rank - 1], DIM(size));
 }
 
-static bool range(const Node *n, int arg, int64_t least, int64_t most, int64_t *lo, int64_t *hi)
+static bool range(const Node *n, int64_t least, int64_t most, int64_t *lo, int64_t *hi)
 {
     *lo = least;
     *hi = most;
-    return (n->arg[arg].kind == ARG_NONE || arg_int(n, arg, lo)) &&
-           (n->arg[arg + 1].kind == ARG_NONE || arg_int(n, arg + 1, hi));
+    return (arg_get(n, "quant_min").kind == ARG_NONE || arg_int(n, "quant_min", lo)) &&
+           (arg_get(n, "quant_max").kind == ARG_NONE || arg_int(n, "quant_max", hi));
 }
 
 /* Scale and zero point of rows, as torchao's readers want them; the kernel's own stay behind. */
 bool decomp_choose_affine(Rewrite *r, Node *n)
 {
     int64_t lo, hi;
-    Value *x = n->in[0];
-    bool is_known = !strcmp(n->arg[1].str, "ASYMMETRIC") && n->arg[3].dtype == ETC_I8 &&
-                    range(n, 4, -128, 127, &lo, &hi) && lo == -128 && hi == 127 &&
-                    x->type.dtype == ETC_F32 && is_row(x, row_block(n, 2, x));
+    Value *x = arg_value(n, "input");
+    bool is_known = !strcmp(arg_get(n, "mapping_type").str, "ASYMMETRIC") &&
+                    arg_get(n, "target_dtype").dtype == ETC_I8 &&
+                    range(n, -128, 127, &lo, &hi) && lo == -128 && hi == 127 &&
+                    x->type.dtype == ETC_F32 && is_row(x, row_block(n, x));
     if (!is_known)
         return diag_unsupported(r->d, n->loc, "chooses for other than asymmetric i8 rows of f32");
     Node *made = build(r->g, n, n->loc, OP_CHOOSE_QPARAMS_PER_TOKEN, r->d, "vt", x, ETC_I8);
@@ -115,7 +119,7 @@ bool decomp_choose_affine(Rewrite *r, Node *n)
 static Value *chosen(Value *v)
 {
     while (v->def && (v->def->op == OP_VIEW || v->def->op == OP__TO_COPY))
-        v = v->def->in[0];
+        v = arg_value(v->def, "self");
     return v->def && v->def->op == OP_CHOOSE_QPARAMS_PER_TOKEN ? v : NULL;
 }
 
@@ -123,7 +127,7 @@ static Value *chosen(Value *v)
 static Value *points_of_rows(Rewrite *r, Node *n, Value *v, EtcDtype t)
 {
     Dim dim[MAX_RANK];
-    Type x = n->in[0]->type;
+    Type x = arg_value(n, "input")->type;
     Value *own = chosen(v);
     if (own)
         return own;
@@ -135,38 +139,41 @@ static Value *points_of_rows(Rewrite *r, Node *n, Value *v, EtcDtype t)
 
 static bool per_token(Rewrite *r, Node *n, OpId op, int64_t lo, int64_t hi)
 {
-    Value *zero = arg_value(n, 3);
+    Value *zero = arg_value(n, "zero_point");
     if (!zero)
         return diag_unsupported(r->d, n->loc, "has no zero points");
-    Value *scale = points_of_rows(r, n, arg_value(n, 2), ETC_F64);
+    Value *scale = points_of_rows(r, n, arg_value(n, "scale"), ETC_F64);
     zero = points_of_rows(r, n, zero, ETC_I64);
-    EtcDtype q = op == OP_QUANTIZE_PER_TOKEN ? n->out[0]->type.dtype : n->in[0]->type.dtype;
+    EtcDtype q = op == OP_QUANTIZE_PER_TOKEN ? n->out[0]->type.dtype
+                                             : arg_value(n, "input")->type.dtype;
     if (!scale || !zero)
         return false;
     if (op == OP_QUANTIZE_PER_TOKEN)
-        return done(r, n, build(r->g, n, n->loc, op, r->d, "vvviit", n->in[0], scale, zero, lo, hi,
-                                q));
-    return done(r, n, build(r->g, n, n->loc, op, r->d, "vvviitt", n->in[0], scale, zero, lo, hi, q,
-                            ETC_F32));
+        return done(r, n,
+                    build(r->g, n, n->loc, op, r->d, "vvviit", arg_value(n, "input"), scale, zero,
+                          lo, hi, q));
+    return done(r, n,
+                build(r->g, n, n->loc, op, r->d, "vvviitt", arg_value(n, "input"), scale, zero, lo,
+                      hi, q, ETC_F32));
 }
 
 bool decomp_quantize_affine(Rewrite *r, Node *n)
 {
     int64_t lo, hi;
-    if (!is_row(n->in[0], row_block(n, 1, n->in[0])) || n->out[0]->type.dtype != ETC_I8 ||
-        !range(n, 5, -128, 127, &lo, &hi))
+    if (!is_row(arg_value(n, "input"), row_block(n, arg_value(n, "input"))) ||
+        n->out[0]->type.dtype != ETC_I8 || !range(n, -128, 127, &lo, &hi))
         return diag_unsupported(r->d, n->loc, "quantizes other than rows to i8");
     return per_token(r, n, OP_QUANTIZE_PER_TOKEN, lo, hi);
 }
 
 bool decomp_dequantize_affine(Rewrite *r, Node *n)
 {
-    int64_t lo, hi, size = row_block(n, 1, n->in[0]);
-    if (!size || n->in[0]->type.dtype != ETC_I8 || !range(n, 5, -128, 127, &lo, &hi))
+    int64_t lo, hi, size = row_block(n, arg_value(n, "input"));
+    if (!size || arg_value(n, "input")->type.dtype != ETC_I8 || !range(n, -128, 127, &lo, &hi))
         return diag_unsupported(r->d, n->loc, "dequantizes other than i8 rows, or parts of them");
     if (!is_f32(r, n))
         return false;
-    if (is_row(n->in[0], size) && chosen(arg_value(n, 2)))
+    if (is_row(arg_value(n, "input"), size) && chosen(arg_value(n, "scale")))
         return per_token(r, n, OP_DEQUANTIZE_PER_TOKEN, lo, hi);
-    return dequantize_rows(r, n, arg_value(n, 2), arg_value(n, 3), size, lo, hi);
+    return dequantize_rows(r, n, arg_value(n, "scale"), arg_value(n, "zero_point"), size, lo, hi);
 }

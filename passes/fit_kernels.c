@@ -29,8 +29,8 @@ static bool is_planned(const Node *n)
     case OP_MUL_TENSOR:
     case OP_DIV_TENSOR: {
         EtcDtype t = n->out[0]->type.dtype;
-        return n->n_in == 2 && n->in[0]->type.dtype == t && n->in[1]->type.dtype == t &&
-               t != ETC_F16 && t != ETC_BF16;
+        return n->n_in == 2 && arg_value(n, "self")->type.dtype == t &&
+               arg_value(n, "other")->type.dtype == t && t != ETC_F16 && t != ETC_BF16;
     }
     default:
         return false;
@@ -68,7 +68,7 @@ static bool loses_rank(Type whole, Type part)
 
 static void level_ranks(Rewrite *r, Node *n)
 {
-    Type a = n->in[0]->type, b = n->in[1]->type, t = n->out[0]->type;
+    Type a = arg_value(n, "self")->type, b = arg_value(n, "other")->type, t = n->out[0]->type;
     int low = a.rank > b.rank;
     if (a.rank == b.rank || !loses_rank(low ? b : a, low ? a : b))
         return;
@@ -82,7 +82,7 @@ static void level_ranks(Rewrite *r, Node *n)
 /* An index of i32 ==> of i64 */
 static void widen_index(Rewrite *r, Node *n)
 {
-    int slot = n->arg[2].slot;
+    int slot = arg_get(n, "index").slot;
     Value *v = build_cast(r, n, n->in[slot], ETC_I64);
     if (v)
         node_set_in(n, slot, v);
@@ -91,12 +91,12 @@ static void widen_index(Rewrite *r, Node *n)
 /* linear of a vector ==> of one row */
 static Value *linear_of_row(Rewrite *r, Node *n)
 {
-    Type t = n->in[0]->type, y = n->out[0]->type;
+    Type t = arg_value(n, "input")->type, y = n->out[0]->type;
     if (t.rank != 1)
         return NULL;
-    Value *x = build_view(r, n, n->in[0], (Dim[]){DIM(1), t.dim[0]}, 2);
-    Node *m = x ? build(r->g, n, n->loc, OP_LINEAR, r->d, "vvv", x, arg_value(n, 1),
-                        arg_value(n, 2))
+    Value *x = build_view(r, n, arg_value(n, "input"), (Dim[]){DIM(1), t.dim[0]}, 2);
+    Node *m = x ? build(r->g, n, n->loc, OP_LINEAR, r->d, "vvv", x, arg_value(n, "weight"),
+                        arg_value(n, "bias"))
                 : NULL;
     return m ? build_view(r, n, m->out[0], y.dim, y.rank) : NULL;
 }
@@ -104,7 +104,7 @@ static Value *linear_of_row(Rewrite *r, Node *n)
 /* A number added to a tensor that it makes another dtype of ==> to one of that dtype */
 static void cast_operand(Rewrite *r, Node *n)
 {
-    Value *v = build_cast(r, n, n->in[0], n->out[0]->type.dtype);
+    Value *v = build_cast(r, n, arg_value(n, "self"), n->out[0]->type.dtype);
     if (v)
         node_set_in(n, 0, v);
 }
@@ -112,11 +112,11 @@ static void cast_operand(Rewrite *r, Node *n)
 /* Borders below 0 ==> what they leave of the input, and the other borders around it */
 static Value *crop_and_pad(Rewrite *r, Node *n)
 {
-    Value *x = n->in[0];
+    Value *x = arg_value(n, "self");
     int64_t pad[2 * MAX_RANK];
-    int count = arg_count(n, 1), axis = x->type.rank;
+    int count = arg_count(n, "pad"), axis = x->type.rank;
     bool crops = false, pads = false;
-    if (!arg_ints(n, 1, pad, 2 * MAX_RANK))
+    if (!arg_ints(n, "pad", pad, 2 * MAX_RANK))
         return NULL;
     for (int i = 0; i < count; i++)
         crops = crops || pad[i] < 0;
@@ -129,7 +129,7 @@ static Value *crop_and_pad(Rewrite *r, Node *n)
     if (!crops || !x || !pads)
         return crops ? x : NULL;
     return first(build(r->g, n, n->loc, OP_CONSTANT_PAD_ND, r->d, "vIa", x, count, pad,
-                       n->arg[2]));
+                       arg_get(n, "value")));
 }
 
 /* -- numbers that are wrong -------------------------------------------------------------------- */
@@ -150,20 +150,20 @@ static Value *sum_of_two(Rewrite *r, Node *n, Value *x, int64_t axis, Type y)
 /* The kernel that sums one axis does so in f32, whatever the dtype; another one sums several. */
 static Value *sum_exactly(Rewrite *r, Node *n)
 {
-    Type t = n->in[0]->type, y = n->out[0]->type;
+    Type t = arg_value(n, "self")->type, y = n->out[0]->type;
     int64_t axis;
     if (t.dtype == ETC_F32 || t.dtype != y.dtype || !t.rank || t.rank == MAX_RANK ||
-        arg_count(n, 1) != 1 || !arg_ints(n, 1, &axis, 1))
+        arg_count(n, "dim") != 1 || !arg_ints(n, "dim", &axis, 1))
         return NULL;
-    return sum_of_two(r, n, n->in[0], axis < 0 ? axis + t.rank : axis, y);
+    return sum_of_two(r, n, arg_value(n, "self"), axis < 0 ? axis + t.rank : axis, y);
 }
 
 /* The kernel goes through f64, which does not hold every i64 ==> products */
 static Value *whole_power(Rewrite *r, Node *n)
 {
-    Value *x = n->in[0], *y = NULL;
+    Value *x = arg_value(n, "self"), *y = NULL;
     int64_t by;
-    if (!dtype_is_int(n->out[0]->type.dtype) || !arg_int(n, 1, &by) || by < 2)
+    if (!dtype_is_int(n->out[0]->type.dtype) || !arg_int(n, "exponent", &by) || by < 2)
         return NULL;
     for (; x && by; by /= 2) {
         if (by % 2)
@@ -177,10 +177,12 @@ static Value *whole_power(Rewrite *r, Node *n)
 /* p <= q of truth values, of which the kernel compares other bits ==> !p | q */
 static Value *implied(Rewrite *r, Node *n)
 {
-    if (n->n_in != 2 || n->in[0]->type.dtype != ETC_BOOL || n->in[1]->type.dtype != ETC_BOOL)
+    if (n->n_in != 2 || arg_value(n, "self")->type.dtype != ETC_BOOL ||
+        arg_value(n, "other")->type.dtype != ETC_BOOL)
         return NULL;
-    Value *no = first(build(r->g, n, n->loc, OP_LOGICAL_NOT, r->d, "v", n->in[0]));
-    return no ? first(build(r->g, n, n->loc, OP_LOGICAL_OR, r->d, "vv", no, n->in[1])) : NULL;
+    Value *no = first(build(r->g, n, n->loc, OP_LOGICAL_NOT, r->d, "v", arg_value(n, "self")));
+    return no ? first(build(r->g, n, n->loc, OP_LOGICAL_OR, r->d, "vv", no, arg_value(n, "other")))
+              : NULL;
 }
 
 /* The kernel takes the sign of what is divided, and f32 for f64 ==> fmod, with the divisor added
@@ -188,11 +190,11 @@ static Value *implied(Rewrite *r, Node *n)
 static Value *remainder_spelled(Rewrite *r, Node *n)
 {
     Type t = n->out[0]->type;
-    Arg by = n->arg[1];
+    Arg by = n->arg[arg_of(n, "other")];
     double v;
-    if (t.dtype == ETC_F32 || !arg_number(n, 1, &v) || v == 0)
+    if (t.dtype == ETC_F32 || !arg_number(n, "other", &v) || v == 0)
         return NULL;
-    Value *x = build_cast(r, n, n->in[0], t.dtype);
+    Value *x = build_cast(r, n, arg_value(n, "self"), t.dtype);
     Value *m = x ? first(build(r->g, n, n->loc, OP_FMOD_SCALAR, r->d, "va", x, by)) : NULL;
     Value *plus = m ? first(build(r->g, n, n->loc, OP_ADD_SCALAR, r->d, "va", m, by)) : NULL;
     OpId differs = v > 0 ? OP_LT_SCALAR : OP_GT_SCALAR;
@@ -203,10 +205,10 @@ static Value *remainder_spelled(Rewrite *r, Node *n)
 /* log_softmax in f64 ==> y - log(sum(exp(y))) with y = x - amax(x) */
 static Value *log_softmax_spelled(Rewrite *r, Node *n)
 {
-    Value *x = n->in[0];
+    Value *x = arg_value(n, "self");
     int64_t axis;
     int rank = x->type.rank;
-    if (n->out[0]->type.dtype != ETC_F64 || rank == MAX_RANK || !arg_int(n, 1, &axis))
+    if (n->out[0]->type.dtype != ETC_F64 || rank == MAX_RANK || !arg_int(n, "dim", &axis))
         return NULL;
     axis += axis < 0 ? rank : 0;
     Value *top = first(build(r->g, n, n->loc, OP_AMAX, r->d, "vIb", x, 1, &axis, true));
@@ -287,7 +289,7 @@ static Value *resize_axis(Rewrite *r, Node *n, Value *x, int64_t axis, double sc
     Dim from = x->type.dim[axis], to = n->out[0]->type.dim[axis];
     if (dim_equal(from, to))
         return x;
-    Taps t = taps_of(r, from.value, to.value, arg_bool(n, 2), scale);
+    Taps t = taps_of(r, from.value, to.value, arg_bool(n, "align_corners"), scale);
     Value *wide = build_cast(r, n, x, ETC_F32);
     Value *a = wide ? tap(r, n, wide, axis, &t, 0) : NULL;
     Value *b = a ? tap(r, n, wide, axis, &t, 1) : NULL;
@@ -298,7 +300,7 @@ static Value *resize_axis(Rewrite *r, Node *n, Value *x, int64_t axis, double sc
 
 static double scale_at(const Node *n, int i)
 {
-    const Arg *a = &n->arg[3];
+    const Arg *a = &n->arg[arg_of(n, "scale_factors")];
     const Arg *item = a->kind == ARG_LIST && i < a->list.n ? &a->list.item[i] : NULL;
     return !item ? 0 : item->kind == ARG_FLOAT ? item->f : 0;
 }
@@ -307,7 +309,7 @@ static double scale_at(const Node *n, int i)
  * rounded, as torch does */
 static Value *resize_bytes(Rewrite *r, Node *n)
 {
-    Value *x = n->in[0];
+    Value *x = arg_value(n, "input");
     Type t = x->type, y = n->out[0]->type;
     if (t.dtype != ETC_U8)
         return NULL;

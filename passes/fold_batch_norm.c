@@ -40,13 +40,13 @@ const float *value_floats(const Value *v, int64_t n)
 /* What the norm does to a channel; false where its parameters are not constants. */
 static bool affine_of(const Fold *f, const Node *bn, Affine *a)
 {
-    const Value *gamma = arg_value(bn, 1), *beta = arg_value(bn, 2);
+    const Value *gamma = arg_value(bn, "weight"), *beta = arg_value(bn, "bias");
     double eps;
-    const float *mean = value_floats(arg_value(bn, 3), -1);
-    a->n = mean ? type_numel(arg_value(bn, 3)->type) : 0;
-    const float *var = value_floats(arg_value(bn, 4), a->n);
+    const float *mean = value_floats(arg_value(bn, "running_mean"), -1);
+    a->n = mean ? type_numel(arg_value(bn, "running_mean")->type) : 0;
+    const float *var = value_floats(arg_value(bn, "running_var"), a->n);
     const float *g = value_floats(gamma, a->n), *b = value_floats(beta, a->n);
-    if (!mean || !var || (gamma && !g) || (beta && !b) || !arg_number(bn, 6, &eps))
+    if (!mean || !var || (gamma && !g) || (beta && !b) || !arg_number(bn, "eps", &eps))
         return false;
     a->factor = NEW(f->r.tmp, double, a->n + 1);
     a->shift = NEW(f->r.tmp, double, a->n + 1);
@@ -77,7 +77,7 @@ static bool target_of(Node *op, int axis, Target *t)
     *t = (Target){.op = op, .weight = 1, .bias = 2};
     switch (op->op) {
     case OP_CONVOLUTION:
-        return axis == 1 && !arg_bool(op, 6);
+        return axis == 1 && !arg_bool(op, "transposed");
     case OP_LINEAR:
         return axis == op->out[0]->type.rank - 1;
     case OP_ADDMM:
@@ -163,9 +163,9 @@ static Value *new_bias(Fold *f, const Target *t, const Node *n, const Affine *a)
     const Value *b = arg_value(t->op, t->bias);
     if (!b && n->op == OP_MUL_TENSOR)
         return NULL;
-    const Value *beta = b || !arg_value(n, 2) ? NULL : arg_value(n, 2);
+    const Value *beta = b || !arg_value(n, "bias") ? NULL : arg_value(n, "bias");
     const float *old = b ? value_floats(b, a->n) : NULL;
-    const State *like = b ? b->state : beta ? beta->state : arg_value(n, 3)->state;
+    const State *like = b ? b->state : beta ? beta->state : arg_value(n, "running_mean")->state;
     for (int64_t c = 0; old && c < a->n; c++)
         a->shift[c] += old[c] * a->factor[c];
     return channel_const(f, like, a->shift, a->n, 1);
@@ -183,10 +183,12 @@ static bool set_parameters(Fold *f, const Target *t, Value *w, Value *b)
         return true;
     }
     if (n->op == OP_LINEAR)
-        made = build(f->r.g, n, n->loc, n->op, f->r.d, "vvv", n->in[0], w, b);
+        made = build(f->r.g, n, n->loc, n->op, f->r.d, "vvv", arg_value(n, "input"), w, b);
     else
-        made = build(f->r.g, n, n->loc, n->op, f->r.d, "vvvaaaaaa", n->in[0], w, b, n->arg[3],
-                     n->arg[4], n->arg[5], n->arg[6], n->arg[7], n->arg[8]);
+        made = build(f->r.g, n, n->loc, n->op, f->r.d, "vvvaaaaaa", arg_value(n, "input"), w, b,
+                     arg_get(n, "stride"), arg_get(n, "padding"),
+                     arg_get(n, "dilation"), arg_get(n, "transposed"),
+                     arg_get(n, "output_padding"), arg_get(n, "groups"));
     return made && rewrite_node(&f->r, n, made->out[0]);
 }
 
@@ -201,8 +203,8 @@ static bool fold_into(Fold *f, Node *n, const Target *t, const Affine *a)
 /* y = x * factor + shift, with both as tensors of [channels, 1, ...] */
 static bool spell_out(Fold *f, Node *bn, const Affine *a)
 {
-    Value *x = arg_value(bn, 0);
-    const State *like = arg_value(bn, 3)->state;
+    Value *x = arg_value(bn, "input");
+    const State *like = arg_value(bn, "running_mean")->state;
     int rank = x->type.rank - 1;
     if (rank < 1 || x->type.dtype != ETC_F32)
         return true;
@@ -231,7 +233,8 @@ static bool fold_norm(Fold *f, Node *n)
     Affine a;
     if (!only_result_read(f, n) || !affine_of(f, n, &a))
         return true;
-    return takes(f, arg_value(n, 0), 1, &a, &t) ? fold_into(f, n, &t, &a) : spell_out(f, n, &a);
+    return takes(f, arg_value(n, "input"), 1, &a, &t) ? fold_into(f, n, &t, &a)
+                                                      : spell_out(f, n, &a);
 }
 
 /* A factor per index of one axis of x, and which; -1: it is none. */

@@ -134,7 +134,7 @@ static bool is_short(EtcDtype t)
  * makes floats of them when it runs. */
 static bool widens(const Node *n)
 {
-    const Type from = n->n_in ? n->in[0]->type : TYPE_NONE, to = n->out[0]->type;
+    const Type from = n->n_in ? first_operand(n)->type : TYPE_NONE, to = n->out[0]->type;
     return (n->op == OP__TO_COPY || n->op == OP_DEQUANTIZE_PER_CHANNEL ||
             n->op == OP_DEQUANTIZE_PER_TENSOR || n->op == OP_DEQUANTIZE_PER_TENSOR_TENSOR) &&
            is_short(from.dtype) && dtype_is_float(to.dtype) &&
@@ -190,12 +190,12 @@ static void replace_by_state(Fold *f, Node *n, int i, State *s)
 /* The same bytes under other sizes. */
 static void fold_view(Fold *f, Node *n)
 {
-    State *of = n->in[0]->state;
+    State *of = arg_value(n, "self")->state;
     Type t = type_plain(n->out[0]->type);
-    State *s = program_state(f->r.g->program, of->kind,
-                             arena_printf(f->r.g->program->arena, "%s_c%d", of->name,
-                                          f->r.g->program->n_ids),
-                             of->fqn, t, of->file, of->offset, of->data, of->n_bytes);
+    Program *p = f->r.g->program;
+    const char *name = program_name(p, arena_printf(p->arena, "%s_c%d", of->name, p->n_ids));
+    State *s = program_state(p, of->kind, name, of->fqn, t, of->file, of->offset, of->data,
+                             of->n_bytes);
     s->storage = of->storage;
     replace_by_state(f, n, 0, s);
     graph_remove(f->r.g, n);
@@ -216,8 +216,8 @@ static void fold(Fold *f, Node *n)
         return;
     *f->left -= more > 0 ? more : 0;
     for (int i = 0; i < n->n_out; i++) {
-        const char *stem = n->n_in ? n->in[0]->state->name : n->out[0]->name;
-        const char *fqn = n->n_in ? n->in[0]->state->fqn : "";
+        const char *stem = n->n_in ? first_operand(n)->state->name : n->out[0]->name;
+        const char *fqn = n->n_in ? first_operand(n)->state->fqn : "";
         replace_by_state(f, n, i, program_const(p, stem, fqn, type_plain(n->out[i]->type),
                                                 out[i]->data));
     }

@@ -40,9 +40,10 @@ static bool get_parameter(const Value *v, int64_t n, const float **to)
 /* Over the last axis alone, with something to fold. */
 static bool norm_of(const Node *n, Norm *to)
 {
-    if (!is_norm(n) || arg_count(n, 1) != 1 || !arg_ints(n, 1, &to->n, 1))
+    if (!is_norm(n) || arg_count(n, "normalized_shape") != 1 ||
+        !arg_ints(n, "normalized_shape", &to->n, 1))
         return false;
-    const Value *weight = arg_value(n, 2), *bias = arg_value(n, 3);
+    const Value *weight = arg_value(n, "weight"), *bias = arg_value(n, "bias");
     return (weight || bias) && get_parameter(weight, to->n, &to->weight) &&
            get_parameter(bias, to->n, &to->bias);
 }
@@ -64,16 +65,16 @@ static bool sums_along(const Node *n, int axis)
 {
     int64_t groups;
     if (n->op == OP_LINEAR)
-        return axis == n->in[0]->type.rank - 1;
-    return n->op == OP_CONVOLUTION && axis == 1 && !arg_bool(n, 6) && is_zero(n, 4) &&
-           arg_int(n, 8, &groups) && groups == 1;
+        return axis == arg_value(n, "input")->type.rank - 1;
+    return n->op == OP_CONVOLUTION && axis == 1 && !arg_bool(n, "transposed") && is_zero(n, 4) &&
+           arg_int(n, "groups", &groups) && groups == 1;
 }
 
 static bool is_product(const Fold *f, const Node *n, int axis)
 {
     if (!sums_along(n, axis))
         return false;
-    const Value *w = arg_value(n, 1), *b = arg_value(n, 2);
+    const Value *w = arg_value(n, "weight"), *b = arg_value(n, "bias");
     return value_floats(w, -1) && type_numel(w->type) > 0 && f->reads[w->state->storage] == 1 &&
            (!b || value_floats(b, w->type.dim[0].value));
 }
@@ -145,7 +146,7 @@ static Value *new_bias(Fold *f, const Value *w, const Value *c, const Norm *norm
 
 static bool fold_product(Fold *f, Node *n, const Norm *norm)
 {
-    Value *w = arg_value(n, 1), *c = arg_value(n, 2);
+    Value *w = arg_value(n, "weight"), *c = arg_value(n, "bias");
     Value *bias = norm->bias ? new_bias(f, w, c, norm) : c;
     Value *weight = norm->weight ? new_weight(f, w, norm) : w;
     return rewrite_product(&f->r, n, weight, bias);
@@ -154,10 +155,11 @@ static bool fold_product(Fold *f, Node *n, const Norm *norm)
 static bool strip_norm(Fold *f, Node *n)
 {
     Node *made = n->op == OP_LAYER_NORM
-                     ? build(f->r.g, n, n->loc, n->op, f->r.d, "vannaa", n->in[0], n->arg[1],
-                             n->arg[4], n->arg[5])
-                     : build(f->r.g, n, n->loc, n->op, f->r.d, "vanna", n->in[0], n->arg[1],
-                             n->arg[4]);
+                     ? build(f->r.g, n, n->loc, n->op, f->r.d, "vannaa", arg_value(n, "input"),
+                             arg_get(n, "normalized_shape"), arg_get(n, "eps"),
+                             arg_get(n, "cudnn_enable"))
+                     : build(f->r.g, n, n->loc, n->op, f->r.d, "vanna", arg_value(n, "input"),
+                             arg_get(n, "normalized_shape"), arg_get(n, "eps"));
     return made && rewrite_node(&f->r, n, made->out[0]);
 }
 

@@ -30,9 +30,9 @@ static double scale_of(const Node *n)
 {
     double scale = 0;
     int64_t heads = 1;
-    const Type q = n->in[0]->type;
+    const Type q = arg_value(n, "query")->type;
     if (n->op == OP_ATTENTION)
-        arg_int(n, 4, &heads);
+        arg_int(n, "heads", &heads);
     if (arg_number(n, scale_arg(n), &scale) && (scale != 0 || n->op != OP_ATTENTION))
         return scale;
     Dim width = q.dim[q.rank - 1];
@@ -50,14 +50,14 @@ static bool is_product(const Fold *f, const Node *n)
 {
     if (n->op != OP_LINEAR && n->op != OP_CONVOLUTION)
         return false;
-    const Value *w = arg_value(n, 1), *b = arg_value(n, 2);
+    const Value *w = arg_value(n, "weight"), *b = arg_value(n, "bias");
     return value_floats(w, -1) && type_numel(w->type) > 0 && f->reads[w->state->storage] == 1 &&
            (!b || value_floats(b, -1));
 }
 
 static void find(Fold *f, const Node *n)
 {
-    const Value *v = n->in[0];
+    const Value *v = arg_value(n, "query");
     double scale = scale_of(n);
     for (;;) {
         int first = f->uses.first[v->index];
@@ -65,7 +65,7 @@ static void find(Fold *f, const Node *n)
             return;
         if (!is_move(v->def->op))
             break;
-        v = v->def->in[0];
+        v = arg_value(v->def, "self");
     }
     if (scale == 0 || scale == 1 || !is_product(f, v->def))
         return;
@@ -85,7 +85,7 @@ static Value *scaled(Fold *f, const Value *v, double scale)
 
 static bool scale_product(Fold *f, Node *n, double scale)
 {
-    Value *w = scaled(f, arg_value(n, 1), scale), *b = arg_value(n, 2);
+    Value *w = scaled(f, arg_value(n, "weight"), scale), *b = arg_value(n, "bias");
     b = b ? scaled(f, b, scale) : NULL;
     return rewrite_product(&f->r, n, w, b);
 }
@@ -94,7 +94,8 @@ static bool rescale_attention(Fold *f, Node *n)
 {
     Graph *g = f->r.g;
     Diag *d = f->r.d;
-    Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2), *m = arg_value(n, 3);
+    Value *q = arg_value(n, "query"), *k = arg_value(n, "key"), *v = arg_value(n, "value"),
+          *m = arg_value(n, "attn_mask");
     const Arg *a = n->arg;
     Arg one = {.kind = ARG_FLOAT, .key = a[scale_arg(n)].key, .f = 1};
     Node *made =
@@ -103,7 +104,7 @@ static bool rescale_attention(Fold *f, Node *n)
         : n->op == OP_SDPA
             ? build(g, n, n->loc, n->op, d, "vvvvaaaa", q, k, v, m, a[4], a[5], one, a[7])
             : build(g, n, n->loc, n->op, d, "vvvvaaaavaa", q, k, v, m, a[4], a[5], one, a[7],
-                    arg_value(n, 8), a[9], a[10]);
+                    arg_value(n, "bias"), a[9], a[10]);
     return made && rewrite_node(&f->r, n, made->out[0]);
 }
 

@@ -72,7 +72,7 @@ static Value *view_again(Pass *s, Node *at, const Node *view, Value *x)
     for (int i = 0; i < view->n_args; i++)
         node_push(n, i ? view->arg[i] : node_use(n, x));
     const char *name = arena_printf(s->g->program->arena, "%s.%d", view->out[0]->name,
-                                    s->g->n_values);
+                                    graph_number(s->g));
     Value *v = node_add_out(n, name, view->out[0]->type);
     graph_insert(s->g, at, n);
     return v;
@@ -106,7 +106,7 @@ static bool through_permute(Pass *s, Node *at, const Node *view, Value *x, Value
 {
     int64_t axis[MAX_RANK], back[MAX_RANK];
     int rank = x->type.rank;
-    if (!arg_ints(view, 1, axis, MAX_RANK))
+    if (!arg_ints(view, "dims", axis, MAX_RANK))
         return false;
     for (int i = 0; i < rank; i++)
         back[axis[i] < 0 ? axis[i] + rank : axis[i]] = i;
@@ -119,7 +119,7 @@ static bool through_transpose(Pass *s, Node *at, const Node *view, Value *x, Val
 {
     int64_t a = 0, b = 1;
     bool named = view->op == OP_TRANSPOSE_INT;
-    if (named && (!arg_int(view, 1, &a) || !arg_int(view, 2, &b)))
+    if (named && (!arg_int(view, "dim0", &a) || !arg_int(view, "dim1", &b)))
         return false;
     if (x->type.rank < 2) {
         *out = x;
@@ -165,14 +165,14 @@ static int64_t wrap(int64_t axis, int rank)
 }
 
 /* A bound of a slice moved into 0 .. size; false where its sign is open. */
-static bool bound(const Node *n, int i, Dim size, Dim otherwise, Dim *v)
+static bool bound(const Node *n, const char *name, Dim size, Dim otherwise, Dim *v)
 {
     Program *p = n->graph->program;
     int64_t lo, hi;
     *v = otherwise;
-    if (n->arg[i].kind == ARG_NONE)
+    if (arg_get(n, name).kind == ARG_NONE)
         return true;
-    if (!arg_dim(n, i, v))
+    if (!arg_dim(n, name, v))
         return false;
     dim_range(*v, &lo, &hi);
     if (lo < 0 && hi >= 0)
@@ -188,12 +188,12 @@ static bool through_slice(Pass *s, Node *at, const Node *view, Value *parent, Va
 {
     int64_t axis, step;
     Dim start, end;
-    if (!arg_int(view, 1, &axis) || !arg_int(view, 4, &step) || step != 1)
+    if (!arg_int(view, "dim", &axis) || !arg_int(view, "step", &step) || step != 1)
         return diag_unsupported(s->d, at->loc, "writes through slice '%s', whose step is not 1",
                                 view->loc.node);
     axis = wrap(axis, parent->type.rank);
     Dim size = parent->type.dim[axis];
-    if (!bound(view, 2, size, DIM(0), &start) || !bound(view, 3, size, size, &end))
+    if (!bound(view, "start", size, DIM(0), &start) || !bound(view, "end", size, size, &end))
         return diag_unsupported(s->d, at->loc, "writes through slice '%s', whose bounds may be of "
                                                "either sign", view->loc.node);
     return through_range(s, at, parent, axis, start, end, x, out);
@@ -205,11 +205,11 @@ static bool through_select(Pass *s, Node *at, const Node *view, Value *parent, V
     Program *p = s->g->program;
     int64_t axis;
     Dim start, size;
-    if (!arg_int(view, 1, &axis))
+    if (!arg_int(view, "dim", &axis))
         return false;
     axis = wrap(axis, parent->type.rank);
     size = parent->type.dim[axis];
-    if (!bound(view, 2, size, DIM(0), &start))
+    if (!bound(view, "index", size, DIM(0), &start))
         return diag_unsupported(s->d, at->loc, "writes through select '%s', whose index may be of "
                                                "either sign", view->loc.node);
     Node *u = build(s->g, at, at->loc, OP_UNSQUEEZE, s->d, "vi", x, axis);
@@ -282,12 +282,12 @@ static Node *build_fill(Pass *s, Node *n)
 {
     Arg value = {.kind = ARG_INT, .dim = DIM(0)};
     if (n->op == OP_FILL__SCALAR)
-        value = n->arg[1];
+        value = n->arg[arg_of(n, "value")];
     if (value.kind == ARG_VALUE) {
         diag_unsupported(s->d, n->loc, "fills with a value that is not a constant");
         return NULL;
     }
-    return build(s->g, n, n->loc, OP_FULL_LIKE, s->d, "va", n->in[0], value);
+    return build(s->g, n, n->loc, OP_FULL_LIKE, s->d, "va", first_operand(n), value);
 }
 
 static Node *build_twin(Pass *s, Node *n)
@@ -300,7 +300,7 @@ static Node *build_twin(Pass *s, Node *n)
     for (int i = 0; i < n->n_args; i++)
         node_push(f, arg_moved(f, n, n->arg[i]));
     Value *v = node_add_out(f, arena_printf(s->g->program->arena, "%s.%d", n->out[0]->name,
-                                            s->g->n_values), (Type){0});
+                                            graph_number(s->g)), (Type){0});
     if (!schema_check(f, s->d) || !node_infer(f, &t, s->d))
         return NULL;
     value_set_type(v, t);
@@ -312,12 +312,12 @@ static Node *build_twin(Pass *s, Node *n)
 static Value *twin_of(Pass *s, Node *n, Type want)
 {
     if (op_info[n->op].functional == OP_DROPOUT) {
-        if (arg_bool(n, 2)) {
+        if (arg_bool(n, "train")) {
             diag_unsupported(s->d, n->loc,
                              "drops elements at random: export the model in eval mode");
             return NULL;
         }
-        return n->in[0];
+        return first_operand(n);
     }
     Node *f = build_twin(s, n);
     if (f && (f->out[0]->type.rank != want.rank ||
@@ -333,7 +333,7 @@ static Value *twin_of(Pass *s, Node *n, Type want)
 
 static bool rewrite_write(Pass *s, Node *n)
 {
-    Value *target = n->in[0];
+    Value *target = first_operand(n);
     if (op_info[n->op].functional == OP_NONE)
         return diag_unsupported(s->d, n->loc, "writes its input, which is not supported");
     for (int i = 0; i < n->n_in; i++)
@@ -341,7 +341,7 @@ static bool rewrite_write(Pass *s, Node *n)
     Value *x = twin_of(s, n, target->type);
     if (!x || !write(s, n, target, x))
         return false;
-    if (n->n_out && x != n->in[0])
+    if (n->n_out && x != first_operand(n))
         x->name = n->out[0]->name;
     for (int i = 0; i < n->n_out; i++)
         make_same(s, n->out[i], target);
@@ -353,12 +353,12 @@ static bool rewrite_write(Pass *s, Node *n)
 
 static bool visit(Pass *s, Node *n)
 {
-    if (n->op == OP_BATCH_NORM && arg_bool(n, 5))
+    if (n->op == OP_BATCH_NORM && arg_bool(n, "training"))
         return diag_unsupported(s->d, n->loc, "batch norm in training mode would change its "
                                               "running statistics: export the model in eval mode");
     if (op_mutates(n->op))
         return rewrite_write(s, n);
-    Value *parent = op_info[n->op].flags & VIEW && n->n_in ? n->in[0] : NULL;
+    Value *parent = op_info[n->op].flags & VIEW && n->n_in ? first_operand(n) : NULL;
     for (int i = 0; i < n->n_in; i++) {
         Value *v = read(s, n, n->in[i]);
         if (v != n->in[i])
@@ -419,10 +419,11 @@ static bool *find_writes(Pass *s, bool *any)
     State **of = NEW(s->tmp, State *, g->n_values + 1);
     for (const Node *n = g->first; n; n = n->next) {
         bool writes = op_mutates(n->op);
-        *any = *any || writes || (n->op == OP_BATCH_NORM && arg_bool(n, 5));
+        *any = *any || writes || (n->op == OP_BATCH_NORM && arg_bool(n, "training"));
         if (!n->n_in || !n->n_out || (!writes && !(op_info[n->op].flags & VIEW)))
             continue;
-        State *state = n->in[0]->state ? n->in[0]->state : of[n->in[0]->index];
+        State *state = first_operand(n)->state ? first_operand(n)->state
+                                                   : of[first_operand(n)->index];
         of[n->out[0]->index] = state;
         if (writes && state)
             written[state->storage] = true;

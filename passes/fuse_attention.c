@@ -69,7 +69,7 @@ static bool keeps_matrix(const Node *n)
         return true;
     if (n->op != OP_VIEW)
         return false;
-    in = n->in[0]->type;
+    in = arg_value(n, "self")->type;
     out = n->out[0]->type;
     return in.rank >= 2 && out.rank >= 2 &&
            dims_equal(in.dim + in.rank - 2, out.dim + out.rank - 2, 2);
@@ -80,7 +80,7 @@ static bool swaps_matrix(const Node *n)
 {
     int64_t axis[MAX_RANK];
     int rank = n->out[0]->type.rank;
-    if (n->op != OP_PERMUTE || rank < 2 || !arg_ints(n, 1, axis, MAX_RANK))
+    if (n->op != OP_PERMUTE || rank < 2 || !arg_ints(n, "dims", axis, MAX_RANK))
         return false;
     for (int i = 0; i < rank; i++)
         if ((axis[i] + rank) % rank != (i == rank - 1 ? rank - 2 : i == rank - 2 ? rank - 1 : i))
@@ -92,7 +92,7 @@ static bool swaps_matrix(const Node *n)
 static bool read_factor(const Node *n, double *factor)
 {
     double by;
-    if ((n->op != OP_MUL_SCALAR && n->op != OP_DIV_SCALAR) || !arg_number(n, 1, &by))
+    if ((n->op != OP_MUL_SCALAR && n->op != OP_DIV_SCALAR) || !arg_number(n, "other", &by))
         return false;
     by = n->op == OP_MUL_SCALAR ? by : 1 / by;
     if (!isfinite(by) || by == 0)
@@ -134,7 +134,8 @@ static bool read_where(const Fuse *f, Match *m, const Node *n)
         m->is_where = true;
         m->is_inverted = i == 2;
         m->fill *= m->factor;
-        return !m->n_masks && add_mask(m, arg_value(n, 0), x->type) && read_scores(f, m, x);
+        return !m->n_masks && add_mask(m, arg_value(n, "condition"), x->type) &&
+               read_scores(f, m, x);
     }
     return false;
 }
@@ -143,7 +144,7 @@ static bool read_where(const Fuse *f, Match *m, const Node *n)
 static bool read_sum(const Fuse *f, Match *m, const Node *n)
 {
     double alpha = 0;
-    if (n->n_in != 2 || !arg_number(n, 2, &alpha) || alpha != 1)
+    if (n->n_in != 2 || !arg_number(n, "alpha", &alpha) || alpha != 1)
         return false;
     for (int i = 0; i < 2; i++) {
         Match with = *m;
@@ -159,7 +160,7 @@ static bool read_sum(const Fuse *f, Match *m, const Node *n)
 /* Back from what softmax reads to the product of queries and keys. */
 static bool read_scores(const Fuse *f, Match *m, const Value *v)
 {
-    for (; is_read_once(f, v) && v->def; v = v->def->in[0]) {
+    for (; is_read_once(f, v) && v->def; v = arg_value(v->def, "self")) {
         Node *n = v->def;
         note_level(m, v->type);
         if (n->op == OP_ADD_TENSOR)
@@ -184,13 +185,13 @@ static bool read_scores(const Fuse *f, Match *m, const Value *v)
 static bool read_weights(const Fuse *f, Match *m, const Value *v, bool is_swapped)
 {
     int64_t axis;
-    for (; is_read_once(f, v) && v->def; v = v->def->in[0]) {
+    for (; is_read_once(f, v) && v->def; v = arg_value(v->def, "self")) {
         Node *n = v->def;
         note_level(m, v->type);
         m->softmax = n;
         if (n->op == OP__SOFTMAX)
-            return !is_swapped && arg_int(n, 1, &axis) && axis == v->type.rank - 1 &&
-                   v->type.dtype == ETC_F32 && n->in[0]->type.dtype == ETC_F32;
+            return !is_swapped && arg_int(n, "dim", &axis) && axis == v->type.rank - 1 &&
+                   v->type.dtype == ETC_F32 && arg_value(n, "self")->type.dtype == ETC_F32;
         if (swaps_matrix(n))
             is_swapped = !is_swapped;
         else if (!keeps_matrix(n))
@@ -202,7 +203,8 @@ static bool read_weights(const Fuse *f, Match *m, const Value *v, bool is_swappe
 static bool read_attention(const Fuse *f, Match *m, const Value *weights, bool is_swapped)
 {
     *m = (Match){.fill = -INFINITY, .factor = 1};
-    return read_weights(f, m, weights, is_swapped) && read_scores(f, m, m->softmax->in[0]);
+    return read_weights(f, m, weights, is_swapped) &&
+           read_scores(f, m, arg_value(m->softmax, "self"));
 }
 
 /* -- batch axes ------------------------------------------------------------------------------ */
@@ -298,7 +300,7 @@ static Operand read_operand(Value *v, double *factor)
             o.is_swapped = !o.is_swapped;
         else if (!keeps_matrix(n) && (!factor || !read_factor(n, factor)))
             break;
-        o.x = n->in[0];
+        o.x = arg_value(n, "self");
     }
     return o;
 }
@@ -316,13 +318,13 @@ static Value *shared_heads(const Operand *o, Level to)
     const Node *n = o->x->def;
     if (!n || n->op != OP_EXPAND || o->is_swapped || n->out[0]->type.rank != to.rank + 3)
         return NULL;
-    const Type in = n->in[0]->type, out = n->out[0]->type;
+    const Type in = arg_value(n, "self")->type, out = n->out[0]->type;
     const Dim *h = in.dim + to.rank - 1, *all = &to.dim[to.rank - 1], *g = out.dim + to.rank;
     if (in.rank != out.rank || h[0].expr || all->expr || g->expr || !dim_equal(h[1], DIM(1)) ||
         h[0].value * g->value != all->value || !dims_equal(in.dim, out.dim, to.rank) ||
         !dims_equal(in.dim, to.dim, to.rank - 1) || !dims_equal(h + 2, g + 1, 2))
         return NULL;
-    return n->in[0];
+    return arg_value(n, "self");
 }
 
 /* Key and value, of fewer heads than the query has where both are repeated. */
@@ -380,8 +382,8 @@ static bool fuse(Fuse *f, Node *n, Match *m, Value *values, bool is_swapped)
     Dim pair[2];
     Level to;
     Value *mask, *bias, *kv[2];
-    Operand q = read_operand(m->scores->in[0], &m->factor);
-    Operand k = read_operand(m->scores->in[1], &m->factor);
+    Operand q = read_operand(arg_value(m->scores, "self"), &m->factor);
+    Operand k = read_operand(arg_value(m->scores, "mat2"), &m->factor);
     Operand v = read_operand(values, NULL);
     k.is_swapped = !k.is_swapped;
     v.is_swapped = v.is_swapped != is_swapped;
@@ -404,8 +406,8 @@ static bool backends_take(const Match *m, const Node *n)
 {
     const Node *s = m->scores;
     return !n->graph->program->n_backends ||
-           (!m->is_where && type_is_static(s->out[0]->type) && type_is_static(s->in[0]->type) &&
-            type_is_static(n->out[0]->type));
+           (!m->is_where && type_is_static(s->out[0]->type) &&
+            type_is_static(arg_value(s, "self")->type) && type_is_static(n->out[0]->type));
 }
 
 /* Scores of more bytes than the result, which is there as long as what it is made of.  Open sizes
@@ -420,9 +422,9 @@ static bool look(Fuse *f, Node *n)
     Match m;
     if (n->out[0]->type.dtype != ETC_F32)
         return true;
-    bool is_swapped = !read_attention(f, &m, n->in[0], false);
-    if ((is_swapped && !read_attention(f, &m, n->in[1], true)) || !saves_memory(&m, n) ||
-        !backends_take(&m, n))
+    bool is_swapped = !read_attention(f, &m, arg_value(n, "self"), false);
+    if ((is_swapped && !read_attention(f, &m, arg_value(n, "mat2"), true)) ||
+        !saves_memory(&m, n) || !backends_take(&m, n))
         return true;
     return fuse(f, n, &m, n->in[is_swapped ? 0 : 1], is_swapped);
 }

@@ -60,8 +60,9 @@ static int64_t least_of(EtcDtype t)
 static bool read_points(const Node *n, EtcDtype dtype, Points *p)
 {
     *p = (Points){.dtype = dtype};
-    return is_byte(dtype) && arg_number(n, 1, &p->scale) && arg_int(n, 2, &p->zero) &&
-           arg_int(n, 3, &p->lo) && arg_int(n, 4, &p->hi) && p->scale > 1e-30 && p->scale < 1e30 &&
+    return is_byte(dtype) && arg_number(n, "scale", &p->scale) &&
+           arg_int(n, "zero_point", &p->zero) && arg_int(n, "quant_min", &p->lo) &&
+           arg_int(n, "quant_max", &p->hi) && p->scale > 1e-30 && p->scale < 1e30 &&
            p->zero >= least_of(dtype) && p->zero <= least_of(dtype) + 255;
 }
 
@@ -70,8 +71,8 @@ static Value *read_dequantize(const Value *v, Points *p)
 {
     const Node *n = v ? v->def : NULL;
     bool ok = n && n->op == OP_DEQUANTIZE_PER_TENSOR && v->type.dtype == ETC_F32 &&
-              read_points(n, n->in[0]->type.dtype, p);
-    return ok ? n->in[0] : NULL;
+              read_points(n, arg_value(n, "input")->type.dtype, p);
+    return ok ? arg_value(n, "input") : NULL;
 }
 
 static bool same_points(const Points *a, const Points *b)
@@ -107,7 +108,7 @@ typedef struct Weight {
 static bool is_transpose(const Node *n)
 {
     int64_t axis[2];
-    return n->op == OP_PERMUTE && n->out[0]->type.rank == 2 && arg_ints(n, 1, axis, 2) &&
+    return n->op == OP_PERMUTE && n->out[0]->type.rank == 2 && arg_ints(n, "dims", axis, 2) &&
            (axis[0] & 1) == 1 && (axis[1] & 1) == 0;
 }
 
@@ -116,10 +117,11 @@ static bool read_scale(const Node *n, int64_t i, double *scale)
 {
     double zero = 0;
     if (n->op == OP_DEQUANTIZE_PER_TENSOR)
-        return arg_number(n, 1, scale) && arg_number(n, 2, &zero) && zero == 0;
-    const Value *s = arg_value(n, 1), *z = arg_value(n, 2);
+        return arg_number(n, "scale", scale) && arg_number(n, "zero_point", &zero) && zero == 0;
+    const Value *s = arg_value(n, "scales"), *z = arg_value(n, "zero_points");
     const void *scales = const_data(s), *zeros = const_data(z);
-    if (!scales || (n->arg[2].kind != ARG_NONE && !zeros) || i >= type_numel(s->type))
+    if (!scales || (arg_get(n, "zero_points").kind != ARG_NONE && !zeros) ||
+        i >= type_numel(s->type))
         return false;
     *scale = number_at(s, scales, i);
     return !zeros || (i < type_numel(z->type) && number_at(z, zeros, i) == 0);
@@ -130,8 +132,8 @@ static bool channels_are(const Node *n, int axis)
     int64_t have;
     if (n->op == OP_DEQUANTIZE_PER_TENSOR)
         return true;
-    int rank = n->in[0]->type.rank;
-    return n->op == OP_DEQUANTIZE_PER_CHANNEL && arg_int(n, 3, &have) &&
+    int rank = arg_value(n, "input")->type.rank;
+    return n->op == OP_DEQUANTIZE_PER_CHANNEL && arg_int(n, "axis", &have) &&
            (have < 0 ? have + rank : have) == axis;
 }
 
@@ -139,10 +141,10 @@ static bool channels_are(const Node *n, int axis)
 static bool read_weight(const Fuse *f, const Value *v, bool by_columns, Weight *w)
 {
     bool turned = by_columns && v && v->def && is_transpose(v->def);
-    const Node *n = !v ? NULL : turned ? v->def->in[0]->def : v->def;
+    const Node *n = !v ? NULL : turned ? arg_value(v->def, "self")->def : v->def;
     if (!n || n->out[0]->type.dtype != ETC_F32 || n->n_in < 1)
         return false;
-    *w = (Weight){.v = n->in[0], .is_transposed = by_columns && !turned};
+    *w = (Weight){.v = arg_value(n, "input"), .is_transposed = by_columns && !turned};
     int axis = w->is_transposed ? 1 : 0;
     if (!channels_are(n, axis) || w->v->type.dtype != ETC_I8 || !const_data(w->v) ||
         w->v->type.rank < 2)
@@ -223,7 +225,7 @@ static bool read_input(const Value *v, bool has_rows, Input *in)
         (n->op != OP_DEQUANTIZE_PER_TENSOR_TENSOR &&
          !(has_rows && n->op == OP_DEQUANTIZE_PER_TOKEN)))
         return false;
-    *in = (Input){arg_value(n, 0), arg_value(n, 1), arg_value(n, 2), 1, 0};
+    *in = (Input){arg_value(n, "input"), arg_value(n, 1), arg_value(n, 2), 1, 0};
     in->at = in->x && in->x->type.dtype == ETC_U8 ? 128 : 0; /* not read */
     return in->x && is_byte(in->x->type.dtype) && in->scale && in->zero &&
            (in->scale->type.dtype == ETC_F32 || in->scale->type.dtype == ETC_F64) &&
@@ -240,7 +242,7 @@ static bool read_bias(Fuse *f, Value *v, const Weight *w, Value **bias)
         return false;
     const Node *n = v->def;
     bool undoes = n && (n->op == OP_DEQUANTIZE_PER_TENSOR || n->op == OP_DEQUANTIZE_PER_CHANNEL);
-    const void *data = undoes ? const_data(n->in[0]) : NULL;
+    const void *data = undoes ? const_data(arg_value(n, "input")) : NULL;
     double scale;
     if (!data)
         return true;
@@ -248,7 +250,7 @@ static bool read_bias(Fuse *f, Value *v, const Weight *w, Value **bias)
     for (int64_t c = 0; c < w->n; c++) {
         if (!read_scale(n, c, &scale))
             return true; /* it stays as it is */
-        to[c] = (float)number_at(n->in[0], data, c) * (float)scale;
+        to[c] = (float)number_at(arg_value(n, "input"), data, c) * (float)scale;
     }
     *bias = constant(f, w, type_plain(v->type), "bias", to);
     return true;
@@ -273,9 +275,9 @@ static bool positions(const Node *n, int at[3], bool *by_columns)
     case OP_ADDMM:
         return is_one(n, 3) && is_one(n, 4);
     case OP_CONVOLUTION:
-        return !arg_bool(n, 6) && n->in[0]->type.rank <= 4;
+        return !arg_bool(n, "transposed") && arg_value(n, "input")->type.rank <= 4;
     case OP_LINEAR:
-        return arg_value(n, 1) && arg_value(n, 1)->type.rank == 2;
+        return arg_value(n, "weight") && arg_value(n, "weight")->type.rank == 2;
     default:
         return n->op == OP_MM;
     }
@@ -287,10 +289,10 @@ static Node *build_product(Fuse *f, Node *n, const Input *in, const Weight *w, V
     int64_t stride[2], pad[2], dilation[2], groups = 1;
     int axes = w->v->type.rank - 2;
     bool is_conv = n->op == OP_CONVOLUTION;
-    if (is_conv && (!arg_ints(n, 3, stride, 2) || !arg_ints(n, 4, pad, 2) ||
-                    !arg_ints(n, 5, dilation, 2) || !arg_int(n, 8, &groups) ||
-                    arg_count(n, 3) != axes || arg_count(n, 4) != axes ||
-                    arg_count(n, 5) != axes))
+    if (is_conv && (!arg_ints(n, "stride", stride, 2) || !arg_ints(n, "padding", pad, 2) ||
+                    !arg_ints(n, "dilation", dilation, 2) || !arg_int(n, "groups", &groups) ||
+                    arg_count(n, "stride") != axes || arg_count(n, "padding") != axes ||
+                    arg_count(n, "dilation") != axes))
         return n; /* open geometry stays */
     Value *rows = weight_rows(f, w), *sums = channel_sums(f, w, rows);
     Value *scales = channel_scales(f, w, in->by);
@@ -358,8 +360,8 @@ static void set_int(Node *n, const char *name, int64_t v)
 static bool fuse_clamp(Fuse *f, Node *n, Node *product, double lo, double hi)
 {
     double had[2] = {0, 0};
-    arg_number(product, arg_find(product, "lo"), &had[0]);
-    arg_number(product, arg_find(product, "hi"), &had[1]);
+    arg_number(product, "lo", &had[0]);
+    arg_number(product, "hi", &had[1]);
     if (had[0] != -(double)INFINITY || had[1] != (double)INFINITY)
         return true;
     set_number(product, "lo", lo);
@@ -409,7 +411,7 @@ static bool is_mover(const Node *n)
 static bool read_border(const Node *n, const Points *p, int64_t *q)
 {
     double v = 0;
-    if (!arg_number(n, 2, &v))
+    if (!arg_number(n, "value", &v))
         return false;
     double at = v / p->scale + (double)p->zero;
     *q = (int64_t)(at >= -256 && at <= 256 ? at : 512);
@@ -434,17 +436,18 @@ static bool sink_dequantize(Fuse *f, Node *n, const Points *p)
     int64_t border = 0;
     if (n->op == OP_CONSTANT_PAD_ND && !read_border(n, p, &border))
         return true;
-    const Node *from = n->in[0]->def;
+    const Node *from = first_operand(n)->def;
     Node *move = node_new(g, n->op, n->loc);
     for (int i = 0; i < n->n_args; i++)
         node_push(move, arg_moved(move, n, n->arg[i]));
     for (int i = 0; i < n->n_in; i++)
-        node_set_in(move, i, n->in[i]->def->in[0]);
+        node_set_in(move, i, arg_value(n->in[i]->def, "input"));
     if (n->op == OP_CONSTANT_PAD_ND)
-        node_set_arg(move, 2, (Arg){.kind = ARG_INT, .dim = DIM(border)});
+        node_set_arg(move, arg_of(move, "value"), (Arg){.kind = ARG_INT, .dim = DIM(border)});
     Type t = n->out[0]->type;
     t.dtype = p->dtype;
-    const char *name = arena_printf(g->program->arena, "%s.%d", n->out[0]->name, g->n_values + 1);
+    const int number = graph_number(g) + 1;
+    const char *name = arena_printf(g->program->arena, "%s.%d", n->out[0]->name, number);
     node_add_out(move, name, t);
     graph_insert(g, n, move);
     Node *y = build(g, n, from->loc, OP_DEQUANTIZE_PER_TENSOR, f->r.d, "vfiiitn", move->out[0],
@@ -476,9 +479,9 @@ static bool sizes_known(Type t, int from)
 static int last_axes(const Node *n)
 {
     int64_t axis[MAX_RANK];
-    int rank = n->in[0]->type.rank, count = arg_count(n, 1);
+    int rank = arg_value(n, "self")->type.rank, count = arg_count(n, "dim");
     unsigned seen = 0;
-    if (count < 1 || count > rank || !arg_ints(n, 1, axis, MAX_RANK) ||
+    if (count < 1 || count > rank || !arg_ints(n, "dim", axis, MAX_RANK) ||
         n->out[0]->type.dtype != ETC_F32)
         return 0;
     for (int i = 0; i < count; i++)
@@ -523,11 +526,11 @@ static bool read_adaptive(Mean *m)
     return true;
 }
 
-static bool pair(const Node *n, int i, int64_t v[2])
+static bool pair(const Node *n, const char *name, int64_t v[2])
 {
     int64_t given[2];
-    int count = arg_count(n, i);
-    if (count < 1 || count > 2 || !arg_ints(n, i, given, 2))
+    int count = arg_count(n, name);
+    if (count < 1 || count > 2 || !arg_ints(n, name, given, 2))
         return false;
     v[0] = given[0];
     v[1] = given[count - 1];
@@ -537,13 +540,14 @@ static bool pair(const Node *n, int i, int64_t v[2])
 static bool read_windows(Mean *m)
 {
     const Node *n = m->node;
-    if (!pair(n, 1, m->kernel) || !pair(n, 3, m->pad))
+    if (!pair(n, "kernel_size", m->kernel) || !pair(n, "padding", m->pad))
         return false;
     memcpy(m->stride, m->kernel, sizeof m->stride);
-    m->ceil_mode = arg_bool(n, 4);
-    m->count_pad = arg_bool(n, 5);
-    return (!arg_count(n, 2) || pair(n, 2, m->stride)) &&
-           (n->arg[6].kind == ARG_NONE || arg_int(n, 6, &m->divisor));
+    m->ceil_mode = arg_bool(n, "ceil_mode");
+    m->count_pad = arg_bool(n, "count_include_pad");
+    return (!arg_count(n, "stride") || pair(n, "stride", m->stride)) &&
+           (arg_get(n, "divisor_override").kind == ARG_NONE ||
+            arg_int(n, "divisor_override", &m->divisor));
 }
 
 /* Whether v is a mean of windows of integers. */
@@ -553,7 +557,7 @@ static bool read_mean(const Fuse *f, const Value *v, Points *from, Mean *m)
     int64_t size;
     if (!n || n->n_in < 1)
         return false;
-    *m = (Mean){.node = n, .x = read_dequantize(n->in[0], from), .count_pad = true};
+    *m = (Mean){.node = n, .x = read_dequantize(first_operand(n), from), .count_pad = true};
     if (!m->x || value_is_const(m->x))
         return false;
     bool ok = n->op == OP_MEAN_DIM               ? read_last_axes(f, m)
@@ -593,14 +597,14 @@ static bool look_quantize(Fuse *f, Node *n, const Value *given)
 {
     Points to, from;
     Mean mean;
-    if (n->in[0]->type.dtype != ETC_F32 || !read_points(n, n->out[0]->type.dtype, &to))
+    if (arg_value(n, "input")->type.dtype != ETC_F32 || !read_points(n, n->out[0]->type.dtype, &to))
         return true;
-    Node *product = product_of(n->in[0]);
+    Node *product = product_of(arg_value(n, "input"));
     if (product && is_read_once(f, given))
         return fuse_quantize(f, n, product, &to);
-    if (is_read_once(f, given) && read_mean(f, n->in[0], &from, &mean))
+    if (is_read_once(f, given) && read_mean(f, arg_value(n, "input"), &from, &mean))
         return fuse_mean(f, n, &mean, &from, &to);
-    Value *x = read_dequantize(n->in[0], &from);
+    Value *x = read_dequantize(arg_value(n, "input"), &from);
     return !x || !is_whole(&to) || !same_points(&to, &from) || rewrite_node(&f->r, n, x);
 }
 
@@ -608,12 +612,13 @@ static bool look(Fuse *f, Node *n)
 {
     Points p;
     double lo, hi;
-    const Value *given = n->n_in ? n->in[0] : NULL;
+    const Value *given = first_operand(n);
     rewrite_inputs(&f->r, n);
     if (n->op == OP_QUANTIZE_PER_TENSOR)
         return look_quantize(f, n, given);
-    if (n->n_in == 1 && product_of(n->in[0]) && is_read_once(f, given) && read_clamp(n, &lo, &hi))
-        return fuse_clamp(f, n, product_of(n->in[0]), lo, hi);
+    Node *product = n->n_in == 1 ? product_of(first_operand(n)) : NULL;
+    if (product && is_read_once(f, given) && read_clamp(n, &lo, &hi))
+        return fuse_clamp(f, n, product, lo, hi);
     if (is_mover(n))
         return !read_operands(n, &p) || sink_dequantize(f, n, &p);
     return fuse_product(f, n);
@@ -633,8 +638,8 @@ static int64_t quantized(double v, const Points *p)
 static bool narrow(Fuse *f, Node *n, Node *product, const Points *p, double lo, double hi)
 {
     int64_t least = quantized(lo, p), most = quantized(hi, p), had[2];
-    if (!arg_int(product, arg_find(product, "quant_min"), &had[0]) ||
-        !arg_int(product, arg_find(product, "quant_max"), &had[1]) || least > had[1] ||
+    if (!arg_int(product, "quant_min", &had[0]) ||
+        !arg_int(product, "quant_max", &had[1]) || least > had[1] ||
         most < had[0])
         return true;
     set_int(product, "quant_min", least > had[0] ? least : had[0]);
@@ -647,11 +652,12 @@ static bool look_range(Fuse *f, Node *n)
 {
     Points to, from;
     double lo, hi;
-    const Value *v = n->in[0];
+    const Value *v = arg_value(n, "input");
     if (!read_points(n, n->out[0]->type.dtype, &to) || !is_whole(&to) || !v->def ||
-        !is_read_once(f, v) || !read_clamp(v->def, &lo, &hi) || !is_read_once(f, v->def->in[0]))
+        !is_read_once(f, v) || !read_clamp(v->def, &lo, &hi) ||
+        !is_read_once(f, arg_value(v->def, "self")))
         return true;
-    Value *y = read_dequantize(v->def->in[0], &from);
+    Value *y = read_dequantize(arg_value(v->def, "self"), &from);
     bool is_product = y && y->def && is_read_once(f, y) && same_points(&to, &from) &&
                       (y->def->op == OP_INTEGER_LINEAR || y->def->op == OP_INTEGER_CONVOLUTION);
     return !is_product || narrow(f, n, y->def, &to, lo, hi);

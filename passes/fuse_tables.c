@@ -28,14 +28,14 @@ static bool is_constant(const Value *v, EtcDtype t)
 static const Value *without_views(const Value *v)
 {
     while (v->def && v->def->op == OP_VIEW)
-        v = v->def->in[0];
+        v = arg_value(v->def, "self");
     return v;
 }
 
 /* What both forms have to be; `sized`: the embedding whose table has the rows and columns. */
 static bool check(Table *t, const Node *sized)
 {
-    const Type w = arg_value(sized, 0)->type;
+    const Type w = arg_value(sized, "weight")->type;
     if (!is_constant(t->q, ETC_I8) || !is_constant(t->scale, ETC_F32) || w.rank != 2 ||
         !type_is_static(w) || t->index->type.dtype != ETC_I64)
         return false;
@@ -51,12 +51,14 @@ static bool check(Table *t, const Node *sized)
 static bool read_dequantized(const Node *n, Table *t)
 {
     int64_t axis = -1;
-    const Node *of = without_views(n->in[0])->def;
+    const Node *of = without_views(arg_value(n, "weight"))->def;
     if (!of || of->op != OP_DEQUANTIZE_PER_CHANNEL || of->out[0]->type.dtype != ETC_F32 ||
-        !arg_int(of, 3, &axis) || axis != 0 || of->in[0]->type.rank != 2)
+        !arg_int(of, "axis", &axis) || axis != 0 || arg_value(of, "input")->type.rank != 2)
         return false;
-    *t = (Table){.q = of->in[0], .scale = arg_value(of, 1), .zero = arg_value(of, 2),
-                 .index = arg_value(n, 1)};
+    *t = (Table){.q = arg_value(of, "input"),
+                 .scale = arg_value(of, "scales"),
+                 .zero = arg_value(of, "zero_points"),
+                 .index = arg_value(n, "indices")};
     return check(t, n) &&
            (!t->zero || is_constant(t->zero, ETC_I64) || is_constant(t->zero, ETC_I32) ||
             is_constant(t->zero, ETC_I8));
@@ -71,18 +73,20 @@ static const Node *lookup_of(const Value *v)
 /* float(embedding(q, i)) * embedding(scales, i) */
 static bool read_product(const Node *n, Table *t)
 {
-    const Node *cast = n->n_in == 2 ? without_views(n->in[0])->def : NULL;
-    const Node *q = cast && cast->op == OP__TO_COPY ? lookup_of(cast->in[0]) : NULL;
-    const Node *scale = n->n_in == 2 ? lookup_of(n->in[1]) : NULL;
-    if (!q || !scale || arg_value(q, 1) != arg_value(scale, 1) ||
+    const Node *cast = n->n_in == 2 ? without_views(arg_value(n, "self"))->def : NULL;
+    const Node *q = cast && cast->op == OP__TO_COPY ? lookup_of(arg_value(cast, "self")) : NULL;
+    const Node *scale = n->n_in == 2 ? lookup_of(arg_value(n, "other")) : NULL;
+    if (!q || !scale || arg_value(q, "indices") != arg_value(scale, "indices") ||
         cast->out[0]->type.dtype != ETC_F32)
         return false;
-    *t = (Table){.q = arg_value(q, 0), .scale = arg_value(scale, 0), .index = arg_value(q, 1)};
+    *t = (Table){.q = arg_value(q, "weight"),
+                 .scale = arg_value(scale, "weight"),
+                 .index = arg_value(q, "indices")};
     if (!check(t, q) || !dim_equal(t->scale->type.dim[0], DIM(t->rows)))
         return false;
     /* the last axis is what shares a scale: no view in between turned it into something else */
-    const Type y = n->out[0]->type, s = n->in[1]->type;
-    return type_equal(n->in[0]->type, y) && y.rank == s.rank && y.rank > 1 &&
+    const Type y = n->out[0]->type, s = arg_value(n, "other")->type;
+    return type_equal(arg_value(n, "self")->type, y) && y.rank == s.rank && y.rank > 1 &&
            dim_equal(s.dim[s.rank - 1], DIM(1)) &&
            dim_equal(y.dim[y.rank - 1], DIM(t->n / t->groups)) &&
            dims_equal(y.dim, s.dim, y.rank - 1);

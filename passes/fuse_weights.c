@@ -72,10 +72,10 @@ static int64_t whole(const Value *v, int64_t i)
 static bool read_channels(const Node *n, Kept *k)
 {
     int64_t axis = 0;
-    const Type t = n->in[0]->type;
-    k->scale = arg_value(n, 1);
-    k->zero = arg_value(n, 2);
-    if (!arg_int(n, 3, &axis) || !is_kept(k->scale, ETC_F32) ||
+    const Type t = arg_value(n, "input")->type;
+    k->scale = arg_value(n, "scales");
+    k->zero = arg_value(n, "zero_points");
+    if (!arg_int(n, "axis", &axis) || !is_kept(k->scale, ETC_F32) ||
         (k->zero && (!is_whole(k->zero->type.dtype) || !is_kept(k->zero, k->zero->type.dtype))))
         return false;
     axis += axis < 0 ? t.rank : 0;
@@ -92,13 +92,13 @@ static bool read_kept(const Node *n, Kept *k)
     *k = (Kept){.inner = 1, .n_points = 1};
     if (!n || !n->n_in || n->out[0]->type.dtype != ETC_F32)
         return false;
-    k->q = n->in[0];
+    k->q = first_operand(n);
     if (n->op == OP__TO_COPY)
         return is_kept(k->q, ETC_F16);
     if (!is_kept(k->q, ETC_I8) && !is_kept(k->q, ETC_U8))
         return false;
     if (n->op == OP_DEQUANTIZE_PER_TENSOR)
-        return arg_number(n, 1, &k->by) && arg_int(n, 2, &k->at);
+        return arg_number(n, "scale", &k->by) && arg_int(n, "zero_point", &k->at);
     return n->op == OP_DEQUANTIZE_PER_CHANNEL && read_channels(n, k);
 }
 
@@ -106,15 +106,15 @@ static bool is_transpose(const Node *n)
 {
     int64_t axis[MAX_RANK];
     return n && n->op == OP_PERMUTE && n->out[0]->type.rank == 2 &&
-           arg_ints(n, 1, axis, MAX_RANK) && (axis[0] == 1 || axis[0] == -1);
+           arg_ints(n, "dims", axis, MAX_RANK) && (axis[0] == 1 || axis[0] == -1);
 }
 
 /* The floats that v is a view or transpose of; v itself where it is none. */
 static const Value *source_of(const Value *v, bool *is_swapped)
 {
     *is_swapped = is_transpose(v->def);
-    v = *is_swapped ? v->def->in[0] : v;
-    return v->def && v->def->op == OP_VIEW ? v->def->in[0] : v;
+    v = *is_swapped ? arg_value(v->def, "self") : v;
+    return v->def && v->def->op == OP_VIEW ? arg_value(v->def, "self") : v;
 }
 
 /* -- products --------------------------------------------------------------------------------- */
@@ -126,7 +126,9 @@ static int weight_arg(const Node *n)
 
 static Value *bias_of(const Node *n)
 {
-    return n->op == OP_LINEAR ? arg_value(n, 2) : n->op == OP_ADDMM ? arg_value(n, 0) : NULL;
+    return n->op == OP_LINEAR  ? arg_value(n, "bias")
+           : n->op == OP_ADDMM ? arg_value(n, "self")
+                               : NULL;
 }
 
 /* addmm's first operand is a bias where it is a row. */
@@ -134,7 +136,7 @@ static bool has_bias_of_columns(const Node *n, int64_t columns)
 {
     double beta = 1, alpha = 1;
     const Value *bias = bias_of(n);
-    if (n->op == OP_ADDMM && (!arg_number(n, 3, &beta) || !arg_number(n, 4, &alpha)))
+    if (n->op == OP_ADDMM && (!arg_number(n, "beta", &beta) || !arg_number(n, "alpha", &alpha)))
         return false;
     return beta == 1 && alpha == 1 &&
            (!bias || (bias->type.rank == 1 && dim_equal(bias->type.dim[0], DIM(columns))));
@@ -311,7 +313,7 @@ static bool passes_on(const Node *n)
 {
     bool is_swapped;
     return (n->op == OP_VIEW || is_transpose(n)) &&
-           source_of(n->out[0], &is_swapped) == source_of(n->in[0], &is_swapped);
+           source_of(n->out[0], &is_swapped) == source_of(arg_value(n, "self"), &is_swapped);
 }
 
 static void note_reads(Fuse *f, const Node *n)

@@ -80,7 +80,7 @@ static void assign(Grouping *s, Node *n)
     if (c == NO_GROUP || !may_join(&s->cluster[c], n)) {
         Cluster fresh = {.last = n, .type = n->out[0]->type, .mixed = !is_uniform(n)};
         if (node_scales_bytes(n) && n->op == OP_QUANTIZE_PER_TENSOR) {
-            fresh.type = n->in[0]->type;
+            fresh.type = arg_value(n, "input")->type;
             fresh.mixed = false;
             fresh.is_narrow = true;
         }

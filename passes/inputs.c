@@ -48,9 +48,13 @@ void inputs_fill(EtcTensor *t, uint64_t *seed)
 /* Its lower bound, or a value above it, near enough to stay cheap. */
 static int64_t symbol_value(const Symbol *s, int which)
 {
-    int64_t lo = s->lo < 1 && which ? 1 : s->lo, most = lo + 5;
-    int64_t middle = s->hi == INT64_MAX ? most : lo + (s->hi - lo) / 2;
-    return which ? (middle < most ? middle : most) : lo;
+    enum { NEAR = 5 };
+    int64_t lo = s->lo < 1 && s->hi >= 1 ? 1 : s->lo, room;
+    if (!which)
+        return s->lo;
+    if (__builtin_sub_overflow(s->hi, lo, &room) || room / 2 > NEAR)
+        return lo + NEAR;
+    return lo + room / 2;
 }
 
 static bool guards_hold(const Program *p, const int64_t *symbol)
@@ -100,7 +104,7 @@ static void agree_on_items(const Graph *g, EtcTensor *const *in, int64_t *to, co
     for (const Node *n = g->first; n; n = n->next)
         for (int i = 0; n->op == OP_LOCAL_SCALAR_DENSE && i < g->n_in; i++) {
             const Dim *d = n->out[0]->type.dim;
-            if (n->in[0] != g->in[i] || in[i]->dtype != ETC_I64 || !d ||
+            if (arg_value(n, "self") != g->in[i] || in[i]->dtype != ETC_I64 || !d ||
                 !dim_is_linear(*d, &s, &scale, &offset) || scale != 1 || offset)
                 continue;
             if (to)

@@ -27,7 +27,7 @@ static int hole_of(const Node *n, const Dim *dim, int count)
         if (!dim[i].expr || found)
             continue;
         hole = i;
-        found = !is_size_of(n->in[0]->type, dim[i]);
+        found = !is_size_of(arg_value(n, "self")->type, dim[i]);
     }
     return hole;
 }
@@ -35,37 +35,38 @@ static int hole_of(const Node *n, const Dim *dim, int count)
 static void open_view(Node *n)
 {
     Dim dim[MAX_RANK];
-    int count = arg_count(n, 1);
-    if (!arg_dims(n, 1, dim, MAX_RANK))
+    int count = arg_count(n, "size");
+    if (!arg_dims(n, "size", dim, MAX_RANK))
         return;
     int hole = hole_of(n, dim, count);
     if (hole < 0)
         return;
     dim[hole] = DIM(-1);
-    node_set_arg(n, 1, arg_dim_list(n->graph->program, dim, count));
+    node_set_arg(n, arg_of(n, "size"), arg_dim_list(n->graph->program, dim, count));
 }
 
 /* -1 keeps the size that an axis has. */
 static void open_expand(Node *n)
 {
     Dim dim[MAX_RANK];
-    Type x = n->in[0]->type;
-    int count = arg_count(n, 1), lead = count - x.rank;
-    if (!arg_dims(n, 1, dim, MAX_RANK))
+    Type x = arg_value(n, "self")->type;
+    int count = arg_count(n, "size"), lead = count - x.rank;
+    if (!arg_dims(n, "size", dim, MAX_RANK))
         return;
     for (int i = lead; i < count; i++)
         if (dim[i].expr && dim_equal(dim[i], x.dim[i - lead]))
             dim[i] = DIM(-1);
-    node_set_arg(n, 1, arg_dim_list(n->graph->program, dim, count));
+    node_set_arg(n, arg_of(n, "size"), arg_dim_list(n->graph->program, dim, count));
 }
 
 static void open_slice(Node *n)
 {
     int64_t axis;
     Dim end;
-    Type x = n->in[0]->type;
-    if (arg_int(n, 1, &axis) && arg_dim(n, 3, &end) && end.expr && dim_equal(end, x.dim[axis]))
-        node_set_arg(n, 3, (Arg){.kind = ARG_INT, .dim = DIM(INT64_MAX)});
+    Type x = arg_value(n, "self")->type;
+    if (arg_int(n, "dim", &axis) && arg_dim(n, "end", &end) && end.expr &&
+        dim_equal(end, x.dim[axis]))
+        node_set_arg(n, arg_of(n, "end"), (Arg){.kind = ARG_INT, .dim = DIM(INT64_MAX)});
 }
 
 /* -- sizes computed at run time ---------------------------------------------------------------- */
@@ -95,7 +96,7 @@ static Arg lowered(Reader *s, Arg a)
 /* A constant that is a size is that size's value. */
 static bool lower_constant(Rewrite *r, Sizes *sizes, Node *n)
 {
-    Value *v = sizes_value(sizes, n, n->arg[0].dim);
+    Value *v = sizes_value(sizes, n, arg_get(n, "value").dim);
     if (v)
         rewrite_value(r, n->out[0], v);
     return v != NULL;

@@ -61,10 +61,10 @@ static bool shares(const Build *b, const Value *x, const Value *y)
 static void define(Build *b, const Node *n, const Value *y, int mark)
 {
     int64_t added = type_bytes(y->type);
-    bool is_view = op_info[n->op].flags & VIEW && n->n_in && shares(b, n->in[0], y);
+    bool is_view = op_info[n->op].flags & VIEW && n->n_in && shares(b, first_operand(n), y);
     b->first[y->index] = b->n_chunk;
     if (is_view) {
-        append(b, n->in[0], mark);
+        append(b, first_operand(n), mark);
         added = 0;
     }
     for (int i = 0; n->op == OP_CAT && i < n->n_in; i++)

@@ -24,8 +24,8 @@ typedef struct Packed {
 static bool is_permute(const Node *n, int rank, const int64_t *want)
 {
     int64_t axis[MAX_RANK];
-    if (!n || n->op != OP_PERMUTE || n->in[0]->type.rank != rank ||
-        !arg_ints(n, 1, axis, MAX_RANK))
+    if (!n || n->op != OP_PERMUTE || arg_value(n, "self")->type.rank != rank ||
+        !arg_ints(n, "dims", axis, MAX_RANK))
         return false;
     for (int i = 0; i < rank; i++)
         if ((axis[i] < 0 ? axis[i] + rank : axis[i]) != want[i])
@@ -36,7 +36,7 @@ static bool is_permute(const Node *n, int rank, const int64_t *want)
 static Node *without_copies(const Value *v)
 {
     while (v->def && (v->def->op == OP_CLONE || v->def->op == OP_ALIAS))
-        v = v->def->in[0];
+        v = arg_value(v->def, "self");
     return v->def;
 }
 
@@ -45,8 +45,8 @@ static Value *split_rows(const Node *n)
 {
     if (!n || n->op != OP_VIEW)
         return NULL;
-    const Type in = n->in[0]->type, out = n->out[0]->type;
-    return in.rank == 3 && dims_equal(in.dim, out.dim, 2) ? n->in[0] : NULL;
+    const Type in = arg_value(n, "self")->type, out = n->out[0]->type;
+    return in.rank == 3 && dims_equal(in.dim, out.dim, 2) ? arg_value(n, "self") : NULL;
 }
 
 static bool set_heads(const Type t, int first, Packed *p)
@@ -63,14 +63,15 @@ static bool read_packed(const Value *v, Packed *p)
     Node *n = without_copies(v);
     *p = (Packed){0};
     if (is_permute(n, 4, swap)) {
-        const Node *view = without_copies(n->in[0]);
+        const Node *view = without_copies(arg_value(n, "self"));
         p->x = split_rows(view);
         return p->x && set_heads(view->out[0]->type, 2, p);
     }
-    if (!n || n->op != OP_SELECT_INT || !arg_int(n, 1, &axis) || axis != 0 ||
-        !arg_int(n, 2, &at) || at < 0 || !is_permute(without_copies(n->in[0]), 5, unbind))
+    if (!n || n->op != OP_SELECT_INT || !arg_int(n, "dim", &axis) || axis != 0 ||
+        !arg_int(n, "index", &at) || at < 0 ||
+        !is_permute(without_copies(arg_value(n, "self")), 5, unbind))
         return false;
-    const Node *view = without_copies(without_copies(n->in[0])->in[0]);
+    const Node *view = without_copies(without_copies(arg_value(n, "self"))->in[0]);
     p->x = split_rows(view);
     if (!p->x || !set_heads(view->out[0]->type, 3, p))
         return false;
@@ -226,11 +227,13 @@ static Value *factored(Rewrite *r, Node *n, Value *y, Value *mask, bool is_packe
 /* The same attention with a plain mask. */
 static bool plain_mask(Rewrite *r, Node *n)
 {
-    Value *mask = arg_value(n, 3), *add = added(r, n, mask);
+    Value *mask = arg_value(n, "attn_mask"), *add = added(r, n, mask);
     if (add == mask)
         return true;
-    Node *y = add ? build(r->g, n, n->loc, n->op, r->d, "vvvvaaaa", n->in[0], n->in[1], n->in[2],
-                          add, n->arg[4], n->arg[5], n->arg[6], n->arg[7])
+    Node *y = add ? build(r->g, n, n->loc, n->op, r->d, "vvvvaaaa", arg_value(n, "query"),
+                          arg_value(n, "key"), arg_value(n, "value"), add,
+                          arg_get(n, "dropout_p"), arg_get(n, "is_causal"),
+                          arg_get(n, "scale"), arg_get(n, "enable_gqa"))
                   : NULL;
     Value *out = y ? factored(r, n, y->out[0], mask, false) : NULL;
     return out && rewrite_node(r, n, out);
@@ -241,20 +244,20 @@ static bool pack_node(Rewrite *r, const Uses *u, Node *sdpa)
     Packed q, k, v;
     double scale = 0, dropout = 0;
     Node *merge = merge_of(u, sdpa);
-    Value *mask = arg_value(sdpa, 3), *add = NULL;
+    Value *mask = arg_value(sdpa, "attn_mask"), *add = NULL;
     if (!merge || (mask && (!is_for_all_heads(mask) || mask->type.rank < 2)) ||
-        !read_packed(arg_value(sdpa, 0), &q) || !read_packed(arg_value(sdpa, 1), &k) ||
-        !read_packed(arg_value(sdpa, 2), &v) || q.width != k.width || k.heads != v.heads ||
-        q.heads % k.heads || !arg_number(sdpa, 4, &dropout) || dropout != 0)
+        !read_packed(arg_value(sdpa, "query"), &q) || !read_packed(arg_value(sdpa, "key"), &k) ||
+        !read_packed(arg_value(sdpa, "value"), &v) || q.width != k.width || k.heads != v.heads ||
+        q.heads % k.heads || !arg_number(sdpa, "dropout_p", &dropout) || dropout != 0)
         return !mask || mask->type.rank < 2 || plain_mask(r, sdpa);
-    if (!arg_number(sdpa, 6, &scale))
+    if (!arg_number(sdpa, "scale", &scale))
         scale = 0; /* what the width asks for */
     Value *a = columns(r, sdpa, &q), *b = columns(r, sdpa, &k), *c = columns(r, sdpa, &v);
     if (!a || !b || !c ||
         (mask && !(add = without_heads(r, sdpa, added(r, sdpa, mask)))))
         return false;
     Node *n = build(r->g, sdpa, sdpa->loc, OP_ATTENTION, r->d, "vvvviibf", a, b, c, add, q.heads,
-                    k.heads, arg_bool(sdpa, 5), scale);
+                    k.heads, arg_bool(sdpa, "is_causal"), scale);
     Value *y = n ? factored(r, sdpa, n->out[0], mask, true) : NULL;
     if (y)
         rewrite_value(r, merge->out[0], y);

@@ -122,7 +122,7 @@ static void place_branch_io(const Graph *g, const Node *cond, AliasSets a, Place
             *to = cond->out[i]->place;
     }
     for (int i = 0; i < g->n_in; i++) {
-        const Value *v = arg_list_value(cond, 3, i);
+        const Value *v = arg_list_value(cond, "operands", i);
         if (v && place_of(v).pool != POOL_NONE)
             at[g->in[i]->index] = place_of(v);
     }
@@ -178,7 +178,7 @@ static void add_copied_inputs(const Plan *p, const Node *cond, Blocks *b, Arena 
     for (const Node *n = p->g->first; n; n = n->next)
         end++;
     for (int i = 0; i < p->g->n_in; i++) {
-        const Value *v = arg_list_value(cond, 3, i), *in = p->g->in[i];
+        const Value *v = arg_list_value(cond, "operands", i), *in = p->g->in[i];
         bool is_const = v && v->state && v->state->kind != ST_MUTABLE;
         if (!is_const || in->type.rank == SCALAR)
             continue;

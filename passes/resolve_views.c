@@ -30,9 +30,9 @@ static bool size_of(const Value *v, Dim *size)
 {
     int64_t axis;
     const Node *def = v->def;
-    if (!def || def->op != OP_SYM_SIZE || !arg_int(def, 1, &axis))
+    if (!def || def->op != OP_SYM_SIZE || !arg_int(def, "dim", &axis))
         return false;
-    Type t = def->in[0]->type;
+    Type t = first_operand(def)->type;
     axis += axis < 0 ? t.rank : 0;
     if (axis < 0 || axis >= t.rank)
         return false;
@@ -129,7 +129,7 @@ static bool copy_of(Resolve *s, Node *n, Value *x)
 
 static bool reshape(Resolve *s, Node *n)
 {
-    Value *x = n->in[0];
+    Value *x = first_operand(n);
     Type to = n->out[0]->type;
     Answer can = can_view(s->r.g->program, x->type, to.dim, to.rank);
     if (can != YES) {
@@ -167,14 +167,14 @@ static bool has_format(Program *p, Type x, const Arg *format)
 
 static bool contiguous(Resolve *s, Node *n)
 {
-    if (has_format(s->r.g->program, n->in[0]->type, named(n, "memory_format")))
-        return rewrite_node(&s->r, n, n->in[0]);
-    return copy_of(s, n, n->in[0]);
+    if (has_format(s->r.g->program, first_operand(n)->type, named(n, "memory_format")))
+        return rewrite_node(&s->r, n, first_operand(n));
+    return copy_of(s, n, first_operand(n));
 }
 
 static bool to(Resolve *s, Node *n)
 {
-    Value *x = n->in[0];
+    Value *x = first_operand(n);
     const Arg *copy = named(n, "copy");
     EtcDtype want = n->out[0]->type.dtype;
     if (want != x->type.dtype) {
@@ -190,10 +190,10 @@ static bool to(Resolve *s, Node *n)
 static bool dropout(Resolve *s, Node *n)
 {
     double p = 1;
-    if (arg_bool(n, 2) && !(arg_number(n, 1, &p) && p == 0))
+    if (arg_bool(n, "train") && !(arg_number(n, "p", &p) && p == 0))
         return diag_unsupported(s->r.d, n->loc,
                                 "drops elements at random: export the model in eval mode");
-    return rewrite_node(&s->r, n, n->in[0]);
+    return rewrite_node(&s->r, n, arg_value(n, "input"));
 }
 
 static bool resolve(Resolve *s, Node *n)
@@ -201,7 +201,7 @@ static bool resolve(Resolve *s, Node *n)
     switch (n->op) {
     case OP_ALIAS:
     case OP_DETACH:
-        return rewrite_node(&s->r, n, n->in[0]);
+        return rewrite_node(&s->r, n, first_operand(n));
     case OP_DROPOUT:
     case OP_FEATURE_DROPOUT:
         return dropout(s, n);
@@ -214,7 +214,7 @@ static bool resolve(Resolve *s, Node *n)
     case OP_TYPE_AS:
         return to(s, n);
     case OP_LIFT_FRESH_COPY:
-        return copy_of(s, n, n->in[0]);
+        return copy_of(s, n, first_operand(n));
     case OP_UNBIND:
     case OP_SPLIT_TENSOR:
     case OP_SPLIT_SIZES:
@@ -248,13 +248,13 @@ static bool no_write_differs(const Resolve *s)
         of[i] = i;
     for (const Node *n = g->first; n; n = n->next)
         if (n->n_out && n->n_in && (op_info[n->op].flags & VIEW || op_mutates(n->op)))
-            of[n->out[0]->index] = family(g, of, n->in[0]);
+            of[n->out[0]->index] = family(g, of, first_operand(n));
     for (const Node *n = g->last; n && at >= 0; n = n->prev) {
         if (op_mutates(n->op))
-            writer[family(g, of, n->in[0])] = n;
+            writer[family(g, of, first_operand(n))] = n;
         if (n != s->open[at])
             continue;
-        const Node *w = writer[family(g, of, n->in[0])];
+        const Node *w = writer[family(g, of, first_operand(n))];
         w = w ? w : writer[family(g, of, n->out[0])];
         at--;
         if (w)

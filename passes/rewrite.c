@@ -70,7 +70,7 @@ bool rewrite_node(Rewrite *r, Node *n, Value *v)
 
 bool rewrite_product(Rewrite *r, Node *n, Value *w, Value *b)
 {
-    Value *x = n->in[0];
+    Value *x = arg_value(n, "input");
     const Arg *a = n->arg;
     Node *made = n->op == OP_LINEAR ? build(r->g, n, n->loc, n->op, r->d, "vvv", x, w, b)
                                     : build(r->g, n, n->loc, n->op, r->d, "vvvaaaaaa", x, w, b,
@@ -91,7 +91,7 @@ bool others_are_read(const Uses *u, const Node *n)
 /* Results stand behind one another along the axis. */
 bool rewrite_pieces(Rewrite *r, Node *n)
 {
-    Value *x = n->in[0];
+    Value *x = arg_value(n, "self");
     int64_t axis = 0;
     Dim at = DIM(0), end;
     bool is_unbind = n->op == OP_UNBIND;
@@ -153,7 +153,7 @@ Value *graph_const_part(Graph *g, const Value *v, Type t, int64_t byte)
 {
     Program *p = g->program;
     const State *of = v->state;
-    const char *name = arena_printf(p->arena, "%s_p%d", of->name, p->n_ids);
+    const char *name = program_name(p, arena_printf(p->arena, "%s_p%d", of->name, p->n_ids));
     return graph_state(g, program_state(p, of->kind, name, of->fqn, t, of->file, of->offset + byte,
                                         of->data ? of->data + byte : NULL, type_bytes(t)));
 }
@@ -285,8 +285,8 @@ Node *build_index(Rewrite *r, Node *at, Value *x, int64_t axis, Value *index, Va
         node_push(m, node_use(m, values));
         node_push(m, (Arg){.kind = ARG_BOOL, .b = false});
     }
-    Value *v = node_add_out(m, arena_printf(p->arena, "%s.%d", at->out[0]->name, r->g->n_values),
-                            at->out[0]->type);
+    const char *name = arena_printf(p->arena, "%s.%d", at->out[0]->name, graph_number(r->g));
+    Value *v = node_add_out(m, name, at->out[0]->type);
     if (!schema_check(m, r->d) || !op_info[m->op].infer(m, &t, r->d))
         return NULL;
     value_set_type(v, t);

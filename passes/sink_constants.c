@@ -9,7 +9,7 @@
 /* The state that operand i of a cond is, where no call writes it. */
 static State *constant_operand(const Node *n, int i)
 {
-    const Value *v = arg_list_value(n, 3, i);
+    const Value *v = arg_list_value(n, "operands", i);
     return v && v->state && v->state->kind != ST_MUTABLE ? v->state : NULL;
 }
 
@@ -29,14 +29,14 @@ static void replace_cond(Rewrite *r, Node *n, const bool *keep)
 {
     Program *p = r->g->program;
     Node *to = node_new(r->g, n->op, n->loc);
-    Arg *item = NEW(p->arena, Arg, arg_count(n, 3) + 1);
+    Arg *item = NEW(p->arena, Arg, arg_count(n, "operands") + 1);
     int left = 0;
-    node_push(to, node_use(to, arg_value(n, 0)));
-    node_push(to, n->arg[1]);
-    node_push(to, n->arg[2]);
-    for (int i = 0; i < arg_count(n, 3); i++)
+    node_push(to, node_use(to, arg_value(n, "pred")));
+    node_push(to, arg_get(n, "true_graph"));
+    node_push(to, arg_get(n, "false_graph"));
+    for (int i = 0; i < arg_count(n, "operands"); i++)
         if (keep[i])
-            item[left++] = node_use(to, arg_list_value(n, 3, i));
+            item[left++] = node_use(to, arg_list_value(n, "operands", i));
     node_push(to, (Arg){.kind = ARG_LIST, .list = {item, left}});
     for (int i = 0; i < n->n_out; i++)
         rewrite_value(r, n->out[i], node_add_out(to, n->out[i]->name, n->out[i]->type));
@@ -46,10 +46,11 @@ static void replace_cond(Rewrite *r, Node *n, const bool *keep)
 
 static void sink(Rewrite *r, Node *n)
 {
-    int count = arg_count(n, 3), sunk = 0;
-    Graph *yes = n->arg[1].graph, *no = n->arg[2].graph;
+    int count = arg_count(n, "operands"), sunk = 0;
+    Graph *yes = arg_get(n, "true_graph").graph,
+          *no = arg_get(n, "false_graph").graph;
     bool *keep = NEW(r->tmp, bool, count + 1);
-    if (arg_value(n, 0) == NULL || yes->n_in != count || no->n_in != count)
+    if (arg_value(n, "pred") == NULL || yes->n_in != count || no->n_in != count)
         return;
     for (int i = 0; i < count; i++) {
         keep[i] = !constant_operand(n, i);

@@ -49,15 +49,15 @@ static Node *only_user(const Split *s, const Value *v, OpId op)
 /* The axis and indices that a slice or select takes, counted from 0. */
 static bool read_range(const Node *n, int64_t *axis, int64_t *from, int64_t *to)
 {
-    int64_t step = 1, rank = n->in[0]->type.rank;
-    if ((n->op != OP_SLICE && n->op != OP_SELECT_INT) || !arg_int(n, 1, axis) ||
-        !arg_int(n, 2, from))
+    int64_t step = 1, rank = arg_value(n, "self")->type.rank;
+    if ((n->op != OP_SLICE && n->op != OP_SELECT_INT) || !arg_int(n, "dim", axis) ||
+        (!arg_int(n, "start", from) && !arg_int(n, "index", from)))
         return false;
     *to = *from + 1;
     *axis += *axis < 0 ? rank : 0;
-    if (n->op == OP_SLICE && (!arg_int(n, 3, to) || !arg_int(n, 4, &step)))
+    if (n->op == OP_SLICE && (!arg_int(n, "end", to) || !arg_int(n, "step", &step)))
         return false;
-    Dim size = n->in[0]->type.dim[*axis];
+    Dim size = arg_value(n, "self")->type.dim[*axis];
     return !size.expr && step == 1 && *from >= 0 && *from < *to && *to <= size.value;
 }
 
@@ -94,15 +94,15 @@ static bool splits_last(const Value *y, const Node *view)
 
 static bool read_weights(const Node *n)
 {
-    const Value *w = arg_value(n, 1), *b = arg_value(n, 2);
+    const Value *w = arg_value(n, "weight"), *b = arg_value(n, "bias");
     return value_is_fixed(w) && !w->type.stride && type_is_static(w->type) &&
            (!b || (value_is_fixed(b) && !b->type.stride && type_is_static(b->type)));
 }
 
 static bool permuted_axes(const Node *n, int64_t *axis)
 {
-    int rank = n->in[0]->type.rank;
-    if (arg_count(n, 1) != rank || !arg_ints(n, 1, axis, MAX_RANK))
+    int rank = arg_value(n, "self")->type.rank;
+    if (arg_count(n, "dims") != rank || !arg_ints(n, "dims", axis, MAX_RANK))
         return false;
     for (int i = 0; i < rank; i++)
         axis[i] += axis[i] < 0 ? rank : 0;
@@ -122,7 +122,7 @@ static bool match(const Split *s, Node *n, Match *m)
     if (!m->view || !splits_last(y, m->view))
         return false;
     const Value *v = m->view->out[0];
-    int64_t width = arg_value(n, 1)->type.dim[0].value / v->type.dim[last].value;
+    int64_t width = arg_value(n, "weight")->type.dim[0].value / v->type.dim[last].value;
     if (find_parts(s, v, OP_SELECT_INT, last, width, m))
         return true;
     m->permute = only_user(s, v, OP_PERMUTE);
@@ -167,10 +167,10 @@ static Value *part_permute(Split *s, const Match *m, Value *y)
 static bool make_part(Split *s, const Match *m, const LinearPart *part)
 {
     Node *of = m->linear;
-    Value *w = weight_rows(s->g, arg_value(of, 1), part->from, part->to);
-    Value *b = arg_value(of, 2);
+    Value *w = weight_rows(s->g, arg_value(of, "weight"), part->from, part->to);
+    Value *b = arg_value(of, "bias");
     b = b ? weight_rows(s->g, b, part->from, part->to) : NULL;
-    Node *n = build(s->g, of, of->loc, OP_LINEAR, s->r.d, "vvv", arg_value(of, 0), w, b);
+    Node *n = build(s->g, of, of->loc, OP_LINEAR, s->r.d, "vvv", arg_value(of, "input"), w, b);
     Value *y = n ? n->out[0] : NULL;
     if (y && m->view)
         y = part_view(s, m, y);

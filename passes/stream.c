@@ -14,11 +14,7 @@
 
 enum {
     LINES = 128 << 10, /* bytes of lines up to which more rows are made at a time */
-    MOST_ROWS = 8,
-    CONV_STRIDE = 3,
-    CONV_PAD = 4,
-    CONV_DILATION = 5,
-    CONV_TRANSPOSED = 6
+    MOST_ROWS = 8
 };
 
 typedef struct Stream {
@@ -52,11 +48,11 @@ static bool is_conv(const Cluster *c)
 {
     int64_t v[2];
     const Node *n = c->anchor;
-    return n && n->op == OP_CONVOLUTION && !arg_bool(n, CONV_TRANSPOSED) &&
-           is_plain(n->in[0]->type) &&
-           is_plain(n->out[0]->type) && type_is_static(n->in[1]->type) &&
-           n->in[0]->type.dtype == ETC_F32 && arg_ints(n, CONV_STRIDE, v, 2) &&
-           arg_ints(n, CONV_PAD, v, 2) && arg_ints(n, CONV_DILATION, v, 2);
+    return n && n->op == OP_CONVOLUTION && !arg_bool(n, "transposed") &&
+           is_plain(arg_value(n, "input")->type) &&
+           is_plain(n->out[0]->type) && type_is_static(arg_value(n, "weight")->type) &&
+           arg_value(n, "input")->type.dtype == ETC_F32 && arg_ints(n, "stride", v, 2) &&
+           arg_ints(n, "padding", v, 2) && arg_ints(n, "dilation", v, 2);
 }
 
 /* A clamp that the core does itself. */
@@ -83,14 +79,14 @@ static bool is_link(const Streams *s, const Cluster *c)
     if (!is_conv(c) || c->n > 2 || c->member[0] != c->anchor || c->last->n_out != 1)
         return false;
     const Value *v = c->last->out[0];
-    return (c->n == 1 || (is_clamp(c->last) && c->last->in[0] == c->anchor->out[0])) &&
+    return (c->n == 1 || (is_clamp(c->last) && arg_value(c->last, "self") == c->anchor->out[0])) &&
            !s->uses->escapes[v->index] &&
            s->uses->first[v->index + 1] - s->uses->first[v->index] == 1;
 }
 
 static int link_before(const Streams *s, int c)
 {
-    const Value *x = is_conv(&s->cluster[c]) ? s->cluster[c].anchor->in[0] : NULL;
+    const Value *x = is_conv(&s->cluster[c]) ? arg_value(s->cluster[c].anchor, "input") : NULL;
     int before = x && x->def ? s->of[x->index] : NO_GROUP;
     return before != NO_GROUP && before != c && s->cluster[before].last->out[0] == x &&
                    is_link(s, &s->cluster[before])
@@ -146,11 +142,11 @@ static int64_t result_of(const Streams *s, int c)
 
 /* -- lines ------------------------------------------------------------------------------- */
 
-static int64_t argument(const Node *n, int i, int64_t fallback)
+static int64_t argument(const Node *n, const char *name, int64_t fallback)
 {
     int64_t v[2] = {fallback, fallback};
-    arg_ints(n, i, v, 2);
-    return arg_count(n, i) ? v[0] : fallback;
+    arg_ints(n, name, v, 2);
+    return arg_count(n, name) ? v[0] : fallback;
 }
 
 /* Bytes of lines where the last stage makes `rows` rows at a time. */
@@ -159,12 +155,12 @@ static int64_t lines_of(const Streams *s, Stream *m, int64_t rows)
     int64_t bytes = 0;
     for (int i = m->n - 1; i >= 0; i--) {
         const Node *n = s->cluster[s->chain[m->first + i]].anchor;
-        const Dim *y = n->out[0]->type.dim, *w = n->in[1]->type.dim;
+        const Dim *y = n->out[0]->type.dim, *w = arg_value(n, "weight")->type.dim;
         m->rows[i] = rows < dim_upper(y[2]) ? rows : dim_upper(y[2]);
         if (i < m->n - 1)
             bytes = sum(bytes, 4 * y[1].value * m->rows[i] * dim_upper(y[3]));
-        rows = (m->rows[i] - 1) * argument(n, CONV_STRIDE, 1) +
-               (w[2].value - 1) * argument(n, CONV_DILATION, 1) + 1;
+        rows = (m->rows[i] - 1) * argument(n, "stride", 1) +
+               (w[2].value - 1) * argument(n, "dilation", 1) + 1;
     }
     return bytes;
 }

@@ -79,10 +79,10 @@ static bool axes_match(const Attention *a)
 static bool read_attention(const Node *n, Attention *a)
 {
     double dropout = 0;
-    *a = (Attention){.q = arg_value(n, 0),
-                     .k = arg_value(n, 1),
-                     .v = arg_value(n, 2),
-                     .mask = arg_value(n, 3),
+    *a = (Attention){.q = arg_value(n, "query"),
+                     .k = arg_value(n, "key"),
+                     .v = arg_value(n, "value"),
+                     .mask = arg_value(n, "attn_mask"),
                      .heads = 1,
                      .is_plain = n->op == OP_SOFTMAX_ATTENTION};
     for (int i = 0; i < n->n_in; i++) {
@@ -91,7 +91,7 @@ static bool read_attention(const Node *n, Attention *a)
             return false;
         a->is_open = a->is_open || !type_is_static(n->in[i]->type);
     }
-    if (a->q->type.rank < 3 || !arg_number(n, 4, &dropout) || dropout != 0)
+    if (a->q->type.rank < 3 || !arg_number(n, "dropout_p", &dropout) || dropout != 0)
         return false;
     for (int i = 2; i < a->q->type.rank; i++)
         a->heads *= size_of(a->q, i);
@@ -100,14 +100,14 @@ static bool read_attention(const Node *n, Attention *a)
     a->keys = size_of(a->k, 1);
     a->value_width = size_of(a->v, 0);
     a->last = size_of(a->q, 2);
-    a->groups = arg_bool(n, 7) ? a->last / size_of(a->k, 2) : 1;
-    a->is_causal = arg_bool(n, 5);
+    a->groups = arg_bool(n, "enable_gqa") ? a->last / size_of(a->k, 2) : 1;
+    a->is_causal = arg_bool(n, "is_causal");
     if (a->is_plain) {
-        a->bias = arg_value(n, 8);
-        arg_number(n, 9, &a->cap);
-        arg_number(n, 10, &a->fill);
+        a->bias = arg_value(n, "bias");
+        arg_number(n, "cap", &a->cap);
+        arg_number(n, "fill", &a->fill);
     }
-    if (!arg_number(n, 6, &a->scale))
+    if (!arg_number(n, "scale", &a->scale))
         a->scale = 1 / sqrt((double)a->width);
     return a->groups > 0 && axes_match(a) && mul_ok(a->heads * a->rows, 4 * a->keys, &a->bytes);
 }

@@ -113,8 +113,6 @@ static Type block_type(Program *p, Type t, Unit u, int64_t count)
 
 typedef enum Role { BAD, WHOLE, CUT_UP } Role; /* of an operand: cut up with the result, or not */
 
-enum { CONV_TRANSPOSED = 6, CONV_GROUPS = 8 };
-
 static Role cut_if(bool yes)
 {
     return yes ? CUT_UP : BAD;
@@ -146,7 +144,7 @@ static bool axes_behind(const Node *n, int arg, Unit u)
 {
     int64_t axis[MAX_RANK] = {0};
     bool is_list = n->arg[arg].kind == ARG_LIST;
-    int count = is_list ? arg_count(n, arg) : 1, rank = n->in[0]->type.rank;
+    int count = is_list ? arg_count(n, arg) : 1, rank = first_operand(n)->type.rank;
     if (!count || !(is_list ? arg_ints(n, arg, axis, MAX_RANK) : arg_int(n, arg, axis)))
         return false;
     for (int i = 0; i < count; i++)
@@ -158,7 +156,8 @@ static bool axes_behind(const Node *n, int arg, Unit u)
 static bool permutes_behind(const Node *n, Unit u)
 {
     int64_t axis[MAX_RANK];
-    bool ok = arg_count(n, 1) == n->in[0]->type.rank && arg_ints(n, 1, axis, MAX_RANK);
+    bool ok = arg_count(n, "dims") == arg_value(n, "self")->type.rank &&
+              arg_ints(n, "dims", axis, MAX_RANK);
     for (int i = 0; ok && i < u.axes; i++)
         ok = axis[i] == i;
     return ok;
@@ -167,9 +166,9 @@ static bool permutes_behind(const Node *n, Unit u)
 /* Images are cut up, or the channels of a result and with them the weights. */
 static Role convolution_role(const Node *n, int i, Unit u)
 {
-    const Value *x = n->in[0], *y = n->out[0];
+    const Value *x = arg_value(n, "input"), *y = n->out[0];
     int64_t groups = 0;
-    if (arg_bool(n, CONV_TRANSPOSED) || !arg_int(n, CONV_GROUPS, &groups) || u.axes > 2)
+    if (arg_bool(n, "transposed") || !arg_int(n, "groups", &groups) || u.axes > 2)
         return BAD;
     if (u.axes == 1)
         return i ? WHOLE : cut_if(starts_alike(x, y, u));
@@ -199,7 +198,8 @@ static Role role_of(const Node *n, int i, Unit u)
     case OP_CONVOLUTION:
         return convolution_role(n, i, u);
     case OP_NATIVE_LAYER_NORM:
-        return i ? WHOLE : cut_if(alike && u.axes + arg_count(n, 1) <= x->type.rank);
+        return i ? WHOLE
+                 : cut_if(alike && u.axes + arg_count(n, "normalized_shape") <= x->type.rank);
     case OP_PERMUTE:
         return cut_if(alike && permutes_behind(n, u));
     case OP_MAX_POOL2D_WITH_INDICES:
@@ -221,11 +221,12 @@ static Role role_of(const Node *n, int i, Unit u)
 
 static int64_t least_channels(const Node *conv)
 {
-    Type w = conv->in[1]->type;
+    Type w = arg_value(conv, "weight")->type;
     int64_t groups, taps = 1;
     for (int i = 2; i < w.rank; i++)
         taps *= w.dim[i].value;
-    return taps > 1 && arg_int(conv, 8, &groups) && groups == 1 ? LEAST_WINDOWED : LEAST_CHANNELS;
+    return taps > 1 && arg_int(conv, "groups", &groups) && groups == 1 ? LEAST_WINDOWED
+                                                                       : LEAST_CHANNELS;
 }
 
 /* Blocks that leave a kernel enough to do. */
@@ -577,7 +578,7 @@ static int axis_argument(OpId op)
 /* Axes as they are counted in a block: those in front are gone, and a permute leaves them. */
 static void set_axes(Node *copy, const Node *n, Unit u)
 {
-    int at = axis_argument(n->op), rank = n->in[0]->type.rank, count = 0;
+    int at = axis_argument(n->op), rank = first_operand(n)->type.rank, count = 0;
     int64_t axis[MAX_RANK], to[MAX_RANK];
     if (at < 0)
         return;
@@ -595,15 +596,17 @@ static void set_axes(Node *copy, const Node *n, Unit u)
 
 static void set_groups(Node *copy, const Node *n)
 {
-    if (n->op == OP_CONVOLUTION && copy->in[0]->type.dim[1].value != n->in[0]->type.dim[1].value)
-        node_set_arg(copy, CONV_GROUPS, (Arg){.kind = ARG_INT, .dim = copy->in[0]->type.dim[1]});
+    if (n->op == OP_CONVOLUTION &&
+        arg_value(copy, "input")->type.dim[1].value != arg_value(n, "input")->type.dim[1].value)
+        node_set_arg(copy, arg_of(copy, "groups"),
+                     (Arg){.kind = ARG_INT, .dim = arg_value(copy, "input")->type.dim[1]});
 }
 
 static bool copy_view(const Piece *b, const Node *n)
 {
     Unit u;
     Type t = piece_type(b, n->out[0], &u);
-    Value *x = piece_of(b, n->in[0]);
+    Value *x = piece_of(b, arg_value(n, "self"));
     Value *y = x ? build_view(&b->s->r, b->at, x, t.dim, t.rank) : NULL;
     if (y && y != x && !b->s->head)
         b->s->head = y->def;
@@ -632,7 +635,7 @@ static bool copy_node(const Piece *b, const Node *n)
     set_groups(copy, n);
     for (int i = 0; i < n->n_out; i++) {
         const char *name =
-            arena_printf(s->g->program->arena, "%s.%d", n->out[i]->name, s->g->n_values + 1);
+            arena_printf(s->g->program->arena, "%s.%d", n->out[i]->name, graph_number(s->g) + 1);
         Unit own;
         s->stamp[n->out[i]->index] = s->n_blocks;
         s->piece[n->out[i]->index] = node_add_out(copy, name, piece_type(b, n->out[i], &own));

@@ -50,7 +50,8 @@ int op_bias(OpId op)
 
 int weight_axis(const Node *n)
 {
-    return n->op == OP_MM || n->op == OP_ADDMM || (n->op == OP_CONVOLUTION && arg_bool(n, 6));
+    return n->op == OP_MM || n->op == OP_ADDMM ||
+           (n->op == OP_CONVOLUTION && arg_bool(n, "transposed"));
 }
 
 static bool is_fixed(const Value *v)
@@ -83,9 +84,9 @@ static unsigned kernel_spec(const Node *n)
         return (product & ~(unsigned)SPEC_WEIGHT_GROUPS) | SPEC_DYNAMIC;
     if (n->op == OP_EMBEDDING)
         return SPEC_WEIGHT | SPEC_WEIGHT_GROUPS | SPEC_WEIGHT_HALF;
-    if (is_class(n, "binary") && (is_fixed(n->in[0]) || is_fixed(n->in[n->n_in - 1])))
+    if (is_class(n, "binary") && (is_fixed(arg_value(n, "self")) || is_fixed(n->in[n->n_in - 1])))
         return 0; /* a constant gets no scale */
-    if (n->op == OP_CONSTANT_PAD_ND && (!arg_number(n, 2, &pad) || pad != 0))
+    if (n->op == OP_CONSTANT_PAD_ND && (!arg_number(n, "value", &pad) || pad != 0))
         return 0; /* what is padded with need not be in the range */
     if (is_class(n, "binary") || is_class(n, "mean"))
         return SPEC_STATIC | SPEC_CLAMP_JOINS | SPEC_CURVE_JOINS;
@@ -237,7 +238,7 @@ static void join(Annotation *a, const Node *n, unsigned spec)
     const Node *t = sole_user(a, n->out[0]);
     const bool joins = t && t->n_out && ((spec & SPEC_CLAMP_JOINS && is_class(t, "clamp")) ||
                                          (spec & SPEC_CURVE_JOINS && is_class(t, "lut")));
-    if (!joins || t->in[0] != n->out[0] || t->n_in != 1 || !(next = plan_of(a, t)) ||
+    if (!joins || arg_value(t, "self") != n->out[0] || t->n_in != 1 || !(next = plan_of(a, t)) ||
         next->choice.activation.dtype != ETC_I8 || !is_f32(t->out[0]))
         return;
     p->tail = t;

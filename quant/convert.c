@@ -214,9 +214,9 @@ static Value *weight_of_halves(Convert *c, Node *n, const Value *w)
 static Value *looked_up(Convert *c, Node *n, Value *table)
 {
     int64_t padding = -1;
-    arg_int(n, 2, &padding);
-    return first(c, build(c->g, n, n->loc, OP_EMBEDDING, c->d, "vvi", table, arg_value(n, 1),
-                          padding));
+    arg_int(n, "padding_idx", &padding);
+    return first(c, build(c->g, n, n->loc, OP_EMBEDDING, c->d, "vvi", table,
+                          arg_value(n, "indices"), padding));
 }
 
 static Value *as_floats(Convert *c, Node *n, Value *v)
@@ -252,7 +252,7 @@ static Value *scaled_groups(Convert *c, Node *n, Value *x, Value *scale, int64_t
 /* Rows of the table are taken as they are kept, and only they become floats. */
 static Value *rows_of_table(Convert *c, Node *n, const NodePlan *p)
 {
-    const Value *w = arg_value(n, 0);
+    const Value *w = arg_value(n, "weight");
     const Ints k = integers_of(c, n, p, 0);
     const int64_t rows = w->type.dim[0].value, groups = k.n / rows;
     const Dim dim[2] = {DIM(rows), DIM(groups)};
@@ -264,9 +264,9 @@ static Value *rows_of_table(Convert *c, Node *n, const NodePlan *p)
 
 static Value *halves_of_table(Convert *c, Node *n)
 {
-    Value *w = weight_of_halves(c, n, arg_value(n, 0));
+    Value *w = weight_of_halves(c, n, arg_value(n, "weight"));
     Node *cast = w ? w->def : NULL;
-    Value *v = cast ? as_floats(c, n, looked_up(c, n, cast->in[0])) : NULL;
+    Value *v = cast ? as_floats(c, n, looked_up(c, n, arg_value(cast, "self"))) : NULL;
     if (cast)
         graph_remove(c->g, cast);
     return v;
@@ -350,11 +350,12 @@ static void replace_reads(Convert *c)
     memcpy(with, c->with, (size_t)c->a->n_values * sizeof *with);
     Value **read = NEW(c->tmp, Value *, c->a->n_values + 1);
     for (int i = 0; i < c->a->n_values; i++)
-        read[i] = c->static_of[i] ? c->static_of[i]->def->in[0]->def->in[0] : NULL;
+        read[i] = c->static_of[i] ? arg_value(first_operand(c->static_of[i]->def)->def, "input")
+                                  : NULL;
     graph_replace(c->g, with);
     for (int i = 0; i < c->a->n_values; i++)
         if (read[i] && with[i] == c->static_of[i])
-            node_set_in(c->static_of[i]->def->in[0]->def, 0, read[i]);
+            node_set_in(arg_value(c->static_of[i]->def, "input")->def, 0, read[i]);
 }
 
 bool convert(const Annotation *a, Arena *tmp, Diag *d)

@@ -35,9 +35,9 @@ static int64_t parts_of(int64_t channels, int64_t taps, int64_t most)
 
 static bool takes_lists(const Node *n, int axes, Window *w)
 {
-    return arg_count(n, 3) == axes && arg_ints(n, 3, w->stride, axes) &&
-           arg_count(n, 4) == axes && arg_ints(n, 4, w->padding, axes) &&
-           arg_count(n, 5) == axes && arg_ints(n, 5, w->dilation, axes);
+    return arg_count(n, "stride") == axes && arg_ints(n, "stride", w->stride, axes) &&
+           arg_count(n, "padding") == axes && arg_ints(n, "padding", w->padding, axes) &&
+           arg_count(n, "dilation") == axes && arg_ints(n, "dilation", w->dilation, axes);
 }
 
 /* The geometry of what n reads; false: its products are not kept. */

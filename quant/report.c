@@ -96,8 +96,8 @@ static const Node *unpacks(const Value *v)
 {
     const Node *n = v->def;
     while (n && n->n_in == 1 && op_info[n->op].flags & VIEW)
-        n = n->in[0]->def;
-    bool is_half = n && n->op == OP__TO_COPY && n->in[0]->state;
+        n = arg_value(n, "self")->def;
+    bool is_half = n && n->op == OP__TO_COPY && arg_value(n, "self")->state;
     return is_dequantize(n) || is_half ? n : NULL;
 }
 
@@ -169,13 +169,13 @@ typedef struct Pair {
 static const char *weights_kept(const Node *n, const Node *from, Arena *a)
 {
     int64_t lo = 0, hi = 0;
-    const State *s = from->in[0]->state;
+    const State *s = arg_value(from, "input")->state;
     if (from->op == OP__TO_COPY)
         return "float16";
     int at = schema_find(op_schema(n->graph->program, from->op), "quant_min", 9);
     bool ok = at >= 0 && arg_int(from, at, &lo) && arg_int(from, at + 1, &hi);
     const char *ints = ok && hi - lo < 16 ? "int4" : "int8";
-    bool is_view = s->type.rank == 2 && n->n_in > 1 && from->out[0] != n->in[1] &&
+    bool is_view = s->type.rank == 2 && n->n_in > 1 && from->out[0] != arg_value(n, "weight") &&
                    from->op == OP_DEQUANTIZE_PER_CHANNEL;
     return is_view ? arena_printf(a, "%s in groups of %lld", ints, (long long)s->type.dim[1].value)
                    : ints;
@@ -189,7 +189,7 @@ static const char *kept_of(const Node *n, const Uses *u, Arena *a)
         const Node *from = unpacks(n->in[i]);
         if (!from)
             continue;
-        if (from->in[0]->state)
+        if (arg_value(from, "input")->state)
             weights = weights_kept(n, from, a);
         else if (!values || from->op != OP_DEQUANTIZE_PER_TENSOR)
             values = from->op == OP_DEQUANTIZE_PER_TENSOR ? "int8" : "int8 found when it runs";
@@ -229,8 +229,9 @@ static void set_range(LayerReport *l, const Node *quantize)
 {
     double scale;
     int64_t zero, lo, hi;
-    if (!quantize || quantize->op != OP_QUANTIZE_PER_TENSOR || !arg_number(quantize, 1, &scale) ||
-        !arg_int(quantize, 2, &zero) || !arg_int(quantize, 3, &lo) || !arg_int(quantize, 4, &hi))
+    if (!quantize || quantize->op != OP_QUANTIZE_PER_TENSOR ||
+        !arg_number(quantize, "scale", &scale) || !arg_int(quantize, "zero_point", &zero) ||
+        !arg_int(quantize, "quant_min", &lo) || !arg_int(quantize, "quant_max", &hi))
         return;
     l->has_range = true;
     l->lo = (float)(((double)lo - (double)zero) * scale);
@@ -467,7 +468,7 @@ LayerDamage *report_worst(const QuantReport *r, int *n, Arena *a)
     for (int i = 0; i < r->n_layers; i++) {
         const Node *node = r->layer[i].node;
         const bool follows = node->n_in && (is_class(node, "clamp") || is_class(node, "lut"));
-        const int of = follows ? owner[node->in[0]->index] : 0;
+        const int of = follows ? owner[arg_value(node, "self")->index] : 0;
         owner[node->out[0]->index] = of ? of : i + 1;
         own[i] = (LayerDamage){i, of || !r->layer[i].is_quantized ? -1 : r->layer[i].damage};
         if (of && own[of - 1].damage >= 0)

@@ -62,14 +62,15 @@ static bool parameters(Chain *c, Node *n)
     if (n->op == OP_LINEAR || n->op == OP_CONVOLUTION)
         return geometry_of(n, &g) && g.results == c->n;
     if (n->op == OP_MUL_TENSOR) {
-        c->weight = arg_value(n, 0)->state ? 0 : 1;
+        c->weight = arg_value(n, "self")->state ? 0 : 1;
         c->bias = -1;
         const Type t = arg_value(n, c->weight)->type;
         return t.rank >= 1 && dim_equal(t.dim[t.rank - 1], DIM(c->n)) && type_numel(t) == c->n;
     }
     c->weight = 2;
     c->bias = 3;
-    return (n->op == OP_LAYER_NORM || n->op == OP_NATIVE_LAYER_NORM) && arg_count(n, 1) == 1;
+    return (n->op == OP_LAYER_NORM || n->op == OP_NATIVE_LAYER_NORM) &&
+           arg_count(n, "normalized_shape") == 1;
 }
 
 /* A norm without weights gets some. */
@@ -88,9 +89,9 @@ static bool is_maker(Chain *c, Node *n)
 static bool is_reader(const Chain *c, const Node *n)
 {
     Geometry g;
-    return (n->op == OP_LINEAR || n->op == OP_CONVOLUTION) && arg_value(n, 0) == c->v &&
-           is_weight(arg_value(n, 1)) && geometry_of(n, &g) &&
-           is_own(c->a, arg_value(n, 1), 1);
+    return (n->op == OP_LINEAR || n->op == OP_CONVOLUTION) && arg_value(n, "input") == c->v &&
+           is_weight(arg_value(n, "weight")) && geometry_of(n, &g) &&
+           is_own(c->a, arg_value(n, "weight"), 1);
 }
 
 /* All who read v; the algorithms that any of them asks for. */
@@ -120,7 +121,7 @@ static bool chain_of(Annotation *a, const Value *v, Arena *tmp, Chain *c)
     if (v->type.dtype != ETC_F32 || v->type.rank < 2 || !take_readers(c))
         return false;
     const bool is_image = c->reader[0]->op == OP_CONVOLUTION;
-    const Value *made = v->def->op == OP_RELU ? v->def->in[0] : v;
+    const Value *made = v->def->op == OP_RELU ? arg_value(v->def, "self") : v;
     const Dim n = v->type.dim[is_image ? 1 : v->type.rank - 1];
     if (!made->def || made != made->def->out[0] || n.expr || n.value < 1 ||
         (made != v && !is_read_once(a, made)) || (made->def->op == OP_CONVOLUTION) != is_image)
@@ -145,7 +146,7 @@ static float *read_magnitudes(const Chain *c)
     float *most = NEW(c->tmp, float, c->n + 1);
     for (int r = 0; r < c->n_readers; r++) {
         Geometry g;
-        const float *w = bytes_of(arg_value(c->reader[r], 1));
+        const float *w = bytes_of(arg_value(c->reader[r], "weight"));
         geometry_of(c->reader[r], &g);
         for (int64_t i = 0; i < g.results * g.row; i++) {
             const float size = w[i] < 0 ? -w[i] : w[i];
@@ -197,7 +198,7 @@ static void powers(float *s, const Moments *m, int quarters)
 static double error_of(const Chain *c, const Node *n, const float *s, const Moments *m)
 {
     Geometry g;
-    const Value *v = arg_value(n, 1);
+    const Value *v = arg_value(n, "weight");
     const float *w = bytes_of(v);
     Arena *a = arena_new();
     Ints k = ints_new(&c->format, v, 0, a);
@@ -256,7 +257,7 @@ static void divide(const Chain *c, int arg, const float *s)
 static void give_weight(const Chain *c, const float *s)
 {
     Graph *g = c->maker->graph;
-    const State *like = arg_value(c->reader[0], 1)->state;
+    const State *like = arg_value(c->reader[0], "weight")->state;
     float *to = NEW(g->program->arena, float, c->n + 1);
     for (int64_t i = 0; i < c->n; i++)
         to[i] = 1 / s[i];
@@ -277,7 +278,7 @@ static void apply(const Chain *c, const float *s)
         divide(c, c->bias, s);
     for (int r = 0; r < c->n_readers; r++) {
         Geometry g;
-        const Value *v = arg_value(c->reader[r], 1);
+        const Value *v = arg_value(c->reader[r], "weight");
         geometry_of(c->reader[r], &g);
         float *to = NEW(c->maker->graph->program->arena, float, g.results * g.row + 1);
         for (int64_t i = 0; i < g.results * g.row; i++)

@@ -218,8 +218,9 @@ bool geometry_of(const Node *n, Geometry *g)
     const Value *w = arg_value(n, op_weight(n->op));
     const int64_t all = type_numel(w->type);
     int64_t groups = 1;
-    if (n->op == OP_EMBEDDING || (n->op == OP_CONVOLUTION &&
-                                  (arg_bool(n, 6) || !arg_int(n, 8, &groups) || groups < 1)))
+    if (n->op == OP_EMBEDDING ||
+        (n->op == OP_CONVOLUTION &&
+         (arg_bool(n, "transposed") || !arg_int(n, "groups", &groups) || groups < 1)))
         return false;
     *g = (Geometry){.results = w->type.dim[0].value, .taps = 1, .by_column = weight_axis(n)};
     if (g->by_column)

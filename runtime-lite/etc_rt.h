@@ -51,7 +51,8 @@ typedef enum EtcStatus {
     ETC_BAD_FILE = 2,    /* the file contradicts itself or its format */
     ETC_UNSUPPORTED = 3, /* an operator, dtype or delegate this build lacks */
     ETC_NO_MEMORY = 4,   /* the caller's memory is too small or not aligned */
-    ETC_LIMIT = 5        /* more instructions than ETC_MAX_STEPS in one run */
+    ETC_LIMIT = 5,       /* more than this runtime takes: instructions in a run, tables, delegates */
+    ETC_TOO_MUCH = 6     /* more element operations in a run than etc_method_limit allows */
 } EtcStatus;
 
 typedef struct EtcError {
@@ -145,6 +146,7 @@ typedef struct EtcCall {
     int32_t n_args;
     void *scratch; /* ETC_SCRATCH_BYTES, 64-byte aligned */
     const struct EtcCores *cores;
+    int64_t *work; /* element operations left; NULL: any number */
 } EtcCall;
 
 typedef EtcStatus EtcKernel(const EtcCall *c);
@@ -269,6 +271,13 @@ const EtcValue *etc_method_output(const EtcMethod *m, int32_t i); /* after a run
  * the file holds.  A dimension past its bound is refused, by name of the input's number. */
 EtcStatus etc_method_set_input(EtcMethod *m, int32_t i, const EtcValue *v, EtcError *e);
 EtcStatus etc_method_run(EtcMethod *m, EtcError *e);
+
+/* How many element operations a run may take from now on; 0: any number.  An operator or delegate
+ * counts the elements of all tensors that it is given, products, convolutions, pools and rankings
+ * also what they multiply, add or compare, and each instruction counts one; what a delegate
+ * computes within does not count.  A run that needs more ends with ETC_TOO_MUCH, before the operator that
+ * does, or behind one that does no more than go through its tensors. */
+void etc_method_limit(EtcMethod *m, int64_t work);
 
 /* -- profiles */
 

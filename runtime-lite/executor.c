@@ -235,6 +235,34 @@ static const char *admit_all(const EtcCall *c, const Operator *op)
     return (what == NULL) ? etc_find_overlap(c, op->row, 0) : what;
 }
 
+static const char too_much[] = "more element operations than the host allows in a run";
+
+/* Takes the elements of a tensor, and what an item of a list takes by itself, off the work. */
+static int charge_value(EtcMethod *m, const EtcValue *v, int64_t more)
+{
+    int64_t n = (v->tag == ETC_TENSOR) ? etc_numel(v->as.tensor) : 0;
+    if ((m->work_left < more) || (n > m->work_left - more)) {
+        return 0;
+    }
+    m->work_left -= n + more;
+    return 1;
+}
+
+/* The same of all arguments of a call, once their sizes are known. */
+static EtcStatus charge(EtcMethod *m, int32_t n_args)
+{
+    int ok = 1;
+    for (int32_t k = 0; (m->work_limit > 0) && ok && (k < n_args); k++) {
+        const EtcValue *v = m->arg[k];
+        int is_list = (v->tag == ETC_LIST_TENSOR) || (v->tag == ETC_LIST_OPT_TENSOR);
+        ok = charge_value(m, v, 0);
+        for (int32_t i = 0; is_list && ok && (i < v->as.list.n); i++) {
+            ok = charge_value(m, v->as.list.item[i], 1);
+        }
+    }
+    return ok ? ETC_OK : ETC_TOO_MUCH;
+}
+
 /* A call made to fail, as no operator checks a size: a value and, in place of a number, what it had
  * to be. */
 static int is_check(const EtcCall *c)
@@ -254,6 +282,7 @@ static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint
     c.n_args = (int32_t)args.n;
     c.scratch = m->scratch;
     c.cores = m->cores;
+    c.work = (m->work_limit > 0) ? &m->work_left : NULL;
     const char *what = admit_all(&c, op);
     EtcStatus status = (what == NULL) ? op->row->run(&c) : ETC_BAD_FILE;
     for (int32_t k = 0; k < op->row->n_args; k++) {
@@ -262,7 +291,9 @@ static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint
     if ((status != ETC_OK) && (what == NULL) && is_check(&c)) {
         return etc_fail(e, ETC_BAD_ARG, c.arg[1]->as.str.text, c.arg[0]->as.i);
     }
+    status = (status == ETC_OK) ? charge(m, op->row->n_args) : status;
     if (status != ETC_OK) {
+        what = (status == ETC_TOO_MUCH) ? too_much : what;
         etc_fail(e, status, what ? what : "the kernel refused its arguments", i);
         etc_name_operator(e, op);
     }
@@ -280,6 +311,9 @@ static EtcStatus call_delegate(EtcMethod *m, const EtcFlat *f, uint32_t call, ui
     }
     etc_fail(e, ETC_OK, NULL, i);
     EtcStatus status = d->kind->run(d->state, m->arg, (int32_t)args.n, e);
+    if ((status == ETC_OK) && (charge(m, (int32_t)args.n) != ETC_OK)) {
+        status = etc_fail(e, ETC_TOO_MUCH, too_much, i);
+    }
     if ((status != ETC_OK) && (e != NULL)) {
         e->name = d->kind->id;
         e->overload = NULL;
@@ -386,6 +420,11 @@ int64_t etc_method_held_bytes(const EtcMethod *m, int32_t delegate)
     return ((d != NULL) && (d->kind->held_bytes != NULL)) ? d->kind->held_bytes(d->state) : 0;
 }
 
+void etc_method_limit(EtcMethod *m, int64_t work)
+{
+    m->work_limit = work;
+}
+
 /* -- run --------------------------------------------------------------------------------- */
 
 /* A view made by the last run may point to an input that is gone. */
@@ -404,11 +443,15 @@ EtcStatus etc_method_run(EtcMethod *m, EtcError *e)
     EtcFlat f = etc_program_flat(&m->program);
     int32_t n_steps = 0;
     uint32_t first = 0;
+    m->work_left = m->work_limit;
     send_home(m);
     for (uint32_t c = 0; c < m->chains.n; c++) {
         EtcFlatVec list = chain_at(m, &f, c);
         for (uint32_t pc = 0; pc < list.n;) {
             uint32_t here = pc;
+            if ((m->work_limit > 0) && (m->work_left-- == 0)) {
+                return etc_fail(e, ETC_TOO_MUCH, too_much, here);
+            }
             if (n_steps++ == ETC_MAX_STEPS) {
                 return etc_fail(e, ETC_LIMIT, "more than 10,000,000 instructions in a run", here);
             }

@@ -62,6 +62,7 @@ struct EtcMethod {
     const struct EtcCores *cores;
     EtcObserver *told; /* NULL: nobody */
     void *told_host;
+    int64_t work_limit, work_left; /* element operations of a run; 0: no limit */
     EtcValue none;
     uint32_t plan, n_values, n_slots, n_ops, n_delegates;
 };

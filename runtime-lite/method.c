@@ -230,7 +230,7 @@ static EtcStatus bad_call(const Build *b, const Operator *op, const char *what, 
 /* What a call writes, as planned.  Calls may share long lists, so the file is no bound. */
 static EtcStatus check_results(Build *b, const Operator *op, uint32_t i)
 {
-    EtcCall c = {b->m->arg, op->row->n_args, NULL, NULL};
+    EtcCall c = {b->m->arg, op->row->n_args, NULL, NULL, NULL};
     for (int32_t k = 0; k < c.n_args; k++) {
         EtcTag tag = c.arg[k]->tag;
         int is_list = (tag == ETC_LIST_TENSOR) || (tag == ETC_LIST_OPT_TENSOR);

@@ -45,6 +45,7 @@ CALLS = {
     "good_state.pte": lambda: [[f32(2)] for _ in range(2)],
     "good_fixed_inputs.pte": lambda: [[3, 0.5, True, None]],
     "good_in_place.pte": lambda: [[f32(2, 3)] for _ in range(2)],
+    "good_callers_input.pte": lambda: [[f32(2, 2)], [f32(1, 2)]],
 }
 
 

@@ -90,29 +90,32 @@ static uint32_t join(Lower *w, uint32_t *part, int64_t n, int axis)
 /* Its mask leaves every row a key: pack_heads sees to it. */
 bool xnn_takes_attention(const Node *n, Refusal *r)
 {
-    const Type q = arg_value(n, 0)->type, k = arg_value(n, 1)->type, v = arg_value(n, 2)->type;
+    const Type q = arg_value(n, "query")->type, k = arg_value(n, "key")->type,
+               v = arg_value(n, "value")->type;
     if (q.dim[2].expr || k.dim[2].expr || v.dim[2].expr)
         return xnn_no(r, "its columns are not counted by plain integers",
                       "export with a fixed number of features");
-    return !arg_bool(n, 6) || (!q.dim[1].expr && !k.dim[1].expr) ||
+    return !arg_bool(n, "is_causal") || (!q.dim[1].expr && !k.dim[1].expr) ||
            xnn_no(r, "it is causal over a number of rows that calls decide",
                   "export with the number of rows fixed");
 }
 
 void xnn_lower_attention(Lower *w, const Node *n)
 {
-    const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2);
-    const Value *m = arg_value(n, 3);
+    const Value *q = arg_value(n, "query"), *k = arg_value(n, "key"), *v = arg_value(n, "value");
+    const Value *m = arg_value(n, "attn_mask");
     Heads h = {.q = x_use(w, q, AS_IS), .k = x_use(w, k, AS_IS), .v = x_use(w, v, AS_IS),
                .bias = XNN_NONE, .rows = q->type.dim[1].value, .keys = k->type.dim[1].value};
-    arg_int(n, 4, &h.heads);
-    arg_int(n, 5, &h.kv_heads);
+    arg_int(n, "heads", &h.heads);
+    arg_int(n, "kv_heads", &h.kv_heads);
     h.width = q->type.dim[2].value / h.heads;
     h.value_width = v->type.dim[2].value / h.kv_heads;
-    if (!arg_number(n, 7, &h.scale) || h.scale == 0)
+    if (!arg_number(n, "scale", &h.scale) || h.scale == 0)
         h.scale = 1 / sqrt((double)h.width);
     h.q = scaled(w, h.q, h.scale);
-    h.mask = m ? x_use(w, m, AS_IS) : arg_bool(n, 6) ? causal_mask(w, h.rows, h.keys) : XNN_NONE;
+    h.mask = m                          ? x_use(w, m, AS_IS)
+             : arg_bool(n, "is_causal") ? causal_mask(w, h.rows, h.keys)
+                                        : XNN_NONE;
     uint32_t *part = NEW(w->tmp, uint32_t, h.heads), kh = XNN_NONE, vh = XNN_NONE;
     for (int64_t i = 0; i < h.heads; i++) {
         int64_t group = h.heads / h.kv_heads, at = i / group;
@@ -131,8 +134,8 @@ void xnn_lower_attention(Lower *w, const Node *n)
 bool xnn_takes_sdpa(const Node *n, Refusal *r)
 {
     double dropout = 0;
-    const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2);
-    if (!arg_number(n, 4, &dropout) || dropout != 0)
+    const Value *q = arg_value(n, "query"), *k = arg_value(n, "key"), *v = arg_value(n, "value");
+    if (!arg_number(n, "dropout_p", &dropout) || dropout != 0)
         return xnn_no(r, "it drops elements at random", "export the model in eval mode");
     if (q->type.rank != 4 || k->type.rank != 4 || v->type.rank != 4 ||
         q->type.dim[0].value != k->type.dim[0].value ||
@@ -161,20 +164,23 @@ static uint32_t mask_of(Lower *w, uint32_t mask, int64_t from, int64_t count)
 
 void xnn_lower_sdpa(Lower *w, const Node *n)
 {
-    const Value *q = arg_value(n, 0), *k = arg_value(n, 1), *v = arg_value(n, 2);
-    const Value *m = arg_value(n, 3), *bias = n->op == OP_SDPA ? NULL : arg_value(n, 8);
+    const Value *q = arg_value(n, "query"), *k = arg_value(n, "key"), *v = arg_value(n, "value");
+    const Value *m = arg_value(n, "attn_mask"),
+                *bias = n->op == OP_SDPA ? NULL : arg_value(n, "bias");
     Heads h = {.q = x_use(w, q, AS_IS), .k = x_use(w, k, AS_IS), .v = x_use(w, v, AS_IS),
                .bias = bias ? x_use(w, bias, AS_IS) : XNN_NONE,
                .batch = q->type.dim[0].value, .heads = q->type.dim[1].value,
                .kv_heads = k->type.dim[1].value, .rows = q->type.dim[2].value,
                .keys = k->type.dim[2].value, .width = q->type.dim[3].value,
                .value_width = v->type.dim[3].value};
-    if (!arg_number(n, 6, &h.scale))
+    if (!arg_number(n, "scale", &h.scale))
         h.scale = 1 / sqrt((double)h.width);
     if (n->op == OP_SOFTMAX_ATTENTION)
-        arg_number(n, 9, &h.cap);
+        arg_number(n, "cap", &h.cap);
     h.q = scaled(w, h.q, h.scale);
-    h.mask = m ? x_use(w, m, AS_IS) : arg_bool(n, 5) ? causal_mask(w, h.rows, h.keys) : XNN_NONE;
+    h.mask = m                          ? x_use(w, m, AS_IS)
+             : arg_bool(n, "is_causal") ? causal_mask(w, h.rows, h.keys)
+                                        : XNN_NONE;
     int64_t bytes = 4 * h.batch * h.heads * h.rows * h.keys;
     if (h.heads == h.kv_heads && bytes <= CACHE) {
         x_define(w, n->out[0], AS_IS, attend(w, &h, h.q, h.k, h.v, h.bias, h.mask));

@@ -40,7 +40,7 @@ static const struct {
 static bool is_depthwise(const Node *n)
 {
     int64_t groups;
-    return arg_int(n, 8, &groups) && groups > 1;
+    return arg_int(n, "groups", &groups) && groups > 1;
 }
 
 static Work work_of(const Node *n)

@@ -15,11 +15,11 @@ typedef struct Conv {
 enum { MOST_FIELD = 1 << 19 };
 
 /* Lists are of the height first; of one axis, the height is 1. */
-static bool read_pair(const Node *n, int arg, int space, int64_t one, int64_t *to)
+static bool read_pair(const Node *n, const char *name, int space, int64_t one, int64_t *to)
 {
     int64_t v[2];
-    int count = arg_count(n, arg);
-    if (count < 1 || count > space || !arg_ints(n, arg, v, 2))
+    int count = arg_count(n, name);
+    if (count < 1 || count > space || !arg_ints(n, name, v, 2))
         return false;
     to[0] = space == 1 ? one : v[0];
     to[1] = v[count - 1];
@@ -28,25 +28,27 @@ static bool read_pair(const Node *n, int arg, int space, int64_t one, int64_t *t
 
 static bool read_conv(const Node *n, Conv *c)
 {
-    const Value *x = arg_value(n, 0), *f = arg_value(n, 1);
-    *c = (Conv){.space = x->type.rank - 2, .transposed = arg_bool(n, 6)};
+    const Value *x = arg_value(n, "input"), *f = arg_value(n, "weight");
+    *c = (Conv){.space = x->type.rank - 2, .transposed = arg_bool(n, "transposed")};
     if (c->space < 1 || c->space > 2 || f->type.rank != x->type.rank ||
-        !arg_int(n, 8, &c->groups) || c->groups < 1)
+        !arg_int(n, "groups", &c->groups) || c->groups < 1)
         return false;
     c->kernel[0] = c->space == 1 ? 1 : xnn_size(f, 2);
     c->kernel[1] = xnn_size(f, -1);
     c->in = xnn_size(x, 1);
     c->out = xnn_size(n->out[0], 1);
-    return read_pair(n, 3, c->space, 1, c->stride) && read_pair(n, 4, c->space, 0, c->pad) &&
-           read_pair(n, 4, c->space, 0, c->after) && read_pair(n, 5, c->space, 1, c->dilation) &&
-           read_pair(n, 7, c->space, 0, c->extra);
+    return read_pair(n, "stride", c->space, 1, c->stride) &&
+           read_pair(n, "padding", c->space, 0, c->pad) &&
+           read_pair(n, "padding", c->space, 0, c->after) &&
+           read_pair(n, "dilation", c->space, 1, c->dilation) &&
+           read_pair(n, "output_padding", c->space, 0, c->extra);
 }
 
 bool xnn_takes_conv(const Node *n, Refusal *r)
 {
     Conv c;
-    const Value *b = arg_value(n, 2);
-    if (!xnn_is_weight(arg_value(n, 1)) || (b && !xnn_is_weight(b)))
+    const Value *b = arg_value(n, "bias");
+    if (!xnn_is_weight(arg_value(n, "weight")) || (b && !xnn_is_weight(b)))
         return xnn_no(r, "its filter or bias is no constant",
                       "make both parameters or buffers that no call writes");
     if (!read_conv(n, &c))
@@ -65,7 +67,7 @@ static bool is_depthwise(const Conv *c)
  * [in, out/g, h, w] to [out, h, w, in/g]. */
 static XWeight filter_data(Lower *w, const Node *n, const Conv *c, uint32_t x)
 {
-    XWeight weight = x_weight(w, arg_value(n, 1), x, false, 0);
+    XWeight weight = x_weight(w, arg_value(n, "weight"), x, false, 0);
     uint32_t g = (uint32_t)c->groups, h = (uint32_t)c->kernel[0], k = (uint32_t)c->kernel[1];
     uint32_t in = (uint32_t)c->in / g, out = (uint32_t)c->out;
     if (c->transposed) {
@@ -227,7 +229,7 @@ void xnn_lower_conv(Lower *w, const Node *n)
     int axis;
     read_conv(n, &c);
     const Value *v = n->out[0];
-    uint32_t in = as_image(w, x_use(w, n->in[0], CHANNELS_LAST)), out;
+    uint32_t in = as_image(w, x_use(w, arg_value(n, "input"), CHANNELS_LAST)), out;
     XWeight weight = filter_data(w, n, &c, in);
     XValue image = x_sizes(v->type, CHANNELS_LAST), last = image;
     if (c.space == 1) {
@@ -236,11 +238,11 @@ void xnn_lower_conv(Lower *w, const Node *n)
     }
     int64_t parts = x_is_real(weight.dtype) ? parts_of(&c, &axis) : 1;
     if (parts > 1) {
-        uint32_t bias = x_bias(w, arg_value(n, 2), in, XNN_NONE);
+        uint32_t bias = x_bias(w, arg_value(n, "bias"), in, XNN_NONE);
         out = in_parts(w, &c, &weight, in, bias, &image, axis, parts);
     } else {
         uint32_t filter = filter_of(w, &weight, &c);
-        uint32_t bias = x_bias(w, arg_value(n, 2), in, filter);
+        uint32_t bias = x_bias(w, arg_value(n, "bias"), in, filter);
         out = convolved(w, &c, in, filter, bias, x_sized(w, &image));
     }
     if (c.space == 1)
@@ -254,12 +256,12 @@ void xnn_lower_conv(Lower *w, const Node *n)
 bool xnn_takes_batch_norm(const Node *n, Refusal *r)
 {
     double eps;
-    int rank = n->in[0]->type.rank;
+    int rank = arg_value(n, "input")->type.rank;
     for (int i = 1; i < 5; i++)
         if (arg_value(n, i) && !xnn_is_constant(arg_value(n, i)))
             return xnn_no(r, "its weight, bias or statistics are no constants",
                           "make them parameters or buffers that no call writes");
-    return ((rank == 3 || rank == 4) && arg_number(n, 6, &eps) && eps > 0) ||
+    return ((rank == 3 || rank == 4) && arg_number(n, "eps", &eps) && eps > 0) ||
            xnn_no(r, "it is neither over signals nor over images", NULL);
 }
 
@@ -267,13 +269,14 @@ bool xnn_takes_batch_norm(const Node *n, Refusal *r)
 void xnn_lower_batch_norm(Lower *w, const Node *n)
 {
     double eps = 0;
-    uint32_t channels = (uint32_t)xnn_size(n->in[0], 1);
-    const float *by = arg_value(n, 1) ? x_floats(w, arg_value(n, 1)) : NULL;
-    const float *plus = arg_value(n, 2) ? x_floats(w, arg_value(n, 2)) : NULL;
-    const float *mean = x_floats(w, arg_value(n, 3)), *var = x_floats(w, arg_value(n, 4));
+    uint32_t channels = (uint32_t)xnn_size(arg_value(n, "input"), 1);
+    const float *by = arg_value(n, "weight") ? x_floats(w, arg_value(n, "weight")) : NULL;
+    const float *plus = arg_value(n, "bias") ? x_floats(w, arg_value(n, "bias")) : NULL;
+    const float *mean = x_floats(w, arg_value(n, "running_mean")),
+                *var = x_floats(w, arg_value(n, "running_var"));
     float *scale = NEW(w->body->program->arena, float, channels + 1);
     float *shift = NEW(w->body->program->arena, float, channels + 1);
-    arg_number(n, 6, &eps);
+    arg_number(n, "eps", &eps);
     for (uint32_t i = 0; i < channels; i++) {
         double s = (by ? (double)by[i] : 1) / sqrt((double)var[i] + eps);
         scale[i] = (float)s;
@@ -281,7 +284,7 @@ void xnn_lower_batch_norm(Lower *w, const Node *n)
     }
     Conv c = {.space = 2, .dilation = {1, 1}, .groups = channels, .kernel = {1, 1},
               .in = channels, .out = channels, .stride = {1, 1}};
-    uint32_t last = x_use(w, n->in[0], CHANNELS_LAST), in = as_image(w, last);
+    uint32_t last = x_use(w, arg_value(n, "input"), CHANNELS_LAST), in = as_image(w, last);
     uint32_t filter = x_constant(w, "scale", "", scale, X_F32, 4,
                                  (const uint32_t[]){1, 1, 1, channels});
     uint32_t bias = x_constant(w, "shift", "", shift, X_F32, 1, &channels);
@@ -300,7 +303,7 @@ typedef struct Pool {
 static void pad_after(const Node *n, Pool *p)
 {
     for (int i = 0; i < 2; i++) {
-        int64_t in = xnn_size(n->in[0], i + 2), out = xnn_size(n->out[0], i + 2);
+        int64_t in = xnn_size(arg_value(n, "self"), i + 2), out = xnn_size(n->out[0], i + 2);
         int64_t reach = (out - 1) * p->stride[i] + (p->kernel[i] - 1) * p->dilation[i] + 1;
         p->after[i] = reach - in - p->pad[i] > p->pad[i] ? reach - in - p->pad[i] : p->pad[i];
     }
@@ -310,12 +313,13 @@ static bool read_pool(const Node *n, Pool *p)
 {
     *p = (Pool){.dilation = {1, 1}};
     bool is_max = n->op == OP_MAX_POOL2D_WITH_INDICES || n->op == OP_MAX_POOL2D;
-    if (n->in[0]->type.rank != 4 || !read_pair(n, 1, 2, 1, p->kernel) ||
-        !read_pair(n, 3, 2, 0, p->pad) || (is_max && !read_pair(n, 4, 2, 1, p->dilation)))
+    if (arg_value(n, "self")->type.rank != 4 || !read_pair(n, "kernel_size", 2, 1, p->kernel) ||
+        !read_pair(n, "padding", 2, 0, p->pad) ||
+        (is_max && !read_pair(n, "dilation", 2, 1, p->dilation)))
         return false;
-    if (!arg_count(n, 2))
+    if (!arg_count(n, "stride"))
         memcpy(p->stride, p->kernel, sizeof p->stride);
-    else if (!read_pair(n, 2, 2, 1, p->stride))
+    else if (!read_pair(n, "stride", 2, 1, p->stride))
         return false;
     pad_after(n, p);
     return true;
@@ -337,7 +341,7 @@ bool xnn_takes_avg_pool(const Node *n, Refusal *r)
     if (!read_pool(n, &p))
         return xnn_no(r, "it is not over two axes of four, with strides and paddings up to 2^19",
                       "give the input the form [n, c, h, w]");
-    if (n->arg[6].kind != ARG_NONE)
+    if (arg_get(n, "divisor_override").kind != ARG_NONE)
         return xnn_no(r, "its divisor is overridden",
                       "scale behind a pool without divisor_override");
     if (p.after[0] != p.pad[0] || p.after[1] != p.pad[1])
@@ -364,14 +368,14 @@ void xnn_lower_max_pool(Lower *w, const Node *n)
 {
     Pool p;
     read_pool(n, &p);
-    uint32_t in = x_use(w, n->in[0], CHANNELS_LAST);
+    uint32_t in = x_use(w, arg_value(n, "self"), CHANNELS_LAST);
     pool(w, X_MAX_POOL, &p, in, x_result(w, n->out[0], CHANNELS_LAST));
 }
 
 /* What remains of the image at each step: XNNPACK has no pool of one element, but convolutions. */
 static void steps(Lower *w, const Node *n, const Pool *p, uint32_t in)
 {
-    uint32_t channels = (uint32_t)xnn_size(n->in[0], 1);
+    uint32_t channels = (uint32_t)xnn_size(arg_value(n, "self"), 1);
     Conv c = {.space = 2, .dilation = {1, 1}, .groups = channels, .kernel = {1, 1},
               .in = channels, .out = channels, .stride = {p->stride[0], p->stride[1]}};
     w->real = X_F32; /* filters are, in f16 too */
@@ -385,12 +389,12 @@ void xnn_lower_avg_pool(Lower *w, const Node *n)
 {
     Pool p;
     read_pool(n, &p);
-    uint32_t in = x_use(w, n->in[0], CHANNELS_LAST);
+    uint32_t in = x_use(w, arg_value(n, "self"), CHANNELS_LAST);
     if (p.kernel[0] * p.kernel[1] == 1) {
         steps(w, n, &p, in);
         return;
     }
-    if (arg_bool(n, 5) && (p.pad[0] || p.pad[1])) {
+    if (arg_bool(n, "count_include_pad") && (p.pad[0] || p.pad[1])) {
         uint32_t pad[4] = {0, (uint32_t)p.pad[0], (uint32_t)p.pad[1], 0};
         in = x_padded(w, in, pad, pad, 0);
         memset(p.pad, 0, sizeof p.pad);
@@ -404,8 +408,8 @@ void xnn_lower_avg_pool(Lower *w, const Node *n)
 bool xnn_takes_amax(const Node *n, Refusal *r)
 {
     int64_t dim[2] = {0};
-    const Value *x = n->in[0];
-    bool fits = x->type.rank == 4 && arg_count(n, 1) == 2 && arg_ints(n, 1, dim, 2);
+    const Value *x = arg_value(n, "self");
+    bool fits = x->type.rank == 4 && arg_count(n, "dim") == 2 && arg_ints(n, "dim", dim, 2);
     for (int i = 0; fits && i < 2; i++)
         dim[i] += dim[i] < 0 ? 4 : 0;
     return (fits && dim[0] >= 2 && dim[1] >= 2 && dim[0] != dim[1] &&
@@ -416,14 +420,14 @@ bool xnn_takes_amax(const Node *n, Refusal *r)
 /* A pool whose window is the image. */
 void xnn_lower_amax(Lower *w, const Node *n)
 {
-    Pool p = {.kernel = {xnn_size(n->in[0], 2), xnn_size(n->in[0], 3)},
+    Pool p = {.kernel = {xnn_size(arg_value(n, "self"), 2), xnn_size(arg_value(n, "self"), 3)},
               .stride = {1, 1}, .dilation = {1, 1}};
-    uint32_t in = x_use(w, n->in[0], CHANNELS_LAST);
+    uint32_t in = x_use(w, arg_value(n, "self"), CHANNELS_LAST);
     XValue v = w->x.value[in];
     v.dim[1] = v.dim[2] = 1;
     uint32_t out = x_sized(w, &v);
     pool(w, X_MAX_POOL, &p, in, out);
-    if (arg_bool(n, 2))
+    if (arg_bool(n, "keepdim"))
         x_define(w, n->out[0], CHANNELS_LAST, out);
     else
         x_define_reshaped(w, n->out[0], out);
@@ -432,12 +436,14 @@ void xnn_lower_amax(Lower *w, const Node *n)
 /* -- resizing -------------------------------------------------------------------------------- */
 
 /* Where factors are given torch steps by them; XNNPACK steps by the sizes. */
-static bool factors_give_sizes(const Node *n, int arg)
+static bool factors_give_sizes(const Node *n)
 {
-    for (int i = 0; i < arg_count(n, arg); i++) {
-        const Arg *a = &n->arg[arg].list.item[i];
+    const Arg by_axis = arg_get(n, "scale_factors");
+    for (int i = 0; i < arg_count(n, "scale_factors"); i++) {
+        const Arg *a = &by_axis.list.item[i];
         double by = a->kind == ARG_FLOAT ? a->f : a->kind == ARG_INT ? (double)a->dim.value : 0;
-        if ((double)xnn_size(n->in[0], 2 + i) * by != (double)xnn_size(n->out[0], 2 + i))
+        if ((double)xnn_size(arg_value(n, "input"), 2 + i) * by !=
+            (double)xnn_size(n->out[0], 2 + i))
             return false;
     }
     return true;
@@ -445,27 +451,29 @@ static bool factors_give_sizes(const Node *n, int arg)
 
 bool xnn_takes_bilinear(const Node *n, Refusal *r)
 {
-    const Value *x = n->in[0];
-    if (!arg_bool(n, 2) && !factors_give_sizes(n, 3))
+    const Value *x = arg_value(n, "input");
+    if (!arg_bool(n, "align_corners") && !factors_give_sizes(n))
         return xnn_no(r, "its factors do not give whole sizes", "give the output's size");
     return x->type.rank == 4 || xnn_no(r, "it is not over two axes of four", NULL);
 }
 
 void xnn_lower_bilinear(Lower *w, const Node *n)
 {
-    uint32_t in = x_use(w, n->in[0], CHANNELS_LAST), out = x_result(w, n->out[0], CHANNELS_LAST);
+    uint32_t in = x_use(w, arg_value(n, "input"), CHANNELS_LAST),
+             out = x_result(w, n->out[0], CHANNELS_LAST);
     XNode *x = x_node(w, X_RESIZE_BILINEAR, out);
     x_u32(x, 0, (uint32_t)xnn_size(n->out[0], 2));
     x_u32(x, 1, (uint32_t)xnn_size(n->out[0], 3));
     x_u32(x, 2, in);
     x_u32(x, 3, out);
-    x_u32(x, 4, arg_bool(n, 2) ? X_ALIGN_CORNERS : 0);
+    x_u32(x, 4, arg_bool(n, "align_corners") ? X_ALIGN_CORNERS : 0);
 }
 
 /* Whether each element is repeated as often as every other: torch finds the nearest in floats. */
 static bool repeats_evenly(const Node *n, int axis)
 {
-    int64_t in = xnn_size(n->in[0], axis), out = xnn_size(n->out[0], axis), by = out / in;
+    int64_t in = xnn_size(arg_value(n, "input"), axis), out = xnn_size(n->out[0], axis),
+            by = out / in;
     float step = (float)in / (float)out;
     if (by * in != out)
         return false;
@@ -477,16 +485,16 @@ static bool repeats_evenly(const Node *n, int axis)
 
 bool xnn_takes_nearest(const Node *n, Refusal *r)
 {
-    if (n->in[0]->type.rank != 4)
+    if (arg_value(n, "input")->type.rank != 4)
         return xnn_no(r, "it is not over two axes of four", NULL);
-    return (factors_give_sizes(n, 2) && repeats_evenly(n, 2) && repeats_evenly(n, 3)) ||
+    return (factors_give_sizes(n) && repeats_evenly(n, 2) && repeats_evenly(n, 3)) ||
            xnn_no(r, "its factors are no whole numbers", "scale by whole numbers");
 }
 
 /* [n, h, 1, w, 1, c] to [n, h, factor, w, factor, c] */
 void xnn_lower_nearest(Lower *w, const Node *n)
 {
-    uint32_t in = x_use(w, n->in[0], CHANNELS_LAST);
+    uint32_t in = x_use(w, arg_value(n, "input"), CHANNELS_LAST);
     XValue v = w->x.value[in], out = x_sizes(n->out[0]->type, CHANNELS_LAST);
     uint32_t times[6] = {1, 1, out.dim[1] / v.dim[1], 1, out.dim[2] / v.dim[2], 1};
     XValue apart = {.rank = 6, .dim = {v.dim[0], v.dim[1], 1, v.dim[2], 1, v.dim[3]},

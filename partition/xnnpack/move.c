@@ -5,29 +5,29 @@
 
 void xnn_lower_view(Lower *w, const Node *n)
 {
-    x_define_reshaped(w, n->out[0], x_use(w, n->in[0], AS_IS));
+    x_define_reshaped(w, n->out[0], x_use(w, arg_value(n, "self"), AS_IS));
 }
 
 void xnn_lower_clone(Lower *w, const Node *n)
 {
     for (int l = 0; l < 2; l++)
-        if (x_has(w, n->in[0], (Layout)l))
-            x_define(w, n->out[0], (Layout)l, x_use(w, n->in[0], (Layout)l));
-    if (n->in[0]->state)
-        x_define(w, n->out[0], AS_IS, x_use(w, n->in[0], AS_IS));
+        if (x_has(w, arg_value(n, "self"), (Layout)l))
+            x_define(w, n->out[0], (Layout)l, x_use(w, arg_value(n, "self"), (Layout)l));
+    if (arg_value(n, "self")->state)
+        x_define(w, n->out[0], AS_IS, x_use(w, arg_value(n, "self"), AS_IS));
 }
 
 bool xnn_takes_clone(const Node *n, Refusal *r)
 {
-    return !xnn_is_constant(n->in[0]) || xnn_no(r, "it copies a constant", NULL);
+    return !xnn_is_constant(arg_value(n, "self")) || xnn_no(r, "it copies a constant", NULL);
 }
 
 /* To the channels-last order, or back: then it is a name for what is there. */
 void xnn_lower_permute(Lower *w, const Node *n)
 {
     int64_t dim[XNN_MAX_RANK];
-    int axis[XNN_MAX_RANK], last[XNN_MAX_RANK], rank = n->in[0]->type.rank;
-    arg_ints(n, 1, dim, XNN_MAX_RANK);
+    int axis[XNN_MAX_RANK], last[XNN_MAX_RANK], rank = arg_value(n, "self")->type.rank;
+    arg_ints(n, "dims", dim, XNN_MAX_RANK);
     for (int i = 0; i < rank; i++)
         axis[i] = (int)(dim[i] < 0 ? dim[i] + rank : dim[i]);
     axes_of(rank, CHANNELS_LAST, last);
@@ -37,11 +37,11 @@ void xnn_lower_permute(Lower *w, const Node *n)
         from_last = from_last && axis[last[i]] == i;
     }
     if (to_last)
-        x_define(w, n->out[0], AS_IS, x_use(w, n->in[0], CHANNELS_LAST));
+        x_define(w, n->out[0], AS_IS, x_use(w, arg_value(n, "self"), CHANNELS_LAST));
     else if (from_last)
-        x_define(w, n->out[0], CHANNELS_LAST, x_use(w, n->in[0], AS_IS));
+        x_define(w, n->out[0], CHANNELS_LAST, x_use(w, arg_value(n, "self"), AS_IS));
     else
-        x_define(w, n->out[0], AS_IS, x_transpose(w, x_use(w, n->in[0], AS_IS), axis));
+        x_define(w, n->out[0], AS_IS, x_transpose(w, x_use(w, arg_value(n, "self"), AS_IS), axis));
 }
 
 static int place_of_axis(int rank, int axis, Layout l)
@@ -67,15 +67,15 @@ void x_concat(Lower *w, const uint32_t *in, int n, int axis, uint32_t out)
 /* Up to five at a time, from the left. */
 void xnn_lower_cat(Lower *w, const Node *n)
 {
-    int count = arg_count(n, 0), rank = n->out[0]->type.rank;
+    int count = arg_count(n, "tensors"), rank = n->out[0]->type.rank;
     Layout l = x_layout(w, n);
-    int axis = place_of_axis(rank, (int)xnn_axis(n, 1, rank), l);
-    uint32_t part[5] = {x_use(w, arg_list_value(n, 0, 0), l)};
+    int axis = place_of_axis(rank, (int)xnn_axis(n, "dim", rank), l);
+    uint32_t part[5] = {x_use(w, arg_list_value(n, "tensors", 0), l)};
     for (int i = 1; i < count;) {
         int k = 1;
         XValue sum = w->x.value[part[0]];
         for (; k < 5 && i < count; k++, i++) {
-            part[k] = x_use(w, arg_list_value(n, 0, i), l);
+            part[k] = x_use(w, arg_list_value(n, "tensors", i), l);
             sum.dim[axis] += w->x.value[part[k]].dim[axis];
         }
         uint32_t out = i == count ? x_result(w, n->out[0], l) : x_sized(w, &sum);
@@ -86,10 +86,10 @@ void xnn_lower_cat(Lower *w, const Node *n)
 
 bool xnn_takes_cat(const Node *n, Refusal *r)
 {
-    for (int i = 0; i < arg_count(n, 0); i++)
-        if (arg_list_value(n, 0, i)->type.rank != n->out[0]->type.rank)
+    for (int i = 0; i < arg_count(n, "tensors"); i++)
+        if (arg_list_value(n, "tensors", i)->type.rank != n->out[0]->type.rank)
             return xnn_no(r, "its operands are of different ranks", "drop empty operands");
-    return arg_count(n, 0) > 1 || xnn_no(r, "it joins fewer than two tensors", NULL);
+    return arg_count(n, "tensors") > 1 || xnn_no(r, "it joins fewer than two tensors", NULL);
 }
 
 uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n)
@@ -113,29 +113,32 @@ uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n)
 /* What is cut out is fixed in the blob. */
 static bool cuts_known_size(const Node *n, Refusal *r)
 {
-    return !n->in[0]->type.dim[xnn_axis(n, 1, n->in[0]->type.rank)].expr ||
+    return !arg_value(n, "self")
+                ->type.dim[xnn_axis(n, "dim", arg_value(n, "self")->type.rank)]
+                .expr ||
            xnn_no(r, "it cuts an axis whose size calls decide", "export with this size fixed");
 }
 
 bool xnn_takes_slice(const Node *n, Refusal *r)
 {
     int64_t v;
-    if (!arg_int(n, 4, &v) || v != 1 || (n->arg[2].kind != ARG_NONE && !arg_int(n, 2, &v)))
+    if (!arg_int(n, "step", &v) || v != 1 ||
+        (arg_get(n, "start").kind != ARG_NONE && !arg_int(n, "start", &v)))
         return xnn_no(r, "its step is not 1", "slice without steps");
-    if (n->out[0]->type.dim[xnn_axis(n, 1, n->in[0]->type.rank)].expr)
+    if (n->out[0]->type.dim[xnn_axis(n, "dim", arg_value(n, "self")->type.rank)].expr)
         return xnn_no(r, "calls decide how much it cuts", "slice to a size that is fixed");
     return cuts_known_size(n, r);
 }
 
 void xnn_lower_slice(Lower *w, const Node *n)
 {
-    int rank = n->in[0]->type.rank, axis = (int)xnn_axis(n, 1, rank);
-    int64_t from = 0, size_in = xnn_size(n->in[0], axis);
+    int rank = arg_value(n, "self")->type.rank, axis = (int)xnn_axis(n, "dim", rank);
+    int64_t from = 0, size_in = xnn_size(arg_value(n, "self"), axis);
     Layout l = x_layout(w, n);
-    arg_int(n, 2, &from);
+    arg_int(n, "start", &from);
     from += from < 0 ? size_in : 0;
     from = from < 0 ? 0 : from > size_in ? size_in : from;
-    uint32_t in = x_use(w, n->in[0], l);
+    uint32_t in = x_use(w, arg_value(n, "self"), l);
     x_define(w, n->out[0], l,
              x_slice(w, in, place_of_axis(rank, axis, l), from, xnn_size(n->out[0], axis)));
 }
@@ -143,12 +146,12 @@ void xnn_lower_slice(Lower *w, const Node *n)
 bool xnn_takes_roll(const Node *n, Refusal *r)
 {
     int64_t by[XNN_MAX_RANK], axis[XNN_MAX_RANK];
-    int rank = n->in[0]->type.rank, count = arg_count(n, 2);
-    if (!arg_ints(n, 1, by, XNN_MAX_RANK) || !arg_ints(n, 2, axis, XNN_MAX_RANK) ||
-        count != arg_count(n, 1))
+    int rank = arg_value(n, "self")->type.rank, count = arg_count(n, "dims");
+    if (!arg_ints(n, "shifts", by, XNN_MAX_RANK) || !arg_ints(n, "dims", axis, XNN_MAX_RANK) ||
+        count != arg_count(n, "shifts"))
         return xnn_no(r, "its shifts are not known", "use shifts that are constants of the model");
     for (int i = 0; i < count; i++)
-        if (n->in[0]->type.dim[axis[i] < 0 ? axis[i] + rank : axis[i]].expr)
+        if (arg_value(n, "self")->type.dim[axis[i] < 0 ? axis[i] + rank : axis[i]].expr)
             return xnn_no(r, "it moves along an axis whose size calls decide",
                           "export with this size fixed");
     return true;
@@ -170,12 +173,12 @@ static uint32_t rolled(Lower *w, uint32_t in, int axis, int64_t by)
 void xnn_lower_roll(Lower *w, const Node *n)
 {
     int64_t by[XNN_MAX_RANK], axis[XNN_MAX_RANK];
-    int rank = n->in[0]->type.rank;
+    int rank = arg_value(n, "self")->type.rank;
     Layout l = x_layout(w, n);
-    uint32_t x = x_use(w, n->in[0], l);
-    arg_ints(n, 1, by, XNN_MAX_RANK);
-    arg_ints(n, 2, axis, XNN_MAX_RANK);
-    for (int i = 0; i < arg_count(n, 1); i++)
+    uint32_t x = x_use(w, arg_value(n, "self"), l);
+    arg_ints(n, "shifts", by, XNN_MAX_RANK);
+    arg_ints(n, "dims", axis, XNN_MAX_RANK);
+    for (int i = 0; i < arg_count(n, "shifts"); i++)
         x = rolled(w, x, place_of_axis(rank, (int)(axis[i] < 0 ? axis[i] + rank : axis[i]), l),
                    by[i]);
     x_define(w, n->out[0], l, x);
@@ -184,21 +187,21 @@ void xnn_lower_roll(Lower *w, const Node *n)
 bool xnn_takes_select(const Node *n, Refusal *r)
 {
     int64_t v;
-    if (!arg_int(n, 2, &v))
+    if (!arg_int(n, "index", &v))
         return xnn_no(r, "its index is not known", "use an index that is a constant of the model");
     return cuts_known_size(n, r);
 }
 
 void xnn_lower_select(Lower *w, const Node *n)
 {
-    int rank = n->in[0]->type.rank, axis = (int)xnn_axis(n, 1, rank);
-    int64_t at = xnn_axis(n, 2, (int)xnn_size(n->in[0], axis));
-    x_define_reshaped(w, n->out[0], x_slice(w, x_use(w, n->in[0], AS_IS), axis, at, 1));
+    int rank = arg_value(n, "self")->type.rank, axis = (int)xnn_axis(n, "dim", rank);
+    int64_t at = xnn_axis(n, "index", (int)xnn_size(arg_value(n, "self"), axis));
+    x_define_reshaped(w, n->out[0], x_slice(w, x_use(w, arg_value(n, "self"), AS_IS), axis, at, 1));
 }
 
 bool xnn_takes_expand(const Node *n, Refusal *r)
 {
-    const Type in = n->in[0]->type, out = n->out[0]->type;
+    const Type in = arg_value(n, "self")->type, out = n->out[0]->type;
     for (int i = 0; i < out.rank; i++) {
         int from = i - (out.rank - in.rank);
         bool repeats = from < 0 || !dim_equal(in.dim[from], out.dim[i]);
@@ -228,9 +231,9 @@ uint32_t x_repeated(Lower *w, uint32_t in, const XValue *to, const uint32_t *tim
 
 void xnn_lower_expand(Lower *w, const Node *n)
 {
-    const Type from = n->in[0]->type, to = n->out[0]->type;
+    const Type from = arg_value(n, "self")->type, to = n->out[0]->type;
     Layout l = from.rank == to.rank ? x_layout(w, n) : AS_IS;
-    uint32_t in = x_use(w, n->in[0], l), times[XNN_MAX_RANK];
+    uint32_t in = x_use(w, arg_value(n, "self"), l), times[XNN_MAX_RANK];
     XValue sizes = x_sizes(to, l);
     int lead = to.rank - from.rank, more = 0, axis[XNN_MAX_RANK];
     axes_of(to.rank, l, axis);
@@ -263,9 +266,9 @@ uint32_t x_padded(Lower *w, uint32_t in, const uint32_t *before, const uint32_t 
 bool xnn_takes_pad(const Node *n, Refusal *r)
 {
     int64_t v[2 * XNN_MAX_RANK];
-    if (!arg_ints(n, 1, v, 2 * XNN_MAX_RANK))
+    if (!arg_ints(n, "pad", v, 2 * XNN_MAX_RANK))
         return xnn_no(r, "its padding is not known", "use a padding of plain integers");
-    for (int i = 0; i < arg_count(n, 1); i++)
+    for (int i = 0; i < arg_count(n, "pad"); i++)
         if (v[i] < 0)
             return xnn_no(r, "its padding is negative", "slice instead");
     return true;
@@ -275,16 +278,16 @@ void xnn_lower_pad(Lower *w, const Node *n)
 {
     int64_t v[2 * XNN_MAX_RANK];
     double with = 0;
-    int rank = n->in[0]->type.rank;
+    int rank = arg_value(n, "self")->type.rank;
     uint32_t before[XNN_MAX_RANK] = {0}, after[XNN_MAX_RANK] = {0};
     Layout l = x_layout(w, n);
-    arg_ints(n, 1, v, 2 * XNN_MAX_RANK);
-    arg_number(n, 2, &with);
-    for (int i = 0; i < arg_count(n, 1) / 2; i++) {
+    arg_ints(n, "pad", v, 2 * XNN_MAX_RANK);
+    arg_number(n, "value", &with);
+    for (int i = 0; i < arg_count(n, "pad") / 2; i++) {
         int at = place_of_axis(rank, rank - 1 - i, l);
         before[at] = (uint32_t)v[2 * i];
         after[at] = (uint32_t)v[2 * i + 1];
     }
-    x_define(w, n->out[0], l, x_padded(w, x_use(w, n->in[0], l), before, after, with));
+    x_define(w, n->out[0], l, x_padded(w, x_use(w, arg_value(n, "self"), l), before, after, with));
 }
 

@@ -8,7 +8,7 @@
 void xnn_lower_unary(Lower *w, const Node *n)
 {
     Layout l = x_layout(w, n);
-    uint32_t in = x_use(w, n->in[0], l);
+    uint32_t in = x_use(w, arg_value(n, "self"), l);
     x_unary(w, xnn_kind(n), in, x_result(w, n->out[0], l));
 }
 
@@ -36,8 +36,8 @@ static void tanh_gelu(Lower *w, uint32_t in, uint32_t out)
 void xnn_lower_gelu(Lower *w, const Node *n)
 {
     Layout l = x_layout(w, n);
-    uint32_t in = x_use(w, n->in[0], l), out = x_result(w, n->out[0], l);
-    if (strcmp(n->arg[1].str, "tanh") != 0)
+    uint32_t in = x_use(w, arg_value(n, "self"), l), out = x_result(w, n->out[0], l);
+    if (strcmp(arg_get(n, "approximate").str, "tanh") != 0)
         x_unary(w, X_GELU, in, out);
     else
         tanh_gelu(w, in, out);
@@ -84,7 +84,7 @@ static Layout binary_layout(Lower *w, const Node *n)
 bool xnn_takes_alpha_one(const Node *n, Refusal *r)
 {
     double alpha;
-    return (arg_number(n, 2, &alpha) && alpha == 1) || xnn_no(r, "alpha is not 1",
+    return (arg_number(n, "alpha", &alpha) && alpha == 1) || xnn_no(r, "alpha is not 1",
                                                               "multiply the operand beforehand");
 }
 
@@ -92,14 +92,15 @@ void xnn_lower_binary(Lower *w, const Node *n)
 {
     Layout l = binary_layout(w, n);
     int rank = n->out[0]->type.rank;
-    uint32_t a = operand(w, arg_value(n, 0), rank, l), b = operand(w, arg_value(n, 1), rank, l);
+    uint32_t a = operand(w, arg_value(n, "self"), rank, l),
+             b = operand(w, arg_value(n, "other"), rank, l);
     x_binary(w, xnn_kind(n), a, b, x_result(w, n->out[0], l));
 }
 
 bool xnn_takes_number(const Node *n, Refusal *r)
 {
     double v;
-    return arg_number(n, 1, &v) || xnn_no(r, "its number is not known",
+    return arg_number(n, "other", &v) || xnn_no(r, "its number is not known",
                                           "make the number a constant of the model");
 }
 
@@ -112,8 +113,8 @@ void xnn_lower_scalar(Lower *w, const Node *n)
 {
     double v = 0;
     Layout l = x_layout(w, n);
-    arg_number(n, 1, &v);
-    uint32_t a = x_use(w, n->in[0], l), b = x_number(w, v);
+    arg_number(n, "other", &v);
+    uint32_t a = x_use(w, arg_value(n, "self"), l), b = x_number(w, v);
     x_binary(w, xnn_kind(n), a, b, x_result(w, n->out[0], l));
 }
 
@@ -122,15 +123,15 @@ void xnn_lower_reversed(Lower *w, const Node *n)
     double v = 1;
     Layout l = x_layout(w, n);
     if (n->op == OP_RSUB_SCALAR)
-        arg_number(n, 1, &v);
-    uint32_t a = x_number(w, v), b = x_use(w, n->in[0], l);
+        arg_number(n, "other", &v);
+    uint32_t a = x_number(w, v), b = x_use(w, arg_value(n, "self"), l);
     x_binary(w, xnn_kind(n), a, b, x_result(w, n->out[0], l));
 }
 
 bool xnn_takes_power(const Node *n, Refusal *r)
 {
     double e = 0;
-    arg_number(n, 1, &e);
+    arg_number(n, "exponent", &e);
     return e == 2 || e == 0.5 || e == -0.5 || e == 3 ||
            xnn_no(r, "its exponent is none of 2, 3, 0.5, -0.5", "write the power as products");
 }
@@ -139,8 +140,8 @@ void xnn_lower_power(Lower *w, const Node *n)
 {
     double e = 0;
     Layout l = x_layout(w, n);
-    uint32_t in = x_use(w, n->in[0], l), out = x_result(w, n->out[0], l);
-    arg_number(n, 1, &e);
+    uint32_t in = x_use(w, arg_value(n, "self"), l), out = x_result(w, n->out[0], l);
+    arg_number(n, "exponent", &e);
     if (e == 3)
         x_binary(w, X_MULTIPLY, in, x_unary(w, X_SQUARE, in, x_like(w, in)), out);
     else
@@ -150,7 +151,8 @@ void xnn_lower_power(Lower *w, const Node *n)
 void xnn_lower_silu(Lower *w, const Node *n)
 {
     Layout l = x_layout(w, n);
-    uint32_t in = x_use(w, n->in[0], l), gate = x_unary(w, X_SIGMOID, in, x_like(w, in));
+    uint32_t in = x_use(w, arg_value(n, "self"), l),
+             gate = x_unary(w, X_SIGMOID, in, x_like(w, in));
     x_binary(w, X_MULTIPLY, in, gate, x_result(w, n->out[0], l));
 }
 
@@ -158,7 +160,7 @@ void xnn_lower_silu(Lower *w, const Node *n)
 void xnn_lower_hardsigmoid(Lower *w, const Node *n)
 {
     Layout l = x_layout(w, n);
-    uint32_t in = x_use(w, n->in[0], l);
+    uint32_t in = x_use(w, arg_value(n, "self"), l);
     uint32_t sixth = x_binary(w, X_MULTIPLY, in, x_number(w, 1.0 / 6), x_like(w, in));
     uint32_t out = x_result(w, n->out[0], l);
     x_binary(w, X_ADD, sixth, x_number(w, 0.5), out);
@@ -169,8 +171,8 @@ void xnn_lower_leaky_relu(Lower *w, const Node *n)
 {
     double slope = 0.01;
     Layout l = x_layout(w, n);
-    uint32_t in = x_use(w, n->in[0], l), out = x_result(w, n->out[0], l);
-    arg_number(n, 1, &slope);
+    uint32_t in = x_use(w, arg_value(n, "self"), l), out = x_result(w, n->out[0], l);
+    arg_number(n, "negative_slope", &slope);
     XNode *x = x_node(w, X_LEAKY_RELU, out);
     x_f32(x, 0, slope);
     x_u32(x, 1, in);
@@ -180,8 +182,8 @@ void xnn_lower_leaky_relu(Lower *w, const Node *n)
 bool xnn_takes_elu(const Node *n, Refusal *r)
 {
     double alpha, scale, in;
-    return (arg_number(n, 1, &alpha) && arg_number(n, 2, &scale) && arg_number(n, 3, &in) &&
-            alpha > 0 && scale == 1 && in == 1) ||
+    return (arg_number(n, "alpha", &alpha) && arg_number(n, "scale", &scale) &&
+            arg_number(n, "input_scale", &in) && alpha > 0 && scale == 1 && in == 1) ||
            xnn_no(r, "its scales are not 1 or alpha is not positive", "use elu with alpha > 0");
 }
 
@@ -189,8 +191,8 @@ void xnn_lower_elu(Lower *w, const Node *n)
 {
     double alpha = 1;
     Layout l = x_layout(w, n);
-    uint32_t in = x_use(w, n->in[0], l), out = x_result(w, n->out[0], l);
-    arg_number(n, 1, &alpha);
+    uint32_t in = x_use(w, arg_value(n, "self"), l), out = x_result(w, n->out[0], l);
+    arg_number(n, "alpha", &alpha);
     XNode *x = x_node(w, X_ELU, out);
     x_f32(x, 0, alpha);
     x_u32(x, 1, in);
@@ -224,7 +226,7 @@ bool xnn_takes_clamp(const Node *n, Refusal *r)
 /* The node before may clamp by itself where nobody else reads its result. */
 static XNode *clamps_itself(Lower *w, const Node *n, uint32_t in)
 {
-    const Value *v = n->in[0];
+    const Value *v = arg_value(n, "self");
     XNode *from = x_maker(w, in);
     if (!from || !from->has_range || from->min != -INFINITY || from->max != INFINITY ||
         w->uses.first[v->index + 1] - w->uses.first[v->index] != 1 || w->uses.escapes[v->index])
@@ -236,7 +238,7 @@ void xnn_lower_clamp(Lower *w, const Node *n)
 {
     double min, max;
     Layout l = x_layout(w, n);
-    uint32_t in = x_use(w, n->in[0], l);
+    uint32_t in = x_use(w, arg_value(n, "self"), l);
     XNode *from = clamps_itself(w, n, in);
     x_limits(n, &min, &max);
     if (from) {

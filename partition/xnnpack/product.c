@@ -12,11 +12,11 @@ bool xnn_takes_linear(const Node *n, Refusal *r)
     const Value *w = arg_value(n, weight), *b = NULL;
     double beta = 1, alpha = 1;
     if (n->op == OP_LINEAR)
-        b = arg_value(n, 2);
+        b = arg_value(n, "bias");
     if (n->op == OP_ADDMM) {
-        b = arg_value(n, 0);
-        arg_number(n, 3, &beta);
-        arg_number(n, 4, &alpha);
+        b = arg_value(n, "self");
+        arg_number(n, "beta", &beta);
+        arg_number(n, "alpha", &alpha);
     }
     if (!xnn_is_weight(w))
         return xnn_no(r, "its weight is no constant",
@@ -45,7 +45,7 @@ void xnn_lower_linear(Lower *w, const Node *n)
 {
     bool is_linear = n->op == OP_LINEAR, is_addmm = n->op == OP_ADDMM;
     const Value *a = arg_value(n, is_addmm ? 1 : 0), *b = arg_value(n, is_addmm ? 2 : 1);
-    const Value *bias = is_linear ? arg_value(n, 2) : is_addmm ? arg_value(n, 0) : NULL;
+    const Value *bias = is_linear ? arg_value(n, "bias") : is_addmm ? arg_value(n, "self") : NULL;
     uint32_t in = x_use(w, a, AS_IS), flags = is_linear ? 0 : X_TRANSPOSE;
     uint32_t dim[2] = {(uint32_t)xnn_size(b, 0), (uint32_t)xnn_size(b, 1)};
     XWeight k = x_weight(w, b, in, true, is_linear ? 0 : 1);
@@ -67,7 +67,7 @@ void xnn_lower_linear(Lower *w, const Node *n)
 
 void xnn_lower_bmm(Lower *w, const Node *n)
 {
-    uint32_t a = x_use(w, n->in[0], AS_IS), b = x_use(w, arg_value(n, 1), AS_IS);
+    uint32_t a = x_use(w, arg_value(n, "self"), AS_IS), b = x_use(w, arg_value(n, "mat2"), AS_IS);
     x_binary(w, X_BATCH_MATMUL, a, b, x_result(w, n->out[0], AS_IS));
 }
 
@@ -76,11 +76,11 @@ void xnn_lower_bmm(Lower *w, const Node *n)
 /* The axes that are summed; their number, or 0: they are not known, or their sizes are open. */
 static int summed_axes(const Node *n, bool summed[XNN_MAX_RANK])
 {
-    const Type t = n->in[0]->type;
+    const Type t = arg_value(n, "self")->type;
     int64_t dim[XNN_MAX_RANK];
-    int count = arg_count(n, 1);
+    int count = arg_count(n, "dim");
     memset(summed, 0, XNN_MAX_RANK * sizeof *summed);
-    if (count < 1 || count > t.rank || !arg_ints(n, 1, dim, XNN_MAX_RANK))
+    if (count < 1 || count > t.rank || !arg_ints(n, "dim", dim, XNN_MAX_RANK))
         return 0;
     for (int i = 0; i < count; i++) {
         int64_t at = dim[i] < 0 ? dim[i] + t.rank : dim[i];
@@ -94,7 +94,7 @@ static int summed_axes(const Node *n, bool summed[XNN_MAX_RANK])
 bool xnn_is_mean_of_space(const Node *n)
 {
     bool axis[XNN_MAX_RANK];
-    return summed_axes(n, axis) == 2 && n->in[0]->type.rank == 4 && axis[2] && axis[3];
+    return summed_axes(n, axis) == 2 && arg_value(n, "self")->type.rank == 4 && axis[2] && axis[3];
 }
 
 bool xnn_takes_mean(const Node *n, Refusal *r)
@@ -117,7 +117,7 @@ static uint32_t row_sums(Lower *w, uint32_t in, double factor)
 
 static void mean_of_space(Lower *w, const Node *n)
 {
-    uint32_t in = x_use(w, n->in[0], CHANNELS_LAST);
+    uint32_t in = x_use(w, arg_value(n, "self"), CHANNELS_LAST);
     XValue v = w->x.value[in];
     v.dim[1] = v.dim[2] = 1;
     uint32_t out = x_sized(w, &v);
@@ -126,7 +126,7 @@ static void mean_of_space(Lower *w, const Node *n)
     x_u32(x, 1, out);
     x_u32(x, 2, X_KEEP_DIMS);
     x_range(x, -INFINITY, INFINITY);
-    if (arg_bool(n, 2))
+    if (arg_bool(n, "keepdim"))
         x_define(w, n->out[0], CHANNELS_LAST, out);
     else
         x_define_reshaped(w, n->out[0], out);
@@ -136,7 +136,7 @@ static void mean_of_space(Lower *w, const Node *n)
 static uint32_t as_rows(Lower *w, const Node *n)
 {
     bool summed[XNN_MAX_RANK], is_moved = false;
-    int axis[XNN_MAX_RANK], rank = n->in[0]->type.rank, kept = 0, at = 0;
+    int axis[XNN_MAX_RANK], rank = arg_value(n, "self")->type.rank, kept = 0, at = 0;
     summed_axes(n, summed);
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < rank; i++)
@@ -146,7 +146,7 @@ static uint32_t as_rows(Lower *w, const Node *n)
         kept += !summed[i];
         is_moved = is_moved || axis[i] != i;
     }
-    uint32_t in = x_use(w, n->in[0], AS_IS);
+    uint32_t in = x_use(w, arg_value(n, "self"), AS_IS);
     in = is_moved ? x_transpose(w, in, axis) : in;
     XValue rows = w->x.value[in];
     for (int i = kept + 1; i < rank; i++)
@@ -180,8 +180,9 @@ bool xnn_takes_layer_norm(const Node *n, Refusal *r)
         if (arg_value(n, i) && !xnn_is_constant(arg_value(n, i)))
             return xnn_no(r, "its weight or bias is no constant",
                           "make both parameters or buffers that no call writes");
-    const Type t = n->in[0]->type;
-    return (arg_count(n, 1) == 1 && arg_ints(n, 1, &width, 1) && !t.dim[t.rank - 1].expr) ||
+    const Type t = arg_value(n, "input")->type;
+    return (arg_count(n, "normalized_shape") == 1 && arg_ints(n, "normalized_shape", &width, 1) &&
+            !t.dim[t.rank - 1].expr) ||
            xnn_no(r, "it is not over the last axis alone, of known size",
                   "normalize over the last axis alone, of a fixed size");
 }
@@ -189,18 +190,18 @@ bool xnn_takes_layer_norm(const Node *n, Refusal *r)
 /* (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight + bias, row by row */
 void xnn_lower_layer_norm(Lower *w, const Node *n)
 {
-    double eps = 1e-5, count = (double)xnn_size(n->in[0], -1);
-    uint32_t in = x_use(w, n->in[0], AS_IS), mean = row_sums(w, in, 1 / count);
-    arg_number(n, 4, &eps);
+    double eps = 1e-5, count = (double)xnn_size(arg_value(n, "input"), -1);
+    uint32_t in = x_use(w, arg_value(n, "input"), AS_IS), mean = row_sums(w, in, 1 / count);
+    arg_number(n, "eps", &eps);
     uint32_t x = x_binary(w, X_SUBTRACT, in, mean, x_like(w, in));
     uint32_t var = row_sums(w, x_unary(w, X_SQUARE, x, x_like(w, in)), 1 / count);
     var = x_binary(w, X_ADD, var, x_number(w, eps), x_like(w, var));
     uint32_t y = x_unary(w, X_RSQRT, var, x_like(w, var));
     y = x_binary(w, X_MULTIPLY, x, y, x_like(w, in));
-    if (arg_value(n, 2))
-        y = x_binary(w, X_MULTIPLY, y, x_use(w, arg_value(n, 2), AS_IS), x_like(w, in));
-    if (arg_value(n, 3))
-        y = x_binary(w, X_ADD, y, x_use(w, arg_value(n, 3), AS_IS), x_like(w, in));
+    if (arg_value(n, "weight"))
+        y = x_binary(w, X_MULTIPLY, y, x_use(w, arg_value(n, "weight"), AS_IS), x_like(w, in));
+    if (arg_value(n, "bias"))
+        y = x_binary(w, X_ADD, y, x_use(w, arg_value(n, "bias"), AS_IS), x_like(w, in));
     x_define(w, n->out[0], AS_IS, y);
 }
 
@@ -210,12 +211,13 @@ void xnn_lower_layer_norm(Lower *w, const Node *n)
  * exchanged. */
 void xnn_lower_softmax(Lower *w, const Node *n)
 {
-    int rank = n->in[0]->type.rank, at = (int)xnn_axis(n, 1, rank), axis[XNN_MAX_RANK];
+    int rank = arg_value(n, "self")->type.rank, at = (int)xnn_axis(n, "dim", rank),
+        axis[XNN_MAX_RANK];
     Layout l = rank > 2 && at == 1 ? CHANNELS_LAST : AS_IS;
     bool is_last = at == rank - 1 || l == CHANNELS_LAST;
     for (int i = 0; i < rank; i++)
         axis[i] = i == at ? rank - 1 : i == rank - 1 ? at : i;
-    uint32_t in = x_use(w, n->in[0], l);
+    uint32_t in = x_use(w, arg_value(n, "self"), l);
     in = is_last ? in : x_transpose(w, in, axis);
     uint32_t out = x_unary(w, X_SOFTMAX, in, x_like(w, in));
     x_define(w, n->out[0], l, is_last ? out : x_transpose(w, out, axis));

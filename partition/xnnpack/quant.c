@@ -22,11 +22,11 @@ static bool is_static(const Node *n, Point *p)
 {
     int64_t zero, lo, hi;
     if (!n || (n->op != OP_QUANTIZE_PER_TENSOR && n->op != OP_DEQUANTIZE_PER_TENSOR) ||
-        !arg_number(n, 1, &p->scale) || !arg_int(n, 2, &zero) || !arg_int(n, 3, &lo) ||
-        !arg_int(n, 4, &hi))
+        !arg_number(n, "scale", &p->scale) || !arg_int(n, "zero_point", &zero) ||
+        !arg_int(n, "quant_min", &lo) || !arg_int(n, "quant_max", &hi))
         return false;
-    const Value *q = n->op == OP_QUANTIZE_PER_TENSOR ? n->out[0] : n->in[0];
-    const Value *x = n->op == OP_QUANTIZE_PER_TENSOR ? n->in[0] : n->out[0];
+    const Value *q = n->op == OP_QUANTIZE_PER_TENSOR ? n->out[0] : arg_value(n, "input");
+    const Value *x = n->op == OP_QUANTIZE_PER_TENSOR ? arg_value(n, "input") : n->out[0];
     p->zero = (int)zero;
     return q->type.dtype == ETC_I8 && x->type.dtype == ETC_F32 && lo == -128 && hi == 127 &&
            zero >= lo && zero <= hi && isnormal((float)p->scale) && p->scale > 0;
@@ -91,12 +91,12 @@ static bool has_sound_scales(const Ints *k)
 static bool ints_of_channels(const Node *n, Ints *out)
 {
     int64_t axis;
-    const Value *zero = arg_value(n, 2);
-    out->scales = arg_value(n, 1);
-    if (!xnn_is_constant(out->scales) || (zero && !all_zero(zero)) || !arg_int(n, 3, &axis) ||
-        !arg_int(n, 4, &out->lo) || !arg_int(n, 5, &out->hi))
+    const Value *zero = arg_value(n, "zero_points");
+    out->scales = arg_value(n, "scales");
+    if (!xnn_is_constant(out->scales) || (zero && !all_zero(zero)) || !arg_int(n, "axis", &axis) ||
+        !arg_int(n, "quant_min", &out->lo) || !arg_int(n, "quant_max", &out->hi))
         return false;
-    out->axis = (int)(axis < 0 ? axis + n->in[0]->type.rank : axis);
+    out->axis = (int)(axis < 0 ? axis + arg_value(n, "input")->type.rank : axis);
     return true;
 }
 
@@ -105,16 +105,16 @@ static bool ints_of(const Value *v, Ints *out)
     const Node *n = v->def, *view = n && n->op == OP_VIEW ? n : NULL;
     int64_t zero = 0;
     *out = (Ints){.scale = 1, .axis = -1, .lo = -128, .hi = 127};
-    n = view ? view->in[0]->def : n;
-    if (!n || !n->n_in || !xnn_is_constant(n->in[0]) || n->in[0]->type.dtype != ETC_I8 ||
-        n->out[0]->type.dtype != ETC_F32)
+    n = view ? arg_value(view, "self")->def : n;
+    const Value *q = n ? first_operand(n) : NULL;
+    if (!q || !xnn_is_constant(q) || q->type.dtype != ETC_I8 || n->out[0]->type.dtype != ETC_F32)
         return false;
-    out->state = n->in[0]->state;
+    out->state = q->state;
     if (n->op == OP_DEQUANTIZE_PER_CHANNEL) {
         if (!ints_of_channels(n, out))
             return false;
     } else if (n->op == OP_DEQUANTIZE_PER_TENSOR) {
-        if (!arg_number(n, 1, &out->scale) || !arg_int(n, 2, &zero) || zero)
+        if (!arg_number(n, "scale", &out->scale) || !arg_int(n, "zero_point", &zero) || zero)
             return false;
     } else if (n->op != OP__TO_COPY) {
         return false;
@@ -181,20 +181,20 @@ static const Value *dynamic_source(const Value *v)
     const Node *n = v->def;
     if (!n || !is_dynamic_dequantize(n->op))
         return NULL;
-    const Node *q = n->in[0]->def;
+    const Node *q = arg_value(n, "input")->def;
     return q && is_dynamic_quantize(q->op) && choice_of(q) && choice_of(q) == choice_of(n) &&
-                   choice_of(q)->in[0] == q->in[0]
-               ? q->in[0]
+                   choice_of(q)->in[0] == arg_value(q, "input")
+               ? arg_value(q, "input")
                : NULL;
 }
 
 static bool has_dynamic_weight(const Node *n, const Value *v)
 {
     Ints k;
-    return n->op == OP_LINEAR && n->in[0] == v && arg_value(n, 1) != v &&
-           value_goes_along(arg_value(n, 1)) && ints_of(arg_value(n, 1), &k) && k.axis <= 0 &&
-           (!k.group || is_int4(&k)) &&
-           (!arg_value(n, 2) || xnn_is_weight(arg_value(n, 2)));
+    return n->op == OP_LINEAR && arg_value(n, "input") == v && arg_value(n, "weight") != v &&
+           value_goes_along(arg_value(n, "weight")) && ints_of(arg_value(n, "weight"), &k) &&
+           k.axis <= 0 && (!k.group || is_int4(&k)) &&
+           (!arg_value(n, "bias") || xnn_is_weight(arg_value(n, "bias")));
 }
 
 static bool only_linears_read(const Value *v, const Uses *u)
@@ -215,17 +215,18 @@ static bool is_closed(const Node *c, const Uses *u)
         for (int i = u->first[at]; i < u->first[at + 1]; i++) {
             const Node *n = u->user[i];
             const Value *v = n->n_out ? n->out[0] : NULL;
-            bool quantizes = v && is_dynamic_quantize(n->op) && n->in[0] == c->in[0] &&
+            bool quantizes = v && is_dynamic_quantize(n->op) &&
+                             arg_value(n, "input") == arg_value(c, "input") &&
                              v->type.dtype == ETC_I8 && !u->escapes[v->index];
             for (int j = quantizes ? u->first[v->index] : 0;
                  quantizes && j < u->first[v->index + 1]; j++)
-                quantizes = dynamic_source(u->user[j]->out[0]) == c->in[0];
+                quantizes = dynamic_source(u->user[j]->out[0]) == arg_value(c, "input");
             if (choice_of(n) != c ||
                 !(quantizes || (v && dynamic_source(v) && only_linears_read(v, u))))
                 return false;
         }
     }
-    const Type t = c->in[0]->type;
+    const Type t = arg_value(c, "input")->type;
     return t.rank >= 2 && t.rank <= XNN_MAX_RANK && !t.dim[t.rank - 1].expr &&
            t.dtype == ETC_F32;
 }
@@ -250,7 +251,7 @@ bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r)
                       "it is not i8 of one known scale, nor rows for linears with i8 or i4 weights",
                       "quantize symmetrically, activations from -128 to 127");
     }
-    const Value *x = n->op == OP_QUANTIZE_PER_TENSOR ? n->out[0] : n->in[0];
+    const Value *x = n->op == OP_QUANTIZE_PER_TENSOR ? n->out[0] : arg_value(n, "input");
     if (x->type.rank > XNN_MAX_RANK || type_numel(x->type) > UINT32_MAX ||
         type_numel(x->type) == 0)
         return xnn_no(r, "its tensor is empty, too large or of more than 6 axes", NULL);
@@ -267,7 +268,8 @@ bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r)
 static bool is_of_space(const Node *n)
 {
     int64_t axis[2];
-    if (n->in[0]->type.rank != 4 || arg_count(n, 1) != 2 || !arg_ints(n, 1, axis, 2))
+    if (arg_value(n, "self")->type.rank != 4 || arg_count(n, "dim") != 2 ||
+        !arg_ints(n, "dim", axis, 2))
         return false;
     for (int i = 0; i < 2; i++)
         axis[i] += axis[i] < 0 ? 4 : 0;
@@ -299,17 +301,17 @@ unsigned xnn_spec(const Node *n)
 {
     switch ((int)n->op) {
     case OP_CONVOLUTION:
-        return arg_bool(n, 6) ? 0 : SPEC_STATIC | SPEC_CLAMP_JOINS;
+        return arg_bool(n, "transposed") ? 0 : SPEC_STATIC | SPEC_CLAMP_JOINS;
     case OP_LINEAR:
         return SPEC_STATIC | SPEC_CLAMP_JOINS | SPEC_WEIGHT |
-               (n->in[0]->type.rank < 2 ? 0 : SPEC_DYNAMIC | SPEC_DYNAMIC_GROUPS);
+               (arg_value(n, "input")->type.rank < 2 ? 0 : SPEC_DYNAMIC | SPEC_DYNAMIC_GROUPS);
     case OP_ADDMM:
     case OP_MM:
         return SPEC_WEIGHT;
     case OP_ADD_TENSOR:
     case OP_SUB_TENSOR:
     case OP_MUL_TENSOR:
-        return xnn_is_weight(n->in[0]) || xnn_is_weight(n->in[1]) ? 0
+        return xnn_is_weight(arg_value(n, "self")) || xnn_is_weight(arg_value(n, "other")) ? 0
                                                                   : SPEC_STATIC | SPEC_CLAMP_JOINS;
     case OP_MEAN_DIM:
         return is_of_space(n) ? SPEC_STATIC : 0;
@@ -338,7 +340,7 @@ const Value *x_behind(const Lower *w, const Value *v)
 {
     Point p;
     bool made = w->id[0][v->index] != XNN_NONE || w->id[1][v->index] != XNN_NONE;
-    return (w->integers || !made) && is_static_dequantize(v, &p) ? v->def->in[0] : v;
+    return (w->integers || !made) && is_static_dequantize(v, &p) ? arg_value(v->def, "input") : v;
 }
 
 /* What a chain of nodes over constants comes to. */
@@ -366,7 +368,7 @@ static EtcTensor *computed(Lower *w, const Value *v, Diag *d)
 static const State *root_of(const Value *v)
 {
     while (!v->state)
-        v = v->def->in[0];
+        v = first_operand(v->def);
     return v->state;
 }
 
@@ -411,7 +413,7 @@ void x_make(Lower *w, const Value *v, Layout l)
     if (from) {
         make_dynamic(w, v, from);
     } else if (is_static_dequantize(v, &p)) {
-        uint32_t in = x_use(w, v->def->in[0], l);
+        uint32_t in = x_use(w, arg_value(v->def, "input"), l);
         x_unary(w, X_CONVERT, in, x_result(w, v, l));
     } else if (value_goes_along(v)) {
         XValue like = x_sizes(v->type, AS_IS);
@@ -596,9 +598,9 @@ static bool between(double v, double lo, double hi)
 static bool products_fit(const Node *n, Point in, Point to)
 {
     Ints k;
-    const Value *v = arg_value(n, 1), *bias = arg_value(n, 2);
+    const Value *v = arg_value(n, "weight"), *bias = arg_value(n, "bias");
     if (!value_goes_along(v) || !ints_of(v, &k) || k.axis > 0 || k.group ||
-        (bias && !xnn_is_constant(bias)) || (n->op == OP_CONVOLUTION && arg_bool(n, 6)))
+        (bias && !xnn_is_constant(bias)) || (n->op == OP_CONVOLUTION && arg_bool(n, "transposed")))
         return false;
     int64_t count = k.axis < 0 ? 1 : v->type.dim[0].value;
     for (int64_t i = 0; i < count; i++)
@@ -644,7 +646,7 @@ static bool fits(const Node *n, Point to)
     case OP_MUL_TENSOR:
         return count == 2 && between(in[0].scale * in[1].scale / to.scale, ldexp(1, -16), 256);
     case OP_MEAN_DIM:
-        return arg_count(n, 1) == 2 && between(in[0].scale / to.scale, ldexp(1, -8), 256);
+        return arg_count(n, "dim") == 2 && between(in[0].scale / to.scale, ldexp(1, -8), 256);
     case OP_CAT:
         return same && count == n->n_in;
     case OP_HARDSWISH: /* of any scale, but for the multiplier's bits */
@@ -719,7 +721,7 @@ void xnn_lower_quant(Lower *w, const Node *n)
     Point p;
     if (n->op != OP_QUANTIZE_PER_TENSOR || !is_static(n, &p))
         return;
-    const Value *x = n->in[0];
+    const Value *x = arg_value(n, "input");
     Layout l = x_has(w, x, CHANNELS_LAST) ? CHANNELS_LAST : AS_IS;
     uint32_t in = x_use(w, x, l), out = x_result(w, n->out[0], l);
     declare(w, out, p);

@@ -52,10 +52,10 @@ int64_t xnn_size(const Value *v, int axis)
     return v->type.dim[axis < 0 ? axis + v->type.rank : axis].value;
 }
 
-int64_t xnn_axis(const Node *n, int arg, int rank)
+int64_t xnn_axis(const Node *n, const char *name, int rank)
 {
     int64_t axis = 0;
-    arg_int(n, arg, &axis);
+    arg_int(n, name, &axis);
     return axis < 0 ? axis + rank : axis;
 }
 

@@ -10,7 +10,7 @@ typedef void XLower(Lower *w, const Node *n);
 bool xnn_no(Refusal *r, const char *why, const char *fix); /* false */
 XKind xnn_kind(const Node *n);              /* of its row */
 int64_t xnn_size(const Value *v, int axis); /* negative: from the end */
-int64_t xnn_axis(const Node *n, int arg, int rank);
+int64_t xnn_axis(const Node *n, const char *name, int rank);
 Layout x_layout(const Lower *w, const Node *n); /* as most operands lie */
 void x_define_reshaped(Lower *w, const Value *v, uint32_t in);
 

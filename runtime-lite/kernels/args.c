@@ -148,6 +148,20 @@ int etc_arg_pair(const EtcCall *c, int32_t i, int64_t lo, int64_t dflt, int64_t 
     return (v[0] >= lo) && (v[0] <= INT32_MAX) && (v[1] >= lo) && (v[1] <= INT32_MAX);
 }
 
+int etc_may_work(const EtcCall *c, int64_t n, int64_t each)
+{
+    int64_t work;
+    if (c->work == NULL) {
+        return 1;
+    }
+    if (__builtin_mul_overflow(n, each, &work) || (work > *c->work)) {
+        *c->work = 0;
+        return 0;
+    }
+    *c->work -= work;
+    return 1;
+}
+
 /* -- shapes ------------------------------------------------------------------------------ */
 
 int32_t etc_dim(int64_t dim, int32_t rank)

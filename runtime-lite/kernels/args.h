@@ -34,6 +34,10 @@ int etc_arg_ints(const EtcCall *c, int32_t i, EtcInts *v); /* None too: n is -1 
 /* Exactly n doubles, or None. */
 int etc_arg_opt_doubles(const EtcCall *c, int32_t i, int32_t n, double *v, int *is_given);
 
+/* Takes n times `each` element operations off what the call may do.  0: that is too much; the
+ * kernel answers ETC_TOO_MUCH.  Only what takes more than the elements of its tensors asks. */
+int etc_may_work(const EtcCall *c, int64_t n, int64_t each);
+
 /* A list of one or two ints as a pair; the default where it is empty or None. */
 int etc_arg_pair(const EtcCall *c, int32_t i, int64_t lo, int64_t dflt, int64_t v[2]);
 

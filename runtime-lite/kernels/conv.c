@@ -198,6 +198,10 @@ EtcStatus etc_convolution(const EtcCall *c)
         !etc_is_plain(x) || !etc_is_plain(w) || !etc_is_plain(y)) {
         return ETC_UNSUPPORTED;
     }
+    if (!etc_may_work(c, etc_numel(g.transposed ? x : y),
+                      (g.transposed ? g.oc : g.ic) * g.kh * g.kw)) {
+        return ETC_TOO_MUCH;
+    }
     if ((etc_numel(y) > 0) && (x->dtype != ETC_F32)) {
         const Wide o = {c, x, w, etc_wide_kind((int)x->dtype), g};
         convolve_wide(&o, bias, y);

@@ -224,7 +224,7 @@ static EtcStatus read_indices(const EtcCall *c, int32_t i, const EtcTensor *x, P
         (list->as.list.n > x->rank)) {
         return ETC_BAD_ARG;
     }
-    EtcCall items = {list->as.list.item, list->as.list.n, NULL, NULL};
+    EtcCall items = {list->as.list.item, list->as.list.n, NULL, NULL, NULL};
     for (int32_t d = 0; d < list->as.list.n; d++) {
         EtcTensor *t;
         if (!etc_arg_opt_tensor(&items, d, &t)) {
@@ -548,6 +548,9 @@ EtcStatus etc_topk(const EtcCall *c)
     r.kind = etc_is_float((int)x->dtype) ? ETC_KIND_F64 : ETC_KIND_I64;
     r.largest = largest;
     if ((k > 0) && (etc_numel(x) > 0)) {
+        if (!etc_may_work(c, etc_numel(x), k)) {
+            return ETC_TOO_MUCH;
+        }
         rank_rows(&r, d, k, values);
     }
     return ETC_OK;

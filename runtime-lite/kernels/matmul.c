@@ -41,9 +41,12 @@ static void multiply_wide(const EtcCall *c, const EtcTensor *a, const EtcTensor 
     }
 }
 
-static void multiply(const EtcCall *c, const EtcTensor *a, const EtcTensor *b,
-                     const EtcTensor *bias, EtcTensor *y, const EtcMatmul *g)
+static EtcStatus multiply(const EtcCall *c, const EtcTensor *a, const EtcTensor *b,
+                          const EtcTensor *bias, EtcTensor *y, const EtcMatmul *g)
 {
+    if (!etc_may_work(c, etc_numel(y), g->k)) {
+        return ETC_TOO_MUCH;
+    }
     if ((etc_numel(y) > 0) && (y->dtype != ETC_F32)) {
         multiply_wide(c, a, b, bias, y, g, 0);
     } else if (etc_numel(y) > 0) {
@@ -51,6 +54,7 @@ static void multiply(const EtcCall *c, const EtcTensor *a, const EtcTensor *b,
                          (bias != NULL) ? (const float *)bias->data : NULL, (float *)y->data, g,
                          c->scratch);
     }
+    return ETC_OK;
 }
 
 /* x[..., k], weight[n, k], bias[n] or None, out[..., n]; weight[k] gives out[...] */
@@ -81,8 +85,7 @@ EtcStatus etc_linear(const EtcCall *c)
     EtcMatmul g = geometry(m, n, k);
     g.b_row = k;
     g.is_b_t = 1;
-    multiply(c, x, w, bias, y, &g);
-    return ETC_OK;
+    return multiply(c, x, w, bias, y, &g);
 }
 
 static EtcStatus mm_shape(const EtcTensor *a, const EtcTensor *b, EtcTensor *y, EtcMatmul *g)
@@ -107,10 +110,7 @@ EtcStatus etc_mm(const EtcCall *c)
         return ETC_BAD_ARG;
     }
     EtcStatus st = mm_shape(a, b, y, &g);
-    if (st == ETC_OK) {
-        multiply(c, a, b, NULL, y, &g);
-    }
-    return st;
+    return (st == ETC_OK) ? multiply(c, a, b, NULL, y, &g) : st;
 }
 
 /* a[batch, m, k], b[batch, k, n], out[batch, m, n] */
@@ -131,6 +131,9 @@ EtcStatus etc_bmm(const EtcCall *c)
         return st;
     }
     const EtcMatmul g = geometry(dim[1], dim[2], a->dim[2]);
+    if (!etc_may_work(c, etc_numel(y), g.k)) {
+        return ETC_TOO_MUCH;
+    }
     for (int64_t i = 0; i < dim[0]; i++) {
         if (y->dtype != ETC_F32) {
             multiply_wide(c, a, b, NULL, y, &g, i);
@@ -207,24 +210,25 @@ EtcStatus etc_addmm(const EtcCall *c)
         return st;
     }
     if (y->dtype != ETC_F32) {
-        multiply(c, a, b, NULL, y, &g);
-        add_self_wide(self, &beta, &alpha, y);
-        return ETC_OK;
+        st = multiply(c, a, b, NULL, y, &g);
+        if (st == ETC_OK) {
+            add_self_wide(self, &beta, &alpha, y);
+        }
+        return st;
     }
     const int is_plain_sum = (alpha.d == 1.0) && (beta.d == 1.0);
     float *to = (float *)y->data;
     if (is_plain_sum && (etc_numel(self) == g.n) && (self->dim[self->rank - 1] == g.n)) {
-        multiply(c, a, b, self, y, &g);
-        return ETC_OK;
+        return multiply(c, a, b, self, y, &g);
     }
     for (int64_t i = 0; is_plain_sum && (i < etc_numel(y)); i++) {
         to[i] = self_at(self, i / g.n, i % g.n);
     }
     g.from_y = is_plain_sum;
-    multiply(c, a, b, NULL, y, &g);
-    for (int64_t i = 0; !is_plain_sum && (i < etc_numel(y)); i++) {
+    st = multiply(c, a, b, NULL, y, &g);
+    for (int64_t i = 0; (st == ETC_OK) && !is_plain_sum && (i < etc_numel(y)); i++) {
         const float s = (beta.d == 0.0) ? 0.0f : (self_at(self, i / g.n, i % g.n) * (float)beta.d);
         to[i] = s + (to[i] * (float)alpha.d);
     }
-    return ETC_OK;
+    return st;
 }

@@ -79,6 +79,14 @@ static int read_image(const EtcTensor *x, EtcPool *g)
     return (g->ih > 0) && (g->iw > 0);
 }
 
+/* Windows end where the image does. */
+static int may_visit(const EtcCall *c, const EtcTensor *y, const EtcPool *g)
+{
+    const int64_t h = g->adaptive ? ((g->ih / g->oh) + 2) : g->kh;
+    const int64_t w = g->adaptive ? ((g->iw / g->ow) + 2) : g->kw;
+    return etc_may_work(c, etc_numel(y), etc_min_i64(h, g->ih) * etc_min_i64(w, g->iw));
+}
+
 /* -- double and integers ------------------------------------------------------------------- */
 
 /* Whether v is larger than all before; NaN is. */
@@ -220,6 +228,9 @@ static EtcStatus max_pool(const EtcCall *c, int has_where)
         return st;
     }
     int64_t *at = has_where ? (int64_t *)where->data : NULL;
+    if (!may_visit(c, y, &g)) {
+        return ETC_TOO_MUCH;
+    }
     if (x->dtype == ETC_F32) {
         c->cores->max_pool((const float *)x->data, (float *)y->data, at, &g, c->scratch);
     } else {
@@ -246,6 +257,9 @@ static EtcStatus average(const EtcCall *c, const EtcTensor *x, EtcPool *g, EtcTe
     st = ((st == ETC_OK) && !is_known) ? ETC_UNSUPPORTED : st;
     if ((st != ETC_OK) || (etc_numel(y) == 0)) {
         return st;
+    }
+    if (!may_visit(c, y, g)) {
+        return ETC_TOO_MUCH;
     }
     if (x->dtype == ETC_F32) {
         c->cores->avg_pool((const float *)x->data, (float *)y->data, g);

@@ -89,6 +89,9 @@ static EtcStatus read_tensors(const EtcCall *c, int32_t range, int32_t out, int 
 
 static EtcStatus run(Quant *q, int quantizes)
 {
+    if (etc_numel(q->x) == 0) { /* of which there may be very many rows */
+        return ETC_OK;
+    }
     if (quantizes) {
         etc_quantize_f32(q->y->data, (const float *)q->x->data, q->scale, q->zero, &q->g);
     } else {

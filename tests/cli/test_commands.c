@@ -96,6 +96,36 @@ Test(commands, run_carries_state_over)
     fails("run c.etir --data short --input x.npy", 1, "past the end of the side file");
 }
 
+#define PTE ROOT "/tests/import/pte/"
+
+/* What a file asks for is known before it is taken; a result that is several outputs is held once,
+ * and of the last call not at all. */
+Test(commands, run_takes_no_more_memory_than_it_may)
+{
+    fails("run " PTE "limit_pool.pte", 1, "planned memory: 1125899906842624 bytes");
+    fails("run " PTE "limit_pool.pte --memory-limit 1023T", 1, "--memory-limit allows");
+    fails("bench " PTE "limit_pool.pte", 1, "planned memory");
+    fails("run " PTE "limit_pool.pte --memory-limit 2048T", 1, "no memory for 1125899906842624");
+    ok("run " PTE "limit_outputs.pte --memory-limit 1500K");
+    ok("run " PTE "limit_outputs.pte --next --memory-limit 2500K");
+    fails("run " PTE "limit_outputs.pte --next --memory-limit 1500K", 1, "outputs kept");
+    fails("run " PTE "limit_outputs.pte --memory-limit 1M", 1, "planned memory");
+    fails("run x.pte --memory-limit 0", 2, "--memory-limit wants");
+    fails("run x.pte --memory-limit 4GB", 2, "--memory-limit wants");
+    fails("run x.pte --work-limit -1", 2, "--work-limit wants");
+}
+
+Test(commands, run_works_no_more_than_it_may)
+{
+    fails("run " PTE "limit_work.pte --work-limit 50M", 1,
+          "element operations than the host allows");
+    fails("run " PTE "limit_work.pte --work-limit 50M", 1,
+          "a call may do 50M; --work-limit N sets another limit");
+    fails("bench " PTE "limit_work.pte --work-limit 50M", 1, "a call may do 50M");
+    ok("run $DATA/add/model.pt2 --input $DATA/add/input_0.npy --input $DATA/add/input_1.npy "
+       "--work-limit 10K");
+}
+
 Test(commands, run_json)
 {
     Result r = ok(
@@ -641,6 +671,18 @@ Test(commands, verify_takes_inputs)
     fails("compile $DATA/mlp_digits/model.pt2 -o c.pte --verify --dim s31=1..4 --input "
           "$DATA/mlp_digits/input_0.npy",
           1, "input 0 ('input'): is f32[8,64], expected");
+}
+
+/* What passes are verified on lies within the ranges. */
+Test(commands, verify_keeps_to_the_ranges_of_sizes)
+{
+    write_text("s.etir", "program \"m\" stage core\nsym %b in 0..0\nsym %n in 2..32\n"
+                         "method @forward(%x: f32[%b,2*%n], %y: f32[%n+1,3]) {\n"
+                         "  %c = aten.full.default([%n, %b], %b*%n-2*%b, dtype=f32, layout=none, "
+                         "device=none, pin_memory=none) : f32[%n,%b]\n"
+                         "  %d = aten.neg.default(%y) : f32[%n+1,3]\n  return %c, %d\n}\n");
+    ok("compile s.etir -o s.pte --verify --check-ir");
+    ok("emit-c s.etir -o s.c --verify --check-ir");
 }
 
 Test(commands, faults_have_their_exit_codes)

@@ -236,6 +236,32 @@ Test(quantizing, flags_must_agree)
     expect_files("");
 }
 
+/* Ranges of nothing: weights and samples that are always 0. */
+Test(quantizing, channels_of_zeros_have_a_scale)
+{
+    static const char *const recipe[] = {"int8", "int8-dynamic", "int8-weight",
+                                         "$DATA/quantized/int4-group32.yaml"};
+    static const float zeros[64] = {0};
+    write_images("x.npy", "1, 64", zeros, 64);
+    write_text("m.etir", "program \"m\" stage core\n"
+                         "const %w = \"w\" : f32[4,64] in \"-\"+0\n"
+                         "method @forward(%x: f32[1,64]) {\n"
+                         "  %l = aten.linear.default(%x, %w, none) : f32[1,4]\n"
+                         "  return %l\n}\n");
+    sh("head -c 1024 /dev/zero > side");
+    for (int i = 0; i < 4; i++) {
+        char header[256];
+        size_t n;
+        ok(arena_printf(arena, "compile m.etir --data side -q --recipe %s%s -o q.pte --verify",
+                        recipe[i], i ? "" : " --calibrate x.npy"));
+        ok("run q.pte --input x.npy --output-dir out -q");
+        const float *y = floats("out/output_0.npy", header, &n);
+        for (size_t k = 0; k < n; k++)
+            cr_expect(y[k] == 0, "%s: %g", recipe[i], (double)y[k]);
+        cr_expect_eq(n, 4);
+    }
+}
+
 /* What overflows within the model is found where it does. */
 Test(quantizing, an_infinity_is_told_with_sample_and_node)
 {

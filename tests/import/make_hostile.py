@@ -7,7 +7,8 @@ With --seeds DIR, it writes the small ones as seeds of fuzzers: archives whose c
 DIR/zip, their programs to DIR/json.
 All are made from one small program, x + w, written here field by field, and a zip written byte by
 byte, so that each case breaks one thing.  The numbers in the names group them: 1-10 archives,
-11-15 JSON, 16-20 programs.
+11-15 JSON, 16-20 programs, 28 scales and zero points, whose types are checked too, 46 names that
+would be code in C.
 """
 import copy
 import json
@@ -304,11 +305,11 @@ def jsons():
     raw("12_nul", MODEL, "not JSON", good[:-1] + ', "s": "\0"}')
     text("12_nul_in_name", MODEL, "is no name", '"p_w": {"dtype"', '"p\\u0000w": {"dtype"')
     raw("12_after_end", MODEL, "not JSON", good + "x")
-    for name, value, message in (("1e999", "1e999", "not JSON"), ("nan", "NaN", "not JSON"),
-                                 ("infinity", "Infinity", "not JSON"), ("2_63", "9223372036854775808", "size"),
-                                 ("2_64", "18446744073709551616", "size"), ("fraction", "2.5", "size"),
-                                 ("leading_zero", "02", "not JSON")):
-        text("13_" + name, MODEL, message, '"as_int": 2}', '"as_int": %s}' % value)
+    for name, value, message in (("13_1e999", "1e999", "not JSON"), ("13_nan", "NaN", "not JSON"),
+                                 ("13_infinity", "Infinity", "not JSON"), ("13_2_63", "9223372036854775808", "size"),
+                                 ("13_2_64", "18446744073709551616", "size"), ("13_fraction", "2.5", "size"),
+                                 ("13_leading_zero", "02", "not JSON")):
+        text(name, MODEL, message, '"as_int": 2}', '"as_int": %s}' % value)
     text("13_minus_zero", MODEL, "other sizes", '"as_int": 2}', '"as_int": -0}')
     text("13_dtype", MODEL, "is not a dtype", '"dtype": 7', '"dtype": 7.0')
     text("14_key_twice", MODEL, "twice", '"nodes": [', '"nodes": [], "nodes": [')
@@ -381,6 +382,7 @@ def graphs():
             sig(p)["input_specs"].append({"constant_input": {"name": "k", "value": value}})
         changed(name, code, message, change)
     fixed("16_input_int", OK, "%k: int(-3) = -3)", {"as_int": -3})
+    fixed("16_input_least", OK, "%k: int(-9223372036854775808) = -9223372036854775808)", {"as_int": -(1 << 63)})
     fixed("16_input_string", OK, '%k: none = "a\\"b")', {"as_string": 'a"b'})
     fixed("16_input_none", OK, "%k: none = none)", {"as_none": True})
     fixed("16_input_other", UNSUPPORTED, "the input 'k' is no tensor and no plain value", {"as_layout": 7})
@@ -554,6 +556,10 @@ def graphs():
                                       ("", a), ("", b), ("", {"as_tensors": [{"name": "add"}]})))
     changed("20_reads_outside", MODEL, "'z' is nowhere", lambda p, c: cond_into(p, wrap, branch()))
 
+    changed("20_while", UNSUPPORTED, "while_loop",
+            nodes((node("z", "torch.ops.higher_order.while_loop", ("", branch()), ("", branch(dtype=4)),
+                        ("", {"as_tensors": [{"name": "add"}]}), ("", {"as_tensors": []})), [2, 3, 1])))
+
     def grad(p, c):
         graph(p)["tensor_values"]["z"] = meta([2, 3])
         graph(p)["nodes"].append(node("z", "torch.ops.higher_order.wrap_with_set_grad_enabled",
@@ -571,16 +577,99 @@ def graphs():
     changed("20_autocast", UNSUPPORTED, "mixed precision", autocast)
 
 
+# -- 28: scales and zero points ---------------------------------------------------------------------
+
+def quantized():
+    def result(p, *nodes):
+        graph = p["graph_module"]["graph"]
+        graph["nodes"] = list(nodes)
+        graph["tensor_values"].update(q=meta([2, 3], dtype=2), y=meta([2, 3]))
+        graph["outputs"] = [tensor("y")]
+        p["graph_module"]["signature"]["output_specs"] = [{"user_output": {"arg": tensor("y")}}]
+
+    def pair(form, *points):
+        limits = [("quant_min", {"as_int": -128}), ("quant_max", {"as_int": 127}), ("dtype", {"as_scalar_type": 2})]
+        op = "torch.ops.quantized_decomposed.%squantize_per_" + form + ".default"
+        return [node("q", op % "", ("input", tensor("x")), *points, *limits),
+                node("y", op % "de", ("input", tensor("q")), *points, *limits)]
+
+    def per_tensor(name, code, message, scale, zero):
+        changed(name, code, message, lambda p, c: result(p, *pair(
+            "tensor", ("scale", {"as_float": scale}), ("zero_point", zero))))
+    zero = {"as_int": 0}
+    per_tensor("28_good", OK, "quantize_per_tensor.default(%q, 0.5, 0, -128, 127, i8", 0.5, zero)
+    per_tensor("28_scale_0", MODEL, "node 'q' (quantized_decomposed.quantize_per_tensor.default): "
+               "scale has the value 0, expected one above 0 and finite", 0.0, zero)
+    per_tensor("28_scale_negative", MODEL, "scale has the value -0.5", -0.5, zero)
+    per_tensor("28_scale_nan", MODEL, "scale has the value nan", "NaN", zero)
+    per_tensor("28_scale_infinite", MODEL, "scale has the value inf", "Infinity", zero)
+    per_tensor("28_scale_denormal", OK, "5e-324", 5e-324, zero)
+    per_tensor("28_zero_point_too_large", MODEL, "zero_point has the value 128, which no i8 holds", 0.5, {"as_int": 128})
+    per_tensor("28_zero_point_least", MODEL, "which no i8 holds", 0.5, {"as_int": -(1 << 63)})
+    per_tensor("28_zero_point_fraction", MODEL, "is not 'int zero_point'", 0.5, {"as_float": 0.5})
+
+    def per_channel(name, code, message, scales=(1, 2, 3), zeros=(0, 1, 2), axis=1, dtype=5):
+        p, c = program(), config()
+        graph, sig = p["graph_module"]["graph"], p["graph_module"]["signature"]
+        graph["tensor_values"].update(p_w=meta([len(scales)]), p_z=meta([len(zeros)], dtype=dtype))
+        graph["inputs"].insert(0, tensor("p_z"))
+        sig["input_specs"].insert(0, {"parameter": {"arg": {"name": "p_z"}, "parameter_name": "z"}})
+        c["config"]["z"] = copy.deepcopy(c["config"]["w"])
+        c["config"]["z"].update(tensor_meta=meta([len(zeros)], dtype=dtype), path_name="weight_1")
+        c["config"]["w"]["tensor_meta"] = meta([len(scales)])
+        result(p, *pair("channel", ("scales", tensor("p_w")), ("zero_points", tensor("p_z")),
+                        ("axis", {"as_int": axis})))
+        kind = {5: "q", 7: "f"}[dtype]
+        case(name, code, message, archive(members(
+            json.dumps(p), c, struct.pack("<%df" % len(scales), *scales),
+            [Member("m/data/weights/weight_1", struct.pack("<%d%s" % (len(zeros), kind), *zeros))])))
+    per_channel("28_channels", OK, "dequantize_per_channel.default(%q, %p_w, %p_z, 1, -128, 127, i8")
+    per_channel("28_channels_too_few", MODEL, "scales has 2 elements, expected 3", scales=(1, 2))
+    per_channel("28_channels_zero_points", MODEL, "zero_points has 4 elements, expected 3", zeros=(0, 0, 0, 0))
+    per_channel("28_channels_axis", MODEL, "axis -9 is out of range", axis=-9)
+    per_channel("28_channels_scale_0", MODEL, "scales has the value 0", scales=(1, 0, 3))
+    per_channel("28_channels_scale_nan", MODEL, "scales has the value nan", scales=(1, 2, float("nan")))
+    per_channel("28_channels_zero_point", MODEL, "zero_points has the value -129, which no i8 holds", zeros=(0, -129, 0))
+    per_channel("28_channels_dtype", MODEL, "zero_points has dtype f32", dtype=7)
+
+
+# -- 46: names that would be code in C -----------------------------------------------------------------
+
+def injected():
+    include = '*/\n#include"injected"'
+    m = members()
+    m[3].name = b'm/models/f";system(".json'
+    case("46_method", MODEL, "is no name for a method", archive(m))
+    changed("46_value", MODEL, "is no name for a value",
+            lambda p, c: p["graph_module"]["graph"]["tensor_values"].update({include: meta([1])}))
+
+    def weight(p, c):
+        c["config"][include] = c["config"].pop("w")
+        p["graph_module"]["signature"]["input_specs"][0]["parameter"]["parameter_name"] = include
+    changed("46_weight", OK, r'%p_w = "*/\x0a#include\"injected\""', weight)
+    changed("46_module", OK, r'from "*/\x0a#include.injected", ',
+            lambda p, c: p["graph_module"]["graph"]["nodes"][0]["metadata"].update(
+                nn_module_stack="L__self__,,Net;L__self___a,%s,Net" % include))
+    changed("46_operator", UNSUPPORTED, r'(*/\x0a#include"injected")',
+            lambda p, c: p["graph_module"]["graph"]["nodes"][0].update(target="torch.ops." + include))
+
+
 def write(folder, name, data):
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, name), "wb") as f:
         f.write(data)
 
 
-def main():
+def make():
     archives()
     jsons()
     graphs()
+    quantized()
+    injected()
+
+
+def main():
+    make()
     folder = sys.argv[-1]
     listing = ""
     for name, code, message, data in CASES:

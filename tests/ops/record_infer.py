@@ -332,11 +332,25 @@ def corners():
         record(aten.conv2d.padding, T(2, 4, 9, 5), T(6, 4, 2, 3), None, [1], padding, [dilation], 1)
 
 
+def copies():
+    I = lambda *dim: T(*dim, d="i64")
+    calls = [(T(4, 5), 0, I(2), T(2, 5)), (T(4, 5), 0, I(2), T(3, 5)), (T(4, 5), 0, I(2), T(2, 4)),
+             (T(4, 5), 0, I(2, 2), T(2, 5)), (T(4, 5), 0, T(2), T(2, 5)), (T(4, 5), 0, I(), T(1, 5)),
+             (T(4, 5), 0, I(2), T(2, 5, d="f16")), (T(4, 5), 0, I(2), T(2)), (T(), 0, I(1), T()),
+             (T(), 1, I(1), T()), (T(4, 5), 0, I(1), T()), (T(4), 0, I(1), T()), (T(4), 0, I(2), T()),
+             (T(4, d="i8"), -1, I(0), T(0, d="i8"))]
+    calls += [(T(4, 5), axis, I(2), T(4, 2)) for axis in [-3, -2, -1, 1, 2, 2**63 - 1, -2**63]]
+    for call in calls:
+        record(aten.index_copy.default, *call)
+        record(aten.index_copy_.default, *call)
+
+
 promotion()
 shapes()
 networks()
 transformers()
 corners()
+copies()
 print(f"; infer.etir -- types of results, recorded by record_infer.py from torch {torch.__version__}.")
 good.print("accepted")
 bad.print("refused")

@@ -1,6 +1,7 @@
 /* test_infer.c -- infer rules against what torch recorded (tests/ops/infer.etir), symbolic sizes
  * against plain ones, and messages. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "ir/ir.h"
@@ -234,6 +235,76 @@ Test(infer, an_int_is_what_its_node_says)
 #define ATTEND(mask, gqa)                                                          \
     "%y = aten.scaled_dot_product_attention.default(%q, %k, %v, " mask ", 0.0, false, " \
     "scale=none, enable_gqa=" gqa ") : f32[6,%n,4] return %y"
+
+/* -- scales and zero points ------------------------------------------------------------ */
+
+#define PER_TENSOR(scale, zero, dtype, lo, hi)                                             \
+    "%y = quantized_decomposed.quantize_per_tensor.default(%x, " scale ", " zero ", " lo ", " \
+    hi ", " dtype ") : " dtype "[%n,4] return %y"
+
+Test(infer, scales_are_positive_and_zero_points_are_integers_of_the_dtype)
+{
+    bool ok;
+    expect_refusal(PER_TENSOR("0.0", "0", "i8", "-128", "127"),
+                   "node 'y' (quantized_decomposed.quantize_per_tensor.default): scale has the "
+                   "value 0, expected one above 0 and finite");
+    expect_refusal(PER_TENSOR("-0.5", "0", "i8", "-128", "127"), "scale has the value -0.5");
+    expect_refusal(PER_TENSOR("inf", "0", "i8", "-128", "127"), "scale has the value inf");
+    expect_refusal(PER_TENSOR("nan", "0", "i8", "-128", "127"), "scale has the value nan");
+    expect_refusal(PER_TENSOR("0.5", "128", "i8", "-128", "127"),
+                   "zero_point has the value 128, which no i8 holds");
+    expect_refusal(PER_TENSOR("0.5", "-1", "u8", "0", "255"), "the value -1, which no u8 holds");
+    expect_refusal(PER_TENSOR("0.5", "9223372036854775807", "i32", "-2147483648", "2147483647"),
+                   "which no i32 holds");
+    free(infer_message(PER_TENSOR("1e-45", "255", "u8", "0", "127"), &ok));
+    cr_expect(ok);
+}
+
+/* What is said of three channels whose scales and zero points lie at odd places of a file. */
+static char *channels_message(const float scale[3], const int64_t zero[3], bool *ok)
+{
+    static const char text[] =
+        "program \"m\" stage core const %s = \"s\" : f32[3] in \"-\"+2 "
+        "const %z = \"z\" : i64[3] in \"-\"+15 method @f(%x: u8[2,3]) { %y = "
+        "quantized_decomposed.dequantize_per_channel.default(%x, %s, %z, 1, 0, 255, u8, "
+        "out_dtype=none) : f32[2,3] return %y }";
+    char *said = NULL;
+    uint8_t bytes[48] = {0};
+    size_t len = 0;
+    Diag d = {.out = open_memstream(&said, &len)};
+    Arena *a = arena_new();
+    Program *p = parse(a, text, &d);
+    memcpy(bytes + 2, scale, 12);
+    memcpy(bytes + 15, zero, 24);
+    *ok = program_read_data(p, bytes, sizeof bytes, &d) && graph_infer(p->method[0], &d);
+    fclose(d.out);
+    arena_free(a);
+    return said;
+}
+
+Test(infer, scales_of_channels_are_looked_at_where_they_are_known)
+{
+    static const struct {
+        float scale[3];
+        int64_t zero[3];
+        const char *said; /* NULL: nothing */
+    } row[] = {{{0.5f, 1e-45f, 3e38f}, {0, 128, 255}, NULL},
+               {{0.5f, 0, 1}, {0}, "scales has the value 0"},
+               {{1, 1, -1}, {0}, "scales has the value -1"},
+               {{1, INFINITY, 1}, {0}, "scales has the value inf"},
+               {{NAN, 1, 1}, {0}, "scales has the value nan"},
+               {{1, 1, 1}, {0, 0, 256}, "zero_points has the value 256, which no u8 holds"},
+               {{1, 1, 1}, {0, -1, 0}, "zero_points has the value -1, which no u8 holds"}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        bool ok;
+        char *said = channels_message(row[i].scale, row[i].zero, &ok);
+        cr_expect_eq(ok, !row[i].said, "row %zu: %s", i, said);
+        cr_expect(!row[i].said || strstr(said, row[i].said), "row %zu: %s", i, said);
+        free(said);
+    }
+}
+
+/* -- more messages --------------------------------------------------------------------- */
 
 Test(infer, attention_wants_masks_and_heads_that_fit)
 {

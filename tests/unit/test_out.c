@@ -158,9 +158,8 @@ Test(out, a_signal_leaves_nothing_behind)
     }
 }
 
-static OutFile one_piece(const char *text)
+static OutFile one_piece(const char *text, OutPiece *piece)
 {
-    OutPiece *piece = malloc(sizeof *piece); /* dies with the test */
     *piece = (OutPiece){text, (int64_t)strlen(text), 0};
     return (OutFile){piece, 1};
 }
@@ -168,7 +167,8 @@ static OutFile one_piece(const char *text)
 static bool write_text(const char *text, const char *path)
 {
     Diag d = {.out = stderr};
-    OutFile f = one_piece(text);
+    OutPiece piece;
+    OutFile f = one_piece(text, &piece);
     return out_write(&f, path, &d);
 }
 
@@ -373,7 +373,8 @@ static const char *name_file(Arena *a, int i, bool by_the_other)
 static bool write_all(const char *who, bool is_jumbled)
 {
     Diag d = {.out = stderr};
-    OutFile f = one_piece(who);
+    OutPiece piece;
+    OutFile f = one_piece(who, &piece);
     OutBatch b = {.arena = arena_new()};
     bool ok = true;
     for (int i = 0; i < N_FILES && ok; i++) {
@@ -482,7 +483,8 @@ Test(out, many_files_at_once)
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &r), 0);
     for (kind = ALL; kind <= NO_UNNAMED; kind++) {
         Diag d = {.out = stderr};
-        OutFile f = one_piece("x");
+        OutPiece piece;
+        OutFile f = one_piece("x", &piece);
         OutBatch b = {.arena = arena_new()};
         for (int i = 0; i < N; i++)
             cr_assert(out_add(&b, &f, arena_printf(b.arena, "f%d", i), &d));

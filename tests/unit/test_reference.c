@@ -28,9 +28,26 @@ static int64_t between(int64_t lo, int64_t hi)
     return lo + (int64_t)(next() % (uint32_t)(hi - lo + 1));
 }
 
+static float *drawn[1024];
+static int n_drawn;
+
+static void free_drawn(void)
+{
+    while (n_drawn > 0) {
+        n_drawn--;
+        free(drawn[n_drawn]);
+    }
+}
+
+TestSuite(reference, .fini = free_drawn);
+
+/* They live as long as the test. */
 static float *random_floats(int64_t n)
 {
     float *p = malloc((size_t)(n + 1) * sizeof *p);
+    cr_assert(p && (n_drawn < 1024));
+    drawn[n_drawn] = p;
+    n_drawn++;
     for (int64_t i = 0; i < n; i++) {
         p[i] = (float)((int32_t)next()) * 0x1p-31f;
     }
@@ -123,7 +140,7 @@ static void check(EtcKernel *kernel, Args *a, int out, const double *want, int64
     static float first[MAX_NUMEL];
     void *scratch = aligned_alloc(64, ETC_SCRATCH_BYTES);
     for (int t = 0; etc_cores_at(t) != NULL; t++) {
-        const EtcCall c = {a->arg, a->n, scratch, etc_cores_at(t)};
+        const EtcCall c = {a->arg, a->n, scratch, etc_cores_at(t), NULL};
         const float *y = a->tensor[out].data;
         cr_assert_eq(kernel(&c), ETC_OK);
         cr_assert_eq(etc_numel(&a->tensor[out]), n);
@@ -526,7 +543,5 @@ Test(reference, fused_clamps)
         cores->matmul(x, w, NULL, fused, &m, work);
         check_clamp(y, fused, 11 * 37, -0.25f, 0.25f, cores);
     }
-    free(x);
-    free(w);
     free(work);
 }

@@ -169,7 +169,7 @@ ParameterizedTestParameters(runtime, official)
 {
     static const Name names[] = {
         {"good_prim.pte", false}, {"good_state.pte", false}, {"good_fixed_inputs.pte", false},
-        {"good_in_place.pte", false},
+        {"good_in_place.pte", false}, {"good_callers_input.pte", false},
         {"mini_add.pte", false},  {"off_add.pte", false},    {"off_cnn.pte", false},
         {"off_cond.pte", true},   {"off_dyn.pte", true},     {"off_idx.pte", true},
         {"off_map.pte", false},   {"off_mut.pte", false},    {"off_mutinit.pte", false},
@@ -265,6 +265,13 @@ Test(runtime, hostile_files)
         {"bad_unknown_operator", ETC_UNSUPPORTED, "operator that this build lacks"},
         {"bad_two_methods_of_one_name", ETC_BAD_FILE, "two methods of one name"},
         {"bad_no_method", ETC_BAD_FILE, "no method"},
+        {"bad_many_methods", ETC_BAD_FILE, "more than 1024"},
+        {"bad_method_without_name", ETC_BAD_FILE, "method without a name"},
+        {"bad_version", ETC_UNSUPPORTED, "version of the schema"},
+        {"bad_value_without_table", ETC_BAD_FILE, "union without its value"},
+        {"bad_delegate_not_listed", ETC_BAD_FILE, "delegate that is not listed"},
+        {"bad_free_of_no_value", ETC_BAD_FILE, "free of no tensor"},
+        {"bad_free_of_a_number", ETC_BAD_FILE, "free of no tensor"},
         {"mini_linear_xnn", ETC_UNSUPPORTED, "delegate"},
         {"mini_linear_xnn_named", ETC_UNSUPPORTED, "delegate"},
     };
@@ -570,6 +577,43 @@ Test(flat, number_of_tables)
     cr_expect(strstr(verify_shared(1000), "1,000,000 tables"), "%s", verify_shared(1000));
 }
 
+/* -- limits ---------------------------------------------------------------------------------- */
+
+/* A product of [2, 3] and [3, 5] is an instruction, 31 elements and 30 multiply-adds; the jump back
+ * is an instruction. */
+Test(runtime, work_is_counted)
+{
+    static const struct {
+        int64_t work;
+        const char *name; /* of the operator that asks for more; NULL: an instruction does */
+        int64_t index;
+    } list[] = {{1, "aten::mm", 0},     {61, "aten::mm", 0},       {62, NULL, 1},
+                {63, NULL, 0},          {64, "aten::mm", 0},       {124, "aten::mm", 0},
+                {63 * 100, NULL, 0},    {63 * 100 + 62, NULL, 1}};
+    Loaded l;
+    cr_assert_eq(start_file(&l, "limit_work.pte"), ETC_OK);
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        etc_method_limit(l.method, list[i].work);
+        l.e = (EtcError){.index = -1};
+        cr_expect_eq(etc_method_run(l.method, &l.e), ETC_TOO_MUCH);
+        cr_expect(strstr(l.e.what, "element operations"), "%s", l.e.what);
+        cr_expect(list[i].name ? l.e.name && !strcmp(l.e.name, list[i].name) : !l.e.name,
+                  "%d: %s", (int)list[i].work, l.e.name);
+        cr_expect_eq(l.e.index, list[i].index, "%d: %d", (int)list[i].work, (int)l.e.index);
+    }
+    loaded_stop(&l);
+    cr_assert_eq(start_file(&l, "good_in_place.pte"), ETC_OK);
+    cr_assert_eq(loaded_run_on_zeros(&l), ETC_OK);
+    etc_method_limit(l.method, 7 + 12 + 18 + 12 + 12 + 12 + 12 + 12);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_OK, "%s", l.e.what);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_OK, "each run anew: %s", l.e.what);
+    etc_method_limit(l.method, 7 + 12 + 18 + 12 + 12 + 12 + 12 + 12 - 1);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_TOO_MUCH);
+    etc_method_limit(l.method, 0);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_OK);
+    loaded_stop(&l);
+}
+
 /* -- calls of the API ------------------------------------------------------------------------ */
 
 Test(runtime, memory_must_be_aligned)
@@ -689,6 +733,34 @@ Test(runtime, inputs_may_lie_at_odd_addresses_or_in_the_output)
         cr_expect_eq(etc_method_set_input(l.method, 0, &again, &l.e), ETC_OK);
         cr_expect_eq(etc_method_run(l.method, &l.e), ETC_OK);
     }
+    loaded_stop(&l);
+}
+
+/* What is not planned is the caller's: it must be there and aligned, and no result may lie on it. */
+Test(runtime, inputs_without_a_place_are_read_where_they_lie)
+{
+    Loaded l;
+    _Alignas(16) float data[5] = {1, 2, 3, 4, 5};
+    int32_t dim[2] = {2, 2};
+    cr_assert_eq(start_file(&l, "good_callers_input.pte"), ETC_OK, "%s", l.e.what);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_BAD_FILE, "none was given");
+    cr_expect(strstr(l.e.what, "without memory"), "%s", l.e.what);
+    EtcTensor ok = {.data = data, .dtype = ETC_F32, .rank = 2, .dim = dim, .capacity = 16}, t = ok;
+    give(&l, t, NULL);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_OK, "%s", l.e.what);
+    cr_expect_eq(data[0], 1.0f);
+    t.data = (uint8_t *)data + 2;
+    give(&l, t, "misaligned");
+    t = ok, t.data = NULL;
+    give(&l, t, "less data");
+    const EtcTensor *y = etc_method_output(l.method, 0)->as.tensor;
+    t = ok, t.data = y->data;
+    give(&l, t, NULL);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_OK, "exp may write over what it reads");
+    t.data = (uint8_t *)y->data + 4, t.dim = (int32_t[]){1, 2}, t.capacity = 8;
+    give(&l, t, NULL);
+    cr_expect_eq(etc_method_run(l.method, &l.e), ETC_BAD_FILE);
+    cr_expect(strstr(l.e.what, "lies over an argument"), "%s", l.e.what);
     loaded_stop(&l);
 }
 

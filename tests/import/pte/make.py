@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """make.py -- writes the hand-built .pte files of this folder; needs the package `flatbuffers`.
 
-good_*.pte run; bad_*.pte are refused, by open, init or run, as tests/unit/test_runtime.c says.
+good_*.pte run; bad_*.pte are refused, by open, init or run, as tests/unit/test_runtime.c says;
+limit_*.pte ask for more than a host may want to give.
 Slots are those of program.fbs.  off_*.pte and mini_*.pte are from other writers and stay as they
 are.
 """
@@ -130,13 +131,13 @@ class Pte:
         chains = self.offsets([self.table(4, (2, "o", instrs))])
         values, ops, delegates = self.offsets(self.values), self.offsets(self.ops), self.offsets([])
         pools, empty = self.vec("q", [0, self.arena]), self.b.CreateString("")
-        name = self.b.CreateString(name)
+        name = self.b.CreateString(name) if name else 0
         meta = self.table(2, (0, "o", empty), (1, "o", empty))
         return self.table(10, (0, "o", name), (1, "o", meta), (2, "o", values), (3, "o", inp),
                           (4, "o", out), (5, "o", chains), (6, "o", ops), (7, "o", delegates),
                           (8, "o", pools))
 
-    def finish(self, inputs, outputs, names=("forward",)):
+    def finish(self, inputs, outputs, names=("forward",), version=0):
         segments, area = [], b""
         for parts in (self.consts, self.initial):
             data, offsets = b"", []
@@ -152,7 +153,8 @@ class Pte:
         subs = [self.table(2, (0, "I", i), (1, "o", self.vec("Q", s[2])))
                 for i, s in enumerate(segments)]
         mutable = self.offsets(subs[1:]) if len(self.initial) > 1 else 0
-        root = self.table(8, (1, "o", plans), (4, "o", rows), (5, "o", subs[0]), (6, "o", mutable))
+        root = self.table(8, (0, "I", version), (1, "o", plans), (4, "o", rows), (5, "o", subs[0]),
+                          (6, "o", mutable))
         self.b.Finish(root, file_identifier=b"ET12")
         flat = bytes(self.b.Output())
         size = len(flat) + 32
@@ -252,6 +254,29 @@ def good_in_place():
     p.save("good_in_place", [x], [flat, wide])
 
 
+def good_callers_input():
+    """An input that the plan has no place for."""
+    p = Pte()
+    x, y = p.tensor([2, 2], planned=False, dynamic=True), p.tensor([2, 2], dynamic=True)
+    p.kernel("aten::exp", "out", x, y, y)
+    p.save("good_callers_input", [x], [y])
+
+
+def limits():
+    """What asks for more than there is: memory, copies of a result, and time."""
+    p = Pte()
+    x, p.arena = p.tensor([4]), 1 << 50
+    p.save("limit_pool", [], [x])
+    p = Pte()
+    x = p.tensor([1 << 18], at=0)
+    p.save("limit_outputs", [], [x] * 400)
+    p = Pte()
+    a, b, y = (p.tensor([2, 3]), p.tensor([3, 5]), p.tensor([2, 5]))
+    p.kernel("aten::mm", "out", a, b, y, y)
+    p.jump_false(p.bool(False), 0)
+    p.save("limit_work", [], [y])
+
+
 def bad(name):
     def wrap(f):
         p = Pte()
@@ -266,6 +291,8 @@ def main():
     good_state()
     good_fixed_inputs()
     good_in_place()
+    good_callers_input()
+    limits()
 
     @bad("const_out")
     def _(p):
@@ -438,6 +465,25 @@ def main():
         p.kernel("aten::no_such_operator", "out", p.int(1))
         return [], []
 
+    @bad("value_without_table")
+    def _(p):
+        return [], [p.value("Int", 0)]
+
+    @bad("delegate_not_listed")
+    def _(p):
+        p.instr("Delegate", p.table(2, (0, "I", 3), (1, "o", p.vec("i", [p.int(0)]))))
+        return [], []
+
+    @bad("free_of_no_value")
+    def _(p):
+        p.free(9)
+        return [], []
+
+    @bad("free_of_a_number")
+    def _(p):
+        p.free(p.int(9))
+        return [], []
+
     def topk(p, x, values, indices):
         p.kernel("aten::topk", "values", x, p.int(4), p.int(0), p.bool(True), p.bool(True), values, indices)
         return [x], [values, indices]
@@ -515,6 +561,12 @@ def main():
     p.save("bad_two_methods_of_one_name", [], [], names=["f", "f"])
     p = Pte()
     p.save("bad_no_method", [], [], names=[])
+    p = Pte()
+    p.save("bad_many_methods", [], [], names=["m%d" % i for i in range(1025)])
+    p = Pte()
+    p.save("bad_method_without_name", [], [], names=[None])
+    p = Pte()
+    p.save("bad_version", [], [], version=1)
 
 
 if __name__ == "__main__":
