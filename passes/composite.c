@@ -41,8 +41,10 @@ Arg play_refuse(Play *p, const char *why)
 
 Arg of_value(Play *p, Value *v)
 {
-    if (!v)
+    if (!v) {
+        p->failed = true;
         return none;
+    }
     PUSH(p->r->tmp, p->value, p->n_values, v);
     return (Arg){.kind = ARG_VALUE, .slot = p->n_values - 1};
 }
