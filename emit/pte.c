@@ -346,7 +346,8 @@ static int compare(Scope *s, const Node *n, const char *op, int bound)
 {
     Plan *p = s->plan;
     int holds = scratch_once(p, ETC_BOOL, &p->verdict);
-    call3(p, op, argument_value(s, n, 0), argument_value(s, n, bound), holds);
+    int to = argument_value(s, n, bound);
+    call3(p, op, argument_value(s, n, 0), to, holds);
     return push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = holds});
 }
 
@@ -375,8 +376,9 @@ static void check_range(Scope *s, const Node *n)
         p->instr[low].b = p->n_instrs;
     if (high >= 0)
         p->instr[high].b = p->n_instrs;
-    call3(p, "executorch_prim::sym_max.Scalar", argument_value(s, n, 0),
-          literal_text(p, arg_get(n, "what").str), scratch_once(p, ETC_I64, &p->unread));
+    int unread = scratch_once(p, ETC_I64, &p->unread);
+    int text = literal_text(p, arg_get(n, "what").str);
+    call3(p, "executorch_prim::sym_max.Scalar", argument_value(s, n, 0), text, unread);
     p->instr[past].b = p->n_instrs;
 }
 

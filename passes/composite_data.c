@@ -444,7 +444,7 @@ static Arg of_any(Play *p, Fn fn, const Given *g)
 int function_find(const char *name)
 {
     for (int i = 0; i < N_FNS; i++)
-        if (!strcmp(name, fns[i].name))
+        if (name[0] == fns[i].name[0] && !strcmp(name, fns[i].name))
             return i;
     return -1;
 }

@@ -53,7 +53,7 @@ static uint32_t attend(Lower *w, const Heads *h, uint32_t q, uint32_t k, uint32_
     uint32_t scores = product(w, q, k, X_TRANSPOSE);
     if (h->cap != 0) {
         scores = x_unary(w, X_TANH, scores, x_like(w, scores));
-        scores = x_binary(w, X_MULTIPLY, scores, x_number(w, h->cap), x_like(w, scores));
+        scores = x_by_number(w, X_MULTIPLY, scores, h->cap);
     }
     scores = plus(w, plus(w, scores, bias), mask);
     scores = x_unary(w, X_SOFTMAX, scores, x_like(w, scores));
@@ -62,7 +62,7 @@ static uint32_t attend(Lower *w, const Heads *h, uint32_t q, uint32_t k, uint32_
 
 static uint32_t scaled(Lower *w, uint32_t q, double scale)
 {
-    return scale == 1 ? q : x_binary(w, X_MULTIPLY, q, x_number(w, scale), x_like(w, q));
+    return scale == 1 ? q : x_by_number(w, X_MULTIPLY, q, scale);
 }
 
 /* Parts side by side along an axis, up to five at a time. */
@@ -193,8 +193,8 @@ void xnn_lower_sdpa(Lower *w, const Node *n)
             kh = head(w, h.k, i / group, 1);
             vh = head(w, h.v, i / group, 1);
         }
-        part[i] = attend(w, &h, head(w, h.q, i, 1), kh, vh, mask_of(w, h.bias, i, 1),
-                         mask_of(w, h.mask, i, 1));
+        uint32_t its_mask = mask_of(w, h.mask, i, 1), its_bias = mask_of(w, h.bias, i, 1);
+        part[i] = attend(w, &h, head(w, h.q, i, 1), kh, vh, its_bias, its_mask);
     }
     x_define(w, n->out[0], AS_IS, join(w, part, h.heads, 1));
 }

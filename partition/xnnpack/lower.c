@@ -230,6 +230,12 @@ uint32_t x_number(Lower *w, double v)
     return x_numbers(w, "number", data, 1, (const uint32_t[]){1});
 }
 
+uint32_t x_by_number(Lower *w, XKind kind, uint32_t a, double v)
+{
+    uint32_t out = x_like(w, a);
+    return x_binary(w, kind, a, x_number(w, v), out);
+}
+
 uint32_t x_filled(Lower *w, double v, int rank, const uint32_t *dim)
 {
     int64_t n = 1;

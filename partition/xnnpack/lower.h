@@ -59,6 +59,8 @@ uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *dat
                     int rank, const uint32_t *dim);
 uint32_t x_numbers(Lower *w, const char *stem, const float *data, int rank, const uint32_t *dim);
 uint32_t x_number(Lower *w, double v);
+/* a and a number; the result is one of a's sizes */
+uint32_t x_by_number(Lower *w, XKind kind, uint32_t a, double v);
 uint32_t x_filled(Lower *w, double v, int rank, const uint32_t *dim);
 uint32_t x_bytes(Lower *w, const char *stem, const char *fqn, const void *data, EtcDtype t,
                  int n_sizes, const Dim *size, int rank, const uint32_t *dim);

@@ -224,7 +224,8 @@ uint32_t x_repeated(Lower *w, uint32_t in, const XValue *to, const uint32_t *tim
             continue;
         v.dim[i] = to->dim[i];
         dim[i] = times[i];
-        in = x_binary(w, X_MULTIPLY, in, x_filled(w, 1, v.rank, dim), x_sized(w, &v));
+        uint32_t out = x_sized(w, &v);
+        in = x_binary(w, X_MULTIPLY, in, x_filled(w, 1, v.rank, dim), out);
     }
     return in;
 }

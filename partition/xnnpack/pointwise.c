@@ -14,12 +14,12 @@ void xnn_lower_unary(Lower *w, const Node *n)
 
 static uint32_t times(Lower *w, uint32_t x, double by)
 {
-    return x_binary(w, X_MULTIPLY, x, x_number(w, by), x_like(w, x));
+    return x_by_number(w, X_MULTIPLY, x, by);
 }
 
 static uint32_t plus(Lower *w, uint32_t x, double more)
 {
-    return x_binary(w, X_ADD, x, x_number(w, more), x_like(w, x));
+    return x_by_number(w, X_ADD, x, more);
 }
 
 /* x / 2 * (1 + tanh(x (c + 0.044715 c x^2))) with c = sqrt(2 / pi) */
@@ -161,7 +161,7 @@ void xnn_lower_hardsigmoid(Lower *w, const Node *n)
 {
     Layout l = x_layout(w, n);
     uint32_t in = x_use(w, arg_value(n, "self"), l);
-    uint32_t sixth = x_binary(w, X_MULTIPLY, in, x_number(w, 1.0 / 6), x_like(w, in));
+    uint32_t sixth = times(w, in, 1.0 / 6);
     uint32_t out = x_result(w, n->out[0], l);
     x_binary(w, X_ADD, sixth, x_number(w, 0.5), out);
     x_range(x_maker(w, out), 0, 1);

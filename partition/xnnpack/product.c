@@ -187,6 +187,15 @@ bool xnn_takes_layer_norm(const Node *n, Refusal *r)
                   "normalize over the last axis alone, of a fixed size");
 }
 
+/* NULL: none */
+static uint32_t by_parameter(Lower *w, XKind kind, uint32_t x, const Value *parameter)
+{
+    if (!parameter)
+        return x;
+    uint32_t out = x_like(w, x);
+    return x_binary(w, kind, x, x_use(w, parameter, AS_IS), out);
+}
+
 /* (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight + bias, row by row */
 void xnn_lower_layer_norm(Lower *w, const Node *n)
 {
@@ -195,13 +204,11 @@ void xnn_lower_layer_norm(Lower *w, const Node *n)
     arg_number(n, "eps", &eps);
     uint32_t x = x_binary(w, X_SUBTRACT, in, mean, x_like(w, in));
     uint32_t var = row_sums(w, x_unary(w, X_SQUARE, x, x_like(w, in)), 1 / count);
-    var = x_binary(w, X_ADD, var, x_number(w, eps), x_like(w, var));
+    var = x_by_number(w, X_ADD, var, eps);
     uint32_t y = x_unary(w, X_RSQRT, var, x_like(w, var));
     y = x_binary(w, X_MULTIPLY, x, y, x_like(w, in));
-    if (arg_value(n, "weight"))
-        y = x_binary(w, X_MULTIPLY, y, x_use(w, arg_value(n, "weight"), AS_IS), x_like(w, in));
-    if (arg_value(n, "bias"))
-        y = x_binary(w, X_ADD, y, x_use(w, arg_value(n, "bias"), AS_IS), x_like(w, in));
+    y = by_parameter(w, X_MULTIPLY, y, arg_value(n, "weight"));
+    y = by_parameter(w, X_ADD, y, arg_value(n, "bias"));
     x_define(w, n->out[0], AS_IS, y);
 }
 

@@ -240,10 +240,16 @@ static void check_conv(int64_t ic_group, int64_t oc_group, int64_t groups, int i
 Test(reference, convolution)
 {
     for (int round = 0; round < ROUNDS; round++) {
-        check_conv(between(1, 30), between(1, 20), 1, 0);
-        check_conv(between(1, 4), between(1, 5), between(2, 4), 0);
-        check_conv(1, between(1, 4), between(1, 9), 0);
-        check_conv(between(1, 6), between(1, 5), between(1, 2), 1);
+        int64_t oc = between(1, 20);
+        check_conv(between(1, 30), oc, 1, 0);
+        int64_t groups = between(2, 4);
+        oc = between(1, 5);
+        check_conv(between(1, 4), oc, groups, 0);
+        groups = between(1, 9);
+        check_conv(1, between(1, 4), groups, 0);
+        groups = between(1, 2);
+        oc = between(1, 5);
+        check_conv(between(1, 6), oc, groups, 1);
     }
 }
 
