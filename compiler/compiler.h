@@ -39,7 +39,7 @@ typedef struct Options {
     const char *model;  /* "-" is standard input */
     const char *output; /* -o; "-" is standard output */
     const char *weights_dir, *weights, *data, *dump_ir, *dump_data;
-    const char *backend, *delegate, *target, *math, *weights_as, *target_runtime,
+    const char *backend, *delegate, *target, *weights_as, *target_runtime,
         *require_delegated;
     const char *recipe, *calibrate, *statistics; /* the last is written by quantize, else read */
     const char *objective;

@@ -130,7 +130,6 @@ static const Flag flag_row[] = {
     {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS, is_version, "VERSION",
      "refuse operators that this ExecuTorch lacks"},
     {"target", 0, FLAG_TEXT, AT(target), EMIT_C, is_choice, "generic", "the CPU to write C for"},
-    {"math", 0, FLAG_TEXT, AT(math), EMIT_C, is_choice, "strict", "the same bits on every CPU"},
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
      "how weights are stored"},
     {"main", 0, FLAG_BOOL, AT(main), EMIT_C, any, NULL, "also write OUT_main.c, a program"},

@@ -541,6 +541,15 @@ static bool fits(const Node *n, const char *what, int i, Type a, Type b, Diag *d
                       type_text(p, a), type_text(p, b));
 }
 
+/* What a nested graph takes and gives lies where its operands and results do, so bounds are equal,
+ * too: a guard alone does not make them so. */
+static bool bounds_fit(const Node *n, const char *what, int i, Type inside, Type outside, Diag *d)
+{
+    return type_bytes(inside) == type_bytes(outside) ||
+           diag_unsupported(d, n->loc, "%s %d of a nested graph has other bounds than outside",
+                            what, i);
+}
+
 static bool signature_fits(const Node *n, const Graph *g, int operands, Diag *d)
 {
     bool ok = true;
@@ -550,10 +559,13 @@ static bool signature_fits(const Node *n, const Graph *g, int operands, Diag *d)
                           g->n_out, arg_count(n, operands), n->n_out);
     for (int i = 0; i < g->n_in; i++) {
         const Value *v = arg_list_value(n, operands, i);
-        ok = (!v || fits(n, "input", i, g->in[i]->type, v->type, d)) && ok;
+        ok = (!v || (fits(n, "input", i, g->in[i]->type, v->type, d) &&
+                     bounds_fit(n, "input", i, g->in[i]->type, v->type, d))) &&
+             ok;
     }
     for (int i = 0; i < g->n_out; i++)
-        ok = fits(n, "output", i, g->out[i]->type, n->out[i]->type, d) && ok;
+        ok = fits(n, "output", i, g->out[i]->type, n->out[i]->type, d) &&
+             bounds_fit(n, "output", i, g->out[i]->type, n->out[i]->type, d) && ok;
     return ok;
 }
 

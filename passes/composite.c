@@ -29,6 +29,17 @@ Arg play_wrong(Play *p, const char *what)
     return none;
 }
 
+/* Types of some operators are the file's word, and their operands were held against nothing. */
+Arg play_misfit(Play *p, const char *what)
+{
+    if (!op_is_given(p->n->op))
+        return play_wrong(p, what);
+    if (!p->failed)
+        diag_error(p->r->d, p->n->loc, "its operands do not fit: its rule %s", what);
+    p->failed = true;
+    return none;
+}
+
 Arg play_refuse(Play *p, const char *why)
 {
     if (!p->failed)
@@ -41,8 +52,10 @@ Arg play_refuse(Play *p, const char *why)
 
 Arg of_value(Play *p, Value *v)
 {
-    if (!v)
+    if (!v) {
+        p->failed = true;
         return none;
+    }
     PUSH(p->r->tmp, p->value, p->n_values, v);
     return (Arg){.kind = ARG_VALUE, .slot = p->n_values - 1};
 }
@@ -82,7 +95,7 @@ Dim dim_of(Play *p, Arg a)
     if (a.kind == ARG_VALUE)
         play_refuse(p, "one of its integers is computed when the model runs");
     else
-        play_wrong(p, "takes for an integer what is none");
+        play_misfit(p, "takes for an integer what is none");
     return DIM(0);
 }
 
@@ -101,7 +114,7 @@ static bool truth_of(Play *p, Arg a)
     if (a.kind == ARG_VALUE)
         play_refuse(p, "one of its flags is computed when the model runs");
     else
-        play_wrong(p, "takes for a condition what is none");
+        play_misfit(p, "takes for a condition what is none");
     return false;
 }
 

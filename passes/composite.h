@@ -88,15 +88,16 @@ typedef struct Given {
 } Given;
 
 /* What is computed is an argument; the slot of an ARG_VALUE is one of p->value. */
-Arg of_value(Play *p, Value *v);     /* NULL: none */
+Arg of_value(Play *p, Value *v);     /* NULL: it could not be built, as was reported */
 Value *tensor(const Play *p, Arg a); /* NULL: it is none */
 Arg of_float(double f);
 Arg of_dim(Dim d);
 Arg of_bool(bool b);
 Arg list_new(const Play *p, int n, Arg **item);
 
-Arg play_wrong(Play *p, const char *what); /* a fault of the rule */
-Arg play_refuse(Play *p, const char *why); /* of what the model asks */
+Arg play_wrong(Play *p, const char *what);  /* a fault of the rule */
+Arg play_misfit(Play *p, const char *what); /* of the rule, or of operands that none checked */
+Arg play_refuse(Play *p, const char *why);  /* of what the model asks */
 Arg play_node(Play *p, OpId op, const Given *g); /* its first result; all are in p->result */
 
 Dim dim_of(Play *p, Arg a);

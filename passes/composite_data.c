@@ -82,7 +82,7 @@ static Arg of_tensors(Play *p, const Sign *s, Arg a, Arg b)
     bool is_two = a.kind == b.kind;
     OpId op = is_two ? s->tensors : a.kind == ARG_VALUE ? s->number : s->reversed;
     if (op == OP_NONE)
-        return play_wrong(p, arena_printf(p->r->tmp, "has no '%s' of such operands", s->text));
+        return play_misfit(p, arena_printf(p->r->tmp, "has no '%s' of such operands", s->text));
     return !is_two && b.kind == ARG_VALUE ? two(p, op, b, a) : two(p, op, a, b);
 }
 
@@ -106,7 +106,7 @@ static Arg of_floats(Play *p, const char *sign, double a, double b)
     case '>':
         return of_bool(sign[1] ? a >= b : a > b);
     default:
-        return play_wrong(p, "has no such operation of floats");
+        return play_misfit(p, "has no such operation of floats");
     }
 }
 
@@ -181,7 +181,7 @@ Arg play_sign(Play *p, int i, Arg a, Arg b)
         return of_floats(p, s->text, float_of(p, a), float_of(p, b));
     if (*s->text == '=' || *s->text == '!')
         return of_bool(same(&a, &b) == (*s->text == '='));
-    return play_wrong(p, arena_printf(p->r->tmp, "has no '%s' of such operands", s->text));
+    return play_misfit(p, arena_printf(p->r->tmp, "has no '%s' of such operands", s->text));
 }
 
 /* -- functions of what is known ---------------------------------------------------------------- */
@@ -245,7 +245,7 @@ static const struct {
 static EtcDtype dtype_of(Play *p, Arg a)
 {
     if (a.kind != ARG_DTYPE)
-        play_wrong(p, "takes for a dtype what is none");
+        play_misfit(p, "takes for a dtype what is none");
     return a.kind == ARG_DTYPE ? a.dtype : ETC_F32;
 }
 
@@ -288,7 +288,7 @@ static Value *wanted(Play *p, Arg a)
 {
     Value *v = tensor(p, a);
     if (!v)
-        play_wrong(p, "takes for a tensor what is none");
+        play_misfit(p, "takes for a tensor what is none");
     return v;
 }
 
@@ -318,7 +318,7 @@ static Arg permuted(Play *p, Arg x, Arg axes)
     Value *v = wanted(p, x);
     bool stays = true;
     if (p->failed || axes.kind != ARG_LIST || axes.list.n != v->type.rank)
-        return play_wrong(p, "permutes other axes than there are");
+        return play_misfit(p, "permutes other axes than there are");
     for (int i = 0; i < axes.list.n; i++) {
         axis[i] = wrapped(p, axes.list.item[i], v->type.rank);
         stays = stays && axis[i] == i;
@@ -334,7 +334,7 @@ static Arg tensor_of(Play *p, Arg list, Arg dtype)
     Program *q = p->r->g->program;
     EtcDtype t = dtype_of(p, dtype);
     if (p->failed || list.kind != ARG_LIST || (t != ETC_F32 && t != ETC_F64 && t != ETC_I64))
-        return play_wrong(p, "makes no such constant");
+        return play_misfit(p, "makes no such constant");
     Dim n = DIM(list.list.n);
     Type type = type_tensor(q, t, 1, &n);
     uint8_t *data = arena_bytes(q->arena, (size_t)type_bytes(type) + 1);
@@ -422,7 +422,7 @@ static Arg of_any(Play *p, Fn fn, const Given *g)
     case FN_IS_NUMBER:
         return of_bool(is_number(a));
     case FN_LEN:
-        return a.kind == ARG_LIST ? of_dim(DIM(a.list.n)) : play_wrong(p, "has no such length");
+        return a.kind == ARG_LIST ? of_dim(DIM(a.list.n)) : play_misfit(p, "has no such length");
     case FN_WRAP:
         d = dim_of(p, g->v[1]);
         return of_dim(DIM(wrapped(p, a, d.value > 0 ? (int)d.value : 1)));
@@ -444,7 +444,7 @@ static Arg of_any(Play *p, Fn fn, const Given *g)
 int function_find(const char *name)
 {
     for (int i = 0; i < N_FNS; i++)
-        if (!strcmp(name, fns[i].name))
+        if (name[0] == fns[i].name[0] && !strcmp(name, fns[i].name))
             return i;
     return -1;
 }
@@ -486,7 +486,7 @@ Arg play_negate(Play *p, Arg a)
 Arg play_index(Play *p, Arg list, Arg at)
 {
     if (list.kind != ARG_LIST)
-        return play_wrong(p, "takes for a list what is none");
+        return play_misfit(p, "takes for a list what is none");
     int i = wrapped(p, at, list.list.n);
     return p->failed ? none : list.list.item[i];
 }
@@ -501,7 +501,7 @@ static int64_t bound_of(Play *p, Arg a, int n)
 Arg play_part(Play *p, Arg list, Arg from, Arg to)
 {
     if (list.kind != ARG_LIST)
-        return play_wrong(p, "takes for a list what is none");
+        return play_misfit(p, "takes for a list what is none");
     int64_t lo = bound_of(p, from, list.list.n);
     int64_t hi = to.kind == ARG_NONE ? list.list.n : bound_of(p, to, list.list.n);
     list.list.n = hi > lo ? (int)(hi - lo) : 0;

@@ -58,8 +58,10 @@ static Form *fail(Reader *r, const char *what)
 static bool take(Reader *r, const char *what)
 {
     skip_blank(r);
+    if (*r->at != *what || r->wrong)
+        return false;
     size_t n = strlen(what);
-    if (r->wrong || strncmp(r->at, what, n) != 0)
+    if (strncmp(r->at, what, n) != 0)
         return false;
     if (is_letter(*what) ? is_letter(r->at[n]) || r->at[n] == '.' : *what == '=' && r->at[1] == '=')
         return false;
@@ -84,11 +86,19 @@ static const char *name(Reader *r)
     return s;
 }
 
-static int local(Reader *r, const char *s)
+static int find_local(const Reader *r, const char *s)
 {
     for (int i = 0; i < r->n_locals; i++)
-        if (!strcmp(r->local[i], s))
+        if (r->local[i][0] == s[0] && !strcmp(r->local[i], s))
             return i;
+    return -1;
+}
+
+static int local(Reader *r, const char *s)
+{
+    int known = find_local(r, s);
+    if (known >= 0)
+        return known;
     if (r->n_locals == MOST_LOCALS)
         fail(r, "has too many names");
     else
@@ -183,6 +193,9 @@ static bool dtype_named(const char *s, EtcDtype *t)
 static Form *named(Reader *r, const char *s)
 {
     EtcDtype t;
+    int known = find_local(r, s);
+    if (known >= 0)
+        return form(r, FORM_NAME, known);
     if (!strcmp(s, "true") || !strcmp(s, "false"))
         return literal(r, of_bool(*s == 't'));
     if (!strcmp(s, "none"))
@@ -197,12 +210,18 @@ static Form *named(Reader *r, const char *s)
 }
 
 /* "sum.dim_IntList" is aten's; without an overload it is the default one. */
-static OpId op_named(Reader *r, const char *s)
+static OpId op_named(const char *s)
 {
     size_t n = strcspn(s, ".");
     if (is_word(s, n, "etc") || is_word(s, n, "quantized_decomposed"))
         return op_find(s);
-    return op_find(arena_printf(r->a, s[n] ? "aten.%s" : "aten.%s.default", s));
+    char target[96];
+    const char *overload = s[n] ? "" : ".default";
+    if (strlen(s) + sizeof "aten..default" > sizeof target)
+        return OP_NONE;
+    strcpy(target, "aten.");
+    strcat(target, s);
+    return op_find(strcat(target, overload));
 }
 
 static void argument(Reader *r, Form *f)
@@ -223,7 +242,7 @@ static Form *call(Reader *r, const char *s)
     f->name = s;
     f->rule = rule_find(s);
     f->function = f->rule < 0 ? function_find(s) : -1;
-    f->op = f->rule < 0 ? op_named(r, s) : OP_NONE;
+    f->op = f->rule < 0 ? op_named(s) : OP_NONE;
     if (f->rule < 0 && f->function < 0 && f->op == OP_NONE)
         fail(r, arena_printf(r->a, "calls %s, which there is not", s));
     while (!r->wrong && !take(r, ")")) {

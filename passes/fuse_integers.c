@@ -133,8 +133,7 @@ static bool channels_are(const Node *n, int axis)
     if (n->op == OP_DEQUANTIZE_PER_TENSOR)
         return true;
     int rank = arg_value(n, "input")->type.rank;
-    return n->op == OP_DEQUANTIZE_PER_CHANNEL && arg_int(n, "axis", &have) &&
-           (have < 0 ? have + rank : have) == axis;
+    return arg_int(n, "axis", &have) && (have < 0 ? have + rank : have) == axis;
 }
 
 /* What a product reads as its weight, [channels, ...] or where `by_columns` [k, channels]. */
@@ -142,7 +141,9 @@ static bool read_weight(const Fuse *f, const Value *v, bool by_columns, Weight *
 {
     bool turned = by_columns && v && v->def && is_transpose(v->def);
     const Node *n = !v ? NULL : turned ? arg_value(v->def, "self")->def : v->def;
-    if (!n || n->out[0]->type.dtype != ETC_F32 || n->n_in < 1)
+    bool has_scales =
+        n && (n->op == OP_DEQUANTIZE_PER_TENSOR || n->op == OP_DEQUANTIZE_PER_CHANNEL);
+    if (!has_scales || n->out[0]->type.dtype != ETC_F32)
         return false;
     *w = (Weight){.v = arg_value(n, "input"), .is_transposed = by_columns && !turned};
     int axis = w->is_transposed ? 1 : 0;

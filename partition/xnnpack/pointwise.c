@@ -213,6 +213,16 @@ void x_limits(const Node *n, double *min, double *max)
     }
 }
 
+/* The runtime refuses the others. */
+bool xnn_takes_clamp(const Node *n, Refusal *r)
+{
+    double min, max;
+    x_limits(n, &min, &max);
+    float lo = (float)min, hi = (float)max;
+    return (lo <= hi && lo < INFINITY && hi > -INFINITY) ||
+           xnn_no(r, "no finite number is between its limits", "use a constant instead");
+}
+
 /* The node before may clamp by itself where nobody else reads its result. */
 static XNode *clamps_itself(Lower *w, const Node *n, uint32_t in)
 {

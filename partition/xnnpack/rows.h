@@ -31,8 +31,8 @@ XLower xnn_lower_view, xnn_lower_clone, xnn_lower_permute, xnn_lower_cat, xnn_lo
     xnn_lower_select, xnn_lower_pad, xnn_lower_roll, xnn_lower_expand;
 
 /* pointwise.c */
-XTakes xnn_takes_elu, xnn_takes_alpha_one, xnn_takes_number, xnn_takes_number_alpha_one,
-    xnn_takes_power;
+XTakes xnn_takes_clamp, xnn_takes_elu, xnn_takes_alpha_one, xnn_takes_number,
+    xnn_takes_number_alpha_one, xnn_takes_power;
 XLower xnn_lower_unary, xnn_lower_gelu, xnn_lower_elu, xnn_lower_binary, xnn_lower_scalar,
     xnn_lower_reversed, xnn_lower_power, xnn_lower_silu, xnn_lower_hardsigmoid,
     xnn_lower_leaky_relu, xnn_lower_clamp;

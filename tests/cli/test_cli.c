@@ -99,7 +99,7 @@ static const struct {
     {"emit-c m.pt2 -o -", "-o wants a name that ends in .c"},
     {"emit-c m.pt2 -o .c", "-o wants a name that ends in .c"},
     {"emit-c m.pt2 -o x.c --target generc", "did you mean 'generic'?"},
-    {"emit-c m.pt2 -o x.c --math fast", "--math knows strict, not 'fast'"},
+    {"emit-c m.pt2 -o x.c --math strict", "unknown flag '--math'"},
     {"emit-c m.pt2 -o x.c --weights-as aray",
      "knows array|incbin, not 'aray'; did you mean 'array'?"},
     {"check m.pt2 --tail C", "--tail knows pte|c, not 'C'"},

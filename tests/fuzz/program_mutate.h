@@ -280,9 +280,9 @@ static inline void add_node(Graph *g, Draw *r, Diag *d)
     int n_outs = s->n_outs < 0 ? 2 : s->n_outs;
     for (int i = 0; i < s->n_args; i++)
         push_some(n, &s->arg[i], before, r);
-    for (int i = 0; i < n_outs && i < MOST_OUTS; i++)
+    for (int i = 0; i < n_outs && i < MOST_OUTS; i++) /* where no rule infers, types stay these */
         node_add_out(n, arena_printf(g->program->arena, "new%u.%d", draw_below(r, 65536), i),
-                     (Type){0});
+                     n->n_in ? n->in[0]->type : (Type){0});
     if (!n_outs || n_outs > MOST_OUTS || !schema_check(n, d) || !op_info[op].infer(n, type, d))
         return;
     for (int i = 0; i < n_outs; i++)
