@@ -103,6 +103,10 @@ static void wrap_axes(Node *n, int i, int rank, bool empty_is_all)
         }
     for (int k = 0; !count && changed && k < rank; k++)
         axis[k] = k;
+    if (!rank && empty_is_all) { /* torch lets a number have axis 0, the official kernels do not */
+        changed = count > 0;
+        count = 0;
+    }
     if (changed)
         node_set_arg(n, i, arg_int_list(n->graph->program, axis, count ? count : rank));
 }
