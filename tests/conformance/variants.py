@@ -1462,6 +1462,19 @@ class windows_wider_than_images(nn.Module):
         return self.seven(x), self.nine(x), self.steps(x), self.seven(y), self.line(s)
 
 
+@model(torch.tensor(2.5), torch.tensor(-1.0))
+def numbers_reduced(x, sign):
+    """Axis 0 of a number, which torch lets it have."""
+    y = x.sum(dim=0), x.mean(dim=0), x.amax(dim=0, keepdim=True), x.softmax(dim=0), x.logsumexp(dim=0)
+    return *y, F.hinge_embedding_loss(x, x), F.hinge_embedding_loss(x, sign), F.cosine_similarity(x, sign, dim=0)
+
+
+@model(rnd(4, 5), torch.tensor([[-1, 0, -5, 4, 2]]), rnd(1, 1, 3), rnd(4, 2, 3), rnd(4, 1, 5))
+def operands_that_spread(x, i, a, b, y):
+    return (torch.take_along_dim(x, i, 1), torch.take_along_dim(x, i.abs()), torch.tensordot(a, b, ([0, 1], [0, 1])),
+            F.cosine_similarity(x, y, dim=-1), F.cosine_similarity(x, y, dim=1))
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 
