@@ -169,7 +169,7 @@ typedef struct Pair {
 static const char *weights_kept(const Node *n, const Node *from, Arena *a)
 {
     int64_t lo = 0, hi = 0;
-    const State *s = arg_value(from, "input")->state;
+    const State *s = first_operand(from)->state;
     if (from->op == OP__TO_COPY)
         return "float16";
     int at = schema_find(op_schema(n->graph->program, from->op), "quant_min", 9);
@@ -189,7 +189,7 @@ static const char *kept_of(const Node *n, const Uses *u, Arena *a)
         const Node *from = unpacks(n->in[i]);
         if (!from)
             continue;
-        if (arg_value(from, "input")->state)
+        if (first_operand(from)->state)
             weights = weights_kept(n, from, a);
         else if (!values || from->op != OP_DEQUANTIZE_PER_TENSOR)
             values = from->op == OP_DEQUANTIZE_PER_TENSOR ? "int8" : "int8 found when it runs";

@@ -225,6 +225,13 @@ Test(quantizing, a_run_that_is_ended_goes_on)
     }
 }
 
+Test(quantizing, the_report_tells_weights_that_are_halves)
+{
+    ok("quantize $DATA/mlp_digits/model.pt2 --recipe fp16 -q --statistics s --report r.html "
+       "--calibrate $DATA/quantized/mlp_digits_calibration.npy");
+    sh("grep -q 'weights float16' r.html");
+}
+
 /* -- mistakes ---------------------------------------------------------------------------------- */
 
 Test(quantizing, flags_must_agree)
