@@ -204,7 +204,7 @@ bool infer_expand(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, count, size, d);
 }
 
-/* Argument i counts from the end where negative. */
+/* The argument `index` counts from the end where it is negative. */
 static bool check_index(const Node *n, Dim size, Diag *d)
 {
     Program *p = program_of(n);
@@ -216,17 +216,23 @@ static bool check_index(const Node *n, Dim size, Diag *d)
                        dim_text(p, size)));
 }
 
+/* The type of x, and its sizes without the axis that the node selects along. */
+static bool select_sizes(const Node *n, Type *x, Dim *dim, Diag *d)
+{
+    int axis;
+    if (!get_rank(n, "self", 1, MAX_RANK, x, d) || !get_axis(n, "dim", x->rank, &axis, d) ||
+        !check_index(n, x->dim[axis], d))
+        return false;
+    for (int i = 0; i + 1 < x->rank; i++)
+        dim[i] = x->dim[i + (i >= axis)];
+    return true;
+}
+
 bool infer_select(const Node *n, Type *out, Diag *d)
 {
     Type x;
     Dim dim[MAX_RANK];
-    int axis;
-    if (!get_rank(n, "self", 1, MAX_RANK, &x, d) || !get_axis(n, "dim", x.rank, &axis, d) ||
-        !check_index(n, x.dim[axis], d))
-        return false;
-    for (int i = 0; i + 1 < x.rank; i++)
-        dim[i] = x.dim[i + (i >= axis)];
-    return set_tensor(n, out, x.dtype, x.rank - 1, dim, d);
+    return select_sizes(n, &x, dim, d) && set_tensor(n, out, x.dtype, x.rank - 1, dim, d);
 }
 
 /* A bound of a slice, counted from the end where negative, moved into 0 .. size. */
@@ -328,13 +334,7 @@ bool infer_select_scatter(const Node *n, Type *out, Diag *d)
 {
     Type x;
     Dim dim[MAX_RANK];
-    int axis;
-    if (!get_rank(n, "self", 1, MAX_RANK, &x, d) || !get_axis(n, "dim", x.rank, &axis, d) ||
-        !check_index(n, x.dim[axis], d))
-        return false;
-    for (int i = 0; i + 1 < x.rank; i++)
-        dim[i] = x.dim[i + (i >= axis)];
-    return scattered(n, x, x.rank - 1, dim, out, d);
+    return select_sizes(n, &x, dim, d) && scattered(n, x, x.rank - 1, dim, out, d);
 }
 
 /* -- joins and borders ---------------------------------------------------------------- */

@@ -314,7 +314,8 @@ bool select_read(const Node *n, Select *s)
 {
     *s = (Select){.axis = 0};
     return n->op == OP_SELECT_INT && (s->x = arg_value(n, "self")) != NULL &&
-           axis_of(n, "dim", s->x->type.rank, &s->axis) && arg_dim(n, "index", &s->index);
+           axis_of(n, "dim", s->x->type.rank, &s->axis) &&
+           bound(n, "index", s->x->type.dim[s->axis], DIM(0), &s->index);
 }
 
 bool permute_read(const Node *n, Permute *p)

@@ -106,7 +106,7 @@ typedef struct Slice {
 bool slice_read(const Node *n, Slice *s);
 Node *slice_build(Graph *g, Node *before, Loc loc, const Slice *s, Diag *d);
 
-/* x[index] along an axis, which goes. */
+/* x[index] along an axis, which goes; the index counts from 0. */
 typedef struct Select {
     Value *x;
     int axis;

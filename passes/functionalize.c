@@ -6,6 +6,7 @@
  * any alias finds its version behind and takes the chain of views anew from the base.  What inputs
  * and states hold at the end becomes their `update`.  Linear in nodes plus views made again.
  */
+#include "ir/views.h"
 #include "passes/internal.h"
 
 typedef struct Alias {
@@ -159,62 +160,30 @@ static bool through_range(Pass *s, Node *at, Value *parent, int64_t axis, Dim st
     return c != NULL;
 }
 
-static int64_t wrap(int64_t axis, int rank)
-{
-    return axis < 0 ? axis + rank : axis;
-}
-
-/* A bound of a slice moved into 0 .. size; false where its sign is open. */
-static bool bound(const Node *n, const char *name, Dim size, Dim otherwise, Dim *v)
-{
-    Program *p = n->graph->program;
-    int64_t lo, hi;
-    *v = otherwise;
-    if (arg_get(n, name).kind == ARG_NONE)
-        return true;
-    if (!arg_dim(n, name, v))
-        return false;
-    dim_range(*v, &lo, &hi);
-    if (lo < 0 && hi >= 0)
-        return false;
-    *v = lo == INT64_MAX ? size
-         : lo < 0        ? dim_max(p, dim_add(p, size, *v), DIM(0))
-                         : dim_min(p, *v, size);
-    return true;
-}
-
 static bool through_slice(Pass *s, Node *at, const Node *view, Value *parent, Value *x,
                           Value **out)
 {
-    int64_t axis, step;
-    Dim start, end;
-    if (!arg_int(view, "dim", &axis) || !arg_int(view, "step", &step) || step != 1)
+    Slice part;
+    int64_t step;
+    if (!arg_int(view, "step", &step) || step != 1)
         return diag_unsupported(s->d, at->loc, "writes through slice '%s', whose step is not 1",
                                 view->loc.node);
-    axis = wrap(axis, parent->type.rank);
-    Dim size = parent->type.dim[axis];
-    if (!bound(view, "start", size, DIM(0), &start) || !bound(view, "end", size, size, &end))
+    if (!slice_read(view, &part))
         return diag_unsupported(s->d, at->loc, "writes through slice '%s', whose bounds may be of "
                                                "either sign", view->loc.node);
-    return through_range(s, at, parent, axis, start, end, x, out);
+    return through_range(s, at, parent, part.axis, part.start, part.end, x, out);
 }
 
 static bool through_select(Pass *s, Node *at, const Node *view, Value *parent, Value *x,
                            Value **out)
 {
-    Program *p = s->g->program;
-    int64_t axis;
-    Dim start, size;
-    if (!arg_int(view, "dim", &axis))
-        return false;
-    axis = wrap(axis, parent->type.rank);
-    size = parent->type.dim[axis];
-    if (!bound(view, "index", size, DIM(0), &start))
+    Select part;
+    if (!select_read(view, &part))
         return diag_unsupported(s->d, at->loc, "writes through select '%s', whose index may be of "
                                                "either sign", view->loc.node);
-    Node *u = build(s->g, at, at->loc, OP_UNSQUEEZE, s->d, "vi", x, axis);
-    return u && through_range(s, at, parent, axis, start, dim_add(p, start, DIM(1)), u->out[0],
-                              out);
+    Node *u = build(s->g, at, at->loc, OP_UNSQUEEZE, s->d, "vi", x, (int64_t)part.axis);
+    Dim end = dim_add(s->g->program, part.index, DIM(1));
+    return u && through_range(s, at, parent, part.axis, part.index, end, u->out[0], out);
 }
 
 /* The parent after its view became x. */
