@@ -224,8 +224,8 @@ static Value *same_type(const Node *n)
 static Value *times_one(const Node *n)
 {
     double v;
-    return (arg_number(n, "other", &v) || arg_number(n, "exponent", &v)) && v == 1 ? same_type(n)
-                                                                                   : NULL;
+    bool has_number = arg_number(n, "other", &v) || arg_number(n, "exponent", &v);
+    return has_number && v == 1 ? same_type(n) : NULL;
 }
 
 /* i + 0 ==> i;  f + -0.0 ==> f, but f + 0.0 turns -0.0 into 0.0;  f - 0.0 ==> f */
