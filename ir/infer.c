@@ -383,6 +383,15 @@ bool infer_same(const Node *n, Type *out, Diag *d)
     return get_tensor(n, 0, &x, d) && set_tensor(n, out, x.dtype, x.rank, x.dim, d);
 }
 
+/* Operators that torch defines for no integers. */
+bool infer_floats(const Node *n, Type *out, Diag *d)
+{
+    if (!infer_same(n, out, d))
+        return false;
+    return dtype_is_float(out->dtype) ||
+           diag_error(d, n->loc, "its input is %s, expected floats", dtype_name(out->dtype));
+}
+
 bool infer_same_float(const Node *n, Type *out, Diag *d)
 {
     Type x;
