@@ -661,7 +661,7 @@ def index_writes(x, i, rows, columns):
     y[i] = rows
     z = x.index_copy(1, i, columns)
     w = torch.index_put(x, (i, i + 1), torch.tensor(7.0))
-    return y, z, w, torch.slice_scatter(x, rows, 0, 1, 3), torch.select_scatter(x, rows[0], 0, -1), x.masked_fill(x > 0, -1.0), x.masked_fill(x > 0, rows[0, 0])
+    return y, z, w, torch.slice_scatter(x, rows, 0, 1, 3), torch.select_scatter(x, rows[0], 0, -1), torch.slice_scatter(x.int(), rows, 0, 1, 3), x.masked_fill(x > 0, -1.0), x.masked_fill(x > 0, rows[0, 0])
 
 
 class Cache(nn.Module):
