@@ -187,10 +187,46 @@ static void tell_by_sizes(const Graph *g, bool *told)
 {
     const Symbol *s;
     int64_t scale, offset;
-    for (int i = 0; i < g->n_in; i++)
-        for (int k = 0; k < g->in[i]->type.rank; k++)
-            if (dim_is_linear(g->in[i]->type.dim[k], &s, &scale, &offset))
+    for (int i = 0; i < g->n_in; i++) {
+        const Type *t = &g->in[i]->type;
+        int n = t->rank == SCALAR && t->dim ? 1 : t->rank;
+        for (int k = 0; k < n; k++)
+            if (dim_is_linear(t->dim[k], &s, &scale, &offset))
                 told[s->index] = true;
+    }
+}
+
+typedef struct Untold {
+    const bool *told; /* by symbol index */
+    int n_told;
+    const Symbol *symbol; /* the first that nothing tells, or NULL */
+} Untold;
+
+static void find_untold(const Symbol *s, void *ctx)
+{
+    Untold *u = ctx;
+    if (!u->symbol && s->index < u->n_told && !u->told[s->index])
+        u->symbol = s;
+}
+
+/* Results have no size that the caller's tensors and the nodes leave unknown: nothing could check
+ * what the rules take for granted of it. */
+static bool check_told(const Graph *g, const bool *told, int n_told, Diag *d)
+{
+    bool ok = true;
+    for (const Node *n = g->first; n; n = n->next) {
+        Untold u = {told, n_told, NULL};
+        for (int i = 0; i < n->n_out; i++)
+            for (int k = 0; k < n->out[i]->type.rank; k++)
+                dim_symbols(n->out[i]->type.dim[k], find_untold, &u);
+        if (u.symbol)
+            ok = diag_error(d, n->loc, "no input and no node tells the size %%%s of its result",
+                            u.symbol->name);
+        for (int i = 0; i < n->n_args; i++)
+            if (n->arg[i].kind == ARG_GRAPH)
+                ok = check_told(n->arg[i].graph, told, n_told, d) && ok;
+    }
+    return ok;
 }
 
 /* -- programs ---------------------------------------------------------------------------------- */
@@ -235,6 +271,7 @@ bool program_guard(Program *p, Diag *d)
         tell_by_sizes(p->method[i], told);
         if (n_syms)
             name_items(p->method[i], told, n_syms);
+        ok = (!n_syms || check_told(p->method[i], told, n_syms, d)) && ok;
         assume_inputs(p->method[i]);
         ok = graph_infer(p->method[i], d) && ok;
     }
