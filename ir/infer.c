@@ -596,7 +596,7 @@ bool infer_given(const Node *n, Type *out, Diag *d)
 {
     const Schema *s = op_schema(program_of(n), n->op);
     const Value *first = arg_value(n, 0);
-    int operands = 0;
+    int operands = 0, n_graphs = 0;
     bool ok = true;
     if (n->op == OP_COND && first && !has_one_element(n, first->type))
         return diag_error(d, n->loc, "pred has more than one element");
@@ -604,10 +604,15 @@ bool infer_given(const Node *n, Type *out, Diag *d)
         if (s->arg[i].type == SCH_TENSOR && s->arg[i].is_list)
             operands = i;
     for (int i = 0; i < n->n_args; i++)
-        if (n->arg[i].kind == ARG_GRAPH)
+        if (n->arg[i].kind == ARG_GRAPH) {
             ok = signature_fits(n, n->arg[i].graph, operands, d) && ok;
-    for (int i = 0; i < n->n_out; i++)
+            n_graphs++;
+        }
+    for (int i = 0; i < n->n_out; i++) {
         out[i] = n->out[i]->type;
+        if (out[i].rank == SCALAR && !out[i].is_none && !n_graphs && n->op != OP_DELEGATE)
+            ok = diag_error(d, n->loc, "its result %d is recorded as a number, expected a tensor", i);
+    }
     return ok;
 }
 

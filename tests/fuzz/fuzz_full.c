@@ -458,6 +458,8 @@ static bool emit_and_run(Program *p, How h, const char *text, bool is_of_text, D
     COptions opt = {.stem = "m", .main = true, .weights = WEIGHTS_ARRAY};
     if (h.to_c ? !emit_c(p, &opt, a, &files, d) : !emit_pte(p, a, &f, &stats, d))
         return false;
+    if (!p->n_methods)
+        return true;
     if (h.to_c && is_due(text))
         run_c(p->method[0], &files, a);
     if (!h.to_c && !is_of_text) /* bytes of a blob of the text's own are noise */
