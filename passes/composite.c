@@ -48,6 +48,15 @@ Arg play_refuse(Play *p, const char *why)
     return none;
 }
 
+/* Numbers of a hostile file may decide how long lists are and how often loops run. */
+bool play_work(Play *p, int64_t units)
+{
+    p->r->work += units;
+    if (p->r->work > MOST_WORK + WORK_OF_VALUE * (int64_t)p->r->first_new)
+        play_refuse(p, "its sizes are too large for the rule that lowers it");
+    return !p->failed;
+}
+
 /* -- what is computed -------------------------------------------------------------------------- */
 
 Arg of_value(Play *p, Value *v)
@@ -80,8 +89,9 @@ Arg of_bool(bool b)
     return (Arg){.kind = ARG_BOOL, .b = b};
 }
 
-Arg list_new(const Play *p, int n, Arg **item)
+Arg list_new(Play *p, int n, Arg **item)
 {
+    n = play_work(p, n) ? n : 0;
     *item = NEW(p->r->tmp, Arg, n + 1);
     return (Arg){.kind = ARG_LIST, .list = {*item, n}};
 }
@@ -128,7 +138,7 @@ static Arg of_node(Play *p, Arg a)
         return of_value(p, p->n->in[a.slot]);
     if (a.kind == ARG_LIST) {
         Arg *item, list = list_new(p, a.list.n, &item);
-        for (int i = 0; i < a.list.n; i++)
+        for (int i = 0; i < list.list.n; i++)
             item[i] = of_node(p, a.list.item[i]);
         return list;
     }
@@ -139,7 +149,7 @@ static Arg of_node(Play *p, Arg a)
 static Arg recorded_results(Play *p)
 {
     Arg *item, list = list_new(p, p->n->n_out, &item);
-    for (int i = 0; i < p->n->n_out; i++)
+    for (int i = 0; i < list.list.n; i++)
         item[i] = of_value(p, p->n->out[i]);
     return list;
 }
@@ -213,7 +223,7 @@ Arg play_node(Play *p, OpId op, const Given *g)
 {
     Node *m = node_new(p->r->g, op, p->n->loc);
     push_given(p, m, g);
-    if (p->failed || !node_place(m, p->n, p->r->d)) {
+    if (!play_work(p, WORK_OF_NODE) || !node_place(m, p->n, p->r->d)) {
         p->failed = true;
         return none;
     }
@@ -302,7 +312,7 @@ static Arg list_of_each(Play *p, Scope *s, const Form *f)
 {
     int64_t from = bound(p, s, f->part[0]), to = bound(p, s, f->part[1]);
     Arg *item = NULL, list = {.kind = ARG_LIST};
-    for (int64_t i = from; i < to && !p->failed; i++) {
+    for (int64_t i = from; i < to && play_work(p, 1); i++) {
         bind(s, f->index, of_dim(DIM(i)));
         PUSH(p->r->tmp, item, list.list.n, value_of(p, s, f->part[2]));
     }
@@ -371,7 +381,7 @@ static void assign(Play *p, Scope *s, const Form *f)
 static void repeat(Play *p, Scope *s, const Form *f)
 {
     int64_t from = bound(p, s, f->part[0]), to = bound(p, s, f->part[1]);
-    for (int64_t i = from; i < to && !p->failed && !p->returned; i++) {
+    for (int64_t i = from; i < to && !p->returned && play_work(p, 1); i++) {
         bind(s, f->index, of_dim(DIM(i)));
         run(p, s, f->part[2]);
     }

@@ -66,6 +66,9 @@ const RuleBody *rule_body(Program *p, int rule, Diag *d); /* NULL: reported */
 
 /* -- play -------------------------------------------------------------------------------------- */
 
+/* Rounds of loops and items of lists, for all nodes of a graph: so many, and more for each value
+ * that the graph has.  A node that is built counts as some of them. */
+enum { MOST_WORK = 1 << 20, WORK_OF_VALUE = 1 << 12, WORK_OF_NODE = 1 << 6 };
 enum { MOST_ARGS = 16, MOST_RESULTS = 8, MOST_DEPTH = 8, MOST_LOCALS = 40 };
 
 typedef struct Play {
@@ -93,11 +96,12 @@ Value *tensor(const Play *p, Arg a); /* NULL: it is none */
 Arg of_float(double f);
 Arg of_dim(Dim d);
 Arg of_bool(bool b);
-Arg list_new(const Play *p, int n, Arg **item);
+Arg list_new(Play *p, int n, Arg **item); /* empty once the play failed */
 
 Arg play_wrong(Play *p, const char *what);  /* a fault of the rule */
 Arg play_misfit(Play *p, const char *what); /* of the rule, or of operands that none checked */
 Arg play_refuse(Play *p, const char *why);  /* of what the model asks */
+bool play_work(Play *p, int64_t units);     /* false: refused, as too much */
 Arg play_node(Play *p, OpId op, const Given *g); /* its first result; all are in p->result */
 
 Dim dim_of(Play *p, Arg a);

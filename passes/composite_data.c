@@ -135,7 +135,7 @@ static Arg of_dims(Play *p, const char *sign, Dim a, Dim b)
     }
 }
 
-static Arg joined(const Play *p, Arg a, Arg b)
+static Arg joined(Play *p, Arg a, Arg b)
 {
     Arg *item, list = list_new(p, a.list.n + b.list.n, &item);
     for (int i = 0; i < list.list.n; i++)
@@ -186,7 +186,7 @@ Arg play_sign(Play *p, int i, Arg a, Arg b)
 
 /* -- functions of what is known ---------------------------------------------------------------- */
 
-static Arg sizes_of(const Play *p, const Value *v)
+static Arg sizes_of(Play *p, const Value *v)
 {
     Arg *item, list = list_new(p, v->type.rank < 0 ? 0 : v->type.rank, &item);
     for (int i = 0; i < list.list.n; i++)

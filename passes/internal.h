@@ -17,6 +17,7 @@ typedef struct Rewrite {
     int room;     /* of `with` */
     int first_new; /* values from here on were made in this walk */
     bool used;
+    int64_t work; /* composite.c: what was spent on rules */
 } Rewrite;
 
 Rewrite rewrite_start(Graph *g, Arena *tmp, Diag *d);
