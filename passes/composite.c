@@ -440,13 +440,17 @@ static Value *recorded(Play *p, const Arg *result, int i)
 {
     Type t = p->n->out[i]->type;
     Value *v = tensor(p, *result);
-    if (v && v->type.dtype != t.dtype && op_is_given(p->n->op)) {
-        diag_error(p->r->d, p->n->loc, "result %d is recorded as %s, but computed as %s", i,
-                   dtype_name(t.dtype), dtype_name(v->type.dtype));
+    if (!v) {
+        play_wrong(p, "gives no tensor");
         return NULL;
     }
-    if (!v || v->type.dtype != t.dtype) {
-        play_wrong(p, "gives no tensor of the recorded dtype");
+    if (v->type.dtype != t.dtype) {
+        const char *is = dtype_name(v->type.dtype), *was = dtype_name(t.dtype);
+        if (op_is_given(p->n->op))
+            diag_error(p->r->d, p->n->loc, "result %d is recorded as %s, but computed as %s", i, was,
+                       is);
+        else
+            diag_unsupported(p->r->d, p->n->loc, "its operands give %s by its rule, not %s", is, was);
         return NULL;
     }
     bool stays = v->type.rank == t.rank;
