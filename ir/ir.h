@@ -621,6 +621,8 @@ void program_print(const Program *p, FILE *out); /* parsing this text gives it b
 void program_write_data(const Program *p, FILE *out); /* the side file "-" */
 MUST_USE bool program_read_data(Program *p, const uint8_t *data, int64_t n, Diag *d);
 MUST_USE bool program_verify(const Program *p, Diag *d); /* lists every fault, not only the first */
+/* No tensor stands where the row wants a number, nor a computed number where it wants a tensor. */
+MUST_USE bool node_is_core(const Node *n, Diag *d);
 MUST_USE bool graph_infer(Graph *g, Diag *d); /* each recorded type against its infer rule */
 MUST_USE bool node_infer(const Node *n, Type *out, Diag *d); /* that rule; schema_check passed */
 /* The same as graph_infer of all methods; what rules assume of symbolic sizes becomes guards.

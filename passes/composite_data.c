@@ -406,8 +406,8 @@ static Arg extreme(Play *p, bool is_max, Arg a, Arg b)
     Dim x, y;
     if (get_dim(&a, &x) && get_dim(&b, &y))
         return of_dim(is_max ? dim_max(q, x, y) : dim_min(q, x, y));
-    return of_float(is_max ? fmax(float_of(p, a), float_of(p, b))
-                           : fmin(float_of(p, a), float_of(p, b)));
+    double v = float_of(p, a), w = float_of(p, b);
+    return of_float((v < w) == is_max ? w : v);
 }
 
 static Arg of_any(Play *p, Fn fn, const Given *g)

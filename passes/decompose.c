@@ -100,6 +100,8 @@ static bool decompose_graph(Graph *g, Arena *tmp, Diag *d)
             ok = made && ok;
             if (made) /* look at what was built in its place */
                 next = before ? before->next : g->first;
+        } else {
+            ok = node_is_core(n, d) && ok;
         }
     }
     rewrite_finish(&r);

@@ -627,13 +627,20 @@ static bool look(Fuse *f, Node *n)
 
 /* -- the second walk -------------------------------------------------------------------------- */
 
+/* To the nearest integer, halves to the even one; |v| < 2^51.  libm would have to be loaded. */
+static int64_t nearest(double v)
+{
+    const double shift = 6755399441055744.0; /* 1.5 * 2^52: sums have no bits below 1 */
+    return (int64_t)(v + shift - shift);
+}
+
 /* The integer that a number becomes. */
 static int64_t quantized(double v, const Points *p)
 {
     float by = (float)v * (float)(1 / p->scale);
     double lo = (double)(p->lo - p->zero), hi = (double)(p->hi - p->zero);
     double at = by > lo ? (double)by : lo;
-    return (int64_t)nearbyint(at < hi ? at : hi) + p->zero;
+    return nearest(at < hi ? at : hi) + p->zero;
 }
 
 static bool narrow(Fuse *f, Node *n, Node *product, const Points *p, double lo, double hi)

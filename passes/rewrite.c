@@ -18,9 +18,7 @@ static void make_room(Rewrite *r)
 
 Rewrite rewrite_start(Graph *g, Arena *tmp, Diag *d)
 {
-    Rewrite r = {.g = g, .tmp = tmp, .d = d, .first_new = g->n_values};
-    make_room(&r);
-    return r;
+    return (Rewrite){.g = g, .tmp = tmp, .d = d, .first_new = g->n_values};
 }
 
 Value *rewrite_current(const Rewrite *r, Value *v)
