@@ -15,7 +15,7 @@
 enum { WINDOW = 60, MAX_STATES = 2000, HASH = 8192 };
 
 typedef struct Reach {
-    uint64_t done;
+    uint64_t done, ready; /* ready: the steps that may come next */
     int64_t live, peak;
     int from, last; /* state of the size before, step done last */
 } Reach;
@@ -35,6 +35,7 @@ typedef struct Window {
     Node *const *node;
     int *order, from, n;
     uint64_t before[WINDOW]; /* steps of the window whose results a step reads */
+    uint64_t after[WINDOW];  /* and those that read its own */
     int *slot_of;            /* by step: place in the window; -1 */
     Local *local;            /* by chunk; valid where `mark` is the window's */
     int *mark, stamp;
@@ -59,6 +60,7 @@ static Local *local_of(Window *w, int chunk)
 static void open_window(Window *w)
 {
     w->stamp++;
+    memset(w->after, 0, sizeof w->after);
     for (int i = 0; i < w->n; i++)
         w->slot_of[w->order[w->from + i]] = i;
     for (int i = 0; i < w->n; i++) {
@@ -68,8 +70,10 @@ static void open_window(Window *w)
         w->before[i] = 0;
         for (int j = 0; j < n->n_in; j++) {
             int def = w->m->number[n->in[j]->index];
-            if (def >= 0 && w->slot_of[def] >= 0)
-                w->before[i] |= (uint64_t)1 << w->slot_of[def];
+            if (def < 0 || w->slot_of[def] < 0)
+                continue;
+            w->before[i] |= (uint64_t)1 << w->slot_of[def];
+            w->after[w->slot_of[def]] |= (uint64_t)1 << i;
         }
         for (int j = s->first_read; j < s->first_read + s->n_reads; j++)
             local_of(w, w->m->read[j])->readers |= (uint64_t)1 << i;
@@ -99,6 +103,18 @@ static bool dies(const Window *w, int chunk, uint64_t done)
     return !l->stays && !(l->readers & ~done);
 }
 
+/* The steps that may come once step i is done, too. */
+static uint64_t ready_after(const Window *w, uint64_t ready, uint64_t done, int i)
+{
+    ready &= ~((uint64_t)1 << i);
+    for (uint64_t left = w->after[i]; left; left &= left - 1) {
+        int k = __builtin_ctzll(left);
+        if (!(w->before[k] & ~done))
+            ready |= (uint64_t)1 << k;
+    }
+    return ready;
+}
+
 /* Step i after state s. */
 static Reach advance(Window *w, const Reach *s, int i)
 {
@@ -116,7 +132,8 @@ static Reach advance(Window *w, const Reach *s, int i)
         freed += dies(w, w->m->read[k], done) ? w->local[w->m->read[k]].bytes : 0;
     *w->work -= 1 + step->n_reads + step->n_made;
     int64_t peak = s->live + (over ? 0 : made);
-    return (Reach){done, s->live + made - freed, peak > s->peak ? peak : s->peak, 0, i};
+    return (Reach){done, ready_after(w, s->ready, done, i), s->live + made - freed,
+                   peak > s->peak ? peak : s->peak, 0, i};
 }
 
 /* -- states of one size ------------------------------------------------------------------------ */
@@ -144,12 +161,25 @@ static void add_state(Window *w, Level *l, Reach s)
 
 static int by_live(const void *a, const void *b)
 {
-    const Reach *x = a, *y = b;
+    const Reach *x = *(const Reach *const *)a, *y = *(const Reach *const *)b;
     if (x->live != y->live)
         return x->live < y->live ? -1 : 1;
     if (x->peak != y->peak)
         return x->peak < y->peak ? -1 : 1;
     return x->done < y->done ? -1 : x->done > y->done;
+}
+
+/* Keeps the states with the least live bytes; pointers are sorted, as they move faster. */
+static void keep_best(Window *w, Level *l)
+{
+    const Reach **by = NEW(w->tmp, const Reach *, l->n);
+    Reach *best = NEW(w->tmp, Reach, MAX_STATES);
+    for (int k = 0; k < l->n; k++)
+        by[k] = &l->state[k];
+    qsort(by, (size_t)l->n, sizeof *by, by_live);
+    for (int k = 0; k < MAX_STATES; k++)
+        best[k] = *by[k];
+    *l = (Level){best, MAX_STATES};
 }
 
 /* The level after `l`: what stays below the limit. */
@@ -158,19 +188,14 @@ static Level next_level(Window *w, const Level *l)
     Level next = {0};
     w->n_levels++;
     for (int k = 0; k < l->n && *w->work > 0; k++)
-        for (int i = 0; i < w->n; i++) {
-            uint64_t bit = (uint64_t)1 << i;
-            if (l->state[k].done & bit || w->before[i] & ~l->state[k].done)
-                continue;
-            Reach s = advance(w, &l->state[k], i);
+        for (uint64_t left = l->state[k].ready; left; left &= left - 1) {
+            Reach s = advance(w, &l->state[k], __builtin_ctzll(left));
             s.from = k;
             if (s.peak < w->limit)
                 add_state(w, &next, s);
         }
-    if (next.n > MAX_STATES) {
-        qsort(next.state, (size_t)next.n, sizeof *next.state, by_live);
-        next.n = MAX_STATES;
-    }
+    if (next.n > MAX_STATES)
+        keep_best(w, &next);
     return next;
 }
 
@@ -179,7 +204,9 @@ static bool search(Window *w, int64_t live)
 {
     Level *level = NEW(w->tmp, Level, w->n + 1);
     int taken[WINDOW], best = 0;
-    Reach start = {0, live, 0, 0, 0};
+    Reach start = {0, 0, live, 0, 0, 0};
+    for (int i = 0; i < w->n; i++)
+        start.ready |= (uint64_t)!w->before[i] << i;
     PUSH(w->tmp, level[0].state, level[0].n, start);
     for (int k = 0; k < w->n; k++)
         level[k + 1] = next_level(w, &level[k]);
