@@ -123,8 +123,7 @@ static bool say_numbers(const Node *n)
     } else if (resize_read(n, &r)) {
         fprintf(text, "%s%s%s", name(r.x), r.is_linear ? " linear" : "",
                 r.aligns_corners ? " corners" : "");
-        for (int i = 0; r.has_factors && i < r.axes; i++)
-            fprintf(text, " %g", r.factor[i]);
+        fprintf(text, " %g %g", r.factor[0], r.factor[1]);
     } else if (qparams_read(n, &q)) {
         fprintf(text, "%s %s%s scales %s zeros %s %g %lld in %lld..%lld axis %d %s", name(q.x),
                 kind[q.kind], q.undoes ? " undone" : "", name(q.scales), name(q.zeros), q.scale,
@@ -163,7 +162,9 @@ static const struct {
      "i j none kernel 3,5 stride 1,1 pad 2,2 dilation 1,1 out_pad 0,0 groups 4 | "
      "i j none kernel 3,5 stride 1,1 pad 2,2 dilation 1,1 out_pad 0,0 groups 4"},
     {"aten.convolution.default(%x, %w, none, [%s, 1], [1, 0], [1, 1], false, [0, 0], 1)", NULL},
-    {"aten.convolution.default(%x, %o, none, [1, 1], [1, 0], [1, 1], false, [0, 0], 1)", NULL},
+    {"aten.convolution.default(%x, %o, none, [1, 1], [1, 0], [1, 1], false, [0, 0], 1)",
+     "x o none kernel 0,0 stride 1,1 pad 1,0 dilation 1,1 out_pad 0,0 groups 1 | "
+     "x o none kernel 0,0 stride 1,1 pad 1,0 dilation 1,1 out_pad 0,0 groups 1"},
     {"aten.convolution.default(%x, %w, none, [1, 1, 1], [1, 0], [1, 1], false, [0, 0], 1)", NULL},
     /* products */
     {"aten.linear.default(%a, %m, none)", "a m none rows 1 1"},
@@ -244,10 +245,11 @@ static const struct {
     {"aten.clamp.default(%x, -1, none)", "x -1..inf"},
     {"aten.clamp.default(%x, none, 0.5)", "x -inf..0.5"},
     {"aten.clamp.default(%x, none, %s)", NULL},
+    {"aten.clamp.default(%x, nan, 1)", NULL},
     {"aten.hardtanh.default(%x, -1, 1)", "x -1..1"},
     {"aten.hardtanh.default(%x, 0, 6)", "x 0..6"},
     /* images */
-    {"aten.upsample_bilinear2d.vec(%x, [8, 10], true, none)", "x linear corners"},
+    {"aten.upsample_bilinear2d.vec(%x, [8, 10], true, none)", "x linear corners 0 0"},
     {"aten.upsample_bilinear2d.vec(%x, none, false, [2.0, 3])", "x linear 2 3"},
     {"aten.upsample_nearest2d.vec(%x, none, [2.0, 2.0])", "x 2 2"},
     /* integers */
