@@ -56,16 +56,11 @@ const char *array_or_null(Function *f, const Value *v)
     return v ? function_pointer(f, v) : "NULL";
 }
 
-/* Integers of list argument i; one stands for all. */
-static bool ints(const Node *n, const char *name, int count, int64_t fallback, int64_t *v)
+void put_clamp(Function *f, Clamp clamp)
 {
-    int64_t given[3];
-    int have = arg_count(n, name);
-    if (have > 3 || !arg_ints(n, name, given, 3) || (have > 1 && have != count))
-        return false;
-    for (int k = 0; k < count; k++)
-        v[k] = have == 0 ? fallback : given[have == 1 ? 0 : k];
-    return true;
+    put_float(&f->body, (float)clamp.lo);
+    put(&f->body, ", ");
+    put_float(&f->body, (float)clamp.hi);
 }
 
 /* -- batches with gaps ----------------------------------------------------------------------- */
@@ -120,35 +115,16 @@ static void batch_close(Function *f, const Batch *b)
 
 /* -- convolution ----------------------------------------------------------------------------- */
 
-/* Rows, then columns; one dimension is two of which the first is 1. */
-static bool pair(const Node *n, const char *name, int spatial, int64_t fallback, int64_t v[2])
+/* Of an image; a signal is one of height 1. */
+static Dim spatial_size(const Value *v, int i)
 {
-    v[0] = fallback;
-    return ints(n, name, spatial, fallback, spatial == 1 ? v + 1 : v);
+    return v->type.rank == 3 && i == 0 ? DIM(1) : size_of(v, i - 2);
 }
-
-static Dim spatial_size(const Value *v, int spatial, int i)
-{
-    return spatial == 1 && i == 0 ? DIM(1) : size_of(v, i - 2);
-}
-
-typedef struct Conv {
-    int64_t stride[2], pad[2], dilation[2], groups;
-    int spatial;
-} Conv;
 
 static bool read_geometry(Function *f, const Node *n, Conv *c)
 {
-    const Value *w = arg_value(n, "weight");
-    c->spatial = w ? w->type.rank - 2 : 0;
-    c->groups = 1;
-    if (c->spatial < 1 || c->spatial > 2 || arg_value(n, "input")->type.rank != c->spatial + 2)
-        return function_refuse(f, n, "has C for batched 1-d and 2-d convolution only");
-    if (!pair(n, "stride", c->spatial, 1, c->stride) ||
-        !pair(n, "padding", c->spatial, 0, c->pad) ||
-        !pair(n, "dilation", c->spatial, 1, c->dilation) || !arg_int(n, "groups", &c->groups))
-        return function_refuse(f, n, "wants constant geometry");
-    return true;
+    bool ok = conv_read(n, c) && c->x->type.rank == c->axes + 2 && conv_as_image(c);
+    return ok || function_refuse(f, n, "has C for batched 1-d and 2-d convolution only");
 }
 
 static bool read_conv(Function *f, const Node *n, Conv *c)
@@ -158,41 +134,35 @@ static bool read_conv(Function *f, const Node *n, Conv *c)
 
 /* Of EtcConv: n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; clamp,
  * transposed, planes. */
-static void put_conv(Function *f, const Node *n, const Conv *c, Dim images, Clamp clamp)
+static void put_conv(Function *f, const Value *y, const Conv *c, Dim images, Clamp clamp)
 {
-    const Value *x = arg_value(n, "input"), *w = arg_value(n, "weight"), *y = n->out[0];
+    const Value *x = c->x, *w = c->w;
     Program *p = f->e->method->program;
     Dim groups = DIM(c->groups);
     Dim field[16] = {
         images, groups,
-        dim_floordiv(p, size_of(x, 1), groups), spatial_size(x, c->spatial, 0),
-        spatial_size(x, c->spatial, 1),
-        dim_floordiv(p, size_of(y, 1), groups), spatial_size(y, c->spatial, 0),
-        spatial_size(y, c->spatial, 1),
-        spatial_size(w, c->spatial, 0), spatial_size(w, c->spatial, 1),
+        dim_floordiv(p, size_of(x, 1), groups), spatial_size(x, 0), spatial_size(x, 1),
+        dim_floordiv(p, size_of(y, 1), groups), spatial_size(y, 0), spatial_size(y, 1),
+        spatial_size(w, 0), spatial_size(w, 1),
         DIM(c->stride[0]), DIM(c->stride[1]), DIM(c->pad[0]), DIM(c->pad[1]),
         DIM(c->dilation[0]), DIM(c->dilation[1]),
     };
     put(&f->body, "{");
     put_fields(f, field, 16);
-    put_float(&f->body, clamp.lo);
-    put(&f->body, ", ");
-    put_float(&f->body, clamp.hi);
-    put(&f->body, ", %d, 0, 0}", n->op == OP_CONVOLUTION && arg_bool(n, "transposed"));
+    put_clamp(f, clamp);
+    put(&f->body, ", %d, 0, 0}", c->is_transposed);
 }
 
 static const char conv_fields[] =
     "n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; clamp, transposed, "
     "planes";
 
-bool put_conv_geometry(Function *f, const Node *n)
+bool put_conv_geometry(Function *f, const Node *n, Conv *c)
 {
-    Conv c;
-    Clamp none = {-INFINITY, INFINITY};
-    if (!read_geometry(f, n, &c))
+    if (!read_geometry(f, n, c))
         return false;
     put(&f->body, "    /* %s */\n    const EtcConv g = ", conv_fields);
-    put_conv(f, n, &c, size_of(arg_value(n, "input"), 0), none);
+    put_conv(f, n->out[0], c, size_of(c->x, 0), NO_CLAMP);
     put(&f->body, ";\n");
     return true;
 }
@@ -202,11 +172,11 @@ bool emit_conv(Function *f, const Node *n, Clamp clamp)
     Conv c;
     if (!read_conv(f, n, &c))
         return false;
-    Batch b = batch_open(f, arg_value(n, "input"), n->out[0]);
+    Batch b = batch_open(f, c.x, n->out[0]);
     put(&f->body, "%*s/* %s */\n%*sconst EtcConv g = ", b.indent, "", conv_fields, b.indent, "");
-    put_conv(f, n, &c, b.n, clamp);
+    put_conv(f, n->out[0], &c, b.n, clamp);
     put(&f->body, ";\n%*setc_conv_f32(%s, %s, %s, %s, &g, work);\n", b.indent, "", b.x,
-        function_pointer(f, arg_value(n, "weight")), array_or_null(f, arg_value(n, "bias")), b.y);
+        function_pointer(f, c.w), array_or_null(f, c.bias), b.y);
     f->uses_work = true;
     batch_close(f, &b);
     return true;
@@ -217,9 +187,9 @@ bool emit_stage(Function *f, const Node *n, Clamp clamp, int room)
     Conv c;
     if (!read_conv(f, n, &c))
         return false;
-    put(&f->body, "        {%s, %s,\n         ", function_pointer(f, arg_value(n, "weight")),
-        array_or_null(f, arg_value(n, "bias")));
-    put_conv(f, n, &c, DIM(1), clamp);
+    put(&f->body, "        {%s, %s,\n         ", function_pointer(f, c.w),
+        array_or_null(f, c.bias));
+    put_conv(f, n->out[0], &c, DIM(1), clamp);
     put(&f->body, ", %d},\n", room);
     return true;
 }
@@ -235,127 +205,105 @@ void emit_stream(Function *f, const Value *x, const Value *y, int n, int rows)
 
 /* -- matrix products ------------------------------------------------------------------------- */
 
-typedef struct Product {
-    const Value *a, *b, *bias;
-    const char *pa, *pb, *py;
+typedef struct Matmul {
+    const char *a, *b, *y;
+    const Value *bias;
     Dim m, n, k;
     bool is_b_t, from_y;
-} Product;
+} Matmul;
 
-static void put_product(Function *f, const Product *p, Clamp clamp, int indent)
+static void put_product(Function *f, const Matmul *p, Clamp clamp, int indent)
 {
     Dim field[5] = {p->m, p->n, p->k, p->k, p->is_b_t ? p->k : p->n};
     put(&f->body, "%*s/* m, n, k; a_row, b_row; clamp; is_b_t, from_y */\n%*sconst EtcMatmul g = {",
         indent, "", indent, "");
     put_fields(f, field, 5);
-    put_float(&f->body, clamp.lo);
-    put(&f->body, ", ");
-    put_float(&f->body, clamp.hi);
+    put_clamp(f, clamp);
     put(&f->body, ", %d, %d};\n%*setc_matmul_f32(%s, %s, %s, %s, &g, work);\n", p->is_b_t,
-        p->from_y, indent, "", p->pa, p->pb, array_or_null(f, p->bias), p->py);
+        p->from_y, indent, "", p->a, p->b, array_or_null(f, p->bias), p->y);
     f->uses_work = true;
 }
 
-static bool emit_addmm(Function *f, const Node *n, Clamp clamp)
+/* One number per result; else the sums start from the bias, broadcast into y. */
+static bool is_row(Function *f, const Product *p, const Value *y)
 {
-    double beta = 0, alpha = 0;
-    const Value *self = arg_value(n, "self"), *a = arg_value(n, "mat1"), *b = arg_value(n, "mat2");
-    const Value *y = n->out[0];
-    Program *p = f->e->method->program;
-    if (!self || !a || !b || !arg_number(n, "beta", &beta) || !arg_number(n, "alpha", &alpha) ||
-        beta != 1 || alpha != 1)
-        return function_refuse(f, n, "has C for beta = alpha = 1 only");
-    bool is_row = dim_equal(c_dims_product(f->e, self->type.dim, self->type.rank), size_of(y, 1)) &&
-                  self->type.rank && dim_equal(size_of(self, -1), size_of(y, 1));
-    (void)p;
-    if (!is_row) { /* the sums start from self, broadcast into y */
-        Nest nest = nest_new(f->e, y->type, 1);
-        Dim stride[MAX_RANK];
-        nest_operand(f->e, &nest, 0, value_type(self));
-        type_strides(f->e, y->type, stride);
-        put_copy(f, y->type, function_pointer(f, self), nest.stride[0], f->name_of[y->index],
-                 stride);
-    }
-    Product product = {a, b, is_row ? self : NULL, function_pointer(f, a), function_pointer(f, b),
-                       f->name_of[y->index], size_of(a, 0), size_of(b, 1), size_of(a, 1), false,
-                       !is_row};
-    put_product(f, &product, clamp, 4);
-    return true;
+    const Type t = p->bias ? p->bias->type : (Type){0};
+    return !p->bias || p->is_rows ||
+           (t.rank && dim_equal(c_dims_product(f->e, t.dim, t.rank), size_of(y, -1)) &&
+            dim_equal(t.dim[t.rank - 1], size_of(y, -1)));
+}
+
+static void put_bias(Function *f, const Value *bias, const Value *y)
+{
+    Nest nest = nest_new(f->e, y->type, 1);
+    Dim stride[MAX_RANK];
+    nest_operand(f->e, &nest, 0, value_type(bias));
+    type_strides(f->e, y->type, stride);
+    put_copy(f, y->type, function_pointer(f, bias), nest.stride[0], f->name_of[y->index], stride);
 }
 
 bool emit_fc(Function *f, const Node *n, Clamp clamp)
 {
-    const Value *x = arg_value(n, 0), *w = arg_value(n, 1), *y = n->out[0];
+    Product p;
+    const Value *y = n->out[0];
     if (!check_tensors(f, n, 0))
         return false;
-    if (n->op == OP_ADDMM)
-        return emit_addmm(f, n, clamp);
-    bool is_linear = n->op == OP_LINEAR;
-    if (!x || !w || w->type.rank != 2)
-        return function_refuse(f, n, "wants a matrix as weight");
-    Product p = {x, w, is_linear ? arg_value(n, "bias") : NULL, function_pointer(f, x),
-                 function_pointer(f, w), f->name_of[y->index], leading(f, x, 1),
-                 size_of(w, is_linear ? 0 : 1), size_of(x, -1), is_linear, false};
-    put_product(f, &p, clamp, 4);
+    if (!product_read(n, &p) || p.alpha != 1 || p.beta != 1)
+        return function_refuse(f, n, "has C for beta = alpha = 1 only");
+    bool from_y = !is_row(f, &p, y);
+    if (from_y)
+        put_bias(f, p.bias, y);
+    Matmul m = {function_pointer(f, p.x), function_pointer(f, p.w), f->name_of[y->index],
+                from_y ? NULL : p.bias, leading(f, p.x, 1), size_of(p.w, p.is_rows ? 0 : 1),
+                size_of(p.x, -1), p.is_rows, from_y};
+    put_product(f, &m, clamp, 4);
     return true;
 }
 
 bool emit_matmul(Function *f, const Node *n, Clamp clamp)
 {
-    const Value *a = arg_value(n, "self"), *b = arg_value(n, "mat2"), *y = n->out[0];
-    if (!a || !b || a->type.rank != 3 || b->type.rank != 3)
+    Product p;
+    if (!product_read(n, &p) || !p.is_batch)
         return function_refuse(f, n, "wants two batches of matrices");
     if (!check_tensors(f, n, 0))
         return false;
     const char *i = names_make(f->names, "", "b");
-    const Value *operand[3] = {a, b, y};
+    const Value *operand[3] = {p.x, p.w, n->out[0]};
     const char *at[3];
     put(&f->body, "    for (int64_t %s = 0; %s < ", i, i);
-    function_dim(f, size_of(a, 0));
+    function_dim(f, size_of(p.x, 0));
     put(&f->body, "; %s++) {\n", i);
     for (int k = 0; k < 3; k++) {
         at[k] = names_make(f->names, k == 0 ? "a" : k == 1 ? "b" : "y", "_b");
         put(&f->body, "        %sfloat *%s = %s + (%s * ", k < 2 ? "const " : "", at[k],
-            k < 2 ? function_pointer(f, operand[k]) : f->name_of[y->index], i);
+            k < 2 ? function_pointer(f, operand[k]) : f->name_of[operand[k]->index], i);
         function_dim(f, c_dims_product(f->e, operand[k]->type.dim + 1, 2));
         put(&f->body, ");\n");
     }
-    Product p = {a, b, NULL, at[0], at[1], at[2], size_of(a, 1), size_of(b, 2), size_of(a, 2),
-                 false, false};
-    put_product(f, &p, clamp, 8);
+    Matmul m = {.a = at[0], .b = at[1], .y = at[2], .m = size_of(p.x, 1), .n = size_of(p.w, 2),
+                .k = size_of(p.x, 2)};
+    put_product(f, &m, clamp, 8);
     put(&f->body, "    }\n");
     return true;
 }
 
 /* -- pools ----------------------------------------------------------------------------------- */
 
-typedef struct Window {
-    int64_t kernel[2], stride[2], pad[2], dilation[2];
-    int64_t divisor;
-    int count_pad, adaptive;
-} Window;
-
-static bool read_window(const Node *n, Window *w)
+static bool is_adaptive(const Node *n)
 {
-    *w = (Window){{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, 1, 0};
-    if (n->op == OP__ADAPTIVE_AVG_POOL2D) {
-        w->adaptive = 1;
-        return true;
-    }
-    if (!ints(n, "kernel_size", 2, 1, w->kernel) || !ints(n, "padding", 2, 0, w->pad) ||
-        !ints(n, "stride", 2, 0, w->stride))
-        return false;
-    for (int i = 0; i < 2; i++)
-        w->stride[i] = arg_count(n, "stride") ? w->stride[i] : w->kernel[i];
-    if (n->op == OP_AVG_POOL2D || n->op == OP_INTEGER_AVG_POOL2D) {
-        w->count_pad = arg_bool(n, "count_include_pad");
-        return arg_get(n, "divisor_override").kind == ARG_NONE ||
-               arg_int(n, "divisor_override", &w->divisor);
-    }
-    return ints(n, "dilation", 2, 1, w->dilation);
+    return n->op == OP__ADAPTIVE_AVG_POOL2D;
 }
 
-static void put_window(Function *f, const Node *n, const Window *w, Dim images, int indent)
+/* An adaptive one finds its windows itself. */
+static bool read_window(const Node *n, Pool *p)
+{
+    if (!is_adaptive(n))
+        return pool_read(n, p);
+    *p = (Pool){.kernel = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .counts_pad = true};
+    return true;
+}
+
+static void put_window(Function *f, const Node *n, const Pool *w, Dim images, int indent)
 {
     const Value *x = first_operand(n), *y = n->out[0];
     Dim planes = dim_mul(f->e->method->program, images, size_of(x, -3));
@@ -366,11 +314,11 @@ static void put_window(Function *f, const Node *n, const Window *w, Dim images, 
     put(&f->body, "%*s/* planes, ih, iw, oh, ow; kernel, stride, padding, dilation; divisor, "
         "count_pad, adaptive */\n%*sconst EtcPool g = {", indent, "", indent, "");
     put_fields(f, field, 14);
-    put(&f->body, "%d, %d};\n", w->count_pad, w->adaptive);
+    put(&f->body, "%d, %d};\n", w->is_max || w->counts_pad, is_adaptive(n));
 }
 
 /* Geometry of images of 8-bit integers. */
-static bool put_byte_window(Function *f, const Node *n, const Window *w)
+static bool put_byte_window(Function *f, const Node *n, const Pool *w)
 {
     const Value *x = first_operand(n), *y = n->out[0];
     if (x->type.rank < 3 || x->type.rank > 4)
@@ -381,7 +329,7 @@ static bool put_byte_window(Function *f, const Node *n, const Window *w)
     return true;
 }
 
-static bool emit_byte_pool(Function *f, const Node *n, const Window *w)
+static bool emit_byte_pool(Function *f, const Node *n, const Pool *w)
 {
     const Value *x = arg_value(n, "self"), *y = n->out[0];
     if (!put_byte_window(f, n, w))
@@ -394,13 +342,13 @@ static bool emit_byte_pool(Function *f, const Node *n, const Window *w)
 static int integer(const Node *n, const char *name)
 {
     int64_t v = 0;
-    arg_int(n, arg_find(n, name), &v);
+    arg_int(n, name, &v);
     return (int)v;
 }
 
 bool emit_integer_pool(Function *f, const Node *n, Clamp clamp)
 {
-    Window w;
+    Pool w;
     double by = 0;
     const Value *x = arg_value(n, "input"), *y = n->out[0];
     (void)clamp;
@@ -420,10 +368,9 @@ bool emit_integer_pool(Function *f, const Node *n, Clamp clamp)
 
 bool emit_pool(Function *f, const Node *n, Clamp clamp)
 {
-    Window w;
+    Pool w;
     const Value *x = arg_value(n, "self"), *y = n->out[0];
     (void)clamp;
-    bool is_max = n->op == OP_MAX_POOL2D || n->op == OP_MAX_POOL2D_WITH_INDICES;
     if (!read_window(n, &w))
         return function_refuse(f, n, "wants constant geometry");
     if (n->op == OP_MAX_POOL2D && (x->type.dtype == ETC_I8 || x->type.dtype == ETC_U8))
@@ -439,11 +386,11 @@ bool emit_pool(Function *f, const Node *n, Clamp clamp)
     if (b.is_split && where)
         return function_refuse(f, n, "takes no gaps where indices are wanted");
     put_window(f, n, &w, b.n, b.indent);
-    put(&f->body, "%*setc_%s_pool_f32(%s, %s, ", b.indent, "", is_max ? "max" : "avg", b.x, b.y);
-    if (is_max)
+    put(&f->body, "%*setc_%s_pool_f32(%s, %s, ", b.indent, "", w.is_max ? "max" : "avg", b.x, b.y);
+    if (w.is_max)
         put(&f->body, "%s, ", where ? f->name_of[where->index] : "NULL");
-    put(&f->body, is_max ? "&g, work);\n" : "&g);\n");
-    f->uses_work = f->uses_work || is_max;
+    put(&f->body, w.is_max ? "&g, work);\n" : "&g);\n");
+    f->uses_work = f->uses_work || w.is_max;
     batch_close(f, &b);
     return true;
 }

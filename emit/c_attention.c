@@ -1,7 +1,7 @@
 /* c_attention.c -- scaled_dot_product_attention, and attention that a model spells out: a call of
  * its core per head, in loops over the batch axes.  Scores stand in `work`, a tile at a time. */
 #include "emit/c_emit.h"
-#include <math.h>
+#include <string.h>
 
 enum { Q, K, V, MASK, BIAS, Y, N_OPERANDS };
 
@@ -9,8 +9,7 @@ typedef struct Heads {
     const Value *v[N_OPERANDS]; /* v[MASK] and v[BIAS] may be NULL */
     Dim stride[N_OPERANDS][MAX_RANK];
     int64_t groups; /* heads of q that share one of k and v */
-    double scale, cap, fill;
-    bool is_plain; /* a query without a key gives NaN */
+    Attention of;
 } Heads;
 
 static Dim axis_size(const Value *v, int from_last)
@@ -34,28 +33,19 @@ static Dim step_of(const Heads *h, int k, int from_last)
 
 static bool read_arguments(Function *f, const Node *n, Heads *h)
 {
-    double dropout = 0;
-    const Value *q = arg_value(n, "query"), *k = arg_value(n, "key"), *v = arg_value(n, "value");
-    *h = (Heads){
-        {q, k, v, arg_value(n, "attn_mask"), NULL, n->out[0]}, .groups = 1, .fill = -INFINITY};
-    h->is_plain = n->op == OP_SOFTMAX_ATTENTION;
-    if (h->is_plain) {
-        h->v[BIAS] = arg_value(n, "bias");
-        arg_number(n, "cap", &h->cap);
-        arg_number(n, "fill", &h->fill);
-    }
-    if (!arg_number(n, "dropout_p", &dropout) || dropout != 0)
+    const Attention *a = &h->of;
+    *h = (Heads){.groups = 1};
+    if (!attention_read(n, &h->of))
+        return function_refuse(f, n, "wants a scale that does not depend on a symbolic size");
+    const Value *operand[N_OPERANDS] = {a->q, a->k, a->v, a->mask, a->bias, n->out[0]};
+    memcpy(h->v, operand, sizeof operand);
+    if (a->dropout != 0)
         return function_refuse(f, n, "has attention without dropout only");
-    if (!arg_number(n, "scale", &h->scale)) {
-        if (axis_size(q, 0).expr)
-            return function_refuse(f, n, "wants a scale that does not depend on a symbolic size");
-        h->scale = 1 / sqrt((double)axis_size(q, 0).value);
-    }
-    if (!arg_bool(n, "enable_gqa") || dim_equal(axis_size(q, 2), axis_size(k, 2)))
+    if (!a->is_shared || dim_equal(axis_size(a->q, 2), axis_size(a->k, 2)))
         return true;
-    if (axis_size(q, 2).expr || axis_size(k, 2).expr || axis_size(k, 2).value < 1)
+    if (axis_size(a->q, 2).expr || axis_size(a->k, 2).expr || axis_size(a->k, 2).value < 1)
         return function_refuse(f, n, "wants heads counted by plain integers");
-    h->groups = axis_size(q, 2).value / axis_size(k, 2).value;
+    h->groups = axis_size(a->q, 2).value / axis_size(a->k, 2).value;
     return true;
 }
 
@@ -107,7 +97,7 @@ static Nest head_loops(Function *f, const Heads *h)
     return nest;
 }
 
-static void put_geometry(Function *f, const Node *n, const Heads *h)
+static void put_geometry(Function *f, const Heads *h)
 {
     const Value *mask = h->v[MASK];
     Dim field[10] = {axis_size(h->v[Q], 1), axis_size(h->v[K], 1), axis_size(h->v[Q], 0),
@@ -123,16 +113,16 @@ static void put_geometry(Function *f, const Node *n, const Heads *h)
         put(&f->body, ", ");
     }
     put(&f->body, "ETC_ATTENTION_ROOM, ");
-    put_float(&f->body, (float)h->scale);
-    put(&f->body, ", %d, ", arg_bool(n, "is_causal"));
+    put_float(&f->body, (float)h->of.scale);
+    put(&f->body, ", %d, ", h->of.is_causal);
     for (int i = 1; i >= 0; i--) {
         function_dim(f, h->v[BIAS] ? step_of(h, BIAS, i) : DIM(0));
         put(&f->body, ", ");
     }
-    put_float(&f->body, (float)h->cap);
+    put_float(&f->body, (float)h->of.cap);
     put(&f->body, ", ");
-    put_float(&f->body, (float)h->fill);
-    put(&f->body, ", %d};\n", h->is_plain);
+    put_float(&f->body, (float)h->of.fill);
+    put(&f->body, ", %d};\n", !h->of.is_empty);
 }
 
 static void put_operand(Function *f, const Heads *h, const Nest *nest, int k,
@@ -187,7 +177,7 @@ bool emit_attention(Function *f, const Node *n, Clamp clamp)
     }
     if (h.v[Y]->type.rank - 1 > MAX_LOOPS)
         return function_refuse(f, n, "has too many batch axes");
-    put_geometry(f, n, &h);
+    put_geometry(f, &h);
     Nest nest = head_loops(f, &h);
     int indent = nest_open(f, &nest, nest.rank, index);
     put_head(f, &h, &nest, index, indent);

@@ -8,6 +8,8 @@
 
 #include "emit/c_chunks.h"
 #include "emit/emit.h"
+#include "ir/views.h"
+#include <math.h>
 
 /* -- text: c_text.c ------------------------------------------------------------------------ */
 
@@ -120,12 +122,10 @@ typedef struct Function {
     Text body;
 } Function;
 
-/* What a core that ends in a clamp is told; -infinity and infinity: none. */
-typedef struct Clamp {
-    float lo, hi;
-} Clamp;
+#define NO_CLAMP ((Clamp){.lo = -INFINITY, .hi = INFINITY})
 
-/* Prints the code of one node into f->body; false: reported.  Column `c` of ir/ops.def. */
+/* Prints the code of one node into f->body; false: reported.  Column `c` of ir/ops.def.  A core
+ * that can end in a clamp is told one. */
 typedef bool EmitFn(Function *f, const Node *n, Clamp clamp);
 
 void function_note(Function *f, Dim d); /* its symbols become parameters */
@@ -135,6 +135,9 @@ bool function_refuse(Function *f, const Node *n, const char *what);
 /* Groups and bare nodes become functions, and calls at `indent` in e->run. */
 bool emit_graph(Emit *e, const Graph *g, int indent);
 const Node *sole_reader(const Graph *g, const Value *v); /* or NULL */
+/* The clamp that alone reads *v, for the core that makes that: marked in `skip`, its result is *v
+ * from here on.  NO_CLAMP: there is none. */
+Clamp join_clamp(Function *f, const Graph *body, const Value **v, bool *skip);
 /* A group of several convolutions: c_stream.c.  Marks in `skip` what it computes. */
 bool emit_stages(Function *f, const Node *group, const Graph *body, bool *skip);
 /* One convolution of a stream, as an entry of EtcStage stage[]; it keeps `room` rows. */
@@ -165,7 +168,8 @@ Dim size_of(const Value *v, int i); /* of axis i; from the end where negative */
 const char *array_or_null(Function *f, const Value *v);
 void put_field(Function *f, Dim d, bool is_last); /* of a geometry struct */
 void put_fields(Function *f, const Dim *d, int n);
-bool put_conv_geometry(Function *f, const Node *n); /* EtcConv g, without a clamp */
+void put_clamp(Function *f, Clamp clamp); /* "lo, hi" */
+bool put_conv_geometry(Function *f, const Node *n, Conv *c); /* EtcConv g, without a clamp */
 const char *offset_by(Function *f, const char *pointer, Dim d); /* "pointer + d": c_move.c */
 
 
@@ -200,8 +204,6 @@ void put_copy(Function *f, Type shape, const char *x, const Dim *x_stride, const
  * their result) and stores `root` at y. */
 bool put_pointwise(Function *f, const Graph *body, const bool *skip, const Value *root);
 bool dtype_has_c(EtcDtype t); /* its elements can be computed with */
-/* The clamp a node is, if any. */
-bool node_clamp(const Node *n, Clamp *clamp);
 
 /* -- constants and the other files --------------------------------------------------------- */
 

@@ -83,22 +83,28 @@ const Node *sole_reader(const Graph *g, const Value *v)
     return reader;
 }
 
+Clamp join_clamp(Function *f, const Graph *body, const Value **v, bool *skip)
+{
+    Clamp c;
+    const Node *next = sole_reader(body, *v);
+    if (!next || !clamp_read(next, &c) || c.x != *v)
+        return NO_CLAMP;
+    skip[next->out[0]->index] = true;
+    f->name_of[next->out[0]->index] = f->name_of[(*v)->index];
+    *v = next->out[0];
+    return c;
+}
+
 /* The results of the anchor's chain that need no loop of their own are marked in `skip`: its own,
  * and that of a clamp its core can do. */
 static bool emit_anchor(Function *f, const Graph *body, const Node *anchor, bool *skip)
 {
-    Clamp clamp = {-INFINITY, INFINITY};
     const char *c = op_info[anchor->op].c;
     bool can_clamp = !strcmp(c, "conv") || !strcmp(c, "fc");
     const Value *v = anchor->out[0];
-    const Node *next = can_clamp ? sole_reader(body, v) : NULL;
     for (int i = 0; i < anchor->n_out; i++)
         skip[anchor->out[i]->index] = true;
-    if (next && arg_value(next, "self") == v && node_clamp(next, &clamp)) {
-        skip[next->out[0]->index] = true;
-        f->name_of[next->out[0]->index] = f->name_of[v->index];
-    }
-    return emit_of[anchor->op](f, anchor, clamp);
+    return emit_of[anchor->op](f, anchor, can_clamp ? join_clamp(f, body, &v, skip) : NO_CLAMP);
 }
 
 static const Node *last_anchor(const Graph *body)
@@ -321,8 +327,7 @@ static void forget_names(Function *f, const Value *const *v, int n)
 static bool emit_bare(Emit *e, const Node *n, const Ports *p, int indent)
 {
     Function f = function_new(e, n->graph, p);
-    Clamp none = {-INFINITY, INFINITY};
-    bool ok = emit_of[n->op](&f, n, none);
+    bool ok = emit_of[n->op](&f, n, NO_CLAMP);
     if (ok)
         put_function(e, &f, n, NULL, p, indent);
     forget_names(&f, p->in, p->n_in);

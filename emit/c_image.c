@@ -78,22 +78,13 @@ static void put_ratio(Function *f, Dim in, Dim out, bool align, double factor)
     }
 }
 
-static double factor_of(const Node *n, int arg, int k)
-{
-    const Arg *a = &n->arg[arg];
-    if (a->kind != ARG_LIST)
-        return 0;
-    return a->list.item[k].kind == ARG_FLOAT ? a->list.item[k].f
-                                             : (double)a->list.item[k].dim.value;
-}
-
 bool emit_upsample(Function *f, const Node *n, Clamp clamp)
 {
+    Resize z;
     const Value *x = arg_value(n, "input"), *y = n->out[0];
-    bool is_linear = n->op == OP_UPSAMPLE_BILINEAR2D_VEC,
-         align = is_linear && arg_bool(n, "align_corners");
-    int scales = is_linear ? 3 : 2;
     (void)clamp;
+    if (!resize_read(n, &z))
+        return function_refuse(f, n, "wants constant factors");
     if (x->type.rank != 4)
         return function_refuse(f, n, "wants images in a batch");
     if (!check_tensors(f, n, 0))
@@ -104,11 +95,11 @@ bool emit_upsample(Function *f, const Node *n, Clamp clamp)
         "    const EtcUpsample g = {");
     put_fields(f, field, 5);
     for (int i = 0; i < 2; i++) {
-        put_ratio(f, size_of(x, 2 + i), size_of(y, 2 + i), align, factor_of(n, scales, i));
+        put_ratio(f, size_of(x, 2 + i), size_of(y, 2 + i), z.aligns_corners, z.factor[i]);
         put(&f->body, ", ");
     }
-    put(&f->body, "%d};\n    etc_upsample_%s_f32(%s, %s, &g, work);\n", align,
-        is_linear ? "linear" : "nearest", function_pointer(f, x), f->name_of[y->index]);
+    put(&f->body, "%d};\n    etc_upsample_%s_f32(%s, %s, &g, work);\n", z.aligns_corners,
+        z.is_linear ? "linear" : "nearest", function_pointer(f, x), f->name_of[y->index]);
     f->uses_work = true;
     return true;
 }

@@ -70,40 +70,24 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* List argument i's number for rows (0) or columns (1); one dimension has columns alone. */
-static int64_t geometry(const Node *n, int i, int axis)
-{
-    int64_t v[2] = {1, 1};
-    int count = arg_count(n, i);
-    arg_ints(n, i, v, 2);
-    return count == 2 ? v[axis] : axis ? v[0] : 1;
-}
-
-static int64_t size_at_most(const Value *v, int axis)
-{
-    return v->type.rank == 4 || axis ? dim_upper(v->type.dim[v->type.rank - 2 + axis]) : 1;
-}
-
 /* Of a depthwise one: some rows as pictures with their sums, as etc_picture_bytes counts with the
  * widest vectors. */
-static int64_t picture_bytes(const Node *n)
+static int64_t picture_bytes(const Conv *c, const Type y)
 {
     enum { ROWS = 8, LANES = 16 };
-    const Value *w = arg_value(n, "weight");
-    int64_t sh = geometry(n, 3, 0), sw = geometry(n, 3, 1), rows, pitch, size, data, sums;
-    rows = least(size_at_most(n->out[0], 0), ROWS);
-    int64_t under = rows + (size_at_most(w, 0) - 1) * geometry(n, 5, 0) / sh;
-    pitch = size_at_most(n->out[0], 1) + (size_at_most(w, 1) - 1) * geometry(n, 5, 1) / sw;
+    int64_t height = y.rank == 4 ? dim_upper(y.dim[2]) : 1, size, data, sums;
+    int64_t rows = least(height, ROWS), sh = c->stride[0], sw = c->stride[1];
+    int64_t under = rows + (c->kernel[0] - 1) * c->dilation[0] / sh;
+    int64_t pitch = dim_upper(y.dim[y.rank - 1]) + (c->kernel[1] - 1) * c->dilation[1] / sw;
     bool ok = mul_ok(under + 1, pitch, &size) && mul_ok(size + 2 * LANES + 1, 2 * sh, &data) &&
               mul_ok(data, sw, &data) && mul_ok(rows, pitch, &sums);
     return ok && data < INT32_MAX && sums < INT32_MAX ? data + (sums + 2 * LANES) * 4 : INT32_MAX;
 }
 
 /* A panel of all terms, two to a word, with sums of some channels behind it. */
-static int64_t panel_bytes(const Node *n)
+static int64_t panel_bytes(const Type w)
 {
     enum { PIXELS = 64, CHANNELS = 16 };
-    const Type w = arg_value(n, "weight")->type;
     int64_t terms = type_numel(w) / w.dim[0].value;
     int64_t panel = (terms + 1) / 2 * PIXELS * 4, sums = CHANNELS * PIXELS * 4;
     return panel + (panel / 7 > sums ? panel / 7 : sums);
@@ -111,26 +95,26 @@ static int64_t panel_bytes(const Node *n)
 
 /* Working memory with which a convolution keeps to the shapes that are fast; its sums are the same
  * with any. */
-static int64_t conv_bytes(const Node *n)
+static int64_t conv_bytes(const Conv *c, const Type y)
 {
-    const Type w = arg_value(n, "weight")->type;
-    int64_t groups = 1, most = c_work_bytes(), bytes = panel_bytes(n);
-    arg_int(n, "groups", &groups);
-    bool is_depthwise = w.dim[1].value == 1 && w.dim[0].value / groups < 4;
-    if (is_depthwise && picture_bytes(n) > bytes)
-        bytes = picture_bytes(n);
+    const Type w = c->w->type;
+    int64_t most = c_work_bytes(), bytes = panel_bytes(w);
+    bool is_depthwise = w.dim[1].value == 1 && w.dim[0].value / c->groups < 4;
+    if (is_depthwise && picture_bytes(c, y) > bytes)
+        bytes = picture_bytes(c, y);
     return bytes < most ? (bytes + 1023) / 1024 * 1024 : most;
 }
 
 bool emit_integer_conv(Function *f, const Node *n, Clamp clamp)
 {
+    Conv c;
     (void)clamp;
-    if (!check(f, n) || !put_conv_geometry(f, n))
+    if (!check(f, n) || !put_conv_geometry(f, n, &c))
         return false;
     put_integer(f, n);
     put_call(f, n, "conv", ", work");
     f->uses_work = true;
-    int64_t bytes = conv_bytes(n);
+    int64_t bytes = conv_bytes(&c, n->out[0]->type);
     f->work_bytes = bytes > f->work_bytes ? bytes : f->work_bytes;
     return true;
 }

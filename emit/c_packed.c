@@ -32,9 +32,7 @@ bool emit_packed(Function *f, const Node *n, Clamp clamp)
         return false;
     put(&f->body, "    /* m, n, k; group; clamp */\n    const EtcPacked g = {");
     put_fields(f, field, 4);
-    put_float(&f->body, clamp.lo);
-    put(&f->body, ", ");
-    put_float(&f->body, clamp.hi);
+    put_clamp(f, clamp);
     put(&f->body, "};\n    const EtcPackedWeight weight = {%s, ", function_pointer(f, w));
     put(&f->body, "%s, ", array_or_null(f, scale));
     put(&f->body, "%s};\n", array_or_null(f, zero));

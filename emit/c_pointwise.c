@@ -58,31 +58,6 @@ static double number_arg(const Node *n, int i)
     return v;
 }
 
-static bool is_known(const Node *n, int i)
-{
-    Dim d;
-    return i < 0 || (n->arg[i].kind != ARG_VALUE && !(arg_dim(n, i, &d) && d.expr));
-}
-
-bool node_clamp(const Node *n, Clamp *clamp)
-{
-    const char *expr = op_info[n->op].expr;
-    bool is_relu = !strcmp(expr, "relu");
-    if (!is_relu && strcmp(expr, "hardtanh") != 0 && strcmp(expr, "clamp") != 0)
-        return false;
-    if (!is_relu && !(is_known(n, find_arg(n, false, 0)) && is_known(n, find_arg(n, false, 1))))
-        return false;
-    Clamp c = {0, INFINITY};
-    if (!is_relu) {
-        c.lo = (float)number_arg(n, find_arg(n, false, 0));
-        c.hi = (float)number_arg(n, find_arg(n, false, 1));
-    }
-    if (isnan(c.lo) || isnan(c.hi))
-        return false;
-    *clamp = c;
-    return true;
-}
-
 /* -- expressions ----------------------------------------------------------------------------- */
 
 static void put_literal(const Loop *l, double v, int64_t i, bool is_int)

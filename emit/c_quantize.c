@@ -20,18 +20,12 @@ static bool check(Function *f, const Node *n)
 }
 
 /* outer, n and inner of x seen as [outer, n, inner] */
-static void sizes(Function *f, const Node *n, Dim *dim)
+static void sizes(Function *f, const QParams *q, Dim *dim)
 {
-    const Type t = arg_value(n, "input")->type;
-    int64_t axis = 0;
-    int from = 0, to = 0; /* the axes whose elements have scales of their own */
-    if (n->op == OP_QUANTIZE_PER_CHANNEL || n->op == OP_DEQUANTIZE_PER_CHANNEL) {
-        arg_int(n, "axis", &axis);
-        from = (int)(axis < 0 ? axis + t.rank : axis);
-        to = from + 1;
-    } else if (n->op == OP_QUANTIZE_PER_TOKEN || n->op == OP_DEQUANTIZE_PER_TOKEN) {
-        to = t.rank - 1;
-    }
+    const Type t = q->x->type;
+    /* the axes whose elements have scales of their own */
+    int from = q->kind == Q_CHANNEL ? q->axis : 0;
+    int to = q->kind == Q_CHANNEL ? from + 1 : q->kind == Q_TOKEN ? t.rank - 1 : 0;
     dim[0] = c_dims_product(f->e, t.dim, from);
     dim[1] = c_dims_product(f->e, t.dim + from, to - from);
     dim[2] = c_dims_product(f->e, t.dim + to, t.rank - to);
@@ -66,62 +60,52 @@ static bool emit_choose(Function *f, const Node *n)
 }
 
 /* Scale and zero point as pointers: of numbers, to variables. */
-static bool points(Function *f, const Node *n, const char **scale, const char **zero, Type *of)
+static void points(Function *f, const QParams *q, const char **scale, const char **zero, Type *of)
 {
-    double by;
-    int64_t at;
-    const Value *v = arg_value(n, 1), *z = arg_value(n, 2);
-    if (v) {
-        of[0] = v->type;
-        of[1] = z ? z->type : (Type){.dtype = ETC_I64};
-        *scale = function_pointer(f, v);
-        *zero = array_or_null(f, z);
-        return true;
+    of[0] = q->scales ? q->scales->type : (Type){.dtype = ETC_F64};
+    of[1] = q->zeros ? q->zeros->type : (Type){.dtype = ETC_I64};
+    if (q->scales) {
+        *scale = function_pointer(f, q->scales);
+        *zero = array_or_null(f, q->zeros);
+        return;
     }
-    if (!arg_number(n, "scale", &by) || !arg_int(n, "zero_point", &at))
-        return function_refuse(f, n, "wants a known scale and zero point");
-    of[0] = (Type){.dtype = ETC_F64};
-    of[1] = (Type){.dtype = ETC_I64};
     *scale = names_make(f->names, "", "scale");
     *zero = names_make(f->names, "", "zero");
     put(&f->body, "    const double %s[1] = {", *scale);
-    put_double(&f->body, by);
+    put_double(&f->body, q->scale);
     put(&f->body, "};\n    const int64_t %s[1] = {", *zero);
-    put_int(&f->body, at);
+    put_int(&f->body, q->zero);
     put(&f->body, "};\n");
-    return true;
 }
 
 bool emit_quantize(Function *f, const Node *n, Clamp clamp)
 {
     Dim dim[3];
+    QParams q;
     Type of[2] = {{0}};
-    int64_t lo = 0, hi = 0;
     const char *scale = NULL, *zero = NULL;
     (void)clamp;
     if (!check(f, n))
         return false;
     if (n->op == OP_CHOOSE_QPARAMS || n->op == OP_CHOOSE_QPARAMS_PER_TOKEN)
         return emit_choose(f, n);
-    bool channels = n->op == OP_QUANTIZE_PER_CHANNEL || n->op == OP_DEQUANTIZE_PER_CHANNEL;
-    bool tokens = n->op == OP_QUANTIZE_PER_TOKEN || n->op == OP_DEQUANTIZE_PER_TOKEN;
-    bool undoes = n->out[0]->type.dtype == ETC_F32;
-    EtcDtype q = undoes ? arg_value(n, "input")->type.dtype : n->out[0]->type.dtype;
-    if (!is_whole(q) || q == ETC_I64 || (!undoes && arg_value(n, "input")->type.dtype != ETC_F32) ||
-        !arg_int(n, channels ? 4 : 3, &lo) || !arg_int(n, channels ? 5 : 4, &hi) ||
-        !points(f, n, &scale, &zero, of))
+    if (!qparams_read(n, &q))
+        return function_refuse(f, n, "wants a known scale, zero point and range");
+    if (!is_whole(q.dtype) || q.dtype == ETC_I64 ||
+        (q.undoes ? n->out[0] : q.x)->type.dtype != ETC_F32)
         return function_refuse(f, n, "has no C for these dtypes");
-    sizes(f, n, dim);
+    points(f, &q, &scale, &zero, of);
+    sizes(f, &q, dim);
     put(&f->body,
         "    /* outer, n, inner; range; dtypes of integers, scales, zero points; is_wide, "
         "adds_first */\n    const EtcQuant g = {");
     put_fields(f, dim, 3);
-    put_int(&f->body, lo);
+    put_int(&f->body, q.lo);
     put(&f->body, ", ");
-    put_int(&f->body, hi);
-    put(&f->body, ", %d, %d, %d, %d, %d};\n    etc_%s_f32(%s, %s, %s, %s, &g);\n", (int)q,
-        (int)of[0].dtype, (int)of[1].dtype, (channels || tokens) && of[0].dtype == ETC_F64, tokens,
-        undoes ? "dequantize" : "quantize", f->name_of[n->out[0]->index],
-        function_pointer(f, arg_value(n, "input")), scale, zero);
+    put_int(&f->body, q.hi);
+    put(&f->body, ", %d, %d, %d, %d, %d};\n    etc_%s_f32(%s, %s, %s, %s, &g);\n", (int)q.dtype,
+        (int)of[0].dtype, (int)of[1].dtype, q.kind != Q_TENSOR && of[0].dtype == ETC_F64,
+        q.kind == Q_TOKEN, q.undoes ? "dequantize" : "quantize", f->name_of[n->out[0]->index],
+        function_pointer(f, q.x), scale, zero);
     return true;
 }

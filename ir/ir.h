@@ -147,7 +147,8 @@ enum {
     VIEW = 1 << 3,
     CHECK = 1 << 4,
     CUT = 1 << 5,
-    WIDENS = 1 << 6
+    WIDENS = 1 << 6,
+    MOVES = 1 << 7
 };
 
 typedef struct Node Node;
@@ -519,6 +520,7 @@ bool node_is_pure(const Node *n);
  * dequantize per tensor are where they deal in floats and 8 bits. */
 bool node_is_pointwise(const Node *n);
 bool node_scales_bytes(const Node *n); /* one of the latter */
+bool node_moves(const Node *n); /* nothing is computed: each element is one of an operand */
 bool op_mutates(OpId op);         /* its schema marks an argument "(a!)" */
 bool op_is_given(OpId op);        /* its types are the file's word: none are inferred */
 

@@ -68,18 +68,7 @@ static bool is_op(const Node *n, const OpId *op, size_t count)
 
 static const int64_t zeros[VIEW_AXES] = {0, 0, 0}, ones[VIEW_AXES] = {1, 1, 1};
 
-/* -- products -------------------------------------------------------------------------------- */
-
-static bool read_kernel(Conv *c)
-{
-    for (int i = 0; i < c->axes; i++) {
-        Dim d = c->w->type.dim[i + 2];
-        if (d.expr)
-            return false;
-        c->kernel[i] = d.value;
-    }
-    return true;
-}
+/* -- products ---------------------------------------------------------------------------------- */
 
 bool conv_read(const Node *n, Conv *c)
 {
@@ -92,8 +81,11 @@ bool conv_read(const Node *n, Conv *c)
     c->bias = arg_value(n, "bias");
     c->axes = c->w ? c->w->type.rank - 2 : 0;
     c->is_transposed = has(n, "transposed") ? arg_bool(n, "transposed") : has(n, "output_padding");
-    return c->x && c->axes >= 1 && c->axes <= VIEW_AXES && read_kernel(c) &&
-           per_axis(n, "stride", c->axes, ones, c->stride) &&
+    if (!c->x || c->axes < 1 || c->axes > VIEW_AXES)
+        return false;
+    for (int i = 0; i < c->axes; i++)
+        c->kernel[i] = c->w->type.dim[i + 2].expr ? 0 : c->w->type.dim[i + 2].value;
+    return per_axis(n, "stride", c->axes, ones, c->stride) &&
            per_axis(n, "padding", c->axes, zeros, c->pad) &&
            per_axis(n, "dilation", c->axes, ones, c->dilation) &&
            per_axis(n, "output_padding", c->axes, zeros, c->out_pad) &&
@@ -157,7 +149,53 @@ Node *product_build(Graph *g, Node *before, const Node *n, const Product *p, Dia
                               : build(g, before, n->loc, n->op, d, "vv", p->x, p->w);
 }
 
-/* -- attention ------------------------------------------------------------------------------- */
+static int slot_of(const Node *n, const char *name)
+{
+    const Arg a = arg_get(n, name);
+    return a.kind == ARG_VALUE ? a.slot : -1;
+}
+
+static bool weighted_of(const Node *n, const char *x, const char *w, const char *bias, Weighted *v)
+{
+    v->x_slot = slot_of(n, x);
+    v->w_slot = slot_of(n, w);
+    v->bias_slot = bias ? slot_of(n, bias) : -1;
+    v->x = arg_value(n, x);
+    v->w = arg_value(n, w);
+    v->bias = bias ? arg_value(n, bias) : NULL;
+    v->x_axis = v->x ? v->x->type.rank - 1 : 0;
+    v->y_axis = n->out[0]->type.rank - 1;
+    return v->x && v->w;
+}
+
+bool weighted_read(const Node *n, Weighted *v)
+{
+    double alpha, beta;
+    *v = (Weighted){.groups = 1};
+    switch ((int)n->op) {
+    case OP_LINEAR:
+        return weighted_of(n, "input", "weight", "bias", v);
+    case OP_MM:
+        v->w_axis = 1;
+        return weighted_of(n, "self", "mat2", NULL, v);
+    case OP_ADDMM:
+        v->w_axis = 1;
+        v->is_scaled = !arg_number(n, "alpha", &alpha) || !arg_number(n, "beta", &beta) ||
+                       alpha != 1 || beta != 1;
+        return weighted_of(n, "mat1", "mat2", "self", v);
+    case OP_CONVOLUTION:
+        if (!weighted_of(n, "input", "weight", "bias", v) || !arg_int(n, "groups", &v->groups))
+            return false;
+        v->is_conv = true;
+        v->w_axis = arg_bool(n, "transposed");
+        v->x_axis = v->y_axis = 1;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* -- attention --------------------------------------------------------------------------------- */
 
 bool attention_read(const Node *n, Attention *a)
 {
@@ -173,7 +211,7 @@ bool attention_read(const Node *n, Attention *a)
     a->is_empty = n->op == OP_SDPA;
     a->bias = value_or_null(n, "bias");
     if (!a->q || a->q->type.rank < 1 || !number_or(n, "cap", 0, &a->cap) ||
-        !number_or(n, "fill", a->fill, &a->fill))
+        !number_or(n, "fill", a->fill, &a->fill) || !arg_number(n, "dropout_p", &a->dropout))
         return false;
     Dim width = a->q->type.dim[a->q->type.rank - 1];
     if (arg_number(n, "scale", &a->scale))
@@ -182,7 +220,18 @@ bool attention_read(const Node *n, Attention *a)
     return !width.expr;
 }
 
-/* -- windows and reductions ------------------------------------------------------------------ */
+Node *attention_build(Graph *g, Node *before, Loc loc, const Attention *a, Diag *d)
+{
+    Arg scale = {.kind = ARG_FLOAT, .key = "scale", .f = a->scale};
+    Arg shared = {.kind = ARG_BOOL, .key = "enable_gqa", .b = a->is_shared};
+    if (a->is_empty)
+        return build(g, before, loc, OP_SDPA, d, "vvvvfbaa", a->q, a->k, a->v, a->mask, a->dropout,
+                     a->is_causal, scale, shared);
+    return build(g, before, loc, OP_SOFTMAX_ATTENTION, d, "vvvvfbfbvff", a->q, a->k, a->v, a->mask,
+                 a->dropout, a->is_causal, a->scale, a->is_shared, a->bias, a->cap, a->fill);
+}
+
+/* -- windows and reductions -------------------------------------------------------------------- */
 
 bool pool_read(const Node *n, Pool *p)
 {
@@ -364,21 +413,20 @@ bool clamp_read(const Node *n, Clamp *c)
     default:
         return false;
     }
-    return (c->x = arg_value(n, "self")) != NULL;
+    return (c->x = arg_value(n, "self")) != NULL && !isnan(c->lo) && !isnan(c->hi);
 }
 
-/* -- images -------------------------------------------------------------------------------------- */
+/* -- images ------------------------------------------------------------------------------------ */
 
 bool resize_read(const Node *n, Resize *r)
 {
-    *r = (Resize){.axes = 2, .is_linear = n->op == OP_UPSAMPLE_BILINEAR2D_VEC};
+    *r = (Resize){.is_linear = n->op == OP_UPSAMPLE_BILINEAR2D_VEC};
     if (!IS_OP(n, OP_UPSAMPLE_BILINEAR2D_VEC, OP_UPSAMPLE_NEAREST2D_VEC))
         return false;
     r->x = arg_value(n, "input");
     r->aligns_corners = r->is_linear && arg_bool(n, "align_corners");
     Arg by = arg_get(n, "scale_factors");
-    r->has_factors = by.kind == ARG_LIST && by.list.n == r->axes;
-    for (int i = 0; r->has_factors && i < r->axes; i++) {
+    for (int i = 0; by.kind == ARG_LIST && i < by.list.n && i < 2; i++) {
         const Arg *a = &by.list.item[i];
         if (a->kind != ARG_FLOAT && (a->kind != ARG_INT || a->dim.expr))
             return false;
@@ -387,7 +435,7 @@ bool resize_read(const Node *n, Resize *r)
     return r->x != NULL;
 }
 
-/* -- integers ------------------------------------------------------------------------------------ */
+/* -- integers ---------------------------------------------------------------------------------- */
 
 static bool read_integers(const Node *n, QParams *q)
 {

@@ -14,10 +14,11 @@
 
 enum { VIEW_AXES = 3 }; /* of space, at most */
 
-/* -- products -------------------------------------------------------------------------------- */
+/* -- products ---------------------------------------------------------------------------------- */
 
 /* A convolution: x [n, in, size...], w [out, in / groups, kernel...], or where it is transposed
- * [in, out / groups, kernel...]; bias [out] or NULL.  Numbers are per axis of space. */
+ * [in, out / groups, kernel...]; bias [out] or NULL.  Numbers are per axis of space; kernel
+ * 0: open. */
 typedef struct Conv {
     Value *x, *w, *bias;
     int axes;
@@ -44,19 +45,33 @@ bool product_read(const Node *n, Product *p);
 /* The row that n is of, with these operands; alpha and beta as they stand in n. */
 Node *product_build(Graph *g, Node *before, const Node *n, const Product *p, Diag *d);
 
-/* -- attention ------------------------------------------------------------------------------- */
+/* What sums an axis of an operand with weights: linear, mm, addmm and convolutions. */
+typedef struct Weighted {
+    Value *x, *w, *bias;             /* bias NULL: none */
+    int x_slot, w_slot, bias_slot;   /* in n->in; -1: none */
+    int w_axis, y_axis;              /* of w and of the result: along which results lie */
+    int x_axis;                      /* that is summed */
+    int64_t groups;
+    bool is_conv, is_scaled;         /* is_scaled: by an alpha or beta that is not 1 */
+} Weighted;
+
+bool weighted_read(const Node *n, Weighted *v);
+
+/* -- attention --------------------------------------------------------------------------------- */
 
 /* softmax(mask(cap(scale q k^T) + bias)) v, as ir.md says. */
 typedef struct Attention {
     Value *q, *k, *v, *mask, *bias;      /* mask, bias NULL: none */
     double scale, cap, fill;             /* cap 0: none; fill: where a mask of bools is false */
+    double dropout;
     bool is_causal, is_shared, is_empty; /* heads of k and v may be shared; a query without a key
                                             gives 0, not NaN */
 } Attention;
 
 bool attention_read(const Node *n, Attention *a); /* false: or its scale is open */
+Node *attention_build(Graph *g, Node *before, Loc loc, const Attention *a, Diag *d);
 
-/* -- windows and reductions ------------------------------------------------------------------ */
+/* -- windows and reductions -------------------------------------------------------------------- */
 
 typedef struct Pool {
     Value *x;
@@ -126,7 +141,7 @@ bool permute_swaps_last(const Permute *p); /* the last two axes change places, a
 
 /* -- pointwise --------------------------------------------------------------------------------- */
 
-/* min(max(x, lo), hi): clamp, hardtanh, relu; infinite where a side is open. */
+/* min(max(x, lo), hi): clamp, hardtanh, relu; infinite where a side is open, never NaN. */
 typedef struct Clamp {
     Value *x;
     double lo, hi;
@@ -134,35 +149,35 @@ typedef struct Clamp {
 
 bool clamp_read(const Node *n, Clamp *c);
 
-/* -- images -------------------------------------------------------------------------------------- */
+/* -- images ------------------------------------------------------------------------------------ */
 
 typedef struct Resize {
     Value *x;
-    int axes;
-    bool is_linear, aligns_corners, has_factors;
-    double factor[VIEW_AXES]; /* where given */
+    bool is_linear, aligns_corners;
+    double factor[2]; /* of the last two axes; 0: not given */
 } Resize;
 
 bool resize_read(const Node *n, Resize *r);
 
-/* -- integers ------------------------------------------------------------------------------------ */
+/* -- integers ---------------------------------------------------------------------------------- */
 
 /* Scale and zero point between real numbers and integers: real = scale (integer - zero). */
 typedef enum QKind { Q_TENSOR, Q_CHANNEL, Q_TOKEN } QKind;
 
 typedef struct QParams {
     QKind kind;
-    bool undoes;          /* a dequantize */
-    Value *x;             /* what goes in */
-    Value *scales, *zeros; /* as tensors: of channels, tokens, or known at run time; NULL: the numbers
-                              below, zeros also: all 0 */
+    bool undoes;    /* a dequantize */
+    Value *x;       /* what goes in */
+    Value *scales, *zeros; /* as tensors: of channels, tokens, or known at run time; NULL: the
+                              numbers below, zeros also: all 0 */
     double scale;
     int64_t zero, lo, hi;
-    int axis;             /* of channels */
-    EtcDtype dtype;       /* of the integers */
+    int axis;       /* of channels */
+    EtcDtype dtype; /* of the integers */
 } QParams;
 
 bool qparams_read(const Node *n, QParams *q);
-bool qparams_equal(const QParams *a, const QParams *b); /* numbers alone: scale as a float, zero, dtype */
+/* Numbers alone: scale as a float, zero point, dtype. */
+bool qparams_equal(const QParams *a, const QParams *b);
 
 #endif

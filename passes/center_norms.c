@@ -41,9 +41,9 @@ typedef struct Center {
 
 /* -- streams ----------------------------------------------------------------------------------- */
 
-static bool is_norm(const Node *n)
+static bool read_norm(const Node *n, Norm *v)
 {
-    return n->op == OP_LAYER_NORM || n->op == OP_NATIVE_LAYER_NORM;
+    return norm_read(n, v) && v->kind == NORM_LAYER;
 }
 
 static bool may_join(const Center *c, const Stream *s, const Value *v, int axis)
@@ -107,7 +107,8 @@ static bool has_known_sizes(Type t)
 
 static bool is_norm_of(const Center *c, const Node *n, const Value *v, int axis)
 {
-    return is_norm(n) && arg_value(n, "input") == v && arg_count(n, "normalized_shape") == 1 &&
+    Norm norm;
+    return read_norm(n, &norm) && norm.x == v && norm.axes == 1 &&
            axis == v->type.rank - 1 && has_known_sizes(v->type) && !others_are_read(&c->uses, n);
 }
 
@@ -139,11 +140,10 @@ static void join_operands(Center *c, Stream *s, Value *v)
         PUSH(c->r.tmp, s->entry, s->n_entries, v);
 }
 
-/* All that sums and moves connect with what the norm reads. */
-static Stream stream_of(Center *c, const Node *norm)
+/* All that sums and moves connect with what a norm reads. */
+static Stream stream_of(Center *c, Value *x)
 {
     Stream s = {.id = ++c->n_streams, .is_closed = true};
-    Value *x = arg_value(norm, "input");
     s.width = x->type.dim[x->type.rank - 1].value;
     join(c, &s, x, x->type.rank - 1);
     for (int i = 0; i < s.n_values; i++) {
@@ -158,16 +158,9 @@ static Stream stream_of(Center *c, const Node *norm)
 /* A product whose weights, read by it alone, make the rows. */
 static bool is_product(const Center *c, const Value *v)
 {
-    int64_t groups = 1;
-    const Node *n = v->def;
-    bool is_conv = n && n->op == OP_CONVOLUTION && !arg_bool(n, "transposed") &&
-                   arg_int(n, "groups", &groups);
-    if (!n || (!is_conv && n->op != OP_LINEAR) || groups != 1 ||
-        c->rows[v->index].axis != (is_conv ? 1 : v->type.rank - 1))
-        return false;
-    const Value *w = arg_value(n, "weight"), *b = arg_value(n, "bias");
-    return value_floats(w, -1) && type_numel(w->type) > 0 && c->reads[w->state->storage] == 1 &&
-           (!b || value_floats(b, w->type.dim[0].value));
+    Weighted p;
+    return v->def && weighted_read(v->def, &p) && !p.w_axis && p.groups == 1 &&
+           c->rows[v->index].axis == p.y_axis && owns_weights(&p, c->reads);
 }
 
 static bool is_constant(const Value *v)
@@ -260,20 +253,19 @@ static void center_constant(Center *c, Value *v)
 static bool spell_norm(Center *c, Node *n)
 {
     static const int64_t last = -1;
-    double eps = 1e-5;
+    Norm v;
     Graph *g = c->r.g;
     Diag *d = c->r.d;
-    Value *x = arg_value(n, "input"), *w = arg_value(n, "weight"), *b = arg_value(n, "bias");
-    arg_number(n, "eps", &eps);
-    Value *m = result(build(g, n, n->loc, OP_MUL_TENSOR, d, "vv", x, x));
+    read_norm(n, &v);
+    Value *m = result(build(g, n, n->loc, OP_MUL_TENSOR, d, "vv", v.x, v.x));
     m = m ? result(build(g, n, n->loc, OP_MEAN_DIM, d, "vIb", m, 1, &last, true)) : NULL;
-    m = m ? result(build(g, n, n->loc, OP_ADD_SCALAR, d, "vf", m, eps)) : NULL;
+    m = m ? result(build(g, n, n->loc, OP_ADD_SCALAR, d, "vf", m, v.eps)) : NULL;
     m = m ? result(build(g, n, n->loc, OP_RSQRT, d, "v", m)) : NULL;
-    Value *y = m ? result(build(g, n, n->loc, OP_MUL_TENSOR, d, "vv", x, m)) : NULL;
-    if (y && w)
-        y = result(build(g, n, n->loc, OP_MUL_TENSOR, d, "vv", y, w));
-    if (y && b)
-        y = result(build(g, n, n->loc, OP_ADD_TENSOR, d, "vv", y, b));
+    Value *y = m ? result(build(g, n, n->loc, OP_MUL_TENSOR, d, "vv", v.x, m)) : NULL;
+    if (y && v.weight)
+        y = result(build(g, n, n->loc, OP_MUL_TENSOR, d, "vv", y, v.weight));
+    if (y && v.bias)
+        y = result(build(g, n, n->loc, OP_ADD_TENSOR, d, "vv", y, v.bias));
     return y && rewrite_node(&c->r, n, y);
 }
 
@@ -342,10 +334,10 @@ static bool center_graph(Center *c, Graph *g, Arena *tmp, Diag *d)
     c->n_streams = c->n_late = 0;
     c->late = NULL;
     for (const Node *n = g->first; n; n = n->next) {
-        if (!is_norm(n) || c->rows[arg_value(n, "input")->index].stream ||
-            arg_value(n, "input")->type.rank < 1)
+        Norm norm;
+        if (!read_norm(n, &norm) || c->rows[norm.x->index].stream || norm.x->type.rank < 1)
             continue;
-        Stream s = stream_of(c, n);
+        Stream s = stream_of(c, norm.x);
         choose(c, &s);
     }
     bool ok = true;

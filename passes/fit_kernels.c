@@ -284,12 +284,12 @@ static Value *tap(Rewrite *r, Node *n, Value *x, int64_t axis, const Taps *t, in
 }
 
 /* One of the last two axes in steps; each result is rounded to a byte, halves up. */
-static Value *resize_axis(Rewrite *r, Node *n, Value *x, int64_t axis, double scale)
+static Value *resize_axis(Rewrite *r, Node *n, Value *x, int64_t axis, const Resize *z)
 {
     Dim from = x->type.dim[axis], to = n->out[0]->type.dim[axis];
     if (dim_equal(from, to))
         return x;
-    Taps t = taps_of(r, from.value, to.value, arg_bool(n, "align_corners"), scale);
+    Taps t = taps_of(r, from.value, to.value, z->aligns_corners, z->factor[axis - 2]);
     Value *wide = build_cast(r, n, x, ETC_F32);
     Value *a = wide ? tap(r, n, wide, axis, &t, 0) : NULL;
     Value *b = a ? tap(r, n, wide, axis, &t, 1) : NULL;
@@ -298,20 +298,14 @@ static Value *resize_axis(Rewrite *r, Node *n, Value *x, int64_t axis, double sc
     return build_cast(r, n, y, ETC_U8);
 }
 
-static double scale_at(const Node *n, int i)
-{
-    const Arg *a = &n->arg[arg_of(n, "scale_factors")];
-    const Arg *item = a->kind == ARG_LIST && i < a->list.n ? &a->list.item[i] : NULL;
-    return !item ? 0 : item->kind == ARG_FLOAT ? item->f : 0;
-}
-
 /* Bilinear resizing of bytes, which the kernel cuts off ==> along the width, then the height, each
  * rounded, as torch does */
 static Value *resize_bytes(Rewrite *r, Node *n)
 {
+    Resize z;
     Value *x = arg_value(n, "input");
     Type t = x->type, y = n->out[0]->type;
-    if (t.dtype != ETC_U8)
+    if (t.dtype != ETC_U8 || !resize_read(n, &z))
         return NULL;
     for (int i = 2; i < 4; i++)
         if (t.dim[i].expr || y.dim[i].expr) {
@@ -319,8 +313,8 @@ static Value *resize_bytes(Rewrite *r, Node *n)
                                            "of them before");
             return NULL;
         }
-    x = resize_axis(r, n, x, 3, scale_at(n, 1));
-    return x ? resize_axis(r, n, x, 2, scale_at(n, 0)) : NULL;
+    x = resize_axis(r, n, x, 3, &z);
+    return x ? resize_axis(r, n, x, 2, &z) : NULL;
 }
 
 /* -- the walk ---------------------------------------------------------------------------------- */

@@ -59,35 +59,11 @@ static bool affine_of(const Fold *f, const Node *bn, Affine *a)
 
 /* -- the op before --------------------------------------------------------------------------- */
 
-typedef struct Target {
-    Node *op;
-    int weight, bias;      /* arguments */
-    bool channels_last;    /* the weight's channels are its last axis */
-} Target;
-
-static bool is_one(const Node *n, int i)
+/* Whose weight has a row or column per index of this axis of its result. */
+static bool target_of(const Node *n, int axis, Weighted *t)
 {
-    double v;
-    return arg_number(n, i, &v) && v == 1;
-}
-
-/* Whose weight has a row per index of this axis of its result. */
-static bool target_of(Node *op, int axis, Target *t)
-{
-    *t = (Target){.op = op, .weight = 1, .bias = 2};
-    switch (op->op) {
-    case OP_CONVOLUTION:
-        return axis == 1 && !arg_bool(op, "transposed");
-    case OP_LINEAR:
-        return axis == op->out[0]->type.rank - 1;
-    case OP_ADDMM:
-        *t = (Target){.op = op, .weight = 2, .bias = 0, .channels_last = true};
-        return axis == 1 && is_one(op, 3) && is_one(op, 4);
-    case OP_MM:
-        return false;
-    default:
-        return false;
-    }
+    return weighted_read(n, t) && t->y_axis == axis && !t->is_scaled &&
+           (!t->w_axis || (t->bias && !t->is_conv));
 }
 
 static bool is_read_once(const Fold *f, const Value *v)
@@ -98,15 +74,13 @@ static bool is_read_once(const Fold *f, const Value *v)
 
 /* Whether the op that makes x can take in what is done along this axis.  What was made in this walk
  * has no entry in `uses`. */
-static bool takes(const Fold *f, const Value *x, int axis, const Affine *a, Target *t)
+static bool takes(const Fold *f, const Value *x, int axis, const Affine *a, Weighted *t)
 {
     if (x->index >= f->r.first_new || !x->def || !is_read_once(f, x) ||
         !target_of(x->def, axis, t))
         return false;
-    const Value *w = arg_value(t->op, t->weight), *b = arg_value(t->op, t->bias);
-    if (!value_floats(w, -1) || w->type.rank < 2 || (b && !value_floats(b, a->n)))
-        return false;
-    return dim_equal(w->type.dim[t->channels_last ? w->type.rank - 1 : 0], DIM(a->n));
+    return value_floats(t->w, -1) && (!t->bias || value_floats(t->bias, a->n)) &&
+           dim_equal(t->w->type.dim[t->w_axis], DIM(a->n));
 }
 
 /* -- scaling --------------------------------------------------------------------------------- */
@@ -158,9 +132,9 @@ static Value *channel_const(Fold *f, const State *like, const double *v, int64_t
 }
 
 /* (b - mean) * f + beta; none where there was none and nothing is added */
-static Value *new_bias(Fold *f, const Target *t, const Node *n, const Affine *a)
+static Value *new_bias(Fold *f, const Weighted *t, const Node *n, const Affine *a)
 {
-    const Value *b = arg_value(t->op, t->bias);
+    const Value *b = t->bias;
     if (!b && n->op == OP_MUL_TENSOR)
         return NULL;
     const Value *beta = b || !arg_value(n, "bias") ? NULL : arg_value(n, "bias");
@@ -171,33 +145,23 @@ static Value *new_bias(Fold *f, const Target *t, const Node *n, const Affine *a)
     return channel_const(f, like, a->shift, a->n, 1);
 }
 
-/* The op with other parameters; where it had no bias it is built anew. */
-static bool set_parameters(Fold *f, const Target *t, Value *w, Value *b)
+/* The product with other parameters; where it had no bias it is built anew. */
+static bool set_parameters(Fold *f, Node *n, const Weighted *t, Value *w, Value *b)
 {
-    Node *n = t->op, *made;
-    node_set_in(n, n->arg[t->weight].slot, w);
-    if (!b)
-        return true;
-    if (n->arg[t->bias].kind == ARG_VALUE) {
-        node_set_in(n, n->arg[t->bias].slot, b);
-        return true;
-    }
-    if (n->op == OP_LINEAR)
-        made = build(f->r.g, n, n->loc, n->op, f->r.d, "vvv", arg_value(n, "input"), w, b);
-    else
-        made = build(f->r.g, n, n->loc, n->op, f->r.d, "vvvaaaaaa", arg_value(n, "input"), w, b,
-                     arg_get(n, "stride"), arg_get(n, "padding"),
-                     arg_get(n, "dilation"), arg_get(n, "transposed"),
-                     arg_get(n, "output_padding"), arg_get(n, "groups"));
-    return made && rewrite_node(&f->r, n, made->out[0]);
+    if (b && !t->bias)
+        return rewrite_product(&f->r, n, w, b);
+    node_set_in(n, t->w_slot, w);
+    if (b)
+        node_set_in(n, t->bias_slot, b);
+    return true;
 }
 
-static bool fold_into(Fold *f, Node *n, const Target *t, const Affine *a)
+/* Into the product that makes x. */
+static bool fold_into(Fold *f, Node *n, Value *x, const Weighted *t, const Affine *a)
 {
-    const Value *old = arg_value(t->op, t->weight);
-    Value *result = t->op->out[0];
-    Value *b = new_bias(f, t, n, a), *w = scaled_weight(f, old, a, t->channels_last);
-    return set_parameters(f, t, w, b) && rewrite_node(&f->r, n, rewrite_current(&f->r, result));
+    Value *b = new_bias(f, t, n, a), *w = scaled_weight(f, t->w, a, t->w_axis);
+    return set_parameters(f, x->def, t, w, b) &&
+           rewrite_node(&f->r, n, rewrite_current(&f->r, x));
 }
 
 /* y = x * factor + shift, with both as tensors of [channels, 1, ...] */
@@ -229,12 +193,12 @@ static bool only_result_read(const Fold *f, const Node *bn)
 
 static bool fold_norm(Fold *f, Node *n)
 {
-    Target t;
+    Weighted t;
     Affine a;
     if (!only_result_read(f, n) || !affine_of(f, n, &a))
         return true;
-    return takes(f, arg_value(n, "input"), 1, &a, &t) ? fold_into(f, n, &t, &a)
-                                                      : spell_out(f, n, &a);
+    Value *x = arg_value(n, "input");
+    return takes(f, x, 1, &a, &t) ? fold_into(f, n, x, &t, &a) : spell_out(f, n, &a);
 }
 
 /* A factor per index of one axis of x, and which; -1: it is none. */
@@ -259,15 +223,15 @@ static int factor_of(const Fold *f, const Value *x, const Value *k, Affine *a)
 
 static bool fold_factor(Fold *f, Node *n)
 {
-    Target t;
+    Weighted t;
     Affine a;
     for (int i = 0; i < 2; i++) {
-        const Value *x = n->in[i];
+        Value *x = n->in[i];
         if (x->type.rank != n->out[0]->type.rank || n->in[1 - i]->type.rank > x->type.rank)
             continue;
         int axis = factor_of(f, x, n->in[1 - i], &a);
         if (axis >= 0 && takes(f, x, axis, &a, &t))
-            return fold_into(f, n, &t, &a);
+            return fold_into(f, n, x, &t, &a);
     }
     return true;
 }

@@ -9,27 +9,22 @@
  */
 #include "passes/internal.h"
 
-typedef struct Norm {
+typedef struct Affine {
     const float *weight, *bias; /* of n numbers each, or NULL: ones, zeros */
     int64_t n;
-} Norm;
+} Affine;
 
 typedef struct Fold {
     Program *p;
     Rewrite r;
     Uses uses;
     int *reads;        /* by storage */
-    const Norm **norm; /* by index of the result of a norm to fold, or of a product to take it in */
+    const Affine **norm; /* by index of the result: of a norm to fold, of a product that takes it */
     Node **product;    /* found behind the norm at hand */
     int n_products;
 } Fold;
 
 /* -- what is found ----------------------------------------------------------------------------- */
-
-static bool is_norm(const Node *n)
-{
-    return n->op == OP_LAYER_NORM || n->op == OP_NATIVE_LAYER_NORM;
-}
 
 static bool get_parameter(const Value *v, int64_t n, const float **to)
 {
@@ -38,17 +33,17 @@ static bool get_parameter(const Value *v, int64_t n, const float **to)
 }
 
 /* Over the last axis alone, with something to fold. */
-static bool norm_of(const Node *n, Norm *to)
+static bool norm_of(const Node *n, Affine *to)
 {
-    if (!is_norm(n) || arg_count(n, "normalized_shape") != 1 ||
-        !arg_ints(n, "normalized_shape", &to->n, 1))
+    Norm v;
+    if (!norm_read(n, &v) || v.kind != NORM_LAYER || v.axes != 1 || (!v.weight && !v.bias) ||
+        v.x->type.dim[v.x->type.rank - 1].expr)
         return false;
-    const Value *weight = arg_value(n, "weight"), *bias = arg_value(n, "bias");
-    return (weight || bias) && get_parameter(weight, to->n, &to->weight) &&
-           get_parameter(bias, to->n, &to->bias);
+    to->n = v.x->type.dim[v.x->type.rank - 1].value;
+    return get_parameter(v.weight, to->n, &to->weight) && get_parameter(v.bias, to->n, &to->bias);
 }
 
-static bool is_zero(const Node *n, int arg)
+static bool is_zero(const Node *n, const char *arg)
 {
     int64_t v[MAX_RANK];
     int count = arg_count(n, arg);
@@ -61,22 +56,11 @@ static bool is_zero(const Node *n, int arg)
 }
 
 /* Whether n sums along this axis of its first operand. */
-static bool sums_along(const Node *n, int axis)
-{
-    int64_t groups;
-    if (n->op == OP_LINEAR)
-        return axis == arg_value(n, "input")->type.rank - 1;
-    return n->op == OP_CONVOLUTION && axis == 1 && !arg_bool(n, "transposed") && is_zero(n, 4) &&
-           arg_int(n, "groups", &groups) && groups == 1;
-}
-
 static bool is_product(const Fold *f, const Node *n, int axis)
 {
-    if (!sums_along(n, axis))
-        return false;
-    const Value *w = arg_value(n, "weight"), *b = arg_value(n, "bias");
-    return value_floats(w, -1) && type_numel(w->type) > 0 && f->reads[w->state->storage] == 1 &&
-           (!b || value_floats(b, w->type.dim[0].value));
+    Weighted v;
+    return weighted_read(n, &v) && !v.w_axis && v.x_axis == axis && v.groups == 1 &&
+           (!v.is_conv || is_zero(n, "padding")) && owns_weights(&v, f->reads);
 }
 
 /* Whether all that is read of v ends in products. */
@@ -97,12 +81,12 @@ static bool find_products(Fold *f, const Value *v, int axis)
 
 static void find(Fold *f, const Node *n)
 {
-    Norm norm;
+    Affine norm;
     f->n_products = 0;
     if (!norm_of(n, &norm) || others_are_read(&f->uses, n) ||
         !find_products(f, n->out[0], n->out[0]->type.rank - 1))
         return;
-    Norm *kept = NEW(f->r.tmp, Norm, 1);
+    Affine *kept = NEW(f->r.tmp, Affine, 1);
     *kept = norm;
     f->norm[n->out[0]->index] = kept;
     for (int i = 0; i < f->n_products; i++)
@@ -118,7 +102,7 @@ static Value *constant(Fold *f, const State *like, Type t, float *data)
 }
 
 /* w * g along axis 1 */
-static Value *new_weight(Fold *f, const Value *w, const Norm *norm)
+static Value *new_weight(Fold *f, const Value *w, const Affine *norm)
 {
     int64_t all = type_numel(w->type), inner = all / w->type.dim[0].value / norm->n;
     const float *from = value_floats(w, all);
@@ -129,7 +113,7 @@ static Value *new_weight(Fold *f, const Value *w, const Norm *norm)
 }
 
 /* c + w b */
-static Value *new_bias(Fold *f, const Value *w, const Value *c, const Norm *norm)
+static Value *new_bias(Fold *f, const Value *w, const Value *c, const Affine *norm)
 {
     Dim rows = w->type.dim[0];
     int64_t inner = type_numel(w->type) / rows.value, space = inner / norm->n;
@@ -144,7 +128,7 @@ static Value *new_bias(Fold *f, const Value *w, const Value *c, const Norm *norm
     return constant(f, c ? c->state : w->state, type_tensor(f->p, ETC_F32, 1, &rows), to);
 }
 
-static bool fold_product(Fold *f, Node *n, const Norm *norm)
+static bool fold_product(Fold *f, Node *n, const Affine *norm)
 {
     Value *w = arg_value(n, "weight"), *c = arg_value(n, "bias");
     Value *bias = norm->bias ? new_bias(f, w, c, norm) : c;
@@ -168,16 +152,16 @@ static bool fold_graph(Fold *f, Graph *g, Arena *tmp, Diag *d)
     bool ok = true;
     f->r = rewrite_start(g, tmp, d);
     f->uses = graph_uses(g, tmp);
-    f->norm = NEW(tmp, const Norm *, g->n_values + 1);
+    f->norm = NEW(tmp, const Affine *, g->n_values + 1);
     for (const Node *n = g->first; n; n = n->next)
         find(f, n);
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&f->r, n);
         bool is_new = !n->n_out || n->out[0]->index >= f->r.first_new;
-        const Norm *norm = is_new ? NULL : f->norm[n->out[0]->index];
+        const Affine *norm = is_new ? NULL : f->norm[n->out[0]->index];
         if (norm)
-            ok = (is_norm(n) ? strip_norm(f, n) : fold_product(f, n, norm)) && ok;
+            ok = (norm_read(n, &(Norm){0}) ? strip_norm(f, n) : fold_product(f, n, norm)) && ok;
     }
     rewrite_finish(&f->r);
     return ok;

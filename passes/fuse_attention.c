@@ -78,14 +78,8 @@ static bool keeps_matrix(const Node *n)
 /* Rows and columns change places, nothing else. */
 static bool swaps_matrix(const Node *n)
 {
-    int64_t axis[MAX_RANK];
-    int rank = n->out[0]->type.rank;
-    if (n->op != OP_PERMUTE || rank < 2 || !arg_ints(n, "dims", axis, MAX_RANK))
-        return false;
-    for (int i = 0; i < rank; i++)
-        if ((axis[i] + rank) % rank != (i == rank - 1 ? rank - 2 : i == rank - 2 ? rank - 1 : i))
-            return false;
-    return true;
+    Permute p;
+    return permute_read(n, &p) && permute_swaps_last(&p);
 }
 
 /* x * number or x / number */
@@ -381,7 +375,7 @@ static bool fuse(Fuse *f, Node *n, Match *m, Value *values, bool is_swapped)
 {
     Dim pair[2];
     Level to;
-    Value *mask, *bias, *kv[2];
+    Value *kv[2];
     Operand q = read_operand(arg_value(m->scores, "self"), &m->factor);
     Operand k = read_operand(arg_value(m->scores, "mat2"), &m->factor);
     Operand v = read_operand(values, NULL);
@@ -389,13 +383,15 @@ static bool fuse(Fuse *f, Node *n, Match *m, Value *values, bool is_swapped)
     v.is_swapped = v.is_swapped != is_swapped;
     if (!choose_level(m, pair, &to))
         return true;
-    Arg gqa = {.kind = ARG_BOOL, .b = keys_and_values(f, n, k, v, to, kv)};
-    Value *query = operand(f, n, q, to);
-    if (!query || !kv[0] || !kv[1] || !build_mask(f, n, m, 0, to, &mask) ||
-        !build_mask(f, n, m, 1, to, &bias))
+    Attention a = {.scale = m->factor, .cap = m->cap, .fill = m->fill};
+    a.is_shared = keys_and_values(f, n, k, v, to, kv);
+    a.q = operand(f, n, q, to);
+    a.k = kv[0];
+    a.v = kv[1];
+    if (!a.q || !a.k || !a.v || !build_mask(f, n, m, 0, to, &a.mask) ||
+        !build_mask(f, n, m, 1, to, &a.bias))
         return false;
-    Value *y = result(build(f->r.g, n, n->loc, OP_SOFTMAX_ATTENTION, f->r.d, "vvvvfbfavff", query,
-                            kv[0], kv[1], mask, 0.0, false, m->factor, gqa, bias, m->cap, m->fill));
+    Value *y = result(attention_build(f->r.g, n, n->loc, &a, f->r.d));
     y = y && is_swapped ? swapped(f, n, y) : y;
     y = y ? build_view(&f->r, n, y, n->out[0]->type.dim, n->out[0]->type.rank) : NULL;
     return y && rewrite_node(&f->r, n, y);

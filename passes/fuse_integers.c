@@ -29,13 +29,6 @@ typedef struct Fuse {
     Uses u;
 } Fuse;
 
-/* Of the rows that quantize or undo it per tensor by numbers. */
-typedef struct Points {
-    double scale;
-    int64_t zero, lo, hi;
-    EtcDtype dtype;
-} Points;
-
 /* -- reading --------------------------------------------------------------------------------- */
 
 /* Of a value of the graph as it was. */
@@ -55,29 +48,19 @@ static int64_t least_of(EtcDtype t)
     return t == ETC_U8 ? 0 : -128;
 }
 
-/* Scales far from the ends of float, so that scaling there and back is exact; zero points within
- * the dtype. */
-static bool read_points(const Node *n, EtcDtype dtype, Points *p)
+/* Per tensor by numbers: a scale far from the ends of float, so that scaling there and back is exact,
+ * and a zero point within the dtype. */
+static bool read_points(const Node *n, bool undoes, QParams *p)
 {
-    *p = (Points){.dtype = dtype};
-    return is_byte(dtype) && arg_number(n, "scale", &p->scale) &&
-           arg_int(n, "zero_point", &p->zero) && arg_int(n, "quant_min", &p->lo) &&
-           arg_int(n, "quant_max", &p->hi) && p->scale > 1e-30 && p->scale < 1e30 &&
-           p->zero >= least_of(dtype) && p->zero <= least_of(dtype) + 255;
+    return qparams_read(n, p) && p->kind == Q_TENSOR && !p->scales && p->undoes == undoes &&
+           is_byte(p->dtype) && p->scale > 1e-30 && p->scale < 1e30 &&
+           p->zero >= least_of(p->dtype) && p->zero <= least_of(p->dtype) + 255;
 }
 
 /* x of a dequantize(x) to floats, per tensor by numbers; else NULL. */
-static Value *read_dequantize(const Value *v, Points *p)
+static Value *read_dequantize(const Value *v, QParams *p)
 {
-    const Node *n = v ? v->def : NULL;
-    bool ok = n && n->op == OP_DEQUANTIZE_PER_TENSOR && v->type.dtype == ETC_F32 &&
-              read_points(n, arg_value(n, "input")->type.dtype, p);
-    return ok ? arg_value(n, "input") : NULL;
-}
-
-static bool same_points(const Points *a, const Points *b)
-{
-    return (float)a->scale == (float)b->scale && a->zero == b->zero && a->dtype == b->dtype;
+    return v && v->def && v->type.dtype == ETC_F32 && read_points(v->def, true, p) ? p->x : NULL;
 }
 
 /* A constant's bytes, dense; else NULL. */
@@ -105,56 +88,50 @@ typedef struct Weight {
 } Weight;
 
 /* Rows and columns change places. */
-static bool is_transpose(const Node *n)
+static bool is_transpose(const Node *n, Permute *p)
 {
-    int64_t axis[2];
-    return n->op == OP_PERMUTE && n->out[0]->type.rank == 2 && arg_ints(n, "dims", axis, 2) &&
-           (axis[0] & 1) == 1 && (axis[1] & 1) == 0;
+    return n && permute_read(n, p) && p->rank == 2 && permute_swaps_last(p);
 }
 
-/* Scale and zero point of channel i, of the node that dequantizes w. */
-static bool read_scale(const Node *n, int64_t i, double *scale)
+/* A dequantize by numbers, of the whole or by constants of each channel. */
+static bool read_fixed(const Value *v, QParams *q)
 {
-    double zero = 0;
-    if (n->op == OP_DEQUANTIZE_PER_TENSOR)
-        return arg_number(n, "scale", scale) && arg_number(n, "zero_point", &zero) && zero == 0;
-    const Value *s = arg_value(n, "scales"), *z = arg_value(n, "zero_points");
-    const void *scales = const_data(s), *zeros = const_data(z);
-    if (!scales || (arg_get(n, "zero_points").kind != ARG_NONE && !zeros) ||
-        i >= type_numel(s->type))
+    return v && v->def && qparams_read(v->def, q) && q->undoes &&
+           (q->kind == Q_CHANNEL || (q->kind == Q_TENSOR && !q->scales));
+}
+
+/* Scale of channel i; false: its zero point is not 0, or they are not known. */
+static bool scale_of(const QParams *q, int64_t i, double *scale)
+{
+    const void *scales = const_data(q->scales), *zeros = const_data(q->zeros);
+    *scale = q->scale;
+    if (!q->scales)
+        return q->zero == 0;
+    if (!scales || (q->zeros && !zeros) || i >= type_numel(q->scales->type))
         return false;
-    *scale = number_at(s, scales, i);
-    return !zeros || (i < type_numel(z->type) && number_at(z, zeros, i) == 0);
-}
-
-static bool channels_are(const Node *n, int axis)
-{
-    int64_t have;
-    if (n->op == OP_DEQUANTIZE_PER_TENSOR)
-        return true;
-    int rank = arg_value(n, "input")->type.rank;
-    return arg_int(n, "axis", &have) && (have < 0 ? have + rank : have) == axis;
+    *scale = number_at(q->scales, scales, i);
+    return !zeros || (i < type_numel(q->zeros->type) && number_at(q->zeros, zeros, i) == 0);
 }
 
 /* What a product reads as its weight, [channels, ...] or where `by_columns` [k, channels]. */
 static bool read_weight(const Fuse *f, const Value *v, bool by_columns, Weight *w)
 {
-    bool turned = by_columns && v && v->def && is_transpose(v->def);
-    const Node *n = !v ? NULL : turned ? arg_value(v->def, "self")->def : v->def;
-    bool has_scales =
-        n && (n->op == OP_DEQUANTIZE_PER_TENSOR || n->op == OP_DEQUANTIZE_PER_CHANNEL);
-    if (!has_scales || n->out[0]->type.dtype != ETC_F32)
+    Permute turn;
+    QParams q;
+    bool turned = by_columns && is_transpose(v->def, &turn);
+    v = turned ? turn.x : v;
+    if (!read_fixed(v, &q) || v->type.dtype != ETC_F32)
         return false;
-    *w = (Weight){.v = arg_value(n, "input"), .is_transposed = by_columns && !turned};
+    *w = (Weight){.v = q.x, .is_transposed = by_columns && !turned};
     int axis = w->is_transposed ? 1 : 0;
-    if (!channels_are(n, axis) || w->v->type.dtype != ETC_I8 || !const_data(w->v) ||
+    if ((q.kind == Q_CHANNEL && q.axis != axis) || q.dtype != ETC_I8 || !const_data(w->v) ||
         w->v->type.rank < 2)
         return false;
     w->n = w->v->type.dim[axis].value;
     w->k = w->n ? type_numel(w->v->type) / w->n : 0;
     w->scale = NEW(f->r.tmp, double, w->n + 1);
     for (int64_t i = 0; i < w->n; i++)
-        if (!read_scale(n, i, &w->scale[i]))
+        if (!scale_of(&q, i, &w->scale[i]))
             return false;
     return w->k > 0 && w->k <= MOST_TERMS;
 }
@@ -214,21 +191,19 @@ typedef struct Input {
 /* What a product reads as its input; `has_rows`: each row may have a scale. */
 static bool read_input(const Value *v, bool has_rows, Input *in)
 {
-    Points p;
-    const Node *n = v ? v->def : NULL;
+    QParams p;
     *in = (Input){.x = read_dequantize(v, &p), .by = 1};
     if (in->x) {
         in->by = p.scale;
         in->at = p.zero;
         return true;
     }
-    if (!n || v->type.dtype != ETC_F32 ||
-        (n->op != OP_DEQUANTIZE_PER_TENSOR_TENSOR &&
-         !(has_rows && n->op == OP_DEQUANTIZE_PER_TOKEN)))
+    if (!v->def || v->type.dtype != ETC_F32 || !qparams_read(v->def, &p) || !p.undoes ||
+        p.kind == Q_CHANNEL || (p.kind == Q_TOKEN && !has_rows))
         return false;
-    *in = (Input){arg_value(n, "input"), arg_value(n, 1), arg_value(n, 2), 1, 0};
-    in->at = in->x && in->x->type.dtype == ETC_U8 ? 128 : 0; /* not read */
-    return in->x && is_byte(in->x->type.dtype) && in->scale && in->zero &&
+    *in = (Input){p.x, p.scales, p.zeros, 1, 0};
+    in->at = p.dtype == ETC_U8 ? 128 : 0; /* not read */
+    return is_byte(p.dtype) && in->scale && in->zero &&
            (in->scale->type.dtype == ETC_F32 || in->scale->type.dtype == ETC_F64) &&
            dtype_is_int(in->zero->type.dtype) && in->zero->type.dtype <= ETC_I64;
 }
@@ -241,17 +216,16 @@ static bool read_bias(Fuse *f, Value *v, const Weight *w, Value **bias)
         return true;
     if (v->type.dtype != ETC_F32 || v->type.rank != 1 || !dim_equal(v->type.dim[0], DIM(w->n)))
         return false;
-    const Node *n = v->def;
-    bool undoes = n && (n->op == OP_DEQUANTIZE_PER_TENSOR || n->op == OP_DEQUANTIZE_PER_CHANNEL);
-    const void *data = undoes ? const_data(arg_value(n, "input")) : NULL;
+    QParams q;
+    const void *data = read_fixed(v, &q) ? const_data(q.x) : NULL;
     double scale;
     if (!data)
         return true;
     float *to = NEW(f->r.g->program->arena, float, w->n);
     for (int64_t c = 0; c < w->n; c++) {
-        if (!read_scale(n, c, &scale))
+        if (!scale_of(&q, c, &scale))
             return true; /* it stays as it is */
-        to[c] = (float)number_at(arg_value(n, "input"), data, c) * (float)scale;
+        to[c] = (float)number_at(q.x, data, c) * (float)scale;
     }
     *bias = constant(f, w, type_plain(v->type), "bias", to);
     return true;
@@ -259,93 +233,54 @@ static bool read_bias(Fuse *f, Value *v, const Weight *w, Value **bias)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-static bool is_one(const Node *n, int i)
+/* The result of a product is floats, without a clamp; c NULL: it is no convolution. */
+static Node *build_product(Fuse *f, Node *n, const Conv *c, const Input *in, const Weight *w,
+                           Value *bias)
 {
-    double v;
-    return arg_number(n, i, &v) && v == 1;
-}
-
-/* Position of input, weight and bias; the last -1 where there is none. */
-static bool positions(const Node *n, int at[3], bool *by_columns)
-{
-    *by_columns = n->op == OP_ADDMM || n->op == OP_MM;
-    at[0] = n->op == OP_ADDMM ? 1 : 0;
-    at[1] = at[0] + 1;
-    at[2] = n->op == OP_ADDMM ? 0 : n->op == OP_MM ? -1 : 2;
-    switch (n->op) {
-    case OP_ADDMM:
-        return is_one(n, 3) && is_one(n, 4);
-    case OP_CONVOLUTION:
-        return !arg_bool(n, "transposed") && arg_value(n, "input")->type.rank <= 4;
-    case OP_LINEAR:
-        return arg_value(n, "weight") && arg_value(n, "weight")->type.rank == 2;
-    default:
-        return n->op == OP_MM;
-    }
-}
-
-/* The result of a product is floats, without a clamp. */
-static Node *build_product(Fuse *f, Node *n, const Input *in, const Weight *w, Value *bias)
-{
-    int64_t stride[2], pad[2], dilation[2], groups = 1;
-    int axes = w->v->type.rank - 2;
-    bool is_conv = n->op == OP_CONVOLUTION;
-    if (is_conv && (!arg_ints(n, "stride", stride, 2) || !arg_ints(n, "padding", pad, 2) ||
-                    !arg_ints(n, "dilation", dilation, 2) || !arg_int(n, "groups", &groups) ||
-                    arg_count(n, "stride") != axes || arg_count(n, "padding") != axes ||
-                    arg_count(n, "dilation") != axes))
-        return n; /* open geometry stays */
     Value *rows = weight_rows(f, w), *sums = channel_sums(f, w, rows);
     Value *scales = channel_scales(f, w, in->by);
     int64_t zero = 0;
     double inf = (double)INFINITY;
-    if (is_conv)
+    if (c)
         return build(f->r.g, n, n->loc, OP_INTEGER_CONVOLUTION, f->r.d, "vvvIIIivvvviffniiit",
-                     in->x, rows, bias, axes, stride, axes, pad, axes, dilation, groups, sums,
-                     scales, in->scale, in->zero, in->at, -inf, inf, zero, zero, zero, ETC_F32);
+                     in->x, rows, bias, c->axes, c->stride, c->axes, c->pad, c->axes, c->dilation,
+                     c->groups, sums, scales, in->scale, in->zero, in->at, -inf, inf, zero, zero,
+                     zero, ETC_F32);
     return build(f->r.g, n, n->loc, OP_INTEGER_LINEAR, f->r.d, "vvvvvvviffniiit", in->x, rows, bias,
                  sums, scales, in->scale, in->zero, in->at, -inf, inf, zero, zero, zero, ETC_F32);
 }
 
 static bool fuse_product(Fuse *f, Node *n)
 {
-    int at[3];
-    bool by_columns;
+    Conv c;
     Input in;
     Weight w;
+    Weighted v;
     Value *bias;
-    if (!positions(n, at, &by_columns) ||
-        !read_input(arg_value(n, at[0]), n->op != OP_CONVOLUTION, &in) ||
-        !read_weight(f, arg_value(n, at[1]), by_columns, &w) ||
-        !read_bias(f, at[2] < 0 ? NULL : arg_value(n, at[2]), &w, &bias))
+    if (!weighted_read(n, &v) || v.is_scaled ||
+        (v.is_conv && (v.w_axis || v.x->type.rank > 4 || !conv_read(n, &c))) ||
+        !read_input(v.x, !v.is_conv, &in) ||
+        !read_weight(f, v.w, !v.is_conv && v.w_axis, &w) || !read_bias(f, v.bias, &w, &bias))
         return true;
-    Node *y = build_product(f, n, &in, &w, bias);
-    return y && (y == n || rewrite_node(&f->r, n, y->out[0]));
+    Node *y = build_product(f, n, v.is_conv ? &c : NULL, &in, &w, bias);
+    return y && rewrite_node(&f->r, n, y->out[0]);
 }
 
 /* -- what follows a product ------------------------------------------------------------------ */
 
-static Node *product_of(const Value *v)
+static bool is_product(const Node *n)
 {
-    bool ok = v && v->def && v->type.dtype == ETC_F32 &&
-              (v->def->op == OP_INTEGER_LINEAR || v->def->op == OP_INTEGER_CONVOLUTION);
-    return ok ? v->def : NULL;
+    return n && (n->op == OP_INTEGER_LINEAR || n->op == OP_INTEGER_CONVOLUTION);
 }
 
-static bool read_clamp(const Node *n, double *lo, double *hi)
+static Node *product_of(const Value *v)
 {
-    const char *expr = op_info[n->op].expr;
-    bool is_relu = !strcmp(expr, "relu");
-    *lo = is_relu ? 0 : -(double)INFINITY;
-    *hi = (double)INFINITY;
-    if (is_relu)
-        return true;
-    if (strcmp(expr, "hardtanh") != 0 && strcmp(expr, "clamp") != 0)
-        return false;
-    for (int i = 1; i < n->n_args; i++)
-        if (n->arg[i].kind != ARG_NONE && !arg_number(n, i, i == 1 ? lo : hi))
-            return false;
-    return n->n_args <= 3 && *lo <= *hi;
+    return v && v->type.dtype == ETC_F32 && is_product(v->def) ? v->def : NULL;
+}
+
+static bool read_clamp(const Node *n, Clamp *c)
+{
+    return clamp_read(n, c) && c->lo <= c->hi;
 }
 
 static void set_number(Node *n, const char *name, double v)
@@ -358,19 +293,19 @@ static void set_int(Node *n, const char *name, int64_t v)
     node_set_arg(n, arg_find(n, name), (Arg){.kind = ARG_INT, .dim = DIM(v)});
 }
 
-static bool fuse_clamp(Fuse *f, Node *n, Node *product, double lo, double hi)
+static bool fuse_clamp(Fuse *f, Node *n, Node *product, const Clamp *c)
 {
     double had[2] = {0, 0};
     arg_number(product, "lo", &had[0]);
     arg_number(product, "hi", &had[1]);
     if (had[0] != -(double)INFINITY || had[1] != (double)INFINITY)
         return true;
-    set_number(product, "lo", lo);
-    set_number(product, "hi", hi);
+    set_number(product, "lo", c->lo);
+    set_number(product, "hi", c->hi);
     return rewrite_node(&f->r, n, product->out[0]);
 }
 
-static bool fuse_quantize(Fuse *f, Node *n, Node *product, const Points *p)
+static bool fuse_quantize(Fuse *f, Node *n, Node *product, const QParams *p)
 {
     Value *y = product->out[0];
     Type t = y->type;
@@ -389,27 +324,13 @@ static bool fuse_quantize(Fuse *f, Node *n, Node *product, const Points *p)
 /* Moves elements, or takes the largest of some; `same_scale` names others too, which compute. */
 static bool is_mover(const Node *n)
 {
-    switch (n->op) {
-    case OP_CAT:
-    case OP_CLONE:
-    case OP_EXPAND:
-    case OP_FLIP:
-    case OP_MAX_POOL2D:
-    case OP_PERMUTE:
-    case OP_SELECT_INT:
-    case OP_SLICE:
-    case OP_UNSQUEEZE:
-    case OP_VIEW:
-        return n->n_out == 1 && n->out[0]->type.dtype == ETC_F32;
-    case OP_CONSTANT_PAD_ND:
-        return n->out[0]->type.dtype == ETC_F32;
-    default:
-        return false;
-    }
+    return n->n_out && n->out[0]->type.dtype == ETC_F32 &&
+           (node_moves(n) || n->op == OP_FLIP || n->op == OP_MAX_POOL2D ||
+            n->op == OP_CONSTANT_PAD_ND);
 }
 
 /* The integer that a border's number is, if it is one. */
-static bool read_border(const Node *n, const Points *p, int64_t *q)
+static bool read_border(const Node *n, const QParams *p, int64_t *q)
 {
     double v = 0;
     if (!arg_number(n, "value", &v))
@@ -420,18 +341,18 @@ static bool read_border(const Node *n, const Points *p, int64_t *q)
 }
 
 /* All operands are dequantized by the same numbers, and no constants, which stay what they are. */
-static bool read_operands(const Node *n, Points *p)
+static bool read_operands(const Node *n, QParams *p)
 {
-    Points other;
+    QParams other;
     for (int i = 0; i < n->n_in; i++) {
         const Value *x = read_dequantize(n->in[i], i ? &other : p);
-        if (!x || value_is_const(x) || (i && !same_points(p, &other)))
+        if (!x || value_is_const(x) || (i && !qparams_equal(p, &other)))
             return false;
     }
     return n->n_in > 0;
 }
 
-static bool sink_dequantize(Fuse *f, Node *n, const Points *p)
+static bool sink_dequantize(Fuse *f, Node *n, const QParams *p)
 {
     Graph *g = f->r.g;
     int64_t border = 0;
@@ -464,8 +385,7 @@ typedef struct Mean {
     Value *x;
     Dim image[4];
     bool is_viewed; /* x is to become `image` first, and what comes of it the node's result */
-    int64_t kernel[2], stride[2], pad[2], divisor;
-    bool ceil_mode, count_pad;
+    Pool of;
 } Mean;
 
 static bool sizes_known(Type t, int from)
@@ -479,15 +399,12 @@ static bool sizes_known(Type t, int from)
 /* The number of last axes whose mean it is; 0: of others. */
 static int last_axes(const Node *n)
 {
-    int64_t axis[MAX_RANK];
-    int rank = arg_value(n, "self")->type.rank, count = arg_count(n, "dim");
-    unsigned seen = 0;
-    if (count < 1 || count > rank || !arg_ints(n, "dim", axis, MAX_RANK) ||
-        n->out[0]->type.dtype != ETC_F32)
+    Reduce r;
+    if (!reduce_read(n, &r) || n->out[0]->type.dtype != ETC_F32)
         return 0;
-    for (int i = 0; i < count; i++)
-        seen |= 1u << (axis[i] < 0 ? axis[i] + rank : axis[i]);
-    return seen == (1u << rank) - (1u << (rank - count)) ? count : 0;
+    int64_t axis[MAX_RANK];
+    int count = reduce_list(&r, axis);
+    return r.axes == (1u << r.x->type.rank) - (1u << (r.x->type.rank - count)) ? count : 0;
 }
 
 /* Over last axes: one window for all of a row of x as [1, rows, 1, row]. */
@@ -506,10 +423,10 @@ static bool read_last_axes(const Fuse *f, Mean *m)
     m->image[1] = dims_numel(p, rows);
     m->image[3] = dims_numel(p, row);
     m->is_viewed = true;
-    m->kernel[0] = 1;
-    m->kernel[1] = m->image[3].value;
-    memcpy(m->stride, m->kernel, sizeof m->stride);
-    return m->kernel[1] > 0;
+    m->of.kernel[0] = 1;
+    m->of.kernel[1] = m->image[3].value;
+    memcpy(m->of.stride, m->of.kernel, sizeof m->of.stride);
+    return m->of.kernel[1] > 0;
 }
 
 /* Sizes that those of the result divide, so that windows are alike. */
@@ -520,64 +437,41 @@ static bool read_adaptive(Mean *m)
         return false;
     for (int i = 0; i < 2; i++) {
         int64_t in = x.dim[x.rank - 2 + i].value, out = y.dim[y.rank - 2 + i].value;
-        m->kernel[i] = m->stride[i] = in / out;
+        m->of.kernel[i] = m->of.stride[i] = in / out;
         if (in % out)
             return false;
     }
     return true;
 }
 
-static bool pair(const Node *n, const char *name, int64_t v[2])
-{
-    int64_t given[2];
-    int count = arg_count(n, name);
-    if (count < 1 || count > 2 || !arg_ints(n, name, given, 2))
-        return false;
-    v[0] = given[0];
-    v[1] = given[count - 1];
-    return true;
-}
-
-static bool read_windows(Mean *m)
-{
-    const Node *n = m->node;
-    if (!pair(n, "kernel_size", m->kernel) || !pair(n, "padding", m->pad))
-        return false;
-    memcpy(m->stride, m->kernel, sizeof m->stride);
-    m->ceil_mode = arg_bool(n, "ceil_mode");
-    m->count_pad = arg_bool(n, "count_include_pad");
-    return (!arg_count(n, "stride") || pair(n, "stride", m->stride)) &&
-           (arg_get(n, "divisor_override").kind == ARG_NONE ||
-            arg_int(n, "divisor_override", &m->divisor));
-}
-
 /* Whether v is a mean of windows of integers. */
-static bool read_mean(const Fuse *f, const Value *v, Points *from, Mean *m)
+static bool read_mean(const Fuse *f, const Value *v, QParams *from, Mean *m)
 {
     const Node *n = v->def;
     int64_t size;
     if (!n || n->n_in < 1)
         return false;
-    *m = (Mean){.node = n, .x = read_dequantize(first_operand(n), from), .count_pad = true};
+    *m = (Mean){.node = n, .x = read_dequantize(first_operand(n), from),
+                .of = {.counts_pad = true}};
     if (!m->x || value_is_const(m->x))
         return false;
     bool ok = n->op == OP_MEAN_DIM               ? read_last_axes(f, m)
               : n->op == OP__ADAPTIVE_AVG_POOL2D ? read_adaptive(m)
-              : n->op == OP_AVG_POOL2D           ? read_windows(m)
-                                                 : false;
-    return ok && mul_ok(m->kernel[0], m->kernel[1], &size) && size <= MOST_PIXELS;
+              : pool_read(n, &m->of) && !m->of.is_max;
+    return ok && mul_ok(m->of.kernel[0], m->of.kernel[1], &size) && size <= MOST_PIXELS;
 }
 
-static bool fuse_mean(Fuse *f, Node *n, const Mean *m, const Points *from, const Points *to)
+static bool fuse_mean(Fuse *f, Node *n, const Mean *m, const QParams *from, const QParams *to)
 {
     Graph *g = f->r.g;
-    Arg none = {.kind = ARG_NONE}, divisor = {.kind = ARG_INT, .dim = DIM(m->divisor)};
+    const Pool *w = &m->of;
+    Arg none = {.kind = ARG_NONE}, divisor = {.kind = ARG_INT, .dim = DIM(w->divisor)};
     Value *x = m->is_viewed ? build_view(&f->r, n, m->x, m->image, 4) : m->x;
     if (!x)
         return false;
     Node *y = build(g, n, m->node->loc, OP_INTEGER_AVG_POOL2D, f->r.d, "vIIIbbaifiiit", x, 2,
-                    m->kernel, 2, m->stride, 2, m->pad, m->ceil_mode, m->count_pad,
-                    m->divisor ? divisor : none, from->zero, from->scale / to->scale, to->zero,
+                    w->kernel, 2, w->stride, 2, w->pad, w->rounds_up, w->counts_pad,
+                    w->divisor ? divisor : none, from->zero, from->scale / to->scale, to->zero,
                     to->lo, to->hi, to->dtype);
     if (!y)
         return false;
@@ -589,37 +483,37 @@ static bool fuse_mean(Fuse *f, Node *n, const Mean *m, const Points *from, const
 /* -- the walk -------------------------------------------------------------------------------- */
 
 /* Whether the range is all of the dtype. */
-static bool is_whole(const Points *p)
+static bool is_whole(const QParams *p)
 {
     return p->lo == least_of(p->dtype) && p->hi == p->lo + 255;
 }
 
 static bool look_quantize(Fuse *f, Node *n, const Value *given)
 {
-    Points to, from;
+    QParams to, from;
     Mean mean;
-    if (arg_value(n, "input")->type.dtype != ETC_F32 || !read_points(n, n->out[0]->type.dtype, &to))
+    if (!read_points(n, false, &to) || to.x->type.dtype != ETC_F32)
         return true;
-    Node *product = product_of(arg_value(n, "input"));
+    Node *product = product_of(to.x);
     if (product && is_read_once(f, given))
         return fuse_quantize(f, n, product, &to);
-    if (is_read_once(f, given) && read_mean(f, arg_value(n, "input"), &from, &mean))
+    if (is_read_once(f, given) && read_mean(f, to.x, &from, &mean))
         return fuse_mean(f, n, &mean, &from, &to);
-    Value *x = read_dequantize(arg_value(n, "input"), &from);
-    return !x || !is_whole(&to) || !same_points(&to, &from) || rewrite_node(&f->r, n, x);
+    Value *x = read_dequantize(to.x, &from);
+    return !x || !is_whole(&to) || !qparams_equal(&to, &from) || rewrite_node(&f->r, n, x);
 }
 
 static bool look(Fuse *f, Node *n)
 {
-    Points p;
-    double lo, hi;
+    QParams p;
+    Clamp c;
     const Value *given = first_operand(n);
     rewrite_inputs(&f->r, n);
     if (n->op == OP_QUANTIZE_PER_TENSOR)
         return look_quantize(f, n, given);
     Node *product = n->n_in == 1 ? product_of(first_operand(n)) : NULL;
-    if (product && is_read_once(f, given) && read_clamp(n, &lo, &hi))
-        return fuse_clamp(f, n, product, lo, hi);
+    if (product && is_read_once(f, given) && read_clamp(n, &c))
+        return fuse_clamp(f, n, product, &c);
     if (is_mover(n))
         return !read_operands(n, &p) || sink_dequantize(f, n, &p);
     return fuse_product(f, n);
@@ -635,7 +529,7 @@ static int64_t nearest(double v)
 }
 
 /* The integer that a number becomes. */
-static int64_t quantized(double v, const Points *p)
+static int64_t quantized(double v, const QParams *p)
 {
     float by = (float)v * (float)(1 / p->scale);
     double lo = (double)(p->lo - p->zero), hi = (double)(p->hi - p->zero);
@@ -643,9 +537,9 @@ static int64_t quantized(double v, const Points *p)
     return nearest(at < hi ? at : hi) + p->zero;
 }
 
-static bool narrow(Fuse *f, Node *n, Node *product, const Points *p, double lo, double hi)
+static bool narrow(Fuse *f, Node *n, Node *product, const QParams *p, const Clamp *c)
 {
-    int64_t least = quantized(lo, p), most = quantized(hi, p), had[2];
+    int64_t least = quantized(c->lo, p), most = quantized(c->hi, p), had[2];
     if (!arg_int(product, "quant_min", &had[0]) ||
         !arg_int(product, "quant_max", &had[1]) || least > had[1] ||
         most < had[0])
@@ -658,23 +552,20 @@ static bool narrow(Fuse *f, Node *n, Node *product, const Points *p, double lo, 
 /* quantize(clamp(dequantize(product))) of one scale ==> the product with another range */
 static bool look_range(Fuse *f, Node *n)
 {
-    Points to, from;
-    double lo, hi;
-    const Value *v = arg_value(n, "input");
-    if (!read_points(n, n->out[0]->type.dtype, &to) || !is_whole(&to) || !v->def ||
-        !is_read_once(f, v) || !read_clamp(v->def, &lo, &hi) ||
-        !is_read_once(f, arg_value(v->def, "self")))
+    QParams to, from;
+    Clamp c;
+    if (!read_points(n, false, &to) || !is_whole(&to) || !to.x->def || !is_read_once(f, to.x) ||
+        !read_clamp(to.x->def, &c) || !is_read_once(f, c.x))
         return true;
-    Value *y = read_dequantize(arg_value(v->def, "self"), &from);
-    bool is_product = y && y->def && is_read_once(f, y) && same_points(&to, &from) &&
-                      (y->def->op == OP_INTEGER_LINEAR || y->def->op == OP_INTEGER_CONVOLUTION);
-    return !is_product || narrow(f, n, y->def, &to, lo, hi);
+    Value *y = read_dequantize(c.x, &from);
+    bool fits = y && is_product(y->def) && is_read_once(f, y) && qparams_equal(&to, &from);
+    return !fits || narrow(f, n, y->def, &to, &c);
 }
 
 /* A loop that is to read bytes dequantizes them itself, though another reads the floats too. */
 static bool own_dequantize(Fuse *f, Node *n)
 {
-    Points p;
+    QParams p;
     for (int i = 0; i < n->n_in; i++) {
         Value *v = n->in[i], *x = read_dequantize(v, &p);
         if (!x || is_read_once(f, v) || value_is_const(x))
@@ -691,7 +582,7 @@ static bool own_dequantize(Fuse *f, Node *n)
 static bool look_again(Fuse *f, Node *n)
 {
     rewrite_inputs(&f->r, n);
-    if (n->op == OP_QUANTIZE_PER_TENSOR && !look_range(f, n))
+    if (!look_range(f, n))
         return false;
     return !n->n_in || !node_is_pointwise(n) || own_dequantize(f, n);
 }

@@ -50,15 +50,12 @@ static bool check(Table *t, const Node *sized)
 /* embedding(dequantize_per_channel(q, scales, zero points, 0), i), groups as rows of q. */
 static bool read_dequantized(const Node *n, Table *t)
 {
-    int64_t axis = -1;
+    QParams p;
     const Node *of = without_views(arg_value(n, "weight"))->def;
-    if (!of || of->op != OP_DEQUANTIZE_PER_CHANNEL || of->out[0]->type.dtype != ETC_F32 ||
-        !arg_int(of, "axis", &axis) || axis != 0 || arg_value(of, "input")->type.rank != 2)
+    if (!of || !qparams_read(of, &p) || !p.undoes || p.kind != Q_CHANNEL || p.axis != 0 ||
+        of->out[0]->type.dtype != ETC_F32 || p.x->type.rank != 2)
         return false;
-    *t = (Table){.q = arg_value(of, "input"),
-                 .scale = arg_value(of, "scales"),
-                 .zero = arg_value(of, "zero_points"),
-                 .index = arg_value(n, "indices")};
+    *t = (Table){.q = p.x, .scale = p.scales, .zero = p.zeros, .index = arg_value(n, "indices")};
     return check(t, n) &&
            (!t->zero || is_constant(t->zero, ETC_I64) || is_constant(t->zero, ETC_I32) ||
             is_constant(t->zero, ETC_I8));

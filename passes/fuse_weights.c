@@ -69,19 +69,17 @@ static int64_t whole(const Value *v, int64_t i)
     }
 }
 
-static bool read_channels(const Node *n, Kept *k)
+static bool read_channels(const QParams *p, Kept *k)
 {
-    int64_t axis = 0;
-    const Type t = arg_value(n, "input")->type;
-    k->scale = arg_value(n, "scales");
-    k->zero = arg_value(n, "zero_points");
-    if (!arg_int(n, "axis", &axis) || !is_kept(k->scale, ETC_F32) ||
+    const Type t = p->x->type;
+    k->scale = p->scales;
+    k->zero = p->zeros;
+    if (!is_kept(k->scale, ETC_F32) ||
         (k->zero && (!is_whole(k->zero->type.dtype) || !is_kept(k->zero, k->zero->type.dtype))))
         return false;
-    axis += axis < 0 ? t.rank : 0;
     k->n_points = type_numel(k->scale->type);
     k->inner = 1;
-    for (int i = (int)axis + 1; i < t.rank; i++)
+    for (int i = p->axis + 1; i < t.rank; i++)
         k->inner *= t.dim[i].value;
     return k->n_points > 0 && k->inner > 0;
 }
@@ -89,24 +87,24 @@ static bool read_channels(const Node *n, Kept *k)
 /* What a node widens to floats, where a packed product may read it. */
 static bool read_kept(const Node *n, Kept *k)
 {
+    QParams p;
     *k = (Kept){.inner = 1, .n_points = 1};
     if (!n || !n->n_in || n->out[0]->type.dtype != ETC_F32)
         return false;
     k->q = first_operand(n);
     if (n->op == OP__TO_COPY)
         return is_kept(k->q, ETC_F16);
-    if (!is_kept(k->q, ETC_I8) && !is_kept(k->q, ETC_U8))
+    if ((!is_kept(k->q, ETC_I8) && !is_kept(k->q, ETC_U8)) || !qparams_read(n, &p) || !p.undoes)
         return false;
-    if (n->op == OP_DEQUANTIZE_PER_TENSOR)
-        return arg_number(n, "scale", &k->by) && arg_int(n, "zero_point", &k->at);
-    return n->op == OP_DEQUANTIZE_PER_CHANNEL && read_channels(n, k);
+    k->by = p.scale;
+    k->at = p.zero;
+    return p.kind == Q_CHANNEL ? read_channels(&p, k) : p.kind == Q_TENSOR && !p.scales;
 }
 
 static bool is_transpose(const Node *n)
 {
-    int64_t axis[MAX_RANK];
-    return n && n->op == OP_PERMUTE && n->out[0]->type.rank == 2 &&
-           arg_ints(n, "dims", axis, MAX_RANK) && (axis[0] == 1 || axis[0] == -1);
+    Permute p;
+    return n && permute_read(n, &p) && p.rank == 2 && permute_swaps_last(&p);
 }
 
 /* The floats that v is a view or transpose of; v itself where it is none. */
@@ -118,29 +116,6 @@ static const Value *source_of(const Value *v, bool *is_swapped)
 }
 
 /* -- products --------------------------------------------------------------------------------- */
-
-static int weight_arg(const Node *n)
-{
-    return n->op == OP_LINEAR || n->op == OP_MM ? 1 : n->op == OP_ADDMM ? 2 : -1;
-}
-
-static Value *bias_of(const Node *n)
-{
-    return n->op == OP_LINEAR  ? arg_value(n, "bias")
-           : n->op == OP_ADDMM ? arg_value(n, "self")
-                               : NULL;
-}
-
-/* addmm's first operand is a bias where it is a row. */
-static bool has_bias_of_columns(const Node *n, int64_t columns)
-{
-    double beta = 1, alpha = 1;
-    const Value *bias = bias_of(n);
-    if (n->op == OP_ADDMM && (!arg_number(n, "beta", &beta) || !arg_number(n, "alpha", &alpha)))
-        return false;
-    return beta == 1 && alpha == 1 &&
-           (!bias || (bias->type.rank == 1 && dim_equal(bias->type.dim[0], DIM(columns))));
-}
 
 /* Groups of terms that share a scale in every column. */
 static bool read_groups(Matrix *m)
@@ -197,21 +172,21 @@ static bool is_worth_it(const Matrix *m)
     return bytes < m->n * m->k * (int64_t)sizeof(float);
 }
 
-static bool read_matrix(const Node *n, Matrix *m)
+static bool read_matrix(const Node *n, Weighted *v, Matrix *m)
 {
     bool is_swapped;
-    const int at = weight_arg(n);
-    const Value *w = at < 0 ? NULL : arg_value(n, at), *x = at < 0 ? NULL : arg_value(n, at - 1);
     *m = (Matrix){0};
-    if (!w || !x || w->type.rank != 2 || !type_is_static(w->type) || x->type.rank < 1 ||
-        x->type.dtype != ETC_F32)
+    if (!weighted_read(n, v) || v->is_conv || v->is_scaled || !type_is_static(v->w->type) ||
+        v->x->type.dtype != ETC_F32)
         return false;
-    m->source = source_of(w, &is_swapped);
-    m->is_by_column = (n->op == OP_LINEAR) != is_swapped;
-    m->n = w->type.dim[n->op != OP_LINEAR].value;
-    m->k = w->type.dim[n->op == OP_LINEAR].value;
-    if (m->n < 1 || m->k < 1 || !has_bias_of_columns(n, m->n) ||
-        !read_kept(m->source->def, &m->kept) || !read_groups(m))
+    m->source = source_of(v->w, &is_swapped);
+    m->is_by_column = v->w_axis == is_swapped;
+    m->n = v->w->type.dim[v->w_axis].value;
+    m->k = v->w->type.dim[!v->w_axis].value;
+    bool adds_columns = !v->bias || (v->bias->type.rank == 1 &&
+                                     dim_equal(v->bias->type.dim[0], DIM(m->n)));
+    if (m->n < 1 || m->k < 1 || !adds_columns || !read_kept(m->source->def, &m->kept) ||
+        !read_groups(m))
         return false;
     m->stored = ETC_F16;
     return (m->kept.q->type.dtype == ETC_F16 || read_range(m)) && is_worth_it(m);
@@ -297,12 +272,11 @@ static const Packed *packed_of(Fuse *f, const Matrix *m)
     return p;
 }
 
-static bool fuse(Fuse *f, Node *n, const Matrix *m)
+static bool fuse(Fuse *f, Node *n, const Weighted *v, const Matrix *m)
 {
     const Packed *p = packed_of(f, m);
-    Node *made = build(f->r.g, n, n->loc, OP_PACKED_LINEAR, f->r.d, "vvvvvi",
-                       arg_value(n, weight_arg(n) - 1), p->weight, p->scale, p->zero, bias_of(n),
-                       m->n);
+    Node *made = build(f->r.g, n, n->loc, OP_PACKED_LINEAR, f->r.d, "vvvvvi", v->x, p->weight,
+                       p->scale, p->zero, v->bias, m->n);
     return made && rewrite_node(&f->r, n, made->out[0]);
 }
 
@@ -318,11 +292,12 @@ static bool passes_on(const Node *n)
 
 static void note_reads(Fuse *f, const Node *n)
 {
+    Weighted v;
     Matrix m;
-    bool is_swapped, takes = read_matrix(n, &m);
+    bool is_swapped, takes = read_matrix(n, &v, &m);
     for (int i = 0; i < n->n_in; i++) {
         const Value *source = source_of(n->in[i], &is_swapped);
-        bool is_weight = takes && source == m.source && i == n->arg[weight_arg(n)].slot;
+        bool is_weight = takes && source == m.source && i == v.w_slot;
         if (!is_weight && !passes_on(n))
             f->is_read[source->index] = true;
     }
@@ -338,6 +313,7 @@ bool pass_fuse_weights(Graph *g, Arena *tmp, Diag *d)
 {
     Fuse f = {rewrite_start(g, tmp, d), NEW(tmp, bool, g->n_values + 1),
               NEW(tmp, Packed, g->n_values + 1)};
+    Weighted v;
     Matrix m;
     bool ok = true;
     for (const Node *n = g->first; n; n = n->next)
@@ -349,8 +325,8 @@ bool pass_fuse_weights(Graph *g, Arena *tmp, Diag *d)
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&f.r, n);
-        if (read_matrix(n, &m) && !f.is_read[m.source->index])
-            ok = fuse(&f, n, &m) && ok;
+        if (read_matrix(n, &v, &m) && !f.is_read[m.source->index])
+            ok = fuse(&f, n, &v, &m) && ok;
     }
     rewrite_finish(&f.r);
     return ok;

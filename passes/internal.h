@@ -3,6 +3,7 @@
 #ifndef ETC_PASSES_INTERNAL_H
 #define ETC_PASSES_INTERNAL_H
 
+#include "ir/views.h"
 #include "passes/passes.h"
 
 /* -- rewriting: rewrite.c ------------------------------------------------------------------- */
@@ -36,6 +37,8 @@ bool rewrite_product(Rewrite *r, Node *n, Value *w, Value *b);
  * already, to be added to; NULL: none are known. */
 bool rewrite_widened(Rewrite *r, Node *n, Value **wide);
 bool node_has_halves(const Node *n); /* an operand or a result is f16 or bf16 */
+/* Floats that no other node reads, `reads` by storage, with a bias of one per result. */
+bool owns_weights(const Weighted *v, const int *reads);
 bool others_are_read(const Uses *u, const Node *n); /* than its first result */
 bool rewrite_pieces(Rewrite *r, Node *n); /* unbind and split as selects and slices */
 void rewrite_finish(Rewrite *r); /* outputs and updates */

@@ -76,6 +76,12 @@ bool rewrite_product(Rewrite *r, Node *n, Value *w, Value *b)
     return made && rewrite_node(r, n, made->out[0]);
 }
 
+bool owns_weights(const Weighted *v, const int *reads)
+{
+    return value_floats(v->w, -1) && type_numel(v->w->type) > 0 &&
+           reads[v->w->state->storage] == 1 && (!v->bias || value_floats(v->bias, -1));
+}
+
 bool others_are_read(const Uses *u, const Node *n)
 {
     for (int i = 1; i < n->n_out; i++) {

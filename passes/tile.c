@@ -35,15 +35,14 @@ typedef struct Cut {
     double cost;
 } Cut;
 
-typedef struct Attention {
-    Value *q, *k, *v, *mask, *bias;
+typedef struct Heads {
+    Attention of;
     int64_t heads, rows, keys, width, value_width; /* heads: product of the batch axes */
     int64_t bytes;  /* of all scores */
     int64_t last;   /* heads along the last batch axis */
     int64_t groups; /* heads of q that share one of k and v */
-    double scale, cap, fill;
-    bool is_causal, is_open, is_plain; /* is_plain: etc.softmax_attention */
-} Attention;
+    bool is_open;
+} Heads;
 
 /* -- what can be cut ------------------------------------------------------------------------- */
 
@@ -57,58 +56,44 @@ static int64_t size_of(const Value *v, int from_last)
     return dim_upper(dim_of(v, from_last));
 }
 
-static bool fits_rank(const Attention *a, const Value *mask)
+static bool fits_rank(const Heads *a, const Value *mask)
 {
-    return !mask || mask->type.rank <= a->q->type.rank;
+    return !mask || mask->type.rank <= a->of.q->type.rank;
 }
 
 /* All but the head axis of k and v are those of q; masks broadcast. */
-static bool axes_match(const Attention *a)
+static bool axes_match(const Heads *a)
 {
-    for (int i = 2; i < a->q->type.rank; i++) {
-        Dim q = dim_of(a->q, i), k = dim_of(a->k, i);
+    for (int i = 2; i < a->of.q->type.rank; i++) {
+        Dim q = dim_of(a->of.q, i), k = dim_of(a->of.k, i);
         bool fits = i == 2 ? !q.expr && !k.expr && k.value * a->groups == q.value : dim_equal(k, q);
-        if (!fits || !dim_equal(dim_of(a->v, i), k))
+        if (!fits || !dim_equal(dim_of(a->of.v, i), k))
             return false;
     }
-    return a->k->type.rank == a->q->type.rank && a->v->type.rank == a->q->type.rank &&
-           fits_rank(a, a->mask) && fits_rank(a, a->bias);
+    return a->of.k->type.rank == a->of.q->type.rank && a->of.v->type.rank == a->of.q->type.rank &&
+           fits_rank(a, a->of.mask) && fits_rank(a, a->of.bias);
 }
 
 /* False: it stays whole; attention that is wrong is reported where it is expanded. */
-static bool read_attention(const Node *n, Attention *a)
+static bool read_heads(const Node *n, Heads *a)
 {
-    double dropout = 0;
-    *a = (Attention){.q = arg_value(n, "query"),
-                     .k = arg_value(n, "key"),
-                     .v = arg_value(n, "value"),
-                     .mask = arg_value(n, "attn_mask"),
-                     .heads = 1,
-                     .is_plain = n->op == OP_SOFTMAX_ATTENTION};
+    *a = (Heads){.heads = 1};
+    if (!attention_read(n, &a->of) || a->of.q->type.rank < 3 || a->of.dropout != 0)
+        return false;
     for (int i = 0; i < n->n_in; i++) {
         int64_t count = type_numel(n->in[i]->type);
         if (!count || count == INT64_MAX)
             return false;
         a->is_open = a->is_open || !type_is_static(n->in[i]->type);
     }
-    if (a->q->type.rank < 3 || !arg_number(n, "dropout_p", &dropout) || dropout != 0)
-        return false;
-    for (int i = 2; i < a->q->type.rank; i++)
-        a->heads *= size_of(a->q, i);
-    a->rows = size_of(a->q, 1);
-    a->width = size_of(a->q, 0);
-    a->keys = size_of(a->k, 1);
-    a->value_width = size_of(a->v, 0);
-    a->last = size_of(a->q, 2);
-    a->groups = arg_bool(n, "enable_gqa") ? a->last / size_of(a->k, 2) : 1;
-    a->is_causal = arg_bool(n, "is_causal");
-    if (a->is_plain) {
-        a->bias = arg_value(n, "bias");
-        arg_number(n, "cap", &a->cap);
-        arg_number(n, "fill", &a->fill);
-    }
-    if (!arg_number(n, "scale", &a->scale))
-        a->scale = 1 / sqrt((double)a->width);
+    for (int i = 2; i < a->of.q->type.rank; i++)
+        a->heads *= size_of(a->of.q, i);
+    a->rows = size_of(a->of.q, 1);
+    a->width = size_of(a->of.q, 0);
+    a->keys = size_of(a->of.k, 1);
+    a->value_width = size_of(a->of.v, 0);
+    a->last = size_of(a->of.q, 2);
+    a->groups = a->of.is_shared ? a->last / size_of(a->of.k, 2) : 1;
     return a->groups > 0 && axes_match(a) && mul_ok(a->heads * a->rows, 4 * a->keys, &a->bytes);
 }
 
@@ -121,15 +106,15 @@ static bool is_for_all(const Value *mask)
 }
 
 /* Runs of so many heads: they share heads of k and v evenly, and one mask or one run of masks. */
-static bool divides(const Attention *a, int64_t heads)
+static bool divides(const Heads *a, int64_t heads)
 {
-    int64_t within = is_for_all(a->mask) && is_for_all(a->bias) ? a->heads : a->last;
+    int64_t within = is_for_all(a->of.mask) && is_for_all(a->of.bias) ? a->heads : a->last;
     return within % heads == 0 && (heads % a->groups == 0 || a->groups % heads == 0);
 }
 
 /* -- the choice ------------------------------------------------------------------------------ */
 
-static Cut cut_of(const Attention *a, int64_t heads, int64_t rows)
+static Cut cut_of(const Heads *a, int64_t heads, int64_t rows)
 {
     Cut c = {heads, rows, (a->heads / heads) * ((a->rows + rows - 1) / rows),
              heads * rows * a->keys * 4, 0};
@@ -145,7 +130,7 @@ static void consider(Cut c, Cut *best)
 }
 
 /* Runs of heads, copied. */
-static Cut choose_open(const Attention *a)
+static Cut choose_open(const Heads *a)
 {
     Cut best = cut_of(a, a->heads, a->rows);
     int64_t each = a->heads / a->last; /* of one index on the head axis */
@@ -162,13 +147,13 @@ static Cut choose_open(const Attention *a)
 
 /* Windows or images of few scores each: tile_rows runs some after the others
  * with all around them where memory asks for it, which pieces of attention alone would bar. */
-static bool is_row_wise(const Attention *a)
+static bool is_row_wise(const Heads *a)
 {
-    int64_t batch = a->q->type.rank > 3 ? size_of(a->q, a->q->type.rank - 1) : 1;
+    int64_t batch = a->of.q->type.rank > 3 ? size_of(a->of.q, a->of.q->type.rank - 1) : 1;
     return batch > 1 && a->bytes / batch < WINDOW;
 }
 
-static Cut choose(const Attention *a)
+static Cut choose(const Heads *a)
 {
     Cut best = cut_of(a, a->heads, a->rows);
     if (a->is_open)
@@ -178,12 +163,13 @@ static Cut choose(const Attention *a)
     for (int64_t pieces = 2; pieces <= MAX_PIECES && pieces <= a->heads; pieces++)
         if (a->heads % pieces == 0 && divides(a, a->heads / pieces))
             consider(cut_of(a, a->heads / pieces, a->rows), &best);
-    for (int64_t blocks = 2; !a->is_causal && blocks <= MAX_PIECES && blocks <= a->rows; blocks++)
+    int64_t most = a->of.is_causal ? 0 : a->rows < MAX_PIECES ? a->rows : MAX_PIECES;
+    for (int64_t blocks = 2; blocks <= most; blocks++)
         consider(cut_of(a, 1, (a->rows + blocks - 1) / blocks), &best);
     return best;
 }
 
-static void tell(const Attention *a, const Cut *c, const Node *n)
+static void tell(const Heads *a, const Cut *c, const Node *n)
 {
     program_note(n->graph->program,
                  "%s: %lld heads of %lld x %lld: %lld pieces of %lld heads, %lld rows; scores %lld "
@@ -215,24 +201,20 @@ static Value *part(Rewrite *r, Node *n, Value *x, int64_t axis, int64_t from, in
 }
 
 /* The index of the mask that head `head` sees, among those of the flat mask. */
-static int64_t mask_index(const Attention *a, const Value *mask, int64_t head)
+static int64_t mask_index(const Heads *a, const Value *mask, int64_t head)
 {
     int64_t at = 0, stride = 1;
     for (int i = 2; i < mask->type.rank; i++) {
-        int64_t index = head % size_of(a->q, i), size = size_of(mask, i);
-        head /= size_of(a->q, i);
+        int64_t index = head % size_of(a->of.q, i), size = size_of(mask, i);
+        head /= size_of(a->of.q, i);
         at += size == 1 ? 0 : index * stride;
         stride *= size;
     }
     return at;
 }
 
-typedef struct Flat {
-    Value *q, *k, *v, *mask, *bias;
-} Flat;
-
 /* Of a mask and the same under three axes. */
-static Value *mask_part(Rewrite *r, Node *n, const Attention *a, const Value *mask, Value *flat,
+static Value *mask_part(Rewrite *r, Node *n, const Heads *a, const Value *mask, Value *flat,
                         int64_t heads, int64_t head, int64_t row, int64_t rows)
 {
     if (!mask)
@@ -242,35 +224,31 @@ static Value *mask_part(Rewrite *r, Node *n, const Attention *a, const Value *ma
     return size_of(mask, 1) == 1 ? m : part(r, n, m, 1, row, rows);
 }
 
-static Value *attend(Rewrite *r, Node *n, const Attention *a, const Flat *f, bool is_shared)
+/* NULL: an operand could not be made. */
+static Value *attend(Rewrite *r, Node *n, const Heads *a, const Attention *own)
 {
-    Arg scale = {.kind = ARG_FLOAT, .key = "scale", .f = a->scale};
-    Arg gqa = {.kind = ARG_BOOL, .key = "enable_gqa", .b = is_shared};
-    if (!f->q || !f->k || !f->v || (a->mask && !f->mask) || (a->bias && !f->bias))
+    const Attention *of = &a->of;
+    if (!own->q || !own->k || !own->v || (of->mask && !own->mask) || (of->bias && !own->bias))
         return NULL;
-    if (a->is_plain) {
-        Node *p = build(r->g, n, n->loc, n->op, r->d, "vvvvfbfbvff", f->q, f->k, f->v, f->mask, 0.0,
-                        a->is_causal, a->scale, is_shared, f->bias, a->cap, a->fill);
-        return p ? p->out[0] : NULL;
-    }
-    Node *y = build(r->g, n, n->loc, OP_SDPA, r->d, "vvvvfbaa", f->q, f->k, f->v, f->mask, 0.0,
-                    a->is_causal, scale, gqa);
+    Node *y = attention_build(r->g, n, n->loc, own, r->d);
     return y ? y->out[0] : NULL;
 }
 
 /* Rows row .. of heads head .., as one matrix of the result's rows. */
-static Value *piece(Rewrite *r, Node *n, const Attention *a, const Flat *f, const Cut *c,
+static Value *piece(Rewrite *r, Node *n, const Heads *a, const Attention *f, const Cut *c,
                     int64_t head, int64_t row)
 {
     int64_t rows = row + c->rows > a->rows ? a->rows - row : c->rows;
     int64_t shared = c->heads > a->groups ? c->heads / a->groups : 1;
     Dim dim[2] = {DIM(c->heads * rows), DIM(a->value_width)};
-    Flat own = {part(r, n, part(r, n, f->q, 0, head, c->heads), 1, row, rows),
-                part(r, n, f->k, 0, head / a->groups, shared),
-                part(r, n, f->v, 0, head / a->groups, shared),
-                mask_part(r, n, a, a->mask, f->mask, c->heads, head, row, rows),
-                mask_part(r, n, a, a->bias, f->bias, c->heads, head, row, rows)};
-    Value *y = attend(r, n, a, &own, c->heads != shared);
+    Attention own = *f;
+    own.q = part(r, n, part(r, n, f->q, 0, head, c->heads), 1, row, rows);
+    own.k = part(r, n, f->k, 0, head / a->groups, shared);
+    own.v = part(r, n, f->v, 0, head / a->groups, shared);
+    own.mask = mask_part(r, n, a, a->of.mask, f->mask, c->heads, head, row, rows);
+    own.bias = mask_part(r, n, a, a->of.bias, f->bias, c->heads, head, row, rows);
+    own.is_shared = c->heads != shared;
+    Value *y = attend(r, n, a, &own);
     return y ? build_view(r, n, y, dim, 2) : NULL;
 }
 
@@ -281,17 +259,20 @@ static Value *open_mask(Rewrite *r, Node *n, Value *mask, int64_t head, int64_t 
 }
 
 /* Heads head .. head + run - 1 along the axis of heads. */
-static Value *open_piece(Rewrite *r, Node *n, const Attention *a, int64_t head, int64_t run)
+static Value *open_piece(Rewrite *r, Node *n, const Heads *a, int64_t head, int64_t run)
 {
-    int64_t axis = a->q->type.rank - 3, shared = run > a->groups ? run / a->groups : 1;
-    Flat own = {part(r, n, a->q, axis, head, run),
-                part(r, n, a->k, axis, head / a->groups, shared),
-                part(r, n, a->v, axis, head / a->groups, shared),
-                open_mask(r, n, a->mask, head, run), open_mask(r, n, a->bias, head, run)};
-    return attend(r, n, a, &own, run != shared);
+    int64_t axis = a->of.q->type.rank - 3, shared = run > a->groups ? run / a->groups : 1;
+    Attention own = a->of;
+    own.q = part(r, n, own.q, axis, head, run);
+    own.k = part(r, n, own.k, axis, head / a->groups, shared);
+    own.v = part(r, n, own.v, axis, head / a->groups, shared);
+    own.mask = open_mask(r, n, own.mask, head, run);
+    own.bias = open_mask(r, n, own.bias, head, run);
+    own.is_shared = run != shared;
+    return attend(r, n, a, &own);
 }
 
-static bool cut_open(Rewrite *r, Node *n, const Attention *a, const Cut *c)
+static bool cut_open(Rewrite *r, Node *n, const Heads *a, const Cut *c)
 {
     Value **all = NEW(r->tmp, Value *, c->pieces);
     int64_t run = a->last / c->pieces;
@@ -300,18 +281,19 @@ static bool cut_open(Rewrite *r, Node *n, const Attention *a, const Cut *c)
         if (!(all[count++] = open_piece(r, n, a, head, run)))
             return false;
     Node *cat = build(r->g, n, n->loc, OP_CAT, r->d, "Vi", count, all,
-                      (int64_t)a->q->type.rank - 3);
+                      (int64_t)a->of.q->type.rank - 3);
     return cat && rewrite_node(r, n, cat->out[0]);
 }
 
-static bool cut(Rewrite *r, Node *n, const Attention *a, const Cut *c)
+static bool cut(Rewrite *r, Node *n, const Heads *a, const Cut *c)
 {
-    Flat f = {flat(r, n, a->q), flat(r, n, a->k), flat(r, n, a->v),
-              a->mask ? flat(r, n, a->mask) : NULL, a->bias ? flat(r, n, a->bias) : NULL};
+    Attention f = a->of;
+    Value **operand[] = {&f.q, &f.k, &f.v, &f.mask, &f.bias};
+    for (int i = 0; i < 5; i++)
+        if (*operand[i] && !(*operand[i] = flat(r, n, *operand[i])))
+            return false;
     Value **all = NEW(r->tmp, Value *, c->pieces);
     int count = 0;
-    if (!f.q || !f.k || !f.v || (a->mask && !f.mask) || (a->bias && !f.bias))
-        return false;
     for (int64_t head = 0; head < a->heads; head += c->heads)
         for (int64_t row = 0; row < a->rows; row += c->rows)
             if (!(all[count++] = piece(r, n, a, &f, c, head, row)))
@@ -327,10 +309,10 @@ bool pass_tile(Graph *g, Arena *tmp, Diag *d)
     Rewrite r = rewrite_start(g, tmp, d);
     bool ok = true;
     for (Node *n = g->first, *next; n; n = next) {
-        Attention a;
+        Heads a;
         next = n->next;
         rewrite_inputs(&r, n);
-        if ((n->op != OP_SDPA && n->op != OP_SOFTMAX_ATTENTION) || !read_attention(n, &a))
+        if (!read_heads(n, &a))
             continue;
         Cut best = choose(&a);
         tell(&a, &best, n);

@@ -12,24 +12,18 @@ static bool is_half(EtcDtype t)
     return t == ETC_F16 || t == ETC_BF16;
 }
 
-static bool only_moves(const Node *n)
+static bool keeps_halves(const Node *n)
 {
-    if (op_info[n->op].flags & VIEW)
+    if (node_moves(n))
         return true;
     switch ((int)n->op) {
     case OP__TO_COPY:
-    case OP_CAT:
-    case OP_CLONE:
     case OP_COND:
     case OP_DELEGATE:
     case OP_EMBEDDING:
-    case OP_EXPAND:
     case OP_FULL:
     case OP_INDEX_SELECT:
     case OP_PACKED_LINEAR: /* takes weights of halves */
-    case OP_PERMUTE:
-    case OP_SELECT_INT:
-    case OP_SLICE:
         return true;
     default:
         return false;
@@ -108,7 +102,7 @@ bool pass_widen_halves(Graph *g, Arena *tmp, Diag *d)
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
-        ok = (only_moves(n) || !node_has_halves(n) || rewrite_widened(&r, n, wide)) && ok;
+        ok = (keeps_halves(n) || !node_has_halves(n) || rewrite_widened(&r, n, wide)) && ok;
     }
     rewrite_finish(&r);
     return ok;

@@ -2,6 +2,7 @@
 #ifndef ETC_QUANT_INTERNAL_H
 #define ETC_QUANT_INTERNAL_H
 
+#include "ir/views.h"
 #include "quant/quant.h"
 
 /* -- annotate.c: what each node and value gets ------------------------------------------------- */

@@ -133,15 +133,15 @@ void xnn_lower_attention(Lower *w, const Node *n)
 
 bool xnn_takes_sdpa(const Node *n, Refusal *r)
 {
-    double dropout = 0;
-    const Value *q = arg_value(n, "query"), *k = arg_value(n, "key"), *v = arg_value(n, "value");
-    if (!arg_number(n, "dropout_p", &dropout) || dropout != 0)
+    Attention a;
+    bool is_read = attention_read(n, &a);
+    if (a.dropout != 0)
         return xnn_no(r, "it drops elements at random", "export the model in eval mode");
-    if (q->type.rank != 4 || k->type.rank != 4 || v->type.rank != 4 ||
-        q->type.dim[0].value != k->type.dim[0].value ||
-        q->type.dim[0].value != v->type.dim[0].value ||
-        k->type.dim[1].value != v->type.dim[1].value ||
-        q->type.dim[1].value % k->type.dim[1].value)
+    if (!is_read || a.q->type.rank != 4 || a.k->type.rank != 4 || a.v->type.rank != 4 ||
+        a.q->type.dim[0].value != a.k->type.dim[0].value ||
+        a.q->type.dim[0].value != a.v->type.dim[0].value ||
+        a.k->type.dim[1].value != a.v->type.dim[1].value ||
+        a.q->type.dim[1].value % a.k->type.dim[1].value)
         return xnn_no(r, "its operands are not of four axes and the same batch",
                       "give query, key and value the form [n, heads, rows, width]");
     return true;
@@ -164,23 +164,19 @@ static uint32_t mask_of(Lower *w, uint32_t mask, int64_t from, int64_t count)
 
 void xnn_lower_sdpa(Lower *w, const Node *n)
 {
-    const Value *q = arg_value(n, "query"), *k = arg_value(n, "key"), *v = arg_value(n, "value");
-    const Value *m = arg_value(n, "attn_mask"),
-                *bias = n->op == OP_SDPA ? NULL : arg_value(n, "bias");
+    Attention a;
+    attention_read(n, &a);
+    const Value *q = a.q, *k = a.k, *v = a.v;
     Heads h = {.q = x_use(w, q, AS_IS), .k = x_use(w, k, AS_IS), .v = x_use(w, v, AS_IS),
-               .bias = bias ? x_use(w, bias, AS_IS) : XNN_NONE,
+               .bias = a.bias ? x_use(w, a.bias, AS_IS) : XNN_NONE,
                .batch = q->type.dim[0].value, .heads = q->type.dim[1].value,
                .kv_heads = k->type.dim[1].value, .rows = q->type.dim[2].value,
                .keys = k->type.dim[2].value, .width = q->type.dim[3].value,
-               .value_width = v->type.dim[3].value};
-    if (!arg_number(n, "scale", &h.scale))
-        h.scale = 1 / sqrt((double)h.width);
-    if (n->op == OP_SOFTMAX_ATTENTION)
-        arg_number(n, "cap", &h.cap);
-    h.q = scaled(w, h.q, h.scale);
-    h.mask = m                          ? x_use(w, m, AS_IS)
-             : arg_bool(n, "is_causal") ? causal_mask(w, h.rows, h.keys)
-                                        : XNN_NONE;
+               .value_width = v->type.dim[3].value, .cap = a.cap};
+    h.q = scaled(w, h.q, a.scale);
+    h.mask = a.mask        ? x_use(w, a.mask, AS_IS)
+             : a.is_causal ? causal_mask(w, h.rows, h.keys)
+                           : XNN_NONE;
     int64_t bytes = 4 * h.batch * h.heads * h.rows * h.keys;
     if (h.heads == h.kv_heads && bytes <= CACHE) {
         x_define(w, n->out[0], AS_IS, attend(w, &h, h.q, h.k, h.v, h.bias, h.mask));

@@ -5,48 +5,36 @@
 
 /* -- convolution ----------------------------------------------------------------------------- */
 
-typedef struct Conv {
-    int space; /* 1 or 2 */
-    int64_t stride[2], pad[2], after[2], dilation[2], extra[2], groups, kernel[2], in, out;
-    bool transposed; /* pad: before the image; after: behind it */
-} Conv;
+/* A convolution of images: of.pad stands before one, `after` behind it. */
+typedef struct Filter {
+    Conv of;
+    int64_t after[2], in, out;
+} Filter;
 
 /* The runtime takes twice that of a kernel, stride or padding, and ceil_mode adds to paddings. */
 enum { MOST_FIELD = 1 << 19 };
 
-/* Lists are of the height first; of one axis, the height is 1. */
-static bool read_pair(const Node *n, const char *name, int space, int64_t one, int64_t *to)
+static bool are_fields(const int64_t v[VIEW_AXES])
 {
-    int64_t v[2];
-    int count = arg_count(n, name);
-    if (count < 1 || count > space || !arg_ints(n, name, v, 2))
-        return false;
-    to[0] = space == 1 ? one : v[0];
-    to[1] = v[count - 1];
-    return to[0] <= MOST_FIELD && to[1] <= MOST_FIELD;
+    return v[0] <= MOST_FIELD && v[1] <= MOST_FIELD;
 }
 
-static bool read_conv(const Node *n, Conv *c)
+static bool read_conv(const Node *n, Filter *c)
 {
-    const Value *x = arg_value(n, "input"), *f = arg_value(n, "weight");
-    *c = (Conv){.space = x->type.rank - 2, .transposed = arg_bool(n, "transposed")};
-    if (c->space < 1 || c->space > 2 || f->type.rank != x->type.rank ||
-        !arg_int(n, "groups", &c->groups) || c->groups < 1)
+    Conv *of = &c->of;
+    if (!conv_read(n, of) || of->x->type.rank != of->axes + 2 || of->groups < 1 ||
+        !conv_as_image(of))
         return false;
-    c->kernel[0] = c->space == 1 ? 1 : xnn_size(f, 2);
-    c->kernel[1] = xnn_size(f, -1);
-    c->in = xnn_size(x, 1);
+    memcpy(c->after, of->pad, sizeof c->after);
+    c->in = xnn_size(of->x, 1);
     c->out = xnn_size(n->out[0], 1);
-    return read_pair(n, "stride", c->space, 1, c->stride) &&
-           read_pair(n, "padding", c->space, 0, c->pad) &&
-           read_pair(n, "padding", c->space, 0, c->after) &&
-           read_pair(n, "dilation", c->space, 1, c->dilation) &&
-           read_pair(n, "output_padding", c->space, 0, c->extra);
+    return are_fields(of->stride) && are_fields(of->pad) && are_fields(of->dilation) &&
+           are_fields(of->out_pad);
 }
 
 bool xnn_takes_conv(const Node *n, Refusal *r)
 {
-    Conv c;
+    Filter c;
     const Value *b = arg_value(n, "bias");
     if (!xnn_is_weight(arg_value(n, "weight")) || (b && !xnn_is_weight(b)))
         return xnn_no(r, "its filter or bias is no constant",
@@ -54,23 +42,31 @@ bool xnn_takes_conv(const Node *n, Refusal *r)
     if (!read_conv(n, &c))
         return xnn_no(r, "it is not over one or two axes, with strides and paddings up to 2^19",
                       "use a convolution over one or two axes");
-    return (c.pad[0] >= 0 && c.pad[1] >= 0) || xnn_no(r, "its padding is negative",
+    return (c.of.pad[0] >= 0 && c.of.pad[1] >= 0) || xnn_no(r, "its padding is negative",
                                                       "slice instead");
 }
 
-static bool is_depthwise(const Conv *c)
+/* Depthwise, of one element. */
+static Filter each_channel(int64_t channels, int64_t down, int64_t right)
 {
-    return !c->transposed && c->groups > 1 && c->groups == c->in;
+    return (Filter){.of = {.dilation = {1, 1}, .groups = channels, .kernel = {1, 1},
+                           .stride = {down, right}},
+                    .in = channels, .out = channels};
+}
+
+static bool is_depthwise(const Filter *c)
+{
+    return !c->of.is_transposed && c->of.groups > 1 && c->of.groups == c->in;
 }
 
 /* [out, in/g, h, w] to [out, h, w, in/g], of depthwise ones to [1, h, w, out]; a transposed one's
  * [in, out/g, h, w] to [out, h, w, in/g]. */
-static XWeight filter_data(Lower *w, const Node *n, const Conv *c, uint32_t x)
+static XWeight filter_data(Lower *w, const Node *n, const Filter *c, uint32_t x)
 {
     XWeight weight = x_weight(w, arg_value(n, "weight"), x, false, 0);
-    uint32_t g = (uint32_t)c->groups, h = (uint32_t)c->kernel[0], k = (uint32_t)c->kernel[1];
-    uint32_t in = (uint32_t)c->in / g, out = (uint32_t)c->out;
-    if (c->transposed) {
+    uint32_t h = (uint32_t)c->of.kernel[0], k = (uint32_t)c->of.kernel[1];
+    uint32_t g = (uint32_t)c->of.groups, in = (uint32_t)c->in / g, out = (uint32_t)c->out;
+    if (c->of.is_transposed) {
         uint32_t from[5] = {g, in, out / g, h, k};
         weight.data = x_permuted(w, weight.data, weight.size, 5, from,
                                  (const int[]){0, 2, 3, 4, 1});
@@ -84,23 +80,23 @@ static XWeight filter_data(Lower *w, const Node *n, const Conv *c, uint32_t x)
     return weight;
 }
 
-static uint32_t filter_of(Lower *w, const XWeight *weight, const Conv *c)
+static uint32_t filter_of(Lower *w, const XWeight *weight, const Filter *c)
 {
-    uint32_t h = (uint32_t)c->kernel[0], k = (uint32_t)c->kernel[1], out = (uint32_t)c->out;
-    uint32_t dim[4] = {out, h, k, (uint32_t)(c->in / c->groups)}, depthwise[4] = {1, h, k, out};
+    uint32_t h = (uint32_t)c->of.kernel[0], k = (uint32_t)c->of.kernel[1], out = (uint32_t)c->out;
+    uint32_t dim[4] = {out, h, k, (uint32_t)(c->in / c->of.groups)}, depthwise[4] = {1, h, k, out};
     bool last = is_depthwise(c);
     return x_weight_value(w, weight, 4, last ? depthwise : dim, last ? 3 : 0);
 }
 
-static uint32_t convolved(Lower *w, const Conv *c, uint32_t in, uint32_t filter, uint32_t bias,
+static uint32_t convolved(Lower *w, const Filter *c, uint32_t in, uint32_t filter, uint32_t bias,
                           uint32_t out)
 {
-    const int64_t v[] = {c->pad[0], c->pad[1], c->after[0], c->after[1], c->kernel[0],
-                         c->kernel[1], c->stride[0], c->stride[1], c->dilation[0],
-                         c->dilation[1], c->in / c->groups, c->out / c->groups, c->groups,
-                         c->extra[0], c->extra[1]};
+    const int64_t v[] = {c->of.pad[0], c->of.pad[1], c->after[0], c->after[1], c->of.kernel[0],
+                         c->of.kernel[1], c->of.stride[0], c->of.stride[1], c->of.dilation[0],
+                         c->of.dilation[1], c->in / c->of.groups, c->out / c->of.groups,
+                         c->of.groups, c->of.out_pad[0], c->of.out_pad[1]};
     static const int slot[] = {0, 3, 2, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
-    XKind kind = c->transposed ? X_CONV_TRANSPOSE : is_depthwise(c) ? X_DEPTHWISE : X_CONV2D;
+    XKind kind = c->of.is_transposed ? X_CONV_TRANSPOSE : is_depthwise(c) ? X_DEPTHWISE : X_CONV2D;
     XNode *x = x_node(w, kind, out);
     for (int i = 0; i < 15; i++)
         x_u32(x, slot[i], (uint32_t)v[i]);
@@ -123,21 +119,21 @@ typedef struct Rows {
 
 /* Parts along *axis, the height or where that is 1 the width, that a larger window is cut into; 1:
  * it stays whole. */
-static int64_t parts_of(const Conv *c, int *axis)
+static int64_t parts_of(const Filter *c, int *axis)
 {
-    *axis = c->kernel[0] == 1;
-    int64_t taps = c->kernel[0] * c->kernel[1], across = c->kernel[1 - *axis];
+    *axis = c->of.kernel[0] == 1;
+    int64_t taps = c->of.kernel[0] * c->of.kernel[1], across = c->of.kernel[1 - *axis];
     if (!is_depthwise(c) || taps <= TAPS || across > TAPS)
         return 1;
     int64_t most = TAPS / across;
-    return (c->kernel[*axis] + most - 1) / most;
+    return (c->of.kernel[*axis] + most - 1) / most;
 }
 
 /* Part i of n: each the most rows, but the first what is left, where those are few; else every nth
  * row, which leaves as much padding as can be. */
-static Rows rows_of(const Conv *c, int axis, int64_t i, int64_t n)
+static Rows rows_of(const Filter *c, int axis, int64_t i, int64_t n)
 {
-    int64_t rows = c->kernel[axis], across = c->kernel[1 - axis], most = TAPS / across;
+    int64_t rows = c->of.kernel[axis], across = c->of.kernel[1 - axis], most = TAPS / across;
     int64_t left = rows - (n - 1) * most;
     if (left * across > FEW_TAPS)
         return (Rows){i, n, (rows - 1 - i) / n + 1};
@@ -146,14 +142,14 @@ static Rows rows_of(const Conv *c, int axis, int64_t i, int64_t n)
 
 /* Some rows of the window: a convolution with as many times the dilation as they are apart, that
  * begins and ends further inside. */
-static Conv part_of(const Conv *c, int axis, Rows r)
+static Filter part_of(const Filter *c, int axis, Rows r)
 {
-    Conv part = *c;
-    int64_t behind = c->kernel[axis] - 1 - (r.first + (r.n - 1) * r.step);
-    part.kernel[axis] = r.n;
-    part.pad[axis] -= r.first * c->dilation[axis];
-    part.after[axis] -= behind * c->dilation[axis];
-    part.dilation[axis] *= r.step;
+    Filter part = *c;
+    int64_t behind = c->of.kernel[axis] - 1 - (r.first + (r.n - 1) * r.step);
+    part.of.kernel[axis] = r.n;
+    part.of.pad[axis] -= r.first * c->of.dilation[axis];
+    part.after[axis] -= behind * c->of.dilation[axis];
+    part.of.dilation[axis] *= r.step;
     return part;
 }
 
@@ -165,24 +161,24 @@ static int64_t taken(int64_t *pad)
 }
 
 /* Whether the part only ever meets padding, on images of this size. */
-static bool is_outside(const Conv *part, int axis, int64_t size)
+static bool is_outside(const Filter *part, int axis, int64_t size)
 {
-    int64_t before = part->pad[axis], after = part->after[axis];
+    int64_t before = part->of.pad[axis], after = part->after[axis];
     return (before < 0 ? before : 0) + (after < 0 ? after : 0) + size <= 0;
 }
 
 /* The image without the rows that negative padding takes away. */
-static uint32_t inside(Lower *w, uint32_t in, Conv *part, int axis)
+static uint32_t inside(Lower *w, uint32_t in, Filter *part, int axis)
 {
-    int64_t before = taken(&part->pad[axis]), after = taken(&part->after[axis]);
+    int64_t before = taken(&part->of.pad[axis]), after = taken(&part->after[axis]);
     int64_t size = w->x.value[in].dim[1 + axis];
     return before + after ? x_slice(w, in, 1 + axis, before, size - before - after) : in;
 }
 
 /* The part's rows of a filter [1, h, w, channels]. */
-static XWeight part_data(Lower *w, const XWeight *whole, const Conv *c, int axis, Rows r)
+static XWeight part_data(Lower *w, const XWeight *whole, const Filter *c, int axis, Rows r)
 {
-    int64_t row = c->out * (axis ? 1 : c->kernel[1]);
+    int64_t row = c->out * (axis ? 1 : c->of.kernel[1]);
     size_t bytes = (size_t)row * whole->size;
     uint8_t *to = arena_alloc(w->body->program->arena, (size_t)r.n + 1, bytes);
     const uint8_t *from = whole->data;
@@ -195,13 +191,13 @@ static XWeight part_data(Lower *w, const XWeight *whole, const Conv *c, int axis
 
 /* Past TAPS, XNNPACK would multiply matrices of one column each; a sum of smaller windows is many
  * times faster.  One of them at least meets the image. */
-static uint32_t in_parts(Lower *w, const Conv *c, const XWeight *weight, uint32_t in, uint32_t bias,
-                         const XValue *image, int axis, int64_t n)
+static uint32_t in_parts(Lower *w, const Filter *c, const XWeight *weight, uint32_t in,
+                         uint32_t bias, const XValue *image, int axis, int64_t n)
 {
     uint32_t sum = XNN_NONE;
     for (int64_t i = 0; i < n; i++) {
         Rows r = rows_of(c, axis, i, n);
-        Conv part = part_of(c, axis, r);
+        Filter part = part_of(c, axis, r);
         if (is_outside(&part, axis, w->x.value[in].dim[1 + axis]))
             continue;
         XWeight rows = part_data(w, weight, c, axis, r);
@@ -225,14 +221,14 @@ static uint32_t as_image(Lower *w, uint32_t id)
 
 void xnn_lower_conv(Lower *w, const Node *n)
 {
-    Conv c;
+    Filter c;
     int axis;
     read_conv(n, &c);
     const Value *v = n->out[0];
     uint32_t in = as_image(w, x_use(w, arg_value(n, "input"), CHANNELS_LAST)), out;
     XWeight weight = filter_data(w, n, &c, in);
     XValue image = x_sizes(v->type, CHANNELS_LAST), last = image;
-    if (c.space == 1) {
+    if (v->type.rank == 3) {
         image = (XValue){.rank = 4, .dim = {last.dim[0], 1, last.dim[1], last.dim[2]},
                          .is_open = {last.is_open[0]}};
     }
@@ -245,7 +241,7 @@ void xnn_lower_conv(Lower *w, const Node *n)
         uint32_t bias = x_bias(w, arg_value(n, "bias"), in, filter);
         out = convolved(w, &c, in, filter, bias, x_sized(w, &image));
     }
-    if (c.space == 1)
+    if (v->type.rank == 3)
         out = x_reshape(w, out, &last);
     x_define(w, v, CHANNELS_LAST, out);
 }
@@ -255,36 +251,35 @@ void xnn_lower_conv(Lower *w, const Node *n)
 /* One in f32 was folded before. */
 bool xnn_takes_batch_norm(const Node *n, Refusal *r)
 {
-    double eps;
-    int rank = arg_value(n, "input")->type.rank;
-    for (int i = 1; i < 5; i++)
-        if (arg_value(n, i) && !xnn_is_constant(arg_value(n, i)))
+    Norm v;
+    bool is_read = norm_read(n, &v);
+    const Value *of[] = {v.weight, v.bias, v.mean, v.var};
+    for (int i = 0; i < 4; i++)
+        if (of[i] && !xnn_is_constant(of[i]))
             return xnn_no(r, "its weight, bias or statistics are no constants",
                           "make them parameters or buffers that no call writes");
-    return ((rank == 3 || rank == 4) && arg_number(n, "eps", &eps) && eps > 0) ||
+    return (is_read && (v.x->type.rank == 3 || v.x->type.rank == 4) && v.eps > 0) ||
            xnn_no(r, "it is neither over signals nor over images", NULL);
 }
 
 /* x * scale + shift as a depthwise convolution of one element, whose filter is in f32. */
 void xnn_lower_batch_norm(Lower *w, const Node *n)
 {
-    double eps = 0;
-    uint32_t channels = (uint32_t)xnn_size(arg_value(n, "input"), 1);
-    const float *by = arg_value(n, "weight") ? x_floats(w, arg_value(n, "weight")) : NULL;
-    const float *plus = arg_value(n, "bias") ? x_floats(w, arg_value(n, "bias")) : NULL;
-    const float *mean = x_floats(w, arg_value(n, "running_mean")),
-                *var = x_floats(w, arg_value(n, "running_var"));
+    Norm v;
+    norm_read(n, &v);
+    uint32_t channels = (uint32_t)xnn_size(v.x, 1);
+    const float *by = v.weight ? x_floats(w, v.weight) : NULL;
+    const float *plus = v.bias ? x_floats(w, v.bias) : NULL;
+    const float *mean = x_floats(w, v.mean), *var = x_floats(w, v.var);
     float *scale = NEW(w->body->program->arena, float, channels + 1);
     float *shift = NEW(w->body->program->arena, float, channels + 1);
-    arg_number(n, "eps", &eps);
     for (uint32_t i = 0; i < channels; i++) {
-        double s = (by ? (double)by[i] : 1) / sqrt((double)var[i] + eps);
+        double s = (by ? (double)by[i] : 1) / sqrt((double)var[i] + v.eps);
         scale[i] = (float)s;
         shift[i] = (float)((plus ? (double)plus[i] : 0) - s * (double)mean[i]);
     }
-    Conv c = {.space = 2, .dilation = {1, 1}, .groups = channels, .kernel = {1, 1},
-              .in = channels, .out = channels, .stride = {1, 1}};
-    uint32_t last = x_use(w, arg_value(n, "input"), CHANNELS_LAST), in = as_image(w, last);
+    Filter c = each_channel(channels, 1, 1);
+    uint32_t last = x_use(w, v.x, CHANNELS_LAST), in = as_image(w, last);
     uint32_t filter = x_constant(w, "scale", "", scale, X_F32, 4,
                                  (const uint32_t[]){1, 1, 1, channels});
     uint32_t bias = x_constant(w, "shift", "", shift, X_F32, 1, &channels);
@@ -295,67 +290,64 @@ void xnn_lower_batch_norm(Lower *w, const Node *n)
 
 /* -- pools ----------------------------------------------------------------------------------- */
 
-typedef struct Pool {
-    int64_t kernel[2], stride[2], pad[2], dilation[2], after[2];
-} Pool;
+/* of.pad stands before the image, `after` behind it: where sizes are rounded up, it makes the last
+ * window whole. */
+typedef struct Windows {
+    Pool of;
+    int64_t after[2];
+} Windows;
 
-/* Padding behind the image that makes the last window whole where sizes are rounded up. */
-static void pad_after(const Node *n, Pool *p)
+static void pad_after(const Node *n, Windows *w)
 {
+    const Pool *p = &w->of;
     for (int i = 0; i < 2; i++) {
-        int64_t in = xnn_size(arg_value(n, "self"), i + 2), out = xnn_size(n->out[0], i + 2);
+        int64_t in = xnn_size(p->x, i + 2), out = xnn_size(n->out[0], i + 2);
         int64_t reach = (out - 1) * p->stride[i] + (p->kernel[i] - 1) * p->dilation[i] + 1;
-        p->after[i] = reach - in - p->pad[i] > p->pad[i] ? reach - in - p->pad[i] : p->pad[i];
+        w->after[i] = reach - in - p->pad[i] > p->pad[i] ? reach - in - p->pad[i] : p->pad[i];
     }
 }
 
-static bool read_pool(const Node *n, Pool *p)
+static bool read_pool(const Node *n, Windows *w)
 {
-    *p = (Pool){.dilation = {1, 1}};
-    bool is_max = n->op == OP_MAX_POOL2D_WITH_INDICES || n->op == OP_MAX_POOL2D;
-    if (arg_value(n, "self")->type.rank != 4 || !read_pair(n, "kernel_size", 2, 1, p->kernel) ||
-        !read_pair(n, "padding", 2, 0, p->pad) ||
-        (is_max && !read_pair(n, "dilation", 2, 1, p->dilation)))
+    const Pool *p = &w->of;
+    if (!pool_read(n, &w->of) || p->x->type.rank != 4 || !are_fields(p->kernel) ||
+        !are_fields(p->pad) || !are_fields(p->dilation) || !are_fields(p->stride))
         return false;
-    if (!arg_count(n, "stride"))
-        memcpy(p->stride, p->kernel, sizeof p->stride);
-    else if (!read_pair(n, "stride", 2, 1, p->stride))
-        return false;
-    pad_after(n, p);
+    pad_after(n, w);
     return true;
 }
 
 bool xnn_takes_max_pool(const Node *n, Refusal *r)
 {
-    Pool p;
+    Windows p;
     if (!read_pool(n, &p))
         return xnn_no(r, "it is not over two axes of four, with strides and paddings up to 2^19",
                       "give the input the form [n, c, h, w]");
-    return p.kernel[0] * p.kernel[1] > 1 ||
+    return p.of.kernel[0] * p.of.kernel[1] > 1 ||
            xnn_no(r, "its window is one element", "slice with steps instead");
 }
 
 bool xnn_takes_avg_pool(const Node *n, Refusal *r)
 {
-    Pool p;
+    Windows p;
     if (!read_pool(n, &p))
         return xnn_no(r, "it is not over two axes of four, with strides and paddings up to 2^19",
                       "give the input the form [n, c, h, w]");
-    if (arg_get(n, "divisor_override").kind != ARG_NONE)
+    if (p.of.divisor)
         return xnn_no(r, "its divisor is overridden",
                       "scale behind a pool without divisor_override");
-    if (p.after[0] != p.pad[0] || p.after[1] != p.pad[1])
+    if (p.after[0] != p.of.pad[0] || p.after[1] != p.of.pad[1])
         return xnn_no(r, "its size is rounded up",
                       "pad the input so that windows fit, with ceil_mode=False");
     return true;
 }
 
-static void pool(Lower *w, XKind kind, const Pool *p, uint32_t in, uint32_t out)
+static void pool(Lower *w, XKind kind, const Windows *p, uint32_t in, uint32_t out)
 {
     XNode *x = x_node(w, kind, out);
-    const int64_t v[] = {p->pad[0], p->pad[1], p->after[0], p->after[1], p->kernel[0],
-                         p->kernel[1], p->stride[0], p->stride[1], p->dilation[0],
-                         p->dilation[1]};
+    const int64_t v[] = {p->of.pad[0], p->of.pad[1], p->after[0], p->after[1], p->of.kernel[0],
+                         p->of.kernel[1], p->of.stride[0], p->of.stride[1], p->of.dilation[0],
+                         p->of.dilation[1]};
     const int slot[] = {0, 3, 2, 1, 4, 5, 6, 7, 8, 9};
     for (int i = 0; i < 10; i++)
         x_u32(x, slot[i], (uint32_t)v[i]);
@@ -366,18 +358,17 @@ static void pool(Lower *w, XKind kind, const Pool *p, uint32_t in, uint32_t out)
 
 void xnn_lower_max_pool(Lower *w, const Node *n)
 {
-    Pool p;
+    Windows p;
     read_pool(n, &p);
     uint32_t in = x_use(w, arg_value(n, "self"), CHANNELS_LAST);
     pool(w, X_MAX_POOL, &p, in, x_result(w, n->out[0], CHANNELS_LAST));
 }
 
 /* What remains of the image at each step: XNNPACK has no pool of one element, but convolutions. */
-static void steps(Lower *w, const Node *n, const Pool *p, uint32_t in)
+static void steps(Lower *w, const Node *n, const Windows *p, uint32_t in)
 {
-    uint32_t channels = (uint32_t)xnn_size(arg_value(n, "self"), 1);
-    Conv c = {.space = 2, .dilation = {1, 1}, .groups = channels, .kernel = {1, 1},
-              .in = channels, .out = channels, .stride = {p->stride[0], p->stride[1]}};
+    uint32_t channels = (uint32_t)xnn_size(p->of.x, 1);
+    Filter c = each_channel(channels, p->of.stride[0], p->of.stride[1]);
     w->real = X_F32; /* filters are, in f16 too */
     uint32_t filter = x_filled(w, 1, 4, (const uint32_t[]){1, 1, 1, channels});
     convolved(w, &c, in, filter, XNN_NONE, x_result(w, n->out[0], CHANNELS_LAST));
@@ -387,17 +378,17 @@ static void steps(Lower *w, const Node *n, const Pool *p, uint32_t in)
  * is put in first. */
 void xnn_lower_avg_pool(Lower *w, const Node *n)
 {
-    Pool p;
+    Windows p;
     read_pool(n, &p);
     uint32_t in = x_use(w, arg_value(n, "self"), CHANNELS_LAST);
-    if (p.kernel[0] * p.kernel[1] == 1) {
+    if (p.of.kernel[0] * p.of.kernel[1] == 1) {
         steps(w, n, &p, in);
         return;
     }
-    if (arg_bool(n, "count_include_pad") && (p.pad[0] || p.pad[1])) {
-        uint32_t pad[4] = {0, (uint32_t)p.pad[0], (uint32_t)p.pad[1], 0};
+    if (p.of.counts_pad && (p.of.pad[0] || p.of.pad[1])) {
+        uint32_t pad[4] = {0, (uint32_t)p.of.pad[0], (uint32_t)p.of.pad[1], 0};
         in = x_padded(w, in, pad, pad, 0);
-        memset(p.pad, 0, sizeof p.pad);
+        memset(p.of.pad, 0, sizeof p.of.pad);
         memset(p.after, 0, sizeof p.after);
     }
     pool(w, X_AVG_POOL, &p, in, x_result(w, n->out[0], CHANNELS_LAST));
@@ -407,22 +398,19 @@ void xnn_lower_avg_pool(Lower *w, const Node *n)
 
 bool xnn_takes_amax(const Node *n, Refusal *r)
 {
-    int64_t dim[2] = {0};
-    const Value *x = arg_value(n, "self");
-    bool fits = x->type.rank == 4 && arg_count(n, "dim") == 2 && arg_ints(n, "dim", dim, 2);
-    for (int i = 0; fits && i < 2; i++)
-        dim[i] += dim[i] < 0 ? 4 : 0;
-    return (fits && dim[0] >= 2 && dim[1] >= 2 && dim[0] != dim[1] &&
-            xnn_size(x, 2) * xnn_size(x, 3) > 1) ||
+    Reduce a;
+    return (reduce_read(n, &a) && reduce_is_space(&a) &&
+            xnn_size(a.x, 2) * xnn_size(a.x, 3) > 1) ||
            xnn_no(r, "it is not over the space of [n, c, h, w]", "take it over both h and w");
 }
 
 /* A pool whose window is the image. */
 void xnn_lower_amax(Lower *w, const Node *n)
 {
-    Pool p = {.kernel = {xnn_size(arg_value(n, "self"), 2), xnn_size(arg_value(n, "self"), 3)},
-              .stride = {1, 1}, .dilation = {1, 1}};
-    uint32_t in = x_use(w, arg_value(n, "self"), CHANNELS_LAST);
+    const Value *x = arg_value(n, "self");
+    Windows p = {.of = {.kernel = {xnn_size(x, 2), xnn_size(x, 3)}, .stride = {1, 1},
+                        .dilation = {1, 1}}};
+    uint32_t in = x_use(w, x, CHANNELS_LAST);
     XValue v = w->x.value[in];
     v.dim[1] = v.dim[2] = 1;
     uint32_t out = x_sized(w, &v);
@@ -436,25 +424,21 @@ void xnn_lower_amax(Lower *w, const Node *n)
 /* -- resizing -------------------------------------------------------------------------------- */
 
 /* Where factors are given torch steps by them; XNNPACK steps by the sizes. */
-static bool factors_give_sizes(const Node *n)
+static bool factors_give_sizes(const Resize *z, const Node *n)
 {
-    const Arg by_axis = arg_get(n, "scale_factors");
-    for (int i = 0; i < arg_count(n, "scale_factors"); i++) {
-        const Arg *a = &by_axis.list.item[i];
-        double by = a->kind == ARG_FLOAT ? a->f : a->kind == ARG_INT ? (double)a->dim.value : 0;
-        if ((double)xnn_size(arg_value(n, "input"), 2 + i) * by !=
-            (double)xnn_size(n->out[0], 2 + i))
-            return false;
-    }
-    return true;
+    bool ok = true;
+    for (int i = 0; i < 2; i++)
+        ok = ok && (z->factor[i] == 0 || (double)xnn_size(z->x, 2 + i) * z->factor[i] ==
+                                             (double)xnn_size(n->out[0], 2 + i));
+    return ok;
 }
 
 bool xnn_takes_bilinear(const Node *n, Refusal *r)
 {
-    const Value *x = arg_value(n, "input");
-    if (!arg_bool(n, "align_corners") && !factors_give_sizes(n))
+    Resize z;
+    if (!resize_read(n, &z) || (!z.aligns_corners && !factors_give_sizes(&z, n)))
         return xnn_no(r, "its factors do not give whole sizes", "give the output's size");
-    return x->type.rank == 4 || xnn_no(r, "it is not over two axes of four", NULL);
+    return z.x->type.rank == 4 || xnn_no(r, "it is not over two axes of four", NULL);
 }
 
 void xnn_lower_bilinear(Lower *w, const Node *n)
@@ -485,9 +469,11 @@ static bool repeats_evenly(const Node *n, int axis)
 
 bool xnn_takes_nearest(const Node *n, Refusal *r)
 {
+    Resize z;
     if (arg_value(n, "input")->type.rank != 4)
         return xnn_no(r, "it is not over two axes of four", NULL);
-    return (factors_give_sizes(n) && repeats_evenly(n, 2) && repeats_evenly(n, 3)) ||
+    return (resize_read(n, &z) && factors_give_sizes(&z, n) && repeats_evenly(n, 2) &&
+            repeats_evenly(n, 3)) ||
            xnn_no(r, "its factors are no whole numbers", "scale by whole numbers");
 }
 

@@ -5,6 +5,7 @@
 #define ETC_PARTITION_XNNPACK_INTERNAL_H
 
 #include "ir/backend.h"
+#include "ir/views.h"
 
 enum { XNN_MAX_RANK = 6, XNN_MAX_FIELDS = 20 };
 #define XNN_NONE UINT32_MAX /* no such value */

@@ -70,7 +70,7 @@ void *x_permuted(Lower *w, const void *from, size_t size, int rank, const uint32
 bool xnn_is_constant(const Value *v);
 
 /* quant.c */
-bool xnn_is_quant(OpId op);
+bool xnn_is_quant(const Node *n);
 bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r);
 void xnn_lower_quant(Lower *w, const Node *n);
 bool xnn_is_weight(const Value *v); /* a constant, or made of constants */
@@ -101,7 +101,6 @@ uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter);
 uint32_t x_transpose(Lower *w, uint32_t in, const int *axis); /* transpose.c */
 void x_sweep(Lower *w); /* what no result needs: transpose.c */
 
-void x_limits(const Node *n, double *min, double *max); /* of a clamp: pointwise.c */
 void xnn_lower_node(Lower *w, const Node *n); /* rows.c */
 
 #endif

@@ -201,32 +201,19 @@ void xnn_lower_elu(Lower *w, const Node *n)
 
 /* -- clamps ---------------------------------------------------------------------------------- */
 
-void x_limits(const Node *n, double *min, double *max)
-{
-    *min = -INFINITY;
-    *max = INFINITY;
-    if (n->op == OP_RELU)
-        *min = 0;
-    else {
-        arg_number(n, 1, min);
-        arg_number(n, 2, max);
-    }
-}
-
 /* The runtime refuses the others. */
 bool xnn_takes_clamp(const Node *n, Refusal *r)
 {
-    double min, max;
-    x_limits(n, &min, &max);
-    float lo = (float)min, hi = (float)max;
-    return (lo <= hi && lo < INFINITY && hi > -INFINITY) ||
+    Clamp c;
+    bool is_read = clamp_read(n, &c);
+    float lo = (float)c.lo, hi = (float)c.hi;
+    return (is_read && lo <= hi && lo < INFINITY && hi > -INFINITY) ||
            xnn_no(r, "no finite number is between its limits", "use a constant instead");
 }
 
 /* The node before may clamp by itself where nobody else reads its result. */
-static XNode *clamps_itself(Lower *w, const Node *n, uint32_t in)
+static XNode *clamps_itself(Lower *w, const Value *v, uint32_t in)
 {
-    const Value *v = arg_value(n, "self");
     XNode *from = x_maker(w, in);
     if (!from || !from->has_range || from->min != -INFINITY || from->max != INFINITY ||
         w->uses.first[v->index + 1] - w->uses.first[v->index] != 1 || w->uses.escapes[v->index])
@@ -236,18 +223,18 @@ static XNode *clamps_itself(Lower *w, const Node *n, uint32_t in)
 
 void xnn_lower_clamp(Lower *w, const Node *n)
 {
-    double min, max;
+    Clamp c;
     Layout l = x_layout(w, n);
-    uint32_t in = x_use(w, arg_value(n, "self"), l);
-    XNode *from = clamps_itself(w, n, in);
-    x_limits(n, &min, &max);
+    clamp_read(n, &c);
+    uint32_t in = x_use(w, c.x, l);
+    XNode *from = clamps_itself(w, c.x, in);
     if (from) {
-        x_range(from, min, max);
+        x_range(from, c.lo, c.hi);
         x_define(w, n->out[0], l, in);
         return;
     }
     uint32_t out = x_result(w, n->out[0], l);
     x_unary(w, X_CLAMP, in, out);
-    x_range(x_maker(w, out), min, max);
+    x_range(x_maker(w, out), c.lo, c.hi);
 }
 

@@ -8,25 +8,16 @@
 
 bool xnn_takes_linear(const Node *n, Refusal *r)
 {
-    int weight = n->op == OP_LINEAR ? 1 : n->op == OP_ADDMM ? 2 : 1;
-    const Value *w = arg_value(n, weight), *b = NULL;
-    double beta = 1, alpha = 1;
-    if (n->op == OP_LINEAR)
-        b = arg_value(n, "bias");
-    if (n->op == OP_ADDMM) {
-        b = arg_value(n, "self");
-        arg_number(n, "beta", &beta);
-        arg_number(n, "alpha", &alpha);
-    }
-    if (!xnn_is_weight(w))
+    Weighted v;
+    if (!weighted_read(n, &v) || !xnn_is_weight(v.w))
         return xnn_no(r, "its weight is no constant",
                       "make the weight a parameter or buffer that no call writes");
-    if (b && (!xnn_is_weight(b) || b->type.rank != 1 ||
-              xnn_size(b, 0) != xnn_size(w, n->op == OP_LINEAR ? 0 : 1)))
+    const Value *b = v.bias;
+    if (b && (!xnn_is_weight(b) || b->type.rank != 1 || xnn_size(b, 0) != xnn_size(v.w, v.w_axis)))
         return xnn_no(r, "its bias is no constant of one number per result",
                       "make the bias a parameter of one number per result, or add it behind");
-    return (beta == 1 && alpha == 1) || xnn_no(r, "alpha or beta is not 1",
-                                               "scale the weight and bias beforehand");
+    return !v.is_scaled || xnn_no(r, "alpha or beta is not 1",
+                                  "scale the weight and bias beforehand");
 }
 
 static void fully_connected(Lower *w, uint32_t in, uint32_t filter, uint32_t bias, uint32_t out,
@@ -43,12 +34,12 @@ static void fully_connected(Lower *w, uint32_t in, uint32_t filter, uint32_t bia
 
 void xnn_lower_linear(Lower *w, const Node *n)
 {
-    bool is_linear = n->op == OP_LINEAR, is_addmm = n->op == OP_ADDMM;
-    const Value *a = arg_value(n, is_addmm ? 1 : 0), *b = arg_value(n, is_addmm ? 2 : 1);
-    const Value *bias = is_linear ? arg_value(n, "bias") : is_addmm ? arg_value(n, "self") : NULL;
-    uint32_t in = x_use(w, a, AS_IS), flags = is_linear ? 0 : X_TRANSPOSE;
+    Weighted v;
+    weighted_read(n, &v);
+    const Value *b = v.w, *bias = v.bias;
+    uint32_t in = x_use(w, v.x, AS_IS), flags = v.w_axis ? X_TRANSPOSE : 0;
     uint32_t dim[2] = {(uint32_t)xnn_size(b, 0), (uint32_t)xnn_size(b, 1)};
-    XWeight k = x_weight(w, b, in, true, is_linear ? 0 : 1);
+    XWeight k = x_weight(w, b, in, true, v.w_axis);
     if (!x_is_real(k.dtype) && flags) {
         k.data = x_permuted(w, k.data, k.size, 2, dim, (const int[]){1, 0});
         dim[0] = (uint32_t)xnn_size(b, 1);
@@ -73,35 +64,28 @@ void xnn_lower_bmm(Lower *w, const Node *n)
 
 /* -- means ----------------------------------------------------------------------------------- */
 
-/* The axes that are summed; their number, or 0: they are not known, or their sizes are open. */
-static int summed_axes(const Node *n, bool summed[XNN_MAX_RANK])
+/* Some axes, all of them of known size. */
+static bool read_sums(const Node *n, Reduce *r)
 {
-    const Type t = arg_value(n, "self")->type;
-    int64_t dim[XNN_MAX_RANK];
-    int count = arg_count(n, "dim");
-    memset(summed, 0, XNN_MAX_RANK * sizeof *summed);
-    if (count < 1 || count > t.rank || !arg_ints(n, "dim", dim, XNN_MAX_RANK))
-        return 0;
-    for (int i = 0; i < count; i++) {
-        int64_t at = dim[i] < 0 ? dim[i] + t.rank : dim[i];
-        if (at < 0 || at >= t.rank || t.dim[at].expr)
-            return 0;
-        summed[at] = true;
-    }
-    return count;
+    if (!reduce_read(n, r) || !r->axes)
+        return false;
+    for (int i = 0; i < r->x->type.rank; i++)
+        if (r->axes >> i & 1 && r->x->type.dim[i].expr)
+            return false;
+    return true;
 }
 
 bool xnn_is_mean_of_space(const Node *n)
 {
-    bool axis[XNN_MAX_RANK];
-    return summed_axes(n, axis) == 2 && arg_value(n, "self")->type.rank == 4 && axis[2] && axis[3];
+    Reduce r;
+    return read_sums(n, &r) && reduce_is_space(&r);
 }
 
 bool xnn_takes_mean(const Node *n, Refusal *r)
 {
-    bool axis[XNN_MAX_RANK];
-    return summed_axes(n, axis) || xnn_no(r, "it is over no axes, or over some of open sizes",
-                                          "name the axes, and export with their sizes fixed");
+    Reduce sums;
+    return read_sums(n, &sums) || xnn_no(r, "it is over no axes, or over some of open sizes",
+                                         "name the axes, and export with their sizes fixed");
 }
 
 /* Each row's product with `factor` everywhere: [..., n] to [..., 1]. */
@@ -135,18 +119,19 @@ static void mean_of_space(Lower *w, const Node *n)
 /* The summed axes as one, the last: moved there where they are not. */
 static uint32_t as_rows(Lower *w, const Node *n)
 {
-    bool summed[XNN_MAX_RANK], is_moved = false;
-    int axis[XNN_MAX_RANK], rank = arg_value(n, "self")->type.rank, kept = 0, at = 0;
-    summed_axes(n, summed);
-    for (int pass = 0; pass < 2; pass++)
+    Reduce r;
+    bool is_moved = false;
+    reduce_read(n, &r);
+    int axis[XNN_MAX_RANK], rank = r.x->type.rank, kept = 0, at = 0;
+    for (unsigned pass = 0; pass < 2; pass++)
         for (int i = 0; i < rank; i++)
-            if (summed[i] == (pass == 1))
+            if ((r.axes >> i & 1) == pass)
                 axis[at++] = i;
     for (int i = 0; i < rank; i++) {
-        kept += !summed[i];
+        kept += !(r.axes >> i & 1);
         is_moved = is_moved || axis[i] != i;
     }
-    uint32_t in = x_use(w, arg_value(n, "self"), AS_IS);
+    uint32_t in = x_use(w, r.x, AS_IS);
     in = is_moved ? x_transpose(w, in, axis) : in;
     XValue rows = w->x.value[in];
     for (int i = kept + 1; i < rank; i++)
@@ -175,14 +160,12 @@ void xnn_lower_mean(Lower *w, const Node *n)
 
 bool xnn_takes_layer_norm(const Node *n, Refusal *r)
 {
-    int64_t width;
-    for (int i = 2; i < 4; i++)
-        if (arg_value(n, i) && !xnn_is_constant(arg_value(n, i)))
-            return xnn_no(r, "its weight or bias is no constant",
-                          "make both parameters or buffers that no call writes");
-    const Type t = arg_value(n, "input")->type;
-    return (arg_count(n, "normalized_shape") == 1 && arg_ints(n, "normalized_shape", &width, 1) &&
-            !t.dim[t.rank - 1].expr) ||
+    Norm v;
+    bool is_read = norm_read(n, &v);
+    if ((v.weight && !xnn_is_constant(v.weight)) || (v.bias && !xnn_is_constant(v.bias)))
+        return xnn_no(r, "its weight or bias is no constant",
+                      "make both parameters or buffers that no call writes");
+    return (is_read && v.axes == 1 && !v.x->type.dim[v.x->type.rank - 1].expr) ||
            xnn_no(r, "it is not over the last axis alone, of known size",
                   "normalize over the last axis alone, of a fixed size");
 }
@@ -199,16 +182,17 @@ static uint32_t by_parameter(Lower *w, XKind kind, uint32_t x, const Value *para
 /* (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight + bias, row by row */
 void xnn_lower_layer_norm(Lower *w, const Node *n)
 {
-    double eps = 1e-5, count = (double)xnn_size(arg_value(n, "input"), -1);
-    uint32_t in = x_use(w, arg_value(n, "input"), AS_IS), mean = row_sums(w, in, 1 / count);
-    arg_number(n, "eps", &eps);
+    Norm v;
+    norm_read(n, &v);
+    double count = (double)xnn_size(v.x, -1);
+    uint32_t in = x_use(w, v.x, AS_IS), mean = row_sums(w, in, 1 / count);
     uint32_t x = x_binary(w, X_SUBTRACT, in, mean, x_like(w, in));
     uint32_t var = row_sums(w, x_unary(w, X_SQUARE, x, x_like(w, in)), 1 / count);
-    var = x_by_number(w, X_ADD, var, eps);
+    var = x_by_number(w, X_ADD, var, v.eps);
     uint32_t y = x_unary(w, X_RSQRT, var, x_like(w, var));
     y = x_binary(w, X_MULTIPLY, x, y, x_like(w, in));
-    y = by_parameter(w, X_MULTIPLY, y, arg_value(n, "weight"));
-    y = by_parameter(w, X_ADD, y, arg_value(n, "bias"));
+    y = by_parameter(w, X_MULTIPLY, y, v.weight);
+    y = by_parameter(w, X_ADD, y, v.bias);
     x_define(w, n->out[0], AS_IS, y);
 }
 

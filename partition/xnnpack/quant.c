@@ -10,37 +10,26 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct Point {
-    double scale;
-    int zero;
-} Point;
-
 /* -- questions ------------------------------------------------------------------------------- */
 
 /* A node that makes i8 of floats, or floats of i8, with one scale that is known. */
-static bool is_static(const Node *n, Point *p)
+static bool is_static(const Node *n, QParams *p)
 {
-    int64_t zero, lo, hi;
-    if (!n || (n->op != OP_QUANTIZE_PER_TENSOR && n->op != OP_DEQUANTIZE_PER_TENSOR) ||
-        !arg_number(n, "scale", &p->scale) || !arg_int(n, "zero_point", &zero) ||
-        !arg_int(n, "quant_min", &lo) || !arg_int(n, "quant_max", &hi))
+    if (!n || !qparams_read(n, p) || p->kind != Q_TENSOR || p->scales)
         return false;
-    const Value *q = n->op == OP_QUANTIZE_PER_TENSOR ? n->out[0] : arg_value(n, "input");
-    const Value *x = n->op == OP_QUANTIZE_PER_TENSOR ? arg_value(n, "input") : n->out[0];
-    p->zero = (int)zero;
-    return q->type.dtype == ETC_I8 && x->type.dtype == ETC_F32 && lo == -128 && hi == 127 &&
-           zero >= lo && zero <= hi && isnormal((float)p->scale) && p->scale > 0;
+    const Value *real = p->undoes ? n->out[0] : p->x;
+    return p->dtype == ETC_I8 && real->type.dtype == ETC_F32 && p->lo == -128 && p->hi == 127 &&
+           p->zero >= p->lo && p->zero <= p->hi && isnormal((float)p->scale) && p->scale > 0;
 }
 
-static bool is_static_dequantize(const Value *v, Point *p)
+static bool is_static_dequantize(const Value *v, QParams *p)
 {
-    return v->def && v->def->op == OP_DEQUANTIZE_PER_TENSOR && !value_goes_along(v) &&
-           is_static(v->def, p);
+    return is_static(v->def, p) && p->undoes && !value_goes_along(v);
 }
 
-static bool same_point(Point a, Point b)
+static bool is_static_quantize(const Node *n, QParams *p)
 {
-    return (float)a.scale == (float)b.scale && a.zero == b.zero;
+    return is_static(n, p) && !p->undoes;
 }
 
 bool xnn_is_weight(const Value *v)
@@ -50,11 +39,8 @@ bool xnn_is_weight(const Value *v)
 
 /* Weights as integers with scales: those of a dequantize, maybe viewed, or of a mere cast. */
 typedef struct Ints {
-    const State *state;
-    const Value *scales; /* NULL: `scale` is the only one */
-    double scale;
-    int axis;            /* of the scales; -1: one for all */
-    int64_t group, lo, hi; /* group 0: none */
+    QParams of;    /* of.axis -1: one scale for all */
+    int64_t group; /* 0: none */
 } Ints;
 
 static bool all_zero(const Value *v)
@@ -69,17 +55,17 @@ static bool all_zero(const Value *v)
 
 static float scale_at(const Ints *k, int64_t i)
 {
-    if (!k->scales)
-        return (float)k->scale;
-    const void *data = k->scales->state->data;
-    return k->scales->type.dtype == ETC_F64 ? (float)((const double *)data)[i]
-                                            : ((const float *)data)[i];
+    const Value *v = k->of.scales;
+    if (!v)
+        return (float)k->of.scale;
+    const void *data = v->state->data;
+    return v->type.dtype == ETC_F64 ? (float)((const double *)data)[i] : ((const float *)data)[i];
 }
 
 /* As the runtime wants them: positive and normal, in bf16 where they are of groups. */
 static bool has_sound_scales(const Ints *k)
 {
-    const int64_t n = k->scales ? type_numel(k->scales->type) : 1;
+    const int64_t n = k->of.scales ? type_numel(k->of.scales->type) : 1;
     for (int64_t i = 0; i < n; i++) {
         const float v = scale_at(k, i);
         if (!isnormal(v) || v < 0 || (k->group && (bfloat_of(v) & 0x7f80) == 0x7f80))
@@ -88,54 +74,47 @@ static bool has_sound_scales(const Ints *k)
     return true;
 }
 
-static bool ints_of_channels(const Node *n, Ints *out)
+/* Of a dequantize by known numbers, or a cast. */
+static bool read_ints(const Node *n, QParams *q)
 {
-    int64_t axis;
-    const Value *zero = arg_value(n, "zero_points");
-    out->scales = arg_value(n, "scales");
-    if (!xnn_is_constant(out->scales) || (zero && !all_zero(zero)) || !arg_int(n, "axis", &axis) ||
-        !arg_int(n, "quant_min", &out->lo) || !arg_int(n, "quant_max", &out->hi))
+    if (n->op != OP__TO_COPY && (!qparams_read(n, q) || !q->undoes))
         return false;
-    out->axis = (int)(axis < 0 ? axis + arg_value(n, "input")->type.rank : axis);
-    return true;
+    if (n->op != OP__TO_COPY && q->kind == Q_CHANNEL)
+        return xnn_is_constant(q->scales) && (!q->zeros || all_zero(q->zeros));
+    if (n->op == OP__TO_COPY)
+        *q = (QParams){.x = arg_value(n, "self"), .scale = 1};
+    q->axis = -1;
+    q->lo = -128;
+    q->hi = 127;
+    return q->kind == Q_TENSOR && !q->scales && !q->zero;
 }
 
 static bool ints_of(const Value *v, Ints *out)
 {
     const Node *n = v->def, *view = n && n->op == OP_VIEW ? n : NULL;
-    int64_t zero = 0;
-    *out = (Ints){.scale = 1, .axis = -1, .lo = -128, .hi = 127};
+    const QParams *q = &out->of;
+    *out = (Ints){.group = 0};
     n = view ? arg_value(view, "self")->def : n;
-    const Value *q = n ? first_operand(n) : NULL;
-    if (!q || !xnn_is_constant(q) || q->type.dtype != ETC_I8 || n->out[0]->type.dtype != ETC_F32)
+    if (!n || n->out[0]->type.dtype != ETC_F32 || !read_ints(n, &out->of) ||
+        !xnn_is_constant(q->x) || q->x->type.dtype != ETC_I8)
         return false;
-    out->state = q->state;
-    if (n->op == OP_DEQUANTIZE_PER_CHANNEL) {
-        if (!ints_of_channels(n, out))
-            return false;
-    } else if (n->op == OP_DEQUANTIZE_PER_TENSOR) {
-        if (!arg_number(n, "scale", &out->scale) || !arg_int(n, "zero_point", &zero) || zero)
-            return false;
-    } else if (n->op != OP__TO_COPY) {
-        return false;
-    }
     const Type from = n->out[0]->type;
     const bool is_whole = !view || type_equal(from, v->type);
     if (!is_whole)
         out->group = from.rank == 2 ? from.dim[1].value : 0;
     return has_sound_scales(out) &&
-           (is_whole || (v->type.rank == 2 && out->group && !out->axis &&
+           (is_whole || (v->type.rank == 2 && out->group && !q->axis &&
                          v->type.dim[1].value % out->group == 0));
 }
 
 /* A dequantize does not clamp: its bounds are promises that the numbers may break. */
 static bool is_int4(const Ints *k)
 {
-    const int8_t *q = (const int8_t *)k->state->data;
+    const int8_t *q = (const int8_t *)k->of.x->state->data;
     int lo = 0, hi = 0;
-    if (k->group % 32 || k->lo < -8 || k->hi > 7)
+    if (k->group % 32 || k->of.lo < -8 || k->of.hi > 7)
         return false;
-    for (int64_t i = 0; i < type_bytes(k->state->type); i++) {
+    for (int64_t i = 0; i < type_bytes(k->of.x->type); i++) {
         lo = q[i] < lo ? q[i] : lo;
         hi = q[i] > hi ? q[i] : hi;
     }
@@ -149,43 +128,36 @@ static bool is_choice(OpId op)
     return op == OP_CHOOSE_QPARAMS || op == OP_CHOOSE_QPARAMS_PER_TOKEN;
 }
 
-static bool is_dynamic_quantize(OpId op)
+/* With scales that are found at run time. */
+static bool is_dynamic(const Node *n, bool undoes, QParams *q)
 {
-    return op == OP_QUANTIZE_PER_TENSOR_TENSOR || op == OP_QUANTIZE_PER_TOKEN;
+    return n && qparams_read(n, q) && q->scales && q->kind != Q_CHANNEL && q->undoes == undoes;
 }
 
-static bool is_dynamic_dequantize(OpId op)
+bool xnn_is_quant(const Node *n)
 {
-    return op == OP_DEQUANTIZE_PER_TENSOR_TENSOR || op == OP_DEQUANTIZE_PER_TOKEN;
-}
-
-bool xnn_is_quant(OpId op)
-{
-    return op == OP_QUANTIZE_PER_TENSOR || op == OP_DEQUANTIZE_PER_TENSOR || is_choice(op) ||
-           is_dynamic_quantize(op) || is_dynamic_dequantize(op);
+    QParams q;
+    return is_choice(n->op) || (qparams_read(n, &q) && q.kind != Q_CHANNEL);
 }
 
 /* The choice whose scale and zero point n reads. */
 static const Node *choice_of(const Node *n)
 {
+    QParams q;
     if (is_choice(n->op))
         return n;
-    const Value *scale = arg_value(n, 1), *zero = arg_value(n, 2);
-    const Node *c = scale ? scale->def : NULL;
-    return c && zero && is_choice(c->op) && c->out[0] == scale && c->out[1] == zero ? c : NULL;
+    const Node *c = qparams_read(n, &q) && q.scales ? q.scales->def : NULL;
+    return c && is_choice(c->op) && c->out[0] == q.scales && c->out[1] == q.zeros ? c : NULL;
 }
 
 /* What was quantized at run time to become v, or NULL. */
 static const Value *dynamic_source(const Value *v)
 {
-    const Node *n = v->def;
-    if (!n || !is_dynamic_dequantize(n->op))
+    QParams from, to;
+    if (!is_dynamic(v->def, true, &from) || !is_dynamic(from.x->def, false, &to))
         return NULL;
-    const Node *q = arg_value(n, "input")->def;
-    return q && is_dynamic_quantize(q->op) && choice_of(q) && choice_of(q) == choice_of(n) &&
-                   choice_of(q)->in[0] == arg_value(q, "input")
-               ? arg_value(q, "input")
-               : NULL;
+    const Node *c = choice_of(v->def);
+    return c && c == choice_of(from.x->def) && c->in[0] == to.x ? to.x : NULL;
 }
 
 static bool has_dynamic_weight(const Node *n, const Value *v)
@@ -193,7 +165,7 @@ static bool has_dynamic_weight(const Node *n, const Value *v)
     Ints k;
     return n->op == OP_LINEAR && arg_value(n, "input") == v && arg_value(n, "weight") != v &&
            value_goes_along(arg_value(n, "weight")) && ints_of(arg_value(n, "weight"), &k) &&
-           k.axis <= 0 && (!k.group || is_int4(&k)) &&
+           k.of.axis <= 0 && (!k.group || is_int4(&k)) &&
            (!arg_value(n, "bias") || xnn_is_weight(arg_value(n, "bias")));
 }
 
@@ -208,6 +180,7 @@ static bool only_linears_read(const Value *v, const Uses *u)
 /* All readers of a choice quantize what it was made for, and linears alone read what comes of it. */
 static bool is_closed(const Node *c, const Uses *u)
 {
+    QParams q;
     for (int k = 0; k < 2; k++) {
         int at = c->out[k]->index;
         if (u->escapes[at])
@@ -215,8 +188,7 @@ static bool is_closed(const Node *c, const Uses *u)
         for (int i = u->first[at]; i < u->first[at + 1]; i++) {
             const Node *n = u->user[i];
             const Value *v = n->n_out ? n->out[0] : NULL;
-            bool quantizes = v && is_dynamic_quantize(n->op) &&
-                             arg_value(n, "input") == arg_value(c, "input") &&
+            bool quantizes = v && is_dynamic(n, false, &q) && q.x == arg_value(c, "input") &&
                              v->type.dtype == ETC_I8 && !u->escapes[v->index];
             for (int j = quantizes ? u->first[v->index] : 0;
                  quantizes && j < u->first[v->index + 1]; j++)
@@ -232,18 +204,18 @@ static bool is_closed(const Node *c, const Uses *u)
 }
 
 /* Readers of integers that nobody of ours made must agree on their scale. */
-static bool readers_agree(const Value *v, Point p, const Uses *u)
+static bool readers_agree(const Value *v, const QParams *p, const Uses *u)
 {
-    Point other;
+    QParams other;
     for (int i = u->first[v->index]; i < u->first[v->index + 1]; i++)
-        if (!is_static(u->user[i], &other) || u->user[i]->in[0] != v || !same_point(p, other))
+        if (!is_static(u->user[i], &other) || u->user[i]->in[0] != v || !qparams_equal(p, &other))
             return false;
     return true;
 }
 
 bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r)
 {
-    Point p, q;
+    QParams p, q;
     if (!is_static(n, &p)) {
         const Node *c = choice_of(n);
         return (c && is_closed(c, u)) ||
@@ -251,49 +223,27 @@ bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r)
                       "it is not i8 of one known scale, nor rows for linears with i8 or i4 weights",
                       "quantize symmetrically, activations from -128 to 127");
     }
-    const Value *x = n->op == OP_QUANTIZE_PER_TENSOR ? n->out[0] : arg_value(n, "input");
+    const Value *x = p.undoes ? p.x : n->out[0];
     if (x->type.rank > XNN_MAX_RANK || type_numel(x->type) > UINT32_MAX ||
         type_numel(x->type) == 0)
         return xnn_no(r, "its tensor is empty, too large or of more than 6 axes", NULL);
-    if (n->op == OP_QUANTIZE_PER_TENSOR)
+    if (!p.undoes)
         return true;
     if (x->state)
         return xnn_no(r, "it reads a state", NULL);
-    return (is_static(x->def, &q) ? same_point(p, q) : readers_agree(x, p, u)) ||
+    return (is_static(x->def, &q) ? qparams_equal(&p, &q) : readers_agree(x, &p, u)) ||
            xnn_no(r, "others read its integers with another scale", NULL);
 }
 
 /* -- what is to be had ------------------------------------------------------------------------- */
 
-static bool is_of_space(const Node *n)
-{
-    int64_t axis[2];
-    if (arg_value(n, "self")->type.rank != 4 || arg_count(n, "dim") != 2 ||
-        !arg_ints(n, "dim", axis, 2))
-        return false;
-    for (int i = 0; i < 2; i++)
-        axis[i] += axis[i] < 0 ? 4 : 0;
-    return axis[0] > 1 && axis[1] > 1;
-}
-
 /* Its results are integers that its one operand has. */
-static bool keeps_integers(OpId op)
+static bool keeps_integers(const Node *n)
 {
-    switch ((int)op) {
-    case OP_MAX_POOL2D:
-    case OP_MAX_POOL2D_WITH_INDICES:
-    case OP_RELU:
-    case OP_HARDTANH:
-    case OP_CLAMP:
-    case OP_VIEW:
-    case OP_PERMUTE:
-    case OP_SLICE:
-    case OP_SELECT_INT:
-    case OP_CLONE:
-        return true;
-    default:
-        return false;
-    }
+    Clamp c;
+    Pool p;
+    return (node_moves(n) && n->op != OP_EXPAND) || clamp_read(n, &c) ||
+           (pool_read(n, &p) && p.is_max);
 }
 
 /* What fits() lowers, told before there are scales. */
@@ -314,31 +264,31 @@ unsigned xnn_spec(const Node *n)
         return xnn_is_weight(arg_value(n, "self")) || xnn_is_weight(arg_value(n, "other")) ? 0
                                                                   : SPEC_STATIC | SPEC_CLAMP_JOINS;
     case OP_MEAN_DIM:
-        return is_of_space(n) ? SPEC_STATIC : 0;
+        return xnn_is_mean_of_space(n) ? SPEC_STATIC : 0;
     case OP_CAT:
         return SPEC_STATIC | SPEC_SHARED;
     case OP_HARDSWISH:
         return SPEC_STATIC;
     default:
-        return keeps_integers(n->op) ? SPEC_STATIC | SPEC_SHARED : 0;
+        return keeps_integers(n) ? SPEC_STATIC | SPEC_SHARED : 0;
     }
 }
 
 /* -- values ---------------------------------------------------------------------------------- */
 
-static void declare(Lower *w, uint32_t id, Point p)
+static void declare(Lower *w, uint32_t id, const QParams *p)
 {
     XValue *v = &w->x.value[id];
     v->dtype = X_QINT8;
     v->quant = X_PER_TENSOR;
-    v->scale = p.scale;
-    v->zero = p.zero;
+    v->scale = p->scale;
+    v->zero = (int)p->zero;
 }
 
 /* In nodes that compute with integers, floats of a dequantize are its integers. */
 const Value *x_behind(const Lower *w, const Value *v)
 {
-    Point p;
+    QParams p;
     bool made = w->id[0][v->index] != XNN_NONE || w->id[1][v->index] != XNN_NONE;
     return (w->integers || !made) && is_static_dequantize(v, &p) ? arg_value(v->def, "input") : v;
 }
@@ -408,7 +358,7 @@ static void make_dynamic(Lower *w, const Value *v, const Value *from)
 /* Makes v, which no node was lowered to, in this layout. */
 void x_make(Lower *w, const Value *v, Layout l)
 {
-    Point p;
+    QParams p;
     const Value *from = dynamic_source(v);
     if (from) {
         make_dynamic(w, v, from);
@@ -426,10 +376,10 @@ void x_make(Lower *w, const Value *v, Layout l)
 /* An i8 input of the region: as its readers read it. */
 void x_declare_input(Lower *w, const Value *v, uint32_t id)
 {
-    Point p;
+    QParams p;
     if (v->type.dtype == ETC_I8 && w->uses.first[v->index] < w->uses.first[v->index + 1] &&
         is_static(w->uses.user[w->uses.first[v->index]], &p))
-        declare(w, id, p);
+        declare(w, id, &p);
 }
 
 /* -- weights --------------------------------------------------------------------------------- */
@@ -451,7 +401,7 @@ static bool keeps(const Lower *w, uint32_t in, bool is_linear, int out_axis, con
                   Ints *k)
 {
     XDtype t = w->x.value[in].dtype;
-    return value_goes_along(v) && ints_of(v, k) && (k->axis < 0 || k->axis == out_axis) &&
+    return value_goes_along(v) && ints_of(v, k) && (k->of.axis < 0 || k->of.axis == out_axis) &&
            (k->group ? t == X_QDINT8 && is_int4(k) : t != X_F32 || is_linear);
 }
 
@@ -516,7 +466,7 @@ static uint32_t channels(Lower *w, const XWeight *from, const Ints *k, int rank,
 {
     float *scale = NEW(w->body->program->arena, float, dim[axis] + 1);
     for (uint32_t i = 0; i < dim[axis]; i++)
-        scale[i] = scale_at(k, k->axis < 0 ? 0 : i);
+        scale[i] = scale_at(k, k->of.axis < 0 ? 0 : i);
     uint32_t id = from->dtype == X_QCINT4 ? halves(w, from, dim) : bytes(w, from, rank, dim);
     int row = add_scales(w, from->state, ETC_F32, scale, dim[axis]);
     XValue *v = &w->x.value[id];
@@ -584,43 +534,38 @@ static const Node *sole_user(const Lower *w, const Value *v)
                                                                               : NULL;
 }
 
-static bool is_clamp(OpId op)
-{
-    return op == OP_RELU || op == OP_HARDTANH || op == OP_CLAMP;
-}
-
 static bool between(double v, double lo, double hi)
 {
     return v >= lo && v < hi;
 }
 
 /* XNNPACK's multipliers have so many bits. */
-static bool products_fit(const Node *n, Point in, Point to)
+static bool products_fit(const Node *n, const QParams *in, const QParams *to)
 {
     Ints k;
     const Value *v = arg_value(n, "weight"), *bias = arg_value(n, "bias");
-    if (!value_goes_along(v) || !ints_of(v, &k) || k.axis > 0 || k.group ||
+    if (!value_goes_along(v) || !ints_of(v, &k) || k.of.axis > 0 || k.group ||
         (bias && !xnn_is_constant(bias)) || (n->op == OP_CONVOLUTION && arg_bool(n, "transposed")))
         return false;
-    int64_t count = k.axis < 0 ? 1 : v->type.dim[0].value;
+    int64_t count = k.of.axis < 0 ? 1 : v->type.dim[0].value;
     for (int64_t i = 0; i < count; i++)
-        if (!between((double)scale_at(&k, i) * in.scale / to.scale, ldexp(1, -32), 256))
+        if (!between((double)scale_at(&k, i) * in->scale / to->scale, ldexp(1, -32), 256))
             return false;
     return true;
 }
 
 /* Operands that are no constants: their number, and whether all share the result's scale. */
-static int points_of(const Node *n, Point to, Point *at, bool *same)
+static int points_of(const Node *n, const QParams *to, QParams *at, bool *same)
 {
     int count = 0;
     *same = true;
     for (int i = 0; i < n->n_in; i++) {
-        Point p;
+        QParams p;
         if (xnn_is_weight(n->in[i]))
             continue;
         if (!is_static_dequantize(n->in[i], &p))
             return 0;
-        *same = *same && same_point(p, to);
+        *same = *same && qparams_equal(&p, to);
         if (count < 2)
             at[count] = p;
         count++;
@@ -628,9 +573,9 @@ static int points_of(const Node *n, Point to, Point *at, bool *same)
     return count;
 }
 
-static bool fits(const Node *n, Point to)
+static bool fits(const Node *n, const QParams *to)
 {
-    Point in[2];
+    QParams in[2];
     bool same;
     int count = points_of(n, to, in, &same);
     if (!count)
@@ -638,21 +583,21 @@ static bool fits(const Node *n, Point to)
     switch ((int)n->op) {
     case OP_CONVOLUTION:
     case OP_LINEAR:
-        return count == 1 && products_fit(n, in[0], to);
+        return count == 1 && products_fit(n, &in[0], to);
     case OP_ADD_TENSOR:
     case OP_SUB_TENSOR:
-        return count == 2 && between(in[0].scale / to.scale, ldexp(1, -10), 256) &&
-               between(in[1].scale / to.scale, ldexp(1, -10), 256);
+        return count == 2 && between(in[0].scale / to->scale, ldexp(1, -10), 256) &&
+               between(in[1].scale / to->scale, ldexp(1, -10), 256);
     case OP_MUL_TENSOR:
-        return count == 2 && between(in[0].scale * in[1].scale / to.scale, ldexp(1, -16), 256);
+        return count == 2 && between(in[0].scale * in[1].scale / to->scale, ldexp(1, -16), 256);
     case OP_MEAN_DIM:
-        return arg_count(n, "dim") == 2 && between(in[0].scale / to.scale, ldexp(1, -8), 256);
+        return arg_count(n, "dim") == 2 && between(in[0].scale / to->scale, ldexp(1, -8), 256);
     case OP_CAT:
         return same && count == n->n_in;
     case OP_HARDSWISH: /* of any scale, but for the multiplier's bits */
-        return count == 1 && between(in[0].scale / to.scale, ldexp(1, -8), 128);
+        return count == 1 && between(in[0].scale / to->scale, ldexp(1, -8), 128);
     default:
-        return same && keeps_integers(n->op);
+        return same && keeps_integers(n);
     }
 }
 
@@ -664,15 +609,16 @@ static bool may_clamp(OpId op)
 
 bool xnn_in_integers(const Lower *w, const Node *n, XIntegers *out)
 {
-    Point to;
+    Clamp clamp;
+    QParams to;
     const Node *next = sole_user(w, n->out[0]);
     *out = (XIntegers){0};
-    if (next && is_clamp(next->op) && may_clamp(n->op)) {
+    if (next && may_clamp(n->op) && clamp_read(next, &clamp)) {
         out->clamp = next;
         next = sole_user(w, next->out[0]);
     }
     out->quantize = next;
-    return next && next->op == OP_QUANTIZE_PER_TENSOR && is_static(next, &to) && fits(n, to);
+    return is_static_quantize(next, &to) && fits(n, &to);
 }
 
 static bool is_move(XKind kind)
@@ -689,8 +635,8 @@ static uint32_t moved_from(const XNode *n)
 /* What n was lowered to is what `to` quantizes it to. */
 void xnn_declare_integers(Lower *w, const Node *n, const XIntegers *to)
 {
-    Point p;
-    double min, max;
+    QParams p;
+    Clamp clamp;
     is_static(to->quantize, &p);
     for (int l = 0; l < 2; l++) {
         uint32_t id = w->id[l][n->out[0]->index];
@@ -698,17 +644,15 @@ void xnn_declare_integers(Lower *w, const Node *n, const XIntegers *to)
             continue;
         w->id[l][n->out[0]->index] = XNN_NONE;
         w->id[l][to->quantize->out[0]->index] = id;
-        while (w->x.value[id].dtype == X_F32 || !same_point((Point){w->x.value[id].scale,
-                                                                    w->x.value[id].zero}, p)) {
-            declare(w, id, p);
+        while (w->x.value[id].dtype == X_F32 ||
+               (float)w->x.value[id].scale != (float)p.scale || w->x.value[id].zero != p.zero) {
+            declare(w, id, &p);
             if (!x_maker(w, id) || !is_move(x_maker(w, id)->kind))
                 break;
             id = moved_from(x_maker(w, id));
         }
-        if (to->clamp && x_maker(w, id)) {
-            x_limits(to->clamp, &min, &max);
-            x_range(x_maker(w, id), min, max);
-        }
+        if (to->clamp && x_maker(w, id) && clamp_read(to->clamp, &clamp))
+            x_range(x_maker(w, id), clamp.lo, clamp.hi);
     }
     w->done[to->quantize->out[0]->index] = true;
     if (to->clamp)
@@ -718,12 +662,12 @@ void xnn_declare_integers(Lower *w, const Node *n, const XIntegers *to)
 /* Only a quantize that nobody before it took makes a node. */
 void xnn_lower_quant(Lower *w, const Node *n)
 {
-    Point p;
-    if (n->op != OP_QUANTIZE_PER_TENSOR || !is_static(n, &p))
+    QParams p;
+    if (!is_static_quantize(n, &p))
         return;
-    const Value *x = arg_value(n, "input");
+    const Value *x = p.x;
     Layout l = x_has(w, x, CHANNELS_LAST) ? CHANNELS_LAST : AS_IS;
     uint32_t in = x_use(w, x, l), out = x_result(w, n->out[0], l);
-    declare(w, out, p);
+    declare(w, out, &p);
     x_unary(w, X_CONVERT, in, out);
 }

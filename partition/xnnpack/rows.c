@@ -214,7 +214,8 @@ static bool has_half(OpId op)
 
 static bool takes_half(const Node *n, Refusal *r)
 {
-    double lo, hi;
+    Clamp c;
+    double v;
     if (!has_half(n->op) || (n->op == OP_MEAN_DIM && !xnn_is_mean_of_space(n)))
         return xnn_no(r, "XNNPACK has no such operation in f16, or one less exact than torch's",
                       "export it in float32");
@@ -222,15 +223,14 @@ static bool takes_half(const Node *n, Refusal *r)
         if (value_goes_along(n->in[i]))
             return xnn_no(r, "an operand in f16 is computed of constants", "make it a constant");
     if (row_of(n->op)->lower == xnn_lower_clamp) {
-        x_limits(n, &lo, &hi);
-        return half_of((float)lo) != half_of((float)hi) ||
+        return !clamp_read(n, &c) || half_of((float)c.lo) != half_of((float)c.hi) ||
                xnn_no(r, "its limits are the same in f16", "export it in float32");
     }
     if (n->op == OP__NATIVE_BATCH_NORM) /* what its numbers come to is in f32 */
         return true;
     for (int i = 0; i < n->n_args; i++)
-        if ((n->arg[i].kind == ARG_FLOAT || n->arg[i].kind == ARG_INT) && arg_number(n, i, &lo) &&
-            !is_half_number(lo))
+        if ((n->arg[i].kind == ARG_FLOAT || n->arg[i].kind == ARG_INT) && arg_number(n, i, &v) &&
+            !is_half_number(v))
             return xnn_no(r, "one of its numbers is too large or too small for f16",
                           "export it in float32");
     return true;
@@ -305,7 +305,7 @@ static bool takes_bounds(const Node *n, Refusal *r)
 bool xnn_takes(const Node *n, const Uses *u, Refusal *r)
 {
     const Row *row = row_of(n->op);
-    if (xnn_is_quant(n->op))
+    if (xnn_is_quant(n))
         return xnn_takes_quant(n, u, r) && takes_bounds(n, r);
     if (!row)
         return xnn_no(r, "XNNPACK has no such operation", NULL);
@@ -320,7 +320,7 @@ void xnn_lower_node(Lower *w, const Node *n)
     XIntegers to;
     if (w->done[n->out[0]->index] || value_goes_along(n->out[0]))
         return;
-    if (xnn_is_quant(n->op)) {
+    if (xnn_is_quant(n)) {
         xnn_lower_quant(w, n);
     } else {
         w->integers = xnn_in_integers(w, n, &to);
