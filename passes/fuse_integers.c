@@ -324,7 +324,7 @@ static bool fuse_quantize(Fuse *f, Node *n, Node *product, const QParams *p)
 /* Moves elements, or takes the largest of some; `same_scale` names others too, which compute. */
 static bool is_mover(const Node *n)
 {
-    return n->n_out && n->out[0]->type.dtype == ETC_F32 &&
+    return n->n_out == 1 && n->out[0]->type.dtype == ETC_F32 &&
            (node_moves(n) || n->op == OP_FLIP || n->op == OP_MAX_POOL2D ||
             n->op == OP_CONSTANT_PAD_ND);
 }
