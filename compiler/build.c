@@ -1,8 +1,10 @@
 /* build.c -- `etc compile`, `etc emit-c` and `etc check`. */
 #define _GNU_SOURCE
 #include "compiler/compiler.h"
+#include "runtime-lite/kernels/cores.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 /* What a build makes; nothing of it is in its place before the end. */
 typedef struct Build {
@@ -210,12 +212,22 @@ static WeightsAs weights_as(const Options *o)
     return strcmp(o->weights_as, "array") ? WEIGHTS_INCBIN : WEIGHTS_ARRAY;
 }
 
+/* NULL: generic. */
+static const Target *c_target(const Options *o)
+{
+    struct utsname machine;
+    if (!o->target || strcmp(o->target, "host") != 0)
+        return o->target ? target_find(o->target) : NULL;
+    return uname(&machine) ? NULL : target_host(machine.machine, etc_cores()->name);
+}
+
 static bool build_c(Build *b)
 {
     size_t n = strlen(b->stem);
     if (n > 2 && !strcmp(b->stem + n - 2, ".c"))
         b->stem = arena_str(b->arena, b->stem, n - 2);
-    COptions c = {.stem = b->stem, .main = b->o->main, .weights = weights_as(b->o)};
+    COptions c = {.stem = b->stem, .main = b->o->main, .weights = weights_as(b->o),
+                  .target = c_target(b->o)};
     b->program = model_compile(b->o, TAIL_C, b->arena, &b->out, b->diag);
     if (!b->program)
         return false;

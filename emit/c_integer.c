@@ -109,12 +109,12 @@ static int64_t panel_bytes(const Node *n)
     return panel + (panel / 7 > sums ? panel / 7 : sums);
 }
 
-/* Working memory with which a convolution keeps to the shapes that are fast; its sums are the same
+/* Working memory, not above `most`, with which a convolution keeps to the shapes that are fast; its sums are the same
  * with any. */
-static int64_t conv_bytes(const Node *n)
+static int64_t conv_bytes(const Node *n, int64_t most)
 {
     const Type w = arg_value(n, "weight")->type;
-    int64_t groups = 1, most = c_work_bytes(), bytes = panel_bytes(n);
+    int64_t groups = 1, bytes = panel_bytes(n);
     arg_int(n, "groups", &groups);
     bool is_depthwise = w.dim[1].value == 1 && w.dim[0].value / groups < 4;
     if (is_depthwise && picture_bytes(n) > bytes)
@@ -130,7 +130,7 @@ bool emit_integer_conv(Function *f, const Node *n, Clamp clamp)
     put_integer(f, n);
     put_call(f, n, "conv", ", work");
     f->uses_work = true;
-    int64_t bytes = conv_bytes(n);
+    int64_t bytes = conv_bytes(n, f->e->target->work_bytes);
     f->work_bytes = bytes > f->work_bytes ? bytes : f->work_bytes;
     return true;
 }
