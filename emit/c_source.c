@@ -6,6 +6,7 @@
  */
 #include "emit/c_emit.h"
 #include "ir/escape.h"
+#include "ir/session.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -276,9 +277,9 @@ static void put_title(Emit *e, Text *t, const char *suffix)
     put_comment(t, base_name(e->p->name));
     put(t,
         "; do not edit.\n *\n");
-    if (e->p->fast_library) {
+    if (e->p->session->fast_library) {
         put(t, " * Ranges of values were seen by way of ");
-        put_comment(t, e->p->fast_library);
+        put_comment(t, e->p->session->fast_library);
         put(t, ":\n * another machine may come to others.\n *\n");
     }
     put(t,

@@ -11,6 +11,7 @@
  * is linear.
  */
 #include "passes/internal.h"
+#include "ir/session.h"
 
 /* What a value is of a stream: rows without a mean lie along this axis. */
 typedef struct Rows {
@@ -363,7 +364,7 @@ bool pass_center_norms(Program *p, Arena *tmp, Diag *d)
 {
     Center c = {.p = p};
     bool ok = true;
-    if (!p->n_backends)
+    if (!p->session->n_backends)
         return true;
     c.reads = storage_reads(p, tmp);
     for (int i = 0; i < p->n_methods; i++)

@@ -6,6 +6,7 @@
  * most, so the search is linear.
  */
 #include "passes/internal.h"
+#include "ir/session.h"
 #include <math.h>
 
 typedef struct Fold {
@@ -133,7 +134,7 @@ bool pass_fold_scale(Program *p, Arena *tmp, Diag *d)
 {
     Fold f = {.p = p};
     bool ok = true;
-    if (!p->n_backends)
+    if (!p->session->n_backends)
         return true;
     f.reads = storage_reads(p, tmp);
     for (int i = 0; i < p->n_methods; i++)
