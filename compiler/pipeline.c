@@ -13,8 +13,8 @@
 #define TO_PLANNED "alias", "plan_memory", "check_plan"
 
 static const char *const pte_tail[] = {
-    TO_CORE, FUSE, "pack_heads", SIMPLIFY, "fold_layer_norm", QUANTIZE, "center_norms",
-    "split_linear", "fold_scale", "dce", "partition",
+    TO_CORE, FUSE, "pack_heads", SIMPLIFY, "fold_layer_norm", QUANTIZE, "split_linear",
+    "dce", "partition",
     /* the second decompose: what was whole for backends to take and for tile to cut */
     "widen_halves", "conv_to_linear", "tile", "decompose", SIMPLIFY, "tile_rows", "fit_kernels",
     "fold_constants", "guard_sizes", "to_edge", "lower_symint", "dce", "drop_states", "to_out",
