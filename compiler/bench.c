@@ -252,7 +252,7 @@ static const Graph *body_of(const Node *n)
 
 static const RegionReport *region_of(const Bench *b, const Node *n)
 {
-    const PartitionReport *all = b->r.source ? b->r.source->partition : NULL;
+    const PartitionReport *all = b->r.source ? b->r.source->session->partition : NULL;
     const Graph *body = body_of(n);
     for (int i = 0; all && body && i < all->n_regions; i++)
         if (all->region[i].body == body)
@@ -266,9 +266,9 @@ static void predict(const Bench *b, Row *row)
 {
     const Program *p = b->r.source;
     const RegionReport *region = region_of(b, row->node);
-    row->is_predicted = region || (p && p->n_backends && row->node && !body_of(row->node));
+    row->is_predicted = region || (p && p->session->n_backends && row->node && !body_of(row->node));
     if (row->is_predicted)
-        row->predicted = region ? region->seconds : p->backend[0]->cost_outside(row->node);
+        row->predicted = region ? region->seconds : p->session->backend[0]->cost_outside(row->node);
 }
 
 static Row row_new(const Bench *b, const char *name, int index, int part, const Node *n)
@@ -508,7 +508,7 @@ static void json_node(const Bench *b, const Node *n)
 static void json_work(const Bench *b, const Row *row)
 {
     const Node *n = row->node;
-    const Backend *backend = row->is_predicted ? b->r.source->backend[0] : NULL;
+    const Backend *backend = row->is_predicted ? b->r.source->session->backend[0] : NULL;
     if (n)
         printf("\"macs\": %" PRId64 ", \"bytes\": %" PRId64 ", ", op_info[n->op].cost(n),
                bytes_of(n));

@@ -1,8 +1,10 @@
 /* build.c -- `etc compile`, `etc emit-c` and `etc check`. */
 #define _GNU_SOURCE
 #include "compiler/compiler.h"
+#include "runtime-lite/kernels/cores.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 /* What a build makes; nothing of it is in its place before the end. */
 typedef struct Build {
@@ -129,10 +131,10 @@ static void print_json(const Build *b, PlanReport total, double seconds)
     printf("{\"schema\": 1, \"output\": %s, \"bytes\": %lld, ",
            b->o->dry_run ? "null" : json_text(b->arena, b->o->output), (long long)all_bytes(b));
     print_plan(total);
-    if (p->fast_library)
-        printf(", \"fast_calibrate\": %s", json_text(b->arena, p->fast_library));
+    if (p->session->fast_library)
+        printf(", \"fast_calibrate\": %s", json_text(b->arena, p->session->fast_library));
     printf(", \"delegated_percent\": %.6g, \"seconds\": %.6f, \"files\": [",
-           partition_percent(p->partition), seconds);
+           partition_percent(p->session->partition), seconds);
     for (int i = 0; !b->o->dry_run && i < b->files.n; i++)
         printf("%s{\"path\": %s, \"bytes\": %lld}", comma(i), json_text(b->arena, file_path(b, i)),
                (long long)file_bytes(&b->files.file[i].out));
@@ -154,7 +156,8 @@ static void print_line(const Build *b, PlanReport r, double seconds)
         "scratch %lld, %.4g %% delegated, %.1f ms\n",
         file, (long long)all_bytes(b), (long long)r.arena,
         r.is_least ? "proven optimal" : "not proven optimal", (long long)r.bound,
-        (long long)r.order_free, (long long)r.scratch, partition_percent(b->program->partition),
+        (long long)r.order_free, (long long)r.scratch,
+        partition_percent(b->program->session->partition),
         seconds * 1e3);
 }
 
@@ -164,7 +167,7 @@ static bool deliver(Build *b, bool ok)
     ok = ok && (b->o->dry_run || stage_files(b));
     if (ok) {
         PlanReport r = total_plan(b->program, b->arena);
-        r.scratch = b->program->tail == TAIL_C ? b->files.scratch : r.scratch;
+        r.scratch = b->files.scratch;
         double seconds = seconds_now() - b->start;
         if (b->o->json)
             print_json(b, r, seconds);
@@ -188,6 +191,9 @@ static Build build_new(const Options *o, Arena *a, Diag *d)
                    .stem = o->output ? o->output : "model"};
 }
 
+/* Fills `files` of a model compiled on the way to one tail; false: reported. */
+typedef bool BuildFn(Build *b);
+
 /* The .pte is the one file, with no suffix. */
 static bool build_pte(Build *b)
 {
@@ -195,10 +201,12 @@ static bool build_pte(Build *b)
     b->files.file = NEW(b->arena, CFile, 1);
     b->files.file->suffix = "";
     b->files.n = 1;
-    b->program = model_compile(b->o, TAIL_PTE, b->arena, &b->out, b->diag);
+    b->program = model_compile(b->o, &tail_pte, b->arena, &b->out, b->diag);
     OutFile *f = &b->files.file->out;
-    return b->program &&
-           (emit_pte(b->program, b->arena, f, &stats, b->diag) ||
+    if (!b->program)
+        return false;
+    b->files.scratch = total_plan(b->program, b->arena).scratch;
+    return (emit_pte(b->program, b->arena, f, &stats, b->diag) ||
             diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "a .pte")) &&
            target_has_operators(b->o, b->program, f, b->arena, b->diag);
 }
@@ -210,18 +218,41 @@ static WeightsAs weights_as(const Options *o)
     return strcmp(o->weights_as, "array") ? WEIGHTS_INCBIN : WEIGHTS_ARRAY;
 }
 
+/* NULL: generic. */
+static const Target *c_target(const Options *o)
+{
+    struct utsname machine;
+    if (!o->target || strcmp(o->target, "host") != 0)
+        return o->target ? target_find(o->target) : NULL;
+    return uname(&machine) ? NULL : target_host(machine.machine, etc_cores()->name);
+}
+
 static bool build_c(Build *b)
 {
     size_t n = strlen(b->stem);
     if (n > 2 && !strcmp(b->stem + n - 2, ".c"))
         b->stem = arena_str(b->arena, b->stem, n - 2);
-    COptions c = {.stem = b->stem, .main = b->o->main, .weights = weights_as(b->o)};
-    b->program = model_compile(b->o, TAIL_C, b->arena, &b->out, b->diag);
+    COptions c = {.stem = b->stem, .main = b->o->main, .weights = weights_as(b->o),
+                  .target = c_target(b->o)};
+    b->program = model_compile(b->o, &tail_c, b->arena, &b->out, b->diag);
     if (!b->program)
         return false;
     c.bound = total_plan(b->program, b->arena).bound;
     return emit_c(b->program, &c, b->arena, &b->files, b->diag) ||
            diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "C");
+}
+
+static const struct {
+    const Tail *tail;
+    BuildFn *build;
+} output_row[] = {{&tail_pte, build_pte}, {&tail_c, build_c}};
+
+static BuildFn *builder_of(const Tail *tail)
+{
+    int i = 0;
+    while (output_row[i].tail != tail)
+        i++;
+    return output_row[i].build;
 }
 
 /* -- commands ---------------------------------------------------------------------------------- */
@@ -250,27 +281,27 @@ static void print_messages(const char *text, Arena *a)
 /* Messages go to standard error as ever and, with --json, into the result. */
 bool command_check(const Options *o, Arena *a, Diag *d)
 {
-    bool to_c = o->tail && !strcmp(o->tail, "c");
+    const Tail *tail = tail_find(o->tail);
     Build b = build_new(o, a, d);
     char *text = NULL;
     size_t n = 0;
     FILE *err = d->out, *kept = o->json ? open_memstream(&text, &n) : NULL;
     if (kept)
         d->out = kept;
-    bool ok = (to_c ? build_c(&b) : build_pte(&b)) ||
+    bool ok = builder_of(tail)(&b) ||
               diag_untold(d, 0, (Loc){.file = o->model}, "the command", "check");
     d->out = err;
     if (kept && fclose(kept) == 0) {
         fputs(text, err);
         printf("{\"schema\": 1, \"model\": %s, \"tail\": \"%s\", \"ok\": %s, \"exit\": %d, "
                "\"errors\": %d, \"messages\": [",
-               json_text(a, o->model), to_c ? "c" : "pte", ok ? "true" : "false", diag_exit_code(d),
+               json_text(a, o->model), tail->name, ok ? "true" : "false", diag_exit_code(d),
                diag_errors(d));
         print_messages(text, a);
         puts("]}");
     }
     free(text);
     if (ok && !o->quiet)
-        say(stderr, "%s: nothing stops a compile to %s\n", o->model, to_c ? "C" : ".pte");
+        say(stderr, "%s: nothing stops a compile to %s\n", o->model, tail->what);
     return ok;
 }

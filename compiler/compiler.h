@@ -5,6 +5,7 @@
 #include "compiler/import/import.h"
 #include "emit/emit.h"
 #include "ir/escape.h"
+#include "ir/session.h"
 #include "partition/partition.h"
 #include "passes/passes.h"
 #include "quant/quant.h"
@@ -99,7 +100,7 @@ ImportKind model_kind(const Options *o, Diag *d);
 Program *model_load(const Options *o, Arena *a, Diag *d);
 
 /* Loads and runs the tail's passes.  NULL: reported. */
-Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Diag *d);
+Program *model_compile(const Options *o, const Tail *tail, Arena *a, OutBatch *out, Diag *d);
 
 /* Loads and gives regions to the backends of --backend, of which there may be none; what they are
  * is in its `partition`.  NULL: reported. */
@@ -391,8 +392,8 @@ void partition_line(const Program *p, const char *file, Arena *a); /* to standar
 
 /* -- quantize.c ----------------------------------------------------------------------------- */
 
-/* Sets p->quant to what --recipe and its kin ask for, by `known` where that is not NULL.  False:
- * reported. */
+/* Sets the session's `quant` to what --recipe and its kin ask for, by `known` where that is not
+ * NULL.  False: reported. */
 MUST_USE bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena *a,
                             Diag *d);
 /* The samples of --calibrate, which as many threads run as --threads says. */

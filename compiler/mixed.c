@@ -142,7 +142,7 @@ static void name_layers(Search *s, const QuantReport *r, const LayerDamage *wors
 
 bool mixed_search(const Options *o, const Program *p, const Statistics **keep, Arena *a, Diag *d)
 {
-    Search s = {.o = o, .recipe = p->quant->recipe, .arena = a, .diag = d};
+    Search s = {.o = o, .recipe = p->session->quant->recipe, .arena = a, .diag = d};
     QuantReport r;
     if (!read_labels(&s))
         return false;

@@ -445,10 +445,10 @@ static void set_backends(const Options *o, Program *p)
          at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
         const Backend *b = backend_find(at, strcspn(at, ","));
         if (b)
-            PUSH(p->arena, chain, p->n_backends, b);
+            PUSH(p->arena, chain, p->session->n_backends, b);
     }
-    p->backend = chain;
-    p->delegate_all = o->delegate && !strcmp(o->delegate, "all");
+    p->session->backend = chain;
+    p->session->delegate_all = o->delegate && !strcmp(o->delegate, "all");
 }
 
 Program *model_evaluable(const Options *o, Arena *a, Diag *d)
@@ -457,7 +457,7 @@ Program *model_evaluable(const Options *o, Arena *a, Diag *d)
     Program *p = model_load(o, a, d);
     if (!p || !has_all_bytes(o, p, d) || !is_sound(p, d))
         return NULL;
-    p->tail = o->tail && !strcmp(o->tail, "c") ? TAIL_C : TAIL_PTE;
+    p->session->tail = tail_find(o->tail);
     Pipeline core = pipeline_to_core();
     return p->stage != STAGE_ATEN || passes_run(p, core.pass, core.n, quiet, d) ? p : NULL;
 }
@@ -469,9 +469,9 @@ Program *model_partition(const Options *o, Arena *a, Diag *d)
     Program *p = model_load(o, a, d);
     if (!p || !has_all_bytes(o, p, d))
         return NULL;
-    p->tail = TAIL_PTE;
+    p->session->tail = &tail_pte;
     set_backends(o, p);
-    p->partition = NEW(a, PartitionReport, 1);
+    p->session->partition = NEW(a, PartitionReport, 1);
     if (!is_sound(p, d) || !pipeline_to_partition(p, &all, d))
         return NULL;
     return passes_run(p, all.pass, all.n, opt, d) ? p : NULL;
@@ -487,12 +487,12 @@ static Program *to_quantize(const Options *o, const Statistics *known, const Sta
     Program *p = model_load(o, a, d);
     if (!p || !has_all_bytes(o, p, d))
         return NULL;
-    p->tail = o->tail && !strcmp(o->tail, "c") ? TAIL_C : TAIL_PTE;
-    if (p->tail == TAIL_PTE)
+    p->session->tail = tail_find(o->tail);
+    if (p->session->tail->has_backends)
         set_backends(o, p);
     if (!is_sound(p, d) || !pipeline_to_quantize(p, &all, d) || !quant_prepare(o, p, known, a, d))
         return NULL;
-    p->quant->keep = keep;
+    p->session->quant->keep = keep;
     if (!known && !keep)
         quant_keep(o, p, a);
     bool ok = known ? passes_run(p, all.pass, all.n, quiet, d)
@@ -511,7 +511,7 @@ Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Dia
     return to_quantize(o, known, NULL, a, d);
 }
 
-Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Diag *d)
+Program *model_compile(const Options *o, const Tail *tail, Arena *a, OutBatch *out, Diag *d)
 {
     double start = seconds_now();
     Pipeline all;
@@ -520,8 +520,8 @@ Program *model_compile(const Options *o, Tail tail, Arena *a, OutBatch *out, Dia
         return NULL;
     if (o->verbose)
         print_time("import", seconds_now() - start);
-    p->tail = tail;
-    if (tail == TAIL_PTE)
+    p->session->tail = tail;
+    if (tail->has_backends)
         set_backends(o, p);
     if (!is_sound(p, d) || !quant_prepare(o, p, NULL, a, d))
         return NULL;

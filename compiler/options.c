@@ -77,7 +77,7 @@ typedef struct Flag Flag;
 /* Whether a value is well-formed as far as argv alone can tell; reported where not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
 static CheckFn any, is_amount, is_backends, is_choice, is_dim, is_drop, is_dump, is_method,
-    is_passes, is_percent, is_page, is_picture, is_runs, is_threads, is_tolerance, is_version;
+    is_passes, is_percent, is_page, is_picture, is_runs, is_target, is_threads, is_tolerance, is_version;
 
 struct Flag {
     const char *name;
@@ -129,7 +129,8 @@ static const Flag flag_row[] = {
      "compare none, each backend alone and the chain"},
     {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS, is_version, "VERSION",
      "refuse operators that this ExecuTorch lacks"},
-    {"target", 0, FLAG_TEXT, AT(target), EMIT_C, is_choice, "generic", "the CPU to write C for"},
+    {"target", 0, FLAG_TEXT, AT(target), EMIT_C, is_target, "NAME",
+     "the CPU to write C for: generic, which is any, host, which is this one, or such as x86-64-v3"},
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
      "how weights are stored"},
     {"main", 0, FLAG_BOOL, AT(main), EMIT_C, any, NULL, "also write OUT_main.c, a program"},
@@ -288,6 +289,19 @@ static bool is_choice(const Parser *p, const Flag *f, const char *value)
         near_consider(&n, item);
     }
     return usage(p, "--%s knows %s, not '%s'%s", f->name, f->value, value, did_you_mean(p, &n, ""));
+}
+
+static bool is_target(const Parser *p, const Flag *f, const char *value)
+{
+    Near n = near_word(value);
+    const char *all = "host";
+    near_consider(&n, all);
+    for (int i = 0; i < n_targets; i++) {
+        near_consider(&n, target_row[i].name);
+        all = arena_printf(p->arena, "%s|%s", target_row[i].name, all);
+    }
+    return !strcmp(value, "host") || target_find(value) ||
+           usage(p, "--%s knows %s, not '%s'%s", f->name, all, value, did_you_mean(p, &n, ""));
 }
 
 static bool is_dim(const Parser *p, const Flag *f, const char *value)

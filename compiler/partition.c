@@ -13,7 +13,7 @@ double partition_percent(const PartitionReport *r)
 bool partition_gate(const Options *o, const Program *p, Diag *d)
 {
     double percent = o->require_delegated ? strtod(o->require_delegated, NULL) : 0;
-    double is = partition_percent(p->partition);
+    double is = partition_percent(p->session->partition);
     return percent <= 0 || is >= percent ||
            diag_fault(d, FAULT_GATE, (Loc){.file = o->model},
                       "%.4g %% of the work is delegated, %g %% required", is, percent);
@@ -70,7 +70,7 @@ static Tally slowest_rejected(const PartitionReport *r, Arena *a)
 
 void partition_line(const Program *p, const char *file, Arena *a)
 {
-    const PartitionReport *r = p->partition;
+    const PartitionReport *r = p->session->partition;
     if (!r)
         return;
     Tally slow = slowest_rejected(r, a);
@@ -216,7 +216,7 @@ static const PartitionReport *partition_with(const Options *o, const char *backe
     Options with = *o;
     with.backend = backend;
     Program *p = model_partition(&with, a, d);
-    return p ? p->partition : NULL;
+    return p ? p->session->partition : NULL;
 }
 
 /* What `any` says of the model without backends. */
@@ -299,10 +299,10 @@ bool command_partition(const Options *o, Arena *a, Diag *d)
     if (o->json) {
         printf("{\"schema\": 1, \"model\": %s, \"backends\": %s, ", json_text(a, o->model),
                json_text(a, o->backend));
-        json_report(p->partition, a);
+        json_report(p->session->partition, a);
         puts("}");
     } else {
-        put_report(p->partition, a);
+        put_report(p->session->partition, a);
     }
     return true;
 }

@@ -13,8 +13,8 @@
 #define TO_PLANNED "alias", "plan_memory", "check_plan"
 
 static const char *const pte_tail[] = {
-    TO_CORE, FUSE, "pack_heads", SIMPLIFY, "fold_layer_norm", QUANTIZE, "center_norms",
-    "split_linear", "fold_scale", "dce", "partition",
+    TO_CORE, FUSE, "pack_heads", SIMPLIFY, "fold_layer_norm", QUANTIZE, "split_linear",
+    "dce", "partition",
     /* the second decompose: what was whole for backends to take and for tile to cut */
     "widen_halves", "conv_to_linear", "tile", "decompose", SIMPLIFY, "tile_rows", "fit_kernels",
     "fold_constants", "guard_sizes", "to_edge", "lower_symint", "dce", "drop_states", "to_out",
@@ -25,6 +25,24 @@ static const char *const c_tail[] = {
     TO_CORE, FUSE, SIMPLIFY, QUANTIZE, "fuse_integers", "dce", "widen_halves", "fold_constants",
     "fuse_weights", "dce", "drop_states", "guard_sizes", "alias", "group", "order", TO_PLANNED,
 };
+
+static const struct {
+    const Tail *tail;
+    Pipeline all;
+} tail_row[] = {
+    {&tail_pte, {pte_tail, sizeof pte_tail / sizeof *pte_tail}},
+    {&tail_c, {c_tail, sizeof c_tail / sizeof *c_tail}},
+};
+
+enum { N_TAILS = sizeof tail_row / sizeof *tail_row };
+
+static Pipeline passes_of(const Tail *tail)
+{
+    int i = 0;
+    while (tail_row[i].tail != tail)
+        i++;
+    return tail_row[i].all;
+}
 
 /* The pass that leaves each stage, as passes.def says. */
 static const char *const pass_to[N_STAGES] = {
@@ -71,25 +89,36 @@ static bool has_symbol(const Arg *a)
     return a->kind == ARG_GRAPH ? reads_symbols(a->graph) : a->kind == ARG_INT && a->dim.expr;
 }
 
-/* On the way to a .pte, symbolic numbers are computed by nodes of their own (lower_symint). */
-static bool is_planned_for_pte(const Program *p)
+/* Where nodes call kernels, symbolic numbers are computed by nodes of their own (lower_symint). */
+static bool is_planned_for(const Program *p, const Tail *tail)
 {
     for (int i = 0; i < p->n_methods; i++)
-        if (reads_symbols(p->method[i]))
+        if (!tail->has_groups && reads_symbols(p->method[i]))
             return false;
-    return !has_groups(p);
+    return tail->has_groups == has_groups(p);
+}
+
+/* How many of its passes lie behind the program; -1: it is on the way to something else. */
+static int passed(const Program *p, const Tail *tail)
+{
+    bool is_planned = p->stage == STAGE_PLANNED && p->n_methods;
+    if (is_planned && !is_planned_for(p, tail))
+        return -1;
+    return p->stage == STAGE_ATEN ? 0 : after(pass_to[p->stage], passes_of(tail));
 }
 
 bool pipeline_of(const Program *p, Pipeline *out, Diag *d)
 {
-    bool to_pte = p->tail == TAIL_PTE;
-    Pipeline all = to_pte ? (Pipeline){pte_tail, sizeof pte_tail / sizeof *pte_tail}
-                          : (Pipeline){c_tail, sizeof c_tail / sizeof *c_tail};
-    int skip = p->stage == STAGE_ATEN ? 0 : after(pass_to[p->stage], all);
-    bool is_planned = p->stage == STAGE_PLANNED && p->n_methods;
-    if (skip < 0 || (is_planned && !(to_pte ? is_planned_for_pte(p) : has_groups(p))))
+    const Tail *tail = p->session->tail;
+    Pipeline all = passes_of(tail);
+    int skip = passed(p, tail);
+    const char *other = "something else";
+    for (int i = 0; i < N_TAILS; i++)
+        if (passed(p, tail_row[i].tail) >= 0)
+            other = tail_row[i].tail->what;
+    if (skip < 0)
         return diag_error(d, (Loc){.file = p->name}, "is at stage %s of the way to %s, not to %s",
-                          stage_name[p->stage], to_pte ? "C" : "a .pte", to_pte ? "a .pte" : "C");
+                          stage_name[p->stage], other, tail->what);
     *out = (Pipeline){all.pass + skip, all.n - skip};
     return true;
 }
@@ -118,7 +147,7 @@ bool pipeline_to_quantize(const Program *p, Pipeline *out, Diag *d)
 
 Pipeline pipeline_to_core(void)
 {
-    Pipeline all = {pte_tail, sizeof pte_tail / sizeof *pte_tail};
+    Pipeline all = passes_of(&tail_pte);
     return (Pipeline){all.pass, after(pass_to[STAGE_CORE], all)};
 }
 

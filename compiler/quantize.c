@@ -106,29 +106,31 @@ bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena 
         if (o->fast_calibrate && !job->blas)
             return false;
     }
-    p->quant = job;
+    p->session->quant = job;
     return true;
 }
 
 void quant_keep(const Options *o, const Program *p, Arena *a)
 {
-    QuantJob *job = p->quant;
-    const uint64_t of[] = {job->recipe->id, data_id(job->samples->ctx), p->tail};
+    QuantJob *job = p->session->quant;
+    const uint64_t of[] = {job->recipe->id, data_id(job->samples->ctx), p->session->tail->id};
     uint64_t id = statistics_hash(0, of, sizeof of);
     id = statistics_hash(id, ETC_VERSION, sizeof ETC_VERSION);
     if (job->blas)
         id = statistics_hash(id, blas_name(job->blas), strlen(blas_name(job->blas)));
-    for (int i = 0; i < p->n_backends; i++)
-        id = statistics_hash(id, p->backend[i]->name, strlen(p->backend[i]->name));
+    for (int i = 0; i < p->session->n_backends; i++) {
+        const char *name = p->session->backend[i]->name;
+        id = statistics_hash(id, name, strlen(name));
+    }
     job->checkpoint = checkpoint_open(o, id, job->samples->n, a);
 }
 
 void quant_finish(const Program *p)
 {
-    if (p->quant)
-        checkpoint_close(p->quant->checkpoint);
-    if (p->quant && p->quant->samples)
-        data_close(p->quant->samples->ctx);
+    if (p->session->quant)
+        checkpoint_close(p->session->quant->checkpoint);
+    if (p->session->quant && p->session->quant->samples)
+        data_close(p->session->quant->samples->ctx);
 }
 
 /* -- the command ------------------------------------------------------------------------------ */
@@ -137,19 +139,19 @@ static bool add_statistics(const Options *o, const Program *p, OutBatch *out, Di
 {
     Text t;
     if (text_open(&t))
-        statistics_write(p->quant->seen, t.f);
+        statistics_write(p->session->quant->seen, t.f);
     return output_text(o, out, &t, o->statistics, d);
 }
 
 bool quant_measure(const Options *o, const Program *p, QuantReport *r, Arena *a, Diag *d)
 {
-    Program *after = model_quantize(o, p->quant->seen, a, d);
+    Program *after = model_quantize(o, p->session->quant->seen, a, d);
     Data *data = after ? data_open(o->files, o->calibrate, p->method[0], a, d) : NULL;
     if (!data)
         return false;
     r->model = p->name;
-    r->recipe = p->quant->recipe->file;
-    r->library = p->fast_library;
+    r->recipe = p->session->quant->recipe->file;
+    r->library = p->session->fast_library;
     Samples s = quant_samples(o, data, "comparing", a);
     bool ok = report_measure(p->method[0], after->method[0], &s, a, r, d);
     data_close(data);
@@ -183,7 +185,7 @@ bool command_quantize(const Options *o, Arena *a, Diag *d)
         checkpoint_remove(o);
     if (ok && !o->quiet)
         say(stderr, "%s: ranges of %d values over %d samples\n", o->statistics,
-                statistics_count(p->quant->seen), p->quant->samples->n);
+                statistics_count(p->session->quant->seen), p->session->quant->samples->n);
     out_discard(&out);
     return ok;
 }

@@ -11,7 +11,7 @@
 static const uint8_t *compile(Runner *r, size_t *n)
 {
     OutFile f;
-    r->source = model_compile(r->o, TAIL_PTE, r->arena, NULL, r->diag);
+    r->source = model_compile(r->o, &tail_pte, r->arena, NULL, r->diag);
     if (!r->source)
         return NULL;
     bool ok = emit_pte(r->source, r->arena, &f, &r->stats, r->diag) ||

@@ -69,7 +69,7 @@ bool command_opt(const Options *o, Arena *a, Diag *d)
     Program *p = model_load(o, a, d);
     if (!p || !passes_follow(p, pass, n, d))
         return false;
-    p->tail = o->tail && !strcmp(o->tail, "c") ? TAIL_C : TAIL_PTE;
+    p->session->tail = tail_find(o->tail);
     bool ok = model_run_passes(o, p, pass, n, a, &out, d) && stage_text(o, p, a, &out, d) &&
               finish_files(o, &out, d);
     out_discard(&out);

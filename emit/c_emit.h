@@ -49,6 +49,7 @@ const char *c_model_name(Arena *a, const char *stem);
 typedef struct Emit {
     const Program *p;
     const COptions *o;
+    const Target *target;
     Arena *a;
     Diag *d;
     const char *name, *upper; /* "keyword", "KEYWORD" */
@@ -118,7 +119,7 @@ typedef struct Function {
     bool *uses_symbol;    /* by symbol index */
     bool *is_read;        /* by value index, of parameters */
     bool uses_work;
-    int64_t work_bytes; /* that it makes do with; 0: c_work_bytes() */
+    int64_t work_bytes; /* that it makes do with; 0: the target's */
     Text body;
 } Function;
 
@@ -211,8 +212,7 @@ bool emit_constants(Emit *e, Text *t, CFiles *out); /* arrays, or .S and .bin: c
 int64_t constant_bytes(const Emit *e);
 void c_file(Arena *a, CFiles *out, const char *suffix, const Text *text);
 void c_file_piece(Arena *a, CFiles *out, int file, const void *data, int64_t n, int64_t zeros);
-int64_t c_work_bytes(void); /* what cores that take `work` want there at most */
-/* The kernel text that `code` needs; work_bytes: what ETC_WORK_BYTES is to be, or 0. */
+/* The kernel text that `code` needs, with this much working memory. */
 void put_chunks(Text *t, const Text *code, int64_t work_bytes);
 bool emit_main(Emit *e, CFiles *out);       /* OUT_main.c: c_main.c */
 

@@ -292,7 +292,9 @@ static void put_function(Emit *e, const Function *f, const Node *n, const Graph 
 {
     const char *name = names_make(e->names, "node_", n->out[0]->name);
     e->uses_work = e->uses_work || f->uses_work;
-    int64_t work = !f->uses_work ? 0 : f->work_bytes ? f->work_bytes : c_work_bytes();
+    int64_t work = !f->uses_work    ? 0
+                   : f->work_bytes ? f->work_bytes
+                                   : e->target->work_bytes;
     e->work_bytes = work > e->work_bytes ? work : e->work_bytes;
     put_title(&e->functions, n, body, e->a);
     put_types(&e->functions, p);

@@ -93,12 +93,12 @@ static int64_t panel_bytes(const Type w)
     return panel + (panel / 7 > sums ? panel / 7 : sums);
 }
 
-/* Working memory with which a convolution keeps to the shapes that are fast; its sums are the same
- * with any. */
-static int64_t conv_bytes(const Conv *c, const Type y)
+/* Working memory, not above `most`, with which a convolution keeps to the shapes that are fast; its
+ * sums are the same with any. */
+static int64_t conv_bytes(const Conv *c, const Type y, int64_t most)
 {
     const Type w = c->w->type;
-    int64_t most = c_work_bytes(), bytes = panel_bytes(w);
+    int64_t bytes = panel_bytes(w);
     bool is_depthwise = w.dim[1].value == 1 && w.dim[0].value / c->groups < 4;
     if (is_depthwise && picture_bytes(c, y) > bytes)
         bytes = picture_bytes(c, y);
@@ -114,7 +114,7 @@ bool emit_integer_conv(Function *f, const Node *n, Clamp clamp)
     put_integer(f, n);
     put_call(f, n, "conv", ", work");
     f->uses_work = true;
-    int64_t bytes = conv_bytes(&c, n->out[0]->type);
+    int64_t bytes = conv_bytes(&c, n->out[0]->type, f->e->target->work_bytes);
     f->work_bytes = bytes > f->work_bytes ? bytes : f->work_bytes;
     return true;
 }

@@ -320,7 +320,7 @@ bool emit_main(Emit *e, CFiles *out)
     if (!put_body(e, &body))
         return false;
     if (strstr(body.s, "etc_")) /* sizes may be floordiv, mod, max, min of core.h */
-        put_chunks(&t, &body, 0);
+        put_chunks(&t, &body, e->target->work_bytes);
     put_fixed_part(&t);
     put_n(&t, body.s, body.n);
     Text wrapped = {.a = e->a};

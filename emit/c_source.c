@@ -6,6 +6,7 @@
  */
 #include "emit/c_emit.h"
 #include "ir/escape.h"
+#include "ir/session.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,14 @@ static const char *skip_comment(const char *s)
     return end ? end + 2 : s + strlen(s);
 }
 
+/* The chunk that defines a name; -1: none does. */
+static int chunk_of(const char *s, size_t n)
+{
+    Word word = {s, n};
+    const CName *name = bsearch(&word, c_name, (size_t)c_n_names, sizeof *c_name, by_word);
+    return name ? name->chunk : -1;
+}
+
 /* Marks the chunks that define a name of the text. */
 static void want_names(Wanted *w, const char *s)
 {
@@ -95,10 +104,9 @@ static void want_names(Wanted *w, const char *s)
         Word word = {s, 0};
         while (is_word(s[word.n]))
             word.n++;
-        const CName *name =
-            word.n ? bsearch(&word, c_name, (size_t)c_n_names, sizeof *c_name, by_word) : NULL;
-        if (name)
-            want(w, name->chunk);
+        int chunk = word.n ? chunk_of(s, word.n) : -1;
+        if (chunk >= 0)
+            want(w, chunk);
         s += word.n ? word.n : 1;
     }
 }
@@ -108,19 +116,8 @@ static bool is_rule(const char *s)
     return !strncmp(s, "/* -- ", 6);
 }
 
-static const char work_macro[] = "#define ETC_WORK_BYTES ";
-
-/* A chunk, where it says so with this much working memory. */
-static void put_chunk(Text *t, const char *text, int64_t work_bytes)
-{
-    const char *at = work_bytes ? strstr(text, work_macro) : NULL;
-    if (!at) {
-        put(t, "%s\n", text);
-        return;
-    }
-    put_n(t, text, (size_t)(at - text));
-    put(t, "%s%" PRId64 "%s\n", work_macro, work_bytes, at + strcspn(at, "\n"));
-}
+/* The kernels' one parameter, which the file that they stand in defines. */
+static const char work_macro[] = "ETC_WORK_BYTES";
 
 void put_chunks(Text *t, const Text *code, int64_t work_bytes)
 {
@@ -133,19 +130,13 @@ void put_chunks(Text *t, const Text *code, int64_t work_bytes)
         want_header(&w, c_chunk[i].header);
         want_names(&w, c_chunk[i].text);
     }
+    int parameter = chunk_of(work_macro, strlen(work_macro));
     for (int i = 0; i < c_n_chunks; i++)
-        if (w.chunk[i] && !is_rule(c_chunk[i].text))
-            put_chunk(t, c_chunk[i].text, work_bytes);
-}
-
-int64_t c_work_bytes(void)
-{
-    for (int i = 0; i < c_n_chunks; i++) {
-        const char *at = strstr(c_chunk[i].text, work_macro);
-        if (at)
-            return strtoll(at + strlen(work_macro), NULL, 10);
-    }
-    return 0;
+        if (w.chunk[i] && i == parameter)
+            put(t, "/* Bytes at `work` of a core that takes one; 64-byte aligned. */\n"
+                "#define %s %" PRId64 "\n\n", work_macro, work_bytes);
+        else if (w.chunk[i] && !is_rule(c_chunk[i].text))
+            put(t, "%s\n", c_chunk[i].text);
 }
 
 /* -- what NAME_run takes --------------------------------------------------------------------- */
@@ -286,9 +277,9 @@ static void put_title(Emit *e, Text *t, const char *suffix)
     put_comment(t, base_name(e->p->name));
     put(t,
         "; do not edit.\n *\n");
-    if (e->p->fast_library) {
+    if (e->p->session->fast_library) {
         put(t, " * Ranges of values were seen by way of ");
-        put_comment(t, e->p->fast_library);
+        put_comment(t, e->p->session->fast_library);
         put(t, ":\n * another machine may come to others.\n *\n");
     }
     put(t,
@@ -504,57 +495,163 @@ static void put_init_state(Emit *e, Text *t)
     put(t, "}\n");
 }
 
-static void put_variant(Emit *e, Text *t, const char *isa)
+static void put_declaration(Emit *e, Text *t, const char *suffix)
 {
-    put(t, "int %s_run_%s(", e->name, isa);
+    put(t, "int %s_run%s(", e->name, suffix);
     put_parameters(e, t);
-    put(t, ")\n    __attribute__((weak));\n");
+    put(t, ")");
 }
 
-static void put_choice(Emit *e, Text *t, const char *isa, const char *test)
+static void put_forward(Emit *e, Text *t)
 {
-    put(t, "    if ((%s_run_%s != NULL)%s) {\n        return %s_run_%s(", e->name, isa, test,
-        e->name, isa);
+    put(t, "    return run(");
+    put_arguments(e, t);
+    put(t, ");\n}\n");
+}
+
+static bool is_variant(const Emit *e, const Target *t)
+{
+    return e->target->has_variants && t->test;
+}
+
+/* " x_avx2.c", and what goes between the file of one variant and the next. */
+static const char *variant_files(const Emit *e, const char *between)
+{
+    const char *s = "";
+    for (int i = 0; i < n_targets; i++)
+        if (is_variant(e, &target_row[i]))
+            s = arena_printf(e->a, "%s%s %s_%s.c", s, *s ? between : "", e->name,
+                             target_row[i].cores);
+    return s;
+}
+
+static void put_variant(Emit *e, Text *t, const Target *of)
+{
+    put_declaration(e, t, arena_printf(e->a, "_%s", of->cores));
+    put(t, "\n    __attribute__((weak));\n");
+}
+
+static void put_choice(Emit *e, Text *t, const Target *of)
+{
+    put(t, "    if ((%s_run_%s != NULL) && %s) {\n        return %s_run_%s(", e->name, of->cores,
+        of->test, e->name, of->cores);
     put_arguments(e, t);
     put(t, ");\n    }\n");
 }
 
-/* The public function: the variant for this CPU, or the one above.  Variants are weak symbols, so
- * that NAME.c alone links too. */
-static void put_entry(Emit *e, Text *t)
+/* The public function of a file with variants: the widest for this CPU, or the one above.
+ * Variants are weak symbols, so that NAME.c alone links too. */
+static void put_choosing_entry(Emit *e, Text *t)
+{
+    put(t, "/*%s, where they were linked in. */\n"
+        "#if defined(__x86_64__) && defined(__ELF__) && !defined(__AVX512F__) && \\\n"
+        "    (__STDC_HOSTED__ == 1)\n#define %s_HAS_VARIANTS 1\n"
+        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n", variant_files(e, " and"), e->upper);
+    for (int i = 0; i < n_targets; i++)
+        if (is_variant(e, &target_row[i]))
+            put_variant(e, t, &target_row[i]);
+    put(t, "#ifdef __cplusplus\n}\n#endif\n#endif\n\n");
+    put_declaration(e, t, "");
+    put(t, "\n{\n#if defined(%s_HAS_VARIANTS)\n", e->upper);
+    for (int i = n_targets - 1; i >= 0; i--)
+        if (is_variant(e, &target_row[i]))
+            put_choice(e, t, &target_row[i]);
+    put(t, "#endif\n");
+    put_forward(e, t);
+}
+
+/* What the file is where a variant includes it. */
+static void put_entry_of_variant(Emit *e, Text *t)
 {
     put(t, "#if defined(%s_VARIANT)\n\n#ifdef __cplusplus\nextern \"C\"\n#endif\nint %s_VARIANT(",
         e->upper, e->upper);
     put_parameters(e, t);
     put(t, ");\n\nint %s_VARIANT(", e->upper);
     put_parameters(e, t);
-    put(t, ")\n{\n    return run(");
-    put_arguments(e, t);
-    put(t, ");\n}\n\n#else\n\n");
-    put(t, "/* %s_avx2.c and %s_avx512.c, where they were linked in. */\n"
-        "#if defined(__x86_64__) && defined(__ELF__) && !defined(__AVX512F__) && \\\n"
-        "    (__STDC_HOSTED__ == 1)\n#define %s_HAS_VARIANTS 1\n"
-        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n", e->name, e->name, e->upper);
-    put_variant(e, t, "avx2");
-    put_variant(e, t, "avx512");
-    put(t, "#ifdef __cplusplus\n}\n#endif\n#endif\n\nint %s_run(", e->name);
-    put_parameters(e, t);
-    put(t, ")\n{\n#if defined(%s_HAS_VARIANTS)\n", e->upper);
-    put_choice(
-        e, t, "avx512",
-        " && __builtin_cpu_supports(\"avx512f\") &&\n"
-        "        __builtin_cpu_supports(\"avx512bw\") && __builtin_cpu_supports(\"avx512dq\") &&\n"
-        "        __builtin_cpu_supports(\"avx512vl\")");
-    put_choice(e, t, "avx2", " && __builtin_cpu_supports(\"avx2\") &&\n"
-               "        __builtin_cpu_supports(\"fma\")");
-    put(t, "#endif\n    return run(");
-    put_arguments(e, t);
-    put(t, ");\n}\n");
+    put(t, ")\n{\n");
+    put_forward(e, t);
+    put(t, "\n#else\n\n");
+}
+
+static void put_entry(Emit *e, Text *t)
+{
+    if (e->target->has_variants) {
+        put_entry_of_variant(e, t);
+        put_choosing_entry(e, t);
+    } else {
+        put_declaration(e, t, "");
+        put(t, "\n{\n");
+        put_forward(e, t);
+    }
     if (e->state_bytes) {
         put(t, "\n");
         put_init_state(e, t);
     }
-    put(t, "\n#endif\n");
+    if (e->target->has_variants)
+        put(t, "\n#endif\n");
+}
+
+/* -- instruction sets -------------------------------------------------------------------------- */
+
+/* clang's pragma sets no macros, so they are set here, and immintrin.h comes first to be left out
+ * of it. */
+static void put_clang_target(Text *t, const Target *of)
+{
+    put(t, "#elif defined(__clang__)\n#include <immintrin.h>\n"
+        "#pragma clang attribute push(__attribute__((target(\"%s\"))), apply_to = function)\n%s",
+        of->features, of->macros);
+}
+
+/* Opens NAME.c of a target: whatever flags the compiler is given, it uses these instructions. */
+static void put_target(Text *t, const Target *of)
+{
+    if (!of->condition)
+        return;
+    put(t, "#if !(%s)\n#error \"etc: this file is for %s\"\n", of->condition, of->name);
+    if (of->features) {
+        put_clang_target(t, of);
+        put(t, "#else\n#pragma GCC target(\"%s\")\n", of->features);
+    }
+    put(t, "#endif\n\n");
+}
+
+static void put_target_end(Text *t, const Target *of)
+{
+    if (of->features)
+        put(t, "\n#if defined(__clang__)\n#pragma clang attribute pop\n#endif\n");
+}
+
+/* NAME_avx2.c: the same source for wider vectors. */
+static void emit_variant(Emit *e, CFiles *out, const Target *of)
+{
+    Text t = {.a = e->a};
+    const char *file = base_name(e->o->stem), *isa = of->cores;
+    put(&t, "/* SPDX-License-Identifier: 0BSD */\n"
+        "/* %s.c once more for CPUs with %s; %s_run picks it at run time.  Optional. */\n"
+        "#if !defined(__x86_64__) || !defined(__ELF__) || defined(__AVX512F__)\n"
+        "typedef int %s_%s_is_empty; /* a file must declare something */\n", e->name, isa, e->name,
+        e->name, isa);
+    put_clang_target(&t, of);
+    put(&t, "#define %s_VARIANT %s_run_%s\n#include \"%s.c\"\n#pragma clang attribute pop\n",
+        e->upper, e->name, isa, file);
+    put(&t, "#else\n#pragma GCC target(\"%s\")\n#define %s_VARIANT %s_run_%s\n#include \"%s.c\"\n"
+        "#endif\n", of->features, e->upper, e->name, isa, file);
+    c_file(e->a, out, arena_printf(e->a, "_%s.c", isa), &t);
+}
+
+/* -- NAME.c ------------------------------------------------------------------------------------ */
+
+static void put_build(Emit *e, Text *t, const char *weights)
+{
+    const Target *of = e->target;
+    if (of->condition)
+        put(t, " *\n *   target     %s: vectors of %d bytes, fused multiply-adds %s\n", of->name,
+            of->vector_bytes, of->has_fma ? "by instruction" : "emulated, which is slow");
+    put(t, " *\n *   build      cc -O3 %s.c%s%s -lm\n", e->name, variant_files(e, ""), weights);
+    if (of->has_variants)
+        put(t, " *              or, for one CPU, cc -O3 -march=... %s.c%s -lm; on x86-64 without "
+            "either\n *              each fused multiply-add is emulated, and slow\n",
+            e->name, weights);
 }
 
 static bool emit_source(Emit *e, CFiles *out, int64_t scratch_at)
@@ -570,39 +667,16 @@ static bool emit_source(Emit *e, CFiles *out, int64_t scratch_at)
     put_title(e, &t, ".c");
     put_ports(e, &t);
     put_needs(e, &t, scratch_at);
-    put(&t,
-        " *\n *   build      cc -O3 %s.c %s_avx2.c %s_avx512.c%s -lm\n"
-        " *              or, for one CPU, cc -O3 -march=... %s.c%s -lm; on x86-64 without either\n"
-        " *              each fused multiply-add is emulated, and slow\n",
-        e->name, e->name, e->name, weights, e->name, weights);
+    put_build(e, &t, weights);
     put(&t, " */\n\n#include \"%s.h\"\n\n", base_name(e->o->stem));
-    put_chunks(&t, &code, e->work_bytes);
+    put_target(&t, e->target);
+    put_chunks(&t, &code, e->work_bytes ? e->work_bytes : e->target->work_bytes);
     if (constants.n)
         put_n(&t, constants.s, constants.n);
     put_wrapped(&t, code.s);
+    put_target_end(&t, e->target);
     c_file(e->a, out, ".c", &t);
     return true;
-}
-
-/* NAME_avx2.c: the same source for wider vectors.  clang's pragma sets no macros, so they are set
- * here, and immintrin.h comes first to be left out of it. */
-static void emit_variant(Emit *e, CFiles *out, const char *isa, const char *target,
-                         const char *macros)
-{
-    Text t = {.a = e->a};
-    const char *file = base_name(e->o->stem);
-    put(&t, "/* SPDX-License-Identifier: 0BSD */\n"
-        "/* %s.c once more for CPUs with %s; %s_run picks it at run time.  Optional. */\n"
-        "#if !defined(__x86_64__) || !defined(__ELF__) || defined(__AVX512F__)\n"
-        "typedef int %s_%s_is_empty; /* a file must declare something */\n", e->name, isa, e->name,
-        e->name, isa);
-    put(&t, "#elif defined(__clang__)\n#include <immintrin.h>\n"
-        "#pragma clang attribute push(__attribute__((target(\"%s\"))), apply_to = function)\n%s"
-        "#define %s_VARIANT %s_run_%s\n#include \"%s.c\"\n#pragma clang attribute pop\n",
-        target, macros, e->upper, e->name, isa, file);
-    put(&t, "#else\n#pragma GCC target(\"%s\")\n#define %s_VARIANT %s_run_%s\n#include \"%s.c\"\n"
-        "#endif\n", target, e->upper, e->name, isa, file);
-    c_file(e->a, out, arena_printf(e->a, "_%s.c", isa), &t);
 }
 
 /* -- all files --------------------------------------------------------------------------------- */
@@ -646,8 +720,11 @@ static void name_symbols(Emit *e)
 
 NameSet *c_scope(const Emit *e)
 {
-    static const char *const suffix[] = {"run", "run_avx2", "run_avx512", "init_state", "weights"};
+    static const char *const suffix[] = {"run", "init_state", "weights"};
     NameSet *names = names_new(e->a);
+    for (int i = 0; i < n_targets; i++)
+        if (target_row[i].test)
+            names_take(names, arena_printf(e->a, "%s_run_%s", e->name, target_row[i].cores));
     for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++)
         names_take(names, arena_printf(e->a, "%s_%s", e->name, suffix[i]));
     return names;
@@ -743,7 +820,7 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     if (p->n_methods != 1)
         return diag_unsupported(d, (Loc){.file = p->name},
                                 "emit-c takes one method, the model has %d", p->n_methods);
-    Emit e = {.p = p, .o = o, .a = a, .d = d, .name = c_model_name(a, o->stem),
+    Emit e = {.p = p, .o = o, .target = o->target ? o->target : target_row, .a = a, .d = d, .name = c_model_name(a, o->stem),
               .method = p->method[0], .functions = {.a = a}, .locals = {.a = a}, .run = {.a = a}};
     e.upper = c_upper(a, e.name);
     e.constant = NEW(a, const char *, p->n_states + 1);
@@ -770,10 +847,8 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     if (!emit_source(&e, out, pools))
         return false;
     emit_header(&e, out, pools);
-    emit_variant(&e, out, "avx2", "avx2,fma",
-                 "#undef __AVX2__\n#define __AVX2__ 1\n#undef __FMA__\n"
-                 "#define __FMA__ 1\n");
-    emit_variant(&e, out, "avx512", "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma",
-                 "#define __AVX512F__ 1\n");
+    for (int i = 0; i < n_targets; i++)
+        if (is_variant(&e, &target_row[i]))
+            emit_variant(&e, out, &target_row[i]);
     return !o->main || emit_main(&e, out);
 }

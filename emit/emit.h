@@ -71,6 +71,30 @@ MUST_USE bool emit_pte(const Program *p, Arena *a, OutFile *out, PteStats *stats
 
 /* -- C ------------------------------------------------------------------------------------- */
 
+/* A CPU that C is written for: a row of emit/target.c. */
+typedef struct Target {
+    const char *name;      /* of --target */
+    const char *machine;   /* its name in uname(2); NULL: any */
+    const char *condition; /* of #if, where a compiler makes code for such machines; NULL: any */
+    const char *features;  /* that code is made with, as GCC's and clang's target() spell them; NULL:
+                              those of the compiler's flags */
+    const char *macros;    /* what clang would define for them on its command line: lines of text */
+    const char *cores;     /* the table of cores in runtime-lite that has these features, and the
+                              suffix of its file where it is a variant; NULL: there is none */
+    const char *test;      /* an expression of C, whether the CPU at run time has them; NULL: it is
+                              no variant of a file for any CPU */
+    int vector_bytes;
+    bool has_fma;       /* an instruction for fused multiply-add, which is emulated otherwise */
+    bool has_variants;  /* files for CPUs with wider vectors go with it: all rows with a test */
+    int64_t work_bytes; /* working memory of kernels, at most */
+} Target;
+
+extern const Target target_row[]; /* the first is generic; wider vectors behind narrower ones */
+extern const int n_targets;
+const Target *target_find(const char *name); /* NULL: there is none of that name */
+/* The row for a machine of that name whose best table of cores goes by the other; else generic. */
+const Target *target_host(const char *machine, const char *cores);
+
 typedef enum WeightsAs { WEIGHTS_AUTO, WEIGHTS_ARRAY, WEIGHTS_INCBIN } WeightsAs;
 
 typedef struct COptions {
@@ -78,6 +102,7 @@ typedef struct COptions {
     bool main;         /* also OUT_main.c */
     int64_t bound;     /* bytes live at once, which no plan goes below: for the header's comment */
     WeightsAs weights; /* WEIGHTS_AUTO: arrays below 256 KiB, else incbin */
+    const Target *target; /* NULL: generic */
 } COptions;
 
 typedef struct CFile {

@@ -4,6 +4,7 @@
  * A file without segment bytes has no header and is the bare FlatBuffer.
  */
 #include "emit/pte_internal.h"
+#include "ir/session.h"
 #include <string.h>
 
 enum { SEGMENT_ALIGN = 128, HEADER = 32, IDENT_END = 8, MAX_TABLES = 1000000 };
@@ -69,9 +70,9 @@ static FlatRef named_data(PteFile *e)
         if (s->kind == ST_NAMED)
             row[n++] = named_row(e, s->fqn, s->data, type_bytes(s->type));
     }
-    if (p->fast_library)
-        row[n++] = named_row(e, "etc.fast_calibrate", p->fast_library,
-                             (int64_t)strlen(p->fast_library));
+    if (p->session->fast_library)
+        row[n++] = named_row(e, "etc.fast_calibrate", p->session->fast_library,
+                             (int64_t)strlen(p->session->fast_library));
     return n ? flat_refs(e->flat, row, (size_t)n) : 0;
 }
 

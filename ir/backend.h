@@ -30,7 +30,7 @@ typedef enum Spec {
     SPEC_CURVE_JOINS = 1 << 8,  /* so is any function of one number: gelu, sigmoid, ... */
 } Spec;
 
-struct Backend {
+typedef struct Backend {
     const char *name; /* of --backend */
     const char *id;   /* what the runtime registers it under */
 
@@ -54,6 +54,6 @@ struct Backend {
      * of kind ST_NAMED.  What a profile tells of the blob has handles: nodes of `body`, counted
      * from 0.  False: reported. */
     bool (*lower)(Graph *body, Arena *tmp, Diag *d, Blob *out);
-};
+} Backend;
 
 #endif

@@ -400,16 +400,13 @@ typedef enum Stage {
 extern const char *const stage_name[N_STAGES];
 extern const char *const state_kind_name[N_STATE_KINDS];
 
-typedef enum Tail { TAIL_PTE, TAIL_C } Tail; /* what the program becomes: decides who takes an op */
-
-typedef struct Backend Backend;                 /* ir/backend.h */
-typedef struct PartitionReport PartitionReport; /* partition/partition.h */
+typedef struct Session Session; /* ir/session.h */
 
 struct Program {
     Arena *arena;
     const char *name; /* the model's file */
     Stage stage;
-    Tail tail;
+    Session *session; /* what is to become of it, for passes that ask */
     int n_syms, n_guards, n_states, n_methods, n_storages, n_ids;
     Symbol **sym;
     Guard *guard;
@@ -418,15 +415,7 @@ struct Program {
     int64_t side_bytes; /* of the side file "-": what the compiler made */
     Bank named;         /* bytes of the states of kind ST_NAMED */
     State **named_state; /* by row of it */
-    int n_notes;
-    const char **note;  /* what passes chose and why, for those who ask */
     unsigned edits;     /* bumped by every mutation below; passes never set it by hand */
-    const Backend *const *backend; /* the chain partition offers nodes to */
-    int n_backends;
-    bool delegate_all; /* what a backend takes it gets, whatever that costs */
-    PartitionReport *partition; /* what it decided; NULL before */
-    const char *fast_library; /* that multiplied while its ranges were seen; NULL: our kernels did */
-    struct QuantJob *quant; /* what pass quantize is to do (quant/quant.h); NULL: nothing */
     struct Table *exprs;           /* symint.c: all sizes that are expressions */
     struct Table *names;           /* verify.c: numbers of the names it has seen */
     struct Assumptions *assumed;   /* guards.c: while program_guard asks; else NULL */
@@ -449,7 +438,6 @@ State *program_const(Program *p, const char *stem, const char *fqn, Type type, v
 /* A weight in a backend's layout, in the side file; its fqn, made unique, is its key.  Equal bytes
  * of one type have one key, whoever asks for them. */
 State *program_named(Program *p, const char *stem, const char *fqn, Type type, const void *data);
-void program_note(Program *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void program_keep_states(Program *p, const bool *keep); /* by index; drops the others */
 
 Value *graph_value(Graph *g, const char *name, Type type);

@@ -7,6 +7,7 @@
  * takes.
  */
 #include "partition/internal.h"
+#include "ir/session.h"
 
 enum { CROSSINGS = 2 /* for the price of a call */, STEPS_OF_NODE = 500 };
 
@@ -171,7 +172,7 @@ static bool may_go(const Node *n)
 static void refuse(Split *s, int i, const Backend *b, Refusal r)
 {
     Refusal *all = &s->refusal[i];
-    if (s->p->n_backends > 1)
+    if (s->p->session->n_backends > 1)
         r.why = arena_printf(s->p->arena, "%s%s%s: %s", all->why ? all->why : "",
                              all->why ? "; " : "", b->name, r.why);
     *all = (Refusal){r.why, all->fix ? all->fix : r.fix};
@@ -179,7 +180,7 @@ static void refuse(Split *s, int i, const Backend *b, Refusal r)
 
 static void give_to(Split *s, int backend)
 {
-    Choice c = {.s = s, .b = s->p->backend[backend], .at = NEW(s->tmp, int, s->n + 1)};
+    Choice c = {.s = s, .b = s->p->session->backend[backend], .at = NEW(s->tmp, int, s->n + 1)};
     for (int i = 0; i < s->n; i++) {
         Refusal r = {0};
         c.at[i] = NOBODY;
@@ -190,7 +191,7 @@ static void give_to(Split *s, int backend)
         else
             refuse(s, i, c.b, r);
     }
-    bool *taken = c.n && !s->p->delegate_all ? cheapest(&c) : NULL;
+    bool *taken = c.n && !s->p->session->delegate_all ? cheapest(&c) : NULL;
     for (int i = 0; i < s->n; i++) {
         if (c.at[i] == NOBODY)
             continue;
@@ -208,6 +209,6 @@ void choose_takers(Split *s)
         if (!may_go(s->node[i]))
             s->refusal[i] = (Refusal){"it has effects or holds graphs", NULL};
     }
-    for (int b = 0; b < s->p->n_backends; b++)
+    for (int b = 0; b < s->p->session->n_backends; b++)
         give_to(s, b);
 }

@@ -7,6 +7,7 @@
  * but for the cut of choose.c, which is bounded, at most ROUNDS times.
  */
 #include "partition/internal.h"
+#include "ir/session.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,7 +121,7 @@ static void add_border(const Split *s, RegionReport *r, const Value *v, bool is_
 static void add_node(const Split *s, RegionReport *r, int i)
 {
     const Node *n = s->node[i];
-    r->backend = s->p->backend[s->taker[i]];
+    r->backend = s->p->session->backend[s->taker[i]];
     PUSH(s->p->arena, r->node, r->n_nodes, n);
     r->macs = sum(r->macs, op_info[n->op].cost(n));
     r->seconds += r->backend->cost(n);
@@ -205,9 +206,9 @@ static Split split_new(Graph *g, Arena *tmp)
 static void report_rejected(const Split *s, int i, const char *method)
 {
     const Node *n = s->node[i];
-    PartitionReport *to = s->p->partition;
+    PartitionReport *to = s->p->session->partition;
     Rejected r = {n->loc, n->op, method, s->refusal[i], op_info[n->op].cost(n),
-                  s->p->backend[0]->cost_outside(n)};
+                  s->p->session->backend[0]->cost_outside(n)};
     to->macs = sum(to->macs, r.macs);
     to->seconds += r.seconds;
     to->seconds_outside += r.seconds;
@@ -216,7 +217,7 @@ static void report_rejected(const Split *s, int i, const char *method)
 
 static void report(const Split *s, RegionReport *r, const char *method)
 {
-    PartitionReport *to = s->p->partition;
+    PartitionReport *to = s->p->session->partition;
     for (int i = 0; i < s->n; i++) {
         const Node *n = s->node[i];
         if (n->n_out && value_goes_along(n->out[0]))
@@ -278,9 +279,9 @@ static bool partition_graph(Graph *g, const char *method, Arena *tmp, Diag *d)
         key = sorted(&s);
         set_regions(&s, key);
         r = prices(&s, key);
-    } while (!s.p->delegate_all && round++ < ROUNDS && give_back(&s, r));
+    } while (!s.p->session->delegate_all && round++ < ROUNDS && give_back(&s, r));
     report(&s, r, method);
-    PartitionReport *all = g->program->partition;
+    PartitionReport *all = g->program->session->partition;
     RegionReport *mine = s.n_regions ? all->region + all->n_regions - s.n_regions : NULL;
     return extract_all(&s, key, mine, d);
 }
@@ -298,9 +299,9 @@ static bool with_nested(Graph *g, const char *method, Arena *tmp, Diag *d)
 bool pass_partition(Program *p, Arena *tmp, Diag *d)
 {
     bool ok = true;
-    if (!p->n_backends)
+    if (!p->session->n_backends)
         return true;
-    p->partition = NEW(p->arena, PartitionReport, 1);
+    p->session->partition = NEW(p->arena, PartitionReport, 1);
     for (int i = 0; i < p->n_methods; i++)
         ok = with_nested(p->method[i], p->method[i]->name, tmp, d) && ok;
     p->edits++;

@@ -32,13 +32,13 @@ typedef struct Rejected {
     double seconds; /* in its kernel */
 } Rejected;
 
-struct PartitionReport {
+typedef struct PartitionReport {
     RegionReport *region;
     Rejected *rejected;
     int n_regions, n_rejected, n_nodes, n_taken;
     int64_t macs, macs_taken;
     double seconds, seconds_outside; /* of the model as decided; without backends */
-};
+} PartitionReport;
 
 bool pass_partition(Program *p, Arena *tmp, Diag *d);
 

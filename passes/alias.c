@@ -5,6 +5,7 @@
  * view whose sizes are known only at run time becomes executorch_prim.et_view.
  */
 #include "passes/internal.h"
+#include "ir/session.h"
 
 static Arg keyed(const char *key, Arg a)
 {
@@ -108,7 +109,7 @@ bool pass_alias(Graph *g, Arena *tmp, Diag *d)
 {
     if (!g->name)
         return true; /* a body has no places */
-    if (g->program->tail == TAIL_PTE)
+    if (g->program->session->tail->views_when_run)
         run_time_views(g, tmp);
     for (bool again = true; again;)
         if (!copy_outputs(g, tmp, &again, d))

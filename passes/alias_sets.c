@@ -8,6 +8,7 @@
  * plan_memory and others agree without a record.  Sets are joined as in union-find, with offsets
  * beside the parents. */
 #include "passes/internal.h"
+#include "ir/session.h"
 
 typedef struct Sets { /* arrays by value index, those of sets by root */
     const Graph *g;
@@ -52,7 +53,7 @@ static int64_t offset_of(Sets *s, const Value *v)
 
 bool graph_owns_io(const Graph *g)
 {
-    return g->program->tail == TAIL_PTE && g->name;
+    return g->program->session->tail->plans_ports && g->name;
 }
 
 bool *pinned_values(const Graph *g, Arena *tmp)
@@ -105,7 +106,7 @@ static bool is_view(const Node *n, int64_t *offset)
     *offset = 0;
     switch (n->op) {
     case OP_VIEW:
-        return (fixed || n->graph->program->tail == TAIL_C) && view_keeps_bounds(n);
+        return (fixed || !n->graph->program->session->tail->views_when_run) && view_keeps_bounds(n);
     case OP_ET_VIEW:
         return true;
     case OP_SLICE:

@@ -15,7 +15,7 @@ static int axis_of_view(Program *p, Type from, int axis, Type to)
     return -1;
 }
 
-static int axis_of_permute(const Node *n, int axis, bool is_back)
+static int axis_of_permute(const Node *n, int axis)
 {
     int64_t from[MAX_RANK];
     int rank = n->out[0]->type.rank;
@@ -23,8 +23,6 @@ static int axis_of_permute(const Node *n, int axis, bool is_back)
         return -1;
     for (int i = 0; i < rank; i++)
         from[i] += from[i] < 0 ? rank : 0;
-    if (is_back)
-        return (int)from[axis];
     for (int i = 0; i < rank; i++)
         if (from[i] == axis)
             return i;
@@ -43,44 +41,33 @@ static int axis_of_roll(const Node *n, int axis)
     return axis;
 }
 
-static int axis_of_part(const Node *n, int axis, bool is_back)
+static int axis_of_part(const Node *n, int axis)
 {
     int64_t along;
     if (!arg_int(n, "dim", &along))
         return -1;
     along += along < 0 ? arg_value(n, "self")->type.rank : 0;
-    if (n->op == OP_SELECT_INT)
-        return is_back ? axis + (axis >= along) : along == axis ? -1 : axis - (along < axis);
-    return along == axis ? -1 : axis;
+    if (along == axis)
+        return -1;
+    return n->op == OP_SELECT_INT ? axis - (along < axis) : axis;
 }
 
-static int axis_beyond(const Node *n, int axis, bool is_back)
+int axis_behind(const Node *n, int axis)
 {
-    const Type in = n->n_in ? first_operand(n)->type : (Type){0}, out = n->out[0]->type;
     switch (n->op) {
     case OP_VIEW:
-        return axis_of_view(n->graph->program, is_back ? out : in, axis, is_back ? in : out);
+        return axis_of_view(n->graph->program, first_operand(n)->type, axis, n->out[0]->type);
     case OP_PERMUTE:
-        return axis_of_permute(n, axis, is_back);
+        return axis_of_permute(n, axis);
     case OP_ROLL:
         return axis_of_roll(n, axis);
     case OP_SLICE:
     case OP_SELECT_INT:
-        return axis_of_part(n, axis, is_back);
+        return axis_of_part(n, axis);
     case OP_CLONE:
     case OP_ALIAS:
         return axis;
     default:
         return -1;
     }
-}
-
-int axis_behind(const Node *n, int axis)
-{
-    return n->n_out ? axis_beyond(n, axis, false) : -1;
-}
-
-int axis_before(const Node *n, int axis)
-{
-    return axis_beyond(n, axis, true);
 }

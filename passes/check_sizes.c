@@ -8,6 +8,7 @@
  * is part of: it is not told them.
  */
 #include "passes/internal.h"
+#include "ir/session.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -210,7 +211,7 @@ bool pass_check_sizes(Graph *g, Arena *tmp, Diag *d)
 {
     const Program *p = g->program;
     int errors = diag_errors(d);
-    if (p->tail != TAIL_PTE || !has_symbols(g) || !g->first)
+    if (!p->session->tail->checks_when_run || !has_symbols(g) || !g->first)
         return true;
     Checks c = {.g = g, .sizes = sizes_new(g, tmp, d), .tmp = tmp, .first = g->first,
                 .when = NEW(tmp, int, p->n_syms + 1)};

@@ -6,6 +6,7 @@
  * only go from an op to simpler ones, so this ends.  Strides end here: a core value is contiguous.
  */
 #include "passes/decompose.h"
+#include "ir/session.h"
 #include <string.h>
 
 bool done(Rewrite *r, Node *n, const Node *made)
@@ -65,8 +66,9 @@ static DecompFn *const decomposition[N_OPS] = {
 static bool is_taken(const Program *p, OpId op)
 {
     const OpInfo *row = &op_info[op];
-    bool waits = p->stage == STAGE_ATEN && (row->flags & CUT || p->n_backends);
-    return p->tail == TAIL_PTE ? row->out != NULL || waits : strcmp(row->c, "none") != 0;
+    const Session *s = p->session;
+    bool waits = (s->tail->is_tiled && row->flags & CUT) || s->n_backends;
+    return s->tail->takes(row) || (p->stage == STAGE_ATEN && waits);
 }
 
 static bool is_composite(const Program *p, OpId op)

@@ -15,6 +15,7 @@
  * them, two where that can be; backends take no others.  Each node is looked at once.
  */
 #include "passes/internal.h"
+#include "ir/session.h"
 #include <math.h>
 
 enum { MAX_LEVELS = 12, MAX_BATCH = 4 };
@@ -401,7 +402,7 @@ static bool fuse(Fuse *f, Node *n, Match *m, Value *values, bool is_swapped)
 static bool backends_take(const Match *m, const Node *n)
 {
     const Node *s = m->scores;
-    return !n->graph->program->n_backends ||
+    return !n->graph->program->session->n_backends ||
            (!m->is_where && type_is_static(s->out[0]->type) &&
             type_is_static(arg_value(s, "self")->type) && type_is_static(n->out[0]->type));
 }

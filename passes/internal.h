@@ -74,10 +74,9 @@ Value *build_cropped(Rewrite *r, Node *at, Value *x, int64_t axis, int64_t lo, i
 /* x at the indices along one axis, or with `values` there. */
 Node *build_index(Rewrite *r, Node *at, Value *x, int64_t axis, Value *index, Value *values);
 
-/* axis.c: the axis of a move's result, or operand, that has the elements of that of its operand, or
- * result; -1: n is no move, or keeps it not whole. */
+/* axis.c: the axis of a move's result that has the elements of that of its operand; -1: n is no
+ * move, or keeps it not whole. */
 int axis_behind(const Node *n, int axis);
-int axis_before(const Node *n, int axis);
 
 Arg arg_moved(Node *to, const Node *from, Arg a); /* a of `from`, its values read by `to` */
 

@@ -10,6 +10,7 @@
  * their operands and results lie where the cond's do.  All that is theirs is one block of the
  * outer graph, in use at the cond alone, in which both branches start at the first byte. */
 #include "passes/internal.h"
+#include "ir/session.h"
 
 /* -- what cannot be planned -------------------------------------------------------------------- */
 
@@ -75,7 +76,7 @@ static bool is_bounded(const Graph *g, Arena *tmp, Diag *d)
 static int64_t place_states(Program *p)
 {
     int64_t end = 0;
-    PoolId pool = p->tail == TAIL_PTE ? 1 : POOL_STATE;
+    PoolId pool = p->session->tail->plans_states ? 1 : POOL_STATE;
     for (int i = 0; i < p->n_states; i++) {
         State *s = p->state[i];
         if (s->kind != ST_MUTABLE)
@@ -245,7 +246,7 @@ static void place_graph(const Plan *p, const Node *cond, int64_t base, Arena *tm
 static void plan_graph(Graph *g, int64_t state_bytes, Arena *tmp)
 {
     Plan p = pack_graph(g, NULL, tmp);
-    int64_t base = g->program->tail == TAIL_PTE ? state_bytes : 0;
+    int64_t base = g->program->session->tail->plans_states ? state_bytes : 0;
     g->pool[0] += base;
     place_graph(&p, NULL, base, tmp);
     g->scratch = largest_scratch(g);

@@ -9,6 +9,7 @@
  * the largest need of all else, so where nothing is won nothing is paid.  Linear.
  */
 #include "passes/group.h"
+#include "ir/session.h"
 #include <math.h>
 #include <string.h>
 
@@ -271,7 +272,7 @@ static void tell(const Streams *s, const Stream *m, int64_t peak)
 {
     const char *from = s->cluster[s->chain[m->first]].anchor->loc.node;
     const char *to = s->cluster[s->chain[m->first + m->n - 1]].anchor->loc.node;
-    program_note(s->g->program,
+    session_note(s->g->program->session,
                  "%s .. %s: %d convolutions, %lld rows at a time: %lld -> %lld bytes at once, %lld "
                  "in lines; all else needs %lld",
                  from ? from : "?", to ? to : "?", m->n, (long long)m->rows[m->n - 1],

@@ -16,6 +16,7 @@
  * Open sizes count at their upper bounds.
  */
 #include "passes/internal.h"
+#include "ir/session.h"
 #include <math.h>
 
 enum {
@@ -171,7 +172,7 @@ static Cut choose(const Heads *a)
 
 static void tell(const Heads *a, const Cut *c, const Node *n)
 {
-    program_note(n->graph->program,
+    session_note(n->graph->program->session,
                  "%s: %lld heads of %lld x %lld: %lld pieces of %lld heads, %lld rows; scores %lld "
                  "-> %lld bytes, cache %d, cost %.0f -> %.0f",
                  n->loc.node ? n->loc.node : "attention", (long long)a->heads, (long long)a->rows,

@@ -17,6 +17,7 @@
  * peak saved is worth it.  Linear but for the lifetimes.
  */
 #include "passes/internal.h"
+#include "ir/session.h"
 
 enum {
     MOST_BLOCKS = 16,
@@ -481,7 +482,7 @@ static void find_segments(Rows *s)
 
 static void tell(const Rows *s)
 {
-    program_note(s->g->program,
+    session_note(s->g->program->session,
                  "%d parts by rows: %lld -> %lld bytes at once for %lld more calls, worth %lld",
                  s->n_segments, (long long)s->peak, (long long)s->goal, (long long)s->calls,
                  (long long)((s->peak - s->goal) * RAM / CALL));

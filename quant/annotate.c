@@ -13,6 +13,7 @@
  * One walk forwards, one backwards, and sets of values under union-find: near linear.
  */
 #include "quant/internal.h"
+#include "ir/session.h"
 #include <string.h>
 
 /* -- of operators ------------------------------------------------------------------------------ */
@@ -97,9 +98,9 @@ const Backend *taker_of(const Node *n, const Uses *u)
 {
     const Program *p = n->graph->program;
     Refusal why = {0};
-    for (int i = 0; i < p->n_backends; i++)
-        if (p->backend[i]->takes(n, u, &why))
-            return p->backend[i];
+    for (int i = 0; i < p->session->n_backends; i++)
+        if (p->session->backend[i]->takes(n, u, &why))
+            return p->session->backend[i];
     return NULL;
 }
 

@@ -3,6 +3,7 @@
  * Stage core.  Without a recipe it does nothing.
  */
 #include "quant/internal.h"
+#include "ir/session.h"
 #include <math.h>
 
 /* Files of statistics leave out what gptq wants, so it is left out where they stand for samples. */
@@ -101,7 +102,7 @@ static bool budget_is_met(const QuantJob *job, Diag *d)
 bool pass_quantize(Program *p, Arena *tmp, Diag *d)
 {
     bool ok = true;
-    QuantJob *job = p->quant;
+    QuantJob *job = p->session->quant;
     if (!job)
         return true;
     if (!recipe_check_scopes(job->recipe, p, d) ||
@@ -114,7 +115,7 @@ bool pass_quantize(Program *p, Arena *tmp, Diag *d)
         statistics_set_budget(job->seen, job->recipe);
     if (job->samples && job->blas)
         statistics_set_library(job->seen, blas_name(job->blas));
-    p->fast_library = statistics_library(job->statistics ? job->statistics : job->seen);
+    p->session->fast_library = statistics_library(job->statistics ? job->statistics : job->seen);
     for (int i = 0; i < p->n_methods; i++) {
         ok = quantize_graph(p->method[i], job, tmp, d) && ok;
         arena_reset(tmp);

@@ -593,7 +593,7 @@ Test(commands, inspect_reads_every_kind)
 Test(commands, check_lists_everything_and_exits_as_compile_would)
 {
     Result r = ok("check $DATA/mlp_digits/model.pt2");
-    cr_expect(r.n_out == 0 && strstr(r.err, "nothing stops a compile to .pte"), "%s", r.err);
+    cr_expect(r.n_out == 0 && strstr(r.err, "nothing stops a compile to a .pte"), "%s", r.err);
     r = ok("check $DATA/mlp_digits/model.pt2 --tail c");
     cr_expect_not_null(strstr(r.err, "nothing stops a compile to C"), "%s", r.err);
     r = ok("check $DATA/mlp_digits/model.pt2 --json -q");

@@ -311,6 +311,8 @@ def main():
         for cc in ["cc"] + (COMPILERS if args.full else []):
             models(rows, "c" if cc == "cc" else cc, names,
                    check(args, zoo, out + "/c", args.etc, "c", names, env={"CC": cc}))
+        models(rows, "c-host", names if args.full else [],
+               args.full and check(args, zoo, out + "/c-host", args.etc, "c", names, ["--flags", "--target host"]))
         sizes(rows, zoo, measured, ours, reference)
         some = [n for n in names if args.full or not everything or n in XNNPACK]
         models(rows, "xnnpack", some, some and check(args, zoo, out + "/xnnpack", args.etc, "official", some, ["--backend", "xnnpack"]))

@@ -117,7 +117,7 @@ def convert(name, d, pte, man):
         open(pte, "wb").write(p.buffer)
         plan = p.executorch_program.execution_plan[0]
         return dict(arena=sum(plan.non_const_buffer_sizes), instr=sum(len(c.instructions) for c in plan.chains), delegates=len(plan.delegates))
-    if A.runner == "c": cmd = [A.tool, "emit-c", src, "-o", pte + ".c", "--main"] + dims(man)
+    if A.runner == "c": cmd = [A.tool, "emit-c", src, "-o", pte + ".c", "--main"] + dims(man) + A.flags.split()
     else: cmd = [A.tool, "compile", src, "-o", pte] + dims(man) + (["--backend", "xnnpack"] if A.backend == "xnnpack" else []) + A.flags.split()
     rc, err, secs, mb = sub(cmd)
     if rc: raise RuntimeError(f"exit {rc}: " + " | ".join(err.strip().splitlines() or ["no message"])[:300])

@@ -175,6 +175,22 @@ model() { # folder
     done
     check "$name: gcc -O2, no variants" build_and_run "gcc -O2" "$alone"
     check "$name: weights in a file of their own" included_weights "$1/model.pt2"
+    for t in ${x86:+x86-64-v2 x86-64-v3 x86-64-v4} host; do
+        one_target "$1/model.pt2" "$t" gcc
+    done
+    [ -z "$clang" ] || one_target "$1/model.pt2" host "$clang"
+}
+
+# The file holds what makes the compiler use the CPU's instructions: no -march.
+one_target() { # model, of --target, compiler
+    if ! cpu_runs "$2"; then
+        skip "$name: --target $2, $3" "this CPU lacks it"
+        return
+    fi
+    rm -f "$out/${name}"_avx*.c "$out/${name}_weights.S"
+    check "$name: emit-c --target $2" "$etc" emit-c "$1" -o "$out/$name.c" --main --target "$2" -q &&
+        check "$name: no variants for $2" sh -c "! ls $out/${name}_avx*.c" &&
+        bits "$3 -std=c99 -O3 $strict" "$alone" ", --target $2"
 }
 
 included_weights() { # model; where it has weights the assembler includes them

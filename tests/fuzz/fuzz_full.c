@@ -21,6 +21,7 @@
  * node whose first result nobody reads, even where its second is read. */
 #define _GNU_SOURCE
 #include "compiler/compiler.h"
+#include "ir/session.h"
 #include "ir/table.h"
 #include "tests/fuzz/program_mutate.h"
 #include "tests/fuzz/stand_in.h"
@@ -274,7 +275,7 @@ static bool prepare_quant(Program *p, int recipe, Diag *d)
     Samples *samples = NEW(p->arena, Samples, 1);
     *samples = (Samples){.n = 2, .read = read_sample, .ctx = p, .threads = 1};
     *job = (QuantJob){.recipe = r, .samples = samples};
-    p->quant = job;
+    p->session->quant = job;
     if (!recipe_read(NULL, recipe_preset[recipe].name, p->arena, r, d))
         return false;
     for (int i = 0; i < r->n_rules; i++) /* a search would take longer than all else */
@@ -436,10 +437,10 @@ static bool compile(Program *p, How h, Diag *d)
     PassOptions opt = {.check_ir = h.check, .on_pass = on_pass, .ctx = p};
     const Backend **chain = NEW(p->arena, const Backend *, 1);
     chain[0] = &xnnpack_backend;
-    p->tail = h.to_c ? TAIL_C : TAIL_PTE;
-    p->backend = chain;
-    p->n_backends = h.xnnpack && !h.to_c;
-    p->delegate_all = h.all;
+    p->session->tail = h.to_c ? &tail_c : &tail_pte;
+    p->session->backend = chain;
+    p->session->n_backends = h.xnnpack && !h.to_c;
+    p->session->delegate_all = h.all;
     if (!fill_states(p, h.wild, d) || !is_sound(p, d) || !pipeline_of(p, &all, d))
         return false;
     if (p->n_methods &&

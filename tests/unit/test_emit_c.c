@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "emit/c_emit.h"
+#include "ir/session.h"
 #include "passes/passes.h"
 
 static Arena *arena;
@@ -44,7 +45,7 @@ static Program *plan(const char *text, uint8_t *data)
     Program *p = program_parse(arena, &src, &diag);
     fflush(diag.out);
     cr_assert_not_null(p, "%s", messages);
-    p->tail = TAIL_C;
+    p->session->tail = &tail_c;
     for (int i = 0; data && i < p->n_states; i++) {
         p->state[i]->data = data + p->state[i]->offset;
         p->state[i]->n_bytes = type_bytes(p->state[i]->type);

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 #include "partition/internal.h"
+#include "ir/session.h"
 #include "passes/passes.h"
 
 static uint64_t draw(uint64_t *seed, uint64_t below)
@@ -171,7 +172,7 @@ static Program *parsed(Arena *a, const char *text, Diag *d)
     Source src = {.file = "r.etir", .text = text, .line = 1};
     Program *p = program_parse(a, &src, d);
     cr_assert_not_null(p);
-    p->tail = TAIL_PTE;
+    p->session->tail = &tail_pte;
     return p;
 }
 
@@ -189,11 +190,11 @@ Test(partition, random_graphs_keep_their_results)
         Diag d = {.out = stderr};
         char *text = random_program(&seed, 1 + (int)draw(&seed, 40));
         Program *p = parsed(a, text, &d);
-        p->backend = both;
-        p->n_backends = 1 + round % 2;
+        p->session->backend = both;
+        p->session->n_backends = 1 + round % 2;
         PassOptions opt = {.check_ir = true, .verify = true};
         cr_expect(passes_run(p, pass, 1, opt, &d), "%s", text);
-        const PartitionReport *r = p->partition;
+        const PartitionReport *r = p->session->partition;
         cr_expect_eq(r->n_taken + r->n_rejected, r->n_nodes, "each node once");
         for (int i = 0; i < r->n_regions; i++)
             cr_expect_lt(r->region[i].seconds, r->region[i].seconds_outside);
@@ -217,12 +218,12 @@ Test(partition, a_chain_says_why_by_the_name_of_each_backend)
                         "  %y = aten.neg.default(%x) : f32[4]\n  return %y\n}\n",
                         &d);
     const char *pass[] = {"partition"};
-    p->backend = both;
-    p->n_backends = 2;
+    p->session->backend = both;
+    p->session->n_backends = 2;
     cr_assert(passes_run(p, pass, 1, (PassOptions){0}, &d));
-    cr_assert_eq(p->partition->n_rejected, 1);
+    cr_assert_eq(p->session->partition->n_rejected, 1);
     cr_expect_str_eq(
-        p->partition->rejected[0].refusal.why,
+        p->session->partition->rejected[0].refusal.why,
         "odd: its region would cost more than it saves; even: it is of the other half");
     arena_free(a);
 }
@@ -236,11 +237,11 @@ Test(partition, thirty_thousand_nodes_are_partitioned)
     char *text = random_program(&seed, 32000);
     Program *p = parsed(a, text, &d);
     const char *pass[] = {"partition"};
-    p->backend = both;
-    p->n_backends = 2;
+    p->session->backend = both;
+    p->session->n_backends = 2;
     cr_assert(passes_run(p, pass, 1, (PassOptions){0}, &d));
     cr_expect(program_verify(p, &d));
-    cr_expect_gt(p->partition->n_regions, 1);
+    cr_expect_gt(p->session->partition->n_regions, 1);
     free(text);
     arena_free(a);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "passes/internal.h"
+#include "ir/session.h"
 
 static uint64_t seed = 7;
 
@@ -19,7 +20,7 @@ static int draw(int n)
 
 enum { N_STATES = 2, STATE_BYTES = N_STATES * 64 };
 
-static Program *parse(Arena *a, const char *text, Tail tail, Diag *d)
+static Program *parse(Arena *a, const char *text, const Tail *tail, Diag *d)
 {
     uint8_t bytes[STATE_BYTES];
     float values[STATE_BYTES / 4];
@@ -30,7 +31,7 @@ static Program *parse(Arena *a, const char *text, Tail tail, Diag *d)
     Program *p = program_parse(a, &src, d);
     cr_assert_not_null(p, "%s", text);
     cr_assert(!p->side_bytes || program_read_data(p, bytes, sizeof bytes, d));
-    p->tail = tail;
+    p->session->tail = tail;
     return p;
 }
 
@@ -306,7 +307,7 @@ static void order_and_compare(int n, bool exhaustive, int *lower, int *best)
     Arena *a = arena_new(), *tmp = arena_new();
     Diag d = {.out = stderr};
     char *text = random_dag(n);
-    Program *p = parse(a, text, draw(2) ? TAIL_C : TAIL_PTE, &d);
+    Program *p = parse(a, text, draw(2) ? &tail_c : &tail_pte, &d);
     cr_assert(pass_dce(p->method[0], tmp, &d));
     int64_t given = peak_of(p->method[0], a);
     cr_assert(pass_order(p->method[0], tmp, &d));
@@ -415,7 +416,7 @@ static const char *const c_pass[] = {"canonicalize", "cse", "dce", "group", "ord
 static bool plan(Program *p, bool verify, Diag *d)
 {
     PassOptions opt = {.verify = verify, .check_ir = verify};
-    return p->tail == TAIL_PTE
+    return p->session->tail == &tail_pte
                ? passes_run(p, pte_pass, sizeof pte_pass / sizeof *pte_pass, opt, d)
                : passes_run(p, c_pass, sizeof c_pass / sizeof *c_pass, opt, d);
 }
@@ -426,7 +427,7 @@ Test(plan, random_programs_compute_the_same_when_planned)
         Arena *a = arena_new();
         Diag d = {.out = stderr};
         char *text = random_program(4 + draw(24));
-        Program *p = parse(a, text, round % 2 ? TAIL_C : TAIL_PTE, &d);
+        Program *p = parse(a, text, round % 2 ? &tail_c : &tail_pte, &d);
         cr_assert(plan(p, true, &d), "round %d:\n%s", round, text);
         PlanReport r = plan_report(p->method[0], a);
         cr_assert_leq(r.bound, r.arena, "round %d:\n%s", round, text);
@@ -473,7 +474,7 @@ Test(plan, what_check_plan_accepts_computes_the_same)
         char *text = random_program(4 + draw(12)), *said = NULL;
         size_t len = 0;
         Diag d = {.out = open_memstream(&said, &len)};
-        Program *p = parse(a, text, TAIL_PTE, &d);
+        Program *p = parse(a, text, &tail_pte, &d);
         cr_assert(plan(p, false, &d), "%s", said);
         Graph *g = p->method[0];
         EtcTensor *in[2], **want = NEW(a, EtcTensor *, g->n_out + g->n_updates + 1);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "passes/passes.h"
+#include "ir/session.h"
 #include "quant/quant.h"
 
 enum { IN = 64, OUT = 16, ROWS = 8, SAMPLES = 16, JUDGED = 8 };
@@ -127,11 +128,11 @@ static Program *quantized_by(Arena *a, const char *text, bool uneven, QuantRule 
     Program *p = model(a, text, uneven);
     Recipe r = {.file = "test", .rule = &rule, .n_rules = 1};
     job->recipe = &r;
-    p->quant = job;
+    p->session->quant = job;
     const char *pass = "quantize";
     PassOptions opt = {.check_ir = true};
     cr_assert(passes_run(p, &pass, 1, opt, d));
-    p->quant = NULL;
+    p->session->quant = NULL;
     job->recipe = NULL;
     return p;
 }
@@ -288,7 +289,7 @@ Test(quantize, weights_are_finite)
         Arena *a = arena_new();
         Program *p = model(a, LINEAR, false);
         Recipe r = {.file = "test", .rule = (QuantRule *)&rule, .n_rules = 1};
-        p->quant = &(QuantJob){.recipe = &r};
+        p->session->quant = &(QuantJob){.recipe = &r};
         ((float *)(void *)p->state[0]->data)[7] = bad[i];
         const char *pass = "quantize";
         cr_assert_not(passes_run(p, &pass, 1, (PassOptions){0}, &d));

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "compiler/compiler.h"
+#include "ir/session.h"
 #include "tests/pte_load.h"
 
 static FILE *null; /* takes what nobody wants to read */
@@ -719,14 +720,14 @@ static void carry(const Case *c, EtcTensor **update)
             tensor_copy(c->want[raw->n_out + raw->n_in + i], c->r->a)->data;
 }
 
-static bool run_calls(Case *c, int which, Tail tail)
+static bool run_calls(Case *c, int which, const Tail *tail)
 {
     uint64_t seed = 1 + (uint64_t)which;
     const Graph *g = c->r->g;
     Loaded l = {0};
     size_t n = 0;
-    uint8_t *file = tail == TAIL_PTE ? pte_bytes(c, &n) : NULL;
-    bool ok = tail == TAIL_C || (file && !loaded_start(&l, file, n, 0)) ||
+    uint8_t *file = tail == &tail_pte ? pte_bytes(c, &n) : NULL;
+    bool ok = tail == &tail_c || (file && !loaded_start(&l, file, n, 0)) ||
               said(c, "runtime-lite does not load it: %s", l.e.what ? l.e.what : "no file");
     inputs_symbols(c->r->p, which, c->symbol);
     for (int call = 0; call < N_CALLS && ok; call++) {
@@ -736,7 +737,7 @@ static bool run_calls(Case *c, int which, Tail tail)
         EtcTensor **out = NEW(c->a, EtcTensor *, g->n_out + 1);
         EtcTensor **update = NEW(c->a, EtcTensor *, g->n_in + g->n_states + 1);
         ok = inputs_random(g, c->symbol, &seed, c->a, c->in) && play(&p, c->in, c->want) &&
-             planned_is_right(c, out, update) && (tail == TAIL_C || lite_call(c, &l, out));
+             planned_is_right(c, out, update) && (tail == &tail_c || lite_call(c, &l, out));
         if (ok)
             carry(c, update);
     }
@@ -761,13 +762,13 @@ static char *text_of(const Program *p)
 }
 
 /* The program through one tail, at one value of its symbol.  It is made anew: passes change it. */
-static Verdict try_tail(Gen *raw, uint64_t seed, int n_nodes, Tail tail, int which, Diag *d)
+static Verdict try_tail(Gen *raw, uint64_t seed, int n_nodes, const Tail *tail, int which, Diag *d)
 {
     Gen *r = NEW(raw->a, Gen, 1);
     *r = (Gen){.a = raw->a};
     generate(r, seed, n_nodes);
     generate(raw, seed, n_nodes); /* states of its own */
-    r->p->tail = tail;
+    r->p->session->tail = tail;
     Case c = {.r = raw, .p = r->p, .d = d, .a = raw->a};
     Pipeline all;
     PassOptions opt = {.verify = true, .check_ir = true};
@@ -775,7 +776,7 @@ static Verdict try_tail(Gen *raw, uint64_t seed, int n_nodes, Tail tail, int whi
     CFiles files;
     bool ok = program_verify(r->p, d) && program_guard(r->p, d) && pipeline_of(r->p, &all, d) &&
               passes_run(r->p, all.pass, all.n, opt, d) &&
-              (tail == TAIL_PTE || emit_c(r->p, &co, raw->a, &files, d));
+              (tail == &tail_pte || emit_c(r->p, &co, raw->a, &files, d));
     if (!ok)
         return refused_only(d) ? REFUSED : WRONG;
     return run_calls(&c, which, tail) ? FINE : WRONG;
@@ -789,7 +790,7 @@ static Verdict try_seed(uint64_t seed, int n_nodes, FILE *out)
         Diag d = {.out = out};
         Gen *r = NEW(a, Gen, 1);
         *r = (Gen){.a = a};
-        Verdict v = try_tail(r, seed, n_nodes, k & 1 ? TAIL_C : TAIL_PTE, k / 2, &d);
+        Verdict v = try_tail(r, seed, n_nodes, k & 1 ? &tail_c : &tail_pte, k / 2, &d);
         worst = v > worst ? v : worst;
         arena_free(a);
     }

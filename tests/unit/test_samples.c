@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "passes/passes.h"
+#include "ir/session.h"
 #include "quant/quant.h"
 
 enum { N = 23, ROWS = 3, WIDTH = 16 };
@@ -124,7 +125,7 @@ static char *see(const Case *c, int threads, int bad, Stop *stop, const char *fr
                     .checkpoint = stop ? &part : NULL};
     const char *pass = "quantize";
     size_t n;
-    p->quant = &job;
+    p->session->quant = &job;
     bool ok = passes_run(p, &pass, 1, (PassOptions){.dump = NULL}, &d);
     char *text = ok ? written(job.seen, &n) : NULL;
     if (first)

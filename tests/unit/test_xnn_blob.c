@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "partition/partition.h"
+#include "ir/session.h"
 #include "passes/passes.h"
 #include "runtime-lite/delegates/xnn_graph.h"
 
@@ -193,9 +194,9 @@ static char *described(const char *body)
     bool ok = p && program_verify(p, &d);
     if (ok) {
         fill(p);
-        p->backend = chain;
-        p->n_backends = 1;
-        p->delegate_all = true;
+        p->session->backend = chain;
+        p->session->n_backends = 1;
+        p->session->delegate_all = true;
         ok = passes_run(p, pass, 2, (PassOptions){0}, &d);
     }
     fclose(errors);

@@ -1,0 +1,65 @@
+/* target.c -- the CPUs that C is written for, one row each, wider vectors behind narrower ones. */
+#include "emit/emit.h"
+#include <string.h>
+
+enum { WORK_BYTES = 65536 };
+
+const Target target_row[] = {
+    {.name = "generic", .vector_bytes = 16, .work_bytes = WORK_BYTES, .has_variants = true},
+    {.name = "x86-64-v2",
+     .machine = "x86_64",
+     .condition = "defined(__x86_64__)",
+     .features = "sse4.2,ssse3,popcnt",
+     .macros = "",
+     .vector_bytes = 16,
+     .work_bytes = WORK_BYTES},
+    {.name = "x86-64-v3",
+     .machine = "x86_64",
+     .condition = "defined(__x86_64__)",
+     .features = "avx2,fma",
+     .macros = "#undef __AVX2__\n#define __AVX2__ 1\n#undef __FMA__\n#define __FMA__ 1\n",
+     .cores = "avx2",
+     .test = "__builtin_cpu_supports(\"avx2\") &&\n        __builtin_cpu_supports(\"fma\")",
+     .vector_bytes = 32,
+     .has_fma = true,
+     .work_bytes = WORK_BYTES},
+    {.name = "x86-64-v4",
+     .machine = "x86_64",
+     .condition = "defined(__x86_64__)",
+     .features = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma",
+     .macros = "#define __AVX512F__ 1\n",
+     .cores = "avx512",
+     .test = "__builtin_cpu_supports(\"avx512f\") &&\n"
+             "        __builtin_cpu_supports(\"avx512bw\") && __builtin_cpu_supports(\"avx512dq\") &&\n"
+             "        __builtin_cpu_supports(\"avx512vl\")",
+     .vector_bytes = 64,
+     .has_fma = true,
+     .work_bytes = WORK_BYTES},
+    {.name = "armv8-a",
+     .machine = "aarch64",
+     .condition = "defined(__aarch64__)",
+     .cores = "base",
+     .vector_bytes = 16,
+     .has_fma = true,
+     .work_bytes = WORK_BYTES},
+};
+
+const int n_targets = sizeof target_row / sizeof *target_row;
+
+const Target *target_find(const char *name)
+{
+    for (int i = 0; i < n_targets; i++)
+        if (!strcmp(target_row[i].name, name))
+            return &target_row[i];
+    return NULL;
+}
+
+const Target *target_host(const char *machine, const char *cores)
+{
+    for (int i = 0; i < n_targets; i++) {
+        const Target *t = &target_row[i];
+        if (t->machine && t->cores && !strcmp(t->machine, machine) && !strcmp(t->cores, cores))
+            return t;
+    }
+    return target_row;
+}

@@ -1,0 +1,56 @@
+/* session.c -- what a program may become, and sessions without anything in them. */
+#include "ir/session.h"
+#include <string.h>
+
+static bool has_out_kernel(const OpInfo *op)
+{
+    return op->out != NULL;
+}
+
+static bool has_template(const OpInfo *op)
+{
+    return strcmp(op->c, "none") != 0;
+}
+
+const Tail tail_pte = {
+    .name = "pte",
+    .what = "a .pte",
+    .id = 0,
+    .takes = has_out_kernel,
+    .has_backends = true,
+    .is_tiled = true,
+    .views_when_run = true,
+    .checks_when_run = true,
+    .plans_ports = true,
+    .plans_states = true,
+};
+
+const Tail tail_c = {
+    .name = "c",
+    .what = "C",
+    .id = 1,
+    .takes = has_template,
+    .has_groups = true,
+};
+
+const Tail *tail_find(const char *name)
+{
+    return name && !strcmp(name, tail_c.name) ? &tail_c : &tail_pte;
+}
+
+Session *session_new(Arena *a)
+{
+    Session *s = NEW(a, Session, 1);
+    s->arena = a;
+    s->tail = &tail_pte;
+    return s;
+}
+
+void session_note(Session *s, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const char *text = arena_print(s->arena, fmt, ap);
+    va_end(ap);
+    PUSH(s->arena, s->note, s->n_notes, text);
+}

@@ -1,0 +1,53 @@
+/* session.h -- what a compilation is asked to make of a program, and what it found out on the way.
+ *
+ * Every program has one, made with it in its arena; the driver fills it before the passes run.
+ * None of it stands in the textual IR.
+ */
+#ifndef ETC_SESSION_H
+#define ETC_SESSION_H
+
+#include "ir/ir.h"
+
+/* -- tails ------------------------------------------------------------------------------- */
+
+/* What a program becomes, and what that can do: a row of ir/session.c. */
+typedef struct Tail {
+    const char *name; /* of --tail */
+    const char *what; /* as messages call it: "a .pte" */
+    unsigned id;      /* in the identity of statistics: never changes */
+    bool (*takes)(const OpInfo *op); /* whole, with a kernel or template of its own */
+    bool has_backends;      /* parts of it may be calls of delegates */
+    bool is_tiled;          /* composite ops wait at core to be cut (flag CUT) */
+    bool has_groups;        /* nodes stand in groups when it is planned, else each calls a kernel */
+    bool views_when_run;    /* a view of open sizes is a node that runs, not a name for bytes */
+    bool checks_when_run;   /* sizes are checked by nodes, else by code around them */
+    bool plans_ports;       /* inputs and outputs of a method have places in the plan */
+    bool plans_states;      /* mutable states lie in the plan's first pool, else in one of theirs */
+} Tail;
+
+extern const Tail tail_pte, tail_c;
+const Tail *tail_find(const char *name); /* of --tail; NULL: the first, a .pte */
+
+/* -- sessions ------------------------------------------------------------------------------ */
+
+struct Backend;         /* ir/backend.h */
+struct PartitionReport; /* partition/partition.h */
+struct QuantJob;        /* quant/quant.h */
+
+struct Session {
+    Arena *arena; /* the program's */
+    const Tail *tail;
+    const struct Backend *const *backend; /* the chain that partition offers nodes to */
+    int n_backends;
+    bool delegate_all; /* what a backend takes it gets, whatever that costs */
+    struct PartitionReport *partition; /* what was decided; NULL before */
+    struct QuantJob *quant;   /* what pass quantize is to do; NULL: nothing */
+    const char *fast_library; /* that multiplied while ranges were seen; NULL: our kernels did */
+    int n_notes;
+    const char **note; /* what passes chose and why, for those who ask */
+};
+
+Session *session_new(Arena *a); /* towards a .pte, without backends */
+void session_note(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
