@@ -13,6 +13,7 @@ typedef struct Build {
     Arena *arena;
     Diag *diag;
     CFiles files; /* by suffix, behind `stem` */
+    PlanReport plan; /* of all methods */
     const char *stem;
     OutBatch out;
     double start;
@@ -166,14 +167,12 @@ static bool deliver(Build *b, bool ok)
 {
     ok = ok && (b->o->dry_run || stage_files(b));
     if (ok) {
-        PlanReport r = total_plan(b->program, b->arena);
-        r.scratch = b->files.scratch;
         double seconds = seconds_now() - b->start;
         if (b->o->json)
-            print_json(b, r, seconds);
+            print_json(b, b->plan, seconds);
         ok = finish_files(b->o, &b->out, b->diag);
         if (ok && !b->o->quiet)
-            print_line(b, r, seconds);
+            print_line(b, b->plan, seconds);
     }
     out_discard(&b->out);
     return ok;
@@ -205,7 +204,7 @@ static bool build_pte(Build *b)
     OutFile *f = &b->files.file->out;
     if (!b->program)
         return false;
-    b->files.scratch = total_plan(b->program, b->arena).scratch;
+    b->plan = total_plan(b->program, b->arena);
     return (emit_pte(b->program, b->arena, f, &stats, b->diag) ||
             diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "a .pte")) &&
            target_has_operators(b->o, b->program, f, b->arena, b->diag);
@@ -237,9 +236,12 @@ static bool build_c(Build *b)
     b->program = model_compile(b->o, &tail_c, b->arena, &b->out, b->diag);
     if (!b->program)
         return false;
-    c.bound = total_plan(b->program, b->arena).bound;
-    return emit_c(b->program, &c, b->arena, &b->files, b->diag) ||
-           diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "C");
+    b->plan = total_plan(b->program, b->arena);
+    c.bound = b->plan.bound;
+    bool ok = emit_c(b->program, &c, b->arena, &b->files, b->diag) ||
+              diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "C");
+    b->plan.scratch = b->files.scratch;
+    return ok;
 }
 
 static const struct {
