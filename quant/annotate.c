@@ -23,36 +23,14 @@ bool is_class(const Node *n, const char *quant)
     return !strcmp(op_info[n->op].quant, quant);
 }
 
-int op_weight(OpId op)
+bool weights_of(const Node *n, Weighted *v)
 {
-    switch ((int)op) {
-    case OP_LINEAR:
-    case OP_CONVOLUTION:
-    case OP_MM:
-        return 1;
-    case OP_ADDMM:
-        return 2;
-    case OP_EMBEDDING:
-        return 0;
-    default:
-        return -1;
-    }
-}
-
-int op_input(OpId op)
-{
-    return op == OP_EMBEDDING || op_weight(op) < 0 ? -1 : op == OP_ADDMM;
-}
-
-int op_bias(OpId op)
-{
-    return op == OP_LINEAR || op == OP_CONVOLUTION ? 2 : op == OP_ADDMM ? 0 : -1;
-}
-
-int weight_axis(const Node *n)
-{
-    return n->op == OP_MM || n->op == OP_ADDMM ||
-           (n->op == OP_CONVOLUTION && arg_bool(n, "transposed"));
+    if (n->op != OP_EMBEDDING)
+        return weighted_read(n, v);
+    const Arg table = arg_get(n, "weight");
+    *v = (Weighted){.w = n->in[table.slot], .w_slot = table.slot, .x_slot = -1, .bias_slot = -1,
+                    .groups = 1};
+    return true;
 }
 
 static bool is_fixed(const Value *v)
@@ -139,9 +117,11 @@ static unsigned spec_of(const Node *n, const Uses *u, const Backend *b)
 /* Groups are runs of a row of weights; other weights get a scale per result. */
 static bool groups_fit(const Node *n, const QuantFormat *f)
 {
-    const Type t = n->in[n->arg[op_weight(n->op)].slot]->type;
-    const int64_t row = type_numel(t) / t.dim[0].value;
-    return !weight_axis(n) && f->group > 0 && row % f->group == 0;
+    Weighted v;
+    if (!weights_of(n, &v))
+        return false;
+    const int64_t row = type_numel(v.w->type) / v.w->type.dim[0].value;
+    return !v.w_axis && f->group > 0 && row % f->group == 0;
 }
 
 static const QuantFormat per_token = {
@@ -190,8 +170,8 @@ static bool is_loose(const Node *n, const QuantJob *job)
 static NodePlan settle(const Node *n, const QuantJob *job, const Backend *b, unsigned spec)
 {
     NodePlan p = {.choice = recipe_choice(job->recipe, n, b)};
-    const int at = op_weight(n->op);
-    const bool has_weight = at >= 0 && is_weight(arg_value(n, at));
+    Weighted v;
+    const bool multiplies = weights_of(n, &v), has_weight = multiplies && is_weight(v.w);
     QuantFormat *x = &p.choice.activation;
     const QuantFormat *w = &p.choice.weight;
     p.choice.algorithms |= p.choice.with_samples & known_algorithms(job);
@@ -199,8 +179,8 @@ static NodePlan settle(const Node *n, const QuantJob *job, const Backend *b, uns
         *x = per_token;
     const bool is_static = x->dtype == ETC_I8 && !x->dynamic && (spec & SPEC_STATIC);
     const bool wants_groups = w->granularity == PER_GROUP;
-    if (at < 0 || !has_weight)
-        p.mode = at < 0 && is_static ? MODE_STATIC : MODE_FLOAT;
+    if (!has_weight)
+        p.mode = !multiplies && is_static ? MODE_STATIC : MODE_FLOAT;
     else if (is_static && w->dtype == ETC_I8 && w->granularity != PER_GROUP) {
         p.mode = MODE_STATIC;
         p.may_be_dynamic = x->may_be_dynamic && spec & SPEC_DYNAMIC;
@@ -249,6 +229,7 @@ static void join(Annotation *a, const Node *n, unsigned spec)
 
 static bool decide(const Annotation *a, const Node *n, unsigned spec)
 {
+    Weighted v;
     int from = 0, all = 0;
     for (int i = 0; i < n->n_in; i++) {
         if (is_fixed(n->in[i]) || !is_f32(n->in[i]))
@@ -256,7 +237,7 @@ static bool decide(const Annotation *a, const Node *n, unsigned spec)
         all++;
         from += comes_of_integers(a, n->in[i]);
     }
-    if (op_weight(n->op) >= 0)
+    if (weights_of(n, &v))
         return all > 0;
     return spec & SPEC_SHARED ? from > 0 : all > 0 && from == all;
 }

@@ -288,9 +288,10 @@ static Statistics *find_loose(const Annotation *a)
     Statistics *s = statistics_new(a->g->program->arena, 0);
     int n_loose = 0;
     for (const Node *n = a->g->first; n; n = n->next) {
+        Weighted w;
         const NodePlan *p = plan_of(a, n);
-        if (!p || p->mode != MODE_STATIC || !p->may_be_dynamic ||
-            !(is_coarse(a, arg_value(n, op_input(n->op))) ||
+        if (!p || p->mode != MODE_STATIC || !p->may_be_dynamic || !weighted_read(n, &w) ||
+            !(is_coarse(a, w.x) ||
               is_coarse(a, p->tail ? p->tail->out[0] : n->out[0])))
             continue;
         statistics_loosen(s, n->out[0]->name);

@@ -119,9 +119,8 @@ static const Gptq *gptq_for(Convert *c, const Products *p, int bits)
     return &c->gptq;
 }
 
-static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, int axis)
+static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, const Value *w, int axis)
 {
-    const Value *w = arg_value(n, op_weight(n->op));
     const QuantFormat *f = &p->choice.weight;
     const unsigned algorithms = p->choice.algorithms;
     const float *from = (const float *)(const void *)w->state->data, *h = importance(c, n, p);
@@ -142,17 +141,16 @@ static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, int axis)
 
 /* What rounding the weights adds to the mean of each result is taken from the bias (Nagel et al.
  * 2019, Data-Free Quantization Through Weight Equalization and Bias Correction, 4.2). */
-static void correct_bias(Convert *c, Node *n, const NodePlan *p, const Value *w, const Ints *k)
+static void correct_bias(Convert *c, Node *n, const NodePlan *p, const Weighted *v, const Ints *k)
 {
     const Moments *m = moments_of(c->a, n);
-    const int at = op_bias(n->op);
-    Value *bias = at < 0 ? NULL : arg_value(n, at);
+    const Value *bias = v->bias, *w = v->w;
     const State *s = bias ? bias->state : w->state;
     Geometry g;
-    if (!m || at < 0 || !(p->choice.algorithms & ALG_BIAS_CORRECTION) || !geometry_of(n, &g) ||
+    if (!m || !(p->choice.algorithms & ALG_BIAS_CORRECTION) || !geometry_of(n, &g) ||
         (bias && (!s || s->kind == ST_MUTABLE || !s->data || bias->type.stride ||
                   bias->type.dtype != ETC_F32 || type_numel(bias->type) != g.results)) ||
-        (!bias && n->op == OP_ADDMM))
+        (!bias && v->w_axis))
         return;
     const float *from = (const float *)(const void *)w->state->data;
     double *sum = NEW(c->node, double, g.results + 1);
@@ -163,11 +161,11 @@ static void correct_bias(Convert *c, Node *n, const NodePlan *p, const Value *w,
     float *to = NEW(c->g->program->arena, float, g.results + 1);
     for (int64_t r = 0; r < g.results; r++)
         to[r] = (float)((bias ? (double)((const float *)(const void *)s->data)[r] : 0) - sum[r]);
-    Value *v = constant(c, s, bias ? "" : "_bias", ETC_F32, 1, &DIM(g.results), to);
+    Value *made = constant(c, s, bias ? "" : "_bias", ETC_F32, 1, &DIM(g.results), to);
     if (bias)
-        node_set_in(n, n->arg[at].slot, v);
+        node_set_in(n, v->bias_slot, made);
     else
-        node_set_arg(n, at, node_use(n, v));
+        node_set_arg(n, arg_of(n, "bias"), node_use(n, made));
 }
 
 static Value *weight_of_channels(Convert *c, Node *n, const Value *w, const Ints *k, int axis)
@@ -253,7 +251,7 @@ static Value *scaled_groups(Convert *c, Node *n, Value *x, Value *scale, int64_t
 static Value *rows_of_table(Convert *c, Node *n, const NodePlan *p)
 {
     const Value *w = arg_value(n, "weight");
-    const Ints k = integers_of(c, n, p, 0);
+    const Ints k = integers_of(c, n, p, w, 0);
     const int64_t rows = w->type.dim[0].value, groups = k.n / rows;
     const Dim dim[2] = {DIM(rows), DIM(groups)};
     Value *q = constant(c, w->state, "_q", ETC_I8, 2, w->type.dim, k.q);
@@ -274,22 +272,21 @@ static Value *halves_of_table(Convert *c, Node *n)
 
 /* -- nodes ------------------------------------------------------------------------------------- */
 
-static void set_weight(Convert *c, Node *n, const NodePlan *p)
+static void set_weight(Convert *c, Node *n, const NodePlan *p, const Weighted *v)
 {
-    const int arg = op_weight(n->op), axis = weight_axis(n);
     const QuantFormat *f = &p->choice.weight;
-    const Value *w = arg_value(n, arg);
-    Value *v;
+    const Value *w = v->w;
+    Value *made;
     if (f->dtype == ETC_F16) {
-        v = weight_of_halves(c, n, w);
+        made = weight_of_halves(c, n, w);
     } else {
-        const Ints k = integers_of(c, n, p, axis);
-        correct_bias(c, n, p, w, &k);
-        v = f->granularity == PER_GROUP ? weight_of_groups(c, n, w, &k)
-                                        : weight_of_channels(c, n, w, &k, axis);
+        const Ints k = integers_of(c, n, p, w, v->w_axis);
+        correct_bias(c, n, p, v, &k);
+        made = f->granularity == PER_GROUP ? weight_of_groups(c, n, w, &k)
+                                           : weight_of_channels(c, n, w, &k, v->w_axis);
     }
-    if (v)
-        node_set_in(n, n->arg[arg].slot, v);
+    if (made)
+        node_set_in(n, v->w_slot, made);
 }
 
 static Value *read_static(Convert *c, Value *v)
@@ -310,24 +307,19 @@ static Value *read_dynamic(Convert *c, Value *v, const QuantFormat *f)
     return c->dynamic_of[v->index];
 }
 
-/* The operand that is no weight: of a product the first that is none. */
-static int operand_slot(const Node *n)
-{
-    const int at = n->op == OP_ADDMM ? 1 : 0;
-    return n->arg[at].slot;
-}
-
 static void convert_node(Convert *c, Node *n, const NodePlan *p)
 {
     Value *v = NULL;
-    if (op_weight(n->op) >= 0 && n->op != OP_EMBEDDING)
-        set_weight(c, n, p); /* reads what was seen of the operands as they are */
+    Weighted w;
+    const bool is_product = weighted_read(n, &w);
+    if (is_product)
+        set_weight(c, n, p, &w); /* reads what was seen of the operands as they are */
     for (int i = 0; p->mode == MODE_STATIC && !p->head && i < n->n_in; i++)
         if ((v = read_static(c, n->in[i])))
             node_set_in(n, i, v);
-    if (p->mode == MODE_DYNAMIC &&
-        (v = read_dynamic(c, n->in[operand_slot(n)], &p->choice.activation)))
-        node_set_in(n, operand_slot(n), v);
+    if (p->mode == MODE_DYNAMIC && is_product &&
+        (v = read_dynamic(c, w.x, &p->choice.activation)))
+        node_set_in(n, w.x_slot, v);
     if (n->op == OP_EMBEDDING)
         c->with[n->out[0]->index] = p->choice.weight.dtype == ETC_F16 ? halves_of_table(c, n)
                                                                       : rows_of_table(c, n, p);

@@ -92,10 +92,8 @@ int latency_refuse(Annotation *a, bool *refused);
 
 /* -- of operators ------------------------------------------------------------------------------ */
 
-int op_weight(OpId op);       /* the argument that holds weights, or -1 */
-int weight_axis(const Node *n); /* the axis of weights along which results lie */
-int op_input(OpId op);        /* the argument that weights are multiplied with, or -1 */
-int op_bias(OpId op);         /* the argument that is added, or -1 */
+/* What n multiplies with weights, or looks up in them: x is NULL then. */
+bool weights_of(const Node *n, Weighted *v);
 bool is_weight(const Value *v); /* f32, the same in every call, its bytes at hand */
 bool is_class(const Node *n, const char *quant); /* of ops.def's column */
 

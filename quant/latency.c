@@ -125,7 +125,10 @@ static int dynamic_readers(const Annotation *a, const Value *v)
 
 static bool pays_alone(const Annotation *a, const Node *n, const Backend *b)
 {
-    const Value *v = arg_value(n, op_input(n->op));
+    Weighted w;
+    if (!weighted_read(n, &w))
+        return false;
+    const Value *v = w.x;
     const int n_readers = dynamic_readers(a, v);
     return b->cost(n) - b->cost_integers(n, SPEC_DYNAMIC) >
            b->cost_convert(v, SPEC_DYNAMIC) / (n_readers ? n_readers : 1);

@@ -6,12 +6,6 @@
 #include <float.h>
 #include <string.h>
 
-/* The axis of channels: of what a convolution reads the second. */
-static int channel_axis(const Node *n, const Value *v)
-{
-    return n->op == OP_CONVOLUTION ? 1 : v->type.rank - 1;
-}
-
 static Moments *moments_new(Arena *a, const Value *v, int axis)
 {
     Moments *m = NEW(a, Moments, 1);
@@ -31,13 +25,13 @@ bool moments_ask(Annotation *a, unsigned algorithms, bool is_before)
     bool any = false;
     a->moments = NEW(a->arena, Moments *, a->n_values + 1);
     for (const Node *n = a->g->first; n; n = n->next) {
+        Weighted w;
         const NodePlan *p = plan_of(a, n);
-        const int at = op_input(n->op);
-        if (!p || p->mode == MODE_FLOAT || at < 0 || !(p->choice.algorithms & algorithms) ||
+        if (!p || p->mode == MODE_FLOAT || !weighted_read(n, &w) || !(p->choice.algorithms & algorithms) ||
             p->choice.weight.dtype != ETC_I8)
             continue;
-        const Value *v = arg_value(n, at);
-        const int axis = channel_axis(n, v);
+        const Value *v = w.x;
+        const int axis = w.x_axis;
         if (v->type.dim[axis].expr || v->type.dtype != ETC_F32)
             continue;
         Moments **m = &a->moments[v->index];
@@ -52,10 +46,11 @@ bool moments_ask(Annotation *a, unsigned algorithms, bool is_before)
 
 const Moments *moments_of(const Annotation *a, const Node *n)
 {
-    const int at = op_input(n->op);
-    const Value *v = at < 0 ? NULL : arg_value(n, at);
-    const Moments *m = a->moments && v && v->index < a->n_values ? a->moments[v->index] : NULL;
-    return m && m->axis == channel_axis(n, v) ? m : NULL;
+    Weighted w;
+    if (!a->moments || !weighted_read(n, &w) || w.x->index >= a->n_values)
+        return NULL;
+    const Moments *m = a->moments[w.x->index];
+    return m && m->axis == w.x_axis ? m : NULL;
 }
 
 /* Statistics outlive the annotation. */

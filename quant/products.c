@@ -33,31 +33,25 @@ static int64_t parts_of(int64_t channels, int64_t taps, int64_t most)
     return n;
 }
 
-static bool takes_lists(const Node *n, int axes, Window *w)
-{
-    return arg_count(n, "stride") == axes && arg_ints(n, "stride", w->stride, axes) &&
-           arg_count(n, "padding") == axes && arg_ints(n, "padding", w->padding, axes) &&
-           arg_count(n, "dilation") == axes && arg_ints(n, "dilation", w->dilation, axes);
-}
-
 /* The geometry of what n reads; false: its products are not kept. */
 static bool window_of(const Node *n, int bits, Window *w)
 {
     const int more = bits < 8 ? 2 : 1;
     Geometry g;
     *w = (Window){.taps = 1, .rows = ROWS * more};
-    if ((n->op != OP_LINEAR && n->op != OP_CONVOLUTION) || !geometry_of(n, &g))
+    Weighted v;
+    Conv c;
+    if (!weighted_read(n, &v) || (v.w_axis && !v.is_conv) || !geometry_of(n, &g) || g.taps > MOST)
         return false;
-    const Type t = arg_value(n, op_weight(n->op))->type;
-    const int axes = n->op == OP_CONVOLUTION ? t.rank - 2 : 0;
-    if (g.taps > MOST || axes > WINDOW_AXES || (axes && !takes_lists(n, axes, w)))
-        return false;
-    for (int i = 0; i < axes; i++) {
-        w->kernel[i] = t.dim[i + 2].value;
-        if (w->stride[i] < 1)
+    if (v.is_conv) {
+        if (!conv_read(n, &c))
             return false;
+        w->n_axes = c.axes;
+        memcpy(w->kernel, c.kernel, sizeof w->kernel);
+        memcpy(w->stride, c.stride, sizeof w->stride);
+        memcpy(w->padding, c.pad, sizeof w->padding);
+        memcpy(w->dilation, c.dilation, sizeof w->dilation);
     }
-    w->n_axes = axes;
     w->taps = g.taps;
     const int64_t parts = parts_of(g.channels_of_group, g.taps, MOST * more);
     w->channels = g.channels_of_group / parts;

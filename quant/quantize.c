@@ -55,7 +55,8 @@ static void tell_of_weights(const Annotation *a, const QuantJob *job, bool left,
 
 static bool weight_is_finite(const Node *n, const NodePlan *p, Diag *d)
 {
-    const Value *w = op_weight(n->op) < 0 ? NULL : arg_value(n, op_weight(n->op));
+    Weighted v;
+    const Value *w = weights_of(n, &v) ? v.w : NULL;
     int64_t bad;
     if (!p || p->mode == MODE_FLOAT || p->choice.weight.dtype != ETC_I8 || !is_weight(w))
         return true;

@@ -210,9 +210,9 @@ static bool is_touched(const Node *n, const Uses *u)
  * such a node. */
 static bool is_of_integers(const Node *n)
 {
-    const int at = op_weight(n->op);
-    if (at >= 0)
-        return unpacks(arg_value(n, at)) != NULL;
+    Weighted v;
+    if (weights_of(n, &v))
+        return unpacks(v.w) != NULL;
     bool is = n->n_in && (is_class(n, "binary") || is_class(n, "mean") || is_class(n, "clamp") ||
                           is_class(n, "same_scale"));
     for (int i = 0; i < n->n_in && is; i++)

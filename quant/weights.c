@@ -215,20 +215,16 @@ void ints_round(Ints *k, const float *w)
 
 bool geometry_of(const Node *n, Geometry *g)
 {
-    const Value *w = arg_value(n, op_weight(n->op));
-    const int64_t all = type_numel(w->type);
-    int64_t groups = 1;
-    if (n->op == OP_EMBEDDING ||
-        (n->op == OP_CONVOLUTION &&
-         (arg_bool(n, "transposed") || !arg_int(n, "groups", &groups) || groups < 1)))
+    Weighted v;
+    if (!weighted_read(n, &v) || (v.is_conv && v.w_axis) || v.groups < 1)
         return false;
-    *g = (Geometry){.results = w->type.dim[0].value, .taps = 1, .by_column = weight_axis(n)};
-    if (g->by_column)
-        g->results = w->type.dim[1].value;
+    const Value *w = v.w;
+    const int64_t all = type_numel(w->type);
+    *g = (Geometry){.results = w->type.dim[v.w_axis].value, .taps = 1, .by_column = v.w_axis};
     for (int i = 2; i < w->type.rank; i++)
         g->taps *= w->type.dim[i].value;
     g->row = all / g->results;
-    g->results_of_group = g->results / groups;
+    g->results_of_group = g->results / v.groups;
     g->channels_of_group = g->row / g->taps;
     return true;
 }
