@@ -148,7 +148,8 @@ enum {
     CHECK = 1 << 4,
     CUT = 1 << 5,
     WIDENS = 1 << 6,
-    MOVES = 1 << 7
+    MOVES = 1 << 7,
+    ALONG = 1 << 8
 };
 
 typedef struct Node Node;

@@ -15,16 +15,10 @@ static int axis_of_view(Program *p, Type from, int axis, Type to)
     return -1;
 }
 
-static int axis_of_permute(const Node *n, int axis)
+static int axis_of_permute(const Permute *p, int axis)
 {
-    int64_t from[MAX_RANK];
-    int rank = n->out[0]->type.rank;
-    if (!arg_ints(n, "dims", from, MAX_RANK))
-        return -1;
-    for (int i = 0; i < rank; i++)
-        from[i] += from[i] < 0 ? rank : 0;
-    for (int i = 0; i < rank; i++)
-        if (from[i] == axis)
+    for (int i = 0; i < p->rank; i++)
+        if (p->axis[i] == axis)
             return i;
     return -1;
 }
@@ -54,20 +48,14 @@ static int axis_of_part(const Node *n, int axis)
 
 int axis_behind(const Node *n, int axis)
 {
-    switch (n->op) {
-    case OP_VIEW:
+    Permute p;
+    if (n->op == OP_VIEW)
         return axis_of_view(n->graph->program, first_operand(n)->type, axis, n->out[0]->type);
-    case OP_PERMUTE:
-        return axis_of_permute(n, axis);
-    case OP_ROLL:
+    if (permute_read(n, &p))
+        return axis_of_permute(&p, axis);
+    if (n->op == OP_ROLL)
         return axis_of_roll(n, axis);
-    case OP_SLICE:
-    case OP_SELECT_INT:
+    if (op_info[n->op].flags & VIEW && op_info[n->op].flags & ALONG)
         return axis_of_part(n, axis);
-    case OP_CLONE:
-    case OP_ALIAS:
-        return axis;
-    default:
-        return -1;
-    }
+    return n->op == OP_CLONE || n->op == OP_ALIAS ? axis : -1;
 }

@@ -111,10 +111,21 @@ static void wrap_axes(Node *n, int i, int rank, bool empty_is_all)
         node_set_arg(n, i, arg_int_list(n->graph->program, axis, count ? count : rank));
 }
 
+/* What `dim` names: a concat's parts may be of less rank, if they are empty. */
+static void wrap_along(Node *n)
+{
+    int i = arg_of(n, "dim"), in = first_operand(n)->type.rank, out = n->out[0]->type.rank;
+    if (n->arg[i].kind == ARG_INT)
+        wrap_axis(n, i, in > out ? in : out);
+    else
+        wrap_axes(n, i, in, true);
+}
+
 /* A list of one stands for `count` equal ones. */
-static void widen(Node *n, int i, int count)
+static void widen(Node *n, const char *name, int count)
 {
     int64_t v[MAX_RANK];
+    int i = arg_find(n, name);
     if (arg_count(n, i) != 1 || count == 1 || !arg_ints(n, i, v, 1))
         return;
     for (int k = 1; k < count; k++)
@@ -122,12 +133,12 @@ static void widen(Node *n, int i, int count)
     node_set_arg(n, i, arg_int_list(n->graph->program, v, count));
 }
 
-static void spell_pool(Node *n, int n_lists)
+static void widen_window(Node *n, int count)
 {
-    if (!arg_count(n, "stride"))
-        node_set_arg(n, arg_of(n, "stride"), arg_get(n, "kernel_size"));
-    for (int i = 1; i <= n_lists; i++)
-        widen(n, i, 2);
+    static const char *const list[] = {"kernel_size", "stride", "padding", "dilation",
+                                       "output_padding"};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        widen(n, list[i], count);
 }
 
 /* The start of a slice, or its end, from 0 to the size; an open end under a symbolic size stays
@@ -149,7 +160,6 @@ static void spell_slice(Node *n)
 {
     int64_t axis;
     Type t = arg_value(n, "self")->type;
-    wrap_axis(n, 1, t.rank);
     if (!arg_int(n, "dim", &axis) || axis >= t.rank)
         return;
     spell_bound(n, "start", t.dim[axis], 0);
@@ -160,55 +170,28 @@ static void spell_select(Node *n)
 {
     int64_t axis, at;
     Type t = arg_value(n, "self")->type;
-    wrap_axis(n, 1, t.rank);
     if (arg_int(n, "dim", &axis) && arg_int(n, "index", &at) && at < 0 && !t.dim[axis].expr)
         set_int(n, arg_of(n, "index"), at + t.dim[axis].value);
 }
 
-static void spell_convolution(Node *n)
-{
-    static const int list[] = {3, 4, 5, 7};
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        widen(n, list[i], arg_value(n, "weight")->type.rank - 2);
-}
-
 static void spell_arguments(Node *n)
 {
-    int rank = n->n_in ? first_operand(n)->type.rank : 0;
-    switch (n->op) {
-    case OP__SOFTMAX:
-    case OP__LOG_SOFTMAX:
-        wrap_axis(n, 1, rank);
-        break;
-    case OP_CAT:
-        wrap_axis(n, 1, n->out[0]->type.rank);
-        break;
-    case OP_PERMUTE:
-        wrap_axes(n, 1, rank, false);
-        break;
-    case OP_MEAN_DIM:
-    case OP_SUM_DIM:
-    case OP_AMAX:
-        wrap_axes(n, 1, rank, true);
-        break;
-    case OP_MAX_POOL2D:
-    case OP_MAX_POOL2D_WITH_INDICES:
-        spell_pool(n, 4);
-        break;
-    case OP_AVG_POOL2D:
-        spell_pool(n, 3);
-        break;
-    case OP_CONVOLUTION:
-        spell_convolution(n);
-        break;
-    case OP_SLICE:
+    Weighted product;
+    Pool pool;
+    if (op_info[n->op].flags & ALONG && n->n_in)
+        wrap_along(n);
+    if (n->op == OP_PERMUTE)
+        wrap_axes(n, arg_of(n, "dims"), first_operand(n)->type.rank, false);
+    else if (n->op == OP_SLICE)
         spell_slice(n);
-        break;
-    case OP_SELECT_INT:
+    else if (n->op == OP_SELECT_INT)
         spell_select(n);
-        break;
-    default:
-        break;
+    else if (weighted_read(n, &product) && product.is_conv)
+        widen_window(n, product.w->type.rank - 2);
+    else if (pool_read(n, &pool)) {
+        if (!arg_count(n, "stride"))
+            node_set_arg(n, arg_of(n, "stride"), arg_get(n, "kernel_size"));
+        widen_window(n, 2);
     }
 }
 
@@ -250,36 +233,35 @@ static Value *plain_view(Node *n)
 }
 
 /* permute(permute(x, a), b) ==> permute(x, a[b]) */
-static void merge_permutes(Node *n)
+static void merge_permutes(Node *n, Permute *b)
 {
-    int64_t a[MAX_RANK], b[MAX_RANK];
-    const Node *def = arg_value(n, "self")->def;
-    if (!def || def->op != OP_PERMUTE || !arg_ints(def, "dims", a, MAX_RANK) ||
-        !arg_ints(n, "dims", b, MAX_RANK))
+    Permute a;
+    int64_t axis[MAX_RANK];
+    if (!b->x->def || !permute_read(b->x->def, &a))
         return;
-    int rank = arg_value(n, "self")->type.rank;
-    for (int i = 0; i < rank; i++)
-        b[i] = a[b[i]];
-    node_set_in(n, 0, arg_value(def, "self"));
-    node_set_arg(n, arg_of(n, "dims"), arg_int_list(n->graph->program, b, rank));
+    for (int i = 0; i < b->rank; i++)
+        axis[i] = b->axis[i] = a.axis[b->axis[i]];
+    b->x = a.x;
+    node_set_in(n, 0, a.x);
+    node_set_arg(n, arg_of(n, "dims"), arg_int_list(n->graph->program, axis, b->rank));
 }
 
 /* A permutation that moves axes of size 1 only is a view; one that moves none is nothing. */
 static Value *plain_permute(Rewrite *r, Node *n)
 {
-    int64_t axis[MAX_RANK], last = -1;
-    merge_permutes(n);
-    Type x = arg_value(n, "self")->type, y = n->out[0]->type;
-    if (!arg_ints(n, "dims", axis, MAX_RANK))
+    Permute p;
+    Type y = n->out[0]->type;
+    if (!permute_read(n, &p))
         return NULL;
-    for (int i = 0; i < x.rank; i++) {
-        if (is_one(x.dim[axis[i]]))
+    merge_permutes(n, &p);
+    for (int i = 0, last = -1; i < p.rank; i++) {
+        if (is_one(p.x->type.dim[p.axis[i]]))
             continue;
-        if (axis[i] < last)
+        if (p.axis[i] < last)
             return NULL;
-        last = axis[i];
+        last = p.axis[i];
     }
-    return build_view(r, n, arg_value(n, "self"), y.dim, y.rank);
+    return build_view(r, n, p.x, y.dim, y.rank);
 }
 
 /* x[i] of an axis of size 1 ==> view */

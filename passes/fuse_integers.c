@@ -48,8 +48,8 @@ static int64_t least_of(EtcDtype t)
     return t == ETC_U8 ? 0 : -128;
 }
 
-/* Per tensor by numbers: a scale far from the ends of float, so that scaling there and back is exact,
- * and a zero point within the dtype. */
+/* Per tensor by numbers: a scale far from the ends of float, so that scaling there and back is
+ * exact, and a zero point within the dtype. */
 static bool read_points(const Node *n, bool undoes, QParams *p)
 {
     return qparams_read(n, p) && p->kind == Q_TENSOR && !p->scales && p->undoes == undoes &&

@@ -10,7 +10,6 @@
  */
 #include "passes/group.h"
 #include "ir/session.h"
-#include <math.h>
 #include <string.h>
 
 enum {
@@ -45,28 +44,17 @@ static bool is_plain(Type t)
     return t.rank == 4 && !t.dim[1].expr && type_bytes(t) != INT64_MAX;
 }
 
-static bool is_conv(const Cluster *c)
+static bool read_conv(const Cluster *c, Conv *of)
 {
-    int64_t v[2];
     const Node *n = c->anchor;
-    return n && n->op == OP_CONVOLUTION && !arg_bool(n, "transposed") &&
-           is_plain(arg_value(n, "input")->type) &&
-           is_plain(n->out[0]->type) && type_is_static(arg_value(n, "weight")->type) &&
-           arg_value(n, "input")->type.dtype == ETC_F32 && arg_ints(n, "stride", v, 2) &&
-           arg_ints(n, "padding", v, 2) && arg_ints(n, "dilation", v, 2);
+    return n && conv_read(n, of) && !of->is_transposed && is_plain(of->x->type) &&
+           is_plain(n->out[0]->type) && type_is_static(of->w->type) &&
+           of->x->type.dtype == ETC_F32;
 }
 
-/* A clamp that the core does itself. */
-static bool is_clamp(const Node *n)
+static bool is_conv(const Cluster *c)
 {
-    const char *expr = op_info[n->op].expr;
-    double bound;
-    if (strcmp(expr, "hardtanh") != 0 && strcmp(expr, "clamp") != 0)
-        return !strcmp(expr, "relu");
-    for (int i = 1; i < n->n_args; i++)
-        if (n->arg[i].kind != ARG_NONE && (!arg_number(n, i, &bound) || isnan(bound)))
-            return false;
-    return true;
+    return read_conv(c, &(Conv){0});
 }
 
 static bool is_weight(const Value *v)
@@ -79,15 +67,17 @@ static bool is_link(const Streams *s, const Cluster *c)
 {
     if (!is_conv(c) || c->n > 2 || c->member[0] != c->anchor || c->last->n_out != 1)
         return false;
+    Clamp clamp;
     const Value *v = c->last->out[0];
-    return (c->n == 1 || (is_clamp(c->last) && arg_value(c->last, "self") == c->anchor->out[0])) &&
+    return (c->n == 1 || (clamp_read(c->last, &clamp) && clamp.x == c->anchor->out[0])) &&
            !s->uses->escapes[v->index] &&
            s->uses->first[v->index + 1] - s->uses->first[v->index] == 1;
 }
 
 static int link_before(const Streams *s, int c)
 {
-    const Value *x = is_conv(&s->cluster[c]) ? arg_value(s->cluster[c].anchor, "input") : NULL;
+    Conv of;
+    const Value *x = read_conv(&s->cluster[c], &of) ? of.x : NULL;
     int before = x && x->def ? s->of[x->index] : NO_GROUP;
     return before != NO_GROUP && before != c && s->cluster[before].last->out[0] == x &&
                    is_link(s, &s->cluster[before])
@@ -143,25 +133,19 @@ static int64_t result_of(const Streams *s, int c)
 
 /* -- lines ------------------------------------------------------------------------------- */
 
-static int64_t argument(const Node *n, const char *name, int64_t fallback)
-{
-    int64_t v[2] = {fallback, fallback};
-    arg_ints(n, name, v, 2);
-    return arg_count(n, name) ? v[0] : fallback;
-}
-
 /* Bytes of lines where the last stage makes `rows` rows at a time. */
 static int64_t lines_of(const Streams *s, Stream *m, int64_t rows)
 {
     int64_t bytes = 0;
     for (int i = m->n - 1; i >= 0; i--) {
+        Conv c;
         const Node *n = s->cluster[s->chain[m->first + i]].anchor;
-        const Dim *y = n->out[0]->type.dim, *w = arg_value(n, "weight")->type.dim;
+        const Dim *y = n->out[0]->type.dim;
+        conv_read(n, &c);
         m->rows[i] = rows < dim_upper(y[2]) ? rows : dim_upper(y[2]);
         if (i < m->n - 1)
             bytes = sum(bytes, 4 * y[1].value * m->rows[i] * dim_upper(y[3]));
-        rows = (m->rows[i] - 1) * argument(n, "stride", 1) +
-               (w[2].value - 1) * argument(n, "dilation", 1) + 1;
+        rows = (m->rows[i] - 1) * c.stride[0] + (c.kernel[0] - 1) * c.dilation[0] + 1;
     }
     return bytes;
 }
@@ -198,7 +182,7 @@ static void add_stream(Streams *s, int first, int n)
 /* Cuts chain[first ..] where a tensor is no larger than both its neighbours. */
 static void cut_chain(Streams *s, int first)
 {
-    int64_t before = bytes_of(s->cluster[s->chain[first]].anchor->in[0]);
+    int64_t before = bytes_of(first_operand(s->cluster[s->chain[first]].anchor));
     for (int i = first; i < s->n_chain; i++) {
         int64_t here = result_of(s, s->chain[i]);
         bool is_end = i + 1 == s->n_chain;

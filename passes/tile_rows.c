@@ -140,10 +140,20 @@ static Role pointwise_role(const Value *x, const Value *y, Unit u)
     return is_whole ? WHOLE : cut_if(is_cut && missing < u.axes);
 }
 
-/* All axes that the argument names lie behind the first ones. */
-static bool axes_behind(const Node *n, int arg, Unit u)
+/* The argument that names axes; -1: none. */
+static int axis_argument(const Node *n)
+{
+    Permute p;
+    return op_info[n->op].flags & ALONG ? arg_of(n, "dim")
+           : permute_read(n, &p)        ? arg_of(n, "dims")
+                                        : -1;
+}
+
+/* All axes that it names lie behind the first ones. */
+static bool axes_behind(const Node *n, Unit u)
 {
     int64_t axis[MAX_RANK] = {0};
+    int arg = axis_argument(n);
     bool is_list = n->arg[arg].kind == ARG_LIST;
     int count = is_list ? arg_count(n, arg) : 1, rank = first_operand(n)->type.rank;
     if (!count || !(is_list ? arg_ints(n, arg, axis, MAX_RANK) : arg_int(n, arg, axis)))
@@ -154,22 +164,28 @@ static bool axes_behind(const Node *n, int arg, Unit u)
     return true;
 }
 
-static bool permutes_behind(const Node *n, Unit u)
+static bool permutes_behind(const Permute *p, Unit u)
 {
-    int64_t axis[MAX_RANK];
-    bool ok = arg_count(n, "dims") == arg_value(n, "self")->type.rank &&
-              arg_ints(n, "dims", axis, MAX_RANK);
+    bool ok = true;
     for (int i = 0; ok && i < u.axes; i++)
-        ok = axis[i] == i;
+        ok = p->axis[i] == i;
     return ok;
 }
 
-/* Images are cut up, or the channels of a result and with them the weights. */
-static Role convolution_role(const Node *n, int i, Unit u)
+static Role product_role(const Node *n, const Weighted *v, int i, Unit u)
 {
-    const Value *x = arg_value(n, "input"), *y = n->out[0];
-    int64_t groups = 0;
-    if (arg_bool(n, "transposed") || !arg_int(n, "groups", &groups) || u.axes > 2)
+    const Value *x = n->in[i], *y = n->out[0];
+    if (i == v->x_slot)
+        return cut_if(starts_alike(x, y, u) && u.axes < x->type.rank);
+    return i == v->bias_slot && v->w_axis ? pointwise_role(x, y, u) : WHOLE;
+}
+
+/* Images are cut up, or the channels of a result and with them the weights. */
+static Role convolution_role(const Node *n, const Weighted *v, int i, Unit u)
+{
+    const Value *x = v->x, *y = n->out[0];
+    const int64_t groups = v->groups;
+    if (v->w_axis || u.axes > 2)
         return BAD;
     if (u.axes == 1)
         return i ? WHOLE : cut_if(starts_alike(x, y, u));
@@ -185,60 +201,49 @@ static Role role_of(const Node *n, int i, Unit u)
 {
     const Value *x = n->in[i], *y = n->out[0];
     bool alike = starts_alike(x, y, u);
-    switch (n->op) {
-    case OP_VIEW:
+    Weighted w;
+    Norm norm;
+    Permute turn;
+    Pool pool;
+    if (n->op == OP_VIEW)
         return CUT_UP;
-    case OP_LINEAR:
-        return i ? WHOLE : cut_if(alike && u.axes < x->type.rank);
-    case OP_MM:
-        return i ? WHOLE : cut_if(u.axes == 1);
-    case OP_ADDMM:
-        return i == 1 ? cut_if(u.axes == 1) : i ? WHOLE : pointwise_role(x, y, u);
-    case OP_BMM:
+    if (op_info[n->op].flags & POINTWISE)
+        return pointwise_role(x, y, u);
+    if (op_info[n->op].flags & ALONG)
+        return cut_if(alike && axes_behind(n, u));
+    if (weighted_read(n, &w))
+        return w.is_conv ? convolution_role(n, &w, i, u) : product_role(n, &w, i, u);
+    if (n->op == OP_BMM)
         return cut_if(u.axes == 1);
-    case OP_CONVOLUTION:
-        return convolution_role(n, i, u);
-    case OP_NATIVE_LAYER_NORM:
-        return i ? WHOLE
-                 : cut_if(alike && u.axes + arg_count(n, "normalized_shape") <= x->type.rank);
-    case OP_PERMUTE:
-        return cut_if(alike && permutes_behind(n, u));
-    case OP_MAX_POOL2D_WITH_INDICES:
-    case OP_AVG_POOL2D:
-        return cut_if(alike && u.axes == u.lead + 1 && u.axes + 2 == x->type.rank);
-    case OP__SOFTMAX:
-    case OP__LOG_SOFTMAX:
-    case OP_SLICE:
-    case OP_SELECT_INT:
-    case OP_MEAN_DIM:
-    case OP_SUM_DIM:
-    case OP_AMAX:
-    case OP_CAT:
-        return cut_if(alike && axes_behind(n, 1, u));
-    default:
-        return op_info[n->op].flags & POINTWISE ? pointwise_role(x, y, u) : BAD;
-    }
+    if (norm_read(n, &norm) && norm.kind == NORM_LAYER)
+        return i ? WHOLE : cut_if(alike && u.axes + norm.axes <= x->type.rank);
+    if (permute_read(n, &turn))
+        return cut_if(alike && permutes_behind(&turn, u));
+    return cut_if(pool_read(n, &pool) && alike && u.axes == u.lead + 1 &&
+                  u.axes + 2 == x->type.rank);
 }
 
-static int64_t least_channels(const Node *conv)
+static int64_t least_channels(const Weighted *conv)
 {
-    Type w = arg_value(conv, "weight")->type;
-    int64_t groups, taps = 1;
+    const Type w = conv->w->type;
+    int64_t taps = 1;
     for (int i = 2; i < w.rank; i++)
         taps *= w.dim[i].value;
-    return taps > 1 && arg_int(conv, "groups", &groups) && groups == 1 ? LEAST_WINDOWED
-                                                                       : LEAST_CHANNELS;
+    return taps > 1 && conv->groups == 1 ? LEAST_WINDOWED : LEAST_CHANNELS;
 }
 
 /* Blocks that leave a kernel enough to do. */
 static int64_t blocks_of_node(const Node *n, int64_t rows, Unit u)
 {
+    Weighted w;
     Type t = n->out[0]->type;
     int64_t most = rows < MOST_BLOCKS ? rows : MOST_BLOCKS, own = most;
-    if (n->op == OP_LINEAR || n->op == OP_MM || n->op == OP_ADDMM)
+    if (!weighted_read(n, &w))
+        return most;
+    if (!w.is_conv)
         own = type_numel(t) / t.dim[t.rank - 1].value / LEAST_ROWS;
-    if (n->op == OP_CONVOLUTION && u.axes == 2)
-        own = t.dim[1].value / least_channels(n);
+    else if (u.axes == 2)
+        own = t.dim[1].value / least_channels(&w);
     return own < most ? own : most;
 }
 
@@ -557,29 +562,10 @@ static Value *whole(const Piece *b, const Node *n, Value *x, Unit u)
     return has_rows ? build_view(&b->s->r, b->at, x, x->type.dim + first, x->type.rank - first) : x;
 }
 
-/* The argument that names axes; -1: none. */
-static int axis_argument(OpId op)
-{
-    switch (op) {
-    case OP__SOFTMAX:
-    case OP__LOG_SOFTMAX:
-    case OP_SLICE:
-    case OP_SELECT_INT:
-    case OP_MEAN_DIM:
-    case OP_SUM_DIM:
-    case OP_AMAX:
-    case OP_CAT:
-    case OP_PERMUTE:
-        return 1;
-    default:
-        return -1;
-    }
-}
-
 /* Axes as they are counted in a block: those in front are gone, and a permute leaves them. */
 static void set_axes(Node *copy, const Node *n, Unit u)
 {
-    int at = axis_argument(n->op), rank = first_operand(n)->type.rank, count = 0;
+    int at = axis_argument(n), rank = first_operand(n)->type.rank, count = 0;
     int64_t axis[MAX_RANK], to[MAX_RANK];
     if (at < 0)
         return;
@@ -597,10 +583,12 @@ static void set_axes(Node *copy, const Node *n, Unit u)
 
 static void set_groups(Node *copy, const Node *n)
 {
-    if (n->op == OP_CONVOLUTION &&
-        arg_value(copy, "input")->type.dim[1].value != arg_value(n, "input")->type.dim[1].value)
-        node_set_arg(copy, arg_of(copy, "groups"),
-                     (Arg){.kind = ARG_INT, .dim = arg_value(copy, "input")->type.dim[1]});
+    Weighted w;
+    if (!weighted_read(n, &w) || !w.is_conv)
+        return;
+    Dim channels = copy->in[w.x_slot]->type.dim[1];
+    if (channels.value != w.x->type.dim[1].value)
+        node_set_arg(copy, arg_of(copy, "groups"), (Arg){.kind = ARG_INT, .dim = channels});
 }
 
 static bool copy_view(const Piece *b, const Node *n)
