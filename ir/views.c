@@ -104,13 +104,6 @@ bool conv_as_image(Conv *c)
     return c->axes == 2;
 }
 
-Node *conv_build(Graph *g, Node *before, Loc loc, const Conv *c, Diag *d)
-{
-    return build(g, before, loc, OP_CONVOLUTION, d, "vvvIIIbIi", c->x, c->w, c->bias, c->axes,
-                 c->stride, c->axes, c->pad, c->axes, c->dilation, c->is_transposed, c->axes,
-                 c->out_pad, c->groups);
-}
-
 bool product_read(const Node *n, Product *p)
 {
     *p = (Product){.alpha = 1, .beta = 1};
@@ -140,29 +133,18 @@ bool product_read(const Node *n, Product *p)
            number_or(n, "beta", 1, &p->beta);
 }
 
-Node *product_build(Graph *g, Node *before, const Node *n, const Product *p, Diag *d)
+static Value *operand_of(const Node *n, const char *name, int *slot)
 {
-    if (n->op == OP_ADDMM)
-        return build(g, before, n->loc, n->op, d, "vvvaa", p->bias, p->x, p->w,
-                     arg_get(n, "beta"), arg_get(n, "alpha"));
-    return n->op == OP_LINEAR ? build(g, before, n->loc, n->op, d, "vvv", p->x, p->w, p->bias)
-                              : build(g, before, n->loc, n->op, d, "vv", p->x, p->w);
-}
-
-static int slot_of(const Node *n, const char *name)
-{
-    const Arg a = arg_get(n, name);
-    return a.kind == ARG_VALUE ? a.slot : -1;
+    const Arg a = name ? arg_get(n, name) : (Arg){.kind = ARG_NONE};
+    *slot = a.kind == ARG_VALUE ? a.slot : -1;
+    return *slot < 0 ? NULL : n->in[*slot];
 }
 
 static bool weighted_of(const Node *n, const char *x, const char *w, const char *bias, Weighted *v)
 {
-    v->x_slot = slot_of(n, x);
-    v->w_slot = slot_of(n, w);
-    v->bias_slot = bias ? slot_of(n, bias) : -1;
-    v->x = arg_value(n, x);
-    v->w = arg_value(n, w);
-    v->bias = bias ? arg_value(n, bias) : NULL;
+    v->x = operand_of(n, x, &v->x_slot);
+    v->w = operand_of(n, w, &v->w_slot);
+    v->bias = operand_of(n, bias, &v->bias_slot);
     v->x_axis = v->x ? v->x->type.rank - 1 : 0;
     v->y_axis = n->out[0]->type.rank - 1;
     return v->x && v->w;
@@ -353,10 +335,11 @@ bool slice_read(const Node *n, Slice *s)
            bound(n, "end", size, size, &s->end);
 }
 
-Node *slice_build(Graph *g, Node *before, Loc loc, const Slice *s, Diag *d)
+Value *slice_build(Graph *g, Node *before, Loc loc, Value *x, int64_t axis, Dim start, Dim end,
+                   Diag *d)
 {
-    return build(g, before, loc, OP_SLICE, d, "viddi", s->x, (int64_t)s->axis, s->start, s->end,
-                 s->step);
+    Node *n = build(g, before, loc, OP_SLICE, d, "viddi", x, axis, start, end, (int64_t)1);
+    return n ? n->out[0] : NULL;
 }
 
 bool select_read(const Node *n, Select *s)

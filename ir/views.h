@@ -31,7 +31,6 @@ bool conv_read(const Node *n, Conv *c);
 /* Over two axes: one of one axis becomes an image of height 1, the axis its width.  False: it has
  * three. */
 bool conv_as_image(Conv *c);
-Node *conv_build(Graph *g, Node *before, Loc loc, const Conv *c, Diag *d); /* aten.convolution */
 
 /* alpha x w + beta bias, or x w^T + bias where `is_rows`: w is [results, terms], else [terms,
  * results].  x is [..., rows, terms]; with `is_batch` x and w are batches of matrices. */
@@ -42,8 +41,6 @@ typedef struct Product {
 } Product;
 
 bool product_read(const Node *n, Product *p);
-/* The row that n is of, with these operands; alpha and beta as they stand in n. */
-Node *product_build(Graph *g, Node *before, const Node *n, const Product *p, Diag *d);
 
 /* What sums an axis of an operand with weights: linear, mm, addmm and convolutions. */
 typedef struct Weighted {
@@ -119,7 +116,9 @@ typedef struct Slice {
 } Slice;
 
 bool slice_read(const Node *n, Slice *s);
-Node *slice_build(Graph *g, Node *before, Loc loc, const Slice *s, Diag *d);
+/* x[start : end] along the axis; NULL: reported. */
+Value *slice_build(Graph *g, Node *before, Loc loc, Value *x, int64_t axis, Dim start, Dim end,
+                   Diag *d);
 
 /* x[index] along an axis, which goes; the index counts from 0. */
 typedef struct Select {

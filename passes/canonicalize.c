@@ -176,7 +176,6 @@ static void spell_select(Node *n)
 
 static void spell_arguments(Node *n)
 {
-    Weighted product;
     Pool pool;
     if (op_info[n->op].flags & ALONG && n->n_in)
         wrap_along(n);
@@ -186,8 +185,8 @@ static void spell_arguments(Node *n)
         spell_slice(n);
     else if (n->op == OP_SELECT_INT)
         spell_select(n);
-    else if (weighted_read(n, &product) && product.is_conv)
-        widen_window(n, product.w->type.rank - 2);
+    else if (n->op == OP_CONVOLUTION)
+        widen_window(n, arg_value(n, "weight")->type.rank - 2);
     else if (pool_read(n, &pool)) {
         if (!arg_count(n, "stride"))
             node_set_arg(n, arg_of(n, "stride"), arg_get(n, "kernel_size"));

@@ -15,37 +15,25 @@ typedef struct Lower {
     Uses uses; /* of the values that were there */
 } Lower;
 
-static bool all_are(const Node *n, const char *name, int64_t want)
+static bool all_are(const int64_t *v, int64_t want)
 {
-    int64_t v[MAX_RANK];
-    int count = arg_count(n, name);
-    bool ok = arg_ints(n, name, v, MAX_RANK);
-    for (int i = 0; ok && i < count; i++)
-        ok = v[i] == want;
-    return ok;
+    return v[0] == want && v[1] == want;
 }
 
 /* One pixel in, one out, all channels of it. */
-static bool is_pixelwise(const Node *n)
+static bool is_pixelwise(const Node *n, Conv *c)
 {
-    int64_t groups;
-    if (n->op != OP_CONVOLUTION || arg_value(n, "input")->type.rank != 4)
-        return false;
-    const Value *w = arg_value(n, "weight"), *b = arg_value(n, "bias");
-    return value_is_fixed(w) && !w->type.stride && type_is_static(w->type) &&
-           w->type.dim[2].value == 1 && w->type.dim[3].value == 1 && (!b || value_is_fixed(b)) &&
-           all_are(n, "stride", 1) && all_are(n, "padding", 0) &&
-           !arg_bool(n, "transposed") && arg_int(n, "groups", &groups) && groups == 1;
+    return conv_read(n, c) && c->axes == 2 && c->x->type.rank == 4 && value_is_fixed(c->w) &&
+           !c->w->type.stride && (!c->bias || value_is_fixed(c->bias)) && all_are(c->kernel, 1) &&
+           all_are(c->stride, 1) && all_are(c->pad, 0) && !c->is_transposed && c->groups == 1;
 }
 
 static bool permutes_so(const Node *n)
 {
-    int64_t axis[4];
-    if (n->op != OP_PERMUTE || arg_count(n, "dims") != 4 || !arg_ints(n, "dims", axis, 4))
-        return false;
-    bool ok = true;
-    for (int i = 0; i < 4; i++)
-        ok = ok && (axis[i] + 4) % 4 == to_channels_first[i];
+    Permute p;
+    bool ok = permute_read(n, &p) && p.rank == 4;
+    for (int i = 0; ok && i < 4; i++)
+        ok = p.axis[i] == to_channels_first[i];
     return ok;
 }
 
@@ -73,19 +61,15 @@ static Value *flat_weight(Graph *g, const Value *w)
 /* y, before n, is n's result once it is permuted. */
 static bool permute_result(Lower *l, Node *n, Node *y)
 {
-    Node *p = y ? build(l->r.g, n, n->loc, OP_PERMUTE, l->r.d, "vI", y->out[0], 4,
-                        to_channels_first)
-                : NULL;
-    return p && rewrite_node(&l->r, n, p->out[0]);
+    Value *v = y ? build_permute(&l->r, n, y->out[0], to_channels_first) : NULL;
+    return v && rewrite_node(&l->r, n, v);
 }
 
-static bool lower_conv(Lower *l, Node *n, Value *x)
+static bool lower_conv(Lower *l, Node *n, const Conv *c, Value *x)
 {
     Graph *g = l->r.g;
-    return permute_result(l, n,
-                          build(g, n, n->loc, OP_LINEAR, l->r.d, "vvv", x,
-                                flat_weight(g, arg_value(n, "weight")),
-                                arg_value(n, "bias")));
+    return permute_result(l, n, build(g, n, n->loc, OP_LINEAR, l->r.d, "vvv", x,
+                                      flat_weight(g, c->w), c->bias));
 }
 
 static bool is_elementwise(const Node *n)
@@ -111,10 +95,11 @@ static bool sink(Lower *l, Node *n, Value *x)
 
 static bool lower(Lower *l, Node *n)
 {
+    Conv c;
     Value *x = channels_last(l, n);
     if (!x)
         return true;
-    return is_pixelwise(n) ? lower_conv(l, n, x) : !is_elementwise(n) || sink(l, n, x);
+    return is_pixelwise(n, &c) ? lower_conv(l, n, &c, x) : !is_elementwise(n) || sink(l, n, x);
 }
 
 bool pass_conv_to_linear(Graph *g, Arena *tmp, Diag *d)

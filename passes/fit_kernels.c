@@ -6,11 +6,6 @@
 #include "passes/internal.h"
 #include <string.h>
 
-static Value *first(const Node *n)
-{
-    return n ? n->out[0] : NULL;
-}
-
 static bool is_one(Dim d)
 {
     return dim_equal(d, DIM(1));
@@ -128,8 +123,8 @@ static Value *crop_and_pad(Rewrite *r, Node *n)
     }
     if (!crops || !x || !pads)
         return crops ? x : NULL;
-    return first(build(r->g, n, n->loc, OP_CONSTANT_PAD_ND, r->d, "vIa", x, count, pad,
-                       arg_get(n, "value")));
+    return node_result(build(r->g, n, n->loc, OP_CONSTANT_PAD_ND, r->d, "vIa", x, count, pad,
+                             arg_get(n, "value")));
 }
 
 /* -- numbers that are wrong -------------------------------------------------------------------- */
@@ -167,9 +162,9 @@ static Value *whole_power(Rewrite *r, Node *n)
         return NULL;
     for (; x && by; by /= 2) {
         if (by % 2)
-            y = y ? first(build(r->g, n, n->loc, OP_MUL_TENSOR, r->d, "vv", x, y)) : x;
+            y = y ? build_pair(r, n, OP_MUL_TENSOR, x, y) : x;
         if (by > 1)
-            x = first(build(r->g, n, n->loc, OP_MUL_TENSOR, r->d, "vv", x, x));
+            x = build_pair(r, n, OP_MUL_TENSOR, x, x);
     }
     return y;
 }
@@ -180,9 +175,9 @@ static Value *implied(Rewrite *r, Node *n)
     if (n->n_in != 2 || arg_value(n, "self")->type.dtype != ETC_BOOL ||
         arg_value(n, "other")->type.dtype != ETC_BOOL)
         return NULL;
-    Value *no = first(build(r->g, n, n->loc, OP_LOGICAL_NOT, r->d, "v", arg_value(n, "self")));
-    return no ? first(build(r->g, n, n->loc, OP_LOGICAL_OR, r->d, "vv", no, arg_value(n, "other")))
-              : NULL;
+    Value *no =
+        node_result(build(r->g, n, n->loc, OP_LOGICAL_NOT, r->d, "v", arg_value(n, "self")));
+    return build_pair(r, n, OP_LOGICAL_OR, no, arg_value(n, "other"));
 }
 
 /* The kernel takes the sign of what is divided, and f32 for f64 ==> fmod, with the divisor added
@@ -195,11 +190,13 @@ static Value *remainder_spelled(Rewrite *r, Node *n)
     if (t.dtype == ETC_F32 || !arg_number(n, "other", &v) || v == 0)
         return NULL;
     Value *x = build_cast(r, n, arg_value(n, "self"), t.dtype);
-    Value *m = x ? first(build(r->g, n, n->loc, OP_FMOD_SCALAR, r->d, "va", x, by)) : NULL;
-    Value *plus = m ? first(build(r->g, n, n->loc, OP_ADD_SCALAR, r->d, "va", m, by)) : NULL;
+    Value *m = x ? node_result(build(r->g, n, n->loc, OP_FMOD_SCALAR, r->d, "va", x, by)) : NULL;
+    Value *plus = m ? node_result(build(r->g, n, n->loc, OP_ADD_SCALAR, r->d, "va", m, by)) : NULL;
     OpId differs = v > 0 ? OP_LT_SCALAR : OP_GT_SCALAR;
-    Value *is = plus ? first(build(r->g, n, n->loc, differs, r->d, "vi", m, (int64_t)0)) : NULL;
-    return is ? first(build(r->g, n, n->loc, OP_WHERE_SELF, r->d, "vvv", is, plus, m)) : NULL;
+    Value *is = plus ? node_result(build(r->g, n, n->loc, differs, r->d, "vi", m, (int64_t)0))
+                     : NULL;
+    return is ? node_result(build(r->g, n, n->loc, OP_WHERE_SELF, r->d, "vvv", is, plus, m))
+              : NULL;
 }
 
 /* log_softmax in f64 ==> y - log(sum(exp(y))) with y = x - amax(x) */
@@ -211,12 +208,12 @@ static Value *log_softmax_spelled(Rewrite *r, Node *n)
     if (n->out[0]->type.dtype != ETC_F64 || rank == MAX_RANK || !arg_int(n, "dim", &axis))
         return NULL;
     axis += axis < 0 ? rank : 0;
-    Value *top = first(build(r->g, n, n->loc, OP_AMAX, r->d, "vIb", x, 1, &axis, true));
-    Value *y = top ? first(build(r->g, n, n->loc, OP_SUB_TENSOR, r->d, "vv", x, top)) : NULL;
-    Value *e = y ? first(build(r->g, n, n->loc, OP_EXP, r->d, "v", y)) : NULL;
+    Value *top = node_result(build(r->g, n, n->loc, OP_AMAX, r->d, "vIb", x, 1, &axis, true));
+    Value *y = build_pair(r, n, OP_SUB_TENSOR, x, top);
+    Value *e = y ? node_result(build(r->g, n, n->loc, OP_EXP, r->d, "v", y)) : NULL;
     Value *sum = e && rank ? sum_of_two(r, n, e, axis, top->type) : e;
-    Value *log = sum ? first(build(r->g, n, n->loc, OP_LOG, r->d, "v", sum)) : NULL;
-    return log ? first(build(r->g, n, n->loc, OP_SUB_TENSOR, r->d, "vv", y, log)) : NULL;
+    Value *log = sum ? node_result(build(r->g, n, n->loc, OP_LOG, r->d, "v", sum)) : NULL;
+    return build_pair(r, n, OP_SUB_TENSOR, y, log);
 }
 
 /* -- images of bytes --------------------------------------------------------------------------- */
@@ -278,9 +275,8 @@ static Value *tap(Rewrite *r, Node *n, Value *x, int64_t axis, const Taps *t, in
     }
     State *where = program_const(p, "taps", "", type_tensor(p, ETC_I64, 1, count), at);
     State *w = program_const(p, "weights", "", type_tensor(p, ETC_F32, rank, count), by);
-    Value *v = first(build_index(r, n, x, axis, graph_state(r->g, where), NULL));
-    return v ? first(build(r->g, n, n->loc, OP_MUL_TENSOR, r->d, "vv", v, graph_state(r->g, w)))
-             : NULL;
+    Value *v = node_result(build_index(r, n, x, axis, graph_state(r->g, where), NULL));
+    return build_pair(r, n, OP_MUL_TENSOR, v, graph_state(r->g, w));
 }
 
 /* One of the last two axes in steps; each result is rounded to a byte, halves up. */
@@ -293,8 +289,8 @@ static Value *resize_axis(Rewrite *r, Node *n, Value *x, int64_t axis, const Res
     Value *wide = build_cast(r, n, x, ETC_F32);
     Value *a = wide ? tap(r, n, wide, axis, &t, 0) : NULL;
     Value *b = a ? tap(r, n, wide, axis, &t, 1) : NULL;
-    Value *y = b ? first(build(r->g, n, n->loc, OP_ADD_TENSOR, r->d, "vv", a, b)) : NULL;
-    y = y ? first(build(r->g, n, n->loc, OP_ADD_SCALAR, r->d, "vf", y, 0.5)) : NULL;
+    Value *y = build_pair(r, n, OP_ADD_TENSOR, a, b);
+    y = y ? node_result(build(r->g, n, n->loc, OP_ADD_SCALAR, r->d, "vf", y, 0.5)) : NULL;
     return build_cast(r, n, y, ETC_U8);
 }
 

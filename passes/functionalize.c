@@ -105,13 +105,13 @@ static Value *read(Pass *s, Node *at, Value *v)
 
 static bool through_permute(Pass *s, Node *at, const Node *view, Value *x, Value **out)
 {
-    int64_t axis[MAX_RANK], back[MAX_RANK];
-    int rank = x->type.rank;
-    if (!arg_ints(view, "dims", axis, MAX_RANK))
+    Permute p;
+    int64_t back[MAX_RANK];
+    if (!permute_read(view, &p))
         return false;
-    for (int i = 0; i < rank; i++)
-        back[axis[i] < 0 ? axis[i] + rank : axis[i]] = i;
-    Node *n = build(s->g, at, at->loc, OP_PERMUTE, s->d, "vI", x, rank, back);
+    for (int i = 0; i < p.rank; i++)
+        back[p.axis[i]] = i;
+    Node *n = build(s->g, at, at->loc, view->op, s->d, "vI", x, p.rank, back);
     *out = n ? n->out[0] : NULL;
     return n != NULL;
 }
@@ -131,14 +131,6 @@ static bool through_transpose(Pass *s, Node *at, const Node *view, Value *x, Val
     return n != NULL;
 }
 
-/* parent[start:end] */
-static Value *piece(Pass *s, Node *at, Value *parent, int64_t axis, Dim start, Dim end)
-{
-    Node *n = build(s->g, at, at->loc, OP_SLICE, s->d, "viddi", parent, axis, start, end,
-                    (int64_t)1);
-    return n ? n->out[0] : NULL;
-}
-
 /* The parent with [start, end) of an axis replaced by x: what stands before it, x, what follows. */
 static bool through_range(Pass *s, Node *at, Value *parent, int64_t axis, Dim start, Dim end,
                           Value *x, Value **out)
@@ -146,10 +138,12 @@ static bool through_range(Pass *s, Node *at, Value *parent, int64_t axis, Dim st
     Value *part[3];
     int n = 0;
     Dim size = parent->type.dim[axis];
-    if (!dim_equal(start, DIM(0)) && !(part[n++] = piece(s, at, parent, axis, DIM(0), start)))
+    if (!dim_equal(start, DIM(0)) &&
+        !(part[n++] = slice_build(s->g, at, at->loc, parent, axis, DIM(0), start, s->d)))
         return false;
     part[n++] = x;
-    if (!dim_equal(end, size) && !(part[n++] = piece(s, at, parent, axis, end, size)))
+    if (!dim_equal(end, size) &&
+        !(part[n++] = slice_build(s->g, at, at->loc, parent, axis, end, size, s->d)))
         return false;
     if (n == 1) {
         *out = x;

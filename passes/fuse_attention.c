@@ -343,11 +343,6 @@ static bool keys_and_values(Fuse *f, Node *at, Operand k, Operand v, Level to, V
 
 /* -- the node -------------------------------------------------------------------------------- */
 
-static Value *result(const Node *n)
-{
-    return n ? n->out[0] : NULL;
-}
-
 /* The i-th mask as the node reads it. */
 static bool build_mask(Fuse *f, Node *at, const Match *m, int i, Level to, Value **out)
 {
@@ -365,9 +360,9 @@ static bool build_mask(Fuse *f, Node *at, const Match *m, int i, Level to, Value
         x = build_view(&f->r, at, x, dim, to.rank + 2);
     }
     if (x && i == 0 && m->is_inverted)
-        x = result(build(f->r.g, at, at->loc, OP_LOGICAL_NOT, f->r.d, "v", x));
+        x = node_result(build(f->r.g, at, at->loc, OP_LOGICAL_NOT, f->r.d, "v", x));
     else if (x && mask->factor != 1 && !(i == 0 && m->is_where))
-        x = result(build(f->r.g, at, at->loc, OP_MUL_SCALAR, f->r.d, "vf", x, mask->factor));
+        x = node_result(build(f->r.g, at, at->loc, OP_MUL_SCALAR, f->r.d, "vf", x, mask->factor));
     *out = x;
     return x != NULL;
 }
@@ -392,7 +387,7 @@ static bool fuse(Fuse *f, Node *n, Match *m, Value *values, bool is_swapped)
     if (!a.q || !a.k || !a.v || !build_mask(f, n, m, 0, to, &a.mask) ||
         !build_mask(f, n, m, 1, to, &a.bias))
         return false;
-    Value *y = result(attention_build(f->r.g, n, n->loc, &a, f->r.d));
+    Value *y = node_result(attention_build(f->r.g, n, n->loc, &a, f->r.d));
     y = y && is_swapped ? swapped(f, n, y) : y;
     y = y ? build_view(&f->r, n, y, n->out[0]->type.dim, n->out[0]->type.rank) : NULL;
     return y && rewrite_node(&f->r, n, y);

@@ -63,6 +63,15 @@ Dim dims_numel(Program *p, Type t);  /* product of the sizes */
 Arg arg_dim_list(Program *p, const Dim *d, int n);
 Arg arg_int_list(Program *p, const int64_t *v, int n);
 
+/* Its first result; NULL: there is no node. */
+static inline Value *node_result(const Node *n)
+{
+    return n ? n->out[0] : NULL;
+}
+
+/* A node of two tensors, of which either may not have been made: NULL, as where it is reported. */
+Value *build_pair(Rewrite *r, Node *at, OpId op, Value *a, Value *b);
+
 /* The sizes of t in a list argument, and x viewed under them. */
 Value *build_view(Rewrite *r, Node *at, Value *x, const Dim *dim, int rank);
 Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis);

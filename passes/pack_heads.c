@@ -22,16 +22,11 @@ typedef struct Packed {
     int64_t from, heads, width; /* its columns from .. from + heads * width */
 } Packed;
 
-static bool is_permute(const Node *n, int rank, const int64_t *want)
+static bool is_permute(const Node *n, int rank, const int *want)
 {
-    int64_t axis[MAX_RANK];
-    if (!n || n->op != OP_PERMUTE || arg_value(n, "self")->type.rank != rank ||
-        !arg_ints(n, "dims", axis, MAX_RANK))
-        return false;
-    for (int i = 0; i < rank; i++)
-        if ((axis[i] < 0 ? axis[i] + rank : axis[i]) != want[i])
-            return false;
-    return true;
+    Permute p;
+    return n && permute_read(n, &p) && p.rank == rank &&
+           !memcmp(p.axis, want, (size_t)rank * sizeof *want);
 }
 
 static Node *without_copies(const Value *v)
@@ -59,8 +54,8 @@ static bool set_heads(const Type t, int first, Packed *p)
 
 static bool read_packed(const Value *v, Packed *p)
 {
-    static const int64_t swap[] = {0, 2, 1, 3}, unbind[] = {2, 0, 3, 1, 4};
-    int64_t axis, at;
+    static const int swap[] = {0, 2, 1, 3}, unbind[] = {2, 0, 3, 1, 4};
+    Select part;
     Node *n = without_copies(v);
     *p = (Packed){0};
     if (is_permute(n, 4, swap)) {
@@ -68,15 +63,14 @@ static bool read_packed(const Value *v, Packed *p)
         p->x = split_rows(view);
         return p->x && set_heads(view->out[0]->type, 2, p);
     }
-    if (!n || n->op != OP_SELECT_INT || !arg_int(n, "dim", &axis) || axis != 0 ||
-        !arg_int(n, "index", &at) || at < 0 ||
-        !is_permute(without_copies(arg_value(n, "self")), 5, unbind))
+    if (!n || !select_read(n, &part) || part.axis != 0 || part.index.expr ||
+        !is_permute(without_copies(part.x), 5, unbind))
         return false;
-    const Node *view = without_copies(without_copies(arg_value(n, "self"))->in[0]);
+    const Node *view = without_copies(first_operand(without_copies(part.x)));
     p->x = split_rows(view);
     if (!p->x || !set_heads(view->out[0]->type, 3, p))
         return false;
-    p->from = at * p->heads * p->width;
+    p->from = part.index.value * p->heads * p->width;
     return true;
 }
 
@@ -96,7 +90,7 @@ static Node *only_reader(const Uses *u, const Value *v)
 /* The view that merges the heads again. */
 static Node *merge_of(const Uses *u, const Node *sdpa)
 {
-    static const int64_t swap[] = {0, 2, 1, 3};
+    static const int swap[] = {0, 2, 1, 3};
     Node *permute = only_reader(u, sdpa->out[0]);
     if (!is_permute(permute, 4, swap))
         return NULL;
@@ -112,9 +106,7 @@ static Value *columns(Rewrite *r, Node *at, const Packed *p)
     int64_t count = p->heads * p->width;
     if (!p->from && dim_equal(p->x->type.dim[2], DIM(count)))
         return p->x;
-    Node *s = build(r->g, at, at->loc, OP_SLICE, r->d, "viiii", p->x, (int64_t)2, p->from,
-                    p->from + count, (int64_t)1);
-    return s ? s->out[0] : NULL;
+    return slice_build(r->g, at, at->loc, p->x, 2, DIM(p->from), DIM(p->from + count), r->d);
 }
 
 /* -- masks ----------------------------------------------------------------------------------- */
@@ -132,11 +124,6 @@ static Value *without_heads(Rewrite *r, Node *n, Value *x)
 {
     const Dim *d = x ? x->type.dim : NULL;
     return !x || x->type.rank < 4 ? x : build_view(r, n, x, (Dim[]){d[0], d[2], d[3]}, 3);
-}
-
-static Value *result(const Node *n)
-{
-    return n ? n->out[0] : NULL;
 }
 
 static bool is_key(EtcDtype t, const uint8_t *data, int64_t i)
@@ -190,13 +177,13 @@ static Value *added(Rewrite *r, Node *n, Value *mask)
     if (mask->type.dtype != ETC_BOOL && keeps_keys(mask))
         return mask;
     if (mask->type.dtype == ETC_BOOL) {
-        Value *no = result(build(r->g, n, n->loc, OP_LOGICAL_NOT, r->d, "v", mask));
+        Value *no = node_result(build(r->g, n, n->loc, OP_LOGICAL_NOT, r->d, "v", mask));
         Value *f = build_cast(r, n, no, t);
         m = f ? build(r->g, n, n->loc, OP_MUL_SCALAR, r->d, "vf", f, never(t)) : NULL;
     } else {
         m = build(r->g, n, n->loc, OP_CLAMP, r->d, "vfn", mask, never(t));
     }
-    return result(m);
+    return node_result(m);
 }
 
 /* 1 for a query that has a key, else 0. */
@@ -205,10 +192,11 @@ static Value *has_key(Rewrite *r, Node *n, Value *mask)
     static const int64_t last = -1;
     Value *any;
     if (mask->type.dtype == ETC_BOOL) {
-        any = result(build(r->g, n, n->loc, OP_ANY_DIMS, r->d, "vIb", mask, 1, &last, true));
+        any = node_result(build(r->g, n, n->loc, OP_ANY_DIMS, r->d, "vIb", mask, 1, &last, true));
     } else {
-        Value *top = result(build(r->g, n, n->loc, OP_AMAX, r->d, "vIb", mask, 1, &last, true));
-        any = top ? result(build(r->g, n, n->loc, OP_NE_SCALAR, r->d, "vf", top, -(double)INFINITY))
+        Node *top = build(r->g, n, n->loc, OP_AMAX, r->d, "vIb", mask, 1, &last, true);
+        any = top ? node_result(build(r->g, n, n->loc, OP_NE_SCALAR, r->d, "vf", top->out[0],
+                                      -(double)INFINITY))
                   : NULL;
     }
     return build_cast(r, n, any, n->out[0]->type.dtype);
@@ -222,7 +210,7 @@ static Value *factored(Rewrite *r, Node *n, Value *y, Value *mask, bool is_packe
         return y;
     Value *has = has_key(r, n, mask);
     has = is_packed ? without_heads(r, n, has) : has;
-    return has ? result(build(r->g, n, n->loc, OP_MUL_TENSOR, r->d, "vv", y, has)) : NULL;
+    return build_pair(r, n, OP_MUL_TENSOR, y, has);
 }
 
 /* The same attention with a plain mask. */

@@ -249,6 +249,11 @@ Value *build_view(Rewrite *r, Node *at, Value *x, const Dim *dim, int rank)
     return v ? v->out[0] : NULL;
 }
 
+Value *build_pair(Rewrite *r, Node *at, OpId op, Value *a, Value *b)
+{
+    return a && b ? node_result(build(r->g, at, at->loc, op, r->d, "vv", a, b)) : NULL;
+}
+
 Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis)
 {
     Node *v = build(r->g, at, at->loc, OP_PERMUTE, r->d, "vI", x, x->type.rank, axis);
@@ -269,9 +274,7 @@ Value *build_cropped(Rewrite *r, Node *at, Value *x, int64_t axis, int64_t lo, i
     if (lo >= 0 && hi >= 0)
         return x;
     Dim end = dim_max(p, dim_add(p, x->type.dim[axis], DIM(hi < 0 ? hi : 0)), DIM(0));
-    Node *s = build(r->g, at, at->loc, OP_SLICE, r->d, "viidi", x, axis, lo < 0 ? -lo : (int64_t)0,
-                    end, (int64_t)1);
-    return s ? s->out[0] : NULL;
+    return slice_build(r->g, at, at->loc, x, axis, DIM(lo < 0 ? -lo : 0), end, r->d);
 }
 
 /* index(x, [none, .., index]) or index_put(x, [none, .., index], values) */

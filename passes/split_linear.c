@@ -99,23 +99,14 @@ static bool read_weights(const Node *n)
            (!b || (value_is_fixed(b) && !b->type.stride && type_is_static(b->type)));
 }
 
-static bool permuted_axes(const Node *n, int64_t *axis)
-{
-    int rank = arg_value(n, "self")->type.rank;
-    if (arg_count(n, "dims") != rank || !arg_ints(n, "dims", axis, MAX_RANK))
-        return false;
-    for (int i = 0; i < rank; i++)
-        axis[i] += axis[i] < 0 ? rank : 0;
-    return true;
-}
-
 static bool match(const Split *s, Node *n, Match *m)
 {
     *m = (Match){.linear = n};
     if (n->op != OP_LINEAR || n->out[0]->index >= s->r.first_new || !read_weights(n))
         return false;
     const Value *y = n->out[0];
-    int64_t last = y->type.rank - 1, axis[MAX_RANK];
+    Permute turn;
+    int64_t last = y->type.rank - 1;
     if (find_parts(s, y, OP_SLICE, last, 1, m))
         return true;
     m->view = only_user(s, y, OP_VIEW);
@@ -126,7 +117,7 @@ static bool match(const Split *s, Node *n, Match *m)
     if (find_parts(s, v, OP_SELECT_INT, last, width, m))
         return true;
     m->permute = only_user(s, v, OP_PERMUTE);
-    return m->permute && permuted_axes(m->permute, axis) && axis[0] == last &&
+    return m->permute && permute_read(m->permute, &turn) && turn.axis[0] == last &&
            find_parts(s, m->permute->out[0], OP_SELECT_INT, 0, width, m);
 }
 
@@ -156,11 +147,12 @@ static Value *part_view(Split *s, const Match *m, Value *y)
 
 static Value *part_permute(Split *s, const Match *m, Value *y)
 {
+    Permute turn;
     int64_t axis[MAX_RANK];
     int last = m->linear->out[0]->type.rank - 1;
-    permuted_axes(m->permute, axis);
+    permute_read(m->permute, &turn);
     for (int i = 1; i <= y->type.rank; i++) /* axis[0] is the one that is gone */
-        axis[i - 1] = axis[i] - (axis[i] > last);
+        axis[i - 1] = turn.axis[i] - (turn.axis[i] > last);
     return build_permute(&s->r, m->linear, y, axis);
 }
 

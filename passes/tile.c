@@ -196,9 +196,7 @@ static Value *part(Rewrite *r, Node *n, Value *x, int64_t axis, int64_t from, in
 {
     if (!x || (from == 0 && count == x->type.dim[axis].value))
         return x;
-    Node *s = build(r->g, n, n->loc, OP_SLICE, r->d, "viiii", x, axis, from, from + count,
-                    (int64_t)1);
-    return s ? s->out[0] : NULL;
+    return slice_build(r->g, n, n->loc, x, axis, DIM(from), DIM(from + count), r->d);
 }
 
 /* The index of the mask that head `head` sees, among those of the flat mask. */

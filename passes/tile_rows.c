@@ -536,10 +536,9 @@ static Value *slice_of(const Piece *b, Value *v)
     if (value_is_fixed(v))
         return const_piece(b, v, t);
     Value *x = flat(b, v, u);
-    Node *n = x ? build(s->g, s->head ? s->head : b->at, b->at->loc, OP_SLICE, s->r.d, "viiii", x,
-                        (int64_t)u.lead, u.each * b->from, u.each * b->to, (int64_t)1)
-                : NULL;
-    return n ? n->out[0] : NULL;
+    return x ? slice_build(s->g, s->head ? s->head : b->at, b->at->loc, x, u.lead,
+                           DIM(u.each * b->from), DIM(u.each * b->to), s->r.d)
+             : NULL;
 }
 
 /* The piece of v; of a value from outside, a slice that the block shares. */
