@@ -260,15 +260,14 @@ static const RegionReport *region_of(const Bench *b, const Node *n)
     return NULL;
 }
 
-/* The estimate that the partitioner goes by: of a region its own, of others the first backend's for
- * the kernel. */
+/* The estimate that the partitioner goes by: of a region its own, of others that for the kernel. */
 static void predict(const Bench *b, Row *row)
 {
     const Program *p = b->r.source;
     const RegionReport *region = region_of(b, row->node);
     row->is_predicted = region || (p && p->session->n_backends && row->node && !body_of(row->node));
     if (row->is_predicted)
-        row->predicted = region ? region->seconds : p->session->backend[0]->cost_outside(row->node);
+        row->predicted = region ? region->seconds : node_seconds(row->node);
 }
 
 static Row row_new(const Bench *b, const char *name, int index, int part, const Node *n)
@@ -508,15 +507,14 @@ static void json_node(const Bench *b, const Node *n)
 static void json_work(const Bench *b, const Row *row)
 {
     const Node *n = row->node;
-    const Backend *backend = row->is_predicted ? b->r.source->session->backend[0] : NULL;
     if (n)
         printf("\"macs\": %" PRId64 ", \"bytes\": %" PRId64 ", ", op_info[n->op].cost(n),
                bytes_of(n));
     else
         printf("\"macs\": null, \"bytes\": null, ");
-    if (backend && !body_of(n))
-        printf("\"work\": \"%s\", \"seconds_outside\": %.9g, ", backend->work(n),
-               backend->cost_outside(n));
+    if (row->is_predicted && !body_of(n))
+        printf("\"work\": \"%s\", \"seconds_outside\": %.9g, ",
+               work_name(node_work(n)), node_seconds(n));
     else
         printf("\"work\": null, \"seconds_outside\": null, ");
     if (row->is_predicted)

@@ -104,7 +104,11 @@ static const Flag flag_row[] = {
     {"data", 0, FLAG_IN, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
     {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION | BENCH | QUANTIZE,
      is_backends, "NAME,...",
-     "who is offered the model's parts, in this order: xnnpack; or portable"},
+     "who is offered the model's parts, in this order: "
+#define BACKEND(name) #name ", "
+#include "partition/backends.def"
+#undef BACKEND
+     "or portable"},
     {"recipe", 0, FLAG_IN, AT(recipe), BUILDS | CHECKS | QUANTIZE, any, "PRESET|FILE.yaml",
      "keep values and weights as integers, as it says"},
     {"calibrate", 0, FLAG_IN, AT(calibrate), BUILDS | CHECKS | QUANTIZE, any, "DATA",

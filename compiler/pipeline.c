@@ -12,9 +12,13 @@
 #define QUANTIZE "quantize", "dce", "fuse_tables", "dce", "drop_states"
 #define TO_PLANNED "alias", "plan_memory", "check_plan"
 
+/* Where passes that the chosen backends alone want are put in. */
+static const char prepare[N_PREPARES][1];
+#define PREPARE(when) prepare[PREPARE_##when]
+
 static const char *const pte_tail[] = {
-    TO_CORE, FUSE, "pack_heads", SIMPLIFY, "fold_layer_norm", QUANTIZE, "split_linear",
-    "dce", "partition",
+    TO_CORE, FUSE, PREPARE(FUSED), SIMPLIFY, PREPARE(SIMPLE), QUANTIZE, "split_linear", "dce",
+    "partition",
     /* the second decompose: what was whole for backends to take and for tile to cut */
     "widen_halves", "conv_to_linear", "tile", "decompose", SIMPLIFY, "tile_rows", "fit_kernels",
     "fold_constants", "guard_sizes", "to_edge", "lower_symint", "dce", "drop_states", "to_out",
@@ -98,27 +102,68 @@ static bool is_planned_for(const Program *p, const Tail *tail)
     return tail->has_groups == has_groups(p);
 }
 
-/* How many of its passes lie behind the program; -1: it is on the way to something else. */
-static int passed(const Program *p, const Tail *tail)
+/* How many passes of a pipeline lie behind a program at that stage; -1: it has no such stage. */
+static int passed(Stage s, Pipeline all)
+{
+    return s == STAGE_ATEN ? 0 : after(pass_to[s], all);
+}
+
+static bool is_on_the_way(const Program *p, const Tail *tail)
 {
     bool is_planned = p->stage == STAGE_PLANNED && p->n_methods;
-    if (is_planned && !is_planned_for(p, tail))
-        return -1;
-    return p->stage == STAGE_ATEN ? 0 : after(pass_to[p->stage], passes_of(tail));
+    return (!is_planned || is_planned_for(p, tail)) && passed(p->stage, passes_of(tail)) >= 0;
+}
+
+/* -- what backends want ------------------------------------------------------------------------ */
+
+static bool has_pass(Pipeline all, int from, const char *pass)
+{
+    for (int i = from; i < all.n; i++)
+        if (!strcmp(all.pass[i], pass))
+            return true;
+    return false;
+}
+
+/* Of each backend in the order of the chain; what several want runs once. */
+static void put_prepare(const Program *p, int when, const char ***pass, int *n)
+{
+    const int from = *n;
+    for (int b = 0; b < p->session->n_backends; b++) {
+        const char *const *want = p->session->backend[b]->prepare[when];
+        for (; want && *want; want++)
+            if (!has_pass((Pipeline){*pass, *n}, from, *want))
+                PUSH(p->arena, *pass, *n, *want);
+    }
+}
+
+static Pipeline with_prepares(const Program *p, Pipeline all)
+{
+    const char **pass = NULL;
+    int n = 0;
+    for (int i = 0; i < all.n; i++) {
+        int when = 0;
+        while (when < N_PREPARES && all.pass[i] != prepare[when])
+            when++;
+        if (when == N_PREPARES)
+            PUSH(p->arena, pass, n, all.pass[i]);
+        else
+            put_prepare(p, when, &pass, &n);
+    }
+    return (Pipeline){pass, n};
 }
 
 bool pipeline_of(const Program *p, Pipeline *out, Diag *d)
 {
     const Tail *tail = p->session->tail;
-    Pipeline all = passes_of(tail);
-    int skip = passed(p, tail);
+    Pipeline all = with_prepares(p, passes_of(tail));
     const char *other = "something else";
     for (int i = 0; i < N_TAILS; i++)
-        if (passed(p, tail_row[i].tail) >= 0)
+        if (is_on_the_way(p, tail_row[i].tail))
             other = tail_row[i].tail->what;
-    if (skip < 0)
+    if (!is_on_the_way(p, tail))
         return diag_error(d, (Loc){.file = p->name}, "is at stage %s of the way to %s, not to %s",
                           stage_name[p->stage], other, tail->what);
+    int skip = passed(p->stage, all);
     *out = (Pipeline){all.pass + skip, all.n - skip};
     return true;
 }

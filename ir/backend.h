@@ -5,6 +5,10 @@
 
 #include "ir/ir.h"
 
+/* Where in the pipeline passes may be put in that a backend alone wants, all at stage core:
+ * attention that a model spells out is one node; and norms and constants are folded. */
+typedef enum Prepare { PREPARE_FUSED, PREPARE_SIMPLE, N_PREPARES } Prepare;
+
 typedef struct Blob {
     uint8_t *data;
     size_t n;
@@ -36,13 +40,18 @@ typedef struct Backend {
 
     bool (*takes)(const Node *n, const Uses *u, Refusal *r); /* whether it computes n */
 
-    unsigned (*spec)(const Node *n); /* bits of Spec; of a node that it takes */
+    /* Passes that make programs fit it, each list NULL or ended by NULL: the pipeline runs them
+     * where this backend is chosen. */
+    const char *const *prepare[N_PREPARES];
+    /* Whether attention that a model spells out is to stay so, since it takes the parts and not
+     * the whole: scores are those that softmax is taken of, masked by a choice or not, n is the
+     * product with the values.  NULL: never. */
+    bool (*keeps_parts)(const Node *scores, bool is_masked_by_choice, const Node *n);
 
-    /* Seconds n takes: here, and in the kernels that would compute it otherwise.  work: a name for
-     * those whose costs follow the same rule. */
-    const char *(*work)(const Node *n);
+    unsigned (*spec)(const Node *n); /* bits of Spec; of a node that it takes; NULL: none */
+
+    /* Seconds n takes here; node_seconds() is what it takes in a kernel. */
     double (*cost)(const Node *n);
-    double (*cost_outside)(const Node *n);
     /* Of n in integers, which one bit of Spec says, and of making integers of v or floats of them;
      * NULL: the backend is no faster with integers. */
     double (*cost_integers)(const Node *n, unsigned spec);

@@ -1,4 +1,5 @@
-/* cost.c -- what a node costs: multiply-adds and scratch bytes, at the sizes' upper bounds. */
+/* cost.c -- what a node costs: multiply-adds, scratch bytes and seconds in a kernel, at the sizes'
+ * upper bounds. */
 #include "ir/internal.h"
 
 static int64_t times(int64_t a, int64_t b)
@@ -148,4 +149,97 @@ int64_t scratch_branches(const Node *n)
 int64_t scratch_body(const Node *n)
 {
     return scratch_branches(n);
+}
+
+/* -- seconds ----------------------------------------------------------------------------- */
+
+/* What the official runtime's kernels take, on one x86-64 core with AVX-512: fitted to programs of
+ * one operator, which tests/bench/fit_costs.py prints; off by a factor of 1.4 in the median.  What
+ * a node takes at least is what chains of small ones took.  Not fitted: attention, the sum of its
+ * products and of softmax at 64 features, and view, a mean of those that copy and those that do
+ * not. */
+static const struct {
+    const char *name;
+    bool per_mac; /* else per byte of operands and results */
+    double node, unit;
+} kernel_row[N_WORKS] = {
+    [WORK_ARITHMETIC] = {"arithmetic", false, 0.2e-6, 5.5e-11},
+    [WORK_ATTENTION] = {"attention", true, 2e-6, 1e-10},
+    [WORK_CONV] = {"conv", true, 1e-6, 6.3e-9},
+    [WORK_DEPTHWISE] = {"depthwise", true, 1e-6, 3.4e-9},
+    [WORK_FUNCTION] = {"function", false, 0.3e-6, 4e-10},
+    [WORK_MOVE] = {"move", false, 0.2e-6, 6.8e-11},
+    [WORK_NORM] = {"norm", false, 0.8e-6, 2.6e-10},
+    [WORK_PERMUTE] = {"permute", false, 0.2e-6, 6e-10},
+    [WORK_POOL] = {"pool", true, 0.3e-6, 1.35e-8},
+    [WORK_PRODUCT] = {"product", true, 0.5e-6, 2.8e-11},
+    [WORK_REDUCE] = {"reduce", false, 0.3e-6, 1e-10},
+    [WORK_SOFTMAX] = {"softmax", false, 0.8e-6, 9.6e-10},
+    [WORK_VIEW_OR_COPY] = {"view", false, 0.2e-6, 6.8e-11},
+};
+
+static bool is_depthwise(const Node *n)
+{
+    int64_t groups;
+    return arg_int(n, "groups", &groups) && groups > 1;
+}
+
+Work node_work(const Node *n)
+{
+    switch ((int)n->op) {
+    case OP_ADDMM: case OP_BADDBMM: case OP_BMM: case OP_LINEAR: case OP_MM:
+        return WORK_PRODUCT;
+    case OP_ATTENTION: case OP_SDPA:
+        return WORK_ATTENTION;
+    case OP_CONVOLUTION:
+        return is_depthwise(n) ? WORK_DEPTHWISE : WORK_CONV;
+    case OP_AVG_POOL2D: case OP_MAX_POOL2D: case OP_MAX_POOL2D_WITH_INDICES:
+        return WORK_POOL;
+    case OP_COS: case OP_ELU: case OP_ERF: case OP_EXP: case OP_GELU: case OP_LOG:
+    case OP_POW_TENSOR_SCALAR: case OP_RSQRT: case OP_SIGMOID: case OP_SILU: case OP_SIN:
+    case OP_TANH:
+        return WORK_FUNCTION;
+    case OP_CAT: case OP_CONSTANT_PAD_ND: case OP_EXPAND: case OP_ROLL: case OP_SELECT_INT:
+    case OP_SLICE: case OP_UPSAMPLE_BILINEAR2D_VEC:
+        return WORK_MOVE;
+    case OP_PERMUTE: case OP_TRANSPOSE_INT:
+        return WORK_PERMUTE;
+    case OP_GROUP_NORM: case OP_LAYER_NORM: case OP_NATIVE_LAYER_NORM: case OP_RMS_NORM:
+        return WORK_NORM;
+    case OP_AMAX: case OP_MEAN_DIM: case OP_SUM_DIM:
+        return WORK_REDUCE;
+    case OP__SOFTMAX:
+        return WORK_SOFTMAX;
+    case OP_CLONE: case OP_VIEW:
+        return WORK_VIEW_OR_COPY;
+    default:
+        return WORK_ARITHMETIC;
+    }
+}
+
+static double bytes_moved(const Node *n)
+{
+    double sum = 0;
+    for (int i = 0; i < n->n_in; i++)
+        sum += (double)type_bytes(n->in[i]->type);
+    for (int i = 0; i < n->n_out; i++)
+        sum += n->out[i]->type.is_none ? 0 : (double)type_bytes(n->out[i]->type);
+    return sum;
+}
+
+const char *work_name(Work w)
+{
+    return kernel_row[w].name;
+}
+
+double node_units(const Node *n)
+{
+    return kernel_row[node_work(n)].per_mac ? (double)op_info[n->op].cost(n) : bytes_moved(n);
+}
+
+/* Static views are free. */
+double node_seconds(const Node *n)
+{
+    Work w = node_work(n);
+    return n->op == OP_VIEW ? 0 : kernel_row[w].node + node_units(n) * kernel_row[w].unit;
 }

@@ -173,6 +173,29 @@ typedef struct OpInfo {
 } OpInfo;
 
 extern const OpInfo op_info[N_OPS];
+/* Kinds of nodes whose times follow the same rule. */
+typedef enum Work {
+    WORK_ARITHMETIC,
+    WORK_ATTENTION,
+    WORK_CONV,
+    WORK_DEPTHWISE,
+    WORK_FUNCTION,
+    WORK_MOVE,
+    WORK_NORM,
+    WORK_PERMUTE,
+    WORK_POOL,
+    WORK_PRODUCT,
+    WORK_REDUCE,
+    WORK_SOFTMAX,
+    WORK_VIEW_OR_COPY,
+    N_WORKS
+} Work;
+
+Work node_work(const Node *n);
+const char *work_name(Work w);
+double node_units(const Node *n);   /* what its time grows with: multiply-adds, or bytes */
+double node_seconds(const Node *n); /* in the kernel that computes it where no backend does */
+
 OpId op_find(const char *target);           /* OP_NONE when unknown */
 const char *op_nearest(const char *target); /* for "did you mean"; NULL when nothing is near */
 bool text_is_name(const char *s, char also); /* ASCII letters, digits, '_' and `also`; not empty */

@@ -140,7 +140,7 @@ static void add_times(Choice *c, int n_all)
     for (int i = 0; i < c->s->n; i++) {
         if (c->at[i] == NOBODY)
             continue;
-        double more = c->b->cost_outside(c->s->node[i]) - c->b->cost(c->s->node[i]);
+        double more = node_seconds(c->s->node[i]) - c->b->cost(c->s->node[i]);
         if (more >= 0)
             cut_edge(c->cut, c->at[i], CUT_SINK(n_all), price(more), 0);
         else

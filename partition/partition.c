@@ -17,7 +17,8 @@ const Refusal region_refusal = {"its region would cost more than it saves",
                                 "make the nodes around it fit: a larger region pays for its call"};
 
 const Backend *const all_backends[] = {
-    &xnnpack_backend,
+#define BACKEND(name) &name##_backend,
+#include "partition/backends.def"
     NULL,
 };
 
@@ -125,7 +126,7 @@ static void add_node(const Split *s, RegionReport *r, int i)
     PUSH(s->p->arena, r->node, r->n_nodes, n);
     r->macs = sum(r->macs, op_info[n->op].cost(n));
     r->seconds += r->backend->cost(n);
-    r->seconds_outside += r->backend->cost_outside(n);
+    r->seconds_outside += node_seconds(n);
     for (int k = 0; k < n->n_out; k++)
         if (crosses(s, n->out[k], s->region[i]))
             add_border(s, r, n->out[k], false);
@@ -208,7 +209,7 @@ static void report_rejected(const Split *s, int i, const char *method)
     const Node *n = s->node[i];
     PartitionReport *to = s->p->session->partition;
     Rejected r = {n->loc, n->op, method, s->refusal[i], op_info[n->op].cost(n),
-                  s->p->session->backend[0]->cost_outside(n)};
+                  node_seconds(n)};
     to->macs = sum(to->macs, r.macs);
     to->seconds += r.seconds;
     to->seconds_outside += r.seconds;

@@ -4,7 +4,9 @@
 
 #include "ir/backend.h"
 
-extern const Backend xnnpack_backend;
+#define BACKEND(name) extern const Backend name##_backend;
+#include "partition/backends.def"
+#undef BACKEND
 
 /* Backends by --backend's name, in a table that ends with NULL. */
 extern const Backend *const all_backends[];

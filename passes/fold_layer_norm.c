@@ -8,7 +8,6 @@
  * the search is linear.
  */
 #include "passes/internal.h"
-#include "ir/session.h"
 
 typedef struct Affine {
     const float *weight, *bias; /* of n numbers each, or NULL: ones, zeros */
@@ -172,8 +171,6 @@ bool pass_fold_layer_norm(Program *p, Arena *tmp, Diag *d)
 {
     Fold f = {.p = p};
     bool ok = true;
-    if (!p->session->n_backends)
-        return true;
     f.reads = storage_reads(p, tmp);
     for (int i = 0; i < p->n_methods; i++)
         ok = fold_graph(&f, p->method[i], tmp, d) && ok;

@@ -15,6 +15,7 @@
  * them, two where that can be; backends take no others.  Each node is looked at once.
  */
 #include "passes/internal.h"
+#include "ir/backend.h"
 #include "ir/session.h"
 #include <math.h>
 
@@ -393,13 +394,14 @@ static bool fuse(Fuse *f, Node *n, Match *m, Value *values, bool is_swapped)
     return y && rewrite_node(&f->r, n, y);
 }
 
-/* Backends add masks, of sizes that are known. */
-static bool backends_take(const Match *m, const Node *n)
+/* Whether a backend takes it in parts alone. */
+static bool is_kept(const Match *m, const Node *n)
 {
-    const Node *s = m->scores;
-    return !n->graph->program->session->n_backends ||
-           (!m->is_where && type_is_static(s->out[0]->type) &&
-            type_is_static(arg_value(s, "self")->type) && type_is_static(n->out[0]->type));
+    const Session *s = n->graph->program->session;
+    for (int i = 0; i < s->n_backends; i++)
+        if (s->backend[i]->keeps_parts && s->backend[i]->keeps_parts(m->scores, m->is_where, n))
+            return true;
+    return false;
 }
 
 /* Scores of more bytes than the result, which is there as long as what it is made of.  Open sizes
@@ -416,7 +418,7 @@ static bool look(Fuse *f, Node *n)
         return true;
     bool is_swapped = !read_attention(f, &m, arg_value(n, "self"), false);
     if ((is_swapped && !read_attention(f, &m, arg_value(n, "mat2"), true)) ||
-        !saves_memory(&m, n) || !backends_take(&m, n))
+        !saves_memory(&m, n) || is_kept(&m, n))
         return true;
     return fuse(f, n, &m, n->in[is_swapped ? 0 : 1], is_swapped);
 }

@@ -1,8 +1,7 @@
 /* pack.c -- where blocks lie in a pool: several packers, the best result counts.
  *
  * Blocks in use at the same time must not overlap; the end of the last is to be small.  Each
- * packer takes the blocks in another order and puts each at the lowest gap that holds it, or the
- * tightest.  Only blocks that share time matter for a gap; the pairs that do are found once, by
+ * packer takes the blocks in another order and puts each at the lowest gap that holds it.  Only blocks that share time matter for a gap; the pairs that do are found once, by
  * a sweep.  Parts of a block that come later or go earlier leave room to others: a placed part
  * rules out a range of offsets for each part of a mate, and a gap is what no part rules out.
  * When none reaches the lower bound, a branch and bound tries all packings (pack_exact.c), then
@@ -208,22 +207,14 @@ static int placed_ranges(Pack *p, int i)
     return n;
 }
 
-/* The lowest offset where block i fits, or the start of the smallest gap that holds it. */
-static int64_t find_gap(Pack *p, int i, bool tightest)
+/* The lowest offset where block i fits. */
+static int64_t find_gap(Pack *p, int i)
 {
-    int64_t top = 0, best = -1, least = INT64_MAX;
+    int64_t top = 0;
     int n = placed_ranges(p, i);
-    for (int k = 0; k < n; k++) {
-        int64_t gap = p->range[k].at - top;
-        if (gap >= 0 && gap < least) {
-            best = top;
-            least = gap;
-            if (!tightest)
-                return best;
-        }
+    for (int k = 0; k < n && p->range[k].at < top; k++)
         top = p->range[k].end > top ? p->range[k].end : top;
-    }
-    return best >= 0 ? best : top;
+    return top;
 }
 
 static void keep(Pack *p, int64_t end)
@@ -236,13 +227,13 @@ static void keep(Pack *p, int64_t end)
 }
 
 /* Returns the end, or what it had reached where that is above `limit`. */
-static int64_t pack_in(Pack *p, const int *order, bool tightest, int64_t limit)
+static int64_t pack_in(Pack *p, const int *order, int64_t limit)
 {
     int64_t end = 0;
     memset(p->placed, 0, (size_t)p->b.n * sizeof *p->placed);
     for (int i = 0; i < p->b.n && end <= limit; i++) {
         int b = order[i];
-        p->at[b] = find_gap(p, b, tightest);
+        p->at[b] = find_gap(p, b);
         p->placed[b] = true;
         if (p->at[b] + p->b.item[b].bytes > end)
             end = p->at[b] + p->b.item[b].bytes;
@@ -295,13 +286,13 @@ static void move_item(int *order, int from, int to)
 static void descend(Pack *p, int *order, uint32_t seed)
 {
     p->work = 0;
-    int64_t end = pack_in(p, order, false, INT64_MAX);
+    int64_t end = pack_in(p, order, INT64_MAX);
     uint32_t n = (uint32_t)p->b.n;
     while (n > 1 && p->work < DESCENT_WORK && p->best_end > p->bound) {
         int from = (int)(next_random(&seed) % n), to = (int)(next_random(&seed) % n);
         to = next_random(&seed) % 2 ? to / 2 : to;
         move_item(order, from, to);
-        int64_t now = pack_in(p, order, false, end);
+        int64_t now = pack_in(p, order, end);
         if (now <= end)
             end = now;
         else
@@ -407,10 +398,11 @@ static void pack_by_rules(Pack *p)
 {
     static const Rule rule[] = {BY_SIZE, BY_AREA, BY_LENGTH, BY_START, BY_PRESSURE,
                                 BY_PRESSURE_LONG};
+    enum { N_RULES = sizeof rule / sizeof *rule };
     find_pressure(p);
     p->work = 0;
-    for (int i = 0; i < 12 && p->best_end > p->bound && p->work < RULES_WORK; i++)
-        pack_in(p, order_by(p, rule[i / 2]), i % 2, p->best_end - 1);
+    for (int i = 0; i < N_RULES && p->best_end > p->bound && p->work < RULES_WORK; i++)
+        pack_in(p, order_by(p, rule[i]), p->best_end - 1);
 }
 
 int64_t pack(Blocks b, int64_t bound, bool *is_least, Arena *tmp)

@@ -13,7 +13,6 @@
  * that the given mask leaves none gets 0, as from sdpa, by a factor behind.
  */
 #include "passes/internal.h"
-#include "ir/session.h"
 #include <math.h>
 #include <string.h>
 
@@ -256,8 +255,6 @@ static bool pack_node(Rewrite *r, const Uses *u, Node *sdpa)
 bool pass_pack_heads(Graph *g, Arena *tmp, Diag *d)
 {
     bool ok = true;
-    if (!g->program->session->n_backends)
-        return true;
     Rewrite r = rewrite_start(g, tmp, d);
     Uses u = graph_uses(g, tmp);
     for (Node *n = g->first, *next; n; n = next) {

@@ -109,7 +109,7 @@ static unsigned spec_of(const Node *n, const Uses *u, const Backend *b)
 {
     if (!n->n_out || !is_f32(n->out[0]) || is_quantized(n, u))
         return 0;
-    return b ? b->spec(n) : kernel_spec(n);
+    return !b ? kernel_spec(n) : b->spec ? b->spec(n) : 0;
 }
 
 /* -- settling ---------------------------------------------------------------------------------- */

@@ -194,3 +194,10 @@ void xnn_lower_sdpa(Lower *w, const Node *n)
     }
     x_define(w, n->out[0], AS_IS, join(w, part, h.heads, 1));
 }
+
+/* It adds masks, and takes sizes that are known. */
+bool xnn_keeps_parts(const Node *scores, bool is_masked_by_choice, const Node *n)
+{
+    return is_masked_by_choice || !type_is_static(scores->out[0]->type) ||
+           !type_is_static(arg_value(scores, "self")->type) || !type_is_static(n->out[0]->type);
+}

@@ -2,14 +2,17 @@
 #include "partition/partition.h"
 #include "partition/xnnpack/internal.h"
 
+static const char *const fused[] = {"pack_heads", NULL};
+static const char *const simple[] = {"fold_layer_norm", NULL};
+
 const Backend xnnpack_backend = {
     .name = "xnnpack",
     .id = "XnnpackBackend",
     .takes = xnn_takes,
+    .prepare = {[PREPARE_FUSED] = fused, [PREPARE_SIMPLE] = simple},
+    .keeps_parts = xnn_keeps_parts,
     .spec = xnn_spec,
-    .work = xnn_work,
     .cost = xnn_cost,
-    .cost_outside = xnn_cost_outside,
     .cost_integers = xnn_cost_integers,
     .cost_convert = xnn_cost_convert,
     .call_cost = 0.5e-6,

@@ -55,12 +55,10 @@ typedef struct XField {
     int n;
 } XField;
 
-/* cost.c: what a node costs, and the kind of its work, by which that was measured. */
+/* cost.c: what a node costs. */
 double xnn_cost(const Node *n);
-double xnn_cost_outside(const Node *n);
 double xnn_cost_integers(const Node *n, unsigned spec);
 double xnn_cost_convert(const Value *v, unsigned spec);
-const char *xnn_work(const Node *n);
 
 typedef struct XNode {
     XKind kind;
@@ -84,6 +82,7 @@ void xnn_write(const XGraph *x, Arena *a, Blob *out); /* blob.c */
 
 /* Rows of nodes: rows.c says what is taken, lower.c makes nodes of it. */
 bool xnn_takes(const Node *n, const Uses *u, Refusal *r);
+bool xnn_keeps_parts(const Node *scores, bool is_masked_by_choice, const Node *n);
 unsigned xnn_spec(const Node *n);
 bool xnn_lower(Graph *body, Arena *tmp, Diag *d, Blob *out);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The constants of partition/xnnpack/cost.c, fitted to measurements.
+"""The constants of partition/xnnpack/cost.c and ir/cost.c, fitted to measurements.
 
     fit_costs.py inside ETC_XNN MODEL.pt2 ...    nodes in delegates, and calls, by `etc-xnn bench`
     fit_costs.py outside ETC_XNN FOLDER          kernels of the official runtime (torch, executorch):

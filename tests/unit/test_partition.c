@@ -110,15 +110,10 @@ static bool takes_even(const Node *n, const Uses *u, Refusal *r)
     return takes_half(n, r, 0);
 }
 
-static double one(const Node *n)
+/* Negation gains next to nothing, all else most of its time. */
+static double cost(const Node *n)
 {
-    (void)n;
-    return 1e-6;
-}
-
-static double many(const Node *n)
-{
-    return n->op == OP_NEG ? 1.1e-6 : 1e-5;
+    return node_seconds(n) * (n->op == OP_NEG ? 0.99 : 0.1);
 }
 
 static bool lower(Graph *body, Arena *tmp, Diag *d, Blob *out)
@@ -131,18 +126,16 @@ static bool lower(Graph *body, Arena *tmp, Diag *d, Blob *out)
 static const Backend odd = {.name = "odd",
                             .id = "Odd",
                             .takes = takes_odd,
-                            .cost = one,
-                            .cost_outside = many,
-                            .call_cost = 2e-6,
-                            .cost_of_byte = 1e-9,
+                            .cost = cost,
+                            .call_cost = 4e-8,
+                            .cost_of_byte = 2e-11,
                             .lower = lower};
 static const Backend even = {.name = "even",
                              .id = "Even",
                              .takes = takes_even,
-                             .cost = one,
-                             .cost_outside = many,
-                             .call_cost = 2e-6,
-                             .cost_of_byte = 1e-9,
+                             .cost = cost,
+                             .call_cost = 4e-8,
+                             .cost_of_byte = 2e-11,
                              .lower = lower};
 
 /* -- programs ---------------------------------------------------------------------------------- */
