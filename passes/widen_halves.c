@@ -30,6 +30,7 @@ static bool only_moves(const Node *n)
     case OP_PERMUTE:
     case OP_SELECT_INT:
     case OP_SLICE:
+    case OP_WHILE_LOOP:
         return true;
     default:
         return false;

@@ -481,22 +481,19 @@ static bool same_kind(Type a, Type b)
 static bool check_graphs(Scope *s, const Node *n)
 {
     Diag *d = s->in->diag;
-    const Arg *operands = &n->arg[n->n_args - 1];
-    for (int i = 0; i < n->n_args; i++) {
-        const Graph *g = n->arg[i].kind == ARG_GRAPH ? n->arg[i].graph : NULL;
-        if (!g)
-            continue;
-        if (operands->kind != ARG_LIST || g->n_in != operands->list.n || g->n_out != n->n_out)
+    for (const Graph *g = NULL; (g = region_next(n, g));) {
+        int n_in = region_n_operands(n), n_out = region_n_results(n, g);
+        if (g->n_in != n_in || g->n_out != n_out)
             return diag_error(d, n->loc,
                               "a graph of it has %d inputs and %d outputs, expected %d and %d",
-                              g->n_in, g->n_out, arg_count(n, n->n_args - 1), n->n_out);
+                              g->n_in, g->n_out, n_in, n_out);
         for (int k = 0; k < g->n_in; k++) {
-            const Value *v = arg_list_value(n, n->n_args - 1, k);
+            const Value *v = region_operand(n, k);
             if (v && !same_kind(g->in[k]->type, v->type))
                 return diag_error(d, n->loc, "input %d of a graph of it has another dtype or rank",
                                   k);
         }
-        for (int k = 0; k < g->n_out; k++)
+        for (int k = 0; k < g->n_out && !region_decides(n, g); k++)
             if (!same_kind(g->out[k]->type, n->out[k]->type))
                 return diag_error(d, n->loc, "output %d of a graph of it has another dtype or rank",
                                   k);

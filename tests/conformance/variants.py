@@ -17,6 +17,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 import torch.ao.quantization.fx._decomposed  # registers the operators
+from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim
 
 warnings.filterwarnings("ignore")
@@ -1473,6 +1474,85 @@ def numbers_reduced(x, sign):
 def operands_that_spread(x, i, a, b, y):
     return (torch.take_along_dim(x, i, 1), torch.take_along_dim(x, i.abs()), torch.tensordot(a, b, ([0, 1], [0, 1])),
             F.cosine_similarity(x, y, dim=-1), F.cosine_similarity(x, y, dim=1))
+
+# -- loops -----------------------------------------------------------------------------------------
+
+@model(rnd(2, 4), torch.tensor([2, 3]), more=[(rnd(2, 4, seed=1), torch.tensor([0, 0])), (rnd(2, 4, seed=2), torch.tensor([-1, 2]))])
+class loop_of_layers(nn.Module):
+    """As often as the data says, which may be not at all."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x, n):
+        return while_loop(lambda i, x: i < n.sum(), lambda i, x: (i + 1, torch.tanh(self.fc(x))),
+                          (torch.zeros((), dtype=torch.int64), x))
+
+
+@model(rnd(3), rnd(3, seed=1), torch.tensor([5]))
+def loop_of_dtypes(x, y, n):
+    """What is carried changes places, stays, is negated or doubled, and comes of several dtypes."""
+    def body(i, a, b, same, flag, small):
+        return i + 1, b.clone(), a + i, same.clone(), ~flag, small * 2
+    carried = (torch.zeros(1, dtype=torch.int64), x, y, x * y, x > 0, torch.ones(2, dtype=torch.int32))
+    return while_loop(lambda i, a, b, same, flag, small: (i < n).all(), body, carried)
+
+
+@model(rnd(1, 3, 8, 8), more=[(rnd(1, 3, 8, 8, seed=1) * 100,)])
+class loop_of_convolutions(nn.Module):
+    """Until what is computed is small enough."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 3, padding=1)
+        self.norm = nn.BatchNorm2d(3)
+
+    def forward(self, x):
+        def body(x, n):
+            return F.relu(self.norm(self.conv(x))) * 0.5, n + 1
+        y, n = while_loop(lambda x, n: (x.abs().mean() > 0.1) & (n < 20), body, (x, torch.zeros((), dtype=torch.int32)))
+        return y + 1, n
+
+
+@model(rnd(3), torch.tensor(True), more=[(rnd(3), torch.tensor(False))])
+def loop_in_a_branch(x, p):
+    def loop(x):
+        return while_loop(lambda i, x: i < 4, lambda i, x: (i + 1, x * 0.5 + 1), (torch.zeros((), dtype=torch.int64), x))[1]
+    return torch.cond(p, lambda x: loop(x) + x, lambda x: x - loop(x * 2), (x,))
+
+
+@model(rnd(2, 3), torch.tensor(3), torch.tensor(2), more=[(rnd(2, 3, seed=1), torch.tensor(0), torch.tensor(5))])
+def loop_in_a_loop(x, n, m):
+    """The inner one runs more often from turn to turn, and a branch stands in it."""
+    def outer(i, x):
+        def inner(k, y):
+            return k + 1, torch.cond(y.sum() > 0, lambda y: y * 0.9, lambda y: 0.5 - y, (y,))
+        return i + 1, while_loop(lambda k, y: k < m + i, inner, (torch.zeros_like(i), x))[1] + x
+    return while_loop(lambda i, x: i < n, outer, (torch.zeros((), dtype=torch.int64), x))
+
+
+@model(rnd(2, 5), dynamic=({0: Dim("rows", max=8)},), more=[(rnd(6, 5, seed=1),)])
+def loop_of_open_sizes(x):
+    def body(i, x, y):
+        return i + 1, x * 0.5 + x.sum(0), y + x.sum(0)
+    return while_loop(lambda i, x, y: i < 3, body, (torch.zeros((), dtype=torch.int64), x + 1, x[0] * 2))
+
+
+@model(rnd(4, 3), torch.tensor(2))
+class loop_that_fills_a_table(nn.Module):
+    """One row after the other is written; the rest stays."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", rnd(4, 3, seed=5))
+
+    def forward(self, x, n):
+        def body(i, t):
+            row = torch.index_select(x, 0, i) * 2
+            return i + 1, torch.index_copy(t, 0, i, row)
+        return while_loop(lambda i, t: (i <= n).all(), body, (torch.zeros(1, dtype=torch.int64), self.table + 0))[1]
+
 
 
 def leaves(x):

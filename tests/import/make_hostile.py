@@ -521,9 +521,9 @@ def graphs():
             lambda p, c: sig(p)["output_specs"].__setitem__(
                 0, {"buffer_mutation": {"arg": {"name": "add"}, "buffer_name": "b"}}))
 
-    def branch(n_in=1, n_out=1, dtype=7, inner=None):
+    def branch(n_in=1, n_out=1, dtype=7, inner=None, shape=(2, 3)):
         values = {"t%d" % i: meta([2, 3]) for i in range(n_in)}
-        values["r"] = meta([2, 3], dtype=dtype)
+        values["r"] = meta(list(shape), dtype=dtype)
         body = [inner or node("r", "torch.ops.aten.relu.default", ("self", tensor("t0")))]
         return {"as_graph": {"name": "g", "graph": {
             "inputs": [tensor("t%d" % i) for i in range(n_in)], "outputs": [tensor("r")] * n_out,
@@ -556,9 +556,20 @@ def graphs():
                                       ("", a), ("", b), ("", {"as_tensors": [{"name": "add"}]})))
     changed("20_reads_outside", MODEL, "'z' is nowhere", lambda p, c: cond_into(p, wrap, branch()))
 
-    changed("20_while", UNSUPPORTED, "while_loop",
-            nodes((node("z", "torch.ops.higher_order.while_loop", ("", branch()), ("", branch(dtype=4)),
-                        ("", {"as_tensors": [{"name": "add"}]}), ("", {"as_tensors": []})), [2, 3, 1])))
+    def loop(name, code, message, test, body, *more):
+        changed(name, code, message, nodes((
+            node("z", "torch.ops.higher_order.while_loop", ("", test), ("", body),
+                 ("", {"as_tensors": [{"name": "add"}]}), ("", {"as_tensors": list(more)})), [2, 3])))
+    test = branch(dtype=12, shape=[], inner=node("r", "torch.ops.aten.all.default", ("self", tensor("t0"))))
+    loop("20_while", OK, "higher_order.while_loop(graph (%t0: f32[2,3])", test, branch())
+    loop("20_while_dtype", MODEL, "output 0 of a graph", test, branch(dtype=4))
+    loop("20_while_sizes", MODEL, "output 0 of the nested graph is f32[3,2], expected f32[2,3]", test,
+         branch(shape=[3, 2], inner=node("r", "torch.ops.aten.t.default", ("self", tensor("t0")))))
+    loop("20_while_inputs", MODEL, "1 inputs and 1 outputs, expected 2 and 1", test, branch(n_in=2), {"name": "x"})
+    loop("20_while_outputs", MODEL, "1 inputs and 2 outputs, expected 1 and 1", test, branch(n_out=2))
+    loop("20_while_test", MODEL, "cond_graph returns no tensor of one bool", branch(), branch())
+    loop("20_while_captures", MODEL, "'z' is nowhere", test, wrap)
+    loop("20_while_no_graph", MODEL, "cond_graph", {"as_none": True}, branch())
 
     def grad(p, c):
         graph(p)["tensor_values"]["z"] = meta([2, 3])
