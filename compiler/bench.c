@@ -244,10 +244,7 @@ static const Node *node_at(const Bench *b, uint32_t index)
 
 static const Graph *body_of(const Node *n)
 {
-    for (int i = 0; n && n->op == OP_DELEGATE && i < n->n_args; i++)
-        if (n->arg[i].kind == ARG_GRAPH)
-            return n->arg[i].graph;
-    return NULL;
+    return n && n->op == OP_DELEGATE ? region_next(n, NULL) : NULL;
 }
 
 static const RegionReport *region_of(const Bench *b, const Node *n)
