@@ -185,6 +185,10 @@ bool pt2_define(Scope *s, Loc loc, const char *text, Value *v);
 const char *pt2_value_name(Scope *s, const char *text);
 bool pt2_node(Scope *s, const Json *node);
 
+/* -- loops: pt2_loop.c ---------------------------------------------------------------------- */
+
+bool pt2_scan(Scope *s, Loc loc, const Json *node, bool is_map); /* higher_order.scan or map_impl */
+
 /* -- numbers: pt2_number.c ------------------------------------------------------------------ */
 
 /* An input that is no tensor but `tag`: symbolic, or fixed by the export. */

@@ -17,6 +17,9 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 import torch.ao.quantization.fx._decomposed  # registers the operators
+from torch._higher_order_ops.hints_wrap import hints_wrapper
+from torch._higher_order_ops.map import map as map_of
+from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim
 
@@ -1552,6 +1555,53 @@ class loop_that_fills_a_table(nn.Module):
             row = torch.index_select(x, 0, i) * 2
             return i + 1, torch.index_copy(t, 0, i, row)
         return while_loop(lambda i, t: (i <= n).all(), body, (torch.zeros(1, dtype=torch.int64), self.table + 0))[1]
+
+
+@model(rnd(6, 3), rnd(6, 3, seed=1), rnd(3, seed=2))
+class scan_of_a_cell(nn.Module):
+    """What is carried, and a result per step; a layer within."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.Linear(6, 3)
+
+    def forward(self, x, y, h):
+        def step(state, part):
+            h, n = state
+            h = torch.tanh(self.cell(torch.cat([h, part[0] * part[1]])))
+            return (h, n + (h > 0)), (h * 2, h > 0, n + 1)
+        return scan(step, (h, torch.zeros(3, dtype=torch.int64)), (x, y), dim=0)
+
+
+@model(rnd(2, 5, 3), dynamic=({1: Dim("steps", min=2, max=16)},), more=[(rnd(2, 9, 3, seed=1),)])
+def scan_of_an_open_length(x):
+    """Backwards along the second axis."""
+    def step(sum, x):
+        sum = sum * 0.5 + x
+        return sum, sum.amax(-1)
+    return scan(step, torch.zeros(2, 3), x, dim=1, reverse=True)
+
+
+@model(rnd(5, 2, 3), rnd(3, 4, seed=1), torch.arange(5))
+def map_of_products(x, w, n):
+    return map_of(lambda part, w: (torch.relu(part[0] @ w), part[1] * 2), (x, n), w)
+
+
+@model(rnd(4, 3), rnd(3, seed=1))
+def map_of_loops(x, y):
+    """Each row until its sum is large; a scan in it."""
+    def row(x, y):
+        def step(i, x):
+            return i + 1, x * 1.5 + scan(lambda c, v: (c + v, c * v), torch.zeros(()), y, dim=0)[1].abs()
+        return while_loop(lambda i, x: (x.sum() < 8) & (i < 9), step, (torch.zeros((), dtype=torch.int64), x.abs()))[1]
+    return map_of(row, x, y)
+
+
+@model(rnd(3, 3), rnd(3, 3, seed=1))
+def graphs_with_hints(x, y):
+    with torch.no_grad():
+        z = x - y
+    return hints_wrapper(lambda a, b: (torch.relu(a @ b) + 1,), (z, y), {}, hints={"kept": "no"})
 
 
 
