@@ -595,7 +595,6 @@ bool region_decides(const Node *n, const Graph *g); /* g returns whether a loop 
 int region_n_results(const Node *n, const Graph *g); /* that g is to return */
 
 const Graph *graph_method(const Graph *g); /* that it is, or is part of */
-bool graph_is_delegated(const Graph *g); /* what a blob computes: the program has no say in it */
 
 /* Each node of a graph and of those nested in it, a node before what is nested in it:
  * for (Node *n = NULL; (n = walk_next(g, n));) */
@@ -603,6 +602,7 @@ Node *walk_next(const Graph *top, const Node *n);
 /* Each graph of a program, nested ones before the graph around them.  Whoever looks at a graph may
  * change that one. */
 Graph *program_next(const Program *p, const Graph *g);
+Graph *program_next_own(const Program *p, const Graph *g); /* but those that delegates run */
 
 /* Users of each value, by value index: users[first[v] .. first[v+1]). */
 typedef struct Uses {

@@ -97,13 +97,6 @@ const Graph *graph_method(const Graph *g)
     return g;
 }
 
-bool graph_is_delegated(const Graph *g)
-{
-    while (g->owner && g->owner->op != OP_DELEGATE)
-        g = g->owner->graph;
-    return g->owner != NULL;
-}
-
 /* -- walks ------------------------------------------------------------------------------------- */
 
 Node *walk_next(const Graph *top, const Node *n)
@@ -152,4 +145,19 @@ Graph *program_next(const Program *p, const Graph *g)
     while (g && p->method[i++] != g)
         continue;
     return i < p->n_methods ? innermost(p->method[i]) : NULL;
+}
+
+static bool is_delegated(const Graph *g)
+{
+    while (g->owner && g->owner->op != OP_DELEGATE)
+        g = g->owner->graph;
+    return g->owner != NULL;
+}
+
+Graph *program_next_own(const Program *p, const Graph *g)
+{
+    Graph *next = program_next(p, g);
+    while (next && is_delegated(next))
+        next = program_next(p, next);
+    return next;
 }

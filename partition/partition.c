@@ -291,9 +291,8 @@ bool pass_partition(Program *p, Arena *tmp, Diag *d)
     if (!p->n_backends)
         return true;
     p->partition = NEW(p->arena, PartitionReport, 1);
-    for (Graph *g = NULL; (g = program_next(p, g));)
-        if (!graph_is_delegated(g))
-            ok = partition_graph(g, graph_method(g)->name, tmp, d) && ok;
+    for (Graph *g = NULL; (g = program_next_own(p, g));)
+        ok = partition_graph(g, graph_method(g)->name, tmp, d) && ok;
     p->edits++;
     return ok;
 }

@@ -366,7 +366,7 @@ bool pass_center_norms(Program *p, Arena *tmp, Diag *d)
     if (!p->n_backends)
         return true;
     c.reads = storage_reads(p, tmp);
-    for (int i = 0; i < p->n_methods; i++)
-        ok = center_graph(&c, p->method[i], tmp, d) && ok;
+    for (Graph *g = NULL; (g = program_next_own(p, g));)
+        ok = center_graph(&c, g, tmp, d) && ok;
     return ok;
 }

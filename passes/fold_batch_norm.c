@@ -330,8 +330,8 @@ bool pass_fold_batch_norm(Program *p, Arena *tmp, Diag *d)
     bool ok = true;
     f.reads = storage_reads(p, tmp);
     f.spoiled = NEW(tmp, bool, p->n_storages + 1);
-    for (int i = 0; i < p->n_methods; i++)
-        ok = fold_graph(&f, p->method[i], tmp, d) && ok;
+    for (Graph *g = NULL; (g = program_next_own(p, g));)
+        ok = fold_graph(&f, g, tmp, d) && ok;
     drop_spoiled(&f, tmp);
     return ok;
 }

@@ -136,7 +136,7 @@ bool pass_fold_scale(Program *p, Arena *tmp, Diag *d)
     if (!p->n_backends)
         return true;
     f.reads = storage_reads(p, tmp);
-    for (int i = 0; i < p->n_methods; i++)
-        ok = fold_graph(&f, p->method[i], tmp, d) && ok;
+    for (Graph *g = NULL; (g = program_next_own(p, g));)
+        ok = fold_graph(&f, g, tmp, d) && ok;
     return ok;
 }

@@ -122,8 +122,8 @@ void rewrite_finish(Rewrite *r)
 bool each_graph(Program *p, GraphPass *pass, Arena *tmp, Diag *d)
 {
     bool ok = true;
-    for (Graph *g = NULL; (g = program_next(p, g));)
-        ok = (graph_is_delegated(g) || pass(g, tmp, d)) && ok;
+    for (Graph *g = NULL; (g = program_next_own(p, g));)
+        ok = pass(g, tmp, d) && ok;
     return ok;
 }
 

@@ -1597,6 +1597,39 @@ def map_of_loops(x, y):
     return map_of(row, x, y)
 
 
+@model(rnd(2, 4).half(), torch.tensor(3))
+class half_loop(nn.Module):
+    """Each turn rounds what it computes."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4).half()
+
+    def forward(self, x, n):
+        return while_loop(lambda i, x: i < n, lambda i, x: (i + 1, F.gelu(self.fc(x)) + x),
+                          (torch.zeros((), dtype=torch.int64), x))
+
+
+@model(rnd(1, 6, 4), torch.tensor(2))
+class loop_of_attention(nn.Module):
+    """A layer of a transformer, again and again; a buffer is read within."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, norm_first=True)
+        self.register_buffer("mask", torch.ones(6, 6).tril() > 0)
+
+    def forward(self, x, n):
+        def body(i, x):
+            y = self.layer.norm1(x)
+            q, k, v = F.linear(y, self.layer.self_attn.in_proj_weight, self.layer.self_attn.in_proj_bias).chunk(3, -1)
+            q, k, v = (t.reshape(1, 6, 2, 2).transpose(1, 2) for t in (q, k, v))
+            y = F.scaled_dot_product_attention(q, k, v, self.mask).transpose(1, 2).reshape(1, 6, 4)
+            x = x + self.layer.self_attn.out_proj(y)
+            return i + 1, x + self.layer.linear2(F.relu(self.layer.linear1(self.layer.norm2(x))))
+        return while_loop(lambda i, x: i < n, body, (torch.zeros((), dtype=torch.int64), x))[1]
+
+
 @model(rnd(3, 3), rnd(3, 3, seed=1))
 def graphs_with_hints(x, y):
     with torch.no_grad():
