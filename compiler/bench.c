@@ -244,10 +244,7 @@ static const Node *node_at(const Bench *b, uint32_t index)
 
 static const Graph *body_of(const Node *n)
 {
-    for (int i = 0; n && n->op == OP_DELEGATE && i < n->n_args; i++)
-        if (n->arg[i].kind == ARG_GRAPH)
-            return n->arg[i].graph;
-    return NULL;
+    return n && n->op == OP_DELEGATE ? region_next(n, NULL) : NULL;
 }
 
 static const RegionReport *region_of(const Bench *b, const Node *n)
@@ -504,7 +501,7 @@ static void json_node(const Bench *b, const Node *n)
 }
 
 /* What is known and estimated of the work of a node, or of a region as one. */
-static void json_work(const Bench *b, const Row *row)
+static void json_work(const Row *row)
 {
     const Node *n = row->node;
     if (n)
@@ -529,7 +526,7 @@ static void json_row(const Bench *b, const Row *row, bool has_work)
     printf("{\"name\": %s, ", json_text(b->arena, row->name));
     json_node(b, row->node);
     if (has_work)
-        json_work(b, row);
+        json_work(row);
     printf("\"seconds\": %.9g", row->seconds);
 }
 

@@ -11,12 +11,9 @@ typedef struct Counts {
 
 static void count(const Graph *g, Counts *c)
 {
-    for (const Node *n = g->first; n; n = n->next) {
+    for (const Node *n = NULL; (n = walk_next(g, n));) {
         c->op[n->op]++;
         c->nodes++;
-        for (int i = 0; i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                count(n->arg[i].graph, c);
     }
 }
 

@@ -74,23 +74,21 @@ static bool has_groups(const Program *p)
     return false;
 }
 
-static bool has_symbol(const Arg *a);
-
-static bool reads_symbols(const Graph *g)
-{
-    for (const Node *n = g->first; n; n = n->next)
-        for (int i = 0; i < n->n_args; i++)
-            if (has_symbol(&n->arg[i]))
-                return true;
-    return false;
-}
-
 static bool has_symbol(const Arg *a)
 {
     for (int i = 0; a->kind == ARG_LIST && i < a->list.n; i++)
         if (has_symbol(&a->list.item[i]))
             return true;
-    return a->kind == ARG_GRAPH ? reads_symbols(a->graph) : a->kind == ARG_INT && a->dim.expr;
+    return a->kind == ARG_INT && a->dim.expr;
+}
+
+static bool reads_symbols(const Graph *g)
+{
+    for (const Node *n = NULL; (n = walk_next(g, n));)
+        for (int i = 0; i < n->n_args; i++)
+            if (has_symbol(&n->arg[i]))
+                return true;
+    return false;
 }
 
 /* Where nodes call kernels, symbolic numbers are computed by nodes of their own (lower_symint). */

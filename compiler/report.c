@@ -139,9 +139,8 @@ static void put_graph(const Chart *c, const Graph *g, int at);
 
 static void put_branches(const Chart *c, const Node *n, int time)
 {
-    for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
-        if (n->arg[i].kind == ARG_GRAPH)
-            put_graph(c, n->arg[i].graph, time);
+    for (const Graph *g = NULL; (g = region_planned(n, g));)
+        put_graph(c, g, time);
 }
 
 /* at >= 0: a branch, all of which runs at that time. */

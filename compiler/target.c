@@ -49,15 +49,12 @@ static int since_of(const char *name)
 
 static void note_nodes(const Graph *g, const char *kernel, Diag *d)
 {
-    for (const Node *n = g->first; n; n = n->next) {
+    for (const Node *n = NULL; (n = walk_next(g, n));) {
         const char *out = op_info[n->op].out;
         if (out && !strcmp(out, kernel))
             diag_note(d, "node '%s' (%s)%s%s", n->loc.node ? n->loc.node : "?",
                       op_info[n->op].target, n->loc.source ? " from " : "",
                       n->loc.source ? n->loc.source : "");
-        for (int i = 0; i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                note_nodes(n->arg[i].graph, kernel, d);
     }
 }
 

@@ -68,7 +68,8 @@ typedef struct Emit {
     bool uses_work, uses_pool, uses_kept; /* by NAME_run: the parts of arena and state */
     const Graph *graph;       /* whose nodes are printed: the method, or a branch of a cond */
     NameSet *run_names;       /* of NAME_run's scope */
-    const char **local;       /* its pointer to a value of the method, by value index */
+    const Value **value;      /* of the method, by index */
+    const char **local;       /* its pointer to each of them */
     const char **bare_name;   /* of the function of one bare node, by value index of `graph`: */
     bool *bare_read, *is_port; /* what Function has; taken as a parameter.  Cleared behind it */
     Text functions, locals, run;
@@ -98,6 +99,7 @@ bool place_is_alias(const Value *v, const Value *of, int64_t offset);
 /* Names of constant arrays; the pointer to a value's first element, as NAME_run writes it. */
 const char *constant_name(Emit *e, const State *s);
 void put_pointer(Emit *e, Text *t, const Value *v);
+bool is_of_method(const Emit *e, const Value *v); /* else its address is an expression */
 bool put_scalar_of(Emit *e, Text *t, const Value *v); /* a value of rank SCALAR */
 
 /* Checks of one size, and of the guards that can be checked once `last` is read from a tensor;

@@ -358,27 +358,59 @@ bool emit_graph(Emit *e, const Graph *g, int indent)
     return ok;
 }
 
+static void put_element(Emit *e, const Value *v)
+{
+    bool is_name = value_is_constant(v) || v->place.pool <= POOL_NONE || is_of_method(e, v);
+    put(&e->run, is_name ? "" : "(");
+    put_pointer(e, &e->run, v);
+    put(&e->run, is_name ? "[i]" : ")[i]");
+}
+
 void put_move(Emit *e, const Value *from, const Value *to, int indent)
 {
     if (place_is_alias(from, to, 0) || to->type.is_none)
         return;
     put(&e->run, "%*sfor (int64_t i = 0; i < ", indent, "");
     put_dim(e, &e->run, c_dims_product(e, to->type.dim, to->type.rank));
-    bool is_named = e->graph == e->method; /* else an expression */
-    put(&e->run, "; i++) {\n%*s%s", indent + 4, "", is_named ? "" : "(");
-    put_pointer(e, &e->run, to);
-    put(&e->run, is_named ? "[i] = " : ")[i] = (");
-    put_pointer(e, &e->run, from);
-    put(&e->run, is_named ? "[i];\n%*s}\n" : ")[i];\n%*s}\n", indent, "");
+    put(&e->run, "; i++) {\n%*s", indent + 4, "");
+    put_element(e, to);
+    put(&e->run, " = ");
+    put_element(e, from);
+    put(&e->run, ";\n%*s}\n", indent, "");
+}
+
+static void put_moves(Emit *e, const Node *n, const Graph *g, int first, int indent)
+{
+    for (int i = first; i < g->n_in; i++)
+        put_move(e, region_operand(n, i), g->in[i], indent);
 }
 
 static bool emit_branch(Emit *e, const Node *n, const Graph *branch, int indent)
 {
-    for (int i = 0; i < branch->n_in; i++)
-        put_move(e, arg_list_value(n, "operands", i), branch->in[i], indent);
+    put_moves(e, n, branch, 0, indent);
     bool ok = emit_graph(e, branch, indent);
     for (int i = 0; i < branch->n_out; i++)
         put_move(e, branch->out[i], n->out[i], indent);
+    return ok;
+}
+
+/* What is carried lies where the results do. */
+static bool emit_loop(Emit *e, const Node *n, int indent)
+{
+    const Graph *cond = arg_get(n, "cond_graph").graph, *body = arg_get(n, "body_graph").graph;
+    for (int i = 0; i < n->n_out; i++)
+        put_move(e, region_operand(n, i), n->out[i], indent);
+    put(&e->run, "%*swhile (1) {\n", indent, "");
+    put_moves(e, n, cond, n->n_out, indent + 4);
+    bool ok = emit_graph(e, cond, indent + 4);
+    put(&e->run, "%*sif (*(", indent + 4, "");
+    put_pointer(e, &e->run, cond->out[0]);
+    put(&e->run, ") == 0) {\n%*sbreak;\n%*s}\n", indent + 8, "", indent + 4, "");
+    put_moves(e, n, body, n->n_out, indent + 4);
+    ok = emit_graph(e, body, indent + 4) && ok;
+    for (int i = 0; i < n->n_out; i++)
+        put_move(e, body->out[i], n->out[i], indent + 4);
+    put(&e->run, "%*s}\n", indent, "");
     return ok;
 }
 
@@ -460,6 +492,8 @@ static bool emit_call(Emit *e, const Node *n, int indent)
         return diag_unsupported(e->d, n->loc, "emit-c wants the first result, which is left out");
     if (n->op == OP_COND)
         return emit_cond(e, n, indent);
+    if (n->op == OP_WHILE_LOOP)
+        return emit_loop(e, n, indent);
     if (costs_nothing(e, n))
         return true;
     const Graph *body = n->op == OP_GROUP ? arg_get(n, "body").graph : NULL;

@@ -96,6 +96,12 @@ static void put_operand(Each *e, int slot, const char *type)
 
 static void put_number(Function *f, const Arg *a, EtcDtype t)
 {
+    if (a->kind == ARG_INT && a->dim.expr) {
+        put(&f->body, "(%s)(", computed_in(t));
+        function_dim(f, a->dim);
+        put(&f->body, ")");
+        return;
+    }
     double v = a->kind == ARG_FLOAT ? a->f : a->kind == ARG_BOOL ? a->b : (double)a->dim.value;
     if (t == ETC_F32)
         put_float(&f->body, (float)v);
@@ -107,7 +113,7 @@ static void put_number(Function *f, const Arg *a, EtcDtype t)
 
 static bool is_number(const Arg *a)
 {
-    return a->kind == ARG_FLOAT || a->kind == ARG_BOOL || (a->kind == ARG_INT && !a->dim.expr);
+    return a->kind == ARG_FLOAT || a->kind == ARG_BOOL || a->kind == ARG_INT;
 }
 
 static void put_pair(Each *e, const char *relation, EtcDtype t)

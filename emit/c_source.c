@@ -826,6 +826,7 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     e.constant = NEW(a, const char *, p->n_states + 1);
     e.of_storage = NEW(a, const State *, p->n_storages + 1);
     e.local = NEW(a, const char *, e.method->n_values + 1);
+    e.value = graph_values(e.method, a);
     e.names = c_scope(&e);
     e.graph = e.method;
     if (!check_program(&e))

@@ -138,6 +138,12 @@ bool state_is_array(const Emit *e, const State *s)
     return e->constant[s->index] && (first == s || !first || !same_array(first, s));
 }
 
+bool is_of_method(const Emit *e, const Value *v)
+{
+    const Value *same = v->index < e->method->n_values ? e->value[v->index] : NULL;
+    return same && same->name == v->name; /* a copy of it may have another place */
+}
+
 /* NAME_run's variable for a value in the arena or among the states. */
 static const char *local_name(Emit *e, const Value *v, const char *address)
 {
@@ -159,7 +165,7 @@ static void put_planned(Emit *e, Text *t, const Value *v)
     e->uses_pool = e->uses_pool || !is_state;
     if (at)
         address = arena_printf(e->a, "(%s + %" PRId64 ")", base, at);
-    if (e->graph == e->method)
+    if (is_of_method(e, v))
         put(t, "%s", local_name(e, v, address));
     else
         put(t, "(%s *)(void *)%s", c_type(v->type.dtype), address);

@@ -116,7 +116,7 @@ static bool is_prim(const Node *n)
 /* The values of a node's results.  Kernels need memory for each; et_view brings its own. */
 static bool define_outs(Scope *s, const Node *n, int *value)
 {
-    bool needs_memory = n->op == OP_DELEGATE || n->op == OP_COND || !is_prim(n), ok = true;
+    bool needs_memory = op_has_regions(n->op) || !is_prim(n), ok = true;
     for (int i = 0; i < n->n_out; i++) {
         value[i] = value_define(s, n->out[i]);
         if (needs_memory && n->out[i]->type.rank != SCALAR && !is_planned(n->out[i]) &&
@@ -262,29 +262,39 @@ static void settle(Scope *s, const Value *v, const Value *result, int to)
         push_instr(p, (Instr){.type = MOVE_CALL, .a = from, .b = to});
 }
 
-static void branch(Scope *outer, const Node *n, int which, const int *result)
+/* A nested graph, whose inputs are values of the graph around it. */
+static Scope enter(Scope *outer, const Node *n, const Graph *g)
 {
-    const Graph *g = n->arg[which].graph;
     Scope s = scope_new(outer->plan, g);
-    if (g->n_in != arg_count(n, "operands") || g->n_out != n->n_out) {
+    if (g->n_in != region_n_operands(n) || g->n_out != region_n_results(n, g))
         fault(s.plan->file, n->loc, "a branch takes or returns another number of values");
-        return;
-    }
     for (int i = 0; i < g->n_in; i++) {
-        const Value *from = arg_list_value(n, "operands", i), *to = g->in[i];
+        const Value *from = region_input(n, i), *to = g->in[i];
         s.value[to->index] = from ? value_of(outer, from) + 1 : literal_null(s.plan) + 1;
         s.buffer[to->index] = from ? outer->buffer[from->index] : 0;
         s.root[to->index] = to;
     }
-    for (int i = 0; i < g->n_out; i++)
+    return s;
+}
+
+static void branch(Scope *outer, const Node *n, const Graph *g, const int *result)
+{
+    Scope s = enter(outer, n, g);
+    for (int i = 0; i < g->n_out && i < n->n_out; i++)
         if (may_bind(&s, g->out[i], n->out[i])) {
             s.value[g->out[i]->index] = result[i] + 1;
             s.root[g->out[i]->index] = g->out[i];
         }
     graph_body(&s);
-    for (int i = 0; i < g->n_out; i++)
+    for (int i = 0; i < g->n_out && i < n->n_out; i++)
         settle(&s, g->out[i], n->out[i], result[i]);
     graph_updates(&s);
+}
+
+static int jump(Plan *p, int destination)
+{
+    return push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = literal_bool(p, false),
+                                 .b = destination});
 }
 
 static void cond(Scope *s, const Node *n)
@@ -298,10 +308,40 @@ static void cond(Scope *s, const Node *n)
     }
     define_outs(s, n, result);
     int to_else = push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = value_of(s, pred)});
-    branch(s, n, 1, result);
-    int to_end = push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = literal_bool(p, false)});
+    branch(s, n, arg_get(n, "true_graph").graph, result);
+    int to_end = jump(p, 0);
     p->instr[to_else].b = p->n_instrs;
-    branch(s, n, 2, result);
+    branch(s, n, arg_get(n, "false_graph").graph, result);
+    p->instr[to_end].b = p->n_instrs;
+}
+
+/* v's bytes to where result i of a loop is.  Where they lie there already, so do the sizes. */
+static void carry(Scope *s, const Node *n, int i, const Value *v, int to)
+{
+    Plan *p = s->plan;
+    int from = value_of(s, v);
+    bool is_there = is_planned(n->out[i]) && same_place(place_of(v), n->out[i]->place);
+    if (from != to && !is_there)
+        call4(p, "aten::clone.out", from, literal_null(p), to, to);
+}
+
+static void while_loop(Scope *s, const Node *n)
+{
+    Plan *p = s->plan;
+    const Graph *cond = arg_get(n, "cond_graph").graph, *body = arg_get(n, "body_graph").graph;
+    int *result = NEW(p->file->arena, int, n->n_out + 1);
+    define_outs(s, n, result);
+    for (int i = 0; i < n->n_out; i++)
+        carry(s, n, i, region_operand(n, i), result[i]);
+    int first = p->n_instrs;
+    Scope test = enter(s, n, cond);
+    graph_body(&test);
+    int to_end = push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = value_of(&test, cond->out[0])});
+    Scope turn = enter(s, n, body);
+    graph_body(&turn);
+    for (int i = 0; i < n->n_out; i++)
+        carry(&turn, n, i, body->out[i], result[i]);
+    jump(p, first);
     p->instr[to_end].b = p->n_instrs;
 }
 
@@ -371,7 +411,7 @@ static void check_range(Scope *s, const Node *n)
     const char *first = is_one ? "executorch_prim::eq.Scalar" : "executorch_prim::ge.Scalar";
     int low = has_lo ? compare(s, n, first, 1) : -1;
     int high = has_hi ? compare(s, n, "executorch_prim::le.Scalar", 2) : -1;
-    int past = push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = literal_bool(p, false)});
+    int past = jump(p, 0);
     if (low >= 0)
         p->instr[low].b = p->n_instrs;
     if (high >= 0)
@@ -399,6 +439,8 @@ static void visit(Scope *s, const Node *n)
         join_parts(s, n);
     } else if (n->op == OP_COND) {
         cond(s, n);
+    } else if (n->op == OP_WHILE_LOOP) {
+        while_loop(s, n);
     } else if (n->op == OP_DELEGATE) {
         delegate_call(s, n);
     } else if (!op_info[n->op].out || !n->n_out) {

@@ -103,15 +103,15 @@ static int64_t graph_cost(const Graph *g)
     return sum;
 }
 
-/* The dearest of the nested graphs: a body is alone, of branches one runs. */
+/* The dearest of the nested graphs: a body is alone, of branches one runs, of a loop nobody knows
+ * how often. */
 int64_t cost_branches(const Node *n)
 {
     int64_t most = 0;
-    for (int i = 0; i < n->n_args; i++)
-        if (n->arg[i].kind == ARG_GRAPH) {
-            int64_t cost = graph_cost(n->arg[i].graph);
-            most = cost > most ? cost : most;
-        }
+    for (const Graph *g = NULL; (g = region_next(n, g));) {
+        int64_t cost = graph_cost(g);
+        most = cost > most ? cost : most;
+    }
     return most;
 }
 
@@ -137,12 +137,11 @@ int64_t scratch_block(const Node *n)
 int64_t scratch_branches(const Node *n)
 {
     int64_t most = 0;
-    for (int i = 0; i < n->n_args; i++)
-        if (n->arg[i].kind == ARG_GRAPH)
-            for (const Node *m = n->arg[i].graph->first; m; m = m->next) {
-                int64_t bytes = op_info[m->op].scratch(m);
-                most = bytes > most ? bytes : most;
-            }
+    for (const Graph *g = NULL; (g = region_next(n, g));)
+        for (const Node *m = g->first; m; m = m->next) {
+            int64_t bytes = op_info[m->op].scratch(m);
+            most = bytes > most ? bytes : most;
+        }
     return most;
 }
 

@@ -17,6 +17,7 @@ typedef struct Span {
 } Span;
 
 typedef struct Memory {
+    Arena *arena;
     int n_pools, n_in, n_out;
     EtcTensor **pool; /* as bytes */
     EtcTensor **in, **out, *state;
@@ -74,10 +75,10 @@ static void poison(const Memory *m, int first, uint8_t *from, uint8_t *to)
     poison_bytes(from, to);
 }
 
-static void live_add(const EvalContext *c, Memory *m, uint8_t *start, int64_t bytes, const Value *v)
+static void live_add(Memory *m, uint8_t *start, int64_t bytes, const Value *v)
 {
     Span span = {start, start + bytes, v};
-    PUSH(c->tmp, m->live, m->n_live, span);
+    PUSH(m->arena, m->live, m->n_live, span);
 }
 
 /* The last of the live values from `keep` on end their lives. */
@@ -159,14 +160,14 @@ static bool load_states(Memory *m, const Program *p, const EvalContext *c)
             return diag_error(c->d, (Loc){.file = p->name}, "the bytes of %%%s are not at hand",
                               s->name);
         memcpy(place, s->data, (size_t)bytes);
-        live_add(c, m, place, bytes, NULL);
+        live_add(m, place, bytes, NULL);
     }
     return true;
 }
 
 static bool memory_init(Memory *m, const Graph *g, const EvalContext *c)
 {
-    *m = (Memory){.n_pools = g->n_pools, .n_in = g->n_in, .n_out = g->n_out};
+    *m = (Memory){.arena = c->tmp, .n_pools = g->n_pools, .n_in = g->n_in, .n_out = g->n_out};
     m->pool = NEW(c->tmp, EtcTensor *, g->n_pools + 1);
     m->in = NEW(c->tmp, EtcTensor *, g->n_in + 1);
     m->out = NEW(c->tmp, EtcTensor *, g->n_out + 1);
@@ -253,7 +254,7 @@ static bool bind(Run *r, const Value *v, EtcTensor *t)
     s->place = locate(r->m, v->place, extent(t, s->stride));
     if (!s->place)
         return diag_error(r->c->d, graph_loc(r->graph), "%%%s lies outside its pool", v->name);
-    live_add(r->c, r->m, s->place, extent(t, s->stride), v);
+    live_add(r->m, s->place, extent(t, s->stride), v);
     if (s->stride) {
         eval_allocate(t, r->c->tmp);
     } else {
@@ -458,28 +459,84 @@ static bool join_in_place(Run *r, const Node *n, EtcTensor *const *in)
     return true;
 }
 
-/* Runs the nested graph and moves its results to the node's. */
-static bool run_nested(Run *r, const Node *n, const Graph *g, EtcTensor *const *operand)
+static void move(const EtcTensor *to, const EtcTensor *from)
 {
-    EtcTensor **out = NEW(r->c->tmp, EtcTensor *, g->n_out + 1);
-    EtcTensor **update = NEW(r->c->tmp, EtcTensor *, g->n_updates + 1);
-    bool in_body = r->in_body || n->op != OP_COND;
-    int n_live = r->m ? r->m->n_live : 0;
+    if (to->data != from->data && tensor_bytes(to))
+        memmove(to->data, from->data, (size_t)tensor_bytes(to));
+}
+
+/* Runs a nested graph; its results go, one after the other, to `to`. */
+static bool run_region(const Node *n, const Graph *g, EtcTensor *const *operand, EvalContext *c,
+                       Memory *m, bool in_body, EtcTensor *const *to)
+{
+    EtcTensor **out = NEW(c->tmp, EtcTensor *, g->n_out + 1);
+    EtcTensor **update = NEW(c->tmp, EtcTensor *, g->n_updates + 1);
+    int n_live = m ? m->n_live : 0, n_out = region_n_results(n, g);
     if (g->n_updates)
-        return diag_unsupported(r->c->d, n->loc, "cannot be evaluated: its graph writes states");
-    if (g->n_out != n->n_out)
-        return diag_error(r->c->d, n->loc, "%d outputs, but its graph has %d", n->n_out, g->n_out);
-    if (!eval_body(g, operand, r->c, r->m, in_body, out, update))
+        return diag_unsupported(c->d, n->loc, "cannot be evaluated: its graph writes states");
+    if (g->n_out != n_out)
+        return diag_error(c->d, n->loc, "%d outputs, but its graph has %d", n_out, g->n_out);
+    if (!eval_body(g, operand, c, m, in_body, out, update))
         return false;
-    for (int i = 0; i < n->n_out; i++) {
-        Slot *s = &r->slot[n->out[i]->index];
-        if (s->dense->data != out[i]->data && tensor_bytes(s->dense))
-            memmove(s->dense->data, out[i]->data, (size_t)tensor_bytes(s->dense));
-        store(s);
-    }
-    if (r->m)
-        live_cut(r->m, n_live);
+    for (int i = 0; i < n_out; i++)
+        move(to[i], out[i]);
+    if (m)
+        live_cut(m, n_live);
     return true;
+}
+
+/* One turn of a loop; `*more`: what it carries may want another. */
+static bool run_turn(const Node *n, EtcTensor *const *operand, EvalContext *c, Memory *m,
+                     bool in_body, bool *more)
+{
+    EtcTensor *holds = tensor_new(c->tmp, ETC_BOOL, 0, NULL);
+    if (!run_region(n, arg_get(n, "cond_graph").graph, operand, c, m, in_body, &holds))
+        return false;
+    *more = *(const uint8_t *)holds->data != 0;
+    if (!*more)
+        return true;
+    if (!(*c->turns)--)
+        return diag_error(c->d, n->loc, "cannot be evaluated: its loop does not end in time");
+    return run_region(n, arg_get(n, "body_graph").graph, operand, c, m, in_body, operand);
+}
+
+/* operand[i], which is carried, holds result i in the end. */
+static bool run_loop(const Node *n, EtcTensor *const *operand, EvalContext *c, Memory *m,
+                     bool in_body)
+{
+    Arena *tmp = arena_new();
+    bool ok = true, more = true;
+    while (ok && more) {
+        EvalContext turn = eval_within(c, tmp);
+        ok = run_turn(n, operand, &turn, m, in_body, &more);
+        arena_rewind(tmp);
+    }
+    arena_free(tmp);
+    return ok;
+}
+
+bool eval_loop(const Node *n, EtcTensor **operand, EvalContext *c, Arena *a, EtcTensor **out)
+{
+    for (int i = 0; i < n->n_out; i++)
+        operand[i] = out[i] = tensor_copy(operand[i], a);
+    return run_loop(n, operand, c, NULL, true);
+}
+
+static bool run_nested(Run *r, const Node *n, EtcTensor *const *in, EtcTensor *const *out)
+{
+    EtcTensor **operand = eval_operands(n, in, r->c);
+    bool in_body = r->in_body || !region_has_places(n), ok = true;
+    if (region_kind(n) != REGION_LOOP)
+        ok = run_region(n, eval_nested(n, in), operand, r->c, r->m, in_body, out);
+    for (int i = 0; region_is_carried(n, i); i++) {
+        move(out[i], operand[i]);
+        operand[i] = out[i];
+    }
+    if (region_kind(n) == REGION_LOOP)
+        ok = run_loop(n, operand, r->c, r->m, in_body);
+    for (int i = 0; i < n->n_out; i++)
+        store(&r->slot[n->out[i]->index]);
+    return ok;
 }
 
 /* The element of a tensor may be what a symbol stands for. */
@@ -506,7 +563,6 @@ static bool run_node(Run *r, const Node *n)
 {
     EtcTensor **in = NEW(r->c->tmp, EtcTensor *, n->n_in + 1);
     EtcTensor **out = NEW(r->c->tmp, EtcTensor *, n->n_out + 1);
-    EtcTensor **operand = NEW(r->c->tmp, EtcTensor *, n->n_in + 1);
     for (int i = 0; i < n->n_in; i++)
         in[i] = load(&r->slot[n->in[i]->index]);
     for (int i = 0; i < n->n_out; i++) {
@@ -518,9 +574,8 @@ static bool run_node(Run *r, const Node *n)
         return true;
     if (has_operand_inside(r, n))
         return join_in_place(r, n, in);
-    const Graph *g = eval_nested(n, in, operand);
-    if (g)
-        return run_nested(r, n, g, operand);
+    if (region_next(n, NULL))
+        return run_nested(r, n, in, out);
     if (!eval_call(n, in, out, r->c))
         return false;
     tell_symbol(r, n, out[0]);

@@ -174,13 +174,9 @@ static void name_item(Program *p, Value *v, const Node *n, bool *told, int n_tol
 
 static void name_items(Graph *g, bool *told, int n_told)
 {
-    for (const Node *n = g->first; n; n = n->next) {
+    for (const Node *n = NULL; (n = walk_next(g, n));)
         if (n->op == OP_LOCAL_SCALAR_DENSE)
             name_item(g->program, n->out[0], n, told, n_told);
-        for (int i = 0; i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                name_items(n->arg[i].graph, told, n_told);
-    }
 }
 
 static void tell_by_sizes(const Graph *g, bool *told)

@@ -559,20 +559,27 @@ static bool bounds_fit(const Node *n, const char *what, int i, Type inside, Type
                             what, i);
 }
 
-static bool signature_fits(const Node *n, const Graph *g, int operands, Diag *d)
+static bool inputs_fit(const Node *n, const Graph *g, Diag *d)
 {
     bool ok = true;
-    if (g->n_in != arg_count(n, operands) || g->n_out != n->n_out)
-        return diag_error(d, n->loc,
-                          "nested graph has %d inputs and %d outputs, expected %d and %d", g->n_in,
-                          g->n_out, arg_count(n, operands), n->n_out);
     for (int i = 0; i < g->n_in; i++) {
-        const Value *v = arg_list_value(n, operands, i);
+        const Value *v = region_operand(n, i);
         ok = (!v || (fits(n, "input", i, g->in[i]->type, v->type, d) &&
                      bounds_fit(n, "input", i, g->in[i]->type, v->type, d))) &&
              ok;
     }
-    for (int i = 0; i < g->n_out; i++)
+    return ok;
+}
+
+static bool signature_fits(const Node *n, const Graph *g, Diag *d)
+{
+    int n_in = region_n_operands(n), n_out = region_n_results(n, g);
+    if (g->n_in != n_in || g->n_out != n_out)
+        return diag_error(d, n->loc,
+                          "nested graph has %d inputs and %d outputs, expected %d and %d", g->n_in,
+                          g->n_out, n_in, n_out);
+    bool ok = inputs_fit(n, g, d);
+    for (int i = 0; i < g->n_out && !region_decides(n, g); i++)
         ok = fits(n, "output", i, g->out[i]->type, n->out[i]->type, d) &&
              bounds_fit(n, "output", i, g->out[i]->type, n->out[i]->type, d) && ok;
     return ok;
@@ -586,6 +593,30 @@ static bool has_one_element(const Node *n, Type t)
     return true;
 }
 
+static bool is_decided(const Node *n, const char *what, const Value *v, Diag *d)
+{
+    return !v || has_one_element(n, v->type) ||
+           diag_error(d, n->loc, "%s has more than one element", what);
+}
+
+/* What a loop carries keeps its type from turn to turn. */
+static bool carries_fit(const Node *n, Diag *d)
+{
+    const Graph *cond = arg_get(n, "cond_graph").graph;
+    bool ok = true;
+    if (arg_count(n, "carried_inputs") != n->n_out)
+        return diag_error(d, n->loc, "%d results, but %d carried_inputs", n->n_out,
+                          arg_count(n, "carried_inputs"));
+    for (int i = 0; i < n->n_out; i++) {
+        const Value *v = region_operand(n, i);
+        if (!v || !types_match(program_of(n), n, v->type, n->out[i]->type))
+            ok = diag_error(d, n->loc, "result %d is %s, but its carried input is %s", i,
+                            type_text(program_of(n), n->out[i]->type),
+                            type_text(program_of(n), v ? v->type : TYPE_NONE));
+    }
+    return (cond->n_out != 1 || is_decided(n, "what cond_graph returns", cond->out[0], d)) && ok;
+}
+
 bool op_is_given(OpId op)
 {
     return op_info[op].infer == infer_given;
@@ -594,23 +625,17 @@ bool op_is_given(OpId op)
 /* Recorded types cannot be inferred; what the node's graphs take and give must agree with them. */
 bool infer_given(const Node *n, Type *out, Diag *d)
 {
-    const Schema *s = op_schema(program_of(n), n->op);
-    const Value *first = arg_value(n, 0);
-    int operands = 0, n_graphs = 0;
     bool ok = true;
-    if (n->op == OP_COND && first && !has_one_element(n, first->type))
-        return diag_error(d, n->loc, "pred has more than one element");
-    for (int i = 0; i < s->n_args; i++)
-        if (s->arg[i].type == SCH_TENSOR && s->arg[i].is_list)
-            operands = i;
-    for (int i = 0; i < n->n_args; i++)
-        if (n->arg[i].kind == ARG_GRAPH) {
-            ok = signature_fits(n, n->arg[i].graph, operands, d) && ok;
-            n_graphs++;
-        }
+    if (n->op == OP_COND && !is_decided(n, "pred", arg_value(n, "pred"), d))
+        return false;
+    for (const Graph *g = NULL; (g = region_next(n, g));)
+        ok = signature_fits(n, g, d) && ok;
+    if (region_kind(n) == REGION_LOOP)
+        ok = carries_fit(n, d) && ok;
     for (int i = 0; i < n->n_out; i++) {
         out[i] = n->out[i]->type;
-        if (out[i].rank == SCALAR && !out[i].is_none && !n_graphs && n->op != OP_DELEGATE)
+        if (out[i].rank == SCALAR && !out[i].is_none && !region_next(n, NULL) &&
+            n->op != OP_DELEGATE)
             ok = diag_error(d, n->loc, "its result %d is recorded as a number, expected a tensor", i);
     }
     return ok;
@@ -661,9 +686,8 @@ static bool infer_graph(Graph *g, Arena *tmp, Diag *d)
 {
     bool ok = true;
     for (const Node *n = g->first; n; n = n->next) {
-        for (int i = 0; i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                ok = infer_graph(n->arg[i].graph, tmp, d) && ok;
+        for (Graph *inner = NULL; (inner = region_next(n, inner));)
+            ok = infer_graph(inner, tmp, d) && ok;
         ok = has_recorded_types(n, tmp, d) && ok;
     }
     for (int i = 0; i < g->n_updates; i++)

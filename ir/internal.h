@@ -97,11 +97,13 @@ typedef struct EvalContext {
     EvalVisit *visit; /* NULL, or who is told the results of `watched` */
     void *visit_ctx;
     const Graph *watched;
+    int64_t *turns; /* that loops may still take, in all */
     void **spare; /* by class of sizes: bytes that nobody reads any more, each begins with the next */
 } EvalContext;
 
 int64_t tensor_bytes(const EtcTensor *t);
 EvalContext eval_context(const int64_t *symbol, Arena *tmp, Diag *d);
+EvalContext eval_within(const EvalContext *c, Arena *tmp); /* the same, in memory that goes before */
 
 /* Cores that multiply by the library, and the scratch that they want. */
 const struct EtcCores *blas_cores(const Blas *b, Arena *a, void **scratch);
@@ -115,8 +117,14 @@ void eval_allocate(EtcTensor *t, Arena *a);
 void eval_borrow(EtcTensor *t, const EvalContext *c);
 void eval_give_back(const EtcTensor *t, const EvalContext *c);
 
-/* The nested graph that the node runs with these operands and the operands it takes; NULL: none. */
-const Graph *eval_nested(const Node *n, EtcTensor *const *in, EtcTensor **operand);
+/* The operands that the node hands to its graphs. */
+EtcTensor **eval_operands(const Node *n, EtcTensor *const *in, const EvalContext *c);
+
+/* The graph that a node which is no loop runs with these operands. */
+const Graph *eval_nested(const Node *n, EtcTensor *const *in);
+
+/* Runs a loop on its operands, whose plan has no place for anything; `out` in a. */
+bool eval_loop(const Node *n, EtcTensor **operand, EvalContext *c, Arena *a, EtcTensor **out);
 
 /* Runs the node's kernel into `out`, whose data is in place. */
 bool eval_call(const Node *n, EtcTensor *const *in, EtcTensor *const *out, const EvalContext *c);

@@ -399,6 +399,7 @@ typedef struct Update {
 struct Graph {
     Program *program;
     const char *name; /* NULL for a nested graph */
+    Node *owner;      /* whose argument a nested graph is; NULL of a method */
     Node *first, *last;
     int n_in, n_out, n_updates, n_pools, n_values, n_states;
     int n_named; /* of a text: by how much numbers in its names run ahead of n_values */
@@ -470,6 +471,7 @@ int graph_number(const Graph *g); /* behind a dot it makes the next value's name
 const char *program_name(const Program *p, const char *name);
 Value *graph_state(Graph *g, State *s); /* the graph's value of s, made on first use */
 Value *graph_find_state(const Graph *g, const State *s); /* the same, or NULL: not used yet */
+const Value **graph_values(const Graph *g, Arena *tmp); /* by index; NULL: of a removed node */
 void graph_add_input(Graph *g, Value *v);
 void graph_keep_inputs(Graph *g, const bool *keep); /* by position; the others are unread */
 void graph_add_output(Graph *g, Value *v);
@@ -534,6 +536,7 @@ bool node_is_pointwise(const Node *n);
 bool node_scales_bytes(const Node *n); /* one of the latter */
 bool node_moves(const Node *n); /* nothing is computed: each element is one of an operand */
 bool op_mutates(OpId op);         /* its schema marks an argument "(a!)" */
+bool op_has_regions(OpId op); /* its schema has graphs */
 bool op_is_given(OpId op);        /* its types are the file's word: none are inferred */
 
 /* Arguments, by their names in the schema: arg_int(n, "dim", &axis).  An argument that the row of n
@@ -581,6 +584,39 @@ ARG_BY_NAME(Arg, get, (const Node *n, const char *s), (n, arg_find(n, s)))
 #define arg_dims(n, i, v, max) ARG_BY(dims, i)((n), (i), (v), (max))
 #define arg_list_value(n, i, k) ARG_BY(list_value, i)((n), (i), (k))
 #define arg_get(n, i) ARG_BY(get, i)((n), (i))
+
+/* -- nested graphs: region.c --------------------------------------------------------------- */
+
+/* What its graphs are to a node: each runs once with it, one of them does, or a loop runs them again
+ * and again, as often as is known when it ends. */
+typedef enum RegionKind { REGION_ONCE, REGION_ONE_OF, REGION_LOOP } RegionKind;
+
+RegionKind region_kind(const Node *n);
+bool region_has_places(const Node *n); /* planned, its graphs' values lie in memory; else in none */
+Graph *region_next(const Node *n, const Graph *g); /* the graph behind g; of NULL the first */
+Graph *region_planned(const Node *n, const Graph *g); /* the same of a node whose graphs have places */
+
+/* All graphs of a node take the same operands. */
+int region_n_operands(const Node *n);
+Value *region_operand(const Node *n, int i); /* NULL: not a value */
+int region_slot(const Node *n, int i);       /* of it in n->in; -1: not a value */
+/* Of a loop, result i holds what the graphs take as input i: at first the operand, then what the body
+ * returns. */
+bool region_is_carried(const Node *n, int i);
+Value *region_input(const Node *n, int i); /* the result that is carried, else the operand */
+const Node *region_loop(const Graph *g); /* whose body g is; NULL: of none */
+bool region_decides(const Node *n, const Graph *g); /* g returns whether a loop goes on */
+int region_n_results(const Node *n, const Graph *g); /* that g is to return */
+
+const Graph *graph_method(const Graph *g); /* that it is, or is part of */
+
+/* Each node of a graph and of those nested in it, a node before what is nested in it:
+ * for (Node *n = NULL; (n = walk_next(g, n));) */
+Node *walk_next(const Graph *top, const Node *n);
+/* Each graph of a program, nested ones before the graph around them.  Whoever looks at a graph may
+ * change that one. */
+Graph *program_next(const Program *p, const Graph *g);
+Graph *program_next_own(const Program *p, const Graph *g); /* but those that delegates run */
 
 /* Users of each value, by value index: users[first[v] .. first[v+1]). */
 typedef struct Uses {

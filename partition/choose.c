@@ -164,7 +164,7 @@ static bool *cheapest(Choice *c)
 
 static bool may_go(const Node *n)
 {
-    return n->n_out && n->op != OP_DELEGATE && n->op != OP_COND && node_is_pure(n) &&
+    return n->n_out && !op_has_regions(n->op) && node_is_pure(n) &&
            !value_goes_along(n->out[0]);
 }
 

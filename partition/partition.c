@@ -287,24 +287,14 @@ static bool partition_graph(Graph *g, const char *method, Arena *tmp, Diag *d)
     return extract_all(&s, key, mine, d);
 }
 
-static bool with_nested(Graph *g, const char *method, Arena *tmp, Diag *d)
-{
-    bool ok = true;
-    for (const Node *n = g->first; n; n = n->next)
-        for (int i = 0; i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH && n->op != OP_DELEGATE)
-                ok = with_nested(n->arg[i].graph, method, tmp, d) && ok;
-    return partition_graph(g, method, tmp, d) && ok;
-}
-
 bool pass_partition(Program *p, Arena *tmp, Diag *d)
 {
     bool ok = true;
     if (!p->session->n_backends)
         return true;
     p->session->partition = NEW(p->arena, PartitionReport, 1);
-    for (int i = 0; i < p->n_methods; i++)
-        ok = with_nested(p->method[i], p->method[i]->name, tmp, d) && ok;
+    for (Graph *g = NULL; (g = program_next_own(p, g));)
+        ok = partition_graph(g, graph_method(g)->name, tmp, d) && ok;
     p->edits++;
     return ok;
 }

@@ -1,7 +1,8 @@
 /* alias.c -- makes the graph fit to be planned: copies of what must not share bytes.
  *
  * Before planning, after order.  An output that would share bytes with an input, a state or another
- * output (alias_sets.c) is copied, and so is what one state leaves in another.  On the pte tail a
+ * output (alias_sets.c) is copied, and so is what one state leaves in another, or one turn of a loop
+ * in the place of another value that is carried.  On the pte tail a
  * view whose sizes are known only at run time becomes executorch_prim.et_view.
  */
 #include "passes/internal.h"
@@ -73,6 +74,36 @@ static bool copy_outputs(Graph *g, Arena *tmp, bool *again, Diag *d)
     return true;
 }
 
+/* Whether what a loop carries on lies where it is to be carried, and is all that lies there. */
+static bool is_carried_there(const Graph *g, int i, AliasSets a)
+{
+    const Value *v = g->out[i];
+    return a.root[v->index] == g->in[i]->index && !a.offset[v->index] &&
+           type_equal(v->type, g->in[i]->type);
+}
+
+/* At the end of a turn what it leaves is moved to what is carried, one after the other: none of it
+ * may lie where another is moved. */
+static bool copy_carried(Graph *g, Arena *tmp, bool *again, Diag *d)
+{
+    const Node *loop = region_loop(g);
+    *again = false;
+    AliasSets a = alias_sets(g, tmp);
+    bool *is_carried = NEW(tmp, bool, g->n_values + 1);
+    for (int i = 0; region_is_carried(loop, i); i++)
+        is_carried[g->in[i]->index] = true;
+    for (int i = 0; i < g->n_out; i++) {
+        if (!is_carried[a.root[g->out[i]->index]] || is_carried_there(g, i, a))
+            continue;
+        Value *copy = copy_of(g, g->out[i], d);
+        if (!copy)
+            return false;
+        graph_set_output(g, i, copy);
+        *again = true;
+    }
+    return true;
+}
+
 /* What one state or changed input held when the call began, and another is to hold at its end, may
  * be overwritten first: it is copied. */
 static bool copy_updates(Graph *g, Arena *tmp, Diag *d)
@@ -107,12 +138,13 @@ static void run_time_views(Graph *g, Arena *tmp)
 
 bool pass_alias(Graph *g, Arena *tmp, Diag *d)
 {
-    if (!g->name)
-        return true; /* a body has no places */
-    if (g->program->session->tail->views_when_run)
+    const Node *loop = region_loop(g);
+    if (!g->name && !loop)
+        return true; /* a body has no places, a branch those of its node */
+    if (g->name && g->program->session->tail->views_when_run)
         run_time_views(g, tmp);
     for (bool again = true; again;)
-        if (!copy_outputs(g, tmp, &again, d))
+        if (loop ? !copy_carried(g, tmp, &again, d) : !copy_outputs(g, tmp, &again, d))
             return false;
-    return copy_updates(g, tmp, d);
+    return loop || copy_updates(g, tmp, d);
 }

@@ -250,7 +250,7 @@ static void join(Sets *s, const Value *of, const Value *to, int64_t offset)
 static bool may_write_state(Sets *s, const Node *n, int time)
 {
     const Value *t = s->updates[n->out[0]->index];
-    if (!t || n->op == OP_COND || !type_equal(n->out[0]->type, t->type) ||
+    if (!t || region_has_places(n) || !type_equal(n->out[0]->type, t->type) ||
         s->last[t->index] > time)
         return false;
     for (int i = 0; i < n->n_in; i++)
@@ -338,10 +338,14 @@ static void place_result(Sets *s, const Node *n, int time)
     }
 }
 
-/* One state per value, one value per state, and no value that is given out as well. */
+/* One state per value, one value per state, and no value that is given out as well.  What a loop
+ * carries on updates what it has carried so far. */
 static void find_updates(Sets *s)
 {
     const Graph *g = s->g;
+    for (int i = 0; i < g->n_out && region_loop(g); i++)
+        if (g->out[i]->def && g->out[i] == g->out[i]->def->out[0])
+            s->updates[g->out[i]->index] = g->in[i];
     for (int i = 0; i < g->n_updates; i++) {
         const Value *v = g->update[i].value, *t = g->update[i].target;
         if (t->state && v->def && v == v->def->out[0] && !s->is_out[v->index])
@@ -358,9 +362,8 @@ static void find_reads_in(Sets *s, const Graph *branch, int time)
             s->last[v->index] = time;
     }
     for (const Node *n = branch->first; n; n = n->next)
-        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                find_reads_in(s, n->arg[i].graph, time);
+        for (const Graph *inner = NULL; (inner = region_planned(n, inner));)
+            find_reads_in(s, inner, time);
 }
 
 static void find_reads(Sets *s)
@@ -374,9 +377,8 @@ static void find_reads(Sets *s)
             s->last[n->in[i]->index] = time;
             s->is_part[n->in[i]->index] = s->is_part[n->in[i]->index] || holds;
         }
-        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                find_reads_in(s, n->arg[i].graph, time);
+        for (const Graph *inner = NULL; (inner = region_planned(n, inner));)
+            find_reads_in(s, inner, time);
     }
     for (int i = 0; i < g->n_updates; i++)
         s->last[g->update[i].value->index] = time + 1;

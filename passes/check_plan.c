@@ -6,8 +6,9 @@
  * whose bytes must enclose its own; nor does a concat paint the parts that lie in it already.  A
  * node may paint bytes that it reads itself only where its row's `inplace` column names that
  * operand and both lie exactly alike.  Branches are played one after the other from the same
- * memory, and what either painted holds nothing after them.  Memory is cut at every boundary of
- * a place, so painting and reading touch whole segments.  Any fault is ours. */
+ * memory, and what either painted holds nothing after them; a loop is played for two turns.  Memory
+ * is cut at every boundary of a place, so painting and reading touch whole segments.  Any fault is
+ * ours. */
 #include "passes/internal.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -117,9 +118,8 @@ static void add_graph_cuts(Check *c, const Graph *g)
     for (const Node *n = g->first; n; n = n->next) {
         for (int i = 0; i < n->n_out; i++)
             add_cuts(c, n->out[i]);
-        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                add_graph_cuts(c, n->arg[i].graph);
+        for (const Graph *inner = NULL; (inner = region_planned(n, inner));)
+            add_graph_cuts(c, inner);
     }
 }
 
@@ -443,12 +443,12 @@ static Check check_branch(const Check *around, const Graph *g, Log *log)
     return c;
 }
 
-/* Operands are read where they lie, or moved to where the branch has them; states lie where the
- * graph around has them. */
+/* Operands, or what a loop carries, are read where they lie, or moved to where the branch has them;
+ * states lie where the graph around has them. */
 static void enter_branch(Check *c, const Check *around, const Node *n)
 {
     for (int i = 0; i < c->g->n_in; i++) {
-        const Value *v = arg_list_value(n, "operands", i), *in = c->g->in[i];
+        const Value *v = region_input(n, i), *in = c->g->in[i];
         if (v && is_inside(v, in) && start_of(v) == start_of(in))
             take_over(c, in, around, v);
         else
@@ -480,18 +480,21 @@ static void leave_branch(Check *c, const Node *n)
     }
 }
 
+static void play_body(Check *c, const Check *around, const Node *n)
+{
+    enter_branch(c, around, n);
+    for (const Node *m = c->g->first; m; m = m->next)
+        play(c, m);
+}
+
 /* What a branch painted holds nothing any more once both have been played. */
 static void play_cond(Check *c, const Node *n)
 {
     Log log = {0};
     int done = 0;
-    for (int i = 0; i < n->n_args; i++) {
-        if (n->arg[i].kind != ARG_GRAPH)
-            continue;
-        Check branch = check_branch(c, n->arg[i].graph, &log);
-        enter_branch(&branch, c, n);
-        for (const Node *m = branch.g->first; m; m = m->next)
-            play(&branch, m);
+    for (const Graph *g = NULL; (g = region_next(n, g));) {
+        Check branch = check_branch(c, g, &log);
+        play_body(&branch, c, n);
         leave_branch(&branch, n);
         c->ok = branch.ok && c->ok;
         for (int k = log.n - 1; k >= done; k--)
@@ -500,6 +503,52 @@ static void play_cond(Check *c, const Node *n)
     }
     for (int k = 0; k < log.n; k++)
         hold(c, log.item[k].segment, 0);
+}
+
+/* -- loops ------------------------------------------------------------------------------------- */
+
+/* Operand i, or what a turn left, is moved to what is carried: no other that is still to be moved may
+ * lie there.  It may lie there itself, exactly, as it then stays. */
+static void carry(Check *c, const Node *n, int i, const Value *v)
+{
+    const Value *y = n->out[i];
+    check_read(c, v, n);
+    if (has_place(y) && is_inside(v, y) && start_of(v) == start_of(y) &&
+        type_bytes(v->type) == type_bytes(y->type))
+        return;
+    if (overlap(v, y))
+        c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: %%%s overlaps result %%%s, where it is "
+                           "moved", v->name, y->name);
+    if (has_place(y))
+        for (int k = first_segment(c, y); k < end_segment(c, y); k++)
+            hold(c, k, 0);
+}
+
+/* One turn, from the condition to what is carried on. */
+static void play_turn(Check *c, const Node *n)
+{
+    for (const Graph *g = NULL; (g = region_next(n, g));) {
+        Check turn = check_branch(c, g, c->log);
+        play_body(&turn, c, n);
+        if (region_decides(n, g))
+            check_read(&turn, g->out[0], n);
+        for (int i = 0; i < n->n_out && !region_decides(n, g); i++)
+            carry(&turn, n, i, g->out[i]);
+        c->ok = turn.ok && c->ok;
+    }
+    for (int i = 0; i < n->n_out; i++)
+        paint(c, n->out[i]);
+}
+
+/* The second turn finds what the first has left of operands and states. */
+static void play_loop(Check *c, const Node *n)
+{
+    for (int i = 0; i < n->n_out; i++)
+        carry(c, n, i, region_operand(n, i));
+    for (int i = 0; i < n->n_out; i++)
+        paint(c, n->out[i]);
+    play_turn(c, n);
+    play_turn(c, n);
 }
 
 static void play(Check *c, const Node *n)
@@ -515,8 +564,10 @@ static void play(Check *c, const Node *n)
         return;
     }
     check_results(c, n);
-    if (n->op == OP_COND)
+    if (region_kind(n) == REGION_ONE_OF)
         play_cond(c, n);
+    else if (region_kind(n) == REGION_LOOP)
+        play_loop(c, n);
     for (int i = 0; i < n->n_out; i++)
         paint(c, n->out[i]);
 }
@@ -672,9 +723,8 @@ static void report_graph(const Graph *g, Live *all, Live *one, PlanReport *r)
         int64_t bytes = touched(one, n);
         r->bound = all->bytes > r->bound ? all->bytes : r->bound;
         r->order_free = bytes > r->order_free ? bytes : r->order_free;
-        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                report_graph(n->arg[i].graph, all, one, r);
+        for (const Graph *inner = NULL; (inner = region_planned(n, inner));)
+            report_graph(inner, all, one, r);
         live_cut(all, n->in, n->n_in, last, time);
         live_cut(all, n->out, n->n_out, last, time);
     }

@@ -138,10 +138,7 @@ static bool may_share(const Node *n)
 {
     if (!n->n_out || op_mutates(n->op) || op_info[n->op].flags & CHECK)
         return false;
-    for (int i = 0; i < n->n_args; i++)
-        if (n->arg[i].kind == ARG_GRAPH)
-            return false;
-    return true;
+    return !region_next(n, NULL);
 }
 
 /* -- constants over the same bytes ----------------------------------------------------------- */

@@ -255,14 +255,10 @@ static bool fold_graph(Fold *f, Graph *g, Arena *tmp, Diag *d)
 
 static void count_reads(const Graph *g, int *reads)
 {
-    for (const Node *n = g->first; n; n = n->next) {
+    for (const Node *n = g->first; n; n = n->next)
         for (int i = 0; i < n->n_in; i++)
             if (n->in[i]->state)
                 reads[n->in[i]->state->storage]++;
-        for (int i = 0; i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                count_reads(n->arg[i].graph, reads);
-    }
     for (int i = 0; i < g->n_out; i++)
         if (g->out[i]->state)
             reads[g->out[i]->state->storage]++;
@@ -277,8 +273,8 @@ static void count_reads(const Graph *g, int *reads)
 int *storage_reads(const Program *p, Arena *tmp)
 {
     int *reads = NEW(tmp, int, p->n_storages + 1);
-    for (int i = 0; i < p->n_methods; i++)
-        count_reads(p->method[i], reads);
+    for (const Graph *g = NULL; (g = program_next(p, g));)
+        count_reads(g, reads);
     return reads;
 }
 
@@ -298,8 +294,8 @@ bool pass_fold_batch_norm(Program *p, Arena *tmp, Diag *d)
     bool ok = true;
     f.reads = storage_reads(p, tmp);
     f.spoiled = NEW(tmp, bool, p->n_storages + 1);
-    for (int i = 0; i < p->n_methods; i++)
-        ok = fold_graph(&f, p->method[i], tmp, d) && ok;
+    for (Graph *g = NULL; (g = program_next_own(p, g));)
+        ok = fold_graph(&f, g, tmp, d) && ok;
     drop_spoiled(&f, tmp);
     return ok;
 }

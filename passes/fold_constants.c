@@ -93,10 +93,6 @@ static void replace_states(Graph *g, State *const *with, Arena *tmp)
 /* Values of states take the states' types on. */
 static void replace_in(Graph *g, State *const *with, Arena *tmp)
 {
-    for (const Node *n = g->first; n; n = n->next)
-        for (int i = 0; i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                replace_in(n->arg[i].graph, with, tmp);
     for (int i = 0; i < g->n_states; i++)
         if (g->state[i]->type.stride)
             value_set_type(g->state[i], g->state[i]->state->type);
@@ -118,8 +114,8 @@ static void make_contiguous(Program *p, Arena *tmp)
         else
             with[i] = contiguous(p, s);
     }
-    for (int i = 0; any && i < p->n_methods; i++)
-        replace_in(p->method[i], with, tmp);
+    for (Graph *g = NULL; any && (g = program_next(p, g));)
+        replace_in(g, with, tmp);
     p->edits += any;
 }
 
@@ -231,9 +227,8 @@ static void fold_graph(Graph *g, int64_t *left, Arena *tmp, Diag *d)
     f.uses = &uses;
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
-        for (int i = 0; i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                fold_graph(n->arg[i].graph, left, tmp, d);
+        for (Graph *inner = NULL; (inner = region_next(n, inner));)
+            fold_graph(inner, left, tmp, d);
         rewrite_inputs(&f.r, n);
         if (!is_foldable(n))
             continue;

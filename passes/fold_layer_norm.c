@@ -172,7 +172,7 @@ bool pass_fold_layer_norm(Program *p, Arena *tmp, Diag *d)
     Fold f = {.p = p};
     bool ok = true;
     f.reads = storage_reads(p, tmp);
-    for (int i = 0; i < p->n_methods; i++)
-        ok = fold_graph(&f, p->method[i], tmp, d) && ok;
+    for (Graph *g = NULL; (g = program_next_own(p, g));)
+        ok = fold_graph(&f, g, tmp, d) && ok;
     return ok;
 }

@@ -148,8 +148,8 @@ static bool check_templates(const Graph *g, Diag *d)
 {
     bool ok = true;
     for (const Node *n = g->first; n; n = n->next) {
-        bool is_free = op_info[n->op].flags & CHECK || n->op == OP_COND || n->op == OP_GROUP ||
-                       !n->n_out || n->out[0]->type.rank == SCALAR;
+        bool is_free = op_info[n->op].flags & CHECK || region_has_places(n) ||
+                       n->op == OP_GROUP || !n->n_out || n->out[0]->type.rank == SCALAR;
         if (!is_free && !strcmp(op_info[n->op].c, "none"))
             ok = diag_unsupported(d, n->loc, "emit-c has no template for this operator");
     }

@@ -43,7 +43,7 @@ bool others_are_read(const Uses *u, const Node *n); /* than its first result */
 bool rewrite_pieces(Rewrite *r, Node *n); /* unbind and split as selects and slices */
 void rewrite_finish(Rewrite *r); /* outputs and updates */
 
-/* Calls pass on every graph of the program, nested ones first; stops at a failure. */
+/* Calls pass on every graph of the program that is not delegated, nested ones first. */
 bool each_graph(Program *p, GraphPass *pass, Arena *tmp, Diag *d);
 
 /* -- questions ------------------------------------------------------------------------------ */
@@ -149,7 +149,6 @@ enum { PLAN_ALIGN = 16 };
 bool graph_owns_io(const Graph *g);
 bool view_keeps_bounds(const Node *n); /* its result takes as many bytes as its operand, at most */
 bool node_may_overlay(const Node *n, int slot); /* by row and types: result 0 over in[slot] */
-const Value **graph_values(const Graph *g, Arena *tmp); /* by index; NULL: of a removed node */
 bool *pinned_values(const Graph *g, Arena *tmp); /* by index: inputs and states a call changes */
 Blocks blocks_of(const Graph *g, AliasSets sets, Arena *tmp); /* of the sets that want a pool */
 Block block_make(int root, int start, int end, int64_t bytes, Arena *tmp); /* of one part */

@@ -10,19 +10,6 @@
 
 enum { MAX_PARTS = 64 }; /* a set of more is one part */
 
-const Value **graph_values(const Graph *g, Arena *tmp)
-{
-    const Value **v = NEW(tmp, const Value *, g->n_values + 1);
-    for (int i = 0; i < g->n_in; i++)
-        v[g->in[i]->index] = g->in[i];
-    for (int i = 0; i < g->n_states; i++)
-        v[g->state[i]->index] = g->state[i];
-    for (const Node *n = g->first; n; n = n->next)
-        for (int i = 0; i < n->n_out; i++)
-            v[n->out[i]->index] = n->out[i];
-    return v;
-}
-
 /* -- values -------------------------------------------------------------------------------- */
 
 static void stretch(Part *p, int from, int to)
@@ -42,7 +29,8 @@ static void mark_callers(const Graph *g, AliasSets a, bool *callers)
         callers[g->state[i]->index] = true;
     for (int i = 0; i < g->n_in; i++)
         callers[g->in[i]->index] = true;
-    for (int i = 0; i < g->n_out; i++)
+    bool is_of_loop = g->owner && region_kind(g->owner) == REGION_LOOP;
+    for (int i = 0; i < g->n_out && !is_of_loop; i++) /* there they are moved at the end of a turn */
         callers[a.root[g->out[i]->index]] = true;
 }
 
@@ -238,14 +226,14 @@ static Members members_of(const Graph *g, AliasSets a, const Part *live, Arena *
     return m;
 }
 
-/* Branches of a cond need memory while it runs: pool 1 of each, all from the same byte on. */
+/* Branches of a cond, and the graphs of a loop, of which one runs after the other, need memory while
+ * it runs: pool 1 of each, all from the same byte on. */
 static void add_branches(Blocks *b, const Node *n, int time, Arena *tmp)
 {
     int64_t bytes = 0;
-    for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
-        if (n->arg[i].kind == ARG_GRAPH && n->arg[i].graph->n_pools &&
-            n->arg[i].graph->pool[0] > bytes)
-            bytes = n->arg[i].graph->pool[0];
+    for (const Graph *g = NULL; (g = region_planned(n, g));)
+        if (g->n_pools && g->pool[0] > bytes)
+            bytes = g->pool[0];
     if (!bytes)
         return;
     Block one = block_make(-1, time, time, round_out(bytes), tmp);

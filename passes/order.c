@@ -217,7 +217,8 @@ bool pass_order(Graph *g, Arena *tmp, Diag *d)
     (void)d;
     int k = 0, operands = 0, *number = NEW(tmp, int, g->n_values + 1);
     int count = number_nodes(g, number);
-    if (!g->name || count < 3 || !graph_has_bounds(g))
+    bool has_places = g->name || region_has_places(g->owner);
+    if (!has_places || count < 3 || !graph_has_bounds(g))
         return true;
     Walk w = {.order = NEW(tmp, Node *, count + 1), .is_open = NEW(tmp, bool, count + 1),
               .is_done = NEW(tmp, bool, count + 1), .number = number,

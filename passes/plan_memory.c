@@ -8,7 +8,10 @@
  *
  * Branches of a cond are planned before the graph around them, as if that were their caller:
  * their operands and results lie where the cond's do.  All that is theirs is one block of the
- * outer graph, in use at the cond alone, in which both branches start at the first byte. */
+ * outer graph, in use at the cond alone, in which both branches start at the first byte.  So are the
+ * two graphs of a loop, but what they carry lies where the loop's results do, from before the first
+ * turn on, and what a turn leaves has bytes of its own until the end of it, unless it may be written
+ * over what was carried. */
 #include "passes/internal.h"
 #include "ir/session.h"
 
@@ -54,9 +57,8 @@ static void check_graph(const Graph *g, Bounds *b)
     for (const Node *n = g->first; n; n = n->next) {
         for (int i = 0; i < n->n_out; i++)
             check_type(n->out[i]->type, b);
-        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                check_graph(n->arg[i].graph, b);
+        for (const Graph *inner = NULL; (inner = region_planned(n, inner));)
+            check_graph(inner, b);
     }
     for (const Node *n = g->first; b->ok && n; n = n->next)
         b->ok = check_bytes(n, b->d);
@@ -87,7 +89,7 @@ static int64_t place_states(Program *p)
     return end;
 }
 
-/* A graph with the branches of its conds, in the order of the nodes. */
+/* A graph with those of its conds and loops, in the order of the nodes. */
 typedef struct Plan {
     Graph *g;
     AliasSets a;
@@ -114,16 +116,18 @@ static Place place_of(const Value *v)
     return v->state ? v->state->place : v->place;
 }
 
-/* A branch takes its operands where they lie and leaves its results where the cond's are. */
-static void place_branch_io(const Graph *g, const Node *cond, AliasSets a, Place *at)
+/* A branch takes its operands where they lie and leaves its results where the cond's are.  A loop's
+ * graphs take what is carried where the loop's results lie. */
+static void place_branch_io(const Graph *g, AliasSets a, Place *at)
 {
-    for (int i = 0; i < g->n_out && i < cond->n_out; i++) {
+    const Node *n = g->owner;
+    for (int i = 0; i < g->n_out && region_kind(n) == REGION_ONE_OF; i++) {
         Place *to = &at[a.root[g->out[i]->index]];
         if (to->pool == POOL_NONE)
-            *to = cond->out[i]->place;
+            *to = n->out[i]->place;
     }
     for (int i = 0; i < g->n_in; i++) {
-        const Value *v = arg_list_value(cond, "operands", i);
+        const Value *v = region_input(n, i);
         if (v && place_of(v).pool != POOL_NONE)
             at[g->in[i]->index] = place_of(v);
     }
@@ -154,9 +158,10 @@ static int64_t largest_scratch(const Graph *g)
     int64_t most = 0;
     for (const Node *n = g->first; n; n = n->next) {
         int64_t bytes = op_info[n->op].scratch(n);
-        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH && largest_scratch(n->arg[i].graph) > bytes)
-                bytes = largest_scratch(n->arg[i].graph);
+        for (const Graph *inner = NULL; (inner = region_planned(n, inner));) {
+            int64_t within = largest_scratch(inner);
+            bytes = within > bytes ? within : bytes;
+        }
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -173,13 +178,13 @@ static Blocks without_states(const Graph *g, Blocks all, Arena *tmp)
 }
 
 /* Constants have no place that a branch could take them from: it gets a copy. */
-static void add_copied_inputs(const Plan *p, const Node *cond, Blocks *b, Arena *tmp)
+static void add_copied_inputs(const Plan *p, Blocks *b, Arena *tmp)
 {
     int end = 1;
     for (const Node *n = p->g->first; n; n = n->next)
         end++;
     for (int i = 0; i < p->g->n_in; i++) {
-        const Value *v = arg_list_value(cond, "operands", i), *in = p->g->in[i];
+        const Value *v = region_input(p->g->owner, i), *in = p->g->in[i];
         bool is_const = v && v->state && v->state->kind != ST_MUTABLE;
         if (!is_const || in->type.rank == SCALAR)
             continue;
@@ -189,20 +194,19 @@ static void add_copied_inputs(const Plan *p, const Node *cond, Blocks *b, Arena 
 }
 
 /* Finds offsets, those of branches first, and pool 1's bytes from 0 on. */
-static Plan pack_graph(Graph *g, const Node *cond, Arena *tmp)
+static Plan pack_graph(Graph *g, Arena *tmp)
 {
     Plan p = {.g = g, .a = alias_sets(g, tmp)};
     bool is_least, all_least = true;
     for (const Node *n = g->first; n; n = n->next)
-        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH) {
-                Plan branch = pack_graph(n->arg[i].graph, n, tmp);
-                all_least = all_least && branch.g->plan_is_least;
-                PUSH(tmp, p.branch, p.n_branches, branch);
-            }
+        for (Graph *inner = NULL; (inner = region_planned(n, inner));) {
+            Plan branch = pack_graph(inner, tmp);
+            all_least = all_least && branch.g->plan_is_least;
+            PUSH(tmp, p.branch, p.n_branches, branch);
+        }
     p.b = without_states(g, blocks_of(g, p.a, tmp), tmp);
-    if (cond)
-        add_copied_inputs(&p, cond, &p.b, tmp);
+    if (g->owner)
+        add_copied_inputs(&p, &p.b, tmp);
     int64_t bytes = pack(p.b, blocks_bound(p.b, tmp), &is_least, tmp);
     g->plan_is_least = is_least && all_least;
     g->n_pools = 0;
@@ -211,15 +215,15 @@ static Plan pack_graph(Graph *g, const Node *cond, Arena *tmp)
 }
 
 /* Pool 1 of this graph starts at byte `base` of the method's. */
-static void place_graph(const Plan *p, const Node *cond, int64_t base, Arena *tmp)
+static void place_graph(const Plan *p, int64_t base, Arena *tmp)
 {
     Graph *g = p->g;
     Place *at = NEW(tmp, Place, g->n_values + 1);
     int64_t *branch_base = NEW(tmp, int64_t, p->n_branches + 1);
     int k = 0;
     place_fixed(g, p->a, at);
-    if (cond)
-        place_branch_io(g, cond, p->a, at);
+    if (g->owner)
+        place_branch_io(g, p->a, at);
     for (int i = 0; i < p->b.n; i++)
         if (p->b.item[i].root >= 0)
             at[p->b.item[i].root] = (Place){1, base + p->b.item[i].offset};
@@ -232,23 +236,22 @@ static void place_graph(const Plan *p, const Node *cond, int64_t base, Arena *tm
     for (const Node *n = g->first; n; n = n->next) {
         bool has_bytes = false;
         int first = k;
-        for (int i = 0; n->op == OP_COND && i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                has_bytes = p->branch[k++].g->pool[0] > 0 || has_bytes;
+        for (const Graph *inner = NULL; (inner = region_planned(n, inner));)
+            has_bytes = p->branch[k++].g->pool[0] > 0 || has_bytes;
         for (int i = first; i < k; i++)
-            place_graph(&p->branch[i], n, has_bytes ? branch_base[next] : base, tmp);
+            place_graph(&p->branch[i], has_bytes ? branch_base[next] : base, tmp);
         next += has_bytes;
     }
-    if (cond)
+    if (g->owner)
         g->n_pools = 0; /* it was part of the method's */
 }
 
 static void plan_graph(Graph *g, int64_t state_bytes, Arena *tmp)
 {
-    Plan p = pack_graph(g, NULL, tmp);
+    Plan p = pack_graph(g, tmp);
     int64_t base = g->program->session->tail->plans_states ? state_bytes : 0;
     g->pool[0] += base;
-    place_graph(&p, NULL, base, tmp);
+    place_graph(&p, base, tmp);
     g->scratch = largest_scratch(g);
 }
 

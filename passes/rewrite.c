@@ -123,21 +123,11 @@ void rewrite_finish(Rewrite *r)
     graph_replace(r->g, r->with);
 }
 
-static bool graph_and_nested(Graph *g, GraphPass *pass, Arena *tmp, Diag *d)
-{
-    for (const Node *n = g->first; n; n = n->next)
-        for (int i = 0; i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH && n->op != OP_DELEGATE &&
-                !graph_and_nested(n->arg[i].graph, pass, tmp, d))
-                return false;
-    return pass(g, tmp, d);
-}
-
 bool each_graph(Program *p, GraphPass *pass, Arena *tmp, Diag *d)
 {
     bool ok = true;
-    for (int i = 0; i < p->n_methods; i++)
-        ok = graph_and_nested(p->method[i], pass, tmp, d) && ok;
+    for (Graph *g = NULL; (g = program_next_own(p, g));)
+        ok = pass(g, tmp, d) && ok;
     return ok;
 }
 

@@ -7,7 +7,7 @@
 
 static bool has_kernel(const Node *n)
 {
-    return op_info[n->op].out || n->op == OP_DELEGATE || n->op == OP_COND ||
+    return op_info[n->op].out || op_has_regions(n->op) ||
            n->op == OP_CONSTANT || n->op == OP_CHECK_RANGE;
 }
 

@@ -10,7 +10,7 @@ static bool check(const Node *n, Diag *d)
 {
     const Schema *s = op_schema(n->graph->program, n->op);
     bool ok = true;
-    if (n->op == OP_DELEGATE || n->op == OP_COND || n->op == OP_CONSTANT ||
+    if (op_has_regions(n->op) || n->op == OP_CONSTANT ||
         n->op == OP_CHECK_RANGE)
         return true;
     if (!op_info[n->op].out)

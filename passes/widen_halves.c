@@ -24,6 +24,7 @@ static bool keeps_halves(const Node *n)
     case OP_FULL:
     case OP_INDEX_SELECT:
     case OP_PACKED_LINEAR: /* takes weights of halves */
+    case OP_WHILE_LOOP:
         return true;
     default:
         return false;

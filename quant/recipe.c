@@ -115,9 +115,8 @@ static void visit_graph(Check *c, const Graph *g, Visit *visit)
     Uses u = graph_uses(g, c->tmp);
     for (const Node *n = g->first; n; n = n->next) {
         visit(c, n, taker_of(n, &u));
-        for (int i = 0; i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                visit_graph(c, n->arg[i].graph, visit);
+        for (const Graph *inner = NULL; (inner = region_next(n, inner));)
+            visit_graph(c, inner, visit);
     }
 }
 

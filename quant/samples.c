@@ -167,13 +167,10 @@ static void tell(const Worker *w, Diag *d)
 static bool is_shared(const Graph *g)
 {
     bool is = true;
-    for (const Node *n = g->first; n; n = n->next) {
+    for (const Node *n = NULL; (n = walk_next(g, n));) {
         op_schema(g->program, n->op); /* is read on first use */
         for (int i = 0; i < n->n_out; i++)
             is = is && !(n->out[i]->type.is_none && g->program->n_syms);
-        for (int i = 0; i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                is = is_shared(n->arg[i].graph) && is;
     }
     return is;
 }

@@ -106,6 +106,13 @@ const char *json_tag(const Json *v, const Json **content);
 
 /* -- the reader: pt2.c --------------------------------------------------------------------- */
 
+/* A name of range_constraints. */
+typedef struct SizeName {
+    const char *text;
+    int64_t lo, hi;
+    Symbol *symbol; /* NULL: nothing speaks of it yet */
+} SizeName;
+
 /* One import.  What is below `doc` belongs to the method being read. */
 typedef struct Pt2 {
     Program *program;
@@ -118,7 +125,7 @@ typedef struct Pt2 {
     JsonDoc doc;
     const char *method; /* of models/METHOD.json */
     const char *as;     /* its name in the program where it is to have another; else NULL */
-    Table symbols;      /* "s52" -> Symbol */
+    Table symbols;      /* "s52" -> SizeName */
     Table config[2];    /* FQN -> PayloadMeta, of weights and of constants */
     JsonDoc config_doc[2];
     bool config_read[2], config_ok[2];
@@ -130,6 +137,7 @@ bool pt2_malformed(Pt2 *p, const Json *object, const char *key, const char *want
 bool pt2_is_name(const char *s);
 /* `name`, or one made from it, which no other state or symbol of the program has. */
 const char *pt2_unique(Pt2 *p, const char *name, void *item);
+const Symbol *pt2_symbol(Pt2 *p, const char *name); /* NULL: it has no range */
 
 /* -- sizes and types: pt2_type.c ------------------------------------------------------------ */
 
@@ -176,6 +184,10 @@ Value *pt2_use(Scope *s, Loc loc, const Json *tensor_argument); /* {"name": ...}
 bool pt2_define(Scope *s, Loc loc, const char *text, Value *v);
 const char *pt2_value_name(Scope *s, const char *text);
 bool pt2_node(Scope *s, const Json *node);
+
+/* -- loops: pt2_loop.c ---------------------------------------------------------------------- */
+
+bool pt2_scan(Scope *s, Loc loc, const Json *node, bool is_map); /* higher_order.scan or map_impl */
 
 /* -- numbers: pt2_number.c ------------------------------------------------------------------ */
 

@@ -63,6 +63,26 @@ static bool read_range(Pt2 *p, const JsonIter *it, int64_t *lo, int64_t *hi)
                                     it->key ? it->key : "", (long long)*lo, (long long)*hi);
 }
 
+static Symbol *make_symbol(Pt2 *p, SizeName *n)
+{
+    n->symbol = program_symbol(p->program, NULL, n->lo, n->hi);
+    n->symbol->name = pt2_unique(p, n->text, n->symbol);
+    return n->symbol;
+}
+
+const Symbol *pt2_symbol(Pt2 *p, const char *name)
+{
+    SizeName *n = table_find_text(&p->symbols, name);
+    return !n || n->symbol ? (n ? n->symbol : NULL) : make_symbol(p, n);
+}
+
+/* "u0": a size that no input tells.  Ranges of those that a loop carries stay behind in exports, though
+ * nothing speaks of them. */
+static bool is_untold(const char *name)
+{
+    return name[0] == 'u' && isdigit((unsigned char)name[1]);
+}
+
 static bool read_symbols(Pt2 *p)
 {
     const Json *ranges = json_get(p->doc.root, "range_constraints");
@@ -75,9 +95,11 @@ static bool read_symbols(Pt2 *p)
         }
         if (!is_symbol(it.key))
             continue;
-        Symbol *s = program_symbol(p->program, NULL, lo, hi);
-        s->name = pt2_unique(p, it.key, s);
-        table_at_text(&p->symbols, it.key)->ptr = s;
+        SizeName *n = NEW(p->tmp, SizeName, 1);
+        *n = (SizeName){it.key, lo, hi, NULL};
+        table_at_text(&p->symbols, it.key)->ptr = n;
+        if (!is_untold(it.key))
+            make_symbol(p, n);
     }
     for (JsonIter it = json_iter(ranges); json_next(&it) && ok;)
         if (it.key && !is_symbol(it.key) && read_range(p, &it, &lo, &hi))

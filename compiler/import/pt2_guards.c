@@ -122,7 +122,7 @@ static bool symbol(Python *y, Dim *out)
         return false;
     memcpy(name, y->s, n);
     name[n] = '\0';
-    const Symbol *s = table_find_text(&y->in->symbols, name);
+    const Symbol *s = pt2_symbol(y->in, name);
     y->s += n;
     if (s)
         *out = dim_symbol(y->in->program, s);

@@ -481,22 +481,19 @@ static bool same_kind(Type a, Type b)
 static bool check_graphs(Scope *s, const Node *n)
 {
     Diag *d = s->in->diag;
-    const Arg *operands = &n->arg[n->n_args - 1];
-    for (int i = 0; i < n->n_args; i++) {
-        const Graph *g = n->arg[i].kind == ARG_GRAPH ? n->arg[i].graph : NULL;
-        if (!g)
-            continue;
-        if (operands->kind != ARG_LIST || g->n_in != operands->list.n || g->n_out != n->n_out)
+    for (const Graph *g = NULL; (g = region_next(n, g));) {
+        int n_in = region_n_operands(n), n_out = region_n_results(n, g);
+        if (g->n_in != n_in || g->n_out != n_out)
             return diag_error(d, n->loc,
                               "a graph of it has %d inputs and %d outputs, expected %d and %d",
-                              g->n_in, g->n_out, arg_count(n, n->n_args - 1), n->n_out);
+                              g->n_in, g->n_out, n_in, n_out);
         for (int k = 0; k < g->n_in; k++) {
-            const Value *v = arg_list_value(n, n->n_args - 1, k);
+            const Value *v = region_operand(n, k);
             if (v && !same_kind(g->in[k]->type, v->type))
                 return diag_error(d, n->loc, "input %d of a graph of it has another dtype or rank",
                                   k);
         }
-        for (int k = 0; k < g->n_out; k++)
+        for (int k = 0; k < g->n_out && !region_decides(n, g); k++)
             if (!same_kind(g->out[k]->type, n->out[k]->type))
                 return diag_error(d, n->loc, "output %d of a graph of it has another dtype or rank",
                                   k);
@@ -504,19 +501,23 @@ static bool check_graphs(Scope *s, const Node *n)
     return true;
 }
 
-/* Operators that only run a graph under some setting of torch: arguments before the graph. */
+/* Operators that only run a graph, under some setting of torch or with a name or hints. */
 static const struct {
     const char *target;
-    int graph;   /* position of the graph; its operands follow */
-    int enabled; /* position of a bool that must be false, or -1 */
+    int graph;    /* position of the graph */
+    int operands; /* and of its first operand; all that follow are, but those with a name */
+    int enabled;  /* position of a bool that must be false, or -1 */
 } wrap_row[] = {
-    {"higher_order.wrap_with_set_grad_enabled", 1, -1},
-    {"higher_order.wrap_with_autocast", 4, 2},
+    {"higher_order.wrap_with_set_grad_enabled", 1, 2, -1},
+    {"higher_order.wrap_with_autocast", 4, 5, 2},
+    {"higher_order.invoke_subgraph", 0, 2, -1},
+    {"higher_order.hints_wrapper", 0, 1, -1},
 };
+enum { N_WRAPS = sizeof wrap_row / sizeof *wrap_row };
 
 static int find_wrap(const char *target)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < N_WRAPS; i++)
         if (!strcmp(wrap_row[i].target, target))
             return i;
     return -1;
@@ -550,26 +551,47 @@ static bool bind_results(Scope *s, Loc loc, const Json *outputs, Value **v)
     return true;
 }
 
+/* The tensors of an argument; an empty dictionary holds none. */
+static bool wrapped_operands(Scope *s, Loc loc, const Json *arg, Value ***in, int *n_in)
+{
+    Pt2 *p = s->in;
+    const Json *content = NULL;
+    const char *tag = json_tag(arg, &content);
+    bool is_list = tag && !strcmp(tag, "as_tensors");
+    if (tag && !strcmp(tag, "as_string_to_argument") && !json_count(content))
+        return true;
+    if (!is_list && (!tag || strcmp(tag, "as_tensor") != 0))
+        return diag_unsupported(p->diag, loc, "an operand that is no tensor");
+    JsonIter it = json_iter(content);
+    while (!is_list || json_next(&it)) {
+        Value *v = pt2_use(s, loc, is_list ? it.value : content);
+        if (!v)
+            return false;
+        PUSH(p->tmp, *in, *n_in, v);
+        if (!is_list)
+            break;
+    }
+    return true;
+}
+
 static bool wrapped(Scope *s, int row, Loc loc, const Json *node)
 {
     Pt2 *p = s->in;
     const Json *inputs = json_get(node, "inputs"), *outputs = json_get(node, "outputs");
     const Json *graph = NULL, *content = NULL;
-    Value **in = NEW(p->tmp, Value *, json_count(inputs) + 1);
-    Value **out = NEW(p->tmp, Value *, json_count(outputs) + 1);
+    Value **in = NULL, **out = NEW(p->tmp, Value *, json_count(outputs) + 1);
     int n = 0, n_in = 0;
     for (JsonIter it = json_iter(inputs); json_next(&it); n++) {
-        const char *tag = json_tag(json_get(it.value, "arg"), &content);
+        const Json *arg = json_get(it.value, "arg");
+        const char *tag = json_tag(arg, &content);
+        const char *name = json_string(json_get(it.value, "name"));
         bool enabled = true;
         if (n == wrap_row[row].enabled && (!json_bool(content, &enabled) || enabled))
             return diag_unsupported(p->diag, loc, "mixed precision by autocast");
         if (n == wrap_row[row].graph)
             graph = tag && !strcmp(tag, "as_graph") ? content : NULL;
-        if (n <= wrap_row[row].graph)
-            continue;
-        if (!tag || strcmp(tag, "as_tensor") != 0)
-            return diag_unsupported(p->diag, loc, "an operand that is no tensor");
-        if (!(in[n_in++] = pt2_use(s, loc, content)))
+        if (n >= wrap_row[row].operands && !(name && *name) &&
+            !wrapped_operands(s, loc, arg, &in, &n_in))
             return false;
     }
     if (!graph)
@@ -638,8 +660,10 @@ bool pt2_node(Scope *s, const Json *node)
     if (op == OP_NONE && is_about_sizes(target))
         return true;
     Loc loc = origin(s, node, target);
-    if (find_wrap(target) >= 0) {
-        bool done = wrapped(s, find_wrap(target), loc, node);
+    bool is_map = !strcmp(target, "higher_order.map_impl");
+    if (is_map || !strcmp(target, "higher_order.scan") || find_wrap(target) >= 0) {
+        bool done = find_wrap(target) >= 0 ? wrapped(s, find_wrap(target), loc, node)
+                                           : pt2_scan(s, loc, node, is_map);
         if (!done)
             break_results(s, json_get(node, "outputs"));
         return done;

@@ -86,7 +86,7 @@ static bool symbol(Sympy *y, Frac *out)
     if (!expect(y, '\'') || !word(y, name) || !expect(y, '\''))
         return false;
     y->s += strcspn(y->s, "()");
-    const Symbol *s = table_find_text(&y->in->symbols, name);
+    const Symbol *s = pt2_symbol(y->in, name);
     if (!s)
         return diag_error(y->in->diag, y->loc,
                           "the symbol '%s' has no range in "

@@ -17,6 +17,10 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 import torch.ao.quantization.fx._decomposed  # registers the operators
+from torch._higher_order_ops.hints_wrap import hints_wrapper
+from torch._higher_order_ops.map import map as map_of
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim
 
 warnings.filterwarnings("ignore")
@@ -1473,6 +1477,165 @@ def numbers_reduced(x, sign):
 def operands_that_spread(x, i, a, b, y):
     return (torch.take_along_dim(x, i, 1), torch.take_along_dim(x, i.abs()), torch.tensordot(a, b, ([0, 1], [0, 1])),
             F.cosine_similarity(x, y, dim=-1), F.cosine_similarity(x, y, dim=1))
+
+# -- loops -----------------------------------------------------------------------------------------
+
+@model(rnd(2, 4), torch.tensor([2, 3]), more=[(rnd(2, 4, seed=1), torch.tensor([0, 0])), (rnd(2, 4, seed=2), torch.tensor([-1, 2]))])
+class loop_of_layers(nn.Module):
+    """As often as the data says, which may be not at all."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x, n):
+        return while_loop(lambda i, x: i < n.sum(), lambda i, x: (i + 1, torch.tanh(self.fc(x))),
+                          (torch.zeros((), dtype=torch.int64), x))
+
+
+@model(rnd(3), rnd(3, seed=1), torch.tensor([5]))
+def loop_of_dtypes(x, y, n):
+    """What is carried changes places, stays, is negated or doubled, and comes of several dtypes."""
+    def body(i, a, b, same, flag, small):
+        return i + 1, b.clone(), a + i, same.clone(), ~flag, small * 2
+    carried = (torch.zeros(1, dtype=torch.int64), x, y, x * y, x > 0, torch.ones(2, dtype=torch.int32))
+    return while_loop(lambda i, a, b, same, flag, small: (i < n).all(), body, carried)
+
+
+@model(rnd(1, 3, 8, 8), more=[(rnd(1, 3, 8, 8, seed=1) * 100,)])
+class loop_of_convolutions(nn.Module):
+    """Until what is computed is small enough."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 3, padding=1)
+        self.norm = nn.BatchNorm2d(3)
+
+    def forward(self, x):
+        def body(x, n):
+            return F.relu(self.norm(self.conv(x))) * 0.5, n + 1
+        y, n = while_loop(lambda x, n: (x.abs().mean() > 0.1) & (n < 20), body, (x, torch.zeros((), dtype=torch.int32)))
+        return y + 1, n
+
+
+@model(rnd(3), torch.tensor(True), more=[(rnd(3), torch.tensor(False))])
+def loop_in_a_branch(x, p):
+    def loop(x):
+        return while_loop(lambda i, x: i < 4, lambda i, x: (i + 1, x * 0.5 + 1), (torch.zeros((), dtype=torch.int64), x))[1]
+    return torch.cond(p, lambda x: loop(x) + x, lambda x: x - loop(x * 2), (x,))
+
+
+@model(rnd(2, 3), torch.tensor(3), torch.tensor(2), more=[(rnd(2, 3, seed=1), torch.tensor(0), torch.tensor(5))])
+def loop_in_a_loop(x, n, m):
+    """The inner one runs more often from turn to turn, and a branch stands in it."""
+    def outer(i, x):
+        def inner(k, y):
+            return k + 1, torch.cond(y.sum() > 0, lambda y: y * 0.9, lambda y: 0.5 - y, (y,))
+        return i + 1, while_loop(lambda k, y: k < m + i, inner, (torch.zeros_like(i), x))[1] + x
+    return while_loop(lambda i, x: i < n, outer, (torch.zeros((), dtype=torch.int64), x))
+
+
+@model(rnd(2, 5), dynamic=({0: Dim("rows", max=8)},), more=[(rnd(6, 5, seed=1),)])
+def loop_of_open_sizes(x):
+    def body(i, x, y):
+        return i + 1, x * 0.5 + x.sum(0), y + x.sum(0)
+    return while_loop(lambda i, x, y: i < 3, body, (torch.zeros((), dtype=torch.int64), x + 1, x[0] * 2))
+
+
+@model(rnd(4, 3), torch.tensor(2))
+class loop_that_fills_a_table(nn.Module):
+    """One row after the other is written; the rest stays."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", rnd(4, 3, seed=5))
+
+    def forward(self, x, n):
+        def body(i, t):
+            row = torch.index_select(x, 0, i) * 2
+            return i + 1, torch.index_copy(t, 0, i, row)
+        return while_loop(lambda i, t: (i <= n).all(), body, (torch.zeros(1, dtype=torch.int64), self.table + 0))[1]
+
+
+@model(rnd(6, 3), rnd(6, 3, seed=1), rnd(3, seed=2))
+class scan_of_a_cell(nn.Module):
+    """What is carried, and a result per step; a layer within."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.Linear(6, 3)
+
+    def forward(self, x, y, h):
+        def step(state, part):
+            h, n = state
+            h = torch.tanh(self.cell(torch.cat([h, part[0] * part[1]])))
+            return (h, n + (h > 0)), (h * 2, h > 0, n + 1)
+        return scan(step, (h, torch.zeros(3, dtype=torch.int64)), (x, y), dim=0)
+
+
+@model(rnd(2, 5, 3), dynamic=({1: Dim("steps", min=2, max=16)},), more=[(rnd(2, 9, 3, seed=1),)])
+def scan_of_an_open_length(x):
+    """Backwards along the second axis."""
+    def step(sum, x):
+        sum = sum * 0.5 + x
+        return sum, sum.amax(-1)
+    return scan(step, torch.zeros(2, 3), x, dim=1, reverse=True)
+
+
+@model(rnd(5, 2, 3), rnd(3, 4, seed=1), torch.arange(5))
+def map_of_products(x, w, n):
+    return map_of(lambda part, w: (torch.relu(part[0] @ w), part[1] * 2), (x, n), w)
+
+
+@model(rnd(4, 3), rnd(3, seed=1))
+def map_of_loops(x, y):
+    """Each row until its sum is large; a scan in it."""
+    def row(x, y):
+        def step(i, x):
+            return i + 1, x * 1.5 + scan(lambda c, v: (c + v, c * v), torch.zeros(()), y, dim=0)[1].abs()
+        return while_loop(lambda i, x: (x.sum() < 8) & (i < 9), step, (torch.zeros((), dtype=torch.int64), x.abs()))[1]
+    return map_of(row, x, y)
+
+
+@model(rnd(2, 4).half(), torch.tensor(3))
+class half_loop(nn.Module):
+    """Each turn rounds what it computes."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4).half()
+
+    def forward(self, x, n):
+        return while_loop(lambda i, x: i < n, lambda i, x: (i + 1, F.gelu(self.fc(x)) + x),
+                          (torch.zeros((), dtype=torch.int64), x))
+
+
+@model(rnd(1, 6, 4), torch.tensor(2))
+class loop_of_attention(nn.Module):
+    """A layer of a transformer, again and again; a buffer is read within."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, norm_first=True)
+        self.register_buffer("mask", torch.ones(6, 6).tril() > 0)
+
+    def forward(self, x, n):
+        def body(i, x):
+            y = self.layer.norm1(x)
+            q, k, v = F.linear(y, self.layer.self_attn.in_proj_weight, self.layer.self_attn.in_proj_bias).chunk(3, -1)
+            q, k, v = (t.reshape(1, 6, 2, 2).transpose(1, 2) for t in (q, k, v))
+            y = F.scaled_dot_product_attention(q, k, v, self.mask).transpose(1, 2).reshape(1, 6, 4)
+            x = x + self.layer.self_attn.out_proj(y)
+            return i + 1, x + self.layer.linear2(F.relu(self.layer.linear1(self.layer.norm2(x))))
+        return while_loop(lambda i, x: i < n, body, (torch.zeros((), dtype=torch.int64), x))[1]
+
+
+@model(rnd(3, 3), rnd(3, 3, seed=1))
+def graphs_with_hints(x, y):
+    with torch.no_grad():
+        z = x - y
+    return hints_wrapper(lambda a, b: (torch.relu(a @ b) + 1,), (z, y), {}, hints={"kept": "no"})
+
 
 
 def leaves(x):

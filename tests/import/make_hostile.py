@@ -521,9 +521,9 @@ def graphs():
             lambda p, c: sig(p)["output_specs"].__setitem__(
                 0, {"buffer_mutation": {"arg": {"name": "add"}, "buffer_name": "b"}}))
 
-    def branch(n_in=1, n_out=1, dtype=7, inner=None):
+    def branch(n_in=1, n_out=1, dtype=7, inner=None, shape=(2, 3)):
         values = {"t%d" % i: meta([2, 3]) for i in range(n_in)}
-        values["r"] = meta([2, 3], dtype=dtype)
+        values["r"] = meta(list(shape), dtype=dtype)
         body = [inner or node("r", "torch.ops.aten.relu.default", ("self", tensor("t0")))]
         return {"as_graph": {"name": "g", "graph": {
             "inputs": [tensor("t%d" % i) for i in range(n_in)], "outputs": [tensor("r")] * n_out,
@@ -556,9 +556,44 @@ def graphs():
                                       ("", a), ("", b), ("", {"as_tensors": [{"name": "add"}]})))
     changed("20_reads_outside", MODEL, "'z' is nowhere", lambda p, c: cond_into(p, wrap, branch()))
 
-    changed("20_while", UNSUPPORTED, "while_loop",
-            nodes((node("z", "torch.ops.higher_order.while_loop", ("", branch()), ("", branch(dtype=4)),
-                        ("", {"as_tensors": [{"name": "add"}]}), ("", {"as_tensors": []})), [2, 3, 1])))
+    def loop(name, code, message, test, body, *more):
+        changed(name, code, message, nodes((
+            node("z", "torch.ops.higher_order.while_loop", ("", test), ("", body),
+                 ("", {"as_tensors": [{"name": "add"}]}), ("", {"as_tensors": list(more)})), [2, 3])))
+    test = branch(dtype=12, shape=[], inner=node("r", "torch.ops.aten.all.default", ("self", tensor("t0"))))
+    loop("20_while", OK, "higher_order.while_loop(graph (%t0: f32[2,3])", test, branch())
+    loop("20_while_dtype", MODEL, "output 0 of a graph", test, branch(dtype=4))
+    loop("20_while_rank", MODEL, "output 0 of a graph of it has another dtype or rank", test, branch(shape=[6]))
+    loop("20_while_inputs", MODEL, "1 inputs and 1 outputs, expected 2 and 1", test, branch(n_in=2), {"name": "x"})
+    loop("20_while_outputs", MODEL, "1 inputs and 2 outputs, expected 1 and 1", test, branch(n_out=2))
+    loop("20_while_captures", MODEL, "'z' is nowhere", test, wrap)
+    loop("20_while_no_graph", MODEL, "cond_graph", {"as_none": True}, branch())
+
+    def scan(name, code, message, body, *lists, n_out=1, target="scan"):
+        def change(p, c):
+            values = graph(p)["tensor_values"]
+            values.update({"z%d" % i: meta([2, 3]) for i in range(n_out)}, flat=meta([]), long=meta([3, 3]))
+            for extra in ("flat", "long"):
+                graph(p)["inputs"].append(tensor(extra))
+                sig(p)["input_specs"].append({"user_input": {"arg": tensor(extra)}})
+            step = node("z", "torch.ops.higher_order." + target, ("", body),
+                        *(("", {"as_tensors": [{"name": n} for n in names]}) for names in lists))
+            step["outputs"] = [tensor("z%d" % i) for i in range(n_out)]
+            graph(p)["nodes"].append(step)
+        changed(name, code, message, change)
+    row = branch()
+    row["as_graph"]["graph"]["tensor_values"]["t0"] = meta([3])
+    scan("20_scan", OK, ", %z0 = higher_order.while_loop", row, [], ["add"], [])
+    scan("20_map", OK, ", %z0 = higher_order.while_loop", row, ["add"], [], target="map_impl")
+    scan("20_scan_two_lengths", MODEL, "operand 1 has not as many parts as the first", row, [], ["add", "long"], [])
+    scan("20_scan_of_a_number", MODEL, "operand 0 has not as many parts", row, [], ["flat"], [])
+    scan("20_scan_of_nothing", UNSUPPORTED, "takes no tensor apart", row, ["add"], [], [])
+    scan("20_scan_inputs", MODEL, "1 inputs and 1 outputs, expected 2 and 1", row, ["add"], ["add"], [])
+    scan("20_scan_outputs", MODEL, "1 inputs and 1 outputs, expected 1 and 2", row, [], ["add"], [], n_out=2)
+    scan("20_scan_carries_more", MODEL, "0 results, but it carries 1 tensors", row, ["add"], ["add"], [], n_out=0)
+    scan("20_scan_no_graph", MODEL, "is no graph with 3 lists of operands", {"as_none": True}, [], ["add"], [])
+    scan("20_scan_lists", MODEL, "is no graph with 3 lists of operands", row, [], ["add"])
+    scan("20_map_lists", MODEL, "is no graph with 2 lists of operands", row, ["add"], [], [], target="map_impl")
 
     def grad(p, c):
         graph(p)["tensor_values"]["z"] = meta([2, 3])

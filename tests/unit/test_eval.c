@@ -200,6 +200,27 @@ Test(eval, nested_graphs_run)
         false, "cannot be evaluated: it has no kernel");
 }
 
+#define LOOP(limit, step)                                                                  \
+    "%i, %y = higher_order.while_loop(graph (%i: i64[], %y: f32[2], %x: f32[2]) { "        \
+    "%p = aten.lt.Scalar(%i, " limit ") : bool[] return %p }, "                            \
+    "graph (%i: i64[], %y: f32[2], %x: f32[2]) { "                                         \
+    "%j = aten.add.Tensor(%i, " step ", 1) : i64[] "                                       \
+    "%z = aten.add.Tensor(%y, %x, 1) : f32[2] return %j, %z }, [%n, %x], [%x]) : "         \
+    "i64[], f32[2] return %y }"
+
+Test(eval, loops_end)
+{
+    expect_out(CORE("method @f(%x: f32[2]) { %n = aten.full.default([], 0, dtype=i64, "
+                    "layout=none, device=none, pin_memory=none) : i64[] " LOOP("3", "1")),
+               false, WANT(4, 8));
+    expect_out(CORE("method @f(%x: f32[2]) { %n = aten.full.default([], 3, dtype=i64, "
+                    "layout=none, device=none, pin_memory=none) : i64[] " LOOP("3", "1")),
+               false, WANT(1, 2));
+    expect_refusal(CORE("method @f(%x: f32[2]) { %n = aten.full.default([], 0, dtype=i64, "
+                        "layout=none, device=none, pin_memory=none) : i64[] " LOOP("3", "0")),
+                   false, "its loop does not end in time");
+}
+
 Test(eval, what_cannot_run_is_refused)
 {
     expect_refusal(

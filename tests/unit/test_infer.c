@@ -336,6 +336,23 @@ Test(infer, overlapping_symbolic_records_are_kept)
     free(said);
 }
 
+#define TURN "higher_order.while_loop(graph (%t: f32[%n,4], %p: bool[]) { return %p }, " \
+             "graph (%t: f32[%n,4], %p: bool[]) { "
+
+Test(infer, what_a_loop_carries_keeps_its_type)
+{
+    expect_refusal("%y = " TURN "%u = aten.gt.Scalar(%t, 0) : bool[%n,4] return %u }, [%x], [%p]) "
+                   ": f32[%n,4] return %y",
+                   "output 0 of the nested graph is bool[%n,4], expected f32[%n,4]");
+    expect_refusal("%y = " TURN "return %t }, [%x], [%p]) : f32[%n,5] return %y",
+                   "result 0 is f32[%n,5], but its carried input is f32[%n,4]");
+    expect_refusal("%q = aten.gt.Scalar(%x, 0) : bool[%n,4] "
+                   "%y = higher_order.while_loop(graph (%t: f32[%n,4], %q: bool[%n,4]) { "
+                   "return %q }, graph (%t: f32[%n,4], %q: bool[%n,4]) { return %t }, [%x], [%q]) "
+                   ": f32[%n,4] return %y",
+                   "what cond_graph returns has more than one element");
+}
+
 Test(infer, nested_graphs_take_and_give_what_their_node_says)
 {
     expect_refusal("%y = higher_order.cond(%p, graph (%t: f32[%n,3]) { return %t }, "

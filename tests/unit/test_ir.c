@@ -583,3 +583,68 @@ Test(graph, replace_follows_chains)
     cr_expect(n[0]->next == n[3] && n[3]->prev == n[0]);
     arena_free(a);
 }
+
+/* -- nested graphs ---------------------------------------------------------------------- */
+
+static Program *nested_program(Arena *a, Diag *d)
+{
+    Source src = {
+        .file = "t", .line = 1, .text =
+        "program \"n\" stage core method @f(%p: bool[], %x: f32[2]) {\n"
+        "  %a = aten.neg.default(%x) : f32[2]\n"
+        "  %b = higher_order.cond(%p, graph (%p: bool[], %x: f32[2]) {\n"
+        "    %c = aten.exp.default(%x) : f32[2]\n"
+        "    %d = higher_order.while_loop(graph (%x: f32[2], %p: bool[]) { return %p },\n"
+        "      graph (%x: f32[2], %p: bool[]) { %e = aten.sin.default(%x) : f32[2] return %e },\n"
+        "      [%c], [%p]) : f32[2]\n"
+        "    return %d\n"
+        "  }, graph (%p: bool[], %x: f32[2]) { return %x }, [%p, %x]) : f32[2]\n"
+        "  %g = aten.cos.default(%b) : f32[2]\n"
+        "  return %g\n}\n"
+        "method @g(%x: f32[2]) { %h = aten.exp.default(%x) : f32[2] return %h }\n"};
+    Program *p = program_parse(a, &src, d);
+    cr_assert_not_null(p);
+    return p;
+}
+
+Test(regions, walks_visit_every_graph_and_node_once)
+{
+    Arena *a = arena_new();
+    Diag d = {.out = stderr};
+    Program *p = nested_program(a, &d);
+    char names[100] = "", graphs[200] = "";
+    for (const Node *n = NULL; (n = walk_next(p->method[0], n));)
+        strcat(names, n->out[0]->name);
+    cr_expect_str_eq(names, "abcdeg");
+    for (const Graph *g = NULL; (g = program_next(p, g));) { /* by what they return */
+        strcat(graphs, g->name ? g->name : g->out[0]->name);
+        strcat(graphs, " ");
+    }
+    cr_expect_str_eq(graphs, "p e d x f g ");
+    Graph *inner = region_next(p->method[0]->first->next, NULL);
+    names[0] = '\0';
+    for (const Node *n = NULL; (n = walk_next(inner, n));)
+        strcat(names, n->out[0]->name);
+    cr_expect_str_eq(names, "cde");
+    arena_free(a);
+}
+
+Test(regions, a_loop_carries_its_results)
+{
+    Arena *a = arena_new();
+    Diag d = {.out = stderr};
+    const Node *cond = nested_program(a, &d)->method[0]->first->next;
+    const Node *loop = region_next(cond, NULL)->last;
+    const Graph *test = region_next(loop, NULL), *body = region_next(loop, test);
+    cr_expect(region_kind(cond) == REGION_ONE_OF && region_kind(loop) == REGION_LOOP);
+    cr_expect_eq(region_n_operands(loop), 2);
+    cr_expect_str_eq(region_operand(loop, 0)->name, "c");
+    cr_expect_str_eq(region_input(loop, 0)->name, "d");
+    cr_expect_str_eq(region_input(loop, 1)->name, "p");
+    cr_expect_null(region_operand(loop, 2));
+    cr_expect_str_eq(region_input(cond, 1)->name, "x");
+    cr_expect(region_decides(loop, test) && !region_decides(loop, body));
+    cr_expect(region_loop(body) == loop && !region_loop(test) && !region_loop(cond->graph));
+    cr_expect(region_n_results(loop, test) == 1 && region_n_results(loop, body) == 1);
+    arena_free(a);
+}
