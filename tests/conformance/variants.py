@@ -1475,6 +1475,32 @@ def operands_that_spread(x, i, a, b, y):
             F.cosine_similarity(x, y, dim=-1), F.cosine_similarity(x, y, dim=1))
 
 
+@model(rnd(3, 37) * 4, torch.tensor([0.5, -0.5, 1.5, 2.5, -3.5, 1e9, float("inf"), float("nan"), 0.0]), torch.arange(-4, 5))
+def roundings(x, v, k):
+    def all_of(t):
+        return torch.floor(t), torch.ceil(t), torch.trunc(t), torch.round(t), torch.sign(t)
+    return *all_of(x), *all_of(v), *all_of(k), torch.floor((x * 8).double()), torch.floor(x.half()), x.clone().floor_() + x.clone().round_()
+
+
+@model(rnd(3, 37), torch.tensor([0.0, 1.0, -1.0, float("inf"), float("nan"), 1e-7]), torch.arange(0, 5))
+def angles(x, v, k):
+    def all_of(t):
+        return (torch.asin(t), torch.acos(t), torch.atan(t), torch.sinh(t), torch.cosh(t), torch.tan(t), torch.asinh(t), torch.acosh(t), torch.atanh(t),
+                torch.expm1(t), torch.log1p(t), torch.log2(t), torch.log10(t))
+    a = torch.atan2(x, x.flip(1)), torch.atan2(x, x[:, :1]), torch.atan2(k, k.flip(0)), torch.atan2(x.double(), x[0].double())
+    return *all_of(x / 4), *all_of(v), torch.atan(k), torch.log2(k + 1), torch.cosh(k), torch.log1p(x.double().abs()), torch.tan(x.half()), *a
+
+
+@model(rnd(4, 9) * 7, rnd(9, seed=1) * 2, torch.arange(-18, 18).view(4, 9), torch.tensor([-3, -1, 1, 2, 3, 4, 5, 7, -7]), rnd(4, 9).abs())
+def quotients(x, y, k, m, p):
+    def all_of(a, b):
+        return a % b, a // b, torch.fmod(a, b), torch.div(a, b, rounding_mode="trunc"), torch.div(a, b, rounding_mode="floor"), torch.div(a, b, rounding_mode=None)
+    z = x.clone()
+    z.remainder_(y).div_(0.3, rounding_mode="floor")
+    return (*all_of(x, y), *all_of(k, m), *all_of(x.double(), y.double()), *all_of(k.int(), m), *all_of(k, y), *all_of(x, 0.7), *all_of(k, 3), 5 % m, 7 // y, z,
+            p ** y, p.double() ** y, 2 ** x, 0.3 ** k, 2.5 ** p, k ** m.abs(), m ** 2)
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 
