@@ -130,21 +130,25 @@ static bool put_letter(const Loop *l, const Node *n, char letter)
     return true;
 }
 
-static bool has_name(const char *s, size_t len)
+static bool has_name(const char *s)
 {
     for (int i = 0; i < c_n_names; i++)
-        if (strlen(c_name[i].name) == len && !memcmp(c_name[i].name, s, len))
+        if (!strcmp(c_name[i].name, s))
             return true;
     return false;
 }
 
-/* A function of the row, in the form for the kind: etc_exp, etc_exp_f64, etc_max_wrap. */
+/* A function of the row, in the form for the kind: etc_vexp, etc_vexp_f64 or, of the double that
+ * math64.h has, etc_sinh_f64, etc_max_wrap. */
 static bool put_callee(const Loop *l, const char *s, size_t len)
 {
     const char *suffix = l->kind == DOUBLES ? "_f64" : l->kind == INTEGERS ? "_wrap" : "";
-    const char *name = arena_printf(l->f->e->a, "%.*s%s", (int)len, s, suffix);
+    const bool is_double = len > 4 && !memcmp(s + len - 4, "_f64", 4);
+    const char *name = arena_printf(l->f->e->a, "%.*s%s", (int)len, s, is_double ? "" : suffix);
+    if (l->kind == DOUBLES && !has_name(name) && len > 5)
+        name = arena_printf(l->f->e->a, "etc_%.*s_f64", (int)len - 5, s + 5);
     put(&l->f->body, "%s", name);
-    return has_name(name, strlen(name));
+    return has_name(name) && (!is_double || l->kind != INTEGERS);
 }
 
 static bool is_one(const Node *n, char letter)
@@ -426,6 +430,39 @@ static void put_scaling(const Loop *l, const Node *n)
     put(&l->f->body, ")");
 }
 
+/* a or b of a row in double: a lane of a vector, or the number itself. */
+static bool put_lane(const Loop *l, const Node *n, char letter, const char *lane)
+{
+    int i = find_arg(n, true, letter - 'a');
+    put(&l->f->body, "(double)");
+    bool ok = put_letter(l, n, letter);
+    put(&l->f->body, i >= 0 && arg_value(n, i) ? "[%s]" : "[0]", lane);
+    return ok;
+}
+
+/* A row that is computed in double, of lanes of float: one of them where one counts. */
+static bool put_lanes(const Loop *l, const Node *n, const char *name, const char *s)
+{
+    Text *t = &l->f->body;
+    const char *lane = l->kind == VECTORS ? "lane" : "0";
+    bool ok = true;
+    put(t, "etc_k(0.0);\n%*s", l->indent, "");
+    if (l->kind == VECTORS)
+        put(t, "for (int lane = 0; lane < ETC_LANES; lane++) {\n%*s", l->indent + 4, "");
+    put(t, "%s[%s] = (float)", name, lane);
+    for (size_t len; *s && ok; s += len) {
+        len = strspn(s, "abcdefghijklmnopqrstuvwxyz_0123456789");
+        bool is_letter = len == 1 && (*s == 'a' || *s == 'b');
+        if (is_letter)
+            ok = put_lane(l, n, *s, lane);
+        else
+            put_n(t, s, len ? len : 1);
+        len += !len;
+    }
+    put(t, l->kind == VECTORS ? ";\n%*s}\n" : ";\n", l->indent, "");
+    return ok;
+}
+
 static bool put_member(const Loop *l, const Node *n, const Value *root)
 {
     const CRow *row = find_row(n);
@@ -434,9 +471,15 @@ static bool put_member(const Loop *l, const Node *n, const Value *root)
     const char *cast = narrowing(l, n->out[0], root);
     if (fault)
         return function_refuse(l->f, n, fault);
-    put(t, "%*sconst %s %s = %s%s", l->indent, "", element_type(l), name, cast ? cast : "",
-        cast ? "(" : "");
+    bool is_float = l->kind == VECTORS || l->kind == LANES;
+    bool has_lanes = row && is_float && !strncmp(row->kind, "DOUBLE", 6);
+    put(t, "%*s%s%s %s = %s%s", l->indent, "", has_lanes ? "" : "const ", element_type(l), name,
+        cast ? cast : "", cast ? "(" : "");
     bool ok = true;
+    if (has_lanes) {
+        l->f->name_of[n->out[0]->index] = name;
+        return put_lanes(l, n, name, row->expr);
+    }
     if (node_scales_bytes(n))
         put_scaling(l, n);
     else

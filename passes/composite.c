@@ -459,9 +459,9 @@ static Value *recorded(Play *p, const Arg *result, int i)
     return stays ? v : build_view(p->r, p->n, v, t.dim, t.rank);
 }
 
-bool decomp_text(Rewrite *r, Node *n)
+bool rewrite_by_rule(Rewrite *r, Node *n, const char *name)
 {
-    Play p = {.r = r, .n = n, .rule = op_info[n->op].target};
+    Play p = {.r = r, .n = n, .rule = name};
     int rule = rule_find(p.rule);
     if (rule < 0)
         play_wrong(&p, "does not exist");
@@ -480,4 +480,9 @@ bool decomp_text(Rewrite *r, Node *n)
     if (!p.failed)
         graph_remove(r->g, n);
     return !p.failed;
+}
+
+bool decomp_text(Rewrite *r, Node *n)
+{
+    return rewrite_by_rule(r, n, op_info[n->op].target);
 }

@@ -15,6 +15,8 @@ DecompFn decomp_none;
 
 /* The first result of `made` stands for the node's; `made` NULL was reported. */
 bool done(Rewrite *r, Node *n, const Node *made);
+/* What the rule of that name in composites.txt makes of the node, in its place. */
+bool rewrite_by_rule(Rewrite *r, Node *n, const char *name);
 bool as_recorded(Rewrite *r, Node *n, Value *v); /* viewed under the recorded sizes */
 
 #endif

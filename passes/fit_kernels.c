@@ -1,9 +1,9 @@
 /* fit_kernels.c -- what the official kernels refuse, or compute otherwise than torch, in forms that
  * they take, on the way to a .pte.
  *
- * Stage core, pte tail, behind what makes nodes.  No rule makes a node that a rule rewrites.
+ * Stage core, pte tail, behind what makes nodes.  No rule here makes a node that a rule rewrites.
  */
-#include "passes/internal.h"
+#include "passes/decompose.h"
 #include <string.h>
 
 static bool is_one(Dim d)
@@ -313,6 +313,15 @@ static Value *resize_bytes(Rewrite *r, Node *n)
     return x ? resize_axis(r, n, x, 2, &z) : NULL;
 }
 
+/* -- rules that are text ------------------------------------------------------------------------ */
+
+/* Whether composites.txt has a rule under "kernel." and the node's name.  It may make such a node
+ * again: what is new is not looked at. */
+static bool has_rule(const Node *n)
+{
+    return n->op == OP_REMAINDER_TENSOR || n->op == OP_FLOOR_DIVIDE || n->op == OP_SIGN;
+}
+
 /* -- the walk ---------------------------------------------------------------------------------- */
 
 /* What stands for the node, or NULL: it stays, with other operands maybe. */
@@ -353,13 +362,16 @@ bool pass_fit_kernels(Graph *g, Arena *tmp, Diag *d)
 {
     Rewrite r = rewrite_start(g, tmp, d);
     int errors = diag_errors(d);
+    bool ok = true;
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
-        Value *v = fitted(&r, n);
-        if (v)
+        Value *v = has_rule(n) ? NULL : fitted(&r, n);
+        if (has_rule(n))
+            ok = rewrite_by_rule(&r, n, arena_join(tmp, "kernel.", op_info[n->op].target)) && ok;
+        else if (v)
             rewrite_node(&r, n, v);
     }
     rewrite_finish(&r);
-    return diag_errors(d) == errors;
+    return ok && diag_errors(d) == errors;
 }

@@ -259,11 +259,15 @@ static Node *build_twin(Pass *s, Node *n)
     if (twin == OP_FULL_LIKE)
         return build_fill(s, n);
     Node *f = node_new(s->g, twin, n->loc);
-    Type t;
+    Type t = {0};
     for (int i = 0; i < n->n_args; i++)
         node_push(f, arg_moved(f, n, n->arg[i]));
+    if (op_is_given(twin)) { /* what is written keeps its type */
+        t = n->out[0]->type;
+        t.stride = NULL;
+    }
     Value *v = node_add_out(f, arena_printf(s->g->program->arena, "%s.%d", n->out[0]->name,
-                                            graph_number(s->g)), (Type){0});
+                                            graph_number(s->g)), t);
     if (!schema_check(f, s->d) || !node_infer(f, &t, s->d))
         return NULL;
     value_set_type(v, t);

@@ -316,6 +316,43 @@ ETC_INLINE double etc_rem_f64(double a, double b)
     return ((r != 0.0) && ((r < 0.0) != (b < 0.0))) ? (r + b) : r;
 }
 
+ETC_INLINE double etc_round_f64(double x)
+{
+    const double a = __builtin_fabs(x), whole = (a + 4503599627370496.0) - 4503599627370496.0;
+    return __builtin_copysign((a < 4503599627370496.0) ? whole : a, x);
+}
+
+ETC_INLINE double etc_floor_f64(double x)
+{
+    const double y = etc_round_f64(x);
+    return y - ((y > x) ? 1.0 : 0.0);
+}
+
+/* The largest integer that is at most a / b, from what fmod leaves. */
+ETC_INLINE double etc_floordiv_f64(double a, double b)
+{
+    const double m = etc_fmod_f64(a, b);
+    const double q = ((a - m) / b) - (((m != 0.0) && ((b < 0.0) != (m < 0.0))) ? 1.0 : 0.0);
+    if (b == 0.0) {
+        return a / b;
+    }
+    return (q == 0.0) ? __builtin_copysign(0.0, a / b) : etc_round_f64(q);
+}
+
+ETC_INLINE EtcF etc_vfloordiv(EtcF x, EtcF p)
+{
+    EtcF y = x;
+    for (int i = 0; i < ETC_LANES; i++) {
+        y[i] = (float)etc_floordiv_f64((double)x[i], (double)p[i]);
+    }
+    return y;
+}
+
+ETC_INLINE EtcF etc_vtruncdiv(EtcF x, EtcF p)
+{
+    return etc_vtrunc(x / p);
+}
+
 ETC_INLINE EtcF etc_vfmod(EtcF x, EtcF p)
 {
     EtcF y = x;

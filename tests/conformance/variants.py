@@ -1638,6 +1638,65 @@ def graphs_with_hints(x, y):
 
 
 
+@model(rnd(3, 37) * 4, torch.tensor([0.5, -0.5, 1.5, 2.5, -3.5, 1e9, float("inf"), float("nan"), 0.0]), torch.arange(-4, 5))
+def roundings(x, v, k):
+    def all_of(t):
+        return torch.floor(t), torch.ceil(t), torch.trunc(t), torch.round(t), torch.sign(t)
+    return *all_of(x), *all_of(v), *all_of(k), torch.floor((x * 8).double()), torch.floor(x.half()), x.clone().floor_() + x.clone().round_()
+
+
+@model(rnd(3, 37), torch.tensor([0.0, 1.0, -1.0, float("inf"), float("nan"), 1e-7]), torch.arange(0, 5))
+def angles(x, v, k):
+    def all_of(t):
+        return (torch.asin(t), torch.acos(t), torch.atan(t), torch.sinh(t), torch.cosh(t), torch.tan(t), torch.asinh(t), torch.acosh(t), torch.atanh(t),
+                torch.expm1(t), torch.log1p(t), torch.log2(t), torch.log10(t))
+    a = torch.atan2(x, x.flip(1)), torch.atan2(x, x[:, :1]), torch.atan2(k, k.flip(0)), torch.atan2(x.double(), x[0].double())
+    return *all_of(x / 4), *all_of(v), torch.atan(k), torch.log2(k + 1), torch.cosh(k), torch.log1p(x.double().abs()), torch.tan(x.half()), *a
+
+
+@model(rnd(4, 9) * 7, rnd(9, seed=1) * 2, torch.arange(-18, 18).view(4, 9), torch.tensor([-3, -1, 1, 2, 3, 4, 5, 7, -7]), rnd(4, 9).abs())
+def quotients(x, y, k, m, p):
+    def all_of(a, b):
+        return a % b, a // b, torch.fmod(a, b), torch.div(a, b, rounding_mode="trunc"), torch.div(a, b, rounding_mode="floor"), torch.div(a, b, rounding_mode=None)
+    z = x.clone()
+    z.remainder_(y).div_(0.3, rounding_mode="floor")
+    return (*all_of(x, y), *all_of(k, m), *all_of(x.double(), y.double()), *all_of(k.int(), m), *all_of(k, y), *all_of(x, 0.7), *all_of(k, 3), 5 % m, 7 // y, z,
+            p ** y, p.double() ** y, 2 ** x, 0.3 ** k, 2.5 ** p, k ** m.abs(), m ** 2)
+
+
+@model(rnd(3, 40) * 5, torch.rand(40, generator=torch.Generator().manual_seed(1)), torch.tensor([0.0, 1.0, -0.5, 9.5, 30.0, 1e-6, 100.0, 0.25]))
+def special_functions(x, p, v):
+    s = torch.special
+    y = torch.lgamma(x), torch.digamma(x), torch.polygamma(1, x.abs() + 0.3), torch.polygamma(4, x.abs() + 0.3), torch.polygamma(2, -p - 0.2), torch.mvlgamma(x.abs() + 2, 3), torch.lgamma(v), s.zeta(v + 1.5, x.abs()[0, :8])
+    z = s.erfcx(x), s.ndtr(x), s.log_ndtr(x), s.ndtri(p), torch.erfinv(2 * p - 1), s.xlog1py(x, p), torch.xlogy(2, p), torch.logit(p), torch.logit(p, 0.3)
+    return *y, *z, torch.lgamma(x.double()), torch.polygamma(2, torch.arange(1, 5))
+
+
+@model(rnd(3, 40) * 9, torch.tensor([0.5, 1.0, 2.0, 8.0, 8.5, 50.0, 1e-6]))
+def bessel_functions(x, v):
+    s = torch.special
+    y = torch.i0(x), s.i0e(x), s.i1(x), s.i1e(x), s.bessel_j0(x), s.bessel_j1(x), s.bessel_y0(v), s.bessel_y1(v), s.spherical_bessel_j0(x), torch.i0(v.half())
+    return *y, s.modified_bessel_i0(v), s.modified_bessel_i1(v), s.modified_bessel_k0(v), s.modified_bessel_k1(v), s.scaled_modified_bessel_k0(v), s.scaled_modified_bessel_k1(v)
+
+
+@model(rnd(2, 30), torch.arange(30) % 12)
+def named_polynomials(x, n):
+    s = torch.special
+    y = [getattr(s, f"{kind}chebyshev_polynomial_{letter}")(x, n) for kind in ("", "shifted_") for letter in "tuvw"]
+    return *y, *(f(x, 5) for f in (s.chebyshev_polynomial_t, s.hermite_polynomial_h, s.hermite_polynomial_he, s.laguerre_polynomial_l, s.legendre_polynomial_p))
+
+
+@model(torch.arange(-30, 30) * 7, torch.arange(60) % 9 + 1, rnd(60) * 9)
+def bits_and_parts(k, n, x):
+    y = k << n, k >> n, k << 3, k >> 2, 5 << n, (k.to(torch.int8) << n.to(torch.int8)), k.int() >> 40, k & 12, k | 3, k ^ 5
+    m, e = torch.frexp(x)
+    z = torch.gcd(k, n), torch.lcm(k, n), torch.gcd(k.int(), torch.tensor(12, dtype=torch.int32)), torch.nextafter(x, x.flip(0)), torch.frac(x), torch.sgn(x)
+    w = torch.round(x, decimals=1), torch.round(x * 90, decimals=-2), torch.float_power(x, 2), torch.float_power(n, k / 99), torch.ldexp(x, n), torch.angle(x)
+    c = x.clone()
+    c.sinh_().clamp_(torch.tensor(-3.0)).addcmul_(x, x, value=0.5).lerp_(x, 0.25).nan_to_num_()
+    return *y, m, e, *z, *w, c, torch.logspace(-2, 3, 7), torch.logspace(0, 4, 5, base=2, dtype=torch.int64), torch.fill(x, n[0])
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 

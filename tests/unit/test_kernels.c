@@ -212,12 +212,17 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "logic",     "index",  "attention", "layer_norm", "image",
                                        "remainder", "lists", "quant", "integer", "exported",
                                        "shorts", "official", "packed_linear",
-                                       "softmax_attention", "wide", "borders", "fills", "added"};
+                                       "softmax_attention", "wide", "borders", "fills", "added",
+                                       "arithmetic"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
 {
     run_family("pointwise", 600);
+}
+Test(kernels, arithmetic)
+{
+    run_family("arithmetic", 600);
 }
 Test(kernels, remainder)
 {
