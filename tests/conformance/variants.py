@@ -1475,6 +1475,32 @@ def operands_that_spread(x, i, a, b, y):
             F.cosine_similarity(x, y, dim=-1), F.cosine_similarity(x, y, dim=1))
 
 
+@model(torch.tensor([[3.0, float("nan"), 1.0, 3.0, -2.0, 1.0, 0.0], [5.0, 4.0, 4.0, -1.0, 7.0, 7.0, 2.5]]), torch.tensor([[4, -4, 4, 0], [1, 1, 9, 9], [2, -7, 2, 2]]))
+def in_order(x, k):
+    """Equals stay in order, and what is no number is the largest."""
+    y = x[1:]
+    first = *x.sort(dim=1), *k.sort(dim=0, descending=True, stable=True), x.argsort(-1, descending=True), k.argsort(1), x.msort(), *y[:, 2:5].topk(2, 1), *k.sum(0).topk(3)
+    most = *x.max(1), *x.min(0), *k.max(0, keepdim=True), *k.min(-1), x.argmax(), x.argmin(1, keepdim=True), k.argmax(0), x.max(), k.min(), y.amin(1), k.amin((0, 1))
+    middle = *torch.aminmax(y, dim=1), *torch.aminmax(k)
+    return *first, *most, *middle, y.prod(1), k.prod(0), k.prod(), y.prod(), (k > 0).all((0, 1))
+
+
+@model(torch.arange(12.0).view(3, 4) - 5, torch.tensor([[2, 0, 2], [0, 1, 2]]), rnd(2, 4), torch.tensor([0, 2, 0, 1]), rnd(3, 4, seed=1),
+       torch.tensor([[True, False, True, False]]))
+def scattered(x, i, src, at, rows, mask):
+    """Places that are named twice, in each way to join."""
+    kinds = ["sum", "prod", "mean", "amax", "amin"]
+    y = [x.scatter_reduce(0, i, src, k, include_self=s) for k in kinds for s in (True, False)]
+    y += [x.index_reduce(1, at, rows, k, include_self=s) for k in kinds[1:] for s in (True, False)]
+    whole = x.to(torch.int64)
+    y += [whole.scatter_reduce(0, i, whole, k, include_self=s) for k in kinds for s in (True, False)]
+    once = torch.tensor([[0, 1, 2], [2, 0, 1]])
+    y += [x.scatter(0, once, src), x.scatter(1, i, 2.5), x.scatter_add(0, i, src), x.scatter(0, i, src, reduce="multiply"), x.scatter(0, i, 3.0, reduce="add")]
+    z = x.clone()
+    z.scatter_(1, once, 7.0).scatter_add_(0, i, src)
+    return *y, z, x.masked_scatter(mask, rows), x.index_add(0, torch.tensor([0, 0]), src), x.index_put((torch.tensor([1, 1]),), src, accumulate=True)
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 

@@ -212,7 +212,8 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "logic",     "index",  "attention", "layer_norm", "image",
                                        "remainder", "lists", "quant", "integer", "exported",
                                        "shorts", "official", "packed_linear",
-                                       "softmax_attention", "wide", "borders", "fills", "added"};
+                                       "softmax_attention", "wide", "borders", "fills", "added",
+                                       "order"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -445,6 +446,11 @@ Test(kernels, index)
 Test(kernels, layer_norm)
 {
     run_family("layer_norm", 49);
+}
+
+Test(kernels, order)
+{
+    run_family("order", 300);
 }
 
 Test(kernels, lists)
