@@ -99,8 +99,18 @@ bool infer_index_put(const Node *n, Type *out, Diag *d)
 {
     Type x, values;
     Indexed s;
-    if (!get_tensor(n, "self", &x, d) || !get_tensor(n, "values", &values, d) ||
-        !read_indices(n, x, &s, d) || !indexed_shape(n, x, &s, out, d) ||
+    if (!get_tensor(n, "self", &x, d) || !get_tensor(n, "values", &values, d))
+        return false;
+    for (int i = 0; i < arg_count(n, "indices"); i++) { /* of masks only decompose knows how many */
+        const Value *v = arg_list_value(n, "indices", i);
+        if (v && (v->type.dtype == ETC_BOOL || v->type.dtype == ETC_U8) &&
+            program_of(n)->stage == STAGE_ATEN)
+            return values.dtype == x.dtype
+                       ? set_tensor(n, out, x.dtype, x.rank, x.dim, d)
+                       : diag_error(d, n->loc, "values have dtype %s, expected %s",
+                                    dtype_name(values.dtype), dtype_name(x.dtype));
+    }
+    if (!read_indices(n, x, &s, d) || !indexed_shape(n, x, &s, out, d) ||
         !expands_to(n, values, *out, d))
         return false;
     if (values.dtype != x.dtype)

@@ -1542,6 +1542,13 @@ def counts_and_slopes(x, table, i, offsets, y, places, m):
     return x.histc(7, -1, 2), x.histc(5), *bags, *slopes, *powers, torch.nonzero_static(y > 0, size=40, fill_value=-2)
 
 
+@model(rnd(4, 5), torch.tensor([[0, 1, 0, 1, 1], [0, 0, 0, 0, 1], [1, 1, 1, 0, 0], [0, 0, 1, 0, 0]]).bool(), rnd(1, 5, seed=1), rnd(8, seed=2), rnd(4, 2, seed=3))
+def written_by_masks(x, m, row, each, pair):
+    a, b, c, d = x.clone(), x.clone(), x.clone(), x.clone()
+    a[m], b[m[:, 1]], c[:, m[1] | m[3]], d[m] = 0.5, row, pair, each
+    return a, b, c, d, x.index_put((m,), row[0, :1], accumulate=True), x.masked_scatter(m, each)
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 
