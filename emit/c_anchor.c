@@ -552,14 +552,16 @@ bool emit_reduce(Function *f, const Node *n, Clamp clamp)
 {
     const char *index[MAX_LOOPS];
     const Value *x = arg_value(n, "self"), *y = n->out[0];
-    bool goes[MAX_RANK], keepdim = arg_bool(n, "keepdim"), is_amax = n->op == OP_AMAX;
+    bool goes[MAX_RANK], is_amax = n->op == OP_AMAX;
     Dim x_stride[MAX_RANK], y_stride[MAX_RANK], count = DIM(1);
     int rank = x->type.rank;
     (void)clamp;
-    if (!dtype_is_float(x->type.dtype) && !dtype_is_float(y->type.dtype))
+    if ((!dtype_is_float(x->type.dtype) && !dtype_is_float(y->type.dtype)) || n->op == OP_AMIN ||
+        n->op == OP_PROD || n->op == OP_PROD_DIM || (is_amax && x->type.dtype == ETC_F64))
         return emit_any(f, n, clamp);
     if (!check_tensors(f, n, 0) || !reduced(n, rank, goes))
         return false;
+    bool keepdim = arg_bool(n, "keepdim");
     type_strides(f->e, value_type(x), x_stride);
     type_strides(f->e, y->type, y_stride);
     Nest stay = nest_new(f->e, x->type, 2), row = nest_new(f->e, x->type, 1);

@@ -1,4 +1,4 @@
-/* c_index.c -- reads and writes by index, sums along an axis, layer norm. */
+/* c_index.c -- reads and writes by index, rows in order, sums along an axis, layer norm. */
 #include "emit/c_emit.h"
 #include <string.h>
 
@@ -54,7 +54,18 @@ static void put_index(Function *f, const Walk *w, const Index *i)
     put(&f->body, "}");
 }
 
-static void put_walk(Function *f, const Walk *w, const char *y, const char *x, EtcDtype t)
+static int form_of(EtcDtype t)
+{
+    bool is_signed = t == ETC_I8 || t == ETC_I16 || t == ETC_I32 || t == ETC_I64;
+    return t == ETC_BOOL                                          ? 4
+           : t == ETC_BF16                                        ? 3
+           : t == ETC_F16 || t == ETC_F32 || t == ETC_F64         ? 2
+                                                                  : is_signed;
+}
+
+/* How elements join what they are written to; -1: they replace it. */
+static void put_walk(Function *f, const Walk *w, const char *y, const char *x, EtcDtype t,
+                     int join)
 {
     put(&f->body,
         "    /* rank, indices, bytes; wraps, is_put; sizes; strides; index, is_wide, limit, "
@@ -70,7 +81,14 @@ static void put_walk(Function *f, const Walk *w, const char *y, const char *x, E
         put(&f->body, i ? ", " : "");
         put_index(f, w, &w->of[i]);
     }
-    put(&f->body, "}};\n    (void)etc_index_nd(%s, %s, &g);\n", y, x);
+    if (join < 0) {
+        put(&f->body, "}};\n    (void)etc_index_nd(%s, %s, &g);\n", y, x);
+        return;
+    }
+    put(&f->body, "}};\n    /* sum, product, largest, least; bytes; form */\n");
+    put(&f->body, "    const EtcJoin join = {%d, %d, %d};\n", join,
+        (int)etc_dtype_size((int)t), form_of(t));
+    put(&f->body, "    (void)etc_index_join(%s, %s, &g, &join);\n", y, x);
 }
 
 static bool check_index(Function *f, const Node *n, const Value *v)
@@ -103,7 +121,7 @@ static bool emit_embedding(Function *f, const Node *n)
     type_strides(f->e, t, stride);
     w.own[y->type.rank - 1] = stride[1];
     add_index(&w, t, stride, 0, index, 0);
-    put_walk(f, &w, f->name_of[y->index], function_pointer(f, x), y->type.dtype);
+    put_walk(f, &w, f->name_of[y->index], function_pointer(f, x), y->type.dtype, -1);
     return true;
 }
 
@@ -121,7 +139,7 @@ static bool emit_gather(Function *f, const Node *n)
     for (int i = 0; i < t.rank && t.rank == y->type.rank; i++)
         w.own[i] = i == d ? DIM(0) : stride[i];
     add_index(&w, t, stride, t.rank ? (int)d : 0, index, 0);
-    put_walk(f, &w, f->name_of[y->index], function_pointer(f, x), y->type.dtype);
+    put_walk(f, &w, f->name_of[y->index], function_pointer(f, x), y->type.dtype, -1);
     return true;
 }
 
@@ -175,7 +193,7 @@ bool emit_index(Function *f, const Node *n, Clamp clamp)
     Walk w = walk_of(f, y->type);
     if (!add_indices(f, n, &w, value_type(x)))
         return false;
-    put_walk(f, &w, f->name_of[y->index], function_pointer(f, x), y->type.dtype);
+    put_walk(f, &w, f->name_of[y->index], function_pointer(f, x), y->type.dtype, -1);
     return true;
 }
 
@@ -229,8 +247,6 @@ bool emit_index_put(Function *f, const Node *n, Clamp clamp)
     int rank = 0;
     const Value *x = arg_value(n, "self"), *values = arg_value(n, "values"), *y = n->out[0];
     (void)clamp;
-    if (arg_bool(n, "accumulate"))
-        return function_refuse(f, n, "has no C for accumulate=True");
     if (!selected(f, n, dim, &rank))
         return false;
     Type t = value_type(values);
@@ -244,7 +260,125 @@ bool emit_index_put(Function *f, const Node *n, Clamp clamp)
     if (!add_indices(f, n, &w, y->type))
         return false;
     put_whole(f, x, y);
-    put_walk(f, &w, f->name_of[y->index], function_pointer(f, values), y->type.dtype);
+    put_walk(f, &w, f->name_of[y->index], function_pointer(f, values), y->type.dtype,
+             arg_bool(n, "accumulate") ? 0 : -1);
+    return true;
+}
+
+/* -- scatter ----------------------------------------------------------------------------------- */
+
+/* A number as an array of one element. */
+static bool put_number_array(Function *f, const Node *n, EtcDtype t)
+{
+    double v;
+    int64_t i;
+    bool is_float = dtype_is_float(t);
+    if (!dtype_has_c(t) || !(is_float ? arg_number(n, "value", &v) : arg_int(n, "value", &i)))
+        return function_refuse(f, n, "has no C for this value");
+    put(&f->body, "    const %s value[1] = {(%s)", c_type(t), c_type(t));
+    if (t == ETC_F32)
+        put_float(&f->body, (float)v);
+    else if (is_float)
+        put_double(&f->body, v);
+    else
+        put_int(&f->body, t == ETC_BOOL ? i != 0 : i);
+    put(&f->body, "};\n");
+    return true;
+}
+
+/* (self, dim, index, src or value) */
+bool emit_scatter(Function *f, const Node *n, Clamp clamp)
+{
+    Dim stride[MAX_RANK];
+    int64_t d = 0, how = 0;
+    const Value *x = arg_value(n, "self"), *index = arg_value(n, "index"), *y = n->out[0];
+    const Value *src = n->op == OP_SCATTER_VALUE ? NULL : arg_value(n, "src");
+    bool joins = n->op == OP_SCATTER_ADD || n->op == OP_SCATTER_JOIN;
+    (void)clamp;
+    put_whole(f, x, y);
+    if (!type_numel(index->type))
+        return true;
+    if (!arg_int(n, "dim", &d) || !check_index(f, n, index) ||
+        (n->op == OP_SCATTER_JOIN && !arg_int(n, "how", &how)) ||
+        (!src && !put_number_array(f, n, y->type.dtype)))
+        return function_refuse(f, n, "wants a plain axis");
+    Walk w = walk_of(f, value_type(index));
+    d += d < 0 ? y->type.rank : 0;
+    if (src)
+        type_strides(f->e, value_type(src), w.plain);
+    for (int i = 0; i < w.rank && (!src || src->type.rank < index->type.rank); i++)
+        w.plain[i] = DIM(0);
+    type_strides(f->e, y->type, stride);
+    for (int i = 0; i < index->type.rank && y->type.rank == index->type.rank; i++)
+        w.own[i] = i == d ? DIM(0) : stride[i];
+    w.is_put = true;
+    add_index(&w, y->type, stride, y->type.rank ? (int)d : 0, index, 0);
+    put_walk(f, &w, f->name_of[y->index], src ? function_pointer(f, src) : "value", y->type.dtype,
+             joins ? (int)how : -1);
+    return true;
+}
+
+/* -- rows in order ----------------------------------------------------------------------------- */
+
+/* The fields of an EtcOrder; `nan` is the key of a NaN. */
+static void put_order(Function *f, const Node *n, bool least, bool nan_is_first, int axis, Dim k)
+{
+    const Value *x = arg_value(n, "self");
+    EtcDtype t = x->type.dtype;
+    int form = form_of(t);
+    Dim field[4] = {DIM(1), DIM(1), DIM(1), k};
+    static const char *const inf[] = {"0x7c00", "0x7f800000", "INT64_C(0x7ff0000000000000)"};
+    for (int i = 0; i < x->type.rank; i++) {
+        Dim *to = axis < 0 || i == axis ? &field[1] : i < axis ? &field[0] : &field[2];
+        *to = dim_mul(f->e->method->program, *to, x->type.dim[i]);
+    }
+    put(&f->body,
+        "    /* bytes, form; infinity, key of NaN, flip; outer, n, inner, k */\n"
+        "    const EtcOrder g = {%d, %d, %s, %s, %d, ",
+        (int)etc_dtype_size((int)t), form == 4 ? 0 : form >= 2 ? 2 : form,
+        t == ETC_BF16 ? "0x7f80" : t == ETC_F16 ? inf[0] : t == ETC_F32 ? inf[1] : inf[2],
+        nan_is_first ? "INT64_MAX" : "INT64_MIN", least ? -1 : 0);
+    for (int i = 0; i < 4; i++) {
+        put(&f->body, i ? ", " : "");
+        function_dim(f, field[i]);
+    }
+    put(&f->body, "};\n");
+}
+
+static const char *result_or_null(Function *f, const Node *n, int i)
+{
+    return i < n->n_out && !n->out[i]->type.is_none ? f->name_of[n->out[i]->index] : "NULL";
+}
+
+bool emit_order(Function *f, const Node *n, Clamp clamp)
+{
+    const Value *x = arg_value(n, "self");
+    int64_t d = 0;
+    bool is_place = n->op == OP_ARGMAX || n->op == OP_ARGMIN,
+         is_row = n->op == OP_TOPK || n->op == OP_SORT_STABLE;
+    bool least = n->op == OP_TOPK          ? !arg_bool(n, "largest")
+                 : n->op == OP_SORT_STABLE ? !arg_bool(n, "descending")
+                                           : n->op == OP_ARGMIN || n->op == OP_MIN_DIM ||
+                                                 n->op == OP_MIN;
+    int at = arg_find(n, "dim");
+    bool is_all = at < 0 || n->arg[at].kind == ARG_NONE;
+    (void)clamp;
+    if (!is_all && !arg_int(n, at, &d))
+        return function_refuse(f, n, "wants a plain axis");
+    for (int i = 0; i <= n->n_out; i++)
+        if (!c_type_is_dense(f->e, i < n->n_out ? n->out[i]->type : value_type(x)))
+            return function_refuse(f, n, "takes no tensor with gaps here");
+    if (!type_numel(n->out[0]->type)) {
+        put(&f->body, "    (void)%s;\n", f->name_of[n->out[0]->index]);
+        return true;
+    }
+    d += d < 0 ? x->type.rank : 0;
+    Dim k = !is_row ? DIM(1) : n->out[0]->type.rank ? n->out[0]->type.dim[d] : DIM(1);
+    put_order(f, n, least, !is_row || !least, is_all ? -1 : (int)d, k);
+    put(&f->body, "    %s(%s, ", is_row ? "etc_order_top" : "etc_order_best",
+        function_pointer(f, x));
+    put(&f->body, "%s, %s, &g);\n", is_place ? "NULL" : result_or_null(f, n, 0),
+        result_or_null(f, n, is_place ? 0 : 1));
     return true;
 }
 

@@ -201,15 +201,20 @@ bool emit_where(Function *f, const Node *n, Clamp clamp)
     return true;
 }
 
-/* -- any, sums and maxima of integers --------------------------------------------------------- */
+/* -- any, products, extremes, sums of integers ------------------------------------------------- */
 
-/* Axes that the list in argument 1 names; all where there is none. */
+/* Axes that argument `dim` names, one or a list; all where there is none. */
 static bool get_axes(const Node *n, int rank, bool *goes)
 {
     int64_t list[MAX_RANK];
-    int count = arg_count(n, "dim");
-    if (arg_get(n, "dim").kind == ARG_LIST && !arg_ints(n, "dim", list, MAX_RANK))
+    int at = arg_find(n, "dim"), count = at < 0 || n->arg[at].kind != ARG_LIST ? 0 : arg_count(n, at);
+    if (count && !arg_ints(n, at, list, MAX_RANK))
         return false;
+    if (at >= 0 && n->arg[at].kind == ARG_INT) {
+        count = 1;
+        if (!arg_int(n, at, list))
+            return false;
+    }
     for (int i = 0; i < rank; i++)
         goes[i] = !count;
     for (int i = 0; i < count && rank; i++)
@@ -225,46 +230,70 @@ static void put_place(Function *f, const Nest *nest, int k, const char *pointer,
     put(&f->body, ")");
 }
 
-/* What results start from: for maxima the least of the dtype. */
+/* What results start from: for maxima the least of the dtype, for minima the greatest. */
 static void put_start(Function *f, const Node *n)
 {
     EtcDtype t = n->out[0]->type.dtype;
     bool is_signed = t == ETC_I8 || t == ETC_I16 || t == ETC_I32 || t == ETC_I64;
     int bits = 8 * (int)etc_dtype_size((int)t);
-    if (n->op == OP_AMAX && is_signed)
+    bool is_max = n->op == OP_AMAX, is_min = n->op == OP_AMIN;
+    if ((is_max || is_min) && dtype_is_float(t))
+        put(&f->body, "%s__builtin_inf%s()", is_max ? "-" : "", t == ETC_F32 ? "f" : "");
+    else if (is_max && is_signed)
         put_int(&f->body, bits == 64 ? INT64_MIN : -((int64_t)1 << (bits - 1)));
+    else if (is_min)
+        put_int(&f->body, t == ETC_BOOL ? 1
+                          : bits == 64  ? INT64_MAX
+                                        : ((int64_t)1 << (bits - is_signed)) - 1);
     else
-        put(&f->body, "0");
+        put(&f->body, n->op == OP_PROD || n->op == OP_PROD_DIM ? "1" : "0");
 }
 
-/* The element at x joins its result at y. */
+/* y = (type)((work)y sign (work)x); integers wrap. */
+static void put_arithmetic(Function *f, const Node *n, const Nest *all, const char *const *index,
+                           int indent, char sign)
+{
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
+    Text *t = &f->body;
+    bool is_bool = x->type.dtype == ETC_BOOL;
+    const char *work = dtype_is_float(y->type.dtype) ? c_type(y->type.dtype) : "uint64_t";
+    put(t, "%*s", indent, "");
+    put_place(f, all, 1, f->name_of[y->index], index);
+    put(t, " = (%s)((%s)", c_type(y->type.dtype), work);
+    put_place(f, all, 1, f->name_of[y->index], index);
+    put(t, is_bool ? " %c (%s)(" : " %c (%s)", sign, work);
+    put_place(f, all, 0, function_pointer(f, x), index);
+    put(t, is_bool ? " != 0));\n" : ");\n");
+}
+
+/* The element at x joins its result at y; one that is no number stays. */
 static void put_join(Function *f, const Node *n, const Nest *all, const char *const *index,
                      int indent)
 {
     const char *x = function_pointer(f, arg_value(n, "self")), *y = f->name_of[n->out[0]->index];
+    bool is_extreme = n->op == OP_AMAX || n->op == OP_AMIN;
     Text *t = &f->body;
-    if (n->op == OP_SUM_DIM) {
-        bool is_bool = arg_value(n, "self")->type.dtype == ETC_BOOL;
-        put(t, "%*s", indent, "");
-        put_place(f, all, 1, y, index);
-        put(t, " = (%s)((uint64_t)", c_type(n->out[0]->type.dtype));
-        put_place(f, all, 1, y, index);
-        put(t, is_bool ? " + (uint64_t)(" : " + (uint64_t)");
-        put_place(f, all, 0, x, index);
-        put(t, is_bool ? " != 0));\n" : ");\n");
+    if (n->op == OP_SUM_DIM || n->op == OP_PROD || n->op == OP_PROD_DIM) {
+        put_arithmetic(f, n, all, index, indent, n->op == OP_SUM_DIM ? '+' : '*');
         return;
     }
     put(t, "%*sif (", indent, "");
     put_place(f, all, 0, x, index);
-    put(t, n->op == OP_AMAX ? " > " : " != 0");
-    if (n->op == OP_AMAX)
+    put(t, n->op == OP_AMAX ? " > " : n->op == OP_AMIN ? " < " : " != 0");
+    if (is_extreme)
         put_place(f, all, 1, y, index);
+    if (is_extreme && dtype_is_float(n->out[0]->type.dtype)) {
+        put(t, " || ");
+        put_place(f, all, 0, x, index);
+        put(t, " != ");
+        put_place(f, all, 0, x, index);
+    }
     put(t, ") {\n%*s", indent + 4, "");
     put_place(f, all, 1, y, index);
     put(t, " = ");
-    if (n->op == OP_AMAX)
+    if (is_extreme)
         put_place(f, all, 0, x, index);
-    put(t, n->op == OP_AMAX ? ";\n%*s}\n" : "1;\n%*s}\n", indent, "");
+    put(t, is_extreme ? ";\n%*s}\n" : "1;\n%*s}\n", indent, "");
 }
 
 /* Results start all alike; then each element joins its own, in any order, as all of these may. */
@@ -272,7 +301,7 @@ bool emit_any(Function *f, const Node *n, Clamp clamp)
 {
     const char *index[MAX_LOOPS];
     const Value *x = arg_value(n, "self"), *y = n->out[0];
-    bool goes[MAX_RANK], keepdim = arg_bool(n, "keepdim");
+    bool goes[MAX_RANK], keepdim = arg_find(n, "keepdim") >= 0 && arg_bool(n, "keepdim");
     Dim stride[MAX_RANK];
     (void)clamp;
     if (!dtype_has_c(x->type.dtype) || !get_axes(n, x->type.rank, goes))

@@ -99,8 +99,18 @@ bool infer_index_put(const Node *n, Type *out, Diag *d)
 {
     Type x, values;
     Indexed s;
-    if (!get_tensor(n, "self", &x, d) || !get_tensor(n, "values", &values, d) ||
-        !read_indices(n, x, &s, d) || !indexed_shape(n, x, &s, out, d) ||
+    if (!get_tensor(n, "self", &x, d) || !get_tensor(n, "values", &values, d))
+        return false;
+    for (int i = 0; i < arg_count(n, "indices"); i++) { /* of masks only decompose knows how many */
+        const Value *v = arg_list_value(n, "indices", i);
+        if (v && (v->type.dtype == ETC_BOOL || v->type.dtype == ETC_U8) &&
+            program_of(n)->stage == STAGE_ATEN)
+            return values.dtype == x.dtype
+                       ? set_tensor(n, out, x.dtype, x.rank, x.dim, d)
+                       : diag_error(d, n->loc, "values have dtype %s, expected %s",
+                                    dtype_name(values.dtype), dtype_name(x.dtype));
+    }
+    if (!read_indices(n, x, &s, d) || !indexed_shape(n, x, &s, out, d) ||
         !expands_to(n, values, *out, d))
         return false;
     if (values.dtype != x.dtype)
@@ -154,6 +164,41 @@ bool infer_gather(const Node *n, Type *out, Diag *d)
     }
     return (!x.rank || has_choice(n, x.dim[axis], numel(n, index), d)) &&
            set_tensor(n, out, x.dtype, index.rank, index.dim, d);
+}
+
+/* (self, dim, index, src or a number): the index has self's rank, and none of its sizes is above
+ * src's, nor above self's but on the axis. */
+bool infer_scatter(const Node *n, Type *out, Diag *d)
+{
+    Type x, index, src;
+    int axis, at = arg_find(n, "src");
+    Program *p = program_of(n);
+    if (!get_tensor(n, "self", &x, d) || !get_axis(n, "dim", x.rank, &axis, d) ||
+        !get_tensor(n, "index", &index, d) || (at >= 0 && !get_tensor(n, at, &src, d)))
+        return false;
+    if (at < 0)
+        src = (Type){.rank = index.rank, .dim = index.dim, .dtype = x.dtype};
+    if (src.dtype != x.dtype)
+        return diag_error(d, n->loc, "src has dtype %s, expected %s", dtype_name(src.dtype),
+                          dtype_name(x.dtype));
+    if (!type_numel(index))
+        return set_tensor(n, out, x.dtype, x.rank, x.dim, d);
+    if (!get_index(n, "index", &index, d))
+        return false;
+    if ((index.rank ? index.rank : 1) != (x.rank ? x.rank : 1) ||
+        (src.rank ? src.rank : 1) != (x.rank ? x.rank : 1))
+        return diag_error(d, n->loc, "index has rank %d and src %d, expected %d", index.rank,
+                          src.rank, x.rank);
+    for (int i = 0; i < index.rank; i++) {
+        Dim most = x.rank ? x.dim[i] : DIM(1), there = src.rank ? src.dim[i] : DIM(1);
+        if (!dim_at_least(n, there, index.dim[i]) ||
+            (i != axis && !dim_at_least(n, most, index.dim[i])))
+            return diag_error(d, n->loc, "index has size %s on axis %d, expected at most %s",
+                              dim_text(p, index.dim[i]), i,
+                              dim_text(p, i != axis ? dim_min(p, most, there) : there));
+    }
+    return (!x.rank || has_choice(n, x.dim[axis], numel(n, index), d)) &&
+           set_tensor(n, out, x.dtype, x.rank, x.dim, d);
 }
 
 /* index_copy(self, dim, index, source): the source has self's sizes but on the axis. */

@@ -576,6 +576,14 @@ bool infer_number(const Node *n, Type *out, Diag *d)
 
 /* -- reductions ----------------------------------------------------------------------- */
 
+/* 1: takes the largest of something, -1: the least. */
+static int is_extreme(OpId op)
+{
+    return op == OP_AMAX || op == OP_ARGMAX || op == OP_MAX || op == OP_MAX_DIM   ? 1
+           : op == OP_AMIN || op == OP_ARGMIN || op == OP_MIN || op == OP_MIN_DIM ? -1
+                                                                                  : 0;
+}
+
 /* No axes, an empty list or none: all of them. */
 static bool reduced(const Node *n, Type x, EtcDtype dtype, Type *out, Diag *d)
 {
@@ -588,8 +596,9 @@ static bool reduced(const Node *n, Type x, EtcDtype dtype, Type *out, Diag *d)
     for (int i = 0; i < x.rank; i++)
         if (!(axes >> i & 1))
             dim[rank++] = x.dim[i];
-        else if (n->op == OP_AMAX && !dim_at_least(n, x.dim[i], DIM(1)))
-            return diag_error(d, n->loc, "axis %d is empty: it has no maximum", i);
+        else if (is_extreme(n->op) && !dim_at_least(n, x.dim[i], DIM(1)))
+            return diag_error(d, n->loc, "axis %d is empty: it has no %s", i,
+                              is_extreme(n->op) > 0 ? "maximum" : "minimum");
         else if (keep >= 0 && arg_bool(n, keep))
             dim[rank++] = DIM(1);
     return set_tensor(n, out, dtype, rank, dim, d);
@@ -623,4 +632,46 @@ bool infer_any(const Node *n, Type *out, Diag *d)
     Type x;
     return get_tensor(n, "self", &x, d) &&
            reduced(n, x, x.dtype == ETC_U8 ? ETC_U8 : ETC_BOOL, out, d);
+}
+
+/* The largest or the least, its place, or both. */
+bool infer_order(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    bool is_place = n->op == OP_ARGMAX || n->op == OP_ARGMIN;
+    return get_tensor(n, "self", &x, d) && reduced(n, x, is_place ? ETC_I64 : x.dtype, out, d) &&
+           (n->n_out < 2 || reduced(n, x, ETC_I64, &out[1], d));
+}
+
+/* Both results, `size` along the axis. */
+static bool ordered(const Node *n, Type x, int axis, Dim size, Type *out, Diag *d)
+{
+    Dim dim[MAX_RANK];
+    memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
+    dim[axis] = size;
+    return set_tensor(n, &out[0], x.dtype, x.rank, dim, d) &&
+           set_tensor(n, &out[1], ETC_I64, x.rank, dim, d);
+}
+
+bool infer_topk(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim k;
+    int axis;
+    if (!get_tensor(n, "self", &x, d) || !get_axis(n, "dim", x.rank, &axis, d) ||
+        !get_size(n, "k", &k, d))
+        return false;
+    Dim most = x.rank ? x.dim[axis] : DIM(1);
+    if (!dim_at_least(n, most, k) || !dim_at_least(n, k, DIM(0)))
+        return diag_error(d, n->loc, "k is %s, expected 0 to %s",
+                          dim_text(n->graph->program, k), dim_text(n->graph->program, most));
+    return ordered(n, x, axis, k, out, d);
+}
+
+bool infer_sort(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    int axis;
+    return get_tensor(n, "self", &x, d) && get_axis(n, "dim", x.rank, &axis, d) &&
+           ordered(n, x, axis, x.rank ? x.dim[axis] : DIM(1), out, d);
 }

@@ -216,7 +216,7 @@ typedef enum Fn {
     FN_SIZE, FN_SIZES, FN_RANK, FN_NUMEL, FN_DTYPE, FN_IS_NONE, FN_IS_TENSOR, FN_IS_FLOAT,
     FN_IS_INT, FN_IS_NUMBER, FN_LEN, FN_WRAP, FN_KNOWN, FN_EPS, FN_LOWEST, FN_HIGHEST, FN_VIEW,
     FN_PERMUTE, FN_MIN, FN_MAX, FN_SQRT, FN_FLOOR, FN_CEIL, FN_ABS,
-    FN_INT, FN_FLOAT, FN_TENSOR, FN_PRODUCT, N_FNS
+    FN_INT, FN_FLOAT, FN_TENSOR, FN_PRODUCT, FN_LETTERS, N_FNS
 } Fn;
 
 /* of_data: the name is an operator's too, where the first argument is a tensor. */
@@ -239,7 +239,7 @@ static const struct {
     [FN_CEIL] = {"ceil", 1, 1, true},        [FN_ABS] = {"abs", 1, 1, true},
     [FN_INT] = {"int", 1, 1, false},
     [FN_FLOAT] = {"float", 1, 1, false},     [FN_TENSOR] = {"tensor", 2, 2, false},
-    [FN_PRODUCT] = {"product", 1, 1, false},
+    [FN_PRODUCT] = {"product", 1, 1, false}, [FN_LETTERS] = {"letters", 1, 1, false},
 };
 
 static EtcDtype dtype_of(Play *p, Arg a)
@@ -282,6 +282,20 @@ static Arg product_of(Play *p, Arg list)
     for (int i = 0; list.kind == ARG_LIST && i < list.list.n; i++)
         all = dim_mul(p->r->g->program, all, dim_of(p, list.list.item[i]));
     return of_dim(all);
+}
+
+/* The codes of a text's characters but blanks. */
+static Arg letters_of(Play *p, Arg text)
+{
+    if (text.kind != ARG_STRING)
+        return play_misfit(p, "takes for a text what is none");
+    Arg *item, list = list_new(p, (int)strlen(text.str), &item);
+    int n = 0;
+    for (const char *c = text.str; *c; c++)
+        if (*c != ' ')
+            item[n++] = of_dim(DIM((unsigned char)*c));
+    list.list.n = n;
+    return list;
 }
 
 static Value *wanted(Play *p, Arg a)
@@ -434,6 +448,8 @@ static Arg of_any(Play *p, Fn fn, const Given *g)
         return permuted(p, a, g->v[1]);
     case FN_PRODUCT:
         return product_of(p, a);
+    case FN_LETTERS:
+        return letters_of(p, a);
     case FN_TENSOR:
         return tensor_of(p, a, g->v[1]);
     default:

@@ -240,7 +240,7 @@ static Form *call(Reader *r, const char *s)
 {
     Form *f = form(r, FORM_CALL, 0);
     f->name = s;
-    f->rule = rule_find(s);
+    f->rule = strncmp(s, "etc.", 4) ? rule_find(s) : -1; /* of that name there is a rule too */
     f->function = f->rule < 0 ? function_find(s) : -1;
     f->op = f->rule < 0 ? op_named(s) : OP_NONE;
     if (f->rule < 0 && f->function < 0 && f->op == OP_NONE)

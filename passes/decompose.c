@@ -63,18 +63,31 @@ static DecompFn *const decomposition[N_OPS] = {
 #include "ir/ops.def"
 };
 
-static bool is_taken(const Program *p, OpId op)
+/* Whether an index is a mask, which no kernel takes. */
+static bool has_mask(const Node *n)
 {
-    const OpInfo *row = &op_info[op];
+    for (int i = 0; n->op == OP_INDEX_PUT && i < arg_count(n, "indices"); i++) {
+        const Value *v = arg_list_value(n, "indices", i);
+        if (v && (v->type.dtype == ETC_BOOL || v->type.dtype == ETC_U8))
+            return true;
+    }
+    return false;
+}
+
+static bool is_taken(const Program *p, const Node *n)
+{
+    const OpInfo *row = &op_info[n->op];
     const Session *s = p->session;
+    if (has_mask(n))
+        return false;
     bool waits = (s->tail->is_tiled && row->flags & CUT) || s->n_backends;
     return s->tail->takes(row) || (p->stage == STAGE_ATEN && waits);
 }
 
-static bool is_composite(const Program *p, OpId op)
+static bool is_composite(const Program *p, const Node *n)
 {
-    const OpInfo *row = &op_info[op];
-    return row->has_decomp && !(row->flags & KEEP && is_taken(p, op));
+    const OpInfo *row = &op_info[n->op];
+    return row->has_decomp && !(row->flags & KEEP && is_taken(p, n));
 }
 
 static void drop_strides(Graph *g)
@@ -96,7 +109,7 @@ static bool decompose_graph(Graph *g, Arena *tmp, Diag *d)
         rewrite_inputs(&r, n);
         if (op_info[n->op].flags & CHECK) {
             ok = drop_check(&r, n) && ok;
-        } else if (is_composite(g->program, n->op)) {
+        } else if (is_composite(g->program, n)) {
             bool is_wide = op_info[n->op].flags & WIDENS && node_has_halves(n);
             bool made = is_wide ? rewrite_widened(&r, n, NULL) : decomposition[n->op](&r, n);
             ok = made && ok;

@@ -1,5 +1,5 @@
 /* index.c -- indices made and followed, and sums along an axis. */
-#include "runtime-lite/kernels/index.h"
+#include "runtime-lite/kernels/join.h"
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/kernels.h"
 #include <string.h>
@@ -329,49 +329,34 @@ static int spread_values(EtcIndex *g, const Picked *p, const EtcTensor *values)
     return lead >= 0;
 }
 
-/* y[to] += values[from] */
-static void add_to(EtcKind kind, const EtcTensor *y, int64_t to, const EtcTensor *values,
-                   int64_t from)
+/* How elements of a dtype are joined; 0 where they are not. */
+static int joined_by(int dtype, int32_t op, EtcJoin *j)
 {
-    union {
-        float f32;
-        double f64;
-        uint64_t i64;
-    } sum, buffer;
-    memset(&sum, 0, sizeof sum);
-    memset(&buffer, 0, sizeof buffer);
-    const size_t size = (kind == ETC_KIND_F32) ? sizeof sum.f32 : sizeof sum;
-    memcpy(&sum, etc_fetch(kind, (int)y->dtype, etc_at(y, to), 1, 1, &buffer), size);
-    const void *more = etc_fetch(kind, (int)y->dtype, etc_at(values, from), 1, 1, &buffer);
-    if (kind == ETC_KIND_F32) {
-        sum.f32 += *(const float *)more;
-    } else if (kind == ETC_KIND_F64) {
-        sum.f64 += *(const double *)more;
-    } else {
-        sum.i64 += *(const uint64_t *)more;
-    }
-    etc_put(kind, &sum, (int)y->dtype, etc_at(y, to), 1, 1);
+    const int is_signed = (dtype == ETC_I8) || (dtype == ETC_I16) || (dtype == ETC_I32) ||
+                          (dtype == ETC_I64);
+    j->op = op;
+    j->size = (int32_t)etc_dtype_size(dtype);
+    j->form = (dtype == ETC_BOOL)                             ? 4
+              : (dtype == ETC_BF16)                           ? 3
+              : ((dtype == ETC_F16) || etc_is_float(dtype)) ? 2
+                                                              : is_signed;
+    return etc_cast_kind(dtype) != ETC_KIND_NONE;
 }
 
-/* Adds the values to the selected places one after the other, rounded each time to what is stored:
- * a place may be named twice.  1, or 0 where an index was out of range. */
-static int accumulate(const EtcTensor *y, const EtcTensor *values, const EtcIndex *g)
+/* y becomes x, of the same sizes. */
+static EtcStatus begin_with(const EtcTensor *x, EtcTensor *y)
 {
-    const EtcKind kind = etc_cast_kind((int)y->dtype);
-    const int32_t in = g->rank - 1;
-    int64_t count[16] = {0}, at[16] = {0}, plain = 0, own = 0;
-    int ok = 1, is_row = 1;
-    const int state = etc_index_begin(g, &is_row);
-    if (state != 1) {
-        return state == 0;
+    EtcStatus st = etc_resize(y, x->dim, x->rank);
+    if (st != ETC_OK) {
+        return st;
     }
-    do {
-        for (int64_t i = 0; i < g->dim[in]; i++) {
-            const int64_t to = own + (i * g->own[in]) + etc_index_distance(g, at, i, &ok);
-            add_to(kind, y, to, values, plain + (i * g->plain[in]));
-        }
-    } while (etc_index_next(g, count, at, &plain, &own));
-    return ok;
+    if (!etc_same_layout(x, y)) {
+        return ETC_UNSUPPORTED;
+    }
+    if ((x->data != y->data) && (etc_numel(x) != 0)) {
+        memmove(y->data, x->data, (size_t)etc_numel(x) * etc_dtype_size((int)x->dtype));
+    }
+    return ETC_OK;
 }
 
 /* x, indices, values, accumulate, out: out becomes x, then its selected places the values */
@@ -389,18 +374,13 @@ EtcStatus etc_index_put(const EtcCall *c)
     if (st != ETC_OK) {
         return st;
     }
-    if (adds && (etc_cast_kind((int)x->dtype) == ETC_KIND_NONE)) {
+    EtcJoin j;
+    if (!joined_by((int)x->dtype, 0, &j) && adds) {
         return ETC_UNSUPPORTED;
     }
-    st = result_shape(x, &p) ? etc_resize(y, x->dim, x->rank) : ETC_BAD_ARG;
+    st = result_shape(x, &p) ? begin_with(x, y) : ETC_BAD_ARG;
     if (st != ETC_OK) {
         return st;
-    }
-    if (!etc_same_layout(x, y)) {
-        return ETC_UNSUPPORTED;
-    }
-    if ((x->data != y->data) && (etc_numel(x) != 0)) {
-        memmove(y->data, x->data, (size_t)etc_numel(x) * etc_dtype_size((int)x->dtype));
     }
     EtcIndex g = geometry(y, y, 1);
     memset(g.dim, 0, sizeof g.dim);
@@ -411,149 +391,107 @@ EtcStatus etc_index_put(const EtcCall *c)
     }
     add_indices(&g, y, &p);
     if (adds) {
-        return accumulate(y, values, &g) ? ETC_OK : ETC_BAD_ARG;
+        return (etc_index_join(y->data, values->data, &g, &j) != 0) ? ETC_OK : ETC_BAD_ARG;
     }
     return follow(y, values, &g);
 }
 
-/* -- the largest ------------------------------------------------------------------------- */
+/* -- scatter ----------------------------------------------------------------------------- */
 
-typedef struct Ranked { /* a row of values, and the places of the best so far, the best first */
-    const EtcTensor *x;
-    EtcTensor *index;
-    EtcKind kind;
-    int64_t n, from, step;     /* elements, in x */
-    int64_t index_at, stride; /* elements, in index */
-    int largest;
-} Ranked;
-
-static int64_t *best_of(const Ranked *r, int64_t at)
+/* y becomes x, whose places along `dim` that index t names become `src`, a tensor whose sizes are
+ * at least the index's, or one element; or are joined with it where j is not NULL. */
+static EtcStatus scatter(const EtcCall *c, const EtcTensor *src, const EtcJoin *j, int32_t out)
 {
-    return (int64_t *)r->index->data + r->index_at + (at * r->stride);
-}
-
-/* The at-th best.  Memory that has been written is read again here, so what it says is checked. */
-static int64_t place_of(const Ranked *r, int64_t at)
-{
-    const int64_t i = *best_of(r, at);
-    return ((i >= 0) && (i < r->n)) ? i : 0;
-}
-
-/* Whether a stands before b; a NaN is larger than any number. */
-static int precedes(const Ranked *r, const void *a, const void *b)
-{
-    if (r->kind == ETC_KIND_I64) {
-        const int64_t m = *(const int64_t *)a, n = *(const int64_t *)b;
-        return r->largest ? (m > n) : (m < n);
-    }
-    const double m = *(const double *)a, n = *(const double *)b;
-    const double p = r->largest ? m : n, q = r->largest ? n : m;
-    return (p > q) || ((p != p) && (q == q));
-}
-
-static const void *value_at(const Ranked *r, int64_t i, uint64_t *buffer)
-{
-    return etc_fetch(r->kind, (int)r->x->dtype, etc_at(r->x, r->from + (i * r->step)), 1, 1,
-                     buffer);
-}
-
-/* Element i takes its place among the n before it, of which k at most stay; of equals the first
- * stays before. */
-static int64_t rank_one(const Ranked *r, int64_t i, int64_t n, int64_t k)
-{
-    uint64_t a_buffer, b_buffer;
-    const void *a = value_at(r, i, &a_buffer);
-    int64_t lo = 0, hi = n;
-    while (lo < hi) {
-        const int64_t at = lo + ((hi - lo) / 2);
-        if (precedes(r, a, value_at(r, place_of(r, at), &b_buffer))) {
-            hi = at;
-        } else {
-            lo = at + 1;
-        }
-    }
-    if (lo == k) {
-        return n;
-    }
-    const int64_t last = (n < k) ? n : (k - 1);
-    for (int64_t at = last; at > lo; at--) {
-        *best_of(r, at) = *best_of(r, at - 1);
-    }
-    *best_of(r, lo) = i;
-    return (n < k) ? (n + 1) : n;
-}
-
-static void rank_row(const Ranked *r, int64_t k, EtcTensor *values)
-{
-    const size_t size = etc_dtype_size((int)values->dtype);
-    int64_t found = 0;
-    for (int64_t i = 0; i < r->n; i++) {
-        found = rank_one(r, i, found, k);
-    }
-    for (int64_t i = 0; i < found; i++) {
-        memcpy(etc_at(values, r->index_at + (i * r->stride)),
-               etc_at(r->x, r->from + (place_of(r, i) * r->step)), size);
-    }
-}
-
-/* Each row along `axis`: the k best of x. */
-static void rank_rows(Ranked *r, int32_t axis, int64_t k, EtcTensor *values)
-{
-    int64_t outer = 1, inner = 1;
-    for (int32_t i = 0; i < r->x->rank; i++) {
-        outer *= (i < axis) ? r->x->dim[i] : 1;
-        inner *= (i > axis) ? r->x->dim[i] : 1;
-    }
-    r->n = (r->x->rank > 0) ? r->x->dim[axis] : 1;
-    r->step = r->stride = inner;
-    for (int64_t i = 0; i < (outer * inner); i++) {
-        r->from = ((i / inner) * r->n * inner) + (i % inner);
-        r->index_at = ((i / inner) * k * inner) + (i % inner);
-        rank_row(r, k, values);
-    }
-}
-
-/* x, k, dim, largest, sorted (they always are), values, indices */
-EtcStatus etc_topk(const EtcCall *c)
-{
-    EtcTensor *x, *values, *index;
-    int64_t k, dim, size[ETC_MAX_RANK];
-    int largest;
-    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_int(c, 1, &k) || !etc_arg_int(c, 2, &dim) ||
-        !etc_arg_bool(c, 3, &largest) || !etc_arg_tensor(c, 5, &values) ||
-        !etc_arg_tensor(c, 6, &index) || (values->dtype != x->dtype) ||
-        (index->dtype != ETC_I64)) {
+    EtcTensor *x, *t, *y;
+    int64_t dim;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_int(c, 1, &dim) || !etc_arg_tensor(c, 2, &t) ||
+        !etc_arg_tensor(c, out, &y) || (x->dtype != y->dtype) || (src->dtype != x->dtype)) {
         return ETC_BAD_ARG;
     }
     const int32_t d = etc_dim(dim, x->rank);
-    if ((d < 0) || (k < 0) || (k > ((x->rank > 0) ? x->dim[d] : 1))) {
-        return ETC_BAD_ARG;
-    }
-    for (int32_t i = 0; i < x->rank; i++) {
-        size[i] = (i == d) ? k : x->dim[i];
-    }
-    EtcStatus st = etc_resize64(values, size, x->rank);
-    st = (st == ETC_OK) ? etc_resize64(index, size, x->rank) : st;
-    if (st != ETC_OK) {
+    EtcStatus st = (d < 0) ? ETC_BAD_ARG : begin_with(x, y);
+    if ((st != ETC_OK) || (etc_numel(t) == 0)) {
         return st;
     }
-    if ((etc_kind((int)x->dtype) == ETC_KIND_NONE) || !etc_is_plain(x) || !etc_is_plain(values) ||
-        !etc_is_plain(index)) {
-        return ETC_UNSUPPORTED;
+    const int is_one = (j == NULL) && (src->rank == 0);
+    if (!is_index(t) || (t->data == NULL) || (etc_max_i64(x->rank, 1) != etc_max_i64(t->rank, 1)) ||
+        (!is_one && (etc_max_i64(src->rank, 1) != etc_max_i64(t->rank, 1))) ||
+        (src->data == NULL)) {
+        return ETC_BAD_ARG;
     }
-    Ranked r;
-    memset(&r, 0, sizeof r);
-    r.x = x;
-    r.index = index;
-    r.kind = etc_is_float((int)x->dtype) ? ETC_KIND_F64 : ETC_KIND_I64;
-    r.largest = largest;
-    if ((k > 0) && (etc_numel(x) > 0)) {
-        if (!etc_may_work(c, etc_numel(x), k)) {
-            return ETC_TOO_MUCH;
+    for (int32_t i = 0; i < t->rank; i++) {
+        const int64_t most = (x->rank > 0) ? x->dim[i] : 1, there = (src->rank > 0) ? src->dim[i] : 1;
+        if (((i != d) && (t->dim[i] > most)) || (!is_one && (t->dim[i] > there))) {
+            return ETC_BAD_ARG;
         }
-        rank_rows(&r, d, k, values);
     }
-    return ETC_OK;
+    EtcIndex g = geometry(t, y, 0);
+    g.is_put = 1;
+    memset(g.plain, 0, sizeof g.plain);
+    etc_strides(src, g.plain);
+    if (t->rank == x->rank) {
+        etc_strides(y, g.own);
+        g.own[d] = 0;
+    }
+    add_index(&g, t, 0, y, d);
+    if (j == NULL) {
+        return follow(y, src, &g);
+    }
+    return (etc_index_join(y->data, src->data, &g, j) != 0) ? ETC_OK : ETC_BAD_ARG;
+}
+
+/* x, dim, index, src, out */
+EtcStatus etc_scatter_src(const EtcCall *c)
+{
+    EtcTensor *src;
+    return etc_arg_tensor(c, 3, &src) ? scatter(c, src, NULL, 4) : ETC_BAD_ARG;
+}
+
+/* x, dim, index, value, out */
+EtcStatus etc_scatter_value(const EtcCall *c)
+{
+    EtcTensor *x, one;
+    EtcScalar v;
+    uint64_t number = 0;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_scalar(c, 3, &v)) {
+        return ETC_BAD_ARG;
+    }
+    memset(&one, 0, sizeof one);
+    one.dtype = x->dtype;
+    one.data = &number;
+    if (v.is_float) {
+        etc_put(ETC_KIND_F64, &v.d, (int)x->dtype, &number, 1, 1);
+    } else {
+        etc_put(ETC_KIND_I64, &v.i, (int)x->dtype, &number, 1, 1);
+    }
+    return (etc_cast_kind((int)x->dtype) != ETC_KIND_NONE) ? scatter(c, &one, NULL, 4)
+                                                            : ETC_UNSUPPORTED;
+}
+
+static EtcStatus scatter_joined(const EtcCall *c, int32_t op, int32_t out)
+{
+    EtcTensor *src;
+    EtcJoin j;
+    if (!etc_arg_tensor(c, 3, &src)) {
+        return ETC_BAD_ARG;
+    }
+    return joined_by((int)src->dtype, op, &j) ? scatter(c, src, &j, out) : ETC_UNSUPPORTED;
+}
+
+/* x, dim, index, src, out */
+EtcStatus etc_scatter_add(const EtcCall *c)
+{
+    return scatter_joined(c, 0, 4);
+}
+
+/* x, dim, index, src, which: 0 sums, 1 multiplies, 2 takes the largest, 3 the least; out */
+EtcStatus etc_scatter_join(const EtcCall *c)
+{
+    int64_t op;
+    if (!etc_arg_int(c, 4, &op) || (op < 0) || (op > 3)) {
+        return ETC_BAD_ARG;
+    }
+    return scatter_joined(c, (int32_t)op, 5);
 }
 
 /* -- sums along an axis ------------------------------------------------------------------ */

@@ -1,4 +1,4 @@
-/* reduce.c -- wrappers of sum, mean, amax, any and variance over any dimensions.
+/* reduce.c -- wrappers of sum, mean, product, amax, amin, any and variance over any dimensions.
  *
  * The terms of an output come in row-major order of the reduced dimensions, in chunks of whole
  * blocks of reduce.h; what lies contiguous is read in place.
@@ -8,7 +8,7 @@
 #include "runtime-lite/kernels/kernels.h"
 #include <string.h>
 
-typedef enum Op { SUM, MEAN, AMAX, ANY, VAR } Op; /* ANY: i64 is the answer */
+typedef enum Op { SUM, MEAN, AMAX, AMIN, PROD, ANY, VAR } Op; /* ANY: i64 is the answer */
 
 /* One output on its way, in the type computed in. */
 typedef struct State {
@@ -23,29 +23,45 @@ typedef struct State {
     float top;
 } State;
 
+/* Terms join one number, not lanes. */
+static int is_single(Op op)
+{
+    return (op == AMAX) || (op == AMIN) || (op == PROD);
+}
+
 static void start(State *s)
 {
     s->n = 0;
     etc_sum_start(&s->f32);
     memset(s->f64, 0, sizeof s->f64);
-    s->i64 = (s->op == AMAX) ? (uint64_t)INT64_MIN : 0u;
-    s->top = -__builtin_inff();
-    if (s->op == AMAX) {
-        s->f64[0] = -__builtin_inf();
+    s->i64 = (s->op == AMAX)   ? (uint64_t)INT64_MIN
+             : (s->op == AMIN) ? (uint64_t)INT64_MAX
+                               : (uint64_t)(s->op == PROD);
+    s->f64[0] = (s->op == AMAX)   ? -__builtin_inf()
+                : (s->op == AMIN) ? __builtin_inf()
+                                  : (double)(s->op == PROD);
+    s->top = (float)s->f64[0];
+}
+
+static double joined(Op op, double a, double b)
+{
+    if (op == PROD) {
+        return a * b;
     }
+    return (((op == AMAX) ? (a > b) : (a < b)) || (a != a)) ? a : b;
 }
 
 static void take_f64(State *s, const double *x, int64_t n)
 {
     double part[16] = {0.0};
     for (int64_t i = 0; i < n; i++) {
-        if (s->op == AMAX) {
-            s->f64[0] = ((s->f64[0] > x[i]) || (s->f64[0] != s->f64[0])) ? s->f64[0] : x[i];
+        if (is_single(s->op)) {
+            s->f64[0] = joined(s->op, s->f64[0], x[i]);
         } else {
             part[i % 16] += x[i];
         }
     }
-    for (int i = 0; (s->op != AMAX) && (i < 16); i++) {
+    for (int i = 0; !is_single(s->op) && (i < 16); i++) {
         s->f64[i] += part[i];
     }
 }
@@ -53,11 +69,21 @@ static void take_f64(State *s, const double *x, int64_t n)
 static void take_i64(State *s, const int64_t *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        if (s->op != AMAX) {
+        const int64_t y = (int64_t)s->i64;
+        if (s->op == PROD) {
+            s->i64 *= (uint64_t)x[i];
+        } else if (!is_single(s->op)) {
             s->i64 += (uint64_t)x[i];
-        } else if (x[i] > (int64_t)s->i64) {
+        } else if ((s->op == AMAX) ? (x[i] > y) : (x[i] < y)) {
             s->i64 = (uint64_t)x[i];
         }
+    }
+}
+
+static void take_f32(State *s, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        s->top = (s->op == PROD) ? (s->top * x[i]) : (float)joined(s->op, (double)s->top, (double)x[i]);
     }
 }
 
@@ -102,6 +128,8 @@ static void take(const EtcCall *c, State *s, const void *x, int64_t n)
         take_i64(s, (const int64_t *)x, n);
     } else if (s->op == AMAX) {
         s->top = c->cores->amax((const float *)x, n, s->top);
+    } else if (is_single(s->op)) {
+        take_f32(s, (const float *)x, n);
     } else {
         c->cores->sum((const float *)x, n, &s->f32);
     }
@@ -121,12 +149,12 @@ static void finish(State *s, EtcTensor *y, int64_t at)
 {
     const double count = (double)s->n - s->less, by = (count > 0.0) ? count : 0.0;
     const int is_divided = (s->op == MEAN) || (s->op == VAR);
-    const float f = (s->op == AMAX) ? s->top
-                    : is_divided    ? (etc_sum_end(&s->f32) / (float)by)
-                                    : etc_sum_end(&s->f32);
-    const double d = (s->op == AMAX) ? s->f64[0]
-                     : is_divided    ? (end_f64(s->f64) / by)
-                                     : end_f64(s->f64);
+    const float f = is_single(s->op) ? s->top
+                    : is_divided     ? (etc_sum_end(&s->f32) / (float)by)
+                                     : etc_sum_end(&s->f32);
+    const double d = is_single(s->op) ? s->f64[0]
+                     : is_divided     ? (end_f64(s->f64) / by)
+                                      : end_f64(s->f64);
     const void *from = (s->kind == ETC_KIND_F32)   ? (const void *)&f
                        : (s->kind == ETC_KIND_F64) ? (const void *)&d
                                                    : (const void *)&s->i64;
@@ -252,13 +280,13 @@ static EtcStatus run(const EtcCall *c, Op op, double less, const EtcTensor *x, c
         return ETC_BAD_ARG;
     }
     if ((((op == MEAN) || (op == VAR)) && (s.kind == ETC_KIND_I64)) ||
-        ((op == AMAX) && (x->dtype != y->dtype))) {
+        (((op == AMAX) || (op == AMIN)) && (x->dtype != y->dtype))) {
         return ETC_BAD_ARG;
     }
     if (etc_numel(y) == 0) {
         return ETC_OK;
     }
-    if ((etc_numel(x) == 0) && (op == AMAX)) {
+    if ((etc_numel(x) == 0) && ((op == AMAX) || (op == AMIN))) {
         return ETC_BAD_ARG;
     }
     int64_t at = 0;
@@ -338,6 +366,40 @@ EtcStatus etc_any_dim(const EtcCall *c)
 EtcStatus etc_amax(const EtcCall *c)
 {
     return amax_or_any(c, AMAX);
+}
+
+EtcStatus etc_amin(const EtcCall *c)
+{
+    return amax_or_any(c, AMIN);
+}
+
+/* x, dtype, out */
+EtcStatus etc_prod(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    EtcInts all = {.n = -1};
+    int64_t dtype;
+    int is_given;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_opt_int(c, 1, &dtype, &is_given) ||
+        !etc_arg_tensor(c, 2, &y) || (is_given && (dtype != (int64_t)y->dtype))) {
+        return ETC_BAD_ARG;
+    }
+    return run(c, PROD, 0.0, x, &all, 0, y);
+}
+
+/* x, dim, keepdim, dtype, out */
+EtcStatus etc_prod_dim(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    EtcInts dims = {.n = 1};
+    int64_t dtype;
+    int keep, is_given;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_int(c, 1, &dims.v[0]) || !etc_arg_bool(c, 2, &keep) ||
+        !etc_arg_opt_int(c, 3, &dtype, &is_given) || !etc_arg_tensor(c, 4, &y) ||
+        (is_given && (dtype != (int64_t)y->dtype))) {
+        return ETC_BAD_ARG;
+    }
+    return run(c, PROD, 0.0, x, &dims, keep, y);
 }
 
 /* x, dims, correction or None for 1, keepdim, out */

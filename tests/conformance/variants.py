@@ -1697,6 +1697,80 @@ def bits_and_parts(k, n, x):
     return *y, m, e, *z, *w, c, torch.logspace(-2, 3, 7), torch.logspace(0, 4, 5, base=2, dtype=torch.int64), torch.fill(x, n[0])
 
 
+@model(torch.tensor([[3.0, float("nan"), 1.0, 3.0, -2.0, 1.0, 0.0], [5.0, 4.0, 4.0, -1.0, 7.0, 7.0, 2.5]]), torch.tensor([[4, -4, 4, 0], [1, 1, 9, 9], [2, -7, 2, 2]]))
+def in_order(x, k):
+    """Equals stay in order, and what is no number is the largest."""
+    y = x[1:]
+    first = *x.sort(dim=1), *k.sort(dim=0, descending=True, stable=True), x.argsort(-1, descending=True), k.argsort(1), x.msort(), *y[:, 2:5].topk(2, 1), *k.sum(0).topk(3)
+    most = *x.max(1), *x.min(0), *k.max(0, keepdim=True), *k.min(-1), x.argmax(), x.argmin(1, keepdim=True), k.argmax(0), x.max(), k.min(), y.amin(1), k.amin((0, 1))
+    middle = *x.nanmedian(1), x.median(), y.median(), k.median(), *y.kthvalue(3), *k.mode(), *torch.aminmax(y, dim=1), *torch.aminmax(k)
+    between = y.quantile(torch.tensor([0.1, 0.5, 0.77]), dim=1), x.nanquantile(0.3, dim=1, keepdim=True), y.quantile(0.4, interpolation="nearest")
+    return *first, *most, *middle, *between, y.prod(1), k.prod(0), k.prod(), y.prod(), (k > 0).all((0, 1))
+
+
+@model(torch.arange(12.0).view(3, 4) - 5, torch.tensor([[2, 0, 2], [0, 1, 2]]), rnd(2, 4), torch.tensor([0, 2, 0, 1]), rnd(3, 4, seed=1),
+       torch.tensor([[True, False, True, False]]))
+def scattered(x, i, src, at, rows, mask):
+    """Places that are named twice, in each way to join."""
+    kinds = ["sum", "prod", "mean", "amax", "amin"]
+    y = [x.scatter_reduce(0, i, src, k, include_self=s) for k in kinds for s in (True, False)]
+    y += [x.index_reduce(1, at, rows, k, include_self=s) for k in kinds[1:] for s in (True, False)]
+    whole = x.to(torch.int64)
+    y += [whole.scatter_reduce(0, i, whole, k, include_self=s) for k in kinds for s in (True, False)]
+    once = torch.tensor([[0, 1, 2], [2, 0, 1]])
+    y += [x.scatter(0, once, src), x.scatter(1, i, 2.5), x.scatter_add(0, i, src), x.scatter(0, i, src, reduce="multiply"), x.scatter(0, i, 3.0, reduce="add")]
+    z = x.clone()
+    z.scatter_(1, once, 7.0).scatter_add_(0, i, src)
+    return *y, z, x.masked_scatter(mask, rows), x.index_add(0, torch.tensor([0, 0]), src), x.index_put((torch.tensor([1, 1]),), src, accumulate=True)
+
+
+@model(rnd(2, 3, 4), rnd(2, 4, 5), rnd(3, 3, seed=1), rnd(2, 5), torch.arange(12).view(3, 4))
+def summed_by_letters(x, y, s, v, k):
+    e = torch.einsum
+    return (e("bij,bjk->bik", x, y), e("bij,bjk", x, y), e("bij->b", x), e("ii->i", s), e("ii", s), e("...ij,...jk->...ik", x, y), e("bij,bjk,bk->bi", x, y, v),
+            e("i,j->ji", v[0], v[1]), e("b...,b->...", x, v[:, 0]), e("ij,kj->ik", k, k), e(" b i j -> j b i ", x), e("bij,bij->", x, x), e("...,...", x, x))
+
+
+@model(rnd(2, 3, 4, 5), rnd(2, 6, 7, 2), rnd(1, 2, 3, 4, 5), rnd(1, 2, 3, 2, 3, seed=1), rnd(2, 2, 3), rnd(1, 3, 4))
+def sampled_by_grids(x, g, v, h, theta, theta3):
+    y = [F.grid_sample(x, 1.3 * g, m, p, a) for m in ("bilinear", "nearest", "bicubic") for p in ("zeros", "border", "reflection") for a in (True, False)]
+    y += [F.grid_sample(v, 1.3 * h, m, p, a) for m in ("bilinear", "nearest") for p in ("zeros", "border", "reflection") for a in (True, False)]
+    return *y, F.affine_grid(theta, (2, 1, 3, 4), align_corners=False), F.affine_grid(theta3, (1, 1, 2, 3, 4), align_corners=True)
+
+
+@model(rnd(2, 3, 7, 5), rnd(2, 3, 9), rnd(1, 2, 5, 6, 7))
+def largest_of_windows(x, s, v):
+    def both(fn, *args, **how):
+        return fn(*args, return_indices=True, **how)
+    y = both(F.adaptive_max_pool2d, x, (3, 4)) + both(F.adaptive_max_pool1d, s, 4) + both(F.adaptive_max_pool1d, s, 3) + both(F.adaptive_max_pool3d, v, (2, 3, 7))
+    y += both(F.max_pool1d, s, 3, 2, 1) + both(F.max_pool3d, v, 3, 2, 1) + both(F.max_pool3d, v, (1, 2, 3), (2, 1, 2), dilation=(1, 2, 1), ceil_mode=True)
+    p, i = F.max_pool2d(x, 2, return_indices=True)
+    q, k = F.max_pool3d(v, 2, return_indices=True)
+    return *y, F.max_unpool2d(p, i, 2, output_size=(7, 5)), F.max_unpool3d(q, k, 2, output_size=(5, 6, 7))
+
+
+@model(rnd(4, 5), rnd(3), rnd(2, 2), torch.tensor([2, 0, 3]), rnd(3, 2))
+def parts_written(x, d, block, n, rows):
+    y = x.diagonal_scatter(d, -1), x.diagonal_scatter(d[:2], 3), x.as_strided_scatter(block, (2, 2), (7, 2), 1), x.as_strided((3, 2), (4, 1), 2).contiguous()
+    return *y, torch.slice_scatter(x, x[:2], 0, 1, 4, 2), rows.repeat_interleave(n, 0, output_size=5)
+
+
+@model(rnd(30), rnd(6, 4), torch.tensor([5, 1, 1, 0, 3, 2, 2]), torch.tensor([0, 2, 2, 5]), rnd(5, 6), torch.tensor([0.0, 1, 3, 4, 7, 9]), rnd(2, 3, 3))
+def counts_and_slopes(x, table, i, offsets, y, places, m):
+    bags = [F.embedding_bag(i, table, offsets, mode=k) for k in ("sum", "mean", "max")]
+    bags += [F.embedding_bag(i, table, offsets, mode="sum", per_sample_weights=x[:7]), F.embedding_bag(i, table, offsets, mode="mean", padding_idx=1)]
+    slopes = *torch.gradient(y, edge_order=2), *torch.gradient(y, dim=1, spacing=(places,)), *torch.gradient(y, spacing=0.5, dim=0)
+    powers = torch.linalg.matrix_power(m, 5), torch.linalg.matrix_power(m, 0), torch.matrix_exp(m)
+    return x.histc(7, -1, 2), x.histc(5), *bags, *slopes, *powers, torch.nonzero_static(y > 0, size=40, fill_value=-2)
+
+
+@model(rnd(4, 5), torch.tensor([[0, 1, 0, 1, 1], [0, 0, 0, 0, 1], [1, 1, 1, 0, 0], [0, 0, 1, 0, 0]]).bool(), rnd(1, 5, seed=1), rnd(8, seed=2), rnd(4, 2, seed=3))
+def written_by_masks(x, m, row, each, pair):
+    a, b, c, d = x.clone(), x.clone(), x.clone(), x.clone()
+    a[m], b[m[:, 1]], c[:, m[1] | m[3]], d[m] = 0.5, row, pair, each
+    return a, b, c, d, x.index_put((m,), row[0, :1], accumulate=True), x.masked_scatter(m, each)
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 

@@ -18,6 +18,8 @@ CODES = {
     torch.float32: 6, torch.float64: 7, torch.bool: 11, torch.bfloat16: 15,
 }
 
+CODE_OF = {code: dtype for dtype, code in CODES.items()}
+
 
 class Picks(list):
     """Indices by axis: tensors and None."""
@@ -799,13 +801,70 @@ def official(w):
         record(w, "aten::topk.values", torch.topk, rand(2, 3000), 40, -1, largest, True)
 
 
+def order(w):
+    """Rows put in order, elements scattered.  Of rows that are sorted, no two elements are alike."""
+    def at(hi, *shape, dtype=torch.int64):
+        return torch.from_numpy(np.asarray(rng.integers(0, hi, shape))).to(dtype)
+
+    def prod(x, dim, keep, t):
+        return torch.prod(x, dim, keep, dtype=CODE_OF.get(t))
+
+    for dtype in DTYPES:
+        x = rand(4, 5, 3, dtype=dtype)
+        for dim, keep in ((0, False), (1, True), (-1, False)):
+            for name, fn in (("max.dim_max", torch.max), ("min.dim_min", torch.min)):
+                record(w, "aten::" + name, lambda a, d, k: tuple(fn(a, d, k)), x, dim, keep)
+            record(w, "aten::prod.int_out", prod, x, dim, keep, None)
+            for dims in ([dim], [0, -1], []):
+                record(w, "aten::amin.out", torch.amin, x, dims, keep)
+        for dim, keep in ((None, False), (None, True), (1, False), (-1, True)):
+            for fn in (torch.argmax, torch.argmin):
+                if dtype != torch.bool:
+                    record(w, "aten::%s.out" % fn.__name__, fn, x, dim, keep)
+        record(w, "aten::max.unary_out", torch.max, x)
+        record(w, "aten::min.unary_out", torch.min, x)
+        record(w, "aten::prod.out", lambda a, t: torch.prod(a), x[0], None)
+        for dim in (0, 1, -1):
+            i = at(x.shape[dim], 3, 4, 2, dtype=torch.int64)
+            src = rand(4, 5, 3, dtype=dtype)
+            record(w, "aten::scatter_add.out", torch.scatter_add, x, dim, i, src)
+            record(w, "aten::scatter.value_out", torch.scatter, x, dim, i, 3)
+            once = torch.stack([torch.from_numpy(rng.permutation(x.shape[dim]))[:2] for _ in range(6)])
+            once = once.reshape(3, 2, 2).movedim(-1, dim)
+            record(w, "aten::scatter.src_out", torch.scatter, x, dim, once, src)
+    for dtype in FLOATS:
+        for x in (special(dtype), torch.tensor([1.0, NAN, -INF, NAN, 2.0], dtype=dtype)):
+            for name, fn in (("max.dim_max", torch.max), ("min.dim_min", torch.min)):
+                record(w, "aten::" + name, lambda a, d, k: tuple(fn(a, d, k)), x, 0, False)
+            record(w, "aten::argmax.out", torch.argmax, x, 0, False)
+            record(w, "aten::argmin.out", torch.argmin, x, None, False)
+            record(w, "aten::amin.out", torch.amin, x, [0], True)
+    for x in (rand(()), rand(1), rand(0, 3), rand(3, 0)):
+        record(w, "aten::prod.int_out", prod, x, -1, False, None)
+        record(w, "aten::prod.out", lambda a, t: torch.prod(a), x, None)
+    record(w, "aten::prod.int_out", prod, rand(3, 4, dtype=torch.int32), 0, True, 6)
+    record(w, "aten::argmax.out", torch.argmax, rand(()), 0, True)
+    record(w, "aten::argmin.out", torch.argmin, rand(3, 0), 0, False)
+    record(w, "aten::max.dim_max", lambda a, d, k: tuple(torch.max(a, d, k)), rand(()), -1, False)
+    record(w, "aten::scatter.value_out", torch.scatter, rand(()), 0, torch.tensor(0), 2.5)
+    record(w, "aten::scatter_add.out", torch.scatter_add, rand(3), 0, at(3, 0), rand(3))
+    record(w, "aten::scatter_add.out", torch.scatter_add, rand(3), -1, at(3, 40), rand(41))
+    for dtype, n in ((torch.float32, 500), (torch.float64, 300), (torch.int64, 300), (torch.int32, 300),
+                     (torch.int16, 300), (torch.uint8, 256)):
+        x = torch.from_numpy(rng.permutation(n)).to(dtype).reshape(1, n)
+        x = x if dtype == torch.uint8 else x - n // 2
+        for k, largest in ((n, True), (n, False), (n - 1, True), (n // 3, False), (1, True)):
+            record(w, "aten::topk.values", torch.topk, x, k, -1, largest, True)
+        record(w, "aten::topk.values", torch.topk, x.t().contiguous(), n, 0, False, True)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
                   index, attention, layer_norm, remainder, lists, softmax_attention, exported, shorts,
-                  packed_linear, official):
+                  packed_linear, official, order):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

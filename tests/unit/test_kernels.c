@@ -213,7 +213,7 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "remainder", "lists", "quant", "integer", "exported",
                                        "shorts", "official", "packed_linear",
                                        "softmax_attention", "wide", "borders", "fills", "added",
-                                       "arithmetic"};
+                                       "arithmetic", "order"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -450,6 +450,11 @@ Test(kernels, index)
 Test(kernels, layer_norm)
 {
     run_family("layer_norm", 49);
+}
+
+Test(kernels, order)
+{
+    run_family("order", 300);
 }
 
 Test(kernels, lists)

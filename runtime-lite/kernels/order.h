@@ -1,0 +1,232 @@
+/* order.h -- rows put in order: the largest and the least, their places, the k first, sorting.
+ *
+ * Elements become keys, 64-bit integers in the order of the numbers; -0 is 0, and a NaN lies where
+ * EtcOrder says.  Of equals the first stands before, so any algorithm gives the same answer.
+ */
+#ifndef ETC_ORDER_H
+#define ETC_ORDER_H
+
+#include "runtime-lite/kernels/core.h"
+
+typedef struct EtcOrder {
+    int32_t size, form; /* bytes of an element; 0: unsigned, 1: signed, 2: a float */
+    int64_t inf, nan;   /* of floats: the bits of infinity; the key of a NaN, flipped already */
+    int64_t flip;       /* 0: the largest come first; -1: the least */
+    int64_t outer, n, inner, k; /* rows [outer][n][inner]; how many of n are wanted */
+} EtcOrder;
+
+ETC_INLINE int64_t etc_order_load(const unsigned char *p, const EtcOrder *g)
+{
+    if (g->size == 4) {
+        int32_t v;
+        __builtin_memcpy(&v, p, sizeof v);
+        return (g->form == 0) ? (int64_t)(uint32_t)v : (int64_t)v;
+    }
+    if (g->size == 8) {
+        int64_t v;
+        __builtin_memcpy(&v, p, sizeof v);
+        return v;
+    }
+    if (g->size == 2) {
+        int16_t v;
+        __builtin_memcpy(&v, p, sizeof v);
+        return (g->form == 0) ? (int64_t)(uint16_t)v : (int64_t)v;
+    }
+    return (g->form == 0) ? (int64_t)p[0] : ((p[0] < 128u) ? (int64_t)p[0] : ((int64_t)p[0] - 256));
+}
+
+/* The key of element i; the one with the largest key comes first. */
+ETC_INLINE int64_t etc_order_key(const void *x, int64_t i, const EtcOrder *g)
+{
+    int64_t v = etc_order_load((const unsigned char *)x + (i * g->size), g);
+    if (g->form == 2) { /* sign and magnitude */
+        const int64_t low = (g->size == 8) ? INT64_MAX : (((int64_t)1 << ((8 * g->size) - 1)) - 1);
+        const int64_t magnitude = v & low;
+        if (magnitude > g->inf) {
+            return g->nan;
+        }
+        v = (v < 0) ? -magnitude : magnitude;
+    }
+    return v ^ g->flip;
+}
+
+/* Of each row the first with the largest key: its element and its place, each unless NULL. */
+ETC_INLINE void etc_order_best(const void *x, void *value, int64_t *place, const EtcOrder *g)
+{
+    for (int64_t row = 0; row < (g->outer * g->inner); row++) {
+        const int64_t from = ((row / g->inner) * g->n * g->inner) + (row % g->inner);
+        int64_t best = 0, top = etc_order_key(x, from, g);
+        for (int64_t i = 1; i < g->n; i++) {
+            const int64_t key = etc_order_key(x, from + (i * g->inner), g);
+            best = (key > top) ? i : best;
+            top = (key > top) ? key : top;
+        }
+        if (place != NULL) {
+            place[row] = best;
+        }
+        if (value != NULL) {
+            __builtin_memcpy((unsigned char *)value + (row * g->size),
+                             (const unsigned char *)x + ((from + (best * g->inner)) * g->size),
+                             (size_t)g->size);
+        }
+    }
+}
+
+/* A row of x from `from` on, and the places that stand for its elements, `step` apart.  Places are
+ * read again after they were written, and so are checked. */
+typedef struct EtcRanks {
+    const void *x;
+    int64_t *place;
+    int64_t from, step;
+    const EtcOrder *g;
+} EtcRanks;
+
+ETC_INLINE int64_t etc_rank_place(const EtcRanks *r, int64_t i)
+{
+    const int64_t at = r->place[i * r->step];
+    return ((at >= 0) && (at < r->g->n)) ? at : 0;
+}
+
+/* Whether element a stands before element b. */
+ETC_INLINE int etc_rank_before(const EtcRanks *r, int64_t a, int64_t b)
+{
+    const int64_t p = etc_order_key(r->x, r->from + (a * r->g->inner), r->g);
+    const int64_t q = etc_order_key(r->x, r->from + (b * r->g->inner), r->g);
+    return (p > q) || ((p == q) && (a < b));
+}
+
+/* A heap of n places, the last of them on top, whose top becomes `at`. */
+ETC_INLINE void etc_rank_sift(const EtcRanks *r, int64_t top, int64_t at, int64_t n)
+{
+    int64_t i = top;
+    for (int64_t child = (2 * i) + 1; child < n; child = (2 * i) + 1) {
+        if (((child + 1) < n) &&
+            (etc_rank_before(r, etc_rank_place(r, child), etc_rank_place(r, child + 1)) != 0)) {
+            child++;
+        }
+        const int64_t below = etc_rank_place(r, child);
+        if (etc_rank_before(r, at, below) == 0) {
+            break;
+        }
+        r->place[i * r->step] = below;
+        i = child;
+    }
+    r->place[i * r->step] = at;
+}
+
+/* The k first of a row: a heap of the best so far, taken apart from its end. */
+ETC_OUTLINE void etc_rank_heap(const EtcRanks *r)
+{
+    const int64_t k = r->g->k;
+    for (int64_t i = 0; i < k; i++) {
+        r->place[i * r->step] = i;
+    }
+    for (int64_t i = (k / 2) - 1; i >= 0; i--) {
+        etc_rank_sift(r, i, etc_rank_place(r, i), k);
+    }
+    for (int64_t i = k; i < r->g->n; i++) {
+        if (etc_rank_before(r, i, etc_rank_place(r, 0)) != 0) {
+            etc_rank_sift(r, 0, i, k);
+        }
+    }
+    for (int64_t i = k - 1; i > 0; i--) {
+        const int64_t last = etc_rank_place(r, i);
+        r->place[i * r->step] = etc_rank_place(r, 0);
+        etc_rank_sift(r, 0, last, i);
+    }
+}
+
+/* Half `half` of the places of a row, taken as 2 n numbers of 32 bits. */
+ETC_INLINE uint32_t etc_rank_get(const EtcRanks *r, int half, int64_t i)
+{
+    uint32_t v;
+    __builtin_memcpy(&v, (const unsigned char *)r->place + (4 * ((half * r->g->n) + i)), sizeof v);
+    return ((int64_t)v < r->g->n) ? v : 0u;
+}
+
+ETC_INLINE void etc_rank_put(const EtcRanks *r, int half, int64_t i, uint32_t v)
+{
+    __builtin_memcpy((unsigned char *)r->place + (4 * ((half * r->g->n) + i)), &v, sizeof v);
+}
+
+/* Digit d, of 8 bits, of a key as an unsigned number that grows along the row wanted.  Keys have a
+ * digit more than elements, but for those of 8 bytes. */
+ETC_INLINE uint32_t etc_rank_digit(const EtcRanks *r, int64_t i, int32_t d)
+{
+    const int64_t key = etc_order_key(r->x, r->from + i, r->g);
+    if (r->g->size == 8) {
+        return (uint32_t)((~((uint64_t)key ^ ((uint64_t)1 << 63)) >> (8 * d)) & 255u);
+    }
+    const int64_t top = (int64_t)1 << (8 * r->g->size);
+    const int64_t near = etc_max_i64(-top, etc_min_i64(key, top - 1));
+    return (uint32_t)((((top - 1) - near) >> (8 * d)) & 255);
+}
+
+/* One round of the sort by digit d from one half to the other; 0: all digits are the same. */
+ETC_OUTLINE int etc_rank_round(const EtcRanks *r, int half, int32_t d)
+{
+    int64_t at[256] = {0}, sum = 0;
+    const int64_t n = r->g->n;
+    for (int64_t i = 0; i < n; i++) {
+        at[etc_rank_digit(r, i, d)]++;
+    }
+    for (int32_t i = 0; i < 256; i++) {
+        const int64_t count = at[i];
+        if (count == n) {
+            return 0;
+        }
+        at[i] = sum;
+        sum += count;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t place = etc_rank_get(r, half, i);
+        int64_t *to = &at[etc_rank_digit(r, (int64_t)place, d)];
+        etc_rank_put(r, 1 - half, (*to < n) ? *to : 0, place);
+        (*to)++;
+    }
+    return 1;
+}
+
+/* All places of a row without gaps, by digits of their keys from the lowest up. */
+ETC_OUTLINE void etc_rank_radix(const EtcRanks *r)
+{
+    const int64_t n = r->g->n;
+    int half = 0;
+    for (int64_t i = 0; i < n; i++) {
+        etc_rank_put(r, 0, i, (uint32_t)i);
+    }
+    for (int32_t d = 0; d <= etc_min_i64(r->g->size, 7); d++) {
+        half = (etc_rank_round(r, half, d) != 0) ? (1 - half) : half;
+    }
+    for (int64_t i = 0; (half == 0) && (i < n); i++) {
+        etc_rank_put(r, 1, i, etc_rank_get(r, 0, i));
+    }
+    for (int64_t i = 0; i < n; i++) { /* reads at n + i, writes at 2 i and 2 i + 1 */
+        const int64_t place = (int64_t)etc_rank_get(r, 1, i);
+        r->place[i] = place;
+    }
+}
+
+/* The k first of each row, in order: elements to [outer][k][inner] of value unless it is NULL, and
+ * places. */
+ETC_OUTLINE void etc_order_top(const void *x, void *value, int64_t *place, const EtcOrder *g)
+{
+    for (int64_t row = 0; row < (g->outer * g->inner); row++) {
+        const int64_t from = ((row / g->inner) * g->n * g->inner) + (row % g->inner);
+        const int64_t to = ((row / g->inner) * g->k * g->inner) + (row % g->inner);
+        const EtcRanks r = {x, place + to, from, g->inner, g};
+        if ((g->k == g->n) && (g->inner == 1) && (g->n > 256) && (g->n <= INT32_MAX)) {
+            etc_rank_radix(&r);
+        } else {
+            etc_rank_heap(&r);
+        }
+        for (int64_t i = 0; (value != NULL) && (i < g->k); i++) {
+            __builtin_memcpy((unsigned char *)value + ((to + (i * g->inner)) * g->size),
+                             (const unsigned char *)x +
+                                 ((from + (etc_rank_place(&r, i) * g->inner)) * g->size),
+                             (size_t)g->size);
+        }
+    }
+}
+
+#endif
