@@ -210,7 +210,7 @@ static void find_untold(const Symbol *s, void *ctx)
 static bool check_told(const Graph *g, const bool *told, int n_told, Diag *d)
 {
     bool ok = true;
-    for (const Node *n = g->first; n; n = n->next) {
+    for (const Node *n = NULL; (n = walk_next(g, n));) {
         Untold u = {told, n_told, NULL};
         for (int i = 0; i < n->n_out; i++)
             for (int k = 0; k < n->out[i]->type.rank; k++)
@@ -218,9 +218,6 @@ static bool check_told(const Graph *g, const bool *told, int n_told, Diag *d)
         if (u.symbol)
             ok = diag_error(d, n->loc, "no input and no node tells the size %%%s of its result",
                             u.symbol->name);
-        for (int i = 0; i < n->n_args; i++)
-            if (n->arg[i].kind == ARG_GRAPH)
-                ok = check_told(n->arg[i].graph, told, n_told, d) && ok;
     }
     return ok;
 }
