@@ -30,7 +30,6 @@ static Value *copy_in_group(Graph *g, Value *v, Loc loc, Diag *d)
     *item = node_use(n, v);
     node_push(n, (Arg){.kind = ARG_LIST, .list = {item, 1}});
     node_push(n, keyed("anchor", (Arg){.kind = ARG_STRING, .str = "none"}));
-    node_push(n, keyed("layout", (Arg){.kind = ARG_STRING, .str = ""}));
     node_push(n, keyed("tile", (Arg){.kind = ARG_LIST}));
     node_push(n, keyed("body", (Arg){.kind = ARG_GRAPH, .graph = body}));
     graph_append(g, n);

@@ -119,12 +119,9 @@ static const char *anchor_name(const Cluster *c)
 static void push_arguments(Node *group, const Outline *o, const Cluster *c)
 {
     const char *anchor = anchor_name(c);
-    bool is_image = !strcmp(anchor, "conv") || !strcmp(anchor, "pool") || c->n_stages;
-    const char *layout = is_image ? "nchw" : "";
     Arg tile = arg_int_list(o->body->program, c->rows, c->n_stages);
     node_push(group, outline_operands(o));
     node_push(group, named("anchor", (Arg){.kind = ARG_STRING, .str = anchor}));
-    node_push(group, named("layout", (Arg){.kind = ARG_STRING, .str = layout}));
     node_push(group, named("tile", tile));
     node_push(group, named("body", (Arg){.kind = ARG_GRAPH, .graph = o->body}));
 }

@@ -13,8 +13,6 @@ static bool check(const Node *n, Diag *d)
     if (op_has_regions(n->op) || n->op == OP_CONSTANT ||
         n->op == OP_CHECK_RANGE)
         return true;
-    if (!op_info[n->op].out)
-        return diag_unsupported(d, n->loc, "the ExecuTorch runtime has no kernel for it");
     for (int i = 0; i < n->n_out; i++)
         if (n->out[i]->type.is_none)
             ok = diag_fault(d, FAULT_BUG, n->loc, "result %d has no type", i);

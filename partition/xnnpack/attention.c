@@ -33,36 +33,36 @@ static uint32_t product(Lower *w, uint32_t a, uint32_t b, uint32_t flags)
 {
     XValue v = w->x.value[a];
     const XValue *by = &w->x.value[b];
-    int columns = by->rank - (flags & X_TRANSPOSE ? 2 : 1);
+    int columns = by->rank - (flags & FLAG_TRANSPOSE ? 2 : 1);
     v.dim[v.rank - 1] = by->dim[columns];
     v.is_open[v.rank - 1] = by->is_open[columns];
-    uint32_t out = x_binary(w, X_BATCH_MATMUL, a, b, x_sized(w, &v));
+    uint32_t out = x_binary(w, XNN_BATCH_MATMUL, a, b, x_sized(w, &v));
     x_u32(x_maker(w, out), 3, flags);
     return out;
 }
 
 static uint32_t plus(Lower *w, uint32_t scores, uint32_t mask)
 {
-    return mask == XNN_NONE ? scores : x_binary(w, X_ADD, scores, mask, x_like(w, scores));
+    return mask == XNN_NONE ? scores : x_binary(w, XNN_ADD, scores, mask, x_like(w, scores));
 }
 
 /* softmax(cap(q k^T) + bias + mask) v over the last two axes. */
 static uint32_t attend(Lower *w, const Heads *h, uint32_t q, uint32_t k, uint32_t v, uint32_t bias,
                        uint32_t mask)
 {
-    uint32_t scores = product(w, q, k, X_TRANSPOSE);
+    uint32_t scores = product(w, q, k, FLAG_TRANSPOSE);
     if (h->cap != 0) {
-        scores = x_unary(w, X_TANH, scores, x_like(w, scores));
-        scores = x_by_number(w, X_MULTIPLY, scores, h->cap);
+        scores = x_unary(w, XNN_TANH, scores, x_like(w, scores));
+        scores = x_by_number(w, XNN_MULTIPLY, scores, h->cap);
     }
     scores = plus(w, plus(w, scores, bias), mask);
-    scores = x_unary(w, X_SOFTMAX, scores, x_like(w, scores));
+    scores = x_unary(w, XNN_SOFTMAX, scores, x_like(w, scores));
     return product(w, scores, v, 0);
 }
 
 static uint32_t scaled(Lower *w, uint32_t q, double scale)
 {
-    return scale == 1 ? q : x_by_number(w, X_MULTIPLY, q, scale);
+    return scale == 1 ? q : x_by_number(w, XNN_MULTIPLY, q, scale);
 }
 
 /* Parts side by side along an axis, up to five at a time. */

@@ -6,15 +6,15 @@
 #include "partition/xnnpack/internal.h"
 #include <string.h>
 
-enum { HEADER = 32, HEADER_LENGTH = 30, ALIGN = 16 };
+enum { HEADER = 32, ALIGN = 16 };
 
 static FlatRef constant(Flat *f, const State *s)
 {
     FlatRef key = s ? flat_string(f, s->fqn) : 0;
-    flat_begin(f, 3);
-    flat_u64(f, 0, s ? UINT64_MAX : 0);
-    flat_u64(f, 1, s ? (uint64_t)type_bytes(s->type) : 0);
-    flat_ref(f, 2, key);
+    flat_begin(f, N_XNN_CONSTANT_SLOTS);
+    flat_u64(f, XNN_CONSTANT_OFFSET, s ? UINT64_MAX : 0);
+    flat_u64(f, XNN_CONSTANT_SIZE, s ? (uint64_t)type_bytes(s->type) : 0);
+    flat_ref(f, XNN_CONSTANT_KEY, key);
     return flat_end(f);
 }
 
@@ -32,20 +32,20 @@ static FlatRef constants(Flat *f, const XGraph *x)
 static FlatRef quantization(Flat *f, const XValue *v)
 {
     FlatRef none = v->n_scales ? flat_vector(f, NULL, 0, 4) : 0;
-    flat_begin(f, 6);
-    if (v->quant == X_PER_TENSOR) {
-        flat_f32(f, 0, (float)v->scale);
-        flat_u32(f, 1, (uint32_t)v->zero);
-    } else if (v->quant == X_PER_TOKEN) {
-        flat_u32(f, 0, 1); /* the last axis is no batch */
+    flat_begin(f, N_XNN_PER_GROUP_SLOTS);
+    if (v->quant == XNN_PER_TENSOR) {
+        flat_f32(f, XNN_WHOLE_SCALE, (float)v->scale);
+        flat_u32(f, XNN_WHOLE_ZERO, (uint32_t)v->zero);
+    } else if (v->quant == XNN_PER_TOKEN) {
+        flat_u32(f, XNN_TOKEN_AXES, 1); /* the last axis is no batch */
     } else {
-        bool groups = v->quant == X_PER_GROUP;
-        flat_ref(f, 0, none);
-        flat_u32(f, 1, (uint32_t)v->channel_axis);
+        bool groups = v->quant == XNN_PER_GROUP;
+        flat_ref(f, XNN_CHANNEL_SCALES, none);
+        flat_u32(f, XNN_CHANNEL_AXIS, (uint32_t)v->channel_axis);
         if (groups)
-            flat_u32(f, 2, (uint32_t)v->group);
-        flat_u32(f, groups ? 4 : 2, (uint32_t)v->scales);
-        flat_u32(f, groups ? 5 : 3, (uint32_t)v->n_scales);
+            flat_u32(f, XNN_GROUP_SIZE, (uint32_t)v->group);
+        flat_u32(f, groups ? XNN_GROUP_CONSTANT : XNN_CHANNEL_CONSTANT, (uint32_t)v->scales);
+        flat_u32(f, groups ? XNN_GROUP_COUNT : XNN_CHANNEL_COUNT, (uint32_t)v->n_scales);
     }
     return flat_end(f);
 }
@@ -54,38 +54,38 @@ static FlatRef quantization(Flat *f, const XValue *v)
 static FlatRef quantized(Flat *f, const XValue *v, FlatRef tensor)
 {
     FlatRef scales = quantization(f, v);
-    flat_begin(f, 3);
-    flat_ref(f, 0, tensor);
-    flat_u8(f, 1, (uint8_t)v->quant);
-    flat_ref(f, 2, scales);
+    flat_begin(f, N_XNN_QUANTIZED_SLOTS);
+    flat_ref(f, XNN_QUANTIZED_TENSOR, tensor);
+    flat_u8(f, XNN_QUANTIZED_TYPE, (uint8_t)v->quant);
+    flat_ref(f, XNN_QUANTIZED_TABLE, scales);
     return flat_end(f);
 }
 
 static FlatRef value(Flat *f, const XValue *v, int id)
 {
     FlatRef dims = flat_vector(f, v->dim, (size_t)v->rank, 4);
-    flat_begin(f, 7);
-    flat_u16(f, 0, (uint16_t)v->dtype);
-    flat_u32(f, 1, (uint32_t)v->rank);
-    flat_ref(f, 2, dims);
-    flat_u32(f, 3, (uint32_t)v->constant);
-    flat_u32(f, 4, v->external);
-    flat_u32(f, 5, v->flags);
-    flat_u32(f, 6, (uint32_t)id);
+    flat_begin(f, N_XNN_TENSOR_SLOTS);
+    flat_u16(f, XNN_TENSOR_TYPE, (uint16_t)v->dtype);
+    flat_u32(f, XNN_TENSOR_RANK, (uint32_t)v->rank);
+    flat_ref(f, XNN_TENSOR_DIMS, dims);
+    flat_u32(f, XNN_TENSOR_CONSTANT, (uint32_t)v->constant);
+    flat_u32(f, XNN_TENSOR_EXTERNAL, v->external);
+    flat_u32(f, XNN_TENSOR_FLAGS, v->flags);
+    flat_u32(f, XNN_TENSOR_ID, (uint32_t)id);
     FlatRef tensor = flat_end(f);
     if (v->quant)
         tensor = quantized(f, v, tensor);
-    flat_begin(f, 2);
-    flat_u8(f, 0, v->quant ? 2 : 1);
-    flat_ref(f, 1, tensor);
+    flat_begin(f, N_XNN_VALUE_SLOTS);
+    flat_u8(f, XNN_VALUE_TYPE, v->quant ? 2 : 1);
+    flat_ref(f, XNN_VALUE_TABLE, tensor);
     return flat_end(f);
 }
 
 static FlatRef range(Flat *f, const XNode *n)
 {
-    flat_begin(f, 2);
-    flat_f32(f, 0, n->min);
-    flat_f32(f, 1, n->max);
+    flat_begin(f, N_XNN_RANGE_SLOTS);
+    flat_f32(f, XNN_RANGE_LO, n->min);
+    flat_f32(f, XNN_RANGE_HI, n->max);
     return flat_end(f);
 }
 
@@ -106,15 +106,15 @@ static FlatRef node(Flat *f, const XNode *n)
             flat_u32(f, at->slot, at->u);
     }
     FlatRef table = flat_end(f);
-    flat_begin(f, 4);
-    flat_u8(f, 0, (uint8_t)n->kind);
-    flat_ref(f, 1, table);
-    flat_u32(f, 2, n->handle);
-    flat_ref(f, 3, limits);
+    flat_begin(f, N_XNN_NODE_SLOTS);
+    flat_u8(f, XNN_NODE_KIND, (uint8_t)n->kind);
+    flat_ref(f, XNN_NODE_TABLE, table);
+    flat_u32(f, XNN_NODE_HANDLE, n->handle);
+    flat_ref(f, XNN_NODE_RANGE, limits);
     return flat_end(f);
 }
 
-static FlatRef externals(Flat *f, const XGraph *x, XFlag flag)
+static FlatRef externals(Flat *f, const XGraph *x, XnnFlag flag)
 {
     uint32_t *id = NEW(x->arena, uint32_t, x->n_values + 1);
     int n = 0;
@@ -137,15 +137,15 @@ static FlatRef graph(Flat *f, const XGraph *x)
         nodes[i] = node(f, &x->node[i]);
     FlatRef all_values = flat_refs(f, values, n_values);
     FlatRef all_nodes = flat_refs(f, nodes, (size_t)x->n_nodes);
-    FlatRef in = externals(f, x, X_INPUT), out = externals(f, x, X_OUTPUT);
-    flat_begin(f, 9);
-    flat_ref(f, 0, version);
-    flat_ref(f, 1, all_nodes);
-    flat_ref(f, 2, all_values);
-    flat_u32(f, 3, (uint32_t)x->n_externals);
-    flat_ref(f, 4, in);
-    flat_ref(f, 5, out);
-    flat_ref(f, 8, data);
+    FlatRef in = externals(f, x, XNN_IS_INPUT), out = externals(f, x, XNN_IS_OUTPUT);
+    flat_begin(f, N_XNN_GRAPH_SLOTS);
+    flat_ref(f, XNN_GRAPH_VERSION, version);
+    flat_ref(f, XNN_GRAPH_NODES, all_nodes);
+    flat_ref(f, XNN_GRAPH_VALUES, all_values);
+    flat_u32(f, XNN_GRAPH_EXTERNALS, (uint32_t)x->n_externals);
+    flat_ref(f, XNN_GRAPH_INPUTS, in);
+    flat_ref(f, XNN_GRAPH_OUTPUTS, out);
+    flat_ref(f, XNN_GRAPH_CONSTANTS, data);
     return flat_end(f);
 }
 
@@ -159,16 +159,16 @@ void xnn_write(const XGraph *x, Arena *a, Blob *out)
 {
     size_t n;
     Flat *f = flat_new(x->arena);
-    const uint8_t *flat = flat_finish(f, graph(f, x), "XN01", &n);
+    const uint8_t *flat = flat_finish(f, graph(f, x), XNN_GRAPH_ID, &n);
     *out = (Blob){0};
     if (!flat)
         return;
     out->n = HEADER + (n + ALIGN - 1) / ALIGN * ALIGN;
     out->data = NEW(a, uint8_t, out->n);
-    memcpy(out->data + 4, "XH00", 4);
-    put_le(out->data + 8, HEADER_LENGTH, 2);
-    put_le(out->data + 10, HEADER, 4);
-    put_le(out->data + 14, n, 4);
-    put_le(out->data + 18, out->n, 4);
+    memcpy(out->data + XNN_AT_MAGIC, XNN_MAGIC, 4);
+    put_le(out->data + XNN_AT_HEADER_BYTES, XNN_HEADER_BYTES, 2);
+    put_le(out->data + XNN_AT_GRAPH, HEADER, 4);
+    put_le(out->data + XNN_AT_GRAPH_BYTES, n, 4);
+    put_le(out->data + XNN_AT_DATA, out->n, 4);
     memcpy(out->data + HEADER, flat, n);
 }

@@ -96,7 +96,9 @@ static uint32_t convolved(Lower *w, const Filter *c, uint32_t in, uint32_t filte
                          c->of.dilation[1], c->in / c->of.groups, c->out / c->of.groups,
                          c->of.groups, c->of.out_pad[0], c->of.out_pad[1]};
     static const int slot[] = {0, 3, 2, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
-    XKind kind = c->of.is_transposed ? X_CONV_TRANSPOSE : is_depthwise(c) ? X_DEPTHWISE : X_CONV2D;
+    XnnKind kind = c->of.is_transposed ? XNN_CONV_TRANSPOSE
+                   : is_depthwise(c)   ? XNN_DEPTHWISE
+                                       : XNN_CONV;
     XNode *x = x_node(w, kind, out);
     for (int i = 0; i < 15; i++)
         x_u32(x, slot[i], (uint32_t)v[i]);
@@ -204,7 +206,7 @@ static uint32_t in_parts(Lower *w, const Filter *c, const XWeight *weight, uint3
         uint32_t filter = filter_of(w, &rows, &part), from = inside(w, in, &part, axis);
         uint32_t y = convolved(w, &part, from, filter, bias, x_sized(w, image));
         bias = XNN_NONE;
-        sum = sum == XNN_NONE ? y : x_binary(w, X_ADD, sum, y, x_sized(w, image));
+        sum = sum == XNN_NONE ? y : x_binary(w, XNN_ADD, sum, y, x_sized(w, image));
     }
     return sum;
 }
@@ -280,9 +282,9 @@ void xnn_lower_batch_norm(Lower *w, const Node *n)
     }
     Filter c = each_channel(channels, 1, 1);
     uint32_t last = x_use(w, v.x, CHANNELS_LAST), in = as_image(w, last);
-    uint32_t filter = x_constant(w, "scale", "", scale, X_F32, 4,
+    uint32_t filter = x_constant(w, "scale", "", scale, XNN_F32, 4,
                                  (const uint32_t[]){1, 1, 1, channels});
-    uint32_t bias = x_constant(w, "shift", "", shift, X_F32, 1, &channels);
+    uint32_t bias = x_constant(w, "shift", "", shift, XNN_F32, 1, &channels);
     XValue sizes = w->x.value[last];
     uint32_t out = convolved(w, &c, in, filter, bias, x_like(w, in));
     x_define(w, n->out[0], CHANNELS_LAST, x_reshape(w, out, &sizes));
@@ -342,7 +344,7 @@ bool xnn_takes_avg_pool(const Node *n, Refusal *r)
     return true;
 }
 
-static void pool(Lower *w, XKind kind, const Windows *p, uint32_t in, uint32_t out)
+static void pool(Lower *w, XnnKind kind, const Windows *p, uint32_t in, uint32_t out)
 {
     XNode *x = x_node(w, kind, out);
     const int64_t v[] = {p->of.pad[0], p->of.pad[1], p->after[0], p->after[1], p->of.kernel[0],
@@ -361,7 +363,7 @@ void xnn_lower_max_pool(Lower *w, const Node *n)
     Windows p;
     read_pool(n, &p);
     uint32_t in = x_use(w, arg_value(n, "self"), CHANNELS_LAST);
-    pool(w, X_MAX_POOL, &p, in, x_result(w, n->out[0], CHANNELS_LAST));
+    pool(w, XNN_MAX_POOL, &p, in, x_result(w, n->out[0], CHANNELS_LAST));
 }
 
 /* What remains of the image at each step: XNNPACK has no pool of one element, but convolutions. */
@@ -369,7 +371,7 @@ static void steps(Lower *w, const Node *n, const Windows *p, uint32_t in)
 {
     uint32_t channels = (uint32_t)xnn_size(p->of.x, 1);
     Filter c = each_channel(channels, p->of.stride[0], p->of.stride[1]);
-    w->real = X_F32; /* filters are, in f16 too */
+    w->real = XNN_F32; /* filters are, in f16 too */
     uint32_t filter = x_filled(w, 1, 4, (const uint32_t[]){1, 1, 1, channels});
     convolved(w, &c, in, filter, XNN_NONE, x_result(w, n->out[0], CHANNELS_LAST));
 }
@@ -391,7 +393,7 @@ void xnn_lower_avg_pool(Lower *w, const Node *n)
         memset(p.of.pad, 0, sizeof p.of.pad);
         memset(p.after, 0, sizeof p.after);
     }
-    pool(w, X_AVG_POOL, &p, in, x_result(w, n->out[0], CHANNELS_LAST));
+    pool(w, XNN_AVG_POOL, &p, in, x_result(w, n->out[0], CHANNELS_LAST));
 }
 
 /* -- the largest of an image ------------------------------------------------------------------- */
@@ -414,7 +416,7 @@ void xnn_lower_amax(Lower *w, const Node *n)
     XValue v = w->x.value[in];
     v.dim[1] = v.dim[2] = 1;
     uint32_t out = x_sized(w, &v);
-    pool(w, X_MAX_POOL, &p, in, out);
+    pool(w, XNN_MAX_POOL, &p, in, out);
     if (arg_bool(n, "keepdim"))
         x_define(w, n->out[0], CHANNELS_LAST, out);
     else
@@ -445,12 +447,12 @@ void xnn_lower_bilinear(Lower *w, const Node *n)
 {
     uint32_t in = x_use(w, arg_value(n, "input"), CHANNELS_LAST),
              out = x_result(w, n->out[0], CHANNELS_LAST);
-    XNode *x = x_node(w, X_RESIZE_BILINEAR, out);
+    XNode *x = x_node(w, XNN_RESIZE, out);
     x_u32(x, 0, (uint32_t)xnn_size(n->out[0], 2));
     x_u32(x, 1, (uint32_t)xnn_size(n->out[0], 3));
     x_u32(x, 2, in);
     x_u32(x, 3, out);
-    x_u32(x, 4, arg_bool(n, "align_corners") ? X_ALIGN_CORNERS : 0);
+    x_u32(x, 4, arg_bool(n, "align_corners") ? FLAG_ALIGN_CORNERS : 0);
 }
 
 /* Whether each element is repeated as often as every other: torch finds the nearest in floats. */

@@ -22,19 +22,19 @@ void axes_of(int rank, Layout l, int *axis)
         axis[i] = l == AS_IS || !i ? i : i == rank - 1 ? 1 : i + 1;
 }
 
-bool x_is_real(XDtype t)
+bool x_is_real(XnnType t)
 {
-    return t == X_F32 || t == X_F16;
+    return t == XNN_F32 || t == XNN_F16;
 }
 
-XDtype x_real(Type t)
+XnnType x_real(Type t)
 {
-    return t.dtype == ETC_F16 ? X_F16 : X_F32;
+    return t.dtype == ETC_F16 ? XNN_F16 : XNN_F32;
 }
 
-size_t x_real_size(XDtype t)
+size_t x_real_size(XnnType t)
 {
-    return t == X_F16 ? sizeof(uint16_t) : sizeof(float);
+    return t == XNN_F16 ? sizeof(uint16_t) : sizeof(float);
 }
 
 /* A tensor of no axes is one of one element. */
@@ -97,7 +97,7 @@ bool x_has(const Lower *w, const Value *v, Layout l)
 
 /* -- nodes ----------------------------------------------------------------------------------- */
 
-XNode *x_node(Lower *w, XKind kind, uint32_t output)
+XNode *x_node(Lower *w, XnnKind kind, uint32_t output)
 {
     XNode n = {.kind = kind, .output = output, .handle = w->at};
     PUSH(w->x.arena, w->x.node, w->x.n_nodes, n);
@@ -130,7 +130,7 @@ void x_dims(XNode *n, int slot, const uint32_t *v, int count)
     memcpy(f->dim, v, (size_t)count * sizeof *v);
 }
 
-uint32_t x_unary(Lower *w, XKind kind, uint32_t in, uint32_t out)
+uint32_t x_unary(Lower *w, XnnKind kind, uint32_t in, uint32_t out)
 {
     XNode *n = x_node(w, kind, out);
     x_u32(n, 0, in);
@@ -138,13 +138,13 @@ uint32_t x_unary(Lower *w, XKind kind, uint32_t in, uint32_t out)
     return out;
 }
 
-uint32_t x_binary(Lower *w, XKind kind, uint32_t a, uint32_t b, uint32_t out)
+uint32_t x_binary(Lower *w, XnnKind kind, uint32_t a, uint32_t b, uint32_t out)
 {
     XNode *n = x_node(w, kind, out);
     x_u32(n, 0, a);
     x_u32(n, 1, b);
     x_u32(n, 2, out);
-    if (kind == X_ADD || kind == X_SUBTRACT || kind == X_MULTIPLY || kind == X_DIV)
+    if (kind == XNN_ADD || kind == XNN_SUBTRACT || kind == XNN_MULTIPLY || kind == XNN_DIV)
         x_range(n, -INFINITY, INFINITY);
     return out;
 }
@@ -160,7 +160,7 @@ void x_range(XNode *n, double min, double max)
 uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like)
 {
     const XNode *from = x_maker(w, in);
-    if (from && from->kind == X_RESHAPE)
+    if (from && from->kind == XNN_RESHAPE)
         in = from->field[2].u;
     const XValue *v = &w->x.value[in];
     size_t rank = (size_t)like->rank;
@@ -175,7 +175,7 @@ uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like)
     uint32_t out = x_sized(w, &to);
     for (int i = 0; i < like->rank; i++)
         dim[i] = like->is_open[i] ? 0 : like->dim[i]; /* 0: what is left */
-    XNode *n = x_node(w, X_RESHAPE, out);
+    XNode *n = x_node(w, XNN_RESHAPE, out);
     x_u32(n, 0, (uint32_t)rank);
     x_dims(n, 1, dim, (int)rank);
     x_u32(n, 2, in);
@@ -197,13 +197,13 @@ uint32_t x_bytes(Lower *w, const char *stem, const char *fqn, const void *data, 
     return id;
 }
 
-uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *data, XDtype t,
+uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *data, XnnType t,
                     int rank, const uint32_t *dim)
 {
     Dim size[XNN_MAX_RANK];
     for (int i = 0; i < rank; i++)
         size[i] = DIM(dim[i]);
-    EtcDtype as = t == X_F16 ? ETC_F16 : ETC_F32;
+    EtcDtype as = t == XNN_F16 ? ETC_F16 : ETC_F32;
     uint32_t id = x_bytes(w, stem, fqn, data, as, rank, size, rank, dim);
     w->x.value[id].dtype = t;
     return id;
@@ -215,12 +215,12 @@ uint32_t x_numbers(Lower *w, const char *stem, const float *data, int rank, cons
     int64_t n = 1;
     for (int i = 0; i < rank; i++)
         n *= dim[i];
-    if (w->real == X_F32)
-        return x_constant(w, stem, "", data, X_F32, rank, dim);
+    if (w->real == XNN_F32)
+        return x_constant(w, stem, "", data, XNN_F32, rank, dim);
     uint16_t *half = NEW(w->body->program->arena, uint16_t, n + 1);
     for (int64_t i = 0; i < n; i++)
         half[i] = half_of(data[i]);
-    return x_constant(w, stem, "", half, X_F16, rank, dim);
+    return x_constant(w, stem, "", half, XNN_F16, rank, dim);
 }
 
 uint32_t x_number(Lower *w, double v)
@@ -230,7 +230,7 @@ uint32_t x_number(Lower *w, double v)
     return x_numbers(w, "number", data, 1, (const uint32_t[]){1});
 }
 
-uint32_t x_by_number(Lower *w, XKind kind, uint32_t a, double v)
+uint32_t x_by_number(Lower *w, XnnKind kind, uint32_t a, double v)
 {
     uint32_t out = x_like(w, a);
     return x_binary(w, kind, a, x_number(w, v), out);
@@ -276,7 +276,7 @@ static uint32_t constant_of(Lower *w, const Value *v, Layout l)
     const State *s = v->state;
     uint32_t *dim = (XValue[]){x_sizes(v->type, AS_IS)}->dim, moved[XNN_MAX_RANK];
     int axis[XNN_MAX_RANK], rank = v->type.rank ? v->type.rank : 1;
-    XDtype t = x_real(v->type);
+    XnnType t = x_real(v->type);
     axes_of(rank, l, axis);
     for (int i = 0; i < rank; i++)
         moved[i] = dim[axis[i]];
@@ -345,7 +345,7 @@ static void define_inputs(Lower *w)
 {
     for (int i = 0; i < w->body->n_in; i++) {
         uint32_t id = x_result(w, w->body->in[i], AS_IS);
-        w->x.value[id].flags = X_INPUT;
+        w->x.value[id].flags = XNN_IS_INPUT;
         w->x.value[id].external = (uint32_t)w->x.n_externals++;
         x_declare_input(w, w->body->in[i], id);
     }
@@ -357,8 +357,8 @@ static void define_outputs(Lower *w)
     for (int i = 0; i < w->body->n_out; i++) {
         uint32_t id = x_use(w, w->body->out[i], AS_IS);
         if (w->x.value[id].flags || w->x.value[id].constant || !x_maker(w, id))
-            id = x_unary(w, X_COPY, id, x_like(w, id));
-        w->x.value[id].flags = X_OUTPUT;
+            id = x_unary(w, XNN_COPY, id, x_like(w, id));
+        w->x.value[id].flags = XNN_IS_OUTPUT;
         w->x.value[id].external = (uint32_t)w->x.n_externals++;
     }
 }
@@ -366,7 +366,7 @@ static void define_outputs(Lower *w)
 bool xnn_lower(Graph *body, Arena *tmp, Diag *d, Blob *out)
 {
     Lower w = {.body = body, .tmp = tmp, .d = d, .x.arena = tmp, .uses = graph_uses(body, tmp),
-               .real = X_F32};
+               .real = XNN_F32};
     size_t n = (size_t)body->n_values + 1;
     w.done = NEW(tmp, bool, n);
     for (int l = 0; l < 2; l++) {

@@ -19,7 +19,7 @@ typedef struct Lower {
     int n_makers;
     uint32_t at;     /* in the body: the node that is being lowered */
     bool integers; /* the node at hand computes with them */
-    XDtype real;   /* of the node at hand: X_F32 or X_F16 */
+    XnnType real;   /* of the node at hand: XNN_F32 or XNN_F16 */
     bool *done;    /* by value index: the node that makes it went into another */
 } Lower;
 
@@ -34,14 +34,14 @@ bool x_has(const Lower *w, const Value *v, Layout l);
 uint32_t x_use(Lower *w, const Value *v, Layout l);
 Layout x_prefers(const Lower *w, const Node *n);
 
-XNode *x_node(Lower *w, XKind kind, uint32_t output); /* good until the next */
+XNode *x_node(Lower *w, XnnKind kind, uint32_t output); /* good until the next */
 XNode *x_maker(Lower *w, uint32_t id);
 void x_u32(XNode *n, int slot, uint32_t v);
 void x_f32(XNode *n, int slot, double v);
 void x_dims(XNode *n, int slot, const uint32_t *v, int count);
 void x_range(XNode *n, double min, double max);
-uint32_t x_unary(Lower *w, XKind kind, uint32_t in, uint32_t out);
-uint32_t x_binary(Lower *w, XKind kind, uint32_t a, uint32_t b, uint32_t out);
+uint32_t x_unary(Lower *w, XnnKind kind, uint32_t in, uint32_t out);
+uint32_t x_binary(Lower *w, XnnKind kind, uint32_t a, uint32_t b, uint32_t out);
 uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like); /* one open size at most */
 
 uint32_t x_repeated(Lower *w, uint32_t in, const XValue *to, const uint32_t *times);
@@ -50,17 +50,17 @@ uint32_t x_padded(Lower *w, uint32_t in, const uint32_t *before, const uint32_t 
                   double with);
 void x_concat(Lower *w, const uint32_t *in, int n, int axis, uint32_t out); /* 2 to 5 */
 
-bool x_is_real(XDtype t); /* f32 or f16 */
-XDtype x_real(Type t);
-size_t x_real_size(XDtype t);
+bool x_is_real(XnnType t); /* f32 or f16 */
+XnnType x_real(Type t);
+size_t x_real_size(XnnType t);
 
 /* Constants; `data` must outlive the program. */
-uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *data, XDtype t,
+uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *data, XnnType t,
                     int rank, const uint32_t *dim);
 uint32_t x_numbers(Lower *w, const char *stem, const float *data, int rank, const uint32_t *dim);
 uint32_t x_number(Lower *w, double v);
 /* a and a number; the result is one of a's sizes */
-uint32_t x_by_number(Lower *w, XKind kind, uint32_t a, double v);
+uint32_t x_by_number(Lower *w, XnnKind kind, uint32_t a, double v);
 uint32_t x_filled(Lower *w, double v, int rank, const uint32_t *dim);
 uint32_t x_bytes(Lower *w, const char *stem, const char *fqn, const void *data, EtcDtype t,
                  int n_sizes, const Dim *size, int rank, const uint32_t *dim);
@@ -91,7 +91,7 @@ typedef struct XWeight {
     const State *state;
     const void *data;
     size_t size; /* of an element */
-    XDtype dtype;
+    XnnType dtype;
     const Value *of;
 } XWeight;
 XWeight x_weight(Lower *w, const Value *v, uint32_t in, bool is_linear, int out_axis);

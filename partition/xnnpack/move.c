@@ -55,7 +55,7 @@ static int place_of_axis(int rank, int axis, Layout l)
 
 void x_concat(Lower *w, const uint32_t *in, int n, int axis, uint32_t out)
 {
-    static const XKind kind[] = {X_CONCAT2, X_CONCAT3, X_CONCAT4, X_CONCAT5};
+    static const XnnKind kind[] = {XNN_CONCAT2, XNN_CONCAT3, XNN_CONCAT4, XNN_CONCAT5};
     static const int slot[] = {1, 2, 3, 4, 7};
     XNode *x = x_node(w, kind[n - 2], out);
     x_u32(x, 0, (uint32_t)axis);
@@ -99,7 +99,7 @@ uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n)
     at[axis] = (uint32_t)from;
     v.dim[axis] = (uint32_t)n;
     uint32_t out = x_sized(w, &v);
-    XNode *x = x_node(w, X_SLICE, out);
+    XNode *x = x_node(w, XNN_SLICE, out);
     for (int i = 0; i < v.rank; i++)
         v.dim[i] = v.is_open[i] ? 0 : v.dim[i]; /* 0: all there is */
     x_u32(x, 0, (uint32_t)v.rank);
@@ -225,7 +225,7 @@ uint32_t x_repeated(Lower *w, uint32_t in, const XValue *to, const uint32_t *tim
         v.dim[i] = to->dim[i];
         dim[i] = times[i];
         uint32_t out = x_sized(w, &v);
-        in = x_binary(w, X_MULTIPLY, in, x_filled(w, 1, v.rank, dim), out);
+        in = x_binary(w, XNN_MULTIPLY, in, x_filled(w, 1, v.rank, dim), out);
     }
     return in;
 }
@@ -255,7 +255,7 @@ uint32_t x_padded(Lower *w, uint32_t in, const uint32_t *before, const uint32_t 
     for (int i = 0; i < v.rank; i++)
         v.dim[i] += before[i] + after[i];
     uint32_t out = x_sized(w, &v);
-    XNode *x = x_node(w, X_PAD, out);
+    XNode *x = x_node(w, XNN_PAD, out);
     x_dims(x, 0, before, v.rank);
     x_dims(x, 1, after, v.rank);
     x_f32(x, 2, with);

@@ -14,23 +14,23 @@ void xnn_lower_unary(Lower *w, const Node *n)
 
 static uint32_t times(Lower *w, uint32_t x, double by)
 {
-    return x_by_number(w, X_MULTIPLY, x, by);
+    return x_by_number(w, XNN_MULTIPLY, x, by);
 }
 
 static uint32_t plus(Lower *w, uint32_t x, double more)
 {
-    return x_by_number(w, X_ADD, x, more);
+    return x_by_number(w, XNN_ADD, x, more);
 }
 
 /* x / 2 * (1 + tanh(x (c + 0.044715 c x^2))) with c = sqrt(2 / pi) */
 static void tanh_gelu(Lower *w, uint32_t in, uint32_t out)
 {
     const double c = 0.79788456080286535588;
-    uint32_t t = x_unary(w, X_SQUARE, in, x_like(w, in));
+    uint32_t t = x_unary(w, XNN_SQUARE, in, x_like(w, in));
     t = plus(w, times(w, t, 0.044715 * c), c);
-    t = x_binary(w, X_MULTIPLY, t, in, x_like(w, in));
-    t = plus(w, x_unary(w, X_TANH, t, x_like(w, in)), 1);
-    x_binary(w, X_MULTIPLY, times(w, in, 0.5), t, out);
+    t = x_binary(w, XNN_MULTIPLY, t, in, x_like(w, in));
+    t = plus(w, x_unary(w, XNN_TANH, t, x_like(w, in)), 1);
+    x_binary(w, XNN_MULTIPLY, times(w, in, 0.5), t, out);
 }
 
 void xnn_lower_gelu(Lower *w, const Node *n)
@@ -38,7 +38,7 @@ void xnn_lower_gelu(Lower *w, const Node *n)
     Layout l = x_layout(w, n);
     uint32_t in = x_use(w, arg_value(n, "self"), l), out = x_result(w, n->out[0], l);
     if (strcmp(arg_get(n, "approximate").str, "tanh") != 0)
-        x_unary(w, X_GELU, in, out);
+        x_unary(w, XNN_GELU, in, out);
     else
         tanh_gelu(w, in, out);
 }
@@ -63,7 +63,7 @@ static uint32_t constant_of_rank(Lower *w, const Value *v, int rank)
         dim[i] = i < missing ? 1 : (uint32_t)xnn_size(v, i - missing);
     for (int i = 0; i < rank; i++)
         moved[i] = dim[axis[i]];
-    XDtype t = x_real(v->type);
+    XnnType t = x_real(v->type);
     return x_constant(w, v->state->name, v->state->fqn,
                       x_permuted(w, v->state->data, x_real_size(t), rank, dim, axis), t, rank,
                       moved);
@@ -143,17 +143,17 @@ void xnn_lower_power(Lower *w, const Node *n)
     uint32_t in = x_use(w, arg_value(n, "self"), l), out = x_result(w, n->out[0], l);
     arg_number(n, "exponent", &e);
     if (e == 3)
-        x_binary(w, X_MULTIPLY, in, x_unary(w, X_SQUARE, in, x_like(w, in)), out);
+        x_binary(w, XNN_MULTIPLY, in, x_unary(w, XNN_SQUARE, in, x_like(w, in)), out);
     else
-        x_unary(w, e == 2 ? X_SQUARE : e > 0 ? X_SQRT : X_RSQRT, in, out);
+        x_unary(w, e == 2 ? XNN_SQUARE : e > 0 ? XNN_SQRT : XNN_RSQRT, in, out);
 }
 
 void xnn_lower_silu(Lower *w, const Node *n)
 {
     Layout l = x_layout(w, n);
     uint32_t in = x_use(w, arg_value(n, "self"), l),
-             gate = x_unary(w, X_SIGMOID, in, x_like(w, in));
-    x_binary(w, X_MULTIPLY, in, gate, x_result(w, n->out[0], l));
+             gate = x_unary(w, XNN_SIGMOID, in, x_like(w, in));
+    x_binary(w, XNN_MULTIPLY, in, gate, x_result(w, n->out[0], l));
 }
 
 /* clamp(x / 6 + 0.5, 0, 1) */
@@ -163,7 +163,7 @@ void xnn_lower_hardsigmoid(Lower *w, const Node *n)
     uint32_t in = x_use(w, arg_value(n, "self"), l);
     uint32_t sixth = times(w, in, 1.0 / 6);
     uint32_t out = x_result(w, n->out[0], l);
-    x_binary(w, X_ADD, sixth, x_number(w, 0.5), out);
+    x_binary(w, XNN_ADD, sixth, x_number(w, 0.5), out);
     x_range(x_maker(w, out), 0, 1);
 }
 
@@ -173,7 +173,7 @@ void xnn_lower_leaky_relu(Lower *w, const Node *n)
     Layout l = x_layout(w, n);
     uint32_t in = x_use(w, arg_value(n, "self"), l), out = x_result(w, n->out[0], l);
     arg_number(n, "negative_slope", &slope);
-    XNode *x = x_node(w, X_LEAKY_RELU, out);
+    XNode *x = x_node(w, XNN_LEAKY_RELU, out);
     x_f32(x, 0, slope);
     x_u32(x, 1, in);
     x_u32(x, 2, out);
@@ -193,7 +193,7 @@ void xnn_lower_elu(Lower *w, const Node *n)
     Layout l = x_layout(w, n);
     uint32_t in = x_use(w, arg_value(n, "self"), l), out = x_result(w, n->out[0], l);
     arg_number(n, "alpha", &alpha);
-    XNode *x = x_node(w, X_ELU, out);
+    XNode *x = x_node(w, XNN_ELU, out);
     x_f32(x, 0, alpha);
     x_u32(x, 1, in);
     x_u32(x, 2, out);
@@ -234,7 +234,7 @@ void xnn_lower_clamp(Lower *w, const Node *n)
         return;
     }
     uint32_t out = x_result(w, n->out[0], l);
-    x_unary(w, X_CLAMP, in, out);
+    x_unary(w, XNN_CLAMP, in, out);
     x_range(x_maker(w, out), c.lo, c.hi);
 }
 

@@ -23,7 +23,7 @@ bool xnn_takes_linear(const Node *n, Refusal *r)
 static void fully_connected(Lower *w, uint32_t in, uint32_t filter, uint32_t bias, uint32_t out,
                             uint32_t flags)
 {
-    XNode *x = x_node(w, X_FULLY_CONNECTED, out);
+    XNode *x = x_node(w, XNN_FULLY_CONNECTED, out);
     x_u32(x, 0, in);
     x_u32(x, 1, filter);
     x_u32(x, 2, bias);
@@ -37,7 +37,7 @@ void xnn_lower_linear(Lower *w, const Node *n)
     Weighted v;
     weighted_read(n, &v);
     const Value *b = v.w, *bias = v.bias;
-    uint32_t in = x_use(w, v.x, AS_IS), flags = v.w_axis ? X_TRANSPOSE : 0;
+    uint32_t in = x_use(w, v.x, AS_IS), flags = v.w_axis ? FLAG_TRANSPOSE : 0;
     uint32_t dim[2] = {(uint32_t)xnn_size(b, 0), (uint32_t)xnn_size(b, 1)};
     XWeight k = x_weight(w, b, in, true, v.w_axis);
     if (!x_is_real(k.dtype) && flags) {
@@ -49,17 +49,17 @@ void xnn_lower_linear(Lower *w, const Node *n)
     uint32_t filter = xnn_is_constant(b) ? x_use(w, b, AS_IS) : x_weight_value(w, &k, 2, dim, 0);
     uint32_t out = x_result(w, n->out[0], AS_IS);
     /* Where floats meet integer weights, XNNPACK multiplies the bias with their scales too. */
-    bool is_apart = bias && w->x.value[in].dtype == X_F32 && w->x.value[filter].dtype != X_F32;
+    bool is_apart = bias && w->x.value[in].dtype == XNN_F32 && w->x.value[filter].dtype != XNN_F32;
     uint32_t sum = is_apart ? x_like(w, out) : out;
     fully_connected(w, in, filter, is_apart ? XNN_NONE : x_bias(w, bias, in, filter), sum, flags);
     if (is_apart)
-        x_binary(w, X_ADD, sum, x_use(w, bias, AS_IS), out);
+        x_binary(w, XNN_ADD, sum, x_use(w, bias, AS_IS), out);
 }
 
 void xnn_lower_bmm(Lower *w, const Node *n)
 {
     uint32_t a = x_use(w, arg_value(n, "self"), AS_IS), b = x_use(w, arg_value(n, "mat2"), AS_IS);
-    x_binary(w, X_BATCH_MATMUL, a, b, x_result(w, n->out[0], AS_IS));
+    x_binary(w, XNN_BATCH_MATMUL, a, b, x_result(w, n->out[0], AS_IS));
 }
 
 /* -- means ----------------------------------------------------------------------------------- */
@@ -105,10 +105,10 @@ static void mean_of_space(Lower *w, const Node *n)
     XValue v = w->x.value[in];
     v.dim[1] = v.dim[2] = 1;
     uint32_t out = x_sized(w, &v);
-    XNode *x = x_node(w, X_GLOBAL_AVG_POOL, out);
+    XNode *x = x_node(w, XNN_GLOBAL_POOL, out);
     x_u32(x, 0, in);
     x_u32(x, 1, out);
-    x_u32(x, 2, X_KEEP_DIMS);
+    x_u32(x, 2, FLAG_KEEP_DIMS);
     x_range(x, -INFINITY, INFINITY);
     if (arg_bool(n, "keepdim"))
         x_define(w, n->out[0], CHANNELS_LAST, out);
@@ -171,7 +171,7 @@ bool xnn_takes_layer_norm(const Node *n, Refusal *r)
 }
 
 /* NULL: none */
-static uint32_t by_parameter(Lower *w, XKind kind, uint32_t x, const Value *parameter)
+static uint32_t by_parameter(Lower *w, XnnKind kind, uint32_t x, const Value *parameter)
 {
     if (!parameter)
         return x;
@@ -186,13 +186,13 @@ void xnn_lower_layer_norm(Lower *w, const Node *n)
     norm_read(n, &v);
     double count = (double)xnn_size(v.x, -1);
     uint32_t in = x_use(w, v.x, AS_IS), mean = row_sums(w, in, 1 / count);
-    uint32_t x = x_binary(w, X_SUBTRACT, in, mean, x_like(w, in));
-    uint32_t var = row_sums(w, x_unary(w, X_SQUARE, x, x_like(w, in)), 1 / count);
-    var = x_by_number(w, X_ADD, var, v.eps);
-    uint32_t y = x_unary(w, X_RSQRT, var, x_like(w, var));
-    y = x_binary(w, X_MULTIPLY, x, y, x_like(w, in));
-    y = by_parameter(w, X_MULTIPLY, y, v.weight);
-    y = by_parameter(w, X_ADD, y, v.bias);
+    uint32_t x = x_binary(w, XNN_SUBTRACT, in, mean, x_like(w, in));
+    uint32_t var = row_sums(w, x_unary(w, XNN_SQUARE, x, x_like(w, in)), 1 / count);
+    var = x_by_number(w, XNN_ADD, var, v.eps);
+    uint32_t y = x_unary(w, XNN_RSQRT, var, x_like(w, var));
+    y = x_binary(w, XNN_MULTIPLY, x, y, x_like(w, in));
+    y = by_parameter(w, XNN_MULTIPLY, y, v.weight);
+    y = by_parameter(w, XNN_ADD, y, v.bias);
     x_define(w, n->out[0], AS_IS, y);
 }
 
@@ -210,6 +210,6 @@ void xnn_lower_softmax(Lower *w, const Node *n)
         axis[i] = i == at ? rank - 1 : i == rank - 1 ? at : i;
     uint32_t in = x_use(w, arg_value(n, "self"), l);
     in = is_last ? in : x_transpose(w, in, axis);
-    uint32_t out = x_unary(w, X_SOFTMAX, in, x_like(w, in));
+    uint32_t out = x_unary(w, XNN_SOFTMAX, in, x_like(w, in));
     x_define(w, n->out[0], l, is_last ? out : x_transpose(w, out, axis));
 }

@@ -279,8 +279,8 @@ unsigned xnn_spec(const Node *n)
 static void declare(Lower *w, uint32_t id, const QParams *p)
 {
     XValue *v = &w->x.value[id];
-    v->dtype = X_QINT8;
-    v->quant = X_PER_TENSOR;
+    v->dtype = XNN_QINT8;
+    v->quant = XNN_PER_TENSOR;
     v->scale = p->scale;
     v->zero = (int)p->zero;
 }
@@ -350,9 +350,9 @@ const float *x_floats(Lower *w, const Value *v)
 static void make_dynamic(Lower *w, const Value *v, const Value *from)
 {
     uint32_t in = x_use(w, from, AS_IS), out = x_result(w, v, AS_IS);
-    w->x.value[out].dtype = X_QDINT8;
-    w->x.value[out].quant = X_PER_TOKEN;
-    x_unary(w, X_CONVERT, in, out);
+    w->x.value[out].dtype = XNN_QDINT8;
+    w->x.value[out].quant = XNN_PER_TOKEN;
+    x_unary(w, XNN_CONVERT, in, out);
 }
 
 /* Makes v, which no node was lowered to, in this layout. */
@@ -364,12 +364,12 @@ void x_make(Lower *w, const Value *v, Layout l)
         make_dynamic(w, v, from);
     } else if (is_static_dequantize(v, &p)) {
         uint32_t in = x_use(w, arg_value(v->def, "input"), l);
-        x_unary(w, X_CONVERT, in, x_result(w, v, l));
+        x_unary(w, XNN_CONVERT, in, x_result(w, v, l));
     } else if (value_goes_along(v)) {
         XValue like = x_sizes(v->type, AS_IS);
         const State *s = root_of(v);
         x_define(w, v, AS_IS,
-                 x_constant(w, s->name, s->fqn, x_floats(w, v), X_F32, like.rank, like.dim));
+                 x_constant(w, s->name, s->fqn, x_floats(w, v), XNN_F32, like.rank, like.dim));
     }
 }
 
@@ -400,22 +400,22 @@ static int add_scales(Lower *w, const State *s, EtcDtype t, const void *data, in
 static bool keeps(const Lower *w, uint32_t in, bool is_linear, int out_axis, const Value *v,
                   Ints *k)
 {
-    XDtype t = w->x.value[in].dtype;
+    XnnType t = w->x.value[in].dtype;
     return value_goes_along(v) && ints_of(v, k) && (k->of.axis < 0 || k->of.axis == out_axis) &&
-           (k->group ? t == X_QDINT8 && is_int4(k) : t != X_F32 || is_linear);
+           (k->group ? t == XNN_QDINT8 && is_int4(k) : t != XNN_F32 || is_linear);
 }
 
 XWeight x_weight(Lower *w, const Value *v, uint32_t in, bool is_linear, int out_axis)
 {
     Ints k;
     const State *s = root_of(v);
-    if (is_linear && x_real(v->type) == X_F16)
-        return (XWeight){s, s->data, x_real_size(X_F16), X_F16, v};
+    if (is_linear && x_real(v->type) == XNN_F16)
+        return (XWeight){s, s->data, x_real_size(XNN_F16), XNN_F16, v};
     if (!keeps(w, in, is_linear, out_axis, v, &k))
-        return (XWeight){s, x_floats(w, v), sizeof(float), X_F32, v};
-    bool is_half = is_linear && w->x.value[in].dtype != X_QINT8 && /* of a byte */
+        return (XWeight){s, x_floats(w, v), sizeof(float), XNN_F32, v};
+    bool is_half = is_linear && w->x.value[in].dtype != XNN_QINT8 && /* of a byte */
                    v->type.dim[!out_axis].value % 2 == 0 && is_int4(&k);
-    return (XWeight){s, s->data, 1, k.group ? X_QBINT4 : is_half ? X_QCINT4 : X_QCINT8, v};
+    return (XWeight){s, s->data, 1, k.group ? XNN_QBINT4 : is_half ? XNN_QCINT4 : XNN_QCINT8, v};
 }
 
 /* Two numbers a byte, the even column low, stored plus 8; columns are even in number, as some of
@@ -444,8 +444,8 @@ static uint32_t groups(Lower *w, const XWeight *from, const Ints *k, const uint3
     uint32_t id = halves(w, from, dim);
     int row = add_scales(w, from->state, ETC_BF16, scale, n);
     XValue *v = &w->x.value[id];
-    v->dtype = X_QBINT4;
-    v->quant = X_PER_GROUP;
+    v->dtype = XNN_QBINT4;
+    v->quant = XNN_PER_GROUP;
     v->scales = row;
     v->n_scales = (int)n;
     v->group = (int)k->group;
@@ -467,11 +467,11 @@ static uint32_t channels(Lower *w, const XWeight *from, const Ints *k, int rank,
     float *scale = NEW(w->body->program->arena, float, dim[axis] + 1);
     for (uint32_t i = 0; i < dim[axis]; i++)
         scale[i] = scale_at(k, k->of.axis < 0 ? 0 : i);
-    uint32_t id = from->dtype == X_QCINT4 ? halves(w, from, dim) : bytes(w, from, rank, dim);
+    uint32_t id = from->dtype == XNN_QCINT4 ? halves(w, from, dim) : bytes(w, from, rank, dim);
     int row = add_scales(w, from->state, ETC_F32, scale, dim[axis]);
     XValue *v = &w->x.value[id];
     v->dtype = from->dtype;
-    v->quant = X_PER_CHANNEL;
+    v->quant = XNN_PER_CHANNEL;
     v->scales = row;
     v->n_scales = (int)dim[axis];
     v->channel_axis = axis;
@@ -500,10 +500,10 @@ uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter)
 {
     if (!v)
         return XNN_NONE;
-    if (v->type.dtype == ETC_F16 && (filter == XNN_NONE || w->x.value[filter].dtype == X_F32))
-        return x_constant(w, v->state->name, v->state->fqn, x_floats(w, v), X_F32, 1,
+    if (v->type.dtype == ETC_F16 && (filter == XNN_NONE || w->x.value[filter].dtype == XNN_F32))
+        return x_constant(w, v->state->name, v->state->fqn, x_floats(w, v), XNN_F32, 1,
                           (const uint32_t[]){(uint32_t)xnn_size(v, 0)});
-    if (w->x.value[in].dtype != X_QINT8)
+    if (w->x.value[in].dtype != XNN_QINT8)
         return x_use(w, v, AS_IS);
     uint32_t n = (uint32_t)w->x.value[filter].n_scales;
     const State *s = w->x.constant[w->x.value[filter].scales - 1];
@@ -518,8 +518,8 @@ uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter)
     uint32_t id = x_bytes(w, root->name, root->fqn, data, ETC_I32, 1, &DIM(n), 1, &n);
     int row = add_scales(w, root, ETC_F32, scale, n);
     XValue *to = &w->x.value[id];
-    to->dtype = X_QCINT32;
-    to->quant = X_PER_CHANNEL;
+    to->dtype = XNN_QCINT32;
+    to->quant = XNN_PER_CHANNEL;
     to->scales = row;
     to->n_scales = (int)n;
     return id;
@@ -621,15 +621,15 @@ bool xnn_in_integers(const Lower *w, const Node *n, XIntegers *out)
     return is_static_quantize(next, &to) && fits(n, &to);
 }
 
-static bool is_move(XKind kind)
+static bool is_move(XnnKind kind)
 {
-    return kind == X_RESHAPE || kind == X_TRANSPOSED || kind == X_COPY;
+    return kind == XNN_RESHAPE || kind == XNN_TRANSPOSE || kind == XNN_COPY;
 }
 
 /* The operand of a node that moves. */
 static uint32_t moved_from(const XNode *n)
 {
-    return n->kind == X_COPY ? n->field[0].u : n->field[2].u;
+    return n->kind == XNN_COPY ? n->field[0].u : n->field[2].u;
 }
 
 /* What n was lowered to is what `to` quantizes it to. */
@@ -644,7 +644,7 @@ void xnn_declare_integers(Lower *w, const Node *n, const XIntegers *to)
             continue;
         w->id[l][n->out[0]->index] = XNN_NONE;
         w->id[l][to->quantize->out[0]->index] = id;
-        while (w->x.value[id].dtype == X_F32 ||
+        while (w->x.value[id].dtype == XNN_F32 ||
                (float)w->x.value[id].scale != (float)p.scale || w->x.value[id].zero != p.zero) {
             declare(w, id, &p);
             if (!x_maker(w, id) || !is_move(x_maker(w, id)->kind))
@@ -669,5 +669,5 @@ void xnn_lower_quant(Lower *w, const Node *n)
     Layout l = x_has(w, x, CHANNELS_LAST) ? CHANNELS_LAST : AS_IS;
     uint32_t in = x_use(w, x, l), out = x_result(w, n->out[0], l);
     declare(w, out, &p);
-    x_unary(w, X_CONVERT, in, out);
+    x_unary(w, XNN_CONVERT, in, out);
 }

@@ -8,7 +8,7 @@ typedef bool XTakes(const Node *n, Refusal *r);
 typedef void XLower(Lower *w, const Node *n);
 
 bool xnn_no(Refusal *r, const char *why, const char *fix); /* false */
-XKind xnn_kind(const Node *n);              /* of its row */
+XnnKind xnn_kind(const Node *n);              /* of its row */
 int64_t xnn_size(const Value *v, int axis); /* negative: from the end */
 int64_t xnn_axis(const Node *n, const char *name, int rank);
 Layout x_layout(const Lower *w, const Node *n); /* as most operands lie */

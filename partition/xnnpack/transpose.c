@@ -34,7 +34,7 @@ static uint32_t transpose(Lower *w, uint32_t in, const int *axis)
     uint32_t perm[XNN_MAX_RANK], out = x_sized(w, &to);
     for (int i = 0; i < to.rank; i++)
         perm[i] = (uint32_t)axis[i];
-    XNode *n = x_node(w, X_TRANSPOSED, out);
+    XNode *n = x_node(w, XNN_TRANSPOSE, out);
     x_u32(n, 0, (uint32_t)to.rank);
     x_dims(n, 1, perm, to.rank);
     x_u32(n, 2, in);
@@ -46,7 +46,7 @@ static uint32_t transpose(Lower *w, uint32_t in, const int *axis)
 
 static bool is_plain(const XValue *v)
 {
-    bool is = x_is_real(v->dtype) && v->quant == X_PLAIN;
+    bool is = x_is_real(v->dtype) && v->quant == XNN_PLAIN;
     for (int i = 0; i < v->rank; i++)
         is = is && !v->is_open[i];
     return is;
@@ -115,9 +115,9 @@ static bool find_turn(Lower *w, uint32_t in, const int *axis, uint32_t *source, 
     Factors f;
     int inverse[XNN_MAX_RANK], from[MOST_FACTORS], to[MOST_FACTORS];
     const XNode *n = x_maker(w, in);
-    uint32_t mid = n && n->kind == X_RESHAPE ? n->field[2].u : in;
+    uint32_t mid = n && n->kind == XNN_RESHAPE ? n->field[2].u : in;
     n = x_maker(w, mid);
-    if (!n || n->kind != X_TRANSPOSED)
+    if (!n || n->kind != XNN_TRANSPOSE)
         return false;
     *source = n->field[2].u;
     const XValue *v = &w->x.value[*source];
@@ -151,27 +151,28 @@ uint32_t x_transpose(Lower *w, uint32_t in, const int *axis)
 /* -- what nobody needs ----------------------------------------------------------------------- */
 
 /* Which slots of a node name operands, by bits. */
-static unsigned operand_slots(XKind kind)
+static unsigned operand_slots(XnnKind kind)
 {
     switch (kind) {
-    case X_ADD: case X_SUBTRACT: case X_MULTIPLY: case X_DIV: case X_MINIMUM: case X_MAXIMUM:
-    case X_PRELU: case X_BATCH_MATMUL:
+    case XNN_ADD: case XNN_SUBTRACT: case XNN_MULTIPLY: case XNN_DIV:
+    case XNN_MINIMUM: case XNN_MAXIMUM:
+    case XNN_PRELU: case XNN_BATCH_MATMUL:
         return 3;
-    case X_FULLY_CONNECTED: case X_SDPA:
+    case XNN_FULLY_CONNECTED: case XNN_SDPA:
         return 7;
-    case X_TRANSPOSED: case X_RESIZE_BILINEAR: case X_RESHAPE:
+    case XNN_TRANSPOSE: case XNN_RESIZE: case XNN_RESHAPE:
         return 1 << 2;
-    case X_PAD: case X_SLICE:
+    case XNN_PAD: case XNN_SLICE:
         return 1 << 3;
-    case X_LEAKY_RELU: case X_ELU:
+    case XNN_LEAKY_RELU: case XNN_ELU:
         return 1 << 1;
-    case X_CONV2D: case X_DEPTHWISE: case X_CONV_TRANSPOSE:
+    case XNN_CONV: case XNN_DEPTHWISE: case XNN_CONV_TRANSPOSE:
         return 7 << 15;
-    case X_AVG_POOL: case X_MAX_POOL:
+    case XNN_AVG_POOL: case XNN_MAX_POOL:
         return 1 << 10;
-    case X_ARG_MAX_POOL:
+    case XNN_ARGMAX_POOL:
         return 1 << 6;
-    case X_CONCAT2: case X_CONCAT3: case X_CONCAT4: case X_CONCAT5:
+    case XNN_CONCAT2: case XNN_CONCAT3: case XNN_CONCAT4: case XNN_CONCAT5:
         return 15 << 1 | 1 << 7;
     default: /* of one operand, the first */
         return 1;

@@ -4,8 +4,8 @@
 #ifndef ETC_DELEGATES_XNN_GRAPH_H
 #define ETC_DELEGATES_XNN_GRAPH_H
 
+#include "runtime-lite/delegates/xnn_schema.h"
 #include "runtime-lite/etc_rt.h"
-#include "runtime-lite/flat_read.h"
 
 enum {
     XNN_RANK = 6,
@@ -15,47 +15,6 @@ enum {
     XNN_READS_BEHIND = 16      /* bytes that the library may read behind what it is given */
 };
 #define XNN_NO_ID UINT32_MAX
-
-/* The schema's numbers; the library's differ. */
-typedef enum XnnType {
-    XNN_F32 = 1, XNN_F16, XNN_QINT8, XNN_QUINT8, XNN_QINT32, XNN_QCINT8, XNN_QCINT32, XNN_QCINT4,
-    XNN_QDINT8, XNN_QBINT4, XNN_QPINT8, XNN_INT32, XNN_PFP32, XNN_BF16
-} XnnType;
-
-typedef enum XnnQuant { /* types of the schema's union */
-    XNN_PLAIN = 0, XNN_PER_CHANNEL, XNN_PER_TENSOR, XNN_PER_TOKEN, XNN_PER_GROUP
-} XnnQuant;
-
-/* The schema's union of nodes. */
-typedef enum XnnKind {
-    XNN_ADD = 1, XNN_FULLY_CONNECTED, XNN_SOFTMAX, XNN_SIGMOID, XNN_TRANSPOSE, XNN_CLAMP, XNN_CONV,
-    XNN_DIV, XNN_RESIZE, XNN_PAD, XNN_AVG_POOL, XNN_MINIMUM, XNN_DEPTHWISE, XNN_MAX_POOL,
-    XNN_MULTIPLY, XNN_SUBTRACT, XNN_FLOOR, XNN_CONVERT, XNN_GLOBAL_POOL, XNN_RESHAPE,
-    XNN_ARGMAX_POOL, XNN_SQRT, XNN_CEILING, XNN_HARDSWISH, XNN_LEAKY_RELU, XNN_MAXIMUM, XNN_NEGATE,
-    XNN_SQUARE, XNN_ELU, XNN_ABS, XNN_PRELU, XNN_CONCAT2, XNN_CONCAT3, XNN_CONCAT4, XNN_SLICE,
-    XNN_SDPA, XNN_BATCH_MATMUL, XNN_CONCAT5, XNN_CONV_TRANSPOSE, XNN_RSQRT, XNN_LOG, XNN_GELU,
-    XNN_TANH, XNN_EXP, XNN_SIN, XNN_COPY, XNN_COS, XNN_KINDS
-} XnnKind;
-
-enum { /* fields of convolutions and of poolings: slots of the schema */
-       F_TOP,
-       F_RIGHT,
-       F_BOTTOM,
-       F_LEFT,
-       F_KERNEL_H,
-       F_KERNEL_W,
-       F_STRIDE_H,
-       F_STRIDE_W,
-       F_DILATION_H,
-       F_DILATION_W,
-       F_GROUP_IN,
-       F_GROUP_OUT,
-       F_GROUPS,
-       F_ADJUST_H,
-       F_ADJUST_W
-};
-
-enum { FLAG_TRANSPOSE = 1, FLAG_ALIGN_CORNERS = 8, FLAG_KEEP_DIMS = 0x40 };
 
 typedef struct XnnShape {
     uint32_t rank;

@@ -7,31 +7,12 @@
 
 /* -- schema ------------------------------------------------------------------------------- */
 
-enum { /* rows; nodes stand together in the order of XnnKind */
-       GRAPH, VALUE, NODE, CONSTANT, RANGE, TENSOR, QUANTIZED, PER_CHANNEL, PER_TENSOR, PER_TOKEN,
-       PER_GROUP, BUFFER, FIRST_NODE
-};
-
 #define S4 ETC_SLOT_SCALAR(4)
 #define V4 ETC_SLOT_SCALARS(4)
-static const EtcFlatSlot graph_slots[] = {
-    ETC_SLOT_STRING, ETC_SLOT_TABLES(NODE), ETC_SLOT_TABLES(VALUE),
-    S4, V4, V4, ETC_SLOT_TABLES(BUFFER), V4, ETC_SLOT_TABLES(CONSTANT)};
-static const EtcFlatSlot value_slots[] = {ETC_SLOT_UNION(TENSOR, 2)};
-static const EtcFlatSlot node_slots[] = {ETC_SLOT_UNION(FIRST_NODE, XNN_KINDS - 1), S4,
-                                         ETC_SLOT_TABLE(RANGE)};
-static const EtcFlatSlot constant_slots[] = {ETC_SLOT_SCALAR(8), ETC_SLOT_SCALAR(8),
-                                             ETC_SLOT_STRING};
-static const EtcFlatSlot range_slots[] = {S4, S4};
-static const EtcFlatSlot tensor_slots[] = {ETC_SLOT_SCALAR(2), S4, V4, S4, S4, S4, S4,
-                                           ETC_SLOT_SCALAR(2)};
-static const EtcFlatSlot quantized_slots[] = {ETC_SLOT_TABLE(TENSOR),
-                                              ETC_SLOT_UNION(PER_CHANNEL, 4)};
-static const EtcFlatSlot per_channel_slots[] = {V4, S4, S4, S4};
-static const EtcFlatSlot per_tensor_slots[] = {S4, S4};
-static const EtcFlatSlot per_token_slots[] = {S4};
-static const EtcFlatSlot per_group_slots[] = {V4, S4, S4, ETC_SLOT_SCALARS(2), S4, S4};
-static const EtcFlatSlot buffer_slots[] = {ETC_SLOT_SCALARS(1)};
+#define SLOT(id, what) what,
+#define SLOTS(id) static const EtcFlatSlot id##_slots[] = {XNN_##id##_SLOTS(SLOT)};
+XNN_TABLES(SLOTS)
+/* of nodes */
 static const EtcFlatSlot scalars[] = {S4, S4, S4, S4, S4, S4, S4, S4, S4, S4,
                                       S4, S4, S4, S4, S4, S4, S4, S4, S4, S4};
 static const EtcFlatSlot one_list[] = {S4, V4, S4, S4, S4};         /* transpose, reshape */
@@ -39,6 +20,7 @@ static const EtcFlatSlot paddings[] = {V4, V4, S4, S4, S4, S4};
 static const EtcFlatSlot slice_slots[] = {S4, V4, V4, S4, S4, S4};
 
 #define ROW(slots) {(slots), (uint8_t)(sizeof(slots) / sizeof((slots)[0]))}
+#define TABLE_ROW(id) ROW(id##_slots),
 #define NUMBERS(n) {scalars, (n)}
 #define UNARY NUMBERS(3)
 #define BINARY NUMBERS(4)
@@ -47,9 +29,7 @@ static const EtcFlatSlot slice_slots[] = {S4, V4, V4, S4, S4, S4};
 #define CAT NUMBERS(8)
 #define ALPHA NUMBERS(4)
 const EtcFlatTable etc_xnn_schema[] = {
-    ROW(graph_slots), ROW(value_slots), ROW(node_slots), ROW(constant_slots), ROW(range_slots),
-    ROW(tensor_slots), ROW(quantized_slots), ROW(per_channel_slots), ROW(per_tensor_slots),
-    ROW(per_token_slots), ROW(per_group_slots), ROW(buffer_slots),
+    XNN_TABLES(TABLE_ROW)
     BINARY, NUMBERS(5), UNARY, UNARY, ROW(one_list), UNARY, CONV, /* add .. conv */
     BINARY, NUMBERS(5), ROW(paddings), POOL, BINARY, CONV, POOL,  /* div .. max_pool */
     BINARY, BINARY, UNARY, UNARY, UNARY, ROW(one_list),           /* multiply .. reshape */

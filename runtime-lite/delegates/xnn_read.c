@@ -1,23 +1,11 @@
-/* xnn_read.c -- an XNNPACK blob to a graph.
- *
- * Blob: 4 zeros, "XH00", u16 header bytes, u32 offset and bytes of a FlatBuffer "XN01", u32 offset
- * and u64 bytes of inline constants.  Source: ExecuTorch 1.4's backends/xnnpack/serialization. */
+/* xnn_read.c -- an XNNPACK blob to a graph. */
 #include "runtime-lite/delegates/xnn_graph.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEADER_BYTES = 30, MOST_VALUES = 1 << 20 };
-
-enum { /* slots */
-       GRAPH_NODES = 1, GRAPH_VALUES = 2, GRAPH_EXTERNALS = 3, GRAPH_CONSTANTS = 8,
-       CONSTANT_OFFSET = 0, CONSTANT_SIZE = 1, CONSTANT_KEY = 2,
-       VALUE_TYPE = 0, VALUE_TABLE = 1,
-       TENSOR_TYPE = 0, TENSOR_RANK = 1, TENSOR_DIMS = 2, TENSOR_CONSTANT = 3, TENSOR_EXTERNAL = 4,
-       TENSOR_FLAGS = 5, TENSOR_ID = 6,
-       QUANT_TENSOR = 0, QUANT_TYPE = 1, QUANT_TABLE = 2
-};
+enum { MOST_VALUES = 1 << 20 };
 
 EtcStatus etc_xnn_fail(EtcError *e, EtcStatus status, const char *what, uint32_t index)
 {
@@ -103,12 +91,12 @@ static uint64_t load(const uint8_t *p, int n)
 
 static EtcStatus read_header(XnnRead *r, const uint8_t *blob, uint64_t n)
 {
-    if ((n < HEADER_BYTES) || (memcmp(blob + 4, "XH00", 4) != 0)) {
+    if ((n < XNN_HEADER_BYTES) || (memcmp(blob + XNN_AT_MAGIC, XNN_MAGIC, 4) != 0)) {
         return bad(r, "blob without the header XH00", XNN_NO_ID);
     }
-    uint64_t at = load(blob + 10, 4), size = load(blob + 14, 4);
-    uint64_t data_at = load(blob + 18, 4), data_size = load(blob + 22, 8);
-    if ((at < HEADER_BYTES) || (at % 4 != 0) || (at > n) || (size > n - at) || (size < 8) ||
+    uint64_t at = load(blob + XNN_AT_GRAPH, 4), size = load(blob + XNN_AT_GRAPH_BYTES, 4);
+    uint64_t data_at = load(blob + XNN_AT_DATA, 4), data_size = load(blob + XNN_AT_DATA_BYTES, 8);
+    if ((at < XNN_HEADER_BYTES) || (at % 4 != 0) || (at > n) || (size > n - at) || (size < 8) ||
         (size >= INT32_MAX)) {
         return bad(r, "header: graph outside the blob", XNN_NO_ID);
     }
@@ -119,7 +107,7 @@ static EtcStatus read_header(XnnRead *r, const uint8_t *blob, uint64_t n)
     r->f.size = (uint32_t)size;
     r->inline_data = blob + data_at;
     r->inline_bytes = data_size;
-    if ((memcmp(r->f.data + 4, "XN01", 4) != 0) && (memcmp(r->f.data + 4, "XN00", 4) != 0)) {
+    if ((memcmp(r->f.data + 4, XNN_GRAPH_ID, 4) != 0) && (memcmp(r->f.data + 4, "XN00", 4) != 0)) {
         return etc_xnn_fail(r->e, ETC_UNSUPPORTED, "graph of another version than XN01",
                             XNN_NO_ID);
     }
@@ -137,7 +125,7 @@ static EtcStatus find_data(const XnnRead *r, uint32_t index, uint32_t i, const u
         return bad(r, "constant that is not listed", i);
     }
     uint32_t row = etc_flat_item_table(&r->f, r->constants, index), n;
-    const char *name = etc_flat_string(&r->f, row, CONSTANT_KEY, &n);
+    const char *name = etc_flat_string(&r->f, row, XNN_CONSTANT_KEY, &n);
     *key = XNN_NO_ID;
     if ((name != NULL) && (n > 0)) {
         *key = find_key(r->names, name, n);
@@ -148,8 +136,8 @@ static EtcStatus find_data(const XnnRead *r, uint32_t index, uint32_t i, const u
         *n_bytes = r->names->row[*key].n_bytes;
         return ETC_OK;
     }
-    uint64_t offset = etc_flat_u64(&r->f, row, CONSTANT_OFFSET);
-    uint64_t size = etc_flat_u64(&r->f, row, CONSTANT_SIZE);
+    uint64_t offset = etc_flat_u64(&r->f, row, XNN_CONSTANT_OFFSET);
+    uint64_t size = etc_flat_u64(&r->f, row, XNN_CONSTANT_SIZE);
     if ((offset > r->inline_bytes) || (size > r->inline_bytes - offset)) {
         return bad(r, "constant past the end of the blob", i);
     }
@@ -193,7 +181,7 @@ static uint64_t data_bytes(const XnnValue *v)
 
 static EtcStatus read_data(const XnnRead *r, uint32_t tensor, XnnValue *v, uint32_t i)
 {
-    uint32_t index = etc_flat_u32(&r->f, tensor, TENSOR_CONSTANT);
+    uint32_t index = etc_flat_u32(&r->f, tensor, XNN_TENSOR_CONSTANT);
     uint64_t there = 0;
     v->key = XNN_NO_ID;
     if (index == 0) {
@@ -249,7 +237,7 @@ static EtcStatus read_scales(const XnnRead *r, uint32_t table, int slot, XnnValu
 {
     int is_group = v->quant == XNN_PER_GROUP;
     uint32_t buffer = etc_flat_u32(&r->f, table, slot), key;
-    EtcFlatVec list = etc_flat_vec(&r->f, table, 0);
+    EtcFlatVec list = etc_flat_vec(&r->f, table, XNN_CHANNEL_SCALES);
     const uint8_t *data = list.item;
     uint32_t n = list.n;
     if (buffer != 0) {
@@ -279,8 +267,8 @@ static EtcStatus read_scales(const XnnRead *r, uint32_t table, int slot, XnnValu
 static EtcStatus read_per_tensor(const XnnRead *r, uint32_t table, XnnValue *v, uint32_t i)
 {
     int64_t low = (v->type == XNN_QINT8) ? -128 : 0, high = (v->type == XNN_QINT8) ? 127 : 255;
-    v->scale = as_float(etc_flat_u32(&r->f, table, 0));
-    v->zero = etc_flat_i32(&r->f, table, 1);
+    v->scale = as_float(etc_flat_u32(&r->f, table, XNN_WHOLE_SCALE));
+    v->zero = etc_flat_i32(&r->f, table, XNN_WHOLE_ZERO);
     if ((v->type != XNN_QINT8) && (v->type != XNN_QUINT8) && (v->type != XNN_QINT32)) {
         return bad(r, "datatype that has no scale of its own", i);
     }
@@ -295,7 +283,7 @@ static EtcStatus read_per_tensor(const XnnRead *r, uint32_t table, XnnValue *v, 
 
 static EtcStatus read_per_channel(const XnnRead *r, uint32_t table, XnnValue *v, uint32_t i)
 {
-    v->channel_dim = etc_flat_u32(&r->f, table, 1);
+    v->channel_dim = etc_flat_u32(&r->f, table, XNN_CHANNEL_AXIS);
     if ((v->type != XNN_QCINT8) && (v->type != XNN_QCINT4) && (v->type != XNN_QCINT32)) {
         return bad(r, "datatype that has no scale per channel", i);
     }
@@ -304,13 +292,13 @@ static EtcStatus read_per_channel(const XnnRead *r, uint32_t table, XnnValue *v,
     }
     v->zero = (v->type == XNN_QCINT4) ? 8 : 0;
     v->n_scales = (uint32_t)v->shape.dim[v->channel_dim];
-    return read_scales(r, table, 2, v, i);
+    return read_scales(r, table, XNN_CHANNEL_CONSTANT, v, i);
 }
 
 static EtcStatus read_per_group(const XnnRead *r, uint32_t table, XnnValue *v, uint32_t i)
 {
-    int32_t group = etc_flat_i32(&r->f, table, 2);
-    v->channel_dim = etc_flat_u32(&r->f, table, 1);
+    int32_t group = etc_flat_i32(&r->f, table, XNN_GROUP_SIZE);
+    v->channel_dim = etc_flat_u32(&r->f, table, XNN_GROUP_AXIS);
     if ((v->type != XNN_QBINT4) || (v->shape.rank != 2) || (v->channel_dim != 0) ||
         (v->data == NULL)) {
         return bad(r, "scales per group of no 4-bit matrix", i);
@@ -324,12 +312,12 @@ static EtcStatus read_per_group(const XnnRead *r, uint32_t table, XnnValue *v, u
         return bad(r, "too many groups", i);
     }
     v->n_scales = (uint32_t)(v->shape.dim[0] * (v->shape.dim[1] / v->group));
-    return read_scales(r, table, 4, v, i);
+    return read_scales(r, table, XNN_GROUP_CONSTANT, v, i);
 }
 
 static EtcStatus read_per_token(const XnnRead *r, uint32_t table, XnnValue *v, uint32_t i)
 {
-    v->n_token_dims = etc_flat_u32(&r->f, table, 0);
+    v->n_token_dims = etc_flat_u32(&r->f, table, XNN_TOKEN_AXES);
     if ((v->type != XNN_QDINT8) || (v->data != NULL) || (v->n_token_dims < 1) ||
         (v->n_token_dims > v->shape.rank)) {
         return bad(r, "scales per token of no such value", i);
@@ -339,8 +327,8 @@ static EtcStatus read_per_token(const XnnRead *r, uint32_t table, XnnValue *v, u
 
 static EtcStatus read_quant(const XnnRead *r, uint32_t quantized, XnnValue *v, uint32_t i)
 {
-    uint32_t table = etc_flat_table(&r->f, quantized, QUANT_TABLE);
-    v->quant = (XnnQuant)etc_flat_u8(&r->f, quantized, QUANT_TYPE);
+    uint32_t table = etc_flat_table(&r->f, quantized, XNN_QUANTIZED_TABLE);
+    v->quant = (XnnQuant)etc_flat_u8(&r->f, quantized, XNN_QUANTIZED_TYPE);
     switch (v->quant) {
     case XNN_PER_CHANNEL:
         return read_per_channel(r, table, v, i);
@@ -360,8 +348,8 @@ static EtcStatus read_quant(const XnnRead *r, uint32_t quantized, XnnValue *v, u
 
 static EtcStatus read_sizes(const XnnRead *r, uint32_t tensor, XnnValue *v, uint32_t i)
 {
-    EtcFlatVec dims = etc_flat_vec(&r->f, tensor, TENSOR_DIMS);
-    v->shape.rank = etc_flat_u32(&r->f, tensor, TENSOR_RANK);
+    EtcFlatVec dims = etc_flat_vec(&r->f, tensor, XNN_TENSOR_DIMS);
+    v->shape.rank = etc_flat_u32(&r->f, tensor, XNN_TENSOR_RANK);
     if (v->shape.rank > XNN_RANK) {
         return bad(r, "value of more than 6 dimensions", i);
     }
@@ -379,16 +367,16 @@ static EtcStatus read_sizes(const XnnRead *r, uint32_t tensor, XnnValue *v, uint
 
 static EtcStatus read_external(const XnnRead *r, uint32_t tensor, XnnValue *v, uint32_t i)
 {
-    uint32_t flags = etc_flat_u32(&r->f, tensor, TENSOR_FLAGS);
-    v->external = etc_flat_u32(&r->f, tensor, TENSOR_EXTERNAL);
-    if (flags > 2) {
+    uint32_t flags = etc_flat_u32(&r->f, tensor, XNN_TENSOR_FLAGS);
+    v->external = etc_flat_u32(&r->f, tensor, XNN_TENSOR_EXTERNAL);
+    if (flags > XNN_IS_OUTPUT) {
         return bad(r, "flags of a value are neither input nor output", i);
     }
     if ((v->external == XNN_NO_ID) != (flags == 0)) {
         return bad(r, "argument without a flag, or a flag without an argument", i);
     }
-    v->is_input = flags == 1;
-    v->is_output = flags == 2;
+    v->is_input = flags == XNN_IS_INPUT;
+    v->is_output = flags == XNN_IS_OUTPUT;
     if (flags == 0) {
         return ETC_OK;
     }
@@ -409,7 +397,7 @@ static EtcStatus read_external(const XnnRead *r, uint32_t tensor, XnnValue *v, u
 
 static EtcStatus read_type(const XnnRead *r, uint32_t tensor, XnnValue *v, uint32_t i)
 {
-    v->type = (XnnType)etc_flat_scalar(&r->f, tensor, TENSOR_TYPE, 2);
+    v->type = (XnnType)etc_flat_scalar(&r->f, tensor, XNN_TENSOR_TYPE, 2);
     if ((v->type < XNN_F32) || (v->type > XNN_BF16)) {
         return bad(r, "datatype out of range", i);
     }
@@ -422,16 +410,16 @@ static EtcStatus read_type(const XnnRead *r, uint32_t tensor, XnnValue *v, uint3
 static EtcStatus read_value(const XnnRead *r, uint32_t row, uint32_t i)
 {
     XnnValue *v = &r->g->value[i];
-    uint8_t type = etc_flat_u8(&r->f, row, VALUE_TYPE);
-    uint32_t tensor = etc_flat_table(&r->f, row, VALUE_TABLE), quantized = 0;
+    uint8_t type = etc_flat_u8(&r->f, row, XNN_VALUE_TYPE);
+    uint32_t tensor = etc_flat_table(&r->f, row, XNN_VALUE_TABLE), quantized = 0;
     if (type == 2) {
         quantized = tensor;
-        tensor = etc_flat_table(&r->f, quantized, QUANT_TENSOR);
+        tensor = etc_flat_table(&r->f, quantized, XNN_QUANTIZED_TENSOR);
     }
     if ((type == 0) || (tensor == 0)) {
         return bad(r, "value without a tensor", i);
     }
-    r->id[i].id = etc_flat_u32(&r->f, tensor, TENSOR_ID);
+    r->id[i].id = etc_flat_u32(&r->f, tensor, XNN_TENSOR_ID);
     r->id[i].place = i;
     EtcStatus status = read_type(r, tensor, v, i);
     status = (status == ETC_OK) ? read_sizes(r, tensor, v, i) : status;
@@ -471,7 +459,7 @@ static EtcStatus sort_ids(const XnnRead *r)
 static EtcStatus allocate(XnnRead *r, EtcFlatVec values, EtcFlatVec nodes, uint32_t root)
 {
     XnnGraph *g = r->g;
-    g->n_externals = etc_flat_u32(&r->f, root, GRAPH_EXTERNALS);
+    g->n_externals = etc_flat_u32(&r->f, root, XNN_GRAPH_EXTERNALS);
     if ((values.item == NULL) || (nodes.item == NULL)) {
         return bad(r, "graph without values or nodes", XNN_NO_ID);
     }
@@ -560,9 +548,9 @@ static EtcStatus drop_unneeded(const XnnRead *r)
 static EtcStatus read_graph(XnnRead *r)
 {
     uint32_t root = etc_flat_root(&r->f);
-    EtcFlatVec values = etc_flat_vec(&r->f, root, GRAPH_VALUES);
-    EtcFlatVec nodes = etc_flat_vec(&r->f, root, GRAPH_NODES);
-    r->constants = etc_flat_vec(&r->f, root, GRAPH_CONSTANTS);
+    EtcFlatVec values = etc_flat_vec(&r->f, root, XNN_GRAPH_VALUES);
+    EtcFlatVec nodes = etc_flat_vec(&r->f, root, XNN_GRAPH_NODES);
+    r->constants = etc_flat_vec(&r->f, root, XNN_GRAPH_CONSTANTS);
     EtcStatus status = allocate(r, values, nodes, root);
     for (uint32_t i = 0; (status == ETC_OK) && (i < values.n); i++) {
         status = read_value(r, etc_flat_item_table(&r->f, values, i), i);

@@ -363,7 +363,7 @@ Test(planned, parts_of_a_concat_are_written_in_place)
     expect_out(
         PLANNED(
             "method @f(%x: f32[2,2] at in:0) pools [64] { "
-            "%a = etc.group([%x], anchor=\"none\", layout=\"\", tile=[], body=graph (%x: f32[2,2]) { "
+            "%a = etc.group([%x], anchor=\"none\", tile=[], body=graph (%x: f32[2,2]) { "
             "%s = aten.neg.default(%x) : f32[2,2] return %s }) : f32[2,2] strides [4,1] at 1:8 "
             "%y = aten.cat.default([%x, %a], 1) : f32[2,4] at 1:0 "
             "%z = aten.neg.default(%y) : f32[2,4] at out:0 return %z }"),
