@@ -1720,7 +1720,8 @@ def scattered(x, i, src, at, rows, mask):
     once = torch.tensor([[0, 1, 2], [2, 0, 1]])
     y += [x.scatter(0, once, src), x.scatter(1, i, 2.5), x.scatter_add(0, i, src), x.scatter(0, i, src, reduce="multiply"), x.scatter(0, i, 3.0, reduce="add")]
     z = x.clone()
-    z.scatter_(1, once, 7.0).scatter_add_(0, i, src)
+    z.scatter_(1, once, 7.0).scatter_add_(0, i, src).scatter_reduce_(0, i, src, "amax").index_reduce_(1, at, rows, "prod")
+    z.masked_scatter_(mask, rows).cumprod_(1).scatter_(0, i, src, reduce="add")
     return *y, z, x.masked_scatter(mask, rows), x.index_add(0, torch.tensor([0, 0]), src), x.index_put((torch.tensor([1, 1]),), src, accumulate=True)
 
 
@@ -1766,9 +1767,12 @@ def counts_and_slopes(x, table, i, offsets, y, places, m):
 
 @model(rnd(4, 5), torch.tensor([[0, 1, 0, 1, 1], [0, 0, 0, 0, 1], [1, 1, 1, 0, 0], [0, 0, 1, 0, 0]]).bool(), rnd(1, 5, seed=1), rnd(8, seed=2), rnd(4, 2, seed=3))
 def written_by_masks(x, m, row, each, pair):
+    """And elements by their places in memory, and rows of a table cut to a length."""
     a, b, c, d = x.clone(), x.clone(), x.clone(), x.clone()
     a[m], b[m[:, 1]], c[:, m[1] | m[3]], d[m] = 0.5, row, pair, each
-    return a, b, c, d, x.index_put((m,), row[0, :1], accumulate=True), x.masked_scatter(m, each)
+    flat = x.clone().put_(torch.arange(8) * 2, each)
+    looked_up = F.embedding(torch.arange(3), x.clone(), max_norm=0.7)
+    return a, b, c, d, x.index_put((m,), row[0, :1], accumulate=True), x.masked_scatter(m, each), flat, looked_up, torch.einsum("ij->j", m.int())
 
 
 def leaves(x):

@@ -345,12 +345,39 @@ def copies():
         record(aten.index_copy_.default, *call)
 
 
+def rows():
+    I = lambda *dim: T(*dim, d="i64")
+    for x in [T(2, 3), T(2, 3, d="u8"), T(), T(2, 0), T(0, 2)]:
+        for op in [aten.argmax.default, aten.argmin.default]:
+            for args in [(), (None, True), (0,), (-1, True), (1,), (2,)]:
+                record(op, x, *args)
+        for op in [aten.max.dim, aten.min.dim, aten.prod.dim_int]:
+            for args in [(0,), (-1, True), (1,), (2,)]:
+                record(op, x, *args)
+        for op in [aten.max.default, aten.min.default, aten.prod.default]:
+            record(op, x)
+        for axes in [[], [0], [0, 1], [-1], [0, 0], [2]]:
+            record(aten.amin.default, x, axes, True)
+        for k, axis in [(0, 0), (1, 0), (2, -1), (3, 1), (4, 1), (1, 2)]:
+            record(aten.topk.default, x, k, axis)
+        for axis in [0, -1, 1, 2]:
+            record(aten.sort.stable, x, stable=True, dim=axis)
+    scatters = [(T(2, 3), 0, I(2, 2), T(2, 2)), (T(2, 3), 1, I(2, 4), T(2, 4)), (T(2, 3), 0, I(2, 4), T(2, 4)), (T(2, 3), 0, I(1, 2), T(3, 3)),
+                (T(2, 3), 0, I(3, 2), T(2, 2)), (T(2, 3), 0, I(2), T(2)), (T(2, 3), 2, I(2, 2), T(2, 2)), (T(2, 3), 0, I(2, 2), T(2, 2, d="f64")),
+                (T(), 0, I(), T()), (T(), 0, I(1), T(1)), (T(2, 3), 0, I(0), T(2, 2)), (T(0, 3), 0, I(1, 3), T(1, 3)), (T(2, 3), 0, T(2, 2), T(2, 2))]
+    for x, axis, index, src in scatters:
+        record(aten.scatter.src, x, axis, index, src)
+        record(aten.scatter_add.default, x, axis, index, src)
+        record(aten.scatter.value, x, axis, index, 2.0)
+
+
 promotion()
 shapes()
 networks()
 transformers()
 corners()
 copies()
+rows()
 print(f"; infer.etir -- types of results, recorded by record_infer.py from torch {torch.__version__}.")
 good.print("accepted")
 bad.print("refused")
