@@ -96,9 +96,6 @@ ETC_INLINE uint64_t etc_min_wrap(uint64_t a, uint64_t b)
 ETC_INLINE uint64_t etc_vpow_wrap(uint64_t x, uint64_t p, uint64_t q)
 {
     (void)q;
-    if ((int64_t)p < 0) {
-        return ((x == 1u) || ((int64_t)x == -1)) ? (((p & 1u) != 0u) ? x : 1u) : 0u;
-    }
     uint64_t y = 1;
     for (; p > 0u; p >>= 1) {
         y = ((p & 1u) != 0u) ? (y * x) : y;
@@ -114,13 +111,13 @@ ETC_INLINE double etc_vfmod_f64(double a, double p)
 
 ETC_INLINE uint64_t etc_vfmod_wrap(uint64_t a, uint64_t p)
 {
-    return ((p == 0u) || ((int64_t)p == -1)) ? 0u : (uint64_t)((int64_t)a % (int64_t)p);
+    return ((int64_t)p == -1) ? 0u : (uint64_t)((int64_t)a % (int64_t)p);
 }
 
 ETC_INLINE uint64_t etc_vtruncdiv_wrap(uint64_t a, uint64_t p)
 {
     const int64_t b = (int64_t)p;
-    return (b == 0) ? 0u : ((b == -1) ? (0u - a) : (uint64_t)((int64_t)a / b));
+    return (b == -1) ? (0u - a) : (uint64_t)((int64_t)a / b);
 }
 
 ETC_INLINE double etc_vrem_f64(double a, double p)
@@ -130,8 +127,21 @@ ETC_INLINE double etc_vrem_f64(double a, double p)
 
 ETC_INLINE uint64_t etc_vrem_wrap(uint64_t a, uint64_t p)
 {
-    int64_t b = (int64_t)p, r = ((b == 0) || (b == -1)) ? 0 : ((int64_t)a % b);
+    int64_t b = (int64_t)p, r = (b == -1) ? 0 : ((int64_t)a % b);
     return (uint64_t)(((r != 0) && ((r < 0) != (b < 0))) ? (r + b) : r);
+}
+
+ETC_INLINE uint64_t etc_vdivisor_wrap(uint64_t b)
+{
+    return (b == 0u) ? 1u : b;
+}
+
+ETC_INLINE uint64_t etc_vpower_wrap(uint64_t x, uint64_t p)
+{
+    if ((int64_t)p < 0) {
+        return ((x == 1u) || ((int64_t)x == -1)) ? (((p & 1u) != 0u) ? x : 1u) : 0u;
+    }
+    return etc_vpow_wrap(x, p, 0u);
 }
 
 ETC_INLINE uint64_t etc_vfloordiv_wrap(uint64_t a, uint64_t p)

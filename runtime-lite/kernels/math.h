@@ -339,6 +339,12 @@ ETC_INLINE double etc_floordiv_f64(double a, double b)
     return (q == 0.0) ? __builtin_copysign(0.0, a / b) : etc_round_f64(q);
 }
 
+/* An integer 0 becomes 1, so that nothing traps: kernels refuse it before. */
+ETC_INLINE EtcF etc_vdivisor(EtcF b)
+{
+    return b;
+}
+
 ETC_INLINE EtcF etc_vfloordiv(EtcF x, EtcF p)
 {
     EtcF y = x;
@@ -379,6 +385,11 @@ ETC_INLINE EtcF etc_vpow(EtcF x, EtcF p, EtcF q)
         y[i] = (float)etc_pow_f64((double)x[i], (double)p[i] + (double)q[i]);
     }
     return y;
+}
+
+ETC_INLINE EtcF etc_vpower(EtcF x, EtcF p)
+{
+    return etc_vpow(x, p, etc_k(0.0));
 }
 
 #endif

@@ -148,7 +148,17 @@ ETC_INLINE double etc_ceil_f64(double x)
     return -etc_floor_f64(-x);
 }
 
-ETC_INLINE double etc_trunc_f64(double x)
+ETC_INLINE double etc_divisor_f64(double b)
+{
+    return b;
+}
+
+ETC_INLINE double etc_power_f64(double x, double p)
+{
+    return etc_pow_f64(x, p);
+}
+
+ETC_INLINE double etc_vtrunc_f64(double x)
 {
     return __builtin_copysign(etc_floor_f64(__builtin_fabs(x)), x);
 }
@@ -160,7 +170,7 @@ ETC_INLINE double etc_sign_f64(double x)
 
 ETC_INLINE double etc_truncdiv_f64(double a, double b)
 {
-    return etc_trunc_f64(a / b);
+    return etc_vtrunc_f64(a / b);
 }
 
 /* -- logarithms ----------------------------------------------------------------------- */

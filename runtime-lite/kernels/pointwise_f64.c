@@ -11,6 +11,7 @@
 #define etc_vabs(a) __builtin_fabs(a)
 #define etc_vceil(a) etc_ceil_f64(a)
 #define etc_vcos(a) etc_cos_f64(a)
+#define etc_vdivisor(b) (b)
 #define etc_verf(a) etc_erf_f64(a)
 #define etc_vexp(a) etc_exp_f64(a)
 #define etc_vexpm1(a) etc_expm1_f64(a)
@@ -19,6 +20,7 @@
 #define etc_vfmod(a, p) etc_fmod_f64(a, p)
 #define etc_vlog(a) etc_log_f64(a)
 #define etc_vpow(a, p, q) etc_pow_f64(a, p)
+#define etc_vpower(a, p) etc_pow_f64(a, p)
 #define etc_vrem(a, p) etc_rem_f64(a, p)
 #define etc_vround(a) etc_round_f64(a)
 #define etc_vsigmoid(a) (1.0 / (1.0 + etc_exp_f64(-(a))))
@@ -26,7 +28,7 @@
 #define etc_vsin(a) etc_sin_f64(a)
 #define etc_vsqrt(a) __builtin_sqrt(a)
 #define etc_vtanh(a) etc_tanh_f64(a)
-#define etc_vtrunc(a) etc_trunc_f64(a)
+#define etc_vtrunc(a) etc_vtrunc_f64(a)
 #define etc_vtruncdiv(a, p) etc_truncdiv_f64(a, p)
 
 #define ROW(name, expr, second)                                                                 \

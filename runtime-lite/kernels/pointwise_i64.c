@@ -3,13 +3,9 @@
 
 #define AS_SIGNED(a) ((int64_t)(a))
 
-/* x^p: of a negative p the reciprocal, of which an integer is left for 1 and -1 alone. */
+/* x^p; a negative p is refused before. */
 static uint64_t power(uint64_t x, uint64_t p)
 {
-    if (AS_SIGNED(p) < 0) {
-        const uint64_t sign = ((p & 1u) != 0u) ? x : 1u;
-        return ((x == 1u) || (AS_SIGNED(x) == -1)) ? sign : 0u;
-    }
     uint64_t y = 1;
     for (; p > 0u; p >>= 1) {
         y = ((p & 1u) != 0u) ? (y * x) : y;
@@ -18,26 +14,32 @@ static uint64_t power(uint64_t x, uint64_t p)
     return y;
 }
 
-/* a % p with the sign of p; -1 would trap, and so would 0, which kernels refuse before: but where
- * what they write lies over what they read, it comes again. */
+/* x^p: of a negative p the reciprocal, of which an integer is left for 1 and -1 alone. */
+static uint64_t any_power(uint64_t x, uint64_t p)
+{
+    const uint64_t sign = ((p & 1u) != 0u) ? x : 1u;
+    if (AS_SIGNED(p) < 0) {
+        return ((x == 1u) || (AS_SIGNED(x) == -1)) ? sign : 0u;
+    }
+    return power(x, p);
+}
+
+/* a % p with the sign of p; a p of 0 is refused before, one of -1 would trap. */
 static uint64_t remainder_of(uint64_t a, uint64_t p)
 {
-    int64_t b = AS_SIGNED(p), r = ((b == 0) || (b == -1)) ? 0 : (AS_SIGNED(a) % b);
+    int64_t b = AS_SIGNED(p), r = (b == -1) ? 0 : (AS_SIGNED(a) % b);
     return (uint64_t)(((r != 0) && ((r < 0) != (b < 0))) ? (r + b) : r);
 }
 
 /* the same with the sign of a */
 static uint64_t left_of(uint64_t a, uint64_t p)
 {
-    return ((p == 0u) || (AS_SIGNED(p) == -1)) ? 0u : (uint64_t)(AS_SIGNED(a) % AS_SIGNED(p));
+    return (AS_SIGNED(p) == -1) ? 0u : (uint64_t)(AS_SIGNED(a) % AS_SIGNED(p));
 }
 
 /* a / p, cut off or rounded down. */
 static uint64_t quotient(uint64_t a, uint64_t p)
 {
-    if (p == 0u) {
-        return 0u;
-    }
     return (AS_SIGNED(p) == -1) ? (0u - a) : (uint64_t)(AS_SIGNED(a) / AS_SIGNED(p));
 }
 
@@ -59,7 +61,9 @@ static uint64_t floor_quotient(uint64_t a, uint64_t p)
 #define etc_vfloor(a) (a)
 #define etc_vfloordiv(a, p) floor_quotient(a, p)
 #define etc_vfmod(a, p) left_of(a, p)
+#define etc_vdivisor(b) ((b) + (((b) == 0u) ? 1u : 0u)) /* what was written may lie over b */
 #define etc_vpow(a, p, q) power(a, p)
+#define etc_vpower(a, p) any_power(a, p)
 #define etc_vrem(a, p) remainder_of(a, p)
 #define etc_vround(a) (a)
 #define etc_vsign(a) ((AS_SIGNED(a) < 0) ? UINT64_MAX : ((a) != 0u))

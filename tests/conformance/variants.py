@@ -1642,7 +1642,7 @@ def graphs_with_hints(x, y):
 def roundings(x, v, k):
     def all_of(t):
         return torch.floor(t), torch.ceil(t), torch.trunc(t), torch.round(t), torch.sign(t)
-    return *all_of(x), *all_of(v), *all_of(k), torch.floor((x * 8).double()), torch.floor(x.half()), x.clone().floor_() + x.clone().round_()
+    return *all_of(x), *all_of(v), *all_of(k), *all_of(v.double()), torch.floor(x.half()), x.clone().floor_() + x.clone().round_()
 
 
 @model(rnd(3, 37), torch.tensor([0.0, 1.0, -1.0, float("inf"), float("nan"), 1e-7]), torch.arange(0, 5))
@@ -1651,7 +1651,7 @@ def angles(x, v, k):
         return (torch.asin(t), torch.acos(t), torch.atan(t), torch.sinh(t), torch.cosh(t), torch.tan(t), torch.asinh(t), torch.acosh(t), torch.atanh(t),
                 torch.expm1(t), torch.log1p(t), torch.log2(t), torch.log10(t))
     a = torch.atan2(x, x.flip(1)), torch.atan2(x, x[:, :1]), torch.atan2(k, k.flip(0)), torch.atan2(x.double(), x[0].double())
-    return *all_of(x / 4), *all_of(v), torch.atan(k), torch.log2(k + 1), torch.cosh(k), torch.log1p(x.double().abs()), torch.tan(x.half()), *a
+    return *all_of(x / 4), *all_of(v), torch.atan(k), torch.log2(k + 1), torch.cosh(k), torch.log1p(x.double().abs()), torch.tan(x.half()), *a, *(f(x.double()) for f in (torch.sin, torch.cos, torch.tanh, torch.erf, torch.expm1))
 
 
 @model(rnd(4, 9) * 7, rnd(9, seed=1) * 2, torch.arange(-18, 18).view(4, 9), torch.tensor([-3, -1, 1, 2, 3, 4, 5, 7, -7]), rnd(4, 9).abs())
