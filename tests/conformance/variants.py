@@ -1817,6 +1817,7 @@ def export(name, out):
     with torch.no_grad():
         settle(m.eval())
         dyn = None if dynamic is None else (dynamic if isinstance(fn, type) else (dynamic,))
+        torch._dynamo.reset()  # what it traced of bodies of other models
         ep = torch.export.export(m, tuple(t.clone() for t in inputs), dynamic_shapes=dyn, strict=False)
         torch.export.save(ep, os.path.join(folder, "model.pt2"))
         cases = []
