@@ -647,8 +647,8 @@ bool infer_order(const Node *n, Type *out, Diag *d)
 static bool ordered(const Node *n, Type x, int axis, Dim size, Type *out, Diag *d)
 {
     Dim dim[MAX_RANK];
-    memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
-    dim[axis] = size;
+    for (int i = 0; i < x.rank; i++)
+        dim[i] = i == axis ? size : x.dim[i];
     return set_tensor(n, &out[0], x.dtype, x.rank, dim, d) &&
            set_tensor(n, &out[1], ETC_I64, x.rank, dim, d);
 }
