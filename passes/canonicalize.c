@@ -424,6 +424,20 @@ static bool spell_nothing(Rewrite *r, Node *n)
     return true;
 }
 
+/* cumsum of floats in integers ==> cumsum of the integers that they become: so torch defines it, and
+ * no kernel does both. */
+static bool cast_first(Rewrite *r, Node *n)
+{
+    Value *x = n->op == OP_CUMSUM ? arg_value(n, "self") : NULL;
+    EtcDtype t = n->n_out ? n->out[0]->type.dtype : ETC_F32;
+    if (!x || !dtype_is_float(x->type.dtype) || dtype_is_float(t))
+        return true;
+    Value *y = build_cast(r, n, x, t);
+    if (y)
+        node_set_in(n, arg_get(n, "self").slot, y);
+    return y != NULL;
+}
+
 bool pass_canonicalize(Graph *g, Arena *tmp, Diag *d)
 {
     Rewrite r = rewrite_start(g, tmp, d);
@@ -431,7 +445,7 @@ bool pass_canonicalize(Graph *g, Arena *tmp, Diag *d)
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
-        if (spell_nothing(&r, n) || !(n = to_scalar_row(&r, n)))
+        if (spell_nothing(&r, n) || !cast_first(&r, n) || !(n = to_scalar_row(&r, n)))
             continue;
         n = numbers_to_tensors(&r, n);
         spell_arguments(n);
