@@ -68,7 +68,7 @@ const RuleBody *rule_body(Program *p, int rule, Diag *d); /* NULL: reported */
 
 /* Rounds of loops and items of lists, for all nodes of a graph: so many, and more for each value
  * that the graph has.  A node that is built counts as some of them. */
-enum { MOST_WORK = 1 << 20, WORK_OF_VALUE = 1 << 12, WORK_OF_NODE = 1 << 6 };
+enum { MOST_WORK = 1 << 18, WORK_OF_VALUE = 1 << 12, WORK_OF_NODE = 1 << 6 };
 enum { MOST_ARGS = 16, MOST_RESULTS = 8, MOST_DEPTH = 8, MOST_LOCALS = 40 };
 
 typedef struct Play {
