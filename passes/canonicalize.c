@@ -336,11 +336,18 @@ static bool pads_nothing(const Node *n)
     return true;
 }
 
-/* cumsum of one element ==> that element */
-static Value *sum_of_one(Rewrite *r, Node *n)
+/* cumsum of one element ==> that element; of floats in integers ==> of the integers that they become:
+ * so torch defines it, and no kernel does both. */
+static Value *running_sum(Rewrite *r, Node *n)
 {
     Value *x = arg_value(n, "self");
-    return x->type.rank ? NULL : build_cast(r, n, x, n->out[0]->type.dtype);
+    EtcDtype t = n->out[0]->type.dtype;
+    if (!x->type.rank)
+        return build_cast(r, n, x, t);
+    Value *whole = dtype_is_float(x->type.dtype) && !dtype_is_float(t) ? build_cast(r, n, x, t) : NULL;
+    if (whole)
+        node_set_in(n, arg_get(n, "self").slot, whole);
+    return NULL;
 }
 
 static Value *stand_in(Rewrite *r, Node *n)
@@ -372,7 +379,7 @@ static Value *stand_in(Rewrite *r, Node *n)
     case OP_ROLL:
         return roll_row(r, n);
     case OP_CUMSUM:
-        return sum_of_one(r, n);
+        return running_sum(r, n);
     case OP_MUL_SCALAR:
     case OP_DIV_SCALAR:
     case OP_POW_TENSOR_SCALAR:
@@ -424,20 +431,6 @@ static bool spell_nothing(Rewrite *r, Node *n)
     return true;
 }
 
-/* cumsum of floats in integers ==> cumsum of the integers that they become: so torch defines it, and
- * no kernel does both. */
-static bool cast_first(Rewrite *r, Node *n)
-{
-    Value *x = n->op == OP_CUMSUM ? arg_value(n, "self") : NULL;
-    EtcDtype t = n->n_out ? n->out[0]->type.dtype : ETC_F32;
-    if (!x || !dtype_is_float(x->type.dtype) || dtype_is_float(t))
-        return true;
-    Value *y = build_cast(r, n, x, t);
-    if (y)
-        node_set_in(n, arg_get(n, "self").slot, y);
-    return y != NULL;
-}
-
 bool pass_canonicalize(Graph *g, Arena *tmp, Diag *d)
 {
     Rewrite r = rewrite_start(g, tmp, d);
@@ -445,7 +438,7 @@ bool pass_canonicalize(Graph *g, Arena *tmp, Diag *d)
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
-        if (spell_nothing(&r, n) || !cast_first(&r, n) || !(n = to_scalar_row(&r, n)))
+        if (spell_nothing(&r, n) || !(n = to_scalar_row(&r, n)))
             continue;
         n = numbers_to_tensors(&r, n);
         spell_arguments(n);
