@@ -469,7 +469,9 @@ bool rewrite_by_rule(Rewrite *r, Node *n, const char *name)
         play_rule(&p, rule, &(Given){.n = 0});
     bool is_list = p.n_results == 1 && p.result[0].kind == ARG_LIST;
     const Arg *result = is_list ? p.result[0].list.item : p.result;
-    if (!p.failed && (is_list ? p.result[0].list.n : p.n_results) < n->n_out)
+    if (!p.failed && is_list && p.result[0].list.n != n->n_out)
+        play_misfit(&p, "gives another number of results");
+    else if (!p.failed && !is_list && p.n_results < n->n_out)
         play_wrong(&p, "gives too few results");
     for (int i = 0; !p.failed && i < n->n_out; i++) {
         Value *v = recorded(&p, &result[i], i);

@@ -66,12 +66,17 @@ static void make_same(Pass *s, Value *v, Value *of)
     s->alias[v->index].same = first ? first : of;
 }
 
-/* The same view of another tensor, before `at`. */
+/* The same view of another tensor, before `at`.  Its other operands tell sizes alone, which no
+ * write changes. */
 static Value *view_again(Pass *s, Node *at, const Node *view, Value *x)
 {
     Node *n = node_new(s->g, view->op, view->loc);
-    for (int i = 0; i < view->n_args; i++)
-        node_push(n, i ? view->arg[i] : node_use(n, x));
+    for (int i = 0; i < view->n_args; i++) {
+        Arg a = view->arg[i];
+        if (a.kind == ARG_VALUE)
+            a = node_use(n, i ? view->in[a.slot] : x);
+        node_push(n, a);
+    }
     const char *name = arena_printf(s->g->program->arena, "%s.%d", view->out[0]->name,
                                     graph_number(s->g));
     Value *v = node_add_out(n, name, view->out[0]->type);

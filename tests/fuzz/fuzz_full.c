@@ -420,14 +420,19 @@ static bool is_sound(const Program *p, Diag *d)
     return ok;
 }
 
-/* Large programs are left out: in the same time many small ones find more. */
-static bool is_small(const Graph *g, Diag *d)
+/* Large programs are left out: in the same time many small ones find more.  So are large results of
+ * those that are calibrated, which hold each of them. */
+static bool is_small(const Graph *g, How h, Diag *d)
 {
     int n = 0;
     int64_t cost = 0;
-    for (const Node *x = g->first; x; x = x->next, n++)
+    for (const Node *x = g->first; x; x = x->next, n++) {
         if (!add_ok(cost, op_info[x->op].cost(x), &cost) || cost > MOST_COST)
             return diag_error(d, x->loc, "too much to be worth a try");
+        for (int i = 0; i < x->n_out && h.recipe >= 0; i++)
+            if (type_is_static(x->out[i]->type) && type_bytes(x->out[i]->type) > MOST_FILE)
+                return diag_error(d, x->loc, "too large to be worth a try");
+    }
     return n <= MOST_NODES || diag_error(d, (Loc){0}, "more nodes than are worth a try");
 }
 
@@ -444,7 +449,7 @@ static bool compile(Program *p, How h, Diag *d)
     if (!fill_states(p, h.wild, d) || !is_sound(p, d) || !pipeline_of(p, &all, d))
         return false;
     if (p->n_methods &&
-        (!is_small(p->method[0], d) || (h.recipe >= 0 && !prepare_quant(p, h.recipe, d))))
+        (!is_small(p->method[0], h, d) || (h.recipe >= 0 && !prepare_quant(p, h.recipe, d))))
         return false;
     seen_edits = p->edits;
     return passes_run(p, all.pass, all.n, opt, d);
