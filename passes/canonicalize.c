@@ -393,7 +393,7 @@ static Value *stand_in(Rewrite *r, Node *n)
     }
 }
 
-/* -- what has no elements --------------------------------------------------------------------- */
+/* -- what has no elements, or sums none -------------------------------------------------------- */
 
 static bool is_empty(Type t)
 {
@@ -413,12 +413,19 @@ static bool gives_nothing(const Node *n)
     return true;
 }
 
-/* Results without elements ==> full of their sizes.  Kernels differ in which operands without
- * elements they take. */
+/* A product over no terms, which some kernels leave unwritten. */
+static bool sums_nothing(const Node *n)
+{
+    Product p;
+    return product_read(n, &p) && !p.bias && is_empty(p.x->type);
+}
+
+/* Results without elements, or of no terms ==> full of their sizes.  Kernels differ in which
+ * operands without elements they take. */
 static bool spell_nothing(Rewrite *r, Node *n)
 {
     static const Arg zero = {.kind = ARG_INT};
-    if (!gives_nothing(n))
+    if (!gives_nothing(n) && !sums_nothing(n))
         return false;
     for (int i = 0; i < n->n_out; i++) {
         Type t = n->out[i]->type;

@@ -29,10 +29,19 @@ Arg play_wrong(Play *p, const char *what)
     return none;
 }
 
-/* Types of some operators are the file's word, and their operands were held against nothing. */
+static bool takes_number(const Node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i]->type.rank == SCALAR)
+            return true;
+    return false;
+}
+
+/* Types of some operators are the file's word, and their operands were held against nothing; so
+ * were numbers that stand for tensors. */
 Arg play_misfit(Play *p, const char *what)
 {
-    if (!op_is_given(p->n->op))
+    if (!op_is_given(p->n->op) && !takes_number(p->n))
         return play_wrong(p, what);
     if (!p->failed)
         diag_error(p->r->d, p->n->loc, "its operands do not fit: its rule %s", what);
@@ -441,7 +450,7 @@ static Value *recorded(Play *p, const Arg *result, int i)
     Type t = p->n->out[i]->type;
     Value *v = tensor(p, *result);
     if (!v) {
-        play_wrong(p, "gives no tensor");
+        play_misfit(p, "gives no tensor");
         return NULL;
     }
     if (v->type.dtype != t.dtype) {

@@ -51,6 +51,7 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+enum { MOST_WORK = 1 << 24 /* of a call, which may hold loops */ };
 enum { MOST_STATE = 1 << 18, MOST_FILE = 4 << 20, MOST_MEMORY = 4 << 20, MAX_PASSES = 64 };
 enum { MOST_NODES = 64, MOST_COST = 1 << 22 /* multiply-adds */ };
 
@@ -403,6 +404,8 @@ static void run_pte(const Graph *g, const OutFile *f, Arena *a)
     memcpy(file, bytes, n);
     EtcStatus s = loaded_start_with(&l, file, n, 0, &stand_in, 1, MOST_MEMORY);
     check_status(&l, s, true);
+    if (!s)
+        etc_method_limit(l.method, MOST_WORK);
     for (int k = 0; !s && k < 2; k++) {
         s = call(&l, g, k, a);
         check_status(&l, s, false);
