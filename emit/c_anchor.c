@@ -170,6 +170,8 @@ bool put_conv_geometry(Function *f, const Node *n, Conv *c)
 bool emit_conv(Function *f, const Node *n, Clamp clamp)
 {
     Conv c;
+    if (node_is_wide(n))
+        return emit_wide_conv(f, n);
     if (!read_conv(f, n, &c))
         return false;
     Batch b = batch_open(f, c.x, n->out[0]);
@@ -246,17 +248,21 @@ bool emit_fc(Function *f, const Node *n, Clamp clamp)
 {
     Product p;
     const Value *y = n->out[0];
+    if (!product_read(n, &p))
+        return function_refuse(f, n, "wants matrices and numbers that are known");
+    if (node_is_wide(n))
+        return emit_wide_product(f, n, &p);
     if (!check_tensors(f, n, 0))
         return false;
-    if (!product_read(n, &p) || p.alpha != 1 || p.beta != 1)
-        return function_refuse(f, n, "has C for beta = alpha = 1 only");
-    bool from_y = !is_row(f, &p, y);
+    bool is_scaled = p.alpha != 1 || p.beta != 1, from_y = !is_scaled && !is_row(f, &p, y);
     if (from_y)
         put_bias(f, p.bias, y);
     Matmul m = {function_pointer(f, p.x), function_pointer(f, p.w), f->name_of[y->index],
-                from_y ? NULL : p.bias, leading(f, p.x, 1), size_of(p.w, p.is_rows ? 0 : 1),
+                from_y || is_scaled ? NULL : p.bias, leading(f, p.x, 1), size_of(p.w, p.is_rows ? 0 : 1),
                 size_of(p.x, -1), p.is_rows, from_y};
     put_product(f, &m, clamp, 4);
+    if (is_scaled)
+        put_scaled(f, n, &p);
     return true;
 }
 
@@ -265,6 +271,8 @@ bool emit_matmul(Function *f, const Node *n, Clamp clamp)
     Product p;
     if (!product_read(n, &p) || !p.is_batch)
         return function_refuse(f, n, "wants two batches of matrices");
+    if (node_is_wide(n))
+        return emit_wide_product(f, n, &p);
     if (!check_tensors(f, n, 0))
         return false;
     const char *i = names_make(f->names, "", "b");
@@ -375,6 +383,8 @@ bool emit_pool(Function *f, const Node *n, Clamp clamp)
         return function_refuse(f, n, "wants constant geometry");
     if (n->op == OP_MAX_POOL2D && (x->type.dtype == ETC_I8 || x->type.dtype == ETC_U8))
         return emit_byte_pool(f, n, &w);
+    if (node_is_wide(n) && !is_adaptive(n))
+        return emit_wide_pool(f, n);
     if (x->type.rank < 3 || x->type.rank > 4 || !check_tensors(f, n, 1))
         return x->type.rank >= 3 && x->type.rank <= 4
                    ? false
@@ -409,6 +419,8 @@ bool emit_softmax(Function *f, const Node *n, Clamp clamp)
     int64_t d = -1;
     const Value *x = arg_value(n, "self"), *y = n->out[0];
     (void)clamp;
+    if (node_is_wide(n))
+        return emit_wide_softmax(f, n);
     if (!check_tensors(f, n, 0) || !arg_int(n, "dim", &d))
         return false;
     Nest nest = nest_new(f->e, y->type, 2);
@@ -557,7 +569,7 @@ bool emit_reduce(Function *f, const Node *n, Clamp clamp)
     int rank = x->type.rank;
     (void)clamp;
     if ((!dtype_is_float(x->type.dtype) && !dtype_is_float(y->type.dtype)) || n->op == OP_AMIN ||
-        n->op == OP_PROD || n->op == OP_PROD_DIM || (is_amax && x->type.dtype == ETC_F64))
+        n->op == OP_PROD || n->op == OP_PROD_DIM || (x->type.dtype == ETC_F64 && y->type.dtype == ETC_F64))
         return emit_any(f, n, clamp);
     if (!check_tensors(f, n, 0) || !reduced(n, rank, goes))
         return false;

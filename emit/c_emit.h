@@ -175,6 +175,15 @@ void put_clamp(Function *f, Clamp clamp); /* "lo, hi" */
 bool put_conv_geometry(Function *f, const Node *n, Conv *c); /* EtcConv g, without a clamp */
 const char *offset_by(Function *f, const char *pointer, Dim d); /* "pointer + d": c_move.c */
 
+/* -- doubles and integers where cores know float alone: c_wide.c ---------------------------- */
+
+bool node_is_wide(const Node *n); /* its result is no float, and of a dtype that C computes in */
+bool emit_wide_product(Function *f, const Node *n, const Product *p);
+bool emit_wide_conv(Function *f, const Node *n);
+bool emit_wide_pool(Function *f, const Node *n);
+bool emit_wide_softmax(Function *f, const Node *n); /* of doubles */
+/* y = alpha y + beta bias, of floats, behind the product. */
+void put_scaled(Function *f, const Node *n, const Product *p);
 
 /* -- loops: c_loops.c ---------------------------------------------------------------------- */
 

@@ -100,7 +100,9 @@ Clamp join_clamp(Function *f, const Graph *body, const Value **v, bool *skip)
 static bool emit_anchor(Function *f, const Graph *body, const Node *anchor, bool *skip)
 {
     const char *c = op_info[anchor->op].c;
-    bool can_clamp = !strcmp(c, "conv") || !strcmp(c, "fc");
+    Weighted w;
+    bool can_clamp = (!strcmp(c, "conv") || !strcmp(c, "fc")) && !node_is_wide(anchor) &&
+                     weighted_read(anchor, &w) && !w.is_scaled;
     const Value *v = anchor->out[0];
     for (int i = 0; i < anchor->n_out; i++)
         skip[anchor->out[i]->index] = true;

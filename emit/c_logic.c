@@ -273,8 +273,8 @@ static void put_join(Function *f, const Node *n, const Nest *all, const char *co
     const char *x = function_pointer(f, arg_value(n, "self")), *y = f->name_of[n->out[0]->index];
     bool is_extreme = n->op == OP_AMAX || n->op == OP_AMIN;
     Text *t = &f->body;
-    if (n->op == OP_SUM_DIM || n->op == OP_PROD || n->op == OP_PROD_DIM) {
-        put_arithmetic(f, n, all, index, indent, n->op == OP_SUM_DIM ? '+' : '*');
+    if (n->op == OP_SUM_DIM || n->op == OP_MEAN_DIM || n->op == OP_PROD || n->op == OP_PROD_DIM) {
+        put_arithmetic(f, n, all, index, indent, n->op == OP_SUM_DIM || n->op == OP_MEAN_DIM ? '+' : '*');
         return;
     }
     put(t, "%*sif (", indent, "");
@@ -296,13 +296,26 @@ static void put_join(Function *f, const Node *n, const Nest *all, const char *co
     put(t, is_extreme ? ";\n%*s}\n" : "1;\n%*s}\n", indent, "");
 }
 
+/* The sums of doubles in y, each by how many it sums. */
+static void put_quotients(Function *f, const Value *y, const Nest *start, Dim count)
+{
+    const char *index[MAX_LOOPS];
+    int indent = nest_open(f, start, start->rank, index);
+    put(&f->body, "%*s", indent, "");
+    put_place(f, start, 0, f->name_of[y->index], index);
+    put(&f->body, " /= (double)");
+    function_dim(f, count);
+    put(&f->body, ";\n");
+    nest_close(f, start->rank);
+}
+
 /* Results start all alike; then each element joins its own, in any order, as all of these may. */
 bool emit_any(Function *f, const Node *n, Clamp clamp)
 {
     const char *index[MAX_LOOPS];
     const Value *x = arg_value(n, "self"), *y = n->out[0];
     bool goes[MAX_RANK], keepdim = arg_find(n, "keepdim") >= 0 && arg_bool(n, "keepdim");
-    Dim stride[MAX_RANK];
+    Dim stride[MAX_RANK], count = DIM(1);
     (void)clamp;
     if (!dtype_has_c(x->type.dtype) || !get_axes(n, x->type.rank, goes))
         return function_refuse(f, n, "has no C for this dtype");
@@ -312,6 +325,7 @@ bool emit_any(Function *f, const Node *n, Clamp clamp)
     type_strides(f->e, y->type, stride);
     for (int i = 0, k = 0; i < x->type.rank; i++) {
         all.stride[1][i] = goes[i] ? DIM(0) : stride[k];
+        count = goes[i] ? dim_mul(f->e->method->program, count, x->type.dim[i]) : count;
         k += !goes[i] || keepdim;
     }
     nest_collapse(f->e, &start);
@@ -326,6 +340,8 @@ bool emit_any(Function *f, const Node *n, Clamp clamp)
     indent = nest_open(f, &all, all.rank, index);
     put_join(f, n, &all, index, indent);
     nest_close(f, all.rank);
+    if (n->op == OP_MEAN_DIM)
+        put_quotients(f, y, &start, count);
     return true;
 }
 

@@ -1446,6 +1446,20 @@ def scaled_products(c, a, b):
     return torch.baddbmm(c, a, b, beta=0.2, alpha=1.6), torch.addmm(c[0], a[0], b[0], beta=-1.6, alpha=0.2), torch.baddbmm(c, a, b, beta=2, alpha=3)
 
 
+@model(whole(2, 4, 7, 8).to(torch.int64), whole(6, 2, 3, 2).to(torch.int64), whole(6).to(torch.int64), whole(4, 3, 2, 3).to(torch.int64),
+       whole(4, 5).to(torch.int32), whole(5, 3).to(torch.int32), rnd(3, 4), rnd(4, 5), rnd(3, 5, seed=1), rnd(2, 3, 6).double(), rnd(3, 0), rnd(0, 4))
+def products_beyond_float(x, w, v, t, a, b, p, q, c, d, e, g):
+    """Windows and products of integers and doubles, products that are scaled, and sums of nothing."""
+    windows = F.conv2d(x, w, v, stride=(2, 1), padding=(1, 0), dilation=(1, 2), groups=2), F.conv_transpose2d(x, t, stride=2, padding=1, output_padding=1, groups=2)
+    signals = F.conv1d(x[:, :, 0], w[:, :, 0], v, padding=1, groups=2), F.conv_transpose1d(x[0, :, 0], t[:, :, 0], stride=3, dilation=2, groups=2)
+    pools = F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), F.avg_pool2d(d, 2, 1, 1, count_include_pad=False), F.avg_pool2d(d, 2, divisor_override=3)
+    most = F.max_pool2d(x, (3, 2), (2, 3), (1, 1), (2, 1), return_indices=True), F.max_pool2d(d, 2)
+    products = a @ b, F.linear(a.double(), b.t().double(), v[:3].double()), x[0] @ x[1].transpose(1, 2), e @ g, torch.addmm(p[:, :1], e, g)
+    scaled = torch.addmm(c, p, q, beta=0.5, alpha=-2), torch.addmm(c[0], p, q, beta=0, alpha=3).clamp(min=0), F.relu(torch.addmm(c, p, q, alpha=0.25))
+    rows = F.softmax(d, 1), F.log_softmax(d, -1), d.mean(1), d.mean((0, 2), keepdim=True), d.sum(), d.std(2)
+    return *windows, *signals, *pools, *most[0], most[1], *products, *scaled, *rows
+
+
 @model(torch.randint(0, 256, (2, 3, 9, 7), generator=torch.Generator().manual_seed(0), dtype=torch.uint8))
 def bytes_resized(x):
     def to(*size, **how):

@@ -1,0 +1,447 @@
+/* c_wide.c -- products, windows and softmax of what the cores, which know float alone, do not take:
+ * double, and integers in 64 bits that wrap.  Their loops are printed where they stand and compute
+ * one element at a time. */
+#include "emit/c_emit.h"
+#include <inttypes.h>
+
+bool node_is_wide(const Node *n)
+{
+    EtcDtype t = n->out[0]->type.dtype;
+    return t != ETC_F32 && t != ETC_BOOL && dtype_has_c(t);
+}
+
+/* One dtype for all operands. */
+static bool check_dtypes(Function *f, const Node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i]->type.dtype != n->out[0]->type.dtype)
+            return function_refuse(f, n, "has no C for operands of different dtypes");
+    return true;
+}
+
+static const char *work_type(const Node *n)
+{
+    return dtype_is_float(n->out[0]->type.dtype) ? "double" : "uint64_t";
+}
+
+static void put_number(Function *f, const Node *n, double v)
+{
+    if (dtype_is_float(n->out[0]->type.dtype))
+        put_double(&f->body, v);
+    else
+        put_int(&f->body, (int64_t)v);
+}
+
+/* Opens a loop over `size` at `indent`; its index. */
+static const char *open_loop(Function *f, int indent, const char *wish, Dim size)
+{
+    const char *i = names_make(f->names, "", wish);
+    put(&f->body, "%*sfor (int64_t %s = 0; %s < ", indent, "", i, i);
+    function_dim(f, size);
+    put(&f->body, "; %s++) {\n", i);
+    return i;
+}
+
+static void close_loops(Function *f, int n, int indent)
+{
+    while (n-- > 0) {
+        indent -= 4;
+        put(&f->body, "%*s}\n", indent, "");
+    }
+}
+
+/* " + (i * step)" */
+static void put_step(Function *f, const char *i, Dim step)
+{
+    put(&f->body, " + (%s * ", i);
+    function_dim(f, step);
+    put(&f->body, ")");
+}
+
+/* -- products ---------------------------------------------------------------------------------- */
+
+enum { Y, X, W, BIAS, N_TERMS };
+
+/* Rows of x and columns of w meet at an element of y; the steps from term to term go to `step`. */
+static Nest product_nest(Function *f, const Node *n, const Product *p, Dim step[N_TERMS])
+{
+    Type y = n->out[0]->type;
+    int last = y.rank - 1, w_rank = p->w->type.rank;
+    Dim x[MAX_RANK], w[MAX_RANK];
+    Nest nest = nest_new(f->e, y, N_TERMS);
+    nest_operand(f->e, &nest, Y, y);
+    type_strides(f->e, value_type(p->x), x);
+    type_strides(f->e, value_type(p->w), w);
+    for (int i = 0; i <= last; i++) {
+        nest.stride[X][i] = i < last ? x[i] : DIM(0);
+        nest.stride[W][i] = p->is_batch && i < last - 1 ? w[i] : DIM(0);
+        nest.stride[BIAS][i] = DIM(0);
+    }
+    nest.stride[W][last] = w[p->is_rows ? w_rank - 2 : w_rank - 1];
+    step[W] = w[p->is_rows ? w_rank - 1 : w_rank - 2];
+    step[X] = x[last];
+    if (p->bias)
+        nest_operand(f->e, &nest, BIAS, value_type(p->bias));
+    nest_collapse(f->e, &nest);
+    return nest;
+}
+
+bool emit_wide_product(Function *f, const Node *n, const Product *p)
+{
+    const char *index[MAX_LOOPS], *work = work_type(n);
+    const Value *y = n->out[0];
+    Dim step[N_TERMS];
+    Text *t = &f->body;
+    if (!check_dtypes(f, n))
+        return false;
+    Nest nest = product_nest(f, n, p, step);
+    int in = nest_open(f, &nest, nest.rank, index);
+    put(t, "%*s%s sum = 0;\n", in, "", work);
+    const char *k = open_loop(f, in, "k", size_of(p->x, -1));
+    put(t, "%*ssum += (%s)*(", in + 4, "", work);
+    nest_address(f, &nest, X, function_pointer(f, p->x), nest.rank, index);
+    put_step(f, k, step[X]);
+    put(t, ") * (%s)*(", work);
+    nest_address(f, &nest, W, function_pointer(f, p->w), nest.rank, index);
+    put_step(f, k, step[W]);
+    put(t, ");\n%*s}\n%*s*(", in, "", in, "");
+    nest_address(f, &nest, Y, f->name_of[y->index], nest.rank, index);
+    put(t, ") = (%s)(((%s)", c_type(y->type.dtype), work);
+    put_number(f, n, p->alpha);
+    put(t, " * sum)");
+    if (p->bias) {
+        put(t, " + ((%s)", work);
+        put_number(f, n, p->beta);
+        put(t, " * (%s)*(", work);
+        nest_address(f, &nest, BIAS, function_pointer(f, p->bias), nest.rank, index);
+        put(t, "))");
+    }
+    put(t, ");\n");
+    nest_close(f, nest.rank);
+    return true;
+}
+
+void put_scaled(Function *f, const Node *n, const Product *p)
+{
+    const char *index[MAX_LOOPS];
+    const Value *y = n->out[0];
+    Nest nest = nest_new(f->e, y->type, 2);
+    nest_operand(f->e, &nest, 0, y->type);
+    nest_operand(f->e, &nest, 1, value_type(p->bias));
+    nest_collapse(f->e, &nest);
+    int in = nest_open(f, &nest, nest.rank, index);
+    for (int k = 0; k < 2; k++) {
+        put(&f->body, k ? " + (" : "%*s*(", in, "");
+        if (!k) {
+            nest_address(f, &nest, 0, f->name_of[y->index], nest.rank, index);
+            put(&f->body, ") = (");
+        }
+        put_float(&f->body, (float)(k ? p->beta : p->alpha));
+        put(&f->body, " * *(");
+        nest_address(f, &nest, k, k ? function_pointer(f, p->bias) : f->name_of[y->index],
+                     nest.rank, index);
+        put(&f->body, k ? "));\n" : "))");
+    }
+    nest_close(f, nest.rank);
+}
+
+/* -- windows ----------------------------------------------------------------------------------- */
+
+/* The element of x that tap k of an axis meets at place p of y: `at`; the tap is left where there is
+ * none. */
+static void put_place_of_tap(Function *f, const Conv *c, int axis, const char *p, const char *k,
+                             const char *at, int indent)
+{
+    Dim size = size_of(c->x, axis - c->axes);
+    int64_t stride = c->stride[axis], pad = c->pad[axis], dilation = c->dilation[axis];
+    Text *t = &f->body;
+    if (!c->is_transposed) {
+        put(t, "%*sconst int64_t %s = (%s * %" PRId64 ") - %" PRId64 " + (%s * %" PRId64 ");\n",
+            indent, "", at, p, stride, pad, k, dilation);
+        put(t, "%*sif (%s < 0 || %s >= ", indent, "", at, at);
+        function_dim(f, size);
+    } else {
+        const char *whole = names_make(f->names, "", "q");
+        put(t, "%*sconst int64_t %s = %s + %" PRId64 " - (%s * %" PRId64 ");\n", indent, "", whole,
+            p, pad, k, dilation);
+        put(t, "%*sconst int64_t %s = %s / %" PRId64 ";\n", indent, "", at, whole, stride);
+        put(t, "%*sif (%s < 0 || %s %% %" PRId64 " != 0 || %s >= ", indent, "", whole, whole, stride,
+            at);
+        function_dim(f, size);
+    }
+    put(t, ") {\n%*scontinue;\n%*s}\n", indent + 4, "", indent, "");
+}
+
+/* Names of indices: of the image, the channel of y, places in y and in x, taps. */
+typedef struct Taps {
+    const char *image, *channel, *term, *p[VIEW_AXES], *at[VIEW_AXES], *k[VIEW_AXES];
+} Taps;
+
+/* x[..] * w[..] of one tap.  A channel of y belongs to the group channel / per_group. */
+static void put_tap(Function *f, const Node *n, const Conv *c, const Taps *i)
+{
+    Dim x[MAX_RANK], w[MAX_RANK];
+    Program *p = f->e->method->program;
+    Dim outs = dim_floordiv(p, size_of(n->out[0], 1), DIM(c->groups));
+    Dim ins = dim_floordiv(p, size_of(c->x, 1), DIM(c->groups));
+    const char *work = work_type(n);
+    Text *t = &f->body;
+    type_strides(f->e, value_type(c->x), x);
+    type_strides(f->e, value_type(c->w), w);
+    const char *from = names_make(f->names, "", "from");
+    int in = 8 + 4 * (2 + 2 * c->axes);
+    put(t, "%*sconst int64_t %s = ((%s / ", in, "", from, i->channel);
+    function_dim(f, outs);
+    put(t, ") * ");
+    function_dim(f, ins);
+    put(t, ") + %s;\n%*ssum += (%s)*(%s", i->term, in, "", work, function_pointer(f, c->x));
+    put_step(f, i->image, x[0]);
+    put_step(f, from, x[1]);
+    for (int a = 0; a < c->axes; a++)
+        put_step(f, i->at[a], x[2 + a]);
+    put(t, ") * (%s)*(%s", work, function_pointer(f, c->w));
+    put_step(f, c->is_transposed ? from : i->channel, w[0]);
+    if (c->is_transposed) {
+        put(t, " + ((%s %% ", i->channel);
+        function_dim(f, outs);
+        put(t, ") * ");
+        function_dim(f, w[1]);
+        put(t, ")");
+    } else {
+        put_step(f, i->term, w[1]);
+    }
+    for (int a = 0; a < c->axes; a++)
+        put_step(f, i->k[a], w[2 + a]);
+    put(t, ");\n");
+}
+
+bool emit_wide_conv(Function *f, const Node *n)
+{
+    Conv c;
+    Taps i;
+    const Value *y = n->out[0];
+    Dim stride[MAX_RANK];
+    Text *t = &f->body;
+    if (!conv_read(n, &c) || c.x->type.rank != c.axes + 2)
+        return function_refuse(f, n, "wants constant geometry and a batch");
+    if (!check_dtypes(f, n))
+        return false;
+    Dim ins = dim_floordiv(f->e->method->program, size_of(c.x, 1), DIM(c.groups));
+    type_strides(f->e, y->type, stride);
+    i.image = open_loop(f, 4, "b", size_of(y, 0));
+    i.channel = open_loop(f, 8, "c", size_of(y, 1));
+    int in = 12;
+    for (int a = 0; a < c.axes; a++, in += 4)
+        i.p[a] = open_loop(f, in, "p", size_of(y, 2 + a));
+    put(t, "%*s%s sum = ", in, "", work_type(n));
+    put(t, c.bias ? "(%s)%s[%s];\n" : "0;\n", work_type(n),
+        c.bias ? function_pointer(f, c.bias) : "", i.channel);
+    i.term = open_loop(f, in, "i", ins);
+    in += 4;
+    for (int a = 0; a < c.axes; a++, in += 4) {
+        i.k[a] = open_loop(f, in, "k", size_of(c.w, 2 + a));
+        i.at[a] = names_make(f->names, "", "at");
+        put_place_of_tap(f, &c, a, i.p[a], i.k[a], i.at[a], in + 4);
+    }
+    put_tap(f, n, &c, &i);
+    close_loops(f, 1 + c.axes, in);
+    in -= 4 * (1 + c.axes);
+    put(t, "%*s*(%s", in, "", f->name_of[y->index]);
+    put_step(f, i.image, stride[0]);
+    put_step(f, i.channel, stride[1]);
+    for (int a = 0; a < c.axes; a++)
+        put_step(f, i.p[a], stride[2 + a]);
+    put(t, ") = (%s)sum;\n", c_type(y->type.dtype));
+    close_loops(f, 2 + c.axes, in);
+    return true;
+}
+
+/* -- pools ------------------------------------------------------------------------------------- */
+
+/* The loops over y, and the names of its place. */
+typedef struct Places {
+    const char *image, *channel, *p[2];
+    Dim x[4], y[4]; /* strides of image, channel and both axes */
+    int n, indent;  /* loops; of what stands within them */
+} Places;
+
+static Places open_places(Function *f, const Value *x, const Value *y)
+{
+    Places i = {.image = "0", .indent = 4};
+    bool is_batch = y->type.rank == 4;
+    type_strides(f->e, value_type(x), i.x + !is_batch);
+    type_strides(f->e, y->type, i.y + !is_batch);
+    i.x[0] = is_batch ? i.x[0] : DIM(0);
+    i.y[0] = is_batch ? i.y[0] : DIM(0);
+    if (is_batch) {
+        i.image = open_loop(f, i.indent, "b", size_of(y, 0));
+        i.indent += 4;
+    }
+    i.channel = open_loop(f, i.indent, "c", size_of(y, -3));
+    i.p[0] = open_loop(f, i.indent + 4, "p", size_of(y, -2));
+    i.p[1] = open_loop(f, i.indent + 8, "p", size_of(y, -1));
+    i.indent += 12;
+    i.n = 3 + is_batch;
+    return i;
+}
+
+static void put_element(Function *f, const Places *i, const char *pointer, const Dim stride[4],
+                        const char *const p[2])
+{
+    put(&f->body, "*(%s", pointer);
+    put_step(f, i->image, stride[0]);
+    put_step(f, i->channel, stride[1]);
+    put_step(f, p[0], stride[2]);
+    put_step(f, p[1], stride[3]);
+    put(&f->body, ")");
+}
+
+/* Both loops over a window; the taps' places in x. */
+static void open_window(Function *f, const Value *x, const Pool *w, const Places *i,
+                        const char *at[2])
+{
+    Conv c = {.x = (Value *)x, .axes = 2};
+    for (int a = 0; a < 2; a++) {
+        c.stride[a] = w->stride[a];
+        c.pad[a] = w->pad[a];
+        c.dilation[a] = w->dilation[a];
+        at[a] = names_make(f->names, "", "at");
+        const char *k = open_loop(f, i->indent + 4 * a, "k", DIM(w->kernel[a]));
+        put_place_of_tap(f, &c, a, i->p[a], k, at[a], i->indent + 4 * a + 4);
+    }
+}
+
+static void put_max_window(Function *f, const Node *n, const Pool *w, const Places *i)
+{
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
+    const Value *where = n->n_out > 1 && !n->out[1]->type.is_none ? n->out[1] : NULL;
+    const char *type = c_type(y->type.dtype), *at[2];
+    int in = i->indent;
+    Text *t = &f->body;
+    put(t, "%*s%s max = 0;\n%*sint64_t best = -1;\n", in, "", type, in, "");
+    open_window(f, x, w, i, at);
+    put(t, "%*sconst %s v = ", in + 8, "", type);
+    put_element(f, i, function_pointer(f, x), i->x, at);
+    put(t, ";\n%*sif (best < 0 || v > max%s) {\n%*smax = v;\n%*sbest = (%s * ", in + 8, "",
+        dtype_is_float(y->type.dtype) ? " || v != v" : "", in + 12, "", in + 12, "", at[0]);
+    function_dim(f, size_of(x, -1));
+    put(t, ") + %s;\n%*s}\n", at[1], in + 8, "");
+    close_loops(f, 2, in + 8);
+    put(t, "%*s", in, "");
+    put_element(f, i, f->name_of[y->index], i->y, i->p);
+    put(t, " = max;\n%*s", in, "");
+    if (where)
+        put_element(f, i, f->name_of[where->index], i->y, i->p);
+    put(t, where ? " = best;\n" : "(void)best;\n");
+}
+
+/* const int64_t wide: how much of the window at place p of an axis lies in x and its padding. */
+static const char *put_extent(Function *f, const Value *x, const Pool *w, int a, const char *p,
+                              int indent)
+{
+    const char *wide = names_make(f->names, "", "wide"), *left = names_make(f->names, "", "left");
+    Text *t = &f->body;
+    put(t, "%*sconst int64_t %s = ", indent, "", left);
+    function_dim(f, size_of(x, a - 2));
+    put(t, " + %" PRId64 " - (%s * %" PRId64 ");\n", 2 * w->pad[a], p, w->stride[a]);
+    put(t, "%*sconst int64_t %s = (%s < %" PRId64 ") ? %s : %" PRId64 ";\n", indent, "", wide, left,
+        w->kernel[a], left, w->kernel[a]);
+    return wide;
+}
+
+/* Integers are cut toward 0. */
+static void put_mean_window(Function *f, const Node *n, const Pool *w, const Places *i)
+{
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
+    const char *type = c_type(y->type.dtype), *work = work_type(n), *at[2], *wide[2] = {0};
+    bool is_float = dtype_is_float(y->type.dtype);
+    int in = i->indent;
+    Text *t = &f->body;
+    put(t, "%*s%s sum = 0;\n%*sint64_t inside = 0;\n", in, "", work, in, "");
+    open_window(f, x, w, i, at);
+    put(t, "%*ssum += (%s)", in + 8, "", work);
+    put_element(f, i, function_pointer(f, x), i->x, at);
+    put(t, ";\n%*sinside++;\n", in + 8, "");
+    close_loops(f, 2, in + 8);
+    for (int a = 0; a < 2 && !w->divisor && w->counts_pad; a++)
+        wide[a] = put_extent(f, x, w, a, i->p[a], in);
+    put(t, "%*s", in, "");
+    put_element(f, i, f->name_of[y->index], i->y, i->p);
+    put(t, " = (inside > 0) ? (%s)(%ssum / ", type, is_float ? "" : "(int64_t)");
+    if (w->divisor)
+        put_int(t, w->divisor);
+    else if (w->counts_pad)
+        put(t, "(%s * %s)", wide[0], wide[1]);
+    else
+        put(t, "inside");
+    put(t, ") : 0;\n");
+}
+
+bool emit_wide_pool(Function *f, const Node *n)
+{
+    Pool w;
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
+    if (!pool_read(n, &w) || x->type.rank < 3 || x->type.rank > 4)
+        return function_refuse(f, n, "wants windows of constant geometry over images");
+    Places i = open_places(f, x, y);
+    if (w.is_max)
+        put_max_window(f, n, &w, &i);
+    else
+        put_mean_window(f, n, &w, &i);
+    close_loops(f, i.n, i.indent);
+    return true;
+}
+
+/* -- softmax ----------------------------------------------------------------------------------- */
+
+/* A row of doubles, less its greatest. */
+bool emit_wide_softmax(Function *f, const Node *n)
+{
+    const char *index[MAX_LOOPS], *at[2];
+    int64_t d = -1;
+    const Value *v[2] = {arg_value(n, "self"), n->out[0]};
+    int rank = v[1]->type.rank;
+    Dim step[2] = {DIM(1), DIM(1)}, count = DIM(1);
+    Text *t = &f->body;
+    if (!arg_int(n, "dim", &d) || n->out[0]->type.dtype != ETC_F64 || !check_dtypes(f, n))
+        return function_refuse(f, n, "has no C for this dtype");
+    Nest nest = nest_new(f->e, v[1]->type, 2);
+    for (int k = 0; k < 2; k++)
+        nest_operand(f->e, &nest, k, value_type(v[k]));
+    if (rank) {
+        d += d < 0 ? rank : 0;
+        count = nest.size[d];
+        nest.size[d] = DIM(1);
+        for (int k = 0; k < 2; k++)
+            step[k] = nest.stride[k][d];
+    }
+    nest_collapse(f->e, &nest);
+    int in = nest_open(f, &nest, nest.rank, index);
+    for (int k = 0; k < 2; k++) {
+        at[k] = names_make(f->names, "", k ? "to" : "from");
+        put(t, "%*s%sdouble *%s = ", in, "", k ? "" : "const ", at[k]);
+        nest_address(f, &nest, k, k ? f->name_of[v[1]->index] : function_pointer(f, v[0]),
+                     nest.rank, index);
+        put(t, ";\n");
+    }
+    const char *body[3] = {"const double v = ", "sum += etc_exp_f64(", ""};
+    put(t, "%*sdouble max = -__builtin_inf(), sum = 0;\n", in, "");
+    for (int turn = 0; turn < 3; turn++) {
+        const char *i = open_loop(f, in, "r", count);
+        put(t, "%*s%s", in + 4, "", body[turn]);
+        if (turn == 2) {
+            put(t, "*(%s", at[1]);
+            put_step(f, i, step[1]);
+            put(t, n->op == OP__LOG_SOFTMAX ? ") = " : ") = etc_exp_f64(");
+        }
+        put(t, "*(%s", at[0]);
+        put_step(f, i, step[0]);
+        put(t, turn == 0 ? ");\n" : turn == 1 ? ") - max);\n"
+               : n->op == OP__LOG_SOFTMAX ? ") - max - etc_log_f64(sum);\n" : ") - max) / sum;\n");
+        if (turn == 0)
+            put(t, "%*smax = (v > max) ? v : max;\n", in + 4, "");
+        put(t, "%*s}\n", in, "");
+    }
+    nest_close(f, nest.rank);
+    return true;
+}
