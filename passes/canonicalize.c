@@ -350,6 +350,28 @@ static Value *running_sum(Rewrite *r, Node *n)
     return NULL;
 }
 
+/* cat ==> of parts of its own dtype and rank: torch lets others be cast, and be lists of nothing. */
+static Value *joined(Rewrite *r, Node *n)
+{
+    Type y = n->out[0]->type;
+    int64_t axis;
+    int kept = 0;
+    bool is_plain = true;
+    Value **part = NEW(r->tmp, Value *, n->n_in + 1);
+    for (int i = 0; i < n->n_in; i++) {
+        Value *v = n->in[i];
+        is_plain = is_plain && v->type.rank == y.rank && v->type.dtype == y.dtype;
+        if (v->type.rank == y.rank && !(part[kept++] = build_cast(r, n, v, y.dtype)))
+            return NULL;
+    }
+    if (n->n_in == 1)
+        return same_type(n);
+    if (is_plain || !kept || !arg_int(n, "dim", &axis))
+        return NULL;
+    return kept == 1 ? part[0]
+                     : node_result(build(r->g, n, n->loc, OP_CAT, r->d, "Vi", kept, part, axis));
+}
+
 static Value *stand_in(Rewrite *r, Node *n)
 {
     switch (n->op) {
@@ -371,7 +393,7 @@ static Value *stand_in(Rewrite *r, Node *n)
     case OP_WHERE_SELF:
         return chosen(n);
     case OP_CAT:
-        return n->n_in == 1 ? same_type(n) : NULL;
+        return joined(r, n);
     case OP_CONSTANT_PAD_ND:
         return pads_nothing(n) ? same_type(n) : NULL;
     case OP_COPY:

@@ -325,7 +325,7 @@ static bool rewrite_write(Pass *s, Node *n)
 
 static bool visit(Pass *s, Node *n)
 {
-    if (n->op == OP_BATCH_NORM && arg_bool(n, "training"))
+    if (n->op == OP_BATCH_NORM && arg_bool(n, "training") && arg_value(n, "running_mean"))
         return diag_unsupported(s->d, n->loc, "batch norm in training mode would change its "
                                               "running statistics: export the model in eval mode");
     if (op_mutates(n->op))

@@ -1789,6 +1789,19 @@ def written_by_masks(x, m, row, each, pair):
     return a, b, c, d, x.index_put((m,), row[0, :1], accumulate=True), x.masked_scatter(m, each), flat, looked_up, torch.einsum("ij->j", m.int())
 
 
+@model(rnd(8, 3, 3, 3), rnd(8), rnd(1, 3, 9, 9))
+def norm_of_a_batch_alone(w, g, x):
+    """Weights standardized by a batch norm that keeps no statistics."""
+    even = F.batch_norm(w.reshape(1, 8, -1), None, None, weight=g, training=True, momentum=0.0, eps=1e-6).reshape_as(w)
+    return F.conv2d(x, even), F.batch_norm(x, None, None, training=True)
+
+
+@model(rnd(2, 3), rnd(0), whole(2, 3).to(torch.int64), torch.rand(2, 3) > 2)
+def unlike_parts(x, none, k, p):
+    """Concats of lists of nothing, which torch takes of any rank, and of other dtypes."""
+    return torch.cat([none, x], -2), torch.cat([x, k, none]), torch.cat([p, k], 1), torch.stack([x, x * 2], 1)
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 
