@@ -431,15 +431,17 @@ static bool emit_cond(Emit *e, const Node *n, int indent)
     return ok;
 }
 
-/* Bytes the elements of a span, gaps counted too. */
+/* Bytes the elements of a span at most, gaps counted too. */
 static int64_t span(Emit *e, const Value *v)
 {
     Dim stride[MAX_RANK];
-    int64_t n = 1, size = (int64_t)etc_dtype_size((int)v->type.dtype);
+    int64_t n = 1, step, size = (int64_t)etc_dtype_size((int)v->type.dtype);
     type_strides(e, v->type, stride);
     for (int i = 0; i < v->type.rank; i++)
-        n += (dim_upper(v->type.dim[i]) - 1) * dim_upper(stride[i]);
-    return n * size;
+        if (!mul_ok(dim_upper(v->type.dim[i]) - 1, dim_upper(stride[i]), &step) ||
+            !add_ok(n, step, &n))
+            return INT64_MAX;
+    return mul_ok(n, size, &n) ? n : INT64_MAX;
 }
 
 /* A view's result lies in its input's bytes only if the plan made it one: what is live does not

@@ -5,7 +5,7 @@
 bool value_goes_along(const Value *v)
 {
     const Node *n = v->def;
-    if (!n || !n->n_in || n->n_out != 1 ||
+    if (!n || !n->n_in || n->n_out != 1 || !type_is_static(v->type) ||
         (n->op != OP_DEQUANTIZE_PER_CHANNEL && n->op != OP_DEQUANTIZE_PER_TENSOR &&
          n->op != OP_DEQUANTIZE_PER_TENSOR_TENSOR && n->op != OP__TO_COPY && n->op != OP_VIEW))
         return false;

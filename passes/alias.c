@@ -60,6 +60,8 @@ static bool copy_outputs(Graph *g, Arena *tmp, bool *again, Diag *d)
     bool *taken = NEW(tmp, bool, g->n_values + 1);
     for (int i = 0; i < g->n_out; i++) {
         const Value *root = value[a.root[g->out[i]->index]];
+        if (g->out[i]->type.rank == SCALAR) /* lies in no memory */
+            continue;
         if (root->def && !taken[root->index]) {
             taken[root->index] = true;
             continue;

@@ -1802,6 +1802,13 @@ def unlike_parts(x, none, k, p):
     return torch.cat([none, x], -2), torch.cat([x, k, none]), torch.cat([p, k], 1), torch.stack([x, x * 2], 1)
 
 
+@model(rnd(1, 3, 8, 6))
+def sizes_given_out(x):
+    """Numbers that are equal, as sizes beside what has them."""
+    y = F.avg_pool2d(x, 2, 1, 1)[:, :, :8, :6]
+    return y, y.shape[2], y.shape[3], x.shape[2], x.relu()
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 

@@ -423,6 +423,18 @@ static bool is_sound(const Program *p, Diag *d)
     return ok;
 }
 
+/* Sizes without a bound are given small ones. */
+static bool is_large(Type t)
+{
+    int64_t n = 1;
+    for (int i = 0; i < t.rank; i++) {
+        int64_t most = dim_upper(t.dim[i]);
+        if (most != INT64_MAX && (!mul_ok(n, most, &n) || n > MOST_FILE))
+            return true;
+    }
+    return false;
+}
+
 /* Large programs are left out: in the same time many small ones find more.  So are large results of
  * those that are calibrated, which hold each of them. */
 static bool is_small(const Graph *g, How h, Diag *d)
@@ -433,7 +445,7 @@ static bool is_small(const Graph *g, How h, Diag *d)
         if (!add_ok(cost, op_info[x->op].cost(x), &cost) || cost > MOST_COST)
             return diag_error(d, x->loc, "too much to be worth a try");
         for (int i = 0; i < x->n_out && h.recipe >= 0; i++)
-            if (type_is_static(x->out[i]->type) && type_bytes(x->out[i]->type) > MOST_FILE)
+            if (is_large(x->out[i]->type))
                 return diag_error(d, x->loc, "too large to be worth a try");
     }
     return n <= MOST_NODES || diag_error(d, (Loc){0}, "more nodes than are worth a try");
