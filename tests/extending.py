@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Applies the changes of docs/extending.md to a copy of the tree, builds it and runs the page's commands.
+
+    extending.py
+
+Blocks are marked by what follows the fence: "diff FILE" holds lines to be found (" "), removed ("-") and added ("+");
+"sh-before" runs before the build, "sh" behind it, each with its own count.  Prints one row per block of commands.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def blocks(path):
+    """(kind, argument, lines) of each fenced block."""
+    for fence, body in re.findall(r"^```(.+)\n((?:.*\n)*?)```$", open(path, encoding="utf-8").read(), re.M):
+        kind, _, argument = fence.partition(" ")
+        yield kind, argument, body.splitlines()
+
+
+def apply(tree, name, lines):
+    path = os.path.join(tree, name)
+    old = "".join(line[1:] + "\n" for line in lines if line[:1] in " -")
+    new = "".join(line[1:] + "\n" for line in lines if line[:1] in " +")
+    text = open(path, encoding="utf-8").read() if os.path.exists(path) else ""
+    if not old:
+        assert not text, f"{name} is there already"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+    elif old.count("\n") == 1 and old.strip().endswith(",") and old not in text:
+        old, new = old.rstrip("\n"), new.rstrip("\n")  # the start of a line
+    assert not old or text.count(old) == 1, f"{name} has these lines {text.count(old)} times:\n{old}"
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text.replace(old, new) if old else new)
+
+
+def run(tree, lines):
+    return subprocess.run(["bash", "-euo", "pipefail", "-c", "\n".join(lines)], cwd=tree, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)
+
+
+def build(tree):
+    deps = os.path.join(ROOT, "build", "deps")
+    flags = [f"-Ddeps={deps}"] if os.path.exists(deps) else []
+    return run(tree, [f"meson setup build {' '.join(flags)}", "ninja -C build etc"])
+
+
+def main():
+    found = list(blocks(os.path.join(ROOT, "docs", "extending.md")))
+    tree = tempfile.mkdtemp(prefix="etc_extending_")
+    failed = 0
+    try:
+        files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\0")
+        for name in filter(None, files):
+            os.makedirs(os.path.dirname(os.path.join(tree, name)), exist_ok=True)
+            shutil.copy2(os.path.join(ROOT, name), os.path.join(tree, name))
+        for kind, argument, lines in found:
+            if kind == "diff":
+                apply(tree, argument, lines)
+        before = [run(tree, lines) for kind, _, lines in found if kind == "sh-before"] + [build(tree)]
+        for n, (_, _, lines) in enumerate([b for b in found if b[0] == "sh"]):
+            done = next((r for r in before if r.returncode), None) or run(tree, lines)
+            failed += done.returncode != 0
+            print(f"{'FAIL' if done.returncode else 'ok'}   extending {n + 1}: {lines[-1]}")
+            if done.returncode:
+                print(done.stdout[-2000:])
+    finally:
+        shutil.rmtree(tree)
+    print(f"extending: {n + 1 - failed} passed, {failed} failed, 0 skipped")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
