@@ -369,7 +369,7 @@ static Value *joined(Rewrite *r, Node *n)
     if (is_plain || !kept || !arg_int(n, "dim", &axis))
         return NULL;
     return kept == 1 ? part[0]
-                     : node_result(build(r->g, n, n->loc, OP_CAT, r->d, "Vi", kept, part, axis));
+                     : node_result(build(r->g, n, n->loc, n->op, r->d, "Vi", kept, part, axis));
 }
 
 static Value *stand_in(Rewrite *r, Node *n)
