@@ -51,6 +51,9 @@ bool archive_read(Archive *z, const char *name, uint8_t **data, size_t *n);
 int archive_names(Archive *z, const char ***names);  /* of all members of a zip, whole */
 int archive_models(Archive *z, const char ***names); /* NAME of each models/NAME.json */
 
+/* The archive that a member is, of stored members only; the same again.  NULL: reported. */
+Archive *archive_inside(Archive *z, const char *member);
+
 /* A file, however it is reached, as archive_read gives it. */
 bool file_load(Files *files, Arena *a, const char *path, uint8_t **data, size_t *n, Diag *d);
 
@@ -104,6 +107,19 @@ bool json_next(JsonIter *it);
 /* The key and content of a union, an object with one field.  NULL: it is none. */
 const char *json_tag(const Json *v, const Json **content);
 
+/* -- pickles: pickle.c --------------------------------------------------------------------- */
+
+typedef struct PickledTensor {
+    EtcDtype dtype;
+    int rank;
+    const char *key; /* its storage's bytes are the member "data/KEY"; NULL: it is no tensor */
+    int64_t n_storage, offset; /* elements */
+    const Dim *size, *stride; /* numbers, none negative */
+} PickledTensor;
+
+/* The values of a dict of tensors, by their names.  False: reported. */
+bool pickle_tensors(Arena *a, Loc loc, const uint8_t *data, size_t n, Diag *d, Table *tensors);
+
 /* -- the reader: pt2.c --------------------------------------------------------------------- */
 
 /* A name of range_constraints. */
@@ -128,6 +144,7 @@ typedef struct Pt2 {
     Table symbols;      /* "s52" -> SizeName */
     Table config[2];    /* FQN -> PayloadMeta, of weights and of constants */
     JsonDoc config_doc[2];
+    Archive *pickled[2]; /* where the config is a pickle, -> PickledTensor: what holds it */
     bool config_read[2], config_ok[2];
 } Pt2;
 
@@ -137,12 +154,17 @@ bool pt2_malformed(Pt2 *p, const Json *object, const char *key, const char *want
 bool pt2_is_name(const char *s);
 /* `name`, or one made from it, which no other state or symbol of the program has. */
 const char *pt2_unique(Pt2 *p, const char *name, void *item);
+/* Whether a small text member says `want`, or is not there where it is optional; else reported. */
+bool pt2_check_text(Pt2 *p, Archive *z, const char *member, const char *want, bool is_optional);
 const Symbol *pt2_symbol(Pt2 *p, const char *name); /* NULL: it has no range */
 
 /* -- sizes and types: pt2_type.c ------------------------------------------------------------ */
 
 bool pt2_dim(Pt2 *p, Loc loc, const Json *sym_int, Dim *out);
 bool pt2_dtype(Pt2 *p, Loc loc, const char *what, const Json *code, EtcDtype *out);
+/* A type, checked; strides that are those of a dense tensor are left out. */
+bool pt2_strided(Pt2 *p, Loc loc, const char *value, EtcDtype dtype, int rank, const Dim *dim,
+                 const Dim *stride, Type *out);
 bool pt2_type(Pt2 *p, Loc loc, const char *value, const Json *tensor_meta, Type *out);
 
 /* -- graphs: pt2_graph.c -------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 enum { SCHEMA_MAJOR = 8 };
+static const char old_program[] = "serialized_exported_program.json"; /* until torch 2.7 */
 
 bool pt2_malformed(Pt2 *p, const Json *object, const char *key, const char *want)
 {
@@ -121,7 +122,7 @@ static bool check_schema(Pt2 *p)
     return major == SCHEMA_MAJOR ||
            diag_unsupported(p->diag, (Loc){.file = p->doc.file},
                             "schema version %lld.%lld, expected "
-                            "%d: export the model with torch 2.9 or later",
+                            "%d: export the model with torch 2.6 or later",
                             (long long)major, (long long)minor, SCHEMA_MAJOR);
 }
 
@@ -129,6 +130,7 @@ static bool read_method(Pt2 *p, const char *method, const char *file, uint8_t *d
 {
     p->method = method;
     p->symbols = p->config[0] = p->config[1] = (Table){.arena = p->tmp};
+    memset(p->pickled, 0, sizeof p->pickled);
     memset(p->config_read, 0, sizeof p->config_read);
     if (!pt2_is_name(method))
         return diag_error(p->diag, p->loc, "'%s' is no name for a method", method);
@@ -147,12 +149,14 @@ static bool read_member(Pt2 *p, const char *method, const char *member)
 static bool read_methods(Pt2 *p)
 {
     const char **name;
+    if (archive_has(p->archive, old_program))
+        return read_member(p, "model", old_program);
     int n = archive_models(p->archive, &name);
     bool ok = n > 0;
     if (!n)
         diag_error(p->diag, p->loc,
                    "holds no models/NAME.json: not written by torch.export.save "
-                   "of torch 2.9 or later");
+                   "of torch 2.6 or later");
     if (p->as && n > 1)
         return diag_error(p->diag, p->loc, "holds %d methods, and so cannot be '%s' alone", n,
                           p->as);
@@ -163,17 +167,16 @@ static bool read_methods(Pt2 *p)
 
 /* -- format ------------------------------------------------------------------------------ */
 
-/* Checks that a small text member says `want`, or is not there where it is optional. */
-static bool check_text(Pt2 *p, const char *member, const char *want, bool is_optional)
+bool pt2_check_text(Pt2 *p, Archive *z, const char *member, const char *want, bool is_optional)
 {
     uint8_t *data;
     size_t n;
-    if (!archive_has(p->archive, member))
+    if (!archive_has(z, member))
         return is_optional ||
                diag_error(p->diag, p->loc,
-                          "holds no %s: not written by torch.export.save of torch 2.9 or later",
+                          "holds no %s: not written by torch.export.save of torch 2.6 or later",
                           member);
-    if (!archive_read(p->archive, member, &data, &n))
+    if (!archive_read(z, member, &data, &n))
         return false;
     while (n && isspace(data[n - 1]))
         n--;
@@ -188,18 +191,19 @@ static bool check_format(Pt2 *p)
     static const struct {
         const char *member, *what;
     } other[] = {
-        {"serialized_exported_program.json", "an export of torch 2.5 to 2.7"},
         {"data.pkl", "a pickle of torch.save or TorchScript, which is never loaded"},
         {"constants.pkl", "a TorchScript archive"},
     };
+    if (archive_has(p->archive, old_program))
+        return true;
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         if (archive_has(p->archive, other[i].member))
             return diag_error(p->diag, p->loc, "is %s: export the model with torch 2.9 or later",
                               other[i].what);
     bool is_folder = archive_is_folder(p->archive);
-    return check_text(p, "archive_format", "pt2", is_folder) &&
-           check_text(p, "archive_version", "0", is_folder) &&
-           check_text(p, "byteorder", "little", true);
+    return pt2_check_text(p, p->archive, "archive_format", "pt2", is_folder) &&
+           pt2_check_text(p, p->archive, "archive_version", "0", is_folder) &&
+           pt2_check_text(p, p->archive, "byteorder", "little", true);
 }
 
 /* -- interface --------------------------------------------------------------------------- */

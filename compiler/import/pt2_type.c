@@ -423,6 +423,17 @@ static bool is_contiguous(Program *p, int rank, const Dim *dim, const Dim *strid
     return true;
 }
 
+bool pt2_strided(Pt2 *p, Loc loc, const char *value, EtcDtype dtype, int rank, const Dim *dim,
+                 const Dim *stride, Type *out)
+{
+    *out = type_tensor(p->program, dtype, rank, dim);
+    if (type_is_static(*out) && type_bytes(*out) == INT64_MAX)
+        return diag_error(p->diag, loc, "the sizes of '%s' overflow", value);
+    if (!is_contiguous(p->program, rank, dim, stride))
+        out->stride = type_tensor(p->program, dtype, rank, stride).dim;
+    return true;
+}
+
 bool pt2_type(Pt2 *p, Loc loc, const char *value, const Json *meta, Type *out)
 {
     enum { STRIDED = 7 };
@@ -441,14 +452,8 @@ bool pt2_type(Pt2 *p, Loc loc, const char *value, const Json *meta, Type *out)
         return diag_unsupported(p->diag, loc, "'%s' is a sparse tensor", value);
     if (!json_get(meta, "dtype"))
         return pt2_malformed(p, meta, "dtype", "a number");
-    if (!pt2_dtype(p, loc, value, json_get(meta, "dtype"), &dtype) ||
-        !read_dims(p, loc, value, sizes, "size", dim, &rank) ||
-        !read_dims(p, loc, value, strides, "stride", stride, &n))
-        return false;
-    *out = type_tensor(p->program, dtype, rank, dim);
-    if (type_is_static(*out) && type_bytes(*out) == INT64_MAX)
-        return diag_error(p->diag, loc, "the sizes of '%s' overflow", value);
-    if (!is_contiguous(p->program, rank, dim, stride))
-        out->stride = type_tensor(p->program, dtype, rank, stride).dim;
-    return true;
+    return pt2_dtype(p, loc, value, json_get(meta, "dtype"), &dtype) &&
+           read_dims(p, loc, value, sizes, "size", dim, &rank) &&
+           read_dims(p, loc, value, strides, "stride", stride, &n) &&
+           pt2_strided(p, loc, value, dtype, rank, dim, stride, out);
 }

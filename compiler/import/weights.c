@@ -1,5 +1,8 @@
 /* weights.c -- from the name of a parameter to its bytes in the archive.
  *
+ * The config that torch 2.9 and later write is JSON, and each storage a member of the archive.  Before,
+ * both were a file of torch.save: an archive within the archive, whose config is a pickle.
+ *
  * A file holds a whole storage; a tensor is a strided window into it.  Tensors that name the same
  * file share its bytes (tied weights), and their states share a storage number.  Files are read
  * when a state is first used, so what the graph does not use is never touched. */
@@ -15,8 +18,39 @@ typedef struct Storage {
     bool is_read;    /* false: reported */
 } Storage;
 
+/* Where the config says that a tensor lies. */
+typedef struct Entry {
+    Archive *archive;
+    const char *member; /* of the archive: a storage's bytes */
+    const char *file;   /* what a text calls that member */
+    const char *key;    /* the same, of weights and constants alike */
+    Type type;
+    int64_t offset;    /* elements; -1: it is symbolic */
+    int64_t n_storage; /* elements of the whole storage; -1: not said */
+} Entry;
+
 static const char *const folder[2] = {"weights", "constants"};
 static const char *const data_folder[2] = {"data/weights/", "data/constants/"};
+
+/* What torch 2.6 to 2.7, and 2.8, wrote of a method, where it is there. */
+static const char *pickled_member(Archive *z, bool in_constants, const char *method, Arena *tmp)
+{
+    static const char *const old[2] = {"serialized_state_dict.pt", "serialized_constants.pt"};
+    return archive_has(z, old[in_constants])
+               ? old[in_constants]
+               : arena_printf(tmp, "data/%s/%s.pt", folder[in_constants], method);
+}
+
+static bool read_pickle(Pt2 *p, bool in_constants, const char *member)
+{
+    uint8_t *data;
+    size_t n;
+    Archive *z = p->pickled[in_constants] = archive_inside(p->archive, member);
+    Loc loc = {.file = arena_printf(p->tmp, "%s: %s", p->loc.file, member)};
+    return z && pt2_check_text(p, z, "byteorder", "little", true) &&
+           archive_read(z, "data.pkl", &data, &n) &&
+           pickle_tensors(p->tmp, loc, data, n, p->diag, &p->config[in_constants]);
+}
 
 static bool read_config(Pt2 *p, bool in_constants)
 {
@@ -25,12 +59,9 @@ static bool read_config(Pt2 *p, bool in_constants)
     JsonDoc *doc = &p->config_doc[in_constants];
     const char *member = arena_printf(p->tmp, "data/%s/%s_%s_config.json", folder[in_constants],
                                       p->method, folder[in_constants]);
-    const char *old = arena_printf(p->tmp, "data/%s/%s.pt", folder[in_constants], p->method);
+    const char *old = pickled_member(p->archive, in_constants, p->method, p->tmp);
     if (!archive_has(p->archive, member) && archive_has(p->archive, old))
-        return diag_unsupported(p->diag, p->loc,
-                                "'%s' is a pickle, as torch 2.8 writes it: export "
-                                "the model with torch 2.9 or later",
-                                old);
+        return read_pickle(p, in_constants, old);
     if (!archive_read(p->archive, member, &data, &n) ||
         !json_parse_here(p->tmp, arena_printf(p->tmp, "%s: %s", p->loc.file, member), data, n, p->diag,
                     doc))
@@ -46,7 +77,8 @@ static bool read_config(Pt2 *p, bool in_constants)
     return true;
 }
 
-static const Json *find_entry(Pt2 *p, bool in_constants, const char *fqn)
+/* Json or PickledTensor; NULL: reported. */
+static const void *find_entry(Pt2 *p, bool in_constants, const char *fqn)
 {
     if (!p->config_read[in_constants]) {
         p->config_read[in_constants] = true;
@@ -54,8 +86,11 @@ static const Json *find_entry(Pt2 *p, bool in_constants, const char *fqn)
     }
     if (!p->config_ok[in_constants])
         return NULL;
-    const Json *entry = table_find_text(&p->config[in_constants], fqn);
-    if (!entry)
+    const void *entry = table_find_text(&p->config[in_constants], fqn);
+    if (!entry && p->pickled[in_constants])
+        diag_error(p->diag, p->loc, "'%s' is not in %s", fqn,
+                   pickled_member(p->archive, in_constants, p->method, p->tmp));
+    else if (!entry)
         diag_error(p->diag, p->loc, "'%s' has no entry in data/%s/%s_%s_config.json", fqn,
                    folder[in_constants], p->method, folder[in_constants]);
     return entry;
@@ -76,28 +111,39 @@ static void align(Arena *a, Storage *s, size_t size)
     s->data = memcpy(copy, s->data, (size_t)s->n);
 }
 
-/* NULL: reported, now or at an earlier use. */
-static Storage *read_storage(Pt2 *p, bool in_constants, const char *fqn, const char *path,
-                             EtcDtype dtype)
+static Storage *read_bytes(Pt2 *p, const char *fqn, const Entry *e)
 {
-    const char *name = arena_join(p->tmp, data_folder[in_constants], path);
-    TableItem *known = table_at_text(&p->storages, name);
+    size_t n;
+    Storage *s = NEW(p->tmp, Storage, 1);
+    *s = (Storage){.dtype = e->type.dtype, .fqn = arena_str(p->tmp, fqn, strlen(fqn)), .number = -1};
+    s->is_read = archive_read(e->archive, e->member, &s->data, &n);
+    s->n = (int64_t)n;
+    if (s->is_read)
+        align(p->program->arena, s, etc_dtype_size((int)s->dtype));
+    return s;
+}
+
+static bool check_storage(Pt2 *p, const char *fqn, const Entry *e, const Storage *s)
+{
+    EtcDtype dtype = e->type.dtype;
+    int64_t size = (int64_t)etc_dtype_size((int)dtype);
+    if (s->dtype != dtype)
+        return diag_error(p->diag, p->loc, "'%s' (%s) and '%s' (%s) share the file '%s'", s->fqn,
+                          dtype_name(s->dtype), fqn, dtype_name(dtype), e->key);
+    if (e->n_storage >= 0 && (s->n % size || s->n / size != e->n_storage))
+        return diag_error(p->diag, p->loc, "the storage of '%s' has %lld elements, but %lld bytes",
+                          fqn, (long long)e->n_storage, (long long)s->n);
+    return true;
+}
+
+/* NULL: reported, now or at an earlier use. */
+static Storage *read_storage(Pt2 *p, const char *fqn, const Entry *e)
+{
+    TableItem *known = table_at_text(&p->storages, e->key);
     Storage *s = known->ptr;
-    if (!s) {
-        size_t n;
-        known->ptr = s = NEW(p->tmp, Storage, 1);
-        *s = (Storage){.dtype = dtype, .fqn = arena_str(p->tmp, fqn, strlen(fqn)), .number = -1};
-        s->is_read = archive_read(p->archive, name, &s->data, &n);
-        s->n = (int64_t)n;
-        if (s->is_read)
-            align(p->program->arena, s, etc_dtype_size((int)dtype));
-    }
-    if (s->is_read && s->dtype != dtype) {
-        diag_error(p->diag, p->loc, "'%s' (%s) and '%s' (%s) share the file '%s'", s->fqn,
-                   dtype_name(s->dtype), fqn, dtype_name(dtype), name + strlen("data/"));
-        return NULL;
-    }
-    return s->is_read ? s : NULL;
+    if (!s)
+        known->ptr = s = read_bytes(p, fqn, e);
+    return s->is_read && check_storage(p, fqn, e, s) ? s : NULL;
 }
 
 /* Whether the window lies in the storage. */
@@ -125,52 +171,64 @@ static bool check_bools(Diag *d, Loc loc, const char *fqn, const Storage *s)
     return true;
 }
 
-static bool check_meta(Pt2 *p, const char *fqn, const Json *meta, Type want, Type *t)
+static bool refuse_object(Pt2 *p, const char *fqn)
 {
-    if (!pt2_type(p, p->loc, fqn, meta, t))
+    return diag_unsupported(p->diag, p->loc,
+                            "'%s' is a pickled object or tensor subclass, which is "
+                            "never loaded",
+                            fqn);
+}
+
+static bool read_entry(Pt2 *p, bool in_constants, const char *fqn, const Json *entry, Entry *e)
+{
+    const Json *meta = json_get(entry, "tensor_meta");
+    bool is_pickle = false;
+    Dim offset;
+    if ((json_bool(json_get(entry, "use_pickle"), &is_pickle) && is_pickle) || !meta)
+        return refuse_object(p, fqn);
+    e->file = json_string(json_get(entry, "path_name"));
+    if (!e->file || !is_plain(e->file))
+        return diag_error(p->diag, p->loc, "'%s' has no plain file name as path_name", fqn);
+    if (!pt2_type(p, p->loc, fqn, meta, &e->type) ||
+        !pt2_dim(p, p->loc, json_get(meta, "storage_offset"), &offset))
         return false;
+    const Type *t = &e->type;
     if (!type_is_static(*t) ||
         (t->stride && !type_is_static((Type){.rank = t->rank, .dim = t->stride})))
         return diag_error(p->diag, p->loc, "'%s' has symbolic sizes in the config", fqn);
-    return type_equal(*t, want) ||
-           diag_error(p->diag, p->loc,
-                      "'%s' has another dtype or other sizes in the config than in "
-                      "the graph",
-                      fqn);
+    e->offset = offset.expr ? -1 : offset.value;
+    e->n_storage = -1;
+    e->archive = p->archive;
+    e->member = arena_join(p->tmp, data_folder[in_constants], e->file);
+    e->key = e->member + strlen("data/");
+    return true;
 }
 
-State *weights_state(Pt2 *p, StateKind kind, bool in_constants, const char *name, const char *fqn,
-                     Type type)
+/* Keys are unique within one pickle alone, so the file's name says of which it is. */
+static bool read_pickled(Pt2 *p, bool in_constants, const char *fqn, const PickledTensor *t,
+                         Entry *e)
 {
-    const Json *entry = find_entry(p, in_constants, fqn), *meta = json_get(entry, "tensor_meta");
-    const char *path = json_string(json_get(entry, "path_name"));
-    bool is_pickle = false;
-    Type t;
-    Dim offset;
-    if (!entry)
-        return NULL;
-    if ((json_bool(json_get(entry, "use_pickle"), &is_pickle) && is_pickle) || !meta) {
-        diag_unsupported(p->diag, p->loc,
-                         "'%s' is a pickled object or tensor subclass, which is "
-                         "never loaded",
-                         fqn);
-        return NULL;
-    }
-    if (!path || !is_plain(path)) {
-        diag_error(p->diag, p->loc, "'%s' has no plain file name as path_name", fqn);
-        return NULL;
-    }
-    if (!check_meta(p, fqn, meta, type, &t) ||
-        !pt2_dim(p, p->loc, json_get(meta, "storage_offset"), &offset))
-        return NULL;
-    Storage *s = read_storage(p, in_constants, fqn, path, t.dtype);
-    if (!s || !check_window(p->diag, p->loc, fqn, t, offset.expr ? -1 : offset.value, s->n) ||
-        (t.dtype == ETC_BOOL && !check_bools(p->diag, p->loc, fqn, s)))
-        return NULL;
+    if (!t->key)
+        return refuse_object(p, fqn);
+    if (!is_plain(t->key))
+        return diag_error(p->diag, p->loc, "'%s' has no plain file name as its storage's key", fqn);
+    if (!pt2_strided(p, p->loc, fqn, t->dtype, t->rank, t->size, t->stride, &e->type))
+        return false;
+    e->offset = t->offset;
+    e->n_storage = t->n_storage;
+    e->archive = p->pickled[in_constants];
+    e->member = arena_join(p->tmp, "data/", t->key);
+    e->key = e->file = arena_printf(p->tmp, "%s.%s.%s", folder[in_constants], p->method, t->key);
+    return true;
+}
+
+static State *make_state(Pt2 *p, StateKind kind, const char *name, const char *fqn, const Entry *e,
+                         Storage *s)
+{
     Arena *a = p->program->arena;
-    int64_t start = offset.value * (int64_t)etc_dtype_size((int)t.dtype);
-    State *state = program_state(p->program, kind, name, arena_str(a, fqn, strlen(fqn)), t,
-                                 arena_str(a, path, strlen(path)), start, s->data + start,
+    int64_t start = e->offset * (int64_t)etc_dtype_size((int)e->type.dtype);
+    State *state = program_state(p->program, kind, name, arena_str(a, fqn, strlen(fqn)), e->type,
+                                 arena_str(a, e->file, strlen(e->file)), start, s->data + start,
                                  s->n - start);
     if (s->number < 0)
         s->number = state->storage;
@@ -178,7 +236,48 @@ State *weights_state(Pt2 *p, StateKind kind, bool in_constants, const char *name
     return state;
 }
 
+State *weights_state(Pt2 *p, StateKind kind, bool in_constants, const char *name, const char *fqn,
+                     Type type)
+{
+    const void *entry = find_entry(p, in_constants, fqn);
+    Entry e;
+    if (!entry || !(p->pickled[in_constants] ? read_pickled(p, in_constants, fqn, entry, &e)
+                                             : read_entry(p, in_constants, fqn, entry, &e)))
+        return NULL;
+    if (!type_equal(e.type, type)) {
+        diag_error(p->diag, p->loc,
+                   "'%s' has another dtype or other sizes in the config than in "
+                   "the graph",
+                   fqn);
+        return NULL;
+    }
+    Storage *s = read_storage(p, fqn, &e);
+    if (!s || !check_window(p->diag, p->loc, fqn, e.type, e.offset, s->n) ||
+        (e.type.dtype == ETC_BOOL && !check_bools(p->diag, p->loc, fqn, s)))
+        return NULL;
+    return make_state(p, kind, name, fqn, &e, s);
+}
+
 /* -- texts ----------------------------------------------------------------------------------- */
+
+/* "weights.forward.3" is data/3 of a pickle's archive, if there is one; NULL: it is no such name.
+ * The archive may then be NULL: reported. */
+static const char *pickled_file(Archive **z, const char *file, Arena *tmp)
+{
+    for (int i = 0; i < 2; i++) {
+        size_t n = strlen(folder[i]), n_method;
+        if (strncmp(file, folder[i], n) != 0 || file[n] != '.')
+            continue;
+        const char *method = file + n + 1;
+        n_method = strcspn(method, ".");
+        const char *old = pickled_member(*z, i, arena_str(tmp, method, n_method), tmp);
+        if (!method[n_method] || !archive_has(*z, old))
+            continue;
+        *z = archive_inside(*z, old);
+        return arena_join(tmp, "data/", method + n_method + 1);
+    }
+    return NULL;
+}
 
 /* A text names the file of a storage, not its folder: weights and constants never share a name. */
 static Storage *text_storage(Archive *z, Table *known, const State *s, Loc loc, Arena *tmp, Diag *d)
@@ -189,11 +288,14 @@ static Storage *text_storage(Archive *z, Table *known, const State *s, Loc loc, 
         return item->ptr;
     Storage *made = item->ptr = NEW(tmp, Storage, 1);
     made->number = -1;
-    for (int i = 0; i < 2; i++) {
-        const char *member = arena_join(tmp, data_folder[i], s->file);
-        if (!archive_has(z, member))
-            continue;
-        made->is_read = archive_read(z, member, &made->data, &n);
+    Archive *from = z;
+    const char *member = pickled_file(&from, s->file, tmp);
+    for (int i = 0; i < 2 && !member; i++) {
+        const char *plain = arena_join(tmp, data_folder[i], s->file);
+        member = archive_has(z, plain) ? plain : NULL;
+    }
+    if (member) {
+        made->is_read = from && archive_read(from, member, &made->data, &n);
         made->n = (int64_t)n;
         return made;
     }

@@ -55,6 +55,8 @@ struct Archive {
     Folder weights;        /* of a folder: where its "data/" lies instead, */
     const char *data_name; /* and how it begins there: "data/" or ""; NULL: it does not */
     uint64_t inflated;
+    Table inside; /* of members that are archives -> Archive */
+    bool is_inside;
 };
 
 /* -- bytes ------------------------------------------------------------------------------- */
@@ -355,6 +357,8 @@ static bool read_member(Archive *z, Member *m)
     uint64_t at = 0;
     if (!check_local(z, m, &at))
         return false;
+    if (z->is_inside && m->method != STORED)
+        return refuse(z, m, "is deflated, in an archive within an archive");
     if (m->method == STORED)
         m->data = z->data + at;
     else if (!unpack(z, m, z->data + at))
@@ -506,7 +510,8 @@ bool archive_read(Archive *z, const char *name, uint8_t **data, size_t *n)
 static void find_root(Archive *z)
 {
     z->root = "";
-    if (!z->n_members || find(z, "archive_format") || find(z, "models/model.json"))
+    if (!z->n_members || find(z, "archive_format") || find(z, "models/model.json") ||
+        find(z, "serialized_exported_program.json"))
         return;
     const Member *m = &z->member[0];
     const char *slash = memchr(m->name, '/', m->n_name);
@@ -518,12 +523,29 @@ Archive *archive_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag
 {
     Archive *z = NEW(a, Archive, 1);
     *z = (Archive){.arena = a, .diag = d, .loc = {.file = name}, .data = data, .n = n};
+    z->inside.arena = a;
     Arena *tmp = arena_within(a);
     bool ok = read_directory(z, tmp);
     arena_free(tmp);
     if (ok)
         find_root(z);
     return ok ? z : NULL;
+}
+
+Archive *archive_inside(Archive *z, const char *member)
+{
+    uint8_t *data;
+    size_t n;
+    Archive *known = table_find_text(&z->inside, member);
+    if (known || !archive_read(z, member, &data, &n))
+        return known;
+    const char *name = arena_printf(z->arena, "%s: %s", z->loc.file, member);
+    Archive *made = archive_bytes(z->arena, name, data, n, z->diag);
+    if (!made)
+        return NULL;
+    made->is_inside = true;
+    table_at_copy(&z->inside, member, strlen(member))->ptr = made;
+    return made;
 }
 
 Archive *archive_open(Files *files, Arena *a, const char *path, Diag *d)
@@ -542,7 +564,8 @@ Archive *archive_folder(Files *files, Arena *a, const char *path, const char *we
                    .diag = d,
                    .loc = {.file = path},
                    .folder = folder_at(a, path),
-                   .weights = {.fd = -1, .last_fd = -1}};
+                   .weights = {.fd = -1, .last_fd = -1},
+                   .inside = {.arena = a}};
     if (!weights_dir)
         return z;
     z->weights = folder_at(a, weights_dir);

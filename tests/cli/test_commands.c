@@ -365,6 +365,27 @@ Test(commands, unpacked_models_give_the_same_file)
     fails("compile $DATA/mlp_digits/model.pt2 --weights a.pte -o x.pte", 1, "belong to an .etir");
 }
 
+/* With weights that are pickled, in an archive within the archive. */
+Test(commands, older_exports_give_the_same_file)
+{
+    cr_assert_eq(sh("python3 " ROOT "/tests/import/make_old.py $DATA/mlp_digits/model.pt2 . && mkdir o && "
+                    "python3 -m zipfile -e 28.pt2 o && python3 -m zipfile -e 27.pt2 p")
+                     .code,
+                 0);
+    ok("compile $DATA/mlp_digits/model.pt2 -o a.pte -q");
+    ok("compile 27.pt2 -o b.pte -q");
+    ok("compile 28.pt2 -o c.pte -q");
+    ok("compile o/model -o d.pte -q");
+    ok("compile p -o e.pte -q");
+    ok("opt 28.pt2 --passes=dce -o x.etir -q");
+    ok("compile x.etir --weights 27.pt2 -o f.pte -q");
+    ok("compile x.etir --weights o/model -o g.pte -q");
+    for (const char *s = "bcdefg"; *s; s++)
+        expect_same("a.pte", (char[]){*s, '.', 'p', 't', 'e', '\0'});
+    fails("compile x.etir --weights $DATA/mlp_digits/model.pt2 -o y.pte", 1,
+          "has no 'data/weights/weights.model.0'");
+}
+
 Test(commands, report_draws_the_plan)
 {
     Result r = ok("compile $DATA/mlp_digits/model.pt2 -o a.pte --report a.svg --json");

@@ -270,10 +270,6 @@ def archives():
     case("09_pickle_alone", MODEL, "not an archive", b"\x80\2\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\2M\xe9\3.")
     case("09_torchscript", MODEL, "never loaded", archive([Member("m/data.pkl", b"\x80\2}."),
                                                           Member("m/constants.pkl", b"\x80\2).")]))
-    case("09_torch_27", MODEL, "torch 2.5 to 2.7",
-         archive([Member("serialized_exported_program.json", b"{}"), Member("version", b"8.7")]))
-    torch28 = [Member("m/data/weights/model.pt", b"PK"), m[3], m[4], m[5]]
-    case("09_torch_28", UNSUPPORTED, "torch 2.8", archive(torch28))
     for i, new in ((4, "zip"), (5, "999"), (6, "big")):
         x = members()
         x[i] = Member(x[i].name, new)
@@ -285,6 +281,162 @@ def archives():
     case("10_no_members", MODEL, "holds no archive_format", archive([]))
     case("10_no_config", MODEL, "has no member", archive(m[:1] + m[2:]))
     case("10_no_weight", MODEL, "has no member", archive(m[1:]))
+
+
+# -- 09: pickles -----------------------------------------------------------------------------------
+
+def string(s):
+    s = s if isinstance(s, bytes) else s.encode()
+    return b"X" + struct.pack("<I", len(s)) + s
+
+
+def integer(i):
+    return b"\x8a\x08" + struct.pack("<q", i)
+
+
+def numbers(values):
+    return b"(" + b"".join(integer(v) for v in values) + b"t"
+
+
+def storage(kind=b"ctorch\nFloatStorage\n", key="0", n=6, word="storage"):
+    return b"(" + string(word) + kind + string(key) + string("cpu") + integer(n) + b"tQ"
+
+
+HOOKS = b"\x89ccollections\nOrderedDict\n)R"
+REBUILD = b"ctorch._utils\n_rebuild_tensor_v2\n"
+
+
+def rebuilt(stored=None, offset=0, sizes=(2, 3), strides=(3, 1), hooks=HOOKS):
+    return (REBUILD + b"(" + (storage() if stored is None else stored) + integer(offset) +
+            numbers(sizes) + numbers(strides) + hooks + b"tR")
+
+
+def state_dict(value=None, name="w"):
+    return b"\x80\2}" + string(name) + (rebuilt() if value is None else value) + b"s."
+
+
+def saved(pickle, order="little", pack=Member):
+    """What torch.save writes."""
+    return archive([pack("archive/data.pkl", pickle), Member("archive/byteorder", order),
+                    Member("archive/data/0", WEIGHT)])
+
+
+def torch27(inner):
+    return archive([Member("serialized_exported_program.json", json.dumps(program())),
+                    Member("serialized_state_dict.pt", inner), Member("version", "8.7")])
+
+
+def torch28(inner, pack=Member):
+    return archive([pack("m/data/weights/model.pt", inner), *members()[3:]])
+
+
+def raw_pickle(name, code, message, pickle):
+    case("09_" + name, code, message, torch28(saved(pickle)))
+
+
+def pickled(name, code, message, value):
+    raw_pickle(name, code, message, state_dict(value))
+
+
+def good_pickles():
+    read = 'param %p_w = "w" : f32[2,3] in "weights.model.0"+0'
+    good = saved(state_dict())
+    case("09_torch_27", OK, read, torch27(good))
+    case("09_torch_28", OK, read, torch28(good))
+    case("09_torch_28_deflated", OK, read, torch28(good, pack=deflated))
+    case("09_torch_28_no_archive", MODEL, "no zip end record", torch28(b"PK"))
+    case("09_torch_28_twice_deflated", MODEL, "an archive within an archive",
+         torch28(saved(state_dict(), pack=deflated)))
+    case("09_torch_28_big_endian", UNSUPPORTED, "byteorder is 'big'",
+         torch28(saved(state_dict(), order="big")))
+    case("09_torch_28_no_pickle", MODEL, "has no member 'archive/data.pkl'",
+         torch28(archive([Member("archive/byteorder", "little")])))
+    pickled("parameter", OK, read, b"ctorch._utils\n_rebuild_parameter\n" + rebuilt() + HOOKS + b"\x87R")
+    pickled("window", OK, "strides [1,2]", rebuilt(strides=(1, 2)))
+    raw_pickle("ordered", OK, read, b"\x80\2ccollections\nOrderedDict\nq\0)Rq\1(" + string("w") +
+               rebuilt() + string("n") + b"M\1\2u}" + string("_metadata") + b"h\0)R" + string("") + b"}" +
+               string("version") + b"K\1sssb.")
+    raw_pickle("itself", OK, read, b"\x80\2}q\0" + string("a") + b"h\0s" + string("w") + rebuilt() + b"s.")
+
+
+def calling_pickles():
+    pickled("calls", UNSUPPORTED, "'os.system' at byte 9", b"cos\nsystem\n(" + string("false") + b"tR")
+    pickled("builtin", UNSUPPORTED, "'builtins.eval'", b"cbuiltins\neval\n")
+    pickled("other_tensor", UNSUPPORTED, "'torch._utils._rebuild_qtensor'",
+            b"ctorch._utils\n_rebuild_qtensor\n")
+    pickled("complex", UNSUPPORTED, "'torch.ComplexFloatStorage'",
+            rebuilt(storage(b"ctorch\nComplexFloatStorage\n")))
+    for op, name in ((b"ios\nsystem\n", "0x69 INST"), (b"o", "0x6f OBJ"), (b"]", "0x5d EMPTY_LIST"),
+                     (b"\x93", "0x93 STACK_GLOBAL"), (b"\x81", "0x81 NEWOBJ"),
+                     (b"\xff", "0xff at byte 9"), (b"\0", "0x00 at byte 9")):
+        pickled("opcode_%02x" % op[0], UNSUPPORTED, name, op)
+    raw_pickle("calls_class", MODEL, "no function", b"\x80\2ctorch\nFloatStorage\n)R")
+    raw_pickle("calls_none", MODEL, "no function", b"\x80\2N)R")
+    raw_pickle("dict_arguments", MODEL, "from arguments", b"\x80\2ccollections\nOrderedDict\nN\x85R")
+
+
+def broken_pickles():
+    def raw(name, message, pickle):
+        raw_pickle(name, MODEL, message, b"\x80\2" + pickle)
+    raw_pickle("empty", MODEL, "without a STOP at byte 0", b"")
+    raw_pickle("no_stop", MODEL, "without a STOP", state_dict()[:-1])
+    raw_pickle("goes_on", MODEL, "does not end with one dict", state_dict() + b".")
+    raw_pickle("protocol_4", MODEL, "not of protocol 2", b"\x80\4\x95\0\0\0\0\0\0\0\0}.")
+    raw("tuple", "does not end with one dict", b").")
+    raw("two_values", "does not end with one dict", b"}}.")
+    raw("cut_name", "ends within the opcode", b"cos")
+    raw("cut_number", "ends within the opcode", b"J\0")
+    raw("cut_string", "ends within the opcode", b"X\xff\xff\xff\xffw")
+    raw("string_not_utf8", "not UTF-8", string(b"\xc3("))
+    raw("string_nul", "NUL", string("a\0b"))
+    raw("long_integer", "over 64 bits", b"\x8a\x09" + bytes(9))
+    raw("deep", "65536 values", b"N" * 1000000)
+    raw("marks", "65536 values", b"(" * 1000000)
+    raw("nested", "deeper than 3", b"N" + b"\x85" * 1000000 + b".")
+    for i, ops in enumerate((b"\x85", b"(\x85", b"q\0", b"(q\0", b"R", b"(R", b"s", b"b", b"Q", b"(}b",
+                             b"NNs", b"(u")):
+        raw("empty_stack_%d" % i, "from an empty stack", ops)
+    raw("no_mark", "mark that is not there", b"Nt")
+    raw("items_of_none", "what is no dict", b"NNNs")
+    raw("odd_items", "what is no dict", b"}(Nu")
+    raw("attributes", "attributes of what is no dict", b"N}b")
+    raw("memo_ahead", "out of order", b"}q\7")
+    raw("memo_far", "out of order", b"}r\xff\xff\xff\xff")
+    raw("memo_absent", "not there at byte 2", b"h\0")
+    raw("memo_absent_far", "not there", b"j\xff\xff\xff\xff")
+    raw("no_names", "no names", b"}NNs.")
+    raw("twice", "'w' twice", state_dict()[2:-1] + state_dict()[3:])
+    raw("not_there", "'w' is not in data/weights/model.pt", b"}.")
+
+
+def broken_tensors():
+    def value(name, message, value):
+        pickled(name, MODEL, message, value)
+    value("no_arguments", "rebuilds a tensor", REBUILD + b")R")
+    value("metadata", "rebuilds a tensor", rebuilt(hooks=HOOKS + b"}"))
+    value("tensor_of_none", "rebuilds a tensor", rebuilt(stored=b"N"))
+    value("parameter_of_none", "rebuilds a parameter",
+          b"ctorch._utils\n_rebuild_parameter\nN" + HOOKS + b"\x87R")
+    for name, stored in (("word", storage(word="module")), ("class", storage(HOOKS[1:-2])),
+                         ("count", storage(n=-1)), ("none", b"NQ"), ("short", b")Q")):
+        value("storage_" + name, "no storage", rebuilt(stored))
+    value("storage_key", "no plain file name", rebuilt(storage(key="../0")))
+    value("storage_absent", "has no member 'archive/data/9'", rebuilt(storage(key="9")))
+    value("storage_size", "has 7 elements, but 24 bytes", rebuilt(storage(n=7)))
+    value("storage_huge", "elements, but 24 bytes", rebuilt(storage(n=1 << 62)))
+    value("offset", "reaches beyond", rebuilt(offset=1))
+    value("offset_negative", "reaches beyond", rebuilt(offset=-1))
+    value("offset_wraps", "reaches beyond", rebuilt(offset=1 << 62))
+    value("strides", "reaches beyond", rebuilt(strides=(4, 1)))
+    value("strides_wrap", "reaches beyond", rebuilt(strides=((1 << 63) - 1, 1)))
+    value("size_negative", "no count", rebuilt(sizes=(-2, 3)))
+    value("size_of_none", "no count",
+          REBUILD + b"(" + storage() + b"K\0(NNt" + numbers([3, 1]) + HOOKS + b"tR")
+    value("sizes_wrap", "overflow", rebuilt(sizes=(1 << 40, 1 << 40)))
+    value("sizes_other", "other sizes", rebuilt(sizes=(3, 2), strides=(2, 1)))
+    value("sizes_more", "other sizes than strides", rebuilt(sizes=(2, 3, 1)))
+    value("rank_17", "more than 16", rebuilt(sizes=[1] * 17, strides=[1] * 17))
+    pickled("no_tensor", UNSUPPORTED, "never loaded", b"N")
 
 
 # -- 11-15: JSON -----------------------------------------------------------------------------------
@@ -697,6 +849,10 @@ def write(folder, name, data):
 
 def make():
     archives()
+    good_pickles()
+    calling_pickles()
+    broken_pickles()
+    broken_tensors()
     jsons()
     graphs()
     quantized()
