@@ -178,8 +178,8 @@ static Form *list(Reader *r)
 static bool dtype_named(const char *s, EtcDtype *t)
 {
     static const EtcDtype all[] = {
-#define X(id, code, size, name) ETC_##id,
-        ETC_DTYPES(X)
+#define X(id, code, size, name) (EtcDtype)(code),
+        IR_DTYPES(X)
 #undef X
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -90,7 +90,7 @@ static Storage *read_storage(Pt2 *p, bool in_constants, const char *fqn, const c
         s->is_read = archive_read(p->archive, name, &s->data, &n);
         s->n = (int64_t)n;
         if (s->is_read)
-            align(p->program->arena, s, etc_dtype_size((int)dtype));
+            align(p->program->arena, s, (size_t)dtype_bytes(dtype));
     }
     if (s->is_read && s->dtype != dtype) {
         diag_error(p->diag, p->loc, "'%s' (%s) and '%s' (%s) share the file '%s'", s->fqn,
@@ -103,7 +103,7 @@ static Storage *read_storage(Pt2 *p, bool in_constants, const char *fqn, const c
 /* Whether the window lies in the storage. */
 static bool check_window(Diag *d, Loc loc, const char *fqn, Type t, int64_t offset, int64_t bytes)
 {
-    int64_t size = (int64_t)etc_dtype_size((int)t.dtype), last = offset, step, dense = 1, ignored;
+    int64_t size = dtype_bytes(t.dtype), last = offset, step, dense = 1, ignored;
     bool ok = offset >= 0 && mul_ok(offset, size, &ignored), is_empty = false;
     for (int i = t.rank - 1; ok && i >= 0; i--) {
         int64_t n = t.dim[i].value, stride = t.stride ? t.stride[i].value : dense;
@@ -168,7 +168,7 @@ State *weights_state(Pt2 *p, StateKind kind, bool in_constants, const char *name
         (t.dtype == ETC_BOOL && !check_bools(p->diag, p->loc, fqn, s)))
         return NULL;
     Arena *a = p->program->arena;
-    int64_t start = offset.value * (int64_t)etc_dtype_size((int)t.dtype);
+    int64_t start = offset.value * dtype_bytes(t.dtype);
     State *state = program_state(p->program, kind, name, arena_str(a, fqn, strlen(fqn)), t,
                                  arena_str(a, path, strlen(path)), start, s->data + start,
                                  s->n - start);
@@ -204,7 +204,7 @@ static Storage *text_storage(Archive *z, Table *known, const State *s, Loc loc, 
 
 static bool take_window(Program *p, State *s, Storage *from, Loc loc, Diag *d)
 {
-    int64_t size = (int64_t)etc_dtype_size((int)s->type.dtype);
+    int64_t size = dtype_bytes(s->type.dtype);
     if (!type_is_static(s->type) || s->offset % size)
         return diag_error(d, loc, "\"%s\" has symbolic sizes or starts within an element", s->fqn);
     if (!check_window(d, loc, s->fqn, s->type, s->offset / size, from->n) ||

@@ -1809,6 +1809,62 @@ def sizes_given_out(x):
     return y, y.shape[2], y.shape[3], x.shape[2], x.relu()
 
 
+# -- complex numbers: pairs of floats within a model ----------------------------------------------------------------------------
+
+
+@model(rnd(2, 5, 2, 8), rnd(2, 5, 2, 8, seed=1))
+class rope_complex(nn.Module):
+    """Rotary embeddings as Llama's first code writes them, with a complex buffer."""
+
+    def __init__(self):
+        super().__init__()
+        angle = torch.outer(torch.arange(5.0), 1.0 / 10.0 ** torch.arange(4.0))
+        self.register_buffer("freqs", torch.polar(torch.ones_like(angle), angle))
+
+    def forward(self, q, k):
+        def turned(x):
+            z = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
+            return torch.view_as_real(z * self.freqs[None, :, None]).flatten(3)
+
+        return turned(q), turned(k).type_as(k)
+
+
+@model(rnd(3, 4), rnd(3, 4, seed=1))
+def complex_arithmetic(x, y):
+    z, w = torch.complex(x, y), torch.polar(y.abs() + 0.5, x)
+    sums = z + w, z - w, z + 1.5, 2 - w, z + x, torch.add(z, w, alpha=3)
+    products = z * w, z * 2, z * y, z / w, z / 3, 1 / w, torch.reciprocal(w), z / y.exp(), x / w
+    powers = z ** 2, w ** 0.5, torch.sqrt(z), torch.sqrt(-z), torch.exp(z), torch.log(w), torch.sin(z), torch.cos(w), torch.sgn(z), z.square()
+    return [torch.view_as_real(v) for v in (*sums, *products, *powers)]
+
+
+@model(rnd(3, 4), rnd(3, 4, seed=1))
+def complex_parts(x, y):
+    z = torch.complex(x, y)
+    c = z.conj()
+    return z.real + 1, z.imag, z.abs(), z.angle(), c.imag + 0, (z * c).real, z == c, z != c, torch.isnan(z), -z.imag, c.resolve_conj().imag * 2
+
+
+@model(rnd(3, 4), rnd(3, 4, seed=1))
+def complex_moves(x, y):
+    z = torch.complex(x, y)
+    w = z.clone()
+    w[:, 1:3] = 2 * z[:, :2]
+    w[0] = 0
+    moved = (z[:, 0], z[1:, ::2], z.t(), z.reshape(2, 6), z.unsqueeze(1).expand(3, 2, 4), torch.cat([z, w], 1), torch.stack([z, w]), z.flip(0),
+             torch.roll(z, 1, 1), z[torch.tensor([2, 0])], torch.where(x > 0, z, w), z.masked_fill(y > 0, 1.0), torch.zeros_like(z) + z, w,
+             z.to(torch.complex128), z.sum(), z.sum(1), z.mean(0), z.cumsum(1), z.mH, *z.split([1, 3], 1), *z.unbind(0), z.repeat(2, 1),
+             F.pad(z, (1, 2)), z.gather(1, torch.tensor([[0, 3], [1, 1], [2, 0]])), x.to(torch.complex64))
+    return [torch.view_as_real(v.contiguous()) for v in moved]
+
+
+@model(rnd(2, 3, 4), rnd(2, 4, 3, seed=1))
+def complex_matrices(x, y):
+    a, b = torch.complex(x, x.flip(1)), torch.complex(y, y.roll(1, 2))
+    made = a[0] @ b[0], a @ b, torch.bmm(a, b), torch.einsum("bij,bjk->ik", a, b), torch.mv(a[0], b[0, :, 0]), torch.dot(a[0, 0], b[0, :, 0]), torch.vdot(a[0, 0], b[0, :, 0])
+    return [torch.view_as_real(v) for v in made]
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 

@@ -426,7 +426,7 @@ def graphs():
     sizes("17_offset_huge", MODEL, "reaches beyond", meta([2, 3], offset=(1 << 63) - 1))
     sizes("17_file_short", MODEL, "reaches beyond", meta([2, 3]), data=WEIGHT[:23])
     sizes("17_dtype", MODEL, "dtype code 99", meta([2, 3], dtype=99))
-    sizes("17_complex", UNSUPPORTED, "dtype complex64", meta([2, 3], dtype=10))
+    sizes("17_complex", UNSUPPORTED, "dtype complex32", meta([2, 3], dtype=9))
     sizes("17_lengths", MODEL, "2 sizes and 1 strides", meta([2, 3], strides=[1]))
     sizes("17_config_differs", MODEL, "in the config than in", meta([2, 3]), meta([3, 2]))
     sizes("17_config_symbolic", MODEL, "range_constraints", meta([2, 3]), meta([symbol("s9"), 3], strides=[3, 1]))
