@@ -1865,6 +1865,85 @@ def complex_matrices(x, y):
     return [torch.view_as_real(v) for v in made]
 
 
+# -- Fourier transforms -------------------------------------------------------------------------------------------------------------
+
+
+@model(rnd(3, 16), rnd(2, 400, seed=1), rnd(2, 15, seed=2))
+def rfft_magnitude(x, y, z):
+    return [torch.fft.rfft(v).abs() for v in (x, y, z)] + [torch.fft.rfft(x, n=11, dim=0, norm="ortho").real, torch.fft.rfft(x, n=24).imag + 0]
+
+
+@model(rnd(2, 12), rnd(2, 12, seed=1))
+def ifft_roundtrip(x, y):
+    z = torch.complex(x, y)
+    back = torch.fft.ifft(torch.fft.fft(z)), torch.fft.ifft(z, n=9, norm="ortho"), torch.fft.fft(z, dim=0, norm="forward"), torch.fft.ifft(x, norm="forward")
+    return [torch.view_as_real(v.resolve_conj()) for v in back] + [torch.fft.irfft(torch.fft.rfft(x), n=12), torch.fft.irfft(z), torch.fft.irfft(z, n=21), torch.fft.irfft(x, n=1)]
+
+
+@model(*[rnd(2, n, seed=n) for n in (1, 2, 3, 97, 127, 131, 210, 1009, 2 * 149, 1024)])
+def fft_lengths(*xs):
+    """Short, odd, prime and large lengths; primes above 128 are convolutions."""
+    made = [torch.view_as_real(torch.fft.fft(torch.complex(x, x.flip(1)))) for x in xs]
+    return made + [torch.fft.irfft(torch.fft.rfft(x), n=x.shape[1]) for x in xs]
+
+
+@model(rnd(2, 6, 5), rnd(2, 6, 5, seed=1))
+def fft_axes(x, y):
+    z = torch.complex(x, y)
+    f = torch.fft
+    real = f.irfft2(z), f.irfftn(z, s=(4, 7)), f.irfftn(f.rfftn(x), s=x.shape), f.hfft(z), f.hfft2(z, norm="ortho"), f.hfftn(z, s=(3, 8), dim=(1, 0))
+    whole = (f.fft2(z), f.ifft2(x, s=(3, 8)), f.fftn(z, dim=(0, 2)), f.ifftn(z, norm="ortho"), f.rfft2(x), f.rfftn(x, dim=(0, 1)), f.ihfft(x), f.ihfft2(x, norm="forward"),
+             f.ihfftn(x), f.fftshift(z), f.ifftshift(z, dim=1))
+    return [*real, *[torch.view_as_real(v.resolve_conj()) for v in whole]]
+
+
+@model(rnd(4, 8))
+def fft_numbers(x):
+    return x + torch.fft.fftfreq(8, 0.5), x[:, :5] * torch.fft.rfftfreq(8), x[:, :7] + torch.fft.fftfreq(7), torch.fft.fft(x.double()).abs(), torch.fft.rfft(torch.arange(6)).real + 0
+
+
+@model(rnd(2, 320), rnd(200, seed=1))
+class stft_spectrogram(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("window", torch.hann_window(64))
+
+    def forward(self, x, y):
+        z = torch.stft(x, 64, 16, window=self.window, return_complex=True)
+        plain = torch.stft(y, 30, return_complex=True, center=False)
+        padded = torch.stft(y, 64, 20, win_length=33, window=self.window[:33], normalized=True, onesided=False, pad_mode="constant", return_complex=True)
+        return z.abs(), z.abs() ** 2, torch.view_as_real(plain), torch.view_as_real(padded)
+
+
+@model(rnd(2, 320), rnd(200, seed=1))
+class istft_roundtrip(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("window", torch.hann_window(64) + 0.1)
+
+    def forward(self, x, y):
+        z = torch.stft(x, 64, 16, window=self.window, return_complex=True)
+        w = torch.stft(y, 50, 20, normalized=True, onesided=False, center=False, return_complex=True)
+        mask = torch.sigmoid(z.abs())
+        return (torch.istft(z, 64, 16, window=self.window), torch.istft(z * mask, 64, 16, window=self.window, length=300),
+                torch.istft(z, 64, 16, window=self.window, length=350), torch.istft(w, 50, 20, normalized=True, onesided=False, center=False))
+
+
+@model(rnd(2, 3, 64), rnd(3, 4, 5, 2, seed=1) * 0.3)
+class spectral_conv(nn.Module):
+    """A layer of a Fourier neural operator: some frequencies times complex weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3, 4, 9, dtype=torch.cfloat, generator=torch.Generator().manual_seed(3)))
+
+    def forward(self, x, y):
+        z = torch.fft.rfft(x)
+        out = torch.zeros(2, 4, 33, dtype=torch.cfloat)
+        out[:, :, :9] = torch.einsum("bix,iox->box", z[:, :, :9], self.weight)
+        return torch.fft.irfft(out, n=64), torch.view_as_real(torch.einsum("bix,iox->box", z[:, :, :5], torch.view_as_complex(y)))
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 
