@@ -1929,6 +1929,22 @@ class istft_roundtrip(nn.Module):
                 torch.istft(z, 64, 16, window=self.window, length=350), torch.istft(w, 50, 20, normalized=True, onesided=False, center=False))
 
 
+@model(rnd(3, 9))
+def signal_windows(x):
+    """Computed within the model: constants once it is compiled."""
+    made = (torch.hann_window(9), torch.hann_window(9, periodic=False), torch.hamming_window(9), torch.hamming_window(9, False), torch.hamming_window(9, True, 0.6),
+            torch.hamming_window(9, True, 0.6, 0.3), torch.blackman_window(9), torch.blackman_window(9, False), torch.bartlett_window(9), torch.bartlett_window(9, False),
+            torch.hann_window(1))
+    return [x + w for w in made]
+
+
+@model(rnd(2, 200), dynamic=({1: Dim.AUTO(min=64, max=600)},), more=[(rnd(2, 64, seed=2),), (rnd(2, 599, seed=3),)])
+def stft_open(x):
+    z = torch.stft(x, 32, 12, window=torch.hann_window(32) + 0.2, center=False, return_complex=True)
+    w = torch.stft(x, 40, 10, return_complex=True)
+    return z.abs(), torch.view_as_real(w)
+
+
 @model(rnd(2, 3, 64), rnd(3, 4, 5, 2, seed=1) * 0.3)
 class spectral_conv(nn.Module):
     """A layer of a Fourier neural operator: some frequencies times complex weights."""
