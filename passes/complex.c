@@ -8,6 +8,11 @@
 #include "passes/composite.h"
 #include <string.h>
 
+static bool is_pair(const Node *n)
+{
+    return n->op == OP_COMPLEX;
+}
+
 /* -- what rules ask for ------------------------------------------------------------------------ */
 
 /* A constant's bytes as floats, real and imaginary parts in turn along a last axis. */
@@ -33,7 +38,7 @@ Arg play_half(Play *p, int64_t which, Arg a)
     Value *v = tensor(p, a);
     if (!v || !dtype_is_complex(v->type.dtype))
         return play_misfit(p, "takes for complex what is not");
-    if (v->def && v->def->op == OP_COMPLEX)
+    if (v->def && is_pair(v->def))
         return of_value(p, arg_value(v->def, (int)which));
     if (!v->state) { /* a node that was refused, or an input, which will be: both are told of there */
         p->failed = true;
@@ -77,12 +82,12 @@ Arg play_halved(Play *p, int64_t which)
 bool complex_is_pair(const Node *n)
 {
     const Type t = n->out[0]->type;
-    for (int i = 0; n->op == OP_COMPLEX && i < 2; i++) {
+    for (int i = 0; is_pair(n) && i < 2; i++) {
         const Value *v = arg_value(n, i);
         if (!v || v->type.rank != t.rank || !dims_equal(v->type.dim, t.dim, t.rank))
             return false;
     }
-    return n->op == OP_COMPLEX;
+    return is_pair(n);
 }
 
 bool rewrite_complex(Rewrite *r, Node *n)
@@ -116,7 +121,7 @@ void complex_remove(Graph *g)
 {
     for (Node *n = g->last, *before; n; n = before) {
         before = n->prev;
-        if (n->op == OP_COMPLEX)
+        if (is_pair(n))
             graph_remove(g, n);
     }
 }

@@ -1838,6 +1838,14 @@ def complex_arithmetic(x, y):
     return [torch.view_as_real(v) for v in (*sums, *products, *powers)]
 
 
+@model(rnd(3, 4), torch.tensor([[1e30, 0.0, -1e-30, 3.0], [float("inf"), -2.0, 0.0, 1e20], [4.0, -9.0, 1e-6, -1e-25]]))
+def complex_numbers(x, y):
+    """Numbers beside tensors, and parts that are large, small or 0."""
+    z, w = torch.complex(x, x.flip(0)), torch.complex(y[[0, 2]], y[[2, 0]])
+    made = z * 2j, z + 1j, 1 - z, (3 + 1j) / z, x * 1j, z - (0.5 - 2j), torch.sqrt(torch.complex(y[2], x[0] * 1e-3))
+    return [torch.view_as_real(v) for v in made] + [w.abs(), torch.complex(y[1], x[0]).abs(), torch.linalg.vector_norm(z, dim=1), torch.isfinite(torch.complex(y, x))]
+
+
 @model(rnd(3, 4), rnd(3, 4, seed=1))
 def complex_parts(x, y):
     z = torch.complex(x, y)

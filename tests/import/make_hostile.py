@@ -323,6 +323,10 @@ def jsons():
     text("14_wrong_type", MODEL, "one key", '"arg": {"as_tensor": {"name": "x"}}', '"arg": [1]')
     text("14_custom_object", UNSUPPORTED, "unsupported kind 'as_custom_obj'",
          '"arg": {"as_tensor": {"name": "x"}}', '"arg": {"as_custom_obj": {"name": "x"}}')
+    for name, code, message, part in [
+            ("14_complex", OK, "aten.complex.default(", {"real": 0.5, "imag": "Infinity"}), ("14_complex_real", MODEL, "argument 'self' is not a complex number", {"real": 0.5}),
+            ("14_complex_list", MODEL, "not a complex number", [0.5, 1.0])]:
+        text(name, code, message, '"arg": {"as_tensor": {"name": "x"}}', '"arg": {"as_complex": %s}' % json.dumps(part))
     text("15_older", UNSUPPORTED, "schema version 7.3", '"major": 8, "minor": 20', '"major": 7, "minor": 3')
     text("15_newer", UNSUPPORTED, "schema version 9.0", '"major": 8, "minor": 20', '"major": 9, "minor": 0')
     text("15_none", MODEL, "no schema_version", '"schema_version"', '"schema"')
