@@ -1809,6 +1809,19 @@ def sizes_given_out(x):
     return y, y.shape[2], y.shape[3], x.shape[2], x.relu()
 
 
+@model(rnd(256))
+class weights_of_8_bits(nn.Module):
+    """Every float of 8 bits, which no kernel reads."""
+
+    def __init__(self):
+        super().__init__()
+        for i, t in enumerate((torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)):
+            self.register_buffer(f"w{i}", torch.arange(256, dtype=torch.uint8).view(t))
+
+    def forward(self, x):
+        return [x * 0 + torch.nan_to_num(w.float(), 7.0, 1e6, -1e6) for w in (self.w0, self.w1, self.w2, self.w3)]
+
+
 # -- complex numbers: pairs of floats within a model ----------------------------------------------------------------------------
 
 
@@ -1907,7 +1920,7 @@ def fft_axes(x, y):
 
 @model(rnd(4, 8))
 def fft_numbers(x):
-    return x + torch.fft.fftfreq(8, 0.5), x[:, :5] * torch.fft.rfftfreq(8), x[:, :7] + torch.fft.fftfreq(7), torch.fft.fft(x.double()).abs(), torch.fft.rfft(torch.arange(6)).real + 0
+    return x + torch.fft.fftfreq(8, 0.5), x[:, :5] * torch.fft.rfftfreq(8), x[:, :7] + torch.fft.fftfreq(7), torch.fft.rfft(torch.arange(6)).real + 0
 
 
 @model(rnd(2, 320), rnd(200, seed=1))
