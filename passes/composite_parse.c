@@ -202,8 +202,6 @@ static Form *named(Reader *r, const char *s)
         return literal(r, (Arg){.kind = ARG_NONE});
     if (!strcmp(s, "inf"))
         return literal(r, of_float((double)INFINITY));
-    if (!strcmp(s, "nan"))
-        return literal(r, of_float((double)NAN));
     if (dtype_named(s, &t))
         return literal(r, (Arg){.kind = ARG_DTYPE, .dtype = t});
     return form(r, FORM_NAME, local(r, s));
