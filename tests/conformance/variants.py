@@ -1920,7 +1920,7 @@ def fft_axes(x, y):
 
 @model(rnd(4, 8))
 def fft_numbers(x):
-    return x + torch.fft.fftfreq(8, 0.5), x[:, :5] * torch.fft.rfftfreq(8), x[:, :7] + torch.fft.fftfreq(7), torch.fft.rfft(torch.arange(6)).real + 0
+    return x + torch.fft.fftfreq(8, 0.5), x[:, :5] * torch.fft.rfftfreq(8), x[:, :7] + torch.fft.fftfreq(7), torch.fft.fft(x.double()).abs(), torch.fft.rfft(torch.arange(6)).real + 0
 
 
 @model(rnd(2, 320), rnd(200, seed=1))
