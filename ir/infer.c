@@ -300,6 +300,17 @@ static bool is_float(int t)
     return t >= 0 && dtype_is_float((EtcDtype)t);
 }
 
+static bool is_complex(int t)
+{
+    return t >= 0 && dtype_is_complex((EtcDtype)t);
+}
+
+static int promote_complex(int a, int b)
+{
+    bool is_wide = a == ETC_F64 || b == ETC_F64 || a == (int)ETC_C128 || b == (int)ETC_C128;
+    return is_wide ? ETC_C128 : ETC_C64;
+}
+
 static int promote_floats(int a, int b)
 {
     if (a == ETC_F64 || b == ETC_F64)
@@ -324,6 +335,8 @@ int promote(int a, int b)
         return b;
     if (is_f8(a) || is_f8(b))
         return DTYPE_MIXED;
+    if (is_complex(a) || is_complex(b))
+        return promote_complex(a, b);
     if (is_float(a) && is_float(b))
         return promote_floats(a, b);
     if (is_float(a) || is_float(b))
@@ -339,8 +352,12 @@ int promote(int a, int b)
  * where the lower one's kind of number is above its own: bool, int, float. */
 static int combine(int higher, int lower)
 {
-    if (is_float(higher) || higher == DTYPE_MIXED)
+    if (is_complex(higher) || higher == DTYPE_MIXED)
         return higher;
+    if (is_float(higher))
+        return is_complex(lower) ? promote_complex(higher, DTYPE_NONE) : higher;
+    if (is_complex(lower))
+        return lower;
     if (higher == ETC_BOOL || higher == DTYPE_NONE || is_float(lower))
         return promote(higher, lower);
     return higher;
@@ -413,6 +430,17 @@ static bool with_scalars(const Node *n, bool want_float, Type *out, Diag *d)
         return false;
     int dtype = common_dtype(n, arg, n_args, want_float, d);
     return dtype >= 0 && set_tensor(n, out, (EtcDtype)dtype, x.rank, x.dim, d);
+}
+
+/* Two parts of floats. */
+bool infer_complex(const Node *n, Type *out, Diag *d)
+{
+    if (!infer_broadcast(n, out, d))
+        return false;
+    if (out->dtype != ETC_F32 && out->dtype != ETC_F64)
+        return diag_error(d, n->loc, "its parts are %s, expected f32 or f64", dtype_name(out->dtype));
+    out->dtype = out->dtype == ETC_F64 ? ETC_C128 : ETC_C64;
+    return true;
 }
 
 bool infer_scalar(const Node *n, Type *out, Diag *d)
@@ -648,6 +676,17 @@ static bool is_hearsay(const Node *n, Type recorded, Type inferred)
            n->op != OP_LOCAL_SCALAR_DENSE;
 }
 
+bool node_is_complex(const Node *n)
+{
+    for (int i = 0; i < n->n_out; i++)
+        if (dtype_is_complex(n->out[i]->type.dtype))
+            return true;
+    for (int i = 0; i < n->n_in; i++)
+        if (dtype_is_complex(n->in[i]->type.dtype))
+            return true;
+    return false;
+}
+
 bool node_infer(const Node *n, Type *out, Diag *d)
 {
     int errors = diag_errors(d);
@@ -655,11 +694,12 @@ bool node_infer(const Node *n, Type *out, Diag *d)
            diag_untold(d, errors, n->loc, "the infer rule of", op_info[n->op].target);
 }
 
+/* Most rules speak of real numbers; what is wrong with complex ones is found where they are lowered. */
 static bool has_recorded_types(const Node *n, Arena *tmp, Diag *d)
 {
     Type *out = NEW(tmp, Type, n->n_out + 1);
     Program *p = program_of(n);
-    bool ok = node_infer(n, out, d);
+    bool ok = node_is_complex(n) ? infer_given(n, out, d) : node_infer(n, out, d);
     for (int i = 0; ok && i < n->n_out; i++)
         if (is_hearsay(n, n->out[i]->type, out[i]))
             return diag_error(d, n->loc, "output %%%s is recorded as %s, which nothing tells",

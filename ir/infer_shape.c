@@ -610,7 +610,7 @@ bool infer_reduce(const Node *n, Type *out, Diag *d)
     Type x;
     if (!get_tensor(n, "self", &x, d))
         return false;
-    bool sums = arg_find(n, "dtype") >= 0 && !dtype_is_float(x.dtype);
+    bool sums = arg_find(n, "dtype") >= 0 && !dtype_is_float(x.dtype) && !dtype_is_complex(x.dtype);
     return reduced(n, x, dtype_or(n, sums ? ETC_I64 : x.dtype), out, d);
 }
 

@@ -275,6 +275,11 @@ Factor dim_factor(Dim d, int i, int k);
 
 /* -- types and arguments ----------------------------------------------------------------- */
 
+/* Dtypes of a program: those of the runtime, and complex ones, which pass decompose ends. */
+#define IR_DTYPES(X) ETC_DTYPES(X) X(C64, 9, 8, c64) X(C128, 10, 16, c128)
+#define ETC_C64 ((EtcDtype)9)
+#define ETC_C128 ((EtcDtype)10)
+
 enum { SCALAR = -1, MAX_RANK = 16 }; /* rank SCALAR: a Python int (I64), float (F64) or bool */
 
 struct Type {
@@ -296,6 +301,9 @@ void type_print(Type t, FILE *out);
 const char *dtype_name(EtcDtype t);
 bool dtype_is_float(EtcDtype t);
 bool dtype_is_int(EtcDtype t); /* bool is not */
+bool dtype_is_complex(EtcDtype t);
+EtcDtype dtype_of_part(EtcDtype t); /* of the real part of a complex number; else t */
+int64_t dtype_bytes(EtcDtype t);    /* of one element */
 
 /* Where bytes lie at run time: a planned pool 1, 2, ... or memory of the caller. */
 typedef enum PoolId { POOL_NONE = 0, POOL_IN = -1, POOL_OUT = -2, POOL_STATE = -3 } PoolId;
@@ -502,6 +510,9 @@ void graph_replace(Graph *g, Value **with);
  * results, typed by its infer rule, and places it before `before` (NULL: at the end).  False:
  * reported. */
 MUST_USE bool node_place(Node *n, Node *before, Diag *d);
+/* The same of an operator whose types are given: those of `of`, before which it comes; of complex numbers
+ * those of their parts. */
+MUST_USE bool node_place_half(Node *n, Node *of, Diag *d);
 
 /* A node of `op` before `before` (NULL: at the end), typed by its infer rule.  One letter per
  * schema argument; what the format leaves out is filled with schema defaults:
@@ -538,6 +549,7 @@ bool node_moves(const Node *n); /* nothing is computed: each element is one of a
 bool op_mutates(OpId op);         /* its schema marks an argument "(a!)" */
 bool op_has_regions(OpId op); /* its schema has graphs */
 bool op_is_given(OpId op);        /* its types are the file's word: none are inferred */
+bool node_is_complex(const Node *n); /* an operand or a result is */
 
 /* Arguments, by their names in the schema: arg_int(n, "dim", &axis).  An argument that the row of n
  * does not have reads as one that was left out; tests/counts.py checks that some row has each name.

@@ -41,7 +41,7 @@ static bool takes_number(const Node *n)
  * were numbers that stand for tensors. */
 Arg play_misfit(Play *p, const char *what)
 {
-    if (!op_is_given(p->n->op) && !takes_number(p->n))
+    if (!op_is_given(p->n->op) && !node_is_complex(p->n) && !takes_number(p->n))
         return play_wrong(p, what);
     if (!p->failed)
         diag_error(p->r->d, p->n->loc, "its operands do not fit: its rule %s", what);
@@ -139,8 +139,7 @@ static bool truth_of(Play *p, Arg a)
 
 /* -- names ------------------------------------------------------------------------------------- */
 
-/* An argument of the node; its values become slots here. */
-static Arg of_node(Play *p, Arg a)
+Arg play_argument(Play *p, Arg a)
 {
     a.key = NULL;
     if (a.kind == ARG_VALUE)
@@ -148,7 +147,7 @@ static Arg of_node(Play *p, Arg a)
     if (a.kind == ARG_LIST) {
         Arg *item, list = list_new(p, a.list.n, &item);
         for (int i = 0; i < list.list.n; i++)
-            item[i] = of_node(p, a.list.item[i]);
+            item[i] = play_argument(p, a.list.item[i]);
         return list;
     }
     return a;
@@ -167,7 +166,7 @@ static Arg unset(Play *p, const char *name)
 {
     int i = p->depth ? -1 : arg_find(p->n, name);
     if (i >= 0)
-        return of_node(p, p->n->arg[i]);
+        return play_argument(p, p->n->arg[i]);
     if (!p->depth && !strcmp(name, "out") && p->n->n_out)
         return of_value(p, p->n->out[0]);
     if (!p->depth && !strcmp(name, "outs"))
@@ -232,7 +231,10 @@ Arg play_node(Play *p, OpId op, const Given *g)
 {
     Node *m = node_new(p->r->g, op, p->n->loc);
     push_given(p, m, g);
-    if (!play_work(p, WORK_OF_NODE) || !node_place(m, p->n, p->r->d)) {
+    bool is_half = op_is_given(op) && node_is_complex(p->n);
+    bool is_placed = play_work(p, WORK_OF_NODE) && (is_half ? node_place_half(m, p->n, p->r->d)
+                                                            : node_place(m, p->n, p->r->d));
+    if (!is_placed) {
         p->failed = true;
         return none;
     }
@@ -272,6 +274,16 @@ static void play_rule(Play *p, int rule, const Given *g)
         play_wrong(p, arena_printf(p->r->tmp, "has a part that returns nothing: %s",
                                    composites[rule].name));
     p->returned = false;
+}
+
+Arg play_own(Play *p)
+{
+    int rule = rule_find(op_info[p->n->op].target);
+    p->n_results = 1;
+    if (rule < 0 || p->depth)
+        return play_wrong(p, "wants a rule of the operator that there is not");
+    play_rule(p, rule, &(Given){.n = 0});
+    return p->result[0];
 }
 
 static Arg call_rule(Play *p, int rule, const Given *g)
@@ -455,7 +467,7 @@ static Value *recorded(Play *p, const Arg *result, int i)
     }
     if (v->type.dtype != t.dtype) {
         const char *is = dtype_name(v->type.dtype), *was = dtype_name(t.dtype);
-        if (op_is_given(p->n->op))
+        if (op_is_given(p->n->op) && !node_is_complex(p->n))
             diag_error(p->r->d, p->n->loc, "result %d is recorded as %s, but computed as %s", i, was,
                        is);
         else

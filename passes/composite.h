@@ -69,7 +69,7 @@ const RuleBody *rule_body(Program *p, int rule, Diag *d); /* NULL: reported */
 /* Rounds of loops and items of lists, for all nodes of a graph: so many, and more for each value
  * that the graph has.  A node that is built counts as some of them. */
 enum { MOST_WORK = 1 << 18, WORK_OF_VALUE = 1 << 12, WORK_OF_NODE = 1 << 6 };
-enum { MOST_ARGS = 16, MOST_RESULTS = 8, MOST_DEPTH = 8, MOST_LOCALS = 40 };
+enum { MOST_ARGS = 16, MOST_RESULTS = 8, MOST_DEPTH = 24, MOST_LOCALS = 40 };
 
 typedef struct Play {
     Rewrite *r;
@@ -103,6 +103,11 @@ Arg play_misfit(Play *p, const char *what); /* of the rule, or of operands that 
 Arg play_refuse(Play *p, const char *why);  /* of what the model asks */
 bool play_work(Play *p, int64_t units);     /* false: refused, as too much */
 Arg play_node(Play *p, OpId op, const Given *g); /* its first result; all are in p->result */
+
+Arg play_argument(Play *p, Arg a); /* of the node; its values become slots here */
+Arg play_own(Play *p);             /* what the operator's own rule makes of the node */
+Arg play_half(Play *p, int64_t which, Arg a); /* of a complex tensor; 0: real, 1: imaginary */
+Arg play_halved(Play *p, int64_t which);      /* the node, of that part of each complex operand */
 
 Dim dim_of(Play *p, Arg a);
 int64_t int_of(Play *p, Arg a); /* refuses what is open */

@@ -216,7 +216,8 @@ typedef enum Fn {
     FN_SIZE, FN_SIZES, FN_RANK, FN_NUMEL, FN_DTYPE, FN_IS_NONE, FN_IS_TENSOR, FN_IS_FLOAT,
     FN_IS_INT, FN_IS_NUMBER, FN_LEN, FN_WRAP, FN_KNOWN, FN_EPS, FN_LOWEST, FN_HIGHEST, FN_VIEW,
     FN_PERMUTE, FN_MIN, FN_MAX, FN_SQRT, FN_FLOOR, FN_CEIL, FN_ABS,
-    FN_INT, FN_FLOAT, FN_TENSOR, FN_PRODUCT, FN_LETTERS, N_FNS
+    FN_INT, FN_FLOAT, FN_TENSOR, FN_PRODUCT, FN_LETTERS, FN_IS_COMPLEX, FN_RE, FN_IM, FN_HALVED,
+    FN_OWN, N_FNS
 } Fn;
 
 /* of_data: the name is an operator's too, where the first argument is a tensor. */
@@ -240,6 +241,9 @@ static const struct {
     [FN_INT] = {"int", 1, 1, false},
     [FN_FLOAT] = {"float", 1, 1, false},     [FN_TENSOR] = {"tensor", 2, 2, false},
     [FN_PRODUCT] = {"product", 1, 1, false}, [FN_LETTERS] = {"letters", 1, 1, false},
+    [FN_IS_COMPLEX] = {"is_complex", 1, 1, false}, [FN_RE] = {"re", 1, 1, false},
+    [FN_IM] = {"im", 1, 1, false},           [FN_HALVED] = {"halved", 1, 1, false},
+    [FN_OWN] = {"own", 0, 0, false},
 };
 
 static EtcDtype dtype_of(Play *p, Arg a)
@@ -388,6 +392,8 @@ static Arg of_dtype(Fn fn, EtcDtype t)
         return of_bool(dtype_is_float(t));
     case FN_IS_INT:
         return of_bool(dtype_is_int(t));
+    case FN_IS_COMPLEX:
+        return of_bool(dtype_is_complex(t));
     case FN_EPS:
         return of_float(eps_of(t));
     default:
@@ -452,6 +458,13 @@ static Arg of_any(Play *p, Fn fn, const Given *g)
         return letters_of(p, a);
     case FN_TENSOR:
         return tensor_of(p, a, g->v[1]);
+    case FN_RE:
+    case FN_IM:
+        return play_half(p, fn == FN_IM, a);
+    case FN_HALVED:
+        return play_halved(p, int_of(p, a) == 1);
+    case FN_OWN:
+        return play_own(p);
     default:
         return extreme(p, fn == FN_MAX, a, g->v[1]);
     }
@@ -478,7 +491,7 @@ Arg play_function(Play *p, int fn, const Given *g)
         const Value *t = wanted(p, g->v[0]);
         return t ? of_tensor(p, (Fn)fn, t, g) : none;
     }
-    if (fn == FN_IS_FLOAT || fn == FN_IS_INT || (fn >= FN_EPS && fn <= FN_HIGHEST)) {
+    if (fn == FN_IS_FLOAT || fn == FN_IS_INT || fn == FN_IS_COMPLEX || (fn >= FN_EPS && fn <= FN_HIGHEST)) {
         EtcDtype t = dtype_of(p, g->v[0]);
         return p->failed ? none : of_dtype((Fn)fn, t);
     }

@@ -178,8 +178,8 @@ static Form *list(Reader *r)
 static bool dtype_named(const char *s, EtcDtype *t)
 {
     static const EtcDtype all[] = {
-#define X(id, code, size, name) ETC_##id,
-        ETC_DTYPES(X)
+#define X(id, code, size, name) (EtcDtype)(code),
+        IR_DTYPES(X)
 #undef X
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -202,8 +202,6 @@ static Form *named(Reader *r, const char *s)
         return literal(r, (Arg){.kind = ARG_NONE});
     if (!strcmp(s, "inf"))
         return literal(r, of_float((double)INFINITY));
-    if (!strcmp(s, "nan"))
-        return literal(r, of_float((double)NAN));
     if (dtype_named(s, &t))
         return literal(r, (Arg){.kind = ARG_DTYPE, .dtype = t});
     return form(r, FORM_NAME, local(r, s));

@@ -99,19 +99,32 @@ static void drop_strides(Graph *g)
             value_set_type(n->out[i], type_plain(n->out[i]->type));
 }
 
+/* Parts of a tensor along an axis are named one by one before what they hold is asked. */
+static bool rewrite(Rewrite *r, Node *n, bool is_complex)
+{
+    DecompFn *fn = decomposition[n->op];
+    if (is_complex && fn != decomp_split)
+        return rewrite_complex(r, n);
+    if (op_info[n->op].flags & WIDENS && node_has_halves(n))
+        return rewrite_widened(r, n, NULL);
+    return fn(r, n);
+}
+
 static bool decompose_graph(Graph *g, Arena *tmp, Diag *d)
 {
     Rewrite r = rewrite_start(g, tmp, d);
-    bool ok = true;
+    bool ok = true, any = false;
     for (Node *n = g->first, *next; n; n = next) {
         Node *before = n->prev;
         next = n->next;
         rewrite_inputs(&r, n);
+        bool is_complex = node_is_complex(n);
         if (op_info[n->op].flags & CHECK) {
             ok = drop_check(&r, n) && ok;
-        } else if (is_composite(g->program, n)) {
-            bool is_wide = op_info[n->op].flags & WIDENS && node_has_halves(n);
-            bool made = is_wide ? rewrite_widened(&r, n, NULL) : decomposition[n->op](&r, n);
+        } else if (is_complex && complex_is_pair(n)) {
+            any = true;
+        } else if (is_complex || is_composite(g->program, n)) {
+            bool made = rewrite(&r, n, is_complex);
             ok = made && ok;
             if (made) /* look at what was built in its place */
                 next = before ? before->next : g->first;
@@ -121,6 +134,9 @@ static bool decompose_graph(Graph *g, Arena *tmp, Diag *d)
     }
     rewrite_finish(&r);
     drop_strides(g);
+    ok = complex_stays_within(g, d) && ok;
+    if (ok && any)
+        complex_remove(g);
     return ok;
 }
 

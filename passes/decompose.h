@@ -17,6 +17,12 @@ DecompFn decomp_none;
 bool done(Rewrite *r, Node *n, const Node *made);
 /* What the rule of that name in composites.txt makes of the node, in its place. */
 bool rewrite_by_rule(Rewrite *r, Node *n, const char *name);
+/* complex.c: a node with complex operands or results becomes nodes of their parts, which pairs, the
+ * results of aten.complex, hold together until the walk is over. */
+bool rewrite_complex(Rewrite *r, Node *n);
+bool complex_is_pair(const Node *n);
+bool complex_stays_within(Graph *g, Diag *d); /* no input or output is complex */
+void complex_remove(Graph *g);                /* the pairs, which nobody reads any more */
 bool as_recorded(Rewrite *r, Node *n, Value *v); /* viewed under the recorded sizes */
 
 #endif

@@ -38,6 +38,8 @@ static const Known known[] = {
     {"torch", "CharStorage", STORAGE_CLASS, ETC_I8},
     {"torch", "ByteStorage", STORAGE_CLASS, ETC_U8},
     {"torch", "BoolStorage", STORAGE_CLASS, ETC_BOOL},
+    {"torch", "ComplexFloatStorage", STORAGE_CLASS, ETC_C64},
+    {"torch", "ComplexDoubleStorage", STORAGE_CLASS, ETC_C128},
 };
 
 typedef enum ItemKind {

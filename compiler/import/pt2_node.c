@@ -218,6 +218,30 @@ static bool read_sym_float(Reader *r, const Json *v, Arg *out)
     return value != NULL;
 }
 
+/* A number that takes a tensor's place, as x * 1j has it. */
+static bool read_complex(Reader *r, const Json *v, Arg *out)
+{
+    Diag *d = r->scope->in->diag;
+    Graph *g = r->scope->graph;
+    Loc loc = r->node->loc;
+    double part[2];
+    Node *made[2];
+    if (r->want->type != SCH_TENSOR)
+        return unsupported(r, "a complex number: use a tensor of it");
+    if (!json_float(json_get(v, "real"), &part[0]) || !json_float(json_get(v, "imag"), &part[1]))
+        return bad(r, "a complex number");
+    for (int i = 0; i < 2; i++) {
+        Arg none = {.kind = ARG_LIST}, number = {.kind = ARG_FLOAT, .f = part[i]};
+        made[i] = build(g, NULL, loc, OP_FULL, d, "aat", none, number, ETC_F64);
+        if (!made[i])
+            return false;
+    }
+    Node *n = build(g, NULL, loc, OP_COMPLEX, d, "vv", made[0]->out[0], made[1]->out[0]);
+    if (n)
+        *out = node_use(r->node, n->out[0]);
+    return n != NULL;
+}
+
 static bool read_dtype(Reader *r, const Json *v, Arg *out)
 {
     *out = (Arg){.kind = ARG_DTYPE};
@@ -292,7 +316,7 @@ static const struct {
     {"as_optional_tensors", read_optional_tensor, true},
     {"as_custom_obj", NULL, false},
     {"as_operator", NULL, false},
-    {"as_complex", NULL, false},
+    {"as_complex", read_complex, false},
     {"as_nested_tensors", NULL, false},
     {"as_int_lists", NULL, false},
     {"as_string_to_argument", NULL, false},

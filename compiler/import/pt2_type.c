@@ -372,7 +372,7 @@ bool pt2_dtype(Pt2 *p, Loc loc, const char *what, const Json *v, EtcDtype *out)
         {13, NULL, ETC_BF16},      {28, NULL, ETC_U16},        {29, NULL, ETC_F8E4M3FN},
         {30, NULL, ETC_F8E5M2},    {31, NULL, ETC_F8E4M3FNUZ}, {32, NULL, ETC_F8E5M2FNUZ},
         {34, NULL, ETC_U32},       {35, NULL, ETC_U64},        {9, "complex32", ETC_U8},
-        {10, "complex64", ETC_U8}, {11, "complex128", ETC_U8}, {33, "float8_e8m0fnu", ETC_U8},
+        {10, NULL, ETC_C64},        {11, NULL, ETC_C128}, {33, "float8_e8m0fnu", ETC_U8},
     };
     int64_t code;
     if (!json_int(v, &code))

@@ -119,14 +119,14 @@ static Storage *read_bytes(Pt2 *p, const char *fqn, const Entry *e)
     s->is_read = archive_read(e->archive, e->member, &s->data, &n);
     s->n = (int64_t)n;
     if (s->is_read)
-        align(p->program->arena, s, etc_dtype_size((int)s->dtype));
+        align(p->program->arena, s, (size_t)dtype_bytes(s->dtype));
     return s;
 }
 
 static bool check_storage(Pt2 *p, const char *fqn, const Entry *e, const Storage *s)
 {
     EtcDtype dtype = e->type.dtype;
-    int64_t size = (int64_t)etc_dtype_size((int)dtype);
+    int64_t size = dtype_bytes(dtype);
     if (s->dtype != dtype)
         return diag_error(p->diag, p->loc, "'%s' (%s) and '%s' (%s) share the file '%s'", s->fqn,
                           dtype_name(s->dtype), fqn, dtype_name(dtype), e->key);
@@ -149,7 +149,7 @@ static Storage *read_storage(Pt2 *p, const char *fqn, const Entry *e)
 /* Whether the window lies in the storage. */
 static bool check_window(Diag *d, Loc loc, const char *fqn, Type t, int64_t offset, int64_t bytes)
 {
-    int64_t size = (int64_t)etc_dtype_size((int)t.dtype), last = offset, step, dense = 1, ignored;
+    int64_t size = dtype_bytes(t.dtype), last = offset, step, dense = 1, ignored;
     bool ok = offset >= 0 && mul_ok(offset, size, &ignored), is_empty = false;
     for (int i = t.rank - 1; ok && i >= 0; i--) {
         int64_t n = t.dim[i].value, stride = t.stride ? t.stride[i].value : dense;
@@ -226,7 +226,7 @@ static State *make_state(Pt2 *p, StateKind kind, const char *name, const char *f
                          Storage *s)
 {
     Arena *a = p->program->arena;
-    int64_t start = e->offset * (int64_t)etc_dtype_size((int)e->type.dtype);
+    int64_t start = e->offset * dtype_bytes(e->type.dtype);
     State *state = program_state(p->program, kind, name, arena_str(a, fqn, strlen(fqn)), e->type,
                                  arena_str(a, e->file, strlen(e->file)), start, s->data + start,
                                  s->n - start);
@@ -306,7 +306,7 @@ static Storage *text_storage(Archive *z, Table *known, const State *s, Loc loc, 
 
 static bool take_window(Program *p, State *s, Storage *from, Loc loc, Diag *d)
 {
-    int64_t size = (int64_t)etc_dtype_size((int)s->type.dtype);
+    int64_t size = dtype_bytes(s->type.dtype);
     if (!type_is_static(s->type) || s->offset % size)
         return diag_error(d, loc, "\"%s\" has symbolic sizes or starts within an element", s->fqn);
     if (!check_window(d, loc, s->fqn, s->type, s->offset / size, from->n) ||

@@ -623,7 +623,7 @@ Test(commands, check_lists_everything_and_exits_as_compile_would)
     cr_expect_eq(number(doc.root, "errors"), 0);
     static const char *const each[] = {"node 'a' (mine.first.default)",
                                        "note: module blocks.0.conv, net.py:12",
-                                       "node 'b' (mine.second.default)", "dtype complex64"};
+                                       "node 'b' (mine.second.default)", "dtype complex32"};
     for (size_t i = 0; i < 4; i++) {
         fails("check " ROOT "/tests/import/many_errors.json", 4, each[i]);
         fails("compile -o x " ROOT "/tests/import/many_errors.json", 4, each[i]);

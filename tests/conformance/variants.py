@@ -1809,6 +1809,178 @@ def sizes_given_out(x):
     return y, y.shape[2], y.shape[3], x.shape[2], x.relu()
 
 
+@model(rnd(256))
+class weights_of_8_bits(nn.Module):
+    """Every float of 8 bits, which no kernel reads."""
+
+    def __init__(self):
+        super().__init__()
+        for i, t in enumerate((torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)):
+            self.register_buffer(f"w{i}", torch.arange(256, dtype=torch.uint8).view(t))
+
+    def forward(self, x):
+        return [x * 0 + torch.nan_to_num(w.float(), 7.0, 1e6, -1e6) for w in (self.w0, self.w1, self.w2, self.w3)]
+
+
+# -- complex numbers: pairs of floats within a model ----------------------------------------------------------------------------
+
+
+@model(rnd(2, 5, 2, 8), rnd(2, 5, 2, 8, seed=1))
+class rope_complex(nn.Module):
+    """Rotary embeddings as Llama's first code writes them, with a complex buffer."""
+
+    def __init__(self):
+        super().__init__()
+        angle = torch.outer(torch.arange(5.0), 1.0 / 10.0 ** torch.arange(4.0))
+        self.register_buffer("freqs", torch.polar(torch.ones_like(angle), angle))
+
+    def forward(self, q, k):
+        def turned(x):
+            z = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
+            return torch.view_as_real(z * self.freqs[None, :, None]).flatten(3)
+
+        return turned(q), turned(k).type_as(k)
+
+
+@model(rnd(3, 4), rnd(3, 4, seed=1))
+def complex_arithmetic(x, y):
+    z, w = torch.complex(x, y), torch.polar(y.abs() + 0.5, x)
+    sums = z + w, z - w, z + 1.5, 2 - w, z + x, torch.add(z, w, alpha=3)
+    products = z * w, z * 2, z * y, z / w, z / 3, 1 / w, torch.reciprocal(w), z / y.exp(), x / w
+    powers = z ** 2, w ** 0.5, torch.sqrt(z), torch.sqrt(-z), torch.exp(z), torch.log(w), torch.sin(z), torch.cos(w), torch.sgn(z), z.square()
+    return [torch.view_as_real(v) for v in (*sums, *products, *powers)]
+
+
+@model(rnd(3, 4), torch.tensor([[1e30, 0.0, -1e-30, 3.0], [float("inf"), -2.0, 0.0, 1e20], [4.0, -9.0, 1e-6, -1e-25]]))
+def complex_numbers(x, y):
+    """Numbers beside tensors, and parts that are large, small or 0."""
+    z, w = torch.complex(x, x.flip(0)), torch.complex(y[[0, 2]], y[[2, 0]])
+    made = z * 2j, z + 1j, 1 - z, (3 + 1j) / z, x * 1j, z - (0.5 - 2j), torch.sqrt(torch.complex(y[2], x[0] * 1e-3))
+    return [torch.view_as_real(v) for v in made] + [w.abs(), torch.complex(y[1], x[0]).abs(), torch.linalg.vector_norm(z, dim=1), torch.isfinite(torch.complex(y, x))]
+
+
+@model(rnd(3, 4), rnd(3, 4, seed=1))
+def complex_parts(x, y):
+    z = torch.complex(x, y)
+    c = z.conj()
+    return z.real + 1, z.imag, z.abs(), z.angle(), c.imag + 0, (z * c).real, z == c, z != c, torch.isnan(z), -z.imag, c.resolve_conj().imag * 2
+
+
+@model(rnd(3, 4), rnd(3, 4, seed=1))
+def complex_moves(x, y):
+    z = torch.complex(x, y)
+    w = z.clone()
+    w[:, 1:3] = 2 * z[:, :2]
+    w[0] = 0
+    moved = (z[:, 0], z[1:, ::2], z.t(), z.reshape(2, 6), z.unsqueeze(1).expand(3, 2, 4), torch.cat([z, w], 1), torch.stack([z, w]), z.flip(0),
+             torch.roll(z, 1, 1), z[torch.tensor([2, 0])], torch.where(x > 0, z, w), z.masked_fill(y > 0, 1.0), torch.zeros_like(z) + z, w,
+             z.to(torch.complex128), z.sum(), z.sum(1), z.mean(0), z.cumsum(1), z.mH, *z.split([1, 3], 1), *z.unbind(0), z.repeat(2, 1),
+             F.pad(z, (1, 2)), z.gather(1, torch.tensor([[0, 3], [1, 1], [2, 0]])), x.to(torch.complex64))
+    return [torch.view_as_real(v.contiguous()) for v in moved]
+
+
+@model(rnd(2, 3, 4), rnd(2, 4, 3, seed=1))
+def complex_matrices(x, y):
+    a, b = torch.complex(x, x.flip(1)), torch.complex(y, y.roll(1, 2))
+    made = a[0] @ b[0], a @ b, torch.bmm(a, b), torch.einsum("bij,bjk->ik", a, b), torch.mv(a[0], b[0, :, 0]), torch.dot(a[0, 0], b[0, :, 0]), torch.vdot(a[0, 0], b[0, :, 0])
+    return [torch.view_as_real(v) for v in made]
+
+
+# -- Fourier transforms -------------------------------------------------------------------------------------------------------------
+
+
+@model(rnd(3, 16), rnd(2, 400, seed=1), rnd(2, 15, seed=2))
+def rfft_magnitude(x, y, z):
+    return [torch.fft.rfft(v).abs() for v in (x, y, z)] + [torch.fft.rfft(x, n=11, dim=0, norm="ortho").real, torch.fft.rfft(x, n=24).imag + 0]
+
+
+@model(rnd(2, 12), rnd(2, 12, seed=1))
+def ifft_roundtrip(x, y):
+    z = torch.complex(x, y)
+    back = torch.fft.ifft(torch.fft.fft(z)), torch.fft.ifft(z, n=9, norm="ortho"), torch.fft.fft(z, dim=0, norm="forward"), torch.fft.ifft(x, norm="forward")
+    return [torch.view_as_real(v.resolve_conj()) for v in back] + [torch.fft.irfft(torch.fft.rfft(x), n=12), torch.fft.irfft(z), torch.fft.irfft(z, n=21), torch.fft.irfft(x, n=1)]
+
+
+@model(*[rnd(2, n, seed=n) for n in (1, 2, 3, 97, 127, 131, 210, 1009, 2 * 149, 1024)])
+def fft_lengths(*xs):
+    """Short, odd, prime and large lengths; primes above 128 are convolutions."""
+    made = [torch.view_as_real(torch.fft.fft(torch.complex(x, x.flip(1)))) for x in xs]
+    return made + [torch.fft.irfft(torch.fft.rfft(x), n=x.shape[1]) for x in xs]
+
+
+@model(rnd(2, 6, 5), rnd(2, 6, 5, seed=1))
+def fft_axes(x, y):
+    z = torch.complex(x, y)
+    f = torch.fft
+    real = f.irfft2(z), f.irfftn(z, s=(4, 7)), f.irfftn(f.rfftn(x), s=x.shape), f.hfft(z), f.hfft2(z, norm="ortho"), f.hfftn(z, s=(3, 8), dim=(1, 0))
+    whole = (f.fft2(z), f.ifft2(x, s=(3, 8)), f.fftn(z, dim=(0, 2)), f.ifftn(z, norm="ortho"), f.rfft2(x), f.rfftn(x, dim=(0, 1)), f.ihfft(x), f.ihfft2(x, norm="forward"),
+             f.ihfftn(x), f.fftshift(z), f.ifftshift(z, dim=1))
+    return [*real, *[torch.view_as_real(v.resolve_conj()) for v in whole]]
+
+
+@model(rnd(4, 8))
+def fft_numbers(x):
+    return x + torch.fft.fftfreq(8, 0.5), x[:, :5] * torch.fft.rfftfreq(8), x[:, :7] + torch.fft.fftfreq(7), torch.fft.fft(x.double()).abs(), torch.fft.rfft(torch.arange(6)).real + 0
+
+
+@model(rnd(2, 320), rnd(200, seed=1))
+class stft_spectrogram(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("window", torch.hann_window(64))
+
+    def forward(self, x, y):
+        z = torch.stft(x, 64, 16, window=self.window, return_complex=True)
+        plain = torch.stft(y, 30, return_complex=True, center=False)
+        padded = torch.stft(y, 64, 20, win_length=33, window=self.window[:33], normalized=True, onesided=False, pad_mode="constant", return_complex=True)
+        return z.abs(), z.abs() ** 2, torch.view_as_real(plain), torch.view_as_real(padded)
+
+
+@model(rnd(2, 320), rnd(200, seed=1))
+class istft_roundtrip(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("window", torch.hann_window(64) + 0.1)
+
+    def forward(self, x, y):
+        z = torch.stft(x, 64, 16, window=self.window, return_complex=True)
+        w = torch.stft(y, 50, 20, normalized=True, onesided=False, center=False, return_complex=True)
+        mask = torch.sigmoid(z.abs())
+        return (torch.istft(z, 64, 16, window=self.window), torch.istft(z * mask, 64, 16, window=self.window, length=300),
+                torch.istft(z, 64, 16, window=self.window, length=350), torch.istft(w, 50, 20, normalized=True, onesided=False, center=False))
+
+
+@model(rnd(3, 9))
+def signal_windows(x):
+    """Computed within the model: constants once it is compiled."""
+    made = (torch.hann_window(9), torch.hann_window(9, periodic=False), torch.hamming_window(9), torch.hamming_window(9, False), torch.hamming_window(9, True, 0.6),
+            torch.hamming_window(9, True, 0.6, 0.3), torch.blackman_window(9), torch.blackman_window(9, False), torch.bartlett_window(9), torch.bartlett_window(9, False),
+            torch.hann_window(1))
+    return [x + w for w in made]
+
+
+@model(rnd(2, 200), dynamic=({1: Dim.AUTO(min=64, max=600)},), more=[(rnd(2, 64, seed=2),), (rnd(2, 599, seed=3),)])
+def stft_open(x):
+    z = torch.stft(x, 32, 12, window=torch.hann_window(32) + 0.2, center=False, return_complex=True)
+    w = torch.stft(x, 40, 10, return_complex=True)
+    return z.abs(), torch.view_as_real(w)
+
+
+@model(rnd(2, 3, 64), rnd(3, 4, 5, 2, seed=1) * 0.3)
+class spectral_conv(nn.Module):
+    """A layer of a Fourier neural operator: some frequencies times complex weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3, 4, 9, dtype=torch.cfloat, generator=torch.Generator().manual_seed(3)))
+
+    def forward(self, x, y):
+        z = torch.fft.rfft(x)
+        out = torch.zeros(2, 4, 33, dtype=torch.cfloat)
+        out[:, :, :9] = torch.einsum("bix,iox->box", z[:, :, :9], self.weight)
+        return torch.fft.irfft(out, n=64), torch.view_as_real(torch.einsum("bix,iox->box", z[:, :, :5], torch.view_as_complex(y)))
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 

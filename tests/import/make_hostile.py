@@ -475,6 +475,10 @@ def jsons():
     text("14_wrong_type", MODEL, "one key", '"arg": {"as_tensor": {"name": "x"}}', '"arg": [1]')
     text("14_custom_object", UNSUPPORTED, "unsupported kind 'as_custom_obj'",
          '"arg": {"as_tensor": {"name": "x"}}', '"arg": {"as_custom_obj": {"name": "x"}}')
+    for name, code, message, part in [
+            ("14_complex", OK, "aten.complex.default(", {"real": 0.5, "imag": "Infinity"}), ("14_complex_real", MODEL, "argument 'self' is not a complex number", {"real": 0.5}),
+            ("14_complex_list", MODEL, "not a complex number", [0.5, 1.0])]:
+        text(name, code, message, '"arg": {"as_tensor": {"name": "x"}}', '"arg": {"as_complex": %s}' % json.dumps(part))
     text("15_older", UNSUPPORTED, "schema version 7.3", '"major": 8, "minor": 20', '"major": 7, "minor": 3')
     text("15_newer", UNSUPPORTED, "schema version 9.0", '"major": 8, "minor": 20', '"major": 9, "minor": 0')
     text("15_none", MODEL, "no schema_version", '"schema_version"', '"schema"')
@@ -578,7 +582,7 @@ def graphs():
     sizes("17_offset_huge", MODEL, "reaches beyond", meta([2, 3], offset=(1 << 63) - 1))
     sizes("17_file_short", MODEL, "reaches beyond", meta([2, 3]), data=WEIGHT[:23])
     sizes("17_dtype", MODEL, "dtype code 99", meta([2, 3], dtype=99))
-    sizes("17_complex", UNSUPPORTED, "dtype complex64", meta([2, 3], dtype=10))
+    sizes("17_complex", UNSUPPORTED, "dtype complex32", meta([2, 3], dtype=9))
     sizes("17_lengths", MODEL, "2 sizes and 1 strides", meta([2, 3], strides=[1]))
     sizes("17_config_differs", MODEL, "in the config than in", meta([2, 3]), meta([3, 2]))
     sizes("17_config_symbolic", MODEL, "range_constraints", meta([2, 3]), meta([symbol("s9"), 3], strides=[3, 1]))

@@ -365,7 +365,7 @@ Test(import, everything_wrong_is_listed_with_its_place)
         text,
         "model.json: error: node 'a' (mine.first.default): the operator is not supported\n"
         "  note: module blocks.0.conv, net.py:12\n"
-        "model.json: error: node 'c' (aten.relu.default): 'c' has dtype complex64\n"
+        "model.json: error: node 'c' (aten.relu.default): 'c' has dtype complex32\n"
         "model.json: error: node 'b' (mine.second.default): the operator is not supported\n",
         "got\n%s", text);
     cr_expect_eq(d.n[FAULT_UNSUPPORTED], 3);
