@@ -60,6 +60,8 @@ typedef struct Emit {
     const char **symbol;      /* C name, by symbol index */
     const Value **item_of;    /* the tensor whose element a symbol is, by symbol index, or NULL */
     bool *is_read;            /* it is, where the code has come to so far */
+    const char **told;        /* by symbol index: where NAME_run writes a size of results that only
+                               * it finds, or NULL */
     const char **in_name, **out_name; /* parameters of NAME_run */
     int64_t *pool_base;       /* first byte of pool 1, 2, ... in the arena; by pool */
     int64_t state_bytes, scratch_bytes, arena_bytes;

@@ -481,6 +481,8 @@ static bool emit_item(Emit *e, const Node *n)
     bool ok = put_scalar_of(e, &e->run, v);
     put(&e->run, ";\n");
     put_symbol_check(e, &e->run, s->index);
+    if (e->told[s->index])
+        put(&e->run, "    *%s = %s;\n", e->told[s->index], e->symbol[s->index]);
     e->is_read[s->index] = true;
     put_guard_checks(e, &e->run, s);
     return ok;

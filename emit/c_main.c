@@ -133,20 +133,40 @@ static void put_size_checks(Emit *e, Text *t)
         }
 }
 
-static void put_output_sizes(Emit *e, Text *t)
+static void put_output_size(Emit *e, Text *t, int i)
+{
+    const Type *type = &e->method->out[i]->type;
+    put(t, "    out[%d].n = 1;\n", i);
+    for (int k = 0; k < type->rank; k++) {
+        put(t, "    out[%d].dim[%d] = ", i, k);
+        put_dim(e, t, type->dim[k]);
+        put(t, ";\n    out[%d].n *= out[%d].dim[%d];\n", i, i, k);
+    }
+}
+
+static void put_output_sizes(Emit *e, Text *t, bool is_told)
 {
     const Graph *g = e->method;
     for (int i = 0; i < g->n_out; i++) {
         if (!port_is_parameter(g->out[i]))
             continue;
-        put(t, "    out[%d].n = 1;\n", i);
-        for (int k = 0; k < g->out[i]->type.rank; k++) {
-            put(t, "    out[%d].dim[%d] = ", i, k);
-            put_dim(e, t, g->out[i]->type.dim[k]);
-            put(t, ";\n    out[%d].n *= out[%d].dim[%d];\n", i, i, k);
-        }
-        put(t, "    out[%d].data = grab(out[%d].n * item_bytes(&output[%d]));\n", i, i, i);
+        put_output_size(e, t, i);
+        if (!is_told)
+            put(t, "    out[%d].data = grab(out[%d].n * item_bytes(&output[%d]));\n", i, i, i);
     }
+}
+
+/* Sizes that only the run tells are at their upper bounds until it has. */
+static bool put_told(Emit *e, Text *t)
+{
+    bool any = false;
+    for (int i = 0; i < e->p->n_syms; i++) {
+        if (!e->told[i])
+            continue;
+        put(t, "    int64_t %s = %" PRId64 ";\n", e->symbol[i], e->p->sym[i]->hi);
+        any = true;
+    }
+    return any;
 }
 
 /* A line of a table of texts; the user's may be of any length, and a terminal is to show it. */
@@ -178,6 +198,13 @@ static void put_stop_status(Emit *e, Text *t)
         e->name);
 }
 
+/* The run tells it. */
+static bool has_own_source(const Emit *e, int symbol)
+{
+    const Value *v = e->item_of[symbol];
+    return v && (v->def || v->state);
+}
+
 static bool put_call(Emit *e, Text *t)
 {
     const Graph *g = e->method;
@@ -186,12 +213,13 @@ static bool put_call(Emit *e, Text *t)
     put(t, "\nstatic void call(const Tensor *in, Tensor *out, void *state, void *arena)\n{\n");
     put_bind(e, t, is_bound);
     for (int i = 0; i < e->p->n_syms; i++)
-        if (!is_bound[i])
+        if (!is_bound[i] && !has_own_source(e, i))
             ok = diag_unsupported(e->d, (Loc){.file = e->p->name},
                                   "emit-c --main cannot tell the size '%s' from the inputs",
                                   e->p->sym[i]->name);
     put_size_checks(e, t);
-    put_output_sizes(e, t);
+    bool any_told = put_told(e, t);
+    put_output_sizes(e, t, false);
     put(t, "    (void)in;\n    (void)state;\n    stop_status(%s_run(", e->name);
     for (int i = 0; i < g->n_in; i++)
         if (port_is_parameter(g->in[i]))
@@ -200,9 +228,12 @@ static bool put_call(Emit *e, Text *t)
         if (port_is_parameter(g->out[i]))
             put(t, "(%s *)out[%d].data, ", c_type(g->out[i]->type.dtype), i);
     for (int i = 0; i < e->p->n_syms; i++)
-        if (!e->item_of[i])
-            put(t, "%s, ", e->symbol[i]);
-    put(t, "%sarena));\n}\n", e->state_bytes ? "state, " : "");
+        if (!e->item_of[i] || e->told[i])
+            put(t, "%s%s, ", e->told[i] ? "&" : "", e->symbol[i]);
+    put(t, "%sarena));\n", e->state_bytes ? "state, " : "");
+    if (any_told)
+        put_output_sizes(e, t, true);
+    put(t, "}\n");
     return ok;
 }
 

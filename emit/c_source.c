@@ -173,6 +173,8 @@ static void put_parameters(Emit *e, Text *t)
     for (int i = 0; i < e->p->n_syms; i++)
         if (!e->item_of[i])
             put(t, "%sint64_t %s", comma(&n), e->symbol[i]);
+        else if (e->told[i])
+            put(t, "%sint64_t *%s", comma(&n), e->told[i]);
     put(t, "%s%svoid *arena", e->state_bytes ? (n++ ? ", void *state" : "void *state") : "",
         comma(&n));
 }
@@ -188,8 +190,8 @@ static void put_arguments(Emit *e, Text *t)
         if (port_is_parameter(g->out[i]))
             put(t, "%s%s", comma(&n), e->out_name[i]);
     for (int i = 0; i < e->p->n_syms; i++)
-        if (!e->item_of[i])
-            put(t, "%s%s", comma(&n), e->symbol[i]);
+        if (!e->item_of[i] || e->told[i])
+            put(t, "%s%s", comma(&n), e->told[i] ? e->told[i] : e->symbol[i]);
     put(t, "%s%sarena", e->state_bytes ? (n++ ? ", state" : "state") : "", comma(&n));
 }
 
@@ -319,9 +321,10 @@ static void put_ports(Emit *e, Text *t)
             put_port(t, "output", e->out_name[i], width, g->out[i]->type);
     for (int i = 0; i < e->p->n_syms; i++) {
         const Symbol *s = e->p->sym[i];
-        if (e->item_of[i])
+        if (e->item_of[i] && !e->told[i])
             continue;
-        put(t, " *   %-9s  %-*s  %" PRId64 " to ", "size", width, e->symbol[i], s->lo);
+        put(t, " *   %-9s  %-*s  %" PRId64 " to ", e->told[i] ? "told size" : "size", width,
+            e->told[i] ? e->told[i] : e->symbol[i], s->lo);
         if (s->hi != INT64_MAX)
             put(t, "%" PRId64 "\n", s->hi);
         else
@@ -386,6 +389,9 @@ static void put_pointer_checks(Emit *e, Text *t)
             put_missing(t, i < g->n_in ? e->in_name[i] : e->out_name[i - g->n_in],
                         (int64_t)etc_dtype_size((int)v->type.dtype), &n);
     }
+    for (int i = 0; i < e->p->n_syms; i++)
+        if (e->told[i])
+            put_missing(t, e->told[i], (int64_t)sizeof(int64_t), &n);
     if (e->state_bytes)
         put_missing(t, "state", POOL_ALIGN, &n);
     if (e->arena_bytes)
@@ -696,6 +702,9 @@ static void name_ports(Emit *e)
         e->in_name[i] = names_make(names, "", g->in[i]->name);
     for (int i = 0; i < g->n_out; i++)
         e->out_name[i] = names_make(names, "out_", g->out[i]->name);
+    for (int i = 0; i < e->p->n_syms; i++)
+        if (e->told[i])
+            e->told[i] = names_make(names, "n_", e->p->sym[i]->name);
 }
 
 const char *const c_own_names[] = {"at",    "filled", "g",   "max",  "part", "scale",
@@ -785,6 +794,23 @@ static void put_updates(Emit *e)
     }
 }
 
+/* Sizes of outputs that nothing but the run tells; what an input holds, the caller can read. */
+static void note_told(const Symbol *s, void *ctx)
+{
+    Emit *e = ctx;
+    const Value *v = e->item_of[s->index];
+    if (v && (v->def || v->state))
+        e->told[s->index] = s->name;
+}
+
+static void find_told(Emit *e)
+{
+    e->told = NEW(e->a, const char *, e->p->n_syms + 1);
+    for (int i = 0; i < e->method->n_out; i++)
+        for (int k = 0; k < e->method->out[i]->type.rank; k++)
+            dim_symbols(e->method->out[i]->type.dim[k], note_told, e);
+}
+
 /* Symbols that the run reads from a tensor, an input's element say, are no parameters. */
 static void find_items(Emit *e)
 {
@@ -833,6 +859,7 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
         return false;
     name_symbols(&e);
     find_items(&e);
+    find_told(&e);
     name_ports(&e);
     lay_out(&e);
     int64_t pools = e.arena_bytes;

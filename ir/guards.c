@@ -192,6 +192,20 @@ static void tell_by_sizes(const Graph *g, bool *told)
     }
 }
 
+static void tell_symbol(const Symbol *s, void *told)
+{
+    ((bool *)told)[s->index] = true;
+}
+
+/* Before decompose: how many elements nodes select, which become numbers that nodes tell. */
+static void tell_by_results(Graph *g, bool *told)
+{
+    for (const Node *n = NULL; (n = walk_next(g, n));)
+        for (int i = 0; g->program->stage == STAGE_ATEN && i < n->n_out; i++)
+            for (int k = 0; op_info[n->op].flags & TELLS && k < n->out[i]->type.rank; k++)
+                dim_symbols(n->out[i]->type.dim[k], tell_symbol, told);
+}
+
 typedef struct Untold {
     const bool *told; /* by symbol index */
     int n_told;
@@ -264,6 +278,7 @@ bool program_guard(Program *p, Diag *d)
         tell_by_sizes(p->method[i], told);
         if (n_syms)
             name_items(p->method[i], told, n_syms);
+        tell_by_results(p->method[i], told);
         ok = (!n_syms || check_told(p->method[i], told, n_syms, d)) && ok;
         assume_inputs(p->method[i]);
         ok = graph_infer(p->method[i], d) && ok;

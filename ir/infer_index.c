@@ -86,10 +86,28 @@ static bool indexed_shape(const Node *n, Type x, const Indexed *s, Type *out, Di
     return set_tensor(n, out, x.dtype, rank, dim, d);
 }
 
+bool indices_have_mask(const Node *n)
+{
+    for (int i = 0; i < arg_count(n, "indices"); i++) {
+        const Value *v = arg_list_value(n, "indices", i);
+        if (v && (v->type.dtype == ETC_BOOL || v->type.dtype == ETC_U8))
+            return true;
+    }
+    return false;
+}
+
+static bool waits_for_mask(const Node *n)
+{
+    return program_of(n)->stage == STAGE_ATEN && indices_have_mask(n);
+}
+
+/* What a mask selects is as the export recorded it. */
 bool infer_index(const Node *n, Type *out, Diag *d)
 {
     Type x;
     Indexed s;
+    if (waits_for_mask(n) && n->n_out)
+        return infer_given(n, out, d);
     return get_tensor(n, "self", &x, d) && read_indices(n, x, &s, d) &&
            indexed_shape(n, x, &s, out, d);
 }
@@ -101,15 +119,11 @@ bool infer_index_put(const Node *n, Type *out, Diag *d)
     Indexed s;
     if (!get_tensor(n, "self", &x, d) || !get_tensor(n, "values", &values, d))
         return false;
-    for (int i = 0; i < arg_count(n, "indices"); i++) { /* of masks only decompose knows how many */
-        const Value *v = arg_list_value(n, "indices", i);
-        if (v && (v->type.dtype == ETC_BOOL || v->type.dtype == ETC_U8) &&
-            program_of(n)->stage == STAGE_ATEN)
-            return values.dtype == x.dtype
-                       ? set_tensor(n, out, x.dtype, x.rank, x.dim, d)
-                       : diag_error(d, n->loc, "values have dtype %s, expected %s",
-                                    dtype_name(values.dtype), dtype_name(x.dtype));
-    }
+    if (waits_for_mask(n)) /* only decompose knows how many elements a mask selects */
+        return values.dtype == x.dtype
+                   ? set_tensor(n, out, x.dtype, x.rank, x.dim, d)
+                   : diag_error(d, n->loc, "values have dtype %s, expected %s",
+                                dtype_name(values.dtype), dtype_name(x.dtype));
     if (!read_indices(n, x, &s, d) || !indexed_shape(n, x, &s, out, d) ||
         !expands_to(n, values, *out, d))
         return false;

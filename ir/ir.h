@@ -149,7 +149,8 @@ enum {
     CUT = 1 << 5,
     WIDENS = 1 << 6,
     MOVES = 1 << 7,
-    ALONG = 1 << 8
+    ALONG = 1 << 8,
+    TELLS = 1 << 9 /* sizes of its results depend on elements */
 };
 
 typedef struct Node Node;
@@ -550,6 +551,7 @@ bool op_mutates(OpId op);         /* its schema marks an argument "(a!)" */
 bool op_has_regions(OpId op); /* its schema has graphs */
 bool op_is_given(OpId op);        /* its types are the file's word: none are inferred */
 bool node_is_complex(const Node *n); /* an operand or a result is */
+bool indices_have_mask(const Node *n); /* of index and index_put */
 
 /* Arguments, by their names in the schema: arg_int(n, "dim", &axis).  An argument that the row of n
  * does not have reads as one that was left out; tests/counts.py checks that some row has each name.

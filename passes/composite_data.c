@@ -216,8 +216,8 @@ typedef enum Fn {
     FN_SIZE, FN_SIZES, FN_RANK, FN_NUMEL, FN_DTYPE, FN_IS_NONE, FN_IS_TENSOR, FN_IS_FLOAT,
     FN_IS_INT, FN_IS_NUMBER, FN_LEN, FN_WRAP, FN_KNOWN, FN_EPS, FN_LOWEST, FN_HIGHEST, FN_VIEW,
     FN_PERMUTE, FN_MIN, FN_MAX, FN_SQRT, FN_FLOOR, FN_CEIL, FN_ABS,
-    FN_INT, FN_FLOAT, FN_TENSOR, FN_PRODUCT, FN_LETTERS, FN_IS_COMPLEX, FN_RE, FN_IM, FN_HALVED,
-    FN_OWN, N_FNS
+    FN_INT, FN_FLOAT, FN_TENSOR, FN_PRODUCT, FN_LETTERS, FN_TOLD, FN_IS_COMPLEX, FN_RE, FN_IM,
+    FN_HALVED, FN_OWN, N_FNS
 } Fn;
 
 /* of_data: the name is an operator's too, where the first argument is a tensor. */
@@ -244,6 +244,7 @@ static const struct {
     [FN_IS_COMPLEX] = {"is_complex", 1, 1, false}, [FN_RE] = {"re", 1, 1, false},
     [FN_IM] = {"im", 1, 1, false},           [FN_HALVED] = {"halved", 1, 1, false},
     [FN_OWN] = {"own", 0, 0, false},
+    [FN_TOLD] = {"told", 3, 3, false},
 };
 
 static EtcDtype dtype_of(Play *p, Arg a)
@@ -369,6 +370,30 @@ static Arg tensor_of(Play *p, Arg list, Arg dtype)
     return of_value(p, graph_state(p->r->g, program_const(q, name, name, type, data)));
 }
 
+/* A size that is a symbol of its own is at most `most`, whatever the export says. */
+static void limit(Play *p, Dim d, Arg most)
+{
+    Program *q = p->r->g->program;
+    const Symbol *s;
+    int64_t scale, offset, hi = most.kind == ARG_NONE ? INT64_MAX : dim_upper(dim_of(p, most));
+    if (p->failed || !dim_is_linear(d, &s, &scale, &offset) || scale != 1 || offset || hi >= s->hi)
+        return;
+    q->sym[s->index]->hi = hi < s->lo ? s->lo : hi;
+    q->edits++;
+}
+
+/* told(x, n, most): the size n, which the element x tells. */
+static Arg told_by(Play *p, const Given *g)
+{
+    Dim d = dim_of(p, g->v[1]);
+    Arg item = p->failed ? none : play_node(p, OP_LOCAL_SCALAR_DENSE, &(Given){.v = {g->v[0]}, .n = 1});
+    if (p->failed)
+        return none;
+    value_set_type(tensor(p, item), type_size(p->r->g->program, d));
+    limit(p, d, g->v[2]);
+    return g->v[1];
+}
+
 static Arg of_tensor(Play *p, Fn fn, const Value *v, const Given *g)
 {
     switch ((int)fn) {
@@ -465,6 +490,8 @@ static Arg of_any(Play *p, Fn fn, const Given *g)
         return play_halved(p, int_of(p, a) == 1);
     case FN_OWN:
         return play_own(p);
+    case FN_TOLD:
+        return told_by(p, g);
     default:
         return extreme(p, fn == FN_MAX, a, g->v[1]);
     }

@@ -104,6 +104,8 @@ static void put_node(Words *w, const Node *n)
         put_arg(w, n, &n->arg[i]);
     for (int i = 0; i < n->n_out; i++)
         put_type(w, n->out[i]->type);
+    if (n->op == OP_LOCAL_SCALAR_DENSE && n->out[0]->type.dim) /* tells a symbol of its own */
+        put_dims(w, n->out[0]->type.dim, 1);
 }
 
 static void put_state(Words *w, const State *s)

@@ -66,12 +66,7 @@ static DecompFn *const decomposition[N_OPS] = {
 /* Whether an index is a mask, which no kernel takes. */
 static bool has_mask(const Node *n)
 {
-    for (int i = 0; n->op == OP_INDEX_PUT && i < arg_count(n, "indices"); i++) {
-        const Value *v = arg_list_value(n, "indices", i);
-        if (v && (v->type.dtype == ETC_BOOL || v->type.dtype == ETC_U8))
-            return true;
-    }
-    return false;
+    return (n->op == OP_INDEX_PUT || n->op == OP_INDEX_TENSOR) && indices_have_mask(n);
 }
 
 static bool is_taken(const Program *p, const Node *n)

@@ -1979,6 +1979,34 @@ class spectral_conv(nn.Module):
         out = torch.zeros(2, 4, 33, dtype=torch.cfloat)
         out[:, :, :9] = torch.einsum("bix,iox->box", z[:, :, :9], self.weight)
         return torch.fft.irfft(out, n=64), torch.view_as_real(torch.einsum("bix,iox->box", z[:, :, :5], torch.view_as_complex(y)))
+@model(torch.tensor([[1.0, -2, 0, 3, -1], [0, 0, 4, -5, 0.5]]), torch.tensor([[1, 0, 1, 1, 0]]).bool(), torch.tensor([2, 0, 3, 1]),
+       more=[(torch.zeros(2, 5), torch.zeros(1, 5).bool(), torch.zeros(4, dtype=torch.int64)), (torch.ones(2, 5), torch.ones(1, 5).bool(), torch.full((4,), 3))])
+def sizes_of_elements(x, m, n):
+    """How many there are is known when the model runs, and bounded by how many there could be."""
+    at = torch.nonzero(x > 0)
+    torch._check(at.shape[0] <= 10)
+    some = x.masked_select(m)
+    torch._check(some.shape[0] <= 10)
+    rows = x.t()[m[0]]
+    each = x[x < 0]
+    again = torch.repeat_interleave(n)
+    torch._check(again.shape[0] <= 12)
+    more = x[:, :4].repeat_interleave(n, 1)
+    torch._check(more.shape[1] <= 12)
+    return at, x.argwhere(), some * 2, rows.sum(0), rows + 1, each.sum(), each.abs(), again, more, x[:, m[0]]
+
+
+@model(torch.tensor([[3, 1, 1, 7], [7, 7, 0, 3]]), torch.tensor([2.0, 2.0, -1.0, 2.0, 2.0, 2.0]), torch.tensor([0.5, 1, 2, 3, 4, 5, 6, 7]),
+       more=[(torch.zeros(2, 4, dtype=torch.int64), torch.zeros(6), torch.ones(8)), (torch.arange(8).view(2, 4), torch.arange(6.0), torch.zeros(8))])
+def elements_once(k, x, w):
+    """Values that differ, in order or in runs, how often each stands there, and where."""
+    a, inverse, counts = torch.unique(k, return_inverse=True, return_counts=True)
+    b, run = torch.unique_consecutive(x, return_inverse=True)
+    c, n = k.flatten().unique_consecutive(return_counts=True)
+    number, weight = k.flatten().bincount(minlength=3), k.flatten().bincount(w)
+    torch._check(number.shape[0] <= 8)
+    torch._check(weight.shape[0] <= 8)
+    return a, inverse, counts, b, run, c, n, x.unique() * 2, number, weight
 
 
 def leaves(x):
