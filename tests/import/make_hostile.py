@@ -321,8 +321,8 @@ def saved(pickle, order="little", pack=Member):
                     Member("archive/data/0", WEIGHT)])
 
 
-def torch27(inner):
-    return archive([Member("serialized_exported_program.json", json.dumps(program())),
+def torch27(inner, text=None):
+    return archive([Member("serialized_exported_program.json", json.dumps(text or program())),
                     Member("serialized_state_dict.pt", inner), Member("version", "8.7")])
 
 
@@ -357,6 +357,24 @@ def good_pickles():
                rebuilt() + string("n") + b"M\1\2u}" + string("_metadata") + b"h\0)R" + string("") + b"}" +
                string("version") + b"K\1sssb.")
     raw_pickle("itself", OK, read, b"\x80\2}q\0" + string("a") + b"h\0s" + string("w") + rebuilt() + b"s.")
+
+
+def torch25(size):
+    """Sizes are printed, and numbers are Python's."""
+    p = program()
+    g = p["graph_module"]["graph"]
+    g["tensor_values"].update({"x": meta([expr(size), 3]), "add": meta([expr(size), 3])})
+    g["tensor_values"]["p_w"] = meta([1, 3])
+    g["nodes"][0]["inputs"].append({"name": "alpha", "arg": {"as_float": float("-inf")}, "kind": 1})
+    p.update(schema_version={"major": 7, "minor": 3},
+             range_constraints={"s0": {"min_val": 1, "max_val": 9}})
+    return torch27(saved(state_dict(rebuilt(sizes=(1, 3)))), p)
+
+
+def older_programs():
+    case("15_torch_25", OK, "(%x: f32[2*%s0+1,3])", torch25("2*s0 + 1"))
+    for i, size in enumerate(("2*s0 +", "s1", "(" * 100000, "9223372036854775807*s0*9223372036854775807", "s0 // 0", "-s0 * 0.5")):
+        case("15_torch_25_size_%d" % i, MODEL, "cannot be read", torch25(size))
 
 
 def calling_pickles():
@@ -850,6 +868,7 @@ def write(folder, name, data):
 def make():
     archives()
     good_pickles()
+    older_programs()
     calling_pickles()
     broken_pickles()
     broken_tensors()
