@@ -779,7 +779,18 @@ def graphs():
                  ("", {"as_scalar_type": 13}), ("", {"as_bool": True}), ("", {"as_none": True}),
                  ("", branch()), ("", tensor("add"))),
             add("y", "z", "z")]
-    changed("20_autocast", UNSUPPORTED, "mixed precision", autocast)
+    changed("20_autocast", UNSUPPORTED, "mixed precision by autocast, whose casts are yet to be made: torch does",
+            autocast)
+
+    def vmap(p, c):
+        mark = "torch._functorch.predispatch."
+        graph(p)["tensor_values"].update(z=meta([3]), y=meta([2, 3]))
+        graph(p)["nodes"] += [
+            node("m", mark + "_vmap_increment_nesting", ("", {"as_int": 2}), outputs=[{"as_none": True}]),
+            node("z", mark + "_add_batch_dim", ("", tensor("add")), ("", {"as_int": 0}), ("", {"as_int": 1})),
+            node("y", mark + "_remove_batch_dim", ("", tensor("z")), ("", {"as_int": 1}), ("", {"as_int": 2}),
+                 ("", {"as_int": 0}))]
+    changed("20_vmap", UNSUPPORTED, "under torch.vmap, yet to be batched: torch does that in", vmap)
 
 
 # -- 28: scales and zero points ---------------------------------------------------------------------
