@@ -79,7 +79,7 @@ typedef struct ImportOptions {
  * IMPORT_UNKNOWN: it cannot be read or is none of these; reported. */
 ImportKind import_kind(Files *files, const char *path, Diag *d);
 
-/* Reads an archive written by torch.export.save of torch 2.6 or later, a folder it was unpacked
+/* Reads an archive written by torch.export.save of torch 2.5 or later, a folder it was unpacked
  * into, or the models/NAME.json in such a folder.  `o` may be NULL.  NULL: reported. */
 MUST_USE Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d);
 

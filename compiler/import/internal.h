@@ -77,8 +77,9 @@ enum { JSON_ROOM = 4 };
  * `a`.  False: reported. */
 bool json_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d, JsonDoc *doc);
 /* The same of bytes that become the strings of the document.  JSON_ROOM bytes behind them are
- * changed meanwhile. */
-bool json_parse_here(Arena *a, const char *file, uint8_t *data, size_t n, Diag *d, JsonDoc *doc);
+ * changed meanwhile.  With `has_words`, numbers may be NaN and Infinity, as Python writes them. */
+bool json_parse_here(Arena *a, const char *file, uint8_t *data, size_t n, bool has_words, Diag *d,
+                     JsonDoc *doc);
 
 /* "graph_module.graph.nodes[3].target", in a; a linear walk, for messages. */
 const char *json_path(const JsonDoc *doc, const Json *v, Arena *a);
@@ -139,6 +140,7 @@ typedef struct Pt2 {
     Table taken;    /* names of states and symbols, program-wide */
     Table storages; /* "data/weights/weight_3" -> Storage: weights.c */
     JsonDoc doc;
+    int64_t schema;     /* the major version of doc */
     const char *method; /* of models/METHOD.json */
     const char *as;     /* its name in the program where it is to have another; else NULL */
     Table symbols;      /* "s52" -> SizeName */
@@ -229,6 +231,8 @@ Value *pt2_float_number(Scope *s, Loc loc, const Json *argument);
 /* -- guards: pt2_guards.c -------------------------------------------------------------------- */
 
 void pt2_guards(Scope *s, const Json *list); /* guards_code of the method whose inputs s has */
+/* A size as sympy prints it; false: it cannot be read, not reported. */
+bool pt2_printed_size(Pt2 *p, const char *size, Dim *out);
 /* The range of a size that is computed from symbols, as sympy prints it. */
 void pt2_range_guard(Pt2 *p, const char *size, int64_t lo, int64_t hi);
 

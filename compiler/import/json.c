@@ -94,7 +94,8 @@ static void leave(void *a, void *data)
     (void)a, (void)data; /* goes with the arena */
 }
 
-bool json_parse_here(Arena *a, const char *file, uint8_t *data, size_t n, Diag *d, JsonDoc *doc)
+bool json_parse_here(Arena *a, const char *file, uint8_t *data, size_t n, bool has_words, Diag *d,
+                     JsonDoc *doc)
 {
     yyjson_read_err e;
     yyjson_alc in_arena = {take, take_more, leave, a};
@@ -105,7 +106,9 @@ bool json_parse_here(Arena *a, const char *file, uint8_t *data, size_t n, Diag *
         return diag_error(d, loc, "is empty, expected JSON");
     memcpy(behind, data + n, sizeof behind);
     memset(data + n, 0, sizeof behind);
-    yyjson_doc *y = yyjson_read_opts((char *)data, n, YYJSON_READ_INSITU, &in_arena, &e);
+    yyjson_doc *y = yyjson_read_opts(
+        (char *)data, n, YYJSON_READ_INSITU | (has_words ? YYJSON_READ_ALLOW_INF_AND_NAN : 0),
+        &in_arena, &e);
     memcpy(data + n, behind, sizeof behind);
     if (!y)
         return diag_error(d, loc, "not JSON at byte %zu: %s", e.pos, e.msg);
@@ -118,7 +121,7 @@ bool json_parse_here(Arena *a, const char *file, uint8_t *data, size_t n, Diag *
 bool json_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d, JsonDoc *doc)
 {
     uint8_t *copy = arena_bytes(a, n + JSON_ROOM);
-    return json_parse_here(a, file, memcpy(copy, data, n), n, d, doc);
+    return json_parse_here(a, file, memcpy(copy, data, n), n, false, d, doc);
 }
 
 /* -- walking ----------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* pickle.c -- the tensors of a state dict that torch.save wrote, which torch 2.6 to 2.8 put into exports.
+/* pickle.c -- the tensors of a state dict that torch.save wrote, which torch 2.5 to 2.8 put into exports.
  *
  * A pickle is a program for a machine with a stack, whose opcodes may name any function of Python.
  * Here nothing is called: the few names that a dict of tensors needs stand in a list, each with what

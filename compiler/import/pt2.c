@@ -110,20 +110,22 @@ static bool read_symbols(Pt2 *p)
 
 /* -- methods ----------------------------------------------------------------------------- */
 
+/* Torch 2.5 wrote major 7, which differs in how sizes are printed. */
 static bool check_schema(Pt2 *p)
 {
     const Json *version = json_get(p->doc.root, "schema_version");
-    int64_t major, minor;
-    if (!json_int(json_get(version, "major"), &major) ||
+    int64_t minor;
+    if (!json_int(json_get(version, "major"), &p->schema) ||
         !json_int(json_get(version, "minor"), &minor))
         return diag_error(p->diag, (Loc){.file = p->doc.file},
                           "has no schema_version: not a program of "
                           "torch.export");
-    return major == SCHEMA_MAJOR ||
+    return p->schema == SCHEMA_MAJOR ||
+           (p->schema == SCHEMA_MAJOR - 1 && archive_has(p->archive, old_program)) ||
            diag_unsupported(p->diag, (Loc){.file = p->doc.file},
                             "schema version %lld.%lld, expected "
-                            "%d: export the model with torch 2.6 or later",
-                            (long long)major, (long long)minor, SCHEMA_MAJOR);
+                            "%d: export the model with torch 2.5 or later",
+                            (long long)p->schema, (long long)minor, SCHEMA_MAJOR);
 }
 
 static bool read_method(Pt2 *p, const char *method, const char *file, uint8_t *data, size_t n)
@@ -134,8 +136,9 @@ static bool read_method(Pt2 *p, const char *method, const char *file, uint8_t *d
     memset(p->config_read, 0, sizeof p->config_read);
     if (!pt2_is_name(method))
         return diag_error(p->diag, p->loc, "'%s' is no name for a method", method);
-    return json_parse_here(p->tmp, file, data, n, p->diag, &p->doc) && check_schema(p) &&
-           read_symbols(p) && pt2_method(p);
+    return json_parse_here(p->tmp, file, data, n, archive_has(p->archive, old_program), p->diag,
+                           &p->doc) &&
+           check_schema(p) && read_symbols(p) && pt2_method(p);
 }
 
 static bool read_member(Pt2 *p, const char *method, const char *member)
@@ -156,7 +159,7 @@ static bool read_methods(Pt2 *p)
     if (!n)
         diag_error(p->diag, p->loc,
                    "holds no models/NAME.json: not written by torch.export.save "
-                   "of torch 2.6 or later");
+                   "of torch 2.5 or later");
     if (p->as && n > 1)
         return diag_error(p->diag, p->loc, "holds %d methods, and so cannot be '%s' alone", n,
                           p->as);
@@ -174,7 +177,7 @@ bool pt2_check_text(Pt2 *p, Archive *z, const char *member, const char *want, bo
     if (!archive_has(z, member))
         return is_optional ||
                diag_error(p->diag, p->loc,
-                          "holds no %s: not written by torch.export.save of torch 2.6 or later",
+                          "holds no %s: not written by torch.export.save of torch 2.5 or later",
                           member);
     if (!archive_read(z, member, &data, &n))
         return false;

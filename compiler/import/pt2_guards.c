@@ -316,11 +316,17 @@ void pt2_guards(Scope *s, const Json *list)
     }
 }
 
+bool pt2_printed_size(Pt2 *p, const char *size, Dim *out)
+{
+    Python y = {.in = p, .text = size, .s = size};
+    return sum(&y, out) && !*(y.s + strspn(y.s, " ")) && !dim_is_bad(*out);
+}
+
 void pt2_range_guard(Pt2 *p, const char *size, int64_t lo, int64_t hi)
 {
     Python y = {.in = p, .text = size, .s = size};
     Dim d;
-    if (sum(&y, &d) && !*(y.s + strspn(y.s, " ")) && add_guard(&y, d, lo, hi))
+    if (pt2_printed_size(p, size, &d) && add_guard(&y, d, lo, hi))
         take(&y, arena_printf(p->program->arena, "%s in %lld..%lld", size, (long long)lo,
                               (long long)hi));
     else

@@ -525,6 +525,10 @@ static bool check_graphs(Scope *s, const Node *n)
     return true;
 }
 
+/* Advice on what torch lowers by itself. */
+static const char decompose[] =
+    ": torch does that in exported.run_decompositions({}); save its result";
+
 /* Operators that only run a graph, under some setting of torch or with a name or hints. */
 static const struct {
     const char *target;
@@ -611,7 +615,9 @@ static bool wrapped(Scope *s, int row, Loc loc, const Json *node)
         const char *name = json_string(json_get(it.value, "name"));
         bool enabled = true;
         if (n == wrap_row[row].enabled && (!json_bool(content, &enabled) || enabled))
-            return diag_unsupported(p->diag, loc, "mixed precision by autocast");
+            return diag_unsupported(p->diag, loc,
+                                    "mixed precision by autocast, whose casts are yet to be made%s",
+                                    decompose);
         if (n == wrap_row[row].graph)
             graph = tag && !strcmp(tag, "as_graph") ? content : NULL;
         if (n >= wrap_row[row].operands && !(name && *name) &&
@@ -661,8 +667,25 @@ static const char *other_overload(const char *target)
     return NULL;
 }
 
+/* Marks of torch.vmap; those that neither take nor give a tensor say nothing that the others do not. */
+static bool is_mark_of_vmap(const char *target, bool *has_tensor)
+{
+    static const char module[] = "torch._functorch.predispatch.";
+    if (strncmp(target, module, strlen(module)) != 0)
+        return false;
+    target += strlen(module);
+    *has_tensor = strcmp(target, "lazy_load_decompositions") != 0 &&
+                  strcmp(target, "_vmap_increment_nesting") != 0 &&
+                  strcmp(target, "_vmap_decrement_nesting") != 0;
+    return true;
+}
+
 static bool unknown(Scope *s, Loc loc)
 {
+    bool has_tensor;
+    if (is_mark_of_vmap(loc.op, &has_tensor))
+        return diag_unsupported(s->in->diag, loc, "a function under torch.vmap, yet to be batched%s",
+                                decompose);
     const char *other = other_overload(loc.op);
     return diag_unsupported(s->in->diag, loc, "the operator is not supported%s%s%s",
                             other ? ", only its overload '" : "", other ? other : "",
@@ -681,7 +704,9 @@ bool pt2_node(Scope *s, const Json *node)
     Name *real = is_about_sizes(target) ? float_result(s, node) : NULL;
     if (real)
         return pt2_float_node(s, origin(s, node, target), target, json_get(node, "inputs"), real);
-    if (op == OP_NONE && is_about_sizes(target))
+    bool has_tensor = true;
+    if (op == OP_NONE &&
+        (is_about_sizes(target) || (is_mark_of_vmap(target, &has_tensor) && !has_tensor)))
         return true;
     Loc loc = origin(s, node, target);
     bool is_map = !strcmp(target, "higher_order.map_impl");

@@ -337,6 +337,8 @@ static bool symbolic(Pt2 *p, Loc loc, const char *text, Dim *out)
 {
     Sympy y = {.in = p, .loc = loc, .text = text, .s = text};
     Frac f;
+    if (p->schema < 8 && pt2_printed_size(p, text, out)) /* not of constructors yet */
+        return true;
     if (!expression(&y, &f))
         return false;
     if (*y.s)

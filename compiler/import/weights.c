@@ -32,7 +32,7 @@ typedef struct Entry {
 static const char *const folder[2] = {"weights", "constants"};
 static const char *const data_folder[2] = {"data/weights/", "data/constants/"};
 
-/* What torch 2.6 to 2.7, and 2.8, wrote of a method, where it is there. */
+/* What torch 2.5 to 2.7, and 2.8, wrote of a method, where it is there. */
 static const char *pickled_member(Archive *z, bool in_constants, const char *method, Arena *tmp)
 {
     static const char *const old[2] = {"serialized_state_dict.pt", "serialized_constants.pt"};
@@ -63,8 +63,8 @@ static bool read_config(Pt2 *p, bool in_constants)
     if (!archive_has(p->archive, member) && archive_has(p->archive, old))
         return read_pickle(p, in_constants, old);
     if (!archive_read(p->archive, member, &data, &n) ||
-        !json_parse_here(p->tmp, arena_printf(p->tmp, "%s: %s", p->loc.file, member), data, n, p->diag,
-                    doc))
+        !json_parse_here(p->tmp, arena_printf(p->tmp, "%s: %s", p->loc.file, member), data, n, false,
+                    p->diag, doc))
         return false;
     const Json *config = json_get(doc->root, "config");
     if (!json_is_object(config))
