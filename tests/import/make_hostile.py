@@ -382,8 +382,8 @@ def calling_pickles():
     pickled("builtin", UNSUPPORTED, "'builtins.eval'", b"cbuiltins\neval\n")
     pickled("other_tensor", UNSUPPORTED, "'torch._utils._rebuild_qtensor'",
             b"ctorch._utils\n_rebuild_qtensor\n")
-    pickled("complex", UNSUPPORTED, "'torch.ComplexFloatStorage'",
-            rebuilt(storage(b"ctorch\nComplexFloatStorage\n")))
+    pickled("complex", UNSUPPORTED, "'torch.ComplexHalfStorage'",
+            rebuilt(storage(b"ctorch\nComplexHalfStorage\n")))
     for op, name in ((b"ios\nsystem\n", "0x69 INST"), (b"o", "0x6f OBJ"), (b"]", "0x5d EMPTY_LIST"),
                      (b"\x93", "0x93 STACK_GLOBAL"), (b"\x81", "0x81 NEWOBJ"),
                      (b"\xff", "0xff at byte 9"), (b"\0", "0x00 at byte 9")):
