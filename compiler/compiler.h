@@ -55,7 +55,7 @@ typedef struct Options {
         fast_calibrate;
 } Options;
 
-/* What argv asked for.  OPTIONS_RUN: go on.  OPTIONS_DONE: help or version was printed, exit 0.
+/* The outcome of reading argv.  OPTIONS_RUN: go on.  OPTIONS_DONE: help or version was printed, exit 0.
  * OPTIONS_BAD: the mistake was reported to err, exit 2. */
 typedef enum OptionsResult { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_BAD } OptionsResult;
 OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *out, FILE *err);
@@ -71,10 +71,10 @@ typedef struct Pipeline {
  * leads to the other tail; reported. */
 MUST_USE bool pipeline_of(const Program *p, Pipeline *out, Diag *d);
 
-/* Those of them to a .pte that end with partition.  False: p is past it; reported. */
+/* Gives the passes on the way to a .pte up to partition.  False: p is past it; reported. */
 MUST_USE bool pipeline_to_partition(const Program *p, Pipeline *out, Diag *d);
 
-/* Those that end with quantize.  False: p is past it; reported. */
+/* Gives the passes up to quantize.  False: p is past it; reported. */
 MUST_USE bool pipeline_to_quantize(const Program *p, Pipeline *out, Diag *d);
 
 /* The first of them, which make core of an export. */
@@ -175,8 +175,8 @@ typedef struct NpyHeader {
     int64_t start, bytes; /* of the elements */
 } NpyHeader;
 
-/* What a file of `size` bytes that begins with head[0..n) holds; n is size or at least NPY_HEADER.
- * False: reported. */
+/* Reads the header of an .npy file of `size` bytes that begins with head[0..n); n is `size` or at
+ * least NPY_HEADER.  False: reported. */
 MUST_USE bool npy_header(const char *name, const uint8_t *head, size_t n, int64_t size,
                          NpyHeader *h, Diag *d);
 EtcDtype npy_dtype(EtcDtype is, EtcDtype want); /* as which a file's elements are taken */
@@ -365,7 +365,7 @@ extern const int n_recipe_presets;
 /* A preset, or a file of a recipe.  False: all its mistakes are reported. */
 MUST_USE bool recipe_read(Files *files, const char *name, Arena *a, Recipe *out, Diag *d);
 MUST_USE bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Recipe *out, Diag *d);
-/* What --max-drop says, METRIC=VALUE.  False: it is not that. */
+/* Reads the value of --max-drop, METRIC=VALUE, into *out.  False: it has another form. */
 bool recipe_set_budget(const char *text, Recipe *out);
 
 /* -- report.c ------------------------------------------------------------------------------ */
@@ -376,8 +376,8 @@ MUST_USE bool report_add(const Options *o, const Program *p, OutBatch *out, Aren
 
 /* -- quant_report.c ------------------------------------------------------------------------ */
 
-/* What quantizing costs: a page that needs nothing but itself, and the same as JSON, whose
- * schema is in docs/quantization.md. */
+/* Writes the report on what quantization costs: an HTML page without other files, and the same as
+ * JSON, whose schema is in docs/quantization.md. */
 void quant_report_html(const QuantReport *r, Arena *a, FILE *f);
 void quant_report_json(const QuantReport *r, Arena *a, FILE *f);
 /* Adds what --report asks for: the page, or the JSON where its name ends in ".json".  False:
@@ -408,8 +408,8 @@ MUST_USE bool quant_measure(const Options *o, const Program *p, QuantReport *r, 
 
 /* -- checkpoint.c --------------------------------------------------------------------------- */
 
-/* What `etc quantize` keeps beside the file that it writes, from now and then and from when it is
- * asked to end (SIGINT, SIGTERM); and what one that was ended has left there.  NULL: there is no
+/* Opens the checkpoint that `etc quantize` writes beside its output, now and then and when it is
+ * asked to end (SIGINT, SIGTERM), and reads what an earlier run left there.  NULL: there is no
  * place for it. */
 Checkpoint *checkpoint_open(const Options *o, uint64_t id, int n_samples, Arena *a);
 /* When all is seen: signals end the process again.  NULL: nothing. */
@@ -419,8 +419,8 @@ const char *checkpoint_path(const Options *o, Arena *a); /* FILE.part */
 
 /* -- mixed.c ------------------------------------------------------------------------------- */
 
-/* What is to stay in floats for the recipe's budget, in *keep; NULL where that is nothing, or there
- * is no budget.  p was observed with nothing kept.  False: reported. */
+/* Finds the layers that have to stay in floats for the recipe's budget.  *keep is NULL where there
+ * are none, or no budget.  p was observed with nothing kept.  False: reported. */
 MUST_USE bool mixed_search(const Options *o, const Program *p, const Statistics **keep, Arena *a,
                            Diag *d);
 

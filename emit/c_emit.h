@@ -78,7 +78,7 @@ typedef struct Emit {
 } Emit;
 
 bool port_is_parameter(const Value *v); /* a tensor or number; not what an input always is */
-/* What NAME_run returns for a size out of its range, or for a guard that does not hold. */
+/* The status of NAME_run for a size out of its range, and for a guard that does not hold. */
 int status_of_symbol(const Emit *e, int i);
 int status_of_guard(const Emit *e, int i);
 
@@ -166,8 +166,8 @@ typedef struct Concat {
 } Concat;
 
 Concat concat_of(Emit *e, const Node *n);
-/* What templates around a core share: c_anchor.c.  Cores take float tensors without gaps, but for
- * the first `from` axes; else reported. */
+/* Checks the operands of a core: c_anchor.c.  Cores take float tensors without gaps, except along
+ * the first `from` axes.  False: reported. */
 bool check_tensors(Function *f, const Node *n, int from);
 Dim size_of(const Value *v, int i); /* of axis i; from the end where negative */
 const char *array_or_null(Function *f, const Value *v);

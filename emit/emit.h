@@ -49,7 +49,7 @@ void out_discard(OutBatch *b);         /* removes what is written; empties the b
 
 /* -- .pte -------------------------------------------------------------------------------- */
 
-/* Of a method: the node that each instruction was made for; NULL: an update's copy. */
+/* The node that each instruction of a method was made for; NULL: an update's copy. */
 typedef struct PteSource {
     const char *method;
     const Node **node;

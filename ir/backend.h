@@ -20,7 +20,7 @@ typedef struct Refusal {
     const char *why, *fix;
 } Refusal;
 
-/* What can be had of integers at a node, bits: quant/ asks. */
+/* How a node may be computed with integers; a set of bits.  quant/ asks a backend for it. */
 typedef enum Spec {
     SPEC_STATIC = 1 << 0,  /* i8 operands and result, one scale each known beforehand; weights i8,
                               symmetric, a scale per tensor or result */
@@ -52,8 +52,8 @@ typedef struct Backend {
 
     /* Seconds n takes here; node_seconds() is what it takes in a kernel. */
     double (*cost)(const Node *n);
-    /* Of n in integers, which one bit of Spec says, and of making integers of v or floats of them;
-     * NULL: the backend is no faster with integers. */
+    /* Seconds that n takes with integers as one bit of Spec says, and those that quantizing v or
+     * dequantizing it takes.  NULL: the backend is no faster with integers. */
     double (*cost_integers)(const Node *n, unsigned spec);
     double (*cost_convert)(const Value *v, unsigned spec);
     double call_cost;        /* of one call */

@@ -20,8 +20,8 @@ typedef enum EscapeKind {
 const char *escape(Arena *a, EscapeKind kind, const char *s); /* s itself where it may stand so */
 void escape_put(FILE *out, EscapeKind kind, const char *s, size_t n);
 
-/* As printf, to a terminal: what the arguments hold is escaped, of line ends all but those at the
- * end of fmt. */
+/* Prints to a terminal as printf does, but escapes what the arguments hold.  Line ends at the end
+ * of fmt are printed, all others are escaped. */
 void say(FILE *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void say_args(FILE *out, const char *fmt, va_list ap);
 

@@ -55,8 +55,8 @@ enum { DTYPE_NONE = -1, DTYPE_MIXED = -2 }; /* beside EtcDtype: none yet, no com
 int promote(int a, int b);                                   /* torch.promote_types */
 int promote_args(const Node *n, const int *arg, int n_args); /* torch.result_type */
 
-/* What a rule wants of sizes: false where no values of the symbols give it.  Where some do, and not
- * all, the rule assumes it, and program_guard makes that a guard. */
+/* These say whether sizes fit a rule.  They return false where no values of the symbols do.  Where
+ * some do, and not all, the rule assumes it, and program_guard makes that a guard. */
 bool dims_agree(const Node *n, Dim a, Dim b); /* a = b: they are, or both are symbolic and may be */
 bool dims_match(const Node *n, Dim a, Dim b); /* a = b, of which one may be fixed */
 bool dim_at_least(const Node *n, Dim a, Dim b); /* a >= b */
@@ -86,7 +86,7 @@ const char *type_text(Program *p, Type t);
 
 /* -- evaluation ----------------------------------------------------------------------- */
 
-/* What calls of kernels share.  Nothing in it outlives `tmp`. */
+/* Calls of kernels share this state.  Nothing in it outlives `tmp`. */
 typedef struct EvalContext {
     const int64_t *symbol;
     int64_t *told; /* the same, to be written where a node tells a symbol; NULL: fixed */

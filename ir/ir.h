@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Of a function that reports before it returns false or NULL: whoever ignores that goes on with
- * what is not there. */
+/* The function reports an error before it returns false or NULL, so its caller must not go on as if
+ * there were a result. */
 #define MUST_USE __attribute__((warn_unused_result))
 
 /* -- arena ------------------------------------------------------------------------------- */
@@ -92,7 +92,7 @@ typedef struct Loc {
     const char *source; /* "model.py:12": from the export */
 } Loc;
 
-/* What is at fault decides the exit code: FAULT_MODEL 1, FAULT_IO 3, FAULT_UNSUPPORTED 4,
+/* The fault decides the exit code: FAULT_MODEL 1, FAULT_IO 3, FAULT_UNSUPPORTED 4,
  * FAULT_GATE 5, FAULT_BUG 70. */
 typedef enum Fault {
     FAULT_MODEL,
@@ -123,7 +123,7 @@ bool diag_untold(Diag *d, int before, Loc loc, const char *kind, const char *nam
 int diag_errors(const Diag *d);    /* of all faults */
 int diag_exit_code(const Diag *d); /* 70, 3, 1, 4, 5 in this precedence; 0 without errors */
 
-/* What no program and no file can bring about: ends the process with the place in our source. */
+/* No program and no file can bring this about.  It ends the process and prints the source line. */
 #ifdef NDEBUG
 #define UNREACHABLE() __builtin_unreachable()
 #else
@@ -228,7 +228,8 @@ typedef struct Dim {
     int64_t value;
 } Dim;
 
-/* What must hold of the symbols at every call; of the ends of int64_t each stands for none. */
+/* A condition on the symbols that must hold at every call.  INT64_MIN and INT64_MAX stand for no
+ * bound. */
 typedef struct Guard {
     Dim size;
     int64_t lo, hi;
@@ -601,8 +602,8 @@ ARG_BY_NAME(Arg, get, (const Node *n, const char *s), (n, arg_find(n, s)))
 
 /* -- nested graphs: region.c --------------------------------------------------------------- */
 
-/* What its graphs are to a node: each runs once with it, one of them does, or a loop runs them again
- * and again, as often as is known when it ends. */
+/* How a node runs its nested graphs: each of them once, one of them, or again and again in a loop,
+ * whose trip count is known when it ends. */
 typedef enum RegionKind { REGION_ONCE, REGION_ONE_OF, REGION_LOOP } RegionKind;
 
 RegionKind region_kind(const Node *n);
@@ -614,8 +615,8 @@ Graph *region_planned(const Node *n, const Graph *g); /* the same of a node whos
 int region_n_operands(const Node *n);
 Value *region_operand(const Node *n, int i); /* NULL: not a value */
 int region_slot(const Node *n, int i);       /* of it in n->in; -1: not a value */
-/* Of a loop, result i holds what the graphs take as input i: at first the operand, then what the body
- * returns. */
+/* Whether a loop carries input i of its graphs: it is the operand in the first turn, then what the
+ * body returned, and result i of the node in the end. */
 bool region_is_carried(const Node *n, int i);
 Value *region_input(const Node *n, int i); /* the result that is carried, else the operand */
 const Node *region_loop(const Graph *g); /* whose body g is; NULL: of none */

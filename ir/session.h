@@ -10,7 +10,7 @@
 
 /* -- tails ------------------------------------------------------------------------------- */
 
-/* What a program becomes, and what that can do: a row of ir/session.c. */
+/* A tail: a kind of output, and what that can express.  The rows stand in ir/session.c. */
 typedef struct Tail {
     const char *name; /* of --tail */
     const char *what; /* as messages call it: "a .pte" */

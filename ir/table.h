@@ -28,7 +28,8 @@ typedef struct Table { /* {.arena = a} is an empty one */
     size_t n, cap;
 } Table;
 
-/* What the key stands for, made of zeros where it is new; valid until the next one is new. */
+/* Returns the item of the key.  A new key gets an item of zeros.  The pointer is valid until the
+ * next key is added. */
 TableItem *table_at(Table *t, const void *key, size_t n);
 TableItem *table_at_copy(Table *t, const void *key, size_t n); /* a new key is copied */
 void *table_find(const Table *t, const void *key, size_t n);   /* item.ptr; NULL: no such key */

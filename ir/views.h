@@ -42,7 +42,7 @@ typedef struct Product {
 
 bool product_read(const Node *n, Product *p);
 
-/* What sums an axis of an operand with weights: linear, mm, addmm and convolutions. */
+/* A node that sums an axis of an operand with weights: linear, mm, addmm or a convolution. */
 typedef struct Weighted {
     Value *x, *w, *bias;             /* bias NULL: none */
     int x_slot, w_slot, bias_slot;   /* in n->in; -1: none */
@@ -80,7 +80,7 @@ typedef struct Pool {
 
 bool pool_read(const Node *n, Pool *p);
 
-/* What a reduction goes over: bit i of `axes` stands for axis i of x. */
+/* The axes that a reduction goes over: bit i of `axes` stands for axis i of x. */
 typedef struct Reduce {
     Value *x;
     uint32_t axes;

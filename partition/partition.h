@@ -12,7 +12,7 @@
 extern const Backend *const all_backends[];
 const Backend *backend_find(const char *name, size_t len); /* NULL: there is none */
 
-/* What was decided, for the report.  All times are estimates of the backends. */
+/* The decisions of the partitioner, for its report.  All times are estimates of the backends. */
 typedef struct RegionReport {
     const Backend *backend;
     const char *method;

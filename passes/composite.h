@@ -83,7 +83,7 @@ typedef struct Play {
     int n_results;
 } Play;
 
-/* What an operator or function is called with; key NULL: by position. */
+/* The arguments of a call.  One whose key is NULL is given by position. */
 typedef struct Given {
     Arg v[MOST_ARGS];
     const char *key[MOST_ARGS];

@@ -15,7 +15,7 @@ DecompFn decomp_none;
 
 /* The first result of `made` stands for the node's; `made` NULL was reported. */
 bool done(Rewrite *r, Node *n, const Node *made);
-/* What the rule of that name in composites.txt makes of the node, in its place. */
+/* Replaces the node by what the rule of that name in composites.txt makes of it. */
 bool rewrite_by_rule(Rewrite *r, Node *n, const char *name);
 /* complex.c: a node with complex operands or results becomes nodes of their parts, which pairs, the
  * results of aten.complex, hold together until the walk is over. */

@@ -34,7 +34,7 @@ bool model_of(const Graph *g, const int *number, int n, Model *m, Arena *tmp);
 /* Bytes in use while each step of an order runs; returns the most. */
 int64_t model_play(const Model *m, const int *order, int64_t *at, Arena *tmp);
 
-/* What no order's most is below: that of the step which reads and makes most. */
+/* A lower bound on the peak of every order: the bytes of the step that reads and makes most. */
 int64_t model_floor(const Model *m);
 
 /* All steps, each time the one after which least lives: order_greedy.c. */

@@ -44,7 +44,7 @@ typedef struct Products {
     double *gram; /* of each block n x n, its lower triangle; NULL: not yet */
 } Products;
 
-/* What a value's channels are like over all samples. */
+/* Moments of a value's channels over all samples. */
 typedef struct Moments {
     const char *name;
     bool is_before; /* channels are rescaled */
@@ -80,7 +80,7 @@ typedef struct Annotation {
 } Annotation;
 
 Annotation annotate(Graph *g, const QuantJob *job, Arena *a);
-/* What a search decided goes into job->seen. */
+/* Writes the decisions of a search into job->seen. */
 void annotation_tell(const Annotation *a, const QuantJob *job);
 NodePlan *plan_of(const Annotation *a, const Node *n); /* NULL: n has no results */
 Point *point_of(const Annotation *a, const Value *v);  /* NULL: v stays as it is */
@@ -92,7 +92,7 @@ int latency_refuse(Annotation *a, bool *refused);
 
 /* -- of operators ------------------------------------------------------------------------------ */
 
-/* What n multiplies with weights, or looks up in them: x is NULL then. */
+/* The operands of a node that multiplies x with weights, or looks rows of them up, without an x. */
 bool weights_of(const Node *n, Weighted *v);
 bool is_weight(const Value *v); /* f32, the same in every call, its bytes at hand */
 bool is_class(const Node *n, const char *quant); /* of ops.def's column */
@@ -234,7 +234,7 @@ void rescale_all(Annotation *a);
 
 /* -- gptq.c ------------------------------------------------------------------------------------ */
 
-/* What all who read the same operand share. */
+/* State that all readers of one operand share. */
 typedef struct Gptq {
     const Products *of;
     struct GptqBlock *block;

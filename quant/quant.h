@@ -86,7 +86,7 @@ typedef struct QuantChoice {
     unsigned algorithms, with_samples;
 } QuantChoice;
 
-/* What the rules say of a node together. */
+/* The settings of a node, from all rules that match it. */
 QuantChoice recipe_choice(const Recipe *r, const Node *n, const Backend *backend);
 
 /* Whether every scope matches a node of p; those that match none are reported, with what comes
@@ -103,8 +103,8 @@ typedef struct Samples {
                  Diag *d);
     void *ctx;
     int threads; /* that evaluate them, which changes no result; each reads in its turn */
-    /* Those from `first` on are run, and those before `done` have been; below 0: it is over.  May
-     * be NULL. */
+    /* Reports progress: samples from `first` on are run, and those before `done` have been; `first`
+     * below 0 says that all is over.  May be NULL. */
     void (*progress)(void *ctx, int first, int done, int n);
     void *progress_ctx;
 } Samples;
@@ -124,10 +124,10 @@ const char *statistics_library(const Statistics *s);
 /* Continues hash h with n bytes; the same on any machine of this endianness. */
 uint64_t statistics_hash(uint64_t h, const void *data, size_t n);
 
-/* Of no model: it says of the named nodes' first results that they stay in floats. */
+/* Makes statistics of no model that keep the first results of the named nodes in floats. */
 Statistics *statistics_keeping(Arena *a, const char *const *name, int n);
 
-/* What a run keeps of the samples that it has seen, so that another goes on there. */
+/* The state of a run over samples, from which another run can go on. */
 typedef struct Checkpoint {
     uint64_t id;            /* of recipe, samples and whatever else decides what is seen */
     const Statistics *from; /* what an earlier run kept, or NULL */
@@ -139,7 +139,7 @@ typedef struct Checkpoint {
 
 /* -- quantize.c: the pass --------------------------------------------------------------------- */
 
-/* What a program's `quant` points at. */
+/* The quantization job of a session. */
 typedef struct QuantJob {
     const Recipe *recipe;
     const Samples *samples; /* of method 0; NULL: none */
@@ -156,14 +156,14 @@ bool pass_quantize(Program *p, Arena *tmp, Diag *d);
 
 /* -- observe.c: ranges of values, in constant memory ------------------------------------------ */
 
-/* What one value's samples looked like.  Its size does not depend on their number. */
+/* Statistics of one value over all samples.  Its size does not depend on their number. */
 typedef struct Observer Observer;
 
 Observer *observer_new(Arena *a, ObserverKind kind, double percentile, int channels);
 /* n elements, channel of element i is i / inner % channels.  False: a NaN or an infinity, whose
  * index is in *bad. */
 bool observer_see(Observer *o, const float *x, int64_t n, int64_t inner, int64_t *bad);
-/* What lies beyond lo or hi counts as lo or hi from now on; lo <= 0 <= hi. */
+/* Clamps the statistics: values beyond lo or hi count as lo or hi from now on; lo <= 0 <= hi. */
 void observer_clip(Observer *o, float lo, float hi);
 /* The range that integers from quant_min to quant_max should cover; lo <= 0 <= hi.  Both are 0
  * where every value was, or none was seen. */

@@ -75,7 +75,7 @@ typedef struct ImportOptions {
     const char *as;          /* the method's name; NULL: what the file calls it */
 } ImportOptions;
 
-/* What kind of file `path` is, by its first bytes, or by its name where these say nothing.
+/* Returns the kind of the file `path`, by its first bytes, or by its name where these say nothing.
  * IMPORT_UNKNOWN: it cannot be read or is none of these; reported. */
 ImportKind import_kind(Files *files, const char *path, Diag *d);
 

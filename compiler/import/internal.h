@@ -182,7 +182,7 @@ bool pt2_inline(Scope *s, Loc loc, const Json *as_graph, Value **in, int n_in, V
 
 /* -- nodes: pt2_node.c ---------------------------------------------------------------------- */
 
-/* What a name of a graph stands for. */
+/* The value or number that a name of a graph stands for. */
 typedef struct Name {
     const char *text;
     const Json *meta;    /* TensorMeta; NULL: not a tensor */

@@ -97,7 +97,7 @@ typedef struct XnnDraft { /* a subgraph while it is built */
 enum xnn_status etc_xnn_define_value(const XnnDraft *d, uint32_t place, const XnnValue *v);
 enum xnn_status etc_xnn_define_node(const XnnDraft *d, uint32_t i);
 
-/* What the library may be given of a constant; NULL: no memory. */
+/* Returns the bytes of a constant as the library may read them.  NULL: there is no memory. */
 const void *etc_xnn_readable(EtcXnnpack *x, const XnnValue *v);
 
 /* Learns what the second needs for these nodes; the second packs a node's filter, if it can, and
