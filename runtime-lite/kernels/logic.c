@@ -1,4 +1,4 @@
-/* logic.c -- comparisons, logical and bitwise ops, where.
+/* logic.c -- comparisons, logical and bitwise ops, where, and the elements that are true.
  *
  * Operands are brought to the type computed in, 64 bits for integers and bool; answers are 64 bits
  * wide until they are stored.
@@ -316,4 +316,153 @@ EtcStatus etc_where(const EtcCall *c)
         where_row(c, &j, p, &w);
     } while (etc_walk_next(&w));
     return ETC_OK;
+}
+
+/* -- what is true ------------------------------------------------------------------------ */
+
+/* For each of the m elements from `at` on: 0 where it is true. */
+static const int64_t *untruths(const EtcCall *c, const EtcTensor *x, int64_t at, int64_t m)
+{
+    const EtcKind kind = etc_cast_kind((int)x->dtype);
+    unsigned char *buf = (unsigned char *)c->scratch;
+    int64_t *y = (int64_t *)(void *)(buf + (8 * CHUNK));
+    const void *a = etc_fetch(kind, (int)x->dtype, etc_at(x, at), 1, m, buf);
+    Chunk *const is_false = (kind == ETC_KIND_F32)   ? not_f32
+                            : (kind == ETC_KIND_F64) ? not_f64
+                                                     : not_i64;
+    is_false(a, a, y, m);
+    return y;
+}
+
+static int64_t count_true(const EtcCall *c, const EtcTensor *x)
+{
+    const int64_t n = etc_numel(x);
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        const int64_t m = ((n - i) < CHUNK) ? (n - i) : CHUNK;
+        const int64_t *is_false = untruths(c, x, i, m);
+        for (int64_t k = 0; k < m; k++) {
+            count += (is_false[k] == 0);
+        }
+    }
+    return count;
+}
+
+/* The indices along all axes of element `at`. */
+static void put_place(const EtcTensor *x, int64_t at, int64_t *y)
+{
+    for (int32_t d = x->rank - 1; d >= 0; d--) {
+        y[d] = at % x->dim[d];
+        at /= x->dim[d];
+    }
+}
+
+/* x, out: a row of indices for each element that is not zero */
+EtcStatus etc_nonzero(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 1, &y) || (y->dtype != ETC_I64)) {
+        return ETC_BAD_ARG;
+    }
+    if ((etc_cast_kind((int)x->dtype) == ETC_KIND_NONE) || !etc_is_plain(x)) {
+        return ETC_UNSUPPORTED;
+    }
+    const int64_t size[2] = {count_true(c, x), x->rank}, n = etc_numel(x);
+    const EtcStatus st = etc_resize64(y, size, 2);
+    if (st != ETC_OK) {
+        return st;
+    }
+    if (!etc_is_plain(y)) {
+        return ETC_UNSUPPORTED;
+    }
+    int64_t *to = (int64_t *)y->data;
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        const int64_t m = ((n - i) < CHUNK) ? (n - i) : CHUNK;
+        const int64_t *is_false = untruths(c, x, i, m);
+        for (int64_t k = 0; k < m; k++) {
+            if (is_false[k] == 0) {
+                put_place(x, i + k, to);
+                to += x->rank;
+            }
+        }
+    }
+    return ETC_OK;
+}
+
+/* The sizes of x and mask spread over each other; 0: they do not, -1: that is too many. */
+static int spread_mask(const EtcTensor *x, const EtcTensor *mask, int32_t *dim, int32_t *rank,
+                       int64_t *n)
+{
+    int64_t both[ETC_MAX_RANK];
+    int is_empty = 0;
+    *rank = 0;
+    *n = 1;
+    if (!spread(both, rank, x) || !spread(both, rank, mask)) {
+        return 0;
+    }
+    for (int32_t d = 0; d < *rank; d++) {
+        dim[d] = (int32_t)both[d];
+        is_empty = is_empty || (both[d] == 0);
+    }
+    for (int32_t d = 0; (d < *rank) && !is_empty; d++) {
+        if (__builtin_mul_overflow(*n, both[d], n)) {
+            return -1;
+        }
+    }
+    *n = is_empty ? 0 : *n;
+    return 1;
+}
+
+/* Copies what the mask selects, or only counts it where `to` is NULL. */
+static int64_t select_rows(const EtcTensor *wide, const EtcTensor *x, const EtcTensor *mask,
+                           unsigned char *to)
+{
+    const size_t size = etc_dtype_size((int)x->dtype);
+    const uint8_t *const is_in = (const uint8_t *)mask->data;
+    int64_t count = 0;
+    EtcWalk w;
+    etc_walk_init(&w, wide);
+    etc_walk_add(&w, x);
+    etc_walk_add(&w, mask);
+    etc_walk_collapse(&w);
+    const int32_t in = w.rank - 1;
+    do {
+        for (int64_t i = 0; i < w.dim[in]; i++) {
+            if (is_in[w.at[2] + (i * w.stride[2][in])] == 0) {
+                continue;
+            }
+            if (to != NULL) {
+                memcpy(to + ((size_t)count * size), etc_at(x, w.at[1] + (i * w.stride[1][in])), size);
+            }
+            count++;
+        }
+    } while (etc_walk_next(&w));
+    return count;
+}
+
+/* x, mask, out */
+EtcStatus etc_masked_select(const EtcCall *c)
+{
+    EtcTensor *x, *mask, *y, wide;
+    int32_t dim[ETC_MAX_RANK];
+    int64_t n;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 1, &mask) || !etc_arg_tensor(c, 2, &y) ||
+        (mask->dtype != ETC_BOOL) || (y->dtype != x->dtype)) {
+        return ETC_BAD_ARG;
+    }
+    memset(&wide, 0, sizeof wide);
+    wide.dim = dim;
+    const int fits = spread_mask(x, mask, dim, &wide.rank, &n);
+    if (fits <= 0) {
+        return (fits == 0) ? ETC_BAD_ARG : ETC_TOO_MUCH;
+    }
+    if (((n > etc_numel(x)) || (n > etc_numel(mask))) && !etc_may_work(c, n, 2)) {
+        return ETC_TOO_MUCH;
+    }
+    const int64_t count = (n > 0) ? select_rows(&wide, x, mask, NULL) : 0;
+    const EtcStatus st = etc_resize64(y, &count, 1);
+    if ((st == ETC_OK) && (count > 0)) {
+        (void)select_rows(&wide, x, mask, (unsigned char *)y->data);
+    }
+    return st;
 }

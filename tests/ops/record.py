@@ -858,13 +858,28 @@ def order(w):
         record(w, "aten::topk.values", torch.topk, x.t().contiguous(), n, 0, False, True)
 
 
+def places(x):
+    return torch.nonzero(x).contiguous()  # torch keeps columns together
+
+
+def counted(w):
+    """Rows that elements decide on."""
+    for dtype in DTYPES:
+        for x in (rand(3, 5, dtype=dtype) * (rand(3, 5) > 0), rand(2, 3, 4, dtype=dtype), rand((), dtype=dtype), rand(0, 3, dtype=dtype),
+                  rand(1500, dtype=dtype) * (rand(1500) > 1), torch.zeros(7, dtype=dtype)):
+            record(w, "aten::nonzero.out", places, x)
+        for of, by in (((3, 5), (3, 5)), ((3, 5), (5,)), ((5,), (3, 1)), ((2, 1, 4), (3, 1)), ((), (4,)), ((4,), ()), ((0, 3), (3,)), ((1200,), (1200,))):
+            record(w, "aten::masked_select.out", torch.masked_select, rand(*of or [()], dtype=dtype), rand(*by or [()], dtype=torch.bool))
+    record(w, "aten::nonzero.out", places, special())
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
                   index, attention, layer_norm, remainder, lists, softmax_attention, exported, shorts,
-                  packed_linear, official, order):
+                  packed_linear, official, order, counted):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

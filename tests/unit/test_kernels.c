@@ -213,7 +213,7 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "remainder", "lists", "quant", "integer", "exported",
                                        "shorts", "official", "packed_linear",
                                        "softmax_attention", "wide", "borders", "fills", "added",
-                                       "arithmetic", "order"};
+                                       "arithmetic", "order", "counted"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -455,6 +455,11 @@ Test(kernels, layer_norm)
 Test(kernels, order)
 {
     run_family("order", 300);
+}
+
+Test(kernels, counted)
+{
+    run_family("counted", 100);
 }
 
 Test(kernels, lists)
