@@ -321,13 +321,56 @@ static bool rewrite_write(Pass *s, Node *n)
     return true;
 }
 
+/* -- batch norm in training ---------------------------------------------------------------- */
+
+/* A running statistic moves by `momentum` toward that of the batch. */
+static bool move_statistic(Pass *s, Node *n, const char *name, Node *of_batch)
+{
+    double momentum;
+    Value *target = arg_value(n, name), *was = read(s, n, target);
+    if (!arg_number(n, "momentum", &momentum))
+        return diag_unsupported(s->d, n->loc, "has a momentum that is no number");
+    Node *way = of_batch ? build(s->g, n, n->loc, OP_SUB_TENSOR, s->d, "vvi", of_batch->out[0], was,
+                                 (int64_t)1)
+                         : NULL;
+    Node *moved = way ? build(s->g, n, n->loc, OP_ADD_TENSOR, s->d, "vvf", was, way->out[0], momentum)
+                      : NULL;
+    return moved && write(s, n, target, moved->out[0]);
+}
+
+/* The statistics move, and what is left is batch norm by those of the batch alone. */
+static bool train_batch_norm(Pass *s, Node *n)
+{
+    Value *x = read(s, n, arg_value(n, "input")), *weight = arg_value(n, "weight");
+    Value *bias = arg_value(n, "bias");
+    int64_t axis[MAX_RANK];
+    int count = 0;
+    for (int i = 0; i < x->type.rank; i++)
+        if (i != 1)
+            axis[count++] = i;
+    if (!arg_value(n, "running_var") || x->type.rank < 2)
+        return diag_unsupported(s->d, n->loc, "has half of its running statistics, or no channels");
+    Node *mean = build(s->g, n, n->loc, OP_MEAN_DIM, s->d, "vIbn", x, count, axis, false);
+    Node *var = build(s->g, n, n->loc, OP_VAR_CORRECTION, s->d, "vIib", x, count, axis, (int64_t)1,
+                      false);
+    if (!move_statistic(s, n, "running_mean", mean) || !move_statistic(s, n, "running_var", var))
+        return false;
+    Node *m = build(s->g, n, n->loc, n->op, s->d, "vvvnnbaab", x, weight ? read(s, n, weight) : NULL,
+                    bias ? read(s, n, bias) : NULL, true, arg_get(n, "momentum"), arg_get(n, "eps"),
+                    false);
+    if (!m)
+        return false;
+    make_same(s, n->out[0], m->out[0]);
+    graph_remove(s->g, n);
+    return true;
+}
+
 /* -- the walk ------------------------------------------------------------------------------ */
 
 static bool visit(Pass *s, Node *n)
 {
     if (n->op == OP_BATCH_NORM && arg_bool(n, "training") && arg_value(n, "running_mean"))
-        return diag_unsupported(s->d, n->loc, "batch norm in training mode would change its "
-                                              "running statistics: export the model in eval mode");
+        return train_batch_norm(s, n);
     if (op_mutates(n->op))
         return rewrite_write(s, n);
     Value *parent = op_info[n->op].flags & VIEW && n->n_in ? first_operand(n) : NULL;

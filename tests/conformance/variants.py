@@ -1789,6 +1789,20 @@ def written_by_masks(x, m, row, each, pair):
     return a, b, c, d, x.index_put((m,), row[0, :1], accumulate=True), x.masked_scatter(m, each), flat, looked_up, torch.einsum("ij->j", m.int())
 
 
+@model(rnd(4, 3, 5, 5), more=[(rnd(4, 3, 5, 5, seed=1),)], stateful=True)
+class norm_in_training(nn.Module):
+    """Batch norms whose running statistics move with each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.BatchNorm2d(3), nn.BatchNorm1d(3, momentum=0.3, affine=False)
+
+    def forward(self, x):
+        self.train()
+        y = self.a(x)
+        return self.b(y.flatten(2) * 2 + 1), self.a.running_mean * 1, self.b.running_var + 0
+
+
 @model(rnd(8, 3, 3, 3), rnd(8), rnd(1, 3, 9, 9))
 def norm_of_a_batch_alone(w, g, x):
     """Weights standardized by a batch norm that keeps no statistics."""
