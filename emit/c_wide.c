@@ -123,25 +123,25 @@ bool emit_wide_product(Function *f, const Node *n, const Product *p)
 
 void put_scaled(Function *f, const Node *n, const Product *p)
 {
-    const char *index[MAX_LOOPS];
-    const Value *y = n->out[0];
-    Nest nest = nest_new(f->e, y->type, 2);
-    nest_operand(f->e, &nest, 0, y->type);
+    const char *index[MAX_LOOPS], *name = f->name_of[n->out[0]->index];
+    const Type y = n->out[0]->type;
+    Text *t = &f->body;
+    Nest nest = nest_new(f->e, y, 2);
+    nest_operand(f->e, &nest, 0, y);
     nest_operand(f->e, &nest, 1, value_type(p->bias));
     nest_collapse(f->e, &nest);
     int in = nest_open(f, &nest, nest.rank, index);
-    for (int k = 0; k < 2; k++) {
-        put(&f->body, k ? " + (" : "%*s*(", in, "");
-        if (!k) {
-            nest_address(f, &nest, 0, f->name_of[y->index], nest.rank, index);
-            put(&f->body, ") = (");
-        }
-        put_float(&f->body, (float)(k ? p->beta : p->alpha));
-        put(&f->body, " * *(");
-        nest_address(f, &nest, k, k ? function_pointer(f, p->bias) : f->name_of[y->index],
-                     nest.rank, index);
-        put(&f->body, k ? "));\n" : "))");
-    }
+    put(t, "%*s*(", in, "");
+    nest_address(f, &nest, 0, name, nest.rank, index);
+    put(t, ") = (");
+    put_float(t, (float)p->alpha);
+    put(t, " * *(");
+    nest_address(f, &nest, 0, name, nest.rank, index);
+    put(t, ")) + (");
+    put_float(t, (float)p->beta);
+    put(t, " * *(");
+    nest_address(f, &nest, 1, function_pointer(f, p->bias), nest.rank, index);
+    put(t, "));\n");
     nest_close(f, nest.rank);
 }
 
@@ -394,54 +394,83 @@ bool emit_wide_pool(Function *f, const Node *n)
 
 /* -- softmax ----------------------------------------------------------------------------------- */
 
-/* A row of doubles, less its greatest. */
-bool emit_wide_softmax(Function *f, const Node *n)
+/* The loops around a row of x and of y, and the steps along it. */
+typedef struct Row {
+    const char *x, *y; /* pointers to its first elements */
+    Dim x_step, y_step, count;
+    int indent, n_loops;
+} Row;
+
+static const char *put_row_pointer(Function *f, const Nest *nest, int which, const char *type,
+                               const char *array, const char *const *index, int indent)
 {
-    const char *index[MAX_LOOPS], *at[2];
-    int64_t d = -1;
-    const Value *v[2] = {arg_value(n, "self"), n->out[0]};
-    int rank = v[1]->type.rank;
-    Dim step[2] = {DIM(1), DIM(1)}, count = DIM(1);
-    Text *t = &f->body;
-    if (!arg_int(n, "dim", &d) || n->out[0]->type.dtype != ETC_F64 || !check_dtypes(f, n))
-        return function_refuse(f, n, "has no C for this dtype");
-    Nest nest = nest_new(f->e, v[1]->type, 2);
-    for (int k = 0; k < 2; k++)
-        nest_operand(f->e, &nest, k, value_type(v[k]));
-    if (rank) {
-        d += d < 0 ? rank : 0;
-        count = nest.size[d];
-        nest.size[d] = DIM(1);
-        for (int k = 0; k < 2; k++)
-            step[k] = nest.stride[k][d];
+    const char *name = names_make(f->names, "", which ? "to" : "from");
+    put(&f->body, "%*s%s *%s = ", indent, "", type, name);
+    nest_address(f, nest, which, array, nest->rank, index);
+    put(&f->body, ";\n");
+    return name;
+}
+
+static Row open_rows(Function *f, const Value *x, const Value *y, int64_t axis)
+{
+    const char *index[MAX_LOOPS];
+    Row r = {.x_step = DIM(1), .y_step = DIM(1), .count = DIM(1)};
+    Nest nest = nest_new(f->e, y->type, 2);
+    nest_operand(f->e, &nest, 0, value_type(x));
+    nest_operand(f->e, &nest, 1, y->type);
+    if (y->type.rank) {
+        r.count = nest.size[axis];
+        nest.size[axis] = DIM(1);
+        r.x_step = nest.stride[0][axis];
+        r.y_step = nest.stride[1][axis];
     }
     nest_collapse(f->e, &nest);
-    int in = nest_open(f, &nest, nest.rank, index);
-    for (int k = 0; k < 2; k++) {
-        at[k] = names_make(f->names, "", k ? "to" : "from");
-        put(t, "%*s%sdouble *%s = ", in, "", k ? "" : "const ", at[k]);
-        nest_address(f, &nest, k, k ? f->name_of[v[1]->index] : function_pointer(f, v[0]),
-                     nest.rank, index);
-        put(t, ";\n");
-    }
-    const char *body[3] = {"const double v = ", "sum += etc_exp_f64(", ""};
-    put(t, "%*sdouble max = -__builtin_inf(), sum = 0;\n", in, "");
-    for (int turn = 0; turn < 3; turn++) {
-        const char *i = open_loop(f, in, "r", count);
-        put(t, "%*s%s", in + 4, "", body[turn]);
-        if (turn == 2) {
-            put(t, "*(%s", at[1]);
-            put_step(f, i, step[1]);
-            put(t, n->op == OP__LOG_SOFTMAX ? ") = " : ") = etc_exp_f64(");
-        }
-        put(t, "*(%s", at[0]);
-        put_step(f, i, step[0]);
-        put(t, turn == 0 ? ");\n" : turn == 1 ? ") - max);\n"
-               : n->op == OP__LOG_SOFTMAX ? ") - max - etc_log_f64(sum);\n" : ") - max) / sum;\n");
-        if (turn == 0)
-            put(t, "%*smax = (v > max) ? v : max;\n", in + 4, "");
-        put(t, "%*s}\n", in, "");
-    }
-    nest_close(f, nest.rank);
+    r.n_loops = nest.rank;
+    r.indent = nest_open(f, &nest, nest.rank, index);
+    r.x = put_row_pointer(f, &nest, 0, "const double", function_pointer(f, x), index, r.indent);
+    r.y = put_row_pointer(f, &nest, 1, "double", f->name_of[y->index], index, r.indent);
+    return r;
+}
+
+/* "*(x + (i * step))" */
+static void put_item(Function *f, const char *x, const char *i, Dim step)
+{
+    put(&f->body, "*(%s", x);
+    put_step(f, i, step);
+    put(&f->body, ")");
+}
+
+static const char *open_row(Function *f, const Row *r)
+{
+    const char *i = open_loop(f, r->indent, "r", r->count);
+    put(&f->body, "%*s", r->indent + 4, "");
+    return i;
+}
+
+/* The greatest element is taken off, so that no exponential overflows. */
+bool emit_wide_softmax(Function *f, const Node *n)
+{
+    int64_t axis = -1;
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
+    const bool is_log = n->op == OP__LOG_SOFTMAX;
+    Text *t = &f->body;
+    if (!arg_int(n, "dim", &axis) || y->type.dtype != ETC_F64 || !check_dtypes(f, n))
+        return function_refuse(f, n, "has no C for this dtype");
+    Row r = open_rows(f, x, y, axis < 0 ? axis + y->type.rank : axis);
+    put(t, "%*sdouble max = -__builtin_inf(), sum = 0;\n", r.indent, "");
+    const char *i = open_row(f, &r);
+    put(t, "const double v = ");
+    put_item(f, r.x, i, r.x_step);
+    put(t, ";\n%*smax = (v > max) ? v : max;\n%*s}\n", r.indent + 4, "", r.indent, "");
+    i = open_row(f, &r);
+    put(t, "sum += etc_exp_f64(");
+    put_item(f, r.x, i, r.x_step);
+    put(t, " - max);\n%*s}\n", r.indent, "");
+    i = open_row(f, &r);
+    put_item(f, r.y, i, r.y_step);
+    put(t, is_log ? " = " : " = etc_exp_f64(");
+    put_item(f, r.x, i, r.x_step);
+    put(t, is_log ? " - max - etc_log_f64(sum);\n%*s}\n" : " - max) / sum;\n%*s}\n", r.indent, "");
+    nest_close(f, r.n_loops);
     return true;
 }
