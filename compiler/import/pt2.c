@@ -123,9 +123,9 @@ static bool check_schema(Pt2 *p)
     return p->schema == SCHEMA_MAJOR ||
            (p->schema == SCHEMA_MAJOR - 1 && archive_has(p->archive, old_program)) ||
            diag_unsupported(p->diag, (Loc){.file = p->doc.file},
-                            "schema version %lld.%lld, expected "
-                            "%d: export the model with torch 2.5 or later",
-                            (long long)p->schema, (long long)minor, SCHEMA_MAJOR);
+                            "schema version %lld.%lld, expected %d: export the model with %s",
+                            (long long)p->schema, (long long)minor, SCHEMA_MAJOR,
+                            p->schema > SCHEMA_MAJOR ? "torch 2.5 to 2.13" : "torch 2.5 or later");
 }
 
 static bool read_method(Pt2 *p, const char *method, const char *file, uint8_t *data, size_t n)

@@ -497,8 +497,8 @@ def jsons():
             ("14_complex", OK, "aten.complex.default(", {"real": 0.5, "imag": "Infinity"}), ("14_complex_real", MODEL, "argument 'self' is not a complex number", {"real": 0.5}),
             ("14_complex_list", MODEL, "not a complex number", [0.5, 1.0])]:
         text(name, code, message, '"arg": {"as_tensor": {"name": "x"}}', '"arg": {"as_complex": %s}' % json.dumps(part))
-    text("15_older", UNSUPPORTED, "schema version 7.3", '"major": 8, "minor": 20', '"major": 7, "minor": 3')
-    text("15_newer", UNSUPPORTED, "schema version 9.0", '"major": 8, "minor": 20', '"major": 9, "minor": 0')
+    text("15_older", UNSUPPORTED, "expected 8: export the model with torch 2.5 or later", '"major": 8, "minor": 20', '"major": 7, "minor": 3')
+    text("15_newer", UNSUPPORTED, "expected 8: export the model with torch 2.5 to 2.13", '"major": 8, "minor": 20', '"major": 9, "minor": 0')
     text("15_none", MODEL, "no schema_version", '"schema_version"', '"schema"')
     text("15_opset", OK, "", '"aten": 10', '"aten": 99, "other": 1')
     text("15_unknown_key", OK, "", '"opset_version"', '"new_in_9": [{}], "opset_version"')
