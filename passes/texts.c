@@ -3,7 +3,8 @@
  *     texts OUT.c composites.txt
  *
  * A rule begins at a line's start with the names it is of, "a, b = ..." or "a, b:", or with those
- * of a function, "def f(x, y): ..."; it ends before the next.  Comments and blank lines go.
+ * of a function, "def f(x, y): ..."; it ends before the next.  Names go on in the next line behind a
+ * comma.  Comments and blank lines go.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -55,7 +56,8 @@ static void add_text(int first, const char *s, size_t n)
     }
 }
 
-/* The names at the start of a rule; what is behind them. */
+/* Adds a rule for each name that a line begins with.  Returns what stands behind them; NULL: the next
+ * line goes on with names. */
 static const char *add_names(const char *s)
 {
     if (!strncmp(s, "def ", 4)) {
@@ -63,7 +65,7 @@ static const char *add_names(const char *s)
         add_rule(s, strcspn(s, "("));
         return s + strcspn(s, "(");
     }
-    for (;; s += 1 + strspn(s + 1, " ")) {
+    while (*s != '\n' && *s) {
         size_t n = strcspn(s, " ,=:(\n");
         add_rule(s, n);
         s += n + strspn(s + n, " ");
@@ -71,7 +73,9 @@ static const char *add_names(const char *s)
             return s;
         if (*s != ',')
             die("wants ',', '=' or ':' behind a name", rule[n_rules - 1].name);
+        s += 1 + strspn(s + 1, " ");
     }
+    return NULL;
 }
 
 static void read_rules(const char *path)
@@ -79,17 +83,22 @@ static void read_rules(const char *path)
     FILE *f = fopen(path, "r");
     char line[MAX_LINE];
     int first = 0;
+    bool in_names = false;
     if (!f)
         die("cannot be read", path);
     while (fgets(line, sizeof line, f)) {
         const char *s = line + strspn(line, " \n");
+        if (!strchr(line, '\n'))
+            die("has a line that is too long, or the last one without its end", path);
         if (!*s || *s == '#')
             continue;
-        if (s == line) {
+        if (s == line)
             first = n_rules;
-            s = add_names(line);
-        }
-        add_text(first, s, strlen(s));
+        if (s == line || in_names)
+            s = add_names(s);
+        in_names = !s;
+        if (s)
+            add_text(first, s, strlen(s));
     }
     fclose(f);
 }
