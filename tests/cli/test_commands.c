@@ -340,6 +340,13 @@ Test(commands, numbers_become_the_dtype_wanted)
 
 /* -- folders ----------------------------------------------------------------------------------- */
 
+/* b.pte, c.pte, ..: one for each letter. */
+static void expect_all_same(const char *letters)
+{
+    for (const char *s = letters; *s; s++)
+        expect_same("a.pte", (char[]){*s, '.', 'p', 't', 'e', '\0'});
+}
+
 Test(commands, unpacked_models_give_the_same_file)
 {
     cr_assert_eq(sh("python3 -m zipfile -e $DATA/mlp_digits/model.pt2 . && mkdir alone && "
@@ -354,8 +361,7 @@ Test(commands, unpacked_models_give_the_same_file)
     ok("compile $DATA/mlp_digits/model.etir --weights model -o f.pte -q");
     ok("compile $DATA/mlp_digits/model.etir --weights model/models/model.json -o g.pte -q");
     ok("compile - --weights $DATA/mlp_digits/model.pt2 -o h.pte -q < $DATA/mlp_digits/model.etir");
-    for (const char *s = "bcdefgh"; *s; s++)
-        expect_same("a.pte", (char[]){*s, '.', 'p', 't', 'e', '\0'});
+    expect_all_same("bcdefgh");
     fails("compile alone/model.json -o x.pte", 3, "error: ");
     fails("compile $DATA/mlp_digits/model.etir -o x.pte", 1, "give it as --weights FILE.pt2");
     fails("compile $DATA/mlp_digits/model.etir --weights $DATA/add/model.pt2 -o x.pte", 1,
@@ -380,8 +386,7 @@ Test(commands, older_exports_give_the_same_file)
     ok("opt 28.pt2 --passes=dce -o x.etir -q");
     ok("compile x.etir --weights 27.pt2 -o f.pte -q");
     ok("compile x.etir --weights o/model -o g.pte -q");
-    for (const char *s = "bcdefg"; *s; s++)
-        expect_same("a.pte", (char[]){*s, '.', 'p', 't', 'e', '\0'});
+    expect_all_same("bcdefg");
     fails("compile x.etir --weights $DATA/mlp_digits/model.pt2 -o y.pte", 1,
           "has no 'data/weights/weights.model.0'");
 }

@@ -221,68 +221,69 @@ Test(runtime, overlaps_are_found_at_load)
     }
 }
 
+static const Hostile hostile_file[] = {
+    {"bad_const_out", ETC_BAD_FILE, "writes to a constant"},
+    {"bad_const_out_by_view", ETC_BAD_FILE, "writes to a constant"},
+    {"bad_input_written", ETC_BAD_FILE, "or to an input of the caller"},
+    {"bad_results_overlap", ETC_BAD_FILE, "results of an operator share memory"},
+    {"bad_results_overlap_by_view", ETC_BAD_FILE, "results of an operator share memory"},
+    {"bad_results_overlap_in_a_list", ETC_BAD_FILE, "results of an operator share memory"},
+    {"bad_results_too_many", ETC_BAD_FILE, "more than 16 results"},
+    {"bad_result_over_operand", ETC_BAD_FILE, "result lies over an argument"},
+    {"bad_result_over_operand_by_view", ETC_BAD_FILE, "result lies over an argument"},
+    {"bad_result_over_part_of_operand", ETC_BAD_FILE, "result lies over an argument"},
+    {"bad_result_over_spread_operand", ETC_BAD_FILE, "result lies over an argument"},
+    {"bad_result_over_list_item", ETC_BAD_FILE, "result lies over an argument"},
+    {"bad_const_input", ETC_BAD_FILE, "input is a constant"},
+    {"bad_no_memory", ETC_BAD_FILE, "without memory"},
+    {"bad_output_without_memory", ETC_BAD_FILE, "output is a tensor without memory"},
+    {"bad_freed", ETC_BAD_FILE, "without memory"},
+    {"bad_endless", ETC_LIMIT, "more than 10,000,000"},
+    {"bad_jump_on_int", ETC_BAD_FILE, "condition"},
+    {"bad_jump_on_floats", ETC_BAD_FILE, "condition"},
+    {"bad_jump_past_end", ETC_BAD_FILE, "past the end of the chain"},
+    {"bad_move_onto_list_item", ETC_BAD_FILE, "another kind"},
+    {"bad_move_onto_input", ETC_BAD_FILE, "onto an input"},
+    {"bad_prim_onto_list_item", ETC_BAD_ARG, "refused its arguments"},
+    {"bad_double_in_int_list", ETC_BAD_FILE, "no int now"},
+    {"bad_arity_less", ETC_BAD_FILE, "too few arguments"},
+    {"bad_arity_more", ETC_BAD_ARG, "refused its arguments"},
+    {"bad_prim_of_tensor", ETC_BAD_ARG, "refused its arguments"},
+    {"bad_divide_by_zero", ETC_BAD_ARG, "refused its arguments"},
+    {"bad_copy_index_past_end", ETC_BAD_ARG, "refused its arguments"},
+    {"bad_copy_index_huge", ETC_BAD_ARG, "refused its arguments"},
+    {"bad_view_of_another_size", ETC_BAD_ARG, "refused its arguments"},
+    {"bad_view_product_wraps", ETC_BAD_ARG, "refused its arguments"},
+    {"bad_sizes_wrap", ETC_BAD_FILE, "too large"},
+    {"bad_sizes_wrap_behind_zero", ETC_BAD_FILE, "too large"},
+    {"bad_rank_17", ETC_BAD_FILE, "more than 16 dimensions"},
+    {"bad_rank_255", ETC_BAD_FILE, "more than 16 dimensions"},
+    {"bad_list_before_tensor", ETC_BAD_FILE, "before the list"},
+    {"bad_list_holds_itself", ETC_BAD_FILE, "before the list"},
+    {"bad_unknown_operator", ETC_UNSUPPORTED, "operator that this build lacks"},
+    {"bad_two_methods_of_one_name", ETC_BAD_FILE, "two methods of one name"},
+    {"bad_no_method", ETC_BAD_FILE, "no method"},
+    {"bad_many_methods", ETC_BAD_FILE, "more than 1024"},
+    {"bad_method_without_name", ETC_BAD_FILE, "method without a name"},
+    {"bad_version", ETC_UNSUPPORTED, "version of the schema"},
+    {"bad_value_without_table", ETC_BAD_FILE, "union without its value"},
+    {"bad_delegate_not_listed", ETC_BAD_FILE, "delegate that is not listed"},
+    {"bad_free_of_no_value", ETC_BAD_FILE, "free of no tensor"},
+    {"bad_free_of_a_number", ETC_BAD_FILE, "free of no tensor"},
+    {"mini_linear_xnn", ETC_UNSUPPORTED, "delegate"},
+    {"mini_linear_xnn_named", ETC_UNSUPPORTED, "delegate"},
+};
+
 Test(runtime, hostile_files)
 {
-    static const Hostile list[] = {
-        {"bad_const_out", ETC_BAD_FILE, "writes to a constant"},
-        {"bad_const_out_by_view", ETC_BAD_FILE, "writes to a constant"},
-        {"bad_input_written", ETC_BAD_FILE, "or to an input of the caller"},
-        {"bad_results_overlap", ETC_BAD_FILE, "results of an operator share memory"},
-        {"bad_results_overlap_by_view", ETC_BAD_FILE, "results of an operator share memory"},
-        {"bad_results_overlap_in_a_list", ETC_BAD_FILE, "results of an operator share memory"},
-        {"bad_results_too_many", ETC_BAD_FILE, "more than 16 results"},
-        {"bad_result_over_operand", ETC_BAD_FILE, "result lies over an argument"},
-        {"bad_result_over_operand_by_view", ETC_BAD_FILE, "result lies over an argument"},
-        {"bad_result_over_part_of_operand", ETC_BAD_FILE, "result lies over an argument"},
-        {"bad_result_over_spread_operand", ETC_BAD_FILE, "result lies over an argument"},
-        {"bad_result_over_list_item", ETC_BAD_FILE, "result lies over an argument"},
-        {"bad_const_input", ETC_BAD_FILE, "input is a constant"},
-        {"bad_no_memory", ETC_BAD_FILE, "without memory"},
-        {"bad_output_without_memory", ETC_BAD_FILE, "output is a tensor without memory"},
-        {"bad_freed", ETC_BAD_FILE, "without memory"},
-        {"bad_endless", ETC_LIMIT, "more than 10,000,000"},
-        {"bad_jump_on_int", ETC_BAD_FILE, "condition"},
-        {"bad_jump_on_floats", ETC_BAD_FILE, "condition"},
-        {"bad_jump_past_end", ETC_BAD_FILE, "past the end of the chain"},
-        {"bad_move_onto_list_item", ETC_BAD_FILE, "another kind"},
-        {"bad_move_onto_input", ETC_BAD_FILE, "onto an input"},
-        {"bad_prim_onto_list_item", ETC_BAD_ARG, "refused its arguments"},
-        {"bad_double_in_int_list", ETC_BAD_FILE, "no int now"},
-        {"bad_arity_less", ETC_BAD_FILE, "too few arguments"},
-        {"bad_arity_more", ETC_BAD_ARG, "refused its arguments"},
-        {"bad_prim_of_tensor", ETC_BAD_ARG, "refused its arguments"},
-        {"bad_divide_by_zero", ETC_BAD_ARG, "refused its arguments"},
-        {"bad_copy_index_past_end", ETC_BAD_ARG, "refused its arguments"},
-        {"bad_copy_index_huge", ETC_BAD_ARG, "refused its arguments"},
-        {"bad_view_of_another_size", ETC_BAD_ARG, "refused its arguments"},
-        {"bad_view_product_wraps", ETC_BAD_ARG, "refused its arguments"},
-        {"bad_sizes_wrap", ETC_BAD_FILE, "too large"},
-        {"bad_sizes_wrap_behind_zero", ETC_BAD_FILE, "too large"},
-        {"bad_rank_17", ETC_BAD_FILE, "more than 16 dimensions"},
-        {"bad_rank_255", ETC_BAD_FILE, "more than 16 dimensions"},
-        {"bad_list_before_tensor", ETC_BAD_FILE, "before the list"},
-        {"bad_list_holds_itself", ETC_BAD_FILE, "before the list"},
-        {"bad_unknown_operator", ETC_UNSUPPORTED, "operator that this build lacks"},
-        {"bad_two_methods_of_one_name", ETC_BAD_FILE, "two methods of one name"},
-        {"bad_no_method", ETC_BAD_FILE, "no method"},
-        {"bad_many_methods", ETC_BAD_FILE, "more than 1024"},
-        {"bad_method_without_name", ETC_BAD_FILE, "method without a name"},
-        {"bad_version", ETC_UNSUPPORTED, "version of the schema"},
-        {"bad_value_without_table", ETC_BAD_FILE, "union without its value"},
-        {"bad_delegate_not_listed", ETC_BAD_FILE, "delegate that is not listed"},
-        {"bad_free_of_no_value", ETC_BAD_FILE, "free of no tensor"},
-        {"bad_free_of_a_number", ETC_BAD_FILE, "free of no tensor"},
-        {"mini_linear_xnn", ETC_UNSUPPORTED, "delegate"},
-        {"mini_linear_xnn_named", ETC_UNSUPPORTED, "delegate"},
-    };
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+    for (size_t i = 0; i < sizeof hostile_file / sizeof *hostile_file; i++) {
         char name[128];
         Loaded l;
-        snprintf(name, sizeof name, "%s.pte", list[i].file);
+        snprintf(name, sizeof name, "%s.pte", hostile_file[i].file);
         EtcStatus s = start_file(&l, name);
         if (s == ETC_OK)
             s = loaded_run_on_zeros(&l);
-        expect_refusal(&l, s, list[i].status, list[i].what, name);
+        expect_refusal(&l, s, hostile_file[i].status, hostile_file[i].what, name);
         loaded_stop(&l);
     }
 }
