@@ -561,6 +561,7 @@ Arg play_part(Play *p, Arg list, Arg from, Arg to)
     int64_t lo = bound_of(p, from, list.list.n);
     int64_t hi = to.kind == ARG_NONE ? list.list.n : bound_of(p, to, list.list.n);
     list.list.n = hi > lo ? (int)(hi - lo) : 0;
-    list.list.item += lo;
+    if (list.list.n) /* a list of nothing has no items to count from */
+        list.list.item += lo;
     return list;
 }

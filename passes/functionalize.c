@@ -335,6 +335,9 @@ static bool move_statistic(Pass *s, Node *n, const char *name, Node *of_batch)
                          : NULL;
     Node *moved = way ? build(s->g, n, n->loc, OP_ADD_TENSOR, s->d, "vvf", was, way->out[0], momentum)
                       : NULL;
+    if (moved && !type_equal(moved->out[0]->type, target->type))
+        return diag_unsupported(s->d, n->loc, "%s has another dtype or size than the statistics of "
+                                              "the batch", name);
     return moved && write(s, n, target, moved->out[0]);
 }
 

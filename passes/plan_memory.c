@@ -42,11 +42,11 @@ static void check_type(Type t, void *ctx)
             dim_symbols(t.dim[i], check_symbol, ctx);
 }
 
-static bool check_bytes(const Node *n, Diag *d)
+static bool check_bytes(Value *const *v, int n, Loc loc, Diag *d)
 {
-    for (int i = 0; i < n->n_out; i++)
-        if (type_bytes(n->out[i]->type) > INT64_MAX / 4)
-            return diag_error(d, n->loc, "result %%%s is too large for memory", n->out[i]->name);
+    for (int i = 0; i < n; i++)
+        if (type_bytes(v[i]->type) > INT64_MAX / 4)
+            return diag_error(d, loc, "%%%s is too large for memory", v[i]->name);
     return true;
 }
 
@@ -60,8 +60,9 @@ static void check_graph(const Graph *g, Bounds *b)
         for (const Graph *inner = NULL; (inner = region_planned(n, inner));)
             check_graph(inner, b);
     }
+    b->ok = b->ok && check_bytes(g->in, g->n_in, (Loc){.file = g->program->name}, b->d);
     for (const Node *n = g->first; b->ok && n; n = n->next)
-        b->ok = check_bytes(n, b->d);
+        b->ok = check_bytes(n->out, n->n_out, n->loc, b->d);
 }
 
 /* Every size has an upper bound, and what it bounds fits into 64 bits. */
