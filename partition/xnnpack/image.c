@@ -32,6 +32,14 @@ static bool read_conv(const Node *n, Filter *c)
            are_fields(of->out_pad);
 }
 
+/* A signal is reshaped to an image and back. */
+static bool fits_image(Type t, Refusal *r)
+{
+    return t.rank == 4 || xnn_open_sizes(t, 0) < 2 ||
+           xnn_no(r, "calls decide both the batch and the length of its signals",
+                  "export with one of them fixed");
+}
+
 bool xnn_takes_conv(const Node *n, Refusal *r)
 {
     Filter c;
@@ -42,6 +50,8 @@ bool xnn_takes_conv(const Node *n, Refusal *r)
     if (!read_conv(n, &c))
         return xnn_no(r, "it is not over one or two axes, with strides and paddings up to 2^19",
                       "use a convolution over one or two axes");
+    if (!fits_image(c.of.x->type, r))
+        return false;
     return (c.of.pad[0] >= 0 && c.of.pad[1] >= 0) || xnn_no(r, "its padding is negative",
                                                       "slice instead");
 }
@@ -212,13 +222,17 @@ static uint32_t in_parts(Lower *w, const Filter *c, const XWeight *weight, uint3
 }
 
 /* A signal [n, length, channels] is an image of height 1. */
+static XValue image_sizes(const XValue *v)
+{
+    return v->rank == 4 ? *v
+                        : (XValue){.rank = 4, .dim = {v->dim[0], 1, v->dim[1], v->dim[2]},
+                                   .is_open = {v->is_open[0], false, v->is_open[1]}};
+}
+
 static uint32_t as_image(Lower *w, uint32_t id)
 {
-    XValue v = w->x.value[id];
-    if (v.rank == 4)
-        return id;
-    XValue image = {.rank = 4, .dim = {v.dim[0], 1, v.dim[1], v.dim[2]}, .is_open = {v.is_open[0]}};
-    return x_reshape(w, id, &image);
+    XValue image = image_sizes(&w->x.value[id]);
+    return w->x.value[id].rank == 4 ? id : x_reshape(w, id, &image);
 }
 
 void xnn_lower_conv(Lower *w, const Node *n)
@@ -229,12 +243,9 @@ void xnn_lower_conv(Lower *w, const Node *n)
     const Value *v = n->out[0];
     uint32_t in = as_image(w, x_use(w, arg_value(n, "input"), CHANNELS_LAST)), out;
     XWeight weight = filter_data(w, n, &c, in);
-    XValue image = x_sizes(v->type, CHANNELS_LAST), last = image;
-    if (v->type.rank == 3) {
-        image = (XValue){.rank = 4, .dim = {last.dim[0], 1, last.dim[1], last.dim[2]},
-                         .is_open = {last.is_open[0]}};
-    }
-    int64_t parts = x_is_real(weight.dtype) ? parts_of(&c, &axis) : 1;
+    XValue last = x_sizes(v->type, CHANNELS_LAST), image = image_sizes(&last);
+    bool may_part = x_is_real(weight.dtype) && !xnn_open_sizes(c.of.x->type, 2);
+    int64_t parts = may_part ? parts_of(&c, &axis) : 1;
     if (parts > 1) {
         uint32_t bias = x_bias(w, arg_value(n, "bias"), in, XNN_NONE);
         out = in_parts(w, &c, &weight, in, bias, &image, axis, parts);
@@ -260,8 +271,9 @@ bool xnn_takes_batch_norm(const Node *n, Refusal *r)
         if (of[i] && !xnn_is_constant(of[i]))
             return xnn_no(r, "its weight, bias or statistics are no constants",
                           "make them parameters or buffers that no call writes");
-    return (is_read && (v.x->type.rank == 3 || v.x->type.rank == 4) && v.eps > 0) ||
-           xnn_no(r, "it is neither over signals nor over images", NULL);
+    if (!is_read || (v.x->type.rank != 3 && v.x->type.rank != 4) || v.eps <= 0)
+        return xnn_no(r, "it is neither over signals nor over images", NULL);
+    return fits_image(v.x->type, r);
 }
 
 /* x * scale + shift as a depthwise convolution of one element, whose filter is in f32. */
@@ -302,18 +314,23 @@ typedef struct Windows {
 static void pad_after(const Node *n, Windows *w)
 {
     const Pool *p = &w->of;
-    for (int i = 0; i < 2; i++) {
+    memcpy(w->after, p->pad, sizeof w->after);
+    for (int i = 0; i < 2 && p->rounds_up; i++) {
         int64_t in = xnn_size(p->x, i + 2), out = xnn_size(n->out[0], i + 2);
         int64_t reach = (out - 1) * p->stride[i] + (p->kernel[i] - 1) * p->dilation[i] + 1;
         w->after[i] = reach - in - p->pad[i] > p->pad[i] ? reach - in - p->pad[i] : p->pad[i];
     }
 }
 
+#define WHY_NO_POOL                                                                                \
+    "it is not over two axes of four, with strides and paddings up to 2^19, or rounds open sizes up"
+
 static bool read_pool(const Node *n, Windows *w)
 {
     const Pool *p = &w->of;
     if (!pool_read(n, &w->of) || p->x->type.rank != 4 || !are_fields(p->kernel) ||
-        !are_fields(p->pad) || !are_fields(p->dilation) || !are_fields(p->stride))
+        !are_fields(p->pad) || !are_fields(p->dilation) || !are_fields(p->stride) ||
+        (p->rounds_up && xnn_open_sizes(p->x->type, 2)))
         return false;
     pad_after(n, w);
     return true;
@@ -323,7 +340,7 @@ bool xnn_takes_max_pool(const Node *n, Refusal *r)
 {
     Windows p;
     if (!read_pool(n, &p))
-        return xnn_no(r, "it is not over two axes of four, with strides and paddings up to 2^19",
+        return xnn_no(r, WHY_NO_POOL,
                       "give the input the form [n, c, h, w]");
     return p.of.kernel[0] * p.of.kernel[1] > 1 ||
            xnn_no(r, "its window is one element", "slice with steps instead");
@@ -333,7 +350,7 @@ bool xnn_takes_avg_pool(const Node *n, Refusal *r)
 {
     Windows p;
     if (!read_pool(n, &p))
-        return xnn_no(r, "it is not over two axes of four, with strides and paddings up to 2^19",
+        return xnn_no(r, WHY_NO_POOL,
                       "give the input the form [n, c, h, w]");
     if (p.of.divisor)
         return xnn_no(r, "its divisor is overridden",

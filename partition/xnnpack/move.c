@@ -3,6 +3,13 @@
 
 /* -- moves ----------------------------------------------------------------------------------- */
 
+bool xnn_takes_view(const Node *n, Refusal *r)
+{
+    return xnn_open_sizes(n->out[0]->type, 0) < 2 ||
+           xnn_no(r, "calls decide two of its sizes or more, of which XNNPACK finds one",
+                  "export with all sizes but one fixed");
+}
+
 void xnn_lower_view(Lower *w, const Node *n)
 {
     x_define_reshaped(w, n->out[0], x_use(w, arg_value(n, "self"), AS_IS));

@@ -64,28 +64,22 @@ void xnn_lower_bmm(Lower *w, const Node *n)
 
 /* -- means ----------------------------------------------------------------------------------- */
 
-/* Some axes, all of them of known size. */
-static bool read_sums(const Node *n, Reduce *r)
-{
-    if (!reduce_read(n, r) || !r->axes)
-        return false;
-    for (int i = 0; i < r->x->type.rank; i++)
-        if (r->axes >> i & 1 && r->x->type.dim[i].expr)
-            return false;
-    return true;
-}
-
 bool xnn_is_mean_of_space(const Node *n)
 {
     Reduce r;
-    return read_sums(n, &r) && reduce_is_space(&r);
+    return n->op == OP_MEAN_DIM && reduce_read(n, &r) && reduce_is_space(&r);
 }
 
+/* Sums are products with a constant, of the means the space of images alone is none. */
 bool xnn_takes_mean(const Node *n, Refusal *r)
 {
     Reduce sums;
-    return read_sums(n, &sums) || xnn_no(r, "it is over no axes, or over some of open sizes",
-                                         "name the axes, and export with their sizes fixed");
+    if (xnn_is_mean_of_space(n))
+        return true;
+    return (reduce_read(n, &sums) && sums.axes && !xnn_open_sizes(sums.x->type, 1) &&
+            !(sums.axes & 1 && sums.x->type.dim[0].expr)) ||
+           xnn_no(r, "it is over no axes, or over or behind some of open sizes",
+                  "name the axes, and export with all sizes but the first fixed");
 }
 
 /* Each row's product with `factor` everywhere: [..., n] to [..., 1]. */
@@ -104,6 +98,7 @@ static void mean_of_space(Lower *w, const Node *n)
     uint32_t in = x_use(w, arg_value(n, "self"), CHANNELS_LAST);
     XValue v = w->x.value[in];
     v.dim[1] = v.dim[2] = 1;
+    v.is_open[1] = v.is_open[2] = false;
     uint32_t out = x_sized(w, &v);
     XNode *x = x_node(w, XNN_GLOBAL_POOL, out);
     x_u32(x, 0, in);
@@ -147,7 +142,7 @@ static uint32_t as_rows(Lower *w, const Node *n)
 
 void xnn_lower_mean(Lower *w, const Node *n)
 {
-    if (n->op == OP_MEAN_DIM && xnn_is_mean_of_space(n)) {
+    if (xnn_is_mean_of_space(n)) {
         mean_of_space(w, n);
         return;
     }

@@ -3,8 +3,8 @@
 #include "partition/xnnpack/rows.h"
 #include <math.h>
 
-/* Which sizes calls may decide. */
-typedef enum Open { ALL_KNOWN, OPEN_BATCH, OPEN_ROWS } Open;
+/* Which sizes calls may decide: none, the first, all but the channels of images [n, c, ...], any. */
+typedef enum Open { ALL_KNOWN, OPEN_BATCH, OPEN_IMAGE, OPEN_ANY } Open;
 
 typedef struct Row {
     OpId op;
@@ -52,6 +52,14 @@ int64_t xnn_size(const Value *v, int axis)
     return v->type.dim[axis < 0 ? axis + v->type.rank : axis].value;
 }
 
+int xnn_open_sizes(Type t, int from)
+{
+    int n = 0;
+    for (int i = from; i < t.rank; i++)
+        n += t.dim[i].expr != NULL;
+    return n;
+}
+
 int64_t xnn_axis(const Node *n, const char *name, int rank)
 {
     int64_t axis = 0;
@@ -68,69 +76,69 @@ static bool is_float_tensor(const Value *v, EtcDtype t)
 /* -- the table ------------------------------------------------------------------------------- */
 
 static const Row rows[] = {
-    {OP__NATIVE_BATCH_NORM, xnn_takes_batch_norm, xnn_lower_batch_norm, XNN_DEPTHWISE, OPEN_BATCH},
-    {OP_ABS, NULL, xnn_lower_unary, XNN_ABS, OPEN_ROWS},
-    {OP_ADD_SCALAR, xnn_takes_number_alpha_one, xnn_lower_scalar, XNN_ADD, OPEN_ROWS},
-    {OP_ADD_TENSOR, xnn_takes_alpha_one, xnn_lower_binary, XNN_ADD, OPEN_ROWS},
-    {OP_ADDMM, xnn_takes_linear, xnn_lower_linear, XNN_FULLY_CONNECTED, OPEN_ROWS},
+    {OP__NATIVE_BATCH_NORM, xnn_takes_batch_norm, xnn_lower_batch_norm, XNN_DEPTHWISE, OPEN_IMAGE},
+    {OP_ABS, NULL, xnn_lower_unary, XNN_ABS, OPEN_ANY},
+    {OP_ADD_SCALAR, xnn_takes_number_alpha_one, xnn_lower_scalar, XNN_ADD, OPEN_ANY},
+    {OP_ADD_TENSOR, xnn_takes_alpha_one, xnn_lower_binary, XNN_ADD, OPEN_ANY},
+    {OP_ADDMM, xnn_takes_linear, xnn_lower_linear, XNN_FULLY_CONNECTED, OPEN_ANY},
     {OP_AMAX, xnn_takes_amax, xnn_lower_amax, XNN_MAX_POOL, OPEN_BATCH},
-    {OP_ATTENTION, xnn_takes_attention, xnn_lower_attention, XNN_BATCH_MATMUL, OPEN_ROWS},
-    {OP_AVG_POOL2D, xnn_takes_avg_pool, xnn_lower_avg_pool, XNN_AVG_POOL, OPEN_BATCH},
-    {OP_BMM, NULL, xnn_lower_bmm, XNN_BATCH_MATMUL, OPEN_ROWS},
-    {OP_CAT, xnn_takes_cat, xnn_lower_cat, XNN_CONCAT2, OPEN_BATCH},
-    {OP_CLAMP, xnn_takes_clamp, xnn_lower_clamp, XNN_CLAMP, OPEN_ROWS},
-    {OP_CLONE, xnn_takes_clone, xnn_lower_clone, XNN_COPY, OPEN_ROWS},
-    {OP_CONSTANT_PAD_ND, xnn_takes_pad, xnn_lower_pad, XNN_PAD, OPEN_BATCH},
-    {OP_CONVOLUTION, xnn_takes_conv, xnn_lower_conv, XNN_CONV, OPEN_BATCH},
-    {OP_COS, NULL, xnn_lower_unary, XNN_COS, OPEN_ROWS},
-    {OP_DIV_SCALAR, xnn_takes_number, xnn_lower_scalar, XNN_DIV, OPEN_ROWS},
-    {OP_DIV_TENSOR, NULL, xnn_lower_binary, XNN_DIV, OPEN_ROWS},
-    {OP_ELU, xnn_takes_elu, xnn_lower_elu, XNN_ELU, OPEN_ROWS},
-    {OP_EXP, NULL, xnn_lower_unary, XNN_EXP, OPEN_ROWS},
-    {OP_EXPAND, xnn_takes_expand, xnn_lower_expand, XNN_MULTIPLY, OPEN_ROWS},
-    {OP_GELU, NULL, xnn_lower_gelu, XNN_GELU, OPEN_ROWS},
-    {OP_HARDSIGMOID, NULL, xnn_lower_hardsigmoid, XNN_CLAMP, OPEN_ROWS},
-    {OP_HARDSWISH, NULL, xnn_lower_unary, XNN_HARDSWISH, OPEN_ROWS},
-    {OP_HARDTANH, xnn_takes_clamp, xnn_lower_clamp, XNN_CLAMP, OPEN_ROWS},
-    {OP_LAYER_NORM, xnn_takes_layer_norm, xnn_lower_layer_norm, XNN_FULLY_CONNECTED, OPEN_ROWS},
-    {OP_LEAKY_RELU, NULL, xnn_lower_leaky_relu, XNN_LEAKY_RELU, OPEN_ROWS},
-    {OP_LINEAR, xnn_takes_linear, xnn_lower_linear, XNN_FULLY_CONNECTED, OPEN_ROWS},
-    {OP_LOG, NULL, xnn_lower_unary, XNN_LOG, OPEN_ROWS},
-    {OP_MAX_POOL2D, xnn_takes_max_pool, xnn_lower_max_pool, XNN_MAX_POOL, OPEN_BATCH},
-    {OP_MAX_POOL2D_WITH_INDICES, xnn_takes_max_pool, xnn_lower_max_pool, XNN_MAX_POOL, OPEN_BATCH},
-    {OP_MAXIMUM, NULL, xnn_lower_binary, XNN_MAXIMUM, OPEN_ROWS},
-    {OP_MEAN_DIM, xnn_takes_mean, xnn_lower_mean, XNN_GLOBAL_POOL, OPEN_BATCH},
-    {OP_MINIMUM, NULL, xnn_lower_binary, XNN_MINIMUM, OPEN_ROWS},
-    {OP_MM, xnn_takes_linear, xnn_lower_linear, XNN_FULLY_CONNECTED, OPEN_ROWS},
-    {OP_MUL_SCALAR, xnn_takes_number, xnn_lower_scalar, XNN_MULTIPLY, OPEN_ROWS},
-    {OP_MUL_TENSOR, NULL, xnn_lower_binary, XNN_MULTIPLY, OPEN_ROWS},
+    {OP_ATTENTION, xnn_takes_attention, xnn_lower_attention, XNN_BATCH_MATMUL, OPEN_ANY},
+    {OP_AVG_POOL2D, xnn_takes_avg_pool, xnn_lower_avg_pool, XNN_AVG_POOL, OPEN_IMAGE},
+    {OP_BMM, NULL, xnn_lower_bmm, XNN_BATCH_MATMUL, OPEN_ANY},
+    {OP_CAT, xnn_takes_cat, xnn_lower_cat, XNN_CONCAT2, OPEN_ANY},
+    {OP_CLAMP, xnn_takes_clamp, xnn_lower_clamp, XNN_CLAMP, OPEN_ANY},
+    {OP_CLONE, xnn_takes_clone, xnn_lower_clone, XNN_COPY, OPEN_ANY},
+    {OP_CONSTANT_PAD_ND, xnn_takes_pad, xnn_lower_pad, XNN_PAD, OPEN_ANY},
+    {OP_CONVOLUTION, xnn_takes_conv, xnn_lower_conv, XNN_CONV, OPEN_IMAGE},
+    {OP_COS, NULL, xnn_lower_unary, XNN_COS, OPEN_ANY},
+    {OP_DIV_SCALAR, xnn_takes_number, xnn_lower_scalar, XNN_DIV, OPEN_ANY},
+    {OP_DIV_TENSOR, NULL, xnn_lower_binary, XNN_DIV, OPEN_ANY},
+    {OP_ELU, xnn_takes_elu, xnn_lower_elu, XNN_ELU, OPEN_ANY},
+    {OP_EXP, NULL, xnn_lower_unary, XNN_EXP, OPEN_ANY},
+    {OP_EXPAND, xnn_takes_expand, xnn_lower_expand, XNN_MULTIPLY, OPEN_ANY},
+    {OP_GELU, NULL, xnn_lower_gelu, XNN_GELU, OPEN_ANY},
+    {OP_HARDSIGMOID, NULL, xnn_lower_hardsigmoid, XNN_CLAMP, OPEN_ANY},
+    {OP_HARDSWISH, NULL, xnn_lower_unary, XNN_HARDSWISH, OPEN_ANY},
+    {OP_HARDTANH, xnn_takes_clamp, xnn_lower_clamp, XNN_CLAMP, OPEN_ANY},
+    {OP_LAYER_NORM, xnn_takes_layer_norm, xnn_lower_layer_norm, XNN_FULLY_CONNECTED, OPEN_ANY},
+    {OP_LEAKY_RELU, NULL, xnn_lower_leaky_relu, XNN_LEAKY_RELU, OPEN_ANY},
+    {OP_LINEAR, xnn_takes_linear, xnn_lower_linear, XNN_FULLY_CONNECTED, OPEN_ANY},
+    {OP_LOG, NULL, xnn_lower_unary, XNN_LOG, OPEN_ANY},
+    {OP_MAX_POOL2D, xnn_takes_max_pool, xnn_lower_max_pool, XNN_MAX_POOL, OPEN_IMAGE},
+    {OP_MAX_POOL2D_WITH_INDICES, xnn_takes_max_pool, xnn_lower_max_pool, XNN_MAX_POOL, OPEN_IMAGE},
+    {OP_MAXIMUM, NULL, xnn_lower_binary, XNN_MAXIMUM, OPEN_ANY},
+    {OP_MEAN_DIM, xnn_takes_mean, xnn_lower_mean, XNN_GLOBAL_POOL, OPEN_IMAGE},
+    {OP_MINIMUM, NULL, xnn_lower_binary, XNN_MINIMUM, OPEN_ANY},
+    {OP_MM, xnn_takes_linear, xnn_lower_linear, XNN_FULLY_CONNECTED, OPEN_ANY},
+    {OP_MUL_SCALAR, xnn_takes_number, xnn_lower_scalar, XNN_MULTIPLY, OPEN_ANY},
+    {OP_MUL_TENSOR, NULL, xnn_lower_binary, XNN_MULTIPLY, OPEN_ANY},
     {OP_NATIVE_LAYER_NORM, xnn_takes_layer_norm, xnn_lower_layer_norm, XNN_FULLY_CONNECTED,
-     OPEN_ROWS},
-    {OP_NEG, NULL, xnn_lower_unary, XNN_NEGATE, OPEN_ROWS},
-    {OP_PERMUTE, NULL, xnn_lower_permute, XNN_TRANSPOSE, OPEN_ROWS},
-    {OP_POW_TENSOR_SCALAR, xnn_takes_power, xnn_lower_power, XNN_SQUARE, OPEN_ROWS},
-    {OP_RECIPROCAL, NULL, xnn_lower_reversed, XNN_DIV, OPEN_ROWS},
-    {OP_RELU, NULL, xnn_lower_clamp, XNN_CLAMP, OPEN_ROWS},
+     OPEN_ANY},
+    {OP_NEG, NULL, xnn_lower_unary, XNN_NEGATE, OPEN_ANY},
+    {OP_PERMUTE, NULL, xnn_lower_permute, XNN_TRANSPOSE, OPEN_ANY},
+    {OP_POW_TENSOR_SCALAR, xnn_takes_power, xnn_lower_power, XNN_SQUARE, OPEN_ANY},
+    {OP_RECIPROCAL, NULL, xnn_lower_reversed, XNN_DIV, OPEN_ANY},
+    {OP_RELU, NULL, xnn_lower_clamp, XNN_CLAMP, OPEN_ANY},
     {OP_ROLL, xnn_takes_roll, xnn_lower_roll, XNN_SLICE, OPEN_BATCH},
-    {OP_RSQRT, NULL, xnn_lower_unary, XNN_RSQRT, OPEN_ROWS},
-    {OP_RSUB_SCALAR, xnn_takes_number_alpha_one, xnn_lower_reversed, XNN_SUBTRACT, OPEN_ROWS},
+    {OP_RSQRT, NULL, xnn_lower_unary, XNN_RSQRT, OPEN_ANY},
+    {OP_RSUB_SCALAR, xnn_takes_number_alpha_one, xnn_lower_reversed, XNN_SUBTRACT, OPEN_ANY},
     {OP_SDPA, xnn_takes_sdpa, xnn_lower_sdpa, XNN_BATCH_MATMUL, ALL_KNOWN},
     {OP_SELECT_INT, xnn_takes_select, xnn_lower_select, XNN_SLICE, OPEN_BATCH},
-    {OP_SIGMOID, NULL, xnn_lower_unary, XNN_SIGMOID, OPEN_ROWS},
-    {OP_SILU, NULL, xnn_lower_silu, XNN_SIGMOID, OPEN_ROWS},
-    {OP_SIN, NULL, xnn_lower_unary, XNN_SIN, OPEN_ROWS},
-    {OP_SLICE, xnn_takes_slice, xnn_lower_slice, XNN_SLICE, OPEN_BATCH},
-    {OP__SOFTMAX, NULL, xnn_lower_softmax, XNN_SOFTMAX, OPEN_ROWS},
+    {OP_SIGMOID, NULL, xnn_lower_unary, XNN_SIGMOID, OPEN_ANY},
+    {OP_SILU, NULL, xnn_lower_silu, XNN_SIGMOID, OPEN_ANY},
+    {OP_SIN, NULL, xnn_lower_unary, XNN_SIN, OPEN_ANY},
+    {OP_SLICE, xnn_takes_slice, xnn_lower_slice, XNN_SLICE, OPEN_ANY},
+    {OP__SOFTMAX, NULL, xnn_lower_softmax, XNN_SOFTMAX, OPEN_ANY},
     {OP_SOFTMAX_ATTENTION, xnn_takes_sdpa, xnn_lower_sdpa, XNN_BATCH_MATMUL, ALL_KNOWN},
-    {OP_SQRT, NULL, xnn_lower_unary, XNN_SQRT, OPEN_ROWS},
-    {OP_SUB_SCALAR, xnn_takes_number_alpha_one, xnn_lower_scalar, XNN_SUBTRACT, OPEN_ROWS},
-    {OP_SUB_TENSOR, xnn_takes_alpha_one, xnn_lower_binary, XNN_SUBTRACT, OPEN_ROWS},
+    {OP_SQRT, NULL, xnn_lower_unary, XNN_SQRT, OPEN_ANY},
+    {OP_SUB_SCALAR, xnn_takes_number_alpha_one, xnn_lower_scalar, XNN_SUBTRACT, OPEN_ANY},
+    {OP_SUB_TENSOR, xnn_takes_alpha_one, xnn_lower_binary, XNN_SUBTRACT, OPEN_ANY},
     {OP_SUM_DIM, xnn_takes_mean, xnn_lower_mean, XNN_FULLY_CONNECTED, OPEN_BATCH},
-    {OP_TANH, NULL, xnn_lower_unary, XNN_TANH, OPEN_ROWS},
+    {OP_TANH, NULL, xnn_lower_unary, XNN_TANH, OPEN_ANY},
     {OP_UPSAMPLE_BILINEAR2D_VEC, xnn_takes_bilinear, xnn_lower_bilinear, XNN_RESIZE,
      OPEN_BATCH},
     {OP_UPSAMPLE_NEAREST2D_VEC, xnn_takes_nearest, xnn_lower_nearest, XNN_MULTIPLY, OPEN_BATCH},
-    {OP_VIEW, NULL, xnn_lower_view, XNN_RESHAPE, OPEN_BATCH},
+    {OP_VIEW, xnn_takes_view, xnn_lower_view, XNN_RESHAPE, OPEN_ANY},
 };
 
 static const Row *row_of(OpId op)
@@ -141,11 +149,11 @@ static const Row *row_of(OpId op)
     return NULL;
 }
 
-/* The last axis of a tensor is always known where rows may be open: products run along it. */
 static bool sizes_fit(Type t, Open open)
 {
     for (int i = 0; i < t.rank; i++)
-        if (t.dim[i].expr && (open == ALL_KNOWN || (open == OPEN_BATCH && i)))
+        if (t.dim[i].expr && (open == ALL_KNOWN || (open == OPEN_BATCH && i) ||
+                              (open == OPEN_IMAGE && i == 1)))
             return false;
     return true;
 }
@@ -242,8 +250,9 @@ static bool takes_sizes(const Node *n, Open open, Refusal *r)
     for (int i = 0; i < n->n_in; i++)
         fit = fit && sizes_fit(n->in[i]->type, open);
     return fit || xnn_no(r, "XNNPACK fixes sizes that are open here",
-                         open == ALL_KNOWN ? "export with all of its sizes fixed"
-                                           : "export with all sizes but the first fixed");
+                         open == ALL_KNOWN    ? "export with all of its sizes fixed"
+                         : open == OPEN_BATCH ? "export with all sizes but the first fixed"
+                                              : "export with the number of channels fixed");
 }
 
 /* -- sizes at their bounds -------------------------------------------------------------------- */

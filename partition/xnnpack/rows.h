@@ -10,6 +10,7 @@ typedef void XLower(Lower *w, const Node *n);
 bool xnn_no(Refusal *r, const char *why, const char *fix); /* false */
 XnnKind xnn_kind(const Node *n);              /* of its row */
 int64_t xnn_size(const Value *v, int axis); /* negative: from the end */
+int xnn_open_sizes(Type t, int from); /* how many sizes calls decide, of axes from `from` on */
 int64_t xnn_axis(const Node *n, const char *name, int rank);
 Layout x_layout(const Lower *w, const Node *n); /* as most operands lie */
 void x_define_reshaped(Lower *w, const Value *v, uint32_t in);
@@ -25,7 +26,7 @@ XLower xnn_lower_amax, xnn_lower_bilinear, xnn_lower_nearest, xnn_lower_conv, xn
     xnn_lower_avg_pool, xnn_lower_batch_norm;
 
 /* move.c */
-XTakes xnn_takes_clone, xnn_takes_cat, xnn_takes_slice, xnn_takes_select, xnn_takes_pad,
+XTakes xnn_takes_view, xnn_takes_clone, xnn_takes_cat, xnn_takes_slice, xnn_takes_select, xnn_takes_pad,
     xnn_takes_roll, xnn_takes_expand;
 XLower xnn_lower_view, xnn_lower_clone, xnn_lower_permute, xnn_lower_cat, xnn_lower_slice,
     xnn_lower_select, xnn_lower_pad, xnn_lower_roll, xnn_lower_expand;

@@ -1152,6 +1152,31 @@ def open_images(x):
     return y, F.max_pool2d(x, 3, 2, 1), x.flatten(2).mean(2), y.shape[2] * y.shape[3]
 
 
+@model(rnd(2, 4, 9, 12), rnd(3, 4, 30, seed=1),
+       dynamic=({0: B, 2: Dim("h", min=6, max=20), 3: Dim("w", min=6, max=24)}, {2: Dim("length", min=8, max=64)}),
+       more=[(rnd(1, 4, 6, 6), rnd(3, 4, 8)), (rnd(5, 4, 20, 24), rnd(3, 4, 64)), (rnd(2, 4, 7, 23, seed=2), rnd(3, 4, 33, seed=2))])
+class windows_of_open_images(nn.Module):
+    """Convolutions, pools, means, joins, paddings and slices, whose images are as large as a call says."""
+    def __init__(self):
+        super().__init__()
+        self.conv = settle(nn.Sequential(nn.Conv2d(4, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU6()))
+        self.deep = nn.Conv2d(8, 8, 3, stride=2, padding=2, dilation=2, groups=8)
+        self.wide = nn.Conv2d(8, 8, 7, padding=3, groups=8)
+        self.pairs = nn.Conv2d(8, 6, (1, 3), groups=2)
+        self.back = nn.ConvTranspose2d(8, 5, 3, stride=2, padding=1, output_padding=1)
+        self.line = nn.Conv1d(4, 6, 5, stride=2, padding=2)
+        self.last = nn.Linear(8, 3)
+
+    def forward(self, x, s):
+        y = self.conv(x)
+        joined = torch.cat([y, self.wide(y), y[:, 2:5]], 1)
+        pools = F.max_pool2d(y, 3, 2, 1), F.avg_pool2d(y, 2), F.avg_pool2d(y, 3, 2, 1), F.avg_pool2d(y, 3, 1, 1, count_include_pad=False)
+        down = self.deep(y)
+        line = F.relu(self.line(s))
+        return (joined, *pools, self.back(down), self.pairs(F.pad(y, (1, 0, 2, 1), value=0.5)), line.flatten(1),
+                self.last(y.mean((2, 3))), F.adaptive_avg_pool2d(down, 1))
+
+
 @model(rnd(6, 3), dynamic=({0: 2 * N},), more=[(rnd(4, 3),), (rnd(40, 3),)])
 def open_views(x):
     n = x.shape[0]
