@@ -224,7 +224,8 @@ typedef struct Geometry {
     bool by_column; /* results lie along the last axis */
 } Geometry;
 
-bool geometry_of(const Node *n, Geometry *g); /* false: results do not lie in rows */
+/* False: results do not lie in rows, or the weight has no elements or open sizes. */
+bool geometry_of(const Node *n, Geometry *g);
 int64_t result_at(const Geometry *g, int64_t element);
 int64_t channel_at(const Geometry *g, int64_t element);
 

@@ -219,7 +219,9 @@ bool geometry_of(const Node *n, Geometry *g)
     if (!weighted_read(n, &v) || (v.is_conv && v.w_axis) || v.groups < 1)
         return false;
     const Value *w = v.w;
-    const int64_t all = type_numel(w->type);
+    const int64_t all = type_is_static(w->type) ? type_numel(w->type) : 0;
+    if (!all)
+        return false;
     *g = (Geometry){.results = w->type.dim[v.w_axis].value, .taps = 1, .by_column = v.w_axis};
     for (int i = 2; i < w->type.rank; i++)
         g->taps *= w->type.dim[i].value;

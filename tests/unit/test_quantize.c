@@ -261,6 +261,26 @@ Test(quantize, equalization_evens_out_rows)
     expect_less(TWO, true, PLAIN, &i8, &w8_whole, ALG_EQUALIZATION, 0.8);
 }
 
+/* Its sizes are known when the model runs: nothing can be divided among its rows. */
+Test(quantize, equalization_leaves_a_weight_of_open_sizes)
+{
+    static const char text[] =
+        "program \"m\" stage core\n"
+        "sym %s in 1..3\n"
+        "param %k = \"k\" : f32[2,4,1,1] in \"k\"+0\n"
+        "method @forward(%x: f32[1,3,8,8], %w: f32[4,3,%s,%s]) {\n"
+        "  %c = aten.convolution.default(%x, %w, none, [1, 1], [4, 4], [1, 1], false, [0, 0], 1) "
+        ": f32[1,4,-%s+17,-%s+17]\n"
+        "  %y = aten.convolution.default(%c, %k, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1) "
+        ": f32[1,2,-%s+17,-%s+17]\n"
+        "  return %y\n"
+        "}\n";
+    Arena *a = arena_new();
+    const Program *p = quantized(a, text, false, PLAIN, floats, w8, ALG_EQUALIZATION);
+    cr_expect(!strcmp(p->method[0]->first->in[1]->name, "w"));
+    arena_free(a);
+}
+
 /* HQQ's own measure: the sum of the roots of the errors of weights. */
 static double root_error(const Program *q, const float *w)
 {
