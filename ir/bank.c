@@ -35,6 +35,7 @@ static bool differs(const Bank *b, const TableItem *known, const uint8_t *data, 
 
 int bank_add(Bank *b, Arena *a, const uint8_t *data, int64_t n)
 {
+    assert(n >= 0 && b->align > 0);
     TableItem *known = by_samples(b, a, data, n);
     if (!known || differs(b, known, data, n))
         known = table_at(known_by(b, a, BY_ALL), n ? data : (const uint8_t *)"", (size_t)n);

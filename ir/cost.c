@@ -23,6 +23,7 @@ static int64_t numel(const Value *v)
 static int64_t row(const Value *v)
 {
     Type t = v->type;
+    assert(v->type.rank >= 1);
     t.rank -= 1;
     t.dim += 1;
     return type_numel(t);
@@ -228,6 +229,7 @@ static double bytes_moved(const Node *n)
 
 const char *work_name(Work w)
 {
+    assert(w < N_WORKS);
     return kernel_row[w].name;
 }
 

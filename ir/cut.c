@@ -36,6 +36,7 @@ void cut_edge(Cut *c, int from, int to, int64_t there, int64_t back)
 {
     Edge e = {to, there}, twin = {from, back};
     int n = c->n_edges;
+    assert(from >= 0 && from < c->n && to >= 0 && to < c->n && there >= 0 && back >= 0);
     if (from == to)
         return;
     PUSH(c->arena, c->edge, c->n_edges, e);
@@ -105,6 +106,7 @@ static int augment(Cut *c, const int *path, int n)
         c->edge[path[i] ^ 1].room += flow;
         full = c->edge[path[i]].room ? full : i;
     }
+    assert(full < n);
     c->left -= n;
     return full;
 }
@@ -133,6 +135,7 @@ static void blocking_flow(Cut *c, int source, int sink)
 bool cut_solve(Cut *c, int64_t steps, bool *is_sink)
 {
     int source = CUT_SOURCE(c->n - 2), sink = CUT_SINK(c->n - 2);
+    assert(!c->first); /* once per cut */
     c->left = steps;
     index_edges(c);
     while (search(c, sink, source, false)) {

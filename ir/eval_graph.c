@@ -85,6 +85,7 @@ static void live_add(Memory *m, uint8_t *start, int64_t bytes, const Value *v)
 static void live_cut(Memory *m, int keep)
 {
     int n = m->n_live;
+    assert(keep <= n);
     m->n_live = keep;
     for (int i = keep; i < n; i++)
         if (m->live[i].owner && m->live[i].owner->place.pool > POOL_NONE)
@@ -135,6 +136,7 @@ static EtcTensor *find_block(const Memory *m, Place at, int64_t *byte)
         return at.offset >= 0 && at.offset < m->n_in ? m->in[at.offset] : NULL;
     if (at.pool == POOL_OUT)
         return at.offset >= 0 && at.offset < m->n_out ? m->out[at.offset] : NULL;
+    assert(at.pool == POOL_STATE);
     return m->state;
 }
 
@@ -209,6 +211,7 @@ static void copy_strided(const EtcTensor *t, const int64_t *stride, uint8_t *byt
     int64_t index[MAX_RANK] = {0}, n = etc_numel(t);
     size_t size = etc_dtype_size((int)t->dtype);
     uint8_t *dense = t->data;
+    assert(t->rank <= MAX_RANK);
     for (int64_t i = 0; i < n; i++, dense += size) {
         int64_t at = 0;
         for (int k = 0; k < t->rank; k++)
@@ -267,6 +270,7 @@ static bool bind(Run *r, const Value *v, EtcTensor *t)
 /* After v's dense bytes were written. */
 static void store(const Slot *s)
 {
+    assert(s->dense);
     if (s->stride)
         copy_strided(s->dense, s->stride, s->place, true);
     else if (s->place && s->dense->data != s->place) /* et_view points elsewhere */
@@ -394,6 +398,7 @@ static void place_part(EtcTensor *all, const EtcTensor *t, int axis, int64_t fro
 {
     size_t size = etc_dtype_size((int)t->dtype);
     int64_t outer = 1, inner = (int64_t)size;
+    assert(axis >= 0 && axis < t->rank && t->rank == all->rank && t->dtype == all->dtype);
     for (int i = 0; i < axis; i++)
         outer *= t->dim[i];
     for (int i = axis + 1; i < t->rank; i++)

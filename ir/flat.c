@@ -8,7 +8,6 @@
  * Source: FlatBuffers internals document.
  */
 #include "ir/table.h"
-#include <assert.h>
 
 enum { MAX_SLOTS = 64, FIRST_CAP = 4096, MAX_BYTES = INT32_MAX - 64 };
 
@@ -72,6 +71,7 @@ static uint8_t *at(const Flat *f, FlatRef ref)
 /* Pads so that what is written last stands at a multiple of `align` after `n` more bytes. */
 static void align_after(Flat *f, size_t n, size_t align)
 {
+    assert((align & (align - 1)) == 0);
     size_t pad = (0 - f->used - n) & (align - 1);
     if (align > f->align)
         f->align = align;
@@ -94,6 +94,7 @@ static void push_u32(Flat *f, uint32_t v)
 
 static void push_offset(Flat *f, FlatRef to)
 {
+    assert(to && (to <= f->used || f->is_too_large));
     push_u32(f, (uint32_t)(f->used + 4 - to));
 }
 
@@ -238,6 +239,7 @@ FlatRef flat_end(Flat *f)
     FlatRef where[MAX_SLOTS];
     uint16_t vtable[2 + MAX_SLOTS];
     uint32_t n = f->n_used;
+    assert(f->n_slots >= 0);
     memset(where, 0, n * sizeof *where);
     FlatRef end = push_fields(f, where);
     align_after(f, 4, 4);

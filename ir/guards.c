@@ -37,6 +37,7 @@ static Fact *find(const Assumptions *a, const Fact *f)
 {
     uint64_t mask = (uint64_t)a->cap - 1,
              i = (((uintptr_t)f->sum >> 4) * 0x9e3779b97f4a7c15u >> 32) + kind_of(f);
+    assert(a->n < a->cap);
     while (a->row[i & mask].sum &&
            (a->row[i & mask].sum != f->sum || kind_of(&a->row[i & mask]) != kind_of(f)))
         i++;
@@ -82,6 +83,7 @@ static Fact fact_of(Program *p, Dim *d, int64_t lo, int64_t hi)
 {
     int64_t constant, first;
     Dim sum = *d;
+    assert(d->expr);
     dim_terms(sum, &constant);
     if (constant != INT64_MIN) {
         sum = dim_sub(p, sum, DIM(constant));
@@ -270,6 +272,7 @@ bool program_guard(Program *p, Diag *d)
     bool ok = true;
     Arena *tmp = arena_within(p->arena);
     Assumptions all = {.tmp = tmp, .d = d, .n_given = p->n_guards};
+    assert(!p->assumed);
     p->assumed = n_syms ? &all : NULL;
     if (n_syms)
         take_guards(p);

@@ -55,11 +55,13 @@ const char *type_text(Program *p, Type t)
 
 const char *arg_name(const Node *n, int i)
 {
+    assert(i >= 0 && i < op_schema(program_of(n), n->op)->n_args);
     return op_schema(program_of(n), n->op)->arg[i].name;
 }
 
 bool get_optional_at(const Node *n, int i, Type *t, Diag *d)
 {
+    assert(i >= 0 && i < n->n_args);
     const Value *v = arg_value(n, i);
     *t = v ? v->type : TYPE_NONE;
     if (v ? v->type.is_none || v->type.rank == SCALAR : n->arg[i].kind != ARG_NONE)
@@ -76,6 +78,7 @@ bool get_tensor_at(const Node *n, int i, Type *t, Diag *d)
 
 bool get_rank_at(const Node *n, int i, int lo, int hi, Type *t, Diag *d)
 {
+    assert(0 <= lo && lo <= hi && hi <= MAX_RANK);
     if (!get_tensor(n, i, t, d))
         return false;
     if (t->rank >= lo && t->rank <= hi)
@@ -138,6 +141,7 @@ static bool item_size(const Node *n, const Arg *a, Dim *v)
 
 bool is_size_at(const Node *n, int i, Dim *v)
 {
+    assert(i >= 0 && i < n->n_args);
     return item_size(n, &n->arg[i], v);
 }
 
@@ -261,6 +265,7 @@ bool broadcast(const Node *n, Type a, Type b, Type *out, Diag *d)
 {
     Dim dim[MAX_RANK];
     int rank = a.rank > b.rank ? a.rank : b.rank;
+    assert(rank <= MAX_RANK);
     for (int i = 0; i < rank; i++) {
         int ia = i - (rank - a.rank), ib = i - (rank - b.rank);
         Dim da = ia < 0 ? DIM(1) : a.dim[ia], db = ib < 0 ? DIM(1) : b.dim[ib];

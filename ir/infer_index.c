@@ -70,6 +70,7 @@ static bool indexed_shape(const Node *n, Type x, const Indexed *s, Type *out, Di
 {
     Dim dim[2 * MAX_RANK];
     int rank = 0, first = 0, last = x.rank - 1;
+    assert(s->axes && s->axes < 1u << x.rank);
     while (!(s->axes >> first & 1))
         first++;
     while (!(s->axes >> last & 1))

@@ -9,6 +9,7 @@
 #define ETC_IR_H
 
 #include "runtime-lite/etc_rt.h"
+#include <assert.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>

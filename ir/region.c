@@ -87,6 +87,7 @@ const Node *region_loop(const Graph *g)
 
 int region_n_results(const Node *n, const Graph *g)
 {
+    assert(g->owner == n);
     return region_decides(n, g) ? 1 : n->n_out;
 }
 
@@ -131,6 +132,7 @@ static Graph *innermost(Graph *g)
 /* The first graph behind the nested one g in the order of program_next. */
 static Graph *behind_nested(const Graph *g)
 {
+    assert(g->owner);
     Graph *beside = region_next(g->owner, g);
     for (const Node *n = g->owner->next; n && !beside; n = n->next)
         beside = region_next(n, NULL);

@@ -233,6 +233,7 @@ static Dim atom(Program *p, Atom a)
 
 Dim dim_symbol(Program *p, const Symbol *s)
 {
+    assert(p->sym[s->index] == s);
     if (!s->size)
         p->sym[s->index]->size = atom(p, (Atom){.kind = F_SYMBOL, .sym = s}).expr;
     return (Dim){s->size, 0};
@@ -295,6 +296,7 @@ Dim dim_mul(Program *p, Dim a, Dim b)
 
 static int64_t floor_div(int64_t a, int64_t b)
 {
+    assert(b != 0);
     return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
 }
 
@@ -317,6 +319,7 @@ static bool term_div(const Term *t, const Term *d, Term *out)
 /* Splits a = q * b + r, moving every term that b divides into q.  Exact where r is 0. */
 static void split(Dim a, Dim b, Sum *q, Sum *r)
 {
+    assert(b.expr ? b.expr->n == 1 : b.value != 0);
     Term lone = {.coef = b.expr ? 0 : b.value}, t;
     const Term *d = b.expr ? &b.expr->term[0] : &lone;
     int64_t constant = a.expr ? a.expr->constant : a.value;
@@ -425,6 +428,7 @@ static Dim extreme(Program *p, FactorKind kind, Dim a, Dim b)
 {
     int64_t least, most;
     Dim over = dim_sub(p, a, b);
+    assert(kind == F_MAX || kind == F_MIN);
     if (dim_is_bad(a) || dim_is_bad(b))
         return DIM_BAD;
     dim_range(over, &least, &most);
@@ -493,6 +497,7 @@ static int64_t clamped_div(int64_t a, int64_t b)
 /* A divisor's range does not hold 0 (can_divide). */
 static Range range_div(Range a, Range b)
 {
+    assert(b.lo > 0 || b.hi < 0);
     int64_t v[4] = {clamped_div(a.lo, b.lo), clamped_div(a.lo, b.hi), clamped_div(a.hi, b.lo),
                     clamped_div(a.hi, b.hi)};
     Range r = {v[0], v[0]};
@@ -624,12 +629,14 @@ int dim_terms(Dim d, int64_t *constant)
 
 int dim_term(Dim d, int i, int64_t *coefficient)
 {
+    assert(d.expr && i < d.expr->n);
     *coefficient = d.expr->term[i].coef;
     return d.expr->term[i].n;
 }
 
 Factor dim_factor(Dim d, int i, int k)
 {
+    assert(d.expr && i < d.expr->n && k < d.expr->term[i].n);
     const Atom *a = d.expr->term[i].factor[k];
     return (Factor){a->kind, a->sym, a->a, a->b};
 }

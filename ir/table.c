@@ -88,6 +88,7 @@ static inline TableRow *find_row(const Table *t, const void *key, size_t n, uint
 
 static void enlarge(Table *t, size_t cap)
 {
+    assert(cap > t->n && (cap & (cap - 1)) == 0);
     Table old = *t;
     if (!t->secret)
         t->secret = arena_secret(t->arena);

@@ -39,6 +39,7 @@ static bool per_axis(const Node *n, const char *name, int axes, const int64_t *o
 {
     int64_t given[VIEW_AXES];
     int count = has(n, name) ? arg_count(n, name) : 0;
+    assert(axes <= VIEW_AXES);
     if ((count > 1 && count != axes) || (count && !arg_ints(n, name, given, VIEW_AXES)))
         return false;
     for (int i = 0; i < axes; i++)
@@ -95,6 +96,7 @@ bool conv_read(const Node *n, Conv *c)
 bool conv_as_image(Conv *c)
 {
     int64_t *list[] = {c->kernel, c->stride, c->dilation, c->pad, c->out_pad};
+    assert(c->axes >= 1 && c->axes <= VIEW_AXES);
     if (c->axes == 1)
         for (int i = 0; i < 5; i++) {
             list[i][1] = list[i][0];
@@ -204,6 +206,7 @@ bool attention_read(const Node *n, Attention *a)
 
 Node *attention_build(Graph *g, Node *before, Loc loc, const Attention *a, Diag *d)
 {
+    assert(!a->is_empty || (!a->bias && a->cap == 0));
     Arg scale = {.kind = ARG_FLOAT, .key = "scale", .f = a->scale};
     Arg shared = {.kind = ARG_BOOL, .key = "enable_gqa", .b = a->is_shared};
     if (a->is_empty)
@@ -257,6 +260,7 @@ bool reduce_read(const Node *n, Reduce *r)
 int reduce_list(const Reduce *r, int64_t axis[MAX_RANK])
 {
     int n = 0;
+    assert(r->x && r->x->type.rank <= MAX_RANK);
     for (int i = 0; i < r->x->type.rank; i++)
         if (r->axes >> i & 1)
             axis[n++] = i;

@@ -3,7 +3,6 @@
  * Sizes are known by their expressions, so the nodes that compute them, sym_size and Python's
  * arithmetic, are not read by others: known ones stay for dce, unknown ones are left out. */
 #include "compiler/import/internal.h"
-#include <assert.h>
 #include <string.h>
 
 enum { MAX_ARGS = 64 };
