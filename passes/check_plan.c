@@ -221,6 +221,7 @@ static void take_over(Check *c, const Value *v, const Check *around, const Value
     const Mix *m = &around->mix[of->index];
     int first = first_segment(c, v);
     c->contents[v->index] = around->contents[of->index];
+    assert(c->contents[v->index] != MIXED || first >= m->first);
     if (c->contents[v->index] == MIXED)
         c->mix[v->index] = (Mix){m->holds + (first - m->first), first};
 }
@@ -580,7 +581,7 @@ static void check_end(Check *c)
         check_read(c, g->update[i].value, NULL);
     for (int i = 0; i < g->n_updates; i++) {
         const Value *v = g->update[i].value, *t = g->update[i].target;
-        if (overlap(v, t))
+        if (is_inside(v, t))
             take_over(c, t, c, v);
         check_read(c, t, NULL);
     }
