@@ -78,6 +78,7 @@ static bool copy_outputs(Graph *g, Arena *tmp, bool *again, Diag *d)
 /* Whether what a loop carries on lies where it is to be carried, and is all that lies there. */
 static bool is_carried_there(const Graph *g, int i, AliasSets a)
 {
+    assert(i < g->n_in);
     const Value *v = g->out[i];
     return a.root[v->index] == g->in[i]->index && !a.offset[v->index] &&
            type_equal(v->type, g->in[i]->type);
@@ -88,6 +89,7 @@ static bool is_carried_there(const Graph *g, int i, AliasSets a)
 static bool copy_carried(Graph *g, Arena *tmp, bool *again, Diag *d)
 {
     const Node *loop = region_loop(g);
+    assert(loop);
     *again = false;
     AliasSets a = alias_sets(g, tmp);
     bool *is_carried = NEW(tmp, bool, g->n_values + 1);

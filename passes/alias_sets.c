@@ -96,6 +96,7 @@ static bool run_offset(const Node *n, int64_t *offset)
 /* Sizes that are equal by a guard may have other bounds, and then no plan in common. */
 bool view_keeps_bounds(const Node *n)
 {
+    assert(n->n_in && n->n_out);
     return type_bytes(first_operand(n)->type) == type_bytes(n->out[0]->type);
 }
 
@@ -178,12 +179,14 @@ static bool row_allows(const Node *n, int slot)
 {
     if (n->op != OP_GROUP)
         return column_has(n, n->in[slot]);
+    assert(n->arg[n->n_args - 1].kind == ARG_GRAPH);
     const Graph *body = n->arg[n->n_args - 1].graph;
     return n->n_out == 1 && slot < body->n_in && body_allows(body, body->in[slot]);
 }
 
 bool node_may_overlay(const Node *n, int slot)
 {
+    assert(slot < n->n_in && n->n_out);
     const Value *x = n->in[slot], *y = n->out[0];
     return row_allows(n, slot) && is_tensor(x) && !x->type.stride && !y->type.stride &&
            etc_dtype_size((int)x->type.dtype) == etc_dtype_size((int)y->type.dtype) &&
@@ -237,6 +240,7 @@ static const Value *dying_operand(Sets *s, const Node *n, int time)
 static void join(Sets *s, const Value *of, const Value *to, int64_t offset)
 {
     int root = root_of(s, to), v = of->index;
+    assert(s->parent[v] == v && root != v); /* a root, and no circle */
     s->parent[v] = root;
     s->shift[v] = offset_of(s, to) + offset;
     if (s->last[v] > s->last[root])

@@ -126,6 +126,7 @@ static void add_graph_cuts(Check *c, const Graph *g)
 static void cut_memory(Check *c, const Graph *g)
 {
     int n = 0;
+    assert(!c->cut);
     add_graph_cuts(c, g);
     if (c->n_cuts)
         qsort(c->cut, (size_t)c->n_cuts, sizeof *c->cut, compare_cuts);
@@ -647,6 +648,7 @@ static void live_add(Live *l, const Value *v, int step)
     for (int i = first_segment(l->c, v); i < end; i++) {
         bool was = l->covered[i] > 0;
         l->covered[i] += step;
+        assert(l->covered[i] >= 0);
         if (was != (l->covered[i] > 0))
             l->bytes += (was ? -1 : 1) * (l->c->cut[i + 1].byte - l->c->cut[i].byte);
     }

@@ -80,6 +80,7 @@ Arg of_value(Play *p, Value *v)
 
 Value *tensor(const Play *p, Arg a)
 {
+    assert(a.kind != ARG_VALUE || a.slot < p->n_values);
     return a.kind == ARG_VALUE ? p->value[a.slot] : NULL;
 }
 
@@ -176,6 +177,7 @@ static Arg unset(Play *p, const char *name)
 
 static void bind(Scope *s, int i, Arg v)
 {
+    assert(i >= 0 && i < s->rule->n_locals);
     s->v[i] = v;
     s->is_set[i] = true;
 }
@@ -229,6 +231,7 @@ static void push_given(Play *p, Node *m, const Given *g)
 
 Arg play_node(Play *p, OpId op, const Given *g)
 {
+    assert(op < N_OPS);
     Node *m = node_new(p->r->g, op, p->n->loc);
     push_given(p, m, g);
     bool is_half = op_is_given(op) && node_is_complex(p->n);
@@ -299,6 +302,7 @@ static Arg call_rule(Play *p, int rule, const Given *g)
 static Arg call(Play *p, Scope *s, const Form *f)
 {
     Given g = {.n = f->n};
+    assert(f->n <= MOST_ARGS);
     for (int i = 0; i < f->n && !p->failed; i++) {
         g.v[i] = value_of(p, s, f->part[i]);
         g.key[i] = f->key[i];
@@ -351,6 +355,7 @@ static bool holds(Play *p, Scope *s, const Form *f)
 static Arg of_parts(Play *p, Scope *s, const Form *f)
 {
     Arg v[3] = {none, none, none};
+    assert(f->n <= 3);
     for (int i = 0; i < f->n && !p->failed; i++)
         v[i] = value_of(p, s, f->part[i]);
     if (p->failed)
@@ -411,6 +416,7 @@ static void repeat(Play *p, Scope *s, const Form *f)
 static void give(Play *p, Scope *s, const Form *f)
 {
     Arg v[MOST_RESULTS];
+    assert(f->n <= MOST_RESULTS);
     for (int i = 0; i < f->n && !p->failed; i++)
         v[i] = value_of(p, s, f->part[i]);
     if (p->failed)

@@ -67,6 +67,7 @@ static bool may_join(const Cluster *c, const Node *n)
 static void join(Grouping *s, int c, Node *n)
 {
     Cluster *to = &s->cluster[c];
+    assert(node_is_pointwise(n) || !to->anchor);
     if (!node_is_pointwise(n))
         to->anchor = n;
     for (int i = 0; i < n->n_out; i++)
@@ -118,6 +119,7 @@ static const char *anchor_name(const Cluster *c)
 
 static void push_arguments(Node *group, const Outline *o, const Cluster *c)
 {
+    assert(c->n_stages <= MAX_STAGES);
     const char *anchor = anchor_name(c);
     Arg tile = arg_int_list(o->body->program, c->rows, c->n_stages);
     node_push(group, outline_operands(o));
@@ -130,6 +132,7 @@ static void push_arguments(Node *group, const Outline *o, const Cluster *c)
  * shared by all clusters and left as it was found, all NULL. */
 static void build_group(Grouping *s, const Cluster *c, Value **inner, Value **with)
 {
+    assert(c->n > 0 && c->n <= s->g->n_values);
     Node *lead = c->anchor ? c->anchor : c->last;
     Node *group = node_new(s->g, OP_GROUP, lead->loc);
     Outline o = outline_start(group, c->member, c->n, inner);

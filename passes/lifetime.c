@@ -139,6 +139,7 @@ static void take_pieces(Pieces *p, const Part *v, int n, bool end, Part *to)
         p->next[i] = i;
     for (int i = 0; i < n; i++) {
         int last = piece_at(p, v[i].hi);
+        assert(p->cut[last] == v[i].hi);
         for (int k = free_piece(p, piece_at(p, v[i].lo)); k < last; k = free_piece(p, k)) {
             if (end)
                 to[k].end = v[i].end;
@@ -173,6 +174,7 @@ static bool are_alike(const Part *v, int n)
 
 Block block_make(int root, int start, int end, int64_t bytes, Arena *tmp)
 {
+    assert(start <= end && bytes >= 0);
     Part *part = NEW(tmp, Part, 1);
     *part = (Part){start, end, 0, bytes};
     return (Block){.root = root, .start = start, .end = end, .bytes = bytes, .part = part,
@@ -182,6 +184,7 @@ Block block_make(int root, int start, int end, int64_t bytes, Arena *tmp)
 /* The block of a set whose values are v, which it sorts. */
 static Block block_of(int root, Part *v, int n, Arena *tmp)
 {
+    assert(n > 0);
     Part all = v[0];
     for (int i = 1; i < n; i++) {
         stretch(&all, v[i].start, v[i].end);

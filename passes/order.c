@@ -98,6 +98,7 @@ static void push_operands(Walk *w, const Node *n, Arena *tmp)
 
 static int position(const Node *n, const Walk *w)
 {
+    assert(n->n_out);
     return w->number[n->out[0]->index];
 }
 
@@ -231,6 +232,7 @@ bool pass_order(Graph *g, Arena *tmp, Diag *d)
     }
     w.stack = NEW(tmp, Node *, operands + 1);
     walk_from_results(g, &w, given, count, tmp);
+    assert(w.n == count);
     Candidate best = {given, peak_of(g, tmp)};
     try_order(g, w.order, count, &best, tmp);
     search_orders(g, number, given, w.order, count, &best, tmp);

@@ -39,6 +39,7 @@ static void heap_push(Greedy *g, Entry e)
 
 static Entry heap_pop(Greedy *g)
 {
+    assert(g->n_heap > 0);
     Entry top = g->heap[0], last = g->heap[--g->n_heap];
     int i = 0;
     for (int k = 1; k < g->n_heap; k = 2 * i + 1) {
@@ -76,6 +77,7 @@ static void offer(Greedy *g, int k)
 static void finish(Greedy *g, int k)
 {
     const Step *s = &g->m->step[k];
+    assert(!g->is_done[k] && !g->waits[k]);
     g->is_done[k] = true;
     for (int i = s->first_read; i < s->first_read + s->n_reads; i++) {
         int c = g->m->read[i];

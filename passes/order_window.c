@@ -59,6 +59,7 @@ static Local *local_of(Window *w, int chunk)
 
 static void open_window(Window *w)
 {
+    assert(w->n <= WINDOW);
     w->stamp++;
     memset(w->after, 0, sizeof w->after);
     for (int i = 0; i < w->n; i++)
@@ -172,6 +173,7 @@ static int by_live(const void *a, const void *b)
 /* Keeps the states with the least live bytes; pointers are sorted, as they move faster. */
 static void keep_best(Window *w, Level *l)
 {
+    assert(l->n >= MAX_STATES);
     const Reach **by = NEW(w->tmp, const Reach *, l->n);
     Reach *best = NEW(w->tmp, Reach, MAX_STATES);
     for (int k = 0; k < l->n; k++)

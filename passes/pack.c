@@ -111,6 +111,7 @@ static int64_t count_pairs(Pack *p, const int *by_start, const int *by_end)
 
 static void add_mate(Pack *p, int *fill, int a, int b)
 {
+    assert(a != b && p->first[a] + fill[a] < p->first[a + 1]);
     p->mate[p->first[a] + fill[a]++] = b;
     p->mate[p->first[b] + fill[b]++] = a;
 }
@@ -210,6 +211,7 @@ static int placed_ranges(Pack *p, int i)
 /* The lowest offset where block i fits. */
 static int64_t find_gap(Pack *p, int i)
 {
+    assert(!p->placed[i]);
     int64_t top = 0;
     int n = placed_ranges(p, i);
     for (int k = 0; k < n && p->range[k].at < top; k++)
@@ -387,6 +389,7 @@ static void find_pressure(Pack *p)
     for (int i = 0; i < p->b.n; i++) {
         const Block *b = &p->b.item[i];
         int k = 31 - __builtin_clz((unsigned)(b->end - b->start + 1));
+        assert(k < levels);
         int64_t x = most[k][b->start], y = most[k][b->end + 1 - (1 << k)];
         p->pressure[i] = x > y ? x : y;
     }

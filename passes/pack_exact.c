@@ -63,6 +63,7 @@ static void number_times(Exact *x)
     for (int i = 0; i < x->n; i++) {
         x->from[i] = last_not_above(birth, n, x->block[i].start);
         x->to[i] = last_not_above(birth, n, x->block[i].end);
+        assert(0 <= x->from[i] && x->from[i] <= x->to[i]);
     }
     x->n_times = n;
 }

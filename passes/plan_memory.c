@@ -122,6 +122,7 @@ static Place place_of(const Value *v)
 static void place_branch_io(const Graph *g, AliasSets a, Place *at)
 {
     const Node *n = g->owner;
+    assert(n);
     for (int i = 0; i < g->n_out && region_kind(n) == REGION_ONE_OF; i++) {
         Place *to = &at[a.root[g->out[i]->index]];
         if (to->pool == POOL_NONE)
@@ -139,6 +140,7 @@ static void place_value(Value *v, AliasSets a, const Place *at)
     Place to = at[a.root[v->index]];
     if (v->type.rank == SCALAR || v->type.is_none || to.pool == POOL_NONE)
         return;
+    assert((to.pool != POOL_IN && to.pool != POOL_OUT) || !a.offset[v->index]);
     to.offset += a.offset[v->index]; /* 0 where the place is a number of an argument */
     value_set_place(v, to);
 }
@@ -222,6 +224,7 @@ static void place_graph(const Plan *p, int64_t base, Arena *tmp)
     Place *at = NEW(tmp, Place, g->n_values + 1);
     int64_t *branch_base = NEW(tmp, int64_t, p->n_branches + 1);
     int k = 0;
+    assert(g->n_pools == 1);
     place_fixed(g, p->a, at);
     if (g->owner)
         place_branch_io(g, p->a, at);

@@ -50,6 +50,7 @@ void rewrite_value(Rewrite *r, Value *old, Value *v)
 
 void rewrite_result(Rewrite *r, Node *n, int i, Value *v)
 {
+    assert(i >= 0 && i < n->n_out);
     Value *old = n->out[i];
     if (v->index >= r->first_new && v->def) {
         v->name = old->name;
@@ -68,6 +69,7 @@ bool rewrite_node(Rewrite *r, Node *n, Value *v)
 
 bool rewrite_product(Rewrite *r, Node *n, Value *w, Value *b)
 {
+    assert(n->n_args == 3 || n->n_args == 9); /* of linear, of convolution */
     Value *x = arg_value(n, "input");
     const Arg *a = n->arg;
     Node *made = n->op == OP_LINEAR ? build(r->g, n, n->loc, n->op, r->d, "vvv", x, w, b)
@@ -78,6 +80,7 @@ bool rewrite_product(Rewrite *r, Node *n, Value *w, Value *b)
 
 bool owns_weights(const Weighted *v, const int *reads)
 {
+    assert(v->x && v->w);
     return value_floats(v->w, -1) && type_numel(v->w->type) > 0 &&
            reads[v->w->state->storage] == 1 && (!v->bias || value_floats(v->bias, -1));
 }
@@ -99,6 +102,7 @@ bool rewrite_pieces(Rewrite *r, Node *n)
     int64_t axis = 0;
     Dim at = DIM(0), end;
     bool is_unbind = n->op == OP_UNBIND;
+    assert(is_unbind || n->n_args == 3);
     if (!arg_int(n, is_unbind ? 1 : 2, &axis))
         return diag_error(r->d, n->loc, "its axis is not a plain integer");
     axis += axis < 0 ? x->type.rank : 0;
@@ -145,6 +149,7 @@ bool value_is_const(const Value *v)
 
 Value *graph_const_part(Graph *g, const Value *v, Type t, int64_t byte)
 {
+    assert(v->state && byte >= 0 && byte + type_bytes(t) <= type_bytes(v->type));
     Program *p = g->program;
     const State *of = v->state;
     const char *name = program_name(p, arena_printf(p->arena, "%s_p%d", of->name, p->n_ids));
@@ -261,6 +266,7 @@ Value *build_cast(Rewrite *r, Node *at, Value *x, EtcDtype t)
 Value *build_cropped(Rewrite *r, Node *at, Value *x, int64_t axis, int64_t lo, int64_t hi)
 {
     Program *p = r->g->program;
+    assert(axis >= 0 && axis < x->type.rank);
     if (lo >= 0 && hi >= 0)
         return x;
     Dim end = dim_max(p, dim_add(p, x->type.dim[axis], DIM(hi < 0 ? hi : 0)), DIM(0));
@@ -270,6 +276,7 @@ Value *build_cropped(Rewrite *r, Node *at, Value *x, int64_t axis, int64_t lo, i
 /* index(x, [none, .., index]) or index_put(x, [none, .., index], values) */
 Node *build_index(Rewrite *r, Node *at, Value *x, int64_t axis, Value *index, Value *values)
 {
+    assert(axis >= 0 && axis < x->type.rank);
     Node *m = node_new(r->g, values ? OP_INDEX_PUT : OP_INDEX_TENSOR, at->loc);
     Program *p = r->g->program;
     Arg *item = NEW(p->arena, Arg, axis + 1);

@@ -112,6 +112,7 @@ static Value *prim(Sizes *s, OpId op, Dim d, Operand a, Operand b)
 
 Value *sizes_read(Sizes *s, int input, int axis)
 {
+    assert(input < s->g->n_in && axis < s->g->in[input]->type.rank);
     Value **at = &s->read[input][axis], *v = s->g->in[input];
     Dim d = v->type.dim[axis];
     Node *before = s->last ? s->last->next : s->g->first;
@@ -212,6 +213,7 @@ static Value *factor_value(Sizes *s, Factor f, Dim size)
         return known;
     if (!operand(s, f.a, &a) || !operand(s, f.b, &b))
         return NULL;
+    assert(f.kind == F_MOD || op[f.kind] < N_OPS);
     Value *v = f.kind == F_MOD ? mod_value(s, f, a, b) : prim(s, op[f.kind], size, a, b);
     if (v)
         note_known(s, size.expr, v);
@@ -292,6 +294,7 @@ Value *sizes_computed(Sizes *s, Dim d)
 /* An operand of the node that asks may have a size no input tells. */
 static Value *read_operand(Sizes *s, Dim d)
 {
+    assert(s->use);
     for (int i = 0; i < s->use->n_in; i++)
         for (int k = 0; k < s->use->in[i]->type.rank; k++)
             if (dim_equal(s->use->in[i]->type.dim[k], d)) {

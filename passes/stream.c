@@ -182,6 +182,7 @@ static void add_stream(Streams *s, int first, int n)
 /* Cuts chain[first ..] where a tensor is no larger than both its neighbours. */
 static void cut_chain(Streams *s, int first)
 {
+    assert(first < s->n_chain);
     int64_t before = bytes_of(first_operand(s->cluster[s->chain[first]].anchor));
     for (int i = first; i < s->n_chain; i++) {
         int64_t here = result_of(s, s->chain[i]);
@@ -240,6 +241,7 @@ static void join(Streams *s, const Stream *m)
     Cluster *to = &s->cluster[s->chain[m->first + m->n - 1]];
     Node **member = NULL;
     int n = 0;
+    assert(m->n >= 2 && m->n <= MAX_STAGES);
     for (int i = 0; i < m->n; i++) {
         Cluster *c = &s->cluster[s->chain[m->first + i]];
         for (int k = 0; k < c->n; k++)

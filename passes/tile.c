@@ -109,6 +109,7 @@ static bool is_for_all(const Value *mask)
 /* Runs of so many heads: they share heads of k and v evenly, and one mask or one run of masks. */
 static bool divides(const Heads *a, int64_t heads)
 {
+    assert(heads > 0);
     int64_t within = is_for_all(a->of.mask) && is_for_all(a->of.bias) ? a->heads : a->last;
     return within % heads == 0 && (heads % a->groups == 0 || a->groups % heads == 0);
 }
@@ -237,6 +238,7 @@ static Value *attend(Rewrite *r, Node *n, const Heads *a, const Attention *own)
 static Value *piece(Rewrite *r, Node *n, const Heads *a, const Attention *f, const Cut *c,
                     int64_t head, int64_t row)
 {
+    assert(head + c->heads <= a->heads && row < a->rows);
     int64_t rows = row + c->rows > a->rows ? a->rows - row : c->rows;
     int64_t shared = c->heads > a->groups ? c->heads / a->groups : 1;
     Dim dim[2] = {DIM(c->heads * rows), DIM(a->value_width)};
@@ -279,6 +281,7 @@ static bool cut_open(Rewrite *r, Node *n, const Heads *a, const Cut *c)
     for (int64_t head = 0; head < a->last; head += run)
         if (!(all[count++] = open_piece(r, n, a, head, run)))
             return false;
+    assert(count == c->pieces);
     Node *cat = build(r->g, n, n->loc, OP_CAT, r->d, "Vi", count, all,
                       (int64_t)a->of.q->type.rank - 3);
     return cat && rewrite_node(r, n, cat->out[0]);
@@ -297,6 +300,7 @@ static bool cut(Rewrite *r, Node *n, const Heads *a, const Cut *c)
         for (int64_t row = 0; row < a->rows; row += c->rows)
             if (!(all[count++] = piece(r, n, a, &f, c, head, row)))
                 return false;
+    assert(count == c->pieces);
     Node *cat = build(r->g, n, n->loc, OP_CAT, r->d, "Vi", count, all, (int64_t)0);
     Type t = n->out[0]->type;
     Value *y = cat ? build_view(r, n, cat->out[0], t.dim, t.rank) : NULL;

@@ -79,6 +79,7 @@ typedef struct Unit {
 static bool unit_of(Type t, int64_t rows, Unit *u)
 {
     int64_t product = 1;
+    assert(rows > 0);
     *u = (Unit){0, 0, 0};
     if (t.rank < 1 || t.is_none || t.stride || !type_is_static(t) || !type_numel(t))
         return false;
@@ -102,6 +103,7 @@ static Type block_type(Program *p, Type t, Unit u, int64_t count)
 {
     Dim dim[MAX_RANK];
     int rank = 0;
+    assert(u.axes <= t.rank && u.lead < u.axes);
     while (rank < u.lead)
         dim[rank++] = DIM(1);
     dim[rank++] = DIM(u.each * count);
@@ -362,6 +364,7 @@ static void find_lives(Rows *s)
  * go is cut; all else that is there before it stays. */
 static void find_wholes(Rows *s, Run *run)
 {
+    assert(run->first >= 1 && run->first <= run->last && run->last <= s->n);
     int n = run->last - run->first + 1;
     run->whole = NEW(s->tmp, int64_t, n + 1);
     run->stays = s->kept[run->first - 1];
@@ -384,6 +387,7 @@ static void find_wholes(Rows *s, Run *run)
 /* What of node t's bytes a block has. */
 static int64_t block_bytes(const Rows *s, const Run *run, int t, int64_t blocks)
 {
+    assert(run->whole && blocks > 0);
     int64_t whole = run->whole[run->last - run->first + 1] - run->whole[t - run->first];
     int64_t bytes = s->live[t] - run->stays - whole;
     return bytes > 0 ? bytes / blocks : 0;
@@ -393,6 +397,7 @@ static int64_t block_bytes(const Rows *s, const Run *run, int t, int64_t blocks)
  * go before the last block. */
 static int64_t end_of(const Rows *s, const Run *run, int first, int t)
 {
+    assert(run->first <= first && first <= t && t <= run->last);
     return s->kept[t] + run->whole[t - run->first + 1] - run->whole[first - run->first];
 }
 
@@ -443,6 +448,7 @@ static Segment segment_at(const Rows *s, const Run *run, int t, int from)
 {
     int64_t room = s->goal - block_bytes(s, run, t, run->blocks);
     Segment m = {t, t, run->rows, 2};
+    assert(from <= t);
     from = from > run->first ? from : run->first;
     while (m.first > from && s->kept[m.first - 1] > room)
         m.first--;
@@ -454,6 +460,7 @@ static Segment segment_at(const Rows *s, const Run *run, int t, int from)
 /* Starts each block where vectors and plans like it, if there are rows enough. */
 static int64_t block_rows(const Segment *m)
 {
+    assert(m->blocks >= 2 && m->rows >= m->blocks);
     int64_t rows = (m->rows + m->blocks - 1) / m->blocks;
     return rows < 8 ? rows : round_up(rows, m->rows % 8 ? 4 : 8);
 }
@@ -512,6 +519,7 @@ static Type piece_type(const Piece *b, const Value *v, Unit *u)
 /* A run of a constant's bytes, where it lies. */
 static Value *const_piece(const Piece *b, Value *v, Type t)
 {
+    assert(type_bytes(v->type) % b->m->rows == 0);
     return graph_const_part(b->s->g, v, t, type_bytes(v->type) / b->m->rows * b->from);
 }
 
@@ -530,6 +538,7 @@ static Value *flat(const Piece *b, Value *v, Unit u)
 
 static Value *slice_of(const Piece *b, Value *v)
 {
+    assert(0 <= b->from && b->from < b->to && b->to <= b->m->rows);
     Rows *s = b->s;
     Unit u;
     Type t = piece_type(b, v, &u);
@@ -576,6 +585,7 @@ static void set_axes(Node *copy, const Node *n, Unit u)
         if (own >= 0)
             to[count++] = own;
     }
+    assert(count > 0);
     node_set_arg(copy, at, is_list ? arg_int_list(copy->graph->program, to, count)
                                    : (Arg){.kind = ARG_INT, .dim = DIM(to[0])});
 }
