@@ -8,7 +8,9 @@
 
 Dim size_of(const Value *v, int i)
 {
-    return v->type.dim[i < 0 ? v->type.rank + i : i];
+    const int axis = i < 0 ? v->type.rank + i : i;
+    assert(axis >= 0 && axis < v->type.rank);
+    return v->type.dim[axis];
 }
 
 static bool is_f32(const Value *v)
@@ -48,6 +50,7 @@ void put_fields(Function *f, const Dim *d, int n)
 
 static Dim leading(Function *f, const Value *v, int keep)
 {
+    assert(keep <= v->type.rank);
     return c_dims_product(f->e, v->type.dim, v->type.rank - keep);
 }
 

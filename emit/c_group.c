@@ -123,6 +123,7 @@ static bool emit_body(Function *f, const Node *group, const Graph *body)
     const Node *anchor = last_anchor(body);
     bool is_stream = anchor != find_anchor(body);
     const Value *root = body->out[0];
+    assert(body->n_out > 0);
     if (anchor && !root->def)
         return function_refuse(f, anchor, "takes no group that returns its input");
     if (anchor && anchor->n_out == 1) /* its sums grow where the group's result will be */
@@ -292,6 +293,7 @@ static void put_unread(Text *t, const Function *f, const Ports *p)
 static void put_function(Emit *e, const Function *f, const Node *n, const Graph *body,
                          const Ports *p, int indent)
 {
+    assert(n->n_out > 0);
     const char *name = names_make(e->names, "node_", n->out[0]->name);
     e->uses_work = e->uses_work || f->uses_work;
     int64_t work = !f->uses_work    ? 0
@@ -436,6 +438,7 @@ static int64_t span(Emit *e, const Value *v)
 {
     Dim stride[MAX_RANK];
     int64_t n = 1, step, size = (int64_t)etc_dtype_size((int)v->type.dtype);
+    assert(v->type.rank <= MAX_RANK);
     type_strides(e, v->type, stride);
     for (int i = 0; i < v->type.rank; i++)
         if (!mul_ok(dim_upper(v->type.dim[i]) - 1, dim_upper(stride[i]), &step) ||

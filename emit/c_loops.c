@@ -9,6 +9,7 @@ static bool is_value(Dim d, int64_t v)
 
 Nest nest_new(Emit *e, Type shape, int n_operands)
 {
+    assert(shape.rank <= MAX_LOOPS);
     Nest nest = {.rank = shape.rank < 0 ? 0 : shape.rank, .n = n_operands};
     nest.stride = arena_alloc(e->a, (size_t)n_operands + 1, sizeof *nest.stride);
     for (int i = 0; i < nest.rank; i++)
@@ -20,6 +21,7 @@ void nest_operand(Emit *e, Nest *nest, int k, Type t)
 {
     Dim stride[MAX_LOOPS];
     int lead = nest->rank - t.rank;
+    assert(k < nest->n && lead >= 0);
     type_strides(e, t, stride);
     for (int i = 0; i < nest->rank; i++) {
         bool repeats = i < lead || (is_value(t.dim[i - lead], 1) && !is_value(nest->size[i], 1));
@@ -29,6 +31,7 @@ void nest_operand(Emit *e, Nest *nest, int k, Type t)
 
 static void drop(Nest *nest, int at)
 {
+    assert(at < nest->rank);
     for (int i = at; i + 1 < nest->rank; i++) {
         nest->size[i] = nest->size[i + 1];
         for (int k = 0; k < nest->n; k++)
@@ -72,6 +75,7 @@ void nest_collapse(Emit *e, Nest *nest)
 
 int nest_open(Function *f, const Nest *nest, int n, const char **index)
 {
+    assert(n <= nest->rank);
     static const char *const letter[] = {"i", "j", "k", "l"};
     for (int i = 0; i < n; i++) {
         index[i] = names_make(f->names, "", i < 4 ? letter[i] : "m");
@@ -91,6 +95,7 @@ void nest_close(Function *f, int n)
 void nest_address(Function *f, const Nest *nest, int k, const char *pointer, int n,
                   const char *const *index)
 {
+    assert(k < nest->n && n <= nest->rank);
     put(&f->body, "%s", pointer);
     for (int i = 0; i < n; i++) {
         Dim stride = nest->stride[k][i];

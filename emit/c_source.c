@@ -17,6 +17,7 @@ enum { POOL_ALIGN = 64 };
 
 void c_file_piece(Arena *a, CFiles *out, int file, const void *data, int64_t n, int64_t zeros)
 {
+    assert(file >= 0 && file < out->n && n >= 0 && zeros >= 0);
     OutFile *f = &out->file[file].out;
     OutPiece piece = {data, n, zeros};
     PUSH(a, f->piece, f->n, piece);
@@ -199,12 +200,14 @@ static void put_arguments(Emit *e, Text *t)
 
 int status_of_symbol(const Emit *e, int i)
 {
+    assert(i >= 0 && i < e->p->n_syms);
     (void)e;
     return 2 + i;
 }
 
 int status_of_guard(const Emit *e, int i)
 {
+    assert(i >= 0 && i < e->p->n_guards);
     return 2 + e->p->n_syms + i;
 }
 
@@ -753,6 +756,7 @@ static void lay_out(Emit *e)
 {
     const Program *p = e->p;
     const Graph *g = e->method;
+    assert(!e->arena_bytes && !e->state_bytes);
     e->pool_base = NEW(e->a, int64_t, g->n_pools + 1);
     for (int i = 0; i < g->n_pools; i++) {
         e->pool_base[i + 1] = e->arena_bytes;
@@ -855,6 +859,7 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     e.value = graph_values(e.method, a);
     e.names = c_scope(&e);
     e.graph = e.method;
+    assert(p->stage == STAGE_PLANNED);
     if (!check_program(&e))
         return false;
     name_symbols(&e);

@@ -56,6 +56,7 @@ static bool check_rows(const Stages *s)
 static int64_t lines_of(const Stages *s)
 {
     int64_t bytes = 0;
+    assert(s->n > 0);
     for (int i = 0; i + 1 < s->n; i++) {
         const Dim *y = s->node[i]->out[0]->type.dim;
         bytes += 4 * s->rows[i] * y[1].value * dim_upper(y[3]);

@@ -129,6 +129,7 @@ static const double power[] = {
 static int64_t nine_digits(double f, int *exponent)
 {
     int binary, e;
+    assert(f > 0);
     frexp(f, &binary);
     e = (binary - 1) * 1233 / 4096 - (binary < 1); /* log10 of 2, or one less */
     for (;; e++) {
@@ -207,6 +208,7 @@ void put_int(Text *t, int64_t v)
 
 const char *c_type(EtcDtype t)
 {
+    assert(!dtype_is_complex(t));
     switch (t) {
     case ETC_F32:
         return "float";

@@ -80,6 +80,7 @@ Dim c_dims_product(Emit *e, const Dim *d, int n)
 void type_strides(Emit *e, Type t, Dim *stride)
 {
     Dim next = DIM(1);
+    assert(t.rank <= MAX_RANK);
     for (int i = t.rank - 1; i >= 0; i--) {
         stride[i] = t.stride ? t.stride[i] : next;
         next = dim_mul(e->method->program, next, t.dim[i]);
@@ -122,6 +123,7 @@ static bool same_array(const State *a, const State *b)
 
 const char *constant_name(Emit *e, const State *s)
 {
+    assert(s->storage < e->p->n_storages && s->index < e->p->n_states);
     const char *wish = s->fqn && *s->fqn ? s->fqn : s->name;
     const State **first = &e->of_storage[s->storage];
     if (e->constant[s->index])

@@ -20,6 +20,7 @@ static const uint8_t *dense_copy(Emit *e, const State *s)
     Type t = s->type;
     int64_t size = (int64_t)etc_dtype_size((int)t.dtype), n = type_numel(t), index[MAX_RANK] = {0};
     uint8_t *to = arena_alloc(e->a, (size_t)n + 1, (size_t)size);
+    assert(t.stride && s->data);
     for (int64_t i = 0; i < n; i++) {
         int64_t at = 0;
         for (int d = 0; d < t.rank; d++)
@@ -162,6 +163,7 @@ static void put_blob(Emit *e, Text *t, CFiles *out)
         const State *s = e->p->state[i];
         if (!state_is_array(e, s))
             continue;
+        assert(at % BLOB_ALIGN == 0);
         int64_t n = state_bytes(s), end = round_up(at + n, BLOB_ALIGN);
         c_file_piece(e->a, out, out->n - 1, state_data(e, s), n, end - at - n);
         put_array_title(t, s);

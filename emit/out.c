@@ -84,6 +84,7 @@ static void put(Writer *w, const void *data, int64_t n)
 {
     const char *at = data;
     while (w->ok && n > 0) {
+        assert(w->n < BATCH && w->bytes < CHUNK);
         int64_t part = n < CHUNK - w->bytes ? n : CHUNK - w->bytes;
         w->iov[w->n++] = (struct iovec){(void *)(uintptr_t)at, (size_t)part};
         w->bytes += part;
@@ -193,6 +194,7 @@ bool out_add(OutBatch *b, const OutFile *f, const char *path, Diag *d)
     struct stat st;
     Outgoing g = {.file = *f, .path = path, .order = b->n, .fd = -1};
     bool is_stdout = !strcmp(path, "-"), exists = !is_stdout && stat(path, &st) == 0;
+    assert(!b->signals); /* no name was given yet */
     if (exists && S_ISDIR(st.st_mode))
         return diag_io(d, (Loc){.file = path}, "cannot write: it is a folder");
     if (!is_stdout && (!exists || S_ISREG(st.st_mode)))
@@ -233,6 +235,7 @@ static void sort_by_folder(OutBatch *b)
 
 static const char *temp_name(OutBatch *b, const Outgoing *g, int number)
 {
+    assert(g->place);
     const char *folder = folder_of(b->arena, g->place);
     const long user = (long)geteuid();
     return b->has_no_locks ? arena_printf(b->arena, "%s.etc-%ld-%ld-%d.tmp", folder, user,
@@ -317,6 +320,7 @@ static bool create(OutBatch *b, Outgoing *g)
 static bool link_open(const Outgoing *g)
 {
     char self[32];
+    assert(g->fd >= 0 && g->temp);
     snprintf(self, sizeof self, "/proc/self/fd/%d", g->fd);
     return linkat(AT_FDCWD, self, AT_FDCWD, g->temp, AT_SYMLINK_FOLLOW) == 0;
 }
@@ -361,6 +365,7 @@ static bool open_file(OutBatch *b, Outgoing *g, Diag *d)
 /* Closes what has a name already, but for locks.  Some file systems tell only then what failed. */
 static bool close_written(const OutBatch *b, Outgoing *g)
 {
+    assert(g->fd >= 0);
     bool is_done = g->temp && (g->number || b->has_no_locks);
     int fd = is_done ? g->fd : dup(g->fd);
     if (is_done)
@@ -418,6 +423,7 @@ void out_discard(OutBatch *b)
 
 static bool put_in_place(Outgoing *g, Diag *d)
 {
+    assert(!g->place || g->temp);
     if (g->place && rename(g->temp, g->place))
         return cannot("write", g->path, d);
     g->temp = NULL;

@@ -28,6 +28,7 @@ static int op_index(Plan *p, const char *name)
 
 static int push_instr(Plan *p, Instr i)
 {
+    assert(i.n_args == 0 || i.arg);
     i.node = p->at;
     PUSH(p->file->arena, p->instr, p->n_instrs, i);
     return p->n_instrs - 1;
@@ -94,6 +95,7 @@ static bool is_free_view(const Scope *s, const Node *n)
 
 static void show_view(Scope *s, const Node *n)
 {
+    assert(n->n_out == 1);
     const Value *in = arg_value(n, "self"), *out = n->out[0];
     int value = value_of(s, in);
     s->root[out->index] = s->root[in->index];
@@ -145,6 +147,7 @@ static void kernel_call(Scope *s, const Node *n)
         if (!is_prim(n))
             arg[k++] = n->n_out == 1 ? out[0] : tensor_list(p, out, n->n_out);
     }
+    assert(k <= schema->n_args + n->n_out + 2);
     if (!p->op_index[n->op])
         p->op_index[n->op] = op_index(p, op_info[n->op].out) + 1;
     push_instr(p,
@@ -153,6 +156,7 @@ static void kernel_call(Scope *s, const Node *n)
 
 static FlatRef delegate_table(PteFile *e, const State *blob)
 {
+    assert(blob->kind == ST_BLOB && blob->data);
     int segment = 1 + bank_add(&e->blobs, e->arena, blob->data, type_bytes(blob->type));
     flat_begin(e->flat, N_DELEGATE_DATA_SLOTS);
     flat_u8(e->flat, DELEGATE_DATA_LOCATION, 1); /* in a segment */
@@ -223,6 +227,7 @@ static void join_parts(Scope *s, const Node *n)
     Plan *p = s->plan;
     Place to = n->out[0]->place;
     Loc loc = {.file = p->file->program->name, .node = n->out[0]->name};
+    assert(n->op == OP_CAT);
     for (int k = 0; k < n->n_in; to.offset += type_bytes(n->in[k++]->type)) {
         Type t = n->in[k]->type;
         if (is_part(n, k, to.offset - n->out[0]->place.offset) || !type_bytes(t))
@@ -265,6 +270,7 @@ static void settle(Scope *s, const Value *v, const Value *result, int to)
 /* A nested graph, whose inputs are values of the graph around it. */
 static Scope enter(Scope *outer, const Node *n, const Graph *g)
 {
+    assert(region_kind(n) != REGION_ONCE);
     Scope s = scope_new(outer->plan, g);
     if (g->n_in != region_n_operands(n) || g->n_out != region_n_results(n, g))
         fault(s.plan->file, n->loc, "a branch takes or returns another number of values");
@@ -489,6 +495,7 @@ static int copy_chain(Scope *s, Copies *c, const Update *u)
         copy_back(s, u);
         c->pending[u->target->index] = NULL;
         n++;
+        assert(c->readers[source] > 0);
         c->readers[source]--;
         u = c->pending[source];
     }
@@ -556,8 +563,10 @@ static FlatRef chains(Plan *p)
 {
     PteFile *e = p->file;
     FlatRef *item = NEW(e->arena, FlatRef, p->n_instrs + 1);
-    for (int i = 0; i < p->n_instrs; i++)
+    for (int i = 0; i < p->n_instrs; i++) {
+        assert(p->instr[i].type != JUMP_FALSE_CALL || p->instr[i].b <= p->n_instrs);
         item[i] = instruction(e, &p->instr[i]);
+    }
     FlatRef instructions = flat_refs(e->flat, item, (size_t)p->n_instrs);
     flat_begin(e->flat, N_CHAIN_SLOTS);
     flat_ref(e->flat, CHAIN_INSTRUCTIONS, instructions);

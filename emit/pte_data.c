@@ -45,6 +45,7 @@ static FlatRef subsegments(PteFile *e, const Bank *b, int segment)
 /* Blobs, then named weights: each is a segment. */
 static const BankItem *segment_item(const PteFile *e, int i)
 {
+    assert(i >= 0 && i < e->blobs.n + e->named.n);
     return i < e->blobs.n ? &e->blobs.item[i] : &e->named.item[i - e->blobs.n];
 }
 
@@ -96,6 +97,7 @@ static FlatRef segment_table(PteFile *e, int64_t *at)
         ref[n] = data_segment(e, at[n], e->mutables.size);
         n++;
     }
+    assert(n < e->program->n_states + e->blobs.n + 3); /* pte_finish made room */
     at[n] = end;
     return flat_refs(e->flat, ref, (size_t)n);
 }
@@ -133,6 +135,7 @@ typedef struct Pieces {
 static void piece(Pieces *p, int64_t at, const void *data, int64_t n)
 {
     OutPiece one = {data, n, 0};
+    assert(at >= p->end && n >= 0);
     if (p->out->n)
         p->out->piece[p->out->n - 1].zeros = at - p->end;
     PUSH(p->arena, p->out->piece, p->out->n, one);
@@ -147,6 +150,7 @@ static void bank_pieces(Pieces *p, const Bank *b, int64_t base)
 
 static void put_le(uint8_t *to, uint64_t v, int n)
 {
+    assert(n <= (int)sizeof v);
     for (int i = 0; i < n; i++)
         to[i] = (uint8_t)(v >> 8 * i);
 }

@@ -14,6 +14,7 @@ FlatRef pte_end(PteFile *e)
 /* Where a vector with these bytes lies in the file, of items of a size, or a string; 0: nowhere. */
 static TableItem *shared(PteFile *e, size_t item_size, const void *bytes, size_t n)
 {
+    assert(item_size < sizeof e->shared / sizeof *e->shared);
     Table *known = &e->shared[item_size];
     known->arena = e->arena;
     return table_at_copy(known, bytes, n);
@@ -166,6 +167,7 @@ static bool is_contiguous(Type t)
 /* The largest sizes, as a .pte keeps them. */
 static bool upper_sizes(PteFile *e, Type t, int32_t size[MAX_RANK], Loc loc)
 {
+    assert(t.rank >= 0 && t.rank <= MAX_RANK);
     for (int i = 0; i < t.rank; i++) {
         int64_t upper = dim_upper(t.dim[i]);
         if (upper == INT64_MAX)
@@ -238,6 +240,7 @@ Scope scope_new(Plan *p, const Graph *g)
 
 static bool is_zero(const uint8_t *data, int64_t n)
 {
+    assert(n > 0);
     return !data[0] && !memcmp(data, data + 1, (size_t)n - 1);
 }
 
@@ -258,6 +261,7 @@ static int state_value(Plan *p, const State *st)
     bool is_mutable = st->kind == ST_MUTABLE;
     int64_t n = type_bytes(st->type);
     uint32_t buffer = 0;
+    assert(st->id < e->program->n_ids);
     if (!state_is_sound(e, st, n))
         return 0;
     if (n && !(is_mutable && is_zero(st->data, n)))
@@ -271,6 +275,7 @@ static int state_value(Plan *p, const State *st)
 
 int value_define(Scope *s, const Value *v)
 {
+    assert(v->index < s->graph->n_values);
     int *known = &s->value[v->index];
     if (*known)
         return *known - 1;
@@ -292,6 +297,7 @@ int value_define(Scope *s, const Value *v)
 
 int value_of(Scope *s, const Value *v)
 {
+    assert(v->index < s->graph->n_values);
     PteFile *e = s->plan->file;
     if (s->value[v->index])
         return s->value[v->index] - 1;
@@ -433,6 +439,7 @@ static int format(Scope *s, const Node *n, const SchemaArg *want, const Arg *a)
 
 int argument_value(Scope *s, const Node *n, int i)
 {
+    assert(i >= 0 && i < n->n_args);
     const SchemaArg *want = &op_schema(n->graph->program, n->op)->arg[i];
     const Arg *a = &n->arg[i];
     if (a->kind == ARG_NONE)
