@@ -28,6 +28,7 @@ bool weights_of(const Node *n, Weighted *v)
     if (n->op != OP_EMBEDDING)
         return weighted_read(n, v);
     const Arg table = arg_get(n, "weight");
+    assert(table.kind == ARG_VALUE);
     *v = (Weighted){.w = n->in[table.slot], .w_slot = table.slot, .x_slot = -1, .bias_slot = -1,
                     .groups = 1};
     return true;
@@ -270,6 +271,7 @@ static bool has_point(const Node *n, int in)
 /* Each set of values gets a point, once a node wants one of them. */
 static void want(Annotation *a, int *set, const Value *v, const NodePlan *p)
 {
+    assert(p->mode == MODE_STATIC);
     const int r = root(set, v->index);
     if (a->point[r] >= 0)
         return;

@@ -51,6 +51,7 @@ static bool see_point(Look *l, const Value *v, Point *p, const EtcTensor *t, int
     const int place = w->a->point[v->index];
     const bool in_order = p->format.observer == OBS_MOVING_AVERAGE;
     const int64_t at = (int64_t)l->turn->nth * w->n_visits[place] + w->visit[v->index];
+    assert(place >= 0 && place < w->a->n_points);
     if (!turn_enter(l->turn, place, in_order ? at : -1))
         return !(l->failed = true);
     const bool ok = observer_see(p->observer, t->data, n, 1, bad);
@@ -79,6 +80,7 @@ static void look(const Value *v, EtcTensor *t, void *ctx)
     int64_t bad = 0;
     if (l->failed || (!p && !m))
         return;
+    assert(t->dtype == ETC_F32);
     if (p ? see_point(l, v, p, t, n, &bad) : all_finite(t->data, n, &bad)) {
         if (m)
             see_moments(l, v, m, t);
@@ -162,6 +164,7 @@ static bool run_samples(Annotation *a, const QuantJob *job, Part part, Diag *d)
  * choose them. */
 static void set_scale(Point *p)
 {
+    assert(p->lo <= 0 && p->hi >= 0);
     const double least = (double)FLT_EPSILON;
     double scale = ((double)p->hi - (double)p->lo) / 255;
     if (p->format.symmetric) {
@@ -255,6 +258,7 @@ static void find_ranges(const Annotation *a)
     clip(a);
     for (int i = 0; i < a->n_points; i++) {
         Point *p = a->points[i];
+        assert(p->observer);
         observer_range(p->observer, 0, -128, 127, p->format.symmetric, &p->lo, &p->hi);
     }
 }

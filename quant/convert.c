@@ -121,6 +121,7 @@ static const Gptq *gptq_for(Convert *c, const Products *p, int bits)
 
 static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, const Value *w, int axis)
 {
+    assert(is_weight(w));
     const QuantFormat *f = &p->choice.weight;
     const unsigned algorithms = p->choice.algorithms;
     const float *from = (const float *)(const void *)w->state->data, *h = importance(c, n, p);
@@ -170,6 +171,7 @@ static void correct_bias(Convert *c, Node *n, const NodePlan *p, const Weighted 
 
 static Value *weight_of_channels(Convert *c, Node *n, const Value *w, const Ints *k, int axis)
 {
+    assert(k->n == w->type.dim[axis].value);
     Value *q = constant(c, w->state, "_q", ETC_I8, w->type.rank, w->type.dim, k->q);
     Value *scale = constant(c, w->state, "_scale", ETC_F32, 1, &DIM(k->n), k->scale);
     return first(c, build(c->g, n, n->loc, OP_DEQUANTIZE_PER_CHANNEL, c->d, "vvniiit", q, scale,
@@ -237,6 +239,7 @@ static Value *scaled_groups(Convert *c, Node *n, Value *x, Value *scale, int64_t
 {
     const Type t = n->out[0]->type;
     Dim dim[MAX_RANK + 1];
+    assert(groups > 1);
     if (t.rank >= MAX_RANK)
         return first(c, NULL);
     memcpy(dim, t.dim, (size_t)t.rank * sizeof *dim);

@@ -139,6 +139,7 @@ static struct GptqBlock factor_of(const double *gram, int64_t n, bool is_coarse,
 
 Gptq gptq_of(const Products *p, int bits, Arena *a)
 {
+    assert(p->gram);
     Gptq g = {p, NEW(a, struct GptqBlock, p->blocks + 1)};
     for (int64_t b = 0; b < p->blocks; b++)
         g.block[b] = factor_of(p->gram + b * p->n * p->n, p->n, bits < 8, a);
@@ -156,6 +157,7 @@ static void add_row(double *to, double by, const double *row, int64_t n)
 static void polish(Ints *k, const float *w, int64_t at, const struct GptqBlock *f, int64_t n,
                    double *slope)
 {
+    assert(f->u && f->h);
     enum { ROUNDS = 4 };
     for (int64_t i = 0; i < n; i++)
         slope[i] = 0;
@@ -192,6 +194,7 @@ void gptq_round(Ints *k, const float *w, const Geometry *rows, const Gptq *g, Ar
     enum { BLOCK = 8 }; /* rows that share what is read of U */
     const int64_t n = g->of->n, parts = rows->row / n;
     double *work = NEW(tmp, double, BLOCK * n + 1);
+    assert(rows->row % n == 0 && !rows->by_column);
     ints_round(k, w); /* where there is no factor */
     for (int64_t o = 0; o < rows->results;) {
         const int64_t group = o / rows->results_of_group;

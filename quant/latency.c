@@ -52,6 +52,7 @@ static void add_value(Choice *c, const Value *v, const Backend *b, int n_all, in
     const Uses *u = &c->a->uses;
     const int64_t cost = price(b->cost_convert(v, SPEC_STATIC));
     const int in = (*aux)++, out = (*aux)++, source = CUT_SOURCE(n_all);
+    assert(out < n_all);
     const int made = v->def && v == v->def->out[0] ? place(c, v->def) : NOBODY;
     const int from = made == NOBODY ? source : made;
     cut_edge(c->cut, from, in, cost, 0);
@@ -126,6 +127,7 @@ static int dynamic_readers(const Annotation *a, const Value *v)
 static bool pays_alone(const Annotation *a, const Node *n, const Backend *b)
 {
     Weighted w;
+    assert(has_times(b));
     if (!weighted_read(n, &w))
         return false;
     const Value *v = w.x;

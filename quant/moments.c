@@ -8,6 +8,7 @@
 
 static Moments *moments_new(Arena *a, const Value *v, int axis)
 {
+    assert(axis >= 0 && axis < v->type.rank && !v->type.dim[axis].expr);
     Moments *m = NEW(a, Moments, 1);
     m->name = v->name;
     m->axis = axis;
@@ -106,6 +107,7 @@ void moments_see(Moments *m, const EtcTensor *t, int sample, int n_samples, Aren
 {
     const float *x = t->data;
     int64_t outer = 1, inner = 1;
+    assert(m->axis < t->rank && t->dim[m->axis] == m->n && t->dtype == ETC_F32);
     for (int i = 0; i < t->rank; i++) {
         outer *= i < m->axis ? t->dim[i] : 1;
         inner *= i > m->axis ? t->dim[i] : 1;
@@ -127,6 +129,7 @@ static const char *const key_of[2][3] = {{"mean", "square", "most"},
 
 void moments_add(const Annotation *a, Statistics *to)
 {
+    assert(a->moments);
     for (int v = 0; v < a->n_values; v++) {
         const Moments *m = a->moments[v];
         for (int k = 0; m && k < 3; k++)
@@ -167,12 +170,14 @@ static int n_kept(const Products *p)
 
 static void keep_products(const Products *p, double *to)
 {
+    assert(p->gram);
     for (int64_t row = 0; row < p->blocks * p->n; to += row++ % p->n + 1)
         memcpy(to, p->gram + row * p->n, (size_t)(row % p->n + 1) * sizeof *to);
 }
 
 static void take_products(const Products *p, const double *from)
 {
+    assert(p->gram);
     for (int64_t row = 0; row < p->blocks * p->n; from += row++ % p->n + 1)
         memcpy(p->gram + row * p->n, from, (size_t)(row % p->n + 1) * sizeof *from);
 }

@@ -46,6 +46,7 @@ static const Range nothing = {1, -1};
 
 static float power_of_two(int exponent)
 {
+    assert(exponent > -127 && exponent < 128);
     uint32_t bits = (uint32_t)(exponent + 127) << 23;
     float f;
     memcpy(&f, &bits, sizeof f);
@@ -85,6 +86,7 @@ static void hist_cover(Histogram *h, Range r, int n_bins)
     while (!fits_in(r, h->exponent, n_bins))
         join_pairs(h, n_bins);
     int32_t base = bin_of(r.lo, power_of_two(-h->exponent));
+    assert(!h->total || (h->base >= base && h->base - base < n_bins));
     size_t shift = h->total ? (size_t)(h->base - base) : 0;
     if (shift) {
         memmove(h->count + shift, h->count, ((size_t)n_bins - shift) * sizeof *h->count);
@@ -96,6 +98,7 @@ static void hist_cover(Histogram *h, Range r, int n_bins)
 /* Counts of the same bin that follow each other wait for each other, so four tables take turns. */
 static void count_block(Histogram *h, const float *x, int n, int n_bins)
 {
+    assert(n_bins <= BINS);
     enum { TABLES = 4, RUN = 256 };
     uint32_t count[TABLES][BINS] = {{0}};
     int32_t bin[RUN];
@@ -148,6 +151,7 @@ static double quantile(const Histogram *h, int n_bins, double q)
 
 Observer *observer_new(Arena *a, ObserverKind kind, double percentile, int channels)
 {
+    assert(kind < N_OBSERVERS && channels > 0);
     Observer *o = NEW(a, Observer, 1);
     bool has_hist = kind == OBS_PERCENTILE || kind == OBS_MSE || kind == OBS_KL;
     *o = (Observer){.kind = kind, .percentile = percentile, .channels = channels};
@@ -191,6 +195,7 @@ static Range joined(Range a, Range b)
 /* In lanes, which compilers turn into vectors. */
 static Range range_of(const float *x, int64_t n)
 {
+    assert(n > 0);
     enum { LANES = 16 };
     float lo[LANES], hi[LANES];
     int64_t i = 0;
@@ -244,6 +249,7 @@ static bool range_if_finite(const float *x, int64_t n, Range *r, int64_t *bad)
 
 bool observer_see(Observer *o, const float *x, int64_t n, int64_t inner, int64_t *bad)
 {
+    assert(inner > 0);
     int64_t run = o->channels > 1 ? inner : n;
     for (int c = 0; c < o->channels; c++)
         o->now[c] = nothing;
@@ -347,6 +353,7 @@ static void search_mse(Search *s)
  * 2 atanh((m-1)/(m+1)), whose series has ended after ten terms. */
 double log_of(double x)
 {
+    assert(x > 0);
     const double ln2 = 0.693147180559945309417;
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -380,6 +387,7 @@ static int64_t cell_of(const Histogram *h, const Cells *c, int bin)
 /* Bins whose centre lies in [lo, hi]; from > to: none. */
 static Cells cells_of(const Histogram *h, int used, double lo, double hi, int64_t n)
 {
+    assert(lo < hi && n > 0);
     Cells c = {0, used - 1, lo, (double)n / (hi - lo), n};
     while (c.from <= c.to && (left_of(h, c.from) + left_of(h, c.from + 1)) / 2 < lo)
         c.from++;
@@ -488,6 +496,7 @@ static void widen_to_zero(double *lo, double *hi, bool symmetric)
 static void search_range(const Observer *o, int channel, int quant_min, int quant_max,
                          bool symmetric, double *lo, double *hi)
 {
+    assert(o->hist && quant_min < quant_max);
     Search s = {&o->hist[channel], o->n_bins, quant_min, quant_max, symmetric, *lo, *hi, -1};
     while (s.used > 1 && !s.h->count[s.used - 1])
         s.used--;
@@ -517,6 +526,7 @@ static void clip_histogram(Histogram *h, int n_bins, float lo, float hi)
 
 void observer_clip(Observer *o, float lo, float hi)
 {
+    assert(lo <= 0 && hi >= 0);
     for (int c = 0; c < o->channels; c++) {
         Range *r = &o->seen[c];
         if (r->lo > r->hi || (r->lo >= lo && r->hi <= hi))
@@ -531,6 +541,7 @@ void observer_clip(Observer *o, float lo, float hi)
 void observer_range(const Observer *o, int channel, int quant_min, int quant_max, bool symmetric,
                     float *lo, float *hi)
 {
+    assert(channel >= 0 && channel < o->channels);
     Range r = o->seen[channel];
     double l = r.lo > r.hi ? 0 : (double)r.lo, h = r.lo > r.hi ? 0 : (double)r.hi;
     if (o->kind == OBS_PERCENTILE && r.lo <= r.hi) {
@@ -565,6 +576,7 @@ double observer_sqnr(const Observer *o, int channel, int quant_min, int quant_ma
 
 bool observer_bars(const Observer *o, int channel, int n, uint64_t *bar, float *lo, float *hi)
 {
+    assert(channel >= 0 && channel < o->channels && n > 0);
     Range r = o->seen[channel];
     if (!o->hist || r.lo > r.hi)
         return false;
@@ -590,6 +602,7 @@ int observer_size(const Observer *o)
 
 void observer_keep(const Observer *o, double *v)
 {
+    assert(o->channels == 1);
     v[0] = (double)o->seen->lo;
     v[1] = (double)o->seen->hi;
     if (!o->hist)

@@ -108,6 +108,7 @@ typedef struct Field {
 
 static Field field_of(const Moments *m, const Window *w, const EtcTensor *t, int64_t *n)
 {
+    assert(m->axis + w->n_axes < t->rank);
     Field f = {.w = w, .x = t->data, .channels = m->n, .inner = 1, .positions = 1};
     int64_t outer = 1;
     for (int i = 0; i < m->axis; i++)
@@ -218,6 +219,7 @@ void products_see(const Moments *m, Products *p, const EtcTensor *t, int sample,
     const int64_t n = rows_of(p, positions, n_samples);
     float *x = NEW(tmp, float, p->blocks * BATCH * p->n + 1);
     int64_t *at = NEW(tmp, int64_t, p->window.taps + 1);
+    assert(p->gram && n_samples > 0);
     for (int64_t first = 0; first < n; first += BATCH) {
         const int rows = (int)(n - first < BATCH ? n - first : BATCH);
         for (int r = 0; r < rows; r++) {

@@ -241,6 +241,7 @@ static void replace(const Node *n, int arg, float *data)
     const Value *v = arg_value(n, arg);
     Graph *g = n->graph;
     State *s = program_const(g->program, v->state->name, v->state->fqn, v->type, data);
+    assert(v && v->state);
     node_set_in((Node *)n, n->arg[arg].slot, graph_state(g, s));
 }
 
@@ -249,6 +250,7 @@ static void divide(const Chain *c, int arg, const float *s)
     const Value *v = arg_value(c->maker, arg);
     const int64_t all = type_numel(v->type), row = all / c->n;
     float *to = NEW(c->maker->graph->program->arena, float, all + 1);
+    assert(all % c->n == 0);
     for (int64_t i = 0; i < all; i++)
         to[i] = bytes_of(v)[i] / s[i / row];
     replace(c->maker, arg, to);
@@ -289,6 +291,7 @@ static void apply(const Chain *c, const float *s)
 
 static void rescale(Chain *c)
 {
+    assert(c->n_readers > 0 && c->n > 0);
     const Moments *m = moments_of(c->a, c->reader[0]);
     const bool is_product = c->maker->op == OP_LINEAR || c->maker->op == OP_CONVOLUTION;
     float *s = NEW(c->tmp, float, c->n + 1);

@@ -45,6 +45,7 @@ bool turn_enter(Turn *t, int place, int64_t at)
 {
     Turns *all = t->turns;
     Spot *p = &all->place[place];
+    assert(place >= 0 && place < all->run->n_places);
     pthread_mutex_lock(&all->lock);
     all->n_waiting++;
     while (all->failed > t->sample && (p->is_taken || (at >= 0 && p->n != at)))
@@ -60,6 +61,7 @@ void turn_leave(Turn *t, int place)
 {
     Turns *all = t->turns;
     pthread_mutex_lock(&all->lock);
+    assert(all->place[place].is_taken);
     all->place[place].n++;
     all->place[place].is_taken = false;
     if (all->n_waiting)

@@ -110,21 +110,23 @@ int statistics_count(const Statistics *s)
     return n;
 }
 
+static bool is_exact(const char *key)
+{
+    return !strncmp(key, "part.", 5);
+}
+
 void statistics_add(Statistics *s, const char *key, const char *name, int n, const float *v)
 {
+    assert(n >= 0 && !is_exact(key));
     Record r = {arena_str(s->arena, key, strlen(key)), arena_str(s->arena, name, strlen(name)), n,
                 NEW(s->arena, float, n + 1), NULL};
     memcpy(r.v, v, (size_t)n * sizeof *v);
     PUSH(s->arena, s->record, s->n, r);
 }
 
-static bool is_exact(const char *key)
-{
-    return !strncmp(key, "part.", 5);
-}
-
 double *statistics_add_exact(Statistics *s, const char *key, const char *name, int n)
 {
+    assert(n >= 0 && is_exact(key));
     Record r = {arena_str(s->arena, key, strlen(key)), arena_str(s->arena, name, strlen(name)), n,
                 NULL, NEW(s->arena, double, n + 1)};
     PUSH(s->arena, s->record, s->n, r);
@@ -250,6 +252,7 @@ const char *statistics_library(const Statistics *s)
 
 void statistics_set_budget(Statistics *s, const Recipe *r)
 {
+    assert(r->metric != METRIC_NONE);
     const float most = (float)r->max_drop;
     statistics_add(s, "budget", metric_name[r->metric - 1], 1, &most);
 }

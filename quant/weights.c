@@ -18,6 +18,7 @@ enum { LANES = 8 };
 
 Ints ints_new(const QuantFormat *f, const Value *w, int axis, Arena *a)
 {
+    assert(f->dtype == ETC_I8 && (f->bits == 8 || f->bits == 4) && axis < w->type.rank);
     const Type t = w->type;
     const int64_t all = type_numel(t);
     const int half = 1 << (f->bits - 1);
@@ -27,6 +28,7 @@ Ints ints_new(const QuantFormat *f, const Value *w, int axis, Arena *a)
         k.outer *= t.dim[i].value;
     k.inner = all / (k.outer * k.n);
     if (f->granularity == PER_GROUP) {
+        assert(f->group > 0 && all % f->group == 0);
         k.n = all / f->group;
         k.inner = f->group;
     }
