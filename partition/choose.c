@@ -39,6 +39,7 @@ static bool is_bound(const Value *v)
 
 static int place(const Choice *c, int node)
 {
+    assert(node == NOBODY || (node >= 0 && node < c->s->n));
     return node == NOBODY ? NOBODY : c->at[node];
 }
 
@@ -103,6 +104,7 @@ static void add_value(Choice *c, const Value *v, int made, int n_all, int *aux)
 {
     int64_t cost = crossing(c, v);
     int in = (*aux)++, out = (*aux)++, from = or_source(made, n_all);
+    assert(out < n_all); /* each_value counted them */
     cut_edge(c->cut, from, in, cost, 0);
     cut_edge(c->cut, out, from, cost, 0);
     if (c->s->uses.escapes[v->index])
@@ -180,6 +182,7 @@ static void refuse(Split *s, int i, const Backend *b, Refusal r)
 
 static void give_to(Split *s, int backend)
 {
+    assert(backend >= 0 && backend < s->p->session->n_backends);
     Choice c = {.s = s, .b = s->p->session->backend[backend], .at = NEW(s->tmp, int, s->n + 1)};
     for (int i = 0; i < s->n; i++) {
         Refusal r = {0};

@@ -61,6 +61,7 @@ static bool is_read_outside(const Value *v, int region, const Uses *u, const int
 
 static State *blob_state(Program *p, const Backend *b, Blob blob)
 {
+    assert(blob.data && blob.n);
     Dim n = DIM((int64_t)blob.n);
     Type t = type_tensor(p, ETC_U8, 1, &n);
     int64_t at = p->side_bytes;
@@ -85,6 +86,7 @@ const Graph *extract_region(Graph *g, Node **member, int n, const Uses *uses, co
     Arg first = node_use(call, member[0]->out[0]); /* until there is a blob */
     Members all = with_weights(member, n, inner, tmp);
     Outline o = outline_start(call, all.item, all.n, inner);
+    assert(n > 0);
     for (int i = 0; i < n; i++)
         add_results(&o, member[i], uses, region_of, with);
     outline_end(&o, all.item, all.n);

@@ -40,6 +40,7 @@ static void set_levels(Split *s)
             int from = s->maker[s->node[i]->in[k]->index];
             if (from == NOBODY)
                 continue;
+            assert(from < i); /* nodes stand behind what they read */
             bool leaves = s->taker[from] != NOBODY && s->taker[from] != s->taker[i];
             int least = s->level[from] + leaves;
             level = least > level ? least : level;

@@ -31,6 +31,7 @@ static FlatRef constants(Flat *f, const XGraph *x)
 /* Scales: of several, a row of the constants stands beside an empty vector. */
 static FlatRef quantization(Flat *f, const XValue *v)
 {
+    assert(v->quant != XNN_PLAIN);
     FlatRef none = v->n_scales ? flat_vector(f, NULL, 0, 4) : 0;
     flat_begin(f, N_XNN_PER_GROUP_SLOTS);
     if (v->quant == XNN_PER_TENSOR) {
@@ -63,6 +64,7 @@ static FlatRef quantized(Flat *f, const XValue *v, FlatRef tensor)
 
 static FlatRef value(Flat *f, const XValue *v, int id)
 {
+    assert(v->rank >= 0 && v->rank <= XNN_MAX_RANK);
     FlatRef dims = flat_vector(f, v->dim, (size_t)v->rank, 4);
     flat_begin(f, N_XNN_TENSOR_SLOTS);
     flat_u16(f, XNN_TENSOR_TYPE, (uint16_t)v->dtype);
@@ -91,6 +93,7 @@ static FlatRef range(Flat *f, const XNode *n)
 
 static FlatRef node(Flat *f, const XNode *n)
 {
+    assert(n->n_fields <= XNN_MAX_FIELDS);
     FlatRef dims[XNN_MAX_FIELDS] = {0}, limits = n->has_range ? range(f, n) : 0;
     for (int i = 0; i < n->n_fields; i++)
         if (n->field[i].type == X_DIMS)

@@ -18,6 +18,7 @@ static Layout plain_rank(const Value *v, Layout l)
 
 void axes_of(int rank, Layout l, int *axis)
 {
+    assert(rank >= 0 && rank <= XNN_MAX_RANK);
     for (int i = 0; i < rank; i++)
         axis[i] = l == AS_IS || !i ? i : i == rank - 1 ? 1 : i + 1;
 }
@@ -52,6 +53,7 @@ XValue x_sizes(Type t, Layout l)
 
 uint32_t x_value(Lower *w, int rank, const uint32_t *dim)
 {
+    assert(rank >= 0 && rank <= XNN_MAX_RANK);
     XValue v = {.dtype = w->real, .rank = rank, .external = XNN_NONE};
     memcpy(v.dim, dim, (size_t)rank * sizeof *dim);
     PUSH(w->x.arena, w->x.value, w->x.n_values, v);
@@ -71,12 +73,14 @@ uint32_t x_sized(Lower *w, const XValue *like)
 
 uint32_t x_like(Lower *w, uint32_t id)
 {
+    assert(id < (uint32_t)w->x.n_values);
     XValue v = w->x.value[id];
     return x_sized(w, &v);
 }
 
 void x_define(Lower *w, const Value *v, Layout l, uint32_t id)
 {
+    assert(id < (uint32_t)w->x.n_values);
     w->id[plain_rank(v, l)][v->index] = id;
 }
 
@@ -100,6 +104,7 @@ bool x_has(const Lower *w, const Value *v, Layout l)
 XNode *x_node(Lower *w, XnnKind kind, uint32_t output)
 {
     XNode n = {.kind = kind, .output = output, .handle = w->at};
+    assert(output < (uint32_t)w->x.n_values);
     PUSH(w->x.arena, w->x.node, w->x.n_nodes, n);
     while (w->n_makers <= (int)output)
         PUSH(w->tmp, w->maker, w->n_makers, -1);
@@ -115,16 +120,19 @@ XNode *x_maker(Lower *w, uint32_t id)
 
 void x_u32(XNode *n, int slot, uint32_t v)
 {
+    assert(n->n_fields < XNN_MAX_FIELDS);
     n->field[n->n_fields++] = (XField){.slot = slot, .type = X_U32, .u = v};
 }
 
 void x_f32(XNode *n, int slot, double v)
 {
+    assert(n->n_fields < XNN_MAX_FIELDS);
     n->field[n->n_fields++] = (XField){.slot = slot, .type = X_F32_FIELD, .f = (float)v};
 }
 
 void x_dims(XNode *n, int slot, const uint32_t *v, int count)
 {
+    assert(n->n_fields < XNN_MAX_FIELDS && count <= XNN_MAX_RANK);
     XField *f = &n->field[n->n_fields++];
     *f = (XField){.slot = slot, .type = X_DIMS, .n = count};
     memcpy(f->dim, v, (size_t)count * sizeof *v);
@@ -251,6 +259,7 @@ uint32_t x_filled(Lower *w, double v, int rank, const uint32_t *dim)
 void *x_permuted(Lower *w, const void *from, size_t size, int rank, const uint32_t *dim,
                  const int *axis)
 {
+    assert(rank >= 0 && rank <= XNN_MAX_RANK);
     const uint8_t *bytes = from;
     int64_t stride[XNN_MAX_RANK], n = 1, at[XNN_MAX_RANK] = {0}, k = 0;
     for (int i = rank - 1; i >= 0; i--) {
@@ -273,6 +282,7 @@ void *x_permuted(Lower *w, const void *from, size_t size, int rank, const uint32
 
 static uint32_t constant_of(Lower *w, const Value *v, Layout l)
 {
+    assert(xnn_is_constant(v));
     const State *s = v->state;
     uint32_t *dim = (XValue[]){x_sizes(v->type, AS_IS)}->dim, moved[XNN_MAX_RANK];
     int axis[XNN_MAX_RANK], rank = v->type.rank ? v->type.rank : 1;
@@ -304,6 +314,7 @@ static uint32_t relaid(Lower *w, uint32_t in, Layout to)
 {
     XValue v = w->x.value[in], moved = v;
     int axis[XNN_MAX_RANK], back[XNN_MAX_RANK];
+    assert(v.rank >= 3);
     axes_of(v.rank, CHANNELS_LAST, axis);
     for (int i = 0; i < v.rank; i++)
         back[axis[i]] = i;

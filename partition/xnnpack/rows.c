@@ -26,6 +26,7 @@ bool xnn_no(Refusal *r, const char *why, const char *fix)
 
 XnnKind xnn_kind(const Node *n)
 {
+    assert(row_of(n->op));
     return row_of(n->op)->kind;
 }
 
@@ -49,7 +50,9 @@ bool xnn_is_constant(const Value *v)
 
 int64_t xnn_size(const Value *v, int axis)
 {
-    return v->type.dim[axis < 0 ? axis + v->type.rank : axis].value;
+    axis += axis < 0 ? v->type.rank : 0;
+    assert(axis >= 0 && axis < v->type.rank);
+    return v->type.dim[axis].value;
 }
 
 int xnn_open_sizes(Type t, int from)

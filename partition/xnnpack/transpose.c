@@ -66,6 +66,7 @@ static bool find_factors(const XValue *a, const XValue *b, Factors *f)
         uint32_t size = left < right ? left : right;
         if (!size || left % size || right % size)
             return false;
+        assert(f->n < MOST_FACTORS);
         f->size[f->n] = size;
         f->before[f->n] = i - 1;
         f->behind[f->n++] = k - 1;
