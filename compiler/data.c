@@ -354,6 +354,7 @@ void data_close(Data *data)
 static int file_of(const Data *data, int sample)
 {
     int lo = 0, hi = data->n_files - 1;
+    assert(sample >= 0 && sample < data->n);
     while (lo < hi) {
         int middle = (lo + hi + 1) / 2;
         if (data->file[middle].first <= sample)
@@ -377,6 +378,7 @@ static bool is_finite(const EtcTensor *t, int64_t *at)
 
 static EtcTensor *read_array(Data *data, int input, int64_t k, const char *name, Arena *a, Diag *d)
 {
+    assert(k >= 0 && k < data->array[input].n);
     const Array *r = &data->array[input];
     const Value *v = data->g->in[input];
     EtcTensor *t = tensor_new(a, v->type.dtype, r->rank, r->dim);

@@ -68,6 +68,7 @@ static bool set_value(Search *s, const QuantReport *r)
 /* As --max-drop has it. */
 static const char *shown_metric(const Search *s)
 {
+    assert(s->recipe->metric != METRIC_NONE);
     const char *name = metric_name[s->recipe->metric - 1];
     return s->recipe->output ? arena_printf(s->arena, "%s:%d", name, s->recipe->output - 1) : name;
 }
@@ -90,6 +91,7 @@ static bool measure(Search *s, const Program *p, QuantReport *r, Arena *a)
 /* With the k worst layers in floats. */
 static bool try(Search *s, int k)
 {
+    assert(k >= 0 && k <= s->n);
     QuantReport r;
     Arena *a = arena_new();
     const Program *p = model_observe(s->o, statistics_keeping(a, s->layer, k), a, s->diag);

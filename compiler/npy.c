@@ -344,6 +344,7 @@ OutFile npy_file(Arena *a, const EtcTensor *t)
         n += snprintf(header + n, sizeof header - (size_t)n, "%s%d%s", i ? ", " : "",
                       (int)t->dim[i], t->rank == 1 ? "," : "");
     n += snprintf(header + n, sizeof header - (size_t)n, "), }");
+    assert((size_t)n < sizeof header);
     int pad = 64 - (10 + n + 1) % 64;
     unsigned len = (unsigned)(n + pad + 1);
     OutPiece *piece = NEW(a, OutPiece, 2);

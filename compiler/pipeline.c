@@ -43,8 +43,9 @@ enum { N_TAILS = sizeof tail_row / sizeof *tail_row };
 static Pipeline passes_of(const Tail *tail)
 {
     int i = 0;
-    while (tail_row[i].tail != tail)
+    while (i < N_TAILS && tail_row[i].tail != tail)
         i++;
+    assert(i < N_TAILS);
     return tail_row[i].all;
 }
 
@@ -103,6 +104,7 @@ static bool is_planned_for(const Program *p, const Tail *tail)
 /* How many passes of a pipeline lie behind a program at that stage; -1: it has no such stage. */
 static int passed(Stage s, Pipeline all)
 {
+    assert(s < N_STAGES);
     return s == STAGE_ATEN ? 0 : after(pass_to[s], all);
 }
 
@@ -126,6 +128,7 @@ static bool has_pass(Pipeline all, int from, const char *pass)
 static void put_prepare(const Program *p, int when, const char ***pass, int *n)
 {
     const int from = *n;
+    assert(when < N_PREPARES);
     for (int b = 0; b < p->session->n_backends; b++) {
         const char *const *want = p->session->backend[b]->prepare[when];
         for (; want && *want; want++)
@@ -168,6 +171,7 @@ bool pipeline_of(const Program *p, Pipeline *out, Diag *d)
 
 bool pipeline_to_partition(const Program *p, Pipeline *out, Diag *d)
 {
+    assert(p->session->tail->has_backends);
     if (p->stage > STAGE_CORE)
         return diag_error(d, (Loc){.file = p->name}, "is at stage %s: backends are asked at core",
                           stage_name[p->stage]);

@@ -30,6 +30,7 @@ CLMUL static __m128i fold(__m128i x, __m128i k, __m128i next)
 /* n is a positive multiple of 64. */
 CLMUL static uint32_t crc32_folded(const uint8_t *p, size_t n)
 {
+    assert(n > 0 && n % 64 == 0);
     const __m128i by64 = _mm_set_epi64x(0x1c6e41596, 0x154442bd4);
     const __m128i by16 = _mm_set_epi64x(0x0ccaa009e, 0x1751997d0);
     __m128i a = _mm_xor_si128(load(p), _mm_cvtsi32_si128(-1)), b = load(p + 16);

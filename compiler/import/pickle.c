@@ -108,6 +108,7 @@ static const uint8_t *take(Pickle *p, uint64_t n)
 /* A number of n <= 8 bytes, the lowest first; false: reported. */
 static bool take_number(Pickle *p, int n, bool is_signed, int64_t *out)
 {
+    assert(n >= 0 && n <= 8);
     const uint8_t *from = take(p, (uint64_t)n);
     uint64_t v = 0;
     for (int i = 0; from && i < n; i++)

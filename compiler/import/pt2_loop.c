@@ -95,6 +95,7 @@ static Value *result_of(Node *n)
 /* The newest value of a graph gets a name as `build` gives them. */
 static Value *named(const Loop *l, const Graph *g, Value *v)
 {
+    assert(v->index == g->n_values - 1);
     v->name = arena_printf(g->program->arena, "%s.%d", l->loc.node, graph_number(g));
     return v;
 }
@@ -125,6 +126,7 @@ static Value *with_part(const Loop *l, Value *index, Value *all, Value *y)
 
 static Type type_of_all(const Loop *l, Type part)
 {
+    assert(part.rank >= 0 && part.rank < MAX_RANK);
     Dim dim[MAX_RANK + 1] = {l->turns};
     for (int i = 0; i < part.rank; i++)
         dim[i + 1] = part.dim[i];

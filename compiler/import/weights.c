@@ -230,6 +230,7 @@ static State *make_state(Pt2 *p, StateKind kind, const char *name, const char *f
     State *state = program_state(p->program, kind, name, arena_str(a, fqn, strlen(fqn)), e->type,
                                  arena_str(a, e->file, strlen(e->file)), start, s->data + start,
                                  s->n - start);
+    assert(s->is_read && start <= s->n);
     if (s->number < 0)
         s->number = state->storage;
     state->storage = s->number;
