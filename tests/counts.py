@@ -1,6 +1,7 @@
-"""counts.py ROOT: numbers of the sources that may only fall, and names of arguments that must be some row's.
+"""counts.py ROOT: numbers of the sources that may only fall, how many assertions they hold at least,
+and names of arguments that must be some row's.
 
-Prints each count beside its limit; fails where one is above it, or where a name is no row's.
+Prints each count beside its limit; fails where one is past it, or where a name is no row's.
 """
 import pathlib
 import re
@@ -18,11 +19,19 @@ NAME = re.compile(r"\b(?:arg_\w+|get_\w+|is_size|dtype_of)" + NODE + r'"(\w+)"')
 
 LIMIT = {"bare positions of arguments": 32, "OP_* in passes/": 340}
 
+ASSERTION = re.compile(r"(?<!define )\b(?:assert|UNREACHABLE)\(")
+LEAST = 4  # assertions in 1,000 lines
+
 
 def sources(root):
     for room in ROOMS:
         for path in sorted((root / room).rglob("*.c")):
             yield str(path.relative_to(root)), path.read_text()
+
+
+def assertions_in_1000_lines(root):
+    text = "".join(path.read_text() for room in ROOMS for path in (root / room).rglob("*.[ch]"))
+    return 1000 * len(ASSERTION.findall(text)) / text.count("\n")
 
 
 def names_of_rows(root):
@@ -49,7 +58,9 @@ def main():
     for what, limit in LIMIT.items():
         print(f"{count[what]:5} {what}, at most {limit}")
         ok = ok and count[what] <= limit
-    return 0 if ok else 1
+    held = assertions_in_1000_lines(root)
+    print(f"{held:5.1f} assertions in 1,000 lines, at least {LEAST}")
+    return 0 if ok and held >= LEAST else 1
 
 
 if __name__ == "__main__":
