@@ -43,9 +43,9 @@ typedef struct Backend {
     /* Passes that make programs fit it, each list NULL or ended by NULL: the pipeline runs them
      * where this backend is chosen. */
     const char *const *prepare[N_PREPARES];
-    /* Whether attention that a model spells out is to stay so, since it takes the parts and not
-     * the whole: scores are those that softmax is taken of, masked by a choice or not, n is the
-     * product with the values.  NULL: never. */
+    /* Returns whether the parts of attention that a model spells out stay as they are, since the
+     * backend takes the parts and not the whole: softmax is taken of `scores`, which are masked by
+     * a choice or not, and n is the product with the values.  NULL: never. */
     bool (*keeps_parts)(const Node *scores, bool is_masked_by_choice, const Node *n);
 
     unsigned (*spec)(const Node *n); /* bits of Spec; of a node that it takes; NULL: none */

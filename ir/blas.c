@@ -69,7 +69,8 @@ static void matmul(const float *a, const float *b, const float *bias, float *y, 
 
 /* -- convolution ------------------------------------------------------------------------------- */
 
-/* What one tap reads of one channel for n pixels of y from `from` on. */
+/* Writes what one tap reads of one channel for n pixels of y, from pixel `from` on; padding reads
+ * as 0. */
 static void write_tap(const float *x, const EtcConv *g, int64_t ky, int64_t kx, int64_t from,
                       int64_t n, float *to)
 {

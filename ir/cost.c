@@ -153,11 +153,11 @@ int64_t scratch_body(const Node *n)
 
 /* -- seconds ----------------------------------------------------------------------------- */
 
-/* What the official runtime's kernels take, on one x86-64 core with AVX-512: fitted to programs of
- * one operator, which tests/bench/fit_costs.py prints; off by a factor of 1.4 in the median.  What
- * a node takes at least is what chains of small ones took.  Not fitted: attention, the sum of its
- * products and of softmax at 64 features, and view, a mean of those that copy and those that do
- * not. */
+/* Times of the official runtime's kernels on one x86-64 core with AVX-512.  They were fitted to
+ * programs of one operator, which tests/bench/fit_costs.py prints, and are off by a factor of 1.4
+ * in the median.  `node` is the least time that a node takes, measured on chains of small ones.
+ * Two rows were not fitted: attention is the sum of its products and of softmax at 64 features, and
+ * view is a mean of those that copy and those that do not. */
 static const struct {
     const char *name;
     bool per_mac; /* else per byte of operands and results */

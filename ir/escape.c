@@ -45,7 +45,8 @@ static bool is_control(uint32_t c)
 
 enum { MOST = 8 };
 
-/* What stands for the n bytes of a character that may stand nowhere, or for the first of them. */
+/* Writes the escape of a character of n bytes that may stand in no text, or of its first byte
+ * alone, where texts are escaped by bytes.  Returns how many bytes the escape stands for. */
 static size_t stand_in(EscapeKind kind, unsigned char byte, uint32_t c, size_t n, char to[MOST])
 {
     bool by_byte = kind == ESCAPE_IR || (kind != ESCAPE_JSON && (c < 0x80 || c == NO_UTF8));
@@ -74,8 +75,8 @@ static void put_special(EscapeKind kind, char c, char to[MOST])
         snprintf(to, MOST, "\\%c", c);
 }
 
-/* What stands for the character at s, which n bytes and a NUL follow: "" for itself.  Returns how
- * many bytes it stands for. */
+/* Writes the escape of the character at s to `to`, or "" where it may stand as it is; n bytes and a
+ * NUL lie at s.  Returns how many bytes are done with. */
 static size_t next(EscapeKind kind, const char *s, size_t n, char to[MOST])
 {
     uint32_t c;

@@ -416,7 +416,8 @@ static int64_t axis_of(const Node *n, int rank)
     return axis + (axis < 0 ? rank : 0);
 }
 
-/* Whether x lies where `from` along `axis` of the result is. */
+/* Returns whether x lies where the part of the result `all` from index `from` along `axis` on
+ * is. */
 static bool is_part(const Slot *x, const Slot *all, int64_t axis, int64_t from)
 {
     int64_t step = all->stride ? all->stride[axis] : 1;

@@ -109,7 +109,8 @@ bool get_ints_at(const Node *n, int i, int count, int64_t least, int64_t *v, Dia
     return true;
 }
 
-/* What an int is known to be; the result of sym_size is its operand's size. */
+/* Sets *out to the size that an int is known to be: that of its type, or the one that sym_size
+ * reads.  Returns false where it is not known. */
 static bool value_size(const Value *v, Dim *out)
 {
     const Node *def = v->def;
@@ -563,7 +564,8 @@ bool infer_nothing(const Node *n, Type *out, Diag *d)
 
 /* -- recorded types ------------------------------------------------------------------- */
 
-/* Of an int, what it is known to be, where both are. */
+/* Returns whether dtypes and ranks are equal and sizes are, or may be: then that is assumed.  Two
+ * ints that are known to be sizes must be the same one. */
 static bool types_match(Program *p, const Node *n, Type a, Type b)
 {
     if (a.is_none || b.is_none || a.dtype != b.dtype || a.rank != b.rank)
@@ -583,8 +585,8 @@ static bool fits(const Node *n, const char *what, int i, Type a, Type b, Diag *d
                       type_text(p, a), type_text(p, b));
 }
 
-/* What a nested graph takes and gives lies where its operands and results do, so bounds are equal,
- * too: a guard alone does not make them so. */
+/* Inputs and outputs of a nested graph lie where the node's operands and results do, so their
+ * bounds must be equal, too: a guard on the sizes does not make them so. */
 static bool bounds_fit(const Node *n, const char *what, int i, Type inside, Type outside, Diag *d)
 {
     return type_bytes(inside) == type_bytes(outside) ||
@@ -632,7 +634,8 @@ static bool is_decided(const Node *n, const char *what, const Value *v, Diag *d)
            diag_error(d, n->loc, "%s has more than one element", what);
 }
 
-/* What a loop carries keeps its type from turn to turn. */
+/* Checks that each value that a loop carries has one type in all turns, and that its condition is
+ * one element. */
 static bool carries_fit(const Node *n, Diag *d)
 {
     const Graph *cond = arg_get(n, "cond_graph").graph;
@@ -674,7 +677,8 @@ bool infer_given(const Node *n, Type *out, Diag *d)
     return ok;
 }
 
-/* What an int is known to be follows from what the node reads, unless it is an element. */
+/* Returns whether a type is recorded as a size that the node's operands do not tell.  An element of
+ * a tensor may be recorded so: the node defines that size. */
 static bool is_hearsay(const Node *n, Type recorded, Type inferred)
 {
     return recorded.rank == SCALAR && recorded.dim && !inferred.dim &&
@@ -716,7 +720,7 @@ static bool has_recorded_types(const Node *n, Arena *tmp, Diag *d)
     return ok;
 }
 
-/* What a call leaves has the type of where it lies. */
+/* Checks that an update's value has the type of its target, where it will lie after the call. */
 static bool update_fits(const Graph *g, Update u, Diag *d)
 {
     Program *p = g->program;

@@ -19,7 +19,7 @@ static bool get_index(const Node *n, const char *name, Type *t, Diag *d)
                       dtype_name(t->dtype));
 }
 
-/* Whether there is something to choose from, unless nothing is chosen. */
+/* Checks that an axis of this size has an element to choose, unless none is chosen. */
 static bool has_choice(const Node *n, Dim size, Dim chosen, Diag *d)
 {
     Program *p = program_of(n);
@@ -33,7 +33,8 @@ static Dim numel(const Node *n, Type t)
     return dims_product(program_of(n), t.dim, t.rank);
 }
 
-/* What a list of indices selects: bit per axis that has one, and their common sizes. */
+/* The axes that a list of indices selects from, a bit for each, and the sizes to which the indices
+ * broadcast. */
 typedef struct Indexed {
     unsigned axes;
     Type shape;
@@ -102,7 +103,8 @@ static bool waits_for_mask(const Node *n)
     return program_of(n)->stage == STAGE_ATEN && indices_have_mask(n);
 }
 
-/* What a mask selects is as the export recorded it. */
+/* Infers index(self, indices).  At stage aten, the sizes of what a mask selects are those that the
+ * export recorded. */
 bool infer_index(const Node *n, Type *out, Diag *d)
 {
     Type x;

@@ -139,7 +139,7 @@ static bool packed_points(const Node *n, Type scale, int64_t columns, int64_t k,
            (zero.is_none || is_packed(n, "zero points", zero, ETC_I8, columns, groups, d));
 }
 
-/* What infer_linear does, with a weight as kernels/packed.h has it. */
+/* Infers a product as infer_linear does, of a weight that is laid out as in kernels/packed.h. */
 bool infer_packed_linear(const Node *n, Type *out, Diag *d)
 {
     Type x, w, scale, bias;
@@ -201,7 +201,8 @@ static Type leading(Type t, int without)
     return t;
 }
 
-/* Whether heads of query come in groups that share one of key and value. */
+/* Checks that the heads of query come in equal groups, each of which shares one head of key and
+ * value. */
 static bool check_groups(const Node *n, Type q, Type k, Type v, Diag *d)
 {
     if (!arg_bool(n, "enable_gqa") || q.rank < 3 || q.rank != k.rank || q.rank != v.rank)
@@ -430,7 +431,7 @@ bool infer_convolution(const Node *n, Type *out, Diag *d)
     return conv_shape(n, &c, true, out, d);
 }
 
-/* Of integers: no bias of the input's dtype, a result of another. */
+/* Infers a convolution of integers: neither its bias nor its result has the input's dtype. */
 bool infer_integer_convolution(const Node *n, Type *out, Diag *d)
 {
     Conv c = {.bias = {.is_none = true}};

@@ -25,7 +25,7 @@ static bool check_range(const Node *n, Diag *d)
            diag_error(d, n->loc, "quant_min is %" PRId64 ", above quant_max %" PRId64, lo, hi);
 }
 
-/* Whether the range lies within the integers of the result. */
+/* Checks that integers of dtype t hold all of quant_min .. quant_max. */
 static bool range_fits(const Node *n, EtcDtype t, Diag *d)
 {
     int64_t lo = 0, hi = 0, half = 0;

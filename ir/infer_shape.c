@@ -538,7 +538,8 @@ bool infer_constant(const Node *n, Type *out, Diag *d)
            diag_error(d, n->loc, "%s is a tensor, expected a number", arg_name(n, 0));
 }
 
-/* What the int becomes, where those it is made of are known. */
+/* Returns the size that a prim op computes from two sizes that are known; DIM_BAD where it computes
+ * none. */
 static Dim computed(Program *p, OpId op, Dim a, Dim b)
 {
     switch (op) {

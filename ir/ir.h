@@ -616,8 +616,8 @@ Graph *region_planned(const Node *n, const Graph *g); /* the same of a node whos
 int region_n_operands(const Node *n);
 Value *region_operand(const Node *n, int i); /* NULL: not a value */
 int region_slot(const Node *n, int i);       /* of it in n->in; -1: not a value */
-/* Whether a loop carries input i of its graphs: it is the operand in the first turn, then what the
- * body returned, and result i of the node in the end. */
+/* Returns whether a loop carries input i of its graphs: it is the operand in the first turn, then
+ * what the body returned, and result i of the node in the end. */
 bool region_is_carried(const Node *n, int i);
 Value *region_input(const Node *n, int i); /* the result that is carried, else the operand */
 const Node *region_loop(const Graph *g); /* whose body g is; NULL: of none */
@@ -671,7 +671,7 @@ const Schema *op_schema(Program *p, OpId op);
 MUST_USE bool schema_check(const Node *n, Diag *d); /* arguments and outputs are as its row says */
 /* Position of argument `name`, or -1. */
 int schema_find(const Schema *s, const char *name, size_t len);
-/* Whether argument i is passed to a kernel. */
+/* Returns whether a kernel is given argument i. */
 bool schema_is_passed(const Schema *s, int i);
 
 /* -- text, checks, evaluation ------------------------------------------------------------ */

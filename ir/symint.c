@@ -99,7 +99,8 @@ static int compare_dims(Dim a, Dim b)
 
 /* -- interning --------------------------------------------------------------------------- */
 
-/* What tells a sum from all others: parts of it that are expressions are interned themselves. */
+/* The words that tell a sum from all others.  Sizes within it that are expressions stand as
+ * addresses, since they are interned themselves. */
 typedef struct Key {
     size_t n;
     uint64_t word[1 + MAX_TERMS * (2 + MAX_FACTORS * 5)];
@@ -354,7 +355,7 @@ static bool may_be_zero(Dim b)
     return lo <= 0 && hi >= 0;
 }
 
-/* Whether 0 <= rest < b for all values of the symbols. */
+/* Returns whether 0 <= rest < b holds for all values of the symbols. */
 static bool is_remainder(Dim rest, Dim b)
 {
     int64_t lo, hi, b_lo, b_hi;
