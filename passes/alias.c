@@ -75,7 +75,8 @@ static bool copy_outputs(Graph *g, Arena *tmp, bool *again, Diag *d)
     return true;
 }
 
-/* Whether what a loop carries on lies where it is to be carried, and is all that lies there. */
+/* Returns whether output i of a loop's body lies at the start of input i, as which it is carried
+ * on, and has its type. */
 static bool is_carried_there(const Graph *g, int i, AliasSets a)
 {
     assert(i < g->n_in);
@@ -107,8 +108,8 @@ static bool copy_carried(Graph *g, Arena *tmp, bool *again, Diag *d)
     return true;
 }
 
-/* What one state or changed input held when the call began, and another is to hold at its end, may
- * be overwritten first: it is copied. */
+/* Copies each value that an update writes and that lies in another state or changed input: the
+ * update of that one may overwrite it first. */
 static bool copy_updates(Graph *g, Arena *tmp, Diag *d)
 {
     AliasSets a = alias_sets(g, tmp);

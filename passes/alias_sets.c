@@ -100,7 +100,8 @@ bool view_keeps_bounds(const Node *n)
     return type_bytes(first_operand(n)->type) == type_bytes(n->out[0]->type);
 }
 
-/* Whether the bytes of the node's result are a run of its input's, by the kind of op. */
+/* Returns whether the bytes of the node's result are a run of its input's, which begins at
+ * *offset. */
 static bool is_view(const Node *n, int64_t *offset)
 {
     bool fixed = type_is_static(n->out[0]->type) && type_is_static(first_operand(n)->type);
@@ -193,8 +194,8 @@ bool node_may_overlay(const Node *n, int slot)
            same_sizes(x->type, y->type);
 }
 
-/* Whether the result may be written over operand `slot`: every other operand in the same bytes must
- * be read element for element as it is written. */
+/* Returns whether the result may be written over operand `slot`: every other operand in the same
+ * bytes must be read element for element as it is written. */
 static bool may_overlay(Sets *s, const Node *n, int slot)
 {
     const Value *x = n->in[slot], *y = n->out[0];
@@ -265,7 +266,7 @@ static bool may_write_state(Sets *s, const Node *n, int time)
 
 /* -- concats --------------------------------------------------------------------------------- */
 
-/* Whether the operands of a concat lie one behind the other in its result. */
+/* Returns whether each operand of a concat is one run of bytes in its result. */
 static bool is_run_of_operands(const Node *n)
 {
     int64_t axis;

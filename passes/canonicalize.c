@@ -111,7 +111,8 @@ static void wrap_axes(Node *n, int i, int rank, bool empty_is_all)
         node_set_arg(n, i, arg_int_list(n->graph->program, axis, count ? count : rank));
 }
 
-/* What `dim` names: a concat's parts may be of less rank, if they are empty. */
+/* Counts the axes that `dim` names from 0.  Empty parts of a concat may have a lower rank than its
+ * result. */
 static void wrap_along(Node *n)
 {
     int i = arg_of(n, "dim"), in = first_operand(n)->type.rank, out = n->out[0]->type.rank;
@@ -301,7 +302,7 @@ static Value *roll_row(Rewrite *r, Node *n)
     return m ? build_view(r, n, m->out[0], t.dim, t.rank) : NULL;
 }
 
-/* Whether a constant condition is the same everywhere, and which. */
+/* Returns whether a constant condition is the same everywhere, and sets *truth to it. */
 static bool is_uniform(const Value *v, bool *truth)
 {
     int64_t count = type_is_static(v->type) ? type_numel(v->type) : 0;

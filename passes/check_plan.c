@@ -237,7 +237,7 @@ static bool is_inside(const Value *in, const Value *out)
            start_of(out) + type_bytes(out->type) <= start_of(in) + type_bytes(in->type);
 }
 
-/* Whether a has bytes among [from, to) of b's. */
+/* Returns whether a has bytes among [from, to) of b's. */
 static bool overlaps(const Value *a, const Value *b, int64_t from, int64_t to)
 {
     if (!has_place(a) || !has_place(b) || !type_bytes(a->type) || from == to)
@@ -252,7 +252,7 @@ static bool overlap(const Value *a, const Value *b)
     return overlaps(a, b, 0, type_bytes(b->type));
 }
 
-/* Whether a slice or select takes exactly the elements that lie at its place. */
+/* Returns whether a slice or select takes exactly the elements that lie at its place. */
 static bool slice_lies_there(const Node *n)
 {
     int64_t axis, at, below = 1;
@@ -294,7 +294,8 @@ static bool is_declared_view(const Node *n)
 
 /* -- concats ----------------------------------------------------------------------------------- */
 
-/* Whether operand k of a concat, `at` bytes behind its first, lies where it is to end up. */
+/* Returns whether operand k of a concat lies where it is to end up: `at` bytes behind the first of
+ * the result. */
 static bool is_part(const Node *n, int k, int64_t at)
 {
     int64_t axis;
@@ -365,7 +366,7 @@ static bool lies_alike(const Value *x, const Value *y)
            etc_dtype_size((int)x->type.dtype) == etc_dtype_size((int)y->type.dtype);
 }
 
-/* Whether a row's `inplace` column names v wherever the node reads it. */
+/* Returns whether a row's `inplace` column names v wherever the node reads it. */
 static bool column_names(const Node *n, const Value *v)
 {
     int slots = 0, named = 0;
@@ -391,7 +392,7 @@ static bool group_allows(const Node *n, int slot)
     return ok;
 }
 
-/* Whether the node may write result 0 where its operand `slot` lies. */
+/* Returns whether the node may write result 0 where its operand `slot` lies. */
 static bool allows_overlay(const Node *n, int slot)
 {
     return n->op == OP_GROUP ? group_allows(n, slot) : column_names(n, n->in[slot]);
@@ -489,7 +490,8 @@ static void play_body(Check *c, const Check *around, const Node *n)
         play(c, m);
 }
 
-/* What a branch painted holds nothing any more once both have been played. */
+/* Plays both branches from the same memory.  Whatever either has painted holds nothing after
+ * them. */
 static void play_cond(Check *c, const Node *n)
 {
     Log log = {0};

@@ -67,7 +67,8 @@ static const char *range_text(Program *p, int64_t lo, int64_t hi)
 
 /* -- inputs ------------------------------------------------------------------------------------ */
 
-/* Whether some symbol is read here; if so, whether any size would do for it. */
+/* Returns whether a symbol is read from this size. *is_any: every size in its range gives a value
+ * of the symbol. */
 static bool is_source(const Checks *c, int input, int axis, bool *is_any)
 {
     const Symbol *s;

@@ -127,7 +127,7 @@ static void shake_floats(void *data, EtcDtype t, int64_t n, uint64_t *seed)
     }
 }
 
-/* What only moves does not round. */
+/* Shakes the floats of a result as another rounding would; views and concats round nothing. */
 static void shake_result(const Value *v, EtcTensor *t, void *seed)
 {
     if (!(op_info[v->def->op].flags & VIEW) && v->def->op != OP_CAT)
@@ -169,7 +169,7 @@ static void note(const Compare *c, const char *pass, const char *fmt, ...)
     c->opt.on_note(pass, text, c->opt.ctx);
 }
 
-/* Whether every node has a kernel and every state its bytes; says why not. */
+/* Returns whether every node has a kernel and every state its bytes; notes which one has not. */
 static bool can_run(const Compare *c, const Graph *g, const char *pass)
 {
     const Node *n = first_without_kernel(g);

@@ -52,7 +52,8 @@ Arg play_half(Play *p, int64_t which, Arg a)
     return of_value(p, n ? n->out[0] : NULL);
 }
 
-/* Of complex tensors their part, of a complex dtype that of its parts; anything else as it is. */
+/* Returns an argument for one half of the node: of a complex tensor its part, of a complex dtype
+ * that of its parts, anything else as it is. */
 static Arg halved(Play *p, int64_t which, Arg a)
 {
     const Value *v = tensor(p, a);

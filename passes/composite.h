@@ -90,7 +90,7 @@ typedef struct Given {
     int n;
 } Given;
 
-/* What is computed is an argument; the slot of an ARG_VALUE is one of p->value. */
+/* Values that a rule computes are arguments; the slot of an ARG_VALUE is one of p->value. */
 Arg of_value(Play *p, Value *v);     /* NULL: it could not be built, as was reported */
 Value *tensor(const Play *p, Arg a); /* NULL: it is none */
 Arg of_float(double f);

@@ -22,7 +22,8 @@ static Arg two(Play *p, OpId op, Arg a, Arg b)
     return play_node(p, op, &(Given){.v = {a, b}, .n = 2});
 }
 
-/* Whether a < b holds for all values of the symbols, or for none. */
+/* Returns whether a < b holds for all values of the symbols.  Refuses the node where it does for
+ * some of them only. */
 static bool is_less(Play *p, Dim a, Dim b)
 {
     int64_t lo, hi;

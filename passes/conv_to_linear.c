@@ -42,7 +42,8 @@ static bool is_read_once(const Lower *l, const Value *v)
     return !l->uses.escapes[v->index] && l->uses.first[v->index + 1] - l->uses.first[v->index] == 1;
 }
 
-/* What the first operand of n is a permute of, where n alone reads that; else NULL. */
+/* Rewrites the inputs of n and returns the tensor, channels last, of which n alone reads a permute;
+ * NULL: n reads no such permute. */
 static Value *channels_last(Lower *l, Node *n)
 {
     const Value *given = first_operand(n);

@@ -116,7 +116,7 @@ static void put_state(Words *w, const State *s)
     put_dims(w, s->type.stride, s->type.stride ? s->type.rank : 0);
 }
 
-/* What has stood under these words since their first time. */
+/* Returns the item of these words, which is empty the first time, and takes the words off. */
 static TableItem *item_at(Table *t, Words *w)
 {
     TableItem *item = table_at_copy(t, w->word, w->n * sizeof *w->word);

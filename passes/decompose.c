@@ -33,7 +33,7 @@ bool decomp_split(Rewrite *r, Node *n)
 
 /* -- checks -------------------------------------------------------------------------------- */
 
-/* Whether the recorded type proves what aten._assert_tensor_metadata asserts. */
+/* Returns whether the recorded type proves what aten._assert_tensor_metadata asserts. */
 static bool is_proven(const Node *n)
 {
     Dim size[MAX_RANK];
@@ -63,7 +63,7 @@ static DecompFn *const decomposition[N_OPS] = {
 #include "ir/ops.def"
 };
 
-/* Whether an index is a mask, which no kernel takes. */
+/* Returns whether an index is a mask, which no kernel takes. */
 static bool has_mask(const Node *n)
 {
     return (n->op == OP_INDEX_PUT || n->op == OP_INDEX_TENSOR) && indices_have_mask(n);

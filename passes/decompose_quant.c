@@ -115,7 +115,8 @@ bool decomp_choose_affine(Rewrite *r, Node *n)
     return made != NULL;
 }
 
-/* What v was before it was viewed and cast, which changed no number: a choice's per token. */
+/* Returns the scale or zero point per token that v is, as the choice gave it: views and casts
+ * behind that change no number.  NULL: v comes of no such choice. */
 static Value *chosen(Value *v)
 {
     while (v->def && (v->def->op == OP_VIEW || v->def->op == OP__TO_COPY))

@@ -13,9 +13,9 @@ static bool is_one(Dim d)
 
 /* -- operands of unlike rank ----------------------------------------------------------------- */
 
-/* Of operands of one dtype that are not halves, these kernels give the result the rank of the one
- * that does not broadcast, where along one axis the other does.  A result of a higher rank cannot
- * take that. */
+/* Returns whether the official kernels give the result the rank of the operand that does not
+ * broadcast, where the other broadcasts along one axis: they do for operands of one dtype that are
+ * no halves.  A result of a higher rank cannot take that. */
 static bool is_planned(const Node *n)
 {
     switch (n->op) {
@@ -40,8 +40,8 @@ static int leading_ones(Type t)
     return n;
 }
 
-/* Whether the kernels would take the rank of `whole` for the result's, which is that of `part`.
- * Where sizes are open: whether they may. */
+/* Returns whether those kernels would give the result the rank of `whole`, though its own is that
+ * of `part`; where sizes are open, whether they may. */
 static bool loses_rank(Type whole, Type part)
 {
     int more = part.rank - whole.rank, spread = 0, ones = 0;
@@ -315,8 +315,8 @@ static Value *resize_bytes(Rewrite *r, Node *n)
 
 /* -- rules that are text ------------------------------------------------------------------------ */
 
-/* Whether composites.txt has a rule under "kernel." and the node's name.  It may make such a node
- * again: what is new is not looked at. */
+/* Returns whether composites.txt has a rule under "kernel." and the node's name.  The rule may make
+ * such a node again, so new nodes are not looked at. */
 static bool has_rule(const Node *n)
 {
     return n->op == OP_REMAINDER_TENSOR || n->op == OP_FLOOR_DIVIDE || n->op == OP_SIGN;
@@ -324,7 +324,8 @@ static bool has_rule(const Node *n)
 
 /* -- the walk ---------------------------------------------------------------------------------- */
 
-/* What stands for the node, or NULL: it stays, with other operands maybe. */
+/* Returns the value that takes the node's place; NULL: the node stays, maybe with other
+ * operands. */
 static Value *fitted(Rewrite *r, Node *n)
 {
     switch (n->op) {

@@ -37,7 +37,7 @@ const float *value_floats(const Value *v, int64_t n)
     return (const float *)(const void *)v->state->data;
 }
 
-/* What the norm does to a channel; false where its parameters are not constants. */
+/* Sets *a to what the norm does to each channel; false where its parameters are not constants. */
 static bool affine_of(const Fold *f, const Node *bn, Affine *a)
 {
     const Value *gamma = arg_value(bn, "weight"), *beta = arg_value(bn, "bias");
@@ -72,8 +72,8 @@ static bool is_read_once(const Fold *f, const Value *v)
            !f->uses.escapes[v->index];
 }
 
-/* Whether the op that makes x can take in what is done along this axis.  What was made in this walk
- * has no entry in `uses`. */
+/* Returns whether the op that makes x can take in what is done along this axis.  A value that was
+ * made in this walk has no entry in `uses`. */
 static bool takes(const Fold *f, const Value *x, int axis, const Affine *a, Weighted *t)
 {
     if (x->index >= f->r.first_new || !x->def || !is_read_once(f, x) ||

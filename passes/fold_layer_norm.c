@@ -55,7 +55,7 @@ static bool is_zero(const Node *n, const char *arg)
     return true;
 }
 
-/* Whether n sums along this axis of its first operand. */
+/* Returns whether n sums along this axis of its first operand. */
 static bool is_product(const Fold *f, const Node *n, int axis)
 {
     Weighted v;
@@ -63,7 +63,7 @@ static bool is_product(const Fold *f, const Node *n, int axis)
            (!v.is_conv || is_zero(n, "padding")) && owns_weights(&v, f->reads);
 }
 
-/* Whether all that is read of v ends in products. */
+/* Returns whether all readers of v, seen through moves, are products, and lists them. */
 static bool find_products(Fold *f, const Value *v, int axis)
 {
     int first = f->uses.first[v->index], end = f->uses.first[v->index + 1];

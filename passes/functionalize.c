@@ -84,7 +84,7 @@ static Value *view_again(Pass *s, Node *at, const Node *view, Value *x)
     return v;
 }
 
-/* What v holds before `at`. */
+/* Returns the value that v holds before node `at`. */
 static Value *read(Pass *s, Node *at, Value *v)
 {
     Value **chain = NULL; /* from v up to the first that is current */

@@ -33,7 +33,7 @@ typedef struct Mask {
     double factor; /* of what is added */
 } Mask;
 
-/* What is known of one attention, read from its end. */
+/* One attention, read from its end. */
 typedef struct Match {
     Node *softmax, *scores; /* scores: the first product */
     Level level[MAX_LEVELS];
@@ -394,7 +394,7 @@ static bool fuse(Fuse *f, Node *n, Match *m, Value *values, bool is_swapped)
     return y && rewrite_node(&f->r, n, y);
 }
 
-/* Whether a backend takes it in parts alone. */
+/* Returns whether a backend takes the attention in parts alone. */
 static bool is_kept(const Match *m, const Node *n)
 {
     const Session *s = n->graph->program->session;

@@ -21,7 +21,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Of a sum that must not leave 32 bits: kernels/integer.h; a mean's, that is exact as a float. */
+/* The most terms of a sum, which must not leave 32 bits (kernels/integer.h), and of a mean's, which
+ * is exact as a float. */
 enum { MOST_TERMS = 65536, MOST_PIXELS = 65536 };
 
 typedef struct Fuse {
@@ -31,7 +32,7 @@ typedef struct Fuse {
 
 /* -- reading --------------------------------------------------------------------------------- */
 
-/* Of a value of the graph as it was. */
+/* Returns whether v is a value of the graph as it was that one node reads, once. */
 static bool is_read_once(const Fuse *f, const Value *v)
 {
     return v->index < f->r.first_new && !f->u.escapes[v->index] &&
@@ -113,7 +114,8 @@ static bool scale_of(const QParams *q, int64_t i, double *scale)
     return !zeros || (i < type_numel(q->zeros->type) && number_at(q->zeros, zeros, i) == 0);
 }
 
-/* What a product reads as its weight, [channels, ...] or where `by_columns` [k, channels]. */
+/* Reads the weight of a product, [channels, ...] or where `by_columns` [k, channels].  False: it is
+ * not one of integers with known scales. */
 static bool read_weight(const Fuse *f, const Value *v, bool by_columns, Weight *w)
 {
     Permute turn;
@@ -188,7 +190,8 @@ typedef struct Input {
     int64_t at;              /* the zero point */
 } Input;
 
-/* What a product reads as its input; `has_rows`: each row may have a scale. */
+/* Reads the input of a product; `has_rows`: each row may have a scale.  False: it is not
+ * dequantized from bytes. */
 static bool read_input(const Value *v, bool has_rows, Input *in)
 {
     QParams p;
@@ -444,7 +447,7 @@ static bool read_adaptive(Mean *m)
     return true;
 }
 
-/* Whether v is a mean of windows of integers. */
+/* Returns whether v is a mean of windows of integers, and reads it. */
 static bool read_mean(const Fuse *f, const Value *v, QParams *from, Mean *m)
 {
     const Node *n = v->def;
@@ -482,7 +485,7 @@ static bool fuse_mean(Fuse *f, Node *n, const Mean *m, const QParams *from, cons
 
 /* -- the walk -------------------------------------------------------------------------------- */
 
-/* Whether the range is all of the dtype. */
+/* Returns whether the range is all of the dtype. */
 static bool is_whole(const QParams *p)
 {
     return p->lo == least_of(p->dtype) && p->hi == p->lo + 255;

@@ -32,7 +32,8 @@ static const Value *without_views(const Value *v)
     return v;
 }
 
-/* What both forms have to be; `sized`: the embedding whose table has the rows and columns. */
+/* Reads the sizes of a table in either form; `sized`: the embedding whose table has the rows and
+ * columns.  False: it is not one of integers with float scales. */
 static bool check(Table *t, const Node *sized)
 {
     const Type w = arg_value(sized, "weight")->type;

@@ -84,7 +84,7 @@ static bool read_channels(const QParams *p, Kept *k)
     return k->n_points > 0 && k->inner > 0;
 }
 
-/* What a node widens to floats, where a packed product may read it. */
+/* Reads the constant that a node widens to floats; false: a packed product may not read it. */
 static bool read_kept(const Node *n, Kept *k)
 {
     QParams p;
@@ -130,7 +130,7 @@ static bool read_groups(Matrix *m)
     return m->groups > 0 && m->k % m->groups == 0;
 }
 
-/* Whether all q - shift and zero points - shift fit; sets what they are stored as. */
+/* Sets how the integers are stored; returns whether all q - shift and zero points - shift fit. */
 static bool read_range(Matrix *m)
 {
     const Kept *p = &m->kept;

@@ -144,8 +144,8 @@ typedef struct Blocks {
 
 enum { PLAN_ALIGN = 16 };
 
-/* Whether inputs and outputs lie in the pools; else in memory of the caller, or of the graph around
- * a branch. */
+/* Returns whether inputs and outputs lie in the pools; else they lie in memory of the caller, or of
+ * the graph around a branch. */
 bool graph_owns_io(const Graph *g);
 bool view_keeps_bounds(const Node *n); /* its result takes as many bytes as its operand, at most */
 bool node_may_overlay(const Node *n, int slot); /* by row and types: result 0 over in[slot] */

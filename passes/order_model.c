@@ -80,8 +80,8 @@ static void define(Build *b, const Node *n, const Value *y, int mark)
     b->count[y->index] = b->n_chunk - b->first[y->index];
 }
 
-/* Whether x is all of some chunks, which y may take; what was given in only where the graph owns
- * it, does not give it back and does not want y in the bytes of a concat. */
+/* Returns whether y may take the chunks of x, which must be all of x.  Those of inputs it may take
+ * only where the graph owns them, and y is neither given out nor part of a concat. */
 static bool may_take(const Build *b, const Value *x, const Value *y)
 {
     int64_t bytes = 0;

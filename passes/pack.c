@@ -181,7 +181,7 @@ static int ascending(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* What mate m rules out for block i. */
+/* Appends the ranges of offsets that mate m rules out for block i; returns the number of ranges. */
 static int add_ranges(Pack *p, int i, int m, int n)
 {
     const Block *a = &p->b.item[i], *b = &p->b.item[m];
@@ -196,7 +196,8 @@ static int add_ranges(Pack *p, int i, int m, int n)
     return n;
 }
 
-/* What the placed mates of block i rule out, ascending. */
+/* Collects the ranges that the placed mates of block i rule out, ascending; returns their
+ * number. */
 static int placed_ranges(Pack *p, int i)
 {
     int n = 0;
@@ -255,8 +256,8 @@ static bool is_rectangular(Blocks b)
     return true;
 }
 
-/* Whether it came to an end, and so to a proof.  Blocks of several parts count as one of all of
- * them there: that may find a packing, but proves none. */
+/* Tries all packings, and returns whether that proves the best to be the lowest: the search came to
+ * its end, and no block has several parts, which count here as one of all their bytes. */
 static bool search(Pack *p)
 {
     int64_t work = EXACT_WORK;

@@ -168,7 +168,8 @@ static double never(EtcDtype t)
     return t == ETC_F16 ? -32768 : NEVER;
 }
 
-/* What is added to the scores. */
+/* Returns what is added to the scores for a mask: the mask itself where it leaves each query a key,
+ * else one whose least number is finite and far below all scores.  NULL: reported. */
 static Value *added(Rewrite *r, Node *n, Value *mask)
 {
     Node *m;

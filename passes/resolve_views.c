@@ -96,8 +96,8 @@ static Answer take(Program *p, Dim chunk, const Dim *to, int *at)
     return filled.expr || chunk.expr ? OPEN : NO;
 }
 
-/* Whether a strided tensor can be seen under other sizes without moving an element: each run of
- * input axes that is contiguous in itself must be filled by a run of output axes. */
+/* Answers whether a strided tensor can be seen under other sizes without moving an element: each
+ * run of input axes that is contiguous in itself must be filled by a run of output axes. */
 static Answer can_view(Program *p, Type from, const Dim *to, int rank)
 {
     int at = rank - 1;
@@ -157,7 +157,7 @@ static bool is_text(const Arg *a, const char *text)
     return a && a->kind == ARG_STRING && !strcmp(a->str, text);
 }
 
-/* Whether a memory format asks for what x already has. */
+/* Returns whether a memory format asks for what x already has. */
 static bool has_format(Program *p, Type x, const Arg *format)
 {
     if (!format || format->kind != ARG_STRING || is_text(format, "preserve_format"))
@@ -231,7 +231,8 @@ static bool resolve(Resolve *s, Node *n)
 
 /* -- copies that a write could tell from views ------------------------------------------- */
 
-/* What a value shares bytes with: the first value of its chain of views, or a storage. */
+/* Returns a number for the bytes that a value shares: of the first value in its chain of views, or
+ * of a storage. */
 static int family(const Graph *g, const int *of, const Value *v)
 {
     return v->state ? g->n_values + v->state->storage : of[v->index];

@@ -100,7 +100,8 @@ static int64_t sum(int64_t a, int64_t b)
     return a + b < most ? a + b : most;
 }
 
-/* What a node reads from outside cluster c and nothing stamped has read yet. */
+/* Returns the bytes that a node reads from outside cluster c, and stamps the values; those that are
+ * stamped already do not count. */
 static int64_t reads(Streams *s, const Node *n, int c)
 {
     int64_t bytes = 0;

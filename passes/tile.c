@@ -213,7 +213,8 @@ static int64_t mask_index(const Heads *a, const Value *mask, int64_t head)
     return at;
 }
 
-/* Of a mask and the same under three axes. */
+/* Returns the part of a mask that so many heads from `head` on and rows from `row` on see; `flat`
+ * is the mask under three axes.  NULL: there is no mask, or it was reported. */
 static Value *mask_part(Rewrite *r, Node *n, const Heads *a, const Value *mask, Value *flat,
                         int64_t heads, int64_t head, int64_t row, int64_t rows)
 {

@@ -93,7 +93,7 @@ static bool unit_of(Type t, int64_t rows, Unit *u)
     return false;
 }
 
-/* What an axis behind the first ones is in a block. */
+/* Returns the axis of a block that an axis behind the first ones becomes. */
 static int64_t axis_in_block(Unit u, int64_t axis)
 {
     return axis - (u.axes - 1 - u.lead);
@@ -277,7 +277,7 @@ static bool is_cut(const Node *n, int i, int64_t rows)
 
 /* -- runs ------------------------------------------------------------------------------------ */
 
-/* What it reads as a whole is there before node `first`. */
+/* Returns whether all that n reads as a whole is there before node `first`. */
 static bool reads_before(const Rows *s, const Node *n, int64_t rows, int first)
 {
     for (int i = 0; i < n->n_in; i++)
@@ -360,8 +360,8 @@ static void find_lives(Rows *s)
         s->peak = s->live[t] > s->peak ? s->live[t] : s->peak;
 }
 
-/* What the run reads last, by node: of what it reads as a whole, bytes summed up.  The rest it lets
- * go is cut; all else that is there before it stays. */
+/* Sums up, by node, the bytes of what the run reads as a whole and for the last time.  The rest
+ * that it lets go is cut; all else that is there before it stays. */
 static void find_wholes(Rows *s, Run *run)
 {
     assert(run->first >= 1 && run->first <= run->last && run->last <= s->n);
@@ -384,7 +384,7 @@ static void find_wholes(Rows *s, Run *run)
     run->stays = run->stays > 0 ? run->stays : 0;
 }
 
-/* What of node t's bytes a block has. */
+/* Returns the part of node t's bytes that one block has. */
 static int64_t block_bytes(const Rows *s, const Run *run, int t, int64_t blocks)
 {
     assert(run->whole && blocks > 0);
@@ -393,8 +393,8 @@ static int64_t block_bytes(const Rows *s, const Run *run, int t, int64_t blocks)
     return bytes > 0 ? bytes / blocks : 0;
 }
 
-/* What the end behind node t holds where a part starts at `first`: what is read as a whole does not
- * go before the last block. */
+/* Returns the bytes that are there behind node t where a part starts at `first`: what is read as a
+ * whole does not go before the last block. */
 static int64_t end_of(const Rows *s, const Run *run, int first, int t)
 {
     assert(run->first <= first && first <= t && t <= run->last);
@@ -561,7 +561,8 @@ static Value *piece_of(const Piece *b, Value *v)
     return s->piece[v->index];
 }
 
-/* What is read as a whole loses the axes of 1 that stand for rows where blocks have fewer. */
+/* Returns a value that is read as a whole, without the axes of 1 that stand for rows where blocks
+ * have fewer axes. */
 static Value *whole(const Piece *b, const Node *n, Value *x, Unit u)
 {
     int missing = n->out[0]->type.rank - x->type.rank, first = u.axes - missing;
