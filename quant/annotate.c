@@ -93,7 +93,8 @@ static bool is_quantize(const Node *n)
     return n && !strncmp(op_info[n->op].target, "quantized_decomposed.", 21);
 }
 
-/* What a model came quantized with stays. */
+/* Returns whether a quantize or dequantize stands before or behind n: what a model came quantized
+ * with stays. */
 static bool is_quantized(const Node *n, const Uses *u)
 {
     for (int i = 0; i < n->n_in; i++)
@@ -148,8 +149,9 @@ static void settle_weight(NodePlan *p, const Node *n, unsigned spec)
         *x = per_token;
 }
 
-/* What there is to know them by: files of statistics leave out what gptq wants, and what keeps to a
- * budget may be built of such a file: so it is judged without, and built so. */
+/* Returns the algorithms for which enough is known.  Files of statistics leave out what gptq wants,
+ * and what keeps to a budget may be built of such a file, so it is judged and built without
+ * gptq. */
 static unsigned known_algorithms(const QuantJob *job)
 {
     const bool is_found = job->keep && statistics_has_budget(job->keep);
@@ -160,7 +162,7 @@ static unsigned known_algorithms(const QuantJob *job)
     return job->samples ? ~0u : 0;
 }
 
-/* What `calibrate` found to want scales at run time. */
+/* Returns whether `calibrate` found that n wants scales at run time. */
 static bool is_loose(const Node *n, const QuantJob *job)
 {
     const Statistics *s = job->statistics ? job->statistics : job->loose;
@@ -199,7 +201,7 @@ NodePlan *plan_of(const Annotation *a, const Node *n)
     return n && n->n_out && n->out[0]->index < a->n_values ? &a->plan[n->out[0]->index] : NULL;
 }
 
-/* Whether what makes v makes it of integers. */
+/* Returns whether the node that makes v computes it in integers. */
 static bool comes_of_integers(const Annotation *a, const Value *v)
 {
     const NodePlan *p = plan_of(a, v->def);
@@ -316,7 +318,7 @@ Point *point_of(const Annotation *a, const Value *v)
 
 /* -- the whole --------------------------------------------------------------------------------- */
 
-/* What a search for the fewest layers to keep in floats came to. */
+/* Returns whether the search for the fewest layers to keep in floats has kept n so. */
 static bool stays_in_floats(const Node *n, const QuantJob *job)
 {
     const Statistics *keep = job->keep ? job->keep : job->statistics;
@@ -395,7 +397,8 @@ static void annotate_once(Annotation *a, const QuantJob *job, const bool *refuse
     make_points(a, spec);
 }
 
-/* What gains nothing by integers stays in floats, and with it what wants only integers. */
+/* Annotates anew as long as nodes would gain no time by integers: these stay in floats, and with
+ * them the nodes that want only integers. */
 Annotation annotate(Graph *g, const QuantJob *job, Arena *arena)
 {
     Annotation a = {.g = g, .arena = arena, .uses = graph_uses(g, arena), .n_values = g->n_values};

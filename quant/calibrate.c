@@ -20,7 +20,7 @@ typedef struct Look {
     bool failed;
 } Look;
 
-/* What all samples of a run share. */
+/* The state that all samples of a run share. */
 typedef struct Walk {
     Annotation *a;
     const Blas *blas;
@@ -215,7 +215,8 @@ static void flat_ends(const Node *n, float *lo, float *hi)
     *hi = n->op == OP_HARDSIGMOID ? 3.0f : FLT_MAX;
 }
 
-/* What of v's values its readers tell apart. */
+/* Sets *lo and *hi to the range of v's values beyond which no reader tells them apart; it is
+ * unbounded where v is an output or an update. */
 static void ends_of(const Annotation *a, const Value *v, float *lo, float *hi)
 {
     const int *first = a->uses.first + v->index;
@@ -273,9 +274,9 @@ static void take_ranges(const Annotation *a, Statistics *to)
 
 /* -- scales that are better found at run time -------------------------------------------------- */
 
-/* What few large values leave to the small ones.  A bell curve whose ends are covered keeps some 40
- * dB, a uniform one 48; outliers of channels and tokens, as transformers have them, cost as much as
- * they stand above the rest. */
+/* The least SQNR that a scale known beforehand must leave.  A bell curve whose ends are covered
+ * keeps some 40 dB, a uniform one 48; outliers of channels and tokens, as transformers have them,
+ * cost as much as they stand above the rest. */
 enum { COARSE_DB = 30 };
 
 static bool is_coarse(const Annotation *a, const Value *v)
@@ -322,7 +323,8 @@ static bool has_samples(const Annotation *a, const QuantJob *job, const char *wh
                       a->g->name ? a->g->name : "", job->recipe->file, what);
 }
 
-/* What an earlier run came to; what does not fit is as good as none. */
+/* Reads the moments that an earlier run came to.  Returns false where they do not fit: then the run
+ * is as good as none. */
 static bool read_again(const Annotation *a, QuantJob *job)
 {
     const bool ok = moments_read(a, job->checkpoint->from, &(Diag){0});
@@ -361,8 +363,8 @@ static bool see_ranges(Annotation *a, QuantJob *job, Part part, Diag *d)
     return true;
 }
 
-/* What is loose shares no scales any more: those left are seen anew.  What comes to weights stays
- * what it was. */
+/* Observes the ranges anew without the loose nodes, which share no scales any more.  The moments of
+ * the weights' operands stay what they were. */
 static bool see_again(Annotation *a, QuantJob *job, bool has_sums, Diag *d)
 {
     Moments **moments = a->moments;

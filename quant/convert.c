@@ -109,7 +109,8 @@ static float *importance(Convert *c, const Node *n, const NodePlan *p)
     return h;
 }
 
-/* Of queries, keys and values it is the same one; few bits have products of their own. */
+/* Returns the state of GPTQ for these products, which is kept for the next node: queries, keys and
+ * values read one operand.  Weights of few bits have products of their own. */
 static const Gptq *gptq_for(Convert *c, const Products *p, int bits)
 {
     if (c->gptq.of != p) {
@@ -140,8 +141,8 @@ static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, const Valu
     return k;
 }
 
-/* What rounding the weights adds to the mean of each result is taken from the bias (Nagel et al.
- * 2019, Data-Free Quantization Through Weight Equalization and Bias Correction, 4.2). */
+/* Takes from the bias what rounding the weights adds to the mean of each result (Nagel et al. 2019,
+ * Data-Free Quantization Through Weight Equalization and Bias Correction, 4.2). */
 static void correct_bias(Convert *c, Node *n, const NodePlan *p, const Weighted *v, const Ints *k)
 {
     const Moments *m = moments_of(c->a, n);
@@ -190,7 +191,7 @@ static Value *weight_of_groups(Convert *c, Node *n, const Value *w, const Ints *
              : NULL;
 }
 
-/* What is too large becomes the largest. */
+/* Returns v as f16; a finite number that is too large becomes the largest one. */
 static uint16_t bounded_half(float v)
 {
     uint16_t h = half_of(v);
@@ -328,7 +329,8 @@ static void convert_node(Convert *c, Node *n, const NodePlan *p)
                                                                       : rows_of_table(c, n, p);
 }
 
-/* What comes of integers is what all read; who else reads floats goes on doing so. */
+/* Lets all readers of an integer node's result read it from integers; readers of other values go on
+ * reading floats. */
 static void set_results(Convert *c)
 {
     for (Node *n = c->g->first; n; n = n->next) {

@@ -29,7 +29,7 @@ static int by_power(const void *a, const void *b)
     return x->at < y->at ? -1 : 1;
 }
 
-/* Of a block. */
+/* The state of one block of columns. */
 struct GptqBlock {
     int64_t *order; /* columns as they are rounded */
     double *u; /* NULL: there is none */
@@ -121,7 +121,7 @@ static void round_column(Ints *k, double *row, const double *u, int64_t j, int64
         row[i] -= e * u[i];
 }
 
-/* Of X^T X's mean diagonal: what makes up for samples that are few. */
+/* The part of X^T X's mean diagonal that is added to the diagonal, since samples are few. */
 #define DAMP 0.01
 
 static struct GptqBlock factor_of(const double *gram, int64_t n, bool is_coarse, Arena *a)

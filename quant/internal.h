@@ -27,8 +27,8 @@ typedef struct Point {
 
 enum { WINDOW_AXES = 3 };
 
-/* What of an operand a row of weights is multiplied with at a position: so many channels, and of
- * each the taps; blocks of channels one behind the other. */
+/* The part of an operand that a row of weights is multiplied with at a position: so many channels
+ * and the taps of each.  Blocks of channels lie one behind the other. */
 typedef struct Window {
     int64_t channels, taps, blocks;
     int64_t kernel[WINDOW_AXES], stride[WINDOW_AXES], padding[WINDOW_AXES], dilation[WINDOW_AXES];
@@ -139,20 +139,22 @@ bool all_finite(const float *x, int64_t n, int64_t *bad); /* bad: the first that
 /* Asks anew for the moments of the operands whose nodes want some for one of these algorithms;
  * true: some do.  They are before or behind what rescale.c does. */
 bool moments_ask(Annotation *a, unsigned algorithms, bool is_before);
-/* Before samples come. */
+/* Makes room for products, before samples come. */
 void moments_begin(const Annotation *a);
-/* Of one of so many samples. */
+/* Adds one of so many samples to the moments. */
 void moments_see(Moments *m, const EtcTensor *t, int sample, int n_samples, Arena *tmp);
 void moments_end(const Annotation *a, Statistics *to);
-/* To and from a file that keeps them before their end.  False: it has none, or not such. */
+/* Keep the sums of samples that have been seen in statistics, and take them back from a file.
+ * False: it has none, or none that fit. */
 void moments_keep(const Annotation *a, Statistics *to);
 bool moments_take(const Annotation *a, const Statistics *from);
 void moments_clear(const Annotation *a);
-/* Those that moments_read gave, once more. */
+/* Adds the moments that moments_read gave to other statistics. */
 void moments_add(const Annotation *a, Statistics *to);
-/* The same from a file.  False: reported. */
+/* Reads from a file what moments_add wrote.  False: reported. */
 bool moments_read(const Annotation *a, const Statistics *s, Diag *d);
-/* Of the operand that n multiplies with its weights; NULL: nobody asked. */
+/* Returns the moments of the operand that n multiplies with its weights; NULL: nobody asked for
+ * them. */
 const Moments *moments_of(const Annotation *a, const Node *n);
 
 /* -- products.c -------------------------------------------------------------------------------- */
@@ -176,18 +178,18 @@ bool statistics_fit(const Statistics *s, const Program *p, Diag *d); /* false: r
 /* n numbers under a key without blanks, of a value; sorted, they can be found; NULL: not there. */
 void statistics_add(Statistics *s, const char *key, const char *name, int n, const float *v);
 void statistics_sort(Statistics *s);
-/* Nodes that stay in floats, by their first result's name. */
+/* Notes that a node, by its first result's name, stays in floats. */
 void statistics_keep(Statistics *s, const char *name);
 bool statistics_keeps(const Statistics *s, const char *name);
-/* Nodes whose scales are found at run time, where a recipe leaves that open. */
+/* Notes that a node's scales are found at run time, where the recipe leaves that open. */
 void statistics_loosen(Statistics *s, const char *name);
 bool statistics_loosens(const Statistics *s, const char *name);
 void statistics_set_library(Statistics *s, const char *name);
-/* That a search has seen to the recipe's budget. */
+/* Notes that a search has kept to the recipe's budget. */
 void statistics_set_budget(Statistics *s, const Recipe *r);
 bool statistics_has_budget(const Statistics *s);
-/* Products of a value, by its nth window, which no file holds; NULL: not there.  They stay where
- * they are. */
+/* Keeps the products of a value, by its nth window, where they are, and finds them again; NULL:
+ * they are not there.  No file holds them. */
 void statistics_keep_products(Statistics *s, const char *name, int nth, const Products *p);
 bool statistics_has_products(const Statistics *s);
 double *statistics_products(const Statistics *s, const char *name, int nth, const Products *p);
@@ -195,7 +197,7 @@ const float *statistics_get(const Statistics *s, const char *key, const char *na
 /* The same in doubles that a file keeps to the last bit; such keys begin with "part.". */
 double *statistics_add_exact(Statistics *s, const char *key, const char *name, int n); /* zeroed */
 const double *statistics_get_exact(const Statistics *s, const char *key, const char *name, int n);
-/* All but products. */
+/* Appends all records but products. */
 void statistics_copy(Statistics *to, const Statistics *from);
 uint64_t statistics_of(const Statistics *s); /* the model */
 
@@ -242,7 +244,7 @@ typedef struct Gptq {
 } Gptq;
 
 Gptq gptq_of(const Products *p, int bits, Arena *a); /* of weights; p->gram is there */
-/* The weights of a node whose rows lie so. */
+/* Rounds the weights of a node, whose rows lie as `rows` says. */
 void gptq_round(Ints *k, const float *w, const Geometry *rows, const Gptq *g, Arena *tmp);
 
 /* -- convert.c --------------------------------------------------------------------------------- */
@@ -257,14 +259,14 @@ typedef enum Part { PART_BEFORE, PART_BEHIND, PART_RANGES, PART_AGAIN, N_PARTS }
 /* How many samples the checkpoint has seen of that run, whose points and moments are then as they
  * were; 0: none. */
 int checkpoint_take(const Annotation *a, const QuantJob *job, Part part);
-/* Whether it is of a run behind that one. */
+/* Returns whether the checkpoint is of a run behind that one. */
 bool checkpoint_is_past(const QuantJob *job, Part part);
 bool checkpoint_keep(const Annotation *a, const QuantJob *job, Part part, int done, Diag *d);
 
 /* -- observe.c ------------------------------------------------------------------------------- */
 
-/* What an observer of one channel holds, as numbers for which there must be room; those of a file
- * may be anything.  False: no observer can hold such. */
+/* Keep the state of an observer of one channel as numbers, of which there are observer_size(), and
+ * take it back.  Numbers of a file may be anything: false says that no observer can hold such. */
 int observer_size(const Observer *o);
 void observer_keep(const Observer *o, double *v);
 bool observer_take(Observer *o, const double *v);

@@ -32,7 +32,8 @@ static bool has_times(const Backend *b)
 
 /* -- scales that are known --------------------------------------------------------------------- */
 
-/* What joins a node goes where that goes. */
+/* Returns the node that n is part of, whose side of the cut is n's too; n itself where it is part
+ * of none. */
 static const Node *leader(const Choice *c, const Node *n)
 {
     const NodePlan *p = plan_of(c->a, n);
@@ -100,7 +101,8 @@ static void add_times(Choice *c, int n_all)
     }
 }
 
-/* Of too many steps the bound leaves all as they are. */
+/* Returns who is on the sink's side in the cheapest cut; NULL: it takes too many steps, and all
+ * stay as they are. */
 static bool *cheapest(Choice *c)
 {
     each_value(c, 0);

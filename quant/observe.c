@@ -404,8 +404,8 @@ static uint64_t count_of(const Histogram *h, int from, int to)
     return sum;
 }
 
-/* What bins [i, end), one cell, add to the divergence.  A bin that only what was clipped falls into
- * has in the other distribution the share of one value. */
+/* Returns what the bins [i, end) of one cell add to the divergence.  A bin into which nothing but
+ * clipped values falls has the share of one value in the other distribution. */
 static double divergence_of_cell(const Histogram *h, const Cells *c, int i, int end, double inside,
                                  uint64_t below, uint64_t above)
 {

@@ -89,8 +89,8 @@ typedef struct QuantChoice {
 /* The settings of a node, from all rules that match it. */
 QuantChoice recipe_choice(const Recipe *r, const Node *n, const Backend *backend);
 
-/* Whether every scope matches a node of p; those that match none are reported, with what comes
- * near. */
+/* Checks that every scope matches a node of p.  Scopes that match none are reported with what comes
+ * near; then it returns false. */
 MUST_USE bool recipe_check_scopes(const Recipe *r, const Program *p, Diag *d);
 
 /* -- sample inputs: who reads them is the driver's matter ------------------------------------- */

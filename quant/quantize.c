@@ -33,7 +33,8 @@ static bool is_told(const QuantJob *job)
                              : !job->statistics || statistics_is_file(job->statistics);
 }
 
-/* Of whose weights the recipe asked for what they cannot have, after `what` the names. */
+/* Warns of the nodes whose weights the recipe asked for in a form that they cannot have: `what`,
+ * then their names. */
 static void tell_of_weights(const Annotation *a, const QuantJob *job, bool left, const char *what,
                             Diag *d)
 {

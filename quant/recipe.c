@@ -6,8 +6,8 @@ const char *const metric_name[] = {"top1", "cosine", "sqnr", "max_abs_error", NU
 
 /* -- globs ------------------------------------------------------------------------------------ */
 
-/* Whether s, or what of it stands before an `end` that is not 0, is what the glob says.  Only
- * the last '*' is ever taken up again, so that time is at most the product of the lengths. */
+/* Returns whether the glob matches s, or the part of s before an `end` that is not 0.  Only the
+ * last '*' is ever taken up again, so that time is at most the product of the lengths. */
 static bool glob_matches(const char *glob, const char *s, char end)
 {
     const char *star = NULL, *retry = NULL;

@@ -122,7 +122,8 @@ static int64_t bytes_of(const State *s, const Node *unpack)
     return is_small ? n / 2 + n % 2 : n;
 }
 
-/* Of the states that n reads, as they are or unpacked; all of them also into seen[], by state. */
+/* Returns the bytes of the states that n reads, as they are or unpacked, and notes those of each in
+ * seen[], by state. */
 static int64_t bytes_at(const Node *n, int64_t *seen)
 {
     int64_t sum = 0;
@@ -206,8 +207,8 @@ static bool is_touched(const Node *n, const Uses *u)
     return is;
 }
 
-/* Whether n of the program after has weights or all operands in integers, rather than stands beside
- * such a node. */
+/* Returns whether n, a node of the program after, is computed in integers itself: its weights are,
+ * or all of its operands.  Standing beside such a node does not count. */
 static bool is_of_integers(const Node *n)
 {
     Weighted v;
@@ -238,7 +239,8 @@ static void set_range(LayerReport *l, const Node *quantize)
     l->hi = (float)(((double)hi - (double)zero) * scale);
 }
 
-/* Of the value of `after` that is node n's result, the one that others read. */
+/* Returns the value that other nodes read for v: where v is quantized, its dequantized one, and the
+ * layer gets the range of the integers. */
 static const Value *as_read(const Value *v, const Uses *u, LayerReport *l)
 {
     const Node *q = user_that(u, v, is_quantize);

@@ -194,7 +194,8 @@ static void powers(float *s, const Moments *m, int quarters)
         s[i] = (float)((double)s[i] / sqrt(least * most));
 }
 
-/* What rounding w * s adds to the mean square of the results, whose channels are divided by s. */
+/* Returns what rounding w * s adds to the mean square of the results, whose channels are divided by
+ * s. */
 static double error_of(const Chain *c, const Node *n, const float *s, const Moments *m)
 {
     Geometry g;

@@ -164,8 +164,9 @@ static void tell(const Worker *w, Diag *d)
         d->n[f] += w->diag.n[f];
 }
 
-/* What results torch left out are inferred when they are evaluated, and with symbols that makes
- * expressions of the program. */
+/* Returns whether threads may evaluate the graph at once.  Results that torch left out are inferred
+ * when they are evaluated, and with symbols that makes expressions of the program.  Schemas are
+ * read beforehand, since the first look at one makes it. */
 static bool is_shared(const Graph *g)
 {
     bool is = true;

@@ -61,8 +61,8 @@ uint64_t statistics_hash(uint64_t h, const void *data, size_t n)
     return h;
 }
 
-/* Of the graphs as they stand, sizes and weights, but not of the file's name, which the first line
- * of the text has. */
+/* Hashes the graphs as they stand, with sizes and weights, but without the file's name, which the
+ * first line of the text has. */
 uint64_t statistics_model(const Program *p)
 {
     char *text = NULL;

@@ -59,7 +59,7 @@ static double magnitude(const Ints *k, const float *w, int64_t c)
     return most;
 }
 
-/* Of a run of weights, in lanes, which compilers turn into vectors. */
+/* Adds the errors of a run of weights, in lanes, which compilers turn into vectors. */
 static void add_errors(const Ints *k, const float *w, const float *h, int64_t n, double scale,
                        double sum[LANES])
 {
