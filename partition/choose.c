@@ -25,7 +25,8 @@ static int64_t price(double seconds)
     return seconds >= 1 ? INT64_C(1000000000000) : seconds <= 0 ? 0 : (int64_t)(seconds * 1e12);
 }
 
-/* What is quantized with scales chosen at run time goes with its readers or not at all. */
+/* Returns whether v is quantized with scales that are found at run time: it goes where its readers
+ * go. */
 static bool is_bound(const Value *v)
 {
     static const OpId op[] = {OP_CHOOSE_QPARAMS, OP_CHOOSE_QPARAMS_PER_TOKEN,
@@ -89,7 +90,8 @@ static int or_source(int at, int n_all)
     return at == NOBODY ? CUT_SOURCE(n_all) : at;
 }
 
-/* Whether the value can cross: a constant is everywhere, and of ends outside nothing depends. */
+/* Returns whether the value may cross from one side to the other.  Constants are on both sides, and
+ * a value that no candidate makes or reads crosses nothing. */
 static bool may_cross(const Choice *c, const Value *v, int made)
 {
     bool inside = made != NOBODY;
@@ -150,7 +152,8 @@ static void add_times(Choice *c, int n_all)
     }
 }
 
-/* Whether each candidate goes to the backend, by its place; NULL: too many steps. */
+/* Returns for each candidate, by its place, whether it goes to the backend; NULL: the cut takes too
+ * many steps. */
 static bool *cheapest(Choice *c)
 {
     each_value(c, 0);
@@ -170,7 +173,7 @@ static bool may_go(const Node *n)
            !value_goes_along(n->out[0]);
 }
 
-/* What several backends say, each by name. */
+/* Notes why nobody takes a node; of several backends each is named with its reason. */
 static void refuse(Split *s, int i, const Backend *b, Refusal r)
 {
     Refusal *all = &s->refusal[i];

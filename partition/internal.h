@@ -29,7 +29,7 @@ void choose_takers(Split *s);
 
 /* -- extract.c --------------------------------------------------------------------------- */
 
-/* Whether v is made of constants alone: whoever reads it takes it along. */
+/* Returns whether v is made of constants alone: each region that reads it takes it along. */
 bool value_goes_along(const Value *v);
 
 /* One call of the backend in the place of nodes that stand one behind the other in the graph; they

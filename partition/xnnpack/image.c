@@ -122,7 +122,8 @@ static uint32_t convolved(Lower *w, const Filter *c, uint32_t in, uint32_t filte
 
 /* -- depthwise convolutions of large windows -------------------------------------------------- */
 
-/* Of the largest windows that XNNPACK has depthwise kernels for; one of 10 takes as long as 25. */
+/* The elements of the largest windows that XNNPACK has depthwise kernels for; one of 10 takes as
+ * long as one of 25. */
 enum { TAPS = 25, FEW_TAPS = 9 };
 
 typedef struct Rows {
@@ -172,7 +173,7 @@ static int64_t taken(int64_t *pad)
     return n;
 }
 
-/* Whether the part only ever meets padding, on images of this size. */
+/* Returns whether the part meets nothing but padding, on images of this size. */
 static bool is_outside(const Filter *part, int axis, int64_t size)
 {
     int64_t before = part->of.pad[axis], after = part->after[axis];
@@ -383,7 +384,8 @@ void xnn_lower_max_pool(Lower *w, const Node *n)
     pool(w, XNN_MAX_POOL, &p, in, x_result(w, n->out[0], CHANNELS_LAST));
 }
 
-/* What remains of the image at each step: XNNPACK has no pool of one element, but convolutions. */
+/* Makes a pool of one element, which takes every stride-th one: XNNPACK has no such pool, but a
+ * convolution does the same. */
 static void steps(Lower *w, const Node *n, const Windows *p, uint32_t in)
 {
     uint32_t channels = (uint32_t)xnn_size(p->of.x, 1);
@@ -472,7 +474,8 @@ void xnn_lower_bilinear(Lower *w, const Node *n)
     x_u32(x, 4, arg_bool(n, "align_corners") ? FLAG_ALIGN_CORNERS : 0);
 }
 
-/* Whether each element is repeated as often as every other: torch finds the nearest in floats. */
+/* Returns whether each element is repeated as often as every other: torch computes in floats which
+ * one is nearest. */
 static bool repeats_evenly(const Node *n, int axis)
 {
     int64_t in = xnn_size(arg_value(n, "input"), axis), out = xnn_size(n->out[0], axis),

@@ -117,7 +117,8 @@ uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n)
     return out;
 }
 
-/* What is cut out is fixed in the blob. */
+/* Returns whether the axis that is cut has a known size, since what is cut out is fixed in the
+ * blob; else *r says why not. */
 static bool cuts_known_size(const Node *n, Refusal *r)
 {
     return !arg_value(n, "self")
@@ -164,7 +165,7 @@ bool xnn_takes_roll(const Node *n, Refusal *r)
     return true;
 }
 
-/* What leaves at the end comes first. */
+/* Rolls `in` along an axis: the last `by` elements come first. */
 static uint32_t rolled(Lower *w, uint32_t in, int axis, int64_t by)
 {
     int64_t size = w->x.value[in].dim[axis];

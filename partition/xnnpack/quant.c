@@ -74,7 +74,8 @@ static bool has_sound_scales(const Ints *k)
     return true;
 }
 
-/* Of a dequantize by known numbers, or a cast. */
+/* Reads the qparams of a dequantize by known numbers, or of a cast, which has scale 1.  False: n is
+ * neither, or has a zero point. */
 static bool read_ints(const Node *n, QParams *q)
 {
     if (n->op != OP__TO_COPY && (!qparams_read(n, q) || !q->undoes))
@@ -150,7 +151,8 @@ static const Node *choice_of(const Node *n)
     return c && is_choice(c->op) && c->out[0] == q.scales && c->out[1] == q.zeros ? c : NULL;
 }
 
-/* What was quantized at run time to become v, or NULL. */
+/* Returns the value that was quantized at run time, and dequantized, to become v; NULL: there is
+ * none. */
 static const Value *dynamic_source(const Value *v)
 {
     QParams from, to;
@@ -246,7 +248,7 @@ static bool keeps_integers(const Node *n)
            (pool_read(n, &p) && p.is_max);
 }
 
-/* What fits() lowers, told before there are scales. */
+/* Returns the bits of Spec for the nodes that fits() takes once they have scales. */
 unsigned xnn_spec(const Node *n)
 {
     switch ((int)n->op) {
@@ -293,7 +295,8 @@ const Value *x_behind(const Lower *w, const Value *v)
     return (w->integers || !made) && is_static_dequantize(v, &p) ? arg_value(v->def, "input") : v;
 }
 
-/* What a chain of nodes over constants comes to. */
+/* Evaluates a chain of nodes over constants; returns its last result, or NULL where a node cannot
+ * be evaluated. */
 static EtcTensor *computed(Lower *w, const Value *v, Diag *d)
 {
     if (v->state) {
@@ -395,8 +398,8 @@ static int add_scales(Lower *w, const State *s, EtcDtype t, const void *data, in
     return w->x.n_constants;
 }
 
-/* Whether the values at `in` are multiplied with weights as integers.  Floats are by linears, with
- * scales per result. */
+/* Returns whether weights stay integers beside the values at `in`.  Beside floats they do in
+ * linears alone, with a scale per result. */
 static bool keeps(const Lower *w, uint32_t in, bool is_linear, int out_axis, const Value *v,
                   Ints *k)
 {
@@ -494,8 +497,9 @@ static int32_t rounded(double v)
     return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
 }
 
-/* Of integers, a bias counts in products of the scales of operand and weight.  XNNPACK's
- * convolutions in f16 have filter and bias in f32; filter XNN_NONE: such a one, or one in f32. */
+/* Makes the value of a bias.  Beside integers it counts in products of the scales of operand and
+ * weight.  XNNPACK's convolutions in f16 have filter and bias in f32; filter XNN_NONE stands for
+ * such a filter, or one in f32. */
 uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter)
 {
     if (!v)
@@ -632,7 +636,8 @@ static uint32_t moved_from(const XNode *n)
     return n->kind == XNN_COPY ? n->field[0].u : n->field[2].u;
 }
 
-/* What n was lowered to is what `to` quantizes it to. */
+/* Declares what n was lowered to as the integers that `to` quantizes it to, with the clamp between
+ * as a range. */
 void xnn_declare_integers(Lower *w, const Node *n, const XIntegers *to)
 {
     QParams p;

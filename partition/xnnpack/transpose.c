@@ -110,7 +110,9 @@ static void join_neighbours(const Factors *f, const int *from, const int *to, Tu
     }
 }
 
-/* What `axis` of `in` is of the value that is transposed before it. */
+/* Finds the transpose of *source that gives the transpose of `in` by `axis`, where `in` is a
+ * transpose of *source itself or a reshape of one.  False: it is not, or their axes have no common
+ * factors. */
 static bool find_turn(Lower *w, uint32_t in, const int *axis, uint32_t *source, Turn *t)
 {
     Factors f;
