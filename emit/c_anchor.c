@@ -118,7 +118,7 @@ static void batch_close(Function *f, const Batch *b)
 
 /* -- convolution ----------------------------------------------------------------------------- */
 
-/* Of an image; a signal is one of height 1. */
+/* Returns the height (0) or width (1) of an image; a signal is one of height 1. */
 static Dim spatial_size(const Value *v, int i)
 {
     return v->type.rank == 3 && i == 0 ? DIM(1) : size_of(v, i - 2);
@@ -135,8 +135,8 @@ static bool read_conv(Function *f, const Node *n, Conv *c)
     return read_geometry(f, n, c) && check_tensors(f, n, 1);
 }
 
-/* Of EtcConv: n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; clamp,
- * transposed, planes. */
+/* Prints the fields of an EtcConv: n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding,
+ * dilation; clamp, transposed, planes. */
 static void put_conv(Function *f, const Value *y, const Conv *c, Dim images, Clamp clamp)
 {
     const Value *x = c->x, *w = c->w;

@@ -136,8 +136,8 @@ static bool emit_body(Function *f, const Node *group, const Graph *body)
 
 /* -- functions ------------------------------------------------------------------------------- */
 
-/* What becomes a function: values inside, in the order of the parameters, and what stands for them
- * in the graph around. */
+/* The parameters of a function: values inside, in the order of the parameters, and the values that
+ * stand for them in the graph around. */
 typedef struct Ports {
     int n_in, n_out;
     const Value **in, **out;             /* inside */
@@ -282,7 +282,7 @@ static void put_call(Emit *e, const Function *f, const Ports *p, const char *nam
     put(&e->run, "%s);\n", f->uses_work ? ", work" : "");
 }
 
-/* What an op like full_like takes for its sizes only. */
+/* Marks parameters as unused that an op like full_like takes for their sizes only. */
 static void put_unread(Text *t, const Function *f, const Ports *p)
 {
     for (int i = 0; i < p->n_in; i++)
@@ -398,7 +398,7 @@ static bool emit_branch(Emit *e, const Node *n, const Graph *branch, int indent)
     return ok;
 }
 
-/* What is carried lies where the results do. */
+/* Prints a loop.  Carried values lie where the loop's results do. */
 static bool emit_loop(Emit *e, const Node *n, int indent)
 {
     const Graph *cond = arg_get(n, "cond_graph").graph, *body = arg_get(n, "body_graph").graph;
@@ -460,7 +460,7 @@ static bool costs_nothing(Emit *e, const Node *n)
     return out->place.pool != POOL_NONE && at >= 0 && at < span(e, in);
 }
 
-/* Whether a node gives a tensor; sizes are printed where they are used. */
+/* Returns whether a node gives a tensor; sizes are printed where they are used. */
 static bool has_result(const Node *n)
 {
     bool any = false;

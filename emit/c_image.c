@@ -135,7 +135,8 @@ static bool cut_flip(Function *f, const Node *n, Cut *c)
     return true;
 }
 
-/* Of a symbolic axis the shift must be less than any size it may have. */
+/* Cuts the axes that are rolled in two.  Where the size of an axis is open, the shift must not be
+ * above any size it may have. */
 static bool cut_roll(Function *f, const Node *n, Cut *c)
 {
     int64_t shift[MAX_RANK], axis[MAX_RANK], all[MAX_RANK] = {0};

@@ -11,7 +11,7 @@ typedef struct Index {
     int lead;
 } Index;
 
-/* What becomes an EtcIndex. */
+/* The geometry of an indexed read or write, which becomes an EtcIndex. */
 typedef struct Walk {
     int rank, n;
     bool wraps, is_put;

@@ -16,7 +16,8 @@ static bool check(Function *f, const Node *n)
     return true;
 }
 
-/* What is known of the input: scale and zero point where the run tells them, and their dtypes. */
+/* Prints the fields of the input: pointers to scale and zero point where the run tells them, their
+ * dtypes, and the known zero point. */
 static void put_input(Function *f, const Node *n)
 {
     int i = arg_find(n, "input_scale");
@@ -70,8 +71,8 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Of a depthwise one: some rows as pictures with their sums, as etc_picture_bytes counts with the
- * widest vectors. */
+/* Returns the working memory of a depthwise convolution: some rows as pictures with their sums, as
+ * etc_picture_bytes counts with the widest vectors. */
 static int64_t picture_bytes(const Conv *c, const Type y)
 {
     enum { ROWS = 8, LANES = 16 };

@@ -18,7 +18,8 @@ static EtcDtype wider(EtcDtype a, EtcDtype b)
     return a == ETC_F32 || b == ETC_F32 ? ETC_F32 : ETC_I64;
 }
 
-/* Of a tensor without dimensions or a number only the category counts. */
+/* Returns the dtype in which the operands are compared.  Of a tensor of rank 0 or a number beside a
+ * tensor only the kind of number counts. */
 static EtcDtype common(const Node *n)
 {
     Type a = arg_value(n, "self")->type;
@@ -230,7 +231,8 @@ static void put_place(Function *f, const Nest *nest, int k, const char *pointer,
     put(&f->body, ")");
 }
 
-/* What results start from: for maxima the least of the dtype, for minima the greatest. */
+/* Prints what results start from: for maxima the least of the dtype, for minima the greatest, for
+ * products 1, else 0. */
 static void put_start(Function *f, const Node *n)
 {
     EtcDtype t = n->out[0]->type.dtype;

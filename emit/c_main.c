@@ -32,7 +32,8 @@ static const char *npy_type(EtcDtype t)
     }
 }
 
-/* What stands behind "value:" for an input that is always the same, as a C string. */
+/* Returns, as a C string, the text behind "value:" that an input which is always the same must
+ * have. */
 static const char *literal_text(Arena *a, const Arg *v)
 {
     Text t = {.a = a}, number = {.a = a};
@@ -98,7 +99,7 @@ static void put_bind(Emit *e, Text *t, bool *is_bound)
     }
 }
 
-/* What a size is and may be: "2*h, 4 to 64" */
+/* Prints a size and its range as a C string: "2*h, 4 to 64" */
 static void put_size_text(Emit *e, Text *t, Dim d)
 {
     int64_t lo, hi;
@@ -327,7 +328,7 @@ static void put_fixed_part(Text *t)
             put(t, "%s\n", c_chunk[i].text);
 }
 
-/* What follows the fixed part. */
+/* Prints what follows the fixed part: sizes, tables of inputs and outputs, the call and main. */
 static bool put_body(Emit *e, Text *t)
 {
     const Graph *g = e->method;

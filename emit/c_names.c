@@ -46,7 +46,8 @@ static bool is_reserved(const char *s)
     return (n > 2 && !strcmp(s + n - 2, "_t")) || !strncasecmp(s, "etc", 3) || is_shouted(s);
 }
 
-/* What constants and functions of the file are called; a parameter would hide them. */
+/* Returns whether s is as constants and functions of the file are called: a parameter of that name
+ * would hide them. */
 static bool hides(const char *s)
 {
     return starts(s, "w_") || starts(s, "node_") || !strcmp(s, "run");
@@ -84,7 +85,7 @@ NameSet *names_new(Arena *a)
     return s;
 }
 
-/* Whether it was not there before. */
+/* Adds a name; returns whether it is new. */
 static bool add(NameSet *s, const char *name)
 {
     size_t n = s->names.n;

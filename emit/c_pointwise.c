@@ -103,7 +103,8 @@ static bool put_scalar(const Loop *l, const Node *n, int i)
     return true;
 }
 
-/* Of a number that a float lane holds rounded, what rounding lost: q of a power. */
+/* Prints what a number loses when a float lane rounds it, which is q of a power.  False: the node
+ * has no number. */
 static bool put_rest(const Loop *l, const Node *n)
 {
     int i = find_arg(n, false, 0);
@@ -113,7 +114,8 @@ static bool put_rest(const Loop *l, const Node *n)
     return i >= 0;
 }
 
-/* What a, b, p, q and r of a row stand for. */
+/* Prints what the letter of a row stands for: a and b are tensors, p, q and r numbers.  False: the
+ * node has none such, or it was reported. */
 static bool put_letter(const Loop *l, const Node *n, char letter)
 {
     if (letter >= 'p') {
@@ -378,7 +380,8 @@ static bool may_be_zero(const Node *n)
     return lo <= 0 && hi >= 0;
 }
 
-/* What kernels refuse or treat apart, and rows do not tell. */
+/* Returns what is wrong with a node that kernels refuse or treat apart, where its row does not
+ * tell; NULL: nothing is. */
 static const char *fault_of(const Loop *l, const Node *n)
 {
     double p = number_arg(n, find_arg(n, false, 0)), q = number_arg(n, find_arg(n, false, 1));

@@ -569,7 +569,7 @@ static void put_choosing_entry(Emit *e, Text *t)
     put_forward(e, t);
 }
 
-/* What the file is where a variant includes it. */
+/* Prints the entry of the file as a variant includes it. */
 static void put_entry_of_variant(Emit *e, Text *t)
 {
     put(t, "#if defined(%s_VARIANT)\n\n#ifdef __cplusplus\nextern \"C\"\n#endif\nint %s_VARIANT(",

@@ -94,7 +94,8 @@ static void put_array_title(Text *t, const State *s)
     put(t, " */\n");
 }
 
-/* What a state starts from stands unused in the variants for wider vectors. */
+/* Returns the attribute for an array that the variants for wider vectors do not use: the initial
+ * value of a state. */
 static const char *unused_mark(const State *s)
 {
     return s->kind == ST_MUTABLE ? " __attribute__((unused))" : "";

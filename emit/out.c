@@ -126,7 +126,8 @@ static bool write_direct(const OutFile *f, const char *path, Diag *d)
 
 /* -- signals --------------------------------------------------------------------------------- */
 
-/* Those that end the process: not what it was told to ignore. */
+/* Holds back the signals that would end the process; those that it was told to ignore stay
+ * ignored. */
 static void hold_signals(OutBatch *b)
 {
     static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU};
@@ -243,7 +244,7 @@ static const char *temp_name(OutBatch *b, const Outgoing *g, int number)
                            : arena_printf(b->arena, "%s.etc-%ld-%d.tmp", folder, user, number);
 }
 
-/* Whether the name is that of the file which is open. */
+/* Returns whether the name is that of the file which is open. */
 static bool is_called(int fd, const char *name)
 {
     struct stat is, named;

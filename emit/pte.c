@@ -193,7 +193,7 @@ static void delegate_call(Scope *s, const Node *n)
 
 /* -- concats ----------------------------------------------------------------------------- */
 
-/* Whether the operands of a concat lie one behind the other in its result. */
+/* Returns whether the operands of a concat lie one behind the other in its result. */
 static bool is_run_of_operands(const Node *n)
 {
     int64_t axis;
@@ -244,7 +244,7 @@ static void join_parts(Scope *s, const Node *n)
 static void graph_body(Scope *s);
 static void graph_updates(Scope *s);
 
-/* Whether v may be computed in the value of `result` itself. */
+/* Returns whether v may be computed in the value of `result` itself. */
 static bool may_bind(const Scope *s, const Value *v, const Value *result)
 {
     return v->def && !is_free_view(s, v->def) && !s->value[v->index] &&

@@ -59,8 +59,9 @@ static FlatRef named_row(PteFile *e, const char *key, const void *data, int64_t 
     return pte_end(e);
 }
 
-/* Of delegates' weights, and what says that a library multiplied for the ranges: the format has no
- * other place for it, and a runtime reads what it is asked for alone. */
+/* Makes the table of named data: delegates' weights, and a row which says that a library multiplied
+ * when ranges were seen.  The format has no other place for that, and a runtime reads what it is
+ * asked for alone. */
 static FlatRef named_data(PteFile *e)
 {
     const Program *p = e->program;

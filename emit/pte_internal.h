@@ -25,7 +25,7 @@ typedef struct PteFile {
     PteStats *stats;
 } PteFile;
 
-/* Whether the first n bytes of a state are at hand; reported where not. */
+/* Returns whether the first n bytes of a state are at hand; reports it where they are not. */
 bool pte_has_bytes(PteFile *e, const State *s, int64_t n);
 
 /* The program table, the header, the segments. */
