@@ -82,7 +82,7 @@ static EtcTensor *random_like(Bench *b, int i, uint64_t *seed)
     return t;
 }
 
-/* What is no tensor was fixed at export. */
+/* Sets the inputs: random tensors, and for the others the values that the export fixed. */
 static void make_inputs(Bench *b)
 {
     uint64_t seed = 1;
@@ -500,7 +500,8 @@ static void json_node(const Bench *b, const Node *n)
     printf("\"source\": %s, ", text_or_null(b, n->loc.source));
 }
 
-/* What is known and estimated of the work of a node, or of a region as one. */
+/* Prints the work of a node, or of a region as one, as far as it is known, and the time that is
+ * estimated. */
 static void json_work(const Row *row)
 {
     const Node *n = row->node;
@@ -520,7 +521,7 @@ static void json_work(const Row *row)
         printf("\"predicted_seconds\": null, ");
 }
 
-/* What a row of any kind has. */
+/* Prints the fields that rows of all kinds have. */
 static void json_row(const Bench *b, const Row *row, bool has_work)
 {
     printf("{\"name\": %s, ", json_text(b->arena, row->name));

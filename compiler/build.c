@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* What a build makes; nothing of it is in its place before the end. */
+/* The files that a build makes; none of them is in its place before the end. */
 typedef struct Build {
     const Options *o;
     Program *program;

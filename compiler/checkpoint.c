@@ -28,7 +28,7 @@ typedef struct Keeper {
 
 /* -- signals ---------------------------------------------------------------------------------- */
 
-/* Those that would end the process now. */
+/* Blocks the signals that would end the process now. */
 static void block(Keeper *k)
 {
     static const int ending[] = {SIGHUP, SIGINT, SIGTERM};
@@ -89,7 +89,7 @@ static bool keep(void *ctx, const Statistics *s, int done, Diag *d)
     return true;
 }
 
-/* What does not read is as good as none. */
+/* Reads the file of an earlier run; NULL: there is none, or none that can be read. */
 static const Statistics *read_part(const Keeper *k, Arena *a)
 {
     const uint8_t *data;

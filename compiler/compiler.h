@@ -80,8 +80,8 @@ MUST_USE bool pipeline_to_quantize(const Program *p, Pipeline *out, Diag *d);
 /* The first of them, which make core of an export. */
 Pipeline pipeline_to_core(void);
 
-/* Whether each of the passes, in this order, meets a stage that it can start from; all that do not
- * are reported. */
+/* Checks that each of the passes, in this order, meets a stage that it can start from; all that do
+ * not are reported. */
 MUST_USE bool passes_follow(const Program *p, const char *const *pass, int n, Diag *d);
 
 /* -- model.c ----------------------------------------------------------------------------- */
@@ -92,7 +92,7 @@ bool parse_range(const char *s, int64_t *lo, int64_t *hi);
 /* "4096" or "4K", M, G, T: each letter is `step` times the one before. */
 bool parse_amount(const char *s, int64_t step, int64_t *n);
 
-/* What MODEL is; "-" is textual IR.  IMPORT_UNKNOWN: reported. */
+/* Returns what kind of file MODEL is; "-" is textual IR.  IMPORT_UNKNOWN: reported. */
 ImportKind model_kind(const Options *o, Diag *d);
 
 /* Reads a .pt2, a folder, a model.json or an .etir (stage as written there), or the models of
@@ -287,7 +287,7 @@ bool runner_call(const Runner *r);
 int runtime_version(
     const char *text); /* a number that grows with it; 0: none from RUNTIME_FIRST on */
 
-/* Whether --target-runtime, if given, has every operator that the file calls; all others are
+/* Checks that --target-runtime, if given, has every operator that the file calls; all others are
  * reported, each at the nodes that ask for it. */
 MUST_USE bool target_has_operators(const Options *o, const Program *p, const OutFile *f, Arena *a,
                                    Diag *d);

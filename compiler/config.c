@@ -84,7 +84,7 @@ static void add_key(Builder *b, Yaml *y)
     b->wants_value[b->depth - 1] = true;
 }
 
-/* What y becomes in the tree: itself, or the item of the key before it. */
+/* Adds y to the tree and returns its place there: y itself, or the item of the key before it. */
 static Yaml *add(Builder *b, Yaml *y)
 {
     if (!b->depth)

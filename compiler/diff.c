@@ -90,7 +90,7 @@ static void set_files(Diff *f, int i)
     s->o.data = !s->is_text ? NULL : i && o->other_data ? o->other_data : o->data;
 }
 
-/* What nobody takes is not dropped in silence. */
+/* Reports flags for weights and data that neither model takes. */
 static bool files_are_taken(const Diff *f)
 {
     const Options *o = f->o;
@@ -348,7 +348,7 @@ static bool evaluate(Diff *f, int i, EtcTensor **in)
     return eval_watched(g, in, s->symbol, how, f->call, s->out, s->update, f->diag);
 }
 
-/* What the call leaves in a state is what the next one finds. */
+/* Keeps the states that a call has updated for the next one. */
 static void carry_states(const Side *s, Arena *a)
 {
     for (int i = 0; i < s->graph->n_updates; i++) {

@@ -210,7 +210,7 @@ static bool apply_dim(const Options *o, Program *p, const char *text, Diag *d)
     return true;
 }
 
-/* Whether the range of a symbol holds a multiple of k. */
+/* Returns whether the range of a symbol holds a multiple of k. */
 static bool has_multiple(const Symbol *s, int64_t k)
 {
     int64_t up = s->lo % k ? k - (s->lo % k + k) % k : 0;
@@ -295,7 +295,8 @@ Program *model_load(const Options *o, Arena *a, Diag *d)
 
 /* -- the side file ------------------------------------------------------------------------- */
 
-/* What the runner of passes tells. */
+/* The texts that are asked for between passes, and the bytes of the side file that were taken so
+ * far. */
 typedef struct Trace {
     const Options *o;
     const Program *program;
@@ -362,7 +363,8 @@ static void on_note(const char *name, const char *why, void *ctx)
         say(stderr, "  %-16s %s\n", name, why);
 }
 
-/* Whether a tensor can be an input of this type; what symbols stand for is seen in evaluation. */
+/* Returns whether a tensor can be an input of this type; the values of symbols are checked in
+ * evaluation. */
 static bool is_of_type(const EtcTensor *t, Type want)
 {
     int64_t lo, hi;
@@ -431,7 +433,7 @@ bool model_run_passes(const Options *o, Program *p, const char *const *pass, int
            add_side_file(&t, out, d);
 }
 
-/* What a file records of its types is not taken on trust: plans and kernels build on it. */
+/* Checks a program and the types that its file records, since plans and kernels build on them. */
 static bool is_sound(Program *p, Diag *d)
 {
     return program_verify(p, d) && program_guard(p, d);

@@ -44,7 +44,8 @@ static bool accept(Header *r, char c)
     return is;
 }
 
-/* What stands between quotes that are alike; "" where no such text stands. */
+/* Reads the text between two quotes that are alike; returns its length, or 0 where no such text
+ * stands. */
 static size_t quoted(Header *r, const char **text)
 {
     skip_blanks(r);
@@ -207,7 +208,7 @@ EtcTensor *npy_read(Files *files, Arena *a, const char *path, int want, Diag *d)
 
 /* -- values ------------------------------------------------------------------------------ */
 
-/* What value:JSON says: f always, i where it is a whole number. */
+/* The number that value:JSON gives: f always, i where it is a whole number. */
 typedef struct Number {
     double f;
     int64_t i;

@@ -74,7 +74,7 @@ typedef struct Parser {
 
 typedef struct Flag Flag;
 
-/* Whether a value is well-formed as far as argv alone can tell; reported where not. */
+/* Checks that a value is well-formed, as far as argv alone can tell; reported where it is not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
 static CheckFn any, is_amount, is_backends, is_choice, is_dim, is_drop, is_dump, is_method,
     is_passes, is_percent, is_page, is_picture, is_runs, is_target, is_threads, is_tolerance, is_version;
@@ -533,7 +533,7 @@ static bool parse_word(Parser *p, const char *word, bool only_names)
 
 /* -- the whole --------------------------------------------------------------------------- */
 
-/* Those that a flag names. */
+/* Notes the files that flags of a kind name, as read or as written; false: reported. */
 static bool name_files(const Parser *p, FlagKind kind, Diag *d)
 {
     bool ok = true;
@@ -563,7 +563,8 @@ static bool name_inputs(const Parser *p, Diag *d)
     return ok && name_files(p, FLAG_IN, d);
 }
 
-/* What the command line alone shows to be read and written; the rest comes up later. */
+/* Checks that no file is both read and written, as far as the command line alone shows it.  The
+ * rest comes up later. */
 static bool files_differ(const Parser *p)
 {
     Options *o = p->o;

@@ -219,7 +219,7 @@ static const PartitionReport *partition_with(const Options *o, const char *backe
     return p ? p->session->partition : NULL;
 }
 
-/* What `any` says of the model without backends. */
+/* Returns the report of the model without backends, from the one of any chain. */
 static PartitionReport *without(const PartitionReport *any, Arena *a)
 {
     PartitionReport *r = NEW(a, PartitionReport, 1);

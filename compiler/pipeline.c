@@ -124,7 +124,8 @@ static bool has_pass(Pipeline all, int from, const char *pass)
     return false;
 }
 
-/* Of each backend in the order of the chain; what several want runs once. */
+/* Appends the passes that backends want here, in the order of the chain; a pass that several want
+ * runs once. */
 static void put_prepare(const Program *p, int when, const char ***pass, int *n)
 {
     const int from = *n;

@@ -158,7 +158,7 @@ bool quant_measure(const Options *o, const Program *p, QuantReport *r, Arena *a,
     return ok;
 }
 
-/* What --report and --json ask for, the latter once all files are staged. */
+/* Writes what --report and --json ask for, the latter once all files are staged. */
 static bool report(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d)
 {
     QuantReport r = {.model = p->name};

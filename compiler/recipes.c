@@ -166,7 +166,7 @@ static bool number(Reader *r, const Yaml *y, double lo, double hi, const char *w
     return true;
 }
 
-/* Whether another reader of YAML takes the word for no text. */
+/* Returns whether another reader of YAML takes the word for no text. */
 static bool is_ambiguous(const char *s)
 {
     static const char *const word[] = {"",   "~",   "null", "true", "false", "yes",  "no",

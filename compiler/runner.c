@@ -81,7 +81,8 @@ static bool offer_delegates(Runner *r)
 /* Element operations of a call where the flag is not given: minutes, even of vector kernels. */
 static const char default_work[] = "10T";
 
-/* What the machine has, or what this process may take of it where that is less. */
+/* Returns the bytes that the machine has, or that this process may take of them where that is
+ * less. */
 static int64_t machine_memory(void)
 {
     struct rlimit own;

@@ -21,7 +21,7 @@ bool file_changed(const char *path, Diag *d)
 
 /* -- the table ------------------------------------------------------------------------------- */
 
-/* Of a file that is not there yet, its folder's and its name: what it is then known by. */
+/* The key of a file that is not there yet: its folder's device and inode, and its name. */
 typedef struct Key {
     char text[NAME_MAX + 64];
 } Key;

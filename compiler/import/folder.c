@@ -57,7 +57,8 @@ static int open_part(int in, const char *name, size_t n, int flags)
     return fd;
 }
 
-/* Of name[0..n), which ends behind a '/' or is empty; stays open until another one is asked for. */
+/* Opens the folder name[0..n), which ends behind a '/' or is empty.  It stays open until another
+ * one is asked for. -1: errno says why not. */
 static int open_folder(Folder *f, const char *name, size_t n)
 {
     if (f->fd < 0)

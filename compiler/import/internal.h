@@ -8,7 +8,7 @@
 
 /* -- bounds -------------------------------------------------------------------------------- */
 
-/* Whether n bytes from `at` on lie below `limit`; no sum is made that could wrap. */
+/* Returns whether n bytes from `at` on lie below `limit`; no sum is made that could wrap. */
 static inline bool fits(uint64_t at, uint64_t n, uint64_t limit)
 {
     return at <= limit && n <= limit - at;
@@ -156,7 +156,8 @@ bool pt2_malformed(Pt2 *p, const Json *object, const char *key, const char *want
 bool pt2_is_name(const char *s);
 /* `name`, or one made from it, which no other state or symbol of the program has. */
 const char *pt2_unique(Pt2 *p, const char *name, void *item);
-/* Whether a small text member says `want`, or is not there where it is optional; else reported. */
+/* Checks that a small text member says `want`, or is not there where it is optional; else
+ * reported. */
 bool pt2_check_text(Pt2 *p, Archive *z, const char *member, const char *want, bool is_optional);
 const Symbol *pt2_symbol(Pt2 *p, const char *name); /* NULL: it has no range */
 

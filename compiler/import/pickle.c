@@ -452,7 +452,7 @@ static bool step(Pickle *p, int op)
     }
 }
 
-/* What is no tensor gets a place without a key. */
+/* Puts the items of the dict into the table.  One that is no tensor gets a place without a key. */
 static bool list_tensors(Pickle *p, const Dict *dict, Table *tensors)
 {
     table_reserve(tensors, (size_t)dict->n / 2);

@@ -188,7 +188,8 @@ bool pt2_check_text(Pt2 *p, Archive *z, const char *member, const char *want, bo
                             n < 20 ? (int)n : 20, (const char *)data, want);
 }
 
-/* Of a folder, where nothing but the models may have been unpacked, less is asked. */
+/* Checks that the archive is a .pt2 of a version that is read.  A folder, into which nothing but
+ * the models may have been unpacked, needs no marks of that. */
 static bool check_format(Pt2 *p)
 {
     static const struct {
@@ -221,7 +222,7 @@ static const char *base_name(const char *path)
     return path + n;
 }
 
-/* What other files brought keeps its names. */
+/* Notes the names that other files have brought, which they keep. */
 static void take_names(Pt2 *p, const Program *into)
 {
     for (int i = 0; i < into->n_states; i++)

@@ -133,7 +133,8 @@ static Type type_of_all(const Loop *l, Type part)
     return type_tensor(l->s->in->program, part.dtype, part.rank + 1, dim);
 }
 
-/* What the graph is given at a turn, its nodes, and what it returns. */
+/* Puts the nodes of the graph into the body: its inputs at a turn are taken from the body's, its
+ * results go to y. */
 static bool inline_graph(Loop *l, Value **y, int n_y)
 {
     int first_part = 1 + l->n[CARRIED] + l->n_rows, k = 0;

@@ -406,7 +406,8 @@ static bool read_dims(Pt2 *p, Loc loc, const char *value, const Json *list, cons
     return true;
 }
 
-/* Whether the strides are those of a dense tensor; torch may count an empty dimension as one. */
+/* Returns whether the strides are those of a dense tensor; torch may count an empty dimension as
+ * one. */
 static bool is_contiguous(Program *p, int rank, const Dim *dim, const Dim *stride)
 {
     Dim plain = DIM(1), least_one = DIM(1);

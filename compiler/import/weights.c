@@ -32,7 +32,8 @@ typedef struct Entry {
 static const char *const folder[2] = {"weights", "constants"};
 static const char *const data_folder[2] = {"data/weights/", "data/constants/"};
 
-/* What torch 2.5 to 2.7, and 2.8, wrote of a method, where it is there. */
+/* Returns the member in which torch 2.5 to 2.7 wrote the tensors, where it is there, else the one
+ * of torch 2.8. */
 static const char *pickled_member(Archive *z, bool in_constants, const char *method, Arena *tmp)
 {
     static const char *const old[2] = {"serialized_state_dict.pt", "serialized_constants.pt"};
@@ -146,7 +147,7 @@ static Storage *read_storage(Pt2 *p, const char *fqn, const Entry *e)
     return s->is_read && check_storage(p, fqn, e, s) ? s : NULL;
 }
 
-/* Whether the window lies in the storage. */
+/* Checks that the window lies in the storage. */
 static bool check_window(Diag *d, Loc loc, const char *fqn, Type t, int64_t offset, int64_t bytes)
 {
     int64_t size = dtype_bytes(t.dtype), last = offset, step, dense = 1, ignored;

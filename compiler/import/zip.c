@@ -300,7 +300,8 @@ static bool read_directory(Archive *z, Arena *tmp)
 
 /* -- members ----------------------------------------------------------------------------- */
 
-/* What the local header repeats must be what the directory says, or absent. */
+/* Checks that the local header repeats what the directory says, or leaves it out; *data is where
+ * the bytes begin. */
 static bool check_local(Archive *z, const Member *m, uint64_t *data)
 {
     const uint8_t *h = z->data + m->header; /* check_overlaps: fixed part and name fit */
@@ -409,7 +410,7 @@ bool file_load(Files *files, Arena *a, const char *path, uint8_t **data, size_t 
     return fd >= 0 && load(fd, f, a, path, data, n, d);
 }
 
-/* Of a member in an unpacked folder; data may have been moved elsewhere. */
+/* Returns the path of a member in an unpacked folder; data may have been moved elsewhere. */
 static const char *member_path(const Archive *z, const char *name, bool *is_elsewhere)
 {
     *is_elsewhere = z->data_name && !strncmp(name, "data/", 5);
