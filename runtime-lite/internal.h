@@ -69,7 +69,7 @@ struct EtcMethod {
 
 void etc_name_operator(EtcError *e, const Operator *op);
 
-/* Whether elements of x lie in memory in the order of those of y. */
+/* Returns whether elements of x lie in memory in the order of those of y. */
 int etc_same_order(const EtcTensor *x, const EtcTensor *y);
 
 /* NULL, or why the tensors of a call may not lie as they do: its results over each other, over what

@@ -227,7 +227,8 @@ static EtcStatus bad_call(const Build *b, const Operator *op, const char *what, 
     return status;
 }
 
-/* What a call writes, as planned.  Calls may share long lists, so the file is no bound. */
+/* Checks that the results of a call may lie where they are planned.  Calls may share long lists, so
+ * the size of the file does not bound the work. */
 static EtcStatus check_results(Build *b, const Operator *op, uint32_t i)
 {
     EtcCall c = {b->m->arg, op->row->n_args, NULL, NULL, NULL};
@@ -257,8 +258,8 @@ static EtcStatus check_kernel(Build *b, uint32_t call, uint32_t i)
     return ((status == ETC_OK) && (op->row != NULL)) ? check_results(b, op, i) : status;
 }
 
-/* What a value is for memory's sake never changes: tensors, lists and None keep their tag, so a
- * list of tensors stays one.  Ints, doubles and bools may take each other's place. */
+/* Checks that a move keeps the kind of a value: tensors, lists and None keep their tag, so a list
+ * of tensors stays one.  Ints, doubles and bools may take each other's place. */
 static EtcStatus check_move(const Build *b, uint32_t move, uint32_t i)
 {
     const EtcValue *from = value_at(b, move, MOVE_FROM), *to = value_at(b, move, MOVE_TO);
@@ -517,7 +518,8 @@ static EtcStatus check_memory(const EtcMemory *m, const void *tables, void *cons
     return ETC_OK;
 }
 
-/* What is wrong with the file comes before what this build lacks. */
+/* Builds a method.  Faults of the file are found before operators and delegates that this build
+ * lacks. */
 static EtcStatus build(Build *b)
 {
     EtcStatus status = etc_build_values(b);

@@ -19,7 +19,8 @@ static const EtcTensor *item_of(const EtcValue *v, int32_t i)
     return (v->tag == ETC_TENSOR) ? v->as.tensor : NULL;
 }
 
-/* Of what is read the sizes count; of what is written all memory, as it takes its sizes later. */
+/* Returns whether x and y share bytes.  A tensor that is read counts by its sizes; one that is
+ * written counts by all of its memory, as it takes its sizes later. */
 static int overlaps(const EtcTensor *x, const EtcTensor *y)
 {
     uint64_t x_at = (uintptr_t)x->data, y_at = (uintptr_t)y->data;

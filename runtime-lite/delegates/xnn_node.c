@@ -327,7 +327,7 @@ static int same_scale(const XnnValue *a, const XnnValue *b)
     return (memcmp(&a->scale, &b->scale, sizeof a->scale) == 0) && (a->zero == b->zero);
 }
 
-/* What moves elements keeps their scale. */
+/* Returns whether a node that only moves or clamps elements keeps their scale. */
 static int are_scales(const XnnGraph *g, const XnnNode *n)
 {
     const int moves = (n->kind == XNN_TRANSPOSE) || (n->kind == XNN_RESHAPE) ||

@@ -61,8 +61,8 @@ static uint64_t bytes_of(const XnnGraph *g, const XnnNode *n)
     return g->value[n->in[1]].n_bytes + (has_bias ? g->value[n->in[2]].n_bytes : 0);
 }
 
-/* Whether every filter is packed as all before it of the same bytes.  Lists the nodes whose filter
- * nobody had before, and counts what is to be packed. */
+/* Returns whether every filter is packed as all before it of the same bytes.  Lists the nodes whose
+ * filter nobody had before, and counts what is to be packed. */
 static int may_share(Packing *p, uint64_t *n_bytes)
 {
     const XnnGraph *g = p->graph;

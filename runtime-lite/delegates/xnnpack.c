@@ -316,7 +316,7 @@ static EtcTensor *tensor_at(const State *s, EtcValue *const *arg, uint32_t k)
     return ((t != NULL) && (t->rank <= XNN_RANK) && is_type(v, t->dtype)) ? t : NULL;
 }
 
-/* What its sizes ask for is there. */
+/* Returns whether a tensor has the bytes that its sizes ask for. */
 static int is_backed(const EtcTensor *t, const XnnShape *s)
 {
     return etc_xnn_count(s) * (int64_t)etc_dtype_size((int)t->dtype) <= t->capacity;
@@ -444,7 +444,7 @@ static EtcStatus size_outputs(const State *s, EtcValue *const *arg, EtcError *e)
     return ETC_OK;
 }
 
-/* Whether too few bytes of the file follow a tensor that lies in it. */
+/* Returns whether too few bytes of the file follow a tensor that lies in it. */
 static int ends_file(const State *s, const EtcTensor *t)
 {
     uintptr_t from = (uintptr_t)s->host->file, at = (uintptr_t)t->data;
@@ -523,7 +523,7 @@ static EtcStatus run(void *state, EtcValue *const *arg, int32_t n_args, EtcError
 
 /* -- profile ------------------------------------------------------------------------------ */
 
-/* What the library tells of one kind, `size` bytes; NULL: nothing. */
+/* Returns what the library tells of one kind, `size` bytes; NULL: nothing. */
 static void *told(xnn_runtime_t runtime, enum xnn_profile_info what, size_t *size)
 {
     size_t all = 0;

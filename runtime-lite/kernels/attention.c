@@ -38,7 +38,7 @@ static int fits(const Heads *h, int k, int32_t i)
                                        ((n * h->groups) == want));
 }
 
-/* What is added to the scores, or NULL, is of their sizes or of size 1. */
+/* Returns whether a tensor that is added to the scores, or NULL, is of their sizes or of size 1. */
 static int adds(const Heads *h, const EtcTensor *mask)
 {
     const int64_t rows = size_at(h->t[Q], 1), keys = size_at(h->t[K], 1);
@@ -137,7 +137,7 @@ static void set_steps(const EtcTensor *mask, int64_t *row, int64_t *column)
     }
 }
 
-/* What `g` lacks yet, of operands that have been checked. */
+/* Sets the sizes and steps in `g` from operands that have been checked. */
 static void set_geometry(const Heads *h, EtcAttention *g)
 {
     const EtcTensor *q = h->t[Q], *k = h->t[K], *v = h->t[V];

@@ -187,7 +187,7 @@ EtcStatus etc_index_select(const EtcCall *c)
     return follow(y, x, &g);
 }
 
-/* What a list of indices, each a tensor or none, selects of x. */
+/* The elements of x that a list of indices picks, each of which is a tensor or none. */
 typedef struct Picked {
     const EtcTensor *of[ETC_MAX_RANK]; /* by axis of x; NULL: all of it */
     int64_t shape[ETC_MAX_RANK];       /* the indices broadcast */

@@ -231,7 +231,7 @@ EtcStatus etc_logical_not(const EtcCall *c)
     return unary(c, LNOT);
 }
 
-/* Of bool, the other one. */
+/* Inverts all bits of integers, and the truth of bools. */
 EtcStatus etc_bitwise_not(const EtcCall *c)
 {
     EtcTensor *a;

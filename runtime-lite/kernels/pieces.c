@@ -212,7 +212,8 @@ EtcStatus etc_replication_pad(const EtcCall *c)
 
 /* -- pixels and channels -------------------------------------------------------------------- */
 
-/* Of [lead, channels, k, k, h, w] and [lead, channels, h, k, w, k], one is x and the other y. */
+/* Moves elements between [lead, channels, k, k, h, w] and [lead, channels, h, k, w, k], of which
+ * one is x and the other y. */
 static EtcStatus move_pixels(const EtcTensor *x, EtcTensor *y, const int64_t *out, int64_t k,
                              int to_pixels)
 {

@@ -89,7 +89,7 @@ static int may_visit(const EtcCall *c, const EtcTensor *y, const EtcPool *g)
 
 /* -- double and integers ------------------------------------------------------------------- */
 
-/* Whether v is larger than all before; NaN is. */
+/* Returns whether v takes the place of the largest so far: it is larger, or NaN. */
 static int is_more(EtcKind kind, EtcWide v, EtcWide max)
 {
     return (kind == ETC_KIND_F64) ? ((v.f64 > max.f64) || (v.f64 != v.f64))

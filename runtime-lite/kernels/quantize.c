@@ -6,7 +6,7 @@
 
 #define FLOAT_EPSILON 1.1920928955078125e-07f
 
-/* What a call is about, once its arguments are read. */
+/* A call whose arguments have been read. */
 typedef struct Quant {
     EtcQuant g;
     EtcTensor *x, *y;
@@ -20,7 +20,7 @@ static int is_quantized(int dtype)
     return (dtype == ETC_U8) || (dtype == ETC_I8) || (dtype == ETC_I16) || (dtype == ETC_I32);
 }
 
-/* Whether [lo, hi] lies within the dtype. */
+/* Returns whether [lo, hi] lies within the dtype. */
 static int range_fits(int64_t lo, int64_t hi, int dtype)
 {
     const int64_t bits = 8 * (int64_t)etc_dtype_size(dtype);
