@@ -215,7 +215,7 @@ ETC_INLINE void etc_scores_value(const EtcAttention *g, const float *v, float *y
     } while (from < t->n_key);
 }
 
-/* What is done with each block of keys: the rows' maxima; their sums; the output. */
+/* The steps that each block of keys is part of: the rows' maxima; their sums; the output. */
 typedef enum EtcStep { ETC_STEP_MAX, ETC_STEP_SUM, ETC_STEP_VALUE } EtcStep;
 
 ETC_INLINE void etc_attention_row(const EtcAttention *g, EtcScores *t, EtcStep step, int64_t i,

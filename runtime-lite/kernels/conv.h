@@ -236,7 +236,8 @@ ETC_INLINE void etc_depthwise_row(const float *rows, const float *w, float bias,
     }
 }
 
-/* Whether the rows under one output row fit the working memory. */
+/* Returns whether a group has one input channel and few outputs, and the rows under one output row
+ * fit the working memory. */
 ETC_INLINE int etc_is_depthwise(const EtcConv *g)
 {
     const int64_t rows = ((g->kh - 1) * g->dh) + 1;

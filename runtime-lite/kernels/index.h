@@ -67,7 +67,8 @@ ETC_INLINE void etc_index_run(unsigned char *y, const unsigned char *x, const Et
     }
 }
 
-/* Whether there is anything to walk, and every index has something to name. */
+/* Returns 1 where there is something to walk, 0 where there is not, and -1 where an index has no
+ * element to name. *is_row turns 0 where an index changes along the innermost axis. */
 ETC_INLINE int etc_index_begin(const EtcIndex *g, int *is_row)
 {
     int state = 1;

@@ -38,7 +38,8 @@ typedef uint16_t EtcUS __attribute__((vector_size(ETC_VEC)));
 typedef int32_t EtcIAnywhere __attribute__((vector_size(ETC_VEC), aligned(4), may_alias));
 typedef uint32_t EtcWord __attribute__((aligned(1), may_alias));
 
-/* What a sum becomes, and x's zero point. */
+/* How a sum becomes a result: zero point and scale of x, scales and bias of channels, and what y
+ * keeps. */
 typedef struct EtcInteger {
     const int32_t *sums;          /* of each channel's weights */
     const float *scales, *bias;   /* of channels; bias may be NULL */
@@ -141,7 +142,7 @@ ETC_INLINE EtcI etc_load_ints(const int32_t *p, int64_t n) /* n < ETC_LANES: the
     return v;
 }
 
-/* What does not change from vector to vector. */
+/* The numbers of an EtcInteger that are the same in all vectors. */
 typedef struct EtcFinish {
     EtcF lo, hi, inverse, y_lo, y_hi;
     EtcI y_zero;

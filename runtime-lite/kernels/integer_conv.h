@@ -39,7 +39,8 @@ ETC_INLINE void etc_integer_add(const uint32_t *panel, const uint32_t word[16], 
     }
 }
 
-/* What sums of rows i .. and some columns start from. */
+/* Sets the sums of some rows from row i on and some columns to what they start from: the share of
+ * x's zero point, or the sums of the terms before. */
 ETC_INLINE void etc_integer_from(const EtcIntegerBlock *t, const int32_t *sums, int64_t i, int mr,
                                  int nv, int is_first, EtcI acc[16][4])
 {

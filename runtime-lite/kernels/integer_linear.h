@@ -9,7 +9,7 @@ typedef struct EtcIntegerLinear {
 } EtcIntegerLinear;
 
 #if defined(__SSE2__)
-/* Of a and b in turn, sums of two of each one's lanes. */
+/* Adds lanes of a and b two by two: sums of a and sums of b stand in turn. */
 ETC_INLINE EtcI etc_fold_words(EtcI a, EtcI b)
 {
 #if ETC_VEC == 64

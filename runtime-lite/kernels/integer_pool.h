@@ -16,7 +16,7 @@
 
 #define ETC_INTEGER_WINDOW 65536
 
-/* What is known of x, and what a mean becomes. */
+/* How a sum of x's bytes becomes a mean, as y keeps it. */
 typedef struct EtcMean {
     int32_t x_is_signed, zero; /* int8, not uint8; its zero point */
     float by;                  /* scale of x / scale of y */

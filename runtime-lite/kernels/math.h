@@ -293,7 +293,8 @@ ETC_INLINE EtcF etc_vcos(EtcF x)
     return y;
 }
 
-/* What is left of a after whole b, exact: the sign of a, and NaN where a is infinite or b is 0. */
+/* Returns the rest of a after whole b, which is exact: it has the sign of a, and is NaN where a is
+ * infinite or b is 0. */
 ETC_INLINE double etc_fmod_f64(double a, double b)
 {
     double x = __builtin_fabs(a), y = __builtin_fabs(b), t = y;

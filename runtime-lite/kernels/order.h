@@ -50,7 +50,8 @@ ETC_INLINE int64_t etc_order_key(const void *x, int64_t i, const EtcOrder *g)
     return v ^ g->flip;
 }
 
-/* Of each row the first with the largest key: its element and its place, each unless NULL. */
+/* Finds the first element of each row with the largest key: its value and its place, each unless
+ * NULL. */
 ETC_INLINE void etc_order_best(const void *x, void *value, int64_t *place, const EtcOrder *g)
 {
     for (int64_t row = 0; row < (g->outer * g->inner); row++) {
@@ -87,7 +88,7 @@ ETC_INLINE int64_t etc_rank_place(const EtcRanks *r, int64_t i)
     return ((at >= 0) && (at < r->g->n)) ? at : 0;
 }
 
-/* Whether element a stands before element b. */
+/* Returns whether element a stands before element b. */
 ETC_INLINE int etc_rank_before(const EtcRanks *r, int64_t a, int64_t b)
 {
     const int64_t p = etc_order_key(r->x, r->from + (a * r->g->inner), r->g);

@@ -118,7 +118,7 @@ ETC_INLINE void etc_dequantize_f32(float *y, const void *x, const void *scale, c
 
 typedef uint8_t EtcBytes __attribute__((vector_size(ETC_LANES))); /* as many as lanes */
 
-/* What one scale makes of integers; the same as etc_dequantize_f32. */
+/* Dequantizes integers with one scale; the same as etc_dequantize_f32. */
 ETC_INLINE EtcF etc_dequantize_lanes(EtcF a, EtcF zero, EtcF scale)
 {
     return (a - zero) * scale;

@@ -25,7 +25,8 @@ ETC_INLINE int64_t etc_below(float v, int64_t n)
     return (v < 9.0e18f) ? etc_min_i64((int64_t)v, n - 1) : (n - 1);
 }
 
-/* What output o is a copy of.  As torch, equal and doubled sizes do not ask the scale. */
+/* Returns which input output o copies.  As in torch, equal and doubled sizes do not ask the
+ * scale. */
 ETC_INLINE int64_t etc_nearest(int64_t o, float scale, int64_t in, int64_t out)
 {
     if (in == out) {
