@@ -98,8 +98,8 @@ Test(commands, run_carries_state_over)
 
 #define PTE ROOT "/tests/import/pte/"
 
-/* What a file asks for is known before it is taken; a result that is several outputs is held once,
- * and of the last call not at all. */
+/* The memory that a file asks for is known before it is taken; a result that is several outputs is
+ * held once, and that of the last call not at all. */
 Test(commands, run_takes_no_more_memory_than_it_may)
 {
     fails("run " PTE "limit_pool.pte", 1, "planned memory: 1125899906842624 bytes");
@@ -240,7 +240,7 @@ Test(commands, sizes_are_checked_at_entry)
     sh("rm -r o");
 }
 
-/* What NAME_run can know of its arguments. */
+/* NAME_run says all that it can know of its arguments. */
 Test(commands, emitted_c_says_which_argument_is_wrong)
 {
     write_text("s.etir", sized);
@@ -699,7 +699,7 @@ Test(commands, verify_takes_inputs)
           1, "input 0 ('input'): is f32[8,64], expected");
 }
 
-/* What passes are verified on lies within the ranges. */
+/* The inputs on which passes are verified lie within the ranges of sizes. */
 Test(commands, verify_keeps_to_the_ranges_of_sizes)
 {
     write_text("s.etir", "program \"m\" stage core\nsym %b in 0..0\nsym %n in 2..32\n"

@@ -75,7 +75,7 @@ static const struct {
           "--statistics s.json --report ./s.json", 2, "'s.json' and './s.json' are the same file"},
 };
 
-/* Of every file below: its name and what it holds. */
+/* Returns the name and checksum of every file below. */
 static const char *state_of_folder(void)
 {
     return sh("find . -type f -exec cksum {} + | sort").out;
@@ -94,7 +94,8 @@ Test(files, no_output_is_an_input_or_another_output)
     }
 }
 
-/* What is not there yet is told apart by its folder, devices are as many files as one likes. */
+/* Files that are not there yet are told apart by their folders; devices are as many files as one
+ * likes. */
 Test(files, other_outputs_are_no_clash)
 {
     sh("mkdir d");
@@ -213,7 +214,7 @@ Test(files, of_a_models_folder_are_read_where_they_lie)
     }
 }
 
-/* What the user names may be a link. */
+/* A path that the user names may be a link. */
 Test(files, a_models_folder_may_be_reached_by_a_link)
 {
     sh(UNPACK "; ln -s model m; mkdir n; ln -s ../model/models/model.json n/model.json; "
@@ -466,7 +467,7 @@ Test(files, on_a_full_or_closed_disk_leave_nothing)
 
 /* -- what went wrong without a word ------------------------------------------------------------- */
 
-/* Of a program that is wrong in a way that a check may see without a word. */
+/* A program is wrong in a way that a check may see without a word. */
 Test(files, are_there_where_a_run_ends_well)
 {
     static const char *const how[] = {"compile m --data d -o x", "emit-c m --data d -o x.c",

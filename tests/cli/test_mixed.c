@@ -9,7 +9,7 @@ TestSuite(mixed, .init = make_folders, .fini = remove_folders);
 
 enum { IMAGES = 24, PIXELS = 64, CLASSES = 10 };
 
-/* What all samples come to: outputs of the model as it is and of q.pte, in float/ and out/. */
+/* Runs all samples through the model as it is and through q.pte: outputs go to float/ and out/. */
 static void run_both(void)
 {
     size_t n;
@@ -73,10 +73,11 @@ static double sqnr_told(const Result *r)
 
 /* -- outputs near those of floats ------------------------------------------------------------- */
 
-/* What a budget begins with: its builds go by statistics, which have nothing for gptq. */
+/* The recipe that a budget begins with: its builds go by statistics, which have nothing for
+ * gptq. */
 #define PLAIN "preset: int8\nrules:\n  - {algorithms: [bias_correction], with_samples: []}\n"
 
-/* What was printed of the layers a recipe can say by hand. */
+/* A recipe can say by hand what was printed of the layers. */
 static void expect_one_layer_less_to_be_too_few(double budget)
 {
     write_text("plain.yaml", PLAIN);
@@ -136,7 +137,7 @@ Test(mixed, no_drop_at_all_leaves_everything_in_floats)
     expect_same("a.pte", "b.pte");
 }
 
-/* What a user of probabilities asks: that none of them moves further than that. */
+/* A user of probabilities asks that none of them moves further than that. */
 Test(mixed, a_budget_of_the_largest_error)
 {
     Result r = ok("quantize " CNN SAMPLES "--recipe int8-weight --statistics s.txt --json -q");

@@ -269,7 +269,7 @@ Test(quantizing, channels_of_zeros_have_a_scale)
     }
 }
 
-/* What overflows within the model is found where it does. */
+/* An overflow within the model is found at the node where it happens. */
 Test(quantizing, an_infinity_is_told_with_sample_and_node)
 {
     static const float big[] = {200, 1};

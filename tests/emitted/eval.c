@@ -37,7 +37,7 @@ static void find_symbols(const Graph *g, EtcTensor *const *in, int64_t *symbol)
         }
 }
 
-/* What the call leaves in a state is what the next one finds. */
+/* Hands the states that a call has updated to the next one. */
 static void keep(const Graph *g, EtcTensor *const *update)
 {
     for (int i = 0; i < g->n_updates; i++) {

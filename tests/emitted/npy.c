@@ -22,7 +22,8 @@ static void die(const char *what, const char *which)
     exit(2);
 }
 
-/* What stands between `from` and `to` behind the key, blanks and a last comma left out. */
+/* Copies to `out` what stands between `from` and `to` behind the key, without blanks and a last
+ * comma. */
 static void take(const char *header, const char *key, const char *from, char to, char *out,
                  size_t room)
 {

@@ -62,7 +62,7 @@ static const Symbol *item_of(const Graph *g, const Value *input)
     return NULL;
 }
 
-/* Whether some size of an input tells it. */
+/* Returns whether some size of an input tells the symbol. */
 static bool is_size(const Model *m, const Symbol *s)
 {
     const Symbol *of;
@@ -136,8 +136,8 @@ static int64_t count(const Digit *d, int n)
     return all;
 }
 
-/* What a model's sizes follow from: its symbols and, of elements that are to be sizes which are told
- * already, these. */
+/* Sets the digits from which a model's sizes follow: its symbols, and elements that are to be sizes
+ * which are told already.  Returns their number. */
 static int digits_of_symbols(const Model *m, Digit *d)
 {
     int n = 0;
@@ -243,7 +243,7 @@ static bool is_right(Model *m, const Loaded *l, EtcTensor *const *in, Arena *a)
     return ok;
 }
 
-/* Whether it was taken.  A method whose call was refused may be called again. */
+/* Returns whether the call was taken.  A method whose call was refused may be called again. */
 static bool try_pte(Model *m, Loaded *l, const Digit *d, uint64_t *seed, Tally *t)
 {
     Arena *a = arena_new();

@@ -140,7 +140,7 @@ static inline const Spot *pick_spot(const Spots *s, Draw *r)
     return at;
 }
 
-/* What stands at another spot of its kind; an offset leads where that one leads. */
+/* Returns what stands at another spot of its kind; an offset then leads where that one leads. */
 static inline uint64_t from_elsewhere(const Spots *s, const Spot *at, uint64_t was, Draw *r)
 {
     for (int i = 0; i < 16; i++) {

@@ -300,7 +300,7 @@ static const EtcDtype dtypes[] = {
 #undef X
 };
 
-/* Of its sizes, none counted as 0; -1: more than anybody has. */
+/* Returns the bytes of a tensor of these sizes, none counted as 0; -1: more than anybody has. */
 static int64_t most_bytes(const EtcTensor *t)
 {
     int64_t n = (int64_t)etc_dtype_size((int)t->dtype);
@@ -493,7 +493,8 @@ static void change(Call *c, Draw *d)
 
 /* -- memory ----------------------------------------------------------------------------------- */
 
-/* What was recorded, as far as it goes; of noise, all bytes or one in sixteen, large or small. */
+/* Fills a tensor with what was recorded, as far as that goes; where noise is asked for, with noise
+ * in all bytes or one in sixteen, large or small. */
 static void fill(const Call *c, const Tensor *t, int64_t bytes, uint32_t *seed)
 {
     uint8_t *to = t->t.data;
@@ -554,7 +555,7 @@ static bool is_sound(const Call *c)
     return true;
 }
 
-/* What is named twice among the arguments keeps its sizes, as the executor sees to. */
+/* Fixes the sizes of a tensor that is named twice among the arguments, as the executor sees to. */
 static void hold(EtcValue *v)
 {
     Tensor *t = v->tag == ETC_TENSOR ? (Tensor *)v->as.tensor : NULL;

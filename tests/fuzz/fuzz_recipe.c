@@ -20,7 +20,7 @@ static const char model[] =
     "  %relu = aten.relu.default(%x) : f32[1,3] from \"net.act\", \"m.py:1\"\n"
     "  return %relu\n}\n";
 
-/* What the reader promises of a format. */
+/* Checks what the reader promises of a format. */
 static void check_format(const QuantFormat *f)
 {
     bool is_int = f->dtype == ETC_I8;

@@ -6,7 +6,7 @@
 
 static const uint64_t no_secret[2] = {0, 0};
 
-/* What hash(bytes) is in CPython from 3.11 on with PYTHONHASHSEED=0. */
+/* Compares with hash(bytes) of CPython from 3.11 on with PYTHONHASHSEED=0. */
 Test(hash, is_siphash_1_3)
 {
     static const struct {

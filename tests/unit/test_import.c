@@ -30,7 +30,7 @@ static char *slurp(const char *path, size_t *n)
     return text;
 }
 
-/* What the import prints: the program, or messages; the caller frees. */
+/* Returns what the import prints: the program, or messages; the caller frees it. */
 static char *import_text(const char *path, const ImportOptions *o, int *code)
 {
     char *text = NULL;

@@ -260,7 +260,8 @@ Test(infer, scales_are_positive_and_zero_points_are_integers_of_the_dtype)
     cr_expect(ok);
 }
 
-/* What is said of three channels whose scales and zero points lie at odd places of a file. */
+/* Returns the message about three channels whose scales and zero points lie at odd places of a
+ * file. */
 static char *channels_message(const float scale[3], const int64_t zero[3], bool *ok)
 {
     static const char text[] =

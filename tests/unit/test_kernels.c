@@ -429,7 +429,7 @@ static void mark(Case *c, int n, void *data)
     }
 }
 
-/* Those that handle no tensor's elements have tests of their own. */
+/* Returns whether the kernel handles no tensor's elements: such kernels have tests of their own. */
 static int is_prim(const char *name)
 {
     return (strncmp(name, "executorch_prim::", 17) == 0) ||
@@ -699,7 +699,7 @@ static void run_over(Case *c, int out, int other, int64_t at, void *scratch)
     free(block);
 }
 
-/* Whether argument i is another result or a tensor of indices. */
+/* Returns whether argument i is another result or a tensor of indices. */
 static int is_followed(const Case *c, int out, int i)
 {
     const EtcDtype y = c->out[out].expected.dtype;

@@ -68,7 +68,7 @@ static void touch(const char *name)
 
 /* -- a write that takes long ------------------------------------------------------------------- */
 
-/* Whether the folder has a file whose name begins so. */
+/* Returns whether the folder has a file whose name begins so. */
 static bool has_file(const char *start)
 {
     bool has = false;
@@ -122,7 +122,7 @@ static void nap(void)
     nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
-/* Whether a process has a file open for which it wrote something, and which lies in the folder. */
+/* Returns whether a process has a file open in the folder to which it has written. */
 static bool is_writing(pid_t child)
 {
     char path[64], target[256];
@@ -277,7 +277,8 @@ static const char *temp(int number)
     return name;
 }
 
-/* What is left by who was killed between naming and renaming; files of others are not touched. */
+/* Files are removed that were left by who was killed between naming and renaming; files of others
+ * are not touched. */
 Test(out, what_a_kill_left_is_removed)
 {
     for (kind = ALL; kind <= NO_UNNAMED; kind++) {

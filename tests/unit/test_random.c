@@ -392,7 +392,8 @@ static Value *gen_view(Gen *r)
     return view_done(r, m);
 }
 
-/* Of what is dense another name, of all else a copy; a size of 1 leaves that open, so none here. */
+/* Gives a dense value another name and copies all others; a size of 1 leaves open which it is, so
+ * none is taken here. */
 static Value *gen_contiguous(Gen *r)
 {
     Value *x = pick(r);
@@ -708,7 +709,7 @@ static uint8_t *pte_bytes(const Case *c, size_t *n)
 
 typedef enum Verdict { FINE, REFUSED, WRONG } Verdict;
 
-/* What a call leaves in buffers is what the next one finds, in the play and in the evaluator. */
+/* Hands the buffers that a call has written to the next one, in the play and in the evaluator. */
 static void carry(const Case *c, EtcTensor **update)
 {
     const Graph *g = c->p->method[0], *raw = c->r->g;

@@ -152,7 +152,8 @@ Test(recipe, a_scope_that_matches_nothing_is_told_with_what_comes_near)
     free(text);
 }
 
-/* What a regular expression would take ages for; and more rules than are each explained. */
+/* Asks globs for which a regular expression would take ages, and more rules than are each
+ * explained. */
 Test(recipe, no_glob_takes_long)
 {
     enum { LONG = 20000, RULES = 200 };

@@ -200,7 +200,8 @@ typedef struct Hostile {
     const char *what;
 } Hostile;
 
-/* What a plan shows is refused at load, what only a run brings about then. */
+/* Overlaps that a plan shows are refused at load; those that only a run brings about are refused
+ * then. */
 Test(runtime, overlaps_are_found_at_load)
 {
     static const Hostile list[] = {
@@ -737,7 +738,8 @@ Test(runtime, inputs_may_lie_at_odd_addresses_or_in_the_output)
     loaded_stop(&l);
 }
 
-/* What is not planned is the caller's: it must be there and aligned, and no result may lie on it. */
+/* An input that is not planned is the caller's: it must be there and aligned, and no result may lie
+ * on it. */
 Test(runtime, inputs_without_a_place_are_read_where_they_lie)
 {
     Loaded l;

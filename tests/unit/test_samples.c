@@ -104,7 +104,7 @@ static bool keep(void *ctx, const Statistics *s, int done, Diag *d)
     return diag_error(d, (Loc){0}, "stopped");
 }
 
-/* What is seen, as text; NULL: the run failed.  It goes on where `from` says. */
+/* Returns what is seen, as text, from the sample on that `from` says; NULL: the run failed. */
 static char *see(const Case *c, int threads, int bad, Stop *stop, const char *from, int *first,
                  FILE *messages)
 {
