@@ -388,7 +388,7 @@ static const Row **flat_rows(const Bench *b, int *n)
     return flat;
 }
 
-/* Where a row without a node is found: instruction, and operation within it. */
+/* Prints where a row without a node is found: the instruction, and the operation within it. */
 static void put_place(const Row *row)
 {
     printf("  #%d", row->index);

@@ -61,7 +61,7 @@ static const char *file_path(const Build *b, int i)
     return arena_printf(b->arena, "%s%s", b->stem, b->files.file[i].suffix);
 }
 
-/* In the syntax of make, which ninja reads too. */
+/* Writes a file's name in the syntax of make, which ninja reads too. */
 static void put_name(FILE *f, const char *name)
 {
     for (; *name; name++) {

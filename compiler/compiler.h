@@ -110,7 +110,8 @@ Program *model_partition(const Options *o, Arena *a, Diag *d);
  * `keep` is NULL, none.  NULL: reported. */
 Program *model_observe(const Options *o, const Statistics *keep, Arena *a, Diag *d);
 
-/* The same, quantized by what was observed; a program of its own.  NULL: reported. */
+/* Loads a program of its own and runs what stands before quantize, and that, by what was observed.
+ * NULL: reported. */
 Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Diag *d);
 
 /* Loads and checks; what is at stage aten becomes core, so that the evaluator can run it.  NULL:
@@ -191,7 +192,7 @@ typedef struct Data Data;
  * multiple of the fixed batch.  All files' headers are read and their mistakes reported.  NULL:
  * there were any. */
 Data *data_open(Files *files, const char *path, const Graph *g, Arena *a, Diag *d);
-/* For one reader at a time; valid until data_close. */
+/* Returns the samples, for one reader at a time; they are valid until data_close. */
 Samples data_samples(Data *data);
 uint64_t data_id(const Data *data); /* by names, sizes and times of the files */
 void data_close(Data *data); /* NULL: nothing */

@@ -65,7 +65,7 @@ static bool set_value(Search *s, const QuantReport *r)
     return true;
 }
 
-/* As --max-drop has it. */
+/* Returns the metric as --max-drop names it. */
 static const char *shown_metric(const Search *s)
 {
     assert(s->recipe->metric != METRIC_NONE);
@@ -88,7 +88,7 @@ static bool measure(Search *s, const Program *p, QuantReport *r, Arena *a)
     return quant_measure(s->o, p, r, a, s->diag) && set_value(s, r);
 }
 
-/* With the k worst layers in floats. */
+/* Measures the outputs with the k worst layers in floats. */
 static bool try(Search *s, int k)
 {
     assert(k >= 0 && k <= s->n);

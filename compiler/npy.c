@@ -133,7 +133,7 @@ static bool read_dict(Header *r, const char *end)
            fail(r, "is in Fortran order, which is not read; save numpy.ascontiguousarray(x)");
 }
 
-/* Where the header's text lies in the first n bytes of a file. */
+/* Finds where the header's text lies in the first n bytes of a file.  False: reported. */
 static bool find_text(const Header *r, const uint8_t *head, size_t n, size_t *at, size_t *len)
 {
     if (n < 12 || memcmp(head, "\x93NUMPY", 6) != 0)
@@ -257,7 +257,7 @@ static bool store(EtcTensor *t, Number n)
     }
 }
 
-/* As Python's json writes numbers, so also NaN and Infinity. */
+/* Reads a number as Python's json writes it, so also NaN and Infinity.  False: it is none. */
 static bool parse_number(const char *s, EtcValue *out)
 {
     char *end;

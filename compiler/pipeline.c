@@ -92,7 +92,8 @@ static bool reads_symbols(const Graph *g)
     return false;
 }
 
-/* Where nodes call kernels, symbolic numbers are computed by nodes of their own (lower_symint). */
+/* Returns whether a planned program is one of this tail.  Where nodes call kernels, symbolic
+ * numbers are computed by nodes of their own (lower_symint). */
 static bool is_planned_for(const Program *p, const Tail *tail)
 {
     for (int i = 0; i < p->n_methods; i++)

@@ -45,7 +45,7 @@ static void show(void *ctx, int first, int done, int n)
 
 /* -- what is asked for ------------------------------------------------------------------------ */
 
-/* As many as this process may run on. */
+/* Returns how many cores this process may run on. */
 static int n_cores(void)
 {
     cpu_set_t set;

@@ -103,7 +103,8 @@ static bool is_kind(Reader *r, const Yaml *y, YamlKind kind, const char *want)
     return y->kind == kind || diag_error(r->diag, yaml_loc(y), "%s must be %s", called(r, y), want);
 }
 
-/* Where `word` stands in the list, which NULL ends; -1: nowhere, reported. */
+/* Returns the place of the word in the list, which NULL ends; -1: it is not there, which is
+ * reported. */
 static int choice(Reader *r, const Yaml *y, const char *const *list)
 {
     if (!is_kind(r, y, YAML_SCALAR, "one word"))

@@ -114,7 +114,8 @@ static void put_value(const Chart *c, const Value *v, int colour, int from, int 
     fputs("</title></rect>\n", c->f);
 }
 
-/* By value: its last reader or that of its views; n_times - 1 where the call leaves it. */
+/* Returns, by value, the last time at which the value or a view of it is read; n_times - 1 where
+ * the call leaves it. */
 static int *last_reads(const Graph *g, int n_times, Arena *a)
 {
     int *last = NEW(a, int, g->n_values + 1), time = 0;

@@ -267,7 +267,7 @@ static bool bind(Run *r, const Value *v, EtcTensor *t)
     return true;
 }
 
-/* After v's dense bytes were written. */
+/* Takes v's dense bytes to its place, after they were written. */
 static void store(const Slot *s)
 {
     assert(s->dense);

@@ -199,7 +199,8 @@ static void tell_symbol(const Symbol *s, void *told)
     ((bool *)told)[s->index] = true;
 }
 
-/* Before decompose: how many elements nodes select, which become numbers that nodes tell. */
+/* Marks the symbols that count what nodes select: before decompose they are sizes of results, and
+ * become numbers that nodes tell. */
 static void tell_by_results(Graph *g, bool *told)
 {
     for (const Node *n = NULL; (n = walk_next(g, n));)

@@ -252,7 +252,7 @@ bool infer_attention(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, q.dtype, batch.rank + 2, dim, d);
 }
 
-/* The same, and a bias that expands to the scores. */
+/* Infers attention as above, with a bias that expands to the scores. */
 bool infer_softmax_attention(const Node *n, Type *out, Diag *d)
 {
     Type k, bias;

@@ -644,7 +644,7 @@ bool infer_order(const Node *n, Type *out, Diag *d)
            (n->n_out < 2 || reduced(n, x, ETC_I64, &out[1], d));
 }
 
-/* Both results, `size` along the axis. */
+/* Sets both results to x's type with `size` along the axis. */
 static bool ordered(const Node *n, Type x, int axis, Dim size, Type *out, Diag *d)
 {
     Dim dim[MAX_RANK];

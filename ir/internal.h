@@ -113,7 +113,8 @@ EtcTensor *eval_output(const Node *n, int i, const EvalContext *c);
 EtcTensor *eval_tensor(const Node *n, Type t, const EvalContext *c); /* NULL: reported */
 void eval_allocate(EtcTensor *t, Arena *a);
 
-/* The same of what may be given back before `tmp` is, with whatever bytes it had. */
+/* Give a tensor bytes that may be given back before `tmp` is, and take them back.  The bytes hold
+ * whatever they had. */
 void eval_borrow(EtcTensor *t, const EvalContext *c);
 void eval_give_back(const EtcTensor *t, const EvalContext *c);
 

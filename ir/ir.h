@@ -34,7 +34,8 @@ char *arena_printf(Arena *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), nonnull(2)));
 char *arena_print(Arena *a, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 void arena_reset(Arena *a);
-/* The same for who fills it again with much the same: keeps what was in use since the last time. */
+/* Empties the arena for who fills it again with much the same: keeps what was in use since the last
+ * time. */
 void arena_rewind(Arena *a);
 void arena_free(Arena *a);
 const uint64_t *arena_secret(Arena *a); /* 2 random words: the same of all within one host */
@@ -478,7 +479,8 @@ void program_keep_states(Program *p, const bool *keep); /* by index; drops the o
 
 Value *graph_value(Graph *g, const char *name, Type type);
 int graph_number(const Graph *g); /* behind a dot it makes the next value's name one of its own */
-/* For a state to be made: the name, or one that begins so and that the program does not have. */
+/* Returns a name for a state to be made: this one, or one that begins so and that the program does
+ * not have. */
 const char *program_name(const Program *p, const char *name);
 Value *graph_state(Graph *g, State *s); /* the graph's value of s, made on first use */
 Value *graph_find_state(const Graph *g, const State *s); /* the same, or NULL: not used yet */
@@ -513,8 +515,8 @@ void graph_replace(Graph *g, Value **with);
  * results, typed by its infer rule, and places it before `before` (NULL: at the end).  False:
  * reported. */
 MUST_USE bool node_place(Node *n, Node *before, Diag *d);
-/* The same of an operator whose types are given: those of `of`, before which it comes; of complex numbers
- * those of their parts. */
+/* Places a node as node_place does, of an operator whose types are given: they are those of `of`,
+ * before which the node comes, or of complex numbers those of their parts. */
 MUST_USE bool node_place_half(Node *n, Node *of, Diag *d);
 
 /* A node of `op` before `before` (NULL: at the end), typed by its infer rule.  One letter per
@@ -691,8 +693,8 @@ MUST_USE bool program_verify(const Program *p, Diag *d); /* lists every fault, n
 MUST_USE bool node_is_core(const Node *n, Diag *d);
 MUST_USE bool graph_infer(Graph *g, Diag *d); /* each recorded type against its infer rule */
 MUST_USE bool node_infer(const Node *n, Type *out, Diag *d); /* that rule; schema_check passed */
-/* The same as graph_infer of all methods; what rules assume of symbolic sizes becomes guards.
- * guards.c */
+/* Checks the types of all methods as graph_infer does; what rules assume of symbolic sizes becomes
+ * guards. guards.c */
 MUST_USE bool program_guard(Program *p, Diag *d);
 
 /* -- evaluator: eval.c --------------------------------------------------------------------- */

@@ -34,8 +34,8 @@ bool op_mutates(OpId op)
     return strchr(op_info[op].schema, '!') != NULL; /* "(a!)": nothing else has one */
 }
 
-/* By hand: strspn builds a table of the set at each call,
- * and names are asked for by the thousand. */
+/* Written by hand, as strspn builds a table of the set at each call and names are asked for by the
+ * thousand. */
 bool text_is_name(const char *s, char also)
 {
     /* bit c % 32 of word c / 32: digits, capital letters and '_', small letters */

@@ -34,12 +34,12 @@ TableItem *table_at(Table *t, const void *key, size_t n);
 TableItem *table_at_copy(Table *t, const void *key, size_t n); /* a new key is copied */
 void *table_find(const Table *t, const void *key, size_t n);   /* item.ptr; NULL: no such key */
 bool table_has(const Table *t, const void *key, size_t n);
-/* The same for who looks in several tables with one secret. */
+/* Finds a key by its hash, for who looks in several tables with one secret. */
 void *table_find_hashed(const Table *t, const void *key, size_t n, uint64_t hash);
 void table_reserve(Table *t, size_t n); /* room for n keys in all */
 uint64_t table_hash(const uint64_t secret[2], const void *key, size_t n); /* SipHash-1-3 */
 
-/* The same of strings. */
+/* These take a string as key. */
 static inline TableItem *table_at_text(Table *t, const char *s)
 {
     return table_at(t, s, strlen(s));

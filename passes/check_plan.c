@@ -658,7 +658,7 @@ static void live_add(Live *l, const Value *v, int step)
 
 enum { FOREVER = INT32_MAX };
 
-/* By value: the last node that touches it, from 1 on. */
+/* Returns, by value, the last node that touches it, counted from 1. */
 static int *last_touches(const Graph *g, Arena *tmp)
 {
     int *last = NEW(tmp, int, g->n_values + 1), time = 0;

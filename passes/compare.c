@@ -104,7 +104,7 @@ static const State *first_without_bytes(const Graph *g)
     return NULL;
 }
 
-/* To the next float, towards zero or away from it. */
+/* Moves each float to the next one, towards zero or away from it. */
 static void shake_floats(void *data, EtcDtype t, int64_t n, uint64_t *seed)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -147,7 +147,7 @@ static EtcTensor **run(const Case *k, const Program *p, EtcTensor *const *in, ui
     return ok ? out : NULL;
 }
 
-/* The same, saying nothing where it cannot be run. */
+/* Runs as `run` does, but says nothing where it cannot be run. */
 static EtcTensor **try_run(const Case *k, const Program *p, EtcTensor *const *in, uint64_t *shake,
                            Arena *a)
 {

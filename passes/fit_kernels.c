@@ -225,7 +225,7 @@ typedef struct Taps {
     double *weight[2];
 } Taps;
 
-/* Where a result's middle lies in the input. */
+/* Returns where in the input the middle of result i lies. */
 static double source_of(int64_t i, int64_t from, int64_t to, bool align_corners, double scale)
 {
     if (align_corners)

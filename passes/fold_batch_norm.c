@@ -156,7 +156,7 @@ static bool set_parameters(Fold *f, Node *n, const Weighted *t, Value *w, Value 
     return true;
 }
 
-/* Into the product that makes x. */
+/* Folds the norm into the product that makes x. */
 static bool fold_into(Fold *f, Node *n, Value *x, const Weighted *t, const Affine *a)
 {
     Value *b = new_bias(f, t, n, a), *w = scaled_weight(f, t->w, a, t->w_axis);

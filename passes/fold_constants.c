@@ -184,7 +184,7 @@ static void replace_by_state(Fold *f, Node *n, int i, State *s)
     rewrite_value(&f->r, n->out[i], graph_state(f->r.g, s));
 }
 
-/* The same bytes under other sizes. */
+/* Folds a view: the same bytes get other sizes. */
 static void fold_view(Fold *f, Node *n)
 {
     State *of = arg_value(n, "self")->state;

@@ -66,8 +66,8 @@ static void make_same(Pass *s, Value *v, Value *of)
     s->alias[v->index].same = first ? first : of;
 }
 
-/* The same view of another tensor, before `at`.  Its other operands tell sizes alone, which no
- * write changes. */
+/* Makes the same view of another tensor before `at`.  The view's other operands tell sizes alone,
+ * which no write changes. */
 static Value *view_again(Pass *s, Node *at, const Node *view, Value *x)
 {
     Node *n = node_new(s->g, view->op, view->loc);

@@ -524,7 +524,8 @@ static bool look(Fuse *f, Node *n)
 
 /* -- the second walk -------------------------------------------------------------------------- */
 
-/* To the nearest integer, halves to the even one; |v| < 2^51.  libm would have to be loaded. */
+/* Rounds to the nearest integer, halves to the even one; v lies within 2^51 of 0. libm would have
+ * to be loaded. */
 static int64_t nearest(double v)
 {
     const double shift = 6755399441055744.0; /* 1.5 * 2^52: sums have no bits below 1 */

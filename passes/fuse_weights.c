@@ -199,7 +199,7 @@ static int64_t element(const Matrix *m, int64_t column, int64_t term)
     return m->is_by_column ? column * m->k + term : term * m->n + column;
 }
 
-/* Where a row of a column lies in blocks. */
+/* Returns where a row of a column lies in blocks. */
 static int64_t place(int64_t rows, int64_t column, int64_t row)
 {
     const int64_t each = ETC_PACKED_COLUMNS;

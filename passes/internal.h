@@ -29,12 +29,13 @@ Value *rewrite_current(const Rewrite *r, Value *v);
 /* v stands for n's result i from here on.  A new v gets the result's name and recorded sizes. */
 void rewrite_result(Rewrite *r, Node *n, int i, Value *v);
 
-/* The same of the first result, and n goes away.  Returns true, so that a rule may end with it. */
+/* Puts v in the place of n's first result, and n goes away.  Returns true, so that a rule may end
+ * with it. */
 bool rewrite_node(Rewrite *r, Node *n, Value *v);
-/* The same of a linear or convolution with these weights; b NULL: no bias.  False: reported. */
+/* Rewrites a linear or convolution to one with these weights; b NULL: no bias.  False: reported. */
 bool rewrite_product(Rewrite *r, Node *n, Value *w, Value *b);
-/* The same in f32, its results rounded: widen_halves.c.  `wide`, by index: halves that are floats
- * already, to be added to; NULL: none are known. */
+/* Rewrites a node of halves to one in f32 whose results are rounded: widen_halves.c.  `wide`, by
+ * index: halves that are floats already, to be added to; NULL: none are known. */
 bool rewrite_widened(Rewrite *r, Node *n, Value **wide);
 bool node_has_halves(const Node *n); /* an operand or a result is f16 or bf16 */
 /* Floats that no other node reads, `reads` by storage, with a bias of one per result. */

@@ -213,7 +213,7 @@ static Value *factored(Rewrite *r, Node *n, Value *y, Value *mask, bool is_packe
     return build_pair(r, n, OP_MUL_TENSOR, y, has);
 }
 
-/* The same attention with a plain mask. */
+/* Rewrites attention to one with a plain mask, which is added to the scores. */
 static bool plain_mask(Rewrite *r, Node *n)
 {
     Value *mask = arg_value(n, "attn_mask"), *add = added(r, n, mask);

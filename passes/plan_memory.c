@@ -99,7 +99,7 @@ typedef struct Plan {
     int n_branches;
 } Plan;
 
-/* Where the roots lie that no packer places: states and memory of the caller. */
+/* Sets the places of the roots that no packer places: states and memory of the caller. */
 static void place_fixed(const Graph *g, AliasSets a, Place *at)
 {
     for (int i = 0; i < g->n_states; i++)

@@ -68,7 +68,8 @@ static Arg with_sizes(Node *to, const Node *from, Arg a)
     return a;
 }
 
-/* The same node, but sizes stand as literals where it read the results of sym_size. */
+/* Returns the node with literal sizes where it read the results of sym_size; the node itself where
+ * it read none. */
 static Node *literal_sizes(Rewrite *r, Node *n)
 {
     if (!reads_size(n))

@@ -38,7 +38,7 @@ static Arg kept_operands(Node *to, const Node *n, Arg list, const bool *keep, in
     return list;
 }
 
-/* The same node with the operands that are left. */
+/* Puts the same node with the operands that are left in the place of n. */
 static void replace_node(Rewrite *r, Node *n, const bool *keep)
 {
     Node *to = node_new(r->g, n->op, n->loc);

@@ -42,7 +42,7 @@ static void add_rule(const char *name, size_t n)
     rule[n_rules++] = (Rule){copied(name, n), copied("", 0)};
 }
 
-/* To the rules from `first` on. */
+/* Adds text to the rules from `first` on. */
 static void add_text(int first, const char *s, size_t n)
 {
     for (int i = first; i < n_rules; i++) {

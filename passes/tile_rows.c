@@ -249,7 +249,7 @@ static int64_t blocks_of_node(const Node *n, int64_t rows, Unit u)
     return own < most ? own : most;
 }
 
-/* Into how many blocks of rows n can be cut; below 2: it cannot. */
+/* Returns into how many blocks of rows n can be cut; below 2: it cannot. */
 static int64_t can_cut(const Node *n, int64_t rows)
 {
     Unit u, other;

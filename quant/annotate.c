@@ -169,7 +169,8 @@ static bool is_loose(const Node *n, const QuantJob *job)
     return s && statistics_loosens(s, n->out[0]->name);
 }
 
-/* Without scales that are known beforehand; those are the walks' matter. */
+/* Settles how a node is computed, as far as that takes no scales that are known beforehand: those
+ * are the walks' matter. */
 static NodePlan settle(const Node *n, const QuantJob *job, const Backend *b, unsigned spec)
 {
     NodePlan p = {.choice = recipe_choice(job->recipe, n, b)};

@@ -117,7 +117,7 @@ static void count_visit(Walk *w, const Value *v)
         w->visit[v->index] = w->n_visits[a->point[v->index]]++;
 }
 
-/* In the order in which a sample sees values. */
+/* Numbers the visits to each point in the order in which a sample sees values. */
 static Walk walk_of(Annotation *a, const Blas *blas, Arena *tmp)
 {
     Walk w = {.a = a,
@@ -132,7 +132,8 @@ static Walk walk_of(Annotation *a, const Blas *blas, Arena *tmp)
     return w;
 }
 
-/* From where an earlier run was stopped; in pieces, after each of which what was seen is kept. */
+/* Runs the samples from where an earlier run was stopped, in pieces, after each of which what was
+ * seen is kept. */
 static bool run_samples(Annotation *a, const QuantJob *job, Part part, Diag *d)
 {
     Arena *tmp = arena_new();
@@ -207,7 +208,8 @@ static bool read_ranges(const Annotation *a, const Statistics *s, Diag *d)
     return ok;
 }
 
-/* Beyond these ends an operand is as good as they are: n's results do not change any more. */
+/* Sets the ends beyond which n's results do not change any more, so that operands there are as good
+ * as the ends. */
 static void flat_ends(const Node *n, float *lo, float *hi)
 {
     const bool is_hard = n->op == OP_HARDSWISH || n->op == OP_HARDSIGMOID;

@@ -41,7 +41,7 @@ static Loc loc_of(const Value *v)
     return v->def ? v->def->loc : (Loc){.node = v->name};
 }
 
-/* Where readers of v find it: behind its node, before all others. */
+/* Returns the node before which readers of v find what is made of it: the one behind v's own. */
 static Node *behind(const Convert *c, const Value *v)
 {
     return v->def ? v->def->next : c->g->first;

@@ -192,7 +192,7 @@ static Range joined(Range a, Range b)
     return (Range){a.lo < b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi};
 }
 
-/* In lanes, which compilers turn into vectors. */
+/* Finds least and largest in lanes, which compilers turn into vectors. */
 static Range range_of(const float *x, int64_t n)
 {
     assert(n > 0);
@@ -233,7 +233,8 @@ static void see_range(Observer *o, int c)
         hist_cover(&o->hist[c], o->seen[c], o->n_bins);
 }
 
-/* Both in one go through memory.  False: x[*bad] is no number. */
+/* Looks for numbers that are not finite, and for the range, in one go through memory.  False:
+ * x[*bad] is none. */
 static bool range_if_finite(const float *x, int64_t n, Range *r, int64_t *bad)
 {
     enum { BLOCK = 4096 };

@@ -124,7 +124,7 @@ static Field field_of(const Moments *m, const Window *w, const EtcTensor *t, int
     return f;
 }
 
-/* Where the taps of a position lie in a channel; -1: beyond it. */
+/* Sets at[] to where the taps of a position lie in a channel; -1: beyond it. */
 static void taps_of(const Field *f, int64_t position, int64_t *at)
 {
     const Window *w = f->w;

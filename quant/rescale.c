@@ -52,7 +52,8 @@ static bool is_own(const Annotation *a, const Value *v, int64_t n)
            (v->index >= a->n_values || is_read_once(a, v));
 }
 
-/* Where n's weights and bias stand, -1: nowhere; false: it makes no channels that can be scaled. */
+/* Finds the positions of n's weights and bias, -1: none.  False: it makes no channels that can be
+ * scaled. */
 static bool parameters(Chain *c, Node *n)
 {
     Geometry g;

@@ -137,7 +137,7 @@ static void *work(void *worker)
 
 /* -- threads ----------------------------------------------------------------------------------- */
 
-/* Without a thread where there is none to be had: the others do its part. */
+/* Starts a worker, without a thread where there is none to be had: the others do its part. */
 static bool start(Worker *w, Turns *all, bool is_this)
 {
     *w = (Worker){.turn = {.turns = all, .tmp = arena_new(), .eval = arena_new()}, .failed = -1};

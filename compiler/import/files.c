@@ -188,7 +188,7 @@ bool file_opened(Files *f, int fd, const char *path, File **out, Diag *d)
     return true;
 }
 
-/* Without waiting for a pipe's writer. */
+/* Opens a file without waiting for a pipe's writer. */
 int file_open(Files *f, const char *path, File **out, Diag *d)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -234,7 +234,8 @@ File *file_map(Files *f, const char *path, const uint8_t **data, size_t *n, Diag
 
 /* -- changes --------------------------------------------------------------------------------- */
 
-/* Where another file has taken its name, the one that is mapped may be as it was. */
+/* Reports each mapped file that has changed since.  Where another file has taken its name, the one
+ * that is mapped may be as it was. */
 void files_check(const Files *f, Diag *d)
 {
     struct stat st;

@@ -83,11 +83,11 @@ ImportKind import_kind(Files *files, const char *path, Diag *d);
  * into, or the models/NAME.json in such a folder.  `o` may be NULL.  NULL: reported. */
 MUST_USE Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d);
 
-/* The same from n bytes of an archive in memory.  `data` is changed, and the program points
- * into it, so it must outlive the program. */
+/* Imports from n bytes of an archive in memory.  `data` is changed, and the program points into it,
+ * so it must outlive the program. */
 MUST_USE Program *import_pt2_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d);
 
-/* The same from n bytes of a model.json whose unpacked folder is `dir`. */
+/* Imports from n bytes of a model.json whose unpacked folder is `dir`. */
 MUST_USE Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size_t n,
                                     const char *dir, Diag *d);
 

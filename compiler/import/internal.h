@@ -76,8 +76,8 @@ enum { JSON_ROOM = 4 };
 /* Parses strict JSON whose root is an object and no object of which repeats a key.  Values are in
  * `a`.  False: reported. */
 bool json_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d, JsonDoc *doc);
-/* The same of bytes that become the strings of the document.  JSON_ROOM bytes behind them are
- * changed meanwhile.  With `has_words`, numbers may be NaN and Infinity, as Python writes them. */
+/* Parses bytes that become the strings of the document.  JSON_ROOM bytes behind them are changed
+ * meanwhile.  With `has_words`, numbers may be NaN and Infinity, as Python writes them. */
 bool json_parse_here(Arena *a, const char *file, uint8_t *data, size_t n, bool has_words, Diag *d,
                      JsonDoc *doc);
 
@@ -219,7 +219,7 @@ bool pt2_scan(Scope *s, Loc loc, const Json *node, bool is_map); /* higher_order
 /* An input that is no tensor but `tag`: symbolic, or fixed by the export. */
 bool pt2_number_input(Scope *s, const char *tag, const Json *content, int number);
 bool pt2_constant_input(Scope *s, const char *text, const char *tag, const Json *content);
-/* The same of an output. */
+/* Defines an output that is a number, as pt2_number_input does an input. */
 bool pt2_number_output(Scope *s, const char *tag, const Json *content, int number);
 /* A plain number or a symbolic int as an argument; false: it is neither, not reported. */
 bool pt2_number_literal(Scope *s, Loc loc, const char *tag, const Json *content, Arg *out);

@@ -49,7 +49,7 @@ static yyjson_val *find_repeated(yyjson_val *object, size_t n)
     return NULL;
 }
 
-/* The same for a large object, through a table. */
+/* Finds a key that a large object has twice, through a table. */
 static yyjson_val *find_repeated_in(yyjson_val *object, size_t n, Arena *a)
 {
     Table keys = {.arena = a};

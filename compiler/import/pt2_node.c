@@ -269,7 +269,7 @@ static bool read_memory_format(Reader *r, const Json *v, Arg *out)
     return read_name_of(r, v, name, 5, out);
 }
 
-/* Where the exporting program kept its tensors does not matter here. */
+/* Takes any device: where the exporting program kept its tensors does not matter here. */
 static bool read_device(Reader *r, const Json *v, Arg *out)
 {
     (void)r, (void)v;
