@@ -342,6 +342,7 @@ struct Yaml {
     int line, column;
     const char *text; /* of a scalar */
     bool is_plain;    /* it stands without quotes */
+    bool has_lines;   /* it stands in lines of its own, behind '|' */
     const char *key;  /* of a map's item; else NULL */
     int key_line, key_column;
     Yaml *first, *next; /* items of a list or map */
@@ -352,6 +353,14 @@ struct Yaml {
  * refused is reported.  NULL: there is no telling what else it says. */
 const Yaml *yaml_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d);
 Loc yaml_loc(const Yaml *y);
+Loc yaml_key_loc(const Yaml *y);
+/* Whether y is of that kind, which messages call `want`; reported where not. */
+MUST_USE bool yaml_is(const Yaml *y, YamlKind kind, const char *want, Arena *a, Diag *d);
+/* found[i]: the value of key i in the map, or NULL.  Other keys are reported. */
+MUST_USE bool yaml_map(const Yaml *map, const char *const *key, int n, const Yaml **found, Arena *a,
+                       Diag *d);
+/* Reports that the map lacks the key where y, its value, is NULL. */
+void yaml_need(const Yaml *map, const Yaml *y, const char *key, Diag *d);
 
 /* -- recipes.c ------------------------------------------------------------------------------ */
 
