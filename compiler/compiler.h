@@ -50,6 +50,7 @@ typedef struct Options {
     const char *runs, *warmup, *trace;     /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
+    Strings ops;          /* files of operators */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
     bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate,
         fast_calibrate;
@@ -361,6 +362,13 @@ MUST_USE bool yaml_map(const Yaml *map, const char *const *key, int n, const Yam
                        Diag *d);
 /* Reports that the map lacks the key where y, its value, is NULL. */
 void yaml_need(const Yaml *map, const Yaml *y, const char *key, Diag *d);
+
+/* -- custom.c -------------------------------------------------------------------------------- */
+
+/* Reads the files of --ops; *out is NULL where there are none.  False: all mistakes are reported. */
+MUST_USE bool custom_read(const Options *o, Arena *a, const CustomOps **out, Diag *d);
+/* Adds the operators that n bytes of such a file describe. */
+MUST_USE bool custom_parse(const char *file, const uint8_t *data, size_t n, CustomOps *to, Diag *d);
 
 /* -- recipes.c ------------------------------------------------------------------------------ */
 
