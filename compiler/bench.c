@@ -278,7 +278,7 @@ static void list_nodes(const Bench *b, Row *row)
     const Graph *body = body_of(row->node);
     const RegionReport *region = region_of(b, row->node);
     for (const Node *n = body ? body->first : NULL; n; n = n->next) {
-        Row item = row_new(b, op_info[n->op].target, row->index, row->n_nodes, n);
+        Row item = row_new(b, node_row(n)->target, row->index, row->n_nodes, n);
         item.delegate = row->delegate;
         item.is_predicted = region != NULL;
         item.predicted = region ? region->backend->cost(n) : 0;
@@ -495,7 +495,7 @@ static void json_node(const Bench *b, const Node *n)
         printf("\"node\": null, \"op\": null, \"module\": null, \"source\": null, ");
         return;
     }
-    printf("\"node\": %s, \"op\": \"%s\", ", text_or_null(b, n->loc.node), op_info[n->op].target);
+    printf("\"node\": %s, \"op\": \"%s\", ", text_or_null(b, n->loc.node), node_row(n)->target);
     printf("\"module\": %s, ", text_or_null(b, n->loc.module));
     printf("\"source\": %s, ", text_or_null(b, n->loc.source));
 }

@@ -50,6 +50,7 @@ typedef struct Options {
     const char *runs, *warmup, *trace;     /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
+    Strings ops;          /* files of operators */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
     bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate,
         fast_calibrate;
@@ -343,6 +344,7 @@ struct Yaml {
     int line, column;
     const char *text; /* of a scalar */
     bool is_plain;    /* it stands without quotes */
+    bool has_lines;   /* it stands in lines of its own, behind '|' */
     const char *key;  /* of a map's item; else NULL */
     int key_line, key_column;
     Yaml *first, *next; /* items of a list or map */
@@ -353,6 +355,21 @@ struct Yaml {
  * refused is reported.  NULL: there is no telling what else it says. */
 const Yaml *yaml_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d);
 Loc yaml_loc(const Yaml *y);
+Loc yaml_key_loc(const Yaml *y);
+/* Whether y is of that kind, which messages call `want`; reported where not. */
+MUST_USE bool yaml_is(const Yaml *y, YamlKind kind, const char *want, Arena *a, Diag *d);
+/* found[i]: the value of key i in the map, or NULL.  Other keys are reported. */
+MUST_USE bool yaml_map(const Yaml *map, const char *const *key, int n, const Yaml **found, Arena *a,
+                       Diag *d);
+/* Reports that the map lacks the key where y, its value, is NULL. */
+void yaml_need(const Yaml *map, const Yaml *y, const char *key, Diag *d);
+
+/* -- custom.c -------------------------------------------------------------------------------- */
+
+/* Reads the files of --ops; *out is NULL where there are none.  False: all mistakes are reported. */
+MUST_USE bool custom_read(const Options *o, Arena *a, const CustomOps **out, Diag *d);
+/* Adds the operators that n bytes of such a file describe. */
+MUST_USE bool custom_parse(const char *file, const uint8_t *data, size_t n, CustomOps *to, Diag *d);
 
 /* -- recipes.c ------------------------------------------------------------------------------ */
 

@@ -1,4 +1,4 @@
-/* config.c -- YAML as a tree: the part of it that a recipe needs.
+/* config.c -- YAML as a tree: the part of it that recipes and files of operators need.
  *
  * Maps, lists and scalars.  Anchors, aliases, tags and a second document are refused, so the tree
  * is no larger than its text, and nesting is bounded.  What a plain scalar means is for its reader
@@ -127,6 +127,7 @@ static void add_scalar(Builder *b)
         b, checked(b, YAML_SCALAR, b->event.data.scalar.anchor, b->event.data.scalar.tag));
     y->text = arena_str(b->a, text, n);
     y->is_plain = b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    y->has_lines = b->event.data.scalar.style == YAML_LITERAL_SCALAR_STYLE;
     if (strlen(y->text) != n) {
         diag_error(b->diag, yaml_loc(y), "a NUL stands in the text");
         y->kind = YAML_BROKEN;
@@ -157,7 +158,7 @@ static void handle_event(Builder *b)
     switch (b->event.type) {
     case YAML_DOCUMENT_START_EVENT:
         if (b->n_documents++)
-            fail(b, "a second document starts here; a recipe is one");
+            fail(b, "a second document starts here; a file is one");
         break;
     case YAML_ALIAS_EVENT:
         diag_error(b->diag, loc_of(b, b->event.start_mark),
@@ -220,7 +221,7 @@ const Yaml *yaml_parse(Arena *a, const char *file, const uint8_t *data, size_t n
 {
     Builder b = {.a = a, .file = file, .diag = d};
     if (n > MAX_BYTES) {
-        diag_error(d, (Loc){.file = file}, "is longer than 1 MiB, which no recipe is");
+        diag_error(d, (Loc){.file = file}, "is longer than 1 MiB");
         return NULL;
     }
     if (n >= 3 && !memcmp(data, "\xEF\xBB\xBF", 3)) {
@@ -240,4 +241,54 @@ const Yaml *yaml_parse(Arena *a, const char *file, const uint8_t *data, size_t n
     bool ok = build_tree(&b, data);
     yaml_parser_delete(&b.parser);
     return ok ? b.root : NULL;
+}
+
+/* -- maps ------------------------------------------------------------------------------------- */
+
+Loc yaml_key_loc(const Yaml *y)
+{
+    return (Loc){.file = y->file, .line = y->key_line, .column = y->key_column};
+}
+
+bool yaml_is(const Yaml *y, YamlKind kind, const char *want, Arena *a, Diag *d)
+{
+    if (y->kind == YAML_BROKEN)
+        return false;
+    const char *called = y->key ? arena_printf(a, "'%s'", y->key) : "an item";
+    return y->kind == kind || diag_error(d, yaml_loc(y), "%s must be %s", called, want);
+}
+
+static void unknown_key(const Yaml *y, const char *const *key, int n, Arena *a, Diag *d)
+{
+    const char *all = "";
+    Near near = near_word(y->key);
+    for (int i = 0; i < n; i++) {
+        near_consider(&near, key[i]);
+        all = arena_printf(a, "%s%s%s", all, i ? ", " : "", key[i]);
+    }
+    diag_error(d, yaml_key_loc(y), "there is no key '%s' here%s", y->key,
+               near.best ? near_text(a, &near) : arena_printf(a, "; there are %s", all));
+}
+
+bool yaml_map(const Yaml *map, const char *const *key, int n, const Yaml **found, Arena *a, Diag *d)
+{
+    if (!yaml_is(map, YAML_MAP, "a map of keys and values", a, d))
+        return false;
+    memset(found, 0, (size_t)n * sizeof *found);
+    for (const Yaml *y = map->first; y; y = y->next) {
+        int i = 0;
+        while (i < n && strcmp(key[i], y->key) != 0)
+            i++;
+        if (i == n)
+            unknown_key(y, key, n, a, d);
+        else if (!found[i])
+            found[i] = y;
+    }
+    return true;
+}
+
+void yaml_need(const Yaml *map, const Yaml *y, const char *key, Diag *d)
+{
+    if (!y)
+        diag_error(d, yaml_loc(map), "there is no '%s' here, which must be", key);
 }

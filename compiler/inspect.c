@@ -17,6 +17,30 @@ static void count(const Graph *g, Counts *c)
     }
 }
 
+/* An operator of the user's own, of which a file describes a few. */
+static int count_custom(const Graph *g, const CustomOp *op)
+{
+    int nodes = 0;
+    for (const Node *n = NULL; (n = walk_next(g, n));)
+        nodes += n->custom == op;
+    return nodes;
+}
+
+/* The next operator of the graph from *i on, and how many nodes are of it; NULL: no more. */
+static const char *next_op(const Graph *g, const Counts *c, int *i, int *nodes)
+{
+    const CustomOps *own = g->program->custom;
+    for (; *i < N_OPS + (own ? own->n : 0); (*i)++) {
+        *nodes = *i >= N_OPS ? count_custom(g, own->item[*i - N_OPS]) : c->op[*i];
+        *nodes = *i == OP_CUSTOM ? 0 : *nodes;
+        if (*nodes) {
+            (*i)++;
+            return *i <= N_OPS ? op_info[*i - 1].target : own->item[*i - 1 - N_OPS]->row.target;
+        }
+    }
+    return NULL;
+}
+
 static void text_ends(const char *what, Value *const *v, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -33,9 +57,9 @@ static void text_graph(const Graph *g, const Counts *c)
     text_ends("output", g->out, g->n_out);
     for (int i = 0; i < g->n_pools; i++)
         printf("  pool %d: %lld bytes\n", i + 1, (long long)g->pool[i]);
-    for (int op = 0; op < N_OPS; op++)
-        if (c->op[op])
-            printf("  %5d %s\n", c->op[op], op_info[op].target);
+    const char *target;
+    for (int i = 0, nodes; (target = next_op(g, c, &i, &nodes));)
+        printf("  %5d %s\n", nodes, target);
 }
 
 /* A number, or the text of an expression over the names of symbols. */
@@ -95,10 +119,9 @@ static void json_graph(const Graph *g, const Counts *c, Arena *a)
     for (int i = 0; i < g->n_pools; i++)
         printf("%s%lld", comma(i), (long long)g->pool[i]);
     printf("], \"operators\": [");
-    for (int op = 0; op < N_OPS; op++)
-        if (c->op[op])
-            printf("%s{\"name\": %s, \"nodes\": %d}", comma(n++), json_text(a, op_info[op].target),
-                   c->op[op]);
+    const char *target;
+    for (int i = 0, nodes; (target = next_op(g, c, &i, &nodes));)
+        printf("%s{\"name\": %s, \"nodes\": %d}", comma(n++), json_text(a, target), nodes);
     printf("]}");
 }
 

@@ -85,10 +85,11 @@ static void warn_of_more(const Source *src, Diag *d)
     }
 }
 
-static Program *load_etir(const Options *o, Arena *a, Diag *d)
+static Program *load_etir(const Options *o, const CustomOps *custom, Arena *a, Diag *d)
 {
     char *text = read_text(o, a, d);
-    Source src = {.file = is_stdin(o->model) ? "<stdin>" : o->model, .text = text, .line = 1};
+    Source src = {.file = is_stdin(o->model) ? "<stdin>" : o->model, .text = text, .line = 1,
+                  .custom = custom};
     Program *p = text ? program_parse(a, &src, d) : NULL;
     if (!p || !program_verify(p, d) || !read_side_file(o, p, d) || !read_weights(o, p, d))
         return NULL;
@@ -247,9 +248,9 @@ ImportKind model_kind(const Options *o, Diag *d)
 }
 
 /* Each NAME=FILE of --method becomes a method of one program. */
-static Program *load_methods(const Options *o, Arena *a, Diag *d)
+static Program *load_methods(const Options *o, const CustomOps *custom, Arena *a, Diag *d)
 {
-    ImportOptions import = {.files = o->files, .weights_dir = o->weights_dir};
+    ImportOptions import = {.files = o->files, .weights_dir = o->weights_dir, .custom = custom};
     bool ok = true;
     for (int i = 0; i < o->methods.n; i++) {
         const char *text = o->methods.item[i];
@@ -265,16 +266,20 @@ static Program *load_methods(const Options *o, Arena *a, Diag *d)
 static Program *load(const Options *o, Arena *a, Diag *d)
 {
     Loc loc = {.file = o->model};
+    const CustomOps *custom = NULL;
+    if (!custom_read(o, a, &custom, d))
+        return NULL;
     if (o->methods.n)
-        return load_methods(o, a, d);
+        return load_methods(o, custom, a, d);
     ImportKind kind = model_kind(o, d);
-    ImportOptions import = {.files = o->files, .weights_dir = o->weights_dir, .kind = kind};
+    ImportOptions import = {.files = o->files, .weights_dir = o->weights_dir, .kind = kind,
+                            .custom = custom};
     if ((o->data || o->weights) && kind != IMPORT_ETIR && kind != IMPORT_UNKNOWN)
         diag_error(d, loc, "--data and --weights belong to an .etir; this file has its own bytes");
     else if (kind == IMPORT_PT2 || kind == IMPORT_FOLDER || kind == IMPORT_JSON)
         return import_pt2(a, o->model, &import, d);
     else if (kind == IMPORT_ETIR)
-        return load_etir(o, a, d);
+        return load_etir(o, custom, a, d);
     else if (kind == IMPORT_PTE)
         diag_error(d, loc, "is a .pte, which is already compiled");
     else if (kind == IMPORT_ONNX)
@@ -286,6 +291,9 @@ Program *model_load(const Options *o, Arena *a, Diag *d)
 {
     Program *p = load(o, a, d);
     bool ok = p || diag_untold(d, 0, (Loc){0}, "the importer of", o->model ? o->model : "--method");
+    if (p) /* no build of etc has a kernel of the user's own */
+        p->session->composes = o->command == CMD_RUN || o->command == CMD_BENCH ||
+                               o->command == CMD_DIFF;
     for (int i = 0; p && i < o->dims.n; i++)
         ok = apply_dim(o, p, o->dims.item[i], d) && ok;
     for (int i = 0; ok && p && o->dims.n && i < p->n_guards; i++)

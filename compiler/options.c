@@ -102,6 +102,8 @@ static const Flag flag_row[] = {
     {"weights", 0, FLAG_IN, AT(weights), READS, any, "FILE",
      "the .pt2 or folder that an .etir's weights lie in"},
     {"data", 0, FLAG_IN, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
+    {"ops", 0, FLAG_LIST, AT(ops), ALL, any, "FILE.yaml",
+     "operators of your own that the model has"},
     {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION | BENCH | QUANTIZE,
      is_backends, "NAME,...",
      "who is offered the model's parts, in this order: "
@@ -558,6 +560,8 @@ static bool name_inputs(const Parser *p, Diag *d)
               (!o->other || file_will_be_read(f, o->other, d));
     for (int i = 0; i < o->methods.n && ok; i++)
         ok = file_will_be_read(f, strchr(o->methods.item[i], '=') + 1, d);
+    for (int i = 0; i < o->ops.n && ok; i++)
+        ok = file_will_be_read(f, o->ops.item[i], d);
     for (int i = 0; i < o->inputs.n && ok; i++)
         ok = !o->inputs.item[i] || file_will_be_read(f, o->inputs.item[i], d);
     return ok && name_files(p, FLAG_IN, d);

@@ -107,9 +107,14 @@ static void put_region(const RegionReport *r, int i, Arena *a)
            r->seconds_outside * 1e6);
 }
 
+static const char *rejected_op(const Rejected *r)
+{
+    return r->op == OP_CUSTOM ? r->loc.op : op_info[r->op].target;
+}
+
 static void put_rejected(const Rejected *r)
 {
-    say(stdout, "outside: %s (%s) in @%s", r->loc.node ? r->loc.node : "?", op_info[r->op].target,
+    say(stdout, "outside: %s (%s) in @%s", r->loc.node ? r->loc.node : "?", rejected_op(r),
            r->method);
     if (r->loc.module && *r->loc.module)
         say(stdout, ", %s", r->loc.module);
@@ -169,7 +174,7 @@ static void json_region(const RegionReport *r, Arena *a)
 
 static void json_rejected(const Rejected *r, Arena *a)
 {
-    printf("{\"node\": %s, \"op\": \"%s\", ", text_or_null(r->loc.node, a), op_info[r->op].target);
+    printf("{\"node\": %s, \"op\": \"%s\", ", text_or_null(r->loc.node, a), rejected_op(r));
     printf("\"method\": %s, ", json_text(a, r->method));
     printf("\"module\": %s, ", text_or_null(r->loc.module, a));
     printf("\"source\": %s, ", text_or_null(r->loc.source, a));

@@ -85,22 +85,15 @@ typedef struct Key {
 
 /* -- values ----------------------------------------------------------------------------------- */
 
-static Loc key_loc(const Yaml *y)
+static bool is_kind(Reader *r, const Yaml *y, YamlKind kind, const char *want)
 {
-    return (Loc){.file = y->file, .line = y->key_line, .column = y->key_column};
+    return yaml_is(y, kind, want, r->a, r->diag);
 }
 
 /* "'observer'", or what an item of a list is called. */
 static const char *called(const Reader *r, const Yaml *y)
 {
     return y->key ? arena_printf(r->a, "'%s'", y->key) : "an item";
-}
-
-static bool is_kind(Reader *r, const Yaml *y, YamlKind kind, const char *want)
-{
-    if (y->kind == YAML_BROKEN)
-        return false;
-    return y->kind == kind || diag_error(r->diag, yaml_loc(y), "%s must be %s", called(r, y), want);
 }
 
 /* Returns the place of the word in the list, which NULL ends; -1: it is not there, which is
@@ -196,34 +189,15 @@ static void read_glob(Reader *r, const Yaml *y, void *to)
 
 /* -- maps ------------------------------------------------------------------------------------- */
 
-static void unknown_key(Reader *r, const Yaml *y, const Key *key, int n)
-{
-    const char *all = "";
-    Near near = near_word(y->key);
-    for (int i = 0; i < n; i++) {
-        near_consider(&near, key[i].name);
-        all = arena_printf(r->a, "%s%s%s", all, i ? ", " : "", key[i].name);
-    }
-    diag_error(r->diag, key_loc(y), "there is no key '%s' here%s", y->key,
-               near.best ? near_text(r->a, &near) : arena_printf(r->a, "; there are %s", all));
-}
-
 /* found[i]: the value of key i, or NULL. */
 static bool read_map(Reader *r, const Yaml *map, const Key *key, int n, void *to,
                      const Yaml **found)
 {
-    if (!is_kind(r, map, YAML_MAP, "a map of keys and values"))
+    const char **name = NEW(r->a, const char *, n + 1);
+    for (int i = 0; i < n; i++)
+        name[i] = key[i].name;
+    if (!yaml_map(map, name, n, found, r->a, r->diag))
         return false;
-    memset(found, 0, (size_t)n * sizeof *found);
-    for (const Yaml *y = map->first; y; y = y->next) {
-        int i = 0;
-        while (i < n && strcmp(key[i].name, y->key) != 0)
-            i++;
-        if (i == n)
-            unknown_key(r, y, key, n);
-        else if (!found[i])
-            found[i] = y;
-    }
     for (int i = 0; i < n; i++)
         if (found[i])
             key[i].read(r, found[i], (char *)to + key[i].at);
@@ -234,13 +208,12 @@ static bool read_map(Reader *r, const Yaml *map, const Key *key, int n, void *to
 static void refuse(Reader *r, const Yaml *y, const char *why)
 {
     if (y)
-        diag_error(r->diag, key_loc(y), "'%s' %s", y->key, why);
+        diag_error(r->diag, yaml_key_loc(y), "'%s' %s", y->key, why);
 }
 
 static void need(Reader *r, const Yaml *map, const Yaml *y, const char *key)
 {
-    if (!y)
-        diag_error(r->diag, yaml_loc(map), "there is no '%s' here, which must be", key);
+    yaml_need(map, y, key, r->diag);
 }
 
 /* -- formats ---------------------------------------------------------------------------------- */

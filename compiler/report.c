@@ -101,7 +101,7 @@ static void put_value(const Chart *c, const Value *v, int colour, int from, int 
     if (v->def) {
         fputc('\n', c->f);
         html_put(c->f, v->def->loc.node);
-        fprintf(c->f, " (%s)", op_info[v->def->op].target);
+        fprintf(c->f, " (%s)", node_row(v->def)->target);
     }
     if (v->def && v->def->loc.source) {
         fprintf(c->f, "\n");

@@ -25,9 +25,10 @@ bool runner_load(Runner *r)
     EtcError e = {.index = -1};
     size_t n;
     ImportKind kind = model_kind(o, r->diag);
-    if (kind == IMPORT_PTE && (o->dims.n || o->data || o->weights || o->weights_dir || o->backend))
+    if (kind == IMPORT_PTE && (o->dims.n || o->ops.n || o->data || o->weights || o->weights_dir ||
+                               o->backend))
         return diag_error(r->diag, (Loc){.file = o->model},
-                          "is a .pte: --dim, --data, --weights, --weights-dir "
+                          "is a .pte: --dim, --ops, --data, --weights, --weights-dir "
                           "and --backend are for models that are compiled first");
     if (kind == IMPORT_PTE)
         return pte_open(o->files, o->model, &r->file, r->diag);
@@ -44,6 +45,13 @@ static bool report_missing(const Runner *r, int32_t method)
         diag_unsupported(r->diag, (Loc){.file = r->o->model},
                          "%s%s%s: no such kernel in this build", name, *overload ? "." : "",
                          overload);
+    bool is_own = false;
+    for (int32_t i = 0; etc_method_missing(&r->file, method, i, &name, &overload); i++)
+        is_own = is_own || !namespace_is_taken(arena_str(r->arena, name, strcspn(name, ":")));
+    if (is_own)
+        diag_note(r->diag, "a kernel of your own has to be registered with the runtime that runs "
+                           "the file (docs/custom_operators.md); of a model that is compiled on "
+                           "the fly, etc runs the composite that --ops has");
     return k == 0;
 }
 

@@ -53,9 +53,18 @@ static void note_nodes(const Graph *g, const char *kernel, Diag *d)
         const char *out = op_info[n->op].out;
         if (out && !strcmp(out, kernel))
             diag_note(d, "node '%s' (%s)%s%s", n->loc.node ? n->loc.node : "?",
-                      op_info[n->op].target, n->loc.source ? " from " : "",
+                      node_row(n)->target, n->loc.source ? " from " : "",
                       n->loc.source ? n->loc.source : "");
     }
+}
+
+/* What a file of --ops says that the user's runtime registers. */
+static bool is_custom(const Program *p, const char *name)
+{
+    for (int i = 0; p->custom && i < p->custom->n; i++)
+        if (p->custom->item[i]->row.out && !strcmp(p->custom->item[i]->row.out, name))
+            return true;
+    return false;
 }
 
 static bool report(const Options *o, const Program *p, const char *kernel, int since, Diag *d)
@@ -102,7 +111,8 @@ bool target_has_operators(const Options *o, const Program *p, const OutFile *f, 
         m[k] = pte_method(&file, k, a);
         for (int i = 0; i < m[k].n_ops; i++) {
             int since = since_of(m[k].op[i].name);
-            if ((!since || since > version) && !seen_before(m, k, i))
+            if ((!since || since > version) && !seen_before(m, k, i) &&
+                !is_custom(p, m[k].op[i].name))
                 ok = report(o, p, m[k].op[i].name, since, d);
         }
     }

@@ -93,6 +93,14 @@ static void print_op(const Options *o, const OpInfo *op, int i)
         printf("%-52s %-10s %-12s %s\n", op->target, pte, lite, c);
 }
 
+static void print_head(const Options *o, int n)
+{
+    if (n == 0 && !o->json)
+        printf("%-52s %-10s %-12s %s\n", "operator", ".pte", "runtime-lite", "C");
+    if (n == 0 && o->json)
+        printf("{\"schema\": 1, \"operators\": [");
+}
+
 /* The nearest name between the dots of "aten.NAME.overload". */
 static const char *near_name(const char *word, Arena *a)
 {
@@ -113,14 +121,21 @@ bool command_ops(const Options *o, Arena *a, Diag *d)
 {
     int n = 0;
     const char *text = o->model ? o->model : "";
+    const CustomOps *custom = NULL;
+    if (!custom_read(o, a, &custom, d))
+        return false;
     for (int i = 0; i < N_OPS; i++) {
-        if (!strstr(op_info[i].target, text))
+        if (!strstr(op_info[i].target, text) || i == OP_CUSTOM)
             continue;
-        if (n == 0 && !o->json)
-            printf("%-52s %-10s %-12s %s\n", "operator", ".pte", "runtime-lite", "C");
-        if (n == 0 && o->json)
-            printf("{\"schema\": 1, \"operators\": [");
+        print_head(o, n);
         print_op(o, &op_info[i], n++);
+    }
+    for (int i = 0; custom && i < custom->n; i++) {
+        const OpInfo *row = &custom->item[i]->row;
+        if (strstr(row->target, text)) {
+            print_head(o, n);
+            print_op(o, row, n++);
+        }
     }
     if (o->json && n)
         puts("]}");

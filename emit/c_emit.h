@@ -46,6 +46,8 @@ const char *c_model_name(Arena *a, const char *stem);
 
 /* -- the state of one emission ------------------------------------------------------------- */
 
+typedef struct CustomCall CustomCall; /* c_custom.c */
+
 typedef struct Emit {
     const Program *p;
     const COptions *o;
@@ -74,6 +76,8 @@ typedef struct Emit {
     const char **local;       /* its pointer to each of them */
     const char **bare_name;   /* of the function of one bare node, by value index of `graph`: */
     bool *bare_read, *is_port; /* what Function has; taken as a parameter.  Cleared behind it */
+    CustomCall **custom;      /* the functions of the user's own that are called */
+    int n_custom;
     Text functions, locals, run;
 } Emit;
 
@@ -218,6 +222,9 @@ void put_copy(Function *f, Type shape, const char *x, const Dim *x_stride, const
  * their result) and stores `root` at y. */
 bool put_pointwise(Function *f, const Graph *body, const bool *skip, const Value *root);
 bool dtype_has_c(EtcDtype t); /* its elements can be computed with */
+
+/* Declares the functions that a user's own operators are computed by: c_custom.c. */
+void put_custom(Emit *e, Text *t);
 
 /* -- constants and the other files --------------------------------------------------------- */
 

@@ -217,7 +217,7 @@ static void put_title(Text *t, const Node *n, const Graph *body, Arena *a)
     const char *from = loc_text(n->loc, a);
     put(t, "/* ");
     if (!body)
-        put_comment(t, op_info[n->op].target);
+        put_comment(t, node_row(n)->target);
     for (const Node *m = body ? body->first : NULL; m; m = m->next) {
         put(t, m->prev ? " + " : "");
         put_comment(t, op_info[m->op].target);

@@ -53,6 +53,19 @@ static bool hides(const char *s)
     return starts(s, "w_") || starts(s, "node_") || !strcmp(s, "run");
 }
 
+bool c_name_is_free(const char *name, const char **why)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    *why = NULL;
+    if (!text_is_name(name, '_') || !isalpha((unsigned char)*name) || strlen(name) > 63)
+        *why = "is no name of C: letters, digits and '_', at most 63";
+    else if (is_reserved(name) || hides(name))
+        *why = "is a keyword of C or C++, or spelt as names of emitted C or its headers are";
+    else if (strspn(name, plain) == strlen(name))
+        *why = "may be a function of C's library: give it a name with '_', as mylib_swish";
+    return !*why;
+}
+
 char *c_identifier(Arena *a, const char *wish)
 {
     size_t n = strlen(wish) < MAX_IDENTIFIER ? strlen(wish) : MAX_IDENTIFIER;

@@ -361,6 +361,7 @@ static void emit_header(Emit *e, CFiles *out, int64_t pools)
     put(&t, " */\n#ifndef %s_H\n#define %s_H\n\n#include <stdint.h>\n\n"
         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n", e->upper, e->upper);
     put_sizes(e, &t);
+    put_custom(e, &t);
     if (e->state_bytes)
         put(&t, "\n/* What the model's buffers hold before the first call. */\n"
             "void %s_init_state(void *state);\n", e->name);
@@ -739,6 +740,9 @@ NameSet *c_scope(const Emit *e)
             names_take(names, arena_printf(e->a, "%s_run_%s", e->name, target_row[i].cores));
     for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++)
         names_take(names, arena_printf(e->a, "%s_%s", e->name, suffix[i]));
+    for (int i = 0; e->p->custom && i < e->p->custom->n; i++)
+        if (e->p->custom->item[i]->function)
+            names_take(names, e->p->custom->item[i]->function);
     return names;
 }
 

@@ -47,6 +47,10 @@ MUST_USE bool out_stage(OutBatch *b, Diag *d);
 MUST_USE bool out_commit(OutBatch *b, Diag *d);
 void out_discard(OutBatch *b);         /* removes what is written; empties the batch */
 
+/* Whether a user's function may be called so: a name of C that no keyword, library function or text
+ * of emitted C has.  False: *why says what is wrong with it. */
+bool c_name_is_free(const char *name, const char **why);
+
 /* -- .pte -------------------------------------------------------------------------------- */
 
 /* The node that each instruction of a method was made for; NULL: an update's copy. */

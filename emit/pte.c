@@ -111,7 +111,7 @@ static void show_view(Scope *s, const Node *n)
 /* Prim ops take their results once; kernels get a return slot behind them. */
 static bool is_prim(const Node *n)
 {
-    return !strncmp(op_info[n->op].out, "executorch_prim::", 17) ||
+    return !strncmp(node_row(n)->out, "executorch_prim::", 17) ||
            (n->n_out == 1 && n->out[0]->type.rank == SCALAR);
 }
 
@@ -131,7 +131,7 @@ static bool define_outs(Scope *s, const Node *n, int *value)
 static void kernel_call(Scope *s, const Node *n)
 {
     Plan *p = s->plan;
-    const Schema *schema = op_schema(n->graph->program, n->op);
+    const Schema *schema = node_schema(n);
     int *arg = NEW(p->file->arena, int, schema->n_args + n->n_out + 2), k = 0;
     int *out = NEW(p->file->arena, int, n->n_out + 1);
     define_outs(s, n, out);
@@ -148,8 +148,8 @@ static void kernel_call(Scope *s, const Node *n)
             arg[k++] = n->n_out == 1 ? out[0] : tensor_list(p, out, n->n_out);
     }
     assert(k <= schema->n_args + n->n_out + 2);
-    if (!p->op_index[n->op])
-        p->op_index[n->op] = op_index(p, op_info[n->op].out) + 1;
+    if (!p->op_index[n->op] || n->custom)
+        p->op_index[n->op] = op_index(p, node_row(n)->out) + 1;
     push_instr(p,
                (Instr){.type = KERNEL_CALL, .a = p->op_index[n->op] - 1, .arg = arg, .n_args = k});
 }
@@ -449,7 +449,7 @@ static void visit(Scope *s, const Node *n)
         while_loop(s, n);
     } else if (n->op == OP_DELEGATE) {
         delegate_call(s, n);
-    } else if (!op_info[n->op].out || !n->n_out) {
+    } else if (!node_row(n)->out || !n->n_out) {
         e->failed = true;
         diag_unsupported(e->diag, n->loc, "the .pte runtime has no kernel for it");
     } else {

@@ -440,7 +440,7 @@ static int format(Scope *s, const Node *n, const SchemaArg *want, const Arg *a)
 int argument_value(Scope *s, const Node *n, int i)
 {
     assert(i >= 0 && i < n->n_args);
-    const SchemaArg *want = &op_schema(n->graph->program, n->op)->arg[i];
+    const SchemaArg *want = &node_schema(n)->arg[i];
     const Arg *a = &n->arg[i];
     if (a->kind == ARG_NONE)
         return literal_null(s->plan);

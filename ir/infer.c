@@ -55,8 +55,8 @@ const char *type_text(Program *p, Type t)
 
 const char *arg_name(const Node *n, int i)
 {
-    assert(i >= 0 && i < op_schema(program_of(n), n->op)->n_args);
-    return op_schema(program_of(n), n->op)->arg[i].name;
+    assert(i >= 0 && i < node_schema(n)->n_args);
+    return node_schema(n)->arg[i].name;
 }
 
 bool get_optional_at(const Node *n, int i, Type *t, Diag *d)
@@ -426,7 +426,7 @@ bool infer_same_float(const Node *n, Type *out, Diag *d)
 /* A tensor with Python numbers: the arguments of type Scalar but `alpha`, which only scales. */
 static bool with_scalars(const Node *n, bool want_float, Type *out, Diag *d)
 {
-    const Schema *s = op_schema(program_of(n), n->op);
+    const Schema *s = node_schema(n);
     int arg[8] = {0}, n_args = 1;
     Type x;
     for (int i = 1; i < s->n_args; i++)
@@ -699,8 +699,8 @@ bool node_is_complex(const Node *n)
 bool node_infer(const Node *n, Type *out, Diag *d)
 {
     int errors = diag_errors(d);
-    return op_info[n->op].infer(n, out, d) ||
-           diag_untold(d, errors, n->loc, "the infer rule of", op_info[n->op].target);
+    return node_row(n)->infer(n, out, d) ||
+           diag_untold(d, errors, n->loc, "the infer rule of", node_row(n)->target);
 }
 
 /* Most rules speak of real numbers; what is wrong with complex ones is found where they are lowered. */

@@ -199,6 +199,33 @@ const char *work_name(Work w);
 double node_units(const Node *n);   /* what its time grows with: multiply-adds, or bytes */
 double node_seconds(const Node *n); /* in the kernel that computes it where no backend does */
 
+/* An operator of a file that --ops names: a row like those of ops.def, made at run time, and where
+ * it stands.  Its nodes are of OP_CUSTOM and have the row. */
+typedef struct CustomOp {
+    OpInfo row; /* `c`: "custom" where there is a function of C, else "none" */
+    const struct Schema *schema;
+    const char *name;     /* "mylib::swish", as the file has it */
+    Loc at;
+    const char *function; /* of C, or NULL */
+    const struct CustomRules *rules; /* passes/custom.c: result types, and the composite */
+} CustomOp;
+
+typedef struct CustomOps {
+    Arena *arena;
+    CustomOp **item;
+    int n;
+    struct Table *by_target;
+} CustomOps;
+
+CustomOps *custom_ops_new(Arena *a);
+/* False: there is an operator of this target already, which stays. */
+bool custom_ops_add(CustomOps *c, CustomOp *op);
+const CustomOp *custom_ops_find(const CustomOps *c, const char *target); /* c may be NULL */
+/* Whether a namespace is torch's, that of a runtime's kernels, or ours. */
+bool namespace_is_taken(const char *name);
+
+const OpInfo *node_row(const Node *n); /* the node's row of ops.def, or of its own operator */
+
 OpId op_find(const char *target);           /* OP_NONE when unknown */
 const char *op_nearest(const char *target); /* for "did you mean"; NULL when nothing is near */
 bool text_is_name(const char *s, char also); /* ASCII letters, digits, '_' and `also`; not empty */
@@ -346,6 +373,7 @@ typedef struct Arg {
         struct {
             const struct Arg *item;
             int n;
+            int depth; /* passes/composite.c: of lists in it */
         } list;
     };
 } Arg;
@@ -397,6 +425,7 @@ struct Node {
     Node *prev, *next;
     Graph *graph;
     OpId op;
+    const CustomOp *custom; /* of OP_CUSTOM, else NULL */
     int n_in, n_out, n_args;
     Value **in; /* every value read, in text order, those inside lists too */
     Value **out;
@@ -444,6 +473,7 @@ struct Program {
     const char *name; /* the model's file */
     Stage stage;
     Session *session; /* what is to become of it, for passes that ask */
+    const CustomOps *custom; /* operators of the user's own, or NULL */
     int n_syms, n_guards, n_states, n_methods, n_storages, n_ids;
     Symbol **sym;
     Guard *guard;
@@ -493,6 +523,8 @@ void graph_add_update(Graph *g, Value *target, Value *value);
 
 /* Makes a node that is in no list yet.  Arguments and outputs are pushed, then it is placed. */
 Node *node_new(Graph *g, OpId op, Loc loc);
+Node *node_new_custom(Graph *g, const CustomOp *op, Loc loc);
+Node *node_like(Graph *g, const Node *n); /* of n's operator and place in the model */
 void node_push(Node *n, Arg a);           /* next argument; values through node_arg_value */
 Arg node_use(Node *n, Value *v);          /* an argument that reads v (NULL: none) */
 Value *node_add_out(Node *n, const char *name, Type type);
@@ -670,6 +702,9 @@ typedef struct Schema {
 } Schema;
 
 const Schema *op_schema(Program *p, OpId op);
+const Schema *node_schema(const Node *n);
+/* Reads "(Tensor x, float scale=1.0) -> Tensor" of a user.  NULL: *wrong says why. */
+const Schema *schema_read(Arena *a, const char *text, const char **wrong);
 MUST_USE bool schema_check(const Node *n, Diag *d); /* arguments and outputs are as its row says */
 /* Position of argument `name`, or -1. */
 int schema_find(const Schema *s, const char *name, size_t len);
@@ -681,6 +716,7 @@ bool schema_is_passed(const Schema *s, int i);
 typedef struct Source { /* text that holds programs one after another */
     const char *file, *text;
     int line;
+    const CustomOps *custom; /* that it may name beside those of ops.def; or NULL */
 } Source;
 
 /* Reads the next program and moves `src` behind it.  NULL: reported. */

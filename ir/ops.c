@@ -18,6 +18,11 @@ const OpInfo op_info[N_OPS] = {
 #include "ir/ops.def"
 };
 
+const OpInfo *node_row(const Node *n)
+{
+    return n->custom ? &n->custom->row : &op_info[n->op];
+}
+
 static int by_target(const void *key, const void *row)
 {
     return strcmp(key, ((const OpInfo *)row)->target);

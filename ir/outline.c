@@ -32,7 +32,7 @@ static Arg copy_arg(Outline *o, const Node *from, Node *to, Arg a)
 
 static void copy_node(Outline *o, const Node *from)
 {
-    Node *to = node_new(o->body, from->op, from->loc);
+    Node *to = node_like(o->body, from);
     for (int i = 0; i < from->n_args; i++)
         node_push(to, copy_arg(o, from, to, from->arg[i]));
     for (int i = 0; i < from->n_out; i++)

@@ -35,7 +35,7 @@ Graph *region_planned(const Node *n, const Graph *g)
 /* Operands are the lists of tensors of the schema, one behind the other. */
 static const Arg *operand_arg(const Node *n, int *i)
 {
-    const Schema *s = op_schema(n->graph->program, n->op);
+    const Schema *s = node_schema(n);
     for (int k = 0; k < n->n_args && k < s->n_args; k++) {
         if (!s->arg[k].is_list || s->arg[k].type != SCH_TENSOR || n->arg[k].kind != ARG_LIST)
             continue;

@@ -39,6 +39,7 @@ struct Session {
     const Tail *tail;
     const struct Backend *const *backend; /* the chain that partition offers nodes to */
     int n_backends;
+    bool composes; /* operators of a user's own by their composites, where they have any */
     bool delegate_all; /* what a backend takes it gets, whatever that costs */
     struct PartitionReport *partition; /* what was decided; NULL before */
     struct QuantJob *quant;   /* what pass quantize is to do; NULL: nothing */

@@ -11,11 +11,14 @@
 
 static const Arg none = {.kind = ARG_NONE};
 
-/* The names of one rule: unset ones of an operator's rule are its arguments, found when asked for. */
+/* The names of one rule: unset ones of an operator's rule are its arguments, found when asked for.
+ * Those of an operator that a rule calls are what it was given. */
 typedef struct Scope {
     const RuleBody *rule;
     Arg *v;
     bool *is_set;
+    const Schema *schema; /* of a called operator, or NULL */
+    const Given *given;
 } Scope;
 
 static Arg value_of(Play *p, Scope *s, const Form *f);
@@ -23,7 +26,9 @@ static void run(Play *p, Scope *s, const Form *f);
 
 Arg play_wrong(Play *p, const char *what)
 {
-    if (!p->failed)
+    if (!p->failed && p->n->custom)
+        diag_error(p->r->d, p->n->custom->at, "%s %s", p->rule, what);
+    else if (!p->failed)
         diag_fault(p->r->d, FAULT_BUG, p->n->loc, "the rule of %s %s", p->rule, what);
     p->failed = true;
     return none;
@@ -41,7 +46,7 @@ static bool takes_number(const Node *n)
  * were numbers that stand for tensors. */
 Arg play_misfit(Play *p, const char *what)
 {
-    if (!op_is_given(p->n->op) && !node_is_complex(p->n) && !takes_number(p->n))
+    if (p->n->custom || (!op_is_given(p->n->op) && !node_is_complex(p->n) && !takes_number(p->n)))
         return play_wrong(p, what);
     if (!p->failed)
         diag_error(p->r->d, p->n->loc, "its operands do not fit: its rule %s", what);
@@ -163,8 +168,29 @@ static Arg recorded_results(Play *p)
     return list;
 }
 
-static Arg unset(Play *p, const char *name)
+static int given_for(const Given *g, int i, const char *name)
 {
+    if (i < g->n && !g->key[i])
+        return i;
+    for (int k = 0; k < g->n; k++)
+        if (g->key[k] && !strcmp(g->key[k], name))
+            return k;
+    return -1;
+}
+
+static Arg given(Play *p, const Scope *s, const char *name)
+{
+    int i = schema_find(s->schema, name, strlen(name));
+    int at = i < 0 ? -1 : given_for(s->given, i, name);
+    if (i >= 0)
+        return at < 0 ? s->schema->arg[i].fallback : s->given->v[at];
+    return play_wrong(p, "calls an operator whose result follows from what an export records");
+}
+
+static Arg unset(Play *p, const Scope *s, const char *name)
+{
+    if (s->schema)
+        return given(p, s, name);
     int i = p->depth ? -1 : arg_find(p->n, name);
     if (i >= 0)
         return play_argument(p, p->n->arg[i]);
@@ -185,17 +211,18 @@ static void bind(Scope *s, int i, Arg v)
 static Arg named(Play *p, Scope *s, int i)
 {
     if (!s->is_set[i])
-        bind(s, i, unset(p, s->rule->local[i]));
+        bind(s, i, unset(p, s, s->rule->local[i]));
     return s->v[i];
 }
 
 /* -- nodes ------------------------------------------------------------------------------------- */
 
-static Arg to_node(const Play *p, Node *to, Arg a)
+static Arg to_node(Play *p, Node *to, Arg a)
 {
     if (a.kind == ARG_VALUE)
         return node_use(to, p->value[a.slot]);
     if (a.kind == ARG_LIST) {
+        a.list.n = play_work(p, a.list.n) ? a.list.n : 0;
         Arg *item = NEW(p->r->g->program->arena, Arg, a.list.n + 1);
         for (int i = 0; i < a.list.n; i++)
             item[i] = to_node(p, to, a.list.item[i]);
@@ -204,20 +231,10 @@ static Arg to_node(const Play *p, Node *to, Arg a)
     return a;
 }
 
-static int given_for(const Given *g, int i, const char *name)
-{
-    if (i < g->n && !g->key[i])
-        return i;
-    for (int k = 0; k < g->n; k++)
-        if (g->key[k] && !strcmp(g->key[k], name))
-            return k;
-    return -1;
-}
-
 /* Positions first, then keys; what is not given has the schema's default. */
 static void push_given(Play *p, Node *m, const Given *g)
 {
-    const Schema *s = op_schema(p->r->g->program, m->op);
+    const Schema *s = node_schema(m);
     int used = 0;
     for (int i = 0; i < s->n_args; i++) {
         int at = given_for(g, i, s->arg[i].name);
@@ -226,17 +243,16 @@ static void push_given(Play *p, Node *m, const Given *g)
     }
     if (used != g->n)
         play_wrong(p, arena_printf(p->r->tmp, "calls %s with arguments it has not",
-                                   op_info[m->op].target));
+                                   node_row(m)->target));
 }
 
-Arg play_node(Play *p, OpId op, const Given *g)
+static Arg place_node(Play *p, Node *m, const Given *g)
 {
-    assert(op < N_OPS);
-    Node *m = node_new(p->r->g, op, p->n->loc);
     push_given(p, m, g);
-    bool is_half = op_is_given(op) && node_is_complex(p->n);
-    bool is_placed = play_work(p, WORK_OF_NODE) && (is_half ? node_place_half(m, p->n, p->r->d)
-                                                            : node_place(m, p->n, p->r->d));
+    bool is_half = op_is_given(m->op) && !m->custom && node_is_complex(p->n);
+    bool is_placed = !p->failed && play_work(p, WORK_OF_NODE);
+    if (is_placed)
+        is_placed = is_half ? node_place_half(m, p->n, p->r->d) : node_place(m, p->n, p->r->d);
     if (!is_placed) {
         p->failed = true;
         return none;
@@ -247,22 +263,39 @@ Arg play_node(Play *p, OpId op, const Given *g)
     return p->result[0];
 }
 
+Arg play_no_node(Play *p)
+{
+    return play_wrong(p, "computes with tensors; sizes and dtypes follow from sizes and dtypes");
+}
+
+Arg play_node(Play *p, OpId op, const Given *g)
+{
+    assert(op < N_OPS);
+    if (p->is_type)
+        return play_no_node(p);
+    return place_node(p, node_new(p->r->g, op, p->n->loc), g);
+}
+
+static Arg play_custom(Play *p, const CustomOp *op, const Given *g)
+{
+    if (p->is_type)
+        return play_no_node(p);
+    return place_node(p, node_new_custom(p->r->g, op, p->n->loc), g);
+}
+
 /* -- calls ------------------------------------------------------------------------------------- */
 
-/* Whatever the rule returns is in p->result then. */
-static void play_rule(Play *p, int rule, const Given *g)
+/* Whatever the rule returns is in p->result then.  s: of an operator that is called, or NULL. */
+static void play_text(Play *p, const RuleBody *body, const char *name, const Schema *of,
+                      const Given *g)
 {
-    const RuleBody *body = rule_body(p->r->g->program, rule, p->r->d);
-    if (!body) {
-        p->failed = true;
-        return;
-    }
+    static const Given nothing = {.n = 0};
     Scope scope = {body, NEW(p->r->tmp, Arg, body->n_locals + 1),
-                   NEW(p->r->tmp, bool, body->n_locals + 1)};
+                   NEW(p->r->tmp, bool, body->n_locals + 1), of, g};
     Scope *s = &scope;
+    g = of ? &nothing : g;
     if (g->n != s->rule->n_given)
-        play_wrong(p, arena_printf(p->r->tmp, "calls %s with other arguments than it has",
-                                   composites[rule].name));
+        play_wrong(p, arena_printf(p->r->tmp, "calls %s with other arguments than it has", name));
     for (int i = 0; i < g->n && !p->failed; i++)
         bind(s, i, g->v[i]);
     if (p->failed)
@@ -274,9 +307,24 @@ static void play_rule(Play *p, int rule, const Given *g)
     }
     run(p, s, s->rule->form);
     if (!p->returned)
-        play_wrong(p, arena_printf(p->r->tmp, "has a part that returns nothing: %s",
-                                   composites[rule].name));
+        play_wrong(p, arena_printf(p->r->tmp, "has a part that returns nothing: %s", name));
     p->returned = false;
+}
+
+static void play_rule(Play *p, int rule, const Schema *of, const Given *g)
+{
+    const RuleBody *body = rule_body(p->r->g->program, rule, p->r->d);
+    if (body)
+        play_text(p, body, composites[rule].name, of, g);
+    else
+        p->failed = true;
+}
+
+Arg play_body(Play *p, const RuleBody *body)
+{
+    p->n_results = 1;
+    play_text(p, body, p->rule, NULL, &(Given){.n = 0});
+    return p->result[0];
 }
 
 Arg play_own(Play *p)
@@ -285,18 +333,35 @@ Arg play_own(Play *p)
     p->n_results = 1;
     if (rule < 0 || p->depth)
         return play_wrong(p, "wants a rule of the operator that there is not");
-    play_rule(p, rule, &(Given){.n = 0});
+    play_rule(p, rule, NULL, &(Given){.n = 0});
     return p->result[0];
 }
 
-static Arg call_rule(Play *p, int rule, const Given *g)
+static Arg call_rule(Play *p, int rule, const Schema *of, const Given *g)
 {
     if (p->depth == MOST_DEPTH)
         return play_wrong(p, "calls too deep");
     p->depth++;
-    play_rule(p, rule, g);
+    play_rule(p, rule, of, g);
     p->depth--;
     return p->result[0];
+}
+
+/* The types of such an operator's results are an export's word: where a user's rule calls it, its
+ * own rule is played at once. */
+static Arg call_given(Play *p, OpId op, const Given *g)
+{
+    const Schema *s = op_schema(p->r->g->program, op);
+    const char *target = op_info[op].target;
+    int rule = rule_find(target), used = 0;
+    for (int i = 0; i < s->n_args; i++)
+        used += given_for(g, i, s->arg[i].name) >= 0;
+    if (used != g->n)
+        return play_wrong(p, arena_printf(p->r->tmp, "calls %s with arguments it has not", target));
+    if (rule < 0 || p->is_type)
+        return play_wrong(p, arena_printf(p->r->tmp, "calls %s, whose result an export alone tells",
+                                          target));
+    return call_rule(p, rule, s, g);
 }
 
 static Arg call(Play *p, Scope *s, const Form *f)
@@ -311,20 +376,33 @@ static Arg call(Play *p, Scope *s, const Form *f)
         return none;
     p->n_results = 1;
     if (f->rule >= 0)
-        return call_rule(p, f->rule, &g);
+        return call_rule(p, f->rule, NULL, &g);
     if (f->function >= 0 && (f->op == OP_NONE || function_takes(f->function, g.v[0])))
         return play_function(p, f->function, &g);
-    return play_node(p, f->op, &g);
+    if (p->n->custom && !f->custom && op_is_given(f->op))
+        return call_given(p, f->op, &g);
+    return f->custom ? play_custom(p, f->custom, &g) : play_node(p, f->op, &g);
 }
 
 /* -- expressions ------------------------------------------------------------------------------- */
+
+/* Lists are walked by recursion; loops of a user's rule could nest them without end. */
+static Arg nested(Play *p, Arg list)
+{
+    int depth = 0;
+    for (int i = 0; i < list.list.n; i++)
+        if (list.list.item[i].kind == ARG_LIST && list.list.item[i].list.depth >= depth)
+            depth = list.list.item[i].list.depth + 1;
+    list.list.depth = depth;
+    return depth < MOST_LISTS ? list : play_wrong(p, "has lists in lists that are nested too deep");
+}
 
 static Arg list_of(Play *p, Scope *s, const Form *f)
 {
     Arg *item, list = list_new(p, f->n, &item);
     for (int i = 0; i < f->n && !p->failed; i++)
         item[i] = value_of(p, s, f->part[i]);
-    return list;
+    return nested(p, list);
 }
 
 static int64_t bound(Play *p, Scope *s, const Form *f)
@@ -342,7 +420,7 @@ static Arg list_of_each(Play *p, Scope *s, const Form *f)
         PUSH(p->r->tmp, item, list.list.n, value_of(p, s, f->part[2]));
     }
     list.list.item = item;
-    return list;
+    return nested(p, list);
 }
 
 static bool holds(Play *p, Scope *s, const Form *f)
@@ -462,6 +540,15 @@ static bool differs(Dim a, Dim b)
     return (!a.expr || !b.expr) && !dim_equal(a, b);
 }
 
+static const char *type_shown(Play *p, Type t)
+{
+    const char *s = dtype_name(t.dtype);
+    for (int i = 0; i < t.rank; i++)
+        s = arena_printf(p->r->tmp, "%s%s%s", s, i ? "," : "[",
+                         dim_text(p->r->g->program, t.dim[i]));
+    return arena_join(p->r->tmp, s, t.rank > 0 ? "]" : t.rank ? "" : "[]");
+}
+
 /* v under the sizes that the export recorded; open ones are taken to be those. */
 static Value *recorded(Play *p, const Arg *result, int i)
 {
@@ -473,7 +560,10 @@ static Value *recorded(Play *p, const Arg *result, int i)
     }
     if (v->type.dtype != t.dtype) {
         const char *is = dtype_name(v->type.dtype), *was = dtype_name(t.dtype);
-        if (op_is_given(p->n->op) && !node_is_complex(p->n))
+        if (p->n->custom)
+            play_wrong(p, arena_printf(p->r->tmp, "gives %s as result %d, which is declared as %s",
+                                       is, i, was));
+        else if (op_is_given(p->n->op) && !node_is_complex(p->n))
             diag_error(p->r->d, p->n->loc, "result %d is recorded as %s, but computed as %s", i, was,
                        is);
         else
@@ -483,7 +573,33 @@ static Value *recorded(Play *p, const Arg *result, int i)
     bool stays = v->type.rank == t.rank;
     for (int k = 0; stays && k < t.rank; k++)
         stays = !differs(v->type.dim[k], t.dim[k]);
+    if (!stays && p->n->custom) {
+        play_wrong(p, arena_printf(p->r->tmp, "gives %s as result %d, which is declared as %s",
+                                   type_shown(p, v->type), i, type_shown(p, t)));
+        return NULL;
+    }
     return stays ? v : build_view(p->r, p->n, v, t.dim, t.rank);
+}
+
+/* What was returned stands for the node's results. */
+static bool take_results(Play *p)
+{
+    Node *n = p->n;
+    bool is_list = p->n_results == 1 && p->result[0].kind == ARG_LIST;
+    const Arg *result = is_list ? p->result[0].list.item : p->result;
+    if (!p->failed && is_list && p->result[0].list.n != n->n_out)
+        play_misfit(p, "gives another number of results");
+    else if (!p->failed && !is_list && p->n_results < n->n_out)
+        play_wrong(p, "gives too few results");
+    for (int i = 0; !p->failed && i < n->n_out; i++) {
+        Value *v = recorded(p, &result[i], i);
+        if (!v)
+            return false;
+        rewrite_result(p->r, n, i, v);
+    }
+    if (!p->failed)
+        graph_remove(p->r->g, n);
+    return !p->failed;
 }
 
 bool rewrite_by_rule(Rewrite *r, Node *n, const char *name)
@@ -493,22 +609,15 @@ bool rewrite_by_rule(Rewrite *r, Node *n, const char *name)
     if (rule < 0)
         play_wrong(&p, "does not exist");
     else
-        play_rule(&p, rule, &(Given){.n = 0});
-    bool is_list = p.n_results == 1 && p.result[0].kind == ARG_LIST;
-    const Arg *result = is_list ? p.result[0].list.item : p.result;
-    if (!p.failed && is_list && p.result[0].list.n != n->n_out)
-        play_misfit(&p, "gives another number of results");
-    else if (!p.failed && !is_list && p.n_results < n->n_out)
-        play_wrong(&p, "gives too few results");
-    for (int i = 0; !p.failed && i < n->n_out; i++) {
-        Value *v = recorded(&p, &result[i], i);
-        if (!v)
-            return false;
-        rewrite_result(r, n, i, v);
-    }
-    if (!p.failed)
-        graph_remove(r->g, n);
-    return !p.failed;
+        play_rule(&p, rule, NULL, &(Given){.n = 0});
+    return take_results(&p);
+}
+
+bool rewrite_by_body(Rewrite *r, Node *n, const RuleBody *body, const char *name)
+{
+    Play p = {.r = r, .n = n, .rule = name};
+    play_body(&p, body);
+    return take_results(&p);
 }
 
 bool decomp_text(Rewrite *r, Node *n)

@@ -44,13 +44,14 @@ typedef enum FormKind {
 
 typedef struct Form {
     FormKind kind;
-    int n, index, n_locals;
+    int n, index, n_locals, depth;
     struct Form **part;
     const int *local;
     const char **key; /* of a call's arguments, by part; NULL: given by position */
     Arg literal;
     int rule, function; /* of a call: of composites, and of functions of data; -1: none */
     OpId op;
+    const CustomOp *custom; /* of a user's own, or NULL */
     const char *name;   /* of a call, for messages */
 } Form;
 
@@ -64,18 +65,29 @@ typedef struct RuleBody {
 int rule_find(const char *name); /* in composites; -1: none */
 const RuleBody *rule_body(Program *p, int rule, Diag *d); /* NULL: reported */
 
+/* The same of a text that a user wrote, whose names are the arguments of s: an expression, or
+ * statements.  NULL: fault says what is wrong, and before what. */
+typedef struct RuleFault {
+    const char *what, *at;
+} RuleFault;
+
+const RuleBody *rule_read(Arena *a, const char *text, const Schema *s, const CustomOps *custom,
+                          bool is_expression, RuleFault *fault);
+
 /* -- play -------------------------------------------------------------------------------------- */
 
 /* Rounds of loops and items of lists, for all nodes of a graph: so many, and more for each value
  * that the graph has.  A node that is built counts as some of them. */
 enum { MOST_WORK = 1 << 18, WORK_OF_VALUE = 1 << 12, WORK_OF_NODE = 1 << 6 };
 enum { MOST_ARGS = 16, MOST_RESULTS = 8, MOST_DEPTH = 24, MOST_LOCALS = 40 };
+enum { MOST_NESTED = 100, MOST_LISTS = 4 }; /* of forms in forms, and lists in lists */
 
 typedef struct Play {
     Rewrite *r;
     Node *n;          /* what is rewritten */
     const char *rule; /* its name, for messages */
     bool failed, returned;
+    bool is_type;     /* a result's sizes or dtype are asked: no nodes are built */
     int depth;        /* of calls of functions */
     Value **value;    /* tensors that arguments stand for, by slot */
     int n_values;
@@ -103,6 +115,11 @@ Arg play_misfit(Play *p, const char *what); /* of the rule, or of operands that 
 Arg play_refuse(Play *p, const char *why);  /* of what the model asks */
 bool play_work(Play *p, int64_t units);     /* false: refused, as too much */
 Arg play_node(Play *p, OpId op, const Given *g); /* its first result; all are in p->result */
+Arg play_no_node(Play *p); /* refuses one, where a type is asked */
+Arg play_body(Play *p, const RuleBody *body); /* the same of a user's rule of the node */
+
+/* Puts what the body returns in the place of the node; false: reported. */
+bool rewrite_by_body(Rewrite *r, Node *n, const RuleBody *body, const char *name);
 
 Arg play_argument(Play *p, Arg a); /* of the node; its values become slots here */
 Arg play_own(Play *p);             /* what the operator's own rule makes of the node */
@@ -121,6 +138,7 @@ Arg play_negate(Play *p, Arg a);
 Arg play_index(Play *p, Arg list, Arg at);
 Arg play_part(Play *p, Arg list, Arg from, Arg to); /* none: to the end */
 int function_find(const char *name);  /* -1: none */
+bool function_is_public(int fn);      /* rules of a user may call it */
 bool function_takes(int fn, Arg first); /* else the name is an operator's */
 Arg play_function(Play *p, int fn, const Given *g);
 

@@ -141,10 +141,11 @@ static Arg joined(Play *p, Arg a, Arg b)
     Arg *item, list = list_new(p, a.list.n + b.list.n, &item);
     for (int i = 0; i < list.list.n; i++)
         item[i] = i < a.list.n ? a.list.item[i] : b.list.item[i - a.list.n];
+    list.list.depth = a.list.depth > b.list.depth ? a.list.depth : b.list.depth;
     return list;
 }
 
-static bool same(const Arg *a, const Arg *b)
+static bool same(Play *p, const Arg *a, const Arg *b)
 {
     Dim x, y;
     if (get_dim(a, &x) && get_dim(b, &y))
@@ -154,7 +155,7 @@ static bool same(const Arg *a, const Arg *b)
     if (a->kind == ARG_LIST) {
         bool ok = a->list.n == b->list.n;
         for (int i = 0; ok && i < a->list.n; i++)
-            ok = same(&a->list.item[i], &b->list.item[i]);
+            ok = play_work(p, 1) && same(p, &a->list.item[i], &b->list.item[i]);
         return ok;
     }
     return a->kind == ARG_NONE || (a->kind == ARG_DTYPE && a->dtype == b->dtype) ||
@@ -181,7 +182,7 @@ Arg play_sign(Play *p, int i, Arg a, Arg b)
     if (is_number(a) && is_number(b))
         return of_floats(p, s->text, float_of(p, a), float_of(p, b));
     if (*s->text == '=' || *s->text == '!')
-        return of_bool(same(&a, &b) == (*s->text == '='));
+        return of_bool(same(p, &a, &b) == (*s->text == '='));
     return play_misfit(p, arena_printf(p->r->tmp, "has no '%s' of such operands", s->text));
 }
 
@@ -506,6 +507,12 @@ int function_find(const char *name)
     return -1;
 }
 
+/* The others are of complex numbers, or believe what they are told. */
+bool function_is_public(int fn)
+{
+    return fn < FN_TOLD || fn == FN_IS_COMPLEX;
+}
+
 bool function_takes(int fn, Arg first)
 {
     return !fns[fn].of_data || first.kind != ARG_VALUE;
@@ -515,6 +522,8 @@ Arg play_function(Play *p, int fn, const Given *g)
 {
     if (g->n < fns[fn].least || g->n > fns[fn].most)
         return play_wrong(p, "calls a function with other arguments than it has");
+    if (p->is_type && (fn == FN_VIEW || fn == FN_PERMUTE || fn == FN_TENSOR))
+        return play_no_node(p);
     if (fn <= FN_DTYPE) {
         const Value *t = wanted(p, g->v[0]);
         return t ? of_tensor(p, (Fn)fn, t, g) : none;

@@ -1,5 +1,6 @@
 /* composite_parse.c -- a rule of composites.txt as forms; the file itself tells the language. */
 #include "passes/composite.h"
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,11 @@ typedef struct Reader {
     Arena *a;
     const char *at, *wrong; /* the next character; what is wrong there, or NULL */
     const char *local[MOST_LOCALS];
+    bool is_set[MOST_LOCALS]; /* somewhere in the rule */
     int n_locals;
+    int depth;   /* of forms that are being read */
+    bool is_own; /* a rule of composites.txt, not one of a user */
+    const CustomOps *custom; /* that it may call; or NULL */
 } Reader;
 
 static Form *expression(Reader *r);
@@ -28,8 +33,8 @@ static bool is_letter(char c)
 
 static void skip_blank(Reader *r)
 {
-    while (*r->at == ' ' || *r->at == '\n')
-        r->at++;
+    while (*r->at == ' ' || *r->at == '\n' || *r->at == '\t' || *r->at == '#')
+        r->at += *r->at == '#' ? strcspn(r->at, "\n") : 1;
 }
 
 /* A name, which may have dots inside; 0: there is none. */
@@ -52,6 +57,14 @@ static Form *fail(Reader *r, const char *what)
 {
     r->wrong = r->wrong ? r->wrong : what;
     return NULL;
+}
+
+/* What is nested is read by recursion, and played so. */
+static bool enter(Reader *r)
+{
+    if (++r->depth > MOST_NESTED)
+        fail(r, "is nested too deep");
+    return !r->wrong;
 }
 
 /* Moves behind a sign or word, if it comes next. */
@@ -118,6 +131,10 @@ static Form *form(Reader *r, FormKind kind, int index)
 static Form *with(Reader *r, Form *f, Form *part)
 {
     PUSH(r->a, f->part, f->n, part);
+    if (part && part->depth >= f->depth)
+        f->depth = part->depth + 1;
+    if (f->depth > MOST_NESTED)
+        fail(r, "is nested too deep");
     return f;
 }
 
@@ -133,7 +150,10 @@ static Form *number(Reader *r)
     char *end;
     size_t digits = strspn(r->at, "0123456789");
     bool is_float = (r->at[digits] == '.' && r->at[digits + 1] != '.') || r->at[digits] == 'e';
+    errno = 0;
     Arg v = is_float ? of_float(strtod(r->at, &end)) : of_dim(DIM(strtoll(r->at, &end, 10)));
+    if (errno == ERANGE && !is_float)
+        return fail(r, "has a number beyond 64 bits");
     r->at = end;
     return literal(r, v);
 }
@@ -142,6 +162,8 @@ static Form *string(Reader *r)
 {
     size_t n = strcspn(++r->at, "\"");
     Arg v = {.kind = ARG_STRING, .str = arena_str(r->a, r->at, n)};
+    if (!r->at[n])
+        return fail(r, "has a text without its end");
     r->at += n + 1;
     return literal(r, v);
 }
@@ -150,6 +172,7 @@ static Form *string(Reader *r)
 static Form *loop(Reader *r, FormKind kind)
 {
     Form *f = form(r, kind, local(r, name(r)));
+    r->is_set[f->index] = true;
     expect(r, "in");
     with(r, f, expression(r));
     expect(r, "..");
@@ -234,14 +257,38 @@ static void argument(Reader *r, Form *f)
     with(r, f, expression(r));
 }
 
+/* "mylib.swish" is mylib.swish.default. */
+static const CustomOp *custom_named(const Reader *r, const char *s)
+{
+    const CustomOp *op = custom_ops_find(r->custom, s);
+    return op || !r->custom ? op
+                            : custom_ops_find(r->custom, arena_printf(r->a, "%s.default", s));
+}
+
+/* Rules of a user call what is documented: operators of torch that write nothing, their own, and
+ * functions of what is known. */
+static void find_called(const Reader *r, Form *f, const char *s)
+{
+    bool is_ours = !strncmp(s, "etc.", 4); /* of that name there is a rule too */
+    f->rule = r->is_own && !is_ours ? rule_find(s) : -1;
+    f->function = f->rule < 0 ? function_find(s) : -1;
+    if (!r->is_own && f->function >= 0 && !function_is_public(f->function))
+        f->function = -1;
+    OpId op = op_named(s);
+    bool is_known = op != OP_NONE;
+    bool is_free = is_known && (r->is_own || !(is_ours || op_mutates(op) || op_has_regions(op)));
+    if (is_free && f->rule < 0)
+        f->op = op;
+    if (!is_known && f->rule < 0 && f->function < 0)
+        f->custom = custom_named(r, s);
+}
+
 static Form *call(Reader *r, const char *s)
 {
     Form *f = form(r, FORM_CALL, 0);
     f->name = s;
-    f->rule = strncmp(s, "etc.", 4) ? rule_find(s) : -1; /* of that name there is a rule too */
-    f->function = f->rule < 0 ? function_find(s) : -1;
-    f->op = f->rule < 0 ? op_named(s) : OP_NONE;
-    if (f->rule < 0 && f->function < 0 && f->op == OP_NONE)
+    find_called(r, f, s);
+    if (f->rule < 0 && f->function < 0 && f->op == OP_NONE && !f->custom)
         fail(r, arena_printf(r->a, "calls %s, which there is not", s));
     while (!r->wrong && !take(r, ")")) {
         argument(r, f);
@@ -295,7 +342,11 @@ static Form *unary(Reader *r)
 {
     if (!take(r, "-"))
         return postfix(r);
-    return with(r, form(r, FORM_NEGATE, 0), unary(r));
+    if (!enter(r))
+        return NULL;
+    Form *f = with(r, form(r, FORM_NEGATE, 0), unary(r));
+    r->depth--;
+    return f;
 }
 
 /* Operands from left to right, joined by signs that bind at least as close as `least`. */
@@ -314,7 +365,11 @@ static Form *negation(Reader *r)
 {
     if (!take(r, "not"))
         return signs_from(r, 0);
-    return with(r, form(r, FORM_NOT, 0), negation(r));
+    if (!enter(r))
+        return NULL;
+    Form *f = with(r, form(r, FORM_NOT, 0), negation(r));
+    r->depth--;
+    return f;
 }
 
 static Form *conjunction(Reader *r)
@@ -335,12 +390,14 @@ static Form *disjunction(Reader *r)
 
 static Form *expression(Reader *r)
 {
-    Form *f = disjunction(r);
-    if (!take(r, "?"))
-        return f;
-    f = with(r, with(r, form(r, FORM_CHOOSE, 0), f), expression(r));
-    expect(r, ":");
-    return with(r, f, expression(r));
+    Form *f = enter(r) ? disjunction(r) : NULL;
+    if (take(r, "?")) {
+        f = with(r, with(r, form(r, FORM_CHOOSE, 0), f), expression(r));
+        expect(r, ":");
+        with(r, f, expression(r));
+    }
+    r->depth--;
+    return f;
 }
 
 /* -- statements -------------------------------------------------------------------------------- */
@@ -359,7 +416,12 @@ static Form *conditional(Reader *r)
     with(r, f, braces(r));
     if (!take(r, "else"))
         return f;
-    return with(r, f, take(r, "if") ? conditional(r) : braces(r));
+    if (!take(r, "if"))
+        return with(r, f, braces(r));
+    if (enter(r))
+        with(r, f, conditional(r));
+    r->depth--;
+    return f;
 }
 
 static Form *results(Reader *r)
@@ -381,7 +443,12 @@ static Form *assignment(Reader *r)
     } while (take(r, ","));
     f->local = to;
     expect(r, "=");
-    return with(r, f, expression(r));
+    with(r, f, expression(r));
+    if (f->n_locals > 1 && !r->wrong && !r->is_own && f->part[0]->kind != FORM_CALL)
+        fail(r, "gives several names to what is no call");
+    for (int i = 0; i < f->n_locals && !r->wrong; i++)
+        r->is_set[to[i]] = true;
+    return f;
 }
 
 static Form *statement(Reader *r)
@@ -403,8 +470,10 @@ static Form *statement(Reader *r)
 static Form *block(Reader *r)
 {
     Form *f = form(r, FORM_BLOCK, 0);
+    enter(r);
     for (skip_blank(r); !r->wrong && *r->at && *r->at != '}'; skip_blank(r))
         with(r, f, statement(r));
+    r->depth--;
     return f;
 }
 
@@ -425,6 +494,15 @@ int rule_find(const char *s)
     return -1;
 }
 
+static RuleBody *end_body(Reader *r, RuleBody *body)
+{
+    const char **names = NEW(r->a, const char *, r->n_locals + 1);
+    memcpy(names, r->local, sizeof *names * (size_t)r->n_locals);
+    body->local = names;
+    body->n_locals = r->n_locals;
+    return body;
+}
+
 static RuleBody *parsed(Reader *r)
 {
     RuleBody *body = NEW(r->a, RuleBody, 1);
@@ -441,11 +519,7 @@ static RuleBody *parsed(Reader *r)
     skip_blank(r);
     if (*r->at)
         fail(r, "does not end there");
-    const char **names = NEW(r->a, const char *, r->n_locals + 1);
-    memcpy(names, r->local, sizeof *names * (size_t)r->n_locals);
-    body->local = names;
-    body->n_locals = r->n_locals;
-    return body;
+    return end_body(r, body);
 }
 
 const RuleBody *rule_body(Program *p, int rule, Diag *d)
@@ -454,7 +528,7 @@ const RuleBody *rule_body(Program *p, int rule, Diag *d)
         p->rules = NEW(p->arena, const RuleBody *, n_composites + 1);
     if (p->rules[rule])
         return p->rules[rule];
-    Reader r = {.a = p->arena, .at = composites[rule].text};
+    Reader r = {.a = p->arena, .at = composites[rule].text, .is_own = true};
     RuleBody *body = parsed(&r);
     if (r.wrong) {
         diag_fault(d, FAULT_BUG, (Loc){.file = p->name}, "rule %s %s, before: %.40s",
@@ -462,4 +536,31 @@ const RuleBody *rule_body(Program *p, int rule, Diag *d)
         return NULL;
     }
     return p->rules[rule] = body;
+}
+
+/* A name that no statement sets is an argument. */
+static void check_names(Reader *r, const Schema *s)
+{
+    for (int i = 0; i < r->n_locals && !r->wrong; i++) {
+        const char *name = r->local[i];
+        if (!r->is_set[i] && schema_find(s, name, strlen(name)) < 0)
+            fail(r, arena_printf(r->a, "names %s, which is neither set nor an argument", name));
+    }
+}
+
+const RuleBody *rule_read(Arena *a, const char *text, const Schema *s, const CustomOps *custom,
+                          bool is_expression, RuleFault *fault)
+{
+    Reader r = {.a = a, .at = text, .custom = custom};
+    RuleBody *body = NEW(a, RuleBody, 1);
+    for (int i = 0; i < s->n_args; i++)
+        local(&r, s->arg[i].name);
+    body->is_expression = is_expression;
+    body->form = is_expression ? expression(&r) : block(&r);
+    skip_blank(&r);
+    if (*r.at)
+        fail(&r, "does not end there");
+    check_names(&r, s);
+    *fault = (RuleFault){r.wrong, r.at};
+    return r.wrong ? NULL : end_body(&r, body);
 }

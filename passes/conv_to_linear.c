@@ -83,7 +83,7 @@ static bool is_elementwise(const Node *n)
 static bool sink(Lower *l, Node *n, Value *x)
 {
     Graph *g = l->r.g;
-    Node *f = node_new(g, n->op, n->loc);
+    Node *f = node_like(g, n);
     Type t = type_tensor(g->program, n->out[0]->type.dtype, 4, x->type.dim);
     for (int i = 0; i < n->n_args; i++)
         node_push(f, arg_moved(f, n, n->arg[i]));

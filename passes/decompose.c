@@ -71,17 +71,19 @@ static bool has_mask(const Node *n)
 
 static bool is_taken(const Program *p, const Node *n)
 {
-    const OpInfo *row = &op_info[n->op];
+    const OpInfo *row = node_row(n);
     const Session *s = p->session;
     if (has_mask(n))
         return false;
+    if (n->custom)
+        return s->tail->takes(row) && !s->composes;
     bool waits = (s->tail->is_tiled && row->flags & CUT) || s->n_backends;
     return s->tail->takes(row) || (p->stage == STAGE_ATEN && waits);
 }
 
 static bool is_composite(const Program *p, const Node *n)
 {
-    const OpInfo *row = &op_info[n->op];
+    const OpInfo *row = node_row(n);
     return row->has_decomp && !(row->flags & KEEP && is_taken(p, n));
 }
 

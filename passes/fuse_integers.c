@@ -362,7 +362,7 @@ static bool sink_dequantize(Fuse *f, Node *n, const QParams *p)
     if (n->op == OP_CONSTANT_PAD_ND && !read_border(n, p, &border))
         return true;
     const Node *from = first_operand(n)->def;
-    Node *move = node_new(g, n->op, n->loc);
+    Node *move = node_like(g, n);
     for (int i = 0; i < n->n_args; i++)
         node_push(move, arg_moved(move, n, n->arg[i]));
     for (int i = 0; i < n->n_in; i++)

@@ -24,7 +24,7 @@ typedef struct Grouping {
 static bool is_bare(const Node *n)
 {
     const OpInfo *row = &op_info[n->op];
-    return row->flags & (VIEW | CHECK) || !strcmp(row->c, "none") || !strcmp(row->c, "cat") ||
+    return row->flags & (VIEW | CHECK) || !strcmp(row->c, "none") || n->custom || !strcmp(row->c, "cat") ||
            n->op == OP_GROUP || !n->n_out;
 }
 
@@ -150,7 +150,9 @@ static bool check_templates(const Graph *g, Diag *d)
     for (const Node *n = g->first; n; n = n->next) {
         bool is_free = op_info[n->op].flags & CHECK || region_has_places(n) ||
                        n->op == OP_GROUP || !n->n_out || n->out[0]->type.rank == SCALAR;
-        if (!is_free && !strcmp(op_info[n->op].c, "none"))
+        if (!is_free && n->custom && !n->custom->function)
+            ok = custom_is_not_taken(n, "c", d);
+        else if (!is_free && !strcmp(op_info[n->op].c, "none"))
             ok = diag_unsupported(d, n->loc, "emit-c has no template for this operator");
     }
     return ok;

@@ -21,6 +21,9 @@ typedef struct Rewrite {
     int64_t work; /* composite.c: what was spent on rules */
 } Rewrite;
 
+/* Reports that a user's operator has no `key` that this tail could call; custom.c. */
+bool custom_is_not_taken(const Node *n, const char *key, Diag *d);
+
 Rewrite rewrite_start(Graph *g, Arena *tmp, Diag *d);
 void rewrite_inputs(Rewrite *r, Node *n);
 void rewrite_value(Rewrite *r, Value *old, Value *v);

@@ -115,7 +115,7 @@ static bool lower(Rewrite *r, Sizes *sizes, Node *n)
         return true;
     if (n->op == OP_CONSTANT)
         return lower_constant(r, sizes, n);
-    Reader s = {sizes, n, node_new(r->g, n->op, n->loc)};
+    Reader s = {sizes, n, node_like(r->g, n)};
     for (int i = 0; i < n->n_args; i++)
         node_push(s.to, lowered(&s, n->arg[i]));
     for (int i = 0; i < n->n_out; i++)

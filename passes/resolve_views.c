@@ -74,7 +74,7 @@ static Node *literal_sizes(Rewrite *r, Node *n)
 {
     if (!reads_size(n))
         return n;
-    Node *copy = node_new(r->g, n->op, n->loc);
+    Node *copy = node_like(r->g, n);
     for (int i = 0; i < n->n_args; i++)
         node_push(copy, with_sizes(copy, n, n->arg[i]));
     for (int i = 0; i < n->n_out; i++)

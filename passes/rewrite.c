@@ -411,7 +411,7 @@ Arg arg_moved(Node *to, const Node *from, Arg a)
 
 Node *numbers_to_tensors(Rewrite *r, Node *n)
 {
-    const Schema *s = op_schema(r->g->program, n->op);
+    const Schema *s = node_schema(n);
     Type other = {.dtype = ETC_F32};
     bool any = false;
     for (int i = 0; i < s->n_args; i++) {
@@ -421,7 +421,7 @@ Node *numbers_to_tensors(Rewrite *r, Node *n)
     }
     if (!any)
         return n;
-    Node *copy = node_new(r->g, n->op, n->loc);
+    Node *copy = node_like(r->g, n);
     for (int i = 0; i < s->n_args; i++)
         node_push(copy, is_number(s, n, i)
                             ? node_use(copy, number_value(r, n, &n->arg[i], other))

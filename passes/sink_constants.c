@@ -41,7 +41,7 @@ static Arg kept_operands(Node *to, const Node *n, Arg list, const bool *keep, in
 /* Puts the same node with the operands that are left in the place of n. */
 static void replace_node(Rewrite *r, Node *n, const bool *keep)
 {
-    Node *to = node_new(r->g, n->op, n->loc);
+    Node *to = node_like(r->g, n);
     int at = 0;
     for (int i = 0; i < n->n_args; i++)
         node_push(to, n->arg[i].kind == ARG_LIST ? kept_operands(to, n, n->arg[i], keep, &at)

@@ -620,7 +620,7 @@ static bool copy_node(const Piece *b, const Node *n)
     Unit u;
     if (n->op == OP_VIEW)
         return copy_view(b, n);
-    Node *copy = node_new(s->g, n->op, n->loc);
+    Node *copy = node_like(s->g, n);
     unit_of(n->out[0]->type, b->m->rows, &u);
     for (int i = 0; i < n->n_args; i++)
         node_push(copy, arg_moved(copy, n, n->arg[i]));

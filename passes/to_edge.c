@@ -7,7 +7,7 @@
 
 static bool has_kernel(const Node *n)
 {
-    return op_info[n->op].out || op_has_regions(n->op) ||
+    return node_row(n)->out || op_has_regions(n->op) ||
            n->op == OP_CONSTANT || n->op == OP_CHECK_RANGE;
 }
 
@@ -19,7 +19,9 @@ static bool graph_to_edge(Graph *g, Arena *tmp, Diag *d)
         next = n->next;
         rewrite_inputs(&r, n);
         n = numbers_to_tensors(&r, n);
-        if (!has_kernel(n))
+        if (!has_kernel(n) && n->custom)
+            ok = custom_is_not_taken(n, "kernel", d);
+        else if (!has_kernel(n))
             ok = diag_unsupported(d, n->loc, "the ExecuTorch runtime has no kernel for it");
     }
     rewrite_finish(&r);

@@ -8,7 +8,7 @@
 
 static bool check(const Node *n, Diag *d)
 {
-    const Schema *s = op_schema(n->graph->program, n->op);
+    const Schema *s = node_schema(n);
     bool ok = true;
     if (op_has_regions(n->op) || n->op == OP_CONSTANT ||
         n->op == OP_CHECK_RANGE)

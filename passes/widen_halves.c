@@ -14,7 +14,7 @@ static bool is_half(EtcDtype t)
 
 static bool keeps_halves(const Node *n)
 {
-    if (node_moves(n))
+    if (node_moves(n) || n->custom) /* what a user's own takes is the user's to say */
         return true;
     switch ((int)n->op) {
     case OP__TO_COPY:
@@ -76,7 +76,7 @@ bool node_has_halves(const Node *n)
 
 bool rewrite_widened(Rewrite *r, Node *n, Value **wide)
 {
-    Node *made = node_new(r->g, n->op, n->loc);
+    Node *made = node_like(r->g, n);
     bool ok = true;
     for (int i = 0; i < n->n_args; i++)
         node_push(made, widened_arg(made, n, n->arg[i]));

@@ -40,11 +40,11 @@ static void op_stem(const char *target, char stem[64])
     stem[n] = '\0';
 }
 
-static bool op_matches(const char *glob, OpId op)
+static bool op_matches(const char *glob, const char *target)
 {
     char stem[64];
-    op_stem(op_info[op].target, stem);
-    return glob_matches(glob, op_info[op].target, 0) || glob_matches(glob, stem, 0);
+    op_stem(target, stem);
+    return glob_matches(glob, target, 0) || glob_matches(glob, stem, 0);
 }
 
 static const char *name_of(const Node *n)
@@ -65,7 +65,7 @@ static const char *backend_name(const Backend *b)
 static bool rule_matches(const QuantRule *r, const Node *n, const Backend *b)
 {
     return (!r->name || glob_matches(r->name, name_of(n), 0)) &&
-           (!r->op || op_matches(r->op, n->op)) &&
+           (!r->op || op_matches(r->op, node_row(n)->target)) &&
            (!r->module || glob_matches(r->module, module_of(n), '.')) &&
            (!r->backend || glob_matches(r->backend, backend_name(b), 0));
 }
@@ -161,9 +161,9 @@ static void offer(Nearest *near, const char *text)
 static void offer_node(Check *c, const Node *n, const Backend *b)
 {
     char stem[64];
-    op_stem(op_info[n->op].target, stem);
+    op_stem(node_row(n)->target, stem);
     offer(&c->field[F_NAME], name_of(n));
-    offer(&c->field[F_OP], op_info[n->op].target);
+    offer(&c->field[F_OP], node_row(n)->target);
     offer(&c->field[F_OP], stem);
     offer(&c->field[F_MODULE], module_of(n));
     offer(&c->field[F_BACKEND], backend_name(b));

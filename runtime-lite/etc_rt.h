@@ -209,6 +209,8 @@ struct EtcProgram {
     uint32_t root;       /* offset of the root table */
     const EtcDelegate *delegate; /* etc_program_offer's */
     int32_t n_delegates;
+    const EtcKernelRow *kernel; /* etc_program_kernels' */
+    int32_t n_kernels;
     uint8_t has_zero_pools; /* etc_program_zeroed's */
 };
 
@@ -227,6 +229,13 @@ EtcStatus etc_program_open(EtcProgram *p, const void *file, size_t n_bytes, EtcE
 
 /* Delegates for the methods that are initialised from now on; the list must outlive them. */
 void etc_program_offer(EtcProgram *p, const EtcDelegate *list, int32_t n);
+
+/* Kernels of the host's own, for operators that this build lacks, in methods that are initialised
+ * from now on; the list must outlive them.  A kernel finds its arguments as EtcCall tells, checks
+ * them itself and gives its outs their sizes by etc_resize.  A row that contradicts itself, or
+ * writes more than 16 arguments, init refuses with ETC_BAD_ARG; a result that is more than its
+ * memory holds, or of another dtype or place than before, ends the run. */
+void etc_program_kernels(EtcProgram *p, const EtcKernelRow *list, int32_t n);
 
 /* The pools of methods that are initialised from now on are zero already, as the system's fresh
  * pages are: initialising does not touch what it has no value for. */

@@ -270,6 +270,62 @@ static int is_check(const EtcCall *c)
     return (c->n_args == 3) && (c->arg[0]->tag == ETC_INT) && (c->arg[1]->tag == ETC_STRING);
 }
 
+/* -- kernels of the host's own */
+
+/* A result as it was handed over.  What comes back is held against it: nobody else checked the
+ * kernel. */
+typedef struct Handed {
+    EtcTensor t;
+    int64_t bytes;
+} Handed;
+
+static const char *not_as_handed(const EtcTensor *t, const Handed *was)
+{
+    int64_t bytes = etc_tensor_bytes(t);
+    int is_same = (t->data == was->t.data) && (t->dtype == was->t.dtype) &&
+                  (t->rank == was->t.rank) && (t->dim == was->t.dim) &&
+                  (t->order == was->t.order) && (t->capacity == was->t.capacity);
+    if (!is_same || (bytes < 0) || (bytes > t->capacity)) {
+        return "the host's kernel left a result of another kind, or larger than its memory";
+    }
+    return (was->t.is_static && (bytes != was->bytes))
+               ? "the host's kernel left a result of another size than the plan has"
+               : NULL;
+}
+
+/* Whoever looks at the result finds nothing beyond its memory. */
+static void take_back(EtcTensor *t, const Handed *was)
+{
+    *t = was->t;
+    for (int32_t i = 0; !t->is_static && (i < t->rank); i++) {
+        t->dim[i] = 0;
+    }
+}
+
+/* A kernel that may do anything is one whose results are tensors of the plan. */
+static EtcStatus run_host(const EtcCall *c, const EtcKernelRow *row, const char **what)
+{
+    Handed was[MAX_HOST_OUTS];
+    for (int32_t k = 0; k < row->n_outs; k++) {
+        const EtcValue *v = c->arg[row->first_out + k];
+        if (v->tag != ETC_TENSOR) {
+            *what = "a result of the host's kernel is no tensor";
+            return ETC_BAD_FILE;
+        }
+        was[k].t = *v->as.tensor;
+        was[k].bytes = etc_tensor_bytes(v->as.tensor);
+    }
+    EtcStatus status = row->run(c);
+    for (int32_t k = 0; k < row->n_outs; k++) {
+        EtcTensor *t = c->arg[row->first_out + k]->as.tensor;
+        *what = (*what == NULL) ? not_as_handed(t, &was[k]) : *what;
+        if (*what != NULL) {
+            take_back(t, &was[k]);
+        }
+    }
+    return ((*what != NULL) && (status == ETC_OK)) ? ETC_BAD_ARG : status;
+}
+
 static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint32_t i, EtcError *e)
 {
     const Operator *op = &m->op[etc_flat_i32(f, call, KERNEL_OPERATOR)];
@@ -284,7 +340,10 @@ static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint
     c.cores = m->cores;
     c.work = (m->work_limit > 0) ? &m->work_left : NULL;
     const char *what = admit_all(&c, op);
-    EtcStatus status = (what == NULL) ? op->row->run(&c) : ETC_BAD_FILE;
+    EtcStatus status = ETC_BAD_FILE;
+    if (what == NULL) {
+        status = op->is_host ? run_host(&c, op->row, &what) : op->row->run(&c);
+    }
     for (int32_t k = 0; k < op->row->n_args; k++) {
         release(m->arg[k]);
     }

@@ -37,10 +37,13 @@ typedef struct Slot {
     uint8_t is_marked, is_frozen; /* during a call: seen as an argument, its sizes held */
 } Slot;
 
+enum { MAX_HOST_OUTS = 16 }; /* of a kernel of the host's own */
+
 typedef struct Operator {
     const EtcKernelRow *row;
     const char *name, *overload;
     uint8_t is_view; /* et_view points its last argument elsewhere */
+    uint8_t is_host; /* a kernel of the host's own */
 } Operator;
 
 typedef struct Delegate {

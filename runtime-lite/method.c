@@ -338,22 +338,40 @@ void etc_name_operator(EtcError *e, const Operator *op)
     }
 }
 
-static void read_operator(const EtcFlat *f, uint32_t at, Operator *op)
+static void read_operator(const EtcProgram *p, const EtcFlat *f, uint32_t at, Operator *op)
 {
     const char *overload = etc_flat_string(f, at, OPERATOR_OVERLOAD, NULL);
     op->name = etc_flat_string(f, at, OPERATOR_NAME, NULL);
     op->overload = overload ? overload : "";
     op->row = op->name ? etc_kernel_find(op->name, op->overload) : NULL;
+    op->is_host = 0;
+    if ((op->row == NULL) && (op->name != NULL)) {
+        op->row = etc_kernel_among(p->kernel, p->n_kernels, op->name, op->overload);
+        op->is_host = op->row != NULL;
+    }
     op->is_view = (op->row != NULL) && (op->row->run == etc_et_view);
+}
+
+static int is_sound(const EtcKernelRow *row)
+{
+    return (row->run != NULL) && (row->n_args >= 0) && (row->n_outs >= 0) &&
+           (row->n_outs <= MAX_HOST_OUTS) && (row->first_out >= 0) &&
+           (row->first_out <= row->n_args) && (row->n_outs <= row->n_args - row->first_out);
 }
 
 static EtcStatus read_operators(const Build *b)
 {
     EtcFlatVec ops = etc_flat_vec(&b->f, b->plan, PLAN_OPERATORS);
     for (uint32_t i = 0; i < ops.n; i++) {
-        read_operator(&b->f, etc_flat_item_table(&b->f, ops, i), &b->m->op[i]);
-        if (b->m->op[i].name == NULL) {
+        Operator *op = &b->m->op[i];
+        read_operator(b->p, &b->f, etc_flat_item_table(&b->f, ops, i), op);
+        if (op->name == NULL) {
             return bad(b->e, "operator without a name", i);
+        }
+        if (op->is_host && !is_sound(op->row)) {
+            etc_fail(b->e, ETC_BAD_ARG, "the host's row of this kernel contradicts itself", i);
+            etc_name_operator(b->e, op);
+            return ETC_BAD_ARG;
         }
     }
     return ETC_OK;
@@ -489,7 +507,7 @@ int etc_method_missing(const EtcProgram *p, int32_t method, int32_t k, const cha
         ops = etc_flat_vec(&f, plan, PLAN_OPERATORS);
     }
     for (uint32_t i = 0; i < ops.n; i++) {
-        read_operator(&f, etc_flat_item_table(&f, ops, i), &op);
+        read_operator(p, &f, etc_flat_item_table(&f, ops, i), &op);
         if ((op.row == NULL) && (op.name != NULL) && (k-- == 0)) {
             *name = op.name;
             *overload = op.overload;

@@ -235,6 +235,12 @@ void etc_program_offer(EtcProgram *p, const EtcDelegate *list, int32_t n)
     p->n_delegates = n;
 }
 
+void etc_program_kernels(EtcProgram *p, const EtcKernelRow *list, int32_t n)
+{
+    p->kernel = list;
+    p->n_kernels = n;
+}
+
 int32_t etc_program_n_methods(const EtcProgram *p)
 {
     return (int32_t)root_vec(p, PROGRAM_PLANS).n;

@@ -73,6 +73,7 @@ typedef struct ImportOptions {
     Program *into;           /* receives the method; NULL: a new program */
     ImportKind kind;         /* what import_kind says of the file; IMPORT_UNKNOWN: is asked */
     const char *as;          /* the method's name; NULL: what the file calls it */
+    const CustomOps *custom; /* operators that the model may have beside ours; or NULL */
 } ImportOptions;
 
 /* Returns the kind of the file `path`, by its first bytes, or by its name where these say nothing.

@@ -246,6 +246,7 @@ static Pt2 reader(Arena *a, const char *path, Archive *archive, const ImportOpti
     if (is_more)
         take_names(&p, o->into);
     p.program->stage = STAGE_ATEN;
+    p.program->custom = o ? o->custom : NULL;
     return p;
 }
 

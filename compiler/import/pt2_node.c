@@ -385,7 +385,7 @@ static bool match(Scope *s, const Node *n, const Json *inputs, const Schema *sch
 
 static bool arguments(Scope *s, Node *n, const Json *inputs)
 {
-    const Schema *schema = op_schema(s->in->program, n->op);
+    const Schema *schema = node_schema(n);
     const Json *at[MAX_ARGS] = {NULL};
     assert(schema->n_args <= MAX_ARGS);
     if (!match(s, n, inputs, schema, at))
@@ -406,7 +406,7 @@ static bool arguments(Scope *s, Node *n, const Json *inputs)
 /* Numbers below 0 beside bytes are bytes: torch takes -1 for 255. */
 static void wrap_numbers(Node *n)
 {
-    const Schema *schema = op_schema(n->graph->program, n->op);
+    const Schema *schema = node_schema(n);
     if (!n->n_in || !n->n_out || n->in[0]->type.dtype != ETC_U8 || n->out[0]->type.dtype != ETC_U8)
         return;
     for (int i = 0; i < schema->n_args; i++) {
@@ -686,6 +686,10 @@ static bool unknown(Scope *s, Loc loc)
         return diag_unsupported(s->in->diag, loc, "a function under torch.vmap, yet to be batched%s",
                                 decompose);
     const char *other = other_overload(loc.op);
+    size_t n = strcspn(loc.op, ".");
+    if (!other && loc.op[n] && !namespace_is_taken(arena_str(s->in->tmp, loc.op, n)))
+        return diag_unsupported(s->in->diag, loc, "the operator is not supported; if it is one of "
+                                "your own, --ops FILE says what it computes, or what does");
     return diag_unsupported(s->in->diag, loc, "the operator is not supported%s%s%s",
                             other ? ", only its overload '" : "", other ? other : "",
                             other ? "'" : "");
@@ -700,11 +704,14 @@ bool pt2_node(Scope *s, const Json *node)
     target += strncmp(target, ops, strlen(ops)) ? 0 : strlen(ops);
     OpId op = op_find(strcmp(target, "aten.item.default") ? target
                                                           : op_info[OP_LOCAL_SCALAR_DENSE].target);
+    const CustomOp *custom =
+        op == OP_NONE ? custom_ops_find(s->in->program->custom, target) : NULL;
+    op = custom || op == OP_CUSTOM ? OP_NONE : op; /* no export has ours */
     Name *real = is_about_sizes(target) ? float_result(s, node) : NULL;
     if (real)
         return pt2_float_node(s, origin(s, node, target), target, json_get(node, "inputs"), real);
     bool has_tensor = true;
-    if (op == OP_NONE &&
+    if (op == OP_NONE && !custom &&
         (is_about_sizes(target) || (is_mark_of_vmap(target, &has_tensor) && !has_tensor)))
         return true;
     Loc loc = origin(s, node, target);
@@ -716,8 +723,8 @@ bool pt2_node(Scope *s, const Json *node)
             break_results(s, json_get(node, "outputs"));
         return done;
     }
-    Node *n = node_new(s->graph, op, loc);
-    bool ok = op == OP_NONE ? unknown(s, loc) : arguments(s, n, json_get(node, "inputs"));
+    Node *n = custom ? node_new_custom(s->graph, custom, loc) : node_new(s->graph, op, loc);
+    bool ok = n->op == OP_NONE ? unknown(s, loc) : arguments(s, n, json_get(node, "inputs"));
     ok = results(s, n, json_get(node, "outputs")) && ok;
     ok = ok && schema_check(n, s->in->diag) && check_graphs(s, n);
     if (ok) {

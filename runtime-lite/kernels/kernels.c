@@ -52,6 +52,17 @@ const EtcKernelRow *etc_kernel_find(const char *name, const char *overload)
     return NULL;
 }
 
+const EtcKernelRow *etc_kernel_among(const EtcKernelRow *list, int32_t n, const char *name,
+                                     const char *overload)
+{
+    for (int32_t i = 0; i < n; i++) {
+        if ((list[i].name != NULL) && (compare(name, overload, list[i].name) == 0)) {
+            return &list[i];
+        }
+    }
+    return NULL;
+}
+
 size_t etc_dtype_size(int dtype)
 {
     switch (dtype) {

@@ -7,6 +7,10 @@
 #define KERNEL(name, function, n_args, n_outs, inplace) EtcKernel etc_##function;
 #include "runtime-lite/kernels/kernels.def"
 
+/* The row of that name in a list that is in no order; NULL: there is none. */
+const EtcKernelRow *etc_kernel_among(const EtcKernelRow *list, int32_t n, const char *name,
+                                     const char *overload);
+
 /* Rows of ir/ops.def that no .pte calls. */
 EtcKernel etc_none; /* refuses */
 EtcKernel etc_attention, etc_group_norm, etc_hardsigmoid, etc_hardswish, etc_integer_avg_pool2d,

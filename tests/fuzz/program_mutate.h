@@ -276,6 +276,8 @@ static inline void add_node(Graph *g, Draw *r, Diag *d)
     OpId op = (OpId)draw_below(r, N_OPS);
     Type type[MOST_OUTS] = {{0}};
     Node *before = draw_below(r, 2) ? pick_node(g, r) : NULL, *n = node_new(g, op, (Loc){0});
+    if (op == OP_CUSTOM) /* has a row of its own, or is none */
+        return;
     const Schema *s = op_schema(g->program, op);
     int n_outs = s->n_outs < 0 ? 2 : s->n_outs;
     for (int i = 0; i < s->n_args; i++)
@@ -314,7 +316,7 @@ static inline void swap_op(Graph *g, Draw *r)
 {
     Node *n = pick_node(g, r);
     OpId op = (OpId)draw_below(r, N_OPS);
-    if (n && op_schema(g->program, op)->n_args == n->n_args &&
+    if (n && op != OP_CUSTOM && op_schema(g->program, op)->n_args == n->n_args &&
         op_schema(g->program, op)->n_outs == n->n_out)
         node_set_op(n, op);
 }

@@ -1,4 +1,4 @@
-"""quant_seeds.py -- seeds of fuzz_data and fuzz_recipe: small .npy and .npz files, whose checksums are
+"""quant_seeds.py -- seeds of fuzz_data, fuzz_ops and fuzz_recipe: small .npy and .npz files, whose checksums are
 0 as that target takes them to be, and the recipes that the documentation shows.
 
     quant_seeds.py ROOT SEEDS
@@ -34,6 +34,20 @@ def recipes(text):
             yield body.encode()
 
 
+def ops(root):
+    """Files of operators: the documentation's, and some for the model of fuzz_ops."""
+    with open(os.path.join(root, "docs", "custom_operators.md"), encoding="utf-8") as f:
+        yield from (body.encode() for body in re.findall(r"^```yaml .+\n((?:.*\n)*?)```$", f.read(), re.M))
+    with open(os.path.join(root, "tests", "golden", "custom", "own.yaml"), encoding="utf-8") as f:
+        yield f.read().encode()
+    head = ('operators:\n- schema: "my::%s -> Tensor"\n  results: [{dtype: dtype(x), sizes: sizes(x)}]\n')
+    one, two = head % "f(Tensor x)", head.split("\n", 1)[1] % "g(Tensor x, Tensor i, int n=3, float a=1.0, int[] l=[])"
+    for a, b in (("kernel: my::f.out\n  c: my_f", "kernel: my::g.out\n  c: my_g"),
+                 ("composite: return softplus(x) + my.g(x, full([3], 1, dtype=i64))",
+                  'composite: |\n    y = x\n    for k in 0..n {\n      y = y * a + l[k % len(l)]\n    }\n    return y\n')):
+        yield f"{one}  {a}\n{two}  {b}\n".encode()
+
+
 def main(root, seeds):
     x = npy("<f4", (2, 3), struct.pack("<6f", 1, 2, 3, 4, 5, 6))
     m = npy("|b1", (2,), b"\0\1")
@@ -43,6 +57,7 @@ def main(root, seeds):
                           npz([("arr_0.npy", x), ("input_1.npy", m)], method)]
     with open(os.path.join(root, "docs", "quantization.md"), encoding="utf-8") as f:
         files["recipe"] = list(recipes(f.read()))
+    files["ops"] = list(ops(root))
     lines = [b"range.minmax 2 -1.5 2.25 conv2d", b"range.minmax 2 0 1 relu", b"square 3 1 4 9e-3 x"]
     files["statistics"] = [b"\n".join([b"etc statistics 1", b"model 0123456789abcdef", *lines[:n],
                                        b"end %d" % n, b""]) for n in range(4)] + [b""]

@@ -27,13 +27,12 @@ static const struct {
 static Program *program(Arena *a, int i)
 {
     Diag d = {.out = stderr};
-    Source s = {"blas",
+    Source s = {.file = "blas", .line = 1, .text =
                 arena_printf(a,
                              "program \"m\" stage core\nmethod @forward(%%x: %s, %%w: %s, "
                              "%%b: f32[32]) {\n  %%y = aten.%.*s.default%s\n  return %%y\n}\n",
                              case_of[i].x, case_of[i].w, (int)strcspn(case_of[i].call, "("),
-                             case_of[i].call, strchr(case_of[i].call, '(')),
-                1};
+                             case_of[i].call, strchr(case_of[i].call, '('))};
     Program *p = program_parse(a, &s, &d);
     cr_assert(p && graph_infer(p->method[0], &d), "case %d", i);
     return p;

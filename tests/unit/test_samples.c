@@ -36,7 +36,7 @@ static const char program_text[] =
 
 static Program *program(Arena *a)
 {
-    Source s = {"m", program_text, 1};
+    Source s = {.file = "m", .text = program_text, .line = 1};
     Diag d = {.out = stderr};
     Program *p = program_parse(a, &s, &d);
     uint64_t seed = 7;

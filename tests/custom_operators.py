@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Does what docs/custom_operators.md says, in an empty folder, with the official runtime of the virtual environment.
+
+    .venv/bin/python tests/custom_operators.py ETC [--counts FILE]
+
+A fence with a name behind its language is a file; "sh" runs, with `etc`, `python` and $ETC_TREE set.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def main():
+    page = open(os.path.join(ROOT, "docs", "custom_operators.md"), encoding="utf-8").read()
+    folder, failed, n = tempfile.mkdtemp(prefix="etc_custom_"), 0, 0
+    bins = os.path.join(folder, "bin")
+    os.makedirs(bins)
+    os.symlink(os.path.abspath(sys.argv[1]), os.path.join(bins, "etc"))
+    os.symlink(os.path.abspath(sys.executable), os.path.join(bins, "python"))
+    env = {**os.environ, "PATH": f"{os.path.dirname(os.path.abspath(sys.executable))}:{bins}:{os.environ['PATH']}",
+           "ETC_TREE": ROOT}
+    try:
+        for fence, body in re.findall(r"^```(.+)\n((?:.*\n)*?)```$", page, re.M):
+            kind, _, name = fence.partition(" ")
+            if name:
+                with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
+                    f.write(body)
+            if kind != "sh":
+                continue
+            n += 1
+            done = subprocess.run(["bash", "-euo", "pipefail", "-c", body], cwd=folder, env=env, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, check=False)
+            failed += done.returncode != 0
+            print(f"{'FAIL' if done.returncode else 'ok'}   custom operators {n}: {body.splitlines()[0]}")
+            if done.returncode:
+                print(done.stdout[-2000:])
+    finally:
+        shutil.rmtree(folder)
+    print(f"custom operators: {n - failed} passed, {failed} failed, 0 skipped")
+    if sys.argv[2:3] == ["--counts"]:
+        with open(sys.argv[3], "a", encoding="utf-8") as f:
+            f.write(f"{n - failed} {failed} 0\n")
+    return failed != 0 or n == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
