@@ -1774,6 +1774,7 @@ def parts_written(x, d, block, n, rows):
 def counts_and_slopes(x, table, i, offsets, y, places, m):
     bags = [F.embedding_bag(i, table, offsets, mode=k) for k in ("sum", "mean", "max")]
     bags += [F.embedding_bag(i, table, offsets, mode="sum", per_sample_weights=x[:7]), F.embedding_bag(i, table, offsets, mode="mean", padding_idx=1)]
+    bags += [F.embedding_bag(i, table.to(t), offsets, mode=k, include_last_offset=True) for k in ("sum", "mean", "max") for t in (torch.float32, torch.float64)]
     slopes = *torch.gradient(y, edge_order=2), *torch.gradient(y, dim=1, spacing=(places,)), *torch.gradient(y, spacing=0.5, dim=0)
     powers = torch.linalg.matrix_power(m, 5), torch.linalg.matrix_power(m, 0), torch.matrix_exp(m)
     return x.histc(7, -1, 2), x.histc(5), *bags, *slopes, *powers, torch.nonzero_static(y > 0, size=40, fill_value=-2)
