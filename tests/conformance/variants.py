@@ -1797,11 +1797,17 @@ class norm_in_training(nn.Module):
     def __init__(self):
         super().__init__()
         self.a, self.b = nn.BatchNorm2d(3), nn.BatchNorm1d(3, momentum=0.3, affine=False)
+        for name in "mnrs":
+            self.register_buffer(name, torch.rand(3))
 
     def forward(self, x):
         self.train()
         y = self.a(x)
-        return self.b(y.flatten(2) * 2 + 1), self.a.running_mean * 1, self.b.running_var + 0
+        own = torch.ops.aten._native_batch_norm_legit(x, None, None, self.m, self.n, True, 0.2, 1e-5)
+        other = torch.ops.aten._batch_norm_with_update(x, self.a.weight, self.a.bias, self.r, self.s, 0.5, 1e-5)
+        plain = torch.ops.aten._native_batch_norm_legit(x, None, self.a.bias, self.m, self.n, False, 0.2, 1e-5)
+        moved = self.a.running_mean * 1, self.b.running_var + 0, self.m + 1, self.s * 2
+        return self.b(y.flatten(2) * 2 + 1), *own, *other[:3], plain[0], *moved
 
 
 @model(rnd(8, 3, 3, 3), rnd(8), rnd(1, 3, 9, 9))
