@@ -1462,9 +1462,21 @@ def products_beyond_float(x, w, v, t, a, b, p, q, c, d, e, g):
 
 @model(torch.randint(0, 256, (2, 3, 9, 7), generator=torch.Generator().manual_seed(0), dtype=torch.uint8))
 def bytes_resized(x):
-    def to(*size, **how):
-        return F.interpolate(x, *size, mode="bilinear", **how)
-    return to((13, 16)), to((4, 5)), to((9, 3)), to((1, 7)), to((14, 3), align_corners=True), to(None, (1.7, 0.6)), to(None, (1.05, 2.2))
+    def to(*size, mode="bilinear", **how):
+        return F.interpolate(x, *size, mode=mode, **how)
+    two = to((13, 16)), to((4, 5)), to((9, 3)), to((1, 7)), to((14, 3), align_corners=True), to(None, (1.7, 0.6)), to(None, (1.05, 2.2))
+    four = to((13, 16), mode="bicubic"), to((4, 3), mode="bicubic"), to(None, (1.7, 0.6), mode="bicubic"), to((5, 12), mode="bicubic", align_corners=True)
+    smooth = to((4, 16), antialias=True), to((5, 3), mode="bicubic", antialias=True), to((4, 12), mode="nearest"), to(None, (0.5, 1.3), mode="nearest")
+    return *two, *four, *smooth
+
+
+@model(rnd(2, 4, 5, 6).double(), rnd(4, seed=1).double(), rnd(2, 2, 6, 8, seed=2).double(), torch.arange(24).view(2, 3, 4))
+def doubles(x, w, q, k):
+    """What the kernels of floats sum, average, resize and normalize, in doubles; and sums of another dtype."""
+    sizes = F.interpolate(x, (7, 4), mode="bilinear"), F.interpolate(x, (3, 9)), F.adaptive_avg_pool2d(x, (3, 4)), F.interpolate(x, (8, 7), mode="bilinear", antialias=True)
+    norms = F.group_norm(x, 2, w, w), F.layer_norm(x, (5, 6)), F.instance_norm(x), F.layer_norm(x[..., :4], (4,), w, w)
+    sums = x.sum(1, dtype=torch.float32), x.float().mean((0, 3), dtype=torch.float64), k.sum(1, dtype=torch.float64), k.mean(2, dtype=torch.float32)
+    return *sizes, *norms, *sums, F.scaled_dot_product_attention(q, q * 0.5, q), k.float().sum((0, 1), True, dtype=torch.float64)
 
 
 @model(rnd(1, 6, 2, 2), rnd(1, 6, 3, 1), rnd(2, 4, 5))
