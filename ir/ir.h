@@ -152,7 +152,8 @@ enum {
     WIDENS = 1 << 6,
     MOVES = 1 << 7,
     ALONG = 1 << 8,
-    TELLS = 1 << 9 /* sizes of its results depend on elements */
+    TELLS = 1 << 9, /* sizes of its results depend on elements */
+    FLOATS = 1 << 10
 };
 
 typedef struct Node Node;

@@ -69,11 +69,26 @@ static bool has_mask(const Node *n)
     return (n->op == OP_INDEX_PUT || n->op == OP_INDEX_TENSOR) && indices_have_mask(n);
 }
 
+static bool is_narrow(EtcDtype t)
+{
+    return t == ETC_F32 || t == ETC_F16 || t == ETC_BF16;
+}
+
+/* Whether C would have to be made for another dtype than float: of rows that reduce, only where they
+ * go from one to another. */
+static bool lacks_core(const Node *n)
+{
+    EtcDtype x = first_operand(n)->type.dtype, y = n->out[0]->type.dtype;
+    if (op_info[n->op].flags & ALONG)
+        return x != y && !(is_narrow(x) && is_narrow(y)) && (dtype_is_float(x) || dtype_is_float(y));
+    return !is_narrow(y);
+}
+
 static bool is_taken(const Program *p, const Node *n)
 {
     const OpInfo *row = node_row(n);
     const Session *s = p->session;
-    if (has_mask(n))
+    if (has_mask(n) || (s->tail->has_groups && row->flags & FLOATS && lacks_core(n)))
         return false;
     if (n->custom)
         return s->tail->takes(row) && !s->composes;

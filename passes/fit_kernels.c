@@ -216,110 +216,27 @@ static Value *log_softmax_spelled(Rewrite *r, Node *n)
     return build_pair(r, n, OP_SUB_TENSOR, y, log);
 }
 
-/* -- images of bytes --------------------------------------------------------------------------- */
-
-/* Two elements per result along an axis, and their weights: integers over 2^bits, as torch keeps
- * them, with as many bits as 16 hold of the largest. */
-typedef struct Taps {
-    int64_t n, *at[2];
-    double *weight[2];
-} Taps;
-
-/* Returns where in the input the middle of result i lies. */
-static double source_of(int64_t i, int64_t from, int64_t to, bool align_corners, double scale)
-{
-    if (align_corners)
-        return to > 1 ? (double)i * ((double)(from - 1) / (double)(to - 1)) : 0;
-    double by = scale > 0 ? 1 / scale : (double)from / (double)to;
-    double x = by * ((double)i + 0.5) - 0.5;
-    return x < 0 ? 0 : x;
-}
-
-static Taps taps_of(Rewrite *r, int64_t from, int64_t to, bool align_corners, double scale)
-{
-    Taps t = {.n = to};
-    double most = 0, unit = 1;
-    for (int k = 0; k < 2; k++) {
-        t.at[k] = NEW(r->tmp, int64_t, to + 1);
-        t.weight[k] = NEW(r->tmp, double, to + 1);
-    }
-    for (int64_t i = 0; i < to; i++) {
-        double x = source_of(i, from, to, align_corners, scale);
-        int64_t lo = (int64_t)x < from - 1 ? (int64_t)x : from - 1;
-        double behind = lo == from - 1 ? 0 : x - (double)lo;
-        t.at[0][i] = lo;
-        t.at[1][i] = lo + (lo < from - 1);
-        t.weight[0][i] = 1 - behind;
-        t.weight[1][i] = behind;
-        most = behind > most ? behind : 1 - behind > most ? 1 - behind : most;
-    }
-    while ((int64_t)(0.5 + most * 2 * unit) < 1 << 15)
-        unit *= 2;
-    for (int64_t i = 0; i < 2 * to; i++) {
-        double *w = &t.weight[i < to][i % to];
-        *w = (double)(int64_t)(0.5 + *w * unit) / unit;
-    }
-    return t;
-}
-
-static Value *tap(Rewrite *r, Node *n, Value *x, int64_t axis, const Taps *t, int k)
-{
-    Program *p = r->g->program;
-    int64_t *at = NEW(p->arena, int64_t, t->n + 1);
-    float *by = NEW(p->arena, float, t->n + 1);
-    const Dim count[2] = {DIM(t->n), DIM(1)};
-    int rank = (int)(x->type.rank - axis);
-    for (int64_t i = 0; i < t->n; i++) {
-        at[i] = t->at[k][i];
-        by[i] = (float)t->weight[k][i];
-    }
-    State *where = program_const(p, "taps", "", type_tensor(p, ETC_I64, 1, count), at);
-    State *w = program_const(p, "weights", "", type_tensor(p, ETC_F32, rank, count), by);
-    Value *v = node_result(build_index(r, n, x, axis, graph_state(r->g, where), NULL));
-    return build_pair(r, n, OP_MUL_TENSOR, v, graph_state(r->g, w));
-}
-
-/* One of the last two axes in steps; each result is rounded to a byte, halves up. */
-static Value *resize_axis(Rewrite *r, Node *n, Value *x, int64_t axis, const Resize *z)
-{
-    Dim from = x->type.dim[axis], to = n->out[0]->type.dim[axis];
-    if (dim_equal(from, to))
-        return x;
-    Taps t = taps_of(r, from.value, to.value, z->aligns_corners, z->factor[axis - 2]);
-    Value *wide = build_cast(r, n, x, ETC_F32);
-    Value *a = wide ? tap(r, n, wide, axis, &t, 0) : NULL;
-    Value *b = a ? tap(r, n, wide, axis, &t, 1) : NULL;
-    Value *y = build_pair(r, n, OP_ADD_TENSOR, a, b);
-    y = y ? node_result(build(r->g, n, n->loc, OP_ADD_SCALAR, r->d, "vf", y, 0.5)) : NULL;
-    return build_cast(r, n, y, ETC_U8);
-}
-
-/* Bilinear resizing of bytes, which the kernel cuts off ==> along the width, then the height, each
- * rounded, as torch does */
-static Value *resize_bytes(Rewrite *r, Node *n)
-{
-    Resize z;
-    Value *x = arg_value(n, "input");
-    Type t = x->type, y = n->out[0]->type;
-    if (t.dtype != ETC_U8 || !resize_read(n, &z))
-        return NULL;
-    for (int i = 2; i < 4; i++)
-        if (t.dim[i].expr || y.dim[i].expr) {
-            diag_unsupported(r->d, n->loc, "resizes bytes of an open height or width: make floats "
-                                           "of them before");
-            return NULL;
-        }
-    x = resize_axis(r, n, x, 3, &z);
-    return x ? resize_axis(r, n, x, 2, &z) : NULL;
-}
-
 /* -- rules that are text ------------------------------------------------------------------------ */
 
-/* Returns whether composites.txt has a rule under "kernel." and the node's name.  The rule may make
- * such a node again, so new nodes are not looked at. */
-static bool has_rule(const Node *n)
+/* The rule of composites.txt that stands for the node, or NULL.  One under "kernel." may make such a
+ * node again: what is new is not looked at. */
+static const char *rule_for(const Node *n, Arena *tmp)
 {
-    return n->op == OP_REMAINDER_TENSOR || n->op == OP_FLOOR_DIVIDE || n->op == OP_SIGN;
+    const char *target = op_info[n->op].target;
+    EtcDtype t = n->n_out ? n->out[0]->type.dtype : ETC_F32;
+    switch (n->op) {
+    case OP__ADAPTIVE_AVG_POOL2D: /* summed in f32 */
+    case OP_NATIVE_GROUP_NORM:
+        return t == ETC_F64 ? target : NULL;
+    case OP_UPSAMPLE_BILINEAR2D_VEC: /* cut off where torch rounds */
+        return t == ETC_U8 ? target : NULL;
+    case OP_REMAINDER_TENSOR:
+    case OP_FLOOR_DIVIDE:
+    case OP_SIGN:
+        return arena_join(tmp, "kernel.", target);
+    default:
+        return NULL;
+    }
 }
 
 /* -- the walk ---------------------------------------------------------------------------------- */
@@ -350,8 +267,6 @@ static Value *fitted(Rewrite *r, Node *n)
         return crop_and_pad(r, n);
     case OP__LOG_SOFTMAX:
         return log_softmax_spelled(r, n);
-    case OP_UPSAMPLE_BILINEAR2D_VEC:
-        return resize_bytes(r, n);
     default:
         if (is_planned(n))
             level_ranks(r, n);
@@ -367,9 +282,10 @@ bool pass_fit_kernels(Graph *g, Arena *tmp, Diag *d)
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
-        Value *v = has_rule(n) ? NULL : fitted(&r, n);
-        if (has_rule(n))
-            ok = rewrite_by_rule(&r, n, arena_join(tmp, "kernel.", op_info[n->op].target)) && ok;
+        const char *rule = rule_for(n, tmp);
+        Value *v = rule ? NULL : fitted(&r, n);
+        if (rule)
+            ok = rewrite_by_rule(&r, n, rule) && ok;
         else if (v)
             rewrite_node(&r, n, v);
     }

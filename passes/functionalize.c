@@ -323,47 +323,56 @@ static bool rewrite_write(Pass *s, Node *n)
 
 /* -- batch norm in training ---------------------------------------------------------------- */
 
-/* A running statistic moves by `momentum` toward that of the batch. */
-static bool move_statistic(Pass *s, Node *n, const char *name, Node *of_batch)
+/* Whether n moves running statistics, or its row says so. */
+static bool has_statistics(const Node *n)
 {
-    double momentum;
-    Value *target = arg_value(n, name), *was = read(s, n, target);
-    if (!arg_number(n, "momentum", &momentum))
-        return diag_unsupported(s->d, n->loc, "has a momentum that is no number");
-    Node *way = of_batch ? build(s->g, n, n->loc, OP_SUB_TENSOR, s->d, "vvi", of_batch->out[0], was,
-                                 (int64_t)1)
-                         : NULL;
-    Node *moved = way ? build(s->g, n, n->loc, OP_ADD_TENSOR, s->d, "vvf", was, way->out[0], momentum)
-                      : NULL;
-    if (moved && !type_equal(moved->out[0]->type, target->type))
-        return diag_unsupported(s->d, n->loc, "%s has another dtype or size than the statistics of "
-                                              "the batch", name);
-    return moved && write(s, n, target, moved->out[0]);
+    if (n->op == OP__BATCH_NORM_WITH_UPDATE || n->op == OP__NATIVE_BATCH_NORM_LEGIT)
+        return true;
+    return (n->op == OP_BATCH_NORM || n->op == OP_NATIVE_BATCH_NORM) && arg_bool(n, "training") &&
+           (arg_value(n, "running_mean") || arg_value(n, "running_var"));
 }
 
-/* The statistics move, and what is left is batch norm by those of the batch alone. */
-static bool train_batch_norm(Pass *s, Node *n)
+/* The twin gives the statistics of the batch, if n does not, and the running ones as they are then. */
+static Node *build_batch_norm_twin(Pass *s, Node *n, const Value *mean, const Value *var)
 {
-    Value *x = read(s, n, arg_value(n, "input")), *weight = arg_value(n, "weight");
-    Value *bias = arg_value(n, "bias");
-    int64_t axis[MAX_RANK];
-    int count = 0;
-    for (int i = 0; i < x->type.rank; i++)
-        if (i != 1)
-            axis[count++] = i;
-    if (!arg_value(n, "running_var") || x->type.rank < 2)
-        return diag_unsupported(s->d, n->loc, "has half of its running statistics, or no channels");
-    Node *mean = build(s->g, n, n->loc, OP_MEAN_DIM, s->d, "vIbn", x, count, axis, false);
-    Node *var = build(s->g, n, n->loc, OP_VAR_CORRECTION, s->d, "vIib", x, count, axis, (int64_t)1,
-                      false);
-    if (!move_statistic(s, n, "running_mean", mean) || !move_statistic(s, n, "running_var", var))
+    Node *f = node_new(s->g, OP__NATIVE_BATCH_NORM_LEGIT_FUNCTIONAL, n->loc);
+    int n_args = op_schema(s->g->program, f->op)->n_args;
+    for (int i = 0; f->n_args < n_args; i++) {
+        if (f->n_args == arg_of(f, "training") && n->op == OP__BATCH_NORM_WITH_UPDATE)
+            node_push(f, (Arg){.kind = ARG_BOOL, .b = true});
+        node_push(f, arg_moved(f, n, n->arg[i]));
+    }
+    for (int i = 0; i < 5; i++) {
+        Type t = i < 3 && i < n->n_out ? n->out[i]->type : i == 4 ? var->type : mean->type;
+        t.stride = NULL;
+        node_add_out(f, arena_printf(s->g->program->arena, "%s.%d", n->out[0]->name,
+                                     graph_number(s->g)), t);
+    }
+    if (!schema_check(f, s->d))
+        return NULL;
+    graph_insert(s->g, n, f);
+    return f;
+}
+
+static bool rewrite_batch_norm(Pass *s, Node *n)
+{
+    Value *mean = arg_value(n, "running_mean"), *var = arg_value(n, "running_var");
+    if (!mean || !var)
+        return diag_unsupported(s->d, n->loc, "has one running statistic without the other");
+    for (int i = 0; i < n->n_in; i++)
+        node_set_in(n, i, read(s, n, n->in[i]));
+    Node *f = build_batch_norm_twin(s, n, mean, var);
+    if (!f || !write(s, n, mean, f->out[3]) || !write(s, n, var, f->out[4]))
         return false;
-    Node *m = build(s->g, n, n->loc, n->op, s->d, "vvvnnbaab", x, weight ? read(s, n, weight) : NULL,
-                    bias ? read(s, n, bias) : NULL, true, arg_get(n, "momentum"), arg_get(n, "eps"),
-                    false);
-    if (!m)
-        return false;
-    make_same(s, n->out[0], m->out[0]);
+    for (int i = 0; i < n->n_out && i < 3; i++)
+        make_same(s, n->out[i], f->out[i]);
+    if (n->n_out > 3) { /* bytes for a backward pass */
+        Node *none = build(s->g, n, n->loc, OP_FULL, s->d, "Dit", n->out[3]->type.rank,
+                           n->out[3]->type.dim, (int64_t)0, n->out[3]->type.dtype);
+        if (!none)
+            return false;
+        make_same(s, n->out[3], none->out[0]);
+    }
     graph_remove(s->g, n);
     return true;
 }
@@ -372,8 +381,8 @@ static bool train_batch_norm(Pass *s, Node *n)
 
 static bool visit(Pass *s, Node *n)
 {
-    if (n->op == OP_BATCH_NORM && arg_bool(n, "training") && arg_value(n, "running_mean"))
-        return train_batch_norm(s, n);
+    if (has_statistics(n))
+        return rewrite_batch_norm(s, n);
     if (op_mutates(n->op))
         return rewrite_write(s, n);
     Value *parent = op_info[n->op].flags & VIEW && n->n_in ? first_operand(n) : NULL;
@@ -437,7 +446,7 @@ static bool *find_writes(Pass *s, bool *any)
     State **of = NEW(s->tmp, State *, g->n_values + 1);
     for (const Node *n = g->first; n; n = n->next) {
         bool writes = op_mutates(n->op);
-        *any = *any || writes || (n->op == OP_BATCH_NORM && arg_bool(n, "training"));
+        *any = *any || writes || has_statistics(n);
         if (!n->n_in || !n->n_out || (!writes && !(op_info[n->op].flags & VIEW)))
             continue;
         State *state = first_operand(n)->state ? first_operand(n)->state

@@ -197,6 +197,19 @@ static bool dropout(Resolve *s, Node *n)
     return rewrite_node(&s->r, n, arg_value(n, "input"));
 }
 
+/* Other sizes of as many elements, which lie one behind the other: a view. */
+static bool resize(Resolve *s, Node *n)
+{
+    Program *p = s->r.g->program;
+    Value *x = first_operand(n);
+    Type to = n->out[0]->type;
+    if (!type_is_dense(p, x->type) || !dim_equal(dims_numel(p, x->type), dims_numel(p, to)))
+        return diag_unsupported(s->r.d, n->loc, "changes how many elements its input has, or their "
+                                                "order: use a slice or torch.cat");
+    Value *v = build_view(&s->r, n, x, to.dim, to.rank);
+    return v && rewrite_node(&s->r, n, v);
+}
+
 static bool resolve(Resolve *s, Node *n)
 {
     switch (n->op) {
@@ -225,6 +238,9 @@ static bool resolve(Resolve *s, Node *n)
     case OP_RESHAPE:
     case OP_FLATTEN:
         return reshape(s, n);
+    case OP_RESIZE_:
+    case OP_RESIZE_AS_:
+        return resize(s, n);
     default:
         return true;
     }

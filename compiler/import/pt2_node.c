@@ -635,7 +635,8 @@ static bool wrapped(Scope *s, int row, Loc loc, const Json *node)
 static bool is_about_sizes(const char *target)
 {
     static const char *const prefix[] = {"_operator.", "math.", "torch.sym_",
-                                         "aten._assert_scalar.", "aten.sym_constrain_range"};
+                                         "aten._assert_scalar.", "aten.sym_constrain_range",
+                                         "aten.sym_storage_offset."};
     for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++)
         if (!strncmp(target, prefix[i], strlen(prefix[i])))
             return true;

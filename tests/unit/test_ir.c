@@ -43,6 +43,21 @@ Test(arena, grown_arrays_keep_their_elements)
     arena_free(a);
 }
 
+/* Data has blocks of its own, and what comes behind it goes on where the last item ended. */
+Test(arena, data_between_items_takes_no_page_of_theirs)
+{
+    enum { LARGE = 3 << 20, N = 100 };
+    Arena *a = arena_new();
+    arena_alloc(a, LARGE, 1);
+    char *first = arena_alloc(a, 16, 1);
+    for (int i = 1; i < N; i++) {
+        memset(arena_bytes(a, 100), 1, 100);
+        char *item = arena_alloc(a, 16, 1);
+        cr_assert_eq(item, first + (16 * i));
+    }
+    arena_free(a);
+}
+
 /* Blocks of two arenas in a third one, the last first given back: then the third has them again. */
 Test(arena, arenas_lie_in_what_their_host_has_left)
 {
