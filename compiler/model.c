@@ -278,7 +278,7 @@ static Program *load(const Options *o, Arena *a, Diag *d)
     else if (kind == IMPORT_PTE)
         diag_error(d, loc, "is a .pte, which is already compiled");
     else if (kind == IMPORT_ONNX)
-        diag_unsupported(d, loc, "ONNX models are not read yet");
+        return import_onnx(a, o->model, &import, d);
     return NULL;
 }
 

@@ -512,8 +512,9 @@ void graph_replace(Graph *g, Value **with);
  * results, typed by its infer rule, and places it before `before` (NULL: at the end).  False:
  * reported. */
 MUST_USE bool node_place(Node *n, Node *before, Diag *d);
-/* The same of an operator whose types are given: those of `of`, before which it comes; of complex numbers
- * those of their parts. */
+/* The same of an operator whose result types are given, one for each result of its schema. */
+MUST_USE bool node_place_as(Node *n, const Type *type, Node *before, Diag *d);
+/* The same with the types of `of`, before which it comes; of complex numbers those of their parts. */
 MUST_USE bool node_place_half(Node *n, Node *of, Diag *d);
 
 /* A node of `op` before `before` (NULL: at the end), typed by its infer rule.  One letter per

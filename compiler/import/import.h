@@ -91,6 +91,13 @@ MUST_USE Program *import_pt2_bytes(Arena *a, const char *name, uint8_t *data, si
 MUST_USE Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size_t n,
                                     const char *dir, Diag *d);
 
+/* Reads an ONNX model; its external data lie beneath its folder.  `o` may be NULL.  NULL: reported. */
+MUST_USE Program *import_onnx(Arena *a, const char *path, const ImportOptions *o, Diag *d);
+
+/* The same from n bytes, into which the program points.  `path` tells the name and the folder. */
+MUST_USE Program *import_onnx_bytes(Arena *a, const char *path, const uint8_t *data, size_t n,
+                                    Files *files, Diag *d);
+
 /* Gives the states of a parsed text the bytes that it says lie in members of an archive: `path` is
  * that archive, a folder it was unpacked into, or its model.json.  False: reported. */
 MUST_USE bool import_weights(Program *p, const char *path, const ImportOptions *o, Diag *d);
