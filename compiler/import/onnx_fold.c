@@ -137,6 +137,47 @@ static const OnnxList *fold_pow(OnnxNode *n)
     return arithmetic(n, '^');
 }
 
+static const OnnxList *fold_neg(OnnxNode *n)
+{
+    const OnnxList *x = on_list(n, 0);
+    if (!x)
+        return NULL;
+    OnnxList *l = on_new_list(n, x->dtype, x->rank, x->n);
+    for (int i = 0; i < x->n; i++) {
+        if (l->number)
+            l->number[i] = -x->number[i];
+        else
+            l->dim[i] = dim_sub(n->in->program, DIM(0), x->dim[i]);
+    }
+    return l;
+}
+
+/* Of bools, or'ed where `any`, else and'ed. */
+static const OnnxList *joined(OnnxNode *n, bool any)
+{
+    Pair p;
+    if (!read_pair(n, 0, &p) || !p.a->dim)
+        return NULL;
+    OnnxList *l = on_new_list(n, ETC_BOOL, p.rank, p.n);
+    for (int i = 0; i < p.n; i++) {
+        Dim a = p.a->dim[at_of(p.a, i)], b = p.b->dim[at_of(p.b, i)];
+        if (a.expr || b.expr)
+            return NULL;
+        l->dim[i] = DIM(any ? a.value || b.value : a.value && b.value);
+    }
+    return l;
+}
+
+static const OnnxList *fold_and(OnnxNode *n)
+{
+    return joined(n, false);
+}
+
+static const OnnxList *fold_or(OnnxNode *n)
+{
+    return joined(n, true);
+}
+
 /* 1, 0 or -1 as a - b is for all values of the symbols; false: not told. */
 static bool sign_of(Program *p, const Pair *q, int i, int *sign)
 {
@@ -180,6 +221,16 @@ static const OnnxList *fold_less(OnnxNode *n)
 static const OnnxList *fold_greater(OnnxNode *n)
 {
     return compared(n, false, false, true);
+}
+
+static const OnnxList *fold_less_or_equal(OnnxNode *n)
+{
+    return compared(n, true, true, false);
+}
+
+static const OnnxList *fold_greater_or_equal(OnnxNode *n)
+{
+    return compared(n, false, true, true);
 }
 
 static const OnnxList *fold_where(OnnxNode *n)
@@ -351,7 +402,7 @@ static const OnnxList *fold_gather(OnnxNode *n)
 
 static bool closed_number(const OnnxList *l, int64_t otherwise, int64_t *out)
 {
-    *out = l && l->n == 1 ? l->dim[0].value : otherwise;
+    *out = l && l->n == 1 && l->dim ? l->dim[0].value : otherwise;
     return !l || (l->dim && l->n == 1 && !l->dim[0].expr);
 }
 
@@ -481,7 +532,9 @@ bool onnx_fold(OnnxNode *n)
         const char *op;
         FoldFn *fold;
     } row[] = {
-        {"Add", fold_add},         {"Cast", fold_cast},         {"Ceil", fold_ceil},
+        {"Add", fold_add},         {"And", fold_and},           {"Cast", fold_cast},
+        {"Ceil", fold_ceil},       {"GreaterOrEqual", fold_greater_or_equal},
+        {"LessOrEqual", fold_less_or_equal}, {"Neg", fold_neg}, {"Or", fold_or},
         {"Concat", fold_concat},   {"ConstantOfShape", fold_filled}, {"Div", fold_div},
         {"Equal", fold_equal},     {"Floor", fold_floor},       {"Gather", fold_gather},
         {"Greater", fold_greater}, {"Identity", fold_identity}, {"Less", fold_less},

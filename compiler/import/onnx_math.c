@@ -73,11 +73,7 @@ bool onnx_div(OnnxNode *n)
     if (rank < 0)
         return false;
     Type t = type_tensor(n->in->program, a->type.dtype, rank, dim);
-    Node *m = node_new(n->in->graph, OP_DIV_TENSOR_MODE, n->loc);
-    node_push(m, node_use(m, a));
-    node_push(m, node_use(m, b));
-    node_push(m, (Arg){.kind = ARG_STRING, .str = "trunc"});
-    return node_place_as(m, &t, NULL, n->in->diag) && on_define(n, 0, m->out[0]);
+    return on_define(n, 0, ON_GIVEN(n, OP_DIV_TENSOR_MODE, t, "vvs", a, b, "trunc"));
 }
 
 bool onnx_mod(OnnxNode *n)
@@ -418,11 +414,18 @@ bool onnx_arg_extreme(OnnxNode *n)
 {
     int axis;
     Value *x = on_value(n, 0);
-    if (on_int(n, "select_last_index", 0))
-        return onnx_unsupported(n, "selects the last of equal elements");
-    return x && on_axis(n, on_int(n, "axis", 0), x->type.rank, &axis) &&
-           on_define(n, 0, ON_BUILD(n, n->row->op, "vib", x, (int64_t)axis,
-                                    (int)on_int(n, "keepdims", 1)));
+    if (!x || !on_axis(n, on_int(n, "axis", 0), x->type.rank, &axis))
+        return false;
+    int64_t dim = axis;
+    bool is_last = on_int(n, "select_last_index", 0);
+    Value *from = is_last ? ON_BUILD(n, OP_FLIP, "vI", x, 1, &dim) : x;
+    Value *at = from ? ON_BUILD(n, n->row->op, "vib", from, dim, (int)on_int(n, "keepdims", 1)) : NULL;
+    if (at && is_last) { /* counted from the end */
+        Arg end = {.kind = ARG_INT, .dim = dim_sub(n->in->program, x->type.dim[axis], DIM(1))};
+        at = ON_BUILD(n, OP_NEG, "v", at);
+        at = at ? ON_BUILD(n, OP_ADD_SCALAR, "va", at, end) : NULL;
+    }
+    return on_define(n, 0, at);
 }
 
 bool onnx_topk(OnnxNode *n)

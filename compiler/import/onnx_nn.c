@@ -286,8 +286,6 @@ bool onnx_layer_norm(OnnxNode *n)
     Value *x = on_value(n, 0);
     if (!x || !on_axis(n, on_int(n, "axis", -1), x->type.rank, &axis))
         return false;
-    if (on_wants(n, 1) || on_wants(n, 2))
-        return onnx_unsupported(n, "gives its statistics");
     Value *scale = factor(n, 1, x, axis), *shift = factor(n, 2, x, axis);
     int rank = x->type.rank - axis;
     double eps = on_float(n, "epsilon", 1e-5);
@@ -295,6 +293,12 @@ bool onnx_layer_norm(OnnxNode *n)
         return false;
     if (n->row->op == OP_RMS_NORM)
         return on_define(n, 0, ON_BUILD(n, OP_RMS_NORM, "vDvf", x, rank, x->type.dim + axis, scale, eps));
+    if (on_wants(n, 1) || on_wants(n, 2)) {
+        Node *m = build(n->in->graph, NULL, n->loc, OP_NATIVE_LAYER_NORM, n->in->diag, "vDvvf", x, rank,
+                        x->type.dim + axis, scale, shift, eps);
+        return m && on_define(n, 0, m->out[0]) && on_define(n, 1, m->out[1]) &&
+               on_define(n, 2, m->out[2]);
+    }
     return on_define(n, 0, ON_BUILD(n, OP_LAYER_NORM, "vDvvf", x, rank, x->type.dim + axis, scale, shift,
                                     eps));
 }
@@ -316,8 +320,10 @@ typedef struct Sampling {
 static double source(const Sampling *s, Axis a, int64_t i)
 {
     const char *t = s->transform;
-    if (!strcmp(t, "align_corners"))
-        return a.out > 1 ? (double)i * (double)(a.in - 1) / (double)(a.out - 1) : 0;
+    if (!strcmp(t, "align_corners")) {
+        double whole = (double)a.in * a.scale - 1; /* which need not be a whole number */
+        return whole > 0 ? (double)i * (double)(a.in - 1) / whole : 0;
+    }
     if (!strcmp(t, "asymmetric"))
         return (double)i / a.scale;
     if (!strcmp(t, "pytorch_half_pixel") && a.out == 1)

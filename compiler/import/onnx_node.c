@@ -229,9 +229,7 @@ Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim)
 
 Value *on_given(OnnxNode *n, OpId op, Type t, Value *x)
 {
-    Node *m = node_new(n->in->graph, op, n->loc);
-    node_push(m, node_use(m, x));
-    return node_place_as(m, &t, NULL, n->in->diag) ? m->out[0] : NULL;
+    return node_result(build_given(n->in->graph, NULL, n->loc, op, &t, n->in->diag, "v", x));
 }
 
 int on_broadcast(OnnxNode *n, Type a, Type b, Dim *out)

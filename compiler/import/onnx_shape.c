@@ -4,6 +4,18 @@
 
 /* -- constants and sizes ----------------------------------------------------------------------- */
 
+bool onnx_dropout(OnnxNode *n)
+{
+    const OnnxList *trains = on_has(n, 2) ? on_list(n, 2) : NULL;
+    if (on_has(n, 2) && (!trains || !trains->dim || trains->n != 1 || trains->dim[0].value))
+        return onnx_unsupported(n, "drops elements at random: export the model in eval mode");
+    Value *x = on_value(n, 0);
+    if (!x || !on_wants(n, 1))
+        return on_define(n, 0, x);
+    Value *mask = ON_BUILD(n, OP_FULL, "Dbt", x->type.rank, x->type.dim, true, ETC_BOOL);
+    return mask && on_define(n, 0, x) && on_define(n, 1, mask);
+}
+
 bool onnx_identity(OnnxNode *n)
 {
     const OnnxConst *c = on_const(n, 0);
@@ -293,7 +305,6 @@ bool onnx_split(OnnxNode *n)
 /* A slice of one axis.  With a negative step the axis is reversed first. */
 static Value *sliced(OnnxNode *n, Value *x, int axis, Dim from, Dim to, int64_t step)
 {
-    Program *p = n->in->program;
     Dim size = x->type.dim[axis];
     int64_t dim = axis;
     if (step == 0) {
@@ -316,7 +327,6 @@ static Value *sliced(OnnxNode *n, Value *x, int axis, Dim from, Dim to, int64_t 
     }
     if (!to.expr && to.value >= INT32_MAX)
         to = size;
-    (void)p;
     return x ? ON_BUILD(n, OP_SLICE, "viddi", x, dim, from, to, step) : NULL;
 }
 
@@ -555,12 +565,14 @@ bool onnx_scatter_nd(OnnxNode *n)
 bool onnx_one_hot(OnnxNode *n)
 {
     int axis;
-    Dim depth[MAX_RANK], dim[MAX_RANK];
-    int count;
+    Dim depth[1], dim[MAX_RANK];
+    const OnnxList *l = on_list(n, 1);
     Value *at = on_value(n, 0), *values = on_value(n, 2);
-    if (!at || !values || !on_dims(n, 1, depth, &count) || count != 1 ||
-        !on_axis(n, on_int(n, "axis", -1), at->type.rank + 1, &axis))
+    if (!at || !values || !on_axis(n, on_int(n, "axis", -1), at->type.rank + 1, &axis))
         return false;
+    if (!l || l->n != 1 || (l->number && !(l->number[0] >= 0 && l->number[0] < 1e9)))
+        return onnx_unsupported(n, "has a depth that is not known");
+    depth[0] = l->dim ? l->dim[0] : DIM((int64_t)l->number[0]);
     at = wrapped(n, on_cast(n, at, ETC_I64), depth[0]);
     Value *line = ON_BUILD(n, OP_ARANGE_START_STEP, "idit", (int64_t)0, depth[0], (int64_t)1, ETC_I64);
     if (!at || !line)
@@ -599,7 +611,8 @@ bool onnx_depth_to_space(OnnxNode *n)
 
 bool onnx_space_to_depth(OnnxNode *n)
 {
-    static const int64_t order[6] = {0, 3, 5, 1, 2, 4};
+    static const int64_t dcr[6] = {0, 3, 5, 1, 2, 4}, crd[6] = {0, 1, 3, 5, 2, 4};
+    const int64_t *order = strcmp(on_text(n, "mode", "DCR"), "CRD") ? dcr : crd;
     Program *p = n->in->program;
     Value *x = on_value(n, 0);
     int64_t b = on_int(n, "blocksize", 0);
