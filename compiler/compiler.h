@@ -50,6 +50,7 @@ typedef struct Options {
     const char *runs, *warmup, *trace;     /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
+    Strings binds;        /* INPUT=VALUE, of ONNX files */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
     bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate,
         fast_calibrate;

@@ -67,12 +67,30 @@ typedef enum ImportKind {
     IMPORT_ONNX
 } ImportKind;
 
+/* A size of an ONNX file: by its name there, or INPUT.AXIS, which a size that is declared is too. */
+typedef struct ImportDim {
+    const char *name;
+    int64_t lo, hi; /* the same: the size is known */
+    bool is_taken;  /* the file has it */
+} ImportDim;
+
+/* An input of an ONNX file that is to be a constant. */
+typedef struct ImportBind {
+    const char *name;
+    const EtcTensor *tensor; /* NULL: `number`, in the input's type */
+    double number;
+    bool is_taken;
+} ImportBind;
+
 typedef struct ImportOptions {
     Files *files;            /* NULL: of no interest */
     const char *weights_dir; /* where an unpacked model's "data" lies; NULL: beside the JSON */
     Program *into;           /* receives the method; NULL: a new program */
     ImportKind kind;         /* what import_kind says of the file; IMPORT_UNKNOWN: is asked */
     const char *as;          /* the method's name; NULL: what the file calls it */
+    ImportDim *dim;          /* of ONNX files alone, as the next */
+    ImportBind *bind;
+    int n_dims, n_binds;
 } ImportOptions;
 
 /* Returns the kind of the file `path`, by its first bytes, or by its name where these say nothing.
@@ -96,7 +114,7 @@ MUST_USE Program *import_onnx(Arena *a, const char *path, const ImportOptions *o
 
 /* The same from n bytes, into which the program points.  `path` tells the name and the folder. */
 MUST_USE Program *import_onnx_bytes(Arena *a, const char *path, const uint8_t *data, size_t n,
-                                    Files *files, Diag *d);
+                                    const ImportOptions *o, Diag *d);
 
 /* Gives the states of a parsed text the bytes that it says lie in members of an archive: `path` is
  * that archive, a folder it was unpacked into, or its model.json.  False: reported. */

@@ -79,15 +79,31 @@ static OnnxValue *define(Onnx *o, OnnxScope *s, Loc loc, const char *name)
 
 /* -- inputs ------------------------------------------------------------------------------------ */
 
+/* What the user says of a size; NULL: nothing. */
+static ImportDim *told_size(const Onnx *o, const char *name)
+{
+    for (int i = 0; o->options && i < o->options->n_dims; i++)
+        if (!strcmp(o->options->dim[i].name, name))
+            return &o->options->dim[i];
+    return NULL;
+}
+
 /* Sizes of one name are one symbol.  Those without a name have that of the input and the axis. */
 static Dim open_size(Onnx *o, const char *input, int axis, const char *param)
 {
     bool is_named = param && *param;
     const char *key = is_named ? param : arena_printf(o->tmp, "%s.%d", input, axis);
+    ImportDim *told = told_size(o, arena_printf(o->tmp, "%s.%d", input, axis));
+    told = told ? told : told_size(o, key);
+    told = told ? told : told_size(o, as_name(o->tmp, key)); /* as messages call it */
+    if (told)
+        told->is_taken = true;
+    if (told && told->lo == told->hi)
+        return DIM(told->lo);
     TableItem *known = table_at_text(&o->sizes, key);
     if (!known->ptr) {
-        Symbol *s = program_symbol(o->program, NULL, 1, INT64_MAX);
-        s->name = onnx_unique(o, is_named ? param : arena_printf(o->tmp, "%s_%d", input, axis));
+        Symbol *s = program_symbol(o->program, NULL, told ? told->lo : 1, told ? told->hi : INT64_MAX);
+        s->name = onnx_unique(o, key);
         known->ptr = s;
     }
     return dim_symbol(o->program, known->ptr);
@@ -109,12 +125,47 @@ static bool input_type(Onnx *o, Loc loc, const Onnx__ValueInfo *in, const char *
         const char *param = d->has_param ? onnx_text(o, d->param) : "";
         if (!param)
             return false;
-        bool is_known = d->has_value && d->value >= 0;
+        bool is_known = d->has_value && d->value >= 0 &&
+                        !told_size(o, arena_printf(o->tmp, "%s.%d", name, i));
         dim[i] = is_known ? DIM(d->value) : open_size(o, name, i, param);
     }
     *out = type_tensor(o->program, dtype, (int)t->shape->n_dim, dim);
     return (type_is_static(*out) ? type_bytes(*out) < INT64_MAX : true) ||
            diag_error(o->diag, loc, "its sizes overflow");
+}
+
+/* The constant that an input is bound to.  NULL: reported. */
+static const OnnxConst *bound(Onnx *o, Loc loc, ImportBind *b, Type type)
+{
+    OnnxConst *c = NEW(o->tmp, OnnxConst, 1);
+    EtcDtype t = type.dtype;
+    Dim dim[MAX_RANK];
+    b->is_taken = true;
+    if (b->tensor && (b->tensor->dtype != t || b->tensor->rank > MAX_RANK)) {
+        diag_error(o->diag, loc, "is bound to %s, expected %s", dtype_name((EtcDtype)b->tensor->dtype),
+                   dtype_name(t));
+        return NULL;
+    }
+    for (int i = 0; i < (b->tensor ? b->tensor->rank : type.rank); i++)
+        dim[i] = DIM(b->tensor ? b->tensor->dim[i] : 1);
+    c->type = type_tensor(o->program, t, b->tensor ? b->tensor->rank : type.rank, dim);
+    c->n_bytes = type_bytes(c->type);
+    if (b->tensor) {
+        c->data = b->tensor->data;
+        return c;
+    }
+    uint8_t *data = arena_bytes(o->program->arena, sizeof(double));
+    int64_t whole = (int64_t)b->number;
+    float narrow = (float)b->number;
+    memcpy(data, t == ETC_F32 ? (const void *)&narrow : t == ETC_F64 ? (const void *)&b->number
+                                                                     : (const void *)&whole,
+           etc_dtype_size((int)t));
+    c->data = data;
+    if (dtype_is_float(t) && t != ETC_F32 && t != ETC_F64) {
+        diag_unsupported(o->diag, loc, "is bound to a number of %s: give a file", dtype_name(t));
+        return NULL;
+    }
+    return c;
 }
 
 static bool read_input(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *in)
@@ -131,6 +182,9 @@ static bool read_input(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *in)
     OnnxValue *v = define(o, s, loc, name);
     if (!v)
         return false;
+    for (int i = 0; o->options && i < o->options->n_binds; i++)
+        if (!strcmp(o->options->bind[i].name, name))
+            return (v->constant = bound(o, loc, &o->options->bind[i], type)) != NULL;
     v->value = graph_value(o->graph, onnx_unique(o, name), type);
     graph_add_input(o->graph, v->value);
     return true;
@@ -269,8 +323,8 @@ static const char *folder_of(Arena *a, const char *path)
     return slash ? arena_str(a, path, (size_t)(slash + 1 - path)) : "./";
 }
 
-Program *import_onnx_bytes(Arena *a, const char *path, const uint8_t *data, size_t n, Files *files,
-                           Diag *d)
+Program *import_onnx_bytes(Arena *a, const char *path, const uint8_t *data, size_t n,
+                           const ImportOptions *options, Diag *d)
 {
     const char *slash = strrchr(path, '/');
     Onnx o = {.program = program_new(a, arena_str(a, slash ? slash + 1 : path,
@@ -278,7 +332,8 @@ Program *import_onnx_bytes(Arena *a, const char *path, const uint8_t *data, size
               .tmp = arena_within(a),
               .diag = d,
               .loc = {.file = arena_str(a, path, strlen(path))},
-              .files = files,
+              .options = options,
+              .files = options && options->files ? options->files : files_new(a),
               .folder = folder_at(a, folder_of(a, path)),
               .data = data,
               .n = n};
@@ -298,6 +353,7 @@ Program *import_onnx(Arena *a, const char *path, const ImportOptions *options, D
     Files *files = options && options->files ? options->files : files_new(a);
     uint8_t *data;
     size_t n;
-    return file_load(files, a, path, &data, &n, d) ? import_onnx_bytes(a, path, data, n, files, d)
-                                                   : NULL;
+    return file_load(files, a, path, &data, &n, d)
+               ? import_onnx_bytes(a, path, data, n, options, d)
+               : NULL;
 }

@@ -15,11 +15,12 @@ Onnx__Model *onnx_unpack(Arena *a, Loc loc, const uint8_t *data, size_t n, Diag 
 
 enum { MAX_LIST = 4096 }; /* items of a list: sizes and numbers that arguments are made of */
 
-/* A tensor of rank 0 or 1 whose elements are known: integers and bools as sizes, which may be open,
+/* A tensor of rank 0, 1 or 2 whose elements are known: integers and bools as sizes, which may be open,
  * floats as numbers. */
 typedef struct OnnxList {
     EtcDtype dtype;
     int rank, n;
+    int columns;    /* of a table of rank 2, which on_table() alone gives; else 0 */
     Dim *dim;       /* of integers and bools; else NULL */
     double *number; /* of floats; else NULL */
 } OnnxList;
@@ -50,6 +51,7 @@ typedef struct Onnx {
     Arena *tmp;
     Diag *diag;
     Loc loc;
+    const ImportOptions *options;
     Files *files;
     Folder folder; /* of external data */
     const uint8_t *data; /* the file */
@@ -108,6 +110,7 @@ bool onnx_unsupported(OnnxNode *n, const char *fmt, ...) __attribute__((format(p
 bool on_has(const OnnxNode *n, int i);          /* input i is there */
 Value *on_value(OnnxNode *n, int i);            /* NULL: reported, or it is not there */
 const OnnxList *on_list(OnnxNode *n, int i);    /* NULL: not known, or not there */
+const OnnxList *on_table(OnnxNode *n, int i);   /* the same, of rank 2 too */
 const OnnxConst *on_const(OnnxNode *n, int i);  /* the same */
 bool on_dims(OnnxNode *n, int i, Dim *out, int *count); /* an input that must be known; reported */
 bool on_wants(const OnnxNode *n, int i);        /* somebody may read output i */

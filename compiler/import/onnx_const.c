@@ -133,7 +133,9 @@ static bool find_data(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
         return external_data(o, loc, t, c);
     if (t->has_mapped_size || t->has_raw_data) {
         uint64_t n = t->has_mapped_size ? t->mapped_size : t->raw_data.len;
-        c->data = t->has_mapped_size ? o->data + t->mapped_at : t->raw_data.data;
+        c->data = t->has_mapped_size ? o->data + t->mapped_at /* the messages die before the program */
+                                     : memcpy(arena_bytes(o->program->arena, (size_t)n + 1),
+                                              t->raw_data.data, (size_t)n);
         return (int64_t)n == c->n_bytes ||
                diag_error(o->diag, loc, "a constant has %" PRIu64 " bytes, expected %" PRId64, n,
                           c->n_bytes);
@@ -206,10 +208,11 @@ const OnnxList *onnx_const_list(Onnx *o, const OnnxConst *c)
 {
     EtcDtype t = c->type.dtype;
     int64_t n = type_numel(c->type), size = dtype_bytes(t);
-    if (c->type.rank > 1 || n > MAX_LIST || (dtype_is_float(t) && t != ETC_F32 && t != ETC_F64))
+    if (c->type.rank > 2 || n > MAX_LIST || (dtype_is_float(t) && t != ETC_F32 && t != ETC_F64))
         return NULL;
     OnnxList *l = NEW(o->tmp, OnnxList, 1);
     *l = (OnnxList){.dtype = t, .rank = c->type.rank, .n = (int)n};
+    l->columns = c->type.rank == 2 ? (int)c->type.dim[1].value : 0;
     if (dtype_is_float(t))
         l->number = NEW(o->tmp, double, n + 1);
     else
@@ -238,8 +241,9 @@ static bool is_closed(const OnnxList *l)
 static Value *closed_value(OnnxNode *n, const OnnxList *l)
 {
     Onnx *o = n->in;
-    Dim size = DIM(l->n);
-    OnnxConst c = {.type = type_tensor(o->program, l->dtype, l->rank, &size)};
+    bool is_table = l->rank == 2;
+    Dim size[2] = {DIM(is_table ? l->n / (l->columns ? l->columns : 1) : l->n), DIM(l->columns)};
+    OnnxConst c = {.type = type_tensor(o->program, l->dtype, l->rank, size)};
     size_t bytes = etc_dtype_size((int)l->dtype);
     uint8_t *data = arena_bytes(o->program->arena, (size_t)l->n * bytes + 1);
     c.n_bytes = type_bytes(c.type);
@@ -259,6 +263,10 @@ Value *onnx_list_value(OnnxNode *n, const OnnxList *l)
 {
     if (is_closed(l))
         return closed_value(n, l);
+    if (l->rank > 1) {
+        onnx_unsupported(n, "reads a table of open sizes as a tensor");
+        return NULL;
+    }
     Value **part = NEW(n->in->tmp, Value *, l->n);
     Dim one = DIM(1);
     for (int i = 0; i < l->n; i++) {

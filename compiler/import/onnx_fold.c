@@ -296,11 +296,12 @@ static const OnnxList *fold_not(OnnxNode *n)
 /* Open sizes stay what they are in another type of integers; they become no floats. */
 static const OnnxList *fold_cast(OnnxNode *n)
 {
-    const OnnxList *x = on_list(n, 0);
+    const OnnxList *x = on_table(n, 0);
     EtcDtype t;
     if (!x || !onnx_dtype((int32_t)on_int(n, "to", 0), &t) || t == ETC_F16 || t == ETC_BF16)
         return NULL;
     OnnxList *l = on_new_list(n, t, x->rank, x->n);
+    l->columns = x->columns;
     if (dtype_is_float(t) && etc_dtype_size((int)t) < 4)
         return NULL;
     for (int i = 0; i < x->n; i++) {
@@ -338,7 +339,34 @@ static const OnnxList *copied(OnnxNode *n, const OnnxList *x, int rank)
 
 static const OnnxList *fold_identity(OnnxNode *n)
 {
-    return on_list(n, 0);
+    return on_table(n, 0);
+}
+
+/* Row k of a table is what step k of from, from + step, .. is. */
+static const OnnxList *rows_of(OnnxNode *n, const OnnxList *x, int64_t from, int64_t step)
+{
+    int64_t rows = x->columns ? x->n / x->columns : 0;
+    OnnxList *l = on_new_list(n, x->dtype, 2, x->n);
+    l->columns = x->columns;
+    for (int64_t r = 0; r < rows; r++)
+        for (int c = 0; c < x->columns; c++)
+            copy_item(l, (int)(r * x->columns + c), x, (int)((from + r * step) * x->columns + c));
+    return l;
+}
+
+static const OnnxList *fold_transpose(OnnxNode *n)
+{
+    const OnnxList *x = on_table(n, 0);
+    int64_t perm[2] = {1, 0};
+    if (!x || x->rank != 2 || !x->columns || (on_ints(n, "perm", perm, 2) >= 0 && perm[0] != 1))
+        return NULL;
+    int rows = x->n / x->columns;
+    OnnxList *l = on_new_list(n, x->dtype, 2, x->n);
+    l->columns = rows;
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < x->columns; c++)
+            copy_item(l, c * rows + r, x, r * x->columns + c);
+    return l;
 }
 
 static const OnnxList *fold_unsqueeze(OnnxNode *n)
@@ -355,8 +383,17 @@ static const OnnxList *fold_squeeze(OnnxNode *n)
 
 static const OnnxList *fold_reshape(OnnxNode *n)
 {
-    const OnnxList *x = on_list(n, 0), *to = on_list(n, 1);
-    if (!x || !to || !to->dim || to->n > 1 || (to->n == 0 && x->n != 1))
+    const OnnxList *x = on_table(n, 0), *to = on_list(n, 1);
+    if (!x || !to || !to->dim)
+        return NULL;
+    if (to->n == 2 && !to->dim[1].expr && to->dim[1].value > 0 && x->n % to->dim[1].value == 0) {
+        OnnxList *l = on_new_list(n, x->dtype, 2, x->n);
+        l->columns = (int)to->dim[1].value;
+        for (int i = 0; i < x->n; i++)
+            copy_item(l, i, x, i);
+        return l;
+    }
+    if (to->n > 1 || (to->n == 0 && x->n != 1))
         return NULL;
     return !to->n || (!to->dim[0].expr && (to->dim[0].value == -1 || to->dim[0].value == x->n))
                ? copied(n, x, to->n)
@@ -413,10 +450,16 @@ static int64_t clamped(int64_t v, int64_t lo, int64_t hi)
 
 static const OnnxList *fold_slice(OnnxNode *n)
 {
-    const OnnxList *x = on_list(n, 0);
+    const OnnxList *x = on_table(n, 0), *axis = n->in->opset < 10 ? NULL : on_list(n, 3);
     int64_t from = 0, to = 0, step = 1;
-    if (!x || x->rank != 1)
+    if (!x || x->rank < 1)
         return NULL;
+    if (x->rank == 2) { /* reversed rows, as paddings of torch become those of ONNX */
+        bool is_back = axis && axis->n == 1 && axis->dim && axis->dim[0].value == 0 &&
+                       closed_number(on_list(n, 4), 1, &step) && step == -1 &&
+                       closed_number(on_list(n, 1), 0, &from) && from == -1;
+        return is_back && x->columns ? rows_of(n, x, x->n / x->columns - 1, -1) : NULL;
+    }
     if (n->in->opset < 10) {
         if (on_ints(n, "starts", &from, 1) != 1 || on_ints(n, "ends", &to, 1) != 1)
             return NULL;
@@ -542,7 +585,7 @@ bool onnx_fold(OnnxNode *n)
         {"Mul", fold_mul},         {"Not", fold_not},           {"Pow", fold_pow},
         {"Range", fold_range},     {"ReduceProd", fold_product}, {"Reshape", fold_reshape},
         {"Shape", fold_shape},     {"Size", fold_size},         {"Slice", fold_slice},
-        {"Sqrt", fold_sqrt},       {"Squeeze", fold_squeeze},   {"Sub", fold_sub},
+        {"Sqrt", fold_sqrt}, {"Transpose", fold_transpose},      {"Squeeze", fold_squeeze},   {"Sub", fold_sub},
         {"Unsqueeze", fold_unsqueeze}, {"Where", fold_where},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {

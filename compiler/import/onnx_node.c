@@ -78,13 +78,19 @@ const OnnxConst *on_const(OnnxNode *n, int i)
     return v ? v->constant : NULL;
 }
 
-const OnnxList *on_list(OnnxNode *n, int i)
+const OnnxList *on_table(OnnxNode *n, int i)
 {
     const char *name;
     OnnxValue *v = input(n, i, &name);
     if (v && !v->list && v->constant)
         v->list = onnx_const_list(n->in, v->constant);
     return v ? v->list : NULL;
+}
+
+const OnnxList *on_list(OnnxNode *n, int i)
+{
+    const OnnxList *l = on_table(n, i);
+    return l && l->rank < 2 ? l : NULL;
 }
 
 bool on_dims(OnnxNode *n, int i, Dim *out, int *count)
