@@ -12,33 +12,26 @@ typedef struct Rnn {
     Value *param[2 * 4]; /* of each direction: w_ih, w_hh, b_ih, b_hh */
 } Rnn;
 
-/* Rows [at, at + gates * hidden) of the matrix of one direction, in torch's order. */
-static Value *ordered(OnnxNode *n, int input, const Rnn *r, int dir, int64_t first_row)
+/* The rows of one direction's matrix from `first` on, gate by gate in torch's order. */
+static Value *ordered(OnnxNode *n, int input, const Rnn *r, int dir, int64_t first)
 {
-    const OnnxConst *c = on_const(n, input);
-    Dim dim[2];
-    if (!c || c->type.rank < 2 || c->type.dim[0].value != r->dirs) {
-        onnx_unsupported(n, "has weights that are no constants of its directions");
+    Value *part[MAX_GATES], *all = on_value(n, input);
+    if (!all)
+        return NULL;
+    if (all->type.rank < 2 || !dim_equal(all->type.dim[0], DIM(r->dirs))) {
+        onnx_wrong(n, "has weights of another rank, or of other directions than its own");
         return NULL;
     }
-    int64_t rows = r->gates * r->hidden, all = c->type.dim[1].value;
-    int64_t row = c->n_bytes / (all * r->dirs ? all * r->dirs : 1);
-    if (first_row + rows > all) {
-        onnx_wrong(n, "has %lld rows of weights, expected %lld", (long long)all,
-                   (long long)(first_row + rows));
-        return NULL;
+    all = ON_BUILD(n, OP_SELECT_INT, "vii", all, (int64_t)0, (int64_t)dir);
+    for (int g = 0; g < r->gates; g++) {
+        int64_t from = first + r->order[g] * r->hidden;
+        part[g] = all ? ON_BUILD(n, OP_SLICE, "viiii", all, (int64_t)0, from, from + r->hidden,
+                                 (int64_t)1)
+                      : NULL;
+        if (!part[g])
+            return NULL;
     }
-    uint8_t *to = arena_bytes(n->in->program->arena, (size_t)(rows * row) + 1);
-    for (int g = 0; g < r->gates; g++)
-        memcpy(to + g * r->hidden * row,
-               c->data + (dir * all + first_row + r->order[g] * r->hidden) * row,
-               (size_t)(r->hidden * row));
-    dim[0] = DIM(rows);
-    dim[1] = c->type.rank > 2 ? c->type.dim[2] : DIM(1);
-    OnnxConst made = {.type = type_tensor(n->in->program, c->type.dtype, c->type.rank - 1, dim),
-                      .data = to,
-                      .n_bytes = rows * row};
-    return onnx_const_value(n->in, "weights", &made);
+    return r->gates == 1 ? part[0] : ON_BUILD(n, OP_CAT, "Vi", r->gates, part, (int64_t)0);
 }
 
 static bool read_direction(OnnxNode *n, Rnn *r)

@@ -363,6 +363,55 @@ bool onnx_slice(OnnxNode *n)
     return on_define(n, 0, x);
 }
 
+/* The border of x along an axis, of `count` elements: reflected or wrapped from `from` on, or the one
+ * element there as often as it takes. */
+static Value *border(OnnxNode *n, Value *x, int axis, const char *mode, Dim from, int64_t count)
+{
+    int64_t dim = axis;
+    Dim size[MAX_RANK];
+    bool is_edge = !strcmp(mode, "edge");
+    Dim to = dim_add(n->in->program, from, DIM(is_edge ? 1 : count));
+    Value *v = part_of(n, x, axis, from, to);
+    for (int i = 0; v && i < x->type.rank; i++)
+        size[i] = i == axis ? DIM(count) : x->type.dim[i];
+    if (v && is_edge)
+        return ON_BUILD(n, OP_EXPAND, "vD", v, x->type.rank, size);
+    return v && !strcmp(mode, "reflect") ? ON_BUILD(n, OP_FLIP, "vI", v, 1, &dim) : v;
+}
+
+static Value *mirrored(OnnxNode *n, Value *x, int axis, const char *mode, int64_t before,
+                       int64_t after)
+{
+    Program *p = n->in->program;
+    Dim size = x->type.dim[axis];
+    bool reflects = !strcmp(mode, "reflect"), is_edge = !strcmp(mode, "edge");
+    int64_t most = reflects ? 1 : 0, count = 0;
+    Value *part[3];
+    if (!reflects && !is_edge && strcmp(mode, "wrap") != 0) {
+        onnx_unsupported(n, "pads in mode '%s'", mode);
+        return NULL;
+    }
+    if (before < 0 || after < 0 ||
+        (!is_edge && !size.expr && (before > size.value - most || after > size.value - most))) {
+        onnx_unsupported(n, "pads by less than nothing, or by more than there is");
+        return NULL;
+    }
+    if (before)
+        part[count++] = border(n, x, axis, mode, reflects ? DIM(1) : is_edge ? DIM(0)
+                                                 : dim_sub(p, size, DIM(before)), before);
+    part[count++] = x;
+    if (after)
+        part[count++] = border(n, x, axis, mode,
+                               is_edge    ? dim_sub(p, size, DIM(1))
+                               : reflects ? dim_sub(p, size, DIM(after + 1))
+                                          : DIM(0),
+                               after);
+    for (int i = 0; i < count; i++)
+        if (!part[i])
+            return NULL;
+    return count == 1 ? x : ON_BUILD(n, OP_CAT, "Vi", (int)count, part, (int64_t)axis);
+}
+
 /* torch wants the last axis first, and its begin and end beside each other. */
 static bool padded(OnnxNode *n, const int64_t *pads, int count, const char *mode, double with)
 {
@@ -381,32 +430,8 @@ static bool padded(OnnxNode *n, const int64_t *pads, int count, const char *mode
                        : ON_BUILD(n, OP_CONSTANT_PAD_ND, "vIi", x, count, pair, (int64_t)with);
         return on_define(n, 0, y);
     }
-    bool is_edge = !strcmp(mode, "edge"), wraps = !strcmp(mode, "wrap");
-    if (!is_edge && !wraps && strcmp(mode, "reflect") != 0)
-        return onnx_unsupported(n, "pads in mode '%s'", mode);
-    for (int axis = 0; x && axis < x->type.rank; axis++) {
-        int64_t before = pads[axis], after = pads[axis + x->type.rank];
-        Dim size = x->type.dim[axis];
-        if (!before && !after)
-            continue;
-        if (size.expr || size.value < 1 || before + after + size.value > MAX_LIST)
-            return onnx_unsupported(n, "pads an axis whose size calls decide, or a large one");
-        OnnxList *at = on_new_list(n, ETC_I64, 1, (int)(before + after + size.value));
-        for (int i = 0; i < at->n; i++) {
-            int64_t k = i - before, s = size.value, turn = s > 1 ? 2 * (s - 1) : 1;
-            if (is_edge)
-                k = k < 0 ? 0 : k >= s ? s - 1 : k;
-            else if (wraps)
-                k = ((k % s) + s) % s;
-            else {
-                k = ((k % turn) + turn) % turn;
-                k = k >= s ? turn - k : k;
-            }
-            at->dim[i] = DIM(k);
-        }
-        Value *index = onnx_list_value(n, at);
-        x = index ? ON_BUILD(n, OP_INDEX_SELECT, "viv", x, (int64_t)axis, index) : NULL;
-    }
+    for (int axis = 0; x && axis < count / 2; axis++)
+        x = mirrored(n, x, axis, mode, pads[axis], pads[axis + count / 2]);
     return on_define(n, 0, x);
 }
 
