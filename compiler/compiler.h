@@ -51,6 +51,7 @@ typedef struct Options {
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
     Strings ops;          /* files of operators */
+    Strings binds;        /* INPUT=VALUE, of ONNX files */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
     bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate,
         fast_calibrate;

@@ -133,8 +133,12 @@ static bool parse_bound(const char *s, const char **end, int64_t *v)
 
 bool parse_range(const char *s, int64_t *lo, int64_t *hi)
 {
-    return parse_bound(s, &s, lo) && !strncmp(s, "..", 2) && parse_bound(s + 2, &s, hi) && !*s &&
-           0 <= *lo && *lo <= *hi;
+    if (!parse_bound(s, &s, lo))
+        return false;
+    *hi = *lo;
+    bool is_one = !*s;
+    return (is_one || (!strncmp(s, "..", 2) && parse_bound(s + 2, &s, hi) && !*s)) && 0 <= *lo &&
+           *lo <= *hi;
 }
 
 bool parse_amount(const char *s, int64_t step, int64_t *n)
@@ -263,6 +267,42 @@ static Program *load_methods(const Options *o, const CustomOps *custom, Arena *a
     return ok ? import.into : NULL;
 }
 
+/* Sizes that --dim gives decide how an ONNX file is read: its nodes compute with them. */
+static Program *load_onnx(const Options *o, ImportOptions *import, Arena *a, Diag *d)
+{
+    Loc loc = {.file = o->model};
+    bool ok = true;
+    import->n_dims = o->dims.n;
+    import->n_binds = o->binds.n;
+    import->dim = NEW(a, ImportDim, o->dims.n + 1);
+    import->bind = NEW(a, ImportBind, o->binds.n + 1);
+    for (int i = 0; i < o->dims.n; i++) {
+        const char *text = o->dims.item[i];
+        size_t len = strcspn(text, "=");
+        ImportDim *dim = &import->dim[i];
+        dim->name = arena_str(a, text, len);
+        if (!parse_range(text + len + 1, &dim->lo, &dim->hi))
+            return NULL; /* options.c has checked it */
+    }
+    for (int i = 0; i < o->binds.n; i++) {
+        const char *text = o->binds.item[i], *value = text + strcspn(text, "=") + 1;
+        ImportBind *b = &import->bind[i];
+        char *end;
+        b->name = arena_str(a, text, strcspn(text, "="));
+        b->number = strtod(value, &end);
+        if (*end && !(b->tensor = npy_read(o->files, a, value, -1, d)))
+            return NULL;
+    }
+    Program *p = import_onnx(a, o->model, import, d);
+    for (int i = 0; p && i < o->dims.n; i++)
+        if (!import->dim[i].is_taken)
+            ok = unknown_symbol(p, loc, o->dims.item[i], strlen(import->dim[i].name), d);
+    for (int i = 0; p && i < o->binds.n; i++)
+        if (!import->bind[i].is_taken)
+            ok = diag_error(d, loc, "--bind %s names no input", import->bind[i].name);
+    return ok ? p : NULL;
+}
+
 static Program *load(const Options *o, Arena *a, Diag *d)
 {
     Loc loc = {.file = o->model};
@@ -283,7 +323,7 @@ static Program *load(const Options *o, Arena *a, Diag *d)
     else if (kind == IMPORT_PTE)
         diag_error(d, loc, "is a .pte, which is already compiled");
     else if (kind == IMPORT_ONNX)
-        diag_unsupported(d, loc, "ONNX models are not read yet");
+        return load_onnx(o, &import, a, d);
     return NULL;
 }
 
@@ -294,7 +334,8 @@ Program *model_load(const Options *o, Arena *a, Diag *d)
     if (p) /* no build of etc has a kernel of the user's own */
         p->session->composes = o->command == CMD_RUN || o->command == CMD_BENCH ||
                                o->command == CMD_DIFF;
-    for (int i = 0; p && i < o->dims.n; i++)
+    bool is_onnx = p && !o->methods.n && model_kind(o, d) == IMPORT_ONNX; /* it has read them */
+    for (int i = 0; p && !is_onnx && i < o->dims.n; i++)
         ok = apply_dim(o, p, o->dims.item[i], d) && ok;
     for (int i = 0; ok && p && o->dims.n && i < p->n_guards; i++)
         ok = guard_is_possible(p, &p->guard[i], (Loc){.file = o->model}, d) && ok;

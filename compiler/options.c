@@ -76,7 +76,7 @@ typedef struct Flag Flag;
 
 /* Checks that a value is well-formed, as far as argv alone can tell; reported where it is not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
-static CheckFn any, is_amount, is_backends, is_choice, is_dim, is_drop, is_dump, is_method,
+static CheckFn any, is_amount, is_backends, is_bind, is_choice, is_dim, is_drop, is_dump, is_method,
     is_passes, is_percent, is_page, is_picture, is_runs, is_target, is_threads, is_tolerance, is_version;
 
 struct Flag {
@@ -97,6 +97,8 @@ static const Flag flag_row[] = {
     {"method", 0, FLAG_LIST, AT(methods), COMPILE, is_method, "NAME=FILE",
      "one method of several; instead of MODEL"},
     {"dim", 0, FLAG_LIST, AT(dims), READS, is_dim, "NAME=LO..HI", "bound a symbolic size"},
+    {"bind", 0, FLAG_LIST, AT(binds), READS, is_bind, "INPUT=NUMBER|FILE.npy",
+     "make an input of an ONNX file a constant"},
     {"weights-dir", 0, FLAG_IN, AT(weights_dir), READS, any, "DIR",
      "where the data of an unpacked model lies"},
     {"weights", 0, FLAG_IN, AT(weights), READS, any, "FILE",
@@ -317,6 +319,13 @@ static bool is_dim(const Parser *p, const Flag *f, const char *value)
     (void)f;
     return (s && s > value && parse_range(s + 1, &lo, &hi)) ||
            usage(p, "--dim %s is not NAME=LO..HI with 0 <= LO <= HI", value);
+}
+
+static bool is_bind(const Parser *p, const Flag *f, const char *value)
+{
+    const char *s = strchr(value, '=');
+    (void)f;
+    return (s && s > value && s[1]) || usage(p, "--bind %s is not INPUT=VALUE", value);
 }
 
 static bool is_pass(const Parser *p, const Flag *f, const char *name)

@@ -559,6 +559,9 @@ MUST_USE bool node_place_half(Node *n, Node *of, Diag *d);
  *   I int n, const int64_t*   D int n, const Dim*   V int n, Value**
  * Outputs are named after loc.node.  NULL: reported. */
 Node *build(Graph *g, Node *before, Loc loc, OpId op, Diag *d, const char *fmt, ...);
+/* The same of an operator whose result types are given, one for each result of its schema. */
+Node *build_given(Graph *g, Node *before, Loc loc, OpId op, const Type *type, Diag *d,
+                  const char *fmt, ...);
 
 /* Nodes copied into the body of `call`, a node in no list yet: outline.c.  What they read from
  * outside but constants becomes the body's inputs, and operands that `call` reads already.

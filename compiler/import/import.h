@@ -67,6 +67,21 @@ typedef enum ImportKind {
     IMPORT_ONNX
 } ImportKind;
 
+/* A size of an ONNX file: by its name there, or INPUT.AXIS, which a size that is declared is too. */
+typedef struct ImportDim {
+    const char *name;
+    int64_t lo, hi; /* the same: the size is known */
+    bool is_taken;  /* the file has it */
+} ImportDim;
+
+/* An input of an ONNX file that is to be a constant. */
+typedef struct ImportBind {
+    const char *name;
+    const EtcTensor *tensor; /* NULL: `number`, in the input's type */
+    double number;
+    bool is_taken;
+} ImportBind;
+
 typedef struct ImportOptions {
     Files *files;            /* NULL: of no interest */
     const char *weights_dir; /* where an unpacked model's "data" lies; NULL: beside the JSON */
@@ -74,6 +89,9 @@ typedef struct ImportOptions {
     ImportKind kind;         /* what import_kind says of the file; IMPORT_UNKNOWN: is asked */
     const char *as;          /* the method's name; NULL: what the file calls it */
     const CustomOps *custom; /* operators that the model may have beside ours; or NULL */
+    ImportDim *dim;          /* of ONNX files alone, as the next */
+    ImportBind *bind;
+    int n_dims, n_binds;
 } ImportOptions;
 
 /* Returns the kind of the file `path`, by its first bytes, or by its name where these say nothing.
@@ -91,6 +109,13 @@ MUST_USE Program *import_pt2_bytes(Arena *a, const char *name, uint8_t *data, si
 /* Imports from n bytes of a model.json whose unpacked folder is `dir`. */
 MUST_USE Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size_t n,
                                     const char *dir, Diag *d);
+
+/* Reads an ONNX model; its external data lie beneath its folder.  `o` may be NULL.  NULL: reported. */
+MUST_USE Program *import_onnx(Arena *a, const char *path, const ImportOptions *o, Diag *d);
+
+/* The same from n bytes, into which the program points.  `path` tells the name and the folder. */
+MUST_USE Program *import_onnx_bytes(Arena *a, const char *path, const uint8_t *data, size_t n,
+                                    const ImportOptions *o, Diag *d);
 
 /* Gives the states of a parsed text the bytes that it says lie in members of an archive: `path` is
  * that archive, a folder it was unpacked into, or its model.json.  False: reported. */

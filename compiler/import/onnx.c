@@ -1,0 +1,359 @@
+/* onnx.c -- an ONNX file as a Program: its inputs, its nodes in their order, its outputs.
+ *
+ * Nothing that the file declares of values but of inputs is believed: types come from the operators'
+ * infer rules.  Constants become states when a node reads them as tensors; where they are arguments
+ * (sizes, axes, factors) they stay lists, see onnx_fold.c. */
+#include "compiler/import/onnx.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { OLDEST_OPSET = 6, NEWEST_OPSET = 28 };
+
+const char *onnx_text(Onnx *o, ProtobufCBinaryData text)
+{
+    if (text.len && memchr(text.data, 0, text.len)) {
+        diag_error(o->diag, o->loc, "a text has a NUL");
+        return NULL;
+    }
+    return arena_str(o->program->arena, (const char *)text.data, text.len);
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* The name with '_' for each character that the IR's names do not have. */
+static char *as_name(Arena *a, const char *text)
+{
+    enum { MOST = 60 };
+    size_t n = strlen(text);
+    n = n > MOST ? MOST : n;
+    char *name = arena_printf(a, "%s%.*s", n && is_letter(*text) ? "" : "v", (int)n, text);
+    for (char *s = name; *s; s++)
+        if (!is_letter(*s) && !is_digit(*s))
+            *s = '_';
+    return name;
+}
+
+const char *onnx_unique(Onnx *o, const char *text)
+{
+    Arena *a = o->program->arena;
+    const char *stem = as_name(a, text), *name = stem;
+    TableItem *taken = table_at_text(&o->taken, name);
+    for (int i = 2; taken->ptr; i++) {
+        name = arena_printf(a, "%s_%d", stem, i);
+        taken = table_at_text(&o->taken, name);
+    }
+    taken->ptr = o;
+    return name;
+}
+
+/* -- names ------------------------------------------------------------------------------------- */
+
+OnnxValue *onnx_find(OnnxScope *s, const char *name)
+{
+    for (; s; s = s->outer) {
+        OnnxValue *v = table_find_text(&s->values, name);
+        if (v)
+            return v;
+    }
+    return NULL;
+}
+
+/* A new name of the scope.  NULL: reported. */
+static OnnxValue *define(Onnx *o, OnnxScope *s, Loc loc, const char *name)
+{
+    TableItem *at = table_at_text(&s->values, name);
+    if (at->ptr) {
+        diag_error(o->diag, loc, "'%s' is defined twice", name);
+        return NULL;
+    }
+    return at->ptr = NEW(o->tmp, OnnxValue, 1);
+}
+
+/* -- inputs ------------------------------------------------------------------------------------ */
+
+/* What the user says of a size; NULL: nothing. */
+static ImportDim *told_size(const Onnx *o, const char *name)
+{
+    for (int i = 0; o->options && i < o->options->n_dims; i++)
+        if (!strcmp(o->options->dim[i].name, name))
+            return &o->options->dim[i];
+    return NULL;
+}
+
+/* Sizes of one name are one symbol.  Those without a name have that of the input and the axis. */
+static Dim open_size(Onnx *o, const char *input, int axis, const char *param)
+{
+    bool is_named = param && *param;
+    const char *key = is_named ? param : arena_printf(o->tmp, "%s.%d", input, axis);
+    ImportDim *told = told_size(o, arena_printf(o->tmp, "%s.%d", input, axis));
+    told = told ? told : told_size(o, key);
+    told = told ? told : told_size(o, as_name(o->tmp, key)); /* as messages call it */
+    if (told)
+        told->is_taken = true;
+    if (told && told->lo == told->hi)
+        return DIM(told->lo);
+    TableItem *known = table_at_text(&o->sizes, key);
+    if (!known->ptr) {
+        Symbol *s = program_symbol(o->program, NULL, told ? told->lo : 1, told ? told->hi : INT64_MAX);
+        s->name = onnx_unique(o, key);
+        known->ptr = s;
+    }
+    return dim_symbol(o->program, known->ptr);
+}
+
+static bool input_type(Onnx *o, Loc loc, const Onnx__ValueInfo *in, const char *name, Type *out)
+{
+    const Onnx__TensorType *t = in->type ? in->type->tensor_type : NULL;
+    Dim dim[MAX_RANK];
+    EtcDtype dtype;
+    if (!t)
+        return diag_unsupported(o->diag, loc, "is no tensor");
+    if (!onnx_dtype(t->elem_type, &dtype))
+        return diag_unsupported(o->diag, loc, "has ONNX's element type %d", t->elem_type);
+    if (!t->shape || t->shape->n_dim > MAX_RANK)
+        return diag_unsupported(o->diag, loc, t->shape ? "has more than 16 axes" : "has no rank");
+    for (int i = 0; i < (int)t->shape->n_dim; i++) {
+        const Onnx__Dimension *d = t->shape->dim[i];
+        const char *param = d->has_param ? onnx_text(o, d->param) : "";
+        if (!param)
+            return false;
+        bool is_known = d->has_value && d->value >= 0 &&
+                        !told_size(o, arena_printf(o->tmp, "%s.%d", name, i));
+        dim[i] = is_known ? DIM(d->value) : open_size(o, name, i, param);
+    }
+    *out = type_tensor(o->program, dtype, (int)t->shape->n_dim, dim);
+    return (type_is_static(*out) ? type_bytes(*out) < INT64_MAX : true) ||
+           diag_error(o->diag, loc, "its sizes overflow");
+}
+
+/* The constant that an input is bound to.  NULL: reported. */
+static const OnnxConst *bound(Onnx *o, Loc loc, ImportBind *b, Type type)
+{
+    OnnxConst *c = NEW(o->tmp, OnnxConst, 1);
+    EtcDtype t = type.dtype;
+    Dim dim[MAX_RANK];
+    b->is_taken = true;
+    if (b->tensor && (b->tensor->dtype != t || b->tensor->rank > MAX_RANK)) {
+        diag_error(o->diag, loc, "is bound to %s, expected %s", dtype_name((EtcDtype)b->tensor->dtype),
+                   dtype_name(t));
+        return NULL;
+    }
+    for (int i = 0; i < (b->tensor ? b->tensor->rank : type.rank); i++)
+        dim[i] = DIM(b->tensor ? b->tensor->dim[i] : 1);
+    c->type = type_tensor(o->program, t, b->tensor ? b->tensor->rank : type.rank, dim);
+    c->n_bytes = type_bytes(c->type);
+    if (b->tensor) {
+        c->data = b->tensor->data;
+        return c;
+    }
+    uint8_t *data = arena_bytes(o->program->arena, sizeof(double));
+    int64_t whole = (int64_t)b->number;
+    float narrow = (float)b->number;
+    memcpy(data, t == ETC_F32 ? (const void *)&narrow : t == ETC_F64 ? (const void *)&b->number
+                                                                     : (const void *)&whole,
+           etc_dtype_size((int)t));
+    c->data = data;
+    if (dtype_is_float(t) && t != ETC_F32 && t != ETC_F64) {
+        diag_unsupported(o->diag, loc, "is bound to a number of %s: give a file", dtype_name(t));
+        return NULL;
+    }
+    return c;
+}
+
+static bool read_input(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *in)
+{
+    const char *name = onnx_text(o, in->name);
+    Type type;
+    if (!name)
+        return false;
+    Loc loc = {.file = o->loc.file, .node = as_name(o->program->arena, name)};
+    if (onnx_find(s, name)) /* an initializer: a default that nobody overrides */
+        return true;
+    if (!input_type(o, loc, in, name, &type))
+        return false;
+    OnnxValue *v = define(o, s, loc, name);
+    if (!v)
+        return false;
+    for (int i = 0; o->options && i < o->options->n_binds; i++)
+        if (!strcmp(o->options->bind[i].name, name))
+            return (v->constant = bound(o, loc, &o->options->bind[i], type)) != NULL;
+    v->value = graph_value(o->graph, onnx_unique(o, name), type);
+    graph_add_input(o->graph, v->value);
+    return true;
+}
+
+static bool read_initializer(Onnx *o, OnnxScope *s, const Onnx__Tensor *t)
+{
+    const char *name = onnx_text(o, t->name);
+    if (!name)
+        return false;
+    Loc loc = {.file = o->loc.file, .node = as_name(o->program->arena, name)};
+    OnnxValue *v = define(o, s, loc, name);
+    return v && (v->constant = onnx_const(o, loc, t)) != NULL;
+}
+
+static bool read_output(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *out)
+{
+    const char *name = onnx_text(o, out->name);
+    if (!name)
+        return false;
+    OnnxValue *v = onnx_find(s, name);
+    Loc loc = {.file = o->loc.file, .node = as_name(o->program->arena, name)};
+    if (!v)
+        return diag_error(o->diag, loc, "the output '%s' is defined by no node", name);
+    OnnxNode n = {.in = o, .scope = s, .loc = loc};
+    if (!v->value && v->constant)
+        v->value = onnx_const_value(o, name, v->constant);
+    else if (!v->value && v->list)
+        v->value = onnx_list_value(&n, v->list);
+    if (v->value)
+        graph_add_output(o->graph, v->value);
+    return v->value != NULL;
+}
+
+/* -- nodes ------------------------------------------------------------------------------------- */
+
+static bool is_default_domain(ProtobufCBinaryData domain)
+{
+    return !domain.len || (domain.len == 7 && !memcmp(domain.data, "ai.onnx", 7));
+}
+
+static bool read_node(Onnx *o, OnnxScope *s, const Onnx__Node *node)
+{
+    const char *op = onnx_text(o, node->op_type), *out = "node";
+    for (size_t i = node->n_output; i-- > 0;)
+        if (node->output[i].len && !(out = onnx_text(o, node->output[i])))
+            return false;
+    if (!op)
+        return false;
+    Loc loc = {.file = o->loc.file, .node = onnx_unique(o, out), .op = op};
+    OnnxNode n = {.in = o, .scope = s, .node = node, .row = onnx_row(op, o->opset), .loc = loc};
+    if (!is_default_domain(node->domain) || !n.row)
+        return false; /* reported before */
+    int before = diag_errors(o->diag);
+    if (onnx_fold(&n))
+        return true;
+    return (n.row->read(&n) && !n.failed) ||
+           diag_untold(o->diag, before, loc, "the importer of", op);
+}
+
+/* Each operator that no row is of, once, with how many nodes there are of it. */
+static bool all_are_known(Onnx *o, Onnx__Node *const *node, size_t n)
+{
+    Table seen = {.arena = o->tmp};
+    bool ok = true;
+    for (size_t i = 0; i < n; i++) {
+        const char *op = onnx_text(o, node[i]->op_type), *domain = onnx_text(o, node[i]->domain);
+        if (!op || !domain)
+            return false;
+        if (is_default_domain(node[i]->domain) && onnx_row(op, o->opset))
+            continue;
+        const char *key = arena_printf(o->tmp, "%s%s%s", domain, *domain ? "::" : "", op);
+        TableItem *at = table_at_text(&seen, key);
+        if (at->ptr)
+            continue;
+        at->ptr = o;
+        int count = 0;
+        for (size_t k = i; k < n; k++)
+            count += node[k]->op_type.len == node[i]->op_type.len &&
+                     !memcmp(node[k]->op_type.data, node[i]->op_type.data, node[i]->op_type.len);
+        ok = diag_unsupported(o->diag, (Loc){.file = o->loc.file},
+                              "the operator %s of opset %" PRId64 " is not supported, in %d node%s",
+                              key, o->opset, count, count == 1 ? "" : "s");
+    }
+    return ok;
+}
+
+bool onnx_nodes(Onnx *o, OnnxScope *s, Onnx__Node *const *node, size_t n)
+{
+    if (!all_are_known(o, node, n))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!read_node(o, s, node[i]))
+            return false;
+    return true;
+}
+
+/* -- the model --------------------------------------------------------------------------------- */
+
+static bool find_opset(Onnx *o)
+{
+    const Onnx__Model *m = o->model;
+    for (size_t i = 0; i < m->n_opset_import; i++)
+        if (is_default_domain(m->opset_import[i]->domain))
+            o->opset = m->opset_import[i]->version;
+    if (o->opset < OLDEST_OPSET || o->opset > NEWEST_OPSET)
+        return diag_unsupported(o->diag, o->loc,
+                                "opset %" PRId64 " is not read, only %d to %d: convert the model with "
+                                "onnx.version_converter",
+                                o->opset, OLDEST_OPSET, NEWEST_OPSET);
+    return true;
+}
+
+static bool read_graph(Onnx *o)
+{
+    const Onnx__Graph *g = o->model->graph;
+    OnnxScope s = {.values = {.arena = o->tmp}};
+    bool ok = true;
+    if (!g)
+        return diag_error(o->diag, o->loc, "has no graph");
+    if (g->n_sparse_initializer)
+        return diag_unsupported(o->diag, o->loc, "has sparse constants");
+    for (size_t i = 0; i < g->n_initializer; i++)
+        ok = read_initializer(o, &s, g->initializer[i]) && ok;
+    for (size_t i = 0; ok && i < g->n_input; i++)
+        ok = read_input(o, &s, g->input[i]) && ok;
+    ok = ok && onnx_nodes(o, &s, g->node, g->n_node);
+    for (size_t i = 0; ok && i < g->n_output; i++)
+        ok = read_output(o, &s, g->output[i]);
+    return ok;
+}
+
+static const char *folder_of(Arena *a, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? arena_str(a, path, (size_t)(slash + 1 - path)) : "./";
+}
+
+Program *import_onnx_bytes(Arena *a, const char *path, const uint8_t *data, size_t n,
+                           const ImportOptions *options, Diag *d)
+{
+    const char *slash = strrchr(path, '/');
+    Onnx o = {.program = program_new(a, arena_str(a, slash ? slash + 1 : path,
+                                                  strlen(slash ? slash + 1 : path))),
+              .tmp = arena_within(a),
+              .diag = d,
+              .loc = {.file = arena_str(a, path, strlen(path))},
+              .options = options,
+              .files = options && options->files ? options->files : files_new(a),
+              .folder = folder_at(a, folder_of(a, path)),
+              .data = data,
+              .n = n};
+    o.taken = o.sizes = o.externals = (Table){.arena = o.tmp};
+    o.program->stage = STAGE_ATEN;
+    o.graph = graph_new(o.program, "forward");
+    PUSH(a, o.program->method, o.program->n_methods, o.graph);
+    o.model = onnx_unpack(o.tmp, o.loc, data, n, d);
+    bool ok = o.model && find_opset(&o) && read_graph(&o);
+    folder_close(&o.folder);
+    arena_free(o.tmp);
+    return ok ? o.program : NULL;
+}
+
+Program *import_onnx(Arena *a, const char *path, const ImportOptions *options, Diag *d)
+{
+    Files *files = options && options->files ? options->files : files_new(a);
+    uint8_t *data;
+    size_t n;
+    return file_load(files, a, path, &data, &n, d)
+               ? import_onnx_bytes(a, path, data, n, options, d)
+               : NULL;
+}

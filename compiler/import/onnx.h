@@ -1,0 +1,148 @@
+/* onnx.h -- what the parts of the ONNX importer share: messages, values, and what handlers of operators
+ * call. */
+#ifndef ETC_IMPORT_ONNX_H
+#define ETC_IMPORT_ONNX_H
+
+#include "compiler/import/internal.h"
+#include "compiler/import/onnx.pb-c.h"
+
+/* -- bytes: onnx_wire.c ------------------------------------------------------------------------ */
+
+/* The messages of a file, in `a`.  Large raw data stay in `data`.  NULL: reported. */
+Onnx__Model *onnx_unpack(Arena *a, Loc loc, const uint8_t *data, size_t n, Diag *d);
+
+/* -- values ------------------------------------------------------------------------------------ */
+
+enum { MAX_LIST = 4096 }; /* items of a list: sizes and numbers that arguments are made of */
+
+/* A tensor of rank 0, 1 or 2 whose elements are known: integers and bools as sizes, which may be open,
+ * floats as numbers. */
+typedef struct OnnxList {
+    EtcDtype dtype;
+    int rank, n;
+    int columns;    /* of a table of rank 2, which on_table() alone gives; else 0 */
+    Dim *dim;       /* of integers and bools; else NULL */
+    double *number; /* of floats; else NULL */
+} OnnxList;
+
+/* The elements of a constant. */
+typedef struct OnnxConst {
+    Type type;
+    const uint8_t *data; /* may be unaligned */
+    int64_t n_bytes;
+} OnnxConst;
+
+/* A name of a graph.  At least one of the three tells what it is; others follow from it. */
+typedef struct OnnxValue {
+    Value *value;
+    const OnnxConst *constant;
+    const OnnxList *list;
+} OnnxValue;
+
+/* The names of a graph or a function; inner graphs see those of the outer ones. */
+typedef struct OnnxScope {
+    struct OnnxScope *outer;
+    Table values; /* name -> OnnxValue */
+} OnnxScope;
+
+typedef struct Onnx {
+    Program *program;
+    Graph *graph;
+    Arena *tmp;
+    Diag *diag;
+    Loc loc;
+    const ImportOptions *options;
+    Files *files;
+    Folder folder; /* of external data */
+    const uint8_t *data; /* the file */
+    size_t n;
+    const Onnx__Model *model;
+    int64_t opset;
+    Table taken;   /* names of values, states and symbols in the IR */
+    Table sizes;   /* dim_param -> Symbol */
+    Table externals; /* location -> OnnxExternal */
+} Onnx;
+
+typedef struct OnnxRow OnnxRow;
+
+/* A node that is being read. */
+typedef struct OnnxNode {
+    Onnx *in;
+    OnnxScope *scope;
+    const Onnx__Node *node;
+    const OnnxRow *row;
+    Loc loc;
+    bool failed; /* reported */
+} OnnxNode;
+
+typedef bool OnnxFn(OnnxNode *n);
+
+/* A row of onnx_ops.def. */
+struct OnnxRow {
+    const char *name;
+    int since; /* the first opset that this row is of */
+    OnnxFn *read;
+    OpId op; /* what a handler of several operators makes */
+};
+
+/* -- constants: onnx_const.c ------------------------------------------------------------------- */
+
+/* NULL: reported. */
+const OnnxConst *onnx_const(Onnx *o, Loc loc, const Onnx__Tensor *t);
+bool onnx_dtype(int32_t code, EtcDtype *out); /* false: no tensor of a program has it */
+Value *onnx_const_value(Onnx *o, const char *name, const OnnxConst *c);
+const OnnxList *onnx_const_list(Onnx *o, const OnnxConst *c); /* NULL: of another rank, or large */
+Value *onnx_list_value(OnnxNode *n, const OnnxList *l); /* NULL: reported */
+
+/* -- graphs: onnx.c ---------------------------------------------------------------------------- */
+
+const char *onnx_text(Onnx *o, ProtobufCBinaryData text); /* NULL: it has a NUL; reported */
+const char *onnx_unique(Onnx *o, const char *name); /* as an IR name that no other has */
+OnnxValue *onnx_find(OnnxScope *s, const char *name);
+bool onnx_nodes(Onnx *o, OnnxScope *s, Onnx__Node *const *node, size_t n);
+
+/* -- for handlers: onnx_node.c ----------------------------------------------------------------- */
+
+const OnnxRow *onnx_row(const char *op, int64_t opset); /* NULL: there is none */
+bool onnx_wrong(OnnxNode *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool onnx_unsupported(OnnxNode *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+bool on_has(const OnnxNode *n, int i);          /* input i is there */
+Value *on_value(OnnxNode *n, int i);            /* NULL: reported, or it is not there */
+const OnnxList *on_list(OnnxNode *n, int i);    /* NULL: not known, or not there */
+const OnnxList *on_table(OnnxNode *n, int i);   /* the same, of rank 2 too */
+const OnnxConst *on_const(OnnxNode *n, int i);  /* the same */
+bool on_dims(OnnxNode *n, int i, Dim *out, int *count); /* an input that must be known; reported */
+bool on_wants(const OnnxNode *n, int i);        /* somebody may read output i */
+
+const Onnx__Attribute *on_attribute(OnnxNode *n, const char *name); /* NULL: absent */
+int64_t on_int(OnnxNode *n, const char *name, int64_t otherwise);
+double on_float(OnnxNode *n, const char *name, double otherwise);
+const char *on_text(OnnxNode *n, const char *name, const char *otherwise);
+int on_ints(OnnxNode *n, const char *name, int64_t *out, int most); /* how many; -1: absent */
+/* An axis of rank `rank`; false: reported. */
+bool on_axis(OnnxNode *n, int64_t axis, int rank, int *out);
+
+bool on_define(OnnxNode *n, int i, Value *v); /* false: v is NULL, which was reported */
+bool on_define_list(OnnxNode *n, int i, const OnnxList *l);
+OnnxList *on_new_list(OnnxNode *n, EtcDtype t, int rank, int count);
+
+/* The first result of a node that build() makes. */
+#define ON_BUILD(n, op, ...) \
+    node_result(build((n)->in->graph, NULL, (n)->loc, op, (n)->in->diag, __VA_ARGS__))
+/* The same of an operator whose type is given. */
+#define ON_GIVEN(n, op, type, ...)                                                                \
+    node_result(build_given((n)->in->graph, NULL, (n)->loc, op, &(type), (n)->in->diag, __VA_ARGS__))
+Value *node_result(const Node *made); /* NULL of NULL */
+Value *on_cast(OnnxNode *n, Value *v, EtcDtype t);
+Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim);
+Value *on_given(OnnxNode *n, OpId op, Type t, Value *x); /* an operator of x whose type is given */
+int on_broadcast(OnnxNode *n, Type a, Type b, Dim *out); /* the rank; -1: reported */
+
+#define ONNX(name, since, read, op) OnnxFn onnx_##read;
+#include "compiler/import/onnx_ops.def"
+#undef ONNX
+
+bool onnx_fold(OnnxNode *n); /* computes a node of lists; false: it is none, not reported */
+
+#endif

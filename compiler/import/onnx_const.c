@@ -1,0 +1,278 @@
+/* onnx_const.c -- tensors of an ONNX file: in its raw data, in typed fields, or in files beside it. */
+#include "compiler/import/onnx.h"
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool onnx_dtype(int32_t code, EtcDtype *out)
+{
+    static const int of[] = {-1, ETC_F32, ETC_U8, ETC_I8, ETC_U16, ETC_I16, ETC_I32, ETC_I64,
+                             -1, ETC_BOOL, ETC_F16, ETC_F64, ETC_U32, ETC_U64, -1, -1,
+                             ETC_BF16, ETC_F8E4M3FN, ETC_F8E4M3FNUZ, ETC_F8E5M2, ETC_F8E5M2FNUZ};
+    if (code < 0 || code >= (int32_t)(sizeof of / sizeof *of) || of[code] < 0)
+        return false;
+    *out = (EtcDtype)of[code];
+    return true;
+}
+
+/* -- typed fields ------------------------------------------------------------------------------ */
+
+/* A field of numbers of one width.  int32_data holds narrower ones, each in 32 bits. */
+typedef struct Numbers {
+    const void *data;
+    size_t n, size;
+} Numbers;
+
+static Numbers typed_field(const Onnx__Tensor *t, EtcDtype dtype)
+{
+    switch ((int)dtype) {
+    case ETC_F32:
+        return (Numbers){t->float_data, t->n_float_data, sizeof(float)};
+    case ETC_F64:
+        return (Numbers){t->double_data, t->n_double_data, sizeof(double)};
+    case ETC_I64:
+        return (Numbers){t->int64_data, t->n_int64_data, sizeof(int64_t)};
+    case ETC_U32:
+    case ETC_U64:
+        return (Numbers){t->uint64_data, t->n_uint64_data, sizeof(uint64_t)};
+    default:
+        return (Numbers){t->int32_data, t->n_int32_data, sizeof(int32_t)};
+    }
+}
+
+/* The low bytes of each number, as this machine, whose lowest byte comes first, has them. */
+static const uint8_t *narrowed(Arena *a, Numbers f, size_t size)
+{
+    uint8_t *to = arena_bytes(a, f.n * size + 1);
+    for (size_t i = 0; i < f.n; i++)
+        memcpy(to + i * size, (const uint8_t *)f.data + i * f.size, size);
+    return to;
+}
+
+/* -- files beside the model -------------------------------------------------------------------- */
+
+typedef struct External {
+    const uint8_t *data;
+    size_t n;
+} External;
+
+static bool decimal(ProtobufCBinaryData text, int64_t *out)
+{
+    *out = 0;
+    for (size_t i = 0; i < text.len; i++)
+        if (text.data[i] < '0' || text.data[i] > '9' || !mul_ok(*out, 10, out) ||
+            !add_ok(*out, text.data[i] - '0', out))
+            return false;
+    return text.len > 0;
+}
+
+static const External *external_file(Onnx *o, Loc loc, const char *name)
+{
+    TableItem *known = table_at_copy(&o->externals, name, strlen(name));
+    File *file;
+    if (known->ptr)
+        return known->ptr;
+    if (!*name || strchr(name, '\\') || *name == '/') {
+        diag_error(o->diag, loc, "external data lie in '%s', expected a path beneath the model's folder",
+                   name);
+        return NULL;
+    }
+    const char *path = arena_join(o->program->arena, o->folder.path, name);
+    int fd = folder_file(&o->folder, name, o->files, path, &file, o->diag);
+    if (fd < 0)
+        return NULL;
+    External *e = NEW(o->tmp, External, 1);
+    e->n = (size_t)file->size;
+    uint8_t *data = arena_bytes(o->program->arena, e->n + 1);
+    bool ok = file_read(fd, path, data, file->size, 0, o->diag);
+    close(fd);
+    e->data = data;
+    known->ptr = e;
+    return ok ? e : NULL;
+}
+
+static bool external_data(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
+{
+    int64_t offset = 0, length = -1, end;
+    const char *name = NULL;
+    for (size_t i = 0; i < t->n_external_data; i++) {
+        const Onnx__Entry *e = t->external_data[i];
+        const char *key = onnx_text(o, e->key);
+        if (!key)
+            return false;
+        if (!strcmp(key, "location") && !(name = onnx_text(o, e->value)))
+            return false;
+        if ((!strcmp(key, "offset") && !decimal(e->value, &offset)) ||
+            (!strcmp(key, "length") && !decimal(e->value, &length)))
+            return diag_error(o->diag, loc, "the %s of external data is no number", key);
+    }
+    if (!name)
+        return diag_error(o->diag, loc, "external data have no location");
+    const External *e = external_file(o, loc, name);
+    if (!e)
+        return false;
+    if (!add_ok(offset, c->n_bytes, &end) || end > (int64_t)e->n ||
+        (length >= 0 && length != c->n_bytes))
+        return diag_error(o->diag, loc,
+                          "external data of %" PRId64 " bytes at %" PRId64 " do not lie in '%s'",
+                          c->n_bytes, offset, name);
+    c->data = e->data + offset;
+    return true;
+}
+
+/* -- constants --------------------------------------------------------------------------------- */
+
+static bool find_data(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
+{
+    enum { EXTERNAL = 1 };
+    size_t size = etc_dtype_size((int)c->type.dtype);
+    int64_t count = type_numel(c->type);
+    if (t->data_location == EXTERNAL)
+        return external_data(o, loc, t, c);
+    if (t->has_mapped_size || t->has_raw_data) {
+        uint64_t n = t->has_mapped_size ? t->mapped_size : t->raw_data.len;
+        c->data = t->has_mapped_size ? o->data + t->mapped_at /* the messages die before the program */
+                                     : memcpy(arena_bytes(o->program->arena, (size_t)n + 1),
+                                              t->raw_data.data, (size_t)n);
+        return (int64_t)n == c->n_bytes ||
+               diag_error(o->diag, loc, "a constant has %" PRIu64 " bytes, expected %" PRId64, n,
+                          c->n_bytes);
+    }
+    Numbers f = typed_field(t, c->type.dtype);
+    c->data = narrowed(o->program->arena, f, size);
+    return (int64_t)f.n == count ||
+           diag_error(o->diag, loc, "a constant has %zu numbers, expected %" PRId64, f.n, count);
+}
+
+const OnnxConst *onnx_const(Onnx *o, Loc loc, const Onnx__Tensor *t)
+{
+    Dim dim[MAX_RANK];
+    EtcDtype dtype;
+    OnnxConst *c = NEW(o->tmp, OnnxConst, 1);
+    if (!onnx_dtype(t->data_type, &dtype)) {
+        diag_unsupported(o->diag, loc, "a constant has ONNX's element type %d", t->data_type);
+        return NULL;
+    }
+    if (t->n_dims > MAX_RANK) {
+        diag_unsupported(o->diag, loc, "a constant has %zu axes, at most 16 are supported", t->n_dims);
+        return NULL;
+    }
+    for (size_t i = 0; i < t->n_dims; i++) {
+        dim[i] = DIM(t->dims[i]);
+        if (t->dims[i] < 0) {
+            diag_error(o->diag, loc, "a constant has a negative size");
+            return NULL;
+        }
+    }
+    c->type = type_tensor(o->program, dtype, (int)t->n_dims, dim);
+    c->n_bytes = type_bytes(c->type);
+    if (c->n_bytes == INT64_MAX) {
+        diag_error(o->diag, loc, "the sizes of a constant overflow");
+        return NULL;
+    }
+    return find_data(o, loc, t, c) ? c : NULL;
+}
+
+Value *onnx_const_value(Onnx *o, const char *name, const OnnxConst *c)
+{
+    const uint8_t *data = c->data;
+    if ((uintptr_t)data % (uintptr_t)dtype_bytes(c->type.dtype)) {
+        uint8_t *copy = arena_bytes(o->program->arena, (size_t)c->n_bytes + 1);
+        data = memcpy(copy, data, (size_t)c->n_bytes);
+    }
+    State *s = program_const(o->program, onnx_unique(o, name), name, c->type, (uint8_t *)data);
+    return graph_state(o->graph, s);
+}
+
+/* -- lists ------------------------------------------------------------------------------------- */
+
+static int64_t integer_at(EtcDtype t, const uint8_t *at)
+{
+    int64_t v = 0;
+    memcpy(&v, at, etc_dtype_size((int)t));
+    switch ((int)t) {
+    case ETC_I8:
+        return (int8_t)v;
+    case ETC_I16:
+        return (int16_t)v;
+    case ETC_I32:
+        return (int32_t)v;
+    default:
+        return v;
+    }
+}
+
+const OnnxList *onnx_const_list(Onnx *o, const OnnxConst *c)
+{
+    EtcDtype t = c->type.dtype;
+    int64_t n = type_numel(c->type), size = dtype_bytes(t);
+    if (c->type.rank > 2 || n > MAX_LIST || (dtype_is_float(t) && t != ETC_F32 && t != ETC_F64))
+        return NULL;
+    OnnxList *l = NEW(o->tmp, OnnxList, 1);
+    *l = (OnnxList){.dtype = t, .rank = c->type.rank, .n = (int)n};
+    l->columns = c->type.rank == 2 ? (int)c->type.dim[1].value : 0;
+    if (dtype_is_float(t))
+        l->number = NEW(o->tmp, double, n + 1);
+    else
+        l->dim = NEW(o->tmp, Dim, n + 1);
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *at = c->data + i * size;
+        float narrow;
+        if (t == ETC_F64)
+            memcpy(&l->number[i], at, sizeof *l->number);
+        else if (t == ETC_F32)
+            l->number[i] = (double)*(float *)memcpy(&narrow, at, sizeof narrow);
+        else
+            l->dim[i] = DIM(integer_at(t, at));
+    }
+    return l;
+}
+
+static bool is_closed(const OnnxList *l)
+{
+    for (int i = 0; l->dim && i < l->n; i++)
+        if (l->dim[i].expr)
+            return false;
+    return true;
+}
+
+static Value *closed_value(OnnxNode *n, const OnnxList *l)
+{
+    Onnx *o = n->in;
+    bool is_table = l->rank == 2;
+    Dim size[2] = {DIM(is_table ? l->n / (l->columns ? l->columns : 1) : l->n), DIM(l->columns)};
+    OnnxConst c = {.type = type_tensor(o->program, l->dtype, l->rank, size)};
+    size_t bytes = etc_dtype_size((int)l->dtype);
+    uint8_t *data = arena_bytes(o->program->arena, (size_t)l->n * bytes + 1);
+    c.n_bytes = type_bytes(c.type);
+    for (int i = 0; i < l->n; i++) {
+        float narrow = l->number ? (float)l->number[i] : 0;
+        const void *from = !l->number ? (const void *)&l->dim[i].value
+                           : l->dtype == ETC_F64 ? (const void *)&l->number[i]
+                                                 : (const void *)&narrow;
+        memcpy(data + (size_t)i * bytes, from, bytes);
+    }
+    c.data = data;
+    return onnx_const_value(o, "sizes", &c);
+}
+
+/* Open sizes are tensors that `full` makes, one behind the other. */
+Value *onnx_list_value(OnnxNode *n, const OnnxList *l)
+{
+    if (is_closed(l))
+        return closed_value(n, l);
+    if (l->rank > 1) {
+        onnx_unsupported(n, "reads a table of open sizes as a tensor");
+        return NULL;
+    }
+    Value **part = NEW(n->in->tmp, Value *, l->n);
+    Dim one = DIM(1);
+    for (int i = 0; i < l->n; i++) {
+        part[i] = ON_BUILD(n, OP_FULL, "Ddt", l->rank, &one, l->dim[i], l->dtype);
+        if (!part[i])
+            return NULL;
+    }
+    return l->n == 1 ? part[0] : ON_BUILD(n, OP_CAT, "Vi", l->n, part, (int64_t)0);
+}

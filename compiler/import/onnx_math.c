@@ -1,0 +1,506 @@
+/* onnx_math.c -- ONNX operators that compute elements: pointwise ones, reductions, products. */
+#include "compiler/import/onnx.h"
+#include <math.h>
+#include <string.h>
+
+/* -- pointwise --------------------------------------------------------------------------------- */
+
+bool onnx_unary(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    return x && on_define(n, 0, ON_BUILD(n, n->row->op, "v", x));
+}
+
+/* Operators whose types are given: that of the operand. */
+bool onnx_same_type(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    return x && on_define(n, 0, on_given(n, n->row->op, x->type, x));
+}
+
+static bool is_true_of(OnnxNode *n, Value *x, OpId op)
+{
+    Type t = type_tensor(n->in->program, ETC_BOOL, x->type.rank, x->type.dim);
+    return on_define(n, 0, on_given(n, op, t, x));
+}
+
+bool onnx_is_nan(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    return x && is_true_of(n, x, n->row->op);
+}
+
+bool onnx_is_inf(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    bool below = on_int(n, "detect_negative", 1), above = on_int(n, "detect_positive", 1);
+    if (x && below && above)
+        return is_true_of(n, x, n->row->op);
+    double end = above ? (double)INFINITY : below ? -(double)INFINITY : (double)NAN;
+    return x && on_define(n, 0, ON_BUILD(n, OP_EQ_SCALAR, "vf", x, end));
+}
+
+/* Before opset 7 the axes of b were those of a from `axis` on. */
+static Value *aligned(OnnxNode *n, Value *a, Value *b)
+{
+    Dim dim[MAX_RANK];
+    int axis = 0;
+    if (n->in->opset >= 7 || !on_attribute(n, "axis") || !a || !b)
+        return b;
+    if (!on_axis(n, on_int(n, "axis", 0), a->type.rank, &axis) || axis + b->type.rank > a->type.rank)
+        return NULL;
+    for (int i = 0; i < a->type.rank - axis; i++)
+        dim[i] = i < b->type.rank ? b->type.dim[i] : DIM(1);
+    return on_view(n, b, a->type.rank - axis, dim);
+}
+
+bool onnx_binary(OnnxNode *n)
+{
+    Value *a = on_value(n, 0), *b = aligned(n, a, on_value(n, 1));
+    return a && b && on_define(n, 0, ON_BUILD(n, n->row->op, "vv", a, b));
+}
+
+/* Quotients of integers are cut toward 0. */
+bool onnx_div(OnnxNode *n)
+{
+    Dim dim[MAX_RANK];
+    Value *a = on_value(n, 0), *b = aligned(n, a, on_value(n, 1));
+    if (!a || !b)
+        return false;
+    if (dtype_is_float(a->type.dtype))
+        return on_define(n, 0, ON_BUILD(n, OP_DIV_TENSOR, "vv", a, b));
+    int rank = on_broadcast(n, a->type, b->type, dim);
+    if (rank < 0)
+        return false;
+    Type t = type_tensor(n->in->program, a->type.dtype, rank, dim);
+    return on_define(n, 0, ON_GIVEN(n, OP_DIV_TENSOR_MODE, t, "vvs", a, b, "trunc"));
+}
+
+bool onnx_mod(OnnxNode *n)
+{
+    Value *a = on_value(n, 0), *b = on_value(n, 1);
+    OpId op = on_int(n, "fmod", 0) ? OP_FMOD_TENSOR : OP_REMAINDER_TENSOR;
+    return a && b && on_define(n, 0, ON_BUILD(n, op, "vv", a, b));
+}
+
+bool onnx_power(OnnxNode *n)
+{
+    const OnnxList *e = on_list(n, 1);
+    Value *x = on_value(n, 0);
+    if (!x)
+        return false;
+    if (e && e->n == 1 && e->rank == 0 && (e->number || !e->dim[0].expr)) {
+        double by = e->number ? e->number[0] : (double)e->dim[0].value;
+        Value *y = floor(by) == by && fabs(by) < 1e9
+                       ? ON_BUILD(n, OP_POW_TENSOR_SCALAR, "vi", x, (int64_t)by)
+                       : ON_BUILD(n, OP_POW_TENSOR_SCALAR, "vf", x, by);
+        return on_define(n, 0, on_cast(n, y, x->type.dtype));
+    }
+    Value *by = aligned(n, x, on_value(n, 1));
+    return by && on_define(n, 0, on_cast(n, ON_BUILD(n, OP_POW_TENSOR_TENSOR, "vv", x, by),
+                                         x->type.dtype));
+}
+
+static Value *chained(OnnxNode *n)
+{
+    Value *y = on_value(n, 0);
+    for (int i = 1; y && i < (int)n->node->n_input; i++) {
+        Value *x = on_value(n, i);
+        y = x ? ON_BUILD(n, n->row->op, "vv", y, x) : NULL;
+    }
+    return y;
+}
+
+bool onnx_chain(OnnxNode *n)
+{
+    return on_define(n, 0, chained(n));
+}
+
+bool onnx_mean(OnnxNode *n)
+{
+    Value *sum = chained(n);
+    return sum && on_define(n, 0, ON_BUILD(n, OP_DIV_SCALAR, "vf", sum, (double)n->node->n_input));
+}
+
+bool onnx_cast(OnnxNode *n)
+{
+    EtcDtype t;
+    int64_t code = on_int(n, "to", 0);
+    Value *x = on_value(n, 0);
+    if (!onnx_dtype((int32_t)code, &t))
+        return onnx_unsupported(n, "casts to ONNX's element type %lld", (long long)code);
+    return on_define(n, 0, on_cast(n, x, t));
+}
+
+bool onnx_cast_like(OnnxNode *n)
+{
+    Value *x = on_value(n, 0), *like = on_value(n, 1);
+    return x && like && on_define(n, 0, on_cast(n, x, like->type.dtype));
+}
+
+bool onnx_where(OnnxNode *n)
+{
+    Value *c = on_value(n, 0), *a = on_value(n, 1), *b = on_value(n, 2);
+    return c && a && b && on_define(n, 0, ON_BUILD(n, OP_WHERE_SELF, "vvv", c, a, b));
+}
+
+/* -- activations ------------------------------------------------------------------------------- */
+
+bool onnx_leaky_relu(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    return x && on_define(n, 0, ON_BUILD(n, OP_LEAKY_RELU, "vf", x, on_float(n, "alpha", 0.01)));
+}
+
+bool onnx_elu(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    return x && on_define(n, 0, ON_BUILD(n, OP_ELU, "vf", x, on_float(n, "alpha", 1)));
+}
+
+bool onnx_celu(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    return x && on_define(n, 0, ON_BUILD(n, OP_CELU, "vf", x, on_float(n, "alpha", 1)));
+}
+
+bool onnx_selu(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    double alpha = on_float(n, "alpha", 1.67326319217681884765625);
+    double gamma = on_float(n, "gamma", 1.05070102214813232421875);
+    return x && on_define(n, 0, ON_BUILD(n, OP_ELU, "vff", x, alpha, gamma));
+}
+
+bool onnx_gelu(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    return x && on_define(n, 0, ON_BUILD(n, OP_GELU, "vs", x, on_text(n, "approximate", "none")));
+}
+
+bool onnx_hard_sigmoid(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    double alpha = on_float(n, "alpha", 0.2), beta = on_float(n, "beta", 0.5);
+    if (x && fabs(alpha - 1.0 / 6) < 1e-7 && beta == 0.5)
+        return on_define(n, 0, ON_BUILD(n, OP_HARDSIGMOID, "v", x));
+    Value *y = x ? ON_BUILD(n, OP_MUL_SCALAR, "vf", x, alpha) : NULL;
+    y = y ? ON_BUILD(n, OP_ADD_SCALAR, "vf", y, beta) : NULL;
+    return y && on_define(n, 0, ON_BUILD(n, OP_CLAMP, "vff", y, 0.0, 1.0));
+}
+
+bool onnx_softsign(OnnxNode *n)
+{
+    Value *x = on_value(n, 0), *y = x ? ON_BUILD(n, OP_ABS, "v", x) : NULL;
+    y = y ? ON_BUILD(n, OP_ADD_SCALAR, "vf", y, 1.0) : NULL;
+    return y && on_define(n, 0, ON_BUILD(n, OP_DIV_TENSOR, "vv", x, y));
+}
+
+static Value *zero(OnnxNode *n, EtcDtype t)
+{
+    return ON_BUILD(n, OP_FULL, "Dft", 0, (const Dim *)NULL, 0.0, t);
+}
+
+bool onnx_thresholded_relu(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    Value *c = x ? ON_BUILD(n, OP_GT_SCALAR, "vf", x, on_float(n, "alpha", 1)) : NULL;
+    Value *none = c ? zero(n, x->type.dtype) : NULL;
+    return none && on_define(n, 0, ON_BUILD(n, OP_WHERE_SELF, "vvv", c, x, none));
+}
+
+bool onnx_prelu(OnnxNode *n)
+{
+    Value *x = on_value(n, 0), *slope = on_value(n, 1);
+    Value *scaled = x && slope ? ON_BUILD(n, OP_MUL_TENSOR, "vv", x, slope) : NULL;
+    Value *c = scaled ? ON_BUILD(n, OP_GE_SCALAR, "vf", x, 0.0) : NULL;
+    return c && on_define(n, 0, ON_BUILD(n, OP_WHERE_SELF, "vvv", c, x, scaled));
+}
+
+static bool clipped(OnnxNode *n, Value *x, double lo, double hi)
+{
+    Arg none = {.kind = ARG_NONE}, min = {.kind = ARG_FLOAT, .f = lo};
+    Arg max = {.kind = ARG_FLOAT, .f = hi};
+    return on_define(n, 0, ON_BUILD(n, OP_CLAMP, "vaa", x, lo == -(double)INFINITY ? none : min,
+                                    hi == (double)INFINITY ? none : max));
+}
+
+bool onnx_clip_old(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    bool any = on_attribute(n, "min") || on_attribute(n, "max");
+    if (!x || !any)
+        return on_define(n, 0, x);
+    return clipped(n, x, on_float(n, "min", -(double)INFINITY), on_float(n, "max", (double)INFINITY));
+}
+
+/* A bound of floats that is a constant, or absent. */
+static bool closed_bound(OnnxNode *n, int i, double *v)
+{
+    const OnnxList *l = on_has(n, i) ? on_list(n, i) : NULL;
+    if (l && l->n == 1 && l->number)
+        *v = l->number[0];
+    return !on_has(n, i) || (l && l->n == 1 && l->number);
+}
+
+bool onnx_clip(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    double lo = -(double)INFINITY, hi = (double)INFINITY;
+    if (!x || (!on_has(n, 1) && !on_has(n, 2)))
+        return on_define(n, 0, x);
+    if (closed_bound(n, 1, &lo) && closed_bound(n, 2, &hi))
+        return clipped(n, x, lo, hi);
+    for (int i = 1; i < 3 && x; i++) {
+        Value *bound = on_value(n, i);
+        if (on_has(n, i))
+            x = bound ? ON_BUILD(n, i == 1 ? OP_MAXIMUM : OP_MINIMUM, "vv", x, bound) : NULL;
+    }
+    return on_define(n, 0, x);
+}
+
+/* -- softmax ----------------------------------------------------------------------------------- */
+
+static Value *softmax(OnnxNode *n, Value *x, int axis)
+{
+    return x ? ON_BUILD(n, n->row->op, "vib", x, (int64_t)axis, false) : NULL;
+}
+
+bool onnx_softmax(OnnxNode *n)
+{
+    int axis;
+    Value *x = on_value(n, 0);
+    return x && on_axis(n, on_int(n, "axis", -1), x->type.rank, &axis) &&
+           on_define(n, 0, softmax(n, x, axis));
+}
+
+/* Before opset 13 all axes from `axis` on were one. */
+bool onnx_softmax_old(OnnxNode *n)
+{
+    int axis;
+    Value *x = on_value(n, 0);
+    Dim flat[2] = {DIM(1), DIM(1)};
+    if (!x || !on_axis(n, on_int(n, "axis", 1), x->type.rank, &axis))
+        return false;
+    if (axis == x->type.rank - 1)
+        return on_define(n, 0, softmax(n, x, axis));
+    for (int i = 0; i < x->type.rank; i++)
+        flat[i >= axis] = dim_mul(n->in->program, flat[i >= axis], x->type.dim[i]);
+    Value *y = softmax(n, on_view(n, x, 2, flat), 1);
+    return on_define(n, 0, on_view(n, y, x->type.rank, x->type.dim));
+}
+
+/* -- reductions -------------------------------------------------------------------------------- */
+
+typedef struct Axes {
+    int64_t axis[MAX_RANK];
+    int n;
+    bool keeps, is_nothing; /* is_nothing: the operand is the result */
+} Axes;
+
+static bool read_axes(OnnxNode *n, const Value *x, Axes *a)
+{
+    Dim dim[MAX_RANK];
+    a->keeps = on_int(n, "keepdims", 1);
+    a->n = on_ints(n, "axes", a->axis, MAX_RANK);
+    if (on_has(n, 1)) {
+        if (!on_dims(n, 1, dim, &a->n))
+            return false;
+        for (int i = 0; i < a->n; i++)
+            a->axis[i] = dim[i].value;
+    }
+    a->is_nothing = a->n <= 0 && on_int(n, "noop_with_empty_axes", 0);
+    if (a->n > 0 || n->failed)
+        return !n->failed;
+    a->n = x->type.rank;
+    for (int i = 0; i < a->n; i++)
+        a->axis[i] = i;
+    return true;
+}
+
+static Value *reduced(OnnxNode *n, OpId op, Value *x, const Axes *a)
+{
+    if (!x || a->is_nothing || !a->n)
+        return x;
+    if (op == OP_AMAX || op == OP_AMIN)
+        return ON_BUILD(n, op, "vIb", x, a->n, a->axis, a->keeps);
+    return ON_BUILD(n, op, "vIbt", x, a->n, a->axis, a->keeps, x->type.dtype);
+}
+
+bool onnx_reduce(OnnxNode *n)
+{
+    Axes a;
+    Value *x = on_value(n, 0);
+    return x && read_axes(n, x, &a) && on_define(n, 0, reduced(n, n->row->op, x, &a));
+}
+
+bool onnx_reduce_l1(OnnxNode *n)
+{
+    Axes a;
+    Value *x = on_value(n, 0);
+    return x && read_axes(n, x, &a) &&
+           on_define(n, 0, reduced(n, OP_SUM_DIM, ON_BUILD(n, OP_ABS, "v", x), &a));
+}
+
+static Value *sum_of_squares(OnnxNode *n, Value *x, const Axes *a)
+{
+    return reduced(n, OP_SUM_DIM, ON_BUILD(n, OP_MUL_TENSOR, "vv", x, x), a);
+}
+
+bool onnx_reduce_l2(OnnxNode *n)
+{
+    Axes a;
+    Value *x = on_value(n, 0);
+    Value *sum = x && read_axes(n, x, &a) ? sum_of_squares(n, x, &a) : NULL;
+    return sum && on_define(n, 0, ON_BUILD(n, OP_SQRT, "v", sum));
+}
+
+bool onnx_reduce_sum_square(OnnxNode *n)
+{
+    Axes a;
+    Value *x = on_value(n, 0);
+    return x && read_axes(n, x, &a) && on_define(n, 0, sum_of_squares(n, x, &a));
+}
+
+bool onnx_reduce_log_sum(OnnxNode *n)
+{
+    Axes a;
+    Value *x = on_value(n, 0);
+    Value *sum = x && read_axes(n, x, &a) ? reduced(n, OP_SUM_DIM, x, &a) : NULL;
+    return sum && on_define(n, 0, ON_BUILD(n, OP_LOG, "v", sum));
+}
+
+bool onnx_reduce_log_sum_exp(OnnxNode *n)
+{
+    Axes a, kept;
+    Value *x = on_value(n, 0);
+    if (!x || !read_axes(n, x, &a))
+        return false;
+    if (a.is_nothing)
+        return on_define(n, 0, x);
+    kept = a;
+    kept.keeps = true;
+    Value *most = reduced(n, OP_AMAX, x, &kept);
+    Value *less = most ? ON_BUILD(n, OP_SUB_TENSOR, "vv", x, most) : NULL;
+    Value *sum = less ? reduced(n, OP_SUM_DIM, ON_BUILD(n, OP_EXP, "v", less), &a) : NULL;
+    Value *log = sum ? ON_BUILD(n, OP_LOG, "v", sum) : NULL;
+    Value *last = log ? reduced(n, OP_AMAX, x, &a) : NULL;
+    return last && on_define(n, 0, ON_BUILD(n, OP_ADD_TENSOR, "vv", log, last));
+}
+
+/* One axis after the other, from the last. */
+bool onnx_reduce_prod(OnnxNode *n)
+{
+    Axes a;
+    bool goes[MAX_RANK] = {false};
+    int axis;
+    Value *x = on_value(n, 0);
+    if (!x || !read_axes(n, x, &a))
+        return false;
+    int rank = x->type.rank;
+    for (int i = 0; i < a.n; i++) {
+        if (!on_axis(n, a.axis[i], rank, &axis))
+            return false;
+        goes[axis] = true;
+    }
+    EtcDtype t = x->type.dtype;
+    for (int i = rank - 1; x && i >= 0 && !a.is_nothing; i--)
+        if (goes[i])
+            x = ON_BUILD(n, OP_PROD_DIM, "vibt", x, (int64_t)i, a.keeps, t);
+    return on_define(n, 0, x);
+}
+
+bool onnx_arg_extreme(OnnxNode *n)
+{
+    int axis;
+    Value *x = on_value(n, 0);
+    if (!x || !on_axis(n, on_int(n, "axis", 0), x->type.rank, &axis))
+        return false;
+    int64_t dim = axis;
+    bool is_last = on_int(n, "select_last_index", 0);
+    Value *from = is_last ? ON_BUILD(n, OP_FLIP, "vI", x, 1, &dim) : x;
+    Value *at = from ? ON_BUILD(n, n->row->op, "vib", from, dim, (int)on_int(n, "keepdims", 1)) : NULL;
+    if (at && is_last) { /* counted from the end */
+        Arg end = {.kind = ARG_INT, .dim = dim_sub(n->in->program, x->type.dim[axis], DIM(1))};
+        at = ON_BUILD(n, OP_NEG, "v", at);
+        at = at ? ON_BUILD(n, OP_ADD_SCALAR, "va", at, end) : NULL;
+    }
+    return on_define(n, 0, at);
+}
+
+bool onnx_topk(OnnxNode *n)
+{
+    Dim k[MAX_RANK];
+    int count, axis;
+    Value *x = on_value(n, 0);
+    if (!x || !on_dims(n, 1, k, &count) || !on_axis(n, on_int(n, "axis", -1), x->type.rank, &axis))
+        return false;
+    if (count != 1)
+        return onnx_wrong(n, "has %d numbers as k, expected 1", count);
+    Node *m = build(n->in->graph, NULL, n->loc, OP_TOPK, n->in->diag, "vdibb", x, k[0],
+                    (int64_t)axis, (int)on_int(n, "largest", 1), (int)on_int(n, "sorted", 1));
+    return m && on_define(n, 0, m->out[0]) && on_define(n, 1, m->out[1]);
+}
+
+/* Exclusive sums lack their own element. */
+bool onnx_cumsum(OnnxNode *n)
+{
+    Dim at[MAX_RANK];
+    int count, axis;
+    Value *x = on_value(n, 0);
+    if (!x || !on_dims(n, 1, at, &count) || count != 1 ||
+        !on_axis(n, at[0].value, x->type.rank, &axis))
+        return false;
+    int64_t dim = axis;
+    bool is_reverse = on_int(n, "reverse", 0);
+    Value *from = is_reverse ? ON_BUILD(n, OP_FLIP, "vI", x, 1, &dim) : x;
+    Value *sum = from ? ON_BUILD(n, OP_CUMSUM, "vit", from, dim, x->type.dtype) : NULL;
+    if (sum && on_int(n, "exclusive", 0))
+        sum = ON_BUILD(n, OP_SUB_TENSOR, "vv", sum, from);
+    if (sum && is_reverse)
+        sum = ON_BUILD(n, OP_FLIP, "vI", sum, 1, &dim);
+    return on_define(n, 0, sum);
+}
+
+/* -- products ---------------------------------------------------------------------------------- */
+
+static Value *transposed(OnnxNode *n, Value *v)
+{
+    static const int64_t swap[2] = {1, 0};
+    return v ? ON_BUILD(n, OP_PERMUTE, "vI", v, 2, swap) : NULL;
+}
+
+bool onnx_matmul(OnnxNode *n)
+{
+    Value *a = on_value(n, 0), *b = on_value(n, 1);
+    if (!a || !b)
+        return false;
+    if (b->state && b->type.rank == 2 && a->type.rank >= 2)
+        return on_define(n, 0, ON_BUILD(n, OP_LINEAR, "vv", a, transposed(n, b)));
+    return on_define(n, 0, ON_BUILD(n, OP_MATMUL, "vv", a, b));
+}
+
+static Value *scaled(OnnxNode *n, Value *v, double by)
+{
+    return !v || by == 1 ? v : ON_BUILD(n, OP_MUL_SCALAR, "vf", v, by);
+}
+
+bool onnx_gemm(OnnxNode *n)
+{
+    double alpha = on_float(n, "alpha", 1), beta = on_float(n, "beta", 1);
+    Value *a = on_value(n, 0), *b = on_value(n, 1), *c = on_has(n, 2) ? on_value(n, 2) : NULL;
+    if (!a || !b || n->failed)
+        return false;
+    if (on_int(n, "transA", 0))
+        a = transposed(n, a);
+    if (!on_int(n, "transB", 0))
+        b = transposed(n, b);
+    bool is_linear = alpha == 1 && beta == 1 && c && c->type.rank == 1;
+    if (!a || !b)
+        return false;
+    if (is_linear)
+        return on_define(n, 0, ON_BUILD(n, OP_LINEAR, "vvv", a, b, c));
+    Value *y = scaled(n, ON_BUILD(n, OP_LINEAR, "vv", a, b), alpha);
+    c = scaled(n, c, beta);
+    return on_define(n, 0, c && y ? ON_BUILD(n, OP_ADD_TENSOR, "vv", y, c) : y);
+}

@@ -1,0 +1,256 @@
+/* onnx_node.c -- what handlers of ONNX operators call: rows, inputs, attributes, results. */
+#include "compiler/import/onnx.h"
+#include <stdarg.h>
+#include <string.h>
+
+static const OnnxRow rows[] = {
+#define ONNX(name, since, read, op) {name, since, onnx_##read, OP_##op},
+#include "compiler/import/onnx_ops.def"
+#undef ONNX
+};
+
+const OnnxRow *onnx_row(const char *op, int64_t opset)
+{
+    const OnnxRow *found = NULL;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(rows[i].name, op) && rows[i].since <= opset &&
+            (!found || found->since < rows[i].since))
+            found = &rows[i];
+    return found;
+}
+
+bool onnx_wrong(OnnxNode *n, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const char *text = arena_print(n->in->tmp, fmt, ap);
+    va_end(ap);
+    n->failed = true;
+    return diag_error(n->in->diag, n->loc, "%s", text);
+}
+
+bool onnx_unsupported(OnnxNode *n, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const char *text = arena_print(n->in->tmp, fmt, ap);
+    va_end(ap);
+    n->failed = true;
+    return diag_unsupported(n->in->diag, n->loc, "%s", text);
+}
+
+/* -- inputs ------------------------------------------------------------------------------------ */
+
+bool on_has(const OnnxNode *n, int i)
+{
+    return i < (int)n->node->n_input && n->node->input[i].len > 0;
+}
+
+/* NULL: it is not there, or reported. */
+static OnnxValue *input(OnnxNode *n, int i, const char **name)
+{
+    if (!on_has(n, i) || !(*name = onnx_text(n->in, n->node->input[i])))
+        return NULL;
+    OnnxValue *v = onnx_find(n->scope, *name);
+    if (!v && !n->failed)
+        onnx_wrong(n, "reads '%s', which no node before it defines", *name);
+    return v;
+}
+
+Value *on_value(OnnxNode *n, int i)
+{
+    const char *name;
+    OnnxValue *v = input(n, i, &name);
+    if (!v)
+        return NULL;
+    if (!v->value && v->constant)
+        v->value = onnx_const_value(n->in, name, v->constant);
+    else if (!v->value && v->list)
+        v->value = onnx_list_value(n, v->list);
+    n->failed = n->failed || !v->value;
+    return v->value;
+}
+
+const OnnxConst *on_const(OnnxNode *n, int i)
+{
+    const char *name;
+    OnnxValue *v = input(n, i, &name);
+    return v ? v->constant : NULL;
+}
+
+const OnnxList *on_table(OnnxNode *n, int i)
+{
+    const char *name;
+    OnnxValue *v = input(n, i, &name);
+    if (v && !v->list && v->constant)
+        v->list = onnx_const_list(n->in, v->constant);
+    return v ? v->list : NULL;
+}
+
+const OnnxList *on_list(OnnxNode *n, int i)
+{
+    const OnnxList *l = on_table(n, i);
+    return l && l->rank < 2 ? l : NULL;
+}
+
+bool on_dims(OnnxNode *n, int i, Dim *out, int *count)
+{
+    const OnnxList *l = on_list(n, i);
+    if (n->failed)
+        return false;
+    if (!l || !l->dim || l->n > MAX_RANK)
+        return onnx_unsupported(n, "takes input %d from elements of tensors, expected a list of at most "
+                                   "16 sizes that are known",
+                                i);
+    *count = l->n;
+    for (int k = 0; k < l->n; k++)
+        out[k] = l->dim[k];
+    return true;
+}
+
+bool on_wants(const OnnxNode *n, int i)
+{
+    return i < (int)n->node->n_output && n->node->output[i].len > 0;
+}
+
+/* -- attributes -------------------------------------------------------------------------------- */
+
+const Onnx__Attribute *on_attribute(OnnxNode *n, const char *name)
+{
+    for (size_t i = 0; i < n->node->n_attribute; i++) {
+        const Onnx__Attribute *a = n->node->attribute[i];
+        if (a->name.len == strlen(name) && !memcmp(a->name.data, name, a->name.len))
+            return a;
+    }
+    return NULL;
+}
+
+int64_t on_int(OnnxNode *n, const char *name, int64_t otherwise)
+{
+    const Onnx__Attribute *a = on_attribute(n, name);
+    return a && a->has_i ? a->i : otherwise;
+}
+
+double on_float(OnnxNode *n, const char *name, double otherwise)
+{
+    const Onnx__Attribute *a = on_attribute(n, name);
+    return a && a->has_f ? (double)a->f : otherwise;
+}
+
+const char *on_text(OnnxNode *n, const char *name, const char *otherwise)
+{
+    const Onnx__Attribute *a = on_attribute(n, name);
+    const char *text = a && a->has_s ? onnx_text(n->in, a->s) : otherwise;
+    n->failed = n->failed || !text;
+    return text ? text : "";
+}
+
+int on_ints(OnnxNode *n, const char *name, int64_t *out, int most)
+{
+    const Onnx__Attribute *a = on_attribute(n, name);
+    if (!a)
+        return -1;
+    if (a->n_ints > (size_t)most) {
+        onnx_wrong(n, "has %zu numbers as '%s', at most %d have a meaning", a->n_ints, name, most);
+        return -1;
+    }
+    for (size_t i = 0; i < a->n_ints; i++)
+        out[i] = a->ints[i];
+    return (int)a->n_ints;
+}
+
+bool on_axis(OnnxNode *n, int64_t axis, int rank, int *out)
+{
+    if (axis < -rank || axis >= rank)
+        return onnx_wrong(n, "axis %lld is out of range for rank %d", (long long)axis, rank);
+    *out = (int)(axis < 0 ? axis + rank : axis);
+    return true;
+}
+
+/* -- results ----------------------------------------------------------------------------------- */
+
+static OnnxValue *result(OnnxNode *n, int i)
+{
+    const char *name = onnx_text(n->in, n->node->output[i]);
+    if (!name)
+        return NULL;
+    TableItem *at = table_at_text(&n->scope->values, name);
+    if (at->ptr) {
+        onnx_wrong(n, "defines '%s' a second time", name);
+        return NULL;
+    }
+    return at->ptr = NEW(n->in->tmp, OnnxValue, 1);
+}
+
+bool on_define(OnnxNode *n, int i, Value *v)
+{
+    if (!v || n->failed)
+        return false;
+    if (!on_wants(n, i))
+        return true;
+    OnnxValue *to = result(n, i);
+    if (to)
+        to->value = v;
+    return to != NULL;
+}
+
+bool on_define_list(OnnxNode *n, int i, const OnnxList *l)
+{
+    for (int k = 0; l->dim && k < l->n; k++)
+        if (dim_is_bad(l->dim[k]))
+            return onnx_wrong(n, "computes a size that overflows or divides by zero");
+    OnnxValue *to = on_wants(n, i) ? result(n, i) : NULL;
+    if (to)
+        to->list = l;
+    return to != NULL;
+}
+
+OnnxList *on_new_list(OnnxNode *n, EtcDtype t, int rank, int count)
+{
+    OnnxList *l = NEW(n->in->tmp, OnnxList, 1);
+    *l = (OnnxList){.dtype = t, .rank = rank, .n = count};
+    if (dtype_is_float(t))
+        l->number = NEW(n->in->tmp, double, count + 1);
+    else
+        l->dim = NEW(n->in->tmp, Dim, count + 1);
+    return l;
+}
+
+/* -- nodes ------------------------------------------------------------------------------------- */
+
+Value *node_result(const Node *made)
+{
+    return made ? made->out[0] : NULL;
+}
+
+Value *on_cast(OnnxNode *n, Value *v, EtcDtype t)
+{
+    return !v || v->type.dtype == t ? v : ON_BUILD(n, OP__TO_COPY, "vt", v, t);
+}
+
+Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim)
+{
+    return v ? ON_BUILD(n, OP_VIEW, "vD", v, rank, dim) : NULL;
+}
+
+Value *on_given(OnnxNode *n, OpId op, Type t, Value *x)
+{
+    return node_result(build_given(n->in->graph, NULL, n->loc, op, &t, n->in->diag, "v", x));
+}
+
+int on_broadcast(OnnxNode *n, Type a, Type b, Dim *out)
+{
+    int rank = a.rank > b.rank ? a.rank : b.rank;
+    for (int i = 0; i < rank; i++) {
+        int at = a.rank - 1 - i, bt = b.rank - 1 - i;
+        Dim x = at < 0 ? DIM(1) : a.dim[at], y = bt < 0 ? DIM(1) : b.dim[bt];
+        bool is_one = !x.expr && x.value == 1;
+        if (!is_one && !(!y.expr && y.value == 1) && !x.expr && !y.expr && x.value != y.value) {
+            onnx_wrong(n, "sizes %lld and %lld do not broadcast", (long long)x.value,
+                       (long long)y.value);
+            return -1;
+        }
+        out[rank - 1 - i] = is_one ? y : x;
+    }
+    return rank;
+}

@@ -1,0 +1,688 @@
+/* onnx_shape.c -- ONNX operators that move elements or tell sizes. */
+#include "compiler/import/onnx.h"
+#include <string.h>
+
+/* -- constants and sizes ----------------------------------------------------------------------- */
+
+bool onnx_dropout(OnnxNode *n)
+{
+    const OnnxList *trains = on_has(n, 2) ? on_list(n, 2) : NULL;
+    if (on_has(n, 2) && (!trains || !trains->dim || trains->n != 1 || trains->dim[0].value))
+        return onnx_unsupported(n, "drops elements at random: export the model in eval mode");
+    Value *x = on_value(n, 0);
+    if (!x || !on_wants(n, 1))
+        return on_define(n, 0, x);
+    Value *mask = ON_BUILD(n, OP_FULL, "Dbt", x->type.rank, x->type.dim, true, ETC_BOOL);
+    return mask && on_define(n, 0, x) && on_define(n, 1, mask);
+}
+
+bool onnx_identity(OnnxNode *n)
+{
+    const OnnxConst *c = on_const(n, 0);
+    if (on_wants(n, 1))
+        return onnx_unsupported(n, "gives the mask of what it keeps");
+    if (!c)
+        return on_define(n, 0, on_value(n, 0));
+    const char *name = onnx_text(n->in, n->node->output[0]);
+    OnnxValue *v = NEW(n->in->tmp, OnnxValue, 1);
+    v->constant = c;
+    if (name)
+        table_at_text(&n->scope->values, name)->ptr = v;
+    return name != NULL;
+}
+
+static bool constant_list(OnnxNode *n, const Onnx__Attribute *a, int rank)
+{
+    bool is_float = a->n_floats || a->has_f;
+    int count = rank ? (int)(a->n_floats ? a->n_floats : a->n_ints) : 1;
+    OnnxList *l = on_new_list(n, is_float ? ETC_F32 : ETC_I64, rank, count);
+    for (int i = 0; i < count; i++) {
+        if (is_float)
+            l->number[i] = (double)(rank ? a->floats[i] : a->f);
+        else
+            l->dim[i] = DIM(rank ? a->ints[i] : a->i);
+    }
+    return on_define_list(n, 0, l);
+}
+
+bool onnx_constant(OnnxNode *n)
+{
+    const Onnx__Attribute *a = on_attribute(n, "value");
+    const char *name = onnx_text(n->in, n->node->output[0]);
+    if (!a || !a->t) {
+        const Onnx__Attribute *f = on_attribute(n, "value_float"), *i = on_attribute(n, "value_int");
+        const Onnx__Attribute *fs = on_attribute(n, "value_floats");
+        const Onnx__Attribute *is = on_attribute(n, "value_ints");
+        if (f || i)
+            return constant_list(n, f ? f : i, 0);
+        if (fs || is)
+            return constant_list(n, fs ? fs : is, 1);
+        return onnx_unsupported(n, "is a constant that is no tensor of numbers");
+    }
+    OnnxValue *v = NEW(n->in->tmp, OnnxValue, 1);
+    v->constant = onnx_const(n->in, n->loc, a->t);
+    if (!name || !v->constant)
+        return false;
+    TableItem *at = table_at_text(&n->scope->values, name);
+    if (at->ptr)
+        return onnx_wrong(n, "defines '%s' a second time", name);
+    at->ptr = v;
+    return true;
+}
+
+bool onnx_constant_of_shape(OnnxNode *n)
+{
+    Dim dim[MAX_RANK];
+    int rank;
+    const Onnx__Attribute *a = on_attribute(n, "value");
+    const OnnxConst *c = a && a->t ? onnx_const(n->in, n->loc, a->t) : NULL;
+    const OnnxList *l = c ? onnx_const_list(n->in, c) : NULL;
+    if (!on_dims(n, 0, dim, &rank))
+        return false;
+    if (a && a->t && (!l || l->n != 1))
+        return onnx_unsupported(n, "fills with other than one number of 32 or 64 bits");
+    if (!l)
+        return on_define(n, 0, ON_BUILD(n, OP_FULL, "Dft", rank, dim, 0.0, ETC_F32));
+    return on_define(n, 0, l->number ? ON_BUILD(n, OP_FULL, "Dft", rank, dim, l->number[0], l->dtype)
+                           : l->dtype == ETC_BOOL
+                               ? ON_BUILD(n, OP_FULL, "Dbt", rank, dim, l->dim[0].value != 0, l->dtype)
+                               : ON_BUILD(n, OP_FULL, "Ddt", rank, dim, l->dim[0], l->dtype));
+}
+
+bool onnx_shape(OnnxNode *n)
+{
+    return onnx_unsupported(n, "takes the sizes of what is no tensor");
+}
+
+bool onnx_range(OnnxNode *n)
+{
+    const OnnxList *l[3] = {on_list(n, 0), on_list(n, 1), on_list(n, 2)};
+    if (!l[0] || !l[1] || !l[2] || l[0]->n != 1 || l[1]->n != 1 || l[2]->n != 1)
+        return onnx_unsupported(n, "has ends that are computed from elements");
+    EtcDtype t = l[0]->dtype;
+    if (l[0]->number)
+        return on_define(n, 0, ON_BUILD(n, OP_ARANGE_START_STEP, "ffft", l[0]->number[0],
+                                        l[1]->number[0], l[2]->number[0], t));
+    return on_define(n, 0, ON_BUILD(n, OP_ARANGE_START_STEP, "dddt", l[0]->dim[0], l[1]->dim[0],
+                                    l[2]->dim[0], t));
+}
+
+/* -- views ------------------------------------------------------------------------------------- */
+
+static Dim numel(OnnxNode *n, const Value *x)
+{
+    Dim d = DIM(1);
+    for (int i = 0; i < x->type.rank; i++)
+        d = dim_mul(n->in->program, d, x->type.dim[i]);
+    return d;
+}
+
+/* 0 stands for the operand's size, -1 for what is left. */
+bool onnx_reshape(OnnxNode *n)
+{
+    Dim dim[MAX_RANK], rest = DIM(1);
+    int rank, left = -1;
+    bool keeps_zero = on_int(n, "allowzero", 0);
+    Value *x = on_value(n, 0);
+    if (!x || !on_dims(n, 1, dim, &rank))
+        return false;
+    for (int i = 0; i < rank; i++) {
+        bool is_zero = !dim[i].expr && dim[i].value == 0 && !keeps_zero;
+        if (is_zero && i >= x->type.rank)
+            return onnx_wrong(n, "keeps the size of axis %d, which the operand does not have", i);
+        dim[i] = is_zero ? x->type.dim[i] : dim[i];
+        if (!dim[i].expr && dim[i].value == -1) {
+            if (left >= 0)
+                return onnx_wrong(n, "has two sizes of -1");
+            left = i;
+        } else {
+            rest = dim_mul(n->in->program, rest, dim[i]);
+        }
+    }
+    if (left >= 0 && !rest.expr && rest.value == 0)
+        return onnx_wrong(n, "has a size of -1 beside one of 0");
+    if (left >= 0)
+        dim[left] = dim_floordiv(n->in->program, numel(n, x), rest);
+    return on_define(n, 0, on_view(n, x, rank, dim));
+}
+
+bool onnx_flatten(OnnxNode *n)
+{
+    Dim flat[2] = {DIM(1), DIM(1)};
+    Value *x = on_value(n, 0);
+    if (!x)
+        return false;
+    int64_t axis = on_int(n, "axis", 1);
+    axis += axis < 0 ? x->type.rank : 0;
+    if (axis < 0 || axis > x->type.rank)
+        return onnx_wrong(n, "axis %lld is out of range for rank %d", (long long)axis, x->type.rank);
+    for (int i = 0; i < x->type.rank; i++)
+        flat[i >= axis] = dim_mul(n->in->program, flat[i >= axis], x->type.dim[i]);
+    return on_define(n, 0, on_view(n, x, 2, flat));
+}
+
+/* Axes as an attribute, or from opset 13 on as an input; -1: all are left to the operator. */
+static int axes_of_views(OnnxNode *n, int rank, bool goes[MAX_RANK])
+{
+    int64_t at[MAX_RANK];
+    Dim dim[MAX_RANK];
+    int axis, count = on_ints(n, "axes", at, MAX_RANK);
+    if (on_has(n, 1)) {
+        if (!on_dims(n, 1, dim, &count))
+            return -1;
+        for (int i = 0; i < count; i++)
+            at[i] = dim[i].value;
+    }
+    memset(goes, 0, MAX_RANK * sizeof *goes);
+    for (int i = 0; i < count; i++) {
+        if (!on_axis(n, at[i], rank, &axis))
+            return -1;
+        if (goes[axis]) {
+            onnx_wrong(n, "has axis %d twice", axis);
+            return -1;
+        }
+        goes[axis] = true;
+    }
+    return count;
+}
+
+bool onnx_squeeze(OnnxNode *n)
+{
+    Dim dim[MAX_RANK];
+    bool goes[MAX_RANK];
+    Value *x = on_value(n, 0);
+    if (!x)
+        return false;
+    int rank = 0, count = axes_of_views(n, x->type.rank, goes);
+    for (int i = 0; i < x->type.rank && !n->failed; i++) {
+        bool is_one = !x->type.dim[i].expr && x->type.dim[i].value == 1;
+        if (count < 0 ? is_one : goes[i])
+            continue;
+        dim[rank++] = x->type.dim[i];
+    }
+    return !n->failed && on_define(n, 0, on_view(n, x, rank, dim));
+}
+
+bool onnx_unsqueeze(OnnxNode *n)
+{
+    Dim dim[MAX_RANK];
+    bool goes[MAX_RANK];
+    int64_t at[MAX_RANK];
+    Value *x = on_value(n, 0);
+    const OnnxList *l = on_has(n, 1) ? on_list(n, 1) : NULL;
+    int count = l ? l->n : on_ints(n, "axes", at, MAX_RANK);
+    if (!x || count < 0 || x->type.rank + count > MAX_RANK)
+        return onnx_unsupported(n, "has no axes that are known, or more than 16 in all");
+    int rank = x->type.rank + count;
+    if (axes_of_views(n, rank, goes) < 0)
+        return false;
+    for (int i = 0, k = 0; i < rank; i++)
+        dim[i] = goes[i] ? DIM(1) : x->type.dim[k++];
+    return on_define(n, 0, on_view(n, x, rank, dim));
+}
+
+bool onnx_transpose(OnnxNode *n)
+{
+    int64_t perm[MAX_RANK];
+    Value *x = on_value(n, 0);
+    int count = on_ints(n, "perm", perm, MAX_RANK);
+    if (!x || n->failed)
+        return false;
+    for (int i = 0; count < 0 && i < x->type.rank; i++)
+        perm[i] = x->type.rank - 1 - i;
+    return on_define(n, 0, ON_BUILD(n, OP_PERMUTE, "vI", x, count < 0 ? x->type.rank : count, perm));
+}
+
+bool onnx_expand(OnnxNode *n)
+{
+    Dim to[MAX_RANK], dim[MAX_RANK];
+    int count;
+    Value *x = on_value(n, 0);
+    if (!x || !on_dims(n, 1, to, &count))
+        return false;
+    int rank = on_broadcast(n, x->type, (Type){.rank = count, .dim = to}, dim);
+    return rank >= 0 && on_define(n, 0, ON_BUILD(n, OP_EXPAND, "vD", x, rank, dim));
+}
+
+bool onnx_tile(OnnxNode *n)
+{
+    Dim times[MAX_RANK];
+    int count;
+    Value *x = on_value(n, 0);
+    return x && on_dims(n, 1, times, &count) &&
+           on_define(n, 0, ON_BUILD(n, OP_REPEAT, "vD", x, count, times));
+}
+
+/* -- parts ------------------------------------------------------------------------------------- */
+
+bool onnx_concat(OnnxNode *n)
+{
+    Value **part = NEW(n->in->tmp, Value *, n->node->n_input + 1);
+    int axis, count = (int)n->node->n_input;
+    for (int i = 0; i < count; i++)
+        if (!(part[i] = on_value(n, i)))
+            return false;
+    if (!count)
+        return onnx_wrong(n, "joins nothing");
+    return on_axis(n, on_int(n, "axis", 1), part[0]->type.rank, &axis) &&
+           on_define(n, 0, count == 1 ? part[0]
+                                      : ON_BUILD(n, OP_CAT, "Vi", count, part, (int64_t)axis));
+}
+
+static Value *part_of(OnnxNode *n, Value *x, int axis, Dim from, Dim to)
+{
+    return ON_BUILD(n, OP_SLICE, "viddi", x, (int64_t)axis, from, to, (int64_t)1);
+}
+
+/* Sizes as an attribute or an input; else equal ones, of which the last may be smaller. */
+bool onnx_split(OnnxNode *n)
+{
+    Dim size[MAX_LIST];
+    int64_t listed[MAX_RANK];
+    int axis, count = (int)n->node->n_output, given = on_ints(n, "split", listed, MAX_RANK);
+    Program *p = n->in->program;
+    Value *x = on_value(n, 0);
+    if (!x || n->failed || count > MAX_RANK * 8 ||
+        !on_axis(n, on_int(n, "axis", 0), x->type.rank, &axis))
+        return x ? onnx_unsupported(n, "gives more than 128 parts") : false;
+    const OnnxList *l = on_has(n, 1) ? on_list(n, 1) : NULL;
+    if ((on_has(n, 1) && (!l || !l->dim || l->n != count)) || (given >= 0 && given != count))
+        return onnx_wrong(n, "gives %d parts, but not as many sizes that are known", count);
+    Dim each = dim_floordiv(p, dim_add(p, x->type.dim[axis], DIM(count - 1)), DIM(count));
+    Dim at = DIM(0);
+    for (int i = 0; i < count; i++) {
+        size[i] = l ? l->dim[i] : given >= 0 ? DIM(listed[i]) : each;
+        Dim end = dim_add(p, at, size[i]);
+        if (!l && given < 0 && i == count - 1)
+            end = x->type.dim[axis];
+        if (on_wants(n, i) && !on_define(n, i, part_of(n, x, axis, at, end)))
+            return false;
+        at = end;
+    }
+    return true;
+}
+
+/* A slice of one axis.  With a negative step the axis is reversed first. */
+static Value *sliced(OnnxNode *n, Value *x, int axis, Dim from, Dim to, int64_t step)
+{
+    Dim size = x->type.dim[axis];
+    int64_t dim = axis;
+    if (step == 0) {
+        onnx_wrong(n, "has a step of 0");
+        return NULL;
+    }
+    if (step < 0) {
+        int64_t lo = INT32_MIN;
+        if (from.expr || to.expr || size.expr) {
+            onnx_unsupported(n, "goes backwards along an axis whose size calls decide");
+            return NULL;
+        }
+        int64_t s = size.value, a = from.value, b = to.value;
+        a = a < -s ? -1 : a < 0 ? a + s : a > s - 1 ? s - 1 : a;
+        b = b <= lo || b < -s ? -1 : b < 0 ? b + s : b > s - 1 ? s - 1 : b;
+        x = ON_BUILD(n, OP_FLIP, "vI", x, 1, &dim);
+        from = DIM(s - 1 - a);
+        to = DIM(s - 1 - b < s - 1 - a ? s - 1 - a : s - 1 - b);
+        step = step == INT64_MIN ? INT64_MAX : -step;
+    }
+    if (!to.expr && to.value >= INT32_MAX)
+        to = size;
+    return x ? ON_BUILD(n, OP_SLICE, "viddi", x, dim, from, to, step) : NULL;
+}
+
+bool onnx_slice_old(OnnxNode *n)
+{
+    int64_t from[MAX_RANK], to[MAX_RANK], at[MAX_RANK];
+    Value *x = on_value(n, 0);
+    int count = on_ints(n, "starts", from, MAX_RANK), axis, axes = on_ints(n, "axes", at, MAX_RANK);
+    if (!x || count < 0 || on_ints(n, "ends", to, MAX_RANK) != count || (axes >= 0 && axes != count))
+        return onnx_wrong(n, "has not as many starts as ends and axes");
+    for (int i = 0; x && i < count; i++) {
+        if (!on_axis(n, axes < 0 ? i : at[i], x->type.rank, &axis))
+            return false;
+        x = sliced(n, x, axis, DIM(from[i]), DIM(to[i]), 1);
+    }
+    return on_define(n, 0, x);
+}
+
+bool onnx_slice(OnnxNode *n)
+{
+    Dim from[MAX_RANK], to[MAX_RANK], at[MAX_RANK], step[MAX_RANK];
+    int count, ends, axes = -1, steps = -1, axis;
+    Value *x = on_value(n, 0);
+    if (!x || !on_dims(n, 1, from, &count) || !on_dims(n, 2, to, &ends) ||
+        (on_has(n, 3) && !on_dims(n, 3, at, &axes)) || (on_has(n, 4) && !on_dims(n, 4, step, &steps)))
+        return false;
+    if (ends != count || (axes >= 0 && axes != count) || (steps >= 0 && steps != count))
+        return onnx_wrong(n, "has not as many starts as ends, axes and steps");
+    for (int i = 0; x && i < count; i++) {
+        if (!on_axis(n, axes < 0 ? i : at[i].value, x->type.rank, &axis))
+            return false;
+        x = sliced(n, x, axis, from[i], to[i], steps < 0 ? 1 : step[i].value);
+    }
+    return on_define(n, 0, x);
+}
+
+/* The border of x along an axis, of `count` elements: reflected or wrapped from `from` on, or the one
+ * element there as often as it takes. */
+static Value *border(OnnxNode *n, Value *x, int axis, const char *mode, Dim from, int64_t count)
+{
+    int64_t dim = axis;
+    Dim size[MAX_RANK];
+    bool is_edge = !strcmp(mode, "edge");
+    Dim to = dim_add(n->in->program, from, DIM(is_edge ? 1 : count));
+    Value *v = part_of(n, x, axis, from, to);
+    for (int i = 0; v && i < x->type.rank; i++)
+        size[i] = i == axis ? DIM(count) : x->type.dim[i];
+    if (v && is_edge)
+        return ON_BUILD(n, OP_EXPAND, "vD", v, x->type.rank, size);
+    return v && !strcmp(mode, "reflect") ? ON_BUILD(n, OP_FLIP, "vI", v, 1, &dim) : v;
+}
+
+static Value *mirrored(OnnxNode *n, Value *x, int axis, const char *mode, int64_t before,
+                       int64_t after)
+{
+    Program *p = n->in->program;
+    Dim size = x->type.dim[axis];
+    bool reflects = !strcmp(mode, "reflect"), is_edge = !strcmp(mode, "edge");
+    int64_t most = reflects ? 1 : 0, count = 0;
+    Value *part[3];
+    if (!reflects && !is_edge && strcmp(mode, "wrap") != 0) {
+        onnx_unsupported(n, "pads in mode '%s'", mode);
+        return NULL;
+    }
+    if (before < 0 || after < 0 ||
+        (!is_edge && !size.expr && (before > size.value - most || after > size.value - most))) {
+        onnx_unsupported(n, "pads by less than nothing, or by more than there is");
+        return NULL;
+    }
+    if (before)
+        part[count++] = border(n, x, axis, mode, reflects ? DIM(1) : is_edge ? DIM(0)
+                                                 : dim_sub(p, size, DIM(before)), before);
+    part[count++] = x;
+    if (after)
+        part[count++] = border(n, x, axis, mode,
+                               is_edge    ? dim_sub(p, size, DIM(1))
+                               : reflects ? dim_sub(p, size, DIM(after + 1))
+                                          : DIM(0),
+                               after);
+    for (int i = 0; i < count; i++)
+        if (!part[i])
+            return NULL;
+    return count == 1 ? x : ON_BUILD(n, OP_CAT, "Vi", (int)count, part, (int64_t)axis);
+}
+
+/* torch wants the last axis first, and its begin and end beside each other. */
+static bool padded(OnnxNode *n, const int64_t *pads, int count, const char *mode, double with)
+{
+    int64_t pair[2 * MAX_RANK];
+    Value *x = on_value(n, 0);
+    if (!x || count != 2 * x->type.rank)
+        return x ? onnx_wrong(n, "has %d paddings for rank %d", count, x->type.rank) : false;
+    if (strcmp(mode, "constant") == 0) {
+        int rank = x->type.rank;
+        for (int i = 0; i < rank; i++) {
+            pair[2 * i] = pads[rank - 1 - i];
+            pair[2 * i + 1] = pads[2 * rank - 1 - i];
+        }
+        Value *y = dtype_is_float(x->type.dtype)
+                       ? ON_BUILD(n, OP_CONSTANT_PAD_ND, "vIf", x, count, pair, with)
+                       : ON_BUILD(n, OP_CONSTANT_PAD_ND, "vIi", x, count, pair, (int64_t)with);
+        return on_define(n, 0, y);
+    }
+    for (int axis = 0; x && axis < count / 2; axis++)
+        x = mirrored(n, x, axis, mode, pads[axis], pads[axis + count / 2]);
+    return on_define(n, 0, x);
+}
+
+bool onnx_pad_old(OnnxNode *n)
+{
+    int64_t pads[2 * MAX_RANK];
+    int count = on_ints(n, n->in->opset < 2 ? "paddings" : "pads", pads, 2 * MAX_RANK);
+    const char *mode = on_text(n, "mode", "constant");
+    return count >= 0 && !n->failed && padded(n, pads, count, mode, on_float(n, "value", 0));
+}
+
+bool onnx_pad(OnnxNode *n)
+{
+    int64_t pads[2 * MAX_RANK] = {0};
+    Dim dim[MAX_RANK];
+    int axes = -1, axis;
+    Value *x = on_value(n, 0);
+    const OnnxList *l = on_list(n, 1), *with = on_has(n, 2) ? on_list(n, 2) : NULL;
+    if (!x)
+        return false;
+    int rank = x->type.rank;
+    if (!l || !l->dim || (on_has(n, 2) && (!with || with->n != 1)))
+        return onnx_unsupported(n, "has paddings or a filling that are computed from elements");
+    if (on_has(n, 3) && !on_dims(n, 3, dim, &axes))
+        return false;
+    if (l->n != 2 * (axes < 0 ? rank : axes))
+        return onnx_wrong(n, "has %d paddings for %d axes", l->n, axes < 0 ? rank : axes);
+    for (int i = 0; i < l->n / 2; i++) {
+        if (!on_axis(n, axes < 0 ? i : dim[i].value, rank, &axis))
+            return false;
+        if (l->dim[i].expr || l->dim[i + l->n / 2].expr)
+            return onnx_unsupported(n, "has paddings that calls decide");
+        pads[axis] = l->dim[i].value;
+        pads[axis + rank] = l->dim[i + l->n / 2].value;
+    }
+    double v = !with ? 0 : with->number ? with->number[0] : (double)with->dim[0].value;
+    return padded(n, pads, 2 * rank, on_text(n, "mode", "constant"), v);
+}
+
+bool onnx_trilu(OnnxNode *n)
+{
+    Dim k[MAX_RANK] = {DIM(0)};
+    int count = 1;
+    Value *x = on_value(n, 0);
+    if (!x || (on_has(n, 1) && !on_dims(n, 1, k, &count)) || count != 1)
+        return false;
+    OpId op = on_int(n, "upper", 1) ? OP_TRIU : OP_TRIL;
+    return on_define(n, 0, ON_BUILD(n, op, "vd", x, k[0]));
+}
+
+/* -- indices ----------------------------------------------------------------------------------- */
+
+/* x[.., at, ..] with `at` in the place of an axis. */
+static Value *indexed(OnnxNode *n, Value *x, int axis, Value *at)
+{
+    Value *list[MAX_RANK] = {NULL};
+    list[axis] = at;
+    return ON_BUILD(n, OP_INDEX_TENSOR, "vV", x, axis + 1, list);
+}
+
+bool onnx_gather(OnnxNode *n)
+{
+    int axis;
+    Value *x = on_value(n, 0);
+    const OnnxList *l = on_list(n, 1);
+    if (!x || !on_axis(n, on_int(n, "axis", 0), x->type.rank, &axis))
+        return false;
+    if (l && l->rank == 0 && l->dim && !l->dim[0].expr)
+        return on_define(n, 0, ON_BUILD(n, OP_SELECT_INT, "vid", x, (int64_t)axis, l->dim[0]));
+    Value *at = on_value(n, 1);
+    if (!at)
+        return false;
+    if (axis == 0 && x->state && x->type.rank == 2 && dtype_is_float(x->type.dtype) && !l)
+        return on_define(n, 0, ON_BUILD(n, OP_EMBEDDING, "vv", x, at));
+    return on_define(n, 0, indexed(n, x, axis, at));
+}
+
+/* Indices below 0 count from the end. */
+static Value *wrapped(OnnxNode *n, Value *at, Dim size)
+{
+    Value *below = at ? ON_BUILD(n, OP_LT_SCALAR, "vi", at, (int64_t)0) : NULL;
+    Arg most = {.kind = ARG_INT, .dim = size};
+    Value *shifted = below ? ON_BUILD(n, OP_ADD_SCALAR, "va", at, most) : NULL;
+    return shifted ? ON_BUILD(n, OP_WHERE_SELF, "vvv", below, shifted, at) : NULL;
+}
+
+static Value *indices(OnnxNode *n, Value *x, int *axis)
+{
+    Value *at = on_cast(n, on_value(n, 1), ETC_I64);
+    return x && at && on_axis(n, on_int(n, "axis", 0), x->type.rank, axis)
+               ? wrapped(n, at, x->type.dim[*axis])
+               : NULL;
+}
+
+bool onnx_gather_elements(OnnxNode *n)
+{
+    int axis;
+    Value *x = on_value(n, 0), *at = indices(n, x, &axis);
+    return at && on_define(n, 0, ON_BUILD(n, OP_GATHER, "viv", x, (int64_t)axis, at));
+}
+
+bool onnx_scatter_elements(OnnxNode *n)
+{
+    int axis;
+    const char *how = on_text(n, "reduction", "none");
+    Value *x = on_value(n, 0), *at = indices(n, x, &axis), *from = on_value(n, 2);
+    bool adds = !strcmp(how, "add");
+    if (!adds && strcmp(how, "none") != 0)
+        return onnx_unsupported(n, "scatters with reduction '%s'", how);
+    return at && from && on_define(n, 0, ON_BUILD(n, adds ? OP_SCATTER_ADD : OP_SCATTER_SRC, "vivv", x,
+                                                  (int64_t)axis, at, from));
+}
+
+/* The columns of indices along the last axis, as an index each. */
+static int columns(OnnxNode *n, Value *at, Value *column[MAX_RANK])
+{
+    Dim last = at->type.rank ? at->type.dim[at->type.rank - 1] : DIM_BAD;
+    if (!at->type.rank || last.expr || last.value < 1 || last.value > MAX_RANK) {
+        onnx_unsupported(n, "has indices of no known length");
+        return -1;
+    }
+    at = on_cast(n, at, ETC_I64);
+    for (int i = 0; i < last.value; i++) {
+        column[i] = at ? ON_BUILD(n, OP_SELECT_INT, "vii", at, (int64_t)-1, (int64_t)i) : NULL;
+        if (!column[i])
+            return -1;
+    }
+    return (int)last.value;
+}
+
+bool onnx_gather_nd(OnnxNode *n)
+{
+    Value *column[MAX_RANK], *x = on_value(n, 0), *at = on_value(n, 1);
+    if (!x || !at)
+        return false;
+    if (on_int(n, "batch_dims", 0))
+        return onnx_unsupported(n, "gathers along axes of a batch");
+    int count = columns(n, at, column);
+    return count > 0 && on_define(n, 0, ON_BUILD(n, OP_INDEX_TENSOR, "vV", x, count, column));
+}
+
+bool onnx_scatter_nd(OnnxNode *n)
+{
+    Value *column[MAX_RANK], *x = on_value(n, 0), *at = on_value(n, 1), *from = on_value(n, 2);
+    const char *how = on_text(n, "reduction", "none");
+    bool adds = !strcmp(how, "add");
+    if (!x || !at || !from)
+        return false;
+    if (!adds && strcmp(how, "none") != 0)
+        return onnx_unsupported(n, "scatters with reduction '%s'", how);
+    int count = columns(n, at, column);
+    return count > 0 && on_define(n, 0, ON_BUILD(n, OP_INDEX_PUT, "vVvb", x, count, column, from,
+                                                 (int)adds));
+}
+
+bool onnx_one_hot(OnnxNode *n)
+{
+    int axis;
+    Dim depth[1], dim[MAX_RANK];
+    const OnnxList *l = on_list(n, 1);
+    Value *at = on_value(n, 0), *values = on_value(n, 2);
+    if (!at || !values || !on_axis(n, on_int(n, "axis", -1), at->type.rank + 1, &axis))
+        return false;
+    if (!l || l->n != 1 || (l->number && !(l->number[0] >= 0 && l->number[0] < 1e9)))
+        return onnx_unsupported(n, "has a depth that is not known");
+    depth[0] = l->dim ? l->dim[0] : DIM((int64_t)l->number[0]);
+    at = wrapped(n, on_cast(n, at, ETC_I64), depth[0]);
+    Value *line = ON_BUILD(n, OP_ARANGE_START_STEP, "idit", (int64_t)0, depth[0], (int64_t)1, ETC_I64);
+    if (!at || !line)
+        return false;
+    for (int i = 0; i <= at->type.rank; i++)
+        dim[i] = i == axis ? depth[0] : DIM(1);
+    line = on_view(n, line, at->type.rank + 1, dim);
+    for (int i = 0; i <= at->type.rank; i++)
+        dim[i] = i == axis ? DIM(1) : at->type.dim[i - (i > axis)];
+    at = on_view(n, at, at->type.rank + 1, dim);
+    Value *is = at && line ? ON_BUILD(n, OP_EQ_TENSOR, "vv", at, line) : NULL;
+    Value *off = is ? ON_BUILD(n, OP_SELECT_INT, "vii", values, (int64_t)0, (int64_t)0) : NULL;
+    Value *on = off ? ON_BUILD(n, OP_SELECT_INT, "vii", values, (int64_t)0, (int64_t)1) : NULL;
+    return on && on_define(n, 0, ON_BUILD(n, OP_WHERE_SELF, "vvv", is, on, off));
+}
+
+/* -- blocks of space --------------------------------------------------------------------------- */
+
+bool onnx_depth_to_space(OnnxNode *n)
+{
+    static const int64_t dcr[6] = {0, 3, 4, 1, 5, 2}, crd[6] = {0, 1, 4, 2, 5, 3};
+    Program *p = n->in->program;
+    Value *x = on_value(n, 0);
+    int64_t b = on_int(n, "blocksize", 0);
+    bool is_crd = !strcmp(on_text(n, "mode", "DCR"), "CRD");
+    if (!x || x->type.rank != 4 || b < 1 || x->type.dim[1].expr || x->type.dim[1].value % (b * b))
+        return onnx_wrong(n, "wants [n, c, h, w] with c a multiple of the block's elements");
+    const Dim *d = x->type.dim;
+    Dim c = DIM(d[1].value / (b * b)), k = DIM(b);
+    Dim apart[6] = {d[0], is_crd ? c : k, k, is_crd ? k : c, d[2], d[3]};
+    Dim whole[4] = {d[0], c, dim_mul(p, d[2], k), dim_mul(p, d[3], k)};
+    Value *y = on_view(n, x, 6, apart);
+    y = y ? ON_BUILD(n, OP_PERMUTE, "vI", y, 6, is_crd ? crd : dcr) : NULL;
+    return on_define(n, 0, on_view(n, y, 4, whole));
+}
+
+bool onnx_space_to_depth(OnnxNode *n)
+{
+    static const int64_t dcr[6] = {0, 3, 5, 1, 2, 4}, crd[6] = {0, 1, 3, 5, 2, 4};
+    const int64_t *order = strcmp(on_text(n, "mode", "DCR"), "CRD") ? dcr : crd;
+    Program *p = n->in->program;
+    Value *x = on_value(n, 0);
+    int64_t b = on_int(n, "blocksize", 0);
+    if (!x || x->type.rank != 4 || b < 1 || b > 1 << 20)
+        return onnx_wrong(n, "wants [n, c, h, w] and a block's size");
+    const Dim *d = x->type.dim;
+    Dim k = DIM(b), h = dim_floordiv(p, d[2], k), w = dim_floordiv(p, d[3], k);
+    Dim apart[6] = {d[0], d[1], h, k, w, k}, whole[4] = {d[0], dim_mul(p, d[1], DIM(b * b)), h, w};
+    Value *y = on_view(n, x, 6, apart);
+    y = y ? ON_BUILD(n, OP_PERMUTE, "vI", y, 6, order) : NULL;
+    return on_define(n, 0, on_view(n, y, 4, whole));
+}
+
+/* -- branches ---------------------------------------------------------------------------------- */
+
+/* A branch whose condition is known takes the node's place. */
+bool onnx_choose(OnnxNode *n)
+{
+    const OnnxList *c = on_list(n, 0);
+    if (n->failed)
+        return false;
+    if (!c || !c->dim || c->n != 1 || c->dim[0].expr)
+        return onnx_unsupported(n, "chooses by elements that are not known when it is read");
+    const Onnx__Attribute *a = on_attribute(n, c->dim[0].value ? "then_branch" : "else_branch");
+    if (!a || !a->g || a->g->n_output < n->node->n_output)
+        return onnx_wrong(n, "has no branch with as many outputs");
+    OnnxScope *s = NEW(n->in->tmp, OnnxScope, 1);
+    *s = (OnnxScope){.outer = n->scope, .values = {.arena = n->in->tmp}};
+    for (size_t i = 0; i < a->g->n_initializer; i++) {
+        const char *name = onnx_text(n->in, a->g->initializer[i]->name);
+        OnnxValue *v = NEW(n->in->tmp, OnnxValue, 1);
+        v->constant = onnx_const(n->in, n->loc, a->g->initializer[i]);
+        if (!name || !v->constant)
+            return false;
+        table_at_text(&s->values, name)->ptr = v;
+    }
+    if (!onnx_nodes(n->in, s, a->g->node, a->g->n_node))
+        return false;
+    for (size_t i = 0; i < n->node->n_output; i++) {
+        const char *name = onnx_text(n->in, a->g->output[i]->name);
+        const char *as = onnx_text(n->in, n->node->output[i]);
+        OnnxValue *v = name ? onnx_find(s, name) : NULL;
+        if (!v || !as)
+            return onnx_wrong(n, "has a branch that does not define its output");
+        table_at_text(&n->scope->values, as)->ptr = v;
+    }
+    return true;
+}
