@@ -362,6 +362,7 @@ typedef enum ArgKind {
 
 typedef struct Arg {
     ArgKind kind;
+    int depth;       /* of a list, while passes/composite.c makes it: lists in lists */
     const char *key; /* of `key=value`, else NULL: the schema's order names it */
     union {
         int slot; /* ARG_VALUE: node->in[slot] */
@@ -374,7 +375,6 @@ typedef struct Arg {
         struct {
             const struct Arg *item;
             int n;
-            int depth; /* passes/composite.c: of lists in it */
         } list;
     };
 } Arg;

@@ -391,9 +391,9 @@ static Arg nested(Play *p, Arg list)
 {
     int depth = 0;
     for (int i = 0; i < list.list.n; i++)
-        if (list.list.item[i].kind == ARG_LIST && list.list.item[i].list.depth >= depth)
-            depth = list.list.item[i].list.depth + 1;
-    list.list.depth = depth;
+        if (list.list.item[i].kind == ARG_LIST && list.list.item[i].depth >= depth)
+            depth = list.list.item[i].depth + 1;
+    list.depth = depth;
     return depth < MOST_LISTS ? list : play_wrong(p, "has lists in lists that are nested too deep");
 }
 

@@ -141,7 +141,7 @@ static Arg joined(Play *p, Arg a, Arg b)
     Arg *item, list = list_new(p, a.list.n + b.list.n, &item);
     for (int i = 0; i < list.list.n; i++)
         item[i] = i < a.list.n ? a.list.item[i] : b.list.item[i - a.list.n];
-    list.list.depth = a.list.depth > b.list.depth ? a.list.depth : b.list.depth;
+    list.depth = a.depth > b.depth ? a.depth : b.depth;
     return list;
 }
 
