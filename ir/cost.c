@@ -93,6 +93,8 @@ int64_t cost_pool(const Node *n)
         return INT64_MAX;
     if (arg_count(n, "kernel_size") == 1)
         kernel[1] = kernel[0];
+    if (kernel[0] < 1 || kernel[1] < 1) /* a node that no pass has inferred yet */
+        return 0;
     return times(numel(n->out[0]), times(kernel[0], kernel[1]));
 }
 

@@ -180,7 +180,7 @@ static inline void change_an_end(Graph *g, Draw *r)
 static inline void change_symbol(Program *p, Draw *r)
 {
     if (!p->n_syms) {
-        program_symbol(p, "s0", (int64_t)draw_below(r, 3), 1 + (int64_t)draw_below(r, 9));
+        program_symbol(p, "s0", (int64_t)draw_below(r, 3), 2 + (int64_t)draw_below(r, 8));
         return;
     }
     Symbol *s = p->sym[draw_below(r, (size_t)p->n_syms)];
