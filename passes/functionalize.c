@@ -323,6 +323,13 @@ static bool rewrite_write(Pass *s, Node *n)
 
 /* -- batch norm in training ---------------------------------------------------------------- */
 
+/* An instance norm in training moves its buffers. */
+static bool has_instance_statistics(const Node *n)
+{
+    const Value *mean = n->op == OP_INSTANCE_NORM ? arg_value(n, "running_mean") : NULL;
+    return mean && mean->state && arg_bool(n, "use_input_stats");
+}
+
 /* Whether n moves running statistics, or its row says so. */
 static bool has_statistics(const Node *n)
 {
@@ -383,6 +390,9 @@ static bool visit(Pass *s, Node *n)
 {
     if (has_statistics(n))
         return rewrite_batch_norm(s, n);
+    if (has_instance_statistics(n))
+        return diag_unsupported(s->d, n->loc, "would move its running statistics: export the model "
+                                              "in eval mode");
     if (op_mutates(n->op))
         return rewrite_write(s, n);
     Value *parent = op_info[n->op].flags & VIEW && n->n_in ? first_operand(n) : NULL;
@@ -446,7 +456,7 @@ static bool *find_writes(Pass *s, bool *any)
     State **of = NEW(s->tmp, State *, g->n_values + 1);
     for (const Node *n = g->first; n; n = n->next) {
         bool writes = op_mutates(n->op);
-        *any = *any || writes || has_statistics(n);
+        *any = *any || writes || has_statistics(n) || has_instance_statistics(n);
         if (!n->n_in || !n->n_out || (!writes && !(op_info[n->op].flags & VIEW)))
             continue;
         State *state = first_operand(n)->state ? first_operand(n)->state
