@@ -292,8 +292,8 @@ static bool find_opset(Onnx *o)
             o->opset = m->opset_import[i]->version;
     if (o->opset < OLDEST_OPSET || o->opset > NEWEST_OPSET)
         return diag_unsupported(o->diag, o->loc,
-                                "opset %" PRId64 " is not read, only %d to %d: convert the model with "
-                                "onnx.version_converter",
+                                "ONNX's opset %" PRId64 " is not read, only %d to %d: convert the "
+                                "model with onnx.version_converter",
                                 o->opset, OLDEST_OPSET, NEWEST_OPSET);
     return true;
 }

@@ -94,6 +94,13 @@ typedef struct Field {
     int wire;
 } Field;
 
+#ifndef lies_within /* a fuzzer's planted bug */
+static bool lies_within(uint64_t n, const uint8_t *at, const uint8_t *end)
+{
+    return n <= (uint64_t)(end - at);
+}
+#endif
+
 static bool read_field(const Walk *w, const uint8_t **at, const uint8_t *end, Field *f)
 {
     uint64_t tag, ignored;
@@ -118,7 +125,7 @@ static bool read_field(const Walk *w, const uint8_t **at, const uint8_t *end, Fi
     } else {
         return refuse(w, f->tag, "a field has no known wire type");
     }
-    if (f->n > (uint64_t)(end - f->data))
+    if (!lies_within(f->n, f->data, end))
         return refuse(w, f->tag, "a field reaches past the end");
     *at = f->data + f->n;
     return true;

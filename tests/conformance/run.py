@@ -3,7 +3,7 @@
 
     run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
 
-Needs torch and executorch (`./dev conformance` brings them). Eight parts, one row per check:
+Needs torch and executorch (`./dev conformance` brings them). Nine parts, one row per check:
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
@@ -17,6 +17,7 @@ Needs torch and executorch (`./dev conformance` brings them). Eight parts, one r
   quantized           quantized.py: accuracy of the digits models as integers, in four runs; silero.py: the
                       same of probabilities of speech
   emit                test_emit_pte.py: planned programs written by hand, in the official runtime
+  onnx                onnx_nodes.py: the cases of ONNX's own operators, by `etc run`, one row for each operator
 
 Models are exported once into WORK/zoo, official .pte files made once in WORK/zoo_official.
 --full builds emitted C with further compilers. Appends "passed failed skipped" to FILE.
@@ -32,6 +33,7 @@ import subprocess
 import sys
 import tempfile
 
+import onnx_nodes
 import quantized
 import silero
 
@@ -326,6 +328,8 @@ def main():
             silero.check(rows, args.etc, os.path.join(out, "silero"), args.filter)
             quantized.check_encoder(rows, args.etc, zoo, os.path.join(out, "encoder"), args.filter, args.full)
         emitter(rows, args.etc, args.filter)
+        with quiet():
+            onnx_nodes.check(rows, args.etc, os.path.join(out, "onnx"), args.filter)
     n = rows.n
     if not sum(n.values()) and not args.filter:
         rows.add("FAIL", "all", "", "nothing ran")

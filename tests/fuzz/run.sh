@@ -23,6 +23,7 @@ export ASAN_OPTIONS="quarantine_size_mb=16:${ASAN_OPTIONS:-}" # all of it takes 
 mkdir -p "$SEEDS/text" "$SEEDS/pte" "$SEEDS/xnn_run"
 python3 "$ROOT/tests/import/make_hostile.py" --seeds "$SEEDS" > /dev/null
 python3 "$ROOT/tests/fuzz/seeds.py" "$ROOT" "$SEEDS"
+python3 "$ROOT/tests/import/onnx_files.py" --seeds "$SEEDS"
 find "$ROOT/tests/golden" "$ROOT/tests/data" -name '*.etir' -exec cp {} "$SEEDS/text" \;
 find "$ROOT/tests/import/pte" -name '*.pte' -exec cp {} "$SEEDS/pte" \;
 python3 "$ROOT/tests/fuzz/quant_seeds.py" "$ROOT" "$SEEDS"

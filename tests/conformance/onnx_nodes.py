@@ -1,0 +1,110 @@
+"""The cases that the onnx package has of each operator, through `etc run`.
+
+Inputs that are sizes, axes or other parameters are constants here, as a compiler needs them.  A case
+that etc takes has to give the expected outputs within the case's tolerances; one that it refuses has
+to be refused with a reason.  AT_LEAST cases are taken.
+"""
+import collections
+import os
+import shutil
+import subprocess
+import warnings
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+AT_LEAST = 1030
+# Inputs that are parameters, by operator.
+PARAMETERS = {
+    "CenterCropPad": [1], "Clip": [1, 2], "Col2Im": [1, 2], "ConstantOfShape": [0], "Conv": [1, 2], "ConvTranspose": [1, 2],
+    "CumSum": [1], "DFT": [1, 2], "DequantizeLinear": [1, 2], "Dropout": [1, 2], "Expand": [1], "OneHot": [1], "Pad": [1, 2, 3],
+    "QuantizeLinear": [1, 2], "Range": [0, 1, 2], "Reshape": [1], "Resize": [1, 2, 3], "STFT": [1, 3], "Slice": [1, 2, 3, 4],
+    "Split": [1], "Squeeze": [1], "Tile": [1], "TopK": [1], "Trilu": [1], "Unsqueeze": [1], "Upsample": [1],
+    **{f"Reduce{kind}": [1] for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")}}
+# What numpy cannot compare, or rounds otherwise.
+APART = {"test_cast_FLOAT_to_BFLOAT16": ".npy has no bf16",
+         "test_attention_4d_causal_fp16_expanded": "the reference rounds to f16 at other places"}
+
+
+def array(v):
+    if isinstance(v, np.ndarray):
+        return v
+    return numpy_helper.to_array(v) if isinstance(v, onnx.TensorProto) else np.asarray(v)
+
+
+def frozen(model, values):
+    """The model whose parameters are constants, and the inputs that are left."""
+    m = onnx.ModelProto()
+    m.CopyFrom(model)
+    names = [i.name for i in m.graph.input]
+    constant = {n.input[k] for n in m.graph.node for k in PARAMETERS.get(n.op_type, []) if k < len(n.input)} & set(names)
+    left = []
+    for name, v in zip(names, values):
+        if name in constant:
+            m.graph.initializer.append(numpy_helper.from_array(array(v), name))
+        else:
+            left.append(array(v))
+    keep = [i for i in m.graph.input if i.name not in constant]
+    del m.graph.input[:]
+    m.graph.input.extend(keep)
+    return m, left
+
+
+def is_close(case, y, want):
+    if y.shape != want.shape:
+        return False
+    if want.dtype.kind != "f":
+        return np.array_equal(y, want)
+    finite = np.abs(want[np.isfinite(want)].astype(np.float64))
+    atol = max(case.atol, 1e-6 * finite.max(initial=0) + 1e-7)
+    return np.allclose(y.astype(np.float64), want.astype(np.float64), rtol=max(case.rtol, 1e-3), atol=atol, equal_nan=True)
+
+
+def verdict(etc, case, folder):
+    inputs, outputs = case.data_sets[0]
+    os.makedirs(folder)
+    try:
+        model, left = frozen(case.model, inputs)
+        flags = []
+        for k, v in enumerate(left):
+            np.save(f"{folder}/{k}.npy", v)
+            flags += ["--input", f"{folder}/{k}.npy"]
+    except (TypeError, ValueError):
+        return "refused", "has an input that is no tensor"
+    onnx.save(model, f"{folder}/model.onnx")
+    p = subprocess.run([etc, "run", f"{folder}/model.onnx", *flags, "--output-dir", f"{folder}/out", "-q"],
+                       capture_output=True, text=True, errors="replace", check=False)
+    if p.returncode in (1, 4) and "error: " in p.stderr:
+        return "refused", p.stderr
+    if p.returncode:
+        return "wrong", f"exit {p.returncode}: {p.stderr.strip()[:200]}"
+    for k, want in enumerate(outputs):
+        if not is_close(case, np.load(f"{folder}/out/output_{k}.npy"), array(want)):
+            return "wrong", f"output {k} differs"
+    return "right", ""
+
+
+def check(rows, etc, work, text):
+    if text and "onnx" not in text:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+        cases = [c for c in collect_testcases(None) if c.model is not None and c.data_sets]
+    count, taken, wrong = collections.Counter(), collections.Counter(), collections.defaultdict(list)
+    for c in cases:
+        how, why = verdict(etc, c, f"{work}/{c.name}")
+        shutil.rmtree(f"{work}/{c.name}", ignore_errors=True)
+        op = c.model.graph.node[0].op_type if len(c.model.graph.node) else c.name
+        count[how] += 1
+        taken[op] += how == "right"
+        if how == "wrong" and c.name not in APART:
+            wrong[op].append(f"{c.name}: {why}")
+    for op in sorted(taken | wrong):
+        if wrong[op]:
+            rows.add("FAIL", "onnx", op, "; ".join(wrong[op]))
+        elif taken[op]:
+            rows.add("ok", "onnx", op, f"{taken[op]} cases")
+    rows.add("ok" if count["right"] >= AT_LEAST else "FAIL", "onnx", "all",
+             f"{count['right']} of {len(cases)} cases, at least {AT_LEAST}; {count['refused']} refused")

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""onnx_files.py ROOT BUILD: ONNX files written byte by byte, read by etc; prints TAP.
+
+Right ones are run and compared with numpy; wrong ones are refused with a reason, within a second and
+100 MB, and without a crash.  With --seeds DIR instead, the right ones become seeds of a fuzzer.
+"""
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+FLOAT, INT64 = 1, 7
+
+
+def varint(v):
+    v &= 2**64 - 1
+    out = b""
+    while v > 127:
+        out += bytes([v & 127 | 128])
+        v >>= 7
+    return out + bytes([v])
+
+
+def number(field, v):
+    return varint(field << 3) + varint(v)
+
+
+def data(field, v):
+    v = v.encode() if isinstance(v, str) else v
+    return varint(field << 3 | 2) + varint(len(v)) + v
+
+
+def tensor(name, array, raw=True, **more):
+    kind = FLOAT if array.dtype == np.float32 else INT64
+    out = b"".join(number(1, n) for n in array.shape) + number(2, kind)
+    if raw:
+        out += data(9, array.tobytes())
+    elif kind == FLOAT:
+        out += data(4, array.tobytes())
+    else:
+        out += data(7, b"".join(varint(int(v)) for v in array.ravel()))
+    return out + data(8, name) + more.get("tail", b"")
+
+
+def external(name, shape, location, **more):
+    out = b"".join(number(1, n) for n in shape) + number(2, FLOAT) + data(8, name) + number(14, 1)
+    for key, value in {"location": location, **more}.items():
+        out += data(13, data(1, key) + data(2, value))
+    return out
+
+
+def attribute(name, v):
+    if isinstance(v, int):
+        return data(5, data(1, name) + number(3, v) + number(20, 2))
+    if isinstance(v, list):
+        return data(5, data(1, name) + b"".join(number(8, i) for i in v) + number(20, 7))
+    return data(5, data(1, name) + data(6, v) + number(20, 5))
+
+
+def node(op, inputs, outputs, domain="", **attributes):
+    return (b"".join(data(1, i) for i in inputs) + b"".join(data(2, o) for o in outputs) + data(4, op)
+            + (data(7, domain) if domain else b"") + b"".join(attribute(k, v) for k, v in attributes.items()))
+
+
+def value(name, shape, kind=FLOAT):
+    dims = b"".join(data(1, number(1, n) if isinstance(n, int) else data(2, n)) for n in shape)
+    return data(1, name) + data(2, data(1, number(1, kind) + data(2, dims)))
+
+
+def graph(nodes, inputs, outputs, constants=()):
+    return (b"".join(data(1, n) for n in nodes) + data(2, "g") + b"".join(data(5, c) for c in constants)
+            + b"".join(data(11, i) for i in inputs) + b"".join(data(12, data(1, o)) for o in outputs))
+
+
+def model(g, opset=17, tail=b""):
+    return number(1, 8) + data(7, g) + data(8, data(1, "") + number(2, opset)) + tail
+
+
+def simple(nodes, shape=(2, 3), constants=(), opset=17, outputs=("y",)):
+    return model(graph(nodes, [value("x", shape)], outputs, constants), opset)
+
+
+def f32(*shape):
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
+X, W, B = f32(2, 3), f32(3, 4), f32(4)
+FLAT = simple([node("Shape", ["x"], ["s"]), node("Constant", [], ["at"], value_int=0), node("Gather", ["s", "at"], ["n"]),
+               node("Unsqueeze", ["n", "axes"], ["n1"]), node("Concat", ["n1", "rest"], ["to"], axis=0),
+               node("Reshape", ["x", "to"], ["y"])],
+              ("batch", 3, 2), [tensor("axes", np.array([0])), tensor("rest", np.array([-1]), raw=False)])
+RIGHT = {  # bytes, what y is of x, flags
+    "gemm": (simple([node("Gemm", ["x", "w", "b"], ["y"])], constants=[tensor("w", W), tensor("b", B, raw=False)]),
+             X, lambda x: x @ W + B, []),
+    "unaligned": (simple([node("MatMul", ["x", "w"], ["y"])], constants=[tensor("w!", f32(5)), tensor("w", W)]),
+                  X, lambda x: x @ W, []),
+    "open": (FLAT, f32(4, 3, 2), lambda x: x.reshape(4, -1), ["--dim", "batch=1..8"]),
+    "fixed": (FLAT, f32(4, 3, 2), lambda x: x.reshape(4, -1), ["--dim", "x.0=4"]),
+    "overridden": (simple([node("Relu", ["x"], ["y"])]), f32(5, 3), lambda x: np.maximum(x, 0), ["--dim", "x.0=5"]),
+    "bound": (model(graph([node("Mul", ["x", "k"], ["y"])], [value("x", [2, 3]), value("k", [])], ["y"])), X,
+              lambda x: x * np.float32(2.5), ["--bind", "k=2.5"]),
+    "branch": (simple([node("Constant", [], ["c"], value_int=1), node("Cast", ["c"], ["b"], to=9),
+                       node("If", ["b"], ["y"], then_branch=graph([node("Relu", ["x"], ["t"])], [], ["t"]),
+                            else_branch=graph([node("Neg", ["x"], ["e"])], [], ["e"]))]), X,
+               lambda x: np.maximum(x, 0), []),
+    "reversed": (simple([node("Slice", ["x", "a", "e", "d", "s"], ["y"])],
+                        constants=[tensor(n, np.array([v])) for n, v in (("a", -1), ("e", -99), ("d", 1), ("s", -1))]),
+                 X, lambda x: x[:, ::-1], []),
+    "names": (simple([node("Relu", ["x"], ["a/b:0"]), node("Relu", ["a/b:0"], ["a.b_0"]), node("Neg", ["a.b_0"], ["y"])]),
+              X, lambda x: -np.maximum(x, 0), []),
+}
+DEEP = b""
+for _ in range(3000):
+    DEEP = graph([node("If", ["c"], ["y"], then_branch=DEEP)], [], ["y"])
+RELU = node("Relu", ["x"], ["y"])
+BIG = np.zeros(32, np.float32)
+WRONG = {  # bytes, a part of the message, the exit code
+    "deep": (model(DEEP), "nest deeper than 100", 1),
+    "many_messages": (model(data(5, b"") * 5_000_000), "more than 300,000 messages", 1),
+    "cut": (simple([RELU])[:-4], "is no ONNX model", 1),
+    "length": (data(7, b"")[:1] + varint(2**31) + b"x", "reaches past the end", 1),
+    "group": (bytes([6 << 3 | 3]), "no known wire type", 1),
+    "empty": (b"\x08\x08", "opset 0 is not read", 4),
+    "opset": (simple([RELU], opset=3), "opset 3 is not read", 4),
+    "unknown": (simple([node("Frobnicate", ["x"], ["a"]), node("Frobnicate", ["a"], ["b"]), node("Zap", ["b"], ["y"], "ai.x")]),
+                "the operator Frobnicate of opset 17 is not supported, in 2 nodes", 4),
+    "unknown_too": (simple([node("Frobnicate", ["x"], ["a"]), node("Zap", ["a"], ["y"], "ai.x")]), "ai.x::Zap", 4),
+    "undefined": (simple([node("Relu", ["z"], ["y"])]), "reads 'z', which no node before it defines", 1),
+    "twice": (simple([node("Relu", ["x"], ["x"])]), "defines 'x' a second time", 1),
+    "no_output": (simple([node("Relu", ["x"], ["z"])]), "the output 'y' is defined by no node", 1),
+    "nul": (simple([node("Relu", ["x"], ["y\0z"])]), "has a NUL", 1),
+    "few_bytes": (simple([node("Add", ["x", "w"], ["y"])], constants=[tensor("w", W)[:4] + tensor("w", B)[2:]]),
+                  "expected", 1),
+    "few_numbers": (simple([node("Add", ["x", "w"], ["y"])], constants=[number(1, 3) + number(2, 1) + data(8, "w")]),
+                    "has 0 numbers, expected 3", 1),
+    "huge": (simple([node("Add", ["x", "w"], ["y"])], constants=[number(1, 2**40) * 2 + number(2, 1) + data(8, "w")]),
+             "overflow", 1),
+    "negative": (simple([node("Add", ["x", "w"], ["y"])], constants=[number(1, -1) + number(2, 1) + data(8, "w")]),
+                 "negative size", 1),
+    "forged": (simple([node("Add", ["x", "w"], ["y"])], constants=[number(1, 32) + number(2, 1) + data(8, "w")
+                       + varint(100 << 3 | 1) + bytes(8) + varint(101 << 3 | 1) + (128).to_bytes(8, "little")]),
+               "has 0 numbers, expected 32", 1),
+    "upwards": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "../etc/passwd")]), "../etc/passwd", 3),
+    "absolute": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "/etc/passwd")]),
+                 "expected a path beneath the model's folder", 1),
+    "link": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "link.bin")]), "symbolic link", 3),
+    "beyond": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "w.bin", offset="4")]),
+               "do not lie in 'w.bin'", 1),
+    "no_number": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "w.bin", offset="-4")]),
+                  "is no number", 1),
+    "string": (simple([node("Add", ["x", "w"], ["y"])], constants=[number(1, 1) + number(2, 8) + data(8, "w")]),
+               "element type 8", 4),
+    "axis": (simple([node("Softmax", ["x"], ["y"], axis=5)]), "axis 5 is out of range", 1),
+    "random": (simple([node("Dropout", ["x", "", "t"], ["y"])], constants=[number(2, 9) + data(9, b"\1") + data(8, "t")]),
+               "export the model in eval mode", 4),
+    "window": (simple([node("MaxPool", ["x"], ["y"], kernel_shape=[2**40, 2])], (1, 1, 8, 8)), "out of range", 1),
+    "open_if": (model(graph([node("If", ["c"], ["y"], then_branch=graph([node("Relu", ["x"], ["t"])], [], ["t"]),
+                                  else_branch=graph([node("Neg", ["x"], ["e"])], [], ["e"]))],
+                            [value("x", [2]), value("c", [], 9)], ["y"])), "chooses by elements", 4),
+}
+
+
+def files(folder):
+    with open(f"{folder}/w.bin", "wb") as f:
+        f.write(f32(3).tobytes())
+    os.symlink(f"{folder}/w.bin", f"{folder}/link.bin")
+    RIGHT["external"] = (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "w.bin", length="12")]), X,
+                         lambda x: x + f32(3), [])
+
+
+def limited():
+    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+
+def runs(etc, folder, name, row):
+    content, x, want, flags = row
+    path = f"{folder}/{name}.onnx"
+    pathlib.Path(path).write_bytes(content)
+    np.save(f"{folder}/x.npy", x)
+    p = subprocess.run([etc, "run", path, "--input", f"{folder}/x.npy", "--output-dir", f"{folder}/{name}", "-q", *flags],
+                       capture_output=True, text=True)
+    if p.returncode:
+        return p.stderr.strip()
+    y, w = np.load(f"{folder}/{name}/output_0.npy"), want(x)
+    return "" if y.shape == w.shape and np.allclose(y, w, atol=1e-5) else f"gives {y}, expected {w}"
+
+
+def is_refused(etc, folder, name, row):
+    content, part, code = row
+    path = f"{folder}/{name}.onnx"
+    pathlib.Path(path).write_bytes(content)
+    p = subprocess.run([etc, "compile", path, "-o", f"{folder}/{name}.pte"], capture_output=True, text=True,
+                       errors="replace", preexec_fn=None if "asan" in etc else limited)
+    if p.returncode != code or part not in p.stderr:
+        return f"exit {p.returncode}, expected {code} and '{part}': {p.stderr.strip()[:300]}"
+    return "wrote a file" if os.path.exists(f"{folder}/{name}.pte") else ""
+
+
+def main():
+    if sys.argv[1] == "--seeds":
+        os.makedirs(f"{sys.argv[2]}/onnx", exist_ok=True)
+        for name, row in RIGHT.items():
+            pathlib.Path(f"{sys.argv[2]}/onnx/{name}").write_bytes(row[0])
+        return
+    etc = f"{sys.argv[2]}/etc"
+    with tempfile.TemporaryDirectory() as folder:
+        files(folder)
+        rows = [(n, runs, r) for n, r in RIGHT.items()] + [(n, is_refused, r) for n, r in WRONG.items()]
+        print(f"1..{len(rows)}")
+        for i, (name, check, row) in enumerate(rows, 1):
+            why = check(etc, folder, name, row)
+            print(f"{'not ok' if why else 'ok'} {i} - {name}" + "".join(f"\n# {line}" for line in why.splitlines()))
+
+
+main()
