@@ -303,7 +303,8 @@ static Program *load_onnx(const Options *o, ImportOptions *import, Arena *a, Dia
     return ok ? p : NULL;
 }
 
-static Program *load(const Options *o, Arena *a, Diag *d)
+/* What --dim says may be read with the file; then *took_dims is set. */
+static Program *load(const Options *o, Arena *a, bool *took_dims, Diag *d)
 {
     Loc loc = {.file = o->model};
     const CustomOps *custom = NULL;
@@ -322,20 +323,20 @@ static Program *load(const Options *o, Arena *a, Diag *d)
         return load_etir(o, custom, a, d);
     else if (kind == IMPORT_PTE)
         diag_error(d, loc, "is a .pte, which is already compiled");
-    else if (kind == IMPORT_ONNX)
+    else if ((*took_dims = kind == IMPORT_ONNX))
         return load_onnx(o, &import, a, d);
     return NULL;
 }
 
 Program *model_load(const Options *o, Arena *a, Diag *d)
 {
-    Program *p = load(o, a, d);
+    bool took_dims = false;
+    Program *p = load(o, a, &took_dims, d);
     bool ok = p || diag_untold(d, 0, (Loc){0}, "the importer of", o->model ? o->model : "--method");
     if (p) /* no build of etc has a kernel of the user's own */
         p->session->composes = o->command == CMD_RUN || o->command == CMD_BENCH ||
                                o->command == CMD_DIFF;
-    bool is_onnx = p && !o->methods.n && model_kind(o, d) == IMPORT_ONNX; /* it has read them */
-    for (int i = 0; p && !is_onnx && i < o->dims.n; i++)
+    for (int i = 0; p && !took_dims && i < o->dims.n; i++)
         ok = apply_dim(o, p, o->dims.item[i], d) && ok;
     for (int i = 0; ok && p && o->dims.n && i < p->n_guards; i++)
         ok = guard_is_possible(p, &p->guard[i], (Loc){.file = o->model}, d) && ok;

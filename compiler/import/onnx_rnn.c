@@ -50,7 +50,7 @@ static bool read_direction(OnnxNode *n, Rnn *r)
 }
 
 /* The functions of the gates have to be those that torch has. */
-static bool activations_are(OnnxNode *n, const Rnn *r, const char *const *want, int count)
+static bool activations_are(OnnxNode *n, const char *const *want, int count)
 {
     const Onnx__Attribute *a = on_attribute(n, "activations");
     for (size_t i = 0; a && i < a->n_strings; i++) {
@@ -59,7 +59,6 @@ static bool activations_are(OnnxNode *n, const Rnn *r, const char *const *want, 
             return onnx_unsupported(n, "has the activation '%s', expected '%s'", is ? is : "",
                                     want[i % (size_t)count]);
     }
-    (void)r;
     return true;
 }
 
@@ -167,7 +166,7 @@ bool onnx_lstm(OnnxNode *n)
     Type type[3];
     if (on_has(n, 7))
         return onnx_unsupported(n, "has peepholes");
-    if (!read_direction(n, &r) || !activations_are(n, &r, want, 3) || !read_params(n, &r))
+    if (!read_direction(n, &r) || !activations_are(n, want, 3) || !read_params(n, &r))
         return false;
     Value *x = steps(n, &r), *state[2] = {x ? start(n, &r, 5, x) : NULL};
     state[1] = state[0] ? start(n, &r, 6, x) : NULL;
@@ -202,7 +201,7 @@ bool onnx_gru(OnnxNode *n)
     Rnn r = {.gates = 3, .order = order};
     if (!on_int(n, "linear_before_reset", 0))
         return onnx_unsupported(n, "resets the state before its product (linear_before_reset = 0)");
-    return read_direction(n, &r) && activations_are(n, &r, want, 2) && of_one_state(n, &r, n->row->op);
+    return read_direction(n, &r) && activations_are(n, want, 2) && of_one_state(n, &r, n->row->op);
 }
 
 bool onnx_rnn(OnnxNode *n)
@@ -212,6 +211,6 @@ bool onnx_rnn(OnnxNode *n)
     bool is_relu = a && a->n_strings && a->strings[0].len == 4 && !memcmp(a->strings[0].data, "Relu", 4);
     const char *const want[] = {is_relu ? "Relu" : "Tanh"};
     Rnn r = {.gates = 1, .order = order};
-    return read_direction(n, &r) && activations_are(n, &r, want, 1) &&
+    return read_direction(n, &r) && activations_are(n, want, 1) &&
            of_one_state(n, &r, is_relu ? OP_RNN_RELU_INPUT : OP_RNN_TANH_INPUT);
 }

@@ -179,7 +179,7 @@ static bool put_message(Walk *w, Kind kind, const Field *f, int depth)
 
 static bool walk(Walk *w, Kind kind, const uint8_t *at, const uint8_t *end, int depth)
 {
-    Field f;
+    Field f = {0};
     if (depth > MAX_NESTING)
         return refuse(w, at, "messages nest deeper than 100");
     while (at < end) {
