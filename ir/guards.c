@@ -139,6 +139,7 @@ void program_assume(Program *p, const Node *n, Dim a, bool is_equal, Dim b)
     Loc loc = n ? n->loc : (Loc){.file = p->name};
     f.guard = p->n_guards;
     if (old->sum && is_equal && old->lo == old->hi) {
+        f.guard = old->guard; /* g is not kept */
         diag_error(all->d, loc, "%s cannot hold where %s does", text_of(p, NULL, a, true, b),
                    p->guard[old->guard].text);
     } else if (old->sum && !is_equal && old->guard >= all->n_given) {
