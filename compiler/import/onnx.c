@@ -239,10 +239,12 @@ static bool read_node(Onnx *o, OnnxScope *s, const Onnx__Node *node)
     if (!is_default_domain(node->domain) || !n.row)
         return false; /* reported before */
     int before = diag_errors(o->diag);
-    if (onnx_fold(&n))
+    if (!node->n_output)
+        return diag_error(o->diag, loc, "has no output");
+    if (onnx_fold(&n) || (n.row->read(&n) && !n.failed))
         return true;
-    return (n.row->read(&n) && !n.failed) ||
-           diag_untold(o->diag, before, loc, "the importer of", op);
+    return diag_errors(o->diag) > before ? false
+                                         : diag_error(o->diag, loc, "lacks an input that it needs");
 }
 
 /* Each operator that no row is of, once, with how many nodes there are of it. */

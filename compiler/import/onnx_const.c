@@ -146,6 +146,15 @@ static bool find_data(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
            diag_error(o->diag, loc, "a constant has %zu numbers, expected %" PRId64, f.n, count);
 }
 
+/* Kernels rely on it that a bool is 0 or 1. */
+static bool check_bools(Onnx *o, Loc loc, const OnnxConst *c)
+{
+    for (int64_t i = 0; c->type.dtype == ETC_BOOL && i < c->n_bytes; i++)
+        if (c->data[i] > 1)
+            return diag_error(o->diag, loc, "a constant has a bool that is neither 0 nor 1");
+    return true;
+}
+
 const OnnxConst *onnx_const(Onnx *o, Loc loc, const Onnx__Tensor *t)
 {
     Dim dim[MAX_RANK];
@@ -172,7 +181,7 @@ const OnnxConst *onnx_const(Onnx *o, Loc loc, const Onnx__Tensor *t)
         diag_error(o->diag, loc, "the sizes of a constant overflow");
         return NULL;
     }
-    return find_data(o, loc, t, c) ? c : NULL;
+    return find_data(o, loc, t, c) && check_bools(o, loc, c) ? c : NULL;
 }
 
 Value *onnx_const_value(Onnx *o, const char *name, const OnnxConst *c)

@@ -468,8 +468,9 @@ static const OnnxList *fold_slice(OnnxNode *n)
                !closed_number(on_list(n, 4), 1, &step)) {
         return NULL;
     }
-    if (step == 0 || step == INT64_MIN)
+    if (step == 0)
         return NULL;
+    step = clamped(step, -MAX_LIST - 1, MAX_LIST + 1); /* as far as any list reaches */
     from = clamped(from < 0 ? from + x->n : from, step < 0 ? -1 : 0, step < 0 ? x->n - 1 : x->n);
     to = clamped(to < 0 ? (to < -x->n ? -1 : to + x->n) : to, step < 0 ? -1 : 0, x->n);
     int count = 0;

@@ -473,6 +473,8 @@ static bool read_sizes(OnnxNode *n, const Value *x, const OnnxList *scales, cons
     for (int i = 0; i < rank; i++) {
         if (x->type.dim[i].expr && !(l && l->n == rank && l->number && l->number[i] == 1))
             return onnx_unsupported(n, "resizes a tensor whose sizes calls decide");
+        if (!x->type.dim[i].expr && x->type.dim[i].value < 1)
+            return onnx_wrong(n, "resizes a tensor without elements");
         a[i] = (Axis){x->type.dim[i].value, x->type.dim[i].value, 1};
     }
     if (!l || l->n != (count < 0 ? rank : count))

@@ -277,22 +277,19 @@ static Value *part_of(OnnxNode *n, Value *x, int axis, Dim from, Dim to)
 /* Sizes as an attribute or an input; else equal ones, of which the last may be smaller. */
 bool onnx_split(OnnxNode *n)
 {
-    Dim size[MAX_LIST];
     int64_t listed[MAX_RANK];
     int axis, count = (int)n->node->n_output, given = on_ints(n, "split", listed, MAX_RANK);
     Program *p = n->in->program;
     Value *x = on_value(n, 0);
-    if (!x || n->failed || count > MAX_RANK * 8 ||
-        !on_axis(n, on_int(n, "axis", 0), x->type.rank, &axis))
-        return x ? onnx_unsupported(n, "gives more than 128 parts") : false;
+    if (!x || n->failed || !on_axis(n, on_int(n, "axis", 0), x->type.rank, &axis))
+        return false;
     const OnnxList *l = on_has(n, 1) ? on_list(n, 1) : NULL;
     if ((on_has(n, 1) && (!l || !l->dim || l->n != count)) || (given >= 0 && given != count))
         return onnx_wrong(n, "gives %d parts, but not as many sizes that are known", count);
     Dim each = dim_floordiv(p, dim_add(p, x->type.dim[axis], DIM(count - 1)), DIM(count));
     Dim at = DIM(0);
     for (int i = 0; i < count; i++) {
-        size[i] = l ? l->dim[i] : given >= 0 ? DIM(listed[i]) : each;
-        Dim end = dim_add(p, at, size[i]);
+        Dim end = dim_add(p, at, l ? l->dim[i] : given >= 0 ? DIM(listed[i]) : each);
         if (!l && given < 0 && i == count - 1)
             end = x->type.dim[axis];
         if (on_wants(n, i) && !on_define(n, i, part_of(n, x, axis, at, end)))
@@ -623,7 +620,8 @@ bool onnx_depth_to_space(OnnxNode *n)
     Value *x = on_value(n, 0);
     int64_t b = on_int(n, "blocksize", 0);
     bool is_crd = !strcmp(on_text(n, "mode", "DCR"), "CRD");
-    if (!x || x->type.rank != 4 || b < 1 || x->type.dim[1].expr || x->type.dim[1].value % (b * b))
+    if (!x || x->type.rank != 4 || b < 1 || b > 1 << 20 || x->type.dim[1].expr ||
+        x->type.dim[1].value % (b * b))
         return onnx_wrong(n, "wants [n, c, h, w] with c a multiple of the block's elements");
     const Dim *d = x->type.dim;
     Dim c = DIM(d[1].value / (b * b)), k = DIM(b);

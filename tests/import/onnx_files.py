@@ -158,6 +158,11 @@ WRONG = {  # bytes, a part of the message, the exit code
     "random": (simple([node("Dropout", ["x", "", "t"], ["y"])], constants=[number(2, 9) + data(9, b"\1") + data(8, "t")]),
                "export the model in eval mode", 4),
     "window": (simple([node("MaxPool", ["x"], ["y"], kernel_shape=[2**40, 2])], (1, 1, 8, 8)), "out of range", 1),
+    "no_outputs": (simple([node("Constant", [], [], value_int=1), RELU]), "has no output", 1),
+    "no_inputs": (simple([node("Add", ["x"], ["y"])]), "lacks an input", 1),
+    "bool": (simple([node("Where", ["w", "x", "x"], ["y"])], constants=[number(1, 3) + number(2, 9) + data(9, bytes(2) + b"\2")
+             + data(8, "w")]), "neither 0 nor 1", 1),
+    "block": (simple([node("DepthToSpace", ["x"], ["y"], blocksize=2**40)], (1, 4, 2, 2)), "wants [n, c, h, w]", 1),
     "open_if": (model(graph([node("If", ["c"], ["y"], then_branch=graph([node("Relu", ["x"], ["t"])], [], ["t"]),
                                   else_branch=graph([node("Neg", ["x"], ["e"])], [], ["e"]))],
                             [value("x", [2]), value("c", [], 9)], ["y"])), "chooses by elements", 4),
