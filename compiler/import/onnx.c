@@ -247,29 +247,40 @@ static bool read_node(Onnx *o, OnnxScope *s, const Onnx__Node *node)
                                          : diag_error(o->diag, loc, "lacks an input that it needs");
 }
 
-/* Each operator that no row is of, once, with how many nodes there are of it. */
+/* The name of an operator that no row is of, "" for one that is known; NULL after an error. */
+static const char *unknown_operator(Onnx *o, const Onnx__Node *node)
+{
+    const char *op = onnx_text(o, node->op_type), *domain = onnx_text(o, node->domain);
+    if (!op || !domain)
+        return NULL;
+    if (!*op)
+        return diag_error(o->diag, (Loc){.file = o->loc.file}, "a node names no operator"), NULL;
+    if (is_default_domain(node->domain) && onnx_row(op, o->opset))
+        return "";
+    return arena_printf(o->tmp, "%s%s%s", domain, *domain ? "::" : "", op);
+}
+
+/* Reports each operator that no row is of, once, with how many nodes there are of it. */
 static bool all_are_known(Onnx *o, Onnx__Node *const *node, size_t n)
 {
-    Table seen = {.arena = o->tmp};
+    Table count = {.arena = o->tmp};
+    const char **unknown = NEW(o->tmp, const char *, n);
     bool ok = true;
     for (size_t i = 0; i < n; i++) {
-        const char *op = onnx_text(o, node[i]->op_type), *domain = onnx_text(o, node[i]->domain);
-        if (!op || !domain)
+        if (!(unknown[i] = unknown_operator(o, node[i])))
             return false;
-        if (is_default_domain(node[i]->domain) && onnx_row(op, o->opset))
+        if (*unknown[i])
+            table_at_text(&count, unknown[i])->number++;
+    }
+    for (size_t i = 0; i < n; i++) {
+        int64_t *times = *unknown[i] ? &table_at_text(&count, unknown[i])->number : NULL;
+        if (!times || !*times)
             continue;
-        const char *key = arena_printf(o->tmp, "%s%s%s", domain, *domain ? "::" : "", op);
-        TableItem *at = table_at_text(&seen, key);
-        if (at->ptr)
-            continue;
-        at->ptr = o;
-        int count = 0;
-        for (size_t k = i; k < n; k++)
-            count += node[k]->op_type.len == node[i]->op_type.len &&
-                     !memcmp(node[k]->op_type.data, node[i]->op_type.data, node[i]->op_type.len);
         ok = diag_unsupported(o->diag, (Loc){.file = o->loc.file},
-                              "the operator %s of opset %" PRId64 " is not supported, in %d node%s",
-                              key, o->opset, count, count == 1 ? "" : "s");
+                              "the operator %s of opset %" PRId64 " is not supported, in %" PRId64
+                              " node%s",
+                              unknown[i], o->opset, *times, *times == 1 ? "" : "s");
+        *times = 0;
     }
     return ok;
 }

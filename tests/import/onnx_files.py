@@ -129,6 +129,7 @@ WRONG = {  # bytes, a part of the message, the exit code
     "unknown": (simple([node("Frobnicate", ["x"], ["a"]), node("Frobnicate", ["a"], ["b"]), node("Zap", ["b"], ["y"], "ai.x")]),
                 "the operator Frobnicate of opset 17 is not supported, in 2 nodes", 4),
     "unknown_too": (simple([node("Frobnicate", ["x"], ["a"]), node("Zap", ["a"], ["y"], "ai.x")]), "ai.x::Zap", 4),
+    "no_operator": (simple([data(1, "x") + data(2, "y")]), "a node names no operator", 1),
     "undefined": (simple([node("Relu", ["z"], ["y"])]), "reads 'z', which no node before it defines", 1),
     "twice": (simple([node("Relu", ["x"], ["x"])]), "defines 'x' a second time", 1),
     "no_output": (simple([node("Relu", ["x"], ["z"])]), "the output 'y' is defined by no node", 1),
