@@ -133,9 +133,10 @@ static bool find_data(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
         return external_data(o, loc, t, c);
     if (t->has_mapped_size || t->has_raw_data) {
         uint64_t n = t->has_mapped_size ? t->mapped_size : t->raw_data.len;
-        c->data = t->has_mapped_size ? o->data + t->mapped_at /* the messages die before the program */
-                                     : memcpy(arena_bytes(o->program->arena, (size_t)n + 1),
-                                              t->raw_data.data, (size_t)n);
+        uint8_t *copy = arena_bytes(o->program->arena, t->raw_data.len + 1); /* outlives the messages */
+        if (t->raw_data.len) /* an empty field has no address */
+            memcpy(copy, t->raw_data.data, t->raw_data.len);
+        c->data = t->has_mapped_size ? o->data + t->mapped_at : copy;
         return (int64_t)n == c->n_bytes ||
                diag_error(o->diag, loc, "a constant has %" PRIu64 " bytes, expected %" PRId64, n,
                           c->n_bytes);

@@ -107,6 +107,8 @@ RIGHT = {  # bytes, what y is of x, flags
                        node("If", ["b"], ["y"], then_branch=graph([node("Relu", ["x"], ["t"])], [], ["t"]),
                             else_branch=graph([node("Neg", ["x"], ["e"])], [], ["e"]))]), X,
                lambda x: np.maximum(x, 0), []),
+    "nothing": (simple([node("Concat", ["x", "c"], ["y"], axis=1)], constants=[tensor("c", np.zeros((2, 0), np.float32))]),
+                X, lambda x: x, []),
     "reversed": (simple([node("Slice", ["x", "a", "e", "d", "s"], ["y"])],
                         constants=[tensor(n, np.array([v])) for n, v in (("a", -1), ("e", -99), ("d", 1), ("s", -1))]),
                  X, lambda x: x[:, ::-1], []),
