@@ -355,7 +355,8 @@ Program *import_onnx_bytes(Arena *a, const char *path, const uint8_t *data, size
     o.graph = graph_new(o.program, "forward");
     PUSH(a, o.program->method, o.program->n_methods, o.graph);
     o.model = onnx_unpack(o.tmp, o.loc, data, n, d);
-    bool ok = o.model && find_opset(&o) && read_graph(&o);
+    int before = diag_errors(d);
+    bool ok = o.model && find_opset(&o) && read_graph(&o) && diag_errors(d) == before;
     folder_close(&o.folder);
     arena_free(o.tmp);
     return ok ? o.program : NULL;

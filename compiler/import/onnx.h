@@ -129,11 +129,11 @@ OnnxList *on_new_list(OnnxNode *n, EtcDtype t, int rank, int count);
 
 /* The first result of a node that build() makes. */
 #define ON_BUILD(n, op, ...) \
-    node_result(build((n)->in->graph, NULL, (n)->loc, op, (n)->in->diag, __VA_ARGS__))
+    on_result(n, build((n)->in->graph, NULL, (n)->loc, op, (n)->in->diag, __VA_ARGS__))
 /* The same of an operator whose type is given. */
 #define ON_GIVEN(n, op, type, ...)                                                                \
-    node_result(build_given((n)->in->graph, NULL, (n)->loc, op, &(type), (n)->in->diag, __VA_ARGS__))
-Value *node_result(const Node *made); /* NULL of NULL */
+    on_result(n, build_given((n)->in->graph, NULL, (n)->loc, op, &(type), (n)->in->diag, __VA_ARGS__))
+Value *on_result(OnnxNode *n, const Node *made); /* NULL of NULL, which fails n */
 Value *on_cast(OnnxNode *n, Value *v, EtcDtype t);
 Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim);
 Value *on_given(OnnxNode *n, OpId op, Type t, Value *x); /* an operator of x whose type is given */

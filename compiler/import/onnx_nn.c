@@ -277,6 +277,8 @@ static Value *factor(OnnxNode *n, int i, const Value *x, int axis)
     int rank = x->type.rank - axis;
     if (!v || v->type.rank == rank)
         return v;
+    if (v->type.rank > rank)
+        return onnx_unsupported(n, "has factors of more axes than are normalized"), NULL;
     return ON_BUILD(n, OP_EXPAND, "vD", v, rank, x->type.dim + axis);
 }
 

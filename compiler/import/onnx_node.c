@@ -218,8 +218,9 @@ OnnxList *on_new_list(OnnxNode *n, EtcDtype t, int rank, int count)
 
 /* -- nodes ------------------------------------------------------------------------------------- */
 
-Value *node_result(const Node *made)
+Value *on_result(OnnxNode *n, const Node *made)
 {
+    n->failed |= !made;
     return made ? made->out[0] : NULL;
 }
 
@@ -235,7 +236,7 @@ Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim)
 
 Value *on_given(OnnxNode *n, OpId op, Type t, Value *x)
 {
-    return node_result(build_given(n->in->graph, NULL, n->loc, op, &t, n->in->diag, "v", x));
+    return on_result(n, build_given(n->in->graph, NULL, n->loc, op, &t, n->in->diag, "v", x));
 }
 
 int on_broadcast(OnnxNode *n, Type a, Type b, Dim *out)
