@@ -139,6 +139,22 @@ Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim);
 Value *on_given(OnnxNode *n, OpId op, Type t, Value *x); /* an operator of x whose type is given */
 int on_broadcast(OnnxNode *n, Type a, Type b, Dim *out); /* the rank; -1: reported */
 
+/* Nodes of common forms; NULL where an operand is NULL, which was reported. */
+Value *on_unary(OnnxNode *n, OpId op, Value *x);
+Value *on_binary(OnnxNode *n, OpId op, Value *a, Value *b);
+Value *on_scalar(OnnxNode *n, OpId op, Value *x, double by);
+Value *on_where(OnnxNode *n, Value *c, Value *a, Value *b);
+Value *on_full(OnnxNode *n, int rank, const Dim *dim, double v, EtcDtype t);
+Value *on_number(OnnxNode *n, double v, EtcDtype t); /* of rank 0 */
+Value *on_arange(OnnxNode *n, Dim from, Dim to); /* from .. to - 1 of i64 */
+Value *on_part(OnnxNode *n, Value *x, int axis, Dim from, Dim to, int64_t step);
+Value *on_permute(OnnxNode *n, Value *x, const int64_t *order);
+Value *on_cat(OnnxNode *n, Value *a, Value *b, int axis);
+Value *on_sum(OnnxNode *n, OpId op, Value *x, int axis, bool keeps); /* or amax, amin, mean */
+Value *on_any(OnnxNode *n, Value *x, int axis); /* the axis stays, of one element */
+Value *on_insert(OnnxNode *n, Value *x, int axis); /* an axis of one element */
+Value *on_floats(OnnxNode *n, int rank, const Dim *dim, const float *v); /* a constant */
+
 #define ONNX(name, since, read, op) OnnxFn onnx_##read;
 #include "compiler/import/onnx_ops.def"
 #undef ONNX

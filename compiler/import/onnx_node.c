@@ -255,3 +255,100 @@ int on_broadcast(OnnxNode *n, Type a, Type b, Dim *out)
     }
     return rank;
 }
+
+/* -- common forms ------------------------------------------------------------------------------ */
+
+Value *on_unary(OnnxNode *n, OpId op, Value *x)
+{
+    return x ? ON_BUILD(n, op, "v", x) : NULL;
+}
+
+Value *on_binary(OnnxNode *n, OpId op, Value *a, Value *b)
+{
+    return a && b ? ON_BUILD(n, op, "vv", a, b) : NULL;
+}
+
+Value *on_scalar(OnnxNode *n, OpId op, Value *x, double by)
+{
+    if (x && !dtype_is_float(x->type.dtype))
+        return ON_BUILD(n, op, "vi", x, (int64_t)by);
+    return x ? ON_BUILD(n, op, "vf", x, by) : NULL;
+}
+
+Value *on_where(OnnxNode *n, Value *c, Value *a, Value *b)
+{
+    return c && a && b ? ON_BUILD(n, OP_WHERE_SELF, "vvv", c, a, b) : NULL;
+}
+
+Value *on_full(OnnxNode *n, int rank, const Dim *dim, double v, EtcDtype t)
+{
+    if (t == ETC_BOOL)
+        return ON_BUILD(n, OP_FULL, "Dbt", rank, dim, v != 0, t);
+    return dtype_is_float(t) ? ON_BUILD(n, OP_FULL, "Dft", rank, dim, v, t)
+                             : ON_BUILD(n, OP_FULL, "Dit", rank, dim, (int64_t)v, t);
+}
+
+Value *on_number(OnnxNode *n, double v, EtcDtype t)
+{
+    return on_full(n, 0, NULL, v, t);
+}
+
+Value *on_arange(OnnxNode *n, Dim from, Dim to)
+{
+    return ON_BUILD(n, OP_ARANGE_START_STEP, "ddit", from, to, (int64_t)1, ETC_I64);
+}
+
+Value *on_part(OnnxNode *n, Value *x, int axis, Dim from, Dim to, int64_t step)
+{
+    return x ? ON_BUILD(n, OP_SLICE, "viddi", x, (int64_t)axis, from, to, step) : NULL;
+}
+
+Value *on_permute(OnnxNode *n, Value *x, const int64_t *order)
+{
+    return x ? ON_BUILD(n, OP_PERMUTE, "vI", x, x->type.rank, order) : NULL;
+}
+
+Value *on_cat(OnnxNode *n, Value *a, Value *b, int axis)
+{
+    Value *part[2] = {a, b};
+    return a && b ? ON_BUILD(n, OP_CAT, "Vi", 2, part, (int64_t)axis) : NULL;
+}
+
+Value *on_sum(OnnxNode *n, OpId op, Value *x, int axis, bool keeps)
+{
+    int64_t dim = axis;
+    if (!x)
+        return NULL;
+    if (op == OP_AMAX || op == OP_AMIN)
+        return ON_BUILD(n, op, "vIb", x, 1, &dim, (int)keeps);
+    return ON_BUILD(n, op, "vIbt", x, 1, &dim, (int)keeps, x->type.dtype);
+}
+
+Value *on_any(OnnxNode *n, Value *x, int axis)
+{
+    Value *most = on_sum(n, OP_AMAX, on_cast(n, x, ETC_I32), axis, true);
+    return on_scalar(n, OP_NE_SCALAR, most, 0);
+}
+
+Value *on_insert(OnnxNode *n, Value *x, int axis)
+{
+    Dim dim[MAX_RANK + 1];
+    if (!x)
+        return NULL;
+    if (x->type.rank == MAX_RANK) {
+        onnx_unsupported(n, "has a tensor of more than 16 axes");
+        return NULL;
+    }
+    for (int i = 0; i <= x->type.rank; i++)
+        dim[i] = i == axis ? DIM(1) : x->type.dim[i - (i > axis)];
+    return on_view(n, x, x->type.rank + 1, dim);
+}
+
+Value *on_floats(OnnxNode *n, int rank, const Dim *dim, const float *v)
+{
+    OnnxConst *c = NEW(n->in->tmp, OnnxConst, 1);
+    c->type = type_tensor(n->in->program, ETC_F32, rank, dim);
+    c->n_bytes = type_bytes(c->type);
+    c->data = (const uint8_t *)v;
+    return onnx_const_value(n->in, "table", c);
+}
