@@ -154,6 +154,9 @@ Value *on_sum(OnnxNode *n, OpId op, Value *x, int axis, bool keeps); /* or amax,
 Value *on_any(OnnxNode *n, Value *x, int axis); /* the axis stays, of one element */
 Value *on_insert(OnnxNode *n, Value *x, int axis); /* an axis of one element */
 Value *on_floats(OnnxNode *n, int rank, const Dim *dim, const float *v); /* a constant */
+float *on_table_of(OnnxNode *n, int64_t rows, int64_t columns); /* zeros; NULL: too many, reported */
+/* The product of the [rows, size of the axis] matrix `m` and x along an axis. */
+Value *on_matrix(OnnxNode *n, Value *x, int axis, int64_t rows, const float *m);
 
 #define ONNX(name, since, read, op) OnnxFn onnx_##read;
 #include "compiler/import/onnx_ops.def"
