@@ -122,20 +122,38 @@ bool onnx_mean(OnnxNode *n)
     return sum && on_define(n, 0, ON_BUILD(n, OP_DIV_SCALAR, "vf", sum, (double)n->node->n_input));
 }
 
+/* Integers of a few bits, in a byte each, lose what is above them. */
+static Value *wrapped(OnnxNode *n, Value *x, EtcDtype t, int bits)
+{
+    int half = 1 << (bits - 1);
+    x = on_cast(n, x, ETC_I32);
+    x = on_scalar(n, OP_REMAINDER_SCALAR, x, 2 * half);
+    if (t == ETC_I8)
+        x = on_where(n, on_scalar(n, OP_GE_SCALAR, x, half), on_scalar(n, OP_SUB_SCALAR, x, 2 * half), x);
+    return on_cast(n, x, t);
+}
+
+static bool cast_to(OnnxNode *n, EtcDtype t, int bits)
+{
+    Value *x = on_value(n, 0);
+    if (bits && (on_bits(n, 0) != bits || t != x->type.dtype))
+        x = x ? wrapped(n, x, t, bits) : NULL;
+    return on_define_bits(n, 0, on_cast(n, x, t), bits);
+}
+
 bool onnx_cast(OnnxNode *n)
 {
     EtcDtype t;
     int64_t code = on_int(n, "to", 0);
-    Value *x = on_value(n, 0);
-    if (!onnx_dtype((int32_t)code, &t))
+    if (code < 0 || code > INT32_MAX || !onnx_dtype((int32_t)code, &t))
         return onnx_unsupported(n, "casts to ONNX's element type %lld", (long long)code);
-    return on_define(n, 0, on_cast(n, x, t));
+    return cast_to(n, t, onnx_bits((int32_t)code));
 }
 
 bool onnx_cast_like(OnnxNode *n)
 {
-    Value *x = on_value(n, 0), *like = on_value(n, 1);
-    return x && like && on_define(n, 0, on_cast(n, x, like->type.dtype));
+    Value *like = on_value(n, 1);
+    return like && cast_to(n, like->type.dtype, on_bits(n, 1));
 }
 
 bool onnx_where(OnnxNode *n)
@@ -470,14 +488,17 @@ static Value *transposed(OnnxNode *n, Value *v)
     return v ? ON_BUILD(n, OP_PERMUTE, "vI", v, 2, swap) : NULL;
 }
 
+Value *on_matmul(OnnxNode *n, Value *a, Value *b)
+{
+    if (a && b && b->state && b->type.rank == 2 && a->type.rank >= 2)
+        return on_binary(n, OP_LINEAR, a, transposed(n, b));
+    return on_binary(n, OP_MATMUL, a, b);
+}
+
 bool onnx_matmul(OnnxNode *n)
 {
-    Value *a = on_value(n, 0), *b = on_value(n, 1);
-    if (!a || !b)
-        return false;
-    if (b->state && b->type.rank == 2 && a->type.rank >= 2)
-        return on_define(n, 0, ON_BUILD(n, OP_LINEAR, "vv", a, transposed(n, b)));
-    return on_define(n, 0, ON_BUILD(n, OP_MATMUL, "vv", a, b));
+    Value *a = on_value(n, 0);
+    return a && on_define(n, 0, on_matmul(n, a, on_value(n, 1)));
 }
 
 static Value *scaled(OnnxNode *n, Value *v, double by)

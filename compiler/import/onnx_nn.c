@@ -96,17 +96,22 @@ static bool read_filter(OnnxNode *n, const Value *x, const Value *filter, Window
     return read_window(n, x, w);
 }
 
-bool onnx_conv(OnnxNode *n)
+Value *on_conv(OnnxNode *n, Value *x, Value *filter, Value *bias)
 {
     Window w;
     static const int64_t none[MAX_SPACE] = {0};
-    Value *x = on_value(n, 0), *filter = on_value(n, 1), *bias = on_has(n, 2) ? on_value(n, 2) : NULL;
     if (!x || !filter || n->failed || !read_filter(n, x, filter, &w))
-        return false;
+        return NULL;
     x = w.is_even ? x : padded(n, x, &w, 0);
-    return x && on_define(n, 0, ON_BUILD(n, OP_CONVOLUTION, "vvvIIIbIi", x, filter, bias, w.axes,
-                                         w.stride, w.axes, w.before, w.axes, w.dilation, false,
-                                         w.axes, none, on_int(n, "group", 1)));
+    return x ? ON_BUILD(n, OP_CONVOLUTION, "vvvIIIbIi", x, filter, bias, w.axes, w.stride, w.axes,
+                        w.before, w.axes, w.dilation, false, w.axes, none, on_int(n, "group", 1))
+             : NULL;
+}
+
+bool onnx_conv(OnnxNode *n)
+{
+    Value *bias = on_has(n, 2) ? on_value(n, 2) : NULL;
+    return !n->failed && on_define(n, 0, on_conv(n, on_value(n, 0), on_value(n, 1), bias));
 }
 
 /* The padding that gives `shape`, or without it as many strides as x has elements. */

@@ -78,6 +78,13 @@ const OnnxConst *on_const(OnnxNode *n, int i)
     return v ? v->constant : NULL;
 }
 
+int on_bits(OnnxNode *n, int i)
+{
+    const char *name;
+    OnnxValue *v = input(n, i, &name);
+    return !v ? 0 : v->constant ? v->constant->bits : v->bits;
+}
+
 const OnnxList *on_table(OnnxNode *n, int i)
 {
     const char *name;
@@ -182,7 +189,7 @@ static OnnxValue *result(OnnxNode *n, int i)
     return at->ptr = NEW(n->in->tmp, OnnxValue, 1);
 }
 
-bool on_define(OnnxNode *n, int i, Value *v)
+bool on_define_bits(OnnxNode *n, int i, Value *v, int bits)
 {
     if (!v || n->failed)
         return false;
@@ -190,8 +197,13 @@ bool on_define(OnnxNode *n, int i, Value *v)
         return true;
     OnnxValue *to = result(n, i);
     if (to)
-        to->value = v;
+        *to = (OnnxValue){.value = v, .bits = bits};
     return to != NULL;
+}
+
+bool on_define(OnnxNode *n, int i, Value *v)
+{
+    return on_define_bits(n, i, v, 0);
 }
 
 bool on_define_list(OnnxNode *n, int i, const OnnxList *l)
