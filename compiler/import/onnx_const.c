@@ -242,11 +242,19 @@ static int64_t integer_at(EtcDtype t, const uint8_t *at)
     }
 }
 
+static double short_value(EtcDtype t, uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float v;
+    memcpy(&v, &wide, sizeof v);
+    return t == ETC_F16 ? half_value(bits) : (double)v;
+}
+
 const OnnxList *onnx_const_list(Onnx *o, const OnnxConst *c)
 {
     EtcDtype t = c->type.dtype;
     int64_t n = type_numel(c->type), size = dtype_bytes(t);
-    if (c->type.rank > 2 || n > MAX_LIST || (dtype_is_float(t) && t != ETC_F32 && t != ETC_F64))
+    if (c->type.rank > 2 || n > MAX_LIST || (dtype_is_float(t) && size < 2))
         return NULL;
     OnnxList *l = NEW(o->tmp, OnnxList, 1);
     *l = (OnnxList){.dtype = t, .rank = c->type.rank, .n = (int)n};
@@ -258,8 +266,11 @@ const OnnxList *onnx_const_list(Onnx *o, const OnnxConst *c)
     for (int64_t i = 0; i < n; i++) {
         const uint8_t *at = c->data + i * size;
         float narrow;
+        uint16_t half;
         if (t == ETC_F64)
             memcpy(&l->number[i], at, sizeof *l->number);
+        else if (t == ETC_F16 || t == ETC_BF16)
+            l->number[i] = short_value(t, *(uint16_t *)memcpy(&half, at, sizeof half));
         else if (t == ETC_F32)
             l->number[i] = (double)*(float *)memcpy(&narrow, at, sizeof narrow);
         else
@@ -287,8 +298,10 @@ static Value *closed_value(OnnxNode *n, const OnnxList *l)
     c.n_bytes = type_bytes(c.type);
     for (int i = 0; i < l->n; i++) {
         float narrow = l->number ? (float)l->number[i] : 0;
+        uint16_t half = l->dtype == ETC_F16 ? half_of(narrow) : bfloat_of(narrow);
         const void *from = !l->number ? (const void *)&l->dim[i].value
                            : l->dtype == ETC_F64 ? (const void *)&l->number[i]
+                           : bytes == sizeof half ? (const void *)&half
                                                  : (const void *)&narrow;
         memcpy(data + (size_t)i * bytes, from, bytes);
     }

@@ -336,10 +336,34 @@ static bool read_axes(OnnxNode *n, const Value *x, Axes *a)
     return true;
 }
 
+/* The extreme of no elements, where an axis that goes is known to be empty; NULL: none is. */
+static Value *extreme_of_none(OnnxNode *n, OpId op, const Value *x, const Axes *a)
+{
+    bool goes[MAX_RANK] = {false}, any = false;
+    Dim dim[MAX_RANK];
+    int rank = 0, axis;
+    EtcDtype t = x->type.dtype;
+    double end = dtype_is_float(t) ? (double)INFINITY : t == ETC_BOOL ? 1 : NAN;
+    for (int i = 0; i < a->n; i++) {
+        if (!on_axis(n, a->axis[i], x->type.rank, &axis))
+            return NULL;
+        goes[axis] = true;
+        any = any || dim_equal(x->type.dim[axis], DIM(0));
+    }
+    for (int i = 0; i < x->type.rank; i++)
+        if (!goes[i] || a->keeps)
+            dim[rank++] = goes[i] ? DIM(1) : x->type.dim[i];
+    end = op == OP_AMIN ? end : t == ETC_BOOL ? 0 : -end;
+    return any && end == end ? on_full(n, rank, dim, end, t) : NULL;
+}
+
 static Value *reduced(OnnxNode *n, OpId op, Value *x, const Axes *a)
 {
     if (!x || a->is_nothing || !a->n)
         return x;
+    Value *none = op == OP_AMAX || op == OP_AMIN ? extreme_of_none(n, op, x, a) : NULL;
+    if (none || n->failed)
+        return none;
     if (op == OP_AMAX || op == OP_AMIN)
         return ON_BUILD(n, op, "vIb", x, a->n, a->axis, a->keeps);
     return ON_BUILD(n, op, "vIbt", x, a->n, a->axis, a->keeps, x->type.dtype);
@@ -516,9 +540,10 @@ bool onnx_gemm(OnnxNode *n)
         a = transposed(n, a);
     if (!on_int(n, "transB", 0))
         b = transposed(n, b);
-    bool is_linear = alpha == 1 && beta == 1 && c && c->type.rank == 1;
     if (!a || !b)
         return false;
+    bool is_linear = alpha == 1 && beta == 1 && c && c->type.rank == 1 &&
+                     dim_equal(c->type.dim[0], b->type.dim[0]);
     if (is_linear)
         return on_define(n, 0, ON_BUILD(n, OP_LINEAR, "vvv", a, b, c));
     Value *y = scaled(n, ON_BUILD(n, OP_LINEAR, "vv", a, b), alpha);
