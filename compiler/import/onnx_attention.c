@@ -354,3 +354,90 @@ bool onnx_rotary(OnnxNode *n)
     Value *at = on_has(n, 3) ? on_value(n, 3) : NULL;
     return !n->failed && read_rotation(n, &r, on_value(n, 1), on_value(n, 2), at) && rotary(n, &r);
 }
+
+/* -- recurrences ------------------------------------------------------------------------------- */
+
+enum { MOST_STEPS = 512 };
+
+typedef struct Recurrence {
+    Value *q, *k, *v, *decay, *beta; /* [batch, heads, steps, ...]; decay and beta may be NULL */
+    double scale;
+} Recurrence;
+
+/* [batch, steps, heads or 1, or heads * size] ==> [batch, heads, steps, 1 or size] */
+static Value *gates(OnnxNode *n, int i, int64_t heads)
+{
+    Value *x = on_has(n, i) ? on_cast(n, on_value(n, i), ETC_F32) : NULL;
+    if (!x)
+        return NULL;
+    bool is_one = x->type.rank == 3 && dim_equal(x->type.dim[2], DIM(1));
+    return apart(n, x, is_one ? 1 : heads);
+}
+
+static Value *step_of(OnnxNode *n, Value *x, int64_t t)
+{
+    return x ? ON_BUILD(n, OP_SELECT_INT, "vii", x, (int64_t)2, t) : NULL;
+}
+
+/* One step: the state [batch, heads, keys, values] decays, learns v at k, and q reads it. */
+static Value *recur(OnnxNode *n, const Recurrence *r, int64_t t, Value **state)
+{
+    Value *q = step_of(n, r->q, t), *k = step_of(n, r->k, t), *v = step_of(n, r->v, t), *s = *state;
+    if (!q || !k || !v)
+        return NULL;
+    if (r->decay)
+        s = on_binary(n, OP_MUL_TENSOR, s, on_insert(n, on_unary(n, OP_EXP, step_of(n, r->decay, t)), 3));
+    if (r->beta) {
+        Value *known = on_binary(n, OP_MATMUL, on_insert(n, k, 2), s);
+        known = known ? on_view(n, known, 3, v->type.dim) : NULL;
+        v = on_binary(n, OP_MUL_TENSOR, step_of(n, r->beta, t), on_binary(n, OP_SUB_TENSOR, v, known));
+    }
+    Value *more = on_binary(n, OP_MUL_TENSOR, on_insert(n, k, 3), v ? on_insert(n, v, 2) : NULL);
+    *state = s = on_binary(n, OP_ADD_TENSOR, s, more);
+    Value *y = on_binary(n, OP_MATMUL, on_insert(n, q, 2), repeated(n, s, q->type.dim[1].value));
+    return on_scalar(n, OP_MUL_SCALAR, y, r->scale);
+}
+
+static bool read_recurrence(OnnxNode *n, Recurrence *r, Value **state)
+{
+    const char *rule = on_text(n, "update_rule", "gated_delta");
+    bool decays = strstr(rule, "gated") != NULL, learns = strstr(rule, "delta") != NULL;
+    int64_t heads = on_int(n, "kv_num_heads", 0);
+    if (strcmp(rule, "linear") && strcmp(rule, "gated") && strcmp(rule, "delta") &&
+        strcmp(rule, "gated_delta"))
+        return onnx_wrong(n, "has the update_rule '%s'", rule);
+    if (decays != on_has(n, 4) || learns != on_has(n, 5))
+        return onnx_wrong(n, "wants decay where its rule is gated and beta where it is delta");
+    r->q = apart(n, on_cast(n, on_value(n, 0), ETC_F32), on_int(n, "q_num_heads", 0));
+    r->k = r->q ? apart(n, on_cast(n, on_value(n, 1), ETC_F32), heads) : NULL;
+    r->v = r->k ? apart(n, on_cast(n, on_value(n, 2), ETC_F32), heads) : NULL;
+    r->decay = r->v ? gates(n, 4, heads) : NULL;
+    r->beta = r->v ? gates(n, 5, heads) : NULL;
+    if (!r->v || n->failed)
+        return false;
+    Dim size = r->q->type.dim[3];
+    Dim dim[4] = {r->q->type.dim[0], DIM(heads), size, r->v->type.dim[3]};
+    r->scale = on_float(n, "scale", 0);
+    if (r->scale == 0)
+        r->scale = size.value > 0 ? 1 / sqrt((double)size.value) : 1;
+    *state = on_has(n, 3) ? on_cast(n, on_value(n, 3), ETC_F32) : on_full(n, 4, dim, 0, ETC_F32);
+    return *state && ((*state)->type.rank == 4 || onnx_wrong(n, "has a state of no rank 4"));
+}
+
+bool onnx_linear_attention(OnnxNode *n)
+{
+    Recurrence r = {NULL};
+    Value *state, *x = on_value(n, 0), *part[MOST_STEPS];
+    if (!x || !read_recurrence(n, &r, &state))
+        return false;
+    Dim steps = r.q->type.dim[2];
+    if (steps.expr || steps.value < 1 || steps.value > MOST_STEPS)
+        return onnx_unsupported(n, "goes over more than 512 steps, or as many as calls decide");
+    for (int64_t t = 0; t < steps.value; t++)
+        if (!(part[t] = recur(n, &r, t, &state)))
+            return false;
+    Value *y = ON_BUILD(n, OP_CAT, "Vi", (int)steps.value, part, (int64_t)2);
+    y = on_cast(n, together(n, y), x->type.dtype);
+    EtcDtype t = on_has(n, 3) ? on_value(n, 3)->type.dtype : x->type.dtype;
+    return on_define(n, 0, y) && on_define(n, 1, on_cast(n, state, t));
+}

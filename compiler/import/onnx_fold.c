@@ -37,6 +37,12 @@ static double rounded(EtcDtype t, double v)
 {
     if (t == ETC_F16)
         return half_value(half_of((float)v));
+    if (t == ETC_BF16) {
+        uint32_t bits = (uint32_t)bfloat_of((float)v) << 16;
+        float narrow;
+        memcpy(&narrow, &bits, sizeof narrow);
+        return (double)narrow;
+    }
     return t == ETC_F32 ? (double)(float)v : v;
 }
 
@@ -299,7 +305,8 @@ static const OnnxList *fold_not(OnnxNode *n)
 static const OnnxList *cast_list(OnnxNode *n, EtcDtype t)
 {
     const OnnxList *x = on_table(n, 0);
-    bool is_kept = t == ETC_I64 || t == ETC_I32 || t == ETC_BOOL || t == ETC_F16;
+    bool is_kept = t == ETC_I64 || t == ETC_I32 || t == ETC_BOOL || t == ETC_F16 ||
+                   t == ETC_BF16;
     if (!x || (!is_kept && t != ETC_F32 && t != ETC_F64))
         return NULL;
     OnnxList *l = on_new_list(n, t, x->rank, x->n);
