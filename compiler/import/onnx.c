@@ -185,6 +185,7 @@ static bool read_input(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *in)
     for (int i = 0; o->options && i < o->options->n_binds; i++)
         if (!strcmp(o->options->bind[i].name, name))
             return (v->constant = bound(o, loc, &o->options->bind[i], type)) != NULL;
+    v->bits = onnx_bits(in->type->tensor_type->elem_type);
     v->value = graph_value(o->graph, onnx_unique(o, name), type);
     graph_add_input(o->graph, v->value);
     return true;

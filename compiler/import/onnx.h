@@ -30,6 +30,7 @@ typedef struct OnnxConst {
     Type type;
     const uint8_t *data; /* may be unaligned */
     int64_t n_bytes;
+    int bits; /* of integers that the file packs, which have a byte each here; else 0 */
 } OnnxConst;
 
 /* A name of a graph.  At least one of the three tells what it is; others follow from it. */
@@ -37,6 +38,7 @@ typedef struct OnnxValue {
     Value *value;
     const OnnxConst *constant;
     const OnnxList *list;
+    int bits; /* as a constant's */
 } OnnxValue;
 
 /* The names of a graph or a function; inner graphs see those of the outer ones. */
@@ -90,6 +92,7 @@ struct OnnxRow {
 /* NULL: reported. */
 const OnnxConst *onnx_const(Onnx *o, Loc loc, const Onnx__Tensor *t);
 bool onnx_dtype(int32_t code, EtcDtype *out); /* false: no tensor of a program has it */
+int onnx_bits(int32_t code); /* of integers of less than a byte; else 0 */
 Value *onnx_const_value(Onnx *o, const char *name, const OnnxConst *c);
 const OnnxList *onnx_const_list(Onnx *o, const OnnxConst *c); /* NULL: of another rank, or large */
 Value *onnx_list_value(OnnxNode *n, const OnnxList *l); /* NULL: reported */
@@ -112,6 +115,7 @@ Value *on_value(OnnxNode *n, int i);            /* NULL: reported, or it is not 
 const OnnxList *on_list(OnnxNode *n, int i);    /* NULL: not known, or not there */
 const OnnxList *on_table(OnnxNode *n, int i);   /* the same, of rank 2 too */
 const OnnxConst *on_const(OnnxNode *n, int i);  /* the same */
+int on_bits(OnnxNode *n, int i);                /* of integers of less than a byte; else 0 */
 bool on_dims(OnnxNode *n, int i, Dim *out, int *count); /* an input that must be known; reported */
 bool on_wants(const OnnxNode *n, int i);        /* somebody may read output i */
 
@@ -124,6 +128,7 @@ int on_ints(OnnxNode *n, const char *name, int64_t *out, int most); /* how many;
 bool on_axis(OnnxNode *n, int64_t axis, int rank, int *out);
 
 bool on_define(OnnxNode *n, int i, Value *v); /* false: v is NULL, which was reported */
+bool on_define_bits(OnnxNode *n, int i, Value *v, int bits);
 bool on_define_list(OnnxNode *n, int i, const OnnxList *l);
 OnnxList *on_new_list(OnnxNode *n, EtcDtype t, int rank, int count);
 
@@ -135,9 +140,30 @@ OnnxList *on_new_list(OnnxNode *n, EtcDtype t, int rank, int count);
     on_result(n, build_given((n)->in->graph, NULL, (n)->loc, op, &(type), (n)->in->diag, __VA_ARGS__))
 Value *on_result(OnnxNode *n, const Node *made); /* NULL of NULL, which fails n */
 Value *on_cast(OnnxNode *n, Value *v, EtcDtype t);
+Value *on_conv(OnnxNode *n, Value *x, Value *filter, Value *bias); /* by the node's attributes */
+Value *on_matmul(OnnxNode *n, Value *a, Value *b);
 Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim);
 Value *on_given(OnnxNode *n, OpId op, Type t, Value *x); /* an operator of x whose type is given */
 int on_broadcast(OnnxNode *n, Type a, Type b, Dim *out); /* the rank; -1: reported */
+
+/* Nodes of common forms; NULL where an operand is NULL, which was reported. */
+Value *on_unary(OnnxNode *n, OpId op, Value *x);
+Value *on_binary(OnnxNode *n, OpId op, Value *a, Value *b);
+Value *on_scalar(OnnxNode *n, OpId op, Value *x, double by);
+Value *on_where(OnnxNode *n, Value *c, Value *a, Value *b);
+Value *on_full(OnnxNode *n, int rank, const Dim *dim, double v, EtcDtype t);
+Value *on_number(OnnxNode *n, double v, EtcDtype t); /* of rank 0 */
+Value *on_arange(OnnxNode *n, Dim from, Dim to); /* from .. to - 1 of i64 */
+Value *on_part(OnnxNode *n, Value *x, int axis, Dim from, Dim to, int64_t step);
+Value *on_permute(OnnxNode *n, Value *x, const int64_t *order);
+Value *on_cat(OnnxNode *n, Value *a, Value *b, int axis);
+Value *on_sum(OnnxNode *n, OpId op, Value *x, int axis, bool keeps); /* or amax, amin, mean */
+Value *on_any(OnnxNode *n, Value *x, int axis); /* the axis stays, of one element */
+Value *on_insert(OnnxNode *n, Value *x, int axis); /* an axis of one element */
+Value *on_floats(OnnxNode *n, int rank, const Dim *dim, const float *v); /* a constant */
+float *on_table_of(OnnxNode *n, int64_t rows, int64_t columns); /* zeros; NULL: too many, reported */
+/* The product of the [rows, size of the axis] matrix `m` and x along an axis. */
+Value *on_matrix(OnnxNode *n, Value *x, int axis, int64_t rows, const float *m);
 
 #define ONNX(name, since, read, op) OnnxFn onnx_##read;
 #include "compiler/import/onnx_ops.def"

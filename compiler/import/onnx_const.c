@@ -10,11 +10,18 @@ bool onnx_dtype(int32_t code, EtcDtype *out)
 {
     static const int of[] = {-1, ETC_F32, ETC_U8, ETC_I8, ETC_U16, ETC_I16, ETC_I32, ETC_I64,
                              -1, ETC_BOOL, ETC_F16, ETC_F64, ETC_U32, ETC_U64, -1, -1,
-                             ETC_BF16, ETC_F8E4M3FN, ETC_F8E4M3FNUZ, ETC_F8E5M2, ETC_F8E5M2FNUZ};
+                             ETC_BF16, ETC_F8E4M3FN, ETC_F8E4M3FNUZ, ETC_F8E5M2, ETC_F8E5M2FNUZ,
+                             ETC_U8, ETC_I8, -1, -1, ETC_U8, ETC_I8};
     if (code < 0 || code >= (int32_t)(sizeof of / sizeof *of) || of[code] < 0)
         return false;
     *out = (EtcDtype)of[code];
     return true;
+}
+
+int onnx_bits(int32_t code)
+{
+    enum { U4 = 21, I4, U2 = 25, I2 };
+    return code == U4 || code == I4 ? 4 : code == U2 || code == I2 ? 2 : 0;
 }
 
 /* -- typed fields ------------------------------------------------------------------------------ */
@@ -147,6 +154,24 @@ static bool find_data(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
            diag_error(o->diag, loc, "a constant has %zu numbers, expected %" PRId64, f.n, count);
 }
 
+/* Integers that share bytes, the first in the lowest bits, get a byte each. */
+static bool find_packed(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
+{
+    int64_t count = type_numel(c->type), each = 8 / c->bits, bytes = count / each + (count % each > 0);
+    Dim size = DIM(bytes);
+    OnnxConst packed = {.type = type_tensor(o->program, ETC_U8, 1, &size), .n_bytes = bytes};
+    uint8_t *to = arena_bytes(o->program->arena, (size_t)count + 1);
+    if (!find_data(o, loc, t, &packed))
+        return false;
+    for (int64_t i = 0; i < count; i++) {
+        int v = packed.data[i / each] >> (i % each * c->bits) & ((1 << c->bits) - 1);
+        bool is_below = c->type.dtype == ETC_I8 && v >> (c->bits - 1);
+        to[i] = (uint8_t)(is_below ? v - (1 << c->bits) : v);
+    }
+    c->data = to;
+    return true;
+}
+
 /* Kernels rely on it that a bool is 0 or 1. */
 static bool check_bools(Onnx *o, Loc loc, const OnnxConst *c)
 {
@@ -182,6 +207,9 @@ const OnnxConst *onnx_const(Onnx *o, Loc loc, const Onnx__Tensor *t)
         diag_error(o->diag, loc, "the sizes of a constant overflow");
         return NULL;
     }
+    c->bits = onnx_bits(t->data_type);
+    if (c->bits)
+        return find_packed(o, loc, t, c) ? c : NULL;
     return find_data(o, loc, t, c) && check_bools(o, loc, c) ? c : NULL;
 }
 
@@ -214,11 +242,19 @@ static int64_t integer_at(EtcDtype t, const uint8_t *at)
     }
 }
 
+static double short_value(EtcDtype t, uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float v;
+    memcpy(&v, &wide, sizeof v);
+    return t == ETC_F16 ? half_value(bits) : (double)v;
+}
+
 const OnnxList *onnx_const_list(Onnx *o, const OnnxConst *c)
 {
     EtcDtype t = c->type.dtype;
     int64_t n = type_numel(c->type), size = dtype_bytes(t);
-    if (c->type.rank > 2 || n > MAX_LIST || (dtype_is_float(t) && t != ETC_F32 && t != ETC_F64))
+    if (c->type.rank > 2 || n > MAX_LIST || (dtype_is_float(t) && size < 2))
         return NULL;
     OnnxList *l = NEW(o->tmp, OnnxList, 1);
     *l = (OnnxList){.dtype = t, .rank = c->type.rank, .n = (int)n};
@@ -230,8 +266,11 @@ const OnnxList *onnx_const_list(Onnx *o, const OnnxConst *c)
     for (int64_t i = 0; i < n; i++) {
         const uint8_t *at = c->data + i * size;
         float narrow;
+        uint16_t half;
         if (t == ETC_F64)
             memcpy(&l->number[i], at, sizeof *l->number);
+        else if (t == ETC_F16 || t == ETC_BF16)
+            l->number[i] = short_value(t, *(uint16_t *)memcpy(&half, at, sizeof half));
         else if (t == ETC_F32)
             l->number[i] = (double)*(float *)memcpy(&narrow, at, sizeof narrow);
         else
@@ -259,8 +298,10 @@ static Value *closed_value(OnnxNode *n, const OnnxList *l)
     c.n_bytes = type_bytes(c.type);
     for (int i = 0; i < l->n; i++) {
         float narrow = l->number ? (float)l->number[i] : 0;
+        uint16_t half = l->dtype == ETC_F16 ? half_of(narrow) : bfloat_of(narrow);
         const void *from = !l->number ? (const void *)&l->dim[i].value
                            : l->dtype == ETC_F64 ? (const void *)&l->number[i]
+                           : bytes == sizeof half ? (const void *)&half
                                                  : (const void *)&narrow;
         memcpy(data + (size_t)i * bytes, from, bytes);
     }

@@ -35,6 +35,14 @@ static int at_of(const OnnxList *l, int i)
 
 static double rounded(EtcDtype t, double v)
 {
+    if (t == ETC_F16)
+        return half_value(half_of((float)v));
+    if (t == ETC_BF16) {
+        uint32_t bits = (uint32_t)bfloat_of((float)v) << 16;
+        float narrow;
+        memcpy(&narrow, &bits, sizeof narrow);
+        return (double)narrow;
+    }
     return t == ETC_F32 ? (double)(float)v : v;
 }
 
@@ -294,16 +302,15 @@ static const OnnxList *fold_not(OnnxNode *n)
 }
 
 /* Open sizes stay what they are in another type of integers; they become no floats. */
-static const OnnxList *fold_cast(OnnxNode *n)
+static const OnnxList *cast_list(OnnxNode *n, EtcDtype t)
 {
     const OnnxList *x = on_table(n, 0);
-    EtcDtype t;
-    if (!x || !onnx_dtype((int32_t)on_int(n, "to", 0), &t) || t == ETC_F16 || t == ETC_BF16)
+    bool is_kept = t == ETC_I64 || t == ETC_I32 || t == ETC_BOOL || t == ETC_F16 ||
+                   t == ETC_BF16;
+    if (!x || (!is_kept && t != ETC_F32 && t != ETC_F64))
         return NULL;
     OnnxList *l = on_new_list(n, t, x->rank, x->n);
     l->columns = x->columns;
-    if (dtype_is_float(t) && etc_dtype_size((int)t) < 4)
-        return NULL;
     for (int i = 0; i < x->n; i++) {
         double v = x->number ? x->number[i] : (double)x->dim[i].value;
         bool is_open = x->dim && x->dim[i].expr;
@@ -316,7 +323,21 @@ static const OnnxList *fold_cast(OnnxNode *n)
         else
             l->dim[i] = DIM(t == ETC_BOOL ? v != 0 : x->dim ? x->dim[i].value : (int64_t)v);
     }
-    return t == ETC_I64 || t == ETC_I32 || t == ETC_BOOL || l->number ? l : NULL;
+    return l;
+}
+
+static const OnnxList *fold_cast(OnnxNode *n)
+{
+    EtcDtype t;
+    return onnx_dtype((int32_t)on_int(n, "to", 0), &t) ? cast_list(n, t) : NULL;
+}
+
+static const OnnxList *fold_cast_like(OnnxNode *n)
+{
+    const OnnxConst *c = on_const(n, 1);
+    const OnnxList *l = c ? NULL : on_list(n, 1);
+    Value *v = c || l ? NULL : on_value(n, 1);
+    return c || l || v ? cast_list(n, c ? c->type.dtype : l ? l->dtype : v->type.dtype) : NULL;
 }
 
 /* -- moves ------------------------------------------------------------------------------------- */
@@ -576,7 +597,7 @@ bool onnx_fold(OnnxNode *n)
         const char *op;
         FoldFn *fold;
     } row[] = {
-        {"Add", fold_add},         {"And", fold_and},           {"Cast", fold_cast},
+        {"Add", fold_add},         {"And", fold_and},           {"Cast", fold_cast}, {"CastLike", fold_cast_like},
         {"Ceil", fold_ceil},       {"GreaterOrEqual", fold_greater_or_equal},
         {"LessOrEqual", fold_less_or_equal}, {"Neg", fold_neg}, {"Or", fold_or},
         {"Concat", fold_concat},   {"ConstantOfShape", fold_filled}, {"Div", fold_div},

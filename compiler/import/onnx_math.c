@@ -122,20 +122,38 @@ bool onnx_mean(OnnxNode *n)
     return sum && on_define(n, 0, ON_BUILD(n, OP_DIV_SCALAR, "vf", sum, (double)n->node->n_input));
 }
 
+/* Integers of a few bits, in a byte each, lose what is above them. */
+static Value *wrapped(OnnxNode *n, Value *x, EtcDtype t, int bits)
+{
+    int half = 1 << (bits - 1);
+    x = on_cast(n, x, ETC_I32);
+    x = on_scalar(n, OP_REMAINDER_SCALAR, x, 2 * half);
+    if (t == ETC_I8)
+        x = on_where(n, on_scalar(n, OP_GE_SCALAR, x, half), on_scalar(n, OP_SUB_SCALAR, x, 2 * half), x);
+    return on_cast(n, x, t);
+}
+
+static bool cast_to(OnnxNode *n, EtcDtype t, int bits)
+{
+    Value *x = on_value(n, 0);
+    if (bits && (on_bits(n, 0) != bits || t != x->type.dtype))
+        x = x ? wrapped(n, x, t, bits) : NULL;
+    return on_define_bits(n, 0, on_cast(n, x, t), bits);
+}
+
 bool onnx_cast(OnnxNode *n)
 {
     EtcDtype t;
     int64_t code = on_int(n, "to", 0);
-    Value *x = on_value(n, 0);
-    if (!onnx_dtype((int32_t)code, &t))
+    if (code < 0 || code > INT32_MAX || !onnx_dtype((int32_t)code, &t))
         return onnx_unsupported(n, "casts to ONNX's element type %lld", (long long)code);
-    return on_define(n, 0, on_cast(n, x, t));
+    return cast_to(n, t, onnx_bits((int32_t)code));
 }
 
 bool onnx_cast_like(OnnxNode *n)
 {
-    Value *x = on_value(n, 0), *like = on_value(n, 1);
-    return x && like && on_define(n, 0, on_cast(n, x, like->type.dtype));
+    Value *like = on_value(n, 1);
+    return like && cast_to(n, like->type.dtype, on_bits(n, 1));
 }
 
 bool onnx_where(OnnxNode *n)
@@ -318,10 +336,34 @@ static bool read_axes(OnnxNode *n, const Value *x, Axes *a)
     return true;
 }
 
+/* The extreme of no elements, where an axis that goes is known to be empty; NULL: none is. */
+static Value *extreme_of_none(OnnxNode *n, OpId op, const Value *x, const Axes *a)
+{
+    bool goes[MAX_RANK] = {false}, any = false;
+    Dim dim[MAX_RANK];
+    int rank = 0, axis;
+    EtcDtype t = x->type.dtype;
+    double end = dtype_is_float(t) ? (double)INFINITY : t == ETC_BOOL ? 1 : NAN;
+    for (int i = 0; i < a->n; i++) {
+        if (!on_axis(n, a->axis[i], x->type.rank, &axis))
+            return NULL;
+        goes[axis] = true;
+        any = any || dim_equal(x->type.dim[axis], DIM(0));
+    }
+    for (int i = 0; i < x->type.rank; i++)
+        if (!goes[i] || a->keeps)
+            dim[rank++] = goes[i] ? DIM(1) : x->type.dim[i];
+    end = op == OP_AMIN ? end : t == ETC_BOOL ? 0 : -end;
+    return any && end == end ? on_full(n, rank, dim, end, t) : NULL;
+}
+
 static Value *reduced(OnnxNode *n, OpId op, Value *x, const Axes *a)
 {
     if (!x || a->is_nothing || !a->n)
         return x;
+    Value *none = op == OP_AMAX || op == OP_AMIN ? extreme_of_none(n, op, x, a) : NULL;
+    if (none || n->failed)
+        return none;
     if (op == OP_AMAX || op == OP_AMIN)
         return ON_BUILD(n, op, "vIb", x, a->n, a->axis, a->keeps);
     return ON_BUILD(n, op, "vIbt", x, a->n, a->axis, a->keeps, x->type.dtype);
@@ -470,14 +512,17 @@ static Value *transposed(OnnxNode *n, Value *v)
     return v ? ON_BUILD(n, OP_PERMUTE, "vI", v, 2, swap) : NULL;
 }
 
+Value *on_matmul(OnnxNode *n, Value *a, Value *b)
+{
+    if (a && b && b->state && b->type.rank == 2 && a->type.rank >= 2)
+        return on_binary(n, OP_LINEAR, a, transposed(n, b));
+    return on_binary(n, OP_MATMUL, a, b);
+}
+
 bool onnx_matmul(OnnxNode *n)
 {
-    Value *a = on_value(n, 0), *b = on_value(n, 1);
-    if (!a || !b)
-        return false;
-    if (b->state && b->type.rank == 2 && a->type.rank >= 2)
-        return on_define(n, 0, ON_BUILD(n, OP_LINEAR, "vv", a, transposed(n, b)));
-    return on_define(n, 0, ON_BUILD(n, OP_MATMUL, "vv", a, b));
+    Value *a = on_value(n, 0);
+    return a && on_define(n, 0, on_matmul(n, a, on_value(n, 1)));
 }
 
 static Value *scaled(OnnxNode *n, Value *v, double by)
@@ -495,12 +540,285 @@ bool onnx_gemm(OnnxNode *n)
         a = transposed(n, a);
     if (!on_int(n, "transB", 0))
         b = transposed(n, b);
-    bool is_linear = alpha == 1 && beta == 1 && c && c->type.rank == 1;
     if (!a || !b)
         return false;
+    bool is_linear = alpha == 1 && beta == 1 && c && c->type.rank == 1 &&
+                     dim_equal(c->type.dim[0], b->type.dim[0]);
     if (is_linear)
         return on_define(n, 0, ON_BUILD(n, OP_LINEAR, "vvv", a, b, c));
     Value *y = scaled(n, ON_BUILD(n, OP_LINEAR, "vv", a, b), alpha);
     c = scaled(n, c, beta);
     return on_define(n, 0, c && y ? ON_BUILD(n, OP_ADD_TENSOR, "vv", y, c) : y);
+}
+
+/* -- shifts and sums along an axis ------------------------------------------------------------- */
+
+bool onnx_bit_shift(OnnxNode *n)
+{
+    const char *way = on_text(n, "direction", "");
+    Dim dim[MAX_RANK];
+    Value *a = on_value(n, 0), *b = on_value(n, 1);
+    int rank = a && b ? on_broadcast(n, a->type, b->type, dim) : -1;
+    if (rank < 0)
+        return false;
+    if (strcmp(way, "LEFT") != 0 && strcmp(way, "RIGHT") != 0)
+        return onnx_wrong(n, "has the direction '%s', expected LEFT or RIGHT", way);
+    if (dtype_is_float(a->type.dtype) || a->type.dtype == ETC_U32 || a->type.dtype == ETC_U64)
+        return onnx_unsupported(n, "shifts %s", dtype_name(a->type.dtype));
+    Type t = type_tensor(n->in->program, a->type.dtype, rank, dim);
+    OpId op = *way == 'L' ? OP_BITWISE_LEFT_SHIFT_TENSOR : OP_BITWISE_RIGHT_SHIFT_TENSOR;
+    return on_define(n, 0, ON_GIVEN(n, op, t, "vv", a, b));
+}
+
+/* Exclusive products begin with 1 and lack the last element. */
+bool onnx_cumprod(OnnxNode *n)
+{
+    Dim at[MAX_RANK], one[MAX_RANK];
+    int count, axis;
+    Value *x = on_value(n, 0);
+    if (!x || !on_dims(n, 1, at, &count))
+        return false;
+    if (count != 1 || at[0].expr || !on_axis(n, at[0].value, x->type.rank, &axis))
+        return onnx_wrong(n, "has an axis that is not known");
+    Type t = x->type;
+    int64_t dim = axis;
+    bool is_reverse = on_int(n, "reverse", 0);
+    x = is_reverse ? ON_BUILD(n, OP_FLIP, "vI", x, 1, &dim) : x;
+    if (on_int(n, "exclusive", 0)) {
+        for (int i = 0; i < t.rank; i++)
+            one[i] = i == axis ? DIM(1) : t.dim[i];
+        Dim end = dim_sub(n->in->program, t.dim[axis], DIM(1));
+        x = on_cat(n, on_full(n, t.rank, one, 1, t.dtype), on_part(n, x, axis, DIM(0), end, 1), axis);
+    }
+    x = x ? ON_GIVEN(n, OP_CUMPROD, t, "vit", x, dim, t.dtype) : NULL;
+    return on_define(n, 0, x && is_reverse ? ON_BUILD(n, OP_FLIP, "vI", x, 1, &dim) : x);
+}
+
+/* -- einsum ------------------------------------------------------------------------------------ */
+
+enum { N_LETTERS = 128 };
+
+typedef struct Einsum {
+    Dim size[N_LETTERS];
+    int uses[N_LETTERS];
+    Dim dots[MAX_RANK]; /* the sizes of an ellipsis, from the last */
+    int n_dots;
+} Einsum;
+
+/* What one operand's letters say of sizes. */
+static bool read_term(OnnxNode *n, Einsum *e, const char *term, int count, const Value *x)
+{
+    int letters = 0, axis = 0;
+    for (int i = 0; i < count; i++)
+        letters += term[i] != '.';
+    int dots = x->type.rank - letters;
+    bool has_dots = letters < count;
+    if (dots < 0 || (dots && !has_dots) || count - letters > 3)
+        return onnx_wrong(n, "has not as many letters as an operand has axes");
+    e->n_dots = dots > e->n_dots ? dots : e->n_dots;
+    for (int i = 0; i < count; i++) {
+        if (term[i] == '.') {
+            i += 2;
+            for (int k = 0; k < dots; k++, axis++) {
+                Dim *at = &e->dots[dots - 1 - k], d = x->type.dim[axis];
+                *at = at->expr || at->value > 1 ? *at : d;
+            }
+            continue;
+        }
+        Dim *at = &e->size[(unsigned char)term[i] % N_LETTERS];
+        *at = at->expr || at->value > 1 ? *at : x->type.dim[axis];
+        e->uses[(unsigned char)term[i] % N_LETTERS]++;
+        axis++;
+    }
+    return true;
+}
+
+/* The equation without spaces, its result in letters.  NULL: reported. */
+static char *full_equation(OnnxNode *n, const char *text)
+{
+    char *s = arena_bytes(n->in->program->arena, 2 * strlen(text) + N_LETTERS);
+    int count = 0, seen[N_LETTERS] = {0};
+    bool has_result = strstr(text, "->") != NULL, has_dots = strchr(text, '.') != NULL;
+    for (const char *c = text; *c; c++) {
+        bool is_letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
+        bool is_dots = !strncmp(c, "...", 3), is_arrow = !strncmp(c, "->", 2);
+        if (*c == ' ')
+            continue;
+        if (!is_letter && *c != ',' && !is_dots && !is_arrow) {
+            onnx_wrong(n, "has the equation '%s', expected letters, '...', ',' and '->'", text);
+            return NULL;
+        }
+        seen[(unsigned char)*c % N_LETTERS] += is_letter;
+        for (int i = 0; i < (is_dots ? 3 : is_arrow ? 2 : 1); i++)
+            s[count++] = c[i];
+        c += is_dots ? 2 : is_arrow ? 1 : 0;
+    }
+    if (!has_result) {
+        memcpy(s + count, has_dots ? "->..." : "->", has_dots ? 5 : 2);
+        count += has_dots ? 5 : 2;
+        for (int c = 'A'; c <= 'z'; c++)
+            if (seen[c] == 1)
+                s[count++] = (char)c;
+    }
+    s[count] = 0;
+    return s;
+}
+
+bool onnx_einsum(OnnxNode *n)
+{
+    const char *equation = full_equation(n, on_text(n, "equation", "")), *text = equation, *end = NULL;
+    Value *x[MAX_RANK];
+    Dim dim[MAX_RANK];
+    Einsum e = {.n_dots = 0};
+    int count = (int)n->node->n_input, rank = 0;
+    if (!text || count < 1 || count > MAX_RANK)
+        return text && onnx_wrong(n, "has %d operands, expected 1 to 16", count);
+    for (int i = 0; i < count; i++) {
+        if (!(x[i] = on_value(n, i)))
+            return false;
+        int length = (int)strcspn(text, ",-");
+        if (!read_term(n, &e, text, length, x[i]))
+            return false;
+        end = text + length;
+        if ((*end == ',') != (i < count - 1))
+            return onnx_wrong(n, "has not as many terms as operands");
+        text = end + 1;
+    }
+    for (const char *c = end + 2; *c && !n->failed; c++) {
+        int more = *c == '.' ? e.n_dots : 1;
+        if (rank + more > MAX_RANK || (*c != '.' && !e.uses[(unsigned char)*c % N_LETTERS]))
+            return onnx_wrong(n, "gives an axis that no operand has, or more than 16");
+        for (int k = 0; *c == '.' && k < more; k++)
+            dim[rank + k] = e.dots[more - 1 - k];
+        if (*c != '.')
+            dim[rank] = e.size[(unsigned char)*c % N_LETTERS];
+        rank += more;
+        c += *c == '.' ? 2 : 0;
+    }
+    Type t = type_tensor(n->in->program, x[0]->type.dtype, rank, dim);
+    return on_define(n, 0, ON_GIVEN(n, OP_EINSUM, t, "sV", equation, count, x));
+}
+
+/* -- norms and gates --------------------------------------------------------------------------- */
+
+/* 1 where the largest element is first.  Before opset 13 all axes from `axis` on were one. */
+bool onnx_hardmax(OnnxNode *n)
+{
+    int axis;
+    bool is_old = n->in->opset < 13;
+    Value *x = on_value(n, 0), *y = x;
+    Dim flat[2] = {DIM(1), DIM(1)};
+    if (!x || !on_axis(n, on_int(n, "axis", is_old ? 1 : -1), x->type.rank, &axis))
+        return false;
+    for (int i = 0; i < x->type.rank; i++)
+        flat[i >= axis] = dim_mul(n->in->program, flat[i >= axis], x->type.dim[i]);
+    if (is_old)
+        y = on_view(n, x, 2, flat);
+    axis = is_old ? 1 : axis;
+    Value *at = y ? ON_BUILD(n, OP_ARGMAX, "vib", y, (int64_t)axis, true) : NULL;
+    Value *line = at ? on_arange(n, DIM(0), y->type.dim[axis]) : NULL;
+    for (int i = axis + 1; line && i < y->type.rank; i++)
+        line = on_insert(n, line, line->type.rank);
+    y = on_cast(n, on_binary(n, OP_EQ_TENSOR, at, line), x->type.dtype);
+    return on_define(n, 0, is_old ? on_view(n, y, x->type.rank, x->type.dim) : y);
+}
+
+/* Where the norm is 0 the result is. */
+bool onnx_lp_norm(OnnxNode *n)
+{
+    int axis;
+    int64_t p = on_int(n, "p", 2);
+    Value *x = on_value(n, 0);
+    if (!x || !on_axis(n, on_int(n, "axis", -1), x->type.rank, &axis))
+        return false;
+    if (p != 1 && p != 2)
+        return onnx_unsupported(n, "takes a norm of order %lld, expected 1 or 2", (long long)p);
+    Value *each = p == 1 ? on_unary(n, OP_ABS, x) : on_binary(n, OP_MUL_TENSOR, x, x);
+    Value *norm = on_sum(n, OP_SUM_DIM, each, axis, true);
+    norm = p == 2 ? on_unary(n, OP_SQRT, norm) : norm;
+    Value *is_zero = on_scalar(n, OP_EQ_SCALAR, norm, 0), *none = zero(n, x->type.dtype);
+    return on_define(n, 0, on_where(n, is_zero, none, on_binary(n, OP_DIV_TENSOR, x, norm)));
+}
+
+/* (x - mean) / (deviation + 1e-9) */
+bool onnx_mean_variance(OnnxNode *n)
+{
+    Axes a = {.n = 3, .axis = {0, 2, 3}, .keeps = true};
+    Value *x = on_value(n, 0);
+    int given = on_ints(n, "axes", a.axis, MAX_RANK);
+    a.n = given < 0 ? 3 : given;
+    if (!x || n->failed)
+        return false;
+    Value *less = on_binary(n, OP_SUB_TENSOR, x, reduced(n, OP_MEAN_DIM, x, &a));
+    Value *square = reduced(n, OP_MEAN_DIM, on_binary(n, OP_MUL_TENSOR, less, less), &a);
+    Value *by = on_scalar(n, OP_ADD_SCALAR, on_unary(n, OP_SQRT, square), 1e-9);
+    return on_define(n, 0, on_binary(n, OP_DIV_TENSOR, less, by));
+}
+
+/* x * sigmoid(alpha x) */
+static Value *swish(OnnxNode *n, Value *x, double alpha)
+{
+    if (alpha == 1)
+        return on_unary(n, OP_SILU, x);
+    return on_binary(n, OP_MUL_TENSOR, x,
+                     on_unary(n, OP_SIGMOID, on_scalar(n, OP_MUL_SCALAR, x, alpha)));
+}
+
+bool onnx_swish(OnnxNode *n)
+{
+    return on_define(n, 0, swish(n, on_value(n, 0), on_float(n, "alpha", 1)));
+}
+
+bool onnx_swiglu(OnnxNode *n)
+{
+    Value *gate = on_value(n, 0), *x = on_value(n, 1);
+    return on_define(n, 0, on_binary(n, OP_MUL_TENSOR, swish(n, gate, on_float(n, "alpha", 1)), x));
+}
+
+bool onnx_shrink(OnnxNode *n)
+{
+    double edge = on_float(n, "lambd", 0.5), bias = on_float(n, "bias", 0);
+    Value *x = on_value(n, 0);
+    if (!x)
+        return false;
+    EtcDtype t = x->type.dtype;
+    x = on_cast(n, x, dtype_is_float(t) ? t : ETC_F32);
+    Value *low = on_scalar(n, OP_ADD_SCALAR, x, bias), *high = on_scalar(n, OP_SUB_SCALAR, x, bias);
+    Value *none = zero(n, x ? x->type.dtype : t);
+    Value *y = on_where(n, on_scalar(n, OP_GT_SCALAR, x, edge), high, none);
+    y = on_where(n, on_scalar(n, OP_LT_SCALAR, x, -edge), low, y);
+    return on_define(n, 0, on_cast(n, y, t));
+}
+
+/* The determinant of the rows from `row` on and the columns that are left, by its first row. */
+static Value *determinant(OnnxNode *n, Value *x, int row, const int *column, int count)
+{
+    int rank = x->type.rank, rest[4];
+    Value *sum = NULL;
+    for (int i = 0; i < count; i++) {
+        Value *line = ON_BUILD(n, OP_SELECT_INT, "vii", x, (int64_t)rank - 2, (int64_t)row);
+        Value *v = line ? ON_BUILD(n, OP_SELECT_INT, "vii", line, (int64_t)rank - 2,
+                                   (int64_t)column[i])
+                        : NULL;
+        for (int k = 0; k < count - 1; k++)
+            rest[k] = column[k + (k >= i)];
+        if (count > 1)
+            v = on_binary(n, OP_MUL_TENSOR, v, determinant(n, x, row + 1, rest, count - 1));
+        sum = !i ? v : on_binary(n, i % 2 ? OP_SUB_TENSOR : OP_ADD_TENSOR, sum, v);
+    }
+    return sum;
+}
+
+bool onnx_det(OnnxNode *n)
+{
+    static const int all[4] = {0, 1, 2, 3};
+    Value *x = on_value(n, 0);
+    if (!x || x->type.rank < 2)
+        return x && onnx_wrong(n, "wants square matrices");
+    Dim size = x->type.dim[x->type.rank - 1];
+    if (!dim_equal(size, x->type.dim[x->type.rank - 2]))
+        return onnx_wrong(n, "wants square matrices");
+    if (size.expr || size.value < 1 || size.value > 4)
+        return onnx_unsupported(n, "takes the determinant of matrices of more than 4 rows");
+    return on_define(n, 0, determinant(n, x, 0, all, (int)size.value));
 }

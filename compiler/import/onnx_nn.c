@@ -96,39 +96,99 @@ static bool read_filter(OnnxNode *n, const Value *x, const Value *filter, Window
     return read_window(n, x, w);
 }
 
-bool onnx_conv(OnnxNode *n)
+Value *on_conv(OnnxNode *n, Value *x, Value *filter, Value *bias)
 {
     Window w;
     static const int64_t none[MAX_SPACE] = {0};
-    Value *x = on_value(n, 0), *filter = on_value(n, 1), *bias = on_has(n, 2) ? on_value(n, 2) : NULL;
     if (!x || !filter || n->failed || !read_filter(n, x, filter, &w))
-        return false;
+        return NULL;
     x = w.is_even ? x : padded(n, x, &w, 0);
-    return x && on_define(n, 0, ON_BUILD(n, OP_CONVOLUTION, "vvvIIIbIi", x, filter, bias, w.axes,
-                                         w.stride, w.axes, w.before, w.axes, w.dilation, false,
-                                         w.axes, none, on_int(n, "group", 1)));
+    return x ? ON_BUILD(n, OP_CONVOLUTION, "vvvIIIbIi", x, filter, bias, w.axes, w.stride, w.axes,
+                        w.before, w.axes, w.dilation, false, w.axes, none, on_int(n, "group", 1))
+             : NULL;
+}
+
+bool onnx_conv(OnnxNode *n)
+{
+    Value *bias = on_has(n, 2) ? on_value(n, 2) : NULL;
+    return !n->failed && on_define(n, 0, on_conv(n, on_value(n, 0), on_value(n, 1), bias));
+}
+
+/* The padding that gives `shape`, or without it as many strides as x has elements. */
+static bool pads_of_shape(OnnxNode *n, const Value *x, Window *w, int64_t *more)
+{
+    int64_t shape[MAX_SPACE];
+    const char *how = on_text(n, "auto_pad", "NOTSET");
+    bool is_same = !strncmp(how, "SAME_", 5), is_upper = !strcmp(how, "SAME_UPPER");
+    int given = on_ints(n, "output_shape", shape, MAX_SPACE);
+    if (n->failed || (given < 0 && !is_same))
+        return !n->failed;
+    if (given >= 0 && given != w->axes)
+        return onnx_wrong(n, "has %d sizes as 'output_shape', expected %d", given, w->axes);
+    for (int i = 0; i < w->axes; i++) {
+        Dim size = x->type.dim[2 + i];
+        if (size.expr || size.value < 1 || size.value > INT32_MAX)
+            return onnx_unsupported(n, "pads by auto_pad an axis whose size calls decide");
+        int64_t want = given >= 0 ? shape[i] : size.value * w->stride[i];
+        int64_t all = w->stride[i] * (size.value - 1) + more[i] + (w->kernel[i] - 1) * w->dilation[i] +
+                      1 - want;
+        if (want < 1 || want > INT32_MAX)
+            return onnx_wrong(n, "has an output_shape that is out of range");
+        if (all < 0) {
+            more[i] -= all;
+            all = 0;
+        }
+        if (more[i] >= w->stride[i] && more[i] >= w->dilation[i])
+            return onnx_unsupported(n, "has an output_shape beyond what windows reach");
+        w->before[i] = is_upper ? all / 2 : all - all / 2;
+        w->after[i] = all - w->before[i];
+        w->is_even = w->is_even && w->before[i] == w->after[i];
+    }
+    return true;
 }
 
 /* Uneven padding is cut off behind; what output_shape asks for decides the padding. */
 bool onnx_conv_transpose(OnnxNode *n)
 {
     Window w;
-    int64_t more[MAX_SPACE], shape[MAX_SPACE], none[MAX_SPACE] = {0};
+    int64_t more[MAX_SPACE], none[MAX_SPACE] = {0};
     Value *x = on_value(n, 0), *filter = on_value(n, 1), *bias = on_has(n, 2) ? on_value(n, 2) : NULL;
     if (!x || !filter || n->failed || !read_filter(n, x, filter, &w) ||
-        !window_ints(n, "output_padding", more, w.axes, 0))
+        !window_ints(n, "output_padding", more, w.axes, 0) || !pads_of_shape(n, x, &w, more))
         return false;
-    if (on_ints(n, "output_shape", shape, MAX_SPACE) >= 0 ||
-        strcmp(on_text(n, "auto_pad", "NOTSET"), "NOTSET") != 0)
-        return onnx_unsupported(n, "has an output_shape or auto_pad");
     Value *y = ON_BUILD(n, OP_CONVOLUTION, "vvvIIIbIi", x, filter, bias, w.axes, w.stride, w.axes,
                         w.is_even ? w.before : none, w.axes, w.dilation, true, w.axes, more,
                         on_int(n, "group", 1));
     for (int i = 0; y && !w.is_even && i < w.axes; i++) {
         Dim end = dim_sub(n->in->program, y->type.dim[2 + i], DIM(w.after[i]));
-        y = ON_BUILD(n, OP_SLICE, "viddi", y, (int64_t)2 + i, DIM(w.before[i]), end, (int64_t)1);
+        y = on_part(n, y, 2 + i, DIM(w.before[i]), end, 1);
     }
     return on_define(n, 0, y);
+}
+
+/* A causal convolution of each channel; the elements before x, or zeros, stand in front of it. */
+bool onnx_causal_conv(OnnxNode *n)
+{
+    static const int64_t one[1] = {1}, none[1] = {0};
+    Value *x = on_value(n, 0), *filter = on_value(n, 1), *bias = on_has(n, 2) ? on_value(n, 2) : NULL;
+    const char *how = on_text(n, "activation", "none");
+    if (!x || !filter || n->failed)
+        return false;
+    if (x->type.rank != 3 || filter->type.rank != 3 || x->type.dim[1].expr || filter->type.dim[2].expr)
+        return onnx_wrong(n, "wants [batch, channels, length] and [channels, 1, k] of known sizes");
+    Dim dim[3] = {x->type.dim[0], x->type.dim[1], DIM(filter->type.dim[2].value - 1)};
+    Value *past = on_has(n, 3) ? on_value(n, 3) : on_full(n, 3, dim, 0, x->type.dtype);
+    x = on_cat(n, past, x, 2);
+    if (!x)
+        return false;
+    Value *y = ON_BUILD(n, OP_CONVOLUTION, "vvvIIIbIi", x, filter, bias, 1, one, 1, none, 1, one, false,
+                        1, none, dim[1].value);
+    if (strcmp(how, "none") != 0 && strcmp(how, "silu") != 0 && strcmp(how, "swish") != 0)
+        return onnx_wrong(n, "has the activation '%s', expected none, silu or swish", how);
+    y = *how == 'n' ? y : on_unary(n, OP_SILU, y);
+    Dim size = x->type.dim[2];
+    return on_define(n, 0, y) && (!on_wants(n, 1) ||
+           on_define(n, 1, on_part(n, x, 2, dim_sub(n->in->program, size, dim[2]), size, 1)));
 }
 
 /* -- pools ------------------------------------------------------------------------------------- */
@@ -136,10 +196,56 @@ bool onnx_conv_transpose(OnnxNode *n)
 static bool read_pool(OnnxNode *n, Value *x, Window *w)
 {
     w->axes = x->type.rank - 2;
-    if (w->axes < 1 || w->axes > 2)
-        return onnx_unsupported(n, "pools over %d axes, expected 1 or 2", w->axes);
+    if (w->axes < 1 || w->axes > MAX_SPACE)
+        return onnx_unsupported(n, "pools over %d axes, expected 1 to 3", w->axes);
     int given = on_ints(n, "kernel_shape", w->kernel, MAX_SPACE);
     return given == w->axes ? read_window(n, x, w) : onnx_wrong(n, "has no kernel_shape of its axes");
+}
+
+/* How many windows there are along axis i; one that would begin in the padding behind is none. */
+static Dim count_windows(OnnxNode *n, const Window *w, int i, Dim size)
+{
+    Program *p = n->in->program;
+    int64_t s = w->stride[i], reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
+    bool ceils = on_int(n, "ceil_mode", 0);
+    Dim rest = dim_add(p, size, DIM(w->before[i] + w->after[i] - reach + (ceils ? s - 1 : 0)));
+    if (rest.expr && ceils && s > 1)
+        return DIM_BAD;
+    Dim count = dim_add(p, dim_floordiv(p, rest, DIM(s)), DIM(1));
+    if (ceils && !count.expr && (count.value - 1) * s >= size.value + w->before[i])
+        count = DIM(count.value - 1);
+    return count;
+}
+
+/* Sums or maxima of windows of any kind, one axis after the other. */
+static Value *windowed(OnnxNode *n, Value *x, const Window *w, OpId op, double fill)
+{
+    Program *p = n->in->program;
+    enum { MOST = 64 };
+    for (int i = 0; x && i < w->axes; i++) {
+        int axis = x->type.rank - w->axes + i;
+        Dim size = x->type.dim[axis], count = count_windows(n, w, i, size);
+        if (w->kernel[i] > MOST || dim_is_bad(count) || (!count.expr && count.value < 1)) {
+            onnx_unsupported(n, "has a window of more than 64 elements, or one that does not fit");
+            return NULL;
+        }
+        Dim span = dim_add(p, dim_mul(p, dim_sub(p, count, DIM(1)), DIM(w->stride[i])), DIM(1));
+        Dim need = dim_add(p, span, DIM((w->kernel[i] - 1) * w->dilation[i]));
+        Dim behind = dim_sub(p, dim_sub(p, need, size), DIM(w->before[i]));
+        int64_t pair[2 * MAX_SPACE] = {0};
+        pair[2 * (w->axes - 1 - i)] = w->before[i];
+        pair[2 * (w->axes - 1 - i) + 1] = behind.expr ? w->after[i] : behind.value > 0 ? behind.value : 0;
+        if (pair[2 * (w->axes - 1 - i)] || pair[2 * (w->axes - 1 - i) + 1])
+            x = ON_BUILD(n, OP_CONSTANT_PAD_ND, "vIf", x, 2 * (w->axes - i), pair, fill);
+        Value *y = NULL;
+        for (int64_t k = 0; x && k < w->kernel[i]; k++) {
+            Dim from = DIM(k * w->dilation[i]);
+            Value *part = on_part(n, x, axis, from, dim_add(p, from, span), w->stride[i]);
+            y = k ? on_binary(n, op, y, part) : part;
+        }
+        x = y;
+    }
+    return x;
 }
 
 /* torch pads by half a window at most. */
@@ -151,6 +257,39 @@ static bool is_padded_much(const Window *w)
     return false;
 }
 
+/* Places count over the whole tensor, with storage_order 1 along columns. */
+static bool pool_with_places(OnnxNode *n, Value *x, const Window *w)
+{
+    Program *p = n->in->program;
+    if (w->axes > 2 || !w->is_even || is_padded_much(w) || !type_is_static(x->type))
+        return onnx_unsupported(n, "gives places of elements of uneven padding, of 3 axes or open sizes");
+    OpId op = w->axes == 1 ? OP_MAX_POOL1D_WITH_INDICES : OP_MAX_POOL2D_WITH_INDICES;
+    bool ceils = on_int(n, "ceil_mode", 0), is_by_column = on_int(n, "storage_order", 0);
+    const Dim *d = x->type.dim;
+    Dim dim[4] = {d[0], d[1], DIM(1), DIM(1)}, plane = d[2];
+    Type type[2];
+    for (int i = 0; i < w->axes; i++)
+        dim[2 + i] = count_windows(n, w, i, d[2 + i]);
+    type[0] = type_tensor(p, x->type.dtype, x->type.rank, dim);
+    type[1] = type_tensor(p, ETC_I64, x->type.rank, dim);
+    Node *m = op == OP_MAX_POOL1D_WITH_INDICES
+                  ? build_given(n->in->graph, NULL, n->loc, op, type, n->in->diag, "vIIIIb", x, 1,
+                                w->kernel, 1, w->stride, 1, w->before, 1, w->dilation, (int)ceils)
+                  : build(n->in->graph, NULL, n->loc, op, n->in->diag, "vIIIIb", x, 2, w->kernel, 2,
+                          w->stride, 2, w->before, 2, w->dilation, (int)ceils);
+    Value *at = m ? m->out[1] : NULL;
+    if (at && is_by_column && w->axes == 2) {
+        Value *row = ON_BUILD(n, OP_FLOOR_DIVIDE_SCALAR, "vi", at, d[3].value);
+        Value *column = ON_BUILD(n, OP_REMAINDER_SCALAR, "vi", at, d[3].value);
+        at = on_binary(n, OP_ADD_TENSOR, on_scalar(n, OP_MUL_SCALAR, column, (double)d[2].value), row);
+    }
+    plane = w->axes == 2 ? dim_mul(p, d[2], d[3]) : plane;
+    dim[2] = dim[3] = DIM(1);
+    Value *first = on_arange(n, DIM(0), dim_mul(p, d[0], d[1]));
+    first = on_scalar(n, OP_MUL_SCALAR, on_view(n, first, x->type.rank, dim), (double)plane.value);
+    return m && on_define(n, 0, m->out[0]) && on_define(n, 1, on_binary(n, OP_ADD_TENSOR, at, first));
+}
+
 bool onnx_max_pool(OnnxNode *n)
 {
     Window w;
@@ -158,13 +297,124 @@ bool onnx_max_pool(OnnxNode *n)
     if (!x || !read_pool(n, x, &w))
         return false;
     if (on_wants(n, 1))
-        return onnx_unsupported(n, "gives the places of its elements");
+        return pool_with_places(n, x, &w);
+    if (w.axes == 3)
+        return on_define(n, 0, windowed(n, x, &w, OP_MAXIMUM, -(double)INFINITY));
     if (!w.is_even || is_padded_much(&w))
         x = padded(n, x, &w, -(double)INFINITY);
     OpId op = w.axes == 1 ? OP_MAX_POOL1D : OP_MAX_POOL2D;
     return x && on_define(n, 0, ON_BUILD(n, op, "vIIIIb", x, w.axes, w.kernel, w.axes, w.stride, w.axes,
                                          w.before, w.axes, w.dilation,
                                          (int)on_int(n, "ceil_mode", 0)));
+}
+
+/* Elements go where places say, the others are 0. */
+bool onnx_max_unpool(OnnxNode *n)
+{
+    Window w;
+    Dim dim[MAX_RANK], want[MAX_RANK], all = DIM(1);
+    int count = 0;
+    int64_t pair[2 * MAX_SPACE] = {0};
+    Program *p = n->in->program;
+    Value *x = on_value(n, 0), *at = on_value(n, 1);
+    if (!x || !at || !read_pool(n, x, &w) || (on_has(n, 2) && !on_dims(n, 2, want, &count)))
+        return false;
+    if (!type_is_static(x->type) || (on_has(n, 2) && count != x->type.rank))
+        return onnx_unsupported(n, "has sizes that calls decide, or not a size for each axis");
+    for (int i = 0; i < x->type.rank; i++) {
+        int k = i - 2;
+        dim[i] = x->type.dim[i];
+        if (k >= 0)
+            dim[i] = DIM((dim[i].value - 1) * w.stride[k] - w.before[k] - w.after[k] + w.kernel[k]);
+        if (dim[i].value < 1)
+            return onnx_wrong(n, "has more padding than elements");
+        all = dim_mul(p, all, dim[i]);
+    }
+    Dim flat = DIM(1);
+    for (int i = 0; i < x->type.rank; i++)
+        flat = dim_mul(p, flat, x->type.dim[i]);
+    Value *from = on_view(n, x, 1, &flat), *index = on_view(n, on_cast(n, at, ETC_I64), 1, &flat);
+    Value *y = on_full(n, 1, &all, 0, x->type.dtype);
+    y = from && index && y ? ON_BUILD(n, OP_SCATTER_SRC, "vivv", y, (int64_t)0, index, from) : NULL;
+    y = on_view(n, y, x->type.rank, dim);
+    for (int k = 0; k < w.axes && on_has(n, 2); k++) {
+        if (want[2 + k].expr || want[2 + k].value < dim[2 + k].value || want[2 + k].value > INT32_MAX)
+            return onnx_wrong(n, "has an output_shape that is less than what windows reach");
+        pair[2 * (w.axes - 1 - k) + 1] = want[2 + k].value - dim[2 + k].value;
+    }
+    return on_define(n, 0, on_has(n, 2) && y ? ON_BUILD(n, OP_CONSTANT_PAD_ND, "vIf", y, 2 * w.axes, pair,
+                                                        0.0)
+                                             : y);
+}
+
+/* Sums of windows divided by how many elements each has. */
+static Value *means(OnnxNode *n, Value *x, const Window *w, bool counts)
+{
+    Value *y = windowed(n, x, w, OP_ADD_TENSOR, 0);
+    for (int i = 0; y && i < w->axes; i++) {
+        Dim size = x->type.dim[2 + i], dim[MAX_RANK];
+        int64_t out = y->type.dim[2 + i].value, lo = counts ? -w->before[i] : 0;
+        if (size.expr || y->type.dim[2 + i].expr || out > INT32_MAX) {
+            onnx_unsupported(n, "averages dilated windows or 3 axes of open sizes");
+            return NULL;
+        }
+        int64_t hi = size.value + (counts ? w->after[i] : 0);
+        float *share = arena_bytes(n->in->program->arena, (size_t)out * sizeof *share + 1);
+        for (int64_t j = 0; j < out; j++) {
+            share[j] = 0;
+            for (int64_t k = 0; k < w->kernel[i]; k++) {
+                int64_t at = j * w->stride[i] - w->before[i] + k * w->dilation[i];
+                share[j] += at >= lo && at < hi ? 1 : 0;
+            }
+        }
+        for (int k = 0; k < w->axes; k++)
+            dim[k] = DIM(k == i ? out : 1);
+        y = on_binary(n, OP_DIV_TENSOR, y, on_cast(n, on_floats(n, w->axes, dim, share),
+                                                   x->type.dtype));
+    }
+    return y;
+}
+
+/* (sum |x|^p)^(1/p) of windows */
+static Value *power_of(OnnxNode *n, Value *x, int64_t p)
+{
+    x = p == 2 ? on_binary(n, OP_MUL_TENSOR, x, x) : on_unary(n, OP_ABS, x);
+    return p < 3 || !x ? x : ON_BUILD(n, OP_POW_TENSOR_SCALAR, "vi", x, p);
+}
+
+static Value *root_of(OnnxNode *n, Value *x, int64_t p)
+{
+    if (p < 3)
+        return p == 2 ? on_unary(n, OP_SQRT, x) : x;
+    return x ? ON_BUILD(n, OP_POW_TENSOR_SCALAR, "vf", x, 1.0 / (double)p) : NULL;
+}
+
+static bool read_power(OnnxNode *n, int64_t *p)
+{
+    *p = on_int(n, "p", 2);
+    return *p >= 1 && *p <= 64 ? true : onnx_unsupported(n, "has a norm of an order beyond 1 to 64");
+}
+
+bool onnx_lp_pool(OnnxNode *n)
+{
+    Window w;
+    int64_t p;
+    Value *x = on_value(n, 0);
+    if (!x || !read_pool(n, x, &w) || !read_power(n, &p))
+        return false;
+    return on_define(n, 0, root_of(n, windowed(n, power_of(n, x, p), &w, OP_ADD_TENSOR, 0), p));
+}
+
+bool onnx_global_lp_pool(OnnxNode *n)
+{
+    int64_t p;
+    Value *x = on_value(n, 0), *y;
+    if (!x || !read_power(n, &p))
+        return false;
+    y = power_of(n, x, p);
+    for (int i = 2; i < x->type.rank; i++)
+        y = on_sum(n, OP_SUM_DIM, y, i, true);
+    return on_define(n, 0, root_of(n, y, p));
 }
 
 static Value *averaged(OnnxNode *n, Value *x, const Window *w, bool counts)
@@ -185,8 +435,8 @@ bool onnx_average_pool(OnnxNode *n)
     if (!x || !read_pool(n, x, &w))
         return false;
     for (int i = 0; i < w.axes; i++)
-        if (w.dilation[i] != 1)
-            return onnx_unsupported(n, "averages a dilated window");
+        if (w.dilation[i] != 1 || w.axes == 3)
+            return on_define(n, 0, means(n, x, &w, counts));
     if (w.is_even && !is_padded_much(&w))
         return on_define(n, 0, averaged(n, x, &w, counts));
     Window same = w;
@@ -303,234 +553,4 @@ bool onnx_layer_norm(OnnxNode *n)
     }
     return on_define(n, 0, ON_BUILD(n, OP_LAYER_NORM, "vDvvf", x, rank, x->type.dim + axis, scale, shift,
                                     eps));
-}
-
-/* -- resizing ---------------------------------------------------------------------------------- */
-
-typedef struct Axis {
-    int64_t in, out;
-    double scale;
-} Axis;
-
-typedef struct Sampling {
-    const char *mode, *transform, *nearest;
-    double cubic_a;
-    bool excludes;
-} Sampling;
-
-/* Where in x the element i of the result lies. */
-static double source(const Sampling *s, Axis a, int64_t i)
-{
-    const char *t = s->transform;
-    if (!strcmp(t, "align_corners")) {
-        double whole = (double)a.in * a.scale - 1; /* which need not be a whole number */
-        return whole > 0 ? (double)i * (double)(a.in - 1) / whole : 0;
-    }
-    if (!strcmp(t, "asymmetric"))
-        return (double)i / a.scale;
-    if (!strcmp(t, "pytorch_half_pixel") && a.out == 1)
-        return 0;
-    double shift = 0;
-    if (!strcmp(t, "half_pixel_symmetric")) {
-        double whole = (double)a.in * a.scale, ratio = (double)a.out / whole;
-        shift = (double)a.in / 2 * (1 - ratio);
-    }
-    return shift + ((double)i + 0.5) / a.scale - 0.5;
-}
-
-static int64_t nearest(const Sampling *s, double at)
-{
-    const char *how = s->nearest;
-    double v = !strcmp(how, "floor")              ? floor(at)
-               : !strcmp(how, "ceil")             ? ceil(at)
-               : !strcmp(how, "round_prefer_ceil") ? floor(at + 0.5)
-                                                   : ceil(at - 0.5);
-    return (int64_t)v;
-}
-
-static double cubic(double a, double x)
-{
-    x = fabs(x);
-    if (x <= 1)
-        return ((a + 2) * x - (a + 3)) * x * x + 1;
-    return x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
-}
-
-/* How much each element of x counts in element i of the result. */
-static void weigh(const Sampling *s, Axis a, int64_t i, float *row)
-{
-    double at = source(s, a, i), whole = 0, part[4];
-    bool is_cubic = !strcmp(s->mode, "cubic");
-    int taps = is_cubic ? 4 : 2, first = is_cubic ? -1 : 0;
-    if (!is_cubic)
-        at = at < 0 ? 0 : at > (double)(a.in - 1) ? (double)(a.in - 1) : at;
-    int64_t base = (int64_t)floor(at);
-    for (int k = 0; k < taps; k++) {
-        int64_t j = base + first + k;
-        double far = at - (double)j;
-        part[k] = is_cubic ? cubic(s->cubic_a, far) : 1 - fabs(far);
-        if (s->excludes && (j < 0 || j >= a.in))
-            part[k] = 0;
-        whole += part[k];
-    }
-    for (int k = 0; k < taps; k++) {
-        int64_t j = base + first + k;
-        j = j < 0 ? 0 : j >= a.in ? a.in - 1 : j;
-        row[j] += (float)(s->excludes ? part[k] / whole : part[k]);
-    }
-}
-
-static Value *picked(OnnxNode *n, Value *x, int axis, Axis a, const Sampling *s)
-{
-    OnnxList *at = on_new_list(n, ETC_I64, 1, (int)a.out);
-    for (int64_t i = 0; i < a.out; i++) {
-        int64_t k = nearest(s, source(s, a, i));
-        at->dim[i] = DIM(k < 0 ? 0 : k >= a.in ? a.in - 1 : k);
-    }
-    Value *index = onnx_list_value(n, at);
-    return index ? ON_BUILD(n, OP_INDEX_SELECT, "viv", x, (int64_t)axis, index) : NULL;
-}
-
-/* A product with the matrix of weights along one axis, which is the last meanwhile. */
-static Value *weighted(OnnxNode *n, Value *x, int axis, Axis a, const Sampling *s)
-{
-    int rank = x->type.rank;
-    int64_t swap[MAX_RANK];
-    Dim dim[2] = {DIM(a.out), DIM(a.in)};
-    OnnxConst c = {.type = type_tensor(n->in->program, ETC_F32, 2, dim)};
-    c.n_bytes = type_bytes(c.type);
-    float *matrix = arena_bytes(n->in->program->arena, (size_t)c.n_bytes + 1);
-    memset(matrix, 0, (size_t)c.n_bytes);
-    for (int64_t i = 0; i < a.out; i++)
-        weigh(s, a, i, matrix + i * a.in);
-    c.data = (const uint8_t *)matrix;
-    for (int i = 0; i < rank; i++)
-        swap[i] = i == axis ? rank - 1 : i == rank - 1 ? axis : i;
-    Value *w = on_cast(n, onnx_const_value(n->in, "weights", &c), x->type.dtype);
-    Value *y = axis == rank - 1 ? x : ON_BUILD(n, OP_PERMUTE, "vI", x, rank, swap);
-    y = y && w ? ON_BUILD(n, OP_LINEAR, "vv", y, w) : NULL;
-    return !y || axis == rank - 1 ? y : ON_BUILD(n, OP_PERMUTE, "vI", y, rank, swap);
-}
-
-static bool is_image(const Value *x, const Axis *a)
-{
-    return x->type.rank == 4 && a[0].in == a[0].out && a[1].in == a[1].out &&
-           x->type.dtype == ETC_F32;
-}
-
-/* Kernels of torch where they do just that: nearest by a whole factor, and bilinear. */
-static Value *resized_image(OnnxNode *n, Value *x, const Axis *a, const Sampling *s)
-{
-    int64_t size[2] = {a[2].out, a[3].out};
-    bool is_whole = a[2].out % a[2].in == 0 && a[3].out % a[3].in == 0;
-    bool is_floor = !strcmp(s->transform, "asymmetric") && !strcmp(s->nearest, "floor");
-    bool is_linear = !strcmp(s->mode, "linear"), aligns = !strcmp(s->transform, "align_corners");
-    bool is_half = !strcmp(s->transform, "half_pixel") || !strcmp(s->transform, "pytorch_half_pixel");
-    bool is_by_size = (double)a[2].in * a[2].scale == (double)a[2].out &&
-                      (double)a[3].in * a[3].scale == (double)a[3].out && size[0] > 1 && size[1] > 1;
-    if (!is_image(x, a))
-        return NULL;
-    if (!strcmp(s->mode, "nearest") && is_floor && is_whole && is_by_size)
-        return ON_BUILD(n, OP_UPSAMPLE_NEAREST2D_VEC, "vIn", x, 2, size);
-    if (is_linear && is_by_size && (aligns || is_half) && !s->excludes)
-        return ON_BUILD(n, OP_UPSAMPLE_BILINEAR2D_VEC, "vIbn", x, 2, size, aligns);
-    return NULL;
-}
-
-static bool resampled(OnnxNode *n, Value *x, const Axis *a, const Sampling *s)
-{
-    bool is_nearest = !strcmp(s->mode, "nearest");
-    if (!is_nearest && strcmp(s->mode, "linear") != 0 && strcmp(s->mode, "cubic") != 0)
-        return onnx_unsupported(n, "resizes in mode '%s'", s->mode);
-    if (!strcmp(s->transform, "tf_crop_and_resize"))
-        return onnx_unsupported(n, "crops by a region");
-    Value *y = resized_image(n, x, a, s);
-    if (y || diag_errors(n->in->diag))
-        return on_define(n, 0, y);
-    y = x;
-    for (int i = 0; y && i < x->type.rank; i++) {
-        bool is_same = a[i].in == a[i].out && a[i].scale == 1;
-        if (a[i].out > MAX_LIST || a[i].in > MAX_LIST)
-            return onnx_unsupported(n, "resizes an axis of more than 4096 elements");
-        if (!is_same)
-            y = is_nearest ? picked(n, y, i, a[i], s) : weighted(n, y, i, a[i], s);
-    }
-    return on_define(n, 0, y);
-}
-
-static bool axis_by_scale(OnnxNode *n, Axis *a, double scale)
-{
-    double size = floor((double)(float)((float)a->in * (float)scale));
-    a->scale = scale;
-    a->out = scale > 0 && size >= 1 && size < 1e9 ? (int64_t)size : 0;
-    return a->out > 0 || onnx_wrong(n, "scales to no elements, or to too many");
-}
-
-static bool read_sizes(OnnxNode *n, const Value *x, const OnnxList *scales, const OnnxList *sizes,
-                       Axis *a)
-{
-    int64_t at[MAX_RANK];
-    int rank = x->type.rank, count = on_ints(n, "axes", at, MAX_RANK), axis;
-    const OnnxList *l = sizes ? sizes : scales;
-    for (int i = 0; i < rank; i++) {
-        if (x->type.dim[i].expr && !(l && l->n == rank && l->number && l->number[i] == 1))
-            return onnx_unsupported(n, "resizes a tensor whose sizes calls decide");
-        if (!x->type.dim[i].expr && x->type.dim[i].value < 1)
-            return onnx_wrong(n, "resizes a tensor without elements");
-        a[i] = (Axis){x->type.dim[i].value, x->type.dim[i].value, 1};
-    }
-    if (!l || l->n != (count < 0 ? rank : count))
-        return onnx_unsupported(n, "has scales or sizes that are not known, or not one for each axis");
-    for (int i = 0; i < l->n; i++) {
-        if (!on_axis(n, count < 0 ? i : at[i], rank, &axis))
-            return false;
-        if (l->number && !axis_by_scale(n, &a[axis], l->number[i]))
-            return false;
-        if (l->dim && (l->dim[i].expr || l->dim[i].value < 1 || l->dim[i].value > INT32_MAX))
-            return onnx_wrong(n, "has a size that is not known, or no size");
-        if (l->dim) {
-            a[axis].out = l->dim[i].value;
-            a[axis].scale = (double)a[axis].out / (double)a[axis].in;
-        }
-    }
-    return true;
-}
-
-bool onnx_resize(OnnxNode *n)
-{
-    Axis a[MAX_RANK];
-    Value *x = on_value(n, 0);
-    const OnnxList *sizes = on_has(n, 3) ? on_list(n, 3) : NULL;
-    const OnnxList *scales = on_has(n, 2) ? on_list(n, 2) : NULL;
-    Sampling s = {on_text(n, "mode", "nearest"),
-                  on_text(n, "coordinate_transformation_mode", "half_pixel"),
-                  on_text(n, "nearest_mode", "round_prefer_floor"),
-                  on_float(n, "cubic_coeff_a", -0.75), on_int(n, "exclude_outside", 0)};
-    if (!x || n->failed)
-        return false;
-    if (on_int(n, "antialias", 0) ||
-        strcmp(on_text(n, "keep_aspect_ratio_policy", "stretch"), "stretch") != 0)
-        return onnx_unsupported(n, "smooths, or keeps the ratio of sizes");
-    scales = scales && scales->n ? scales : NULL;
-    return read_sizes(n, x, scales, scales ? NULL : sizes, a) && resampled(n, x, a, &s);
-}
-
-bool onnx_upsample(OnnxNode *n)
-{
-    Axis a[MAX_RANK];
-    Value *x = on_value(n, 0);
-    const Onnx__Attribute *given = on_attribute(n, "scales");
-    const OnnxList *scales = on_has(n, 1) ? on_list(n, 1) : NULL;
-    Sampling s = {on_text(n, "mode", "nearest"), "asymmetric", "floor", -0.75, false};
-    if (!x || n->failed)
-        return false;
-    if (given && given->n_floats <= MAX_RANK) {
-        OnnxList *l = on_new_list(n, ETC_F32, 1, (int)given->n_floats);
-        for (int i = 0; i < l->n; i++)
-            l->number[i] = (double)given->floats[i];
-        scales = l;
-    }
-    if (!strcmp(s.mode, "bilinear"))
-        s.mode = "linear";
-    return read_sizes(n, x, scales, NULL, a) && resampled(n, x, a, &s);
 }

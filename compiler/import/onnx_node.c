@@ -78,6 +78,13 @@ const OnnxConst *on_const(OnnxNode *n, int i)
     return v ? v->constant : NULL;
 }
 
+int on_bits(OnnxNode *n, int i)
+{
+    const char *name;
+    OnnxValue *v = input(n, i, &name);
+    return !v ? 0 : v->constant ? v->constant->bits : v->bits;
+}
+
 const OnnxList *on_table(OnnxNode *n, int i)
 {
     const char *name;
@@ -182,7 +189,7 @@ static OnnxValue *result(OnnxNode *n, int i)
     return at->ptr = NEW(n->in->tmp, OnnxValue, 1);
 }
 
-bool on_define(OnnxNode *n, int i, Value *v)
+bool on_define_bits(OnnxNode *n, int i, Value *v, int bits)
 {
     if (!v || n->failed)
         return false;
@@ -190,8 +197,13 @@ bool on_define(OnnxNode *n, int i, Value *v)
         return true;
     OnnxValue *to = result(n, i);
     if (to)
-        to->value = v;
+        *to = (OnnxValue){.value = v, .bits = bits};
     return to != NULL;
+}
+
+bool on_define(OnnxNode *n, int i, Value *v)
+{
+    return on_define_bits(n, i, v, 0);
 }
 
 bool on_define_list(OnnxNode *n, int i, const OnnxList *l)
@@ -254,4 +266,130 @@ int on_broadcast(OnnxNode *n, Type a, Type b, Dim *out)
         out[rank - 1 - i] = is_one ? y : x;
     }
     return rank;
+}
+
+/* -- common forms ------------------------------------------------------------------------------ */
+
+Value *on_unary(OnnxNode *n, OpId op, Value *x)
+{
+    return x ? ON_BUILD(n, op, "v", x) : NULL;
+}
+
+Value *on_binary(OnnxNode *n, OpId op, Value *a, Value *b)
+{
+    return a && b ? ON_BUILD(n, op, "vv", a, b) : NULL;
+}
+
+Value *on_scalar(OnnxNode *n, OpId op, Value *x, double by)
+{
+    if (x && !dtype_is_float(x->type.dtype))
+        return ON_BUILD(n, op, "vi", x, (int64_t)by);
+    return x ? ON_BUILD(n, op, "vf", x, by) : NULL;
+}
+
+Value *on_where(OnnxNode *n, Value *c, Value *a, Value *b)
+{
+    return c && a && b ? ON_BUILD(n, OP_WHERE_SELF, "vvv", c, a, b) : NULL;
+}
+
+Value *on_full(OnnxNode *n, int rank, const Dim *dim, double v, EtcDtype t)
+{
+    if (t == ETC_BOOL)
+        return ON_BUILD(n, OP_FULL, "Dbt", rank, dim, v != 0, t);
+    return dtype_is_float(t) ? ON_BUILD(n, OP_FULL, "Dft", rank, dim, v, t)
+                             : ON_BUILD(n, OP_FULL, "Dit", rank, dim, (int64_t)v, t);
+}
+
+Value *on_number(OnnxNode *n, double v, EtcDtype t)
+{
+    return on_full(n, 0, NULL, v, t);
+}
+
+Value *on_arange(OnnxNode *n, Dim from, Dim to)
+{
+    return ON_BUILD(n, OP_ARANGE_START_STEP, "ddit", from, to, (int64_t)1, ETC_I64);
+}
+
+Value *on_part(OnnxNode *n, Value *x, int axis, Dim from, Dim to, int64_t step)
+{
+    return x ? ON_BUILD(n, OP_SLICE, "viddi", x, (int64_t)axis, from, to, step) : NULL;
+}
+
+Value *on_permute(OnnxNode *n, Value *x, const int64_t *order)
+{
+    return x ? ON_BUILD(n, OP_PERMUTE, "vI", x, x->type.rank, order) : NULL;
+}
+
+Value *on_cat(OnnxNode *n, Value *a, Value *b, int axis)
+{
+    Value *part[2] = {a, b};
+    return a && b ? ON_BUILD(n, OP_CAT, "Vi", 2, part, (int64_t)axis) : NULL;
+}
+
+Value *on_sum(OnnxNode *n, OpId op, Value *x, int axis, bool keeps)
+{
+    int64_t dim = axis;
+    if (!x)
+        return NULL;
+    if (op == OP_AMAX || op == OP_AMIN)
+        return ON_BUILD(n, op, "vIb", x, 1, &dim, (int)keeps);
+    return ON_BUILD(n, op, "vIbt", x, 1, &dim, (int)keeps, x->type.dtype);
+}
+
+Value *on_any(OnnxNode *n, Value *x, int axis)
+{
+    Value *most = on_sum(n, OP_AMAX, on_cast(n, x, ETC_I32), axis, true);
+    return on_scalar(n, OP_NE_SCALAR, most, 0);
+}
+
+Value *on_insert(OnnxNode *n, Value *x, int axis)
+{
+    Dim dim[MAX_RANK + 1];
+    if (!x)
+        return NULL;
+    if (x->type.rank == MAX_RANK) {
+        onnx_unsupported(n, "has a tensor of more than 16 axes");
+        return NULL;
+    }
+    for (int i = 0; i <= x->type.rank; i++)
+        dim[i] = i == axis ? DIM(1) : x->type.dim[i - (i > axis)];
+    return on_view(n, x, x->type.rank + 1, dim);
+}
+
+Value *on_floats(OnnxNode *n, int rank, const Dim *dim, const float *v)
+{
+    OnnxConst *c = NEW(n->in->tmp, OnnxConst, 1);
+    c->type = type_tensor(n->in->program, ETC_F32, rank, dim);
+    c->n_bytes = type_bytes(c->type);
+    c->data = (const uint8_t *)v;
+    return onnx_const_value(n->in, "table", c);
+}
+
+float *on_table_of(OnnxNode *n, int64_t rows, int64_t columns)
+{
+    enum { MOST = 1 << 24 };
+    if (rows < 0 || columns < 0 || (rows && columns > MOST / rows)) {
+        onnx_unsupported(n, "takes a table of more than 16,777,216 numbers");
+        return NULL;
+    }
+    size_t bytes = (size_t)(rows * columns) * sizeof(float);
+    float *m = arena_bytes(n->in->program->arena, bytes + 1);
+    memset(m, 0, bytes);
+    return m;
+}
+
+/* The axis is the last one meanwhile. */
+Value *on_matrix(OnnxNode *n, Value *x, int axis, int64_t rows, const float *m)
+{
+    int64_t swap[MAX_RANK];
+    if (!x || !m)
+        return NULL;
+    int last = x->type.rank - 1;
+    Dim dim[2] = {DIM(rows), x->type.dim[axis]};
+    for (int i = 0; i <= last; i++)
+        swap[i] = i == axis ? last : i == last ? axis : i;
+    Value *w = on_cast(n, on_floats(n, 2, dim, m), x->type.dtype);
+    Value *y = axis == last ? x : on_permute(n, x, swap);
+    y = on_binary(n, OP_LINEAR, y, w);
+    return axis == last ? y : on_permute(n, y, swap);
 }

@@ -1,111 +1,306 @@
-/* onnx_quant.c -- QuantizeLinear and DequantizeLinear as the operators that torch's exports have. */
+/* onnx_quant.c -- what quantizes: QuantizeLinear and DequantizeLinear as the operators that torch's
+ * exports have, and operators on integers as those of floats between them. */
 #include "compiler/import/onnx.h"
+#include <math.h>
 
 typedef struct Range {
     EtcDtype dtype;
+    int bits;
     int64_t lo, hi;
 } Range;
 
-static bool range_of(OnnxNode *n, EtcDtype t, Range *r)
+static bool range_of(OnnxNode *n, EtcDtype t, int bits, Range *r)
 {
-    r->dtype = t;
-    r->lo = t == ETC_I8 ? -128 : t == ETC_I16 ? -32768 : 0;
-    r->hi = t == ETC_I8 ? 127 : t == ETC_U8 ? 255 : t == ETC_I16 ? 32767 : 65535;
-    if (t == ETC_I32) {
-        r->lo = INT32_MIN;
-        r->hi = INT32_MAX;
-    }
-    return t == ETC_I8 || t == ETC_U8 || t == ETC_I16 || t == ETC_U16 || t == ETC_I32 ||
-           onnx_unsupported(n, "has integers of type %s", dtype_name(t));
+    int width = bits ? bits : 8 * (int)etc_dtype_size((int)t);
+    bool is_signed = t == ETC_I8 || t == ETC_I16 || t == ETC_I32;
+    *r = (Range){.dtype = t, .bits = bits};
+    if (!is_signed && t != ETC_U8 && t != ETC_U16)
+        return onnx_unsupported(n, "has integers of type %s", dtype_name(t));
+    r->lo = is_signed ? -((int64_t)1 << (width - 1)) : 0;
+    r->hi = r->lo + ((int64_t)1 << width) - 1;
+    return true;
 }
 
 /* One scale for all elements, known now; false: another form. */
-static bool one_scale(OnnxNode *n, double *scale, int64_t *zero)
+static bool one_scale(OnnxNode *n, int at, double *scale, int64_t *zero)
 {
-    const OnnxList *s = on_list(n, 1), *z = on_has(n, 2) ? on_list(n, 2) : NULL;
-    if (!s || !s->number || s->n != 1 || (on_has(n, 2) && (!z || !z->dim || z->n != 1)))
+    const OnnxList *s = on_list(n, at), *z = on_has(n, at + 1) ? on_list(n, at + 1) : NULL;
+    if (!s || !s->number || s->n != 1 || (on_has(n, at + 1) && (!z || !z->dim || z->n != 1)))
         return false;
     *scale = s->number[0];
     *zero = z ? z->dim[0].value : 0;
     return true;
 }
 
-/* The scales and zero points of channels, as the operators of channels take them. */
-static bool channels(OnnxNode *n, const Value *x, Value **scale, Value **zero, int *axis)
+/* Scales or zero points in a shape that broadcasts over x: one, one for each channel, or of blocks. */
+static Value *spread(OnnxNode *n, Value *v, const Value *x, int axis, int64_t block)
 {
-    Dim dim;
-    if (on_int(n, "block_size", 0))
-        return onnx_unsupported(n, "has a scale for each block");
-    *scale = on_cast(n, on_value(n, 1), ETC_F32);
-    if (!*scale)
+    Dim dim[MAX_RANK + 1];
+    Program *p = n->in->program;
+    int rank = x->type.rank;
+    if (!v || v->type.rank == 0 || (v->type.rank == 1 && dim_equal(v->type.dim[0], DIM(1)) && !block))
+        return v && v->type.rank ? on_view(n, v, 0, NULL) : v;
+    if (v->type.rank == 1 && !block) {
+        for (int i = 0; i < rank; i++)
+            dim[i] = i == axis ? v->type.dim[0] : DIM(1);
+        return on_view(n, v, rank, dim);
+    }
+    if (v->type.rank != rank || rank == MAX_RANK) {
+        onnx_wrong(n, "has scales that are neither one nor one for each channel or block");
+        return NULL;
+    }
+    if (!block)
+        return v;
+    v = on_insert(n, v, axis + 1);
+    for (int i = 0; v && i <= rank; i++)
+        dim[i] = i == axis + 1 ? DIM(block) : v->type.dim[i];
+    v = v ? ON_BUILD(n, OP_EXPAND, "vD", v, rank + 1, dim) : NULL;
+    for (int i = 0; v && i < rank; i++)
+        dim[i] = i == axis ? dim_mul(p, v->type.dim[i], DIM(block)) : v->type.dim[i + (i > axis)];
+    v = on_view(n, v, rank, dim);
+    return v && !dim_equal(dim[axis], x->type.dim[axis])
+               ? on_part(n, v, axis, DIM(0), x->type.dim[axis], 1)
+               : v;
+}
+
+/* The axis and the block of inputs `at` and at + 1, which only some forms have. */
+static bool read_places(OnnxNode *n, const Value *x, int at, int64_t axis, int *place, int64_t *block)
+{
+    Value *scale = on_value(n, at);
+    *block = on_int(n, "block_size", 0);
+    *place = 0;
+    if (!scale || *block < 0 || *block > INT32_MAX)
+        return scale && onnx_wrong(n, "has a block_size out of range");
+    bool is_one = scale->type.rank == 0 || (scale->type.rank == 1 && dim_equal(scale->type.dim[0], DIM(1)));
+    return (is_one && !*block) || on_axis(n, axis, x->type.rank, place);
+}
+
+/* The scales and zero points of channels, as the operators of channels take them; false: another
+ * form. */
+static bool channels(OnnxNode *n, int at, EtcDtype t, Value **scale, Value **zero)
+{
+    Value *s = on_value(n, at);
+    if (!s || s->type.rank != 1 || !s->state || dim_equal(s->type.dim[0], DIM(1)) || t == ETC_U16 ||
+        on_int(n, "block_size", 0))
         return false;
-    if ((*scale)->type.rank != 1 || !on_axis(n, on_int(n, "axis", 1), x->type.rank, axis))
-        return onnx_unsupported(n, "has scales that are neither one nor one for each channel");
-    dim = (*scale)->type.dim[0];
-    *zero = on_has(n, 2) ? on_cast(n, on_value(n, 2), ETC_I64)
-                         : ON_BUILD(n, OP_FULL, "Dit", 1, &dim, (int64_t)0, ETC_I64);
-    return *zero != NULL;
+    *scale = on_cast(n, s, ETC_F32);
+    *zero = on_has(n, at + 1) ? on_cast(n, on_value(n, at + 1), ETC_I64)
+                              : on_full(n, 1, s->type.dim, 0, ETC_I64);
+    return *scale && *zero;
+}
+
+/* clamp(round(x / scale) + zero), which divides as the standard says, not multiplies */
+static Value *quantized_plainly(OnnxNode *n, Value *x, int at, const Range *r, int axis, int64_t block)
+{
+    Value *scale = spread(n, on_cast(n, on_value(n, at), ETC_F32), x, axis, block), *y;
+    y = on_unary(n, OP_ROUND, on_binary(n, OP_DIV_TENSOR, x, scale));
+    if (on_has(n, at + 1))
+        y = on_binary(n, OP_ADD_TENSOR, y,
+                      spread(n, on_cast(n, on_value(n, at + 1), ETC_F32), x, axis, block));
+    y = y ? ON_BUILD(n, OP_CLAMP, "vff", y, (double)r->lo, (double)r->hi) : NULL;
+    return on_cast(n, r->dtype == ETC_U16 ? on_cast(n, y, ETC_I32) : y, r->dtype);
+}
+
+/* x of floats by scale `at` and the zero point behind it. */
+static Value *quantized(OnnxNode *n, Value *x, int at, const Range *r, int64_t axis)
+{
+    double scale;
+    int64_t zero, block;
+    int place;
+    Value *scales, *zeros;
+    x = on_cast(n, x, ETC_F32);
+    if (!x || !read_places(n, x, at, axis, &place, &block))
+        return NULL;
+    if (r->dtype != ETC_U16 && !block && one_scale(n, at, &scale, &zero))
+        return ON_BUILD(n, OP_QUANTIZE_PER_TENSOR, "vfiiit", x, scale, zero, r->lo, r->hi, r->dtype);
+    if (channels(n, at, r->dtype, &scales, &zeros))
+        return ON_BUILD(n, OP_QUANTIZE_PER_CHANNEL, "vvviiit", x, scales, zeros, (int64_t)place, r->lo,
+                        r->hi, r->dtype);
+    return n->failed ? NULL : quantized_plainly(n, x, at, r, place, block);
+}
+
+/* The type of integers that input `zero` says. */
+static bool type_of_zero(OnnxNode *n, int zero, Range *r)
+{
+    const OnnxConst *c = on_const(n, zero);
+    Value *v = c ? NULL : on_value(n, zero);
+    return (c || v) && range_of(n, c ? c->type.dtype : v->type.dtype, on_bits(n, zero), r);
 }
 
 bool onnx_quantize(OnnxNode *n)
 {
     Range r;
-    double scale;
-    int64_t zero;
-    int axis;
-    Value *x = on_cast(n, on_value(n, 0), ETC_F32), *scales, *zeros;
     EtcDtype t = ETC_U8;
     int64_t code = on_int(n, "output_dtype", 0);
-    if (!x)
-        return false;
-    if (on_has(n, 2)) {
-        const OnnxConst *c = on_const(n, 2);
-        t = c ? c->type.dtype : on_value(n, 2) ? on_value(n, 2)->type.dtype : t;
-    } else if (code && !onnx_dtype((int32_t)code, &t)) {
+    if (code < 0 || code > INT32_MAX || (code && !onnx_dtype((int32_t)code, &t)))
         return onnx_unsupported(n, "gives ONNX's element type %lld", (long long)code);
-    }
-    if (!range_of(n, t, &r))
+    if (on_has(n, 2) ? !type_of_zero(n, 2, &r) : !range_of(n, t, onnx_bits((int32_t)code), &r))
         return false;
-    if (one_scale(n, &scale, &zero))
-        return on_define(n, 0, ON_BUILD(n, OP_QUANTIZE_PER_TENSOR, "vfiiit", x, scale, zero, r.lo, r.hi,
-                                        t));
-    return channels(n, x, &scales, &zeros, &axis) &&
-           on_define(n, 0, ON_BUILD(n, OP_QUANTIZE_PER_CHANNEL, "vvviiit", x, scales, zeros,
-                                    (int64_t)axis, r.lo, r.hi, t));
+    Value *x = on_value(n, 0);
+    return x && on_define_bits(n, 0, quantized(n, x, 1, &r, on_int(n, "axis", 1)), r.bits);
 }
 
-/* Integers of 32 bits, as biases are, are multiplied by their scales. */
-static bool scaled(OnnxNode *n, Value *x)
+/* (x - zero) * scale */
+static Value *dequantized_plainly(OnnxNode *n, Value *x, int at, int axis, int64_t block)
 {
-    Dim dim[MAX_RANK];
-    int axis = 0;
-    Value *scale = on_value(n, 1), *y = on_cast(n, x, ETC_F32);
-    if (!y || !scale)
-        return false;
-    if (scale->type.rank && !on_axis(n, on_int(n, "axis", 1), x->type.rank, &axis))
-        return false;
-    for (int i = 0; scale->type.rank && i < x->type.rank - axis; i++)
-        dim[i] = i ? DIM(1) : scale->type.dim[0];
-    if (scale->type.rank)
-        scale = on_view(n, scale, x->type.rank - axis, dim);
-    return scale && on_define(n, 0, ON_BUILD(n, OP_MUL_TENSOR, "vv", y, scale));
+    Value *scale = spread(n, on_cast(n, on_value(n, at), ETC_F32), x, axis, block);
+    Value *y = on_cast(n, x->type.dtype == ETC_U16 ? on_cast(n, x, ETC_I32) : x, ETC_F32);
+    if (on_has(n, at + 1) && x->type.dtype != ETC_I32)
+        y = on_binary(n, OP_SUB_TENSOR, y,
+                      spread(n, on_cast(n, on_value(n, at + 1), ETC_F32), x, axis, block));
+    return on_binary(n, OP_MUL_TENSOR, y, scale);
+}
+
+/* Integers x as floats, by scale `at` and the zero point behind it.  Integers of 32 bits, as biases
+ * are, are multiplied by their scales. */
+static Value *dequantized(OnnxNode *n, Value *x, int bits, int at, int64_t axis)
+{
+    Range r;
+    double scale;
+    int64_t zero, block;
+    int place;
+    Value *scales, *zeros;
+    if (!x || !range_of(n, x->type.dtype, bits, &r) || !read_places(n, x, at, axis, &place, &block))
+        return NULL;
+    if (r.dtype == ETC_I32 || r.dtype == ETC_U16)
+        return dequantized_plainly(n, x, at, place, block);
+    if (!block && one_scale(n, at, &scale, &zero))
+        return ON_BUILD(n, OP_DEQUANTIZE_PER_TENSOR, "vfiiit", x, scale, zero, r.lo, r.hi, r.dtype);
+    if (channels(n, at, r.dtype, &scales, &zeros))
+        return ON_BUILD(n, OP_DEQUANTIZE_PER_CHANNEL, "vvviiit", x, scales, zeros, (int64_t)place, r.lo,
+                        r.hi, r.dtype);
+    return n->failed ? NULL : dequantized_plainly(n, x, at, place, block);
 }
 
 bool onnx_dequantize(OnnxNode *n)
 {
+    Value *x = on_value(n, 0), *scale = on_value(n, 1);
+    return x && scale &&
+           on_define(n, 0, on_cast(n, dequantized(n, x, on_bits(n, 0), 1, on_int(n, "axis", 1)),
+                                   scale->type.dtype));
+}
+
+/* -- operators on integers --------------------------------------------------------------------- */
+
+/* Inputs i, i + 1 and i + 2 as floats: integers, their scale, their zero point. */
+static Value *operand(OnnxNode *n, int i, int64_t axis)
+{
+    Value *x = on_value(n, i);
+    if (x && on_has(n, i + 1))
+        return dequantized(n, x, on_bits(n, i), i + 1, x->type.rank ? axis : 0);
+    if (!n->failed)
+        onnx_wrong(n, "lacks a scale");
+    return NULL;
+}
+
+/* The floats y as integers by scale `at`. */
+static bool define_integers(OnnxNode *n, Value *y, int at, const Value *like)
+{
     Range r;
-    double scale;
-    int64_t zero;
-    int axis;
-    Value *x = on_value(n, 0), *scales, *zeros;
-    if (!x || !range_of(n, x->type.dtype, &r))
+    if (!y || n->failed || (on_has(n, at + 1) ? !type_of_zero(n, at + 1, &r)
+                                              : !range_of(n, like->type.dtype, 0, &r)))
         return false;
-    if (r.dtype == ETC_I32)
-        return scaled(n, x);
-    if (one_scale(n, &scale, &zero))
-        return on_define(n, 0, ON_BUILD(n, OP_DEQUANTIZE_PER_TENSOR, "vfiiit", x, scale, zero, r.lo,
-                                        r.hi, r.dtype));
-    return channels(n, x, &scales, &zeros, &axis) &&
-           on_define(n, 0, ON_BUILD(n, OP_DEQUANTIZE_PER_CHANNEL, "vvviiit", x, scales, zeros,
-                                    (int64_t)axis, r.lo, r.hi, r.dtype));
+    return on_define(n, 0, quantized(n, y, at, &r, 1));
+}
+
+bool onnx_qlinear_matmul(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    Value *a = operand(n, 0, -2), *b = a ? operand(n, 3, -1) : NULL;
+    return b && define_integers(n, on_matmul(n, a, b), 6, x);
+}
+
+/* The bias has the product of both scales. */
+bool onnx_qlinear_conv(OnnxNode *n)
+{
+    Value *x = on_value(n, 0), *a = operand(n, 0, 1), *filter = a ? operand(n, 3, 0) : NULL;
+    Value *bias = filter && on_has(n, 8) ? on_cast(n, on_value(n, 8), ETC_F32) : NULL;
+    if (bias) {
+        Value *scale = on_binary(n, OP_MUL_TENSOR, on_cast(n, on_value(n, 1), ETC_F32),
+                                 on_cast(n, on_value(n, 4), ETC_F32));
+        bias = on_binary(n, OP_MUL_TENSOR, bias, scale);
+    }
+    return filter && !n->failed && define_integers(n, on_conv(n, a, filter, bias), 6, x);
+}
+
+/* What a sum of products may have of each without leaving what floats hold exactly. */
+enum { EXACT = 1 << 24, MOST_EACH = 255 * 255 };
+
+/* Integers less their zero point, input `zero`, as floats. */
+static Value *centered(OnnxNode *n, int i, int zero, int axis)
+{
+    Value *x = on_value(n, i);
+    if (!x || (x->type.dtype != ETC_I8 && x->type.dtype != ETC_U8)) {
+        if (x)
+            onnx_unsupported(n, "has integers of type %s", dtype_name(x->type.dtype));
+        return NULL;
+    }
+    Value *z = on_has(n, zero) ? on_cast(n, on_value(n, zero), ETC_F32) : NULL;
+    x = on_cast(n, x, ETC_F32);
+    return on_has(n, zero) ? on_binary(n, OP_SUB_TENSOR, x, spread(n, z, x, axis, 0)) : x;
+}
+
+/* Sums of so few terms at a time that floats hold them, then in integers. */
+bool onnx_matmul_integer(OnnxNode *n)
+{
+    Value *x = on_value(n, 0), *sum = NULL;
+    Value *a = x && x->type.rank ? centered(n, 0, 2, x->type.rank > 1 ? x->type.rank - 2 : 0) : NULL;
+    Value *w = a ? on_value(n, 1) : NULL;
+    Value *b = w && w->type.rank ? centered(n, 1, 3, w->type.rank - 1) : NULL;
+    if (!b)
+        return false;
+    Dim terms = a->type.dim[a->type.rank - 1];
+    if (terms.expr || terms.value > 64 * (EXACT / MOST_EACH))
+        return onnx_unsupported(n, "sums more than 16,512 products, or as many as calls decide");
+    for (int64_t k = 0; k < terms.value || !sum; k += EXACT / MOST_EACH) {
+        int64_t end = k + EXACT / MOST_EACH < terms.value ? k + EXACT / MOST_EACH : terms.value;
+        bool is_all = k == 0 && end == terms.value;
+        Value *p = is_all ? a : on_part(n, a, a->type.rank - 1, DIM(k), DIM(end), 1);
+        Value *q = is_all ? b : on_part(n, b, b->type.rank > 1 ? b->type.rank - 2 : 0, DIM(k), DIM(end), 1);
+        Value *part = on_cast(n, on_matmul(n, p, q), ETC_I32);
+        sum = k ? on_binary(n, OP_ADD_TENSOR, sum, part) : part;
+        if (!sum)
+            return false;
+    }
+    return on_define(n, 0, sum);
+}
+
+/* Padding counts as the zero point, so as nothing. */
+bool onnx_conv_integer(OnnxNode *n)
+{
+    int64_t terms = 1;
+    Value *x = centered(n, 0, 2, 1), *filter = x ? centered(n, 1, 3, 0) : NULL;
+    for (int i = 1; filter && i < filter->type.rank; i++) {
+        Dim d = filter->type.dim[i];
+        terms = d.expr || d.value > EXACT ? EXACT : terms * d.value;
+        terms = terms > EXACT ? EXACT : terms;
+    }
+    if (filter && terms > EXACT / MOST_EACH) { /* floats of 64 bits hold them */
+        x = on_cast(n, x, ETC_F64);
+        filter = on_cast(n, filter, ETC_F64);
+    }
+    return filter && on_define(n, 0, on_cast(n, on_conv(n, x, filter, NULL), ETC_I32));
+}
+
+/* Bytes whose scale and zero point the elements tell; 0 is one of the numbers. */
+bool onnx_quantize_dynamically(OnnxNode *n)
+{
+    Value *x = on_value(n, 0), *end[2], *scale, *zero, *y;
+    int64_t axis[MAX_RANK];
+    if (!x)
+        return false;
+    for (int i = 0; i < x->type.rank; i++)
+        axis[i] = i;
+    for (int i = 0; i < 2; i++) {
+        end[i] = ON_BUILD(n, i ? OP_AMAX : OP_AMIN, "vIb", x, x->type.rank, axis, false);
+        end[i] = on_binary(n, i ? OP_MAXIMUM : OP_MINIMUM, end[i], on_number(n, 0, x->type.dtype));
+    }
+    scale = on_scalar(n, OP_DIV_SCALAR, on_binary(n, OP_SUB_TENSOR, end[1], end[0]), 255);
+    zero = on_binary(n, OP_DIV_TENSOR, on_unary(n, OP_NEG, end[0]), scale);
+    zero = zero ? ON_BUILD(n, OP_CLAMP, "vff", on_unary(n, OP_ROUND, zero), 0.0, 255.0) : NULL;
+    y = on_unary(n, OP_ROUND, on_binary(n, OP_DIV_TENSOR, x, scale));
+    y = on_binary(n, OP_ADD_TENSOR, y, zero);
+    y = y ? ON_BUILD(n, OP_CLAMP, "vff", y, 0.0, 255.0) : NULL;
+    return on_define(n, 0, on_cast(n, y, ETC_U8)) && on_define(n, 1, scale) &&
+           on_define(n, 2, on_cast(n, zero, ETC_U8));
 }

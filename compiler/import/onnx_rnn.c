@@ -44,22 +44,7 @@ static bool read_direction(OnnxNode *n, Rnn *r)
     r->has_bias = on_has(n, 3);
     if (r->hidden < 1 || r->hidden > 1 << 24)
         return onnx_wrong(n, "has no hidden_size");
-    if (on_attribute(n, "clip") || on_int(n, "input_forget", 0))
-        return onnx_unsupported(n, "clips its gates, or couples them");
     return !n->failed;
-}
-
-/* The functions of the gates have to be those that torch has. */
-static bool activations_are(OnnxNode *n, const char *const *want, int count)
-{
-    const Onnx__Attribute *a = on_attribute(n, "activations");
-    for (size_t i = 0; a && i < a->n_strings; i++) {
-        const char *is = onnx_text(n->in, a->strings[i]);
-        if (!is || strcmp(is, want[i % (size_t)count]) != 0)
-            return onnx_unsupported(n, "has the activation '%s', expected '%s'", is ? is : "",
-                                    want[i % (size_t)count]);
-    }
-    return true;
 }
 
 static bool read_params(OnnxNode *n, Rnn *r)
@@ -126,16 +111,6 @@ static bool define_states(OnnxNode *n, const Rnn *r, const Node *m)
     return true;
 }
 
-/* Lengths of sequences may be given where all are whole. */
-static bool lengths_are_whole(OnnxNode *n, const Value *x)
-{
-    const OnnxList *l = on_has(n, 4) ? on_list(n, 4) : NULL;
-    for (int i = 0; l && l->dim && i < l->n; i++)
-        if (!dim_equal(l->dim[i], x->type.dim[0]))
-            l = NULL;
-    return !on_has(n, 4) || l || onnx_unsupported(n, "has sequences of different lengths");
-}
-
 static Value *steps(OnnxNode *n, Rnn *r)
 {
     Value *x = on_value(n, 0);
@@ -146,7 +121,7 @@ static Value *steps(OnnxNode *n, Rnn *r)
         return NULL;
     }
     x = r->is_batch_first ? swapped(n, x) : x;
-    return x && lengths_are_whole(n, x) ? reversed(n, r, x) : NULL;
+    return reversed(n, r, x);
 }
 
 static void result_types(OnnxNode *n, const Rnn *r, const Value *x, Type out[3])
@@ -158,15 +133,275 @@ static void result_types(OnnxNode *n, const Rnn *r, const Value *x, Type out[3])
     out[1] = out[2] = type_tensor(p, x->type.dtype, 3, h);
 }
 
+/* -- step by step ------------------------------------------------------------------------------ */
+
+enum { MOST_STEPS = 512 };
+
+/* What torch's operators lack is spelled out, a step after the other. */
+typedef struct Unrolled {
+    int gates, dirs, dir;
+    int64_t hidden;
+    const char *act[3];
+    double clip; /* 0: none */
+    Value *x;    /* [steps, batch, gates * hidden], the products of inputs */
+    Value *w, *b; /* of states; b NULL: none */
+    Value *peep; /* [3 * hidden] of i o f; NULL: none */
+    Value *h, *c; /* states; c NULL: none */
+    Value *length; /* of each sequence, [batch, 1]; NULL: all are whole */
+} Unrolled;
+
+static Value *activated(OnnxNode *n, Value *x, const char *name)
+{
+    static const struct {
+        const char *name;
+        OpId op;
+    } row[] = {{"Sigmoid", OP_SIGMOID}, {"Tanh", OP_TANH}, {"Relu", OP_RELU}, {"Elu", OP_ELU}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        if (!strcmp(name, row[i].name))
+            return on_unary(n, row[i].op, x);
+    if (!strcmp(name, "HardSigmoid")) {
+        x = on_scalar(n, OP_ADD_SCALAR, on_scalar(n, OP_MUL_SCALAR, x, 0.2), 0.5);
+        return x ? ON_BUILD(n, OP_CLAMP, "vff", x, 0.0, 1.0) : NULL;
+    }
+    if (!strcmp(name, "Softsign"))
+        return on_binary(n, OP_DIV_TENSOR, x, on_scalar(n, OP_ADD_SCALAR, on_unary(n, OP_ABS, x), 1));
+    onnx_unsupported(n, "has the activation '%s'", name);
+    return NULL;
+}
+
+/* Rows first .. first + count - 1 of the parameter of this direction. */
+static Value *rows_of(OnnxNode *n, const Unrolled *u, int input, int64_t first, int64_t count)
+{
+    Value *all = on_value(n, input);
+    if (!all)
+        return NULL;
+    if (all->type.rank < 2 || !dim_equal(all->type.dim[0], DIM(u->dirs)) ||
+        all->type.dim[1].expr || all->type.dim[1].value < first + count) {
+        onnx_wrong(n, "has weights of another rank, or of other directions than its own");
+        return NULL;
+    }
+    all = ON_BUILD(n, OP_SELECT_INT, "vii", all, (int64_t)0, (int64_t)u->dir);
+    return on_part(n, all, 0, DIM(first), DIM(first + count), 1);
+}
+
+/* Gate g of the columns of x. */
+static Value *gate(OnnxNode *n, const Unrolled *u, Value *x, int g)
+{
+    int axis = x ? x->type.rank - 1 : 0;
+    return on_part(n, x, axis, DIM(g * u->hidden), DIM((g + 1) * u->hidden), 1);
+}
+
+static Value *clipped(OnnxNode *n, const Unrolled *u, Value *x)
+{
+    return !x || u->clip == 0 ? x : ON_BUILD(n, OP_CLAMP, "vff", x, -u->clip, u->clip);
+}
+
+static Value *linear(OnnxNode *n, Value *x, Value *w, Value *b)
+{
+    return x && w ? ON_BUILD(n, OP_LINEAR, "vvv", x, w, b) : NULL;
+}
+
+/* x + y, y of what `from` rows of the state's weights say of state h. */
+static Value *with_state(OnnxNode *n, const Unrolled *u, Value *x, Value *h, int first, int count)
+{
+    Dim from = DIM(first * u->hidden), to = DIM((first + count) * u->hidden);
+    Value *b = u->b ? on_part(n, u->b, 0, from, to, 1) : NULL;
+    Value *y = linear(n, h, on_part(n, u->w, 0, from, to, 1), b);
+    return x ? on_binary(n, OP_ADD_TENSOR, x, y) : y;
+}
+
+/* A gate with what it sees of the cell. */
+static Value *peeped(OnnxNode *n, const Unrolled *u, Value *x, int g, Value *c)
+{
+    return u->peep ? on_binary(n, OP_ADD_TENSOR, x, on_binary(n, OP_MUL_TENSOR, gate(n, u, u->peep, g), c))
+                   : x;
+}
+
+/* Gates i o f c. */
+static bool lstm_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h, Value **c)
+{
+    Value *all = with_state(n, u, x, *h, 0, 4);
+    Value *i = activated(n, clipped(n, u, peeped(n, u, gate(n, u, all, 0), 0, *c)), u->act[0]);
+    Value *f = activated(n, clipped(n, u, peeped(n, u, gate(n, u, all, 2), 2, *c)), u->act[0]);
+    Value *new = activated(n, clipped(n, u, gate(n, u, all, 3)), u->act[1]);
+    if (i && on_int(n, "input_forget", 0))
+        f = on_scalar(n, OP_ADD_SCALAR, on_unary(n, OP_NEG, i), 1);
+    *c = on_binary(n, OP_ADD_TENSOR, on_binary(n, OP_MUL_TENSOR, f, *c),
+                   on_binary(n, OP_MUL_TENSOR, i, new));
+    Value *o = activated(n, clipped(n, u, peeped(n, u, gate(n, u, all, 1), 1, *c)), u->act[0]);
+    *h = on_binary(n, OP_MUL_TENSOR, o, activated(n, *c, u->act[2]));
+    return *h && *c;
+}
+
+/* Gates z r h; the reset comes before the product of the state, or behind it. */
+static bool gru_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h)
+{
+    Value *both = with_state(n, u, on_part(n, x, 1, DIM(0), DIM(2 * u->hidden), 1), *h, 0, 2);
+    Value *z = activated(n, clipped(n, u, gate(n, u, both, 0)), u->act[0]);
+    Value *r = activated(n, clipped(n, u, gate(n, u, both, 1)), u->act[0]), *new;
+    if (on_int(n, "linear_before_reset", 0))
+        new = on_binary(n, OP_ADD_TENSOR, gate(n, u, x, 2),
+                        on_binary(n, OP_MUL_TENSOR, r, with_state(n, u, NULL, *h, 2, 1)));
+    else
+        new = with_state(n, u, gate(n, u, x, 2), on_binary(n, OP_MUL_TENSOR, r, *h), 2, 1);
+    new = activated(n, clipped(n, u, new), u->act[1]);
+    Value *less = on_binary(n, OP_SUB_TENSOR, *h, new);
+    *h = on_binary(n, OP_ADD_TENSOR, new, on_binary(n, OP_MUL_TENSOR, z, less));
+    return *h != NULL;
+}
+
+static bool rnn_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h)
+{
+    *h = activated(n, clipped(n, u, with_state(n, u, x, *h, 0, 1)), u->act[0]);
+    return *h != NULL;
+}
+
+/* States behind the end of a sequence stay; what it gives there is 0. */
+static Value *step(OnnxNode *n, Unrolled *u, int64_t t)
+{
+    Value *x = u->x ? ON_BUILD(n, OP_SELECT_INT, "vii", u->x, (int64_t)0, t) : NULL;
+    Value *h = u->h, *c = u->c;
+    bool ok = x && (u->gates == 4   ? lstm_step(n, u, x, &h, &c)
+                    : u->gates == 3 ? gru_step(n, u, x, &h)
+                                    : rnn_step(n, u, x, &h));
+    Value *y = ok ? h : NULL;
+    if (ok && u->length) {
+        Value *lives = on_scalar(n, OP_GT_SCALAR, u->length, (double)t);
+        h = on_where(n, lives, h, u->h);
+        c = c ? on_where(n, lives, c, u->c) : NULL;
+        y = on_where(n, lives, y, on_number(n, 0, y->type.dtype));
+    }
+    u->h = h;
+    u->c = c;
+    return y;
+}
+
+/* One direction's parameters and states. */
+static bool read_unrolled(OnnxNode *n, Unrolled *u, Value *x, bool is_batch_first)
+{
+    int64_t rows = u->gates * u->hidden;
+    bool has_bias = on_has(n, 3), is_bound = u->gates != 3;
+    Value *b = has_bias ? rows_of(n, u, 3, 0, rows) : NULL;
+    Value *rb = has_bias && b ? rows_of(n, u, 3, rows, rows) : NULL;
+    if (is_bound && rb) /* one of both is enough */
+        b = on_binary(n, OP_ADD_TENSOR, b, rb);
+    u->b = is_bound ? NULL : rb;
+    u->x = linear(n, x, rows_of(n, u, 1, 0, rows), b);
+    u->w = u->x ? rows_of(n, u, 2, 0, rows) : NULL;
+    u->peep = u->gates == 4 && on_has(n, 7) ? rows_of(n, u, 7, 0, 3 * u->hidden) : NULL;
+    Dim dim[2] = {x->type.dim[1], DIM(u->hidden)};
+    for (int i = 0; u->w && i < (u->gates == 4 ? 2 : 1); i++) {
+        Value *v = on_has(n, 5 + i) ? on_value(n, 5 + i) : NULL;
+        v = is_batch_first && v ? swapped(n, v) : v;
+        v = v ? ON_BUILD(n, OP_SELECT_INT, "vii", v, (int64_t)0, (int64_t)u->dir)
+              : on_full(n, 2, dim, 0, x->type.dtype);
+        *(i ? &u->c : &u->h) = v;
+    }
+    return u->w && !n->failed;
+}
+
+/* The activations of a direction, by name. */
+static bool name_activations(OnnxNode *n, Unrolled *u)
+{
+    static const char *const usual[] = {"Sigmoid", "Tanh", "Tanh"};
+    const Onnx__Attribute *a = on_attribute(n, "activations");
+    int count = u->gates == 4 ? 3 : u->gates == 3 ? 2 : 1;
+    if (on_attribute(n, "activation_alpha") || on_attribute(n, "activation_beta"))
+        return onnx_unsupported(n, "has activations with parameters");
+    for (int i = 0; i < count; i++) {
+        size_t at = (size_t)(u->dir * count + i);
+        u->act[i] = usual[count == 1 ? 1 : i];
+        if (a && at < a->n_strings && !(u->act[i] = onnx_text(n->in, a->strings[at])))
+            return false;
+    }
+    return true;
+}
+
+static Value *joined(OnnxNode *n, Value *const *part, int count, int axis)
+{
+    return count == 1 ? part[0] : ON_BUILD(n, OP_CAT, "Vi", count, part, (int64_t)axis);
+}
+
+static bool define_layout(OnnxNode *n, int i, Value *const *part, int dirs, bool is_batch_first)
+{
+    static const int64_t steps[4] = {2, 0, 1, 3};
+    Value *v = joined(n, part, dirs, i ? 0 : 1);
+    if (is_batch_first && v)
+        v = i ? swapped(n, v) : on_permute(n, v, steps);
+    return on_define(n, i, v);
+}
+
+/* The whole of an operator, whose steps are known in number. */
+static bool unrolled(OnnxNode *n, int gates)
+{
+    Rnn r = {.gates = gates};
+    Value *x = on_value(n, 0), *y[MOST_STEPS], *out[3][2];
+    if (!x || x->type.rank != 3)
+        return x && onnx_wrong(n, "has an operand of rank %d, expected 3", x->type.rank);
+    if (!read_direction(n, &r))
+        return false;
+    x = r.is_batch_first ? swapped(n, x) : x;
+    Dim steps = x ? x->type.dim[0] : DIM_BAD;
+    if (steps.expr || steps.value < 1 || steps.value > MOST_STEPS)
+        return onnx_unsupported(n, "has more than 512 steps, or as many as calls decide, in a form that "
+                                   "is spelled out");
+    Value *length = on_has(n, 4) ? on_cast(n, on_value(n, 4), ETC_I64) : NULL;
+    length = length ? on_insert(n, length, 1) : NULL;
+    for (int d = 0; d < r.dirs; d++) {
+        Unrolled u = {.gates = gates, .dirs = r.dirs, .dir = d, .hidden = r.hidden, .length = length,
+                      .clip = on_float(n, "clip", 0)};
+        if (!name_activations(n, &u) || !read_unrolled(n, &u, x, r.is_batch_first))
+            return false;
+        bool is_back = r.is_reverse || d == 1;
+        for (int64_t s = 0; s < steps.value; s++) {
+            int64_t t = is_back ? steps.value - 1 - s : s;
+            y[t] = on_insert(n, step(n, &u, t), 0);
+            if (!y[t])
+                return false;
+        }
+        out[0][d] = on_insert(n, joined(n, y, (int)steps.value, 0), 1);
+        out[1][d] = on_insert(n, u.h, 0);
+        out[2][d] = u.c ? on_insert(n, u.c, 0) : NULL;
+    }
+    for (int i = 0; i < (gates == 4 ? 3 : 2); i++)
+        if (on_wants(n, i) && !define_layout(n, i, out[i], r.dirs, r.is_batch_first))
+            return false;
+    return true;
+}
+
+/* Whether sequences may have different lengths. */
+static bool has_lengths(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    const OnnxList *l = on_has(n, 4) ? on_list(n, 4) : NULL;
+    Dim steps = x && x->type.rank == 3 ? x->type.dim[on_int(n, "layout", 0) ? 1 : 0] : DIM_BAD;
+    for (int i = 0; l && l->dim && i < l->n; i++)
+        if (!dim_equal(l->dim[i], steps))
+            return true;
+    return on_has(n, 4) && !(l && l->dim);
+}
+
+/* Whether torch's operators lack what the attributes say. */
+static bool is_apart(OnnxNode *n, const char *const *want, int count)
+{
+    const Onnx__Attribute *a = on_attribute(n, "activations");
+    for (size_t i = 0; a && i < a->n_strings; i++) {
+        const char *is = onnx_text(n->in, a->strings[i]);
+        if (is && strcmp(is, want[i % (size_t)count]) != 0)
+            return true;
+    }
+    return on_attribute(n, "clip") || on_int(n, "input_forget", 0) || has_lengths(n);
+}
+
 bool onnx_lstm(OnnxNode *n)
 {
     static const int order[MAX_GATES] = {0, 2, 3, 1}; /* i f g o of i o f c */
     static const char *const want[] = {"Sigmoid", "Tanh", "Tanh"};
     Rnn r = {.gates = 4, .order = order};
     Type type[3];
-    if (on_has(n, 7))
-        return onnx_unsupported(n, "has peepholes");
-    if (!read_direction(n, &r) || !activations_are(n, want, 3) || !read_params(n, &r))
+    if (on_has(n, 7) || is_apart(n, want, 3))
+        return unrolled(n, 4);
+    if (!read_direction(n, &r) || !read_params(n, &r))
         return false;
     Value *x = steps(n, &r), *state[2] = {x ? start(n, &r, 5, x) : NULL};
     state[1] = state[0] ? start(n, &r, 6, x) : NULL;
@@ -199,9 +434,9 @@ bool onnx_gru(OnnxNode *n)
     static const int order[MAX_GATES] = {1, 0, 2}; /* r z n of z r h */
     static const char *const want[] = {"Sigmoid", "Tanh"};
     Rnn r = {.gates = 3, .order = order};
-    if (!on_int(n, "linear_before_reset", 0))
-        return onnx_unsupported(n, "resets the state before its product (linear_before_reset = 0)");
-    return read_direction(n, &r) && activations_are(n, want, 2) && of_one_state(n, &r, n->row->op);
+    if (!on_int(n, "linear_before_reset", 0) || is_apart(n, want, 2))
+        return unrolled(n, 3);
+    return read_direction(n, &r) && of_one_state(n, &r, n->row->op);
 }
 
 bool onnx_rnn(OnnxNode *n)
@@ -211,6 +446,8 @@ bool onnx_rnn(OnnxNode *n)
     bool is_relu = a && a->n_strings && a->strings[0].len == 4 && !memcmp(a->strings[0].data, "Relu", 4);
     const char *const want[] = {is_relu ? "Relu" : "Tanh"};
     Rnn r = {.gates = 1, .order = order};
-    return read_direction(n, &r) && activations_are(n, want, 1) &&
+    if (is_apart(n, want, 1))
+        return unrolled(n, 1);
+    return read_direction(n, &r) &&
            of_one_state(n, &r, is_relu ? OP_RNN_RELU_INPUT : OP_RNN_TANH_INPUT);
 }

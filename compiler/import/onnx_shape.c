@@ -530,16 +530,33 @@ bool onnx_gather_elements(OnnxNode *n)
     return at && on_define(n, 0, ON_BUILD(n, OP_GATHER, "viv", x, (int64_t)axis, at));
 }
 
+/* How elements that meet are joined, as torch calls it.  NULL: reported. */
+static const char *meeting(OnnxNode *n)
+{
+    static const char *const name[][2] = {{"none", ""}, {"add", "sum"}, {"mul", "prod"}, {"max", "amax"},
+                                          {"min", "amin"}};
+    const char *how = on_text(n, "reduction", "none");
+    for (int i = 0; i < 5; i++)
+        if (!strcmp(name[i][0], how))
+            return name[i][1];
+    onnx_wrong(n, "scatters with reduction '%s'", how);
+    return NULL;
+}
+
+static Value *scattered(OnnxNode *n, Value *x, int axis, Value *at, Value *from, const char *how)
+{
+    if (!x || !at || !from || !how)
+        return NULL;
+    if (!*how || !strcmp(how, "sum"))
+        return ON_BUILD(n, *how ? OP_SCATTER_ADD : OP_SCATTER_SRC, "vivv", x, (int64_t)axis, at, from);
+    return ON_GIVEN(n, OP_SCATTER_REDUCE_TWO, x->type, "vivvs", x, (int64_t)axis, at, from, how);
+}
+
 bool onnx_scatter_elements(OnnxNode *n)
 {
-    int axis;
-    const char *how = on_text(n, "reduction", "none");
-    Value *x = on_value(n, 0), *at = indices(n, x, &axis), *from = on_value(n, 2);
-    bool adds = !strcmp(how, "add");
-    if (!adds && strcmp(how, "none") != 0)
-        return onnx_unsupported(n, "scatters with reduction '%s'", how);
-    return at && from && on_define(n, 0, ON_BUILD(n, adds ? OP_SCATTER_ADD : OP_SCATTER_SRC, "vivv", x,
-                                                  (int64_t)axis, at, from));
+    int axis = 0;
+    Value *x = on_value(n, 0), *at = indices(n, x, &axis);
+    return on_define(n, 0, scattered(n, x, axis, at, on_value(n, 2), meeting(n)));
 }
 
 /* The columns of indices along the last axis, as an index each. */
@@ -559,29 +576,77 @@ static int columns(OnnxNode *n, Value *at, Value *column[MAX_RANK])
     return (int)last.value;
 }
 
+/* Along the axes of a batch an index is where it stands. */
+static bool batch_columns(OnnxNode *n, const Value *at, Value **column, int count)
+{
+    int rank = at->type.rank - 1;
+    for (int i = 0; i < count; i++) {
+        column[i] = on_arange(n, DIM(0), at->type.dim[i]);
+        for (int k = i + 1; k < rank; k++)
+            column[i] = on_insert(n, column[i], column[i] ? column[i]->type.rank : 0);
+        if (!column[i])
+            return false;
+    }
+    return true;
+}
+
 bool onnx_gather_nd(OnnxNode *n)
 {
-    Value *column[MAX_RANK], *x = on_value(n, 0), *at = on_value(n, 1);
+    Value *column[2 * MAX_RANK], *x = on_value(n, 0), *at = on_value(n, 1);
+    int64_t batch = on_int(n, "batch_dims", 0);
     if (!x || !at)
         return false;
-    if (on_int(n, "batch_dims", 0))
-        return onnx_unsupported(n, "gathers along axes of a batch");
-    int count = columns(n, at, column);
-    return count > 0 && on_define(n, 0, ON_BUILD(n, OP_INDEX_TENSOR, "vV", x, count, column));
+    if (batch < 0 || batch >= at->type.rank || batch >= x->type.rank)
+        return onnx_wrong(n, "has %lld axes of a batch, which the operands do not have",
+                          (long long)batch);
+    if (!batch_columns(n, at, column, (int)batch))
+        return false;
+    int count = columns(n, at, column + batch);
+    if (count > x->type.rank - batch)
+        return onnx_wrong(n, "has indices of %d axes, more than the operand", count);
+    return count > 0 &&
+           on_define(n, 0, ON_BUILD(n, OP_INDEX_TENSOR, "vV", x, count + (int)batch, column));
+}
+
+/* Rows of x that indices tell, joined with updates: x is [rows, elements], the indices count rows. */
+static Value *joined_rows(OnnxNode *n, Value *x, Value *const *column, int count, Value *from,
+                          const char *how)
+{
+    Program *p = n->in->program;
+    Dim rows = DIM(1), each = DIM(1), all = DIM(1);
+    Value *at = NULL;
+    for (int i = 0; i < x->type.rank; i++) {
+        Dim *d = i < count ? &rows : &each;
+        *d = dim_mul(p, *d, x->type.dim[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        Arg size = {.kind = ARG_INT, .dim = x->type.dim[i]};
+        Value *k = wrapped(n, column[i], x->type.dim[i]);
+        at = at ? ON_BUILD(n, OP_MUL_SCALAR, "va", at, size) : NULL;
+        at = i ? on_binary(n, OP_ADD_TENSOR, at, k) : k;
+    }
+    for (int i = 0; at && i < at->type.rank; i++)
+        all = dim_mul(p, all, at->type.dim[i]);
+    Dim table[2] = {rows, each}, line[2] = {all, DIM(1)}, spread[2] = {all, each};
+    at = on_view(n, at, 2, line);
+    at = at ? ON_BUILD(n, OP_EXPAND, "vD", at, 2, spread) : NULL;
+    Value *y = scattered(n, on_view(n, x, 2, table), 0, at, on_view(n, from, 2, spread), how);
+    return on_view(n, y, x->type.rank, x->type.dim);
 }
 
 bool onnx_scatter_nd(OnnxNode *n)
 {
     Value *column[MAX_RANK], *x = on_value(n, 0), *at = on_value(n, 1), *from = on_value(n, 2);
-    const char *how = on_text(n, "reduction", "none");
-    bool adds = !strcmp(how, "add");
-    if (!x || !at || !from)
+    const char *how = meeting(n);
+    if (!x || !at || !from || !how)
         return false;
-    if (!adds && strcmp(how, "none") != 0)
-        return onnx_unsupported(n, "scatters with reduction '%s'", how);
     int count = columns(n, at, column);
+    if (count > x->type.rank)
+        return onnx_wrong(n, "has indices of %d axes, more than the operand", count);
+    if (count > 0 && *how && strcmp(how, "sum") != 0)
+        return on_define(n, 0, joined_rows(n, x, column, count, from, how));
     return count > 0 && on_define(n, 0, ON_BUILD(n, OP_INDEX_PUT, "vVvb", x, count, column, from,
-                                                 (int)adds));
+                                                 (int)(*how != 0)));
 }
 
 bool onnx_one_hot(OnnxNode *n)
@@ -647,6 +712,149 @@ bool onnx_space_to_depth(OnnxNode *n)
     Value *y = on_view(n, x, 6, apart);
     y = y ? ON_BUILD(n, OP_PERMUTE, "vI", y, 6, order) : NULL;
     return on_define(n, 0, on_view(n, y, 4, whole));
+}
+
+/* -- places that other tensors tell ------------------------------------------------------------- */
+
+/* x along an axis in the order of indices that broadcast over it. */
+static Value *gathered(OnnxNode *n, Value *x, int axis, Value *at, Dim size)
+{
+    Dim dim[MAX_RANK];
+    for (int i = 0; x && i < x->type.rank; i++)
+        dim[i] = i == axis ? size : x->type.dim[i];
+    at = x && at ? ON_BUILD(n, OP_EXPAND, "vD", at, x->type.rank, dim) : NULL;
+    return at ? ON_BUILD(n, OP_GATHER, "viv", x, (int64_t)axis, at) : NULL;
+}
+
+/* A line of numbers as the axis of a tensor of that rank. */
+static Value *as_axis(OnnxNode *n, Value *line, int axis, int rank)
+{
+    Dim dim[MAX_RANK];
+    for (int i = 0; line && i < rank; i++)
+        dim[i] = i == axis ? line->type.dim[0] : DIM(1);
+    return on_view(n, line, rank, dim);
+}
+
+/* The first elements of each sequence, as many as its length, are reversed. */
+bool onnx_reverse_sequence(OnnxNode *n)
+{
+    int64_t time = on_int(n, "time_axis", 0), batch = on_int(n, "batch_axis", 1);
+    Value *x = on_value(n, 0), *length = on_cast(n, on_value(n, 1), ETC_I64);
+    if (!x || !length)
+        return false;
+    int rank = x->type.rank;
+    if (time < 0 || batch < 0 || time == batch || time >= rank || batch >= rank ||
+        length->type.rank != 1)
+        return onnx_wrong(n, "wants an axis of time, another of the batch and a length of each sequence");
+    Dim size = x->type.dim[time];
+    Value *at = as_axis(n, on_arange(n, DIM(0), size), (int)time, rank);
+    length = as_axis(n, length, (int)batch, rank);
+    Value *back = on_scalar(n, OP_SUB_SCALAR, on_binary(n, OP_SUB_TENSOR, length, at), 1);
+    at = on_where(n, on_binary(n, OP_LT_TENSOR, at, length), back, at);
+    return on_define(n, 0, gathered(n, x, (int)time, at, size));
+}
+
+/* Elements of a cache that an update replaces, from a place of each of the batch on. */
+bool onnx_tensor_scatter(OnnxNode *n)
+{
+    int axis;
+    Value *x = on_value(n, 0), *from = on_value(n, 1);
+    const char *mode = on_text(n, "mode", "linear");
+    Value *start = on_has(n, 2) ? on_cast(n, on_value(n, 2), ETC_I64) : NULL;
+    if (!x || !from || n->failed || !on_axis(n, on_int(n, "axis", -2), x->type.rank, &axis))
+        return false;
+    int rank = x->type.rank;
+    if (axis == 0 || from->type.rank != rank || (start && start->type.rank != 1))
+        return onnx_wrong(n, "wants a cache and an update of one rank and a place for each of the batch");
+    Dim size = x->type.dim[axis], count = from->type.dim[axis];
+    Arg most = {.kind = ARG_INT, .dim = size}, end = {.kind = ARG_INT, .dim = count};
+    Value *at = as_axis(n, on_arange(n, DIM(0), size), axis, rank);
+    if (start)
+        at = on_binary(n, OP_SUB_TENSOR, at, as_axis(n, start, 0, rank));
+    if (at && !strcmp(mode, "circular"))
+        at = ON_BUILD(n, OP_REMAINDER_SCALAR, "va", at, most);
+    else if (strcmp(mode, "linear") != 0)
+        return onnx_wrong(n, "has the mode '%s', expected linear or circular", mode);
+    Value *is_new = on_binary(n, OP_LOGICAL_AND, on_scalar(n, OP_GE_SCALAR, at, 0),
+                              at ? ON_BUILD(n, OP_LT_SCALAR, "va", at, end) : NULL);
+    Value *safe = on_where(n, is_new, at, on_number(n, 0, ETC_I64));
+    return on_define(n, 0, on_where(n, is_new, gathered(n, from, axis, safe, size), x));
+}
+
+/* Where columns less rows are k. */
+bool onnx_eye_like(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    int64_t code = on_int(n, "dtype", 0);
+    EtcDtype t;
+    if (!x || x->type.rank != 2)
+        return x && onnx_wrong(n, "wants a matrix");
+    t = x->type.dtype;
+    if (code && (code < 0 || code > INT32_MAX || !onnx_dtype((int32_t)code, &t)))
+        return onnx_unsupported(n, "gives ONNX's element type %lld", (long long)code);
+    Value *row = on_insert(n, on_arange(n, DIM(0), x->type.dim[0]), 1);
+    Value *column = on_arange(n, DIM(0), x->type.dim[1]);
+    row = on_scalar(n, OP_ADD_SCALAR, row, (double)on_int(n, "k", 0));
+    return on_define(n, 0, on_cast(n, on_binary(n, OP_EQ_TENSOR, column, row), t));
+}
+
+/* The middle of x, or x in the middle of zeros, along each axis that has a size. */
+bool onnx_center_crop_pad(OnnxNode *n)
+{
+    Dim want[MAX_RANK];
+    int64_t at[MAX_RANK];
+    int count, axis, given = on_ints(n, "axes", at, MAX_RANK);
+    Value *x = on_value(n, 0);
+    if (!x || n->failed || !on_dims(n, 1, want, &count))
+        return false;
+    if (count != (given < 0 ? x->type.rank : given))
+        return onnx_wrong(n, "has %d sizes for %d axes", count, given < 0 ? x->type.rank : given);
+    for (int i = 0; x && i < count; i++) {
+        if (!on_axis(n, given < 0 ? i : at[i], x->type.rank, &axis))
+            return false;
+        Dim has = x->type.dim[axis];
+        if (has.expr || want[i].expr || want[i].value < 0 || want[i].value > INT32_MAX)
+            return onnx_unsupported(n, "crops or pads to a size that calls decide");
+        int64_t more = want[i].value - has.value, cut = -more / 2;
+        int64_t pair[2 * MAX_RANK] = {0};
+        int k = x->type.rank - 1 - axis;
+        if (more <= 0) {
+            x = on_part(n, x, axis, DIM(cut), DIM(cut + want[i].value), 1);
+            continue;
+        }
+        pair[2 * k] = more / 2;
+        pair[2 * k + 1] = more - more / 2;
+        x = dtype_is_float(x->type.dtype)
+                ? ON_BUILD(n, OP_CONSTANT_PAD_ND, "vIf", x, 2 * k + 2, pair, 0.0)
+                : ON_BUILD(n, OP_CONSTANT_PAD_ND, "vIi", x, 2 * k + 2, pair, (int64_t)0);
+    }
+    return on_define(n, 0, x);
+}
+
+/* Slices whose bool is set, where they are known: how many there are is a size. */
+bool onnx_compress(OnnxNode *n)
+{
+    int axis = 0, count = 0;
+    Value *x = on_value(n, 0);
+    const OnnxList *l = on_list(n, 1);
+    if (!x)
+        return false;
+    if (!l || !l->dim)
+        return onnx_unsupported(n, "keeps elements by a condition that is not known: bind it");
+    Dim all = numel(n, x);
+    if (!on_attribute(n, "axis"))
+        x = on_view(n, x, 1, &all);
+    if (!x || !on_axis(n, on_int(n, "axis", 0), x->type.rank, &axis))
+        return false;
+    OnnxList *at = on_new_list(n, ETC_I64, 1, l->n);
+    for (int i = 0; i < l->n; i++)
+        if (l->dim[i].expr || l->dim[i].value)
+            at->dim[count++] = DIM(i);
+    at->n = count;
+    if (!x->type.dim[axis].expr && x->type.dim[axis].value < l->n)
+        return onnx_wrong(n, "has a condition longer than its axis");
+    Value *index = onnx_list_value(n, at);
+    return index && on_define(n, 0, ON_BUILD(n, OP_INDEX_SELECT, "viv", x, (int64_t)axis, index));
 }
 
 /* -- branches ---------------------------------------------------------------------------------- */

@@ -1,0 +1,358 @@
+/* onnx_resize.c -- Resize, Upsample and what else samples tensors at places between their elements. */
+#include "compiler/import/onnx.h"
+#include <math.h>
+#include <string.h>
+
+/* -- resizing ---------------------------------------------------------------------------------- */
+
+typedef struct Axis {
+    int64_t in, out;
+    double scale, from, to; /* from, to: the region of tf_crop_and_resize */
+} Axis;
+
+typedef struct Sampling {
+    const char *mode, *transform, *nearest;
+    double cubic_a;
+    bool excludes, smooths; /* smooths: windows widen where the result is smaller */
+    double outside;
+} Sampling;
+
+/* Where in x the element i of the result lies. */
+static double source(const Sampling *s, Axis a, int64_t i)
+{
+    const char *t = s->transform;
+    if (!strcmp(t, "align_corners")) {
+        double whole = (double)a.in * a.scale - 1; /* which need not be a whole number */
+        return whole > 0 ? (double)i * (double)(a.in - 1) / whole : 0;
+    }
+    if (!strcmp(t, "asymmetric"))
+        return (double)i / a.scale;
+    if (!strcmp(t, "pytorch_half_pixel") && a.out == 1)
+        return 0;
+    if (!strcmp(t, "tf_crop_and_resize")) {
+        double whole = (double)a.in * a.scale, last = (double)(a.in - 1);
+        double part = whole <= 1 ? (a.to - a.from) * last / 2
+                                 : (double)i * (a.to - a.from) * last / (whole - 1);
+        return part + a.from * last;
+    }
+    double shift = 0;
+    if (!strcmp(t, "half_pixel_symmetric")) {
+        double whole = (double)a.in * a.scale, ratio = (double)a.out / whole;
+        shift = (double)a.in / 2 * (1 - ratio);
+    }
+    return shift + ((double)i + 0.5) / a.scale - 0.5;
+}
+
+static int64_t nearest(const Sampling *s, double at)
+{
+    const char *how = s->nearest;
+    double v = !strcmp(how, "floor")              ? floor(at)
+               : !strcmp(how, "ceil")             ? ceil(at)
+               : !strcmp(how, "round_prefer_ceil") ? floor(at + 0.5)
+                                                   : ceil(at - 0.5);
+    return (int64_t)v;
+}
+
+static double cubic(double a, double x)
+{
+    x = fabs(x);
+    if (x <= 1)
+        return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
+}
+
+static bool is_outside(const Sampling *s, Axis a, int64_t i)
+{
+    double at = source(s, a, i);
+    return !strcmp(s->transform, "tf_crop_and_resize") && (at < 0 || at > (double)(a.in - 1));
+}
+
+/* How much each element of x counts in element i of the result. */
+static void weigh(const Sampling *s, Axis a, int64_t i, float *row)
+{
+    double at = source(s, a, i), whole = 0;
+    double narrow = s->smooths && a.scale < 1 ? a.scale : 1;
+    bool is_cubic = !strcmp(s->mode, "cubic");
+    int64_t first = (int64_t)floor(-(is_cubic ? 2 : 1) / narrow) + 1;
+    if (!is_cubic && !s->smooths)
+        at = at < 0 ? 0 : at > (double)(a.in - 1) ? (double)(a.in - 1) : at;
+    int64_t base = (int64_t)ceil(at) - 1;
+    for (int turn = 0; turn < 2; turn++) /* the sum first */
+        for (int64_t j = base + first; j <= base + 1 - first; j++) {
+            double far = (at - (double)j) * narrow;
+            double part = is_cubic ? cubic(s->cubic_a, far) : fabs(far) < 1 ? 1 - fabs(far) : 0;
+            int64_t k = j < 0 ? 0 : j >= a.in ? a.in - 1 : j;
+            if (s->excludes && k != j)
+                continue;
+            if (turn)
+                row[k] += (float)(s->excludes || s->smooths ? part / whole : part);
+            whole += turn ? 0 : part;
+        }
+}
+
+static Value *picked(OnnxNode *n, Value *x, int axis, Axis a, const Sampling *s)
+{
+    OnnxList *at = on_new_list(n, ETC_I64, 1, (int)a.out);
+    for (int64_t i = 0; i < a.out; i++) {
+        int64_t k = nearest(s, source(s, a, i));
+        at->dim[i] = DIM(k < 0 ? 0 : k >= a.in ? a.in - 1 : k);
+    }
+    Value *index = onnx_list_value(n, at);
+    return index ? ON_BUILD(n, OP_INDEX_SELECT, "viv", x, (int64_t)axis, index) : NULL;
+}
+
+static Value *weighted(OnnxNode *n, Value *x, int axis, Axis a, const Sampling *s)
+{
+    float *matrix = on_table_of(n, a.out, a.in);
+    for (int64_t i = 0; matrix && i < a.out; i++)
+        if (!is_outside(s, a, i))
+            weigh(s, a, i, matrix + i * a.in);
+    return on_matrix(n, x, axis, a.out, matrix);
+}
+
+/* Elements from outside of a region of tf_crop_and_resize are a number. */
+static Value *extrapolated(OnnxNode *n, Value *y, int axis, Axis a, const Sampling *s)
+{
+    OnnxList *l = on_new_list(n, ETC_BOOL, 1, (int)a.out);
+    Dim dim[MAX_RANK];
+    bool any = false;
+    for (int64_t i = 0; i < a.out; i++) {
+        l->dim[i] = DIM(is_outside(s, a, i));
+        any = any || l->dim[i].value;
+    }
+    if (!y || !any)
+        return y;
+    for (int i = 0; i < y->type.rank; i++)
+        dim[i] = DIM(i == axis ? a.out : 1);
+    Value *outside = on_view(n, onnx_list_value(n, l), y->type.rank, dim);
+    return on_where(n, outside, on_number(n, s->outside, y->type.dtype), y);
+}
+
+static bool is_image(const Value *x, const Axis *a)
+{
+    return x->type.rank == 4 && a[0].in == a[0].out && a[1].in == a[1].out &&
+           x->type.dtype == ETC_F32;
+}
+
+/* Kernels of torch where they do just that: nearest by a whole factor, and bilinear. */
+static Value *resized_image(OnnxNode *n, Value *x, const Axis *a, const Sampling *s)
+{
+    int64_t size[2] = {a[2].out, a[3].out};
+    bool is_whole = a[2].out % a[2].in == 0 && a[3].out % a[3].in == 0;
+    bool is_floor = !strcmp(s->transform, "asymmetric") && !strcmp(s->nearest, "floor");
+    bool is_linear = !strcmp(s->mode, "linear"), aligns = !strcmp(s->transform, "align_corners");
+    bool is_half = !strcmp(s->transform, "half_pixel") || !strcmp(s->transform, "pytorch_half_pixel");
+    bool is_by_size = (double)a[2].in * a[2].scale == (double)a[2].out &&
+                      (double)a[3].in * a[3].scale == (double)a[3].out && size[0] > 1 && size[1] > 1;
+    if (!is_image(x, a))
+        return NULL;
+    if (!strcmp(s->mode, "nearest") && is_floor && is_whole && is_by_size)
+        return ON_BUILD(n, OP_UPSAMPLE_NEAREST2D_VEC, "vIn", x, 2, size);
+    if (is_linear && is_by_size && (aligns || is_half) && !s->excludes)
+        return ON_BUILD(n, OP_UPSAMPLE_BILINEAR2D_VEC, "vIbn", x, 2, size, aligns);
+    return NULL;
+}
+
+static bool resampled(OnnxNode *n, Value *x, const Axis *a, const Sampling *s)
+{
+    bool is_nearest = !strcmp(s->mode, "nearest");
+    if (!is_nearest && strcmp(s->mode, "linear") != 0 && strcmp(s->mode, "cubic") != 0)
+        return onnx_unsupported(n, "resizes in mode '%s'", s->mode);
+    bool is_plain = !s->smooths && strcmp(s->transform, "tf_crop_and_resize") != 0;
+    Value *y = is_plain ? resized_image(n, x, a, s) : NULL;
+    if (y || diag_errors(n->in->diag))
+        return on_define(n, 0, y);
+    y = x;
+    for (int i = 0; y && i < x->type.rank; i++) {
+        bool is_same = a[i].in == a[i].out && a[i].scale == 1 && a[i].from == 0 && a[i].to == 1;
+        if (a[i].out > MAX_LIST || a[i].in > MAX_LIST)
+            return onnx_unsupported(n, "resizes an axis of more than 4096 elements");
+        if (!is_same)
+            y = extrapolated(n, is_nearest ? picked(n, y, i, a[i], s) : weighted(n, y, i, a[i], s), i,
+                             a[i], s);
+    }
+    return on_define(n, 0, y);
+}
+
+static bool axis_by_scale(OnnxNode *n, Axis *a, double scale)
+{
+    double size = floor((double)(float)((float)a->in * (float)scale));
+    a->scale = scale;
+    a->out = scale > 0 && size >= 1 && size < 1e9 ? (int64_t)size : 0;
+    return a->out > 0 || onnx_wrong(n, "scales to no elements, or to too many");
+}
+
+static bool read_sizes(OnnxNode *n, const Value *x, const OnnxList *scales, const OnnxList *sizes,
+                       Axis *a)
+{
+    int64_t at[MAX_RANK];
+    int rank = x->type.rank, count = on_ints(n, "axes", at, MAX_RANK), axis;
+    const OnnxList *l = sizes ? sizes : scales;
+    for (int i = 0; i < rank; i++) {
+        if (x->type.dim[i].expr && !(l && l->n == rank && l->number && l->number[i] == 1))
+            return onnx_unsupported(n, "resizes a tensor whose sizes calls decide");
+        if (!x->type.dim[i].expr && x->type.dim[i].value < 1)
+            return onnx_wrong(n, "resizes a tensor without elements");
+        a[i] = (Axis){x->type.dim[i].value, x->type.dim[i].value, 1, 0, 1};
+    }
+    if (!l || l->n != (count < 0 ? rank : count))
+        return onnx_unsupported(n, "has scales or sizes that are not known, or not one for each axis");
+    for (int i = 0; i < l->n; i++) {
+        if (!on_axis(n, count < 0 ? i : at[i], rank, &axis))
+            return false;
+        if (l->number && !axis_by_scale(n, &a[axis], l->number[i]))
+            return false;
+        if (l->dim && (l->dim[i].expr || l->dim[i].value < 1 || l->dim[i].value > INT32_MAX))
+            return onnx_wrong(n, "has a size that is not known, or no size");
+        if (l->dim) {
+            a[axis].out = l->dim[i].value;
+            a[axis].scale = (double)a[axis].out / (double)a[axis].in;
+        }
+    }
+    return true;
+}
+
+/* Sizes that keep the ratio: the least, or the largest, of the scales is that of all axes. */
+static bool keep_ratio(OnnxNode *n, Axis *a, int rank, const char *policy)
+{
+    int64_t at[MAX_RANK];
+    int count = on_ints(n, "axes", at, MAX_RANK), axis;
+    bool is_least = !strcmp(policy, "not_larger");
+    double scale = is_least ? (double)INFINITY : 0;
+    if (!strcmp(policy, "stretch"))
+        return true;
+    if (!is_least && strcmp(policy, "not_smaller") != 0)
+        return onnx_wrong(n, "has the keep_aspect_ratio_policy '%s'", policy);
+    for (int i = 0; i < (count < 0 ? rank : count); i++) {
+        if (!on_axis(n, count < 0 ? i : at[i], rank, &axis))
+            return false;
+        double is = a[axis].scale;
+        scale = is_least == (is < scale) ? is : scale;
+    }
+    for (int i = 0; i < (count < 0 ? rank : count); i++) {
+        if (!on_axis(n, count < 0 ? i : at[i], rank, &axis))
+            return false;
+        a[axis].scale = scale;
+        a[axis].out = (int64_t)floor(scale * (double)a[axis].in + 0.5);
+        if (a[axis].out < 1)
+            return onnx_wrong(n, "scales to no elements");
+    }
+    return true;
+}
+
+/* The region of each axis, all starts before all ends. */
+static bool read_region(OnnxNode *n, Axis *a, int rank)
+{
+    int64_t at[MAX_RANK];
+    int count = on_ints(n, "axes", at, MAX_RANK), axis;
+    const OnnxList *l = on_list(n, 1);
+    count = count < 0 ? rank : count;
+    if (!l || !l->number || l->n != 2 * count)
+        return onnx_unsupported(n, "crops by a region that is not known");
+    for (int i = 0; i < count; i++) {
+        if (!on_axis(n, on_attribute(n, "axes") ? at[i] : i, rank, &axis))
+            return false;
+        a[axis].from = l->number[i];
+        a[axis].to = l->number[i + count];
+        if (!(fabs(a[axis].from) < 1e6) || !(fabs(a[axis].to) < 1e6))
+            return onnx_wrong(n, "crops by a region out of range");
+    }
+    return true;
+}
+
+bool onnx_resize(OnnxNode *n)
+{
+    Axis a[MAX_RANK];
+    Value *x = on_value(n, 0);
+    const OnnxList *sizes = on_has(n, 3) ? on_list(n, 3) : NULL;
+    const OnnxList *scales = on_has(n, 2) ? on_list(n, 2) : NULL;
+    Sampling s = {on_text(n, "mode", "nearest"),
+                  on_text(n, "coordinate_transformation_mode", "half_pixel"),
+                  on_text(n, "nearest_mode", "round_prefer_floor"),
+                  on_float(n, "cubic_coeff_a", -0.75), on_int(n, "exclude_outside", 0),
+                  on_int(n, "antialias", 0), on_float(n, "extrapolation_value", 0)};
+    const char *policy = on_text(n, "keep_aspect_ratio_policy", "stretch");
+    if (!x || n->failed)
+        return false;
+    scales = scales && scales->n ? scales : NULL;
+    return read_sizes(n, x, scales, scales ? NULL : sizes, a) &&
+           (scales || keep_ratio(n, a, x->type.rank, policy)) &&
+           (strcmp(s.transform, "tf_crop_and_resize") != 0 || read_region(n, a, x->type.rank)) &&
+           resampled(n, x, a, &s);
+}
+
+bool onnx_upsample(OnnxNode *n)
+{
+    Axis a[MAX_RANK];
+    Value *x = on_value(n, 0);
+    const Onnx__Attribute *given = on_attribute(n, "scales");
+    const OnnxList *scales = on_has(n, 1) ? on_list(n, 1) : NULL;
+    Sampling s = {on_text(n, "mode", "nearest"), "asymmetric", "floor", -0.75, false, false, 0};
+    if (!x || n->failed)
+        return false;
+    if (given && given->n_floats <= MAX_RANK) {
+        OnnxList *l = on_new_list(n, ETC_F32, 1, (int)given->n_floats);
+        for (int i = 0; i < l->n; i++)
+            l->number[i] = (double)given->floats[i];
+        scales = l;
+    }
+    if (!strcmp(s.mode, "bilinear"))
+        s.mode = "linear";
+    return read_sizes(n, x, scales, NULL, a) && resampled(n, x, a, &s);
+}
+
+/* -- grids ------------------------------------------------------------------------------------- */
+
+/* Where `name` stands in the three of a list; -1: nowhere, reported. */
+static int choice(OnnxNode *n, const char *attribute, const char *const *list, int count)
+{
+    const char *name = on_text(n, attribute, list[0]);
+    for (int i = 0; i < count; i++)
+        if (!strcmp(name, list[i]))
+            return i % 3;
+    onnx_wrong(n, "has the %s '%s'", attribute, name);
+    return -1;
+}
+
+bool onnx_grid_sample(OnnxNode *n)
+{
+    static const char *const modes[] = {"linear", "nearest", "cubic", "bilinear", "nearest", "bicubic"};
+    static const char *const paddings[] = {"zeros", "border", "reflection"};
+    int mode = choice(n, "mode", modes, 6), padding = choice(n, "padding_mode", paddings, 3);
+    Value *x = on_value(n, 0), *grid = on_value(n, 1);
+    Dim dim[MAX_RANK];
+    if (!x || !grid || n->failed)
+        return false;
+    int rank = x->type.rank;
+    if ((rank != 4 && rank != 5) || grid->type.rank != rank ||
+        !dim_equal(grid->type.dim[rank - 1], DIM(rank - 2)))
+        return onnx_wrong(n, "wants [n, c, ...] of 2 or 3 axes of space and a grid of [n, ..., axes]");
+    if (rank == 5 && mode == 2)
+        return onnx_unsupported(n, "samples three axes of space by cubes");
+    dim[0] = x->type.dim[0];
+    dim[1] = x->type.dim[1];
+    for (int i = 2; i < rank; i++)
+        dim[i] = grid->type.dim[i - 1];
+    Type t = type_tensor(n->in->program, x->type.dtype, rank, dim);
+    return on_define(n, 0, ON_GIVEN(n, rank == 4 ? OP_GRID_SAMPLER_2D : OP_GRID_SAMPLER_3D, t, "vviib", x,
+                                    grid, (int64_t)mode, (int64_t)padding,
+                                    (int)on_int(n, "align_corners", 0)));
+}
+
+bool onnx_affine_grid(OnnxNode *n)
+{
+    Dim size[MAX_RANK], dim[5];
+    int count;
+    Value *theta = on_value(n, 0);
+    if (!theta || !on_dims(n, 1, size, &count))
+        return false;
+    if ((count != 4 && count != 5) || theta->type.rank != 3)
+        return onnx_wrong(n, "wants matrices for each of the batch and 4 or 5 sizes");
+    dim[0] = size[0];
+    for (int i = 2; i < count; i++)
+        dim[i - 1] = size[i];
+    dim[count - 1] = DIM(count - 2);
+    Type t = type_tensor(n->in->program, theta->type.dtype, count, dim);
+    return on_define(n, 0, ON_GIVEN(n, OP_AFFINE_GRID_GENERATOR, t, "vDb", theta, count, size,
+                                    (int)on_int(n, "align_corners", 0)));
+}
