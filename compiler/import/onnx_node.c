@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-static const OnnxRow rows[] = {
+static const OnnxRow onnx_rows[] = {
 #define ONNX(name, since, read, op) {name, since, onnx_##read, OP_##op},
 #include "compiler/import/onnx_ops.def"
 #undef ONNX
@@ -12,10 +12,10 @@ static const OnnxRow rows[] = {
 const OnnxRow *onnx_row(const char *op, int64_t opset)
 {
     const OnnxRow *found = NULL;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!strcmp(rows[i].name, op) && rows[i].since <= opset &&
-            (!found || found->since < rows[i].since))
-            found = &rows[i];
+    for (size_t i = 0; i < sizeof onnx_rows / sizeof *onnx_rows; i++)
+        if (!strcmp(onnx_rows[i].name, op) && onnx_rows[i].since <= opset &&
+            (!found || found->since < onnx_rows[i].since))
+            found = &onnx_rows[i];
     return found;
 }
 
