@@ -23,7 +23,7 @@ PARAMETERS = {
     "QuantizeLinear": [1, 2], "Range": [0, 1, 2], "Reshape": [1], "Resize": [1, 2, 3], "STFT": [1, 3], "Slice": [1, 2, 3, 4],
     "Split": [1], "Squeeze": [1], "Tile": [1], "TopK": [1], "Trilu": [1], "Unsqueeze": [1], "Upsample": [1],
     **{f"Reduce{kind}": [1] for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")}}
-# Steps of the narrow types that the reference, which rounds at other places, may be away.
+# How far the reference of attention, which rounds to the narrow types at other places, may be away.
 ROUNDS = {"bfloat16": 2**-6, "float16": 2**-9}
 
 
@@ -73,7 +73,7 @@ def is_close(case, y, want):
         want = want.astype(np.float32)
     if want.dtype.kind != "f":
         return np.array_equal(y, want)
-    rounds = 0 if "_cast" in case.name else ROUNDS.get(kind, 0)
+    rounds = ROUNDS.get(kind, 0) if "_attention_" in case.name else 0
     finite = np.abs(want[np.isfinite(want)].astype(np.float64))
     atol = max(case.atol, 1e-6 * finite.max(initial=0) + 1e-7, rounds * finite.max(initial=0))
     return np.allclose(y.astype(np.float64), want.astype(np.float64), rtol=max(case.rtol, 1e-3, rounds), atol=atol, equal_nan=True)
