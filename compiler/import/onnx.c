@@ -227,9 +227,19 @@ static bool is_default_domain(ProtobufCBinaryData domain)
     return !domain.len || (domain.len == 7 && !memcmp(domain.data, "ai.onnx", 7));
 }
 
+/* The name of a node's operator, which begins with its domain unless that is the default one.  NULL:
+ * reported. */
+static const char *operator_name(Onnx *o, const Onnx__Node *node)
+{
+    const char *op = onnx_text(o, node->op_type), *domain = onnx_text(o, node->domain);
+    if (!op || !domain || !*op || is_default_domain(node->domain))
+        return domain ? op : NULL;
+    return arena_printf(o->program->arena, "%s::%s", domain, op);
+}
+
 static bool read_node(Onnx *o, OnnxScope *s, const Onnx__Node *node)
 {
-    const char *op = onnx_text(o, node->op_type), *out = "node";
+    const char *op = operator_name(o, node), *out = "node";
     for (size_t i = node->n_output; i-- > 0;)
         if (node->output[i].len && !(out = onnx_text(o, node->output[i])))
             return false;
@@ -237,7 +247,7 @@ static bool read_node(Onnx *o, OnnxScope *s, const Onnx__Node *node)
         return false;
     Loc loc = {.file = o->loc.file, .node = onnx_unique(o, out), .op = op};
     OnnxNode n = {.in = o, .scope = s, .node = node, .row = onnx_row(op, o->opset), .loc = loc};
-    if (!is_default_domain(node->domain) || !n.row)
+    if (!n.row)
         return false; /* reported before */
     int before = diag_errors(o->diag);
     if (!node->n_output)
@@ -251,14 +261,40 @@ static bool read_node(Onnx *o, OnnxScope *s, const Onnx__Node *node)
 /* The name of an operator that no row is of, "" for one that is known; NULL after an error. */
 static const char *unknown_operator(Onnx *o, const Onnx__Node *node)
 {
-    const char *op = onnx_text(o, node->op_type), *domain = onnx_text(o, node->domain);
-    if (!op || !domain)
+    const char *op = operator_name(o, node);
+    if (!op)
         return NULL;
     if (!*op)
         return diag_error(o->diag, (Loc){.file = o->loc.file}, "a node names no operator"), NULL;
-    if (is_default_domain(node->domain) && onnx_row(op, o->opset))
-        return "";
-    return arena_printf(o->tmp, "%s%s%s", domain, *domain ? "::" : "", op);
+    return onnx_row(op, o->opset) ? "" : op;
+}
+
+/* What to do about an operator that is not read, in words that follow a message. */
+static const char *advice(const char *op)
+{
+    static const struct {
+        const char *begins, *says;
+    } row[] = {
+        {"com.microsoft.nchwc::", ": its layout is that of one CPU; save the model with "
+                                  "ORT_ENABLE_EXTENDED or less"},
+        {"Sequence", ": sequences are not read; export the model with a tensor in their place"},
+        {"SplitToSequence", ": sequences are not read; use Split"},
+        {"ConcatFromSequence", ": sequences are not read; use Concat"},
+        {"Optional", ": optionals are not read; export the model with tensors as inputs"},
+        {"Random", ": give random numbers as an input"},
+        {"Bernoulli", ": give random numbers as an input"},
+        {"Multinomial", ": give random numbers as an input"},
+        {"String", ": strings are prepared before the model; cut this part off"},
+        {"RegexFullMatch", ": strings are prepared before the model; cut this part off"},
+        {"TfIdfVectorizer", ": texts are prepared before the model; cut this part off"},
+        {"ImageDecoder", ": files are decoded before the model; cut this part off"},
+        {"ai.onnx.ml::", ": trees and encoders stand outside of networks; cut this part off"},
+        {"ai.onnx.preview.training::", ": training is not compiled; export the model for inference"},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        if (!strncmp(op, row[i].begins, strlen(row[i].begins)))
+            return row[i].says;
+    return "";
 }
 
 /* Reports each operator that no row is of, once, with how many nodes there are of it. */
@@ -279,8 +315,9 @@ static bool all_are_known(Onnx *o, Onnx__Node *const *node, size_t n)
             continue;
         ok = diag_unsupported(o->diag, (Loc){.file = o->loc.file},
                               "the operator %s of opset %" PRId64 " is not supported, in %" PRId64
-                              " node%s",
-                              unknown[i], o->opset, *times, *times == 1 ? "" : "s");
+                              " node%s%s",
+                              unknown[i], o->opset, *times, *times == 1 ? "" : "s",
+                              advice(unknown[i]));
         *times = 0;
     }
     return ok;

@@ -142,6 +142,7 @@ Value *on_result(OnnxNode *n, const Node *made); /* NULL of NULL, which fails n 
 Value *on_cast(OnnxNode *n, Value *v, EtcDtype t);
 Value *on_conv(OnnxNode *n, Value *x, Value *filter, Value *bias); /* by the node's attributes */
 Value *on_matmul(OnnxNode *n, Value *a, Value *b);
+Value *on_gemm(OnnxNode *n); /* inputs 0 to 2 by the node's attributes */
 Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim);
 Value *on_given(OnnxNode *n, OpId op, Type t, Value *x); /* an operator of x whose type is given */
 int on_broadcast(OnnxNode *n, Type a, Type b, Dim *out); /* the rank; -1: reported */

@@ -53,6 +53,8 @@ typedef struct Attention {
     Value *q, *k, *v; /* [batch, heads, steps, size] */
     Value *keep;      /* bools: keys that take part; NULL: all */
     Value *bias;      /* floats that are added; NULL: none */
+    Value *past;      /* the keys before, which k begins with; NULL: none */
+    Value *lengths;   /* of each of the batch, how many keys there are; NULL: all */
     double scale, cap;
     bool is_flat, is_causal; /* is_causal: query i sees keys 0 .. i */
 } Attention;
@@ -77,13 +79,11 @@ static bool read_heads(OnnxNode *n, Attention *a)
 }
 
 /* The keys and values of calls before stand in front. */
-static bool with_past(OnnxNode *n, Attention *a, int past)
+static bool with_past(OnnxNode *n, Attention *a, Value *k, Value *v)
 {
-    if (!on_has(n, past))
-        return true;
-    Value *k = on_value(n, past), *v = on_value(n, past + 1);
     if (!k || !v || k->type.rank != 4 || v->type.rank != 4)
         return onnx_wrong(n, "has a cache of no rank 4, or of keys alone");
+    a->past = k;
     a->k = on_cat(n, k, a->k, 2);
     a->v = on_cat(n, v, a->v, 2);
     return a->k && a->v;
@@ -95,41 +95,34 @@ static Value *both(OnnxNode *n, Value *a, Value *b)
 }
 
 /* The places of queries among the keys, [steps, 1] or, where lengths tell, [batch, 1, steps, 1]. */
-static Value *places(OnnxNode *n, const Attention *a, Value *lengths, bool has_past)
+static Value *places(OnnxNode *n, const Attention *a, Value *lengths)
 {
-    Program *p = n->in->program;
-    Dim steps = a->q->type.dim[2], keys = a->k->type.dim[2];
-    Dim first = has_past ? dim_sub(p, keys, steps) : DIM(0), column[2] = {steps, DIM(1)};
-    if (has_past && on_has(n, 4) && on_value(n, 4))
-        first = on_value(n, 4)->type.dim[2];
-    Value *at = on_view(n, on_arange(n, first, dim_add(p, first, steps)), 2, column);
-    if (!lengths)
-        return at;
+    Dim steps = a->q->type.dim[2], first = a->past ? a->past->type.dim[2] : DIM(0);
+    Dim column[2] = {steps, DIM(1)};
     Arg less = {.kind = ARG_INT, .dim = steps};
-    Value *from = ON_BUILD(n, OP_SUB_SCALAR, "va", lengths, less);
-    return on_binary(n, OP_ADD_TENSOR, from, at);
+    Value *at = on_view(n, on_arange(n, first, dim_add(n->in->program, first, steps)), 2, column);
+    if (!lengths || a->past)
+        return at;
+    return on_binary(n, OP_ADD_TENSOR, ON_BUILD(n, OP_SUB_SCALAR, "va", lengths, less), at);
 }
 
 /* Keys that the order of steps, windows and lengths leave. */
 static bool bound_keys(OnnxNode *n, Attention *a, bool is_causal, int64_t left, int64_t right)
 {
-    bool has_past = on_has(n, 4);
-    Value *lengths = on_has(n, 6) ? on_cast(n, on_value(n, 6), ETC_I64) : NULL;
-    if (on_has(n, 6) && (!lengths || lengths->type.rank != 1))
-        return onnx_wrong(n, "has lengths of no rank 1");
-    if (!lengths && !has_past && left < 0 && right < 0) {
-        a->is_causal = is_causal;
-        return true;
-    }
-    if (!lengths && !is_causal && left < 0 && right < 0)
-        return true;
+    bool has_window = left >= 0 || right >= 0;
     Dim dim[4] = {DIM(1), DIM(1), DIM(1), DIM(1)}, row[2] = {DIM(1), a->k->type.dim[2]};
+    Value *lengths = on_cast(n, a->lengths, ETC_I64);
+    if (lengths && lengths->type.rank != 1)
+        return onnx_wrong(n, "has lengths of no rank 1");
+    if (!lengths && !has_window && (!a->past || !is_causal)) {
+        a->is_causal = is_causal;
+        return !n->failed;
+    }
     if (lengths) {
         dim[0] = lengths->type.dim[0];
         lengths = on_view(n, lengths, 4, dim);
     }
-    Value *key = on_view(n, on_arange(n, DIM(0), row[1]), 2, row);
-    Value *at = places(n, a, has_past ? NULL : lengths, has_past);
+    Value *key = on_view(n, on_arange(n, DIM(0), row[1]), 2, row), *at = places(n, a, lengths);
     if (!key || !at)
         return false;
     if (is_causal)
@@ -256,16 +249,25 @@ static bool define_attention(OnnxNode *n, Attention *a)
     return on_define(n, 0, y) && (!on_wants(n, 3) || on_define(n, 3, shown));
 }
 
+static bool read_scale(OnnxNode *n, Attention *a)
+{
+    double size = (double)a->q->type.dim[3].value;
+    a->scale = on_float(n, "scale", 0);
+    if (a->scale == 0)
+        a->scale = size > 0 ? 1 / sqrt(size) : 1;
+    return a->scale > 0 || onnx_unsupported(n, "has a scale below 0");
+}
+
 bool onnx_attention(OnnxNode *n)
 {
     Attention a = {.cap = on_float(n, "softcap", 0)};
-    if (!read_heads(n, &a) || !with_past(n, &a, 4) || !on_define(n, 1, a.k) || !on_define(n, 2, a.v))
+    if (!read_heads(n, &a) ||
+        (on_has(n, 4) && !with_past(n, &a, on_value(n, 4), on_has(n, 5) ? on_value(n, 5) : NULL)) ||
+        !on_define(n, 1, a.k) || !on_define(n, 2, a.v))
         return false;
-    double size = (double)a.q->type.dim[3].value;
-    a.scale = on_float(n, "scale", size > 0 ? 1 / sqrt(size) : 1);
-    if (!(a.scale >= 0))
-        return onnx_unsupported(n, "has a scale below 0");
-    return bound_keys(n, &a, on_int(n, "is_causal", 0), on_int(n, "left_window_size", -1),
+    a.lengths = on_has(n, 6) ? on_value(n, 6) : NULL;
+    return read_scale(n, &a) &&
+           bound_keys(n, &a, on_int(n, "is_causal", 0), on_int(n, "left_window_size", -1),
                       on_int(n, "right_window_size", -1)) &&
            (!on_has(n, 3) || read_mask(n, &a, on_value(n, 3))) && join_masks(n, &a, false) &&
            define_attention(n, &a);
@@ -440,4 +442,185 @@ bool onnx_linear_attention(OnnxNode *n)
     y = on_cast(n, together(n, y), x->type.dtype);
     EtcDtype t = on_has(n, 3) ? on_value(n, 3)->type.dtype : x->type.dtype;
     return on_define(n, 0, y) && on_define(n, 1, on_cast(n, state, t));
+}
+
+/* -- com.microsoft ----------------------------------------------------------------------------- */
+
+static Value *input_or_none(OnnxNode *n, int i)
+{
+    return on_has(n, i) ? on_value(n, i) : NULL;
+}
+
+/* A mask of integers, 0 for keys that take no part: of each key, or how many there are. */
+static bool integer_mask(OnnxNode *n, Attention *a, int i)
+{
+    Value *m = input_or_none(n, i);
+    if (!m)
+        return !n->failed;
+    Dim row[2] = {DIM(1), a->k->type.dim[2]}, dim[4] = {m->type.dim[0], DIM(1), DIM(1), DIM(1)};
+    Value *is = NULL;
+    if (m->type.rank == 1 && dim_equal(dim[0], a->q->type.dim[0])) {
+        is = on_binary(n, OP_LT_TENSOR, on_cast(n, on_view(n, on_arange(n, DIM(0), row[1]), 2, row),
+                                                m->type.dtype),
+                       on_view(n, m, 4, dim));
+    } else if (m->type.rank == 2) {
+        dim[3] = m->type.dim[1];
+        is = on_scalar(n, OP_NE_SCALAR, on_view(n, m, 4, dim), 0);
+    } else {
+        return onnx_unsupported(n, "has a mask of rank %d that is neither lengths nor of each key",
+                                m->type.rank);
+    }
+    EtcDtype t = a->q->type.dtype;
+    a->bias = on_where(n, is, on_number(n, 0, t),
+                       on_number(n, on_float(n, "mask_filter_value", -10000), t));
+    return a->bias != NULL;
+}
+
+static bool added_bias(OnnxNode *n, Attention *a, int i)
+{
+    Value *v = input_or_none(n, i);
+    if (v)
+        a->bias = a->bias ? on_binary(n, OP_ADD_TENSOR, a->bias, v) : v;
+    return !n->failed && (!v || a->bias);
+}
+
+static bool finish(OnnxNode *n, Attention *a)
+{
+    Value *shown;
+    if (!join_masks(n, a, a->cap != 0))
+        return false;
+    Value *y = a->cap != 0 ? spelled(n, a, ETC_F32, 0, &shown) : fused(n, a);
+    return on_define(n, 0, together(n, y));
+}
+
+/* Elements first .. end - 1 of the last axis, or of a bias. */
+static Value *span(OnnxNode *n, Value *x, int64_t first, int64_t end)
+{
+    return on_part(n, x, x ? x->type.rank - 1 : 0, DIM(first), DIM(end), 1);
+}
+
+static Value *with_bias(OnnxNode *n, Value *x, Value *bias, int64_t first, int64_t end)
+{
+    return bias && x ? on_binary(n, OP_ADD_TENSOR, x, span(n, bias, first, end)) : x;
+}
+
+bool onnx_multi_head_attention(OnnxNode *n)
+{
+    Attention a = {.is_flat = true};
+    int64_t heads = on_int(n, "num_heads", 0);
+    Value *q = on_value(n, 0), *k = input_or_none(n, 1), *v = input_or_none(n, 2);
+    Value *bias = input_or_none(n, 3);
+    if (n->failed || !q)
+        return false;
+    if (!k || !v || q->type.rank != 3 || k->type.rank != v->type.rank ||
+        (k->type.rank != 3 && k->type.rank != 4) || on_has(n, 8) || on_has(n, 9))
+        return onnx_unsupported(n, "has packed keys, or a cache that is shared");
+    int64_t size = q->type.dim[2].value, values = v->type.rank == 3 ? v->type.dim[2].value : 0;
+    a.q = apart(n, with_bias(n, q, bias, 0, size), heads);
+    a.k = k->type.rank == 4 ? k : apart(n, with_bias(n, k, bias, size, 2 * size), heads);
+    a.v = v->type.rank == 4 ? v : apart(n, with_bias(n, v, bias, 2 * size, 2 * size + values), heads);
+    if (!a.q || !a.k || !a.v ||
+        (on_has(n, 6) && !with_past(n, &a, on_value(n, 6), input_or_none(n, 7))))
+        return false;
+    return on_define(n, 1, a.k) && on_define(n, 2, a.v) && read_scale(n, &a) &&
+           bound_keys(n, &a, on_int(n, "unidirectional", 0), -1, -1) && integer_mask(n, &a, 4) &&
+           added_bias(n, &a, 5) && finish(n, &a);
+}
+
+/* Queries, keys and values by one product. */
+bool onnx_packed_attention(OnnxNode *n)
+{
+    Attention a = {.is_flat = true};
+    int64_t heads = on_int(n, "num_heads", 0), size[3];
+    Value *x = on_value(n, 0), *w = on_value(n, 1), *bias = input_or_none(n, 2);
+    Value *past = input_or_none(n, 4), *half[2] = {NULL, NULL};
+    if (!x || !w || n->failed)
+        return false;
+    if (w->type.rank != 2 || w->type.dim[1].expr || on_has(n, 6) || on_int(n, "do_rotary", 0))
+        return onnx_unsupported(n, "has weights of open sizes, rotations or a cache that is shared");
+    size[0] = size[1] = size[2] = w->type.dim[1].value / 3;
+    on_ints(n, "qkv_hidden_sizes", size, 3);
+    if (size[0] < 1 || size[1] != size[0] || size[2] < 1 || 2 * size[0] > INT32_MAX ||
+        2 * size[0] + size[2] != w->type.dim[1].value)
+        return onnx_wrong(n, "has sizes of queries, keys and values that are not those of its weights");
+    x = on_matmul(n, x, w);
+    x = bias ? on_binary(n, OP_ADD_TENSOR, x, bias) : x;
+    a.q = apart(n, span(n, x, 0, size[0]), heads);
+    a.k = a.q ? apart(n, span(n, x, size[0], 2 * size[0]), heads) : NULL;
+    a.v = a.k ? apart(n, span(n, x, 2 * size[0], 2 * size[0] + size[2]), heads) : NULL;
+    for (int i = 0; past && i < 2; i++)
+        half[i] = ON_BUILD(n, OP_SELECT_INT, "vii", past, (int64_t)0, (int64_t)i);
+    if (!a.v || (past && !with_past(n, &a, half[0], half[1])) || !read_scale(n, &a) ||
+        (on_wants(n, 1) && !on_define(n, 1, on_cat(n, on_insert(n, a.k, 0), on_insert(n, a.v, 0), 0))))
+        return false;
+    return bound_keys(n, &a, on_int(n, "unidirectional", 0), -1, -1) && integer_mask(n, &a, 3) &&
+           added_bias(n, &a, 5) && finish(n, &a);
+}
+
+bool onnx_rotary_contrib(OnnxNode *n)
+{
+    Rotation r;
+    Value *x = on_value(n, 0), *at = on_value(n, 1);
+    if (!x || !at || x->type.rank < 3)
+        return x && at && onnx_wrong(n, "has an operand of rank %d, expected 3 or 4", x->type.rank);
+    if (on_float(n, "scale", 1) != 1 || on_int(n, "is_packed_batching", 0))
+        return onnx_unsupported(n, "scales its result, or has packed batches");
+    if (at->type.rank == 1) { /* the place of the first step */
+        Value *step = on_arange(n, DIM(0), x->type.dim[x->type.rank - 2]);
+        at = on_insert(n, on_binary(n, OP_ADD_TENSOR, on_cast(n, at, ETC_I64), step), 0);
+    }
+    return at && read_rotation(n, &r, on_value(n, 2), on_value(n, 3), at) && rotary(n, &r);
+}
+
+/* Queries and keys turned by their places behind the past. */
+static bool turned(OnnxNode *n, Attention *a, Value *past)
+{
+    Rotation r;
+    Dim steps = a->q->type.dim[2], first = past ? past->type.dim[2] : DIM(0);
+    Value *at = input_or_none(n, 9);
+    if (!at)
+        at = on_insert(n, on_arange(n, first, dim_add(n->in->program, first, steps)), 0);
+    if (n->failed || !at || !read_rotation(n, &r, input_or_none(n, 7), input_or_none(n, 8), at))
+        return !n->failed && onnx_wrong(n, "lacks tables of rotations");
+    r.is_interleaved = on_int(n, "rotary_interleaved", 0);
+    a->q = rotated(n, a->q, &r);
+    a->k = a->q ? rotated(n, a->k, &r) : NULL;
+    return a->k != NULL;
+}
+
+/* The cache grows: what it has all counts.  So a batch of several, which may be padded, has none. */
+bool onnx_group_query_attention(OnnxNode *n)
+{
+    Attention a = {.is_flat = true, .cap = on_float(n, "softcap", 0)};
+    int64_t heads = on_int(n, "num_heads", 0), groups = on_int(n, "kv_num_heads", 0);
+    int64_t window = on_int(n, "local_window_size", -1);
+    Value *q = on_value(n, 0), *k = input_or_none(n, 1), *v = input_or_none(n, 2);
+    Value *past[2] = {input_or_none(n, 3), input_or_none(n, 4)};
+    if (!q || n->failed || q->type.rank != 3 || q->type.dim[2].expr || heads < 1 || groups < 1)
+        return q && !n->failed && onnx_wrong(n, "wants [batch, steps, heads * size] and its heads");
+    for (int i = 11; i < 17; i++)
+        if (on_has(n, i))
+            return onnx_unsupported(n, "has input %d: sinks, scales of a cache or norms", i);
+    if (on_int(n, "smooth_softmax", 0) > 0 || on_wants(n, 3))
+        return onnx_unsupported(n, "smoothes its weights, or shows them");
+    if (!k) { /* all three in one */
+        int64_t all = heads + 2 * groups, each = q->type.dim[2].value / all;
+        k = span(n, q, heads * each, (heads + groups) * each);
+        v = span(n, q, (heads + groups) * each, all * each);
+        q = span(n, q, 0, heads * each);
+    }
+    a.q = apart(n, q, heads);
+    a.k = a.q ? apart(n, k, groups) : NULL;
+    a.v = a.k ? apart(n, v, groups) : NULL;
+    if (!a.v)
+        return false;
+    bool has_past = past[0] && !dim_equal(past[0]->type.dim[2], DIM(0));
+    if (has_past && !dim_equal(q->type.dim[0], DIM(1)))
+        return onnx_unsupported(n, "has a cache of a batch of several: fix the batch to 1");
+    if ((on_int(n, "do_rotary", 0) && !turned(n, &a, past[0])) ||
+        (past[0] && !with_past(n, &a, past[0], past[1])) || !on_define(n, 1, a.k) ||
+        !on_define(n, 2, a.v))
+        return false;
+    return read_scale(n, &a) && bound_keys(n, &a, true, window > 0 ? window - 1 : -1, -1) &&
+           added_bias(n, &a, 10) && finish(n, &a);
 }

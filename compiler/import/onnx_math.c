@@ -530,25 +530,30 @@ static Value *scaled(OnnxNode *n, Value *v, double by)
     return !v || by == 1 ? v : ON_BUILD(n, OP_MUL_SCALAR, "vf", v, by);
 }
 
-bool onnx_gemm(OnnxNode *n)
+Value *on_gemm(OnnxNode *n)
 {
     double alpha = on_float(n, "alpha", 1), beta = on_float(n, "beta", 1);
     Value *a = on_value(n, 0), *b = on_value(n, 1), *c = on_has(n, 2) ? on_value(n, 2) : NULL;
     if (!a || !b || n->failed)
-        return false;
+        return NULL;
     if (on_int(n, "transA", 0))
         a = transposed(n, a);
     if (!on_int(n, "transB", 0))
         b = transposed(n, b);
     if (!a || !b)
-        return false;
+        return NULL;
     bool is_linear = alpha == 1 && beta == 1 && c && c->type.rank == 1 &&
                      dim_equal(c->type.dim[0], b->type.dim[0]);
     if (is_linear)
-        return on_define(n, 0, ON_BUILD(n, OP_LINEAR, "vvv", a, b, c));
+        return ON_BUILD(n, OP_LINEAR, "vvv", a, b, c);
     Value *y = scaled(n, ON_BUILD(n, OP_LINEAR, "vv", a, b), alpha);
     c = scaled(n, c, beta);
-    return on_define(n, 0, c && y ? ON_BUILD(n, OP_ADD_TENSOR, "vv", y, c) : y);
+    return c ? on_binary(n, OP_ADD_TENSOR, y, c) : y;
+}
+
+bool onnx_gemm(OnnxNode *n)
+{
+    return on_define(n, 0, on_gemm(n));
 }
 
 /* -- shifts and sums along an axis ------------------------------------------------------------- */

@@ -282,25 +282,157 @@ bool onnx_conv_integer(OnnxNode *n)
     return filter && on_define(n, 0, on_cast(n, on_conv(n, x, filter, NULL), ETC_I32));
 }
 
+typedef struct Dynamic {
+    Value *bytes, *scale, *zero;
+} Dynamic;
+
 /* Bytes whose scale and zero point the elements tell; 0 is one of the numbers. */
-bool onnx_quantize_dynamically(OnnxNode *n)
+static bool quantized_dynamically(OnnxNode *n, Value *x, Dynamic *d)
 {
-    Value *x = on_value(n, 0), *end[2], *scale, *zero, *y;
+    Value *end[2], *zero, *y;
     int64_t axis[MAX_RANK];
-    if (!x)
-        return false;
     for (int i = 0; i < x->type.rank; i++)
         axis[i] = i;
     for (int i = 0; i < 2; i++) {
         end[i] = ON_BUILD(n, i ? OP_AMAX : OP_AMIN, "vIb", x, x->type.rank, axis, false);
         end[i] = on_binary(n, i ? OP_MAXIMUM : OP_MINIMUM, end[i], on_number(n, 0, x->type.dtype));
     }
-    scale = on_scalar(n, OP_DIV_SCALAR, on_binary(n, OP_SUB_TENSOR, end[1], end[0]), 255);
-    zero = on_binary(n, OP_DIV_TENSOR, on_unary(n, OP_NEG, end[0]), scale);
-    zero = zero ? ON_BUILD(n, OP_CLAMP, "vff", on_unary(n, OP_ROUND, zero), 0.0, 255.0) : NULL;
-    y = on_unary(n, OP_ROUND, on_binary(n, OP_DIV_TENSOR, x, scale));
+    d->scale = on_scalar(n, OP_DIV_SCALAR, on_binary(n, OP_SUB_TENSOR, end[1], end[0]), 255);
+    zero = on_unary(n, OP_ROUND, on_binary(n, OP_DIV_TENSOR, on_unary(n, OP_NEG, end[0]), d->scale));
+    zero = zero ? ON_BUILD(n, OP_CLAMP, "vff", zero, 0.0, 255.0) : NULL;
+    y = on_unary(n, OP_ROUND, on_binary(n, OP_DIV_TENSOR, x, d->scale));
     y = on_binary(n, OP_ADD_TENSOR, y, zero);
-    y = y ? ON_BUILD(n, OP_CLAMP, "vff", y, 0.0, 255.0) : NULL;
-    return on_define(n, 0, on_cast(n, y, ETC_U8)) && on_define(n, 1, scale) &&
-           on_define(n, 2, on_cast(n, zero, ETC_U8));
+    d->bytes = y ? on_cast(n, ON_BUILD(n, OP_CLAMP, "vff", y, 0.0, 255.0), ETC_U8) : NULL;
+    d->zero = on_cast(n, zero, ETC_U8);
+    return d->bytes && d->zero;
+}
+
+bool onnx_quantize_dynamically(OnnxNode *n)
+{
+    Dynamic d;
+    Value *x = on_value(n, 0);
+    return x && quantized_dynamically(n, x, &d) && on_define(n, 0, d.bytes) && on_define(n, 1, d.scale) &&
+           on_define(n, 2, d.zero);
+}
+
+/* -- com.microsoft ----------------------------------------------------------------------------- */
+
+bool onnx_qlinear_binary(OnnxNode *n)
+{
+    Value *x = on_value(n, 0), *a = operand(n, 0, 1), *b = a ? operand(n, 3, 1) : NULL;
+    return b && define_integers(n, on_binary(n, n->row->op, a, b), 6, x);
+}
+
+bool onnx_qlinear_unary(OnnxNode *n)
+{
+    Value *x = on_value(n, 0), *a = operand(n, 0, 1);
+    return a && define_integers(n, on_unary(n, n->row->op, a), 3, x);
+}
+
+bool onnx_qlinear_leaky_relu(OnnxNode *n)
+{
+    Value *x = on_value(n, 0), *a = operand(n, 0, 1);
+    return a && define_integers(n, ON_BUILD(n, OP_LEAKY_RELU, "vf", a, on_float(n, "alpha", 0.01)), 3, x);
+}
+
+bool onnx_qlinear_global_pool(OnnxNode *n)
+{
+    int64_t axis[MAX_RANK];
+    Value *x = on_value(n, 0), *a = operand(n, 0, 1);
+    if (on_int(n, "channels_last", 0))
+        return onnx_unsupported(n, "has channels last");
+    for (int i = 2; a && i < a->type.rank; i++)
+        axis[i - 2] = i;
+    return a && define_integers(n, ON_BUILD(n, OP_MEAN_DIM, "vIb", a, a->type.rank - 2, axis, true), 3, x);
+}
+
+bool onnx_qlinear_softmax(OnnxNode *n)
+{
+    int axis;
+    Value *x = on_value(n, 0), *a = operand(n, 0, 1);
+    if (!a || !on_axis(n, on_int(n, "axis", -1), a->type.rank, &axis))
+        return false;
+    if (on_int(n, "opset", 13) < 13 && axis != a->type.rank - 1)
+        return onnx_unsupported(n, "takes several axes as one");
+    return define_integers(n, ON_BUILD(n, OP__SOFTMAX, "vib", a, (int64_t)axis, false), 3, x);
+}
+
+/* The scale and zero point of the result come first. */
+bool onnx_qlinear_concat(OnnxNode *n)
+{
+    int axis, count = ((int)n->node->n_input - 2) / 3;
+    Range r;
+    Value **part = NEW(n->in->tmp, Value *, count + 1);
+    if (count < 1 || !type_of_zero(n, 1, &r))
+        return !n->failed && onnx_wrong(n, "joins nothing");
+    for (int i = 0; i < count; i++)
+        if (!(part[i] = operand(n, 2 + 3 * i, 1)))
+            return false;
+    if (!on_axis(n, on_int(n, "axis", 1), part[0]->type.rank, &axis))
+        return false;
+    return on_define(n, 0, quantized(n, ON_BUILD(n, OP_CAT, "Vi", count, part, (int64_t)axis), 0, &r, 1));
+}
+
+static Value *turned(OnnxNode *n, Value *x)
+{
+    static const int64_t swap[2] = {1, 0};
+    if (x && x->type.rank != 2) {
+        onnx_wrong(n, "has an operand of rank %d, expected 2", x->type.rank);
+        return NULL;
+    }
+    return on_permute(n, x, swap);
+}
+
+/* The bias counts in the product of both scales and in alpha; without a scale the result is floats. */
+bool onnx_qgemm(OnnxNode *n)
+{
+    double alpha = on_float(n, "alpha", 1);
+    bool turns_b = on_int(n, "transB", 0);
+    Value *x = on_value(n, 0), *a = operand(n, 0, 1), *b = a ? operand(n, 3, turns_b ? 0 : 1) : NULL;
+    if (!b)
+        return false;
+    a = on_int(n, "transA", 0) ? turned(n, a) : a;
+    b = turns_b ? turned(n, b) : b;
+    Value *y = on_matmul(n, a, b);
+    if (on_has(n, 6)) {
+        Value *scale = on_binary(n, OP_MUL_TENSOR, on_value(n, 1), on_value(n, 4));
+        y = on_binary(n, OP_ADD_TENSOR, y, on_binary(n, OP_MUL_TENSOR,
+                                                     on_cast(n, on_value(n, 6), ETC_F32), scale));
+    }
+    y = alpha == 1 ? y : on_scalar(n, OP_MUL_SCALAR, y, alpha);
+    return on_has(n, 7) ? define_integers(n, y, 7, x) : on_define(n, 0, y);
+}
+
+static Value *biased(OnnxNode *n, Value *y, int bias)
+{
+    return on_has(n, bias) ? on_binary(n, OP_ADD_TENSOR, y, on_value(n, bias)) : y;
+}
+
+/* The weight's floats, by scale `at` and zero point `zero`, a column's own or one. */
+static Value *weight(OnnxNode *n, int i, int at, int zero)
+{
+    Value *scale = on_cast(n, on_value(n, at), ETC_F32), *w = on_value(n, i);
+    Value *f = scale && w && w->type.rank ? centered(n, i, zero, w->type.rank - 1) : NULL;
+    return f ? on_binary(n, OP_MUL_TENSOR, f, spread(n, scale, f, f->type.rank - 1, 0)) : NULL;
+}
+
+bool onnx_matmul_integer_to_float(OnnxNode *n)
+{
+    Value *x = on_value(n, 0);
+    Value *a = x && x->type.rank > 1 ? centered(n, 0, 4, x->type.rank - 2) : NULL;
+    Value *by = a ? spread(n, on_value(n, 2), a, a->type.rank - 2, 0) : NULL;
+    Value *w = by ? weight(n, 1, 3, 5) : NULL;
+    return w && on_define(n, 0, biased(n, on_matmul(n, on_binary(n, OP_MUL_TENSOR, a, by), w), 6));
+}
+
+bool onnx_dynamic_matmul(OnnxNode *n)
+{
+    Dynamic d;
+    Value *x = on_value(n, 0), *w = x ? weight(n, 1, 2, 3) : NULL;
+    if (!w || !quantized_dynamically(n, x, &d))
+        return false;
+    Value *a = ON_BUILD(n, OP_DEQUANTIZE_PER_TENSOR_TENSOR, "vvviit", d.bytes,
+                        on_cast(n, d.scale, ETC_F64), on_cast(n, d.zero, ETC_I64), (int64_t)0,
+                        (int64_t)255, ETC_U8);
+    return a && on_define(n, 0, biased(n, on_matmul(n, a, w), 4));
 }

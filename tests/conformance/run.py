@@ -17,7 +17,8 @@ Needs torch and executorch (`./dev conformance` brings them). Nine parts, one ro
   quantized           quantized.py: accuracy of the digits models as integers, in four runs; silero.py: the
                       same of probabilities of speech
   emit                test_emit_pte.py: planned programs written by hand, in the official runtime
-  onnx                onnx_nodes.py: the cases of ONNX's own operators, by `etc run`, one row for each operator
+  onnx                onnx_nodes.py: the cases of ONNX's own operators, by `etc run`, one row for each operator;
+                      onnx_contrib.py: operators of com.microsoft against ONNX Runtime, where it is installed
 
 Models are exported once into WORK/zoo, official .pte files made once in WORK/zoo_official.
 --full builds emitted C with further compilers. Appends "passed failed skipped" to FILE.
@@ -33,6 +34,7 @@ import subprocess
 import sys
 import tempfile
 
+import onnx_contrib
 import onnx_nodes
 import quantized
 import silero
@@ -330,6 +332,7 @@ def main():
         emitter(rows, args.etc, args.filter)
         with quiet():
             onnx_nodes.check(rows, args.etc, os.path.join(out, "onnx"), args.filter)
+            onnx_contrib.check(rows, args.etc, os.path.join(out, "onnx_contrib"), args.filter)
     n = rows.n
     if not sum(n.values()) and not args.filter:
         rows.add("FAIL", "all", "", "nothing ran")

@@ -1,0 +1,261 @@
+/* onnx_contrib.c -- operators of com.microsoft, which ONNX Runtime's optimizer and tools for it write. */
+#include "compiler/import/onnx.h"
+#include <math.h>
+#include <string.h>
+
+/* -- activations ------------------------------------------------------------------------------- */
+
+/* gelu(x + input 1), which may be absent; by tanh or by erf */
+static bool gelu_of_sum(OnnxNode *n, const char *how)
+{
+    Value *x = on_value(n, 0);
+    if (on_has(n, 1))
+        x = on_binary(n, OP_ADD_TENSOR, x, on_value(n, 1));
+    return x && on_define(n, 0, ON_BUILD(n, OP_GELU, "vs", x, how));
+}
+
+bool onnx_bias_gelu(OnnxNode *n)
+{
+    return gelu_of_sum(n, "none");
+}
+
+bool onnx_fast_gelu(OnnxNode *n)
+{
+    return gelu_of_sum(n, "tanh");
+}
+
+bool onnx_quick_gelu(OnnxNode *n)
+{
+    double alpha = on_float(n, "alpha", 1.702);
+    Value *x = on_value(n, 0);
+    if (alpha == 1)
+        return on_define(n, 0, on_unary(n, OP_SILU, x));
+    Value *gate = on_unary(n, OP_SIGMOID, on_scalar(n, OP_MUL_SCALAR, x, alpha));
+    return on_define(n, 0, on_binary(n, OP_MUL_TENSOR, x, gate));
+}
+
+/* Number i of a list of floats. */
+static double parameter(OnnxNode *n, const char *name, size_t i, double otherwise)
+{
+    const Onnx__Attribute *a = on_attribute(n, name);
+    return a && i < a->n_floats ? (double)a->floats[i] : otherwise;
+}
+
+/* The function that an optimizer put behind a product; a and b are its parameters. */
+static Value *activated(OnnxNode *n, Value *x, const char *name, double a, double b)
+{
+    if (!x || !*name)
+        return x;
+    if (!strcmp(name, "Relu"))
+        return on_unary(n, OP_RELU, x);
+    if (!strcmp(name, "Sigmoid"))
+        return on_unary(n, OP_SIGMOID, x);
+    if (!strcmp(name, "Tanh"))
+        return on_unary(n, OP_TANH, x);
+    if (!strcmp(name, "LeakyRelu"))
+        return ON_BUILD(n, OP_LEAKY_RELU, "vf", x, a);
+    if (!strcmp(name, "Clip"))
+        return ON_BUILD(n, OP_CLAMP, "vff", x, a, b);
+    if (!strcmp(name, "HardSigmoid")) {
+        x = on_scalar(n, OP_ADD_SCALAR, on_scalar(n, OP_MUL_SCALAR, x, a), b);
+        return x ? ON_BUILD(n, OP_CLAMP, "vff", x, 0.0, 1.0) : NULL;
+    }
+    onnx_unsupported(n, "has the activation '%s'", name);
+    return NULL;
+}
+
+/* -- products ---------------------------------------------------------------------------------- */
+
+bool onnx_fused_conv(OnnxNode *n)
+{
+    Value *bias = on_has(n, 2) ? on_value(n, 2) : NULL;
+    Value *y = n->failed ? NULL : on_conv(n, on_value(n, 0), on_value(n, 1), bias);
+    if (on_has(n, 3))
+        y = on_binary(n, OP_ADD_TENSOR, y, on_value(n, 3));
+    const char *name = on_text(n, "activation", "");
+    bool is_leaky = !strcmp(name, "LeakyRelu");
+    return on_define(n, 0, activated(n, y, name, parameter(n, "activation_params", 0, is_leaky ? 0.01 : 0.2),
+                                     parameter(n, "activation_params", 1, 0.5)));
+}
+
+bool onnx_fused_gemm(OnnxNode *n)
+{
+    const char *name = on_text(n, "activation", "");
+    bool is_leaky = !strcmp(name, "LeakyRelu");
+    return on_define(n, 0, activated(n, on_gemm(n), name,
+                                     on_float(n, "activation_alpha", is_leaky ? 0.01 : 0.2),
+                                     on_float(n, "activation_beta", 0.5)));
+}
+
+static Value *last_swapped(OnnxNode *n, Value *x)
+{
+    int64_t order[MAX_RANK];
+    int rank = x ? x->type.rank : 0;
+    for (int i = 0; i < rank; i++)
+        order[i] = rank < 2 || i < rank - 2 ? i : 2 * rank - 3 - i;
+    return on_permute(n, x, order);
+}
+
+bool onnx_fused_matmul(OnnxNode *n)
+{
+    Value *a = on_value(n, 0), *b = on_value(n, 1);
+    double alpha = on_float(n, "alpha", 1);
+    if (on_int(n, "transBatchA", 0) || on_int(n, "transBatchB", 0))
+        return onnx_unsupported(n, "moves the axes of a batch");
+    a = on_int(n, "transA", 0) ? last_swapped(n, a) : a;
+    b = on_int(n, "transB", 0) ? last_swapped(n, b) : b;
+    Value *y = on_matmul(n, a, b);
+    return on_define(n, 0, alpha == 1 ? y : on_scalar(n, OP_MUL_SCALAR, y, alpha));
+}
+
+/* -- weights of few bits ----------------------------------------------------------------------- */
+
+typedef struct Nbits {
+    int64_t k, rows, bits, block, blocks; /* of each row; the last may be cut */
+} Nbits;
+
+static bool read_nbits(OnnxNode *n, Nbits *w)
+{
+    *w = (Nbits){.k = on_int(n, "K", 0), .rows = on_int(n, "N", 0), .bits = on_int(n, "bits", 4),
+                 .block = on_int(n, "block_size", 0)};
+    if (w->bits != 2 && w->bits != 4 && w->bits != 8)
+        return onnx_unsupported(n, "has weights of %lld bits, expected 2, 4 or 8", (long long)w->bits);
+    if (w->k < 1 || w->k > 1 << 28 || w->rows < 1 || w->rows > 1 << 28 || w->block < 8 ||
+        w->block > 1 << 20)
+        return onnx_wrong(n, "has a K, N or block_size out of range");
+    w->blocks = (w->k + w->block - 1) / w->block;
+    return w->k % w->block == 0 || onnx_unsupported(n, "has a K that is no multiple of block_size");
+}
+
+/* rows * columns numbers of few bits, each row beginning a byte, less half their range.  NULL:
+ * reported. */
+static const int8_t *unpacked(OnnxNode *n, int input, const Nbits *w, int64_t columns)
+{
+    const OnnxConst *c = on_const(n, input);
+    int64_t each = 8 / w->bits, row = (columns + each - 1) / each, bytes, count;
+    if (!c || c->type.dtype != ETC_U8) {
+        onnx_unsupported(n, "has weights or zero points that are no constant bytes");
+        return NULL;
+    }
+    if (!mul_ok(w->rows, row, &bytes) || bytes != c->n_bytes || !mul_ok(w->rows, columns, &count)) {
+        onnx_wrong(n, "input %d has %lld bytes, which are not those of N rows", input,
+                   (long long)c->n_bytes);
+        return NULL;
+    }
+    int8_t *to = arena_bytes(n->in->program->arena, (size_t)count + 1);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t r = i / columns, at = i % columns;
+        int v = c->data[r * row + at / each] >> (at % each * w->bits) & ((1 << w->bits) - 1);
+        to[i] = (int8_t)(v - (1 << (w->bits - 1)));
+    }
+    return to;
+}
+
+static Value *integers(OnnxNode *n, const int8_t *data, int64_t rows, int64_t columns)
+{
+    Dim dim[2] = {DIM(rows), DIM(columns)};
+    OnnxConst c = {.type = type_tensor(n->in->program, ETC_I8, 2, dim), .n_bytes = rows * columns,
+                   .data = (const uint8_t *)data};
+    return data ? onnx_const_value(n->in, "packed", &c) : NULL;
+}
+
+/* (q - zero) * scale, of zero points that are floats: a row of blocks at a time. */
+static Value *by_floats(OnnxNode *n, const Nbits *w, Value *q, Value *scale)
+{
+    Dim whole[2] = {DIM(w->rows), DIM(w->k)}, each[3] = {DIM(w->rows), DIM(w->blocks), DIM(1)};
+    Dim apart[3] = {DIM(w->rows), DIM(w->blocks), DIM(w->block)};
+    Value *z = on_cast(n, on_view(n, on_value(n, 3), 3, each), ETC_F32);
+    z = on_scalar(n, OP_SUB_SCALAR, z, (double)(1 << (w->bits - 1)));
+    Value *f = on_binary(n, OP_SUB_TENSOR, on_view(n, on_cast(n, q, ETC_F32), 3, apart), z);
+    return on_view(n, on_binary(n, OP_MUL_TENSOR, f, on_view(n, scale, 3, each)), 2, whole);
+}
+
+static Value *floats_of(OnnxNode *n, const Nbits *w, Value *q, Value *scale)
+{
+    int64_t lo = -(1 << (w->bits - 1)), hi = -lo - 1;
+    const OnnxConst *c = on_has(n, 3) ? on_const(n, 3) : NULL;
+    if (on_has(n, 3) && (!c || c->type.dtype != ETC_U8))
+        return by_floats(n, w, q, scale);
+    Value *zero = c ? integers(n, unpacked(n, 3, w, w->blocks), w->rows, w->blocks) : NULL;
+    if (n->failed || !q || !scale)
+        return NULL;
+    return ON_BUILD(n, OP_DEQUANTIZE_PER_CHANNEL_GROUP, "vvviitit", q, scale, zero, lo, hi, ETC_I8,
+                    w->block, ETC_F32);
+}
+
+bool onnx_matmul_nbits(OnnxNode *n)
+{
+    Nbits w;
+    Value *x = on_value(n, 0), *bias = on_has(n, 5) ? on_value(n, 5) : NULL;
+    if (!x || n->failed || !read_nbits(n, &w))
+        return false;
+    if (on_has(n, 4))
+        return onnx_unsupported(n, "has groups in an order of their own");
+    Dim dim[2] = {DIM(w.rows), DIM(w.blocks)};
+    Value *q = integers(n, unpacked(n, 1, &w, w.k), w.rows, w.k);
+    Value *scale = q ? on_cast(n, on_view(n, on_value(n, 2), 2, dim), ETC_F32) : NULL;
+    Value *f = floats_of(n, &w, q, scale);
+    f = on_cast(n, f, x->type.dtype);
+    return f && on_define(n, 0, ON_BUILD(n, OP_LINEAR, "vvv", x, f, bias));
+}
+
+/* -- norms ------------------------------------------------------------------------------------- */
+
+static Value *normed(OnnxNode *n, Value *x, Value *scale, Value *shift, bool is_rms)
+{
+    double eps = on_float(n, "epsilon", 1e-12);
+    if (!x || !x->type.rank || n->failed)
+        return NULL;
+    const Dim *last = x->type.dim + x->type.rank - 1;
+    if (is_rms)
+        return ON_BUILD(n, OP_RMS_NORM, "vDvf", x, 1, last, scale, eps);
+    return ON_BUILD(n, OP_LAYER_NORM, "vDvvf", x, 1, last, scale, shift, eps);
+}
+
+/* The norm of a sum, which output 3 is: of x, what skips and a bias. */
+static bool skipped(OnnxNode *n, bool is_rms)
+{
+    int bias = is_rms ? 3 : 4;
+    Value *x = on_binary(n, OP_ADD_TENSOR, on_value(n, 0), on_value(n, 1));
+    Value *scale = on_value(n, 2), *shift = !is_rms && on_has(n, 3) ? on_value(n, 3) : NULL;
+    if (x && on_has(n, bias))
+        x = on_binary(n, OP_ADD_TENSOR, x, on_value(n, bias));
+    if (on_wants(n, 1) || on_wants(n, 2))
+        return onnx_unsupported(n, "gives means and deviations");
+    return scale && on_define(n, 0, normed(n, x, scale, shift, is_rms)) && on_define(n, 3, x);
+}
+
+bool onnx_skip_layer_norm(OnnxNode *n)
+{
+    return skipped(n, false);
+}
+
+bool onnx_skip_rms_norm(OnnxNode *n)
+{
+    return skipped(n, true);
+}
+
+/* Rows of a table. */
+static Value *embedded(OnnxNode *n, int table, Value *at)
+{
+    Value *t = on_value(n, table);
+    return t && at ? ON_BUILD(n, OP_EMBEDDING, "vv", t, on_cast(n, at, ETC_I64)) : NULL;
+}
+
+bool onnx_embed_layer_norm(OnnxNode *n)
+{
+    Value *at = on_value(n, 0);
+    if (!at || at->type.rank != 2)
+        return at && onnx_wrong(n, "wants numbers of words of [batch, steps]");
+    Value *place = on_has(n, 8) ? on_value(n, 8)
+                                : on_insert(n, on_arange(n, DIM(0), at->type.dim[1]), 0);
+    Value *x = on_binary(n, OP_ADD_TENSOR, embedded(n, 2, at), embedded(n, 3, place));
+    if (x && on_has(n, 1) && on_has(n, 4))
+        x = on_binary(n, OP_ADD_TENSOR, x, embedded(n, 4, on_value(n, 1)));
+    Value *count = on_full(n, 1, at->type.dim, 0, ETC_I32);
+    if (on_has(n, 7))
+        count = on_cast(n, on_sum(n, OP_SUM_DIM, on_value(n, 7), 1, false), ETC_I32);
+    Value *scale = on_value(n, 5), *shift = on_value(n, 6);
+    return scale && shift && on_define(n, 0, normed(n, x, scale, shift, false)) &&
+           on_define(n, 1, count) && on_define(n, 2, x);
+}
