@@ -114,8 +114,13 @@ static bool input_type(Onnx *o, Loc loc, const Onnx__ValueInfo *in, const char *
     const Onnx__TensorType *t = in->type ? in->type->tensor_type : NULL;
     Dim dim[MAX_RANK];
     EtcDtype dtype;
+    enum { STRINGS = 8 };
     if (!t)
-        return diag_unsupported(o->diag, loc, "is no tensor");
+        return diag_unsupported(o->diag, loc, "is no tensor: sequences, optionals and maps are not read, "
+                                              "export the model with tensors as inputs");
+    if (t->elem_type == STRINGS)
+        return diag_unsupported(o->diag, loc, "has strings, which are prepared before the model: cut "
+                                              "this part off");
     if (!onnx_dtype(t->elem_type, &dtype))
         return diag_unsupported(o->diag, loc, "has ONNX's element type %d", t->elem_type);
     if (!t->shape || t->shape->n_dim > MAX_RANK)
@@ -338,6 +343,7 @@ bool onnx_nodes(Onnx *o, OnnxScope *s, Onnx__Node *const *node, size_t n)
 static bool find_opset(Onnx *o)
 {
     const Onnx__Model *m = o->model;
+    o->opset = m->n_opset_import ? NEWEST_OPSET : 0; /* of other domains alone */
     for (size_t i = 0; i < m->n_opset_import; i++)
         if (is_default_domain(m->opset_import[i]->domain))
             o->opset = m->opset_import[i]->version;

@@ -150,6 +150,24 @@ bool onnx_cast(OnnxNode *n)
     return cast_to(n, t, onnx_bits((int32_t)code));
 }
 
+/* Integers of one width are the same bits after a cast. */
+bool onnx_bit_cast(OnnxNode *n)
+{
+    EtcDtype t;
+    int64_t code = on_int(n, "to", 0);
+    Value *x = on_value(n, 0);
+    if (!x)
+        return false;
+    if (code < 0 || code > INT32_MAX || !onnx_dtype((int32_t)code, &t) || dtype_is_float(t) ||
+        dtype_is_float(x->type.dtype) || t == ETC_BOOL ||
+        etc_dtype_size((int)t) != etc_dtype_size((int)x->type.dtype) ||
+        onnx_bits((int32_t)code) || on_bits(n, 0))
+        return onnx_unsupported(n, "takes bits of %s as ONNX's element type %lld, only integers of one "
+                                   "width are read so",
+                                dtype_name(x->type.dtype), (long long)code);
+    return on_define(n, 0, on_cast(n, x, t));
+}
+
 bool onnx_cast_like(OnnxNode *n)
 {
     Value *like = on_value(n, 1);

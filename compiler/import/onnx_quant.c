@@ -240,23 +240,47 @@ static Value *centered(OnnxNode *n, int i, int zero, int axis)
     return on_has(n, zero) ? on_binary(n, OP_SUB_TENSOR, x, spread(n, z, x, axis, 0)) : x;
 }
 
+/* The same as what integers between scales have, of scale 1, where the zero point is one. */
+static Value *plain_floats(OnnxNode *n, Value *x, int zero, int axis)
+{
+    const OnnxList *l = on_has(n, zero) ? on_list(n, zero) : NULL;
+    Value *z = on_has(n, zero) ? on_value(n, zero) : NULL;
+    EtcDtype t = x->type.dtype;
+    int64_t lo = t == ETC_I8 ? -128 : 0, hi = lo + 255;
+    if (n->failed || (t != ETC_I8 && t != ETC_U8)) {
+        if (!n->failed)
+            onnx_unsupported(n, "has integers of type %s", dtype_name(t));
+        return NULL;
+    }
+    if (!z || (l && l->dim && l->n == 1))
+        return ON_BUILD(n, OP_DEQUANTIZE_PER_TENSOR, "vfiiit", x, 1.0, z ? l->dim[0].value : (int64_t)0, lo,
+                        hi, t);
+    if (z->type.rank == 0 || (z->type.rank == 1 && dim_equal(z->type.dim[0], DIM(1))))
+        return ON_BUILD(n, OP_DEQUANTIZE_PER_TENSOR_TENSOR, "vvviit", x, on_number(n, 1, ETC_F64),
+                        on_cast(n, on_view(n, z, 0, NULL), ETC_I64), lo, hi, t);
+    return on_binary(n, OP_SUB_TENSOR, on_cast(n, x, ETC_F32),
+                     spread(n, on_cast(n, z, ETC_F32), x, axis, 0));
+}
+
 /* Sums of so few terms at a time that floats hold them, then in integers. */
 bool onnx_matmul_integer(OnnxNode *n)
 {
-    Value *x = on_value(n, 0), *sum = NULL;
-    Value *a = x && x->type.rank ? centered(n, 0, 2, x->type.rank > 1 ? x->type.rank - 2 : 0) : NULL;
-    Value *w = a ? on_value(n, 1) : NULL;
-    Value *b = w && w->type.rank ? centered(n, 1, 3, w->type.rank - 1) : NULL;
-    if (!b)
-        return false;
-    Dim terms = a->type.dim[a->type.rank - 1];
-    if (terms.expr || terms.value > 64 * (EXACT / MOST_EACH))
-        return onnx_unsupported(n, "sums more than 16,512 products, or as many as calls decide");
-    for (int64_t k = 0; k < terms.value || !sum; k += EXACT / MOST_EACH) {
-        int64_t end = k + EXACT / MOST_EACH < terms.value ? k + EXACT / MOST_EACH : terms.value;
+    enum { MOST_CHUNKS = 128 };
+    Value *a = on_value(n, 0), *b = on_value(n, 1), *sum = NULL;
+    if (!a || !b || !a->type.rank || !b->type.rank)
+        return a && b && onnx_wrong(n, "has an operand of rank 0");
+    int last = a->type.rank - 1, row = b->type.rank > 1 ? b->type.rank - 2 : 0;
+    int64_t each = EXACT / MOST_EACH;
+    Dim terms = a->type.dim[last];
+    if (terms.expr || terms.value > MOST_CHUNKS * each)
+        return onnx_unsupported(n, "sums more than 33,024 products, or as many as calls decide");
+    for (int64_t k = 0; k < terms.value || !sum; k += each) {
+        int64_t end = k + each < terms.value ? k + each : terms.value;
         bool is_all = k == 0 && end == terms.value;
-        Value *p = is_all ? a : on_part(n, a, a->type.rank - 1, DIM(k), DIM(end), 1);
-        Value *q = is_all ? b : on_part(n, b, b->type.rank > 1 ? b->type.rank - 2 : 0, DIM(k), DIM(end), 1);
+        Value *p = is_all ? a : on_part(n, a, last, DIM(k), DIM(end), 1);
+        Value *q = is_all ? b : on_part(n, b, row, DIM(k), DIM(end), 1);
+        p = p ? plain_floats(n, p, 2, last ? last - 1 : 0) : NULL;
+        q = p && q ? plain_floats(n, q, 3, b->type.rank - 1) : NULL;
         Value *part = on_cast(n, on_matmul(n, p, q), ETC_I32);
         sum = k ? on_binary(n, OP_ADD_TENSOR, sum, part) : part;
         if (!sum)
@@ -428,7 +452,7 @@ bool onnx_matmul_integer_to_float(OnnxNode *n)
 bool onnx_dynamic_matmul(OnnxNode *n)
 {
     Dynamic d;
-    Value *x = on_value(n, 0), *w = x ? weight(n, 1, 2, 3) : NULL;
+    Value *x = on_value(n, 0), *w = x ? dequantized(n, on_value(n, 1), 0, 2, -1) : NULL;
     if (!w || !quantized_dynamically(n, x, &d))
         return false;
     Value *a = ON_BUILD(n, OP_DEQUANTIZE_PER_TENSOR_TENSOR, "vvviit", d.bytes,

@@ -7,7 +7,9 @@
 bool onnx_dropout(OnnxNode *n)
 {
     const OnnxList *trains = on_has(n, 2) ? on_list(n, 2) : NULL;
-    if (on_has(n, 2) && (!trains || !trains->dim || trains->n != 1 || trains->dim[0].value))
+    const OnnxList *ratio = on_has(n, 1) ? on_list(n, 1) : NULL;
+    bool keeps_all = ratio && ratio->number && ratio->n == 1 && ratio->number[0] == 0;
+    if (on_has(n, 2) && !keeps_all && (!trains || !trains->dim || trains->n != 1 || trains->dim[0].value))
         return onnx_unsupported(n, "drops elements at random: export the model in eval mode");
     Value *x = on_value(n, 0);
     if (!x || !on_wants(n, 1))
@@ -269,30 +271,54 @@ bool onnx_concat(OnnxNode *n)
                                       : ON_BUILD(n, OP_CAT, "Vi", count, part, (int64_t)axis));
 }
 
-static Value *part_of(OnnxNode *n, Value *x, int axis, Dim from, Dim to)
+/* The same of a list, whose parts are lists. */
+static bool split_list(OnnxNode *n, const OnnxList *x, const Dim *size, int count)
 {
-    return ON_BUILD(n, OP_SLICE, "viddi", x, (int64_t)axis, from, to, (int64_t)1);
+    int64_t at = 0;
+    for (int i = 0; i < count; i++) {
+        if (size[i].expr || size[i].value < 0 || size[i].value > x->n - at)
+            return onnx_wrong(n, "has parts that are not those of its operand");
+        OnnxList *l = on_new_list(n, x->dtype, 1, (int)size[i].value);
+        for (int k = 0; k < l->n; k++, at++) {
+            if (x->dim)
+                l->dim[k] = x->dim[at];
+            else
+                l->number[k] = x->number[at];
+        }
+        if (on_wants(n, i) && !on_define_list(n, i, l))
+            return false;
+    }
+    return true;
 }
 
 /* Sizes as an attribute or an input; else equal ones, of which the last may be smaller. */
 bool onnx_split(OnnxNode *n)
 {
-    int64_t listed[MAX_RANK];
-    int axis, count = (int)n->node->n_output, given = on_ints(n, "split", listed, MAX_RANK);
+    enum { MOST = 256 };
+    int64_t listed[MOST];
+    Dim size[MOST];
+    int axis, count = (int)n->node->n_output, given = on_ints(n, "split", listed, MOST);
     Program *p = n->in->program;
-    Value *x = on_value(n, 0);
-    if (!x || n->failed || !on_axis(n, on_int(n, "axis", 0), x->type.rank, &axis))
+    const OnnxList *list = on_list(n, 0), *l = on_has(n, 1) ? on_list(n, 1) : NULL;
+    Value *x = list && list->rank == 1 ? NULL : on_value(n, 0);
+    Dim all = x && x->type.rank ? x->type.dim[0] : DIM(list ? list->n : 0), at = DIM(0);
+    if (n->failed || (!x && !list) || !on_axis(n, on_int(n, "axis", 0), x ? x->type.rank : 1, &axis))
         return false;
-    const OnnxList *l = on_has(n, 1) ? on_list(n, 1) : NULL;
-    if ((on_has(n, 1) && (!l || !l->dim || l->n != count)) || (given >= 0 && given != count))
-        return onnx_wrong(n, "gives %d parts, but not as many sizes that are known", count);
-    Dim each = dim_floordiv(p, dim_add(p, x->type.dim[axis], DIM(count - 1)), DIM(count));
-    Dim at = DIM(0);
+    all = x ? x->type.dim[axis] : all;
+    if (count > MOST || (on_has(n, 1) && (!l || !l->dim || l->n != count)) ||
+        (given >= 0 && given != count))
+        return onnx_wrong(n, "gives %d parts, but not as many sizes that are known, or more than 256", count);
+    Dim each = dim_floordiv(p, dim_add(p, all, DIM(count - 1)), DIM(count));
     for (int i = 0; i < count; i++) {
-        Dim end = dim_add(p, at, l ? l->dim[i] : given >= 0 ? DIM(listed[i]) : each);
-        if (!l && given < 0 && i == count - 1)
-            end = x->type.dim[axis];
-        if (on_wants(n, i) && !on_define(n, i, part_of(n, x, axis, at, end)))
+        size[i] = l ? l->dim[i] : given >= 0 ? DIM(listed[i]) : i < count - 1 ? each : dim_sub(p, all, at);
+        at = dim_add(p, at, size[i]);
+    }
+    if (!x)
+        return split_list(n, list, size, count);
+    at = DIM(0);
+    for (int i = 0; i < count; i++) {
+        Dim end = dim_add(p, at, size[i]);
+        if (on_wants(n, i) && !on_define(n, i, on_part(n, x, axis, at, end, 1)))
             return false;
         at = end;
     }
@@ -368,7 +394,7 @@ static Value *border(OnnxNode *n, Value *x, int axis, const char *mode, Dim from
     Dim size[MAX_RANK];
     bool is_edge = !strcmp(mode, "edge");
     Dim to = dim_add(n->in->program, from, DIM(is_edge ? 1 : count));
-    Value *v = part_of(n, x, axis, from, to);
+    Value *v = on_part(n, x, axis, from, to, 1);
     for (int i = 0; v && i < x->type.rank; i++)
         size[i] = i == axis ? DIM(count) : x->type.dim[i];
     if (v && is_edge)
