@@ -144,6 +144,7 @@ Value *on_conv(OnnxNode *n, Value *x, Value *filter, Value *bias); /* by the nod
 Value *on_matmul(OnnxNode *n, Value *a, Value *b);
 Value *on_gemm(OnnxNode *n); /* inputs 0 to 2 by the node's attributes */
 Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim);
+Dim on_numel(OnnxNode *n, const Value *x);
 Value *on_given(OnnxNode *n, OpId op, Type t, Value *x); /* an operator of x whose type is given */
 int on_broadcast(OnnxNode *n, Type a, Type b, Dim *out); /* the rank; -1: reported */
 
@@ -162,9 +163,9 @@ Value *on_sum(OnnxNode *n, OpId op, Value *x, int axis, bool keeps); /* or amax,
 Value *on_any(OnnxNode *n, Value *x, int axis); /* the axis stays, of one element */
 Value *on_insert(OnnxNode *n, Value *x, int axis); /* an axis of one element */
 Value *on_floats(OnnxNode *n, int rank, const Dim *dim, const float *v); /* a constant */
-float *on_table_of(OnnxNode *n, int64_t rows, int64_t columns); /* zeros; NULL: too many, reported */
-/* The product of the [rows, size of the axis] matrix `m` and x along an axis. */
-Value *on_matrix(OnnxNode *n, Value *x, int axis, int64_t rows, const float *m);
+float *on_table_of(OnnxNode *n, int64_t height, int64_t width); /* zeros; NULL: too many, reported */
+/* The product of the [height, size of the axis] matrix `m` and x along an axis. */
+Value *on_matrix(OnnxNode *n, Value *x, int axis, int64_t height, const float *m);
 
 #define ONNX(name, since, read, op) OnnxFn onnx_##read;
 #include "compiler/import/onnx_ops.def"

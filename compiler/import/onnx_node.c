@@ -365,27 +365,27 @@ Value *on_floats(OnnxNode *n, int rank, const Dim *dim, const float *v)
     return onnx_const_value(n->in, "table", c);
 }
 
-float *on_table_of(OnnxNode *n, int64_t rows, int64_t columns)
+float *on_table_of(OnnxNode *n, int64_t height, int64_t width)
 {
     enum { MOST = 1 << 24 };
-    if (rows < 0 || columns < 0 || (rows && columns > MOST / rows)) {
+    if (height < 0 || width < 0 || (height && width > MOST / height)) {
         onnx_unsupported(n, "takes a table of more than 16,777,216 numbers");
         return NULL;
     }
-    size_t bytes = (size_t)(rows * columns) * sizeof(float);
+    size_t bytes = (size_t)(height * width) * sizeof(float);
     float *m = arena_bytes(n->in->program->arena, bytes + 1);
     memset(m, 0, bytes);
     return m;
 }
 
 /* The axis is the last one meanwhile. */
-Value *on_matrix(OnnxNode *n, Value *x, int axis, int64_t rows, const float *m)
+Value *on_matrix(OnnxNode *n, Value *x, int axis, int64_t height, const float *m)
 {
     int64_t swap[MAX_RANK];
     if (!x || !m)
         return NULL;
     int last = x->type.rank - 1;
-    Dim dim[2] = {DIM(rows), x->type.dim[axis]};
+    Dim dim[2] = {DIM(height), x->type.dim[axis]};
     for (int i = 0; i <= last; i++)
         swap[i] = i == axis ? last : i == last ? axis : i;
     Value *w = on_cast(n, on_floats(n, 2, dim, m), x->type.dtype);

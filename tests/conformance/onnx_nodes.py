@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-AT_LEAST = 1590
+AT_LEAST = 1600
 # Inputs that are parameters, by operator.
 PARAMETERS = {
     "AffineGrid": [1], "BlackmanWindow": [0], "CenterCropPad": [1], "Clip": [1, 2], "Col2Im": [1, 2], "ConstantOfShape": [0], "Conv": [1, 2], "ConvTranspose": [1, 2],
