@@ -58,6 +58,8 @@ def attribute(name, v):
         return data(5, data(1, name) + number(3, v) + number(20, 2))
     if isinstance(v, list):
         return data(5, data(1, name) + b"".join(number(8, i) for i in v) + number(20, 7))
+    if isinstance(v, str):
+        return data(5, data(1, name) + data(4, v) + number(20, 3))
     return data(5, data(1, name) + data(6, v) + number(20, 5))
 
 
@@ -115,6 +117,15 @@ RIGHT = {  # bytes, what y is of x, flags
     "names": (simple([node("Relu", ["x"], ["a/b:0"]), node("Relu", ["a/b:0"], ["a.b_0"]), node("Neg", ["a.b_0"], ["y"])]),
               X, lambda x: -np.maximum(x, 0), []),
 }
+RIGHT |= {
+    "quick_gelu": (simple([node("QuickGelu", ["x"], ["y"], "com.microsoft")]), X, lambda x: x / (1 + np.exp(-1.702 * x)), []),
+    "einsum": (simple([node("Einsum", ["x", "w"], ["y"], equation="ab , bc")], constants=[tensor("w", W)]), X, lambda x: x @ W, []),
+    "swish": (simple([node("Swish", ["x"], ["y"])], opset=24), X, lambda x: x / (1 + np.exp(-x)), []),
+    "pooled": (simple([node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2, 2])], (1, 1, 3, 3, 3)), f32(1, 1, 3, 3, 3),
+               lambda x: np.max([x[:, :, a:a + 2, b:b + 2, c:c + 2] for a in (0, 1) for b in (0, 1) for c in (0, 1)], axis=0), []),
+    "parts": (simple([node("Shape", ["x"], ["s"]), node("Split", ["s"], ["a", "b"], num_outputs=2), node("Concat", ["b", "a"], ["t"], axis=0),
+                      node("Reshape", ["x", "t"], ["y"])], opset=18), X, lambda x: x.reshape(3, 2), []),
+}
 DEEP = b""
 for _ in range(3000):
     DEEP = graph([node("If", ["c"], ["y"], then_branch=DEEP)], [], ["y"])
@@ -136,6 +147,16 @@ WRONG = {  # bytes, a part of the message, the exit code
     "factor_length": (simple([node("LayerNormalization", ["x", "w"], ["y"], axis=0)], constants=[tensor("w", f32(4))]),
                       "cannot expand size 4", 1),
     "no_operator": (simple([data(1, "x") + data(2, "y")]), "a node names no operator", 1),
+    "one_cpu": (simple([node("Conv", ["x", "x"], ["y"], "com.microsoft.nchwc")]), "save the model with ORT_ENABLE_EXTENDED", 4),
+    "sequence": (simple([node("SequenceConstruct", ["x"], ["y"])]), "sequences are not read", 4),
+    "einsum": (simple([node("Einsum", ["x"], ["y"], equation="ij,jk->ik")]), "not as many terms as operands", 1),
+    "einsum_axes": (simple([node("Einsum", ["x"], ["y"], equation="i,jk->ik")]), "not as many letters", 1),
+    "einsum_letters": (simple([node("Einsum", ["x"], ["y"], equation="i#j")]), "expected letters", 1),
+    "attention": (simple([node("Attention", ["x", "x", "x"], ["y"])], opset=24), "expected 3 or 4", 1),
+    "heads": (simple([node("Attention", ["x", "x", "x"], ["y"], q_num_heads=0, kv_num_heads=-2)], (2, 3, 4), opset=24),
+              "as many heads as an attribute says", 1),
+    "nbits": (simple([node("MatMulNBits", ["x", "w", "w"], ["y"], "com.microsoft", K=-3, N=4, block_size=32)],
+                     constants=[tensor("w", W)]), "out of range", 1),
     "undefined": (simple([node("Relu", ["z"], ["y"])]), "reads 'z', which no node before it defines", 1),
     "twice": (simple([node("Relu", ["x"], ["x"])]), "defines 'x' a second time", 1),
     "no_output": (simple([node("Relu", ["x"], ["z"])]), "the output 'y' is defined by no node", 1),
