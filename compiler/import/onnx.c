@@ -56,16 +56,6 @@ const char *onnx_unique(Onnx *o, const char *text)
 
 /* -- names ------------------------------------------------------------------------------------- */
 
-OnnxValue *onnx_find(OnnxScope *s, const char *name)
-{
-    for (; s; s = s->outer) {
-        OnnxValue *v = table_find_text(&s->values, name);
-        if (v)
-            return v;
-    }
-    return NULL;
-}
-
 /* A new name of the scope.  NULL: reported. */
 static OnnxValue *define(Onnx *o, OnnxScope *s, Loc loc, const char *name)
 {
@@ -140,7 +130,7 @@ static bool input_type(Onnx *o, Loc loc, const Onnx__ValueInfo *in, const char *
 }
 
 /* The constant that an input is bound to.  NULL: reported. */
-static const OnnxConst *bound(Onnx *o, Loc loc, ImportBind *b, Type type)
+static OnnxConst *bound(Onnx *o, Loc loc, ImportBind *b, Type type)
 {
     OnnxConst *c = NEW(o->tmp, OnnxConst, 1);
     EtcDtype t = type.dtype;
@@ -227,7 +217,7 @@ static bool read_output(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *out)
 
 /* -- nodes ------------------------------------------------------------------------------------- */
 
-static bool is_default_domain(ProtobufCBinaryData domain)
+bool onnx_is_default(ProtobufCBinaryData domain)
 {
     return !domain.len || (domain.len == 7 && !memcmp(domain.data, "ai.onnx", 7));
 }
@@ -237,7 +227,7 @@ static bool is_default_domain(ProtobufCBinaryData domain)
 static const char *operator_name(Onnx *o, const Onnx__Node *node)
 {
     const char *op = onnx_text(o, node->op_type), *domain = onnx_text(o, node->domain);
-    if (!op || !domain || !*op || is_default_domain(node->domain))
+    if (!op || !domain || !*op || onnx_is_default(node->domain))
         return domain ? op : NULL;
     return arena_printf(o->program->arena, "%s::%s", domain, op);
 }
@@ -252,26 +242,16 @@ static bool read_node(Onnx *o, OnnxScope *s, const Onnx__Node *node)
         return false;
     Loc loc = {.file = o->loc.file, .node = onnx_unique(o, out), .op = op};
     OnnxNode n = {.in = o, .scope = s, .node = node, .row = onnx_row(op, o->opset), .loc = loc};
-    if (!n.row)
+    const Onnx__Function *f = onnx_function(o, node);
+    if (!f && !n.row)
         return false; /* reported before */
     int before = diag_errors(o->diag);
     if (!node->n_output)
         return diag_error(o->diag, loc, "has no output");
-    if (onnx_fold(&n) || (n.row->read(&n) && !n.failed))
-        return true;
+    if (f ? onnx_call(&n, f) : onnx_fold(&n) || n.row->read(&n))
+        return !n.failed;
     return diag_errors(o->diag) > before ? false
                                          : diag_error(o->diag, loc, "lacks an input that it needs");
-}
-
-/* The name of an operator that no row is of, "" for one that is known; NULL after an error. */
-static const char *unknown_operator(Onnx *o, const Onnx__Node *node)
-{
-    const char *op = operator_name(o, node);
-    if (!op)
-        return NULL;
-    if (!*op)
-        return diag_error(o->diag, (Loc){.file = o->loc.file}, "a node names no operator"), NULL;
-    return onnx_row(op, o->opset) ? "" : op;
 }
 
 /* What to do about an operator that is not read, in words that follow a message. */
@@ -302,51 +282,76 @@ static const char *advice(const char *op)
     return "";
 }
 
+/* Operators that no row is of, with their opset, and how many nodes there are of each. */
+typedef struct Unknown {
+    Table count;
+    const char **op;
+    int n;
+    const Onnx__Function **function; /* that nodes call and that were not looked at before */
+    int n_functions;
+} Unknown;
+
+static bool find_unknown(Onnx *o, Unknown *u, Onnx__Node *const *node, size_t n, int64_t opset)
+{
+    for (size_t i = 0; i < n; i++) {
+        const Onnx__Function *f = onnx_function(o, node[i]);
+        const char *op = operator_name(o, node[i]);
+        if (!op || !*op)
+            return op && diag_error(o->diag, (Loc){.file = o->loc.file}, "a node names no operator");
+        TableItem *seen = f ? table_at_copy(&o->looked_at, &f, sizeof f) : NULL;
+        if (seen && !seen->number++)
+            PUSH(o->tmp, u->function, u->n_functions, f);
+        if (f || onnx_row(op, opset))
+            continue;
+        op = arena_printf(o->tmp, "%s of opset %" PRId64, op, opset);
+        if (!table_at_text(&u->count, op)->number++)
+            PUSH(o->tmp, u->op, u->n, op);
+    }
+    return true;
+}
+
 /* Reports each operator that no row is of, once, with how many nodes there are of it. */
 static bool all_are_known(Onnx *o, Onnx__Node *const *node, size_t n)
 {
-    Table count = {.arena = o->tmp};
-    const char **unknown = NEW(o->tmp, const char *, n);
-    bool ok = true;
-    for (size_t i = 0; i < n; i++) {
-        if (!(unknown[i] = unknown_operator(o, node[i])))
-            return false;
-        if (*unknown[i])
-            table_at_text(&count, unknown[i])->number++;
-    }
-    for (size_t i = 0; i < n; i++) {
-        int64_t *times = *unknown[i] ? &table_at_text(&count, unknown[i])->number : NULL;
-        if (!times || !*times)
-            continue;
+    Unknown u = {.count = {.arena = o->tmp}};
+    bool ok = find_unknown(o, &u, node, n, o->opset);
+    for (int i = 0; ok && i < u.n_functions; i++)
+        ok = find_unknown(o, &u, u.function[i]->node, u.function[i]->n_node,
+                          onnx_opset_of(o, u.function[i]));
+    for (int i = 0; i < u.n; i++) {
+        int64_t times = table_at_text(&u.count, u.op[i])->number;
         ok = diag_unsupported(o->diag, (Loc){.file = o->loc.file},
-                              "the operator %s of opset %" PRId64 " is not supported, in %" PRId64
-                              " node%s%s",
-                              unknown[i], o->opset, *times, *times == 1 ? "" : "s",
-                              advice(unknown[i]));
-        *times = 0;
+                              "the operator %s is not supported, in %" PRId64 " node%s%s", u.op[i],
+                              times, times == 1 ? "" : "s", advice(u.op[i]));
     }
     return ok;
+}
+
+bool onnx_spend(Onnx *o, size_t n)
+{
+    enum { MOST = 1000000 };
+    o->spent = n < MOST - o->spent ? o->spent + n : MOST;
+    return o->spent < MOST ||
+           diag_unsupported(o->diag, o->loc, "is too large: with functions, branches and loops spelled "
+                                             "out, its nodes have a million operands and more");
 }
 
 bool onnx_nodes(Onnx *o, OnnxScope *s, Onnx__Node *const *node, size_t n)
 {
     if (!all_are_known(o, node, n))
         return false;
-    for (size_t i = 0; i < n; i++)
-        if (!read_node(o, s, node[i]))
+    for (size_t i = 0; i < n; i++) {
+        size_t operands = node[i]->n_input + node[i]->n_output + node[i]->n_attribute;
+        if (!onnx_spend(o, 1 + operands) || !read_node(o, s, node[i]))
             return false;
+    }
     return true;
 }
 
 /* -- the model --------------------------------------------------------------------------------- */
 
-static bool find_opset(Onnx *o)
+bool onnx_opset_is_read(const Onnx *o)
 {
-    const Onnx__Model *m = o->model;
-    o->opset = m->n_opset_import ? NEWEST_OPSET : 0; /* of other domains alone */
-    for (size_t i = 0; i < m->n_opset_import; i++)
-        if (is_default_domain(m->opset_import[i]->domain))
-            o->opset = m->opset_import[i]->version;
     if (o->opset < OLDEST_OPSET || o->opset > NEWEST_OPSET)
         return diag_unsupported(o->diag, o->loc,
                                 "ONNX's opset %" PRId64 " is not read, only %d to %d: convert the "
@@ -355,10 +360,20 @@ static bool find_opset(Onnx *o)
     return true;
 }
 
+static bool find_opset(Onnx *o)
+{
+    const Onnx__Model *m = o->model;
+    o->opset = m->n_opset_import ? NEWEST_OPSET : 0; /* of other domains alone */
+    for (size_t i = 0; i < m->n_opset_import; i++)
+        if (onnx_is_default(m->opset_import[i]->domain))
+            o->opset = m->opset_import[i]->version;
+    return onnx_opset_is_read(o);
+}
+
 static bool read_graph(Onnx *o)
 {
     const Onnx__Graph *g = o->model->graph;
-    OnnxScope s = {.values = {.arena = o->tmp}};
+    OnnxScope s = {.in = o, .values = {.arena = o->tmp}};
     bool ok = true;
     if (!g)
         return diag_error(o->diag, o->loc, "has no graph");
@@ -394,13 +409,13 @@ Program *import_onnx_bytes(Arena *a, const char *path, const uint8_t *data, size
               .folder = folder_at(a, folder_of(a, path)),
               .data = data,
               .n = n};
-    o.taken = o.sizes = o.externals = (Table){.arena = o.tmp};
+    o.taken = o.sizes = o.externals = o.functions = o.looked_at = (Table){.arena = o.tmp};
     o.program->stage = STAGE_ATEN;
     o.graph = graph_new(o.program, "forward");
     PUSH(a, o.program->method, o.program->n_methods, o.graph);
     o.model = onnx_unpack(o.tmp, o.loc, data, n, d);
     int before = diag_errors(d);
-    bool ok = o.model && find_opset(&o) && read_graph(&o) && diag_errors(d) == before;
+    bool ok = o.model && find_opset(&o) && onnx_functions(&o) && read_graph(&o) && diag_errors(d) == before;
     folder_close(&o.folder);
     arena_free(o.tmp);
     return ok ? o.program : NULL;

@@ -30,21 +30,30 @@ typedef struct OnnxConst {
     Type type;
     const uint8_t *data; /* may be unaligned */
     int64_t n_bytes;
-    int bits; /* of integers that the file packs, which have a byte each here; else 0 */
+    int bits;     /* of integers that the file packs, which have a byte each here; else 0 */
+    State *state; /* once a node has read it as a tensor */
 } OnnxConst;
 
-/* A name of a graph.  At least one of the three tells what it is; others follow from it. */
+/* A name of a graph.  At least one of the first three tells what it is; others follow from it. */
 typedef struct OnnxValue {
     Value *value;
-    const OnnxConst *constant;
+    OnnxConst *constant;
     const OnnxList *list;
-    int bits; /* as a constant's */
+    int bits;       /* as a constant's */
+    bool is_absent; /* an input that the call of a function left out; then nothing else is set */
 } OnnxValue;
 
 /* The names of a graph or a function; inner graphs see those of the outer ones. */
 typedef struct OnnxScope {
     struct OnnxScope *outer;
     Table values; /* name -> OnnxValue */
+    struct Onnx *in;
+    Graph *graph; /* of a nested graph of the IR, what it reads of outer graphs are its inputs; else NULL */
+    Value **captured; /* these, as the outer graph has them */
+    int n_captured;
+    struct OnnxNode *call; /* of a function: the node that calls it; else NULL */
+    const Onnx__Function *function;
+    bool lacks; /* the call leaves inputs out */
 } OnnxScope;
 
 typedef struct Onnx {
@@ -63,19 +72,24 @@ typedef struct Onnx {
     Table taken;   /* names of values, states and symbols in the IR */
     Table sizes;   /* dim_param -> Symbol */
     Table externals; /* location -> OnnxExternal */
+    Table functions; /* domain, name and overload -> Onnx__Function */
+    int n_calls;     /* of functions, one in the other */
+    Table looked_at; /* functions whose operators are known */
+    size_t spent;    /* operands of nodes so far, those of functions and loops as often as they are */
 } Onnx;
 
 typedef struct OnnxRow OnnxRow;
 
 /* A node that is being read. */
-typedef struct OnnxNode {
+typedef struct OnnxNode OnnxNode;
+struct OnnxNode {
     Onnx *in;
     OnnxScope *scope;
     const Onnx__Node *node;
     const OnnxRow *row;
     Loc loc;
     bool failed; /* reported */
-} OnnxNode;
+};
 
 typedef bool OnnxFn(OnnxNode *n);
 
@@ -90,10 +104,10 @@ struct OnnxRow {
 /* -- constants: onnx_const.c ------------------------------------------------------------------- */
 
 /* NULL: reported. */
-const OnnxConst *onnx_const(Onnx *o, Loc loc, const Onnx__Tensor *t);
+OnnxConst *onnx_const(Onnx *o, Loc loc, const Onnx__Tensor *t);
 bool onnx_dtype(int32_t code, EtcDtype *out); /* false: no tensor of a program has it */
 int onnx_bits(int32_t code); /* of integers of less than a byte; else 0 */
-Value *onnx_const_value(Onnx *o, const char *name, const OnnxConst *c);
+Value *onnx_const_value(Onnx *o, const char *name, OnnxConst *c); /* in the graph that is read */
 const OnnxList *onnx_const_list(Onnx *o, const OnnxConst *c); /* NULL: of another rank, or large */
 Value *onnx_list_value(OnnxNode *n, const OnnxList *l); /* NULL: reported */
 
@@ -101,8 +115,21 @@ Value *onnx_list_value(OnnxNode *n, const OnnxList *l); /* NULL: reported */
 
 const char *onnx_text(Onnx *o, ProtobufCBinaryData text); /* NULL: it has a NUL; reported */
 const char *onnx_unique(Onnx *o, const char *name); /* as an IR name that no other has */
-OnnxValue *onnx_find(OnnxScope *s, const char *name);
+bool onnx_is_default(ProtobufCBinaryData domain);
+bool onnx_opset_is_read(const Onnx *o); /* false: reported */
+bool onnx_spend(Onnx *o, size_t n);     /* work in operands; false: too much in all, reported */
 bool onnx_nodes(Onnx *o, OnnxScope *s, Onnx__Node *const *node, size_t n);
+
+/* -- graphs within graphs: onnx_flow.c --------------------------------------------------------- */
+
+OnnxValue *onnx_find(OnnxScope *s, const char *name); /* NULL: nothing has the name */
+bool onnx_functions(Onnx *o); /* makes the table */
+const Onnx__Function *onnx_function(Onnx *o, const Onnx__Node *node); /* that it calls; NULL: none */
+int64_t onnx_opset_of(const Onnx *o, const Onnx__Function *f);
+bool onnx_call(OnnxNode *n, const Onnx__Function *f);
+bool onnx_is_absent(const OnnxNode *n, int i); /* the call of a function left input i out */
+/* What an attribute of a function's node stands for.  NULL: absent, or reported. */
+const Onnx__Attribute *onnx_referred(OnnxNode *n, const Onnx__Attribute *a);
 
 /* -- for handlers: onnx_node.c ----------------------------------------------------------------- */
 
@@ -114,7 +141,7 @@ bool on_has(const OnnxNode *n, int i);          /* input i is there */
 Value *on_value(OnnxNode *n, int i);            /* NULL: reported, or it is not there */
 const OnnxList *on_list(OnnxNode *n, int i);    /* NULL: not known, or not there */
 const OnnxList *on_table(OnnxNode *n, int i);   /* the same, of rank 2 too */
-const OnnxConst *on_const(OnnxNode *n, int i);  /* the same */
+OnnxConst *on_const(OnnxNode *n, int i);  /* the same */
 int on_bits(OnnxNode *n, int i);                /* of integers of less than a byte; else 0 */
 bool on_dims(OnnxNode *n, int i, Dim *out, int *count); /* an input that must be known; reported */
 bool on_wants(const OnnxNode *n, int i);        /* somebody may read output i */

@@ -181,7 +181,7 @@ static bool check_bools(Onnx *o, Loc loc, const OnnxConst *c)
     return true;
 }
 
-const OnnxConst *onnx_const(Onnx *o, Loc loc, const Onnx__Tensor *t)
+OnnxConst *onnx_const(Onnx *o, Loc loc, const Onnx__Tensor *t)
 {
     Dim dim[MAX_RANK];
     EtcDtype dtype;
@@ -213,15 +213,16 @@ const OnnxConst *onnx_const(Onnx *o, Loc loc, const Onnx__Tensor *t)
     return find_data(o, loc, t, c) && check_bools(o, loc, c) ? c : NULL;
 }
 
-Value *onnx_const_value(Onnx *o, const char *name, const OnnxConst *c)
+Value *onnx_const_value(Onnx *o, const char *name, OnnxConst *c)
 {
     const uint8_t *data = c->data;
-    if ((uintptr_t)data % (uintptr_t)dtype_bytes(c->type.dtype)) {
+    if (!c->state && (uintptr_t)data % (uintptr_t)dtype_bytes(c->type.dtype)) {
         uint8_t *copy = arena_bytes(o->program->arena, (size_t)c->n_bytes + 1);
         data = memcpy(copy, data, (size_t)c->n_bytes);
     }
-    State *s = program_const(o->program, onnx_unique(o, name), name, c->type, (uint8_t *)data);
-    return graph_state(o->graph, s);
+    if (!c->state)
+        c->state = program_const(o->program, onnx_unique(o, name), name, c->type, (uint8_t *)data);
+    return graph_state(o->graph, c->state);
 }
 
 /* -- lists ------------------------------------------------------------------------------------- */

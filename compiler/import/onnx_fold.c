@@ -287,6 +287,16 @@ static const OnnxList *fold_sqrt(OnnxNode *n)
     return each(n, sqrt);
 }
 
+static double positive(double v)
+{
+    return v > 0 || v != v ? v : 0;
+}
+
+static const OnnxList *fold_relu(OnnxNode *n)
+{
+    return each(n, positive);
+}
+
 static const OnnxList *fold_not(OnnxNode *n)
 {
     const OnnxList *x = on_list(n, 0);
@@ -605,7 +615,7 @@ bool onnx_fold(OnnxNode *n)
         {"Greater", fold_greater}, {"Identity", fold_identity}, {"Less", fold_less},
         {"Max", fold_max},         {"Min", fold_min},           {"Mod", fold_mod},
         {"Mul", fold_mul},         {"Not", fold_not},           {"Pow", fold_pow},
-        {"Range", fold_range},     {"ReduceProd", fold_product}, {"Reshape", fold_reshape},
+        {"Range", fold_range},     {"ReduceProd", fold_product}, {"Relu", fold_relu}, {"Reshape", fold_reshape},
         {"Shape", fold_shape},     {"Size", fold_size},         {"Slice", fold_slice},
         {"Sqrt", fold_sqrt}, {"Transpose", fold_transpose},      {"Squeeze", fold_squeeze},   {"Sub", fold_sub},
         {"Unsqueeze", fold_unsqueeze}, {"Where", fold_where},

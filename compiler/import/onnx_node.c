@@ -43,7 +43,7 @@ bool onnx_unsupported(OnnxNode *n, const char *fmt, ...)
 
 bool on_has(const OnnxNode *n, int i)
 {
-    return i < (int)n->node->n_input && n->node->input[i].len > 0;
+    return i < (int)n->node->n_input && n->node->input[i].len > 0 && !onnx_is_absent(n, i);
 }
 
 /* NULL: it is not there, or reported. */
@@ -71,7 +71,7 @@ Value *on_value(OnnxNode *n, int i)
     return v->value;
 }
 
-const OnnxConst *on_const(OnnxNode *n, int i)
+OnnxConst *on_const(OnnxNode *n, int i)
 {
     const char *name;
     OnnxValue *v = input(n, i, &name);
@@ -127,7 +127,7 @@ const Onnx__Attribute *on_attribute(OnnxNode *n, const char *name)
     for (size_t i = 0; i < n->node->n_attribute; i++) {
         const Onnx__Attribute *a = n->node->attribute[i];
         if (a->name.len == strlen(name) && !memcmp(a->name.data, name, a->name.len))
-            return a;
+            return a->ref_attr_name.len ? onnx_referred(n, a) : a;
     }
     return NULL;
 }

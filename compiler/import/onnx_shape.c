@@ -20,7 +20,7 @@ bool onnx_dropout(OnnxNode *n)
 
 bool onnx_identity(OnnxNode *n)
 {
-    const OnnxConst *c = on_const(n, 0);
+    OnnxConst *c = on_const(n, 0);
     if (on_wants(n, 1))
         return onnx_unsupported(n, "gives the mask of what it keeps");
     if (!c)
@@ -593,40 +593,4 @@ bool onnx_center_crop_pad(OnnxNode *n)
                 : ON_BUILD(n, OP_CONSTANT_PAD_ND, "vIi", x, 2 * k + 2, pair, (int64_t)0);
     }
     return on_define(n, 0, x);
-}
-
-/* -- branches ---------------------------------------------------------------------------------- */
-
-/* A branch whose condition is known takes the node's place. */
-bool onnx_choose(OnnxNode *n)
-{
-    const OnnxList *c = on_list(n, 0);
-    if (n->failed)
-        return false;
-    if (!c || !c->dim || c->n != 1 || c->dim[0].expr)
-        return onnx_unsupported(n, "chooses by elements that are not known when it is read");
-    const Onnx__Attribute *a = on_attribute(n, c->dim[0].value ? "then_branch" : "else_branch");
-    if (!a || !a->g || a->g->n_output < n->node->n_output)
-        return onnx_wrong(n, "has no branch with as many outputs");
-    OnnxScope *s = NEW(n->in->tmp, OnnxScope, 1);
-    *s = (OnnxScope){.outer = n->scope, .values = {.arena = n->in->tmp}};
-    for (size_t i = 0; i < a->g->n_initializer; i++) {
-        const char *name = onnx_text(n->in, a->g->initializer[i]->name);
-        OnnxValue *v = NEW(n->in->tmp, OnnxValue, 1);
-        v->constant = onnx_const(n->in, n->loc, a->g->initializer[i]);
-        if (!name || !v->constant)
-            return false;
-        table_at_text(&s->values, name)->ptr = v;
-    }
-    if (!onnx_nodes(n->in, s, a->g->node, a->g->n_node))
-        return false;
-    for (size_t i = 0; i < n->node->n_output; i++) {
-        const char *name = onnx_text(n->in, a->g->output[i]->name);
-        const char *as = onnx_text(n->in, n->node->output[i]);
-        OnnxValue *v = name ? onnx_find(s, name) : NULL;
-        if (!v || !as)
-            return onnx_wrong(n, "has a branch that does not define its output");
-        table_at_text(&n->scope->values, as)->ptr = v;
-    }
-    return true;
 }

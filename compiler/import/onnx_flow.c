@@ -1,0 +1,703 @@
+/* onnx_flow.c -- what holds graphs: functions, branches and loops of ONNX.
+ *
+ * A function, a branch that is known and a loop of few turns take their node's place.  Another branch
+ * or loop is a nested graph of the IR, which sees nothing from outside: what its nodes read of outer
+ * graphs becomes an input of it. */
+#include "compiler/import/onnx.h"
+#include <string.h>
+
+enum { MAX_CALLS = 32, MAX_TURNS = 256, MAX_OUTPUTS = 1024 };
+
+/* -- names ------------------------------------------------------------------------------------- */
+
+/* A name of an outer graph, made one of the nested graph that the scope is of. */
+static OnnxValue *captured(OnnxScope *s, const char *name, const OnnxValue *outer)
+{
+    OnnxValue *v = NEW(s->in->tmp, OnnxValue, 1);
+    *v = *outer;
+    v->value = NULL;
+    if (outer->value && outer->value->state) {
+        v->value = graph_state(s->graph, outer->value->state);
+    } else if (!outer->constant && !outer->list) {
+        v->value = graph_value(s->graph, onnx_unique(s->in, name), outer->value->type);
+        graph_add_input(s->graph, v->value);
+        PUSH(s->in->tmp, s->captured, s->n_captured, outer->value);
+    }
+    table_at_text(&s->values, name)->ptr = v;
+    return v;
+}
+
+OnnxValue *onnx_find(OnnxScope *s, const char *name)
+{
+    if (!s)
+        return NULL;
+    OnnxValue *v = table_find_text(&s->values, name);
+    if (v || !(v = onnx_find(s->outer, name)) || !s->graph || v->is_absent)
+        return v;
+    return captured(s, name, v);
+}
+
+/* The tensor of a name.  NULL: reported. */
+static Value *value_of(OnnxNode *n, const char *name, OnnxValue *v)
+{
+    if (!v->value && v->constant)
+        v->value = onnx_const_value(n->in, name, v->constant);
+    else if (!v->value && v->list)
+        v->value = onnx_list_value(n, v->list);
+    n->failed = n->failed || !v->value;
+    return v->value;
+}
+
+/* The elements of a name as a list.  NULL: not known. */
+static const OnnxList *list_of(Onnx *o, OnnxValue *v)
+{
+    if (!v->list && v->constant)
+        v->list = onnx_const_list(o, v->constant);
+    return v->list;
+}
+
+/* -1: not known; else what a condition is. */
+static int truth(Onnx *o, OnnxValue *v)
+{
+    const OnnxList *l = list_of(o, v);
+    return l && l->dim && l->n == 1 && !l->dim[0].expr ? l->dim[0].value != 0 : -1;
+}
+
+/* Output i of the node is what v is.  An output without a name is dropped. */
+static bool give(OnnxNode *n, size_t i, OnnxValue *v)
+{
+    const char *name;
+    if (!v || i >= n->node->n_output || !n->node->output[i].len)
+        return v != NULL;
+    if (!(name = onnx_text(n->in, n->node->output[i])))
+        return false;
+    TableItem *at = table_at_text(&n->scope->values, name);
+    if (at->ptr)
+        return onnx_wrong(n, "defines '%s' a second time", name);
+    at->ptr = v;
+    return true;
+}
+
+/* Input i.  NULL: absent, or reported. */
+static OnnxValue *input_of(OnnxNode *n, size_t i)
+{
+    const char *name = on_has(n, (int)i) ? onnx_text(n->in, n->node->input[i]) : NULL;
+    OnnxValue *v = name ? onnx_find(n->scope, name) : NULL;
+    if (name && !v)
+        onnx_wrong(n, "reads '%s', which no node before it defines", name);
+    return v;
+}
+
+static bool bind_name(OnnxNode *n, OnnxScope *s, ProtobufCBinaryData text, OnnxValue *v)
+{
+    const char *name = onnx_text(n->in, text);
+    if (!name)
+        return false;
+    TableItem *at = table_at_text(&s->values, name);
+    if (at->ptr)
+        return onnx_wrong(n, "has a graph with two inputs or constants of the name '%s'", name);
+    at->ptr = v;
+    return true;
+}
+
+static OnnxValue *found(OnnxNode *n, OnnxScope *s, ProtobufCBinaryData text)
+{
+    const char *name = onnx_text(n->in, text);
+    OnnxValue *v = name ? onnx_find(s, name) : NULL;
+    if (!v && name)
+        onnx_wrong(n, "has a graph whose output '%s' no node defines", name);
+    return v;
+}
+
+/* -- graphs ------------------------------------------------------------------------------------ */
+
+static OnnxScope scope_within(OnnxNode *n, Graph *graph)
+{
+    return (OnnxScope){.in = n->in, .outer = n->scope, .graph = graph,
+                       .values = {.arena = n->in->tmp}};
+}
+
+/* Puts the graph's nodes into the current graph, and what its outputs are into `out`. */
+static bool play(OnnxNode *n, const Onnx__Graph *g, OnnxScope *s, OnnxValue **out)
+{
+    Onnx *o = n->in;
+    if (g->n_sparse_initializer)
+        return onnx_unsupported(n, "has a graph with sparse constants");
+    if (!onnx_spend(o, g->n_initializer + g->n_output))
+        return false;
+    for (size_t i = 0; i < g->n_initializer; i++) {
+        OnnxValue *v = NEW(o->tmp, OnnxValue, 1);
+        *v = (OnnxValue){.constant = onnx_const(o, n->loc, g->initializer[i])};
+        if (!v->constant || !bind_name(n, s, g->initializer[i]->name, v))
+            return false;
+    }
+    if (!onnx_nodes(o, s, g->node, g->n_node))
+        return false;
+    for (size_t i = 0; i < g->n_output; i++)
+        if (!(out[i] = found(n, s, g->output[i]->name)))
+            return false;
+    return true;
+}
+
+static const Onnx__Graph *graph_of(OnnxNode *n, const char *name)
+{
+    const Onnx__Attribute *a = on_attribute(n, name);
+    if (a && a->g && a->g->n_output <= MAX_OUTPUTS)
+        return a->g;
+    onnx_wrong(n, "has no graph '%s', or one of more than 1,024 outputs", name);
+    return NULL;
+}
+
+/* -- nested graphs ----------------------------------------------------------------------------- */
+
+/* A graph of the IR that is being made from one of the file. */
+typedef struct Nested {
+    OnnxScope scope;
+    Graph *graph, *outer;
+} Nested;
+
+static void enter(OnnxNode *n, Nested *b)
+{
+    b->outer = n->in->graph;
+    b->graph = graph_new(n->in->program, NULL);
+    b->scope = scope_within(n, b->graph);
+    n->in->graph = b->graph;
+}
+
+static void leave(OnnxNode *n, const Nested *b)
+{
+    n->in->graph = b->outer;
+}
+
+static bool nested(OnnxNode *n, const char *name, Nested *b)
+{
+    const Onnx__Graph *g = graph_of(n, name);
+    if (!g || g->n_output != n->node->n_output)
+        return g && onnx_wrong(n, "has a branch of another number of outputs");
+    OnnxValue **out = NEW(n->in->tmp, OnnxValue *, g->n_output + 1);
+    enter(n, b);
+    bool ok = play(n, g, &b->scope, out);
+    for (size_t i = 0; ok && i < g->n_output; i++) {
+        Value *v = value_of(n, "branch", out[i]);
+        ok = v != NULL;
+        if (ok)
+            graph_add_output(b->graph, v);
+    }
+    leave(n, b);
+    return ok;
+}
+
+static int place_of(const Nested *b, const Value *v)
+{
+    for (int i = 0; i < b->scope.n_captured; i++)
+        if (b->scope.captured[i] == v)
+            return i;
+    return -1;
+}
+
+/* Makes the inputs of both graphs those that any of them has, in one order, which is returned. */
+static Value **joined(Onnx *o, Nested b[2], int *count)
+{
+    Value **all = NULL;
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < b[k].scope.n_captured; i++)
+            if (!k || place_of(&b[0], b[1].scope.captured[i]) < 0)
+                PUSH(o->tmp, all, *count, b[k].scope.captured[i]);
+    for (int k = 0; k < 2; k++) {
+        Graph *g = b[k].graph;
+        Value **in = NEW(o->program->arena, Value *, *count + 1);
+        for (int i = 0; i < *count; i++) {
+            int at = place_of(&b[k], all[i]);
+            in[i] = at >= 0 ? g->in[at] : graph_value(g, onnx_unique(o, "in"), all[i]->type);
+        }
+        g->in = in;
+        g->n_in = *count;
+    }
+    return all;
+}
+
+static void push_list(Node *n, Value *const *v, int count)
+{
+    Arg *item = NEW(n->graph->program->arena, Arg, count + 1);
+    for (int i = 0; i < count; i++)
+        item[i] = node_use(n, v[i]);
+    node_push(n, (Arg){.kind = ARG_LIST, .list = {item, count}});
+}
+
+/* The results of a node of nested graphs, typed as those of `of`. */
+static bool give_results(OnnxNode *n, Node *made, const Graph *of, int first, int count)
+{
+    for (int i = 0; i < count; i++) {
+        OnnxValue *v = NEW(n->in->tmp, OnnxValue, 1);
+        v->value = node_add_out(made, onnx_unique(n->in, n->loc.node), of->out[first + i]->type);
+        if (!give(n, (size_t)i, v))
+            return false;
+    }
+    return true;
+}
+
+/* -- branches ---------------------------------------------------------------------------------- */
+
+/* A scalar that decides. */
+static Value *decider(OnnxNode *n, Value *v, EtcDtype t)
+{
+    v = on_cast(n, v, t);
+    return v && v->type.rank ? on_view(n, v, 0, NULL) : v;
+}
+
+static bool agree(OnnxNode *n, const Nested b[2])
+{
+    for (int i = 0; i < b[0].graph->n_out; i++)
+        if (!type_equal(b[0].graph->out[i]->type, b[1].graph->out[i]->type))
+            return onnx_unsupported(n, "has branches whose output %d differs in type or shape, and "
+                                       "chooses by elements: bind what decides",
+                                    i);
+    return true;
+}
+
+static bool branch_on(OnnxNode *n, Value *cond)
+{
+    Nested b[2];
+    int count = 0;
+    cond = decider(n, cond, ETC_BOOL);
+    if (!cond || !nested(n, "then_branch", &b[0]) || !nested(n, "else_branch", &b[1]) || !agree(n, b))
+        return false;
+    Value **in = joined(n->in, b, &count);
+    Node *made = node_new(n->in->graph, OP_COND, n->loc);
+    node_push(made, node_use(made, cond));
+    for (int k = 0; k < 2; k++)
+        node_push(made, (Arg){.kind = ARG_GRAPH, .graph = b[k].graph});
+    push_list(made, in, count);
+    bool ok = give_results(n, made, b[0].graph, 0, b[0].graph->n_out);
+    graph_append(n->in->graph, made);
+    return ok;
+}
+
+bool onnx_choose(OnnxNode *n)
+{
+    OnnxValue *c = input_of(n, 0);
+    if (!c)
+        return false;
+    int known = truth(n->in, c);
+    if (known < 0)
+        return branch_on(n, on_value(n, 0));
+    const Onnx__Graph *g = graph_of(n, known ? "then_branch" : "else_branch");
+    if (!g || g->n_output < n->node->n_output)
+        return g && onnx_wrong(n, "has no branch with as many outputs");
+    OnnxScope s = scope_within(n, NULL);
+    OnnxValue **out = NEW(n->in->tmp, OnnxValue *, g->n_output + 1);
+    if (!play(n, g, &s, out))
+        return false;
+    for (size_t i = 0; i < n->node->n_output; i++)
+        if (!give(n, i, out[i]))
+            return false;
+    return true;
+}
+
+/* -- loops that are spelled out ---------------------------------------------------------------- */
+
+typedef struct Turns {
+    const Onnx__Graph *body;
+    size_t carried, parts, rows; /* values; scanned inputs; outputs of which each turn gives a part */
+    OnnxValue **now;             /* the carried ones */
+    Value **row;                 /* the parts, turn by turn */
+    int n_rows;
+} Turns;
+
+static OnnxValue *known_number(OnnxNode *n, EtcDtype t, int64_t v)
+{
+    OnnxList *l = on_new_list(n, t, 0, 1);
+    OnnxValue *made = NEW(n->in->tmp, OnnxValue, 1);
+    l->dim[0] = DIM(v);
+    *made = (OnnxValue){.list = l};
+    return made;
+}
+
+/* One turn, whose body has `given` as its first inputs; `first` of its outputs are neither carried nor
+ * rows, and are left in `out`. */
+static bool turn(OnnxNode *n, Turns *l, OnnxValue *const *given, size_t n_given, size_t first,
+                 OnnxValue **out)
+{
+    OnnxScope s = scope_within(n, NULL);
+    for (size_t i = 0; i < n_given; i++)
+        if (!bind_name(n, &s, l->body->input[i]->name, given[i]))
+            return false;
+    if (!play(n, l->body, &s, out))
+        return false;
+    for (size_t i = 0; i < l->carried; i++)
+        l->now[i] = out[first + i];
+    for (size_t i = 0; i < l->rows; i++) {
+        Value *v = value_of(n, "row", out[first + l->carried + i]);
+        if (!v)
+            return false;
+        PUSH(n->in->tmp, l->row, l->n_rows, v);
+    }
+    return true;
+}
+
+/* Row k of all turns, beside each other along an axis of their own. */
+static OnnxValue *stacked(OnnxNode *n, const Turns *l, size_t k, int64_t axis, bool is_back)
+{
+    int turns = l->rows ? l->n_rows / (int)l->rows : 0, at;
+    Value **part = NEW(n->in->tmp, Value *, turns + 1);
+    OnnxValue *made = NEW(n->in->tmp, OnnxValue, 1);
+    for (int i = 0; i < turns; i++) {
+        Value *v = l->row[(size_t)i * l->rows + k];
+        if (!on_axis(n, axis, v->type.rank + 1, &at))
+            return NULL;
+        part[is_back ? turns - 1 - i : i] = on_insert(n, v, at);
+        if (n->failed)
+            return NULL;
+    }
+    if (!turns) {
+        onnx_unsupported(n, "gives rows of no turn, whose type nothing tells");
+        return NULL;
+    }
+    *made = (OnnxValue){.value = ON_BUILD(n, OP_CAT, "Vi", turns, part, (int64_t)at)};
+    return made->value ? made : NULL;
+}
+
+static bool take_carried(OnnxNode *n, Turns *l, size_t first)
+{
+    l->now = NEW(n->in->tmp, OnnxValue *, l->carried + 1);
+    for (size_t i = 0; i < l->carried; i++)
+        if (!(l->now[i] = input_of(n, first + i)))
+            return onnx_wrong(n, "lacks the first value of what it carries");
+    return true;
+}
+
+static bool give_carried(OnnxNode *n, const Turns *l)
+{
+    for (size_t i = 0; i < l->carried; i++)
+        if (!give(n, i, l->now[i]))
+            return false;
+    return true;
+}
+
+/* -- loops that run ---------------------------------------------------------------------------- */
+
+/* The graph that says whether another turn follows: carried are the number of the turn, whether to go
+ * on, and the values.  is_told: the last input is the number of turns. */
+static Graph *test_of(OnnxNode *n, const Graph *body, int64_t turns, bool is_told)
+{
+    Onnx *o = n->in;
+    Nested t;
+    enter(n, &t);
+    for (int i = 0; i < body->n_in; i++)
+        graph_add_input(t.graph, graph_value(t.graph, onnx_unique(o, "in"), body->in[i]->type));
+    Value *at = t.graph->in[0], *last = t.graph->in[body->n_in - 1];
+    Value *more = is_told ? on_binary(n, OP_LT_TENSOR, at, last)
+                          : ON_BUILD(n, OP_LT_SCALAR, "vd", at, DIM(turns));
+    more = on_binary(n, OP_LOGICAL_AND, more, t.graph->in[1]);
+    if (more)
+        graph_add_output(t.graph, more);
+    leave(n, &t);
+    return more ? t.graph : NULL;
+}
+
+static bool play_body(OnnxNode *n, const Turns *l, Nested *b, Value *const *start)
+{
+    Onnx *o = n->in;
+    OnnxValue **out = NEW(o->tmp, OnnxValue *, l->body->n_output + 1);
+    for (size_t i = 0; i < l->carried + 2; i++) {
+        OnnxValue *v = NEW(o->tmp, OnnxValue, 1);
+        v->value = graph_value(b->graph, onnx_unique(o, "carried"), start[i]->type);
+        graph_add_input(b->graph, v->value);
+        if (!bind_name(n, &b->scope, l->body->input[i]->name, v))
+            return false;
+    }
+    if (!play(n, l->body, &b->scope, out))
+        return false;
+    Value *next = on_scalar(n, OP_ADD_SCALAR, b->graph->in[0], 1);
+    for (size_t i = 0; next && i < l->carried + 2; i++) {
+        Value *v = i ? value_of(n, "left", out[i - 1]) : next;
+        v = i == 1 ? decider(n, v, ETC_BOOL) : v;
+        if (!v)
+            return false;
+        if (!type_equal(v->type, start[i]->type))
+            return onnx_unsupported(n, "carries values whose type or shape changes, for as many turns "
+                                       "as elements decide, or for more than 256");
+        graph_add_output(b->graph, v);
+    }
+    return next != NULL;
+}
+
+/* `limit`, unless NULL, is the number of turns.  Captured values follow the carried ones, as inputs of
+ * both graphs and of the node. */
+static bool run_turns(OnnxNode *n, Turns *l, int64_t turns, Value *limit, Value *cond)
+{
+    Onnx *o = n->in;
+    Nested b;
+    Value **start = NEW(o->tmp, Value *, l->carried + 3);
+    if (l->rows)
+        return onnx_unsupported(n, "collects a row of each turn, for as many turns as elements decide, "
+                                   "or for more than 256");
+    start[0] = on_number(n, 0, ETC_I64);
+    start[1] = cond;
+    for (size_t i = 0; i < l->carried; i++)
+        start[i + 2] = value_of(n, "start", l->now[i]);
+    if (n->failed)
+        return false;
+    enter(n, &b);
+    bool ok = play_body(n, l, &b, start);
+    leave(n, &b);
+    if (limit) {
+        graph_add_input(b.graph, graph_value(b.graph, onnx_unique(o, "limit"), limit->type));
+        PUSH(o->tmp, b.scope.captured, b.scope.n_captured, limit);
+    }
+    Graph *test = ok ? test_of(n, b.graph, turns, limit != NULL) : NULL;
+    if (!test)
+        return false;
+    Node *made = node_new(o->graph, OP_WHILE_LOOP, n->loc);
+    node_push(made, (Arg){.kind = ARG_GRAPH, .graph = test});
+    node_push(made, (Arg){.kind = ARG_GRAPH, .graph = b.graph});
+    push_list(made, start, (int)l->carried + 2);
+    push_list(made, b.scope.captured, b.scope.n_captured);
+    for (int i = 0; i < 2; i++)
+        node_add_out(made, onnx_unique(o, "turns"), start[i]->type);
+    ok = give_results(n, made, b.graph, 2, (int)l->carried);
+    graph_append(o->graph, made);
+    return ok;
+}
+
+/* -- Loop -------------------------------------------------------------------------------------- */
+
+/* Turn by turn, as long as what goes on is known.  *left: some turn does not tell whether another one
+ * follows; nothing that was made is read then. */
+static bool spell_out(OnnxNode *n, Turns *l, int64_t turns, bool *left)
+{
+    Onnx *o = n->in;
+    OnnxValue **given = NEW(o->tmp, OnnxValue *, l->carried + 2);
+    OnnxValue **out = NEW(o->tmp, OnnxValue *, l->body->n_output + 1);
+    int more = 1;
+    for (int64_t i = 0; i < turns && more; i++) {
+        given[0] = known_number(n, ETC_I64, i);
+        given[1] = known_number(n, ETC_BOOL, 1);
+        memcpy(given + 2, l->now, l->carried * sizeof *given);
+        if (!turn(n, l, given, l->carried + 2, 1, out))
+            return false;
+        more = truth(o, out[0]);
+        *left = more < 0 || (more && i == MAX_TURNS - 1 && turns > MAX_TURNS);
+        if (*left)
+            return true;
+    }
+    return true;
+}
+
+static bool give_loop(OnnxNode *n, const Turns *l)
+{
+    for (size_t i = 0; i < l->rows && l->carried + i < n->node->n_output; i++)
+        if (on_wants(n, (int)(l->carried + i)) &&
+            !give(n, l->carried + i, stacked(n, l, i, 0, false)))
+            return false;
+    return give_carried(n, l);
+}
+
+bool onnx_loop(OnnxNode *n)
+{
+    Onnx *o = n->in;
+    Turns l = {.body = graph_of(n, "body")};
+    OnnxValue *count = input_of(n, 0), *cond = input_of(n, 1);
+    const OnnxList *limit = count ? list_of(o, count) : NULL;
+    bool left = false;
+    if (!l.body || n->failed)
+        return false;
+    if (l.body->n_input < 2 || l.body->n_output + 1 < l.body->n_input ||
+        n->node->n_input < l.body->n_input || n->node->n_output > l.body->n_output - 1)
+        return onnx_wrong(n, "has another number of inputs or outputs than its body");
+    bool is_known = !count || (limit && limit->dim && limit->n == 1 && !limit->dim[0].expr);
+    l.carried = l.body->n_input - 2;
+    l.rows = l.body->n_output - 1 - l.carried;
+    int64_t turns = count && is_known ? limit->dim[0].value : INT64_MAX;
+    int more = cond ? truth(o, cond) : 1;
+    if (!take_carried(n, &l, 2))
+        return false;
+    OnnxValue **start = NEW(o->tmp, OnnxValue *, l.carried + 1);
+    memcpy(start, l.now, l.carried * sizeof *start);
+    bool is_plain = more == 0 || (more > 0 && is_known);
+    if (is_plain && !spell_out(n, &l, more ? turns : 0, &left))
+        return false;
+    if (is_plain && !left)
+        return give_loop(n, &l);
+    memcpy(l.now, start, l.carried * sizeof *start);
+    Value *go = more > 0 ? on_number(n, 1, ETC_BOOL) : decider(n, on_value(n, 1), ETC_BOOL);
+    Value *last = is_known ? NULL : decider(n, on_value(n, 0), ETC_I64);
+    return go && (is_known || last) && run_turns(n, &l, turns, last, go);
+}
+
+/* -- Scan -------------------------------------------------------------------------------------- */
+
+static int64_t number_in(OnnxNode *n, const char *name, size_t i)
+{
+    const Onnx__Attribute *a = on_attribute(n, name);
+    return a && i < a->n_ints ? a->ints[i] : 0;
+}
+
+/* The number of turns: the size of each scanned axis.  -1: reported. */
+static int64_t count_parts(OnnxNode *n, const Turns *l)
+{
+    int64_t turns = -1;
+    for (size_t i = 0; i < l->parts; i++) {
+        int axis;
+        Value *x = on_value(n, (int)(l->carried + i));
+        if (!x || !on_axis(n, number_in(n, "scan_input_axes", i), x->type.rank, &axis))
+            return -1;
+        Dim d = x->type.dim[axis];
+        if (d.expr || d.value > MAX_TURNS || (turns >= 0 && d.value != turns)) {
+            onnx_unsupported(n, "scans axes of more than 256 elements, of sizes that a call decides, or "
+                                "of several sizes");
+            return -1;
+        }
+        turns = d.value;
+    }
+    return turns;
+}
+
+static bool scan_turn(OnnxNode *n, Turns *l, int64_t i, int64_t turns, OnnxValue **given,
+                      OnnxValue **out)
+{
+    memcpy(given, l->now, l->carried * sizeof *given);
+    for (size_t k = 0; k < l->parts; k++) {
+        int axis;
+        Value *x = on_value(n, (int)(l->carried + k));
+        OnnxValue *part = NEW(n->in->tmp, OnnxValue, 1);
+        if (!on_axis(n, number_in(n, "scan_input_axes", k), x->type.rank, &axis))
+            return false;
+        int64_t at = number_in(n, "scan_input_directions", k) ? turns - 1 - i : i;
+        part->value = ON_BUILD(n, OP_SELECT_INT, "vii", x, (int64_t)axis, at);
+        if (!part->value)
+            return false;
+        given[l->carried + k] = part;
+    }
+    return turn(n, l, given, l->carried + l->parts, 0, out);
+}
+
+bool onnx_scan(OnnxNode *n)
+{
+    Onnx *o = n->in;
+    Turns l = {.body = graph_of(n, "body")};
+    int64_t parts = on_int(n, "num_scan_inputs", 0);
+    if (!l.body)
+        return false;
+    if (parts < 1 || (size_t)parts > n->node->n_input || l.body->n_input != n->node->n_input)
+        return onnx_wrong(n, "has another number of inputs than its body, or scans none");
+    l.parts = (size_t)parts;
+    l.carried = l.body->n_input - l.parts;
+    if (l.body->n_output < l.carried || n->node->n_output > l.body->n_output)
+        return onnx_wrong(n, "has another number of outputs than its body");
+    l.rows = l.body->n_output - l.carried;
+    int64_t turns = take_carried(n, &l, 0) ? count_parts(n, &l) : -1;
+    OnnxValue **given = NEW(o->tmp, OnnxValue *, l.body->n_input + 1);
+    OnnxValue **out = NEW(o->tmp, OnnxValue *, l.body->n_output + 1);
+    if (turns < 0)
+        return false;
+    for (int64_t i = 0; i < turns; i++)
+        if (!scan_turn(n, &l, i, turns, given, out))
+            return false;
+    for (size_t i = 0; i < l.rows && l.carried + i < n->node->n_output; i++)
+        if (on_wants(n, (int)(l.carried + i)) &&
+            !give(n, l.carried + i, stacked(n, &l, i, number_in(n, "scan_output_axes", i),
+                                            number_in(n, "scan_output_directions", i))))
+            return false;
+    return give_carried(n, &l);
+}
+
+/* -- functions --------------------------------------------------------------------------------- */
+
+static const char *function_key(Onnx *o, ProtobufCBinaryData domain, ProtobufCBinaryData name,
+                                ProtobufCBinaryData overload)
+{
+    const char *d = onnx_text(o, domain), *n = onnx_text(o, name), *v = onnx_text(o, overload);
+    return d && n && v ? arena_printf(o->tmp, "%s\n%s\n%s", d, n, v) : NULL;
+}
+
+bool onnx_functions(Onnx *o)
+{
+    for (size_t i = 0; i < o->model->n_functions; i++) {
+        Onnx__Function *f = o->model->functions[i];
+        const char *key = function_key(o, f->domain, f->name, f->overload);
+        TableItem *at = key ? table_at_text(&o->functions, key) : NULL;
+        if (!at || at->ptr)
+            return at && diag_error(o->diag, o->loc, "has two functions of one name");
+        at->ptr = f;
+    }
+    return true;
+}
+
+const Onnx__Function *onnx_function(Onnx *o, const Onnx__Node *node)
+{
+    const char *key = o->functions.n ? function_key(o, node->domain, node->op_type, node->overload)
+                                     : NULL;
+    return key ? table_find_text(&o->functions, key) : NULL;
+}
+
+static const OnnxScope *caller_of(const OnnxScope *s)
+{
+    while (s && !s->call)
+        s = s->outer;
+    return s;
+}
+
+bool onnx_is_absent(const OnnxNode *n, int i)
+{
+    const OnnxScope *s = caller_of(n->scope);
+    const char *name = s && s->lacks ? onnx_text(n->in, n->node->input[i]) : NULL;
+    const OnnxValue *v = name ? onnx_find(n->scope, name) : NULL;
+    return v && v->is_absent;
+}
+
+const Onnx__Attribute *onnx_referred(OnnxNode *n, const Onnx__Attribute *a)
+{
+    const OnnxScope *s = caller_of(n->scope);
+    const char *name = onnx_text(n->in, a->ref_attr_name);
+    if (!s || !name) {
+        onnx_wrong(n, "refers to an attribute of a function, and stands in none");
+        return NULL;
+    }
+    const Onnx__Attribute *given = on_attribute(s->call, name);
+    for (size_t i = 0; !given && i < s->function->n_attribute_proto; i++) {
+        const Onnx__Attribute *d = s->function->attribute_proto[i];
+        if (d->name.len == a->ref_attr_name.len && !memcmp(d->name.data, a->ref_attr_name.data, d->name.len))
+            given = d;
+    }
+    return given;
+}
+
+int64_t onnx_opset_of(const Onnx *o, const Onnx__Function *f)
+{
+    for (size_t i = 0; i < f->n_opset_import; i++)
+        if (onnx_is_default(f->opset_import[i]->domain))
+            return f->opset_import[i]->version;
+    return o->opset;
+}
+
+bool onnx_call(OnnxNode *n, const Onnx__Function *f)
+{
+    Onnx *o = n->in;
+    OnnxScope s = {.in = o, .values = {.arena = o->tmp}, .call = n, .function = f};
+    int64_t opset = o->opset;
+    if (!onnx_spend(o, f->n_input + f->n_attribute_proto))
+        return false;
+    if (o->n_calls == MAX_CALLS)
+        return onnx_wrong(n, "calls a function within 32 others, as a circle of functions does");
+    if (n->node->n_input > f->n_input || n->node->n_output > f->n_output)
+        return onnx_wrong(n, "has more inputs or outputs than the function that it calls");
+    for (size_t i = 0; i < f->n_input; i++) {
+        OnnxValue *v = input_of(n, i);
+        if (!v) {
+            v = NEW(o->tmp, OnnxValue, 1);
+            *v = (OnnxValue){.is_absent = true};
+            s.lacks = true;
+        }
+        if (n->failed || !bind_name(n, &s, f->input[i], v))
+            return false;
+    }
+    o->opset = onnx_opset_of(o, f);
+    o->n_calls++;
+    bool ok = onnx_opset_is_read(o) && onnx_nodes(o, &s, f->node, f->n_node);
+    o->n_calls--;
+    o->opset = opset;
+    for (size_t i = 0; ok && i < n->node->n_output; i++)
+        ok = !n->node->output[i].len || give(n, i, found(n, &s, f->output[i]));
+    return ok;
+}
