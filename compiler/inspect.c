@@ -286,11 +286,105 @@ static bool inspect_pte(const Options *o, Arena *a, Diag *d)
     return true;
 }
 
+/* -- .onnx ------------------------------------------------------------------------------------- */
+
+static void text_onnx_ends(const char *what, const OnnxEnd *e, int n)
+{
+    for (int i = 0; i < n; i++) {
+        say(stdout, "  %s %d: %s %s", what, i, e[i].name, e[i].dtype ? e[i].dtype : "unsupported type");
+        fputs(e[i].rank < 0 ? " of no rank" : "[", stdout);
+        for (int k = 0; k < e[i].rank; k++) {
+            const OnnxSize *s = &e[i].size[k];
+            if (s->value >= 0)
+                printf("%s%lld", k ? "," : "", (long long)s->value);
+            else
+                say(stdout, "%s%s", k ? "," : "", s->name && *s->name ? s->name : "?");
+        }
+        puts(e[i].rank < 0 ? "" : "]");
+    }
+}
+
+static void text_onnx(const Options *o, const OnnxAbout *m)
+{
+    say(stdout, "%s: ONNX of IR version %lld, by %s %s\n", o->model, (long long)m->ir_version,
+        *m->producer ? m->producer : "an unknown producer", m->producer_version);
+    for (int i = 0; i < m->n_opsets; i++)
+        say(stdout, "  opset %lld of %s\n", (long long)m->opset[i].number, m->opset[i].key);
+    text_onnx_ends("input", m->in, m->n_in);
+    text_onnx_ends("output", m->out, m->n_out);
+    for (int i = 0; i < m->n_ops; i++)
+        say(stdout, "  %5d %s%s\n", m->op[i].nodes, m->op[i].name,
+            m->op[i].is_supported ? "" : " (not supported)");
+    for (int i = 0; i < m->n_files; i++)
+        say(stdout, "  external data in %s\n", m->file[i]);
+    for (int i = 0; i < m->n_metadata; i++)
+        say(stdout, "  %s: %s\n", m->metadata[i].key, m->metadata[i].value);
+}
+
+static void json_onnx_ends(const char *what, const OnnxEnd *e, int n, Arena *a)
+{
+    printf("\"%s\": [", what);
+    for (int i = 0; i < n; i++) {
+        printf("%s{\"name\": %s, \"dtype\": ", comma(i), json_text(a, e[i].name));
+        printf(e[i].dtype ? "\"%s\"" : "null", e[i].dtype);
+        printf(", \"shape\": %s", e[i].rank < 0 ? "null" : "[");
+        for (int k = 0; k < e[i].rank; k++) {
+            const OnnxSize *s = &e[i].size[k];
+            if (s->value >= 0)
+                printf("%s%lld", comma(k), (long long)s->value);
+            else
+                printf("%s%s", comma(k), s->name ? json_text(a, s->name) : "null");
+        }
+        printf(e[i].rank < 0 ? "}" : "]}");
+    }
+    printf("], ");
+}
+
+static void json_onnx(const Options *o, const OnnxAbout *m, Arena *a)
+{
+    printf("{\"schema\": 1, \"kind\": \"onnx\", \"file\": %s, \"ir_version\": %lld, \"producer\": %s, "
+           "\"producer_version\": %s, \"opsets\": [",
+           json_text(a, o->model), (long long)m->ir_version, json_text(a, m->producer),
+           json_text(a, m->producer_version));
+    for (int i = 0; i < m->n_opsets; i++)
+        printf("%s{\"domain\": %s, \"version\": %lld}", comma(i), json_text(a, m->opset[i].key),
+               (long long)m->opset[i].number);
+    printf("], ");
+    json_onnx_ends("inputs", m->in, m->n_in, a);
+    json_onnx_ends("outputs", m->out, m->n_out, a);
+    printf("\"operators\": [");
+    for (int i = 0; i < m->n_ops; i++)
+        printf("%s{\"name\": %s, \"nodes\": %d, \"supported\": %s}", comma(i),
+               json_text(a, m->op[i].name), m->op[i].nodes, m->op[i].is_supported ? "true" : "false");
+    printf("], \"external_files\": [");
+    for (int i = 0; i < m->n_files; i++)
+        printf("%s%s", comma(i), json_text(a, m->file[i]));
+    printf("], \"metadata\": [");
+    for (int i = 0; i < m->n_metadata; i++)
+        printf("%s{\"key\": %s, \"value\": %s}", comma(i), json_text(a, m->metadata[i].key),
+               json_text(a, m->metadata[i].value));
+    puts("]}");
+}
+
+static bool inspect_onnx(const Options *o, Arena *a, Diag *d)
+{
+    OnnxAbout about;
+    if (!onnx_about(a, o->files, o->model, &about, d))
+        return false;
+    if (o->json)
+        json_onnx(o, &about, a);
+    else
+        text_onnx(o, &about);
+    return true;
+}
+
 bool command_inspect(const Options *o, Arena *a, Diag *d)
 {
     ImportKind kind = model_kind(o, d);
     if (kind == IMPORT_PTE)
         return inspect_pte(o, a, d);
+    if (kind == IMPORT_ONNX)
+        return inspect_onnx(o, a, d);
     const Program *p = kind == IMPORT_UNKNOWN ? NULL : model_load(o, a, d);
     if (p)
         inspect_program(o, p, a);

@@ -117,6 +117,45 @@ MUST_USE Program *import_onnx(Arena *a, const char *path, const ImportOptions *o
 MUST_USE Program *import_onnx_bytes(Arena *a, const char *path, const uint8_t *data, size_t n,
                                     const ImportOptions *o, Diag *d);
 
+/* -- what an ONNX file says of itself --------------------------------------------------------- */
+
+typedef struct OnnxSize {
+    int64_t value;    /* -1: open */
+    const char *name; /* NULL: it has none */
+} OnnxSize;
+
+typedef struct OnnxEnd {
+    const char *name, *dtype; /* dtype NULL: no tensor, or of elements that no program has */
+    int rank;                 /* -1: not said */
+    OnnxSize *size;
+} OnnxEnd;
+
+typedef struct OnnxOperator {
+    const char *name; /* "Conv", "com.microsoft::Gelu" */
+    int nodes;        /* in inner graphs and functions too */
+    bool is_supported;
+} OnnxOperator;
+
+typedef struct OnnxPair {
+    const char *key, *value;
+    int64_t number; /* of an opset */
+} OnnxPair;
+
+typedef struct OnnxAbout {
+    int64_t ir_version;
+    const char *producer, *producer_version; /* "" where the file does not tell */
+    OnnxPair *opset, *metadata;
+    OnnxEnd *in, *out;
+    OnnxOperator *op;
+    const char **file; /* that external data lie in; not opened */
+    int n_opsets, n_metadata, n_in, n_out, n_ops, n_files;
+} OnnxAbout;
+
+/* Reads an ONNX file that need not be one that can be imported. */
+MUST_USE bool onnx_about(Arena *a, Files *files, const char *path, OnnxAbout *out, Diag *d);
+
+/* -- weights of texts ------------------------------------------------------------------------- */
+
 /* Gives the states of a parsed text the bytes that it says lie in members of an archive: `path` is
  * that archive, a folder it was unpacked into, or its model.json.  False: reported. */
 MUST_USE bool import_weights(Program *p, const char *path, const ImportOptions *o, Diag *d);

@@ -54,7 +54,7 @@ static const uint8_t kind_of[N_KINDS][MAX_FIELD] = {
     [FUNCTION] = {[1] = KEPT, [4] = KEPT, [5] = KEPT, [7] = NODE, [9] = OPERATOR_SET, [10] = KEPT,
                   [11] = ATTRIBUTE, [13] = KEPT},
     [MODEL] = {[1] = KEPT, [2] = KEPT, [3] = KEPT, [7] = GRAPH, [8] = OPERATOR_SET,
-               [25] = FUNCTION},
+               [14] = ENTRY, [25] = FUNCTION},
 };
 
 typedef struct Walk {

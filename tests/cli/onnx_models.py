@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""onnx_models.py DATA: writes ONNX files into the current folder, byte by byte.
+
+linear.onnx and mlp.onnx are the models of DATA that torch exported, with the same weights; about.onnx
+has something of all that `etc inspect` tells; unknown.onnx has an operator that there is not.
+"""
+import os
+import pathlib
+import sys
+import zipfile
+
+import numpy as np
+
+sys.path.insert(0, f"{os.path.dirname(os.path.abspath(__file__))}/../import")
+from onnx_bytes import data, external, graph, model, node, number, tensor, value  # noqa: E402
+
+
+def layers(folder, shape, sizes):
+    """Linear layers of these sizes with a relu between."""
+    nodes, constants, x = [], [], "input"
+    with zipfile.ZipFile(f"{folder}/model.pt2") as z:
+        for i in range(len(sizes) - 1):
+            for k, dims in enumerate(((sizes[i + 1], sizes[i]), (sizes[i + 1],))):
+                raw = z.read(f"model/data/weights/weight_{2 * i + k}")
+                constants.append(tensor(f"{'wb'[k]}{i}", np.frombuffer(raw, np.float32).reshape(dims)))
+            is_last = i == len(sizes) - 2
+            nodes.append(node("Gemm", [x, f"w{i}", f"b{i}"], ["y" if is_last else f"h{i}"], transB=1))
+            x = f"r{i}"
+            nodes += [] if is_last else [node("Relu", [f"h{i}"], [x])]
+    return model(graph(nodes, [value("input", shape)], ["y"], constants))
+
+
+def about(inputs):
+    inner = graph([node("Relu", ["x"], ["t"]), node("Relu", ["t"], ["u"])], [], ["u"])
+    nodes = [node("Add", ["x", "w"], ["a"]), node("Frobnicate", ["a"], ["b"], "ai.x"),
+             node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)]
+    told = (data(2, "by hand") + data(3, "1.0") + data(8, data(1, "ai.x") + number(2, 2))
+            + data(14, data(1, "author") + data(2, "some\x1bone")))
+    return model(graph(nodes, inputs, ["y"], [external("w", [3], "w.bin")]), tail=told)
+
+
+def main():
+    folder = sys.argv[1]
+    pathlib.Path("linear.onnx").write_bytes(layers(f"{folder}/linear", [4, 16], [16, 8]))
+    pathlib.Path("mlp.onnx").write_bytes(layers(f"{folder}/mlp_digits", ["batch", 64], [64, 64, 32, 10]))
+    inputs = [value("x", ["batch", 3, ""]), value("c", [], 9), value("w", [3])]
+    pathlib.Path("unknown.onnx").write_bytes(about(inputs))
+    pathlib.Path("about.onnx").write_bytes(about([*inputs, value("t", [], 8)]))
+    pathlib.Path("w.bin").write_bytes(bytes(12))
+
+
+main()

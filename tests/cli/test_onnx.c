@@ -1,0 +1,93 @@
+/* test_onnx.c -- the commands on ONNX files, beside the same models as torch exported them. */
+#include "tests/cli/cli.h"
+
+static void make_models(void)
+{
+    make_folders();
+    Result r = sh("python3 " ROOT "/tests/cli/onnx_models.py $DATA");
+    cr_assert_eq(r.code, 0, "%s", r.err);
+}
+
+TestSuite(onnx, .init = make_models, .fini = remove_folders);
+
+#define MLP "mlp.onnx --dim batch=1..1024 "
+
+Test(onnx, inspect_tells_what_the_file_says)
+{
+    Result r = ok("inspect about.onnx");
+    static const char *const line[] = {"about.onnx: ONNX of IR version 8, by by hand 1.0\n",
+                                       "  opset 17 of ai.onnx\n",
+                                       "  opset 2 of ai.x\n",
+                                       "  input 0: x f32[batch,3,?]\n",
+                                       "  input 1: c bool[]\n",
+                                       "  input 2: t unsupported type[]\n",
+                                       "  output 0: y unsupported type of no rank\n",
+                                       "      1 ai.x::Frobnicate (not supported)\n",
+                                       "      4 Relu\n",
+                                       "  external data in w.bin\n",
+                                       "  author: some\\x1bone\n"};
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+        cr_expect_not_null(strstr(r.out, line[i]), "no '%s' in\n%s", line[i], r.out);
+}
+
+Test(onnx, inspect_tells_it_as_json)
+{
+    Result r = ok("inspect about.onnx --json");
+    const Json *j = json(&r), *x = item(json_get(j, "inputs"), 0), *ops = json_get(j, "operators");
+    cr_expect_str_eq(text(j, "kind"), "onnx");
+    cr_expect_eq(number(j, "ir_version"), 8);
+    cr_expect_str_eq(text(j, "producer"), "by hand");
+    cr_expect_eq(number(item(json_get(j, "opsets"), 1), "version"), 2);
+    cr_expect_str_eq(json_string(item(json_get(x, "shape"), 0)), "batch");
+    cr_expect_str_eq(text(item(ops, 3), "name"), "Relu");
+    cr_expect_eq(number(item(ops, 3), "nodes"), 4);
+    bool is_supported = true;
+    cr_expect(json_bool(json_get(item(ops, 1), "supported"), &is_supported) && !is_supported);
+    cr_expect_str_eq(json_string(item(json_get(j, "external_files"), 0)), "w.bin");
+    cr_expect_str_eq(text(item(json_get(j, "metadata"), 0), "value"), "some\x1bone");
+    sh("head -c 40 about.onnx > cut.onnx");
+    fails("inspect cut.onnx", 1, "is no ONNX model");
+}
+
+Test(onnx, check_says_what_stops_it)
+{
+    Result r = ok("check linear.onnx");
+    cr_expect_not_null(strstr(r.err, "nothing stops a compile to a .pte"), "%s", r.err);
+    r = ok("check " MLP "--tail c");
+    cr_expect_not_null(strstr(r.err, "nothing stops a compile to C"), "%s", r.err);
+    fails("check mlp.onnx", 1, "batch");
+    fails("check unknown.onnx --bind c=1", 4, "ai.x::Frobnicate");
+}
+
+Test(onnx, run_gives_what_torch_gave)
+{
+    ok("run linear.onnx --input $DATA/linear/input_0.npy --output-dir out -q");
+    expect_close("out/output_0.npy", "linear", "output_0.npy");
+    ok("compile " MLP "-o m.pte -q");
+    ok("run m.pte --input $DATA/mlp_digits/input_0.npy --output-dir mlp -q");
+    expect_close("mlp/output_0.npy", "mlp_digits", "output_0.npy");
+}
+
+Test(onnx, diff_sees_that_it_is_the_export)
+{
+    ok("diff $DATA/linear/model.pt2 linear.onnx");
+    cr_assert_eq(sh("sed 's/\\(.*\\)\\x3e/\\1\\x3f/' linear.onnx > other.onnx").code, 0); /* a weight */
+    fails("diff $DATA/linear/model.pt2 other.onnx -q > o", 5, "1 of 1 outputs");
+}
+
+Test(onnx, emitted_c_gives_what_torch_gave)
+{
+    ok("emit-c linear.onnx -o m.c --main -q");
+    cr_assert_eq(sh("cc -O1 -o m m.c m_main.c -lm").code, 0);
+    cr_assert_eq(sh("./m --input $DATA/linear/input_0.npy --output-dir out").code, 0);
+    expect_close("out/output_0.npy", "linear", "output_0.npy");
+}
+
+Test(onnx, quantize_sees_ranges_that_compile_takes)
+{
+    const char *samples = "--recipe int8 --calibrate $DATA/mlp_digits/extra_test_x.npy";
+    ok(arena_printf(arena, "quantize " MLP "%s --statistics s.txt -q", samples));
+    ok("compile " MLP "--recipe int8 --statistics s.txt -o q.pte -q");
+    Result r = ok("inspect q.pte");
+    cr_expect_not_null(strstr(r.out, "quantize"), "%s", r.out);
+}
