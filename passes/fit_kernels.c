@@ -138,8 +138,9 @@ static Value *sum_of_two(Rewrite *r, Node *n, Value *x, int64_t axis, Type y)
     for (int i = 0; i <= t.rank; i++)
         dim[i] = i == axis + 1 ? DIM(1) : t.dim[i - (i > axis)];
     x = build_view(r, n, x, dim, t.rank + 1);
-    Node *m = x ? build(r->g, n, n->loc, OP_SUM_DIM, r->d, "vIba", x, 2, both, false, arg_get(n, "dtype"))
-                : NULL;
+    bool is_told = dtype_is_int(y.dtype) && y.dtype != ETC_I64; /* sums of integers are i64 else */
+    Arg none = {.kind = ARG_NONE}, dtype = is_told ? arg_get(n, "dtype") : none;
+    Node *m = x ? build(r->g, n, n->loc, OP_SUM_DIM, r->d, "vIba", x, 2, both, false, dtype) : NULL;
     return m ? build_view(r, n, m->out[0], y.dim, y.rank) : NULL;
 }
 
