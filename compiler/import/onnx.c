@@ -41,16 +41,17 @@ static char *as_name(Arena *a, const char *text)
     return name;
 }
 
+/* A stem's item in the table is the number that its next name tries. */
 const char *onnx_unique(Onnx *o, const char *text)
 {
     Arena *a = o->program->arena;
     const char *stem = as_name(a, text), *name = stem;
-    TableItem *taken = table_at_text(&o->taken, name);
-    for (int i = 2; taken->ptr; i++) {
-        name = arena_printf(a, "%s_%d", stem, i);
-        taken = table_at_text(&o->taken, name);
-    }
-    taken->ptr = o;
+    int64_t i = table_at_text(&o->taken, stem)->number;
+    for (; i && (name == stem || table_has(&o->taken, name, strlen(name))); i++)
+        name = arena_printf(a, "%s_%" PRId64, stem, i + 1);
+    if (i)
+        table_at_text(&o->taken, name)->number = 1;
+    table_at_text(&o->taken, stem)->number = i ? i : 1;
     return name;
 }
 
@@ -329,11 +330,11 @@ static bool all_are_known(Onnx *o, Onnx__Node *const *node, size_t n)
 
 bool onnx_spend(Onnx *o, size_t n)
 {
-    enum { MOST = 1000000 };
+    enum { MOST = 300000 };
     o->spent = n < MOST - o->spent ? o->spent + n : MOST;
     return o->spent < MOST ||
            diag_unsupported(o->diag, o->loc, "is too large: with functions, branches and loops spelled "
-                                             "out, its nodes have a million operands and more");
+                                             "out, its nodes have 300,000 operands and more");
 }
 
 bool onnx_nodes(Onnx *o, OnnxScope *s, Onnx__Node *const *node, size_t n)

@@ -679,7 +679,8 @@ bool onnx_call(OnnxNode *n, const Onnx__Function *f)
     if (!onnx_spend(o, f->n_input + f->n_attribute_proto))
         return false;
     if (o->n_calls == MAX_CALLS)
-        return onnx_wrong(n, "calls a function within 32 others, as a circle of functions does");
+        return onnx_wrong(n, "calls a function within 32 others: functions nest too deep, or call each "
+                             "other in a circle");
     if (n->node->n_input > f->n_input || n->node->n_output > f->n_output)
         return onnx_wrong(n, "has more inputs or outputs than the function that it calls");
     for (size_t i = 0; i < f->n_input; i++) {

@@ -80,8 +80,8 @@ DOUBLES = b"".join(function(f"D{i}", ["a"], ["c"], [node(f"D{i + 1}", ["a"], ["b
                    for i in range(31)) + function("D31", ["a"], ["c"], [node("Neg", ["a"], ["c"])])
 NEG = graph([node("Neg", ["x"], ["t"])], [], ["t"])
 WRONG = {  # bytes, a part of the message, the exit code
-    "circle": (calls([node("Twice", ["x"], ["y"], "f")], CIRCLE, TWICE), "as a circle of functions does", 1),
-    "doublings": (calls([node("D0", ["x"], ["y"], "f")], DOUBLES), "have a million operands and more", 4),
+    "circle": (calls([node("Twice", ["x"], ["y"], "f")], CIRCLE, TWICE), "call each other in a circle", 1),
+    "doublings": (calls([node("D0", ["x"], ["y"], "f")], DOUBLES), "have 300,000 operands and more", 4),
     "two_of_a_name": (calls([node("Leak", ["x"], ["y"], "f")], LEAKY, LEAKY), "two functions of one name", 1),
     "function_output": (calls([node("F", ["x"], ["y"], "f")], function("F", ["a"], ["c"], [node("Neg", ["a"], ["b"])])),
                         "whose output 'c' no node defines", 1),
@@ -100,7 +100,7 @@ WRONG = {  # bytes, a part of the message, the exit code
                   "another number of inputs or outputs than its body", 1),
     "loop_that_grows": (looped(["many", "", "x"], graph([node("Concat", ["v", "v"], ["q"], axis=0), node("Identity", ["go"], ["on"])],
                                                         [value("i", [], INT64), value("go", [], BOOL), value("v", [2, 3])], ["on", "q"]),
-                               [tensor("many", np.array(40))]), "", 4),
+                               [tensor("many", np.array(40))]), "does not fit 31 bits", 4),
     "scan_axes": (simple([node("Scan", ["x"], ["y"], num_scan_inputs=9, body=graph([RELU], [value("v", [3])], ["q"]))]),
                   "another number of inputs than its body", 1),
 }
