@@ -56,28 +56,28 @@ static const char *misfit(const EtcFlat *f, const Slot *s, const EtcTensor *from
 {
     EtcFlatVec bound = etc_flat_vec(f, s->in_file, TENSOR_SIZES);
     if ((from == NULL) || (from->dtype != s->t.dtype)) {
-        return "input of another dtype";
+        return ETC_TEXT("input of another dtype");
     }
     if ((from->rank != s->t.rank) || ((from->rank > 0) && (from->dim == NULL))) {
-        return "input of another rank";
+        return ETC_TEXT("input of another rank");
     }
     for (uint32_t k = 0; k < bound.n; k++) {
         int32_t most = etc_flat_item_i32(bound, k);
         if ((from->dim[k] < 0) || (from->dim[k] > most)) {
-            return "input with a size past its bound";
+            return ETC_TEXT("input with a size past its bound");
         }
         if (s->t.is_static && (from->dim[k] != most)) {
-            return "input with a size other than the model's";
+            return ETC_TEXT("input with a size other than the model's");
         }
     }
     if (!etc_same_order(from, &s->t)) {
-        return "input of another dim_order";
+        return ETC_TEXT("input of another dim_order");
     }
     if (!is_backed(from) || (from->data == NULL)) {
-        return "input with less data than its sizes ask for";
+        return ETC_TEXT("input with less data than its sizes ask for");
     }
     if (!s->is_planned && ((uintptr_t)from->data % etc_dtype_size((int)from->dtype) != 0)) {
-        return "input data is misaligned";
+        return ETC_TEXT("input data is misaligned");
     }
     return NULL;
 }
@@ -127,7 +127,7 @@ static int equals_file(const EtcFlat *f, uint32_t evalue, const EtcValue *v)
     case VALUE_DOUBLE:
         bits = etc_flat_u64(f, at, DOUBLE_VALUE);
         memcpy(&d, &bits, sizeof d);
-        return (v->tag == ETC_DOUBLE) && is_near(v->as.d, d);
+        return ETC_BUILD_DOUBLES && (v->tag == ETC_DOUBLE) && is_near(v->as.d, d);
     case VALUE_STRING:
         text = etc_flat_string(f, at, 0, &n);
         return (v->tag == ETC_STRING) && (v->as.str.n >= 0) && ((uint32_t)v->as.str.n == n) &&
@@ -171,7 +171,7 @@ static const char *admit_tensor(EtcTensor *t, int needs_memory)
 {
     Slot *s = slot_of(t);
     if (needs_memory && !is_backed(t)) {
-        return "argument is a tensor without memory, or larger than its memory";
+        return ETC_TEXT("argument is a tensor without memory, or larger than its memory");
     }
     if (s->is_marked && !t->is_static) {
         t->is_static = 1;
@@ -195,7 +195,7 @@ static const char *admit(const EtcValue *v, int needs_memory)
     } else if (v->tag == ETC_LIST_INT) {
         for (int32_t k = 0; k < v->as.list.n; k++) {
             if (v->as.list.item[k]->tag != ETC_INT) { /* a prim op may have put a double there */
-                return "item of an int list is no int now";
+                return ETC_TEXT("item of an int list is no int now");
             }
         }
     }
@@ -286,10 +286,10 @@ static const char *not_as_handed(const EtcTensor *t, const Handed *was)
                   (t->rank == was->t.rank) && (t->dim == was->t.dim) &&
                   (t->order == was->t.order) && (t->capacity == was->t.capacity);
     if (!is_same || (bytes < 0) || (bytes > t->capacity)) {
-        return "the host's kernel left a result of another kind, or larger than its memory";
+        return ETC_TEXT("the host's kernel left a result of another kind, or larger than its memory");
     }
     return (was->t.is_static && (bytes != was->bytes))
-               ? "the host's kernel left a result of another size than the plan has"
+               ? ETC_TEXT("the host's kernel left a result of another size than the plan has")
                : NULL;
 }
 
@@ -309,7 +309,7 @@ static EtcStatus run_host(const EtcCall *c, const EtcKernelRow *row, const char 
     for (int32_t k = 0; k < row->n_outs; k++) {
         const EtcValue *v = c->arg[row->first_out + k];
         if (v->tag != ETC_TENSOR) {
-            *what = "a result of the host's kernel is no tensor";
+            *what = ETC_TEXT("a result of the host's kernel is no tensor");
             return ETC_BAD_FILE;
         }
         was[k].t = *v->as.tensor;
@@ -342,13 +342,14 @@ static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint
     const char *what = admit_all(&c, op);
     EtcStatus status = ETC_BAD_FILE;
     if (what == NULL) {
-        status = op->is_host ? run_host(&c, op->row, &what) : op->row->run(&c);
+        status = (ETC_BUILD_HOST_KERNELS && op->is_host) ? run_host(&c, op->row, &what)
+                                                        : op->row->run(&c);
     }
     for (int32_t k = 0; k < op->row->n_args; k++) {
         release(m->arg[k]);
     }
     if ((status != ETC_OK) && (what == NULL) && is_check(&c)) {
-        return etc_fail(e, ETC_BAD_ARG, c.arg[1]->as.str.text, c.arg[0]->as.i);
+        return etc_fail_told(e, ETC_BAD_ARG, c.arg[1]->as.str.text, c.arg[0]->as.i);
     }
     status = (status == ETC_OK) ? charge(m, op->row->n_args) : status;
     if (status != ETC_OK) {
@@ -427,7 +428,10 @@ static EtcStatus step(EtcMethod *m, const EtcFlat *f, EtcFlatVec list, uint32_t 
         t->capacity = 0;
         return ETC_OK;
     case DELEGATE_CALL:
-        return call_delegate(m, f, at, here, e);
+        if (ETC_BUILD_DELEGATES) {
+            return call_delegate(m, f, at, here, e);
+        }
+        /* fall through */
     default:
         return etc_fail(e, ETC_UNSUPPORTED, "instruction that this build lacks", here);
     }

@@ -5,6 +5,7 @@
  * References are u32, forward from where they stand.  Vectors and strings start with a u32 count.
  * The walk keeps its own stack, so hostile nesting costs no C stack. */
 #include "runtime-lite/flat_read.h"
+#include "runtime-lite/etc_build.h"
 
 #include <string.h>
 
@@ -51,7 +52,7 @@ static int is_inside(const EtcFlat *f, uint64_t at, uint64_t bytes)
 /* Keeps the first reason; returns 0. */
 static int refuse(Walk *w, const char *what)
 {
-    w->what = w->what ? w->what : what;
+    w->what = w->what ? w->what : ETC_TEXT(what);
     return 0;
 }
 

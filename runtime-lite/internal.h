@@ -3,6 +3,7 @@
 #ifndef ETC_INTERNAL_H
 #define ETC_INTERNAL_H
 
+#include "runtime-lite/etc_build.h"
 #include "runtime-lite/etc_rt.h"
 #include "runtime-lite/pte_schema.h"
 
@@ -11,7 +12,16 @@ enum { LIST_ITEMS = INT_LIST_ITEMS, CALL_ARGS = KERNEL_ARGS };
 
 /* -- program ----------------------------------------------------------------------------- */
 
-EtcStatus etc_fail(EtcError *e, EtcStatus status, const char *what, int64_t index);
+/* Describes a failure in *e, if there is one, and returns `status`. */
+EtcStatus etc_fail_told(EtcError *e, EtcStatus status, const char *what, int64_t index);
+EtcStatus etc_fail_untold(EtcError *e, EtcStatus status, int64_t index);
+
+/* With the text where the build has texts. */
+static inline EtcStatus etc_fail(EtcError *e, EtcStatus status, const char *what, int64_t index)
+{
+    return ETC_BUILD_TEXT ? etc_fail_told(e, status, what, index)
+                          : etc_fail_untold(e, status, index);
+}
 
 EtcFlat etc_program_flat(const EtcProgram *p);
 uint32_t etc_program_plan(const EtcProgram *p, int32_t method); /* 0: no such method */

@@ -345,11 +345,12 @@ static void read_operator(const EtcProgram *p, const EtcFlat *f, uint32_t at, Op
     op->overload = overload ? overload : "";
     op->row = op->name ? etc_kernel_find(op->name, op->overload) : NULL;
     op->is_host = 0;
-    if ((op->row == NULL) && (op->name != NULL)) {
+    if (ETC_BUILD_HOST_KERNELS && (op->row == NULL) && (op->name != NULL)) {
         op->row = etc_kernel_among(p->kernel, p->n_kernels, op->name, op->overload);
         op->is_host = op->row != NULL;
     }
-    op->is_view = (op->row != NULL) && (op->row->run == etc_et_view);
+    op->is_view = (op->row != NULL) && !op->is_host &&
+                  (etc_compare_text(op->row->name, "executorch_prim::et_view.default") == 0);
 }
 
 static int is_sound(const EtcKernelRow *row)
@@ -423,7 +424,7 @@ static const uint8_t *blob_of(const Build *b, uint32_t data, uint64_t *n_bytes)
 static const EtcDelegate *find_delegate(const EtcProgram *p, const char *id)
 {
     for (int32_t i = 0; i < p->n_delegates; i++) {
-        if (strcmp(p->delegate[i].id, id) == 0) {
+        if (etc_compare_text(p->delegate[i].id, id) == 0) {
             return &p->delegate[i];
         }
     }
@@ -437,7 +438,7 @@ static EtcStatus check_delegates(const Build *b)
     if (delegates.n > MAX_DELEGATES) {
         return etc_fail(b->e, ETC_LIMIT, "more than 65,536 delegates", delegates.n);
     }
-    for (uint32_t i = 0; i < delegates.n; i++) {
+    for (uint32_t i = 0; ETC_BUILD_DELEGATES && (i < delegates.n); i++) {
         uint32_t at = etc_flat_item_table(&b->f, delegates, i), data = etc_flat_table(&b->f, at, DELEGATE_PROCESSED);
         if ((data == 0) || (etc_flat_string(&b->f, at, DELEGATE_ID, NULL) == NULL)) {
             return bad(b->e, "delegate without an id or data", i);
@@ -455,7 +456,7 @@ static EtcStatus find_delegates(const Build *b)
     for (uint32_t i = 0; i < delegates.n; i++) {
         uint32_t at = etc_flat_item_table(&b->f, delegates, i);
         const char *id = etc_flat_string(&b->f, at, DELEGATE_ID, NULL);
-        b->m->delegate[i].kind = find_delegate(b->p, id);
+        b->m->delegate[i].kind = ETC_BUILD_DELEGATES ? find_delegate(b->p, id) : NULL;
         b->m->delegate[i].state = NULL;
         if (b->m->delegate[i].kind == NULL) {
             EtcStatus status =
@@ -469,7 +470,7 @@ static EtcStatus find_delegates(const Build *b)
 static EtcStatus start_delegates(const Build *b)
 {
     EtcFlatVec delegates = etc_flat_vec(&b->f, b->plan, PLAN_DELEGATES);
-    for (uint32_t i = 0; i < delegates.n; i++) {
+    for (uint32_t i = 0; ETC_BUILD_DELEGATES && (i < delegates.n); i++) {
         uint32_t at = etc_flat_item_table(&b->f, delegates, i);
         Delegate *to = &b->m->delegate[i];
         EtcBlob blob = {NULL, NULL, 0};
@@ -488,7 +489,7 @@ static EtcStatus start_delegates(const Build *b)
 
 void etc_method_free(EtcMethod *m)
 {
-    for (uint32_t i = 0; (m != NULL) && (i < m->n_delegates); i++) {
+    for (uint32_t i = 0; ETC_BUILD_DELEGATES && (m != NULL) && (i < m->n_delegates); i++) {
         if (m->delegate[i].state != NULL) {
             m->delegate[i].kind->free(m->delegate[i].state);
         }
@@ -583,7 +584,7 @@ EtcStatus etc_method_init(const EtcProgram *p, int32_t method, void *tables, voi
     b.m->outputs = etc_flat_vec(&b.f, b.plan, PLAN_OUTPUTS);
     b.m->chains = etc_flat_vec(&b.f, b.plan, PLAN_CHAINS);
     b.m->scratch = scratch;
-    b.m->cores = etc_cores();
+    b.m->cores = ETC_BUILD_ONE_ISA ? NULL : etc_cores();
     for (int32_t i = 0; i < memory.n_pools; i++) {
         if (!p->has_zero_pools && (memory.pool_bytes[i] > 0)) {
             memset(pools[i], 0, memory.pool_bytes[i]);

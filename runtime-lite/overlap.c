@@ -66,10 +66,10 @@ static const char *compare(const EtcCall *c, const EtcKernelRow *row, int32_t k,
             continue;
         }
         if (is_out) {
-            return "two results of an operator share memory";
+            return ETC_TEXT("two results of an operator share memory");
         }
         if (!may_cover || !lies_alike(x, y, at_load)) {
-            return "result lies over an argument that the operator reads";
+            return ETC_TEXT("result lies over an argument that the operator reads");
         }
     }
     return NULL;
@@ -81,12 +81,12 @@ const char *etc_find_overlap(const EtcCall *c, const EtcKernelRow *row, int at_l
     for (int32_t k = row->first_out; k < row->first_out + row->n_outs; k++) {
         int32_t n = n_items(c->arg[k]);
         if (n > ETC_MAX_RANK) { /* no kernel takes as many, and pairs of them are compared */
-            return "more than 16 results in a list";
+            return ETC_TEXT("more than 16 results in a list");
         }
         for (int32_t item = 0; item < n; item++) {
             const EtcTensor *y = item_of(c->arg[k], item);
             if ((y != NULL) && y->is_const) {
-                return "operator writes to a constant or to an input of the caller";
+                return ETC_TEXT("operator writes to a constant or to an input of the caller");
             }
             for (int32_t i = 0; (y != NULL) && (what == NULL) && (i < row->n_args); i++) {
                 what = compare(c, row, k, item, i, at_load);

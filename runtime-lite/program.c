@@ -4,6 +4,7 @@
  * bytes, u64 segment base, u64 segment bytes (only if the header has 32).  Without that header
  * the FlatBuffer fills the file. */
 #include "runtime-lite/internal.h"
+#include "runtime-lite/kernels/kernels.h"
 
 #include <string.h>
 
@@ -28,14 +29,23 @@ static const EtcFlatTable schema[] = {
 
 /* -- header ------------------------------------------------------------------------------ */
 
-EtcStatus etc_fail(EtcError *e, EtcStatus status, const char *what, int64_t index)
+EtcStatus etc_fail_untold(EtcError *e, EtcStatus status, int64_t index)
 {
     if (e != NULL) {
         e->status = status;
-        e->what = what;
+        e->what = "";
         e->name = NULL;
         e->overload = NULL;
         e->index = index;
+    }
+    return status;
+}
+
+EtcStatus etc_fail_told(EtcError *e, EtcStatus status, const char *what, int64_t index)
+{
+    etc_fail_untold(e, status, index);
+    if (e != NULL) {
+        e->what = what;
     }
     return status;
 }
@@ -55,16 +65,17 @@ static const char *read_header(EtcProgram *p, const uint8_t *h)
     uint64_t program = load_u64(h + 8), base = load_u64(h + 16);
     uint64_t size = (length >= 32) ? load_u64(h + 24) : 0;
     if ((length < 24) || (length > MIN_FILE - HEADER_AT)) {
-        return "extended header of a wrong length";
+        return ETC_TEXT("extended header of a wrong length");
     }
     if ((program < MIN_FILE) || (program > p->n_bytes)) {
-        return "extended header: program larger than the file";
+        return ETC_TEXT("extended header: program larger than the file");
     }
     if ((base != 0) && ((base < program) || (base > p->n_bytes))) {
-        return "extended header: segments start inside the program or past the end of the file";
+        return ETC_TEXT(
+            "extended header: segments start inside the program or past the end of the file");
     }
     if (size > ((base != 0) ? p->n_bytes - base : 0)) {
-        return "extended header: segments larger than the file";
+        return ETC_TEXT("extended header: segments larger than the file");
     }
     p->flat_bytes = (size_t)program;
     p->segment_base = (size_t)base;
@@ -90,7 +101,7 @@ static EtcStatus read_head(EtcProgram *p, EtcError *e)
         return etc_fail(e, ETC_UNSUPPORTED, "extended header of another version than eh00", -1);
     }
     if ((what == NULL) && (p->flat_bytes >= INT32_MAX)) {
-        what = "FlatBuffer of 2 GiB or more";
+        what = ETC_TEXT("FlatBuffer of 2 GiB or more");
     }
     return what ? etc_fail(e, ETC_BAD_FILE, what, -1) : ETC_OK;
 }
@@ -265,7 +276,7 @@ const char *etc_program_method_name(const EtcProgram *p, int32_t method)
 int32_t etc_program_find_method(const EtcProgram *p, const char *name)
 {
     for (int32_t i = 0; i < etc_program_n_methods(p); i++) {
-        if (strcmp(etc_program_method_name(p, i), name) == 0) {
+        if (etc_compare_text(etc_program_method_name(p, i), name) == 0) {
             return i;
         }
     }

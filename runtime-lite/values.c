@@ -1,6 +1,7 @@
 /* values.c -- builds the values of a method: tensors and where their bytes are, lists, scalars;
  * then checks its inputs and outputs. */
 #include "runtime-lite/internal.h"
+#include "runtime-lite/kernels/kernels.h"
 
 #include <string.h>
 
@@ -8,16 +9,8 @@
 
 int64_t etc_tensor_bytes(const EtcTensor *t)
 {
-    uint64_t most = etc_dtype_size((int)t->dtype), bytes = most;
-    for (int32_t i = 0; i < t->rank; i++) {
-        uint64_t d = (t->dim[i] > 0) ? (uint64_t)t->dim[i] : 1;
-        if ((t->dim[i] < 0) || (most > (uint64_t)INT64_MAX / d)) {
-            return -1;
-        }
-        most *= d;
-        bytes *= (uint64_t)t->dim[i];
-    }
-    return (bytes <= SIZE_MAX / 2) ? (int64_t)bytes : -1;
+    int64_t bytes = etc_bytes(t->dtype, t->dim, t->rank);
+    return ((uint64_t)bytes <= SIZE_MAX / 2) ? bytes : -1;
 }
 
 /* Accessors give const; EtcTensor has one pointer for what may and what may not be written. */
@@ -135,7 +128,7 @@ static EtcStatus read_tensor(Build *b, uint32_t at, EtcValue *v, uint32_t i)
     v->as.tensor = &s->t;
     s->in_file = at;
     s->t.dtype = (EtcDtype)etc_flat_u8(&b->f, at, TENSOR_DTYPE);
-    if (etc_dtype_size((int)s->t.dtype) == 0) {
+    if ((etc_dtype_size((int)s->t.dtype) == 0) || !ETC_HAS((int)s->t.dtype)) {
         return etc_fail(b->e, ETC_UNSUPPORTED, "dtype that this build lacks", i);
     }
     if ((extra != 0) && (etc_flat_u8(&b->f, extra, EXTRA_LOCATION) != 0)) {
@@ -245,6 +238,9 @@ static EtcStatus read_value(Build *b, uint32_t evalue, EtcValue *v, uint32_t i)
     memset(v, 0, sizeof *v);
     if (type >= VALUE_STRING) {
         items = etc_flat_vec(&b->f, at, LIST_ITEMS);
+    }
+    if (!ETC_BUILD_DOUBLES && ((type == VALUE_DOUBLE) || (type == VALUE_DOUBLE_LIST))) {
+        return etc_fail(b->e, ETC_UNSUPPORTED, "float, which this build lacks", i);
     }
     switch ((ValueType)type) {
     case VALUE_INT:

@@ -70,7 +70,7 @@ int etc_arg_scalar(const EtcCall *c, int32_t i, EtcScalar *s)
     if ((a == NULL) || ((a->tag != ETC_DOUBLE) && (a->tag != ETC_INT) && (a->tag != ETC_IS_BOOL))) {
         return 0;
     }
-    s->is_float = a->tag == ETC_DOUBLE;
+    s->is_float = ETC_BUILD_DOUBLES && (a->tag == ETC_DOUBLE);
     s->is_bool = a->tag == ETC_IS_BOOL;
     if (s->is_float) {
         s->d = a->as.d;
@@ -150,15 +150,16 @@ int etc_arg_pair(const EtcCall *c, int32_t i, int64_t lo, int64_t dflt, int64_t 
 
 int etc_may_work(const EtcCall *c, int64_t n, int64_t each)
 {
-    int64_t work;
+    uint64_t work;
     if (c->work == NULL) {
         return 1;
     }
-    if (__builtin_mul_overflow(n, each, &work) || (work > *c->work)) {
+    if (__builtin_mul_overflow((uint64_t)n, (uint64_t)each, &work) ||
+        (work > (uint64_t)*c->work)) {
         *c->work = 0;
         return 0;
     }
-    *c->work -= work;
+    *c->work -= (int64_t)work;
     return 1;
 }
 

@@ -6,6 +6,7 @@
 #ifndef ETC_ARGS_H
 #define ETC_ARGS_H
 
+#include "runtime-lite/etc_build.h"
 #include "runtime-lite/etc_rt.h"
 
 /* -- arguments --------------------------------------------------------------------------- */
@@ -77,7 +78,28 @@ int etc_walk_next(EtcWalk *w);                     /* 0 after the last innermost
 /* The types kernels compute in.  Integers and bool use 64 bits and wrap to the width stored. */
 typedef enum EtcKind { ETC_KIND_NONE, ETC_KIND_F32, ETC_KIND_F64, ETC_KIND_I64 } EtcKind;
 
-EtcKind etc_kind(int dtype); /* ETC_KIND_NONE: no kernel computes with it */
+/* Whether this build has tensors of some integers, or bool. */
+#define ETC_INTS                                                                              \
+    ((1u << ETC_U8) | (1u << ETC_I8) | (1u << ETC_I16) | (1u << ETC_I32) | (1u << ETC_I64) |  \
+     (1u << ETC_BOOL) | (1u << ETC_U16) | (1u << ETC_U32))
+#define ETC_HAS_INTS ((ETC_BUILD_DTYPES & ETC_INTS) != 0u)
+#define ETC_HAS_WIDE (ETC_HAS(ETC_F64) || ETC_HAS_INTS) /* what wide.h computes */
+
+/* ETC_KIND_NONE: no kernel computes with it.  (Here, so that a compiler sees which kinds there can
+ * be, and leaves out what the others need.) */
+static inline EtcKind etc_kind(int dtype)
+{
+    if (dtype == ETC_F32) {
+        return ETC_HAS(ETC_F32) ? ETC_KIND_F32 : ETC_KIND_NONE;
+    }
+    if (dtype == ETC_F64) {
+        return ETC_HAS(ETC_F64) ? ETC_KIND_F64 : ETC_KIND_NONE;
+    }
+    return (ETC_HAS_INTS && (dtype >= 0) && (dtype < 32) && (((ETC_INTS >> dtype) & 1u) != 0u))
+               ? ETC_KIND_I64
+               : ETC_KIND_NONE;
+}
+
 EtcKind etc_cast_kind(int dtype); /* what holds its elements: the short floats too, in F32 */
 int etc_kind_dtype(EtcKind kind);
 int etc_is_float(int dtype);
@@ -91,8 +113,33 @@ int etc_can_cast(int from, int to); /* as PyTorch lets a result be stored */
 
 /* n elements from p, `stride` elements apart, as `kind`; a result that needs no change is p
  * itself, others go to buf (8 n bytes). */
-const void *etc_fetch(EtcKind kind, int dtype, const void *p, int64_t stride, int64_t n, void *buf);
-void etc_put(EtcKind kind, const void *buf, int dtype, void *p, int64_t stride, int64_t n);
+const void *etc_fetch_f32(int dtype, const void *p, int64_t stride, int64_t n, void *buf);
+const void *etc_fetch_f64(int dtype, const void *p, int64_t stride, int64_t n, void *buf);
+const void *etc_fetch_i64(int dtype, const void *p, int64_t stride, int64_t n, void *buf);
+void etc_put_f32(const float *x, int dtype, void *p, int64_t stride, int64_t n);
+void etc_put_f64(const double *x, int dtype, void *p, int64_t stride, int64_t n);
+void etc_put_i64(const int64_t *x, int dtype, void *p, int64_t stride, int64_t n);
+
+static inline const void *etc_fetch(EtcKind kind, int dtype, const void *p, int64_t stride,
+                                    int64_t n, void *buf)
+{
+    return (kind == ETC_KIND_F32)   ? etc_fetch_f32(dtype, p, stride, n, buf)
+           : (kind == ETC_KIND_F64) ? etc_fetch_f64(dtype, p, stride, n, buf)
+           : (kind == ETC_KIND_I64) ? etc_fetch_i64(dtype, p, stride, n, buf)
+                                    : buf;
+}
+
+static inline void etc_put(EtcKind kind, const void *buf, int dtype, void *p, int64_t stride,
+                           int64_t n)
+{
+    if (kind == ETC_KIND_F32) {
+        etc_put_f32((const float *)buf, dtype, p, stride, n);
+    } else if (kind == ETC_KIND_F64) {
+        etc_put_f64((const double *)buf, dtype, p, stride, n);
+    } else if (kind == ETC_KIND_I64) {
+        etc_put_i64((const int64_t *)buf, dtype, p, stride, n);
+    }
+}
 
 /* `offset` elements of `dtype` after p */
 void *etc_at(const EtcTensor *t, int64_t offset);

@@ -90,7 +90,7 @@ static void run_head(const EtcCall *c, const Heads *h, const EtcAttention *g, co
     if (h->t[BIAS] != NULL) {
         mask.bias = (const float *)h->t[BIAS]->data + head_offset(h, BIAS, index);
     }
-    c->cores->attention(p[Q], p[K], p[V], &mask,
+    etc_cores_of(c)->attention(p[Q], p[K], p[V], &mask,
                         (float *)h->t[Y]->data + head_offset(h, Y, index), g, c->scratch);
 }
 
@@ -241,7 +241,7 @@ static void run_packed(const EtcCall *c, const Heads *h, const EtcAttention *g, 
         const float *values = (const float *)h->t[V]->data + (batch * g->n_k * g->v_row);
         EtcMask mask = {(m != NULL) ? ((const float *)m->data + (batch * each)) : NULL, NULL,
                         NULL};
-        c->cores->attention((const float *)q->data + (batch * g->n_q * g->q_row) + (head * g->d),
+        etc_cores_of(c)->attention((const float *)q->data + (batch * g->n_q * g->q_row) + (head * g->d),
                             keys + (shared * g->d), values + (shared * g->d_v), &mask,
                             (float *)h->t[Y]->data + (batch * g->n_q * g->y_row) + (head * g->d_v),
                             g, c->scratch);

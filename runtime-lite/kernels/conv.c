@@ -202,11 +202,11 @@ EtcStatus etc_convolution(const EtcCall *c)
                       (g.transposed ? g.oc : g.ic) * g.kh * g.kw)) {
         return ETC_TOO_MUCH;
     }
-    if ((etc_numel(y) > 0) && (x->dtype != ETC_F32)) {
+    if (ETC_HAS_WIDE && (etc_numel(y) > 0) && (x->dtype != ETC_F32)) {
         const Wide o = {c, x, w, etc_wide_kind((int)x->dtype), g};
         convolve_wide(&o, bias, y);
     } else if (etc_numel(y) > 0) {
-        c->cores->conv((const float *)x->data, (const float *)w->data,
+        etc_cores_of(c)->conv((const float *)x->data, (const float *)w->data,
                        (bias != NULL) ? (const float *)bias->data : NULL, (float *)y->data, &g,
                        c->scratch);
     }

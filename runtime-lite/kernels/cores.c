@@ -3,10 +3,6 @@
 #include "runtime-lite/etc_rt.h"
 #include "runtime-lite/kernels/cpu.h"
 
-extern const EtcCores etc_cores_base;
-#if defined(ETC_HAS_X86_ISAS)
-extern const EtcCores etc_cores_avx2, etc_cores_avx512;
-#endif
 
 const EtcCores *etc_cores_at(int i)
 {

@@ -3,6 +3,8 @@
 #ifndef ETC_CORES_H
 #define ETC_CORES_H
 
+#include "runtime-lite/etc_build.h"
+#include "runtime-lite/etc_rt.h"
 #include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/group_norm.h"
@@ -68,11 +70,33 @@ typedef struct EtcCores {
                     void *work);
 } EtcCores;
 
-/* Rows for double and int64; NULL where a row has none. */
-extern EtcPointwise *const etc_pointwise_f64[ETC_N_ROWS];
-extern EtcPointwise *const etc_pointwise_i64[ETC_N_ROWS];
+/* Rows for double and, where a row has one, for int64. */
+#define REAL(name, expr) EtcPointwise etc_row_f64_##name;
+#define DOUBLE_PAIR REAL
+#define UNARY(name, expr) EtcPointwise etc_row_f64_##name, etc_row_i64_##name;
+#define BINARY UNARY
+#include "runtime-lite/kernels/pointwise.def"
+
+/* One per isa_*.c; those of wider vectors for x86-64 alone. */
+extern const EtcCores etc_cores_base, etc_cores_avx2, etc_cores_avx512;
 
 /* The i-th table that this CPU runs, plainest first; NULL past the last. */
 const EtcCores *etc_cores_at(int i);
+
+/* The cores of a call.  A build for one instruction set has the table in each file that uses it: the
+ * compiler sees through it, and leaves out the cores that nobody there calls. */
+#if ETC_BUILD_ONE_ISA
+#define ETC_ISA_NAME "one"
+#define ETC_ISA_TABLE static const EtcCores etc_cores_here
+#include "runtime-lite/kernels/isa.h"
+#define ETC_CORES_OF(c) ((void)(c), &etc_cores_here)
+#else
+#define ETC_CORES_OF(c) ((c)->cores)
+#endif
+
+static inline const EtcCores *etc_cores_of(const EtcCall *c)
+{
+    return ETC_CORES_OF(c);
+}
 
 #endif

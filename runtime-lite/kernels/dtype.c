@@ -2,27 +2,6 @@
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/half.h"
 
-EtcKind etc_kind(int dtype)
-{
-    switch (dtype) {
-    case ETC_F32:
-        return ETC_KIND_F32;
-    case ETC_F64:
-        return ETC_KIND_F64;
-    case ETC_U8:
-    case ETC_I8:
-    case ETC_I16:
-    case ETC_I32:
-    case ETC_I64:
-    case ETC_BOOL:
-    case ETC_U16:
-    case ETC_U32:
-        return ETC_KIND_I64;
-    default:
-        return ETC_KIND_NONE;
-    }
-}
-
 EtcKind etc_cast_kind(int dtype)
 {
     return ((dtype == ETC_F16) || (dtype == ETC_BF16)) ? ETC_KIND_F32 : etc_kind(dtype);
@@ -100,37 +79,37 @@ int etc_can_cast(int from, int to)
     X(ETC_I64, int64_t) X(ETC_U16, uint16_t) X(ETC_U32, uint32_t)
 
 /* In each function T is the type computed in, n and stride are as etc_fetch has them. */
-#define FETCH(dtype, S)                                  \
-    case dtype: {                                        \
-        const S *x = (const S *)p;                       \
-        for (int64_t i = 0; i < n; i++) {                \
-            y[i] = (T)x[i * stride];                     \
-        }                                                \
-        break;                                           \
+#define FETCH(dtype, S)                                           \
+    case dtype: {                                                 \
+        const S *x = (const S *)p;                                \
+        for (int64_t i = 0; ETC_HAS(dtype) && (i < n); i++) {     \
+            y[i] = (T)x[i * stride];                              \
+        }                                                         \
+        break;                                                    \
     }
-#define FETCH_BOOL                                       \
-    case ETC_BOOL: {                                     \
-        const uint8_t *x = (const uint8_t *)p;           \
-        for (int64_t i = 0; i < n; i++) {                \
-            y[i] = (T)((x[i * stride] != 0) ? 1 : 0);    \
-        }                                                \
-        break;                                           \
+#define FETCH_BOOL                                                \
+    case ETC_BOOL: {                                              \
+        const uint8_t *x = (const uint8_t *)p;                    \
+        for (int64_t i = 0; ETC_HAS(ETC_BOOL) && (i < n); i++) {  \
+            y[i] = (T)((x[i * stride] != 0) ? 1 : 0);             \
+        }                                                         \
+        break;                                                    \
     }
-#define PUT(dtype, S, convert)                           \
-    case dtype: {                                        \
-        S *y = (S *)p;                                   \
-        for (int64_t i = 0; i < n; i++) {                \
-            y[i * stride] = (S)convert(x[i]);            \
-        }                                                \
-        break;                                           \
+#define PUT(dtype, S, convert)                                    \
+    case dtype: {                                                 \
+        S *y = (S *)p;                                            \
+        for (int64_t i = 0; ETC_HAS(dtype) && (i < n); i++) {     \
+            y[i * stride] = (S)convert(x[i]);                     \
+        }                                                         \
+        break;                                                    \
     }
-#define PUT_BOOL                                         \
-    case ETC_BOOL: {                                     \
-        uint8_t *y = (uint8_t *)p;                       \
-        for (int64_t i = 0; i < n; i++) {                \
-            y[i * stride] = (uint8_t)((x[i] != 0) ? 1 : 0); \
-        }                                                \
-        break;                                           \
+#define PUT_BOOL                                                  \
+    case ETC_BOOL: {                                              \
+        uint8_t *y = (uint8_t *)p;                                \
+        for (int64_t i = 0; ETC_HAS(ETC_BOOL) && (i < n); i++) {  \
+            y[i * stride] = (uint8_t)((x[i] != 0) ? 1 : 0);       \
+        }                                                         \
+        break;                                                    \
     }
 #define PUT_AS_IS(dtype, S) PUT(dtype, S, )
 #define PUT_FROM_FLOAT(dtype, S) PUT(dtype, S, to_int)
@@ -141,71 +120,67 @@ static int64_t to_int(double d)
     return ((d >= -9223372036854775808.0) && (d < 9223372036854775808.0)) ? (int64_t)d : INT64_MIN;
 }
 
-#define FETCH_SHORT(dtype, convert)                      \
-    case dtype: {                                        \
-        const uint16_t *x = (const uint16_t *)p;         \
-        for (int64_t i = 0; i < n; i++) {                \
-            y[i] = convert(x[i * stride]);               \
-        }                                                \
-        break;                                           \
+#define FETCH_SHORT(dtype, convert)                               \
+    case dtype: {                                                 \
+        const uint16_t *x = (const uint16_t *)p;                  \
+        for (int64_t i = 0; ETC_HAS(dtype) && (i < n); i++) {     \
+            y[i] = convert(x[i * stride]);                        \
+        }                                                         \
+        break;                                                    \
     }
-#define PUT_SHORTS                                       \
+#define PUT_SHORTS                                                \
     PUT(ETC_F16, uint16_t, TO_HALF) PUT(ETC_BF16, uint16_t, TO_BFLOAT)
 #define TO_HALF(v) etc_to_half((float)(v))
 #define TO_BFLOAT(v) etc_to_bfloat((float)(v))
 
-static void fetch_f32(int dtype, const void *p, int64_t stride, int64_t n, void *buf)
+const void *etc_fetch_f32(int dtype, const void *p, int64_t stride, int64_t n, void *buf)
 {
     typedef float T;
     T *y = (T *)buf;
+    if ((stride == 1) && (dtype == ETC_F32)) {
+        return p;
+    }
     switch (dtype) {
         FLOATS(FETCH) INTS(FETCH) FETCH_BOOL
         FETCH_SHORT(ETC_F16, etc_from_half) FETCH_SHORT(ETC_BF16, etc_from_bfloat)
     default:
         break;
     }
+    return buf;
 }
 
-static void fetch_f64(int dtype, const void *p, int64_t stride, int64_t n, void *buf)
+const void *etc_fetch_f64(int dtype, const void *p, int64_t stride, int64_t n, void *buf)
 {
     typedef double T;
     T *y = (T *)buf;
+    if ((stride == 1) && (dtype == ETC_F64)) {
+        return p;
+    }
     switch (dtype) {
         FLOATS(FETCH) INTS(FETCH) FETCH_BOOL
         FETCH_SHORT(ETC_F16, etc_from_half) FETCH_SHORT(ETC_BF16, etc_from_bfloat)
     default:
         break;
     }
+    return buf;
 }
 
-static void fetch_i64(int dtype, const void *p, int64_t stride, int64_t n, void *buf)
+const void *etc_fetch_i64(int dtype, const void *p, int64_t stride, int64_t n, void *buf)
 {
     typedef int64_t T;
     T *y = (T *)buf;
+    if ((stride == 1) && (dtype == ETC_I64)) {
+        return p;
+    }
     switch (dtype) {
         INTS(FETCH) FETCH_BOOL
     default:
         break;
     }
-}
-
-const void *etc_fetch(EtcKind kind, int dtype, const void *p, int64_t stride, int64_t n,
-                      void *buf)
-{
-    if ((stride == 1) && (dtype == etc_kind_dtype(kind))) {
-        return p;
-    }
-    if (kind == ETC_KIND_F32) {
-        fetch_f32(dtype, p, stride, n, buf);
-    } else if (kind == ETC_KIND_F64) {
-        fetch_f64(dtype, p, stride, n, buf);
-    } else {
-        fetch_i64(dtype, p, stride, n, buf);
-    }
     return buf;
 }
 
-static void put_f32(const float *x, int dtype, void *p, int64_t stride, int64_t n)
+void etc_put_f32(const float *x, int dtype, void *p, int64_t stride, int64_t n)
 {
     switch (dtype) {
         FLOATS(PUT_AS_IS) INTS(PUT_FROM_FLOAT) PUT_BOOL PUT_SHORTS
@@ -214,7 +189,7 @@ static void put_f32(const float *x, int dtype, void *p, int64_t stride, int64_t 
     }
 }
 
-static void put_f64(const double *x, int dtype, void *p, int64_t stride, int64_t n)
+void etc_put_f64(const double *x, int dtype, void *p, int64_t stride, int64_t n)
 {
     switch (dtype) {
         FLOATS(PUT_AS_IS) INTS(PUT_FROM_FLOAT) PUT_BOOL PUT_SHORTS
@@ -223,22 +198,11 @@ static void put_f64(const double *x, int dtype, void *p, int64_t stride, int64_t
     }
 }
 
-static void put_i64(const int64_t *x, int dtype, void *p, int64_t stride, int64_t n)
+void etc_put_i64(const int64_t *x, int dtype, void *p, int64_t stride, int64_t n)
 {
     switch (dtype) {
         FLOATS(PUT_AS_IS) INTS(PUT_AS_IS) PUT_BOOL PUT_SHORTS
     default:
         break;
-    }
-}
-
-void etc_put(EtcKind kind, const void *buf, int dtype, void *p, int64_t stride, int64_t n)
-{
-    if (kind == ETC_KIND_F32) {
-        put_f32((const float *)buf, dtype, p, stride, n);
-    } else if (kind == ETC_KIND_F64) {
-        put_f64((const double *)buf, dtype, p, stride, n);
-    } else {
-        put_i64((const int64_t *)buf, dtype, p, stride, n);
     }
 }

@@ -99,11 +99,11 @@ static EtcStatus normalize(const EtcCall *c, const Norm *a)
     g.channels = a->x->dim[1] / a->groups;
     g.inner = etc_numel(a->x) / g.n / a->x->dim[1];
     g.eps = (float)a->eps;
-    if (a->x->dtype == ETC_F64) {
+    if (ETC_HAS(ETC_F64) && (a->x->dtype == ETC_F64)) {
         normalize_f64(a, &g);
         return ETC_OK;
     }
-    c->cores->group_norm(data_of(a->x), data_of(a->weight), data_of(a->bias), data_of(a->y),
+    etc_cores_of(c)->group_norm(data_of(a->x), data_of(a->weight), data_of(a->bias), data_of(a->y),
                          data_of(a->mean), data_of(a->rstd), &g);
     return ETC_OK;
 }

@@ -143,7 +143,7 @@ EtcStatus etc_integer_linear(const EtcCall *c)
         return ETC_UNSUPPORTED;
     }
     if ((st == ETC_OK) && (etc_numel(y) > 0)) {
-        c->cores->linear_i8(x->data, (const int8_t *)w->data, y->data, &g, &q);
+        etc_cores_of(c)->linear_i8(x->data, (const int8_t *)w->data, y->data, &g, &q);
     }
     return st;
 }
@@ -218,7 +218,7 @@ EtcStatus etc_integer_convolution(const EtcCall *c)
         return ETC_UNSUPPORTED;
     }
     if ((st == ETC_OK) && (etc_numel(y) > 0)) {
-        c->cores->conv_i8(x->data, (const int8_t *)w->data, y->data, &g, &q, c->scratch);
+        etc_cores_of(c)->conv_i8(x->data, (const int8_t *)w->data, y->data, &g, &q, c->scratch);
     }
     return st;
 }

@@ -1,6 +1,5 @@
 /* kernels.c -- the table of kernels, and what every kernel stands on. */
 #include "runtime-lite/kernels/kernels.h"
-#include <string.h>
 
 enum { SELF = -1 };
 
@@ -18,7 +17,16 @@ const EtcKernelRow *etc_kernel_at(int32_t i)
     return ((i >= 0) && (i < N_ROWS)) ? &rows[i] : NULL;
 }
 
-/* "name.overload", or "name" alone, against a key: as strcmp orders them. */
+int etc_compare_text(const char *a, const char *b)
+{
+    while ((*a != '\0') && (*a == *b)) {
+        a++;
+        b++;
+    }
+    return (int)(unsigned char)*a - (int)(unsigned char)*b;
+}
+
+/* "name.overload", or "name" alone, against a key: as etc_compare_text orders them. */
 static int compare(const char *name, const char *overload, const char *key)
 {
     while ((*name != '\0') && (*name == *key)) {
@@ -31,7 +39,7 @@ static int compare(const char *name, const char *overload, const char *key)
     if (*key != '.') {
         return (int)'.' - (int)(unsigned char)*key;
     }
-    return strcmp(overload, key + 1);
+    return etc_compare_text(overload, key + 1);
 }
 
 const EtcKernelRow *etc_kernel_find(const char *name, const char *overload)
@@ -76,6 +84,14 @@ size_t etc_dtype_size(int dtype)
     }
 }
 
+/* n times d; INT64_MAX where that is more. */
+static int64_t times(int64_t n, int32_t d)
+{
+    uint64_t product;
+    int is_past = __builtin_mul_overflow((uint64_t)n, (uint64_t)d, &product);
+    return (is_past || (product > INT64_MAX)) ? INT64_MAX : (int64_t)product;
+}
+
 int64_t etc_numel(const EtcTensor *t)
 {
     int64_t n = 1;
@@ -83,24 +99,28 @@ int64_t etc_numel(const EtcTensor *t)
         if (t->dim[i] == 0) {
             return 0;
         }
-        n = (n <= (INT64_MAX / t->dim[i])) ? (n * t->dim[i]) : INT64_MAX;
+        n = times(n, t->dim[i]);
     }
     return n;
 }
 
-/* A kernel may multiply any of the sizes, so a size of 0 must not hide a product that overflows. */
+int64_t etc_bytes(EtcDtype dtype, const int32_t *dim, int32_t rank)
+{
+    int64_t most = (int64_t)etc_dtype_size((int)dtype), bytes = most;
+    for (int32_t i = 0; i < rank; i++) {
+        most = times(most, (dim[i] > 0) ? dim[i] : 1);
+        bytes = (dim[i] == 0) ? 0 : times(bytes, dim[i]);
+        if ((dim[i] < 0) || (most == INT64_MAX)) {
+            return -1;
+        }
+    }
+    return bytes;
+}
+
 static int fits(const EtcTensor *t, const int32_t *dim)
 {
-    uint64_t most = etc_dtype_size((int)t->dtype), bytes = most;
-    for (int32_t i = 0; i < t->rank; i++) {
-        uint64_t d = (dim[i] > 0) ? (uint64_t)dim[i] : 1;
-        if ((dim[i] < 0) || (most > (uint64_t)INT64_MAX / d)) {
-            return 0;
-        }
-        most *= d;
-        bytes *= (uint64_t)dim[i];
-    }
-    return bytes <= (uint64_t)t->capacity;
+    int64_t bytes = etc_bytes(t->dtype, dim, t->rank);
+    return (bytes >= 0) && (bytes <= t->capacity);
 }
 
 EtcStatus etc_resize(EtcTensor *t, const int32_t *dim, int32_t rank)

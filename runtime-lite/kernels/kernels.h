@@ -7,6 +7,13 @@
 #define KERNEL(name, function, n_args, n_outs, inplace) EtcKernel etc_##function;
 #include "runtime-lite/kernels/kernels.def"
 
+/* Negative, 0 or positive, as strcmp. */
+int etc_compare_text(const char *a, const char *b);
+
+/* Bytes of a tensor; -1 when a size is negative, or they, or a product of some of the sizes, pass
+ * int64_t: a kernel may multiply any of them, so a size of 0 must not hide that. */
+int64_t etc_bytes(EtcDtype dtype, const int32_t *dim, int32_t rank);
+
 /* The row of that name in a list that is in no order; NULL: there is none. */
 const EtcKernelRow *etc_kernel_among(const EtcKernelRow *list, int32_t n, const char *name,
                                      const char *overload);

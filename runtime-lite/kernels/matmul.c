@@ -47,10 +47,10 @@ static EtcStatus multiply(const EtcCall *c, const EtcTensor *a, const EtcTensor 
     if (!etc_may_work(c, etc_numel(y), g->k)) {
         return ETC_TOO_MUCH;
     }
-    if ((etc_numel(y) > 0) && (y->dtype != ETC_F32)) {
+    if (ETC_HAS_WIDE && (etc_numel(y) > 0) && (y->dtype != ETC_F32)) {
         multiply_wide(c, a, b, bias, y, g, 0);
     } else if (etc_numel(y) > 0) {
-        c->cores->matmul((const float *)a->data, (const float *)b->data,
+        etc_cores_of(c)->matmul((const float *)a->data, (const float *)b->data,
                          (bias != NULL) ? (const float *)bias->data : NULL, (float *)y->data, g,
                          c->scratch);
     }
@@ -135,11 +135,11 @@ EtcStatus etc_bmm(const EtcCall *c)
         return ETC_TOO_MUCH;
     }
     for (int64_t i = 0; i < dim[0]; i++) {
-        if (y->dtype != ETC_F32) {
+        if (ETC_HAS_WIDE && (y->dtype != ETC_F32)) {
             multiply_wide(c, a, b, NULL, y, &g, i);
             continue;
         }
-        c->cores->matmul((const float *)a->data + (i * g.m * g.k),
+        etc_cores_of(c)->matmul((const float *)a->data + (i * g.m * g.k),
                          (const float *)b->data + (i * g.k * g.n), NULL,
                          (float *)y->data + (i * g.m * g.n), &g, c->scratch);
     }
@@ -209,7 +209,7 @@ EtcStatus etc_addmm(const EtcCall *c)
     if ((st != ETC_OK) || (etc_numel(y) == 0)) {
         return st;
     }
-    if (y->dtype != ETC_F32) {
+    if (ETC_HAS_WIDE && (y->dtype != ETC_F32)) {
         st = multiply(c, a, b, NULL, y, &g);
         if (st == ETC_OK) {
             add_self_wide(self, &beta, &alpha, y);

@@ -27,7 +27,7 @@ static void normalize(const EtcCall *c, const EtcTensor *x, const EtcTensor *con
             v[k] = (p[k] != NULL) ? ((const float *)p[k]->data)[ch] : v[k];
         }
         etc_batch_norm_fold(v[0], v[1], v[2], v[3], eps, &scale, &shift);
-        c->cores->scale_shift((const float *)x->data + (i * plane), scale, shift,
+        etc_cores_of(c)->scale_shift((const float *)x->data + (i * plane), scale, shift,
                               (float *)y->data + (i * plane), plane);
     }
 }
@@ -79,7 +79,7 @@ EtcStatus etc_native_batch_norm(const EtcCall *c)
         return ETC_BAD_ARG;
     }
     const EtcTensor *const p[4] = {weight, bias, mean, var};
-    if ((etc_numel(x) > 0) && (x->dtype == ETC_F64)) {
+    if (ETC_HAS(ETC_F64) && (etc_numel(x) > 0) && (x->dtype == ETC_F64)) {
         normalize_f64(x, p, eps, y);
     } else if (etc_numel(x) > 0) {
         normalize(c, x, p, (float)eps, y);
@@ -159,10 +159,10 @@ static EtcStatus layer_norm(const EtcCall *c, const LayerNorm *a, EtcTensor *y, 
     if (!etc_is_float((int)a->x->dtype) || !is_like(a->x, a->x) || !is_like(y, a->x)) {
         return ETC_UNSUPPORTED;
     }
-    if ((etc_numel(a->x) > 0) && (a->x->dtype == ETC_F64)) {
+    if (ETC_HAS(ETC_F64) && (etc_numel(a->x) > 0) && (a->x->dtype == ETC_F64)) {
         layer_norm_f64(a, y, mean, rstd);
     } else if (etc_numel(a->x) > 0) {
-        c->cores->layer_norm((const float *)a->x->data, floats(a->weight), floats(a->bias),
+        etc_cores_of(c)->layer_norm((const float *)a->x->data, floats(a->weight), floats(a->bias),
                              (float)a->eps, (float *)y->data, etc_numel(a->x) / a->n, a->n,
                              (mean != NULL) ? (float *)mean->data : NULL,
                              (rstd != NULL) ? (float *)rstd->data : NULL);

@@ -65,9 +65,9 @@ EtcStatus etc_packed_linear(const EtcCall *c)
         st = ETC_UNSUPPORTED;
     }
     if ((st == ETC_OK) && (etc_numel(y) > 0)) {
-        EtcPackedCore *run = (w->dtype == ETC_F16)  ? c->cores->packed_f16
-                             : (w->dtype == ETC_U8) ? c->cores->packed_i4
-                                                    : c->cores->packed_i8;
+        EtcPackedCore *run = (w->dtype == ETC_F16)  ? etc_cores_of(c)->packed_f16
+                             : (w->dtype == ETC_U8) ? etc_cores_of(c)->packed_i4
+                                                    : etc_cores_of(c)->packed_i8;
         const EtcPackedWeight weight = {w->data,
                                         (scale != NULL) ? (const float *)scale->data : NULL,
                                         (zero != NULL) ? (const int8_t *)zero->data : NULL};

@@ -32,7 +32,7 @@
 #define etc_vtruncdiv(a, p) etc_truncdiv_f64(a, p)
 
 #define ROW(name, expr, second)                                                                 \
-    static void row_##name(const void *pa, const void *pb, const EtcPqr *s, void *y, int64_t n) \
+    void etc_row_f64_##name(const void *pa, const void *pb, const EtcPqr *s, void *y, int64_t n) \
     {                                                                                           \
         const double p = s->f64[0], q = s->f64[1], r = s->f64[2];                               \
         (void)p;                                                                                \
@@ -48,9 +48,3 @@
 #define UNARY(name, expr) ROW(name, expr, )
 #define BINARY(name, expr) ROW(name, expr, const double b = ((const double *)pb)[i])
 #include "runtime-lite/kernels/pointwise.def"
-
-EtcPointwise *const etc_pointwise_f64[ETC_N_ROWS] = {
-#define UNARY(name, expr) row_##name,
-#define BINARY UNARY
-#include "runtime-lite/kernels/pointwise.def"
-};

@@ -71,7 +71,7 @@ static uint64_t floor_quotient(uint64_t a, uint64_t p)
 #define etc_vtruncdiv(a, p) quotient(a, p)
 
 #define ROW(name, expr, second)                                                                 \
-    static void row_##name(const void *pa, const void *pb, const EtcPqr *s, void *y, int64_t n) \
+    void etc_row_i64_##name(const void *pa, const void *pb, const EtcPqr *s, void *y, int64_t n) \
     {                                                                                           \
         const uint64_t p = (uint64_t)s->i64[0], q = (uint64_t)s->i64[1];                        \
         (void)p;                                                                                \
@@ -88,11 +88,3 @@ static uint64_t floor_quotient(uint64_t a, uint64_t p)
 #define REAL(name, expr)
 #define DOUBLE_PAIR REAL
 #include "runtime-lite/kernels/pointwise.def"
-
-EtcPointwise *const etc_pointwise_i64[ETC_N_ROWS] = {
-#define UNARY(name, expr) row_##name,
-#define BINARY UNARY
-#define REAL(name, expr) NULL,
-#define DOUBLE_PAIR REAL
-#include "runtime-lite/kernels/pointwise.def"
-};

@@ -4,6 +4,7 @@
  * that lists of tensors stay what the loader checked.  Argument counts are exact.  Integers wrap
  * around, as they do in torch. */
 #include "runtime-lite/kernels/kernels.h"
+#include "runtime-lite/etc_build.h"
 
 #include <string.h>
 
@@ -28,8 +29,8 @@ static EtcStatus give_int(const EtcCall *c, int64_t i)
 static EtcStatus give_double(const EtcCall *c, double d)
 {
     EtcValue *out = c->arg[c->n_args - 1];
-    if (!is_scalar(out)) {
-        return ETC_BAD_ARG;
+    if (!ETC_BUILD_DOUBLES || !is_scalar(out)) {
+        return ETC_BUILD_DOUBLES ? ETC_BAD_ARG : ETC_UNSUPPORTED;
     }
     out->tag = ETC_DOUBLE;
     out->as.d = d;
@@ -65,7 +66,8 @@ static int are_ints(const EtcCall *c, int32_t n_args)
 
 static int are_numbers(const EtcCall *c, int32_t n_args)
 {
-    return (c->n_args == n_args) && is_number(c->arg[0]) && ((n_args == 2) || is_number(c->arg[1]));
+    return ETC_BUILD_DOUBLES && (c->n_args == n_args) && is_number(c->arg[0]) &&
+           ((n_args == 2) || is_number(c->arg[1]));
 }
 
 /* -- arithmetic -------------------------------------------------------------------------- */

@@ -127,11 +127,11 @@ static void take(const EtcCall *c, State *s, const void *x, int64_t n)
     } else if (s->kind == ETC_KIND_I64) {
         take_i64(s, (const int64_t *)x, n);
     } else if (s->op == AMAX) {
-        s->top = c->cores->amax((const float *)x, n, s->top);
+        s->top = etc_cores_of(c)->amax((const float *)x, n, s->top);
     } else if (is_single(s->op)) {
         take_f32(s, (const float *)x, n);
     } else {
-        c->cores->sum((const float *)x, n, &s->f32);
+        etc_cores_of(c)->sum((const float *)x, n, &s->f32);
     }
 }
 

@@ -49,10 +49,10 @@ static EtcStatus run(const EtcCall *c, int is_log)
     for (int64_t i = 0; i < outer; i++) {
         for (int64_t j = 0; j < inner; j++) {
             const int64_t at = (i * n * inner) + j;
-            if (x->dtype == ETC_F64) {
+            if (ETC_HAS(ETC_F64) && (x->dtype == ETC_F64)) {
                 softmax_f64((const double *)x->data + at, (double *)y->data + at, n, inner, is_log);
             } else {
-                c->cores->softmax((const float *)x->data + at, (float *)y->data + at, n, inner,
+                etc_cores_of(c)->softmax((const float *)x->data + at, (float *)y->data + at, n, inner,
                                   is_log);
             }
         }
