@@ -6,6 +6,7 @@
 #include "emit/emit.h"
 #include "ir/escape.h"
 #include "ir/session.h"
+#include "ir/table.h"
 #include "partition/partition.h"
 #include "passes/passes.h"
 #include "quant/quant.h"
@@ -26,6 +27,7 @@ typedef enum Command {
     CMD_INSPECT,
     CMD_OPT,
     CMD_OPS,
+    CMD_RUNTIME,
     N_COMMANDS
 } Command;
 
@@ -39,6 +41,8 @@ typedef struct Options {
     Files *files;       /* of the run: those that are named here, then all others */
     const char *model;  /* "-" is standard input */
     const char *output; /* -o; "-" is standard output */
+    Strings models;     /* of runtime, the first of them too */
+    const char *runtime_dir; /* of runtime: where its sources lie */
     const char *weights_dir, *weights, *data, *dump_ir, *dump_data;
     const char *backend, *delegate, *target, *weights_as, *target_runtime,
         *require_delegated;
@@ -154,6 +158,10 @@ MUST_USE bool output_bytes(const Options *o, OutBatch *b, const void *bytes, int
                   Diag *d);
 MUST_USE bool output_text(const Options *o, OutBatch *b, Text *t, const char *path, Diag *d);
 
+/* Makes a folder that is not there yet, and notes it in `made`. */
+MUST_USE bool output_folder(const char *path, Strings *made, Arena *a, Diag *d);
+void remove_folders(Strings *made); /* those that are empty, where the run failed */
+
 /* The files of a run appear, or none: in the end all that are staged are renamed to their places,
  * if standard output took what was printed, no mapped file has changed and nothing failed. */
 MUST_USE bool finish_files(const Options *o, OutBatch *b, Diag *d);
@@ -230,6 +238,8 @@ typedef struct PteMethod {
     PteEnd *in, *out;
     const char **delegate; /* the backend's id, once per call site */
     int64_t *pool;         /* planned bytes */
+    uint32_t dtypes;       /* bit n: a tensor is of dtype n */
+    bool has_doubles, has_unknown_dtypes;
 } PteMethod;
 
 /* Maps and verifies a .pte.  False: reported. */
@@ -443,6 +453,35 @@ const char *checkpoint_path(const Options *o, Arena *a); /* FILE.part */
 MUST_USE bool mixed_search(const Options *o, const Program *p, const Statistics **keep, Arena *a,
                            Diag *d);
 
+/* -- runtime_sources.c ---------------------------------------------------------------------- */
+
+#define RUNTIME_KERNELS "runtime-lite/kernels/kernels.def"
+
+typedef struct SourceFile {
+    const char *path; /* from the folder on: "runtime-lite/program.c" */
+    const char *text;
+    bool is_wanted, is_seen;
+} SourceFile;
+
+typedef struct SourceFiles { /* by path; without those of tables of cores */
+    const char *folder;
+    SourceFile *item;
+    int n;
+    Table by_path, definer; /* of functions: SourceFile */
+} SourceFiles;
+
+/* Reads those of --runtime-dir, or beside etc.  False: reported. */
+MUST_USE bool source_files_read(const Options *o, SourceFiles *s, Arena *a, Diag *d);
+SourceFile *source_file(const SourceFiles *s, const char *path); /* NULL: none of them */
+
+/* The row of kernels.def, `KERNEL("aten::relu.out", relu, 2, 1, 1)`, and "etc_relu".  False: these
+ * are sources of another version; reported. */
+MUST_USE bool source_kernel(const SourceFiles *s, const char *kernel, Arena *a, const char **row,
+                            const char **function, Diag *d);
+
+/* Sets is_wanted of the core, the definers of the functions, and all that these need. */
+MUST_USE bool source_files_choose(SourceFiles *s, const Strings *function, Diag *d);
+
 /* -- commands: false where they failed, which is reported to d ----------------------------- */
 
 bool command_compile(const Options *o, Arena *a, Diag *d);
@@ -456,5 +495,6 @@ bool command_quantize(const Options *o, Arena *a, Diag *d);
 bool command_inspect(const Options *o, Arena *a, Diag *d);
 bool command_opt(const Options *o, Arena *a, Diag *d);
 bool command_ops(const Options *o, Arena *a, Diag *d);
+bool command_runtime(const Options *o, Arena *a, Diag *d);
 
 #endif

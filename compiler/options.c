@@ -18,9 +18,10 @@ enum {
     OPT = 1 << CMD_OPT,
     QUANTIZE = 1 << CMD_QUANTIZE,
     OPS = 1 << CMD_OPS,
+    RUNTIME = 1 << CMD_RUNTIME,
     BUILDS = COMPILE | EMIT_C,
     READS = BUILDS | RUN | BENCH | DIFF | CHECKS | PARTITION | INSPECT | OPT | QUANTIZE,
-    ALL = READS | OPS
+    ALL = READS | OPS | RUNTIME
 };
 
 static const struct {
@@ -53,6 +54,8 @@ static const struct {
                  "run passes on textual IR"},
     [CMD_OPS] = {"ops", "[TEXT]", "etc ops conv",
                  "print which operators are supported where; those whose name holds TEXT"},
+    [CMD_RUNTIME] = {"runtime", "MODEL.pte ... -o DIR", "etc runtime model.pte -o runtime",
+                     "write the sources of a runtime with no more than some .pte files need"},
 };
 
 typedef enum FlagKind {
@@ -94,6 +97,9 @@ struct Flag {
 
 static const Flag flag_row[] = {
     {"output", 'o', FLAG_OUT, AT(output), BUILDS | OPT, any, "FILE", "write here; - is stdout"},
+    {"output", 'o', FLAG_TEXT, AT(output), RUNTIME, any, "DIR", "write into this folder"},
+    {"runtime-dir", 0, FLAG_TEXT, AT(runtime_dir), RUNTIME, any, "DIR",
+     "where runtime-lite's sources lie (beside etc)"},
     {"method", 0, FLAG_LIST, AT(methods), COMPILE, is_method, "NAME=FILE",
      "one method of several; instead of MODEL"},
     {"dim", 0, FLAG_LIST, AT(dims), READS, is_dim, "NAME=LO..HI", "bound a symbolic size"},
@@ -536,7 +542,9 @@ static bool parse_word(Parser *p, const char *word, bool only_names)
         p->o->other = word;
         return true;
     }
-    if (p->o->model)
+    if (p->o->command == CMD_RUNTIME)
+        push(p, &p->o->models, word);
+    else if (p->o->model)
         return usage(p, "one model at a time; unexpected '%s'", word);
     p->o->model = word;
     return true;
@@ -567,6 +575,8 @@ static bool name_inputs(const Parser *p, Diag *d)
     const char *model = o->model && !strcmp(o->model, "-") ? "/dev/stdin" : o->model;
     bool ok = (!model || file_will_be_read(f, model, d)) &&
               (!o->other || file_will_be_read(f, o->other, d));
+    for (int i = 0; i < o->models.n && ok; i++)
+        ok = file_will_be_read(f, o->models.item[i], d);
     for (int i = 0; i < o->methods.n && ok; i++)
         ok = file_will_be_read(f, strchr(o->methods.item[i], '=') + 1, d);
     for (int i = 0; i < o->ops.n && ok; i++)
@@ -600,7 +610,7 @@ static bool has_model(const Parser *p)
         return true;
     if (o->model && o->methods.n)
         return usage(p, "MODEL '%s' and --method: one or the other", o->model);
-    return o->model || o->methods.n ||
+    return o->model || o->models.n || o->methods.n ||
            usage(p, "a model is missing; usage: etc %s %s", command_row[o->command].name,
                  command_row[o->command].use);
 }
@@ -631,7 +641,7 @@ static bool is_complete(const Parser *p)
     const char *use = command_row[o->command].use, *name = command_row[o->command].name;
     if (!has_model(p))
         return false;
-    if ((1 << o->command) & BUILDS && !o->output && !o->dry_run)
+    if ((1 << o->command) & (BUILDS | RUNTIME) && !o->output && !o->dry_run)
         return usage(p, "-o is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_PARTITION && !o->backend)
         return usage(p, "--backend is missing; usage: etc %s %s", name, use);

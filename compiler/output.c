@@ -1,7 +1,11 @@
 /* output.c -- what a run writes: files that appear together, or none of them. */
 #define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "compiler/compiler.h"
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 bool output_file(const Options *o, OutBatch *b, const OutFile *f, const char *path, Diag *d)
 {
@@ -35,6 +39,24 @@ bool output_text(const Options *o, OutBatch *b, Text *t, const char *path, Diag 
     const char *text = text_close(t, b->arena);
     return text ? output_bytes(o, b, text, (int64_t)t->n, path, d)
                 : diag_io(d, (Loc){.file = path}, "no memory to write it");
+}
+
+bool output_folder(const char *path, Strings *made, Arena *a, Diag *d)
+{
+    struct stat st;
+    if (mkdir(path, 0777) == 0) {
+        PUSH(a, made->item, made->n, path);
+        return true;
+    }
+    if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return true;
+    return diag_io(d, (Loc){.file = path}, "cannot be made a folder: %s", strerror(errno));
+}
+
+void remove_folders(Strings *made)
+{
+    while (made->n > 0)
+        rmdir(made->item[--made->n]); /* stays if others put something there */
 }
 
 bool finish_files(const Options *o, OutBatch *b, Diag *d)

@@ -104,6 +104,22 @@ static void read_delegates(const EtcFlat *f, uint32_t plan, Arena *a, PteMethod 
         m->delegate[i] = text_of(f, etc_flat_item_table(f, v, i), DELEGATE_ID);
 }
 
+static void read_kinds(const EtcFlat *f, uint32_t plan, PteMethod *m)
+{
+    EtcFlatVec v = etc_flat_vec(f, plan, PLAN_VALUES);
+    for (uint32_t i = 0; i < v.n; i++) {
+        uint32_t value = etc_flat_item_table(f, v, i);
+        uint8_t type = etc_flat_u8(f, value, EVALUE_TYPE);
+        uint32_t at = etc_flat_table(f, value, EVALUE_VALUE);
+        uint8_t dtype = type == VALUE_TENSOR ? etc_flat_u8(f, at, TENSOR_DTYPE) : ETC_F32;
+        m->has_doubles = m->has_doubles || type == VALUE_DOUBLE || type == VALUE_DOUBLE_LIST;
+        if (!etc_dtype_size(dtype))
+            m->has_unknown_dtypes = true;
+        else if (type == VALUE_TENSOR)
+            m->dtypes |= 1u << dtype;
+    }
+}
+
 static void read_pools(const EtcFlat *f, uint32_t plan, Arena *a, PteMethod *m)
 {
     EtcFlatVec v = etc_flat_vec(f, plan, PLAN_POOLS);
@@ -123,6 +139,7 @@ PteMethod pte_method(const EtcProgram *p, int32_t method, Arena *a)
     count_calls(&f, plan, &m);
     read_delegates(&f, plan, a, &m);
     read_pools(&f, plan, a, &m);
+    read_kinds(&f, plan, &m);
     m.in = read_ends(&f, plan, PLAN_INPUTS, a, &m.n_in);
     m.out = read_ends(&f, plan, PLAN_OUTPUTS, a, &m.n_out);
     return m;

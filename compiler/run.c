@@ -95,19 +95,6 @@ static const EtcTensor *as_tensor(Arena *a, const EtcValue *v)
     return t;
 }
 
-/* Folders that this run made, to be removed if it fails. */
-static bool make_dir(const char *path, Strings *made, Arena *a, Diag *d)
-{
-    struct stat st;
-    if (mkdir(path, 0777) == 0) {
-        PUSH(a, made->item, made->n, path);
-        return true;
-    }
-    if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return true;
-    return diag_io(d, (Loc){.file = path}, "cannot be made a folder: %s", strerror(errno));
-}
-
 static const char *dir_of(const Runner *r, int call, int n_calls)
 {
     return n_calls > 1 ? arena_printf(r->arena, "%s/%d", r->o->output_dir, call) : r->o->output_dir;
@@ -122,9 +109,9 @@ static bool add_outputs(const Runner *r, const Call *call, int n_calls, OutBatch
                         Strings *made)
 {
     int n_out = etc_method_n_outputs(r->method);
-    bool ok = make_dir(r->o->output_dir, made, r->arena, r->diag);
+    bool ok = output_folder(r->o->output_dir, made, r->arena, r->diag);
     for (int k = 0; k < n_calls && ok; k++) {
-        ok = make_dir(dir_of(r, k, n_calls), made, r->arena, r->diag);
+        ok = output_folder(dir_of(r, k, n_calls), made, r->arena, r->diag);
         for (int i = 0; i < n_out && ok; i++) {
             const EtcTensor *t = as_tensor(r->arena, &call[k].out[i]);
             OutFile f = t ? npy_file(r->arena, t) : (OutFile){0};
@@ -238,8 +225,8 @@ static bool give_results(const Runner *r, const Call *call, int n_calls)
     if (ok && r->o->output_dir && !r->o->quiet)
         say(stderr, "%s: %d output%s of %d call%s\n", r->o->output_dir, r->says.n_out,
                 r->says.n_out == 1 ? "" : "s", n_calls, n_calls == 1 ? "" : "s");
-    while (!ok && made.n > 0)
-        rmdir(made.item[--made.n]); /* stays if others put something there */
+    if (!ok)
+        remove_folders(&made);
     return ok;
 }
 

@@ -1,23 +1,27 @@
 /* isa.h -- the table of cores of one instruction set: ETC_ISA_TABLE declares it, ETC_ISA_NAME says
- * which.  Included once by each isa_*.c, which meson.build compiles with that set's flags; in a build
- * for one instruction set by cores.h. */
+ * which.  Included once by each isa_*.c, which meson.build compiles with that set's flags; in a
+ * build for one instruction set by cores.h. */
 #include "runtime-lite/kernels/cores.h"
 
+#define ISA_LOCAL static __attribute__((unused))
+
 #define UNARY(name, expr)                                                                     \
-    static __attribute__((unused)) void run_##name(const void *a, const void *b, const EtcPqr *s, void *y, int64_t n) \
+    ISA_LOCAL void run_##name(const void *a, const void *b, const EtcPqr *s, void *y,         \
+                              int64_t n)                                                      \
     {                                                                                         \
         (void)b;                                                                              \
         etc_##name##_f32((const float *)a, s->f32[0], s->f32[1], s->f32[2], (float *)y, n);   \
     }
 #define BINARY(name, expr)                                                                    \
-    static __attribute__((unused)) void run_##name(const void *a, const void *b, const EtcPqr *s, void *y, int64_t n) \
+    ISA_LOCAL void run_##name(const void *a, const void *b, const EtcPqr *s, void *y,         \
+                              int64_t n)                                                      \
     {                                                                                         \
         etc_##name##_f32((const float *)a, (const float *)b, s->f32[0], s->f32[1], s->f32[2], \
                          (float *)y, n);                                                      \
     }
 #include "runtime-lite/kernels/pointwise.def"
 
-static __attribute__((unused)) void scale_shift(const float *x, float scale, float shift, float *y, int64_t n)
+ISA_LOCAL void scale_shift(const float *x, float scale, float shift, float *y, int64_t n)
 {
     etc_scale_shift_f32(x, scale, shift, y, n);
 }

@@ -8,9 +8,10 @@ static const EtcKernelRow rows[] = {
     {name, etc_##function, n_args, (n_outs == SELF) ? 0 : ((n_args) - (n_outs)),     \
      (n_outs == SELF) ? 1 : (n_outs), inplace},
 #include "runtime-lite/kernels/kernels.def"
+    {NULL, NULL, 0, 0, 0, 0}, /* a build may have no kernels */
 };
 
-enum { N_ROWS = (int)(sizeof rows / sizeof rows[0]) };
+enum { N_ROWS = (int)(sizeof rows / sizeof rows[0]) - 1 };
 
 const EtcKernelRow *etc_kernel_at(int32_t i)
 {
