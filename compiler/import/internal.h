@@ -56,6 +56,9 @@ Archive *archive_inside(Archive *z, const char *member);
 
 /* A file, however it is reached, as archive_read gives it. */
 bool file_load(Files *files, Arena *a, const char *path, uint8_t **data, size_t *n, Diag *d);
+/* The same beneath a folder: `name` and `path` as folder_file has them. */
+bool folder_load(Folder *in, const char *name, Files *files, Arena *a, const char *path,
+                 uint8_t **data, size_t *n, Diag *d);
 
 uint32_t crc32_of(const uint8_t *data, size_t n); /* as in zip and zlib: crc32.c */
 

@@ -17,12 +17,15 @@ static bool take_text(About *b, ProtobufCBinaryData text, const char **out)
 
 static bool take_graph(About *b, const Onnx__Graph *g);
 
-static OnnxOperator *operator_of(About *b, const char *name)
+/* What a function of the file spells out is supported where the operators in it are, which stand for
+ * themselves. */
+static OnnxOperator *operator_of(About *b, const char *name, bool is_function)
 {
     OnnxAbout *to = b->to;
     TableItem *at = table_at_text(&b->seen, name);
     if (!at->number) {
-        OnnxOperator op = {.name = name, .is_supported = onnx_row(name, b->o.opset) != NULL};
+        OnnxOperator op = {.name = name, 
+                           .is_supported = is_function || onnx_row(name, b->o.opset)};
         PUSH(b->o.program->arena, to->op, to->n_ops, op);
         at->number = to->n_ops;
     }
@@ -50,7 +53,8 @@ static bool take_node(About *b, const Onnx__Node *n)
     if (!take_text(b, n->op_type, &op) || !take_text(b, n->domain, &domain))
         return false;
     bool is_plain = !*domain || !strcmp(domain, "ai.onnx");
-    operator_of(b, is_plain ? op : arena_printf(b->o.program->arena, "%s::%s", domain, op))->nodes++;
+    op = is_plain ? op : arena_printf(b->o.program->arena, "%s::%s", domain, op);
+    operator_of(b, op, onnx_function(&b->o, n))->nodes++;
     for (size_t i = 0; i < n->n_attribute; i++) {
         const Onnx__Attribute *at = n->attribute[i];
         if ((at->g && !take_graph(b, at->g)) || (at->t && !take_file(b, at->t)))
@@ -142,6 +146,17 @@ static bool take_metadata(About *b, const Onnx__Model *m)
     return true;
 }
 
+static bool take_function(About *b, const Onnx__Function *f)
+{
+    int64_t outer = b->o.opset;
+    bool ok = true;
+    b->o.opset = onnx_opset_of(&b->o, f);
+    for (size_t i = 0; ok && i < f->n_node; i++)
+        ok = take_node(b, f->node[i]);
+    b->o.opset = outer;
+    return ok;
+}
+
 static bool take_model(About *b, const Onnx__Model *m)
 {
     OnnxAbout *to = b->to;
@@ -149,13 +164,12 @@ static bool take_model(About *b, const Onnx__Model *m)
     bool ok = g || diag_error(b->o.diag, b->o.loc, "has no graph");
     to->ir_version = m->ir_version;
     ok = ok && take_text(b, m->producer_name, &to->producer) &&
-         take_text(b, m->producer_version, &to->producer_version) && take_opsets(b, m) &&
+         take_text(b, m->producer_version, &to->producer_version) &&
          take_metadata(b, m) && take_graph(b, g) &&
          take_ends(b, g->output, g->n_output, &to->out, &to->n_out) && take_names(b, g) &&
          take_ends(b, g->input, g->n_input, &to->in, &to->n_in);
     for (size_t i = 0; ok && i < m->n_functions; i++)
-        for (size_t k = 0; ok && k < m->functions[i]->n_node; k++)
-            ok = take_node(b, m->functions[i]->node[k]);
+        ok = take_function(b, m->functions[i]);
     return ok;
 }
 
@@ -168,7 +182,7 @@ bool onnx_about(Arena *a, Files *files, const char *path, OnnxAbout *out, Diag *
     if (!file_load(files, a, path, &data, &n, d))
         return false;
     About b = {.o = {.program = program_new(a, "about"), .tmp = a, .diag = d, .loc = loc}, .to = out};
-    b.seen = b.o.taken = (Table){.arena = a};
-    const Onnx__Model *m = onnx_unpack(a, loc, data, n, d);
-    return m && take_model(&b, m);
+    b.seen = b.o.taken = b.o.functions = (Table){.arena = a};
+    b.o.model = onnx_unpack(a, loc, data, n, d);
+    return b.o.model && take_opsets(&b, b.o.model) && onnx_functions(&b.o) && take_model(&b, b.o.model);
 }

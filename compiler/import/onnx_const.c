@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 bool onnx_dtype(int32_t code, EtcDtype *out)
 {
@@ -61,7 +60,7 @@ static const uint8_t *narrowed(Arena *a, Numbers f, size_t size)
 /* -- files beside the model -------------------------------------------------------------------- */
 
 typedef struct External {
-    const uint8_t *data;
+    uint8_t *data;
     size_t n;
 } External;
 
@@ -78,7 +77,6 @@ static bool decimal(ProtobufCBinaryData text, int64_t *out)
 static const External *external_file(Onnx *o, Loc loc, const char *name)
 {
     TableItem *known = table_at_copy(&o->externals, name, strlen(name));
-    File *file;
     if (known->ptr)
         return known->ptr;
     if (!*name || strchr(name, '\\') || *name == '/') {
@@ -87,17 +85,10 @@ static const External *external_file(Onnx *o, Loc loc, const char *name)
         return NULL;
     }
     const char *path = arena_join(o->program->arena, o->folder.path, name);
-    int fd = folder_file(&o->folder, name, o->files, path, &file, o->diag);
-    if (fd < 0)
-        return NULL;
     External *e = NEW(o->tmp, External, 1);
-    e->n = (size_t)file->size;
-    uint8_t *data = arena_bytes(o->program->arena, e->n + 1);
-    bool ok = file_read(fd, path, data, file->size, 0, o->diag);
-    close(fd);
-    e->data = data;
-    known->ptr = e;
-    return ok ? e : NULL;
+    if (!folder_load(&o->folder, name, o->files, o->program->arena, path, &e->data, &e->n, o->diag))
+        return NULL;
+    return known->ptr = e;
 }
 
 static bool external_data(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)

@@ -410,6 +410,14 @@ bool file_load(Files *files, Arena *a, const char *path, uint8_t **data, size_t 
     return fd >= 0 && load(fd, f, a, path, data, n, d);
 }
 
+bool folder_load(Folder *in, const char *name, Files *files, Arena *a, const char *path,
+                 uint8_t **data, size_t *n, Diag *d)
+{
+    File *f;
+    int fd = folder_file(in, name, files, path, &f, d);
+    return fd >= 0 && load(fd, f, a, path, data, n, d);
+}
+
 /* Returns the path of a member in an unpacked folder; data may have been moved elsewhere. */
 static const char *member_path(const Archive *z, const char *name, bool *is_elsewhere)
 {
@@ -422,11 +430,9 @@ static const char *member_path(const Archive *z, const char *name, bool *is_else
 static bool read_file(Archive *z, const char *name, uint8_t **data, size_t *n)
 {
     bool is_elsewhere;
-    File *f;
     const char *path = member_path(z, name, &is_elsewhere);
     Folder *in = is_elsewhere ? &z->weights : &z->folder;
-    int fd = folder_file(in, path + strlen(in->path), z->files, path, &f, z->diag);
-    return fd >= 0 && load(fd, f, z->arena, path, data, n, z->diag);
+    return folder_load(in, path + strlen(in->path), z->files, z->arena, path, data, n, z->diag);
 }
 
 /* -- programs ---------------------------------------------------------------------------- */

@@ -158,12 +158,11 @@ def agree(etc, folder, n, cc):
     assert np.isfinite(a).all() and a.std() > 0, "the output says nothing"
 
 
-def stays_mapped(etc, folder):
+def stays_mapped(etc, folder, make, name):
     """256 MiB of weights pass through less than 32 MB of anonymous memory, and arrive."""
-    path = os.path.join(folder, "big.pt2")
-    synth.weights(0.25, path)
+    make(0.25, os.path.join(folder, name))
     for words in ("compile", "emit-c"):
-        mb = anonymous_mb([etc, *outputs_of(words, folder, "big.pt2"), "-q"])
+        mb = anonymous_mb([etc, *outputs_of(words, folder, name), "-q"])
         assert mb < 32, f"{words}: {mb:.1f} MB of anonymous memory"
     assert os.path.getsize(os.path.join(folder, "big.pte")) > 1 << 28, "the weights are not in the file"
     remove(os.path.join(folder, "big*"))
@@ -173,7 +172,8 @@ def test(etc, folder, cc):
     facts = [(f"{n} layers: runtime-lite and emitted C give the same bits", lambda n=n: agree(etc, folder, n, cc))
              for n in SIZES[:2]]
     if not any("sanitize" in word for word in cc):
-        facts.append(("weights stay mapped", lambda: stays_mapped(etc, folder)))
+        facts += [("weights stay mapped", lambda: stays_mapped(etc, folder, synth.weights, "big.pt2")),
+                  ("external weights of ONNX stay mapped", lambda: stays_mapped(etc, folder, synth.external, "big.onnx"))]
     print(f"1..{len(facts)}")
     failed = 0
     for name, fact in facts:

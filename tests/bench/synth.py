@@ -4,6 +4,7 @@ models of many bytes as sparse files.
 
     synth.py layers N OUT.pt2      N nodes: linears, residuals, branches, concats, slices, in-place ops
     synth.py weights GIB OUT.pt2   a chain of linears whose weights take GIB GiB of zeros
+    synth.py external GIB OUT.onnx the same as ONNX, the weights in OUT.onnx.data
     synth.py SHAPE N OUT.etir      about N nodes in a shape that quadratic steps would stumble over:
                                    wide, fan, slices, writes, lattice, dense, open (sizes)
 
@@ -11,11 +12,15 @@ The same arguments give the same bytes.  Members are stored and aligned to 64 by
 where needed, as the writer of torch 2.13 does.
 """
 import json
+import os
 import random
 import struct
 import sys
 import zlib
 from array import array
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "import"))
+import onnx_bytes as onnx  # noqa: E402
 
 WIDTH, BATCH = 16, 4
 BIG = 4096  # rows and columns of a weight of 64 MiB
@@ -218,6 +223,21 @@ def weights(gib, path):
     finish(archive, model, x)
 
 
+def external(gib, path):
+    size, side = 4 * BIG * BIG, os.path.basename(path) + ".data"
+    n = int(gib * (1 << 30)) // size
+    nodes, constants = [], []
+    with open(path + ".data", "wb") as f:
+        for i in range(n):
+            nodes += [onnx.node("Gemm", [f"r{i}", f"w{i}"], [f"y{i}"], transB=1), onnx.node("Relu", [f"y{i}"], [f"r{i + 1}"])]
+            constants.append(onnx.external(f"w{i}", [BIG, BIG], side, offset=str(i * size), length=str(size)))
+            f.seek(i * size)
+            f.write(struct.pack("<I", i + 1))
+        f.truncate(n * size)
+    with open(path, "wb") as f:
+        f.write(onnx.model(onnx.graph(nodes, [onnx.value("r0", [1, BIG])], [f"r{n}"], constants)))
+
+
 # -- shapes: textual IR ------------------------------------------------------------------------
 
 
@@ -302,13 +322,15 @@ def shape(kind, n, path):
 
 
 def main():
-    if len(sys.argv) != 4 or sys.argv[1] not in {"layers", "weights", *SHAPES}:
+    if len(sys.argv) != 4 or sys.argv[1] not in {"layers", "weights", "external", *SHAPES}:
         sys.exit(__doc__)
     kind, amount, path = sys.argv[1:]
     if kind == "layers":
         layers(int(amount), path)
     elif kind == "weights":
         weights(float(amount), path)
+    elif kind == "external":
+        external(float(amount), path)
     else:
         shape(kind, int(amount), path)
 

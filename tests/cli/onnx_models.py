@@ -32,9 +32,11 @@ def layers(folder, shape, sizes):
 
 def about(inputs):
     inner = graph([node("Relu", ["x"], ["t"]), node("Relu", ["t"], ["u"])], [], ["u"])
-    nodes = [node("Add", ["x", "w"], ["a"]), node("Frobnicate", ["a"], ["b"], "ai.x"),
+    nodes = [node("Twice", ["x"], ["d"], "own"), node("Add", ["d", "w"], ["a"]), node("Frobnicate", ["a"], ["b"], "ai.x"),
              node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)]
     told = (data(2, "by hand") + data(3, "1.0") + data(8, data(1, "ai.x") + number(2, 2))
+            + data(25, data(1, "Twice") + data(4, "p") + data(5, "q") + data(7, node("Add", ["p", "p"], ["q"]))
+                   + data(9, data(1, "") + number(2, 17)) + data(10, "own"))
             + data(14, data(1, "author") + data(2, "some\x1bone")))
     return model(graph(nodes, inputs, ["y"], [external("w", [3], "w.bin")]), tail=told)
 

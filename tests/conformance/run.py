@@ -3,7 +3,7 @@
 
     run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
 
-Needs torch and executorch (`./dev conformance` brings them). Nine parts, one row per check:
+Needs torch and executorch (`./dev conformance` brings them). Eleven parts, one row per check:
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
@@ -17,8 +17,12 @@ Needs torch and executorch (`./dev conformance` brings them). Nine parts, one ro
   quantized           quantized.py: accuracy of the digits models as integers, in four runs; silero.py: the
                       same of probabilities of speech
   emit                test_emit_pte.py: planned programs written by hand, in the official runtime
-  onnx                onnx_nodes.py: the cases of ONNX's own operators, by `etc run`, one row for each operator;
-                      onnx_contrib.py: operators of com.microsoft against ONNX Runtime, where it is installed
+  o-lite, o-official, o-c
+                      onnx_nodes.py: the cases of ONNX's own operators, one row for each operator; without
+                      --full some of them in the official runtime and as C
+  onnx                onnx_contrib.py: operators of com.microsoft against ONNX Runtime, where it is installed
+  m-lite, m-official, m-c
+                      with --full, onnx_models.py: trained models of PyPI's packages beside ONNX Runtime
 
 Models are exported once into WORK/zoo, official .pte files made once in WORK/zoo_official.
 --full builds emitted C with further compilers. Appends "passed failed skipped" to FILE.
@@ -35,6 +39,7 @@ import sys
 import tempfile
 
 import onnx_contrib
+import onnx_models
 import onnx_nodes
 import quantized
 import silero
@@ -331,8 +336,10 @@ def main():
             quantized.check_encoder(rows, args.etc, zoo, os.path.join(out, "encoder"), args.filter, args.full)
         emitter(rows, args.etc, args.filter)
         with quiet():
-            onnx_nodes.check(rows, args.etc, os.path.join(out, "onnx"), args.filter)
+            onnx_nodes.check(rows, args.etc, os.path.join(out, "onnx"), args.filter, args.full)
             onnx_contrib.check(rows, args.etc, os.path.join(out, "onnx_contrib"), args.filter)
+            if args.full:
+                onnx_models.check(rows, args.etc, os.path.join(args.work, "onnx_models"), os.path.join(out, "onnx_models"), args.filter)
     n = rows.n
     if not sum(n.values()) and not args.filter:
         rows.add("FAIL", "all", "", "nothing ran")

@@ -2,8 +2,10 @@
 """onnx_files.py ROOT BUILD: ONNX files written byte by byte, read by etc; prints TAP.
 
 Right ones are run and compared with numpy; wrong ones are refused with a reason, within a second and
-100 MB, and without a crash.  With --seeds DIR instead, the right ones become seeds of a fuzzer.
+100 MB, and without a crash; `etc inspect` tells of them, or refuses them too.  With --seeds DIR
+instead, the right ones become seeds of a fuzzer.
 """
+import json
 import os
 import pathlib
 import resource
@@ -158,7 +160,13 @@ def is_refused(etc, folder, name, row):
                        errors="replace", preexec_fn=None if "asan" in etc else limited)
     if p.returncode != code or part not in p.stderr:
         return f"exit {p.returncode}, expected {code} and '{part}': {p.stderr.strip()[:300]}"
-    return "wrote a file" if os.path.exists(f"{folder}/{name}.pte") else ""
+    if os.path.exists(f"{folder}/{name}.pte"):
+        return "wrote a file"
+    p = subprocess.run([etc, "inspect", path, "--json"], capture_output=True, text=True, errors="replace",
+                       preexec_fn=None if "asan" in etc else limited)
+    if p.returncode == 0:
+        return "" if json.loads(p.stdout)["kind"] == "onnx" else "inspect tells of no .onnx"
+    return "" if p.returncode == 1 and "error: " in p.stderr else f"inspect: exit {p.returncode}: {p.stderr.strip()[:300]}"
 
 
 def main():

