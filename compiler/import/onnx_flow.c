@@ -104,9 +104,11 @@ static OnnxValue *found(OnnxNode *n, OnnxScope *s, ProtobufCBinaryData text)
 {
     const char *name = onnx_text(n->in, text);
     OnnxValue *v = name ? onnx_find(s, name) : NULL;
-    if (!v && name)
+    if (v && !v->is_absent)
+        return v;
+    if (name)
         onnx_wrong(n, "has a graph whose output '%s' no node defines", name);
-    return v;
+    return NULL;
 }
 
 /* -- graphs ------------------------------------------------------------------------------------ */

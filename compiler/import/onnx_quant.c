@@ -113,9 +113,12 @@ static Value *quantized(OnnxNode *n, Value *x, int at, const Range *r, int64_t a
         return NULL;
     if (r->dtype != ETC_U16 && !block && one_scale(n, at, &scale, &zero))
         return ON_BUILD(n, OP_QUANTIZE_PER_TENSOR, "vfiiit", x, scale, zero, r->lo, r->hi, r->dtype);
-    if (channels(n, at, r->dtype, &scales, &zeros))
-        return ON_BUILD(n, OP_QUANTIZE_PER_CHANNEL, "vvviiit", x, scales, zeros, (int64_t)place, r->lo,
-                        r->hi, r->dtype);
+    if (channels(n, at, r->dtype, &scales, &zeros)) {
+        scales = on_cast(n, scales, ETC_F64); /* as the official kernel takes them alone */
+        return scales ? ON_BUILD(n, OP_QUANTIZE_PER_CHANNEL, "vvviiit", x, scales, zeros,
+                                 (int64_t)place, r->lo, r->hi, r->dtype)
+                      : NULL;
+    }
     return n->failed ? NULL : quantized_plainly(n, x, at, r, place, block);
 }
 

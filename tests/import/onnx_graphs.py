@@ -85,6 +85,8 @@ WRONG = {  # bytes, a part of the message, the exit code
     "two_of_a_name": (calls([node("Leak", ["x"], ["y"], "f")], LEAKY, LEAKY), "two functions of one name", 1),
     "function_output": (calls([node("F", ["x"], ["y"], "f")], function("F", ["a"], ["c"], [node("Neg", ["a"], ["b"])])),
                         "whose output 'c' no node defines", 1),
+    "function_gives_absent": (calls([node("F", ["x"], ["y"], "f")], function("F", ["a", "b"], ["b"], [])),
+                              "whose output 'b' no node defines", 1),
     "function_operator": (calls([node("F", ["x"], ["y"], "f")], function("F", ["a"], ["c"], [node("Zap", ["a"], ["c"])])),
                           "the operator Zap of opset 17 is not supported, in 1 node", 4),
     "function_sees_nothing": (calls([node("F", ["x"], ["y"], "f")], function("F", ["a"], ["c"], [node("Add", ["a", "x"], ["c"])])),
