@@ -109,6 +109,8 @@ bool place_is_alias(const Value *v, const Value *of, int64_t offset)
 {
     if (v->place.pool == POOL_NONE || v->place.pool != of->place.pool)
         return false;
+    if (value_is_constant(v)) /* what a branch returns may have the place of the result, and not lie there */
+        return false;
     if (v->place.pool == POOL_IN || v->place.pool == POOL_OUT)
         return !offset && v->place.offset == of->place.offset;
     return v->place.offset == of->place.offset + offset;

@@ -1570,6 +1570,12 @@ class loop_of_convolutions(nn.Module):
 
 
 @model(rnd(3), torch.tensor(True), more=[(rnd(3), torch.tensor(False))])
+def branches_that_fold(x, p):
+    """What a branch gives is a constant once it is folded, and lies with the weights."""
+    return torch.cond(p, lambda x: torch.ones(3) * 2.5, lambda x: torch.arange(3.0), (x,)) + x
+
+
+@model(rnd(3), torch.tensor(True), more=[(rnd(3), torch.tensor(False))])
 def loop_in_a_branch(x, p):
     def loop(x):
         return while_loop(lambda i, x: i < 4, lambda i, x: (i + 1, x * 0.5 + 1), (torch.zeros((), dtype=torch.int64), x))[1]
