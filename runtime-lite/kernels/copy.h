@@ -17,27 +17,70 @@ ETC_INLINE void etc_copy_row(unsigned char *y, const unsigned char *x, int64_t n
     }
 }
 
-/* The index of each element runs over dim, the last dimension fastest. */
-ETC_OUTLINE void etc_copy_nd(const void *x, void *y, const EtcCopy *g)
+/* Elements that lie beside each other in x along dimension p, and apart along the last one: bands of
+ * columns, so that the lines of x that a row has read serve the next rows too. */
+ETC_INLINE void etc_copy_plane(unsigned char *y, const unsigned char *x, const EtcCopy *g, int32_t p,
+                               size_t size)
+{
+    enum { BAND = 16 };
+    const int64_t bytes = (int64_t)size, n = g->dim[g->rank - 1];
+    const int64_t y_step = g->y[g->rank - 1] * bytes, x_step = g->x[g->rank - 1] * bytes;
+    for (int64_t j = 0; j < n; j += BAND) {
+        const int64_t some = ((n - j) < BAND) ? (n - j) : BAND;
+        for (int64_t i = 0; i < g->dim[p]; i++) {
+            etc_copy_row(y + (i * g->y[p] * bytes) + (j * y_step),
+                         x + (i * bytes) + (j * x_step), some, y_step, x_step, size);
+        }
+    }
+}
+
+/* The dimension of etc_copy_plane; -1: none. */
+ETC_INLINE int32_t etc_copy_across(const EtcCopy *g)
+{
+    int32_t p = -1;
+    for (int32_t d = 0; d < (g->rank - 1); d++) {
+        if ((g->x[d] == 1) && (g->dim[d] > 1) && (g->x[g->rank - 1] > 1)) {
+            p = d;
+        }
+    }
+    return p;
+}
+
+/* Elements of each dimension but the last one and p. */
+ETC_INLINE void etc_copy_last(unsigned char *y, const unsigned char *x, const EtcCopy *g, int32_t p,
+                              size_t size)
 {
     const int32_t in = g->rank - 1;
-    const int64_t n = g->dim[in], size = g->size, y_step = g->y[in] * size,
-                  x_step = g->x[in] * size;
+    const int64_t bytes = (int64_t)size;
+    if (p >= 0) {
+        etc_copy_plane(y, x, g, p, size);
+    } else if ((g->y[in] == 1) && (g->x[in] == 1)) {
+        __builtin_memcpy(y, x, (size_t)(g->dim[in] * bytes));
+    } else {
+        etc_copy_row(y, x, g->dim[in], g->y[in] * bytes, g->x[in] * bytes, size);
+    }
+}
+
+/* The index of each element runs over dim, the last dimension fastest but where x lies otherwise. */
+ETC_OUTLINE void etc_copy_nd(const void *x, void *y, const EtcCopy *g)
+{
+    const int32_t p = etc_copy_across(g);
     int64_t index[16] = {0}, x_at = 0, y_at = 0;
     for (;;) {
-        unsigned char *to = (unsigned char *)y + (y_at * size);
-        const unsigned char *from = (const unsigned char *)x + (x_at * size);
-        if ((y_step == size) && (x_step == size)) {
-            __builtin_memcpy(to, from, (size_t)(n * size));
-        } else if (size == 4) {
-            etc_copy_row(to, from, n, y_step, x_step, 4);
-        } else if (size == 8) {
-            etc_copy_row(to, from, n, y_step, x_step, 8);
+        unsigned char *to = (unsigned char *)y + (y_at * g->size);
+        const unsigned char *from = (const unsigned char *)x + (x_at * g->size);
+        if (g->size == 4) {
+            etc_copy_last(to, from, g, p, 4);
+        } else if (g->size == 8) {
+            etc_copy_last(to, from, g, p, 8);
         } else {
-            etc_copy_row(to, from, n, y_step, x_step, (size_t)size);
+            etc_copy_last(to, from, g, p, (size_t)g->size);
         }
-        int32_t d = in - 1;
+        int32_t d = g->rank - 2;
         for (; d >= 0; d--) {
+            if (d == p) {
+                continue;
+            }
             x_at += g->x[d];
             y_at += g->y[d];
             index[d]++;
