@@ -144,6 +144,7 @@ const OnnxList *on_table(OnnxNode *n, int i);   /* the same, of rank 2 too */
 OnnxConst *on_const(OnnxNode *n, int i);  /* the same */
 int on_bits(OnnxNode *n, int i);                /* of integers of less than a byte; else 0 */
 bool on_dims(OnnxNode *n, int i, Dim *out, int *count); /* an input that must be known; reported */
+bool on_numbers(OnnxNode *n, int i, int64_t *out, int *count); /* the same, the same in all calls */
 bool on_wants(const OnnxNode *n, int i);        /* somebody may read output i */
 
 const Onnx__Attribute *on_attribute(OnnxNode *n, const char *name); /* NULL: absent */

@@ -1,5 +1,6 @@
 /* onnx_const.c -- tensors of an ONNX file: in its raw data, in typed fields, or in files beside it. */
 #include "compiler/import/onnx.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -51,6 +52,7 @@ static Numbers typed_field(const Onnx__Tensor *t, EtcDtype dtype)
 /* The low bytes of each number, as this machine, whose lowest byte comes first, has them. */
 static const uint8_t *narrowed(Arena *a, Numbers f, size_t size)
 {
+    assert(size <= f.size);
     uint8_t *to = arena_bytes(a, f.n * size + 1);
     for (size_t i = 0; i < f.n; i++)
         memcpy(to + i * size, (const uint8_t *)f.data + i * f.size, size);
@@ -207,6 +209,7 @@ OnnxConst *onnx_const(Onnx *o, Loc loc, const Onnx__Tensor *t)
 Value *onnx_const_value(Onnx *o, const char *name, OnnxConst *c)
 {
     const uint8_t *data = c->data;
+    assert(c->state || data || !c->n_bytes);
     if (!c->state && (uintptr_t)data % (uintptr_t)dtype_bytes(c->type.dtype)) {
         uint8_t *copy = arena_bytes(o->program->arena, (size_t)c->n_bytes + 1);
         data = memcpy(copy, data, (size_t)c->n_bytes);
@@ -221,6 +224,7 @@ Value *onnx_const_value(Onnx *o, const char *name, OnnxConst *c)
 static int64_t integer_at(EtcDtype t, const uint8_t *at)
 {
     int64_t v = 0;
+    assert(etc_dtype_size((int)t) <= sizeof v);
     memcpy(&v, at, etc_dtype_size((int)t));
     switch ((int)t) {
     case ETC_I8:
@@ -236,6 +240,7 @@ static int64_t integer_at(EtcDtype t, const uint8_t *at)
 
 static double short_value(EtcDtype t, uint16_t bits)
 {
+    assert(t == ETC_F16 || t == ETC_BF16);
     uint32_t wide = (uint32_t)bits << 16;
     float v;
     memcpy(&v, &wide, sizeof v);

@@ -4,6 +4,7 @@
  * or loop is a nested graph of the IR, which sees nothing from outside: what its nodes read of outer
  * graphs becomes an input of it. */
 #include "compiler/import/onnx.h"
+#include <assert.h>
 #include <string.h>
 
 enum { MAX_CALLS = 32, MAX_TURNS = 256, MAX_OUTPUTS = 1024 };
@@ -13,6 +14,7 @@ enum { MAX_CALLS = 32, MAX_TURNS = 256, MAX_OUTPUTS = 1024 };
 /* A name of an outer graph, made one of the nested graph that the scope is of. */
 static OnnxValue *captured(OnnxScope *s, const char *name, const OnnxValue *outer)
 {
+    assert(s->graph && !outer->is_absent);
     OnnxValue *v = NEW(s->in->tmp, OnnxValue, 1);
     *v = *outer;
     v->value = NULL;
@@ -168,6 +170,7 @@ static void enter(OnnxNode *n, Nested *b)
 
 static void leave(OnnxNode *n, const Nested *b)
 {
+    assert(n->in->graph == b->graph);
     n->in->graph = b->outer;
 }
 
@@ -229,6 +232,7 @@ static void push_list(Node *n, Value *const *v, int count)
 /* The results of a node of nested graphs, typed as those of `of`. */
 static bool give_results(OnnxNode *n, Node *made, const Graph *of, int first, int count)
 {
+    assert(first >= 0 && first + count <= of->n_out);
     for (int i = 0; i < count; i++) {
         OnnxValue *v = NEW(n->in->tmp, OnnxValue, 1);
         v->value = node_add_out(made, onnx_unique(n->in, n->loc.node), of->out[first + i]->type);

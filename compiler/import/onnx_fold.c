@@ -4,6 +4,7 @@
  * are lists, and what it gives is one, whose integers may be open sizes.  A node that reads anything
  * else, or whose result the lists do not tell, is read like any other. */
 #include "compiler/import/onnx.h"
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -30,6 +31,7 @@ static bool read_pair(OnnxNode *n, int first, Pair *p)
 
 static int at_of(const OnnxList *l, int i)
 {
+    assert(l->n == 1 || i < l->n);
     return l->n == 1 ? 0 : i;
 }
 
@@ -354,6 +356,7 @@ static const OnnxList *fold_cast_like(OnnxNode *n)
 
 static void copy_item(OnnxList *to, int i, const OnnxList *from, int k)
 {
+    assert(i >= 0 && i < to->n && k >= 0 && k < from->n);
     if (to->dim)
         to->dim[i] = from->dim[k];
     else
@@ -486,7 +489,8 @@ static const OnnxList *fold_slice(OnnxNode *n)
     if (!x || x->rank < 1)
         return NULL;
     if (x->rank == 2) { /* reversed rows, as paddings of torch become those of ONNX */
-        bool is_back = axis && axis->n == 1 && axis->dim && axis->dim[0].value == 0 &&
+        bool is_back = axis && axis->n == 1 && axis->dim && !axis->dim[0].expr &&
+                       axis->dim[0].value == 0 &&
                        closed_number(on_list(n, 4), 1, &step) && step == -1 &&
                        closed_number(on_list(n, 1), 0, &from) && from == -1;
         return is_back && x->columns ? rows_of(n, x, x->n / x->columns - 1, -1) : NULL;

@@ -1,5 +1,6 @@
 /* onnx_math.c -- ONNX operators that compute elements: pointwise ones, reductions, products. */
 #include "compiler/import/onnx.h"
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -336,15 +337,10 @@ typedef struct Axes {
 
 static bool read_axes(OnnxNode *n, const Value *x, Axes *a)
 {
-    Dim dim[MAX_RANK];
     a->keeps = on_int(n, "keepdims", 1);
     a->n = on_ints(n, "axes", a->axis, MAX_RANK);
-    if (on_has(n, 1)) {
-        if (!on_dims(n, 1, dim, &a->n))
-            return false;
-        for (int i = 0; i < a->n; i++)
-            a->axis[i] = dim[i].value;
-    }
+    if (on_has(n, 1) && !on_numbers(n, 1, a->axis, &a->n))
+        return false;
     a->is_nothing = a->n <= 0 && on_int(n, "noop_with_empty_axes", 0);
     if (a->n > 0 || n->failed)
         return !n->failed;
@@ -817,6 +813,7 @@ bool onnx_shrink(OnnxNode *n)
 static Value *determinant(OnnxNode *n, Value *x, int row, const int *column, int count)
 {
     int rank = x->type.rank, rest[4];
+    assert(count >= 1 && count <= 4);
     Value *sum = NULL;
     for (int i = 0; i < count; i++) {
         Value *line = ON_BUILD(n, OP_SELECT_INT, "vii", x, (int64_t)rank - 2, (int64_t)row);

@@ -1,5 +1,6 @@
 /* onnx_node.c -- what handlers of ONNX operators call: rows, inputs, attributes, results. */
 #include "compiler/import/onnx.h"
+#include <assert.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -43,6 +44,7 @@ bool onnx_unsupported(OnnxNode *n, const char *fmt, ...)
 
 bool on_has(const OnnxNode *n, int i)
 {
+    assert(i >= 0);
     return i < (int)n->node->n_input && n->node->input[i].len > 0 && !onnx_is_absent(n, i);
 }
 
@@ -115,8 +117,22 @@ bool on_dims(OnnxNode *n, int i, Dim *out, int *count)
     return true;
 }
 
+bool on_numbers(OnnxNode *n, int i, int64_t *out, int *count)
+{
+    Dim dim[MAX_RANK];
+    if (!on_dims(n, i, dim, count))
+        return false;
+    for (int k = 0; k < *count; k++) {
+        if (dim[k].expr)
+            return onnx_unsupported(n, "takes number %d of input %d from sizes that calls decide", k, i);
+        out[k] = dim[k].value;
+    }
+    return true;
+}
+
 bool on_wants(const OnnxNode *n, int i)
 {
+    assert(i >= 0);
     return i < (int)n->node->n_output && n->node->output[i].len > 0;
 }
 
@@ -219,6 +235,7 @@ bool on_define_list(OnnxNode *n, int i, const OnnxList *l)
 
 OnnxList *on_new_list(OnnxNode *n, EtcDtype t, int rank, int count)
 {
+    assert(rank >= 0 && rank <= 2 && count >= 0);
     OnnxList *l = NEW(n->in->tmp, OnnxList, 1);
     *l = (OnnxList){.dtype = t, .rank = rank, .n = count};
     if (dtype_is_float(t))
@@ -312,6 +329,7 @@ Value *on_arange(OnnxNode *n, Dim from, Dim to)
 
 Value *on_part(OnnxNode *n, Value *x, int axis, Dim from, Dim to, int64_t step)
 {
+    assert(axis >= 0 && step != 0);
     return x ? ON_BUILD(n, OP_SLICE, "viddi", x, (int64_t)axis, from, to, step) : NULL;
 }
 
@@ -323,6 +341,7 @@ Value *on_permute(OnnxNode *n, Value *x, const int64_t *order)
 Value *on_cat(OnnxNode *n, Value *a, Value *b, int axis)
 {
     Value *part[2] = {a, b};
+    assert(axis >= 0);
     return a && b ? ON_BUILD(n, OP_CAT, "Vi", 2, part, (int64_t)axis) : NULL;
 }
 
@@ -347,6 +366,7 @@ Value *on_insert(OnnxNode *n, Value *x, int axis)
     Dim dim[MAX_RANK + 1];
     if (!x)
         return NULL;
+    assert(axis >= 0 && axis <= x->type.rank);
     if (x->type.rank == MAX_RANK) {
         onnx_unsupported(n, "has a tensor of more than 16 axes");
         return NULL;
@@ -384,6 +404,7 @@ Value *on_matrix(OnnxNode *n, Value *x, int axis, int64_t height, const float *m
     int64_t swap[MAX_RANK];
     if (!x || !m)
         return NULL;
+    assert(axis >= 0 && axis < x->type.rank);
     int last = x->type.rank - 1;
     Dim dim[2] = {DIM(height), x->type.dim[axis]};
     for (int i = 0; i <= last; i++)

@@ -25,7 +25,7 @@ static bool range_of(OnnxNode *n, EtcDtype t, int bits, Range *r)
 static bool one_scale(OnnxNode *n, int at, double *scale, int64_t *zero)
 {
     const OnnxList *s = on_list(n, at), *z = on_has(n, at + 1) ? on_list(n, at + 1) : NULL;
-    if (!s || !s->number || s->n != 1 || (on_has(n, at + 1) && (!z || !z->dim || z->n != 1)))
+    if (!s || !s->number || s->n != 1 || (on_has(n, at + 1) && (!z || !z->dim || z->n != 1 || z->dim[0].expr)))
         return false;
     *scale = s->number[0];
     *zero = z ? z->dim[0].value : 0;
@@ -255,7 +255,7 @@ static Value *plain_floats(OnnxNode *n, Value *x, int zero, int axis)
             onnx_unsupported(n, "has integers of type %s", dtype_name(t));
         return NULL;
     }
-    if (!z || (l && l->dim && l->n == 1))
+    if (!z || (l && l->dim && l->n == 1 && !l->dim[0].expr))
         return ON_BUILD(n, OP_DEQUANTIZE_PER_TENSOR, "vfiiit", x, 1.0, z ? l->dim[0].value : (int64_t)0, lo,
                         hi, t);
     if (z->type.rank == 0 || (z->type.rank == 1 && dim_equal(z->type.dim[0], DIM(1))))

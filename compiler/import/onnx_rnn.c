@@ -1,5 +1,6 @@
 /* onnx_rnn.c -- LSTM, GRU and RNN of ONNX as those of torch, whose gates have another order. */
 #include "compiler/import/onnx.h"
+#include <assert.h>
 #include <string.h>
 
 enum { MAX_GATES = 4 };
@@ -187,6 +188,7 @@ static Value *rows_of(OnnxNode *n, const Unrolled *u, int input, int64_t first, 
 /* Gate g of the columns of x. */
 static Value *gate(OnnxNode *n, const Unrolled *u, Value *x, int g)
 {
+    assert(g >= 0 && u->hidden >= 0);
     int axis = x ? x->type.rank - 1 : 0;
     return on_part(n, x, axis, DIM(g * u->hidden), DIM((g + 1) * u->hidden), 1);
 }

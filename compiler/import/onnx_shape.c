@@ -9,7 +9,8 @@ bool onnx_dropout(OnnxNode *n)
     const OnnxList *trains = on_has(n, 2) ? on_list(n, 2) : NULL;
     const OnnxList *ratio = on_has(n, 1) ? on_list(n, 1) : NULL;
     bool keeps_all = ratio && ratio->number && ratio->n == 1 && ratio->number[0] == 0;
-    if (on_has(n, 2) && !keeps_all && (!trains || !trains->dim || trains->n != 1 || trains->dim[0].value))
+    if (on_has(n, 2) && !keeps_all && (!trains || !trains->dim || trains->n != 1 ||
+                                        trains->dim[0].expr || trains->dim[0].value))
         return onnx_unsupported(n, "drops elements at random: export the model in eval mode");
     Value *x = on_value(n, 0);
     if (!x || !on_wants(n, 1))
@@ -167,14 +168,9 @@ bool onnx_flatten(OnnxNode *n)
 static int axes_of_views(OnnxNode *n, int rank, bool goes[MAX_RANK])
 {
     int64_t at[MAX_RANK];
-    Dim dim[MAX_RANK];
     int axis, count = on_ints(n, "axes", at, MAX_RANK);
-    if (on_has(n, 1)) {
-        if (!on_dims(n, 1, dim, &count))
-            return -1;
-        for (int i = 0; i < count; i++)
-            at[i] = dim[i].value;
-    }
+    if (on_has(n, 1) && !on_numbers(n, 1, at, &count))
+        return -1;
     memset(goes, 0, MAX_RANK * sizeof *goes);
     for (int i = 0; i < count; i++) {
         if (!on_axis(n, at[i], rank, &axis))
@@ -468,22 +464,21 @@ bool onnx_pad_old(OnnxNode *n)
 
 bool onnx_pad(OnnxNode *n)
 {
-    int64_t pads[2 * MAX_RANK] = {0};
-    Dim dim[MAX_RANK];
+    int64_t pads[2 * MAX_RANK] = {0}, at[MAX_RANK];
     int axes = -1, axis;
     Value *x = on_value(n, 0);
     const OnnxList *l = on_list(n, 1), *with = on_has(n, 2) ? on_list(n, 2) : NULL;
     if (!x)
         return false;
     int rank = x->type.rank;
-    if (!l || !l->dim || (on_has(n, 2) && (!with || with->n != 1)))
+    if (!l || !l->dim || (on_has(n, 2) && (!with || with->n != 1 || (with->dim && with->dim[0].expr))))
         return onnx_unsupported(n, "has paddings or a filling that are computed from elements");
-    if (on_has(n, 3) && !on_dims(n, 3, dim, &axes))
+    if (on_has(n, 3) && !on_numbers(n, 3, at, &axes))
         return false;
     if (l->n != 2 * (axes < 0 ? rank : axes))
         return onnx_wrong(n, "has %d paddings for %d axes", l->n, axes < 0 ? rank : axes);
     for (int i = 0; i < l->n / 2; i++) {
-        if (!on_axis(n, axes < 0 ? i : dim[i].value, rank, &axis))
+        if (!on_axis(n, axes < 0 ? i : at[i], rank, &axis))
             return false;
         if (l->dim[i].expr || l->dim[i + l->n / 2].expr)
             return onnx_unsupported(n, "has paddings that calls decide");
