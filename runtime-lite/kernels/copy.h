@@ -22,11 +22,10 @@ ETC_INLINE void etc_copy_row(unsigned char *y, const unsigned char *x, int64_t n
 ETC_INLINE void etc_copy_plane(unsigned char *y, const unsigned char *x, const EtcCopy *g, int32_t p,
                                size_t size)
 {
-    enum { BAND = 16 };
-    const int64_t bytes = (int64_t)size, n = g->dim[g->rank - 1];
+    const int64_t bytes = (int64_t)size, n = g->dim[g->rank - 1], band = 16;
     const int64_t y_step = g->y[g->rank - 1] * bytes, x_step = g->x[g->rank - 1] * bytes;
-    for (int64_t j = 0; j < n; j += BAND) {
-        const int64_t some = ((n - j) < BAND) ? (n - j) : BAND;
+    for (int64_t j = 0; j < n; j += band) {
+        const int64_t some = ((n - j) < band) ? (n - j) : band;
         for (int64_t i = 0; i < g->dim[p]; i++) {
             etc_copy_row(y + (i * g->y[p] * bytes) + (j * y_step),
                          x + (i * bytes) + (j * x_step), some, y_step, x_step, size);
