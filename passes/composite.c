@@ -523,6 +523,9 @@ static void run(Play *p, Scope *s, const Form *f)
     case FORM_RETURN:
         give(p, s, f);
         break;
+    case FORM_STAY:
+        p->stays = p->returned = true;
+        break;
     case FORM_REFUSE:
         why = value_of(p, s, f->part[0]);
         play_refuse(p, why.kind == ARG_STRING ? why.str : "is not supported");
@@ -610,7 +613,7 @@ bool rewrite_by_rule(Rewrite *r, Node *n, const char *name)
         play_wrong(&p, "does not exist");
     else
         play_rule(&p, rule, NULL, &(Given){.n = 0});
-    return take_results(&p);
+    return p.stays || take_results(&p);
 }
 
 bool rewrite_by_body(Rewrite *r, Node *n, const RuleBody *body, const char *name)

@@ -39,6 +39,7 @@ typedef enum FormKind {
     FORM_FOR,    /* a, b, block; local `index` */
     FORM_RETURN,
     FORM_REFUSE,
+    FORM_STAY,   /* the node is left as it is */
     FORM_BLOCK,
 } FormKind;
 
@@ -86,7 +87,7 @@ typedef struct Play {
     Rewrite *r;
     Node *n;          /* what is rewritten */
     const char *rule; /* its name, for messages */
-    bool failed, returned;
+    bool failed, returned, stays;
     bool is_type;     /* a result's sizes or dtype are asked: no nodes are built */
     int depth;        /* of calls of functions */
     Value **value;    /* tensors that arguments stand for, by slot */
@@ -139,7 +140,8 @@ Arg play_index(Play *p, Arg list, Arg at);
 Arg play_part(Play *p, Arg list, Arg from, Arg to); /* none: to the end */
 int function_find(const char *name);  /* -1: none */
 bool function_is_public(int fn);      /* rules of a user may call it */
-bool function_takes(int fn, Arg first); /* else the name is an operator's */
+bool function_is_operator(int fn); /* the name is an operator's too */
+bool function_takes(int fn, Arg first); /* else it is the operator */
 Arg play_function(Play *p, int fn, const Given *g);
 
 #endif

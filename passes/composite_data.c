@@ -474,7 +474,7 @@ static Arg of_any(Play *p, Fn fn, const Given *g)
         d = dim_of(p, g->v[1]);
         return of_dim(DIM(wrapped(p, a, d.value > 0 ? (int)d.value : 1)));
     case FN_KNOWN:
-        return of_bool(get_dim(&a, &d) && !d.expr);
+        return of_bool(a.kind == ARG_FLOAT || (get_dim(&a, &d) && !d.expr));
     case FN_VIEW:
         return viewed(p, a, g->v[1]);
     case FN_PERMUTE:
@@ -511,6 +511,11 @@ int function_find(const char *name)
 bool function_is_public(int fn)
 {
     return fn < FN_TOLD || fn == FN_IS_COMPLEX;
+}
+
+bool function_is_operator(int fn)
+{
+    return fns[fn].of_data;
 }
 
 bool function_takes(int fn, Arg first)

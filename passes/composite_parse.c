@@ -70,7 +70,8 @@ static bool enter(Reader *r)
 /* Moves behind a sign or word, if it comes next. */
 static bool take(Reader *r, const char *what)
 {
-    skip_blank(r);
+    if (*r->at <= '#') /* blanks, and what begins a comment */
+        skip_blank(r);
     if (*r->at != *what || r->wrong)
         return false;
     size_t n = strlen(what);
@@ -205,7 +206,7 @@ static bool dtype_named(const char *s, EtcDtype *t)
         IR_DTYPES(X)
 #undef X
     };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    for (size_t i = 0; strchr("bcfiu", *s) && i < sizeof all / sizeof *all; i++)
         if (!strcmp(s, dtype_name(all[i]))) {
             *t = all[i];
             return true;
@@ -274,7 +275,8 @@ static void find_called(const Reader *r, Form *f, const char *s)
     f->function = f->rule < 0 ? function_find(s) : -1;
     if (!r->is_own && f->function >= 0 && !function_is_public(f->function))
         f->function = -1;
-    OpId op = op_named(s);
+    bool is_function = f->function >= 0 && !function_is_operator(f->function);
+    OpId op = r->is_own && (f->rule >= 0 || is_function) ? OP_NONE : op_named(s);
     bool is_known = op != OP_NONE;
     bool is_free = is_known && (r->is_own || !(is_ours || op_mutates(op) || op_has_regions(op)));
     if (is_free && f->rule < 0)
@@ -463,6 +465,8 @@ static Form *statement(Reader *r)
         return results(r);
     if (take(r, "refuse"))
         return with(r, form(r, FORM_REFUSE, 0), expression(r));
+    if (r->is_own && take(r, "stay"))
+        return form(r, FORM_STAY, 0);
     return assignment(r);
 }
 

@@ -15,7 +15,8 @@ DecompFn decomp_none;
 
 /* The first result of `made` stands for the node's; `made` NULL was reported. */
 bool done(Rewrite *r, Node *n, const Node *made);
-/* Replaces the node by what the rule of that name in composites.txt makes of it. */
+/* Replaces the node by what the rule of that name in composites.txt makes of it, or lets it stay where
+ * the rule says so. */
 bool rewrite_by_rule(Rewrite *r, Node *n, const char *name);
 /* complex.c: a node with complex operands or results becomes nodes of their parts, which pairs, the
  * results of aten.complex, hold together until the walk is over. */

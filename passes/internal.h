@@ -81,9 +81,6 @@ Value *build_view(Rewrite *r, Node *at, Value *x, const Dim *dim, int rank);
 Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis);
 /* x in a dtype: x itself where it has that one; NULL where x is. */
 Value *build_cast(Rewrite *r, Node *at, Value *x, EtcDtype t);
-
-/* x without its first -lo and last -hi elements along an axis, where those are positive. */
-Value *build_cropped(Rewrite *r, Node *at, Value *x, int64_t axis, int64_t lo, int64_t hi);
 /* x at the indices along one axis, or with `values` there. */
 Node *build_index(Rewrite *r, Node *at, Value *x, int64_t axis, Value *index, Value *values);
 

@@ -263,16 +263,6 @@ Value *build_cast(Rewrite *r, Node *at, Value *x, EtcDtype t)
     return c ? c->out[0] : NULL;
 }
 
-Value *build_cropped(Rewrite *r, Node *at, Value *x, int64_t axis, int64_t lo, int64_t hi)
-{
-    Program *p = r->g->program;
-    assert(axis >= 0 && axis < x->type.rank);
-    if (lo >= 0 && hi >= 0)
-        return x;
-    Dim end = dim_max(p, dim_add(p, x->type.dim[axis], DIM(hi < 0 ? hi : 0)), DIM(0));
-    return slice_build(r->g, at, at->loc, x, axis, DIM(lo < 0 ? -lo : 0), end, r->d);
-}
-
 /* index(x, [none, .., index]) or index_put(x, [none, .., index], values) */
 Node *build_index(Rewrite *r, Node *at, Value *x, int64_t axis, Value *index, Value *values)
 {

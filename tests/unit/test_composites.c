@@ -34,11 +34,17 @@ Test(composites, rules_and_rows_belong_together)
         if (is_complex)
             cr_expect_neq(op, OP_NONE, "%s", composites[i].name);
         else if (is_kernel)
-            cr_expect(op != OP_NONE && op_info[op].out, "%s", composites[i].name);
+            cr_expect(op != OP_NONE && op_info[op].out && op_info[op].flags & FITS, "%s",
+                      composites[i].name);
         else if (!is_function(&composites[i]))
             cr_expect(op != OP_NONE && !strcmp(decomp[op], "text"), "%s", composites[i].name);
     }
-    for (int op = 0; op < N_OPS; op++)
+    for (int op = 0; op < N_OPS; op++) {
+        char kernel[128];
+        snprintf(kernel, sizeof kernel, "kernel.%s", op_info[op].target);
         if (!strcmp(decomp[op], "text"))
             cr_expect_geq(rule_find(op_info[op].target), 0, "%s", op_info[op].target);
+        if (op_info[op].flags & FITS)
+            cr_expect_geq(rule_find(kernel), 0, "%s", kernel);
+    }
 }
