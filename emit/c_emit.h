@@ -163,13 +163,13 @@ void put_move(Emit *e, const Value *from, const Value *to, int indent);
 
 /* A concat, by operand: its first element in the result, and whether it has to be copied there:
  * c_move.c. */
-typedef struct Concat {
+typedef struct ConcatMoves {
     Dim *at;
     bool *moves, any_moves;
     Dim stride[MAX_RANK]; /* of the result */
-} Concat;
+} ConcatMoves;
 
-Concat concat_of(Emit *e, const Node *n);
+ConcatMoves concat_moves(Emit *e, const Node *n);
 /* Checks the operands of a core: c_anchor.c.  Cores take float tensors without gaps, except along
  * the first `from` axes.  False: reported. */
 bool check_tensors(Function *f, const Node *n, int from);

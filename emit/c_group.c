@@ -176,9 +176,9 @@ static Ports group_ports(Emit *e, const Node *n, const Graph *body)
 static Ports node_ports(Emit *e, const Node *n)
 {
     Ports p = ports_new(e, n->n_in, n->n_out);
-    Concat c = {0};
+    ConcatMoves c = {0};
     if (n->op == OP_CAT)
-        c = concat_of(e, n);
+        c = concat_moves(e, n);
     for (int i = 0; i < n->n_in; i++) {
         bool *is_port = &e->is_port[n->in[i]->index];
         if (value_is_constant(n->in[i]) || *is_port || (c.moves && !c.moves[i]))
@@ -506,7 +506,7 @@ static bool emit_call(Emit *e, const Node *n, int indent)
     if (costs_nothing(e, n))
         return true;
     const Graph *body = n->op == OP_GROUP ? arg_get(n, "body").graph : NULL;
-    if (n->op == OP_CAT && !concat_of(e, n).any_moves)
+    if (n->op == OP_CAT && !concat_moves(e, n).any_moves)
         return true;
     Ports p = body ? group_ports(e, n, body) : node_ports(e, n);
     return body ? emit_group_node(e, n, body, &p, indent) : emit_bare(e, n, &p, indent);

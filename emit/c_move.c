@@ -141,10 +141,10 @@ static bool is_in_place(Emit *e, const Node *n, const Value *in, Dim before)
     return true;
 }
 
-Concat concat_of(Emit *e, const Node *n)
+ConcatMoves concat_moves(Emit *e, const Node *n)
 {
     Dim at = DIM(0);
-    Concat c = {.at = NEW(e->a, Dim, n->n_in + 1), .moves = NEW(e->a, bool, n->n_in + 1)};
+    ConcatMoves c = {.at = NEW(e->a, Dim, n->n_in + 1), .moves = NEW(e->a, bool, n->n_in + 1)};
     int d = axis(n, n->out[0]->type.rank);
     type_strides(e, n->out[0]->type, c.stride);
     for (int i = 0; i < n->n_in; i++) {
@@ -163,7 +163,7 @@ bool emit_cat(Function *f, const Node *n, Clamp clamp)
 {
     Dim x_stride[MAX_RANK];
     const Value *y = n->out[0];
-    Concat c = concat_of(f->e, n);
+    ConcatMoves c = concat_moves(f->e, n);
     (void)clamp;
     for (int k = 0; k < n->n_in; k++) {
         const Value *x = n->in[k];

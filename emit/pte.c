@@ -6,6 +6,7 @@
  * result's own value where it can be.
  */
 #include "emit/pte_internal.h"
+#include "ir/views.h"
 #include <string.h>
 
 static bool fault(PteFile *e, Loc loc, const char *what)
@@ -196,13 +197,12 @@ static void delegate_call(Scope *s, const Node *n)
 /* Returns whether the operands of a concat lie one behind the other in its result. */
 static bool is_run_of_operands(const Node *n)
 {
-    int64_t axis;
-    Type y = n->out[0]->type;
-    bool ok = n->op == OP_CAT && arg_int(n, "dim", &axis) && axis < y.rank && type_is_static(y);
-    for (int i = 0; ok && i < axis; i++)
-        ok = y.dim[i].value == 1;
-    for (int i = 0; ok && i < n->n_in; i++)
-        ok = type_is_static(n->in[i]->type) && n->in[i]->type.dtype == y.dtype;
+    Concat c;
+    bool ok = n->n_out && concat_read(n, &c) && type_is_static(n->out[0]->type);
+    for (int i = 0; ok && i < c.axis; i++)
+        ok = n->out[0]->type.dim[i].value == 1;
+    for (int i = 0; ok && i < c.count; i++)
+        ok = type_is_static(c.part[i]->type) && c.part[i]->type.dtype == n->out[0]->type.dtype;
     return ok && is_planned(n->out[0]);
 }
 

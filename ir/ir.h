@@ -588,8 +588,11 @@ bool node_is_pure(const Node *n);
 bool node_is_pointwise(const Node *n);
 bool node_scales_bytes(const Node *n); /* one of the latter */
 bool node_moves(const Node *n); /* nothing is computed: each element is one of an operand */
+bool node_is_view(const Node *n); /* other sizes over its operand's elements, in their order */
+bool node_is_copy(const Node *n); /* its operand again: a clone or alias */
 bool op_mutates(OpId op);         /* its schema marks an argument "(a!)" */
 bool op_has_regions(OpId op); /* its schema has graphs */
+bool op_is_instruction(OpId op); /* a .pte has instructions for it, and calls no kernel */
 bool op_is_given(OpId op);        /* its types are the file's word: none are inferred */
 bool node_is_complex(const Node *n); /* an operand or a result is */
 bool indices_have_mask(const Node *n); /* of index and index_put */
@@ -647,6 +650,7 @@ ARG_BY_NAME(Arg, get, (const Node *n, const char *s), (n, arg_find(n, s)))
 typedef enum RegionKind { REGION_ONCE, REGION_ONE_OF, REGION_LOOP } RegionKind;
 
 RegionKind region_kind(const Node *n);
+Graph *group_body(const Node *n); /* NULL: it is no group */
 bool region_has_places(const Node *n); /* planned, its graphs' values lie in memory; else in none */
 Graph *region_next(const Node *n, const Graph *g); /* the graph behind g; of NULL the first */
 Graph *region_planned(const Node *n, const Graph *g); /* the same of a node whose graphs have places */

@@ -6,6 +6,16 @@ bool op_has_regions(OpId op)
     return op == OP_COND || op == OP_DELEGATE || op == OP_GROUP || op == OP_WHILE_LOOP;
 }
 
+bool op_is_instruction(OpId op)
+{
+    return op_has_regions(op) || op == OP_CONSTANT || op == OP_CHECK_RANGE;
+}
+
+Graph *group_body(const Node *n)
+{
+    return n->op == OP_GROUP ? arg_get(n, "body").graph : NULL;
+}
+
 RegionKind region_kind(const Node *n)
 {
     return n->op == OP_COND ? REGION_ONE_OF : n->op == OP_WHILE_LOOP ? REGION_LOOP : REGION_ONCE;

@@ -1,5 +1,6 @@
 /* views.c -- nodes read as structs, by the names of their arguments. */
 #include "ir/views.h"
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -354,12 +355,68 @@ bool select_read(const Node *n, Select *s)
            bound(n, "index", s->x->type.dim[s->axis], DIM(0), &s->index);
 }
 
+bool narrow_read(const Node *n, Narrow *s)
+{
+    Slice some;
+    Select one;
+    if (n->op != OP_SLICE && n->op != OP_SELECT_INT)
+        return false;
+    if (slice_read(n, &some)) {
+        Dim count = dim_sub(n->graph->program, some.end, some.start);
+        *s = (Narrow){some.x, some.axis, some.start, count, false};
+        return some.step == 1;
+    }
+    bool is_one = select_read(n, &one);
+    *s = (Narrow){one.x, one.axis, one.index, DIM(1), true};
+    return is_one;
+}
+
+bool concat_read(const Node *n, Concat *c)
+{
+    if (n->op != OP_CAT)
+        return false;
+    *c = (Concat){n->in, n->n_in, 0};
+    return n->n_in && axis_of(n, "dim", n->out[0]->type.rank, &c->axis);
+}
+
+Value *concat_build(Graph *g, Node *before, Loc loc, int count, Value *const *part, int64_t axis,
+                    Diag *d)
+{
+    assert(count > 0);
+    Node *n = build(g, before, loc, OP_CAT, d, "Vi", count, part, axis);
+    return n ? n->out[0] : NULL;
+}
+
+Value *clone_build(Graph *g, Node *before, Loc loc, Value *x, Diag *d)
+{
+    Node *n = build(g, before, loc, OP_CLONE, d, "v", x);
+    return n ? n->out[0] : NULL;
+}
+
+/* dims of a permute, or those that t and transpose stand for. */
+static bool read_dims(const Node *n, int rank, int64_t axis[MAX_RANK])
+{
+    int a = 0, b = 1;
+    if (n->op == OP_PERMUTE)
+        return arg_ints(n, "dims", axis, MAX_RANK) && arg_count(n, "dims") == rank;
+    for (int i = 0; i < rank; i++)
+        axis[i] = i;
+    if (rank < 2)
+        return n->op == OP_T || n->op == OP_TRANSPOSE_INT;
+    if (n->op != OP_T && (n->op != OP_TRANSPOSE_INT || !axis_of(n, "dim0", rank, &a) ||
+                          !axis_of(n, "dim1", rank, &b)))
+        return false;
+    axis[a] = b;
+    axis[b] = a;
+    return true;
+}
+
 bool permute_read(const Node *n, Permute *p)
 {
     int64_t axis[MAX_RANK];
     *p = (Permute){.rank = 0};
-    if (n->op != OP_PERMUTE || !(p->x = arg_value(n, "self")) ||
-        !arg_ints(n, "dims", axis, MAX_RANK) || arg_count(n, "dims") != p->x->type.rank)
+    if ((n->op != OP_PERMUTE && n->op != OP_T && n->op != OP_TRANSPOSE_INT) ||
+        !(p->x = arg_value(n, "self")) || !read_dims(n, p->x->type.rank, axis))
         return false;
     p->rank = p->x->type.rank;
     for (int i = 0; i < p->rank; i++) {

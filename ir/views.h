@@ -129,7 +129,30 @@ typedef struct Select {
 
 bool select_read(const Node *n, Select *s);
 
-/* Axis i of the result is axis[i] of x. */
+/* Elements start .. start + count of an axis, in one run: a slice of step 1, or a select, whose axis
+ * goes. */
+typedef struct Narrow {
+    Value *x;
+    int axis;
+    Dim start, count;
+    bool drops; /* the axis */
+} Narrow;
+
+bool narrow_read(const Node *n, Narrow *s);
+
+/* Operands one behind the other along an axis of the result. */
+typedef struct Concat {
+    Value *const *part;
+    int count, axis;
+} Concat;
+
+bool concat_read(const Node *n, Concat *c);
+/* NULL: reported. */
+Value *concat_build(Graph *g, Node *before, Loc loc, int count, Value *const *part, int64_t axis,
+                    Diag *d);
+Value *clone_build(Graph *g, Node *before, Loc loc, Value *x, Diag *d);
+
+/* Axis i of the result is axis[i] of x: permute, transpose or t. */
 typedef struct Permute {
     Value *x;
     int rank, axis[MAX_RANK];

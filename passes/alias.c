@@ -21,10 +21,10 @@ static Value *copy_in_group(Graph *g, Value *v, Loc loc, Diag *d)
     Graph *body = graph_new(p, NULL);
     Value *x = graph_value(body, v->name, type_plain(v->type));
     graph_add_input(body, x);
-    Node *c = build(body, NULL, loc, OP_CLONE, d, "v", x);
+    Value *c = clone_build(body, NULL, loc, x, d);
     if (!c)
         return NULL;
-    graph_add_output(body, c->out[0]);
+    graph_add_output(body, c);
     Node *n = node_new(g, OP_GROUP, loc);
     Arg *item = NEW(p->arena, Arg, 1);
     *item = node_use(n, v);
@@ -43,10 +43,10 @@ static Value *copy_of(Graph *g, Value *v, Diag *d)
     loc.node = v->name;
     if (g->program->stage == STAGE_GROUPED)
         return copy_in_group(g, v, loc, d);
-    Node *n = build(g, NULL, loc, OP_CLONE, d, "v", v);
-    if (n)
-        value_set_type(n->out[0], type_plain(v->type));
-    return n ? n->out[0] : NULL;
+    Value *c = clone_build(g, NULL, loc, v, d);
+    if (c)
+        value_set_type(c, type_plain(v->type));
+    return c;
 }
 
 /* A value that is no longer given out itself may come to lie in the state it updates, and with

@@ -77,19 +77,18 @@ static bool is_tensor(const Value *v)
 /* The first byte of a slice or select in its input, where it is one run of bytes. */
 static bool run_offset(const Node *n, int64_t *offset)
 {
-    int64_t axis, start, step = 1, inner = 1;
-    Type x = first_operand(n)->type;
-    if (!arg_int(n, "dim", &axis) || axis < 0 ||
-        (!arg_int(n, "start", &start) && !arg_int(n, "index", &start)) || start < 0 ||
-        (n->op == OP_SLICE && (!arg_int(n, "step", &step) || step != 1)))
+    int64_t inner = 1;
+    Narrow p;
+    if (!narrow_read(n, &p) || p.start.expr)
         return false;
+    Type x = p.x->type;
     for (int i = 0; i < x.rank; i++) {
-        if (i < axis && !dim_equal(x.dim[i], DIM(1)))
+        if (i < p.axis && !dim_equal(x.dim[i], DIM(1)))
             return false;
-        if (i > axis && (x.dim[i].expr || !mul_ok(inner, x.dim[i].value, &inner)))
+        if (i > p.axis && (x.dim[i].expr || !mul_ok(inner, x.dim[i].value, &inner)))
             return false;
     }
-    return !x.dim[axis].expr && start <= x.dim[axis].value && mul_ok(start, inner, offset) &&
+    return !x.dim[p.axis].expr && mul_ok(p.start.value, inner, offset) &&
            mul_ok(*offset, (int64_t)etc_dtype_size((int)x.dtype), offset);
 }
 
@@ -106,17 +105,11 @@ static bool is_view(const Node *n, int64_t *offset)
 {
     bool fixed = type_is_static(n->out[0]->type) && type_is_static(first_operand(n)->type);
     *offset = 0;
-    switch (n->op) {
-    case OP_VIEW:
-        return (fixed || !n->graph->program->session->tail->views_when_run) && view_keeps_bounds(n);
-    case OP_ET_VIEW:
+    if (n->op == OP_ET_VIEW)
         return true;
-    case OP_SLICE:
-    case OP_SELECT_INT:
-        return fixed && run_offset(n, offset);
-    default:
-        return false;
-    }
+    if (node_is_view(n))
+        return (fixed || !n->graph->program->session->tail->views_when_run) && view_keeps_bounds(n);
+    return fixed && run_offset(n, offset);
 }
 
 /* Memory of the caller has no byte offsets, and an output there must fill it. */
@@ -178,10 +171,9 @@ static bool body_allows(const Graph *body, const Value *v)
 
 static bool row_allows(const Node *n, int slot)
 {
-    if (n->op != OP_GROUP)
+    const Graph *body = group_body(n);
+    if (!body)
         return column_has(n, n->in[slot]);
-    assert(n->arg[n->n_args - 1].kind == ARG_GRAPH);
-    const Graph *body = n->arg[n->n_args - 1].graph;
     return n->n_out == 1 && slot < body->n_in && body_allows(body, body->in[slot]);
 }
 
@@ -269,11 +261,11 @@ static bool may_write_state(Sets *s, const Node *n, int time)
 /* Returns whether each operand of a concat is one run of bytes in its result. */
 static bool is_run_of_operands(const Node *n)
 {
-    int64_t axis;
+    Concat c;
     Type y = n->out[0]->type;
-    if (n->op != OP_CAT || !arg_int(n, "dim", &axis) || axis < 0 || !type_is_static(y) || y.stride)
+    if (!concat_read(n, &c) || !type_is_static(y) || y.stride)
         return false;
-    for (int i = 0; i < axis; i++)
+    for (int i = 0; i < c.axis; i++)
         if (y.dim[i].value != 1)
             return false;
     for (int i = 0; i < n->n_in; i++) {
@@ -377,7 +369,7 @@ static void find_reads(Sets *s)
     int time = 0;
     for (const Node *n = g->first; n; n = n->next) {
         time++;
-        bool holds = n->op == OP_CAT && is_run_of_operands(n);
+        bool holds = n->n_out && is_run_of_operands(n);
         for (int i = 0; i < n->n_in; i++) {
             s->last[n->in[i]->index] = time;
             s->is_part[n->in[i]->index] = s->is_part[n->in[i]->index] || holds;

@@ -37,19 +37,19 @@ static int axis_of_roll(const Node *n, int axis)
 
 static int axis_of_part(const Node *n, int axis)
 {
-    int64_t along;
+    int64_t along, rank = arg_value(n, "self")->type.rank;
     if (!arg_int(n, "dim", &along))
         return -1;
-    along += along < 0 ? arg_value(n, "self")->type.rank : 0;
+    along += along < 0 ? rank : 0;
     if (along == axis)
         return -1;
-    return n->op == OP_SELECT_INT ? axis - (along < axis) : axis;
+    return n->out[0]->type.rank < rank ? axis - (along < axis) : axis;
 }
 
 int axis_behind(const Node *n, int axis)
 {
     Permute p;
-    if (n->op == OP_VIEW)
+    if (node_is_view(n))
         return axis_of_view(n->graph->program, first_operand(n)->type, axis, n->out[0]->type);
     if (permute_read(n, &p))
         return axis_of_permute(&p, axis);
@@ -57,5 +57,5 @@ int axis_behind(const Node *n, int axis)
         return axis_of_roll(n, axis);
     if (op_info[n->op].flags & VIEW && op_info[n->op].flags & ALONG)
         return axis_of_part(n, axis);
-    return n->op == OP_CLONE || n->op == OP_ALIAS ? axis : -1;
+    return node_is_copy(n) ? axis : -1;
 }

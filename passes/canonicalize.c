@@ -22,22 +22,6 @@ static bool is_literal(const Arg *a)
     return a->kind == ARG_FLOAT || a->kind == ARG_BOOL || (a->kind == ARG_INT && !a->dim.expr);
 }
 
-static OpId scalar_row(OpId op)
-{
-    switch (op) {
-    case OP_ADD_TENSOR:
-        return OP_ADD_SCALAR;
-    case OP_SUB_TENSOR:
-        return OP_SUB_SCALAR;
-    case OP_MUL_TENSOR:
-        return OP_MUL_SCALAR;
-    case OP_DIV_TENSOR:
-        return OP_DIV_SCALAR;
-    default:
-        return OP_NONE;
-    }
-}
-
 static bool is_unscaled(const Node *n)
 {
     double alpha = 1;
@@ -47,16 +31,14 @@ static bool is_unscaled(const Node *n)
 /* x op 2.0 ==> op.Scalar(x, 2.0);  2.0 + x and 2.0 * x likewise;  2.0 - x ==> rsub(x, 2.0) */
 static Node *to_scalar_row(Rewrite *r, Node *n)
 {
-    OpId row = scalar_row(n->op);
-    if (row == OP_NONE || n->n_in != 1 || first_operand(n)->type.rank == SCALAR)
+    if (n->n_in != 1 || first_operand(n)->type.rank == SCALAR || number_row(n->op, false) == OP_NONE)
         return n;
-    int number = arg_get(n, "self").kind == ARG_VALUE ? 1 : 0;
-    if ((!is_literal(&n->arg[number]) && n->arg[number].kind != ARG_INT) ||
+    int number = arg_get(n, "self").kind == ARG_VALUE;
+    OpId row = number_row(n->op, !number);
+    if (row == OP_NONE || (!is_literal(&n->arg[number]) && n->arg[number].kind != ARG_INT) ||
         (n->n_args > 2 && !is_literal(&n->arg[arg_of(n, "alpha")])))
         return n;
-    if (number == 0 && n->op == OP_SUB_TENSOR)
-        row = OP_RSUB_SCALAR;
-    else if (number == 0 && (!(op_info[n->op].flags & COMMUTES) || !is_unscaled(n)))
+    if (!number && op_info[n->op].flags & COMMUTES && !is_unscaled(n))
         return n;
     Value *x = first_operand(n);
     Node *s = n->n_args > 2 ? build(r->g, n, n->loc, row, r->d, "vaa", x, n->arg[number],
@@ -227,7 +209,7 @@ static Value *plus_zero(const Node *n, bool minus)
 static Value *plain_view(Node *n)
 {
     Node *def = arg_value(n, "self")->def;
-    if (def && def->op == OP_VIEW)
+    if (def && node_is_view(def))
         node_set_in(n, 0, arg_value(def, "self"));
     return same_type(n);
 }

@@ -255,23 +255,20 @@ static bool overlap(const Value *a, const Value *b)
 /* Returns whether a slice or select takes exactly the elements that lie at its place. */
 static bool slice_lies_there(const Node *n)
 {
-    int64_t axis, at, below = 1;
-    const Value *x = arg_value(n, "self"), *y = n->out[0];
-    if (!arg_int(n, "dim", &axis) || (!arg_int(n, "start", &at) && !arg_int(n, "index", &at)) ||
-        axis < 0 || axis >= x->type.rank)
+    int64_t below = 1;
+    Narrow p;
+    if (!narrow_read(n, &p) || p.start.expr)
         return false;
-    for (int i = 0; i < x->type.rank; i++) {
-        if (i < axis && !(x->type.dim[i].expr == NULL && x->type.dim[i].value == 1))
+    const Type x = p.x->type;
+    for (int i = 0; i < x.rank; i++) {
+        if (i < p.axis && !dim_equal(x.dim[i], DIM(1)))
             return false;
-        if (i > axis && x->type.dim[i].expr)
+        if (i > p.axis && x.dim[i].expr)
             return false;
-        below *= i > axis ? x->type.dim[i].value : 1;
+        below *= i > p.axis ? x.dim[i].value : 1;
     }
-    int64_t step = 1;
-    if (n->op == OP_SLICE && (!arg_int(n, "step", &step) || step != 1))
-        return false;
-    int64_t skipped = at * below * (int64_t)etc_dtype_size((int)x->type.dtype);
-    return start_of(y) - start_of(x) == skipped;
+    int64_t skipped = p.start.value * below * (int64_t)etc_dtype_size((int)x.dtype);
+    return start_of(n->out[0]) - start_of(p.x) == skipped;
 }
 
 /* A result that is its input's bytes: nothing is written. */
@@ -279,17 +276,10 @@ static bool is_declared_view(const Node *n)
 {
     if (n->n_out != 1 || !n->n_in || !is_inside(first_operand(n), n->out[0]))
         return false;
-    switch (n->op) {
-    case OP_VIEW:
-    case OP_ET_VIEW:
+    if (node_is_view(n))
         return start_of(first_operand(n)) == start_of(n->out[0]) &&
                type_bytes(first_operand(n)->type) == type_bytes(n->out[0]->type);
-    case OP_SLICE:
-    case OP_SELECT_INT:
-        return slice_lies_there(n);
-    default:
-        return false;
-    }
+    return slice_lies_there(n);
 }
 
 /* -- concats ----------------------------------------------------------------------------------- */
@@ -298,13 +288,13 @@ static bool is_declared_view(const Node *n)
  * the result. */
 static bool is_part(const Node *n, int k, int64_t at)
 {
-    int64_t axis;
+    Concat c;
     const Value *x = n->in[k], *y = n->out[0];
-    if (n->op != OP_CAT || !arg_int(n, "dim", &axis) || x->type.rank != y->type.rank ||
+    if (!concat_read(n, &c) || x->type.rank != y->type.rank ||
         x->type.dtype != y->type.dtype || x->type.stride || y->type.stride ||
         !type_is_static(x->type) || !type_is_static(y->type))
         return false;
-    for (int i = 0; i < axis; i++)
+    for (int i = 0; i < c.axis; i++)
         if (y->type.dim[i].value != 1)
             return false;
     return is_inside(y, x) && start_of(x) == start_of(y) + at;
@@ -331,8 +321,10 @@ static int move_operands(Check *c, const Node *n, int k, int64_t *at)
 
 static bool has_parts(const Node *n)
 {
+    Concat c;
     int64_t at = 0;
-    for (int k = 0; n->op == OP_CAT && k < n->n_in; at += type_bytes(n->in[k++]->type))
+    for (int k = 0, count = concat_read(n, &c) ? c.count : 0; k < count;
+         at += type_bytes(c.part[k++]->type))
         if (is_part(n, k, at))
             return true;
     return false;
@@ -395,7 +387,7 @@ static bool group_allows(const Node *n, int slot)
 /* Returns whether the node may write result 0 where its operand `slot` lies. */
 static bool allows_overlay(const Node *n, int slot)
 {
-    return n->op == OP_GROUP ? group_allows(n, slot) : column_names(n, n->in[slot]);
+    return group_body(n) ? group_allows(n, slot) : column_names(n, n->in[slot]);
 }
 
 static void check_place(Check *c, const Node *n, const Value *y)

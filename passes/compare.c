@@ -130,7 +130,7 @@ static void shake_floats(void *data, EtcDtype t, int64_t n, uint64_t *seed)
 /* Shakes the floats of a result as another rounding would; views and concats round nothing. */
 static void shake_result(const Value *v, EtcTensor *t, void *seed)
 {
-    if (!(op_info[v->def->op].flags & VIEW) && v->def->op != OP_CAT)
+    if (!node_moves(v->def))
         shake_floats(t->data, t->dtype, etc_numel(t), seed);
 }
 

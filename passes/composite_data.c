@@ -73,6 +73,14 @@ int sign_level(int i)
     return (i >= FIRST_PRODUCT) + (i >= FIRST_SUM);
 }
 
+OpId number_row(OpId op, bool is_left)
+{
+    for (int i = FIRST_SUM; i < N_SIGNS; i++)
+        if (signs[i].tensors == op && op != OP_NONE)
+            return is_left ? signs[i].reversed : signs[i].number;
+    return OP_NONE;
+}
+
 const char *sign_text(int i)
 {
     return signs[i].text;

@@ -63,6 +63,11 @@ static DecompFn *const decomposition[N_OPS] = {
 #include "ir/ops.def"
 };
 
+bool op_splits(OpId op)
+{
+    return decomposition[op] == decomp_split;
+}
+
 /* Returns whether an index is a mask, which no kernel takes. */
 static bool has_mask(const Node *n)
 {

@@ -119,7 +119,7 @@ bool decomp_choose_affine(Rewrite *r, Node *n)
  * behind that change no number.  NULL: v comes of no such choice. */
 static Value *chosen(Value *v)
 {
-    while (v->def && (v->def->op == OP_VIEW || v->def->op == OP__TO_COPY))
+    while (v->def && (node_is_view(v->def) || v->def->op == OP__TO_COPY))
         v = arg_value(v->def, "self");
     return v->def && v->def->op == OP_CHOOSE_QPARAMS_PER_TOKEN ? v : NULL;
 }

@@ -140,7 +140,8 @@ static bool widens(const Node *n)
 
 static bool is_foldable(const Node *n)
 {
-    if (!node_is_pure(n) || !n->n_out || n->op == OP_DELEGATE || n->op == OP_GROUP ||
+    if (!node_is_pure(n) || !n->n_out ||
+        (op_has_regions(n->op) && !region_has_places(n)) ||
         node_reads_symbols(n) || widens(n))
         return false;
     for (int i = 0; i < n->n_in; i++)
@@ -267,7 +268,7 @@ static void fold_graph(Graph *g, int64_t *left, Arena *tmp, Diag *d)
         rewrite_inputs(&f.r, n);
         if (!is_foldable(n))
             continue;
-        if (n->op == OP_VIEW && n->n_in == 1)
+        if (node_is_view(n) && n->n_in == 1)
             fold_view(&f, n);
         else if (n->n_in != 1 || !fold_f8(&f, n))
             fold(&f, n);

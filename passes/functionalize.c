@@ -116,22 +116,7 @@ static bool through_permute(Pass *s, Node *at, const Node *view, Value *x, Value
         return false;
     for (int i = 0; i < p.rank; i++)
         back[p.axis[i]] = i;
-    Node *n = build(s->g, at, at->loc, view->op, s->d, "vI", x, p.rank, back);
-    *out = n ? n->out[0] : NULL;
-    return n != NULL;
-}
-
-static bool through_transpose(Pass *s, Node *at, const Node *view, Value *x, Value **out)
-{
-    int64_t a = 0, b = 1;
-    bool named = view->op == OP_TRANSPOSE_INT;
-    if (named && (!arg_int(view, "dim0", &a) || !arg_int(view, "dim1", &b)))
-        return false;
-    if (x->type.rank < 2) {
-        *out = x;
-        return true;
-    }
-    Node *n = build(s->g, at, at->loc, OP_TRANSPOSE_INT, s->d, "vii", x, a, b);
+    Node *n = build(s->g, at, at->loc, OP_PERMUTE, s->d, "vI", x, p.rank, back);
     *out = n ? n->out[0] : NULL;
     return n != NULL;
 }
@@ -154,9 +139,8 @@ static bool through_range(Pass *s, Node *at, Value *parent, int64_t axis, Dim st
         *out = x;
         return true;
     }
-    Node *c = build(s->g, at, at->loc, OP_CAT, s->d, "Vi", n, part, axis);
-    *out = c ? c->out[0] : NULL;
-    return c != NULL;
+    *out = concat_build(s->g, at, at->loc, n, part, axis, s->d);
+    return *out != NULL;
 }
 
 static bool through_slice(Pass *s, Node *at, const Node *view, Value *parent, Value *x,
@@ -190,10 +174,9 @@ static bool put_back(Pass *s, Node *at, const Node *view, Value *parent, Value *
 {
     switch (view->op) {
     case OP_PERMUTE:
-        return through_permute(s, at, view, x, out);
     case OP_T:
     case OP_TRANSPOSE_INT:
-        return through_transpose(s, at, view, x, out);
+        return through_permute(s, at, view, x, out);
     case OP_SLICE:
         return through_slice(s, at, view, parent, x, out);
     case OP_SELECT_INT:

@@ -67,9 +67,9 @@ static void note_level(Match *m, Type t)
 static bool keeps_matrix(const Node *n)
 {
     Type in, out;
-    if (n->op == OP_CLONE || n->op == OP_ALIAS)
+    if (node_is_copy(n))
         return true;
-    if (n->op != OP_VIEW)
+    if (!node_is_view(n))
         return false;
     in = arg_value(n, "self")->type;
     out = n->out[0]->type;

@@ -27,7 +27,7 @@ static bool is_constant(const Value *v, EtcDtype t)
 
 static const Value *without_views(const Value *v)
 {
-    while (v->def && v->def->op == OP_VIEW)
+    while (v->def && node_is_view(v->def))
         v = arg_value(v->def, "self");
     return v;
 }

@@ -112,7 +112,7 @@ static const Value *source_of(const Value *v, bool *is_swapped)
 {
     *is_swapped = is_transpose(v->def);
     v = *is_swapped ? arg_value(v->def, "self") : v;
-    return v->def && v->def->op == OP_VIEW ? arg_value(v->def, "self") : v;
+    return v->def && node_is_view(v->def) ? arg_value(v->def, "self") : v;
 }
 
 /* -- products --------------------------------------------------------------------------------- */
@@ -286,7 +286,7 @@ static bool fuse(Fuse *f, Node *n, const Weighted *v, const Matrix *m)
 static bool passes_on(const Node *n)
 {
     bool is_swapped;
-    return (n->op == OP_VIEW || is_transpose(n)) &&
+    return (node_is_view(n) || is_transpose(n)) &&
            source_of(n->out[0], &is_swapped) == source_of(arg_value(n, "self"), &is_swapped);
 }
 

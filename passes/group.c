@@ -25,7 +25,7 @@ static bool is_bare(const Node *n)
 {
     const OpInfo *row = &op_info[n->op];
     return row->flags & (VIEW | CHECK) || !strcmp(row->c, "none") || n->custom || !strcmp(row->c, "cat") ||
-           n->op == OP_GROUP || !n->n_out;
+           group_body(n) || !n->n_out;
 }
 
 static bool is_uniform(const Node *n)
@@ -149,7 +149,7 @@ static bool check_templates(const Graph *g, Diag *d)
     bool ok = true;
     for (const Node *n = g->first; n; n = n->next) {
         bool is_free = op_info[n->op].flags & CHECK || region_has_places(n) ||
-                       n->op == OP_GROUP || !n->n_out || n->out[0]->type.rank == SCALAR;
+                       group_body(n) || !n->n_out || n->out[0]->type.rank == SCALAR;
         if (!is_free && n->custom && !n->custom->function)
             ok = custom_is_not_taken(n, "c", d);
         else if (!is_free && !strcmp(op_info[n->op].c, "none"))

@@ -84,6 +84,11 @@ Value *build_cast(Rewrite *r, Node *at, Value *x, EtcDtype t);
 /* x at the indices along one axis, or with `values` there. */
 Node *build_index(Rewrite *r, Node *at, Value *x, int64_t axis, Value *index, Value *values);
 
+/* composite_data.c: the row of a sum or product that takes a number, on the left or right, where `op`
+ * takes two tensors; OP_NONE: there is none. */
+OpId number_row(OpId op, bool is_left);
+bool op_splits(OpId op); /* decompose.c: its results are parts of its operand along an axis */
+
 /* axis.c: the axis of a move's result that has the elements of that of its operand; -1: n is no
  * move, or keeps it not whole. */
 int axis_behind(const Node *n, int axis);

@@ -105,7 +105,7 @@ static bool lower_constant(Rewrite *r, Sizes *sizes, Node *n)
 static bool lower(Rewrite *r, Sizes *sizes, Node *n)
 {
     int errors = diag_errors(r->d);
-    if (n->op == OP_VIEW || n->op == OP_ET_VIEW)
+    if (node_is_view(n))
         open_view(n);
     else if (n->op == OP_EXPAND)
         open_expand(n);

@@ -67,7 +67,8 @@ static void define(Build *b, const Node *n, const Value *y, int mark)
         append(b, first_operand(n), mark);
         added = 0;
     }
-    for (int i = 0; n->op == OP_CAT && i < n->n_in; i++)
+    Concat joined;
+    for (int i = 0, count = concat_read(n, &joined) ? joined.count : 0; i < count; i++)
         if (shares(b, n->in[i], y)) {
             append(b, n->in[i], mark);
             added -= type_bytes(n->in[i]->type);

@@ -30,7 +30,7 @@ static bool is_permute(const Node *n, int rank, const int *want)
 
 static Node *without_copies(const Value *v)
 {
-    while (v->def && (v->def->op == OP_CLONE || v->def->op == OP_ALIAS))
+    while (v->def && node_is_copy(v->def))
         v = arg_value(v->def, "self");
     return v->def;
 }
@@ -38,7 +38,7 @@ static Node *without_copies(const Value *v)
 /* The rows that a view splits the last axis of: [b, s, c] seen as [b, s, ...]. */
 static Value *split_rows(const Node *n)
 {
-    if (!n || n->op != OP_VIEW)
+    if (!n || !node_is_view(n))
         return NULL;
     const Type in = arg_value(n, "self")->type, out = n->out[0]->type;
     return in.rank == 3 && dims_equal(in.dim, out.dim, 2) ? arg_value(n, "self") : NULL;
@@ -80,7 +80,7 @@ static Node *only_reader(const Uses *u, const Value *v)
         if (u->first[v->index + 1] - u->first[v->index] != 1 || u->escapes[v->index])
             return NULL;
         Node *n = u->user[u->first[v->index]];
-        if (n->op != OP_CLONE && n->op != OP_ALIAS)
+        if (!node_is_copy(n))
             return n;
         v = n->out[0];
     }
@@ -95,7 +95,7 @@ static Node *merge_of(const Uses *u, const Node *sdpa)
         return NULL;
     Node *view = only_reader(u, permute->out[0]);
     const Type split = permute->out[0]->type;
-    if (!view || view->op != OP_VIEW || view->out[0]->type.rank != 3)
+    if (!view || !node_is_view(view) || view->out[0]->type.rank != 3)
         return NULL;
     return dims_equal(view->out[0]->type.dim, split.dim, 2) ? view : NULL;
 }

@@ -124,8 +124,8 @@ static Answer can_view(Program *p, Type from, const Dim *to, int rank)
 
 static bool copy_of(Resolve *s, Node *n, Value *x)
 {
-    Node *c = build(s->r.g, n, n->loc, OP_CLONE, s->r.d, "v", x);
-    return c && rewrite_node(&s->r, n, c->out[0]);
+    Value *c = clone_build(s->r.g, n, n->loc, x, s->r.d);
+    return c && rewrite_node(&s->r, n, c);
 }
 
 static bool reshape(Resolve *s, Node *n)
@@ -134,12 +134,11 @@ static bool reshape(Resolve *s, Node *n)
     Type to = n->out[0]->type;
     Answer can = can_view(s->r.g->program, x->type, to.dim, to.rank);
     if (can != YES) {
-        Node *c = build(s->r.g, n, n->loc, OP_CLONE, s->r.d, "v", x);
-        if (!c)
+        x = clone_build(s->r.g, n, n->loc, x, s->r.d);
+        if (!x)
             return false;
         if (can == OPEN)
-            PUSH(s->r.tmp, s->open, s->n_open, c);
-        x = c->out[0];
+            PUSH(s->r.tmp, s->open, s->n_open, x->def);
     }
     Value *v = build_view(&s->r, n, x, to.dim, to.rank);
     return v && rewrite_node(&s->r, n, v);
@@ -229,12 +228,6 @@ static bool resolve(Resolve *s, Node *n)
         return to(s, n);
     case OP_LIFT_FRESH_COPY:
         return copy_of(s, n, first_operand(n));
-    case OP_UNBIND:
-    case OP_SPLIT_TENSOR:
-    case OP_SPLIT_SIZES:
-    case OP_SPLIT_WITH_SIZES:
-    case OP_CHUNK:
-        return rewrite_pieces(&s->r, n);
     case OP_RESHAPE:
     case OP_FLATTEN:
         return reshape(s, n);
@@ -242,7 +235,7 @@ static bool resolve(Resolve *s, Node *n)
     case OP_RESIZE_AS_:
         return resize(s, n);
     default:
-        return true;
+        return !op_splits(n->op) || rewrite_pieces(&s->r, n);
     }
 }
 

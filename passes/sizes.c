@@ -97,8 +97,13 @@ static Value *made(Sizes *s, Dim d, Node *n)
     return n->out[0];
 }
 
-static Value *prim(Sizes *s, OpId op, Dim d, Operand a, Operand b)
+typedef enum Prim { ADD, SUB, MUL, DIV, LEAST, MOST } Prim;
+
+static Value *prim(Sizes *s, Prim what, Dim d, Operand a, Operand b)
 {
+    static const OpId of[] = {OP_PRIM_ADD, OP_PRIM_SUB, OP_PRIM_MUL, OP_PRIM_FLOORDIV, OP_PRIM_MIN,
+                              OP_PRIM_MAX};
+    OpId op = of[what];
     Node *at = place(s, d), *n;
     Loc loc = s->use ? s->use->loc : (Loc){.file = s->g->program->name};
     if (a.v && b.v)
@@ -155,10 +160,10 @@ static Value *symbol_value(Sizes *s, const Symbol *symbol)
     Dim d = s->g->in[input]->type.dim[axis];
     dim_is_linear(d, &symbol, &scale, &offset);
     if (v && offset)
-        v = prim(s, OP_PRIM_SUB, dim_sub(p, d, DIM(offset)), (Operand){v, 0},
+        v = prim(s, SUB, dim_sub(p, d, DIM(offset)), (Operand){v, 0},
                  (Operand){NULL, offset});
     if (v && scale != 1)
-        v = prim(s, OP_PRIM_FLOORDIV, dim_symbol(p, symbol), (Operand){v, 0},
+        v = prim(s, DIV, dim_symbol(p, symbol), (Operand){v, 0},
                  (Operand){NULL, scale});
     return *at = v;
 }
@@ -197,14 +202,13 @@ static Value *mod_value(Sizes *s, Factor f, Operand a, Operand b)
 {
     Program *p = s->g->program;
     Dim mod = dim_mod(p, f.a, f.b);
-    Value *q = prim(s, OP_PRIM_FLOORDIV, dim_floordiv(p, f.a, f.b), a, b);
-    Value *m = q ? prim(s, OP_PRIM_MUL, dim_sub(p, f.a, mod), (Operand){q, 0}, b) : NULL;
-    return m ? prim(s, OP_PRIM_SUB, mod, a, (Operand){m, 0}) : NULL;
+    Value *q = prim(s, DIV, dim_floordiv(p, f.a, f.b), a, b);
+    Value *m = q ? prim(s, MUL, dim_sub(p, f.a, mod), (Operand){q, 0}, b) : NULL;
+    return m ? prim(s, SUB, mod, a, (Operand){m, 0}) : NULL;
 }
 
 static Value *factor_value(Sizes *s, Factor f, Dim size)
 {
-    static const OpId op[] = {OP_NONE, OP_PRIM_FLOORDIV, OP_NONE, OP_PRIM_MAX, OP_PRIM_MIN};
     Operand a, b;
     if (f.kind == F_SYMBOL)
         return symbol_value(s, f.symbol);
@@ -213,8 +217,8 @@ static Value *factor_value(Sizes *s, Factor f, Dim size)
         return known;
     if (!operand(s, f.a, &a) || !operand(s, f.b, &b))
         return NULL;
-    assert(f.kind == F_MOD || op[f.kind] < N_OPS);
-    Value *v = f.kind == F_MOD ? mod_value(s, f, a, b) : prim(s, op[f.kind], size, a, b);
+    Prim what = f.kind == F_MAX ? MOST : f.kind == F_MIN ? LEAST : DIV;
+    Value *v = f.kind == F_MOD ? mod_value(s, f, a, b) : prim(s, what, size, a, b);
     if (v)
         note_known(s, size.expr, v);
     return v;
@@ -232,7 +236,7 @@ static Value *product(Sizes *s, Dim d, int term, int n, Dim *size)
         Value *v = factor_value(s, f, one);
         *size = dim_mul(p, *size, one);
         if (v && all)
-            v = prim(s, OP_PRIM_MUL, *size, (Operand){all, 0}, (Operand){v, 0});
+            v = prim(s, MUL, *size, (Operand){all, 0}, (Operand){v, 0});
         if (!(all = v))
             return NULL;
     }
@@ -253,14 +257,14 @@ static Value *sum(Sizes *s, Dim d)
         size = dim_add(p, size, part);
         bool minus = c == -1 && all;
         if (v && c != 1 && !minus)
-            v = prim(s, OP_PRIM_MUL, part, (Operand){v, 0}, (Operand){NULL, c});
+            v = prim(s, MUL, part, (Operand){v, 0}, (Operand){NULL, c});
         if (v && all)
-            v = prim(s, minus ? OP_PRIM_SUB : OP_PRIM_ADD, size, (Operand){all, 0},
+            v = prim(s, minus ? SUB : ADD, size, (Operand){all, 0},
                      (Operand){v, 0});
         if (!(all = v))
             return NULL;
     }
-    return constant ? prim(s, OP_PRIM_ADD, d, (Operand){all, 0}, (Operand){NULL, constant}) : all;
+    return constant ? prim(s, ADD, d, (Operand){all, 0}, (Operand){NULL, constant}) : all;
 }
 
 /* An input that has this very size. */

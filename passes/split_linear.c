@@ -41,38 +41,34 @@ static Node *user(const Split *s, const Value *v, int i)
     return s->uses.user[s->uses.first[v->index] + i];
 }
 
-static Node *only_user(const Split *s, const Value *v, OpId op)
+static Node *only_user(const Split *s, const Value *v)
 {
-    return count_users(s, v) == 1 && user(s, v, 0)->op == op ? user(s, v, 0) : NULL;
+    return count_users(s, v) == 1 ? user(s, v, 0) : NULL;
 }
 
-/* The axis and indices that a slice or select takes, counted from 0. */
-static bool read_range(const Node *n, int64_t *axis, int64_t *from, int64_t *to)
+/* The indices that a slice or select takes of an axis, counted from 0. */
+static bool read_range(const Node *n, bool drops, int axis, int64_t *from, int64_t *to)
 {
-    int64_t step = 1, rank = arg_value(n, "self")->type.rank;
-    if ((n->op != OP_SLICE && n->op != OP_SELECT_INT) || !arg_int(n, "dim", axis) ||
-        (!arg_int(n, "start", from) && !arg_int(n, "index", from)))
+    Narrow p;
+    if (!narrow_read(n, &p) || p.drops != drops || p.axis != axis || p.start.expr || p.count.expr ||
+        p.x->type.dim[axis].expr || p.count.value < 1)
         return false;
-    *to = *from + 1;
-    *axis += *axis < 0 ? rank : 0;
-    if (n->op == OP_SLICE && (!arg_int(n, "end", to) || !arg_int(n, "step", &step)))
-        return false;
-    Dim size = arg_value(n, "self")->type.dim[*axis];
-    return !size.expr && step == 1 && *from >= 0 && *from < *to && *to <= size.value;
+    *from = p.start.value;
+    *to = *from + p.count.value;
+    return true;
 }
 
-/* All users of v take indices of this axis, none twice; each is `width` rows of the weight. */
-static bool find_parts(const Split *s, const Value *v, OpId op, int64_t axis, int64_t width,
-                       Match *m)
+/* All users of v take indices of this axis, none twice; each is `width` rows of the weight.  The axis
+ * stays or goes. */
+static bool find_parts(const Split *s, const Value *v, bool drops, int axis, int64_t width, Match *m)
 {
     int n = count_users(s, v);
     if (n < 2 || n > MOST_PARTS)
         return false;
     for (m->n = 0; m->n < n; m->n++) {
         LinearPart *p = &m->part[m->n];
-        int64_t at;
         p->node = user(s, v, m->n);
-        if (p->node->op != op || !read_range(p->node, &at, &p->from, &p->to) || at != axis)
+        if (!read_range(p->node, drops, axis, &p->from, &p->to))
             return false;
         p->from *= width;
         p->to *= width;
@@ -106,19 +102,19 @@ static bool match(const Split *s, Node *n, Match *m)
         return false;
     const Value *y = n->out[0];
     Permute turn;
-    int64_t last = y->type.rank - 1;
-    if (find_parts(s, y, OP_SLICE, last, 1, m))
+    int last = y->type.rank - 1;
+    if (find_parts(s, y, false, last, 1, m))
         return true;
-    m->view = only_user(s, y, OP_VIEW);
-    if (!m->view || !splits_last(y, m->view))
+    m->view = only_user(s, y);
+    if (!m->view || !node_is_view(m->view) || !splits_last(y, m->view))
         return false;
     const Value *v = m->view->out[0];
     int64_t width = arg_value(n, "weight")->type.dim[0].value / v->type.dim[last].value;
-    if (find_parts(s, v, OP_SELECT_INT, last, width, m))
+    if (find_parts(s, v, true, last, width, m))
         return true;
-    m->permute = only_user(s, v, OP_PERMUTE);
+    m->permute = only_user(s, v);
     return m->permute && permute_read(m->permute, &turn) && turn.axis[0] == last &&
-           find_parts(s, m->permute->out[0], OP_SELECT_INT, 0, width, m);
+           find_parts(s, m->permute->out[0], true, 0, width, m);
 }
 
 /* -- parts ----------------------------------------------------------------------------------- */

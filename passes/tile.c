@@ -283,9 +283,8 @@ static bool cut_open(Rewrite *r, Node *n, const Heads *a, const Cut *c)
         if (!(all[count++] = open_piece(r, n, a, head, run)))
             return false;
     assert(count == c->pieces);
-    Node *cat = build(r->g, n, n->loc, OP_CAT, r->d, "Vi", count, all,
-                      (int64_t)a->of.q->type.rank - 3);
-    return cat && rewrite_node(r, n, cat->out[0]);
+    Value *y = concat_build(r->g, n, n->loc, count, all, a->of.q->type.rank - 3, r->d);
+    return y && rewrite_node(r, n, y);
 }
 
 static bool cut(Rewrite *r, Node *n, const Heads *a, const Cut *c)
@@ -302,9 +301,9 @@ static bool cut(Rewrite *r, Node *n, const Heads *a, const Cut *c)
             if (!(all[count++] = piece(r, n, a, &f, c, head, row)))
                 return false;
     assert(count == c->pieces);
-    Node *cat = build(r->g, n, n->loc, OP_CAT, r->d, "Vi", count, all, (int64_t)0);
+    Value *y = concat_build(r->g, n, n->loc, count, all, 0, r->d);
     Type t = n->out[0]->type;
-    Value *y = cat ? build_view(r, n, cat->out[0], t.dim, t.rank) : NULL;
+    y = y ? build_view(r, n, y, t.dim, t.rank) : NULL;
     return y && rewrite_node(r, n, y);
 }
 

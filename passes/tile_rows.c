@@ -207,7 +207,7 @@ static Role role_of(const Node *n, int i, Unit u)
     Norm norm;
     Permute turn;
     Pool pool;
-    if (n->op == OP_VIEW)
+    if (node_is_view(n))
         return CUT_UP;
     if (op_info[n->op].flags & POINTWISE)
         return pointwise_role(x, y, u);
@@ -476,7 +476,7 @@ static void choose_blocks(Rows *s, const Run *run, Segment *m)
     while (m->blocks < run->blocks && ends + most / m->blocks > s->goal)
         m->blocks++;
     for (int t = m->first; t <= m->last; t++)
-        s->calls += s->node[t]->op == OP_VIEW ? 0 : m->blocks - 1;
+        s->calls += node_is_view(s->node[t]) ? 0 : m->blocks - 1;
 }
 
 static void find_segments(Rows *s)
@@ -618,7 +618,7 @@ static bool copy_node(const Piece *b, const Node *n)
 {
     Rows *s = b->s;
     Unit u;
-    if (n->op == OP_VIEW)
+    if (node_is_view(n))
         return copy_view(b, n);
     Node *copy = node_like(s->g, n);
     unit_of(n->out[0]->type, b->m->rows, &u);
@@ -696,9 +696,9 @@ static bool join_pieces(Rows *s, const Segment *m, Results *all)
         Type t = to->node->out[to->out]->type;
         Unit u;
         unit_of(t, m->rows, &u);
-        Node *n = build(s->g, at, to->node->loc, OP_CAT, s->r.d, "Vi",
-                        (int)((m->rows + rows - 1) / rows), to->part, (int64_t)u.lead);
-        Value *y = n ? build_view(&s->r, at, n->out[0], t.dim, t.rank) : NULL;
+        Value *y = concat_build(s->g, at, to->node->loc, (int)((m->rows + rows - 1) / rows), to->part,
+                                u.lead, s->r.d);
+        y = y ? build_view(&s->r, at, y, t.dim, t.rank) : NULL;
         if (!y)
             return false;
         rewrite_result(&s->r, to->node, to->out, y);

@@ -7,8 +7,7 @@
 
 static bool has_kernel(const Node *n)
 {
-    return node_row(n)->out || op_has_regions(n->op) ||
-           n->op == OP_CONSTANT || n->op == OP_CHECK_RANGE;
+    return node_row(n)->out || op_is_instruction(n->op);
 }
 
 static bool graph_to_edge(Graph *g, Arena *tmp, Diag *d)

@@ -10,8 +10,7 @@ static bool check(const Node *n, Diag *d)
 {
     const Schema *s = node_schema(n);
     bool ok = true;
-    if (op_has_regions(n->op) || n->op == OP_CONSTANT ||
-        n->op == OP_CHECK_RANGE)
+    if (op_is_instruction(n->op))
         return true;
     for (int i = 0; i < n->n_out; i++)
         if (n->out[i]->type.is_none)

@@ -14,17 +14,14 @@ static bool is_half(EtcDtype t)
 
 static bool keeps_halves(const Node *n)
 {
-    if (node_moves(n) || n->custom) /* what a user's own takes is the user's to say */
+    if (node_moves(n) || op_has_regions(n->op) || n->custom) /* what a user's own takes is the user's to say */
         return true;
     switch ((int)n->op) {
     case OP__TO_COPY:
-    case OP_COND:
-    case OP_DELEGATE:
     case OP_EMBEDDING:
     case OP_FULL:
     case OP_INDEX_SELECT:
     case OP_PACKED_LINEAR: /* takes weights of halves */
-    case OP_WHILE_LOOP:
         return true;
     default:
         return false;
