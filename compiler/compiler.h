@@ -231,12 +231,22 @@ typedef struct PteEnd { /* an input or output of a method */
     bool is_dynamic; /* sizes are bounds */
 } PteEnd;
 
+/* A delegate's blob. */
+typedef struct PteBlob {
+    const char *id; /* the backend's */
+    uint64_t n_bytes;
+    const char *wrong; /* why it is not read, or NULL; nothing but these is known then */
+    bool is_read;      /* it is one of XNNPACK */
+    int n_values, n_constants;
+    int *n_nodes; /* by XnnKind */
+} PteBlob;
+
 typedef struct PteMethod {
     const char *name;
     int n_ops, n_in, n_out, n_delegates, n_pools;
     PteOperator *op;
     PteEnd *in, *out;
-    const char **delegate; /* the backend's id, once per call site */
+    PteBlob *delegate; /* once per call site */
     int64_t *pool;         /* planned bytes */
     uint32_t dtypes;       /* bit n: a tensor is of dtype n */
     bool has_doubles, has_unknown_dtypes;

@@ -1,5 +1,6 @@
 /* inspect.c -- `etc inspect`: what a .pte, a model or a text holds. */
 #include "compiler/compiler.h"
+#include "runtime-lite/delegates/xnn_schema.h"
 #include <stdlib.h>
 
 /* -- programs ---------------------------------------------------------------------------------- */
@@ -198,6 +199,39 @@ static void text_pte_ends(const char *what, const PteEnd *e, int n)
     }
 }
 
+static const char *const xnn_name[] = {
+    "",
+#define X(id, name) name,
+    XNN_NODES(X)
+#undef X
+};
+
+static void text_blob(int i, const PteBlob *b)
+{
+    say(stdout, "  delegate %d: %s, %llu bytes", i, b->id, (unsigned long long)b->n_bytes);
+    if (b->wrong)
+        printf(", not readable: %s", b->wrong);
+    puts(b->is_read ? ":" : "");
+    for (int k = 1; b->is_read && k < XNN_KINDS; k++)
+        if (b->n_nodes[k])
+            printf("  %5d %s\n", b->n_nodes[k], xnn_name[k]);
+}
+
+static void json_blob(int i, const PteBlob *b, Arena *a)
+{
+    int n = 0;
+    printf("%s{\"backend\": %s, \"bytes\": %llu, \"wrong\": %s", comma(i), json_text(a, b->id),
+           (unsigned long long)b->n_bytes, b->wrong ? json_text(a, b->wrong) : "null");
+    if (b->is_read) {
+        printf(", \"values\": %d, \"constants\": %d, \"nodes\": {", b->n_values, b->n_constants);
+        for (int k = 1; k < XNN_KINDS; k++)
+            if (b->n_nodes[k])
+                printf("%s\"%s\": %d", comma(n++), xnn_name[k], b->n_nodes[k]);
+        putchar('}');
+    }
+    putchar('}');
+}
+
 static void text_method(const PteMethod *m, const EtcMemory *need)
 {
     int64_t arena = 0;
@@ -211,7 +245,7 @@ static void text_method(const PteMethod *m, const EtcMemory *need)
     text_pte_ends("input", m->in, m->n_in);
     text_pte_ends("output", m->out, m->n_out);
     for (int i = 0; i < m->n_delegates; i++)
-        say(stdout, "  delegate %d: %s\n", i, m->delegate[i]);
+        text_blob(i, &m->delegate[i]);
     for (int i = 0; i < m->n_ops; i++)
         say(stdout, "  %5d %s%s\n", m->op[i].calls, m->op[i].name,
                m->op[i].is_built_in ? "" : " (this build lacks it)");
@@ -248,7 +282,10 @@ static void json_method(const PteMethod *m, const EtcMemory *need, Arena *a)
     json_pte_ends("outputs", m->out, m->n_out);
     printf("\"delegates\": [");
     for (int i = 0; i < m->n_delegates; i++)
-        printf("%s%s", comma(i), json_text(a, m->delegate[i]));
+        printf("%s%s", comma(i), json_text(a, m->delegate[i].id));
+    printf("], \"blobs\": [");
+    for (int i = 0; i < m->n_delegates; i++)
+        json_blob(i, &m->delegate[i], a);
     printf("], \"operators\": [");
     for (int i = 0; i < m->n_ops; i++)
         printf("%s{\"name\": %s, \"calls\": %d, \"runtime_lite\": %s}", comma(i),

@@ -1,7 +1,9 @@
 /* pte_file.c -- what a .pte says of its methods, read without making them runnable, so also of
  * files whose operators or delegates this build lacks.  Source: ExecuTorch's program.fbs. */
 #include "compiler/compiler.h"
-#include "runtime-lite/pte_schema.h"
+#include "runtime-lite/delegates/xnn_graph.h"
+#include "runtime-lite/internal.h"
+#include <stdlib.h>
 #include <string.h>
 
 bool pte_open(Files *files, const char *path, EtcProgram *p, Diag *d)
@@ -95,13 +97,60 @@ static PteEnd *read_ends(const EtcFlat *f, uint32_t plan, int slot, Arena *a, in
     return end;
 }
 
-static void read_delegates(const EtcFlat *f, uint32_t plan, Arena *a, PteMethod *m)
+/* A method of a program, and the names of its data, which blobs ask for. */
+typedef struct Method {
+    const EtcProgram *p;
+    EtcFlat f;
+    uint32_t plan;
+    XnnNames names;
+    const char *wrong; /* with those names, or NULL */
+} Method;
+
+static const uint8_t *blob_bytes(const Method *x, uint32_t delegate, uint64_t *n)
 {
-    EtcFlatVec v = etc_flat_vec(f, plan, PLAN_DELEGATES);
+    uint32_t at = etc_flat_table(&x->f, delegate, DELEGATE_PROCESSED);
+    uint32_t index = etc_flat_u32(&x->f, at, DELEGATE_DATA_INDEX);
+    if (etc_flat_u8(&x->f, at, DELEGATE_DATA_LOCATION))
+        return etc_program_segment(x->p, index, n);
+    EtcFlatVec rows = etc_flat_vec(&x->f, x->p->root, PROGRAM_INLINE_DELEGATES);
+    if (index >= rows.n)
+        return NULL;
+    EtcFlatVec bytes = etc_flat_vec(&x->f, etc_flat_item_table(&x->f, rows, index), BUFFER_BYTES);
+    *n = bytes.n;
+    return bytes.item;
+}
+
+/* The blob of XNNPACK, checked as its delegate checks it. */
+static void read_graph(const Method *x, const uint8_t *data, Arena *a, PteBlob *b)
+{
+    XnnGraph g;
+    EtcError e = {.index = -1};
+    b->is_read = etc_xnn_read(data, b->n_bytes, &x->names, &g, &e) == ETC_OK;
+    b->wrong = b->is_read ? NULL : e.what ? e.what : "it is malformed";
+    b->n_nodes = NEW(a, int, XNN_KINDS);
+    b->n_values = b->is_read ? (int)g.n_values : 0;
+    for (int i = 0; i < b->n_values; i++)
+        b->n_constants += g.value[i].data || g.value[i].key != XNN_NO_ID;
+    for (uint32_t i = 0; b->is_read && i < g.n_nodes; i++)
+        b->n_nodes[g.node[i].kind]++;
+    etc_xnn_free(&g);
+}
+
+static void read_delegates(const Method *x, Arena *a, PteMethod *m)
+{
+    EtcFlatVec v = etc_flat_vec(&x->f, x->plan, PLAN_DELEGATES);
     m->n_delegates = (int)v.n;
-    m->delegate = NEW(a, const char *, v.n + 1);
-    for (uint32_t i = 0; i < v.n; i++)
-        m->delegate[i] = text_of(f, etc_flat_item_table(f, v, i), DELEGATE_ID);
+    m->delegate = NEW(a, PteBlob, v.n + 1);
+    for (uint32_t i = 0; i < v.n; i++) {
+        PteBlob *b = &m->delegate[i];
+        uint32_t delegate = etc_flat_item_table(&x->f, v, i);
+        const uint8_t *data = blob_bytes(x, delegate, &b->n_bytes);
+        b->id = text_of(&x->f, delegate, DELEGATE_ID);
+        bool is_xnnpack = !strcmp(b->id, "XnnpackBackend");
+        b->wrong = !data ? "its bytes are not in the file" : is_xnnpack ? x->wrong : NULL;
+        if (is_xnnpack && !b->wrong)
+            read_graph(x, data, a, b);
+    }
 }
 
 static void read_kinds(const EtcFlat *f, uint32_t plan, PteMethod *m)
@@ -135,13 +184,17 @@ PteMethod pte_method(const EtcProgram *p, int32_t method, Arena *a)
     uint32_t plan = etc_flat_item_table(&f, etc_flat_vec(&f, p->root, PROGRAM_PLANS),
                                         (uint32_t)method);
     PteMethod m = {.name = text_of(&f, plan, PLAN_NAME)};
+    Method x = {.p = p, .f = f, .plan = plan};
+    EtcError e = {.index = -1};
+    x.wrong = etc_xnn_names(p, &x.names, &e) == ETC_OK ? NULL : e.what;
     read_operators(&f, plan, a, &m);
     count_calls(&f, plan, &m);
-    read_delegates(&f, plan, a, &m);
+    read_delegates(&x, a, &m);
     read_pools(&f, plan, a, &m);
     read_kinds(&f, plan, &m);
     m.in = read_ends(&f, plan, PLAN_INPUTS, a, &m.n_in);
     m.out = read_ends(&f, plan, PLAN_OUTPUTS, a, &m.n_out);
+    free(x.names.row);
     return m;
 }
 

@@ -65,10 +65,10 @@ static bool need_method(Need *n, const PteMethod *m, const char *file)
     for (int i = 0; i < m->n_ops; i++)
         ok = need_kernel(n, &m->op[i], file) && ok;
     for (int i = 0; i < m->n_delegates; i++)
-        if (is_new(n, m->delegate[i]))
+        if (is_new(n, m->delegate[i].id))
             ok = diag_unsupported(n->diag, (Loc){.file = file},
                                   "parts are delegated to %s, which this runtime cannot have; "
-                                  "compile the model without --backend", m->delegate[i]);
+                                  "compile the model without --backend", m->delegate[i].id);
     n->dtypes |= m->dtypes;
     n->has_doubles = n->has_doubles || m->has_doubles;
     return ok;

@@ -1,5 +1,5 @@
-/* xnn_schema.h -- the tables of an XNNPACK blob, once for the compiler that writes one and the
- * delegate that reads it.
+/* xnn_schema.h -- the tables of an XNNPACK blob, once for the compiler that writes one, the
+ * delegate that reads it, and who inspects one.
  *
  * A blob is 4 zeros, "XH00", u16 bytes of this header, u32 offset and bytes of a FlatBuffer "XN01",
  * u32 offset and u64 bytes of inline constants.  A table is a list of slots in the order of the
@@ -38,16 +38,28 @@ typedef enum XnnQuant { /* types of the schema's union */
     XNN_PLAIN = 0, XNN_PER_CHANNEL, XNN_PER_TENSOR, XNN_PER_TOKEN, XNN_PER_GROUP
 } XnnQuant;
 
-/* The schema's union of nodes. */
-typedef enum XnnKind {
-    XNN_ADD = 1, XNN_FULLY_CONNECTED, XNN_SOFTMAX, XNN_SIGMOID, XNN_TRANSPOSE, XNN_CLAMP, XNN_CONV,
-    XNN_DIV, XNN_RESIZE, XNN_PAD, XNN_AVG_POOL, XNN_MINIMUM, XNN_DEPTHWISE, XNN_MAX_POOL,
-    XNN_MULTIPLY, XNN_SUBTRACT, XNN_FLOOR, XNN_CONVERT, XNN_GLOBAL_POOL, XNN_RESHAPE,
-    XNN_ARGMAX_POOL, XNN_SQRT, XNN_CEILING, XNN_HARDSWISH, XNN_LEAKY_RELU, XNN_MAXIMUM, XNN_NEGATE,
-    XNN_SQUARE, XNN_ELU, XNN_ABS, XNN_PRELU, XNN_CONCAT2, XNN_CONCAT3, XNN_CONCAT4, XNN_SLICE,
-    XNN_SDPA, XNN_BATCH_MATMUL, XNN_CONCAT5, XNN_CONV_TRANSPOSE, XNN_RSQRT, XNN_LOG, XNN_GELU,
-    XNN_TANH, XNN_EXP, XNN_SIN, XNN_COPY, XNN_COS, XNN_KINDS
-} XnnKind;
+/* The schema's union of nodes, and their names. */
+/* clang-format off */
+#define XNN_NODES(X) \
+    X(ADD, "add") X(FULLY_CONNECTED, "fully_connected") X(SOFTMAX, "softmax") \
+    X(SIGMOID, "sigmoid") X(TRANSPOSE, "static_transpose") X(CLAMP, "clamp") X(CONV, "conv_2d") \
+    X(DIV, "div") X(RESIZE, "resize_bilinear_2d") X(PAD, "constant_pad") \
+    X(AVG_POOL, "avg_pool_2d") X(MINIMUM, "minimum") X(DEPTHWISE, "depthwise_conv_2d") \
+    X(MAX_POOL, "max_pool_2d") X(MULTIPLY, "multiply") X(SUBTRACT, "subtract") X(FLOOR, "floor") \
+    X(CONVERT, "convert") X(GLOBAL_POOL, "global_avg_pool_2d") X(RESHAPE, "static_reshape") \
+    X(ARGMAX_POOL, "argmax_pool_2d") X(SQRT, "sqrt") X(CEILING, "ceiling") \
+    X(HARDSWISH, "hardswish") X(LEAKY_RELU, "leaky_relu") X(MAXIMUM, "maximum") \
+    X(NEGATE, "negate") X(SQUARE, "square") X(ELU, "elu") X(ABS, "abs") X(PRELU, "prelu") \
+    X(CONCAT2, "concat_2") X(CONCAT3, "concat_3") X(CONCAT4, "concat_4") \
+    X(SLICE, "static_slice") X(SDPA, "scaled_dot_product_attention") \
+    X(BATCH_MATMUL, "batch_matmul") X(CONCAT5, "concat_5") \
+    X(CONV_TRANSPOSE, "conv_transpose_2d") X(RSQRT, "rsqrt") X(LOG, "log") X(GELU, "gelu") \
+    X(TANH, "tanh") X(EXP, "exp") X(SIN, "sin") X(COPY, "copy") X(COS, "cos")
+/* clang-format on */
+
+#define XNN_KIND(id, name) XNN_##id,
+typedef enum XnnKind { XNN_NO_KIND, XNN_NODES(XNN_KIND) XNN_KINDS } XnnKind;
+#undef XNN_KIND
 
 enum { /* fields of convolutions and of poolings: slots of the schema */
        F_TOP,

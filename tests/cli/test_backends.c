@@ -90,6 +90,27 @@ Test(backends, compile_tells_in_a_line_who_takes_what)
     cr_expect_not_null(strstr(r.out, "XnnpackBackend"), "%s", r.out);
 }
 
+Test(backends, inspect_tells_what_a_blob_holds)
+{
+    write_text("m.etir", "program \"m\" stage core\nmethod @forward(%x: f32[2,3]) {\n"
+                         "  %y = aten.tanh.default(%x) : f32[2,3]\n"
+                         "  %z = aten.add.Tensor(%y, %x, 1) : f32[2,3]\n"
+                         "  %w = aten.tanh.default(%z) : f32[2,3]\n  return %w\n}\n");
+    ok("compile m.etir -o m.pte --backend xnnpack");
+    Result r = ok("inspect m.pte");
+    cr_expect(strstr(r.out, "delegate 0: XnnpackBackend, ") && strstr(r.out, " bytes:\n") &&
+                  strstr(r.out, "      1 add\n") && strstr(r.out, "      2 tanh\n"),
+              "%s", r.out);
+    r = ok("inspect m.pte --json");
+    cr_expect(strstr(r.out, "\"wrong\": null, \"values\": 4, \"constants\": 0, "
+                            "\"nodes\": {\"add\": 1, \"tanh\": 2}"),
+              "%s", r.out);
+    ok("compile m.etir -o m.pte --backend xnnpack");
+    sh("sed -i s/XN01/XN02/ m.pte");
+    r = ok("inspect m.pte");
+    cr_expect(strstr(r.out, ", not readable: "), "%s", r.out);
+}
+
 Test(backends, all_that_fits_goes_where_it_is_asked_for)
 {
     write_text("s.etir", "program \"s\" stage core\nmethod @forward(%x: f32[4]) {\n"
