@@ -428,7 +428,7 @@ static bool read_recurrence(OnnxNode *n, Recurrence *r, Value **state)
 
 bool onnx_linear_attention(OnnxNode *n)
 {
-    Recurrence r = {NULL};
+    Recurrence r = {.k = NULL};
     Value *state, *x = on_value(n, 0), *part[MOST_STEPS];
     if (!x || !read_recurrence(n, &r, &state))
         return false;
