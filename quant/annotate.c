@@ -179,9 +179,12 @@ static NodePlan settle(const Node *n, const QuantJob *job, const Backend *b, uns
     QuantFormat *x = &p.choice.activation;
     const QuantFormat *w = &p.choice.weight;
     p.choice.algorithms |= p.choice.with_samples & known_algorithms(job);
+    if (job->is_nested)
+        p.choice.algorithms = 0;
     if (x->may_be_dynamic && is_loose(n, job))
         *x = per_token;
-    const bool is_static = x->dtype == ETC_I8 && !x->dynamic && (spec & SPEC_STATIC);
+    const bool is_static =
+        !job->is_nested && x->dtype == ETC_I8 && !x->dynamic && (spec & SPEC_STATIC);
     const bool wants_groups = w->granularity == PER_GROUP;
     if (!has_weight)
         p.mode = !multiplies && is_static ? MODE_STATIC : MODE_FLOAT;

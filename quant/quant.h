@@ -150,6 +150,7 @@ typedef struct QuantJob {
     Checkpoint *checkpoint;       /* of the samples, or NULL */
     const Blas *blas;             /* which multiplies while samples are seen, or NULL */
     bool only_observe;            /* the program stays as it is */
+    bool is_nested; /* of graphs in nodes, whose values no sample is seen of */
 } QuantJob;
 
 bool pass_quantize(Program *p, Arena *tmp, Diag *d);

@@ -91,6 +91,18 @@ static bool quantize_graph(Graph *g, QuantJob *job, Arena *tmp, Diag *d)
     return job->only_observe || convert(&a, tmp, d);
 }
 
+/* Branches and bodies of loops: weights become integers, and what they are multiplied with gets its
+ * scale when it runs. */
+static bool quantize_nested(const Graph *g, const QuantJob *job, Arena *tmp, Diag *d)
+{
+    QuantJob own = {.recipe = job->recipe, .seen = job->seen, .is_nested = true};
+    bool ok = true;
+    for (const Node *n = g->first; n; n = n->next)
+        for (Graph *inner = NULL; (inner = region_next(n, inner));)
+            ok = quantize_graph(inner, &own, tmp, d) && quantize_nested(inner, job, tmp, d) && ok;
+    return ok;
+}
+
 /* Which layers a budget leaves in floats is not to be known without trying. */
 static bool budget_is_met(const QuantJob *job, Diag *d)
 {
@@ -120,6 +132,7 @@ bool pass_quantize(Program *p, Arena *tmp, Diag *d)
     p->session->fast_library = statistics_library(job->statistics ? job->statistics : job->seen);
     for (int i = 0; i < p->n_methods; i++) {
         ok = quantize_graph(p->method[i], job, tmp, d) && ok;
+        ok = (job->only_observe || quantize_nested(p->method[i], job, tmp, d)) && ok;
         arena_reset(tmp);
     }
     statistics_sort(job->seen);

@@ -269,6 +269,42 @@ Test(quantizing, channels_of_zeros_have_a_scale)
     }
 }
 
+/* The loop multiplies x twice by 2: weights of integers hold that exactly. */
+Test(quantizing, bodies_of_loops_have_scales_found_at_run_time)
+{
+    static const float x[] = {1, -2, 127, 4}, w[] = {2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2};
+    static const char *const recipe[] = {"int8 --calibrate x.npy", "int8-dynamic", "int8-weight"};
+    write_images("x.npy", "1, 4", x, 4);
+    write_text("m.etir", "program \"m\" stage core\n"
+                         "const %w = \"w\" : f32[4,4] in \"-\"+0\n"
+                         "const %z = \"z\" : i64[] in \"-\"+64\n"
+                         "method @forward(%x: f32[1,4]) {\n"
+                         "  %i, %y = higher_order.while_loop(graph (%k: i64[], %a: f32[1,4]) {\n"
+                         "    %c = aten.lt.Scalar(%k, 2) : bool[]\n"
+                         "    return %c\n"
+                         "  }, graph (%k: i64[], %a: f32[1,4]) {\n"
+                         "    %n = aten.add.Scalar(%k, 1, 1) : i64[]\n"
+                         "    %l = aten.linear.default(%a, %w, none) : f32[1,4]\n"
+                         "    return %n, %l\n"
+                         "  }, [%z, %x], []) : i64[], f32[1,4]\n"
+                         "  return %y\n}\n");
+    write_images("w.npy", "4, 4", w, 16);
+    sh("tail -c 64 w.npy > side; head -c 8 /dev/zero >> side");
+    for (int i = 0; i < 3; i++) {
+        char header[256];
+        size_t n;
+        ok(arena_printf(arena, "compile m.etir --data side -q --recipe %s -o q.pte --verify", recipe[i]));
+        Result r = ok("inspect q.pte");
+        cr_expect_not_null(strstr(r.out, "1 quantized_decomposed::dequantize_per_channel"), "%s", r.out);
+        cr_expect_eq(!strstr(r.out, "quantize_per_token"), i == 2, "%s", r.out);
+        ok("run q.pte --input x.npy --output-dir out -q");
+        const float *y = floats("out/output_0.npy", header, &n);
+        cr_assert_eq(n, 4);
+        for (size_t k = 0; k < n; k++)
+            cr_expect(fabs((double)y[k] - 4 * (double)x[k]) < 4, "%s: %g", recipe[i], (double)y[k]);
+    }
+}
+
 /* An overflow within the model is found at the node where it happens. */
 Test(quantizing, an_infinity_is_told_with_sample_and_node)
 {
