@@ -46,7 +46,7 @@ static bool pick(OnnxNode *n, Value *x, Value *at, Value *weight, Loss *l)
 
 static bool define_loss(OnnxNode *n, Value *x)
 {
-    Loss l = {NULL};
+    Loss l = {.each = NULL};
     Value *at = on_value(n, 1), *weight = on_has(n, 2) ? on_value(n, 2) : NULL, *y;
     const char *how = on_text(n, "reduction", "mean");
     if (!x || !at || n->failed || !pick(n, x, at, weight, &l))

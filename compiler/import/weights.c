@@ -284,7 +284,7 @@ static const char *pickled_file(Archive **z, const char *file, Arena *tmp)
 /* A text names the file of a storage, not its folder: weights and constants never share a name. */
 static Storage *text_storage(Archive *z, Table *known, const State *s, Loc loc, Arena *tmp, Diag *d)
 {
-    size_t n;
+    size_t n = 0;
     TableItem *item = table_at_text(known, s->file);
     if (item->ptr)
         return item->ptr;
