@@ -161,15 +161,32 @@ static Symbol *find_symbol(const Program *p, const char *name, size_t len)
     return NULL;
 }
 
+/* The first input axis whose size is the symbol, as "input.axis"; "": none. */
+static const char *axis_of_symbol(const Program *p, const Symbol *s)
+{
+    const Symbol *found;
+    int64_t scale, offset;
+    for (int m = 0; m < p->n_methods; m++)
+        for (int i = 0; i < p->method[m]->n_in; i++) {
+            const Value *v = p->method[m]->in[i];
+            for (int k = 0; k < v->type.rank; k++)
+                if (dim_is_linear(v->type.dim[k], &found, &scale, &offset) && found == s &&
+                    scale == 1 && offset == 0)
+                    return arena_printf(p->arena, " (%s.%d)", v->name, k);
+        }
+    return "";
+}
+
 static void list_symbols(const Program *p, Diag *d)
 {
     for (int i = 0; i < p->n_syms; i++) {
         const Symbol *s = p->sym[i];
+        const char *axis = axis_of_symbol(p, s);
         if (s->hi == INT64_MAX)
-            diag_note(d, "the model has the symbolic size '%s', %lld or more", s->name,
+            diag_note(d, "the model has the symbolic size '%s'%s, %lld or more", s->name, axis,
                       (long long)s->lo);
         else
-            diag_note(d, "the model has the symbolic size '%s' in %lld..%lld", s->name,
+            diag_note(d, "the model has the symbolic size '%s'%s in %lld..%lld", s->name, axis,
                       (long long)s->lo, (long long)s->hi);
     }
     if (!p->n_syms)
@@ -194,7 +211,56 @@ static bool unknown_symbol(const Program *p, Loc loc, const char *text, size_t l
     return false;
 }
 
-/* NAME=LO..HI narrows a symbol's range. */
+/* The size of an input's axis, "input.axis"; NULL: there is none of that name. */
+static const Dim *find_axis(const Program *p, const char *text, size_t len)
+{
+    size_t at = len;
+    int64_t axis;
+    while (at && text[at - 1] != '.')
+        at--;
+    const char *end = text + at;
+    if (!at || !parse_bound(end, &end, &axis) || end != text + len)
+        return NULL;
+    for (int m = 0; m < p->n_methods; m++)
+        for (int i = 0; i < p->method[m]->n_in; i++) {
+            const Value *v = p->method[m]->in[i];
+            if (!strncmp(v->name, text, at - 1) && !v->name[at - 1] && axis >= 0 &&
+                axis < v->type.rank)
+                return &v->type.dim[axis];
+        }
+    return NULL;
+}
+
+/* The symbol that NAME or INPUT.AXIS is about; bounds of the axis become those of the symbol.  NULL:
+ * reported. */
+static Symbol *find_size(Program *p, Loc loc, const char *text, int64_t *lo, int64_t *hi, Diag *d)
+{
+    size_t len = strcspn(text, "=");
+    int64_t scale, offset;
+    const Symbol *s;
+    Symbol *named = find_symbol(p, text, len);
+    const Dim *size = named ? NULL : find_axis(p, text, len);
+    if (!size) {
+        if (!named)
+            unknown_symbol(p, loc, text, len, d);
+        return named;
+    }
+    if (!dim_is_linear(*size, &s, &scale, &offset) || scale < 1) {
+        diag_error(d, loc, "--dim %s: the size of this axis is %s, not one that the export left open",
+                   text, dim_text(p, *size));
+        return NULL;
+    }
+    if (offset == INT64_MIN || !add_ok(*lo, -offset, lo) || !add_ok(*lo, scale - 1, lo) ||
+        !add_ok(*hi, -offset, hi)) {
+        diag_error(d, loc, "--dim %s: the sizes of this axis overflow", text);
+        return NULL;
+    }
+    *lo = *lo < 0 ? 0 : *lo / scale;
+    *hi /= scale;
+    return p->sym[s->index];
+}
+
+/* NAME=LO..HI or INPUT.AXIS=LO..HI narrows a symbol's range. */
 static bool apply_dim(const Options *o, Program *p, const char *text, Diag *d)
 {
     Loc loc = {.file = o->model};
@@ -202,10 +268,10 @@ static bool apply_dim(const Options *o, Program *p, const char *text, Diag *d)
     int64_t lo, hi;
     if (!parse_range(text + len + 1, &lo, &hi))
         return diag_error(d, loc, "--dim %s is not NAME=LO..HI", text);
-    Symbol *sym = find_symbol(p, text, len);
+    Symbol *sym = find_size(p, loc, text, &lo, &hi, d);
     if (!sym)
-        return unknown_symbol(p, loc, text, len, d);
-    if (lo < sym->lo || hi > sym->hi) {
+        return false;
+    if (lo < sym->lo || hi > sym->hi || lo > hi) {
         diag_error(d, loc, "--dim %s lies outside the range of the export", text);
         list_symbols(p, d);
         return false;

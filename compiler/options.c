@@ -102,7 +102,7 @@ static const Flag flag_row[] = {
      "where runtime-lite's sources lie (beside etc)"},
     {"method", 0, FLAG_LIST, AT(methods), COMPILE, is_method, "NAME=FILE",
      "one method of several; instead of MODEL"},
-    {"dim", 0, FLAG_LIST, AT(dims), READS, is_dim, "NAME=LO..HI", "bound a symbolic size"},
+    {"dim", 0, FLAG_LIST, AT(dims), READS, is_dim, "NAME|INPUT.AXIS=LO..HI", "bound a symbolic size"},
     {"bind", 0, FLAG_LIST, AT(binds), READS, is_bind, "INPUT=NUMBER|FILE.npy",
      "make an input of an ONNX file a constant"},
     {"weights-dir", 0, FLAG_IN, AT(weights_dir), READS, any, "DIR",

@@ -215,7 +215,15 @@ Test(cli, dim_bounds_a_size)
     cr_expect_not_null(strstr(r.out, "input 0: f32[8,64] at most"), "%s", r.out);
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim batch=1..8", 1,
           "--dim batch=1..8: the model has no such symbolic size\n"
-          "  note: the model has the symbolic size 's31' in 1..1024");
+          "  note: the model has the symbolic size 's31' (input.0) in 1..1024");
+    ok("compile $DATA/mlp_digits/model.pt2 -o m.pte --dim input.0=2..4 -q");
+    r = ok("inspect m.pte");
+    cr_expect_not_null(strstr(r.out, "input 0: f32[4,64] at most"), "%s", r.out);
+    fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.1=1..8", 1,
+          "--dim input.1=1..8: the size of this axis is 64, not one that the export left open");
+    fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.2=1..8", 1, "no such symbolic size");
+    fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.-1=1..8", 1, "no such symbolic size");
+    fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.0=0", 1, "outside the range");
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim s31=2000..3000", 1,
           "outside the range");
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim s31=1..2000", 1,
