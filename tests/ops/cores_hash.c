@@ -4,6 +4,7 @@
 #include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/copy.h"
+#include "runtime-lite/kernels/fft.h"
 #include "runtime-lite/kernels/group_norm.h"
 #include "runtime-lite/kernels/integer_conv.h"
 #include "runtime-lite/kernels/integer_linear.h"
@@ -240,6 +241,20 @@ static void hash_images(void)
     hash_floats("upsample linear, aligned", 2 * 9 * 11);
 }
 
+/* Steps of every kind, a chirp, columns and rows of one row; each form. */
+static void hash_transforms(void)
+{
+    static float memory[120000];
+    static const int64_t length[] = {420, 37, 341, 1000};
+    for (int i = 0; i < 4; i++) {
+        for (int32_t form = 0; form < 3; form++) {
+            const EtcFft g = {length[i], (i < 3) ? 9 : 1, (i == 1) ? 5 : 1, form, i % 2};
+            etc_fft_f32(in_a, out, memory, &g);
+            hash_floats("transform", (int)(g.n * g.outer * g.inner));
+        }
+    }
+}
+
 /* Any bytes, both as they are and with a sign; sums of their own weights. */
 static void hash_integer(const char *name, EtcConv g, int is_signed, int is_float)
 {
@@ -339,6 +354,7 @@ int main(void)
     hash_attentions();
     hash_rest();
     hash_images();
+    hash_transforms();
     fill_numbers(in_a, 4u, 126); /* products and sums reach the subnormal numbers */
     fill_numbers(in_w, 5u, 60);
     hash_pointwise();
