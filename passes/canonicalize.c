@@ -351,6 +351,33 @@ static Value *running_sum(Rewrite *r, Node *n)
     return NULL;
 }
 
+/* The tensor of which v is element i along an axis, which it keeps with size 1; or NULL. */
+static Value *taken_from(const Value *v, int64_t axis, int64_t i)
+{
+    int64_t of, at;
+    const Node *def = v->def && v->def->op == OP_VIEW ? arg_value(v->def, "self")->def : NULL;
+    if (!def || def->op != OP_SELECT_INT || !arg_int(def, "dim", &of) ||
+        !arg_int(def, "index", &at) || of != axis || at != i)
+        return NULL;
+    return arg_value(def, "self");
+}
+
+/* cat of x[0], x[1], ..., all there are, along their axis ==> x */
+static Value *rejoined(const Node *n)
+{
+    int64_t axis;
+    Value *x = NULL;
+    if (!arg_int(n, "dim", &axis))
+        return NULL;
+    for (int i = 0; i < n->n_in; i++) {
+        Value *of = taken_from(n->in[i], axis, i);
+        if (!of || (x && of != x))
+            return NULL;
+        x = of;
+    }
+    return x && type_equal(x->type, n->out[0]->type) ? x : NULL;
+}
+
 /* cat ==> of parts of its own dtype and rank: torch lets others be cast, and be lists of nothing. */
 static Value *joined(Rewrite *r, Node *n)
 {
@@ -367,6 +394,9 @@ static Value *joined(Rewrite *r, Node *n)
     }
     if (n->n_in == 1)
         return same_type(n);
+    Value *whole = rejoined(n);
+    if (whole)
+        return whole;
     if (is_plain || !kept || !arg_int(n, "dim", &axis))
         return NULL;
     return kept == 1 ? part[0]
