@@ -104,6 +104,30 @@ bool emit_upsample(Function *f, const Node *n, Clamp clamp)
     return true;
 }
 
+/* -- Fourier transforms ------------------------------------------------------------------------- */
+
+/* fft(self, dim, n, form, backward): the second result is working memory */
+bool emit_fft(Function *f, const Node *n, Clamp clamp)
+{
+    const Value *x = arg_value(n, "self");
+    int64_t d = 0, form = 0;
+    Dim field[3] = {arg_get(n, "n").dim, DIM(1), DIM(1)};
+    (void)clamp;
+    if (!arg_int(n, "dim", &d) || !arg_int(n, "form", &form) || !check_tensors(f, n, 0))
+        return false;
+    int axes = x->type.rank - (form != 1);
+    d += d < 0 ? axes : 0;
+    for (int i = 0; i < axes; i++)
+        field[1 + (i > d)] = i == d ? field[1 + (i > d)] : mul(f, field[1 + (i > d)], size_of(x, i));
+    put(&f->body, "    /* n, outer, inner; of complex numbers, of real ones or to them; backward */\n"
+        "    const EtcFft g = {");
+    put_fields(f, field, 3);
+    put(&f->body, "%d, %d};\n    etc_fft_f32(%s, %s, %s, &g);\n", (int)form,
+        arg_bool(n, "backward"), function_pointer(f, x), f->name_of[n->out[0]->index],
+        f->name_of[n->out[1]->index]);
+    return true;
+}
+
 /* -- pieces ------------------------------------------------------------------------------------ */
 
 /* Elements to .. to + n - 1 of an axis are the input's from, from + step, ... */

@@ -7,6 +7,7 @@
 #include "runtime-lite/etc_rt.h"
 #include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
+#include "runtime-lite/kernels/fft.h"
 #include "runtime-lite/kernels/group_norm.h"
 #include "runtime-lite/kernels/integer_conv.h"
 #include "runtime-lite/kernels/integer_linear.h"
@@ -64,6 +65,7 @@ typedef struct EtcCores {
                        float *mean, float *rstd, const EtcGroupNorm *g);
     void (*upsample_nearest)(const float *x, float *y, const EtcUpsample *g, void *work);
     void (*upsample_linear)(const float *x, float *y, const EtcUpsample *g, void *work);
+    void (*fft)(const float *x, float *y, float *work, const EtcFft *g);
     void (*linear_i8)(const void *x, const int8_t *w, void *y, const EtcIntegerLinear *g,
                       const EtcInteger *q);
     void (*conv_i8)(const void *x, const int8_t *w, void *y, const EtcConv *g, const EtcInteger *q,

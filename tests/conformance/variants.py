@@ -1972,6 +1972,26 @@ def fft_lengths(*xs):
     return made + [torch.fft.irfft(torch.fft.rfft(x), n=x.shape[1]) for x in xs]
 
 
+@model(*[rnd(*d, seed=7) for d in ((9, 45), (9, 360), (19, 74), (9, 1009), (3, 518), (1, 9000), (2, 4099), (37, 10), (360, 3))])
+def fft_rows(*xs):
+    """Rows side by side, and one of its own as columns and rows; a length that is a prime above 4096."""
+    made = []
+    for x in xs:
+        axis = 0 if x.shape[1] <= 10 else 1
+        n = x.shape[axis]
+        y = torch.fft.rfft(x, dim=axis)
+        z = torch.complex(x, x.flip(axis))
+        made += [torch.view_as_real(y), torch.fft.irfft(y, n=n, dim=axis), torch.view_as_real(torch.fft.fft(z, dim=axis)), torch.view_as_real(torch.fft.ifft(z, dim=axis))]
+        made += [torch.fft.hfft(y, n=n, dim=axis), torch.view_as_real(torch.fft.ihfft(x, dim=axis).resolve_conj())]
+    return made
+
+
+@model(rnd(3, 40), more=[(rnd(11, 40),)], dynamic=({0: Dim("n", min=1, max=64)},))
+def fft_open(x):
+    y = torch.fft.rfft(x)
+    return y.abs(), torch.fft.irfft(y * y), torch.fft.fft(x).real + 0
+
+
 @model(rnd(2, 6, 5), rnd(2, 6, 5, seed=1))
 def fft_axes(x, y):
     z = torch.complex(x, y)
