@@ -228,6 +228,7 @@ static const char *rule_for(const Node *n, Arena *tmp)
     EtcDtype t = n->n_out ? n->out[0]->type.dtype : ETC_F32;
     switch (n->op) {
     case OP__ADAPTIVE_AVG_POOL2D: /* summed in f32 */
+    case OP_GRID_SAMPLER_2D:
     case OP_NATIVE_GROUP_NORM:
         return t == ETC_F64 ? target : NULL;
     case OP_UPSAMPLE_BILINEAR2D_VEC: /* cut off where torch rounds */

@@ -8,6 +8,7 @@
 #include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/fft.h"
+#include "runtime-lite/kernels/grid.h"
 #include "runtime-lite/kernels/group_norm.h"
 #include "runtime-lite/kernels/integer_conv.h"
 #include "runtime-lite/kernels/integer_linear.h"
@@ -65,6 +66,7 @@ typedef struct EtcCores {
                        float *mean, float *rstd, const EtcGroupNorm *g);
     void (*upsample_nearest)(const float *x, float *y, const EtcUpsample *g, void *work);
     void (*upsample_linear)(const float *x, float *y, const EtcUpsample *g, void *work);
+    void (*grid_sample)(const float *x, const float *grid, float *y, const EtcGrid *g);
     void (*fft)(const float *x, float *y, float *work, const EtcFft *g);
     void (*linear_i8)(const void *x, const int8_t *w, void *y, const EtcIntegerLinear *g,
                       const EtcInteger *q);

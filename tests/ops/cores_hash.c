@@ -5,6 +5,7 @@
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/copy.h"
 #include "runtime-lite/kernels/fft.h"
+#include "runtime-lite/kernels/grid.h"
 #include "runtime-lite/kernels/group_norm.h"
 #include "runtime-lite/kernels/integer_conv.h"
 #include "runtime-lite/kernels/integer_linear.h"
@@ -241,6 +242,16 @@ static void hash_images(void)
     hash_floats("upsample linear, aligned", 2 * 9 * 11);
 }
 
+/* Every way of sampling, at places near and far. */
+static void hash_grids(void)
+{
+    for (int32_t i = 0; i < 18; i++) {
+        const EtcGrid g = {2, 3, 101, {13, 11, 1}, 2, 1 << (i / 6), (i / 2) % 3, i % 2};
+        etc_grid_sample_f32(in_a, in_b, out, &g);
+        hash_floats("grid", 2 * 3 * 101);
+    }
+}
+
 /* Steps of every kind, a chirp, columns and rows of one row; each form. */
 static void hash_transforms(void)
 {
@@ -355,6 +366,7 @@ int main(void)
     hash_rest();
     hash_images();
     hash_transforms();
+    hash_grids();
     fill_numbers(in_a, 4u, 126); /* products and sums reach the subnormal numbers */
     fill_numbers(in_w, 5u, 60);
     hash_pointwise();

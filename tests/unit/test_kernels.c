@@ -214,7 +214,7 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "remainder", "lists", "quant", "integer", "exported",
                                        "shorts", "official", "packed_linear",
                                        "softmax_attention", "wide", "borders", "fills", "added",
-                                       "arithmetic", "order", "counted"};
+                                       "arithmetic", "order", "counted", "sampled"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -458,6 +458,10 @@ Test(kernels, order)
     run_family("order", 300);
 }
 
+Test(kernels, sampled)
+{
+    run_family("sampled", 48);
+}
 Test(kernels, counted)
 {
     run_family("counted", 100);
