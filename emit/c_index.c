@@ -350,6 +350,18 @@ static const char *result_or_null(Function *f, const Node *n, int i)
     return i < n->n_out && !n->out[i]->type.is_none ? f->name_of[n->out[i]->index] : "NULL";
 }
 
+/* The working memory in which k of n elements are put in order: a word each, or two of all. */
+static void use_words(Function *f, Dim n, Dim k)
+{
+    int64_t least, most, any, room = f->e->target->work_bytes;
+    dim_range(n, &least, &any);
+    dim_range(k, &any, &most);
+    int64_t words = most < room / 8 ? most * (most < least ? 1 : 2) : room / 8;
+    int64_t bytes = (words + 7) / 8 * 64;
+    f->uses_work = true;
+    f->work_bytes = bytes < room ? bytes : room;
+}
+
 bool emit_order(Function *f, const Node *n, Clamp clamp)
 {
     const Value *x = arg_value(n, "self");
@@ -377,8 +389,10 @@ bool emit_order(Function *f, const Node *n, Clamp clamp)
     put_order(f, n, least, !is_row || !least, is_all ? -1 : (int)d, k);
     put(&f->body, "    %s(%s, ", is_row ? "etc_order_top" : "etc_order_best",
         function_pointer(f, x));
-    put(&f->body, "%s, %s, &g);\n", is_place ? "NULL" : result_or_null(f, n, 0),
-        result_or_null(f, n, is_place ? 0 : 1));
+    put(&f->body, "%s, %s, %s&g);\n", is_place ? "NULL" : result_or_null(f, n, 0),
+        result_or_null(f, n, is_place ? 0 : 1), is_row ? "work, " : "");
+    if (is_row)
+        use_words(f, x->type.rank ? x->type.dim[d] : DIM(1), k);
     return true;
 }
 

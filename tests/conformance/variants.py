@@ -1765,6 +1765,21 @@ def in_order(x, k):
     return *first, *most, *middle, *between, y.prod(1), k.prod(0), k.prod(), y.prod(), (k > 0).all((0, 1))
 
 
+def often(*shape, seed=0):
+    """Numbers of which many are equal, and some no numbers."""
+    x = (rnd(*shape, seed=seed) * 4).round() / 2
+    return torch.where(x == 1.5, float("nan"), torch.where(x == -1.5, float("-inf"), x))
+
+
+@model(often(3, 70), often(300, 2, seed=1), rnd(2, 40, seed=2), rnd(3, 500, seed=3), (rnd(2, 300, seed=4) * 1e9).to(torch.int32), (rnd(2, 300, seed=5) * 3).to(torch.int8))
+def in_long_rows(x, y, z, u, k, b):
+    """Rows that are short, long, along columns, in order already; the first of rows, without equals."""
+    made = [t for v in (x, y, z, k, b, k.long(), b.abs().to(torch.uint8), b > 0, torch.arange(100.0)) for down in (False, True) for t in v.sort(dim=0 if v.shape[0] > 50 else -1, stable=True, descending=down)]
+    w = torch.cat([u, torch.full((3, 1), float("nan"))], 1)
+    made += [t for v in (u, w) for largest in (True, False) for t in (*v.topk(9, 1, largest), *v.t().topk(70, 0, largest))]
+    return (*made, y.double().sort(dim=0, stable=True)[1])
+
+
 @model(torch.arange(12.0).view(3, 4) - 5, torch.tensor([[2, 0, 2], [0, 1, 2]]), rnd(2, 4), torch.tensor([0, 2, 0, 1]), rnd(3, 4, seed=1),
        torch.tensor([[True, False, True, False]]))
 def scattered(x, i, src, at, rows, mask):
