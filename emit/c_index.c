@@ -398,6 +398,20 @@ bool emit_order(Function *f, const Node *n, Clamp clamp)
 
 /* -- sums along an axis ------------------------------------------------------------------------ */
 
+/* cumsum of dense floats along axis d, by the core */
+static void put_float_sums(Function *f, const Node *n, int64_t d)
+{
+    const Value *x = arg_value(n, "self");
+    int rank = x->type.rank;
+    put(&f->body, "    etc_cumsum_f32(%s, %s, ", function_pointer(f, x), f->name_of[n->out[0]->index]);
+    function_dim(f, c_dims_product(f->e, x->type.dim, (int)d));
+    put(&f->body, ", ");
+    function_dim(f, x->type.dim[d]);
+    put(&f->body, ", ");
+    function_dim(f, c_dims_product(f->e, x->type.dim + d + 1, rank - (int)d - 1));
+    put(&f->body, ");\n");
+}
+
 /* cumsum(self, dim): floats in double, all else in 64 bits that wrap. */
 bool emit_cumsum(Function *f, const Node *n, Clamp clamp)
 {
@@ -410,6 +424,11 @@ bool emit_cumsum(Function *f, const Node *n, Clamp clamp)
     if (!dtype_has_c(t.dtype) || !dtype_has_c(y->type.dtype) || !arg_int(n, "dim", &d) ||
         (dtype_is_float(t.dtype) && !dtype_is_float(y->type.dtype)))
         return function_refuse(f, n, "has no C for these dtypes");
+    if (t.rank && t.dtype == ETC_F32 && y->type.dtype == ETC_F32 && c_type_is_dense(f->e, t) &&
+        c_type_is_dense(f->e, y->type)) {
+        put_float_sums(f, n, d < 0 ? d + t.rank : d);
+        return true;
+    }
     Nest nest = nest_new(f->e, y->type, 2);
     nest_operand(f->e, &nest, 0, t);
     nest_operand(f->e, &nest, 1, y->type);

@@ -67,6 +67,7 @@ typedef struct EtcCores {
     void (*upsample_nearest)(const float *x, float *y, const EtcUpsample *g, void *work);
     void (*upsample_linear)(const float *x, float *y, const EtcUpsample *g, void *work);
     void (*grid_sample)(const float *x, const float *grid, float *y, const EtcGrid *g);
+    void (*cumsum)(const float *x, float *y, int64_t outer, int64_t n, int64_t inner);
     void (*fft)(const float *x, float *y, float *work, const EtcFft *g);
     void (*linear_i8)(const void *x, const int8_t *w, void *y, const EtcIntegerLinear *g,
                       const EtcInteger *q);

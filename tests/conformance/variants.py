@@ -1780,6 +1780,12 @@ def in_long_rows(x, y, z, u, k, b):
     return (*made, y.double().sort(dim=0, stable=True)[1])
 
 
+@model(rnd(7, 57), rnd(2, 19, 300, seed=1), torch.randint(0, 40, (50, 300), generator=torch.Generator().manual_seed(2)), rnd(50, 300, seed=3), rnd(50, 40, seed=4))
+def running_sums(x, y, at, src, into):
+    """Several rows at once, columns, and places that are named often."""
+    return x.cumsum(1), x.cumsum(0), y.cumsum(1), y.cumsum(-1), y.cumsum(0), into.scatter_add(1, at, src), into.scatter_add(1, at[:, :7], src), into.t().contiguous().scatter_add(0, at.t().contiguous(), src.t())
+
+
 @model(torch.arange(12.0).view(3, 4) - 5, torch.tensor([[2, 0, 2], [0, 1, 2]]), rnd(2, 4), torch.tensor([0, 2, 0, 1]), rnd(3, 4, seed=1),
        torch.tensor([[True, False, True, False]]))
 def scattered(x, i, src, at, rows, mask):

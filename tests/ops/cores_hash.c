@@ -242,6 +242,14 @@ static void hash_images(void)
     hash_floats("upsample linear, aligned", 2 * 9 * 11);
 }
 
+static void hash_running_sums(void)
+{
+    etc_cumsum_f32(in_a, out, 7, 57, 1);
+    hash_floats("cumsum", 7 * 57);
+    etc_cumsum_f32(in_a, out, 2, 19, 300);
+    hash_floats("cumsum of columns", 2 * 19 * 300);
+}
+
 /* Every way of sampling, at places near and far. */
 static void hash_grids(void)
 {
@@ -367,6 +375,7 @@ int main(void)
     hash_images();
     hash_transforms();
     hash_grids();
+    hash_running_sums();
     fill_numbers(in_a, 4u, 126); /* products and sums reach the subnormal numbers */
     fill_numbers(in_w, 5u, 60);
     hash_pointwise();
