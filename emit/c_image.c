@@ -104,6 +104,56 @@ bool emit_upsample(Function *f, const Node *n, Clamp clamp)
     return true;
 }
 
+/* grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners) */
+bool emit_grid_sampler(Function *f, const Node *n, Clamp clamp)
+{
+    static const int taps[] = {2, 1, 4};
+    const Value *x = arg_value(n, "input"), *grid = arg_value(n, "grid"), *y = n->out[0];
+    int64_t kind = 0, border = 0;
+    int axes = x->type.rank - 2;
+    (void)clamp;
+    if (!check_tensors(f, n, 0))
+        return false;
+    if (!arg_int(n, "interpolation_mode", &kind) || !arg_int(n, "padding_mode", &border) ||
+        kind < 0 || kind > 2 || border < 0 || border > 2 || (kind == 2 && axes == 3))
+        return function_refuse(f, n, "wants a known way of sampling");
+    Dim field[3] = {size_of(x, 0), size_of(x, 1), c_dims_product(f->e, y->type.dim + 2, axes)};
+    put(&f->body, "    /* n, channels, places; sizes; axes, taps of each, border, align_corners */\n"
+        "    const EtcGrid g = {");
+    put_fields(f, field, 3);
+    put(&f->body, "{");
+    for (int i = 0; i < 3; i++)
+        put_field(f, i < axes ? size_of(x, 2 + i) : DIM(1), i == 2);
+    put(&f->body, "}, %d, %d, %d, %d};\n    etc_grid_sample_f32(%s, %s, %s, &g);\n", axes,
+        taps[kind], (int)border, arg_bool(n, "align_corners"), function_pointer(f, x),
+        function_pointer(f, grid), f->name_of[y->index]);
+    return true;
+}
+
+/* -- Fourier transforms ------------------------------------------------------------------------- */
+
+/* fft(self, dim, n, form, backward): the second result is working memory */
+bool emit_fft(Function *f, const Node *n, Clamp clamp)
+{
+    const Value *x = arg_value(n, "self");
+    int64_t d = 0, form = 0;
+    Dim field[3] = {arg_get(n, "n").dim, DIM(1), DIM(1)};
+    (void)clamp;
+    if (!arg_int(n, "dim", &d) || !arg_int(n, "form", &form) || !check_tensors(f, n, 0))
+        return false;
+    int axes = x->type.rank - (form != 1);
+    d += d < 0 ? axes : 0;
+    for (int i = 0; i < axes; i++)
+        field[1 + (i > d)] = i == d ? field[1 + (i > d)] : mul(f, field[1 + (i > d)], size_of(x, i));
+    put(&f->body, "    /* n, outer, inner; of complex numbers, of real ones or to them; backward */\n"
+        "    const EtcFft g = {");
+    put_fields(f, field, 3);
+    put(&f->body, "%d, %d};\n    etc_fft_f32(%s, %s, %s, &g);\n", (int)form,
+        arg_bool(n, "backward"), function_pointer(f, x), f->name_of[n->out[0]->index],
+        f->name_of[n->out[1]->index]);
+    return true;
+}
+
 /* -- pieces ------------------------------------------------------------------------------------ */
 
 /* Elements to .. to + n - 1 of an axis are the input's from, from + step, ... */

@@ -350,6 +350,18 @@ static const char *result_or_null(Function *f, const Node *n, int i)
     return i < n->n_out && !n->out[i]->type.is_none ? f->name_of[n->out[i]->index] : "NULL";
 }
 
+/* The working memory in which k of n elements are put in order: a word each, or two of all. */
+static void use_words(Function *f, Dim n, Dim k)
+{
+    int64_t least, most, any, room = f->e->target->work_bytes;
+    dim_range(n, &least, &any);
+    dim_range(k, &any, &most);
+    int64_t words = most < room / 8 ? most * (most < least ? 1 : 2) : room / 8;
+    int64_t bytes = (words + 7) / 8 * 64;
+    f->uses_work = true;
+    f->work_bytes = bytes < room ? bytes : room;
+}
+
 bool emit_order(Function *f, const Node *n, Clamp clamp)
 {
     const Value *x = arg_value(n, "self");
@@ -377,12 +389,28 @@ bool emit_order(Function *f, const Node *n, Clamp clamp)
     put_order(f, n, least, !is_row || !least, is_all ? -1 : (int)d, k);
     put(&f->body, "    %s(%s, ", is_row ? "etc_order_top" : "etc_order_best",
         function_pointer(f, x));
-    put(&f->body, "%s, %s, &g);\n", is_place ? "NULL" : result_or_null(f, n, 0),
-        result_or_null(f, n, is_place ? 0 : 1));
+    put(&f->body, "%s, %s, %s&g);\n", is_place ? "NULL" : result_or_null(f, n, 0),
+        result_or_null(f, n, is_place ? 0 : 1), is_row ? "work, " : "");
+    if (is_row)
+        use_words(f, x->type.rank ? x->type.dim[d] : DIM(1), k);
     return true;
 }
 
 /* -- sums along an axis ------------------------------------------------------------------------ */
+
+/* cumsum of dense floats along axis d, by the core */
+static void put_float_sums(Function *f, const Node *n, int64_t d)
+{
+    const Value *x = arg_value(n, "self");
+    int rank = x->type.rank;
+    put(&f->body, "    etc_cumsum_f32(%s, %s, ", function_pointer(f, x), f->name_of[n->out[0]->index]);
+    function_dim(f, c_dims_product(f->e, x->type.dim, (int)d));
+    put(&f->body, ", ");
+    function_dim(f, x->type.dim[d]);
+    put(&f->body, ", ");
+    function_dim(f, c_dims_product(f->e, x->type.dim + d + 1, rank - (int)d - 1));
+    put(&f->body, ");\n");
+}
 
 /* cumsum(self, dim): floats in double, all else in 64 bits that wrap. */
 bool emit_cumsum(Function *f, const Node *n, Clamp clamp)
@@ -396,6 +424,11 @@ bool emit_cumsum(Function *f, const Node *n, Clamp clamp)
     if (!dtype_has_c(t.dtype) || !dtype_has_c(y->type.dtype) || !arg_int(n, "dim", &d) ||
         (dtype_is_float(t.dtype) && !dtype_is_float(y->type.dtype)))
         return function_refuse(f, n, "has no C for these dtypes");
+    if (t.rank && t.dtype == ETC_F32 && y->type.dtype == ETC_F32 && c_type_is_dense(f->e, t) &&
+        c_type_is_dense(f->e, y->type)) {
+        put_float_sums(f, n, d < 0 ? d + t.rank : d);
+        return true;
+    }
     Nest nest = nest_new(f->e, y->type, 2);
     nest_operand(f->e, &nest, 0, t);
     nest_operand(f->e, &nest, 1, y->type);

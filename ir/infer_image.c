@@ -220,6 +220,26 @@ bool infer_upsample(const Node *n, Type *out, Diag *d)
     return is_resized(n, x, dim, d) && set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
+/* [n, channels, sizes] at the places [n, sizes, axes] */
+bool infer_grid_sampler(const Node *n, Type *out, Diag *d)
+{
+    Type x, grid;
+    Dim dim[MAX_RANK];
+    int rank = n->op == OP_GRID_SAMPLER_3D ? 5 : 4;
+    if (!get_rank(n, "input", rank, rank, &x, d) || !get_rank(n, "grid", rank, rank, &grid, d))
+        return false;
+    if (x.dtype != grid.dtype || !dims_match(n, x.dim[0], grid.dim[0]) ||
+        !dims_match(n, grid.dim[rank - 1], DIM(rank - 2)))
+        return diag_error(d, n->loc, "grid is %s, expected the dtype and batch of %s, and %d places",
+                          type_text(program_of(n), grid), type_text(program_of(n), x), rank - 2);
+    for (int i = 0; i < rank; i++) {
+        dim[i] = i < 2 ? x.dim[i] : grid.dim[i - 1];
+        if (i > 1 && !dim_at_least(n, x.dim[i], DIM(1)))
+            return diag_error(d, n->loc, "axis %d is empty: it has no places", i);
+    }
+    return set_tensor(n, out, x.dtype, rank, dim, d);
+}
+
 /* -- grids, gates --------------------------------------------------------------------- */
 
 bool infer_meshgrid(const Node *n, Type *out, Diag *d)

@@ -477,6 +477,34 @@ bool infer_diff(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
+/* Rows along an axis, complex ones as pairs along a last axis; the second result is working memory.
+ * form 0: complex to complex, 1: n real numbers to the half that tells the rest, 2: back. */
+bool infer_fft(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK], rows = DIM(1);
+    int64_t form, length;
+    int axis;
+    if (!get_int(n, "form", &form, d) || !get_int(n, "n", &length, d) ||
+        !get_rank(n, "self", form == 1 ? 1 : 2, MAX_RANK - 1, &x, d) ||
+        !get_axis(n, "dim", x.rank - (form != 1), &axis, d))
+        return false;
+    int64_t half = length / 2 + 1, read = form == 2 ? half : length;
+    if (form < 0 || form > 2 || x.dtype != ETC_F32 || !dims_match(n, x.dim[axis], DIM(read)) ||
+        (form != 1 && !dim_equal(x.dim[x.rank - 1], DIM(2))))
+        return diag_error(d, n->loc, "wants rows of %" PRId64 " floats or pairs of them", read);
+    for (int i = 0; i < x.rank; i++) {
+        dim[i] = i == axis ? DIM(form == 1 ? half : length) : x.dim[i];
+        rows = i == axis || i == x.rank - (form != 1) ? rows
+                                                      : dim_mul(program_of(n), rows, x.dim[i]);
+    }
+    dim[x.rank] = DIM(2);
+    Dim work = DIM(eval_fft_work(length, rows.expr ? -1 : rows.value, form));
+    return (work.value || diag_error(d, n->loc, "has no kernel for %" PRId64 " elements", length)) &&
+           set_tensor(n, &out[0], ETC_F32, x.rank + (form == 1) - (form == 2), dim, d) &&
+           set_tensor(n, &out[1], ETC_F32, 1, &work, d);
+}
+
 /* Sums of integers and bools are i64. */
 bool infer_cumsum(const Node *n, Type *out, Diag *d)
 {

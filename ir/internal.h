@@ -128,6 +128,8 @@ const Graph *eval_nested(const Node *n, EtcTensor *const *in);
 bool eval_loop(const Node *n, EtcTensor **operand, EvalContext *c, Arena *a, EtcTensor **out);
 
 /* Runs the node's kernel into `out`, whose data is in place. */
+/* Floats of working memory of etc.fft; rows -1: any number.  0: it takes no such length. */
+int64_t eval_fft_work(int64_t n, int64_t rows, int64_t form);
 bool eval_call(const Node *n, EtcTensor *const *in, EtcTensor *const *out, const EvalContext *c);
 
 #endif

@@ -333,6 +333,33 @@ static Value *running_sum(Rewrite *r, Node *n)
     return NULL;
 }
 
+/* The tensor of which v is element i along an axis, which it keeps with size 1; or NULL. */
+static Value *taken_from(const Value *v, int64_t axis, int64_t i)
+{
+    Narrow one;
+    const Node *def = v->def && node_is_view(v->def) ? arg_value(v->def, "self")->def : NULL;
+    if (!def || !narrow_read(def, &one) || !one.drops || one.axis != axis ||
+        !dim_equal(one.start, DIM(i)))
+        return NULL;
+    return one.x;
+}
+
+/* cat of x[0], x[1], ..., all there are, along their axis ==> x */
+static Value *rejoined(const Node *n)
+{
+    Concat c;
+    Value *x = NULL;
+    if (!concat_read(n, &c))
+        return NULL;
+    for (int i = 0; i < c.count; i++) {
+        Value *of = taken_from(c.part[i], c.axis, i);
+        if (!of || (x && of != x))
+            return NULL;
+        x = of;
+    }
+    return x && type_equal(x->type, n->out[0]->type) ? x : NULL;
+}
+
 /* cat ==> of parts of its own dtype and rank: torch lets others be cast, and be lists of nothing. */
 static Value *joined(Rewrite *r, Node *n)
 {
@@ -349,6 +376,9 @@ static Value *joined(Rewrite *r, Node *n)
     }
     if (n->n_in == 1)
         return same_type(n);
+    Value *whole = rejoined(n);
+    if (whole)
+        return whole;
     if (is_plain || !kept || !arg_int(n, "dim", &axis))
         return NULL;
     return kept == 1 ? part[0]

@@ -1,5 +1,6 @@
 /* composite_data.c -- what rules of composites.txt compute with: arithmetic of numbers, sizes and
  * tensors, and functions of what is known before the model runs. */
+#include "ir/session.h"
 #include "passes/composite.h"
 #include <math.h>
 #include <string.h>
@@ -227,7 +228,7 @@ typedef enum Fn {
     FN_IS_INT, FN_IS_NUMBER, FN_LEN, FN_WRAP, FN_KNOWN, FN_EPS, FN_LOWEST, FN_HIGHEST, FN_VIEW,
     FN_PERMUTE, FN_MIN, FN_MAX, FN_SQRT, FN_FLOOR, FN_CEIL, FN_ABS,
     FN_INT, FN_FLOAT, FN_TENSOR, FN_PRODUCT, FN_LETTERS, FN_TOLD, FN_IS_COMPLEX, FN_RE, FN_IM,
-    FN_HALVED, FN_OWN, N_FNS
+    FN_HALVED, FN_OWN, FN_IS_WHOLE, N_FNS
 } Fn;
 
 /* of_data: the name is an operator's too, where the first argument is a tensor. */
@@ -253,7 +254,7 @@ static const struct {
     [FN_PRODUCT] = {"product", 1, 1, false}, [FN_LETTERS] = {"letters", 1, 1, false},
     [FN_IS_COMPLEX] = {"is_complex", 1, 1, false}, [FN_RE] = {"re", 1, 1, false},
     [FN_IM] = {"im", 1, 1, false},           [FN_HALVED] = {"halved", 1, 1, false},
-    [FN_OWN] = {"own", 0, 0, false},
+    [FN_OWN] = {"own", 0, 0, false},         [FN_IS_WHOLE] = {"is_whole", 1, 1, false},
     [FN_TOLD] = {"told", 3, 3, false},
 };
 
@@ -465,6 +466,15 @@ static Arg extreme(Play *p, bool is_max, Arg a, Arg b)
     return of_float((v < w) == is_max ? w : v);
 }
 
+/* Returns whether the tail takes the operator of that name as it is. */
+static bool is_whole(Play *p, Arg name)
+{
+    OpId op = name.kind == ARG_STRING ? op_find(name.str) : N_OPS;
+    if (op == N_OPS)
+        play_misfit(p, "takes for an operator what is none");
+    return op != N_OPS && p->r->g->program->session->tail->takes(&op_info[op]);
+}
+
 static Arg of_any(Play *p, Fn fn, const Given *g)
 {
     Arg a = g->v[0];
@@ -500,6 +510,8 @@ static Arg of_any(Play *p, Fn fn, const Given *g)
         return play_halved(p, int_of(p, a) == 1);
     case FN_OWN:
         return play_own(p);
+    case FN_IS_WHOLE:
+        return of_bool(is_whole(p, a));
     case FN_TOLD:
         return told_by(p, g);
     default:

@@ -257,6 +257,7 @@ static inline EtcKernel *find_kernel(const char *key)
     } rowless[] = {{"attention", etc_attention},
                    {"softmax_attention", etc_softmax_attention},
                    {"packed_linear", etc_packed_linear},
+                   {"grid_sampler_3d", etc_grid_sampler},
                    {"group_norm", etc_group_norm},
                    {"silu", etc_silu},
                    {"layer_norm", etc_layer_norm},

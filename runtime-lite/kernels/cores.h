@@ -7,6 +7,8 @@
 #include "runtime-lite/etc_rt.h"
 #include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
+#include "runtime-lite/kernels/fft.h"
+#include "runtime-lite/kernels/grid.h"
 #include "runtime-lite/kernels/group_norm.h"
 #include "runtime-lite/kernels/integer_conv.h"
 #include "runtime-lite/kernels/integer_linear.h"
@@ -64,6 +66,9 @@ typedef struct EtcCores {
                        float *mean, float *rstd, const EtcGroupNorm *g);
     void (*upsample_nearest)(const float *x, float *y, const EtcUpsample *g, void *work);
     void (*upsample_linear)(const float *x, float *y, const EtcUpsample *g, void *work);
+    void (*grid_sample)(const float *x, const float *grid, float *y, const EtcGrid *g);
+    void (*cumsum)(const float *x, float *y, int64_t outer, int64_t n, int64_t inner);
+    void (*fft)(const float *x, float *y, float *work, const EtcFft *g);
     void (*linear_i8)(const void *x, const int8_t *w, void *y, const EtcIntegerLinear *g,
                       const EtcInteger *q);
     void (*conv_i8)(const void *x, const int8_t *w, void *y, const EtcConv *g, const EtcInteger *q,

@@ -1,6 +1,7 @@
 /* index.c -- indices made and followed, and sums along an axis. */
 #include "runtime-lite/kernels/join.h"
 #include "runtime-lite/kernels/args.h"
+#include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
 #include <string.h>
 
@@ -551,6 +552,10 @@ EtcStatus etc_cumsum(const EtcCall *c)
         inner *= (i > axis) ? x->dim[i] : 1;
     }
     const int64_t n = (x->rank > 0) ? x->dim[axis] : 1;
+    if ((x->dtype == ETC_F32) && (y->dtype == ETC_F32)) {
+        etc_cores_of(c)->cumsum((const float *)x->data, (float *)y->data, outer, n, inner);
+        return ETC_OK;
+    }
     for (int64_t i = 0; (etc_numel(x) > 0) && (i < (outer * inner)); i++) {
         run_sum(c, kind, x, y, ((i / inner) * n * inner) + (i % inner), n, inner);
     }

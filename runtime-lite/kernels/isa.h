@@ -51,6 +51,9 @@ ETC_ISA_TABLE = {
     etc_group_norm_f32,
     etc_upsample_nearest_f32,
     etc_upsample_linear_f32,
+    etc_grid_sample_f32,
+    etc_cumsum_f32,
+    etc_fft_f32,
     etc_linear_i8,
     etc_conv_i8,
 };

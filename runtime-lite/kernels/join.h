@@ -113,6 +113,28 @@ ETC_INLINE void etc_join_one(unsigned char *y, const unsigned char *x, const Etc
     }
 }
 
+/* The innermost axis, of one index, of i64: what the loop asks for is at hand, as a store to y might
+ * else change it. */
+ETC_INLINE int etc_join_row(unsigned char *y, const unsigned char *x, const EtcIndex *g, int64_t at,
+                            const EtcJoin *j)
+{
+    const EtcAxisIndex *a = &g->of[0];
+    const int32_t in = g->rank - 1, wraps = g->wraps;
+    const int64_t *index = (const int64_t *)a->index + at;
+    const int64_t n = g->dim[in], limit = a->limit, step = a->step, apart = a->at[in];
+    const int64_t own = g->own[in], plain = g->plain[in], size = j->size;
+    int ok = 1;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t named = index[i * apart];
+        const int64_t k = ((named < 0) && (wraps != 0) && (named >= -limit)) ? (named + limit)
+                                                                             : named;
+        const int64_t near = (k < 0) ? 0 : etc_min_i64(k, limit - 1);
+        ok = (near == k) ? ok : 0;
+        etc_join_one(y + (((i * own) + (near * step)) * size), x + (i * plain * size), j);
+    }
+    return ok;
+}
+
 /* Each place of y that g names becomes itself joined with its element of the plain tensor x.  1, or
  * 0 where an index was out of range. */
 ETC_INLINE int etc_index_join(void *y, const void *x, const EtcIndex *g, const EtcJoin *j)
@@ -120,15 +142,22 @@ ETC_INLINE int etc_index_join(void *y, const void *x, const EtcIndex *g, const E
     const int32_t in = g->rank - 1;
     int64_t count[16] = {0}, at[16] = {0}, plain = 0, own = 0;
     int ok = 1, is_row = 1;
+    const EtcJoin sum = {0, 4, 2};
     const int state = etc_index_begin(g, &is_row);
     if (state != 1) {
         return state == 0;
     }
     do {
+        unsigned char *to = (unsigned char *)y + (own * j->size);
+        const unsigned char *from = (const unsigned char *)x + (plain * j->size);
+        if ((g->n == 1) && (g->of[0].is_wide != 0) && (j->op == 0) && (j->size == 4) &&
+            (j->form == 2)) {
+            ok &= etc_join_row(to, from, g, at[0], &sum);
+            continue;
+        }
         for (int64_t i = 0; i < g->dim[in]; i++) {
-            const int64_t to = own + (i * g->own[in]) + etc_index_distance(g, at, i, &ok);
-            etc_join_one((unsigned char *)y + (to * j->size),
-                         (const unsigned char *)x + ((plain + (i * g->plain[in])) * j->size), j);
+            const int64_t place = (i * g->own[in]) + etc_index_distance(g, at, i, &ok);
+            etc_join_one(to + (place * j->size), from + (i * g->plain[in] * j->size), j);
         }
     } while (etc_index_next(g, count, at, &plain, &own));
     return ok;

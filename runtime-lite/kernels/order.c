@@ -183,7 +183,7 @@ static EtcStatus top(const EtcCall *c, const EtcTensor *x, int32_t d, int64_t k,
     if (!etc_may_work(c, etc_numel(x), levels)) {
         return ETC_TOO_MUCH;
     }
-    etc_order_top(x->data, values->data, (int64_t *)places->data, &g);
+    etc_order_top(x->data, values->data, (int64_t *)places->data, c->scratch, &g);
     return ETC_OK;
 }
 

@@ -137,24 +137,24 @@ ETC_OUTLINE void etc_rank_heap(const EtcRanks *r)
     }
 }
 
-/* Half `half` of the places of a row, taken as 2 n numbers of 32 bits. */
+/* Half `half` of the place of element i, taken as two numbers of 32 bits. */
 ETC_INLINE uint32_t etc_rank_get(const EtcRanks *r, int half, int64_t i)
 {
     uint32_t v;
-    __builtin_memcpy(&v, (const unsigned char *)r->place + (4 * ((half * r->g->n) + i)), sizeof v);
+    __builtin_memcpy(&v, (const unsigned char *)(r->place + (i * r->step)) + (4 * half), sizeof v);
     return ((int64_t)v < r->g->n) ? v : 0u;
 }
 
 ETC_INLINE void etc_rank_put(const EtcRanks *r, int half, int64_t i, uint32_t v)
 {
-    __builtin_memcpy((unsigned char *)r->place + (4 * ((half * r->g->n) + i)), &v, sizeof v);
+    __builtin_memcpy((unsigned char *)(r->place + (i * r->step)) + (4 * half), &v, sizeof v);
 }
 
 /* Digit d, of 8 bits, of a key as an unsigned number that grows along the row wanted.  Keys have a
  * digit more than elements, but for those of 8 bytes. */
 ETC_INLINE uint32_t etc_rank_digit(const EtcRanks *r, int64_t i, int32_t d)
 {
-    const int64_t key = etc_order_key(r->x, r->from + i, r->g);
+    const int64_t key = etc_order_key(r->x, r->from + (i * r->g->inner), r->g);
     if (r->g->size == 8) {
         return (uint32_t)((~((uint64_t)key ^ ((uint64_t)1 << 63)) >> (8 * d)) & 255u);
     }
@@ -188,7 +188,7 @@ ETC_OUTLINE int etc_rank_round(const EtcRanks *r, int half, int32_t d)
     return 1;
 }
 
-/* All places of a row without gaps, by digits of their keys from the lowest up. */
+/* All places of a row, by digits of their keys from the lowest up. */
 ETC_OUTLINE void etc_rank_radix(const EtcRanks *r)
 {
     const int64_t n = r->g->n;
@@ -199,28 +199,197 @@ ETC_OUTLINE void etc_rank_radix(const EtcRanks *r)
     for (int32_t d = 0; d <= etc_min_i64(r->g->size, 7); d++) {
         half = (etc_rank_round(r, half, d) != 0) ? (1 - half) : half;
     }
-    for (int64_t i = 0; (half == 0) && (i < n); i++) {
-        etc_rank_put(r, 1, i, etc_rank_get(r, 0, i));
+    for (int64_t i = 0; i < n; i++) {
+        r->place[i * r->step] = (int64_t)etc_rank_get(r, half, i);
     }
-    for (int64_t i = 0; i < n; i++) { /* reads at n + i, writes at 2 i and 2 i + 1 */
-        const int64_t place = (int64_t)etc_rank_get(r, 1, i);
-        r->place[i] = place;
+}
+
+/* -- words: of elements of up to 4 bytes, a key of 32 bits above the place -----------------------
+ * The word of an element that comes first is the smallest, and no two are the same. */
+
+ETC_INLINE uint32_t etc_order_rank(const EtcRanks *r, int64_t i)
+{
+    const EtcOrder *g = r->g;
+    const int64_t top = etc_max_i64(INT32_MIN, etc_min_i64(g->nan, INT32_MAX));
+    if ((g->size == 4) && (g->form == 2)) { /* as etc_order_key, in 32 bits */
+        uint32_t v;
+        __builtin_memcpy(&v, (const unsigned char *)r->x + (4 * (r->from + (i * g->inner))), sizeof v);
+        const uint32_t sign = 0u - (v >> 31), magnitude = v & 0x7fffffffu;
+        const uint32_t key = ((magnitude ^ sign) - sign) ^ (uint32_t)g->flip;
+        return ~(((magnitude > 0x7f800000u) ? (uint32_t)top : key) ^ 0x80000000u);
+    }
+    const int64_t key = etc_order_key(r->x, r->from + (i * g->inner), g);
+    const int64_t near = etc_max_i64(INT32_MIN, etc_min_i64(key, INT32_MAX));
+    return ~((g->form == 0) ? (uint32_t)key : ((uint32_t)near ^ 0x80000000u));
+}
+
+ETC_INLINE uint64_t etc_order_word(const EtcRanks *r, int64_t i)
+{
+    return ((uint64_t)etc_order_rank(r, i) << 32) | (uint64_t)i;
+}
+
+/* A heap of n words, the largest on top, whose top becomes `word`. */
+ETC_INLINE void etc_word_sift(uint64_t *heap, int64_t top, uint64_t word, int64_t n)
+{
+    int64_t i = top;
+    for (int64_t child = (2 * i) + 1; child < n; child = (2 * i) + 1) {
+        child += (((child + 1) < n) && (heap[child + 1] > heap[child])) ? 1 : 0;
+        if (heap[child] <= word) {
+            break;
+        }
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = word;
+}
+
+/* The k smallest words of a row, in order, at `heap`. */
+ETC_INLINE void etc_word_heap(const EtcRanks *r, uint64_t *heap)
+{
+    enum { BLOCK = 64 };
+    const int64_t k = r->g->k;
+    uint64_t word = 0;
+    for (int64_t i = 0; i < k; i++) {
+        heap[i] = etc_order_word(r, i);
+    }
+    for (int64_t i = (k / 2) - 1; i >= 0; i--) {
+        etc_word_sift(heap, i, heap[i], k);
+    }
+    for (int64_t i = k; i < r->g->n; i += BLOCK) { /* of most blocks none comes in */
+        const int64_t n = etc_min_i64(BLOCK, r->g->n - i);
+        uint32_t rank[BLOCK], least = UINT32_MAX;
+        for (int64_t b = 0; b < n; b++) {
+            rank[b] = etc_order_rank(r, i + b);
+            least = (rank[b] < least) ? rank[b] : least;
+        }
+        for (int64_t b = 0; ((uint64_t)least <= (heap[0] >> 32)) && (b < n); b++) {
+            word = ((uint64_t)rank[b] << 32) | (uint64_t)(i + b);
+            if (word < heap[0]) {
+                etc_word_sift(heap, 0, word, k);
+            }
+        }
+    }
+    for (int64_t i = k - 1; i > 0; i--) {
+        word = heap[i];
+        heap[i] = heap[0];
+        etc_word_sift(heap, 0, word, i);
+    }
+}
+
+/* All words of a row, by the four digits of their keys; `a` and `b` hold n each.  Returns which has
+ * them in order. */
+ETC_INLINE uint64_t *etc_word_radix(const EtcRanks *r, uint64_t *a, uint64_t *b)
+{
+    const int64_t n = r->g->n;
+    uint32_t at[4][256] = {{0}};
+    uint64_t *from = a, *to = b;
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t word = etc_order_word(r, i);
+        a[i] = word;
+        for (int d = 0; d < 4; d++) {
+            at[d][(word >> (32 + (8 * d))) & 255u]++;
+        }
+    }
+    for (int d = 0; d < 4; d++) {
+        uint32_t sum = 0;
+        if ((int64_t)at[d][(from[0] >> (32 + (8 * d))) & 255u] == n) {
+            continue;
+        }
+        for (int i = 0; i < 256; i++) {
+            const uint32_t count = at[d][i];
+            at[d][i] = sum;
+            sum += count;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            to[at[d][(from[i] >> (32 + (8 * d))) & 255u]++] = from[i];
+        }
+        uint64_t *const t = from;
+        from = to;
+        to = t;
+    }
+    return from;
+}
+
+/* As etc_word_radix, of few words. */
+ETC_INLINE uint64_t *etc_word_insert(const EtcRanks *r, uint64_t *a)
+{
+    for (int64_t i = 0; i < r->g->n; i++) {
+        const uint64_t word = etc_order_word(r, i);
+        int64_t k = i;
+        for (; (k > 0) && (a[k - 1] > word); k--) {
+            a[k] = a[k - 1];
+        }
+        a[k] = word;
+    }
+    return a;
+}
+
+/* The k first places of a row from words in working memory. */
+ETC_INLINE void etc_order_words(const EtcRanks *r, uint64_t *work)
+{
+    const uint64_t *word = work;
+    if (r->g->k < r->g->n) {
+        etc_word_heap(r, work);
+    } else if (r->g->n < 64) {
+        word = etc_word_insert(r, work);
+    } else {
+        word = etc_word_radix(r, work, work + r->g->n);
+    }
+    for (int64_t i = 0; i < r->g->k; i++) {
+        r->place[i * r->step] = (int64_t)(word[i] & 0xffffffffu);
+    }
+}
+
+/* Returns whether a row is in order as it is. */
+ETC_INLINE int etc_order_is_done(const EtcRanks *r)
+{
+    int64_t last = INT64_MAX, i = 0;
+    for (; i < r->g->n; i++) {
+        const int64_t key = etc_order_key(r->x, r->from + (i * r->g->inner), r->g);
+        if (key > last) {
+            break;
+        }
+        last = key;
+    }
+    return i == r->g->n;
+}
+
+ETC_INLINE void etc_order_row(const EtcRanks *r, void *work)
+{
+    const EtcOrder *g = r->g;
+    const int64_t words = (g->k < g->n) ? g->k : (2 * g->n);
+    if ((g->k == g->n) && (etc_order_is_done(r) != 0)) {
+        for (int64_t i = 0; i < g->n; i++) {
+            r->place[i * r->step] = i;
+        }
+    } else if ((g->size <= 4) && (g->n <= INT32_MAX) && ((8 * words) <= ETC_WORK_BYTES)) {
+        EtcOrder f = *g; /* most are float rows: what is known here the loops need not ask */
+        const EtcRanks of = {r->x, r->place, r->from, r->step, &f};
+        if ((g->size == 4) && (g->form == 2) && (g->inner == 1)) {
+            f.size = 4;
+            f.form = 2;
+            f.inner = 1;
+            etc_order_words(&of, (uint64_t *)work);
+        } else {
+            etc_order_words(r, (uint64_t *)work);
+        }
+    } else if ((g->k == g->n) && (g->n > 256) && (g->n <= INT32_MAX)) {
+        etc_rank_radix(r);
+    } else {
+        etc_rank_heap(r);
     }
 }
 
 /* The k first of each row, in order: elements to [outer][k][inner] of value unless it is NULL, and
  * places. */
-ETC_OUTLINE void etc_order_top(const void *x, void *value, int64_t *place, const EtcOrder *g)
+ETC_OUTLINE void etc_order_top(const void *x, void *value, int64_t *place, void *work,
+                               const EtcOrder *g)
 {
     for (int64_t row = 0; row < (g->outer * g->inner); row++) {
         const int64_t from = ((row / g->inner) * g->n * g->inner) + (row % g->inner);
         const int64_t to = ((row / g->inner) * g->k * g->inner) + (row % g->inner);
         const EtcRanks r = {x, place + to, from, g->inner, g};
-        if ((g->k == g->n) && (g->inner == 1) && (g->n > 256) && (g->n <= INT32_MAX)) {
-            etc_rank_radix(&r);
-        } else {
-            etc_rank_heap(&r);
-        }
+        etc_order_row(&r, work);
         for (int64_t i = 0; (value != NULL) && (i < g->k); i++) {
             __builtin_memcpy((unsigned char *)value + ((to + (i * g->inner)) * g->size),
                              (const unsigned char *)x +

@@ -76,4 +76,38 @@ ETC_OUTLINE float etc_amax_f32(const float *x, int64_t n, float start)
     return y;
 }
 
+/* Sums along rows [outer][n][inner], each up to its element, in double.  Rows are independent: some
+ * go side by side, as the next sum of one must wait for the last. */
+ETC_OUTLINE void etc_cumsum_f32(const float *x, float *y, int64_t outer, int64_t n, int64_t inner)
+{
+    enum { ROWS = 4, COLUMNS = 256 };
+    int64_t row = 0;
+    for (; (inner == 1) && ((row + ROWS) <= outer); row += ROWS) {
+        double sum[ROWS] = {0.0};
+        const float *from = x + (row * n);
+        float *to = y + (row * n);
+        for (int64_t i = 0; i < n; i++) {
+            ETC_UNROLL
+            for (int r = 0; r < ROWS; r++) {
+                sum[r] += (double)from[(r * n) + i];
+                to[(r * n) + i] = (float)sum[r];
+            }
+        }
+    }
+    for (; row < outer; row++) {
+        for (int64_t c = 0; c < inner; c += COLUMNS) {
+            double sum[COLUMNS] = {0.0};
+            const int64_t count = etc_min_i64(COLUMNS, inner - c);
+            for (int64_t i = 0; i < n; i++) {
+                const float *from = x + (((row * n) + i) * inner) + c;
+                float *to = y + (((row * n) + i) * inner) + c;
+                for (int64_t k = 0; k < count; k++) {
+                    sum[k] += (double)from[k];
+                    to[k] = (float)sum[k];
+                }
+            }
+        }
+    }
+}
+
 #endif

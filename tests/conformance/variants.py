@@ -1765,6 +1765,27 @@ def in_order(x, k):
     return *first, *most, *middle, *between, y.prod(1), k.prod(0), k.prod(), y.prod(), (k > 0).all((0, 1))
 
 
+def often(*shape, seed=0):
+    """Numbers of which many are equal, and some no numbers."""
+    x = (rnd(*shape, seed=seed) * 4).round() / 2
+    return torch.where(x == 1.5, float("nan"), torch.where(x == -1.5, float("-inf"), x))
+
+
+@model(often(3, 70), often(300, 2, seed=1), rnd(2, 40, seed=2), rnd(3, 500, seed=3), (rnd(2, 300, seed=4) * 1e9).to(torch.int32), (rnd(2, 300, seed=5) * 3).to(torch.int8))
+def in_long_rows(x, y, z, u, k, b):
+    """Rows that are short, long, along columns, in order already; the first of rows, without equals."""
+    made = [t for v in (x, y, z, k, b, k.long(), b.abs().to(torch.uint8), b > 0, torch.arange(100.0)) for down in (False, True) for t in v.sort(dim=0 if v.shape[0] > 50 else -1, stable=True, descending=down)]
+    w = torch.cat([u, torch.full((3, 1), float("nan"))], 1)
+    made += [t for v in (u, w) for largest in (True, False) for t in (*v.topk(9, 1, largest), *v.t().topk(70, 0, largest))]
+    return (*made, y.double().sort(dim=0, stable=True)[1])
+
+
+@model(rnd(7, 57), rnd(2, 19, 300, seed=1), torch.randint(0, 40, (50, 300), generator=torch.Generator().manual_seed(2)), rnd(50, 300, seed=3), rnd(50, 40, seed=4))
+def running_sums(x, y, at, src, into):
+    """Several rows at once, columns, and places that are named often."""
+    return x.cumsum(1), x.cumsum(0), y.cumsum(1), y.cumsum(-1), y.cumsum(0), into.scatter_add(1, at, src), into.scatter_add(1, at[:, :7], src), into.t().contiguous().scatter_add(0, at.t().contiguous(), src.t())
+
+
 @model(torch.arange(12.0).view(3, 4) - 5, torch.tensor([[2, 0, 2], [0, 1, 2]]), rnd(2, 4), torch.tensor([0, 2, 0, 1]), rnd(3, 4, seed=1),
        torch.tensor([[True, False, True, False]]))
 def scattered(x, i, src, at, rows, mask):
@@ -1970,6 +1991,26 @@ def fft_lengths(*xs):
     """Short, odd, prime and large lengths; primes above 128 are convolutions."""
     made = [torch.view_as_real(torch.fft.fft(torch.complex(x, x.flip(1)))) for x in xs]
     return made + [torch.fft.irfft(torch.fft.rfft(x), n=x.shape[1]) for x in xs]
+
+
+@model(*[rnd(*d, seed=7) for d in ((9, 45), (9, 360), (19, 74), (9, 1009), (3, 518), (1, 9000), (2, 4099), (37, 10), (360, 3))])
+def fft_rows(*xs):
+    """Rows side by side, and one of its own as columns and rows; a length that is a prime above 4096."""
+    made = []
+    for x in xs:
+        axis = 0 if x.shape[1] <= 10 else 1
+        n = x.shape[axis]
+        y = torch.fft.rfft(x, dim=axis)
+        z = torch.complex(x, x.flip(axis))
+        made += [torch.view_as_real(y), torch.fft.irfft(y, n=n, dim=axis), torch.view_as_real(torch.fft.fft(z, dim=axis)), torch.view_as_real(torch.fft.ifft(z, dim=axis))]
+        made += [torch.fft.hfft(y, n=n, dim=axis), torch.view_as_real(torch.fft.ihfft(x, dim=axis).resolve_conj())]
+    return made
+
+
+@model(rnd(3, 40), more=[(rnd(11, 40),)], dynamic=({0: Dim("n", min=1, max=64)},))
+def fft_open(x):
+    y = torch.fft.rfft(x)
+    return y.abs(), torch.fft.irfft(y * y), torch.fft.fft(x).real + 0
 
 
 @model(rnd(2, 6, 5), rnd(2, 6, 5, seed=1))

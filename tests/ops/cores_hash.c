@@ -4,6 +4,8 @@
 #include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/copy.h"
+#include "runtime-lite/kernels/fft.h"
+#include "runtime-lite/kernels/grid.h"
 #include "runtime-lite/kernels/group_norm.h"
 #include "runtime-lite/kernels/integer_conv.h"
 #include "runtime-lite/kernels/integer_linear.h"
@@ -240,6 +242,38 @@ static void hash_images(void)
     hash_floats("upsample linear, aligned", 2 * 9 * 11);
 }
 
+static void hash_running_sums(void)
+{
+    etc_cumsum_f32(in_a, out, 7, 57, 1);
+    hash_floats("cumsum", 7 * 57);
+    etc_cumsum_f32(in_a, out, 2, 19, 300);
+    hash_floats("cumsum of columns", 2 * 19 * 300);
+}
+
+/* Every way of sampling, at places near and far. */
+static void hash_grids(void)
+{
+    for (int32_t i = 0; i < 18; i++) {
+        const EtcGrid g = {2, 3, 101, {13, 11, 1}, 2, 1 << (i / 6), (i / 2) % 3, i % 2};
+        etc_grid_sample_f32(in_a, in_b, out, &g);
+        hash_floats("grid", 2 * 3 * 101);
+    }
+}
+
+/* Steps of every kind, a chirp, columns and rows of one row; each form. */
+static void hash_transforms(void)
+{
+    static float memory[120000];
+    static const int64_t length[] = {420, 37, 341, 1000};
+    for (int i = 0; i < 4; i++) {
+        for (int32_t form = 0; form < 3; form++) {
+            const EtcFft g = {length[i], (i < 3) ? 9 : 1, (i == 1) ? 5 : 1, form, i % 2};
+            etc_fft_f32(in_a, out, memory, &g);
+            hash_floats("transform", (int)(g.n * g.outer * g.inner));
+        }
+    }
+}
+
 /* Any bytes, both as they are and with a sign; sums of their own weights. */
 static void hash_integer(const char *name, EtcConv g, int is_signed, int is_float)
 {
@@ -339,6 +373,9 @@ int main(void)
     hash_attentions();
     hash_rest();
     hash_images();
+    hash_transforms();
+    hash_grids();
+    hash_running_sums();
     fill_numbers(in_a, 4u, 126); /* products and sums reach the subnormal numbers */
     fill_numbers(in_w, 5u, 60);
     hash_pointwise();

@@ -873,13 +873,28 @@ def counted(w):
     record(w, "aten::nonzero.out", places, special())
 
 
+def sampled(w):
+    """Images at the places of a grid, some of them far off or no numbers."""
+    def run(key, fn, x, grid):
+        for kind in range(3 if x.dim() == 4 else 2):
+            for border in range(3):
+                for aligned in (False, True):
+                    record(w, key, fn, x, grid, kind, border, aligned)
+
+    g = rand(2, 4, 7, 2, scale=1.3)
+    g[0, 0, 0], g[0, 0, 1], g[0, 1, 0] = torch.tensor([-1.0, 1.0]), torch.tensor([NAN, 0.1]), torch.tensor([37.3, -25.7])
+    run("aten::grid_sampler_2d.out", torch.grid_sampler_2d, rand(2, 3, 5, 9), g)
+    run("aten::grid_sampler_2d.out", torch.grid_sampler_2d, rand(1, 1, 1, 2), rand(1, 5, 4, 2))
+    run("grid_sampler_3d", torch.grid_sampler_3d, rand(2, 2, 3, 4, 5), rand(2, 2, 3, 4, 3, scale=1.3))
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
                   index, attention, layer_norm, remainder, lists, softmax_attention, exported, shorts,
-                  packed_linear, official, order, counted):
+                  packed_linear, official, order, counted, sampled):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

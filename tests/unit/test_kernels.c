@@ -3,6 +3,7 @@
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "tests/ops_cases.h"
+#include <complex.h>
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -213,7 +214,7 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "remainder", "lists", "quant", "integer", "exported",
                                        "shorts", "official", "packed_linear",
                                        "softmax_attention", "wide", "borders", "fills", "added",
-                                       "arithmetic", "order", "counted"};
+                                       "arithmetic", "order", "counted", "sampled"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -457,6 +458,10 @@ Test(kernels, order)
     run_family("order", 300);
 }
 
+Test(kernels, sampled)
+{
+    run_family("sampled", 48);
+}
 Test(kernels, counted)
 {
     run_family("counted", 100);
@@ -757,6 +762,106 @@ Test(kernels, empty_tensors_take_no_time, .timeout = 60)
     }
     const EtcCall c = {.arg = arg, .n_args = 8};
     cr_expect_eq(etc_quantize_per_channel(&c), ETC_OK);
+}
+
+/* -- Fourier transforms ------------------------------------------------------------------------ */
+
+enum { FLOATS = 1 << 18 };
+
+typedef struct Transform {
+    int n, outer, inner, form, back;
+    float x[FLOATS], y[FLOATS], work[FLOATS];
+} Transform;
+
+/* The call; y becomes what it gives. */
+static EtcStatus transform(Transform *t, const EtcCores *cores, int work)
+{
+    const int half = (t->n / 2) + 1;
+    int32_t x_dim[4] = {t->outer, (t->form == 2) ? half : t->n, t->inner, 2};
+    int32_t y_dim[4] = {t->outer, (t->form == 1) ? half : t->n, t->inner, 2}, w_dim[1] = {work};
+    EtcTensor x = {.data = t->x, .dtype = ETC_F32, .rank = (t->form == 1) ? 3 : 4, .dim = x_dim};
+    EtcTensor y = {.data = t->y, .dtype = ETC_F32, .rank = (t->form == 2) ? 3 : 4, .dim = y_dim,
+                   .capacity = sizeof t->y};
+    EtcTensor w = {.data = t->work, .dtype = ETC_F32, .rank = 1, .dim = w_dim,
+                   .capacity = sizeof t->work};
+    EtcValue v[7] = {{.tag = ETC_TENSOR, .as.tensor = &x}, {.tag = ETC_INT, .as.i = 1},
+                     {.tag = ETC_INT, .as.i = t->n},       {.tag = ETC_INT, .as.i = t->form},
+                     {.tag = ETC_IS_BOOL, .as.b = t->back != 0},
+                     {.tag = ETC_TENSOR, .as.tensor = &y}, {.tag = ETC_TENSOR, .as.tensor = &w}};
+    EtcValue *arg[7];
+    for (int i = 0; i < 7; i++) {
+        arg[i] = &v[i];
+    }
+    const EtcCall c = {.arg = arg, .n_args = 7, .cores = cores};
+    return etc_fft(&c);
+}
+
+/* Element k of row (o, i), as a complex number: of a half also what it tells. */
+static double complex input_of(const Transform *t, int o, int k, int i)
+{
+    const int n = (t->form == 2) ? ((t->n / 2) + 1) : t->n, of = (k < n) ? k : (t->n - k);
+    const float *at = t->x + ((((o * n) + of) * t->inner) + i) * ((t->form == 1) ? 1 : 2);
+    const double im = (t->form == 1) ? 0.0 : at[1];
+    return at[0] + (((k < n) ? im : -im) * I);
+}
+
+/* Compares row (o, i) with the sums that define it. */
+static void check_transform(const Transform *t, int o, int i)
+{
+    const int n = (t->form == 1) ? ((t->n / 2) + 1) : t->n;
+    for (int k = 0; k < n; k++) {
+        double complex sum = 0.0;
+        for (int j = 0; j < t->n; j++) {
+            const double turn = (2.0 * M_PI * (double)((j * k) % t->n)) / t->n;
+            sum += input_of(t, o, j, i) * cexp(((t->back != 0) ? turn : -turn) * I);
+        }
+        const float *at = t->y + ((((o * n) + k) * t->inner) + i) * ((t->form == 2) ? 1 : 2);
+        const double off = cabs((at[0] + (((t->form == 2) ? cimag(sum) : at[1]) * I)) - sum);
+        cr_assert_lt(off, 1e-6 * t->n, "%d x %d x %d, form %d: element %d is off by %g", t->outer,
+                     t->n, t->inner, t->form, k, off);
+    }
+}
+
+/* The same by every instruction set, and with no more working memory than the compiler plans. */
+static void run_transform(Transform *t)
+{
+    const int floats = (int)etc_fft_work(t->n, t->outer * t->inner, t->form);
+    static float first[FLOATS];
+    cr_assert(floats > 0 && floats < FLOATS);
+    cr_assert_eq(transform(t, etc_cores(), floats - 1), ETC_NO_MEMORY);
+    for (int i = 0; etc_cores_at(i) != NULL; i++) {
+        memset(t->y, 0, sizeof t->y);
+        t->work[floats] = 7.0f;
+        cr_assert_eq(transform(t, etc_cores_at(i), floats), ETC_OK);
+        cr_assert_eq(t->work[floats], 7.0f);
+        cr_assert((i == 0) || !memcmp(t->y, first, sizeof first), "%d: %s", t->n,
+                  etc_cores_at(i)->name);
+        memcpy(first, t->y, sizeof first);
+    }
+    for (int row = 0; row < (t->outer * t->inner); row += 3) {
+        check_transform(t, row / t->inner, row % t->inner);
+    }
+}
+
+Test(kernels, transforms_are_the_sums_that_define_them)
+{
+    static const int length[] = {1, 2, 3, 7, 12, 37, 45, 64, 74, 256, 300, 518};
+    static const int rows[][2] = {{1, 1}, {3, 1}, {18, 1}, {1, 5}, {2, 17}};
+    Transform *t = malloc(sizeof *t);
+    for (int i = 0; i < FLOATS; i++) {
+        t->x[i] = (float)(((i * 7919) % 2003) - 1001) / 1001.0f;
+    }
+    for (size_t i = 0; i < (sizeof length / sizeof *length); i++) {
+        for (int k = 0; k < (5 * 6); k++) {
+            t->n = length[i];
+            t->outer = rows[k % 5][0];
+            t->inner = rows[k % 5][1];
+            t->form = k / 10;
+            t->back = (k / 5) % 2;
+            run_transform(t);
+        }
+    }
+    free(t);
 }
 
 Test(kernels, none_refuses)

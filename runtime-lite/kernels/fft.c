@@ -1,0 +1,60 @@
+/* fft.c -- wrapper of Fourier transforms of rows of float along an axis. */
+#include "runtime-lite/kernels/args.h"
+#include "runtime-lite/kernels/cores.h"
+#include "runtime-lite/kernels/kernels.h"
+
+/* Sizes of the rows of x along axis d and of the result; 0 where they do not fit. */
+static int read_rows(const EtcTensor *x, int32_t d, EtcFft *g, int64_t *size, int32_t *rank)
+{
+    const int32_t is_real = (g->form == 1) ? 1 : 0, axes = x->rank - 1 + is_real;
+    const int64_t half = (g->n / 2) + 1;
+    if ((g->n < 1) || (x->dtype != ETC_F32) || (d < 0) || (x->rank < 1) ||
+        (x->rank >= ETC_MAX_RANK) || (x->dim[d] != ((g->form == 2) ? half : g->n)) ||
+        ((is_real == 0) && (x->dim[axes] != 2))) {
+        return 0;
+    }
+    g->outer = 1;
+    g->inner = 1;
+    for (int32_t i = 0; i < axes; i++) {
+        g->outer *= (i < d) ? x->dim[i] : 1;
+        g->inner *= (i > d) ? x->dim[i] : 1;
+        size[i] = (i == d) ? ((is_real != 0) ? half : g->n) : x->dim[i];
+    }
+    size[axes] = 2;
+    *rank = axes + ((g->form == 2) ? 0 : 1);
+    return 1;
+}
+
+/* x, dim, n, form, backward, out, working memory */
+EtcStatus etc_fft(const EtcCall *c)
+{
+    EtcTensor *x, *y, *work;
+    EtcFft g;
+    int64_t dim, form, size[ETC_MAX_RANK];
+    int32_t rank;
+    int back;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_int(c, 1, &dim) || !etc_arg_int(c, 2, &g.n) ||
+        !etc_arg_int(c, 3, &form) || !etc_arg_bool(c, 4, &back) || !etc_arg_tensor(c, 5, &y) ||
+        !etc_arg_tensor(c, 6, &work) || (form < 0) || (form > 2)) {
+        return ETC_BAD_ARG;
+    }
+    g.form = (int32_t)form;
+    g.is_backward = back;
+    if (!read_rows(x, etc_dim(dim, x->rank - ((form == 1) ? 0 : 1)), &g, size, &rank) ||
+        (y->dtype != ETC_F32) || (work->dtype != ETC_F32)) {
+        return ETC_BAD_ARG;
+    }
+    const EtcStatus st = etc_resize64(y, size, rank);
+    if ((st != ETC_OK) || (etc_numel(y) == 0)) {
+        return st;
+    }
+    const int64_t floats = etc_fft_work(g.n, g.outer * g.inner, g.form);
+    if (!etc_is_plain(x) || !etc_is_plain(y) || (floats == 0)) {
+        return ETC_UNSUPPORTED;
+    }
+    if (etc_numel(work) < floats) {
+        return ETC_NO_MEMORY;
+    }
+    etc_cores_of(c)->fft((const float *)x->data, (float *)y->data, (float *)work->data, &g);
+    return ETC_OK;
+}

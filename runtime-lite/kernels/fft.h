@@ -1,0 +1,711 @@
+/* fft.h -- discrete Fourier transforms of rows of floats, of any length.
+ *
+ * As many rows as a vector has lanes are transformed at once, one a lane: an element is a vector of
+ * real and one of imaginary parts.  Steps of radix 4, 2 and odd ones go from one buffer to another
+ * and leave results in order (Stockham 1966); a length with a large prime is a convolution with a
+ * chirp, of a power of 2 (Bluestein 1970).  Few rows, or long ones, are transforms of columns, turns,
+ * and transforms of rows, each with full vectors (Gentleman and Sande 1966).  Real rows of even
+ * length are complex ones of half of it.  A transform backward is one forward of parts that changed
+ * their places.  Roots of one are made in double and rounded.
+ */
+#ifndef ETC_FFT_H
+#define ETC_FFT_H
+
+#include "runtime-lite/kernels/math64.h"
+
+/* Rows [outer][n][inner] without gaps.  Complex numbers are pairs of floats; of a half, the n / 2 + 1
+ * first results that tell the others, as many are read or written. */
+typedef struct EtcFft {
+    int64_t n, outer, inner;
+    int32_t form; /* 0: of complex numbers, 1: of real ones to a half, 2: of a half to real ones */
+    int32_t is_backward; /* the sign of the exponent is plus */
+} EtcFft;
+
+/* One length that is transformed in lanes. */
+typedef struct EtcFftLine {
+    int64_t n, m; /* the length; that of the steps: n, or a power of 2 for a chirp */
+    int32_t count, radix[24];
+    float *root, *chirp, *spectrum; /* of m; of n and m where there is a chirp */
+} EtcFftLine;
+
+typedef struct EtcFftPlan {
+    int64_t floats;    /* of working memory */
+    int64_t lanes;     /* vectors of a buffer */
+    int32_t is_split;  /* line[0] are columns, line[1] rows of one row */
+    int32_t is_packed; /* a real row is a complex one of half the length */
+    EtcFftLine line[2];
+    float *a, *b, *turn, *matrix;
+    double *low, *high; /* roots low[k & mask] of two numbers, high[k >> shift] of three */
+    int64_t n_low, n_high;
+    int32_t shift;
+} EtcFftPlan;
+
+/* -- plans ---------------------------------------------------------------------------------------
+ * Lengths in lanes are up to 4096, and the largest prime of a step is 31. */
+
+ETC_INLINE void etc_fft_line(EtcFftLine *l, int64_t n)
+{
+    int64_t rest = n;
+    l->n = n;
+    l->m = n;
+    l->count = 0;
+    for (; (rest % 4) == 0; rest /= 4) {
+        l->radix[l->count++] = 4;
+    }
+    for (int32_t r = 2; r < 32; r++) {
+        for (; (rest % r) == 0; rest /= r) {
+            l->radix[l->count++] = r;
+        }
+    }
+    if (rest > 1) {
+        l->count = 0;
+        for (l->m = 1; l->m < ((2 * n) - 1); l->m *= 4) {
+            l->radix[l->count++] = 4;
+        }
+        if ((l->m / 2) >= ((2 * n) - 1)) {
+            l->m /= 2;
+            l->radix[l->count - 1] = 2;
+        }
+    }
+}
+
+/* The largest divisor that is no larger than its partner. */
+ETC_INLINE int64_t etc_fft_divisor(int64_t n)
+{
+    int64_t best = 1;
+    for (int64_t i = 2; (i <= 4096) && ((i * i) <= n); i++) {
+        best = ((n % i) == 0) ? i : best;
+    }
+    return best;
+}
+
+/* 1, or 0 where no kernel takes the length.  Sets p->floats, and no pointers. */
+ETC_INLINE int etc_fft_plan(EtcFftPlan *p, int64_t n, int64_t rows, int32_t form)
+{
+    const int64_t r = ((n >= 256) && ((rows < 8) || (n > 4096))) ? etc_fft_divisor(n) : 1;
+    p->is_split = ((r >= 8) || ((n > 4096) && (r > 1))) ? 1 : 0;
+    p->is_packed = ((p->is_split == 0) && (form != 0) && ((n % 2) == 0)) ? 1 : 0;
+    if ((n < 1) || (n > 16777216) || ((n / ((p->is_split != 0) ? r : 1)) > 4096)) {
+        return 0;
+    }
+    etc_fft_line(&p->line[0], (p->is_split != 0) ? r : (n / (1 + p->is_packed)));
+    etc_fft_line(&p->line[1], (p->is_split != 0) ? (n / r) : 1);
+    int64_t longest = n;
+    for (int i = 0; i < 2; i++) {
+        longest = etc_max_i64(longest, etc_max_i64(2 * p->line[i].n, p->line[i].m));
+    }
+    p->shift = 0;
+    while ((((int64_t)1 << p->shift) << p->shift) < longest) {
+        p->shift++;
+    }
+    p->n_low = (int64_t)1 << p->shift;
+    p->n_high = (longest / p->n_low) + 1;
+    p->lanes = 2 * (etc_max_i64(p->line[0].m, p->line[1].m) + 1);
+    p->floats = 16 + (4 * p->n_low) + (6 * p->n_high) + (32 * p->lanes) + (n + 2) +
+                ((p->is_split != 0) ? (2 * n) : 0);
+    for (int i = 0; i < 2; i++) {
+        p->floats += (2 * p->line[i].m) + (2 * (p->line[i].n + p->line[i].m));
+    }
+    return 1;
+}
+
+/* Floats of working memory; 0 where no kernel takes the length.  rows below 0: any number. */
+ETC_INLINE int64_t etc_fft_work(int64_t n, int64_t rows, int32_t form)
+{
+    EtcFftPlan p;
+    int64_t most = 0;
+    for (int64_t i = (rows < 0) ? 1 : rows; i <= ((rows < 0) ? 8 : rows); i += 7) {
+        if (etc_fft_plan(&p, n, i, form) == 0) {
+            return 0;
+        }
+        most = etc_max_i64(most, p.floats);
+    }
+    return most;
+}
+
+/* -- roots of one ------------------------------------------------------------------------------ */
+
+/* e^(-2 pi i k / n), 0 <= k < n.  (gcc 12 fuses the products of a difference beside a sum, whatever
+ * it is told; two sums it leaves alone.) */
+ETC_INLINE void etc_fft_root(const EtcFftPlan *p, int64_t k, double *re, double *im)
+{
+    const double *h = p->high + (3 * (k >> p->shift)), *l = p->low + (2 * (k & (p->n_low - 1)));
+    *re = (h[0] * l[0]) + (h[2] * l[1]);
+    *im = (h[0] * l[1]) + (h[1] * l[0]);
+}
+
+ETC_OUTLINE void etc_fft_set_roots(const EtcFftPlan *p, int64_t n)
+{
+    const double step = -6.283185307179586 / (double)n;
+    for (int64_t i = 0; i < p->n_low; i++) {
+        p->low[2 * i] = etc_cos_f64(step * (double)i);
+        p->low[(2 * i) + 1] = etc_sin_f64(step * (double)i);
+    }
+    for (int64_t i = 0; (i < p->n_high) && ((i * p->n_low) < n); i++) {
+        p->high[3 * i] = etc_cos_f64(step * (double)(i * p->n_low));
+        p->high[(3 * i) + 1] = etc_sin_f64(step * (double)(i * p->n_low));
+        p->high[(3 * i) + 2] = -p->high[(3 * i) + 1];
+    }
+}
+
+/* The first `count` roots of n as floats. */
+ETC_INLINE void etc_fft_table(const EtcFftPlan *p, int64_t n, int64_t count, float *to)
+{
+    etc_fft_set_roots(p, n);
+    for (int64_t i = 0; i < count; i++) {
+        double re, im;
+        etc_fft_root(p, i, &re, &im);
+        to[2 * i] = (float)re;
+        to[(2 * i) + 1] = (float)im;
+    }
+}
+
+/* -- steps -------------------------------------------------------------------------------------
+ * From x to y, of m = radix * rest * s elements of a vector each of real and imaginary parts: the
+ * former lie at `re` of an element, 0 or ETC_LANES. */
+
+ETC_INLINE void etc_fft_put(float *y, EtcF re, EtcF im, EtcF c, EtcF s, int64_t at, int turns)
+{
+    etc_storeu(y + at, (turns != 0) ? ((re * c) - (im * s)) : re);
+    etc_storeu(y + (ETC_LANES - at), (turns != 0) ? ((re * s) + (im * c)) : im);
+}
+
+ETC_INLINE void etc_fft_two(const float *x, float *y, const float *w, int64_t s, int64_t far,
+                            int64_t re, int turns)
+{
+    const int64_t im = ETC_LANES - re, z = 2 * ETC_LANES;
+    const EtcF c = etc_splat(w[0]), t = etc_splat(w[1]);
+    for (int64_t q = 0; q < s; q++) {
+        const float *a = x + (q * z), *b = a + (far * z);
+        const EtcF ar = etc_loadu(a + re), ai = etc_loadu(a + im);
+        const EtcF br = etc_loadu(b + re), bi = etc_loadu(b + im);
+        etc_fft_put(y + (q * z), ar + br, ai + bi, c, t, re, 0);
+        etc_fft_put(y + ((q + s) * z), ar - br, ai - bi, c, t, re, turns);
+    }
+}
+
+ETC_INLINE void etc_fft_four(const float *x, float *y, const float *w, int64_t p, int64_t s,
+                             int64_t far, int64_t re, int turns)
+{
+    const int64_t im = ETC_LANES - re, z = 2 * ETC_LANES;
+    const float *w1 = w + (2 * p * s), *w2 = w + (4 * p * s), *w3 = w + (6 * p * s);
+    const EtcF c1 = etc_splat(w1[0]), t1 = etc_splat(w1[1]), c2 = etc_splat(w2[0]),
+               t2 = etc_splat(w2[1]), c3 = etc_splat(w3[0]), t3 = etc_splat(w3[1]);
+    for (int64_t q = 0; q < s; q++) {
+        const float *a = x + (q * z), *b = a + (far * z), *c = b + (far * z), *d = c + (far * z);
+        const EtcF ar = etc_loadu(a + re), ai = etc_loadu(a + im);
+        const EtcF br = etc_loadu(b + re), bi = etc_loadu(b + im);
+        const EtcF cr = etc_loadu(c + re), ci = etc_loadu(c + im);
+        const EtcF dr = etc_loadu(d + re), di = etc_loadu(d + im);
+        const EtcF er = ar + cr, ei = ai + ci, fr = ar - cr, fi = ai - ci;
+        const EtcF gr = br + dr, gi = bi + di, hr = bi - di, hi = dr - br; /* -i (b - d) */
+        float *to = y + (q * z);
+        etc_fft_put(to, er + gr, ei + gi, c1, t1, re, 0);
+        etc_fft_put(to + (s * z), fr + hr, fi + hi, c1, t1, re, turns);
+        etc_fft_put(to + (2 * s * z), er - gr, ei - gi, c2, t2, re, turns);
+        etc_fft_put(to + (3 * s * z), fr - hr, fi - hi, c3, t3, re, turns);
+    }
+}
+
+/* An odd radix: results j and r - j are made of the sums and differences of elements k and r - k. */
+ETC_INLINE void etc_fft_odd(const float *x, float *y, const float *w, int64_t m, int64_t p,
+                            int64_t s, int64_t re, int32_t r)
+{
+    const int64_t im = ETC_LANES - re, z = 2 * ETC_LANES, far = (m / r) * z, apart = m / r;
+    const int32_t half = r / 2;
+    EtcF sr[16], si[16], dr[16], di[16];
+    for (int64_t q = 0; q < s; q++) {
+        const float *from = x + (q * z);
+        float *to = y + (q * z);
+        const EtcF ar = etc_loadu(from + re), ai = etc_loadu(from + im);
+        EtcF all_r = ar, all_i = ai;
+        for (int32_t k = 1; k <= half; k++) {
+            const float *b = from + (k * far), *c = from + ((r - k) * far);
+            const EtcF br = etc_loadu(b + re), bi = etc_loadu(b + im);
+            const EtcF cr = etc_loadu(c + re), ci = etc_loadu(c + im);
+            sr[k] = br + cr;
+            si[k] = bi + ci;
+            dr[k] = br - cr;
+            di[k] = bi - ci;
+            all_r += sr[k];
+            all_i += si[k];
+        }
+        etc_fft_put(to, all_r, all_i, ar, ai, re, 0);
+        for (int32_t j = 1; j <= half; j++) {
+            EtcF er = ar, ei = ai, ox = etc_splat(0.0f), oy = ox;
+            for (int32_t k = 1; k <= half; k++) {
+                const float *t = w + (2 * apart * ((j * k) % r));
+                const EtcF c = etc_splat(t[0]), u = etc_splat(t[1]);
+                er += sr[k] * c;
+                ei += si[k] * c;
+                ox += dr[k] * u;
+                oy += di[k] * u;
+            }
+            const float *wj = w + (2 * j * p * s), *wr = w + (2 * (r - j) * p * s);
+            etc_fft_put(to + (j * s * z), er - oy, ei + ox, etc_splat(wj[0]), etc_splat(wj[1]), re,
+                        1);
+            etc_fft_put(to + ((r - j) * s * z), er + oy, ei - ox, etc_splat(wr[0]),
+                        etc_splat(wr[1]), re, 1);
+        }
+    }
+}
+
+ETC_OUTLINE void etc_fft_step(const float *x, float *y, const float *w, int64_t m, int64_t s,
+                              int64_t re, int32_t r)
+{
+    const int64_t rest = m / (r * s), far = rest * s, z = 2 * ETC_LANES;
+    for (int64_t p = 0; p < rest; p++) {
+        const float *from = x + (p * s * z);
+        float *to = y + (r * p * s * z);
+        if (r == 4) {
+            if (p == 0) {
+                etc_fft_four(from, to, w, p, s, far, re, 0);
+            } else {
+                etc_fft_four(from, to, w, p, s, far, re, 1);
+            }
+        } else if (r == 2) {
+            etc_fft_two(from, to, w + (2 * p * s), s, far, re, 1);
+        } else if (r == 3) {
+            etc_fft_odd(from, to, w, m, p, s, re, 3);
+        } else if (r == 5) {
+            etc_fft_odd(from, to, w, m, p, s, re, 5);
+        } else {
+            etc_fft_odd(from, to, w, m, p, s, re, r);
+        }
+    }
+}
+
+/* The m elements at a, forward; b is as large.  Returns which of the two has the results. */
+ETC_INLINE float *etc_fft_steps(const EtcFftLine *l, float *a, float *b, int64_t re)
+{
+    int64_t s = 1;
+    float *x = a, *y = b;
+    for (int32_t i = 0; i < l->count; i++) {
+        float *const t = x;
+        etc_fft_step(x, y, l->root, l->m, s, re, l->radix[i]);
+        s *= l->radix[i];
+        x = y;
+        y = t;
+    }
+    return x;
+}
+
+/* Elements [0, n) of x times complex numbers w. */
+ETC_OUTLINE void etc_fft_times(float *x, const float *w, int64_t n, int64_t re)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float *at = x + (2 * ETC_LANES * i);
+        etc_fft_put(at, etc_loadu(at + re), etc_loadu(at + (ETC_LANES - re)),
+                    etc_splat(w[2 * i]), etc_splat(w[(2 * i) + 1]), re, 1);
+    }
+}
+
+ETC_INLINE void etc_fft_clear(float *x, int64_t from, int64_t to)
+{
+    for (int64_t i = 2 * from; i < (2 * to); i++) {
+        etc_storeu(x + (ETC_LANES * i), etc_splat(0.0f));
+    }
+}
+
+ETC_OUTLINE float *etc_fft_lanes(const EtcFftLine *l, float *a, float *b, int64_t re)
+{
+    if (l->m == l->n) {
+        return etc_fft_steps(l, a, b, re);
+    }
+    etc_fft_times(a, l->chirp, l->n, re);
+    etc_fft_clear(a, l->n, l->m);
+    float *y = etc_fft_steps(l, a, b, re);
+    etc_fft_times(y, l->spectrum, l->m, re);
+    y = etc_fft_steps(l, y, (y == a) ? b : a, ETC_LANES - re);
+    etc_fft_times(y, l->chirp, l->n, re);
+    return y;
+}
+
+/* e^(-pi i k^2 / n), and the transform of its conjugate, by m. */
+ETC_OUTLINE void etc_fft_set_chirp(const EtcFftPlan *p, const EtcFftLine *l)
+{
+    const float scale = 1.0f / (float)l->m;
+    etc_fft_set_roots(p, 2 * l->n);
+    etc_fft_clear(p->a, 0, l->m);
+    for (int64_t k = 0; k < l->n; k++) {
+        double re, im;
+        etc_fft_root(p, (k * k) % (2 * l->n), &re, &im);
+        l->chirp[2 * k] = (float)re;
+        l->chirp[(2 * k) + 1] = (float)im;
+        for (int i = 0; i < 2; i++) {
+            float *at = p->a + (2 * ETC_LANES * (((i == 0) || (k == 0)) ? k : (l->m - k)));
+            etc_storeu(at, etc_splat((float)re));
+            etc_storeu(at + ETC_LANES, etc_splat((float)-im));
+        }
+    }
+    const float *y = etc_fft_steps(l, p->a, p->b, 0);
+    for (int64_t k = 0; k < l->m; k++) {
+        l->spectrum[2 * k] = y[2 * ETC_LANES * k] * scale;
+        l->spectrum[(2 * k) + 1] = y[(2 * ETC_LANES * k) + ETC_LANES] * scale;
+    }
+}
+
+/* -- lanes filled and emptied ------------------------------------------------------------------
+ * Lane i of vector (k * pair) + c is x[at[i] + (k * step) + c], of n elements. */
+
+/* Returns whether lanes lie side by side. */
+ETC_INLINE int etc_fft_beside(const int64_t *at, int64_t pair)
+{
+    int is = 1;
+    for (int i = 1; i < ETC_LANES; i++) {
+        is = (at[i] == (at[0] + (i * pair))) ? is : 0;
+    }
+    return is;
+}
+
+ETC_OUTLINE void etc_fft_fill(const float *x, const int64_t *at, int64_t step, int64_t pair,
+                              int64_t n, float *to)
+{
+    int64_t k = 0;
+    for (; (step == pair) && ((k + ETC_LANES) <= (n * pair)); k += ETC_LANES) {
+        EtcF t[ETC_LANES];
+        ETC_UNROLL
+        for (int i = 0; i < ETC_LANES; i++) {
+            t[i] = etc_loadu(x + at[i] + k);
+        }
+        etc_transpose(t);
+        ETC_UNROLL
+        for (int i = 0; i < ETC_LANES; i++) {
+            etc_storeu(to + ((k + i) * ETC_LANES), t[i]);
+        }
+    }
+    if ((step != pair) && (pair == 2) && (etc_fft_beside(at, 2) != 0)) {
+        for (; k < (2 * n); k += 2) {
+            const float *from = x + at[0] + ((k / 2) * step);
+            const EtcF a = etc_loadu(from), b = etc_loadu(from + ETC_LANES);
+            etc_storeu(to + (k * ETC_LANES), etc_even(a, b));
+            etc_storeu(to + ((k + 1) * ETC_LANES), etc_odd(a, b));
+        }
+    }
+    if ((step != pair) && (pair == 1) && (etc_fft_beside(at, 1) != 0)) {
+        for (; k < n; k++) {
+            etc_storeu(to + (k * ETC_LANES), etc_loadu(x + at[0] + (k * step)));
+        }
+    }
+    for (; k < (n * pair); k++) {
+        for (int i = 0; i < ETC_LANES; i++) {
+            to[(k * ETC_LANES) + i] = x[at[i] + ((k / pair) * step) + (k % pair)];
+        }
+    }
+}
+
+/* The first `lanes` of them. */
+ETC_OUTLINE void etc_fft_empty(const float *from, const int64_t *at, int64_t step, int64_t pair,
+                               int64_t n, int64_t lanes, float *y)
+{
+    int64_t k = 0;
+    for (; (step == pair) && ((k + ETC_LANES) <= (n * pair)); k += ETC_LANES) {
+        EtcF t[ETC_LANES];
+        ETC_UNROLL
+        for (int i = 0; i < ETC_LANES; i++) {
+            t[i] = etc_loadu(from + ((k + i) * ETC_LANES));
+        }
+        etc_transpose(t);
+        for (int i = 0; i < lanes; i++) {
+            etc_storeu(y + at[i] + k, t[i]);
+        }
+    }
+    if ((step != pair) && (pair == 1) && (lanes == ETC_LANES) && (etc_fft_beside(at, 1) != 0)) {
+        for (; k < n; k++) {
+            etc_storeu(y + at[0] + (k * step), etc_loadu(from + (k * ETC_LANES)));
+        }
+    }
+    for (; k < (n * pair); k++) {
+        for (int i = 0; i < lanes; i++) {
+            y[at[i] + ((k / pair) * step) + (k % pair)] = from[(k * ETC_LANES) + i];
+        }
+    }
+}
+
+/* n real elements at x become complex ones at y. */
+ETC_INLINE void etc_fft_widen(const float *x, float *y, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) {
+        etc_storeu(y + (2 * ETC_LANES * k), etc_loadu(x + (ETC_LANES * k)));
+        etc_storeu(y + (2 * ETC_LANES * k) + ETC_LANES, etc_splat(0.0f));
+    }
+}
+
+/* The real parts of n elements, in the first half of their own memory. */
+ETC_INLINE void etc_fft_narrow(float *x, int64_t n)
+{
+    for (int64_t k = 1; k < n; k++) {
+        etc_storeu(x + (ETC_LANES * k), etc_loadu(x + (2 * ETC_LANES * k)));
+    }
+}
+
+/* -- real rows ---------------------------------------------------------------------------------- */
+
+/* Elements k and m - k of rows of m complex numbers: a + conj(b) and a - conj(b), each by 2. */
+ETC_INLINE void etc_fft_halves(const float *a, const float *b, EtcF by, EtcF *even, EtcF *odd)
+{
+    const EtcF ar = etc_loadu(a), ai = etc_loadu(a + ETC_LANES);
+    const EtcF br = etc_loadu(b), bi = etc_loadu(b + ETC_LANES);
+    even[0] = (ar + br) * by;
+    even[1] = (ai - bi) * by;
+    odd[0] = (ar - br) * by;
+    odd[1] = (ai + bi) * by;
+}
+
+/* The transform z of m pairs of reals becomes the half of 2 m reals: m + 1 results at y. */
+ETC_OUTLINE void etc_fft_unpack(const float *z, float *y, const float *turn, int64_t m, float sign)
+{
+    const EtcF by = etc_splat(0.5f), is = etc_splat(sign);
+    for (int64_t k = 0; k <= m; k++) {
+        EtcF e[2], o[2];
+        const EtcF c = etc_splat(turn[2 * k]), s = etc_splat(turn[(2 * k) + 1]);
+        etc_fft_halves(z + (2 * ETC_LANES * (k % m)), z + (2 * ETC_LANES * ((m - k) % m)), by, e, o);
+        float *to = y + (2 * ETC_LANES * k); /* e - i w o */
+        etc_storeu(to, e[0] + ((o[1] * c) + (o[0] * s)));
+        etc_storeu(to + ETC_LANES, (e[1] + ((o[1] * s) - (o[0] * c))) * is);
+    }
+}
+
+/* m + 1 results x of 2 m reals become the m pairs whose transform backward is the reals. */
+ETC_OUTLINE void etc_fft_pack(float *x, float *z, const float *turn, int64_t m, float sign)
+{
+    const EtcF one = etc_splat(1.0f), is = etc_splat(sign);
+    etc_storeu(x + ETC_LANES, etc_splat(0.0f));
+    etc_storeu(x + (2 * ETC_LANES * m) + ETC_LANES, etc_splat(0.0f));
+    for (int64_t k = 0; k < m; k++) {
+        EtcF e[2], o[2];
+        const EtcF c = etc_splat(turn[2 * k]), s = -etc_splat(turn[(2 * k) + 1]);
+        etc_fft_halves(x + (2 * ETC_LANES * k), x + (2 * ETC_LANES * (m - k)), one, e, o);
+        e[1] *= is;
+        o[1] *= is;
+        float *to = z + (2 * ETC_LANES * k); /* e + i w o */
+        etc_storeu(to, e[0] - ((o[0] * s) + (o[1] * c)));
+        etc_storeu(to + ETC_LANES, e[1] + ((o[0] * c) - (o[1] * s)));
+    }
+}
+
+/* A half x of n results becomes all of them, at y, `lanes` floats of each part; `sign` is of the
+ * imaginary parts. */
+ETC_INLINE void etc_fft_mirror(const float *x, int64_t step, float *y, int64_t to, int64_t n,
+                               float sign, int64_t lanes)
+{
+    for (int64_t k = 0; k < n; k++) {
+        const int is_past = k > (n / 2);
+        const int64_t of = is_past ? (n - k) : k;
+        const float by = ((k == 0) || ((2 * k) == n)) ? 0.0f : (is_past ? -sign : sign);
+        for (int64_t i = 0; i < lanes; i++) {
+            y[(k * to) + i] = x[(of * step) + i];
+            y[(k * to) + lanes + i] = (by < 0.0f)   ? -x[(of * step) + lanes + i]
+                                      : (by > 0.0f) ? x[(of * step) + lanes + i]
+                                                    : 0.0f;
+        }
+    }
+}
+
+/* -- rows --------------------------------------------------------------------------------------- */
+
+/* Places of lanes from row `row` on, of rows of n elements of `pair` floats.  Lanes behind the last
+ * row stand where it stands. */
+ETC_INLINE void etc_fft_places(const EtcFft *g, int64_t row, int64_t n, int64_t pair, int64_t *at)
+{
+    for (int i = 0; i < ETC_LANES; i++) {
+        const int64_t r = etc_min_i64(row + i, (g->outer * g->inner) - 1);
+        at[i] = (((r / g->inner) * n * g->inner) + (r % g->inner)) * pair;
+    }
+}
+
+ETC_INLINE void etc_fft_group(const float *x, float *y, const EtcFft *g, const EtcFftPlan *p,
+                              int64_t row)
+{
+    const int64_t half = (g->n / 2) + 1, x_pair = (g->form == 1) ? 1 : 2,
+                  y_pair = (g->form == 2) ? 1 : 2, x_n = (g->form == 2) ? half : g->n,
+                  y_n = (g->form == 1) ? half : g->n;
+    const int64_t lanes = etc_min_i64(ETC_LANES, (g->outer * g->inner) - row);
+    const int64_t back = ((g->form == 0) ? (g->is_backward != 0) : (g->form == 2)) ? ETC_LANES : 0;
+    const float sign = ((g->form != 0) && ((g->is_backward != 0) != (g->form == 2))) ? -1.0f : 1.0f;
+    int64_t at[ETC_LANES];
+    float *a = p->a, *b = p->b;
+    etc_fft_places(g, row, x_n, x_pair, at);
+    etc_fft_fill(x, at, g->inner * x_pair, x_pair, x_n, a);
+    if ((g->form == 1) && (p->is_packed == 0)) {
+        etc_fft_widen(a, b, g->n);
+        a = p->b;
+        b = p->a;
+    } else if (g->form == 2) {
+        if (p->is_packed != 0) {
+            etc_fft_pack(a, b, p->turn, g->n / 2, sign);
+        } else {
+            etc_fft_mirror(a, 2 * ETC_LANES, b, 2 * ETC_LANES, g->n, sign, ETC_LANES);
+        }
+        a = p->b;
+        b = p->a;
+    } else {
+        /* they are as they should be */
+    }
+    float *z = etc_fft_lanes(&p->line[0], a, b, back);
+    if ((g->form == 1) && (p->is_packed != 0)) {
+        float *to = (z == a) ? b : a;
+        etc_fft_unpack(z, to, p->turn, g->n / 2, sign);
+        z = to;
+    } else if ((g->form == 1) && (sign < 0.0f)) {
+        for (int64_t k = 0; k < half; k++) {
+            float *im = z + (2 * ETC_LANES * k) + ETC_LANES;
+            etc_storeu(im, -etc_loadu(im));
+        }
+    } else if ((g->form == 2) && (p->is_packed == 0)) {
+        etc_fft_narrow(z, g->n);
+    } else {
+        /* they are as they should be */
+    }
+    etc_fft_places(g, row, y_n, y_pair, at);
+    etc_fft_empty(z, at, g->inner * y_pair, y_pair, y_n, lanes, y);
+}
+
+/* -- a row of its own ---------------------------------------------------------------------------- */
+
+/* Element k of the column in lane i is turned by k (column + i). */
+ETC_INLINE void etc_fft_turns(float *z, const EtcFftPlan *p, int64_t column, int64_t re)
+{
+    for (int64_t k = 1; k < p->line[0].n; k++) {
+        float c[ETC_LANES], s[ETC_LANES];
+        for (int i = 0; i < ETC_LANES; i++) {
+            double cd, sd;
+            etc_fft_root(p, k * etc_min_i64(column + i, p->line[1].n - 1), &cd, &sd);
+            c[i] = (float)cd;
+            s[i] = (float)sd;
+        }
+        float *at = z + (2 * ETC_LANES * k);
+        etc_fft_put(at, etc_loadu(at + re), etc_loadu(at + (ETC_LANES - re)), etc_loadu(c),
+                    etc_loadu(s), re, 1);
+    }
+}
+
+/* Lanes are neighbours of `count`, `apart` floats from one to the next. */
+ETC_INLINE void etc_fft_line_places(int64_t first, int64_t count, int64_t apart, int64_t *at)
+{
+    for (int i = 0; i < ETC_LANES; i++) {
+        at[i] = etc_min_i64(first + i, count - 1) * apart;
+    }
+}
+
+/* Columns of x, `pair` floats each element, to p->matrix. */
+ETC_INLINE void etc_fft_columns(const float *x, int64_t step, int64_t pair, const EtcFftPlan *p,
+                                int64_t re)
+{
+    const int64_t n1 = p->line[0].n, n2 = p->line[1].n;
+    int64_t at[ETC_LANES];
+    for (int64_t c = 0; c < n2; c += ETC_LANES) {
+        float *a = p->a, *b = p->b;
+        etc_fft_line_places(c, n2, step, at);
+        etc_fft_fill(x, at, n2 * step, pair, n1, a);
+        if (pair == 1) {
+            etc_fft_widen(a, b, n1);
+            a = p->b;
+            b = p->a;
+        }
+        float *z = etc_fft_lanes(&p->line[0], a, b, re);
+        etc_fft_turns(z, p, c, re);
+        etc_fft_line_places(c, n2, 2, at);
+        etc_fft_empty(z, at, 2 * n2, 2, n1, etc_min_i64(ETC_LANES, n2 - c), p->matrix);
+    }
+}
+
+/* Rows of p->matrix to y, of which the first `count` elements are kept, `step` apart. */
+ETC_INLINE void etc_fft_rows(float *y, int64_t step, int64_t pair, int64_t count,
+                             const EtcFftPlan *p, int64_t re)
+{
+    const int64_t n1 = p->line[0].n, n2 = p->line[1].n;
+    int64_t at[ETC_LANES];
+    for (int64_t r = 0; r < n1; r += ETC_LANES) {
+        const int64_t lanes = etc_min_i64(ETC_LANES, n1 - r);
+        etc_fft_line_places(r, n1, 2 * n2, at);
+        etc_fft_fill(p->matrix, at, 2, 2, n2, p->a);
+        float *z = etc_fft_lanes(&p->line[1], p->a, p->b, re);
+        if (pair == 1) {
+            etc_fft_narrow(z, n2);
+        }
+        etc_fft_line_places(r, n1, step, at);
+        for (int64_t k = 0, many = 1; many > 0; k += many) { /* rows that all lanes have, and more */
+            const int64_t kept = etc_min_i64(lanes, count - r - (k * n1));
+            many = (kept < lanes) ? 1 : (((count - r - lanes) / n1) + 1 - k);
+            many = ((kept <= 0) || (k >= n2)) ? 0 : many;
+            etc_fft_empty(z + (k * pair * ETC_LANES), at, n1 * step, pair, many, kept,
+                          y + (k * n1 * step));
+        }
+    }
+}
+
+ETC_INLINE void etc_fft_one(const float *x, float *y, const EtcFft *g, const EtcFftPlan *p,
+                            int64_t row)
+{
+    const int64_t half = (g->n / 2) + 1, x_pair = (g->form == 1) ? 1 : 2,
+                  y_pair = (g->form == 2) ? 1 : 2, x_n = (g->form == 2) ? half : g->n,
+                  y_n = (g->form == 1) ? half : g->n;
+    const int64_t re = (g->is_backward != 0) ? ETC_LANES : 0;
+    const float *from = x + ((((row / g->inner) * x_n * g->inner) + (row % g->inner)) * x_pair);
+    float *to = y + ((((row / g->inner) * y_n * g->inner) + (row % g->inner)) * y_pair);
+    if (g->form == 2) {
+        etc_fft_mirror(from, 2 * g->inner, p->matrix, 2, g->n, 1.0f, 1);
+        etc_fft_columns(p->matrix, 2, 2, p, re);
+    } else {
+        etc_fft_columns(from, g->inner * x_pair, x_pair, p, re);
+    }
+    etc_fft_rows(to, g->inner * y_pair, y_pair, y_n, p, re);
+}
+
+/* -- whole tensors ------------------------------------------------------------------------------- */
+
+ETC_INLINE float *etc_fft_take(float **work, int64_t n)
+{
+    float *at = *work;
+    *work += n;
+    return at;
+}
+
+/* Gives the plan its memory and fills its tables. */
+ETC_INLINE void etc_fft_begin(EtcFftPlan *p, const EtcFft *g, float *work)
+{
+    float *at = work + (((64u - ((uintptr_t)work % 64u)) % 64u) / 4u);
+    p->a = etc_fft_take(&at, 16 * p->lanes);
+    p->b = etc_fft_take(&at, 16 * p->lanes);
+    p->low = (double *)(void *)etc_fft_take(&at, 4 * p->n_low);
+    p->high = (double *)(void *)etc_fft_take(&at, 6 * p->n_high);
+    p->turn = etc_fft_take(&at, g->n + 2);
+    p->matrix = etc_fft_take(&at, (p->is_split != 0) ? (2 * g->n) : 0);
+    for (int i = 0; i < 2; i++) {
+        EtcFftLine *l = &p->line[i];
+        l->root = etc_fft_take(&at, 2 * l->m);
+        l->chirp = etc_fft_take(&at, 2 * l->n);
+        l->spectrum = etc_fft_take(&at, 2 * l->m);
+        etc_fft_table(p, l->m, l->m, l->root);
+        if (l->m != l->n) {
+            etc_fft_set_chirp(p, l);
+        }
+    }
+    if (p->is_packed != 0) {
+        etc_fft_table(p, g->n, (g->n / 2) + 1, p->turn);
+    }
+    if (p->is_split != 0) {
+        etc_fft_set_roots(p, g->n);
+    }
+}
+
+/* y is apart from x; `work` has the floats that etc_fft_work says. */
+ETC_OUTLINE void etc_fft_f32(const float *x, float *y, float *work, const EtcFft *g)
+{
+    EtcFftPlan p;
+    const int64_t rows = g->outer * g->inner;
+    if ((rows < 1) || (etc_fft_plan(&p, g->n, rows, g->form) == 0)) {
+        return;
+    }
+    etc_fft_begin(&p, g, work);
+    for (int64_t row = 0; row < rows; row += (p.is_split != 0) ? 1 : ETC_LANES) {
+        if (p.is_split != 0) {
+            etc_fft_one(x, y, g, &p, row);
+        } else {
+            etc_fft_group(x, y, g, &p, row);
+        }
+    }
+}
+
+#endif

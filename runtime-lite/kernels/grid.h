@@ -1,0 +1,162 @@
+/* grid.h -- images [n, channels, sizes] sampled at the places that a grid names, in 2 or 3 axes:
+ * nearest element, linear and cubic (of 2 axes).
+ *
+ * A vector is of places.  Each axis gives taps, places in whole elements and their weights; what the
+ * taps of all axes meet is read once for every channel.  Places that are no numbers are element 0 of
+ * a border, and no number elsewhere, as in torch.
+ */
+#ifndef ETC_GRID_H
+#define ETC_GRID_H
+
+#include "runtime-lite/kernels/math.h"
+
+typedef struct EtcGrid {
+    int64_t n, channels, points;
+    int64_t size[3];       /* of an image; with 2 axes the last is 1 */
+    int32_t axes, taps;    /* taps of an axis: 1, 2 or 4 */
+    int32_t border;        /* what lies outside: 0: zeros, 1: the nearest element, 2: a mirror image */
+    int32_t align_corners; /* -1 and 1 are the middles of elements, not their ends */
+} EtcGrid;
+
+/* What is to be read of every channel at some places: the first `count` of each. */
+typedef struct EtcGridTaps {
+    int32_t count;
+    int32_t at[16][ETC_LANES];
+    EtcI inside[16];
+    EtcF weight[16];
+} EtcGridTaps;
+
+/* 0 .. n - 1; no number is 0. */
+ETC_INLINE EtcF etc_grid_clip(EtcF x, float n)
+{
+    const EtcF zero = etc_splat(0.0f);
+    return etc_at_most(etc_select((EtcI)(x > zero), x, zero), etc_splat(n - 1.0f));
+}
+
+ETC_INLINE EtcF etc_grid_bound(EtcF x, float n, const EtcGrid *g)
+{
+    if (g->border == 0) {
+        return x;
+    }
+    if (g->border == 2) {
+        const EtcF lo = etc_splat((g->align_corners != 0) ? 0.0f : -0.5f);
+        const EtcF span = etc_splat((g->align_corners != 0) ? (n - 1.0f) : n);
+        const EtcF r = etc_vfmod(etc_vabs(x - lo), span + span);
+        x = etc_select((EtcI)(r > span), (span + span) - r, r) + lo;
+    }
+    return etc_grid_clip(x, n);
+}
+
+ETC_INLINE EtcF etc_grid_far(EtcF t)
+{
+    return (((((etc_k(-0.75) * t) + etc_k(3.75)) * t) - etc_k(6.0)) * t) + etc_k(3.0);
+}
+
+ETC_INLINE EtcF etc_grid_near(EtcF t)
+{
+    return ((((etc_k(1.25) * t) - etc_k(2.25)) * t) * t) + etc_k(1.0);
+}
+
+/* Taps of an axis of n elements: places in elements, whole numbers, and weights. */
+ETC_INLINE void etc_grid_axis(EtcF x, int64_t size, const EtcGrid *g, EtcF *at, EtcF *weight)
+{
+    const EtcF one = etc_k(1.0);
+    const float n = (float)size;
+    EtcF p = (x + one) * etc_splat((g->align_corners != 0) ? ((n - 1.0f) / 2.0f) : (n / 2.0f));
+    p -= etc_splat((g->align_corners != 0) ? 0.0f : 0.5f);
+    if (g->taps == 4) {
+        const EtcF lo = etc_vfloor(p), t = p - lo;
+        for (int k = 0; k < 4; k++) {
+            at[k] = etc_grid_bound(lo + etc_splat((float)(k - 1)), n, g);
+        }
+        weight[0] = etc_grid_far(t + one);
+        weight[1] = etc_grid_near(t);
+        weight[2] = etc_grid_near(one - t);
+        weight[3] = etc_grid_far(etc_k(2.0) - t);
+        return;
+    }
+    p = etc_grid_bound(p, n, g);
+    at[0] = (g->taps == 1) ? etc_vround(p) : etc_vfloor(p);
+    weight[0] = one;
+    if (g->taps == 2) {
+        at[1] = at[0] + one;
+        weight[1] = p - at[0];
+        weight[0] = one - weight[1];
+    }
+}
+
+/* The places that the taps of all axes meet, the last axis fastest. */
+ETC_INLINE void etc_grid_cross(EtcF at[3][4], EtcF weight[3][4], const EtcGrid *g, EtcGridTaps *to)
+{
+    to->count = 1;
+    for (int32_t i = 0; i < g->axes; i++) {
+        to->count *= g->taps;
+    }
+    for (int32_t t = 0; t < to->count; t++) {
+        EtcI flat = etc_splat_i32(0), inside = etc_splat_i32(-1);
+        EtcF w = etc_k(1.0);
+        for (int32_t i = 0, over = to->count; i < g->axes; i++) {
+            over /= g->taps;
+            const int32_t k = (t / over) % g->taps;
+            const EtcF p = at[i][k];
+            const EtcI is = (EtcI)(p >= etc_k(0.0)) & (EtcI)(p <= etc_splat((float)(g->size[i] - 1)));
+            const EtcF there = etc_select(is, p, etc_k(0.0));
+            flat *= etc_splat_i32((int32_t)g->size[i]);
+            for (int lane = 0; lane < ETC_LANES; lane++) {
+                flat[lane] += (int32_t)there[lane];
+            }
+            inside &= is;
+            w = (i == 0) ? weight[i][k] : (w * weight[i][k]);
+        }
+        etc_storeu((float *)(void *)to->at[t], (EtcF)flat);
+        to->inside[t] = inside;
+        to->weight[t] = w;
+    }
+}
+
+/* Up to ETC_LANES places, `n` of them, of one image, to every channel of y. */
+ETC_INLINE void etc_grid_places(const float *x, const float *grid, float *y, int64_t n,
+                                const EtcGrid *g)
+{
+    const int64_t plane = g->size[0] * g->size[1] * g->size[2];
+    EtcF at[3][4], weight[3][4];
+    EtcGridTaps taps;
+    for (int32_t i = 0; i < g->axes; i++) {
+        float c[ETC_LANES];
+        for (int lane = 0; lane < ETC_LANES; lane++) {
+            c[lane] = grid[(etc_min_i64(lane, n - 1) * g->axes) + (g->axes - 1 - i)];
+        }
+        etc_grid_axis(etc_loadu(c), g->size[i], g, at[i], weight[i]);
+    }
+    etc_grid_cross(at, weight, g, &taps);
+    for (int64_t c = 0; c < g->channels; c++) {
+        const float *from = x + (c * plane);
+        EtcF sum = etc_k(0.0);
+        for (int32_t t = 0; t < taps.count; t++) {
+            float v[ETC_LANES];
+            for (int lane = 0; lane < ETC_LANES; lane++) {
+                v[lane] = from[taps.at[t][lane]];
+            }
+            const EtcF z = etc_select(taps.inside[t], etc_loadu(v), etc_k(0.0));
+            sum = (g->taps == 1) ? z : ((t == 0) ? (z * taps.weight[t]) : (sum + (z * taps.weight[t])));
+        }
+        etc_store(y + (c * g->points), n, sum);
+    }
+}
+
+/* x is [n, channels, sizes], the grid [n, points, axes] with the last axis first, y [n, channels,
+ * points]. */
+ETC_OUTLINE void etc_grid_sample_f32(const float *x, const float *grid, float *y, const EtcGrid *g)
+{
+    const int64_t image = g->channels * g->size[0] * g->size[1] * g->size[2];
+    for (int64_t i = 0; i < g->n; i++) {
+        const float *from = grid + (i * g->points * g->axes);
+        for (int64_t p = 0; p < g->points; p += ETC_LANES) {
+            etc_grid_places(x + (i * image), from + (p * g->axes),
+                            y + (i * g->channels * g->points) + p,
+                            etc_min_i64(ETC_LANES, g->points - p), g);
+        }
+    }
+}
+
+#endif
