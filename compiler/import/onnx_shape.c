@@ -507,22 +507,24 @@ bool onnx_trilu(OnnxNode *n)
 
 /* -- blocks of space --------------------------------------------------------------------------- */
 
+/* With the channels before the block's elements it is pixel_shuffle. */
 bool onnx_depth_to_space(OnnxNode *n)
 {
-    static const int64_t dcr[6] = {0, 3, 4, 1, 5, 2}, crd[6] = {0, 1, 4, 2, 5, 3};
+    static const int64_t dcr[6] = {0, 3, 4, 1, 5, 2};
     Program *p = n->in->program;
     Value *x = on_value(n, 0);
     int64_t b = on_int(n, "blocksize", 0);
-    bool is_crd = !strcmp(on_text(n, "mode", "DCR"), "CRD");
     if (!x || x->type.rank != 4 || b < 1 || b > 1 << 20 || x->type.dim[1].expr ||
         x->type.dim[1].value % (b * b))
         return onnx_wrong(n, "wants [n, c, h, w] with c a multiple of the block's elements");
+    if (!strcmp(on_text(n, "mode", "DCR"), "CRD"))
+        return on_define(n, 0, ON_BUILD(n, OP_PIXEL_SHUFFLE, "vi", x, b));
     const Dim *d = x->type.dim;
     Dim c = DIM(d[1].value / (b * b)), k = DIM(b);
-    Dim apart[6] = {d[0], is_crd ? c : k, k, is_crd ? k : c, d[2], d[3]};
+    Dim apart[6] = {d[0], k, k, c, d[2], d[3]};
     Dim whole[4] = {d[0], c, dim_mul(p, d[2], k), dim_mul(p, d[3], k)};
     Value *y = on_view(n, x, 6, apart);
-    y = y ? ON_BUILD(n, OP_PERMUTE, "vI", y, 6, is_crd ? crd : dcr) : NULL;
+    y = y ? ON_BUILD(n, OP_PERMUTE, "vI", y, 6, dcr) : NULL;
     return on_define(n, 0, on_view(n, y, 4, whole));
 }
 

@@ -50,7 +50,15 @@ RIGHT = {  # bytes, what y is of x, flags
     "names": (simple([node("Relu", ["x"], ["a/b:0"]), node("Relu", ["a/b:0"], ["a.b_0"]), node("Neg", ["a.b_0"], ["y"])]),
               X, lambda x: -np.maximum(x, 0), []),
 }
+NUMBERS = [tensor(n, np.array(v, np.float32)) for n, v in (("two", 2), ("three", [3]), ("wide", [[0.5]]))]
 RIGHT |= {
+    "numbers": (simple([node("Sub", ["two", "x"], ["a"]), node("Mul", ["a", "three"], ["b"]), node("Div", ["two", "b"], ["c"]),
+                        node("Div", ["c", "two"], ["d"]), node("Sub", ["d", "three"], ["e"]), node("Add", ["wide", "e"], ["y"])],
+                       constants=NUMBERS), X, lambda x: 2 / ((2 - x) * 3) / 2 - 3 + 0.5, []),
+    "turned": (simple([node("Transpose", ["w"], ["t"], perm=[1, 0]), node("MatMul", ["x", "t"], ["y"])],
+                      constants=[tensor("w", f32(4, 3))]), X, lambda x: x @ f32(4, 3).T, []),
+    "pixels": (simple([node("DepthToSpace", ["x"], ["y"], blocksize=2, mode="CRD")], (1, 8, 2, 3)), f32(1, 8, 2, 3),
+               lambda x: x.reshape(1, 2, 2, 2, 2, 3).transpose(0, 1, 4, 2, 5, 3).reshape(1, 2, 4, 6), []),
     "quick_gelu": (simple([node("QuickGelu", ["x"], ["y"], "com.microsoft")]), X, lambda x: x / (1 + np.exp(-1.702 * x)), []),
     "einsum": (simple([node("Einsum", ["x", "w"], ["y"], equation="ab , bc")], constants=[tensor("w", W)]), X, lambda x: x @ W, []),
     "swish": (simple([node("Swish", ["x"], ["y"])], opset=24), X, lambda x: x / (1 + np.exp(-x)), []),
