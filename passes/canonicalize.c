@@ -223,13 +223,27 @@ static Value *plus_zero(const Node *n, bool minus)
                                                                                    : NULL;
 }
 
+/* x[i : i + 1] without its axis ==> x[i] */
+static Value *select_of(Rewrite *r, Node *n, const Node *def)
+{
+    Slice s;
+    Type x = n->out[0]->type;
+    if (!def || !slice_read(def, &s) || s.start.expr || s.x->type.rank != x.rank + 1 ||
+        !is_one(def->out[0]->type.dim[s.axis]) || !dims_equal(s.x->type.dim, x.dim, s.axis) ||
+        !dims_equal(s.x->type.dim + s.axis + 1, x.dim + s.axis, x.rank - s.axis))
+        return NULL;
+    return node_result(build(r->g, n, n->loc, OP_SELECT_INT, r->d, "vii", s.x, (int64_t)s.axis,
+                             s.start.value));
+}
+
 /* view(view(x)) ==> view(x);  view(x, its sizes) ==> x */
-static Value *plain_view(Node *n)
+static Value *plain_view(Rewrite *r, Node *n)
 {
     Node *def = arg_value(n, "self")->def;
     if (def && def->op == OP_VIEW)
         node_set_in(n, 0, arg_value(def, "self"));
-    return same_type(n);
+    Value *x = same_type(n);
+    return x ? x : select_of(r, n, arg_value(n, "self")->def);
 }
 
 /* permute(permute(x, a), b) ==> permute(x, a[b]) */
@@ -286,6 +300,23 @@ static Value *copied(Rewrite *r, Node *n)
     return src;
 }
 
+/* roll(roll(x, s, a), t, b) ==> roll(x, s + t, a + b) along other axes */
+static void merge_rolls(Node *n)
+{
+    int64_t shift[2 * MAX_RANK], axis[2 * MAX_RANK];
+    const Node *def = arg_value(n, "self")->def;
+    int k = def && def->op == OP_ROLL ? arg_count(def, "dims") : 0, all = k + arg_count(n, "dims");
+    if (!k || all > MAX_RANK || !arg_ints(def, "shifts", shift, k) || !arg_ints(def, "dims", axis, k) ||
+        !arg_ints(n, "shifts", shift + k, MAX_RANK) || !arg_ints(n, "dims", axis + k, MAX_RANK))
+        return;
+    for (int i = 0; i < k * (all - k); i++)
+        if (axis[i % k] == axis[k + i / k])
+            return;
+    node_set_in(n, 0, arg_value(def, "self"));
+    node_set_arg(n, arg_of(n, "shifts"), arg_int_list(n->graph->program, shift, all));
+    node_set_arg(n, arg_of(n, "dims"), arg_int_list(n->graph->program, axis, all));
+}
+
 /* roll without dims ==> all elements as one row, rolled */
 static Value *roll_row(Rewrite *r, Node *n)
 {
@@ -293,8 +324,10 @@ static Value *roll_row(Rewrite *r, Node *n)
     Value *x = arg_value(n, "self");
     Type t = n->out[0]->type;
     Dim all = dims_numel(r->g->program, x->type);
-    if (arg_count(n, "dims"))
+    if (arg_count(n, "dims")) {
+        merge_rolls(n);
         return NULL;
+    }
     x = build_view(r, n, x, &all, 1);
     Node *m = x ? build(r->g, n, n->loc, OP_ROLL, r->d, "vaI", x, arg_get(n, "shifts"), 1,
                         &first)
@@ -351,6 +384,24 @@ static Value *running_sum(Rewrite *r, Node *n)
     return NULL;
 }
 
+/* cat(x[k:], x[:k]) ==> roll(x, -k), or by as much the other way where that is less */
+static Value *rolled(Rewrite *r, Node *n, int64_t axis)
+{
+    Slice a, b;
+    const Node *first = n->in[0]->def, *last = n->in[1]->def;
+    if (!first || !last || !slice_read(first, &a) || !slice_read(last, &b) || a.x != b.x ||
+        a.axis != axis || b.axis != axis || a.step != 1 || b.step != 1 || a.start.expr ||
+        a.start.value <= 0 || !dim_equal(a.start, b.end) || !dim_equal(b.start, DIM(0)) ||
+        !dim_equal(a.end, a.x->type.dim[axis]))
+        return NULL;
+    Dim size = a.x->type.dim[axis];
+    int64_t k = a.start.value, shift = !size.expr && size.value - k < k ? size.value - k : -k;
+    Node *m = build(r->g, n, n->loc, OP_ROLL, r->d, "vII", a.x, 1, &shift, 1, &axis);
+    if (m)
+        merge_rolls(m);
+    return node_result(m);
+}
+
 /* cat ==> of parts of its own dtype and rank: torch lets others be cast, and be lists of nothing. */
 static Value *joined(Rewrite *r, Node *n)
 {
@@ -367,8 +418,10 @@ static Value *joined(Rewrite *r, Node *n)
     }
     if (n->n_in == 1)
         return same_type(n);
-    if (is_plain || !kept || !arg_int(n, "dim", &axis))
+    if (!kept || !arg_int(n, "dim", &axis))
         return NULL;
+    if (is_plain)
+        return n->n_in == 2 ? rolled(r, n, axis) : NULL;
     return kept == 1 ? part[0]
                      : node_result(build(r->g, n, n->loc, n->op, r->d, "Vi", kept, part, axis));
 }
@@ -382,7 +435,7 @@ static Value *stand_in(Rewrite *r, Node *n)
     case OP_ALIAS:
         return same_type(n);
     case OP_VIEW:
-        return plain_view(n);
+        return plain_view(r, n);
     case OP_PERMUTE:
         return plain_permute(r, n);
     case OP_SELECT_INT:
