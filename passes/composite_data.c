@@ -78,6 +78,16 @@ const char *sign_text(int i)
     return signs[i].text;
 }
 
+bool sign_is(int i, OpId op)
+{
+    return op != OP_NONE && (op == signs[i].tensors || op == signs[i].number);
+}
+
+bool sign_commutes(int i)
+{
+    return signs[i].tensors != OP_NONE && op_info[signs[i].tensors].flags & COMMUTES;
+}
+
 static Arg of_tensors(Play *p, const Sign *s, Arg a, Arg b)
 {
     bool is_two = a.kind == b.kind;
