@@ -50,6 +50,28 @@ RIGHT = {  # bytes, what y is of x, flags
     "names": (simple([node("Relu", ["x"], ["a/b:0"]), node("Relu", ["a/b:0"], ["a.b_0"]), node("Neg", ["a.b_0"], ["y"])]),
               X, lambda x: -np.maximum(x, 0), []),
 }
+
+
+def spread(x, w):
+    """The transposed convolution of one image of one channel over three axes."""
+    y = np.zeros((1, w.shape[1], *(a + b - 1 for a, b in zip(x.shape[2:], w.shape[2:]))), np.float32)
+    for a, b, c in np.ndindex(*x.shape[2:]):
+        y[0, :, a:a + w.shape[2], b:b + w.shape[3], c:c + w.shape[4]] += x[0, 0, a, b, c] * w[0]
+    return y
+
+
+CUBE, OF_CUBES = (1, 1, 3, 3, 3), f32(1, 2, 2, 2, 2)
+RIGHT |= {
+    "conv3": (simple([node("Conv", ["x", "w"], ["y"])], CUBE, [tensor("w", OF_CUBES.reshape(2, 1, 2, 2, 2))]), f32(*CUBE),
+              lambda x: np.stack([[[[(x[0, 0, a:a + 2, b:b + 2, c:c + 2] * w).sum() for c in (0, 1)] for b in (0, 1)] for a in (0, 1)]
+                                  for w in OF_CUBES[0]])[None].astype(np.float32), []),
+    "conv3_transposed": (simple([node("ConvTranspose", ["x", "w"], ["y"])], CUBE, [tensor("w", OF_CUBES)]), f32(*CUBE),
+                         lambda x: spread(x, OF_CUBES), []),
+    "padded_by_calls": (simple([node("Shape", ["x"], ["s"]), node("Slice", ["s", "zero", "one"], ["n"]),
+                                node("Concat", ["zero", "one", "n", "zero"], ["p"], axis=0), node("Pad", ["x", "p"], ["y"])],
+                               ("batch", 3), [tensor("zero", np.array([0])), tensor("one", np.array([1]))]), X,
+                        lambda x: np.pad(x, ((0, len(x)), (1, 0))), ["--dim", "batch=1..8"]),
+}
 NUMBERS = [tensor(n, np.array(v, np.float32)) for n, v in (("two", 2), ("three", [3]), ("wide", [[0.5]]))]
 RIGHT |= {
     "numbers": (simple([node("Sub", ["two", "x"], ["a"]), node("Mul", ["a", "three"], ["b"]), node("Div", ["two", "b"], ["c"]),
