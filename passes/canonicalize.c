@@ -426,6 +426,22 @@ static Value *joined(Rewrite *r, Node *n)
                      : node_result(build(r->g, n, n->loc, n->op, r->d, "Vi", kept, part, axis));
 }
 
+/* Of one axis, all elements in their order ==> x under the sizes of the index */
+static Value *all_in_order(Rewrite *r, Node *n)
+{
+    Type x = arg_value(n, "self")->type, y = n->out[0]->type;
+    const Value *at = arg_count(n, "indices") == 1 ? arg_list_value(n, "indices", 0) : NULL;
+    if (!at || x.rank != 1 || at->type.dtype != ETC_I64 || !value_is_const(at) || at->type.stride ||
+        !type_is_static(at->type) || !dim_equal(x.dim[0], DIM(type_numel(at->type))) ||
+        at->state->n_bytes < type_bytes(at->type))
+        return NULL;
+    const int64_t *index = (const int64_t *)(const void *)at->state->data;
+    for (int64_t i = 0; i < x.dim[0].value; i++)
+        if (index[i] != i)
+            return NULL;
+    return build_view(r, n, arg_value(n, "self"), y.dim, y.rank);
+}
+
 static Value *stand_in(Rewrite *r, Node *n)
 {
     switch (n->op) {
@@ -452,6 +468,8 @@ static Value *stand_in(Rewrite *r, Node *n)
         return pads_nothing(n) ? same_type(n) : NULL;
     case OP_COPY:
         return copied(r, n);
+    case OP_INDEX_TENSOR:
+        return all_in_order(r, n);
     case OP_ROLL:
         return roll_row(r, n);
     case OP_CUMSUM:

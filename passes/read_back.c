@@ -267,7 +267,7 @@ bool pass_read_back(Graph *g, Arena *tmp, Diag *d)
     for (Node *n = g->first, *next; ok && n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
-        if (n->n_out == 1 && n->out[0]->type.dtype == ETC_F32)
+        if (n->n_out == 1 && (n->out[0]->type.dtype == ETC_F32 || n->out[0]->type.dtype == ETC_BOOL))
             ok = look(&r, &u, rule, n);
     }
     rewrite_finish(&r);
