@@ -72,6 +72,10 @@ RIGHT |= {
                                ("batch", 3), [tensor("zero", np.array([0])), tensor("one", np.array([1]))]), X,
                         lambda x: np.pad(x, ((0, len(x)), (1, 0))), ["--dim", "batch=1..8"]),
 }
+RIGHT["sizes_scattered"] = (simple([node("Shape", ["x"], ["s"]), node("ScatterElements", ["s", "last", "five"], ["t"]),
+                                    node("Slice", ["x", "one", "two", "one"], ["a"]), node("Expand", ["a", "t"], ["y"])],
+                                   constants=[tensor(n, np.array([v])) for n, v in (("last", -1), ("five", 5), ("one", 1), ("two", 2))]),
+                            X, lambda x: np.repeat(x[:, 1:2], 5, 1), [])
 NUMBERS = [tensor(n, np.array(v, np.float32)) for n, v in (("two", 2), ("three", [3]), ("wide", [[0.5]]))]
 RIGHT |= {
     "numbers": (simple([node("Sub", ["two", "x"], ["a"]), node("Mul", ["a", "three"], ["b"]), node("Div", ["two", "b"], ["c"]),
