@@ -355,6 +355,20 @@ bool select_read(const Node *n, Select *s)
            bound(n, "index", s->x->type.dim[s->axis], DIM(0), &s->index);
 }
 
+Value *select_build(Graph *g, Node *before, Loc loc, Value *x, int64_t axis, Dim index, Diag *d)
+{
+    Node *n = build(g, before, loc, OP_SELECT_INT, d, "vid", x, axis, index);
+    return n ? n->out[0] : NULL;
+}
+
+bool where_read(const Node *n, Where *c)
+{
+    if (n->op != OP_WHERE_SELF)
+        return false;
+    *c = (Where){arg_value(n, "condition"), arg_value(n, "self"), arg_value(n, "other")};
+    return c->condition != NULL;
+}
+
 bool narrow_read(const Node *n, Narrow *s)
 {
     Slice some;

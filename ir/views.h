@@ -128,6 +128,7 @@ typedef struct Select {
 } Select;
 
 bool select_read(const Node *n, Select *s);
+Value *select_build(Graph *g, Node *before, Loc loc, Value *x, int64_t axis, Dim index, Diag *d);
 
 /* Elements start .. start + count of an axis, in one run: a slice of step 1, or a select, whose axis
  * goes. */
@@ -162,6 +163,13 @@ bool permute_read(const Node *n, Permute *p);
 bool permute_swaps_last(const Permute *p); /* the last two axes change places, and no others */
 
 /* -- pointwise --------------------------------------------------------------------------------- */
+
+/* yes where the condition holds, else no; NULL: a number. */
+typedef struct Where {
+    Value *condition, *yes, *no;
+} Where;
+
+bool where_read(const Node *n, Where *c);
 
 /* min(max(x, lo), hi): clamp, hardtanh, relu; infinite where a side is open, never NaN. */
 typedef struct Clamp {

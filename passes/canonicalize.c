@@ -205,13 +205,26 @@ static Value *plus_zero(const Node *n, bool minus)
                                                                                    : NULL;
 }
 
+/* x[i : i + 1] without its axis ==> x[i] */
+static Value *select_of(Rewrite *r, Node *n, const Node *def)
+{
+    Slice s;
+    Type x = n->out[0]->type;
+    if (!def || !slice_read(def, &s) || s.start.expr || s.x->type.rank != x.rank + 1 ||
+        !is_one(def->out[0]->type.dim[s.axis]) || !dims_equal(s.x->type.dim, x.dim, s.axis) ||
+        !dims_equal(s.x->type.dim + s.axis + 1, x.dim + s.axis, x.rank - s.axis))
+        return NULL;
+    return select_build(r->g, n, n->loc, s.x, s.axis, s.start, r->d);
+}
+
 /* view(view(x)) ==> view(x);  view(x, its sizes) ==> x */
-static Value *plain_view(Node *n)
+static Value *plain_view(Rewrite *r, Node *n)
 {
     Node *def = arg_value(n, "self")->def;
     if (def && node_is_view(def))
         node_set_in(n, 0, arg_value(def, "self"));
-    return same_type(n);
+    Value *x = same_type(n);
+    return x ? x : select_of(r, n, arg_value(n, "self")->def);
 }
 
 /* permute(permute(x, a), b) ==> permute(x, a[b]) */
@@ -268,6 +281,23 @@ static Value *copied(Rewrite *r, Node *n)
     return src;
 }
 
+/* roll(roll(x, s, a), t, b) ==> roll(x, s + t, a + b) along other axes */
+static void merge_rolls(Node *n)
+{
+    int64_t shift[2 * MAX_RANK], axis[2 * MAX_RANK];
+    const Node *def = arg_value(n, "self")->def;
+    int k = def && def->op == OP_ROLL ? arg_count(def, "dims") : 0, all = k + arg_count(n, "dims");
+    if (!k || all > MAX_RANK || !arg_ints(def, "shifts", shift, k) || !arg_ints(def, "dims", axis, k) ||
+        !arg_ints(n, "shifts", shift + k, MAX_RANK) || !arg_ints(n, "dims", axis + k, MAX_RANK))
+        return;
+    for (int i = 0; i < k * (all - k); i++)
+        if (axis[i % k] == axis[k + i / k])
+            return;
+    node_set_in(n, 0, arg_value(def, "self"));
+    node_set_arg(n, arg_of(n, "shifts"), arg_int_list(n->graph->program, shift, all));
+    node_set_arg(n, arg_of(n, "dims"), arg_int_list(n->graph->program, axis, all));
+}
+
 /* roll without dims ==> all elements as one row, rolled */
 static Value *roll_row(Rewrite *r, Node *n)
 {
@@ -275,8 +305,10 @@ static Value *roll_row(Rewrite *r, Node *n)
     Value *x = arg_value(n, "self");
     Type t = n->out[0]->type;
     Dim all = dims_numel(r->g->program, x->type);
-    if (arg_count(n, "dims"))
+    if (arg_count(n, "dims")) {
+        merge_rolls(n);
         return NULL;
+    }
     x = build_view(r, n, x, &all, 1);
     Node *m = x ? build(r->g, n, n->loc, OP_ROLL, r->d, "vaI", x, arg_get(n, "shifts"), 1,
                         &first)
@@ -360,6 +392,27 @@ static Value *rejoined(const Node *n)
     return x && type_equal(x->type, n->out[0]->type) ? x : NULL;
 }
 
+/* cat(x[k:], x[:k]) ==> roll(x, -k), or by as much the other way where that is less */
+static Value *rolled(Rewrite *r, Node *n, int64_t axis)
+{
+    Slice a, b;
+    Concat c;
+    if (!concat_read(n, &c))
+        return NULL;
+    const Node *first = c.part[0]->def, *last = c.part[1]->def;
+    if (!first || !last || !slice_read(first, &a) || !slice_read(last, &b) || a.x != b.x ||
+        a.axis != axis || b.axis != axis || a.step != 1 || b.step != 1 || a.start.expr ||
+        a.start.value <= 0 || !dim_equal(a.start, b.end) || !dim_equal(b.start, DIM(0)) ||
+        !dim_equal(a.end, a.x->type.dim[axis]))
+        return NULL;
+    Dim size = a.x->type.dim[axis];
+    int64_t k = a.start.value, shift = !size.expr && size.value - k < k ? size.value - k : -k;
+    Node *m = build(r->g, n, n->loc, OP_ROLL, r->d, "vII", a.x, 1, &shift, 1, &axis);
+    if (m)
+        merge_rolls(m);
+    return node_result(m);
+}
+
 /* cat ==> of parts of its own dtype and rank: torch lets others be cast, and be lists of nothing. */
 static Value *joined(Rewrite *r, Node *n)
 {
@@ -379,10 +432,28 @@ static Value *joined(Rewrite *r, Node *n)
     Value *whole = rejoined(n);
     if (whole)
         return whole;
-    if (is_plain || !kept || !arg_int(n, "dim", &axis))
+    if (!kept || !arg_int(n, "dim", &axis))
         return NULL;
+    if (is_plain)
+        return n->n_in == 2 ? rolled(r, n, axis) : NULL;
     return kept == 1 ? part[0]
                      : node_result(build(r->g, n, n->loc, n->op, r->d, "Vi", kept, part, axis));
+}
+
+/* Of one axis, all elements in their order ==> x under the sizes of the index */
+static Value *all_in_order(Rewrite *r, Node *n)
+{
+    Type x = arg_value(n, "self")->type, y = n->out[0]->type;
+    const Value *at = arg_count(n, "indices") == 1 ? arg_list_value(n, "indices", 0) : NULL;
+    if (!at || x.rank != 1 || at->type.dtype != ETC_I64 || !value_is_const(at) || at->type.stride ||
+        !type_is_static(at->type) || !dim_equal(x.dim[0], DIM(type_numel(at->type))) ||
+        at->state->n_bytes < type_bytes(at->type))
+        return NULL;
+    const int64_t *index = (const int64_t *)(const void *)at->state->data;
+    for (int64_t i = 0; i < x.dim[0].value; i++)
+        if (index[i] != i)
+            return NULL;
+    return build_view(r, n, arg_value(n, "self"), y.dim, y.rank);
 }
 
 static Value *stand_in(Rewrite *r, Node *n)
@@ -394,7 +465,7 @@ static Value *stand_in(Rewrite *r, Node *n)
     case OP_ALIAS:
         return same_type(n);
     case OP_VIEW:
-        return plain_view(n);
+        return plain_view(r, n);
     case OP_PERMUTE:
         return plain_permute(r, n);
     case OP_SELECT_INT:
@@ -411,6 +482,8 @@ static Value *stand_in(Rewrite *r, Node *n)
         return pads_nothing(n) ? same_type(n) : NULL;
     case OP_COPY:
         return copied(r, n);
+    case OP_INDEX_TENSOR:
+        return all_in_order(r, n);
     case OP_ROLL:
         return roll_row(r, n);
     case OP_CUMSUM:

@@ -320,11 +320,16 @@ static void play_rule(Play *p, int rule, const Schema *of, const Given *g)
         p->failed = true;
 }
 
-Arg play_body(Play *p, const RuleBody *body)
+Arg play_given(Play *p, const RuleBody *body, const Given *g)
 {
     p->n_results = 1;
-    play_text(p, body, p->rule, NULL, &(Given){.n = 0});
+    play_text(p, body, p->rule, NULL, g);
     return p->result[0];
+}
+
+Arg play_body(Play *p, const RuleBody *body)
+{
+    return play_given(p, body, &(Given){.n = 0});
 }
 
 Arg play_own(Play *p)

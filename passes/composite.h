@@ -15,8 +15,8 @@ typedef struct Composite {
     const char *name, *text;
 } Composite;
 
-extern const Composite composites[];
-extern const int n_composites;
+extern const Composite composites[], spelled[];
+extern const int n_composites, n_spelled;
 
 /* -- forms: composite_parse.c ------------------------------------------------------------------ */
 
@@ -75,6 +75,15 @@ typedef struct RuleFault {
 const RuleBody *rule_read(Arena *a, const char *text, const Schema *s, const CustomOps *custom,
                           bool is_expression, RuleFault *fault);
 
+/* A rule of spelled.txt. */
+typedef struct Spelled {
+    const char *name;
+    const Form *from, *condition; /* condition NULL: there is none */
+    RuleBody to; /* all names are given */
+} Spelled;
+
+const Spelled *spelled_rules(Program *p, Diag *d); /* n_spelled of them; NULL: reported */
+
 /* -- play -------------------------------------------------------------------------------------- */
 
 /* Rounds of loops and items of lists, for all nodes of a graph: so many, and more for each value
@@ -118,6 +127,7 @@ bool play_work(Play *p, int64_t units);     /* false: refused, as too much */
 Arg play_node(Play *p, OpId op, const Given *g); /* its first result; all are in p->result */
 Arg play_no_node(Play *p); /* refuses one, where a type is asked */
 Arg play_body(Play *p, const RuleBody *body); /* the same of a user's rule of the node */
+Arg play_given(Play *p, const RuleBody *body, const Given *g); /* of one whose names are given */
 
 /* Puts what the body returns in the place of the node; false: reported. */
 bool rewrite_by_body(Rewrite *r, Node *n, const RuleBody *body, const char *name);
@@ -134,6 +144,8 @@ int64_t int_of(Play *p, Arg a); /* refuses what is open */
 int sign_at(const char *s);     /* the sign at a text's start; -1: there is none */
 int sign_level(int i);          /* how close it binds: 0 compares, 1 sums, 2 products */
 const char *sign_text(int i);
+bool sign_is(int i, OpId op); /* what the sign means of tensors, or of a tensor and a number */
+bool sign_commutes(int i);
 Arg play_sign(Play *p, int i, Arg a, Arg b);
 Arg play_negate(Play *p, Arg a);
 Arg play_index(Play *p, Arg list, Arg at);

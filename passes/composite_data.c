@@ -87,6 +87,16 @@ const char *sign_text(int i)
     return signs[i].text;
 }
 
+bool sign_is(int i, OpId op)
+{
+    return op < N_OPS && (op == signs[i].tensors || op == signs[i].number);
+}
+
+bool sign_commutes(int i)
+{
+    return signs[i].tensors < N_OPS && op_info[signs[i].tensors].flags & COMMUTES;
+}
+
 static Arg of_tensors(Play *p, const Sign *s, Arg a, Arg b)
 {
     bool is_two = a.kind == b.kind;
@@ -535,7 +545,7 @@ bool function_is_public(int fn)
 
 bool function_is_operator(int fn)
 {
-    return fns[fn].of_data;
+    return fns[fn].of_data || fn == FN_VIEW || fn == FN_PERMUTE;
 }
 
 bool function_takes(int fn, Arg first)

@@ -542,6 +542,40 @@ const RuleBody *rule_body(Program *p, int rule, Diag *d)
     return p->rules[rule] = body;
 }
 
+/* "from where condition becomes to" */
+static bool read_spelled(Reader *r, Spelled *to)
+{
+    expect(r, ":");
+    to->from = expression(r);
+    to->condition = take(r, "where") ? expression(r) : NULL;
+    expect(r, "becomes");
+    to->to.form = expression(r);
+    to->to.is_expression = true;
+    skip_blank(r);
+    if (*r->at)
+        fail(r, "does not end there");
+    end_body(r, &to->to);
+    to->to.n_given = to->to.n_locals;
+    return !r->wrong;
+}
+
+const Spelled *spelled_rules(Program *p, Diag *d)
+{
+    Spelled *all = p->spelled ? NULL : NEW(p->arena, Spelled, n_spelled);
+    for (int i = 0; i < n_spelled && all; i++) {
+        Reader r = {.a = p->arena, .at = spelled[i].text, .is_own = true};
+        all[i].name = spelled[i].name;
+        if (!read_spelled(&r, &all[i])) {
+            diag_fault(d, FAULT_BUG, (Loc){.file = p->name}, "rule %s %s, before: %.40s", spelled[i].name,
+                       r.wrong, r.at);
+            return NULL;
+        }
+    }
+    if (all)
+        p->spelled = all;
+    return p->spelled;
+}
+
 /* A name that no statement sets is an argument. */
 static void check_names(Reader *r, const Schema *s)
 {

@@ -89,7 +89,7 @@ static bool lacks_core(const Node *n)
     return !is_narrow(y);
 }
 
-static bool is_taken(const Program *p, const Node *n)
+static bool is_taken(const Program *p, const Node *n, Stage stage)
 {
     const OpInfo *row = node_row(n);
     const Session *s = p->session;
@@ -98,13 +98,18 @@ static bool is_taken(const Program *p, const Node *n)
     if (n->custom)
         return s->tail->takes(row) && !s->composes;
     bool waits = (s->tail->is_tiled && row->flags & CUT) || s->n_backends;
-    return s->tail->takes(row) || (p->stage == STAGE_ATEN && waits);
+    return s->tail->takes(row) || (stage == STAGE_ATEN && waits);
 }
 
-static bool is_composite(const Program *p, const Node *n)
+static bool is_composite(const Program *p, const Node *n, Stage stage)
 {
     const OpInfo *row = node_row(n);
-    return row->has_decomp && !(row->flags & KEEP && is_taken(p, n));
+    return row->has_decomp && !(row->flags & KEEP && is_taken(p, n, stage));
+}
+
+bool node_stays_whole(const Node *n)
+{
+    return !is_composite(n->graph->program, n, STAGE_ATEN);
 }
 
 static void drop_strides(Graph *g)
@@ -140,7 +145,7 @@ static bool decompose_graph(Graph *g, Arena *tmp, Diag *d)
             ok = drop_check(&r, n) && ok;
         } else if (is_complex && complex_is_pair(n)) {
             any = true;
-        } else if (is_complex || is_composite(g->program, n)) {
+        } else if (is_complex || is_composite(g->program, n, g->program->stage)) {
             bool made = rewrite(&r, n, is_complex);
             ok = made && ok;
             if (made) /* look at what was built in its place */

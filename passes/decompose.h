@@ -13,6 +13,7 @@ typedef bool DecompFn(Rewrite *r, Node *n);
 #include "ir/ops.def"
 DecompFn decomp_none;
 
+bool node_stays_whole(const Node *n); /* the pass leaves one that the model has */
 /* The first result of `made` stands for the node's; `made` NULL was reported. */
 bool done(Rewrite *r, Node *n, const Node *made);
 /* Replaces the node by what the rule of that name in composites.txt makes of it, or lets it stay where

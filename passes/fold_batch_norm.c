@@ -1,5 +1,5 @@
-/* fold_batch_norm.c -- batch norm with fixed statistics, or a constant factor per channel, goes
- * into the op before it.
+/* fold_batch_norm.c -- batch norm with fixed statistics, or a constant factor or term per channel,
+ * goes into the op before it.
  *
  * Stage core, after fold_constants.  norm(conv(x, w) + b) = conv(x, w * f) + (b - mean) * f + beta,
  * where f = gamma / sqrt(var + eps) per channel, computed in float64 and rounded once.  A weight
@@ -23,7 +23,9 @@ typedef struct Fold {
 
 typedef struct Affine { /* y = x * factor + shift, per channel */
     double *factor, *shift;
+    const State *like; /* whose name a new bias has; NULL: nothing is added */
     int64_t n;
+    bool is_term; /* each factor is 1 */
 } Affine;
 
 /* -- reading --------------------------------------------------------------------------------- */
@@ -48,6 +50,8 @@ static bool affine_of(const Fold *f, const Node *bn, Affine *a)
     const float *g = value_floats(gamma, a->n), *b = value_floats(beta, a->n);
     if (!mean || !var || (gamma && !g) || (beta && !b) || !arg_number(bn, "eps", &eps))
         return false;
+    a->like = (beta ? beta : arg_value(bn, "running_mean"))->state;
+    a->is_term = false;
     a->factor = NEW(f->r.tmp, double, a->n + 1);
     a->shift = NEW(f->r.tmp, double, a->n + 1);
     for (int64_t c = 0; c < a->n; c++) {
@@ -132,17 +136,14 @@ static Value *channel_const(Fold *f, const State *like, const double *v, int64_t
 }
 
 /* (b - mean) * f + beta; none where there was none and nothing is added */
-static Value *new_bias(Fold *f, const Weighted *t, const Node *n, const Affine *a)
+static Value *new_bias(Fold *f, const Value *b, const Affine *a)
 {
-    const Value *b = t->bias;
-    if (!b && n->op == OP_MUL_TENSOR)
-        return NULL;
-    const Value *beta = b || !arg_value(n, "bias") ? NULL : arg_value(n, "bias");
     const float *old = b ? value_floats(b, a->n) : NULL;
-    const State *like = b ? b->state : beta ? beta->state : arg_value(n, "running_mean")->state;
+    if (!b && !a->like)
+        return NULL;
     for (int64_t c = 0; old && c < a->n; c++)
         a->shift[c] += old[c] * a->factor[c];
-    return channel_const(f, like, a->shift, a->n, 1);
+    return channel_const(f, b ? b->state : a->like, a->shift, a->n, 1);
 }
 
 /* The product with other parameters; where it had no bias it is built anew. */
@@ -156,10 +157,11 @@ static bool set_parameters(Fold *f, Node *n, const Weighted *t, Value *w, Value 
     return true;
 }
 
-/* Folds the norm into the product that makes x. */
+/* Folds the norm, factor or term into the product that makes x. */
 static bool fold_into(Fold *f, Node *n, Value *x, const Weighted *t, const Affine *a)
 {
-    Value *b = new_bias(f, t, n, a), *w = scaled_weight(f, t->w, a, t->w_axis);
+    Value *b = new_bias(f, t->bias, a);
+    Value *w = a->is_term ? t->w : scaled_weight(f, t->w, a, t->w_axis);
     return set_parameters(f, x->def, t, w, b) &&
            rewrite_node(&f->r, n, rewrite_current(&f->r, x));
 }
@@ -201,8 +203,8 @@ static bool fold_norm(Fold *f, Node *n)
     return takes(f, x, 1, &a, &t) ? fold_into(f, n, x, &t, &a) : spell_out(f, n, &a);
 }
 
-/* A factor per index of one axis of x, and which; -1: it is none. */
-static int factor_of(const Fold *f, const Value *x, const Value *k, Affine *a)
+/* A factor or term per index of one axis of x, and which; -1: it is none. */
+static int axis_of(const Fold *f, const Value *x, const Value *k, bool is_term, Affine *a)
 {
     const float *v = value_floats(k, -1);
     int axis = -1, behind = x->type.rank - k->type.rank;
@@ -212,24 +214,31 @@ static int factor_of(const Fold *f, const Value *x, const Value *k, Affine *a)
             axis = behind + i;
     if (axis < 0 || !dim_equal(x->type.dim[axis], DIM(a->n)))
         return -1;
+    a->like = is_term ? k->state : NULL;
+    a->is_term = is_term;
     a->factor = NEW(f->r.tmp, double, a->n + 1);
     a->shift = NEW(f->r.tmp, double, a->n + 1);
     for (int64_t c = 0; c < a->n; c++) {
-        a->factor[c] = v[c];
-        a->shift[c] = 0;
+        a->factor[c] = is_term ? 1 : v[c];
+        a->shift[c] = is_term ? v[c] : 0;
     }
     return axis;
 }
 
-static bool fold_factor(Fold *f, Node *n)
+/* product * constant, product + constant */
+static bool fold_constant(Fold *f, Node *n)
 {
     Weighted t;
     Affine a;
+    double alpha = 1;
+    bool is_term = n->op == OP_ADD_TENSOR;
+    if (n->n_in != 2 || (is_term && (!arg_number(n, "alpha", &alpha) || alpha != 1)))
+        return true;
     for (int i = 0; i < 2; i++) {
         Value *x = n->in[i];
         if (x->type.rank != n->out[0]->type.rank || n->in[1 - i]->type.rank > x->type.rank)
             continue;
-        int axis = factor_of(f, x, n->in[1 - i], &a);
+        int axis = axis_of(f, x, n->in[1 - i], is_term, &a);
         if (axis >= 0 && takes(f, x, axis, &a, &t))
             return fold_into(f, n, x, &t, &a);
     }
@@ -246,8 +255,8 @@ static bool fold_graph(Fold *f, Graph *g, Arena *tmp, Diag *d)
         rewrite_inputs(&f->r, n);
         if (n->op == OP__NATIVE_BATCH_NORM)
             ok = fold_norm(f, n) && ok;
-        else if (n->op == OP_MUL_TENSOR)
-            ok = fold_factor(f, n) && ok;
+        else if (n->op == OP_MUL_TENSOR || n->op == OP_ADD_TENSOR)
+            ok = fold_constant(f, n) && ok;
     }
     rewrite_finish(&f->r);
     return ok;

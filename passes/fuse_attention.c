@@ -9,7 +9,11 @@
  * condition says so, which comes last.  Products with numbers stand anywhere and become the scale,
  * the cap, or part of the mask; views that split or merge batch axes stand anywhere.  Nobody else
  * may read the scores or what is made of them.  The node means what was there, rows without a key
- * included: such a row is NaN, not 0 as of scaled_dot_product_attention.
+ * included: such a row is NaN.  Where the model makes it 0, as exporters spell
+ * scaled_dot_product_attention, it becomes that again; a NaN among its operands then shows in the
+ * result, as in that of torch.
+ *
+ *   bmm(where(w != w, 0, w), v)  ==>  scaled_dot_product_attention(q, k, v)   w: softmax, as above
  *
  * Batch axes of the node are those that the model's own views show, so that masks broadcast over
  * them, two where that can be; backends take no others.  Each node is looked at once.
@@ -41,6 +45,7 @@ typedef struct Match {
     Mask mask[2];           /* the last to come first */
     int n_masks;
     bool is_where, is_inverted; /* of mask[0] */
+    const Value *guarded;       /* the weights, where a row of NaNs becomes 0 behind them */
     double fill, factor, cap;
 } Match;
 
@@ -84,19 +89,6 @@ static bool swaps_matrix(const Node *n)
     return permute_read(n, &p) && permute_swaps_last(&p);
 }
 
-/* x * number or x / number */
-static bool read_factor(const Node *n, double *factor)
-{
-    double by;
-    if ((n->op != OP_MUL_SCALAR && n->op != OP_DIV_SCALAR) || !arg_number(n, "other", &by))
-        return false;
-    by = n->op == OP_MUL_SCALAR ? by : 1 / by;
-    if (!isfinite(by) || by == 0)
-        return false;
-    *factor *= by;
-    return true;
-}
-
 /* An argument that is a number, or a constant of one element. */
 static bool read_number(const Node *n, int i, double *v)
 {
@@ -107,6 +99,19 @@ static bool read_number(const Node *n, int i, double *v)
         type_numel(x->type) != 1 || x->state->n_bytes < 4)
         return false;
     *v = (double)*(const float *)(const void *)x->state->data;
+    return true;
+}
+
+/* x * number or x / number */
+static bool read_factor(const Node *n, double *factor)
+{
+    double by;
+    if ((n->op != OP_MUL_SCALAR && n->op != OP_DIV_SCALAR) || !arg_number(n, "other", &by))
+        return false;
+    by = n->op == OP_MUL_SCALAR ? by : 1 / by;
+    if (!isfinite(by) || by == 0)
+        return false;
+    *factor *= by;
     return true;
 }
 
@@ -121,7 +126,7 @@ static bool add_mask(Match *m, Value *mask, Type scores)
 }
 
 /* where(mask, scores, number) or where(mask, number, scores) */
-static bool read_where(const Fuse *f, Match *m, const Node *n)
+static bool read_fill(const Fuse *f, Match *m, const Node *n)
 {
     for (int i = 1; i <= 2; i++) {
         const Value *x = arg_value(n, i);
@@ -156,13 +161,14 @@ static bool read_sum(const Fuse *f, Match *m, const Node *n)
 /* Back from what softmax reads to the product of queries and keys. */
 static bool read_scores(const Fuse *f, Match *m, const Value *v)
 {
+    Where c;
     for (; is_read_once(f, v) && v->def; v = arg_value(v->def, "self")) {
         Node *n = v->def;
         note_level(m, v->type);
         if (n->op == OP_ADD_TENSOR)
             return read_sum(f, m, n);
-        if (n->op == OP_WHERE_SELF)
-            return read_where(f, m, n);
+        if (where_read(n, &c))
+            return read_fill(f, m, n);
         if (n->op == OP_BMM) {
             m->scores = n;
             return true;
@@ -177,13 +183,39 @@ static bool read_scores(const Fuse *f, Match *m, const Value *v)
     return false;
 }
 
+/* where(w != w, 0, w): the weights w, which nobody else reads; NULL: it is no guard. */
+static const Value *guarded(const Fuse *f, const Node *n)
+{
+    double zero;
+    Where c;
+    if (!where_read(n, &c))
+        return NULL;
+    const Value *w = c.no;
+    const Node *is_nan = c.condition->def;
+    if (!w || !is_nan || is_nan->op != OP_NE_TENSOR || arg_value(is_nan, "self") != w ||
+        arg_value(is_nan, "other") != w || !read_number(n, arg_of(n, "self"), &zero) || zero != 0 ||
+        !type_equal(w->type, n->out[0]->type) || w->index >= f->r.first_new || f->u.escapes[w->index])
+        return NULL;
+    for (int i = f->u.first[w->index]; i < f->u.first[w->index + 1]; i++)
+        if (f->u.user[i] != n && f->u.user[i] != is_nan)
+            return NULL;
+    return w;
+}
+
 /* Back from an operand of the second product to softmax along its rows. */
 static bool read_weights(const Fuse *f, Match *m, const Value *v, bool is_swapped)
 {
     int64_t axis;
-    for (; is_read_once(f, v) && v->def; v = arg_value(v->def, "self")) {
+    Where c;
+    for (const Value *x; v->def && (v == m->guarded || is_read_once(f, v)); v = x) {
         Node *n = v->def;
         note_level(m, v->type);
+        if (where_read(n, &c)) {
+            x = m->guarded = guarded(f, n);
+            if (!x)
+                return false;
+            continue;
+        }
         m->softmax = n;
         if (n->op == OP__SOFTMAX)
             return !is_swapped && arg_int(n, "dim", &axis) && axis == v->type.rank - 1 &&
@@ -192,15 +224,23 @@ static bool read_weights(const Fuse *f, Match *m, const Value *v, bool is_swappe
             is_swapped = !is_swapped;
         else if (!keeps_matrix(n))
             return false;
+        x = arg_value(n, "self");
     }
     return false;
+}
+
+/* scaled_dot_product_attention has one mask and gives 0 where all of it is -inf. */
+static bool suits_guard(const Match *m)
+{
+    return m->n_masks < 2 && m->cap == 0 && (!m->is_where || m->fill == -INFINITY);
 }
 
 static bool read_attention(const Fuse *f, Match *m, const Value *weights, bool is_swapped)
 {
     *m = (Match){.fill = -INFINITY, .factor = 1};
     return read_weights(f, m, weights, is_swapped) &&
-           read_scores(f, m, arg_value(m->softmax, "self"));
+           read_scores(f, m, arg_value(m->softmax, "self")) &&
+           (!m->guarded || suits_guard(m));
 }
 
 /* -- batch axes ------------------------------------------------------------------------------ */
@@ -368,11 +408,34 @@ static bool build_mask(Fuse *f, Node *at, const Match *m, int i, Level to, Value
     return x != NULL;
 }
 
+/* A mask that is added as where(c, 0, -inf) is c. */
+static void read_choice(Match *m)
+{
+    double key, other;
+    Where c;
+    const Node *n = m->n_masks && !m->is_where ? m->mask[0].value->def : NULL;
+    if (!n || !where_read(n, &c) || !read_number(n, arg_of(n, "self"), &key) || key != 0 ||
+        !read_number(n, arg_of(n, "other"), &other) || other != -INFINITY ||
+        m->mask[0].factor <= 0 || c.condition->type.rank != n->out[0]->type.rank ||
+        !dims_equal(c.condition->type.dim, n->out[0]->type.dim, c.condition->type.rank))
+        return;
+    m->mask[0].value = c.condition;
+    m->is_where = true;
+}
+
+/* What scaled_dot_product_attention computes: a query without a key gives 0, or there is none. */
+static bool is_torchs(const Match *m)
+{
+    return m->guarded || (!m->n_masks && m->cap == 0);
+}
+
 static bool fuse(Fuse *f, Node *n, Match *m, Value *values, bool is_swapped)
 {
     Dim pair[2];
     Level to;
     Value *kv[2];
+    if (m->guarded)
+        read_choice(m);
     Operand q = read_operand(arg_value(m->scores, "self"), &m->factor);
     Operand k = read_operand(arg_value(m->scores, "mat2"), &m->factor);
     Operand v = read_operand(values, NULL);
@@ -381,6 +444,7 @@ static bool fuse(Fuse *f, Node *n, Match *m, Value *values, bool is_swapped)
     if (!choose_level(m, pair, &to))
         return true;
     Attention a = {.scale = m->factor, .cap = m->cap, .fill = m->fill};
+    a.is_empty = is_torchs(m);
     a.is_shared = keys_and_values(f, n, k, v, to, kv);
     a.q = operand(f, n, q, to);
     a.k = kv[0];
@@ -417,8 +481,10 @@ static bool look(Fuse *f, Node *n)
     if (n->out[0]->type.dtype != ETC_F32)
         return true;
     bool is_swapped = !read_attention(f, &m, arg_value(n, "self"), false);
-    if ((is_swapped && !read_attention(f, &m, arg_value(n, "mat2"), true)) ||
-        !saves_memory(&m, n) || is_kept(&m, n))
+    if (is_swapped && !read_attention(f, &m, arg_value(n, "mat2"), true))
+        return true;
+    bool pays = saves_memory(&m, n) || (is_torchs(&m) && n->graph->program->session->n_backends);
+    if (!m.guarded && (!pays || is_kept(&m, n)))
         return true;
     return fuse(f, n, &m, n->in[is_swapped ? 0 : 1], is_swapped);
 }

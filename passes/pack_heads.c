@@ -143,13 +143,29 @@ static bool is_key(EtcDtype t, const uint8_t *data, int64_t i)
     }
 }
 
-/* Seen in the bytes of a constant. */
+static bool has_bytes(const Value *v)
+{
+    return v && value_is_const(v) && !v->type.stride && type_is_static(v->type);
+}
+
+static bool all_keys(const Value *v)
+{
+    int64_t i = 0, n = has_bytes(v) ? type_numel(v->type) : 0;
+    while (i < n && is_key(v->type.dtype, v->state->data, i))
+        i++;
+    return n && i == n;
+}
+
+/* Seen in the bytes of a constant, or of both that where() chooses from. */
 static bool keeps_keys(const Value *mask)
 {
+    Where c;
+    if (mask->def && where_read(mask->def, &c))
+        return all_keys(c.yes) && all_keys(c.no);
     int64_t keys = mask->type.rank && !mask->type.dim[mask->type.rank - 1].expr
                        ? mask->type.dim[mask->type.rank - 1].value
                        : 0;
-    if (!value_is_const(mask) || mask->type.stride || !type_is_static(mask->type) || keys < 1)
+    if (!has_bytes(mask) || keys < 1)
         return false;
     int64_t n = type_numel(mask->type), with = 0;
     const uint8_t *b = mask->state->data;

@@ -108,12 +108,11 @@ bool rewrite_pieces(Rewrite *r, Node *n)
     axis += axis < 0 ? x->type.rank : 0;
     for (int i = 0; i < n->n_out; i++, at = end) {
         end = dim_add(r->g->program, at, is_unbind ? DIM(1) : n->out[i]->type.dim[axis]);
-        Node *v = is_unbind ? build(r->g, n, n->loc, OP_SELECT_INT, r->d, "vid", x, axis, at)
-                            : build(r->g, n, n->loc, OP_SLICE, r->d, "viddi", x, axis, at, end,
-                                    (int64_t)1);
+        Value *v = is_unbind ? select_build(r->g, n, n->loc, x, axis, at, r->d)
+                             : slice_build(r->g, n, n->loc, x, axis, at, end, r->d);
         if (!v)
             return false;
-        rewrite_result(r, n, i, v->out[0]);
+        rewrite_result(r, n, i, v);
     }
     graph_remove(r->g, n);
     return true;

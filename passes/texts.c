@@ -1,6 +1,6 @@
-/* texts.c -- build tool: turns composites.txt into the table of passes/composite.h.
+/* texts.c -- build tool: turns a file of rules into a table of passes/composite.h.
  *
- *     texts OUT.c composites.txt
+ *     texts OUT.c composites composites.txt
  *
  * A rule begins at a line's start with the names it is of, "a, b = ..." or "a, b:", or with those
  * of a function, "def f(x, y): ..."; it ends before the next.  Names go on in the next line behind a
@@ -122,14 +122,14 @@ static void write_string(FILE *f, const char *s)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3)
-        die("wants OUT.c and a file of rules", argv[0]);
-    read_rules(argv[2]);
+    if (argc != 4)
+        die("wants OUT.c, the table's name and a file of rules", argv[0]);
+    read_rules(argv[3]);
     qsort(rule, (size_t)n_rules, sizeof *rule, by_name);
     FILE *f = fopen(argv[1], "w");
     if (!f)
         die("cannot be written", argv[1]);
-    fputs("#include \"passes/composite.h\"\n\nconst Composite composites[] = {\n", f);
+    fprintf(f, "#include \"passes/composite.h\"\n\nconst Composite %s[] = {\n", argv[2]);
     for (int i = 0; i < n_rules; i++) {
         if (i && !strcmp(rule[i].name, rule[i - 1].name))
             die("has two rules", rule[i].name);
@@ -137,6 +137,6 @@ int main(int argc, char **argv)
         write_string(f, rule[i].text);
         fputs("},\n", f);
     }
-    fprintf(f, "};\nconst int n_composites = %d;\n", n_rules);
+    fprintf(f, "};\nconst int n_%s = %d;\n", argv[2], n_rules);
     return fclose(f) != 0;
 }

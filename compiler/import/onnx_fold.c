@@ -455,6 +455,13 @@ static const OnnxList *fold_concat(OnnxNode *n)
     return l;
 }
 
+/* The item of x that an index names; -1: none. */
+static int item_of(const OnnxList *x, Dim index)
+{
+    int64_t k = index.value + (index.value < 0 ? x->n : 0);
+    return index.expr || k < 0 || k >= x->n ? -1 : (int)k;
+}
+
 static const OnnxList *fold_gather(OnnxNode *n)
 {
     const OnnxList *x = on_list(n, 0), *at = on_list(n, 1);
@@ -462,11 +469,28 @@ static const OnnxList *fold_gather(OnnxNode *n)
         return NULL;
     OnnxList *l = on_new_list(n, x->dtype, at->rank, at->n);
     for (int i = 0; i < at->n; i++) {
-        int64_t k = at->dim[i].value;
-        k += k < 0 ? x->n : 0;
-        if (at->dim[i].expr || k < 0 || k >= x->n)
+        int k = item_of(x, at->dim[i]);
+        if (k < 0)
             return NULL;
-        copy_item(l, i, x, (int)k);
+        copy_item(l, i, x, k);
+    }
+    return l;
+}
+
+static const OnnxList *fold_scatter(OnnxNode *n)
+{
+    const OnnxList *x = on_list(n, 0), *at = on_list(n, 1), *with = on_list(n, 2);
+    if (!x || !at || !with || x->rank != 1 || at->rank != 1 || with->n != at->n || !at->dim ||
+        with->dtype != x->dtype || strcmp(on_text(n, "reduction", "none"), "none") != 0)
+        return NULL;
+    OnnxList *l = on_new_list(n, x->dtype, 1, x->n);
+    for (int i = 0; i < x->n; i++)
+        copy_item(l, i, x, i);
+    for (int i = 0; i < at->n; i++) {
+        int k = item_of(x, at->dim[i]);
+        if (k < 0)
+            return NULL;
+        copy_item(l, k, with, i);
     }
     return l;
 }
@@ -620,7 +644,7 @@ bool onnx_fold(OnnxNode *n)
         {"Max", fold_max},         {"Min", fold_min},           {"Mod", fold_mod},
         {"Mul", fold_mul},         {"Not", fold_not},           {"Pow", fold_pow},
         {"Range", fold_range},     {"ReduceProd", fold_product}, {"Relu", fold_relu}, {"Reshape", fold_reshape},
-        {"Shape", fold_shape},     {"Size", fold_size},         {"Slice", fold_slice},
+        {"ScatterElements", fold_scatter}, {"Shape", fold_shape}, {"Size", fold_size},         {"Slice", fold_slice},
         {"Sqrt", fold_sqrt}, {"Transpose", fold_transpose},      {"Squeeze", fold_squeeze},   {"Sub", fold_sub},
         {"Unsqueeze", fold_unsqueeze}, {"Where", fold_where},
     };

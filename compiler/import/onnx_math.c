@@ -1,5 +1,6 @@
 /* onnx_math.c -- ONNX operators that compute elements: pointwise ones, reductions, products. */
 #include "compiler/import/onnx.h"
+#include "ir/views.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -55,8 +56,25 @@ static Value *aligned(OnnxNode *n, Value *a, Value *b)
     return on_view(n, b, a->type.rank - axis, dim);
 }
 
+/* x and a constant of one element, as models of torch have it: a number.  NULL: there is none. */
+static Value *with_number(OnnxNode *n, int i)
+{
+    const OnnxList *l = on_list(n, i);
+    Value *x = l && l->n == 1 ? on_value(n, 1 - i) : NULL;
+    if (!x || l->rank > x->type.rank || l->dtype != x->type.dtype || (l->dim && l->dim[0].expr))
+        return NULL;
+    if (l->dtype == ETC_F32)
+        return ON_BUILD(n, n->row->op, "vf", x, l->number[0]);
+    return l->dtype == ETC_I64 ? ON_BUILD(n, n->row->op, "vi", x, l->dim[0].value) : NULL;
+}
+
 bool onnx_binary(OnnxNode *n)
 {
+    Value *y = with_number(n, 1);
+    if (!y && !n->failed && op_info[n->row->op].flags & COMMUTES)
+        y = with_number(n, 0);
+    if (y || n->failed)
+        return on_define(n, 0, y);
     Value *a = on_value(n, 0), *b = aligned(n, a, on_value(n, 1));
     return a && b && on_define(n, 0, ON_BUILD(n, n->row->op, "vv", a, b));
 }
@@ -65,11 +83,14 @@ bool onnx_binary(OnnxNode *n)
 bool onnx_div(OnnxNode *n)
 {
     Dim dim[MAX_RANK];
-    Value *a = on_value(n, 0), *b = aligned(n, a, on_value(n, 1));
-    if (!a || !b)
+    Value *a = on_value(n, 0);
+    if (!a)
         return false;
     if (dtype_is_float(a->type.dtype))
-        return on_define(n, 0, ON_BUILD(n, OP_DIV_TENSOR, "vv", a, b));
+        return onnx_binary(n);
+    Value *b = aligned(n, a, on_value(n, 1));
+    if (!b)
+        return false;
     int rank = on_broadcast(n, a->type, b->type, dim);
     if (rank < 0)
         return false;
@@ -526,8 +547,17 @@ static Value *transposed(OnnxNode *n, Value *v)
     return v ? ON_BUILD(n, OP_PERMUTE, "vI", v, 2, swap) : NULL;
 }
 
+/* The state that b is the transpose of, or NULL. */
+static Value *weight_of(const Value *b)
+{
+    Permute p;
+    return b->def && permute_read(b->def, &p) && p.rank == 2 && p.axis[0] == 1 && p.x->state ? p.x : NULL;
+}
+
 Value *on_matmul(OnnxNode *n, Value *a, Value *b)
 {
+    if (a && b && a->type.rank >= 2 && weight_of(b))
+        return on_binary(n, OP_LINEAR, a, weight_of(b));
     if (a && b && b->state && b->type.rank == 2 && a->type.rank >= 2)
         return on_binary(n, OP_LINEAR, a, transposed(n, b));
     return on_binary(n, OP_MATMUL, a, b);

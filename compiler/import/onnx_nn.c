@@ -96,16 +96,31 @@ static bool read_filter(OnnxNode *n, const Value *x, const Value *filter, Window
     return read_window(n, x, w);
 }
 
+/* Over three axes torch has operators of their own, whose result is as that of the one for fewer. */
+static Value *convolved(OnnxNode *n, Value *x, Value *filter, Value *bias, const Window *w,
+                        const int64_t *pad, const int64_t *more)
+{
+    static const int64_t none[MAX_SPACE] = {0};
+    int64_t groups = on_int(n, "group", 1);
+    Value *y = ON_BUILD(n, OP_CONVOLUTION, "vvvIIIbIi", x, filter, bias, w->axes, w->stride, w->axes, pad,
+                        w->axes, w->dilation, more != NULL, w->axes, more ? more : none, groups);
+    if (!y || w->axes < 3)
+        return y;
+    Type t = y->type;
+    graph_remove(n->in->graph, y->def);
+    return more ? ON_GIVEN(n, OP_CONV_TRANSPOSE3D_INPUT, t, "vvvIIIiI", x, filter, bias, 3, w->stride, 3,
+                           pad, 3, more, groups, 3, w->dilation)
+                : ON_GIVEN(n, OP_CONV3D, t, "vvvIIIi", x, filter, bias, 3, w->stride, 3, pad, 3,
+                           w->dilation, groups);
+}
+
 Value *on_conv(OnnxNode *n, Value *x, Value *filter, Value *bias)
 {
     Window w;
-    static const int64_t none[MAX_SPACE] = {0};
     if (!x || !filter || n->failed || !read_filter(n, x, filter, &w))
         return NULL;
     x = w.is_even ? x : padded(n, x, &w, 0);
-    return x ? ON_BUILD(n, OP_CONVOLUTION, "vvvIIIbIi", x, filter, bias, w.axes, w.stride, w.axes,
-                        w.before, w.axes, w.dilation, false, w.axes, none, on_int(n, "group", 1))
-             : NULL;
+    return x ? convolved(n, x, filter, bias, &w, w.before, NULL) : NULL;
 }
 
 bool onnx_conv(OnnxNode *n)
@@ -156,9 +171,7 @@ bool onnx_conv_transpose(OnnxNode *n)
     if (!x || !filter || n->failed || !read_filter(n, x, filter, &w) ||
         !window_ints(n, "output_padding", more, w.axes, 0) || !pads_of_shape(n, x, &w, more))
         return false;
-    Value *y = ON_BUILD(n, OP_CONVOLUTION, "vvvIIIbIi", x, filter, bias, w.axes, w.stride, w.axes,
-                        w.is_even ? w.before : none, w.axes, w.dilation, true, w.axes, more,
-                        on_int(n, "group", 1));
+    Value *y = convolved(n, x, filter, bias, &w, w.is_even ? w.before : none, more);
     for (int i = 0; y && !w.is_even && i < w.axes; i++) {
         Dim end = dim_sub(n->in->program, y->type.dim[2 + i], DIM(w.after[i]));
         y = on_part(n, y, 2 + i, DIM(w.before[i]), end, 1);

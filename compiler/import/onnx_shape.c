@@ -432,9 +432,9 @@ static Value *mirrored(OnnxNode *n, Value *x, int axis, const char *mode, int64_
 }
 
 /* torch wants the last axis first, and its begin and end beside each other. */
-static bool padded(OnnxNode *n, const int64_t *pads, int count, const char *mode, double with)
+static bool padded(OnnxNode *n, const Dim *pads, int count, const char *mode, double with)
 {
-    int64_t pair[2 * MAX_RANK];
+    Dim pair[2 * MAX_RANK];
     Value *x = on_value(n, 0);
     if (!x || count != 2 * x->type.rank)
         return x ? onnx_wrong(n, "has %d paddings for rank %d", count, x->type.rank) : false;
@@ -445,12 +445,15 @@ static bool padded(OnnxNode *n, const int64_t *pads, int count, const char *mode
             pair[2 * i + 1] = pads[2 * rank - 1 - i];
         }
         Value *y = dtype_is_float(x->type.dtype)
-                       ? ON_BUILD(n, OP_CONSTANT_PAD_ND, "vIf", x, count, pair, with)
-                       : ON_BUILD(n, OP_CONSTANT_PAD_ND, "vIi", x, count, pair, (int64_t)with);
+                       ? ON_BUILD(n, OP_CONSTANT_PAD_ND, "vDf", x, count, pair, with)
+                       : ON_BUILD(n, OP_CONSTANT_PAD_ND, "vDi", x, count, pair, (int64_t)with);
         return on_define(n, 0, y);
     }
+    for (int i = 0; i < count; i++)
+        if (pads[i].expr)
+            return onnx_unsupported(n, "has paddings of mode '%s' that calls decide", mode);
     for (int axis = 0; x && axis < count / 2; axis++)
-        x = mirrored(n, x, axis, mode, pads[axis], pads[axis + count / 2]);
+        x = mirrored(n, x, axis, mode, pads[axis].value, pads[axis + count / 2].value);
     return on_define(n, 0, x);
 }
 
@@ -459,12 +462,16 @@ bool onnx_pad_old(OnnxNode *n)
     int64_t pads[2 * MAX_RANK];
     int count = on_ints(n, n->in->opset < 2 ? "paddings" : "pads", pads, 2 * MAX_RANK);
     const char *mode = on_text(n, "mode", "constant");
-    return count >= 0 && !n->failed && padded(n, pads, count, mode, on_float(n, "value", 0));
+    Dim dim[2 * MAX_RANK];
+    for (int i = 0; i < count; i++)
+        dim[i] = DIM(pads[i]);
+    return count >= 0 && !n->failed && padded(n, dim, count, mode, on_float(n, "value", 0));
 }
 
 bool onnx_pad(OnnxNode *n)
 {
-    int64_t pads[2 * MAX_RANK] = {0}, at[MAX_RANK];
+    int64_t at[MAX_RANK];
+    Dim pads[2 * MAX_RANK];
     int axes = -1, axis;
     Value *x = on_value(n, 0);
     const OnnxList *l = on_list(n, 1), *with = on_has(n, 2) ? on_list(n, 2) : NULL;
@@ -477,13 +484,13 @@ bool onnx_pad(OnnxNode *n)
         return false;
     if (l->n != 2 * (axes < 0 ? rank : axes))
         return onnx_wrong(n, "has %d paddings for %d axes", l->n, axes < 0 ? rank : axes);
+    for (int i = 0; i < 2 * rank; i++)
+        pads[i] = DIM(0);
     for (int i = 0; i < l->n / 2; i++) {
         if (!on_axis(n, axes < 0 ? i : at[i], rank, &axis))
             return false;
-        if (l->dim[i].expr || l->dim[i + l->n / 2].expr)
-            return onnx_unsupported(n, "has paddings that calls decide");
-        pads[axis] = l->dim[i].value;
-        pads[axis + rank] = l->dim[i + l->n / 2].value;
+        pads[axis] = l->dim[i];
+        pads[axis + rank] = l->dim[i + l->n / 2];
     }
     double v = !with ? 0 : with->number ? with->number[0] : (double)with->dim[0].value;
     return padded(n, pads, 2 * rank, on_text(n, "mode", "constant"), v);
@@ -502,22 +509,24 @@ bool onnx_trilu(OnnxNode *n)
 
 /* -- blocks of space --------------------------------------------------------------------------- */
 
+/* With the channels before the block's elements it is pixel_shuffle. */
 bool onnx_depth_to_space(OnnxNode *n)
 {
-    static const int64_t dcr[6] = {0, 3, 4, 1, 5, 2}, crd[6] = {0, 1, 4, 2, 5, 3};
+    static const int64_t dcr[6] = {0, 3, 4, 1, 5, 2};
     Program *p = n->in->program;
     Value *x = on_value(n, 0);
     int64_t b = on_int(n, "blocksize", 0);
-    bool is_crd = !strcmp(on_text(n, "mode", "DCR"), "CRD");
     if (!x || x->type.rank != 4 || b < 1 || b > 1 << 20 || x->type.dim[1].expr ||
         x->type.dim[1].value % (b * b))
         return onnx_wrong(n, "wants [n, c, h, w] with c a multiple of the block's elements");
+    if (!strcmp(on_text(n, "mode", "DCR"), "CRD"))
+        return on_define(n, 0, ON_BUILD(n, OP_PIXEL_SHUFFLE, "vi", x, b));
     const Dim *d = x->type.dim;
     Dim c = DIM(d[1].value / (b * b)), k = DIM(b);
-    Dim apart[6] = {d[0], is_crd ? c : k, k, is_crd ? k : c, d[2], d[3]};
+    Dim apart[6] = {d[0], k, k, c, d[2], d[3]};
     Dim whole[4] = {d[0], c, dim_mul(p, d[2], k), dim_mul(p, d[3], k)};
     Value *y = on_view(n, x, 6, apart);
-    y = y ? ON_BUILD(n, OP_PERMUTE, "vI", y, 6, is_crd ? crd : dcr) : NULL;
+    y = y ? ON_BUILD(n, OP_PERMUTE, "vI", y, 6, dcr) : NULL;
     return on_define(n, 0, on_view(n, y, 4, whole));
 }
 

@@ -2,7 +2,8 @@
 """onnx_models.py DATA: writes ONNX files into the current folder, byte by byte.
 
 linear.onnx and mlp.onnx are the models of DATA that torch exported, with the same weights; about.onnx
-has something of all that `etc inspect` tells; unknown.onnx has an operator that there is not.
+has something of all that `etc inspect` tells; unknown.onnx has an operator that there is not; spelled.onnx
+says in ONNX's words what torch has other ones for.
 """
 import os
 import pathlib
@@ -41,6 +42,15 @@ def about(inputs):
     return model(graph(nodes, inputs, ["y"], [external("w", [3], "w.bin")]), tail=told)
 
 
+def spelled():
+    """(2 * x / 4 - [1]) @ w^T, where w is turned by a node; then its channels become pixels."""
+    nodes = [node("Mul", ["two", "x"], ["a"]), node("Div", ["a", "four"], ["b"]), node("Sub", ["b", "one"], ["c"]),
+             node("Transpose", ["w"], ["t"], perm=[1, 0]), node("MatMul", ["c", "t"], ["d"]),
+             node("DepthToSpace", ["d"], ["y"], blocksize=2, mode="CRD")]
+    numbers = [tensor(n, np.array(v, np.float32)) for n, v in (("two", 2), ("four", 4), ("one", [1]))]
+    return model(graph(nodes, [value("x", [1, 4, 2, 64])], ["y"], [*numbers, tensor("w", np.eye(65, 64, dtype=np.float32))]))
+
+
 def main():
     folder = sys.argv[1]
     pathlib.Path("linear.onnx").write_bytes(layers(f"{folder}/linear", [4, 16], [16, 8]))
@@ -48,6 +58,7 @@ def main():
     inputs = [value("x", ["batch", 3, ""]), value("c", [], 9), value("w", [3])]
     pathlib.Path("unknown.onnx").write_bytes(about(inputs))
     pathlib.Path("about.onnx").write_bytes(about([*inputs, value("t", [], 8)]))
+    pathlib.Path("spelled.onnx").write_bytes(spelled())
     pathlib.Path("w.bin").write_bytes(bytes(12))
 
 

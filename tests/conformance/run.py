@@ -3,7 +3,7 @@
 
     run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
 
-Needs torch and executorch (`./dev conformance` brings them). Eleven parts, one row per check:
+Needs torch and executorch (`./dev conformance` brings them). Twelve parts, one row per check:
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
@@ -21,6 +21,9 @@ Needs torch and executorch (`./dev conformance` brings them). Eleven parts, one 
                       onnx_nodes.py: the cases of ONNX's own operators, one row for each operator; without
                       --full some of them in the official runtime and as C
   onnx                onnx_contrib.py: operators of com.microsoft against ONNX Runtime, where it is installed
+  x-lite, x-official, x-c, x-plan
+                      onnx_exports.py: models of the zoo through torch's ONNX exporters, in the three runtimes and
+                      beside the plan of the .pt2; without --full some of them
   m-lite, m-official, m-c
                       with --full, onnx_models.py: trained models of PyPI's packages beside ONNX Runtime
 
@@ -39,6 +42,7 @@ import sys
 import tempfile
 
 import onnx_contrib
+import onnx_exports
 import onnx_models
 import onnx_nodes
 import quantized
@@ -338,6 +342,9 @@ def main():
         with quiet():
             onnx_nodes.check(rows, args.etc, os.path.join(out, "onnx"), args.filter, args.full)
             onnx_contrib.check(rows, args.etc, os.path.join(out, "onnx_contrib"), args.filter)
+            names = onnx_exports.chosen(args.filter, args.full)
+            export(zoo, sorted({n.partition(" ")[0] for n in names}))
+            onnx_exports.check(rows, args.etc, zoo, os.path.join(out, "onnx_exports"), names)
             if args.full:
                 onnx_models.check(rows, args.etc, os.path.join(args.work, "onnx_models"), os.path.join(out, "onnx_models"), args.filter)
     n = rows.n

@@ -50,7 +50,41 @@ RIGHT = {  # bytes, what y is of x, flags
     "names": (simple([node("Relu", ["x"], ["a/b:0"]), node("Relu", ["a/b:0"], ["a.b_0"]), node("Neg", ["a.b_0"], ["y"])]),
               X, lambda x: -np.maximum(x, 0), []),
 }
+
+
+def spread(x, w):
+    """The transposed convolution of one image of one channel over three axes."""
+    y = np.zeros((1, w.shape[1], *(a + b - 1 for a, b in zip(x.shape[2:], w.shape[2:]))), np.float32)
+    for a, b, c in np.ndindex(*x.shape[2:]):
+        y[0, :, a:a + w.shape[2], b:b + w.shape[3], c:c + w.shape[4]] += x[0, 0, a, b, c] * w[0]
+    return y
+
+
+CUBE, OF_CUBES = (1, 1, 3, 3, 3), f32(1, 2, 2, 2, 2)
 RIGHT |= {
+    "conv3": (simple([node("Conv", ["x", "w"], ["y"])], CUBE, [tensor("w", OF_CUBES.reshape(2, 1, 2, 2, 2))]), f32(*CUBE),
+              lambda x: np.stack([[[[(x[0, 0, a:a + 2, b:b + 2, c:c + 2] * w).sum() for c in (0, 1)] for b in (0, 1)] for a in (0, 1)]
+                                  for w in OF_CUBES[0]])[None].astype(np.float32), []),
+    "conv3_transposed": (simple([node("ConvTranspose", ["x", "w"], ["y"])], CUBE, [tensor("w", OF_CUBES)]), f32(*CUBE),
+                         lambda x: spread(x, OF_CUBES), []),
+    "padded_by_calls": (simple([node("Shape", ["x"], ["s"]), node("Slice", ["s", "zero", "one"], ["n"]),
+                                node("Concat", ["zero", "one", "n", "zero"], ["p"], axis=0), node("Pad", ["x", "p"], ["y"])],
+                               ("batch", 3), [tensor("zero", np.array([0])), tensor("one", np.array([1]))]), X,
+                        lambda x: np.pad(x, ((0, len(x)), (1, 0))), ["--dim", "batch=1..8"]),
+}
+RIGHT["sizes_scattered"] = (simple([node("Shape", ["x"], ["s"]), node("ScatterElements", ["s", "last", "five"], ["t"]),
+                                    node("Slice", ["x", "one", "two", "one"], ["a"]), node("Expand", ["a", "t"], ["y"])],
+                                   constants=[tensor(n, np.array([v])) for n, v in (("last", -1), ("five", 5), ("one", 1), ("two", 2))]),
+                            X, lambda x: np.repeat(x[:, 1:2], 5, 1), [])
+NUMBERS = [tensor(n, np.array(v, np.float32)) for n, v in (("two", 2), ("three", [3]), ("wide", [[0.5]]))]
+RIGHT |= {
+    "numbers": (simple([node("Sub", ["two", "x"], ["a"]), node("Mul", ["a", "three"], ["b"]), node("Div", ["two", "b"], ["c"]),
+                        node("Div", ["c", "two"], ["d"]), node("Sub", ["d", "three"], ["e"]), node("Add", ["wide", "e"], ["y"])],
+                       constants=NUMBERS), X, lambda x: 2 / ((2 - x) * 3) / 2 - 3 + 0.5, []),
+    "turned": (simple([node("Transpose", ["w"], ["t"], perm=[1, 0]), node("MatMul", ["x", "t"], ["y"])],
+                      constants=[tensor("w", f32(4, 3))]), X, lambda x: x @ f32(4, 3).T, []),
+    "pixels": (simple([node("DepthToSpace", ["x"], ["y"], blocksize=2, mode="CRD")], (1, 8, 2, 3)), f32(1, 8, 2, 3),
+               lambda x: x.reshape(1, 2, 2, 2, 2, 3).transpose(0, 1, 4, 2, 5, 3).reshape(1, 2, 4, 6), []),
     "quick_gelu": (simple([node("QuickGelu", ["x"], ["y"], "com.microsoft")]), X, lambda x: x / (1 + np.exp(-1.702 * x)), []),
     "einsum": (simple([node("Einsum", ["x", "w"], ["y"], equation="ab , bc")], constants=[tensor("w", W)]), X, lambda x: x @ W, []),
     "swish": (simple([node("Swish", ["x"], ["y"])], opset=24), X, lambda x: x / (1 + np.exp(-x)), []),

@@ -1,0 +1,276 @@
+/* read_back.c -- what exporters spell out becomes the operator that torch has for it.
+ *
+ * Stage core, with constants folded and dead nodes gone.  The rules are those of spelled.txt.  A rule
+ * is played where the nodes of its form have no other readers, its result has the sizes of theirs,
+ * and decompose would have left the operator whole: what nobody takes stays as it is.  Each node is
+ * looked at once, and each rule's form is of a fixed size.
+ */
+#include "passes/composite.h"
+#include <math.h>
+#include <string.h>
+
+enum { MOST_NODES = 16 }; /* of a form */
+
+typedef struct Found {
+    Play *p;
+    const Uses *u;
+    const Spelled *rule;
+    Arg v[MOST_ARGS]; /* of names; what is not set yet is no argument of any node */
+    bool is_set[MOST_ARGS];
+    const Node *node[MOST_NODES];
+    int n_nodes;
+} Found;
+
+static bool fits(Found *m, const Form *f, const Node *n, const Arg *a);
+
+/* -- arguments --------------------------------------------------------------------------------- */
+
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= 1e-7 * fabs(b);
+}
+
+static bool get_number(const Arg *a, double *v)
+{
+    *v = a->kind == ARG_FLOAT ? a->f : (double)a->dim.value;
+    return a->kind == ARG_FLOAT || (a->kind == ARG_INT && !a->dim.expr);
+}
+
+static bool same_lists(const Arg *a, const Arg *b);
+
+/* Of what is no tensor. */
+static bool same_args(const Arg *a, const Arg *b)
+{
+    double x, y;
+    if (get_number(a, &x) && get_number(b, &y))
+        return x == y;
+    if (a->kind != b->kind)
+        return false;
+    switch ((int)a->kind) {
+    case ARG_NONE:
+        return true;
+    case ARG_INT:
+        return dim_equal(a->dim, b->dim);
+    case ARG_BOOL:
+        return a->b == b->b;
+    case ARG_DTYPE:
+        return a->dtype == b->dtype;
+    case ARG_STRING:
+        return !strcmp(a->str, b->str);
+    case ARG_LIST:
+        return same_lists(a, b);
+    default:
+        return false;
+    }
+}
+
+static bool same_lists(const Arg *a, const Arg *b)
+{
+    bool ok = a->list.n == b->list.n;
+    for (int i = 0; ok && i < a->list.n; i++)
+        ok = same_args(&a->list.item[i], &b->list.item[i]);
+    return ok;
+}
+
+static bool holds_only(const Value *x, double v)
+{
+    const float *f = value_floats(x, -1);
+    int64_t i = 0, n = f ? type_numel(x->type) : 0;
+    while (i < n && is_near((double)f[i], v))
+        i++;
+    return n && i == n;
+}
+
+static bool is_literal(const Form *f, const Node *n, const Arg *a)
+{
+    double want, is;
+    if (!get_number(&f->literal, &want))
+        return same_args(&f->literal, a);
+    return a->kind == ARG_VALUE ? holds_only(n->in[a->slot], want)
+                                : get_number(a, &is) && is_near(is, want);
+}
+
+static bool is_bound(Found *m, int name, const Node *n, const Arg *a)
+{
+    Value *x = a->kind == ARG_VALUE ? n->in[a->slot] : NULL;
+    if (!m->is_set[name]) {
+        m->is_set[name] = true;
+        m->v[name] = x ? of_value(m->p, x) : *a;
+        m->v[name].key = NULL;
+        return true;
+    }
+    return x || m->v[name].kind == ARG_VALUE ? x == tensor(m->p, m->v[name])
+                                             : same_args(&m->v[name], a);
+}
+
+/* -- forms ------------------------------------------------------------------------------------- */
+
+static const Form *part_for(const Form *f, int i, const char *name)
+{
+    if (i < f->n && !f->key[i])
+        return f->part[i];
+    for (int k = 0; k < f->n; k++)
+        if (f->key[k] && !strcmp(f->key[k], name))
+            return f->part[k];
+    return NULL;
+}
+
+static bool fits_call(Found *m, const Form *f, const Node *n)
+{
+    const Schema *s = node_schema(n);
+    for (int i = 0; i < s->n_args; i++) {
+        const Form *part = part_for(f, i, s->arg[i].name);
+        if (part ? !fits(m, part, n, &n->arg[i]) : !same_args(&s->arg[i].fallback, &n->arg[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool fits_sides(Found *m, const Form *f, const Node *n, int first)
+{
+    return fits(m, f->part[first], n, &n->arg[arg_of(n, "self")]) &&
+           fits(m, f->part[1 - first], n, &n->arg[arg_of(n, "other")]);
+}
+
+/* Sums and products in either order. */
+static bool fits_sign(Found *m, const Form *f, const Node *n)
+{
+    double alpha = 1;
+    Found before = *m;
+    if (arg_find(n, "alpha") >= 0 && (!arg_number(n, "alpha", &alpha) || alpha != 1))
+        return false;
+    if (fits_sides(m, f, n, 0))
+        return true;
+    *m = before;
+    return sign_commutes(f->index) && fits_sides(m, f, n, 1);
+}
+
+static bool fits_node(Found *m, const Form *f, const Node *n)
+{
+    if (m->n_nodes == MOST_NODES || (f->kind == FORM_SIGN ? !sign_is(f->index, n->op) : f->op != n->op))
+        return false;
+    m->node[m->n_nodes++] = n;
+    return f->kind == FORM_SIGN ? fits_sign(m, f, n) : fits_call(m, f, n);
+}
+
+static bool fits_list(Found *m, const Form *f, const Node *n, const Arg *a)
+{
+    bool ok = a->kind == ARG_LIST && a->list.n == f->n;
+    for (int i = 0; ok && i < f->n; i++)
+        ok = fits(m, f->part[i], n, &a->list.item[i]);
+    return ok;
+}
+
+/* Returns whether an argument of n has the form, and binds the form's names. */
+static bool fits(Found *m, const Form *f, const Node *n, const Arg *a)
+{
+    const Node *def = a->kind == ARG_VALUE ? n->in[a->slot]->def : NULL;
+    switch ((int)f->kind) {
+    case FORM_LITERAL:
+        return is_literal(f, n, a);
+    case FORM_NAME:
+        return is_bound(m, f->index, n, a);
+    case FORM_LIST:
+        return fits_list(m, f, n, a);
+    default:
+        return def && def->out[0] == n->in[a->slot] && fits_node(m, f, def);
+    }
+}
+
+/* -- what else must hold ----------------------------------------------------------------------- */
+
+/* A size, rank or count of elements; false: there is none. */
+static bool size_of(const Found *m, const Form *f, Dim *d)
+{
+    Dim a, b = DIM(0);
+    if (f->kind == FORM_LITERAL || f->kind == FORM_NAME) {
+        const Arg *v = f->kind == FORM_NAME ? &m->v[f->index] : &f->literal;
+        *d = v->dim;
+        return v->kind == ARG_INT;
+    }
+    if (f->kind == FORM_SIGN) { /* a difference */
+        bool ok = size_of(m, f->part[0], &a) && size_of(m, f->part[1], &b);
+        *d = ok ? dim_sub(m->p->r->g->program, a, b) : DIM(0);
+        return ok;
+    }
+    const Value *x = tensor(m->p, m->v[f->part[0]->index]);
+    if (!x || (f->n > 1 && (!size_of(m, f->part[1], &b) || b.expr)))
+        return false;
+    int64_t axis = b.value < 0 ? b.value + x->type.rank : b.value;
+    *d = !strcmp(f->name, "rank")    ? DIM(x->type.rank)
+         : !strcmp(f->name, "numel") ? dims_numel(m->p->r->g->program, x->type)
+         : axis >= 0 && axis < x->type.rank ? x->type.dim[axis]
+                                            : DIM(-1);
+    return f->n < 2 || (axis >= 0 && axis < x->type.rank);
+}
+
+static bool holds(const Found *m, const Form *f)
+{
+    Dim a, b;
+    if (f->kind == FORM_AND)
+        return holds(m, f->part[0]) && holds(m, f->part[1]);
+    return size_of(m, f->part[0], &a) && size_of(m, f->part[1], &b) && dim_equal(a, b);
+}
+
+/* All nodes but the first are read by these alone. */
+static bool is_closed(const Found *m)
+{
+    for (int i = 1; i < m->n_nodes; i++) {
+        int v = m->node[i]->out[0]->index;
+        if (v >= m->p->r->first_new || m->u->escapes[v] || others_are_read(m->u, m->node[i]))
+            return false;
+        for (int k = m->u->first[v]; k < m->u->first[v + 1]; k++) {
+            int at = 0;
+            while (at < m->n_nodes && m->node[at] != m->u->user[k])
+                at++;
+            if (at == m->n_nodes)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* -- the walk ---------------------------------------------------------------------------------- */
+
+/* Puts what the rule gives in the place of n, if that may stay. */
+static bool replace(Found *m, Node *n)
+{
+    Given g = {.n = m->rule->to.n_locals};
+    memcpy(g.v, m->v, sizeof *g.v * (size_t)g.n);
+    Value *y = tensor(m->p, play_given(m->p, &m->rule->to, &g));
+    if (!y)
+        return false;
+    if (!type_equal(y->type, n->out[0]->type) || !node_stays_whole(y->def)) {
+        graph_remove(m->p->r->g, y->def);
+        return true;
+    }
+    return rewrite_node(m->p->r, n, y);
+}
+
+static bool look(Rewrite *r, const Uses *u, const Spelled *rule, Node *n)
+{
+    for (int i = 0; i < n_spelled; i++) {
+        Play p = {.r = r, .n = n, .rule = rule[i].name};
+        Found m = {.p = &p, .u = u, .rule = &rule[i]};
+        if (fits_node(&m, rule[i].from, n) && is_closed(&m) &&
+            (!rule[i].condition || holds(&m, rule[i].condition)))
+            return replace(&m, n);
+    }
+    return true;
+}
+
+bool pass_read_back(Graph *g, Arena *tmp, Diag *d)
+{
+    const Spelled *rule = spelled_rules(g->program, d);
+    Rewrite r = rewrite_start(g, tmp, d);
+    Uses u = graph_uses(g, tmp);
+    bool ok = rule != NULL;
+    for (Node *n = g->first, *next; ok && n; n = next) {
+        next = n->next;
+        rewrite_inputs(&r, n);
+        if (n->n_out == 1 && (n->out[0]->type.dtype == ETC_F32 || n->out[0]->type.dtype == ETC_BOOL))
+            ok = look(&r, &u, rule, n);
+    }
+    rewrite_finish(&r);
+    return ok;
+}

@@ -1,0 +1,125 @@
+"""Models of the zoo through torch's own ONNX exporters, beside their torch.export.
+
+Each is exported to ONNX, by the newer exporter or by the older one (SCRIPT), and runs in the three ways of
+onnx_runs.py; no output may be off from torch's by more than the manifest's tolerances.  What exporters
+spell out has to be read back: with XNNPACK, the plan of the .onnx may have no more regions than that of the
+.pt2, and no more than ROOM times its nodes and arena.  Without --full, SOME of them.
+
+With --export FOLDER NAMES, it is what exports.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+
+ROOM = 1.03
+HW = ["--dim", "h=4..256", "--dim", "w=4..256"]
+# Flags for open sizes.
+MODELS = {"bert_tiny": [], "convnext_tiny": [], "dyn_arith": ["--dim", "b=1..16", "--dim", "2*half_t=4..64", "--dim", "s=2..64"],
+          "efficientnet_b0": [], "gemma_small": [], "gpt2_small": ["--dim", "seq=2..128"], "mobilevit": [], "poolformer": [],
+          "super_resolution": HW, "swin_tiny": [], "t5_encoder": [], "vae_decoder": [], "vit_tiny": [], "whisper_decoder": []}
+SCRIPT = ["bert_tiny", "swin_tiny", "vae_decoder", "vit_tiny"]
+SOME = {"bert_tiny", "super_resolution", "vae_decoder", "vae_decoder script"}
+MORE_NODES = {"bert_tiny script", "dyn_arith", "gpt2_small"}  # exporters compute sizes and indices by nodes
+
+
+# -- export ------------------------------------------------------------------------------------
+
+
+def export(folder, names):
+    """Exports NAME or "NAME script" to FOLDER/NAME.onnx."""
+    import torch
+    import export_zoo as zoo
+    for name in names:
+        base, _, kind = name.partition(" ")
+        zoo.seed_all(0)
+        spec = zoo.REGISTRY[base][0]()
+        args = spec.cases[0]
+        args, more = (args.args, args.kwargs) if isinstance(args, zoo.Case) else (tuple(args), {})
+        shapes = {} if kind else {"dynamic_shapes": spec.dynamic, "dynamo": True}
+        with torch.no_grad():
+            torch.onnx.export(spec.module.eval(), args, f"{folder}/{name}.onnx", kwargs=more or None,
+                              **(shapes or {"dynamo": False}), verbose=False)
+
+
+# -- the checks --------------------------------------------------------------------------------
+
+
+def values(folder, items):
+    return [np.load(f"{folder}/{i['file']}") for i in items if "file" in i]
+
+
+def is_near(y, want, spec, manifest):
+    if y.shape != want.shape or y.dtype != want.dtype:
+        return False
+    if want.dtype.kind != "f":
+        return np.array_equal(y, want)
+    return np.allclose(y, want, rtol=manifest["rtol"], atol=spec["atol"], equal_nan=True)
+
+
+def judge(rows, part, run, etc, model, flags, zoo, out):
+    """A row for all cases; the older exporter fixes the sizes of the first."""
+    name = os.path.basename(model)[:-5]
+    folder = f"{zoo}/{name.partition(' ')[0]}"
+    with open(f"{folder}/manifest.json", encoding="utf-8") as f:
+        manifest = json.load(f)
+    for k, case in enumerate(manifest["cases"][:1 if " " in name else None]):
+        how = run(etc, model, flags, values(folder, case["inputs"]), f"{out}/{k}")
+        if how[0] != "right":
+            rows.add("FAIL", part, name, f"case {k}: {how[0]}: {how[1].strip()[:300]}")
+            return
+        wants = [o for o in case["outputs"] if "file" in o]
+        for i, (spec, want) in enumerate(zip(wants, values(folder, wants))):
+            if not is_near(np.load(f"{out}/{k}/output_{i}.npy"), want, spec, manifest):
+                rows.add("FAIL", part, name, f"case {k}: output {i} is not torch's")
+                return
+    rows.add("ok", part, name)
+
+
+def plan(etc, model, flags, out):
+    """Regions, nodes and arena for XNNPACK, or the message."""
+    p = subprocess.run([etc, "compile", model, *flags, "--backend", "xnnpack", "--json", "-o", out], stdin=subprocess.DEVNULL,
+                       capture_output=True, text=True, check=False)
+    found = re.search(r"(\d+) regions?, \d+ of (\d+) nodes", p.stderr)
+    return (int(found[1]), int(found[2]), json.loads(p.stdout)["arena"]) if found else p.stderr.strip()[:300]
+
+
+def compare(rows, etc, model, flags, zoo, out):
+    name = os.path.basename(model)[:-5]
+    ours, theirs = plan(etc, model, flags, f"{out}.pte"), plan(etc, f"{zoo}/{name.partition(' ')[0]}/model.pt2", [], f"{out}_pt2.pte")
+    if isinstance(ours, str) or isinstance(theirs, str):
+        rows.add("FAIL", "x-plan", name, f"{ours} / {theirs}")
+        return
+    ok = ours[0] <= theirs[0] and (name in MORE_NODES or ours[1] <= ROOM * theirs[1]) and ours[2] <= ROOM * theirs[2]
+    rows.add("ok" if ok else "FAIL", "x-plan", name,
+             "regions, nodes, arena: " + ", ".join(f"{a} ({b})" for a, b in zip(ours, theirs)))
+
+
+def chosen(text, is_full):
+    names = list(MODELS) + [f"{n} script" for n in SCRIPT]
+    return [n for n in names if (is_full or n in SOME) and (text in n or text in "onnx exports")]
+
+
+def check(rows, etc, zoo, work, names):
+    try:
+        import onnxscript  # noqa: F401
+    except ImportError:
+        for n in names:
+            rows.add("skip", "x", n, "onnxscript is not installed")
+        return
+    from onnx_runs import RUNS
+    os.makedirs(work)
+    subprocess.run([sys.executable, os.path.abspath(__file__), "--export", work, *names], check=True,
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for n in names:
+        flags = [] if " " in n else MODELS[n]
+        compare(rows, etc, f"{work}/{n}.onnx", flags, zoo, f"{work}/{n}")
+        for part, run in RUNS.items():
+            judge(rows, f"x-{part}", run, etc, f"{work}/{n}.onnx", flags, zoo, f"{work}/{n}/{part}")
+
+
+if __name__ == "__main__":
+    export(sys.argv[2], sys.argv[3:])
