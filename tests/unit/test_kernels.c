@@ -213,7 +213,7 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "remainder", "lists", "quant", "integer", "exported",
                                        "shorts", "official", "packed_linear",
                                        "softmax_attention", "wide", "borders", "fills", "added",
-                                       "arithmetic", "order", "counted"};
+                                       "arithmetic", "order", "counted", "linalg"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -460,6 +460,11 @@ Test(kernels, order)
 Test(kernels, counted)
 {
     run_family("counted", 100);
+}
+
+Test(kernels, linalg)
+{
+    run_family("linalg", 100);
 }
 
 Test(kernels, lists)
