@@ -153,7 +153,8 @@ enum {
     MOVES = 1 << 7,
     ALONG = 1 << 8,
     TELLS = 1 << 9, /* sizes of its results depend on elements */
-    FLOATS = 1 << 10
+    FLOATS = 1 << 10,
+    SMALL = 1 << 11
 };
 
 typedef struct Node Node;
