@@ -93,14 +93,39 @@ static bool seen_before(const PteMethod *m, int method, int op)
     return false;
 }
 
+/* Warns of the kernel of the node, if runtime-lite alone brings it; `seen`: its operator was met. */
+static void warn_of_own(const Program *p, const Node *n, bool *seen, Diag *d)
+{
+    const char *out = op_info[n->op].out;
+    if (seen[n->op])
+        return;
+    seen[n->op] = true;
+    if (!out || strncmp(out, "aten::", 6) || since_of(out))
+        return;
+    Loc loc = n->loc;
+    loc.file = loc.file ? loc.file : p->name;
+    diag_warn(d, loc, "%s: runtime-lite has this kernel, the ExecuTorch runtime has not; a library "
+                      "beside it would have to bring it", out);
+}
+
+static void warn_of_all(const Program *p, Arena *a, Diag *d)
+{
+    bool *seen = NEW(a, bool, N_OPS);
+    for (int i = 0; i < p->n_methods; i++)
+        for (const Node *n = NULL; (n = walk_next(p->method[i], n));)
+            warn_of_own(p, n, seen, d);
+}
+
 bool target_has_operators(const Options *o, const Program *p, const OutFile *f, Arena *a, Diag *d)
 {
     EtcProgram file;
     EtcError e = {.index = -1};
     size_t n;
     bool ok = true;
-    if (!o->target_runtime)
+    if (!o->target_runtime) {
+        warn_of_all(p, a, d);
         return true;
+    }
     const uint8_t *bytes = join_pieces(f, a, &n);
     if (etc_program_open(&file, bytes, n, &e))
         return diag_fault(d, FAULT_BUG, (Loc){.file = p->name}, "the .pte made is refused: %s",

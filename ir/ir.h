@@ -154,7 +154,8 @@ enum {
     ALONG = 1 << 8,
     TELLS = 1 << 9, /* sizes of its results depend on elements */
     FLOATS = 1 << 10,
-    FITS = 1 << 11
+    FITS = 1 << 11,
+    SMALL = 1 << 12
 };
 
 typedef struct Node Node;

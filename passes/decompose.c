@@ -89,10 +89,24 @@ static bool lacks_core(const Node *n)
     return !is_narrow(y);
 }
 
+/* Steps that a .pte has of its own as nodes, some ten each. */
+enum { SMALL_STEPS = 16 };
+
+/* Whether the steps of an operation on matrices are few: columns or rows, whichever are less. */
+static bool is_small(const Node *n)
+{
+    Type t = first_operand(n)->type;
+    Dim a = t.dim[t.rank - 2], b = t.dim[t.rank - 1];
+    return (!a.expr && a.value <= SMALL_STEPS && !b.expr) ||
+           (!b.expr && b.value <= SMALL_STEPS && !a.expr);
+}
+
 static bool is_taken(const Program *p, const Node *n, Stage stage)
 {
     const OpInfo *row = node_row(n);
     const Session *s = p->session;
+    if (row->flags & SMALL && !s->tail->has_groups && is_small(n))
+        return false;
     if (has_mask(n) || (s->tail->has_groups && row->flags & FLOATS && lacks_core(n)))
         return false;
     if (n->custom)

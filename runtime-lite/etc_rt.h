@@ -52,7 +52,8 @@ typedef enum EtcStatus {
     ETC_UNSUPPORTED = 3, /* an operator, dtype or delegate this build lacks */
     ETC_NO_MEMORY = 4,   /* the caller's memory is too small or not aligned */
     ETC_LIMIT = 5,       /* more than this runtime takes: instructions in a run, tables, delegates */
-    ETC_TOO_MUCH = 6     /* more element operations in a run than etc_method_limit allows */
+    ETC_TOO_MUCH = 6,    /* more element operations in a run than etc_method_limit allows */
+    ETC_SINGULAR = 7     /* a matrix has no inverse or factor, in an operator that checks it */
 } EtcStatus;
 
 typedef struct EtcError {

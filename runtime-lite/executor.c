@@ -353,7 +353,9 @@ static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint
     }
     status = (status == ETC_OK) ? charge(m, op->row->n_args) : status;
     if (status != ETC_OK) {
-        what = (status == ETC_TOO_MUCH) ? too_much : what;
+        what = (status == ETC_TOO_MUCH)   ? too_much
+               : (status == ETC_SINGULAR) ? ETC_TEXT("a matrix is singular, or not positive definite")
+                                          : what;
         etc_fail(e, status, what ? what : "the kernel refused its arguments", i);
         etc_name_operator(e, op);
     }

@@ -244,6 +244,27 @@ Test(cli, require_delegated_is_a_gate)
     expect_files("a.pte ");
 }
 
+#define INVERSE(n)                                                                                   \
+    "program \"m\" stage aten\nmethod @forward(%x: f32[]) {\n"                                        \
+    "  %e = aten.eye.default(" n ", dtype=f32, layout=none, device=none, pin_memory=none)"            \
+    " : f32[" n "," n "]\n  %m = aten.mul.Tensor(%e, %x) : f32[" n "," n "]\n"                       \
+    "  %y = aten.linalg_inv.default(%m) : f32[" n "," n "]\n  return %y\n}\n"
+
+/* Spelled out, or by a kernel. */
+Test(cli, singular_matrices_end_a_run)
+{
+    static const char *const why[] = {"aten::index.Tensor_out: the kernel refused its arguments",
+                                      "a matrix is singular, or not positive definite"};
+    for (int i = 0; i < 2; i++) {
+        write_text("m.etir", i ? INVERSE("17") : INVERSE("2"));
+        Result r = ok("compile m.etir -o m.pte");
+        cr_expect_eq(i, strstr(r.err, "warning: node 'y'") && strstr(r.err, "runtime-lite has"));
+        ok("run m.pte --input value:2.0");
+        fails("run m.pte --input value:0.0", 1, why[i]);
+    }
+    fails("compile m.etir -o m.pte --target-runtime 1.4.1", 4, "linalg_lu_factor_ex.out: not among");
+}
+
 Test(cli, target_runtime_lists_what_it_lacks)
 {
     write_text(

@@ -2160,6 +2160,78 @@ def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 
 
+# -- matrices taken apart ---------------------------------------------------------------------------
+
+
+def definite(x):
+    return x @ x.mT + torch.eye(x.shape[-1])
+
+
+@model(rnd(2, 4, 4), rnd(2, 4, 3, seed=1), rnd(5, 3, seed=2), rnd(2, 4, seed=3))
+def matrix_factors(a, b, r, v):
+    """Signs, pivots and orders are LAPACK's."""
+    f, s = torch.linalg, definite(a)
+    low, info = f.cholesky_ex(s)
+    bad, stopped = f.cholesky_ex(s - 9 * torch.eye(4))
+    lu, pivots = f.lu_factor(a)
+    q = f.qr(r), f.qr(r.mT), f.qr(r, mode="complete"), torch.qr(r, some=False)
+    h, tau = torch.geqrf(r)
+    y = f.cholesky(s, upper=True), torch.cholesky(s), low, info, stopped, torch.cholesky_solve(b, low), torch.cholesky_inverse(low), lu, pivots
+    y += *f.lu(a), *f.lu(r), *torch.lu_unpack(lu, pivots), f.lu_solve(lu, pivots, b), f.lu_solve(lu, pivots, b.mT, left=False), f.lu_solve(lu, pivots, b, adjoint=True)
+    y += f.lu_solve(lu, pivots, b.mT, left=False, adjoint=True), f.lu_factor_ex(b)[2], f.solve_triangular(lu, b, upper=True), f.solve_triangular(low, b.mT, upper=False, left=False)
+    y += f.solve_triangular(lu[0], b, upper=False, unitriangular=True), *torch.triangular_solve(b, a, transpose=True)
+    y += h, tau, f.householder_product(h, tau), torch.ormqr(h, tau, r.mT @ r.new_ones(5, 5), left=False), torch.ormqr(h, tau, r, transpose=True)
+    return *y, *(m for pair in q for m in pair)
+
+
+@model(rnd(2, 4, 4), rnd(2, 4, 3, seed=1), torch.ones(3, 3), rnd(4, seed=3), rnd(2, 3, 6, seed=4), rnd(2, 3, seed=5))
+def matrix_inverses(a, b, one, v, t, w):
+    """`one` is singular: what checks it is not asked."""
+    f = torch.linalg
+    y = f.inv(a), *f.inv_ex(one[:1, :1]), f.inv_ex(one)[1], f.solve(a, b), f.solve(a[0], v), f.solve(a, b.mT, left=False), *f.solve_ex(a, b), f.solve_ex(one, one)[1]
+    y += f.det(a), f.det(one), *f.slogdet(a), *f.slogdet(one), torch.logdet(a), f.tensorsolve(t, w), f.tensorinv(t, ind=2)
+    return *y, f.matrix_power(a, -3), f.cond(a, 1), f.cond(one, "fro")
+
+
+@model(rnd(2, 4, 4), rnd(5, 3, seed=1), torch.ones(4, 3), torch.diag(torch.tensor([1.0, -2.0, 0.0, 2.0])), rnd(2, 3, seed=2).double(), torch.zeros(2, 0, 3))
+def matrix_values(a, r, one, d, wide, none):
+    """Vectors have the signs of their algorithm, so they are multiplied out."""
+    f, s = torch.linalg, a + a.mT
+    y = [f.eigvalsh(s), f.eigvalsh(a, UPLO="U"), f.eigvalsh(d), f.svdvals(r), f.svdvals(one), f.svdvals(a), f.matrix_rank(a), f.matrix_rank(one), f.matrix_rank(d, hermitian=True)]
+    y += [f.matrix_rank(a, atol=1.0, rtol=0.1), f.cond(a), f.cond(a, -2), f.cond(a, "nuc"), f.matrix_norm(a, 2), f.matrix_norm(a, -2, keepdim=True), f.matrix_norm(a, "nuc"), torch.norm(r, "nuc")]
+    for x in (s, d, a @ a.mT):
+        l, v = f.eigh(x)
+        y += [v @ torch.diag_embed(l) @ v.mT, v.mT @ v, l]
+    for x, full in ((r, True), (r.mT, True), (r, False), (one, True), (one.mT, False), (a, True)):
+        u, e, v = f.svd(x, full_matrices=full)
+        k = e.shape[-1]
+        y += [u[..., :k] @ torch.diag_embed(e) @ v[..., :k, :], u.mT @ u, v @ v.mT, e]
+    y += [f.pinv(r), f.pinv(r.mT), f.pinv(one), f.pinv(definite(a), hermitian=True), f.pinv(a, rtol=0.5), torch.pinverse(r), f.pinv(wide), f.svdvals(wide), f.eigvalsh(wide @ wide.mT)]
+    y += [*f.svd(none), f.svdvals(none), f.eigvalsh(none[:0, :, :0]), f.matrix_rank(none)]
+    u, e, v = torch.svd(a)
+    return *y, u @ torch.diag_embed(e) @ v.mT
+
+
+@model(rnd(3, 4, 4), rnd(3, 4, 2, seed=1), dynamic=({0: Dim("b", min=1, max=6)}, {0: Dim("b", min=1, max=6)}), more=[(rnd(5, 4, 4, seed=2), rnd(5, 4, 2, seed=3))])
+def matrix_batches(a, b):
+    return torch.linalg.solve(a, b), torch.linalg.det(a), torch.linalg.cholesky(definite(a)), *torch.linalg.qr(b)
+
+
+@model(rnd(20, 20), rnd(20, 3, seed=1), rnd(3, 4, 4, seed=2), dynamic=(None, None, {0: Dim("b", min=1, max=6)}), more=[(rnd(20, 20, seed=3), rnd(20, 3, seed=4), rnd(5, 4, 4, seed=5))])
+def matrix_kernels(a, b, c):
+    """What no .pte spells out: runtime-lite's own kernels."""
+    f = torch.linalg
+    y = f.inv(a), f.det(a), f.cholesky(definite(a)), f.solve_triangular(a + 9 * torch.eye(20), b, upper=True), *f.qr(a), f.householder_product(*torch.geqrf(a)), *f.lu(a)
+    return *y, f.eigvalsh(c + c.mT), f.svdvals(c), f.pinv(c), f.eigvalsh(a + a.mT), f.svdvals(a)
+
+
+@model(rnd(3, 3).double(), rnd(3, 2, seed=1).double(), torch.zeros(0, 3, 3), torch.zeros(2, 0, 3), torch.zeros(0, 0))
+def matrix_doubles(a, b, none, flat, point):
+    f = torch.linalg
+    y = f.inv(a), f.solve(a, b), f.det(a), *f.qr(b), f.cholesky(a @ a.mT)
+    return *y, f.inv(none), f.det(none), f.det(point), *f.slogdet(point), *f.qr(flat), f.solve(point, point)
+
+
 def save(values, folder, stem, rel, exact=None):
     """`exact`: of a model in f16, what f32 gives."""
     rows = []

@@ -214,7 +214,7 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "remainder", "lists", "quant", "integer", "exported",
                                        "shorts", "official", "packed_linear",
                                        "softmax_attention", "wide", "borders", "fills", "added",
-                                       "arithmetic", "order", "counted", "sampled"};
+                                       "arithmetic", "order", "counted", "sampled", "linalg"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -465,6 +465,11 @@ Test(kernels, sampled)
 Test(kernels, counted)
 {
     run_family("counted", 100);
+}
+
+Test(kernels, linalg)
+{
+    run_family("linalg", 100);
 }
 
 Test(kernels, lists)
