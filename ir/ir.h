@@ -491,7 +491,7 @@ struct Program {
     struct Assumptions *assumed;   /* guards.c: while program_guard asks; else NULL */
     const struct Schema **schemas; /* schema.c, by OpId, parsed on first use */
     const struct RuleBody **rules; /* passes/composite.h, by rule, parsed on first use */
-    const struct Spelled *spelled; /* the same of spelled.txt */
+    const struct Spelled **spelled; /* the same of spelled.txt */
 };
 
 Program *program_new(Arena *a, const char *name);

@@ -82,7 +82,8 @@ typedef struct Spelled {
     RuleBody to; /* all names are given */
 } Spelled;
 
-const Spelled *spelled_rules(Program *p, Diag *d); /* n_spelled of them; NULL: reported */
+OpId spelled_key(int rule); /* an operator that its form has */
+const Spelled *spelled_rule(Program *p, int rule, Diag *d); /* NULL: reported */
 
 /* -- play -------------------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #include "passes/composite.h"
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -559,21 +560,29 @@ static bool read_spelled(Reader *r, Spelled *to)
     return !r->wrong;
 }
 
-const Spelled *spelled_rules(Program *p, Diag *d)
+OpId spelled_key(int rule)
 {
-    Spelled *all = p->spelled ? NULL : NEW(p->arena, Spelled, n_spelled);
-    for (int i = 0; i < n_spelled && all; i++) {
-        Reader r = {.a = p->arena, .at = spelled[i].text, .is_own = true};
-        all[i].name = spelled[i].name;
-        if (!read_spelled(&r, &all[i])) {
-            diag_fault(d, FAULT_BUG, (Loc){.file = p->name}, "rule %s %s, before: %.40s", spelled[i].name,
-                       r.wrong, r.at);
-            return NULL;
-        }
+    char target[64];
+    const char *name = spelled[rule].name;
+    snprintf(target, sizeof target, "aten.%.*s.default", (int)strcspn(name, "."), name);
+    return op_find(target);
+}
+
+const Spelled *spelled_rule(Program *p, int rule, Diag *d)
+{
+    if (!p->spelled)
+        p->spelled = NEW(p->arena, const Spelled *, n_spelled + 1);
+    if (p->spelled[rule])
+        return p->spelled[rule];
+    Reader r = {.a = p->arena, .at = spelled[rule].text, .is_own = true};
+    Spelled *made = NEW(p->arena, Spelled, 1);
+    made->name = spelled[rule].name;
+    if (!read_spelled(&r, made)) {
+        diag_fault(d, FAULT_BUG, (Loc){.file = p->name}, "rule %s %s, before: %.40s", made->name, r.wrong,
+                   r.at);
+        return NULL;
     }
-    if (all)
-        p->spelled = all;
-    return p->spelled;
+    return p->spelled[rule] = made;
 }
 
 /* A name that no statement sets is an argument. */

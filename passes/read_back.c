@@ -247,29 +247,53 @@ static bool replace(Found *m, Node *n)
     return rewrite_node(m->p->r, n, y);
 }
 
-static bool look(Rewrite *r, const Uses *u, const Spelled *rule, Node *n)
+typedef struct Rules {
+    const Spelled **rule;
+    int n;
+} Rules;
+
+static bool look(Rewrite *r, const Uses *u, const Rules *rules, Node *n)
 {
-    for (int i = 0; i < n_spelled; i++) {
-        Play p = {.r = r, .n = n, .rule = rule[i].name};
-        Found m = {.p = &p, .u = u, .rule = &rule[i]};
-        if (fits_node(&m, rule[i].from, n) && is_closed(&m) &&
-            (!rule[i].condition || holds(&m, rule[i].condition)))
+    for (int i = 0; i < rules->n; i++) {
+        const Spelled *rule = rules->rule[i];
+        Play p = {.r = r, .n = n, .rule = rule->name};
+        Found m = {.p = &p, .u = u, .rule = rule};
+        if (fits_node(&m, rule->from, n) && is_closed(&m) &&
+            (!rule->condition || holds(&m, rule->condition)))
             return replace(&m, n);
     }
     return true;
 }
 
+/* The rules that the graph has an operator of. */
+static bool find_rules(const Graph *g, Arena *tmp, Rules *to, Diag *d)
+{
+    bool *has = NEW(tmp, bool, N_OPS + 1), ok = true;
+    for (const Node *n = g->first; n; n = n->next)
+        has[n->op] = true;
+    for (int i = 0; i < n_spelled; i++) {
+        if (!has[spelled_key(i)])
+            continue;
+        const Spelled *rule = spelled_rule(g->program, i, d);
+        ok = ok && rule;
+        PUSH(tmp, to->rule, to->n, rule);
+    }
+    return ok;
+}
+
 bool pass_read_back(Graph *g, Arena *tmp, Diag *d)
 {
-    const Spelled *rule = spelled_rules(g->program, d);
+    Rules rules = {0};
+    bool ok = find_rules(g, tmp, &rules, d);
+    if (!ok || !rules.n)
+        return ok;
     Rewrite r = rewrite_start(g, tmp, d);
     Uses u = graph_uses(g, tmp);
-    bool ok = rule != NULL;
     for (Node *n = g->first, *next; ok && n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
         if (n->n_out == 1 && (n->out[0]->type.dtype == ETC_F32 || n->out[0]->type.dtype == ETC_BOOL))
-            ok = look(&r, &u, rule, n);
+            ok = look(&r, &u, &rules, n);
     }
     rewrite_finish(&r);
     return ok;
