@@ -1,8 +1,8 @@
 /* read_back.c -- what exporters spell out becomes the operator that torch has for it.
  *
- * Stage core, with constants folded and dead nodes gone.  The rules are those of spelled.txt.  A rule
- * is played where the nodes of its form have no other readers, its result has the sizes of theirs,
- * and decompose would have left the operator whole: what nobody takes stays as it is.  Each node is
+ * Stage core, with constants folded and dead nodes gone.  The rules are those of spelled.txt.  One is
+ * played where the nodes of its form have no other readers, its result has the sizes of theirs, and
+ * decompose would have left the operator whole: what nobody takes stays as it is.  Each node is
  * looked at once, and each rule's form is of a fixed size.
  */
 #include "passes/composite.h"
@@ -15,7 +15,7 @@ typedef struct Found {
     Play *p;
     const Uses *u;
     const Spelled *rule;
-    Arg v[MOST_ARGS]; /* of names; what is not set yet is no argument of any node */
+    Arg v[MOST_ARGS]; /* of names */
     bool is_set[MOST_ARGS];
     const Node *node[MOST_NODES];
     int n_nodes;
@@ -93,6 +93,7 @@ static bool is_literal(const Form *f, const Node *n, const Arg *a)
 static bool is_bound(Found *m, int name, const Node *n, const Arg *a)
 {
     Value *x = a->kind == ARG_VALUE ? n->in[a->slot] : NULL;
+    assert(name < MOST_ARGS && (!x || a->slot < n->n_in));
     if (!m->is_set[name]) {
         m->is_set[name] = true;
         m->v[name] = x ? of_value(m->p, x) : *a;
@@ -107,6 +108,7 @@ static bool is_bound(Found *m, int name, const Node *n, const Arg *a)
 
 static const Form *part_for(const Form *f, int i, const char *name)
 {
+    assert(f->kind == FORM_CALL);
     if (i < f->n && !f->key[i])
         return f->part[i];
     for (int k = 0; k < f->n; k++)
@@ -145,9 +147,14 @@ static bool fits_sign(Found *m, const Form *f, const Node *n)
     return sign_commutes(f->index) && fits_sides(m, f, n, 1);
 }
 
+static bool is_of(const Form *f, const Node *n)
+{
+    return f->kind == FORM_SIGN ? sign_is(f->index, n->op) : f->op == n->op;
+}
+
 static bool fits_node(Found *m, const Form *f, const Node *n)
 {
-    if (m->n_nodes == MOST_NODES || (f->kind == FORM_SIGN ? !sign_is(f->index, n->op) : f->op != n->op))
+    if (m->n_nodes == MOST_NODES || !is_of(f, n))
         return false;
     m->node[m->n_nodes++] = n;
     return f->kind == FORM_SIGN ? fits_sign(m, f, n) : fits_call(m, f, n);
@@ -179,6 +186,16 @@ static bool fits(Found *m, const Form *f, const Node *n, const Arg *a)
 
 /* -- what else must hold ----------------------------------------------------------------------- */
 
+/* a - b or a % b, of which the latter is of what is known. */
+static bool size_of_sign(const Found *m, int sign, Dim a, Dim b, Dim *d)
+{
+    bool is_rest = *sign_text(sign) == '%';
+    if (is_rest && (a.expr || b.expr || b.value <= 0))
+        return false;
+    *d = is_rest ? DIM(a.value % b.value) : dim_sub(m->p->r->g->program, a, b);
+    return true;
+}
+
 /* A size, rank or count of elements; false: there is none. */
 static bool size_of(const Found *m, const Form *f, Dim *d)
 {
@@ -188,11 +205,10 @@ static bool size_of(const Found *m, const Form *f, Dim *d)
         *d = v->dim;
         return v->kind == ARG_INT;
     }
-    if (f->kind == FORM_SIGN) { /* a difference */
-        bool ok = size_of(m, f->part[0], &a) && size_of(m, f->part[1], &b);
-        *d = ok ? dim_sub(m->p->r->g->program, a, b) : DIM(0);
-        return ok;
-    }
+    if (f->kind == FORM_SIGN)
+        return size_of(m, f->part[0], &a) && size_of(m, f->part[1], &b) &&
+               size_of_sign(m, f->index, a, b, d);
+    assert(f->kind == FORM_CALL && f->part[0]->kind == FORM_NAME);
     const Value *x = tensor(m->p, m->v[f->part[0]->index]);
     if (!x || (f->n > 1 && (!size_of(m, f->part[1], &b) || b.expr)))
         return false;
@@ -207,6 +223,7 @@ static bool size_of(const Found *m, const Form *f, Dim *d)
 static bool holds(const Found *m, const Form *f)
 {
     Dim a, b;
+    assert(f->n == 2);
     if (f->kind == FORM_AND)
         return holds(m, f->part[0]) && holds(m, f->part[1]);
     return size_of(m, f->part[0], &a) && size_of(m, f->part[1], &b) && dim_equal(a, b);
@@ -236,6 +253,7 @@ static bool is_closed(const Found *m)
 static bool replace(Found *m, Node *n)
 {
     Given g = {.n = m->rule->to.n_locals};
+    assert(g.n <= MOST_ARGS && n->n_out == 1);
     memcpy(g.v, m->v, sizeof *g.v * (size_t)g.n);
     Value *y = tensor(m->p, play_given(m->p, &m->rule->to, &g));
     if (!y)
@@ -256,6 +274,8 @@ static bool look(Rewrite *r, const Uses *u, const Rules *rules, Node *n)
 {
     for (int i = 0; i < rules->n; i++) {
         const Spelled *rule = rules->rule[i];
+        if (!is_of(rule->from, n))
+            continue;
         Play p = {.r = r, .n = n, .rule = rule->name};
         Found m = {.p = &p, .u = u, .rule = rule};
         if (fits_node(&m, rule->from, n) && is_closed(&m) &&
@@ -292,7 +312,8 @@ bool pass_read_back(Graph *g, Arena *tmp, Diag *d)
     for (Node *n = g->first, *next; ok && n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
-        if (n->n_out == 1 && (n->out[0]->type.dtype == ETC_F32 || n->out[0]->type.dtype == ETC_BOOL))
+        EtcDtype t = n->n_out == 1 ? n->out[0]->type.dtype : ETC_I64;
+        if (t == ETC_F32 || t == ETC_BOOL)
             ok = look(&r, &u, &rules, n);
     }
     rewrite_finish(&r);
