@@ -155,7 +155,7 @@ enum {
     TELLS = 1 << 9, /* sizes of its results depend on elements */
     FLOATS = 1 << 10,
     FITS = 1 << 11,
-    SMALL = 1 << 12
+    UNROLLS = 1 << 12
 };
 
 typedef struct Node Node;

@@ -105,7 +105,7 @@ static bool is_taken(const Program *p, const Node *n, Stage stage)
 {
     const OpInfo *row = node_row(n);
     const Session *s = p->session;
-    if (row->flags & SMALL && !s->tail->has_groups && is_small(n))
+    if (row->flags & UNROLLS && !s->tail->has_groups && is_small(n))
         return false;
     if (has_mask(n) || (s->tail->has_groups && row->flags & FLOATS && lacks_core(n)))
         return false;
