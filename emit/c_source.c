@@ -571,7 +571,7 @@ static bool emit_source(Emit *e, CFiles *out, int64_t scratch_at)
     put_build(e, &t, weights);
     put(&t, " */\n\n#include \"%s.h\"\n\n", base_name(e->o->stem));
     put_target(&t, e->target);
-    put_chunks(&t, &code, e->work_bytes ? e->work_bytes : e->target->work_bytes);
+    put_chunks(&t, &code, e->target, e->work_bytes ? e->work_bytes : e->target->work_bytes);
     if (constants.n)
         put_n(&t, constants.s, constants.n);
     put_wrapped(&t, code.s);
