@@ -95,7 +95,7 @@ ETC_INLINE EtcF etc_widen_half(const uint16_t *p)
 /* Eight bytes without a sign. */
 ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
 {
-    EtcEight v;
+    EtcEight v = {0};
     for (int i = 0; i < 8; i++) {
         v[i] = x[i];
     }
