@@ -1,5 +1,6 @@
 """counts.py ROOT: numbers of the sources that may only fall, how many assertions they hold at least,
-names of arguments that must be some row's, and names that each instruction set must have.
+names of arguments that must be some row's, names that each instruction set must have, and macros that
+clang must be told.
 
 Prints each count beside its limit; fails where one is past it, or where a name is not there.
 """
@@ -61,6 +62,20 @@ def lacking(root):
         yield from ((name, word) for word in listed if word not in defined)
 
 
+def untold(root):
+    """Pairs of a target and a macro that the header of its set asks for, that its features imply and that
+    clang is not told."""
+    rows = re.findall(r'\{\.name = "([^"]+)",(.*?)\.work_bytes', (root / "emit/target.c").read_text(), re.S)
+    for name, row in rows:
+        column = dict(re.findall(r'\.(\w+) = "(.*?)",\n', row))
+        if "features" not in column or "isa" not in column:
+            continue
+        text = (root / f"runtime-lite/kernels/isa_{column['isa']}.h").read_text()
+        asked = {f"__{feature.upper()}__" for feature in column["features"].split(",")}
+        yield from ((name, macro) for macro in sorted(asked & set(re.findall(r"__\w+__", text)))
+                    if f"#define {macro} 1" not in column["macros"])
+
+
 def names_of_rows(root):
     """All words of the schemas: too many rather than too few."""
     text = (root / "ir/ops.def").read_text() + (root / "passes/composites.txt").read_text()
@@ -85,6 +100,9 @@ def main():
     count["#if on an instruction set outside runtime-lite/kernels/isa*.h"] = ifs_on_instruction_sets(root)
     for header, word in lacking(root):
         print(f"runtime-lite/kernels/{header}: has no {word}, which isa.h lists")
+        ok = False
+    for target, macro in untold(root):
+        print(f"emit/target.c: '{target}' tells clang nothing of {macro}")
         ok = False
     for what, limit in LIMIT.items():
         print(f"{count[what]:5} {what}, at most {limit}")
