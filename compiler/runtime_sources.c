@@ -50,7 +50,7 @@ static int by_name(const void *a, const void *b)
 static bool is_source(const char *name)
 {
     bool is_table = !strncmp(name, "isa_", 4) || !strcmp(name, "cores.c");
-    return !is_table && (ends_with(name, ".c") || ends_with(name, ".h") || ends_with(name, ".def"));
+    return ends_with(name, ".h") || ends_with(name, ".def") || (ends_with(name, ".c") && !is_table);
 }
 
 static bool list_folder(SourceFiles *s, const char *under, Arena *a, Diag *d)

@@ -324,7 +324,7 @@ static void put_main(Emit *e, Text *t)
 static void put_fixed_part(Text *t)
 {
     for (int i = 0; i < c_n_chunks; i++)
-        if (!strcmp(c_header[c_chunk[i].header], "main_program.h"))
+        if (!strcmp(c_header[c_chunk[i].header].name, "main_program.h"))
             put(t, "%s\n", c_chunk[i].text);
 }
 
@@ -352,7 +352,7 @@ bool emit_main(Emit *e, CFiles *out)
     if (!put_body(e, &body))
         return false;
     if (strstr(body.s, "etc_")) /* sizes may be floordiv, mod, max, min of core.h */
-        put_chunks(&t, &body, e->target->work_bytes);
+        put_chunks(&t, &body, e->target, e->target->work_bytes);
     put_fixed_part(&t);
     put_n(&t, body.s, body.n);
     Text wrapped = {.a = e->a};

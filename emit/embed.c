@@ -1,11 +1,14 @@
 /* embed.c -- build tool: turns kernel headers into the tables of emit/c_chunks.h.
  *
- *     embed OUT.c pointwise.def core.h vec.h ...
+ *     embed OUT.c pointwise.def isa.h core.h isa_avx2.h ... lanes.h ... vec.h ...
  *
  * A header's text is cut at blank lines outside braces, comments and #if into chunks.  A chunk that
  * defines functions, tables, types or macros is wanted by those who use their names; the others
  * (what the header says of itself, includes, pragmas) go wherever their header goes.  Include guards
  * and includes of our own files are dropped, and so is the file's name where it introduces itself.
+ *
+ * isa.h becomes the table of instruction sets.  The header of a set is cut in two: constants go
+ * before lanes.h, which it includes, and steps behind that and behind what several sets share.
  */
 #include <ctype.h>
 #include <stdbool.h>
@@ -13,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CHUNKS = 2000, MAX_NAMES = 32, MAX_HEADERS = 64 };
+enum { MAX_CHUNKS = 2000, MAX_NAMES = 32, MAX_HEADERS = 64, MAX_ISAS = 8 };
 
 typedef struct Chunk {
     int header, n_names;
@@ -21,9 +24,23 @@ typedef struct Chunk {
     char *text, *name[MAX_NAMES];
 } Chunk;
 
+/* The sets whose text it is: all, or those from the first to the last. */
+typedef struct Header {
+    const char *name;
+    int first, last;
+} Header;
+
+typedef struct Isa {
+    char *condition; /* NULL: where no other set's holds */
+    char *file, *text, *steps;
+    int header;
+} Isa;
+
 static Chunk chunk[MAX_CHUNKS];
-static const char *header[MAX_HEADERS];
-static int n_chunks, n_headers;
+static Header header[MAX_HEADERS];
+static Isa isa[MAX_ISAS];
+static int n_chunks, n_headers, n_isas, at_header;
+static bool has_steps; /* of the sets */
 
 static void die(const char *what, const char *which)
 {
@@ -70,7 +87,7 @@ static void add_name(Chunk *c, const char *s, size_t len)
             return;
     char *name = calloc(len + 1, 1);
     if (c->n_names == MAX_NAMES || !name)
-        die("too many definitions without a blank line", header[c->header]);
+        die("too many definitions without a blank line", header[c->header].name);
     memcpy(name, s, len);
     c->name[c->n_names++] = name;
 }
@@ -166,7 +183,7 @@ static void end_chunk(char *text, size_t len)
     if (n_chunks == MAX_CHUNKS)
         die("too many chunks", "embed.c");
     Chunk *c = &chunk[n_chunks++];
-    c->header = n_headers - 1;
+    c->header = at_header;
     c->text = calloc(len + 1, 1);
     if (!c->text)
         die("no memory", "embed.c");
@@ -198,7 +215,6 @@ static void cut(char *s)
     Cutter c = {0};
     char *buffer = calloc(strlen(s) + 1, 1);
     size_t n = 0;
-    drop_guard(s);
     for (char *line = s, *next; *line; line = next) {
         size_t len = strcspn(line, "\n");
         next = line + len + (line[len] == '\n');
@@ -218,6 +234,118 @@ static void cut(char *s)
     free(buffer);
 }
 
+/* -- instruction sets ---------------------------------------------------------------------- */
+
+static char *copy(const char *s, size_t len)
+{
+    char *to = calloc(len + 1, 1);
+    if (!to)
+        die("no memory", "embed.c");
+    return memcpy(to, s, len);
+}
+
+static const char *after(const char *line, const char *start)
+{
+    return starts(line, start) ? line + strlen(start) : NULL;
+}
+
+/* "#elif CONDITION", then "#include FILE", in isa.h. */
+static void read_isas(const char *s)
+{
+    const char *condition = NULL, *file;
+    for (; s && *s; s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL) {
+        if (after(s, "#if "))
+            condition = after(s, "#if ");
+        else if (after(s, "#elif "))
+            condition = after(s, "#elif ");
+        else if (starts(s, "#else"))
+            condition = NULL;
+        file = after(s, "#include \"runtime-lite/kernels/");
+        if (!file)
+            continue;
+        if (n_isas == MAX_ISAS)
+            die("too many instruction sets", "isa.h");
+        isa[n_isas].condition = condition ? copy(condition, strcspn(condition, "\n")) : NULL;
+        isa[n_isas++].file = copy(file, strcspn(file, "\""));
+    }
+}
+
+static int find_isa(const char *name)
+{
+    int i = 0;
+    while (i < n_isas && strcmp(isa[i].file, name))
+        i++;
+    return i;
+}
+
+/* The constants of a set; its steps wait for cut_steps. */
+static void cut_constants(Isa *of, char *s)
+{
+    static const char include[] = "#include \"runtime-lite/kernels/lanes.h\"\n";
+    char *end = strstr(s, include);
+    if (!end)
+        die("includes no lanes.h", of->file);
+    of->header = at_header;
+    of->text = copy(s, strlen(s));
+    of->steps = end + sizeof include - 1;
+    *end = '\0';
+    cut(s);
+}
+
+static void cut_steps(void)
+{
+    for (int i = 0; i < n_isas; i++) {
+        if (!isa[i].steps)
+            die("is not among the headers", isa[i].file);
+        at_header = isa[i].header;
+        cut(isa[i].steps);
+    }
+}
+
+/* The sets of a header that is no set's own: those that include it, or all. */
+static void find_sets(Header *h)
+{
+    h->first = 0;
+    h->last = n_isas - 1;
+    if (!starts(h->name, "isa_"))
+        return;
+    while (h->first < n_isas && !strstr(isa[h->first].text, h->name))
+        h->first++;
+    while (h->last > h->first && !strstr(isa[h->last].text, h->name))
+        h->last--;
+    for (int i = h->first; i <= h->last; i++)
+        if (!strstr(isa[i].text, h->name))
+            die("the sets that include it are not one behind the other", h->name);
+}
+
+/* Headers come in this order: isa.h, core.h, those of the sets, lanes.h, what some sets share, the
+ * others. */
+static void cut_header(const char *path)
+{
+    char *s = slurp(path);
+    const char *name = base_name(path);
+    bool is_behind = isa[0].text && !starts(name, "isa_") && strcmp(name, "lanes.h");
+    drop_guard(s);
+    if (!strcmp(name, "isa.h")) {
+        read_isas(s);
+        return;
+    }
+    int i = find_isa(name);
+    if (is_behind && !has_steps) {
+        cut_steps();
+        has_steps = true;
+    }
+    at_header = n_headers++;
+    header[at_header].name = name;
+    if (i < n_isas) {
+        header[at_header].first = header[at_header].last = i;
+        cut_constants(&isa[i], s);
+    } else {
+        find_sets(&header[at_header]);
+        cut(s);
+    }
+}
+
 /* -- writing ------------------------------------------------------------------------------- */
 
 static void put_string(FILE *out, const char *s)
@@ -230,6 +358,21 @@ static void put_string(FILE *out, const char *s)
             fprintf(out, "%s%c", *s == '"' || *s == '\\' ? "\\" : "", *s);
     }
     fputc('"', out);
+}
+
+/* "isa_avx2.h" is "avx2" to the targets. */
+static void put_isas(FILE *out)
+{
+    fputs("const CIsa c_isa[] = {\n", out);
+    for (int i = 0; i < n_isas; i++) {
+        const char *name = isa[i].file + 4, *condition = isa[i].condition;
+        fprintf(out, "    {\"%.*s\", \"%s\"},\n", (int)strcspn(name, "."), name,
+                condition ? condition : "");
+    }
+    fprintf(out, "};\nconst int c_n_isas = %d;\n\nconst CHeader c_header[] = {\n", n_isas);
+    for (int i = 0; i < n_headers; i++)
+        fprintf(out, "    {\"%s\", %d, %d},\n", header[i].name, header[i].first, header[i].last);
+    fprintf(out, "};\nconst int c_n_headers = %d;\n\n", n_headers);
 }
 
 static void put_chunks(FILE *out)
@@ -317,16 +460,11 @@ int main(int argc, char **argv)
     FILE *out = fopen(argv[1], "wb");
     if (!out)
         die("cannot be written", argv[1]);
-    for (int i = 3; i < argc; i++) {
-        header[n_headers++] = base_name(argv[i]);
-        cut(slurp(argv[i]));
-    }
+    for (int i = 3; i < argc; i++)
+        cut_header(argv[i]);
     fputs("/* made by emit/embed.c from runtime-lite/kernels */\n#include \"emit/c_chunks.h\"\n"
           "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n", out);
-    fputs("const char *const c_header[] = {\n", out);
-    for (int i = 0; i < n_headers; i++)
-        fprintf(out, "    \"%s\",\n", header[i]);
-    fprintf(out, "};\nconst int c_n_headers = %d;\n\n", n_headers);
+    put_isas(out);
     put_chunks(out);
     put_names(out);
     put_rows(out, slurp(argv[2]));

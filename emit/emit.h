@@ -83,6 +83,7 @@ typedef struct Target {
     const char *features;  /* that code is made with, as GCC's and clang's target() spell them; NULL:
                               those of the compiler's flags */
     const char *macros;    /* what clang would define for them on its command line: lines of text */
+    const char *isa;       /* X of runtime-lite/kernels/isa_X.h; NULL: that of the compiler's flags */
     const char *cores;     /* the table of cores in runtime-lite that has these features, and the
                               suffix of its file where it is a variant; NULL: there is none */
     const char *test;      /* an expression of C, whether the CPU at run time has them; NULL: it is

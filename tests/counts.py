@@ -1,7 +1,8 @@
 """counts.py ROOT: numbers of the sources that may only fall, how many assertions they hold at least,
-and names of arguments that must be some row's.
+names of arguments that must be some row's, names that each instruction set must have, and macros that
+clang must be told.
 
-Prints each count beside its limit; fails where one is past it, or where a name is no row's.
+Prints each count beside its limit; fails where one is past it, or where a name is not there.
 """
 import pathlib
 import re
@@ -17,7 +18,14 @@ NODE = r"\(\s*[\w.>\-]+(?:\([^()]*\)|\[[^\[\]]*\])?(?:->\w+)*,\s*"
 POSITION = re.compile(READ + NODE + r"\d" + r"|\w->(?:in|arg)\[\d\]")
 NAME = re.compile(r"\b(?:arg_\w+|get_\w+|is_size|dtype_of)" + NODE + r'"(\w+)"')
 
-LIMIT = {"bare positions of arguments": 32, "OP_* in passes/": 220}
+LIMIT = {"bare positions of arguments": 32, "OP_* in passes/": 220,
+         "#if on an instruction set outside runtime-lite/kernels/isa*.h": 0}
+
+IF = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(?:(?:\\\n|[^\n])*)", re.M)
+# What a compiler defines of instructions, and the constants that follow from its choice.
+ISA = re.compile(r"__(?:AVX|SSE|FMA|F16C|BMI|ARM_NEON|ARM_FEATURE|aarch64|x86_64|i386)\w*"
+                 r"|ETC_(?:VEC|LANES|REGISTERS|FMA_BY_DOUBLE|PUT_VECTORS|PACKS_BYTES|TERMS|SIGNED_TERMS|NV|MR\d)\b")
+PLATFORM = {"runtime-lite/kernels/cpu.h"}  # asks whether libc is one that tells what the CPU can do
 
 ASSERTION = re.compile(r"(?<!define )\b(?:assert|UNREACHABLE)\(")
 LEAST = 4  # assertions in 1,000 lines
@@ -32,6 +40,40 @@ def sources(root):
 def assertions_in_1000_lines(root):
     text = "".join(path.read_text() for room in ROOMS for path in (root / room).rglob("*.[ch]"))
     return 1000 * len(ASSERTION.findall(text)) / text.count("\n")
+
+
+def ifs_on_instruction_sets(root):
+    return sum(bool(ISA.search(line)) for path in sorted((root / "runtime-lite").rglob("*.[ch]"))
+               if not path.match("kernels/isa*.h") and str(path.relative_to(root)) not in PLATFORM
+               for line in IF.findall(path.read_text()))
+
+
+def lacking(root):
+    """Pairs of a header that isa.h chooses and a name in its list that neither that nor a header it
+    includes defines."""
+    kernels = root / "runtime-lite/kernels"
+    head, choice = (kernels / "isa.h").read_text().split("#ifndef", 1)
+    listed = re.findall(r"\b(?:ETC|etc)_\w+", head)
+    for name in re.findall(r"isa_\w+\.h", choice):
+        text = (kernels / name).read_text()
+        text += "".join((kernels / shared).read_text() for shared in re.findall(r"kernels/(isa_\w+\.h)", text))
+        defined = set(re.findall(r"#define (\w+)|^ETC_INLINE [^(]*\b(etc_\w+)\(", text, re.M))
+        defined = {one or other for one, other in defined}
+        yield from ((name, word) for word in listed if word not in defined)
+
+
+def untold(root):
+    """Pairs of a target and a macro that the header of its set asks for, that its features imply and that
+    clang is not told."""
+    rows = re.findall(r'\{\.name = "([^"]+)",(.*?)\.work_bytes', (root / "emit/target.c").read_text(), re.S)
+    for name, row in rows:
+        column = dict(re.findall(r'\.(\w+) = "(.*?)",\n', row))
+        if "features" not in column or "isa" not in column:
+            continue
+        text = (root / f"runtime-lite/kernels/isa_{column['isa']}.h").read_text()
+        asked = {f"__{feature.upper()}__" for feature in column["features"].split(",")}
+        yield from ((name, macro) for macro in sorted(asked & set(re.findall(r"__\w+__", text)))
+                    if f"#define {macro} 1" not in column["macros"])
 
 
 def names_of_rows(root):
@@ -55,6 +97,13 @@ def main():
                 line = text.count("\n", 0, match.start()) + 1
                 print(f"{path}:{line}: no row has an argument '{match[1]}'")
                 ok = False
+    count["#if on an instruction set outside runtime-lite/kernels/isa*.h"] = ifs_on_instruction_sets(root)
+    for header, word in lacking(root):
+        print(f"runtime-lite/kernels/{header}: has no {word}, which isa.h lists")
+        ok = False
+    for target, macro in untold(root):
+        print(f"emit/target.c: '{target}' tells clang nothing of {macro}")
+        ok = False
     for what, limit in LIMIT.items():
         print(f"{count[what]:5} {what}, at most {limit}")
         ok = ok and count[what] <= limit

@@ -1,5 +1,5 @@
 /* cores.h -- the dense cores as function pointers, one table per instruction set; same bits in
- * each.  A table is built by isa.h from the core headers under that set's compiler flags. */
+ * each.  A table is built by cores_table.h from the core headers under that set's compiler flags. */
 #ifndef ETC_CORES_H
 #define ETC_CORES_H
 
@@ -93,7 +93,7 @@ const EtcCores *etc_cores_at(int i);
 #if ETC_BUILD_ONE_ISA
 #define ETC_ISA_NAME "one"
 #define ETC_ISA_TABLE static const EtcCores etc_cores_here
-#include "runtime-lite/kernels/isa.h"
+#include "runtime-lite/kernels/cores_table.h"
 #define ETC_CORES_OF(c) ((void)(c), &etc_cores_here)
 #else
 #define ETC_CORES_OF(c) ((c)->cores)

@@ -17,27 +17,6 @@
 
 #define ETC_INTEGER_K 65536
 
-/* Terms that one instruction adds to a lane: four bytes, or two numbers of 16 bits. */
-#if (ETC_VEC == 64) && defined(__AVX512VNNI__)
-#define ETC_TERMS 4
-#elif (ETC_VEC == 32) && \
-    (defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__)))
-#define ETC_TERMS 4
-#elif defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
-#define ETC_TERMS 4
-#define ETC_SIGNED_TERMS 1
-#else
-#define ETC_TERMS 2
-#endif
-
-typedef uint8_t EtcHalf __attribute__((vector_size(ETC_VEC / 2)));
-typedef int8_t EtcSHalf __attribute__((vector_size(ETC_VEC / 2)));
-typedef uint8_t EtcWhole __attribute__((vector_size(ETC_VEC)));
-typedef int16_t EtcS __attribute__((vector_size(ETC_VEC)));
-typedef uint16_t EtcUS __attribute__((vector_size(ETC_VEC)));
-typedef int32_t EtcIAnywhere __attribute__((vector_size(ETC_VEC), aligned(4), may_alias));
-typedef uint32_t EtcWord __attribute__((aligned(1), may_alias));
-
 /* How a sum becomes a result: zero point and scale of x, scales and bias of channels, and what y
  * keeps. */
 typedef struct EtcInteger {
@@ -59,11 +38,10 @@ typedef struct EtcInteger {
 /* Instructions that add four bytes want x without a sign (or with one: ETC_SIGNED_TERMS). */
 ETC_INLINE int32_t etc_x_shift(const EtcInteger *q)
 {
-#if defined(ETC_SIGNED_TERMS)
-    return (q->x_is_signed != 0) ? 0 : -128;
-#else
+    if (ETC_SIGNED_TERMS != 0) {
+        return (q->x_is_signed != 0) ? 0 : -128;
+    }
     return (q->x_is_signed != 0) ? 128 : 0;
-#endif
 }
 
 ETC_INLINE uint8_t etc_x_flip(const EtcInteger *q)
@@ -174,13 +152,6 @@ ETC_INLINE void etc_integer_put(EtcI sum, EtcF scale, EtcF bias, void *y, int64_
     }
 }
 
-/* Vectors of outputs whose bytes are put together. */
-#if defined(__SSE2__) && (ETC_VEC < 64)
-#define ETC_PUT_VECTORS 4
-#else
-#define ETC_PUT_VECTORS 1
-#endif
-
 /* etc_finish of one channel whose outputs are bytes.  Where no v is a NaN one clamp does for two,
  * since a product with 1 / scale of y keeps their order. */
 typedef struct EtcBytesOf {
@@ -218,29 +189,7 @@ ETC_INLINE void etc_integer_bytes(const int32_t *sum, int n, uint8_t *y, const E
         const EtcF by = ((__builtin_convertvector(s, EtcF) * f->scale) + f->bias) * f->inverse;
         v[i] = (EtcI)(etc_at_most(etc_at_least(by, f->lo), f->hi) + etc_splat(12582912.0f));
     }
-#if ETC_PUT_VECTORS == 1
-    etc_store_low(y, ETC_LANES, v[0] + (int32_t)f->y_zero);
-#elif ETC_VEC == 32
-    const __m256i low = _mm256_set1_epi32(0xff);
-    const __m256i a = _mm256_packs_epi32(_mm256_and_si256((__m256i)v[0], low),
-                                         _mm256_and_si256((__m256i)v[1], low));
-    const __m256i b = _mm256_packs_epi32(_mm256_and_si256((__m256i)v[2], low),
-                                         _mm256_and_si256((__m256i)v[3], low));
-    const __m256i bytes = _mm256_add_epi8(_mm256_packus_epi16(a, b),
-                                          _mm256_set1_epi8((char)f->y_zero));
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    const EtcWhole all = (EtcWhole)_mm256_permutevar8x32_epi32(bytes, order);
-    __builtin_memcpy(y, &all, (size_t)n * ETC_LANES);
-#else
-    const __m128i low = _mm_set1_epi32(0xff);
-    const __m128i a = _mm_packs_epi32(_mm_and_si128((__m128i)v[0], low),
-                                      _mm_and_si128((__m128i)v[1], low));
-    const __m128i b = _mm_packs_epi32(_mm_and_si128((__m128i)v[2], low),
-                                      _mm_and_si128((__m128i)v[3], low));
-    const EtcWhole all = (EtcWhole)_mm_add_epi8(_mm_packus_epi16(a, b),
-                                                _mm_set1_epi8((char)f->y_zero));
-    __builtin_memcpy(y, &all, (size_t)n * ETC_LANES);
-#endif
+    etc_put_bytes(y, n, v, f->y_zero);
 }
 
 /* A row of n outputs, at least a vector; the last vector may meet the one before. */
@@ -250,16 +199,14 @@ ETC_INLINE void etc_integer_row(const int32_t *sum, int64_t n, uint8_t *y, const
     for (; (i + (ETC_PUT_VECTORS * ETC_LANES)) <= n; i += ETC_PUT_VECTORS * ETC_LANES) {
         etc_integer_bytes(sum + i, ETC_PUT_VECTORS, y + i, f);
     }
-#if ETC_PUT_VECTORS == 4
-    if ((i + (2 * ETC_LANES)) <= n) {
+    if ((ETC_PUT_VECTORS > 2) && ((i + (2 * ETC_LANES)) <= n)) {
         etc_integer_bytes(sum + i, 2, y + i, f);
         i += 2 * ETC_LANES;
     }
-    if ((i + ETC_LANES) <= n) {
+    if ((ETC_PUT_VECTORS > 1) && ((i + ETC_LANES) <= n)) {
         etc_integer_bytes(sum + i, 1, y + i, f);
         i += ETC_LANES;
     }
-#endif
     if (i < n) {
         etc_integer_bytes(sum + n - ETC_LANES, 1, y + n - ETC_LANES, f);
     }
@@ -323,66 +270,6 @@ ETC_INLINE void etc_integer_short_rows(const EtcSums *s, int32_t *sums, void *y,
 
 /* -- terms ----------------------------------------------------------------------------------- */
 
-/* c and in each lane two products of 16 bits. */
-ETC_INLINE EtcI etc_dot_pairs(EtcI c, EtcI x, EtcI w)
-{
-#if (ETC_VEC == 64) && defined(__AVX512VNNI__)
-    return (EtcI)_mm512_dpwssd_epi32((__m512i)c, (__m512i)x, (__m512i)w);
-#elif (ETC_VEC == 64) && defined(__AVX512BW__)
-    return (EtcI)((EtcU)c + (EtcU)_mm512_maskz_madd_epi16(0xffff, (__m512i)x, (__m512i)w));
-#elif ETC_VEC == 32
-    return (EtcI)((EtcU)c + (EtcU)_mm256_madd_epi16((__m256i)x, (__m256i)w));
-#elif (ETC_VEC == 16) && defined(__SSE2__)
-    return (EtcI)((EtcU)c + (EtcU)_mm_madd_epi16((__m128i)x, (__m128i)w));
-#elif defined(__aarch64__)
-    const int32x4_t low = vmull_s16(vget_low_s16((int16x8_t)x), vget_low_s16((int16x8_t)w));
-    const int32x4_t high = vmull_high_s16((int16x8_t)x, (int16x8_t)w);
-    return (EtcI)vaddq_s32((int32x4_t)c, vpaddq_s32(low, high));
-#else
-    const EtcI x0 = (EtcI)((EtcU)x << 16) >> 16, w0 = (EtcI)((EtcU)w << 16) >> 16;
-    return (EtcI)((EtcU)c + (EtcU)(x0 * w0) + (EtcU)((x >> 16) * (w >> 16)));
-#endif
-}
-
-/* c and in each lane ETC_TERMS products. */
-ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
-{
-#if ETC_TERMS == 2
-    return etc_dot_pairs(c, x, w);
-#elif ETC_VEC == 64
-    return (EtcI)_mm512_dpbusd_epi32((__m512i)c, (__m512i)x, (__m512i)w);
-#elif (ETC_VEC == 32) && defined(__AVXVNNI__)
-    return (EtcI)_mm256_dpbusd_avx_epi32((__m256i)c, (__m256i)x, (__m256i)w);
-#elif ETC_VEC == 32
-    return (EtcI)_mm256_dpbusd_epi32((__m256i)c, (__m256i)x, (__m256i)w);
-#else
-    return (EtcI)vdotq_s32((int32x4_t)c, (int8x16_t)x, (int8x16_t)w);
-#endif
-}
-
-/* Bytes whose terms one etc_dot adds. */
-#define ETC_TERM_BYTES (ETC_LANES * ETC_TERMS)
-
-#if ETC_TERMS == 4
-typedef EtcWhole EtcTermBytes;
-#else
-typedef EtcHalf EtcTermBytes;
-#endif
-
-/* n < 8 bytes, the first the lowest. */
-ETC_INLINE uint64_t etc_few_bytes(const uint8_t *p, int64_t n)
-{
-    uint64_t v = 0;
-    if (n >= 4) { /* the last four may meet the first again */
-        v = (uint64_t) * (const EtcWord *)(const void *)p;
-        return v | ((uint64_t) * (const EtcWord *)(const void *)(p + n - 4) << (8 * (n - 4)));
-    }
-    for (int64_t i = 0; i < n; i++) {
-        v |= (uint64_t)p[i] << (8 * i);
-    }
-    return v;
-}
-
 /* n bytes, and zeros up to a step. */
 ETC_INLINE EtcTermBytes etc_term_bytes(const void *p, int64_t n)
 {
@@ -391,49 +278,7 @@ ETC_INLINE EtcTermBytes etc_term_bytes(const void *p, int64_t n)
         __builtin_memcpy(&v, p, sizeof v);
         return v;
     }
-#if (ETC_VEC == 64) && (ETC_TERMS == 4) && defined(__AVX512BW__)
-    return (EtcTermBytes)_mm512_maskz_loadu_epi8(((__mmask64)1 << n) - 1u, p);
-#elif defined(__SSE2__) && (ETC_VEC <= 32) && (ETC_TERMS == 2) /* bytes stored would stall a load */
-    uint64_t part[2] = {0, 0};
-    if (n >= 8) {
-        __builtin_memcpy(&part[0], p, 8);
-        part[1] = etc_few_bytes((const uint8_t *)p + 8, n - 8);
-    } else {
-        part[0] = etc_few_bytes((const uint8_t *)p, n);
-    }
-    const __m128i both = _mm_set_epi64x((int64_t)part[1], (int64_t)part[0]);
-    __builtin_memcpy(&v, &both, sizeof v);
-    return v;
-#else
-    uint8_t bytes[ETC_TERM_BYTES] = {0};
-    for (int64_t i = 0; i < n; i++) {
-        bytes[i] = ((const uint8_t *)p)[i];
-    }
-    __builtin_memcpy(&v, bytes, sizeof v);
-    return v;
-#endif
-}
-
-ETC_INLINE EtcI etc_x_terms(EtcTermBytes v)
-{
-#if ETC_TERMS == 4
-    return (EtcI)v;
-#elif ETC_VEC == 32 /* gcc 12 makes five instructions of the conversion */
-    return (EtcI)_mm256_cvtepu8_epi16((__m128i)v);
-#else
-    return (EtcI) __builtin_convertvector(v, EtcUS);
-#endif
-}
-
-ETC_INLINE EtcI etc_w_terms(EtcTermBytes v)
-{
-#if ETC_TERMS == 4
-    return (EtcI)v;
-#elif ETC_VEC == 32
-    return (EtcI)_mm256_cvtepi8_epi16((__m128i)v);
-#else
-    return (EtcI) __builtin_convertvector((EtcSHalf)v, EtcS);
-#endif
+    return etc_term_part(p, n);
 }
 
 /* a / b; a division is dear and strides are mostly 1. */

@@ -69,8 +69,8 @@ ETC_INLINE void etc_integer_to(const EtcIntegerBlock *t, int32_t *sums, int mr, 
     }
 }
 
-#if ETC_TERMS == 4
-ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, int mr, int nv)
+/* Words of weights as the model has them: four terms each. */
+ETC_INLINE void etc_four_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, int mr, int nv)
 {
     const int8_t *w = t->w + (i * t->w_row);
     const uint32_t *panel = t->panel + c;
@@ -100,72 +100,72 @@ ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int64_t i, int64_t c,
 }
 
 /* All rows of nv vectors of columns from c on. */
-ETC_INLINE void etc_integer_tiles(const EtcIntegerBlock *t, int64_t c, int mr, int nv)
+ETC_INLINE void etc_four_tiles(const EtcIntegerBlock *t, int64_t c, int mr, int nv)
 {
     int64_t i = 0;
     for (; (i + mr) <= t->m; i += mr) {
-        etc_integer_tile(t, i, c, mr, nv);
+        etc_four_tile(t, i, c, mr, nv);
     }
     for (; (mr > 4) && ((i + 4) <= t->m); i += 4) {
-        etc_integer_tile(t, i, c, 4, nv);
+        etc_four_tile(t, i, c, 4, nv);
     }
     for (; i < t->m; i++) {
-        etc_integer_tile(t, i, c, 1, nv);
+        etc_four_tile(t, i, c, 1, nv);
     }
 }
 
-ETC_OUTLINE void etc_integer_tiles_1(const EtcIntegerBlock *t, int64_t c)
+ETC_OUTLINE void etc_four_tiles_1(const EtcIntegerBlock *t, int64_t c)
 {
-    etc_integer_tiles(t, c, ETC_INTEGER_MR1, 1);
+    etc_four_tiles(t, c, ETC_INTEGER_MR1, 1);
 }
 
-ETC_OUTLINE void etc_integer_tiles_2(const EtcIntegerBlock *t, int64_t c)
+ETC_OUTLINE void etc_four_tiles_2(const EtcIntegerBlock *t, int64_t c)
 {
-    etc_integer_tiles(t, c, ETC_INTEGER_MR2, 2);
+    etc_four_tiles(t, c, ETC_INTEGER_MR2, 2);
 }
 
-#if ETC_INTEGER_NV == 4
-ETC_OUTLINE void etc_integer_tiles_3(const EtcIntegerBlock *t, int64_t c)
+ETC_OUTLINE void etc_four_tiles_3(const EtcIntegerBlock *t, int64_t c)
 {
-    etc_integer_tiles(t, c, 8, 3);
+    etc_four_tiles(t, c, 8, 3);
 }
 
-ETC_OUTLINE void etc_integer_tiles_4(const EtcIntegerBlock *t, int64_t c)
+ETC_OUTLINE void etc_four_tiles_4(const EtcIntegerBlock *t, int64_t c)
 {
-    etc_integer_tiles(t, c, ETC_INTEGER_MR, 4);
+    etc_four_tiles(t, c, ETC_INTEGER_MR, 4);
 }
-#endif
 
-ETC_INLINE void etc_integer_block(const EtcIntegerBlock *t)
+ETC_INLINE void etc_four_block(const EtcIntegerBlock *t)
 {
     int64_t c = 0;
     for (; (c + (ETC_INTEGER_NV * ETC_LANES)) <= t->width; c += ETC_INTEGER_NV * ETC_LANES) {
-#if ETC_INTEGER_NV == 4
-        etc_integer_tiles_4(t, c);
-#else
-        etc_integer_tiles_2(t, c);
-#endif
+        if (ETC_INTEGER_NV == 4) {
+            etc_four_tiles_4(t, c);
+        } else {
+            etc_four_tiles_2(t, c);
+        }
     }
     switch ((t->width - c) / ETC_LANES) {
     case 1:
-        etc_integer_tiles_1(t, c);
+        etc_four_tiles_1(t, c);
         break;
-#if ETC_INTEGER_NV == 4
     case 2:
-        etc_integer_tiles_2(t, c);
+        if (ETC_INTEGER_NV == 4) {
+            etc_four_tiles_2(t, c);
+        }
         break;
     case 3:
-        etc_integer_tiles_3(t, c);
+        if (ETC_INTEGER_NV == 4) {
+            etc_four_tiles_3(t, c);
+        }
         break;
-#endif
     default:
         break;
     }
 }
-#else
+
 /* n terms from k on of rows i .., widened, meet nv vectors of columns from c on. */
-ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int16_t wide[16][ETC_WIDE], int64_t k,
-                                 int64_t n, int64_t i, int64_t c, int mr, int nv)
+ETC_INLINE void etc_wide_tile(const EtcIntegerBlock *t, int16_t wide[16][ETC_WIDE], int64_t k,
+                              int64_t n, int64_t i, int64_t c, int mr, int nv)
 {
     const uint32_t *panel = t->panel + ((k / 2) * t->width) + c;
     int32_t *sums = t->sums + (i * t->width) + c;
@@ -184,7 +184,7 @@ ETC_INLINE void etc_integer_tile(const EtcIntegerBlock *t, int16_t wide[16][ETC_
 }
 
 /* Rows i .. i + mr - 1; what is widened serves all columns. */
-ETC_INLINE void etc_integer_row_tiles(const EtcIntegerBlock *t, int64_t i, int mr)
+ETC_INLINE void etc_wide_rows(const EtcIntegerBlock *t, int64_t i, int mr)
 {
     int16_t wide[16][ETC_WIDE];
     for (int64_t k = 0; k < t->n_k; k += ETC_WIDE) {
@@ -198,25 +198,33 @@ ETC_INLINE void etc_integer_row_tiles(const EtcIntegerBlock *t, int64_t i, int m
         }
         int64_t c = 0;
         for (; (c + (ETC_INTEGER_NV * ETC_LANES)) <= t->width; c += ETC_INTEGER_NV * ETC_LANES) {
-            etc_integer_tile(t, wide, k, n, i, c, mr, ETC_INTEGER_NV);
+            etc_wide_tile(t, wide, k, n, i, c, mr, ETC_INTEGER_NV);
         }
         for (; c < t->width; c += ETC_LANES) {
-            etc_integer_tile(t, wide, k, n, i, c, mr, 1);
+            etc_wide_tile(t, wide, k, n, i, c, mr, 1);
         }
     }
 }
 
-ETC_OUTLINE void etc_integer_block(const EtcIntegerBlock *t)
+ETC_OUTLINE void etc_wide_block(const EtcIntegerBlock *t)
 {
     int64_t i = 0;
     for (; (i + ETC_INTEGER_MR) <= t->m; i += ETC_INTEGER_MR) {
-        etc_integer_row_tiles(t, i, ETC_INTEGER_MR);
+        etc_wide_rows(t, i, ETC_INTEGER_MR);
     }
     for (; i < t->m; i++) {
-        etc_integer_row_tiles(t, i, 1);
+        etc_wide_rows(t, i, 1);
     }
 }
-#endif
+
+ETC_INLINE void etc_integer_block(const EtcIntegerBlock *t)
+{
+    if (ETC_TERMS == 4) {
+        etc_four_block(t);
+    } else {
+        etc_wide_block(t);
+    }
+}
 
 /* Vectors of a panel of `rows` rows: with few terms many, so that what is done per panel and row
  * of sums is done seldom. */

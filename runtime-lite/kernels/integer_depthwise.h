@@ -5,8 +5,6 @@
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/integer.h"
 
-typedef int16_t EtcEight __attribute__((vector_size(16)));
-
 /* An image of one channel, padded and less its zero point, as sh * sw pictures: picture (py, px)
  * has the pixels of rows py, py + sh .. and columns px, px + sw ..  Tap (y, x) of output (oy, ox)
  * then lies in picture (y % sh, x % sw) at row oy + y / sh, column ox + x / sw: the same way from
@@ -46,15 +44,7 @@ ETC_INLINE int etc_is_integer_depthwise(const EtcConv *g)
 /* Eight bytes, less their zero point. */
 ETC_INLINE void etc_picture_eight(const uint8_t *x, uint8_t flip, int32_t zero, int16_t *to)
 {
-    EtcEight v;
-#if defined(__SSE2__)
-    __m128i b = _mm_loadl_epi64((const __m128i *)(const void *)x);
-    v = (EtcEight)_mm_unpacklo_epi8(b, _mm_setzero_si128());
-#else
-    for (int i = 0; i < 8; i++) {
-        v[i] = x[i];
-    }
-#endif
+    EtcEight v = etc_widen_eight(x);
     v = (v ^ (int16_t)flip) - (int16_t)zero;
     __builtin_memcpy(to, &v, sizeof v);
 }
@@ -121,53 +111,6 @@ ETC_INLINE void etc_picture_all(const uint8_t *plane, const EtcConv *g, int64_t 
                         p->data + (((py * g->sw) + px) * p->size));
         }
     }
-}
-
-/* Numbers of 16 bits of a and b in turn: in each 16 bytes the first four of either, or the last. */
-ETC_INLINE void etc_mix(EtcS a, EtcS b, EtcI *low, EtcI *high)
-{
-#if (ETC_VEC == 64) && defined(__AVX512BW__)
-    *low = (EtcI)_mm512_maskz_unpacklo_epi16(0xffffffff, (__m512i)a, (__m512i)b);
-    *high = (EtcI)_mm512_maskz_unpackhi_epi16(0xffffffff, (__m512i)a, (__m512i)b);
-#elif ETC_VEC == 32
-    *low = (EtcI)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b);
-    *high = (EtcI)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b);
-#elif (ETC_VEC == 16) && defined(__SSE2__)
-    *low = (EtcI)_mm_unpacklo_epi16((__m128i)a, (__m128i)b);
-    *high = (EtcI)_mm_unpackhi_epi16((__m128i)a, (__m128i)b);
-#elif defined(__aarch64__)
-    *low = (EtcI)vzip1q_s16((int16x8_t)a, (int16x8_t)b);
-    *high = (EtcI)vzip2q_s16((int16x8_t)a, (int16x8_t)b);
-#else
-    EtcS l = {0}, h = {0};
-    for (int i = 0; i < (2 * ETC_LANES); i++) {
-        const int from = ((i / 8) * 8) + ((i % 8) / 2);
-        l[i] = ((i % 2) == 0) ? a[from] : b[from];
-        h[i] = ((i % 2) == 0) ? a[from + 4] : b[from + 4];
-    }
-    *low = (EtcI)l;
-    *high = (EtcI)h;
-#endif
-}
-
-/* Lanes as etc_mix left them, in order. */
-ETC_INLINE void etc_unmix(EtcI low, EtcI high, int32_t *to)
-{
-#if ETC_VEC == 64
-    const EtcI first = {0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23};
-    const EtcI last = {8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31};
-    *(EtcIAnywhere *)to = (EtcI)_mm512_permutex2var_epi32((__m512i)low, (__m512i)first,
-                                                          (__m512i)high);
-    *(EtcIAnywhere *)(to + ETC_LANES) = (EtcI)_mm512_permutex2var_epi32((__m512i)low, (__m512i)last,
-                                                                        (__m512i)high);
-#elif ETC_VEC == 32
-    *(EtcIAnywhere *)to = (EtcI)_mm256_permute2x128_si256((__m256i)low, (__m256i)high, 0x20);
-    *(EtcIAnywhere *)(to + ETC_LANES) = (EtcI)_mm256_permute2x128_si256((__m256i)low, (__m256i)high,
-                                                                        0x31);
-#else
-    *(EtcIAnywhere *)to = low;
-    *(EtcIAnywhere *)(to + ETC_LANES) = high;
-#endif
 }
 
 ETC_INLINE EtcS etc_load_shorts(const int16_t *p)

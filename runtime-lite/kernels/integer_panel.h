@@ -6,17 +6,10 @@
 #include "runtime-lite/kernels/integer.h"
 
 /* Vectors of a tile; rows of a tile 1, 2, 3 and 4 vectors wide, as in tile.h; of the widest. */
-#if (ETC_VEC == 64) || defined(__aarch64__)
-#define ETC_INTEGER_NV 4
-#define ETC_INTEGER_MR1 12
-#define ETC_INTEGER_MR2 12
-#define ETC_INTEGER_MR 6
-#else
-#define ETC_INTEGER_NV 2
-#define ETC_INTEGER_MR1 8
-#define ETC_INTEGER_MR2 4
-#define ETC_INTEGER_MR 4
-#endif
+#define ETC_INTEGER_NV ((ETC_REGISTERS == 32) ? 4 : 2)
+#define ETC_INTEGER_MR1 ((ETC_REGISTERS == 32) ? 12 : 8)
+#define ETC_INTEGER_MR2 ((ETC_REGISTERS == 32) ? 12 : 4)
+#define ETC_INTEGER_MR ((ETC_REGISTERS == 32) ? 6 : 4)
 
 /* Pixels of a panel, and of one with few terms at most; rows of images that these may come from;
  * bytes of such a panel; bytes of `work` for any, and for sums where the terms do not fit. */
@@ -37,14 +30,11 @@ ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t width, uint
                                uint32_t *to)
 {
     for (int64_t i = 0; i < width; i += ETC_LANES) {
-#if ETC_TERMS == 4
-        const EtcU v = (etc_line_lanes(line[0] + i) | (etc_line_lanes(line[1] + i) << 8) |
-                        (etc_line_lanes(line[2] + i) << 16) | (etc_line_lanes(line[3] + i) << 24)) ^
-                       ((uint32_t)flip * 0x01010101u);
-#else
-        const EtcU v = (etc_line_lanes(line[0] + i) | (etc_line_lanes(line[1] + i) << 16)) ^
-                       ((uint32_t)flip * 0x00010001u);
-#endif
+        EtcU v = etc_line_lanes(line[0] + i) | (etc_line_lanes(line[1] + i) << (32 / ETC_TERMS));
+        if (ETC_TERMS == 4) {
+            v |= (etc_line_lanes(line[2] + i) << 16) | (etc_line_lanes(line[3] + i) << 24);
+        }
+        v ^= (uint32_t)flip * ((ETC_TERMS == 4) ? 0x01010101u : 0x00010001u);
         *(EtcIAnywhere *)(void *)(to + i) = (EtcI)v;
     }
 }
@@ -57,24 +47,14 @@ ETC_INLINE void etc_byte_every(const uint8_t *x, int64_t stride, uint8_t *y, int
         etc_byte_copy(x, y, n);
         return;
     }
-#if defined(__SSE2__)
-    const __m128i low = _mm_set1_epi16(0xff);
-    __m128i a, b;
-    for (; (stride == 2) && ((i + 16) < n); i += 16) { /* of 32 bytes the last is not asked for */
-        __builtin_memcpy(&a, x + (2 * i), sizeof a);
-        __builtin_memcpy(&b, x + (2 * i) + 16, sizeof b);
-        a = _mm_packus_epi16(_mm_and_si128(a, low), _mm_and_si128(b, low));
-        __builtin_memcpy(y + i, &a, sizeof a);
+    /* Of 32 bytes the last is not asked for. */
+    for (; (ETC_PACKS_BYTES != 0) && (stride == 2) && ((i + 16) < n); i += 16) {
+        etc_every_second(x + (2 * i), 0, y + i);
     }
     if (i > 0) { /* the last 16, from the byte before the first of them on */
-        const uint8_t *from = x + (2 * (n - 16)) - 1;
-        __builtin_memcpy(&a, from, sizeof a);
-        __builtin_memcpy(&b, from + 16, sizeof b);
-        a = _mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8));
-        __builtin_memcpy(y + n - 16, &a, sizeof a);
+        etc_every_second(x + (2 * (n - 16)) - 1, 1, y + n - 16);
         return;
     }
-#endif
     for (; i < n; i++) {
         y[i] = x[i * stride];
     }

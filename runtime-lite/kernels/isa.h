@@ -1,59 +1,55 @@
-/* isa.h -- the table of cores of one instruction set: ETC_ISA_TABLE declares it, ETC_ISA_NAME says
- * which.  Included once by each isa_*.c, which meson.build compiles with that set's flags; in a
- * build for one instruction set by cores.h. */
-#include "runtime-lite/kernels/cores.h"
+/* isa.h -- the instruction set that a file is compiled for: the one place that chooses it.
+ *
+ * Each isa_*.h has the same set of constants and steps, and kernels are written once over these:
+ *
+ *   ETC_VEC, ETC_REP, ETC_IOTA    bytes of a vector; its initializers x, x .. and 0, 1 ..
+ *   ETC_REGISTERS                 vectors that registers hold
+ *   ETC_FMA_BY_DOUBLE             1: etc_fma is emulated, and a tile's terms are better added by
+ *                                 etc_terms_by_double
+ *   ETC_PUT_VECTORS               vectors whose bytes etc_put_bytes puts together
+ *   ETC_PACKS_BYTES               1: etc_every_second is better than bytes one by one
+ *   ETC_TERMS                     products that etc_dot adds to a lane: of 4 bytes, or of 2 numbers
+ *                                 of 16 bits
+ *   ETC_SIGNED_TERMS              1: the 4 bytes of x have a sign; else those of w alone
+ *
+ *   etc_load_part, etc_store_part        the first n floats, fewer than lanes and maybe negative;
+ *                                        the rest is zero, or stays as it is
+ *   etc_at_least, etc_at_most            lo where a < lo, hi where a > hi; a NaN stays
+ *   etc_even, etc_odd                    the even lanes of a, or the odd ones, then those of b
+ *   etc_fma, etc_vsqrt                   rounded once
+ *   etc_terms_by_double                  a tile's terms; 0: not done
+ *   etc_transpose4                       four rows of four into four columns
+ *
+ *   etc_widen, etc_low_bytes             bytes without a sign as lanes; the low bytes of lanes
+ *   etc_store_low_part                   the first n of these, 0 <= n < lanes
+ *   etc_put_bytes                        those of n vectors (1, 2 or all), each with `add`
+ *   etc_widen_i8, etc_widen_half         a vector of such numbers as lanes
+ *   etc_widen_eight                      eight bytes as numbers of 16 bits
+ *   etc_every_second                     16 bytes of 32: the first of each pair, or the second
+ *
+ *   etc_dot, etc_dot_pairs               sums of ETC_TERMS products, of two numbers of 16 bits
+ *   etc_x_terms, etc_w_terms             bytes as etc_dot takes them, where x and w differ in sign
+ *   etc_term_part                        n bytes of terms, fewer than a vector, then zeros
+ *   etc_lane_sums                        lane i: the sum of v[i]'s lanes
+ *   etc_mix, etc_unmix                   numbers of 16 bits in turn; their sums in order again
+ *
+ * Each defines the constants, then includes lanes.h, whose types follow from them, and isa_x86.h or
+ * isa_gnu.h, which hold what several sets share.  emit-c copies from the header of its target, or
+ * from all, each under its condition here.
+ */
+#ifndef ETC_ISA_H
+#define ETC_ISA_H
 
-#define ISA_LOCAL static __attribute__((unused))
+#if defined(__AVX512F__)
+#include "runtime-lite/kernels/isa_avx512.h"
+#elif defined(__AVX2__) && defined(__FMA__)
+#include "runtime-lite/kernels/isa_avx2.h"
+#elif defined(__SSE2__)
+#include "runtime-lite/kernels/isa_sse2.h"
+#elif defined(__aarch64__)
+#include "runtime-lite/kernels/isa_neon.h"
+#else
+#include "runtime-lite/kernels/isa_plain.h"
+#endif
 
-#define UNARY(name, expr)                                                                     \
-    ISA_LOCAL void run_##name(const void *a, const void *b, const EtcPqr *s, void *y,         \
-                              int64_t n)                                                      \
-    {                                                                                         \
-        (void)b;                                                                              \
-        etc_##name##_f32((const float *)a, s->f32[0], s->f32[1], s->f32[2], (float *)y, n);   \
-    }
-#define BINARY(name, expr)                                                                    \
-    ISA_LOCAL void run_##name(const void *a, const void *b, const EtcPqr *s, void *y,         \
-                              int64_t n)                                                      \
-    {                                                                                         \
-        etc_##name##_f32((const float *)a, (const float *)b, s->f32[0], s->f32[1], s->f32[2], \
-                         (float *)y, n);                                                      \
-    }
-#include "runtime-lite/kernels/pointwise.def"
-
-ISA_LOCAL void scale_shift(const float *x, float scale, float shift, float *y, int64_t n)
-{
-    etc_scale_shift_f32(x, scale, shift, y, n);
-}
-
-ETC_ISA_TABLE = {
-    ETC_ISA_NAME,
-    {
-#define UNARY(name, expr) run_##name,
-#define BINARY UNARY
-#include "runtime-lite/kernels/pointwise.def"
-    },
-    etc_matmul_f32,
-    etc_packed_i4,
-    etc_packed_i8,
-    etc_packed_f16,
-    etc_attention_f32,
-    etc_conv_f32,
-    etc_max_pool_f32,
-    etc_max_pool_i8,
-    etc_avg_pool_f32,
-    etc_avg_pool_i8,
-    etc_softmax_f32,
-    etc_sum_f32,
-    etc_amax_f32,
-    scale_shift,
-    etc_layer_norm_f32,
-    etc_group_norm_f32,
-    etc_upsample_nearest_f32,
-    etc_upsample_linear_f32,
-    etc_grid_sample_f32,
-    etc_cumsum_f32,
-    etc_fft_f32,
-    etc_linear_i8,
-    etc_conv_i8,
-};
+#endif

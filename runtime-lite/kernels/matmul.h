@@ -16,27 +16,6 @@ typedef struct EtcMatmul {
     int32_t from_y;       /* sums start from y; bias is not read */
 } EtcMatmul;
 
-/* Four rows of four into four columns. */
-ETC_INLINE void etc_transpose4(const float *x, int64_t x_row, float *y, int64_t y_row)
-{
-#if defined(__SSE2__)
-    __m128 r0 = _mm_loadu_ps(x), r1 = _mm_loadu_ps(x + x_row);
-    __m128 r2 = _mm_loadu_ps(x + (2 * x_row)), r3 = _mm_loadu_ps(x + (3 * x_row));
-    __m128 a = _mm_unpacklo_ps(r0, r1), b = _mm_unpacklo_ps(r2, r3);
-    __m128 c = _mm_unpackhi_ps(r0, r1), d = _mm_unpackhi_ps(r2, r3);
-    _mm_storeu_ps(y, _mm_movelh_ps(a, b));
-    _mm_storeu_ps(y + y_row, _mm_movehl_ps(b, a));
-    _mm_storeu_ps(y + (2 * y_row), _mm_movelh_ps(c, d));
-    _mm_storeu_ps(y + (3 * y_row), _mm_movehl_ps(d, c));
-#else
-    for (int i = 0; i < 4; i++) {
-        for (int j = 0; j < 4; j++) {
-            y[(i * y_row) + j] = x[(j * x_row) + i];
-        }
-    }
-#endif
-}
-
 /* panel[k][width] from b[n][k]. */
 ETC_INLINE void etc_pack_columns(const float *b, int64_t b_row, int64_t k, int64_t n, float *panel,
                                  int64_t width)

@@ -29,51 +29,6 @@ typedef struct EtcPackedWeight {
     const int8_t *zero; /* NULL: all 0 */
 } EtcPackedWeight;
 
-/* Integers of 8 bits, a vector of them. */
-ETC_INLINE EtcI etc_widen_i8(const int8_t *p)
-{
-#if ETC_VEC == 64
-    return (EtcI)_mm512_maskz_cvtepi8_epi32(0xffff,
-                                            _mm_loadu_si128((const __m128i *)(const void *)p));
-#elif ETC_VEC == 32
-    return (EtcI)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
-#elif defined(__SSE2__)
-    int32_t word;
-    __builtin_memcpy(&word, p, sizeof word);
-    __m128i v = _mm_cvtsi32_si128(word);
-    v = _mm_unpacklo_epi8(v, v);
-    return (EtcI)_mm_srai_epi32(_mm_unpacklo_epi16(v, v), 24);
-#else
-    EtcI v = {p[0], p[1], p[2], p[3]};
-    return v;
-#endif
-}
-
-/* Halves, a vector of them; as etc_from_half. */
-ETC_INLINE EtcF etc_widen_half(const uint16_t *p)
-{
-#if ETC_VEC == 64
-    return (EtcF)_mm512_maskz_cvtph_ps(0xffff,
-                                       _mm256_loadu_si256((const __m256i *)(const void *)p));
-#elif ETC_VEC == 32 && defined(__F16C__)
-    return (EtcF)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
-#else
-#if ETC_VEC == 32
-    const EtcI h = (EtcI)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
-#elif defined(__SSE2__)
-    const EtcI h = (EtcI)_mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p),
-                                            _mm_setzero_si128());
-#else
-    const EtcI h = {p[0], p[1], p[2], p[3]};
-#endif
-    const EtcI size = h & 0x7fff;
-    const EtcI top = (EtcI)(size > 0x7bff) & 0x38000000; /* infinities and NaN */
-    const EtcF normal = (EtcF)((size << 13) + 0x38000000 + top);
-    const EtcF small = (EtcF)(size + 0x3f000000) - etc_splat(0.5f); /* units of 2^-24 */
-    return (EtcF)((EtcI)etc_select((EtcI)(size < 0x400), small, normal) | ((h & 0x8000) << 16));
-#endif
-}
-
 ETC_INLINE EtcF etc_float_of(EtcI v)
 {
     return __builtin_convertvector(v, EtcF);
@@ -160,7 +115,6 @@ ETC_INLINE void etc_packed_panels(const float *x, const EtcPackedWeight *w, cons
     }
 }
 
-#if !defined(ETC_FMA_BY_DOUBLE)
 /* Columns j .. of one row of x, nv vectors of them; nv is a constant. */
 ETC_INLINE void etc_packed_columns(const float *x, const EtcPackedWeight *w, const float *bias,
                                    float *y, const EtcPacked *g, int64_t j, int nv, int bits)
@@ -218,17 +172,14 @@ ETC_INLINE void etc_packed_row(const float *x, const EtcPackedWeight *w, const f
         etc_packed_columns(x, w, bias, y, g, j, 1, bits);
     }
 }
-#endif
 
 ETC_INLINE void etc_packed(const float *x, const EtcPackedWeight *w, const float *bias, float *y,
                            const EtcPacked *g, void *work, int bits)
 {
-#if !defined(ETC_FMA_BY_DOUBLE)
-    if (g->m == 1) {
+    if ((g->m == 1) && (ETC_FMA_BY_DOUBLE == 0)) {
         etc_packed_row(x, w, bias, y, g, bits);
         return;
     }
-#endif
     etc_packed_panels(x, w, bias, y, g, (float *)work, bits);
 }
 

@@ -116,8 +116,6 @@ ETC_INLINE void etc_dequantize_f32(float *y, const void *x, const void *scale, c
 
 /* -- vectors of bytes, as floats without a fraction ------------------------------------------ */
 
-typedef uint8_t EtcBytes __attribute__((vector_size(ETC_LANES))); /* as many as lanes */
-
 /* Dequantizes integers with one scale; the same as etc_dequantize_f32. */
 ETC_INLINE EtcF etc_dequantize_lanes(EtcF a, EtcF zero, EtcF scale)
 {
@@ -159,25 +157,6 @@ ETC_INLINE EtcBytes etc_load_bytes(const void *p, int64_t n)
     return b;
 }
 
-/* Lanes of bytes without a sign. */
-ETC_INLINE EtcI etc_widen(EtcBytes b)
-{
-#if ETC_VEC == 64
-    return (EtcI)_mm512_maskz_cvtepu8_epi32(0xffff, (__m128i)b);
-#elif defined(__SSE2__)
-    __m128i v = _mm_setzero_si128();
-    __builtin_memcpy(&v, &b, sizeof b);
-#if ETC_VEC == 32
-    return (EtcI)_mm256_cvtepu8_epi32(v);
-#else
-    v = _mm_unpacklo_epi8(v, _mm_setzero_si128());
-    return (EtcI)_mm_unpacklo_epi16(v, _mm_setzero_si128());
-#endif
-#else
-    return __builtin_convertvector(b, EtcI);
-#endif
-}
-
 ETC_INLINE EtcF etc_load_u8(const uint8_t *p, int64_t n)
 {
     return __builtin_convertvector(etc_widen(etc_load_bytes(p, n)), EtcF);
@@ -207,45 +186,15 @@ ETC_INLINE EtcF etc_load_i8_apart(const int8_t *p, int64_t stride, int64_t n)
     return v;
 }
 
-/* The low bytes of lanes.  (gcc 12 narrows vectors lane by lane.) */
-ETC_INLINE EtcBytes etc_low_bytes(EtcI v)
-{
-#if ETC_VEC == 64
-    return (EtcBytes)_mm512_maskz_cvtepi32_epi8(0xffff, (__m512i)v);
-#elif defined(__SSE2__)
-    const EtcI low = v & 0xff;
-    EtcBytes b;
-#if ETC_VEC == 32
-    const __m128i a = _mm256_castsi256_si128((__m256i)low);
-    const __m128i c = _mm_packs_epi32(a, _mm256_extracti128_si256((__m256i)low, 1));
-#else
-    const __m128i c = _mm_packs_epi32((__m128i)low, (__m128i)low);
-#endif
-    const __m128i d = _mm_packus_epi16(c, c);
-    __builtin_memcpy(&b, &d, sizeof b);
-    return b;
-#else
-    return __builtin_convertvector((EtcU)v, EtcBytes);
-#endif
-}
-
 /* Bytes of either kind: -1 and 255 are the same. */
 ETC_INLINE void etc_store_low(uint8_t *p, int64_t n, EtcI v)
 {
-    const EtcBytes b = etc_low_bytes(v);
     if (n >= ETC_LANES) {
+        const EtcBytes b = etc_low_bytes(v);
         __builtin_memcpy(p, &b, sizeof b);
-        return;
+    } else {
+        etc_store_low_part(p, n, v);
     }
-#if ETC_VEC == 64
-    _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << n) - 1u), (__m512i)v);
-#else
-    for (int i = 0; i < (ETC_LANES - 1); i++) {
-        if (i < n) {
-            p[i] = b[i];
-        }
-    }
-#endif
 }
 
 ETC_INLINE void etc_store_bytes(void *y, int64_t n, EtcF v)

@@ -12,25 +12,11 @@
 
 /* Vectors across a tile, and rows of a tile 1, 2, 3 and 4 vectors wide: sums, a row of b and one
  * broadcast must fit the vector registers. */
-#if ETC_VEC == 64 || defined(__aarch64__)
-#define ETC_NV 4
-#define ETC_MR1 12
-#define ETC_MR2 12
-#define ETC_MR3 8
+#define ETC_NV ((ETC_REGISTERS == 32) ? 4 : ((ETC_FMA_BY_DOUBLE != 0) ? 2 : 3))
+#define ETC_MR1 ((ETC_REGISTERS == 32) ? 12 : ((ETC_FMA_BY_DOUBLE != 0) ? 3 : 8))
+#define ETC_MR2 ((ETC_REGISTERS == 32) ? 12 : ((ETC_FMA_BY_DOUBLE != 0) ? 2 : 6))
+#define ETC_MR3 ((ETC_REGISTERS == 32) ? 8 : 4)
 #define ETC_MR4 6
-#elif defined(ETC_FMA_BY_DOUBLE)
-#define ETC_NV 2
-#define ETC_MR1 3
-#define ETC_MR2 2
-#define ETC_MR3 1
-#define ETC_MR4 1
-#else
-#define ETC_NV 3
-#define ETC_MR1 8
-#define ETC_MR2 6
-#define ETC_MR3 4
-#define ETC_MR4 1
-#endif
 #define ETC_PANEL (ETC_NV * ETC_LANES)
 
 /* Terms of a sum between two rests: a block of b of this many rows stays in the first cache. */
@@ -83,56 +69,6 @@ ETC_INLINE void etc_tile_terms(const EtcBlock *t, int64_t i, int mr, int nv, Etc
     }
 }
 
-#if defined(ETC_FMA_BY_DOUBLE)
-/* The same with sums that stay in double between terms, rounded to float each time.  0 when a term
- * needed an exact fused multiply-add; acc then is as it was. */
-ETC_INLINE int etc_tile_terms_double(const EtcBlock *t, int64_t i, int mr, int nv, EtcF acc[16][4])
-{
-    __m128d sum[4][4], bv[4];
-    __m128i rare = _mm_setzero_si128();
-    ETC_UNROLL
-    for (int r = 0; r < mr; r++) {
-        ETC_UNROLL
-        for (int v = 0; v < nv; v++) {
-            const __m128 f = (__m128)acc[r][v];
-            sum[r][2 * v] = _mm_cvtps_pd(f);
-            sum[r][(2 * v) + 1] = _mm_cvtps_pd(_mm_movehl_ps(f, f));
-        }
-    }
-    for (int64_t k = 0; k < t->k; k++) {
-        const float *b = t->b + (k * t->b_row);
-        const float *a = t->a + (i * t->a_row) + (k * t->a_step);
-        ETC_UNROLL
-        for (int v = 0; v < nv; v++) {
-            const __m128 f = _mm_loadu_ps(b + (v * ETC_LANES));
-            bv[2 * v] = _mm_cvtps_pd(f);
-            bv[(2 * v) + 1] = _mm_cvtps_pd(_mm_movehl_ps(f, f));
-        }
-        ETC_UNROLL
-        for (int r = 0; r < mr; r++) {
-            const __m128d av = _mm_set1_pd((double)a[r * t->a_row]);
-            ETC_UNROLL
-            for (int h = 0; h < (2 * nv); h++) {
-                const __m128d s = etc_fma_double(av, bv[h], sum[r][h], &rare);
-                sum[r][h] = _mm_cvtps_pd(_mm_cvtpd_ps(s));
-            }
-        }
-    }
-    if (_mm_movemask_epi8(rare) != 0) {
-        return 0;
-    }
-    ETC_UNROLL
-    for (int r = 0; r < mr; r++) {
-        ETC_UNROLL
-        for (int v = 0; v < nv; v++) {
-            acc[r][v] = (EtcF)_mm_movelh_ps(_mm_cvtpd_ps(sum[r][2 * v]),
-                                            _mm_cvtpd_ps(sum[r][(2 * v) + 1]));
-        }
-    }
-    return 1;
-}
-#endif
-
 /* Rows i .. i + mr - 1 of a block nv vectors wide. */
 ETC_INLINE void etc_tile(const EtcBlock *t, int64_t i, int mr, int nv)
 {
@@ -154,10 +90,8 @@ ETC_INLINE void etc_tile(const EtcBlock *t, int64_t i, int mr, int nv)
             }
         }
     }
-#if defined(ETC_FMA_BY_DOUBLE)
-    if (!etc_tile_terms_double(t, i, mr, nv, acc))
-#endif
-    {
+    const EtcTerms terms = {t->a + (i * t->a_row), t->b, t->a_row, t->a_step, t->b_row, t->k};
+    if ((ETC_FMA_BY_DOUBLE == 0) || (etc_terms_by_double(&terms, mr, nv, acc) == 0)) {
         etc_tile_terms(t, i, mr, nv, acc);
     }
     const EtcF lo = etc_splat(t->lo), hi = etc_splat(t->hi);
@@ -202,19 +136,15 @@ ETC_OUTLINE void etc_tiles_2(const EtcBlock *t)
     etc_tiles(t, ETC_MR2, 2);
 }
 
-#if ETC_NV >= 3
 ETC_OUTLINE void etc_tiles_3(const EtcBlock *t)
 {
     etc_tiles(t, ETC_MR3, 3);
 }
-#endif
 
-#if ETC_NV == 4
 ETC_OUTLINE void etc_tiles_4(const EtcBlock *t)
 {
     etc_tiles(t, ETC_MR4, 4);
 }
-#endif
 
 ETC_INLINE void etc_block(const EtcBlock *t)
 {
@@ -225,16 +155,16 @@ ETC_INLINE void etc_block(const EtcBlock *t)
     case 2:
         etc_tiles_2(t);
         break;
-#if ETC_NV >= 3
     case 3:
-        etc_tiles_3(t);
+        if (ETC_NV >= 3) {
+            etc_tiles_3(t);
+        }
         break;
-#endif
-#if ETC_NV == 4
     case 4:
-        etc_tiles_4(t);
+        if (ETC_NV == 4) {
+            etc_tiles_4(t);
+        }
         break;
-#endif
     default:
         break;
     }

@@ -190,7 +190,19 @@ one_target() { # model, of --target, compiler
     rm -f "$out/${name}"_avx*.c "$out/${name}_weights.S"
     check "$name: emit-c --target $2" "$etc" emit-c "$1" -o "$out/$name.c" --main --target "$2" -q &&
         check "$name: no variants for $2" sh -c "! ls $out/${name}_avx*.c" &&
+        check "$name: nothing of other instruction sets for $2" alone_in "$2" &&
         bits "$3 -std=c99 -O3 $strict" "$alone" ", --target $2"
+}
+
+# Of the steps that each set has, one; of conditions that choose a set, none.
+alone_in() { # of --target
+    case $1 in
+    x86-64-v2) others='_mm256_|_mm512_|arm_neon' ;;
+    x86-64-v3) others='_mm512_|arm_neon' ;;
+    *) others='arm_neon' ;;
+    esac
+    [ "$(grep -c '^ETC_INLINE EtcF etc_load_part(' "$out/$name.c")" -le 1 ] &&
+        ! grep -E "$others|^#(el)?if defined\(__(AVX512F|AVX2|SSE2|aarch64)__\)" "$out/$name.c"
 }
 
 included_weights() { # model; where it has weights the assembler includes them

@@ -1,0 +1,188 @@
+/* c_kernels.c -- the kernel text that a model's file needs: of the pieces that emit/embed.c made
+ * those whose names it uses, and those that they use.  What each instruction set has of its own
+ * comes from the header of the target's; for a target without one from all, each under its
+ * condition. */
+#include "emit/c_emit.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Wanted {
+    bool *chunk, *header;
+    int *todo, n_todo;
+    int isa; /* in c_isa; -1: any */
+} Wanted;
+
+/* OUT_main.c's text, which no model's file wants. */
+static bool is_program(int chunk)
+{
+    return !strcmp(c_header[c_chunk[chunk].header].name, "main_program.h");
+}
+
+static bool is_of_isa(const Wanted *w, int chunk)
+{
+    const CHeader *h = &c_header[c_chunk[chunk].header];
+    return w->isa < 0 || (h->first <= w->isa && w->isa <= h->last);
+}
+
+static void want(Wanted *w, int i)
+{
+    if (!w->chunk[i] && !is_program(i) && is_of_isa(w, i)) {
+        w->chunk[i] = true;
+        w->todo[w->n_todo++] = i;
+    }
+}
+
+/* Whoever uses one piece of a header gets what has no name of its own: includes, pragmas. */
+static void want_header(Wanted *w, int header)
+{
+    if (w->header[header])
+        return;
+    w->header[header] = true;
+    for (int i = 0; i < c_n_chunks; i++)
+        if (c_chunk[i].header == header && !c_chunk[i].is_optional)
+            want(w, i);
+}
+
+typedef struct Word {
+    const char *s;
+    size_t n;
+} Word;
+
+static int by_word(const void *key, const void *row)
+{
+    const Word *w = key;
+    const char *name = ((const CName *)row)->name;
+    int order = strncmp(w->s, name, w->n);
+    return order ? order : -(name[w->n] != '\0');
+}
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* Behind a comment that starts at s; else s. */
+static const char *skip_comment(const char *s)
+{
+    if (s[0] != '/' || s[1] != '*')
+        return s;
+    const char *end = strstr(s + 2, "*/");
+    return end ? end + 2 : s + strlen(s);
+}
+
+/* The first of the rows of c_name that have a name; NULL: there is none. */
+static const CName *find_name(const Word *word)
+{
+    const CName *name = bsearch(word, c_name, (size_t)c_n_names, sizeof *c_name, by_word);
+    while (name && name > c_name && !by_word(word, name - 1))
+        name--;
+    return name;
+}
+
+/* Marks the chunks that define a name of the text. */
+static void want_names(Wanted *w, const char *s)
+{
+    while (*(s = skip_comment(s))) {
+        Word word = {s, 0};
+        while (is_word(s[word.n]))
+            word.n++;
+        const CName *name = word.n ? find_name(&word) : NULL;
+        for (; name && name < c_name + c_n_names && !by_word(&word, name); name++)
+            want(w, name->chunk);
+        s += word.n ? word.n : 1;
+    }
+}
+
+static bool is_rule(const char *s)
+{
+    return !strncmp(s, "/* -- ", 6);
+}
+
+/* The kernels' one parameter, which the file that they stand in defines. */
+static const char work_macro[] = "ETC_WORK_BYTES";
+
+static int isa_of(const Target *target)
+{
+    int i = 0;
+    if (!target->isa)
+        return -1;
+    while (i < c_n_isas && strcmp(c_isa[i].name, target->isa))
+        i++;
+    assert(i < c_n_isas);
+    return i;
+}
+
+static void put_chunk(Text *t, int i, int64_t work_bytes)
+{
+    static const Word parameter = {work_macro, sizeof work_macro - 1};
+    if (i == find_name(&parameter)->chunk)
+        put(t, "/* Bytes at `work` of a core that takes one; 64-byte aligned. */\n"
+            "#define %s %" PRId64 "\n\n", work_macro, work_bytes);
+    else if (!is_rule(c_chunk[i].text))
+        put(t, "%s\n", c_chunk[i].text);
+}
+
+/* -- instruction sets -------------------------------------------------------------------------- */
+
+static bool is_of_some(const CHeader *h)
+{
+    return h->first > 0 || h->last < c_n_isas - 1;
+}
+
+/* "#if", and where the sets before had their branch "#elif" or "#else". */
+static void put_condition(Text *t, const CHeader *h)
+{
+    if (h->last == c_n_isas - 1) {
+        put(t, "#else\n\n");
+        return;
+    }
+    put(t, h->first ? "#elif " : "#if ");
+    for (int i = h->first; i <= h->last; i++)
+        put(t, h->first < h->last ? "%s(%s)" : "%s%s", i > h->first ? " || " : "",
+            c_isa[i].condition);
+    put(t, "\n\n");
+}
+
+/* Prints chunks from i on, each in the branch of its sets, until all sets had one; returns the last
+ * of them. */
+static int put_branches(Text *t, const Wanted *w, int i, int64_t work_bytes)
+{
+    const CHeader *open = NULL;
+    int end = i, behind = i;
+    for (; behind < c_n_chunks; behind++) {
+        const CHeader *h = &c_header[c_chunk[behind].header];
+        if (!is_of_some(h) || (behind > i && !h->first && h != &c_header[c_chunk[i].header]))
+            break;
+        end = w->chunk[behind] ? behind + 1 : end;
+    }
+    for (; i < end; i++) {
+        const CHeader *h = &c_header[c_chunk[i].header];
+        if (h != open)
+            put_condition(t, h);
+        open = h;
+        if (w->chunk[i])
+            put_chunk(t, i, work_bytes);
+    }
+    if (open)
+        put(t, "#endif\n\n");
+    return behind - 1;
+}
+
+void put_chunks(Text *t, const Text *code, const Target *target, int64_t work_bytes)
+{
+    Wanted w = {NEW(t->a, bool, c_n_chunks), NEW(t->a, bool, c_n_headers),
+                NEW(t->a, int, c_n_chunks), 0, isa_of(target)};
+    want_header(&w, 0);
+    want_names(&w, code->s);
+    while (w.n_todo) {
+        int i = w.todo[--w.n_todo];
+        want_header(&w, c_chunk[i].header);
+        want_names(&w, c_chunk[i].text);
+    }
+    for (int i = 0; i < c_n_chunks; i++)
+        if (w.isa < 0 && is_of_some(&c_header[c_chunk[i].header]))
+            i = put_branches(t, &w, i, work_bytes);
+        else if (w.chunk[i])
+            put_chunk(t, i, work_bytes);
+}

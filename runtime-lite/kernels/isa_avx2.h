@@ -1,0 +1,242 @@
+/* isa_avx2.h -- AVX2 and FMA: vectors of 32 bytes; F16C, and VNNI of either kind, where the flags
+ * allow them. */
+#ifndef ETC_ISA_AVX2_H
+#define ETC_ISA_AVX2_H
+
+#include <immintrin.h>
+
+#define ETC_VEC 32
+#define ETC_REP(f) {f, f, f, f, f, f, f, f}
+#define ETC_IOTA {0, 1, 2, 3, 4, 5, 6, 7}
+
+#define ETC_REGISTERS 16
+#define ETC_FMA_BY_DOUBLE 0
+
+#define ETC_PUT_VECTORS 4
+#define ETC_PACKS_BYTES 1
+
+#if defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__))
+#define ETC_TERMS 4
+#else
+#define ETC_TERMS 2
+#endif
+#define ETC_SIGNED_TERMS 0
+
+#include "runtime-lite/kernels/lanes.h"
+#include "runtime-lite/kernels/isa_x86.h"
+
+/* The first n floats, n < ETC_LANES and maybe negative; the rest is zero. */
+ETC_INLINE EtcF etc_load_part(const float *p, int64_t n)
+{
+    EtcI iota = ETC_IOTA;
+    return (EtcF)_mm256_maskload_ps(p, (__m256i)(EtcI)(iota < etc_splat_i32((int32_t)n)));
+}
+
+ETC_INLINE void etc_store_part(float *p, int64_t n, EtcF v)
+{
+    EtcI iota = ETC_IOTA;
+    _mm256_maskstore_ps(p, (__m256i)(EtcI)(iota < etc_splat_i32((int32_t)n)), (__m256)v);
+}
+
+/* lo where a < lo; NaN stays, and so does -0 against 0. */
+ETC_INLINE EtcF etc_at_least(EtcF a, EtcF lo)
+{
+    return (EtcF)_mm256_max_ps((__m256)lo, (__m256)a);
+}
+
+/* hi where a > hi; NaN stays. */
+ETC_INLINE EtcF etc_at_most(EtcF a, EtcF hi)
+{
+    return (EtcF)_mm256_min_ps((__m256)hi, (__m256)a);
+}
+
+/* The even lanes of a, then those of b. */
+ETC_INLINE EtcF etc_even(EtcF a, EtcF b)
+{
+    const __m256 pairs = _mm256_shuffle_ps((__m256)a, (__m256)b, 0x88);
+    return (EtcF)_mm256_permute4x64_pd((__m256d)pairs, 0xd8);
+}
+
+/* The odd lanes of a, then those of b. */
+ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
+{
+    const __m256 pairs = _mm256_shuffle_ps((__m256)a, (__m256)b, 0xdd);
+    return (EtcF)_mm256_permute4x64_pd((__m256d)pairs, 0xd8);
+}
+
+/* a * b + c, rounded once. */
+ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
+{
+    return (EtcF)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+
+/* Not done: multiply-adds are fused. */
+ETC_INLINE int etc_terms_by_double(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
+{
+    (void)t;
+    (void)mr;
+    (void)nv;
+    (void)acc;
+    return 0;
+}
+
+ETC_INLINE EtcF etc_vsqrt(EtcF a)
+{
+    return (EtcF)_mm256_sqrt_ps((__m256)a);
+}
+
+/* -- bytes and halves -------------------------------------------------------------------------- */
+
+/* Lanes of bytes without a sign. */
+ETC_INLINE EtcI etc_widen(EtcBytes b)
+{
+    __m128i v = _mm_setzero_si128();
+    __builtin_memcpy(&v, &b, sizeof b);
+    return (EtcI)_mm256_cvtepu8_epi32(v);
+}
+
+/* The low bytes of lanes.  (gcc 12 narrows vectors lane by lane.) */
+ETC_INLINE EtcBytes etc_low_bytes(EtcI v)
+{
+    const EtcI low = v & 0xff;
+    const __m128i a = _mm256_castsi256_si128((__m256i)low);
+    const __m128i c = _mm_packs_epi32(a, _mm256_extracti128_si256((__m256i)low, 1));
+    const __m128i d = _mm_packus_epi16(c, c);
+    EtcBytes b;
+    __builtin_memcpy(&b, &d, sizeof b);
+    return b;
+}
+
+ETC_INLINE void etc_store_low_part(uint8_t *p, int64_t n, EtcI v)
+{
+    etc_store_bytes_by_lane(p, n, etc_low_bytes(v));
+}
+
+/* The low bytes of n of four vectors, each with `add`. */
+ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], uint8_t add)
+{
+    const __m256i low = _mm256_set1_epi32(0xff);
+    const __m256i a = _mm256_packs_epi32(_mm256_and_si256((__m256i)v[0], low),
+                                         _mm256_and_si256((__m256i)v[1], low));
+    const __m256i b = _mm256_packs_epi32(_mm256_and_si256((__m256i)v[2], low),
+                                         _mm256_and_si256((__m256i)v[3], low));
+    const __m256i bytes = _mm256_add_epi8(_mm256_packus_epi16(a, b), _mm256_set1_epi8((char)add));
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m256i all = _mm256_permutevar8x32_epi32(bytes, order);
+    __builtin_memcpy(y, &all, (size_t)n * ETC_LANES);
+}
+
+/* Integers of 8 bits, a vector of them. */
+ETC_INLINE EtcI etc_widen_i8(const int8_t *p)
+{
+    return (EtcI)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+
+/* Halves, a vector of them. */
+ETC_INLINE EtcF etc_widen_half(const uint16_t *p)
+{
+    const __m128i h = _mm_loadu_si128((const __m128i *)(const void *)p);
+#if defined(__F16C__)
+    return (EtcF)_mm256_cvtph_ps(h);
+#else
+    return etc_half_by_lane((EtcI)_mm256_cvtepu16_epi32(h));
+#endif
+}
+
+/* -- sums of products of integers -------------------------------------------------------------- */
+
+/* c and in each lane two products of 16 bits. */
+ETC_INLINE EtcI etc_dot_pairs(EtcI c, EtcI x, EtcI w)
+{
+    return (EtcI)((EtcU)c + (EtcU)_mm256_madd_epi16((__m256i)x, (__m256i)w));
+}
+
+/* c and in each lane ETC_TERMS products. */
+ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
+{
+#if ETC_TERMS == 2
+    return etc_dot_pairs(c, x, w);
+#elif defined(__AVXVNNI__)
+    return (EtcI)_mm256_dpbusd_avx_epi32((__m256i)c, (__m256i)x, (__m256i)w);
+#else
+    return (EtcI)_mm256_dpbusd_epi32((__m256i)c, (__m256i)x, (__m256i)w);
+#endif
+}
+
+/* (gcc 12 makes five instructions of __builtin_convertvector.) */
+ETC_INLINE EtcI etc_x_terms(EtcTermBytes v)
+{
+#if ETC_TERMS == 4
+    return (EtcI)v;
+#else
+    return (EtcI)_mm256_cvtepu8_epi16((__m128i)v);
+#endif
+}
+
+ETC_INLINE EtcI etc_w_terms(EtcTermBytes v)
+{
+#if ETC_TERMS == 4
+    return (EtcI)v;
+#else
+    return (EtcI)_mm256_cvtepi8_epi16((__m128i)v);
+#endif
+}
+
+/* n bytes of terms, fewer than a vector; the rest is zero. */
+ETC_INLINE EtcTermBytes etc_term_part(const void *p, int64_t n)
+{
+#if ETC_TERMS == 4
+    return etc_terms_by_byte(p, n);
+#else
+    return (EtcTermBytes)etc_load_16(p, n);
+#endif
+}
+
+/* Adds lanes of a and b two by two: sums of a and sums of b stand in turn. */
+ETC_INLINE EtcI etc_fold_words(EtcI a, EtcI b)
+{
+    return (EtcI)((EtcU)_mm256_unpacklo_epi32((__m256i)a, (__m256i)b) +
+                  (EtcU)_mm256_unpackhi_epi32((__m256i)a, (__m256i)b));
+}
+
+/* The same by two lanes. */
+ETC_INLINE EtcI etc_fold_pairs(EtcI a, EtcI b)
+{
+    return (EtcI)((EtcU)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b) +
+                  (EtcU)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b));
+}
+
+/* The same by four lanes, a's before b's. */
+ETC_INLINE EtcI etc_fold_fours(EtcI a, EtcI b)
+{
+    return (EtcI)((EtcU)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x20) +
+                  (EtcU)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x31));
+}
+
+/* Lane i: the sum of v[i]'s lanes. */
+ETC_INLINE EtcI etc_lane_sums(EtcI v[ETC_LANES])
+{
+    ETC_UNROLL
+    for (int i = 0; i < ETC_LANES; i += 4) {
+        v[i / 4] = etc_fold_pairs(etc_fold_words(v[i], v[i + 1]),
+                                  etc_fold_words(v[i + 2], v[i + 3]));
+    }
+    return etc_fold_fours(v[0], v[1]);
+}
+
+/* Numbers of 16 bits of a and b in turn: in each 16 bytes the first four of either, or the last. */
+ETC_INLINE void etc_mix(EtcS a, EtcS b, EtcI *low, EtcI *high)
+{
+    *low = (EtcI)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b);
+    *high = (EtcI)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b);
+}
+
+/* Lanes as etc_mix left them, in order. */
+ETC_INLINE void etc_unmix(EtcI low, EtcI high, int32_t *to)
+{
+    *(EtcIAnywhere *)to = (EtcI)_mm256_permute2x128_si256((__m256i)low, (__m256i)high, 0x20);
+    *(EtcIAnywhere *)(to + ETC_LANES) = (EtcI)_mm256_permute2x128_si256((__m256i)low, (__m256i)high,
+                                                                        0x31);
+}
+
+#endif

@@ -1,0 +1,133 @@
+/* isa_gnu.h -- what compilers make of vectors of 16 bytes without being told an instruction. */
+#ifndef ETC_ISA_GNU_H
+#define ETC_ISA_GNU_H
+
+#include "runtime-lite/kernels/lanes.h"
+
+ETC_INLINE EtcF etc_load_part(const float *p, int64_t n)
+{
+    return etc_load_by_lane(p, n);
+}
+
+ETC_INLINE void etc_store_part(float *p, int64_t n, EtcF v)
+{
+    etc_store_by_lane(p, n, v);
+}
+
+/* lo where a < lo; NaN stays, and so does -0 against 0. */
+ETC_INLINE EtcF etc_at_least(EtcF a, EtcF lo)
+{
+    return etc_select((EtcI)(a < lo), lo, a);
+}
+
+/* hi where a > hi; NaN stays. */
+ETC_INLINE EtcF etc_at_most(EtcF a, EtcF hi)
+{
+    return etc_select((EtcI)(a > hi), hi, a);
+}
+
+/* The even lanes of a, then those of b. */
+ETC_INLINE EtcF etc_even(EtcF a, EtcF b)
+{
+    EtcF v = {a[0], a[2], b[0], b[2]};
+    return v;
+}
+
+/* The odd lanes of a, then those of b. */
+ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
+{
+    EtcF v = {a[1], a[3], b[1], b[3]};
+    return v;
+}
+
+/* Four rows of four into four columns. */
+ETC_INLINE void etc_transpose4(const float *x, int64_t x_row, float *y, int64_t y_row)
+{
+    for (int i = 0; i < 4; i++) {
+        for (int j = 0; j < 4; j++) {
+            y[(i * y_row) + j] = x[(j * x_row) + i];
+        }
+    }
+}
+
+/* Not done: multiply-adds are fused. */
+ETC_INLINE int etc_terms_by_double(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
+{
+    (void)t;
+    (void)mr;
+    (void)nv;
+    (void)acc;
+    return 0;
+}
+
+/* Lanes of bytes without a sign. */
+ETC_INLINE EtcI etc_widen(EtcBytes b)
+{
+    return __builtin_convertvector(b, EtcI);
+}
+
+/* The low bytes of lanes. */
+ETC_INLINE EtcBytes etc_low_bytes(EtcI v)
+{
+    return __builtin_convertvector((EtcU)v, EtcBytes);
+}
+
+ETC_INLINE void etc_store_low_part(uint8_t *p, int64_t n, EtcI v)
+{
+    etc_store_bytes_by_lane(p, n, etc_low_bytes(v));
+}
+
+/* The low bytes of a vector, each with `add`. */
+ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], uint8_t add)
+{
+    const EtcBytes b = etc_low_bytes(v[0] + (int32_t)add);
+    (void)n;
+    __builtin_memcpy(y, &b, sizeof b);
+}
+
+/* Integers of 8 bits, a vector of them. */
+ETC_INLINE EtcI etc_widen_i8(const int8_t *p)
+{
+    EtcI v = {p[0], p[1], p[2], p[3]};
+    return v;
+}
+
+/* Halves, a vector of them. */
+ETC_INLINE EtcF etc_widen_half(const uint16_t *p)
+{
+    const EtcI h = {p[0], p[1], p[2], p[3]};
+    return etc_half_by_lane(h);
+}
+
+/* Eight bytes without a sign. */
+ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
+{
+    EtcEight v = {0};
+    for (int i = 0; i < 8; i++) {
+        v[i] = x[i];
+    }
+    return v;
+}
+
+/* 16 bytes, every second of 32: the first of each pair, or the second. */
+ETC_INLINE void etc_every_second(const uint8_t *x, int is_second, uint8_t *y)
+{
+    for (int i = 0; i < 16; i++) {
+        y[i] = x[(2 * i) + is_second];
+    }
+}
+
+/* n bytes of terms, fewer than a vector; the rest is zero. */
+ETC_INLINE EtcTermBytes etc_term_part(const void *p, int64_t n)
+{
+    return etc_terms_by_byte(p, n);
+}
+
+/* Lanes as etc_mix left them, in order. */
+ETC_INLINE void etc_unmix(EtcI low, EtcI high, int32_t *to)
+{
+    *(EtcIAnywhere *)to = low;
+    *(EtcIAnywhere *)(to + ETC_LANES) = high;
+}
+
+#endif

@@ -1,0 +1,68 @@
+/* isa_x86.h -- steps of 16 bytes, which SSE2 does and so all sets of x86 share. */
+#ifndef ETC_ISA_X86_H
+#define ETC_ISA_X86_H
+
+#include "runtime-lite/kernels/lanes.h"
+#include <emmintrin.h>
+
+/* Four rows of four into four columns. */
+ETC_INLINE void etc_transpose4(const float *x, int64_t x_row, float *y, int64_t y_row)
+{
+    __m128 r0 = _mm_loadu_ps(x), r1 = _mm_loadu_ps(x + x_row);
+    __m128 r2 = _mm_loadu_ps(x + (2 * x_row)), r3 = _mm_loadu_ps(x + (3 * x_row));
+    __m128 a = _mm_unpacklo_ps(r0, r1), b = _mm_unpacklo_ps(r2, r3);
+    __m128 c = _mm_unpackhi_ps(r0, r1), d = _mm_unpackhi_ps(r2, r3);
+    _mm_storeu_ps(y, _mm_movelh_ps(a, b));
+    _mm_storeu_ps(y + y_row, _mm_movehl_ps(b, a));
+    _mm_storeu_ps(y + (2 * y_row), _mm_movelh_ps(c, d));
+    _mm_storeu_ps(y + (3 * y_row), _mm_movehl_ps(d, c));
+}
+
+/* Eight bytes without a sign. */
+ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
+{
+    const __m128i b = _mm_loadl_epi64((const __m128i *)(const void *)x);
+    return (EtcEight)_mm_unpacklo_epi8(b, _mm_setzero_si128());
+}
+
+/* 16 bytes, every second of 32: the first of each pair, or the second. */
+ETC_INLINE void etc_every_second(const uint8_t *x, int is_second, uint8_t *y)
+{
+    const __m128i low = _mm_set1_epi16(0xff);
+    __m128i a, b;
+    __builtin_memcpy(&a, x, sizeof a);
+    __builtin_memcpy(&b, x + 16, sizeof b);
+    a = (is_second != 0) ? _mm_srli_epi16(a, 8) : _mm_and_si128(a, low);
+    b = (is_second != 0) ? _mm_srli_epi16(b, 8) : _mm_and_si128(b, low);
+    a = _mm_packus_epi16(a, b);
+    __builtin_memcpy(y, &a, sizeof a);
+}
+
+/* n < 8 bytes, the first the lowest. */
+ETC_INLINE uint64_t etc_few_bytes(const uint8_t *p, int64_t n)
+{
+    uint64_t v = 0;
+    if (n >= 4) { /* the last four may meet the first again */
+        v = (uint64_t) * (const EtcWord *)(const void *)p;
+        return v | ((uint64_t) * (const EtcWord *)(const void *)(p + n - 4) << (8 * (n - 4)));
+    }
+    for (int64_t i = 0; i < n; i++) {
+        v |= (uint64_t)p[i] << (8 * i);
+    }
+    return v;
+}
+
+/* n < 16 bytes, then zeros; by way of words, as bytes stored would stall a load. */
+ETC_INLINE __m128i etc_load_16(const void *p, int64_t n)
+{
+    uint64_t part[2] = {0, 0};
+    if (n >= 8) {
+        __builtin_memcpy(&part[0], p, 8);
+        part[1] = etc_few_bytes((const uint8_t *)p + 8, n - 8);
+    } else {
+        part[0] = etc_few_bytes((const uint8_t *)p, n);
+    }
+    return _mm_set_epi64x((int64_t)part[1], (int64_t)part[0]);
+}
+
+#endif

@@ -1,0 +1,128 @@
+/* lanes.h -- vectors as GNU C has them, and what it does with them lane by lane where there is no
+ * instruction for it.  They are never passed between functions that are not inlined. */
+#ifndef ETC_LANES_H
+#define ETC_LANES_H
+
+#include "runtime-lite/kernels/core.h"
+
+#define ETC_LANES (ETC_VEC / 4)
+
+typedef float EtcF __attribute__((vector_size(ETC_VEC)));
+typedef int32_t EtcI __attribute__((vector_size(ETC_VEC)));
+typedef uint32_t EtcU __attribute__((vector_size(ETC_VEC)));
+typedef float EtcFAnywhere __attribute__((vector_size(ETC_VEC), aligned(4), may_alias));
+
+typedef int32_t EtcIAnywhere __attribute__((vector_size(ETC_VEC), aligned(4), may_alias));
+
+typedef uint8_t EtcBytes __attribute__((vector_size(ETC_LANES))); /* as many as lanes */
+
+typedef int16_t EtcS __attribute__((vector_size(ETC_VEC)));
+
+typedef uint16_t EtcUS __attribute__((vector_size(ETC_VEC)));
+
+/* Four bytes anywhere. */
+typedef uint32_t EtcWord __attribute__((aligned(1), may_alias));
+
+typedef int16_t EtcEight __attribute__((vector_size(16)));
+
+/* Bytes whose terms one etc_dot adds. */
+#define ETC_TERM_BYTES (ETC_LANES * ETC_TERMS)
+typedef uint8_t EtcTermBytes __attribute__((vector_size(ETC_TERM_BYTES)));
+
+typedef int8_t EtcTermSigned __attribute__((vector_size(ETC_TERM_BYTES)));
+
+/* k terms of a tile: rows of a meet vectors of b. */
+typedef struct EtcTerms {
+    const float *a, *b;
+    int64_t a_row, a_step, b_row, k; /* floats from a row, and a term of a, to the next */
+} EtcTerms;
+
+ETC_INLINE EtcF etc_splat(float f)
+{
+    EtcF v = ETC_REP(f);
+    return v;
+}
+
+ETC_INLINE EtcI etc_splat_i32(int32_t i)
+{
+    EtcI v = ETC_REP(i);
+    return v;
+}
+
+/* C has no ?: on vectors. */
+ETC_INLINE EtcF etc_select(EtcI mask, EtcF yes, EtcF no)
+{
+    return (EtcF)((mask & (EtcI)yes) | (~mask & (EtcI)no));
+}
+
+/* -- lane by lane ---------------------------------------------------------------------------- */
+
+ETC_INLINE EtcF etc_load_by_lane(const float *p, int64_t n)
+{
+    EtcF v = ETC_REP(0.0f);
+    for (int i = 0; i < (ETC_LANES - 1); i++) { /* a bound gcc knows: n may be negative */
+        if (i < n) {
+            v[i] = p[i];
+        }
+    }
+    return v;
+}
+
+ETC_INLINE void etc_store_by_lane(float *p, int64_t n, EtcF v)
+{
+    for (int i = 0; i < (ETC_LANES - 1); i++) {
+        if (i < n) {
+            p[i] = v[i];
+        }
+    }
+}
+
+ETC_INLINE void etc_store_bytes_by_lane(uint8_t *p, int64_t n, EtcBytes b)
+{
+    for (int i = 0; i < (ETC_LANES - 1); i++) {
+        if (i < n) {
+            p[i] = b[i];
+        }
+    }
+}
+
+ETC_INLINE EtcTermBytes etc_terms_by_byte(const void *p, int64_t n)
+{
+    EtcTermBytes v;
+    uint8_t bytes[ETC_TERM_BYTES] = {0};
+    for (int64_t i = 0; i < n; i++) {
+        bytes[i] = ((const uint8_t *)p)[i];
+    }
+    __builtin_memcpy(&v, bytes, sizeof v);
+    return v;
+}
+
+ETC_INLINE EtcI etc_dot_pairs_by_lane(EtcI c, EtcI x, EtcI w)
+{
+    const EtcI x0 = (EtcI)((EtcU)x << 16) >> 16, w0 = (EtcI)((EtcU)w << 16) >> 16;
+    return (EtcI)((EtcU)c + (EtcU)(x0 * w0) + (EtcU)((x >> 16) * (w >> 16)));
+}
+
+ETC_INLINE void etc_mix_by_lane(EtcS a, EtcS b, EtcI *low, EtcI *high)
+{
+    EtcS l = {0}, h = {0};
+    for (int i = 0; i < (2 * ETC_LANES); i++) {
+        const int from = ((i / 8) * 8) + ((i % 8) / 2);
+        l[i] = ((i % 2) == 0) ? a[from] : b[from];
+        h[i] = ((i % 2) == 0) ? a[from + 4] : b[from + 4];
+    }
+    *low = (EtcI)l;
+    *high = (EtcI)h;
+}
+
+/* The floats whose halves are in the low 16 bits of lanes, the others being 0. */
+ETC_INLINE EtcF etc_half_by_lane(EtcI h)
+{
+    const EtcI size = h & 0x7fff;
+    const EtcI top = (EtcI)(size > 0x7bff) & 0x38000000; /* infinities and NaN */
+    const EtcF normal = (EtcF)((size << 13) + 0x38000000 + top);
+    const EtcF small = (EtcF)(size + 0x3f000000) - etc_splat(0.5f); /* units of 2^-24 */
+    return (EtcF)((EtcI)etc_select((EtcI)(size < 0x400), small, normal) | ((h & 0x8000) << 16));
+}
+
+#endif
