@@ -118,7 +118,8 @@ bool emit_grid_sampler(Function *f, const Node *n, Clamp clamp)
         kind < 0 || kind > 2 || border < 0 || border > 2 || (kind == 2 && axes == 3))
         return function_refuse(f, n, "wants a known way of sampling");
     Dim field[3] = {size_of(x, 0), size_of(x, 1), c_dims_product(f->e, y->type.dim + 2, axes)};
-    put(&f->body, "    /* n, channels, places; sizes; axes, taps of each, border, align_corners */\n"
+    put(&f->body,
+        "    /* n, channels, places; sizes; axes, taps of each, border, align_corners */\n"
         "    const EtcGrid g = {");
     put_fields(f, field, 3);
     put(&f->body, "{");
@@ -130,7 +131,7 @@ bool emit_grid_sampler(Function *f, const Node *n, Clamp clamp)
     return true;
 }
 
-/* -- Fourier transforms ------------------------------------------------------------------------- */
+/* -- Fourier transforms ------------------------------------------------------------------------ */
 
 /* fft(self, dim, n, form, backward): the second result is working memory */
 bool emit_fft(Function *f, const Node *n, Clamp clamp)
@@ -144,8 +145,10 @@ bool emit_fft(Function *f, const Node *n, Clamp clamp)
     int axes = x->type.rank - (form != 1);
     d += d < 0 ? axes : 0;
     for (int i = 0; i < axes; i++)
-        field[1 + (i > d)] = i == d ? field[1 + (i > d)] : mul(f, field[1 + (i > d)], size_of(x, i));
-    put(&f->body, "    /* n, outer, inner; of complex numbers, of real ones or to them; backward */\n"
+        if (i != d)
+            field[1 + (i > d)] = mul(f, field[1 + (i > d)], size_of(x, i));
+    put(&f->body,
+        "    /* n, outer, inner; of complex numbers, of real ones or to them; backward */\n"
         "    const EtcFft g = {");
     put_fields(f, field, 3);
     put(&f->body, "%d, %d};\n    etc_fft_f32(%s, %s, %s, &g);\n", (int)form,

@@ -403,7 +403,9 @@ static void put_float_sums(Function *f, const Node *n, int64_t d)
 {
     const Value *x = arg_value(n, "self");
     int rank = x->type.rank;
-    put(&f->body, "    etc_cumsum_f32(%s, %s, ", function_pointer(f, x), f->name_of[n->out[0]->index]);
+    assert(d >= 0 && d < rank);
+    put(&f->body, "    etc_cumsum_f32(%s, %s, ", function_pointer(f, x),
+        f->name_of[n->out[0]->index]);
     function_dim(f, c_dims_product(f->e, x->type.dim, (int)d));
     put(&f->body, ", ");
     function_dim(f, x->type.dim[d]);

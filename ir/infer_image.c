@@ -230,7 +230,7 @@ bool infer_grid_sampler(const Node *n, Type *out, Diag *d)
         return false;
     if (x.dtype != grid.dtype || !dims_match(n, x.dim[0], grid.dim[0]) ||
         !dims_match(n, grid.dim[rank - 1], DIM(rank - 2)))
-        return diag_error(d, n->loc, "grid is %s, expected the dtype and batch of %s, and %d places",
+        return diag_error(d, n->loc, "grid is %s, expected dtype and batch of %s, and %d places",
                           type_text(program_of(n), grid), type_text(program_of(n), x), rank - 2);
     for (int i = 0; i < rank; i++) {
         dim[i] = i < 2 ? x.dim[i] : grid.dim[i - 1];

@@ -500,8 +500,9 @@ bool infer_fft(const Node *n, Type *out, Diag *d)
     }
     dim[x.rank] = DIM(2);
     Dim work = DIM(eval_fft_work(length, rows.expr ? -1 : rows.value, form));
-    return (work.value || diag_error(d, n->loc, "has no kernel for %" PRId64 " elements", length)) &&
-           set_tensor(n, &out[0], ETC_F32, x.rank + (form == 1) - (form == 2), dim, d) &&
+    if (!work.value)
+        return diag_error(d, n->loc, "has no kernel for %" PRId64 " elements", length);
+    return set_tensor(n, &out[0], ETC_F32, x.rank + (form == 1) - (form == 2), dim, d) &&
            set_tensor(n, &out[1], ETC_F32, 1, &work, d);
 }
 

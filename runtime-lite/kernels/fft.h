@@ -3,18 +3,18 @@
  * As many rows as a vector has lanes are transformed at once, one a lane: an element is a vector of
  * real and one of imaginary parts.  Steps of radix 4, 2 and odd ones go from one buffer to another
  * and leave results in order (Stockham 1966); a length with a large prime is a convolution with a
- * chirp, of a power of 2 (Bluestein 1970).  Few rows, or long ones, are transforms of columns, turns,
- * and transforms of rows, each with full vectors (Gentleman and Sande 1966).  Real rows of even
- * length are complex ones of half of it.  A transform backward is one forward of parts that changed
- * their places.  Roots of one are made in double and rounded.
+ * chirp, of a power of 2 (Bluestein 1970).  Few rows, or long ones, are transforms of columns,
+ * turns, and transforms of rows, each with full vectors (Gentleman and Sande 1966).  Real rows of
+ * even length are complex ones of half of it.  A transform backward is one forward of parts that
+ * changed their places.  Roots of one are made in double and rounded.
  */
 #ifndef ETC_FFT_H
 #define ETC_FFT_H
 
 #include "runtime-lite/kernels/math64.h"
 
-/* Rows [outer][n][inner] without gaps.  Complex numbers are pairs of floats; of a half, the n / 2 + 1
- * first results that tell the others, as many are read or written. */
+/* Rows [outer][n][inner] without gaps.  Complex numbers are pairs of floats; of a half, the
+ * n / 2 + 1 first results that tell the others, as many are read or written. */
 typedef struct EtcFft {
     int64_t n, outer, inner;
     int32_t form; /* 0: of complex numbers, 1: of real ones to a half, 2: of a half to real ones */
@@ -40,7 +40,7 @@ typedef struct EtcFftPlan {
     int32_t shift;
 } EtcFftPlan;
 
-/* -- plans ---------------------------------------------------------------------------------------
+/* -- plans ----------------------------------------------------------------------------------------
  * Lengths in lanes are up to 4096, and the largest prime of a step is 31. */
 
 ETC_INLINE void etc_fft_line(EtcFftLine *l, int64_t n)
@@ -160,7 +160,7 @@ ETC_INLINE void etc_fft_table(const EtcFftPlan *p, int64_t n, int64_t count, flo
     }
 }
 
-/* -- steps -------------------------------------------------------------------------------------
+/* -- steps ----------------------------------------------------------------------------------------
  * From x to y, of m = radix * rest * s elements of a vector each of real and imaginary parts: the
  * former lie at `re` of an element, 0 or ETC_LANES. */
 
@@ -207,7 +207,7 @@ ETC_INLINE void etc_fft_four(const float *x, float *y, const float *w, int64_t p
     }
 }
 
-/* An odd radix: results j and r - j are made of the sums and differences of elements k and r - k. */
+/* An odd radix: results j and r - j are made of sums and differences of elements k and r - k. */
 ETC_INLINE void etc_fft_odd(const float *x, float *y, const float *w, int64_t m, int64_t p,
                             int64_t s, int64_t re, int32_t r)
 {
@@ -345,7 +345,7 @@ ETC_OUTLINE void etc_fft_set_chirp(const EtcFftPlan *p, const EtcFftLine *l)
     }
 }
 
-/* -- lanes filled and emptied ------------------------------------------------------------------
+/* -- lanes filled and emptied ---------------------------------------------------------------------
  * Lane i of vector (k * pair) + c is x[at[i] + (k * step) + c], of n elements. */
 
 /* Returns whether lanes lie side by side. */
@@ -439,7 +439,7 @@ ETC_INLINE void etc_fft_narrow(float *x, int64_t n)
     }
 }
 
-/* -- real rows ---------------------------------------------------------------------------------- */
+/* -- real rows --------------------------------------------------------------------------------- */
 
 /* Elements k and m - k of rows of m complex numbers: a + conj(b) and a - conj(b), each by 2. */
 ETC_INLINE void etc_fft_halves(const float *a, const float *b, EtcF by, EtcF *even, EtcF *odd)
@@ -459,7 +459,8 @@ ETC_OUTLINE void etc_fft_unpack(const float *z, float *y, const float *turn, int
     for (int64_t k = 0; k <= m; k++) {
         EtcF e[2], o[2];
         const EtcF c = etc_splat(turn[2 * k]), s = etc_splat(turn[(2 * k) + 1]);
-        etc_fft_halves(z + (2 * ETC_LANES * (k % m)), z + (2 * ETC_LANES * ((m - k) % m)), by, e, o);
+        const float *a = z + (2 * ETC_LANES * (k % m)), *b = z + (2 * ETC_LANES * ((m - k) % m));
+        etc_fft_halves(a, b, by, e, o);
         float *to = y + (2 * ETC_LANES * k); /* e - i w o */
         etc_storeu(to, e[0] + ((o[1] * c) + (o[0] * s)));
         etc_storeu(to + ETC_LANES, (e[1] + ((o[1] * s) - (o[0] * c))) * is);
@@ -502,7 +503,7 @@ ETC_INLINE void etc_fft_mirror(const float *x, int64_t step, float *y, int64_t t
     }
 }
 
-/* -- rows --------------------------------------------------------------------------------------- */
+/* -- rows -------------------------------------------------------------------------------------- */
 
 /* Places of lanes from row `row` on, of rows of n elements of `pair` floats.  Lanes behind the last
  * row stand where it stands. */
@@ -561,7 +562,7 @@ ETC_INLINE void etc_fft_group(const float *x, float *y, const EtcFft *g, const E
     etc_fft_empty(z, at, g->inner * y_pair, y_pair, y_n, lanes, y);
 }
 
-/* -- a row of its own ---------------------------------------------------------------------------- */
+/* -- a row of its own -------------------------------------------------------------------------- */
 
 /* Element k of the column in lane i is turned by k (column + i). */
 ETC_INLINE void etc_fft_turns(float *z, const EtcFftPlan *p, int64_t column, int64_t re)
@@ -625,7 +626,7 @@ ETC_INLINE void etc_fft_rows(float *y, int64_t step, int64_t pair, int64_t count
             etc_fft_narrow(z, n2);
         }
         etc_fft_line_places(r, n1, step, at);
-        for (int64_t k = 0, many = 1; many > 0; k += many) { /* rows that all lanes have, and more */
+        for (int64_t k = 0, many = 1; many > 0; k += many) { /* what all lanes have, and more */
             const int64_t kept = etc_min_i64(lanes, count - r - (k * n1));
             many = (kept < lanes) ? 1 : (((count - r - lanes) / n1) + 1 - k);
             many = ((kept <= 0) || (k >= n2)) ? 0 : many;
@@ -653,7 +654,7 @@ ETC_INLINE void etc_fft_one(const float *x, float *y, const EtcFft *g, const Etc
     etc_fft_rows(to, g->inner * y_pair, y_pair, y_n, p, re);
 }
 
-/* -- whole tensors ------------------------------------------------------------------------------- */
+/* -- whole tensors ----------------------------------------------------------------------------- */
 
 ETC_INLINE float *etc_fft_take(float **work, int64_t n)
 {

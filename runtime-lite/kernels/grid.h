@@ -1,9 +1,9 @@
 /* grid.h -- images [n, channels, sizes] sampled at the places that a grid names, in 2 or 3 axes:
  * nearest element, linear and cubic (of 2 axes).
  *
- * A vector is of places.  Each axis gives taps, places in whole elements and their weights; what the
- * taps of all axes meet is read once for every channel.  Places that are no numbers are element 0 of
- * a border, and no number elsewhere, as in torch.
+ * A vector is of places.  Each axis gives taps, places in whole elements and their weights; what
+ * the taps of all axes meet is read once for every channel.  Places that are no numbers are element
+ * 0 of a border, and no number elsewhere, as in torch.
  */
 #ifndef ETC_GRID_H
 #define ETC_GRID_H
@@ -14,15 +14,14 @@ typedef struct EtcGrid {
     int64_t n, channels, points;
     int64_t size[3];       /* of an image; with 2 axes the last is 1 */
     int32_t axes, taps;    /* taps of an axis: 1, 2 or 4 */
-    int32_t border;        /* what lies outside: 0: zeros, 1: the nearest element, 2: a mirror image */
+    int32_t border;        /* what lies outside: 0: zeros, 1: the nearest, 2: a mirror image */
     int32_t align_corners; /* -1 and 1 are the middles of elements, not their ends */
 } EtcGrid;
 
 /* What is to be read of every channel at some places: the first `count` of each. */
 typedef struct EtcGridTaps {
     int32_t count;
-    int32_t at[16][ETC_LANES];
-    EtcI inside[16];
+    EtcI at[16], inside[16];
     EtcF weight[16];
 } EtcGridTaps;
 
@@ -99,16 +98,15 @@ ETC_INLINE void etc_grid_cross(EtcF at[3][4], EtcF weight[3][4], const EtcGrid *
             over /= g->taps;
             const int32_t k = (t / over) % g->taps;
             const EtcF p = at[i][k];
-            const EtcI is = (EtcI)(p >= etc_k(0.0)) & (EtcI)(p <= etc_splat((float)(g->size[i] - 1)));
+            const EtcF last = etc_splat((float)(g->size[i] - 1));
+            const EtcI is = (EtcI)(p >= etc_k(0.0)) & (EtcI)(p <= last);
             const EtcF there = etc_select(is, p, etc_k(0.0));
             flat *= etc_splat_i32((int32_t)g->size[i]);
-            for (int lane = 0; lane < ETC_LANES; lane++) {
-                flat[lane] += (int32_t)there[lane];
-            }
+            flat += __builtin_convertvector(there, EtcI);
             inside &= is;
             w = (i == 0) ? weight[i][k] : (w * weight[i][k]);
         }
-        etc_storeu((float *)(void *)to->at[t], (EtcF)flat);
+        to->at[t] = flat;
         to->inside[t] = inside;
         to->weight[t] = w;
     }
@@ -133,12 +131,10 @@ ETC_INLINE void etc_grid_places(const float *x, const float *grid, float *y, int
         const float *from = x + (c * plane);
         EtcF sum = etc_k(0.0);
         for (int32_t t = 0; t < taps.count; t++) {
-            float v[ETC_LANES];
-            for (int lane = 0; lane < ETC_LANES; lane++) {
-                v[lane] = from[taps.at[t][lane]];
-            }
-            const EtcF z = etc_select(taps.inside[t], etc_loadu(v), etc_k(0.0));
-            sum = (g->taps == 1) ? z : ((t == 0) ? (z * taps.weight[t]) : (sum + (z * taps.weight[t])));
+            const EtcF v = etc_vgather(from, taps.at[t]);
+            const EtcF z = etc_select(taps.inside[t], v, etc_k(0.0));
+            const EtcF of = z * taps.weight[t];
+            sum = (g->taps == 1) ? z : ((t == 0) ? of : (sum + of));
         }
         etc_store(y + (c * g->points), n, sum);
     }

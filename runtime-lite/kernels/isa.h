@@ -15,6 +15,7 @@
  *   etc_load_part, etc_store_part        the first n floats, fewer than lanes and maybe negative;
  *                                        the rest is zero, or stays as it is
  *   etc_at_least, etc_at_most            lo where a < lo, hi where a > hi; a NaN stays
+ *   etc_vgather                          the floats that lanes name
  *   etc_even, etc_odd                    the even lanes of a, or the odd ones, then those of b
  *   etc_fma, etc_vsqrt                   rounded once
  *   etc_terms_by_double                  a tile's terms; 0: not done

@@ -64,6 +64,14 @@ ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
     return (EtcF)_mm256_permute4x64_pd((__m256d)pairs, 0xd8);
 }
 
+/* The floats of p that `at` names. */
+ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
+{
+    const EtcF none = ETC_REP(0.0f);
+    const EtcI all = ETC_REP(-1);
+    return (EtcF)_mm256_mask_i32gather_ps((__m256)none, p, (__m256i)at, (__m256)all, 4);
+}
+
 /* a * b + c, rounded once. */
 ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 {

@@ -64,6 +64,13 @@ ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
     return (EtcF)_mm512_permutex2var_ps((__m512)a, (__m512i)at, (__m512)b);
 }
 
+/* The floats of p that `at` names. */
+ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
+{
+    const EtcF none = ETC_REP(0.0f);
+    return (EtcF)_mm512_mask_i32gather_ps((__m512)none, 0xffff, (__m512i)at, p, 4);
+}
+
 /* a * b + c, rounded once. */
 ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 {

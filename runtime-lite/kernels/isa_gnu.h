@@ -40,6 +40,13 @@ ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
     return v;
 }
 
+/* The floats of p that `at` names. */
+ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
+{
+    EtcF v = {p[at[0]], p[at[1]], p[at[2]], p[at[3]]};
+    return v;
+}
+
 /* Four rows of four into four columns. */
 ETC_INLINE void etc_transpose4(const float *x, int64_t x_row, float *y, int64_t y_row)
 {

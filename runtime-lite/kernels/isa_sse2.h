@@ -63,6 +63,13 @@ ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
     return (EtcF)_mm_shuffle_ps((__m128)a, (__m128)b, 0xdd);
 }
 
+/* The floats of p that `at` names. */
+ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
+{
+    EtcF v = {p[at[0]], p[at[1]], p[at[2]], p[at[3]]};
+    return v;
+}
+
 /* -- fused multiply-adds ----------------------------------------------------------------------- */
 
 /* a * b + c in double, where a * b is exact.  Rounding the sum to float then gives what one

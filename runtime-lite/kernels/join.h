@@ -113,8 +113,8 @@ ETC_INLINE void etc_join_one(unsigned char *y, const unsigned char *x, const Etc
     }
 }
 
-/* The innermost axis, of one index, of i64: what the loop asks for is at hand, as a store to y might
- * else change it. */
+/* The innermost axis, of one index, of i64: what the loop asks for is at hand, as a store to y
+ * might else change it. */
 ETC_INLINE int etc_join_row(unsigned char *y, const unsigned char *x, const EtcIndex *g, int64_t at,
                             const EtcJoin *j)
 {

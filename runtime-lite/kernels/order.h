@@ -213,7 +213,8 @@ ETC_INLINE uint32_t etc_order_rank(const EtcRanks *r, int64_t i)
     const int64_t top = etc_max_i64(INT32_MIN, etc_min_i64(g->nan, INT32_MAX));
     if ((g->size == 4) && (g->form == 2)) { /* as etc_order_key, in 32 bits */
         uint32_t v;
-        __builtin_memcpy(&v, (const unsigned char *)r->x + (4 * (r->from + (i * g->inner))), sizeof v);
+        const int64_t at = r->from + (i * g->inner);
+        __builtin_memcpy(&v, (const unsigned char *)r->x + (4 * at), sizeof v);
         const uint32_t sign = 0u - (v >> 31), magnitude = v & 0x7fffffffu;
         const uint32_t key = ((magnitude ^ sign) - sign) ^ (uint32_t)g->flip;
         return ~(((magnitude > 0x7f800000u) ? (uint32_t)top : key) ^ 0x80000000u);
