@@ -155,7 +155,8 @@ enum {
     TELLS = 1 << 9, /* sizes of its results depend on elements */
     FLOATS = 1 << 10,
     FITS = 1 << 11,
-    UNROLLS = 1 << 12
+    UNROLLS = 1 << 12,
+    UNROLLS_TINY = 1 << 13
 };
 
 typedef struct Node Node;

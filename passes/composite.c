@@ -62,11 +62,21 @@ Arg play_refuse(Play *p, const char *why)
     return none;
 }
 
+static int64_t most_work(const Rewrite *r)
+{
+    return MOST_WORK + WORK_OF_VALUE * (int64_t)r->first_new;
+}
+
+bool play_has_room(const Rewrite *r)
+{
+    return r->work < most_work(r) / 2;
+}
+
 /* Numbers of a hostile file may decide how long lists are and how often loops run. */
 bool play_work(Play *p, int64_t units)
 {
     p->r->work += units;
-    if (p->r->work > MOST_WORK + WORK_OF_VALUE * (int64_t)p->r->first_new)
+    if (p->r->work > most_work(p->r))
         play_refuse(p, "its sizes are too large for the rule that lowers it");
     return !p->failed;
 }

@@ -90,6 +90,9 @@ const Spelled *spelled_rule(Program *p, int rule, Diag *d); /* NULL: reported */
 /* Rounds of loops and items of lists, for all nodes of a graph: so many, and more for each value
  * that the graph has.  A node that is built counts as some of them. */
 enum { MOST_WORK = 1 << 18, WORK_OF_VALUE = 1 << 12, WORK_OF_NODE = 1 << 6 };
+
+/* Returns whether rules have done less than half the work that they may do. */
+bool play_has_room(const Rewrite *r);
 enum { MOST_ARGS = 16, MOST_RESULTS = 8, MOST_DEPTH = 24, MOST_LOCALS = 40 };
 enum { MOST_NESTED = 100, MOST_LISTS = 4 }; /* of forms in forms, and lists in lists */
 

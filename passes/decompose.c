@@ -6,6 +6,7 @@
  * only go from an op to simpler ones, so this ends.  Strides end here: a core value is contiguous.
  */
 #include "passes/decompose.h"
+#include "passes/composite.h"
 #include "ir/session.h"
 #include <string.h>
 
@@ -89,24 +90,25 @@ static bool lacks_core(const Node *n)
     return !is_narrow(y);
 }
 
-/* Steps that a .pte has of its own as nodes, some ten each. */
-enum { SMALL_STEPS = 16 };
+/* Columns or rows, whichever are less, of matrices that a .pte takes apart as nodes: some ten for
+ * each, or three hundred; as long as a file does not ask for too many. */
+enum { SMALL_STEPS = 16, TINY_STEPS = 4 };
 
-/* Whether the steps of an operation on matrices are few: columns or rows, whichever are less. */
-static bool is_small(const Node *n)
+static bool is_spelled_out(const Program *p, const Node *n)
 {
+    unsigned flags = op_info[n->op].flags;
+    if (!(flags & (UNROLLS | UNROLLS_TINY)) || p->session->tail->has_groups)
+        return false;
     Type t = first_operand(n)->type;
     Dim a = t.dim[t.rank - 2], b = t.dim[t.rank - 1];
-    return (!a.expr && a.value <= SMALL_STEPS && !b.expr) ||
-           (!b.expr && b.value <= SMALL_STEPS && !a.expr);
+    int64_t most = flags & UNROLLS_TINY ? TINY_STEPS : SMALL_STEPS;
+    return !a.expr && !b.expr && (a.value <= most || b.value <= most);
 }
 
 static bool is_taken(const Program *p, const Node *n, Stage stage)
 {
     const OpInfo *row = node_row(n);
     const Session *s = p->session;
-    if (row->flags & UNROLLS && !s->tail->has_groups && is_small(n))
-        return false;
     if (has_mask(n) || (s->tail->has_groups && row->flags & FLOATS && lacks_core(n)))
         return false;
     if (n->custom)
@@ -115,15 +117,17 @@ static bool is_taken(const Program *p, const Node *n, Stage stage)
     return s->tail->takes(row) || (stage == STAGE_ATEN && waits);
 }
 
-static bool is_composite(const Program *p, const Node *n, Stage stage)
+/* has_room: for what is spelled out. */
+static bool is_composite(const Program *p, const Node *n, Stage stage, bool has_room)
 {
     const OpInfo *row = node_row(n);
-    return row->has_decomp && !(row->flags & KEEP && is_taken(p, n, stage));
+    bool is_whole = is_taken(p, n, stage) && !(has_room && is_spelled_out(p, n));
+    return row->has_decomp && !(row->flags & KEEP && is_whole);
 }
 
 bool node_stays_whole(const Node *n)
 {
-    return !is_composite(n->graph->program, n, STAGE_ATEN);
+    return !is_composite(n->graph->program, n, STAGE_ATEN, true);
 }
 
 static void drop_strides(Graph *g)
@@ -159,7 +163,8 @@ static bool decompose_graph(Graph *g, Arena *tmp, Diag *d)
             ok = drop_check(&r, n) && ok;
         } else if (is_complex && complex_is_pair(n)) {
             any = true;
-        } else if (is_complex || is_composite(g->program, n, g->program->stage)) {
+        } else if (is_complex ||
+                   is_composite(g->program, n, g->program->stage, play_has_room(&r))) {
             bool made = rewrite(&r, n, is_complex);
             ok = made && ok;
             if (made) /* look at what was built in its place */

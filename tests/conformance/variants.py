@@ -2212,6 +2212,17 @@ def matrix_values(a, r, one, d, wide, none):
     return *y, u @ torch.diag_embed(e) @ v.mT
 
 
+@model(rnd(2, 3, 3), rnd(4, 2, seed=1).double(), torch.ones(3, 3))
+def matrix_rotations(a, b, one):
+    """Few enough for a .pte to spell them out."""
+    l, v = torch.linalg.eigh(a + a.mT)
+    y = [l, v @ torch.diag_embed(l) @ v.mT]
+    for x in (a, b, one):
+        u, e, w = torch.linalg.svd(x)
+        y += [u[..., :e.shape[-1]] @ torch.diag_embed(e) @ w, u.mT @ u, w @ w.mT, e]
+    return *y, torch.linalg.eigvalsh(one, UPLO="U")
+
+
 @model(rnd(3, 4, 4), rnd(3, 4, 2, seed=1), dynamic=({0: Dim("b", min=1, max=6)}, {0: Dim("b", min=1, max=6)}), more=[(rnd(5, 4, 4, seed=2), rnd(5, 4, 2, seed=3))])
 def matrix_batches(a, b):
     return torch.linalg.solve(a, b), torch.linalg.det(a), torch.linalg.cholesky(definite(a)), *torch.linalg.qr(b)
