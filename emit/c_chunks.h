@@ -12,12 +12,14 @@ typedef struct CIsa {      /* an instruction set, in the order in which they are
 typedef struct CHeader {
     const char *name; /* "core.h" */
     int first, last;  /* the sets whose text it is, in c_isa */
+    const unsigned char *packed; /* its chunks one behind the other, each with a '\\0', as zlib */
+    unsigned n_packed, n;        /* their bytes, and the text's */
 } CHeader;
 
 typedef struct CChunk {
     int header;       /* in c_header */
     bool is_optional; /* wanted only by those who use a name it defines */
-    const char *text;
+    unsigned at;      /* where its text begins, in the header's */
 } CChunk;
 
 typedef struct CName { /* a function or table and a chunk that defines it; sorted by name */

@@ -232,6 +232,8 @@ bool emit_constants(Emit *e, Text *t, CFiles *out); /* arrays, or .S and .bin: c
 int64_t constant_bytes(const Emit *e);
 void c_file(Arena *a, CFiles *out, const char *suffix, const Text *text);
 void c_file_piece(Arena *a, CFiles *out, int file, const void *data, int64_t n, int64_t zeros);
+/* Returns a chunk's text.  text: of each header in c_header, what was unpacked before, or NULL. */
+const char *unpack_chunk(Arena *a, const char **text, int chunk);
 /* The kernel text that `code` needs on a target, with this much working memory: c_kernels.c. */
 void put_chunks(Text *t, const Text *code, const Target *target, int64_t work_bytes);
 bool emit_main(Emit *e, CFiles *out);       /* OUT_main.c: c_main.c */

@@ -6,8 +6,25 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
+
+const char *unpack_chunk(Arena *a, const char **text, int chunk)
+{
+    const CHeader *h = &c_header[c_chunk[chunk].header];
+    const char **s = &text[c_chunk[chunk].header];
+    if (!*s) {
+        uLongf n = h->n;
+        char *to = arena_bytes(a, n);
+        int status = uncompress((Bytef *)to, &n, h->packed, h->n_packed);
+        assert(status == Z_OK && n == h->n && !to[n - 1]);
+        *s = status == Z_OK ? to : "";
+    }
+    return *s + c_chunk[chunk].at;
+}
 
 typedef struct Wanted {
+    Arena *arena;
+    const char **text; /* by header: unpacked, or NULL */
     bool *chunk, *header;
     int *todo, n_todo;
     int isa; /* in c_isa; -1: any */
@@ -113,14 +130,15 @@ static int isa_of(const Target *target)
     return i;
 }
 
-static void put_chunk(Text *t, int i, int64_t work_bytes)
+static void put_chunk(Text *t, const Wanted *w, int i, int64_t work_bytes)
 {
+    const char *text = unpack_chunk(w->arena, w->text, i);
     static const Word parameter = {work_macro, sizeof work_macro - 1};
     if (i == find_name(&parameter)->chunk)
         put(t, "/* Bytes at `work` of a core that takes one; 64-byte aligned. */\n"
             "#define %s %" PRId64 "\n\n", work_macro, work_bytes);
-    else if (!is_rule(c_chunk[i].text))
-        put(t, "%s\n", c_chunk[i].text);
+    else if (!is_rule(text))
+        put(t, "%s\n", text);
 }
 
 /* -- instruction sets -------------------------------------------------------------------------- */
@@ -162,7 +180,7 @@ static int put_branches(Text *t, const Wanted *w, int i, int64_t work_bytes)
             put_condition(t, h);
         open = h;
         if (w->chunk[i])
-            put_chunk(t, i, work_bytes);
+            put_chunk(t, w, i, work_bytes);
     }
     if (open)
         put(t, "#endif\n\n");
@@ -171,18 +189,19 @@ static int put_branches(Text *t, const Wanted *w, int i, int64_t work_bytes)
 
 void put_chunks(Text *t, const Text *code, const Target *target, int64_t work_bytes)
 {
-    Wanted w = {NEW(t->a, bool, c_n_chunks), NEW(t->a, bool, c_n_headers),
-                NEW(t->a, int, c_n_chunks), 0, isa_of(target)};
+    Wanted w = {.arena = t->a, .text = NEW(t->a, const char *, c_n_headers),
+                .chunk = NEW(t->a, bool, c_n_chunks), .header = NEW(t->a, bool, c_n_headers),
+                .todo = NEW(t->a, int, c_n_chunks), .isa = isa_of(target)};
     want_header(&w, 0);
     want_names(&w, code->s);
     while (w.n_todo) {
         int i = w.todo[--w.n_todo];
         want_header(&w, c_chunk[i].header);
-        want_names(&w, c_chunk[i].text);
+        want_names(&w, unpack_chunk(t->a, w.text, i));
     }
     for (int i = 0; i < c_n_chunks; i++)
         if (w.isa < 0 && is_of_some(&c_header[c_chunk[i].header]))
             i = put_branches(t, &w, i, work_bytes);
         else if (w.chunk[i])
-            put_chunk(t, i, work_bytes);
+            put_chunk(t, &w, i, work_bytes);
 }

@@ -323,9 +323,10 @@ static void put_main(Emit *e, Text *t)
 
 static void put_fixed_part(Text *t)
 {
+    const char **text = NEW(t->a, const char *, c_n_headers);
     for (int i = 0; i < c_n_chunks; i++)
         if (!strcmp(c_header[c_chunk[i].header].name, "main_program.h"))
-            put(t, "%s\n", c_chunk[i].text);
+            put(t, "%s\n", unpack_chunk(t->a, text, i));
 }
 
 /* Prints what follows the fixed part: sizes, tables of inputs and outputs, the call and main. */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 enum { MAX_CHUNKS = 2000, MAX_NAMES = 32, MAX_HEADERS = 64, MAX_ISAS = 8 };
 
@@ -22,12 +23,14 @@ typedef struct Chunk {
     int header, n_names;
     bool is_optional; /* it defines names, so nobody misses it unused */
     char *text, *name[MAX_NAMES];
+    size_t at; /* in the text of its header */
 } Chunk;
 
 /* The sets whose text it is: all, or those from the first to the last. */
 typedef struct Header {
     const char *name;
     int first, last;
+    size_t n, n_packed; /* bytes of its text, and packed */
 } Header;
 
 typedef struct Isa {
@@ -348,16 +351,31 @@ static void cut_header(const char *path)
 
 /* -- writing ------------------------------------------------------------------------------- */
 
-static void put_string(FILE *out, const char *s)
+/* Prints the chunks of a header, each with its end, as zlib packs them; where they begin is told to
+ * these. */
+static void put_packed(FILE *out, int of)
 {
-    fputc('"', out);
-    for (; *s; s++) {
-        if (*s == '\n')
-            fputs(s[1] ? "\\n\"\n    \"" : "\\n", out);
-        else
-            fprintf(out, "%s%c", *s == '"' || *s == '\\' ? "\\" : "", *s);
-    }
-    fputc('"', out);
+    size_t n = 0;
+    for (int i = 0; i < n_chunks; i++)
+        if (chunk[i].header == of) {
+            chunk[i].at = n;
+            n += strlen(chunk[i].text) + 1;
+        }
+    uLongf packed = compressBound(n);
+    unsigned char *text = calloc(n + 1, 1), *to = malloc(packed);
+    if (!text || !to)
+        die("no memory", header[of].name);
+    for (int i = 0; i < n_chunks; i++)
+        if (chunk[i].header == of)
+            memcpy(text + chunk[i].at, chunk[i].text, strlen(chunk[i].text));
+    if (compress2(to, &packed, text, n, Z_BEST_COMPRESSION) != Z_OK)
+        die("cannot be packed", header[of].name);
+    header[of].n = n;
+    header[of].n_packed = packed;
+    fprintf(out, "static const unsigned char text_%d[] = {", of);
+    for (size_t i = 0; i < packed; i++)
+        fprintf(out, "%s%d,", i % 24 ? "" : "\n    ", to[i]);
+    fputs("\n};\n", out);
 }
 
 /* "isa_avx2.h" is "avx2" to the targets. */
@@ -371,18 +389,16 @@ static void put_isas(FILE *out)
     }
     fprintf(out, "};\nconst int c_n_isas = %d;\n\nconst CHeader c_header[] = {\n", n_isas);
     for (int i = 0; i < n_headers; i++)
-        fprintf(out, "    {\"%s\", %d, %d},\n", header[i].name, header[i].first, header[i].last);
+        fprintf(out, "    {\"%s\", %d, %d, text_%d, %zu, %zu},\n", header[i].name, header[i].first,
+                header[i].last, i, header[i].n_packed, header[i].n);
     fprintf(out, "};\nconst int c_n_headers = %d;\n\n", n_headers);
 }
 
 static void put_chunks(FILE *out)
 {
     fputs("const CChunk c_chunk[] = {\n", out);
-    for (int i = 0; i < n_chunks; i++) {
-        fprintf(out, "    {%d, %d,\n    ", chunk[i].header, chunk[i].is_optional);
-        put_string(out, chunk[i].text);
-        fputs("},\n", out);
-    }
+    for (int i = 0; i < n_chunks; i++)
+        fprintf(out, "    {%d, %d, %zu},\n", chunk[i].header, chunk[i].is_optional, chunk[i].at);
     fprintf(out, "};\nconst int c_n_chunks = %d;\n\n", n_chunks);
 }
 
@@ -462,8 +478,10 @@ int main(int argc, char **argv)
         die("cannot be written", argv[1]);
     for (int i = 3; i < argc; i++)
         cut_header(argv[i]);
-    fputs("/* made by emit/embed.c from runtime-lite/kernels */\n#include \"emit/c_chunks.h\"\n"
-          "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n", out);
+    fputs("/* made by emit/embed.c from runtime-lite/kernels */\n#include \"emit/c_chunks.h\"\n\n",
+          out);
+    for (int i = 0; i < n_headers; i++)
+        put_packed(out, i);
     put_isas(out);
     put_chunks(out);
     put_names(out);
