@@ -217,8 +217,7 @@ static WeightsAs weights_as(const Options *o)
     return strcmp(o->weights_as, "array") ? WEIGHTS_INCBIN : WEIGHTS_ARRAY;
 }
 
-/* NULL: generic. */
-static const Target *c_target(const Options *o)
+const Target *c_target(const Options *o)
 {
     struct utsname machine;
     if (!o->target || strcmp(o->target, "host") != 0)

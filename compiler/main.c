@@ -34,7 +34,7 @@ int main(int argc, char **argv)
     Diag d = {.out = stderr};
     OptionsResult r = options_parse(&o, a, argc, argv, stdout, stderr);
     if (r == OPTIONS_RUN) {
-        if (!command[o.command](&o, a, &d))
+        if (!(o.wants_key ? command_key : command[o.command])(&o, a, &d))
             diag_untold(&d, 0, (Loc){.file = o.model}, "the command", argv[1]);
         files_check(o.files, &d);
     }
