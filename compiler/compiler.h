@@ -48,7 +48,7 @@ typedef struct Options {
     const char *backend, *delegate, *target, *weights_as, *target_runtime,
         *require_delegated;
     const char *recipe, *calibrate, *statistics; /* the last is written by quantize, else read */
-    const char *objective;
+    const char *objective, *error_format;
     const char *max_drop, *labels;               /* of quantize */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
     const char *memory_limit, *work_limit; /* of run and bench */
@@ -64,13 +64,44 @@ typedef struct Options {
 } Options;
 
 /* The outcome of reading argv.  OPTIONS_RUN: go on.  OPTIONS_DONE: help or version was printed, exit 0.
- * OPTIONS_BAD: the mistake was reported to err, exit 2. */
+ * OPTIONS_BAD: the mistake was reported, exit 2. */
 typedef enum OptionsResult { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_BAD } OptionsResult;
-OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *out, FILE *err);
+OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *out,
+                            Diag *d);
 
 /* Prints the command and a line for each flag that may change an output, whatever the order they
  * were given in; files have numbers there, by their first mention. */
 void options_for_key(const Options *o, Arena *a, FILE *out);
+
+/* -- output.c: texts ------------------------------------------------------------------------ */
+
+/* A text that is printed into memory, as it will be in a file. */
+typedef struct Text {
+    FILE *f;
+    char *data;
+    size_t n;
+} Text;
+
+FILE *text_open(Text *t);                   /* NULL: no memory, which is told when it is closed */
+const char *text_close(Text *t, Arena *a); /* in a; NULL: no memory */
+
+/* -- messages.c --------------------------------------------------------------------------- */
+
+#define MESSAGE_FORMATS "human|json|github|sarif"
+
+/* The messages of a run, as --error-format asks for them. */
+typedef struct Messages {
+    const char *format;
+    Text text; /* those that are printed together in the end */
+    Diag diag;
+} Messages;
+
+void messages_start(Messages *m, int argc, char **argv); /* to standard error */
+void messages_end(Messages *m);
+
+/* Reads lines as message_put_json writes them; those that are none are left out. */
+Message *messages_read(const char *lines, size_t n, Arena *a, int *count);
+void messages_print(const char *format, const Message *m, int n, Arena *a, FILE *out);
 
 /* -- pipeline.c -------------------------------------------------------------------------- */
 
@@ -150,16 +181,6 @@ const char *depfile_path(const Options *o, Arena *a); /* OUT.d */
 const Target *c_target(const Options *o); /* of --target; NULL: generic */
 
 /* -- output.c ---------------------------------------------------------------------------- */
-
-/* A text that is printed into memory, as it will be in a file. */
-typedef struct Text {
-    FILE *f;
-    char *data;
-    size_t n;
-} Text;
-
-FILE *text_open(Text *t);                   /* NULL: no memory, which is told when it is closed */
-const char *text_close(Text *t, Arena *a); /* in a; NULL: no memory */
 
 /* Each adds one file, if it is no other one of the run.  The bytes must outlive the batch; the text
  * is closed. */

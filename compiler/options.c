@@ -72,7 +72,7 @@ typedef enum FlagKind {
 typedef struct Parser {
     Options *o;
     Arena *arena;
-    FILE *err;
+    Diag *diag;
     char **argv;
     int argc, at;
 } Parser;
@@ -197,6 +197,8 @@ static const Flag flag_row[] = {
      "the most memory that the program may take; also 4G (the machine's)"},
     {"work-limit", 0, FLAG_TEXT, AT(work_limit), RUN | BENCH, is_amount, "N",
      "the most element operations of a call; also 2G (10T)"},
+    {"error-format", 0, FLAG_TEXT, AT(error_format), ALL, is_choice, MESSAGE_FORMATS,
+     "what messages on stderr are written as (human)", true},
     {"json", 0, FLAG_BOOL, AT(json), ALL, any, NULL, "print the result as JSON to stdout", true},
     {"quiet", 'q', FLAG_BOOL, AT(quiet), ALL, any, NULL, "no message on success", true},
     {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL, any, NULL, "print every stage with its time", true},
@@ -243,11 +245,9 @@ static bool usage(const Parser *p, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say(p->err, "etc: error: ");
-    say_args(p->err, fmt, ap);
-    say(p->err, "\n");
+    const char *text = arena_print(p->arena, fmt, ap);
     va_end(ap);
-    return false;
+    return diag_fault(p->diag, FAULT_USAGE, (Loc){0}, "%s", text);
 }
 
 static const char *did_you_mean(const Parser *p, const Near *n, const char *prefix)
@@ -596,15 +596,14 @@ static bool name_inputs(const Parser *p, Diag *d)
 static bool files_differ(const Parser *p)
 {
     Options *o = p->o;
-    Diag d = {.out = p->err};
     o->files = files_new(p->arena);
     if (o->command == CMD_OPS)
         return true;
-    bool ok = name_inputs(p, &d) && name_files(p, FLAG_OUT, &d);
+    bool ok = name_inputs(p, p->diag) && name_files(p, FLAG_OUT, p->diag);
     if (ok && o->command == CMD_QUANTIZE)
-        ok = file_will_be_written(o->files, checkpoint_path(o, p->arena), &d);
+        ok = file_will_be_written(o->files, checkpoint_path(o, p->arena), p->diag);
     if (ok && o->depfile && o->output)
-        ok = file_will_be_written(o->files, depfile_path(o, p->arena), &d);
+        ok = file_will_be_written(o->files, depfile_path(o, p->arena), p->diag);
     return ok;
 }
 
@@ -661,6 +660,9 @@ static bool is_complete(const Parser *p)
                      !o->recipe ? "recipe" : !o->calibrate ? "calibrate" : "statistics", name, use);
     if ((o->calibrate || o->statistics) && !o->recipe)
         return usage(p, "--%s wants a --recipe", o->calibrate ? "calibrate" : "statistics");
+    if (o->verbose && o->error_format && strcmp(o->error_format, "human") != 0)
+        return usage(p, "--error-format %s leaves no room on standard error for -v",
+                     o->error_format);
     if (o->objective && !o->recipe)
         return usage(p, "--objective wants a --recipe");
     if (o->fast_calibrate && !o->calibrate)
@@ -806,13 +808,13 @@ void options_for_key(const Options *o, Arena *a, FILE *out)
             put_flag(&k, &flag_row[i]);
 }
 
-OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *out, FILE *err)
+OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *out, Diag *d)
 {
-    Parser p = {.o = o, .arena = a, .err = err, .argv = argv, .argc = argc, .at = 2};
+    Parser p = {.o = o, .arena = a, .diag = d, .argv = argv, .argc = argc, .at = 2};
     const char *word = argc > 1 ? argv[1] : "";
     bool helped = false;
     if (argc < 2) {
-        print_commands(err);
+        print_commands(d->out);
         return OPTIONS_BAD;
     }
     if (!strcmp(word, "--version")) {
@@ -833,5 +835,7 @@ OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *o
         find_keyed(&p);
     if (!parse_words(&p, out, &helped))
         return OPTIONS_BAD;
+    if (o->error_format && strcmp(o->error_format, "human") != 0)
+        o->quiet = true; /* nothing else stands between the messages */
     return helped ? OPTIONS_DONE : OPTIONS_RUN;
 }

@@ -59,6 +59,7 @@ static const struct {
     {"depfile", "-o a.c", "-o a.c -MD", true},
     {"input", "", "--input half.npy", false},
     {"threads", "", "--threads 2", false},
+    {"error-format", "", "--error-format json", false},
     {"json", "", "--json -q", false},
     {"quiet", "", "-q", false},
     {"verbose", "", "-v -q", false},
