@@ -11,6 +11,8 @@
 #include "passes/passes.h"
 #include "quant/quant.h"
 
+struct Json; /* compiler/import/internal.h */
+
 #define ETC_VERSION "0.1.0"
 
 /* -- options.c --------------------------------------------------------------------------- */
@@ -28,6 +30,7 @@ typedef enum Command {
     CMD_OPT,
     CMD_OPS,
     CMD_RUNTIME,
+    CMD_BATCH,
     CMD_KEY, /* stands for the command whose key it is, once flags are read */
     N_COMMANDS
 } Command;
@@ -52,6 +55,7 @@ typedef struct Options {
     const char *max_drop, *labels;               /* of quantize */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
     const char *memory_limit, *work_limit; /* of run and bench */
+    const char *jobs, *junit;              /* of batch */
     const char *runs, *warmup, *trace;     /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
@@ -72,6 +76,8 @@ OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *o
 /* Prints the command and a line for each flag that may change an output, whatever the order they
  * were given in; files have numbers there, by their first mention. */
 void options_for_key(const Options *o, Arena *a, FILE *out);
+
+bool options_writes(Command c, const char *flag); /* the flag of that command names an output */
 
 /* -- output.c: texts ------------------------------------------------------------------------ */
 
@@ -99,7 +105,7 @@ typedef struct Messages {
 void messages_start(Messages *m, int argc, char **argv); /* to standard error */
 void messages_end(Messages *m);
 
-/* Reads lines as message_put_json writes them; those that are none are left out. */
+/* Reads lines as message_put_json writes them; any other is an error that says just this. */
 Message *messages_read(const char *lines, size_t n, Arena *a, int *count);
 void messages_print(const char *format, const Message *m, int n, Arena *a, FILE *out);
 
@@ -375,6 +381,72 @@ typedef struct ContentKey {
 /* The key of a compile of which all files were opened.  False: reported. */
 MUST_USE bool key_of(const Options *o, Arena *a, ContentKey *k, Diag *d);
 
+/* -- batch_list.c, batch_state.c, batch.c, batch_report.c ----------------------------------- */
+
+typedef struct BatchFile {
+    const char *path; /* an output's counts from the output folder */
+    int64_t size, seconds, nanoseconds, inode;
+    Digest digest; /* of a folder: of the names in it */
+} BatchFile;
+
+typedef struct BatchRecord { /* of what an entry's last good run read and wrote */
+    const char *name;
+    Digest words, key;
+    int64_t bytes, arena;
+    BatchFile *in, *out;
+    int n_in, n_out;
+} BatchRecord;
+
+typedef enum BatchStatus {
+    BATCH_WAITING,
+    BATCH_WRITTEN,
+    BATCH_UNCHANGED,
+    BATCH_FAILED,
+    BATCH_CRASHED
+} BatchStatus;
+
+typedef struct BatchEntry {
+    const char *name;
+    Loc loc; /* in the list */
+    Command command;
+    const char *folder, *output, *path; /* "/out/", what stands in the list, and both */
+    Strings words, plain; /* of its command but -o; plain: without the output folder in them */
+    Digest words_digest;
+    int64_t memory; /* the most that its process may take; 0: no limit */
+    Options options;
+    BatchRecord *known; /* that holds; NULL: none */
+    BatchStatus status;
+    int code; /* of its process, as of a command */
+    double seconds;
+    Message *message;
+    int n_messages;
+} BatchEntry;
+
+typedef struct Batch {
+    const char *list;
+    BatchEntry *entry;
+    int n;
+    double seconds;
+} Batch;
+
+/* Adds the entries of a list and of those that it extends.  False: all mistakes are reported. */
+MUST_USE bool batch_read(Files *files, const char *path, const char *folder, Arena *a, Batch *out,
+                         Diag *d);
+
+bool record_is_untouched(const BatchRecord *r, const char *folder, Arena *a); /* by times alone */
+bool record_is_same(BatchRecord *r, const char *folder, Arena *a); /* reads what was touched */
+MUST_USE bool record_make(const Options *o, const char *folder, BatchRecord *r, Arena *a, Diag *d);
+void record_put(const BatchRecord *r, Arena *a, FILE *out);
+bool record_read(const struct Json *v, Arena *a, BatchRecord *r);
+
+/* Sets `known` of the entries whose commands are as they were. */
+void state_read(const char *path, Batch *b, Arena *a, Diag *d);
+MUST_USE bool state_write(const char *path, const Batch *b, Diag *d);
+
+void batch_put_line(const BatchEntry *e, Arena *a, FILE *out);
+/* The summary, and what --junit and the environment ask for.  False: reported. */
+MUST_USE bool batch_report(const Batch *b, const char *junit, bool tells, Arena *a, Diag *d);
+
 /* -- shrunk.c ------------------------------------------------------------------------------ */
 
 /* From now on the process ends with a message and exit code 3 when it reads where a mapped file
@@ -568,5 +640,6 @@ bool command_opt(const Options *o, Arena *a, Diag *d);
 bool command_ops(const Options *o, Arena *a, Diag *d);
 bool command_runtime(const Options *o, Arena *a, Diag *d);
 bool command_key(const Options *o, Arena *a, Diag *d);
+bool command_batch(const Options *o, Arena *a, Diag *d);
 
 #endif

@@ -59,8 +59,10 @@ Message *messages_read(const char *lines, size_t n, Arena *a, int *count)
     for (const char *end = lines + n; lines < end;) {
         const char *stop = memchr(lines, '\n', (size_t)(end - lines));
         size_t len = (size_t)((stop ? stop : end) - lines);
-        if (json_parse(a, "", (const uint8_t *)lines, len, &(Diag){0}, &doc) &&
-            read_message(doc.root, &m))
+        if (!json_parse(a, "", (const uint8_t *)lines, len, &(Diag){0}, &doc) ||
+            !read_message(doc.root, &m))
+            m = (Message){MESSAGE_ERROR, N_FAULTS, {0}, arena_str(a, lines, len)};
+        if (len)
             PUSH(a, all, *count, m);
         lines += len + 1;
     }

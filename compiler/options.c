@@ -19,9 +19,11 @@ enum {
     QUANTIZE = 1 << CMD_QUANTIZE,
     OPS = 1 << CMD_OPS,
     RUNTIME = 1 << CMD_RUNTIME,
+    BATCH = 1 << CMD_BATCH,
     BUILDS = COMPILE | EMIT_C,
     READS = BUILDS | RUN | BENCH | DIFF | CHECKS | PARTITION | INSPECT | OPT | QUANTIZE,
-    ALL = READS | OPS | RUNTIME
+    ALL = READS | OPS | RUNTIME,
+    EVERY = ALL | BATCH
 };
 
 static const struct {
@@ -56,6 +58,8 @@ static const struct {
                  "print which operators are supported where; those whose name holds TEXT"},
     [CMD_RUNTIME] = {"runtime", "MODEL.pte ... -o DIR", "etc runtime model.pte -o runtime",
                      "write the sources of a runtime with no more than some .pte files need"},
+    [CMD_BATCH] = {"batch", "LIST.yaml [-j N] [-o DIR]", "etc batch nightly.yaml -j 4 -o out",
+                   "compile the models of a list, but for what has not changed"},
     [CMD_KEY] = {"key", "[compile|emit-c] MODEL ...", "etc key compile model.pt2 --backend xnnpack",
                  "print a digest of all that the output of a command depends on"},
 };
@@ -101,6 +105,10 @@ struct Flag {
 static const Flag flag_row[] = {
     {"output", 'o', FLAG_OUT, AT(output), BUILDS | OPT, any, "FILE", "write here; - is stdout", true},
     {"output", 'o', FLAG_TEXT, AT(output), RUNTIME, any, "DIR", "write into this folder"},
+    {"output", 'o', FLAG_TEXT, AT(output), BATCH, any, "DIR",
+     "the folder that outputs lie in (the list's)"},
+    {"jobs", 'j', FLAG_TEXT, AT(jobs), BATCH, is_threads, "N", "how many at once (one per core)"},
+    {"junit", 0, FLAG_OUT, AT(junit), BATCH, any, "FILE.xml", "write the results as JUnit XML"},
     {"runtime-dir", 0, FLAG_TEXT, AT(runtime_dir), RUNTIME, any, "DIR",
      "where runtime-lite's sources lie (beside etc)"},
     {"method", 0, FLAG_LIST, AT(methods), COMPILE, is_method, "NAME=FILE",
@@ -197,10 +205,10 @@ static const Flag flag_row[] = {
      "the most memory that the program may take; also 4G (the machine's)"},
     {"work-limit", 0, FLAG_TEXT, AT(work_limit), RUN | BENCH, is_amount, "N",
      "the most element operations of a call; also 2G (10T)"},
-    {"error-format", 0, FLAG_TEXT, AT(error_format), ALL, is_choice, MESSAGE_FORMATS,
+    {"error-format", 0, FLAG_TEXT, AT(error_format), EVERY, is_choice, MESSAGE_FORMATS,
      "what messages on stderr are written as (human)", true},
-    {"json", 0, FLAG_BOOL, AT(json), ALL, any, NULL, "print the result as JSON to stdout", true},
-    {"quiet", 'q', FLAG_BOOL, AT(quiet), ALL, any, NULL, "no message on success", true},
+    {"json", 0, FLAG_BOOL, AT(json), EVERY, any, NULL, "print the result as JSON to stdout", true},
+    {"quiet", 'q', FLAG_BOOL, AT(quiet), EVERY, any, NULL, "no message on success", true},
     {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL, any, NULL, "print every stage with its time", true},
 };
 
@@ -533,8 +541,12 @@ static bool parse_flag(Parser *p, const char *word)
     const char *name = arena_str(p->arena, rest, len);
     if (!strcmp(word, "-MD"))
         name = "depfile", is_long = true;
+    if (!is_long && rest[0] && strspn(rest + 1, "0123456789") + 1 == strlen(rest) && rest[1]) {
+        len = 0; /* -j4 */
+        name = arena_str(p->arena, rest, 1);
+    }
     const Flag *f = find_flag(p, name, is_long);
-    return f ? set_flag(p, f, rest[len] ? rest + len + 1 : NULL) : unknown_flag(p, word, name);
+    return f && !len ? set_flag(p, f, rest + 1) : f ? set_flag(p, f, rest[len] ? rest + len + 1 : NULL) : unknown_flag(p, word, name);
 }
 
 static bool parse_word(Parser *p, const char *word, bool only_names)
@@ -795,6 +807,15 @@ static void put_names(KeyNames *k)
         for (int i = 0; i < o->files->n; i++)
             if (o->files->file[i]->is_opened)
                 fprintf(k->out, "path %s\n", escape(k->arena, ESCAPE_IR, o->files->file[i]->path));
+}
+
+bool options_writes(Command c, const char *flag)
+{
+    for (int i = 0; i < N_FLAGS; i++)
+        if (flag_row[i].kind == FLAG_OUT && flag_row[i].commands >> c & 1 &&
+            !strcmp(flag_row[i].name, flag))
+            return true;
+    return false;
 }
 
 void options_for_key(const Options *o, Arena *a, FILE *out)
