@@ -42,7 +42,7 @@ typedef struct Run {
     int signal; /* that ends the batch; 0: none */
 } Run;
 
-/* -- a process of its own ----------------------------------------------------------------------- */
+/* -- a process of its own ---------------------------------------------------------------------- */
 
 /* Also ends it when the batch is killed. */
 static void settle_in(const Run *r, const Job *j)
@@ -50,7 +50,8 @@ static void settle_in(const Run *r, const Job *j)
     sigprocmask(SIG_SETMASK, &r->before, NULL);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     int null = open("/dev/null", O_RDONLY);
-    if (getppid() == 1 || null < 0 || dup2(null, 0) < 0 || dup2(j->out, 1) < 0 || dup2(j->err, 2) < 0)
+    if (getppid() == 1 || null < 0 || dup2(null, 0) < 0 || dup2(j->out, 1) < 0 ||
+        dup2(j->err, 2) < 0)
         _exit(70);
     if (j->entry->memory) {
         rlim_t most = (rlim_t)j->entry->memory;
@@ -103,7 +104,7 @@ static bool start(Run *r, Job *j, BatchEntry *e)
     return diag_io(r->diag, e->loc, "no process can be started: %s", strerror(errno));
 }
 
-/* -- what it left ------------------------------------------------------------------------------- */
+/* -- what it left ------------------------------------------------------------------------------ */
 
 /* In the arena; the file is closed. */
 static const char *take_text(Run *r, int fd, size_t *n)
@@ -180,7 +181,7 @@ static void finish(Run *r, Job *j, int status)
     j->entry = NULL;
 }
 
-/* -- what is told ------------------------------------------------------------------------------- */
+/* -- what is told ------------------------------------------------------------------------------ */
 
 static void count_fault(Run *r, int code)
 {
@@ -217,7 +218,7 @@ static void tell_done(Run *r)
     fflush(stdout);
 }
 
-/* -- the loop ----------------------------------------------------------------------------------- */
+/* -- the loop ---------------------------------------------------------------------------------- */
 
 static void watch_signals(Run *r)
 {
@@ -328,7 +329,7 @@ static void end_by_signal(const Run *r)
     raise(r->signal);
 }
 
-/* -- beforehand --------------------------------------------------------------------------------- */
+/* -- beforehand -------------------------------------------------------------------------------- */
 
 /* C comes with files beside OUT.c. */
 static bool claim_beside(const BatchEntry *e, Files *files, Arena *a, Diag *d)
@@ -395,7 +396,8 @@ static bool prepare(Batch *b, Files *files, Strings *made, Arena *a, Diag *d)
     bool ok = true;
     for (int i = 0; i < b->n; i++) {
         BatchEntry *e = &b->entry[i];
-        bool is = make_folders(e, made, a, d) && parse_entry(e, a, d) && claim_files(e, files, a, d);
+        bool is = make_folders(e, made, a, d) && parse_entry(e, a, d) &&
+                  claim_files(e, files, a, d);
         if (!is)
             note_entry(e, d);
         ok = ok && is;
@@ -434,13 +436,10 @@ static const char *from_here(const char *path, Arena *a, Diag *d)
     return path && here ? arena_join(a, here, path) : path;
 }
 
-static bool go(Run *r, const char *junit, Strings *made)
+static bool go(Run *r, const char *junit)
 {
     Batch *b = r->batch;
     double start = seconds_now();
-    Files *files = r->o->files;
-    if (!prepare(b, files, made, r->arena, r->diag))
-        return false;
     state_read(r->state, b, r->arena, r->diag);
     r->job = NEW(r->arena, Job, r->n_jobs);
     r->saved = start;
@@ -460,14 +459,15 @@ bool command_batch(const Options *o, Arena *a, Diag *d)
     Strings made = {0};
     const char *slash = strrchr(o->model, '/'), *base = slash ? slash + 1 : o->model;
     const char *folder = o->output ? o->output : folder_of(o->model, a);
-    const char *junit = from_here(o->junit, a, d);
+    const char *junit = from_here(o->junit, a, d), *ninja = from_here(o->ninja, a, d);
     if (!output_folder(folder, &made, a, d) || !(folder = full_path(folder, a, d)))
         return false;
     if (chdir(folder_of(o->model, a)))
         return file_unreadable(o->model, d);
     Run r = {.o = o, .batch = &b, .arena = a, .diag = d, .n_jobs = n_jobs(o),
              .state = arena_printf(a, "%s.etc-batch-%s.json", folder, base)};
-    bool ok = batch_read(o->files, base, folder, a, &b, d) && go(&r, junit, &made);
+    bool ok = batch_read(o->files, base, folder, a, &b, d) && prepare(&b, o->files, &made, a, d) &&
+              (ninja ? batch_ninja(&b, ninja, a, d) : go(&r, junit));
     if (!ok && !r.next)
         remove_folders(&made);
     return ok;

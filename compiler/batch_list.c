@@ -1,7 +1,7 @@
 /* batch_list.c -- the list of `etc batch`: which models are compiled, and how.
  *
- * Settings lie in layers: the defaults of the files, those of the entries that an entry extends, its
- * own.  Each entry is settled once and has a bounded number of flags, so entries that extend each
+ * Settings lie in layers: the defaults of the files, those of the entries that an entry extends,
+ * its own.  Each entry is settled once and has a bounded number of flags, so entries that extend each
  * other cost no more than their text; a cycle is an error that names it.
  */
 #include "compiler/compiler.h"
@@ -120,8 +120,8 @@ static bool add_listed(List *l, const Yaml *y)
         model = strcmp(k->key, "model") ? model : k;
     }
     if (!name && !model)
-        return diag_error(l->diag, yaml_loc(y), "an entry has a 'model', or a 'name' by which others "
-                                                "extend it");
+        return diag_error(l->diag, yaml_loc(y),
+                          "an entry has a 'model', or a 'name' by which others extend it");
     if (!is_word(name ? name : model, "a name", l))
         return false;
     return add_item(l, name ? name->text : name_of_model(model->text, l->arena), y);
@@ -275,7 +275,8 @@ static bool lay(List *l, const Yaml *layer, bool is_entry, Settings *to)
             to->value[i] = v[i];
         }
     if (!is_entry && (v[MODEL] || v[OUTPUT] || v[NAME] || v[EXTENDS]))
-        return diag_error(l->diag, yaml_loc(layer), "defaults have no model, output, name or extends");
+        return diag_error(l->diag, yaml_loc(layer),
+                          "defaults have no model, output, name or extends");
     return set_flags(to, v[FLAGS], l) && set_flags(to, v[GATES], l) && ok;
 }
 
@@ -371,8 +372,8 @@ static bool lies_beneath(const char *path)
 static bool set_output(List *l, const Item *is, BatchEntry *e)
 {
     const Yaml *y = is->settings.value[OUTPUT];
-    e->output = y ? y->text
-                  : arena_printf(l->arena, "%s%s", e->name, e->command == CMD_EMIT_C ? ".c" : ".pte");
+    const char *end = e->command == CMD_EMIT_C ? ".c" : ".pte";
+    e->output = y ? y->text : arena_join(l->arena, e->name, end);
     e->path = arena_join(l->arena, e->folder, e->output);
     return lies_beneath(e->output) ||
            diag_error(l->diag, y ? yaml_loc(y) : e->loc,
@@ -391,8 +392,9 @@ static bool set_memory(List *l, const Settings *s, BatchEntry *e)
 {
     const Yaml *y = s->value[MEMORY];
     return !y || (parse_amount(y->text, 1024, &e->memory) && e->memory > 0) ||
-           diag_error(l->diag, yaml_loc(y), "'memory' is a number of bytes, with K, M, G or T behind it "
-                                            "or not, not '%s'", y->text);
+           diag_error(l->diag, yaml_loc(y),
+                      "'memory' is a number of bytes, with K, M, G or T behind it or not, not '%s'",
+                      y->text);
 }
 
 /* In the order of their names: where they stand in the list changes nothing. */
@@ -401,7 +403,8 @@ static bool make_entry(List *l, Item *is, BatchEntry *e)
     Settings *s = &is->settings;
     bool ok = set_command(l, s, e) && set_memory(l, s, e) && set_output(l, is, e);
     qsort(s->flag, (size_t)s->n_flags, sizeof(const Yaml *), by_name);
-    const char *command = e->command == CMD_EMIT_C ? "emit-c" : "compile", *model = s->value[MODEL]->text;
+    const char *command = e->command == CMD_EMIT_C ? "emit-c" : "compile";
+    const char *model = s->value[MODEL]->text;
     push_word(l, e, "etc", "etc");
     push_word(l, e, command, command);
     for (int i = 0; i < s->n_flags && ok; i++)

@@ -1,5 +1,5 @@
-/* batch_report.c -- what `etc batch` tells: a line of JSON for each model and one for all, what stands
- * in the way of how many, JUnit XML, a table for GitHub. */
+/* batch_report.c -- what `etc batch` tells: a line of JSON for each model and one for all, what
+ * stands in the way of how many, JUnit XML, a table for GitHub. */
 #define _GNU_SOURCE
 #include "compiler/compiler.h"
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 static const char *const status_name[] = {"waiting", "written", "unchanged", "failed", "crashed"};
 
-/* -- a model ------------------------------------------------------------------------------------ */
+/* -- a model ----------------------------------------------------------------------------------- */
 
 static void put_messages(const BatchEntry *e, Arena *a, FILE *out)
 {
@@ -27,9 +27,11 @@ static void put_messages(const BatchEntry *e, Arena *a, FILE *out)
 void batch_put_line(const BatchEntry *e, Arena *a, FILE *out)
 {
     const BatchRecord *r = e->known;
-    fprintf(out, "{\"schema\": 1, \"name\": %s, \"status\": \"%s\", \"exit\": %d, \"command\": \"%s\", "
-                 "\"output\": %s, ", json_text(a, e->name), status_name[e->status], e->code,
-            e->words.item[1], json_text(a, e->output));
+    fprintf(out,
+            "{\"schema\": 1, \"name\": %s, \"status\": \"%s\", \"exit\": %d, "
+            "\"command\": \"%s\", \"output\": %s, ",
+            json_text(a, e->name), status_name[e->status], e->code, e->words.item[1],
+            json_text(a, e->output));
     if (r)
         fprintf(out, "\"key\": \"%s\", \"bytes\": %lld, \"arena\": %lld, ", r->key.hex,
                 (long long)r->bytes, (long long)r->arena);
@@ -38,7 +40,7 @@ void batch_put_line(const BatchEntry *e, Arena *a, FILE *out)
     fputs("]}\n", out);
 }
 
-/* -- causes ------------------------------------------------------------------------------------- */
+/* -- causes ------------------------------------------------------------------------------------ */
 
 typedef struct Cause {
     const char *text;
@@ -92,7 +94,7 @@ static Causes find_causes(const Batch *b, Arena *a)
     return c;
 }
 
-/* -- all ---------------------------------------------------------------------------------------- */
+/* -- all --------------------------------------------------------------------------------------- */
 
 static int count(const Batch *b, BatchStatus s)
 {
@@ -139,7 +141,7 @@ static void tell_causes(const Causes *c)
     }
 }
 
-/* -- JUnit -------------------------------------------------------------------------------------- */
+/* -- JUnit ------------------------------------------------------------------------------------- */
 
 static void put_attribute(FILE *f, const char *name, const char *value)
 {
@@ -199,13 +201,10 @@ static bool write_junit(const Batch *b, const char *path, Arena *a, Diag *d)
             put_case(t.f, &b->entry[i], a);
         fputs("  </testsuite>\n</testsuites>\n", t.f);
     }
-    const char *text = text_close(&t, a);
-    OutPiece piece = {text, (int64_t)t.n, 0};
-    return text ? out_write(&(OutFile){&piece, 1}, path, d)
-                : diag_io(d, (Loc){.file = path}, "no memory to write it");
+    return text_write(&t, path, a, d);
 }
 
-/* -- GitHub's summary ----------------------------------------------------------------------------- */
+/* -- GitHub's summary -------------------------------------------------------------------------- */
 
 /* A cell of a table of Markdown. */
 static void put_cell(FILE *f, const char *s)

@@ -5,8 +5,8 @@
  * again.  A file of another place or time counts by its digest, so a cache that restores outputs
  * and a fresh checkout of inputs change nothing.
  *
- * The file may be anybody's.  It says which files to look at and never which to write; what in it is
- * no record is left out, and its entry is made anew.
+ * The file may be anybody's.  It says which files to look at and never which to write; what in it
+ * is no record is left out, and its entry is made anew.
  */
 #define _GNU_SOURCE
 #include "compiler/compiler.h"
@@ -199,7 +199,9 @@ static void put_files(const char *key, const BatchFile *f, int n, Arena *a, FILE
 
 void record_put(const BatchRecord *r, Arena *a, FILE *out)
 {
-    fprintf(out, "{\"name\": %s, \"words\": \"%s\", \"key\": \"%s\", \"bytes\": %lld, \"arena\": %lld",
+    fprintf(out,
+            "{\"name\": %s, \"words\": \"%s\", \"key\": \"%s\", \"bytes\": %lld, "
+            "\"arena\": %lld",
             json_text(a, r->name), r->words.hex, r->key.hex, (long long)r->bytes,
             (long long)r->arena);
     put_files("inputs", r->in, r->n_in, a, out);
@@ -300,10 +302,7 @@ bool state_write(const char *path, const Batch *b, Diag *d)
             }
         fputs("]}\n", t.f);
     }
-    const char *text = text_close(&t, a);
-    OutPiece piece = {text, (int64_t)t.n, 0};
-    bool ok = text ? out_write(&(OutFile){&piece, 1}, path, d)
-                   : diag_io(d, (Loc){.file = path}, "no memory to write it");
+    bool ok = text_write(&t, path, a, d);
     arena_free(a);
     return ok;
 }

@@ -55,7 +55,7 @@ typedef struct Options {
     const char *max_drop, *labels;               /* of quantize */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
     const char *memory_limit, *work_limit; /* of run and bench */
-    const char *jobs, *junit;              /* of batch */
+    const char *jobs, *junit, *ninja;              /* of batch */
     const char *runs, *warmup, *trace;     /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     Strings methods;      /* NAME=FILE */
@@ -90,6 +90,8 @@ typedef struct Text {
 
 FILE *text_open(Text *t);                   /* NULL: no memory, which is told when it is closed */
 const char *text_close(Text *t, Arena *a); /* in a; NULL: no memory */
+/* Closes it and writes it, alone, as a file of that path.  False: reported. */
+MUST_USE bool text_write(Text *t, const char *path, Arena *a, Diag *d);
 
 /* -- messages.c --------------------------------------------------------------------------- */
 
@@ -444,6 +446,8 @@ void state_read(const char *path, Batch *b, Arena *a, Diag *d);
 MUST_USE bool state_write(const char *path, const Batch *b, Diag *d);
 
 void batch_put_line(const BatchEntry *e, Arena *a, FILE *out);
+/* Writes the list as a file of ninja.  False: reported. */
+MUST_USE bool batch_ninja(const Batch *b, const char *path, Arena *a, Diag *d);
 /* The summary, and what --junit and the environment ask for.  False: reported. */
 MUST_USE bool batch_report(const Batch *b, const char *junit, bool tells, Arena *a, Diag *d);
 

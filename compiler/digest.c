@@ -1,7 +1,7 @@
 /* digest.c -- digests of bytes and files; the one file that knows xxHash.
  *
- * XXH3 of 128 bits: two contents that differ have the same one about as often as a disk lies.  It is
- * no proof against who makes two of one digest on purpose. */
+ * XXH3 of 128 bits: that two contents have one digest by chance need not be thought of.  It is no
+ * proof against who makes such two on purpose. */
 #include "compiler/compiler.h"
 #include <xxhash.h>
 

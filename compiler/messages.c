@@ -1,4 +1,4 @@
-/* messages.c -- what standard error says, for machines: JSON, GitHub's workflow commands, SARIF 2.1.0.
+/* messages.c -- what standard error says, for machines: JSON, GitHub's workflow commands, SARIF.
  *
  * A run writes its messages as lines of JSON (ir/diag.c).  Where another format is asked for they
  * are kept until the end and printed from these lines, as `etc batch` does with those of its runs.
@@ -51,6 +51,16 @@ static bool read_message(const Json *v, Message *m)
     return m->kind && m->text;
 }
 
+/* What a process says where it cannot make a message, being out of memory: a line for people. */
+static Message plain_message(const char *line, size_t n, Arena *a)
+{
+    static const char begin[] = "etc: error: ";
+    const size_t known = sizeof begin - 1;
+    bool is_ours = n > known && !strncmp(line, begin, known);
+    return (Message){MESSAGE_ERROR, is_ours ? FAULT_MODEL : FAULT_BUG, {0},
+                     is_ours ? arena_str(a, line + known, n - known) : arena_str(a, line, n)};
+}
+
 Message *messages_read(const char *lines, size_t n, Arena *a, int *count)
 {
     Message *all = NULL, m;
@@ -61,7 +71,7 @@ Message *messages_read(const char *lines, size_t n, Arena *a, int *count)
         size_t len = (size_t)((stop ? stop : end) - lines);
         if (!json_parse(a, "", (const uint8_t *)lines, len, &(Diag){0}, &doc) ||
             !read_message(doc.root, &m))
-            m = (Message){MESSAGE_ERROR, N_FAULTS, {0}, arena_str(a, lines, len)};
+            m = plain_message(lines, len, a);
         if (len)
             PUSH(a, all, *count, m);
         lines += len + 1;
@@ -166,7 +176,8 @@ static void put_string(FILE *out, const char *s)
 
 static void put_uri(FILE *out, const char *s)
 {
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                "0123456789-._~/";
     putc('"', out);
     for (; *s; s++)
         fprintf(out, strchr(plain, *s) ? "%c" : "%%%02X", (unsigned char)*s);
@@ -214,8 +225,8 @@ void messages_print(const char *format, const Message *m, int n, Arena *a, FILE 
     bool is_sarif = !strcmp(format, "sarif"), is_github = !strcmp(format, "github");
     void (*put)(FILE *, const Message *) = strcmp(format, "json") ? message_put : message_put_json;
     if (is_sarif)
-        fputs("{\"$schema\": \"https://json.schemastore.org/sarif-2.1.0.json\", \"version\": \"2.1.0\", "
-              "\"runs\": [{\"tool\": {\"driver\": {\"name\": \"etc\", \"version\": \"" ETC_VERSION
+        fputs("{\"$schema\": \"https://json.schemastore.org/sarif-2.1.0.json\", "
+              "\"version\": \"2.1.0\", \"runs\": [{\"tool\": {\"driver\": {\"name\": \"etc\", \"version\": \"" ETC_VERSION
               "\"}}, \"results\": [", out);
     for (int i = 0, number = 0; i < n; i++) {
         bool is_told = i && is_note(&m[i]); /* with the one before */
@@ -240,8 +251,9 @@ static const char *format_asked(int argc, char **argv)
     static const char *const known[] = {"json", "github", "sarif"};
     const char *asked = "human";
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        const char *value = strncmp(argv[i], flag, sizeof flag - 1) ? "" : argv[i] + sizeof flag - 1;
-        if (!*value && !strcmp(argv[i], flag) && i + 1 < argc)
+        bool is_it = !strncmp(argv[i], flag, sizeof flag - 1);
+        const char *value = is_it ? argv[i] + sizeof flag - 1 : "";
+        if (is_it && !*value && i + 1 < argc)
             asked = argv[i + 1];
         else if (*value == '=')
             asked = value + 1;

@@ -109,6 +109,8 @@ static const Flag flag_row[] = {
      "the folder that outputs lie in (the list's)"},
     {"jobs", 'j', FLAG_TEXT, AT(jobs), BATCH, is_threads, "N", "how many at once (one per core)"},
     {"junit", 0, FLAG_OUT, AT(junit), BATCH, any, "FILE.xml", "write the results as JUnit XML"},
+    {"ninja", 0, FLAG_OUT, AT(ninja), BATCH, any, "FILE",
+     "compile nothing; write a file for ninja that does"},
     {"runtime-dir", 0, FLAG_TEXT, AT(runtime_dir), RUNTIME, any, "DIR",
      "where runtime-lite's sources lie (beside etc)"},
     {"method", 0, FLAG_LIST, AT(methods), COMPILE, is_method, "NAME=FILE",
@@ -546,7 +548,8 @@ static bool parse_flag(Parser *p, const char *word)
         name = arena_str(p->arena, rest, 1);
     }
     const Flag *f = find_flag(p, name, is_long);
-    return f && !len ? set_flag(p, f, rest + 1) : f ? set_flag(p, f, rest[len] ? rest + len + 1 : NULL) : unknown_flag(p, word, name);
+    const char *value = !len || rest[len] ? rest + len + 1 : NULL;
+    return f ? set_flag(p, f, value) : unknown_flag(p, word, name);
 }
 
 static bool parse_word(Parser *p, const char *word, bool only_names)
@@ -796,7 +799,8 @@ static void put_flag(KeyNames *k, const Flag *f)
 static void put_names(KeyNames *k)
 {
     const Options *o = k->o;
-    bool is_c = o->command == CMD_EMIT_C, has_array = o->weights_as && !strcmp(o->weights_as, "array");
+    bool is_c = o->command == CMD_EMIT_C;
+    bool has_array = o->weights_as && !strcmp(o->weights_as, "array");
     if (o->model && (is_c || o->report))
         fprintf(k->out, "model %s\n", escape(k->arena, ESCAPE_IR, base_name(o->model)));
     if (o->output && (is_c || o->report || o->depfile))

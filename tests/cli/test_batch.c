@@ -28,6 +28,13 @@ static void make_list(void)
 
 TestSuite(batch, .init = make_list, .fini = remove_folders, .timeout = 120);
 
+/* The sanitizer reserves more address space than any limit. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { HAS_LIMITS = 0 };
+#else
+enum { HAS_LIMITS = 1 };
+#endif
+
 /* -- results ----------------------------------------------------------------------------------- */
 
 /* Line i of standard output, from 0 on. */
@@ -176,9 +183,8 @@ Test(batch, a_hostile_state_only_costs_work)
 
 Test(batch, a_failed_model_stops_no_other)
 {
-    sh("python3 -c \"import numpy as n; n.savez('big.npz', input=n.zeros((400, 1024, 64), n.float32))\"");
     write_text("m.yaml", "models:\n  a: {model: none.pt2}\n  b: {model: mlp.pt2, gates: {require-delegated: 99}}\n"
-                         "  d: {model: mlp.pt2, memory: 50M, flags: {recipe: int8, calibrate: big.npz}}\n  e: {model: mlp.pt2}\n  f: {model: none.pt2}\n");
+                         "  d: {model: mlp.pt2, flags: {recipe: int9}}\n  e: {model: mlp.pt2}\n  f: {model: none.pt2}\n");
     Result r = etc("batch m.yaml -o out -q");
     cr_assert(r.code == 3, "exit %d\n%s", r.code, r.err);
     cr_expect_str_eq(text(line(&r, 0), "status"), "failed");
@@ -195,6 +201,16 @@ Test(batch, a_failed_model_stops_no_other)
     r = etc("batch m.yaml -o out -q");
     cr_expect_str_eq(text(line(&r, 3), "status"), "unchanged");
     cr_expect_str_eq(text(line(&r, 4), "status"), "failed");
+}
+
+Test(batch, memory_has_a_limit_of_its_own)
+{
+    if (!HAS_LIMITS)
+        cr_skip_test("the sanitizer takes more");
+    sh("python3 -c \"import numpy as n; n.savez('big.npz', input=n.zeros((400, 1024, 64), n.float32))\"");
+    write_text("m.yaml", "models:\n  d: {model: mlp.pt2, memory: 50M, flags: {recipe: int8, calibrate: big.npz}}\n"
+                         "  e: {model: mlp.pt2}\n");
+    expect_status("batch m.yaml -o out -q", 1, "fw");
 }
 
 Test(batch, operators_are_counted_by_models)
@@ -307,33 +323,41 @@ Test(batch, full_disks_leave_nothing)
     fails("batch l.yaml -o /proc/none", 3, "cannot be made a folder");
 }
 
-/* The batch is asked to end, or killed, long before its models are made. */
-static void interrupt_it(int sig)
+enum { LONG = 30 };
+
+/* A list of n entries, each of which takes a while, in a process that is started here. */
+static pid_t start_long(int n)
 {
-    enum { N = 30 };
     sh("python3 -c \"import numpy as n; n.save('long.npy', n.zeros((400, 1024, 64), n.float32))\"");
     FILE *f = fopen("m.yaml", "w");
     fputs("defaults: {flags: {recipe: int8, calibrate: long.npy}}\nmodels:\n", f);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < n; i++)
         fprintf(f, "  e%d: {model: mlp.pt2}\n", i);
     fclose(f);
-    int status;
     pid_t p = fork();
     if (!p) {
         signal(SIGINT, SIG_DFL);
-        if (!freopen("log", "w", stdout))
+        if (!freopen("log", "w", stdout) || !freopen("/dev/null", "w", stderr))
             _exit(98);
         execl(ETC, ETC, "batch", "m.yaml", "-o", "out", "-j2", "-q", (char *)NULL);
         _exit(99);
     }
     usleep(700000);
+    return p;
+}
+
+/* The batch is asked to end, or killed, long before its models are made. */
+static void interrupt_it(int sig)
+{
+    int status;
+    pid_t p = start_long(LONG);
     cr_assert(kill(p, sig) == 0 && waitpid(p, &status, 0) == p);
     cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == sig, "status %x", status);
     usleep(500000); /* what runs when the batch is killed is told by the kernel */
     cr_expect_str_eq(sh("find out -name '.etc-*tmp'").out, "");
-    cr_expect(access(arena_printf(arena, "out/e%d.pte", N - 1), F_OK) != 0);
+    cr_expect(access(arena_printf(arena, "out/e%d.pte", LONG - 1), F_OK) != 0);
     ok("compile mlp.pt2 --recipe int8 --calibrate long.npy -o by_hand -q");
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < LONG; i++) {
         const char *path = arena_printf(arena, "out/e%d.pte", i);
         if (access(path, F_OK) == 0)
             expect_same(path, "by_hand");
@@ -348,6 +372,22 @@ Test(batch, an_interrupt_leaves_nothing)
 Test(batch, a_kill_leaves_nothing)
 {
     interrupt_it(SIGKILL);
+}
+
+/* One process of the batch is killed: that entry alone fails. */
+Test(batch, a_crash_is_told_and_stops_no_other)
+{
+    int status;
+    pid_t p = start_long(5);
+    cr_assert_eq(sh(arena_printf(arena, "set -- $(cat /proc/%d/task/%d/children); kill -9 $1", (int)p,
+                                 (int)p)).code, 0);
+    cr_assert(waitpid(p, &status, 0) == p && WIFEXITED(status));
+    cr_expect_eq(WEXITSTATUS(status), 70);
+    size_t n;
+    const char *log = slurp("log", &n);
+    cr_expect_not_null(strstr(log, "ended by signal 9"), "%s", log);
+    cr_expect_not_null(strstr(log, "\"written\": 4, \"unchanged\": 0, \"failed\": 0, \"crashed\": 1"), "%s",
+                       log);
 }
 
 /* -- docs/nightly.md --------------------------------------------------------------------------- */
@@ -371,6 +411,7 @@ Test(batch, the_documented_list_runs)
     make_documented_files();
     block("yaml", 1, "nightly.yaml");
     write_text("team.yaml", "defaults: {flags: {backend: xnnpack}}\n");
+    sh(HAS_LIMITS ? ":" : "sed -i '/memory:/d' nightly.yaml");
     expect_status("batch nightly.yaml -o out -q", 0, "wwww");
     cr_expect(access("out/vision/detector.pte", F_OK) == 0);
     cr_expect(access("out/detector-c_main.c", F_OK) == 0);
@@ -389,4 +430,23 @@ Test(batch, the_documented_ninja_file_runs)
     sh("sleep 0.1; cp $DATA/add/model.pt2 keyword.pt2");
     r = sh("PATH=$PWD:$PATH ninja");
     cr_expect_not_null(strstr(r.out, "[1/1]"), "%s", r.out);
+}
+
+/* Names that the shell and ninja read otherwise. */
+Test(batch, ninja_does_what_the_batch_does)
+{
+    sh("mv mlp.pt2 \"m p:\\$x.pt2\"; mkdir w; ln -s \"$ETC\" etc");
+    write_text("l.yaml", "models:\n  - {name: a, model: \"m p:$x.pt2\", output: \"d e/a$.pte\"}\n"
+                         "  - {name: c, extends: a, command: emit-c, flags: {main: true}}\n"
+                         "  - {name: b, model: \"m p:$x.pt2\", flags: {recipe: int8, calibrate: samples}}\n");
+    expect_status("batch l.yaml -o one -q", 0, "www");
+    Result r = ok("batch l.yaml -o two --ninja w/build.ninja");
+    cr_expect_eq(r.n_out, 0);
+    r = sh("PATH=$PWD:$PATH ninja -f w/build.ninja");
+    cr_assert_eq(r.code, 0, "%s%s", r.out, r.err);
+    sh("rm -f */*.d */*/*.d");
+    cr_expect_str_eq(sums("one"), sums("two"));
+    cr_expect_not_null(strstr(sh("PATH=$PWD:$PATH ninja -f w/build.ninja").out, "no work to do"));
+    sh("sleep 0.1; cp samples/a.npy samples/b.npy");
+    cr_expect_not_null(strstr(sh("PATH=$PWD:$PATH ninja -f w/build.ninja").out, "[1/1]"));
 }
