@@ -60,15 +60,11 @@ static bool is_due(void *ctx)
 static bool write_part(const Keeper *k, const Statistics *s, Diag *d)
 {
     Text t;
-    OutBatch b = {.arena = arena_new()};
+    Arena *a = arena_new();
     if (text_open(&t))
         statistics_write(s, t.f);
-    const char *text = text_close(&t, b.arena);
-    OutPiece piece = {text, (int64_t)t.n, 0};
-    bool ok = text ? out_write(&(OutFile){&piece, 1}, k->path, d)
-                   : diag_io(d, (Loc){.file = k->path}, "no memory to write it");
-    out_discard(&b);
-    arena_free(b.arena);
+    bool ok = text_write(&t, k->path, a, d);
+    arena_free(a);
     return ok;
 }
 

@@ -1,4 +1,4 @@
-/* config.c -- YAML as a tree: the part of it that recipes and files of operators need.
+/* config.c -- YAML as a tree: the part of it that recipes, lists and files of operators need.
  *
  * Maps, lists and scalars.  Anchors, aliases, tags and a second document are refused, so the tree
  * is no larger than its text, and nesting is bounded.  What a plain scalar means is for its reader
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <yaml.h>
 
-enum { MAX_BYTES = 1 << 20, MAX_DEPTH = 16, MAX_KEYS = 64 };
+enum { MAX_BYTES = 1 << 20, MAX_DEPTH = 16, MAX_KEYS = 10000 };
 
 typedef struct Builder {
     yaml_parser_t parser;
@@ -20,6 +20,7 @@ typedef struct Builder {
     Yaml *
         last[MAX_DEPTH]; /* item of each that is open; of a map its key, until the value is there */
     bool wants_value[MAX_DEPTH];
+    Table keys[MAX_DEPTH]; /* Yaml */
     int depth, n_documents;
     bool failed; /* what follows makes no sense any more */
 } Builder;
@@ -70,13 +71,15 @@ static void add_key(Builder *b, Yaml *y)
         return;
     }
     if (in->n == MAX_KEYS) {
-        fail(b, "more than 64 keys");
+        fail(b, "more than 10000 keys");
         return;
     }
-    for (const Yaml *k = in->first; k; k = k->next)
-        if (!strcmp(k->key, y->text))
-            diag_error(b->diag, yaml_loc(y), "'%s' stands here a second time, first in line %d",
-                       y->text, k->key_line);
+    TableItem *known = table_at_text(&b->keys[b->depth - 1], y->text);
+    if (known->ptr)
+        diag_error(b->diag, yaml_loc(y), "'%s' stands here a second time, first in line %d",
+                   y->text, ((const Yaml *)known->ptr)->key_line);
+    else
+        known->ptr = y;
     y->key = y->text;
     y->key_line = y->line;
     y->key_column = y->column;
@@ -150,6 +153,7 @@ static void open_node(Builder *b, YamlKind kind)
     Yaml *y = add(b, new_node(b, kind));
     b->open[b->depth] = y;
     b->last[b->depth] = NULL;
+    b->keys[b->depth] = (Table){.arena = b->a};
     b->wants_value[b->depth++] = false;
 }
 

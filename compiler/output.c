@@ -41,6 +41,14 @@ bool output_text(const Options *o, OutBatch *b, Text *t, const char *path, Diag 
                 : diag_io(d, (Loc){.file = path}, "no memory to write it");
 }
 
+bool text_write(Text *t, const char *path, Arena *a, Diag *d)
+{
+    const char *text = text_close(t, a);
+    OutPiece piece = {text, (int64_t)t->n, 0};
+    return text ? out_write(&(OutFile){&piece, 1}, path, d)
+                : diag_io(d, (Loc){.file = path}, "no memory to write it");
+}
+
 bool output_folder(const char *path, Strings *made, Arena *a, Diag *d)
 {
     struct stat st;

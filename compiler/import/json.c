@@ -121,7 +121,9 @@ bool json_parse_here(Arena *a, const char *file, uint8_t *data, size_t n, bool h
 bool json_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d, JsonDoc *doc)
 {
     uint8_t *copy = arena_bytes(a, n + JSON_ROOM);
-    return json_parse_here(a, file, memcpy(copy, data, n), n, false, d, doc);
+    if (n) /* an empty file has no bytes */
+        memcpy(copy, data, n);
+    return json_parse_here(a, file, copy, n, false, d, doc);
 }
 
 /* -- walking ----------------------------------------------------------------------------- */

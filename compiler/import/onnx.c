@@ -311,6 +311,15 @@ static bool find_unknown(Onnx *o, Unknown *u, Onnx__Node *const *node, size_t n,
     return true;
 }
 
+/* Of "NAME of opset N"; who made the file chose the name. */
+static size_t name_length(const char *op)
+{
+    size_t n = strlen(op);
+    for (int blanks = 0; blanks < 3;)
+        blanks += op[--n] == ' ';
+    return n;
+}
+
 /* Reports each operator that no row is of, once, with how many nodes there are of it. */
 static bool all_are_known(Onnx *o, Onnx__Node *const *node, size_t n)
 {
@@ -321,9 +330,11 @@ static bool all_are_known(Onnx *o, Onnx__Node *const *node, size_t n)
                           onnx_opset_of(o, u.function[i]));
     for (int i = 0; i < u.n; i++) {
         int64_t times = table_at_text(&u.count, u.op[i])->number;
-        ok = diag_unsupported(o->diag, (Loc){.file = o->loc.file},
-                              "the operator %s is not supported, in %" PRId64 " node%s%s", u.op[i],
-                              times, times == 1 ? "" : "s", advice(u.op[i]));
+        size_t len = name_length(u.op[i]);
+        Loc loc = {.file = o->loc.file, .op = arena_str(o->tmp, u.op[i], len)};
+        ok = diag_unsupported(o->diag, loc,
+                              "the operator%s is not supported, in %" PRId64 " node%s%s",
+                              u.op[i] + len, times, times == 1 ? "" : "s", advice(u.op[i]));
     }
     return ok;
 }

@@ -107,7 +107,7 @@ WRONG = {  # bytes, a part of the message, the exit code
     "empty": (b"\x08\x08", "opset 0 is not read", 4),
     "opset": (simple([RELU], opset=3), "opset 3 is not read", 4),
     "unknown": (simple([node("Frobnicate", ["x"], ["a"]), node("Frobnicate", ["a"], ["b"]), node("Zap", ["b"], ["y"], "ai.x")]),
-                "the operator Frobnicate of opset 17 is not supported, in 2 nodes", 4),
+                "(Frobnicate): the operator of opset 17 is not supported, in 2 nodes", 4),
     "unknown_too": (simple([node("Frobnicate", ["x"], ["a"]), node("Zap", ["a"], ["y"], "ai.x")]), "ai.x::Zap", 4),
     "factor": (simple([node("LayerNormalization", ["x", "w"], ["y"])], constants=[tensor("w", f32(2, 3))]),
                "has factors of more axes than are normalized", 4),

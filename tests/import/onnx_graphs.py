@@ -88,7 +88,7 @@ WRONG = {  # bytes, a part of the message, the exit code
     "function_gives_absent": (calls([node("F", ["x"], ["y"], "f")], function("F", ["a", "b"], ["b"], [])),
                               "whose output 'b' no node defines", 1),
     "function_operator": (calls([node("F", ["x"], ["y"], "f")], function("F", ["a"], ["c"], [node("Zap", ["a"], ["c"])])),
-                          "the operator Zap of opset 17 is not supported, in 1 node", 4),
+                          "(Zap): the operator of opset 17 is not supported, in 1 node", 4),
     "function_sees_nothing": (calls([node("F", ["x"], ["y"], "f")], function("F", ["a"], ["c"], [node("Add", ["a", "x"], ["c"])])),
                               "reads 'x', which no node before it defines", 1),
     "function_inputs": (calls([node("F", ["x", "x"], ["y"], "f")], function("F", ["a"], ["c"], [node("Neg", ["a"], ["c"])])),

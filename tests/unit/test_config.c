@@ -207,7 +207,10 @@ Test(config, nothing_grows_out_of_a_small_text)
     expect_text_refused(text, "r.yaml:1:");
     free(text);
     text = repeated("a: 1\n", 100, "");
-    expect_text_refused(text, "r.yaml:65:1: error: more than 64 keys");
+    expect_text_refused(text, "r.yaml:100:1: error: 'a' stands here a second time, first in line 1");
+    free(text);
+    text = repeated("a: 1\n", 20000, "");
+    expect_text_refused(text, "r.yaml:10001:1: error: more than 10000 keys");
     free(text);
     text = repeated("- {weight: int8}\n", 2000, "");
     expect_text_refused(text, "a recipe is a map");
