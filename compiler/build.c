@@ -217,8 +217,7 @@ static WeightsAs weights_as(const Options *o)
     return strcmp(o->weights_as, "array") ? WEIGHTS_INCBIN : WEIGHTS_ARRAY;
 }
 
-/* NULL: generic. */
-static const Target *c_target(const Options *o)
+const Target *c_target(const Options *o)
 {
     struct utsname machine;
     if (!o->target || strcmp(o->target, "host") != 0)
@@ -271,11 +270,12 @@ bool command_emit_c(const Options *o, Arena *a, Diag *d)
     return deliver(&b, build_c(&b));
 }
 
-static void print_messages(const char *text, Arena *a)
+static void print_messages(const char *text, bool is_json, Arena *a)
 {
     for (int i = 0; *text; i++) {
         size_t n = strcspn(text, "\n");
-        printf("%s%s", comma(i), json_text(a, arena_str(a, text, n)));
+        const char *line = arena_str(a, text, n);
+        printf("%s%s", comma(i), is_json ? line : json_text(a, line));
         text += n + (text[n] == '\n');
     }
 }
@@ -294,12 +294,13 @@ bool command_check(const Options *o, Arena *a, Diag *d)
               diag_untold(d, 0, (Loc){.file = o->model}, "the command", "check");
     d->out = err;
     if (kept && fclose(kept) == 0) {
-        fputs(text, err);
+        if (err)
+            fputs(text, err);
         printf("{\"schema\": 1, \"model\": %s, \"tail\": \"%s\", \"ok\": %s, \"exit\": %d, "
                "\"errors\": %d, \"messages\": [",
                json_text(a, o->model), tail->name, ok ? "true" : "false", diag_exit_code(d),
                diag_errors(d));
-        print_messages(text, a);
+        print_messages(text, d->is_json, a);
         puts("]}");
     }
     free(text);

@@ -28,6 +28,7 @@ typedef enum Command {
     CMD_OPT,
     CMD_OPS,
     CMD_RUNTIME,
+    CMD_KEY, /* stands for the command whose key it is, once flags are read */
     N_COMMANDS
 } Command;
 
@@ -47,7 +48,7 @@ typedef struct Options {
     const char *backend, *delegate, *target, *weights_as, *target_runtime,
         *require_delegated;
     const char *recipe, *calibrate, *statistics; /* the last is written by quantize, else read */
-    const char *objective;
+    const char *objective, *error_format;
     const char *max_drop, *labels;               /* of quantize */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
     const char *memory_limit, *work_limit; /* of run and bench */
@@ -59,12 +60,48 @@ typedef struct Options {
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
     bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate,
         fast_calibrate;
+    bool wants_key; /* of the command, instead of its output */
 } Options;
 
 /* The outcome of reading argv.  OPTIONS_RUN: go on.  OPTIONS_DONE: help or version was printed, exit 0.
- * OPTIONS_BAD: the mistake was reported to err, exit 2. */
+ * OPTIONS_BAD: the mistake was reported, exit 2. */
 typedef enum OptionsResult { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_BAD } OptionsResult;
-OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *out, FILE *err);
+OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *out,
+                            Diag *d);
+
+/* Prints the command and a line for each flag that may change an output, whatever the order they
+ * were given in; files have numbers there, by their first mention. */
+void options_for_key(const Options *o, Arena *a, FILE *out);
+
+/* -- output.c: texts ------------------------------------------------------------------------ */
+
+/* A text that is printed into memory, as it will be in a file. */
+typedef struct Text {
+    FILE *f;
+    char *data;
+    size_t n;
+} Text;
+
+FILE *text_open(Text *t);                   /* NULL: no memory, which is told when it is closed */
+const char *text_close(Text *t, Arena *a); /* in a; NULL: no memory */
+
+/* -- messages.c --------------------------------------------------------------------------- */
+
+#define MESSAGE_FORMATS "human|json|github|sarif"
+
+/* The messages of a run, as --error-format asks for them. */
+typedef struct Messages {
+    const char *format;
+    Text text; /* those that are printed together in the end */
+    Diag diag;
+} Messages;
+
+void messages_start(Messages *m, int argc, char **argv); /* to standard error */
+void messages_end(Messages *m);
+
+/* Reads lines as message_put_json writes them; those that are none are left out. */
+Message *messages_read(const char *lines, size_t n, Arena *a, int *count);
+void messages_print(const char *format, const Message *m, int n, Arena *a, FILE *out);
 
 /* -- pipeline.c -------------------------------------------------------------------------- */
 
@@ -105,7 +142,10 @@ ImportKind model_kind(const Options *o, Diag *d);
  * --method, and applies --dim.  NULL: reported. */
 Program *model_load(const Options *o, Arena *a, Diag *d);
 
-/* Loads and runs the tail's passes.  NULL: reported. */
+/* Loads, and reads all else that the tail's passes want.  NULL: reported. */
+Program *model_prepare(const Options *o, const Tail *tail, Arena *a, Diag *d);
+
+/* The same, and runs these passes.  NULL: reported. */
 Program *model_compile(const Options *o, const Tail *tail, Arena *a, OutBatch *out, Diag *d);
 
 /* Loads and gives regions to the backends of --backend, of which there may be none; what they are
@@ -138,18 +178,9 @@ MUST_USE bool model_run_passes(const Options *o, Program *p, const char *const *
 /* -- build.c ----------------------------------------------------------------------------- */
 
 const char *depfile_path(const Options *o, Arena *a); /* OUT.d */
+const Target *c_target(const Options *o); /* of --target; NULL: generic */
 
 /* -- output.c ---------------------------------------------------------------------------- */
-
-/* A text that is printed into memory, as it will be in a file. */
-typedef struct Text {
-    FILE *f;
-    char *data;
-    size_t n;
-} Text;
-
-FILE *text_open(Text *t);                   /* NULL: no memory, which is told when it is closed */
-const char *text_close(Text *t, Arena *a); /* in a; NULL: no memory */
 
 /* Each adds one file, if it is no other one of the run.  The bytes must outlive the batch; the text
  * is closed. */
@@ -315,6 +346,35 @@ int runtime_version(
 MUST_USE bool target_has_operators(const Options *o, const Program *p, const OutFile *f, Arena *a,
                                    Diag *d);
 
+/* -- digest.c ------------------------------------------------------------------------------ */
+
+typedef struct Digest {
+    char hex[33];
+} Digest;
+
+Digest digest_bytes(const void *data, size_t n);
+/* Also tells which file it was.  False: reported. */
+MUST_USE bool digest_file(Files *files, const char *path, Digest *out, File **is, Diag *d);
+
+/* -- key.c --------------------------------------------------------------------------------- */
+
+typedef struct KeyFile {
+    const char *path;
+    const File *file;
+    Digest digest;
+    bool counts; /* what it holds reaches the output */
+} KeyFile;
+
+typedef struct ContentKey {
+    Digest digest;
+    const char *text; /* that it is the digest of, a line for each thing that counts */
+    KeyFile *file;    /* all that were read */
+    int n_files;
+} ContentKey;
+
+/* The key of a compile of which all files were opened.  False: reported. */
+MUST_USE bool key_of(const Options *o, Arena *a, ContentKey *k, Diag *d);
+
 /* -- shrunk.c ------------------------------------------------------------------------------ */
 
 /* From now on the process ends with a message and exit code 3 when it reads where a mapped file
@@ -328,6 +388,7 @@ const char *comma(int i);                       /* before item i of a list: "" o
 const char *tensor_shown(Arena *a, const EtcTensor *t); /* "f32[2,3]" */
 const char *type_shown(Arena *a, Type t);               /* "f32[%s31,64]" */
 double seconds_now(void);
+void say_lines(FILE *out, const char *text, Arena *a); /* each escaped for itself */
 
 /* Which of the names offered a word was meant to be. */
 typedef struct Near {
@@ -506,5 +567,6 @@ bool command_inspect(const Options *o, Arena *a, Diag *d);
 bool command_opt(const Options *o, Arena *a, Diag *d);
 bool command_ops(const Options *o, Arena *a, Diag *d);
 bool command_runtime(const Options *o, Arena *a, Diag *d);
+bool command_key(const Options *o, Arena *a, Diag *d);
 
 #endif

@@ -31,15 +31,18 @@ int main(int argc, char **argv)
     keep_memory();
     Arena *a = arena_new();
     Options o = {0};
-    Diag d = {.out = stderr};
-    OptionsResult r = options_parse(&o, a, argc, argv, stdout, stderr);
+    Messages m;
+    messages_start(&m, argc, argv);
+    Diag *d = &m.diag;
+    OptionsResult r = options_parse(&o, a, argc, argv, stdout, d);
     if (r == OPTIONS_RUN) {
-        if (!command[o.command](&o, a, &d))
-            diag_untold(&d, 0, (Loc){.file = o.model}, "the command", argv[1]);
-        files_check(o.files, &d);
+        if (!(o.wants_key ? command_key : command[o.command])(&o, a, d))
+            diag_untold(d, 0, (Loc){.file = o.model}, "the command", argv[1]);
+        files_check(o.files, d);
     }
-    if ((fflush(stdout) || ferror(stdout)) && !d.n[FAULT_IO])
-        diag_io(&d, (Loc){0}, "standard output cannot be written");
+    if ((fflush(stdout) || ferror(stdout)) && !d->n[FAULT_IO])
+        diag_io(d, (Loc){0}, "standard output cannot be written");
     arena_free(a);
-    return r == OPTIONS_BAD ? 2 : diag_exit_code(&d);
+    messages_end(&m);
+    return r == OPTIONS_BAD ? 2 : diag_exit_code(d);
 }

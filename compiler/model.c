@@ -629,10 +629,9 @@ Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Dia
     return to_quantize(o, known, NULL, a, d);
 }
 
-Program *model_compile(const Options *o, const Tail *tail, Arena *a, OutBatch *out, Diag *d)
+Program *model_prepare(const Options *o, const Tail *tail, Arena *a, Diag *d)
 {
     double start = seconds_now();
-    Pipeline all;
     Program *p = model_load(o, a, d);
     if (!p || !has_all_bytes(o, p, d))
         return NULL;
@@ -641,7 +640,14 @@ Program *model_compile(const Options *o, const Tail *tail, Arena *a, OutBatch *o
     p->session->tail = tail;
     if (tail->has_backends)
         set_backends(o, p);
-    if (!is_sound(p, d) || !quant_prepare(o, p, NULL, a, d))
+    return is_sound(p, d) && quant_prepare(o, p, NULL, a, d) ? p : NULL;
+}
+
+Program *model_compile(const Options *o, const Tail *tail, Arena *a, OutBatch *out, Diag *d)
+{
+    Pipeline all;
+    Program *p = model_prepare(o, tail, a, d);
+    if (!p)
         return NULL;
     bool ok = pipeline_of(p, &all, d) && model_run_passes(o, p, all.pass, all.n, a, out, d);
     quant_finish(p);

@@ -56,6 +56,8 @@ static const struct {
                  "print which operators are supported where; those whose name holds TEXT"},
     [CMD_RUNTIME] = {"runtime", "MODEL.pte ... -o DIR", "etc runtime model.pte -o runtime",
                      "write the sources of a runtime with no more than some .pte files need"},
+    [CMD_KEY] = {"key", "[compile|emit-c] MODEL ...", "etc key compile model.pt2 --backend xnnpack",
+                 "print a digest of all that the output of a command depends on"},
 };
 
 typedef enum FlagKind {
@@ -70,7 +72,7 @@ typedef enum FlagKind {
 typedef struct Parser {
     Options *o;
     Arena *arena;
-    FILE *err;
+    Diag *diag;
     char **argv;
     int argc, at;
 } Parser;
@@ -91,12 +93,13 @@ struct Flag {
     CheckFn *check;
     const char *value; /* for is_choice, the choices */
     const char *help;
+    bool keeps_output; /* no byte of a compile's output depends on it, nor whether it succeeds */
 };
 
 #define AT(member) offsetof(Options, member)
 
 static const Flag flag_row[] = {
-    {"output", 'o', FLAG_OUT, AT(output), BUILDS | OPT, any, "FILE", "write here; - is stdout"},
+    {"output", 'o', FLAG_OUT, AT(output), BUILDS | OPT, any, "FILE", "write here; - is stdout", true},
     {"output", 'o', FLAG_TEXT, AT(output), RUNTIME, any, "DIR", "write into this folder"},
     {"runtime-dir", 0, FLAG_TEXT, AT(runtime_dir), RUNTIME, any, "DIR",
      "where runtime-lite's sources lie (beside etc)"},
@@ -168,10 +171,10 @@ static const Flag flag_row[] = {
     {"check-ir", 0, FLAG_BOOL, AT(check_ir), BUILDS | OPT, any, NULL,
      "print and parse the program after every pass"},
     {"dump-ir", 0, FLAG_TEXT, AT(dump_ir), BUILDS | OPT, is_dump, "after:PASS|all",
-     "print the program to stdout after a pass"},
+     "print the program to stdout after a pass", true},
     {"dump-data", 0, FLAG_OUT, AT(dump_data), BUILDS | OPT, any, "FILE",
      "write the bytes that lie in no model file"},
-    {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS, any, NULL, "do everything but write files"},
+    {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS, any, NULL, "do everything but write files", true},
     {"report", 0, FLAG_OUT, AT(report), BUILDS, is_picture, "FILE.html|FILE.svg",
      "draw the memory plan over time"},
     {"report", 0, FLAG_OUT, AT(report), QUANTIZE, is_page, "FILE.html|FILE.json",
@@ -181,7 +184,7 @@ static const Flag flag_row[] = {
     {"passes", 0, FLAG_TEXT, AT(passes), OPT, is_passes, "A,B,...", "the passes, in order"},
     {"list", 0, FLAG_BOOL, AT(list), OPT, any, NULL, "list all passes"},
     {"input", 0, FLAG_LIST, AT(inputs), RUN | BENCH | DIFF | BUILDS, any, "FILE.npy|value:JSON",
-     "next input, in order (elsewhere: for --verify)"},
+     "next input, in order (elsewhere: for --verify)", true},
     {"next", 0, FLAG_NEXT, AT(inputs), RUN | DIFF, any, NULL, "what follows is a further call"},
     {"output-dir", 0, FLAG_TEXT, AT(output_dir), RUN, any, "DIR", "write output_0.npy ... there"},
     {"method", 0, FLAG_TEXT, AT(method), RUN | BENCH | DIFF, any, "NAME",
@@ -189,14 +192,16 @@ static const Flag flag_row[] = {
     {"threads", 0, FLAG_TEXT, AT(threads), RUN | BENCH, is_threads, "N",
      "for delegates that use several (1)"},
     {"threads", 0, FLAG_TEXT, AT(threads), BUILDS | CHECKS | QUANTIZE, is_threads, "N",
-     "that run samples (one per core); they change no result"},
+     "that run samples (one per core); they change no result", true},
     {"memory-limit", 0, FLAG_TEXT, AT(memory_limit), RUN | BENCH, is_amount, "BYTES",
      "the most memory that the program may take; also 4G (the machine's)"},
     {"work-limit", 0, FLAG_TEXT, AT(work_limit), RUN | BENCH, is_amount, "N",
      "the most element operations of a call; also 2G (10T)"},
-    {"json", 0, FLAG_BOOL, AT(json), ALL, any, NULL, "print the result as JSON to stdout"},
-    {"quiet", 'q', FLAG_BOOL, AT(quiet), ALL, any, NULL, "no message on success"},
-    {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL, any, NULL, "print every stage with its time"},
+    {"error-format", 0, FLAG_TEXT, AT(error_format), ALL, is_choice, MESSAGE_FORMATS,
+     "what messages on stderr are written as (human)", true},
+    {"json", 0, FLAG_BOOL, AT(json), ALL, any, NULL, "print the result as JSON to stdout", true},
+    {"quiet", 'q', FLAG_BOOL, AT(quiet), ALL, any, NULL, "no message on success", true},
+    {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL, any, NULL, "print every stage with its time", true},
 };
 
 enum { N_FLAGS = sizeof flag_row / sizeof *flag_row };
@@ -218,6 +223,8 @@ static void print_help(Command c, FILE *out)
 {
     fprintf(out, "example: %s\n\nusage: etc %s %s [flags]\n%s\n\n", command_row[c].example,
             command_row[c].name, command_row[c].use, command_row[c].help);
+    if (c == CMD_KEY)
+        fputs("  the flags of `etc compile`, or of `etc emit-c` where that word stands\n", out);
     for (int i = 0; i < N_FLAGS; i++) {
         const Flag *f = &flag_row[i];
         if (!(f->commands >> c & 1))
@@ -238,11 +245,9 @@ static bool usage(const Parser *p, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say(p->err, "etc: error: ");
-    say_args(p->err, fmt, ap);
-    say(p->err, "\n");
+    const char *text = arena_print(p->arena, fmt, ap);
     va_end(ap);
-    return false;
+    return diag_fault(p->diag, FAULT_USAGE, (Loc){0}, "%s", text);
 }
 
 static const char *did_you_mean(const Parser *p, const Near *n, const char *prefix)
@@ -591,15 +596,14 @@ static bool name_inputs(const Parser *p, Diag *d)
 static bool files_differ(const Parser *p)
 {
     Options *o = p->o;
-    Diag d = {.out = p->err};
     o->files = files_new(p->arena);
     if (o->command == CMD_OPS)
         return true;
-    bool ok = name_inputs(p, &d) && name_files(p, FLAG_OUT, &d);
+    bool ok = name_inputs(p, p->diag) && name_files(p, FLAG_OUT, p->diag);
     if (ok && o->command == CMD_QUANTIZE)
-        ok = file_will_be_written(o->files, checkpoint_path(o, p->arena), &d);
+        ok = file_will_be_written(o->files, checkpoint_path(o, p->arena), p->diag);
     if (ok && o->depfile && o->output)
-        ok = file_will_be_written(o->files, depfile_path(o, p->arena), &d);
+        ok = file_will_be_written(o->files, depfile_path(o, p->arena), p->diag);
     return ok;
 }
 
@@ -641,7 +645,9 @@ static bool is_complete(const Parser *p)
     const char *use = command_row[o->command].use, *name = command_row[o->command].name;
     if (!has_model(p))
         return false;
-    if ((1 << o->command) & (BUILDS | RUNTIME) && !o->output && !o->dry_run)
+    if (o->wants_key && o->model && !strcmp(o->model, "-"))
+        return usage(p, "a key wants a model that is a file");
+    if (!o->wants_key && (1 << o->command) & (BUILDS | RUNTIME) && !o->output && !o->dry_run)
         return usage(p, "-o is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_PARTITION && !o->backend)
         return usage(p, "--backend is missing; usage: etc %s %s", name, use);
@@ -654,6 +660,9 @@ static bool is_complete(const Parser *p)
                      !o->recipe ? "recipe" : !o->calibrate ? "calibrate" : "statistics", name, use);
     if ((o->calibrate || o->statistics) && !o->recipe)
         return usage(p, "--%s wants a --recipe", o->calibrate ? "calibrate" : "statistics");
+    if (o->verbose && o->error_format && strcmp(o->error_format, "human") != 0)
+        return usage(p, "--error-format %s leaves no room on standard error for -v",
+                     o->error_format);
     if (o->objective && !o->recipe)
         return usage(p, "--objective wants a --recipe");
     if (o->fast_calibrate && !o->calibrate)
@@ -671,7 +680,7 @@ static bool parse_words(Parser *p, FILE *out, bool *helped)
     for (; p->at < p->argc; p->at++) {
         const char *word = p->argv[p->at];
         if (!only_names && (!strcmp(word, "--help") || !strcmp(word, "-h"))) {
-            print_help(p->o->command, out);
+            print_help(p->o->wants_key ? CMD_KEY : p->o->command, out);
             *helped = true;
             return true;
         }
@@ -691,13 +700,121 @@ static int find_command(const char *word)
     return i;
 }
 
-OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *out, FILE *err)
+/* The key is that of the command which the next word names, or of compile. */
+static void find_keyed(Parser *p)
 {
-    Parser p = {.o = o, .arena = a, .err = err, .argv = argv, .argc = argc, .at = 2};
+    int command = p->at < p->argc ? find_command(p->argv[p->at]) : N_COMMANDS;
+    bool is_named = command == CMD_COMPILE || command == CMD_EMIT_C;
+    p->o->wants_key = true;
+    p->o->command = is_named ? (Command)command : CMD_COMPILE;
+    p->at += is_named;
+}
+
+/* -- keys -------------------------------------------------------------------------------- */
+
+typedef struct KeyNames {
+    const Options *o;
+    Arena *arena;
+    FILE *out;
+    Strings seen; /* names of files, which stand for their contents */
+} KeyNames;
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static const char *file_number(KeyNames *k, const char *name)
+{
+    int i = 0;
+    while (i < k->seen.n && strcmp(k->seen.item[i], name) != 0)
+        i++;
+    if (i == k->seen.n)
+        PUSH(k->arena, k->seen.item, k->seen.n, name);
+    return arena_printf(k->arena, "#%d", i);
+}
+
+static bool is_preset(const char *name)
+{
+    int i = 0;
+    while (i < n_recipe_presets && strcmp(recipe_preset[i].name, name) != 0)
+        i++;
+    return i < n_recipe_presets;
+}
+
+/* NAME=FILE, where the file counts by what it holds. */
+static const char *named_file(KeyNames *k, const char *value)
+{
+    size_t n = strcspn(value, "=");
+    return arena_printf(k->arena, "%s=%s", arena_str(k->arena, value, n),
+                        file_number(k, value + n + 1));
+}
+
+static const char *key_value(KeyNames *k, const Flag *f, const char *value)
+{
+    const Target *target = f->at == AT(target) ? c_target(k->o) : NULL;
+    if (target)
+        return target->name;
+    if (f->kind == FLAG_OUT)
+        return base_name(value);
+    if (f->at == AT(methods) || (f->at == AT(binds) && ends_in(value, ".npy")))
+        return named_file(k, value);
+    bool is_file = f->kind == FLAG_IN || f->at == AT(ops);
+    return is_file && !(f->at == AT(recipe) && is_preset(value)) ? file_number(k, value) : value;
+}
+
+static void put_flag(KeyNames *k, const Flag *f)
+{
+    const void *at = (const char *)k->o + f->at;
+    const Strings one = {(const char **)(uintptr_t)at, 1},
+                  *all = f->kind == FLAG_LIST ? at : &one;
+    if (f->kind == FLAG_BOOL) {
+        if (*(const bool *)at)
+            fprintf(k->out, "%s\n", f->name);
+        return;
+    }
+    for (int i = 0; i < all->n; i++)
+        if (all->item[i])
+            fprintf(k->out, "%s %s\n", f->name,
+                    escape(k->arena, ESCAPE_IR, key_value(k, f, all->item[i])));
+}
+
+/* C names its functions after the file and tells where its weights lie. */
+static void put_names(KeyNames *k)
+{
+    const Options *o = k->o;
+    bool is_c = o->command == CMD_EMIT_C, has_array = o->weights_as && !strcmp(o->weights_as, "array");
+    if (o->model && (is_c || o->report))
+        fprintf(k->out, "model %s\n", escape(k->arena, ESCAPE_IR, base_name(o->model)));
+    if (o->output && (is_c || o->report || o->depfile))
+        fprintf(k->out, "output %s\n",
+                escape(k->arena, ESCAPE_IR,
+                       has_array && !o->depfile ? base_name(o->output) : o->output));
+    if (o->depfile)
+        for (int i = 0; i < o->files->n; i++)
+            if (o->files->file[i]->is_opened)
+                fprintf(k->out, "path %s\n", escape(k->arena, ESCAPE_IR, o->files->file[i]->path));
+}
+
+void options_for_key(const Options *o, Arena *a, FILE *out)
+{
+    KeyNames k = {.o = o, .arena = a, .out = out};
+    Parser p = {.o = (Options *)(uintptr_t)o};
+    fprintf(out, "command %s\n", command_row[o->command].name);
+    put_names(&k);
+    for (int i = 0; i < N_FLAGS; i++)
+        if (!flag_row[i].keeps_output && takes(&p, &flag_row[i]))
+            put_flag(&k, &flag_row[i]);
+}
+
+OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *out, Diag *d)
+{
+    Parser p = {.o = o, .arena = a, .diag = d, .argv = argv, .argc = argc, .at = 2};
     const char *word = argc > 1 ? argv[1] : "";
     bool helped = false;
     if (argc < 2) {
-        print_commands(err);
+        print_commands(d->out);
         return OPTIONS_BAD;
     }
     if (!strcmp(word, "--version")) {
@@ -714,7 +831,11 @@ OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *o
         return OPTIONS_BAD;
     }
     o->command = (Command)command;
+    if (o->command == CMD_KEY)
+        find_keyed(&p);
     if (!parse_words(&p, out, &helped))
         return OPTIONS_BAD;
+    if (o->error_format && strcmp(o->error_format, "human") != 0)
+        o->quiet = true; /* nothing else stands between the messages */
     return helped ? OPTIONS_DONE : OPTIONS_RUN;
 }

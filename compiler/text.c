@@ -93,6 +93,15 @@ bool ends_in(const char *s, const char *end)
     return n > k && !strcmp(s + n - k, end);
 }
 
+void say_lines(FILE *out, const char *text, Arena *a)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        say(out, "%s\n", arena_str(a, text, n));
+        text += n + (text[n] == '\n');
+    }
+}
+
 double seconds_now(void)
 {
     struct timespec t;

@@ -95,18 +95,22 @@ typedef struct Loc {
 } Loc;
 
 /* The fault decides the exit code: FAULT_MODEL 1, FAULT_IO 3, FAULT_UNSUPPORTED 4,
- * FAULT_GATE 5, FAULT_BUG 70. */
+ * FAULT_GATE 5, FAULT_BUG 70, FAULT_USAGE 2. */
 typedef enum Fault {
     FAULT_MODEL,
     FAULT_IO,
     FAULT_UNSUPPORTED,
     FAULT_GATE,
     FAULT_BUG,
+    FAULT_USAGE,
     N_FAULTS
 } Fault;
 
+extern const char *const fault_name[N_FAULTS]; /* "model", "io", ... */
+
 typedef struct Diag {
-    FILE *out; /* NULL: nobody reads, errors are counted */
+    FILE *out;    /* NULL: nobody reads, errors are counted */
+    bool is_json; /* a line of JSON for each message, else a text for people */
     int n[N_FAULTS];
 } Diag;
 
@@ -123,7 +127,22 @@ void diag_warn(Diag *d, Loc loc, const char *fmt, ...) __attribute__((format(pri
  * not, which is reported as a fault of etc, under its name.  Returns false too. */
 bool diag_untold(Diag *d, int before, Loc loc, const char *kind, const char *name);
 int diag_errors(const Diag *d);    /* of all faults */
-int diag_exit_code(const Diag *d); /* 70, 3, 1, 4, 5 in this precedence; 0 without errors */
+int diag_exit_code(const Diag *d); /* 70, 2, 3, 1, 4, 5 in this precedence; 0 without errors */
+
+#define MESSAGE_ERROR "error"
+#define MESSAGE_BUG "internal error"
+#define MESSAGE_WARNING "warning"
+#define MESSAGE_NOTE "note" /* belongs to the message before it */
+
+typedef struct Message {
+    const char *kind;
+    Fault fault; /* N_FAULTS: none */
+    Loc loc;
+    const char *text;
+} Message;
+
+void message_put(FILE *out, const Message *m);      /* for people */
+void message_put_json(FILE *out, const Message *m); /* one line; docs/cli.md has its fields */
 
 /* No program and no file can bring this about.  It ends the process and prints the source line. */
 #ifdef NDEBUG

@@ -138,10 +138,11 @@ static void *work(void *worker)
 /* -- threads ----------------------------------------------------------------------------------- */
 
 /* Starts a worker, without a thread where there is none to be had: the others do its part. */
-static bool start(Worker *w, Turns *all, bool is_this)
+static bool start(Worker *w, Turns *all, bool is_this, const Diag *d)
 {
     *w = (Worker){.turn = {.turns = all, .tmp = arena_new(), .eval = arena_new()}, .failed = -1};
     w->turn.diag = &w->diag;
+    w->diag.is_json = d->is_json;
     w->diag.out = open_memstream(&w->text, &w->n_text);
     w->has_thread = w->diag.out && !is_this && !pthread_create(&w->thread, NULL, work, w);
     return w->diag.out != NULL;
@@ -212,7 +213,7 @@ bool samples_run(const SampleRun *r, int *done, Diag *d)
     if (r->samples->progress)
         r->samples->progress(r->samples->progress_ctx, r->first, r->first, r->samples->n);
     for (int i = 0; i < n; i++)
-        ok = (start(&w[i], &all, i == 0) || diag_io(d, (Loc){0}, "no memory for threads")) && ok;
+        ok = (start(&w[i], &all, i == 0, d) || diag_io(d, (Loc){0}, "no memory for threads")) && ok;
     if (n && ok)
         work(&w[0]);
     for (int i = 0; i < n; i++)

@@ -59,6 +59,8 @@ def main():
     pathlib.Path("unknown.onnx").write_bytes(about(inputs))
     pathlib.Path("about.onnx").write_bytes(about([*inputs, value("t", [], 8)]))
     pathlib.Path("spelled.onnx").write_bytes(spelled())
+    beside = graph([node("Add", ["x", "w"], ["y"])], [value("x", [3])], ["y"], [external("w", [3], "w.bin")])
+    pathlib.Path("beside.onnx").write_bytes(model(beside))
     pathlib.Path("w.bin").write_bytes(bytes(12))
 
 

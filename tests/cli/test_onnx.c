@@ -103,3 +103,12 @@ Test(onnx, quantize_sees_ranges_that_compile_takes)
     Result r = ok("inspect q.pte");
     cr_expect_not_null(strstr(r.out, "quantize"), "%s", r.out);
 }
+
+/* Weights in a file of their own are part of the model. */
+Test(onnx, the_key_holds_external_data)
+{
+    const char *before = ok("key beside.onnx").out;
+    cr_expect_str_eq(before, ok("key beside.onnx").out);
+    sh("printf x | dd of=w.bin bs=1 seek=3 conv=notrunc status=none");
+    cr_expect_str_neq(before, ok("key beside.onnx").out);
+}

@@ -1,0 +1,25 @@
+/* digest.c -- digests of bytes and files; the one file that knows xxHash.
+ *
+ * XXH3 of 128 bits: two contents that differ have the same one about as often as a disk lies.  It is
+ * no proof against who makes two of one digest on purpose. */
+#include "compiler/compiler.h"
+#include <xxhash.h>
+
+Digest digest_bytes(const void *data, size_t n)
+{
+    XXH128_hash_t h = XXH3_128bits(data, n);
+    Digest d;
+    snprintf(d.hex, sizeof d.hex, "%016llx%016llx", (unsigned long long)h.high64,
+             (unsigned long long)h.low64);
+    return d;
+}
+
+bool digest_file(Files *files, const char *path, Digest *out, File **is, Diag *d)
+{
+    const uint8_t *data;
+    size_t n;
+    *is = file_map(files, path, &data, &n, d);
+    if (*is)
+        *out = digest_bytes(n ? data : (const uint8_t *)"", n);
+    return *is != NULL;
+}

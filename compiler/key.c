@@ -1,0 +1,109 @@
+/* key.c -- `etc key`: what a compile depends on, as one digest.
+ *
+ * The model and all that goes with it is read as a compile reads it, so the files that count are
+ * those that a compile opens, whatever names them: a flag, a folder, an ONNX file.  They count by
+ * their contents, in the order in which they are opened.  Of flags all count that the table of
+ * flags does not except.  The sources of etc count as a whole.
+ */
+#include "compiler/compiler.h"
+#include "compiler/etc_sources.h"
+#include <string.h>
+
+/* Samples belong to inputs by their names, so these count too. */
+static const char *name_of_sample(const Options *o, const char *path)
+{
+    size_t n = o->calibrate ? strlen(o->calibrate) : 0;
+    return n && !strncmp(path, o->calibrate, n) && path[n] == '/' ? path + n + 1 : "";
+}
+
+/* Inputs of --verify reach no output. */
+static bool is_input(const Options *o, const char *path)
+{
+    for (int i = 0; i < o->inputs.n; i++)
+        if (o->inputs.item[i] && !strcmp(o->inputs.item[i], path))
+            return true;
+    return false;
+}
+
+/* Adds the digest of what was read, if the file still is as it was then. */
+static bool add_file(const Options *o, const File *file, ContentKey *k, Arena *a, Diag *d)
+{
+    const File was = *file;
+    KeyFile f = {.path = was.path, .counts = !is_input(o, was.path)};
+    if (!digest_file(o->files, was.path, &f.digest, &f.file, d))
+        return false;
+    if (was.size != f.file->size || was.seconds != f.file->seconds ||
+        was.nanoseconds != f.file->nanoseconds || was.inode != f.file->inode)
+        return file_changed(was.path, d);
+    PUSH(a, k->file, k->n_files, f);
+    return true;
+}
+
+static bool put_library(FILE *f, Arena *a, Diag *d)
+{
+    const Blas *blas = blas_open(a, d);
+    if (blas)
+        fprintf(f, "library %s\n", escape(a, ESCAPE_IR, blas_name(blas)));
+    return blas != NULL;
+}
+
+static bool put_key(const Options *o, ContentKey *k, FILE *f, Arena *a, Diag *d)
+{
+    fprintf(f, "etc " ETC_SOURCES "\n");
+    options_for_key(o, a, f);
+    if (o->fast_calibrate && !put_library(f, a, d))
+        return false;
+    for (int i = 0; i < k->n_files; i++)
+        if (k->file[i].counts)
+            fprintf(f, "file %s %s\n", k->file[i].digest.hex,
+                    escape(a, ESCAPE_IR, name_of_sample(o, k->file[i].path)));
+    return true;
+}
+
+bool key_of(const Options *o, Arena *a, ContentKey *k, Diag *d)
+{
+    Text t;
+    bool ok = true;
+    int n = o->files->n;
+    *k = (ContentKey){.text = ""};
+    for (int i = 0; i < n && ok; i++)
+        if (o->files->file[i]->is_opened)
+            ok = add_file(o, o->files->file[i], k, a, d);
+    if (!ok)
+        return false;
+    ok = text_open(&t) && put_key(o, k, t.f, a, d);
+    k->text = text_close(&t, a);
+    if (!k->text)
+        return diag_io(d, (Loc){0}, "no memory for a key");
+    k->digest = digest_bytes(k->text, strlen(k->text));
+    return ok;
+}
+
+static void print_json(const Options *o, const ContentKey *k, Arena *a)
+{
+    printf("{\"schema\": 1, \"model\": %s, \"key\": \"%s\", \"sources\": \"" ETC_SOURCES
+           "\", \"files\": [",
+           o->model ? json_text(a, o->model) : "null", k->digest.hex);
+    for (int i = 0, n = 0; i < k->n_files; i++)
+        if (k->file[i].counts)
+            printf("%s{\"path\": %s, \"digest\": \"%s\"}", comma(n++),
+                   json_text(a, k->file[i].path), k->file[i].digest.hex);
+    puts("]}");
+}
+
+bool command_key(const Options *o, Arena *a, Diag *d)
+{
+    ContentKey k;
+    const Program *p = model_prepare(o, o->command == CMD_EMIT_C ? &tail_c : &tail_pte, a, d);
+    if (p)
+        quant_finish(p);
+    if (!p || !key_of(o, a, &k, d))
+        return false;
+    if (o->verbose)
+        say_lines(stderr, k.text, a);
+    if (o->json)
+        print_json(o, &k, a);
+    else
+        puts(k.digest.hex);
+    return true;
+}
