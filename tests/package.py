@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Installs what `./dev package` makes, each into a clean place, and has it do the demo's job.
+
+    package.py PACKAGES [--torch PYTHON] [--counts FILE]
+
+The archive is unpacked and moved, the .deb unpacked by dpkg, the wheel installed into a virtual environment by pip.  PYTHON has torch:
+the wheel's functions are then called with modules and exported programs too, and their results compared with torch's.
+"""
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DIGITS = ROOT / "tests/data/mlp_digits"
+
+RUNS_FILE = r"""
+#include <etc_rt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(int argc, char **argv)
+{
+    FILE *f = argc > 1 ? fopen(argv[1], "rb") : NULL;
+    void *file = aligned_alloc(16, 1 << 20);
+    size_t n = f && file ? fread(file, 1, 1 << 20, f) : 0;
+    EtcProgram p;
+    EtcError e = {0};
+    EtcStatus s = etc_program_open(&p, file, n, &e);
+    printf("%d\n", (int)s);
+    return s != ETC_OK;
+}
+"""
+
+CMAKE = """cmake_minimum_required(VERSION 3.13)
+project(use C)
+find_package(etc 0.1 REQUIRED)
+etc_emit_c(digits %s)
+add_executable(both main.c)
+target_link_libraries(both digits etc::runtime)
+"""
+
+USES_BOTH = """#include "digits.h"
+#include <etc_rt.h>
+int main(void) { EtcProgram p; EtcError e = {0}; (void)digits_run; return etc_program_open(&p, "", 0, &e) == ETC_OK; }
+"""
+
+# Without torch: paths alone.
+API = """
+import sys
+from pathlib import Path
+import numpy, etc
+digits = Path(sys.argv[1])
+x, y = numpy.load(digits / "input_0.npy"), numpy.load(digits / "output_0.npy")
+pte = etc.compile(digits / "model.pt2")
+assert numpy.allclose(etc.run(pte, [x])[0], y, atol=1e-5)
+assert etc.check(digits / "model.pt2") == []
+files = etc.emit_c(digits / "model.pt2", name="digits", main=True)
+assert {"digits.c", "digits.h", "digits_main.c"} <= set(files)
+int8 = etc.compile(digits / "model.pt2", recipe="int8", samples=[x])
+assert len(int8) < len(pte)
+for bad, kind in ((digits / "missing.pt2", "io"), (digits / "manifest.json", "model")):
+    try:
+        etc.compile(bad)
+    except etc.Error as e:
+        assert e.code in (1, 3) and e.messages and e.messages[0].fault == kind, (e.code, e.messages)
+    else:
+        raise AssertionError(bad)
+"""
+
+API_TORCH = """
+import numpy, torch, etc
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.layer = torch.nn.Linear(8, 4)
+    def forward(self, x, y):
+        return torch.relu(self.layer(x)) + y
+net, x, y = Net().eval(), torch.randn(3, 8), torch.randn(3, 4)
+program = torch.export.export(net, (x, y))
+wanted = net(x, y).detach().numpy()
+assert numpy.allclose(etc.run(program, [x, y])[0], wanted, atol=1e-6)
+batch = etc.Dim("batch", 1, 16)
+pte = etc.compile(net, (x, y), dims={"x.0": batch, "y.0": batch})
+for n in (1, 5, 16):
+    a, b = torch.randn(n, 8), torch.randn(n, 4)
+    assert numpy.allclose(etc.run(pte, [a, b])[0], net(a, b).detach().numpy(), atol=1e-6)
+int8 = etc.compile(net, (x, y), recipe="int8", samples=[(torch.randn(3, 8), torch.randn(3, 4)) for _ in range(8)])
+assert numpy.abs(etc.run(int8, [x, y])[0] - wanted).max() < 0.1
+class Random(torch.nn.Module):
+    def forward(self, x):
+        return x + torch.rand_like(x)
+try:
+    etc.compile(torch.export.export(Random(), (x,)))
+except etc.Error as e:
+    assert e.code == 4 and any(m.fault == "unsupported" and m.op and m.source for m in e.messages), e.messages
+else:
+    raise AssertionError("rand_like was taken")
+assert [m.kind for m in etc.check(Random(), (x,))][0] == "error"
+"""
+
+
+def run(*command, **more):
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+    if done.returncode:
+        raise AssertionError(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout[-4000:]}")
+    return done.stdout
+
+
+def one(folder, pattern):
+    found = sorted(folder.glob(pattern))
+    assert len(found) == 1, f"{folder}: {len(found)} of {pattern}, expected 1"
+    return found[0]
+
+
+# -- what each package does --------------------------------------------------------------------------------------------------
+
+
+def demo(prefix):
+    out = run("sh", ROOT / "tests/demo/demo.sh", prefix / "bin")
+    assert "FAILED" not in out, out
+    shutil.rmtree(prefix / "bin/demo")
+
+
+def prefix_works(prefix, work):
+    """Programs, manual, completion, and both ways to build against the library."""
+    etc = prefix / "bin/etc"
+    pte = work / "digits.pte"
+    run(etc, "compile", DIGITS / "model.pt2", "-o", pte, "-q")
+    run(etc, "runtime", pte, "-o", work / "runtime", "-q")
+    run("make", "-C", work / "runtime")
+    for page in ("etc.1.gz", "etc-compile.1.gz", "etc-emit-c.1.gz"):
+        assert (prefix / "share/man/man1" / page).exists(), page
+    completed = run("bash", "-c", f". '{prefix}'/share/bash-completion/completions/etc; COMP_WORDS=(etc comp); COMP_CWORD=1; _etc; "
+                    "echo \"${COMPREPLY[@]}\"")
+    assert "compile" in completed.split(), completed
+    (work / "main.c").write_text(RUNS_FILE)
+    flags = run("pkg-config", "--cflags", "--libs", "etc",
+                env={**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")})
+    run(os.environ.get("CC", "cc"), work / "main.c", "-o", work / "main", *shlex.split(flags))
+    assert run(work / "main", pte) == "0\n"
+
+
+def cmake_works(prefix, work):
+    use = work / "use"
+    use.mkdir()
+    (use / "CMakeLists.txt").write_text(CMAKE % (DIGITS / "model.pt2"))
+    (use / "main.c").write_text(USES_BOTH)
+    run("cmake", "-S", use, "-B", use / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", use / "build")
+    run(use / "build/both")
+
+
+def delegates_run(prefix, work):
+    pte = work / "xnn.pte"
+    run(prefix / "bin/etc", "compile", DIGITS / "model.pt2", "--backend", "xnnpack", "--delegate", "all", "-o", pte, "-q")
+    run(prefix / "bin/etc-xnn", "run", pte, "--input", DIGITS / "input_0.npy", "--output-dir", work / "out", "-q")
+
+
+def archive(packages, work):
+    run("tar", "-xzf", one(packages, "*.tar.gz"), "-C", work)
+    prefix = work / "moved to here"
+    one(work, "etc-*").rename(prefix)
+    demo(prefix)
+    return prefix
+
+
+def wheel(packages, work):
+    run(sys.executable, "-m", "venv", work / "venv")
+    run(work / "venv/bin/pip", "install", "-q", one(packages, "*.whl"))
+    (work / "paths.py").write_text(API)
+    run(work / "venv/bin/python", work / "paths.py", DIGITS, cwd=work)
+    assert "usage: etc" in run(work / "venv/bin/etc", "--help")
+
+
+def wheel_with_torch(packages, work, python):
+    run(python, "-m", "zipfile", "-e", one(packages, "*.whl"), work / "wheel")
+    (work / "wheel/etc/bin/etc").chmod(0o755)
+    (work / "api.py").write_text(API_TORCH)
+    run(python, work / "api.py", cwd=work, env={**os.environ, "PYTHONPATH": str(work / "wheel")})
+
+
+def debian(packages, work):
+    deb = one(packages, "*.deb")
+    run("dpkg-deb", "-x", deb, work / "deb")
+    assert run("dpkg-deb", "-f", deb, "Package", "Version").split()[1] == "etc"
+    demo(work / "deb/usr")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("packages", type=Path)
+    parser.add_argument("--torch")
+    parser.add_argument("--counts", type=Path)
+    args = parser.parse_args()
+    passed = failed = skipped = 0
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        prefix = work / "moved to here"
+        rows = [("archive", lambda: archive(args.packages, work)), ("library", lambda: prefix_works(prefix, work)),
+                ("cmake", lambda: cmake_works(prefix, work) if shutil.which("cmake") else "cmake is not installed"),
+                ("delegates", lambda: delegates_run(prefix, work) if (prefix / "bin/etc-xnn").exists() else "built without XNNPACK"),
+                ("deb", lambda: debian(args.packages, work)), ("wheel", lambda: wheel(args.packages, work)),
+                ("wheel with torch", lambda: wheel_with_torch(args.packages, work, args.torch) if args.torch else "no torch")]
+        for name, row in rows:
+            try:
+                why = row()
+            except (AssertionError, OSError) as e:
+                failed += 1
+                print(f"FAIL {name}: {e}")
+                continue
+            skipped += isinstance(why, str)
+            passed += not isinstance(why, str)
+            print(f"skip {name}: {why}" if isinstance(why, str) else f"ok   {name}", flush=True)
+    print(f"packages: {passed} passed, {failed} failed, {skipped} skipped")
+    if args.counts:
+        with open(args.counts, "a") as f:
+            f.write(f"{passed} {failed} {skipped}\n")
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
