@@ -1,8 +1,8 @@
 /* batch_list.c -- the list of `etc batch`: which models are compiled, and how.
  *
  * Settings lie in layers: the defaults of the files, those of the entries that an entry extends,
- * its own.  Each entry is settled once and has a bounded number of flags, so entries that extend each
- * other cost no more than their text; a cycle is an error that names it.
+ * its own.  Each entry is settled once and has a bounded number of flags, so entries that extend
+ * each other cost no more than their text; a cycle is an error that names it.
  */
 #include "compiler/compiler.h"
 #include <stdlib.h>

@@ -368,7 +368,7 @@ MUST_USE bool digest_file(Files *files, const char *path, Digest *out, File **is
 
 typedef struct KeyFile {
     const char *path;
-    const File *file;
+    File *file;
     Digest digest;
     bool counts; /* what it holds reaches the output */
 } KeyFile;

@@ -23,7 +23,8 @@ enum {
     BUILDS = COMPILE | EMIT_C,
     READS = BUILDS | RUN | BENCH | DIFF | CHECKS | PARTITION | INSPECT | OPT | QUANTIZE,
     ALL = READS | OPS | RUNTIME,
-    EVERY = ALL | BATCH
+    EVERY = ALL | BATCH,
+    SAME = 1 << N_COMMANDS /* no byte of an output depends on it, nor whether there is one */
 };
 
 static const struct {
@@ -93,17 +94,17 @@ struct Flag {
     char letter;
     FlagKind kind;
     size_t at; /* in Options */
-    int commands;
+    int commands; /* that take it; and SAME */
     CheckFn *check;
     const char *value; /* for is_choice, the choices */
     const char *help;
-    bool keeps_output; /* no byte of a compile's output depends on it, nor whether it succeeds */
 };
 
 #define AT(member) offsetof(Options, member)
 
 static const Flag flag_row[] = {
-    {"output", 'o', FLAG_OUT, AT(output), BUILDS | OPT, any, "FILE", "write here; - is stdout", true},
+    {"output", 'o', FLAG_OUT, AT(output), BUILDS | OPT | SAME, any, "FILE",
+     "write here; - is stdout"},
     {"output", 'o', FLAG_TEXT, AT(output), RUNTIME, any, "DIR", "write into this folder"},
     {"output", 'o', FLAG_TEXT, AT(output), BATCH, any, "DIR",
      "the folder that outputs lie in (the list's)"},
@@ -180,11 +181,12 @@ static const Flag flag_row[] = {
      "evaluate before and after every pass and compare"},
     {"check-ir", 0, FLAG_BOOL, AT(check_ir), BUILDS | OPT, any, NULL,
      "print and parse the program after every pass"},
-    {"dump-ir", 0, FLAG_TEXT, AT(dump_ir), BUILDS | OPT, is_dump, "after:PASS|all",
-     "print the program to stdout after a pass", true},
+    {"dump-ir", 0, FLAG_TEXT, AT(dump_ir), BUILDS | OPT | SAME, is_dump, "after:PASS|all",
+     "print the program to stdout after a pass"},
     {"dump-data", 0, FLAG_OUT, AT(dump_data), BUILDS | OPT, any, "FILE",
      "write the bytes that lie in no model file"},
-    {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS, any, NULL, "do everything but write files", true},
+    {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS | SAME, any, NULL,
+     "do everything but write files"},
     {"report", 0, FLAG_OUT, AT(report), BUILDS, is_picture, "FILE.html|FILE.svg",
      "draw the memory plan over time"},
     {"report", 0, FLAG_OUT, AT(report), QUANTIZE, is_page, "FILE.html|FILE.json",
@@ -193,25 +195,26 @@ static const Flag flag_row[] = {
      "write OUT.d for make and ninja (-MD)"},
     {"passes", 0, FLAG_TEXT, AT(passes), OPT, is_passes, "A,B,...", "the passes, in order"},
     {"list", 0, FLAG_BOOL, AT(list), OPT, any, NULL, "list all passes"},
-    {"input", 0, FLAG_LIST, AT(inputs), RUN | BENCH | DIFF | BUILDS, any, "FILE.npy|value:JSON",
-     "next input, in order (elsewhere: for --verify)", true},
+    {"input", 0, FLAG_LIST, AT(inputs), RUN | BENCH | DIFF | BUILDS | SAME, any,
+     "FILE.npy|value:JSON", "next input, in order (elsewhere: for --verify)"},
     {"next", 0, FLAG_NEXT, AT(inputs), RUN | DIFF, any, NULL, "what follows is a further call"},
     {"output-dir", 0, FLAG_TEXT, AT(output_dir), RUN, any, "DIR", "write output_0.npy ... there"},
     {"method", 0, FLAG_TEXT, AT(method), RUN | BENCH | DIFF, any, "NAME",
      "the method to run (forward)"},
     {"threads", 0, FLAG_TEXT, AT(threads), RUN | BENCH, is_threads, "N",
      "for delegates that use several (1)"},
-    {"threads", 0, FLAG_TEXT, AT(threads), BUILDS | CHECKS | QUANTIZE, is_threads, "N",
-     "that run samples (one per core); they change no result", true},
+    {"threads", 0, FLAG_TEXT, AT(threads), BUILDS | CHECKS | QUANTIZE | SAME, is_threads, "N",
+     "that run samples (one per core); they change no result"},
     {"memory-limit", 0, FLAG_TEXT, AT(memory_limit), RUN | BENCH, is_amount, "BYTES",
      "the most memory that the program may take; also 4G (the machine's)"},
     {"work-limit", 0, FLAG_TEXT, AT(work_limit), RUN | BENCH, is_amount, "N",
      "the most element operations of a call; also 2G (10T)"},
-    {"error-format", 0, FLAG_TEXT, AT(error_format), EVERY, is_choice, MESSAGE_FORMATS,
-     "what messages on stderr are written as (human)", true},
-    {"json", 0, FLAG_BOOL, AT(json), EVERY, any, NULL, "print the result as JSON to stdout", true},
-    {"quiet", 'q', FLAG_BOOL, AT(quiet), EVERY, any, NULL, "no message on success", true},
-    {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL, any, NULL, "print every stage with its time", true},
+    {"error-format", 0, FLAG_TEXT, AT(error_format), EVERY | SAME, is_choice, MESSAGE_FORMATS,
+     "what messages on stderr are written as (human)"},
+    {"json", 0, FLAG_BOOL, AT(json), EVERY | SAME, any, NULL, "print the result as JSON to stdout"},
+    {"quiet", 'q', FLAG_BOOL, AT(quiet), EVERY | SAME, any, NULL, "no message on success"},
+    {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL | SAME, any, NULL,
+     "print every stage with its time"},
 };
 
 enum { N_FLAGS = sizeof flag_row / sizeof *flag_row };
@@ -829,7 +832,7 @@ void options_for_key(const Options *o, Arena *a, FILE *out)
     fprintf(out, "command %s\n", command_row[o->command].name);
     put_names(&k);
     for (int i = 0; i < N_FLAGS; i++)
-        if (!flag_row[i].keeps_output && takes(&p, &flag_row[i]))
+        if (!(flag_row[i].commands & SAME) && takes(&p, &flag_row[i]))
             put_flag(&k, &flag_row[i]);
 }
 
