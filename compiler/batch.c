@@ -368,27 +368,35 @@ static void note_entry(const BatchEntry *e, Diag *d)
     diag_note(d, "in the entry '%s', %s:%d", e->name, e->loc.file, e->loc.line);
 }
 
-/* Reads the flags of an entry as a command line.  Its digest does not hold the output folder. */
-static bool parse_entry(BatchEntry *e, Arena *a, Diag *d)
+/* Its words, without the output folder in them, and the CPU that they stand for here. */
+static bool digest_words(BatchEntry *e, Arena *a)
 {
     Text t;
-    Strings w = e->words;
-    if (text_open(&t))
-        for (int i = 0; i < w.n; i++)
+    const Target *target = e->command == CMD_EMIT_C ? c_target(&e->options) : NULL;
+    if (text_open(&t)) {
+        for (int i = 0; i < e->plain.n; i++)
             fprintf(t.f, "%s\n", escape(a, ESCAPE_IR, e->plain.item[i]));
-    if (t.f)
-        fprintf(t.f, "%s\n", escape(a, ESCAPE_IR, e->output));
+        fprintf(t.f, "%s\n%s\n", escape(a, ESCAPE_IR, e->output), target ? target->name : "");
+    }
     const char *text = text_close(&t, a);
+    if (text)
+        e->words_digest = digest_bytes(text, strlen(text));
+    return text != NULL;
+}
+
+/* Reads the flags of an entry as a command line. */
+static bool parse_entry(BatchEntry *e, Arena *a, Diag *d)
+{
     const char *const output[] = {"-o", e->path};
-    e->words_digest = digest_bytes(text ? text : "", text ? strlen(text) : 0);
-    char **argv = NEW(a, char *, w.n + 3);
+    char **argv = NEW(a, char *, e->words.n + 3);
     int argc = 0;
-    for (int i = 0; i < w.n; i++) {
+    for (int i = 0; i < e->words.n; i++) {
         for (int k = 0; i == 2 && k < 2; k++)
             argv[argc++] = (char *)(uintptr_t)output[k];
-        argv[argc++] = (char *)(uintptr_t)w.item[i];
+        argv[argc++] = (char *)(uintptr_t)e->words.item[i];
     }
-    return text && options_parse(&e->options, a, argc, argv, stderr, d) == OPTIONS_RUN;
+    return options_parse(&e->options, a, argc, argv, stderr, d) == OPTIONS_RUN &&
+           (digest_words(e, a) || diag_io(d, e->loc, "no memory for its words"));
 }
 
 static bool prepare(Batch *b, Files *files, Strings *made, Arena *a, Diag *d)

@@ -450,3 +450,15 @@ Test(batch, ninja_does_what_the_batch_does)
     sh("sleep 0.1; cp samples/a.npy samples/b.npy");
     cr_expect_not_null(strstr(sh("PATH=$PWD:$PATH ninja -f w/build.ninja").out, "[1/1]"));
 }
+
+/* What depends on the machine is not taken for done. */
+Test(batch, a_library_of_the_machine_is_asked_again)
+{
+    if (etc("compile mlp.pt2 --recipe int8 --calibrate samples --fast-calibrate -q -o x").code != 0)
+        cr_skip_test("no OpenBLAS");
+    write_text("m.yaml", "models:\n  a: {model: mlp.pt2, command: emit-c, flags: {target: host}}\n"
+                         "  b: {model: mlp.pt2, flags: {recipe: int8, calibrate: samples, "
+                         "fast-calibrate: true}}\n");
+    expect_status("batch m.yaml -o out -q", 0, "ww");
+    expect_status("batch m.yaml -o out -q", 0, "uw");
+}
