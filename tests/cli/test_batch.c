@@ -462,3 +462,23 @@ Test(batch, a_library_of_the_machine_is_asked_again)
     expect_status("batch m.yaml -o out -q", 0, "ww");
     expect_status("batch m.yaml -o out -q", 0, "uw");
 }
+
+/* Lists with bytes of other places in them: read or refused, never worse. */
+Test(batch, damaged_lists_are_read_or_refused)
+{
+    size_t n;
+    const char *list = slurp("l.yaml", &n);
+    unsigned seed = 1;
+    for (int i = 0; i < 150; i++) {
+        char *bad = arena_str(arena, list, n);
+        for (int k = 0; k < 1 + i % 4; k++) {
+            seed = seed * 1664525 + 1013904223;
+            size_t to = (seed >> 8) % n;
+            seed = seed * 1664525 + 1013904223;
+            bad[to] = i % 3 ? list[(seed >> 8) % n] : (char)(1 + (seed >> 9) % 255);
+        }
+        write_text("bad.yaml", bad);
+        int code = etc("batch bad.yaml -o bad --ninja bad.ninja").code;
+        cr_expect(code >= 0 && code <= 4, "exit %d\n%s", code, bad);
+    }
+}
