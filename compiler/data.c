@@ -269,10 +269,23 @@ static void add_file(Data *data, const char *path)
     PUSH(data->arena, data->file, data->n_files, f);
 }
 
+/* One line of error, however many other files there are; the first by name stands for all. */
+static bool only_samples(const char *other, int n, const Data *data, Diag *d)
+{
+    if (!n)
+        return true;
+    const char *rest = n > 1 ? arena_printf(data->arena, ", nor %s %d other file%s here",
+                                            n > 2 ? "are" : "is", n - 1, n > 2 ? "s" : "")
+                             : "";
+    return diag_error(d, (Loc){.file = other},
+                      "is neither .npy nor .npz%s; a folder of samples holds nothing else", rest);
+}
+
 static bool list_folder(Data *data, const char *path, Diag *d)
 {
     DIR *dir = opendir(path);
-    bool ok = true;
+    const char *other = NULL;
+    int n_others = 0;
     if (!dir)
         return file_unreadable(path, d);
     const char *slash = path[strlen(path) - 1] == '/' ? "" : "/";
@@ -280,16 +293,17 @@ static bool list_folder(Data *data, const char *path, Diag *d)
         const char *full = arena_printf(data->arena, "%s%s%s", path, slash, e->d_name);
         if (e->d_name[0] == '.')
             continue;
-        if (is_data(e->d_name))
+        if (is_data(e->d_name)) {
             add_file(data, full);
-        else
-            ok = diag_error(d, (Loc){.file = full},
-                            "is neither .npy nor .npz; a folder of samples holds nothing else");
+            continue;
+        }
+        other = other && strcmp(other, full) < 0 ? other : full;
+        n_others++;
     }
     closedir(dir);
     if (data->n_files)
         qsort(data->file, (size_t)data->n_files, sizeof *data->file, by_path);
-    return ok;
+    return only_samples(other, n_others, data, d);
 }
 
 static bool list_files(Data *data, const char *path, Diag *d)

@@ -261,17 +261,21 @@ Test(data, a_folder_tells_all_that_is_wrong)
     save("set/b.npy", floats("(1, 4)", 4, 0));
     save("set/c.npy", npy(F4("(1, 3)"), "", 0));
     save("set/labels.txt", npy("", "", 0));
+    save("set/notes.md", npy("", "", 0));
+    save("set/zoo.txt", npy("", "", 0));
     cr_assert(!symlink("nowhere", "set/d.npy"));
     Read r;
     start(&r, ONE, "set");
     cr_expect_null(r.data);
     static const char *const want[] = {
-        "set/labels.txt: error: is neither .npy nor .npz", "set/b.npy: error: is f32[1,4]",
+        "set/labels.txt: error: is neither .npy nor .npz, nor are 2 other files here; a folder",
+        "set/b.npy: error: is f32[1,4]",
         "set/c.npy: error: ends within its data", "set/d.npy: error: cannot be read: No such file",
         "set/folder.npy: error: is not a regular file"};
     for (int i = 0; i < 5; i++)
         cr_expect_not_null(strstr(r.told, want[i]), "not '%s' but\n%s", want[i], r.told);
     cr_expect_null(strstr(r.told, "set/a.npy"));
+    cr_expect_null(strstr(r.told, "set/notes.md"));
     stop(&r);
     expect_refused(ONE, "empty", "empty: error: holds no samples");
     expect_refused(ONE, "missing", "missing: error: cannot be read: No such file");
