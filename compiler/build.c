@@ -14,6 +14,7 @@ typedef struct Build {
     Diag *diag;
     CFiles files; /* by suffix, behind `stem` */
     PlanReport plan; /* of all methods */
+    int64_t constants; /* bytes of weights, buffers, and of what delegates are given */
     const char *stem;
     OutBatch out;
     double start;
@@ -148,18 +149,24 @@ static void print_json(const Build *b, PlanReport total, double seconds)
     puts("]}");
 }
 
+/* One line for whoever has just met the tool; -v adds how good the plan is.  What a delegate makes
+ * of its bytes is known only where it runs. */
 static void print_line(const Build *b, PlanReport r, double seconds)
 {
     const char *file = b->o->dry_run ? "(dry run)" : b->o->output;
     partition_line(b->program, file, b->arena);
     say(stderr,
-        "%s: %lld bytes, arena %lld (%s; lower bound %lld for this order, %lld for any), "
-        "scratch %lld, %.4g %% delegated, %.1f ms\n",
-        file, (long long)all_bytes(b), (long long)r.arena,
-        r.is_least ? "proven optimal" : "not proven optimal", (long long)r.bound,
-        (long long)r.order_free, (long long)r.scratch,
-        partition_percent(b->program->session->partition),
-        seconds * 1e3);
+        "%s: %lld bytes; needs %lld bytes of memory to run: %lld of planned values, %lld of "
+        "scratch, %lld of constants; took %.1f ms\n",
+        file, (long long)all_bytes(b), (long long)(r.arena + r.scratch + b->constants),
+        (long long)r.arena, (long long)r.scratch, (long long)b->constants, seconds * 1e3);
+    if (b->o->verbose)
+        fprintf(stderr,
+                "  arena %lld: %s; lower bound %lld for this order, %lld for any; %.4g %% "
+                "delegated\n",
+                (long long)r.arena, r.is_least ? "proven optimal" : "not proven optimal",
+                (long long)r.bound, (long long)r.order_free,
+                partition_percent(b->program->session->partition));
 }
 
 /* Everything is written, then told, then put in its place. */
@@ -205,8 +212,10 @@ static bool build_pte(Build *b)
     if (!b->program)
         return false;
     b->plan = total_plan(b->program, b->arena);
-    return (emit_pte(b->program, b->arena, f, &stats, b->diag) ||
-            diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "a .pte")) &&
+    bool ok = emit_pte(b->program, b->arena, f, &stats, b->diag) ||
+              diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "a .pte");
+    b->constants = stats.file_bytes - stats.flat_bytes;
+    return ok &&
            target_has_operators(b->o, b->program, f, b->arena, b->diag);
 }
 
@@ -240,6 +249,8 @@ static bool build_c(Build *b)
     bool ok = emit_c(b->program, &c, b->arena, &b->files, b->diag) ||
               diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "C");
     b->plan.scratch = b->files.scratch;
+    for (int i = 0; i < b->program->n_states; i++)
+        b->constants += type_bytes(b->program->state[i]->type);
     return ok;
 }
 

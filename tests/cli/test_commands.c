@@ -391,6 +391,32 @@ Test(commands, older_exports_give_the_same_file)
           "has no 'data/weights/weights.model.0'");
 }
 
+/* The sizes of the line that tells of success. */
+static void expect_sizes(const char *line, const char *says)
+{
+    long long file, all, planned, scratch, constants;
+    Result r = ok(line);
+    const char *at = strstr(r.err, says);
+    cr_assert_not_null(at, "%s", r.err);
+    int n = sscanf(at + strlen(says),
+                   " %lld bytes; needs %lld bytes of memory to run: %lld of planned values, "
+                   "%lld of scratch, %lld of constants; took ",
+                   &file, &all, &planned, &scratch, &constants);
+    cr_assert_eq(n, 5, "%s", at);
+    cr_expect_eq(all, planned + scratch + constants, "%s", at);
+    cr_expect(constants > 0 && constants < file && planned > 0, "%s", at);
+}
+
+Test(commands, success_tells_what_a_run_needs)
+{
+    expect_sizes("compile $DATA/mlp_digits/model.pt2 -o m.pte", "m.pte:");
+    expect_sizes("compile $DATA/mlp_digits/model.pt2 -o m.pte --backend xnnpack",
+                 "multiply-adds\nm.pte:");
+    expect_sizes("emit-c $DATA/mlp_digits/model.pt2 -o m.c", "m.c:");
+    cr_expect_null(strstr(ok("compile $DATA/add/model.pt2 -o m.pte").err, "bound"));
+    cr_expect_not_null(strstr(ok("compile $DATA/add/model.pt2 -o m.pte -v").err, "lower bound"));
+}
+
 Test(commands, report_draws_the_plan)
 {
     Result r = ok("compile $DATA/mlp_digits/model.pt2 -o a.pte --report a.svg --json");
