@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LANES = 8 };
+enum { LANES = 8, N_SCALES = 8 };
 
 Ints ints_new(const QuantFormat *f, const Value *w, int axis, Arena *a)
 {
@@ -59,32 +59,67 @@ static double magnitude(const Ints *k, const float *w, int64_t c)
     return most;
 }
 
-/* Adds the errors of a run of weights, in lanes, which compilers turn into vectors. */
-static void add_errors(const Ints *k, const float *w, const float *h, int64_t n, double scale,
-                       double sum[LANES])
+/* -- errors ------------------------------------------------------------------------------------
+ * Most of the time of a build with weights of few bits goes here.  A vector is of scales that are
+ * tried side by side; the functions for wider vectors, which some compilers can make of it, give
+ * the same bits, as sums have the same lanes and no step is fused. */
+
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
+#define FOR_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define FOR_WIDE
+#endif
+
+typedef double Scales __attribute__((vector_size(8 * N_SCALES)));
+typedef int64_t Mask __attribute__((vector_size(8 * N_SCALES)));
+
+/* Adds to sum[i] the errors of weights i, i + LANES .. of a run. */
+FOR_WIDE static void add_errors(const Ints *k, const float *w, const float *h, int64_t n,
+                                const double scale[N_SCALES], double to[LANES][N_SCALES])
 {
-    const double inverse = 1 / scale;
-    for (int64_t at = 0; at < n; at += LANES) {
-        const int some = (int)(n - at < LANES ? n - at : LANES);
-        for (int i = 0; i < some; i++) {
-            const double v = (double)w[at + i], e = v - scale * nearest(k, v * inverse);
-            sum[i] += e * e * (h ? (double)h[at + i] : 1);
+    const Scales zero = {0}, lo = zero + k->lo, hi = zero + k->hi;
+    const Scales even = zero + 6755399441055744.0; /* rounds, ties to even */
+    Scales by, sum[LANES];
+    memcpy(&by, scale, sizeof by);
+    memcpy(sum, to, sizeof sum);
+    const Scales inverse = 1 / by;
+    for (int64_t at = 0; at < n; at += LANES)
+        for (int i = 0; i < LANES && at + i < n; i++) {
+            const Scales v = zero + (double)w[at + i];
+            Scales q = v * inverse;
+            q = (Scales)(((Mask)q & (q >= lo)) | ((Mask)lo & (q < lo)));
+            q = (Scales)(((Mask)q & (q <= hi)) | ((Mask)hi & (q > hi)));
+            const Scales e = v - by * ((q + even) - even);
+            sum[i] += h ? e * e * (double)h[at + i] : e * e;
         }
-    }
+    memcpy(to, sum, sizeof sum);
 }
 
-static double squared_error(const Ints *k, const float *w, const float *h, int64_t c,
-                            double scale)
+static void squared_errors(const Ints *k, const float *w, const float *h, int64_t c,
+                           const double scale[N_SCALES], double error[N_SCALES])
 {
-    double sum[LANES] = {0}, all = 0;
+    double sum[LANES][N_SCALES] = {{0}};
     for (int64_t o = 0; o < k->outer; o++) {
         const int64_t at = (o * k->n + c) * k->inner;
         add_errors(k, w + at, h ? h + at : NULL, k->inner, scale, sum);
     }
-    for (int i = 0; i < LANES; i++)
-        all += sum[i];
-    return all;
+    for (int s = 0; s < N_SCALES; s++) {
+        error[s] = 0;
+        for (int i = 0; i < LANES; i++)
+            error[s] += sum[i][s];
+    }
 }
+
+static double squared_error(const Ints *k, const float *w, const float *h, int64_t c, double scale)
+{
+    double all[N_SCALES], error[N_SCALES];
+    for (int i = 0; i < N_SCALES; i++)
+        all[i] = scale;
+    squared_errors(k, w, h, c, all, error);
+    return error[0];
+}
+
+/* -- scales ------------------------------------------------------------------------------------ */
 
 static float as_bf16(float v)
 {
@@ -103,19 +138,21 @@ float scale_kept(double scale, const QuantFormat *f)
 static float best_scale(const Ints *k, const QuantFormat *f, const float *w, const float *h,
                         int64_t c)
 {
-    enum { STEPS = 64 };
+    enum { STEPS = 64, TRIED = STEPS * 3 / 4 };
+    static_assert(TRIED % N_SCALES == 0, "scales are tried by vectors");
+    double scale[TRIED], error[TRIED];
     const float most = k->scale[c];
-    float best = most;
-    double least = squared_error(k, w, h, c, (double)most);
-    for (int i = 1; i < STEPS * 3 / 4; i++) {
-        const float scale = scale_kept((double)most * (STEPS - i) / (double)STEPS, f);
-        const double e = scale > 0 ? squared_error(k, w, h, c, (double)scale) : INFINITY;
-        if (e < least) {
-            least = e;
-            best = scale;
-        }
+    int best = 0;
+    for (int i = 0; i < TRIED; i++) {
+        scale[i] = (double)most;
+        if (i)
+            scale[i] = (double)scale_kept((double)most * (STEPS - i) / (double)STEPS, f);
+        if (i % N_SCALES == N_SCALES - 1)
+            squared_errors(k, w, h, c, scale + i + 1 - N_SCALES, error + i + 1 - N_SCALES);
     }
-    return best;
+    for (int i = 1; i < TRIED; i++)
+        best = scale[i] > 0 && error[i] < error[best] ? i : best;
+    return (float)scale[best];
 }
 
 /* Runtimes compute with ratios of scales: none is far below the largest. */
@@ -209,8 +246,10 @@ void ints_shrink_scales(Ints *k, const QuantFormat *f, const float *w)
 
 void ints_round(Ints *k, const float *w)
 {
-    for (int64_t i = 0; i < k->outer * k->n * k->inner; i++)
-        k->q[i] = (int8_t)ints_nearest(k, (double)w[i] / (double)k->scale[i / k->inner % k->n]);
+    for (int64_t o = 0; o < k->outer; o++)
+        for (int64_t c = 0; c < k->n; c++)
+            for (int64_t i = 0, at = (o * k->n + c) * k->inner; i < k->inner; i++)
+                k->q[at + i] = (int8_t)ints_nearest(k, (double)w[at + i] / (double)k->scale[c]);
 }
 
 /* -- where weights stand ----------------------------------------------------------------------- */

@@ -47,7 +47,8 @@ static bool all_zero(const Value *v)
 {
     if (!xnn_is_constant(v))
         return false;
-    for (int64_t i = 0; i < type_bytes(v->type); i++)
+    const int64_t n = type_bytes(v->type);
+    for (int64_t i = 0; i < n; i++)
         if (v->state->data[i])
             return false;
     return true;
@@ -112,14 +113,13 @@ static bool ints_of(const Value *v, Ints *out)
 static bool is_int4(const Ints *k)
 {
     const int8_t *q = (const int8_t *)k->of.x->state->data;
-    int lo = 0, hi = 0;
+    const int64_t n = type_bytes(k->of.x->type);
+    unsigned beyond = 0;
     if (k->group % 32 || k->of.lo < -8 || k->of.hi > 7)
         return false;
-    for (int64_t i = 0; i < type_bytes(k->of.x->type); i++) {
-        lo = q[i] < lo ? q[i] : lo;
-        hi = q[i] > hi ? q[i] : hi;
-    }
-    return lo >= -8 && hi <= 7;
+    for (int64_t i = 0; i < n; i++)
+        beyond |= (unsigned)(q[i] + 8);
+    return beyond < 16;
 }
 
 /* -- who takes what -------------------------------------------------------------------------- */
