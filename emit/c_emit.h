@@ -76,6 +76,8 @@ typedef struct Emit {
     const char **local;       /* its pointer to each of them */
     const char **bare_name;   /* of the function of one bare node, by value index of `graph`: */
     bool *bare_read, *is_port; /* what Function has; taken as a parameter.  Cleared behind it */
+    State **made;             /* arrays that no state of the program is */
+    int n_made;
     CustomCall **custom;      /* the functions of the user's own that are called */
     int n_custom;
     Text functions, locals, run;
@@ -190,6 +192,18 @@ bool emit_wide_pool(Function *f, const Node *n);
 bool emit_wide_softmax(Function *f, const Node *n); /* of doubles */
 /* y = alpha y + beta bias, of floats, behind the product. */
 void put_scaled(Function *f, const Node *n, const Product *p);
+
+/* -- fixed point on microcontrollers: c_mcu.c ------------------------------------------------ */
+
+/* A set of steps, kernels/mcu_NAME.h; NULL: there is none of that name. */
+typedef struct McuSet McuSet;
+const McuSet *mcu_set_find(const char *name);
+/* Where the target has a set that takes the node, print its code; *done: they did. */
+bool emit_mcu_conv(Function *f, const Node *n, bool *done);
+bool emit_mcu_linear(Function *f, const Node *n, bool *done);
+/* A group that is a sum of two images. */
+bool emit_mcu_sum(Function *f, const Graph *body, bool *done);
+bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool *done);
 
 /* -- loops: c_loops.c ---------------------------------------------------------------------- */
 

@@ -123,7 +123,10 @@ static bool emit_body(Function *f, const Node *group, const Graph *body)
     const Node *anchor = last_anchor(body);
     bool is_stream = anchor != find_anchor(body);
     const Value *root = body->out[0];
+    bool done;
     assert(body->n_out > 0);
+    if (!anchor && root->def && (!emit_mcu_sum(f, body, &done) || done))
+        return done;
     if (anchor && !root->def)
         return function_refuse(f, anchor, "takes no group that returns its input");
     if (anchor && anchor->n_out == 1) /* its sums grow where the group's result will be */

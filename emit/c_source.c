@@ -548,6 +548,8 @@ static void put_build(Emit *e, Text *t, const char *weights)
     if (of->condition)
         put(t, " *\n *   target     %s: vectors of %d bytes, fused multiply-adds %s\n", of->name,
             of->vector_bytes, of->has_fma ? "by instruction" : "emulated, which is slow");
+    if (of->flags)
+        put(t, " *\n *   target     %s: arm-none-eabi-gcc -O2 %s\n", of->name, of->flags);
     put(t, " *\n *   build      cc -O3 %s.c%s%s -lm\n", e->name, variant_files(e, ""), weights);
     if (of->has_variants)
         put(t, " *              or, for one CPU, cc -O3 -march=... %s.c%s -lm; on x86-64 without "
