@@ -21,6 +21,7 @@ struct McuSet {
 
 static const McuSet mcu_set[] = {
     {"plain", {1, 1, 4}, {4, 1, 1}, 4, 0, 1, true, 1},
+    {"mve", {1, 16, 16}, {4, 16, 16}, 4, 1, 1, false, 0},
     {"dsp", {2, 4, 8}, {2, 4, 8}, 8, 2, 2, false, 1},
 };
 

@@ -57,6 +57,7 @@ const Target target_row[] = {
     CORTEX_M("cortex-m3", "plain", "-mcpu=cortex-m3"),
     CORTEX_M("cortex-m4", "dsp", "-mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16"),
     CORTEX_M("cortex-m7", "dsp", "-mcpu=cortex-m7 -mfloat-abi=hard -mfpu=fpv5-d16"),
+    CORTEX_M("cortex-m55", "mve", "-mcpu=cortex-m55 -mfloat-abi=hard"),
     CORTEX_M("cortex-m33", "dsp", "-mcpu=cortex-m33 -mfloat-abi=hard -mfpu=fpv5-sp-d16"),
 };
 

@@ -57,7 +57,7 @@ ETC_OUTLINE void etc_mcu_conv(const void *x, const int8_t *w, void *y, const Etc
     for (int32_t j = 0; j < n; j += 4) {
         const int32_t p = ((j + 4) <= n) ? j : etc_max_i32(n - 4, 0); /* some of them again */
         if (is_1x1) {
-            etc_mcu_planes((const uint8_t *)x + p, n, terms, q->x_flip, work);
+            etc_mcu_planes((const uint8_t *)x + p, n, terms, g->k, q->x_flip, work);
         } else {
             for (int32_t i = 0; i < 4; i++) {
                 etc_mcu_gather((const uint8_t *)x, g, etc_min_i32(p + i, n - 1), line);

@@ -93,10 +93,11 @@ ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, EtcMcuPi
     }
 }
 
-ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, uint32_t flip,
-                                void *panel)
+ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, int32_t k,
+                                uint32_t flip, void *panel)
 {
     uint32_t *to = (uint32_t *)panel;
+    (void)k;
     for (; n_k > 0; n_k -= 4) { /* of terms past the last the weights are zero */
         const uint8_t *x1 = (n_k > 1) ? (x + plane) : x, *x2 = (n_k > 2) ? (x1 + plane) : x;
         const uint8_t *x3 = (n_k > 3) ? (x2 + plane) : x;

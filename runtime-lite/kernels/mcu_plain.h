@@ -54,10 +54,11 @@ ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, EtcMcuPi
     }
 }
 
-ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, uint32_t flip,
-                                void *panel)
+ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, int32_t k,
+                                uint32_t flip, void *panel)
 {
     uint8_t *to = (uint8_t *)panel;
+    (void)k;
     for (; n_k > 0; n_k--) {
         to[0] = (uint8_t)(x[0] ^ flip);
         to[1] = (uint8_t)(x[1] ^ flip);
