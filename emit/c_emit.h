@@ -204,8 +204,8 @@ const McuSet *mcu_set_find(const char *name);
 /* Where the target has a set that takes the node, print its code; *done: they did. */
 bool emit_mcu_conv(Function *f, const Node *n, bool *done);
 bool emit_mcu_linear(Function *f, const Node *n, bool *done);
-/* A group that is a sum of two images. */
-bool emit_mcu_sum(Function *f, const Graph *body, bool *done);
+/* A group without an anchor: a sum of two images, a quantize. */
+bool emit_mcu_group(Function *f, const Graph *body, bool *done);
 bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool *done);
 
 /* Where as many bytes of the arena hold no value that is in use at the node in hand; notes that they

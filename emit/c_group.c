@@ -126,7 +126,7 @@ static bool emit_body(Function *f, const Node *group, const Graph *body)
     const Value *root = body->out[0];
     bool done;
     assert(body->n_out > 0);
-    if (!anchor && root->def && (!emit_mcu_sum(f, body, &done) || done))
+    if (!anchor && root->def && (!emit_mcu_group(f, body, &done) || done))
         return done;
     if (anchor && !root->def)
         return function_refuse(f, anchor, "takes no group that returns its input");

@@ -10,6 +10,7 @@ enum { WORK_ALIGN = 64 };
 /* Channels and terms that weights lie in blocks of, and what terms are a multiple of. */
 typedef struct Blocks {
     int64_t channels, terms, multiple;
+    int add; /* to each weight, modulo 256 */
 } Blocks;
 
 struct McuSet {
@@ -22,9 +23,9 @@ struct McuSet {
 };
 
 static const McuSet mcu_set[] = {
-    {"plain", {1, 1, 4}, {4, 1, 1}, 4, 0, 1, true, 1},
-    {"mve", {1, 16, 16}, {4, 16, 16}, 4, 1, 1, false, 0},
-    {"dsp", {2, 4, 8}, {2, 4, 8}, 8, 2, 2, false, 1},
+    {"plain", {1, 1, 4, 0}, {4, 1, 2, 128}, 4, 1, 1, true, 1},
+    {"mve", {1, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, false, 0},
+    {"dsp", {2, 4, 8, 0}, {2, 4, 8, 0}, 8, 2, 2, false, 1},
 };
 
 const McuSet *mcu_set_find(const char *name)
@@ -140,7 +141,7 @@ static const char *put_weights(Emit *e, const Points *p, const Blocks *b)
     for (int64_t c = 0; c < p->channels; c++)
         for (int64_t i = 0; i < p->terms; i++) {
             int64_t block = c / b->channels * (k / b->terms) + i / b->terms;
-            to[(block * b->channels + c % b->channels) * b->terms + i % b->terms] = *from++;
+            to[(block * b->channels + c % b->channels) * b->terms + i % b->terms] = (int8_t)(uint8_t)(*from++ + b->add);
         }
     return made_array(e, wish_of(w), "blocks", ETC_I8, n, to);
 }
@@ -274,7 +275,7 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
     Points p;
     const char *name[2];
     *done = false;
-    if (!set || !read_points(f, n, &p) ||
+    if (!set || !read_points(f, n, &p) || (set->linear.add && p.terms > 32768) ||
         !make_points(f->e, &p, set, wish_of(arg_value(n, "weight")), name))
         return true;
     const Value *x = arg_value(n, "input");
@@ -372,11 +373,11 @@ static int fraction_of(const double ratio[2], double start)
     return 0;
 }
 
-bool emit_mcu_sum(Function *f, const Graph *body, bool *done)
+static bool emit_mcu_sum(Function *f, const Graph *body, bool *done)
 {
     Sum s;
     *done = false;
-    if (!mcu_set_find(f->e->target->mcu) || !is_sum(body, &s) || !is_small(body->out[0]) ||
+    if (!is_sum(body, &s) || !is_small(body->out[0]) ||
         !c_type_is_dense(f->e, body->out[0]->type) || !c_type_is_dense(f->e, s.x[0]->type) ||
         !c_type_is_dense(f->e, s.x[1]->type))
         return true;
@@ -404,6 +405,45 @@ bool emit_mcu_sum(Function *f, const Graph *body, bool *done)
         function_pointer(f, s.x[1]), f->name_of[y->index], (int)type_numel(y->type), factors, bits);
     *done = true;
     return true;
+}
+
+/* -- floats into integers ---------------------------------------------------------------------- */
+
+/* A group that is nothing but a quantize of an input. */
+static bool is_quantize(const Graph *body, QParams *q)
+{
+    const Node *n = body->out[0]->def;
+    return body->n_out == 1 && n && qparams_read(n, q) && !q->undoes && q->kind == Q_TENSOR &&
+           !q->scales && is_byte(body->out[0]) && !q->x->def && q->x->type.dtype == ETC_F32;
+}
+
+static bool emit_mcu_quantize(Function *f, const Graph *body, bool *done)
+{
+    QParams q;
+    const Value *y = body->out[0];
+    *done = is_quantize(body, &q) && c_type_is_dense(f->e, y->type) &&
+            c_type_is_dense(f->e, q.x->type);
+    if (!*done)
+        return true;
+    int64_t turn = y->type.dtype == ETC_I8 ? 0 : 128;
+    Points p = {.zero = q.zero - turn, .lo = q.lo - turn, .hi = q.hi - turn, .y_is_signed = !turn};
+    const char *const name[2] = {"NULL", "NULL"};
+    put_points(f, &p, name, false);
+    put(&f->body, "    etc_mcu_quantize(%s, %s, (int32_t)(", function_pointer(f, q.x),
+        f->name_of[y->index]);
+    function_dim(f, c_dims_product(f->e, y->type.dim, y->type.rank));
+    put(&f->body, "), ");
+    put_float(&f->body, (float)(1 / q.scale));
+    put(&f->body, ", &q);\n");
+    return true;
+}
+
+bool emit_mcu_group(Function *f, const Graph *body, bool *done)
+{
+    *done = false;
+    if (!mcu_set_find(f->e->target->mcu))
+        return true;
+    return emit_mcu_quantize(f, body, done) && (*done || emit_mcu_sum(f, body, done));
 }
 
 /* -- working memory ---------------------------------------------------------------------------- */

@@ -21,6 +21,7 @@
  *   etc_mcu_tiles                 all channels of a panel
  *   etc_mcu_plane                 a channel of a depthwise convolution
  *   etc_mcu_linear                a linear layer
+ *   etc_mcu_quantize              floats as bytes: the nearest integer of x * inverse
  */
 #ifndef ETC_FIXED_H
 #define ETC_FIXED_H
@@ -39,6 +40,23 @@ typedef struct EtcMcuConv {
     int32_t pad;  /* byte of x that padding is */
     int32_t band; /* of a depthwise convolution: rows of y at a time */
 } EtcMcuConv;
+
+/* The nearest integer, halves to the even one, of v within 256; beyond, one as far out. */
+ETC_INLINE int32_t etc_mcu_nearest(float v)
+{
+    uint32_t bits;
+    __builtin_memcpy(&bits, &v, 4);
+    const uint32_t exponent = (bits >> 23) & 255, number = (bits & 0x7fffff) | 0x800000;
+    uint32_t r = 0;
+    if (exponent > 135) {
+        r = 512;
+    } else if (exponent >= 126) {
+        const uint32_t shift = 150 - exponent, part = number << (32 - shift);
+        r = number >> shift;
+        r += ((part + (r & 1)) > 0x80000000u) ? 1u : 0u;
+    }
+    return ((bits >> 31) != 0) ? -(int32_t)r : (int32_t)r;
+}
 
 /* Brings y within its range where that is not all of it, and to the signs that it has. */
 ETC_OUTLINE void etc_mcu_finish(uint8_t *y, int32_t n, const EtcMcu *q)

@@ -362,4 +362,24 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
     etc_mcu_finish((uint8_t *)y, rows * m, q);
 }
 
+ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inverse,
+                                  const EtcMcu *q)
+{
+    int8_t *to = (int8_t *)y;
+    for (const float *const end = x + n; x < end; x++) {
+#if defined(__ARM_FEATURE_DSP) && defined(__ARM_FP)
+        float by = *x * inverse;
+        int32_t v;
+        __asm__("vcvtr.s32.f32 %0, %0" : "+t"(by));
+        __asm__("vmov %0, %1\n\tqadd %0, %0, %2\n\tssat %0, #8, %0"
+                : "=&r"(v) : "t"(by), "r"(q->zero));
+        *to++ = (int8_t)v;
+#else
+        const int32_t v = etc_mcu_nearest(*x * inverse) + q->zero;
+        *to++ = (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
+#endif
+    }
+    etc_mcu_finish((uint8_t *)y, n, q);
+}
+
 #endif

@@ -245,4 +245,23 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
     etc_mcu_finish((uint8_t *)y, rows * m, q);
 }
 
+ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inverse,
+                                  const EtcMcu *q)
+{
+    int8_t *to = (int8_t *)y;
+    const float *const end = x + n;
+#if defined(__ARM_FEATURE_MVE)
+    for (; (x + 4) <= end; x += 4, to += 4) {
+        const int32x4_t v = vcvtnq_s32_f32(vmulq_n_f32(vldrwq_f32(x), inverse));
+        vstrbq_s32(to, vmaxq_s32(vminq_s32(vqaddq_n_s32(v, q->zero), vdupq_n_s32(127)),
+                                 vdupq_n_s32(-128)));
+    }
+#endif
+    for (; x < end; x++) {
+        const int32_t v = etc_mcu_nearest(*x * inverse) + q->zero;
+        *to++ = (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
+    }
+    etc_mcu_finish((uint8_t *)y, n, q);
+}
+
 #endif

@@ -1,8 +1,8 @@
 /* mcu_plain.h -- Cortex-M0+, M3 and others without products of pairs: C alone.
  *
  * x counts from 0 up, so that a load of a byte takes an offset: start holds what that adds.  Weights
- * of a convolution lie as [channels][k], of a linear layer as [channels / 4][k][4]; a panel is
- * [k][4 pixels]. */
+ * of a convolution lie as [channels][k], of a linear layer as [channels / 4][k][4], there 128 larger
+ * than they are; a panel is [k][4 pixels]. */
 #ifndef ETC_MCU_PLAIN_H
 #define ETC_MCU_PLAIN_H
 
@@ -144,39 +144,65 @@ ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, cons
     }
 }
 
-/* y[rows][m] of x[rows][n_k]; no more than n_k terms are read */
+/* s[0 .. 4) from what the sums of four outputs are; returns behind their weights, which are 128 too
+ * large. */
+ETC_OUTLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32_t n_k,
+                                        int32_t s[4])
+{
+    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    for (const uint8_t *const end = x + n_k; x < end; x += 2, w += 8) {
+        int32_t v = x[0];
+        s0 += v * w[0];
+        s1 += v * w[1];
+        s2 += v * w[2];
+        s3 += v * w[3];
+        v = x[1];
+        s0 += v * w[4];
+        s1 += v * w[5];
+        s2 += v * w[6];
+        s3 += v * w[7];
+    }
+    s[0] = s0;
+    s[1] = s1;
+    s[2] = s2;
+    s[3] = s3;
+    return w;
+}
+
+/* y[rows][m] of x[rows][n_k]; k is even and at most 32768; work: k bytes. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
                                 int32_t m, int32_t n_k, int32_t k, const EtcMcu *q, void *work)
 {
+    uint8_t *line = (uint8_t *)work;
     int8_t *to = (int8_t *)y;
-    const uint32_t flip = q->x_flip & 0xff;
-    (void)k;
-    (void)work;
+    line[k - 1] = 0;
     for (int32_t r = 0; r < rows; r++) {
-        const uint8_t *from = (const uint8_t *)x + (r * n_k);
-        const int8_t *w = weights;
+        const uint8_t *from = (const uint8_t *)x + (r * n_k), *w = (const uint8_t *)weights;
+        int32_t sum = 0;
+        for (int32_t i = 0; i < n_k; i++) {
+            line[i] = (uint8_t)(from[i] ^ q->x_flip);
+            sum += line[i];
+        }
         for (int32_t c = 0; c < m; c += 4) {
-            const int32_t *start = q->start + c;
-            int32_t s[4] = {start[0], start[1], start[2], start[3]};
-            int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
-            for (int32_t i = 0; i < n_k; i++) {
-                const int32_t v = (int32_t)(from[i] ^ flip);
-                s0 += v * w[0];
-                s1 += v * w[1];
-                s2 += v * w[2];
-                s3 += v * w[3];
-                w += 4;
-            }
-            s[0] = s0;
-            s[1] = s1;
-            s[2] = s2;
-            s[3] = s3;
+            int32_t s[4];
+            w = etc_mcu_dots(line, w, k, s);
             for (int32_t i = 0; (i < 4) && ((c + i) < m); i++) {
-                *to++ = etc_mcu_put(s[i], q->by[c + i], q->zero);
+                *to++ = etc_mcu_put(s[i] - (128 * sum) + q->start[c + i], q->by[c + i], q->zero);
             }
         }
     }
     etc_mcu_finish((uint8_t *)y, rows * m, q);
+}
+
+ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inverse,
+                                  const EtcMcu *q)
+{
+    int8_t *to = (int8_t *)y;
+    for (const float *const end = x + n; x < end; x++) {
+        const int32_t v = etc_mcu_nearest(*x * inverse) + q->zero;
+        *to++ = (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
+    }
+    etc_mcu_finish((uint8_t *)y, n, q);
 }
 
 #endif
