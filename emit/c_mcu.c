@@ -76,7 +76,8 @@ static void read_range(Points *p)
 {
     const Node *n = p->n;
     int64_t turn = p->y_is_signed ? 0 : 128;
-    int64_t lo = (int64_t)number(n, "quant_min") - turn, hi = (int64_t)number(n, "quant_max") - turn;
+    int64_t lo = (int64_t)number(n, "quant_min") - turn;
+    int64_t hi = (int64_t)number(n, "quant_max") - turn;
     p->zero = (int64_t)number(n, "output_zero") - turn;
     p->lo = lo;
     p->hi = hi;
@@ -112,6 +113,7 @@ static const char *made_array(Emit *e, const char *wish, const char *what, EtcDt
 {
     Dim *dim = NEW(e->a, Dim, 1);
     State *s = NEW(e->a, State, 1);
+    assert(n > 0 && data);
     const char *name = names_make(e->names, "w_", arena_printf(e->a, "%s_%s", wish, what));
     *dim = DIM(n);
     *s = (State){.kind = ST_CONST, .index = -1, .name = name, .fqn = wish, .data = data,
@@ -137,11 +139,13 @@ static const char *put_weights(Emit *e, const Points *p, const Blocks *b)
     const int8_t *from = const_data(e, w, ETC_I8);
     int64_t k = blocks_of(p->terms, b->multiple) * b->multiple;
     int64_t n = blocks_of(p->channels, b->channels) * b->channels * k;
+    assert(from && b->multiple % b->terms == 0);
     int8_t *to = NEW(e->a, int8_t, n + 1);
     for (int64_t c = 0; c < p->channels; c++)
         for (int64_t i = 0; i < p->terms; i++) {
             int64_t block = c / b->channels * (k / b->terms) + i / b->terms;
-            to[(block * b->channels + c % b->channels) * b->terms + i % b->terms] = (int8_t)(uint8_t)(*from++ + b->add);
+            int64_t at = (block * b->channels + c % b->channels) * b->terms + i % b->terms;
+            to[at] = (int8_t)(uint8_t)(*from++ + b->add);
         }
     return made_array(e, wish_of(w), "blocks", ETC_I8, n, to);
 }
@@ -180,6 +184,7 @@ static void put_points(Function *f, const Points *p, const char *const name[2], 
 
 static void use_work(Function *f, int64_t bytes)
 {
+    assert(bytes > 0 && !f->gap_bytes);
     f->uses_work = true;
     f->gap_bytes = round_up(bytes, WORK_ALIGN);
 }
@@ -190,7 +195,8 @@ typedef struct Image {
 
 static Image image_of(const Value *v)
 {
-    return (Image){v->type.rank == 4 ? v->type.dim[2].value : 1, v->type.dim[v->type.rank - 1].value};
+    const Type t = v->type;
+    return (Image){t.rank == 4 ? t.dim[2].value : 1, t.dim[t.rank - 1].value};
 }
 
 static void put_geometry(Function *f, const int64_t *c, Image x, Image y, const int64_t *kernel,
@@ -489,6 +495,7 @@ static int64_t behind(const Emit *e, int64_t at, int64_t bytes)
 
 int64_t emit_gap(Emit *e, int64_t bytes)
 {
+    assert(bytes > 0 && bytes % WORK_ALIGN == 0);
     bool is_method = e->graph == e->method; /* else other values are in use too */
     int64_t at = is_method ? 0 : round_up(e->arena_bytes, WORK_ALIGN), next;
     while (is_method && (next = behind(e, at, bytes)) != at)
