@@ -365,6 +365,11 @@ bool emit_integer_pool(Function *f, const Node *n, Clamp clamp)
     (void)clamp;
     if (!read_window(n, &w) || !arg_number(n, "scale", &by))
         return function_refuse(f, n, "wants constant geometry");
+    bool done;
+    if (!emit_mcu_mean(f, n, &w, by, &done))
+        return false;
+    if (done)
+        return true;
     if (!put_byte_window(f, n, &w))
         return false;
     put(&f->body, "    /* x_is_signed, zero point of x; its scale / that of y, zero point and range "

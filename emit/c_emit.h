@@ -76,6 +76,10 @@ typedef struct Emit {
     const char **local;       /* its pointer to each of them */
     const char **bare_name;   /* of the function of one bare node, by value index of `graph`: */
     bool *bare_read, *is_port; /* what Function has; taken as a parameter.  Cleared behind it */
+    int *born, *dies;         /* by value index: the nodes of the method between which it is in use */
+    int now;                  /* the node that is printed */
+    State **made;             /* arrays that no state of the program is */
+    int n_made;
     CustomCall **custom;      /* the functions of the user's own that are called */
     int n_custom;
     Text functions, locals, run;
@@ -128,6 +132,7 @@ typedef struct Function {
     bool *is_read;        /* by value index, of parameters */
     bool uses_work;
     int64_t work_bytes; /* that it makes do with; 0: the target's */
+    int64_t gap_bytes;  /* of its own, which lie where no value does; 0: none */
     Text body;
 } Function;
 
@@ -190,6 +195,23 @@ bool emit_wide_pool(Function *f, const Node *n);
 bool emit_wide_softmax(Function *f, const Node *n); /* of doubles */
 /* y = alpha y + beta bias, of floats, behind the product. */
 void put_scaled(Function *f, const Node *n, const Product *p);
+
+/* -- fixed point on microcontrollers: c_mcu.c ------------------------------------------------ */
+
+/* A set of steps, kernels/mcu_NAME.h; NULL: there is none of that name. */
+typedef struct McuSet McuSet;
+const McuSet *mcu_set_find(const char *name);
+/* Where the target has a set that takes the node, print its code; *done: they did. */
+bool emit_mcu_conv(Function *f, const Node *n, bool *done);
+bool emit_mcu_linear(Function *f, const Node *n, bool *done);
+/* A group without an anchor: a sum of two images, a quantize. */
+bool emit_mcu_group(Function *f, const Graph *body, bool *done);
+bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool *done);
+
+/* Where as many bytes of the arena hold no value that is in use at the node in hand; notes that they
+ * are taken. */
+int64_t emit_gap(Emit *e, int64_t bytes);
+void emit_lifetimes(Emit *e);
 
 /* -- loops: c_loops.c ---------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* c_group.c -- nodes of a planned graph: each group and each copy becomes a static function and a
  * call in NAME_run; views that cost nothing become nothing; cond becomes if and else. */
 #include "emit/c_emit.h"
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -123,7 +124,10 @@ static bool emit_body(Function *f, const Node *group, const Graph *body)
     const Node *anchor = last_anchor(body);
     bool is_stream = anchor != find_anchor(body);
     const Value *root = body->out[0];
+    bool done;
     assert(body->n_out > 0);
+    if (!anchor && root->def && (!emit_mcu_group(f, body, &done) || done))
+        return done;
     if (anchor && !root->def)
         return function_refuse(f, anchor, "takes no group that returns its input");
     if (anchor && anchor->n_out == 1) /* its sums grow where the group's result will be */
@@ -279,7 +283,10 @@ static void put_call(Emit *e, const Function *f, const Ports *p, const char *nam
     for (int i = 0; i < e->p->n_syms; i++)
         if (f->uses_symbol[i])
             put(&e->run, "%s%s", comma(&n), e->symbol[i]);
-    put(&e->run, "%s);\n", f->uses_work ? ", work" : "");
+    if (f->gap_bytes)
+        put(&e->run, ", (uint8_t *)arena + %" PRId64 ");\n", emit_gap(e, f->gap_bytes));
+    else
+        put(&e->run, "%s);\n", f->uses_work ? ", work" : "");
 }
 
 /* Marks parameters as unused that an op like full_like takes for their sizes only. */
@@ -295,8 +302,9 @@ static void put_function(Emit *e, const Function *f, const Node *n, const Graph 
 {
     assert(n->n_out > 0);
     const char *name = names_make(e->names, "node_", n->out[0]->name);
-    e->uses_work = e->uses_work || f->uses_work;
-    int64_t work = !f->uses_work    ? 0
+    const bool uses_work = f->uses_work && !f->gap_bytes;
+    e->uses_work = e->uses_work || uses_work;
+    int64_t work = !uses_work       ? 0
                    : f->work_bytes ? f->work_bytes
                                    : e->target->work_bytes;
     e->work_bytes = work > e->work_bytes ? work : e->work_bytes;
@@ -353,8 +361,10 @@ bool emit_graph(Emit *e, const Graph *g, int indent)
     e->bare_name = NEW(e->a, const char *, g->n_values + 1);
     e->bare_read = NEW(e->a, bool, g->n_values + 1);
     e->is_port = NEW(e->a, bool, g->n_values + 1);
-    for (const Node *n = g->first; n; n = n->next)
+    for (const Node *n = g->first; n; n = n->next) {
         ok = emit_call(e, n, indent) && ok;
+        e->now += g == e->method;
+    }
     e->graph = outer.graph;
     e->bare_name = outer.bare_name;
     e->bare_read = outer.bare_read;

@@ -109,8 +109,13 @@ static int64_t conv_bytes(const Conv *c, const Type y, int64_t most)
 bool emit_integer_conv(Function *f, const Node *n, Clamp clamp)
 {
     Conv c;
+    bool done;
     (void)clamp;
-    if (!check(f, n) || !put_conv_geometry(f, n, &c))
+    if (!check(f, n) || !emit_mcu_conv(f, n, &done))
+        return false;
+    if (done)
+        return true;
+    if (!put_conv_geometry(f, n, &c))
         return false;
     put_integer(f, n);
     put_call(f, n, "conv", ", work");
@@ -125,9 +130,12 @@ bool emit_integer_fc(Function *f, const Node *n, Clamp clamp)
     const Type x = arg_value(n, "input")->type;
     Dim field[3] = {c_dims_product(f->e, x.dim, x.rank - 1), size_of(n->out[0], -1),
                     size_of(arg_value(n, "input"), -1)};
+    bool done;
     (void)clamp;
-    if (!check(f, n))
+    if (!check(f, n) || !emit_mcu_linear(f, n, &done))
         return false;
+    if (done)
+        return true;
     put(&f->body, "    const EtcIntegerLinear g = {");
     for (int i = 0; i < 3; i++)
         put_field(f, field[i], i == 2);

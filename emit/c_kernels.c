@@ -28,6 +28,7 @@ typedef struct Wanted {
     bool *chunk, *header;
     int *todo, n_todo;
     int isa; /* in c_isa; -1: any */
+    const char *mcu; /* of the target */
 } Wanted;
 
 /* OUT_main.c's text, which no model's file wants. */
@@ -39,6 +40,10 @@ static bool is_program(int chunk)
 static bool is_of_isa(const Wanted *w, int chunk)
 {
     const CHeader *h = &c_header[c_chunk[chunk].header];
+    if (!strncmp(h->name, "mcu_", 4)) {
+        size_t n = strlen(h->name) - 6; /* of "mcu_" and ".h" */
+        return w->mcu && strlen(w->mcu) == n && !strncmp(h->name + 4, w->mcu, n);
+    }
     return w->isa < 0 || (h->first <= w->isa && w->isa <= h->last);
 }
 
@@ -191,7 +196,7 @@ void put_chunks(Text *t, const Text *code, const Target *target, int64_t work_by
 {
     Wanted w = {.arena = t->a, .text = NEW(t->a, const char *, c_n_headers),
                 .chunk = NEW(t->a, bool, c_n_chunks), .header = NEW(t->a, bool, c_n_headers),
-                .todo = NEW(t->a, int, c_n_chunks), .isa = isa_of(target)};
+                .todo = NEW(t->a, int, c_n_chunks), .isa = isa_of(target), .mcu = target->mcu};
     want_header(&w, 0);
     want_names(&w, code->s);
     while (w.n_todo) {

@@ -23,9 +23,21 @@ typedef struct Loop {
 
 /* -- rows and their arguments ---------------------------------------------------------------- */
 
-static const CRow *find_row(const Node *n)
+/* A square has the bits of the power, which computes in doubles; without an FPU for these that is dear. */
+static const CRow square_row = {"square", "UNARY", "a * a"};
+
+static bool is_square(const Node *n)
+{
+    double exponent = 0;
+    return n->op == OP_POW_TENSOR_SCALAR && arg_number(n, arg_find(n, "exponent"), &exponent) &&
+           exponent == 2;
+}
+
+static const CRow *find_row(const Node *n, const Target *target)
 {
     const char *name = op_info[n->op].expr;
+    if (target->mcu && is_square(n) && n->out[0]->type.dtype == ETC_F32)
+        return &square_row;
     if (n->op == OP_GELU && n->n_args > 1 && arg_get(n, "approximate").kind == ARG_STRING &&
         !strcmp(arg_get(n, "approximate").str, "tanh"))
         name = "gelu_tanh";
@@ -468,7 +480,7 @@ static bool put_lanes(const Loop *l, const Node *n, const char *name, const char
 
 static bool put_member(const Loop *l, const Node *n, const Value *root)
 {
-    const CRow *row = find_row(n);
+    const CRow *row = find_row(n, l->f->e->target);
     Text *t = &l->f->body;
     const char *name = names_make(l->f->names, "v_", n->out[0]->name), *fault = fault_of(l, n);
     const char *cast = narrowing(l, n->out[0], root);

@@ -193,6 +193,9 @@ static void put_needs(Emit *e, Text *t, int64_t pools)
     if (pools)
         put(t, " *              %" PRId64 " hold values; live at once are %" PRId64 "\n", pools,
             e->o->bound);
+    if (e->arena_bytes > pools + e->scratch_bytes)
+        put(t, " *              %" PRId64 " more are working memory of kernels, which else lies where no "
+            "value does\n", e->arena_bytes - pools - e->scratch_bytes);
     if (e->scratch_bytes)
         put(t, " *              %" PRId64 " are working memory of kernels\n", e->scratch_bytes);
     if (e->state_bytes)
@@ -548,6 +551,8 @@ static void put_build(Emit *e, Text *t, const char *weights)
     if (of->condition)
         put(t, " *\n *   target     %s: vectors of %d bytes, fused multiply-adds %s\n", of->name,
             of->vector_bytes, of->has_fma ? "by instruction" : "emulated, which is slow");
+    if (of->flags)
+        put(t, " *\n *   target     %s: arm-none-eabi-gcc -O2 %s\n", of->name, of->flags);
     put(t, " *\n *   build      cc -O3 %s.c%s%s -lm\n", e->name, variant_files(e, ""), weights);
     if (of->has_variants)
         put(t, " *              or, for one CPU, cc -O3 -march=... %s.c%s -lm; on x86-64 without "
@@ -555,7 +560,7 @@ static void put_build(Emit *e, Text *t, const char *weights)
             e->name, weights);
 }
 
-static bool emit_source(Emit *e, CFiles *out, int64_t scratch_at)
+static bool emit_source(Emit *e, CFiles *out, int64_t pools, int64_t scratch_at)
 {
     Text code = {.a = e->a}, t = {.a = e->a}, constants = {.a = e->a};
     if (e->functions.n)
@@ -567,7 +572,7 @@ static bool emit_source(Emit *e, CFiles *out, int64_t scratch_at)
     const char *weights = out->n ? arena_printf(e->a, " %s_weights.S", e->name) : "";
     put_title(e, &t, ".c");
     put_ports(e, &t);
-    put_needs(e, &t, scratch_at);
+    put_needs(e, &t, pools);
     put_build(e, &t, weights);
     put(&t, " */\n\n#include \"%s.h\"\n\n", base_name(e->o->stem));
     put_target(&t, e->target);
@@ -762,6 +767,7 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     find_told(&e);
     name_ports(&e);
     lay_out(&e);
+    emit_lifetimes(&e);
     int64_t pools = e.arena_bytes;
     bool ok = emit_graph(&e, e.method, 4);
     if (!ok)
@@ -769,10 +775,11 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     put_updates(&e);
     if (!put_numbers(&e))
         return false;
+    int64_t scratch_at = e.arena_bytes; /* behind what kernels took between values */
     e.scratch_bytes = e.uses_work ? e.work_bytes + round_up(e.lines_bytes, 64) : 0;
     e.arena_bytes += e.scratch_bytes;
     out->scratch = e.scratch_bytes;
-    if (!emit_source(&e, out, pools))
+    if (!emit_source(&e, out, pools, scratch_at))
         return false;
     emit_header(&e, out, pools);
     for (int i = 0; i < n_targets; i++)

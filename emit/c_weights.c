@@ -101,13 +101,30 @@ static const char *unused_mark(const State *s)
     return s->kind == ST_MUTABLE ? " __attribute__((unused))" : "";
 }
 
+static const char *array_name(const Emit *e, const State *s)
+{
+    return s->index < 0 ? s->name : e->constant[s->index];
+}
+
+/* Array i of the file: of a state, or made beside them; NULL: the state has none. */
+static const State *array_at(const Emit *e, int i)
+{
+    const State *s = i < e->p->n_states ? e->p->state[i] : e->made[i - e->p->n_states];
+    return i >= e->p->n_states || state_is_array(e, s) ? s : NULL;
+}
+
+static int n_arrays(const Emit *e)
+{
+    return e->p->n_states + e->n_made;
+}
+
 static void put_array(Emit *e, Text *t, const State *s)
 {
     const uint8_t *data = state_data(e, s);
     int64_t n = type_numel(s->type), size = (int64_t)etc_dtype_size((int)s->type.dtype);
     put_array_title(t, s);
-    put(t, "static const %s %s[%" PRId64 "]%s = {", c_type(s->type.dtype), e->constant[s->index],
-        n ? n : 1, unused_mark(s));
+    put(t, "static const %s %s[%" PRId64 "]%s = {", c_type(s->type.dtype), array_name(e, s),
+        n ? n : 1, s->index < 0 ? " __attribute__((aligned(16)))" : unused_mark(s));
     size_t line = 0; /* where it starts */
     for (int64_t i = 0; i < n; i++) {
         bool is_new = !i || t->n - line > 82;
@@ -160,16 +177,16 @@ static void put_blob(Emit *e, Text *t, CFiles *out)
     put(t, "/* %s_weights.S holds the constants, each 64-byte aligned. */\n"
         "extern const uint8_t %s_weights[] __attribute__((visibility(\"hidden\")));\n\n",
         e->name, e->name);
-    for (int i = 0; i < e->p->n_states; i++) {
-        const State *s = e->p->state[i];
-        if (!state_is_array(e, s))
+    for (int i = 0; i < n_arrays(e); i++) {
+        const State *s = array_at(e, i);
+        if (!s)
             continue;
         assert(at % BLOB_ALIGN == 0);
         int64_t n = state_bytes(s), end = round_up(at + n, BLOB_ALIGN);
         c_file_piece(e->a, out, out->n - 1, state_data(e, s), n, end - at - n);
         put_array_title(t, s);
         put(t, "static const %s *const %s%s =\n    (const %s *)(const void *)(%s_weights + %" PRId64
-            ");\n\n", c_type(s->type.dtype), e->constant[i], unused_mark(s), c_type(s->type.dtype),
+            ");\n\n", c_type(s->type.dtype), array_name(e, s), unused_mark(s), c_type(s->type.dtype),
             e->name, at);
         at = end;
     }
@@ -178,8 +195,10 @@ static void put_blob(Emit *e, Text *t, CFiles *out)
 int64_t constant_bytes(const Emit *e)
 {
     int64_t n = 0;
-    for (int i = 0; i < e->p->n_states; i++)
-        n += state_is_array(e, e->p->state[i]) ? state_bytes(e->p->state[i]) : 0;
+    for (int i = 0; i < n_arrays(e); i++) {
+        const State *s = array_at(e, i);
+        n += s ? state_bytes(s) : 0;
+    }
     return n;
 }
 
@@ -194,8 +213,8 @@ bool emit_constants(Emit *e, Text *t, CFiles *out)
         put_blob(e, t, out);
         return true;
     }
-    for (int i = 0; i < e->p->n_states; i++)
-        if (state_is_array(e, e->p->state[i]))
-            put_array(e, t, e->p->state[i]);
+    for (int i = 0; i < n_arrays(e); i++)
+        if (array_at(e, i))
+            put_array(e, t, array_at(e, i));
     return true;
 }

@@ -88,6 +88,9 @@ typedef struct Target {
                               suffix of its file where it is a variant; NULL: there is none */
     const char *test;      /* an expression of C, whether the CPU at run time has them; NULL: it is
                               no variant of a file for any CPU */
+    const char *mcu;       /* X of kernels/mcu_X.h, for products of integers in fixed point; NULL: these
+                              end in floats */
+    const char *flags;     /* of a compiler for it; NULL: none */
     int vector_bytes;
     bool has_fma;       /* an instruction for fused multiply-add, which is emulated otherwise */
     bool has_variants;  /* files for CPUs with wider vectors go with it: all rows with a test */

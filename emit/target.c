@@ -2,7 +2,14 @@
 #include "emit/emit.h"
 #include <string.h>
 
-enum { WORK_BYTES = 65536 };
+enum { WORK_BYTES = 65536, MCU_WORK_BYTES = 8192 };
+
+/* Their files compile for any machine, so that the same bits can be had there. */
+#define CORTEX_M(cpu, set, options)                                                              \
+    {                                                                                            \
+        .name = cpu, .isa = "plain", .mcu = set, .flags = "-mthumb " options, .vector_bytes = 16,   \
+        .has_fma = true, .work_bytes = MCU_WORK_BYTES                                            \
+    }
 
 const Target target_row[] = {
     {.name = "generic", .vector_bytes = 16, .work_bytes = WORK_BYTES, .has_variants = true},
@@ -46,6 +53,12 @@ const Target target_row[] = {
      .vector_bytes = 16,
      .has_fma = true,
      .work_bytes = WORK_BYTES},
+    CORTEX_M("cortex-m0plus", "plain", "-mcpu=cortex-m0plus"),
+    CORTEX_M("cortex-m3", "plain", "-mcpu=cortex-m3"),
+    CORTEX_M("cortex-m4", "dsp", "-mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16"),
+    CORTEX_M("cortex-m7", "dsp", "-mcpu=cortex-m7 -mfloat-abi=hard -mfpu=fpv5-d16"),
+    CORTEX_M("cortex-m55", "mve", "-mcpu=cortex-m55 -mfloat-abi=hard"),
+    CORTEX_M("cortex-m33", "dsp", "-mcpu=cortex-m33 -mfloat-abi=hard -mfpu=fpv5-sp-d16"),
 };
 
 const int n_targets = sizeof target_row / sizeof *target_row;

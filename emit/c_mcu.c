@@ -1,0 +1,505 @@
+/* c_mcu.c -- convolutions, linear layers and means of 8-bit integers in fixed point, for targets
+ * that have a set of kernels/mcu_*.h.  Weights are laid out as the set wants them, and zero points,
+ * sums and biases become one number that a channel's sum starts from. */
+#include "emit/c_emit.h"
+#include <math.h>
+#include <string.h>
+
+enum { WORK_ALIGN = 64 };
+
+/* Channels and terms that weights lie in blocks of, and what terms are a multiple of. */
+typedef struct Blocks {
+    int64_t channels, terms, multiple;
+    int add; /* to each weight, modulo 256 */
+} Blocks;
+
+struct McuSet {
+    const char *name; /* X of kernels/mcu_X.h */
+    Blocks conv, linear;
+    int64_t panel_bytes, line_bytes, pixel_bytes; /* of a term of a panel; of a linear layer's x;
+                                                     of a picture's pixel */
+    bool counts_from_0; /* x is a number without a sign */
+    int by_shift;       /* of 2^31 */
+};
+
+static const McuSet mcu_set[] = {
+    {"plain", {1, 1, 4, 0}, {4, 1, 2, 128}, 4, 1, 1, true, 1},
+    {"mve", {1, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, false, 0},
+    {"dsp", {2, 4, 8, 0}, {2, 4, 8, 0}, 8, 2, 2, false, 1},
+};
+
+const McuSet *mcu_set_find(const char *name)
+{
+    for (size_t i = 0; name && i < sizeof mcu_set / sizeof *mcu_set; i++)
+        if (!strcmp(mcu_set[i].name, name))
+            return &mcu_set[i];
+    return NULL;
+}
+
+/* What a node makes of its sums, as int8. */
+typedef struct Points {
+    const Node *n;
+    int64_t channels, terms;
+    const int32_t *sums;
+    const float *scales, *bias; /* NULL: none */
+    double scale;               /* of y */
+    int64_t x_zero, zero, lo, hi;
+    bool x_is_signed, y_is_signed;
+} Points;
+
+static double number(const Node *n, const char *name)
+{
+    double v = 0;
+    arg_number(n, arg_find(n, name), &v);
+    return v;
+}
+
+static const void *const_data(Emit *e, const Value *v, EtcDtype t)
+{
+    bool ok = v && value_is_constant(v) && v->type.dtype == t && c_type_is_dense(e, v->type);
+    return ok ? v->state->data : NULL;
+}
+
+static bool is_byte(const Value *v)
+{
+    return v->type.dtype == ETC_I8 || v->type.dtype == ETC_U8;
+}
+
+/* The integer that a bound of v is, within what y keeps. */
+static int64_t bound(const Points *p, double v, int64_t lo, int64_t hi)
+{
+    double at = nearbyint(v / p->scale) + (double)p->zero;
+    return at <= (double)lo ? lo : at >= (double)hi ? hi : (int64_t)at;
+}
+
+static void read_range(Points *p)
+{
+    const Node *n = p->n;
+    int64_t turn = p->y_is_signed ? 0 : 128;
+    int64_t lo = (int64_t)number(n, "quant_min") - turn;
+    int64_t hi = (int64_t)number(n, "quant_max") - turn;
+    p->zero = (int64_t)number(n, "output_zero") - turn;
+    p->lo = lo;
+    p->hi = hi;
+    if (arg_find(n, "lo") >= 0 && p->scale > 0) {
+        p->lo = bound(p, number(n, "lo"), lo, hi);
+        p->hi = bound(p, number(n, "hi"), lo, hi);
+    }
+}
+
+/* False: what the run tells is not known here, or y is floats. */
+static bool read_points(Function *f, const Node *n, Points *p)
+{
+    const Value *w = arg_value(n, "weight"), *bias = arg_value(n, "bias");
+    *p = (Points){.n = n, .channels = w->type.dim[0].value};
+    p->terms = type_numel(w->type) / (p->channels ? p->channels : 1);
+    p->sums = const_data(f->e, arg_value(n, "sums"), ETC_I32);
+    p->scales = const_data(f->e, arg_value(n, "scales"), ETC_F32);
+    p->bias = const_data(f->e, bias, ETC_F32);
+    p->x_is_signed = arg_value(n, "input")->type.dtype == ETC_I8;
+    p->y_is_signed = n->out[0]->type.dtype == ETC_I8;
+    p->x_zero = (int64_t)number(n, "zero_point");
+    p->scale = number(n, "output_scale");
+    read_range(p);
+    return p->sums && p->scales && (p->bias || !bias) && p->channels && is_byte(n->out[0]) &&
+           !arg_value(n, "input_scale") && const_data(f->e, w, ETC_I8);
+}
+
+/* -- constants ------------------------------------------------------------------------------- */
+
+/* An array of n elements that no state of the program is; returns its name. */
+static const char *made_array(Emit *e, const char *wish, const char *what, EtcDtype t, int64_t n,
+                              void *data)
+{
+    Dim *dim = NEW(e->a, Dim, 1);
+    State *s = NEW(e->a, State, 1);
+    assert(n > 0 && data);
+    const char *name = names_make(e->names, "w_", arena_printf(e->a, "%s_%s", wish, what));
+    *dim = DIM(n);
+    *s = (State){.kind = ST_CONST, .index = -1, .name = name, .fqn = wish, .data = data,
+                 .type = {.dtype = t, .rank = 1, .dim = dim}};
+    s->n_bytes = type_bytes(s->type);
+    PUSH(e->a, e->made, e->n_made, s);
+    return name;
+}
+
+static const char *wish_of(const Value *w)
+{
+    return w->state->fqn && *w->state->fqn ? w->state->fqn : w->state->name;
+}
+
+static int64_t blocks_of(int64_t n, int64_t size)
+{
+    return (n + size - 1) / size;
+}
+
+static const char *put_weights(Emit *e, const Points *p, const Blocks *b)
+{
+    const Value *w = arg_value(p->n, "weight");
+    const int8_t *from = const_data(e, w, ETC_I8);
+    int64_t k = blocks_of(p->terms, b->multiple) * b->multiple;
+    int64_t n = blocks_of(p->channels, b->channels) * b->channels * k;
+    assert(from && b->multiple % b->terms == 0);
+    int8_t *to = NEW(e->a, int8_t, n + 1);
+    for (int64_t c = 0; c < p->channels; c++)
+        for (int64_t i = 0; i < p->terms; i++) {
+            int64_t block = c / b->channels * (k / b->terms) + i / b->terms;
+            int64_t at = (block * b->channels + c % b->channels) * b->terms + i % b->terms;
+            to[at] = (int8_t)(uint8_t)(*from++ + b->add);
+        }
+    return made_array(e, wish_of(w), "blocks", ETC_I8, n, to);
+}
+
+/* Start and factor of each channel, and zeros up to a block.  False: there is a sum that could
+ * leave 32 bits, or a factor that has no place in them. */
+static bool make_points(Emit *e, const Points *p, const McuSet *set, const char *wish,
+                        const char *name[2])
+{
+    int64_t n = blocks_of(p->channels, 4) * 4, most = 255 * 128 * p->terms;
+    int64_t turn = set->counts_from_0 ? (p->x_is_signed ? 128 : 0) : (p->x_is_signed ? 0 : -128);
+    int32_t *start = NEW(e->a, int32_t, n), *by = NEW(e->a, int32_t, n);
+    for (int64_t c = 0; c < p->channels; c++) {
+        double scale = (double)p->scales[c], ratio = scale / p->scale;
+        double from = p->bias && scale > 0 ? nearbyint((double)p->bias[c] / scale) : 0;
+        from -= (double)(p->x_zero + turn) * p->sums[c];
+        if (!(ratio >= 0) || ratio >= 0.4999999 || !(fabs(from) + (double)most < 2147483647.0) ||
+            (p->bias && p->bias[c] != 0 && !(scale > 0)))
+            return false;
+        start[c] = (int32_t)from;
+        by[c] = (int32_t)nearbyint(ratio * 2147483648.0) * (1 << set->by_shift);
+    }
+    name[0] = made_array(e, wish, "start", ETC_I32, n, start);
+    name[1] = made_array(e, wish, "by", ETC_I32, n, by);
+    return true;
+}
+
+static void put_points(Function *f, const Points *p, const char *const name[2], bool turns_x)
+{
+    put(&f->body, "    /* start, by; zero point and range of y; signs of x and y to turn */\n"
+        "    const EtcMcu q = {%s, %s, %d, %d, %d, %s, %s};\n", name[0], name[1], (int)p->zero,
+        (int)p->lo, (int)p->hi, turns_x ? "0x80808080u" : "0", p->y_is_signed ? "0" : "0x80808080u");
+}
+
+/* -- nodes ----------------------------------------------------------------------------------- */
+
+static void use_work(Function *f, int64_t bytes)
+{
+    assert(bytes > 0 && !f->gap_bytes);
+    f->uses_work = true;
+    f->gap_bytes = round_up(bytes, WORK_ALIGN);
+}
+
+typedef struct Image {
+    int64_t h, w;
+} Image;
+
+static Image image_of(const Value *v)
+{
+    const Type t = v->type;
+    return (Image){t.rank == 4 ? t.dim[2].value : 1, t.dim[t.rank - 1].value};
+}
+
+static void put_geometry(Function *f, const int64_t *c, Image x, Image y, const int64_t *kernel,
+                         const int64_t *stride, const int64_t *pad, const int64_t more[3])
+{
+    put(&f->body, "    /* ic, ih, iw; oc, oh, ow; kernel, stride, padding; terms, byte of padding, "
+        "rows at a time */\n"
+        "    const EtcMcuConv g = {%d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d};\n",
+        (int)c[0], (int)x.h, (int)x.w, (int)c[1], (int)y.h, (int)y.w, (int)kernel[0],
+        (int)kernel[1], (int)stride[0], (int)stride[1], (int)pad[0], (int)pad[1], (int)more[0],
+        (int)more[1], (int)more[2]);
+}
+
+/* Calls a core for each image of a batch. */
+static void put_images(Function *f, const Node *n, const char *core, const char *weights,
+                       bool has_work)
+{
+    const Value *x = arg_value(n, "input"), *y = n->out[0];
+    const char *from = function_pointer(f, x), *to = f->name_of[y->index];
+    const char *work = has_work ? ", work" : "";
+    int64_t images = x->type.dim[0].value;
+    if (images == 1) {
+        put(&f->body, "    %s(%s, %s%s, &g, &q%s);\n", core, from, weights, to, work);
+        return;
+    }
+    put(&f->body, "    for (int32_t i = 0; i < %d; i++) {\n        %s(%s + (i * %d), %s%s + (i * %d), "
+        "&g, &q%s);\n    }\n", (int)images, core, from, (int)(type_numel(x->type) / images), weights,
+        to, (int)(type_numel(y->type) / images), work);
+}
+
+/* Rows of y for which a picture of one channel takes some 4 KiB, and its bytes. */
+static int64_t band_of(const Conv *c, Image y, const McuSet *set, int64_t *bytes)
+{
+    enum { MOST = 6144, SLACK = 16 };
+    int64_t pitch = ((y.w - 1) * c->stride[1] + c->kernel[1] + 2) / 2 * 2 * set->pixel_bytes;
+    int64_t band = (MOST / pitch - c->kernel[0]) / c->stride[0] + 1;
+    band = band > y.h ? y.h : band < 1 ? 1 : band;
+    *bytes = ((band - 1) * c->stride[0] + c->kernel[0]) * pitch + SLACK;
+    return band;
+}
+
+/* All sizes are known, and so small that 32 bits do for any index. */
+static bool is_small(const Value *v)
+{
+    return type_is_static(v->type) && type_bytes(v->type) > 0 && type_bytes(v->type) < 1 << 28;
+}
+
+bool emit_mcu_conv(Function *f, const Node *n, bool *done)
+{
+    const McuSet *set = mcu_set_find(f->e->target->mcu);
+    Points p;
+    Conv c;
+    const char *name[2];
+    *done = false;
+    if (!set || !conv_read(n, &c) || !conv_as_image(&c) || !read_points(f, n, &p) ||
+        !is_small(arg_value(n, "input")) || !is_small(n->out[0]) || c.dilation[0] != 1 ||
+        c.dilation[1] != 1)
+        return true;
+    const Value *w = arg_value(n, "weight"), *xv = arg_value(n, "input");
+    bool is_depthwise = c.groups > 1 && w->type.dim[1].value == 1 && p.channels == c.groups;
+    if ((c.groups > 1 && !is_depthwise) || !make_points(f->e, &p, set, wish_of(w), name))
+        return true;
+    Image x = image_of(xv), y = image_of(n->out[0]);
+    int64_t k = blocks_of(p.terms, set->conv.multiple) * set->conv.multiple, bytes = 0;
+    int64_t pad = p.x_zero, band = is_depthwise ? band_of(&c, y, set, &bytes) : y.h;
+    put_geometry(f, (int64_t[]){xv->type.dim[1].value, p.channels}, x, y, c.kernel, c.stride, c.pad,
+                 (int64_t[]){k, pad & 0xff, band});
+    put_points(f, &p, name, p.x_is_signed == set->counts_from_0);
+    if (!is_depthwise)
+        bytes = k * (set->panel_bytes + 1) + 4 + (y.h * y.w < 4 ? 4 * p.channels : 0);
+    put_images(f, n, is_depthwise ? "etc_mcu_depthwise" : "etc_mcu_conv",
+               arena_printf(f->e->a, "%s, ", is_depthwise ? constant_name(f->e, w->state)
+                                                          : put_weights(f->e, &p, &set->conv)), true);
+    use_work(f, bytes);
+    *done = true;
+    return true;
+}
+
+bool emit_mcu_linear(Function *f, const Node *n, bool *done)
+{
+    const McuSet *set = mcu_set_find(f->e->target->mcu);
+    Points p;
+    const char *name[2];
+    *done = false;
+    if (!set || !read_points(f, n, &p) || (set->linear.add && p.terms > 32768) ||
+        !make_points(f->e, &p, set, wish_of(arg_value(n, "weight")), name))
+        return true;
+    const Value *x = arg_value(n, "input");
+    int64_t k = blocks_of(p.terms, set->linear.multiple) * set->linear.multiple;
+    put_points(f, &p, name, p.x_is_signed == set->counts_from_0);
+    const char *weights = put_weights(f->e, &p, &set->linear);
+    put(&f->body, "    etc_mcu_linear(%s, %s, %s, (int32_t)(", function_pointer(f, x), weights,
+        f->name_of[n->out[0]->index]);
+    function_dim(f, c_dims_product(f->e, x->type.dim, x->type.rank - 1));
+    put(&f->body, "), %d, %d, %d, &q, work);\n", (int)p.channels, (int)p.terms, (int)k);
+    use_work(f, k * set->line_bytes + 4);
+    *done = true;
+    return true;
+}
+
+bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool *done)
+{
+    const McuSet *set = mcu_set_find(f->e->target->mcu);
+    const Value *xv = arg_value(n, "input"), *yv = n->out[0];
+    int64_t count = w->kernel[0] * w->kernel[1];
+    *done = false;
+    if (!set || !is_small(xv) || !is_small(yv) || xv->type.rank != 4 || w->pad[0] || w->pad[1] ||
+        count < 1 || count > 65536)
+        return true;
+    Image x = image_of(xv), y = image_of(yv);
+    double by = ratio / (double)(w->divisor ? w->divisor : count);
+    if ((y.h - 1) * w->stride[0] + w->kernel[0] > x.h ||
+        (y.w - 1) * w->stride[1] + w->kernel[1] > x.w || !(by > 0 && by < 0.4999999))
+        return true;
+    Points p = {.n = n, .channels = 1, .x_is_signed = xv->type.dtype == ETC_I8,
+                .y_is_signed = yv->type.dtype == ETC_I8};
+    read_range(&p);
+    int32_t *start = NEW(f->e->a, int32_t, 1), *factor = NEW(f->e->a, int32_t, 1);
+    int64_t zero = (int64_t)number(n, "zero_point") - (p.x_is_signed ? 0 : 128);
+    *start = (int32_t)(-zero * count);
+    *factor = (int32_t)nearbyint(by * 2147483648.0) * (1 << set->by_shift);
+    const char *name[2] = {made_array(f->e, yv->name, "start", ETC_I32, 1, start),
+                           made_array(f->e, yv->name, "by", ETC_I32, 1, factor)};
+    int64_t planes = xv->type.dim[0].value * xv->type.dim[1].value;
+    put_geometry(f, (int64_t[]){planes, planes}, x, y, w->kernel, w->stride, w->pad,
+                 (int64_t[]){count, 0, 1});
+    put_points(f, &p, name, !p.x_is_signed);
+    put(&f->body, "    etc_mcu_means(%s, %s, &g, &q);\n", function_pointer(f, xv),
+        f->name_of[yv->index]);
+    *done = true;
+    return true;
+}
+
+/* -- sums of two images ------------------------------------------------------------------------ */
+
+/* x of a dequantize of an input of the body, int8 by one scale. */
+static const Value *read_dequantize(const Value *v, QParams *q)
+{
+    bool ok = v && v->def && qparams_read(v->def, q) && q->undoes && q->kind == Q_TENSOR &&
+              !q->scales && q->dtype == ETC_I8 && q->scale > 0 && v->type.dtype == ETC_F32;
+    return ok ? q->x : NULL;
+}
+
+/* What quantize(clamp(dequantize(a) + dequantize(b))) is made of. */
+typedef struct Sum {
+    const Value *x[2];
+    QParams of[2], to;
+    Clamp clamp; /* of the floats */
+} Sum;
+
+static bool is_sum(const Graph *body, Sum *s)
+{
+    const Node *n = body->out[0]->def;
+    double alpha = 1;
+    s->clamp = NO_CLAMP;
+    if (body->n_out != 1 || !n || !qparams_read(n, &s->to) || s->to.undoes ||
+        s->to.kind != Q_TENSOR || s->to.scales || s->to.dtype != ETC_I8)
+        return false;
+    n = s->to.x->def;
+    if (n && clamp_read(n, &s->clamp))
+        n = s->clamp.x->def;
+    if (!n || n->op != OP_ADD_TENSOR || (arg_number(n, arg_find(n, "alpha"), &alpha) && alpha != 1))
+        return false;
+    const char *const name[2] = {"self", "other"};
+    for (int i = 0; i < 2; i++) {
+        const Value *v = arg_value(n, name[i]);
+        s->x[i] = read_dequantize(v, &s->of[i]);
+        if (!s->x[i] || s->x[i]->def || !type_equal(s->x[i]->type, body->out[0]->type))
+            return false;
+    }
+    return true;
+}
+
+/* The fraction with which factors and what starts the sum stay within 32 bits; 0: there is none. */
+static int fraction_of(const double ratio[2], double start)
+{
+    for (int bits = 22; bits > 8; bits--)
+        if (ldexp(128 * (ratio[0] + ratio[1]) + fabs(start) + 1, bits) < 2147483648.0)
+            return bits;
+    return 0;
+}
+
+static bool emit_mcu_sum(Function *f, const Graph *body, bool *done)
+{
+    Sum s;
+    *done = false;
+    if (!is_sum(body, &s) || !is_small(body->out[0]) ||
+        !c_type_is_dense(f->e, body->out[0]->type) || !c_type_is_dense(f->e, s.x[0]->type) ||
+        !c_type_is_dense(f->e, s.x[1]->type))
+        return true;
+    double ratio[2], start = (double)s.to.zero;
+    for (int i = 0; i < 2; i++) {
+        ratio[i] = s.of[i].scale / s.to.scale;
+        start -= ratio[i] * (double)s.of[i].zero;
+    }
+    int bits = fraction_of(ratio, start);
+    if (!bits)
+        return true;
+    int32_t *by = NEW(f->e->a, int32_t, 3);
+    by[0] = (int32_t)nearbyint(ldexp(ratio[0], bits));
+    by[1] = (int32_t)nearbyint(ldexp(ratio[1], bits));
+    by[2] = (int32_t)nearbyint(ldexp(start + 0.5, bits));
+    Points p = {.scale = s.to.scale, .zero = s.to.zero};
+    const Value *y = body->out[0];
+    p.lo = bound(&p, s.clamp.lo, s.to.lo, s.to.hi);
+    p.hi = bound(&p, s.clamp.hi, s.to.lo, s.to.hi);
+    const char *factors = made_array(f->e, y->name, "by", ETC_I32, 3, by);
+    const char *const name[2] = {"NULL", "NULL"};
+    p.y_is_signed = true;
+    put_points(f, &p, name, false);
+    put(&f->body, "    etc_mcu_sum(%s, %s, %s, %d, %s, %d, &q);\n", function_pointer(f, s.x[0]),
+        function_pointer(f, s.x[1]), f->name_of[y->index], (int)type_numel(y->type), factors, bits);
+    *done = true;
+    return true;
+}
+
+/* -- floats into integers ---------------------------------------------------------------------- */
+
+/* A group that is nothing but a quantize of an input. */
+static bool is_quantize(const Graph *body, QParams *q)
+{
+    const Node *n = body->out[0]->def;
+    return body->n_out == 1 && n && qparams_read(n, q) && !q->undoes && q->kind == Q_TENSOR &&
+           !q->scales && is_byte(body->out[0]) && !q->x->def && q->x->type.dtype == ETC_F32;
+}
+
+static bool emit_mcu_quantize(Function *f, const Graph *body, bool *done)
+{
+    QParams q;
+    const Value *y = body->out[0];
+    *done = is_quantize(body, &q) && c_type_is_dense(f->e, y->type) &&
+            c_type_is_dense(f->e, q.x->type);
+    if (!*done)
+        return true;
+    int64_t turn = y->type.dtype == ETC_I8 ? 0 : 128;
+    Points p = {.zero = q.zero - turn, .lo = q.lo - turn, .hi = q.hi - turn, .y_is_signed = !turn};
+    const char *const name[2] = {"NULL", "NULL"};
+    put_points(f, &p, name, false);
+    put(&f->body, "    etc_mcu_quantize(%s, %s, (int32_t)(", function_pointer(f, q.x),
+        f->name_of[y->index]);
+    function_dim(f, c_dims_product(f->e, y->type.dim, y->type.rank));
+    put(&f->body, "), ");
+    put_float(&f->body, (float)(1 / q.scale));
+    put(&f->body, ", &q);\n");
+    return true;
+}
+
+bool emit_mcu_group(Function *f, const Graph *body, bool *done)
+{
+    *done = false;
+    if (!mcu_set_find(f->e->target->mcu))
+        return true;
+    return emit_mcu_quantize(f, body, done) && (*done || emit_mcu_sum(f, body, done));
+}
+
+/* -- working memory ---------------------------------------------------------------------------- */
+
+/* Which nodes of the method each value is in use between, as planned. */
+void emit_lifetimes(Emit *e)
+{
+    const Graph *g = e->method;
+    e->born = NEW(e->a, int, g->n_values + 1);
+    e->dies = NEW(e->a, int, g->n_values + 1);
+    int now = 0;
+    for (int i = 0; i < g->n_values; i++)
+        e->dies[i] = -1;
+    for (const Node *n = g->first; n; n = n->next, now++) {
+        for (int i = 0; i < n->n_in; i++)
+            e->dies[n->in[i]->index] = now;
+        for (int i = 0; i < n->n_out; i++) {
+            e->born[n->out[i]->index] = now;
+            e->dies[n->out[i]->index] = now;
+        }
+    }
+    for (int i = 0; i < g->n_out; i++)
+        e->dies[g->out[i]->index] = now;
+    for (int i = 0; i < g->n_updates; i++)
+        e->dies[g->update[i].value->index] = now;
+}
+
+/* The first byte behind a value that is in use now and meets [at, at + bytes), or `at`. */
+static int64_t behind(const Emit *e, int64_t at, int64_t bytes)
+{
+    for (int i = 0; i < e->method->n_values; i++) {
+        const Value *v = e->value[i];
+        if (!v || v->place.pool <= POOL_NONE || v->place.pool > e->method->n_pools ||
+            e->born[i] > e->now || e->dies[i] < e->now)
+            continue;
+        int64_t from = e->pool_base[v->place.pool] + v->place.offset;
+        int64_t end = from + type_bytes(v->type);
+        if (from < at + bytes && end > at)
+            return round_up(end, WORK_ALIGN);
+    }
+    return at;
+}
+
+int64_t emit_gap(Emit *e, int64_t bytes)
+{
+    assert(bytes > 0 && bytes % WORK_ALIGN == 0);
+    bool is_method = e->graph == e->method; /* else other values are in use too */
+    int64_t at = is_method ? 0 : round_up(e->arena_bytes, WORK_ALIGN), next;
+    while (is_method && (next = behind(e, at, bytes)) != at)
+        at = next;
+    e->arena_bytes = at + bytes > e->arena_bytes ? at + bytes : e->arena_bytes;
+    return at;
+}

@@ -1,0 +1,148 @@
+/* fixed_conv.h -- convolutions and means over the steps of fixed.h. */
+#ifndef ETC_FIXED_CONV_H
+#define ETC_FIXED_CONV_H
+
+#include "runtime-lite/kernels/mcu_plain.h"
+
+/* The terms of one pixel in a row; x: tap (0, 0) of output (0, 0) without padding. */
+ETC_OUTLINE void etc_mcu_gather(const uint8_t *x, const EtcMcuConv *g, int32_t pixel, uint8_t *line)
+{
+    const int32_t oy = pixel / g->ow, iy = (oy * g->sh) - g->ph;
+    const int32_t ix = ((pixel - (oy * g->ow)) * g->sw) - g->pw;
+    const int32_t y0 = etc_max_i32(0, -iy), y1 = etc_min_i32(g->kh, g->ih - iy);
+    const int32_t x0 = etc_max_i32(0, -ix), x1 = etc_min_i32(g->kw, g->iw - ix);
+    const int32_t skip = (g->kh - y1 + y0) * g->kw, plane = (g->ih - y1 + y0) * g->iw;
+    if (((y1 - y0) < g->kh) || ((x1 - x0) < g->kw)) {
+        __builtin_memset(line, g->pad, (size_t)(g->ic * g->kh * g->kw));
+    }
+    x += ((iy + y0) * g->iw) + ix;
+    line += y0 * g->kw;
+    if (((x1 - x0) == 3) && ((y1 - y0) == 3) && ((g->kw * g->kh) == 9) && ((ix + 3) < g->iw)) {
+        const int32_t iw = g->iw, next = g->ih * iw;
+        for (const uint8_t *const end = x + (g->ic * next); x < end; x += next) {
+            etc_mcu_three(x, line);
+            etc_mcu_three(x + iw, line + 3);
+            etc_mcu_three(x + (2 * iw), line + 6);
+            line += 9;
+        }
+        return;
+    }
+    for (int32_t c = 0; c < g->ic; c++) {
+        for (int32_t i = y0; i < y1; i++) {
+            for (int32_t t = x0; t < x1; t++) {
+                line[t] = x[t];
+            }
+            x += g->iw;
+            line += g->kw;
+        }
+        x += plane;
+        line += skip;
+    }
+}
+
+/* y[oc][oh * ow] of one image; work: a panel, k + 4 bytes, and where there are fewer than four pixels
+ * four bytes of each channel. */
+ETC_OUTLINE void etc_mcu_conv(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
+                              const EtcMcu *q, void *work)
+{
+    const int32_t n = g->oh * g->ow, terms = g->ic * g->kh * g->kw;
+    const int is_1x1 = (terms == g->ic) && (n == (g->ih * g->iw)) && (n >= 4);
+    uint8_t *line = (uint8_t *)work + ETC_MCU_PANEL(g->k), *to = (uint8_t *)y;
+    int32_t plane = n;
+    __builtin_memset(work, 0, (size_t)(ETC_MCU_PANEL(g->k) + g->k));
+    if (n < 4) {
+        to = line + g->k + 4;
+        plane = 4;
+    }
+    for (int32_t j = 0; j < n; j += 4) {
+        const int32_t p = ((j + 4) <= n) ? j : etc_max_i32(n - 4, 0); /* some of them again */
+        if (is_1x1) {
+            etc_mcu_planes((const uint8_t *)x + p, n, terms, g->k, q->x_flip, work);
+        } else {
+            for (int32_t i = 0; i < 4; i++) {
+                etc_mcu_gather((const uint8_t *)x, g, etc_min_i32(p + i, n - 1), line);
+                etc_mcu_slot(line, g->k, q->x_flip, i, work);
+            }
+        }
+        etc_mcu_tiles(work, w, (int8_t *)to + p, plane, g->k, g->oc, q);
+    }
+    for (int32_t i = 0; (n < 4) && (i < (n * g->oc)); i++) {
+        ((uint8_t *)y)[i] = to[((i / n) * 4) + (i % n)];
+    }
+    etc_mcu_finish((uint8_t *)y, n * g->oc, q);
+}
+
+/* Rows of a channel from row iy on, where what pads them stands already. */
+ETC_INLINE void etc_mcu_picture(const uint8_t *x, const EtcMcuConv *g, int32_t iy, int32_t under,
+                                uint32_t flip, EtcMcuPixel *to)
+{
+    const int32_t pitch = etc_mcu_pitch(g), n = etc_min_i32(g->iw, pitch - g->pw);
+    const int32_t from = etc_max_i32(0, -iy), end = etc_min_i32(under, g->ih - iy);
+    x += (iy + from) * g->iw;
+    to += (from * pitch) + g->pw;
+    for (int32_t r = from; r < end; r++) {
+        etc_mcu_run(x, n, flip, to);
+        x += g->iw;
+        to += pitch;
+    }
+}
+
+/* A convolution with one input channel and one output channel per group: w[oc][kh * kw]; work: a
+ * picture of g->band rows of y, and 16 bytes. */
+ETC_OUTLINE void etc_mcu_depthwise(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
+                                   const EtcMcu *q, void *work)
+{
+    EtcMcuPixel *picture = (EtcMcuPixel *)work;
+    const EtcMcuPixel pad = etc_mcu_byte((uint32_t)g->pad ^ q->x_flip);
+    for (int32_t oy = 0; oy < g->oh; oy += g->band) {
+        const int32_t rows = etc_min_i32(g->band, g->oh - oy), under = ((rows - 1) * g->sh) + g->kh;
+        const uint8_t *from = (const uint8_t *)x;
+        int8_t *to = (int8_t *)y + (oy * g->ow);
+        for (int32_t i = 0; i < (under * etc_mcu_pitch(g)); i++) {
+            picture[i] = pad;
+        }
+        for (int32_t c = 0; c < g->oc; c++) {
+            etc_mcu_picture(from, g, (oy * g->sh) - g->ph, under, q->x_flip, picture);
+            etc_mcu_plane(picture, w + (c * g->kh * g->kw), g, rows, q, c, to);
+            from += g->ih * g->iw;
+            to += g->oh * g->ow;
+        }
+    }
+    etc_mcu_finish((uint8_t *)y, g->oc * g->oh * g->ow, q);
+}
+
+/* y = a * by[0] + b * by[1] + by[2], less their fraction, within y's range; two images of n bytes. */
+ETC_OUTLINE void etc_mcu_sum(const void *a, const void *b, void *y, int32_t n, const int32_t *by,
+                             int32_t fraction, const EtcMcu *q)
+{
+    const int8_t *x0 = (const int8_t *)a, *x1 = (const int8_t *)b;
+    const int32_t by0 = by[0], by1 = by[1], from = by[2], lo = q->lo, hi = q->hi;
+    int8_t *to = (int8_t *)y;
+    for (const int8_t *const end = x0 + n; x0 < end; x0++, x1++, to++) {
+        const int32_t v = ((*x0 * by0) + (*x1 * by1) + from) >> fraction;
+        *to = (int8_t)((v < lo) ? lo : ((v > hi) ? hi : v));
+    }
+}
+
+/* Means of windows that lie within x; start and by are of one channel. */
+ETC_OUTLINE void etc_mcu_means(const void *x, void *y, const EtcMcuConv *g, const EtcMcu *q)
+{
+    int8_t *to = (int8_t *)y;
+    for (int32_t c = 0; c < g->ic; c++) {
+        const uint8_t *plane = (const uint8_t *)x + (c * g->ih * g->iw);
+        for (int32_t o = 0; o < (g->oh * g->ow); o++) {
+            const uint8_t *row = plane + ((o / g->ow) * g->sh * g->iw) + ((o % g->ow) * g->sw);
+            int32_t sum = q->start[0];
+            for (int32_t r = 0; r < g->kh; r++) {
+                for (int32_t i = 0; i < g->kw; i++) {
+                    sum += (int8_t)(row[i] ^ (q->x_flip & 0xff));
+                }
+                row += g->iw;
+            }
+            *to++ = etc_mcu_put(sum, q->by[0], q->zero);
+        }
+    }
+    etc_mcu_finish((uint8_t *)y, g->ic * g->oh * g->ow, q);
+}
+
+#endif

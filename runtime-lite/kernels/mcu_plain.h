@@ -1,0 +1,208 @@
+/* mcu_plain.h -- Cortex-M0+, M3 and others without products of pairs: C alone.
+ *
+ * x counts from 0 up, so that a load of a byte takes an offset: start holds what that adds.  Weights
+ * of a convolution lie as [channels][k], of a linear layer as [channels / 4][k][4], there 128 larger
+ * than they are; a panel is [k][4 pixels]. */
+#ifndef ETC_MCU_PLAIN_H
+#define ETC_MCU_PLAIN_H
+
+#include "runtime-lite/kernels/fixed.h"
+
+typedef uint8_t EtcMcuPixel;
+
+#define ETC_MCU_PANEL(k) ((k) * 4)
+
+/* Three bytes. */
+ETC_INLINE void etc_mcu_three(const uint8_t *x, uint8_t *to)
+{
+    to[0] = x[0];
+    to[1] = x[1];
+    to[2] = x[2];
+}
+
+ETC_INLINE EtcMcuPixel etc_mcu_byte(uint32_t v)
+{
+    return (uint8_t)v;
+}
+
+/* By halves of 16 bits where a product has no more than 32. */
+ETC_INLINE int32_t etc_mcu_scaled(int32_t sum, int32_t by)
+{
+#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT)
+    const int32_t high = sum >> 16, by_high = by >> 16;
+    const uint32_t low = (uint32_t)sum & 0xffff, by_low = (uint32_t)by & 0xffff;
+    const int32_t cross = high * (int32_t)by_low;
+    const uint32_t least = (low * by_low) >> 16;
+    const uint32_t other = low * (uint32_t)by_high;
+    const uint32_t middle = ((uint32_t)cross & 0xffff) + (other & 0xffff) + least + 0x8000;
+    return (high * by_high) + (cross >> 16) + (int32_t)(other >> 16) + (int32_t)(middle >> 16);
+#else
+    return (int32_t)((((int64_t)sum * by) + 0x80000000ll) >> 32);
+#endif
+}
+
+ETC_OUTLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)
+{
+    const int32_t v = etc_mcu_scaled(sum, by) + zero;
+    return (int8_t)((v < -128) ? -128 : ((v > 127) ? 127 : v));
+}
+
+ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, EtcMcuPixel *to)
+{
+    for (int32_t i = 0; i < n; i++) {
+        to[i] = (uint8_t)(x[i] ^ flip);
+    }
+}
+
+ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, int32_t k,
+                                uint32_t flip, void *panel)
+{
+    uint8_t *to = (uint8_t *)panel;
+    (void)k;
+    for (; n_k > 0; n_k--) {
+        to[0] = (uint8_t)(x[0] ^ flip);
+        to[1] = (uint8_t)(x[1] ^ flip);
+        to[2] = (uint8_t)(x[2] ^ flip);
+        to[3] = (uint8_t)(x[3] ^ flip);
+        to += 4;
+        x += plane;
+    }
+}
+
+ETC_INLINE void etc_mcu_slot(const uint8_t *line, int32_t k, uint32_t flip, int32_t i, void *panel)
+{
+    uint8_t *to = (uint8_t *)panel + i;
+    for (const uint8_t *end = line + k; line < end; line++) {
+        *to = (uint8_t)(*line ^ flip);
+        to += 4;
+    }
+}
+
+#define ETC_MCU_STEP(i)                                                                          \
+    {                                                                                            \
+        const int32_t v = w[i];                                                                  \
+        s0 += v * x[4 * (i)];                                                                    \
+        s1 += v * x[(4 * (i)) + 1];                                                              \
+        s2 += v * x[(4 * (i)) + 2];                                                              \
+        s3 += v * x[(4 * (i)) + 3];                                                              \
+    }
+
+/* k is a multiple of 4 */
+ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, int32_t plane,
+                               int32_t k, int32_t m, const EtcMcu *q)
+{
+    for (int32_t c = 0; c < m; c++) {
+        const uint8_t *x = (const uint8_t *)panel;
+        const int8_t *const end = w + k;
+        int32_t s0 = q->start[c], s1 = s0, s2 = s0, s3 = s0;
+        do {
+            ETC_MCU_STEP(0)
+            ETC_MCU_STEP(1)
+            ETC_MCU_STEP(2)
+            ETC_MCU_STEP(3)
+            w += 4;
+            x += 16;
+        } while (w < end);
+        const int32_t by = q->by[c], zero = q->zero;
+        y[0] = etc_mcu_put(s0, by, zero);
+        y[1] = etc_mcu_put(s1, by, zero);
+        y[2] = etc_mcu_put(s2, by, zero);
+        y[3] = etc_mcu_put(s3, by, zero);
+        y += plane;
+    }
+}
+
+ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g,
+                               int32_t rows, const EtcMcu *q, int32_t c, int8_t *y)
+{
+    const int32_t pitch = etc_mcu_pitch(g), start = q->start[c], by = q->by[c], zero = q->zero;
+    const int is_nine = (g->kh == 3) && (g->kw == 3);
+    const int32_t w0 = w[0];
+    for (int32_t r = 0; r < rows; r++) {
+        const EtcMcuPixel *x = picture;
+        for (int8_t *const end = y + g->ow; y < end; x += g->sw) {
+            int32_t sum = start;
+            const EtcMcuPixel *p = x;
+            if (is_nine) {
+                sum += (w0 * p[0]) + (w[1] * p[1]) + (w[2] * p[2]);
+                p += pitch;
+                sum += (w[3] * p[0]) + (w[4] * p[1]) + (w[5] * p[2]);
+                p += pitch;
+                sum += (w[6] * p[0]) + (w[7] * p[1]) + (w[8] * p[2]);
+            } else {
+                const int8_t *at = w;
+                for (int32_t i = 0; i < g->kh; i++) {
+                    for (int32_t t = 0; t < g->kw; t++) {
+                        sum += *at++ * p[t];
+                    }
+                    p += pitch;
+                }
+            }
+            *y++ = etc_mcu_put(sum, by, zero);
+        }
+        picture += g->sh * pitch;
+    }
+}
+
+/* s[0 .. 4) from what the sums of four outputs are; returns behind their weights, which are 128 too
+ * large. */
+ETC_OUTLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32_t n_k,
+                                        int32_t s[4])
+{
+    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    for (const uint8_t *const end = x + n_k; x < end; x += 2, w += 8) {
+        int32_t v = x[0];
+        s0 += v * w[0];
+        s1 += v * w[1];
+        s2 += v * w[2];
+        s3 += v * w[3];
+        v = x[1];
+        s0 += v * w[4];
+        s1 += v * w[5];
+        s2 += v * w[6];
+        s3 += v * w[7];
+    }
+    s[0] = s0;
+    s[1] = s1;
+    s[2] = s2;
+    s[3] = s3;
+    return w;
+}
+
+/* y[rows][m] of x[rows][n_k]; k is even and at most 32768; work: k bytes. */
+ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
+                                int32_t m, int32_t n_k, int32_t k, const EtcMcu *q, void *work)
+{
+    uint8_t *line = (uint8_t *)work;
+    int8_t *to = (int8_t *)y;
+    line[k - 1] = 0;
+    for (int32_t r = 0; r < rows; r++) {
+        const uint8_t *from = (const uint8_t *)x + (r * n_k), *w = (const uint8_t *)weights;
+        int32_t sum = 0;
+        for (int32_t i = 0; i < n_k; i++) {
+            line[i] = (uint8_t)(from[i] ^ q->x_flip);
+            sum += line[i];
+        }
+        for (int32_t c = 0; c < m; c += 4) {
+            int32_t s[4];
+            w = etc_mcu_dots(line, w, k, s);
+            for (int32_t i = 0; (i < 4) && ((c + i) < m); i++) {
+                *to++ = etc_mcu_put(s[i] - (128 * sum) + q->start[c + i], q->by[c + i], q->zero);
+            }
+        }
+    }
+    etc_mcu_finish((uint8_t *)y, rows * m, q);
+}
+
+ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inverse,
+                                  const EtcMcu *q)
+{
+    int8_t *to = (int8_t *)y;
+    for (const float *const end = x + n; x < end; x++) {
+        const int32_t v = etc_mcu_nearest(*x * inverse) + q->zero;
+        *to++ = (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
+    }
+    etc_mcu_finish((uint8_t *)y, n, q);
+}
+
+#endif

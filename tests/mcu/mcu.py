@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""mcu.py ROOT BUILD [--table] [MODEL ...]: the C of tiny int8 models on Cortex-M.  Prints TAP.
+
+Each model is compiled for each core of limits.txt with gcc -O2 and run by QEMU: its outputs must be those of the same
+file compiled for this machine and those of the other cores, bit for bit, and its instructions, code, arena and stack at most what limits.txt says.
+--table prints what was measured in the place of that."""
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+
+# What compiles for a core, and the board of QEMU that runs it.
+CORES = {
+    "cortex-m0plus": ("-mcpu=cortex-m0plus", "mps2-an385"),
+    "cortex-m3": ("-mcpu=cortex-m3", "mps2-an385"),
+    "cortex-m4": ("-mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16", "mps2-an386"),
+    "cortex-m7": ("-mcpu=cortex-m7 -mfloat-abi=hard -mfpu=fpv5-d16", "mps2-an500"),
+    "cortex-m33": ("-mcpu=cortex-m33 -mfloat-abi=hard -mfpu=fpv5-sp-d16", "mps3-an547"),
+    "cortex-m55": ("-mcpu=cortex-m55 -mfloat-abi=hard", "mps3-an547"),
+}
+CALL = "INPUT,OUTPUT,arena"
+MODELS = {  # multiply-adds, options, arguments
+    "tiny_kws_dscnn": (2656768, [], CALL),
+    "tiny_ic_resnet8": (12501632, [], CALL),
+    "tiny_vww_mobilenet": (7489664, [], CALL),
+    "odd_shapes": (10000, [], CALL),  # strides, taps and channels that fill no block; not its true multiply-adds
+    "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,1,arena"),
+}
+TOOLS = ["arm-none-eabi-gcc", "arm-none-eabi-nm", "arm-none-eabi-objdump", "qemu-system-arm", "cc"]
+WARN = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Werror"]
+
+
+def call(*args):
+    r = subprocess.run([str(a) for a in args], capture_output=True, text=True,
+                       env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+    if r.returncode:
+        raise RuntimeError(f"{' '.join(map(str, args))}\n{r.stdout[-2000:]}{r.stderr[-3000:]}")
+    return r.stdout
+
+
+class Rig:
+    def __init__(self, root, build):
+        self.root, self.etc = root, os.path.join(build, "etc")
+        self.here = os.path.join(root, "tests", "mcu")
+        self.dir = os.path.join(build, "tests", "mcu")
+        os.makedirs(self.dir, exist_ok=True)
+        self.plugin = os.path.join(self.dir, "count.so")
+        call("cc", "-shared", "-fPIC", "-O2", "-o", self.plugin, os.path.join(self.here, "count.c"))
+
+    def emit(self, model, core):
+        """Writes the model's C for a core; returns the folder."""
+        data = os.path.join(self.here, model)
+        if not os.path.exists(data):
+            data = os.path.join(self.root, "tests", "data", model)
+        to = os.path.join(self.dir, model, core)
+        shutil.rmtree(to, ignore_errors=True)
+        os.makedirs(os.path.join(to, "calibrate"))
+        shutil.copy(os.path.join(data, "input_0.npy"), os.path.join(to, "calibrate"))
+        call(self.etc, "emit-c", os.path.join(data, "model.pt2"), "--recipe", "int8", "--calibrate",
+             os.path.join(to, "calibrate"), "--target", core, "--main", "-q", "-o", os.path.join(to, "model.c"),
+             *MODELS[model][1])
+        x = np.load(os.path.join(data, "input_0.npy"))[:1]
+        np.save(os.path.join(to, "input.npy"), x)
+        with open(os.path.join(to, "input.h"), "w") as f:
+            f.write("#define INPUT_BYTES " + ",".join(map(str, np.ascontiguousarray(x).tobytes())) + "\n")
+        return to
+
+    def host(self, to):
+        """The outputs of the same file on this machine: what `by hand` plain C makes of the steps."""
+        call("cc", *WARN, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", os.path.join(to, "host"),
+             *self.sources(to), os.path.join(to, "model_main.c"), "-lm")
+        call(os.path.join(to, "host"), "--input", os.path.join(to, "input.npy"), "--output-dir", os.path.join(to, "out"))
+        outputs = [os.path.join(to, "out", f"output_{i}.npy") for i in range(9)]
+        return b"".join(np.load(p).tobytes() for p in outputs if os.path.exists(p))
+
+    def sources(self, to):
+        weights = os.path.join(to, "model_weights.S")
+        return [os.path.join(to, "model.c")] + ([weights] if os.path.exists(weights) else [])
+
+    def device(self, to, model, core, n_out, arena):
+        flags, board = CORES[core]
+        elf = os.path.join(to, "model.elf")
+        common = ["arm-none-eabi-gcc", "-O2", "-mthumb", *flags.split(), "-ffunction-sections", "-fdata-sections"]
+        objects = []
+        for source in self.sources(to):
+            objects.append(source + ".o")
+            call(*common, *(WARN if source.endswith(".c") else []), "-c", source, "-o", objects[-1])
+        call(*common, "-std=gnu11", "-I", to, '-DHEADER="model.h"', '-DINPUT_H="input.h"', "-DRUN=model_run", "-DCALL=" + MODELS[model][2],
+             f"-DOUTPUT_BYTES={n_out}", f"-DARENA_BYTES={arena}", "-nostartfiles", "--specs=nano.specs",
+             "-Wl,--gc-sections", "-T", os.path.join(self.here, "link.ld"), os.path.join(self.here, "start.c"),
+             *objects, "-lm", "-o", elf)
+        at = {s[2]: int(s[0], 16) for s in map(str.split, call("arm-none-eabi-nm", elf).splitlines()) if len(s) == 3}
+        count = os.path.join(to, "count.txt")
+        told = subprocess.run(
+            ["timeout", "300", "qemu-system-arm", "-M", board, "-nographic", "-monitor", "none", "-serial", "null",
+             "-semihosting-config", "enable=on,target=native", "-kernel", elf, "-plugin",
+             f"{self.plugin},start={at['count_start'] & ~1:#x},stop={at['count_stop'] & ~1:#x},to={count}"],
+            capture_output=True, text=True)
+        lines = (told.stdout + told.stderr).split()
+        if len(lines) != 2:
+            raise RuntimeError(f"QEMU said {lines}")
+        status, stack = np.frombuffer(bytes.fromhex(lines[0]), "<u4")
+        if status:
+            raise RuntimeError(f"model_run returned {status}")
+        return bytes.fromhex(lines[1]), int(open(count).read()), int(stack), self.code(elf)
+
+    def code(self, elf):
+        """Bytes of instructions, and what the compiler put between them; the start file counts, constants do not."""
+        for line in call("arm-none-eabi-objdump", "-h", elf).splitlines():
+            words = line.split()
+            if len(words) > 2 and words[1] == ".text":
+                return int(words[2], 16)
+        return 0
+
+    def measure(self, model, core):
+        to = self.emit(model, core)
+        header = open(os.path.join(to, "model.h")).read().split()
+        arena = int(header[header.index("MODEL_ARENA_BYTES") + 1])
+        want = self.host(to)
+        n_out = len(want)
+        got, instructions, stack, code = self.device(to, model, core, n_out, arena)
+        return got, want == got, instructions / MODELS[model][0], code, arena, stack
+
+
+def read_limits(path):
+    rows = {}
+    for line in open(path):
+        words = line.split("#")[0].split()
+        if words:
+            rows[words[0], words[1]] = tuple(map(float, words[2:]))
+    return rows
+
+
+def main():
+    args = sys.argv[1:]
+    table = "--table" in args
+    args = [a for a in args if a != "--table"]
+    rig_at, models = args[:2], args[2:]
+    missing = [t for t in TOOLS if not shutil.which(t)]
+    if missing:
+        print(f"1..0 # SKIP no {', '.join(missing)} here")
+        return 0
+    rig = Rig(*rig_at)
+    limits = read_limits(os.path.join(rig.here, "limits.txt"))
+    n, failed, outputs = 0, False, {}
+    for (model, core), most in limits.items():
+        if models and not any(m in model + " " + core for m in models):
+            continue
+        n += 1
+        try:
+            got, same, *numbers = rig.measure(model, core)
+            same = same and outputs.setdefault(model, got) == got
+        except RuntimeError as e:
+            print(f"not ok {n} - {model} {core}\n# " + str(e).replace("\n", "\n# "))
+            failed = True
+            continue
+        if table:
+            print(f"{model:20} {core:14} {numbers[0]:7.3f} {numbers[1]:7d} {numbers[2]:7d} {numbers[3]:6d}"
+                  + ("" if same else "  # outputs differ"), flush=True)
+            continue
+        over = [f"{what}: {got:g}, at most {may:g}" for what, got, may in
+                zip(("instructions per MAC", "code", "arena", "stack"), numbers, most) if got > may * 1.002]
+        ok = same and not over
+        failed = failed or not ok
+        print(f"{'ok' if ok else 'not ok'} {n} - {model} {core}: "
+              + (", ".join(over) if over else "" if same else "outputs differ"), flush=True)
+    print(f"1..{n}")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
