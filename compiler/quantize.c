@@ -52,10 +52,15 @@ static int n_cores(void)
     return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
 }
 
+static int n_threads(const Options *o)
+{
+    return o->threads ? atoi(o->threads) : n_cores();
+}
+
 Samples quant_samples(const Options *o, Data *data, const char *what, Arena *a)
 {
     Samples s = data_samples(data);
-    s.threads = o->threads ? atoi(o->threads) : n_cores();
+    s.threads = n_threads(o);
     if (!o->quiet && isatty(fileno(stderr))) {
         Progress *shown = NEW(a, Progress, 1);
         shown->what = what;
@@ -87,7 +92,8 @@ bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena 
     if (o->max_drop)
         recipe_set_budget(o->max_drop, r);
     *job = (QuantJob){
-        .recipe = r, .statistics = known, .only_observe = o->command == CMD_QUANTIZE && !known};
+        .recipe = r, .statistics = known, .threads = n_threads(o),
+        .only_observe = o->command == CMD_QUANTIZE && !known};
     if (o->command != CMD_QUANTIZE && o->statistics &&
         !(job->statistics = read_statistics(o, a, d)))
         return false;

@@ -12,6 +12,7 @@
  * The nodes compute with floats; a backend that finds such a node computes it in integers.
  */
 #include "quant/internal.h"
+#include "ir/session.h"
 #include <math.h>
 #include <string.h>
 
@@ -129,6 +130,7 @@ static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, const Valu
     const Products *products = products_of(moments_of(c->a, n), n, f->bits);
     Geometry g;
     Ints k = ints_new(f, w, axis, c->g->program->arena);
+    k.threads = c->g->program->session->quant->threads;
     ints_set_scales(&k, f, from, h);
     if (h)
         ints_fit_scales(&k, f, from, h);

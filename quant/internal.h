@@ -207,6 +207,7 @@ uint64_t statistics_of(const Statistics *s); /* the model */
 typedef struct Ints {
     int64_t outer, n, inner;
     int lo, hi;
+    int threads; /* that look for scales and round, which changes no result; 0: one */
     int8_t *q;
     float *scale;
 } Ints;

@@ -149,6 +149,7 @@ typedef struct QuantJob {
     const Statistics *loose; /* what has scales at run time, after a first look; NULL: nothing */
     Checkpoint *checkpoint;       /* of the samples, or NULL */
     const Blas *blas;             /* which multiplies while samples are seen, or NULL */
+    int threads;                  /* that turn weights into integers; 0: one */
     bool only_observe;            /* the program stays as it is */
     bool is_nested; /* of graphs in nodes, whose values no sample is seen of */
 } QuantJob;

@@ -12,6 +12,7 @@
  */
 #include "quant/internal.h"
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 enum { LANES = 8, N_SCALES = 8 };
@@ -87,8 +88,8 @@ FOR_WIDE static void add_errors(const Ints *k, const float *w, const float *h, i
         for (int i = 0; i < LANES && at + i < n; i++) {
             const Scales v = zero + (double)w[at + i];
             Scales q = v * inverse;
-            q = (Scales)(((Mask)q & (q >= lo)) | ((Mask)lo & (q < lo)));
-            q = (Scales)(((Mask)q & (q <= hi)) | ((Mask)hi & (q > hi)));
+            q = (Scales)((Mask)q ^ (((Mask)q ^ (Mask)lo) & (q < lo)));
+            q = (Scales)((Mask)q ^ (((Mask)q ^ (Mask)hi) & (q > hi)));
             const Scales e = v - by * ((q + even) - even);
             sum[i] += h ? e * e * (double)h[at + i] : e * e;
         }
@@ -135,24 +136,53 @@ float scale_kept(double scale, const QuantFormat *f)
     return f->granularity == PER_GROUP ? as_bf16((float)scale) : (float)scale;
 }
 
+/* The place of the weight of largest magnitude. */
+static int64_t extreme(const Ints *k, const float *w, int64_t c)
+{
+    int64_t best = c * k->inner;
+    for (int64_t o = 0; o < k->outer; o++)
+        for (int64_t i = 0, at = (o * k->n + c) * k->inner; i < k->inner; i++)
+            best = fabsf(w[at + i]) > fabsf(w[best]) ? at + i : best;
+    return best;
+}
+
+/* Whether the error of one weight alone is as much as `least`: sums of errors only grow, so none of
+ * these scales is better. */
+static bool none_is_better(const Ints *k, double v, double weight, const double scale[N_SCALES],
+                           double least)
+{
+    for (int s = 0; s < N_SCALES; s++) {
+        const double e = v - scale[s] * nearest(k, v * (1 / scale[s]));
+        if (!(e * e * weight >= least))
+            return false;
+    }
+    return true;
+}
+
 static float best_scale(const Ints *k, const QuantFormat *f, const float *w, const float *h,
                         int64_t c)
 {
     enum { STEPS = 64, TRIED = STEPS * 3 / 4 };
     static_assert(TRIED % N_SCALES == 0, "scales are tried by vectors");
-    double scale[TRIED], error[TRIED];
     const float most = k->scale[c];
-    int best = 0;
-    for (int i = 0; i < TRIED; i++) {
-        scale[i] = (double)most;
-        if (i)
-            scale[i] = (double)scale_kept((double)most * (STEPS - i) / (double)STEPS, f);
-        if (i % N_SCALES == N_SCALES - 1)
-            squared_errors(k, w, h, c, scale + i + 1 - N_SCALES, error + i + 1 - N_SCALES);
+    const int64_t at = extreme(k, w, c);
+    float best = most;
+    double least = INFINITY;
+    for (int i = 0; i < TRIED; i += N_SCALES) {
+        double scale[N_SCALES], error[N_SCALES];
+        for (int s = 0; s < N_SCALES; s++)
+            scale[s] = i + s ? (double)scale_kept((double)most * (STEPS - i - s) / STEPS, f)
+                             : (double)most;
+        if (none_is_better(k, (double)w[at], h ? (double)h[at] : 1, scale, least))
+            continue;
+        squared_errors(k, w, h, c, scale, error);
+        for (int s = 0; s < N_SCALES; s++)
+            if (scale[s] > 0 && error[s] < least) {
+                least = error[s];
+                best = (float)scale[s];
+            }
     }
-    for (int i = 1; i < TRIED; i++)
-        best = scale[i] > 0 && error[i] < error[best] ? i : best;
-    return (float)scale[best];
+    return best;
 }
 
 /* Runtimes compute with ratios of scales: none is far below the largest. */
@@ -166,19 +196,70 @@ static void raise_small(Ints *k)
         k->scale[c] = k->scale[c] > least ? k->scale[c] : least;
 }
 
+/* -- threads ----------------------------------------------------------------------------------- */
+
+/* What one thread does of the scales, from one to another. */
+typedef struct Share {
+    Ints *k;
+    const QuantFormat *f;
+    const float *w, *h;
+    int64_t from, to;
+    void (*does)(const struct Share *);
+    pthread_t thread;
+    bool has_thread;
+} Share;
+
+static void *run_part(void *part)
+{
+    const Share *p = part;
+    p->does(p);
+    return NULL;
+}
+
+/* Threads that cannot be started leave their part to this one. */
+static void share(Share all)
+{
+    enum { MOST = 64, WORTH = 1 << 18 };
+    Share part[MOST];
+    const int64_t weights = all.k->outer * all.k->n * all.k->inner;
+    int n = weights / WORTH < all.k->threads ? (int)(weights / WORTH) : all.k->threads;
+    n = n < 1 ? 1 : n > MOST ? MOST : n;
+    for (int i = 0; i < n; i++) {
+        part[i] = all;
+        part[i].from = all.k->n * i / n;
+        part[i].to = all.k->n * (i + 1) / n;
+        part[i].has_thread = i && !pthread_create(&part[i].thread, NULL, run_part, &part[i]);
+    }
+    for (int i = 0; i < n; i++)
+        if (part[i].has_thread)
+            pthread_join(part[i].thread, NULL);
+        else
+            run_part(&part[i]);
+}
+
+static void take_largest(const Share *p)
+{
+    for (int64_t c = p->from; c < p->to; c++)
+        p->k->scale[c] = scale_kept(magnitude(p->k, p->w, c) / ((p->k->hi - p->k->lo) / 2.0), p->f);
+}
+
+static void take_best(const Share *p)
+{
+    for (int64_t c = p->from; c < p->to; c++)
+        if (p->k->scale[c] > 0)
+            p->k->scale[c] = best_scale(p->k, p->f, p->w, p->h, c);
+}
+
 void ints_set_scales(Ints *k, const QuantFormat *f, const float *w, const float *h)
 {
-    double most = 0, half = (k->hi - k->lo) / 2.0;
-    for (int64_t c = 0; c < k->n; c++) {
-        const double m = magnitude(k, w, c);
-        most = m > most ? m : most;
-        k->scale[c] = scale_kept(m / half, f);
-    }
+    float most = 0;
+    share((Share){.k = k, .f = f, .w = w, .does = take_largest});
     for (int64_t c = 0; c < k->n && f->granularity == PER_TENSOR; c++)
-        k->scale[c] = (float)(most / half);
-    for (int64_t c = 0; c < k->n && f->observer == OBS_MSE && f->granularity != PER_TENSOR; c++)
-        if (k->scale[c] > 0)
-            k->scale[c] = best_scale(k, f, w, h, c);
+        most = k->scale[c] > most ? k->scale[c] : most;
+    for (int64_t c = 0; c < k->n && f->granularity == PER_TENSOR; c++)
+        k->scale[c] = most;
+    if (f->observer == OBS_MSE && f->granularity != PER_TENSOR)
+        share((Share){.k = k, .f = f, .w = w, .h = h, .does = take_best});
     raise_small(k);
 }
 
@@ -244,12 +325,19 @@ void ints_shrink_scales(Ints *k, const QuantFormat *f, const float *w)
     fit(k, f, w, NULL, true);
 }
 
+static void round_part(const Share *p)
+{
+    const Ints *k = p->k;
+    for (int64_t o = 0; o < k->outer; o++)
+        for (int64_t c = p->from; c < p->to; c++)
+            for (int64_t i = 0, at = (o * k->n + c) * k->inner; i < k->inner; i++)
+                k->q[at + i] =
+                    (int8_t)ints_nearest(k, (double)p->w[at + i] / (double)k->scale[c]);
+}
+
 void ints_round(Ints *k, const float *w)
 {
-    for (int64_t o = 0; o < k->outer; o++)
-        for (int64_t c = 0; c < k->n; c++)
-            for (int64_t i = 0, at = (o * k->n + c) * k->inner; i < k->inner; i++)
-                k->q[at + i] = (int8_t)ints_nearest(k, (double)w[at + i] / (double)k->scale[c]);
+    share((Share){.k = k, .w = w, .does = round_part});
 }
 
 /* -- where weights stand ----------------------------------------------------------------------- */

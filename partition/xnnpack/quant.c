@@ -114,12 +114,18 @@ static bool is_int4(const Ints *k)
 {
     const int8_t *q = (const int8_t *)k->of.x->state->data;
     const int64_t n = type_bytes(k->of.x->type);
-    unsigned beyond = 0;
+    const uint64_t low = 0x7f7f7f7f7f7f7f7f, eight = 0x0808080808080808;
+    uint64_t beyond = 0, v;
+    int64_t i = 0;
     if (k->group % 32 || k->of.lo < -8 || k->of.hi > 7)
         return false;
-    for (int64_t i = 0; i < n; i++)
-        beyond |= (unsigned)(q[i] + 8);
-    return beyond < 16;
+    for (; i + 8 <= n; i += 8) { /* adds 8 to each byte, whose high bits then are 0 */
+        memcpy(&v, q + i, sizeof v);
+        beyond |= (((v & low) + eight) ^ (v & ~low)) & 0xf0f0f0f0f0f0f0f0;
+    }
+    for (; i < n; i++)
+        beyond |= (unsigned)(q[i] + 8) & ~15u;
+    return !beyond;
 }
 
 /* -- who takes what -------------------------------------------------------------------------- */
