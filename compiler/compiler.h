@@ -572,6 +572,9 @@ void partition_line(const Program *p, const char *file, Arena *a); /* to standar
  * NULL.  False: reported. */
 MUST_USE bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena *a,
                             Diag *d);
+/* Where the recipe has a budget and p is to be built of samples: looks for the layers that stay in
+ * floats, as `etc quantize` does, and has the job keep them.  False: reported. */
+MUST_USE bool quant_meet_budget(const Options *o, Program *p, Arena *a, Diag *d);
 /* The samples of --calibrate, which as many threads run as --threads says. */
 Samples quant_samples(const Options *o, Data *data, const char *what, Arena *a);
 void quant_finish(const Program *p); /* once its passes have run: lets go of samples */

@@ -91,13 +91,21 @@ static void print_json(const Options *o, const ContentKey *k, Arena *a)
     puts("]}");
 }
 
+/* What a build opens only once it makes trials. */
+static bool open_labels(const Options *o, Diag *d)
+{
+    const uint8_t *data;
+    size_t n;
+    return !o->labels || file_map(o->files, o->labels, &data, &n, d);
+}
+
 bool command_key(const Options *o, Arena *a, Diag *d)
 {
     ContentKey k;
     const Program *p = model_prepare(o, o->command == CMD_EMIT_C ? &tail_c : &tail_pte, a, d);
     if (p)
         quant_finish(p);
-    if (!p || !key_of(o, a, &k, d))
+    if (!p || !open_labels(o, d) || !key_of(o, a, &k, d))
         return false;
     if (o->verbose)
         say_lines(stderr, k.text, a);

@@ -611,7 +611,7 @@ static Program *to_quantize(const Options *o, const Statistics *known, const Sta
     if (!is_sound(p, d) || !pipeline_to_quantize(p, &all, d) || !quant_prepare(o, p, known, a, d))
         return NULL;
     p->session->quant->keep = keep;
-    if (!known && !keep)
+    if (!known && !keep && o->statistics)
         quant_keep(o, p, a);
     bool ok = known ? passes_run(p, all.pass, all.n, quiet, d)
                     : model_run_passes(o, p, all.pass, all.n, a, NULL, d);
@@ -649,7 +649,8 @@ Program *model_compile(const Options *o, const Tail *tail, Arena *a, OutBatch *o
     Program *p = model_prepare(o, tail, a, d);
     if (!p)
         return NULL;
-    bool ok = pipeline_of(p, &all, d) && model_run_passes(o, p, all.pass, all.n, a, out, d);
+    bool ok = quant_meet_budget(o, p, a, d) && pipeline_of(p, &all, d) &&
+              model_run_passes(o, p, all.pass, all.n, a, out, d);
     quant_finish(p);
     return ok ? p : NULL;
 }

@@ -177,16 +177,39 @@ static bool report(const Options *o, const Program *p, OutBatch *out, Arena *a, 
     return true;
 }
 
+/* Returns the program whose job saw the samples, with the layers in floats that its budget asks for;
+ * NULL: reported. */
+static Program *search(const Options *o, Arena *a, Diag *d)
+{
+    const Statistics *keep = NULL;
+    Program *p = model_observe(o, NULL, a, d);
+    if (!p || !mixed_search(o, p, &keep, a, d))
+        return NULL;
+    return keep ? model_observe(o, keep, a, d) : p;
+}
+
+bool quant_meet_budget(const Options *o, Program *p, Arena *a, Diag *d)
+{
+    QuantJob *job = p->session->quant;
+    Options q = *o;
+    if (!job || !job->recipe->metric || !job->samples || job->keep)
+        return true;
+    q.command = CMD_QUANTIZE;
+    q.tail = p->session->tail->name;
+    q.dump_ir = NULL;
+    q.verify = q.check_ir = false;
+    const Program *found = search(&q, a, d);
+    if (found)
+        job->keep = found->session->quant->seen;
+    return found != NULL;
+}
+
 bool command_quantize(const Options *o, Arena *a, Diag *d)
 {
     OutBatch out = {.arena = a};
-    const Statistics *keep = NULL;
-    Program *p = model_observe(o, NULL, a, d);
-    bool ok = p && mixed_search(o, p, &keep, a, d);
-    if (ok && keep)
-        p = model_observe(o, keep, a, d);
-    ok = ok && p && add_statistics(o, p, &out, d) && report(o, p, &out, a, d) &&
-         finish_files(o, &out, d);
+    Program *p = search(o, a, d);
+    bool ok = p && add_statistics(o, p, &out, d) && report(o, p, &out, a, d) &&
+              finish_files(o, &out, d);
     if (ok)
         checkpoint_remove(o);
     if (ok && !o->quiet)

@@ -44,6 +44,9 @@ static const struct {
     {"statistics", "", "--statistics s.txt", true},
     {"objective", "--objective size", "--objective latency", true},
     {"fast-calibrate", "", "", false}, /* wants OpenBLAS */
+    {"max-drop", "", "--max-drop sqnr=30", true},
+    {"labels", "--max-drop top1=0.5 --labels labels.npy",
+     "--max-drop top1=0.5 --labels more.npy", true},
     {"delegate", "--backend xnnpack", "--backend xnnpack --delegate all", true},
     {"require-delegated", "", "--require-delegated 10", true},
     {"target-runtime", "", "--target-runtime 1.1", true},
@@ -71,6 +74,7 @@ static void make_files(void)
                            "    results:\n      - {dtype: dtype(x), sizes: sizes(x)}\n"
                            "    composite: \"return x + x\"\n");
     sh("cp " SAMPLE "half.npy; printf '\\1\\2' | dd of=half.npy bs=1 seek=200 conv=notrunc status=none");
+    sh("cp $DATA/cnn_digits/extra_test_y.npy labels.npy; cp labels.npy more.npy; echo >> more.npy");
     ok("quantize " MLP "--recipe int8 --calibrate " SAMPLE "--statistics s.txt -q");
 }
 

@@ -117,6 +117,20 @@ Test(mixed, recipes_and_flags_have_the_same_budgets)
     expect_same("a.pte", "b.pte");
 }
 
+Test(mixed, one_command_makes_the_trials_and_the_build)
+{
+    ok("quantize " CNN SAMPLES "--recipe mixed --max-drop sqnr=41 --statistics s.txt -q");
+    ok("compile " CNN "--recipe mixed --statistics s.txt -o two.pte -q");
+    Result r = ok("compile " CNN SAMPLES "--recipe mixed --max-drop sqnr=41 -o one.pte");
+    cr_expect(strstr(r.err, ": 2 of 7 stay in floats\n"), "%s", r.err);
+    expect_same("one.pte", "two.pte");
+    ok("quantize " CNN SAMPLES "--recipe mixed --max-drop sqnr=41 --statistics c.txt --tail c -q");
+    ok("emit-c " CNN "--recipe mixed --statistics c.txt -o a.c -q");
+    sh("mkdir two; mv a.c a.h two");
+    ok("emit-c " CNN SAMPLES "--recipe mixed --max-drop sqnr=41 -o a.c -q");
+    expect_same("a.c", "two/a.c");
+}
+
 Test(mixed, what_keeps_to_a_budget_stays_quantized)
 {
     Result r = ok("quantize " CNN SAMPLES "--recipe mixed --statistics s.txt");
@@ -295,7 +309,7 @@ Test(mixed, labels_must_fit)
 
 Test(mixed, builds_want_a_search_that_was_made)
 {
-    fails("compile " CNN SAMPLES "--recipe mixed -o a.pte", 1, "has a budget, which takes trials");
+    fails("compile " CNN "--recipe mixed -o a.pte", 1, "has a budget, which takes trials");
     ok("quantize " CNN SAMPLES "--recipe int8 --statistics s.txt -q");
     fails("compile " CNN "--recipe mixed --statistics s.txt -o a.pte", 1, "has a budget");
     expect_files("s.txt ");
