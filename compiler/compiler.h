@@ -31,6 +31,7 @@ typedef enum Command {
     CMD_OPS,
     CMD_RUNTIME,
     CMD_BATCH,
+    CMD_DOCTOR,
     CMD_KEY, /* stands for the command whose key it is, once flags are read */
     N_COMMANDS
 } Command;
@@ -345,9 +346,15 @@ bool runner_call(const Runner *r);
 /* -- target.c ------------------------------------------------------------------------------ */
 
 #define RUNTIME_FIRST "1.0.1"
+#define RUNTIME_NEWEST "1.4.1" /* that the tables were made from */
 
 int runtime_version(
     const char *text); /* a number that grows with it; 0: none from RUNTIME_FIRST on */
+/* The version that brought a kernel, as such a number; 0: no published runtime has it itself. */
+int runtime_since(const char *kernel);
+const char *runtime_text(Arena *a, int version); /* "1.4.1" */
+/* Whether a file of --ops says that the user's runtime registers it.  own: NULL where there is none. */
+bool custom_registers(const CustomOps *own, const char *kernel);
 
 /* Checks that --target-runtime, if given, has every operator that the file calls; all others are
  * reported, each at the nodes that ask for it. */
@@ -645,5 +652,6 @@ bool command_ops(const Options *o, Arena *a, Diag *d);
 bool command_runtime(const Options *o, Arena *a, Diag *d);
 bool command_key(const Options *o, Arena *a, Diag *d);
 bool command_batch(const Options *o, Arena *a, Diag *d);
+bool command_doctor(const Options *o, Arena *a, Diag *d);
 
 #endif

@@ -20,9 +20,10 @@ enum {
     OPS = 1 << CMD_OPS,
     RUNTIME = 1 << CMD_RUNTIME,
     BATCH = 1 << CMD_BATCH,
+    DOCTOR = 1 << CMD_DOCTOR,
     BUILDS = COMPILE | EMIT_C,
     READS = BUILDS | RUN | BENCH | DIFF | CHECKS | PARTITION | INSPECT | OPT | QUANTIZE,
-    ALL = READS | OPS | RUNTIME,
+    ALL = READS | OPS | RUNTIME | DOCTOR,
     EVERY = ALL | BATCH,
     SAME = 1 << N_COMMANDS /* no byte of an output depends on it, nor whether there is one */
 };
@@ -61,6 +62,8 @@ static const struct {
                      "write the sources of a runtime with no more than some .pte files need"},
     [CMD_BATCH] = {"batch", "LIST.yaml [-j N] [-o DIR]", "etc batch nightly.yaml -j 4 -o out",
                    "compile the models of a list, but for what has not changed"},
+    [CMD_DOCTOR] = {"doctor", "FILE.pte [--runtime VERSION]", "etc doctor model.pte --runtime 1.2",
+                    "tell what a .pte needs of the runtime, and what that would refuse"},
     [CMD_KEY] = {"key", "[compile|emit-c] MODEL ...", "etc key compile model.pt2 --backend xnnpack",
                  "print a digest of all that the output of a command depends on"},
 };
@@ -157,6 +160,8 @@ static const Flag flag_row[] = {
      "compare none, each backend alone and the chain"},
     {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS, is_version, "VERSION",
      "refuse operators that this ExecuTorch lacks"},
+    {"runtime", 0, FLAG_TEXT, AT(target_runtime), DOCTOR, is_version, "VERSION",
+     "the ExecuTorch that is to run it (" RUNTIME_NEWEST ")"},
     {"target", 0, FLAG_TEXT, AT(target), EMIT_C, is_target, "NAME",
      "the CPU to write C for: generic, which is any, host, which is this one, or such as x86-64-v3"},
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
