@@ -32,6 +32,7 @@ typedef enum Command {
     CMD_RUNTIME,
     CMD_BATCH,
     CMD_DOCTOR,
+    CMD_VERIFY,
     CMD_KEY, /* stands for the command whose key it is, once flags are read */
     N_COMMANDS
 } Command;
@@ -59,6 +60,7 @@ typedef struct Options {
     const char *jobs, *junit, *ninja;              /* of batch */
     const char *runs, *warmup, *trace;     /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
+    char **argv; /* all words of the command line */
     Strings methods;      /* NAME=FILE */
     Strings ops;          /* files of operators */
     Strings binds;        /* INPUT=VALUE, of ONNX files */
@@ -209,6 +211,8 @@ MUST_USE bool finish_files(const Options *o, OutBatch *b, Diag *d);
 /* -- run.c: the inputs of each call ---------------------------------------------------------- */
 
 Strings *split_calls(const Options *o, Arena *a, int *n);
+/* An output as a tensor; NULL for what no .npy file holds: a string, none, a list. */
+const EtcTensor *value_tensor(Arena *a, const EtcValue *v);
 
 /* -- npy.c ------------------------------------------------------------------------------- */
 
@@ -312,6 +316,7 @@ typedef struct Delegates {
 /* profiles: they tell what they do.  False: reported. */
 MUST_USE bool delegates_start(int threads, bool profiles, Delegates *to, Diag *d);
 void delegates_stop(const Delegates *d);
+bool delegates_have(const char *id); /* the program has that one */
 
 /* -- runner.c ------------------------------------------------------------------------------ */
 
@@ -342,6 +347,15 @@ bool runner_set_input(const Runner *r, int i, const EtcValue *v);
 bool runner_set_inputs(const Runner *r,
                        const Strings *in); /* --input's; tells all that are wrong */
 bool runner_call(const Runner *r);
+
+/* -- diff.c: for verify too ------------------------------------------------------------------ */
+
+bool numbers_agree(double a, double b, double atol, double rtol); /* b differs from a by no more */
+bool tensors_match(const EtcTensor *a, const EtcTensor *b); /* of the same sizes */
+Graph *method_asked(const Options *o, const Program *p, Diag *d); /* NULL: reported */
+MUST_USE bool graph_can_run(const Graph *g, Diag *d); /* in the evaluator; false: reported */
+/* Keeps the states that a call has updated for the next one, in `a`. */
+void states_carry(const Graph *g, EtcTensor **update, Arena *a);
 
 /* -- target.c ------------------------------------------------------------------------------ */
 
@@ -600,6 +614,10 @@ void checkpoint_close(const Checkpoint *c);
 void checkpoint_remove(const Options *o); /* when all is done */
 const char *checkpoint_path(const Options *o, Arena *a); /* FILE.part */
 
+/* Reads --labels, i64[N].  False: reported.  mixed.c */
+MUST_USE bool labels_read(Files *files, const char *path, Arena *a, const int64_t **label, int64_t *n,
+                          Diag *d);
+
 /* -- mixed.c ------------------------------------------------------------------------------- */
 
 /* Finds the layers that have to stay in floats for the recipe's budget.  *keep is NULL where there
@@ -653,5 +671,6 @@ bool command_runtime(const Options *o, Arena *a, Diag *d);
 bool command_key(const Options *o, Arena *a, Diag *d);
 bool command_batch(const Options *o, Arena *a, Diag *d);
 bool command_doctor(const Options *o, Arena *a, Diag *d);
+bool command_verify(const Options *o, Arena *a, Diag *d);
 
 #endif
