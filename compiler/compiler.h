@@ -33,6 +33,7 @@ typedef enum Command {
     CMD_BATCH,
     CMD_DOCTOR,
     CMD_VERIFY,
+    CMD_GATE,
     CMD_KEY, /* stands for the command whose key it is, once flags are read */
     N_COMMANDS
 } Command;
@@ -61,12 +62,13 @@ typedef struct Options {
     const char *runs, *warmup, *trace;     /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     char **argv; /* all words of the command line */
+    const char *baseline, *tolerances, *verified; /* of gate */
     Strings methods;      /* NAME=FILE */
     Strings ops;          /* files of operators */
     Strings binds;        /* INPUT=VALUE, of ONNX files */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
     bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate,
-        fast_calibrate;
+        fast_calibrate, write_baseline;
     bool wants_key; /* of the command, instead of its output */
 } Options;
 
@@ -672,5 +674,6 @@ bool command_key(const Options *o, Arena *a, Diag *d);
 bool command_batch(const Options *o, Arena *a, Diag *d);
 bool command_doctor(const Options *o, Arena *a, Diag *d);
 bool command_verify(const Options *o, Arena *a, Diag *d);
+bool command_gate(const Options *o, Arena *a, Diag *d);
 
 #endif

@@ -22,10 +22,11 @@ enum {
     BATCH = 1 << CMD_BATCH,
     DOCTOR = 1 << CMD_DOCTOR,
     VERIFY = 1 << CMD_VERIFY,
+    GATE = 1 << CMD_GATE,
     BUILDS = COMPILE | EMIT_C,
     READS = BUILDS | RUN | BENCH | DIFF | VERIFY | CHECKS | PARTITION | INSPECT | OPT | QUANTIZE,
     ALL = READS | OPS | RUNTIME | DOCTOR,
-    EVERY = ALL | BATCH,
+    EVERY = ALL | BATCH | GATE,
     SAME = 1 << N_COMMANDS /* no byte of an output depends on it, nor whether there is one */
 };
 
@@ -68,6 +69,9 @@ static const struct {
     [CMD_VERIFY] = {"verify", "FILE.pte --model MODEL [--calibrate DATA | --input FILE.npy ...]",
                     "etc verify model.pte --model model.pt2 --calibrate samples",
                     "run a finished file, and compare its outputs with the model's in floats"},
+    [CMD_GATE] = {"gate", "NEW.pte --baseline OLD.json [--verified FILE.json]",
+                  "etc gate model.pte --baseline model.json --tolerances gate.yaml",
+                  "fail where a .pte's size, memory, delegation or accuracy got worse"},
     [CMD_KEY] = {"key", "[compile|emit-c] MODEL ...", "etc key compile model.pt2 --backend xnnpack",
                  "print a digest of all that the output of a command depends on"},
 };
@@ -142,6 +146,13 @@ static const Flag flag_row[] = {
      "or portable"},
     {"recipe", 0, FLAG_IN, AT(recipe), BUILDS | CHECKS | QUANTIZE, any, "PRESET|FILE.yaml",
      "keep values and weights as integers, as it says"},
+    {"baseline", 0, FLAG_TEXT, AT(baseline), GATE, any, "OLD.json", "the numbers of an earlier file"},
+    {"write-baseline", 0, FLAG_BOOL, AT(write_baseline), GATE, any, NULL,
+     "write those of this file there instead"},
+    {"verified", 0, FLAG_IN, AT(verified), GATE, any, "FILE.json",
+     "what etc verify --json told of this file"},
+    {"tolerances", 0, FLAG_IN, AT(tolerances), GATE, any, "FILE.yaml",
+     "by how much numbers may get worse (0)"},
     {"model", 0, FLAG_TEXT, AT(other), VERIFY, any, "MODEL", "what the file was made of"},
     {"calibrate", 0, FLAG_IN, AT(calibrate), VERIFY, any, "DATA", "sample inputs to run both on"},
     {"calibrate", 0, FLAG_IN, AT(calibrate), BUILDS | CHECKS | QUANTIZE, any, "DATA",
@@ -695,6 +706,10 @@ static bool is_complete(const Parser *p)
                      !o->recipe ? "recipe" : !o->calibrate ? "calibrate" : "statistics", name, use);
     if (o->command == CMD_VERIFY && !o->other)
         return usage(p, "--model is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_GATE && !o->baseline)
+        return usage(p, "--baseline is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_GATE && o->write_baseline && o->tolerances)
+        return usage(p, "--write-baseline compares nothing: --tolerances is too much");
     if (o->command == CMD_VERIFY && o->calibrate && o->inputs.n)
         return usage(p, "--calibrate and --input: one or the other");
     if ((o->calibrate || o->statistics) && !o->recipe && o->command != CMD_VERIFY)
