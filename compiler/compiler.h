@@ -31,6 +31,9 @@ typedef enum Command {
     CMD_OPS,
     CMD_RUNTIME,
     CMD_BATCH,
+    CMD_DOCTOR,
+    CMD_VERIFY,
+    CMD_GATE,
     CMD_KEY, /* stands for the command whose key it is, once flags are read */
     N_COMMANDS
 } Command;
@@ -58,12 +61,14 @@ typedef struct Options {
     const char *jobs, *junit, *ninja;              /* of batch */
     const char *runs, *warmup, *trace;     /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
+    char **argv; /* all words of the command line */
+    const char *baseline, *tolerances, *verified; /* of gate */
     Strings methods;      /* NAME=FILE */
     Strings ops;          /* files of operators */
     Strings binds;        /* INPUT=VALUE, of ONNX files */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
     bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate,
-        fast_calibrate;
+        fast_calibrate, write_baseline;
     bool wants_key; /* of the command, instead of its output */
 } Options;
 
@@ -208,6 +213,8 @@ MUST_USE bool finish_files(const Options *o, OutBatch *b, Diag *d);
 /* -- run.c: the inputs of each call ---------------------------------------------------------- */
 
 Strings *split_calls(const Options *o, Arena *a, int *n);
+/* An output as a tensor; NULL for what no .npy file holds: a string, none, a list. */
+const EtcTensor *value_tensor(Arena *a, const EtcValue *v);
 
 /* -- npy.c ------------------------------------------------------------------------------- */
 
@@ -311,6 +318,7 @@ typedef struct Delegates {
 /* profiles: they tell what they do.  False: reported. */
 MUST_USE bool delegates_start(int threads, bool profiles, Delegates *to, Diag *d);
 void delegates_stop(const Delegates *d);
+bool delegates_have(const char *id); /* the program has that one */
 
 /* -- runner.c ------------------------------------------------------------------------------ */
 
@@ -342,12 +350,27 @@ bool runner_set_inputs(const Runner *r,
                        const Strings *in); /* --input's; tells all that are wrong */
 bool runner_call(const Runner *r);
 
+/* -- diff.c: for verify too ------------------------------------------------------------------ */
+
+bool numbers_agree(double a, double b, double atol, double rtol); /* b differs from a by no more */
+bool tensors_match(const EtcTensor *a, const EtcTensor *b); /* of the same sizes */
+Graph *method_asked(const Options *o, const Program *p, Diag *d); /* NULL: reported */
+MUST_USE bool graph_can_run(const Graph *g, Diag *d); /* in the evaluator; false: reported */
+/* Keeps the states that a call has updated for the next one, in `a`. */
+void states_carry(const Graph *g, EtcTensor **update, Arena *a);
+
 /* -- target.c ------------------------------------------------------------------------------ */
 
 #define RUNTIME_FIRST "1.0.1"
+#define RUNTIME_NEWEST "1.4.1" /* that the tables were made from */
 
 int runtime_version(
     const char *text); /* a number that grows with it; 0: none from RUNTIME_FIRST on */
+/* The version that brought a kernel, as such a number; 0: no published runtime has it itself. */
+int runtime_since(const char *kernel);
+const char *runtime_text(Arena *a, int version); /* "1.4.1" */
+/* Whether a file of --ops says that the user's runtime registers it.  own: NULL where there is none. */
+bool custom_registers(const CustomOps *own, const char *kernel);
 
 /* Checks that --target-runtime, if given, has every operator that the file calls; all others are
  * reported, each at the nodes that ask for it. */
@@ -596,6 +619,10 @@ void checkpoint_close(const Checkpoint *c);
 void checkpoint_remove(const Options *o); /* when all is done */
 const char *checkpoint_path(const Options *o, Arena *a); /* FILE.part */
 
+/* Reads --labels, i64[N].  False: reported.  mixed.c */
+MUST_USE bool labels_read(Files *files, const char *path, Arena *a, const int64_t **label, int64_t *n,
+                          Diag *d);
+
 /* -- mixed.c ------------------------------------------------------------------------------- */
 
 /* Finds the layers that have to stay in floats for the recipe's budget.  *keep is NULL where there
@@ -648,5 +675,8 @@ bool command_ops(const Options *o, Arena *a, Diag *d);
 bool command_runtime(const Options *o, Arena *a, Diag *d);
 bool command_key(const Options *o, Arena *a, Diag *d);
 bool command_batch(const Options *o, Arena *a, Diag *d);
+bool command_doctor(const Options *o, Arena *a, Diag *d);
+bool command_verify(const Options *o, Arena *a, Diag *d);
+bool command_gate(const Options *o, Arena *a, Diag *d);
 
 #endif

@@ -9,6 +9,12 @@ bool delegates_start(int threads, bool profiles, Delegates *to, Diag *d)
     return true;
 }
 
+bool delegates_have(const char *id)
+{
+    (void)id;
+    return false;
+}
+
 void delegates_stop(const Delegates *d)
 {
     (void)d;

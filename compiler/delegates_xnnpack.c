@@ -1,6 +1,7 @@
 /* delegates_xnnpack.c -- of etc-xnn: offers XNNPACK. */
 #include "compiler/compiler.h"
 #include "runtime-lite/delegates/xnnpack.h"
+#include <string.h>
 
 bool delegates_start(int threads, bool profiles, Delegates *to, Diag *d)
 {
@@ -12,6 +13,11 @@ bool delegates_start(int threads, bool profiles, Delegates *to, Diag *d)
         etc_xnnpack_profile(x);
     to->list[to->n++] = etc_xnnpack_delegate(x);
     return true;
+}
+
+bool delegates_have(const char *id)
+{
+    return !strcmp(id, "XnnpackBackend");
 }
 
 void delegates_stop(const Delegates *d)

@@ -56,20 +56,19 @@ typedef struct Diff {
 
 /* -- the two programs ------------------------------------------------------------------------ */
 
-static Graph *find_method(const Side *s, const Options *o, Diag *d)
+Graph *method_asked(const Options *o, const Program *p, Diag *d)
 {
     const char *name = o->method ? o->method : "forward";
-    const Program *p = s->program;
     for (int i = 0; i < p->n_methods; i++)
         if (!strcmp(p->method[i]->name, name))
             return p->method[i];
     if (!o->method && p->n_methods == 1)
         return p->method[0];
-    diag_error(d, (Loc){.file = s->o.model}, "has no method '%s'", name);
+    diag_error(d, (Loc){.file = o->model}, "has no method '%s'", name);
     return NULL;
 }
 
-static bool can_evaluate(const Graph *g, Diag *d)
+bool graph_can_run(const Graph *g, Diag *d)
 {
     bool ok = true;
     for (const Node *n = g->first; n; n = n->next)
@@ -109,8 +108,8 @@ static bool open_side(Diff *f, int i)
 {
     Side *s = &f->side[i];
     s->program = model_evaluable(&s->o, f->arena, f->diag);
-    s->graph = s->program ? find_method(s, f->o, f->diag) : NULL;
-    if (!s->graph || !can_evaluate(s->graph, f->diag))
+    s->graph = s->program ? method_asked(&s->o, s->program, f->diag) : NULL;
+    if (!s->graph || !graph_can_run(s->graph, f->diag))
         return false;
     s->symbol = NEW(f->arena, int64_t, s->program->n_syms + 1);
     s->pair = NEW(f->arena, int, s->graph->n_values + 1);
@@ -229,13 +228,13 @@ static void make_pairs(Diff *f)
 
 /* -- errors ---------------------------------------------------------------------------------- */
 
-static bool within(const Diff *f, double a, double b)
+bool numbers_agree(double a, double b, double atol, double rtol)
 {
     return a == b || (isnan(a) && isnan(b)) ||
-           (isfinite(a) && isfinite(b) && fabs(a - b) <= f->atol + f->rtol * fabs(a));
+           (isfinite(a) && isfinite(b) && fabs(a - b) <= atol + rtol * fabs(a));
 }
 
-static bool same_sizes(const EtcTensor *a, const EtcTensor *b)
+bool tensors_match(const EtcTensor *a, const EtcTensor *b)
 {
     return a->rank == b->rank && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
 }
@@ -249,7 +248,7 @@ static void add_element(const Diff *f, Error *e, int64_t i, double a, double b)
     e->most_rel = rel > e->most_rel ? rel : e->most_rel;
     e->signal += isfinite(a) ? a * a : 0;
     e->noise += off * off;
-    if (e->at < 0 && !within(f, a, b)) {
+    if (e->at < 0 && !numbers_agree(a, b, f->atol, f->rtol)) {
         e->at = i;
         e->was = a;
         e->is = b;
@@ -258,7 +257,7 @@ static void add_element(const Diff *f, Error *e, int64_t i, double a, double b)
 
 static Error error_of(const Diff *f, const EtcTensor *a, const EtcTensor *b)
 {
-    Error e = {.seen = true, .same_sizes = same_sizes(a, b), .at = -1};
+    Error e = {.seen = true, .same_sizes = tensors_match(a, b), .at = -1};
     int64_t n = e.same_sizes ? etc_numel(a) : 0;
     for (int64_t i = 0; i < n; i++)
         add_element(f, &e, i, tensor_number(a, i), tensor_number(b, i));
@@ -348,14 +347,13 @@ static bool evaluate(Diff *f, int i, EtcTensor **in)
     return eval_watched(g, in, s->symbol, how, f->call, s->out, s->update, f->diag);
 }
 
-/* Keeps the states that a call has updated for the next one. */
-static void carry_states(const Side *s, Arena *a)
+void states_carry(const Graph *g, EtcTensor **update, Arena *a)
 {
-    for (int i = 0; i < s->graph->n_updates; i++) {
-        State *state = s->graph->update[i].target->state;
+    for (int i = 0; i < g->n_updates; i++) {
+        State *state = g->update[i].target->state;
         if (!state)
             continue;
-        state->data = tensor_copy(s->update[i], a)->data;
+        state->data = tensor_copy(update[i], a)->data;
         state->n_bytes = type_bytes(state->type);
     }
 }
@@ -503,8 +501,8 @@ static bool run_call(Diff *f, int call, const Strings *given)
         return false;
     Error *out = compare_results(f, a->out, b->out, a->graph->n_out, &f->outputs);
     Error *update = compare_results(f, a->update, b->update, a->graph->n_updates, &f->updates);
-    carry_states(a, f->arena);
-    carry_states(b, f->arena);
+    states_carry(a->graph, a->update, f->arena);
+    states_carry(b->graph, b->update, f->arena);
     find_first(f);
     (f->o->json ? json_call : print_call)(f, call, out, update);
     return true;
@@ -560,9 +558,36 @@ static bool conclude(const Diff *f)
     return true;
 }
 
+static bool is_pte(const Options *o, const char *path, Diag *d)
+{
+    Options one = *o;
+    one.model = path;
+    return model_kind(&one, d) == IMPORT_PTE;
+}
+
+/* A finished file has no nodes that the evaluator could stop at: its outputs are compared. */
+static bool diff_pte(const Options *o, Arena *a, Diag *d)
+{
+    Options one = *o;
+    if (is_pte(o, o->model, d)) {
+        one.model = o->other;
+        one.other = o->model;
+    }
+    if (is_pte(o, one.model, d))
+        return diag_error(d, (Loc){.file = o->other}, "two .pte files: one has to be a model");
+    const char *file = one.other;
+    one.other = one.model;
+    one.model = file;
+    one.atol = o->atol ? o->atol : "1e-5";
+    one.rtol = o->rtol ? o->rtol : "1e-4";
+    return command_verify(&one, a, d);
+}
+
 bool command_diff(const Options *o, Arena *a, Diag *d)
 {
     Diff f = {.o = o, .arena = a, .diag = d};
+    if (is_pte(o, o->model, d) || is_pte(o, o->other, d))
+        return diff_pte(o, a, d);
     f.atol = o->atol ? strtod(o->atol, NULL) : 1e-5;
     f.rtol = o->rtol ? strtod(o->rtol, NULL) : 1e-4;
     set_files(&f, 0);

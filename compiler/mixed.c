@@ -22,6 +22,18 @@ typedef struct Search {
 
 /* -- the metric ------------------------------------------------------------------------------- */
 
+bool labels_read(Files *files, const char *path, Arena *a, const int64_t **label, int64_t *n, Diag *d)
+{
+    const EtcTensor *t = npy_read(files, a, path, ETC_I64, d);
+    if (!t)
+        return false;
+    if (t->dtype != ETC_I64 || t->rank != 1)
+        return diag_error(d, (Loc){.file = path}, "is %s: labels are i64[N]", tensor_shown(a, t));
+    *label = t->data;
+    *n = t->dim[0];
+    return true;
+}
+
 static bool read_labels(Search *s)
 {
     const char *path = s->o->labels;
@@ -30,14 +42,7 @@ static bool read_labels(Search *s)
         return !path || diag_error(s->diag, loc, "labels are for a budget of top1 (--max-drop)");
     if (!path)
         return diag_error(s->diag, loc, "a budget of top1 wants --labels");
-    const EtcTensor *t = npy_read(s->o->files, s->arena, path, ETC_I64, s->diag);
-    if (!t)
-        return false;
-    if (t->dtype != ETC_I64 || t->rank != 1)
-        return diag_error(s->diag, loc, "is %s: labels are i64[N]", tensor_shown(s->arena, t));
-    s->label = t->data;
-    s->n_labels = t->dim[0];
-    return true;
+    return labels_read(s->o->files, path, s->arena, &s->label, &s->n_labels, s->diag);
 }
 
 /* How much worse the outputs have become; of METRIC_SQNR how good they are. */

@@ -401,7 +401,7 @@ Program *model_load(const Options *o, Arena *a, Diag *d)
     bool ok = p || diag_untold(d, 0, (Loc){0}, "the importer of", o->model ? o->model : "--method");
     if (p) /* no build of etc has a kernel of the user's own */
         p->session->composes = o->command == CMD_RUN || o->command == CMD_BENCH ||
-                               o->command == CMD_DIFF;
+                               o->command == CMD_DIFF || o->command == CMD_VERIFY;
     for (int i = 0; p && !took_dims && i < o->dims.n; i++)
         ok = apply_dim(o, p, o->dims.item[i], d) && ok;
     for (int i = 0; ok && p && o->dims.n && i < p->n_guards; i++)

@@ -20,10 +20,13 @@ enum {
     OPS = 1 << CMD_OPS,
     RUNTIME = 1 << CMD_RUNTIME,
     BATCH = 1 << CMD_BATCH,
+    DOCTOR = 1 << CMD_DOCTOR,
+    VERIFY = 1 << CMD_VERIFY,
+    GATE = 1 << CMD_GATE,
     BUILDS = COMPILE | EMIT_C,
-    READS = BUILDS | RUN | BENCH | DIFF | CHECKS | PARTITION | INSPECT | OPT | QUANTIZE,
-    ALL = READS | OPS | RUNTIME,
-    EVERY = ALL | BATCH,
+    READS = BUILDS | RUN | BENCH | DIFF | VERIFY | CHECKS | PARTITION | INSPECT | OPT | QUANTIZE,
+    ALL = READS | OPS | RUNTIME | DOCTOR,
+    EVERY = ALL | BATCH | GATE,
     SAME = 1 << N_COMMANDS /* no byte of an output depends on it, nor whether there is one */
 };
 
@@ -61,6 +64,14 @@ static const struct {
                      "write the sources of a runtime with no more than some .pte files need"},
     [CMD_BATCH] = {"batch", "LIST.yaml [-j N] [-o DIR]", "etc batch nightly.yaml -j 4 -o out",
                    "compile the models of a list, but for what has not changed"},
+    [CMD_DOCTOR] = {"doctor", "FILE.pte [--runtime VERSION]", "etc doctor model.pte --runtime 1.2",
+                    "tell what a .pte needs of the runtime, and what that would refuse"},
+    [CMD_VERIFY] = {"verify", "FILE.pte --model MODEL [--calibrate DATA | --input FILE.npy ...]",
+                    "etc verify model.pte --model model.pt2 --calibrate samples",
+                    "run a finished file, and compare its outputs with the model's in floats"},
+    [CMD_GATE] = {"gate", "NEW.pte --baseline OLD.json [--verified FILE.json]",
+                  "etc gate model.pte --baseline model.json --tolerances gate.yaml",
+                  "fail where a .pte's size, memory, delegation or accuracy got worse"},
     [CMD_KEY] = {"key", "[compile|emit-c] MODEL ...", "etc key compile model.pt2 --backend xnnpack",
                  "print a digest of all that the output of a command depends on"},
 };
@@ -135,6 +146,15 @@ static const Flag flag_row[] = {
      "or portable"},
     {"recipe", 0, FLAG_IN, AT(recipe), BUILDS | CHECKS | QUANTIZE, any, "PRESET|FILE.yaml",
      "keep values and weights as integers, as it says"},
+    {"baseline", 0, FLAG_TEXT, AT(baseline), GATE, any, "OLD.json", "the numbers of an earlier file"},
+    {"write-baseline", 0, FLAG_BOOL, AT(write_baseline), GATE, any, NULL,
+     "write those of this file there instead"},
+    {"verified", 0, FLAG_IN, AT(verified), GATE, any, "FILE.json",
+     "what etc verify --json told of this file"},
+    {"tolerances", 0, FLAG_IN, AT(tolerances), GATE, any, "FILE.yaml",
+     "by how much numbers may get worse (0)"},
+    {"model", 0, FLAG_TEXT, AT(other), VERIFY, any, "MODEL", "what the file was made of"},
+    {"calibrate", 0, FLAG_IN, AT(calibrate), VERIFY, any, "DATA", "sample inputs to run both on"},
     {"calibrate", 0, FLAG_IN, AT(calibrate), BUILDS | CHECKS | QUANTIZE, any, "DATA",
      "sample inputs to see the ranges of values with"},
     {"statistics", 0, FLAG_IN, AT(statistics), BUILDS | CHECKS, any, "FILE",
@@ -147,7 +167,9 @@ static const Flag flag_row[] = {
      "multiply by OpenBLAS; other machines get other bytes, and outputs say so"},
     {"max-drop", 0, FLAG_TEXT, AT(max_drop), QUANTIZE | BUILDS, is_drop, "METRIC[:OUTPUT]=VALUE",
      "keep the fewest layers in floats that this takes: top1, cosine, sqnr or max_abs_error"},
-    {"labels", 0, FLAG_IN, AT(labels), QUANTIZE | BUILDS, any, "FILE.npy",
+    {"max-drop", 0, FLAG_TEXT, AT(max_drop), VERIFY, is_drop, "METRIC[:OUTPUT]=VALUE",
+     "exit 5 beyond this, in place of tolerances: top1, cosine, sqnr or max_abs_error"},
+    {"labels", 0, FLAG_IN, AT(labels), QUANTIZE | BUILDS | VERIFY, any, "FILE.npy",
      "where the largest output should stand, for top1"},
     {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION | BENCH, is_choice,
      "worth|all", "what pays for its calls (worth), or all that a backend takes"},
@@ -157,6 +179,8 @@ static const Flag flag_row[] = {
      "compare none, each backend alone and the chain"},
     {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS, is_version, "VERSION",
      "refuse operators that this ExecuTorch lacks"},
+    {"runtime", 0, FLAG_TEXT, AT(target_runtime), DOCTOR, is_version, "VERSION",
+     "the ExecuTorch that is to run it (" RUNTIME_NEWEST ")"},
     {"target", 0, FLAG_TEXT, AT(target), EMIT_C, is_target, "NAME",
      "the CPU to write C for: generic, which is any, host, which is this one, or such as x86-64-v3"},
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
@@ -168,6 +192,10 @@ static const Flag flag_row[] = {
      "elements may differ by this (1e-5)"},
     {"rtol", 0, FLAG_TEXT, AT(rtol), DIFF, is_tolerance, "NUMBER",
      "and by this much of A's element (1e-4)"},
+    {"atol", 0, FLAG_TEXT, AT(atol), VERIFY, is_tolerance, "NUMBER",
+     "elements may differ by this (1e-4)"},
+    {"rtol", 0, FLAG_TEXT, AT(rtol), VERIFY, is_tolerance, "NUMBER",
+     "and by this much of the model's element (1e-3)"},
     {"all", 0, FLAG_BOOL, AT(all), DIFF, any, NULL, "list every pair, not only those that differ"},
     {"all", 0, FLAG_BOOL, AT(all), BENCH, any, NULL, "list all, in the order of the run"},
     {"runs", 0, FLAG_TEXT, AT(runs), BENCH, is_runs, "N", "how many are timed, and profiled (20)"},
@@ -195,19 +223,19 @@ static const Flag flag_row[] = {
      "write OUT.d for make and ninja (-MD)"},
     {"passes", 0, FLAG_TEXT, AT(passes), OPT, is_passes, "A,B,...", "the passes, in order"},
     {"list", 0, FLAG_BOOL, AT(list), OPT, any, NULL, "list all passes"},
-    {"input", 0, FLAG_LIST, AT(inputs), RUN | BENCH | DIFF | BUILDS | SAME, any,
+    {"input", 0, FLAG_LIST, AT(inputs), RUN | BENCH | DIFF | VERIFY | BUILDS | SAME, any,
      "FILE.npy|value:JSON", "next input, in order (elsewhere: for --verify)"},
-    {"next", 0, FLAG_NEXT, AT(inputs), RUN | DIFF, any, NULL, "what follows is a further call"},
+    {"next", 0, FLAG_NEXT, AT(inputs), RUN | DIFF | VERIFY, any, NULL, "what follows is a further call"},
     {"output-dir", 0, FLAG_TEXT, AT(output_dir), RUN, any, "DIR", "write output_0.npy ... there"},
-    {"method", 0, FLAG_TEXT, AT(method), RUN | BENCH | DIFF, any, "NAME",
+    {"method", 0, FLAG_TEXT, AT(method), RUN | BENCH | DIFF | VERIFY, any, "NAME",
      "the method to run (forward)"},
-    {"threads", 0, FLAG_TEXT, AT(threads), RUN | BENCH, is_threads, "N",
+    {"threads", 0, FLAG_TEXT, AT(threads), RUN | BENCH | VERIFY, is_threads, "N",
      "for delegates that use several (1)"},
     {"threads", 0, FLAG_TEXT, AT(threads), BUILDS | CHECKS | QUANTIZE | SAME, is_threads, "N",
      "that run samples (one per core); they change no result"},
-    {"memory-limit", 0, FLAG_TEXT, AT(memory_limit), RUN | BENCH, is_amount, "BYTES",
+    {"memory-limit", 0, FLAG_TEXT, AT(memory_limit), RUN | BENCH | VERIFY, is_amount, "BYTES",
      "the most memory that the program may take; also 4G (the machine's)"},
-    {"work-limit", 0, FLAG_TEXT, AT(work_limit), RUN | BENCH, is_amount, "N",
+    {"work-limit", 0, FLAG_TEXT, AT(work_limit), RUN | BENCH | VERIFY, is_amount, "N",
      "the most element operations of a call; also 2G (10T)"},
     {"error-format", 0, FLAG_TEXT, AT(error_format), EVERY | SAME, is_choice, MESSAGE_FORMATS,
      "what messages on stderr are written as (human)"},
@@ -676,7 +704,15 @@ static bool is_complete(const Parser *p)
     if (o->command == CMD_QUANTIZE && (!o->recipe || !o->calibrate || !o->statistics))
         return usage(p, "--%s is missing; usage: etc %s %s",
                      !o->recipe ? "recipe" : !o->calibrate ? "calibrate" : "statistics", name, use);
-    if ((o->calibrate || o->statistics) && !o->recipe)
+    if (o->command == CMD_VERIFY && !o->other)
+        return usage(p, "--model is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_GATE && !o->baseline)
+        return usage(p, "--baseline is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_GATE && o->write_baseline && o->tolerances)
+        return usage(p, "--write-baseline compares nothing: --tolerances is too much");
+    if (o->command == CMD_VERIFY && o->calibrate && o->inputs.n)
+        return usage(p, "--calibrate and --input: one or the other");
+    if ((o->calibrate || o->statistics) && !o->recipe && o->command != CMD_VERIFY)
         return usage(p, "--%s wants a --recipe", o->calibrate ? "calibrate" : "statistics");
     if (o->verbose && o->error_format && strcmp(o->error_format, "human") != 0)
         return usage(p, "--error-format %s leaves no room on standard error for -v",
@@ -859,6 +895,7 @@ OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *o
         return OPTIONS_BAD;
     }
     o->command = (Command)command;
+    o->argv = argv;
     if (o->command == CMD_KEY)
         find_keyed(&p);
     if (!parse_words(&p, out, &helped))

@@ -82,8 +82,7 @@ static bool run_call(Runner *r, Call *c, bool is_last)
 
 /* -- results ----------------------------------------------------------------------------------- */
 
-/* NULL for what no .npy file holds: a string, none, a list. */
-static const EtcTensor *as_tensor(Arena *a, const EtcValue *v)
+const EtcTensor *value_tensor(Arena *a, const EtcValue *v)
 {
     if (v->tag == ETC_TENSOR)
         return v->as.tensor;
@@ -113,7 +112,7 @@ static bool add_outputs(const Runner *r, const Call *call, int n_calls, OutBatch
     for (int k = 0; k < n_calls && ok; k++) {
         ok = output_folder(dir_of(r, k, n_calls), made, r->arena, r->diag);
         for (int i = 0; i < n_out && ok; i++) {
-            const EtcTensor *t = as_tensor(r->arena, &call[k].out[i]);
+            const EtcTensor *t = value_tensor(r->arena, &call[k].out[i]);
             OutFile f = t ? npy_file(r->arena, t) : (OutFile){0};
             ok = !t || output_file(r->o, b, &f, path_of(r, k, n_calls, i), r->diag);
         }
@@ -158,7 +157,7 @@ static void print_element(const EtcTensor *t, int64_t i)
 static void print_value(const Runner *r, const EtcValue *v)
 {
     enum { MOST = 16 };
-    const EtcTensor *t = as_tensor(r->arena, v);
+    const EtcTensor *t = value_tensor(r->arena, v);
     if (!t) {
         say(stdout, "%s\n",
             v->tag == ETC_STRING ? v->as.str.text : v->tag == ETC_NONE ? "none" : "a list");
@@ -184,7 +183,7 @@ static void print_outputs(const Runner *r, const Call *call, int n_calls)
 
 static void json_output(const Runner *r, const EtcValue *v, const char *path)
 {
-    const EtcTensor *t = as_tensor(r->arena, v);
+    const EtcTensor *t = value_tensor(r->arena, v);
     if (!t) {
         printf("{\"dtype\": null, \"shape\": null, \"file\": null}");
         return;

@@ -35,13 +35,17 @@ int runtime_version(const char *text)
     return *text || n < 2 || version < FIRST ? 0 : version;
 }
 
+const char *runtime_text(Arena *a, int version)
+{
+    return arena_printf(a, "%d.%d.%d", version / 1000000, version / 1000 % 1000, version % 1000);
+}
+
 static int by_name(const void *key, const void *row)
 {
     return strcmp(key, ((const KernelRow *)row)->name);
 }
 
-/* The version that brought it, or 0 where no published runtime has it. */
-static int since_of(const char *name)
+int runtime_since(const char *name)
 {
     const KernelRow *row = bsearch(name, kernel_row, N_KERNELS, sizeof *kernel_row, by_name);
     return row ? row->since : 0;
@@ -58,22 +62,21 @@ static void note_nodes(const Graph *g, const char *kernel, Diag *d)
     }
 }
 
-/* What a file of --ops says that the user's runtime registers. */
-static bool is_custom(const Program *p, const char *name)
+bool custom_registers(const CustomOps *own, const char *kernel)
 {
-    for (int i = 0; p->custom && i < p->custom->n; i++)
-        if (p->custom->item[i]->row.out && !strcmp(p->custom->item[i]->row.out, name))
+    for (int i = 0; own && i < own->n; i++)
+        if (own->item[i]->row.out && !strcmp(own->item[i]->row.out, kernel))
             return true;
     return false;
 }
 
-static bool report(const Options *o, const Program *p, const char *kernel, int since, Diag *d)
+static bool report(const Options *o, const Program *p, const char *kernel, int since, Arena *a,
+                   Diag *d)
 {
     Loc loc = {.file = o->model ? o->model : p->name};
     if (since)
-        diag_unsupported(d, loc, "%s: the ExecuTorch runtime has it from %d.%d.%d on, not in %s",
-                         kernel, since / 1000000, since / 1000 % 1000, since % 1000,
-                         o->target_runtime);
+        diag_unsupported(d, loc, "%s: the ExecuTorch runtime has it from %s on, not in %s",
+                         kernel, runtime_text(a, since), o->target_runtime);
     else
         diag_unsupported(d, loc,
                          "%s: not among the kernels of the ExecuTorch runtime %s; a library "
@@ -100,7 +103,7 @@ static void warn_of_own(const Program *p, const Node *n, bool *seen, Diag *d)
     if (seen[n->op])
         return;
     seen[n->op] = true;
-    if (!out || strncmp(out, "aten::", 6) || since_of(out))
+    if (!out || strncmp(out, "aten::", 6) || runtime_since(out))
         return;
     Loc loc = n->loc;
     loc.file = loc.file ? loc.file : p->name;
@@ -135,10 +138,10 @@ bool target_has_operators(const Options *o, const Program *p, const OutFile *f, 
     for (int k = 0; k < n_methods; k++) {
         m[k] = pte_method(&file, k, a);
         for (int i = 0; i < m[k].n_ops; i++) {
-            int since = since_of(m[k].op[i].name);
+            int since = runtime_since(m[k].op[i].name);
             if ((!since || since > version) && !seen_before(m, k, i) &&
-                !is_custom(p, m[k].op[i].name))
-                ok = report(o, p, m[k].op[i].name, since, d);
+                !custom_registers(p->custom, m[k].op[i].name))
+                ok = report(o, p, m[k].op[i].name, since, a, d);
         }
     }
     return ok;

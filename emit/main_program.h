@@ -236,4 +236,49 @@ static void write_npy(const Port *p, const Tensor *t, const char *path)
     }
 }
 
+static void print_item(const Port *p, const unsigned char *at)
+{
+    const int64_t bytes = item_bytes(p);
+    uint64_t bits = 0U;
+    if (strcmp(p->type, "f4") == 0) {
+        float f = 0.0F;
+        (void)memcpy(&f, at, sizeof f);
+        (void)printf(" %.9g", (double)f);
+        return;
+    }
+    if (strcmp(p->type, "f8") == 0) {
+        double g = 0.0;
+        (void)memcpy(&g, at, sizeof g);
+        (void)printf(" %.17g", g);
+        return;
+    }
+    (void)memcpy(&bits, at, (size_t)bytes);
+    if (p->type[0] == 'i') {
+        const uint64_t sign = (uint64_t)1U << ((8 * bytes) - 1);
+        (void)printf(" %lld", (long long)(int64_t)((bits ^ sign) - sign));
+    } else if (bytes == 2) { /* a float16 or bfloat16 */
+        (void)printf(" 0x%04llx", (unsigned long long)bits);
+    } else {
+        (void)printf(" %llu", (unsigned long long)bits);
+    }
+}
+
+static void print_tensor(const Port *p, const Tensor *t)
+{
+    const int64_t bytes = item_bytes(p), shown = (t->n < 16) ? t->n : 16;
+    if (p->type[0] == 'b') {
+        (void)printf("bool[");
+    } else {
+        (void)printf("%c%lld[", p->type[0], (long long)(8 * bytes));
+    }
+    for (int i = 0; i < p->rank; i++) {
+        (void)printf("%s%lld", (i > 0) ? "," : "", (long long)t->dim[i]);
+    }
+    (void)printf("]");
+    for (int64_t i = 0; i < shown; i++) {
+        print_item(p, (const unsigned char *)t->data + (i * bytes));
+    }
+    (void)printf("%s\n", (t->n > shown) ? " ..." : "");
+}
+
 #endif

@@ -191,8 +191,9 @@ typedef struct Difference {
 } Difference;
 
 void difference_add(Difference *d, const float *want, const float *got, int64_t n);
-double difference_sqnr(const Difference *d);   /* in dB; infinite where nothing differs */
+double difference_sqnr(const Difference *d);   /* in dB; infinite where nothing differs, -infinite where a number is none */
 double difference_cosine(const Difference *d); /* 1 where both are nothing but zeros */
+int64_t largest_of(const float *x, int64_t n); /* where it stands, the first of equals; n > 0 */
 
 typedef struct LayerReport {
     Loc loc;

@@ -26,11 +26,19 @@ void difference_add(Difference *d, const float *want, const float *got, int64_t 
     d->n += n;
 }
 
+int64_t largest_of(const float *x, int64_t n)
+{
+    int64_t best = 0;
+    for (int64_t k = 1; k < n; k++)
+        best = x[k] > x[best] ? k : best;
+    return best;
+}
+
 double difference_sqnr(const Difference *d)
 {
     const double per_e = 4.34294481903251827651; /* 10 / ln 10 */
     if (!(d->noise > 0))
-        return HUGE_VAL;
+        return isnan(d->noise) ? -HUGE_VAL : HUGE_VAL;
     double ratio = d->signal / d->noise;
     return ratio >= 0x1p-1022 ? per_e * log_of(ratio) : -HUGE_VAL;
 }
@@ -339,12 +347,8 @@ static int64_t count_right(const QuantReport *r, const EtcTensor *t, int64_t fir
     const int64_t n = t->dim[t->rank - 1], rows = n ? etc_numel(t) / n : 0;
     const float *x = t->data;
     int64_t right = 0;
-    for (int64_t i = 0; i < rows && first + i < r->n_labels; i++) {
-        int64_t best = 0;
-        for (int64_t k = 1; k < n; k++)
-            best = x[i * n + k] > x[i * n + best] ? k : best;
-        right += best == r->label[first + i];
-    }
+    for (int64_t i = 0; i < rows && first + i < r->n_labels; i++)
+        right += largest_of(x + i * n, n) == r->label[first + i];
     return right;
 }
 

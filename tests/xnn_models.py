@@ -11,11 +11,13 @@ official  the exporter's small files of tests/data/official_pte against what the
           gave for the same inputs, recorded beside them as NAME.npz
 profile   `etc-xnn bench`: what a delegate tells of its operations is mapped to the model's nodes;
           two threads pack as many bytes as one
+verified  `etc verify` goes on as etc-xnn where a file asks for XNNPACK
 without   etc itself refuses those files, exit 4, and says which program runs them
 """
 import glob
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -162,6 +164,27 @@ def without(etc, path, work):
     assert "no such kernel" in text or ("XnnpackBackend" in text and "etc-xnn" in text), text
 
 
+def verified(etc, folder, work):
+    """etc finds etc-xnn beside itself or in PATH; alone it says which program it lacks."""
+    pte, alone = os.path.join(work, "verified.pte"), os.path.join(work, "alone")
+    os.makedirs(alone, exist_ok=True)
+    compiled(etc, pte, folder + "/model.pt2")
+    words = ["verify", pte, "--model", folder + "/model.pt2", "--json"]
+    p = subprocess.run([etc, *words], capture_output=True, text=True, check=False)
+    assert p.returncode == 0, p.stderr
+    told = json.loads(p.stdout)
+    assert told["same"] and told["outputs"][0]["sqnr_db"] > 100, told
+    shutil.copy(etc, alone)
+    nowhere = dict(os.environ, PATH="/nonexistent")
+    p = subprocess.run([alone + "/etc", *words], env=nowhere, capture_output=True, text=True, check=False)
+    assert p.returncode == 4 and "etc-xnn" in p.stderr and not p.stdout, p.stderr
+    by_path = dict(os.environ, PATH=os.path.dirname(etc))
+    p = subprocess.run([alone + "/etc", *words], env=by_path, capture_output=True, text=True, check=False)
+    assert p.returncode == 0, p.stderr
+    p = subprocess.run([etc, "diff", folder + "/model.pt2", pte, "--json"], capture_output=True, text=True, check=False)
+    assert p.returncode == 0 and json.loads(p.stdout)["same"], p.stderr
+
+
 def main(etc, etc_xnn, work):
     os.makedirs(work, exist_ok=True)
     tests = []
@@ -171,6 +194,7 @@ def main(etc, etc_xnn, work):
                           lambda folder=folder, threads=threads: ours(etc, etc_xnn, folder, work, threads)))
     for name in ("cnn_digits", "mlp_digits"):
         tests.append(("methods " + name, lambda name=name: methods(etc, etc_xnn, os.path.join(DATA, name), work)))
+        tests.append(("verified " + name, lambda name=name: verified(etc, os.path.join(DATA, name), work)))
         tests.append(("profile " + name, lambda name=name: profile(etc_xnn, os.path.join(DATA, name), work)))
     for path in sorted(glob.glob(SAMPLES + "/*.npz")):
         path = path[:-4] + ".pte"

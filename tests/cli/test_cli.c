@@ -8,7 +8,8 @@ TestSuite(cli, .init = make_folders, .fini = remove_folders);
 /* -- help -------------------------------------------------------------------------------------- */
 
 static const char *const command[] = {"compile",   "emit-c",  "run", "bench", "check",
-                                      "partition", "inspect", "opt", "ops",   "quantize", "key", "batch"};
+                                      "partition", "inspect", "opt", "ops",   "quantize", "key", "batch",
+                                      "doctor", "verify", "gate"};
 enum { N_COMMANDS = sizeof command / sizeof *command };
 
 Test(cli, help_opens_with_an_example)

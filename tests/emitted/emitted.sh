@@ -129,6 +129,13 @@ sanitized() {
     build_and_run "gcc -std=c99 -g -O0 -fsanitize=address,undefined -fno-sanitize-recover=all" "$alone"
 }
 
+# Without --output-dir, two calls.
+prints_as_run() { # model
+    # shellcheck disable=SC2086
+    "$out/exe" $arguments --next $arguments >"$out/printed" &&
+        "$etc" run "$1" $arguments --next $arguments | cmp - "$out/printed"
+}
+
 # -- parts -----------------------------------------------------------------------------------
 
 torch_agrees() { # model folder, case folder
@@ -170,6 +177,7 @@ model() { # folder
     fi
     have g++ && check "$name: g++ -std=c++11" cplusplus
     check "$name: gcc -std=c99 -O2, strict, all files" build_and_run "gcc -std=c99 -O2 $strict" "$all" || return
+    check "$name: prints what etc run prints" prints_as_run "$1/model.pt2"
     for c in "$1" "$1"/case*; do
         [ -d "$c" ] && check "$name: torch's outputs of ${c##*/}" torch_agrees "$1" "$c"
     done

@@ -1,0 +1,462 @@
+/* verify.c -- `etc verify`: a finished .pte, delegates included, beside its model in the evaluator,
+ * on the same inputs.  What is compared are the outputs; where a budget of --max-drop is given, that
+ * decides, else tolerances for each element do. */
+#include "compiler/compiler.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct Output {
+    Difference d;
+    int64_t n_differ;        /* elements beyond the tolerances */
+    int64_t n_rows, n_agree; /* of scores: whose largest element stands at the same place */
+} Output;
+
+typedef struct First { /* that differs */
+    const char *sample;
+    int output;
+    int64_t at; /* -1: the sizes */
+    double was, is;
+} First;
+
+typedef struct Verify {
+    const Options *o;
+    Options model;
+    Runner runner;
+    const Program *program;
+    Graph *graph;
+    Output *out;
+    First first;
+    bool differs;
+    const int64_t *label;
+    int64_t n_labels, right[2]; /* rows of the first output at their label: model, file */
+    double atol, rtol;
+    int n_samples;
+    Arena *arena, *call; /* what lives as long as a call */
+    Diag *diag;
+} Verify;
+
+/* -- etc-xnn ----------------------------------------------------------------------------------- */
+
+/* Whether the file asks for XNNPACK where this program has none. */
+static bool wants_other(const EtcProgram *file, Arena *a)
+{
+    int n = etc_program_n_methods(file);
+    for (int i = 0; i < n; i++) {
+        PteMethod m = pte_method(file, i, a);
+        for (int k = 0; k < m.n_delegates; k++)
+            if (!strcmp(m.delegate[k].id, "XnnpackBackend"))
+                return !delegates_have("XnnpackBackend");
+    }
+    return false;
+}
+
+/* Goes on as etc-xnn, which stands beside this program or in PATH; comes back where it does not.
+ * A program that was called so and is not will not find itself again. */
+static void become_xnn(const Options *o, Arena *a)
+{
+    static const char name[] = "etc-xnn";
+    char *self = realpath("/proc/self/exe", NULL);
+    const char *slash = self ? strrchr(self, '/') : NULL;
+    if (slash && strcmp(o->argv[0], name) != 0) {
+        o->argv[0] = (char *)(uintptr_t)name;
+        execv(arena_printf(a, "%.*s/%s", (int)(slash - self), self, name), o->argv);
+        execvp(name, o->argv);
+    }
+    free(self);
+}
+
+/* -- one sample -------------------------------------------------------------------------------- */
+
+static void note_first(Verify *v, const char *sample, int output, int64_t at, double was, double is)
+{
+    if (!v->differs)
+        v->first = (First){arena_str(v->arena, sample, strlen(sample)), output, at, was, is};
+    v->differs = true;
+}
+
+/* What is equal without being a number is no error. */
+static void add_elements(Verify *v, int i, const EtcTensor *a, const EtcTensor *b, float *as[2],
+                         const char *sample)
+{
+    int64_t n = etc_numel(a);
+    for (int64_t k = 0; k < n; k++) {
+        double x = tensor_number(a, k), y = tensor_number(b, k);
+        bool is_same = x == y || (isnan(x) && isnan(y));
+        as[0][k] = is_same && !isfinite(x) ? 0 : (float)x;
+        as[1][k] = is_same && !isfinite(x) ? 0 : (float)y;
+        if (numbers_agree(x, y, v->atol, v->rtol))
+            continue;
+        v->out[i].n_differ++;
+        note_first(v, sample, i, k, x, y);
+    }
+    difference_add(&v->out[i].d, as[0], as[1], n);
+}
+
+/* Rows of scores: the last axis of an output of floats. */
+static void add_rows(Verify *v, int i, const EtcTensor *t, float *const as[2])
+{
+    Output *out = &v->out[i];
+    if (!dtype_is_float(t->dtype) || !t->rank || t->dim[t->rank - 1] < 2)
+        return;
+    const int64_t n = t->dim[t->rank - 1], rows = etc_numel(t) / n;
+    for (int64_t r = 0; r < rows; r++, out->n_rows++) {
+        int64_t best[2] = {largest_of(as[0] + r * n, n), largest_of(as[1] + r * n, n)};
+        out->n_agree += best[0] == best[1];
+        for (int k = 0; k < 2 && !i && out->n_rows < v->n_labels; k++)
+            v->right[k] += best[k] == v->label[out->n_rows];
+    }
+}
+
+static void compare(Verify *v, int i, const EtcTensor *a, const EtcTensor *b, const char *sample)
+{
+    if (!tensors_match(a, b)) {
+        v->out[i].n_differ++;
+        note_first(v, sample, i, -1, 0, 0);
+        return;
+    }
+    float *as[2] = {NEW(v->call, float, etc_numel(a) + 1), NEW(v->call, float, etc_numel(a) + 1)};
+    add_elements(v, i, a, b, as, sample);
+    add_rows(v, i, a, as);
+}
+
+/* A number that the file wants as it is, not as a tensor. */
+static EtcValue value_of(EtcTensor *t, EtcTag want)
+{
+    EtcValue value = {.tag = ETC_TENSOR, .as.tensor = t};
+    bool is_number = want == ETC_INT || want == ETC_DOUBLE || want == ETC_IS_BOOL;
+    if (is_number && !t->rank) {
+        value = (EtcValue){.tag = want};
+        memcpy(&value.as, t->data, etc_dtype_size((int)t->dtype));
+    }
+    return value;
+}
+
+static bool run_file(Verify *v, EtcTensor **in)
+{
+    const Runner *r = &v->runner;
+    bool ok = true;
+    for (int i = 0; i < v->graph->n_in; i++) {
+        EtcValue value = value_of(in[i], etc_method_input(r->method, i)->tag);
+        ok = runner_set_input(r, i, &value) && ok;
+    }
+    return ok && runner_call(r);
+}
+
+static bool run_sample(Verify *v, EtcTensor **in, const int64_t *symbol, const char *sample)
+{
+    const Graph *g = v->graph;
+    EtcTensor **out = NEW(v->call, EtcTensor *, g->n_out + 1);
+    EtcTensor **update = NEW(v->call, EtcTensor *, g->n_updates + 1);
+    if (!eval_watched(g, in, symbol, (EvalHow){0}, v->call, out, update, v->diag) ||
+        !run_file(v, in))
+        return false;
+    for (int i = 0; i < g->n_out; i++) {
+        const EtcTensor *got = value_tensor(v->call, etc_method_output(v->runner.method, i));
+        if (got && out[i])
+            compare(v, i, out[i], got, sample);
+    }
+    states_carry(g, update, v->arena);
+    v->n_samples++;
+    return true;
+}
+
+/* -- samples ----------------------------------------------------------------------------------- */
+
+static bool read_inputs(Verify *v, const Strings *given, EtcTensor **in, int64_t *symbol)
+{
+    bool ok = true;
+    if (given->n != v->graph->n_in)
+        return diag_error(v->diag, (Loc){.file = v->model.model}, "%d input%s given, it has %d",
+                          given->n, given->n == 1 ? "" : "s", v->graph->n_in);
+    for (int i = 0; i < given->n; i++)
+        ok = model_input(&v->model, given->item[i], v->graph, i, v->call, &in[i], v->diag) && ok;
+    if (ok)
+        inputs_read_symbols(v->graph, in, symbol);
+    return ok;
+}
+
+static bool make_inputs(Verify *v, int which, EtcTensor **in, int64_t *symbol)
+{
+    uint64_t seed = 1;
+    inputs_symbols(v->program, which, symbol);
+    return inputs_random(v->graph, symbol, &seed, v->call, in) ||
+           diag_error(v->diag, (Loc){.file = v->model.model},
+                      "its inputs are too large to be made up: give them with --input or "
+                      "--calibrate");
+}
+
+/* Sample i: of the data, of the command line, or made up. */
+static bool run_one(Verify *v, const Samples *s, const Strings *given, int i)
+{
+    v->call = arena_new();
+    EtcTensor **in = NEW(v->call, EtcTensor *, v->graph->n_in + 1);
+    int64_t *symbol = NEW(v->call, int64_t, v->program->n_syms + 1);
+    const char *name = arena_printf(v->call, "call %d", i);
+    bool ok = s       ? s->read(s->ctx, i, v->call, in, symbol, &name, v->diag)
+              : given ? read_inputs(v, given, in, symbol)
+                      : make_inputs(v, i, in, symbol);
+    ok = ok && run_sample(v, in, symbol, name);
+    arena_free(v->call);
+    return ok;
+}
+
+static bool run_data(Verify *v)
+{
+    Data *data = data_open(v->o->files, v->o->calibrate, v->graph, v->arena, v->diag);
+    if (!data)
+        return false;
+    Samples s = data_samples(data);
+    bool ok = true;
+    for (int i = 0; i < s.n && ok; i++)
+        ok = run_one(v, &s, NULL, i);
+    data_close(data);
+    return ok;
+}
+
+static bool run_all(Verify *v)
+{
+    int n;
+    if (v->o->calibrate)
+        return run_data(v);
+    const Strings *given = split_calls(v->o, v->arena, &n);
+    bool made_up = !v->o->inputs.n && v->graph->n_in, ok = true;
+    n = !made_up ? n : v->program->n_syms ? 2 : 1;
+    for (int i = 0; i < n && ok; i++)
+        ok = run_one(v, NULL, made_up ? NULL : &given[i], i);
+    return ok;
+}
+
+/* -- what is printed --------------------------------------------------------------------------- */
+
+static const char *source(const Verify *v)
+{
+    return v->o->calibrate ? v->o->calibrate : v->o->inputs.n ? "--input" : "made up";
+}
+
+static void text_output(const Verify *v, int i)
+{
+    const Output *x = &v->out[i];
+    double sqnr = difference_sqnr(&x->d);
+    printf("  output %d: ", i);
+    if (!x->d.n) {
+        puts(x->n_differ ? "has other sizes" : "nothing to compare");
+        return;
+    }
+    printf("max abs %.3g, cosine %.6f, ", x->d.most, difference_cosine(&x->d));
+    printf(isinf(sqnr) && sqnr > 0 ? "no noise" : "SQNR %.1f dB", sqnr);
+    if (x->n_rows)
+        printf(", top-1 agrees in %" PRId64 " of %" PRId64, x->n_agree, x->n_rows);
+    if (x->n_differ)
+        printf("; %" PRId64 " of %" PRId64 " elements differ", x->n_differ, x->d.n);
+    putchar('\n');
+}
+
+static const char *first_text(const Verify *v)
+{
+    const First *f = &v->first;
+    if (f->at < 0)
+        return arena_printf(v->arena, "output %d of %s has other sizes", f->output, f->sample);
+    return arena_printf(v->arena, "output %d of %s, element %" PRId64 ": is %.9g, was %.9g",
+                        f->output, f->sample, f->at, f->is, f->was);
+}
+
+static void text_all(const Verify *v)
+{
+    say(stdout, "%s as '%s', %d sample%s (%s)\n", v->o->model, v->model.model, v->n_samples,
+        v->n_samples == 1 ? "" : "s", source(v));
+    for (int i = 0; i < v->graph->n_out; i++)
+        text_output(v, i);
+    if (v->n_labels)
+        printf("  top-1 by labels: the model %" PRId64 ", the file %" PRId64 " of %" PRId64 "\n",
+               v->right[0], v->right[1], v->n_labels);
+    if (v->differs)
+        say(stdout, "  first that differs: %s\n", first_text(v));
+}
+
+static const char *json_number(double x, Arena *a)
+{
+    return isfinite(x) ? arena_printf(a, "%.9g", x) : "null";
+}
+
+static void json_output(const Verify *v, int i)
+{
+    const Output *x = &v->out[i];
+    Arena *a = v->arena;
+    printf("%s{\"elements\": %" PRId64 ", \"differ\": %" PRId64 ", ", comma(i), x->d.n, x->n_differ);
+    printf("\"max_abs\": %s, \"sqnr_db\": %s, \"cosine\": %s, ", json_number(x->d.most, a),
+           json_number(difference_sqnr(&x->d), a), json_number(difference_cosine(&x->d), a));
+    printf("\"rows\": %" PRId64 ", \"top1_agree\": %" PRId64 "}", x->n_rows, x->n_agree);
+}
+
+static void json_first(const Verify *v)
+{
+    const First *f = &v->first;
+    if (!v->differs)
+        printf("null");
+    else
+        printf("{\"output\": %d, \"sample\": %s, \"element\": %" PRId64 ", \"is\": %s, \"was\": %s}",
+               f->output, json_text(v->arena, f->sample), f->at, json_number(f->is, v->arena),
+               json_number(f->was, v->arena));
+}
+
+static void json_all(const Verify *v, bool ok)
+{
+    Arena *a = v->arena;
+    printf("{\"schema\": 1, \"file\": %s, \"model\": %s, \"method\": %s, ",
+           json_text(a, v->o->model), json_text(a, v->model.model), json_text(a, v->graph->name));
+    printf("\"inputs\": %s, \"samples\": %d, \"atol\": %s, \"rtol\": %s, ", json_text(a, source(v)),
+           v->n_samples, json_number(v->atol, a), json_number(v->rtol, a));
+    printf("\"ok\": %s, \"same\": %s, \"first\": ", ok ? "true" : "false",
+           v->differs ? "false" : "true");
+    json_first(v);
+    printf(", \"outputs\": [");
+    for (int i = 0; i < v->graph->n_out; i++)
+        json_output(v, i);
+    printf("], \"labels\": ");
+    if (v->n_labels)
+        printf("{\"rows\": %" PRId64 ", \"model\": %" PRId64 ", \"file\": %" PRId64 "}}\n",
+               v->n_labels, v->right[0], v->right[1]);
+    else
+        puts("null}");
+}
+
+/* -- the judgement ----------------------------------------------------------------------------- */
+
+/* How much worse than the model, by labels or by the model's own answers; of METRIC_SQNR how good. */
+static double drop_of(const Verify *v, const Recipe *r, const Output *x)
+{
+    if (r->metric == METRIC_SQNR)
+        return difference_sqnr(&x->d);
+    if (r->metric == METRIC_MAX_ABS_ERROR)
+        return x->d.most;
+    if (r->metric == METRIC_COSINE)
+        return 1 - difference_cosine(&x->d);
+    if (v->n_labels)
+        return (double)(v->right[0] - v->right[1]) / (double)v->n_labels;
+    return (double)(x->n_rows - x->n_agree) / (double)x->n_rows;
+}
+
+/* Whether there is something that the budget speaks of; reported where not. */
+static bool budget_applies(const Verify *v, const Recipe *r)
+{
+    const Loc loc = {.file = v->model.model};
+    if (r->output > v->graph->n_out)
+        return diag_error(v->diag, loc, "has %d outputs, from 0 on: there is no output %d",
+                          v->graph->n_out, r->output - 1);
+    int i = r->output ? r->output - 1 : 0;
+    if (!v->graph->n_out || !v->out[i].d.n)
+        return diag_error(v->diag, loc, "has no output to hold to a budget");
+    return r->metric != METRIC_TOP1 || v->out[0].n_rows ||
+           diag_error(v->diag, loc, "its first output has no scores to judge");
+}
+
+/* Reports the first output that is past the budget. */
+static bool budget_holds(const Verify *v, const Recipe *r)
+{
+    int from = r->output ? r->output - 1 : 0;
+    int to = r->output || r->metric == METRIC_TOP1 ? from + 1 : v->graph->n_out;
+    for (int i = from; i < to; i++) {
+        double value = drop_of(v, r, &v->out[i]);
+        bool is_least = r->metric == METRIC_SQNR;
+        if (is_least ? value >= r->max_drop : value <= r->max_drop)
+            continue;
+        return diag_fault(v->diag, FAULT_GATE, (Loc){.file = v->o->model},
+                          "output %d: %s %s %.6g, where --max-drop wants at %s %.6g", i,
+                          metric_name[r->metric - 1], is_least ? "is" : "is off by", value,
+                          is_least ? "least" : "most", r->max_drop);
+    }
+    return true;
+}
+
+static bool has_other_sizes(const Verify *v)
+{
+    return v->differs && v->first.at < 0;
+}
+
+static bool judge(const Verify *v)
+{
+    Recipe r = {.metric = METRIC_NONE};
+    if (v->o->max_drop && recipe_set_budget(v->o->max_drop, &r) && !has_other_sizes(v))
+        return budget_applies(v, &r) && budget_holds(v, &r);
+    return !v->differs || diag_fault(v->diag, FAULT_GATE, (Loc){.file = v->o->model},
+                                     "differs from '%s' by more than %g + %g * |x|: %s",
+                                     v->model.model, v->atol, v->rtol, first_text(v));
+}
+
+static bool labels_fit(const Verify *v)
+{
+    int64_t rows = v->graph->n_out ? v->out[0].n_rows : 0;
+    return !v->label || rows == v->n_labels ||
+           diag_error(v->diag, (Loc){.file = v->o->labels},
+                      "%" PRId64 " labels for %" PRId64 " rows of the first output", v->n_labels,
+                      rows);
+}
+
+static bool conclude(Verify *v)
+{
+    if (!labels_fit(v))
+        return false;
+    bool ok = judge(v);
+    if (v->o->json)
+        json_all(v, ok);
+    else if (!v->o->quiet)
+        text_all(v);
+    return ok;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static bool open_model(Verify *v)
+{
+    v->program = model_evaluable(&v->model, v->arena, v->diag);
+    v->graph = v->program ? method_asked(&v->model, v->program, v->diag) : NULL;
+    return v->graph && graph_can_run(v->graph, v->diag);
+}
+
+static bool open_file(Verify *v, Options *file)
+{
+    Runner *r = &v->runner;
+    r->o = file;
+    if (!runner_load(r))
+        return false;
+    if (wants_other(&r->file, v->arena))
+        become_xnn(v->o, v->arena);
+    return runner_init(r);
+}
+
+static bool fits(const Verify *v)
+{
+    int n_in = etc_method_n_inputs(v->runner.method), n_out = etc_method_n_outputs(v->runner.method);
+    Loc loc = {.file = v->o->model};
+    if (n_in != v->graph->n_in)
+        return diag_error(v->diag, loc, "has %d inputs, '%s' has %d", n_in, v->model.model,
+                          v->graph->n_in);
+    return n_out == v->graph->n_out || diag_error(v->diag, loc, "has %d outputs, '%s' has %d", n_out,
+                                                  v->model.model, v->graph->n_out);
+}
+
+bool command_verify(const Options *o, Arena *a, Diag *d)
+{
+    Verify v = {.o = o, .model = *o, .runner = {.arena = a, .diag = d}, .arena = a, .diag = d};
+    Options file = *o;
+    ImportKind kind = model_kind(o, d);
+    v.model.model = o->other;
+    v.atol = o->atol ? strtod(o->atol, NULL) : 1e-4;
+    v.rtol = o->rtol ? strtod(o->rtol, NULL) : 1e-3;
+    file.dims = file.ops = (Strings){0}; /* they say how the model is read */
+    file.data = file.weights = file.weights_dir = NULL;
+    if (kind != IMPORT_PTE)
+        return kind != IMPORT_UNKNOWN &&
+               diag_error(d, (Loc){.file = o->model}, "is no .pte; etc diff compares models");
+    bool ok = open_file(&v, &file) && open_model(&v) && fits(&v) &&
+              (!o->labels || labels_read(o->files, o->labels, a, &v.label, &v.n_labels, d));
+    if (ok) {
+        v.out = NEW(a, Output, v.graph->n_out + 1);
+        ok = run_all(&v) && conclude(&v);
+    }
+    runner_end(&v.runner);
+    return ok;
+}

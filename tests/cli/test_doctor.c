@@ -1,0 +1,105 @@
+/* test_doctor.c -- `etc doctor`: what a .pte needs of the ExecuTorch runtime.  Which kernels that has
+ * and which libraries bring others was asked of the published ones. */
+#include "tests/cli/cli.h"
+
+TestSuite(doctor, .init = make_folders, .fini = remove_folders);
+
+#define OFFICIAL ROOT "/tests/data/official_pte/"
+
+static const Json *first(const Json *of, const char *list)
+{
+    return item(json_get(of, list), 0);
+}
+
+static void expect_need(const Json *x, const char *cmake, const char *python)
+{
+    JsonIter it = json_iter(json_get(x, "needs"));
+    while (json_next(&it))
+        if (!strcmp(text(it.value, "cmake"), cmake)) {
+            cr_expect_str_eq(text(it.value, "python"), python);
+            return;
+        }
+    cr_expect_fail("needs no %s", cmake);
+}
+
+Test(doctor, reads_every_official_file)
+{
+    Result r = sh("n=0; for f in $DATA/official_pte/*.pte; do \"$ETC\" doctor $f --json > o || exit 1;"
+                  "grep -q '\"refused\": \\[\\]' o || exit 2; n=$((n+1)); done; echo $n");
+    cr_assert_eq(r.code, 0, "%s", r.err);
+    cr_expect_gt(atoi(r.out), 20);
+}
+
+Test(doctor, names_kernels_delegates_libraries_and_memory)
+{
+    Result r = ok("doctor " OFFICIAL "off_qcx.pte --json");
+    const Json *x = json(&r), *m = first(x, "methods"), *k = first(m, "kernels");
+    cr_expect_str_eq(text(k, "name"), "aten::mean.out");
+    cr_expect_str_eq(text(k, "since"), "1.0.1");
+    cr_expect_str_eq(text(k, "cmake"), "portable_ops_lib");
+    cr_expect_str_eq(text(first(m, "delegates"), "name"), "XnnpackBackend");
+    int64_t pool = 0;
+    cr_expect(json_int(item(json_get(json_get(m, "memory"), "pools"), 0), &pool) && pool == 2880);
+    expect_need(x, "xnnpack_backend", "executorch.runtime");
+    r = ok("doctor " OFFICIAL "off_qcx.pte");
+    cr_expect_not_null(strstr(r.out, "pool 1: 2880 bytes"), "%s", r.out);
+    cr_expect_not_null(strstr(r.out, "xnnpack_backend"), "%s", r.out);
+}
+
+/* What fails with 0x14 until the import is made. */
+Test(doctor, tells_the_import_that_quantized_kernels_want)
+{
+    sh("mkdir d; cp $DATA/quantized/mlp_digits_calibration.npy d/");
+    ok("compile $DATA/mlp_digits/model.pt2 --recipe int8 --calibrate d -o q.pte -q");
+    Result r = ok("doctor q.pte --json");
+    expect_need(json(&r), "quantized_ops_lib", "executorch.kernels.quantized");
+    cr_expect_not_null(strstr(r.err, "slower than no quantization"), "%s", r.err);
+    r = ok("doctor q.pte");
+    cr_expect_not_null(strstr(r.out, "import executorch.kernels.quantized"), "%s", r.out);
+}
+
+Test(doctor, tells_what_an_older_runtime_refuses)
+{
+    write_text("g.etir", "program \"g\" stage aten\nmethod @forward(%x: f32[1,2,4,4]) {\n"
+                         "  %p = aten._adaptive_avg_pool2d.default(%x, [2, 2]) : f32[1,2,2,2]\n"
+                         "  return %p\n}\n");
+    ok("compile g.etir -o g.pte -q");
+    ok("doctor g.pte");
+    ok("doctor g.pte --runtime 1.4.1");
+    Result r = etc("doctor g.pte --runtime 1.2 --json");
+    cr_expect_eq(r.code, 4);
+    cr_expect_str_eq(text(first(json(&r), "refused"), "name"), "aten::_adaptive_avg_pool2d.out");
+    cr_expect_not_null(strstr(r.err, "from 1.4.1 on"), "%s", r.err);
+}
+
+static void put(const char *path, const char *from, const char *to)
+{
+    size_t n;
+    char *data = slurp(path, &n), *at = memmem(data, n, from, strlen(from));
+    cr_assert_not_null(at);
+    memcpy(at, to, strlen(to));
+    FILE *f = fopen("changed.pte", "wb");
+    fwrite(data, 1, n, f);
+    fclose(f);
+}
+
+Test(doctor, tells_what_no_runtime_has)
+{
+    put(OFFICIAL "off_qcx.pte", "XnnpackBackend", "YnnpackBackend");
+    Result r = etc("doctor changed.pte");
+    cr_expect_eq(r.code, 4);
+    cr_expect_not_null(strstr(r.err, "refuse YnnpackBackend"), "%s", r.err);
+    put(OFFICIAL "off_add.pte", "aten::add", "mine::add");
+    r = etc("doctor changed.pte");
+    cr_expect_eq(r.code, 4);
+    cr_expect_not_null(strstr(r.err, "mine::add.out"), "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "--ops"), "%s", r.err);
+}
+
+Test(doctor, refuses_what_is_no_pte)
+{
+    fails("doctor $DATA/add/model.pt2", 1, "is no .pte");
+    fails("doctor " OFFICIAL "off_add.pte --runtime 0.7", 2, "a version from 1.0.1 on");
+    write_text("short.pte", "12345678ET12");
+    fails("doctor short.pte", 1, "short.pte");
+}
