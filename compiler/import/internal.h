@@ -134,6 +134,12 @@ typedef struct SizeName {
 } SizeName;
 
 /* One import.  What is below `doc` belongs to the method being read. */
+typedef struct MissingOp { /* that is not supported */
+    Loc first;
+    const char *why;
+    int n; /* nodes */
+} MissingOp;
+
 typedef struct Pt2 {
     Program *program;
     Arena *tmp; /* dies with the import */
@@ -151,7 +157,13 @@ typedef struct Pt2 {
     JsonDoc config_doc[2];
     Archive *pickled[2]; /* where the config is a pickle, -> PickledTensor: what holds it */
     bool config_read[2], config_ok[2];
+    Table missing_of; /* "aten.topk.default" -> MissingOp */
+    MissingOp **missing; /* in the order of their first nodes */
+    int n_missing;
 } Pt2;
+
+/* Reports the operators that nodes asked for in vain, each once. */
+void pt2_tell_missing(Pt2 *p);
 
 /* Reports that `object` has no field `key` of kind `want`, by its path in the JSON. */
 bool pt2_malformed(Pt2 *p, const Json *object, const char *key, const char *want);

@@ -242,7 +242,7 @@ static Pt2 reader(Arena *a, const char *path, Archive *archive, const ImportOpti
              .archive = archive,
              .loc = {.file = arena_str(a, path, strlen(path))},
              .as = o ? o->as : NULL};
-    p.taken = p.storages = (Table){.arena = p.tmp};
+    p.taken = p.storages = p.missing_of = (Table){.arena = p.tmp};
     if (is_more)
         take_names(&p, o->into);
     p.program->stage = STAGE_ATEN;

@@ -376,7 +376,9 @@ bool pt2_method(Pt2 *p)
     bool ok = open_scope(&s, graph) && inputs(&s, graph, json_get(signature, "input_specs"));
     if (ok)
         pt2_guards(&s, json_get(p->doc.root, "guards_code"));
-    return ok && nodes(&s, graph) && outputs(&s, graph, signature);
+    ok = ok && nodes(&s, graph) && outputs(&s, graph, signature);
+    pt2_tell_missing(p);
+    return ok;
 }
 
 /* The "graph" of an as_graph argument, or NULL: reported. */

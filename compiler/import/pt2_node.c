@@ -680,20 +680,48 @@ static bool is_mark_of_vmap(const char *target, bool *has_tensor)
     return true;
 }
 
-static bool unknown(Scope *s, Loc loc)
+static const char *why_unknown(const Scope *s, const char *op)
 {
     bool has_tensor;
-    if (is_mark_of_vmap(loc.op, &has_tensor))
-        return diag_unsupported(s->in->diag, loc, "a function under torch.vmap, yet to be batched%s",
-                                decompose);
-    const char *other = other_overload(loc.op);
-    size_t n = strcspn(loc.op, ".");
-    if (!other && loc.op[n] && !namespace_is_taken(arena_str(s->in->tmp, loc.op, n)))
-        return diag_unsupported(s->in->diag, loc, "the operator is not supported; if it is one of "
-                                "your own, --ops FILE says what it computes, or what does");
-    return diag_unsupported(s->in->diag, loc, "the operator is not supported%s%s%s",
-                            other ? ", only its overload '" : "", other ? other : "",
-                            other ? "'" : "");
+    const char *other = other_overload(op);
+    size_t n = strcspn(op, ".");
+    if (is_mark_of_vmap(op, &has_tensor))
+        return arena_printf(s->in->tmp, "a function under torch.vmap, yet to be batched%s", decompose);
+    if (!other && op[n] && !namespace_is_taken(arena_str(s->in->tmp, op, n)))
+        return "the operator is not supported; if it is one of your own, --ops FILE says what it "
+               "computes, or what does";
+    return other ? arena_printf(s->in->tmp, "the operator is not supported, only its overload '%s'",
+                                other)
+                 : "the operator is not supported";
+}
+
+/* Told once the graph has been read, when it is known how many nodes ask for it. */
+static bool unknown(Scope *s, Loc loc)
+{
+    Pt2 *p = s->in;
+    TableItem *item = table_at_text(&p->missing_of, loc.op);
+    MissingOp *op = item->ptr;
+    if (!op) {
+        item->ptr = op = NEW(p->tmp, MissingOp, 1);
+        *op = (MissingOp){.first = loc, .why = why_unknown(s, loc.op)};
+        PUSH(p->tmp, p->missing, p->n_missing, op);
+    }
+    op->n++;
+    return false;
+}
+
+void pt2_tell_missing(Pt2 *p)
+{
+    for (int i = 0; i < p->n_missing; i++) {
+        const MissingOp *op = p->missing[i];
+        if (op->n > 1)
+            diag_unsupported(p->diag, op->first, "%s; %d nodes have it, of which this is the first",
+                             op->why, op->n);
+        else
+            diag_unsupported(p->diag, op->first, "%s", op->why);
+    }
+    p->n_missing = 0;
+    p->missing_of = (Table){.arena = p->tmp};
 }
 
 bool pt2_node(Scope *s, const Json *node)

@@ -363,10 +363,11 @@ Test(import, everything_wrong_is_listed_with_its_place)
     fclose(out);
     cr_expect_str_eq(
         text,
-        "model.json: error: node 'a' (mine.first.default): the operator is not "
-        "supported; if it is one of your own, --ops FILE says what it computes, or what does\n"
-        "  note: module blocks.0.conv, net.py:12\n"
         "model.json: error: node 'c' (aten.relu.default): 'c' has dtype complex32\n"
+        "model.json: error: node 'a' (mine.first.default): the operator is not "
+        "supported; if it is one of your own, --ops FILE says what it computes, or what does; "
+        "2 nodes have it, of which this is the first\n"
+        "  note: module blocks.0.conv, net.py:12\n"
         "model.json: error: node 'b' (mine.second.default): the operator is not "
         "supported; if it is one of your own, --ops FILE says what it computes, or what does\n",
         "got\n%s", text);
