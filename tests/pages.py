@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Does what docs/custom_operators.md says, in an empty folder, with the official runtime of the virtual environment.
+"""Does what a page of docs/ says, in an empty folder, with the official runtime of the virtual environment.
 
-    .venv/bin/python tests/custom_operators.py ETC [--counts FILE]
+    .venv/bin/python tests/pages.py ETC PAGE [--counts FILE]
 
 A fence with a name behind its language is a file; "sh" runs, with `etc`, `python` and $ETC_TREE set.
 """
@@ -16,8 +16,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def main():
-    page = open(os.path.join(ROOT, "docs", "custom_operators.md"), encoding="utf-8").read()
-    folder, failed, n = tempfile.mkdtemp(prefix="etc_custom_"), 0, 0
+    page = open(sys.argv[2], encoding="utf-8").read()
+    name_of_page = os.path.basename(sys.argv[2])
+    folder, failed, n = tempfile.mkdtemp(prefix="etc_page_"), 0, 0
     bins = os.path.join(folder, "bin")
     os.makedirs(bins)
     os.symlink(os.path.abspath(sys.argv[1]), os.path.join(bins, "etc"))
@@ -36,14 +37,14 @@ def main():
             done = subprocess.run(["bash", "-euo", "pipefail", "-c", body], cwd=folder, env=env, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True, check=False)
             failed += done.returncode != 0
-            print(f"{'FAIL' if done.returncode else 'ok'}   custom operators {n}: {body.splitlines()[0]}")
+            print(f"{'FAIL' if done.returncode else 'ok'}   {name_of_page} {n}: {body.splitlines()[0]}")
             if done.returncode:
                 print(done.stdout[-2000:])
     finally:
         shutil.rmtree(folder)
-    print(f"custom operators: {n - failed} passed, {failed} failed, 0 skipped")
-    if sys.argv[2:3] == ["--counts"]:
-        with open(sys.argv[3], "a", encoding="utf-8") as f:
+    print(f"{name_of_page}: {n - failed} passed, {failed} failed, 0 skipped")
+    if sys.argv[3:4] == ["--counts"]:
+        with open(sys.argv[4], "a", encoding="utf-8") as f:
             f.write(f"{n - failed} {failed} 0\n")
     return failed != 0 or n == 0
 
