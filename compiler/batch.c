@@ -92,6 +92,7 @@ static _Noreturn void work(const Run *r, const Job *j)
 
 static bool start(Run *r, Job *j, BatchEntry *e)
 {
+    assert(!j->entry && e->status == BATCH_WAITING);
     *j = (Job){.entry = e, .start = seconds_now(), .out = memfd_create("etc-out", MFD_CLOEXEC),
                .err = memfd_create("etc-err", MFD_CLOEXEC)};
     fflush(stdout);
@@ -172,6 +173,7 @@ static void finish(Run *r, Job *j, int status)
 {
     size_t n_out, n_err;
     BatchEntry *e = j->entry;
+    assert(e && j->pid > 0);
     e->seconds = seconds_now() - j->start;
     const char *out = take_text(r, j->out, &n_out), *err = take_text(r, j->err, &n_err);
     e->message = messages_read(err, n_err, r->arena, &e->n_messages);
@@ -211,6 +213,7 @@ static void tell_messages(Run *r, const BatchEntry *e)
 static void tell_done(Run *r)
 {
     const Batch *b = r->batch;
+    assert(r->told <= r->next && r->next <= b->n);
     for (; r->told < b->n && b->entry[r->told].status != BATCH_WAITING; r->told++) {
         batch_put_line(&b->entry[r->told], r->arena, stdout);
         tell_messages(r, &b->entry[r->told]);

@@ -27,6 +27,7 @@ static void put_messages(const BatchEntry *e, Arena *a, FILE *out)
 void batch_put_line(const BatchEntry *e, Arena *a, FILE *out)
 {
     const BatchRecord *r = e->known;
+    assert(e->status > BATCH_WAITING && e->status <= BATCH_CRASHED);
     fprintf(out,
             "{\"schema\": 1, \"name\": %s, \"status\": \"%s\", \"exit\": %d, "
             "\"command\": \"%s\", \"output\": %s, ",

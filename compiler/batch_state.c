@@ -97,6 +97,7 @@ static void doubt_time(BatchFile *f)
 
 static const char *place(const char *folder, const BatchFile *f, Arena *a)
 {
+    assert(f->path);
     return folder ? arena_join(a, folder, f->path) : f->path;
 }
 

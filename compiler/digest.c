@@ -7,6 +7,7 @@
 
 Digest digest_bytes(const void *data, size_t n)
 {
+    assert(data);
     XXH128_hash_t h = XXH3_128bits(data, n);
     Digest d;
     snprintf(d.hex, sizeof d.hex, "%016llx%016llx", (unsigned long long)h.high64,

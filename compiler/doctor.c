@@ -97,6 +97,7 @@ static const char *kernel_refused(const Doctor *x, const char *kernel)
 
 static void need(Doctor *x, const Library *l)
 {
+    assert(l && l->cmake);
     for (int i = 0; i < x->n_needs; i++)
         if (!strcmp(x->need[i]->cmake, l->cmake))
             return;
@@ -105,6 +106,7 @@ static void need(Doctor *x, const Library *l)
 
 static void refuse(Doctor *x, const PteMethod *m, const char *name, const char *why)
 {
+    assert(name && why);
     RuntimeGap r = {m->name, name, why};
     PUSH(x->arena, x->gap, x->n_gaps, r);
 }

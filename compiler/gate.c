@@ -61,6 +61,7 @@ static Number *add(Gate *g, const char *of, const char *kind)
 {
     const char *name = *of ? arena_printf(g->arena, "%s.%s", of, kind) : kind;
     Number x = {.name = name, .kind = kind_of(name), .ok = true};
+    assert(x.kind);
     PUSH(g->arena, g->number, g->n, x);
     return &g->number[g->n - 1];
 }
@@ -282,6 +283,7 @@ static bool holds(const Number *x)
 
 static const char *moved(const Gate *g, const Number *x)
 {
+    assert(x->was_there);
     if (!x->is_there)
         return arena_printf(g->arena, "%s: was %.9g, is not known any more%s", x->name, x->was,
                             g->o->verified ? "" : " (--verified FILE.json tells of accuracy)");

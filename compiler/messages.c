@@ -110,6 +110,7 @@ static const char *shown(const char *s, Arena *a)
 /* The message with its place in the model, and the notes behind it, a line each. */
 static const char *whole_text(const Message *m, int n, Arena *a)
 {
+    assert(n > 0);
     const Loc *loc = &m->loc;
     const char *file = place_of(m, a).file, *s = shown(m->text, a);
     if (loc->node && loc->op)

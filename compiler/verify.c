@@ -72,6 +72,7 @@ static void become_xnn(const Options *o, Arena *a)
 
 static void note_first(Verify *v, const char *sample, int output, int64_t at, double was, double is)
 {
+    assert(output >= 0 && output < v->graph->n_out && at >= -1);
     if (!v->differs)
         v->first = (First){arena_str(v->arena, sample, strlen(sample)), output, at, was, is};
     v->differs = true;
@@ -82,6 +83,7 @@ static void add_elements(Verify *v, int i, const EtcTensor *a, const EtcTensor *
                          const char *sample)
 {
     int64_t n = etc_numel(a);
+    assert(n == etc_numel(b));
     for (int64_t k = 0; k < n; k++) {
         double x = tensor_number(a, k), y = tensor_number(b, k);
         bool is_same = x == y || (isnan(x) && isnan(y));
@@ -138,6 +140,7 @@ static bool run_file(Verify *v, EtcTensor **in)
 {
     const Runner *r = &v->runner;
     bool ok = true;
+    assert(v->graph->n_in == etc_method_n_inputs(r->method));
     for (int i = 0; i < v->graph->n_in; i++) {
         EtcValue value = value_of(in[i], etc_method_input(r->method, i)->tag);
         ok = runner_set_input(r, i, &value) && ok;
@@ -239,6 +242,7 @@ static const char *source(const Verify *v)
 static void text_output(const Verify *v, int i)
 {
     const Output *x = &v->out[i];
+    assert(i >= 0 && i < v->graph->n_out);
     double sqnr = difference_sqnr(&x->d);
     printf("  output %d: ", i);
     if (!x->d.n) {

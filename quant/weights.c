@@ -140,6 +140,7 @@ float scale_kept(double scale, const QuantFormat *f)
 static int64_t extreme(const Ints *k, const float *w, int64_t c)
 {
     int64_t best = c * k->inner;
+    assert(c >= 0 && c < k->n);
     for (int64_t o = 0; o < k->outer; o++)
         for (int64_t i = 0, at = (o * k->n + c) * k->inner; i < k->inner; i++)
             best = fabsf(w[at + i]) > fabsf(w[best]) ? at + i : best;
@@ -221,6 +222,7 @@ static void share(Share all)
 {
     enum { MOST = 64, WORTH = 1 << 18 };
     Share part[MOST];
+    assert(all.does && all.k->n >= 0);
     const int64_t weights = all.k->outer * all.k->n * all.k->inner;
     int n = weights / WORTH < all.k->threads ? (int)(weights / WORTH) : all.k->threads;
     n = n < 1 ? 1 : n > MOST ? MOST : n;

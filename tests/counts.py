@@ -109,7 +109,7 @@ def main():
         print(f"{count[what]:5} {what}, at most {limit}")
         ok = ok and count[what] <= limit
     held = assertions_in_1000_lines(root)
-    print(f"{held:5.1f} assertions in 1,000 lines, at least {LEAST}")
+    print(f"{held:5.2f} assertions in 1,000 lines, at least {LEAST}")
     return 0 if ok and held >= LEAST else 1
 
 
