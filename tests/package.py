@@ -195,7 +195,7 @@ def debian(packages, work):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("packages", type=Path)
-    parser.add_argument("--torch")
+    parser.add_argument("--torch", type=os.path.abspath)
     parser.add_argument("--counts", type=Path)
     args = parser.parse_args()
     passed = failed = skipped = 0
