@@ -58,8 +58,8 @@ static bool drop_check(Rewrite *r, Node *n)
 /* -- the walk ------------------------------------------------------------------------------ */
 
 static DecompFn *const decomposition[N_OPS] = {
-#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c,  \
-           cost, scratch, quant)                                                                 \
+#define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, kernel, expr, \
+           c, cost, scratch, quant)                                                                  \
     [OP_##id] = decomp_##decomp,
 #include "ir/ops.def"
 };
@@ -85,7 +85,7 @@ static bool is_narrow(EtcDtype t)
 static bool lacks_core(const Node *n)
 {
     EtcDtype x = first_operand(n)->type.dtype, y = n->out[0]->type.dtype;
-    if (op_info[n->op].flags & ALONG)
+    if (access_names_axes(n))
         return x != y && !(is_narrow(x) && is_narrow(y)) && (dtype_is_float(x) || dtype_is_float(y));
     return !is_narrow(y);
 }
