@@ -36,9 +36,14 @@ bool node_scales_bytes(const Node *n)
     return real == ETC_F32 && (whole == ETC_I8 || whole == ETC_U8) && zero >= -128 && zero <= 255;
 }
 
+bool node_is_expression(const Node *n)
+{
+    return strcmp(op_info[n->op].expr, "none") != 0;
+}
+
 bool node_is_pointwise(const Node *n)
 {
-    return !strcmp(op_info[n->op].c, "pointwise") || node_scales_bytes(n);
+    return node_is_expression(n) || node_scales_bytes(n);
 }
 
 /* -- axes -------------------------------------------------------------------------------------- */

@@ -624,6 +624,7 @@ bool node_is_pure(const Node *n);
  * dequantize per tensor are where they deal in floats and 8 bits. */
 bool node_is_pointwise(const Node *n);
 bool node_scales_bytes(const Node *n); /* one of the latter */
+bool node_is_expression(const Node *n); /* its row has one: what all fused loops share */
 Access node_access(const Node *n);
 bool node_moves(const Node *n); /* nothing is computed: each element is one of an operand */
 bool node_is_view(const Node *n); /* other sizes over its operand's elements, in their order */
