@@ -626,7 +626,7 @@ bool pass_tile_rows(Graph *g, Arena *tmp, Diag *d)
     Rows s = {.g = g, .tmp = tmp, .number = NEW(tmp, int, n), .last_read = NEW(tmp, int, n),
               .stamp = NEW(tmp, int, n), .piece = NEW(tmp, Value *, n),
               .flat_of = NEW(tmp, int, n), .flat = NEW(tmp, Value *, n)};
-    if (!g->name || !graph_has_bounds(g))
+    if ((!g->name && !region_has_places(g->owner)) || !graph_has_bounds(g))
         return true;
     number_nodes(&s);
     s.live = NEW(tmp, int64_t, s.n + 3);
