@@ -37,15 +37,15 @@ static int edits(const char *a, int n, const char *b, int m)
 static int distance(const char *a, size_t n, const char *b, size_t m)
 {
     size_t longer = n > m ? n : m, shorter = n + m - longer;
-    int most = longer < LETTERS_PER_EDIT ? longer > 1 : least((int)(longer / LETTERS_PER_EDIT), MOST_EDITS);
     if (longer - shorter > MOST_EDITS)
         return FAR;
+    int share = longer > 1 && longer < LETTERS_PER_EDIT ? 1 : (int)(longer / LETTERS_PER_EDIT);
     while (n && m && *a == *b)
         a++, b++, n--, m--;
     while (n && m && a[n - 1] == b[m - 1])
         n--, m--;
     int d = n > MAX_MIDDLE || m > MAX_MIDDLE ? FAR : edits(a, (int)n, b, (int)m);
-    return d <= most ? d : FAR;
+    return d <= least(share, MOST_EDITS) ? d : FAR;
 }
 
 Near near_word(const char *word)
