@@ -337,7 +337,7 @@ static void end_by_signal(const Run *r)
 /* C comes with files beside OUT.c. */
 static bool claim_beside(const BatchEntry *e, Files *files, Arena *a, Diag *d)
 {
-    static const char *const suffix[] = {".h", "_main.c", "_weights.S", "_weights.bin"};
+    static const char *const suffix[] = {".h", "_main.c", "_weights.S", "_weights.S.bin"};
     size_t n = strlen(e->path) - 2;
     bool ok = true;
     for (size_t i = 0; e->command == CMD_EMIT_C && ok && i < sizeof suffix / sizeof *suffix; i++)

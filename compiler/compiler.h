@@ -489,16 +489,6 @@ const char *type_shown(Arena *a, Type t);               /* "f32[%s31,64]" */
 double seconds_now(void);
 void say_lines(FILE *out, const char *text, Arena *a); /* each escaped for itself */
 
-/* Which of the names offered a word was meant to be. */
-typedef struct Near {
-    const char *word, *best; /* NULL: none is near */
-    int least;
-} Near;
-
-Near near_word(const char *word);
-void near_consider(Near *n, const char *name);
-const char *near_text(Arena *a, const Near *n); /* "; did you mean 'NAME'?", or "" */
-
 bool file_exists(const char *path);
 bool ends_in(const char *s, const char *end); /* and is more than that */
 

@@ -195,18 +195,11 @@ static void list_symbols(const Program *p, Diag *d)
 
 static bool unknown_symbol(const Program *p, Loc loc, const char *text, size_t len, Diag *d)
 {
-    enum { MOST = 3 };
-    const char *best = NULL, *name = arena_str(p->arena, text, len);
-    int least = MOST + 1;
-    for (int i = 0; i < p->n_syms; i++) {
-        int distance = text_distance(name, p->sym[i]->name, least);
-        if (distance < least) {
-            least = distance;
-            best = p->sym[i]->name;
-        }
-    }
-    diag_error(d, loc, "--dim %s: the model has no such symbolic size%s%s%s", text,
-               best ? ", did you mean '" : "", best ? best : "", best ? "'?" : "");
+    Near near = near_word(arena_str(p->arena, text, len));
+    for (int i = 0; i < p->n_syms; i++)
+        near_consider(&near, p->sym[i]->name);
+    diag_error(d, loc, "--dim %s: the model has no such symbolic size%s", text,
+               near_text(p->arena, &near));
     list_symbols(p, d);
     return false;
 }

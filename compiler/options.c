@@ -834,18 +834,16 @@ static void put_flag(KeyNames *k, const Flag *f)
                     escape(k->arena, ESCAPE_IR, key_value(k, f, all->item[i])));
 }
 
-/* C names its functions after the file and tells where its weights lie. */
+/* C names its functions after the file. */
 static void put_names(KeyNames *k)
 {
     const Options *o = k->o;
     bool is_c = o->command == CMD_EMIT_C;
-    bool has_array = o->weights_as && !strcmp(o->weights_as, "array");
     if (o->model && (is_c || o->report))
         fprintf(k->out, "model %s\n", escape(k->arena, ESCAPE_IR, base_name(o->model)));
     if (o->output && (is_c || o->report || o->depfile))
         fprintf(k->out, "output %s\n",
-                escape(k->arena, ESCAPE_IR,
-                       has_array && !o->depfile ? base_name(o->output) : o->output));
+                escape(k->arena, ESCAPE_IR, o->depfile ? o->output : base_name(o->output)));
     if (o->depfile)
         for (int i = 0; i < o->files->n; i++)
             if (o->files->file[i]->is_opened)

@@ -373,15 +373,9 @@ static void read_op(Reader *r, const Yaml *y, void *to)
     const char *glob = *(const char **)to;
     if (!glob || glob[strcspn(glob, "*?")])
         return;
-    Near near = near_word(glob);
-    for (int i = 0; i < N_OPS; i++) {
-        const char *target = op_info[i].target, *from = strchr(target, '.') + 1;
-        const char *stem = arena_str(r->a, from, strcspn(from, "."));
-        if (!strcmp(glob, target) || !strcmp(glob, stem))
-            return;
-        near_consider(&near, target);
-        near_consider(&near, stem);
-    }
+    Near near = near_operator(r->a, glob);
+    if (near.best && !near.edits)
+        return;
     diag_error(r->diag, yaml_loc(y), "there is no operator '%s'%s", glob, near_text(r->a, &near));
 }
 

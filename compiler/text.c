@@ -1,4 +1,4 @@
-/* text.c -- what the commands share: JSON strings, near names, numbers for people, the clock,
+/* text.c -- what the commands share: JSON strings, numbers for people, the clock,
  * messages of runtime-lite. */
 #include "compiler/compiler.h"
 #include <inttypes.h>
@@ -31,26 +31,6 @@ const char *type_shown(Arena *a, Type t)
         type_print(t, text.f);
     const char *shown = text_close(&text, a);
     return shown ? shown : "?";
-}
-
-Near near_word(const char *word)
-{
-    int half = (int)strlen(word) / 2 + 1;
-    return (Near){.word = word, .least = half < 4 ? half : 4};
-}
-
-void near_consider(Near *n, const char *name)
-{
-    int dist = text_distance(n->word, name, n->least - 1);
-    if (dist < n->least) {
-        n->least = dist;
-        n->best = name;
-    }
-}
-
-const char *near_text(Arena *a, const Near *n)
-{
-    return n->best ? arena_printf(a, "; did you mean '%s'?", n->best) : "";
 }
 
 bool file_exists(const char *path)

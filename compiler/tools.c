@@ -101,22 +101,6 @@ static void print_head(const Options *o, int n)
         printf("{\"schema\": 1, \"operators\": [");
 }
 
-/* The nearest name between the dots of "aten.NAME.overload". */
-static const char *near_name(const char *word, Arena *a)
-{
-    const char *best = NULL;
-    for (int i = 0, least = 4; i < N_OPS; i++) {
-        const char *target = op_info[i].target, *from = strchr(target, '.');
-        const char *name = from ? arena_str(a, from + 1, strcspn(from + 1, ".")) : target;
-        int dist = text_distance(word, name, least - 1);
-        if (dist < least) {
-            least = dist;
-            best = name;
-        }
-    }
-    return best ? best : op_nearest(word);
-}
-
 bool command_ops(const Options *o, Arena *a, Diag *d)
 {
     int n = 0;
@@ -139,7 +123,7 @@ bool command_ops(const Options *o, Arena *a, Diag *d)
     }
     if (o->json && n)
         puts("]}");
-    const char *near = n ? NULL : near_name(text, a);
-    return n || diag_error(d, (Loc){0}, "no operator's name holds '%s'%s%s%s", text,
-                           near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    Near near = near_operator(a, text);
+    return n || diag_error(d, (Loc){0}, "no operator's name holds '%s'%s", text,
+                           near_text(a, &near));
 }

@@ -138,20 +138,28 @@ static void put_array(Emit *e, Text *t, const State *s)
 
 /* -- blob ------------------------------------------------------------------------------------ */
 
+/* .incbin searches the folder that the assembler runs in, never that of its source.  __FILE__ tells
+ * the way there; the assembler joins no strings, but puts the argument of a macro into one. */
 static void put_assembly(Emit *e, Text *t)
 {
     put(t, "/* SPDX-License-Identifier: 0BSD */\n"
-        "/* The constants of %s.c, from %s_weights.bin beside it. */\n"
-        "#ifndef %s_WEIGHTS_BIN\n#define %s_WEIGHTS_BIN ", e->name, e->name, e->upper, e->upper);
-    put_string(t, arena_printf(e->a, "%s_weights.bin", e->o->stem));
-    put(t, "\n#endif\n\n"
-        "#if defined(__APPLE__)\n"
+        "/* The constants of %s.c, from this file's name with .bin behind it, or %s_WEIGHTS_BIN. */\n"
+        "#ifdef %s_WEIGHTS_BIN\n"
+        "    .macro %s_weights_bytes file\n"
+        "    .incbin %s_WEIGHTS_BIN\n"
+        "    .endm\n"
+        "#else\n"
+        "    .macro %s_weights_bytes file\n"
+        "    .incbin \"\\file\\().bin\"\n"
+        "    .endm\n"
+        "#endif\n\n", e->name, e->upper, e->upper, e->name, e->upper, e->name);
+    put(t, "#if defined(__APPLE__)\n"
         "    .section __TEXT,__const\n"
         "    .p2align 6\n"
         "    .private_extern _%s_weights\n"
         "    .globl _%s_weights\n"
         "_%s_weights:\n"
-        "    .incbin %s_WEIGHTS_BIN\n"
+        "    %s_weights_bytes __FILE__\n"
         "#else\n"
         "    .section .rodata,\"a\"\n"
         "    .p2align 6\n"
@@ -159,11 +167,11 @@ static void put_assembly(Emit *e, Text *t)
         "    .hidden %s_weights\n"
         "    .type %s_weights, %%object\n"
         "%s_weights:\n"
-        "    .incbin %s_WEIGHTS_BIN\n"
+        "    %s_weights_bytes __FILE__\n"
         "    .size %s_weights, . - %s_weights\n"
         "    .section .note.GNU-stack,\"\",%%progbits\n"
         "#endif\n",
-        e->name, e->name, e->name, e->upper, e->name, e->name, e->name, e->name, e->upper, e->name,
+        e->name, e->name, e->name, e->name, e->name, e->name, e->name, e->name, e->name, e->name,
         e->name);
 }
 
@@ -173,7 +181,7 @@ static void put_blob(Emit *e, Text *t, CFiles *out)
     int64_t at = 0;
     put_assembly(e, &assembly);
     c_file(e->a, out, "_weights.S", &assembly);
-    c_file(e->a, out, "_weights.bin", NULL);
+    c_file(e->a, out, "_weights.S.bin", NULL);
     put(t, "/* %s_weights.S holds the constants, each 64-byte aligned. */\n"
         "extern const uint8_t %s_weights[] __attribute__((visibility(\"hidden\")));\n\n",
         e->name, e->name);

@@ -264,9 +264,18 @@ bool namespace_is_taken(const char *name);
 const OpInfo *node_row(const Node *n); /* the node's row of ops.def, or of its own operator */
 
 OpId op_find(const char *target);           /* OP_NONE when unknown */
-const char *op_nearest(const char *target); /* for "did you mean"; NULL when nothing is near */
 bool text_is_name(const char *s, char also); /* ASCII letters, digits, '_' and `also`; not empty */
-int text_distance(const char *a, const char *b, int most); /* Levenshtein's; above most: most + 1 */
+
+/* Which of the names offered a word was meant to be. */
+typedef struct Near {
+    const char *word, *best; /* NULL: none is near */
+    int edits;               /* between them */
+} Near;
+
+Near near_word(const char *word);
+bool near_consider(Near *n, const char *name);  /* whether it is the nearest by now */
+const char *near_text(Arena *a, const Near *n); /* "; did you mean 'NAME'?", or "" */
+Near near_operator(Arena *a, const char *word); /* of all targets, or of their middles */
 
 /* -- sizes ------------------------------------------------------------------------------- */
 

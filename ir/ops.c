@@ -54,39 +54,3 @@ bool text_is_name(const char *s, char also)
     }
     return true;
 }
-
-enum { MAX_NAME = 64 };
-
-int text_distance(const char *a, const char *b, int most)
-{
-    int row[MAX_NAME + 1], n = (int)strlen(b);
-    if (n > MAX_NAME || strlen(a) > MAX_NAME || abs((int)strlen(a) - n) > most)
-        return most + 1;
-    for (int j = 0; j <= n; j++)
-        row[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= n; j++) {
-            int best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-        }
-    }
-    return row[n];
-}
-
-const char *op_nearest(const char *target)
-{
-    const char *best = NULL;
-    int least = 4;
-    for (int i = 0; i < N_OPS; i++) {
-        int d = text_distance(target, op_info[i].target, least);
-        if (d < least) {
-            least = d;
-            best = op_info[i].target;
-        }
-    }
-    return best;
-}

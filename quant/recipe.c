@@ -92,8 +92,7 @@ QuantChoice recipe_choice(const Recipe *r, const Node *n, const Backend *backend
 typedef struct Nearest {
     const char *glob;
     char end;
-    int distance; /* in edits; FAR less the letters both begin with where that is too many */
-    char text[128];
+    Near near;
     bool is_met;
 } Nearest;
 
@@ -132,41 +131,27 @@ static void mark_rules(Check *c, const Node *n, const Backend *b)
         c->met[i] = c->met[i] || rule_matches(&c->recipe->rule[i], n, b);
 }
 
-enum { FAR = 1000, NEAR = 3, MOST_TOLD = 20 };
+enum { MOST_TOLD = 20 };
 
-/* How far `text` is from the glob: in edits, or, where none are few enough, FAR less the letters
- * that both begin with. */
-static int distance_of(const char *glob, const char *text)
+/* Names of nodes may be gone when the next is asked. */
+static void offer(Arena *tmp, Nearest *f, const char *text)
 {
-    int same = 0, edits = text_distance(glob, text, NEAR);
-    while (glob[same] && glob[same] == text[same] && same < 64)
-        same++;
-    return edits <= NEAR ? edits : same >= NEAR ? FAR - same : FAR;
-}
-
-static void offer(Nearest *near, const char *text)
-{
-    if (!near->glob || near->is_met || !*text)
+    if (!f->glob || f->is_met || !*text)
         return;
-    int distance = distance_of(near->glob, text);
-    near->is_met = glob_matches(near->glob, text, near->end);
-    if (distance < near->distance) {
-        near->distance = distance;
-        size_t n = strlen(text) < sizeof near->text ? strlen(text) : sizeof near->text - 1;
-        memcpy(near->text, text, n);
-        near->text[n] = '\0';
-    }
+    f->is_met = glob_matches(f->glob, text, f->end);
+    if (near_consider(&f->near, text))
+        f->near.best = arena_str(tmp, text, strlen(text));
 }
 
 static void offer_node(Check *c, const Node *n, const Backend *b)
 {
     char stem[64];
     op_stem(node_row(n)->target, stem);
-    offer(&c->field[F_NAME], name_of(n));
-    offer(&c->field[F_OP], node_row(n)->target);
-    offer(&c->field[F_OP], stem);
-    offer(&c->field[F_MODULE], module_of(n));
-    offer(&c->field[F_BACKEND], backend_name(b));
+    offer(c->tmp, &c->field[F_NAME], name_of(n));
+    offer(c->tmp, &c->field[F_OP], node_row(n)->target);
+    offer(c->tmp, &c->field[F_OP], stem);
+    offer(c->tmp, &c->field[F_MODULE], module_of(n));
+    offer(c->tmp, &c->field[F_BACKEND], backend_name(b));
 }
 
 /* Each field that nothing in the model meets is told with what comes nearest to it. */
@@ -177,17 +162,15 @@ static void report_rule(Check *c, Diag *d)
     const char *glob[N_FIELDS] = {r->name, r->op, r->module, r->backend};
     int n_told = 0;
     for (int f = 0; f < N_FIELDS; f++)
-        c->field[f] = (Nearest){
-            .glob = glob[f], .end = f == F_MODULE ? '.' : '\0', .distance = FAR};
+        c->field[f] = (Nearest){glob[f], f == F_MODULE ? '.' : '\0', near_word(glob[f]), false};
     visit_program(c, offer_node);
     Loc loc = {.file = c->recipe->file, .line = r->line, .column = r->column};
     for (int f = 0; f < N_FIELDS; f++) {
-        const Nearest *near = &c->field[f];
-        if (!near->glob || near->is_met)
+        const Nearest *at = &c->field[f];
+        if (!at->glob || at->is_met)
             continue;
-        diag_error(d, loc, "scope matches nothing: the model has no %s '%s'%s%s%s", what[f],
-                   near->glob, *near->text ? ", did you mean '" : "", near->text,
-                   *near->text ? "'?" : "");
+        diag_error(d, loc, "scope matches nothing: the model has no %s '%s'%s", what[f], at->glob,
+                   near_text(c->tmp, &at->near));
         n_told++;
     }
     if (!n_told)

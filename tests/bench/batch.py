@@ -60,7 +60,7 @@ def run(etc, path, out, jobs, locale="C"):
 def digests(folder):
     found = {}
     for name in sorted(os.listdir(folder)):
-        if not name.startswith(".") and not name.endswith("_weights.S"):  # which holds its folder's path
+        if not name.startswith("."):
             with open(os.path.join(folder, name), "rb") as f:
                 found[name] = hashlib.md5(f.read()).hexdigest()
     return found

@@ -230,7 +230,9 @@ Test(cli, dim_bounds_a_size)
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim s31=1..2000", 1,
           "outside the range");
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim s13=1..8", 1,
-          "no such symbolic size, did you mean 's31'?");
+          "no such symbolic size; did you mean 's31'?");
+    fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim x.0=1..8", 1,
+          "no such symbolic size\n");
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim s31=8..2", 2, "LO <= HI");
     fails("compile $DATA/add/model.pt2 -o n.pte --dim s31=1..2", 1,
           "the model has no symbolic sizes");

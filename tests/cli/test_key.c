@@ -138,6 +138,10 @@ Test(key, files_count_by_content_and_not_by_place)
     sh("cp " MLP "a.pt2; mkdir d; cp " MLP "d/b.pt2; cp $DATA/add/model.pt2 c.pt2");
     expect_keys("a.pt2", "d/b.pt2", true);
     expect_keys("emit-c a.pt2", "emit-c d/b.pt2", false); /* C names the model */
+    expect_keys("emit-c a.pt2 -o x.c", "emit-c a.pt2 -o d/x.c --weights-as incbin", false);
+    expect_keys("emit-c a.pt2 -o x.c --weights-as incbin",
+                "emit-c a.pt2 -o d/x.c --weights-as incbin", true);
+    expect_keys("emit-c a.pt2 -o x.c -MD", "emit-c a.pt2 -o d/x.c -MD", false);
     expect_keys("a.pt2", "c.pt2", false);
     sh("mkdir s t; cp " SAMPLE "s/x.npy; cp " SAMPLE "t/x.npy; cp a.pt2 e.pt2");
     expect_keys("a.pt2 --recipe int8 --calibrate s", "e.pt2 --recipe int8 --calibrate t", true);

@@ -46,10 +46,10 @@ Test(recipes, a_scope_that_matches_nothing_is_an_error)
                          "  - scope: {op: embedding}\n"
                          "    weight: float32\n");
     fails("compile " MODEL "--recipe r.yaml -o a.pte", 1,
-          "r.yaml:5:5: error: scope matches nothing: the model has no node 'conv3d', did you mean "
+          "r.yaml:5:5: error: scope matches nothing: the model has no node 'conv3d'; did you mean "
           "'conv2d'?");
     fails("compile " MODEL "--recipe r.yaml -o a.pte", 1,
-          "r.yaml:7:5: error: scope matches nothing: the model has no operator 'embedding'");
+          "r.yaml:7:5: error: scope matches nothing: the model has no operator 'embedding'\n");
     expect_files("r.yaml ");
 }
 

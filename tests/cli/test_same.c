@@ -9,6 +9,7 @@ static const char *const commands[] = {
     ("compile -q \"$M/model.pt2\" -o x.pte --backend xnnpack "
      "--recipe int4-group32 --report m.svg"),
     "emit-c -q \"$M/model.pt2\" -o m.c --main",
+    "emit-c -q \"$M/model.pt2\" -o \"$PWD/i.c\" --weights-as incbin",
     "opt \"$M/model.pt2\" --passes=resolve_views,functionalize,decompose,canonicalize -o m.etir",
     "run \"$M/model.pt2\" --input \"$M/input_0.npy\" --output-dir m.out -q",
     "inspect \"$M/model.pt2\" --json > m.json",

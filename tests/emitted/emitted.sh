@@ -1,10 +1,11 @@
 #!/bin/sh
-# emitted.sh ROOT BUILD models|cases|names|example: is emitted C what docs/emitted_c.md says of it?  Prints TAP.
+# emitted.sh ROOT BUILD models|cases|names|weights|example: is emitted C what docs/emitted_c.md says of it?  Prints TAP.
 #
 #   models   tests/data: the strict flags under each compiler, torch's outputs, runtime-lite's bits
 #            under every instruction set and optimisation level, with and without the variants
 #   cases    tests/emitted/cases, programs that differ in one thing: strict flags and the same bits
 #   names    hostile names of files, weights and values
+#   weights  their assembly finds them from any folder
 #   example  the program in docs/emitted_c.md
 # EMITTED_FULL=1 adds compilers, levels and the larger models of tests/data.
 set -u
@@ -307,6 +308,50 @@ b'
     done
 }
 
+# -- weights beside their assembly ---------------------------------------------------------------
+
+# Assembles in one folder by a path that it knows; the .bin must be in it, to the byte.
+from_folder() { # compiler, folder to run in, path of the model's folder from there, flags
+    # shellcheck disable=SC2086
+    (cd "$2" && $1 $4 -c "$3/${name}_weights.S" -o "$dir/weights.o") || return 1
+    case $1 in
+    arm*) arm-none-eabi-objcopy -O binary -j .rodata "$dir/weights.o" "$dir/weights.raw" ;;
+    *) objcopy -O binary -j .rodata "$dir/weights.o" "$dir/weights.raw" ;;
+    esac && cmp "$bin" "$dir/weights.raw"
+}
+
+# The .bin was moved, and only the macro says where to.
+elsewhere() { # compiler
+    cp "$bin" "$dir/other/moved" && mv "$bin" "$bin.hidden" || return 1
+    ! from_folder "$1" "$dir/other" "../$odd" ""
+    refused=$?
+    mv "$bin.hidden" "$bin"
+    printf moved >>"$dir/other/moved"
+    from_folder "$1" "$dir/other" "../$odd" '-DNET_WEIGHTS_BIN="moved"' && return 1
+    [ $refused -eq 0 ] && cmp "$dir/other/moved" "$dir/weights.raw"
+}
+
+weights() {
+    name=net
+    odd='a "folder", \b\\ #1; $x @(%y) //z'
+    out="$dir/$odd"
+    bin="$out/${name}_weights.S.bin"
+    mkdir -p "$out" "$dir/other"
+    check "weights: emit-c" "$etc" emit-c "$root/tests/data/mlp_digits/model.pt2" -o "$out/$name.c" \
+        --weights-as incbin -q
+    for cc in gcc $clang ${clang:+"$clang -fno-integrated-as"} arm-none-eabi-gcc; do
+        if ! have "${cc%% *}"; then
+            skip "weights: $cc" "no ${cc%% *} here"
+            continue
+        fi
+        check "weights: $cc, in their folder" from_folder "$cc" "$out" . ""
+        check "weights: $cc, by a relative path" from_folder "$cc" "$dir/other" "../$odd" ""
+        check "weights: $cc, by a whole path" from_folder "$cc" / "$out" ""
+        check "weights: $cc, a .bin elsewhere" elsewhere "$cc"
+    done
+    check "weights: the folder is not told" sh -c '! grep -q folder "$1"' sh "$out/${name}_weights.S"
+}
+
 # -- example ---------------------------------------------------------------------------------
 
 example() {
@@ -333,6 +378,7 @@ cases)
     done
     ;;
 names) names ;;
+weights) weights ;;
 example) check "the example of docs/emitted_c.md" example ;;
 esac
 echo "1..$n"

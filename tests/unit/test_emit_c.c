@@ -122,7 +122,7 @@ Test(emit_c, large_weights_go_into_a_blob)
     CFiles asked = emit(LINEAR(16384), "m", WEIGHTS_ARRAY, false);
     cr_expect_null(file_text(&small, "_weights.S"));
     cr_expect_not_null(file_text(&large, "_weights.S"));
-    cr_expect_not_null(file_text(&large, "_weights.bin"));
+    cr_expect_not_null(file_text(&large, "_weights.S.bin"));
     cr_expect_null(file_text(&asked, "_weights.S"));
 }
 
@@ -134,9 +134,12 @@ Test(emit_c, the_blob_points_at_the_weights_and_names_its_file)
     cr_assert_not(emit_c(plan(LINEAR(2), data), &o, arena, &files, &diag));
     o.stem = "o\"ut/ab";
     cr_assert(emit_c(plan(LINEAR(2), data), &o, arena, &files, &diag));
-    cr_expect_not_null(strstr(file_text(&files, "_weights.S"), "\"o\\042ut/ab_weights.bin\""));
+    const char *assembly = file_text(&files, "_weights.S");
+    cr_expect_not_null(strstr(assembly, "    .incbin \"\\file\\().bin\"\n"), "%s", assembly);
+    cr_expect_not_null(strstr(assembly, "    ab_weights_bytes __FILE__\n"), "%s", assembly);
+    cr_expect_null(strstr(assembly, "ut/"), "it tells where it was written: %s", assembly);
     for (int i = 0; i < files.n; i++)
-        if (!strcmp(files.file[i].suffix, "_weights.bin")) {
+        if (!strcmp(files.file[i].suffix, "_weights.S.bin")) {
             cr_assert_eq(files.file[i].out.n, 1);
             cr_expect_eq(files.file[i].out.piece[0].data, data);
             cr_expect_eq(files.file[i].out.piece[0].n + files.file[i].out.piece[0].zeros, 64);

@@ -187,8 +187,71 @@ Test(ops, rows_are_sorted_found_and_sound)
     }
     cr_expect_eq(op_find("aten.relu"), OP_NONE);
     cr_expect_eq(op_find(""), OP_NONE);
-    cr_expect_str_eq(op_nearest("aten.relu.defualt"), "aten.relu.default");
-    cr_expect_null(op_nearest("nothing like an operator"));
+}
+
+static const struct {
+    const char *word, *name;
+    bool is_near;
+} near_row[] = {
+    {"s13", "s31", true},          {"batch", "s31", false},      {"x", "y", false},
+    {"x", "x", true},              {"s7", "s8", true},           {"s7", "t8", false},
+    {"x.0", "s31", false},         {"silu", "relu", false},      {"gelu", "relu", true},
+    {"hots", "host", true},        {"conv3d", "conv2d", true},   {"norm", "conv", false},
+    {"fc10", "fc2", false},        {"backedn", "backend", true}, {"", "s", false},
+    {"abcdefghi", "abc", false},   {"abcdefghi", "abcdefxyz", true},
+    {"abcdefghijkl", "abcdefghwxyz", false},
+};
+
+Test(near, few_edits_for_the_length)
+{
+    for (size_t i = 0; i < sizeof near_row / sizeof *near_row; i++) {
+        Near n = near_word(near_row[i].word);
+        near_consider(&n, near_row[i].name);
+        cr_expect_eq(n.best != NULL, near_row[i].is_near, "%s, %s", near_row[i].word,
+                     near_row[i].name);
+    }
+}
+
+Test(near, long_names_by_what_lies_between_their_ends)
+{
+    char long_one[400], other[400];
+    memset(long_one, 'm', sizeof long_one);
+    long_one[sizeof long_one - 1] = '\0';
+    memcpy(other, long_one, sizeof other);
+    other[200] = '7';
+    Near n = near_word(other);
+    cr_expect(near_consider(&n, long_one));
+    other[20] = other[370] = '7';
+    n = near_word(other);
+    cr_expect(!near_consider(&n, long_one), "what lies between is longer than is looked at");
+}
+
+Test(near, the_nearest_and_first)
+{
+    Near n = near_word("layers.7");
+    cr_expect(near_consider(&n, "layer.7s"));
+    cr_expect(near_consider(&n, "layers.0"));
+    cr_expect(!near_consider(&n, "layers.1"));
+    cr_expect_str_eq(n.best, "layers.0");
+}
+
+Test(near, what_all_operators_share_makes_none_near)
+{
+    static const struct {
+        const char *word, *best;
+    } row[] = {{"aten.relu.defualt", "aten.relu.default"}, {"lineer", "linear"},
+               {"aten.t.defualt", "aten.t.default"},       {"aten.add.Tensro", "aten.add.Tensor"},
+               {"aten.zyx.default", NULL},                 {"nothing like an operator", NULL},
+               {"aten.ffo.default", NULL},                 {"mine.relu.default", NULL},
+               {"", NULL}};
+    Arena *a = arena_new();
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        Near n = near_operator(a, row[i].word);
+        cr_expect_eq(!n.best, !row[i].best, "%s: %s", row[i].word, n.best ? n.best : "none");
+        if (n.best && row[i].best)
+            cr_expect_str_eq(n.best, row[i].best);
+    }
+    arena_free(a);
 }
 
 Test(schema, every_row_parses)

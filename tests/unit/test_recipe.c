@@ -138,14 +138,14 @@ Test(recipe, a_scope_that_matches_nothing_is_told_with_what_comes_near)
     char *text = told_of(rule, 10);
     cr_expect_str_eq(
         text,
-        "r.yaml:4:5: error: scope matches nothing: the model has no node 'fc3', did you mean 'fc1'?\n"
-        "r.yaml:6:5: error: scope matches nothing: the model has no operator 'lineer', did you mean "
+        "r.yaml:4:5: error: scope matches nothing: the model has no node 'fc3'; did you mean 'fc1'?\n"
+        "r.yaml:6:5: error: scope matches nothing: the model has no operator 'lineer'; did you mean "
         "'linear'?\n"
-        "r.yaml:8:5: error: scope matches nothing: the model has no operator 'aten.relu.defualt', did "
+        "r.yaml:8:5: error: scope matches nothing: the model has no operator 'aten.relu.defualt'; did "
         "you mean 'aten.relu.default'?\n"
-        "r.yaml:10:5: error: scope matches nothing: the model has no module 'encoder.layer.0', did you "
+        "r.yaml:10:5: error: scope matches nothing: the model has no module 'encoder.layer.0'; did you "
         "mean 'encoder.layers.0'?\n"
-        "r.yaml:12:5: error: scope matches nothing: the model has no module 'encoder.layers.7*', did "
+        "r.yaml:12:5: error: scope matches nothing: the model has no module 'encoder.layers.7*'; did "
         "you mean 'encoder.layers.0'?\n"
         "r.yaml:14:5: error: scope matches nothing: the model has no node of backend 'xnnpack'\n"
         "r.yaml:16:5: error: scope matches nothing: no node of the model meets all its fields\n");
