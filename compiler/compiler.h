@@ -304,6 +304,8 @@ MUST_USE bool pte_open(Files *files, const char *path, EtcProgram *p, Diag *d);
 /* p was opened by etc_program_open, which verified what is read here. */
 PteMethod pte_method(const EtcProgram *p, int32_t method, Arena *a);
 
+extern const char *const xnn_node_name[]; /* by XnnKind */
+
 /* The pieces as one, 64-byte aligned. */
 const uint8_t *join_pieces(const OutFile *f, Arena *a, size_t *n);
 
@@ -366,6 +368,10 @@ void states_carry(const Graph *g, EtcTensor **update, Arena *a);
 
 int runtime_version(
     const char *text); /* a number that grows with it; 0: none from RUNTIME_FIRST on */
+/* The version that brought a node of XNNPACK, an XnnKind, as such a number. */
+int runtime_since_node(int kind);
+/* Has the program's passes do without the kernels and nodes that --target-runtime has not. */
+void target_prepare(const Options *o, Program *p);
 /* The version that brought a kernel, as such a number; 0: no published runtime has it itself. */
 int runtime_since(const char *kernel);
 const char *runtime_text(Arena *a, int version); /* "1.4.1" */

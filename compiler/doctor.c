@@ -2,6 +2,7 @@
  * memory that it takes, and what a version of the runtime would refuse.  The file need not be ours,
  * nor such that this build could run it. */
 #include "compiler/compiler.h"
+#include "runtime-lite/delegates/xnn_schema.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +121,11 @@ static void look_at_delegate(Doctor *x, const PteMethod *m, const PteBlob *b)
         refuse(x, m, b->id, "no published library has this delegate");
     if (b->wrong)
         refuse(x, m, b->id, b->wrong);
+    for (int k = 1; b->is_read && k < XNN_KINDS; k++)
+        if (b->n_nodes[k] && runtime_since_node(k) > x->version)
+            refuse(x, m, arena_printf(x->arena, "%s's node %s", b->id, xnn_node_name[k]),
+                   arena_printf(x->arena, "the delegate has it from %s on",
+                                runtime_text(x->arena, runtime_since_node(k))));
 }
 
 static void look_at(Doctor *x, const PteMethod *m)

@@ -368,7 +368,7 @@ static void define_outputs(Lower *w)
     for (int i = 0; i < w->body->n_out; i++) {
         uint32_t id = x_use(w, w->body->out[i], AS_IS);
         if (w->x.value[id].flags || w->x.value[id].constant || !x_maker(w, id))
-            id = x_unary(w, XNN_COPY, id, x_like(w, id));
+            id = x_copy(w, id);
         w->x.value[id].flags = XNN_IS_OUTPUT;
         w->x.value[id].external = (uint32_t)w->x.n_externals++;
     }

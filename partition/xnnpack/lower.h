@@ -68,6 +68,7 @@ void *x_permuted(Lower *w, const void *from, size_t size, int rank, const uint32
                  const int *axis);
 
 bool xnn_is_constant(const Value *v);
+bool xnn_is_there(const Program *p, XnnKind kind); /* in the runtime that p is for; rows.c */
 
 /* quant.c */
 bool xnn_is_quant(const Node *n);
@@ -99,6 +100,7 @@ uint32_t x_weight_value(Lower *w, const XWeight *from, int rank, const uint32_t 
 uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter);
 
 uint32_t x_transpose(Lower *w, uint32_t in, const int *axis); /* transpose.c */
+uint32_t x_copy(Lower *w, uint32_t in); /* transpose.c */
 void x_sweep(Lower *w); /* what no result needs: transpose.c */
 
 void xnn_lower_node(Lower *w, const Node *n); /* rows.c */

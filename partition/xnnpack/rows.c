@@ -1,4 +1,5 @@
 /* rows.c -- which core ops become XNNPACK nodes, under which conditions, and how. */
+#include "ir/session.h"
 #include "partition/internal.h"
 #include "partition/xnnpack/rows.h"
 #include <math.h>
@@ -22,6 +23,17 @@ bool xnn_no(Refusal *r, const char *why, const char *fix)
 {
     *r = (Refusal){why, fix};
     return false;
+}
+
+bool xnn_is_there(const Program *p, XnnKind kind)
+{
+    int runtime = p->session->runtime, since = 0;
+#define X(id, major, minor, patch)              \
+    if (kind == XNN_##id)                       \
+        since = RUNTIME_VERSION(major, minor, patch);
+    XNN_LATER_NODES(X)
+#undef X
+    return !runtime || runtime >= since;
 }
 
 XnnKind xnn_kind(const Node *n)
@@ -321,6 +333,9 @@ bool xnn_takes(const Node *n, const Uses *u, Refusal *r)
         return xnn_takes_quant(n, u, r) && takes_bounds(n, r);
     if (!row)
         return xnn_no(r, "XNNPACK has no such operation", NULL);
+    if (!xnn_is_there(n->graph->program, row->kind) && row->kind != XNN_COPY)
+        return xnn_no(r, "XNNPACK of the runtime that is asked for has no such node",
+                      "ask for a later runtime");
     if (!others_are_unread(n, u))
         return xnn_no(r, "results past its first are read", "read the first one alone");
     return takes_types(n, r) && (!is_half(n) || takes_half(n, r)) && takes_sizes(n, row->open, r) &&
