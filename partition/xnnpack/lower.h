@@ -68,7 +68,6 @@ void *x_permuted(Lower *w, const void *from, size_t size, int rank, const uint32
                  const int *axis);
 
 bool xnn_is_constant(const Value *v);
-bool xnn_is_there(const Program *p, XnnKind kind); /* in the runtime that p is for; rows.c */
 
 /* quant.c */
 bool xnn_is_quant(const Node *n);
