@@ -65,6 +65,7 @@ typedef struct Options {
     const char *baseline, *tolerances, *verified; /* of gate */
     Strings methods;      /* NAME=FILE */
     Strings ops;          /* files of operators */
+    Strings manifests;    /* of doctor */
     Strings binds;        /* INPUT=VALUE, of ONNX files */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
     bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate,
@@ -557,6 +558,20 @@ void yaml_need(const Yaml *map, const Yaml *y, const char *key, Diag *d);
 MUST_USE bool custom_read(const Options *o, Arena *a, const CustomOps **out, Diag *d);
 /* Adds the operators that n bytes of such a file describe. */
 MUST_USE bool custom_parse(const char *file, const uint8_t *data, size_t n, CustomOps *to, Diag *d);
+
+/* -- manifest.c ------------------------------------------------------------------------------ */
+
+typedef struct Manifest { /* what one build of the runtime has */
+    Table names;          /* of kernels and delegates */
+    bool has_all_kernels;
+} Manifest;
+
+/* Reads the files of --manifest, whose contents add up; *out is NULL where there are none.  False:
+ * all mistakes are reported. */
+MUST_USE bool manifest_read(const Options *o, Arena *a, Manifest **out, Diag *d);
+/* Adds what n bytes of such a file tell; `to` has an arena. */
+MUST_USE bool manifest_parse(const char *file, const uint8_t *data, size_t n, Manifest *to, Diag *d);
+bool manifest_has(const Manifest *m, const char *name);
 
 /* -- recipes.c ------------------------------------------------------------------------------ */
 

@@ -64,7 +64,8 @@ static const struct {
                      "write the sources of a runtime with no more than some .pte files need"},
     [CMD_BATCH] = {"batch", "LIST.yaml [-j N] [-o DIR]", "etc batch nightly.yaml -j 4 -o out",
                    "compile the models of a list, but for what has not changed"},
-    [CMD_DOCTOR] = {"doctor", "FILE.pte [--runtime VERSION]", "etc doctor model.pte --runtime 1.2",
+    [CMD_DOCTOR] = {"doctor", "FILE.pte [--runtime VERSION] [--manifest FILE]",
+                    "etc doctor model.pte --runtime 1.2",
                     "tell what a .pte needs of the runtime, and what that would refuse"},
     [CMD_VERIFY] = {"verify", "FILE.pte --model MODEL [--calibrate DATA | --input FILE.npy ...]",
                     "etc verify model.pte --model model.pt2 --calibrate samples",
@@ -181,6 +182,8 @@ static const Flag flag_row[] = {
      is_version, "VERSION", "do without what this ExecuTorch lacks, or refuse"},
     {"runtime", 0, FLAG_TEXT, AT(target_runtime), DOCTOR, is_version, "VERSION",
      "the ExecuTorch that is to run it (" RUNTIME_NEWEST ")"},
+    {"manifest", 0, FLAG_LIST, AT(manifests), DOCTOR, any, "FILE",
+     "what the build of the runtime has that is to run it: selected_operators.yaml, or names"},
     {"target", 0, FLAG_TEXT, AT(target), EMIT_C, is_target, "NAME",
      "the CPU to write C for: generic, which is any, host, which is this one, or such as x86-64-v3"},
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
@@ -632,6 +635,8 @@ static bool name_inputs(const Parser *p, Diag *d)
         ok = file_will_be_read(f, strchr(o->methods.item[i], '=') + 1, d);
     for (int i = 0; i < o->ops.n && ok; i++)
         ok = file_will_be_read(f, o->ops.item[i], d);
+    for (int i = 0; i < o->manifests.n && ok; i++)
+        ok = file_will_be_read(f, o->manifests.item[i], d);
     for (int i = 0; i < o->inputs.n && ok; i++)
         ok = !o->inputs.item[i] || file_will_be_read(f, o->inputs.item[i], d);
     return ok && name_files(p, FLAG_IN, d);
