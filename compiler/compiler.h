@@ -481,6 +481,20 @@ MUST_USE bool batch_ninja(const Batch *b, const char *path, Arena *a, Diag *d);
 /* The summary, and what --junit and the environment ask for.  False: reported. */
 MUST_USE bool batch_report(const Batch *b, const char *junit, bool tells, Arena *a, Diag *d);
 
+/* -- verify_c.c ---------------------------------------------------------------------------- */
+
+typedef struct CProgram CProgram;
+
+/* Builds FILE.c, of the command line, and what emit-c wrote beside it, with $CC and $CFLAGS, in a
+ * temporary folder.  NULL: reported. */
+CProgram *c_program_build(const Options *o, Arena *a, Diag *d);
+void c_program_end(CProgram *c); /* removes the folder; NULL: nothing */
+/* Notes a call of g's method; then runs all that were noted, in one process. */
+MUST_USE bool c_program_stage(CProgram *c, const Graph *g, EtcTensor *const *in);
+MUST_USE bool c_program_run(CProgram *c);
+/* An output of a call of the last run.  NULL: reported. */
+const EtcTensor *c_program_output(const CProgram *c, int call, int output, int dtype, Arena *a);
+
 /* -- shrunk.c ------------------------------------------------------------------------------ */
 
 /* From now on the process ends with a message and exit code 3 when it reads where a mapped file

@@ -345,7 +345,8 @@ bool command_doctor(const Options *o, Arena *a, Diag *d)
         return false;
     if (kind != IMPORT_PTE)
         return diag_error(d, (Loc){.file = o->model}, "is no .pte; etc compile makes one");
-    if (!custom_read(o, a, &x.own, d) || !manifest_read(o, a, &x.manifest, d) || !pte_open(o->files, o->model, &x.file, d))
+    if (!custom_read(o, a, &x.own, d) || !manifest_read(o, a, &x.manifest, d) ||
+        !pte_open(o->files, o->model, &x.file, d))
         return false;
     x.n_methods = etc_program_n_methods(&x.file);
     x.method = NEW(a, PteMethod, x.n_methods + 1);

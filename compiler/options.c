@@ -67,7 +67,7 @@ static const struct {
     [CMD_DOCTOR] = {"doctor", "FILE.pte [--runtime VERSION] [--manifest FILE]",
                     "etc doctor model.pte --runtime 1.2",
                     "tell what a .pte needs of the runtime, and what that would refuse"},
-    [CMD_VERIFY] = {"verify", "FILE.pte --model MODEL [--calibrate DATA | --input FILE.npy ...]",
+    [CMD_VERIFY] = {"verify", "FILE.pte|FILE.c --model MODEL [--calibrate DATA | --input FILE.npy ...]",
                     "etc verify model.pte --model model.pt2 --calibrate samples",
                     "run a finished file, and compare its outputs with the model's in floats"},
     [CMD_GATE] = {"gate", "NEW.pte --baseline OLD.json [--verified FILE.json]",
