@@ -62,7 +62,7 @@ typedef struct Options {
     const char *runs, *warmup, *trace;     /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     char **argv; /* all words of the command line */
-    const char *baseline, *tolerances, *verified; /* of gate */
+    const char *baseline, *tolerances, *verified, *compiled; /* of gate */
     Strings methods;      /* NAME=FILE */
     Strings ops;          /* files of operators */
     Strings manifests;    /* of doctor */
@@ -352,6 +352,17 @@ bool runner_set_input(const Runner *r, int i, const EtcValue *v);
 bool runner_set_inputs(const Runner *r,
                        const Strings *in); /* --input's; tells all that are wrong */
 bool runner_call(const Runner *r);
+
+/* Goes on as etc-xnn, which stands beside this program or in PATH, where the file asks for XNNPACK
+ * and this program has none; comes back where it does not. */
+void runner_become_xnn(const EtcProgram *file, const Options *o, Arena *a);
+
+/* -- bench.c --------------------------------------------------------------------------------- */
+
+/* What all methods take, as the cost models estimate: kernels, and delegates with their calls. */
+double predicted_seconds(const Program *p);
+/* The median of --runs calls of a .pte.  False: reported. */
+MUST_USE bool bench_median(const Options *o, Arena *a, Diag *d, double *seconds);
 
 /* -- diff.c: for verify too ------------------------------------------------------------------ */
 

@@ -41,36 +41,6 @@ typedef struct Verify {
     Diag *diag;
 } Verify;
 
-/* -- etc-xnn ----------------------------------------------------------------------------------- */
-
-/* Whether the file asks for XNNPACK where this program has none. */
-static bool wants_other(const EtcProgram *file, Arena *a)
-{
-    int n = etc_program_n_methods(file);
-    for (int i = 0; i < n; i++) {
-        PteMethod m = pte_method(file, i, a);
-        for (int k = 0; k < m.n_delegates; k++)
-            if (!strcmp(m.delegate[k].id, "XnnpackBackend"))
-                return !delegates_have("XnnpackBackend");
-    }
-    return false;
-}
-
-/* Goes on as etc-xnn, which stands beside this program or in PATH; comes back where it does not.
- * A program that was called so and is not will not find itself again. */
-static void become_xnn(const Options *o, Arena *a)
-{
-    static const char name[] = "etc-xnn";
-    char *self = realpath("/proc/self/exe", NULL);
-    const char *slash = self ? strrchr(self, '/') : NULL;
-    if (slash && strcmp(o->argv[0], name) != 0) {
-        o->argv[0] = (char *)(uintptr_t)name;
-        execv(arena_printf(a, "%.*s/%s", (int)(slash - self), self, name), o->argv);
-        execvp(name, o->argv);
-    }
-    free(self);
-}
-
 /* -- one sample -------------------------------------------------------------------------------- */
 
 static void note_first(Verify *v, const char *sample, int output, int64_t at, double was, double is)
@@ -473,8 +443,7 @@ static bool open_file(Verify *v, Options *file)
         return (v->c = c_program_build(file, v->arena, v->diag)) != NULL;
     if (!runner_load(r))
         return false;
-    if (wants_other(&r->file, v->arena))
-        become_xnn(v->o, v->arena);
+    runner_become_xnn(&r->file, v->o, v->arena);
     return runner_init(r);
 }
 
