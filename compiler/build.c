@@ -135,8 +135,9 @@ static void print_json(const Build *b, PlanReport total, double seconds)
     print_plan(total);
     if (p->session->fast_library)
         printf(", \"fast_calibrate\": %s", json_text(b->arena, p->session->fast_library));
-    printf(", \"delegated_percent\": %.6g, \"seconds\": %.6f, \"files\": [",
-           partition_percent(p->session->partition), seconds);
+    printf(", \"delegated_percent\": %.6g, \"predicted_seconds\": %.6g, \"seconds\": %.6f, "
+           "\"files\": [",
+           partition_percent(p->session->partition), predicted_seconds(p), seconds);
     for (int i = 0; !b->o->dry_run && i < b->files.n; i++)
         printf("%s{\"path\": %s, \"bytes\": %lld}", comma(i), json_text(b->arena, file_path(b, i)),
                (long long)file_bytes(&b->files.file[i].out));

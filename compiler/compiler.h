@@ -62,9 +62,10 @@ typedef struct Options {
     const char *runs, *warmup, *trace;     /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     char **argv; /* all words of the command line */
-    const char *baseline, *tolerances, *verified; /* of gate */
+    const char *baseline, *tolerances, *verified, *compiled; /* of gate */
     Strings methods;      /* NAME=FILE */
     Strings ops;          /* files of operators */
+    Strings manifests;    /* of doctor */
     Strings binds;        /* INPUT=VALUE, of ONNX files */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
     bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate,
@@ -304,6 +305,8 @@ MUST_USE bool pte_open(Files *files, const char *path, EtcProgram *p, Diag *d);
 /* p was opened by etc_program_open, which verified what is read here. */
 PteMethod pte_method(const EtcProgram *p, int32_t method, Arena *a);
 
+extern const char *const xnn_node_name[]; /* by XnnKind */
+
 /* The pieces as one, 64-byte aligned. */
 const uint8_t *join_pieces(const OutFile *f, Arena *a, size_t *n);
 
@@ -350,6 +353,17 @@ bool runner_set_inputs(const Runner *r,
                        const Strings *in); /* --input's; tells all that are wrong */
 bool runner_call(const Runner *r);
 
+/* Goes on as etc-xnn, which stands beside this program or in PATH, where the file asks for XNNPACK
+ * and this program has none; comes back where it does not. */
+void runner_become_xnn(const EtcProgram *file, const Options *o, Arena *a);
+
+/* -- bench.c --------------------------------------------------------------------------------- */
+
+/* What all methods take, as the cost models estimate: kernels, and delegates with their calls. */
+double predicted_seconds(const Program *p);
+/* The median of --runs calls of a .pte.  False: reported. */
+MUST_USE bool bench_median(const Options *o, Arena *a, Diag *d, double *seconds);
+
 /* -- diff.c: for verify too ------------------------------------------------------------------ */
 
 bool numbers_agree(double a, double b, double atol, double rtol); /* b differs from a by no more */
@@ -366,6 +380,10 @@ void states_carry(const Graph *g, EtcTensor **update, Arena *a);
 
 int runtime_version(
     const char *text); /* a number that grows with it; 0: none from RUNTIME_FIRST on */
+/* The version that brought a node of XNNPACK, an XnnKind, as such a number. */
+int runtime_since_node(int kind);
+/* Has the program's passes do without the kernels and nodes that --target-runtime has not. */
+void target_prepare(const Options *o, Program *p);
 /* The version that brought a kernel, as such a number; 0: no published runtime has it itself. */
 int runtime_since(const char *kernel);
 const char *runtime_text(Arena *a, int version); /* "1.4.1" */
@@ -474,6 +492,20 @@ MUST_USE bool batch_ninja(const Batch *b, const char *path, Arena *a, Diag *d);
 /* The summary, and what --junit and the environment ask for.  False: reported. */
 MUST_USE bool batch_report(const Batch *b, const char *junit, bool tells, Arena *a, Diag *d);
 
+/* -- verify_c.c ---------------------------------------------------------------------------- */
+
+typedef struct CProgram CProgram;
+
+/* Builds FILE.c, of the command line, and what emit-c wrote beside it, with $CC and $CFLAGS, in a
+ * temporary folder.  NULL: reported. */
+CProgram *c_program_build(const Options *o, Arena *a, Diag *d);
+void c_program_end(CProgram *c); /* removes the folder; NULL: nothing */
+/* Notes a call of g's method; then runs all that were noted, in one process. */
+MUST_USE bool c_program_stage(CProgram *c, const Graph *g, EtcTensor *const *in);
+MUST_USE bool c_program_run(CProgram *c);
+/* An output of a call of the last run.  NULL: reported. */
+const EtcTensor *c_program_output(const CProgram *c, int call, int output, int dtype, Arena *a);
+
 /* -- shrunk.c ------------------------------------------------------------------------------ */
 
 /* From now on the process ends with a message and exit code 3 when it reads where a mapped file
@@ -541,6 +573,20 @@ void yaml_need(const Yaml *map, const Yaml *y, const char *key, Diag *d);
 MUST_USE bool custom_read(const Options *o, Arena *a, const CustomOps **out, Diag *d);
 /* Adds the operators that n bytes of such a file describe. */
 MUST_USE bool custom_parse(const char *file, const uint8_t *data, size_t n, CustomOps *to, Diag *d);
+
+/* -- manifest.c ------------------------------------------------------------------------------ */
+
+typedef struct Manifest { /* what one build of the runtime has */
+    Table names;          /* of kernels and delegates */
+    bool has_all_kernels;
+} Manifest;
+
+/* Reads the files of --manifest, whose contents add up; *out is NULL where there are none.  False:
+ * all mistakes are reported. */
+MUST_USE bool manifest_read(const Options *o, Arena *a, Manifest **out, Diag *d);
+/* Adds what n bytes of such a file tell; `to` has an arena. */
+MUST_USE bool manifest_parse(const char *file, const uint8_t *data, size_t n, Manifest *to, Diag *d);
+bool manifest_has(const Manifest *m, const char *name);
 
 /* -- recipes.c ------------------------------------------------------------------------------ */
 

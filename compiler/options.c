@@ -64,14 +64,15 @@ static const struct {
                      "write the sources of a runtime with no more than some .pte files need"},
     [CMD_BATCH] = {"batch", "LIST.yaml [-j N] [-o DIR]", "etc batch nightly.yaml -j 4 -o out",
                    "compile the models of a list, but for what has not changed"},
-    [CMD_DOCTOR] = {"doctor", "FILE.pte [--runtime VERSION]", "etc doctor model.pte --runtime 1.2",
+    [CMD_DOCTOR] = {"doctor", "FILE.pte [--runtime VERSION] [--manifest FILE]",
+                    "etc doctor model.pte --runtime 1.2",
                     "tell what a .pte needs of the runtime, and what that would refuse"},
-    [CMD_VERIFY] = {"verify", "FILE.pte --model MODEL [--calibrate DATA | --input FILE.npy ...]",
+    [CMD_VERIFY] = {"verify", "FILE.pte|FILE.c --model MODEL [--calibrate DATA | --input FILE.npy ...]",
                     "etc verify model.pte --model model.pt2 --calibrate samples",
                     "run a finished file, and compare its outputs with the model's in floats"},
-    [CMD_GATE] = {"gate", "NEW.pte --baseline OLD.json [--verified FILE.json]",
+    [CMD_GATE] = {"gate", "NEW.pte --baseline OLD.json [--verified FILE.json] [--compiled FILE.json] [--runs N]",
                   "etc gate model.pte --baseline model.json --tolerances gate.yaml",
-                  "fail where a .pte's size, memory, delegation or accuracy got worse"},
+                  "fail where a .pte's size, memory, delegation, time or accuracy got worse"},
     [CMD_KEY] = {"key", "[compile|emit-c] MODEL ...", "etc key compile model.pt2 --backend xnnpack",
                  "print a digest of all that the output of a command depends on"},
 };
@@ -151,6 +152,8 @@ static const Flag flag_row[] = {
      "write those of this file there instead"},
     {"verified", 0, FLAG_IN, AT(verified), GATE, any, "FILE.json",
      "what etc verify --json told of this file"},
+    {"compiled", 0, FLAG_IN, AT(compiled), GATE, any, "FILE.json",
+     "what etc compile --json told of this file"},
     {"tolerances", 0, FLAG_IN, AT(tolerances), GATE, any, "FILE.yaml",
      "by how much numbers may get worse (0)"},
     {"model", 0, FLAG_TEXT, AT(other), VERIFY, any, "MODEL", "what the file was made of"},
@@ -177,10 +180,12 @@ static const Flag flag_row[] = {
      "PERCENT", "exit 5 when less of the work is delegated"},
     {"simulate", 0, FLAG_BOOL, AT(simulate), PARTITION, any, NULL,
      "compare none, each backend alone and the chain"},
-    {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS, is_version, "VERSION",
-     "refuse operators that this ExecuTorch lacks"},
+    {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS | PARTITION | QUANTIZE,
+     is_version, "VERSION", "do without what this ExecuTorch lacks, or refuse"},
     {"runtime", 0, FLAG_TEXT, AT(target_runtime), DOCTOR, is_version, "VERSION",
      "the ExecuTorch that is to run it (" RUNTIME_NEWEST ")"},
+    {"manifest", 0, FLAG_LIST, AT(manifests), DOCTOR, any, "FILE",
+     "what the build of the runtime has that is to run it: selected_operators.yaml, or names"},
     {"target", 0, FLAG_TEXT, AT(target), EMIT_C, is_target, "NAME",
      "the CPU to write C for: generic, which is any, host, which is this one, or such as x86-64-v3"},
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
@@ -199,6 +204,7 @@ static const Flag flag_row[] = {
     {"all", 0, FLAG_BOOL, AT(all), DIFF, any, NULL, "list every pair, not only those that differ"},
     {"all", 0, FLAG_BOOL, AT(all), BENCH, any, NULL, "list all, in the order of the run"},
     {"runs", 0, FLAG_TEXT, AT(runs), BENCH, is_runs, "N", "how many are timed, and profiled (20)"},
+    {"runs", 0, FLAG_TEXT, AT(runs), GATE, is_runs, "N", "run it so often, and judge the median"},
     {"warmup", 0, FLAG_TEXT, AT(warmup), BENCH, is_runs, "N",
      "how many go before, after the first (3)"},
     {"trace", 0, FLAG_OUT, AT(trace), BENCH, any, "FILE.json",
@@ -227,9 +233,9 @@ static const Flag flag_row[] = {
      "FILE.npy|value:JSON", "next input, in order (elsewhere: for --verify)"},
     {"next", 0, FLAG_NEXT, AT(inputs), RUN | DIFF | VERIFY, any, NULL, "what follows is a further call"},
     {"output-dir", 0, FLAG_TEXT, AT(output_dir), RUN, any, "DIR", "write output_0.npy ... there"},
-    {"method", 0, FLAG_TEXT, AT(method), RUN | BENCH | DIFF | VERIFY, any, "NAME",
+    {"method", 0, FLAG_TEXT, AT(method), RUN | BENCH | DIFF | VERIFY | GATE, any, "NAME",
      "the method to run (forward)"},
-    {"threads", 0, FLAG_TEXT, AT(threads), RUN | BENCH | VERIFY, is_threads, "N",
+    {"threads", 0, FLAG_TEXT, AT(threads), RUN | BENCH | VERIFY | GATE, is_threads, "N",
      "for delegates that use several (1)"},
     {"threads", 0, FLAG_TEXT, AT(threads), BUILDS | CHECKS | QUANTIZE | SAME, is_threads, "N",
      "that run samples (one per core); they change no result"},
@@ -632,6 +638,8 @@ static bool name_inputs(const Parser *p, Diag *d)
         ok = file_will_be_read(f, strchr(o->methods.item[i], '=') + 1, d);
     for (int i = 0; i < o->ops.n && ok; i++)
         ok = file_will_be_read(f, o->ops.item[i], d);
+    for (int i = 0; i < o->manifests.n && ok; i++)
+        ok = file_will_be_read(f, o->manifests.item[i], d);
     for (int i = 0; i < o->inputs.n && ok; i++)
         ok = !o->inputs.item[i] || file_will_be_read(f, o->inputs.item[i], d);
     return ok && name_files(p, FLAG_IN, d);
