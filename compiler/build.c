@@ -207,7 +207,9 @@ static bool build_pte(Build *b)
     b->files.file = NEW(b->arena, CFile, 1);
     b->files.file->suffix = "";
     b->files.n = 1;
-    b->program = model_compile(b->o, &tail_pte, b->arena, &b->out, b->diag);
+    b->program = b->program
+                     ? model_compile_loaded(b->o, b->program, &tail_pte, b->arena, &b->out, b->diag)
+                     : model_compile(b->o, &tail_pte, b->arena, &b->out, b->diag);
     OutFile *f = &b->files.file->out;
     if (!b->program)
         return false;
@@ -273,6 +275,14 @@ bool command_compile(const Options *o, Arena *a, Diag *d)
 {
     Build b = build_new(o, a, d);
     return deliver(&b, build_pte(&b) && partition_gate(o, b.program, d));
+}
+
+bool build_loaded(const Options *o, Program *p, bool (*agrees)(const OutFile *f, void *ctx),
+                  void *ctx, Arena *a, Diag *d)
+{
+    Build b = build_new(o, a, d);
+    b.program = p;
+    return deliver(&b, build_pte(&b) && agrees(&b.files.file->out, ctx));
 }
 
 bool command_emit_c(const Options *o, Arena *a, Diag *d)

@@ -622,28 +622,43 @@ Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Dia
     return to_quantize(o, known, NULL, a, d);
 }
 
+static bool prepare(const Options *o, Program *p, const Tail *tail, Arena *a, Diag *d)
+{
+    if (!has_all_bytes(o, p, d) || (o->refittable && !refit_keep_graph(o, p, a, d)))
+        return false;
+    p->session->tail = tail;
+    if (tail->has_backends)
+        set_backends(o, p);
+    return is_sound(p, d) && quant_prepare(o, p, NULL, a, d);
+}
+
 Program *model_prepare(const Options *o, const Tail *tail, Arena *a, Diag *d)
 {
     double start = seconds_now();
     Program *p = model_load(o, a, d);
-    if (!p || !has_all_bytes(o, p, d))
-        return NULL;
-    if (o->verbose)
+    if (p && o->verbose)
         print_time("import", seconds_now() - start);
-    p->session->tail = tail;
-    if (tail->has_backends)
-        set_backends(o, p);
-    return is_sound(p, d) && quant_prepare(o, p, NULL, a, d) ? p : NULL;
+    return p && prepare(o, p, tail, a, d) ? p : NULL;
+}
+
+static Program *run_all(const Options *o, Program *p, Arena *a, OutBatch *out, Diag *d)
+{
+    Pipeline all;
+    bool ok = quant_meet_budget(o, p, a, d) && pipeline_of(p, &all, d) &&
+              model_run_passes(o, p, all.pass, all.n, a, out, d) &&
+              (!o->refittable || refit_keep(o, p, a, d));
+    quant_finish(p);
+    return ok ? p : NULL;
 }
 
 Program *model_compile(const Options *o, const Tail *tail, Arena *a, OutBatch *out, Diag *d)
 {
-    Pipeline all;
     Program *p = model_prepare(o, tail, a, d);
-    if (!p)
-        return NULL;
-    bool ok = quant_meet_budget(o, p, a, d) && pipeline_of(p, &all, d) &&
-              model_run_passes(o, p, all.pass, all.n, a, out, d);
-    quant_finish(p);
-    return ok ? p : NULL;
+    return p ? run_all(o, p, a, out, d) : NULL;
+}
+
+Program *model_compile_loaded(const Options *o, Program *p, const Tail *tail, Arena *a,
+                              OutBatch *out, Diag *d)
+{
+    return prepare(o, p, tail, a, d) ? run_all(o, p, a, out, d) : NULL;
 }

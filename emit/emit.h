@@ -51,6 +51,9 @@ void out_discard(OutBatch *b);         /* removes what is written; empties the b
  * of emitted C has.  False: *why says what is wrong with it. */
 bool c_name_is_free(const char *name, const char **why);
 
+/* The name under which a .pte keeps what `etc refit` wants to know. */
+#define PTE_REFIT_KEY "etc.refit"
+
 /* -- .pte -------------------------------------------------------------------------------- */
 
 /* The node that each instruction of a method was made for; NULL: an update's copy. */

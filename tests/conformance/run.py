@@ -3,7 +3,7 @@
 
     run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
 
-Needs torch and executorch (`./dev conformance` brings them). Twelve parts, one row per check:
+Needs torch and executorch (`./dev conformance` brings them). Thirteen parts, one row per check:
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
@@ -16,6 +16,7 @@ Needs torch and executorch (`./dev conformance` brings them). Twelve parts, one 
   samples             official .pte files run by `etc run`, outputs against the official runtime's
   quantized           quantized.py: accuracy of the digits models as integers, in four runs; silero.py: the
                       same of probabilities of speech
+  refit, r-official   refit.py: `etc refit` of models of the zoo against `etc compile` of the new model; --full has more
   emit                test_emit_pte.py: planned programs written by hand, in the official runtime
   o-lite, o-official, o-c
                       onnx_nodes.py: the cases of ONNX's own operators, one row for each operator; without
@@ -46,6 +47,7 @@ import onnx_exports
 import onnx_models
 import onnx_nodes
 import quantized
+import refit
 import silero
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -338,6 +340,9 @@ def main():
             quantized.check(rows, args.etc, os.path.join(out, "quantized"), args.filter)
             silero.check(rows, args.etc, os.path.join(out, "silero"), args.filter)
             quantized.check_encoder(rows, args.etc, zoo, os.path.join(out, "encoder"), args.filter, args.full)
+            names = refit.chosen(args.filter, args.full)
+            export(zoo, names)
+            refit.check(rows, args.etc, zoo, os.path.join(out, "refit"), args.filter, args.full)
         emitter(rows, args.etc, args.filter)
         with quiet():
             onnx_nodes.check(rows, args.etc, os.path.join(out, "onnx"), args.filter, args.full)
