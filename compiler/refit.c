@@ -2,18 +2,18 @@
  * --refittable.
  *
  * Such a file keeps, by the name "etc.refit", the graph as it was loaded, the flags that its bytes
- * depend on, the recipe, what samples showed, operators of the user's own, and the constants that no
- * state_dict has.  A refit compiles that graph again with the new weights: so its bytes are those of a
- * compile of the new model, weights are folded, quantized and packed as they were, no sample is run,
- * and nothing has to know which byte comes of which parameter.  Compiling takes hardly longer than
- * writing the file.
+ * depend on, the recipe, what samples showed, operators of the user's own, and the constants that
+ * no state_dict has.  A refit compiles that graph again with the new weights: so its bytes are
+ * those of a compile of the new model, weights are folded, quantized and packed as they were, no
+ * sample is run, and nothing has to know which byte comes of which parameter.  Compiling takes
+ * hardly longer than writing the file.
  *
  *     etc.refit 1 SOURCES\n
  *     KIND N\n            N bytes, \n            again and again
  *
- * KIND is a flag, "--dim"; "recipe", "statistics" or "ops", a file; "graph", the text; "fixed:I", the
- * bytes of state I of that text.  The file is not trusted: of flags those of a list alone are taken,
- * and they are read as the command line's are.
+ * KIND is a flag, "--dim"; "preset", a recipe's name; "recipe", "statistics" or "ops", a file;
+ * "graph", the text; "fixed:I", the bytes of state I of that text.  The file is not trusted: of
+ * flags those of a list alone are taken, and they are read as the command line's are.
  */
 #include "compiler/compiler.h"
 #include "compiler/etc_sources.h"
@@ -144,7 +144,8 @@ static void put_flags(FILE *f, const Options *o)
 {
     for (int i = 0; i < N_KEPT; i++) {
         const void *at = (const char *)o + kept_flag[i].at;
-        const Strings one = {(const char **)(uintptr_t)at, 1}, *all = kept_flag[i].is_list ? at : &one;
+        const Strings one = {(const char **)(uintptr_t)at, 1};
+        const Strings *all = kept_flag[i].is_list ? at : &one;
         for (int k = 0; k < all->n; k++)
             if (all->item[k])
                 put_text(f, kept_flag[i].name, all->item[k]);
@@ -222,7 +223,8 @@ static bool read_section(Refit *r, const uint8_t *data, size_t n, size_t *at)
     if (word == *at || digit >= n || data[word] != ' ' || digit == word + 1 ||
         data[digit] != '\n' || bytes >= n - digit - 1 || data[digit + 1 + bytes] != '\n')
         return malformed(r);
-    Section s = {arena_str(r->arena, (const char *)data + *at, word - *at), data + digit + 1, bytes};
+    const char *kind = arena_str(r->arena, (const char *)data + *at, word - *at);
+    Section s = {kind, data + digit + 1, bytes};
     PUSH(r->arena, r->section, r->n, s);
     *at = digit + 1 + bytes + 1;
     return true;
@@ -272,27 +274,44 @@ static bool is_kept_flag(const char *kind)
     return i < N_KEPT;
 }
 
+typedef struct Words {
+    char **item;
+    int n;
+} Words;
+
+static void add_word(const Refit *r, Words *w, const char *word)
+{
+    PUSH(r->arena, w->item, w->n, (char *)(uintptr_t)word);
+}
+
+static void add_flag(const Refit *r, Words *w, const char *flag, const Section *s)
+{
+    const char *value = arena_str(r->arena, (const char *)s->data, s->n);
+    add_word(r, w, arena_printf(r->arena, "%s=%s", flag, value));
+}
+
 /* Flags of the record, and those of this run, as one command line. */
 static bool parse_flags(Refit *r)
 {
     const Options *o = r->o;
-    char **word = NULL;
-    int n = 0;
+    Words w = {0};
     Diag quiet = {0};
     const Section *preset = find(r, "preset");
-    const char *first[] = {"etc", "compile", arena_printf(r->arena, "--output=%s", o->output ? o->output : "-"),
-                           "--refittable", o->dry_run ? "--dry-run" : "--refittable"};
-    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
-        PUSH(r->arena, word, n, (char *)(uintptr_t)first[i]);
+    add_word(r, &w, "etc");
+    add_word(r, &w, "compile");
+    add_word(r, &w, "--refittable");
+    if (o->output)
+        add_word(r, &w, arena_printf(r->arena, "--output=%s", o->output));
+    if (o->dry_run)
+        add_word(r, &w, "--dry-run");
     for (int i = 0; i < r->n; i++)
         if (is_kept_flag(r->section[i].kind))
-            PUSH(r->arena, word, n, arena_printf(r->arena, "%s=%.*s", r->section[i].kind,
-                                                 (int)r->section[i].n, r->section[i].data));
+            add_flag(r, &w, r->section[i].kind, &r->section[i]);
     if (preset)
-        PUSH(r->arena, word, n, arena_printf(r->arena, "--recipe=%.*s", (int)preset->n, preset->data));
-    PUSH(r->arena, word, n, (char *)(uintptr_t)"--");
-    PUSH(r->arena, word, n, (char *)(uintptr_t)o->weights);
-    bool ok = options_parse(&r->with, r->arena, n, word, stdout, &quiet) == OPTIONS_RUN &&
+        add_flag(r, &w, "--recipe", preset);
+    add_word(r, &w, "--");
+    add_word(r, &w, o->weights);
+    bool ok = options_parse(&r->with, r->arena, w.n, w.item, stdout, &quiet) == OPTIONS_RUN &&
               (!preset || recipe_is_preset(r->with.recipe));
     r->with.files = o->files;
     r->with.is_refit = true;
@@ -352,7 +371,8 @@ static Lines split_lines(Arena *a, const char *text)
     return l;
 }
 
-/* Tells of the lines of one text whose keys the other has not, or, `both`, has with another line. */
+/* Tells of the lines of one text whose keys the other has not, or, `both`, has with another
+ * line. */
 static int tell_lines(const Refit *r, const Lines *of, const Lines *other, bool both, int told)
 {
     Loc loc = {.file = r->o->weights};
@@ -447,8 +467,9 @@ static Program *load_new(const Refit *r)
 static bool moved(const Refit *r, const char *method, const char *what, int64_t is, int64_t was)
 {
     return is == was || diag_error(r->diag, (Loc){.file = r->o->weights},
-                                   "these weights ask for another plan, so compile them anew: method "
-                                   "'%s': %s: %" PRId64 ", was %" PRId64, method, what, is, was);
+                                   "these weights ask for another plan, so compile them anew: "
+                                   "method '%s': %s: %" PRId64 ", was %" PRId64, method, what, is,
+                                   was);
 }
 
 static bool same_method(const Refit *r, const PteMethod *is, const PteMethod *was)
@@ -468,8 +489,8 @@ static bool same_method(const Refit *r, const PteMethod *is, const PteMethod *wa
     return ok;
 }
 
-/* The file with its FlatBuffer, header and all, and zeros for what segments hold: fresh pages, which
- * cost nothing. */
+/* The file with its FlatBuffer, header and all, and zeros for what segments hold: fresh pages,
+ * which cost nothing. */
 static const uint8_t *without_segments(const OutFile *f, Arena *a, size_t *n)
 {
     size_t at = 0;

@@ -1,8 +1,8 @@
 /* safetensors.c -- weights by their names, from a .safetensors file.
  *
  * Eight bytes, little-endian, say how long the JSON behind them is: {"name": {"dtype": "F32",
- * "shape": [2, 3], "data_offsets": [0, 24]}, "__metadata__": {...}}.  The bytes of the tensors follow,
- * dense, offsets counting from the end of the JSON.  Nothing of it is trusted.
+ * "shape": [2, 3], "data_offsets": [0, 24]}, "__metadata__": {...}}.  The bytes of the tensors
+ * follow, dense, offsets counting from the end of the JSON.  Nothing of it is trusted.
  * Source: the format's description in github.com/huggingface/safetensors. */
 #include "compiler/import/internal.h"
 #include <string.h>
@@ -141,8 +141,9 @@ static bool take(const Tensors *t, State *s, const Json *at)
         return diag_error(t->diag, t->loc, "'%s' is %s, was %s", s->fqn, entry_text(t->tmp, &e),
                           state_text(t->tmp, s));
     if (s->type.stride)
-        return diag_error(t->diag, t->loc, "'%s' has strides in the model, which this format cannot "
-                          "tell: give the new weights as a .pt2", s->fqn);
+        return diag_error(t->diag, t->loc,
+                          "'%s' has strides in the model, which this format cannot tell: give the "
+                          "new weights as a .pt2", s->fqn);
     if (!check_bools(t, s, &e))
         return false;
     s->data = e.data;
