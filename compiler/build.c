@@ -200,6 +200,18 @@ static Build build_new(const Options *o, Arena *a, Diag *d)
 /* Fills `files` of a model compiled on the way to one tail; false: reported. */
 typedef bool BuildFn(Build *b);
 
+static bool bundle(const Build *b, OutFile *f)
+{
+    Bundle cases;
+    size_t n;
+    if (!b->o->bundle)
+        return true;
+    if (!bundle_make(b->o, b->arena, &cases, b->diag))
+        return false;
+    const uint8_t *pte = join_pieces(f, b->arena, &n);
+    return emit_bundle(&cases, pte, n, b->arena, f, b->diag);
+}
+
 /* The .pte is the one file, with no suffix. */
 static bool build_pte(Build *b)
 {
@@ -217,8 +229,7 @@ static bool build_pte(Build *b)
     bool ok = emit_pte(b->program, b->arena, f, &stats, b->diag) ||
               diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "a .pte");
     b->constants = stats.file_bytes - stats.flat_bytes;
-    return ok &&
-           target_has_operators(b->o, b->program, f, b->arena, b->diag);
+    return ok && target_has_operators(b->o, b->program, f, b->arena, b->diag) && bundle(b, f);
 }
 
 static WeightsAs weights_as(const Options *o)

@@ -55,7 +55,7 @@ typedef struct Options {
     const char *backend, *delegate, *target, *weights_as, *target_runtime,
         *require_delegated;
     const char *recipe, *calibrate, *statistics; /* the last is written by quantize, else read */
-    const char *objective, *error_format;
+    const char *objective, *error_format, *bundle;
     const char *max_drop, *labels;               /* of quantize */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
     const char *memory_limit, *work_limit; /* of run and bench */
@@ -183,6 +183,9 @@ Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Dia
  * reported. */
 Program *model_evaluable(const Options *o, Arena *a, Diag *d);
 
+/* Whether a tensor can be a value of this type; the values of symbols are checked in evaluation. */
+bool tensor_is_of_type(const EtcTensor *t, Type want);
+
 /* An --input argument as input i of g; whether a tensor can be that input.  False: reported. */
 MUST_USE bool model_input(const Options *o, const char *text, const Graph *g, int i, Arena *a,
                           EtcTensor **out, Diag *d);
@@ -203,6 +206,14 @@ const Target *c_target(const Options *o); /* of --target; NULL: generic */
  * reported. */
 MUST_USE bool build_loaded(const Options *o, Program *p, bool (*agrees)(const OutFile *f, void *ctx),
                            void *ctx, Arena *a, Diag *d);
+
+/* -- bundle.c ------------------------------------------------------------------------------- */
+
+/* The two halves of --bundle; the second may be NULL. */
+const char *bundle_inputs(const Options *o, Arena *a);
+const char *bundle_outputs(const Options *o);
+/* Reads and evaluates what --bundle asks for.  False: reported. */
+MUST_USE bool bundle_make(const Options *o, Arena *a, Bundle *out, Diag *d);
 
 /* -- refit.c ------------------------------------------------------------------------------- */
 

@@ -472,9 +472,7 @@ static void on_note(const char *name, const char *why, void *ctx)
         say(stderr, "  %-16s %s\n", name, why);
 }
 
-/* Returns whether a tensor can be an input of this type; the values of symbols are checked in
- * evaluation. */
-static bool is_of_type(const EtcTensor *t, Type want)
+bool tensor_is_of_type(const EtcTensor *t, Type want)
 {
     int64_t lo, hi;
     if (t->dtype != want.dtype || t->rank != (want.rank == SCALAR ? 0 : want.rank))
@@ -491,7 +489,7 @@ bool model_input_fits(const Options *o, const Graph *g, int i, const EtcTensor *
                       Diag *d)
 {
     const Value *want = g->in[i];
-    return (t && is_of_type(t, want->type)) ||
+    return (t && tensor_is_of_type(t, want->type)) ||
            diag_error(d, (Loc){.file = o->model}, "input %d ('%s'): is %s, expected %s", i,
                       want->name, t ? tensor_shown(a, t) : "no tensor",
                       type_shown(a, want->type));

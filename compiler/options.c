@@ -140,6 +140,8 @@ static const Flag flag_row[] = {
      "the .pt2 or folder that an .etir's weights lie in"},
     {"weights", 0, FLAG_IN, AT(weights), REFIT, any, "FILE",
      "the same model with other weights, or a .safetensors"},
+    {"bundle", 0, FLAG_TEXT, AT(bundle), COMPILE, any, "INPUTS[,OUTPUTS]",
+     "write a .bpte: the .pte with samples and what they should give"},
     {"refittable", 0, FLAG_BOOL, AT(refittable), COMPILE, any, NULL,
      "keep in the file what `etc refit` wants to know"},
     {"data", 0, FLAG_IN, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
@@ -642,6 +644,9 @@ static bool name_inputs(const Parser *p, Diag *d)
         ok = file_will_be_read(f, o->ops.item[i], d);
     for (int i = 0; i < o->inputs.n && ok; i++)
         ok = !o->inputs.item[i] || file_will_be_read(f, o->inputs.item[i], d);
+    if (ok && o->bundle)
+        ok = file_will_be_read(f, bundle_inputs(o, p->arena), d) &&
+             (!bundle_outputs(o) || file_will_be_read(f, bundle_outputs(o), d));
     return ok && name_files(p, FLAG_IN, d);
 }
 
@@ -717,6 +722,8 @@ static bool is_complete(const Parser *p)
         return usage(p, "--model is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_REFIT && !o->weights)
         return usage(p, "--weights is missing; usage: etc %s %s", name, use);
+    if (o->bundle && o->methods.n)
+        return usage(p, "--bundle is for one model");
     if (o->refittable && (o->methods.n || o->binds.n))
         return usage(p, "--refittable is for one model whose inputs are not bound");
     if (o->command == CMD_GATE && !o->baseline)
@@ -810,6 +817,12 @@ static const char *named_file(KeyNames *k, const char *value)
                         file_number(k, value + n + 1));
 }
 
+static const char *bundle_numbers(KeyNames *k)
+{
+    const char *in = file_number(k, bundle_inputs(k->o, k->arena)), *out = bundle_outputs(k->o);
+    return out ? arena_printf(k->arena, "%s,%s", in, file_number(k, out)) : in;
+}
+
 static const char *key_value(KeyNames *k, const Flag *f, const char *value)
 {
     const Target *target = f->at == AT(target) ? c_target(k->o) : NULL;
@@ -817,6 +830,8 @@ static const char *key_value(KeyNames *k, const Flag *f, const char *value)
         return target->name;
     if (f->kind == FLAG_OUT)
         return base_name(value);
+    if (f->at == AT(bundle))
+        return bundle_numbers(k);
     if (f->at == AT(methods) || (f->at == AT(binds) && ends_in(value, ".npy")))
         return named_file(k, value);
     bool is_file = f->kind == FLAG_IN || f->at == AT(ops);

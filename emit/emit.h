@@ -76,6 +76,20 @@ typedef struct PteStats {
  * pointing at the bytes of states.  Reports all faults before it returns false. */
 MUST_USE bool emit_pte(const Program *p, Arena *a, OutFile *out, PteStats *stats, Diag *d);
 
+/* Calls of a method, and what each should give. */
+typedef struct BundleCase {
+    EtcValue *in, *out; /* tensors, ints, doubles and bools */
+} BundleCase;
+
+typedef struct Bundle {
+    const char *method;
+    int n_in, n_out, n;
+    BundleCase *item;
+} Bundle;
+
+/* Builds a BundledProgram of the n bytes of a .pte, in `a`.  False: reported. */
+MUST_USE bool emit_bundle(const Bundle *b, const uint8_t *pte, size_t n, Arena *a, OutFile *out, Diag *d);
+
 /* -- C ------------------------------------------------------------------------------------- */
 
 /* A CPU that C is written for: a row of emit/target.c. */

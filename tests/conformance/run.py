@@ -3,7 +3,7 @@
 
     run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
 
-Needs torch and executorch (`./dev conformance` brings them). Thirteen parts, one row per check:
+Needs torch and executorch (`./dev conformance` brings them). Fourteen parts, one row per check:
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
@@ -17,6 +17,7 @@ Needs torch and executorch (`./dev conformance` brings them). Thirteen parts, on
   quantized           quantized.py: accuracy of the digits models as integers, in four runs; silero.py: the
                       same of probabilities of speech
   refit, r-official   refit.py: `etc refit` of models of the zoo against `etc compile` of the new model; --full has more
+  bundle              bundle.py: files of --bundle in the official runtime's verifier
   emit                test_emit_pte.py: planned programs written by hand, in the official runtime
   o-lite, o-official, o-c
                       onnx_nodes.py: the cases of ONNX's own operators, one row for each operator; without
@@ -42,6 +43,7 @@ import subprocess
 import sys
 import tempfile
 
+import bundle
 import onnx_contrib
 import onnx_exports
 import onnx_models
@@ -342,6 +344,8 @@ def main():
             quantized.check_encoder(rows, args.etc, zoo, os.path.join(out, "encoder"), args.filter, args.full)
             names = refit.chosen(args.filter, args.full)
             export(zoo, names)
+            export(zoo, [n for n in bundle.MODELS if args.filter in n])
+            bundle.check(rows, args.etc, zoo, os.path.join(out, "bundle"), args.filter)
             refit.check(rows, args.etc, zoo, os.path.join(out, "refit"), args.filter, args.full)
         emitter(rows, args.etc, args.filter)
         with quiet():
