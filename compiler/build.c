@@ -201,6 +201,18 @@ static Build build_new(const Options *o, Arena *a, Diag *d)
 /* Fills `files` of a model compiled on the way to one tail; false: reported. */
 typedef bool BuildFn(Build *b);
 
+static bool bundle(const Build *b, OutFile *f)
+{
+    Bundle cases;
+    size_t n;
+    if (!b->o->bundle)
+        return true;
+    if (!bundle_make(b->o, b->arena, &cases, b->diag))
+        return false;
+    const uint8_t *pte = join_pieces(f, b->arena, &n);
+    return emit_bundle(&cases, pte, n, b->arena, f, b->diag);
+}
+
 /* The .pte is the one file, with no suffix. */
 static bool build_pte(Build *b)
 {
@@ -208,7 +220,9 @@ static bool build_pte(Build *b)
     b->files.file = NEW(b->arena, CFile, 1);
     b->files.file->suffix = "";
     b->files.n = 1;
-    b->program = model_compile(b->o, &tail_pte, b->arena, &b->out, b->diag);
+    b->program = b->program
+                     ? model_compile_loaded(b->o, b->program, &tail_pte, b->arena, &b->out, b->diag)
+                     : model_compile(b->o, &tail_pte, b->arena, &b->out, b->diag);
     OutFile *f = &b->files.file->out;
     if (!b->program)
         return false;
@@ -216,8 +230,7 @@ static bool build_pte(Build *b)
     bool ok = emit_pte(b->program, b->arena, f, &stats, b->diag) ||
               diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "a .pte");
     b->constants = stats.file_bytes - stats.flat_bytes;
-    return ok &&
-           target_has_operators(b->o, b->program, f, b->arena, b->diag);
+    return ok && target_has_operators(b->o, b->program, f, b->arena, b->diag) && bundle(b, f);
 }
 
 static WeightsAs weights_as(const Options *o)
@@ -274,6 +287,14 @@ bool command_compile(const Options *o, Arena *a, Diag *d)
 {
     Build b = build_new(o, a, d);
     return deliver(&b, build_pte(&b) && partition_gate(o, b.program, d));
+}
+
+bool build_loaded(const Options *o, Program *p, bool (*agrees)(const OutFile *f, void *ctx),
+                  void *ctx, Arena *a, Diag *d)
+{
+    Build b = build_new(o, a, d);
+    b.program = p;
+    return deliver(&b, build_pte(&b) && agrees(&b.files.file->out, ctx));
 }
 
 bool command_emit_c(const Options *o, Arena *a, Diag *d)

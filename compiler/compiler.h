@@ -34,6 +34,7 @@ typedef enum Command {
     CMD_DOCTOR,
     CMD_VERIFY,
     CMD_GATE,
+    CMD_REFIT,
     CMD_KEY, /* stands for the command whose key it is, once flags are read */
     N_COMMANDS
 } Command;
@@ -54,7 +55,7 @@ typedef struct Options {
     const char *backend, *delegate, *target, *weights_as, *target_runtime,
         *require_delegated;
     const char *recipe, *calibrate, *statistics; /* the last is written by quantize, else read */
-    const char *objective, *error_format;
+    const char *objective, *error_format, *bundle;
     const char *max_drop, *labels;               /* of quantize */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
     const char *memory_limit, *work_limit; /* of run and bench */
@@ -70,6 +71,7 @@ typedef struct Options {
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
     bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate,
         fast_calibrate, write_baseline;
+    bool refittable, is_refit; /* the latter of the compile that `etc refit` makes of its record */
     bool wants_key; /* of the command, instead of its output */
 } Options;
 
@@ -159,7 +161,11 @@ Program *model_load(const Options *o, Arena *a, Diag *d);
 /* Loads, and reads all else that the tail's passes want.  NULL: reported. */
 Program *model_prepare(const Options *o, const Tail *tail, Arena *a, Diag *d);
 
-/* The same, and runs these passes.  NULL: reported. */
+/* Takes a loaded program through these passes.  NULL: reported. */
+Program *model_compile_loaded(const Options *o, Program *p, const Tail *tail, Arena *a, OutBatch *out,
+                              Diag *d);
+
+/* Loads one and does the same.  NULL: reported. */
 Program *model_compile(const Options *o, const Tail *tail, Arena *a, OutBatch *out, Diag *d);
 
 /* Loads and gives regions to the backends of --backend, of which there may be none; what they are
@@ -178,6 +184,9 @@ Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Dia
  * reported. */
 Program *model_evaluable(const Options *o, Arena *a, Diag *d);
 
+/* Whether a tensor can be a value of this type; the values of symbols are checked in evaluation. */
+bool tensor_is_of_type(const EtcTensor *t, Type want);
+
 /* An --input argument as input i of g; whether a tensor can be that input.  False: reported. */
 MUST_USE bool model_input(const Options *o, const char *text, const Graph *g, int i, Arena *a,
                           EtcTensor **out, Diag *d);
@@ -193,6 +202,26 @@ MUST_USE bool model_run_passes(const Options *o, Program *p, const char *const *
 
 const char *depfile_path(const Options *o, Arena *a); /* OUT.d */
 const Target *c_target(const Options *o); /* of --target; NULL: generic */
+
+/* Compiles a loaded program to a .pte and delivers it, if `agrees` says so of the file.  False:
+ * reported. */
+MUST_USE bool build_loaded(const Options *o, Program *p, bool (*agrees)(const OutFile *f, void *ctx),
+                           void *ctx, Arena *a, Diag *d);
+
+/* -- bundle.c ------------------------------------------------------------------------------- */
+
+/* The two halves of --bundle; the second may be NULL. */
+const char *bundle_inputs(const Options *o, Arena *a);
+const char *bundle_outputs(const Options *o);
+/* Reads and evaluates what --bundle asks for.  False: reported. */
+MUST_USE bool bundle_make(const Options *o, Arena *a, Bundle *out, Diag *d);
+
+/* -- refit.c ------------------------------------------------------------------------------- */
+
+/* Of --refittable: the graph as it was loaded goes into the session's record, which becomes whole
+ * when the passes are through.  False: reported. */
+MUST_USE bool refit_keep_graph(const Options *o, const Program *p, Arena *a, Diag *d);
+MUST_USE bool refit_keep(const Options *o, const Program *p, Arena *a, Diag *d);
 
 /* -- output.c ---------------------------------------------------------------------------- */
 
@@ -596,6 +625,7 @@ typedef struct RecipePreset {
 
 extern const RecipePreset recipe_preset[];
 extern const int n_recipe_presets;
+bool recipe_is_preset(const char *name);
 
 /* A preset, or a file of a recipe.  False: all its mistakes are reported. */
 MUST_USE bool recipe_read(Files *files, const char *name, Arena *a, Recipe *out, Diag *d);
@@ -714,5 +744,6 @@ bool command_batch(const Options *o, Arena *a, Diag *d);
 bool command_doctor(const Options *o, Arena *a, Diag *d);
 bool command_verify(const Options *o, Arena *a, Diag *d);
 bool command_gate(const Options *o, Arena *a, Diag *d);
+bool command_refit(const Options *o, Arena *a, Diag *d);
 
 #endif

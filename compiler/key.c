@@ -9,11 +9,20 @@
 #include "compiler/etc_sources.h"
 #include <string.h>
 
-/* Samples belong to inputs by their names, so these count too. */
-static const char *name_of_sample(const Options *o, const char *path)
+/* The path within a folder; "": it is not there. */
+static const char *name_within(const char *folder, const char *path)
 {
-    size_t n = o->calibrate ? strlen(o->calibrate) : 0;
-    return n && !strncmp(path, o->calibrate, n) && path[n] == '/' ? path + n + 1 : "";
+    size_t n = folder ? strlen(folder) : 0;
+    return n && !strncmp(path, folder, n) && path[n] == '/' ? path + n + 1 : "";
+}
+
+/* Samples belong to inputs by their names, and outputs to samples, so these count too. */
+static const char *name_of_sample(const Options *o, const char *path, Arena *a)
+{
+    const char *name = name_within(o->calibrate, path);
+    if (o->bundle && !*name)
+        name = name_within(bundle_inputs(o, a), path);
+    return o->bundle && !*name ? name_within(bundle_outputs(o), path) : name;
 }
 
 /* Inputs of --verify reach no output. */
@@ -56,7 +65,7 @@ static bool put_key(const Options *o, ContentKey *k, FILE *f, Arena *a, Diag *d)
     for (int i = 0; i < k->n_files; i++)
         if (k->file[i].counts)
             fprintf(f, "file %s %s\n", k->file[i].digest.hex,
-                    escape(a, ESCAPE_IR, name_of_sample(o, k->file[i].path)));
+                    escape(a, ESCAPE_IR, name_of_sample(o, k->file[i].path, a)));
     return true;
 }
 
@@ -105,7 +114,8 @@ bool command_key(const Options *o, Arena *a, Diag *d)
     const Program *p = model_prepare(o, o->command == CMD_EMIT_C ? &tail_c : &tail_pte, a, d);
     if (p)
         quant_finish(p);
-    if (!p || !open_labels(o, d) || !key_of(o, a, &k, d))
+    Bundle bundle;
+    if (!p || !open_labels(o, d) || (o->bundle && !bundle_make(o, a, &bundle, d)) || !key_of(o, a, &k, d))
         return false;
     if (o->verbose)
         say_lines(stderr, k.text, a);

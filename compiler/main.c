@@ -12,7 +12,7 @@ static bool (*const command[N_COMMANDS])(const Options *o, Arena *a, Diag *d) = 
     [CMD_QUANTIZE] = command_quantize, [CMD_OPS] = command_ops,
     [CMD_RUNTIME] = command_runtime, [CMD_BATCH] = command_batch,
     [CMD_DOCTOR] = command_doctor,   [CMD_VERIFY] = command_verify,
-    [CMD_GATE] = command_gate,
+    [CMD_GATE] = command_gate,       [CMD_REFIT] = command_refit,
 };
 
 /* Memory that was given back once is used again, not asked for anew: pages cost more than all that

@@ -472,9 +472,7 @@ static void on_note(const char *name, const char *why, void *ctx)
         say(stderr, "  %-16s %s\n", name, why);
 }
 
-/* Returns whether a tensor can be an input of this type; the values of symbols are checked in
- * evaluation. */
-static bool is_of_type(const EtcTensor *t, Type want)
+bool tensor_is_of_type(const EtcTensor *t, Type want)
 {
     int64_t lo, hi;
     if (t->dtype != want.dtype || t->rank != (want.rank == SCALAR ? 0 : want.rank))
@@ -491,7 +489,7 @@ bool model_input_fits(const Options *o, const Graph *g, int i, const EtcTensor *
                       Diag *d)
 {
     const Value *want = g->in[i];
-    return (t && is_of_type(t, want->type)) ||
+    return (t && tensor_is_of_type(t, want->type)) ||
            diag_error(d, (Loc){.file = o->model}, "input %d ('%s'): is %s, expected %s", i,
                       want->name, t ? tensor_shown(a, t) : "no tensor",
                       type_shown(a, want->type));
@@ -623,28 +621,43 @@ Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Dia
     return to_quantize(o, known, NULL, a, d);
 }
 
+static bool prepare(const Options *o, Program *p, const Tail *tail, Arena *a, Diag *d)
+{
+    if (!has_all_bytes(o, p, d) || (o->refittable && !refit_keep_graph(o, p, a, d)))
+        return false;
+    p->session->tail = tail;
+    if (tail->has_backends)
+        set_backends(o, p);
+    return is_sound(p, d) && quant_prepare(o, p, NULL, a, d);
+}
+
 Program *model_prepare(const Options *o, const Tail *tail, Arena *a, Diag *d)
 {
     double start = seconds_now();
     Program *p = model_load(o, a, d);
-    if (!p || !has_all_bytes(o, p, d))
-        return NULL;
-    if (o->verbose)
+    if (p && o->verbose)
         print_time("import", seconds_now() - start);
-    p->session->tail = tail;
-    if (tail->has_backends)
-        set_backends(o, p);
-    return is_sound(p, d) && quant_prepare(o, p, NULL, a, d) ? p : NULL;
+    return p && prepare(o, p, tail, a, d) ? p : NULL;
+}
+
+static Program *run_all(const Options *o, Program *p, Arena *a, OutBatch *out, Diag *d)
+{
+    Pipeline all;
+    bool ok = quant_meet_budget(o, p, a, d) && pipeline_of(p, &all, d) &&
+              model_run_passes(o, p, all.pass, all.n, a, out, d) &&
+              (!o->refittable || refit_keep(o, p, a, d));
+    quant_finish(p);
+    return ok ? p : NULL;
 }
 
 Program *model_compile(const Options *o, const Tail *tail, Arena *a, OutBatch *out, Diag *d)
 {
-    Pipeline all;
     Program *p = model_prepare(o, tail, a, d);
-    if (!p)
-        return NULL;
-    bool ok = quant_meet_budget(o, p, a, d) && pipeline_of(p, &all, d) &&
-              model_run_passes(o, p, all.pass, all.n, a, out, d);
-    quant_finish(p);
-    return ok ? p : NULL;
+    return p ? run_all(o, p, a, out, d) : NULL;
+}
+
+Program *model_compile_loaded(const Options *o, Program *p, const Tail *tail, Arena *a,
+                              OutBatch *out, Diag *d)
+{
+    return prepare(o, p, tail, a, d) ? run_all(o, p, a, out, d) : NULL;
 }

@@ -23,10 +23,11 @@ enum {
     DOCTOR = 1 << CMD_DOCTOR,
     VERIFY = 1 << CMD_VERIFY,
     GATE = 1 << CMD_GATE,
+    REFIT = 1 << CMD_REFIT,
     BUILDS = COMPILE | EMIT_C,
     READS = BUILDS | RUN | BENCH | DIFF | VERIFY | CHECKS | PARTITION | INSPECT | OPT | QUANTIZE,
     ALL = READS | OPS | RUNTIME | DOCTOR,
-    EVERY = ALL | BATCH | GATE,
+    EVERY = ALL | BATCH | GATE | REFIT,
     SAME = 1 << N_COMMANDS /* no byte of an output depends on it, nor whether there is one */
 };
 
@@ -73,6 +74,9 @@ static const struct {
     [CMD_GATE] = {"gate", "NEW.pte --baseline OLD.json [--verified FILE.json] [--compiled FILE.json] [--runs N]",
                   "etc gate model.pte --baseline model.json --tolerances gate.yaml",
                   "fail where a .pte's size, memory, delegation, time or accuracy got worse"},
+    [CMD_REFIT] = {"refit", "OLD.pte --weights NEW.pt2|NEW.safetensors -o NEW.pte",
+                   "etc refit old.pte --weights new.safetensors -o new.pte",
+                   "put new weights into a .pte that was compiled with --refittable"},
     [CMD_KEY] = {"key", "[compile|emit-c] MODEL ...", "etc key compile model.pt2 --backend xnnpack",
                  "print a digest of all that the output of a command depends on"},
 };
@@ -115,7 +119,7 @@ struct Flag {
 #define AT(member) offsetof(Options, member)
 
 static const Flag flag_row[] = {
-    {"output", 'o', FLAG_OUT, AT(output), BUILDS | OPT | SAME, any, "FILE",
+    {"output", 'o', FLAG_OUT, AT(output), BUILDS | OPT | REFIT | SAME, any, "FILE",
      "write here; - is stdout"},
     {"output", 'o', FLAG_TEXT, AT(output), RUNTIME, any, "DIR", "write into this folder"},
     {"output", 'o', FLAG_TEXT, AT(output), BATCH, any, "DIR",
@@ -135,6 +139,12 @@ static const Flag flag_row[] = {
      "where the data of an unpacked model lies"},
     {"weights", 0, FLAG_IN, AT(weights), READS, any, "FILE",
      "the .pt2 or folder that an .etir's weights lie in"},
+    {"weights", 0, FLAG_IN, AT(weights), REFIT, any, "FILE",
+     "the same model with other weights, or a .safetensors"},
+    {"bundle", 0, FLAG_TEXT, AT(bundle), COMPILE, any, "INPUTS[,OUTPUTS]",
+     "write a .bpte: the .pte with samples and what they should give"},
+    {"refittable", 0, FLAG_BOOL, AT(refittable), COMPILE, any, NULL,
+     "keep in the file what `etc refit` wants to know"},
     {"data", 0, FLAG_IN, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
     {"ops", 0, FLAG_LIST, AT(ops), ALL, any, "FILE.yaml",
      "operators of your own that the model has"},
@@ -219,7 +229,7 @@ static const Flag flag_row[] = {
      "print the program to stdout after a pass"},
     {"dump-data", 0, FLAG_OUT, AT(dump_data), BUILDS | OPT, any, "FILE",
      "write the bytes that lie in no model file"},
-    {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS | SAME, any, NULL,
+    {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS | REFIT | SAME, any, NULL,
      "do everything but write files"},
     {"report", 0, FLAG_OUT, AT(report), BUILDS, is_picture, "FILE.html|FILE.svg",
      "draw the memory plan over time"},
@@ -247,7 +257,7 @@ static const Flag flag_row[] = {
      "what messages on stderr are written as (human)"},
     {"json", 0, FLAG_BOOL, AT(json), EVERY | SAME, any, NULL, "print the result as JSON to stdout"},
     {"quiet", 'q', FLAG_BOOL, AT(quiet), EVERY | SAME, any, NULL, "no message on success"},
-    {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL | SAME, any, NULL,
+    {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL | REFIT | SAME, any, NULL,
      "print every stage with its time"},
 };
 
@@ -642,6 +652,9 @@ static bool name_inputs(const Parser *p, Diag *d)
         ok = file_will_be_read(f, o->manifests.item[i], d);
     for (int i = 0; i < o->inputs.n && ok; i++)
         ok = !o->inputs.item[i] || file_will_be_read(f, o->inputs.item[i], d);
+    if (ok && o->bundle)
+        ok = file_will_be_read(f, bundle_inputs(o, p->arena), d) &&
+             (!bundle_outputs(o) || file_will_be_read(f, bundle_outputs(o), d));
     return ok && name_files(p, FLAG_IN, d);
 }
 
@@ -681,9 +694,10 @@ static bool outputs_agree(const Parser *p)
     size_t n = o->output ? strlen(o->output) : 0;
     if (o->command == CMD_EMIT_C && n && (n < 3 || strcmp(o->output + n - 2, ".c") != 0))
         return usage(p, "emit-c writes several files: -o wants a name that ends in .c");
-    if (o->command == CMD_COMPILE && to_stdout && isatty(STDOUT_FILENO))
+    const bool is_pte = o->command == CMD_COMPILE || o->command == CMD_REFIT;
+    if (is_pte && to_stdout && isatty(STDOUT_FILENO))
         return usage(p, "-o - would print a .pte to the terminal; send it to a file or a pipe");
-    if (o->command == CMD_COMPILE && to_stdout && (o->json || o->dump_ir))
+    if (is_pte && to_stdout && (o->json || o->dump_ir))
         return usage(p, "-o - leaves no room on standard output for --%s",
                      o->json ? "json" : "dump-ir");
     if (o->json && o->dump_ir)
@@ -701,7 +715,7 @@ static bool is_complete(const Parser *p)
         return false;
     if (o->wants_key && o->model && !strcmp(o->model, "-"))
         return usage(p, "a key wants a model that is a file");
-    if (!o->wants_key && (1 << o->command) & (BUILDS | RUNTIME) && !o->output && !o->dry_run)
+    if (!o->wants_key && (1 << o->command) & (BUILDS | RUNTIME | REFIT) && !o->output && !o->dry_run)
         return usage(p, "-o is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_PARTITION && !o->backend)
         return usage(p, "--backend is missing; usage: etc %s %s", name, use);
@@ -714,6 +728,12 @@ static bool is_complete(const Parser *p)
                      !o->recipe ? "recipe" : !o->calibrate ? "calibrate" : "statistics", name, use);
     if (o->command == CMD_VERIFY && !o->other)
         return usage(p, "--model is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_REFIT && !o->weights)
+        return usage(p, "--weights is missing; usage: etc %s %s", name, use);
+    if (o->bundle && o->methods.n)
+        return usage(p, "--bundle is for one model");
+    if (o->refittable && (o->methods.n || o->binds.n))
+        return usage(p, "--refittable is for one model whose inputs are not bound");
     if (o->command == CMD_GATE && !o->baseline)
         return usage(p, "--baseline is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_GATE && o->write_baseline && o->tolerances)
@@ -797,20 +817,18 @@ static const char *file_number(KeyNames *k, const char *name)
     return arena_printf(k->arena, "#%d", i);
 }
 
-static bool is_preset(const char *name)
-{
-    int i = 0;
-    while (i < n_recipe_presets && strcmp(recipe_preset[i].name, name) != 0)
-        i++;
-    return i < n_recipe_presets;
-}
-
 /* NAME=FILE, where the file counts by what it holds. */
 static const char *named_file(KeyNames *k, const char *value)
 {
     size_t n = strcspn(value, "=");
     return arena_printf(k->arena, "%s=%s", arena_str(k->arena, value, n),
                         file_number(k, value + n + 1));
+}
+
+static const char *bundle_numbers(KeyNames *k)
+{
+    const char *in = file_number(k, bundle_inputs(k->o, k->arena)), *out = bundle_outputs(k->o);
+    return out ? arena_printf(k->arena, "%s,%s", in, file_number(k, out)) : in;
 }
 
 static const char *key_value(KeyNames *k, const Flag *f, const char *value)
@@ -820,10 +838,12 @@ static const char *key_value(KeyNames *k, const Flag *f, const char *value)
         return target->name;
     if (f->kind == FLAG_OUT)
         return base_name(value);
+    if (f->at == AT(bundle))
+        return bundle_numbers(k);
     if (f->at == AT(methods) || (f->at == AT(binds) && ends_in(value, ".npy")))
         return named_file(k, value);
     bool is_file = f->kind == FLAG_IN || f->at == AT(ops);
-    return is_file && !(f->at == AT(recipe) && is_preset(value)) ? file_number(k, value) : value;
+    return is_file && !(f->at == AT(recipe) && recipe_is_preset(value)) ? file_number(k, value) : value;
 }
 
 static void put_flag(KeyNames *k, const Flag *f)

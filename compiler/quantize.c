@@ -92,7 +92,7 @@ bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena 
     if (o->max_drop)
         recipe_set_budget(o->max_drop, r);
     *job = (QuantJob){
-        .recipe = r, .statistics = known, .threads = n_threads(o),
+        .recipe = r, .statistics = known, .threads = n_threads(o), .is_refit = o->is_refit,
         .only_observe = o->command == CMD_QUANTIZE && !known};
     if (o->command != CMD_QUANTIZE && o->statistics &&
         !(job->statistics = read_statistics(o, a, d)))

@@ -572,6 +572,11 @@ static const RecipePreset *preset_find(const char *name)
     return NULL;
 }
 
+bool recipe_is_preset(const char *name)
+{
+    return preset_find(name) != NULL;
+}
+
 static void start_from(Reader *r, const RecipePreset *p)
 {
     Reader inner = *r;

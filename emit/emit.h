@@ -51,6 +51,9 @@ void out_discard(OutBatch *b);         /* removes what is written; empties the b
  * of emitted C has.  False: *why says what is wrong with it. */
 bool c_name_is_free(const char *name, const char **why);
 
+/* The name under which a .pte keeps what `etc refit` wants to know. */
+#define PTE_REFIT_KEY "etc.refit"
+
 /* -- .pte -------------------------------------------------------------------------------- */
 
 /* The node that each instruction of a method was made for; NULL: an update's copy. */
@@ -72,6 +75,20 @@ typedef struct PteStats {
 /* Builds the .pte of a planned program of the pte tail: the FlatBuffer in `a`, everything else
  * pointing at the bytes of states.  Reports all faults before it returns false. */
 MUST_USE bool emit_pte(const Program *p, Arena *a, OutFile *out, PteStats *stats, Diag *d);
+
+/* Calls of a method, and what each should give. */
+typedef struct BundleCase {
+    EtcValue *in, *out; /* tensors, ints, doubles and bools */
+} BundleCase;
+
+typedef struct Bundle {
+    const char *method;
+    int n_in, n_out, n;
+    BundleCase *item;
+} Bundle;
+
+/* Builds a BundledProgram of the n bytes of a .pte, in `a`.  False: reported. */
+MUST_USE bool emit_bundle(const Bundle *b, const uint8_t *pte, size_t n, Arena *a, OutFile *out, Diag *d);
 
 /* -- C ------------------------------------------------------------------------------------- */
 

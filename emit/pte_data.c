@@ -59,13 +59,13 @@ static FlatRef named_row(PteFile *e, const char *key, const void *data, int64_t 
     return pte_end(e);
 }
 
-/* Makes the table of named data: delegates' weights, and a row which says that a library multiplied
- * when ranges were seen.  The format has no other place for that, and a runtime reads what it is
- * asked for alone. */
+/* Makes the table of named data: delegates' weights, a row which says that a library multiplied
+ * when ranges were seen, and what `etc refit` wants to know.  The format has no other place for
+ * these, and a runtime reads what it is asked for alone. */
 static FlatRef named_data(PteFile *e)
 {
     const Program *p = e->program;
-    FlatRef *row = NEW(e->arena, FlatRef, p->n_states + 2);
+    FlatRef *row = NEW(e->arena, FlatRef, p->n_states + 3);
     int n = 0;
     for (int i = 0; i < p->n_states; i++) {
         const State *s = p->state[i];
@@ -75,6 +75,8 @@ static FlatRef named_data(PteFile *e)
     if (p->session->fast_library)
         row[n++] = named_row(e, "etc.fast_calibrate", p->session->fast_library,
                              (int64_t)strlen(p->session->fast_library));
+    if (p->session->record)
+        row[n++] = named_row(e, PTE_REFIT_KEY, p->session->record, p->session->n_record);
     return n ? flat_refs(e->flat, row, (size_t)n) : 0;
 }
 
@@ -98,7 +100,7 @@ static FlatRef segment_table(PteFile *e, int64_t *at)
         ref[n] = data_segment(e, at[n], e->mutables.size);
         n++;
     }
-    assert(n < e->program->n_states + e->blobs.n + 3); /* pte_finish made room */
+    assert(n < e->program->n_states + e->blobs.n + 4); /* pte_finish made room */
     at[n] = end;
     return flat_refs(e->flat, ref, (size_t)n);
 }
@@ -200,7 +202,7 @@ static void assemble(PteFile *e, const uint8_t *flat, int64_t n, const int64_t *
 
 bool pte_finish(PteFile *e, const FlatRef *plan, int n_plans, OutFile *out)
 {
-    int64_t *at = NEW(e->arena, int64_t, e->program->n_states + e->blobs.n + 3);
+    int64_t *at = NEW(e->arena, int64_t, e->program->n_states + e->blobs.n + 4);
     size_t n;
     FlatRef root = program_table(e, plan, n_plans, at);
     const uint8_t *flat = flat_finish(e->flat, root, "ET12", &n);

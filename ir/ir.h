@@ -455,6 +455,7 @@ typedef struct State {
     uint8_t *data;
     int64_t n_bytes;
     int storage; /* states with equal numbers share bytes; numbers < program->n_storages */
+    bool is_fixed; /* no state_dict has it: a constant, or a buffer that is not persistent */
 } State;
 
 typedef struct Value {

@@ -151,6 +151,7 @@ typedef struct QuantJob {
     const Blas *blas;             /* which multiplies while samples are seen, or NULL */
     int threads;                  /* that turn weights into integers; 0: one */
     bool only_observe;            /* the program stays as it is */
+    bool is_refit; /* statistics are of this graph, which the caller has seen to, with other weights */
     bool is_nested; /* of graphs in nodes, whose values no sample is seen of */
 } QuantJob;
 

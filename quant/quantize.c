@@ -120,7 +120,7 @@ bool pass_quantize(Program *p, Arena *tmp, Diag *d)
     if (!job)
         return true;
     if (!recipe_check_scopes(job->recipe, p, d) ||
-        (job->statistics && !statistics_fit(job->statistics, p, d)) ||
+        (job->statistics && !job->is_refit && !statistics_fit(job->statistics, p, d)) ||
         (job->keep && !job->only_observe && !statistics_fit(job->keep, p, d)) ||
         !budget_is_met(job, d))
         return false;

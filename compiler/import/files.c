@@ -218,9 +218,30 @@ bool file_read(int fd, const char *path, void *to, int64_t n, int64_t at, Diag *
     return true;
 }
 
+void file_give(Files *f, const char *path, const uint8_t *data, size_t n)
+{
+    File *is = new_file(f, path);
+    is->given = data;
+    is->size = (int64_t)n;
+    f->n_given++;
+}
+
+static File *find_given(const Files *f, const char *path)
+{
+    for (int i = 0; f->n_given && i < f->n; i++)
+        if (f->file[i]->given && !strcmp(f->file[i]->path, path))
+            return f->file[i];
+    return NULL;
+}
+
 File *file_map(Files *f, const char *path, const uint8_t **data, size_t *n, Diag *d)
 {
-    File *is;
+    File *is = find_given(f, path);
+    if (is) {
+        *data = is->given;
+        *n = (size_t)is->size;
+        return is;
+    }
     int fd = file_open(f, path, &is, d);
     if (fd < 0)
         return NULL;

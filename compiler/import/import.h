@@ -23,6 +23,7 @@ typedef struct File {
     bool is_taken; /* there is content to be written */
     bool is_kept;  /* mapped, and read there until the end: it must not change */
     struct File *other; /* the same by another name, which it is read by too */
+    const uint8_t *given; /* its bytes, where there is no file of that name */
 } File;
 
 /* All of them.  A file counts by device and inode, not by its name, so that no output is an input
@@ -30,7 +31,7 @@ typedef struct File {
 typedef struct Files {
     Arena *arena;
     File **file; /* in the order in which they came up */
-    int n;
+    int n, n_given;
     Table known;
 } Files;
 
@@ -42,6 +43,9 @@ MUST_USE bool file_will_be_read(Files *f, const char *path, Diag *d);
 MUST_USE bool file_will_be_written(Files *f, const char *path, Diag *d);
 /* There is content for an output, which may have been named before. */
 MUST_USE bool file_take(Files *f, const char *path, Diag *d);
+
+/* From now on file_map gives these bytes, which outlive the run, under that name. */
+void file_give(Files *f, const char *path, const uint8_t *data, size_t n);
 
 int file_open(Files *f, const char *path, File **out, Diag *d); /* -1: failed */
 MUST_USE bool file_opened(Files *f, int fd, const char *path, File **out, Diag *d);
@@ -153,6 +157,13 @@ typedef struct OnnxAbout {
 
 /* Reads an ONNX file that need not be one that can be imported. */
 MUST_USE bool onnx_about(Arena *a, Files *files, const char *path, OnnxAbout *out, Diag *d);
+
+/* -- weights by name: safetensors.c --------------------------------------------------------- */
+
+/* Gives the states of a parsed text that have no bytes yet those that a safetensors file has under
+ * their names, of the same dtype and sizes.  States of one storage share its bytes: one of their
+ * names is enough.  What does not agree is listed.  False: reported. */
+MUST_USE bool import_safetensors(Program *p, const char *path, Files *files, Diag *d);
 
 /* -- weights of texts ------------------------------------------------------------------------- */
 

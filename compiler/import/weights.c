@@ -257,7 +257,9 @@ State *weights_state(Pt2 *p, StateKind kind, bool in_constants, const char *name
     if (!s || !check_window(p->diag, p->loc, fqn, e.type, e.offset, s->n) ||
         (e.type.dtype == ETC_BOOL && !check_bools(p->diag, p->loc, fqn, s)))
         return NULL;
-    return make_state(p, kind, name, fqn, &e, s);
+    State *state = make_state(p, kind, name, fqn, &e, s);
+    state->is_fixed = in_constants;
+    return state;
 }
 
 /* -- texts ----------------------------------------------------------------------------------- */

@@ -132,13 +132,11 @@ static FlatRef graph(Flat *f, const XGraph *x)
     FlatRef *values = NEW(x->arena, FlatRef, x->n_values + 1);
     FlatRef *nodes = NEW(x->arena, FlatRef, x->n_nodes + 1);
     FlatRef version = flat_string(f, "0"), data = constants(f, x);
-    size_t n_values = 0;
     for (int i = 0; i < x->n_values; i++)
-        if (!x->value[i].is_unused)
-            values[n_values++] = value(f, &x->value[i], i);
+        values[i] = value(f, &x->value[i], i);
     for (int i = 0; i < x->n_nodes; i++)
         nodes[i] = node(f, &x->node[i]);
-    FlatRef all_values = flat_refs(f, values, n_values);
+    FlatRef all_values = flat_refs(f, values, (size_t)x->n_values);
     FlatRef all_nodes = flat_refs(f, nodes, (size_t)x->n_nodes);
     FlatRef in = externals(f, x, XNN_IS_INPUT), out = externals(f, x, XNN_IS_OUTPUT);
     flat_begin(f, N_XNN_GRAPH_SLOTS);

@@ -112,10 +112,10 @@ static uint32_t convolved(Lower *w, const Filter *c, uint32_t in, uint32_t filte
     XNode *x = x_node(w, kind, out);
     for (int i = 0; i < 15; i++)
         x_u32(x, slot[i], (uint32_t)v[i]);
-    x_u32(x, 15, in);
-    x_u32(x, 16, filter);
-    x_u32(x, 17, bias);
-    x_u32(x, 18, out);
+    x_id(x, 15, in);
+    x_id(x, 16, filter);
+    x_id(x, 17, bias);
+    x_id(x, 18, out);
     x_range(x, -INFINITY, INFINITY);
     return out;
 }
@@ -371,8 +371,8 @@ static void pool(Lower *w, XnnKind kind, const Windows *p, uint32_t in, uint32_t
     const int slot[] = {0, 3, 2, 1, 4, 5, 6, 7, 8, 9};
     for (int i = 0; i < 10; i++)
         x_u32(x, slot[i], (uint32_t)v[i]);
-    x_u32(x, 10, in);
-    x_u32(x, 11, out);
+    x_id(x, 10, in);
+    x_id(x, 11, out);
     x_range(x, -INFINITY, INFINITY);
 }
 
@@ -469,8 +469,8 @@ void xnn_lower_bilinear(Lower *w, const Node *n)
     XNode *x = x_node(w, XNN_RESIZE, out);
     x_u32(x, 0, (uint32_t)xnn_size(n->out[0], 2));
     x_u32(x, 1, (uint32_t)xnn_size(n->out[0], 3));
-    x_u32(x, 2, in);
-    x_u32(x, 3, out);
+    x_id(x, 2, in);
+    x_id(x, 3, out);
     x_u32(x, 4, arg_bool(n, "align_corners") ? FLAG_ALIGN_CORNERS : 0);
 }
 

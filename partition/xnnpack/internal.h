@@ -17,7 +17,6 @@ typedef struct XValue {
     uint32_t dim[XNN_MAX_RANK];  /* at the upper bounds */
     bool is_open[XNN_MAX_RANK];  /* sizes that calls decide */
     bool is_number;              /* a tensor without axes */
-    bool is_unused;              /* by all nodes: not written */
     uint32_t flags, external; /* external: position among the call's arguments, or XNN_NONE */
     int constant;             /* row of the constants, from 1; 0: none */
     XnnQuant quant;
@@ -29,7 +28,7 @@ typedef struct XValue {
 
 typedef struct XField {
     int slot;
-    enum { X_U32, X_F32_FIELD, X_DIMS } type;
+    enum { X_U32, X_ID, X_F32_FIELD, X_DIMS } type; /* X_ID: names a value */
     uint32_t u;
     float f;
     uint32_t dim[XNN_MAX_RANK];

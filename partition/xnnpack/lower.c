@@ -125,6 +125,12 @@ void x_u32(XNode *n, int slot, uint32_t v)
     n->field[n->n_fields++] = (XField){.slot = slot, .type = X_U32, .u = v};
 }
 
+void x_id(XNode *n, int slot, uint32_t id)
+{
+    assert(n->n_fields < XNN_MAX_FIELDS);
+    n->field[n->n_fields++] = (XField){.slot = slot, .type = X_ID, .u = id};
+}
+
 void x_f32(XNode *n, int slot, double v)
 {
     assert(n->n_fields < XNN_MAX_FIELDS);
@@ -142,17 +148,17 @@ void x_dims(XNode *n, int slot, const uint32_t *v, int count)
 uint32_t x_unary(Lower *w, XnnKind kind, uint32_t in, uint32_t out)
 {
     XNode *n = x_node(w, kind, out);
-    x_u32(n, 0, in);
-    x_u32(n, 1, out);
+    x_id(n, 0, in);
+    x_id(n, 1, out);
     return out;
 }
 
 uint32_t x_binary(Lower *w, XnnKind kind, uint32_t a, uint32_t b, uint32_t out)
 {
     XNode *n = x_node(w, kind, out);
-    x_u32(n, 0, a);
-    x_u32(n, 1, b);
-    x_u32(n, 2, out);
+    x_id(n, 0, a);
+    x_id(n, 1, b);
+    x_id(n, 2, out);
     if (kind == XNN_ADD || kind == XNN_SUBTRACT || kind == XNN_MULTIPLY || kind == XNN_DIV)
         x_range(n, -INFINITY, INFINITY);
     return out;
@@ -189,8 +195,8 @@ uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like)
     XNode *n = x_node(w, XNN_RESHAPE, out);
     x_u32(n, 0, (uint32_t)rank);
     x_dims(n, 1, dim, (int)rank);
-    x_u32(n, 2, in);
-    x_u32(n, 3, out);
+    x_id(n, 2, in);
+    x_id(n, 3, out);
     return out;
 }
 

@@ -37,6 +37,7 @@ Layout x_prefers(const Lower *w, const Node *n);
 XNode *x_node(Lower *w, XnnKind kind, uint32_t output); /* good until the next */
 XNode *x_maker(Lower *w, uint32_t id);
 void x_u32(XNode *n, int slot, uint32_t v);
+void x_id(XNode *n, int slot, uint32_t id); /* of a value, or XNN_NONE */
 void x_f32(XNode *n, int slot, double v);
 void x_dims(XNode *n, int slot, const uint32_t *v, int count);
 void x_range(XNode *n, double min, double max);

@@ -67,8 +67,8 @@ void x_concat(Lower *w, const uint32_t *in, int n, int axis, uint32_t out)
     XNode *x = x_node(w, kind[n - 2], out);
     x_u32(x, 0, (uint32_t)axis);
     for (int i = 0; i < 5; i++)
-        x_u32(x, slot[i], i < n ? in[i] : XNN_NONE);
-    x_u32(x, 5, out);
+        x_id(x, slot[i], i < n ? in[i] : XNN_NONE);
+    x_id(x, 5, out);
 }
 
 /* Up to five at a time, from the left. */
@@ -112,8 +112,8 @@ uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n)
     x_u32(x, 0, (uint32_t)v.rank);
     x_dims(x, 1, at, v.rank);
     x_dims(x, 2, v.dim, v.rank);
-    x_u32(x, 3, in);
-    x_u32(x, 4, out);
+    x_id(x, 3, in);
+    x_id(x, 4, out);
     return out;
 }
 
@@ -267,8 +267,8 @@ uint32_t x_padded(Lower *w, uint32_t in, const uint32_t *before, const uint32_t 
     x_dims(x, 0, before, v.rank);
     x_dims(x, 1, after, v.rank);
     x_f32(x, 2, with);
-    x_u32(x, 3, in);
-    x_u32(x, 4, out);
+    x_id(x, 3, in);
+    x_id(x, 4, out);
     return out;
 }
 

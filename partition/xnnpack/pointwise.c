@@ -175,8 +175,8 @@ void xnn_lower_leaky_relu(Lower *w, const Node *n)
     arg_number(n, "negative_slope", &slope);
     XNode *x = x_node(w, XNN_LEAKY_RELU, out);
     x_f32(x, 0, slope);
-    x_u32(x, 1, in);
-    x_u32(x, 2, out);
+    x_id(x, 1, in);
+    x_id(x, 2, out);
 }
 
 bool xnn_takes_elu(const Node *n, Refusal *r)
@@ -195,8 +195,8 @@ void xnn_lower_elu(Lower *w, const Node *n)
     arg_number(n, "alpha", &alpha);
     XNode *x = x_node(w, XNN_ELU, out);
     x_f32(x, 0, alpha);
-    x_u32(x, 1, in);
-    x_u32(x, 2, out);
+    x_id(x, 1, in);
+    x_id(x, 2, out);
 }
 
 /* -- clamps ---------------------------------------------------------------------------------- */

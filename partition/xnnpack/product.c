@@ -24,10 +24,10 @@ static void fully_connected(Lower *w, uint32_t in, uint32_t filter, uint32_t bia
                             uint32_t flags)
 {
     XNode *x = x_node(w, XNN_FULLY_CONNECTED, out);
-    x_u32(x, 0, in);
-    x_u32(x, 1, filter);
-    x_u32(x, 2, bias);
-    x_u32(x, 3, out);
+    x_id(x, 0, in);
+    x_id(x, 1, filter);
+    x_id(x, 2, bias);
+    x_id(x, 3, out);
     x_u32(x, 4, flags);
     x_range(x, -INFINITY, INFINITY);
 }
@@ -101,8 +101,8 @@ static void mean_of_space(Lower *w, const Node *n)
     v.is_open[1] = v.is_open[2] = false;
     uint32_t out = x_sized(w, &v);
     XNode *x = x_node(w, XNN_GLOBAL_POOL, out);
-    x_u32(x, 0, in);
-    x_u32(x, 1, out);
+    x_id(x, 0, in);
+    x_id(x, 1, out);
     x_u32(x, 2, FLAG_KEEP_DIMS);
     x_range(x, -INFINITY, INFINITY);
     if (arg_bool(n, "keepdim"))

@@ -37,8 +37,8 @@ static uint32_t transpose(Lower *w, uint32_t in, const int *axis)
     XNode *n = x_node(w, XNN_TRANSPOSE, out);
     x_u32(n, 0, (uint32_t)to.rank);
     x_dims(n, 1, perm, to.rank);
-    x_u32(n, 2, in);
-    x_u32(n, 3, out);
+    x_id(n, 2, in);
+    x_id(n, 3, out);
     return out;
 }
 
@@ -162,50 +162,44 @@ uint32_t x_transpose(Lower *w, uint32_t in, const int *axis)
 
 /* -- what nobody needs ----------------------------------------------------------------------- */
 
-/* Which slots of a node name operands, by bits. */
-static unsigned operand_slots(XnnKind kind)
+/* Gives the values that are used numbers without gaps, in their order: a value's number is its
+ * place, which readers of others count on. */
+static void renumber(Lower *w, const bool *is_used)
 {
-    switch (kind) {
-    case XNN_ADD: case XNN_SUBTRACT: case XNN_MULTIPLY: case XNN_DIV:
-    case XNN_MINIMUM: case XNN_MAXIMUM:
-    case XNN_PRELU: case XNN_BATCH_MATMUL:
-        return 3;
-    case XNN_FULLY_CONNECTED: case XNN_SDPA:
-        return 7;
-    case XNN_TRANSPOSE: case XNN_RESIZE: case XNN_RESHAPE:
-        return 1 << 2;
-    case XNN_PAD: case XNN_SLICE:
-        return 1 << 3;
-    case XNN_LEAKY_RELU: case XNN_ELU:
-        return 1 << 1;
-    case XNN_CONV: case XNN_DEPTHWISE: case XNN_CONV_TRANSPOSE:
-        return 7 << 15;
-    case XNN_AVG_POOL: case XNN_MAX_POOL:
-        return 1 << 10;
-    case XNN_ARGMAX_POOL:
-        return 1 << 6;
-    case XNN_CONCAT2: case XNN_CONCAT3: case XNN_CONCAT4: case XNN_CONCAT5:
-        return 15 << 1 | 1 << 7;
-    default: /* of one operand, the first */
-        return 1;
+    XGraph *x = &w->x;
+    uint32_t *to = NEW(w->tmp, uint32_t, x->n_values + 1), n = 0;
+    for (int i = 0; i < x->n_values; i++) {
+        to[i] = n;
+        if (is_used[i])
+            x->value[n++] = x->value[i];
+    }
+    x->n_values = (int)n;
+    for (int i = 0; i < x->n_nodes; i++) {
+        XNode *at = &x->node[i];
+        at->output = to[at->output];
+        for (int k = 0; k < at->n_fields; k++)
+            if (at->field[k].type == X_ID && at->field[k].u != XNN_NONE)
+                at->field[k].u = to[at->field[k].u];
     }
 }
 
 void x_sweep(Lower *w)
 {
     XGraph *x = &w->x;
+    bool *is_used = NEW(w->tmp, bool, x->n_values + 1);
     for (int i = 0; i < x->n_values; i++)
-        x->value[i].is_unused = !x->value[i].flags;
+        is_used[i] = x->value[i].flags != 0;
     int kept = x->n_nodes;
     for (int i = x->n_nodes - 1; i >= 0; i--) {
         const XNode *n = &x->node[i];
-        if (x->value[n->output].is_unused)
+        if (!is_used[n->output])
             continue;
         for (int k = 0; k < n->n_fields; k++)
-            if (operand_slots(n->kind) >> n->field[k].slot & 1 && n->field[k].u != XNN_NONE)
-                x->value[n->field[k].u].is_unused = false;
+            if (n->field[k].type == X_ID && n->field[k].u != XNN_NONE)
+                is_used[n->field[k].u] = true;
         x->node[--kept] = *n;
     }
     x->n_nodes -= kept;
     x->node += kept;
+    renumber(w, is_used);
 }

@@ -9,7 +9,7 @@ TestSuite(cli, .init = make_folders, .fini = remove_folders);
 
 static const char *const command[] = {"compile",   "emit-c",  "run", "bench", "check",
                                       "partition", "inspect", "opt", "ops",   "quantize", "key", "batch",
-                                      "doctor", "verify", "gate"};
+                                      "doctor", "verify", "gate", "refit"};
 enum { N_COMMANDS = sizeof command / sizeof *command };
 
 Test(cli, help_opens_with_an_example)

@@ -47,6 +47,8 @@ static const struct {
     {"max-drop", "", "--max-drop sqnr=30", true},
     {"labels", "--max-drop top1=0.5 --labels labels.npy",
      "--max-drop top1=0.5 --labels more.npy", true},
+    {"bundle", "", "--bundle half.npy", true},
+    {"refittable", "", "--refittable", true},
     {"delegate", "--backend xnnpack", "--backend xnnpack --delegate all", true},
     {"require-delegated", "", "--require-delegated 10", true},
     {"target-runtime", "", "--target-runtime 1.1", true},

@@ -3,7 +3,7 @@
 
     run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
 
-Needs torch and executorch (`./dev conformance` brings them). Thirteen parts, one row per check:
+Needs torch and executorch (`./dev conformance` brings them). Fifteen parts, one row per check:
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
@@ -17,6 +17,8 @@ Needs torch and executorch (`./dev conformance` brings them). Thirteen parts, on
   samples             official .pte files run by `etc run`, outputs against the official runtime's
   quantized           quantized.py: accuracy of the digits models as integers, in four runs; silero.py: the
                       same of probabilities of speech
+  refit, r-official   refit.py: `etc refit` of models of the zoo against `etc compile` of the new model; --full has more
+  bundle              bundle.py: files of --bundle in the official runtime's verifier
   emit                test_emit_pte.py: planned programs written by hand, in the official runtime
   o-lite, o-official, o-c
                       onnx_nodes.py: the cases of ONNX's own operators, one row for each operator; without
@@ -42,11 +44,13 @@ import subprocess
 import sys
 import tempfile
 
+import bundle
 import onnx_contrib
 import onnx_exports
 import onnx_models
 import onnx_nodes
 import quantized
+import refit
 import runtimes
 import silero
 
@@ -347,6 +351,11 @@ def main():
             quantized.check(rows, args.etc, os.path.join(out, "quantized"), args.filter)
             silero.check(rows, args.etc, os.path.join(out, "silero"), args.filter)
             quantized.check_encoder(rows, args.etc, zoo, os.path.join(out, "encoder"), args.filter, args.full)
+            names = refit.chosen(args.filter, args.full)
+            export(zoo, names)
+            export(zoo, [n for n in bundle.MODELS if args.filter in n])
+            bundle.check(rows, args.etc, zoo, os.path.join(out, "bundle"), args.filter)
+            refit.check(rows, args.etc, zoo, os.path.join(out, "refit"), args.filter, args.full)
         emitter(rows, args.etc, args.filter)
         with quiet():
             onnx_nodes.check(rows, args.etc, os.path.join(out, "onnx"), args.filter, args.full)

@@ -179,6 +179,23 @@ static void put_node(FILE *out, const XnnNode *n)
     fputs("\n", out);
 }
 
+/* Readers of others look values up by their numbers as places. */
+static void expect_numbers_that_are_places(const uint8_t *blob)
+{
+    enum { AT_GRAPH = 32 };
+    uint32_t size;
+    memcpy(&size, blob + XNN_AT_GRAPH_BYTES, sizeof size);
+    EtcFlat f = {.data = blob + AT_GRAPH, .size = size};
+    EtcFlatVec v = etc_flat_vec(&f, etc_flat_root(&f), XNN_GRAPH_VALUES);
+    cr_assert_gt(v.n, 0);
+    for (uint32_t i = 0; i < v.n; i++) {
+        uint32_t row = etc_flat_item_table(&f, v, i), t = etc_flat_table(&f, row, XNN_VALUE_TABLE);
+        if (etc_flat_u8(&f, row, XNN_VALUE_TYPE) == 2)
+            t = etc_flat_table(&f, t, XNN_QUANTIZED_TENSOR);
+        cr_expect_eq(etc_flat_u32(&f, t, XNN_TENSOR_ID), i);
+    }
+}
+
 static char *described(const char *body)
 {
     static const char *const pass[] = {"partition", "drop_states"};
@@ -208,6 +225,7 @@ static char *described(const char *body)
     const State *blob = blob_of(p);
     EtcStatus status = etc_xnn_read(blob->data, (uint64_t)type_bytes(blob->type), &names, &g, &e);
     cr_assert_eq(status, ETC_OK, "%s (%d)", e.what, (int)e.index);
+    expect_numbers_that_are_places(blob->data);
     for (uint32_t i = 0; i < g.n_values; i++)
         put_value(out, &g.value[i], (int)i, &names);
     for (uint32_t i = 0; i < g.n_nodes; i++)
@@ -410,6 +428,22 @@ Test(xnn_blob, moves)
            "slice 3 to 4 (3) [0,0,1] [4,2,4]\n"
            "pad 4 to 5 0.5 [0,0,1] [0,0,2]\n"
            "reshape 5 to 6 (2) [8,7]\n");
+}
+
+/* Two transposes that undo each other leave a value that nobody needs. */
+Test(xnn_blob, what_nobody_needs_has_no_number)
+{
+    EXPECT("method @forward(%x: f32[2,3]) {\n"
+           "  %a = aten.permute.default(%x, [1, 0]) : f32[3,2]\n"
+           "  %b = aten.permute.default(%a, [1, 0]) : f32[2,3]\n"
+           "  %c = aten.sigmoid.default(%b) : f32[2,3]\n"
+           "  return %c\n"
+           "}",
+           "0 f32[2,3] in 0\n"
+           "1 f32[2,3]\n"
+           "2 f32[2,3] out 1\n"
+           "transpose 0 to 1 (2) [0,1]\n"
+           "sigmoid 1 to 2\n");
 }
 
 Test(xnn_blob, functions_of_one_number)

@@ -1,0 +1,535 @@
+/* refit.c -- `etc refit`: new weights in the place of those of a .pte that was compiled with
+ * --refittable.
+ *
+ * Such a file keeps, by the name "etc.refit", the graph as it was loaded, the flags that its bytes
+ * depend on, the recipe, what samples showed, operators of the user's own, and the constants that
+ * no state_dict has.  A refit compiles that graph again with the new weights: so its bytes are
+ * those of a compile of the new model, weights are folded, quantized and packed as they were, no
+ * sample is run, and nothing has to know which byte comes of which parameter.  Compiling takes
+ * hardly longer than writing the file.
+ *
+ *     etc.refit 1 SOURCES\n
+ *     KIND N\n            N bytes, \n            again and again
+ *
+ * KIND is a flag, "--dim"; "preset", a recipe's name; "recipe", "statistics" or "ops", a file;
+ * "graph", the text; "fixed:I", the bytes of state I of that text.  The file is not trusted: of
+ * flags those of a list alone are taken, and they are read as the command line's are.
+ */
+#include "compiler/compiler.h"
+#include "compiler/etc_sources.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define MAGIC "etc.refit 1 "
+
+typedef struct Section {
+    const char *kind;
+    const uint8_t *data;
+    size_t n;
+} Section;
+
+typedef struct Refit {
+    const Options *o;
+    EtcProgram old;
+    Section *section;
+    int n;
+    Options with; /* of the compile */
+    Arena *arena;
+    Diag *diag;
+} Refit;
+
+/* Flags whose values are texts; a recipe's is that of a preset. */
+static const struct {
+    const char *name;
+    size_t at; /* in Options: a text, or Strings */
+    bool is_list;
+} kept_flag[] = {
+    {"--dim", offsetof(Options, dims), true},
+    {"--backend", offsetof(Options, backend), false},
+    {"--delegate", offsetof(Options, delegate), false},
+    {"--objective", offsetof(Options, objective), false},
+    {"--target-runtime", offsetof(Options, target_runtime), false},
+};
+enum { N_KEPT = sizeof kept_flag / sizeof *kept_flag };
+
+/* -- the graph --------------------------------------------------------------------------------- */
+
+static void drop_sources(const Graph *g)
+{
+    for (Node *n = g->first; n; n = n->next) {
+        n->loc.module = n->loc.source = NULL;
+        for (const Graph *inner = NULL; (inner = region_next(n, inner));)
+            drop_sources(inner);
+    }
+}
+
+/* The text of a program without what may change and leave it the same model: its name, lines of
+ * source, and where weights lie, but for which of them share bytes. */
+static const char *bare_text(const Options *o, const Program *p, Arena *a, Diag *d)
+{
+    Text t;
+    Source src = {.file = o->model, .line = 1};
+    if (!custom_read(o, a, &src.custom, d))
+        return NULL;
+    if (text_open(&t))
+        program_print(p, t.f);
+    src.text = (char *)(uintptr_t)text_close(&t, a);
+    Program *copy = src.text ? program_parse(a, &src, d) : NULL;
+    if (!copy)
+        return NULL;
+    copy->name = "model";
+    for (int i = 0; i < copy->n_states; i++)
+        copy->state[i]->file = arena_printf(a, "%d", p->state[i]->storage);
+    for (int i = 0; i < copy->n_methods; i++)
+        drop_sources(copy->method[i]);
+    if (text_open(&t))
+        program_print(copy, t.f);
+    return text_close(&t, a);
+}
+
+/* Bytes from the first element of a tensor to its last; -1: no file has so many. */
+static int64_t extent(Type t)
+{
+    int64_t last = 1, step;
+    bool ok = true;
+    for (int i = 0; t.stride && ok && i < t.rank; i++) {
+        if (!t.dim[i].value)
+            return 0;
+        ok = t.stride[i].value >= 0 && mul_ok(t.dim[i].value - 1, t.stride[i].value, &step) &&
+             add_ok(last, step, &last);
+    }
+    ok = ok && mul_ok(last, dtype_bytes(t.dtype), &last);
+    return !ok ? -1 : t.stride ? last : type_bytes(t);
+}
+
+static void put_section(FILE *f, const char *kind, const void *data, size_t n)
+{
+    fprintf(f, "%s %zu\n", kind, n);
+    fwrite(data, 1, n, f);
+    fputc('\n', f);
+}
+
+static void put_text(FILE *f, const char *kind, const char *text)
+{
+    put_section(f, kind, text, strlen(text));
+}
+
+/* Closes what was printed, bytes among it. */
+static bool take_record(Session *s, Text *t, Arena *a, Diag *d)
+{
+    s->record = text_close(t, a);
+    s->n_record = (int64_t)t->n;
+    return s->record || diag_io(d, (Loc){0}, "no memory for a record of the graph");
+}
+
+bool refit_keep_graph(const Options *o, const Program *p, Arena *a, Diag *d)
+{
+    Text t;
+    const char *graph = bare_text(o, p, a, d);
+    if (!graph)
+        return false;
+    if (text_open(&t))
+        put_text(t.f, "graph", graph);
+    for (int i = 0; i < p->n_states && t.f; i++) {
+        const State *s = p->state[i];
+        if (s->is_fixed || !strcmp(s->file, "-"))
+            put_section(t.f, arena_printf(a, "fixed:%d", i), s->data, (size_t)extent(s->type));
+    }
+    return take_record(p->session, &t, a, d);
+}
+
+/* -- the record -------------------------------------------------------------------------------- */
+
+static void put_flags(FILE *f, const Options *o)
+{
+    for (int i = 0; i < N_KEPT; i++) {
+        const void *at = (const char *)o + kept_flag[i].at;
+        const Strings one = {(const char **)(uintptr_t)at, 1};
+        const Strings *all = kept_flag[i].is_list ? at : &one;
+        for (int k = 0; k < all->n; k++)
+            if (all->item[k])
+                put_text(f, kept_flag[i].name, all->item[k]);
+    }
+}
+
+static bool put_file(FILE *f, const char *kind, const Options *o, const char *path, Diag *d)
+{
+    const uint8_t *data;
+    size_t n;
+    bool ok = file_map(o->files, path, &data, &n, d) != NULL;
+    if (ok)
+        put_section(f, kind, n ? data : (const uint8_t *)"", n);
+    return ok;
+}
+
+/* What samples showed stands for them, as in a build with --statistics. */
+static bool put_quantization(FILE *f, const Options *o, const Program *p, Arena *a, Diag *d)
+{
+    Text t;
+    const QuantJob *job = p->session->quant;
+    const Statistics *s = !job ? NULL : job->samples ? job->seen : job->statistics;
+    if (o->recipe && recipe_is_preset(o->recipe))
+        put_text(f, "preset", o->recipe);
+    else if (o->recipe && !put_file(f, "recipe", o, o->recipe, d))
+        return false;
+    if (!s)
+        return true;
+    if (text_open(&t))
+        statistics_write(s, t.f);
+    const char *text = text_close(&t, a);
+    if (text)
+        put_text(f, "statistics", text);
+    return text || diag_io(d, (Loc){0}, "no memory for statistics");
+}
+
+bool refit_keep(const Options *o, const Program *p, Arena *a, Diag *d)
+{
+    Text t;
+    Session *s = p->session;
+    bool ok = true;
+    if (!text_open(&t))
+        return diag_io(d, (Loc){0}, "no memory for a record of the graph");
+    fputs(MAGIC ETC_SOURCES "\n", t.f);
+    put_flags(t.f, o);
+    ok = put_quantization(t.f, o, p, a, d);
+    for (int i = 0; i < o->ops.n && ok; i++)
+        ok = put_file(t.f, "ops", o, o->ops.item[i], d);
+    fwrite(s->record, 1, (size_t)s->n_record, t.f);
+    return take_record(s, &t, a, d) && ok;
+}
+
+/* -- reading it -------------------------------------------------------------------------------- */
+
+static bool refuse(const Refit *r, const char *why)
+{
+    return diag_error(r->diag, (Loc){.file = r->o->model}, "%s", why);
+}
+
+static bool malformed(const Refit *r)
+{
+    return refuse(r, "its record for refit is damaged");
+}
+
+/* "KIND N\n", N bytes, "\n"; moves *at behind it. */
+static bool read_section(Refit *r, const uint8_t *data, size_t n, size_t *at)
+{
+    enum { MOST_KIND = 24 };
+    size_t word = *at, bytes = 0;
+    while (word < n && data[word] > ' ' && word - *at < MOST_KIND)
+        word++;
+    size_t digit = word + 1;
+    for (; digit < n && data[digit] >= '0' && data[digit] <= '9' && bytes <= n; digit++)
+        bytes = bytes * 10 + (size_t)(data[digit] - '0');
+    if (word == *at || digit >= n || data[word] != ' ' || digit == word + 1 ||
+        data[digit] != '\n' || bytes >= n - digit - 1 || data[digit + 1 + bytes] != '\n')
+        return malformed(r);
+    const char *kind = arena_str(r->arena, (const char *)data + *at, word - *at);
+    Section s = {kind, data + digit + 1, bytes};
+    PUSH(r->arena, r->section, r->n, s);
+    *at = digit + 1 + bytes + 1;
+    return true;
+}
+
+static bool read_record(Refit *r, const EtcNamed *row)
+{
+    const size_t n = (size_t)row->n_bytes, n_magic = strlen(MAGIC), head = n_magic + 33;
+    size_t at = head;
+    const char *text = (const char *)row->data;
+    if (!text || n < head || memcmp(text, MAGIC, n_magic) != 0 || text[head - 1] != '\n')
+        return malformed(r);
+    if (memcmp(text + n_magic, ETC_SOURCES, 32) != 0)
+        return refuse(r, "was compiled by another build of etc, which may plan otherwise than this "
+                         "one: compile the new model");
+    while (at < n)
+        if (!read_section(r, row->data, n, &at))
+            return false;
+    return true;
+}
+
+static bool find_record(Refit *r)
+{
+    for (uint32_t i = 0; i < etc_program_n_named(&r->old); i++) {
+        EtcNamed row = etc_program_named(&r->old, i);
+        if (row.n_key == strlen(PTE_REFIT_KEY) && !memcmp(row.key, PTE_REFIT_KEY, row.n_key))
+            return read_record(r, &row);
+    }
+    return refuse(r, "keeps no record for refit: compile it with --refittable");
+}
+
+static const Section *find(const Refit *r, const char *kind)
+{
+    for (int i = 0; i < r->n; i++)
+        if (!strcmp(r->section[i].kind, kind))
+            return &r->section[i];
+    return NULL;
+}
+
+/* -- the compile that it asks for ------------------------------------------------------------ */
+
+static bool is_kept_flag(const char *kind)
+{
+    int i = 0;
+    while (i < N_KEPT && strcmp(kept_flag[i].name, kind) != 0)
+        i++;
+    return i < N_KEPT;
+}
+
+typedef struct Words {
+    char **item;
+    int n;
+} Words;
+
+static void add_word(const Refit *r, Words *w, const char *word)
+{
+    PUSH(r->arena, w->item, w->n, (char *)(uintptr_t)word);
+}
+
+static void add_flag(const Refit *r, Words *w, const char *flag, const Section *s)
+{
+    const char *value = arena_str(r->arena, (const char *)s->data, s->n);
+    add_word(r, w, arena_printf(r->arena, "%s=%s", flag, value));
+}
+
+/* Flags of the record, and those of this run, as one command line. */
+static bool parse_flags(Refit *r)
+{
+    const Options *o = r->o;
+    Words w = {0};
+    Diag quiet = {0};
+    const Section *preset = find(r, "preset");
+    add_word(r, &w, "etc");
+    add_word(r, &w, "compile");
+    add_word(r, &w, "--refittable");
+    if (o->output)
+        add_word(r, &w, arena_printf(r->arena, "--output=%s", o->output));
+    if (o->dry_run)
+        add_word(r, &w, "--dry-run");
+    for (int i = 0; i < r->n; i++)
+        if (is_kept_flag(r->section[i].kind))
+            add_flag(r, &w, r->section[i].kind, &r->section[i]);
+    if (preset)
+        add_flag(r, &w, "--recipe", preset);
+    add_word(r, &w, "--");
+    add_word(r, &w, o->weights);
+    bool ok = options_parse(&r->with, r->arena, w.n, w.item, stdout, &quiet) == OPTIONS_RUN &&
+              (!preset || recipe_is_preset(r->with.recipe));
+    r->with.files = o->files;
+    r->with.is_refit = true;
+    r->with.json = o->json;
+    r->with.quiet = o->quiet;
+    r->with.verbose = o->verbose;
+    return ok || malformed(r);
+}
+
+static const char *give(const Refit *r, const Section *s)
+{
+    const char *name = arena_printf(r->arena, "%s.%s", PTE_REFIT_KEY, s->kind);
+    if (!strcmp(s->kind, "ops"))
+        name = arena_printf(r->arena, "%s%d", name, (int)(s - r->section));
+    file_give(r->o->files, name, s->data, s->n);
+    return name;
+}
+
+static void give_files(Refit *r)
+{
+    const Section *recipe = find(r, "recipe"), *statistics = find(r, "statistics");
+    if (recipe)
+        r->with.recipe = give(r, recipe);
+    if (statistics)
+        r->with.statistics = give(r, statistics);
+    for (int i = 0; i < r->n; i++)
+        if (!strcmp(r->section[i].kind, "ops"))
+            PUSH(r->arena, r->with.ops.item, r->with.ops.n, give(r, &r->section[i]));
+}
+
+/* -- differences of graphs --------------------------------------------------------------------- */
+
+enum { MOST_TOLD = 100 };
+
+typedef struct Lines {
+    char **item;
+    int n;
+    Table by_key; /* what stands before " = ", or the whole: item */
+} Lines;
+
+static const char *key_of_line(Arena *a, const char *line)
+{
+    const char *end = strstr(line, " = ");
+    return end ? arena_str(a, line, (size_t)(end - line)) : line;
+}
+
+static Lines split_lines(Arena *a, const char *text)
+{
+    Lines l = {.by_key = {.arena = a}};
+    for (size_t n; *text; text += n + (text[n] == '\n')) {
+        n = strcspn(text, "\n");
+        char *line = arena_str(a, text, n);
+        line += strspn(line, " ");
+        PUSH(a, l.item, l.n, line);
+        table_at_text(&l.by_key, key_of_line(a, line))->ptr = line;
+    }
+    return l;
+}
+
+/* Tells of the lines of one text whose keys the other has not, or, `both`, has with another
+ * line. */
+static int tell_lines(const Refit *r, const Lines *of, const Lines *other, bool both, int told)
+{
+    Loc loc = {.file = r->o->weights};
+    for (int i = 0; i < of->n; i++) {
+        const char *line = of->item[i];
+        const char *was = table_find_text(&other->by_key, key_of_line(r->arena, line));
+        if (both ? !was || !strcmp(was, line) : was != NULL)
+            continue;
+        if (told++ >= MOST_TOLD)
+            continue;
+        if (both)
+            diag_error(r->diag, loc, "is not the same model: %s; it was: %s", line, was);
+        else
+            diag_error(r->diag, loc, "is not the same model: %s%s", line,
+                       of < other ? " is gone" : " is new");
+    }
+    return told;
+}
+
+static bool tell_differences(const Refit *r, const char *was, const char *is)
+{
+    const Lines text[] = {split_lines(r->arena, was), split_lines(r->arena, is)};
+    int told = tell_lines(r, &text[1], &text[0], true, 0);
+    told = tell_lines(r, &text[0], &text[1], false, told);
+    told = tell_lines(r, &text[1], &text[0], false, told);
+    if (told > MOST_TOLD)
+        diag_note(r->diag, "and %d differences more", told - MOST_TOLD);
+    return told ? false
+                : diag_error(r->diag, (Loc){.file = r->o->weights},
+                             "is not the same model: its nodes stand in another order");
+}
+
+/* -- the new weights --------------------------------------------------------------------------- */
+
+static bool is_bits(const Section *s)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < s->n; i++)
+        ok = s->data[i] <= 1;
+    return ok;
+}
+
+/* Passes may write into the bytes of states, so these are copied. */
+static bool take_fixed(const Refit *r, const Program *p, const Section *s)
+{
+    char *end;
+    long i = strtol(s->kind + strlen("fixed:"), &end, 10);
+    State *to = !*end && i >= 0 && i < p->n_states ? p->state[i] : NULL;
+    if (!to || to->data || extent(to->type) != (int64_t)s->n ||
+        (to->type.dtype == ETC_BOOL && !is_bits(s)))
+        return malformed(r);
+    to->data = arena_alloc(p->arena, s->n + 1, 16);
+    memcpy(to->data, s->data, s->n);
+    to->n_bytes = (int64_t)s->n;
+    to->is_fixed = true;
+    return true;
+}
+
+/* The recorded graph with weights by their names. */
+static Program *with_tensors(const Refit *r, const char *graph)
+{
+    Source src = {.file = r->o->model, .text = graph, .line = 1};
+    Program *p = custom_read(&r->with, r->arena, &src.custom, r->diag)
+                     ? program_parse(r->arena, &src, r->diag) : NULL;
+    bool ok = p && program_verify(p, r->diag);
+    for (int i = 0; i < r->n && ok; i++)
+        if (!strncmp(r->section[i].kind, "fixed:", 6))
+            ok = take_fixed(r, p, &r->section[i]);
+    return ok && import_safetensors(p, r->o->weights, r->o->files, r->diag) ? p : NULL;
+}
+
+static Program *with_model(const Refit *r, const char *graph)
+{
+    Program *p = model_load(&r->with, r->arena, r->diag);
+    const char *is = p ? bare_text(&r->with, p, r->arena, r->diag) : NULL;
+    return is && (!strcmp(is, graph) || tell_differences(r, graph, is)) ? p : NULL;
+}
+
+static Program *load_new(const Refit *r)
+{
+    const Section *s = find(r, "graph");
+    if (!s || !s->n || memchr(s->data, 0, s->n)) {
+        malformed(r);
+        return NULL;
+    }
+    const char *graph = arena_str(r->arena, (const char *)s->data, s->n);
+    return ends_in(r->o->weights, ".safetensors") ? with_tensors(r, graph) : with_model(r, graph);
+}
+
+/* -- the plan ---------------------------------------------------------------------------------- */
+
+static bool moved(const Refit *r, const char *method, const char *what, int64_t is, int64_t was)
+{
+    return is == was || diag_error(r->diag, (Loc){.file = r->o->weights},
+                                   "these weights ask for another plan, so compile them anew: "
+                                   "method '%s': %s: %" PRId64 ", was %" PRId64, method, what, is,
+                                   was);
+}
+
+static bool same_method(const Refit *r, const PteMethod *is, const PteMethod *was)
+{
+    bool ok = moved(r, was->name, "pools", is->n_pools, was->n_pools) &&
+              moved(r, was->name, "operators", is->n_ops, was->n_ops) &&
+              moved(r, was->name, "calls of delegates", is->n_delegates, was->n_delegates);
+    for (int i = 0; ok && i < is->n_pools; i++)
+        ok = moved(r, was->name, "planned bytes", is->pool[i], was->pool[i]);
+    for (int i = 0; ok && i < is->n_ops; i++) {
+        bool same = !strcmp(is->op[i].name, was->op[i].name);
+        ok = moved(r, was->name, was->op[i].name, same ? is->op[i].calls : 0, was->op[i].calls);
+    }
+    for (int i = 0; ok && i < is->n_delegates; i++)
+        ok = moved(r, was->name, was->delegate[i].id,
+                   !strcmp(is->delegate[i].id, was->delegate[i].id), 1);
+    return ok;
+}
+
+/* The file with its FlatBuffer, header and all, and zeros for what segments hold: fresh pages,
+ * which cost nothing. */
+static const uint8_t *without_segments(const OutFile *f, Arena *a, size_t *n)
+{
+    size_t at = 0;
+    *n = 0;
+    for (int i = 0; i < f->n; i++)
+        *n += (size_t)(f->piece[i].n + f->piece[i].zeros);
+    uint8_t *bytes = arena_pages(a, *n);
+    for (int i = 0; i < f->n && i < 2; i++) {
+        memcpy(bytes + at, f->piece[i].data, (size_t)f->piece[i].n);
+        at += (size_t)(f->piece[i].n + f->piece[i].zeros);
+    }
+    return bytes;
+}
+
+/* The plan follows from the graph, but a few rewrites look at elements: a constant that is all
+ * zeros, say. */
+static bool plan_is_same(const OutFile *f, void *ctx)
+{
+    const Refit *r = ctx;
+    EtcProgram new;
+    EtcError e = {.index = -1};
+    size_t n;
+    const uint8_t *bytes = without_segments(f, r->arena, &n);
+    if (etc_program_open(&new, bytes, n, &e))
+        return runtime_failed(r->o->output, &e, r->diag);
+    bool ok = moved(r, "", "methods", etc_program_n_methods(&new), etc_program_n_methods(&r->old));
+    for (int32_t i = 0; ok && i < etc_program_n_methods(&new); i++) {
+        const PteMethod is = pte_method(&new, i, r->arena), was = pte_method(&r->old, i, r->arena);
+        ok = same_method(r, &is, &was);
+    }
+    return ok;
+}
+
+bool command_refit(const Options *o, Arena *a, Diag *d)
+{
+    Refit r = {.o = o, .arena = a, .diag = d};
+    if (!pte_open(o->files, o->model, &r.old, d) || !find_record(&r) || !parse_flags(&r))
+        return false;
+    give_files(&r);
+    Program *p = load_new(&r);
+    return p && build_loaded(&r.with, p, plan_is_same, &r, a, d);
+}
