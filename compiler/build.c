@@ -13,6 +13,7 @@ typedef struct Build {
     Arena *arena;
     Diag *diag;
     CFiles files; /* by suffix, behind `stem` */
+    QuantReport *quant; /* NULL: not measured */
     PlanReport plan; /* of all methods */
     int64_t constants; /* bytes of weights, buffers, and of what delegates are given */
     const char *stem;
@@ -107,13 +108,23 @@ static bool add_depfile(Build *b)
     return output_text(o, &b->out, &t, depfile_path(o, b->arena), b->diag);
 }
 
+/* A page tells what quantization costs, where there are samples to tell it by. */
+static bool measure(Build *b)
+{
+    const Options *o = b->o;
+    if (!o->report || ends_in(o->report, ".svg") || !o->calibrate || !o->recipe)
+        return true;
+    b->quant = NEW(b->arena, QuantReport, 1);
+    return quant_remeasure(o, b->program, b->quant, b->arena, b->diag);
+}
+
 static bool stage_files(Build *b)
 {
-    bool ok = true;
+    bool ok = measure(b);
     for (int i = 0; i < b->files.n && ok; i++)
         ok = output_file(b->o, &b->out, &b->files.file[i].out, file_path(b, i), b->diag);
     if (ok && b->o->report)
-        ok = report_add(b->o, b->program, &b->out, b->arena, b->diag);
+        ok = report_add(b->o, b->program, b->quant, &b->out, b->arena, b->diag);
     return ok && add_depfile(b) && out_stage(&b->out, b->diag);
 }
 
@@ -135,6 +146,8 @@ static void print_json(const Build *b, PlanReport total, double seconds)
     print_plan(total);
     if (p->session->fast_library)
         printf(", \"fast_calibrate\": %s", json_text(b->arena, p->session->fast_library));
+    if (b->quant && b->quant->outputs.n)
+        printf(", \"cosine\": %.9g", difference_cosine(&b->quant->outputs));
     printf(", \"delegated_percent\": %.6g, \"predicted_seconds\": %.6g, \"seconds\": %.6f, "
            "\"files\": [",
            partition_percent(p->session->partition), predicted_seconds(p), seconds);

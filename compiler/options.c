@@ -99,7 +99,7 @@ typedef struct Flag Flag;
 /* Checks that a value is well-formed, as far as argv alone can tell; reported where it is not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
 static CheckFn any, is_amount, is_backends, is_bind, is_choice, is_dim, is_drop, is_dump, is_method,
-    is_passes, is_percent, is_page, is_picture, is_runs, is_target, is_threads, is_tolerance, is_version;
+    is_passes, is_percent, is_html, is_page, is_picture, is_runs, is_target, is_threads, is_tolerance, is_version;
 
 struct Flag {
     const char *name;
@@ -122,6 +122,8 @@ static const Flag flag_row[] = {
      "the folder that outputs lie in (the list's)"},
     {"jobs", 'j', FLAG_TEXT, AT(jobs), BATCH, is_threads, "N", "how many at once (one per core)"},
     {"junit", 0, FLAG_OUT, AT(junit), BATCH, any, "FILE.xml", "write the results as JUnit XML"},
+    {"report", 0, FLAG_OUT, AT(report), BATCH, is_html, "FILE.html",
+     "write the results as a page, with links to the pages of the models"},
     {"ninja", 0, FLAG_OUT, AT(ninja), BATCH, any, "FILE",
      "compile nothing; write a file for ninja that does"},
     {"runtime-dir", 0, FLAG_TEXT, AT(runtime_dir), RUNTIME, any, "DIR",
@@ -222,7 +224,7 @@ static const Flag flag_row[] = {
     {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS | SAME, any, NULL,
      "do everything but write files"},
     {"report", 0, FLAG_OUT, AT(report), BUILDS, is_picture, "FILE.html|FILE.svg",
-     "draw the memory plan over time"},
+     "draw the memory plan over time; a page also tells layers, backends, quantization"},
     {"report", 0, FLAG_OUT, AT(report), QUANTIZE, is_page, "FILE.html|FILE.json",
      "tell what each layer costs"},
     {"depfile", 0, FLAG_BOOL, AT(depfile), BUILDS, any, NULL,
@@ -421,6 +423,13 @@ static bool is_picture(const Parser *p, const Flag *f, const char *value)
     (void)f;
     return ends_in(value, ".svg") || ends_in(value, ".html") ||
            usage(p, "--report wants a name that ends in .svg or .html, not '%s'", value);
+}
+
+static bool is_html(const Parser *p, const Flag *f, const char *value)
+{
+    (void)f;
+    return ends_in(value, ".html") ||
+           usage(p, "--report wants a name that ends in .html, not '%s'", value);
 }
 
 static bool is_page(const Parser *p, const Flag *f, const char *value)
