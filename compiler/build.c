@@ -14,6 +14,7 @@ typedef struct Build {
     Diag *diag;
     CFiles files; /* by suffix, behind `stem` */
     QuantReport *quant; /* NULL: not measured */
+    PteStats stats;  /* of a .pte */
     PlanReport plan; /* of all methods */
     int64_t constants; /* bytes of weights, buffers, and of what delegates are given */
     const char *stem;
@@ -125,6 +126,8 @@ static bool stage_files(Build *b)
         ok = output_file(b->o, &b->out, &b->files.file[i].out, file_path(b, i), b->diag);
     if (ok && b->o->report)
         ok = report_add(b->o, b->program, b->quant, &b->out, b->arena, b->diag);
+    if (ok && b->o->debug_map)
+        ok = debug_map_add(b->o, &b->stats, &b->out, b->arena, b->diag);
     return ok && add_depfile(b) && out_stage(&b->out, b->diag);
 }
 
@@ -217,7 +220,6 @@ typedef bool BuildFn(Build *b);
 /* The .pte is the one file, with no suffix. */
 static bool build_pte(Build *b)
 {
-    PteStats stats = {0};
     b->files.file = NEW(b->arena, CFile, 1);
     b->files.file->suffix = "";
     b->files.n = 1;
@@ -226,9 +228,9 @@ static bool build_pte(Build *b)
     if (!b->program)
         return false;
     b->plan = total_plan(b->program, b->arena);
-    bool ok = emit_pte(b->program, b->arena, f, &stats, b->diag) ||
+    bool ok = emit_pte(b->program, b->arena, f, &b->stats, b->diag) ||
               diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "a .pte");
-    b->constants = stats.file_bytes - stats.flat_bytes;
+    b->constants = b->stats.file_bytes - b->stats.flat_bytes;
     return ok &&
            target_has_operators(b->o, b->program, f, b->arena, b->diag);
 }

@@ -63,6 +63,7 @@ typedef struct Options {
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     char **argv; /* all words of the command line */
     const char *baseline, *tolerances, *verified, *compiled; /* of gate */
+    const char *debug_map, *etdump, *map; /* written by compile; by run, else read */
     Strings methods;      /* NAME=FILE */
     Strings ops;          /* files of operators */
     Strings manifests;    /* of doctor */
@@ -651,6 +652,53 @@ void report_svg(FILE *f, const Program *p, Arena *a);
 
 void page_head(FILE *f, const char *title, const char *what); /* up to its heading */
 void page_put(FILE *f, const Program *p, const QuantReport *q, Arena *a); /* of a planned program */
+
+/* -- debug_map.c --------------------------------------------------------------------------- */
+
+typedef struct DebugNode { /* texts are NULL where they are not known */
+    const char *node, *op, *module, *source;
+} DebugNode;
+
+typedef struct DebugInstruction {
+    DebugNode node, *part; /* part: the nodes of a delegate's region */
+    int n_parts;
+} DebugInstruction;
+
+typedef struct DebugMap { /* of one method */
+    DebugInstruction *item;
+    int n;
+} DebugMap;
+
+/* Adds the file of --debug-map, of a .pte that was emitted.  False: reported. */
+MUST_USE bool debug_map_add(const Options *o, const PteStats *s, OutBatch *out, Arena *a, Diag *d);
+/* Reads what the file of --map says of the method that --method names.  False: reported. */
+MUST_USE bool debug_map_read(const Options *o, DebugMap *out, Arena *a, Diag *d);
+
+/* -- etdump.c ------------------------------------------------------------------------------ */
+
+typedef struct EtEvent { /* those of one name at one instruction */
+    const char *name, *delegate; /* delegate: its own name for what ran, or NULL */
+    int32_t instruction, number; /* -1: none; number: the delegate's own */
+    int64_t calls;
+    uint64_t ticks, least, most; /* of all, and of one call */
+} EtEvent;
+
+typedef struct EtDump {
+    int n_runs, n;
+    EtEvent *event; /* by instruction */
+} EtDump;
+
+/* Reads an ETDump at an address that is a multiple of 8.  NULL, or what is wrong with it. */
+const char *etdump_read(const uint8_t *data, size_t n, Arena *a, EtDump *out);
+bool etdump_inspect(const Options *o, Arena *a, Diag *d); /* the command; false: reported */
+
+typedef struct EtRecord EtRecord;
+
+EtRecord *etdump_start(Runner *r); /* of a runner that is initialised: watches its method */
+void etdump_begin(EtRecord *x);    /* before each call, and behind it: */
+void etdump_end_call(EtRecord *x);
+/* Adds the file of --etdump.  False: reported. */
+MUST_USE bool etdump_add(EtRecord *x, OutBatch *out, Diag *d);
 
 /* -- quant_report.c ------------------------------------------------------------------------ */
 

@@ -54,7 +54,7 @@ static const struct {
     [CMD_QUANTIZE] = {"quantize", "MODEL --recipe PRESET|FILE --calibrate DATA --statistics OUT",
                       "etc quantize model.pt2 --recipe int8 --calibrate samples --statistics s.txt",
                       "run samples and write the ranges of values, for --statistics"},
-    [CMD_INSPECT] = {"inspect", "FILE", "etc inspect model.pte",
+    [CMD_INSPECT] = {"inspect", "FILE | --etdump FILE.etdp [--map FILE.json]", "etc inspect model.pte",
                      "show methods, operators, sizes and plan of a .pte, .pt2 or .etir"},
     [CMD_OPT] = {"opt", "MODEL --passes=A,B", "etc opt --passes=dce,cse graph.etir",
                  "run passes on textual IR"},
@@ -227,6 +227,15 @@ static const Flag flag_row[] = {
      "draw the memory plan over time; a page also tells layers, backends, quantization"},
     {"report", 0, FLAG_OUT, AT(report), QUANTIZE, is_page, "FILE.html|FILE.json",
      "tell what each layer costs"},
+    {"debug-map", 0, FLAG_OUT, AT(debug_map), COMPILE, any, "FILE.json",
+     "write which node and source line each instruction is of"},
+    {"etdump", 0, FLAG_OUT, AT(etdump), RUN, any, "FILE.etdp",
+     "write how long each instruction took, as ExecuTorch's tools read it"},
+    {"etdump", 0, FLAG_IN, AT(etdump), INSPECT, any, "FILE.etdp",
+     "tell what such a file says, instead of MODEL"},
+    {"map", 0, FLAG_IN, AT(map), INSPECT, any, "FILE.json",
+     "what --debug-map wrote of the file that ran"},
+    {"method", 0, FLAG_TEXT, AT(method), INSPECT, any, "NAME", "that ran, of several in the map"},
     {"depfile", 0, FLAG_BOOL, AT(depfile), BUILDS, any, NULL,
      "write OUT.d for make and ninja (-MD)"},
     {"passes", 0, FLAG_TEXT, AT(passes), OPT, is_passes, "A,B,...", "the passes, in order"},
@@ -675,6 +684,10 @@ static bool has_model(const Parser *p)
     const Options *o = p->o;
     if (o->command == CMD_OPS || (o->command == CMD_OPT && o->list))
         return true;
+    if (o->command == CMD_INSPECT && o->etdump)
+        return !o->model || usage(p, "FILE '%s' and --etdump: one or the other", o->model);
+    if (o->command == CMD_INSPECT && (o->map || o->method))
+        return usage(p, "--%s wants --etdump", o->map ? "map" : "method");
     if (o->model && o->methods.n)
         return usage(p, "MODEL '%s' and --method: one or the other", o->model);
     return o->model || o->models.n || o->methods.n ||

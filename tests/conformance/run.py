@@ -3,7 +3,7 @@
 
     run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
 
-Needs torch and executorch (`./dev conformance` brings them). Thirteen parts, one row per check:
+Needs torch and executorch (`./dev conformance` brings them). Fourteen parts, one row per check:
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
@@ -17,6 +17,7 @@ Needs torch and executorch (`./dev conformance` brings them). Thirteen parts, on
   samples             official .pte files run by `etc run`, outputs against the official runtime's
   quantized           quantized.py: accuracy of the digits models as integers, in four runs; silero.py: the
                       same of probabilities of speech
+  etdump              etdumps.py: profiles of `etc run --etdump` in ExecuTorch's Inspector
   emit                test_emit_pte.py: planned programs written by hand, in the official runtime
   o-lite, o-official, o-c
                       onnx_nodes.py: the cases of ONNX's own operators, one row for each operator; without
@@ -42,6 +43,7 @@ import subprocess
 import sys
 import tempfile
 
+import etdumps
 import onnx_contrib
 import onnx_exports
 import onnx_models
@@ -348,6 +350,8 @@ def main():
             silero.check(rows, args.etc, os.path.join(out, "silero"), args.filter)
             quantized.check_encoder(rows, args.etc, zoo, os.path.join(out, "encoder"), args.filter, args.full)
         emitter(rows, args.etc, args.filter)
+        with quiet():
+            etdumps.check(rows, args.etc, os.path.join(out, "etdump"), args.filter)
         with quiet():
             onnx_nodes.check(rows, args.etc, os.path.join(out, "onnx"), args.filter, args.full)
             onnx_contrib.check(rows, args.etc, os.path.join(out, "onnx_contrib"), args.filter)
