@@ -64,6 +64,7 @@ typedef struct Options {
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     char **argv; /* all words of the command line */
     const char *baseline, *tolerances, *verified, *compiled; /* of gate */
+    const char *debug_map, *etdump, *map; /* written by compile; by run, else read */
     Strings methods;      /* NAME=FILE */
     Strings ops;          /* files of operators */
     Strings manifests;    /* of doctor */
@@ -465,6 +466,7 @@ typedef struct BatchRecord { /* of what an entry's last good run read and wrote 
     const char *name;
     Digest words, key;
     int64_t bytes, arena;
+    double delegated, predicted, cosine; /* percent, seconds, of its outputs; NAN: not known */
     BatchFile *in, *out;
     int n_in, n_out;
 } BatchRecord;
@@ -518,8 +520,30 @@ MUST_USE bool state_write(const char *path, const Batch *b, Diag *d);
 void batch_put_line(const BatchEntry *e, Arena *a, FILE *out);
 /* Writes the list as a file of ninja.  False: reported. */
 MUST_USE bool batch_ninja(const Batch *b, const char *path, Arena *a, Diag *d);
-/* The summary, and what --junit and the environment ask for.  False: reported. */
-MUST_USE bool batch_report(const Batch *b, const char *junit, bool tells, Arena *a, Diag *d);
+/* The summary, and what --junit, --report and the environment ask for; paths are absolute, or
+ * NULL.  False: reported. */
+MUST_USE bool batch_report(const Batch *b, const char *junit, const char *page, bool tells,
+                           Arena *a, Diag *d);
+
+/* -- batch_page.c -------------------------------------------------------------------------- */
+
+typedef struct Cause {
+    const char *text;
+    Fault fault;
+    Strings models; /* that it stops, each once */
+} Cause;
+
+typedef struct Causes {
+    Arena *arena;
+    Table by_text;
+    Cause **item; /* most models first */
+    int n;
+} Causes;
+
+extern const char *const batch_status_name[];
+/* Writes the page of --report to an absolute path.  False: reported. */
+MUST_USE bool batch_page(const Batch *b, const Causes *c, const char *totals, const char *path,
+                         Arena *a, Diag *d);
 
 /* -- verify_c.c ---------------------------------------------------------------------------- */
 
@@ -544,6 +568,8 @@ void catch_shrunk_files(void);
 /* -- text.c: shared by the commands -------------------------------------------------------- */
 
 const char *json_text(Arena *a, const char *s); /* a JSON string with its quotes, valid UTF-8 */
+const char *json_finite(double x, Arena *a);    /* "null" for what is no number */
+double json_float_at(const struct Json *of, const char *key); /* NAN: there is none */
 const char *comma(int i);                       /* before item i of a list: "" or ", " */
 const char *tensor_shown(Arena *a, const EtcTensor *t); /* "f32[2,3]" */
 const char *type_shown(Arena *a, Type t);               /* "f32[%s31,64]" */
@@ -635,14 +661,70 @@ bool recipe_set_budget(const char *text, Recipe *out);
 
 /* -- report.c ------------------------------------------------------------------------------ */
 
-/* Adds the picture of a planned program's memory that --report asks for: SVG, or a page with it
- * where its name does not end in ".svg".  False: reported. */
-MUST_USE bool report_add(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d);
+/* Adds what --report asks for of a planned program: the picture of its memory as SVG, or the page
+ * where its name does not end in ".svg".  q: what quantization costs; NULL: not known.  False:
+ * reported. */
+MUST_USE bool report_add(const Options *o, const Program *p, const QuantReport *q, OutBatch *out,
+                         Arena *a, Diag *d);
+void report_svg(FILE *f, const Program *p, Arena *a);
+
+/* -- report_page.c ------------------------------------------------------------------------- */
+
+void page_head(FILE *f, const char *title, const char *what); /* up to its heading */
+void page_put(FILE *f, const Program *p, const QuantReport *q, Arena *a); /* of a planned program */
+
+/* -- debug_map.c --------------------------------------------------------------------------- */
+
+typedef struct DebugNode { /* texts are NULL where they are not known */
+    const char *node, *op, *module, *source;
+} DebugNode;
+
+typedef struct DebugInstruction {
+    DebugNode node, *part; /* part: the nodes of a delegate's region */
+    int n_parts;
+} DebugInstruction;
+
+typedef struct DebugMap { /* of one method */
+    DebugInstruction *item;
+    int n;
+} DebugMap;
+
+/* Adds the file of --debug-map, of a .pte that was emitted.  False: reported. */
+MUST_USE bool debug_map_add(const Options *o, const PteStats *s, OutBatch *out, Arena *a, Diag *d);
+/* Reads what the file of --map says of the method that --method names.  False: reported. */
+MUST_USE bool debug_map_read(const Options *o, DebugMap *out, Arena *a, Diag *d);
+
+/* -- etdump.c ------------------------------------------------------------------------------ */
+
+typedef struct EtEvent { /* those of one name at one instruction */
+    const char *name, *delegate; /* delegate: its own name for what ran, or NULL */
+    int32_t instruction, number; /* -1: none; number: the delegate's own */
+    int64_t calls;
+    uint64_t ticks, least, most; /* of all, and of one call */
+} EtEvent;
+
+typedef struct EtDump {
+    int n_runs, n;
+    EtEvent *event; /* by instruction */
+} EtDump;
+
+/* Reads an ETDump at an address that is a multiple of 8.  NULL, or what is wrong with it. */
+const char *etdump_read(const uint8_t *data, size_t n, Arena *a, EtDump *out);
+bool etdump_inspect(const Options *o, Arena *a, Diag *d); /* the command; false: reported */
+
+typedef struct EtRecord EtRecord;
+
+EtRecord *etdump_start(Runner *r); /* of a runner that is initialised: watches its method */
+void etdump_begin(EtRecord *x);    /* before each call, and behind it: */
+void etdump_end_call(EtRecord *x);
+/* Adds the file of --etdump.  False: reported. */
+MUST_USE bool etdump_add(EtRecord *x, OutBatch *out, Diag *d);
 
 /* -- quant_report.c ------------------------------------------------------------------------ */
 
 /* Writes the report on what quantization costs: an HTML page without other files, and the same as
  * JSON, whose schema is in docs/quantization.md. */
+void quant_report_body(const QuantReport *r, Arena *a, FILE *f); /* without what makes it a page */
 void quant_report_html(const QuantReport *r, Arena *a, FILE *f);
 void quant_report_json(const QuantReport *r, Arena *a, FILE *f);
 /* Adds what --report asks for: the page, or the JSON where its name ends in ".json".  False:
@@ -666,6 +748,8 @@ MUST_USE bool quant_prepare(const Options *o, Program *p, const Statistics *know
 MUST_USE bool quant_meet_budget(const Options *o, Program *p, Arena *a, Diag *d);
 /* The samples of --calibrate, which as many threads run as --threads says. */
 Samples quant_samples(const Options *o, Data *data, const char *what, Arena *a);
+/* What quantization costs p, which was compiled with samples: these run once more.  False: reported. */
+MUST_USE bool quant_remeasure(const Options *o, const Program *p, QuantReport *r, Arena *a, Diag *d);
 void quant_finish(const Program *p); /* once its passes have run: lets go of samples */
 
 /* Lets what is seen of the samples be kept beside the statistics. */

@@ -410,6 +410,8 @@ static bool inspect_onnx(const Options *o, Arena *a, Diag *d)
 
 bool command_inspect(const Options *o, Arena *a, Diag *d)
 {
+    if (o->etdump)
+        return etdump_inspect(o, a, d);
     ImportKind kind = model_kind(o, d);
     if (kind == IMPORT_PTE)
         return inspect_pte(o, a, d);

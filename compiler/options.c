@@ -55,7 +55,7 @@ static const struct {
     [CMD_QUANTIZE] = {"quantize", "MODEL --recipe PRESET|FILE --calibrate DATA --statistics OUT",
                       "etc quantize model.pt2 --recipe int8 --calibrate samples --statistics s.txt",
                       "run samples and write the ranges of values, for --statistics"},
-    [CMD_INSPECT] = {"inspect", "FILE", "etc inspect model.pte",
+    [CMD_INSPECT] = {"inspect", "FILE | --etdump FILE.etdp [--map FILE.json]", "etc inspect model.pte",
                      "show methods, operators, sizes and plan of a .pte, .pt2 or .etir"},
     [CMD_OPT] = {"opt", "MODEL --passes=A,B", "etc opt --passes=dce,cse graph.etir",
                  "run passes on textual IR"},
@@ -103,7 +103,7 @@ typedef struct Flag Flag;
 /* Checks that a value is well-formed, as far as argv alone can tell; reported where it is not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
 static CheckFn any, is_amount, is_backends, is_bind, is_choice, is_dim, is_drop, is_dump, is_method,
-    is_passes, is_percent, is_page, is_picture, is_runs, is_target, is_threads, is_tolerance, is_version;
+    is_passes, is_percent, is_html, is_page, is_picture, is_runs, is_target, is_threads, is_tolerance, is_version;
 
 struct Flag {
     const char *name;
@@ -126,6 +126,8 @@ static const Flag flag_row[] = {
      "the folder that outputs lie in (the list's)"},
     {"jobs", 'j', FLAG_TEXT, AT(jobs), BATCH, is_threads, "N", "how many at once (one per core)"},
     {"junit", 0, FLAG_OUT, AT(junit), BATCH, any, "FILE.xml", "write the results as JUnit XML"},
+    {"report", 0, FLAG_OUT, AT(report), BATCH, is_html, "FILE.html",
+     "write the results as a page, with links to the pages of the models"},
     {"ninja", 0, FLAG_OUT, AT(ninja), BATCH, any, "FILE",
      "compile nothing; write a file for ninja that does"},
     {"runtime-dir", 0, FLAG_TEXT, AT(runtime_dir), RUNTIME, any, "DIR",
@@ -232,9 +234,18 @@ static const Flag flag_row[] = {
     {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS | REFIT | SAME, any, NULL,
      "do everything but write files"},
     {"report", 0, FLAG_OUT, AT(report), BUILDS, is_picture, "FILE.html|FILE.svg",
-     "draw the memory plan over time"},
+     "draw the memory plan over time; a page also tells layers, backends, quantization"},
     {"report", 0, FLAG_OUT, AT(report), QUANTIZE, is_page, "FILE.html|FILE.json",
      "tell what each layer costs"},
+    {"debug-map", 0, FLAG_OUT, AT(debug_map), COMPILE, any, "FILE.json",
+     "write which node and source line each instruction is of"},
+    {"etdump", 0, FLAG_OUT, AT(etdump), RUN, any, "FILE.etdp",
+     "write how long each instruction took, as ExecuTorch's tools read it"},
+    {"etdump", 0, FLAG_IN, AT(etdump), INSPECT, any, "FILE.etdp",
+     "tell what such a file says, instead of MODEL"},
+    {"map", 0, FLAG_IN, AT(map), INSPECT, any, "FILE.json",
+     "what --debug-map wrote of the file that ran"},
+    {"method", 0, FLAG_TEXT, AT(method), INSPECT, any, "NAME", "that ran, of several in the map"},
     {"depfile", 0, FLAG_BOOL, AT(depfile), BUILDS, any, NULL,
      "write OUT.d for make and ninja (-MD)"},
     {"passes", 0, FLAG_TEXT, AT(passes), OPT, is_passes, "A,B,...", "the passes, in order"},
@@ -431,6 +442,13 @@ static bool is_picture(const Parser *p, const Flag *f, const char *value)
     (void)f;
     return ends_in(value, ".svg") || ends_in(value, ".html") ||
            usage(p, "--report wants a name that ends in .svg or .html, not '%s'", value);
+}
+
+static bool is_html(const Parser *p, const Flag *f, const char *value)
+{
+    (void)f;
+    return ends_in(value, ".html") ||
+           usage(p, "--report wants a name that ends in .html, not '%s'", value);
 }
 
 static bool is_page(const Parser *p, const Flag *f, const char *value)
@@ -679,6 +697,10 @@ static bool has_model(const Parser *p)
     const Options *o = p->o;
     if (o->command == CMD_OPS || (o->command == CMD_OPT && o->list))
         return true;
+    if (o->command == CMD_INSPECT && o->etdump)
+        return !o->model || usage(p, "FILE '%s' and --etdump: one or the other", o->model);
+    if (o->command == CMD_INSPECT && (o->map || o->method))
+        return usage(p, "--%s wants --etdump", o->map ? "map" : "method");
     if (o->model && o->methods.n)
         return usage(p, "MODEL '%s' and --method: one or the other", o->model);
     return o->model || o->models.n || o->methods.n ||

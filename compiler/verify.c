@@ -290,18 +290,13 @@ static void text_all(const Verify *v)
         say(stdout, "  first that differs: %s\n", first_text(v));
 }
 
-static const char *json_number(double x, Arena *a)
-{
-    return isfinite(x) ? arena_printf(a, "%.9g", x) : "null";
-}
-
 static void json_output(const Verify *v, int i)
 {
     const Output *x = &v->out[i];
     Arena *a = v->arena;
     printf("%s{\"elements\": %" PRId64 ", \"differ\": %" PRId64 ", ", comma(i), x->d.n, x->n_differ);
-    printf("\"max_abs\": %s, \"sqnr_db\": %s, \"cosine\": %s, ", json_number(x->d.most, a),
-           json_number(difference_sqnr(&x->d), a), json_number(difference_cosine(&x->d), a));
+    printf("\"max_abs\": %s, \"sqnr_db\": %s, \"cosine\": %s, ", json_finite(x->d.most, a),
+           json_finite(difference_sqnr(&x->d), a), json_finite(difference_cosine(&x->d), a));
     printf("\"rows\": %" PRId64 ", \"top1_agree\": %" PRId64 "}", x->n_rows, x->n_agree);
 }
 
@@ -312,8 +307,8 @@ static void json_first(const Verify *v)
         printf("null");
     else
         printf("{\"output\": %d, \"sample\": %s, \"element\": %" PRId64 ", \"is\": %s, \"was\": %s}",
-               f->output, json_text(v->arena, f->sample), f->at, json_number(f->is, v->arena),
-               json_number(f->was, v->arena));
+               f->output, json_text(v->arena, f->sample), f->at, json_finite(f->is, v->arena),
+               json_finite(f->was, v->arena));
 }
 
 static void json_all(const Verify *v, bool ok)
@@ -322,7 +317,7 @@ static void json_all(const Verify *v, bool ok)
     printf("{\"schema\": 1, \"file\": %s, \"model\": %s, \"method\": %s, ",
            json_text(a, v->o->model), json_text(a, v->model.model), json_text(a, v->graph->name));
     printf("\"inputs\": %s, \"samples\": %d, \"atol\": %s, \"rtol\": %s, ", json_text(a, source(v)),
-           v->n_samples, json_number(v->atol, a), json_number(v->rtol, a));
+           v->n_samples, json_finite(v->atol, a), json_finite(v->rtol, a));
     printf("\"ok\": %s, \"same\": %s, \"first\": ", ok ? "true" : "false",
            v->differs ? "false" : "true");
     json_first(v);

@@ -843,6 +843,7 @@ FlatRef flat_refs(Flat *f, const FlatRef *items, size_t n);
 void flat_begin(Flat *f, int n_slots);
 void flat_u8(Flat *f, int slot, uint8_t v);
 void flat_u16(Flat *f, int slot, uint16_t v);
+void flat_i32(Flat *f, int slot, int32_t v, int32_t absent); /* absent: the schema's default */
 void flat_u32(Flat *f, int slot, uint32_t v);
 void flat_u64(Flat *f, int slot, uint64_t v);
 void flat_f32(Flat *f, int slot, float v);

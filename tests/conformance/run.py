@@ -3,7 +3,7 @@
 
     run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
 
-Needs torch and executorch (`./dev conformance` brings them). Fifteen parts, one row per check:
+Needs torch and executorch (`./dev conformance` brings them). Sixteen parts, one row per check:
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
@@ -19,6 +19,7 @@ Needs torch and executorch (`./dev conformance` brings them). Fifteen parts, one
                       same of probabilities of speech
   refit, r-official   refit.py: `etc refit` of models of the zoo against `etc compile` of the new model; --full has more
   bundle              bundle.py: files of --bundle in the official runtime's verifier
+  etdump              etdumps.py: profiles of `etc run --etdump` in ExecuTorch's Inspector
   emit                test_emit_pte.py: planned programs written by hand, in the official runtime
   o-lite, o-official, o-c
                       onnx_nodes.py: the cases of ONNX's own operators, one row for each operator; without
@@ -45,6 +46,7 @@ import sys
 import tempfile
 
 import bundle
+import etdumps
 import onnx_contrib
 import onnx_exports
 import onnx_models
@@ -357,6 +359,8 @@ def main():
             bundle.check(rows, args.etc, zoo, os.path.join(out, "bundle"), args.filter)
             refit.check(rows, args.etc, zoo, os.path.join(out, "refit"), args.filter, args.full)
         emitter(rows, args.etc, args.filter)
+        with quiet():
+            etdumps.check(rows, args.etc, os.path.join(out, "etdump"), args.filter)
         with quiet():
             onnx_nodes.check(rows, args.etc, os.path.join(out, "onnx"), args.filter, args.full)
             onnx_contrib.check(rows, args.etc, os.path.join(out, "onnx_contrib"), args.filter)
