@@ -172,7 +172,8 @@ enum {
     FLOATS = 1 << 7,
     FITS = 1 << 8,
     UNROLLS = 1 << 9,
-    UNROLLS_TINY = 1 << 10
+    UNROLLS_TINY = 1 << 10,
+    CHAIN = 1 << 11
 };
 
 /* Which elements of its operands an element of a result depends on: column `access`. */

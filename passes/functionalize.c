@@ -143,14 +143,31 @@ static bool through_range(Pass *s, Node *at, Value *parent, int64_t axis, Dim st
     return *out != NULL;
 }
 
+/* The parent with x in the place of its view, by the operator that takes the view's arguments
+ * behind these two. */
+static bool through_scatter(Pass *s, Node *at, OpId op, const Node *view, Value *parent, Value *x,
+                            Value **out)
+{
+    Node *n = node_new(s->g, op, at->loc);
+    Type t = parent->type;
+    t.stride = NULL;
+    node_push(n, node_use(n, parent));
+    node_push(n, node_use(n, x));
+    for (int i = 1; i < view->n_args; i++)
+        node_push(n, arg_moved(n, view, view->arg[i]));
+    *out = node_add_out(n, arena_printf(s->g->program->arena, "%s.%d", parent->name,
+                                        graph_number(s->g)), t);
+    graph_insert(s->g, at, n);
+    return schema_check(n, s->d);
+}
+
 static bool through_slice(Pass *s, Node *at, const Node *view, Value *parent, Value *x,
                           Value **out)
 {
     Slice part;
     int64_t step;
     if (!arg_int(view, "step", &step) || step != 1)
-        return diag_unsupported(s->d, at->loc, "writes through slice '%s', whose step is not 1",
-                                view->loc.node);
+        return through_scatter(s, at, OP_SLICE_SCATTER, view, parent, x, out);
     if (!slice_read(view, &part))
         return diag_unsupported(s->d, at->loc, "writes through slice '%s', whose bounds may be of "
                                                "either sign", view->loc.node);
@@ -172,15 +189,15 @@ static bool through_select(Pass *s, Node *at, const Node *view, Value *parent, V
 /* The parent after its view became x. */
 static bool put_back(Pass *s, Node *at, const Node *view, Value *parent, Value *x, Value **out)
 {
-    switch (view->op) {
-    case OP_PERMUTE:
-    case OP_T:
-    case OP_TRANSPOSE_INT:
+    if (node_access(view) == ACCESS_PERMUTE)
         return through_permute(s, at, view, x, out);
+    switch (view->op) {
     case OP_SLICE:
         return through_slice(s, at, view, parent, x, out);
     case OP_SELECT_INT:
         return through_select(s, at, view, parent, x, out);
+    case OP_DIAGONAL:
+        return through_scatter(s, at, OP_DIAGONAL_SCATTER, view, parent, x, out);
     case OP_VIEW:
     case OP_UNFLATTEN:
     case OP_SQUEEZE:
@@ -384,8 +401,8 @@ static bool visit(Pass *s, Node *n)
         if (v != n->in[i])
             node_set_in(n, i, v);
     }
-    if (parent)
-        make_alias(s, n->out[0], parent, n);
+    for (int i = 0; parent && i < n->n_out; i++)
+        make_alias(s, n->out[i], parent, n);
     return true;
 }
 

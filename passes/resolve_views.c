@@ -4,7 +4,9 @@
  * `contiguous` and `to` share their input's bytes; the export recorded those strides, so the same
  * decision is made here.  Afterwards a row flagged VIEW always shares and `clone` never does, which
  * is what functionalize goes by.  Where symbolic strides leave it open a copy is taken, and refused
- * if a later write could tell the difference.  Sizes read by sym_size become the size itself.
+ * if a later write could tell the difference.  Where the graph writes, views that functionalize
+ * cannot undo become the slices and permutes they stand for.  Sizes read by sym_size become the
+ * size itself.
  * One walk; only nodes that cannot match again are made.
  */
 #include "passes/internal.h"
@@ -16,6 +18,7 @@ typedef struct Resolve {
     Rewrite r;
     Node **open; /* copies that may be views */
     int n_open;
+    bool has_writes;
 } Resolve;
 
 static bool is_one(Dim d)
@@ -229,13 +232,17 @@ static bool resolve(Resolve *s, Node *n)
     case OP_LIFT_FRESH_COPY:
         return copy_of(s, n, first_operand(n));
     case OP_RESHAPE:
+    case OP_RESHAPE_AS:
+    case OP_RAVEL:
     case OP_FLATTEN:
         return reshape(s, n);
     case OP_RESIZE_:
     case OP_RESIZE_AS_:
         return resize(s, n);
     default:
-        return !op_splits(n->op) || rewrite_pieces(&s->r, n);
+        if (op_splits(n->op))
+            return rewrite_pieces(&s->r, n);
+        return !s->has_writes || !(op_info[n->op].flags & CHAIN) || decomp_text(&s->r, n);
     }
 }
 
@@ -276,9 +283,17 @@ static bool no_write_differs(const Resolve *s)
     return ok;
 }
 
+static bool has_writes(const Graph *g)
+{
+    const Node *n = g->first;
+    while (n && !op_mutates(n->op))
+        n = n->next;
+    return n != NULL;
+}
+
 bool pass_resolve_views(Graph *g, Arena *tmp, Diag *d)
 {
-    Resolve s = {.r = rewrite_start(g, tmp, d)};
+    Resolve s = {.r = rewrite_start(g, tmp, d), .has_writes = has_writes(g)};
     bool ok = true;
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;

@@ -1208,6 +1208,22 @@ class states(nn.Module):
         return self.total[:, 1:3] * self.cache[0].unsqueeze(1), old, self.total.sum(0)
 
 
+@model(rnd(2, 6, 6), more=[(rnd(2, 6, 6, seed=2),)])
+class writes_through_views(nn.Module):
+    """Every kind of view that is written through."""
+    def forward(self, x):
+        y, z = x.clone(), x * 2
+        y[..., 1::2] = x[..., ::2]
+        y[1, :5:3].add_(1.5)
+        y.diagonal(1, -2, -1).mul_(3.0)
+        y.narrow(1, 2, 3).neg_()
+        z.movedim(0, -1)[1].add_(4.0)
+        z.swapaxes(1, 2)[:, :2].zero_()
+        z.tensor_split(4, 1)[1].copy_(z.tensor_split(4, 1)[0])
+        z.T.ravel().add_(100.0)
+        return y, z.relu_(), z.reshape_as(x.view(4, 18)).mul_(0.5)
+
+
 @model(rnd(3, 4), more=[(rnd(3, 4, seed=2),), (rnd(3, 4, seed=3),)], stateful=True)
 class states_on_one_storage(nn.Module):
     def __init__(self):
