@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -129,10 +130,16 @@ static void take_result(Run *r, BatchEntry *e, const char *text, size_t n)
     const char *line = memchr(text, '\n', n);
     size_t first = line ? (size_t)(line + 1 - text) : 0;
     int64_t bytes = 0, arena = 0;
+    double delegated = NAN, predicted = NAN, cosine = NAN;
     bool is_new = first && json_parse(r->arena, "", (const uint8_t *)text, first, &quiet, &doc);
     if (is_new && (!json_int(json_get(doc.root, "bytes"), &bytes) ||
                    !json_int(json_get(doc.root, "arena"), &arena)))
         return;
+    if (is_new) {
+        delegated = json_float_at(doc.root, "delegated_percent");
+        predicted = json_float_at(doc.root, "predicted_seconds");
+        cosine = json_float_at(doc.root, "cosine");
+    }
     if (n == first ||
         !json_parse(r->arena, "", (const uint8_t *)text + first, n - first, &quiet, &doc) ||
         !record_read(doc.root, r->arena, record))
@@ -140,6 +147,9 @@ static void take_result(Run *r, BatchEntry *e, const char *text, size_t n)
     if (is_new) {
         record->bytes = bytes;
         record->arena = arena;
+        record->delegated = delegated;
+        record->predicted = predicted;
+        record->cosine = cosine;
     }
     e->status = is_new ? BATCH_WRITTEN : BATCH_UNCHANGED;
     e->known = record;
@@ -357,12 +367,15 @@ static bool claim_files(const BatchEntry *e, Files *files, Arena *a, Diag *d)
     return ok && claim_beside(e, files, a, d);
 }
 
-static bool make_folders(const BatchEntry *e, Strings *made, Arena *a, Diag *d)
+/* Those between the output folder and a path beneath it. */
+static bool make_folders(const BatchEntry *e, const char *path, Strings *made, Arena *a, Diag *d)
 {
+    size_t n = strlen(e->folder);
     bool ok = true;
-    for (const char *s = e->output; ok && (s = strchr(s, '/')); s++)
-        ok = output_folder(arena_str(a, e->path, strlen(e->folder) + (size_t)(s - e->output)), made,
-                           a, d);
+    if (!path || strncmp(path, e->folder, n) != 0)
+        return true;
+    for (const char *s = path + n; ok && (s = strchr(s, '/')); s++)
+        ok = output_folder(arena_str(a, path, (size_t)(s - path)), made, a, d);
     return ok;
 }
 
@@ -407,7 +420,8 @@ static bool prepare(Batch *b, Files *files, Strings *made, Arena *a, Diag *d)
     bool ok = true;
     for (int i = 0; i < b->n; i++) {
         BatchEntry *e = &b->entry[i];
-        bool is = make_folders(e, made, a, d) && parse_entry(e, a, d) &&
+        bool is = make_folders(e, e->path, made, a, d) && parse_entry(e, a, d) &&
+                  make_folders(e, e->options.report, made, a, d) &&
                   claim_files(e, files, a, d);
         if (!is)
             note_entry(e, d);
@@ -447,7 +461,7 @@ static const char *from_here(const char *path, Arena *a, Diag *d)
     return path && here ? arena_join(a, here, path) : path;
 }
 
-static bool go(Run *r, const char *junit)
+static bool go(Run *r, const char *junit, const char *page)
 {
     Batch *b = r->batch;
     double start = seconds_now();
@@ -461,7 +475,7 @@ static bool go(Run *r, const char *junit)
         end_by_signal(r);
     sigprocmask(SIG_SETMASK, &r->before, NULL);
     b->seconds = seconds_now() - start;
-    return batch_report(b, junit, !r->o->quiet, r->arena, r->diag) && !diag_errors(r->diag);
+    return batch_report(b, junit, page, !r->o->quiet, r->arena, r->diag) && !diag_errors(r->diag);
 }
 
 bool command_batch(const Options *o, Arena *a, Diag *d)
@@ -470,7 +484,8 @@ bool command_batch(const Options *o, Arena *a, Diag *d)
     Strings made = {0};
     const char *slash = strrchr(o->model, '/'), *base = slash ? slash + 1 : o->model;
     const char *folder = o->output ? o->output : folder_of(o->model, a);
-    const char *junit = from_here(o->junit, a, d), *ninja = from_here(o->ninja, a, d);
+    const char *junit = from_here(o->junit, a, d), *ninja = from_here(o->ninja, a, d),
+               *page = from_here(o->report, a, d);
     if (!output_folder(folder, &made, a, d) || !(folder = full_path(folder, a, d)))
         return false;
     if (chdir(folder_of(o->model, a)))
@@ -478,7 +493,7 @@ bool command_batch(const Options *o, Arena *a, Diag *d)
     Run r = {.o = o, .batch = &b, .arena = a, .diag = d, .n_jobs = n_jobs(o),
              .state = arena_printf(a, "%s.etc-batch-%s.json", folder, base)};
     bool ok = batch_read(o->files, base, folder, a, &b, d) && prepare(&b, o->files, &made, a, d) &&
-              (ninja ? batch_ninja(&b, ninja, a, d) : go(&r, junit));
+              (ninja ? batch_ninja(&b, ninja, a, d) : go(&r, junit, page));
     if (!ok && !r.next)
         remove_folders(&made);
     return ok;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const status_name[] = {"waiting", "written", "unchanged", "failed", "crashed"};
+const char *const batch_status_name[] = {"waiting", "written", "unchanged", "failed", "crashed"};
 
 /* -- a model ----------------------------------------------------------------------------------- */
 
@@ -31,30 +31,21 @@ void batch_put_line(const BatchEntry *e, Arena *a, FILE *out)
     fprintf(out,
             "{\"schema\": 1, \"name\": %s, \"status\": \"%s\", \"exit\": %d, "
             "\"command\": \"%s\", \"output\": %s, ",
-            json_text(a, e->name), status_name[e->status], e->code, e->words.item[1],
+            json_text(a, e->name), batch_status_name[e->status], e->code, e->words.item[1],
             json_text(a, e->output));
     if (r)
         fprintf(out, "\"key\": \"%s\", \"bytes\": %lld, \"arena\": %lld, ", r->key.hex,
                 (long long)r->bytes, (long long)r->arena);
+    if (r)
+        fprintf(out, "\"delegated_percent\": %s, \"predicted_seconds\": %s, \"cosine\": %s, ",
+                json_finite(r->delegated, a), json_finite(r->predicted, a),
+                json_finite(r->cosine, a));
     fprintf(out, "\"seconds\": %.6f, \"diagnostics\": [", e->seconds);
     put_messages(e, a, out);
     fputs("]}\n", out);
 }
 
 /* -- causes ------------------------------------------------------------------------------------ */
-
-typedef struct Cause {
-    const char *text;
-    Fault fault;
-    Strings models; /* that it stops, each once */
-} Cause;
-
-typedef struct Causes {
-    Arena *arena;
-    Table by_text;
-    Cause **item;
-    int n;
-} Causes;
 
 /* Operators by their names, all else by what is said of it. */
 static const char *cause_of(const Message *m)
@@ -109,7 +100,7 @@ static void put_summary(const Batch *b, const Causes *c, Arena *a, FILE *out)
 {
     fprintf(out, "{\"schema\": 1, \"summary\": {\"models\": %d", b->n);
     for (int s = BATCH_WRITTEN; s <= BATCH_CRASHED; s++)
-        fprintf(out, ", \"%s\": %d", status_name[s], count(b, (BatchStatus)s));
+        fprintf(out, ", \"%s\": %d", batch_status_name[s], count(b, (BatchStatus)s));
     fprintf(out, ", \"seconds\": %.6f, \"causes\": [", b->seconds);
     for (int i = 0; i < c->n; i++) {
         const Cause *is = c->item[i];
@@ -225,7 +216,7 @@ static void put_row(FILE *f, const BatchEntry *e, Arena *a)
 {
     const BatchRecord *r = e->known;
     put_cell(f, e->name);
-    put_cell(f, status_name[e->status]);
+    put_cell(f, batch_status_name[e->status]);
     put_cell(f, r ? with_commas(a, r->bytes) : "");
     put_cell(f, r ? with_commas(a, r->arena) : "");
     put_cell(f, arena_printf(a, "%.2f", e->seconds));
@@ -258,7 +249,8 @@ static bool add_table(const Batch *b, const char *path, Arena *a, Diag *d)
                 : diag_io(d, (Loc){.file = path}, "no memory to write it");
 }
 
-bool batch_report(const Batch *b, const char *junit, bool tells, Arena *a, Diag *d)
+bool batch_report(const Batch *b, const char *junit, const char *page, bool tells, Arena *a,
+                  Diag *d)
 {
     Causes c = find_causes(b, a);
     const char *table = getenv("GITHUB_STEP_SUMMARY");
@@ -268,5 +260,6 @@ bool batch_report(const Batch *b, const char *junit, bool tells, Arena *a, Diag 
         tell_causes(&c);
     }
     bool ok = !junit || write_junit(b, junit, a, d);
+    ok = (!page || batch_page(b, &c, totals(b, a), page, a, d)) && ok;
     return (!table || !*table || add_table(b, table, a, d)) && ok;
 }

@@ -202,9 +202,10 @@ void record_put(const BatchRecord *r, Arena *a, FILE *out)
 {
     fprintf(out,
             "{\"name\": %s, \"words\": \"%s\", \"key\": \"%s\", \"bytes\": %lld, "
-            "\"arena\": %lld",
+            "\"arena\": %lld, \"delegated\": %s, \"predicted\": %s, \"cosine\": %s",
             json_text(a, r->name), r->words.hex, r->key.hex, (long long)r->bytes,
-            (long long)r->arena);
+            (long long)r->arena, json_finite(r->delegated, a), json_finite(r->predicted, a),
+            json_finite(r->cosine, a));
     put_files("inputs", r->in, r->n_in, a, out);
     put_files("outputs", r->out, r->n_out, a, out);
     fputs("}", out);
@@ -248,7 +249,8 @@ static bool read_files(const Json *v, Arena *a, BatchFile **out, int *n)
 
 bool record_read(const Json *v, Arena *a, BatchRecord *r)
 {
-    *r = (BatchRecord){.name = json_string(json_get(v, "name"))};
+    *r = (BatchRecord){.name = json_string(json_get(v, "name")), .delegated = json_float_at(v, "delegated"),
+                       .predicted = json_float_at(v, "predicted"), .cosine = json_float_at(v, "cosine")};
     return r->name && read_digest(json_get(v, "words"), &r->words) &&
            read_digest(json_get(v, "key"), &r->key) && json_int(json_get(v, "bytes"), &r->bytes) &&
            json_int(json_get(v, "arena"), &r->arena) &&

@@ -247,9 +247,9 @@ static const Graph *body_of(const Node *n)
     return n && n->op == OP_DELEGATE ? region_next(n, NULL) : NULL;
 }
 
-static const RegionReport *region_of(const Bench *b, const Node *n)
+static const RegionReport *region_of(const Program *p, const Node *n)
 {
-    const PartitionReport *all = b->r.source ? b->r.source->session->partition : NULL;
+    const PartitionReport *all = p ? p->session->partition : NULL;
     const Graph *body = body_of(n);
     for (int i = 0; all && body && i < all->n_regions; i++)
         if (all->region[i].body == body)
@@ -261,10 +261,31 @@ static const RegionReport *region_of(const Bench *b, const Node *n)
 static void predict(const Bench *b, Row *row)
 {
     const Program *p = b->r.source;
-    const RegionReport *region = region_of(b, row->node);
+    const RegionReport *region = region_of(b->r.source, row->node);
     row->is_predicted = region || (p && p->session->n_backends && row->node && !body_of(row->node));
     if (row->is_predicted)
         row->predicted = region ? region->seconds : node_seconds(row->node);
+}
+
+/* Bodies of branches and loops count once. */
+static double graph_seconds(const Graph *g)
+{
+    double sum = 0;
+    for (const Node *n = g->first; n; n = n->next) {
+        const RegionReport *region = region_of(g->program, n);
+        sum += region ? region->seconds : node_seconds(n);
+        for (const Graph *in = NULL; !region && (in = region_next(n, in));)
+            sum += graph_seconds(in);
+    }
+    return sum;
+}
+
+double predicted_seconds(const Program *p)
+{
+    double sum = 0;
+    for (int i = 0; i < p->n_methods; i++)
+        sum += graph_seconds(p->method[i]);
+    return sum;
 }
 
 static Row row_new(const Bench *b, const char *name, int index, int part, const Node *n)
@@ -276,7 +297,7 @@ static Row row_new(const Bench *b, const char *name, int index, int part, const 
 static void list_nodes(const Bench *b, Row *row)
 {
     const Graph *body = body_of(row->node);
-    const RegionReport *region = region_of(b, row->node);
+    const RegionReport *region = region_of(b->r.source, row->node);
     for (const Node *n = body ? body->first : NULL; n; n = n->next) {
         Row item = row_new(b, node_row(n)->target, row->index, row->n_nodes, n);
         item.delegate = row->delegate;
@@ -544,7 +565,7 @@ static void json_rows(const Bench *b, const char *key, const Row *row, int n, bo
 
 static void json_instruction(const Bench *b, const Row *row)
 {
-    const RegionReport *region = region_of(b, row->node);
+    const RegionReport *region = region_of(b->r.source, row->node);
     json_row(b, row, true);
     printf(", \"index\": %d, \"calls\": %.9g, \"delegate\": ", row->index, row->calls);
     if (row->delegate < 0) {
@@ -679,6 +700,16 @@ static bool give_report(Bench *b)
         put_report(b);
     ok = ok && finish_files(b->r.o, &out, b->r.diag);
     out_discard(&out);
+    return ok;
+}
+
+bool bench_median(const Options *o, Arena *a, Diag *d, double *seconds)
+{
+    Bench b = {.r = {.o = o, .arena = a, .diag = d}, .arena = a, .runs = number_or(o->runs, RUNS),
+               .warmup = WARMUP};
+    bool ok = measure(&b);
+    runner_end(&b.r);
+    *seconds = b.spread.median;
     return ok;
 }
 

@@ -13,6 +13,8 @@ typedef struct Build {
     Arena *arena;
     Diag *diag;
     CFiles files; /* by suffix, behind `stem` */
+    QuantReport *quant; /* NULL: not measured */
+    PteStats stats;  /* of a .pte */
     PlanReport plan; /* of all methods */
     int64_t constants; /* bytes of weights, buffers, and of what delegates are given */
     const char *stem;
@@ -107,13 +109,25 @@ static bool add_depfile(Build *b)
     return output_text(o, &b->out, &t, depfile_path(o, b->arena), b->diag);
 }
 
+/* A page tells what quantization costs, where there are samples to tell it by. */
+static bool measure(Build *b)
+{
+    const Options *o = b->o;
+    if (!o->report || ends_in(o->report, ".svg") || !o->calibrate || !o->recipe)
+        return true;
+    b->quant = NEW(b->arena, QuantReport, 1);
+    return quant_remeasure(o, b->program, b->quant, b->arena, b->diag);
+}
+
 static bool stage_files(Build *b)
 {
-    bool ok = true;
+    bool ok = measure(b);
     for (int i = 0; i < b->files.n && ok; i++)
         ok = output_file(b->o, &b->out, &b->files.file[i].out, file_path(b, i), b->diag);
     if (ok && b->o->report)
-        ok = report_add(b->o, b->program, &b->out, b->arena, b->diag);
+        ok = report_add(b->o, b->program, b->quant, &b->out, b->arena, b->diag);
+    if (ok && b->o->debug_map)
+        ok = debug_map_add(b->o, &b->stats, &b->out, b->arena, b->diag);
     return ok && add_depfile(b) && out_stage(&b->out, b->diag);
 }
 
@@ -135,8 +149,11 @@ static void print_json(const Build *b, PlanReport total, double seconds)
     print_plan(total);
     if (p->session->fast_library)
         printf(", \"fast_calibrate\": %s", json_text(b->arena, p->session->fast_library));
-    printf(", \"delegated_percent\": %.6g, \"seconds\": %.6f, \"files\": [",
-           partition_percent(p->session->partition), seconds);
+    if (b->quant && b->quant->outputs.n)
+        printf(", \"cosine\": %.9g", difference_cosine(&b->quant->outputs));
+    printf(", \"delegated_percent\": %.6g, \"predicted_seconds\": %.6g, \"seconds\": %.6f, "
+           "\"files\": [",
+           partition_percent(p->session->partition), predicted_seconds(p), seconds);
     for (int i = 0; !b->o->dry_run && i < b->files.n; i++)
         printf("%s{\"path\": %s, \"bytes\": %lld}", comma(i), json_text(b->arena, file_path(b, i)),
                (long long)file_bytes(&b->files.file[i].out));
@@ -215,7 +232,6 @@ static bool bundle(const Build *b, OutFile *f)
 /* The .pte is the one file, with no suffix. */
 static bool build_pte(Build *b)
 {
-    PteStats stats = {0};
     b->files.file = NEW(b->arena, CFile, 1);
     b->files.file->suffix = "";
     b->files.n = 1;
@@ -226,9 +242,9 @@ static bool build_pte(Build *b)
     if (!b->program)
         return false;
     b->plan = total_plan(b->program, b->arena);
-    bool ok = emit_pte(b->program, b->arena, f, &stats, b->diag) ||
+    bool ok = emit_pte(b->program, b->arena, f, &b->stats, b->diag) ||
               diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "a .pte");
-    b->constants = stats.file_bytes - stats.flat_bytes;
+    b->constants = b->stats.file_bytes - b->stats.flat_bytes;
     return ok && target_has_operators(b->o, b->program, f, b->arena, b->diag) && bundle(b, f);
 }
 

@@ -63,9 +63,11 @@ typedef struct Options {
     const char *runs, *warmup, *trace;     /* of bench */
     const char *other, *other_weights, *other_data, *atol, *rtol; /* of diff: B's files */
     char **argv; /* all words of the command line */
-    const char *baseline, *tolerances, *verified; /* of gate */
+    const char *baseline, *tolerances, *verified, *compiled; /* of gate */
+    const char *debug_map, *etdump, *map; /* written by compile; by run, else read */
     Strings methods;      /* NAME=FILE */
     Strings ops;          /* files of operators */
+    Strings manifests;    /* of doctor */
     Strings binds;        /* INPUT=VALUE, of ONNX files */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
     bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, list, all, simulate,
@@ -333,6 +335,8 @@ MUST_USE bool pte_open(Files *files, const char *path, EtcProgram *p, Diag *d);
 /* p was opened by etc_program_open, which verified what is read here. */
 PteMethod pte_method(const EtcProgram *p, int32_t method, Arena *a);
 
+extern const char *const xnn_node_name[]; /* by XnnKind */
+
 /* The pieces as one, 64-byte aligned. */
 const uint8_t *join_pieces(const OutFile *f, Arena *a, size_t *n);
 
@@ -379,6 +383,17 @@ bool runner_set_inputs(const Runner *r,
                        const Strings *in); /* --input's; tells all that are wrong */
 bool runner_call(const Runner *r);
 
+/* Goes on as etc-xnn, which stands beside this program or in PATH, where the file asks for XNNPACK
+ * and this program has none; comes back where it does not. */
+void runner_become_xnn(const EtcProgram *file, const Options *o, Arena *a);
+
+/* -- bench.c --------------------------------------------------------------------------------- */
+
+/* What all methods take, as the cost models estimate: kernels, and delegates with their calls. */
+double predicted_seconds(const Program *p);
+/* The median of --runs calls of a .pte.  False: reported. */
+MUST_USE bool bench_median(const Options *o, Arena *a, Diag *d, double *seconds);
+
 /* -- diff.c: for verify too ------------------------------------------------------------------ */
 
 bool numbers_agree(double a, double b, double atol, double rtol); /* b differs from a by no more */
@@ -395,6 +410,10 @@ void states_carry(const Graph *g, EtcTensor **update, Arena *a);
 
 int runtime_version(
     const char *text); /* a number that grows with it; 0: none from RUNTIME_FIRST on */
+/* The version that brought a node of XNNPACK, an XnnKind, as such a number. */
+int runtime_since_node(int kind);
+/* Has the program's passes do without the kernels and nodes that --target-runtime has not. */
+void target_prepare(const Options *o, Program *p);
 /* The version that brought a kernel, as such a number; 0: no published runtime has it itself. */
 int runtime_since(const char *kernel);
 const char *runtime_text(Arena *a, int version); /* "1.4.1" */
@@ -447,6 +466,7 @@ typedef struct BatchRecord { /* of what an entry's last good run read and wrote 
     const char *name;
     Digest words, key;
     int64_t bytes, arena;
+    double delegated, predicted, cosine; /* percent, seconds, of its outputs; NAN: not known */
     BatchFile *in, *out;
     int n_in, n_out;
 } BatchRecord;
@@ -500,8 +520,44 @@ MUST_USE bool state_write(const char *path, const Batch *b, Diag *d);
 void batch_put_line(const BatchEntry *e, Arena *a, FILE *out);
 /* Writes the list as a file of ninja.  False: reported. */
 MUST_USE bool batch_ninja(const Batch *b, const char *path, Arena *a, Diag *d);
-/* The summary, and what --junit and the environment ask for.  False: reported. */
-MUST_USE bool batch_report(const Batch *b, const char *junit, bool tells, Arena *a, Diag *d);
+/* The summary, and what --junit, --report and the environment ask for; paths are absolute, or
+ * NULL.  False: reported. */
+MUST_USE bool batch_report(const Batch *b, const char *junit, const char *page, bool tells,
+                           Arena *a, Diag *d);
+
+/* -- batch_page.c -------------------------------------------------------------------------- */
+
+typedef struct Cause {
+    const char *text;
+    Fault fault;
+    Strings models; /* that it stops, each once */
+} Cause;
+
+typedef struct Causes {
+    Arena *arena;
+    Table by_text;
+    Cause **item; /* most models first */
+    int n;
+} Causes;
+
+extern const char *const batch_status_name[];
+/* Writes the page of --report to an absolute path.  False: reported. */
+MUST_USE bool batch_page(const Batch *b, const Causes *c, const char *totals, const char *path,
+                         Arena *a, Diag *d);
+
+/* -- verify_c.c ---------------------------------------------------------------------------- */
+
+typedef struct CProgram CProgram;
+
+/* Builds FILE.c, of the command line, and what emit-c wrote beside it, with $CC and $CFLAGS, in a
+ * temporary folder.  NULL: reported. */
+CProgram *c_program_build(const Options *o, Arena *a, Diag *d);
+void c_program_end(CProgram *c); /* removes the folder; NULL: nothing */
+/* Notes a call of g's method; then runs all that were noted, in one process. */
+MUST_USE bool c_program_stage(CProgram *c, const Graph *g, EtcTensor *const *in);
+MUST_USE bool c_program_run(CProgram *c);
+/* An output of a call of the last run.  NULL: reported. */
+const EtcTensor *c_program_output(const CProgram *c, int call, int output, int dtype, Arena *a);
 
 /* -- shrunk.c ------------------------------------------------------------------------------ */
 
@@ -512,6 +568,8 @@ void catch_shrunk_files(void);
 /* -- text.c: shared by the commands -------------------------------------------------------- */
 
 const char *json_text(Arena *a, const char *s); /* a JSON string with its quotes, valid UTF-8 */
+const char *json_finite(double x, Arena *a);    /* "null" for what is no number */
+double json_float_at(const struct Json *of, const char *key); /* NAN: there is none */
 const char *comma(int i);                       /* before item i of a list: "" or ", " */
 const char *tensor_shown(Arena *a, const EtcTensor *t); /* "f32[2,3]" */
 const char *type_shown(Arena *a, Type t);               /* "f32[%s31,64]" */
@@ -571,6 +629,20 @@ MUST_USE bool custom_read(const Options *o, Arena *a, const CustomOps **out, Dia
 /* Adds the operators that n bytes of such a file describe. */
 MUST_USE bool custom_parse(const char *file, const uint8_t *data, size_t n, CustomOps *to, Diag *d);
 
+/* -- manifest.c ------------------------------------------------------------------------------ */
+
+typedef struct Manifest { /* what one build of the runtime has */
+    Table names;          /* of kernels and delegates */
+    bool has_all_kernels;
+} Manifest;
+
+/* Reads the files of --manifest, whose contents add up; *out is NULL where there are none.  False:
+ * all mistakes are reported. */
+MUST_USE bool manifest_read(const Options *o, Arena *a, Manifest **out, Diag *d);
+/* Adds what n bytes of such a file tell; `to` has an arena. */
+MUST_USE bool manifest_parse(const char *file, const uint8_t *data, size_t n, Manifest *to, Diag *d);
+bool manifest_has(const Manifest *m, const char *name);
+
 /* -- recipes.c ------------------------------------------------------------------------------ */
 
 typedef struct RecipePreset {
@@ -589,14 +661,70 @@ bool recipe_set_budget(const char *text, Recipe *out);
 
 /* -- report.c ------------------------------------------------------------------------------ */
 
-/* Adds the picture of a planned program's memory that --report asks for: SVG, or a page with it
- * where its name does not end in ".svg".  False: reported. */
-MUST_USE bool report_add(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d);
+/* Adds what --report asks for of a planned program: the picture of its memory as SVG, or the page
+ * where its name does not end in ".svg".  q: what quantization costs; NULL: not known.  False:
+ * reported. */
+MUST_USE bool report_add(const Options *o, const Program *p, const QuantReport *q, OutBatch *out,
+                         Arena *a, Diag *d);
+void report_svg(FILE *f, const Program *p, Arena *a);
+
+/* -- report_page.c ------------------------------------------------------------------------- */
+
+void page_head(FILE *f, const char *title, const char *what); /* up to its heading */
+void page_put(FILE *f, const Program *p, const QuantReport *q, Arena *a); /* of a planned program */
+
+/* -- debug_map.c --------------------------------------------------------------------------- */
+
+typedef struct DebugNode { /* texts are NULL where they are not known */
+    const char *node, *op, *module, *source;
+} DebugNode;
+
+typedef struct DebugInstruction {
+    DebugNode node, *part; /* part: the nodes of a delegate's region */
+    int n_parts;
+} DebugInstruction;
+
+typedef struct DebugMap { /* of one method */
+    DebugInstruction *item;
+    int n;
+} DebugMap;
+
+/* Adds the file of --debug-map, of a .pte that was emitted.  False: reported. */
+MUST_USE bool debug_map_add(const Options *o, const PteStats *s, OutBatch *out, Arena *a, Diag *d);
+/* Reads what the file of --map says of the method that --method names.  False: reported. */
+MUST_USE bool debug_map_read(const Options *o, DebugMap *out, Arena *a, Diag *d);
+
+/* -- etdump.c ------------------------------------------------------------------------------ */
+
+typedef struct EtEvent { /* those of one name at one instruction */
+    const char *name, *delegate; /* delegate: its own name for what ran, or NULL */
+    int32_t instruction, number; /* -1: none; number: the delegate's own */
+    int64_t calls;
+    uint64_t ticks, least, most; /* of all, and of one call */
+} EtEvent;
+
+typedef struct EtDump {
+    int n_runs, n;
+    EtEvent *event; /* by instruction */
+} EtDump;
+
+/* Reads an ETDump at an address that is a multiple of 8.  NULL, or what is wrong with it. */
+const char *etdump_read(const uint8_t *data, size_t n, Arena *a, EtDump *out);
+bool etdump_inspect(const Options *o, Arena *a, Diag *d); /* the command; false: reported */
+
+typedef struct EtRecord EtRecord;
+
+EtRecord *etdump_start(Runner *r); /* of a runner that is initialised: watches its method */
+void etdump_begin(EtRecord *x);    /* before each call, and behind it: */
+void etdump_end_call(EtRecord *x);
+/* Adds the file of --etdump.  False: reported. */
+MUST_USE bool etdump_add(EtRecord *x, OutBatch *out, Diag *d);
 
 /* -- quant_report.c ------------------------------------------------------------------------ */
 
 /* Writes the report on what quantization costs: an HTML page without other files, and the same as
  * JSON, whose schema is in docs/quantization.md. */
+void quant_report_body(const QuantReport *r, Arena *a, FILE *f); /* without what makes it a page */
 void quant_report_html(const QuantReport *r, Arena *a, FILE *f);
 void quant_report_json(const QuantReport *r, Arena *a, FILE *f);
 /* Adds what --report asks for: the page, or the JSON where its name ends in ".json".  False:
@@ -620,6 +748,8 @@ MUST_USE bool quant_prepare(const Options *o, Program *p, const Statistics *know
 MUST_USE bool quant_meet_budget(const Options *o, Program *p, Arena *a, Diag *d);
 /* The samples of --calibrate, which as many threads run as --threads says. */
 Samples quant_samples(const Options *o, Data *data, const char *what, Arena *a);
+/* What quantization costs p, which was compiled with samples: these run once more.  False: reported. */
+MUST_USE bool quant_remeasure(const Options *o, const Program *p, QuantReport *r, Arena *a, Diag *d);
 void quant_finish(const Program *p); /* once its passes have run: lets go of samples */
 
 /* Lets what is seen of the samples be kept beside the statistics. */

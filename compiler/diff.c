@@ -418,16 +418,11 @@ static void print_call(const Diff *f, int call, const Error *out, const Error *u
     print_results(f, "update", update, f->side[0].graph->n_updates);
 }
 
-static const char *json_number(double v, Arena *a)
-{
-    return isfinite(v) ? arena_printf(a, "%.9g", v) : "null";
-}
-
 static void json_error(const Error *e, Arena *a)
 {
     printf("\"same\": %s, \"max_abs\": %s, \"max_rel\": %s, \"sqnr_db\": %s",
-           e->same ? "true" : "false", json_number(e->same_sizes ? e->most_abs : NAN, a),
-           json_number(e->same_sizes ? e->most_rel : NAN, a), json_number(sqnr_of(e), a));
+           e->same ? "true" : "false", json_finite(e->same_sizes ? e->most_abs : NAN, a),
+           json_finite(e->same_sizes ? e->most_rel : NAN, a), json_finite(sqnr_of(e), a));
 }
 
 static const char *json_or_null(const char *s, Arena *a)
@@ -475,7 +470,7 @@ static void json_head(const Diff *f)
     printf("{\"schema\": 1, \"a\": %s, \"b\": %s, \"method\": %s, \"atol\": %s, \"rtol\": %s, "
            "\"calls\": [",
            json_text(a, f->o->model), json_text(a, f->o->other),
-           json_text(a, f->side[0].graph->name), json_number(f->atol, a), json_number(f->rtol, a));
+           json_text(a, f->side[0].graph->name), json_finite(f->atol, a), json_finite(f->rtol, a));
 }
 
 /* -- calls ----------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
  * memory that it takes, and what a version of the runtime would refuse.  The file need not be ours,
  * nor such that this build could run it. */
 #include "compiler/compiler.h"
+#include "runtime-lite/delegates/xnn_schema.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,7 @@ typedef struct Doctor {
     int version;
     const char *runtime; /* its text */
     const CustomOps *own;
+    Manifest *manifest; /* NULL: none, a runtime as published */
     EtcProgram file;
     PteMethod *method;
     int n_methods;
@@ -79,9 +81,20 @@ static bool is_brought(const char *kernel)
     return bsearch(kernel, brought, N_BROUGHT, sizeof *brought, by_text) != NULL;
 }
 
+/* Why a build that a manifest describes would not find it; NULL: it does.  Kernels of the runtime
+ * itself no manifest has to name. */
+static const char *build_refuses(const Doctor *x, const char *name)
+{
+    const Library *l = library_of(name);
+    bool is_inner = l && !strcmp(l->cmake, "executorch");
+    return is_inner || manifest_has(x->manifest, name) ? NULL : "--manifest does not list it";
+}
+
 /* Why the runtime would not find it; NULL: it does, where the library is there. */
 static const char *kernel_refused(const Doctor *x, const char *kernel)
 {
+    if (x->manifest && !custom_registers(x->own, kernel))
+        return build_refuses(x, kernel);
     int since = runtime_since(kernel);
     if (custom_registers(x->own, kernel) || is_brought(kernel) || (since && since <= x->version))
         return NULL;
@@ -114,12 +127,20 @@ static void refuse(Doctor *x, const PteMethod *m, const char *name, const char *
 static void look_at_delegate(Doctor *x, const PteMethod *m, const PteBlob *b)
 {
     const Library *l = delegate_of(b->id);
-    if (l)
+    const char *why = l ? NULL : "no published library has this delegate";
+    if (x->manifest)
+        why = build_refuses(x, b->id);
+    if (why)
+        refuse(x, m, b->id, why);
+    else if (l)
         need(x, l);
-    else
-        refuse(x, m, b->id, "no published library has this delegate");
     if (b->wrong)
         refuse(x, m, b->id, b->wrong);
+    for (int k = 1; b->is_read && k < XNN_KINDS; k++)
+        if (b->n_nodes[k] && runtime_since_node(k) > x->version)
+            refuse(x, m, arena_printf(x->arena, "%s's node %s", b->id, xnn_node_name[k]),
+                   arena_printf(x->arena, "the delegate has it from %s on",
+                                runtime_text(x->arena, runtime_since_node(k))));
 }
 
 static void look_at(Doctor *x, const PteMethod *m)
@@ -187,7 +208,8 @@ static void text_method(const Doctor *x, const PteMethod *m, const EtcMemory *ne
         const Library *l = library_of(m->op[i].name);
         bool is_own = custom_registers(x->own, m->op[i].name);
         say(stdout, "  %5d %-48s %s\n", m->op[i].calls, m->op[i].name,
-            kernel_refused(x, m->op[i].name) ? "refused" : is_own ? "your own" : l->what);
+            kernel_refused(x, m->op[i].name) ? "refused" : is_own ? "your own"
+            : l ? l->what : "the build's own");
     }
     for (int i = 0; i < m->n_delegates; i++)
         say(stdout, "  delegate %d: %s, %llu bytes\n", i, m->delegate[i].id,
@@ -304,7 +326,8 @@ static bool conclude(const Doctor *x)
     for (int i = 0; i < x->n_gaps; i++) {
         const RuntimeGap *r = &x->gap[i];
         diag_unsupported(x->diag, (Loc){.file = x->o->model},
-                         "method '%s': ExecuTorch %s would refuse %s: %s", r->method, x->runtime,
+                         "method '%s': %s%s would refuse %s: %s", r->method,
+                         x->manifest ? "this build of ExecuTorch " : "ExecuTorch ", x->runtime,
                          r->name, r->why);
     }
     for (int i = 0; i < x->n_methods; i++)
@@ -322,7 +345,8 @@ bool command_doctor(const Options *o, Arena *a, Diag *d)
         return false;
     if (kind != IMPORT_PTE)
         return diag_error(d, (Loc){.file = o->model}, "is no .pte; etc compile makes one");
-    if (!custom_read(o, a, &x.own, d) || !pte_open(o->files, o->model, &x.file, d))
+    if (!custom_read(o, a, &x.own, d) || !manifest_read(o, a, &x.manifest, d) ||
+        !pte_open(o->files, o->model, &x.file, d))
         return false;
     x.n_methods = etc_program_n_methods(&x.file);
     x.method = NEW(a, PteMethod, x.n_methods + 1);

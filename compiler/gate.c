@@ -1,5 +1,6 @@
 /* gate.c -- `etc gate`: the numbers of a .pte beside those of an earlier one.  What the file itself
- * tells is size, plan and delegation; accuracy is what `etc verify --json` told of it.  A number may
+ * tells is size, plan and delegation; accuracy is what `etc verify --json` told of it, the predicted
+ * time what `etc compile --json` did; the time is measured here.  A number may
  * get better by any amount, and worse by no more than its tolerance. */
 #include "compiler/compiler.h"
 #include "compiler/import/internal.h"
@@ -15,6 +16,7 @@ typedef struct Kind {
 
 static const Kind kind_row[] = {
     {"bytes", 1},    {"arena", 1},   {"delegates", 1}, {"kernel_calls", 1}, {"delegated_percent", -1},
+    {"predicted_seconds", 1},        {"seconds", 1},
     {"max_abs", 1},  {"sqnr_db", -1}, {"cosine", -1},  {"top1", -1},        {"accuracy", -1},
 };
 
@@ -116,17 +118,22 @@ static bool add_file(Gate *g)
 
 /* -- what verify told -------------------------------------------------------------------------- */
 
-static bool read_json(const Gate *g, const char *path, const char *list, JsonDoc *doc)
+/* The file that a command wrote, which has a list or a number of that name. */
+static bool read_json(const Gate *g, const char *path, const char *key, const char *command,
+                      JsonDoc *doc)
 {
     const uint8_t *data;
+    double number = -1;
     size_t n;
     if (!file_map(g->o->files, path, &data, &n, g->diag) ||
         !json_parse(g->arena, path, data, n, g->diag, doc))
         return false;
-    const Json *v = json_get(doc->root, list);
-    return json_is_array(v) || json_is_object(v) ||
-           diag_error(g->diag, (Loc){.file = path}, "has no '%s': it is not what etc %s writes", list,
-                      strcmp(list, "numbers") ? "verify --json" : "gate --write-baseline");
+    const Json *v = json_get(doc->root, key);
+    bool is_time = !strcmp(key, "predicted_seconds");
+    bool ok = is_time ? json_float(v, &number) && number >= 0
+                      : json_is_array(v) || json_is_object(v);
+    return ok || diag_error(g->diag, (Loc){.file = path},
+                            "has no '%s': it is not what etc %s writes", key, command);
 }
 
 static void add_output(Gate *g, int i, const Json *v)
@@ -149,7 +156,7 @@ static bool add_verified(Gate *g)
     int i = 0;
     if (!g->o->verified)
         return true;
-    if (!read_json(g, g->o->verified, "outputs", &doc))
+    if (!read_json(g, g->o->verified, "outputs", "verify --json", &doc))
         return false;
     for (JsonIter it = json_iter(json_get(doc.root, "outputs")); json_next(&it);)
         add_output(g, i++, it.value);
@@ -157,6 +164,39 @@ static bool add_verified(Gate *g)
     if (json_is_object(labels) && json_float(json_get(labels, "rows"), &rows) && rows > 0 &&
         json_float(json_get(labels, "file"), &right))
         add_is(g, "", "accuracy", right / rows);
+    return true;
+}
+
+/* -- time -------------------------------------------------------------------------------------- */
+
+static bool add_predicted(Gate *g)
+{
+    JsonDoc doc;
+    double seconds;
+    const char *path = g->o->compiled;
+    if (!path)
+        return true;
+    if (!read_json(g, path, "predicted_seconds", "compile --json", &doc))
+        return false;
+    if (json_float(json_get(doc.root, "predicted_seconds"), &seconds))
+        add_is(g, "", "predicted_seconds", seconds);
+    return true;
+}
+
+/* Of the method that --method names; XNNPACK runs in etc-xnn. */
+static bool add_measured(Gate *g)
+{
+    EtcProgram p;
+    double seconds;
+    if (!g->o->runs)
+        return true;
+    if (!pte_open(g->o->files, g->o->model, &p, g->diag))
+        return false;
+    runner_become_xnn(&p, g->o, g->arena);
+    if (!bench_median(g->o, g->arena, g->diag, &seconds))
+        return false;
+    assert(seconds >= 0);
+    add_is(g, "", "seconds", seconds);
     return true;
 }
 
@@ -178,7 +218,7 @@ static bool add_was(Gate *g, const char *name, const Json *v)
 static bool read_baseline(Gate *g)
 {
     JsonDoc doc;
-    if (!read_json(g, g->o->baseline, "numbers", &doc))
+    if (!read_json(g, g->o->baseline, "numbers", "gate --write-baseline", &doc))
         return false;
     const Json *all = json_get(doc.root, "numbers");
     bool ok = json_count(all) <= MOST ||
@@ -281,12 +321,22 @@ static bool holds(const Number *x)
     return !x->was_there || (x->is_there && worse <= x->slack + rounding);
 }
 
+/* The flag that was left out, for the end of a message. */
+static const char *who_tells(const Gate *g, const char *kind)
+{
+    if (!strcmp(kind, "seconds"))
+        return g->o->runs ? "" : " (--runs N measures it)";
+    if (!strcmp(kind, "predicted_seconds"))
+        return g->o->compiled ? "" : " (--compiled FILE.json tells it)";
+    return g->o->verified ? "" : " (--verified FILE.json tells of accuracy)";
+}
+
 static const char *moved(const Gate *g, const Number *x)
 {
     assert(x->was_there);
     if (!x->is_there)
         return arena_printf(g->arena, "%s: was %.9g, is not known any more%s", x->name, x->was,
-                            g->o->verified ? "" : " (--verified FILE.json tells of accuracy)");
+                            who_tells(g, x->kind->name));
     return arena_printf(g->arena, "%s: is %.9g, was %.9g, may be %s %.9g", x->name, x->is, x->was,
                         x->kind->worse > 0 ? "at most" : "at least",
                         x->was + x->kind->worse * x->slack);
@@ -350,7 +400,7 @@ bool command_gate(const Options *o, Arena *a, Diag *d)
     if (kind != IMPORT_PTE)
         return kind != IMPORT_UNKNOWN &&
                diag_error(d, (Loc){.file = o->model}, "is no .pte; etc compile makes one");
-    if (!add_file(&g) || !add_verified(&g))
+    if (!add_file(&g) || !add_predicted(&g) || !add_measured(&g) || !add_verified(&g))
         return false;
     if (o->write_baseline)
         return write_baseline(&g);

@@ -199,13 +199,6 @@ static void text_pte_ends(const char *what, const PteEnd *e, int n)
     }
 }
 
-static const char *const xnn_name[] = {
-    "",
-#define X(id, name) name,
-    XNN_NODES(X)
-#undef X
-};
-
 static void text_blob(int i, const PteBlob *b)
 {
     say(stdout, "  delegate %d: %s, %llu bytes", i, b->id, (unsigned long long)b->n_bytes);
@@ -214,7 +207,7 @@ static void text_blob(int i, const PteBlob *b)
     puts(b->is_read ? ":" : "");
     for (int k = 1; b->is_read && k < XNN_KINDS; k++)
         if (b->n_nodes[k])
-            printf("  %5d %s\n", b->n_nodes[k], xnn_name[k]);
+            printf("  %5d %s\n", b->n_nodes[k], xnn_node_name[k]);
 }
 
 static void json_blob(int i, const PteBlob *b, Arena *a)
@@ -226,7 +219,7 @@ static void json_blob(int i, const PteBlob *b, Arena *a)
         printf(", \"values\": %d, \"constants\": %d, \"nodes\": {", b->n_values, b->n_constants);
         for (int k = 1; k < XNN_KINDS; k++)
             if (b->n_nodes[k])
-                printf("%s\"%s\": %d", comma(n++), xnn_name[k], b->n_nodes[k]);
+                printf("%s\"%s\": %d", comma(n++), xnn_node_name[k], b->n_nodes[k]);
         putchar('}');
     }
     putchar('}');
@@ -417,6 +410,8 @@ static bool inspect_onnx(const Options *o, Arena *a, Diag *d)
 
 bool command_inspect(const Options *o, Arena *a, Diag *d)
 {
+    if (o->etdump)
+        return etdump_inspect(o, a, d);
     ImportKind kind = model_kind(o, d);
     if (kind == IMPORT_PTE)
         return inspect_pte(o, a, d);

@@ -558,6 +558,7 @@ static void set_backends(const Options *o, Program *p)
     }
     p->session->backend = chain;
     p->session->delegate_all = o->delegate && !strcmp(o->delegate, "all");
+    target_prepare(o, p);
 }
 
 Program *model_evaluable(const Options *o, Arena *a, Diag *d)

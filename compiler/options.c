@@ -55,7 +55,7 @@ static const struct {
     [CMD_QUANTIZE] = {"quantize", "MODEL --recipe PRESET|FILE --calibrate DATA --statistics OUT",
                       "etc quantize model.pt2 --recipe int8 --calibrate samples --statistics s.txt",
                       "run samples and write the ranges of values, for --statistics"},
-    [CMD_INSPECT] = {"inspect", "FILE", "etc inspect model.pte",
+    [CMD_INSPECT] = {"inspect", "FILE | --etdump FILE.etdp [--map FILE.json]", "etc inspect model.pte",
                      "show methods, operators, sizes and plan of a .pte, .pt2 or .etir"},
     [CMD_OPT] = {"opt", "MODEL --passes=A,B", "etc opt --passes=dce,cse graph.etir",
                  "run passes on textual IR"},
@@ -65,14 +65,15 @@ static const struct {
                      "write the sources of a runtime with no more than some .pte files need"},
     [CMD_BATCH] = {"batch", "LIST.yaml [-j N] [-o DIR]", "etc batch nightly.yaml -j 4 -o out",
                    "compile the models of a list, but for what has not changed"},
-    [CMD_DOCTOR] = {"doctor", "FILE.pte [--runtime VERSION]", "etc doctor model.pte --runtime 1.2",
+    [CMD_DOCTOR] = {"doctor", "FILE.pte [--runtime VERSION] [--manifest FILE]",
+                    "etc doctor model.pte --runtime 1.2",
                     "tell what a .pte needs of the runtime, and what that would refuse"},
-    [CMD_VERIFY] = {"verify", "FILE.pte --model MODEL [--calibrate DATA | --input FILE.npy ...]",
+    [CMD_VERIFY] = {"verify", "FILE.pte|FILE.c --model MODEL [--calibrate DATA | --input FILE.npy ...]",
                     "etc verify model.pte --model model.pt2 --calibrate samples",
                     "run a finished file, and compare its outputs with the model's in floats"},
-    [CMD_GATE] = {"gate", "NEW.pte --baseline OLD.json [--verified FILE.json]",
+    [CMD_GATE] = {"gate", "NEW.pte --baseline OLD.json [--verified FILE.json] [--compiled FILE.json] [--runs N]",
                   "etc gate model.pte --baseline model.json --tolerances gate.yaml",
-                  "fail where a .pte's size, memory, delegation or accuracy got worse"},
+                  "fail where a .pte's size, memory, delegation, time or accuracy got worse"},
     [CMD_REFIT] = {"refit", "OLD.pte --weights NEW.pt2|NEW.safetensors -o NEW.pte",
                    "etc refit old.pte --weights new.safetensors -o new.pte",
                    "put new weights into a .pte that was compiled with --refittable"},
@@ -102,7 +103,7 @@ typedef struct Flag Flag;
 /* Checks that a value is well-formed, as far as argv alone can tell; reported where it is not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
 static CheckFn any, is_amount, is_backends, is_bind, is_choice, is_dim, is_drop, is_dump, is_method,
-    is_passes, is_percent, is_page, is_picture, is_runs, is_target, is_threads, is_tolerance, is_version;
+    is_passes, is_percent, is_html, is_page, is_picture, is_runs, is_target, is_threads, is_tolerance, is_version;
 
 struct Flag {
     const char *name;
@@ -125,6 +126,8 @@ static const Flag flag_row[] = {
      "the folder that outputs lie in (the list's)"},
     {"jobs", 'j', FLAG_TEXT, AT(jobs), BATCH, is_threads, "N", "how many at once (one per core)"},
     {"junit", 0, FLAG_OUT, AT(junit), BATCH, any, "FILE.xml", "write the results as JUnit XML"},
+    {"report", 0, FLAG_OUT, AT(report), BATCH, is_html, "FILE.html",
+     "write the results as a page, with links to the pages of the models"},
     {"ninja", 0, FLAG_OUT, AT(ninja), BATCH, any, "FILE",
      "compile nothing; write a file for ninja that does"},
     {"runtime-dir", 0, FLAG_TEXT, AT(runtime_dir), RUNTIME, any, "DIR",
@@ -161,6 +164,8 @@ static const Flag flag_row[] = {
      "write those of this file there instead"},
     {"verified", 0, FLAG_IN, AT(verified), GATE, any, "FILE.json",
      "what etc verify --json told of this file"},
+    {"compiled", 0, FLAG_IN, AT(compiled), GATE, any, "FILE.json",
+     "what etc compile --json told of this file"},
     {"tolerances", 0, FLAG_IN, AT(tolerances), GATE, any, "FILE.yaml",
      "by how much numbers may get worse (0)"},
     {"model", 0, FLAG_TEXT, AT(other), VERIFY, any, "MODEL", "what the file was made of"},
@@ -187,10 +192,12 @@ static const Flag flag_row[] = {
      "PERCENT", "exit 5 when less of the work is delegated"},
     {"simulate", 0, FLAG_BOOL, AT(simulate), PARTITION, any, NULL,
      "compare none, each backend alone and the chain"},
-    {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS, is_version, "VERSION",
-     "refuse operators that this ExecuTorch lacks"},
+    {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS | PARTITION | QUANTIZE,
+     is_version, "VERSION", "do without what this ExecuTorch lacks, or refuse"},
     {"runtime", 0, FLAG_TEXT, AT(target_runtime), DOCTOR, is_version, "VERSION",
      "the ExecuTorch that is to run it (" RUNTIME_NEWEST ")"},
+    {"manifest", 0, FLAG_LIST, AT(manifests), DOCTOR, any, "FILE",
+     "what the build of the runtime has that is to run it: selected_operators.yaml, or names"},
     {"target", 0, FLAG_TEXT, AT(target), EMIT_C, is_target, "NAME",
      "the CPU to write C for: generic, which is any, host, which is this one, or such as x86-64-v3"},
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
@@ -209,6 +216,7 @@ static const Flag flag_row[] = {
     {"all", 0, FLAG_BOOL, AT(all), DIFF, any, NULL, "list every pair, not only those that differ"},
     {"all", 0, FLAG_BOOL, AT(all), BENCH, any, NULL, "list all, in the order of the run"},
     {"runs", 0, FLAG_TEXT, AT(runs), BENCH, is_runs, "N", "how many are timed, and profiled (20)"},
+    {"runs", 0, FLAG_TEXT, AT(runs), GATE, is_runs, "N", "run it so often, and judge the median"},
     {"warmup", 0, FLAG_TEXT, AT(warmup), BENCH, is_runs, "N",
      "how many go before, after the first (3)"},
     {"trace", 0, FLAG_OUT, AT(trace), BENCH, any, "FILE.json",
@@ -226,9 +234,18 @@ static const Flag flag_row[] = {
     {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS | REFIT | SAME, any, NULL,
      "do everything but write files"},
     {"report", 0, FLAG_OUT, AT(report), BUILDS, is_picture, "FILE.html|FILE.svg",
-     "draw the memory plan over time"},
+     "draw the memory plan over time; a page also tells layers, backends, quantization"},
     {"report", 0, FLAG_OUT, AT(report), QUANTIZE, is_page, "FILE.html|FILE.json",
      "tell what each layer costs"},
+    {"debug-map", 0, FLAG_OUT, AT(debug_map), COMPILE, any, "FILE.json",
+     "write which node and source line each instruction is of"},
+    {"etdump", 0, FLAG_OUT, AT(etdump), RUN, any, "FILE.etdp",
+     "write how long each instruction took, as ExecuTorch's tools read it"},
+    {"etdump", 0, FLAG_IN, AT(etdump), INSPECT, any, "FILE.etdp",
+     "tell what such a file says, instead of MODEL"},
+    {"map", 0, FLAG_IN, AT(map), INSPECT, any, "FILE.json",
+     "what --debug-map wrote of the file that ran"},
+    {"method", 0, FLAG_TEXT, AT(method), INSPECT, any, "NAME", "that ran, of several in the map"},
     {"depfile", 0, FLAG_BOOL, AT(depfile), BUILDS, any, NULL,
      "write OUT.d for make and ninja (-MD)"},
     {"passes", 0, FLAG_TEXT, AT(passes), OPT, is_passes, "A,B,...", "the passes, in order"},
@@ -237,9 +254,9 @@ static const Flag flag_row[] = {
      "FILE.npy|value:JSON", "next input, in order (elsewhere: for --verify)"},
     {"next", 0, FLAG_NEXT, AT(inputs), RUN | DIFF | VERIFY, any, NULL, "what follows is a further call"},
     {"output-dir", 0, FLAG_TEXT, AT(output_dir), RUN, any, "DIR", "write output_0.npy ... there"},
-    {"method", 0, FLAG_TEXT, AT(method), RUN | BENCH | DIFF | VERIFY, any, "NAME",
+    {"method", 0, FLAG_TEXT, AT(method), RUN | BENCH | DIFF | VERIFY | GATE, any, "NAME",
      "the method to run (forward)"},
-    {"threads", 0, FLAG_TEXT, AT(threads), RUN | BENCH | VERIFY, is_threads, "N",
+    {"threads", 0, FLAG_TEXT, AT(threads), RUN | BENCH | VERIFY | GATE, is_threads, "N",
      "for delegates that use several (1)"},
     {"threads", 0, FLAG_TEXT, AT(threads), BUILDS | CHECKS | QUANTIZE | SAME, is_threads, "N",
      "that run samples (one per core); they change no result"},
@@ -425,6 +442,13 @@ static bool is_picture(const Parser *p, const Flag *f, const char *value)
     (void)f;
     return ends_in(value, ".svg") || ends_in(value, ".html") ||
            usage(p, "--report wants a name that ends in .svg or .html, not '%s'", value);
+}
+
+static bool is_html(const Parser *p, const Flag *f, const char *value)
+{
+    (void)f;
+    return ends_in(value, ".html") ||
+           usage(p, "--report wants a name that ends in .html, not '%s'", value);
 }
 
 static bool is_page(const Parser *p, const Flag *f, const char *value)
@@ -642,6 +666,8 @@ static bool name_inputs(const Parser *p, Diag *d)
         ok = file_will_be_read(f, strchr(o->methods.item[i], '=') + 1, d);
     for (int i = 0; i < o->ops.n && ok; i++)
         ok = file_will_be_read(f, o->ops.item[i], d);
+    for (int i = 0; i < o->manifests.n && ok; i++)
+        ok = file_will_be_read(f, o->manifests.item[i], d);
     for (int i = 0; i < o->inputs.n && ok; i++)
         ok = !o->inputs.item[i] || file_will_be_read(f, o->inputs.item[i], d);
     if (ok && o->bundle)
@@ -671,6 +697,10 @@ static bool has_model(const Parser *p)
     const Options *o = p->o;
     if (o->command == CMD_OPS || (o->command == CMD_OPT && o->list))
         return true;
+    if (o->command == CMD_INSPECT && o->etdump)
+        return !o->model || usage(p, "FILE '%s' and --etdump: one or the other", o->model);
+    if (o->command == CMD_INSPECT && (o->map || o->method))
+        return usage(p, "--%s wants --etdump", o->map ? "map" : "method");
     if (o->model && o->methods.n)
         return usage(p, "MODEL '%s' and --method: one or the other", o->model);
     return o->model || o->models.n || o->methods.n ||

@@ -120,6 +120,13 @@ static const uint8_t *blob_bytes(const Method *x, uint32_t delegate, uint64_t *n
     return bytes.item;
 }
 
+const char *const xnn_node_name[] = {
+    "",
+#define X(id, name) name,
+    XNN_NODES(X)
+#undef X
+};
+
 /* The blob of XNNPACK, checked as its delegate checks it. */
 static void read_graph(const Method *x, const uint8_t *data, Arena *a, PteBlob *b)
 {

@@ -107,44 +107,54 @@ static void put_layer(const LayerReport *l, double most, Arena *a, FILE *f)
 
 static void put_head(const QuantReport *r, Arena *a, FILE *f)
 {
-    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", f);
-    html_put(f, r->model);
-    fputs(": quantized</title>\n<style>body{font:14px sans-serif;color:#111;margin:24px}"
-          "h1{font-size:18px;font-weight:normal}table{border-collapse:collapse}"
-          "td,th{padding:6px 12px;border-bottom:1px solid #e4e4e4;text-align:left;"
-          "vertical-align:top}th{color:#666;font-weight:normal}td.n{text-align:right}"
-          "span{font-size:11px;color:#666}.damage{height:8px;background:#e15759}"
-          ".bar{fill:#4e79a7}.kept{fill:#e8f0e8}</style></head><body>\n<h1>",
-          f);
-    html_put(f, r->model);
-    fputs(", recipe ", f);
+    fputs("<p>recipe ", f);
     html_put(f, r->recipe);
     if (r->library) {
         fputs(", ranges seen by way of ", f);
         html_put(f, r->library);
     }
     fprintf(f,
-            "</h1>\n<p>%s of constants, from %s. Outputs over %d sample%s: SQNR %s, cosine "
+            "</p>\n<p>%s of constants, from %s. Outputs over %d sample%s: SQNR %s, cosine "
             "%s.</p>\n",
             in_units(a, (double)r->bytes_after), in_units(a, (double)r->bytes_before), r->n_samples,
             r->n_samples == 1 ? "" : "s", sqnr_text(&r->outputs, a), cosine_text(&r->outputs, a));
 }
 
-void quant_report_html(const QuantReport *r, Arena *a, FILE *f)
+static void put_table_head(FILE *f)
 {
+    fputs("<table><tr><th></th><th>layer</th><th>kept as</th><th>damage</th>"
+          "<th>SQNR</th><th>cosine</th><th>values</th><th>range</th><th>clipped</th>"
+          "<th>constants</th></tr>\n", f);
+}
+
+/* Of many layers those that do most damage are shown, the others stand behind a fold. */
+void quant_report_body(const QuantReport *r, Arena *a, FILE *f)
+{
+    enum { SHOWN = 100 };
     const LayerReport **order = by_rank(r, a);
     put_head(r, a, f);
     fputs(
         "<p>SQNR and cosine compare a layer's result with what it is in floats, and hold what all "
         "layers before it did; damage is the noise it adds itself, in parts of its signal. Bars "
         "show the result in floats (heights are square roots of counts), shaded what the integers "
-        "cover.</p>\n<table><tr><th></th><th>layer</th><th>kept as</th><th>damage</th>"
-        "<th>SQNR</th><th>cosine</th><th>values</th><th>range</th><th>clipped</th>"
-        "<th>constants</th></tr>\n",
+        "cover.</p>\n",
         f);
-    for (int i = 0; i < r->n_layers; i++)
+    put_table_head(f);
+    for (int i = 0; i < r->n_layers; i++) {
+        if (i == SHOWN) {
+            fprintf(f, "</table>\n<details><summary>%d more</summary>\n", r->n_layers - SHOWN);
+            put_table_head(f);
+        }
         put_layer(order[i], order[0]->damage, a, f);
-    fputs("</table>\n</body></html>\n", f);
+    }
+    fprintf(f, "</table>\n%s", r->n_layers > SHOWN ? "</details>\n" : "");
+}
+
+void quant_report_html(const QuantReport *r, Arena *a, FILE *f)
+{
+    page_head(f, r->model, "quantized");
+    quant_report_body(r, a, f);
+    fputs("</body></html>\n", f);
 }
 
 /* -- JSON ------------------------------------------------------------------------------------- */

@@ -188,16 +188,31 @@ static Program *search(const Options *o, Arena *a, Diag *d)
     return keep ? model_observe(o, keep, a, d) : p;
 }
 
+/* The options of a compile as those of `etc quantize` on the way to the same output. */
+static Options as_quantize(const Options *o, const Program *p)
+{
+    Options q = *o;
+    q.command = CMD_QUANTIZE;
+    q.tail = p->session->tail->name;
+    q.dump_ir = q.statistics = NULL;
+    q.verify = q.check_ir = false;
+    return q;
+}
+
+bool quant_remeasure(const Options *o, const Program *p, QuantReport *r, Arena *a, Diag *d)
+{
+    const Options q = as_quantize(o, p);
+    assert(p->session->quant && o->calibrate);
+    const Program *seen = model_observe(&q, p->session->quant->keep, a, d);
+    return seen && quant_measure(&q, seen, r, a, d);
+}
+
 bool quant_meet_budget(const Options *o, Program *p, Arena *a, Diag *d)
 {
     QuantJob *job = p->session->quant;
-    Options q = *o;
     if (!job || !job->recipe->metric || !job->samples || job->keep)
         return true;
-    q.command = CMD_QUANTIZE;
-    q.tail = p->session->tail->name;
-    q.dump_ir = NULL;
-    q.verify = q.check_ir = false;
+    const Options q = as_quantize(o, p);
     const Program *found = search(&q, a, d);
     if (found)
         job->keep = found->session->quant->seen;

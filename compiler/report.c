@@ -1,4 +1,5 @@
-/* report.c -- the picture of a memory plan that --report writes: SVG, alone or in a page.
+/* report.c -- the picture of a memory plan that --report writes: SVG, alone or in a page
+ * (report_page.c).
  *
  * One chart per method.  Across: the nodes in their order, between the inputs (0) and the outputs.
  * Up: the bytes of the pools.  A rectangle is the place of a value from its birth to its last read,
@@ -16,14 +17,24 @@ typedef struct Chart {
     Arena *a;
     const Graph *g;
     PlanReport plan;
-    int n_times, top; /* y of the chart's upper edge in the picture */
+    int width, n_times, top; /* y of the chart's upper edge in the picture */
 } Chart;
+
+/* Two pixels for each node, as far as pictures go. */
+static int width_for(const Graph *g)
+{
+    enum { MOST = 16000 };
+    int n = 0;
+    for (const Node *x = g->first; x; x = x->next)
+        n++;
+    return n > (WIDTH - LEFT - RIGHT) / 2 ? (n < MOST / 2 ? 2 * n : MOST) + LEFT + RIGHT : WIDTH;
+}
 
 /* -- scales ------------------------------------------------------------------------------------ */
 
 static double x_of(const Chart *c, int time)
 {
-    return (double)LEFT + (double)(WIDTH - LEFT - RIGHT) * time / (c->n_times > 0 ? c->n_times : 1);
+    return (double)LEFT + (double)(c->width - LEFT - RIGHT) * time / (c->n_times > 0 ? c->n_times : 1);
 }
 
 static double y_of(const Chart *c, int64_t byte)
@@ -39,14 +50,14 @@ static void put_axes(const Chart *c)
         double y = y_of(c, step * i);
         fprintf(c->f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>"
                       "<text x=\"%d\" y=\"%.1f\" class=\"tick\" text-anchor=\"end\">%s</text>\n",
-                LEFT, WIDTH - RIGHT, y, y, LEFT - 8, y + 4, in_units(c->a, (double)step * i));
+                LEFT, c->width - RIGHT, y, y, LEFT - 8, y + 4, in_units(c->a, (double)step * i));
     }
     int every = c->n_times / 8 ? c->n_times / 8 : 1;
     for (int t = 0; t < c->n_times; t += every)
         fprintf(c->f, "<text x=\"%.1f\" y=\"%d\" class=\"tick\" text-anchor=\"middle\">%d</text>\n",
                 (x_of(c, t) + x_of(c, t + 1)) / 2, c->top + HEIGHT - BOTTOM + 18, t);
     fprintf(c->f, "<text x=\"%d\" y=\"%d\" class=\"tick\" text-anchor=\"middle\">node</text>\n",
-            (LEFT + WIDTH - RIGHT) / 2, c->top + HEIGHT - BOTTOM + 36);
+            (LEFT + c->width - RIGHT) / 2, c->top + HEIGHT - BOTTOM + 36);
 }
 
 /* A line across at so many bytes.  Labels stand at `slot`, from the top, so that none overlap. */
@@ -55,12 +66,12 @@ static void put_line(const Chart *c, int64_t bytes, const char *class, const cha
     double y = y_of(c, bytes);
     int label = c->top + TOP + 12 + 40 * slot;
     fprintf(c->f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n", LEFT,
-            WIDTH - RIGHT, y, y, class);
+            c->width - RIGHT, y, y, class);
     fprintf(c->f, "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" class=\"%s\"/>"
                   "<text x=\"%d\" y=\"%d\" class=\"label\">%s</text>"
                   "<text x=\"%d\" y=\"%d\" class=\"tick\">%s</text>\n",
-            WIDTH - RIGHT + 12, WIDTH - RIGHT + 32, label, label, class, WIDTH - RIGHT + 38,
-            label + 4, what, WIDTH - RIGHT + 38, label + 20, with_commas(c->a, bytes));
+            c->width - RIGHT + 12, c->width - RIGHT + 32, label, label, class, c->width - RIGHT + 38,
+            label + 4, what, c->width - RIGHT + 38, label + 20, with_commas(c->a, bytes));
 }
 
 /* -- values ------------------------------------------------------------------------------------ */
@@ -187,11 +198,13 @@ static void put_chart(Chart *c)
     put_line(c, c->plan.order_free, "free", "bound, any order", 2);
 }
 
-static void put_svg(FILE *f, const Program *p, Arena *a)
+void report_svg(FILE *f, const Program *p, Arena *a)
 {
-    int height = HEIGHT * (p->n_methods ? p->n_methods : 1);
+    int height = HEIGHT * (p->n_methods ? p->n_methods : 1), width = WIDTH;
+    for (int i = 0; i < p->n_methods; i++)
+        width = width_for(p->method[i]) > width ? width_for(p->method[i]) : width;
     fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-               "height=\"%d\" font-family=\"sans-serif\">\n", WIDTH, height, WIDTH, height);
+               "height=\"%d\" font-family=\"sans-serif\">\n", width, height, width, height);
     fputs(
         "<style>rect{stroke:#fff;stroke-width:.4}rect:hover{stroke:#000;stroke-width:1.5}"
         ".back{fill:#fff;stroke:none}.grid{stroke:#e4e4e4}.tick{font-size:11px;fill:#666}"
@@ -199,28 +212,23 @@ static void put_svg(FILE *f, const Program *p, Arena *a)
         ".arena{stroke:#111;stroke-width:2}.bound{stroke:#d62728;stroke-width:2;"
         "stroke-dasharray:7 4}.free{stroke:#1f4fd6;stroke-width:2;stroke-dasharray:2 4}</style>\n",
         f);
-    fprintf(f, "<rect class=\"back\" width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", WIDTH, height);
+    fprintf(f, "<rect class=\"back\" width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", width, height);
     for (int i = 0; i < p->n_methods; i++) {
         Chart c = {.f = f, .a = a, .g = p->method[i], .plan = plan_report(p->method[i], a),
-                   .top = HEIGHT * i};
+                   .top = HEIGHT * i, .width = width_for(p->method[i])};
         put_chart(&c);
     }
     fputs("</svg>\n", f);
 }
 
-bool report_add(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d)
+bool report_add(const Options *o, const Program *p, const QuantReport *q, OutBatch *out, Arena *a,
+                Diag *d)
 {
     Text t;
-    bool is_page = !ends_in(o->report, ".svg");
     FILE *f = text_open(&t);
-    if (f && is_page) {
-        fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", f);
-        html_put(f, p->name);
-        fputs(": memory plan</title></head><body>\n", f);
-    }
-    if (f)
-        put_svg(f, p, a);
-    if (f && is_page)
-        fputs("</body></html>\n", f);
+    if (f && ends_in(o->report, ".svg"))
+        report_svg(f, p, a);
+    else if (f)
+        page_put(f, p, q, a);
     return output_text(o, out, &t, o->report, d);
 }

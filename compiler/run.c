@@ -69,11 +69,17 @@ static bool keep_all(Runner *r, EtcValue *out, int n)
 
 /* -- calls ------------------------------------------------------------------------------------- */
 
-static bool run_call(Runner *r, Call *c, bool is_last)
+static bool run_call(Runner *r, EtRecord *record, Call *c, bool is_last)
 {
     int n_out = etc_method_n_outputs(r->method);
-    if (!runner_set_inputs(r, &c->in) || !runner_call(r))
+    if (!runner_set_inputs(r, &c->in))
         return false;
+    if (record)
+        etdump_begin(record);
+    if (!runner_call(r))
+        return false;
+    if (record)
+        etdump_end_call(record);
     c->out = NEW(r->arena, EtcValue, n_out + 1);
     for (int i = 0; i < n_out && is_last; i++)
         c->out[i] = *etc_method_output(r->method, i);
@@ -209,12 +215,13 @@ static void print_json(const Runner *r, const Call *call, int n_calls)
     puts("]}");
 }
 
-static bool give_results(const Runner *r, const Call *call, int n_calls)
+static bool give_results(const Runner *r, EtRecord *record, const Call *call, int n_calls)
 {
     OutBatch b = {.arena = r->arena};
     Strings made = {0};
-    bool ok = !r->o->output_dir || (add_outputs(r, call, n_calls, &b, &made) &&
-                                    out_stage(&b, r->diag));
+    bool ok = (!record || etdump_add(record, &b, r->diag)) &&
+              (!r->o->output_dir || add_outputs(r, call, n_calls, &b, &made)) &&
+              out_stage(&b, r->diag);
     if (ok && r->o->json)
         print_json(r, call, n_calls);
     else if (ok && !r->o->output_dir)
@@ -234,21 +241,22 @@ static bool run_calls(Runner *r)
     int n_calls;
     const Strings *in = split_calls(r->o, r->arena, &n_calls);
     Call *call = NEW(r->arena, Call, n_calls);
+    EtRecord *record = r->o->etdump ? etdump_start(r) : NULL;
     double start = seconds_now();
     for (int k = 0; k < n_calls; k++) {
         call[k].in = in[k];
-        if (!run_call(r, &call[k], k + 1 == n_calls))
+        if (!run_call(r, record, &call[k], k + 1 == n_calls))
             return false;
     }
     if (r->o->verbose)
         fprintf(stderr, "  %d call%s %21.3f ms\n", n_calls, n_calls == 1 ? " " : "s",
                 (seconds_now() - start) * 1e3);
-    return give_results(r, call, n_calls);
+    return give_results(r, record, call, n_calls);
 }
 
 bool command_run(const Options *o, Arena *a, Diag *d)
 {
-    Runner r = {.o = o, .arena = a, .diag = d};
+    Runner r = {.o = o, .arena = a, .diag = d, .profiles = o->etdump != NULL};
     bool ok = runner_load(&r) && runner_init(&r) && run_calls(&r);
     runner_end(&r);
     return ok;

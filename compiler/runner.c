@@ -276,3 +276,34 @@ bool runner_call(const Runner *r)
         diag_note(r->diag, "a call may do %s; --work-limit N sets another limit", work_limit(r));
     return false;
 }
+
+/* -- etc-xnn ----------------------------------------------------------------------------------- */
+
+/* Whether the file asks for XNNPACK where this program has none. */
+static bool wants_other(const EtcProgram *file, Arena *a)
+{
+    int n = etc_program_n_methods(file);
+    for (int i = 0; i < n; i++) {
+        PteMethod m = pte_method(file, i, a);
+        for (int k = 0; k < m.n_delegates; k++)
+            if (!strcmp(m.delegate[k].id, "XnnpackBackend"))
+                return !delegates_have("XnnpackBackend");
+    }
+    return false;
+}
+
+/* A program that was called so and is not will not find itself again. */
+void runner_become_xnn(const EtcProgram *file, const Options *o, Arena *a)
+{
+    static const char name[] = "etc-xnn";
+    if (!wants_other(file, a))
+        return;
+    char *self = realpath("/proc/self/exe", NULL);
+    const char *slash = self ? strrchr(self, '/') : NULL;
+    if (slash && strcmp(o->argv[0], name) != 0) {
+        o->argv[0] = (char *)(uintptr_t)name;
+        execv(arena_printf(a, "%.*s/%s", (int)(slash - self), self, name), o->argv);
+        execvp(name, o->argv);
+    }
+    free(self);
+}

@@ -1,12 +1,12 @@
-/* target.c -- --target-runtime: which version of the ExecuTorch runtime has which kernel. */
+/* target.c -- --target-runtime: which version of the ExecuTorch runtime has which kernel and which
+ * node of XNNPACK. */
 #include "compiler/compiler.h"
+#include "runtime-lite/delegates/xnn_schema.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION(major, minor, patch) (((major)*1000 + (minor)) * 1000 + (patch))
-
-enum { FIRST = VERSION(1, 0, 1) };
+enum { FIRST = RUNTIME_VERSION(1, 0, 1), LAST_PATCH = 999 };
 
 typedef struct KernelRow {
     const char *name;
@@ -14,7 +14,7 @@ typedef struct KernelRow {
 } KernelRow;
 
 static const KernelRow kernel_row[] = {
-#define KERNEL(name, major, minor, patch) {name, VERSION(major, minor, patch)},
+#define KERNEL(name, major, minor, patch) {name, RUNTIME_VERSION(major, minor, patch)},
 #include "compiler/runtime_kernels.def"
 };
 
@@ -31,8 +31,40 @@ int runtime_version(const char *text)
         part[n] = (int)v;
         text = end + (*end == '.' && n < 2);
     }
-    int version = VERSION(part[0], part[1], part[2]);
+    int version = RUNTIME_VERSION(part[0], part[1], n < 3 ? LAST_PATCH : part[2]);
     return *text || n < 2 || version < FIRST ? 0 : version;
+}
+
+int runtime_since_node(int kind)
+{
+    assert(kind > XNN_NO_KIND && kind < XNN_KINDS);
+    switch (kind) {
+#define X(id, major, minor, patch) \
+    case XNN_##id:                 \
+        return RUNTIME_VERSION(major, minor, patch);
+        XNN_LATER_NODES(X)
+#undef X
+    default:
+        return FIRST;
+    }
+}
+
+/* Large matrices are never taken apart, however old the runtime. */
+static bool is_lacking(const OpInfo *op, int version)
+{
+    int since = op->out ? runtime_since(op->out) : 0;
+    return since > version && !(op->flags & (UNROLLS | UNROLLS_TINY));
+}
+
+void target_prepare(const Options *o, Program *p)
+{
+    if (!o->target_runtime)
+        return;
+    bool *lacks = NEW(p->arena, bool, N_OPS);
+    p->session->runtime = runtime_version(o->target_runtime);
+    for (int i = 0; i < N_OPS; i++)
+        lacks[i] = is_lacking(&op_info[i], p->session->runtime);
+    p->session->lacks = lacks;
 }
 
 const char *runtime_text(Arena *a, int version)
@@ -87,6 +119,21 @@ static bool report(const Options *o, const Program *p, const char *kernel, int s
     return false;
 }
 
+/* The partition keeps such nodes out, but a text may come partitioned. */
+static bool has_all_nodes(const Options *o, const PteMethod *m, Arena *a, Diag *d)
+{
+    int version = runtime_version(o->target_runtime);
+    bool ok = true;
+    for (int i = 0; i < m->n_delegates; i++)
+        for (int k = 1; m->delegate[i].is_read && k < XNN_KINDS; k++)
+            if (m->delegate[i].n_nodes[k] && runtime_since_node(k) > version)
+                ok = diag_unsupported(d, (Loc){.file = o->model},
+                                      "XNNPACK has node %s from ExecuTorch %s on, not in %s",
+                                      xnn_node_name[k], runtime_text(a, runtime_since_node(k)),
+                                      o->target_runtime);
+    return ok;
+}
+
 static bool seen_before(const PteMethod *m, int method, int op)
 {
     for (int k = 0; k < method; k++)
@@ -137,6 +184,7 @@ bool target_has_operators(const Options *o, const Program *p, const OutFile *f, 
     PteMethod *m = NEW(a, PteMethod, n_methods + 1);
     for (int k = 0; k < n_methods; k++) {
         m[k] = pte_method(&file, k, a);
+        ok = has_all_nodes(o, &m[k], a, d) && ok;
         for (int i = 0; i < m[k].n_ops; i++) {
             int since = runtime_since(m[k].op[i].name);
             if ((!since || since > version) && !seen_before(m, k, i) &&

@@ -1,7 +1,9 @@
 /* text.c -- what the commands share: JSON strings, numbers for people, the clock,
  * messages of runtime-lite. */
 #include "compiler/compiler.h"
+#include "compiler/import/internal.h"
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -98,4 +100,15 @@ bool runtime_failed(const char *file, const EtcError *e, Diag *d)
     return diag_fault(d, fault, (Loc){.file = file}, "%s%s%s%s%s%s", e->name ? e->name : "",
                       e->overload && *e->overload ? "." : "", e->overload ? e->overload : "",
                       e->name ? ": " : "", e->what ? e->what : "fails", at);
+}
+
+const char *json_finite(double x, Arena *a)
+{
+    return isfinite(x) ? arena_printf(a, "%.9g", x) : "null";
+}
+
+double json_float_at(const Json *of, const char *key)
+{
+    double v = 0;
+    return json_float(json_get(of, key), &v) ? v : (double)NAN;
 }

@@ -1,6 +1,6 @@
-/* verify.c -- `etc verify`: a finished .pte, delegates included, beside its model in the evaluator,
- * on the same inputs.  What is compared are the outputs; where a budget of --max-drop is given, that
- * decides, else tolerances for each element do. */
+/* verify.c -- `etc verify`: a finished .pte, delegates included, or emitted C beside its model in the
+ * evaluator, on the same inputs.  What is compared are the outputs; where a budget of --max-drop is
+ * given, that decides, else tolerances for each element do. */
 #include "compiler/compiler.h"
 #include <inttypes.h>
 #include <math.h>
@@ -25,6 +25,9 @@ typedef struct Verify {
     const Options *o;
     Options model;
     Runner runner;
+    CProgram *c; /* NULL: the file is a .pte */
+    bool stages; /* inputs are only handed to the C */
+    int at;      /* of the calls that the C runs at once, the one that is compared */
     const Program *program;
     Graph *graph;
     Output *out;
@@ -37,36 +40,6 @@ typedef struct Verify {
     Arena *arena, *call; /* what lives as long as a call */
     Diag *diag;
 } Verify;
-
-/* -- etc-xnn ----------------------------------------------------------------------------------- */
-
-/* Whether the file asks for XNNPACK where this program has none. */
-static bool wants_other(const EtcProgram *file, Arena *a)
-{
-    int n = etc_program_n_methods(file);
-    for (int i = 0; i < n; i++) {
-        PteMethod m = pte_method(file, i, a);
-        for (int k = 0; k < m.n_delegates; k++)
-            if (!strcmp(m.delegate[k].id, "XnnpackBackend"))
-                return !delegates_have("XnnpackBackend");
-    }
-    return false;
-}
-
-/* Goes on as etc-xnn, which stands beside this program or in PATH; comes back where it does not.
- * A program that was called so and is not will not find itself again. */
-static void become_xnn(const Options *o, Arena *a)
-{
-    static const char name[] = "etc-xnn";
-    char *self = realpath("/proc/self/exe", NULL);
-    const char *slash = self ? strrchr(self, '/') : NULL;
-    if (slash && strcmp(o->argv[0], name) != 0) {
-        o->argv[0] = (char *)(uintptr_t)name;
-        execv(arena_printf(a, "%.*s/%s", (int)(slash - self), self, name), o->argv);
-        execvp(name, o->argv);
-    }
-    free(self);
-}
 
 /* -- one sample -------------------------------------------------------------------------------- */
 
@@ -140,7 +113,7 @@ static bool run_file(Verify *v, EtcTensor **in)
 {
     const Runner *r = &v->runner;
     bool ok = true;
-    assert(v->graph->n_in == etc_method_n_inputs(r->method));
+    assert(!v->c && v->graph->n_in == etc_method_n_inputs(r->method));
     for (int i = 0; i < v->graph->n_in; i++) {
         EtcValue value = value_of(in[i], etc_method_input(r->method, i)->tag);
         ok = runner_set_input(r, i, &value) && ok;
@@ -148,17 +121,34 @@ static bool run_file(Verify *v, EtcTensor **in)
     return ok && runner_call(r);
 }
 
+/* Output i of the call at hand; NULL: it is no tensor or number.  False: reported. */
+static bool output_of_file(const Verify *v, int i, const EtcTensor *like, const EtcTensor **got)
+{
+    const Value *out = v->graph->out[i];
+    bool is_told = v->c && !out->literal && !out->type.is_none;
+    *got = NULL;
+    if (!v->c)
+        *got = value_tensor(v->call, etc_method_output(v->runner.method, i));
+    else if (is_told)
+        *got = c_program_output(v->c, v->at, i, (int)like->dtype, v->call);
+    return *got || !is_told;
+}
+
 static bool run_sample(Verify *v, EtcTensor **in, const int64_t *symbol, const char *sample)
 {
     const Graph *g = v->graph;
+    const EtcTensor *got;
     EtcTensor **out = NEW(v->call, EtcTensor *, g->n_out + 1);
     EtcTensor **update = NEW(v->call, EtcTensor *, g->n_updates + 1);
     if (!eval_watched(g, in, symbol, (EvalHow){0}, v->call, out, update, v->diag) ||
-        !run_file(v, in))
+        (!v->c && !run_file(v, in)))
         return false;
     for (int i = 0; i < g->n_out; i++) {
-        const EtcTensor *got = value_tensor(v->call, etc_method_output(v->runner.method, i));
-        if (got && out[i])
+        if (!out[i])
+            continue;
+        if (!output_of_file(v, i, out[i], &got))
+            return false;
+        if (got)
             compare(v, i, out[i], got, sample);
     }
     states_carry(g, update, v->arena);
@@ -201,8 +191,32 @@ static bool run_one(Verify *v, const Samples *s, const Strings *given, int i)
     bool ok = s       ? s->read(s->ctx, i, v->call, in, symbol, &name, v->diag)
               : given ? read_inputs(v, given, in, symbol)
                       : make_inputs(v, i, in, symbol);
-    ok = ok && run_sample(v, in, symbol, name);
+    if (ok && v->stages)
+        ok = c_program_stage(v->c, v->graph, in);
+    else
+        ok = ok && run_sample(v, in, symbol, name);
     arena_free(v->call);
+    return ok;
+}
+
+/* Of C, several calls are one run of the program: all, where each depends on those before it. */
+static bool run_calls(Verify *v, const Samples *s, const Strings *given, int n)
+{
+    enum { AT_ONCE = 64 };
+    int step = v->graph->n_updates ? n : AT_ONCE;
+    bool ok = true;
+    for (int from = 0; from < n && ok; from += step) {
+        int to = from + step < n ? from + step : n;
+        v->stages = true;
+        for (int i = from; v->c && i < to && ok; i++)
+            ok = run_one(v, s, given ? &given[i] : NULL, i);
+        v->stages = false;
+        ok = ok && (!v->c || c_program_run(v->c));
+        for (int i = from; i < to && ok; i++) {
+            v->at = i - from;
+            ok = run_one(v, s, given ? &given[i] : NULL, i);
+        }
+    }
     return ok;
 }
 
@@ -212,9 +226,7 @@ static bool run_data(Verify *v)
     if (!data)
         return false;
     Samples s = data_samples(data);
-    bool ok = true;
-    for (int i = 0; i < s.n && ok; i++)
-        ok = run_one(v, &s, NULL, i);
+    bool ok = run_calls(v, &s, NULL, s.n);
     data_close(data);
     return ok;
 }
@@ -225,11 +237,9 @@ static bool run_all(Verify *v)
     if (v->o->calibrate)
         return run_data(v);
     const Strings *given = split_calls(v->o, v->arena, &n);
-    bool made_up = !v->o->inputs.n && v->graph->n_in, ok = true;
+    bool made_up = !v->o->inputs.n && v->graph->n_in;
     n = !made_up ? n : v->program->n_syms ? 2 : 1;
-    for (int i = 0; i < n && ok; i++)
-        ok = run_one(v, NULL, made_up ? NULL : &given[i], i);
-    return ok;
+    return run_calls(v, NULL, made_up ? NULL : given, n);
 }
 
 /* -- what is printed --------------------------------------------------------------------------- */
@@ -280,18 +290,13 @@ static void text_all(const Verify *v)
         say(stdout, "  first that differs: %s\n", first_text(v));
 }
 
-static const char *json_number(double x, Arena *a)
-{
-    return isfinite(x) ? arena_printf(a, "%.9g", x) : "null";
-}
-
 static void json_output(const Verify *v, int i)
 {
     const Output *x = &v->out[i];
     Arena *a = v->arena;
     printf("%s{\"elements\": %" PRId64 ", \"differ\": %" PRId64 ", ", comma(i), x->d.n, x->n_differ);
-    printf("\"max_abs\": %s, \"sqnr_db\": %s, \"cosine\": %s, ", json_number(x->d.most, a),
-           json_number(difference_sqnr(&x->d), a), json_number(difference_cosine(&x->d), a));
+    printf("\"max_abs\": %s, \"sqnr_db\": %s, \"cosine\": %s, ", json_finite(x->d.most, a),
+           json_finite(difference_sqnr(&x->d), a), json_finite(difference_cosine(&x->d), a));
     printf("\"rows\": %" PRId64 ", \"top1_agree\": %" PRId64 "}", x->n_rows, x->n_agree);
 }
 
@@ -302,8 +307,8 @@ static void json_first(const Verify *v)
         printf("null");
     else
         printf("{\"output\": %d, \"sample\": %s, \"element\": %" PRId64 ", \"is\": %s, \"was\": %s}",
-               f->output, json_text(v->arena, f->sample), f->at, json_number(f->is, v->arena),
-               json_number(f->was, v->arena));
+               f->output, json_text(v->arena, f->sample), f->at, json_finite(f->is, v->arena),
+               json_finite(f->was, v->arena));
 }
 
 static void json_all(const Verify *v, bool ok)
@@ -312,7 +317,7 @@ static void json_all(const Verify *v, bool ok)
     printf("{\"schema\": 1, \"file\": %s, \"model\": %s, \"method\": %s, ",
            json_text(a, v->o->model), json_text(a, v->model.model), json_text(a, v->graph->name));
     printf("\"inputs\": %s, \"samples\": %d, \"atol\": %s, \"rtol\": %s, ", json_text(a, source(v)),
-           v->n_samples, json_number(v->atol, a), json_number(v->rtol, a));
+           v->n_samples, json_finite(v->atol, a), json_finite(v->rtol, a));
     printf("\"ok\": %s, \"same\": %s, \"first\": ", ok ? "true" : "false",
            v->differs ? "false" : "true");
     json_first(v);
@@ -420,19 +425,27 @@ static bool open_model(Verify *v)
     return v->graph && graph_can_run(v->graph, v->diag);
 }
 
+static bool is_c(const Options *o)
+{
+    return ends_in(o->model, ".c");
+}
+
 static bool open_file(Verify *v, Options *file)
 {
     Runner *r = &v->runner;
     r->o = file;
+    if (is_c(file))
+        return (v->c = c_program_build(file, v->arena, v->diag)) != NULL;
     if (!runner_load(r))
         return false;
-    if (wants_other(&r->file, v->arena))
-        become_xnn(v->o, v->arena);
+    runner_become_xnn(&r->file, v->o, v->arena);
     return runner_init(r);
 }
 
 static bool fits(const Verify *v)
 {
+    if (v->c) /* its program will tell */
+        return true;
     int n_in = etc_method_n_inputs(v->runner.method), n_out = etc_method_n_outputs(v->runner.method);
     Loc loc = {.file = v->o->model};
     if (n_in != v->graph->n_in)
@@ -446,7 +459,7 @@ bool command_verify(const Options *o, Arena *a, Diag *d)
 {
     Verify v = {.o = o, .model = *o, .runner = {.arena = a, .diag = d}, .arena = a, .diag = d};
     Options file = *o;
-    ImportKind kind = model_kind(o, d);
+    ImportKind kind = is_c(o) ? IMPORT_PTE : model_kind(o, d);
     v.model.model = o->other;
     v.atol = o->atol ? strtod(o->atol, NULL) : 1e-4;
     v.rtol = o->rtol ? strtod(o->rtol, NULL) : 1e-3;
@@ -454,7 +467,7 @@ bool command_verify(const Options *o, Arena *a, Diag *d)
     file.data = file.weights = file.weights_dir = NULL;
     if (kind != IMPORT_PTE)
         return kind != IMPORT_UNKNOWN &&
-               diag_error(d, (Loc){.file = o->model}, "is no .pte; etc diff compares models");
+               diag_error(d, (Loc){.file = o->model}, "is no .pte or .c; etc diff compares models");
     bool ok = open_file(&v, &file) && open_model(&v) && fits(&v) &&
               (!o->labels || labels_read(o->files, o->labels, a, &v.label, &v.n_labels, d));
     if (ok) {
@@ -462,5 +475,6 @@ bool command_verify(const Options *o, Arena *a, Diag *d)
         ok = run_all(&v) && conclude(&v);
     }
     runner_end(&v.runner);
+    c_program_end(v.c);
     return ok;
 }

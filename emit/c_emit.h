@@ -161,8 +161,8 @@ void emit_stream(Function *f, const Value *x, const Value *y, int n, int rows);
 /* to = from, unless they are the same bytes. */
 void put_move(Emit *e, const Value *from, const Value *to, int indent);
 
-#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c, \
-           cost, scratch, quant)                                                                \
+#define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, kernel, expr, \
+           c, cost, scratch, quant)                                                                  \
     EmitFn emit_##c;
 #include "ir/ops.def"
 

@@ -55,8 +55,8 @@ bool emit_pointwise(Function *f, const Node *n, Clamp clamp)
 }
 
 static EmitFn *const emit_of[N_OPS] = {
-#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c, \
-           cost, scratch, quant)                                                                \
+#define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, kernel, expr, \
+           c, cost, scratch, quant)                                                                  \
     [OP_##id] = emit_##c,
 #include "ir/ops.def"
 };

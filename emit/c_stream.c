@@ -43,8 +43,7 @@ static bool check_rows(const Stages *s)
         int64_t need = 1, height = dim_upper(s->node[i]->out[0]->type.dim[2]);
         if (i + 1 < s->n) {
             const Conv *next = &s->conv[i + 1];
-            need = (s->rows[i + 1] - 1) * next->stride[0] +
-                   (next->kernel[0] - 1) * next->dilation[0] + 1;
+            need = access_window(s->rows[i + 1], next->kernel[0], next->stride[0], next->dilation[0]);
         }
         need = need < height ? need : height;
         if (s->rows[i] < need || s->rows[i] > height)

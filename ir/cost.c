@@ -1,6 +1,7 @@
 /* cost.c -- what a node costs: multiply-adds, scratch bytes and seconds in a kernel, at the sizes'
  * upper bounds. */
 #include "ir/internal.h"
+#include "ir/views.h"
 
 static int64_t times(int64_t a, int64_t b)
 {
@@ -180,43 +181,50 @@ static const struct {
     [WORK_VIEW_OR_COPY] = {"view", false, 0.2e-6, 6.8e-11},
 };
 
-static bool is_depthwise(const Node *n)
+/* Functions of the C library, or polynomials as long. */
+static bool is_function(const Node *n)
 {
-    int64_t groups;
-    return arg_int(n, "groups", &groups) && groups > 1;
+    switch ((int)n->op) {
+    case OP_COS: case OP_ELU: case OP_ERF: case OP_EXP: case OP_GELU: case OP_LOG:
+    case OP_POW_TENSOR_SCALAR: case OP_RSQRT: case OP_SIGMOID: case OP_SILU: case OP_SIN:
+    case OP_TANH:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static Work window_work(const Node *n)
+{
+    Conv c;
+    return !conv_read(n, &c) ? WORK_POOL : c.groups > 1 ? WORK_DEPTHWISE : WORK_CONV;
 }
 
 Work node_work(const Node *n)
 {
-    switch ((int)n->op) {
-    case OP_ADDMM: case OP_BADDBMM: case OP_BMM: case OP_LINEAR: case OP_MM:
-        return WORK_PRODUCT;
-    case OP_ATTENTION: case OP_SDPA:
-        return WORK_ATTENTION;
-    case OP_CONVOLUTION:
-        return is_depthwise(n) ? WORK_DEPTHWISE : WORK_CONV;
-    case OP_AVG_POOL2D: case OP_MAX_POOL2D: case OP_MAX_POOL2D_WITH_INDICES:
-        return WORK_POOL;
-    case OP_COS: case OP_ELU: case OP_ERF: case OP_EXP: case OP_GELU: case OP_LOG:
-    case OP_POW_TENSOR_SCALAR: case OP_RSQRT: case OP_SIGMOID: case OP_SILU: case OP_SIN:
-    case OP_TANH:
-        return WORK_FUNCTION;
-    case OP_CAT: case OP_CONSTANT_PAD_ND: case OP_EXPAND: case OP_ROLL: case OP_SELECT_INT:
-    case OP_SLICE: case OP_UPSAMPLE_BILINEAR2D_VEC:
-        return WORK_MOVE;
-    case OP_PERMUTE: case OP_TRANSPOSE_INT:
-        return WORK_PERMUTE;
-    case OP_GROUP_NORM: case OP_LAYER_NORM: case OP_NATIVE_LAYER_NORM: case OP_RMS_NORM:
-        return WORK_NORM;
-    case OP_AMAX: case OP_MEAN_DIM: case OP_SUM_DIM:
-        return WORK_REDUCE;
-    case OP__SOFTMAX:
-        return WORK_SOFTMAX;
-    case OP_CLONE: case OP_VIEW:
+    switch (node_access(n)) {
+    case ACCESS_POINTWISE:
+        return node_is_copy(n)  ? WORK_VIEW_OR_COPY
+               : is_function(n) ? WORK_FUNCTION
+                                : WORK_ARITHMETIC;
+    case ACCESS_VIEW:
         return WORK_VIEW_OR_COPY;
-    default:
-        return WORK_ARITHMETIC;
+    case ACCESS_PART: case ACCESS_JOIN: case ACCESS_MOVE: case ACCESS_GATHER:
+        return WORK_MOVE;
+    case ACCESS_PERMUTE:
+        return WORK_PERMUTE;
+    case ACCESS_ALONG:
+        return n->op == OP__SOFTMAX ? WORK_SOFTMAX : WORK_REDUCE;
+    case ACCESS_PRODUCT:
+        return WORK_PRODUCT;
+    case ACCESS_WINDOW:
+        return window_work(n);
+    case ACCESS_NORM:
+        return WORK_NORM;
+    case ACCESS_OPAQUE:
+        return n->op == OP_ATTENTION || n->op == OP_SDPA ? WORK_ATTENTION : WORK_ARITHMETIC;
     }
+    UNREACHABLE();
 }
 
 static double bytes_moved(const Node *n)

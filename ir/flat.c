@@ -150,15 +150,20 @@ void flat_begin(Flat *f, int n_slots)
     f->n_used = f->sizes = 0;
 }
 
-static void add(Flat *f, int slot, uint64_t bits, FlatRef ref, size_t size)
+static void set(Flat *f, int slot, uint64_t bits, FlatRef ref, size_t size)
 {
     assert(slot < f->n_slots);
-    if (!bits && !ref)
-        return;
     f->field[f->n_fields++] = (Field){bits, ref, (uint16_t)slot, (uint16_t)size};
     f->sizes |= (unsigned)size;
     if (f->n_used <= (uint32_t)slot)
         f->n_used = (uint32_t)slot + 1;
+}
+
+/* What is 0 is left out: it is the default. */
+static void add(Flat *f, int slot, uint64_t bits, FlatRef ref, size_t size)
+{
+    if (bits || ref)
+        set(f, slot, bits, ref, size);
 }
 
 void flat_u8(Flat *f, int slot, uint8_t v)
@@ -169,6 +174,12 @@ void flat_u8(Flat *f, int slot, uint8_t v)
 void flat_u16(Flat *f, int slot, uint16_t v)
 {
     add(f, slot, v, 0, 2);
+}
+
+void flat_i32(Flat *f, int slot, int32_t v, int32_t absent)
+{
+    if (v != absent)
+        set(f, slot, (uint32_t)v, 0, 4);
 }
 
 void flat_u32(Flat *f, int slot, uint32_t v)

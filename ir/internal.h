@@ -5,8 +5,8 @@
 
 #include "ir/ir.h"
 
-#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c, \
-           cost, scratch, quant)                                                                \
+#define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, kernel, expr, \
+           c, cost, scratch, quant)                                                                  \
     InferFn infer_##infer;                                                                      \
     CostFn cost_##cost;                                                                         \
     ScratchFn scratch_##scratch;

@@ -162,21 +162,34 @@ typedef enum OpId {
 } OpId;
 
 enum {
-    POINTWISE = 1 << 0,
-    COMMUTES = 1 << 1,
-    KEEP = 1 << 2,
-    VIEW = 1 << 3,
-    CHECK = 1 << 4,
-    CUT = 1 << 5,
-    WIDENS = 1 << 6,
-    MOVES = 1 << 7,
-    ALONG = 1 << 8,
-    TELLS = 1 << 9, /* sizes of its results depend on elements */
-    FLOATS = 1 << 10,
-    FITS = 1 << 11,
-    UNROLLS = 1 << 12,
-    UNROLLS_TINY = 1 << 13
+    COMMUTES = 1 << 0,
+    KEEP = 1 << 1,
+    VIEW = 1 << 2,
+    CHECK = 1 << 3,
+    CUT = 1 << 4,
+    WIDENS = 1 << 5,
+    TELLS = 1 << 6, /* sizes of its results depend on elements */
+    FLOATS = 1 << 7,
+    FITS = 1 << 8,
+    UNROLLS = 1 << 9,
+    UNROLLS_TINY = 1 << 10
 };
+
+/* Which elements of its operands an element of a result depends on: column `access`. */
+typedef enum Access {
+    ACCESS_OPAQUE,    /* nothing is known */
+    ACCESS_POINTWISE, /* those in its place; operands are broadcast */
+    ACCESS_VIEW,      /* its operand's elements in their order under other sizes */
+    ACCESS_PERMUTE,   /* its operand's axes in another order */
+    ACCESS_PART,      /* some indices of axis `dim` */
+    ACCESS_JOIN,      /* its operands one behind the other along axis `dim` */
+    ACCESS_MOVE,      /* its operand's elements in other places */
+    ACCESS_ALONG,     /* those along the axes `dim`, at one index of the others */
+    ACCESS_PRODUCT,   /* a row of the first matrix and a column of the second */
+    ACCESS_WINDOW,    /* a window over the axes behind images and channels */
+    ACCESS_NORM,      /* those of one sample or row, scaled by a statistic of all of them */
+    ACCESS_GATHER     /* one at a computed place, or a constant */
+} Access;
 
 typedef struct Node Node;
 typedef struct Type Type;
@@ -189,6 +202,7 @@ typedef int64_t ScratchFn(const Node *n); /* bytes the kernel wants beside its a
 typedef struct OpInfo {
     const char *target, *out, *schema;
     unsigned flags;
+    Access access;
     OpId functional;  /* twin of an op that writes its input, else OP_NONE */
     unsigned inplace; /* bit i: output 0 may overlay the value of argument i */
     InferFn *infer;
@@ -311,6 +325,7 @@ Dim dim_mod(Program *p, Dim a, Dim b);      /* sign of b, as Python's % */
 Dim dim_max(Program *p, Dim a, Dim b);
 Dim dim_min(Program *p, Dim a, Dim b);
 bool dim_equal(Dim a, Dim b);                            /* the same for all values */
+bool dims_equal(const Dim *a, const Dim *b, int n);
 void dim_range(Dim d, int64_t *lo, int64_t *hi);         /* INT64_MIN, INT64_MAX: unbounded */
 int64_t dim_upper(Dim d);                                /* INT64_MAX: unbounded */
 bool dim_eval(Dim d, const int64_t *symbol, int64_t *v); /* false on overflow */
@@ -619,6 +634,8 @@ bool node_is_pure(const Node *n);
  * dequantize per tensor are where they deal in floats and 8 bits. */
 bool node_is_pointwise(const Node *n);
 bool node_scales_bytes(const Node *n); /* one of the latter */
+bool node_is_expression(const Node *n); /* its row has one: what all fused loops share */
+Access node_access(const Node *n);
 bool node_moves(const Node *n); /* nothing is computed: each element is one of an operand */
 bool node_is_view(const Node *n); /* other sizes over its operand's elements, in their order */
 bool node_is_copy(const Node *n); /* its operand again: a clone or alias */
@@ -826,6 +843,7 @@ FlatRef flat_refs(Flat *f, const FlatRef *items, size_t n);
 void flat_begin(Flat *f, int n_slots);
 void flat_u8(Flat *f, int slot, uint8_t v);
 void flat_u16(Flat *f, int slot, uint16_t v);
+void flat_i32(Flat *f, int slot, int32_t v, int32_t absent); /* absent: the schema's default */
 void flat_u32(Flat *f, int slot, uint32_t v);
 void flat_u64(Flat *f, int slot, uint64_t v);
 void flat_f32(Flat *f, int slot, float v);

@@ -10,9 +10,9 @@
 #define HAS(name) SECOND(NOT_##name, 1, 0)
 
 const OpInfo op_info[N_OPS] = {
-#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c,  \
-           cost, scratch, quant)                                                                 \
-    [OP_##id] = {target, out, schema, flags, OP_##functional, inplace, infer_##infer,            \
+#define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, kernel, expr, \
+           c, cost, scratch, quant)                                                                  \
+    [OP_##id] = {target, out, schema, flags, ACCESS_##access, OP_##functional, inplace, infer_##infer,            \
                  cost_##cost, scratch_##scratch, HAS(decomp), HAS(kernel),                \
                  #decomp, #kernel, #expr, #c, #quant},
 #include "ir/ops.def"

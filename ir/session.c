@@ -46,6 +46,12 @@ Session *session_new(Arena *a)
     return s;
 }
 
+bool session_takes(const Session *s, OpId op)
+{
+    assert(op < N_OPS);
+    return s->tail->takes(&op_info[op]) && !(s->lacks && s->lacks[op]);
+}
+
 void session_note(Session *s, const char *fmt, ...)
 {
     va_list ap;

@@ -28,6 +28,9 @@ typedef struct Tail {
 extern const Tail tail_pte, tail_c;
 const Tail *tail_find(const char *name); /* of --tail; NULL: the first, a .pte */
 
+/* A version of the ExecuTorch runtime, as a number that grows with it. */
+#define RUNTIME_VERSION(major, minor, patch) (((major)*1000 + (minor)) * 1000 + (patch))
+
 /* -- sessions ------------------------------------------------------------------------------ */
 
 struct Backend;         /* ir/backend.h */
@@ -41,6 +44,8 @@ struct Session {
     int n_backends;
     bool composes; /* operators of a user's own by their composites, where they have any */
     bool delegate_all; /* what a backend takes it gets, whatever that costs */
+    int runtime;       /* the oldest that is to run the .pte, as RUNTIME_VERSION; 0: any */
+    const bool *lacks; /* of each OpId, whether that has no kernel of it; NULL: it has all */
     struct PartitionReport *partition; /* what was decided; NULL before */
     struct QuantJob *quant;   /* what pass quantize is to do; NULL: nothing */
     const void *record; /* what the .pte keeps for `etc refit`, and its bytes; NULL: nothing */
@@ -51,6 +56,7 @@ struct Session {
 };
 
 Session *session_new(Arena *a); /* towards a .pte, without backends */
+bool session_takes(const Session *s, OpId op); /* whole, in what the program is to become */
 void session_note(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -52,6 +52,14 @@ bool dim_equal(Dim a, Dim b)
     return a.expr == b.expr && (a.expr || a.value == b.value);
 }
 
+bool dims_equal(const Dim *a, const Dim *b, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!dim_equal(a[i], b[i]))
+            return false;
+    return true;
+}
+
 /* -- order ------------------------------------------------------------------------------- */
 
 static int compare_dims(Dim a, Dim b);

@@ -210,4 +210,33 @@ bool qparams_read(const Node *n, QParams *q);
 /* Numbers alone: scale as a float, zero point, dtype. */
 bool qparams_equal(const QParams *a, const QParams *b);
 
+/* -- access.c: how a node moves data ----------------------------------------------------------- */
+
+/* Returns whether argument `dim` names the axes that the node goes along: those it sums, cuts or
+ * joins. */
+bool access_names_axes(const Node *n);
+int access_axes(const Node *n); /* position of the argument that names axes; -1: there is none */
+
+/* Returns the axis of a move's result that has the elements of `axis` of its operand.  -1: n is no
+ * move, or does not keep that axis whole. */
+int access_axis(const Node *n, int axis);
+
+/* Returns how many rows of an image `rows` rows of windows read. */
+int64_t access_window(int64_t rows, int64_t kernel, int64_t stride, int64_t dilation);
+
+/* How a contiguous tensor of static sizes is `rows` equal runs of bytes: its first `axes` sizes make
+ * `each` times as many.  The axes before `lead` are of size 1 where there are no others. */
+typedef struct RowSplit {
+    int axes, lead;
+    int64_t each;
+} RowSplit;
+
+/* False: its leading sizes do not make a multiple of `rows`. */
+bool rows_split(Type t, int64_t rows, RowSplit *s);
+
+/* What some rows of result 0 of a node need of operand i: the same rows, all of it, or nobody
+ * knows. */
+typedef enum RowAccess { ROWS_NONE, ROWS_WHOLE, ROWS_CUT } RowAccess;
+RowAccess access_rows(const Node *n, int i, RowSplit s); /* s: of result 0 */
+
 #endif

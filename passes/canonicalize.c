@@ -160,7 +160,7 @@ static void spell_select(Node *n)
 static void spell_arguments(Node *n)
 {
     Pool pool;
-    if (op_info[n->op].flags & ALONG && n->n_in)
+    if (access_names_axes(n) && n->n_in)
         wrap_along(n);
     if (n->op == OP_PERMUTE)
         wrap_axes(n, arg_of(n, "dims"), first_operand(n)->type.rank, false);

@@ -482,7 +482,7 @@ static bool is_whole(Play *p, Arg name)
     OpId op = name.kind == ARG_STRING ? op_find(name.str) : N_OPS;
     if (op == N_OPS)
         play_misfit(p, "takes for an operator what is none");
-    return op != N_OPS && p->r->g->program->session->tail->takes(&op_info[op]);
+    return op != N_OPS && session_takes(p->r->g->program->session, op);
 }
 
 static Arg of_any(Play *p, Fn fn, const Given *g)

@@ -75,7 +75,7 @@ static bool lower_conv(Lower *l, Node *n, const Conv *c, Value *x)
 
 static bool is_elementwise(const Node *n)
 {
-    return op_info[n->op].flags & POINTWISE && n->n_in == 1 && n->n_out == 1 &&
+    return node_is_expression(n) && n->n_in == 1 && n->n_out == 1 &&
            n->out[0]->type.rank == 4;
 }
 

@@ -2,7 +2,7 @@
  *
  * Stage aten, after functionalize; leaves core.  A row with `decomp` is rewritten by the function
  * of that name; one flagged KEEP only where the tail does not take it whole: a .pte takes rows with
- * an `out` kernel, emitted C rows with a `c` template.  What a rule builds is visited again; rules
+ * an `out` kernel that its runtime has, emitted C rows with a `c` template.  What a rule builds is visited again; rules
  * only go from an op to simpler ones, so this ends.  Strides end here: a core value is contiguous.
  */
 #include "passes/decompose.h"
@@ -58,8 +58,8 @@ static bool drop_check(Rewrite *r, Node *n)
 /* -- the walk ------------------------------------------------------------------------------ */
 
 static DecompFn *const decomposition[N_OPS] = {
-#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c,  \
-           cost, scratch, quant)                                                                 \
+#define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, kernel, expr, \
+           c, cost, scratch, quant)                                                                  \
     [OP_##id] = decomp_##decomp,
 #include "ir/ops.def"
 };
@@ -85,7 +85,7 @@ static bool is_narrow(EtcDtype t)
 static bool lacks_core(const Node *n)
 {
     EtcDtype x = first_operand(n)->type.dtype, y = n->out[0]->type.dtype;
-    if (op_info[n->op].flags & ALONG)
+    if (access_names_axes(n))
         return x != y && !(is_narrow(x) && is_narrow(y)) && (dtype_is_float(x) || dtype_is_float(y));
     return !is_narrow(y);
 }
@@ -114,7 +114,7 @@ static bool is_taken(const Program *p, const Node *n, Stage stage)
     if (n->custom)
         return s->tail->takes(row) && !s->composes;
     bool waits = (s->tail->is_tiled && row->flags & CUT) || s->n_backends;
-    return s->tail->takes(row) || (stage == STAGE_ATEN && waits);
+    return session_takes(s, n->op) || (stage == STAGE_ATEN && waits);
 }
 
 /* has_room: for what is spelled out. */

@@ -7,8 +7,8 @@
 /* Builds what the node computes before it, and puts that in its place; false: reported. */
 typedef bool DecompFn(Rewrite *r, Node *n);
 
-#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, expr, c,  \
-           cost, scratch, quant)                                                                 \
+#define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, kernel, expr, \
+           c, cost, scratch, quant)                                                                  \
     DecompFn decomp_##decomp;
 #include "ir/ops.def"
 DecompFn decomp_none;

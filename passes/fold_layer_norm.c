@@ -70,7 +70,7 @@ static bool find_products(Fold *f, const Value *v, int axis)
     bool ok = !f->uses.escapes[v->index] && first < end;
     for (int i = first; ok && i < end; i++) {
         Node *n = f->uses.user[i];
-        int next = axis_behind(n, axis);
+        int next = access_axis(n, axis);
         if (next >= 0)
             ok = find_products(f, n->out[0], next);
         else if ((ok = is_product(f, n, axis)))

@@ -328,8 +328,7 @@ static bool fuse_quantize(Fuse *f, Node *n, Node *product, const QParams *p)
 static bool is_mover(const Node *n)
 {
     return n->n_out == 1 && n->out[0]->type.dtype == ETC_F32 &&
-           (node_moves(n) || n->op == OP_FLIP || n->op == OP_MAX_POOL2D ||
-            n->op == OP_CONSTANT_PAD_ND);
+           (node_moves(n) || n->op == OP_MAX_POOL2D || n->op == OP_CONSTANT_PAD_ND);
 }
 
 /* The integer that a border's number is, if it is one. */

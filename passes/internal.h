@@ -62,7 +62,6 @@ bool type_same(Type a, Type b);      /* type_equal, and laid out alike */
 bool type_is_dense(Program *p, Type t); /* no strides but those of a contiguous tensor */
 Value *graph_const_part(Graph *g, const Value *v, Type t, int64_t byte); /* where it lies in v */
 Type type_plain(Type t);             /* without strides */
-bool dims_equal(const Dim *a, const Dim *b, int n);
 Dim dims_numel(Program *p, Type t);  /* product of the sizes */
 Arg arg_dim_list(Program *p, const Dim *d, int n);
 Arg arg_int_list(Program *p, const int64_t *v, int n);
@@ -88,10 +87,6 @@ Node *build_index(Rewrite *r, Node *at, Value *x, int64_t axis, Value *index, Va
  * takes two tensors; OP_NONE: there is none. */
 OpId number_row(OpId op, bool is_left);
 bool op_splits(OpId op); /* decompose.c: its results are parts of its operand along an axis */
-
-/* axis.c: the axis of a move's result that has the elements of that of its operand; -1: n is no
- * move, or keeps it not whole. */
-int axis_behind(const Node *n, int axis);
 
 Arg arg_moved(Node *to, const Node *from, Arg a); /* a of `from`, its values read by `to` */
 

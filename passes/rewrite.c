@@ -156,14 +156,6 @@ Value *graph_const_part(Graph *g, const Value *v, Type t, int64_t byte)
                                         of->data ? of->data + byte : NULL, type_bytes(t)));
 }
 
-bool dims_equal(const Dim *a, const Dim *b, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (!dim_equal(a[i], b[i]))
-            return false;
-    return true;
-}
-
 bool type_is_dense(Program *p, Type t)
 {
     Dim want = DIM(1);

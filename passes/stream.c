@@ -146,7 +146,7 @@ static int64_t lines_of(const Streams *s, Stream *m, int64_t rows)
         m->rows[i] = rows < dim_upper(y[2]) ? rows : dim_upper(y[2]);
         if (i < m->n - 1)
             bytes = sum(bytes, 4 * y[1].value * m->rows[i] * dim_upper(y[3]));
-        rows = (m->rows[i] - 1) * c.stride[0] + (c.kernel[0] - 1) * c.dilation[0] + 1;
+        rows = access_window(m->rows[i], c.kernel[0], c.stride[0], c.dilation[0]);
     }
     return bytes;
 }

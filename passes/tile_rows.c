@@ -68,38 +68,13 @@ typedef struct Rows {
 
 /* -- rows ------------------------------------------------------------------------------------ */
 
-/* How a contiguous tensor is `rows` equal runs of bytes: its first `axes` sizes make `each` times
- * as many.  A block keeps the shape behind them, and the axes of 1 before where there are no
- * others. */
-typedef struct Unit {
-    int axes, lead;
-    int64_t each;
-} Unit;
-
-static bool unit_of(Type t, int64_t rows, Unit *u)
-{
-    int64_t product = 1;
-    assert(rows > 0);
-    *u = (Unit){0, 0, 0};
-    if (t.rank < 1 || t.is_none || t.stride || !type_is_static(t) || !type_numel(t))
-        return false;
-    for (int i = 0; i < t.rank; i++) {
-        u->lead = product == 1 ? i : 0;
-        if (!mul_ok(product, t.dim[i].value, &product) || product % rows)
-            continue;
-        *u = (Unit){i + 1, u->lead, product / rows};
-        return true;
-    }
-    return false;
-}
-
 /* Returns the axis of a block that an axis behind the first ones becomes. */
-static int64_t axis_in_block(Unit u, int64_t axis)
+static int64_t axis_in_block(RowSplit u, int64_t axis)
 {
     return axis - (u.axes - 1 - u.lead);
 }
 
-static Type block_type(Program *p, Type t, Unit u, int64_t count)
+static Type block_type(Program *p, Type t, RowSplit u, int64_t count)
 {
     Dim dim[MAX_RANK];
     int rank = 0;
@@ -112,118 +87,7 @@ static Type block_type(Program *p, Type t, Unit u, int64_t count)
     return type_tensor(p, t.dtype, rank, dim);
 }
 
-/* -- what a node reads ----------------------------------------------------------------------- */
-
-typedef enum Role { BAD, WHOLE, CUT_UP } Role; /* of an operand: cut up with the result, or not */
-
-static Role cut_if(bool yes)
-{
-    return yes ? CUT_UP : BAD;
-}
-
-/* The first sizes of x are those of y. */
-static bool starts_alike(const Value *x, const Value *y, Unit u)
-{
-    return !x->type.stride && type_is_static(x->type) && x->type.rank >= u.axes &&
-           dims_equal(x->type.dim, y->type.dim, u.axes);
-}
-
-static Role pointwise_role(const Value *x, const Value *y, Unit u)
-{
-    int missing = y->type.rank - x->type.rank;
-    bool is_cut = !x->type.stride, is_whole = true;
-    if (missing < 0 || !type_is_static(x->type))
-        return BAD;
-    for (int i = 0; i < u.axes; i++) {
-        Dim d = i < missing ? DIM(1) : x->type.dim[i - missing];
-        is_cut = is_cut && dim_equal(d, y->type.dim[i]);
-        is_whole = is_whole && dim_equal(d, DIM(1));
-    }
-    return is_whole ? WHOLE : cut_if(is_cut && missing < u.axes);
-}
-
-/* The argument that names axes; -1: none. */
-static int axis_argument(const Node *n)
-{
-    Permute p;
-    return op_info[n->op].flags & ALONG ? arg_of(n, "dim")
-           : permute_read(n, &p)        ? arg_of(n, "dims")
-                                        : -1;
-}
-
-/* All axes that it names lie behind the first ones. */
-static bool axes_behind(const Node *n, Unit u)
-{
-    int64_t axis[MAX_RANK] = {0};
-    int arg = axis_argument(n);
-    bool is_list = n->arg[arg].kind == ARG_LIST;
-    int count = is_list ? arg_count(n, arg) : 1, rank = first_operand(n)->type.rank;
-    if (!count || !(is_list ? arg_ints(n, arg, axis, MAX_RANK) : arg_int(n, arg, axis)))
-        return false;
-    for (int i = 0; i < count; i++)
-        if (axis[i] + (axis[i] < 0 ? rank : 0) < u.axes)
-            return false;
-    return true;
-}
-
-static bool permutes_behind(const Permute *p, Unit u)
-{
-    bool ok = true;
-    for (int i = 0; ok && i < u.axes; i++)
-        ok = p->axis[i] == i;
-    return ok;
-}
-
-static Role product_role(const Node *n, const Weighted *v, int i, Unit u)
-{
-    const Value *x = n->in[i], *y = n->out[0];
-    if (i == v->x_slot)
-        return cut_if(starts_alike(x, y, u) && u.axes < x->type.rank);
-    return i == v->bias_slot && v->w_axis ? pointwise_role(x, y, u) : WHOLE;
-}
-
-/* Images are cut up, or the channels of a result and with them the weights. */
-static Role convolution_role(const Node *n, const Weighted *v, int i, Unit u)
-{
-    const Value *x = v->x, *y = n->out[0];
-    const int64_t groups = v->groups;
-    if (v->w_axis || u.axes > 2)
-        return BAD;
-    if (u.axes == 1)
-        return i ? WHOLE : cut_if(starts_alike(x, y, u));
-    if (u.lead != 1)
-        return BAD;
-    if (i)
-        return cut_if(!n->in[i]->type.stride);
-    return groups == 1 ? WHOLE : cut_if(groups == y->type.dim[1].value && starts_alike(x, y, u));
-}
-
-/* A block of the result's rows depends on that block of what is cut up, and on all of the rest. */
-static Role role_of(const Node *n, int i, Unit u)
-{
-    const Value *x = n->in[i], *y = n->out[0];
-    bool alike = starts_alike(x, y, u);
-    Weighted w;
-    Norm norm;
-    Permute turn;
-    Pool pool;
-    if (node_is_view(n))
-        return CUT_UP;
-    if (op_info[n->op].flags & POINTWISE)
-        return pointwise_role(x, y, u);
-    if (op_info[n->op].flags & ALONG)
-        return cut_if(alike && axes_behind(n, u));
-    if (weighted_read(n, &w))
-        return w.is_conv ? convolution_role(n, &w, i, u) : product_role(n, &w, i, u);
-    if (n->op == OP_BMM)
-        return cut_if(u.axes == 1);
-    if (norm_read(n, &norm) && norm.kind == NORM_LAYER)
-        return i ? WHOLE : cut_if(alike && u.axes + norm.axes <= x->type.rank);
-    if (permute_read(n, &turn))
-        return cut_if(alike && permutes_behind(&turn, u));
-    return cut_if(pool_read(n, &pool) && alike && u.axes == u.lead + 1 &&
-                  u.axes + 2 == x->type.rank);
-}
+/* -- what can be cut ------------------------------------------------------------------------- */
 
 static int64_t least_channels(const Weighted *conv)
 {
@@ -235,7 +99,7 @@ static int64_t least_channels(const Weighted *conv)
 }
 
 /* Blocks that leave a kernel enough to do. */
-static int64_t blocks_of_node(const Node *n, int64_t rows, Unit u)
+static int64_t blocks_of_node(const Node *n, int64_t rows, RowSplit u)
 {
     Weighted w;
     Type t = n->out[0]->type;
@@ -252,27 +116,27 @@ static int64_t blocks_of_node(const Node *n, int64_t rows, Unit u)
 /* Returns into how many blocks of rows n can be cut; below 2: it cannot. */
 static int64_t can_cut(const Node *n, int64_t rows)
 {
-    Unit u, other;
+    RowSplit u, other;
     bool has_cut = false;
     if (!n->n_out || !n->n_in || !node_is_pure(n) || node_reads_symbols(n) ||
-        !unit_of(n->out[0]->type, rows, &u))
+        !rows_split(n->out[0]->type, rows, &u))
         return 0;
     for (int i = 1; i < n->n_out; i++)
-        if (!unit_of(n->out[i]->type, rows, &other) || !starts_alike(n->out[i], n->out[0], u))
+        if (!rows_split(n->out[i]->type, rows, &other) || !dims_equal(n->out[i]->type.dim, n->out[0]->type.dim, u.axes))
             return 0;
     for (int i = 0; i < n->n_in; i++) {
-        Role role = role_of(n, i, u);
-        if (role == BAD || (role == CUT_UP && !unit_of(n->in[i]->type, rows, &other)))
+        RowAccess role = access_rows(n, i, u);
+        if (role == ROWS_NONE || (role == ROWS_CUT && !rows_split(n->in[i]->type, rows, &other)))
             return 0;
-        has_cut = has_cut || role == CUT_UP;
+        has_cut = has_cut || role == ROWS_CUT;
     }
     return has_cut ? blocks_of_node(n, rows, u) : 0;
 }
 
 static bool is_cut(const Node *n, int i, int64_t rows)
 {
-    Unit u;
-    return unit_of(n->out[0]->type, rows, &u) && role_of(n, i, u) == CUT_UP;
+    RowSplit u;
+    return rows_split(n->out[0]->type, rows, &u) && access_rows(n, i, u) == ROWS_CUT;
 }
 
 /* -- runs ------------------------------------------------------------------------------------ */
@@ -510,9 +374,9 @@ typedef struct Piece {
     int64_t from, to;
 } Piece;
 
-static Type piece_type(const Piece *b, const Value *v, Unit *u)
+static Type piece_type(const Piece *b, const Value *v, RowSplit *u)
 {
-    unit_of(v->type, b->m->rows, u);
+    rows_split(v->type, b->m->rows, u);
     return block_type(b->s->g->program, v->type, *u, b->to - b->from);
 }
 
@@ -524,7 +388,7 @@ static Value *const_piece(const Piece *b, Value *v, Type t)
 }
 
 /* All rows of v under the sizes that blocks are slices of. */
-static Value *flat(const Piece *b, Value *v, Unit u)
+static Value *flat(const Piece *b, Value *v, RowSplit u)
 {
     Rows *s = b->s;
     if (s->flat_of[v->index] != s->n_segment) {
@@ -540,7 +404,7 @@ static Value *slice_of(const Piece *b, Value *v)
 {
     assert(0 <= b->from && b->from < b->to && b->to <= b->m->rows);
     Rows *s = b->s;
-    Unit u;
+    RowSplit u;
     Type t = piece_type(b, v, &u);
     if (value_is_fixed(v))
         return const_piece(b, v, t);
@@ -563,18 +427,18 @@ static Value *piece_of(const Piece *b, Value *v)
 
 /* Returns a value that is read as a whole, without the axes of 1 that stand for rows where blocks
  * have fewer axes. */
-static Value *whole(const Piece *b, const Node *n, Value *x, Unit u)
+static Value *whole(const Piece *b, const Node *n, Value *x, RowSplit u)
 {
     int missing = n->out[0]->type.rank - x->type.rank, first = u.axes - missing;
-    bool has_rows = op_info[n->op].flags & POINTWISE && u.axes > u.lead + 1 && first > 0;
+    bool has_rows = node_access(n) == ACCESS_POINTWISE && u.axes > u.lead + 1 && first > 0;
     x = rewrite_current(&b->s->r, x);
     return has_rows ? build_view(&b->s->r, b->at, x, x->type.dim + first, x->type.rank - first) : x;
 }
 
 /* Axes as they are counted in a block: those in front are gone, and a permute leaves them. */
-static void set_axes(Node *copy, const Node *n, Unit u)
+static void set_axes(Node *copy, const Node *n, RowSplit u)
 {
-    int at = axis_argument(n), rank = first_operand(n)->type.rank, count = 0;
+    int at = access_axes(n), rank = first_operand(n)->type.rank, count = 0;
     int64_t axis[MAX_RANK], to[MAX_RANK];
     if (at < 0)
         return;
@@ -603,7 +467,7 @@ static void set_groups(Node *copy, const Node *n)
 
 static bool copy_view(const Piece *b, const Node *n)
 {
-    Unit u;
+    RowSplit u;
     Type t = piece_type(b, n->out[0], &u);
     Value *x = piece_of(b, arg_value(n, "self"));
     Value *y = x ? build_view(&b->s->r, b->at, x, t.dim, t.rank) : NULL;
@@ -617,15 +481,15 @@ static bool copy_view(const Piece *b, const Node *n)
 static bool copy_node(const Piece *b, const Node *n)
 {
     Rows *s = b->s;
-    Unit u;
+    RowSplit u;
     if (node_is_view(n))
         return copy_view(b, n);
     Node *copy = node_like(s->g, n);
-    unit_of(n->out[0]->type, b->m->rows, &u);
+    rows_split(n->out[0]->type, b->m->rows, &u);
     for (int i = 0; i < n->n_args; i++)
         node_push(copy, arg_moved(copy, n, n->arg[i]));
     for (int i = 0; i < n->n_in; i++) {
-        Value *v = role_of(n, i, u) == CUT_UP ? piece_of(b, n->in[i]) : whole(b, n, n->in[i], u);
+        Value *v = access_rows(n, i, u) == ROWS_CUT ? piece_of(b, n->in[i]) : whole(b, n, n->in[i], u);
         if (!v)
             return false;
         node_set_in(copy, i, v);
@@ -635,7 +499,7 @@ static bool copy_node(const Piece *b, const Node *n)
     for (int i = 0; i < n->n_out; i++) {
         const char *name =
             arena_printf(s->g->program->arena, "%s.%d", n->out[i]->name, graph_number(s->g) + 1);
-        Unit own;
+        RowSplit own;
         s->stamp[n->out[i]->index] = s->n_blocks;
         s->piece[n->out[i]->index] = node_add_out(copy, name, piece_type(b, n->out[i], &own));
     }
@@ -694,8 +558,8 @@ static bool join_pieces(Rows *s, const Segment *m, Results *all)
     for (int i = 0; i < all->n; i++) {
         Result *to = &all->item[i];
         Type t = to->node->out[to->out]->type;
-        Unit u;
-        unit_of(t, m->rows, &u);
+        RowSplit u;
+        rows_split(t, m->rows, &u);
         Value *y = concat_build(s->g, at, to->node->loc, (int)((m->rows + rows - 1) / rows), to->part,
                                 u.lead, s->r.d);
         y = y ? build_view(&s->r, at, y, t.dim, t.rank) : NULL;
@@ -762,7 +626,7 @@ bool pass_tile_rows(Graph *g, Arena *tmp, Diag *d)
     Rows s = {.g = g, .tmp = tmp, .number = NEW(tmp, int, n), .last_read = NEW(tmp, int, n),
               .stamp = NEW(tmp, int, n), .piece = NEW(tmp, Value *, n),
               .flat_of = NEW(tmp, int, n), .flat = NEW(tmp, Value *, n)};
-    if (!g->name || !graph_has_bounds(g))
+    if ((!g->name && !region_has_places(g->owner)) || !graph_has_bounds(g))
         return true;
     number_nodes(&s);
     s.live = NEW(tmp, int64_t, s.n + 3);

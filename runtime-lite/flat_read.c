@@ -247,6 +247,11 @@ uint32_t etc_flat_root(const EtcFlat *f)
     return load_u32(f->data);
 }
 
+int etc_flat_has(const EtcFlat *f, uint32_t table, int slot)
+{
+    return field(f, table, slot) != 0;
+}
+
 uint64_t etc_flat_scalar(const EtcFlat *f, uint32_t table, int slot, size_t size)
 {
     uint64_t v = 0;

@@ -62,6 +62,7 @@ typedef struct EtcFlatVec {
 } EtcFlatVec;
 
 uint32_t etc_flat_root(const EtcFlat *f);
+int etc_flat_has(const EtcFlat *f, uint32_t table, int slot); /* the slot is there */
 uint64_t etc_flat_scalar(const EtcFlat *f, uint32_t table, int slot, size_t size); /* absent: 0 */
 uint8_t etc_flat_u8(const EtcFlat *f, uint32_t table, int slot);
 uint32_t etc_flat_u32(const EtcFlat *f, uint32_t table, int slot);

@@ -23,6 +23,13 @@ copy_in() { # root, then files that it gets under the names they have here, wher
     done
 }
 
+# A copy of pip's certificates that no package of the root writes over.
+copy_certificates() { # root
+    local cert
+    cert=${PIP_CERT:-$(python3 -m pip config get global.cert 2> /dev/null || true)}
+    [ ! -f "$cert" ] || as_root cp -L "$cert" "$1/pip.pem"
+}
+
 make_root() { # suite, folder
     local list name=debian.sources
     as_root rm -rf "$2"
@@ -36,6 +43,7 @@ make_root() { # suite, folder
     # shellcheck disable=SC2046
     copy_in "$2" /etc/resolv.conf /etc/pip.conf "$HOME/.config/pip/pip.conf" "$HOME/.pip/pip.conf" \
         $(pip_paths)
+    copy_certificates "$2"
     as_root mkdir -p "$2/checkout" "$2$HOME"
     tar -c --exclude='./build*' --exclude=./.venv --exclude=./.git . | as_root tar -x -C "$2/checkout"
 }
@@ -52,6 +60,7 @@ in_root() { # root, then a command that runs in its checkout
             mkdir -p "$1$path"
             mount --bind "$path" "$1$path"
         done
+        [ ! -f "$1/pip.pem" ] || export PIP_CERT=/pip.pem
         exec chroot "$@"' sh "$1" sh -c 'cd /checkout && exec "$@"' sh "${@:2}"
 }
 

@@ -318,7 +318,7 @@ static void pad_after(const Node *n, Windows *w)
     memcpy(w->after, p->pad, sizeof w->after);
     for (int i = 0; i < 2 && p->rounds_up; i++) {
         int64_t in = xnn_size(p->x, i + 2), out = xnn_size(n->out[0], i + 2);
-        int64_t reach = (out - 1) * p->stride[i] + (p->kernel[i] - 1) * p->dilation[i] + 1;
+        int64_t reach = access_window(out, p->kernel[i], p->stride[i], p->dilation[i]);
         w->after[i] = reach - in - p->pad[i] > p->pad[i] ? reach - in - p->pad[i] : p->pad[i];
     }
 }

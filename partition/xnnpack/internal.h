@@ -16,6 +16,7 @@ typedef struct XValue {
     int rank;
     uint32_t dim[XNN_MAX_RANK];  /* at the upper bounds */
     bool is_open[XNN_MAX_RANK];  /* sizes that calls decide */
+    bool is_number;              /* a tensor without axes */
     uint32_t flags, external; /* external: position among the call's arguments, or XNN_NONE */
     int constant;             /* row of the constants, from 1; 0: none */
     XnnQuant quant;

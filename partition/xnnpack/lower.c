@@ -38,11 +38,12 @@ size_t x_real_size(XnnType t)
     return t == XNN_F16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* A tensor of no axes is one of one element. */
+/* A tensor of no axes is one of one element; as an input it has none when it runs either. */
 XValue x_sizes(Type t, Layout l)
 {
     int axis[XNN_MAX_RANK];
     XValue v = {.dtype = x_real(t), .rank = t.rank ? t.rank : 1, .dim = {1}, .external = XNN_NONE};
+    v.is_number = !t.rank;
     axes_of(t.rank, l, axis);
     for (int i = 0; i < t.rank; i++) {
         v.dim[i] = (uint32_t)dim_upper(t.dim[axis[i]]);
@@ -178,12 +179,14 @@ uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like)
         in = from->field[2].u;
     const XValue *v = &w->x.value[in];
     size_t rank = (size_t)like->rank;
-    if (v->rank == like->rank && !memcmp(v->dim, like->dim, rank * sizeof *v->dim) &&
+    if (v->rank == like->rank && v->is_number == like->is_number &&
+        !memcmp(v->dim, like->dim, rank * sizeof *v->dim) &&
         !memcmp(v->is_open, like->is_open, rank * sizeof *v->is_open))
         return in;
     XValue to = *v;
     uint32_t dim[XNN_MAX_RANK];
     to.rank = like->rank;
+    to.is_number = like->is_number;
     memcpy(to.dim, like->dim, sizeof to.dim);
     memcpy(to.is_open, like->is_open, sizeof to.is_open);
     uint32_t out = x_sized(w, &to);
@@ -374,7 +377,7 @@ static void define_outputs(Lower *w)
     for (int i = 0; i < w->body->n_out; i++) {
         uint32_t id = x_use(w, w->body->out[i], AS_IS);
         if (w->x.value[id].flags || w->x.value[id].constant || !x_maker(w, id))
-            id = x_unary(w, XNN_COPY, id, x_like(w, id));
+            id = x_copy(w, id);
         w->x.value[id].flags = XNN_IS_OUTPUT;
         w->x.value[id].external = (uint32_t)w->x.n_externals++;
     }

@@ -100,6 +100,7 @@ uint32_t x_weight_value(Lower *w, const XWeight *from, int rank, const uint32_t 
 uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter);
 
 uint32_t x_transpose(Lower *w, uint32_t in, const int *axis); /* transpose.c */
+uint32_t x_copy(Lower *w, uint32_t in); /* transpose.c */
 void x_sweep(Lower *w); /* what no result needs: transpose.c */
 
 void xnn_lower_node(Lower *w, const Node *n); /* rows.c */

@@ -633,13 +633,7 @@ bool xnn_in_integers(const Lower *w, const Node *n, XIntegers *out)
 
 static bool is_move(XnnKind kind)
 {
-    return kind == XNN_RESHAPE || kind == XNN_TRANSPOSE || kind == XNN_COPY;
-}
-
-/* The operand of a node that moves. */
-static uint32_t moved_from(const XNode *n)
-{
-    return n->kind == XNN_COPY ? n->field[0].u : n->field[2].u;
+    return kind == XNN_RESHAPE || kind == XNN_TRANSPOSE;
 }
 
 /* Declares what n was lowered to as the integers that `to` quantizes it to, with the clamp between
@@ -660,7 +654,7 @@ void xnn_declare_integers(Lower *w, const Node *n, const XIntegers *to)
             declare(w, id, &p);
             if (!x_maker(w, id) || !is_move(x_maker(w, id)->kind))
                 break;
-            id = moved_from(x_maker(w, id));
+            id = x_maker(w, id)->field[2].u;
         }
         if (to->clamp && x_maker(w, id) && clamp_read(to->clamp, &clamp))
             x_range(x_maker(w, id), clamp.lo, clamp.hi);

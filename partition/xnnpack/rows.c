@@ -1,4 +1,5 @@
 /* rows.c -- which core ops become XNNPACK nodes, under which conditions, and how. */
+#include "ir/session.h"
 #include "partition/internal.h"
 #include "partition/xnnpack/rows.h"
 #include <math.h>
@@ -22,6 +23,18 @@ bool xnn_no(Refusal *r, const char *why, const char *fix)
 {
     *r = (Refusal){why, fix};
     return false;
+}
+
+/* In the runtime that p is for. */
+static bool is_there(const Program *p, XnnKind kind)
+{
+    int runtime = p->session->runtime, since = 0;
+#define X(id, major, minor, patch)              \
+    if (kind == XNN_##id)                       \
+        since = RUNTIME_VERSION(major, minor, patch);
+    XNN_LATER_NODES(X)
+#undef X
+    return !runtime || runtime >= since;
 }
 
 XnnKind xnn_kind(const Node *n)
@@ -90,7 +103,7 @@ static const Row rows[] = {
     {OP_BMM, NULL, xnn_lower_bmm, XNN_BATCH_MATMUL, OPEN_ANY},
     {OP_CAT, xnn_takes_cat, xnn_lower_cat, XNN_CONCAT2, OPEN_ANY},
     {OP_CLAMP, xnn_takes_clamp, xnn_lower_clamp, XNN_CLAMP, OPEN_ANY},
-    {OP_CLONE, xnn_takes_clone, xnn_lower_clone, XNN_COPY, OPEN_ANY},
+    {OP_CLONE, xnn_takes_clone, xnn_lower_clone, XNN_TRANSPOSE, OPEN_ANY},
     {OP_CONSTANT_PAD_ND, xnn_takes_pad, xnn_lower_pad, XNN_PAD, OPEN_ANY},
     {OP_CONVOLUTION, xnn_takes_conv, xnn_lower_conv, XNN_CONV, OPEN_IMAGE},
     {OP_COS, NULL, xnn_lower_unary, XNN_COS, OPEN_ANY},
@@ -321,6 +334,9 @@ bool xnn_takes(const Node *n, const Uses *u, Refusal *r)
         return xnn_takes_quant(n, u, r) && takes_bounds(n, r);
     if (!row)
         return xnn_no(r, "XNNPACK has no such operation", NULL);
+    if (!is_there(n->graph->program, row->kind))
+        return xnn_no(r, "XNNPACK of the runtime that is asked for has no such node",
+                      "ask for a later runtime");
     if (!others_are_unread(n, u))
         return xnn_no(r, "results past its first are read", "read the first one alone");
     return takes_types(n, r) && (!is_half(n) || takes_half(n, r)) && takes_sizes(n, row->open, r) &&

@@ -42,6 +42,15 @@ static uint32_t transpose(Lower *w, uint32_t in, const int *axis)
     return out;
 }
 
+/* Older runtimes have no node that copies. */
+uint32_t x_copy(Lower *w, uint32_t in)
+{
+    int axis[XNN_MAX_RANK];
+    for (int i = 0; i < XNN_MAX_RANK; i++)
+        axis[i] = i;
+    return transpose(w, in, axis);
+}
+
 /* -- two as one ------------------------------------------------------------------------------ */
 
 static bool is_plain(const XValue *v)

@@ -108,4 +108,9 @@ int etc_xnn_dense_pack(EtcXnnpack *x, const XnnGraph *g, const XnnNode *n);
 /* Packs a graph's weights by all threads, before it is built.  Whether they are shared. */
 int etc_xnn_pack(EtcXnnpack *x, const XnnGraph *g);
 
+/* -- xnn_cpu.c ---------------------------------------------------------------------------- */
+
+/* Called before the library is initialized. */
+void etc_xnn_choose_cpu(void);
+
 #endif

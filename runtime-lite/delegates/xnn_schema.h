@@ -55,6 +55,8 @@ typedef enum XnnQuant { /* types of the schema's union */
     X(BATCH_MATMUL, "batch_matmul") X(CONCAT5, "concat_5") \
     X(CONV_TRANSPOSE, "conv_transpose_2d") X(RSQRT, "rsqrt") X(LOG, "log") X(GELU, "gelu") \
     X(TANH, "tanh") X(EXP, "exp") X(SIN, "sin") X(COPY, "copy") X(COS, "cos")
+/* Those that ExecuTorch 1.0 has not: X(id, the version that brought it). */
+#define XNN_LATER_NODES(X) X(SIN, 1, 2, 0) X(COPY, 1, 2, 0) X(COS, 1, 2, 0)
 /* clang-format on */
 
 #define XNN_KIND(id, name) XNN_##id,

@@ -76,6 +76,7 @@ EtcXnnpack *etc_xnnpack_new(int n_threads)
         free(x);
         return NULL;
     }
+    etc_xnn_choose_cpu();
     if ((xnn_initialize(&allocator) != xnn_status_success) ||
         (xnn_create_workspace(&x->workspace) != xnn_status_success)) {
         etc_xnnpack_free(x);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Inference speed beside other engines: our XNNPACK .pte and the official one in the official runtime, ONNX
-Runtime and OpenVINO at f32.
+"""Inference speed beside other engines: our XNNPACK .pte and the official one in the official runtime, C that etc
+emits for this CPU, built by `cc -O3`, ONNX Runtime and OpenVINO at f32.
 
     peers.py --etc build/etc --zoo ZOO --official DIR [--models NAME ...] [--threads 1,2] [--rounds N] [--work DIR]
-             [--engines official,etc,onnxruntime,openvino] [--cold ETC_XNN]
+             [--engines official,etc,c,onnxruntime,openvino] [--cold ETC_XNN]
 
 ZOO holds models as export_zoo.py writes them, DIR their official XNNPACK files NAME.pte. Every contender runs alone
 in a process of its own, pinned to as many cores as it has threads, in turn, each round beginning with another; a round
@@ -16,15 +16,18 @@ file in the official runtime, and the official file there.  Each time is of a pr
 runtime's one forked behind its imports; of all rounds the median.
 """
 import argparse
+import ctypes
 import json
 import math
 import os
+import re
 import statistics
 import subprocess
 import sys
 import time
 
-ENGINES = ["official", "etc", "onnxruntime", "openvino"]
+ENGINES = ["official", "etc", "c", "onnxruntime", "openvino"]
+PEERS = {"onnxruntime", "openvino"}
 SECONDS = 1.0
 
 
@@ -73,11 +76,31 @@ def run_openvino(path, inputs, threads):
     return call
 
 
+def run_c(path, inputs, outputs):
+    """path is a shared library; its header lies beside it."""
+    import numpy as np
+    with open(path[:-3] + ".h", encoding="utf-8") as f:
+        header = f.read()
+    arena = int(re.search(r"_ARENA_BYTES\s+(\d+)", header).group(1))
+    function = getattr(ctypes.CDLL(path), re.search(r"int (\w+_run)\(", header).group(1))
+    outs = [np.zeros(w.shape, w.dtype) for w in outputs]
+    memory = np.zeros(arena + 64, np.uint8)
+    memory = memory[-memory.ctypes.data % 64:]
+    arrays = [*inputs, *outs, memory]
+    def call():
+        if function(*(ctypes.c_void_p(a.ctypes.data) for a in arrays)):
+            raise RuntimeError("emitted C refused its arguments")
+        return outs
+    return call
+
+
 def child(engine, path, folder, threads):
     import numpy as np
     manifest, inputs, wanted = case(folder)
-    call = {"official": run_executorch, "etc": run_executorch, "onnxruntime": run_onnxruntime,
-            "openvino": run_openvino}[engine](path, inputs, threads)
+    inputs = [np.ascontiguousarray(x) for x in inputs]
+    call = run_c(path, inputs, wanted) if engine == "c" else {
+        "official": run_executorch, "etc": run_executorch, "onnxruntime": run_onnxruntime,
+        "openvino": run_openvino}[engine](path, inputs, threads)
     got = call()
     # the sum of tolerances that zoo_check.py allows, ten times: it is speed that is judged here
     close = len(got) >= len(wanted) and all(
@@ -101,6 +124,12 @@ def to_onnx(folder, path):
     torch.onnx.export(ep, dynamo=True, optimize=True, external_data=False).save(path)
 
 
+def to_library(model, stem, etc):
+    emit = [etc, "emit-c", "-q", model, "-o", stem + ".c", "--target", "host", "--weights-as", "incbin"]
+    build = ["cc", "-O3", "-march=native", "-shared", "-fPIC", "-w", stem + ".c", stem + "_weights.S", "-o", stem + ".so", "-lm"]
+    return all(subprocess.run(words, check=False).returncode == 0 for words in (emit, build))
+
+
 def files_of(name, a):
     """What each engine runs; what cannot be made is left out."""
     folder, found = os.path.join(a.zoo, name), {}
@@ -108,10 +137,12 @@ def files_of(name, a):
     if subprocess.run([a.etc, "compile", "-q", "--backend", "xnnpack", os.path.join(folder, "model.pt2"), "-o", ours],
                       check=False).returncode == 0:
         found["etc"] = ours
+    if "c" in a.engines and to_library(os.path.join(folder, "model.pt2"), os.path.join(a.work, name), a.etc):
+        found["c"] = os.path.join(a.work, name + ".so")
     official = os.path.join(a.official, name + ".pte")
     if os.path.exists(official):
         found["official"] = official
-    if not os.path.exists(onnx) and set(a.engines) & set(ENGINES[2:]):
+    if not os.path.exists(onnx) and set(a.engines) & PEERS:
         subprocess.run([sys.executable, __file__, "--to-onnx", folder, onnx], check=False, capture_output=True)
     if os.path.exists(onnx):
         found["onnxruntime"] = found["openvino"] = onnx
@@ -256,7 +287,8 @@ def main():
                                             for e in a.engines),
                   f"etc/official {r['etc'] / r['official']:.3f}" if "etc" in r and "official" in r else "", flush=True)
         print(f"{threads} threads: etc/official {ratio(rows, lambda r: r.get('official'))}; etc/the faster of the others",
-              ratio(rows, lambda r: min((r[e] for e in ENGINES[2:] if e in r), default=None)))
+              ratio(rows, lambda r: min((r[e] for e in PEERS if e in r), default=None)), "; c/the fastest of all others",
+              ratio(rows, lambda r: min((t for e, t in r.items() if e != "c"), default=None), "c"))
 
 
 if __name__ == "__main__":

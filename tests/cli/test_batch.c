@@ -482,3 +482,30 @@ Test(batch, damaged_lists_are_read_or_refused)
         cr_expect(code >= 0 && code <= 4, "exit %d\n%s", code, bad);
     }
 }
+
+/* -- the page ---------------------------------------------------------------------------------- */
+
+Test(batch, a_page_tells_of_all_models)
+{
+    size_t n;
+    write_text("bad.etir", "program \"b\" stage aten\nmethod @forward(%x: f32[2]) {\n"
+                           "  %y = aten.none_such.default(%x) : f32[2]\n  return %y\n}\n");
+    write_text("l.yaml", "models:\n"
+                         "  - {name: good, model: $DATA, flags: {report: pages/a b.html}}\n"
+                         "  - {name: \"<bad>\", model: bad.etir}\n"
+                         "  - {name: worse, model: bad.etir}\n");
+    sh("sed -i \"s#\\$DATA#$DATA/mlp_digits/model.pt2#\" l.yaml; mkdir sum");
+    cr_expect_eq(etc("batch l.yaml -o out --report sum/all.html").code, 4);
+    const char *page = slurp("sum/all.html", &n);
+    cr_expect_not_null(strstr(page, "<a href=\"../out/pages/a%20b.html\">good</a>"), "%s", page);
+    cr_expect_not_null(strstr(page, "<td class=\"n\">2</td><td>not supported</td><td>aten.none_such"));
+    cr_expect_not_null(strstr(page, "<b>&#60;bad&#62;</b>"));
+    cr_expect_null(strstr(page, "<bad"));
+    cr_expect_not_null(strstr(page, "3 models: 1 written, 0 unchanged, 2 failed"));
+    slurp("out/pages/a b.html", &n);
+    cr_expect_eq(etc("batch l.yaml -o out --report sum/all.html").code, 4);
+    page = slurp("sum/all.html", &n);
+    cr_expect_not_null(strstr(page, "<td>unchanged</td>"));
+    cr_expect_not_null(strstr(page, "<td class=\"n\">0 %</td>")); /* delegated, as remembered */
+    fails("batch l.yaml -o out --report all.txt", 2, "ends in .html");
+}

@@ -268,23 +268,58 @@ Test(cli, singular_matrices_end_a_run)
     fails("compile m.etir -o m.pte --target-runtime 1.4.1", 4, "linalg_lu_factor_ex.out: not among");
 }
 
+#define LATE                                                                              \
+    "program \"p\" stage aten\n"                                                             \
+    "method @forward(%x: f32[1,2,5,5], %g: f32[1,3,3,2], %n: f32[]) {\n"                   \
+    "  %p = aten._adaptive_avg_pool2d.default(%x, [2, 3]) : f32[1,2,2,3] from \"m\", \"n.py:7\"\n" \
+    "  %q = aten.grid_sampler_2d.default(%x, %g, 0, 0, false) : f32[1,2,3,3]\n"              \
+    "  %s = aten.sin.default(%q) : f32[1,2,3,3]\n"                                         \
+    "  %c = aten.cos.default(%s) : f32[1,2,3,3]\n"                                         \
+    "  %e = aten.exp.default(%c) : f32[1,2,3,3]\n"                                         \
+    "  %v = aten.view.default(%n, [1]) : f32[1]\n"                                        \
+    "  %w = aten.mul.Tensor(%e, %v) : f32[1,2,3,3]\n"                                     \
+    "  return %p, %c, %v, %w\n}\n"
+
+/* What came later is computed by what was there before, to the same numbers but for rounding. */
+Test(cli, target_runtime_is_done_without_what_it_lacks)
+{
+    static const char *const flags[] = {"", "--backend xnnpack --delegate all"};
+    write_text("p.etir", LATE);
+    for (int i = 0; i < 2; i++) {
+        ok(arena_printf(arena, "compile p.etir -o new.pte -q %s", flags[i]));
+        Result r = etc("doctor new.pte --runtime 1.0.1");
+        cr_expect_eq(r.code, 4);
+        cr_expect_not_null(strstr(r.err, "grid_sampler_2d.out: the runtime has it from 1.2.0 on"));
+        cr_expect_eq(i, strstr(r.err, "node sin: the delegate has it from 1.2.0 on") &&
+                            strstr(r.err, "node cos"), "%s", r.err);
+        ok(arena_printf(arena, "compile p.etir -o old.pte -q --target-runtime 1.0.1 %s", flags[i]));
+        ok("doctor old.pte --runtime 1.0.1");
+        r = ok("inspect old.pte");
+        cr_expect_eq(i, strstr(r.out, "XnnpackBackend") != NULL, "%s", r.out);
+    }
+    ok("compile p.etir -o old.pte -q --target-runtime 1.0.1 --verify");
+    ok("verify old.pte --model p.etir -q");
+    Result r = ok("partition p.etir --backend xnnpack --target-runtime 1.1");
+    cr_expect_not_null(strstr(r.out, "of the runtime that is asked for"), "%s", r.out);
+    ok("compile p.etir -o a.pte -q --target-runtime 1.2 --backend xnnpack --delegate all");
+    ok("doctor a.pte --runtime 1.2");
+    r = ok("inspect a.pte");
+    cr_expect(strstr(r.out, "grid_sampler_2d.out") && !strstr(r.out, "_adaptive_avg_pool2d.out"));
+}
+
 Test(cli, target_runtime_lists_what_it_lacks)
 {
-    write_text(
-        "p.etir",
-        "program \"p\" stage aten\n"
-        "method @forward(%x: f32[1,2,4,4]) {\n"
-        "  %p = aten._adaptive_avg_pool2d.default(%x, [2, 2]) : f32[1,2,2,2] from \"m\", \"n.py:7\"\n"
-        "  %q = quantized_decomposed.quantize_per_tensor.default(%p, 0.5, 0, -128, 127, i8) : i8[1,2,2,2]\n"
-        "  return %q\n}\n");
-    fails(
-        "compile p.etir -o p.pte --target-runtime 1.2.0", 4,
-        "aten::_adaptive_avg_pool2d.out: the ExecuTorch runtime has it from 1.4.1 on, not in 1.2.0\n"
-        "  note: node 'p' (aten._adaptive_avg_pool2d.default) from n.py:7\n");
-    fails("compile p.etir -o p.pte --target-runtime 1.2.0", 4,
-          "quantize_per_tensor.out: not among");
-    fails("check p.etir --target-runtime 1.3", 4, "_adaptive_avg_pool2d.out");
-    expect_files("p.etir ");
+    write_text("q.etir", "program \"q\" stage aten\nmethod @forward(%p: f32[1,2]) {\n"
+                         "  %q = quantized_decomposed.quantize_per_tensor.default(%p, 0.5, 0, -128, "
+                         "127, i8) : i8[1,2]\n  return %q\n}\n");
+    fails("compile q.etir -o p.pte --target-runtime 1.2.0", 4, "quantize_per_tensor.out: not among");
+    write_text("p.etir", LATE);
+    ok("compile p.etir --dry-run -q --dump-ir=after:to_out > planned.etir");
+    fails("compile planned.etir -o p.pte --target-runtime 1.1", 4,
+          "aten::_adaptive_avg_pool2d.out: the ExecuTorch runtime has it from 1.4.1 on, not in 1.1\n"
+          "  note: node 'p' (aten._adaptive_avg_pool2d.default) from n.py:7\n");
+    fails("check planned.etir --target-runtime 1.1", 4, "grid_sampler_2d.out");
+    expect_files("p.etir planned.etir q.etir ");
     ok("compile $DATA/cnn_digits/model.pt2 -o c.pte --target-runtime 1.0.1 -q");
 }
 

@@ -417,6 +417,56 @@ Test(commands, success_tells_what_a_run_needs)
     cr_expect_not_null(strstr(ok("compile $DATA/add/model.pt2 -o m.pte -v").err, "lower bound"));
 }
 
+static int count_of(const char *text, const char *word)
+{
+    int n = 0;
+    for (; (text = strstr(text, word)); text += strlen(word))
+        n++;
+    return n;
+}
+
+/* 2,000 nodes: each has its row, forty of them before the fold; the picture grows with them. */
+Test(commands, page_holds_thousands_of_nodes)
+{
+    size_t n;
+    cr_assert_eq(sh("{ echo 'program \"<i>\" stage aten'; echo 'method @forward(%v0: f32[8,64]) {';"
+                    "i=0; while [ $i -lt 2000 ]; do op=relu; [ $((i % 2)) = 0 ] || op=tanh;"
+                    "echo \"  %v$((i+1)) = aten.$op.default(%v$i) : f32[8,64] from \\\"m\\\", "
+                    "\\\"<b>.py:$i\\\"\"; i=$((i+1)); done; echo '  return %v2000'; echo '}'; } > big.etir")
+                     .code, 0);
+    ok("compile big.etir -o big.pte --report big.html -q");
+    const char *page = slurp("big.html", &n);
+    const char *told = strstr(page, "by time</h2>\n<p>");
+    int layers = told ? atoi(strstr(told, "<p>") + 3) : 0; /* a few are run in pieces */
+    cr_expect(layers >= 2000 && layers < 2100);
+    cr_expect_eq(count_of(page, "<div class=\"time\""), layers);
+    cr_expect_not_null(strstr(page, arena_printf(arena, "<summary>%d more</summary>", layers - 40)));
+    cr_expect_not_null(strstr(page, arena_printf(arena, "width=\"%d\"", 2 * layers + 292)));
+    cr_expect(!strstr(page, "<script") && !strstr(page, "<b>.py") && !strstr(page, "<i>"));
+    cr_expect_eq(count_of(page, "http"), 1); /* the name of SVG's namespace */
+    cr_expect_lt(n, 2000000);
+}
+
+/* Where samples are at hand, what quantization costs is told as etc quantize tells it. */
+Test(commands, page_tells_layers_backends_and_damage)
+{
+    size_t n;
+    double cosine = 0, as_quantize = 1;
+    sh("mkdir d && cp $DATA/quantized/cnn_digits_calibration.npy d/");
+    Result r = ok("compile $DATA/cnn_digits/model.pt2 -o q.pte --backend xnnpack --recipe int8 --calibrate d "
+                  "--report q.html --json");
+    json_float(json_get(json(&r), "cosine"), &cosine);
+    r = ok("quantize $DATA/cnn_digits/model.pt2 --backend xnnpack --recipe int8 --calibrate d "
+           "--statistics s --json");
+    json_float(json_get(json(&r), "cosine"), &as_quantize);
+    cr_expect_eq(cosine, as_quantize);
+    const char *page = slurp("q.html", &n);
+    static const char *const part[] = {"<h2>Memory", "<h2>Backends", "<h2>Layers by time",
+                                       "<h2>Layers by size", "<h2>Quantization", "class=\"damage\""};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        cr_expect_not_null(strstr(page, part[i]), "no %s", part[i]);
+}
+
 Test(commands, report_draws_the_plan)
 {
     Result r = ok("compile $DATA/mlp_digits/model.pt2 -o a.pte --report a.svg --json");

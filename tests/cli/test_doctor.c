@@ -103,3 +103,82 @@ Test(doctor, refuses_what_is_no_pte)
     write_text("short.pte", "12345678ET12");
     fails("doctor short.pte", 1, "short.pte");
 }
+
+/* -- the build that a manifest describes ------------------------------------------------------- */
+
+#define MEANS "m.etir"
+
+static void write_means(void)
+{
+    write_text(MEANS, "program \"m\" stage aten\nmethod @forward(%x: f32[2,3]) {\n"
+                      "  %m = aten.mean.dim(%x, [1], false, none) : f32[2]\n"
+                      "  %y = aten.exp.default(%m) : f32[2]\n  return %y\n}\n");
+    ok("compile m.etir -o m.pte -q");
+}
+
+/* As gen_oplist of ExecuTorch 1.4.1 wrote it of off_qcx.pte, but for the path. */
+#define SELECTED                                                                  \
+    "build_features: []\ncustom_classes: []\net_kernel_metadata:\n"               \
+    "  aten::mean.out:\n  - v1/6;0,1,2,3|6;0,1|6;0,1\n"                            \
+    "include_all_non_op_selectives: false\ninclude_all_operators: false\n"         \
+    "kernel_metadata: {}\noperators:\n  aten::mean.out:\n    debug_info:\n"        \
+    "    - m.pte\n    include_all_overloads: false\n    is_root_operator: true\n"  \
+    "    is_used_for_training: true\n"
+
+Test(doctor, holds_a_file_against_a_manifest)
+{
+    static const char *const whole[] = {
+        "operators: [aten::mean.out, 'aten::exp.out']\n", "- aten::exp.out\n- aten::mean.out\n",
+        "# kernels\naten::exp.out\naten::mean.out # the second\n", "include_all_operators: true\n"};
+    write_means();
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        write_text("manifest.yaml", whole[i]);
+        ok("doctor m.pte --manifest manifest.yaml");
+    }
+    write_text("manifest.yaml", SELECTED);
+    Result r = etc("doctor m.pte --manifest manifest.yaml --json");
+    cr_expect_eq(r.code, 4);
+    cr_expect_eq(json_count(json_get(json(&r), "refused")), 1);
+    cr_expect_str_eq(text(first(json(&r), "refused"), "name"), "aten::exp.out");
+    cr_expect_str_eq(text(first(json(&r), "refused"), "why"), "--manifest does not list it");
+    write_text("more.txt", "aten::exp.out\n");
+    ok("doctor m.pte --manifest manifest.yaml --manifest more.txt");
+}
+
+static void refused(const char *command, const char *why)
+{
+    Result r = etc(command);
+    cr_expect_eq(r.code, 4);
+    cr_expect_not_null(strstr(r.err, why), "%s", r.err);
+}
+
+Test(doctor, asks_a_manifest_for_delegates)
+{
+    write_text("selected.yaml", SELECTED);
+    write_text("delegates.txt", "XnnpackBackend\n");
+    refused("doctor " OFFICIAL "off_qcx.pte --manifest selected.yaml",
+            "refuse XnnpackBackend: --manifest does not list it");
+    ok("doctor " OFFICIAL "off_qcx.pte --manifest selected.yaml --manifest delegates.txt");
+    write_text("all.yaml", "include_all_operators: true\ndelegates: []\n");
+    refused("doctor " OFFICIAL "off_qcx.pte --manifest all.yaml", "refuse XnnpackBackend");
+}
+
+Test(doctor, tells_what_is_wrong_with_a_manifest)
+{
+    static const char *const wrong[][2] = {
+        {"operators: [XnnpackBackend]\n", "x.yaml:1:13: error: 'XnnpackBackend' is no name of"},
+        {"delegates: ['aten::exp.out']\n", "'aten::exp.out' is no name of a delegate"},
+        {"operators: {aten::exp.out: {}\n", "x.yaml:2"},
+        {"operator: []\n", "did you mean 'operators'"},
+        {"delegates: {XnnpackBackend: 1}\n", "a list of names"},
+        {"include_all_operators: maybe\n", "neither true nor false"},
+        {"- [aten::exp.out]\n", "a name"},
+        {"a: &x 1\nb: *x\n", "x.yaml:1"},
+    };
+    write_means();
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        write_text("x.yaml", wrong[i][0]);
+        fails("doctor m.pte --manifest x.yaml", 1, wrong[i][1]);
+    }
+    fails("doctor m.pte --manifest none.yaml", 3, "none.yaml");
+}

@@ -397,6 +397,15 @@ static const struct {
     {"mkdir out; ln -s /dev/full out/output_0.npy", RUN "out", "cannot write: No space left"},
     {"ln -s /dev/full s", QUANTIZE "s --report r.json", "s: error: cannot write: No space left"},
     {"ln -s x x", "compile " ADD "-o x/y", "x/y: error: cannot write: Too many levels"},
+    {"mkdir r.html", "compile " ADD "-o x --report r.html", "r.html: error: cannot write: it is a"},
+    {"mkdir m", "compile " ADD "-o x --debug-map m", "m: error: cannot write: it is a folder"},
+    {"ln -s /dev/full m", "compile " ADD "-o x --debug-map m", "m: error: cannot write: No space"},
+    {"mkdir e", RUN "out --etdump e", "e: error: cannot write: it is a folder"},
+    {"ln -s /dev/full e", RUN "out --etdump e", "e: error: cannot write: No space left"},
+    {"\"$ETC\" compile " ADD "-o a -q && mkdir b", "gate a --baseline b --write-baseline",
+     "b: error: cannot write: it is a folder"},
+    {"\"$ETC\" compile " ADD "-o a -q && ln -s /dev/full b", "gate a --baseline b --write-baseline",
+     "b: error: cannot write: No space left"},
 };
 
 Test(files, that_cannot_be_written_leave_no_others)
@@ -463,6 +472,47 @@ Test(files, on_a_full_or_closed_disk_leave_nothing)
                   "%s: exit %d\n%s%s", options, r.code, r.out, r.err);
     }
     cr_expect_str_eq(r.out, "x.c\nx.h\nx_avx2.c\nx_avx512.c\nx_main.c\n");
+}
+
+/* Pages, maps and profiles appear with all else, or nothing does. */
+Test(files, of_many_kinds_on_a_full_or_closed_disk)
+{
+    static const char *const command[] = {
+        "compile " MLP "-o disk/x --report disk/r.html --debug-map disk/m.json -q",
+        "run " MLP "--input $DATA/mlp_digits/input_0.npy --output-dir disk/o --etdump disk/e -q",
+        "batch l.yaml -o out --report disk/b.html -q"};
+    static const char *const all[] = {"m.json\nr.html\nx\n", "e\no\n", "b.html\n"};
+    if (sh("mkdir disk && unshare -m mount -t tmpfs none disk").code != 0)
+        cr_skip_test("no file system can be mounted here");
+    sh("echo \"models: [$DATA/add/model.pt2]\" > l.yaml; mkdir out");
+    for (int i = 0; i < 3; i++) {
+        Result r = on_disk("ro", command[i]);
+        cr_expect_eq(r.code, 3, "%s: exit %d", command[i], r.code);
+        cr_expect_not_null(strstr(r.err, "Read-only file system"), "%s", r.err);
+        r = on_disk("nr_inodes=1", command[i]);
+        cr_expect_eq(r.code, 3, "%s: exit %d", command[i], r.code);
+        cr_expect_not_null(strstr(r.err, "No space left"), "%s", r.err);
+        cr_expect(i == 2 || !r.n_out, "%s", r.out);
+        r = on_disk("size=2m", command[i]);
+        cr_expect_eq(r.code, 0, "%s", r.err);
+        cr_expect_not_null(strstr(r.out, all[i]), "%s", r.out);
+    }
+}
+
+/* The C compiler finds no room, and nothing of it is left. */
+Test(files, of_a_temporary_folder_on_a_full_disk)
+{
+    if (sh("mkdir disk && unshare -m mount -t tmpfs none disk").code != 0)
+        cr_skip_test("no file system can be mounted here");
+    ok("emit-c " ADD "-o a.c --main -q");
+    setenv("TMPDIR", "disk", 1);
+    Result r = on_disk("ro", "verify a.c --model " ADD);
+    cr_expect_eq(r.code, 3);
+    cr_expect_not_null(strstr(r.err, "Read-only file system"), "%s", r.err);
+    r = on_disk("size=16k", "verify a.c --model " ADD);
+    cr_expect_eq(r.code, 1);
+    cr_expect_not_null(strstr(r.err, "the C compiler fails"), "%s", r.err);
+    cr_expect_str_empty(r.out);
 }
 
 /* -- what went wrong without a word ------------------------------------------------------------- */

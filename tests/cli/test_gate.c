@@ -53,6 +53,30 @@ Test(gate, names_the_first_number_that_got_worse)
     ok("gate one.pte --baseline m.json");
 }
 
+/* A kernel more takes more by the cost model, whatever the machine does. */
+Test(gate, holds_time_to_a_budget)
+{
+    make_files();
+    ok("compile one.etir -o one.pte --json > one.json");
+    ok("compile more.etir -o more.pte --json > more.json");
+    ok("gate one.pte --baseline b.json --write-baseline --compiled one.json --runs 3 -q");
+    write_text("t.yaml", "bytes: 100%\nkernel_calls: 9\nseconds: 100000%\n");
+    Result r = etc("gate more.pte --baseline b.json --compiled more.json --runs 3 --tolerances t.yaml --json");
+    cr_expect_eq(r.code, 5);
+    cr_expect_str_eq(text(json(&r), "first"), "predicted_seconds");
+    double is = 0, was = 0;
+    json_float(json_get(find(json(&r), "seconds"), "is"), &is);
+    json_float(json_get(find(json(&r), "seconds"), "was"), &was);
+    cr_expect(is > 0 && was > 0 && is < 60);
+    write_text("t.yaml", "bytes: 100%\nkernel_calls: 9\nseconds: 100000%\npredicted_seconds: 300%\n");
+    ok("gate more.pte --baseline b.json --compiled more.json --runs 3 --tolerances t.yaml");
+    fails("gate one.pte --baseline b.json --compiled one.json -q", 5, "(--runs N measures it)");
+    fails("gate one.pte --baseline b.json -q", 5, "(--compiled FILE.json tells it)");
+    fails("gate one.pte --baseline b.json --compiled b.json -q", 1, "not what etc compile --json writes");
+    sh("sed -i 's/\"seconds\": [^ ,]*/\"seconds\": 1e-12/' b.json");
+    fails("gate one.pte --baseline b.json --compiled one.json --runs 3 -q", 5, "error: seconds: is ");
+}
+
 Test(gate, tolerances_are_numbers_or_percentages)
 {
     make_files();

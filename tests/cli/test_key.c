@@ -61,6 +61,7 @@ static const struct {
     {"dump-data", "", "--dump-data side", true}, /* one output more */
     {"dry-run", "", "--dry-run", false},
     {"report", "--report a.svg", "--report a.html", true},
+    {"debug-map", "", "--debug-map map.json", true},
     {"depfile", "-o a.c", "-o a.c -MD", true},
     {"input", "", "--input half.npy", false},
     {"threads", "", "--threads 2", false},

@@ -116,6 +116,91 @@ Test(verify, state_goes_on)
     ok("verify c.pte --model c.etir --data side --input v.npy --next --input v.npy");
 }
 
+/* -- emitted C --------------------------------------------------------------------------------- */
+
+static void no_folder_is_left(void)
+{
+    cr_expect_eq(sh("test -z \"$(ls tmp)\"").code, 0);
+}
+
+/* A build without optimization is fast; temporary folders lie where the test can see them. */
+static void prepare_c(void)
+{
+    setenv("CFLAGS", "-O0", 1);
+    cr_assert_eq(sh("mkdir tmp").code, 0);
+    setenv("TMPDIR", "tmp", 1);
+    make_files();
+    ok("emit-c one.etir -o one.c --main -q");
+    ok("emit-c shift.etir -o shift.c --main -q");
+}
+
+Test(verify, c_is_as_its_model)
+{
+    prepare_c();
+    ok("verify one.c --model one.etir -q");
+    Result r = ok("verify one.c --model one.etir --input x.npy --next --input x.npy --json");
+    const Json *out = item(json_get(json(&r), "outputs"), 1);
+    cr_expect_eq(number(json(&r), "samples"), 2);
+    cr_expect_eq(number(out, "elements"), 16);
+    cr_expect_eq(number(out, "differ"), 0);
+    r = etc("verify shift.c --model one.etir --input x.npy --json");
+    cr_expect_eq(r.code, 5);
+    cr_expect_not_null(strstr(r.err, "output 1 of call 0, element 0: is 1.5, was 1"), "%s", r.err);
+    no_folder_is_left();
+}
+
+/* More samples than one run of the program takes; the weights are a file of their own. */
+Test(verify, c_runs_all_samples)
+{
+    prepare_c();
+    ok("emit-c $DATA/cnn_digits/model.pt2 -o m.c --main -q --weights-as incbin");
+    sh("mkdir d && cp $DATA/cnn_digits/extra_test_x.npy d/");
+    Result r = ok("verify m.c --model $DATA/cnn_digits/model.pt2 --calibrate d --json");
+    cr_expect_eq(number(json(&r), "samples"), 360);
+    cr_expect_eq(number(item(json_get(json(&r), "outputs"), 0), "top1_agree"), 360);
+    no_folder_is_left();
+}
+
+Test(verify, c_keeps_state_and_takes_numbers)
+{
+    prepare_c();
+    write_text("c.etir", "program \"c\" stage aten\n"
+                         "sym %s in 1..8\n"
+                         "mutable %total = \"total\" : f32[2] in \"-\"+0\n"
+                         "method @forward(%x: f32[2], %k: int(3) = 3, %y: f32[%s]) {\n"
+                         "  %add = aten.add.Tensor(%total, %x, alpha=1) : f32[2]\n"
+                         "  %z = aten.mul.Scalar(%y, 2) : f32[%s]\n"
+                         "  update %total = %add\n  return %add, %z\n}\n");
+    sh("printf '\\0\\0\\0\\0\\0\\0\\200\\77' > side");
+    write_images("v.npy", "2,", (const float[]){1, -2}, 2);
+    write_images("w.npy", "3,", (const float[]){1, -2, 4}, 3);
+    ok("emit-c c.etir --data side -o c.c --main -q");
+    ok("verify c.c --model c.etir --data side -q");
+    Result r = ok("verify c.c --model c.etir --data side --input v.npy --input value:3 --input w.npy "
+                  "--next --input v.npy --input value:3 --input v.npy --json");
+    cr_expect_eq(number(item(json_get(json(&r), "outputs"), 1), "elements"), 5);
+}
+
+Test(verify, tells_what_stops_c)
+{
+    prepare_c();
+    fails("verify none.c --model one.etir", 3, "emit-c --main writes both");
+    sh("rm shift_main.c");
+    fails("verify shift.c --model one.etir", 3, "shift_main.c: error: is not there");
+    setenv("CC", "no-such-compiler -x", 1);
+    fails("verify one.c --model one.etir", 3, "no-such-compiler, cannot be run");
+    unsetenv("CC");
+    setenv("CFLAGS", "-Dfloat=oops", 1);
+    fails("verify one.c --model one.etir", 1, "the C compiler fails with exit code 1\n  note: ");
+    setenv("CFLAGS", "-O0", 1);
+    fails("verify one.c --model $DATA/mlp_digits/model.pt2", 1, "the program fails with exit code 1");
+    sh("echo '__attribute__((constructor)) static void stop_it(void) { abort(); }' >> one_main.c");
+    fails("verify one.c --model one.etir", 1, "the program was ended by signal 6");
+    setenv("TMPDIR", "/nowhere", 1);
+    fails("verify one.c --model one.etir", 3, "cannot be made a folder");
+    no_folder_is_left();
+}
+
 Test(verify, diff_takes_a_pte)
 {
     make_files();

@@ -3,13 +3,14 @@
 
     run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
 
-Needs torch and executorch (`./dev conformance` brings them). Fourteen parts, one row per check:
+Needs torch and executorch (`./dev conformance` brings them). Sixteen parts, one row per check:
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
   size                the .pte and its arena are not larger than the official exporter's
   xnnpack             models compiled with --backend xnnpack, in the official runtime; without --full
                       some of them
+  runtime             runtimes.py: what --target-runtime 1.0 makes of each asks for what ExecuTorch 1.0 has
   variants            small models of variants.py, in the three runtimes, and with --backend xnnpack
                       --delegate all in the official one and, where it was built, by etc-xnn; there
                       without --full those of DELEGATED
@@ -18,6 +19,7 @@ Needs torch and executorch (`./dev conformance` brings them). Fourteen parts, on
                       same of probabilities of speech
   refit, r-official   refit.py: `etc refit` of models of the zoo against `etc compile` of the new model; --full has more
   bundle              bundle.py: files of --bundle in the official runtime's verifier
+  etdump              etdumps.py: profiles of `etc run --etdump` in ExecuTorch's Inspector
   emit                test_emit_pte.py: planned programs written by hand, in the official runtime
   o-lite, o-official, o-c
                       onnx_nodes.py: the cases of ONNX's own operators, one row for each operator; without
@@ -44,12 +46,14 @@ import sys
 import tempfile
 
 import bundle
+import etdumps
 import onnx_contrib
 import onnx_exports
 import onnx_models
 import onnx_nodes
 import quantized
 import refit
+import runtimes
 import silero
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -67,6 +71,7 @@ XNNPACK = ["mlp_digits", "cnn_digits", "tiny_kws_dscnn", "tiny_vww_mobilenet", "
 DELEGATED = ["activations", "arithmetic", "attention", "axes", "broadcasts", "half", "index_writes", "open_views", "packed",
              "products", "quant", "reductions", "region_outputs", "resized", "softmaxes", "transposes",
              "windows"]  # beginnings of names
+OLD = ["complex_arithmetic", "elementary", "map_of_loops", "pools", "sampled_by_grids"]
 NAN = {"specials": "XNNPACK's exp makes a number of NaN"}
 COMPILERS = ["clang", "g++ -x c++", "gcc -m32"]  # of --full, beside the default one
 DELEGATE = b"XnnpackBackend"
@@ -158,6 +163,11 @@ def variants(rows, args, zoo, out, text):
     subprocess.run([sys.executable, os.path.join(HERE, "variants.py"), zoo], check=True, stdin=subprocess.DEVNULL,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     names = sorted(n for n in os.listdir(zoo) if text in n)
+    runtimes.check(rows, args.etc, zoo, names, os.path.join(out, "runtime"))
+    old = [n for n in names if n in OLD]
+    if old: # in the runtime that there is
+        models(rows, "v-old", old, check(args, zoo, os.path.join(out, "v-old"), args.etc, "official", old,
+                                         ["--backend", "xnnpack", "--flags", "--delegate all --target-runtime 1.0"]))
     for runner in ("official", "lite", "c") if names else ():
         models(rows, "v-" + runner, names, check(args, zoo, os.path.join(out, "v-" + runner), args.etc, runner, names))
     names = [n for n in names if args.full or n.startswith(tuple(DELEGATED))]
@@ -331,6 +341,7 @@ def main():
         models(rows, "c-host", names if args.full else [],
                args.full and check(args, zoo, out + "/c-host", args.etc, "c", names, ["--flags", "--target host"]))
         sizes(rows, zoo, measured, ours, reference)
+        runtimes.check(rows, args.etc, zoo, names, out + "/runtime")
         some = [n for n in names if args.full or not everything or n in XNNPACK]
         models(rows, "xnnpack", some, some and check(args, zoo, out + "/xnnpack", args.etc, "official", some, ["--backend", "xnnpack"]))
     for path in sorted(glob.glob(os.path.join(SAMPLES, "*.pte"))):
@@ -348,6 +359,8 @@ def main():
             bundle.check(rows, args.etc, zoo, os.path.join(out, "bundle"), args.filter)
             refit.check(rows, args.etc, zoo, os.path.join(out, "refit"), args.filter, args.full)
         emitter(rows, args.etc, args.filter)
+        with quiet():
+            etdumps.check(rows, args.etc, os.path.join(out, "etdump"), args.filter)
         with quiet():
             onnx_nodes.check(rows, args.etc, os.path.join(out, "onnx"), args.filter, args.full)
             onnx_contrib.check(rows, args.etc, os.path.join(out, "onnx_contrib"), args.filter)

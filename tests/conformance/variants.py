@@ -1381,6 +1381,12 @@ def region_outputs(x):
     return y, y, x, y.select(1, 0), y.sum(), torch.ones(2, 3), y.view(-1, 24)
 
 
+@model(torch.tensor(0.5), rnd(2, 3))
+def region_outputs_of_numbers(n, x):
+    y = n.view(1)
+    return y, y.exp(), n.view(1, 1) * x, n * x
+
+
 @model(rnd(3, 70))
 def short_floats(x):
     return (x * 100).half().float(), x.bfloat16().float(), (x * 1e-6).half().double(), (x * 9).half().to(torch.int32)

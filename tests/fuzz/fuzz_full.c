@@ -227,14 +227,16 @@ static int64_t state_bytes(Type t)
             !mul_ok(t.dim[i].value - 1, t.stride[i].value, &step) || !add_ok(last, step, &last) ||
             last > MOST_STATE)
             return -1;
-    int64_t span = (last + 1) * (int64_t)etc_dtype_size((int)t.dtype);
+    int64_t span = (last + 1) * dtype_bytes(t.dtype);
     return t.stride && span > n ? span : n;
 }
 
 static void fill_state(State *s, bool wild, uint64_t *seed)
 {
-    int32_t n = (int32_t)(s->n_bytes / (int64_t)etc_dtype_size((int)s->type.dtype));
-    EtcTensor t = {.data = s->data, .dtype = s->type.dtype, .rank = 1, .dim = &n};
+    /* Kernels know no complex dtype: these are pairs of parts. */
+    EtcDtype of = s->type.dtype, dtype = dtype_is_complex(of) ? dtype_of_part(of) : of;
+    int32_t n = (int32_t)(s->n_bytes / dtype_bytes(dtype));
+    EtcTensor t = {.data = s->data, .dtype = dtype, .rank = 1, .dim = &n};
     if (!wild || t.dtype == ETC_BOOL)
         inputs_fill(&t, seed);
     else

@@ -1,4 +1,4 @@
-"""quant_seeds.py -- seeds of fuzz_data, fuzz_ops, fuzz_recipe and fuzz_safetensors: small .npy and .npz files, whose checksums are
+"""quant_seeds.py -- seeds of fuzz_data, fuzz_lists, fuzz_ops, fuzz_recipe and fuzz_safetensors: small .npy and .npz files, whose checksums are
 0 as that target takes them to be, and the recipes that the documentation shows.
 
     quant_seeds.py ROOT SEEDS
@@ -64,6 +64,18 @@ def safetensors():
     yield struct.pack("<Q", 2) + b"{}"
 
 
+def lists(root):
+    """Lists of etc batch, manifests and tolerances; the first byte says which."""
+    with open(os.path.join(root, "docs", "nightly.md"), encoding="utf-8") as f:
+        block = re.search(r"^```yaml\n(# nightly.*?)```$", f.read(), re.M | re.S)[1]
+    yield b"\0" + re.sub("^extends.*\n", "", block, flags=re.M).encode()
+    yield b"\0models:\n  a: {model: a.pt2}\n  b: {extends: a, command: emit-c, output: b/b.c, memory: 2G}\n"
+    yield b"\1operators: [aten::add.out, 'aten::mul.out']\ndelegates: [XnnpackBackend]\n"
+    yield b"\1include_all_operators: false\noperators:\n  aten::mean.out:\n    is_root_operator: true\n"
+    yield b"\1aten::add.out\nXnnpackBackend # words\n"
+    yield b"\2bytes: 1%\nforward.arena: 4096\nseconds: 20%\n"
+
+
 def main(root, seeds):
     x = npy("<f4", (2, 3), struct.pack("<6f", 1, 2, 3, 4, 5, 6))
     m = npy("|b1", (2,), b"\0\1")
@@ -75,6 +87,7 @@ def main(root, seeds):
         files["recipe"] = list(recipes(f.read()))
     files["ops"] = list(ops(root))
     files["safetensors"] = list(safetensors())
+    files["lists"] = list(lists(root))
     lines = [b"range.minmax 2 -1.5 2.25 conv2d", b"range.minmax 2 0 1 relu", b"square 3 1 4 9e-3 x"]
     files["statistics"] = [b"\n".join([b"etc statistics 1", b"model 0123456789abcdef", *lines[:n],
                                        b"end %d" % n, b""]) for n in range(4)] + [b""]

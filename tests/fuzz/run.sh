@@ -20,11 +20,12 @@ failed=0
 export OPS="$ROOT/tests/ops" # of fuzz_kernel
 export ASAN_OPTIONS="quarantine_size_mb=16:${ASAN_OPTIONS:-}" # all of it takes time to touch
 
-mkdir -p "$SEEDS/text" "$SEEDS/pte" "$SEEDS/xnn_run"
+mkdir -p "$SEEDS/text" "$SEEDS/pte" "$SEEDS/xnn_run" "$SEEDS/etdump"
 python3 "$ROOT/tests/import/make_hostile.py" --seeds "$SEEDS" > /dev/null
 python3 "$ROOT/tests/fuzz/seeds.py" "$ROOT" "$SEEDS"
 python3 "$ROOT/tests/import/onnx_files.py" --seeds "$SEEDS"
 find "$ROOT/tests/golden" "$ROOT/tests/data" -name '*.etir' -exec cp {} "$SEEDS/text" \;
+cp "$ROOT"/tests/data/etdump/*.etdp "$SEEDS/etdump"
 find "$ROOT/tests/import/pte" -name '*.pte' -exec cp {} "$SEEDS/pte" \;
 python3 "$ROOT/tests/fuzz/quant_seeds.py" "$ROOT" "$SEEDS"
 

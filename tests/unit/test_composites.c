@@ -4,7 +4,7 @@
 #include <string.h>
 #include "passes/composite.h"
 
-#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, ...) #decomp,
+#define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, ...) #decomp,
 static const char *const decomp[N_OPS] = {
 #include "ir/ops.def"
 };

@@ -7,12 +7,12 @@
 #include "ir/ir.h"
 #include "runtime-lite/kernels/kernels.h"
 
-#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, ...) \
+#define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, kernel, ...) \
     EtcKernel etc_##kernel;
 #include "ir/ops.def"
 
 static EtcKernel *const kernel_of[N_OPS] = {
-#define OP(id, target, out, schema, flags, functional, inplace, infer, decomp, kernel, ...) \
+#define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, kernel, ...) \
     [OP_##id] = etc_##kernel,
 #include "ir/ops.def"
 };

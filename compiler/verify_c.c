@@ -1,0 +1,225 @@
+/* verify_c.c -- the emitted C of `etc verify FILE.c`: built by the system's C compiler in a temporary
+ * folder and called as a program, OUT_main.c, which reads and writes .npy files.
+ *
+ * Words reach compiler and program as they are, without a shell. */
+#define _GNU_SOURCE
+#include "compiler/compiler.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+struct CProgram {
+    const Options *o;
+    Arena *arena;
+    Diag *diag;
+    const char *folder, *path; /* the temporary folder, the program in it */
+    const char *outputs;       /* where the last run wrote */
+    Strings word;              /* of the next run */
+    int n_calls, n_ran, n_runs;    /* that are staged, of the last run, and runs */
+};
+
+/* -- processes --------------------------------------------------------------------------------- */
+
+/* The first lines of what a process said, as notes. */
+static void note_lines(CProgram *c, const char *path)
+{
+    enum { LINES = 12, MOST = 4000 };
+    char text[MOST + 1];
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(text, 1, MOST, f) : 0;
+    text[n] = '\0';
+    char *rest = text, *line;
+    for (int i = 0; i < LINES && (line = strsep(&rest, "\n")); i++)
+        if (*line)
+            diag_note(c->diag, "%s", line);
+    if (f)
+        fclose(f);
+}
+
+static int start(char *const *word, const char *err, pid_t *pid)
+{
+    posix_spawn_file_actions_t to;
+    int code = posix_spawn_file_actions_init(&to);
+    if (code)
+        return code;
+    code = posix_spawn_file_actions_addopen(&to, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!code)
+        code = posix_spawn_file_actions_addopen(&to, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!code)
+        code = posix_spawn_file_actions_addopen(&to, STDERR_FILENO, err,
+                                                O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (!code)
+        code = posix_spawnp(pid, word[0], &to, NULL, word, environ);
+    posix_spawn_file_actions_destroy(&to);
+    return code;
+}
+
+/* Runs a program, which messages call `what`, to its end. */
+static bool run(CProgram *c, Strings *word, const char *what)
+{
+    const char *err = arena_printf(c->arena, "%s/messages", c->folder);
+    const Loc loc = {.file = c->o->model};
+    int status;
+    pid_t pid;
+    PUSH(c->arena, word->item, word->n, NULL);
+    int code = start((char *const *)(uintptr_t)word->item, err, &pid);
+    if (code)
+        return diag_io(c->diag, loc, "%s, %s, cannot be run: %s", what, word->item[0],
+                       strerror(code));
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return diag_io(c->diag, loc, "%s is lost: %s", what, strerror(errno));
+    if (WIFEXITED(status) && !WEXITSTATUS(status))
+        return true;
+    if (WIFSIGNALED(status))
+        diag_error(c->diag, loc, "%s was ended by signal %d, %s", what, WTERMSIG(status),
+                   strsignal(WTERMSIG(status)));
+    else
+        diag_error(c->diag, loc, "%s fails with exit code %d", what, WEXITSTATUS(status));
+    note_lines(c, err);
+    return false;
+}
+
+static void add(CProgram *c, Strings *word, const char *item)
+{
+    PUSH(c->arena, word->item, word->n, item);
+}
+
+/* -- building ---------------------------------------------------------------------------------- */
+
+/* The words of a variable of the environment, such as CC="gcc -m32". */
+static void add_words(CProgram *c, Strings *word, const char *variable, const char *otherwise)
+{
+    const char *value = getenv(variable);
+    value = value && value[strspn(value, " ")] ? value : otherwise;
+    char *rest = arena_str(c->arena, value, strlen(value)), *item;
+    while ((item = strsep(&rest, " ")))
+        if (*item)
+            add(c, word, item);
+}
+
+/* A name that starts with '-' is no flag. */
+static const char *as_path(CProgram *c, const char *name)
+{
+    return *name == '-' ? arena_printf(c->arena, "./%s", name) : name;
+}
+
+static bool compile(CProgram *c)
+{
+    static const char *const more[] = {"_avx2.c", "_avx512.c", "_weights.S"};
+    const char *file = as_path(c, c->o->model);
+    const char *stem = arena_str(c->arena, file, strlen(file) - 2);
+    const char *program = arena_printf(c->arena, "%s_main.c", stem);
+    Strings word = {0};
+    if (!file_exists(file) || !file_exists(program))
+        return diag_io(c->diag, (Loc){.file = file_exists(file) ? program : file},
+                       "is not there; etc emit-c --main writes both %s and %s", file, program);
+    add_words(c, &word, "CC", "cc");
+    add_words(c, &word, "CFLAGS", "-O3");
+    add(c, &word, "-o");
+    add(c, &word, c->path);
+    add(c, &word, file);
+    add(c, &word, program);
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        if (file_exists(arena_join(c->arena, stem, more[i])))
+            add(c, &word, arena_join(c->arena, stem, more[i]));
+    add(c, &word, "-lm");
+    return run(c, &word, "the C compiler");
+}
+
+CProgram *c_program_build(const Options *o, Arena *a, Diag *d)
+{
+    const char *under = getenv("TMPDIR");
+    CProgram *c = NEW(a, CProgram, 1);
+    *c = (CProgram){.o = o, .arena = a, .diag = d};
+    char *folder = arena_printf(a, "%s/etc-verify-XXXXXX", under && *under ? under : "/tmp");
+    if (!mkdtemp(folder)) {
+        diag_io(d, (Loc){.file = folder}, "cannot be made a folder: %s", strerror(errno));
+        return NULL;
+    }
+    c->folder = folder;
+    c->path = arena_printf(a, "%s/program", folder);
+    if (compile(c))
+        return c;
+    c_program_end(c);
+    return NULL;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st, (void)type, (void)at;
+    return remove(path);
+}
+
+void c_program_end(CProgram *c)
+{
+    if (c)
+        nftw(c->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* -- calls ------------------------------------------------------------------------------------- */
+
+static const char *literal_text(Arena *a, const Arg *v)
+{
+    if (v->kind == ARG_INT)
+        return arena_printf(a, "%" PRId64, v->dim.value);
+    if (v->kind == ARG_FLOAT)
+        return arena_printf(a, "%.17g", v->f);
+    if (v->kind == ARG_STRING)
+        return arena_printf(a, "\"%s\"", escape(a, ESCAPE_JSON, v->str));
+    return v->kind == ARG_NONE ? "null" : v->b ? "true" : "false";
+}
+
+bool c_program_stage(CProgram *c, const Graph *g, EtcTensor *const *in)
+{
+    bool ok = true;
+    if (c->n_calls)
+        add(c, &c->word, "--next");
+    else
+        add(c, &c->word, c->path);
+    for (int i = 0; i < g->n_in && ok; i++) {
+        add(c, &c->word, "--input");
+        const Arg *fixed = g->in[i]->literal;
+        if (fixed) {
+            add(c, &c->word, arena_join(c->arena, "value:", literal_text(c->arena, fixed)));
+            continue;
+        }
+        assert(in[i]);
+        const char *path = arena_printf(c->arena, "%s/in_%d_%d.npy", c->folder, c->n_calls, i);
+        OutFile f = npy_file(c->arena, in[i]);
+        ok = out_write(&f, path, c->diag);
+        add(c, &c->word, path);
+    }
+    c->n_calls++;
+    return ok;
+}
+
+bool c_program_run(CProgram *c)
+{
+    assert(c->n_calls > 0);
+    c->outputs = arena_printf(c->arena, "%s/out_%d", c->folder, c->n_runs++);
+    add(c, &c->word, "--output-dir");
+    add(c, &c->word, c->outputs);
+    bool ok = run(c, &c->word, "the program");
+    c->word = (Strings){0};
+    c->n_ran = c->n_calls;
+    c->n_calls = 0;
+    return ok;
+}
+
+const EtcTensor *c_program_output(const CProgram *c, int call, int output, int dtype, Arena *a)
+{
+    assert(call < c->n_ran);
+    const char *folder = c->n_ran > 1 ? arena_printf(a, "%s/%d", c->outputs, call) : c->outputs;
+    return npy_read(c->o->files, a, arena_printf(a, "%s/output_%d.npy", folder, output), dtype,
+                    c->diag);
+}
