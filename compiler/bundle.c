@@ -70,7 +70,7 @@ static bool read_output(const Maker *m, int sample, int i, EtcTensor **out)
     if (m->bundle.n > 1)
         folder = arena_printf(m->arena, "%s/%d", folder, sample);
     const char *path = arena_printf(m->arena, "%s/output_%d.npy", folder, i);
-    *out = npy_read(m->o->files, m->arena, path, want.dtype, m->diag);
+    *out = npy_read(m->o->files, m->arena, path, (int)want.dtype, m->diag);
     if (!*out)
         return false;
     return tensor_is_of_type(*out, want) ||

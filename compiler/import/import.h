@@ -165,6 +165,9 @@ MUST_USE bool onnx_about(Arena *a, Files *files, const char *path, OnnxAbout *ou
  * names is enough.  What does not agree is listed.  False: reported. */
 MUST_USE bool import_safetensors(Program *p, const char *path, Files *files, Diag *d);
 
+/* The same from n bytes, into which the program points. */
+MUST_USE bool import_safetensors_bytes(Program *p, const char *name, uint8_t *data, size_t n, Diag *d);
+
 /* -- weights of texts ------------------------------------------------------------------------- */
 
 /* Gives the states of a parsed text the bytes that it says lie in members of an archive: `path` is

@@ -223,17 +223,22 @@ static void warn_of_more(const Tensors *t)
                   n > MOST_TOLD ? ", ..." : "");
 }
 
-bool import_safetensors(Program *p, const char *path, Files *files, Diag *d)
+bool import_safetensors_bytes(Program *p, const char *name, uint8_t *data, size_t n, Diag *d)
 {
     Arena *tmp = arena_new();
-    Tensors t = {.program = p, .tmp = tmp, .diag = d, .loc = {.file = path},
+    Tensors t = {.program = p, .tmp = tmp, .diag = d, .loc = {.file = name},
                  .entries = {.arena = tmp}, .used = {.arena = tmp}};
-    uint8_t *data;
-    size_t n;
-    bool ok = file_load(files, p->arena, path, &data, &n, d) && read_header(&t, data, n) &&
-              take_all(&t);
+    bool ok = read_header(&t, data, n) && take_all(&t);
     if (ok)
         warn_of_more(&t);
     arena_free(tmp);
     return ok;
+}
+
+bool import_safetensors(Program *p, const char *path, Files *files, Diag *d)
+{
+    uint8_t *data;
+    size_t n;
+    return file_load(files, p->arena, path, &data, &n, d) &&
+           import_safetensors_bytes(p, path, data, n, d);
 }

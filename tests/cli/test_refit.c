@@ -227,6 +227,29 @@ Test(refit, a_damaged_record_is_refused)
     }
 }
 
+/* A file with any bytes of its record changed is refused or gives a file, and nothing else. */
+Test(refit, random_damage_of_a_record)
+{
+    size_t n;
+    uint32_t random = 1;
+    ok("compile model -o old.pte --refittable -q --recipe int4-group32");
+    write_tensors("new", "new.safetensors", "");
+    char *b = slurp("old.pte", &n), *from = memmem(b, n, "etc.refit 1 ", 12);
+    cr_assert_not_null(from);
+    size_t span = n - (size_t)(from - b);
+    for (int i = 0; i < 120; i++) {
+        char *copy = memcpy(NEW(arena, char, n), b, n);
+        for (int k = 0; k < 1 + i % 3; k++) {
+            random = random * 1664525 + 1013904223;
+            copy[(size_t)(from - b) + (random >> 8) % span] = (char)(random >> 5);
+        }
+        FILE *f = fopen("bad.pte", "wb");
+        cr_assert(f && fwrite(copy, 1, n, f) == n && !fclose(f));
+        Result r = etc("refit bad.pte --weights new.safetensors -o x.pte -q");
+        cr_expect(r.code == 0 || r.code == 1 || r.code == 4, "exit %d: %s", r.code, r.err);
+    }
+}
+
 Test(refit, another_build_of_etc_is_told)
 {
     ok("compile model -o old.pte --refittable -q");

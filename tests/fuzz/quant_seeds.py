@@ -1,9 +1,10 @@
-"""quant_seeds.py -- seeds of fuzz_data, fuzz_lists, fuzz_ops and fuzz_recipe: small .npy and .npz files, whose checksums are
+"""quant_seeds.py -- seeds of fuzz_data, fuzz_lists, fuzz_ops, fuzz_recipe and fuzz_safetensors: small .npy and .npz files, whose checksums are
 0 as that target takes them to be, and the recipes that the documentation shows.
 
     quant_seeds.py ROOT SEEDS
 """
 import io
+import json
 import os
 import re
 import struct
@@ -48,6 +49,21 @@ def ops(root):
         yield f"{one}  {a}\n{two}  {b}\n".encode()
 
 
+def safetensors():
+    """For the weights of fuzz_safetensors.c: all, one for two, none, and with elements of a byte each, which do not fit."""
+    rows = {"w": ("F32", [2, 3], 6), "v": ("F32", [2, 3], 6), "b": ("BOOL", [3], 3), "n": ("I64", [], 1), "h": ("F16", [0, 4], 0)}
+    for left_out, sizes in (("", {"F32": 4, "I64": 8}), ("v", {"F32": 4, "I64": 8}), ("wvbnh", {}), ("", {})):
+        head, at = {"__metadata__": {"format": "pt"}}, 0
+        for name, (dtype, shape, n) in rows.items():
+            if name not in left_out:
+                to = at + n * sizes.get(dtype, 1)
+                head[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, to]}
+                at = 0 if name == "w" else to  # v has the bytes of w
+        text = json.dumps(head).encode()
+        yield struct.pack("<Q", len(text)) + text + bytes(at)
+    yield struct.pack("<Q", 2) + b"{}"
+
+
 def lists(root):
     """Lists of etc batch, manifests and tolerances; the first byte says which."""
     with open(os.path.join(root, "docs", "nightly.md"), encoding="utf-8") as f:
@@ -70,6 +86,7 @@ def main(root, seeds):
     with open(os.path.join(root, "docs", "quantization.md"), encoding="utf-8") as f:
         files["recipe"] = list(recipes(f.read()))
     files["ops"] = list(ops(root))
+    files["safetensors"] = list(safetensors())
     files["lists"] = list(lists(root))
     lines = [b"range.minmax 2 -1.5 2.25 conv2d", b"range.minmax 2 0 1 relu", b"square 3 1 4 9e-3 x"]
     files["statistics"] = [b"\n".join([b"etc statistics 1", b"model 0123456789abcdef", *lines[:n],
