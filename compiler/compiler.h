@@ -710,7 +710,7 @@ typedef struct EtDump {
 
 /* Reads an ETDump at an address that is a multiple of 8.  NULL, or what is wrong with it. */
 const char *etdump_read(const uint8_t *data, size_t n, Arena *a, EtDump *out);
-bool etdump_inspect(const Options *o, Arena *a, Diag *d); /* the command; false: reported */
+MUST_USE bool etdump_inspect(const Options *o, Arena *a, Diag *d); /* the command; false: reported */
 
 typedef struct EtRecord EtRecord;
 
