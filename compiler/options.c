@@ -76,7 +76,7 @@ static const struct {
                   "fail where a .pte's size, memory, delegation, time or accuracy got worse"},
     [CMD_REFIT] = {"refit", "OLD.pte --weights NEW.pt2|NEW.safetensors -o NEW.pte",
                    "etc refit old.pte --weights new.safetensors -o new.pte",
-                   "put new weights into a .pte that was compiled with --refittable"},
+                   "put new weights into a .pte whose plan stays as it is"},
     [CMD_KEY] = {"key", "[compile|emit-c] MODEL ...", "etc key compile model.pt2 --backend xnnpack",
                  "print a digest of all that the output of a command depends on"},
 };

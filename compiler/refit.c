@@ -8,6 +8,9 @@
  * sample is run, and nothing has to know which byte comes of which parameter.  Compiling takes
  * hardly longer than writing the file.
  *
+ * A file without that record is compiled anew from a whole model, for the backend that it has: the
+ * result counts where all but constants and weights of delegates is the same bytes.
+ *
  *     etc.refit 1 SOURCES\n
  *     KIND N\n            N bytes, \n            again and again
  *
@@ -246,14 +249,16 @@ static bool read_record(Refit *r, const EtcNamed *row)
     return true;
 }
 
-static bool find_record(Refit *r)
+/* *has: the file keeps one. */
+static bool find_record(Refit *r, bool *has)
 {
     for (uint32_t i = 0; i < etc_program_n_named(&r->old); i++) {
         EtcNamed row = etc_program_named(&r->old, i);
-        if (row.n_key == strlen(PTE_REFIT_KEY) && !memcmp(row.key, PTE_REFIT_KEY, row.n_key))
+        *has = row.n_key == strlen(PTE_REFIT_KEY) && !memcmp(row.key, PTE_REFIT_KEY, row.n_key);
+        if (*has)
             return read_record(r, &row);
     }
-    return refuse(r, "keeps no record for refit: compile it with --refittable");
+    return true;
 }
 
 static const Section *find(const Refit *r, const char *kind)
@@ -290,34 +295,45 @@ static void add_flag(const Refit *r, Words *w, const char *flag, const Section *
     add_word(r, w, arena_printf(r->arena, "%s=%s", flag, value));
 }
 
-/* Flags of the record, and those of this run, as one command line. */
-static bool parse_flags(Refit *r)
+static Words words_new(const Refit *r)
 {
-    const Options *o = r->o;
     Words w = {0};
-    Diag quiet = {0};
-    const Section *preset = find(r, "preset");
     add_word(r, &w, "etc");
     add_word(r, &w, "compile");
-    add_word(r, &w, "--refittable");
-    if (o->output)
-        add_word(r, &w, arena_printf(r->arena, "--output=%s", o->output));
-    if (o->dry_run)
+    if (r->o->output)
+        add_word(r, &w, arena_printf(r->arena, "--output=%s", r->o->output));
+    if (r->o->dry_run)
         add_word(r, &w, "--dry-run");
-    for (int i = 0; i < r->n; i++)
-        if (is_kept_flag(r->section[i].kind))
-            add_flag(r, &w, r->section[i].kind, &r->section[i]);
-    if (preset)
-        add_flag(r, &w, "--recipe", preset);
-    add_word(r, &w, "--");
-    add_word(r, &w, o->weights);
-    bool ok = options_parse(&r->with, r->arena, w.n, w.item, stdout, &quiet) == OPTIONS_RUN &&
-              (!preset || recipe_is_preset(r->with.recipe));
+    return w;
+}
+
+static bool parse_words(Refit *r, Words *w)
+{
+    const Options *o = r->o;
+    Diag quiet = {0};
+    add_word(r, w, "--");
+    add_word(r, w, o->weights);
+    bool ok = options_parse(&r->with, r->arena, w->n, w->item, stdout, &quiet) == OPTIONS_RUN;
     r->with.files = o->files;
     r->with.is_refit = true;
     r->with.json = o->json;
     r->with.quiet = o->quiet;
     r->with.verbose = o->verbose;
+    return ok;
+}
+
+/* Flags of the record, and those of this run, as one command line. */
+static bool parse_flags(Refit *r)
+{
+    Words w = words_new(r);
+    const Section *preset = find(r, "preset");
+    add_word(r, &w, "--refittable");
+    for (int i = 0; i < r->n; i++)
+        if (is_kept_flag(r->section[i].kind))
+            add_flag(r, &w, r->section[i].kind, &r->section[i]);
+    if (preset)
+        add_flag(r, &w, "--recipe", preset);
+    bool ok = parse_words(r, &w) && (!preset || recipe_is_preset(r->with.recipe));
     return ok || malformed(r);
 }
 
@@ -524,10 +540,63 @@ static bool plan_is_same(const OutFile *f, void *ctx)
     return ok;
 }
 
+/* -- files without a record -------------------------------------------------------------------- */
+
+static bool has_delegate(const Refit *r, const char *id)
+{
+    for (int32_t i = 0; i < etc_program_n_methods(&r->old); i++) {
+        const PteMethod m = pte_method(&r->old, i, r->arena);
+        for (int k = 0; k < m.n_delegates; k++)
+            if (!strcmp(m.delegate[k].id, id))
+                return true;
+    }
+    return false;
+}
+
+static bool take_flags(Refit *r)
+{
+    Words w = words_new(r);
+    if (has_delegate(r, "XnnpackBackend"))
+        add_word(r, &w, "--backend=xnnpack");
+    return parse_words(r, &w);
+}
+
+/* The program of a .pte, in front of its segments: methods, values with sizes and places,
+ * instructions, and where constants lie. */
+static bool program_is_same(const OutFile *f, void *ctx)
+{
+    const Refit *r = ctx;
+    const uint8_t *old;
+    size_t n_old, n;
+    if (!plan_is_same(f, ctx) || !file_map(r->o->files, r->o->model, &old, &n_old, r->diag))
+        return false;
+    const uint8_t *new = without_segments(f, r->arena, &n);
+    assert(f->n >= 2);
+    const size_t front = (size_t)(f->piece[0].n + f->piece[0].zeros + f->piece[1].n);
+    return (n == n_old && front <= n && !memcmp(old, new, front)) ||
+           diag_error(r->diag, (Loc){.file = r->o->weights},
+                      "gives another program than that of '%s': it is another model, or that was "
+                      "compiled with other flags; --refittable keeps them in the file",
+                      r->o->model);
+}
+
+static bool refit_bare(Refit *r)
+{
+    if (ends_in(r->o->weights, ".safetensors"))
+        return refuse(r, "keeps no graph, which a .safetensors needs: compile it with --refittable");
+    Program *p = take_flags(r) ? model_load(&r->with, r->arena, r->diag) : NULL;
+    return p && build_loaded(&r->with, p, program_is_same, r, r->arena, r->diag);
+}
+
 bool command_refit(const Options *o, Arena *a, Diag *d)
 {
     Refit r = {.o = o, .arena = a, .diag = d};
-    if (!pte_open(o->files, o->model, &r.old, d) || !find_record(&r) || !parse_flags(&r))
+    bool has_record = false;
+    if (!pte_open(o->files, o->model, &r.old, d) || !find_record(&r, &has_record))
+        return false;
+    if (!has_record)
+        return refit_bare(&r);
+    if (!parse_flags(&r))
         return false;
     give_files(&r);
     Program *p = load_new(&r);

@@ -9,7 +9,7 @@
  * size itself.
  * One walk; only nodes that cannot match again are made.
  */
-#include "passes/internal.h"
+#include "passes/decompose.h"
 #include <string.h>
 
 typedef enum Answer { NO, YES, OPEN } Answer;

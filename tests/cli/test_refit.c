@@ -113,14 +113,28 @@ Test(refit, the_record_changes_nothing_else)
     Result r = ok("refit old.pte --weights new -o a.pte --json");
     cr_expect_str_eq(text(json(&r), "output"), "a.pte");
     ok("refit old.pte --weights new --dry-run");
-    fails("refit plain.pte --weights new -o x.pte", 1,
-          "plain.pte: error: keeps no record for refit: compile it with --refittable");
     fails("refit model/data/weights/weight_0 --weights new -o x.pte", 1, "weight_0: error: ");
     fails("refit old.pte --weights new -o old.pte", 2, "'old.pte' is read");
     fails("refit old.pte --weights new.none -o x.pte", 3, "new.none: error: ");
     fails("refit old.pte -o x.pte", 2, "--weights is missing");
     fails("refit old.pte --weights new", 2, "-o is missing");
     fails("compile --method a=model --refittable -o x.pte", 2, "--refittable is for one model");
+    cr_expect_neq(sh("test -e x.pte").code, 0);
+}
+
+Test(refit, takes_a_plain_file_whose_program_stays)
+{
+    static const char *const backend[] = {"", "--backend xnnpack"};
+    for (int i = 0; i < 2; i++) {
+        ok(arena_printf(arena, "compile model -o plain.pte -q %s", backend[i]));
+        ok(arena_printf(arena, "compile new -o want.pte -q %s", backend[i]));
+        ok("refit plain.pte --weights new -o a.pte -q");
+        expect_same("a.pte", "want.pte");
+    }
+    ok("compile model -o plain.pte -q --recipe int8-weight");
+    fails("refit plain.pte --weights new -o x.pte", 1, "these weights ask for another plan");
+    fails("refit plain.pte --weights new.safetensors -o x.pte", 1,
+          "keeps no graph, which a .safetensors needs: compile it with --refittable");
     cr_expect_neq(sh("test -e x.pte").code, 0);
 }
 
