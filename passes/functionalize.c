@@ -191,6 +191,11 @@ static bool put_back(Pass *s, Node *at, const Node *view, Value *parent, Value *
 {
     if (node_access(view) == ACCESS_PERMUTE)
         return through_permute(s, at, view, x, out);
+    if (node_access(view) == ACCESS_MOVE && parent->type.rank == x->type.rank &&
+        dims_equal(parent->type.dim, x->type.dim, x->type.rank)) { /* an expand to its own sizes */
+        *out = x;
+        return true;
+    }
     switch (view->op) {
     case OP_SLICE:
         return through_slice(s, at, view, parent, x, out);

@@ -212,6 +212,13 @@ static bool resize(Resolve *s, Node *n)
     return v && rewrite_node(&s->r, n, v);
 }
 
+/* x.squeeze_() and its kin write no element: each is a view, which stands for x from there on. */
+static bool writes_sizes(const Node *n)
+{
+    OpId twin = op_info[n->op].functional;
+    return op_mutates(n->op) && twin != OP_NONE && op_info[twin].flags & VIEW;
+}
+
 static bool resolve(Resolve *s, Node *n)
 {
     switch (n->op) {
@@ -240,9 +247,14 @@ static bool resolve(Resolve *s, Node *n)
     case OP_RESIZE_AS_:
         return resize(s, n);
     default:
+        if (writes_sizes(n)) {
+            node_set_op(n, op_info[n->op].functional);
+            return resolve(s, n);
+        }
         if (op_splits(n->op))
             return rewrite_pieces(&s->r, n);
-        return !s->has_writes || !(op_info[n->op].flags & CHAIN) || decomp_text(&s->r, n);
+        return !s->has_writes || !(op_info[n->op].flags & CHAIN) || node_is_complex(n) ||
+               decomp_text(&s->r, n);
     }
 }
 

@@ -1224,6 +1224,22 @@ class writes_through_views(nn.Module):
         return y, z.relu_(), z.reshape_as(x.view(4, 18)).mul_(0.5)
 
 
+@model(rnd(4, 6), torch.tensor([0, 2]), more=[(rnd(4, 6, seed=2), torch.tensor([3, 1]))])
+class writes_in_place(nn.Module):
+    """Operators that write, or change the shape of, their input."""
+    def forward(self, x, i):
+        a, b, c = x.clone(), x.clone(), x.clone()
+        a.index_add_(0, i, torch.ones(2, 6)).index_fill_(1, i, 3.0)
+        a.addmm_(x[:, :4], x).addr_(x[:, 0], x[0]).renorm_(2, 0, 1.5)
+        b.t_().unsqueeze_(1).add_(1.0).squeeze_(1)
+        b.transpose_(0, 1)[0].zero_()
+        b.greater_(0.25).add_(x).not_equal_(x)
+        torch.broadcast_tensors(c, c[0])[0].add_(1.0)
+        torch.atleast_3d(c, c[0])[1].mul_(2.0)
+        torch.atleast_2d(c[1]).neg_()
+        return a, b, c.adjoint().mul_(0.5), c
+
+
 @model(rnd(3, 4), more=[(rnd(3, 4, seed=2),), (rnd(3, 4, seed=3),)], stateful=True)
 class states_on_one_storage(nn.Module):
     def __init__(self):
