@@ -449,7 +449,7 @@ static Value *all_in_order(Rewrite *r, Node *n)
         !type_is_static(at->type) || !dim_equal(x.dim[0], DIM(type_numel(at->type))) ||
         at->state->n_bytes < type_bytes(at->type))
         return NULL;
-    const int64_t *index = (const int64_t *)(const void *)at->state->data;
+    const int64_t *index = state_elements(at->state);
     for (int64_t i = 0; i < x.dim[0].value; i++)
         if (index[i] != i)
             return NULL;
