@@ -241,6 +241,36 @@ static void merge_permutes(Node *n, Permute *b)
     node_set_arg(n, arg_of(n, "dims"), arg_int_list(n->graph->program, axis, b->rank));
 }
 
+static const char *next_name(Graph *g, const Value *like)
+{
+    return arena_printf(g->program->arena, "%s.%d", like->name, graph_number(g) + 1);
+}
+
+/* permute(dequantize(constant)) ==> dequantize(permute(constant)), so that weights fold as integers */
+static Value *permuted_integers(Rewrite *r, Node *n, const Permute *p)
+{
+    QParams q;
+    const Node *from = p->x->def;
+    if (!from || !qparams_read(from, &q) || !q.undoes || q.kind == Q_TOKEN || !value_is_const(q.x))
+        return NULL;
+    int64_t axis[MAX_RANK];
+    for (int i = 0; i < p->rank; i++)
+        axis[i] = p->axis[i];
+    const Node *integers = build(r->g, n, n->loc, OP_PERMUTE, r->d, "vI", q.x, p->rank, axis);
+    Node *y = integers ? node_like(r->g, from) : NULL;
+    for (int i = 0; y && i < from->n_args; i++)
+        node_push(y, arg_moved(y, from, from->arg[i]));
+    if (!y)
+        return NULL;
+    node_set_in(y, 0, integers->out[0]);
+    for (int i = 0; q.kind == Q_CHANNEL && i < p->rank; i++)
+        if (p->axis[i] == q.axis)
+            node_set_arg(y, arg_of(y, "axis"), (Arg){.kind = ARG_INT, .dim = DIM(i)});
+    node_add_out(y, next_name(r->g, n->out[0]), n->out[0]->type);
+    graph_insert(r->g, n, y);
+    return y->out[0];
+}
+
 /* A permutation that moves axes of size 1 only is a view; one that moves none is nothing. */
 static Value *plain_permute(Rewrite *r, Node *n)
 {
@@ -253,7 +283,7 @@ static Value *plain_permute(Rewrite *r, Node *n)
         if (is_one(p.x->type.dim[p.axis[i]]))
             continue;
         if (p.axis[i] < last)
-            return NULL;
+            return permuted_integers(r, n, &p);
         last = p.axis[i];
     }
     return build_view(r, n, p.x, y.dim, y.rank);
