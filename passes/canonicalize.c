@@ -271,6 +271,23 @@ static Value *permuted_integers(Rewrite *r, Node *n, const Permute *p)
     return y->out[0];
 }
 
+/* dequantize(quantize(x)) in u8 ==> the same in i8 with a zero point less by 128, as backends want it */
+static Value *signed_integers(Rewrite *r, Node *n)
+{
+    enum { HALF = 128 };
+    QParams q, p;
+    const Node *from = first_operand(n)->def;
+    if (!from || !qparams_read(n, &q) || !qparams_read(from, &p) || !q.undoes || p.undoes ||
+        p.kind != Q_TENSOR || p.scales || q.scales || q.dtype != ETC_U8 || !qparams_equal(&p, &q) ||
+        p.lo < 0 || p.hi > 2 * HALF - 1 || n->out[0]->type.dtype != ETC_F32)
+        return NULL;
+    const Node *integers = build(r->g, n, from->loc, from->op, r->d, "vfiiit", p.x, p.scale, p.zero - HALF,
+                                 p.lo - HALF, p.hi - HALF, ETC_I8);
+    return integers ? node_result(build(r->g, n, n->loc, n->op, r->d, "vfiiitn", integers->out[0], q.scale,
+                                        q.zero - HALF, q.lo - HALF, q.hi - HALF, ETC_I8))
+                    : NULL;
+}
+
 /* A permutation that moves axes of size 1 only is a view; one that moves none is nothing. */
 static Value *plain_permute(Rewrite *r, Node *n)
 {
@@ -498,6 +515,8 @@ static Value *stand_in(Rewrite *r, Node *n)
         return plain_view(r, n);
     case OP_PERMUTE:
         return plain_permute(r, n);
+    case OP_DEQUANTIZE_PER_TENSOR:
+        return signed_integers(r, n);
     case OP_SELECT_INT:
         return select_only(r, n);
     case OP_SLICE: {
