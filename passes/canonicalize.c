@@ -246,7 +246,7 @@ static const char *next_name(Graph *g, const Value *like)
     return arena_printf(g->program->arena, "%s.%d", like->name, graph_number(g) + 1);
 }
 
-/* permute(dequantize(constant)) ==> dequantize(permute(constant)), so that weights fold as integers */
+/* permute(dequantize(constant)) ==> dequantize(permute(constant)): weights fold as integers */
 static Value *permuted_integers(Rewrite *r, Node *n, const Permute *p)
 {
     QParams q;
@@ -271,7 +271,7 @@ static Value *permuted_integers(Rewrite *r, Node *n, const Permute *p)
     return y->out[0];
 }
 
-/* dequantize(quantize(x)) in u8 ==> the same in i8 with a zero point less by 128, as backends want it */
+/* dequantize(quantize(x)) in u8 ==> the same in i8 with a zero point less by 128 */
 static Value *signed_integers(Rewrite *r, Node *n)
 {
     enum { HALF = 128 };
@@ -281,10 +281,10 @@ static Value *signed_integers(Rewrite *r, Node *n)
         p.kind != Q_TENSOR || p.scales || q.scales || q.dtype != ETC_U8 || !qparams_equal(&p, &q) ||
         p.lo < 0 || p.hi > 2 * HALF - 1 || n->out[0]->type.dtype != ETC_F32)
         return NULL;
-    const Node *integers = build(r->g, n, from->loc, from->op, r->d, "vfiiit", p.x, p.scale, p.zero - HALF,
-                                 p.lo - HALF, p.hi - HALF, ETC_I8);
-    return integers ? node_result(build(r->g, n, n->loc, n->op, r->d, "vfiiitn", integers->out[0], q.scale,
-                                        q.zero - HALF, q.lo - HALF, q.hi - HALF, ETC_I8))
+    const Node *integers = build(r->g, n, from->loc, from->op, r->d, "vfiiit", p.x, p.scale,
+                                 p.zero - HALF, p.lo - HALF, p.hi - HALF, ETC_I8);
+    return integers ? node_result(build(r->g, n, n->loc, n->op, r->d, "vfiiitn", integers->out[0],
+                                        q.scale, q.zero - HALF, q.lo - HALF, q.hi - HALF, ETC_I8))
                     : NULL;
 }
 
