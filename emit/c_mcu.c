@@ -57,7 +57,7 @@ static double number(const Node *n, const char *name)
 static const void *const_data(Emit *e, const Value *v, EtcDtype t)
 {
     bool ok = v && value_is_constant(v) && v->type.dtype == t && c_type_is_dense(e, v->type);
-    return ok ? v->state->data : NULL;
+    return ok ? state_elements(v->state) : NULL;
 }
 
 static bool is_byte(const Value *v)

@@ -313,7 +313,7 @@ static bool bind_state(Run *r, const Value *v)
         return diag_error(r->c->d, graph_loc(r->graph), "the bytes of %%%s are not at hand",
                           s->name);
     slot->dense = t;
-    t->data = s->data;
+    t->data = state_elements(v->state);
     t->capacity = tensor_bytes(t);
     if (stride) {
         eval_allocate(t, r->c->tmp);

@@ -452,8 +452,10 @@ typedef struct State {
     Type type;
     Place place;      /* of a mutable one */
     /* The first element's byte, in the private mapping of the model's file or in the arena; NULL
-     * where a text names bytes that are not at hand.  `n_bytes` may be read from there. */
+     * where a text names bytes that are not at hand.  `n_bytes` may be read from there.  Files put
+     * weights anywhere: who reads more than bytes asks state_elements(). */
     uint8_t *data;
+    Arena *arena; /* the program's */
     int64_t n_bytes;
     int storage; /* states with equal numbers share bytes; numbers < program->n_storages */
     bool is_fixed; /* no state_dict has it: a constant, or a buffer that is not persistent */
@@ -547,6 +549,12 @@ Symbol *program_symbol(Program *p, const char *name, int64_t lo, int64_t hi);
 /* A new state with a storage of its own; data may be NULL. */
 State *program_state(Program *p, StateKind kind, const char *name, const char *fqn, Type type,
                      const char *file, int64_t offset, uint8_t *data, int64_t n_bytes);
+
+/* The bytes of a state, which are at hand, at a multiple of its elements' size: `data`, which moves
+ * to an aligned copy the first time that it has to.  Threads ask for those of a program that
+ * program_align() was called on. */
+void *state_elements(State *s);
+void program_align(Program *p);
 
 /* A constant the compiler made, in the side file; `data` (type_bytes(type) bytes) is not copied.
  * The name is made unique from `stem`. */

@@ -241,6 +241,53 @@ static void merge_permutes(Node *n, Permute *b)
     node_set_arg(n, arg_of(n, "dims"), arg_int_list(n->graph->program, axis, b->rank));
 }
 
+static const char *next_name(Graph *g, const Value *like)
+{
+    return arena_printf(g->program->arena, "%s.%d", like->name, graph_number(g) + 1);
+}
+
+/* permute(dequantize(constant)) ==> dequantize(permute(constant)): weights fold as integers */
+static Value *permuted_integers(Rewrite *r, Node *n, const Permute *p)
+{
+    QParams q;
+    const Node *from = p->x->def;
+    if (!from || !qparams_read(from, &q) || !q.undoes || q.kind == Q_TOKEN || !value_is_const(q.x))
+        return NULL;
+    int64_t axis[MAX_RANK];
+    for (int i = 0; i < p->rank; i++)
+        axis[i] = p->axis[i];
+    const Node *integers = build(r->g, n, n->loc, OP_PERMUTE, r->d, "vI", q.x, p->rank, axis);
+    Node *y = integers ? node_like(r->g, from) : NULL;
+    for (int i = 0; y && i < from->n_args; i++)
+        node_push(y, arg_moved(y, from, from->arg[i]));
+    if (!y)
+        return NULL;
+    node_set_in(y, 0, integers->out[0]);
+    for (int i = 0; q.kind == Q_CHANNEL && i < p->rank; i++)
+        if (p->axis[i] == q.axis)
+            node_set_arg(y, arg_of(y, "axis"), (Arg){.kind = ARG_INT, .dim = DIM(i)});
+    node_add_out(y, next_name(r->g, n->out[0]), n->out[0]->type);
+    graph_insert(r->g, n, y);
+    return y->out[0];
+}
+
+/* dequantize(quantize(x)) in u8 ==> the same in i8 with a zero point less by 128 */
+static Value *signed_integers(Rewrite *r, Node *n)
+{
+    enum { HALF = 128 };
+    QParams q, p;
+    const Node *from = first_operand(n)->def;
+    if (!from || !qparams_read(n, &q) || !qparams_read(from, &p) || !q.undoes || p.undoes ||
+        p.kind != Q_TENSOR || p.scales || q.scales || q.dtype != ETC_U8 || !qparams_equal(&p, &q) ||
+        p.lo < 0 || p.hi > 2 * HALF - 1 || n->out[0]->type.dtype != ETC_F32)
+        return NULL;
+    const Node *integers = build(r->g, n, from->loc, from->op, r->d, "vfiiit", p.x, p.scale,
+                                 p.zero - HALF, p.lo - HALF, p.hi - HALF, ETC_I8);
+    return integers ? node_result(build(r->g, n, n->loc, n->op, r->d, "vfiiitn", integers->out[0],
+                                        q.scale, q.zero - HALF, q.lo - HALF, q.hi - HALF, ETC_I8))
+                    : NULL;
+}
+
 /* A permutation that moves axes of size 1 only is a view; one that moves none is nothing. */
 static Value *plain_permute(Rewrite *r, Node *n)
 {
@@ -253,7 +300,7 @@ static Value *plain_permute(Rewrite *r, Node *n)
         if (is_one(p.x->type.dim[p.axis[i]]))
             continue;
         if (p.axis[i] < last)
-            return NULL;
+            return permuted_integers(r, n, &p);
         last = p.axis[i];
     }
     return build_view(r, n, p.x, y.dim, y.rank);
@@ -449,7 +496,7 @@ static Value *all_in_order(Rewrite *r, Node *n)
         !type_is_static(at->type) || !dim_equal(x.dim[0], DIM(type_numel(at->type))) ||
         at->state->n_bytes < type_bytes(at->type))
         return NULL;
-    const int64_t *index = (const int64_t *)(const void *)at->state->data;
+    const int64_t *index = state_elements(at->state);
     for (int64_t i = 0; i < x.dim[0].value; i++)
         if (index[i] != i)
             return NULL;
@@ -468,6 +515,8 @@ static Value *stand_in(Rewrite *r, Node *n)
         return plain_view(r, n);
     case OP_PERMUTE:
         return plain_permute(r, n);
+    case OP_DEQUANTIZE_PER_TENSOR:
+        return signed_integers(r, n);
     case OP_SELECT_INT:
         return select_only(r, n);
     case OP_SLICE: {

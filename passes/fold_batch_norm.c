@@ -36,7 +36,7 @@ const float *value_floats(const Value *v, int64_t n)
         !type_is_static(v->type) || (n >= 0 && type_numel(v->type) != n) ||
         v->state->n_bytes < type_bytes(v->type))
         return NULL;
-    return (const float *)(const void *)v->state->data;
+    return state_elements(v->state);
 }
 
 /* Sets *a to what the norm does to each channel; false where its parameters are not constants. */
@@ -113,8 +113,8 @@ static Value *scaled_weight(Fold *f, const Value *w, const Affine *a, bool chann
 {
     State *s = w->state;
     int64_t n = type_numel(w->type);
-    const float *from = (const float *)(const void *)s->data;
-    float *to = (float *)(void *)s->data;
+    const float *from = state_elements(s);
+    float *to = state_elements(s);
     if (s->storage < f->n_reads && f->reads[s->storage] == 1)
         f->spoiled[s->storage] = true, memory_will_change(to, (size_t)n * sizeof *to);
     else

@@ -169,10 +169,10 @@ static int64_t growth(const Fold *f, const Node *n)
     return bytes;
 }
 
-static EtcTensor *tensor_of(const State *s, Arena *tmp)
+static EtcTensor *tensor_of(State *s, Arena *tmp)
 {
     EtcTensor *t = NEW(tmp, EtcTensor, 1);
-    *t = (EtcTensor){.data = s->data, .dtype = s->type.dtype, .rank = s->type.rank,
+    *t = (EtcTensor){.data = state_elements(s), .dtype = s->type.dtype, .rank = s->type.rank,
                      .dim = NEW(tmp, int32_t, s->type.rank + 1),
                      .capacity = type_bytes(s->type), .is_static = 1};
     for (int i = 0; i < s->type.rank; i++)

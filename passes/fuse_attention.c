@@ -98,7 +98,7 @@ static bool read_number(const Node *n, int i, double *v)
     if (!value_is_const(x) || x->type.dtype != ETC_F32 || !type_is_static(x->type) ||
         type_numel(x->type) != 1 || x->state->n_bytes < 4)
         return false;
-    *v = (double)*(const float *)(const void *)x->state->data;
+    *v = (double)*(const float *)state_elements(x->state);
     return true;
 }
 

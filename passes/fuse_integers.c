@@ -69,7 +69,7 @@ static const void *const_data(const Value *v)
 {
     bool ok = v && value_is_const(v) && !v->type.stride && type_is_static(v->type) &&
               v->state->n_bytes >= type_bytes(v->type);
-    return ok ? v->state->data : NULL;
+    return ok ? state_elements(v->state) : NULL;
 }
 
 /* Element i of a constant of floats or integers. */

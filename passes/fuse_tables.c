@@ -131,7 +131,7 @@ static Value *whole_table(Rewrite *r, const Table *t)
 
 static double zero_at(const Value *v, int64_t i)
 {
-    const void *p = v->state->data;
+    const void *p = state_elements(v->state);
     return v->type.dtype == ETC_I8    ? ((const int8_t *)p)[i]
            : v->type.dtype == ETC_I32 ? ((const int32_t *)p)[i]
                                       : (double)((const int64_t *)p)[i];

@@ -59,7 +59,7 @@ static bool is_whole(EtcDtype t)
 
 static int64_t whole(const Value *v, int64_t i)
 {
-    const void *p = v->state->data;
+    const void *p = state_elements(v->state);
     switch (v->type.dtype) {
     case ETC_U8: return ((const uint8_t *)p)[i];
     case ETC_I8: return ((const int8_t *)p)[i];
@@ -252,7 +252,7 @@ static void pack_points(Fuse *f, const Matrix *m, Packed *to)
         for (int64_t i = 0; i < m->groups; i++) {
             int64_t e = element(m, c, i * (m->k / m->groups)) / p->inner % p->n_points;
             int64_t at = place(m->groups, c, i);
-            scale[at] = p->scale ? ((const float *)(const void *)p->scale->state->data)[e]
+            scale[at] = p->scale ? ((const float *)state_elements(p->scale->state))[e]
                                  : (float)p->by;
             zero[at] = (int8_t)((p->zero ? whole(p->zero, e) : p->at) - m->shift);
             any = any || zero[at];

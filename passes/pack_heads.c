@@ -151,7 +151,7 @@ static bool has_bytes(const Value *v)
 static bool all_keys(const Value *v)
 {
     int64_t i = 0, n = has_bytes(v) ? type_numel(v->type) : 0;
-    while (i < n && is_key(v->type.dtype, v->state->data, i))
+    while (i < n && is_key(v->type.dtype, state_elements(v->state), i))
         i++;
     return n && i == n;
 }
@@ -168,7 +168,7 @@ static bool keeps_keys(const Value *mask)
     if (!has_bytes(mask) || keys < 1)
         return false;
     int64_t n = type_numel(mask->type), with = 0;
-    const uint8_t *b = mask->state->data;
+    const uint8_t *b = state_elements(mask->state);
     for (int64_t i = 0; i < n; i += keys) {
         int64_t k = 0;
         while (k < keys && !is_key(mask->type.dtype, b, i + k))

@@ -126,7 +126,7 @@ static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, const Valu
     assert(is_weight(w));
     const QuantFormat *f = &p->choice.weight;
     const unsigned algorithms = p->choice.algorithms;
-    const float *from = (const float *)(const void *)w->state->data, *h = importance(c, n, p);
+    const float *from = state_elements(w->state), *h = importance(c, n, p);
     const Products *products = products_of(moments_of(c->a, n), n, f->bits);
     Geometry g;
     Ints k = ints_new(f, w, axis, c->g->program->arena);
@@ -156,7 +156,7 @@ static void correct_bias(Convert *c, Node *n, const NodePlan *p, const Weighted 
                   bias->type.dtype != ETC_F32 || type_numel(bias->type) != g.results)) ||
         (!bias && v->w_axis))
         return;
-    const float *from = (const float *)(const void *)w->state->data;
+    const float *from = state_elements(w->state);
     double *sum = NEW(c->node, double, g.results + 1);
     for (int64_t i = 0; i < g.results * g.row; i++) {
         const double kept = (double)k->scale[i / k->inner % k->n] * k->q[i];
@@ -164,7 +164,7 @@ static void correct_bias(Convert *c, Node *n, const NodePlan *p, const Weighted 
     }
     float *to = NEW(c->g->program->arena, float, g.results + 1);
     for (int64_t r = 0; r < g.results; r++)
-        to[r] = (float)((bias ? (double)((const float *)(const void *)s->data)[r] : 0) - sum[r]);
+        to[r] = (float)((bias ? (double)((const float *)state_elements(bias->state))[r] : 0) - sum[r]);
     Value *made = constant(c, s, bias ? "" : "_bias", ETC_F32, 1, &DIM(g.results), to);
     if (bias)
         node_set_in(n, v->bias_slot, made);
@@ -203,7 +203,7 @@ static uint16_t bounded_half(float v)
 static Value *weight_of_halves(Convert *c, Node *n, const Value *w)
 {
     const int64_t all = type_numel(w->type);
-    const float *from = (const float *)(const void *)w->state->data;
+    const float *from = state_elements(w->state);
     uint16_t *h = NEW(c->g->program->arena, uint16_t, all + 1);
     for (int64_t i = 0; i < all; i++)
         h[i] = bounded_half(from[i]);

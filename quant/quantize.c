@@ -61,7 +61,7 @@ static bool weight_is_finite(const Node *n, const NodePlan *p, Diag *d)
     int64_t bad;
     if (!p || p->mode == MODE_FLOAT || p->choice.weight.dtype != ETC_I8 || !is_weight(w))
         return true;
-    const float *x = (const float *)(const void *)w->state->data;
+    const float *x = state_elements(w->state);
     return all_finite(x, type_numel(w->type), &bad) ||
            diag_error(d, n->loc, "weight '%s': %s at element %lld, which no integer stands for; "
                       "leave the node in floats",

@@ -138,7 +138,7 @@ static bool chain_of(Annotation *a, const Value *v, Arena *tmp, Chain *c)
 
 static const float *bytes_of(const Value *v)
 {
-    return (const float *)(const void *)v->state->data;
+    return state_elements(v->state);
 }
 
 /* The largest magnitude, by channel, of the weights that read it. */

@@ -207,6 +207,9 @@ bool samples_run(const SampleRun *r, int *done, Diag *d)
                  .place = NEW(a, Spot, r->n_places + 1)};
     Worker *w = NEW(a, Worker, n + 1);
     bool ok = true;
+    program_align(r->graph->program); /* threads read it */
+    if (r->beside)
+        program_align(r->beside->program);
     pthread_mutex_init(&all.reading, NULL);
     pthread_mutex_init(&all.lock, NULL);
     pthread_cond_init(&all.moved, NULL);

@@ -208,14 +208,9 @@ OnnxConst *onnx_const(Onnx *o, Loc loc, const Onnx__Tensor *t)
 
 Value *onnx_const_value(Onnx *o, const char *name, OnnxConst *c)
 {
-    const uint8_t *data = c->data;
-    assert(c->state || data || !c->n_bytes);
-    if (!c->state && (uintptr_t)data % (uintptr_t)dtype_bytes(c->type.dtype)) {
-        uint8_t *copy = arena_bytes(o->program->arena, (size_t)c->n_bytes + 1);
-        data = memcpy(copy, data, (size_t)c->n_bytes);
-    }
+    assert(c->state || c->data || !c->n_bytes);
     if (!c->state)
-        c->state = program_const(o->program, onnx_unique(o, name), name, c->type, (uint8_t *)data);
+        c->state = program_const(o->program, onnx_unique(o, name), name, c->type, (uint8_t *)c->data);
     return graph_state(o->graph, c->state);
 }
 

@@ -55,7 +55,7 @@ typedef struct XGraph {
     int n_values, n_nodes, n_constants, n_externals;
     XValue *value;
     XNode *node;
-    const State **constant;
+    State **constant;
 } XGraph;
 
 void xnn_write(const XGraph *x, Arena *a, Blob *out); /* blob.c */

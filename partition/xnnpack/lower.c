@@ -207,7 +207,7 @@ uint32_t x_bytes(Lower *w, const char *stem, const char *fqn, const void *data, 
                  int n_sizes, const Dim *size, int rank, const uint32_t *dim)
 {
     Program *p = w->body->program;
-    const State *s = program_named(p, stem, fqn, type_tensor(p, t, n_sizes, size), data);
+    State *s = program_named(p, stem, fqn, type_tensor(p, t, n_sizes, size), data);
     uint32_t id = x_value(w, rank, dim);
     PUSH(w->x.arena, w->x.constant, w->x.n_constants, s);
     w->x.value[id].constant = w->x.n_constants;

@@ -59,7 +59,7 @@ static float scale_at(const Ints *k, int64_t i)
     const Value *v = k->of.scales;
     if (!v)
         return (float)k->of.scale;
-    const void *data = v->state->data;
+    const void *data = state_elements(v->state);
     return v->type.dtype == ETC_F64 ? (float)((const double *)data)[i] : ((const float *)data)[i];
 }
 
@@ -307,7 +307,7 @@ static EtcTensor *computed(Lower *w, const Value *v, Diag *d)
 {
     if (v->state) {
         EtcTensor *t = NEW(w->tmp, EtcTensor, 1);
-        *t = (EtcTensor){.data = v->state->data, .dtype = v->type.dtype, .rank = v->type.rank,
+        *t = (EtcTensor){.data = state_elements(v->state), .dtype = v->type.dtype, .rank = v->type.rank,
                          .dim = NEW(w->tmp, int32_t, v->type.rank + 1),
                          .capacity = type_bytes(v->type), .is_static = 1, .is_const = 1};
         for (int i = 0; i < v->type.rank; i++)
@@ -349,7 +349,7 @@ const float *x_floats(Lower *w, const Value *v)
     if (v->state && v->type.dtype == ETC_F16)
         return widened(w, v);
     if (v->state)
-        return (const float *)(const void *)v->state->data;
+        return state_elements(v->state);
     EtcTensor *t = computed(w, v, w->d);
     if (!t)
         w->failed = true;
@@ -397,9 +397,9 @@ static int add_scales(Lower *w, const State *s, EtcDtype t, const void *data, in
 {
     Dim dim = DIM(n);
     Program *p = w->body->program;
-    const State *named = program_named(p, arena_printf(p->arena, "%s_scale", s->name),
-                                       arena_printf(p->arena, "%s.scale", s->fqn),
-                                       type_tensor(p, t, 1, &dim), data);
+    State *named = program_named(p, arena_printf(p->arena, "%s_scale", s->name),
+                                 arena_printf(p->arena, "%s.scale", s->fqn),
+                                 type_tensor(p, t, 1, &dim), data);
     PUSH(w->x.arena, w->x.constant, w->x.n_constants, named);
     return w->x.n_constants;
 }
@@ -516,8 +516,8 @@ uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter)
     if (w->x.value[in].dtype != XNN_QINT8)
         return x_use(w, v, AS_IS);
     uint32_t n = (uint32_t)w->x.value[filter].n_scales;
-    const State *s = w->x.constant[w->x.value[filter].scales - 1];
-    const float *by = (const float *)(const void *)s->data, *bias = x_floats(w, v);
+    State *s = w->x.constant[w->x.value[filter].scales - 1];
+    const float *by = state_elements(s), *bias = x_floats(w, v);
     float *scale = NEW(w->body->program->arena, float, n + 1);
     int32_t *data = NEW(w->body->program->arena, int32_t, n + 1);
     for (uint32_t i = 0; i < n; i++) {

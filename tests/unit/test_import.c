@@ -403,3 +403,57 @@ Test(import, utf8_is_told_from_what_is_not)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         cr_expect_not(is_utf8(bad[i], strlen(bad[i])), "%zu", i);
 }
+
+/* -- ONNX ----------------------------------------------------------------------------------- */
+
+/* A field of less than 16,384 bytes; returns its end. */
+static uint8_t *put_field(uint8_t *to, int number, const void *data, size_t n)
+{
+    to[0] = (uint8_t)(number << 3 | 2);
+    to[1] = (uint8_t)(n & 127) | 128;
+    to[2] = (uint8_t)(n >> 7);
+    memcpy(to + 3, data, n);
+    return to + 3 + n;
+}
+
+/* y = relu(w) of 16 floats; the number of bytes. */
+static size_t put_onnx(uint8_t *to, const float w[16])
+{
+    uint8_t part[3][256], *end;
+    memcpy(part[0], "\x08\x02\x08\x02\x08\x04\x10\x01", 8); /* [2, 2, 4] of floats */
+    end = put_field(put_field(part[0] + 8, 8, "w", 1), 9, w, 16 * sizeof *w);
+    uint8_t *graph = put_field(part[2], 5, part[0], (size_t)(end - part[0]));
+    end = put_field(put_field(put_field(part[1], 1, "w", 1), 2, "y", 1), 4, "Relu", 4);
+    graph = put_field(graph, 1, part[1], (size_t)(end - part[1]));
+    end = put_field(part[1], 1, "y", 1);
+    graph = put_field(graph, 12, part[1], (size_t)(end - part[1]));
+    end = put_field(put_field(to, 7, part[2], (size_t)(graph - part[2])), 8, "\x10\x11", 2);
+    return (size_t)(end - to);
+}
+
+Test(import, weights_of_onnx_stay_where_they_lie_until_elements_are_read)
+{
+    static uint8_t file[512 + 4];
+    float w[16];
+    int n_moved = 0;
+    for (int i = 0; i < 16; i++)
+        w[i] = (float)i - 8;
+    for (int shift = 0; shift < 4; shift++) {
+        Diag d = {.out = stderr};
+        Arena *a = arena_new();
+        size_t n = put_onnx(file + shift, w);
+        Program *p = import_onnx_bytes(a, "w.onnx", file + shift, n, NULL, &d);
+        cr_assert(p && p->n_states == 1, "shift %d", shift);
+        State *s = p->state[0];
+        const uint8_t *at = s->data;
+        cr_expect(at >= file + shift && at + sizeof w <= file + shift + n, "shift %d", shift);
+        program_align(p);
+        const float *got = state_elements(s);
+        cr_expect_eq((uintptr_t)got % sizeof *got, 0, "shift %d", shift);
+        cr_expect_arr_eq(got, w, sizeof w, "shift %d", shift);
+        cr_expect_eq((uintptr_t)at % sizeof *got != 0, (const uint8_t *)got != at, "shift %d", shift);
+        n_moved += (const uint8_t *)got != at;
+        arena_free(a);
+    }
+    cr_expect_eq(n_moved, 3);
+}
