@@ -256,13 +256,13 @@ static Value *permuted_integers(Rewrite *r, Node *n, const Permute *p)
     int64_t axis[MAX_RANK];
     for (int i = 0; i < p->rank; i++)
         axis[i] = p->axis[i];
-    const Node *integers = build(r->g, n, n->loc, OP_PERMUTE, r->d, "vI", q.x, p->rank, axis);
+    Value *integers = build_permute(r, n, q.x, axis);
     Node *y = integers ? node_like(r->g, from) : NULL;
     for (int i = 0; y && i < from->n_args; i++)
         node_push(y, arg_moved(y, from, from->arg[i]));
     if (!y)
         return NULL;
-    node_set_in(y, 0, integers->out[0]);
+    node_set_in(y, 0, integers);
     for (int i = 0; q.kind == Q_CHANNEL && i < p->rank; i++)
         if (p->axis[i] == q.axis)
             node_set_arg(y, arg_of(y, "axis"), (Arg){.kind = ARG_INT, .dim = DIM(i)});

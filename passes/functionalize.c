@@ -191,6 +191,12 @@ static bool put_back(Pass *s, Node *at, const Node *view, Value *parent, Value *
 {
     if (node_access(view) == ACCESS_PERMUTE)
         return through_permute(s, at, view, x, out);
+    if (node_is_view(view)) {
+        Node *n = build(s->g, at, at->loc, OP_VIEW, s->d, "vD", x, parent->type.rank,
+                        parent->type.dim);
+        *out = n ? n->out[0] : NULL;
+        return n != NULL;
+    }
     if (node_access(view) == ACCESS_MOVE && parent->type.rank == x->type.rank &&
         dims_equal(parent->type.dim, x->type.dim, x->type.rank)) { /* an expand to its own sizes */
         *out = x;
@@ -203,17 +209,6 @@ static bool put_back(Pass *s, Node *at, const Node *view, Value *parent, Value *
         return through_select(s, at, view, parent, x, out);
     case OP_DIAGONAL:
         return through_scatter(s, at, OP_DIAGONAL_SCATTER, view, parent, x, out);
-    case OP_VIEW:
-    case OP_UNFLATTEN:
-    case OP_SQUEEZE:
-    case OP_SQUEEZE_DIM:
-    case OP_SQUEEZE_DIMS:
-    case OP_UNSQUEEZE: {
-        Node *n = build(s->g, at, at->loc, OP_VIEW, s->d, "vD", x, parent->type.rank,
-                        parent->type.dim);
-        *out = n ? n->out[0] : NULL;
-        return n != NULL;
-    }
     default:
         return diag_unsupported(s->d, at->loc, "writes through '%s' (%s), which has no inverse",
                                 view->loc.node, op_info[view->op].target);

@@ -234,7 +234,7 @@ static int64_t state_bytes(Type t)
 static void fill_state(State *s, bool wild, uint64_t *seed)
 {
     /* Kernels know no complex dtype: these are pairs of parts. */
-    EtcDtype of = s->type.dtype, dtype = dtype_is_complex(of) ? dtype_of_part(of) : of;
+    EtcDtype dtype = dtype_of_part(s->type.dtype);
     int32_t n = (int32_t)(s->n_bytes / dtype_bytes(dtype));
     EtcTensor t = {.data = s->data, .dtype = dtype, .rank = 1, .dim = &n};
     if (!wild || t.dtype == ETC_BOOL)
