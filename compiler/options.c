@@ -43,7 +43,7 @@ static const struct {
                  "run a .pte, or a model compiled on the fly"},
     [CMD_BENCH] = {"bench", "MODEL [--input FILE.npy ...]",
                    "etc bench model.pte --threads 2 --trace trace.json",
-                   "time loading and running, and tell where the time goes"},
+                   "time loading and running, and show where the time goes"},
     [CMD_DIFF] = {"diff", "A B [--input FILE.npy ...]",
                   "etc diff model.pt2 model.etir --input x.npy",
                   "compare two models node by node on the same inputs"},
@@ -51,34 +51,38 @@ static const struct {
                    "list everything that would stop a compile"},
     [CMD_PARTITION] = {"partition", "MODEL --backend NAME,...",
                        "etc partition model.pt2 --backend xnnpack",
-                       "tell who takes what, why not more, and what switching costs"},
+                       "show which backend takes which node, and why not"},
     [CMD_QUANTIZE] = {"quantize", "MODEL --recipe PRESET|FILE --calibrate DATA --statistics OUT",
                       "etc quantize model.pt2 --recipe int8 --calibrate samples --statistics s.txt",
-                      "run samples and write the ranges of values, for --statistics"},
-    [CMD_INSPECT] = {"inspect", "FILE | --etdump FILE.etdp [--map FILE.json]", "etc inspect model.pte",
+                      "run samples and write the ranges of values"},
+    [CMD_INSPECT] = {"inspect", "FILE | --etdump FILE.etdp [--map FILE.json]",
+                     "etc inspect model.pte",
                      "show methods, operators, sizes and plan of a .pte, .pt2 or .etir"},
     [CMD_OPT] = {"opt", "MODEL --passes=A,B", "etc opt --passes=dce,cse graph.etir",
                  "run passes on textual IR"},
     [CMD_OPS] = {"ops", "[TEXT]", "etc ops conv",
-                 "print which operators are supported where; those whose name holds TEXT"},
+                 "print which outputs support the operators whose names contain TEXT"},
     [CMD_RUNTIME] = {"runtime", "MODEL.pte ... -o DIR", "etc runtime model.pte -o runtime",
-                     "write the sources of a runtime with no more than some .pte files need"},
+                     "write the sources of a runtime that has only what these .pte files need"},
     [CMD_BATCH] = {"batch", "LIST.yaml [-j N] [-o DIR]", "etc batch nightly.yaml -j 4 -o out",
-                   "compile the models of a list, but for what has not changed"},
+                   "compile those models of a list that have changed"},
     [CMD_DOCTOR] = {"doctor", "FILE.pte [--runtime VERSION] [--manifest FILE]",
                     "etc doctor model.pte --runtime 1.2",
-                    "tell what a .pte needs of the runtime, and what that would refuse"},
-    [CMD_VERIFY] = {"verify", "FILE.pte|FILE.c --model MODEL [--calibrate DATA | --input FILE.npy ...]",
-                    "etc verify model.pte --model model.pt2 --calibrate samples",
-                    "run a finished file, and compare its outputs with the model's in floats"},
-    [CMD_GATE] = {"gate", "NEW.pte --baseline OLD.json [--verified FILE.json] [--compiled FILE.json] [--runs N]",
-                  "etc gate model.pte --baseline model.json --tolerances gate.yaml",
-                  "fail where a .pte's size, memory, delegation, time or accuracy got worse"},
+                    "list what a .pte needs from the runtime, and what that would refuse"},
+    [CMD_VERIFY] =
+        {"verify", "FILE.pte|FILE.c --model MODEL [--calibrate DATA | --input FILE.npy ...]",
+         "etc verify model.pte --model model.pt2 --calibrate samples",
+         "run a finished file, and compare its outputs with those of the model in float"},
+    [CMD_GATE] =
+        {"gate",
+         "NEW.pte --baseline OLD.json [--verified FILE.json] [--compiled FILE.json] [--runs N]",
+         "etc gate model.pte --baseline model.json --tolerances gate.yaml",
+         "fail if the size, memory, delegation, time or accuracy of a .pte got worse"},
     [CMD_REFIT] = {"refit", "OLD.pte --weights NEW.pt2|NEW.safetensors -o NEW.pte",
                    "etc refit old.pte --weights new.safetensors -o new.pte",
-                   "put new weights into a .pte whose plan stays as it is"},
+                   "put new weights into a .pte and keep its plan"},
     [CMD_KEY] = {"key", "[compile|emit-c] MODEL ...", "etc key compile model.pt2 --backend xnnpack",
-                 "print a digest of all that the output of a command depends on"},
+                 "print a digest of everything that the output of a command depends on"},
 };
 
 typedef enum FlagKind {
@@ -103,13 +107,14 @@ typedef struct Flag Flag;
 /* Checks that a value is well-formed, as far as argv alone can tell; reported where it is not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
 static CheckFn any, is_amount, is_backends, is_bind, is_choice, is_dim, is_drop, is_dump, is_method,
-    is_passes, is_percent, is_html, is_page, is_picture, is_runs, is_target, is_threads, is_tolerance, is_version;
+    is_passes, is_percent, is_html, is_page, is_picture, is_runs, is_target, is_threads,
+    is_tolerance, is_version;
 
 struct Flag {
     const char *name;
     char letter;
     FlagKind kind;
-    size_t at; /* in Options */
+    size_t at;    /* in Options */
     int commands; /* that take it; and SAME */
     CheckFn *check;
     const char *value; /* for is_choice, the choices */
@@ -123,149 +128,158 @@ static const Flag flag_row[] = {
      "write here; - is stdout"},
     {"output", 'o', FLAG_TEXT, AT(output), RUNTIME, any, "DIR", "write into this folder"},
     {"output", 'o', FLAG_TEXT, AT(output), BATCH, any, "DIR",
-     "the folder that outputs lie in (the list's)"},
-    {"jobs", 'j', FLAG_TEXT, AT(jobs), BATCH, is_threads, "N", "how many at once (one per core)"},
+     "the folder for outputs (that of the list)"},
+    {"jobs", 'j', FLAG_TEXT, AT(jobs), BATCH, is_threads, "N",
+     "how many processes run at once (one per core)"},
     {"junit", 0, FLAG_OUT, AT(junit), BATCH, any, "FILE.xml", "write the results as JUnit XML"},
     {"report", 0, FLAG_OUT, AT(report), BATCH, is_html, "FILE.html",
-     "write the results as a page, with links to the pages of the models"},
+     "write the results as a page, with links to the pages of models"},
     {"ninja", 0, FLAG_OUT, AT(ninja), BATCH, any, "FILE",
      "compile nothing; write a file for ninja that does"},
     {"runtime-dir", 0, FLAG_TEXT, AT(runtime_dir), RUNTIME, any, "DIR",
      "where runtime-lite's sources lie (beside etc)"},
     {"method", 0, FLAG_LIST, AT(methods), COMPILE, is_method, "NAME=FILE",
      "one method of several; instead of MODEL"},
-    {"dim", 0, FLAG_LIST, AT(dims), READS, is_dim, "NAME|INPUT.AXIS=LO..HI", "bound a symbolic size"},
+    {"dim", 0, FLAG_LIST, AT(dims), READS, is_dim, "NAME|INPUT.AXIS=LO..HI",
+     "give a symbolic size its range, or its value"},
     {"bind", 0, FLAG_LIST, AT(binds), READS, is_bind, "INPUT=NUMBER|FILE.npy",
      "make an input of an ONNX file a constant"},
     {"weights-dir", 0, FLAG_IN, AT(weights_dir), READS, any, "DIR",
-     "where the data of an unpacked model lies"},
+     "the folder with the data of an unpacked model"},
     {"weights", 0, FLAG_IN, AT(weights), READS, any, "FILE",
-     "the .pt2 or folder that an .etir's weights lie in"},
+     "the .pt2 or folder with the weights of an .etir"},
     {"weights", 0, FLAG_IN, AT(weights), REFIT, any, "FILE",
      "the same model with other weights, or a .safetensors"},
     {"bundle", 0, FLAG_TEXT, AT(bundle), COMPILE, any, "INPUTS[,OUTPUTS]",
-     "write a .bpte: the .pte with samples and what they should give"},
+     "write a .bpte: the .pte with sample inputs and expected outputs"},
     {"refittable", 0, FLAG_BOOL, AT(refittable), COMPILE, any, NULL,
-     "keep in the file what `etc refit` wants to know"},
-    {"data", 0, FLAG_IN, AT(data), READS, any, "FILE", "what --dump-data wrote, for an .etir"},
+     "store in the file what `etc refit` needs"},
+    {"data", 0, FLAG_IN, AT(data), READS, any, "FILE",
+     "the file of --dump-data that belongs to an .etir"},
     {"ops", 0, FLAG_LIST, AT(ops), ALL, any, "FILE.yaml",
-     "operators of your own that the model has"},
+     "describe your own operators, which the model calls"},
     {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION | BENCH | QUANTIZE,
      is_backends, "NAME,...",
-     "who is offered the model's parts, in this order: "
+     "offer the nodes to these backends, in this order: "
 #define BACKEND(name) #name ", "
 #include "partition/backends.def"
 #undef BACKEND
      "or portable"},
     {"recipe", 0, FLAG_IN, AT(recipe), BUILDS | CHECKS | QUANTIZE, any, "PRESET|FILE.yaml",
-     "keep values and weights as integers, as it says"},
-    {"baseline", 0, FLAG_TEXT, AT(baseline), GATE, any, "OLD.json", "the numbers of an earlier file"},
+     "quantize as this recipe says"},
+    {"baseline", 0, FLAG_TEXT, AT(baseline), GATE, any, "OLD.json",
+     "the numbers of an earlier file"},
     {"write-baseline", 0, FLAG_BOOL, AT(write_baseline), GATE, any, NULL,
-     "write those of this file there instead"},
+     "write the numbers of this file there instead"},
     {"verified", 0, FLAG_IN, AT(verified), GATE, any, "FILE.json",
-     "what etc verify --json told of this file"},
+     "what `etc verify --json` printed for this file"},
     {"compiled", 0, FLAG_IN, AT(compiled), GATE, any, "FILE.json",
-     "what etc compile --json told of this file"},
+     "what `etc compile --json` printed for this file"},
     {"tolerances", 0, FLAG_IN, AT(tolerances), GATE, any, "FILE.yaml",
-     "by how much numbers may get worse (0)"},
-    {"model", 0, FLAG_TEXT, AT(other), VERIFY, any, "MODEL", "what the file was made of"},
+     "how much worse each number may get (0)"},
+    {"model", 0, FLAG_TEXT, AT(other), VERIFY, any, "MODEL",
+     "the model from which the file was made"},
     {"calibrate", 0, FLAG_IN, AT(calibrate), VERIFY, any, "DATA", "sample inputs to run both on"},
     {"calibrate", 0, FLAG_IN, AT(calibrate), BUILDS | CHECKS | QUANTIZE, any, "DATA",
-     "sample inputs to see the ranges of values with"},
+     "sample inputs, which give the ranges of values"},
     {"statistics", 0, FLAG_IN, AT(statistics), BUILDS | CHECKS, any, "FILE",
-     "those ranges, as `etc quantize` wrote them"},
+     "the ranges of values, as `etc quantize` wrote them"},
     {"statistics", 0, FLAG_OUT, AT(statistics), QUANTIZE, any, "FILE",
-     "write those ranges, for compile, emit-c and check"},
+     "write the ranges here, for compile, emit-c and check"},
     {"objective", 0, FLAG_TEXT, AT(objective), BUILDS | CHECKS | QUANTIZE, is_choice,
-     "size|latency", "quantize what can be (size), or only what gains time by it"},
+     "size|latency", "quantize everything possible (size), or only what gets faster (latency)"},
     {"fast-calibrate", 0, FLAG_BOOL, AT(fast_calibrate), BUILDS | CHECKS | QUANTIZE, any, NULL,
-     "multiply by OpenBLAS; other machines get other bytes, and outputs say so"},
+     "calibrate with OpenBLAS; the output depends on the machine and says so"},
     {"max-drop", 0, FLAG_TEXT, AT(max_drop), QUANTIZE | BUILDS, is_drop, "METRIC[:OUTPUT]=VALUE",
-     "keep the fewest layers in floats that this takes: top1, cosine, sqnr or max_abs_error"},
+     "keep as few layers in float as this bound allows: top1, cosine, sqnr or max_abs_error"},
     {"max-drop", 0, FLAG_TEXT, AT(max_drop), VERIFY, is_drop, "METRIC[:OUTPUT]=VALUE",
-     "exit 5 beyond this, in place of tolerances: top1, cosine, sqnr or max_abs_error"},
+     "exit 5 beyond this, instead of tolerances: top1, cosine, sqnr or max_abs_error"},
     {"labels", 0, FLAG_IN, AT(labels), QUANTIZE | BUILDS | VERIFY, any, "FILE.npy",
-     "where the largest output should stand, for top1"},
+     "the right index of the largest output, for top1"},
     {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION | BENCH, is_choice,
-     "worth|all", "what pays for its calls (worth), or all that a backend takes"},
+     "worth|all", "delegate what gets faster by it (worth), or all that a backend takes"},
     {"require-delegated", 0, FLAG_TEXT, AT(require_delegated), COMPILE | PARTITION, is_percent,
-     "PERCENT", "exit 5 when less of the work is delegated"},
+     "PERCENT", "exit 5 if less of the work is delegated"},
     {"simulate", 0, FLAG_BOOL, AT(simulate), PARTITION, any, NULL,
      "compare none, each backend alone and the chain"},
     {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS | PARTITION | QUANTIZE,
-     is_version, "VERSION", "do without what this ExecuTorch lacks, or refuse"},
+     is_version, "VERSION", "use only what this version of ExecuTorch has"},
     {"runtime", 0, FLAG_TEXT, AT(target_runtime), DOCTOR, is_version, "VERSION",
-     "the ExecuTorch that is to run it (" RUNTIME_NEWEST ")"},
+     "the version of ExecuTorch that will run it (" RUNTIME_NEWEST ")"},
     {"manifest", 0, FLAG_LIST, AT(manifests), DOCTOR, any, "FILE",
-     "what the build of the runtime has that is to run it: selected_operators.yaml, or names"},
+     "what your build of the runtime has: selected_operators.yaml, or a list of names"},
     {"target", 0, FLAG_TEXT, AT(target), EMIT_C, is_target, "NAME",
-     "the CPU to write C for: generic, which is any, host, which is this one, or such as x86-64-v3"},
+     "the CPU: generic (any), host (this one), or a name such as x86-64-v3"},
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
      "how weights are stored"},
     {"main", 0, FLAG_BOOL, AT(main), EMIT_C, any, NULL, "also write OUT_main.c, a program"},
-    {"weights-b", 0, FLAG_IN, AT(other_weights), DIFF, any, "FILE", "as --weights, of B alone"},
-    {"data-b", 0, FLAG_IN, AT(other_data), DIFF, any, "FILE", "as --data, of B alone"},
+    {"weights-b", 0, FLAG_IN, AT(other_weights), DIFF, any, "FILE", "as --weights, for B alone"},
+    {"data-b", 0, FLAG_IN, AT(other_data), DIFF, any, "FILE", "as --data, for B alone"},
     {"atol", 0, FLAG_TEXT, AT(atol), DIFF, is_tolerance, "NUMBER",
      "elements may differ by this (1e-5)"},
     {"rtol", 0, FLAG_TEXT, AT(rtol), DIFF, is_tolerance, "NUMBER",
      "and by this much of A's element (1e-4)"},
     {"atol", 0, FLAG_TEXT, AT(atol), VERIFY, is_tolerance, "NUMBER",
-     "elements may differ by this (1e-4)"},
+     "elements may differ by this much (1e-4)"},
     {"rtol", 0, FLAG_TEXT, AT(rtol), VERIFY, is_tolerance, "NUMBER",
-     "and by this much of the model's element (1e-3)"},
+     "plus this part of the model's element (1e-3)"},
     {"all", 0, FLAG_BOOL, AT(all), DIFF, any, NULL, "list every pair, not only those that differ"},
-    {"all", 0, FLAG_BOOL, AT(all), BENCH, any, NULL, "list all, in the order of the run"},
-    {"runs", 0, FLAG_TEXT, AT(runs), BENCH, is_runs, "N", "how many are timed, and profiled (20)"},
-    {"runs", 0, FLAG_TEXT, AT(runs), GATE, is_runs, "N", "run it so often, and judge the median"},
+    {"all", 0, FLAG_BOOL, AT(all), BENCH, any, NULL, "list all rows, in the order of execution"},
+    {"runs", 0, FLAG_TEXT, AT(runs), BENCH, is_runs, "N",
+     "how many runs are timed and profiled (20)"},
+    {"runs", 0, FLAG_TEXT, AT(runs), GATE, is_runs, "N",
+     "run the file N times, and compare the median"},
     {"warmup", 0, FLAG_TEXT, AT(warmup), BENCH, is_runs, "N",
      "how many go before, after the first (3)"},
     {"trace", 0, FLAG_OUT, AT(trace), BENCH, any, "FILE.json",
      "write a run for chrome://tracing or Perfetto"},
     {"tail", 0, FLAG_TEXT, AT(tail), CHECKS | OPT | DIFF | QUANTIZE, is_choice, "pte|c",
-     "what to check or rewrite for (pte)"},
+     "the output to check or rewrite for (pte)"},
     {"verify", 0, FLAG_BOOL, AT(verify), BUILDS | OPT, any, NULL,
-     "evaluate before and after every pass and compare"},
+     "evaluate before and after every pass, and compare"},
     {"check-ir", 0, FLAG_BOOL, AT(check_ir), BUILDS | OPT, any, NULL,
      "print and parse the program after every pass"},
     {"dump-ir", 0, FLAG_TEXT, AT(dump_ir), BUILDS | OPT | SAME, is_dump, "after:PASS|all",
      "print the program to stdout after a pass"},
     {"dump-data", 0, FLAG_OUT, AT(dump_data), BUILDS | OPT, any, "FILE",
-     "write the bytes that lie in no model file"},
+     "write the constants that are in no model file"},
     {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS | REFIT | SAME, any, NULL,
      "do everything but write files"},
     {"report", 0, FLAG_OUT, AT(report), BUILDS, is_picture, "FILE.html|FILE.svg",
-     "draw the memory plan over time; a page also tells layers, backends, quantization"},
+     "draw the memory plan; a page also shows layers, backends and quantization"},
     {"report", 0, FLAG_OUT, AT(report), QUANTIZE, is_page, "FILE.html|FILE.json",
-     "tell what each layer costs"},
+     "write how much accuracy each layer costs"},
     {"debug-map", 0, FLAG_OUT, AT(debug_map), COMPILE, any, "FILE.json",
-     "write which node and source line each instruction is of"},
+     "write the node and source line of each instruction"},
     {"etdump", 0, FLAG_OUT, AT(etdump), RUN, any, "FILE.etdp",
-     "write how long each instruction took, as ExecuTorch's tools read it"},
+     "write how long each instruction took, for ExecuTorch's tools"},
     {"etdump", 0, FLAG_IN, AT(etdump), INSPECT, any, "FILE.etdp",
      "tell what such a file says, instead of MODEL"},
     {"map", 0, FLAG_IN, AT(map), INSPECT, any, "FILE.json",
      "what --debug-map wrote of the file that ran"},
-    {"method", 0, FLAG_TEXT, AT(method), INSPECT, any, "NAME", "that ran, of several in the map"},
+    {"method", 0, FLAG_TEXT, AT(method), INSPECT, any, "NAME",
+     "the method that ran, if the map has several"},
     {"depfile", 0, FLAG_BOOL, AT(depfile), BUILDS, any, NULL,
      "write OUT.d for make and ninja (-MD)"},
     {"passes", 0, FLAG_TEXT, AT(passes), OPT, is_passes, "A,B,...", "the passes, in order"},
     {"list", 0, FLAG_BOOL, AT(list), OPT, any, NULL, "list all passes"},
     {"input", 0, FLAG_LIST, AT(inputs), RUN | BENCH | DIFF | VERIFY | BUILDS | SAME, any,
-     "FILE.npy|value:JSON", "next input, in order (elsewhere: for --verify)"},
-    {"next", 0, FLAG_NEXT, AT(inputs), RUN | DIFF | VERIFY, any, NULL, "what follows is a further call"},
+     "FILE.npy|value:JSON", "the next input, in order (of compile and emit-c: for --verify)"},
+    {"next", 0, FLAG_NEXT, AT(inputs), RUN | DIFF | VERIFY, any, NULL,
+     "start another call of the same program"},
     {"output-dir", 0, FLAG_TEXT, AT(output_dir), RUN, any, "DIR", "write output_0.npy ... there"},
     {"method", 0, FLAG_TEXT, AT(method), RUN | BENCH | DIFF | VERIFY | GATE, any, "NAME",
      "the method to run (forward)"},
     {"threads", 0, FLAG_TEXT, AT(threads), RUN | BENCH | VERIFY | GATE, is_threads, "N",
-     "for delegates that use several (1)"},
+     "how many threads a delegate may use (1)"},
     {"threads", 0, FLAG_TEXT, AT(threads), BUILDS | CHECKS | QUANTIZE | SAME, is_threads, "N",
-     "that run samples (one per core); they change no result"},
+     "how many threads run samples (one per core); the result is the same"},
     {"memory-limit", 0, FLAG_TEXT, AT(memory_limit), RUN | BENCH | VERIFY, is_amount, "BYTES",
-     "the most memory that the program may take; also 4G (the machine's)"},
+     "the most memory that the program may take, for example 4G (the machine's)"},
     {"work-limit", 0, FLAG_TEXT, AT(work_limit), RUN | BENCH | VERIFY, is_amount, "N",
-     "the most element operations of a call; also 2G (10T)"},
+     "the most element operations per call, for example 2G (10T)"},
     {"error-format", 0, FLAG_TEXT, AT(error_format), EVERY | SAME, is_choice, MESSAGE_FORMATS,
-     "what messages on stderr are written as (human)"},
+     "the format of messages on stderr (human)"},
     {"json", 0, FLAG_BOOL, AT(json), EVERY | SAME, any, NULL, "print the result as JSON to stdout"},
     {"quiet", 'q', FLAG_BOOL, AT(quiet), EVERY | SAME, any, NULL, "no message on success"},
     {"verbose", 'v', FLAG_BOOL, AT(verbose), ALL | REFIT | SAME, any, NULL,
@@ -462,8 +476,10 @@ static bool is_drop(const Parser *p, const Flag *f, const char *value)
 {
     Recipe r = {.metric = METRIC_NONE};
     return recipe_set_budget(value, &r) ||
-           usage(p, "--%s wants top1=, cosine=, sqnr= or max_abs_error= and a number from 0 on, "
-                 "not '%s'", f->name, value);
+           usage(p,
+                 "--%s wants top1=, cosine=, sqnr= or max_abs_error= and a number from 0 on, "
+                 "not '%s'",
+                 f->name, value);
 }
 
 static bool is_method(const Parser *p, const Flag *f, const char *value)
@@ -737,7 +753,8 @@ static bool is_complete(const Parser *p)
         return false;
     if (o->wants_key && o->model && !strcmp(o->model, "-"))
         return usage(p, "a key wants a model that is a file");
-    if (!o->wants_key && (1 << o->command) & (BUILDS | RUNTIME | REFIT) && !o->output && !o->dry_run)
+    if (!o->wants_key && (1 << o->command) & (BUILDS | RUNTIME | REFIT) && !o->output &&
+        !o->dry_run)
         return usage(p, "-o is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_PARTITION && !o->backend)
         return usage(p, "--backend is missing; usage: etc %s %s", name, use);
@@ -747,7 +764,10 @@ static bool is_complete(const Parser *p)
         return usage(p, "--simulate compares chains; --require-delegated wants one");
     if (o->command == CMD_QUANTIZE && (!o->recipe || !o->calibrate || !o->statistics))
         return usage(p, "--%s is missing; usage: etc %s %s",
-                     !o->recipe ? "recipe" : !o->calibrate ? "calibrate" : "statistics", name, use);
+                     !o->recipe      ? "recipe"
+                     : !o->calibrate ? "calibrate"
+                                     : "statistics",
+                     name, use);
     if (o->command == CMD_VERIFY && !o->other)
         return usage(p, "--model is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_REFIT && !o->weights)
@@ -865,14 +885,14 @@ static const char *key_value(KeyNames *k, const Flag *f, const char *value)
     if (f->at == AT(methods) || (f->at == AT(binds) && ends_in(value, ".npy")))
         return named_file(k, value);
     bool is_file = f->kind == FLAG_IN || f->at == AT(ops);
-    return is_file && !(f->at == AT(recipe) && recipe_is_preset(value)) ? file_number(k, value) : value;
+    return is_file && !(f->at == AT(recipe) && recipe_is_preset(value)) ? file_number(k, value)
+                                                                        : value;
 }
 
 static void put_flag(KeyNames *k, const Flag *f)
 {
     const void *at = (const char *)k->o + f->at;
-    const Strings one = {(const char **)(uintptr_t)at, 1},
-                  *all = f->kind == FLAG_LIST ? at : &one;
+    const Strings one = {(const char **)(uintptr_t)at, 1}, *all = f->kind == FLAG_LIST ? at : &one;
     if (f->kind == FLAG_BOOL) {
         if (*(const bool *)at)
             fprintf(k->out, "%s\n", f->name);
