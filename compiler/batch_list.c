@@ -343,7 +343,7 @@ static bool push_flag(List *l, BatchEntry *e, const Yaml *flag)
 {
     bool ok = true;
     if (!may_be_set(flag->key))
-        return diag_error(l->diag, yaml_key_loc(flag), "'%s' is no flag that an entry may set",
+        return diag_error(l->diag, yaml_key_loc(flag), "'%s' is not a flag that an entry may set",
                           flag->key);
     if (flag->kind != YAML_LIST)
         return push_value(l, e, flag, flag);
@@ -377,7 +377,7 @@ static bool set_output(List *l, const Item *is, BatchEntry *e)
     e->path = arena_join(l->arena, e->folder, e->output);
     return lies_beneath(e->output) ||
            diag_error(l->diag, y ? yaml_loc(y) : e->loc,
-                      "the output '%s' is no path beneath the output folder", e->output);
+                      "the output '%s' is not a path beneath the output folder", e->output);
 }
 
 static bool set_command(List *l, const Settings *s, BatchEntry *e)

@@ -35,7 +35,7 @@ static bool has_values(const Maker *m)
         const Arg *fixed = g->in[i]->literal;
         if (fixed && fixed->kind != ARG_INT && fixed->kind != ARG_FLOAT && fixed->kind != ARG_BOOL)
             ok = diag_unsupported(m->diag, (Loc){.file = m->o->model, .node = g->in[i]->name},
-                                  "--bundle: this input is no tensor and no number");
+                                  "--bundle: this input is neither a tensor nor a number");
     }
     for (int i = 0; i < g->n_out; i++)
         if (g->out[i]->type.is_none || g->out[i]->type.rank == SCALAR)

@@ -200,7 +200,7 @@ static void tell_syntax(Builder *b, const uint8_t *data)
             loc.line += data[i] == '\n';
         }
     }
-    diag_error(b->diag, loc, "is no YAML: %s%s%s", p->problem ? p->problem : "no memory",
+    diag_error(b->diag, loc, "is not YAML: %s%s%s", p->problem ? p->problem : "no memory",
                p->context ? ", " : "", p->context ? p->context : "");
 }
 

@@ -140,7 +140,7 @@ static bool read_kernel(const Reader *r, const Yaml *y, CustomOp *op)
     if (!is_text(r, y))
         return false;
     if (!is_qualified(r->a, y->text, strlen(y->text)))
-        return diag_error(r->d, yaml_loc(y), "'kernel' is no name as mylib::swish.out");
+        return diag_error(r->d, yaml_loc(y), "'kernel' is not a name such as mylib::swish.out");
     op->row.out = y->text;
     op->row.flags |= KEEP;
     return is_free(r, y, y->text);

@@ -177,7 +177,7 @@ static bool open_member(Data *data, Archive *z, const char *path, const char *me
     int i = input_of(data->g, member, a);
     Loc loc = {.file = path};
     if (i < 0)
-        return diag_error(d, loc, "member '%s' is no input; these are %s", member,
+        return diag_error(d, loc, "member '%s' is not an input; these are %s", member,
                           input_names(data->g, a));
     Array *r = &data->array[i];
     if (r->bytes)
@@ -407,7 +407,7 @@ static EtcTensor *read_array(Data *data, int input, int64_t k, const char *name,
     if (is_finite(t, &at))
         return t;
     diag_error(d, (Loc){.file = name}, "element %lld of input '%s' is %s", (long long)at, v->name,
-               tensor_number(t, at) == tensor_number(t, at) ? "infinite" : "no number (NaN)");
+               tensor_number(t, at) == tensor_number(t, at) ? "infinite" : "not a number (NaN)");
     return NULL;
 }
 

@@ -119,7 +119,7 @@ static const char *open_dump(Dump *x, const uint8_t *data, size_t n)
     if (n > INT32_MAX)
         return "it is larger than 2 GiB";
     if (!has_size && (n < 8 || memcmp(data + 4, ETDUMP_ID, 4) != 0))
-        return "it is no ETDump: \"" ETDUMP_ID "\" does not stand in its first bytes";
+        return "it is not an ETDump: \"" ETDUMP_ID "\" is not in its first bytes";
     if (has_size)
         memcpy(&size, data, 4);
     if (has_size && size != n - 4)

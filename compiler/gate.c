@@ -206,8 +206,8 @@ static bool add_was(Gate *g, const char *name, const Json *v)
 {
     double value;
     if (!name || !kind_of(name) || !json_float(v, &value))
-        return diag_error(g->diag, (Loc){.file = g->o->baseline}, "'%s' is no number of etc gate",
-                          name ? name : "?");
+        return diag_error(g->diag, (Loc){.file = g->o->baseline},
+                          "'%s' is not a number that `etc gate` knows", name ? name : "?");
     Number *x = find(g, name);
     x = x ? x : add(g, "", name);
     x->was = value;

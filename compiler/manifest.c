@@ -27,7 +27,7 @@ static bool add(const Reader *r, const Yaml *y, const char *name, const char *wa
 {
     bool is_kernel = strstr(name, "::") != NULL;
     if (!*name || strlen(name) > MOST_NAME || (want && is_kernel != !strcmp(want, "operators")))
-        return diag_error(r->d, yaml_loc(y), "'%.80s' is no name of %s", name,
+        return diag_error(r->d, yaml_loc(y), "'%.80s' is not a name of %s", name,
                           is_kernel ? "a delegate" : "a kernel, such as aten::add.out");
     assert(r->to->names.arena);
     table_at_copy(&r->to->names, name, strlen(name))->number = 1;

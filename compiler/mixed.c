@@ -41,7 +41,7 @@ static bool read_labels(Search *s)
     if (s->recipe->metric != METRIC_TOP1)
         return !path || diag_error(s->diag, loc, "labels are for a budget of top1 (--max-drop)");
     if (!path)
-        return diag_error(s->diag, loc, "a budget of top1 wants --labels");
+        return diag_error(s->diag, loc, "a budget of top1 needs --labels");
     return labels_read(s->o->files, path, s->arena, &s->label, &s->n_labels, s->diag);
 }
 

@@ -310,12 +310,12 @@ bool input_read(Files *files, Arena *a, const char *text, const EtcValue *like, 
     if (!strncmp(text, "value:", 6)) {
         if (!parse_value(a, text + 6, out))
             return diag_error(d, (Loc){0},
-                              "'%s' is no JSON number, true, false, null or string "
+                              "'%s' is not a JSON number, true, false, null or string "
                               "without escapes",
                               text);
         return adapt(a, like, out) ||
-               diag_error(d, (Loc){0}, "'%s' is no value of dtype %s; give it as a .npy file", text,
-                          dtype_name(like->as.tensor->dtype));
+               diag_error(d, (Loc){0}, "'%s' is not a value of dtype %s; give it as a .npy file",
+                          text, dtype_name(like->as.tensor->dtype));
     }
     out->tag = ETC_TENSOR;
     int want = like && like->tag == ETC_TENSOR ? (int)like->as.tensor->dtype : -1;

@@ -360,7 +360,7 @@ static bool is_amount(const Parser *p, const Flag *f, const char *value)
 {
     int64_t n;
     return (parse_amount(value, 1024, &n) && n > 0) ||
-           usage(p, "--%s wants a number from 1 on, with K, M, G or T behind it or not, not '%s'",
+           usage(p, "--%s expects a number from 1 on, with K, M, G or T behind it or not, not '%s'",
                  f->name, value);
 }
 
@@ -436,7 +436,7 @@ static bool is_pass(const Parser *p, const Flag *f, const char *name)
 static bool is_passes(const Parser *p, const Flag *f, const char *value)
 {
     const char *item;
-    bool ok = *value || usage(p, "--passes wants names");
+    bool ok = *value || usage(p, "--passes expects names");
     while ((item = next_item(p->arena, &value, ",")))
         ok = is_pass(p, f, item) && ok;
     return ok;
@@ -447,7 +447,7 @@ static bool is_dump(const Parser *p, const Flag *f, const char *value)
     if (!strcmp(value, "all"))
         return true;
     if (strncmp(value, "after:", 6) != 0)
-        return usage(p, "--dump-ir wants after:PASS or all, not '%s'", value);
+        return usage(p, "--dump-ir expects after:PASS or all, not '%s'", value);
     return is_pass(p, f, value + 6);
 }
 
@@ -455,21 +455,21 @@ static bool is_picture(const Parser *p, const Flag *f, const char *value)
 {
     (void)f;
     return ends_in(value, ".svg") || ends_in(value, ".html") ||
-           usage(p, "--report wants a name that ends in .svg or .html, not '%s'", value);
+           usage(p, "--report expects a name that ends in .svg or .html, not '%s'", value);
 }
 
 static bool is_html(const Parser *p, const Flag *f, const char *value)
 {
     (void)f;
     return ends_in(value, ".html") ||
-           usage(p, "--report wants a name that ends in .html, not '%s'", value);
+           usage(p, "--report expects a name that ends in .html, not '%s'", value);
 }
 
 static bool is_page(const Parser *p, const Flag *f, const char *value)
 {
     (void)f;
     return ends_in(value, ".html") || ends_in(value, ".json") ||
-           usage(p, "--report wants a name that ends in .html or .json, not '%s'", value);
+           usage(p, "--report expects a name that ends in .html or .json, not '%s'", value);
 }
 
 static bool is_drop(const Parser *p, const Flag *f, const char *value)
@@ -477,7 +477,7 @@ static bool is_drop(const Parser *p, const Flag *f, const char *value)
     Recipe r = {.metric = METRIC_NONE};
     return recipe_set_budget(value, &r) ||
            usage(p,
-                 "--%s wants top1=, cosine=, sqnr= or max_abs_error= and a number from 0 on, "
+                 "--%s expects top1=, cosine=, sqnr= or max_abs_error= and a number from 0 on, "
                  "not '%s'",
                  f->name, value);
 }
@@ -494,7 +494,7 @@ static bool is_percent(const Parser *p, const Flag *f, const char *value)
     char *end;
     double percent = strtod(value, &end);
     return (end != value && !*end && percent >= 0 && percent <= 100) ||
-           usage(p, "--%s wants a percentage from 0 to 100, not '%s'", f->name, value);
+           usage(p, "--%s expects a percentage from 0 to 100, not '%s'", f->name, value);
 }
 
 static bool is_threads(const Parser *p, const Flag *f, const char *value)
@@ -502,7 +502,7 @@ static bool is_threads(const Parser *p, const Flag *f, const char *value)
     char *end;
     long n = strtol(value, &end, 10);
     return (end != value && !*end && n >= 1 && n <= 1024) ||
-           usage(p, "--%s wants a number from 1 to 1024, not '%s'", f->name, value);
+           usage(p, "--%s expects a number from 1 to 1024, not '%s'", f->name, value);
 }
 
 /* None makes sense of a warm-up alone. */
@@ -511,7 +511,7 @@ static bool is_runs(const Parser *p, const Flag *f, const char *value)
     char *end;
     long n = strtol(value, &end, 10), least = f->at == AT(warmup) ? 0 : 1;
     return (end != value && !*end && n >= least && n <= 100000) ||
-           usage(p, "--%s wants a number from %ld to 100000, not '%s'", f->name, least, value);
+           usage(p, "--%s expects a number from %ld to 100000, not '%s'", f->name, least, value);
 }
 
 static bool is_tolerance(const Parser *p, const Flag *f, const char *value)
@@ -519,13 +519,13 @@ static bool is_tolerance(const Parser *p, const Flag *f, const char *value)
     char *end;
     double v = strtod(value, &end);
     return (end != value && !*end && v >= 0 && v <= DBL_MAX) ||
-           usage(p, "--%s wants a number from 0 on, not '%s'", f->name, value);
+           usage(p, "--%s expects a number from 0 on, not '%s'", f->name, value);
 }
 
 static bool is_version(const Parser *p, const Flag *f, const char *value)
 {
     return runtime_version(value) > 0 ||
-           usage(p, "--%s wants a version from " RUNTIME_FIRST " on, not '%s'", f->name, value);
+           usage(p, "--%s expects a version from " RUNTIME_FIRST " on, not '%s'", f->name, value);
 }
 
 /* -- parsing ----------------------------------------------------------------------------- */
@@ -606,7 +606,7 @@ static bool set_flag(Parser *p, const Flag *f, const char *value)
     if (!value)
         value = next_word(p);
     if (!value || !*value)
-        return usage(p, "--%s wants a value: --%s=%s", f->name, f->name, f->value);
+        return usage(p, "--%s expects a value: --%s=%s", f->name, f->name, f->value);
     if (!f->check(p, f, value))
         return false;
     if (f->kind == FLAG_LIST)
@@ -716,7 +716,7 @@ static bool has_model(const Parser *p)
     if (o->command == CMD_INSPECT && o->etdump)
         return !o->model || usage(p, "FILE '%s' and --etdump: one or the other", o->model);
     if (o->command == CMD_INSPECT && (o->map || o->method))
-        return usage(p, "--%s wants --etdump", o->map ? "map" : "method");
+        return usage(p, "--%s needs --etdump", o->map ? "map" : "method");
     if (o->model && o->methods.n)
         return usage(p, "MODEL '%s' and --method: one or the other", o->model);
     return o->model || o->models.n || o->methods.n ||
@@ -731,7 +731,7 @@ static bool outputs_agree(const Parser *p)
     bool to_stdout = o->output && !strcmp(o->output, "-");
     size_t n = o->output ? strlen(o->output) : 0;
     if (o->command == CMD_EMIT_C && n && (n < 3 || strcmp(o->output + n - 2, ".c") != 0))
-        return usage(p, "emit-c writes several files: -o wants a name that ends in .c");
+        return usage(p, "emit-c writes several files: -o expects a name that ends in .c");
     const bool is_pte = o->command == CMD_COMPILE || o->command == CMD_REFIT;
     if (is_pte && to_stdout && isatty(STDOUT_FILENO))
         return usage(p, "-o - would print a .pte to the terminal; send it to a file or a pipe");
@@ -741,7 +741,7 @@ static bool outputs_agree(const Parser *p)
     if (o->json && o->dump_ir)
         return usage(p, "--json and --dump-ir both write to standard output");
     if (o->depfile && to_stdout)
-        return usage(p, "-MD wants an -o that is a file");
+        return usage(p, "-MD needs an -o that is a file");
     return files_differ(p);
 }
 
@@ -752,7 +752,7 @@ static bool is_complete(const Parser *p)
     if (!has_model(p))
         return false;
     if (o->wants_key && o->model && !strcmp(o->model, "-"))
-        return usage(p, "a key wants a model that is a file");
+        return usage(p, "a key needs a model that is a file");
     if (!o->wants_key && (1 << o->command) & (BUILDS | RUNTIME | REFIT) && !o->output &&
         !o->dry_run)
         return usage(p, "-o is missing; usage: etc %s %s", name, use);
@@ -761,7 +761,7 @@ static bool is_complete(const Parser *p)
     if (o->command == CMD_PARTITION && !strcmp(o->backend, "portable"))
         return usage(p, "--backend portable leaves nothing to tell");
     if (o->simulate && o->require_delegated)
-        return usage(p, "--simulate compares chains; --require-delegated wants one");
+        return usage(p, "--simulate compares chains; --require-delegated needs a single one");
     if (o->command == CMD_QUANTIZE && (!o->recipe || !o->calibrate || !o->statistics))
         return usage(p, "--%s is missing; usage: etc %s %s",
                      !o->recipe      ? "recipe"
@@ -783,14 +783,14 @@ static bool is_complete(const Parser *p)
     if (o->command == CMD_VERIFY && o->calibrate && o->inputs.n)
         return usage(p, "--calibrate and --input: one or the other");
     if ((o->calibrate || o->statistics) && !o->recipe && o->command != CMD_VERIFY)
-        return usage(p, "--%s wants a --recipe", o->calibrate ? "calibrate" : "statistics");
+        return usage(p, "--%s needs a --recipe", o->calibrate ? "calibrate" : "statistics");
     if (o->verbose && o->error_format && strcmp(o->error_format, "human") != 0)
         return usage(p, "--error-format %s leaves no room on standard error for -v",
                      o->error_format);
     if (o->objective && !o->recipe)
-        return usage(p, "--objective wants a --recipe");
+        return usage(p, "--objective needs a --recipe");
     if (o->fast_calibrate && !o->calibrate)
-        return usage(p, "--fast-calibrate wants --calibrate");
+        return usage(p, "--fast-calibrate needs --calibrate");
     if (o->command == CMD_DIFF && !o->other)
         return usage(p, "two models are wanted; usage: etc %s %s", name, use);
     if (o->command == CMD_OPT && !o->passes && !o->list)

@@ -208,7 +208,7 @@ bool passes_follow(const Program *p, const char *const *pass, int n, Diag *d)
         for (int s = STAGE_EDGE; is_aten && s < N_STAGES; s++)
             if (!strcmp(pass[i], pass_to[s]))
                 ok = diag_error(d, (Loc){.file = p->name},
-                                "pass '%s' wants a program that is past "
+                                "pass '%s' needs a program that is past "
                                 "stage aten: run %s before it",
                                 pass[i], pass_to[STAGE_CORE]);
     }

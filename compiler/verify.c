@@ -373,7 +373,7 @@ static bool budget_holds(const Verify *v, const Recipe *r)
         if (is_least ? value >= r->max_drop : value <= r->max_drop)
             continue;
         return diag_fault(v->diag, FAULT_GATE, (Loc){.file = v->o->model},
-                          "output %d: %s %s %.6g, where --max-drop wants at %s %.6g", i,
+                          "output %d: %s %s %.6g, where --max-drop asks for at %s %.6g", i,
                           metric_name[r->metric - 1], is_least ? "is" : "is off by", value,
                           is_least ? "least" : "most", r->max_drop);
     }

@@ -252,7 +252,7 @@ bool emit_fc(Function *f, const Node *n, Clamp clamp)
     Product p;
     const Value *y = n->out[0];
     if (!product_read(n, &p))
-        return function_refuse(f, n, "wants matrices and numbers that are known");
+        return function_refuse(f, n, "expects matrices and numbers that are known");
     if (node_is_wide(n))
         return emit_wide_product(f, n, &p);
     if (!check_tensors(f, n, 0))
@@ -273,7 +273,7 @@ bool emit_matmul(Function *f, const Node *n, Clamp clamp)
 {
     Product p;
     if (!product_read(n, &p) || !p.is_batch)
-        return function_refuse(f, n, "wants two batches of matrices");
+        return function_refuse(f, n, "expects two batches of matrices");
     if (node_is_wide(n))
         return emit_wide_product(f, n, &p);
     if (!check_tensors(f, n, 0))
@@ -333,7 +333,7 @@ static bool put_byte_window(Function *f, const Node *n, const Pool *w)
 {
     const Value *x = first_operand(n), *y = n->out[0];
     if (x->type.rank < 3 || x->type.rank > 4)
-        return function_refuse(f, n, "wants images with or without a batch");
+        return function_refuse(f, n, "expects images with or without a batch");
     if (!c_type_is_dense(f->e, value_type(x)) || !c_type_is_dense(f->e, y->type))
         return function_refuse(f, n, "takes no tensor with gaps here");
     put_window(f, n, w, x->type.rank == 4 ? size_of(x, 0) : DIM(1), 4);
@@ -364,7 +364,7 @@ bool emit_integer_pool(Function *f, const Node *n, Clamp clamp)
     const Value *x = arg_value(n, "input"), *y = n->out[0];
     (void)clamp;
     if (!read_window(n, &w) || !arg_number(n, "scale", &by))
-        return function_refuse(f, n, "wants constant geometry");
+        return function_refuse(f, n, "expects constant geometry");
     bool done;
     if (!emit_mcu_mean(f, n, &w, by, &done))
         return false;
@@ -388,7 +388,7 @@ bool emit_pool(Function *f, const Node *n, Clamp clamp)
     const Value *x = arg_value(n, "self"), *y = n->out[0];
     (void)clamp;
     if (!read_window(n, &w))
-        return function_refuse(f, n, "wants constant geometry");
+        return function_refuse(f, n, "expects constant geometry");
     if (n->op == OP_MAX_POOL2D && (x->type.dtype == ETC_I8 || x->type.dtype == ETC_U8))
         return emit_byte_pool(f, n, &w);
     if (node_is_wide(n) && !is_adaptive(n))
@@ -396,7 +396,7 @@ bool emit_pool(Function *f, const Node *n, Clamp clamp)
     if (x->type.rank < 3 || x->type.rank > 4 || !check_tensors(f, n, 1))
         return x->type.rank >= 3 && x->type.rank <= 4
                    ? false
-                   : function_refuse(f, n, "wants images with or without a batch");
+                   : function_refuse(f, n, "expects images with or without a batch");
     Batch b = x->type.rank == 4 ? batch_open(f, x, y)
                                 : (Batch){false, 4, DIM(1), function_pointer(f, x),
                                           f->name_of[y->index]};

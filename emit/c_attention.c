@@ -36,7 +36,7 @@ static bool read_arguments(Function *f, const Node *n, Heads *h)
     const Attention *a = &h->of;
     *h = (Heads){.groups = 1};
     if (!attention_read(n, &h->of))
-        return function_refuse(f, n, "wants a scale that does not depend on a symbolic size");
+        return function_refuse(f, n, "expects a scale that does not depend on a symbolic size");
     const Value *operand[N_OPERANDS] = {a->q, a->k, a->v, a->mask, a->bias, n->out[0]};
     memcpy(h->v, operand, sizeof operand);
     if (a->dropout != 0)
@@ -44,7 +44,7 @@ static bool read_arguments(Function *f, const Node *n, Heads *h)
     if (!a->is_shared || dim_equal(axis_size(a->q, 2), axis_size(a->k, 2)))
         return true;
     if (axis_size(a->q, 2).expr || axis_size(a->k, 2).expr || axis_size(a->k, 2).value < 1)
-        return function_refuse(f, n, "wants heads counted by plain integers");
+        return function_refuse(f, n, "expects heads counted by plain integers");
     h->groups = axis_size(a->q, 2).value / axis_size(a->k, 2).value;
     return true;
 }
@@ -56,19 +56,19 @@ static bool check_operand(Function *f, const Node *n, const Heads *h, int k)
     if (v->type.dtype != ETC_F32 && !(k == MASK && v->type.dtype == ETC_BOOL))
         return function_refuse(f, n, "has C for float32 only");
     if (!is_mask && v->type.rank < 2)
-        return function_refuse(f, n, "wants two axes at least");
+        return function_refuse(f, n, "expects two axes at least");
     Dim column = step_of(h, k, 0);
     if (!is_one(column) && !is_one(axis_size(v, 0)))
-        return function_refuse(f, n, "wants neighbouring columns in attention");
+        return function_refuse(f, n, "expects neighbouring columns in attention");
     for (int i = 2; i < v->type.rank; i++) {
         Dim size = axis_size(v, i), want = axis_size(h->v[Y], i);
         bool shares = i == 2 && (k == K || k == V) && h->groups > 1;
         if (shares ? size.expr || size.value * h->groups != want.value
                    : !is_one(size) && !dim_equal(size, want))
-            return function_refuse(f, n, "wants batch axes that broadcast");
+            return function_refuse(f, n, "expects batch axes that broadcast");
     }
     return v->type.rank <= h->v[Y]->type.rank ||
-           function_refuse(f, n, "wants batch axes that broadcast");
+           function_refuse(f, n, "expects batch axes that broadcast");
 }
 
 /* Loops over y's batch axes; the heads of a group in a loop of their own. */

@@ -432,7 +432,7 @@ static bool emit_cond(Emit *e, const Node *n, int indent)
 {
     const Value *condition = arg_value(n, "pred");
     if (!condition)
-        return diag_unsupported(e->d, n->loc, "emit-c wants a tensor as condition");
+        return diag_unsupported(e->d, n->loc, "emit-c expects a tensor as condition");
     put(&e->run, "%*sif (*(", indent, "");
     put_pointer(e, &e->run, condition);
     put(&e->run, ") != 0) {\n");
@@ -508,7 +508,7 @@ static bool emit_call(Emit *e, const Node *n, int indent)
     if (!has_result(n))
         return true;
     if (n->out[0]->type.rank == SCALAR)
-        return diag_unsupported(e->d, n->loc, "emit-c wants the first result, which is left out");
+        return diag_unsupported(e->d, n->loc, "emit-c expects the first result, which is left out");
     if (n->op == OP_COND)
         return emit_cond(e, n, indent);
     if (n->op == OP_WHILE_LOOP)

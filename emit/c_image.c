@@ -38,7 +38,7 @@ bool emit_group_norm(Function *f, const Node *n, Clamp clamp)
     if (!check_tensors(f, n, 0))
         return false;
     if (!arg_int(n, is_native ? 6 : 1, &groups) || !arg_number(n, is_native ? 7 : 4, &eps))
-        return function_refuse(f, n, "wants constant groups and eps");
+        return function_refuse(f, n, "expects constant groups and eps");
     Dim field[4] = {size_of(x, 0), DIM(groups), dim_floordiv(p, size_of(x, 1), DIM(groups)),
                     c_dims_product(f->e, x->type.dim + 2, x->type.rank - 2)};
     put(&f->body, "    /* n, groups, channels of a group, floats of a channel; eps */\n"
@@ -84,9 +84,9 @@ bool emit_upsample(Function *f, const Node *n, Clamp clamp)
     const Value *x = arg_value(n, "input"), *y = n->out[0];
     (void)clamp;
     if (!resize_read(n, &z))
-        return function_refuse(f, n, "wants constant factors");
+        return function_refuse(f, n, "expects constant factors");
     if (x->type.rank != 4)
-        return function_refuse(f, n, "wants images in a batch");
+        return function_refuse(f, n, "expects images in a batch");
     if (!check_tensors(f, n, 0))
         return false;
     Dim field[5] = {mul(f, size_of(x, 0), size_of(x, 1)), size_of(x, 2), size_of(x, 3),
@@ -116,7 +116,7 @@ bool emit_grid_sampler(Function *f, const Node *n, Clamp clamp)
         return false;
     if (!arg_int(n, "interpolation_mode", &kind) || !arg_int(n, "padding_mode", &border) ||
         kind < 0 || kind > 2 || border < 0 || border > 2 || (kind == 2 && axes == 3))
-        return function_refuse(f, n, "wants a known way of sampling");
+        return function_refuse(f, n, "expects a known way of sampling");
     Dim field[3] = {size_of(x, 0), size_of(x, 1), c_dims_product(f->e, y->type.dim + 2, axes)};
     put(&f->body,
         "    /* n, channels, places; sizes; axes, taps of each, border, align_corners */\n"
@@ -180,7 +180,7 @@ static bool cut_flip(Function *f, const Node *n, Cut *c)
     int64_t axis[MAX_RANK];
     Type t = arg_value(n, "self")->type;
     if (!arg_ints(n, "dims", axis, MAX_RANK))
-        return function_refuse(f, n, "wants constant dims");
+        return function_refuse(f, n, "expects constant dims");
     for (int i = 0; i < arg_count(n, "dims") && t.rank; i++) {
         int64_t d = wrapped(axis[i], t.rank);
         c->piece[d][0] = (Piece){DIM(0), sub(f, t.dim[d], DIM(1)), t.dim[d], -1};
@@ -196,7 +196,7 @@ static bool cut_roll(Function *f, const Node *n, Cut *c)
     Type t = arg_value(n, "self")->type;
     if (!arg_ints(n, "shifts", shift, MAX_RANK) || !arg_ints(n, "dims", axis, MAX_RANK) ||
         arg_count(n, "shifts") != arg_count(n, "dims") || !t.rank)
-        return function_refuse(f, n, "wants constant shifts and dims");
+        return function_refuse(f, n, "expects constant shifts and dims");
     for (int i = 0; i < arg_count(n, "shifts"); i++)
         all[wrapped(axis[i], t.rank)] += shift[i];
     for (int d = 0; d < t.rank; d++) {
@@ -205,7 +205,7 @@ static bool cut_roll(Function *f, const Node *n, Cut *c)
         if (!t.dim[d].expr && t.dim[d].value > 0)
             by = (by % t.dim[d].value + t.dim[d].value) % t.dim[d].value;
         if (t.dim[d].expr && (by > lo || by < -lo))
-            return function_refuse(f, n, "wants shifts less than the symbolic size");
+            return function_refuse(f, n, "expects shifts less than the symbolic size");
         if (!by || (!t.dim[d].expr && !t.dim[d].value))
             continue;
         Dim first = by > 0 ? DIM(by) : add(f, t.dim[d], DIM(by)), rest = sub(f, t.dim[d], first);
@@ -221,7 +221,7 @@ static bool cut_borders(Function *f, const Node *n, bool is_reflection, Cut *c)
     int64_t pad[6];
     Type t = arg_value(n, "self")->type;
     if (!arg_ints(n, "padding", pad, 6))
-        return function_refuse(f, n, "wants constant padding");
+        return function_refuse(f, n, "expects constant padding");
     for (int i = 0; i < arg_count(n, "padding") / 2; i++) {
         int d = t.rank - 1 - i;
         int64_t lo = pad[2 * i], hi = pad[2 * i + 1], step = is_reflection ? -1 : 0;

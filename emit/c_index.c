@@ -94,7 +94,7 @@ static void put_walk(Function *f, const Walk *w, const char *y, const char *x, E
 static bool check_index(Function *f, const Node *n, const Value *v)
 {
     return v->type.dtype == ETC_I64 || v->type.dtype == ETC_I32 ||
-           function_refuse(f, n, "wants indices of i64 or i32");
+           function_refuse(f, n, "expects indices of i64 or i32");
 }
 
 /* Over the sizes of t, the plain tensor. */
@@ -133,7 +133,7 @@ static bool emit_gather(Function *f, const Node *n)
     Type t = value_type(x);
     Walk w = walk_of(f, y->type);
     if (!arg_int(n, "dim", &d) || !check_index(f, n, index))
-        return function_refuse(f, n, "wants a plain axis");
+        return function_refuse(f, n, "expects a plain axis");
     d += d < 0 ? t.rank : 0;
     type_strides(f->e, t, stride);
     for (int i = 0; i < t.rank && t.rank == y->type.rank; i++)
@@ -301,7 +301,7 @@ bool emit_scatter(Function *f, const Node *n, Clamp clamp)
     if (!arg_int(n, "dim", &d) || !check_index(f, n, index) ||
         (n->op == OP_SCATTER_JOIN && !arg_int(n, "how", &how)) ||
         (!src && !put_number_array(f, n, y->type.dtype)))
-        return function_refuse(f, n, "wants a plain axis");
+        return function_refuse(f, n, "expects a plain axis");
     Walk w = walk_of(f, value_type(index));
     d += d < 0 ? y->type.rank : 0;
     if (src)
@@ -376,7 +376,7 @@ bool emit_order(Function *f, const Node *n, Clamp clamp)
     bool is_all = at < 0 || n->arg[at].kind == ARG_NONE;
     (void)clamp;
     if (!is_all && !arg_int(n, at, &d))
-        return function_refuse(f, n, "wants a plain axis");
+        return function_refuse(f, n, "expects a plain axis");
     for (int i = 0; i <= n->n_out; i++)
         if (!c_type_is_dense(f->e, i < n->n_out ? n->out[i]->type : value_type(x)))
             return function_refuse(f, n, "takes no tensor with gaps here");
@@ -489,7 +489,7 @@ bool emit_layer_norm(Function *f, const Node *n, Clamp clamp)
             return function_refuse(f, n, "has C for dense float32 only");
     }
     if (!arg_number(n, "eps", &eps))
-        return function_refuse(f, n, "wants a number as eps");
+        return function_refuse(f, n, "expects a number as eps");
     put(&f->body, "    etc_layer_norm_f32(%s, %s, %s, ", function_pointer(f, x),
         pointer_or_null(f, arg_value(n, "weight")), pointer_or_null(f, arg_value(n, "bias")));
     put_float(&f->body, (float)eps);

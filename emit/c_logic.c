@@ -144,7 +144,7 @@ bool emit_compare(Function *f, const Node *n, Clamp clamp)
     (void)clamp;
     if (n->n_args > 1 && arg_get(n, "other").kind != ARG_VALUE &&
         !is_number(&n->arg[arg_of(n, "other")]))
-        return function_refuse(f, n, "wants a number to compare with");
+        return function_refuse(f, n, "expects a number to compare with");
     if (!each_open(&e, f, n))
         return false;
     put_result(&e);
@@ -185,7 +185,7 @@ bool emit_where(Function *f, const Node *n, Clamp clamp)
     (void)clamp;
     for (int i = 1; i <= 2; i++)
         if (n->arg[i].kind != ARG_VALUE && !is_number(&n->arg[i]))
-            return function_refuse(f, n, "wants numbers or tensors");
+            return function_refuse(f, n, "expects numbers or tensors");
     if (!each_open(&e, f, n))
         return false;
     put_result(&e);
@@ -361,7 +361,7 @@ bool emit_arange(Function *f, const Node *n, Clamp clamp)
                     arg_get(n, "step").kind == ARG_FLOAT;
     if (is_float ? !arg_number(n, "start", &start) || !arg_number(n, "step", &step)
                  : !arg_dim(n, "start", &from) || !arg_dim(n, "step", &by))
-        return function_refuse(f, n, "wants numbers as bounds");
+        return function_refuse(f, n, "expects numbers as bounds");
     if (!each_open(&e, f, n))
         return false;
     put_result(&e);

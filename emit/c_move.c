@@ -62,7 +62,7 @@ bool emit_permute(Function *f, const Node *n, Clamp clamp)
     int rank = arg_value(n, "self")->type.rank;
     (void)clamp;
     if (!arg_ints(n, "dims", order, MAX_RANK))
-        return function_refuse(f, n, "wants a constant permutation");
+        return function_refuse(f, n, "expects a constant permutation");
     type_strides(f->e, value_type(arg_value(n, "self")), from);
     for (int i = 0; i < rank; i++)
         stride[i] = from[order[i] < 0 ? order[i] + rank : order[i]];
@@ -90,7 +90,7 @@ static bool emit_select(Function *f, const Node *n)
     Type t = value_type(arg_value(n, "self"));
     int d = axis(n, t.rank), k = 0;
     if (!arg_dim(n, "index", &at) || !has_sign(at))
-        return function_refuse(f, n, "wants the index as a number of known sign");
+        return function_refuse(f, n, "expects the index as a number of known sign");
     if (dim_upper(at) < 0)
         at = add(f, t.dim[d], at);
     type_strides(f->e, t, from);
@@ -112,7 +112,7 @@ bool emit_slice(Function *f, const Node *n, Clamp clamp)
     int d = axis(n, t.rank);
     if ((arg_get(n, "start").kind != ARG_NONE && !arg_dim(n, "start", &start)) ||
         !arg_dim(n, "step", &step))
-        return function_refuse(f, n, "wants its bounds as numbers");
+        return function_refuse(f, n, "expects its bounds as numbers");
     if (dim_upper(start) < 0)
         start = dim_max(p, add(f, t.dim[d], start), DIM(0));
     start = dim_min(p, start, t.dim[d]);
@@ -168,7 +168,7 @@ bool emit_cat(Function *f, const Node *n, Clamp clamp)
     for (int k = 0; k < n->n_in; k++) {
         const Value *x = n->in[k];
         if (x->type.rank != y->type.rank || x->type.dtype != y->type.dtype)
-            return function_refuse(f, n, "wants tensors of one dtype and rank");
+            return function_refuse(f, n, "expects tensors of one dtype and rank");
         if (!c.moves[k])
             continue;
         type_strides(f->e, value_type(x), x_stride);
@@ -248,9 +248,9 @@ static bool put_fill(Function *f, const Node *n, const Value *y, int value)
     if (!has_cast(to))
         return function_refuse(f, n, "has no C for this dtype");
     if ((!is_size && !arg_number(n, value, &number)) || (is_size && size.expr && half_name(to)))
-        return function_refuse(f, n, "wants a number to fill with");
+        return function_refuse(f, n, "expects a number to fill with");
     if (!dtype_is_float(to) && !is_size && !(number >= -9e18 && number <= 9e18))
-        return function_refuse(f, n, "wants a number that its dtype holds");
+        return function_refuse(f, n, "expects a number that its dtype holds");
     const char *index[MAX_LOOPS];
     Nest nest = nest_new(f->e, y->type, 1);
     nest_operand(f->e, &nest, 0, y->type);
@@ -281,7 +281,7 @@ bool emit_pad(Function *f, const Node *n, Clamp clamp)
     const Value *y = n->out[0];
     (void)clamp;
     if (!arg_dims(n, "pad", pad, 2 * MAX_RANK))
-        return function_refuse(f, n, "wants padding that sizes tell");
+        return function_refuse(f, n, "expects padding that follows from sizes");
     if (!put_fill(f, n, y, 2))
         return false;
     type_strides(f->e, t, x_stride);

@@ -58,7 +58,7 @@ bool c_name_is_free(const char *name, const char **why)
     static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789";
     *why = NULL;
     if (!text_is_name(name, '_') || !isalpha((unsigned char)*name) || strlen(name) > 63)
-        *why = "is no name of C: letters, digits and '_', at most 63";
+        *why = "is not a name of C: letters, digits and '_', at most 63";
     else if (is_reserved(name) || hides(name))
         *why = "is a keyword of C or C++, or spelt as names of emitted C or its headers are";
     else if (strspn(name, plain) == strlen(name))

@@ -56,7 +56,7 @@ bool emit_table(Function *f, const Node *n, Clamp clamp)
     (void)clamp;
     if (index->type.dtype != ETC_I64 || !c_type_is_dense(f->e, value_type(index)) ||
         !c_type_is_dense(f->e, value_type(w)))
-        return function_refuse(f, n, "wants int64 indices, and no gaps");
+        return function_refuse(f, n, "expects int64 indices, and no gaps");
     if (!check_floats(f, n, floats, 3))
         return false;
     put(&f->body, "    /* count, rows, n, group; bits, is_u8 */\n    const EtcTable g = {");

@@ -105,7 +105,7 @@ static bool put_scalar(const Loop *l, const Node *n, int i)
     int64_t k = 0;
     Dim size;
     if (n->arg[i].kind == ARG_VALUE)
-        return function_refuse(l->f, n, "wants numbers that are known when it is written");
+        return function_refuse(l->f, n, "expects numbers that are known when it is written");
     if (arg_dim(n, i, &size) && size.expr) {
         put_size(l, size);
         return true;

@@ -39,7 +39,7 @@ static bool emit_choose(Function *f, const Node *n)
     int64_t lo = -128, hi = 127;
     if (!rows && (!arg_int(n, "quant_min", &lo) || !arg_int(n, "quant_max", &hi) ||
                   !arg_number(n, "eps", &eps)))
-        return function_refuse(f, n, "wants a known range");
+        return function_refuse(f, n, "expects a known range");
     const char *i = names_make(f->names, "", "i"), *x = function_pointer(f, arg_value(n, "input"));
     put(&f->body, "    for (int64_t %s = 0; %s < ", i, i);
     function_dim(f, rows ? c_dims_product(f->e, t.dim, t.rank - 1) : DIM(1));
@@ -90,7 +90,7 @@ bool emit_quantize(Function *f, const Node *n, Clamp clamp)
     if (n->op == OP_CHOOSE_QPARAMS || n->op == OP_CHOOSE_QPARAMS_PER_TOKEN)
         return emit_choose(f, n);
     if (!qparams_read(n, &q))
-        return function_refuse(f, n, "wants a known scale, zero point and range");
+        return function_refuse(f, n, "expects a known scale, zero point and range");
     if (!is_whole(q.dtype) || q.dtype == ETC_I64 ||
         (q.undoes ? n->out[0] : q.x)->type.dtype != ETC_F32)
         return function_refuse(f, n, "has no C for these dtypes");

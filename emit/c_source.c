@@ -684,7 +684,7 @@ static bool check_program(Emit *e)
                         stem);
     for (int i = 0; i < g->n_in; i++)
         if (port_is_parameter(g->in[i]) && g->in[i]->type.rank == SCALAR)
-            ok = diag_unsupported(e->d, loc, "emit-c: input '%s' is no tensor", g->in[i]->name);
+            ok = diag_unsupported(e->d, loc, "emit-c: input '%s' is not a tensor", g->in[i]->name);
     return ok;
 }
 

@@ -223,7 +223,7 @@ bool emit_wide_conv(Function *f, const Node *n)
     Dim stride[MAX_RANK];
     Text *t = &f->body;
     if (!conv_read(n, &c) || c.x->type.rank != c.axes + 2)
-        return function_refuse(f, n, "wants constant geometry and a batch");
+        return function_refuse(f, n, "expects constant geometry and a batch");
     if (!check_dtypes(f, n))
         return false;
     Dim ins = dim_floordiv(f->e->method->program, size_of(c.x, 1), DIM(c.groups));
@@ -382,7 +382,7 @@ bool emit_wide_pool(Function *f, const Node *n)
     Pool w;
     const Value *x = arg_value(n, "self"), *y = n->out[0];
     if (!pool_read(n, &w) || x->type.rank < 3 || x->type.rank > 4)
-        return function_refuse(f, n, "wants windows of constant geometry over images");
+        return function_refuse(f, n, "expects windows of constant geometry over images");
     Places i = open_places(f, x, y);
     if (w.is_max)
         put_max_window(f, n, &w, &i);

@@ -87,7 +87,7 @@ static void read_shape(Tensor *t, const Port *p, const char *s, const char *path
         int64_t size = (int64_t)strtoll(s, &end, 10);
         if ((end == s) || (size < 0) || (rank >= 16) ||
             ((size > 0) && (t->n > (INT64_MAX / 16 / size)))) {
-            stop("its shape is no shape", path);
+            stop("its shape is not a shape", path);
         }
         t->dim[rank] = size;
         t->n *= size;
@@ -160,7 +160,7 @@ static Tensor read_value(const Port *p, const char *s)
         d = 1.0;
         i = 1;
     } else if ((strcmp(s, "false") != 0) && ((end == s) || (*end != '\0'))) {
-        stop("is no number, true or false", s);
+        stop("is not a number, true or false", s);
     }
     if (p->rank != 0) {
         stop("stands for an input that has dimensions; give a .npy file", s);

@@ -178,7 +178,7 @@ static void delegate_call(Scope *s, const Node *n)
     const Value *blob = arg_value(n, "blob");
     int n_in = arg_count(n, "args"), *arg = NEW(e->arena, int, n_in + n->n_out + 1);
     if (!blob->state || blob->state->kind != ST_BLOB) {
-        fault(e, n->loc, "its first argument is no blob");
+        fault(e, n->loc, "its first argument is not a blob");
         return;
     }
     if (!pte_has_bytes(e, blob->state, type_bytes(blob->state->type)))

@@ -248,7 +248,7 @@ static bool state_is_sound(PteFile *e, const State *st, int64_t n)
 {
     Loc loc = {.file = e->program->name, .node = st->name};
     if (st->kind == ST_BLOB)
-        return fault(e, loc, "is a delegate's blob where a kernel wants a tensor", st->name);
+        return fault(e, loc, "is a delegate's blob where a kernel expects a tensor", st->name);
     if (st->kind == ST_MUTABLE && st->place.pool <= 0)
         return fault(e, loc, "is mutable and has no place", st->name);
     return n == 0 || pte_has_bytes(e, st, n);

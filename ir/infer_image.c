@@ -187,7 +187,7 @@ bool infer_upsample_vec(const Node *n, Type *out, Diag *d)
          has_scale = n->arg[scales].kind == ARG_LIST;
     int axes = has_size ? arg_count(n, "output_size") : arg_count(n, scales);
     if (has_size == has_scale)
-        return diag_error(d, n->loc, "wants either output_size or scale_factors");
+        return diag_error(d, n->loc, "expects either output_size or scale_factors");
     if (!get_rank(n, "input", 3, 4, &x, d) ||
         (has_size && !get_sizes(n, "output_size", size, &count, d)))
         return false;
@@ -254,7 +254,7 @@ bool infer_meshgrid(const Node *n, Type *out, Diag *d)
     for (int i = 0; i < count; i++) {
         const Value *v = arg_list_value(n, "tensors", i);
         if (!v || v->type.is_none || v->type.rank < 0 || v->type.rank > 1)
-            return diag_error(d, n->loc, "tensor %d is no vector", i);
+            return diag_error(d, n->loc, "tensor %d is not a vector", i);
         int at = is_xy && i < 2 && count > 1 ? 1 - i : i;
         dim[at] = v->type.rank ? v->type.dim[0] : DIM(1);
     }

@@ -492,7 +492,7 @@ bool infer_fft(const Node *n, Type *out, Diag *d)
     int64_t half = length / 2 + 1, read = form == 2 ? half : length;
     if (form < 0 || form > 2 || x.dtype != ETC_F32 || !dims_match(n, x.dim[axis], DIM(read)) ||
         (form != 1 && !dim_equal(x.dim[x.rank - 1], DIM(2))))
-        return diag_error(d, n->loc, "wants rows of %" PRId64 " floats or pairs of them", read);
+        return diag_error(d, n->loc, "expects rows of %" PRId64 " floats or pairs of them", read);
     for (int i = 0; i < x.rank; i++) {
         dim[i] = i == axis ? DIM(form == 1 ? half : length) : x.dim[i];
         rows = i == axis || i == x.rank - (form != 1) ? rows

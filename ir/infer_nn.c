@@ -217,7 +217,7 @@ static bool check_groups(const Node *n, Type q, Type k, Type v, Diag *d)
     }
     Dim left = dim_mod(p, q.dim[q.rank - 3], k.dim[q.rank - 3]);
     return dims_agree(n, left, DIM(0)) ||
-           diag_error(d, n->loc, "the heads of query are no multiple of those of key");
+           diag_error(d, n->loc, "the heads of query are not a multiple of those of key");
 }
 
 /* Batch axes of query, key and value broadcast, but that heads may come in groups. */
@@ -478,7 +478,7 @@ bool infer_conv_padding(const Node *n, Type *out, Diag *d)
         return diag_error(d, n->loc, "groups is %" PRId64 ", expected at least 1", c.groups);
     for (int i = 0; c.is_same && i < c.spatial; i++)
         if (c.stride[i] != 1)
-            return diag_error(d, n->loc, "padding \"same\" wants stride 1");
+            return diag_error(d, n->loc, "padding \"same\" expects stride 1");
     return conv_shape(n, &c, false, out, d);
 }
 

@@ -362,7 +362,7 @@ static bool check_output(const Node *n, EtcDtype *dtype, Diag *d)
         return diag_error(d, n->loc, "has dtype %s with an output_scale", dtype_name(*dtype));
     int64_t least = *dtype == ETC_U8 ? 0 : -128;
     if (!arg_number(n, i, &scale))
-        return diag_error(d, n->loc, "output_scale is no number");
+        return diag_error(d, n->loc, "output_scale is not a number");
     return check_scales(n, i, d) && check_range(n, d) && range_fits(n, *dtype, d) &&
            check_number(n, "output_zero", least, least + 255, d);
 }
@@ -399,7 +399,7 @@ bool infer_integer_avg_pool(const Node *n, Type *out, Diag *d)
         return diag_error(d, n->loc, "makes %s of %s, not u8 or i8 of u8 or i8", dtype_name(dtype),
                           dtype_name(out->dtype));
     if (!arg_number(n, "scale", &by))
-        return diag_error(d, n->loc, "scale is no number");
+        return diag_error(d, n->loc, "scale is not a number");
     if (!check_scales(n, arg_find(n, "scale"), d))
         return false;
     if (!get_ints(n, "kernel_size", 2, 1, kernel, d) || !mul_ok(kernel[0], kernel[1], &size) ||

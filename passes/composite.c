@@ -347,7 +347,7 @@ Arg play_own(Play *p)
     int rule = rule_find(op_info[p->n->op].target);
     p->n_results = 1;
     if (rule < 0 || p->depth)
-        return play_wrong(p, "wants a rule of the operator that there is not");
+        return play_wrong(p, "expects a rule of the operator that there is not");
     play_rule(p, rule, NULL, &(Given){.n = 0});
     return p->result[0];
 }
@@ -492,7 +492,7 @@ static void assign(Play *p, Scope *s, const Form *f)
 {
     Arg v = value_of(p, s, f->part[0]);
     if (f->n_locals > 1 && f->n_locals > p->n_results)
-        play_wrong(p, "wants more results than there are");
+        play_wrong(p, "expects more results than there are");
     for (int i = 0; i < f->n_locals && !p->failed; i++)
         bind(s, f->local[i], f->n_locals > 1 ? p->result[i] : v);
 }

@@ -87,7 +87,7 @@ static bool take(Reader *r, const char *what)
 static void expect(Reader *r, const char *what)
 {
     if (!take(r, what))
-        fail(r, arena_printf(r->a, "wants '%s'", what));
+        fail(r, arena_printf(r->a, "expects '%s'", what));
 }
 
 static const char *name(Reader *r)
@@ -96,7 +96,7 @@ static const char *name(Reader *r)
     size_t n = name_length(r->at);
     const char *s = arena_str(r->a, r->at, n);
     if (!n)
-        fail(r, "wants a name");
+        fail(r, "expects a name");
     r->at += n;
     return s;
 }
@@ -448,7 +448,7 @@ static Form *assignment(Reader *r)
     expect(r, "=");
     with(r, f, expression(r));
     if (f->n_locals > 1 && !r->wrong && !r->is_own && f->part[0]->kind != FORM_CALL)
-        fail(r, "gives several names to what is no call");
+        fail(r, "gives several names to what is not a call");
     for (int i = 0; i < f->n_locals && !r->wrong; i++)
         r->is_set[to[i]] = true;
     return f;

@@ -72,7 +72,7 @@ static const char *add_names(const char *s)
         if (*s == '=' || *s == ':')
             return s;
         if (*s != ',')
-            die("wants ',', '=' or ':' behind a name", rule[n_rules - 1].name);
+            die("expects ',', '=' or ':' behind a name", rule[n_rules - 1].name);
         s += 1 + strspn(s + 1, " ");
     }
     return NULL;
@@ -123,7 +123,7 @@ static void write_string(FILE *f, const char *s)
 int main(int argc, char **argv)
 {
     if (argc != 4)
-        die("wants OUT.c, the table's name and a file of rules", argv[0]);
+        die("expects OUT.c, the table's name and a file of rules", argv[0]);
     read_rules(argv[3]);
     qsort(rule, (size_t)n_rules, sizeof *rule, by_name);
     FILE *f = fopen(argv[1], "w");

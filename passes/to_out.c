@@ -20,7 +20,7 @@ static bool check(const Node *n, Diag *d)
         bool number = a->kind == ARG_INT || a->kind == ARG_FLOAT || a->kind == ARG_BOOL;
         if (s->arg[i].type == SCH_TENSOR && !s->arg[i].is_list && number)
             ok = diag_fault(d, FAULT_BUG, n->loc,
-                            "'%s' is a number where the kernel wants a tensor", s->arg[i].name);
+                            "'%s' is a number where the kernel expects a tensor", s->arg[i].name);
     }
     return ok;
 }

@@ -320,7 +320,7 @@ static bool has_samples(const Annotation *a, const QuantJob *job, const char *wh
     const Program *p = a->g->program;
     return (a->g == p->method[0] && job->samples && job->samples->n) ||
            diag_error(d, (Loc){.file = p->name},
-                      "method '%s': '%s' wants %s: give samples of its inputs (--calibrate), or "
+                      "method '%s': '%s' needs %s: give samples of its inputs (--calibrate), or "
                       "statistics",
                       a->g->name ? a->g->name : "", job->recipe->file, what);
 }

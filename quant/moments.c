@@ -273,7 +273,7 @@ bool moments_read(const Annotation *a, const Statistics *s, Diag *d)
         int nth = 0;
         for (Products *p = m->products; p; p = p->next)
             if (!(p->gram = statistics_products(s, m->name, nth++, p)))
-                ok = diag_error(d, loc, "gptq wants samples (--calibrate): files of statistics "
+                ok = diag_error(d, loc, "gptq needs samples (--calibrate): files of statistics "
                                         "leave out the products of channels");
         const char *const *k = key_of[m->is_before];
         if (!take(s, k[0], m, m->mean) || !take(s, k[1], m, m->square) ||

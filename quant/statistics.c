@@ -344,7 +344,7 @@ static bool read_record(Reader *r, int64_t left)
 {
     Record to = {.key = word(r, ' ')};
     if (!to.key || !whole_number(word(r, ' '), left / 2, &to.n))
-        return wrong(r, "is no line KEY N V1 ... VN NAME");
+        return wrong(r, "is not a line KEY N V1 ... VN NAME");
     to.exact = is_exact(to.key) ? NEW(r->s->arena, double, to.n + 1) : NULL;
     to.v = to.exact ? NULL : NEW(r->s->arena, float, to.n + 1);
     for (int i = 0; i < to.n; i++)
@@ -362,7 +362,7 @@ static bool read_record(Reader *r, int64_t left)
 static bool read_head(Reader *r)
 {
     if (!skip(r, "etc statistics 1\n"))
-        return wrong(r, "is no file of statistics that `etc quantize` wrote");
+        return wrong(r, "is not a file of statistics that `etc quantize` wrote");
     r->line++;
     const char *hex = skip(r, "model ") ? word(r, '\n') : NULL;
     if (!hex || strlen(hex) != 16 || strspn(hex, "0123456789abcdef") != 16)

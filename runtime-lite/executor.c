@@ -155,7 +155,7 @@ EtcStatus etc_method_set_input(EtcMethod *m, int32_t i, const EtcValue *v, EtcEr
     }
     if (to->tag == ETC_TENSOR) {
         return (v->tag == ETC_TENSOR) ? set_tensor(&f, slot_of(to->as.tensor), v->as.tensor, i, e)
-                                      : etc_fail(e, ETC_BAD_ARG, "input is no tensor", i);
+                                      : etc_fail(e, ETC_BAD_ARG, "input is not a tensor", i);
     }
     EtcFlatVec values = etc_flat_vec(&f, m->plan, PLAN_VALUES);
     uint32_t evalue = etc_flat_item_table(&f, values, (uint32_t)(to - m->value));
@@ -195,7 +195,7 @@ static const char *admit(const EtcValue *v, int needs_memory)
     } else if (v->tag == ETC_LIST_INT) {
         for (int32_t k = 0; k < v->as.list.n; k++) {
             if (v->as.list.item[k]->tag != ETC_INT) { /* a prim op may have put a double there */
-                return ETC_TEXT("item of an int list is no int now");
+                return ETC_TEXT("item of an int list is not an int at this point");
             }
         }
     }
@@ -309,7 +309,7 @@ static EtcStatus run_host(const EtcCall *c, const EtcKernelRow *row, const char 
     for (int32_t k = 0; k < row->n_outs; k++) {
         const EtcValue *v = c->arg[row->first_out + k];
         if (v->tag != ETC_TENSOR) {
-            *what = ETC_TEXT("a result of the host's kernel is no tensor");
+            *what = ETC_TEXT("a result of the host's kernel is not a tensor");
             return ETC_BAD_FILE;
         }
         was[k].t = *v->as.tensor;
@@ -420,7 +420,7 @@ static EtcStatus step(EtcMethod *m, const EtcFlat *f, EtcFlatVec list, uint32_t 
     case JUMP_FALSE_CALL:
         holds = is_true(&m->value[etc_flat_i32(f, at, JUMP_CONDITION)]);
         if (holds < 0) {
-            return etc_fail(e, ETC_BAD_FILE, "condition of a jump is no bool", here);
+            return etc_fail(e, ETC_BAD_FILE, "condition of a jump is not a bool", here);
         }
         *pc = holds ? here + 1 : etc_flat_u32(f, at, JUMP_DESTINATION);
         return ETC_OK;

@@ -213,7 +213,7 @@ static EtcStatus check_args(const Build *b, uint32_t call, uint32_t i)
     for (uint32_t k = 0; k < args.n; k++) {
         int32_t at = etc_flat_item_i32(args, k);
         if ((at < 0) || ((uint32_t)at >= b->m->n_values)) {
-            return bad(b->e, "argument of a call is no value", i);
+            return bad(b->e, "argument of a call is not a value", i);
         }
         b->m->arg[k] = &b->m->value[at];
     }
@@ -280,7 +280,7 @@ static EtcStatus check_jump(const Build *b, uint32_t jump, uint32_t n, uint32_t 
     const EtcValue *cond = value_at(b, jump, JUMP_CONDITION);
     int32_t to = etc_flat_i32(&b->f, jump, JUMP_DESTINATION);
     if ((cond == NULL) || (!is_scalar(cond) && (cond->tag != ETC_TENSOR))) {
-        return bad(b->e, "condition of a jump is no bool", i);
+        return bad(b->e, "condition of a jump is not a bool", i);
     }
     if ((to < 0) || ((uint32_t)to > n)) {
         return bad(b->e, "jump past the end of the chain", i);

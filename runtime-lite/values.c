@@ -169,7 +169,7 @@ static EtcStatus read_tensors(Build *b, EtcFlatVec items, EtcValue *v, uint32_t 
         int may_be_none = v->tag == ETC_LIST_OPT_TENSOR;
         if (!may_be_none || (at != -1)) {
             if ((at < 0) || ((uint32_t)at >= i)) {
-                return etc_fail(b->e, ETC_BAD_FILE, "list item is no value before the list", i);
+                return etc_fail(b->e, ETC_BAD_FILE, "list item is not a value before the list", i);
             }
             item = &m->value[at];
         }
@@ -188,7 +188,7 @@ static EtcStatus read_ints(Build *b, EtcFlatVec items, uint32_t i)
     for (uint32_t k = 0; k < items.n; k++) {
         int64_t at = etc_flat_item_i64(items, k);
         if ((at < 0) || (at >= values.n)) {
-            return etc_fail(b->e, ETC_BAD_FILE, "list item is no value", i);
+            return etc_fail(b->e, ETC_BAD_FILE, "list item is not a value", i);
         }
         uint32_t evalue = etc_flat_item_table(&b->f, values, (uint32_t)at);
         if (etc_flat_u8(&b->f, evalue, EVALUE_TYPE) != VALUE_INT) {
@@ -296,7 +296,7 @@ EtcStatus etc_build_ends(Build *b)
     for (uint32_t i = 0; i < m->inputs.n; i++) {
         int32_t at = etc_flat_item_i32(m->inputs, i);
         if ((at < 0) || ((uint32_t)at >= m->n_values)) {
-            return etc_fail(b->e, ETC_BAD_FILE, "input is no value", i);
+            return etc_fail(b->e, ETC_BAD_FILE, "input is not a value", i);
         }
         if (m->value[at].tag == ETC_TENSOR) {
             Slot *s = (Slot *)(void *)m->value[at].as.tensor;
@@ -311,7 +311,7 @@ EtcStatus etc_build_ends(Build *b)
     for (uint32_t i = 0; i < m->outputs.n; i++) {
         int32_t at = etc_flat_item_i32(m->outputs, i);
         if ((at < 0) || ((uint32_t)at >= m->n_values)) {
-            return etc_fail(b->e, ETC_BAD_FILE, "output is no value", i);
+            return etc_fail(b->e, ETC_BAD_FILE, "output is not a value", i);
         }
     }
     return ETC_OK;

@@ -107,8 +107,9 @@ static bool input_type(Onnx *o, Loc loc, const Onnx__ValueInfo *in, const char *
     EtcDtype dtype;
     enum { STRINGS = 8 };
     if (!t)
-        return diag_unsupported(o->diag, loc, "is no tensor: sequences, optionals and maps are not read, "
-                                              "export the model with tensors as inputs");
+        return diag_unsupported(o->diag, loc,
+                                "is not a tensor: sequences, optionals and maps are not read, "
+                                "export the model with tensors as inputs");
     if (t->elem_type == STRINGS)
         return diag_unsupported(o->diag, loc, "has strings, which are prepared before the model: cut "
                                               "this part off");

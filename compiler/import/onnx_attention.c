@@ -12,7 +12,8 @@ static Value *apart(OnnxNode *n, Value *x, int64_t heads)
         return NULL;
     Dim all = x->type.rank == 3 ? x->type.dim[2] : DIM_BAD;
     if (x->type.rank != 3 || all.expr || heads < 1 || all.value % heads) {
-        onnx_wrong(n, "wants [batch, steps, heads * size], with as many heads as an attribute says");
+        onnx_wrong(n,
+                   "expects [batch, steps, heads * size], with as many heads as an attribute says");
         return NULL;
     }
     Dim dim[4] = {x->type.dim[0], x->type.dim[1], DIM(heads), DIM(all.value / heads)};
@@ -73,7 +74,7 @@ static bool read_heads(OnnxNode *n, Attention *a)
         if ((*of[i])->type.rank != 4)
             return onnx_wrong(n, "has an operand of rank %d, expected 3 or 4", x->type.rank);
         if ((*of[i])->type.dim[1].expr || (*of[i])->type.dim[3].expr)
-            return onnx_unsupported(n, "has heads whose number or size calls decide");
+            return onnx_unsupported(n, "has heads whose number or size is known only at run time");
     }
     return true;
 }
@@ -291,7 +292,7 @@ static Value *rows_at(OnnxNode *n, Value *table, Value *at)
         table = table->type.rank == 2 && index[0] ? ON_BUILD(n, OP_INDEX_TENSOR, "vV", table, 1, index)
                                                   : NULL;
     if (!table || table->type.rank != 3 || table->type.dim[2].expr) {
-        onnx_wrong(n, "wants tables of [positions, half], with positions of [batch, steps]");
+        onnx_wrong(n, "expects tables of [positions, half], with positions of [batch, steps]");
         return NULL;
     }
     return on_insert(n, table, 1);
@@ -409,7 +410,7 @@ static bool read_recurrence(OnnxNode *n, Recurrence *r, Value **state)
         strcmp(rule, "gated_delta"))
         return onnx_wrong(n, "has the update_rule '%s'", rule);
     if (decays != on_has(n, 4) || learns != on_has(n, 5))
-        return onnx_wrong(n, "wants decay where its rule is gated and beta where it is delta");
+        return onnx_wrong(n, "expects decay where its rule is gated and beta where it is delta");
     r->q = apart(n, on_cast(n, on_value(n, 0), ETC_F32), on_int(n, "q_num_heads", 0));
     r->k = r->q ? apart(n, on_cast(n, on_value(n, 1), ETC_F32), heads) : NULL;
     r->v = r->k ? apart(n, on_cast(n, on_value(n, 2), ETC_F32), heads) : NULL;
@@ -434,7 +435,8 @@ bool onnx_linear_attention(OnnxNode *n)
         return false;
     Dim steps = r.q->type.dim[2];
     if (steps.expr || steps.value < 1 || steps.value > MOST_STEPS)
-        return onnx_unsupported(n, "goes over more than 512 steps, or as many as calls decide");
+        return onnx_unsupported(
+            n, "goes over more than 512 steps, or over a number known only at run time");
     for (int64_t t = 0; t < steps.value; t++)
         if (!(part[t] = recur(n, &r, t, &state)))
             return false;
@@ -597,7 +599,8 @@ bool onnx_group_query_attention(OnnxNode *n)
     Value *q = on_value(n, 0), *k = input_or_none(n, 1), *v = input_or_none(n, 2);
     Value *past[2] = {input_or_none(n, 3), input_or_none(n, 4)};
     if (!q || n->failed || q->type.rank != 3 || q->type.dim[2].expr || heads < 1 || groups < 1)
-        return q && !n->failed && onnx_wrong(n, "wants [batch, steps, heads * size] and its heads");
+        return q && !n->failed &&
+               onnx_wrong(n, "expects [batch, steps, heads * size] and its heads");
     for (int i = 11; i < 17; i++)
         if (on_has(n, i))
             return onnx_unsupported(n, "has input %d: sinks, scales of a cache or norms", i);

@@ -106,7 +106,7 @@ static bool external_data(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
             return false;
         if ((!strcmp(key, "offset") && !decimal(e->value, &offset)) ||
             (!strcmp(key, "length") && !decimal(e->value, &length)))
-            return diag_error(o->diag, loc, "the %s of external data is no number", key);
+            return diag_error(o->diag, loc, "the %s of external data is not a number", key);
     }
     if (!name)
         return diag_error(o->diag, loc, "external data have no location");

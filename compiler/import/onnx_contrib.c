@@ -124,7 +124,8 @@ static bool read_nbits(OnnxNode *n, Nbits *w)
         w->block > 1 << 20)
         return onnx_wrong(n, "has a K, N or block_size out of range");
     w->blocks = (w->k + w->block - 1) / w->block;
-    return w->k % w->block == 0 || onnx_unsupported(n, "has a K that is no multiple of block_size");
+    return w->k % w->block == 0 ||
+           onnx_unsupported(n, "has a K that is not a multiple of block_size");
 }
 
 /* rows * columns numbers of few bits, each row beginning a byte, less half their range.  NULL:
@@ -134,7 +135,7 @@ static const int8_t *unpacked(OnnxNode *n, int input, const Nbits *w, int64_t co
     const OnnxConst *c = on_const(n, input);
     int64_t each = 8 / w->bits, row = (columns + each - 1) / each, bytes, count;
     if (!c || c->type.dtype != ETC_U8) {
-        onnx_unsupported(n, "has weights or zero points that are no constant bytes");
+        onnx_unsupported(n, "has weights or zero points that are not constant bytes");
         return NULL;
     }
     if (!mul_ok(w->rows, row, &bytes) || bytes != c->n_bytes || !mul_ok(w->rows, columns, &count)) {
@@ -246,7 +247,7 @@ bool onnx_embed_layer_norm(OnnxNode *n)
 {
     Value *at = on_value(n, 0);
     if (!at || at->type.rank != 2)
-        return at && onnx_wrong(n, "wants numbers of words of [batch, steps]");
+        return at && onnx_wrong(n, "expects numbers of words of [batch, steps]");
     Value *place = on_has(n, 8) ? on_value(n, 8)
                                 : on_insert(n, on_arange(n, DIM(0), at->type.dim[1]), 0);
     Value *x = on_binary(n, OP_ADD_TENSOR, embedded(n, 2, at), embedded(n, 3, place));

@@ -230,7 +230,8 @@ bool onnx_reverse_sequence(OnnxNode *n)
     int rank = x->type.rank;
     if (time < 0 || batch < 0 || time == batch || time >= rank || batch >= rank ||
         length->type.rank != 1)
-        return onnx_wrong(n, "wants an axis of time, another of the batch and a length of each sequence");
+        return onnx_wrong(
+            n, "expects an axis of time, another of the batch and a length of each sequence");
     Dim size = x->type.dim[time];
     Value *at = as_axis(n, on_arange(n, DIM(0), size), (int)time, rank);
     length = as_axis(n, length, (int)batch, rank);
@@ -250,7 +251,8 @@ bool onnx_tensor_scatter(OnnxNode *n)
         return false;
     int rank = x->type.rank;
     if (axis == 0 || from->type.rank != rank || (start && start->type.rank != 1))
-        return onnx_wrong(n, "wants a cache and an update of one rank and a place for each of the batch");
+        return onnx_wrong(
+            n, "expects a cache and an update of one rank and a place for each of the batch");
     Dim size = x->type.dim[axis], count = from->type.dim[axis];
     Arg most = {.kind = ARG_INT, .dim = size}, end = {.kind = ARG_INT, .dim = count};
     Value *at = as_axis(n, on_arange(n, DIM(0), size), axis, rank);

@@ -21,7 +21,7 @@ static bool pick(OnnxNode *n, Value *x, Value *at, Value *weight, Loss *l)
     EtcDtype t = x->type.dtype;
     Value *ignored = NULL, *zero = on_number(n, 0, t), *table[1] = {NULL};
     if (x->type.rank < 2 || at->type.rank != x->type.rank - 1)
-        return onnx_wrong(n, "wants scores of [n, c, ...] and targets of [n, ...]");
+        return onnx_wrong(n, "expects scores of [n, c, ...] and targets of [n, ...]");
     at = on_cast(n, at, ETC_I64);
     if (on_attribute(n, "ignore_index")) {
         ignored = on_scalar(n, OP_EQ_SCALAR, at, (double)on_int(n, "ignore_index", 0));
@@ -72,7 +72,7 @@ bool onnx_cross_entropy(OnnxNode *n)
 {
     Value *x = on_value(n, 0);
     if (!x || x->type.rank < 2)
-        return onnx_wrong(n, "wants scores of [n, c, ...]");
+        return onnx_wrong(n, "expects scores of [n, c, ...]");
     Value *y = ON_BUILD(n, OP__LOG_SOFTMAX, "vib", x, (int64_t)1, false);
     return y && on_define(n, 1, y) && define_loss(n, y);
 }

@@ -864,10 +864,10 @@ bool onnx_det(OnnxNode *n)
     static const int all[4] = {0, 1, 2, 3};
     Value *x = on_value(n, 0);
     if (!x || x->type.rank < 2)
-        return x && onnx_wrong(n, "wants square matrices");
+        return x && onnx_wrong(n, "expects square matrices");
     Dim size = x->type.dim[x->type.rank - 1];
     if (!dim_equal(size, x->type.dim[x->type.rank - 2]))
-        return onnx_wrong(n, "wants square matrices");
+        return onnx_wrong(n, "expects square matrices");
     if (size.expr || size.value < 1 || size.value > 4)
         return onnx_unsupported(n, "takes the determinant of matrices of more than 4 rows");
     return on_define(n, 0, determinant(n, x, 0, all, (int)size.value));

@@ -29,7 +29,8 @@ static bool same_pads(OnnxNode *n, const Value *x, Window *w, bool is_upper)
     for (int i = 0; i < w->axes; i++) {
         Dim size = x->type.dim[x->type.rank - w->axes + i];
         if (size.expr && w->stride[i] != 1)
-            return onnx_unsupported(n, "pads by auto_pad an axis whose size calls decide");
+            return onnx_unsupported(
+                n, "pads by auto_pad an axis whose size is known only at run time");
         int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         int64_t out = size.expr ? 0 : (size.value + w->stride[i] - 1) / w->stride[i];
         int64_t all = size.expr ? reach - 1 : (out - 1) * w->stride[i] + reach - size.value;
@@ -143,7 +144,8 @@ static bool pads_of_shape(OnnxNode *n, const Value *x, Window *w, int64_t *more)
     for (int i = 0; i < w->axes; i++) {
         Dim size = x->type.dim[2 + i];
         if (size.expr || size.value < 1 || size.value > INT32_MAX)
-            return onnx_unsupported(n, "pads by auto_pad an axis whose size calls decide");
+            return onnx_unsupported(
+                n, "pads by auto_pad an axis whose size is known only at run time");
         int64_t want = given >= 0 ? shape[i] : size.value * w->stride[i];
         int64_t all = w->stride[i] * (size.value - 1) + more[i] + (w->kernel[i] - 1) * w->dilation[i] +
                       1 - want;
@@ -188,7 +190,8 @@ bool onnx_causal_conv(OnnxNode *n)
     if (!x || !filter || n->failed)
         return false;
     if (x->type.rank != 3 || filter->type.rank != 3 || x->type.dim[1].expr || filter->type.dim[2].expr)
-        return onnx_wrong(n, "wants [batch, channels, length] and [channels, 1, k] of known sizes");
+        return onnx_wrong(n,
+                          "expects [batch, channels, length] and [channels, 1, k] of known sizes");
     Dim dim[3] = {x->type.dim[0], x->type.dim[1], DIM(filter->type.dim[2].value - 1)};
     Value *past = on_has(n, 3) ? on_value(n, 3) : on_full(n, 3, dim, 0, x->type.dtype);
     x = on_cat(n, past, x, 2);
@@ -333,7 +336,7 @@ bool onnx_max_unpool(OnnxNode *n)
     if (!x || !at || !read_pool(n, x, &w) || (on_has(n, 2) && !on_dims(n, 2, want, &count)))
         return false;
     if (!type_is_static(x->type) || (on_has(n, 2) && count != x->type.rank))
-        return onnx_unsupported(n, "has sizes that calls decide, or not a size for each axis");
+        return onnx_unsupported(n, "has sizes known only at run time, or not a size for each axis");
     for (int i = 0; i < x->type.rank; i++) {
         int k = i - 2;
         dim[i] = x->type.dim[i];
@@ -479,7 +482,7 @@ bool onnx_lrn(OnnxNode *n)
     double alpha = on_float(n, "alpha", 0.0001), beta = on_float(n, "beta", 0.75);
     Value *x = on_value(n, 0);
     if (!x || x->type.rank < 3 || size < 1 || size > 1 << 20)
-        return onnx_wrong(n, "wants [n, c, ...] and a size from 1 on");
+        return onnx_wrong(n, "expects [n, c, ...] and a size from 1 on");
     Program *p = n->in->program;
     Dim space = DIM(1);
     for (int i = 2; i < x->type.rank; i++)

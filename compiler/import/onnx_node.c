@@ -124,7 +124,8 @@ bool on_numbers(OnnxNode *n, int i, int64_t *out, int *count)
         return false;
     for (int k = 0; k < *count; k++) {
         if (dim[k].expr)
-            return onnx_unsupported(n, "takes number %d of input %d from sizes that calls decide", k, i);
+            return onnx_unsupported(
+                n, "takes number %d of input %d from sizes known only at run time", k, i);
         out[k] = dim[k].value;
     }
     return true;

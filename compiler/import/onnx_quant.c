@@ -276,7 +276,8 @@ bool onnx_matmul_integer(OnnxNode *n)
     int64_t each = EXACT / MOST_EACH;
     Dim terms = a->type.dim[last];
     if (terms.expr || terms.value > MOST_CHUNKS * each)
-        return onnx_unsupported(n, "sums more than 33,024 products, or as many as calls decide");
+        return onnx_unsupported(
+            n, "sums more than 33,024 products, or a number known only at run time");
     for (int64_t k = 0; k < terms.value || !sum; k += each) {
         int64_t end = k + each < terms.value ? k + each : terms.value;
         bool is_all = k == 0 && end == terms.value;

@@ -190,7 +190,7 @@ static bool read_sizes(OnnxNode *n, const Value *x, const OnnxList *scales, cons
     const OnnxList *l = sizes ? sizes : scales;
     for (int i = 0; i < rank; i++) {
         if (x->type.dim[i].expr && !(l && l->n == rank && l->number && l->number[i] == 1))
-            return onnx_unsupported(n, "resizes a tensor whose sizes calls decide");
+            return onnx_unsupported(n, "resizes a tensor whose sizes are known only at run time");
         if (!x->type.dim[i].expr && x->type.dim[i].value < 1)
             return onnx_wrong(n, "resizes a tensor without elements");
         a[i] = (Axis){x->type.dim[i].value, x->type.dim[i].value, 1, 0, 1};
@@ -326,7 +326,8 @@ bool onnx_grid_sample(OnnxNode *n)
     int rank = x->type.rank;
     if ((rank != 4 && rank != 5) || grid->type.rank != rank ||
         !dim_equal(grid->type.dim[rank - 1], DIM(rank - 2)))
-        return onnx_wrong(n, "wants [n, c, ...] of 2 or 3 axes of space and a grid of [n, ..., axes]");
+        return onnx_wrong(
+            n, "expects [n, c, ...] of 2 or 3 axes of space and a grid of [n, ..., axes]");
     if (rank == 5 && mode == 2)
         return onnx_unsupported(n, "samples three axes of space by cubes");
     dim[0] = x->type.dim[0];
@@ -347,7 +348,7 @@ bool onnx_affine_grid(OnnxNode *n)
     if (!theta || !on_dims(n, 1, size, &count))
         return false;
     if ((count != 4 && count != 5) || theta->type.rank != 3)
-        return onnx_wrong(n, "wants matrices for each of the batch and 4 or 5 sizes");
+        return onnx_wrong(n, "expects matrices for each of the batch and 4 or 5 sizes");
     dim[0] = size[0];
     for (int i = 2; i < count; i++)
         dim[i - 1] = size[i];

@@ -345,8 +345,9 @@ static bool unrolled(OnnxNode *n, int gates)
     x = r.is_batch_first ? swapped(n, x) : x;
     Dim steps = x ? x->type.dim[0] : DIM_BAD;
     if (steps.expr || steps.value < 1 || steps.value > MOST_STEPS)
-        return onnx_unsupported(n, "has more than 512 steps, or as many as calls decide, in a form that "
-                                   "is spelled out");
+        return onnx_unsupported(
+            n, "has more than 512 steps, or a number known only at run time, in a form that "
+               "is spelled out");
     Value *length = on_has(n, 4) ? on_cast(n, on_value(n, 4), ETC_I64) : NULL;
     length = length ? on_insert(n, length, 1) : NULL;
     for (int d = 0; d < r.dirs; d++) {

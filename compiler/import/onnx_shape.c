@@ -60,7 +60,7 @@ bool onnx_constant(OnnxNode *n)
             return constant_list(n, f ? f : i, 0);
         if (fs || is)
             return constant_list(n, fs ? fs : is, 1);
-        return onnx_unsupported(n, "is a constant that is no tensor of numbers");
+        return onnx_unsupported(n, "is a constant that is not a tensor of numbers");
     }
     OnnxValue *v = NEW(n->in->tmp, OnnxValue, 1);
     v->constant = onnx_const(n->in, n->loc, a->t);
@@ -94,7 +94,7 @@ bool onnx_constant_of_shape(OnnxNode *n)
 
 bool onnx_shape(OnnxNode *n)
 {
-    return onnx_unsupported(n, "takes the sizes of what is no tensor");
+    return onnx_unsupported(n, "takes the sizes of what is not a tensor");
 }
 
 bool onnx_range(OnnxNode *n)
@@ -333,7 +333,8 @@ static Value *sliced(OnnxNode *n, Value *x, int axis, Dim from, Dim to, int64_t 
     if (step < 0) {
         int64_t lo = INT32_MIN;
         if (from.expr || to.expr || size.expr) {
-            onnx_unsupported(n, "goes backwards along an axis whose size calls decide");
+            onnx_unsupported(n,
+                             "goes backwards along an axis whose size is known only at run time");
             return NULL;
         }
         int64_t s = size.value, a = from.value, b = to.value;
@@ -518,7 +519,7 @@ bool onnx_depth_to_space(OnnxNode *n)
     int64_t b = on_int(n, "blocksize", 0);
     if (!x || x->type.rank != 4 || b < 1 || b > 1 << 20 || x->type.dim[1].expr ||
         x->type.dim[1].value % (b * b))
-        return onnx_wrong(n, "wants [n, c, h, w] with c a multiple of the block's elements");
+        return onnx_wrong(n, "expects [n, c, h, w] with c a multiple of the block's elements");
     if (!strcmp(on_text(n, "mode", "DCR"), "CRD"))
         return on_define(n, 0, ON_BUILD(n, OP_PIXEL_SHUFFLE, "vi", x, b));
     const Dim *d = x->type.dim;
@@ -538,7 +539,7 @@ bool onnx_space_to_depth(OnnxNode *n)
     Value *x = on_value(n, 0);
     int64_t b = on_int(n, "blocksize", 0);
     if (!x || x->type.rank != 4 || b < 1 || b > 1 << 20)
-        return onnx_wrong(n, "wants [n, c, h, w] and a block's size");
+        return onnx_wrong(n, "expects [n, c, h, w] and a block's size");
     const Dim *d = x->type.dim;
     Dim k = DIM(b), h = dim_floordiv(p, d[2], k), w = dim_floordiv(p, d[3], k);
     Dim apart[6] = {d[0], d[1], h, k, w, k}, whole[4] = {d[0], dim_mul(p, d[1], DIM(b * b)), h, w};
@@ -556,7 +557,7 @@ bool onnx_eye_like(OnnxNode *n)
     int64_t code = on_int(n, "dtype", 0);
     EtcDtype t;
     if (!x || x->type.rank != 2)
-        return x && onnx_wrong(n, "wants a matrix");
+        return x && onnx_wrong(n, "expects a matrix");
     t = x->type.dtype;
     if (code && (code < 0 || code > INT32_MAX || !onnx_dtype((int32_t)code, &t)))
         return onnx_unsupported(n, "gives ONNX's element type %lld", (long long)code);
@@ -582,7 +583,7 @@ bool onnx_center_crop_pad(OnnxNode *n)
             return false;
         Dim has = x->type.dim[axis];
         if (has.expr || want[i].expr || want[i].value < 0 || want[i].value > INT32_MAX)
-            return onnx_unsupported(n, "crops or pads to a size that calls decide");
+            return onnx_unsupported(n, "crops or pads to a size known only at run time");
         int64_t more = want[i].value - has.value, cut = -more / 2;
         int64_t pair[2 * MAX_RANK] = {0};
         int k = x->type.rank - 1 - axis;

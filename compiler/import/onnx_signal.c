@@ -132,9 +132,9 @@ static bool is_signal(OnnxNode *n, const Value *x, int axis)
 {
     Dim last = x->type.dim[x->type.rank - 1], size = x->type.dim[axis];
     if (axis == x->type.rank - 1 || last.expr || last.value < 1 || last.value > 2)
-        return onnx_wrong(n, "wants real parts, or real and imaginary ones, along the last axis");
+        return onnx_wrong(n, "expects real parts, or real and imaginary ones, along the last axis");
     if (size.expr || size.value < 1 || size.value > 1 << 20)
-        return onnx_unsupported(n, "transforms an axis whose size calls decide");
+        return onnx_unsupported(n, "transforms an axis whose size is known only at run time");
     return true;
 }
 
@@ -145,7 +145,7 @@ bool onnx_dft(OnnxNode *n)
     double v = n->in->opset < 20 ? (double)on_int(n, "axis", 1) : -2;
     int axis;
     if (!x || x->type.rank < 2 || (n->in->opset >= 20 && on_has(n, 2) && !number_at(n, 2, &v)))
-        return x && onnx_wrong(n, "wants a tensor of rank 2 and more and an axis that is known");
+        return x && onnx_wrong(n, "expects a tensor of rank 2 and more and an axis that is known");
     if (!on_axis(n, (int64_t)v, x->type.rank, &axis) || !is_signal(n, x, axis))
         return false;
     bool is_onesided = on_int(n, "onesided", 0);
@@ -167,7 +167,7 @@ bool onnx_stft(OnnxNode *n)
     Value *x = on_value(n, 0), *window = on_has(n, 2) ? on_value(n, 2) : NULL;
     double step, length = 0;
     if (!x || n->failed || x->type.rank != 3 || !is_signal(n, x, 1) || !number_at(n, 1, &step))
-        return x && !n->failed && onnx_wrong(n, "wants a signal of [batch, length, parts]");
+        return x && !n->failed && onnx_wrong(n, "expects a signal of [batch, length, parts]");
     if (on_has(n, 3) && !number_at(n, 3, &length))
         return false;
     if (!on_has(n, 3) && window && window->type.rank == 1 && !window->type.dim[0].expr)
@@ -260,7 +260,7 @@ bool onnx_col2im(OnnxNode *n)
     }
     if (x->type.rank != 3 || x->type.dim[1].expr || x->type.dim[1].value % blocks ||
         !dim_equal(x->type.dim[2], DIM(counts)))
-        return onnx_wrong(n, "wants [n, c * block, blocks], of %lld blocks", (long long)counts);
+        return onnx_wrong(n, "expects [n, c * block, blocks], of %lld blocks", (long long)counts);
     dim[0] = x->type.dim[0];
     dim[1] = DIM(x->type.dim[1].value / blocks);
     x = on_permute(n, on_view(n, x, 2 + 2 * m.axes, dim), order);

@@ -70,7 +70,7 @@ typedef struct Walk {
 
 static bool refuse(const Walk *w, const uint8_t *at, const char *what)
 {
-    return diag_error(w->diag, w->loc, "is no ONNX model: %s at byte %lld", what,
+    return diag_error(w->diag, w->loc, "is not an ONNX model: %s at byte %lld", what,
                       (long long)(at - w->start));
 }
 
@@ -237,7 +237,7 @@ Onnx__Model *onnx_unpack(Arena *a, Loc loc, const uint8_t *data, size_t n, Diag 
             ProtobufCAllocator allocator = {take, leave, &b};
             model = onnx__model__unpack(&allocator, size, w.out);
             if (!model)
-                diag_error(d, loc, "is no ONNX model: protobuf-c does not read it");
+                diag_error(d, loc, "is not an ONNX model: protobuf-c does not read it");
         }
     }
     arena_free(w.tmp);

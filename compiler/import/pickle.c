@@ -273,7 +273,7 @@ static bool push_storage(Pickle *p)
         return false;
     if (!is_tuple_of(id, kind, 5) || strcmp(id.item[0].text, "storage") != 0 ||
         id.item[1].known->role != STORAGE_CLASS || id.item[4].number < 0)
-        return refuse(p, "has a persistent id that is no storage");
+        return refuse(p, "has a persistent id that is not a storage");
     PickledTensor *made = NEW(p->arena, PickledTensor, 1);
     *made = (PickledTensor){.dtype = id.item[1].known->dtype,
                             .key = id.item[2].text,
@@ -287,7 +287,7 @@ static bool read_dims(Pickle *p, Item tuple, const Dim **out)
     *out = made;
     for (int i = 0; i < tuple.n; i++) {
         if (tuple.item[i].kind != IS_INT || tuple.item[i].number < 0)
-            return refuse(p, "has a size or stride that is no count");
+            return refuse(p, "has a size or stride that is not a count");
         made[i] = DIM(tuple.item[i].number);
     }
     return true;
@@ -329,7 +329,7 @@ static bool reduce(Pickle *p)
     if (!pop(p, &args) || !pop(p, &callee))
         return false;
     if (callee.kind != IS_KNOWN || args.kind != IS_TUPLE)
-        return refuse(p, "calls what is no function");
+        return refuse(p, "calls what is not a function");
     switch (callee.known->role) {
     case ORDERED_DICT:
         return args.n ? refuse(p, "makes an OrderedDict from arguments") : push_dict(p);
@@ -340,7 +340,7 @@ static bool reduce(Pickle *p)
     case STORAGE_CLASS:
         break;
     }
-    return refuse(p, "calls what is no function");
+    return refuse(p, "calls what is not a function");
 }
 
 /* Puts the n last values of the stack, or those behind the mark, into the dict below them. */
@@ -352,7 +352,7 @@ static bool set_items(Pickle *p, int n)
         return false;
     Item into = p->stack[p->n - 1];
     if (into.kind != IS_DICT || count % 2)
-        return refuse(p, "stores items into what is no dict");
+        return refuse(p, "stores items into what is not a dict");
     for (int i = 0; i < count; i++)
         PUSH(p->arena, into.dict->item, into.dict->n, item[i]);
     return true;
@@ -365,7 +365,7 @@ static bool set_attributes(Pickle *p)
     if (!pop(p, &state) || !has_value(p))
         return false;
     return (state.kind == IS_DICT && p->stack[p->n - 1].kind == IS_DICT) ||
-           refuse(p, "sets attributes of what is no dict");
+           refuse(p, "sets attributes of what is not a dict");
 }
 
 /* -- opcodes ----------------------------------------------------------------------------------- */
@@ -459,7 +459,7 @@ static bool list_tensors(Pickle *p, const Dict *dict, Table *tensors)
     for (int i = 0; i < dict->n; i += 2) {
         Item key = dict->item[i], value = dict->item[i + 1];
         if (key.kind != IS_TEXT)
-            return refuse(p, "has a dict whose keys are no names");
+            return refuse(p, "has a dict whose keys are not names");
         TableItem *at = table_at_text(tensors, key.text);
         if (at->ptr)
             return diag_error(p->diag, p->loc, "the pickle has '%s' twice", key.text);

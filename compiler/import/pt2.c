@@ -135,7 +135,7 @@ static bool read_method(Pt2 *p, const char *method, const char *file, uint8_t *d
     memset(p->pickled, 0, sizeof p->pickled);
     memset(p->config_read, 0, sizeof p->config_read);
     if (!pt2_is_name(method))
-        return diag_error(p->diag, p->loc, "'%s' is no name for a method", method);
+        return diag_error(p->diag, p->loc, "'%s' is not a name for a method", method);
     return json_parse_here(p->tmp, file, data, n, archive_has(p->archive, old_program), p->diag,
                            &p->doc) &&
            check_schema(p) && read_symbols(p) && pt2_method(p);
@@ -346,7 +346,7 @@ static Archive *archive_of(Arena *a, const char *path, const ImportOptions *o, D
         return folder(a, json_place(a, path).root, o, d);
     default:
         diag_error(d, (Loc){.file = path},
-                   "is no archive with weights that torch.export.save wrote");
+                   "is not an archive with weights that torch.export.save wrote");
         return NULL;
     }
 }

@@ -20,8 +20,8 @@ static bool add_names(Scope *s, const Json *table, NameKind kind)
     for (JsonIter it = json_iter(table); json_next(&it); name++) {
         if (!it.key || !pt2_is_name(it.key)) {
             ok = diag_error(p->diag, (Loc){.file = p->doc.file},
-                            "%s: '%.40s' is no name for a value", json_path(&p->doc, table, p->tmp),
-                            it.key ? it.key : "");
+                            "%s: '%.40s' is not a name for a value",
+                            json_path(&p->doc, table, p->tmp), it.key ? it.key : "");
             continue;
         }
         TableItem *at = table_at_text(&s->names, it.key);
@@ -152,7 +152,7 @@ static Value *add_input(Scope *s, const Json *argument)
     Name *n = pt2_name(s, p->loc, text);
     if (!n)
         return NULL;
-    bool ok = n->meta || diag_error(p->diag, p->loc, "the input '%s' is no tensor", text);
+    bool ok = n->meta || diag_error(p->diag, p->loc, "the input '%s' is not a tensor", text);
     if (!ok || !pt2_type(p, p->loc, text, n->meta, &type)) {
         n->is_broken = true;
         return NULL;
@@ -401,7 +401,7 @@ static const Json *tensor_only(Scope *s, Loc loc, const char *what, const Json *
     const char *tag = json_tag(arg, &content);
     if (tag && !strcmp(tag, "as_tensor"))
         return content;
-    diag_unsupported(s->in->diag, loc, "a nested graph has an %s that is no tensor but %s", what,
+    diag_unsupported(s->in->diag, loc, "a nested graph has an %s that is not a tensor but %s", what,
                      tag ? tag : "nothing known");
     return NULL;
 }

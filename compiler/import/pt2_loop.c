@@ -46,7 +46,7 @@ static bool read_list(Loop *l, int kind, const Json *arg)
     bool ok = true;
     l->in[kind] = NEW(l->s->in->tmp, Value *, json_count(list) + 1);
     if (!tag || (strcmp(tag, "as_tensors") != 0 && json_count(list)))
-        return diag_unsupported(diag(l), l->loc, "an operand that is no tensor");
+        return diag_unsupported(diag(l), l->loc, "an operand that is not a tensor");
     for (JsonIter it = json_iter(list); json_next(&it);) {
         Value *v = pt2_use(l->s, l->loc, it.value);
         l->in[kind][l->n[kind]++] = v;
@@ -68,7 +68,7 @@ static bool read_operands(Loop *l, const Json *inputs, int first)
             ok = read_list(l, kind, arg) && ok;
     }
     return ok && ((l->graph && kind == N_KINDS) ||
-                  diag_error(diag(l), l->loc, "is no graph with %d lists of operands",
+                  diag_error(diag(l), l->loc, "is not a graph with %d lists of operands",
                              N_KINDS - first));
 }
 
@@ -245,7 +245,7 @@ static bool build_loop(Loop *l, const Json *outputs)
         const char *tag = json_tag(it.value, &content);
         const char *name = json_string(json_get(content, "name"));
         if (!tag || strcmp(tag, "as_tensor") != 0 || !name)
-            return diag_unsupported(diag(l), l->loc, "a result that is no tensor");
+            return diag_unsupported(diag(l), l->loc, "a result that is not a tensor");
         Value *v = node_add_out(n, pt2_value_name(l->s, name), l->given[++k]->type);
         if (!pt2_define(l->s, l->loc, name, v))
             return false;

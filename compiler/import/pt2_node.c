@@ -431,7 +431,7 @@ static bool result(Scope *s, Node *n, const Json *tensor)
         return false;
     name->is_broken = true;
     if (!name->meta)
-        return diag_error(p->diag, n->loc, "the result '%s' is no tensor", text);
+        return diag_error(p->diag, n->loc, "the result '%s' is not a tensor", text);
     if (!pt2_type(p, n->loc, text, name->meta, &type))
         return false;
     name->is_broken = false;
@@ -571,7 +571,7 @@ static bool bind_results(Scope *s, Loc loc, const Json *outputs, Value **v)
         const char *tag = json_tag(it.value, &content);
         const char *name = json_string(json_get(content, "name"));
         if (!tag || strcmp(tag, "as_tensor") != 0 || !name)
-            return diag_unsupported(s->in->diag, loc, "a result that is no tensor");
+            return diag_unsupported(s->in->diag, loc, "a result that is not a tensor");
         if (!pt2_define(s, loc, name, *v))
             return false;
     }
@@ -588,7 +588,7 @@ static bool wrapped_operands(Scope *s, Loc loc, const Json *arg, Value ***in, in
     if (tag && !strcmp(tag, "as_string_to_argument") && !json_count(content))
         return true;
     if (!is_list && (!tag || strcmp(tag, "as_tensor") != 0))
-        return diag_unsupported(p->diag, loc, "an operand that is no tensor");
+        return diag_unsupported(p->diag, loc, "an operand that is not a tensor");
     JsonIter it = json_iter(content);
     while (!is_list || json_next(&it)) {
         Value *v = pt2_use(s, loc, is_list ? it.value : content);

@@ -76,9 +76,9 @@ bool pt2_constant_input(Scope *s, const char *text, const char *tag, const Json 
     Arg a;
     if (!literal(p, tag, content, &a))
         return diag_unsupported(p->diag, p->loc,
-                                "the input '%.60s' is no tensor and no plain value", text);
+                                "the input '%.60s' is neither a tensor nor a plain value", text);
     if (!pt2_is_name(text))
-        return diag_error(p->diag, p->loc, "'%.40s' is no name for a value", text);
+        return diag_error(p->diag, p->loc, "'%.40s' is not a name for a value", text);
     Value *v = named_input(s, text, literal_type(p, &a));
     Arg *copy = NEW(p->program->arena, Arg, 1);
     *copy = a;
@@ -138,7 +138,7 @@ static Value *float_operand(Scope *s, Loc loc, const Json *arg)
     if (tag && !strcmp(tag, "as_sym_float") && json_get(content, "as_name"))
         return float_value(s, loc, content);
     if (!tag || !pt2_number_literal(s, loc, tag, content, &number)) {
-        diag_unsupported(s->in->diag, loc, "its operand is no number");
+        diag_unsupported(s->in->diag, loc, "its operand is not a number");
         return NULL;
     }
     Node *n = build(s->graph, NULL, loc, OP_FULL, s->in->diag, "aat", none, number, ETC_F64);
@@ -164,7 +164,7 @@ static Value *power(Scope *s, Loc loc, Value *base, const Json *exponent)
     Arg a;
     if (!tag || !pt2_number_literal(s, loc, tag, content, &a) ||
         (a.kind == ARG_INT && a.dim.expr)) {
-        diag_unsupported(s->in->diag, loc, "its exponent is no plain number");
+        diag_unsupported(s->in->diag, loc, "its exponent is not a plain number");
         return NULL;
     }
     Node *n = build(s->graph, NULL, loc, OP_POW_TENSOR_SCALAR, s->in->diag, "va", base, a);
@@ -239,8 +239,8 @@ bool pt2_number_output(Scope *s, const char *tag, const Json *content, int numbe
     if (!n)
         return diag_errors(p->diag) != errors
                    ? false
-                   : diag_unsupported(p->diag, p->loc, "output %d of the model is no tensor but %s",
-                                      number, tag);
+                   : diag_unsupported(p->diag, p->loc,
+                                      "output %d of the model is not a tensor but %s", number, tag);
     graph_add_output(s->graph, n->out[0]);
     return true;
 }

@@ -37,7 +37,8 @@ static bool read_header(Tensors *t, uint8_t *data, size_t n)
     for (int i = 0; i < LENGTH && n >= LENGTH; i++)
         length |= (uint64_t)data[i] << 8 * i;
     if (n < LENGTH || length > n - LENGTH)
-        return diag_error(t->diag, t->loc, "is no safetensors file: its header is longer than it");
+        return diag_error(t->diag, t->loc,
+                          "is not a safetensors file: its header is longer than it");
     t->data = data + LENGTH + length;
     t->n = (int64_t)(n - LENGTH - length);
     if (!json_parse(t->tmp, t->loc.file, data + LENGTH, (size_t)length, t->diag, &t->doc))

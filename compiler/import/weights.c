@@ -303,7 +303,7 @@ static Storage *text_storage(Archive *z, Table *known, const State *s, Loc loc, 
         made->n = (int64_t)n;
         return made;
     }
-    diag_error(d, loc, "has no 'data/weights/%s', where the text says that \"%s\" lies", s->file,
+    diag_error(d, loc, "has no 'data/weights/%s', where the text places \"%s\"", s->file,
                s->fqn);
     return made;
 }
@@ -334,7 +334,7 @@ bool weights_of_text(Program *p, Archive *z, Loc loc, Arena *tmp, Diag *d)
         if (s->data || !strcmp(s->file, "-"))
             continue;
         if (!is_plain(s->file)) {
-            ok = diag_error(d, loc, "'%s' is no plain file name", s->file);
+            ok = diag_error(d, loc, "'%s' is not a plain file name", s->file);
             continue;
         }
         Storage *from = text_storage(z, &known, s, loc, tmp, d);

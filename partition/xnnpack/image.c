@@ -45,7 +45,7 @@ bool xnn_takes_conv(const Node *n, Refusal *r)
     Filter c;
     const Value *b = arg_value(n, "bias");
     if (!xnn_is_weight(arg_value(n, "weight")) || (b && !xnn_is_weight(b)))
-        return xnn_no(r, "its filter or bias is no constant",
+        return xnn_no(r, "its filter or bias is not a constant",
                       "make both parameters or buffers that no call writes");
     if (!read_conv(n, &c))
         return xnn_no(r, "it is not over one or two axes, with strides and paddings up to 2^19",
@@ -270,7 +270,7 @@ bool xnn_takes_batch_norm(const Node *n, Refusal *r)
     const Value *of[] = {v.weight, v.bias, v.mean, v.var};
     for (int i = 0; i < 4; i++)
         if (of[i] && !xnn_is_constant(of[i]))
-            return xnn_no(r, "its weight, bias or statistics are no constants",
+            return xnn_no(r, "its weight, bias or statistics are not constants",
                           "make them parameters or buffers that no call writes");
     if (!is_read || (v.x->type.rank != 3 && v.x->type.rank != 4) || v.eps <= 0)
         return xnn_no(r, "it is neither over signals nor over images", NULL);
@@ -496,7 +496,7 @@ bool xnn_takes_nearest(const Node *n, Refusal *r)
         return xnn_no(r, "it is not over two axes of four", NULL);
     return (resize_read(n, &z) && factors_give_sizes(&z, n) && repeats_evenly(n, 2) &&
             repeats_evenly(n, 3)) ||
-           xnn_no(r, "its factors are no whole numbers", "scale by whole numbers");
+           xnn_no(r, "its factors are not whole numbers", "scale by whole numbers");
 }
 
 /* [n, h, 1, w, 1, c] to [n, h, factor, w, factor, c] */

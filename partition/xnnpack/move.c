@@ -124,7 +124,8 @@ static bool cuts_known_size(const Node *n, Refusal *r)
     return !arg_value(n, "self")
                 ->type.dim[xnn_axis(n, "dim", arg_value(n, "self")->type.rank)]
                 .expr ||
-           xnn_no(r, "it cuts an axis whose size calls decide", "export with this size fixed");
+           xnn_no(r, "it cuts an axis whose size is known only at run time",
+                  "export with this size fixed");
 }
 
 bool xnn_takes_slice(const Node *n, Refusal *r)
@@ -160,7 +161,7 @@ bool xnn_takes_roll(const Node *n, Refusal *r)
         return xnn_no(r, "its shifts are not known", "use shifts that are constants of the model");
     for (int i = 0; i < count; i++)
         if (arg_value(n, "self")->type.dim[axis[i] < 0 ? axis[i] + rank : axis[i]].expr)
-            return xnn_no(r, "it moves along an axis whose size calls decide",
+            return xnn_no(r, "it moves along an axis whose size is known only at run time",
                           "export with this size fixed");
     return true;
 }

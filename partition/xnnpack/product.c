@@ -10,11 +10,11 @@ bool xnn_takes_linear(const Node *n, Refusal *r)
 {
     Weighted v;
     if (!weighted_read(n, &v) || !xnn_is_weight(v.w))
-        return xnn_no(r, "its weight is no constant",
+        return xnn_no(r, "its weight is not a constant",
                       "make the weight a parameter or buffer that no call writes");
     const Value *b = v.bias;
     if (b && (!xnn_is_weight(b) || b->type.rank != 1 || xnn_size(b, 0) != xnn_size(v.w, v.w_axis)))
-        return xnn_no(r, "its bias is no constant of one number per result",
+        return xnn_no(r, "its bias is not a constant of one number per result",
                       "make the bias a parameter of one number per result, or add it behind");
     return !v.is_scaled || xnn_no(r, "alpha or beta is not 1",
                                   "scale the weight and bias beforehand");
@@ -158,7 +158,7 @@ bool xnn_takes_layer_norm(const Node *n, Refusal *r)
     Norm v;
     bool is_read = norm_read(n, &v);
     if ((v.weight && !xnn_is_constant(v.weight)) || (v.bias && !xnn_is_constant(v.bias)))
-        return xnn_no(r, "its weight or bias is no constant",
+        return xnn_no(r, "its weight or bias is not a constant",
                       "make both parameters or buffers that no call writes");
     return (is_read && v.axes == 1 && !v.x->type.dim[v.x->type.rank - 1].expr) ||
            xnn_no(r, "it is not over the last axis alone, of known size",

@@ -206,7 +206,7 @@ static bool takes_types(const Node *n, Refusal *r)
     if (n->n_out && !n->out[0]->type.rank) /* the runtime resizes results to XNNPACK's rank, 1 */
         return xnn_no(r, "its result has no axes", "give it one of size 1");
     return (n->n_out && is_float_tensor(n->out[0], t)) ||
-           xnn_no(r, "its result is no f32 or f16 tensor of bounded sizes with at most 6 axes",
+           xnn_no(r, "its result is not an f32 or f16 tensor of bounded sizes with at most 6 axes",
                   "export it in float32, with bounds of all sizes and at most 6 axes");
 }
 

@@ -352,7 +352,7 @@ EtcStatus etc_xnn_check_types(const XnnGraph *g, uint32_t node, EtcError *e)
                             node);
     }
     if (!are_constants(g, n)) {
-        return etc_xnn_fail(e, ETC_BAD_FILE, "weights that are no constants", node);
+        return etc_xnn_fail(e, ETC_BAD_FILE, "weights that are not constants", node);
     }
     if (!are_tokens(g, n)) {
         return etc_xnn_fail(e, ETC_BAD_FILE, "scales per token that the node does not read", node);

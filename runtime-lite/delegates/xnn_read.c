@@ -304,7 +304,7 @@ static EtcStatus read_per_group(const XnnRead *r, uint32_t table, XnnValue *v, u
         return bad(r, "scales per group of no 4-bit matrix", i);
     }
     if ((group < 32) || (group % 32 != 0) || (v->shape.dim[1] % (size_t)group != 0)) {
-        return bad(r, "groups that are no multiple of 32 or do not divide the row", i);
+        return bad(r, "groups that are not a multiple of 32 or do not divide the row", i);
     }
     v->zero = 8;
     v->group = (uint32_t)group;

@@ -251,7 +251,8 @@ static const struct {
     {"models: [mlp.pt2, {name: x, model: add.pt2, output: mlp.pte}]",
      "the entries 'mlp' and 'x' have one output, 'mlp.pte'"},
     {"models: [mlp.pt2, {name: x, model: add.pt2, command: emit-c, output: mlp.c}, "
-     "{name: y, model: add.pt2, output: mlp.h}]", "mlp.h' is the name of two outputs"},
+     "{name: y, model: add.pt2, output: mlp.h}]",
+     "mlp.h' is the name of two outputs"},
     {"models: [{model: mlp.pt2, output: recipe.yaml, flags: {recipe: recipe.yaml}}, add.pt2]", ""},
     {"models: [mlp.pt2, mlp.pt2]", "a second entry is called 'mlp', the first stands in line 1"},
     {"extends: w.yaml\nmodels: [mlp.pt2]", "extends itself: 'w.yaml' -> 'w.yaml'"},
@@ -260,18 +261,21 @@ static const struct {
      "extends itself: 'a' -> 'b' -> 'c' -> 'a'"},
     {"models: {a: {model: mlp.pt2, extends: none}}", "there is no entry 'none' to extend"},
     {"models: {a: {flags: {main: true}}}", "'a' has no 'model', and no entry extends it"},
-    {"models: {a: {model: mlp.pt2, output: ../x}}", "'../x' is no path beneath the output folder"},
-    {"models: {a: {model: mlp.pt2, output: /tmp/x}}", "is no path beneath"},
-    {"models: {a: {model: mlp.pt2, modle: x}}", "there is no key 'modle' here; did you mean 'model'?"},
+    {"models: {a: {model: mlp.pt2, output: ../x}}",
+     "'../x' is not a path beneath the output folder"},
+    {"models: {a: {model: mlp.pt2, output: /tmp/x}}", "is not a path beneath"},
+    {"models: {a: {model: mlp.pt2, modle: x}}",
+     "there is no key 'modle' here; did you mean 'model'?"},
     {"models: {a: {model: mlp.pt2, flags: {backedn: xnnpack}}}", "did you mean '--backend'?"},
     {"models: {a: {model: mlp.pt2, flags: {verify: yes}}}", "--verify takes no value"},
-    {"models: {a: {model: mlp.pt2, flags: {quiet: true}}}", "'quiet' is no flag that an entry may set"},
+    {"models: {a: {model: mlp.pt2, flags: {quiet: true}}}",
+     "'quiet' is not a flag that an entry may set"},
     {"models: {a: {model: mlp.pt2, command: run}}", "the command is compile or emit-c, not 'run'"},
     {"models: {a: {model: mlp.pt2, memory: much}}", "'memory' is a number of bytes"},
     {"models: []", "there are no models in it"},
     {"models: &a [*a]", "anchors are not read"},
     {"models: [!!python/object mlp.pt2]", "tags are not read"},
-    {"models:\n\t- mlp.pt2", "is no YAML"},
+    {"models:\n\t- mlp.pt2", "is not YAML"},
     {"extends: none.yaml", "none.yaml: error: cannot be read"},
 };
 
@@ -290,7 +294,7 @@ Test(batch, wrong_lists_are_refused_before_anything_runs)
         cr_expect(access("out", F_OK) != 0, "%s: leaves a folder", wrong[i].list);
     }
     fails("batch none.yaml", 3, "none.yaml");
-    fails("batch l.yaml -j 0", 2, "--jobs wants a number");
+    fails("batch l.yaml -j 0", 2, "--jobs expects a number");
 }
 
 /* Entries that extend each other in layers: 2^40 paths, and a long chain. */

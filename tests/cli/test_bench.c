@@ -120,9 +120,9 @@ Test(bench, wrong_use_is_told)
     write_text("m.etir", model);
     ok("compile m.etir -o m.pte -q");
     fails("bench", 2, "a model is missing; usage: etc bench MODEL");
-    fails("bench m.etir --runs 0", 2, "--runs wants a number from 1 to 100000, not '0'");
-    fails("bench m.etir --warmup=-1", 2, "--warmup wants a number from 0");
-    fails("bench m.etir --threads 0", 2, "--threads wants");
+    fails("bench m.etir --runs 0", 2, "--runs expects a number from 1 to 100000, not '0'");
+    fails("bench m.etir --warmup=-1", 2, "--warmup expects a number from 0");
+    fails("bench m.etir --threads 0", 2, "--threads expects");
     fails("bench m.etir --trace m.etir", 2, "'m.etir' is read, so it is not written");
     fails("bench m.pte --backend xnnpack", 1, "are for models that are compiled first");
     fails("bench m.etir --input value:1", 1, "1 input given, method 'forward' has 2");

@@ -41,7 +41,8 @@ static const struct {
     int code;
     const char *message;
 } bad[] = {
-    {"rm out/output_0.npy", MLP "--bundle " INPUT ",out", 3, "out/output_0.npy: error: cannot be read"},
+    {"rm out/output_0.npy", MLP "--bundle " INPUT ",out", 3,
+     "out/output_0.npy: error: cannot be read"},
     {"true", MLP "--bundle " INPUT ",none", 3, "none/output_0.npy: error: cannot be read"},
     {"true", MLP "--bundle none,out", 3, "none: error: "},
     {"cp $DATA/add/output_0.npy out", MLP "--bundle " INPUT ",out", 1,
@@ -51,8 +52,10 @@ static const struct {
     {"true", MLP "--bundle $DATA/cnn_digits/input_0.npy,out", 1, "input_0.npy: error: "},
     {"true", "--method a=" MLP "--bundle " INPUT, 2, "--bundle is for one model"},
     {"cp " INPUT " x.pte", MLP "--bundle x.pte", 2, "'x.pte' is read, so it is not written"},
-    {"true", "s.etir --bundle pair.npy", 4, "node 's': --bundle: this input is no tensor and no number"},
-    {"true", "k.etir --bundle pair.npy", 4, "the verifier compares tensors alone, and output 1 is none"},
+    {"true", "s.etir --bundle pair.npy", 4,
+     "node 's': --bundle: this input is neither a tensor nor a number"},
+    {"true", "k.etir --bundle pair.npy", 4,
+     "the verifier compares tensors alone, and output 1 is none"},
 };
 
 #define GRAPH(more, out) \

@@ -110,9 +110,9 @@ Test(commands, run_takes_no_more_memory_than_it_may)
     ok("run " PTE "limit_outputs.pte --next --memory-limit 2500K");
     fails("run " PTE "limit_outputs.pte --next --memory-limit 1500K", 1, "outputs kept");
     fails("run " PTE "limit_outputs.pte --memory-limit 1M", 1, "planned memory");
-    fails("run x.pte --memory-limit 0", 2, "--memory-limit wants");
-    fails("run x.pte --memory-limit 4GB", 2, "--memory-limit wants");
-    fails("run x.pte --work-limit -1", 2, "--work-limit wants");
+    fails("run x.pte --memory-limit 0", 2, "--memory-limit expects");
+    fails("run x.pte --memory-limit 4GB", 2, "--memory-limit expects");
+    fails("run x.pte --work-limit -1", 2, "--work-limit expects");
 }
 
 Test(commands, run_works_no_more_than_it_may)
@@ -151,8 +151,8 @@ Test(commands, run_names_the_input_that_does_not_fit)
           "input 0: is a tensor f32[2], expected a tensor at most f32[1024,64]");
     fails("run m.pte --input value:3", 1, "input 0: is a tensor f32[], expected");
     fails("run m.pte --input value:null", 1, "input 0: is null, expected a tensor");
-    fails("run m.pte --input value:three", 1, "'value:three' is no JSON number");
-    fails("run m.pte --input value:0x3", 1, "is no JSON number");
+    fails("run m.pte --input value:three", 1, "'value:three' is not a JSON number");
+    fails("run m.pte --input value:0x3", 1, "is not a JSON number");
     fails(
         "run $DATA/mlp_digits/model.pt2 --dim s31=1..8 --input $DATA/mlp_digits/case2/input_0.npy",
         1, "input 0 ('input'): size 360 at dimension 0 is past its bound 8");
@@ -334,7 +334,7 @@ Test(commands, numbers_become_the_dtype_wanted)
         if (row[i].out)
             cr_expect_str_eq(ok(line).out, row[i].out, "%s", line);
         else
-            fails(line, 1, "is no value of dtype");
+            fails(line, 1, "is not a value of dtype");
     }
 }
 
@@ -367,7 +367,7 @@ Test(commands, unpacked_models_give_the_same_file)
     fails("compile $DATA/mlp_digits/model.etir --weights $DATA/add/model.pt2 -o x.pte", 1,
           "has no 'data/weights/weight_5'");
     fails("compile $DATA/mlp_digits/model.etir --weights a.pte -o x.pte", 1,
-          "is no archive with weights");
+          "is not an archive with weights");
     fails("compile $DATA/mlp_digits/model.pt2 --weights a.pte -o x.pte", 1, "belong to an .etir");
 }
 
@@ -617,7 +617,7 @@ Test(commands, opt_runs_passes)
     r = ok("opt c.etir --passes=cse,dce,drop_states --tail pte");
     cr_expect_not_null(strstr(r.out, "stage core"));
     fails("opt $DATA/mlp_digits/model.pt2 --passes=dce,plan_memory", 1,
-          "pass 'plan_memory' wants a program that is past stage aten: run decompose before it");
+          "pass 'plan_memory' needs a program that is past stage aten: run decompose before it");
     fails("opt d.etir --passes=dce -o /dev/full", 3, "cannot write");
 }
 

@@ -59,8 +59,8 @@ Test(custom, all_mistakes_of_a_file_are_listed)
         "o.yaml:6:13: error: 'schema' of my::b has two arguments of one name",
         "o.yaml:7:13: error: 'schema' of my::c has a type that is none of Tensor,",
         "o.yaml:8:13: error: 'schema' begins with no name as mylib::swish",
-        "o.yaml:9:13: error: 'schema' of my::d wants arguments in (), ' -> ' and results",
-        "o.yaml:10:13: error: 'schema' of my::e gives what is no Tensor",
+        "o.yaml:9:13: error: 'schema' of my::d expects arguments in (), ' -> ' and results",
+        "o.yaml:10:13: error: 'schema' of my::e gives what is not a Tensor",
         "o.yaml:11:5: error: there is no 'results' here, which must be",
         "o.yaml:11:5: error: says nothing that computes it: composite, kernel or c",
         "o.yaml:12:5: error: there is no key 'shema' here; did you mean 'schema'?",
@@ -90,7 +90,7 @@ Test(custom, kernels_functions_and_results_are_checked)
         "o.yaml:5:8: error: 'c': 'int' is a keyword of C",
         "o.yaml:7:15: error: there is no 'sizes' here",
         "o.yaml:7:28: error: there is no key 'size' here; did you mean 'sizes'?",
-        "o.yaml:8:13: error: 'kernel' is no name as mylib::swish.out",
+        "o.yaml:8:13: error: 'kernel' is not a name such as mylib::swish.out",
         "o.yaml:9:8: error: 'c': 'memcpy' may be a function of C's library",
         "o.yaml:10: error: my::b is described a second time, first in o.yaml:6",
         "o.yaml:15:8: error: 'c': Tensor[] y of my::c cannot be handed to a function of C",
@@ -123,7 +123,7 @@ Test(custom, rules_that_do_not_parse_are_told)
     static const char *const told[] = {
         "o.yaml:3: error: 'dtype' of my::swish names f33, which is neither set nor an argument",
         "o.yaml:3: error: 'sizes' of my::swish calls shape, which there is not, before: x)",
-        "o.yaml:6: error: 'composite' of my::swish wants ')', before: return y", NULL};
+        "o.yaml:6: error: 'composite' of my::swish expects ')', before: return y", NULL};
     write_swish_model();
     expect_told("operators:\n  - schema: \"my::swish(Tensor x, float scale=1.0) -> Tensor\"\n"
                 "    results: [{dtype: f33, sizes: shape(x)}]\n"

@@ -166,8 +166,8 @@ Test(doctor, asks_a_manifest_for_delegates)
 Test(doctor, tells_what_is_wrong_with_a_manifest)
 {
     static const char *const wrong[][2] = {
-        {"operators: [XnnpackBackend]\n", "x.yaml:1:13: error: 'XnnpackBackend' is no name of"},
-        {"delegates: ['aten::exp.out']\n", "'aten::exp.out' is no name of a delegate"},
+        {"operators: [XnnpackBackend]\n", "x.yaml:1:13: error: 'XnnpackBackend' is not a name of"},
+        {"delegates: ['aten::exp.out']\n", "'aten::exp.out' is not a name of a delegate"},
         {"operators: {aten::exp.out: {}\n", "x.yaml:2"},
         {"operator: []\n", "did you mean 'operators'"},
         {"delegates: {XnnpackBackend: 1}\n", "a list of names"},

@@ -86,15 +86,15 @@ Test(etdump, damaged_files_are_refused, .timeout = 120)
                   "head -c $i $f > cut; \"$ETC\" inspect --etdump cut > /dev/null 2> err; c=$?; "
                   "[ $c = 1 ] && [ -s err ] || { echo at $i: $c; exit 1; }; i=$((i+5)); done");
     cr_expect_eq(r.code, 0, "%s", r.out);
-    write_text("text.etdp", "this is no dump at all");
-    fails("inspect --etdump text.etdp", 1, "it is no ETDump");
+    write_text("text.etdp", "this is not a dump at all");
+    fails("inspect --etdump text.etdp", 1, "it is not an ETDump");
     fails("inspect --etdump none.etdp", 3, "none.etdp");
     write_text("map.json", "{\"methods\": [{\"name\": \"forward\", \"instructions\": [{\"index\": 1}]}]}");
     fails("inspect --etdump $DATA/etdump/one.etdp --map map.json", 1, "instruction 0 is not what");
     write_text("map.json", "{\"methods\": 3}");
     fails("inspect --etdump $DATA/etdump/one.etdp --map map.json", 1, "has no 'methods'");
     fails("inspect m.pte --etdump x.etdp", 2, "one or the other");
-    fails("inspect m.pte --map x.json", 2, "--map wants --etdump");
+    fails("inspect m.pte --map x.json", 2, "--map needs --etdump");
 }
 
 Test(etdump, a_failed_run_writes_none)

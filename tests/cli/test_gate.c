@@ -131,7 +131,7 @@ Test(gate, refuses_what_it_cannot_read)
     fails("gate one.etir --baseline b.json", 1, "is no .pte");
     fails("gate one.pte --baseline none.json", 3, "none.json");
     write_text("b.json", "{\"numbers\": {\"bytes\": \"many\"}}");
-    fails("gate one.pte --baseline b.json", 1, "'bytes' is no number");
+    fails("gate one.pte --baseline b.json", 1, "'bytes' is not a number");
     write_text("b.json", "{\"schema\": 1}");
     fails("gate one.pte --baseline b.json", 1, "has no 'numbers'");
     write_text("b.json", "{\"numbers\": {\"bytes\": 1");

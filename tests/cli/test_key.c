@@ -196,7 +196,7 @@ Test(key, names_what_counts)
 Test(key, wants_what_a_compile_wants)
 {
     fails("key none.pt2", 3, "none.pt2");
-    fails("key - < /dev/null", 2, "a key wants a model that is a file");
+    fails("key - < /dev/null", 2, "a key needs a model that is a file");
     fails("key", 2, "a model is missing");
     fails("key emit-c " MLP "--backend xnnpack", 2, "takes no flag '--backend'");
     fails("key " MLP "--recipe int8 --calibrate none", 3, "none");

@@ -218,7 +218,7 @@ Test(mixed, a_budget_with_samples_for_the_build)
     Result r = ok("quantize " CNN SAMPLES "--recipe r.yaml --max-drop sqnr=48 --statistics s.txt "
                   "--json");
     cr_expect(strstr(r.err, " of 4 stay in floats\n") && !strstr(r.err, ": 0 of"), "%s", r.err);
-    fails("compile " CNN "--recipe r.yaml --statistics s.txt -o q.pte", 1, "gptq wants samples");
+    fails("compile " CNN "--recipe r.yaml --statistics s.txt -o q.pte", 1, "gptq needs samples");
     ok("compile " CNN SAMPLES "--recipe r.yaml --statistics s.txt -o q.pte -q");
     run_both();
     cr_expect(fabs(sqnr_of_outputs() - sqnr_told(&r)) < 1e-4, "%g, not %g", sqnr_of_outputs(),
@@ -281,7 +281,8 @@ Test(mixed, a_budget_of_answers)
 Test(mixed, budgets_that_are_none)
 {
 #define FLAGS "quantize " CNN SAMPLES "--recipe int8 --statistics s.txt "
-    fails(FLAGS "--max-drop sqrn=41", 2, "--max-drop wants top1=, cosine=, sqnr= or max_abs_error= ");
+    fails(FLAGS "--max-drop sqrn=41", 2,
+          "--max-drop expects top1=, cosine=, sqnr= or max_abs_error= ");
     fails(FLAGS "--max-drop cosine=-1", 2, "not 'cosine=-1'");
     fails(FLAGS "--max-drop cosine=", 2, "not 'cosine='");
     fails(FLAGS "--max-drop cosine", 2, "not 'cosine'");
@@ -299,7 +300,7 @@ Test(mixed, labels_must_fit)
     write_images("five.npy", "5", (const float[]){1, 2, 3, 4, 5}, 5);
     fails(FLAGS "--max-drop top1=0 --labels $DATA/cnn_digits/extra_test_y.npy", 1,
           "360 labels for 24 rows");
-    fails(FLAGS "--max-drop top1=0", 1, "a budget of top1 wants --labels");
+    fails(FLAGS "--max-drop top1=0", 1, "a budget of top1 needs --labels");
     fails(FLAGS "--max-drop top1=0 --labels five.npy", 1, "is f32[5]: labels are i64[N]");
     fails(FLAGS "--max-drop top1=0 --labels none.npy", 3, "none.npy");
     fails(FLAGS "--max-drop sqnr=9 --labels five.npy", 1, "labels are for a budget of top1");

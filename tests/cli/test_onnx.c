@@ -48,7 +48,7 @@ Test(onnx, inspect_tells_it_as_json)
     cr_expect_str_eq(json_string(item(json_get(j, "external_files"), 0)), "w.bin");
     cr_expect_str_eq(text(item(json_get(j, "metadata"), 0), "value"), "some\x1bone");
     sh("head -c 40 about.onnx > cut.onnx");
-    fails("inspect cut.onnx", 1, "is no ONNX model");
+    fails("inspect cut.onnx", 1, "is not an ONNX model");
 }
 
 Test(onnx, check_says_what_stops_it)

@@ -129,9 +129,9 @@ Test(quantizing, statistics_of_something_else_are_refused)
     sh("head -c 200 s.txt > cut.txt; echo hello > other.txt; : > empty.txt;"
        "sed 's/^range/range x/' s.txt > n.txt; sed 's/^\\(range.*\\)$/\\1\\n\\1/' s.txt > twice.txt");
     fails("compile " MLP "--statistics cut.txt -o a.pte", 1, "cut.txt:");
-    fails("compile " MLP "--statistics other.txt -o a.pte", 1, "is no file of statistics");
-    fails("compile " MLP "--statistics empty.txt -o a.pte", 1, "is no file of statistics");
-    fails("compile " MLP "--statistics n.txt -o a.pte", 1, "is no line KEY N V1 ... VN NAME");
+    fails("compile " MLP "--statistics other.txt -o a.pte", 1, "is not a file of statistics");
+    fails("compile " MLP "--statistics empty.txt -o a.pte", 1, "is not a file of statistics");
+    fails("compile " MLP "--statistics n.txt -o a.pte", 1, "is not a line KEY N V1 ... VN NAME");
     fails("compile " MLP "--statistics twice.txt -o a.pte", 1, "comes twice");
     fails("compile " MLP "--statistics none.txt -o a.pte", 3, "none.txt");
     expect_files("cut.txt empty.txt n.txt other.txt s.txt twice.txt ");
@@ -194,7 +194,7 @@ Test(quantizing, what_a_library_multiplied_says_so)
     cr_expect_eq(sh("grep -q OpenBLAS c.pte").code, 1);
     fails("compile " VWW_KNOWN "--statistics s.txt -o b.pte "
           "--fast-calibrate",
-          2, "--fast-calibrate wants --calibrate");
+          2, "--fast-calibrate needs --calibrate");
 }
 
 /* Ends a run in its midst; it may be too early for anything to be kept, but not too late. */
@@ -238,8 +238,8 @@ Test(quantizing, flags_must_agree)
 {
     fails("quantize $DATA/add/model.pt2", 2, "--recipe is missing");
     fails("quantize $DATA/add/model.pt2 --recipe int8", 2, "--calibrate is missing");
-    fails("compile $DATA/add/model.pt2 -o a.pte --calibrate x", 2, "--calibrate wants a --recipe");
-    fails("compile " MLP "-o a.pte", 1, "wants scales that are known beforehand: give samples");
+    fails("compile $DATA/add/model.pt2 -o a.pte --calibrate x", 2, "--calibrate needs a --recipe");
+    fails("compile " MLP "-o a.pte", 1, "needs scales that are known beforehand: give samples");
     expect_files("");
 }
 

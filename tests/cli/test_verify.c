@@ -67,7 +67,7 @@ Test(verify, a_budget_stands_for_tolerances)
     ok(SHIFT "--max-drop sqnr=15");
     ok(SHIFT "--max-drop top1=0");
     fails(SHIFT "--max-drop max_abs_error=0.4", 5, "output 1: max_abs_error is off by 0.5");
-    fails(SHIFT "--max-drop sqnr:1=16", 5, "wants at least 16");
+    fails(SHIFT "--max-drop sqnr:1=16", 5, "asks for at least 16");
     fails(SHIFT "--max-drop cosine:2=0.1", 1, "there is no output 2");
 }
 
@@ -82,7 +82,7 @@ Test(verify, nan_holds_no_budget)
     fails("verify nan.pte --model one.etir -q", 5, "is nan");
     for (int i = 0; i < 3; i++) {
         snprintf(line, sizeof line, "verify nan.pte --model one.etir -q --max-drop %s", budget[i]);
-        fails(line, 5, "where --max-drop wants");
+        fails(line, 5, "where --max-drop asks for");
     }
     ok("verify nan.pte --model nan.etir -q");
 }

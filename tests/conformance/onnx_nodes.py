@@ -101,7 +101,7 @@ def verdicts(task):
             found[part] = judge(case, f"{folder}/{part}") if how[0] == "right" else how
         return found
     except (TypeError, ValueError):
-        return {part: ("refused", "has an input that is no tensor") for part in parts}
+        return {part: ("refused", "has an input that is not a tensor") for part in parts}
     finally:
         shutil.rmtree(folder)
 

@@ -24,7 +24,7 @@ NAMES = {"float32": "F32", "float64": "F64", "float16": "F16", "bfloat16": "BF16
 
 
 def write_tensors(path, state):
-    """The format by hand: its package is no dependency."""
+    """The format by hand: its package is not a dependency."""
     import torch
     same, parts, at, seen = {}, [], 0, {}
     head = {"__metadata__": same}

@@ -1794,7 +1794,7 @@ def bits_and_parts(k, n, x):
 
 @model(torch.tensor([[3.0, float("nan"), 1.0, 3.0, -2.0, 1.0, 0.0], [5.0, 4.0, 4.0, -1.0, 7.0, 7.0, 2.5]]), torch.tensor([[4, -4, 4, 0], [1, 1, 9, 9], [2, -7, 2, 2]]))
 def in_order(x, k):
-    """Equals stay in order, and what is no number is the largest."""
+    """Equals stay in order, and what is not a number is the largest."""
     y = x[1:]
     first = *x.sort(dim=1), *k.sort(dim=0, descending=True, stable=True), x.argsort(-1, descending=True), k.argsort(1), x.msort(), *y[:, 2:5].topk(2, 1), *k.sum(0).topk(3)
     most = *x.max(1), *x.min(0), *k.max(0, keepdim=True), *k.min(-1), x.argmax(), x.argmin(1, keepdim=True), k.argmax(0), x.max(), k.min(), y.amin(1), k.amin((0, 1))

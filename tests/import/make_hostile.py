@@ -388,8 +388,8 @@ def calling_pickles():
                      (b"\x93", "0x93 STACK_GLOBAL"), (b"\x81", "0x81 NEWOBJ"),
                      (b"\xff", "0xff at byte 9"), (b"\0", "0x00 at byte 9")):
         pickled("opcode_%02x" % op[0], UNSUPPORTED, name, op)
-    raw_pickle("calls_class", MODEL, "no function", b"\x80\2ctorch\nFloatStorage\n)R")
-    raw_pickle("calls_none", MODEL, "no function", b"\x80\2N)R")
+    raw_pickle("calls_class", MODEL, "not a function", b"\x80\2ctorch\nFloatStorage\n)R")
+    raw_pickle("calls_none", MODEL, "not a function", b"\x80\2N)R")
     raw_pickle("dict_arguments", MODEL, "from arguments", b"\x80\2ccollections\nOrderedDict\nN\x85R")
 
 
@@ -415,14 +415,14 @@ def broken_pickles():
                              b"NNs", b"(u")):
         raw("empty_stack_%d" % i, "from an empty stack", ops)
     raw("no_mark", "mark that is not there", b"Nt")
-    raw("items_of_none", "what is no dict", b"NNNs")
-    raw("odd_items", "what is no dict", b"}(Nu")
-    raw("attributes", "attributes of what is no dict", b"N}b")
+    raw("items_of_none", "what is not a dict", b"NNNs")
+    raw("odd_items", "what is not a dict", b"}(Nu")
+    raw("attributes", "attributes of what is not a dict", b"N}b")
     raw("memo_ahead", "out of order", b"}q\7")
     raw("memo_far", "out of order", b"}r\xff\xff\xff\xff")
     raw("memo_absent", "not there at byte 2", b"h\0")
     raw("memo_absent_far", "not there", b"j\xff\xff\xff\xff")
-    raw("no_names", "no names", b"}NNs.")
+    raw("no_names", "not names", b"}NNs.")
     raw("twice", "'w' twice", state_dict()[2:-1] + state_dict()[3:])
     raw("not_there", "'w' is not in data/weights/model.pt", b"}.")
 
@@ -437,7 +437,7 @@ def broken_tensors():
           b"ctorch._utils\n_rebuild_parameter\nN" + HOOKS + b"\x87R")
     for name, stored in (("word", storage(word="module")), ("class", storage(HOOKS[1:-2])),
                          ("count", storage(n=-1)), ("none", b"NQ"), ("short", b")Q")):
-        value("storage_" + name, "no storage", rebuilt(stored))
+        value("storage_" + name, "not a storage", rebuilt(stored))
     value("storage_key", "no plain file name", rebuilt(storage(key="../0")))
     value("storage_absent", "has no member 'archive/data/9'", rebuilt(storage(key="9")))
     value("storage_size", "has 7 elements, but 24 bytes", rebuilt(storage(n=7)))
@@ -447,8 +447,8 @@ def broken_tensors():
     value("offset_wraps", "reaches beyond", rebuilt(offset=1 << 62))
     value("strides", "reaches beyond", rebuilt(strides=(4, 1)))
     value("strides_wrap", "reaches beyond", rebuilt(strides=((1 << 63) - 1, 1)))
-    value("size_negative", "no count", rebuilt(sizes=(-2, 3)))
-    value("size_of_none", "no count",
+    value("size_negative", "not a count", rebuilt(sizes=(-2, 3)))
+    value("size_of_none", "not a count",
           REBUILD + b"(" + storage() + b"K\0(NNt" + numbers([3, 1]) + HOOKS + b"tR")
     value("sizes_wrap", "overflow", rebuilt(sizes=(1 << 40, 1 << 40)))
     value("sizes_other", "other sizes", rebuilt(sizes=(3, 2), strides=(2, 1)))
@@ -473,7 +473,7 @@ def jsons():
     raw("12_utf8", MODEL, "not JSON", good.encode()[:-1] + b', "s": "\xc3("}')
     raw("12_bom", MODEL, "not JSON", b"\xef\xbb\xbf" + good.encode())
     raw("12_nul", MODEL, "not JSON", good[:-1] + ', "s": "\0"}')
-    text("12_nul_in_name", MODEL, "is no name", '"p_w": {"dtype"', '"p\\u0000w": {"dtype"')
+    text("12_nul_in_name", MODEL, "is not a name", '"p_w": {"dtype"', '"p\\u0000w": {"dtype"')
     raw("12_after_end", MODEL, "not JSON", good + "x")
     for name, value, message in (("13_1e999", "1e999", "not JSON"), ("13_nan", "NaN", "not JSON"),
                                  ("13_infinity", "Infinity", "not JSON"), ("13_2_63", "9223372036854775808", "size"),
@@ -530,7 +530,7 @@ def graphs():
     changed("16_signature_shorter", MODEL, "its signature 1", lambda p, c: sig(p)["input_specs"].pop())
     changed("16_outputs", MODEL, "0 outputs, its signature 1", lambda p, c: graph(p)["outputs"].clear())
     changed("16_no_meta", MODEL, "'z' is nowhere described", nodes((add("z", "x", "x"), None)))
-    changed("16_name", MODEL, "is no name", lambda p, c: graph(p)["tensor_values"].update({'a"*/': meta([1])}))
+    changed("16_name", MODEL, "is not a name", lambda p, c: graph(p)["tensor_values"].update({'a"*/': meta([1])}))
     changed("16_no_nodes", MODEL, "'nodes'", lambda p, c: graph(p).pop("nodes"))
     changed("16_missing_argument", MODEL, "argument 'other' is missing",
             lambda p, c: graph(p)["nodes"][0]["inputs"].pop())
@@ -543,10 +543,10 @@ def graphs():
     for tag, value, code, message in (
             ("as_int", 1, OK, "etc.constant(1) : int(1)"), ("as_bool", True, OK, "etc.constant(true) : bool"),
             ("as_float", 0.5, OK, "etc.constant(0.5) : float"), ("as_none", True, OK, "etc.constant(none) : none"),
-            ("as_string", "s", UNSUPPORTED, "output 0 of the model is no tensor but as_string"),
-            ("as_sym_int", {"as_name": "x"}, UNSUPPORTED, "output 0 of the model is no tensor but as_sym_int"),
+            ("as_string", "s", UNSUPPORTED, "output 0 of the model is not a tensor but as_string"),
+            ("as_sym_int", {"as_name": "x"}, UNSUPPORTED, "output 0 of the model is not a tensor but as_sym_int"),
             ("as_sym_float", {"as_name": "f"}, MODEL, "the value 'f' is nowhere"),
-            ("as_int", "1", UNSUPPORTED, "output 0 of the model is no tensor but as_int")):
+            ("as_int", "1", UNSUPPORTED, "output 0 of the model is not a tensor but as_int")):
         changed("16_output_%s_%s" % (tag, type(value).__name__), code, message, lambda p, c, tag=tag, value=value:
                 sig(p)["output_specs"][0]["user_output"].update(arg={tag: value}))
 
@@ -559,8 +559,8 @@ def graphs():
     fixed("16_input_least", OK, "%k: int(-9223372036854775808) = -9223372036854775808)", {"as_int": -(1 << 63)})
     fixed("16_input_string", OK, '%k: none = "a\\"b")', {"as_string": 'a"b'})
     fixed("16_input_none", OK, "%k: none = none)", {"as_none": True})
-    fixed("16_input_other", UNSUPPORTED, "the input 'k' is no tensor and no plain value", {"as_layout": 7})
-    fixed("16_input_fraction", UNSUPPORTED, "the input 'k' is no tensor and no plain value", {"as_int": 1.5})
+    fixed("16_input_other", UNSUPPORTED, "the input 'k' is neither a tensor nor a plain value", {"as_layout": 7})
+    fixed("16_input_fraction", UNSUPPORTED, "the input 'k' is neither a tensor nor a plain value", {"as_int": 1.5})
 
     def symbolic_number(name, code, message, tag, arg):
         def change(p, c):
@@ -765,9 +765,9 @@ def graphs():
     scan("20_scan_inputs", MODEL, "1 inputs and 1 outputs, expected 2 and 1", row, ["add"], ["add"], [])
     scan("20_scan_outputs", MODEL, "1 inputs and 1 outputs, expected 1 and 2", row, [], ["add"], [], n_out=2)
     scan("20_scan_carries_more", MODEL, "0 results, but it carries 1 tensors", row, ["add"], ["add"], [], n_out=0)
-    scan("20_scan_no_graph", MODEL, "is no graph with 3 lists of operands", {"as_none": True}, [], ["add"], [])
-    scan("20_scan_lists", MODEL, "is no graph with 3 lists of operands", row, [], ["add"])
-    scan("20_map_lists", MODEL, "is no graph with 2 lists of operands", row, ["add"], [], [], target="map_impl")
+    scan("20_scan_no_graph", MODEL, "is not a graph with 3 lists of operands", {"as_none": True}, [], ["add"], [])
+    scan("20_scan_lists", MODEL, "is not a graph with 3 lists of operands", row, [], ["add"])
+    scan("20_map_lists", MODEL, "is not a graph with 2 lists of operands", row, ["add"], [], [], target="map_impl")
 
     def grad(p, c):
         graph(p)["tensor_values"]["z"] = meta([2, 3])
@@ -859,8 +859,8 @@ def injected():
     include = '*/\n#include"injected"'
     m = members()
     m[3].name = b'm/models/f";system(".json'
-    case("46_method", MODEL, "is no name for a method", archive(m))
-    changed("46_value", MODEL, "is no name for a value",
+    case("46_method", MODEL, "is not a name for a method", archive(m))
+    changed("46_value", MODEL, "is not a name for a value",
             lambda p, c: p["graph_module"]["graph"]["tensor_values"].update({include: meta([1])}))
 
     def weight(p, c):

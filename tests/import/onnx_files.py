@@ -101,7 +101,7 @@ BIG = np.zeros(32, np.float32)
 WRONG = {  # bytes, a part of the message, the exit code
     "deep": (model(DEEP), "nest deeper than 100", 1),
     "many_messages": (model(data(5, b"") * 5_000_000), "more than 300,000 messages", 1),
-    "cut": (simple([RELU])[:-4], "is no ONNX model", 1),
+    "cut": (simple([RELU])[:-4], "is not an ONNX model", 1),
     "length": (data(7, b"")[:1] + varint(2**31) + b"x", "reaches past the end", 1),
     "group": (bytes([6 << 3 | 3]), "no known wire type", 1),
     "empty": (b"\x08\x08", "opset 0 is not read", 4),
@@ -146,7 +146,7 @@ WRONG = {  # bytes, a part of the message, the exit code
     "beyond": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "w.bin", offset="4")]),
                "do not lie in 'w.bin'", 1),
     "no_number": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "w.bin", offset="-4")]),
-                  "is no number", 1),
+                  "is not a number", 1),
     "string": (simple([node("Add", ["x", "w"], ["y"])], constants=[number(1, 1) + number(2, 8) + data(8, "w")]),
                "element type 8", 4),
     "axis": (simple([node("Softmax", ["x"], ["y"], axis=5)]), "axis 5 is out of range", 1),
@@ -157,7 +157,7 @@ WRONG = {  # bytes, a part of the message, the exit code
     "no_inputs": (simple([node("Add", ["x"], ["y"])]), "lacks an input", 1),
     "bool": (simple([node("Where", ["w", "x", "x"], ["y"])], constants=[number(1, 3) + number(2, 9) + data(9, bytes(2) + b"\2")
              + data(8, "w")]), "neither 0 nor 1", 1),
-    "block": (simple([node("DepthToSpace", ["x"], ["y"], blocksize=2**40)], (1, 4, 2, 2)), "wants [n, c, h, w]", 1),
+    "block": (simple([node("DepthToSpace", ["x"], ["y"], blocksize=2**40)], (1, 4, 2, 2)), "expects [n, c, h, w]", 1),
 }
 
 

@@ -280,21 +280,21 @@ static const struct {
     {"# nothing\n", "is empty"},
     {"int8", "a recipe is a map"},
     {"[]", "a recipe is a map"},
-    {"rules:\n\t- weight: int8\n", "r.yaml:2:1: error: is no YAML: "},
-    {"rules: [", "is no YAML: "},
+    {"rules:\n\t- weight: int8\n", "r.yaml:2:1: error: is not YAML: "},
+    {"rules: [", "is not YAML: "},
     {"rules: \"\\0\"\n", "a NUL"},
-    {"preset: \"int8", "is no YAML: "},
+    {"preset: \"int8", "is not YAML: "},
     {"? [a]\n: b\n", "a key must be a word"},
-    {"preset: int8\n\xff\xfe", "r.yaml:2:1: error: is no YAML: invalid leading UTF-8 octet"},
-    {"preset: in\x01t8\n", "r.yaml:1:11: error: is no YAML: "},
-    {"%YAML 9.9\n---\npreset: int8\n", "is no YAML: "},
+    {"preset: int8\n\xff\xfe", "r.yaml:2:1: error: is not YAML: invalid leading UTF-8 octet"},
+    {"preset: in\x01t8\n", "r.yaml:1:11: error: is not YAML: "},
+    {"%YAML 9.9\n---\npreset: int8\n", "is not YAML: "},
 };
 
 Test(config, words_mean_one_thing)
 {
     for (size_t i = 0; i < sizeof word_row / sizeof *word_row; i++)
         expect_text_refused(word_row[i].text, word_row[i].part);
-    expect_refused("preset: int8\0", 13, "is no YAML: ");
+    expect_refused("preset: int8\0", 13, "is not YAML: ");
 }
 
 Test(config, what_does_not_go_together_is_refused)

@@ -318,11 +318,11 @@ Test(data, members_that_do_not_fit_are_told)
         const char *told;
     } row[] = {
         {{"x.npy"}, "a.npz: error: has no member for input 't'"},
-        {{"x.npy", "u.npy"}, "member 'u.npy' is no input; these are x, t"},
+        {{"x.npy", "u.npy"}, "member 'u.npy' is not an input; these are x, t"},
         {{"x.npy", "input_0.npy"}, "member 'input_0.npy' is input 'x', which another one is too"},
-        {{"x", "t.npy"}, "member 'x' is no input"},
-        {{"in/x.npy", "in/t.npy"}, "member 'in/x.npy' is no input"},
-        {{"x.npy", "t.npy", "u.npy"}, "member 'u.npy' is no input"},
+        {{"x", "t.npy"}, "member 'x' is not an input"},
+        {{"in/x.npy", "in/t.npy"}, "member 'in/x.npy' is not an input"},
+        {{"x.npy", "t.npy", "u.npy"}, "member 'u.npy' is not an input"},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         Zip z = {0};
@@ -439,7 +439,7 @@ Test(data, a_file_cut_anywhere_is_refused)
 Test(data, numbers_that_are_none_name_sample_and_input)
 {
     static const float bad[3][3] = {{1, 2, NAN}, {INFINITY, 2, 3}, {1, -INFINITY, 3}};
-    static const char *const told[] = {"element 2 of input 'x' is no number (NaN)",
+    static const char *const told[] = {"element 2 of input 'x' is not a number (NaN)",
                                        "element 0 of input 'x' is infinite",
                                        "element 1 of input 'x' is infinite"};
     for (int i = 0; i < 3; i++) {

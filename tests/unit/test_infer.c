@@ -227,7 +227,7 @@ Test(infer, an_int_is_what_its_node_says)
                    "output %l is recorded as int(%n), but is int(2*%n)");
     expect_refusal("%k = aten.sym_size.int(%x, 0) : int "
                    "%l = executorch_prim.floordiv.Scalar(%k, 0) : int(%n) return %l",
-                   "output %l is recorded as int(%n), which nothing tells");
+                   "output %l is recorded as int(%n), which nothing else gives");
 }
 
 /* So many heads of %x. */
@@ -316,7 +316,7 @@ Test(infer, attention_wants_masks_and_heads_that_fit)
     expect_refusal(HEADS("6", "q") HEADS("6", "k") HEADS("3", "v") ATTEND("none", "false"),
                    "cannot broadcast f32[6] with f32[3]");
     expect_refusal(HEADS("6", "q") HEADS("4", "k") HEADS("4", "v") ATTEND("none", "true"),
-                   "the heads of query are no multiple of those of key");
+                   "the heads of query are not a multiple of those of key");
     expect_refusal(HEADS("6", "q") HEADS("3", "k") HEADS("2", "v") ATTEND("none", "true"),
                    "value has size 2, expected 3 of key's batch");
 }

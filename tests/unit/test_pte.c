@@ -250,7 +250,7 @@ static const struct {
      "is mutable and has no place"},
     {HEAD "blob %b = \"X\" : u8[4] in \"-\"+0\nmethod @forward() {\n  return %b\n}\n",
      "is a delegate's blob"},
-    {HEAD X "  %o = etc.delegate(%y, [%x], body=none) : f32[4] at 1:32\n" END, "is no blob"},
+    {HEAD X "  %o = etc.delegate(%y, [%x], body=none) : f32[4] at 1:32\n" END, "is not a blob"},
     {HEAD
      "mutable %a = \"a\" : f32[4] at 1:0 in \"-\"+0\nmutable %b = \"b\" : f32[4] at 1:16 in "
      "\"-\"+16\nmethod @forward() pools [32] {\n  update %a = %b\n  update %b = %a\n  return\n}\n",

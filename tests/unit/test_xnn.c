@@ -478,7 +478,7 @@ Test(xnn, quantization)
     REFUSED(dynamic, (s.value[1].type = XNN_QINT8, s.value[1].quant = XNN_PER_TENSOR,
                       s.value[1].scale = NAN), "out of range");
     REFUSED(dynamic, (s.value[2].type = XNN_QBINT4, s.value[2].quant = XNN_PER_GROUP,
-                      s.value[2].group = 32), "groups that are no multiple");
+                      s.value[2].group = 32), "groups that are not a multiple");
     REFUSED(dynamic, (s.value[2].type = XNN_QBINT4, s.value[2].quant = XNN_PER_GROUP),
             "groups that");
     cr_expect_eq(n_cases, 17);
@@ -501,7 +501,7 @@ Test(xnn, order_of_nodes)
     REFUSED(linear, s.node[0].min = NAN, "range of a node");
     REFUSED(linear, s.node[0].max = -1, "range of a node");
     REFUSED(linear, (s.value[2].constant = 0, s.value[2].external = 2, s.value[2].flags = 1,
-                     s.n_externals = 3), "no constants");
+                     s.n_externals = 3), "not constants");
     REFUSED_AS(ETC_UNSUPPORTED, linear, s.value[3].type = XNN_F16, "datatypes that this kind");
     REFUSED_AS(ETC_UNSUPPORTED, dynamic, s.value[3].type = XNN_INT32, "datatypes that this kind");
     REFUSED_AS(ETC_UNSUPPORTED, conv,

@@ -28,7 +28,7 @@ static bool takes_add(const Node *n, Refusal *r)
     const Value *a = arg_value(n, "self"), *b = arg_value(n, "other");
     double alpha = 1;
     if (!is_plain(a) || !is_plain(b) || a->state || b->state || !type_equal(a->type, b->type))
-        return no(r, "its operands are no computed floats of one size");
+        return no(r, "its operands are not computed floats of one size");
     return (arg_number(n, "alpha", &alpha) && alpha == 1) || no(r, "it scales an operand");
 }
 
@@ -36,9 +36,9 @@ static bool takes_conv(const Node *n, Refusal *r)
 {
     Conv c;
     if (!conv_read(n, &c) || c.axes != 2 || c.is_transposed)
-        return no(r, "it is no convolution of images");
+        return no(r, "it is not a convolution of images");
     if (!is_plain(c.x) || c.x->state)
-        return no(r, "its input is no computed float");
+        return no(r, "its input is not a computed float");
     return (is_weight(c.w) && (!c.bias || is_weight(c.bias))) || no(r, "its weights are computed");
 }
 
@@ -47,7 +47,7 @@ static bool takes(const Node *n, const Uses *u, Refusal *r)
     (void)u;
     return n->op == OP_ADD_TENSOR    ? takes_add(n, r)
            : n->op == OP_CONVOLUTION ? takes_conv(n, r)
-                                     : no(r, "it is no convolution or sum");
+                                     : no(r, "it is not a convolution or sum");
 }
 
 static double cost(const Node *n)

@@ -29,7 +29,7 @@ static EtcStatus echo_init(void *host, const EtcBlob *blob, void **state, EtcErr
 {
     (void)host;
     if (blob->n_bytes < ECHO_HEADER * 4 || blob->n_bytes % 4)
-        return bad(e, "blob is no list of words");
+        return bad(e, "blob is not a list of words");
     Echo *s = calloc(1, sizeof *s);
     s->n = blob->n_bytes / 4;
     s->word = malloc(blob->n_bytes);

@@ -230,7 +230,7 @@ def good_state():
 
 
 def good_fixed_inputs():
-    """Inputs that are no tensors must equal the file."""
+    """Inputs that are not tensors must equal the file."""
     p = Pte()
     i, d, b, n, out = p.int(3), p.double(0.5), p.bool(True), p.null(), p.int(0)
     p.prim("add.Scalar", i, i, out)
