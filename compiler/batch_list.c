@@ -276,7 +276,7 @@ static bool lay(List *l, const Yaml *layer, bool is_entry, Settings *to)
         }
     if (!is_entry && (v[MODEL] || v[OUTPUT] || v[NAME] || v[EXTENDS]))
         return diag_error(l->diag, yaml_loc(layer),
-                          "defaults have no model, output, name or extends");
+                          "defaults cannot have a model, output, name or extends");
     return set_flags(to, v[FLAGS], l) && set_flags(to, v[GATES], l) && ok;
 }
 
@@ -392,9 +392,10 @@ static bool set_memory(List *l, const Settings *s, BatchEntry *e)
 {
     const Yaml *y = s->value[MEMORY];
     return !y || (parse_amount(y->text, 1024, &e->memory) && e->memory > 0) ||
-           diag_error(l->diag, yaml_loc(y),
-                      "'memory' is a number of bytes, with K, M, G or T behind it or not, not '%s'",
-                      y->text);
+           diag_error(
+               l->diag, yaml_loc(y),
+               "'memory' is a number of bytes, optionally with K, M, G or T after it, not '%s'",
+               y->text);
 }
 
 /* In the order of their names: where they stand in the list changes nothing. */

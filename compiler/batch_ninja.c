@@ -69,7 +69,8 @@ bool batch_ninja(const Batch *b, const char *path, Arena *a, Diag *d)
     Text t;
     for (int i = 0; i < b->n; i++)
         if (has_line_end(&b->entry[i]))
-            return diag_error(d, b->entry[i].loc, "ninja knows no name with a line's end in it");
+            return diag_error(d, b->entry[i].loc,
+                              "ninja cannot take a name that contains a line break");
     if (text_open(&t)) {
         fputs("# Made by `etc batch --ninja`; paths count from the folder of the list.\n"
               "etc = etc\nrule etc\n  command = $etc $words\n  deps = gcc\n", t.f);

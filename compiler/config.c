@@ -76,7 +76,7 @@ static void add_key(Builder *b, Yaml *y)
     }
     TableItem *known = table_at_text(&b->keys[b->depth - 1], y->text);
     if (known->ptr)
-        diag_error(b->diag, yaml_loc(y), "'%s' stands here a second time, first in line %d",
+        diag_error(b->diag, yaml_loc(y), "'%s' appears here a second time, first in line %d",
                    y->text, ((const Yaml *)known->ptr)->key_line);
     else
         known->ptr = y;
@@ -132,7 +132,7 @@ static void add_scalar(Builder *b)
     y->is_plain = b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     y->has_lines = b->event.data.scalar.style == YAML_LITERAL_SCALAR_STYLE;
     if (strlen(y->text) != n) {
-        diag_error(b->diag, yaml_loc(y), "a NUL stands in the text");
+        diag_error(b->diag, yaml_loc(y), "the text contains a NUL byte");
         y->kind = YAML_BROKEN;
     }
     add(b, y);
@@ -294,5 +294,5 @@ bool yaml_map(const Yaml *map, const char *const *key, int n, const Yaml **found
 void yaml_need(const Yaml *map, const Yaml *y, const char *key, Diag *d)
 {
     if (!y)
-        diag_error(d, yaml_loc(map), "there is no '%s' here, which must be", key);
+        diag_error(d, yaml_loc(map), "'%s' is missing here", key);
 }

@@ -76,7 +76,7 @@ static CustomOp *read_schema(const Reader *r, const Yaml *y)
     size_t n = strcspn(y->text, "(");
     const char *name = arena_str(r->a, y->text, n);
     if (!is_qualified(r->a, name, n)) {
-        diag_error(r->d, yaml_loc(y), "'schema' begins with no name as mylib::swish");
+        diag_error(r->d, yaml_loc(y), "'schema' does not begin with a name such as mylib::swish");
         return NULL;
     }
     const char *target = target_of(r->a, name);

@@ -92,7 +92,7 @@ static bool settle(Array *r, const Value *v, Arena *a, Diag *d)
     if (r->n < 0 || h->dtype != want.dtype)
         return misfit(r, v, a, d);
     if (!r->n)
-        return diag_error(d, (Loc){.file = r->name}, "holds no samples");
+        return diag_error(d, (Loc){.file = r->name}, "contains no samples");
     for (int i = 0; i < r->rank; i++)
         r->dim[i] = h->dim[h->rank - r->rank + i];
     if (r->rank && h->rank == r->rank)
@@ -338,7 +338,7 @@ static bool survey(Data *data, const char *path, Diag *d)
         data->n += (int)n;
     }
     data->is_known = true;
-    return ok && (data->n || diag_error(d, (Loc){.file = path}, "holds no samples"));
+    return ok && (data->n || diag_error(d, (Loc){.file = path}, "contains no samples"));
 }
 
 Data *data_open(Files *files, const char *path, const Graph *g, Arena *a, Diag *d)
@@ -421,7 +421,7 @@ static bool turn_to(Data *data, int f, Diag *d)
         return false;
     data->open = n == data->file[f].n ? f : -1;
     return data->open == f || diag_io(d, (Loc){.file = data->file[f].path},
-                                      "holds other samples than when it was opened");
+                                      "changed while its samples were read");
 }
 
 static bool read_sample(void *ctx, int i, Arena *a, EtcTensor **in, int64_t *symbol,

@@ -156,7 +156,7 @@ static void look_at(Doctor *x, const PteMethod *m)
     for (int i = 0; i < m->n_delegates; i++)
         look_at_delegate(x, m, &m->delegate[i]);
     if (m->has_unknown_dtypes)
-        refuse(x, m, "a tensor", "is of a dtype that no runtime has");
+        refuse(x, m, "a tensor", "has a dtype that no runtime supports");
 }
 
 static bool calls(const PteMethod *m, const char *prefix)

@@ -127,7 +127,7 @@ static const char *open_dump(Dump *x, const uint8_t *data, size_t n)
     x->f = (EtcFlat){data, (uint32_t)n};
     memcpy(&root, data + (has_size ? 4 : 0), 4);
     if (root > n)
-        return "its root lies outside";
+        return "its root is outside";
     x->root = root + (has_size ? 4 : 0);
     return etc_flat_verify(&x->f, schema, x->root);
 }

@@ -221,8 +221,8 @@ static bool read_baseline(Gate *g)
     if (!read_json(g, g->o->baseline, "numbers", "gate --write-baseline", &doc))
         return false;
     const Json *all = json_get(doc.root, "numbers");
-    bool ok = json_count(all) <= MOST ||
-              diag_error(g->diag, (Loc){.file = g->o->baseline}, "holds more than %d numbers", MOST);
+    bool ok = json_count(all) <= MOST || diag_error(g->diag, (Loc){.file = g->o->baseline},
+                                                    "contains more than %d numbers", MOST);
     for (JsonIter it = json_iter(all); ok && json_next(&it);)
         ok = add_was(g, it.key, it.value);
     return ok;
@@ -327,8 +327,8 @@ static const char *who_tells(const Gate *g, const char *kind)
     if (!strcmp(kind, "seconds"))
         return g->o->runs ? "" : " (--runs N measures it)";
     if (!strcmp(kind, "predicted_seconds"))
-        return g->o->compiled ? "" : " (--compiled FILE.json tells it)";
-    return g->o->verified ? "" : " (--verified FILE.json tells of accuracy)";
+        return g->o->compiled ? "" : " (--compiled FILE.json adds it)";
+    return g->o->verified ? "" : " (--verified FILE.json adds accuracy)";
 }
 
 static const char *moved(const Gate *g, const Number *x)

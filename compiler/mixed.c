@@ -59,7 +59,7 @@ static bool set_value(Search *s, const QuantReport *r)
     }
     const int one = s->recipe->output;
     if (one > r->n_outputs)
-        return diag_error(s->diag, loc, "has %d outputs, from 0 on: there is no output %d",
+        return diag_error(s->diag, loc, "has %d outputs, counted from 0: there is no output %d",
                           r->n_outputs, one - 1);
     const Difference *of = one ? &r->output[one - 1] : &r->outputs;
     if (!of->n)

@@ -45,13 +45,13 @@ static char *read_text(const Options *o, Arena *a, Diag *d)
         text = read_stdin(a, &n, d);
     else if (file_map(o->files, path, &bytes, &n, d)) {
         if (n > MAX_TEXT || (n && memchr(bytes, 0, n))) {
-            diag_error(d, loc, "holds a NUL byte, or is larger than 1 GiB: not a text");
+            diag_error(d, loc, "contains a NUL byte, or is larger than 1 GiB: not a text");
             return NULL;
         }
         text = arena_str(a, n ? (const char *)bytes : "", n);
     }
     if (text && is_stdin(path) && strlen(text) != n) {
-        diag_error(d, loc, "holds a NUL byte: not a text");
+        diag_error(d, loc, "contains a NUL byte: not a text");
         return NULL;
     }
     return text;
@@ -296,7 +296,7 @@ static bool guard_is_possible(const Program *p, const Guard *g, Loc loc, Diag *d
         ok = !is_plain || f.b.value < 1 || s->hi == INT64_MAX || has_multiple(s, f.b.value);
     }
     if (!ok) {
-        diag_error(d, loc, "no size that --dim leaves is one the model was exported for: %s",
+        diag_error(d, loc, "--dim leaves no size for which the model was exported: %s",
                    g->text);
         list_symbols(p, d);
     }

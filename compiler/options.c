@@ -360,7 +360,8 @@ static bool is_amount(const Parser *p, const Flag *f, const char *value)
 {
     int64_t n;
     return (parse_amount(value, 1024, &n) && n > 0) ||
-           usage(p, "--%s expects a number from 1 on, with K, M, G or T behind it or not, not '%s'",
+           usage(p,
+                 "--%s expects a number from 1 on, optionally with K, M, G or T after it, not '%s'",
                  f->name, value);
 }
 
@@ -736,7 +737,7 @@ static bool outputs_agree(const Parser *p)
     if (is_pte && to_stdout && isatty(STDOUT_FILENO))
         return usage(p, "-o - would print a .pte to the terminal; send it to a file or a pipe");
     if (is_pte && to_stdout && (o->json || o->dump_ir))
-        return usage(p, "-o - leaves no room on standard output for --%s",
+        return usage(p, "-o - cannot be combined with --%s: both write to standard output",
                      o->json ? "json" : "dump-ir");
     if (o->json && o->dump_ir)
         return usage(p, "--json and --dump-ir both write to standard output");
@@ -759,7 +760,7 @@ static bool is_complete(const Parser *p)
     if (o->command == CMD_PARTITION && !o->backend)
         return usage(p, "--backend is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_PARTITION && !strcmp(o->backend, "portable"))
-        return usage(p, "--backend portable leaves nothing to tell");
+        return usage(p, "--backend portable delegates nothing");
     if (o->simulate && o->require_delegated)
         return usage(p, "--simulate compares chains; --require-delegated needs a single one");
     if (o->command == CMD_QUANTIZE && (!o->recipe || !o->calibrate || !o->statistics))
@@ -775,7 +776,7 @@ static bool is_complete(const Parser *p)
     if (o->bundle && o->methods.n)
         return usage(p, "--bundle is for one model");
     if (o->refittable && (o->methods.n || o->binds.n))
-        return usage(p, "--refittable is for one model whose inputs are not bound");
+        return usage(p, "--refittable needs one model, without --bind");
     if (o->command == CMD_GATE && !o->baseline)
         return usage(p, "--baseline is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_GATE && o->write_baseline && o->tolerances)
@@ -785,7 +786,8 @@ static bool is_complete(const Parser *p)
     if ((o->calibrate || o->statistics) && !o->recipe && o->command != CMD_VERIFY)
         return usage(p, "--%s needs a --recipe", o->calibrate ? "calibrate" : "statistics");
     if (o->verbose && o->error_format && strcmp(o->error_format, "human") != 0)
-        return usage(p, "--error-format %s leaves no room on standard error for -v",
+        return usage(p,
+                     "--error-format %s cannot be combined with -v: both write to standard error",
                      o->error_format);
     if (o->objective && !o->recipe)
         return usage(p, "--objective needs a --recipe");

@@ -26,7 +26,7 @@ const RecipePreset recipe_preset[] = {
      "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
      "    algorithms: [bias_correction]\n"
      "    with_samples: [gptq]\n"},
-    {"int8-dynamic", "int8 products whose activations get their scales when the model runs",
+    {"int8-dynamic", "int8 products; activations get their scales at run time",
      "rules:\n"
      "  - activation: {dtype: int8, dynamic: true, symmetric: false}\n"
      "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"},
@@ -433,7 +433,7 @@ static unsigned read_algorithm_list(Reader *r, const Yaml *y)
     for (const Yaml *item = y->first; item; item = item->next) {
         int i = choice(r, item, list);
         if (i >= 0 && found & 1u << i)
-            diag_error(r->diag, yaml_loc(item), "'%s' stands here a second time", list[i]);
+            diag_error(r->diag, yaml_loc(item), "'%s' appears here a second time", list[i]);
         found |= i < 0 ? 0 : 1u << i;
     }
     return found;

@@ -418,7 +418,7 @@ static bool tell_differences(const Refit *r, const char *was, const char *is)
         diag_note(r->diag, "and %d differences more", told - MOST_TOLD);
     return told ? false
                 : diag_error(r->diag, (Loc){.file = r->o->weights},
-                             "is not the same model: its nodes stand in another order");
+                             "is not the same model: its nodes are in another order");
 }
 
 /* -- the new weights --------------------------------------------------------------------------- */

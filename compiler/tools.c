@@ -124,6 +124,6 @@ bool command_ops(const Options *o, Arena *a, Diag *d)
     if (o->json && n)
         puts("]}");
     Near near = near_operator(a, text);
-    return n || diag_error(d, (Loc){0}, "no operator's name holds '%s'%s", text,
+    return n || diag_error(d, (Loc){0}, "no operator's name contains '%s'%s", text,
                            near_text(a, &near));
 }

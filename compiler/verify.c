@@ -353,7 +353,7 @@ static bool budget_applies(const Verify *v, const Recipe *r)
 {
     const Loc loc = {.file = v->model.model};
     if (r->output > v->graph->n_out)
-        return diag_error(v->diag, loc, "has %d outputs, from 0 on: there is no output %d",
+        return diag_error(v->diag, loc, "has %d outputs, counted from 0: there is no output %d",
                           v->graph->n_out, r->output - 1);
     int i = r->output ? r->output - 1 : 0;
     if (!v->graph->n_out || !v->out[i].d.n)

@@ -66,7 +66,8 @@ static const char *put_array(Call *c, const char *name, const Arg *item, const D
     return name;
 }
 
-static const char run_time_number[] = "hands no number that the run computes to a function";
+static const char run_time_number[] =
+    "cannot pass a number that is computed at run time to a function";
 
 static bool put_tensor(Call *c, const Value *v, int port, const char *name)
 {
@@ -140,7 +141,7 @@ static bool put_argument(Call *c, const SchemaArg *want, int i)
     if (v && !v->type.is_none)
         return put_tensor(c, v, i, want->name);
     if (c->n->arg[i].kind != ARG_NONE && !v)
-        return function_refuse(c->f, c->n, "hands no number for a tensor to a function");
+        return function_refuse(c->f, c->n, "cannot pass a number as a tensor to a function");
     put_comma(c);
     put(&c->text, "NULL, NULL, 0");
     return true;

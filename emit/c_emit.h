@@ -94,7 +94,7 @@ int status_of_guard(const Emit *e, int i);
 NameSet *c_scope(const Emit *e);
 extern const char *const c_own_names[]; /* variables that functions declare; ends with NULL */
 
-bool value_is_constant(const Value *v); /* a state that no call writes */
+bool value_is_constant(const Value *v); /* a state that calls do not write */
 bool state_is_array(const Emit *e, const State *s); /* has an array of its own */
 
 /* -- sizes and pointers: c_value.c --------------------------------------------------------- */

@@ -216,7 +216,7 @@ static bool put_call(Emit *e, Text *t)
     for (int i = 0; i < e->p->n_syms; i++)
         if (!is_bound[i] && !has_own_source(e, i))
             ok = diag_unsupported(e->d, (Loc){.file = e->p->name},
-                                  "emit-c --main cannot tell the size '%s' from the inputs",
+                                  "emit-c --main cannot find the size '%s' from the inputs",
                                   e->p->sym[i]->name);
     put_size_checks(e, t);
     bool any_told = put_told(e, t);

@@ -455,8 +455,8 @@ static bool join_in_place(Run *r, const Node *n, EtcTensor *const *in)
         if (in[i]->rank != s->dense->rank) /* the empty one that cat leaves out */
             continue;
         if (in[i]->dtype != s->dense->dtype)
-            return diag_error(r->c->d, n->loc, "operand %d lies in the result with another dtype",
-                              i);
+            return diag_error(r->c->d, n->loc,
+                              "operand %d shares bytes with the result but has another dtype", i);
         if (!is_part(&r->slot[n->in[i]->index], s, axis, from))
             place_part(s->dense, in[i], (int)axis, from);
         from += in[i]->dim[axis];

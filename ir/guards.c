@@ -234,7 +234,7 @@ static bool check_told(const Graph *g, const bool *told, int n_told, Diag *d)
             for (int k = 0; k < n->out[i]->type.rank; k++)
                 dim_symbols(n->out[i]->type.dim[k], find_untold, &u);
         if (u.symbol)
-            ok = diag_error(d, n->loc, "no input and no node tells the size %%%s of its result",
+            ok = diag_error(d, n->loc, "no input and no node gives the size %%%s of its result",
                             u.symbol->name);
     }
     return ok;

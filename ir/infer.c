@@ -711,7 +711,7 @@ static bool has_recorded_types(const Node *n, Arena *tmp, Diag *d)
     bool ok = node_is_complex(n) ? infer_given(n, out, d) : node_infer(n, out, d);
     for (int i = 0; ok && i < n->n_out; i++)
         if (is_hearsay(n, n->out[i]->type, out[i]))
-            return diag_error(d, n->loc, "output %%%s is recorded as %s, which nothing else gives",
+            return diag_error(d, n->loc, "output %%%s is recorded as %s, which nothing determines",
                               n->out[i]->name, type_text(p, n->out[i]->type));
     for (int i = 0; ok && i < n->n_out; i++)
         if (!n->out[i]->type.is_none && !types_match(p, n, n->out[i]->type, out[i]))

@@ -64,7 +64,7 @@ bool infer_lu_factor(const Node *n, Type *out, Diag *d)
     if (!get_matrix(n, "A", &x, &rows, &columns, d))
         return false;
     if (!arg_bool(n, "pivot"))
-        return diag_unsupported(d, n->loc, "goes without pivots, which torch does on no CPU");
+        return diag_unsupported(d, n->loc, "has pivot=False, which torch does not support on CPUs");
     Dim least = dim_min(n->graph->program, rows, columns);
     return set_batch(n, x, x.dtype, 2, rows, columns, &out[0], d) &&
            set_batch(n, x, ETC_I32, 1, least, DIM(0), &out[1], d) &&

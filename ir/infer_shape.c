@@ -63,7 +63,7 @@ bool infer_flatten(const Node *n, Type *out, Diag *d)
         !get_axis(n, "end_dim", x.rank, &to, d))
         return false;
     if (from > to)
-        return diag_error(d, n->loc, "start_dim %d lies behind end_dim %d", from, to);
+        return diag_error(d, n->loc, "start_dim %d is after end_dim %d", from, to);
     for (int i = 0; i < from; i++)
         dim[rank++] = x.dim[i];
     dim[rank++] = x.rank ? dims_product(program_of(n), x.dim + from, to - from + 1) : DIM(1);

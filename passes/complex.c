@@ -37,7 +37,7 @@ Arg play_half(Play *p, int64_t which, Arg a)
 {
     Value *v = tensor(p, a);
     if (!v || !dtype_is_complex(v->type.dtype))
-        return play_misfit(p, "takes for complex what is not");
+        return play_misfit(p, "uses a value as a complex number that is not one");
     if (v->def && is_pair(v->def))
         return of_value(p, arg_value(v->def, (int)which));
     if (!v->state) { /* a node that was refused, or an input, which will be: both are told of there */

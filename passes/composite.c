@@ -130,7 +130,7 @@ Dim dim_of(Play *p, Arg a)
     if (a.kind == ARG_VALUE)
         play_refuse(p, "one of its integers is computed when the model runs");
     else
-        play_misfit(p, "takes for an integer what is none");
+        play_misfit(p, "uses a value as an integer that is not one");
     return DIM(0);
 }
 
@@ -149,7 +149,7 @@ static bool truth_of(Play *p, Arg a)
     if (a.kind == ARG_VALUE)
         play_refuse(p, "one of its flags is computed when the model runs");
     else
-        play_misfit(p, "takes for a condition what is none");
+        play_misfit(p, "uses a value as a condition that is not one");
     return false;
 }
 
@@ -374,8 +374,8 @@ static Arg call_given(Play *p, OpId op, const Given *g)
     if (used != g->n)
         return play_wrong(p, arena_printf(p->r->tmp, "calls %s with arguments it has not", target));
     if (rule < 0 || p->is_type)
-        return play_wrong(p, arena_printf(p->r->tmp, "calls %s, whose result an export alone tells",
-                                          target));
+        return play_wrong(
+            p, arena_printf(p->r->tmp, "calls %s, whose result only an export records", target));
     return call_rule(p, rule, s, g);
 }
 
@@ -573,7 +573,7 @@ static Value *recorded(Play *p, const Arg *result, int i)
     Type t = p->n->out[i]->type;
     Value *v = tensor(p, *result);
     if (!v) {
-        play_misfit(p, "gives no tensor");
+        play_misfit(p, "does not give a tensor");
         return NULL;
     }
     if (v->type.dtype != t.dtype) {

@@ -271,7 +271,7 @@ static const struct {
 static EtcDtype dtype_of(Play *p, Arg a)
 {
     if (a.kind != ARG_DTYPE)
-        play_misfit(p, "takes for a dtype what is none");
+        play_misfit(p, "uses a value as a dtype that is not one");
     return a.kind == ARG_DTYPE ? a.dtype : ETC_F32;
 }
 
@@ -314,7 +314,7 @@ static Arg product_of(Play *p, Arg list)
 static Arg letters_of(Play *p, Arg text)
 {
     if (text.kind != ARG_STRING)
-        return play_misfit(p, "takes for a text what is none");
+        return play_misfit(p, "uses a value as a text that is not one");
     Arg *item, list = list_new(p, (int)strlen(text.str), &item);
     int n = 0;
     for (const char *c = text.str; *c; c++)
@@ -328,7 +328,7 @@ static Value *wanted(Play *p, Arg a)
 {
     Value *v = tensor(p, a);
     if (!v)
-        play_misfit(p, "takes for a tensor what is none");
+        play_misfit(p, "uses a value as a tensor that is not one");
     return v;
 }
 
@@ -481,7 +481,7 @@ static bool is_whole(Play *p, Arg name)
 {
     OpId op = name.kind == ARG_STRING ? op_find(name.str) : N_OPS;
     if (op == N_OPS)
-        play_misfit(p, "takes for an operator what is none");
+        play_misfit(p, "uses a value as an operator that is not one");
     return op != N_OPS && session_takes(p->r->g->program->session, op);
 }
 
@@ -587,7 +587,7 @@ Arg play_negate(Play *p, Arg a)
 Arg play_index(Play *p, Arg list, Arg at)
 {
     if (list.kind != ARG_LIST)
-        return play_misfit(p, "takes for a list what is none");
+        return play_misfit(p, "uses a value as a list that is not one");
     int i = wrapped(p, at, list.list.n);
     return p->failed ? none : list.list.item[i];
 }
@@ -602,7 +602,7 @@ static int64_t bound_of(Play *p, Arg a, int n)
 Arg play_part(Play *p, Arg list, Arg from, Arg to)
 {
     if (list.kind != ARG_LIST)
-        return play_misfit(p, "takes for a list what is none");
+        return play_misfit(p, "uses a value as a list that is not one");
     int64_t lo = bound_of(p, from, list.list.n);
     int64_t hi = to.kind == ARG_NONE ? list.list.n : bound_of(p, to, list.list.n);
     list.list.n = hi > lo ? (int)(hi - lo) : 0;

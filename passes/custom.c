@@ -25,7 +25,7 @@ static bool result_type(Play *p, const CustomRules *rules, int i, Type *out)
     else if (!p->failed && dtype_is_complex(dtype.dtype))
         play_refuse(p, "is declared as complex, which results of your own operators cannot be");
     else if (!p->failed && (sizes.kind != ARG_LIST || sizes.list.n > MAX_RANK))
-        play_wrong(p, "gives no list of at most 16 sizes");
+        play_wrong(p, "does not give a list of at most 16 sizes");
     for (int k = 0; !p->failed && k < sizes.list.n; k++) {
         dim[k] = dim_of(p, sizes.list.item[k]);
         if (!p->failed && (dim_is_bad(dim[k]) || dim_upper(dim[k]) < 0))

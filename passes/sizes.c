@@ -316,6 +316,7 @@ Value *sizes_value(Sizes *s, Node *use, Dim d)
     Value *v = value_of(s, d);
     v = v || !use ? v : read_operand(s, d);
     if (!v && diag_errors(s->d) == errors)
-        diag_unsupported(s->d, use ? use->loc : (Loc){.file = s->g->program->name}, "no input tells the size %s", dim_text(s->g->program, d));
+        diag_unsupported(s->d, use ? use->loc : (Loc){.file = s->g->program->name},
+                         "no input gives the size %s", dim_text(s->g->program, d));
     return v;
 }

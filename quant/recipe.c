@@ -174,7 +174,7 @@ static void report_rule(Check *c, Diag *d)
         n_told++;
     }
     if (!n_told)
-        diag_error(d, loc, "scope matches nothing: no node of the model meets all its fields");
+        diag_error(d, loc, "scope matches nothing: no node of the model matches all of its fields");
 }
 
 bool recipe_check_scopes(const Recipe *r, const Program *p, Diag *d)

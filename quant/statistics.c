@@ -354,7 +354,7 @@ static bool read_record(Reader *r, int64_t left)
     if (!to.name)
         return wrong(r, "names no value");
     if (r->s->n && by_key(&r->s->record[r->s->n - 1], &to) >= 0)
-        return wrong(r, "comes twice, or out of order");
+        return wrong(r, "appears twice, or out of order");
     PUSH(r->s->arena, r->s->record, r->s->n, to);
     return true;
 }

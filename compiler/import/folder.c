@@ -97,8 +97,9 @@ int folder_file(Folder *f, const char *name, Files *files, const char *path, Fil
     if (fd >= 0 && file_opened(files, fd, path, out, d))
         return fd;
     if (fd < 0 && errno == ELOOP)
-        diag_io(d, (Loc){.file = path},
-                "is a symbolic link, or lies behind one: in a model's folder none is followed");
+        diag_io(
+            d, (Loc){.file = path},
+            "is a symbolic link, or is reached through one: links in a model's folder are not followed");
     else if (fd < 0)
         file_unreadable(path, d);
     else

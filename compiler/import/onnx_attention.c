@@ -83,7 +83,7 @@ static bool read_heads(OnnxNode *n, Attention *a)
 static bool with_past(OnnxNode *n, Attention *a, Value *k, Value *v)
 {
     if (!k || !v || k->type.rank != 4 || v->type.rank != 4)
-        return onnx_wrong(n, "has a cache of no rank 4, or of keys alone");
+        return onnx_wrong(n, "has a cache whose rank is not 4, or a cache of keys only");
     a->past = k;
     a->k = on_cat(n, k, a->k, 2);
     a->v = on_cat(n, v, a->v, 2);
@@ -114,7 +114,7 @@ static bool bound_keys(OnnxNode *n, Attention *a, bool is_causal, int64_t left, 
     Dim dim[4] = {DIM(1), DIM(1), DIM(1), DIM(1)}, row[2] = {DIM(1), a->k->type.dim[2]};
     Value *lengths = on_cast(n, a->lengths, ETC_I64);
     if (lengths && lengths->type.rank != 1)
-        return onnx_wrong(n, "has lengths of no rank 1");
+        return onnx_wrong(n, "has lengths whose rank is not 1");
     if (!lengths && !has_window && (!a->past || !is_causal)) {
         a->is_causal = is_causal;
         return !n->failed;
@@ -424,7 +424,7 @@ static bool read_recurrence(OnnxNode *n, Recurrence *r, Value **state)
     if (r->scale == 0)
         r->scale = size.value > 0 ? 1 / sqrt((double)size.value) : 1;
     *state = on_has(n, 3) ? on_cast(n, on_value(n, 3), ETC_F32) : on_full(n, 4, dim, 0, ETC_F32);
-    return *state && ((*state)->type.rank == 4 || onnx_wrong(n, "has a state of no rank 4"));
+    return *state && ((*state)->type.rank == 4 || onnx_wrong(n, "has a state whose rank is not 4"));
 }
 
 bool onnx_linear_attention(OnnxNode *n)
@@ -544,7 +544,7 @@ bool onnx_packed_attention(OnnxNode *n)
     on_ints(n, "qkv_hidden_sizes", size, 3);
     if (size[0] < 1 || size[1] != size[0] || size[2] < 1 || 2 * size[0] > INT32_MAX ||
         2 * size[0] + size[2] != w->type.dim[1].value)
-        return onnx_wrong(n, "has sizes of queries, keys and values that are not those of its weights");
+        return onnx_wrong(n, "has sizes of queries, keys and values that do not match its weights");
     x = on_matmul(n, x, w);
     x = bias ? on_binary(n, OP_ADD_TENSOR, x, bias) : x;
     a.q = apart(n, span(n, x, 0, size[0]), heads);

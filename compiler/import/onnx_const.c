@@ -82,7 +82,8 @@ static const External *external_file(Onnx *o, Loc loc, const char *name)
     if (known->ptr)
         return known->ptr;
     if (!*name || strchr(name, '\\') || *name == '/') {
-        diag_error(o->diag, loc, "external data lie in '%s', expected a path beneath the model's folder",
+        diag_error(o->diag, loc,
+                   "the external data are in '%s', expected a path beneath the model's folder",
                    name);
         return NULL;
     }
@@ -116,7 +117,7 @@ static bool external_data(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
     if (!add_ok(offset, c->n_bytes, &end) || end > (int64_t)e->n ||
         (length >= 0 && length != c->n_bytes))
         return diag_error(o->diag, loc,
-                          "external data of %" PRId64 " bytes at %" PRId64 " do not lie in '%s'",
+                          "external data of %" PRId64 " bytes at %" PRId64 " are not in '%s'",
                           c->n_bytes, offset, name);
     c->data = e->data + offset;
     return true;

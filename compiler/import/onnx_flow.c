@@ -356,7 +356,7 @@ static OnnxValue *stacked(OnnxNode *n, const Turns *l, size_t k, int64_t axis, b
             return NULL;
     }
     if (!turns) {
-        onnx_unsupported(n, "gives rows of no turn, whose type nothing tells");
+        onnx_unsupported(n, "gives rows of a loop without turns, whose type is unknown");
         return NULL;
     }
     *made = (OnnxValue){.value = ON_BUILD(n, OP_CAT, "Vi", turns, part, (int64_t)at)};
@@ -657,7 +657,7 @@ const Onnx__Attribute *onnx_referred(OnnxNode *n, const Onnx__Attribute *a)
     const OnnxScope *s = caller_of(n->scope);
     const char *name = onnx_text(n->in, a->ref_attr_name);
     if (!s || !name) {
-        onnx_wrong(n, "refers to an attribute of a function, and stands in none");
+        onnx_wrong(n, "refers to an attribute of a function, but is not in a function");
         return NULL;
     }
     const Onnx__Attribute *given = on_attribute(s->call, name);

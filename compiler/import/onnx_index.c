@@ -87,7 +87,7 @@ static int columns(OnnxNode *n, Value *at, Value *column[MAX_RANK])
 {
     Dim last = at->type.rank ? at->type.dim[at->type.rank - 1] : DIM_BAD;
     if (!at->type.rank || last.expr || last.value < 1 || last.value > MAX_RANK) {
-        onnx_unsupported(n, "has indices of no known length");
+        onnx_unsupported(n, "has indices whose length is not known");
         return -1;
     }
     at = on_cast(n, at, ETC_I64);

@@ -94,7 +94,7 @@ bool onnx_constant_of_shape(OnnxNode *n)
 
 bool onnx_shape(OnnxNode *n)
 {
-    return onnx_unsupported(n, "takes the sizes of what is not a tensor");
+    return onnx_unsupported(n, "takes the sizes of a value that is not a tensor");
 }
 
 bool onnx_range(OnnxNode *n)
@@ -143,7 +143,7 @@ bool onnx_reshape(OnnxNode *n)
         }
     }
     if (left >= 0 && !rest.expr && rest.value == 0)
-        return onnx_wrong(n, "has a size of -1 beside one of 0");
+        return onnx_wrong(n, "has a size of -1 together with a size of 0");
     if (left >= 0)
         dim[left] = dim_floordiv(n->in->program, on_numel(n, x), rest);
     return on_define(n, 0, on_view(n, x, rank, dim));
@@ -273,7 +273,7 @@ static bool split_list(OnnxNode *n, const OnnxList *x, const Dim *size, int coun
     int64_t at = 0;
     for (int i = 0; i < count; i++) {
         if (size[i].expr || size[i].value < 0 || size[i].value > x->n - at)
-            return onnx_wrong(n, "has parts that are not those of its operand");
+            return onnx_wrong(n, "has parts that do not match its operand");
         OnnxList *l = on_new_list(n, x->dtype, 1, (int)size[i].value);
         for (int k = 0; k < l->n; k++, at++) {
             if (x->dim)

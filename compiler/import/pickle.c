@@ -329,7 +329,7 @@ static bool reduce(Pickle *p)
     if (!pop(p, &args) || !pop(p, &callee))
         return false;
     if (callee.kind != IS_KNOWN || args.kind != IS_TUPLE)
-        return refuse(p, "calls what is not a function");
+        return refuse(p, "calls a value that is not a function");
     switch (callee.known->role) {
     case ORDERED_DICT:
         return args.n ? refuse(p, "makes an OrderedDict from arguments") : push_dict(p);
@@ -340,7 +340,7 @@ static bool reduce(Pickle *p)
     case STORAGE_CLASS:
         break;
     }
-    return refuse(p, "calls what is not a function");
+    return refuse(p, "calls a value that is not a function");
 }
 
 /* Puts the n last values of the stack, or those behind the mark, into the dict below them. */
@@ -352,7 +352,7 @@ static bool set_items(Pickle *p, int n)
         return false;
     Item into = p->stack[p->n - 1];
     if (into.kind != IS_DICT || count % 2)
-        return refuse(p, "stores items into what is not a dict");
+        return refuse(p, "stores items into a value that is not a dict");
     for (int i = 0; i < count; i++)
         PUSH(p->arena, into.dict->item, into.dict->n, item[i]);
     return true;
@@ -365,7 +365,7 @@ static bool set_attributes(Pickle *p)
     if (!pop(p, &state) || !has_value(p))
         return false;
     return (state.kind == IS_DICT && p->stack[p->n - 1].kind == IS_DICT) ||
-           refuse(p, "sets attributes of what is not a dict");
+           refuse(p, "sets attributes of a value that is not a dict");
 }
 
 /* -- opcodes ----------------------------------------------------------------------------------- */

@@ -158,10 +158,10 @@ static bool read_methods(Pt2 *p)
     bool ok = n > 0;
     if (!n)
         diag_error(p->diag, p->loc,
-                   "holds no models/NAME.json: not written by torch.export.save "
+                   "contains no models/NAME.json: not written by torch.export.save "
                    "of torch 2.5 or later");
     if (p->as && n > 1)
-        return diag_error(p->diag, p->loc, "holds %d methods, and so cannot be '%s' alone", n,
+        return diag_error(p->diag, p->loc, "contains %d methods, so it cannot be method '%s'", n,
                           p->as);
     for (int i = 0; i < n; i++)
         ok = read_member(p, name[i], arena_printf(p->tmp, "models/%s.json", name[i])) && ok;
@@ -177,7 +177,7 @@ bool pt2_check_text(Pt2 *p, Archive *z, const char *member, const char *want, bo
     if (!archive_has(z, member))
         return is_optional ||
                diag_error(p->diag, p->loc,
-                          "holds no %s: not written by torch.export.save of torch 2.5 or later",
+                          "contains no %s: not written by torch.export.save of torch 2.5 or later",
                           member);
     if (!archive_read(z, member, &data, &n))
         return false;
@@ -408,6 +408,6 @@ ImportKind import_kind(Files *files, const char *path, Diag *d)
         kind = kind_of_name(path);
     if (kind == IMPORT_UNKNOWN)
         diag_error(d, (Loc){.file = path},
-                   "is none of .pt2, an unpacked .pt2, model.json, .onnx, .etir, .pte");
+                   "is not one of .pt2, an unpacked .pt2, model.json, .onnx, .etir, .pte");
     return kind;
 }

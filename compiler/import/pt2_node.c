@@ -226,7 +226,7 @@ static bool read_complex(Reader *r, const Json *v, Arg *out)
     double part[2];
     Node *made[2];
     if (r->want->type != SCH_TENSOR)
-        return unsupported(r, "a complex number: use a tensor of it");
+        return unsupported(r, "a complex number: use a tensor instead");
     if (!json_float(json_get(v, "real"), &part[0]) || !json_float(json_get(v, "imag"), &part[1]))
         return bad(r, "a complex number");
     for (int i = 0; i < 2; i++) {
@@ -614,9 +614,9 @@ static bool wrapped(Scope *s, int row, Loc loc, const Json *node)
         const char *name = json_string(json_get(it.value, "name"));
         bool enabled = true;
         if (n == wrap_row[row].enabled && (!json_bool(content, &enabled) || enabled))
-            return diag_unsupported(p->diag, loc,
-                                    "mixed precision by autocast, whose casts are yet to be made%s",
-                                    decompose);
+            return diag_unsupported(
+                p->diag, loc, "mixed precision by autocast, whose casts are not in the graph yet%s",
+                decompose);
         if (n == wrap_row[row].graph)
             graph = tag && !strcmp(tag, "as_graph") ? content : NULL;
         if (n >= wrap_row[row].operands && !(name && *name) &&

@@ -85,7 +85,7 @@ static bool read_entry(const Tensors *t, const char *name, const Json *at, Entry
     int i = 0;
     *e = (Entry){0};
     if (!read_dtype(dtype, &e->dtype))
-        return diag_error(t->diag, t->loc, "'%s' is of dtype '%s', which no program has", name,
+        return diag_error(t->diag, t->loc, "'%s' is of dtype '%s', which is not supported", name,
                           dtype ? dtype : "?");
     bool ok = read_sizes(json_get(at, "shape"), e, &bytes) && json_is_array(offsets) &&
               json_count(offsets) == 2;
@@ -220,8 +220,8 @@ static void warn_of_more(const Tensors *t)
             names = arena_printf(t->tmp, "%s%s'%s'", names, *names ? ", " : "", it.key);
     }
     if (n)
-        diag_warn(t->diag, t->loc, "holds %d tensors that the model does not read: %s%s", n, names,
-                  n > MOST_TOLD ? ", ..." : "");
+        diag_warn(t->diag, t->loc, "contains %d tensors that the model does not read: %s%s", n,
+                  names, n > MOST_TOLD ? ", ..." : "");
 }
 
 bool import_safetensors_bytes(Program *p, const char *name, uint8_t *data, size_t n, Diag *d)

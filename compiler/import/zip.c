@@ -212,7 +212,7 @@ static bool check_entry(const Archive *z, const Member *m, int disk)
     if (m->method != STORED && m->method != DEFLATED)
         return refuse(z, m, "has a compression method other than stored and deflated");
     if (disk)
-        return refuse(z, m, "lies on another disk");
+        return refuse(z, m, "is on another disk");
     if (m->method == STORED && m->packed != m->size)
         return refuse(z, m, "is stored, but its two sizes differ");
     return true;
@@ -287,7 +287,7 @@ static bool read_directory(Archive *z, Arena *tmp)
             return false;
         TableItem *known = table_at(&z->names, m->name, m->n_name);
         if (known->ptr)
-            return refuse(z, m, "is there twice");
+            return refuse(z, m, "appears twice");
         known->ptr = m;
     }
     if (p != limit)

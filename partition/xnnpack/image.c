@@ -36,7 +36,7 @@ static bool read_conv(const Node *n, Filter *c)
 static bool fits_image(Type t, Refusal *r)
 {
     return t.rank == 4 || xnn_open_sizes(t, 0) < 2 ||
-           xnn_no(r, "calls decide both the batch and the length of its signals",
+           xnn_no(r, "both the batch and the length of its signals are known only at run time",
                   "export with one of them fixed");
 }
 
@@ -46,7 +46,7 @@ bool xnn_takes_conv(const Node *n, Refusal *r)
     const Value *b = arg_value(n, "bias");
     if (!xnn_is_weight(arg_value(n, "weight")) || (b && !xnn_is_weight(b)))
         return xnn_no(r, "its filter or bias is not a constant",
-                      "make both parameters or buffers that no call writes");
+                      "make both parameters or buffers that calls do not write");
     if (!read_conv(n, &c))
         return xnn_no(r, "it is not over one or two axes, with strides and paddings up to 2^19",
                       "use a convolution over one or two axes");
@@ -271,7 +271,7 @@ bool xnn_takes_batch_norm(const Node *n, Refusal *r)
     for (int i = 0; i < 4; i++)
         if (of[i] && !xnn_is_constant(of[i]))
             return xnn_no(r, "its weight, bias or statistics are not constants",
-                          "make them parameters or buffers that no call writes");
+                          "make them parameters or buffers that calls do not write");
     if (!is_read || (v.x->type.rank != 3 && v.x->type.rank != 4) || v.eps <= 0)
         return xnn_no(r, "it is neither over signals nor over images", NULL);
     return fits_image(v.x->type, r);
@@ -355,7 +355,7 @@ bool xnn_takes_avg_pool(const Node *n, Refusal *r)
                       "give the input the form [n, c, h, w]");
     if (p.of.divisor)
         return xnn_no(r, "its divisor is overridden",
-                      "scale behind a pool without divisor_override");
+                      "scale after a pool without divisor_override");
     if (p.after[0] != p.of.pad[0] || p.after[1] != p.of.pad[1])
         return xnn_no(r, "its size is rounded up",
                       "pad the input so that windows fit, with ceil_mode=False");

@@ -6,7 +6,7 @@
 bool xnn_takes_view(const Node *n, Refusal *r)
 {
     return xnn_open_sizes(n->out[0]->type, 0) < 2 ||
-           xnn_no(r, "calls decide two of its sizes or more, of which XNNPACK finds one",
+           xnn_no(r, "two or more of its sizes are known only at run time; XNNPACK can find one",
                   "export with all sizes but one fixed");
 }
 

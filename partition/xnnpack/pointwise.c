@@ -133,7 +133,7 @@ bool xnn_takes_power(const Node *n, Refusal *r)
     double e = 0;
     arg_number(n, "exponent", &e);
     return e == 2 || e == 0.5 || e == -0.5 || e == 3 ||
-           xnn_no(r, "its exponent is none of 2, 3, 0.5, -0.5", "write the power as products");
+           xnn_no(r, "its exponent is not one of 2, 3, 0.5, -0.5", "write the power as products");
 }
 
 void xnn_lower_power(Lower *w, const Node *n)

@@ -11,11 +11,11 @@ bool xnn_takes_linear(const Node *n, Refusal *r)
     Weighted v;
     if (!weighted_read(n, &v) || !xnn_is_weight(v.w))
         return xnn_no(r, "its weight is not a constant",
-                      "make the weight a parameter or buffer that no call writes");
+                      "make the weight a parameter or buffer that calls do not write");
     const Value *b = v.bias;
     if (b && (!xnn_is_weight(b) || b->type.rank != 1 || xnn_size(b, 0) != xnn_size(v.w, v.w_axis)))
         return xnn_no(r, "its bias is not a constant of one number per result",
-                      "make the bias a parameter of one number per result, or add it behind");
+                      "make the bias a parameter of one number per result, or add it afterwards");
     return !v.is_scaled || xnn_no(r, "alpha or beta is not 1",
                                   "scale the weight and bias beforehand");
 }
@@ -78,7 +78,7 @@ bool xnn_takes_mean(const Node *n, Refusal *r)
         return true;
     return (reduce_read(n, &sums) && sums.axes && !xnn_open_sizes(sums.x->type, 1) &&
             !(sums.axes & 1 && sums.x->type.dim[0].expr)) ||
-           xnn_no(r, "it is over no axes, or over or behind some of open sizes",
+           xnn_no(r, "it normalizes no axes, or axes of open sizes, or such axes come before them",
                   "name the axes, and export with all sizes but the first fixed");
 }
 
@@ -159,7 +159,7 @@ bool xnn_takes_layer_norm(const Node *n, Refusal *r)
     bool is_read = norm_read(n, &v);
     if ((v.weight && !xnn_is_constant(v.weight)) || (v.bias && !xnn_is_constant(v.bias)))
         return xnn_no(r, "its weight or bias is not a constant",
-                      "make both parameters or buffers that no call writes");
+                      "make both parameters or buffers that calls do not write");
     return (is_read && v.axes == 1 && !v.x->type.dim[v.x->type.rank - 1].expr) ||
            xnn_no(r, "it is not over the last axis alone, of known size",
                   "normalize over the last axis alone, of a fixed size");

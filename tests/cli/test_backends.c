@@ -169,7 +169,7 @@ Test(backends, wrong_use_is_told)
 {
     write_model();
     fails("partition m.etir", 2, "--backend is missing; usage: etc partition MODEL");
-    fails("partition m.etir --backend portable", 2, "--backend portable leaves nothing to tell");
+    fails("partition m.etir --backend portable", 2, "--backend portable delegates nothing");
     fails("partition m.etir --backend xnnpak", 2,
           "there is no backend 'xnnpak'; did you mean 'xnnpack'?");
     fails("partition m.etir --backend xnnpack --delegate some", 2, "--delegate knows worth|all");

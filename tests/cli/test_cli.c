@@ -89,8 +89,8 @@ static const struct {
     {"compile m.pt2 -o x --dump-ir=dce", "expects after:PASS or all, not 'dce'"},
     {"compile m.pt2 -o x --dump-ir=after:decompos",
      "no pass 'decompos'; did you mean 'decompose'?"},
-    {"compile m.pt2 -o - --json", "-o - leaves no room"},
-    {"compile m.pt2 -o - --dump-ir=all", "-o - leaves no room"},
+    {"compile m.pt2 -o - --json", "-o - cannot be combined"},
+    {"compile m.pt2 -o - --dump-ir=all", "-o - cannot be combined"},
     {"compile m.pt2 -o x --json --dump-ir=all", "both write to standard output"},
     {"compile m.pt2 -o - -MD", "-MD needs an -o that is a file"},
     {"compile m.pt2 -o x --dump-data x", "'x' is the name of two outputs"},
@@ -525,15 +525,15 @@ static const struct {
     {": > empty.pt2", "empty.pt2", 1, "empty.pt2: error: "},
     {": > empty.etir", "empty.etir", 1, "empty.etir:1: error: "},
     {": > empty.json", "empty.json", 1, "empty.json"},
-    {": > empty", "empty", 1, "is none of .pt2"},
+    {": > empty", "empty", 1, "is not one of .pt2"},
     {"mkdir folder", "folder", 1, "folder: error: "},
     {"mkfifo pipe.pt2", "pipe.pt2", 3, "not a regular file"},
     {"true", "/dev/zero", 3, "not a regular file"},
     {"ln -s loop loop", "loop", 3, "loop: error: "},
-    {"printf 'program\\0' > nul.etir", "nul.etir", 1, "holds a NUL byte"},
-    {"truncate -s 1T sparse.etir", "sparse.etir", 1, "holds a NUL byte"},
+    {"printf 'program\\0' > nul.etir", "nul.etir", 1, "contains a NUL byte"},
+    {"truncate -s 1T sparse.etir", "sparse.etir", 1, "contains a NUL byte"},
     {"truncate -s 300M sparse.pt2", "sparse.pt2", 1, "sparse.pt2: error: "},
-    {"echo hello > hello.txt", "hello.txt", 1, "is none of .pt2"},
+    {"echo hello > hello.txt", "hello.txt", 1, "is not one of .pt2"},
     {"cp $DATA/official_pte/off_add.pte x.pte", "x.pte", 1, "already compiled"},
     {"echo x > m.onnx", "m.onnx", 4, "ONNX"},
 };
@@ -549,7 +549,7 @@ Test(cli, odd_models)
         fails(line, odd[i].code, odd[i].message);
         cr_expect_eq(access("never.pte", F_OK), -1);
     }
-    fails("run empty", 1, "is none of");
+    fails("run empty", 1, "is not one of");
     sh(": > e.pte; mkfifo p.npy; cp $DATA/official_pte/off_add.pte a.pte; truncate -s 1T s.pte");
     fails("run e.pte", 1, "e.pte: error: is empty");
     fails("inspect e.pte", 1, "e.pte: error: is empty");

@@ -648,9 +648,9 @@ Test(commands, ops_is_the_support_matrix)
     cr_expect_str_eq(text(op, "pte"), "yes");
     cr_expect_str_eq(text(op, "c"), "yes");
     cr_expect_str_eq(text(op, "runtime_lite"), "yes");
-    fails("ops lineer", 1, "no operator's name holds 'lineer'; did you mean 'linear'?");
+    fails("ops lineer", 1, "no operator's name contains 'lineer'; did you mean 'linear'?");
     fails("ops aten.linear.defalt", 1, "did you mean 'aten.linear.default'?");
-    fails("ops --json zzzzzzzzzzzz", 1, "no operator's name holds 'zzzzzzzzzzzz'\n");
+    fails("ops --json zzzzzzzzzzzz", 1, "no operator's name contains 'zzzzzzzzzzzz'\n");
 }
 
 Test(commands, inspect_reads_every_kind)

@@ -58,10 +58,10 @@ Test(custom, all_mistakes_of_a_file_are_listed)
         "o.yaml:5:13: error: 'schema' of my::a marks an argument or result that is written",
         "o.yaml:6:13: error: 'schema' of my::b has two arguments of one name",
         "o.yaml:7:13: error: 'schema' of my::c has a type that is none of Tensor,",
-        "o.yaml:8:13: error: 'schema' begins with no name as mylib::swish",
+        "o.yaml:8:13: error: 'schema' does not begin with a name such as mylib::swish",
         "o.yaml:9:13: error: 'schema' of my::d expects arguments in (), ' -> ' and results",
-        "o.yaml:10:13: error: 'schema' of my::e gives what is not a Tensor",
-        "o.yaml:11:5: error: there is no 'results' here, which must be",
+        "o.yaml:10:13: error: 'schema' of my::e gives something that is not a Tensor",
+        "o.yaml:11:5: error: 'results' is missing here",
         "o.yaml:11:5: error: says nothing that computes it: composite, kernel or c",
         "o.yaml:12:5: error: there is no key 'shema' here; did you mean 'schema'?",
         "o.yaml:13:5: error: an item must be a map",
@@ -88,7 +88,7 @@ Test(custom, kernels_functions_and_results_are_checked)
         "o.yaml:3:14: error: 'results' are 2, the schema of my::a has 1",
         "o.yaml:4:13: error: 'kernel': the names of aten are",
         "o.yaml:5:8: error: 'c': 'int' is a keyword of C",
-        "o.yaml:7:15: error: there is no 'sizes' here",
+        "o.yaml:7:15: error: 'sizes' is missing here",
         "o.yaml:7:28: error: there is no key 'size' here; did you mean 'sizes'?",
         "o.yaml:8:13: error: 'kernel' is not a name such as mylib::swish.out",
         "o.yaml:9:8: error: 'c': 'memcpy' may be a function of C's library",
@@ -176,9 +176,10 @@ Test(custom, what_is_declared_is_held_against_the_export_and_the_composite)
     expect_lie("f32", "[size(x, 0) - 5, 3]", "return x", "a size below 0 or past 64 bits");
     expect_lie("f32", "[size(x, 0) * 999999999999999999 * 99999, 3]", "return x",
                "a size below 0 or past 64 bits");
-    expect_lie("f32", "[for i in 0..17: 1]", "return x", "gives no list of at most 16 sizes");
+    expect_lie("f32", "[for i in 0..17: 1]", "return x",
+               "does not give a list of at most 16 sizes");
     expect_lie("f32", "sizes(relu(x))", "return x", "computes with tensors");
-    expect_lie("f32", "3", "return x", "gives no list");
+    expect_lie("f32", "3", "return x", "does not give a list");
     expect_lie("sizes(x)", "sizes(x)", "return x", "gives no dtype");
     expect_lie("c64", "sizes(x)", "return x", "is declared as complex");
     expect_lie("f32", "sizes(x)", "y = x", "has a part that returns nothing");

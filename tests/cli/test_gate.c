@@ -71,7 +71,7 @@ Test(gate, holds_time_to_a_budget)
     write_text("t.yaml", "bytes: 100%\nkernel_calls: 9\nseconds: 100000%\npredicted_seconds: 300%\n");
     ok("gate more.pte --baseline b.json --compiled more.json --runs 3 --tolerances t.yaml");
     fails("gate one.pte --baseline b.json --compiled one.json -q", 5, "(--runs N measures it)");
-    fails("gate one.pte --baseline b.json -q", 5, "(--compiled FILE.json tells it)");
+    fails("gate one.pte --baseline b.json -q", 5, "(--compiled FILE.json adds it)");
     fails("gate one.pte --baseline b.json --compiled b.json -q", 1, "not what etc compile --json writes");
     sh("sed -i 's/\"seconds\": [^ ,]*/\"seconds\": 1e-12/' b.json");
     fails("gate one.pte --baseline b.json --compiled one.json --runs 3 -q", 5, "error: seconds: is ");

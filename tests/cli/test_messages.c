@@ -95,5 +95,5 @@ Test(messages, wrong_usage_is_a_message)
     cr_expect_eq(r.code, 2);
     cr_expect_str_eq(text(parsed(r.err, r.n_err - 1), "fault"), "usage");
     fails("check x --error-format xml", 2, "--error-format knows human|json|github|sarif, not 'xml'");
-    fails("check x -v --error-format json", 2, "leaves no room");
+    fails("check x -v --error-format json", 2, "cannot be combined");
 }

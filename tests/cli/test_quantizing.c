@@ -132,7 +132,7 @@ Test(quantizing, statistics_of_something_else_are_refused)
     fails("compile " MLP "--statistics other.txt -o a.pte", 1, "is not a file of statistics");
     fails("compile " MLP "--statistics empty.txt -o a.pte", 1, "is not a file of statistics");
     fails("compile " MLP "--statistics n.txt -o a.pte", 1, "is not a line KEY N V1 ... VN NAME");
-    fails("compile " MLP "--statistics twice.txt -o a.pte", 1, "comes twice");
+    fails("compile " MLP "--statistics twice.txt -o a.pte", 1, "appears twice");
     fails("compile " MLP "--statistics none.txt -o a.pte", 3, "none.txt");
     expect_files("cut.txt empty.txt n.txt other.txt s.txt twice.txt ");
 }

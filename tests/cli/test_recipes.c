@@ -85,7 +85,7 @@ Test(recipes, samples_that_do_not_fit_are_told_before_anything_runs)
     cr_expect_not_null(strstr(r.err, "set/1.npy: error: is f32["), "%s", r.err);
     cr_expect_not_null(strstr(r.err, "set/2.npy: error: ends within its"), "%s", r.err);
     cr_expect_null(strstr(r.err, "set/0.npy"), "%s", r.err);
-    fails("compile " MODEL "--recipe int8 --calibrate empty -o a.pte", 1, "holds no samples");
+    fails("compile " MODEL "--recipe int8 --calibrate empty -o a.pte", 1, "contains no samples");
     fails("compile " MODEL "--recipe int8 --calibrate none -o a.pte", 3, "none: error: cannot be");
     fails("compile $DATA/add/model.pt2 --recipe int8 --calibrate set -o a.pte", 1,
           "is one array, the model has 2 inputs: give a .npz");

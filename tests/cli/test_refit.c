@@ -118,7 +118,7 @@ Test(refit, the_record_changes_nothing_else)
     fails("refit old.pte --weights new.none -o x.pte", 3, "new.none: error: ");
     fails("refit old.pte -o x.pte", 2, "--weights is missing");
     fails("refit old.pte --weights new", 2, "-o is missing");
-    fails("compile --method a=model --refittable -o x.pte", 2, "--refittable is for one model");
+    fails("compile --method a=model --refittable -o x.pte", 2, "--refittable needs one model");
     cr_expect_neq(sh("test -e x.pte").code, 0);
 }
 
@@ -157,7 +157,7 @@ static const struct {
     {"del t[\"0.bias\"]; del t[\"5.weight\"]", "'5.weight' (f32[10,32]) is missing\n"},
     {"t[\"3.weight\"][1] = [64, 32]", "'3.weight' is f32[64,32], was f32[32,64]\n"},
     {"t[\"3.weight\"][0] = \"I32\"", "'3.weight' is i32[32,64], was f32[32,64]\n"},
-    {"t[\"3.weight\"][0] = \"F4\"", "'3.weight' is of dtype 'F4', which no program has\n"},
+    {"t[\"3.weight\"][0] = \"F4\"", "'3.weight' is of dtype 'F4', which is not supported\n"},
     {"t[\"3.weight\"][1] = [32, 65]", "'3.weight' has no sizes and offsets that fit the file\n"},
     {"t[\"3.weight\"][1] = [2**62, 64]", "'3.weight' has no sizes and offsets that fit the file\n"},
     {"t[\"3.weight\"][1] = [-32, -64]", "'3.weight' has no sizes and offsets that fit the file\n"},
@@ -175,7 +175,7 @@ Test(refit, tells_each_difference_of_tensors)
     }
     write_tensors("new", "x.safetensors", "t[\"head\"] = t[\"0.bias\"]");
     Result r = ok("refit old.pte --weights x.safetensors -o x.pte -q");
-    cr_expect_not_null(strstr(r.err, "warning: holds 1 tensors that the model does not read: 'head'"),
+    cr_expect_not_null(strstr(r.err, "warning: contains 1 tensors that the model does not read: 'head'"),
                        "%s", r.err);
 }
 

@@ -228,7 +228,7 @@ def archives():
     for i, name in enumerate([b"../../x", b"/etc/passwd", b"C:\\x", b"m/a\0b", b"m\\x", b"m/\xff\xfe",
                               b"m/../x", b"m//x", b"m/./x", b"m/" + b"n" * 65000, b""]):
         case("04_name_%d" % i, MODEL, "unsafe name", archive(members(more=[Member(name, b"x")])))
-    case("05_twice", MODEL, "is there twice", archive(members(more=[Member("m/models/model.json", b"{}")])))
+    case("05_twice", MODEL, "appears twice", archive(members(more=[Member("m/models/model.json", b"{}")])))
     case("06_bomb_claims", MODEL, "claims to inflate",
          archive([deflated(x.name, x.data, **({"size": 1 << 31} if i == 3 else {}))
                   for i, x in enumerate(m)]))
@@ -276,9 +276,9 @@ def archives():
         case("10_" + m[i].name.decode()[2:], UNSUPPORTED, "is '%s'" % new, archive(x))
     for i, code in ((4, MODEL), (5, MODEL), (6, OK)):
         name = m[i].name.decode()[2:]
-        case("10_no_" + name, code, "holds no " + name if code else "", archive(m[:i] + m[i + 1:]))
-    case("10_no_models", MODEL, "holds no models", archive(m[4:]))
-    case("10_no_members", MODEL, "holds no archive_format", archive([]))
+        case("10_no_" + name, code, "contains no " + name if code else "", archive(m[:i] + m[i + 1:]))
+    case("10_no_models", MODEL, "contains no models", archive(m[4:]))
+    case("10_no_members", MODEL, "contains no archive_format", archive([]))
     case("10_no_config", MODEL, "has no member", archive(m[:1] + m[2:]))
     case("10_no_weight", MODEL, "has no member", archive(m[1:]))
 
@@ -415,9 +415,9 @@ def broken_pickles():
                              b"NNs", b"(u")):
         raw("empty_stack_%d" % i, "from an empty stack", ops)
     raw("no_mark", "mark that is not there", b"Nt")
-    raw("items_of_none", "what is not a dict", b"NNNs")
-    raw("odd_items", "what is not a dict", b"}(Nu")
-    raw("attributes", "attributes of what is not a dict", b"N}b")
+    raw("items_of_none", "a value that is not a dict", b"NNNs")
+    raw("odd_items", "a value that is not a dict", b"}(Nu")
+    raw("attributes", "attributes of a value that is not a dict", b"N}b")
     raw("memo_ahead", "out of order", b"}q\7")
     raw("memo_far", "out of order", b"}r\xff\xff\xff\xff")
     raw("memo_absent", "not there at byte 2", b"h\0")
@@ -783,7 +783,7 @@ def graphs():
                  ("", {"as_scalar_type": 13}), ("", {"as_bool": True}), ("", {"as_none": True}),
                  ("", branch()), ("", tensor("add"))),
             add("y", "z", "z")]
-    changed("20_autocast", UNSUPPORTED, "mixed precision by autocast, whose casts are yet to be made: torch does",
+    changed("20_autocast", UNSUPPORTED, "mixed precision by autocast, whose casts are not in the graph yet: torch does",
             autocast)
 
     def vmap(p, c):

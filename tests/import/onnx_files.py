@@ -144,7 +144,7 @@ WRONG = {  # bytes, a part of the message, the exit code
                  "expected a path beneath the model's folder", 1),
     "link": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "link.bin")]), "symbolic link", 3),
     "beyond": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "w.bin", offset="4")]),
-               "do not lie in 'w.bin'", 1),
+               "are not in 'w.bin'", 1),
     "no_number": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "w.bin", offset="-4")]),
                   "is not a number", 1),
     "string": (simple([node("Add", ["x", "w"], ["y"])], constants=[number(1, 1) + number(2, 8) + data(8, "w")]),

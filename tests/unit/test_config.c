@@ -142,7 +142,7 @@ Test(config, every_mistake_has_its_line_and_column)
         "    algorithms: []\n"
         "  - weight: {dtype: int4, granularity: group}\n"
         "  - {}\n",
-        "r.yaml:10:5: error: 'algorithms' stands here a second time, first in line 9\n"
+        "r.yaml:10:5: error: 'algorithms' appears here a second time, first in line 9\n"
         "r.yaml:1:1: error: there is no key 'presett' here; did you mean 'preset'?\n"
         "r.yaml:2:12: error: 'objective' is one of size, latency; not 'fast'\n"
         "r.yaml:3:18: error: 'metric' is one of top1, cosine, sqnr, max_abs_error; not 'cosin'; "
@@ -156,10 +156,10 @@ Test(config, every_mistake_has_its_line_and_column)
         "you mean 'int8'?\n"
         "r.yaml:8:17: error: there is no operator 'lineer'; did you mean 'linear'?\n"
         "r.yaml:8:34: error: there is no backend 'xnpack'; did you mean 'xnnpack'?\n"
-        "r.yaml:9:24: error: 'gptq' stands here a second time\n"
+        "r.yaml:9:24: error: 'gptq' appears here a second time\n"
         "r.yaml:9:30: error: an item is one of bias_correction, equalization, smoothquant, awq, "
         "scale_estimation, gptq, hqq; not 'awk'; did you mean 'awq'?\n"
-        "r.yaml:11:13: error: there is no 'group_size' here, which must be\n"
+        "r.yaml:11:13: error: 'group_size' is missing here\n"
         "r.yaml:12:5: error: a rule says something of activation, weight or algorithms\n");
 }
 
@@ -207,7 +207,8 @@ Test(config, nothing_grows_out_of_a_small_text)
     expect_text_refused(text, "r.yaml:1:");
     free(text);
     text = repeated("a: 1\n", 100, "");
-    expect_text_refused(text, "r.yaml:100:1: error: 'a' stands here a second time, first in line 1");
+    expect_text_refused(text,
+                        "r.yaml:100:1: error: 'a' appears here a second time, first in line 1");
     free(text);
     text = repeated("a: 1\n", 20000, "");
     expect_text_refused(text, "r.yaml:10001:1: error: more than 10000 keys");
@@ -268,7 +269,7 @@ static const struct {
     {"preset: int8\nbudget: {metric: sqnr, max_drop: 1, output: 1.5}", "is a whole number"},
     {"preset: int8\nbudget: {metric: sqnr, max_drop: 1, output: -1}", "whole number from 0 on"},
     {"preset: int8\nbudget: {metric: top1, max_drop: 1, output: 0}", "is not for top1"},
-    {"preset: int8\nbudget: {metric: top1}", "r.yaml:2:9: error: there is no 'max_drop' here"},
+    {"preset: int8\nbudget: {metric: top1}", "r.yaml:2:9: error: 'max_drop' is missing here"},
     {"preset: int8\nbudget: 3", "'budget' must be a map"},
     {"preset: [int8]", "'preset' must be one word"},
     {"preset: int-8", "r.yaml:1:9: error: 'preset' is one of int8, int8-dynamic"},
@@ -315,7 +316,7 @@ Test(config, what_does_not_go_together_is_refused)
         {"activation: {dtype: int8, percentile: 99}", "'percentile' asks for observer: percentile"},
         {"activation: {dtype: int8, observer: percentile, percentile: 50}", "above 50"},
         {"activation: {dtype: int8, observer: percentile, percentile: 101}", "above 50"},
-        {"activation: {symmetric: true}", "there is no 'dtype' here"},
+        {"activation: {symmetric: true}", "'dtype' is missing here"},
         {"weight: {dtype: int8, dynamic: true}", "'dynamic' is for activations alone"},
         {"weight: {dtype: int8, granularity: token}", "'granularity' token is for activations"},
         {"weight: {dtype: int8, group_size: 32}", "'group_size' asks for granularity: group"},

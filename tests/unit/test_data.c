@@ -229,7 +229,7 @@ Test(data, a_first_axis_is_that_of_samples)
     save("many.npy", floats("(9, 3)", 27, 5));
     expect_refused("(%x: f32[%b,3])", "many.npy", "is f32[9,3]");
     save("none.npy", floats("(0, 3)", 0, 0));
-    expect_refused(ONE, "none.npy", "holds no samples");
+    expect_refused(ONE, "none.npy", "contains no samples");
 }
 
 Test(data, a_folder_is_read_in_the_order_of_bytes)
@@ -277,7 +277,7 @@ Test(data, a_folder_tells_all_that_is_wrong)
     cr_expect_null(strstr(r.told, "set/a.npy"));
     cr_expect_null(strstr(r.told, "set/notes.md"));
     stop(&r);
-    expect_refused(ONE, "empty", "empty: error: holds no samples");
+    expect_refused(ONE, "empty", "empty: error: contains no samples");
     expect_refused(ONE, "missing", "missing: error: cannot be read: No such file");
     expect_refused(ONE, "", "cannot be read");
     save("x.txt", floats("(1, 3)", 3, 0));
@@ -475,7 +475,7 @@ static void change(int how)
 Test(data, files_that_change_meanwhile_are_told)
 {
     static const char *const told[] = {"cannot be read: No such file", "ends within its data",
-                                       "holds other samples than when it was opened",
+                                       "changed while its samples were read",
                                        "changed while it was read", "is f32[1,4]"};
     cr_assert(!mkdir("set", 0700));
     for (int how = 0; how < 5; how++) {

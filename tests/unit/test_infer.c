@@ -227,7 +227,7 @@ Test(infer, an_int_is_what_its_node_says)
                    "output %l is recorded as int(%n), but is int(2*%n)");
     expect_refusal("%k = aten.sym_size.int(%x, 0) : int "
                    "%l = executorch_prim.floordiv.Scalar(%k, 0) : int(%n) return %l",
-                   "output %l is recorded as int(%n), which nothing else gives");
+                   "output %l is recorded as int(%n), which nothing determines");
 }
 
 /* So many heads of %x. */

@@ -148,7 +148,7 @@ Test(recipe, a_scope_that_matches_nothing_is_told_with_what_comes_near)
         "r.yaml:12:5: error: scope matches nothing: the model has no module 'encoder.layers.7*'; did "
         "you mean 'encoder.layers.0'?\n"
         "r.yaml:14:5: error: scope matches nothing: the model has no node of backend 'xnnpack'\n"
-        "r.yaml:16:5: error: scope matches nothing: no node of the model meets all its fields\n");
+        "r.yaml:16:5: error: scope matches nothing: no node of the model matches all of its fields\n");
     free(text);
 }
 
