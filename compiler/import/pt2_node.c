@@ -363,17 +363,26 @@ static bool argument(Reader *r, const Json *arg, Arg *out)
     return true;
 }
 
-/* Sorts what the node gives into the schema's order; higher-order ops leave their names empty. */
-static bool match(Scope *s, const Node *n, const Json *inputs, const Schema *schema,
-                  const Json *at[MAX_ARGS])
+/* Where an out overload writes: arguments that its functional operator does not have. */
+typedef struct Outs {
+    const Json *arg[MAX_ARGS];
+    int n;
+} Outs;
+
+/* Sorts what the node gives into the schema's order; higher-order ops leave their names empty.
+ * Names that the schema does not have are those of outs, where there are such. */
+static bool match(Scope *s, const Node *n, const Json *inputs, const Json *at[MAX_ARGS], Outs *outs)
 {
+    const Schema *schema = node_schema(n);
     Diag *d = s->in->diag;
     int position = 0;
     bool ok = true;
     for (JsonIter it = json_iter(inputs); json_next(&it); position++) {
         const char *name = json_string(json_get(it.value, "name"));
         int i = name && *name ? schema_find(schema, name, strlen(name)) : position;
-        if (i < 0 || i >= schema->n_args)
+        if (outs && i < 0 && outs->n < MAX_ARGS)
+            outs->arg[outs->n++] = json_get(it.value, "arg");
+        else if (i < 0 || i >= schema->n_args)
             ok = diag_unsupported(d, n->loc, "argument '%s' is unknown", name ? name : "");
         else if (at[i])
             ok = diag_error(d, n->loc, "argument '%s' is given twice", schema->arg[i].name);
@@ -383,12 +392,12 @@ static bool match(Scope *s, const Node *n, const Json *inputs, const Schema *sch
     return ok;
 }
 
-static bool arguments(Scope *s, Node *n, const Json *inputs)
+static bool arguments(Scope *s, Node *n, const Json *inputs, Outs *outs)
 {
     const Schema *schema = node_schema(n);
     const Json *at[MAX_ARGS] = {NULL};
     assert(schema->n_args <= MAX_ARGS);
-    if (!match(s, n, inputs, schema, at))
+    if (!match(s, n, inputs, at, outs))
         return false;
     bool ok = true;
     for (int i = 0; i < schema->n_args; i++) {
@@ -629,6 +638,84 @@ static bool wrapped(Scope *s, int row, Loc loc, const Json *node)
            bind_results(s, loc, outputs, out);
 }
 
+/* -- out overloads ------------------------------------------------------------------------ */
+
+/* The operator whose results the overload writes to its last arguments: the row whose kernel has
+ * its name, or that of the name without "out". */
+static OpId functional_of(Arena *tmp, const char *target)
+{
+    static const char aten[] = "aten.";
+    static const char *const odd[][2] = {{"aten.div.out_mode", "aten.div.Tensor_mode"},
+                                         {"aten.sort.values", "aten.sort.default"},
+                                         {"aten.sort.values_stable", "aten.sort.stable"}};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        if (!strcmp(target, odd[i][0]))
+            return op_find(odd[i][1]);
+    size_t start = strlen(aten), n = strlen(target);
+    if (n < start + 4 || strncmp(target, aten, start) != 0)
+        return OP_NONE;
+    const char *kernel = arena_printf(tmp, "aten::%s", target + start);
+    for (int i = 0; i < N_OPS; i++)
+        if (op_info[i].out && !strcmp(op_info[i].out, kernel))
+            return (OpId)i;
+    const char *end = target + n - 4;
+    int length = (int)(n - 4);
+    return !strcmp(end, "_out")   ? op_find(arena_str(tmp, target, n - 4))
+           : !strcmp(end, ".out") ? op_find(arena_printf(tmp, "%.*s.default", length, target))
+                                  : OP_NONE;
+}
+
+/* Writes a result of n to `arg`, and gives the model's name of it to what is written. */
+static bool write_out(Scope *s, Node *n, const Json *arg, const Json *output)
+{
+    Pt2 *p = s->in;
+    const Json *content = NULL, *to = NULL;
+    const char *tag = json_tag(output, &content);
+    const char *text = tag && !strcmp(tag, "as_tensor") ? json_string(json_get(content, "name"))
+                                                        : NULL;
+    const char *kind = json_tag(arg, &to);
+    Name *name = text ? pt2_name(s, n->loc, text) : NULL;
+    Value *v = name && kind && !strcmp(kind, "as_tensor") ? pt2_use(s, n->loc, to) : NULL;
+    Type type;
+    if (!v || !name->meta)
+        return diag_unsupported(p->diag, n->loc, "a result that is not a tensor");
+    if (!pt2_type(p, n->loc, text, name->meta, &type))
+        return false;
+    if (v->type.rank != type.rank || !dims_equal(v->type.dim, type.dim, type.rank))
+        return diag_unsupported(p->diag, n->loc,
+                                "resizes the tensor of out=: give it the sizes of the result");
+    Node *copy = node_new(s->graph, OP_COPY_, n->loc);
+    const char *result = arena_printf(p->program->arena, "%s.result", pt2_value_name(s, text));
+    node_push(copy, node_use(copy, v));
+    node_push(copy, node_use(copy, node_add_out(n, result, type)));
+    node_push(copy, (Arg){.kind = ARG_BOOL});
+    graph_append(s->graph, copy);
+    return pt2_define(s, n->loc, text, node_add_out(copy, pt2_value_name(s, text), type));
+}
+
+/* torch.add(x, y, out=z) is the sum, then its copy to z. */
+static bool out_node(Scope *s, OpId op, Loc loc, const Json *node)
+{
+    const Json *outputs = json_get(node, "outputs");
+    Node *n = node_new(s->graph, op, loc);
+    Outs outs = {.n = 0};
+    bool ok = arguments(s, n, json_get(node, "inputs"), &outs);
+    if (ok && outs.n != (int)json_count(outputs))
+        ok = diag_unsupported(s->in->diag, loc, "has %d tensors for out=, and %d results", outs.n,
+                              (int)json_count(outputs));
+    JsonIter it = json_iter(outputs);
+    if (ok)
+        graph_append(s->graph, n);
+    for (int i = 0; ok && json_next(&it); i++)
+        ok = write_out(s, n, outs.arg[i], it.value);
+    int dtype = schema_find(node_schema(n), "dtype", strlen("dtype"));
+    if (ok && dtype >= 0 && n->arg[dtype].kind == ARG_NONE) /* then torch computes in that of out= */
+        node_set_arg(n, dtype, (Arg){.kind = ARG_DTYPE, .dtype = n->out[0]->type.dtype});
+    if (!ok)
+        break_results(s, outputs);
+    return ok && schema_check(n, s->in->diag);
+}
+
 /* -- nodes ------------------------------------------------------------------------------- */
 
 /* Arithmetic on sizes, and checks of sizes: their results are known or not wanted. */
@@ -752,8 +839,11 @@ bool pt2_node(Scope *s, const Json *node)
             break_results(s, json_get(node, "outputs"));
         return done;
     }
+    OpId functional = op == OP_NONE && !custom ? functional_of(s->in->tmp, target) : OP_NONE;
+    if (functional != OP_NONE)
+        return out_node(s, functional, loc, node);
     Node *n = custom ? node_new_custom(s->graph, custom, loc) : node_new(s->graph, op, loc);
-    bool ok = n->op == OP_NONE ? unknown(s, loc) : arguments(s, n, json_get(node, "inputs"));
+    bool ok = n->op == OP_NONE ? unknown(s, loc) : arguments(s, n, json_get(node, "inputs"), NULL);
     ok = results(s, n, json_get(node, "outputs")) && ok;
     ok = ok && schema_check(n, s->in->diag) && check_graphs(s, n);
     if (ok) {

@@ -1240,6 +1240,20 @@ class writes_in_place(nn.Module):
         return a, b, c.adjoint().mul_(0.5), c
 
 
+@model(rnd(4, 6), more=[(rnd(4, 6, seed=2),)])
+class writes_to_out(nn.Module):
+    """out overloads: of one result and of two, to parts, to an operand, to another dtype."""
+    def forward(self, x):
+        a, b, c, i = torch.zeros(8, 6), x.clone(), torch.empty(4), torch.empty(4, dtype=torch.int64)
+        torch.mul(x, x, out=a[2:6])
+        torch.max(x, 1, out=(c, i))
+        torch.sin(b, out=b)
+        d = torch.sum(x, 1, out=torch.empty(4, dtype=torch.float64))
+        e = torch.div(x, 0.3, rounding_mode="floor", out=torch.empty(4, 6))
+        torch.sort(x, out=(torch.empty(4, 6), torch.empty(4, 6, dtype=torch.int64)))
+        return a, b, c, i, d, e, torch.arange(5, out=torch.empty(5)), torch.cat([x, e], 1, out=torch.empty(4, 12))
+
+
 @model(rnd(3, 4), more=[(rnd(3, 4, seed=2),), (rnd(3, 4, seed=3),)], stateful=True)
 class states_on_one_storage(nn.Module):
     def __init__(self):

@@ -576,6 +576,17 @@ def graphs():
     symbolic_number("16_input_sym_tensor", MODEL, "'x' is defined twice", "as_sym_int", {"as_name": "x"})
     changed("16_token", UNSUPPORTED, "an input of kind 'token'",
             lambda p, c: sig(p)["input_specs"].__setitem__(0, {"token": {"arg": {"name": "p_w"}}}))
+    written = lambda *outs, **more: node("z", "torch.ops.aten.add.out", ("self", tensor("x")), ("other", tensor("x")),
+                                         *(("out%d" % i, out) for i, out in enumerate(outs)), **more)
+    changed("16_out", OK, "aten.copy_.default(%x, %z.result, false)", nodes((written(tensor("x")), [2, 3])))
+    changed("16_out_resized", UNSUPPORTED, "resizes the tensor of out=", nodes((written(tensor("x")), [3, 3])))
+    changed("16_out_number", UNSUPPORTED, "a result that is not a tensor", nodes((written({"as_int": 1}), [2, 3])))
+    changed("16_out_unknown", MODEL, "'nobody' is nowhere", nodes((written(tensor("nobody")), [2, 3])))
+    changed("16_out_missing", UNSUPPORTED, "has 0 tensors for out=, and 1 results", nodes((written(), [2, 3])))
+    changed("16_out_twice", UNSUPPORTED, "has 2 tensors for out=, and 1 results",
+            nodes((written(tensor("x"), tensor("x")), [2, 3])))
+    changed("16_out_two_results", MODEL, "is defined twice", nodes((written(tensor("x"), tensor("x"),
+            outputs=[tensor("z"), tensor("z")]), [2, 3])))
     changed("16_unknown_operators", UNSUPPORTED, "only its overload 'aten.add.Scalar'",
             nodes((node("z", "torch.ops.aten.add.None"), [2, 3]), (node("q", "torch.ops.my.op"), [2, 3])))
 
