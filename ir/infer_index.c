@@ -470,7 +470,7 @@ bool infer_diff(const Node *n, Type *out, Diag *d)
                 return diag_error(d, n->loc, "%s has size %s on axis %d, expected %s",
                                   arg_name(n, i), dim_text(p, end.dim[k]), k,
                                   dim_text(p, x.dim[k]));
-        if (!end.is_none)
+        if (!end.is_none && rounds) /* of no rounds torch gives self */
             dim[axis] = dim_add(p, dim[axis], end.dim[axis]);
     }
     dim[axis] = dim_max(p, dim_sub(p, dim[axis], DIM(rounds)), DIM(0));

@@ -701,7 +701,7 @@ def fills(x):
 
 @model(rnd(2, 3))
 def repeats(x):
-    return x.repeat(2, 1), x.repeat(3, 2, 2), x.repeat_interleave(2, 1), x.repeat_interleave(3), x[:, :1].expand_as(x), x.diff(), torch.diff(x, n=2, dim=1), torch.diff(x, prepend=x[:, :1])
+    return x.repeat(2, 1), x.repeat(3, 2, 2), x.repeat_interleave(2, 1), x.repeat_interleave(3), x[:, :1].expand_as(x), x.diff(), torch.diff(x, n=2, dim=1), torch.diff(x, prepend=x[:, :1]), torch.diff(x, n=0, prepend=x[:, :1])
 
 
 @model(rnd(3, 40), torch.randint(0, 9, (3, 5), generator=torch.Generator().manual_seed(0)))
@@ -1889,7 +1889,7 @@ def parts_written(x, d, block, n, rows):
 @model(rnd(30), rnd(6, 4), torch.tensor([5, 1, 1, 0, 3, 2, 2]), torch.tensor([0, 2, 2, 5]), rnd(5, 6), torch.tensor([0.0, 1, 3, 4, 7, 9]), rnd(2, 3, 3))
 def counts_and_slopes(x, table, i, offsets, y, places, m):
     bags = [F.embedding_bag(i, table, offsets, mode=k) for k in ("sum", "mean", "max")]
-    bags += [F.embedding_bag(i, table, offsets, mode="sum", per_sample_weights=x[:7]), F.embedding_bag(i, table, offsets, mode="mean", padding_idx=1)]
+    bags += [F.embedding_bag(i, table, offsets, mode="sum", per_sample_weights=x[:7]), F.embedding_bag(i, table, offsets, mode="mean", padding_idx=1), F.embedding_bag(i, table, offsets, mode="sum", padding_idx=-1)]
     bags += [F.embedding_bag(i, table.to(t), offsets, mode=k, include_last_offset=True) for k in ("sum", "mean", "max") for t in (torch.float32, torch.float64)]
     slopes = *torch.gradient(y, edge_order=2), *torch.gradient(y, dim=1, spacing=(places,)), *torch.gradient(y, spacing=0.5, dim=0)
     powers = torch.linalg.matrix_power(m, 5), torch.linalg.matrix_power(m, 0), torch.matrix_exp(m)
