@@ -730,6 +730,15 @@ static bool is_about_sizes(const char *target)
     return false;
 }
 
+/* torch._check of a tensor reads its bool, and uses it nowhere else: other uses of that are refused. */
+static bool is_check(OpId op, const Json *node)
+{
+    const Json *content = NULL;
+    JsonIter it = json_iter(json_get(node, "outputs"));
+    const char *tag = json_next(&it) ? json_tag(it.value, &content) : NULL;
+    return op == OP_LOCAL_SCALAR_DENSE && tag && !strcmp(tag, "as_sym_bool");
+}
+
 /* The symbolic float that a node computes, or NULL. */
 static Name *float_result(Scope *s, const Json *node)
 {
@@ -767,9 +776,26 @@ static bool is_mark_of_vmap(const char *target, bool *has_tensor)
     return true;
 }
 
+static bool draws_numbers(const char *op)
+{
+    static const char *const stem[] = {"rand", "randn", "randint", "randperm", "rand_like",
+                                       "randn_like", "randint_like", "bernoulli", "multinomial",
+                                       "normal", "log_normal", "uniform", "exponential",
+                                       "geometric", "cauchy", "random", "poisson",
+                                       "rrelu_with_noise", "native_dropout"};
+    size_t n = strncmp(op, "aten.", 5) ? 0 : strcspn(op + 5, ".");
+    n -= n && op[5 + n - 1] == '_';
+    for (size_t i = 0; n && i < sizeof stem / sizeof *stem; i++)
+        if (strlen(stem[i]) == n && !strncmp(op + 5, stem[i], n))
+            return true;
+    return false;
+}
+
 static const char *why_unknown(const Scope *s, const char *op)
 {
     bool has_tensor;
+    if (draws_numbers(op))
+        return "draws random numbers: make them an input of the model, or export it in eval mode";
     const char *other = other_overload(op);
     size_t n = strcspn(op, ".");
     if (is_mark_of_vmap(op, &has_tensor))
@@ -829,6 +855,8 @@ bool pt2_node(Scope *s, const Json *node)
     bool has_tensor = true;
     if (op == OP_NONE && !custom &&
         (is_about_sizes(target) || (is_mark_of_vmap(target, &has_tensor) && !has_tensor)))
+        return true;
+    if (is_check(op, node))
         return true;
     Loc loc = origin(s, node, target);
     bool is_map = !strcmp(target, "higher_order.map_impl");

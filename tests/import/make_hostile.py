@@ -589,6 +589,13 @@ def graphs():
             outputs=[tensor("z"), tensor("z")]), [2, 3])))
     changed("16_unknown_operators", UNSUPPORTED, "only its overload 'aten.add.Scalar'",
             nodes((node("z", "torch.ops.aten.add.None"), [2, 3]), (node("q", "torch.ops.my.op"), [2, 3])))
+    for op in "rand.default", "normal_.default", "bernoulli.p":
+        changed("16_random_" + op, UNSUPPORTED, "draws random numbers: make them an input", nodes((node("z", "torch.ops.aten." + op), [2, 3])))
+    truth = node("z", "torch.ops.aten.item.default", ("self", tensor("x")), outputs=[{"as_sym_bool": {"as_name": "told"}}])
+    changed("16_check_of_tensor", OK, "", lambda p, c: graph(p)["nodes"].append(truth))
+    changed("16_use_of_check", UNSUPPORTED, "argument 'keepdim' is a symbolic bool",
+            nodes((truth, None), (node("z", "torch.ops.aten.any.dim", ("self", tensor("x")), ("dim", {"as_int": 0}),
+                                       ("keepdim", {"as_sym_bool": {"as_name": "told"}})), [3])))
 
     def sizes(name, code, message, m, w=None, data=WEIGHT):
         def change(p, c):
