@@ -145,11 +145,11 @@ static bool per_token(Rewrite *r, Node *n, OpId op, int64_t lo, int64_t hi)
         return diag_unsupported(r->d, n->loc, "has no zero points");
     Value *scale = points_of_rows(r, n, arg_value(n, "scale"), ETC_F64);
     zero = points_of_rows(r, n, zero, ETC_I64);
-    EtcDtype q = op == OP_QUANTIZE_PER_TOKEN ? n->out[0]->type.dtype
-                                             : arg_value(n, "input")->type.dtype;
+    bool undoes = op != OP_QUANTIZE_PER_TOKEN;
+    EtcDtype q = undoes ? arg_value(n, "input")->type.dtype : n->out[0]->type.dtype;
     if (!scale || !zero)
         return false;
-    if (op == OP_QUANTIZE_PER_TOKEN)
+    if (!undoes)
         return done(r, n,
                     build(r->g, n, n->loc, op, r->d, "vvviit", arg_value(n, "input"), scale, zero,
                           lo, hi, q));
@@ -177,4 +177,51 @@ bool decomp_dequantize_affine(Rewrite *r, Node *n)
     if (is_row(arg_value(n, "input"), size) && chosen(arg_value(n, "scale")))
         return per_token(r, n, OP_DEQUANTIZE_PER_TOKEN, lo, hi);
     return dequantize_rows(r, n, arg_value(n, "scale"), arg_value(n, "zero_point"), size, lo, hi);
+}
+
+/* -- what training with quantization leaves ---------------------------------------------------- */
+
+static EtcDtype dtype_of_range(int64_t lo, int64_t hi)
+{
+    return lo >= 0 && hi <= UINT8_MAX           ? ETC_U8
+           : lo >= INT8_MIN && hi <= INT8_MAX   ? ETC_I8
+           : lo >= INT16_MIN && hi <= INT16_MAX ? ETC_I16
+                                                : ETC_I32;
+}
+
+/* Quantizes x, or undoes that, as op says.  scale and zero are NULL where n has them as plain numbers. */
+static Node *affine_step(Rewrite *r, Node *n, OpId op, Value *x, Value *scale, Value *zero)
+{
+    int64_t lo = 0, hi = 0;
+    arg_int(n, "quant_min", &lo);
+    arg_int(n, "quant_max", &hi);
+    EtcDtype t = dtype_of_range(lo, hi);
+    if (!scale)
+        return build(r->g, n, n->loc, op, r->d, "vaaiit", x, arg_get(n, "scale"),
+                     arg_get(n, "zero_point"), lo, hi, t);
+    if (arg_find(n, "axis") < 0)
+        return build(r->g, n, n->loc, op, r->d, "vvviit", x, scale, zero, lo, hi, t);
+    return build(r->g, n, n->loc, op, r->d, "vvvaiit", x, scale, zero, arg_get(n, "axis"), lo, hi,
+                 t);
+}
+
+/* Rounds to an integer type, and back. */
+bool decomp_fake_quantize(Rewrite *r, Node *n)
+{
+    static const OpId op[3][2] = {{OP_QUANTIZE_PER_TENSOR, OP_DEQUANTIZE_PER_TENSOR},
+                                  {OP_QUANTIZE_PER_TENSOR_TENSOR, OP_DEQUANTIZE_PER_TENSOR_TENSOR},
+                                  {OP_QUANTIZE_PER_CHANNEL, OP_DEQUANTIZE_PER_CHANNEL}};
+    Value *scale = arg_value(n, "scale"), *zero = NULL;
+    int form = !scale ? 0 : arg_find(n, "axis") < 0 ? 1 : 2;
+    if (!is_f32(r, n))
+        return false;
+    if (scale) {
+        scale = build_cast(r, n, scale, ETC_F64);
+        zero = build_cast(r, n, arg_value(n, "zero_point"), ETC_I64);
+        if (!scale || !zero)
+            return false;
+    }
+    Node *in = affine_step(r, n, op[form][0], arg_value(n, "self"), scale, zero);
+    Node *back = in ? affine_step(r, n, op[form][1], in->out[0], scale, zero) : NULL;
+    return back && as_recorded(r, n, back->out[0]);
 }

@@ -1896,6 +1896,30 @@ def counts_and_slopes(x, table, i, offsets, y, places, m):
     return x.histc(7, -1, 2), x.histc(5), *bags, *slopes, *powers, torch.nonzero_static(y > 0, size=40, fill_value=-2)
 
 
+@model(rnd(4, 6), rnd(1, 5, 6, seed=1), rnd(3, 6, 2, seed=2), torch.tensor([0.5, 1.0, 0.25, 2.0]))
+def other_names(x, t, w, scale):
+    """Operators that are others under another name, or that few models use."""
+    torch._check((x < 1e9).all().item())
+    zero = torch.zeros(4, dtype=torch.int32)
+    fake = torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -128, 127), torch.fake_quantize_per_tensor_affine(x, scale[1] / 8, zero[0] + 7, 0, 255)
+    fake += (torch.fake_quantize_per_channel_affine(x, scale / 16, zero, 0, -127, 127),)
+    windows = torch.kaiser_window(6) * x, torch.kaiser_window(7, False, beta=8.0)[:6] * x, x + torch.range(0, 5), x - torch.range(1, 2.3, 0.25)
+    rows = torch.special.softmax(x, 1), torch.special.log_softmax(x, 0), torch.bucketize(0.3, x[0].sort()[0]), torch.vander(x[0]), torch.vander(x[1], 3, True)
+    dropped = F.alpha_dropout(x, 0.5, False), F.feature_alpha_dropout(x, 0.5, False)
+    products = torch.chain_matmul(x, x.t(), x), torch.linalg.matmul(x, x.t()), torch.conv_tbc(t.transpose(0, 1), w, scale[:2], 1)
+    return *fake, *windows, *rows, *dropped, *products, torch.concatenate([x, x], 1), torch.native_channel_shuffle(x[None, :, :, None], 2)
+
+
+@model(rnd(10, 4), torch.tensor([2, 0, 1, 2, 2, 1, 0, 2, 2, 2]), rnd(3, 4, 4, seed=1), rnd(10, 1, seed=2), more=[(rnd(10, 4, seed=3), torch.tensor([1] * 10), rnd(3, 4, 4), rnd(10, 1))])
+def experts_by_lists(x, expert, w, gate):
+    """Each row goes to its expert: the lengths of the pieces are known when it runs, their sum is that of the rows."""
+    order = expert.argsort(stable=True)
+    sizes = torch.stack([(expert == i).sum() for i in range(3)]).tolist()
+    pieces = x[order].split(sizes)
+    y = torch.cat([F.linear(p, w[i]) for i, p in enumerate(pieces)]) * gate[order]
+    return torch.zeros(10, 4).index_add(0, order, y)
+
+
 @model(rnd(4, 5), torch.tensor([[0, 1, 0, 1, 1], [0, 0, 0, 0, 1], [1, 1, 1, 0, 0], [0, 0, 1, 0, 0]]).bool(), rnd(1, 5, seed=1), rnd(8, seed=2), rnd(4, 2, seed=3))
 def written_by_masks(x, m, row, each, pair):
     """And elements by their places in memory, and rows of a table cut to a length."""
