@@ -1920,6 +1920,16 @@ def experts_by_lists(x, expert, w, gate):
     return torch.zeros(10, 4).index_add(0, order, y)
 
 
+@model(rnd(6, 3), torch.tensor([1, 0, 2, 0, 1, 0]), rnd(6, 3, seed=1), more=[(rnd(6, 3), torch.tensor([2] * 6), rnd(6, 3)), (rnd(6, 3), torch.tensor([0] * 6), rnd(6, 3))])
+def none_or_all_chosen(x, kind, y):
+    """What is written where a mask says has as many rows as it chooses: none, some or all."""
+    chosen = (kind == 0).nonzero()[:, 0]
+    rows = y[chosen] * 2
+    z = x.clone()
+    z[kind == 0] = rows
+    return z, x.masked_scatter((kind == 0)[:, None], rows), x.index_put((kind == 0,), rows, accumulate=True)
+
+
 @model(rnd(4, 5), torch.tensor([[0, 1, 0, 1, 1], [0, 0, 0, 0, 1], [1, 1, 1, 0, 0], [0, 0, 1, 0, 0]]).bool(), rnd(1, 5, seed=1), rnd(8, seed=2), rnd(4, 2, seed=3))
 def written_by_masks(x, m, row, each, pair):
     """And elements by their places in memory, and rows of a table cut to a length."""
