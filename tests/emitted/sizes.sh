@@ -4,7 +4,7 @@
 # its own (tests/emitted/sizes.c).  Prints TAP.
 #
 # "; ACCEPTS C PTE" in a text of tests/emitted/sizes says how many calls either must not refuse.
-# Models at random follow: ETC_SEEDS=N of them, ETC_SEED=K the one alone.
+# Models at random follow: ETC_SIZES=N of them, ETC_SEED=K the one alone.
 set -u
 root=$1
 dir=$2/tests/emitted.sizes
@@ -114,7 +114,7 @@ for text in "$root"/tests/emitted/sizes/*.etir; do
     accepts "$name: .pte" "$2" in_pte "$text"
 done
 mains
-for seed in ${ETC_SEED:-$(seq "${ETC_SEEDS:-20}")}; do
+for seed in ${ETC_SEED:-$(seq "${ETC_SIZES:-20}")}; do
     random "$seed"
 done
 echo "1..$n"
