@@ -148,7 +148,7 @@ static bool pop_many(Pickle *p, int n, const Item **item, int *count)
     int first = p->n;
     while (first && p->stack[first - 1].kind != IS_MARK && (n < 0 || p->n - first < n))
         first--;
-    *item = p->stack + first;
+    *item = p->n ? p->stack + first : NULL;
     *count = p->n - first;
     if (n >= 0 ? *count < n : !first)
         return refuse(p, n < 0 ? "takes values to a mark that is not there"
