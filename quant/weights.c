@@ -163,7 +163,8 @@ static bool none_is_better(const Ints *k, double v, double weight, const double 
 static float best_scale(const Ints *k, const QuantFormat *f, const float *w, const float *h,
                         int64_t c)
 {
-    enum { STEPS = 64, TRIED = STEPS * 3 / 4 };
+    enum { TRIED = 48 };
+    const double steps = 64;
     static_assert(TRIED % N_SCALES == 0, "scales are tried by vectors");
     const float most = k->scale[c];
     const int64_t at = extreme(k, w, c);
@@ -172,7 +173,7 @@ static float best_scale(const Ints *k, const QuantFormat *f, const float *w, con
     for (int i = 0; i < TRIED; i += N_SCALES) {
         double scale[N_SCALES], error[N_SCALES];
         for (int s = 0; s < N_SCALES; s++)
-            scale[s] = i + s ? (double)scale_kept((double)most * (STEPS - i - s) / STEPS, f)
+            scale[s] = i + s ? (double)scale_kept((double)most * (steps - i - s) / steps, f)
                              : (double)most;
         if (none_is_better(k, (double)w[at], h ? (double)h[at] : 1, scale, least))
             continue;
