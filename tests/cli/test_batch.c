@@ -31,6 +31,8 @@ TestSuite(batch, .init = make_list, .fini = remove_folders, .timeout = 120);
 /* The sanitizer reserves more address space than any limit. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { HAS_LIMITS = 0 };
+#elif defined(__has_feature)
+enum { HAS_LIMITS = !__has_feature(address_sanitizer) }; /* clang */
 #else
 enum { HAS_LIMITS = 1 };
 #endif
