@@ -49,9 +49,11 @@ make_root() { # suite, folder
 }
 
 # In namespaces of its own: what is mounted there does not outlive the command, nor what it starts.
+# Old pips prefer the two bundles to PIP_CERT, and a package of the root has overwritten what they name.
 in_root() { # root, then a command that runs in its checkout
     # shellcheck disable=SC2016
-    as_root env -u CC -u ETC_SEEDS -u ETC_SIZES -u ETC_BLESS PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+    as_root env -u CC -u ETC_SEEDS -u ETC_SIZES -u ETC_BLESS \
+        -u REQUESTS_CA_BUNDLE -u CURL_CA_BUNDLE PATH=/usr/sbin:/usr/bin:/sbin:/bin \
         PIP_PATHS="$(pip_paths)" unshare --mount --pid --fork --kill-child sh -ec '
         mount -t proc proc "$1/proc"
         mount --rbind /dev "$1/dev"
