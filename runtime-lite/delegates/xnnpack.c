@@ -61,8 +61,8 @@ static void *allocate_aligned(void *context, size_t align, size_t n)
     return etc_xnn_allocate(align, n);
 }
 
-static const struct xnn_allocator allocator = {
-    NULL, allocate_some, reallocate_some, free_some, allocate_aligned, free_some};
+static const struct xnn_allocator allocator = {NULL,      allocate_some,    reallocate_some,
+                                               free_some, allocate_aligned, free_some};
 
 /* -- host --------------------------------------------------------------------------------- */
 
@@ -354,14 +354,71 @@ static EtcStatus take_inputs(State *s, EtcValue *const *arg, int32_t n_args, Etc
     return ETC_OK;
 }
 
-static int has_empty(const State *s)
+/* Operators that the library passes over where they have no elements. */
+static int takes_empty(XnnKind k)
 {
-    for (uint32_t i = 0; i < s->graph.n_values; i++) {
-        if (etc_xnn_count(&s->shape[i]) == 0) {
+    switch ((int)k) {
+    case XNN_SOFTMAX:
+    case XNN_CONV:
+    case XNN_RESIZE:
+    case XNN_PAD:
+    case XNN_AVG_POOL:
+    case XNN_DEPTHWISE:
+    case XNN_MAX_POOL:
+    case XNN_GLOBAL_POOL:
+    case XNN_ARGMAX_POOL:
+    case XNN_PRELU:
+    case XNN_SDPA:
+    case XNN_BATCH_MATMUL:
+    case XNN_CONV_TRANSPOSE:
+        return 0;
+    default:
+        return 1;
+    }
+}
+
+static int reads_empty(const State *s, const XnnNode *n)
+{
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        if ((n->in[i] != XNN_NO_ID) && (etc_xnn_count(&s->shape[n->in[i]]) == 0)) {
             return 1;
         }
     }
     return 0;
+}
+
+static int has_empty(const State *s)
+{
+    for (uint32_t i = 0; i < s->graph.n_nodes; i++) {
+        const XnnNode *n = &s->graph.node[i];
+        if (!takes_empty(n->kind) && reads_empty(s, n)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int gives_elements(const State *s)
+{
+    for (uint32_t i = 0; i < s->graph.n_values; i++) {
+        if (s->graph.value[i].is_output && (etc_xnn_count(&s->shape[i]) > 0)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* What lies between the arguments is empty: the library would plan no memory, and give NULL to its operators. */
+static int needs_no_memory(const State *s)
+{
+    for (uint32_t i = 0; i < s->graph.n_values; i++) {
+        const XnnValue *v = &s->graph.value[i];
+        if (!v->is_input && !v->is_output && (v->data == NULL) &&
+            (etc_xnn_count(&s->shape[i]) > 0)) {
+            return 0;
+        }
+    }
+    return 1;
 }
 
 /* The library plans memory for the largest sizes that a value ever had, and it had those of the
@@ -373,7 +430,8 @@ static EtcStatus fit(State *s, EtcError *e)
     while ((i < s->graph.n_values) && etc_xnn_same(&s->shape[i], &s->graph.value[i].shape)) {
         i++;
     }
-    const int fits = s->was_shaped || !s->is_sharing || (i == s->graph.n_values);
+    const int fits = s->was_shaped || !s->is_sharing || (i == s->graph.n_values) ||
+                     needs_no_memory(s);
     if (fits && (s->runtime != NULL)) {
         return ETC_OK;
     }
@@ -477,8 +535,7 @@ static EtcStatus set_up(State *s, EtcValue *const *arg, EtcError *e)
     }
     enum xnn_status x = xnn_setup_runtime_v2(s->runtime, n, s->external);
     x = (x == xnn_status_success) ? xnn_invoke_runtime(s->runtime) : x;
-    return (x == xnn_status_success) ? ETC_OK
-                                     : refused(e, x, "libXNNPACK fails to run", XNN_NO_ID);
+    return (x == xnn_status_success) ? ETC_OK : refused(e, x, "libXNNPACK fails to run", XNN_NO_ID);
 }
 
 /* The library's indices have 32 bits; where the program has 64, from the last to the first. */
@@ -505,6 +562,9 @@ static EtcStatus run(void *state, EtcValue *const *arg, int32_t n_args, EtcError
     EtcStatus status = take_inputs(s, arg, n_args, e);
     if ((status == ETC_OK) && !s->is_shaped) {
         status = etc_xnn_infer(&s->graph, s->shape, e);
+        if ((status == ETC_OK) && !gives_elements(s)) {
+            return size_outputs(s, arg, e);
+        }
         if ((status == ETC_OK) && has_empty(s)) {
             status = fail(e, ETC_UNSUPPORTED, "empty tensor", XNN_NO_ID);
         }
@@ -554,8 +614,8 @@ static int name_parts(State *s, uint32_t n, size_t n_names)
         etc_xnn_match(&s->graph, name, found, node);
         for (uint32_t i = 0; i < found; i++) {
             p->part[i].name = name[i];
-            p->part[i].handle =
-                (node[i] == XNN_NO_ID) ? -1 : (int64_t)s->graph.node[node[i]].handle;
+            p->part[i].handle = (node[i] == XNN_NO_ID) ? -1
+                                                       : (int64_t)s->graph.node[node[i]].handle;
         }
     }
     free(name);
