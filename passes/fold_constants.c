@@ -2,14 +2,14 @@
  *
  * Stage core.  First every strided state becomes contiguous, as kernels want their weights.
  * Then one walk per graph evaluates nodes whose operands are all constants; a view of a constant
- * is a second constant over the same bytes.  A fold may not grow the file by more than LIMIT in
- * all, counted as the bytes it makes less those of operands that nobody else reads.  What makes
- * floats of a matrix of integers is left as it is. */
+ * is a second constant over the same bytes.  Folds may not grow the file by more than
+ * PTE_LIMIT or C_LIMIT in all, counted as the bytes they make less those of operands that nobody else
+ * reads.  What makes floats of a matrix of integers is left as it is. */
 #include "passes/internal.h"
 #include <math.h>
 #include <string.h>
 
-enum { LIMIT = 1 << 20 };
+enum { PTE_LIMIT = 1 << 16, C_LIMIT = 1 << 20 };
 
 typedef struct Fold {
     Rewrite r;
@@ -278,7 +278,7 @@ static void fold_graph(Graph *g, int64_t *left, Arena *tmp, Diag *d)
 
 bool pass_fold_constants(Program *p, Arena *tmp, Diag *d)
 {
-    int64_t left = LIMIT;
+    int64_t left = p->session->tail->has_groups ? C_LIMIT : PTE_LIMIT;
     make_contiguous(p, tmp);
     for (int i = 0; i < p->n_methods; i++)
         fold_graph(p->method[i], &left, tmp, d);

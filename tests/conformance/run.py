@@ -7,7 +7,7 @@ Needs torch and executorch (`./dev conformance` brings them). Sixteen parts, one
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
-  size                the .pte and its arena are not larger than the official exporter's
+  size                the arena is not larger than the official exporter's, nor the .pte but for the code of tiles
   xnnpack             models compiled with --backend xnnpack, in the official runtime; without --full
                       some of them
   runtime             runtimes.py: what --target-runtime 1.0 makes of each asks for what ExecuTorch 1.0 has
@@ -73,6 +73,7 @@ DELEGATED = ["activations", "arithmetic", "attention", "axes", "broadcasts", "ha
              "windows"]  # beginnings of names
 OLD = ["complex_arithmetic", "elementary", "map_of_loops", "pools", "sampled_by_grids"]
 NAN = {"specials": "XNNPACK's exp makes a number of NaN"}
+TILES = 32 << 10  # bytes of instructions that cutting into tiles may add, where it lowers the arena
 COMPILERS = ["clang", "g++ -x c++", "gcc -m32"]  # of --full, beside the default one
 DELEGATE = b"XnnpackBackend"
 
@@ -149,11 +150,11 @@ def sizes(rows, zoo, names, ours, theirs):
         if why:
             rows.add("skip", "size", n, why)
             continue
-        for what in ("pte", "arena"):
+        for what, more in (("pte", TILES), ("arena", 0)):
             if what not in a or what not in b:
                 rows.add("FAIL", "size", f"{n} {what}", "no file to compare")
             else:
-                rows.add("ok" if a[what] <= b[what] else "FAIL", "size", f"{n} {what}",
+                rows.add("ok" if a[what] <= b[what] + more else "FAIL", "size", f"{n} {what}",
                          f"{a[what]} bytes, official {b[what]}")
 
 
