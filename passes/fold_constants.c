@@ -6,6 +6,7 @@
  * PTE_LIMIT or C_LIMIT in all, counted as the bytes they make less those of operands that nobody else
  * reads.  What makes floats of a matrix of integers is left as it is. */
 #include "passes/internal.h"
+#include "ir/session.h"
 #include <math.h>
 #include <string.h>
 
@@ -263,9 +264,11 @@ static void fold_graph(Graph *g, int64_t *left, Arena *tmp, Diag *d)
     f.uses = &uses;
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
+        rewrite_inputs(&f.r, n);
+        if (region_has_places(n)) /* what was folded before it is a constant within it too */
+            n = sink_operands(&f.r, n);
         for (Graph *inner = NULL; (inner = region_next(n, inner));)
             fold_graph(inner, left, tmp, d);
-        rewrite_inputs(&f.r, n);
         if (!is_foldable(n))
             continue;
         if (node_is_view(n) && n->n_in == 1)

@@ -46,6 +46,8 @@ bool owns_weights(const Weighted *v, const int *reads);
 bool others_are_read(const Uses *u, const Node *n); /* than its first result */
 bool rewrite_pieces(Rewrite *r, Node *n); /* unbind and split as selects and slices */
 void rewrite_finish(Rewrite *r); /* outputs and updates */
+/* Gives a node with graphs no constants: the graphs read them themselves.  Returns what stands in its place. */
+Node *sink_operands(Rewrite *r, Node *n);
 
 /* Calls pass on every graph of the program that is not delegated, nested ones first. */
 bool each_graph(Program *p, GraphPass *pass, Arena *tmp, Diag *d);

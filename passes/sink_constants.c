@@ -39,7 +39,7 @@ static Arg kept_operands(Node *to, const Node *n, Arg list, const bool *keep, in
 }
 
 /* Puts the same node with the operands that are left in the place of n. */
-static void replace_node(Rewrite *r, Node *n, const bool *keep)
+static Node *replace_node(Rewrite *r, Node *n, const bool *keep)
 {
     Node *to = node_like(r->g, n);
     int at = 0;
@@ -50,24 +50,25 @@ static void replace_node(Rewrite *r, Node *n, const bool *keep)
         rewrite_value(r, n->out[i], node_add_out(to, n->out[i]->name, n->out[i]->type));
     graph_insert(r->g, n, to);
     graph_remove(r->g, n);
+    return to;
 }
 
-static void sink(Rewrite *r, Node *n)
+Node *sink_operands(Rewrite *r, Node *n)
 {
     int count = region_n_operands(n), sunk = 0;
     bool *keep = NEW(r->tmp, bool, count + 1);
     for (const Graph *g = NULL; (g = region_next(n, g));)
         if (g->n_in != count)
-            return;
+            return n;
     for (int i = 0; i < count; i++) {
         keep[i] = !constant_operand(n, i);
         sunk += !keep[i];
     }
     if (!sunk)
-        return;
+        return n;
     for (Graph *g = NULL; (g = region_next(n, g));)
         sink_into(g, n, keep, r->tmp);
-    replace_node(r, n, keep);
+    return replace_node(r, n, keep);
 }
 
 static void sink_graph(Graph *g, Arena *tmp, Diag *d)
@@ -77,7 +78,7 @@ static void sink_graph(Graph *g, Arena *tmp, Diag *d)
         next = n->next;
         rewrite_inputs(&r, n);
         if (region_has_places(n))
-            sink(&r, n);
+            sink_operands(&r, n);
     }
     rewrite_finish(&r);
     for (const Node *n = g->first; n; n = n->next)

@@ -1920,6 +1920,13 @@ def experts_by_lists(x, expert, w, gate):
     return torch.zeros(10, 4).index_add(0, order, y)
 
 
+@model(rnd(3, 4))
+def loop_over_a_folded_table(x):
+    """What a loop only reads is a constant once it was folded."""
+    by = torch.arange(4) * 0.5 + 1
+    return while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x.cumsum(0) + (x.cumsum(1) == by) - i), (torch.zeros((), dtype=torch.int64), x))[1]
+
+
 @model(rnd(6, 3), torch.tensor([1, 0, 2, 0, 1, 0]), rnd(6, 3, seed=1), more=[(rnd(6, 3), torch.tensor([2] * 6), rnd(6, 3)), (rnd(6, 3), torch.tensor([0] * 6), rnd(6, 3))])
 def none_or_all_chosen(x, kind, y):
     """What is written where a mask says has as many rows as it chooses: none, some or all."""
