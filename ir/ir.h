@@ -640,6 +640,7 @@ void outline_end(Outline *o, Node *const *member, int n);
 /* Writes, checks and tells a symbol nothing, nor does any graph nested in it. */
 bool node_is_pure(const Node *n);
 /* Element by element: what a fused loop computes.  The `c` column says so of most; quantize and
+bool node_reads_symbols(const Node *n); /* in an argument, not in the types of its operands */
  * dequantize per tensor are where they deal in floats and 8 bits. */
 bool node_is_pointwise(const Node *n);
 bool node_scales_bytes(const Node *n); /* one of the latter */

@@ -32,10 +32,21 @@ const Backend *backend_find(const char *name, size_t len)
 
 /* -- levels ---------------------------------------------------------------------------------- */
 
+/* Returns whether a node may need sizes that a node before it tells. */
+static bool asks_sizes(const Node *n)
+{
+    bool asks = node_reads_symbols(n);
+    for (int i = 0; i < n->n_out && !asks; i++)
+        asks = !type_is_static(n->out[i]->type);
+    return asks;
+}
+
+/* told: the level of what tells sizes, or checks them, so far. */
 static void set_levels(Split *s)
 {
+    int told = 0;
     for (int i = 0; i < s->n; i++) {
-        int level = 0;
+        int level = told && asks_sizes(s->node[i]) ? told : 0;
         for (int k = 0; k < s->node[i]->n_in; k++) {
             int from = s->maker[s->node[i]->in[k]->index];
             if (from == NOBODY)
@@ -46,6 +57,8 @@ static void set_levels(Split *s)
             level = least > level ? least : level;
         }
         s->level[i] = level;
+        if (!node_is_pure(s->node[i]) && level > told)
+            told = level;
     }
 }
 

@@ -206,25 +206,6 @@ Arg arg_int_list(Program *p, const int64_t *v, int n)
     return (Arg){.kind = ARG_LIST, .list = {item, n}};
 }
 
-static bool is_symbolic(const Arg *a)
-{
-    for (int i = 0; a->kind == ARG_LIST && i < a->list.n; i++)
-        if (is_symbolic(&a->list.item[i]))
-            return true;
-    for (const Node *n = a->kind == ARG_GRAPH ? a->graph->first : NULL; n; n = n->next)
-        if (node_reads_symbols(n))
-            return true;
-    return a->kind == ARG_INT && a->dim.expr;
-}
-
-bool node_reads_symbols(const Node *n)
-{
-    for (int i = 0; i < n->n_args; i++)
-        if (is_symbolic(&n->arg[i]))
-            return true;
-    return false;
-}
-
 /* -- building ---------------------------------------------------------------------------- */
 
 Value *build_view(Rewrite *r, Node *at, Value *x, const Dim *dim, int rank)
