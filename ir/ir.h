@@ -585,6 +585,7 @@ Node *node_new_custom(Graph *g, const CustomOp *op, Loc loc);
 Node *node_like(Graph *g, const Node *n); /* of n's operator and place in the model */
 void node_push(Node *n, Arg a);           /* next argument; values through node_arg_value */
 Arg node_use(Node *n, Value *v);          /* an argument that reads v (NULL: none) */
+void node_push_list(Node *n, Value *const *v, int count); /* next argument: a list of values */
 Value *node_add_out(Node *n, const char *name, Type type);
 
 void graph_append(Graph *g, Node *n);
@@ -639,8 +640,8 @@ void outline_end(Outline *o, Node *const *member, int n);
 
 /* Writes, checks and tells a symbol nothing, nor does any graph nested in it. */
 bool node_is_pure(const Node *n);
-/* Element by element: what a fused loop computes.  The `c` column says so of most; quantize and
 bool node_reads_symbols(const Node *n); /* in an argument, not in the types of its operands */
+/* Element by element: what a fused loop computes.  The `c` column says so of most; quantize and
  * dequantize per tensor are where they deal in floats and 8 bits. */
 bool node_is_pointwise(const Node *n);
 bool node_scales_bytes(const Node *n); /* one of the latter */
@@ -711,6 +712,10 @@ typedef enum RegionKind { REGION_ONCE, REGION_ONE_OF, REGION_LOOP } RegionKind;
 RegionKind region_kind(const Node *n);
 Graph *group_body(const Node *n); /* NULL: it is no group */
 bool region_has_places(const Node *n); /* planned, its graphs' values lie in memory; else in none */
+/* A loop of two graphs over the values that it carries and those that it only reads, in no list yet;
+ * its results are to be added. */
+Node *loop_new(Graph *g, Loc loc, Graph *test, Graph *body, Value *const *carried, int n_carried,
+               Value *const *given, int n_given);
 Graph *region_next(const Node *n, const Graph *g); /* the graph behind g; of NULL the first */
 Graph *region_planned(const Node *n, const Graph *g); /* the same of a node whose graphs have places */
 

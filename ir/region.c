@@ -26,6 +26,17 @@ bool region_has_places(const Node *n)
     return region_kind(n) != REGION_ONCE;
 }
 
+Node *loop_new(Graph *g, Loc loc, Graph *test, Graph *body, Value *const *carried, int n_carried,
+               Value *const *given, int n_given)
+{
+    Node *n = node_new(g, OP_WHILE_LOOP, loc);
+    node_push(n, (Arg){.kind = ARG_GRAPH, .graph = test});
+    node_push(n, (Arg){.kind = ARG_GRAPH, .graph = body});
+    node_push_list(n, carried, n_carried);
+    node_push_list(n, given, n_given);
+    return n;
+}
+
 Graph *region_next(const Node *n, const Graph *g)
 {
     bool is_behind = !g;

@@ -221,14 +221,6 @@ static Value **joined(Onnx *o, Nested b[2], int *count)
     return all;
 }
 
-static void push_list(Node *n, Value *const *v, int count)
-{
-    Arg *item = NEW(n->graph->program->arena, Arg, count + 1);
-    for (int i = 0; i < count; i++)
-        item[i] = node_use(n, v[i]);
-    node_push(n, (Arg){.kind = ARG_LIST, .list = {item, count}});
-}
-
 /* The results of a node of nested graphs, typed as those of `of`. */
 static bool give_results(OnnxNode *n, Node *made, const Graph *of, int first, int count)
 {
@@ -273,7 +265,7 @@ static bool branch_on(OnnxNode *n, Value *cond)
     node_push(made, node_use(made, cond));
     for (int k = 0; k < 2; k++)
         node_push(made, (Arg){.kind = ARG_GRAPH, .graph = b[k].graph});
-    push_list(made, in, count);
+    node_push_list(made, in, count);
     bool ok = give_results(n, made, b[0].graph, 0, b[0].graph->n_out);
     graph_append(n->in->graph, made);
     return ok;
@@ -454,11 +446,8 @@ static bool run_turns(OnnxNode *n, Turns *l, int64_t turns, Value *limit, Value 
     Graph *test = ok ? test_of(n, b.graph, turns, limit != NULL) : NULL;
     if (!test)
         return false;
-    Node *made = node_new(o->graph, OP_WHILE_LOOP, n->loc);
-    node_push(made, (Arg){.kind = ARG_GRAPH, .graph = test});
-    node_push(made, (Arg){.kind = ARG_GRAPH, .graph = b.graph});
-    push_list(made, start, (int)l->carried + 2);
-    push_list(made, b.scope.captured, b.scope.n_captured);
+    Node *made = loop_new(o->graph, n->loc, test, b.graph, start, (int)l->carried + 2, b.scope.captured,
+                          b.scope.n_captured);
     for (int i = 0; i < 2; i++)
         node_add_out(made, onnx_unique(o, "turns"), start[i]->type);
     ok = give_results(n, made, b.graph, 2, (int)l->carried);

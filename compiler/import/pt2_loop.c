@@ -223,22 +223,11 @@ static bool build_start(Loop *l)
     return true;
 }
 
-static void push_operands(Node *n, Value *const *v, int count)
-{
-    Arg *item = NEW(n->graph->program->arena, Arg, count + 1);
-    for (int i = 0; i < count; i++)
-        item[i] = node_use(n, v[i]);
-    node_push(n, (Arg){.kind = ARG_LIST, .list = {item, count}});
-}
-
 static bool build_loop(Loop *l, const Json *outputs)
 {
-    Node *n = node_new(l->s->graph, OP_WHILE_LOOP, l->loc);
+    Node *n = loop_new(l->s->graph, l->loc, l->test, l->body, l->start, n_carried(l),
+                       l->start + n_carried(l), n_given(l) - n_carried(l));
     int k = 0;
-    node_push(n, (Arg){.kind = ARG_GRAPH, .graph = l->test});
-    node_push(n, (Arg){.kind = ARG_GRAPH, .graph = l->body});
-    push_operands(n, l->start, n_carried(l));
-    push_operands(n, l->start + n_carried(l), n_given(l) - n_carried(l));
     named(l, l->s->graph, node_add_out(n, NULL, l->given[0]->type));
     for (JsonIter it = json_iter(outputs); json_next(&it);) {
         const Json *content = NULL;
