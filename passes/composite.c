@@ -506,6 +506,63 @@ static void repeat(Play *p, Scope *s, const Form *f)
     }
 }
 
+static Scope copied(Play *p, const Scope *s)
+{
+    Scope copy = *s;
+    size_t n = (size_t)s->rule->n_locals;
+    copy.v = NEW(p->r->tmp, Arg, n + 1);
+    copy.is_set = NEW(p->r->tmp, bool, n + 1);
+    memcpy(copy.v, s->v, n * sizeof *s->v);
+    memcpy(copy.is_set, s->is_set, n * sizeof *s->is_set);
+    return copy;
+}
+
+static Value *carried_value(Play *p, Arg a)
+{
+    Value *v = p->failed ? NULL : tensor(p, a);
+    if (!v)
+        play_wrong(p, "has a loop that carries or asks what is no tensor");
+    return v;
+}
+
+/* Builds the condition of a loop, or its statements.  What these name otherwise than by what the loop
+ * carries ends with them. */
+static LoopPart part_of_loop(Play *p, const Scope *outer, const Form *f, Value *const *start,
+                             bool is_test)
+{
+    Scope s = copied(p, outer);
+    LoopPart part = {.before = p->n->prev, .n_out = is_test ? 1 : f->n_locals};
+    for (int i = 0; i < f->n_locals; i++) {
+        part.in[i] = play_carried(p, start[i]);
+        bind(&s, f->local[i], of_value(p, part.in[i]));
+    }
+    if (is_test)
+        part.out[0] = carried_value(p, value_of(p, &s, f->part[0]));
+    else
+        run(p, &s, f->part[1]);
+    if (p->returned)
+        play_wrong(p, "returns out of a loop that runs with the model");
+    for (int i = 0; i < f->n_locals && !is_test && !p->failed; i++)
+        part.out[i] = carried_value(p, named(p, &s, f->local[i]));
+    return part;
+}
+
+static void turn_while(Play *p, Scope *s, const Form *f)
+{
+    Value *start[MOST_RESULTS];
+    LoopPart part[2];
+    if (p->is_type)
+        play_no_node(p);
+    for (int i = 0; i < f->n_locals && !p->failed; i++)
+        start[i] = carried_value(p, named(p, s, f->local[i]));
+    for (int i = 0; i < 2 && !p->failed; i++)
+        part[i] = part_of_loop(p, s, f, start, i == 0);
+    if (!p->failed)
+        play_loop(p, &part[0], &part[1], start);
+    for (int i = 0; i < f->n_locals && !p->failed; i++)
+        bind(s, f->local[i], p->result[i]);
+}
+
 static void give(Play *p, Scope *s, const Form *f)
 {
     Arg v[MOST_RESULTS];
@@ -534,6 +591,9 @@ static void run(Play *p, Scope *s, const Form *f)
         break;
     case FORM_FOR:
         repeat(p, s, f);
+        break;
+    case FORM_LOOP:
+        turn_while(p, s, f);
         break;
     case FORM_RETURN:
         give(p, s, f);

@@ -37,6 +37,7 @@ typedef enum FormKind {
     FORM_ASSIGN, /* e, to the locals `local`[0..n_locals) */
     FORM_IF,     /* c, block, block or NULL */
     FORM_FOR,    /* a, b, block; local `index` */
+    FORM_LOOP,   /* condition, block; carries the locals `local` */
     FORM_RETURN,
     FORM_REFUSE,
     FORM_STAY,   /* the node is left as it is */
@@ -132,6 +133,18 @@ Arg play_node(Play *p, OpId op, const Given *g); /* its first result; all are in
 Arg play_no_node(Play *p); /* refuses one, where a type is asked */
 Arg play_body(Play *p, const RuleBody *body); /* the same of a user's rule of the node */
 Arg play_given(Play *p, const RuleBody *body, const Given *g); /* of one whose names are given */
+
+/* composite_loop.c: nodes of a loop behind `before`, what they name the carried tensors by, and what
+ * they leave. */
+typedef struct LoopPart {
+    Node *before; /* NULL: none is before */
+    Value *in[MOST_RESULTS], *out[MOST_RESULTS];
+    int n_out;
+} LoopPart;
+
+Value *play_carried(Play *p, const Value *like); /* stands for one while nodes are built */
+/* Makes the nodes of both parts a loop, and p->result what it carries at last. */
+void play_loop(Play *p, const LoopPart *test, const LoopPart *body, Value *const *start);
 
 /* Puts what the body returns in the place of the node; false: reported. */
 bool rewrite_by_body(Rewrite *r, Node *n, const RuleBody *body, const char *name);

@@ -454,6 +454,21 @@ static Form *assignment(Reader *r)
     return f;
 }
 
+/* loop a, b while e { ... } */
+static Form *loop_while(Reader *r)
+{
+    Form *f = form(r, FORM_LOOP, 0);
+    int *carried = NULL;
+    do {
+        PUSH(r->a, carried, f->n_locals, local(r, name(r)));
+    } while (take(r, ","));
+    f->local = carried;
+    expect(r, "while");
+    with(r, f, expression(r));
+    with(r, f, braces(r));
+    return f->n_locals <= MOST_RESULTS ? f : fail(r, "carries too much");
+}
+
 static Form *statement(Reader *r)
 {
     if (take(r, "if"))
@@ -462,6 +477,8 @@ static Form *statement(Reader *r)
         Form *f = loop(r, FORM_FOR);
         return with(r, f, braces(r));
     }
+    if (take(r, "loop"))
+        return loop_while(r);
     if (take(r, "return"))
         return results(r);
     if (take(r, "refuse"))

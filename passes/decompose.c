@@ -150,6 +150,18 @@ static bool rewrite(Rewrite *r, Node *n, bool is_complex)
     return fn(r, n);
 }
 
+static bool decompose_graph(Graph *g, Arena *tmp, Diag *d);
+
+/* Graphs are walked before those around them; those of a loop that a rule built are new. */
+static bool decompose_built(const Rewrite *r, const Node *n)
+{
+    bool ok = true;
+    if (op_has_regions(n->op) && n->out[0]->index >= r->first_new)
+        for (Graph *g = NULL; (g = region_next(n, g));)
+            ok = decompose_graph(g, r->tmp, r->d) && ok;
+    return ok;
+}
+
 static bool decompose_graph(Graph *g, Arena *tmp, Diag *d)
 {
     Rewrite r = rewrite_start(g, tmp, d);
@@ -170,7 +182,7 @@ static bool decompose_graph(Graph *g, Arena *tmp, Diag *d)
             if (made) /* look at what was built in its place */
                 next = before ? before->next : g->first;
         } else {
-            ok = node_is_core(n, d) && ok;
+            ok = decompose_built(&r, n) && node_is_core(n, d) && ok;
         }
     }
     rewrite_finish(&r);
