@@ -7,7 +7,9 @@ They cover what the ten models of the zoo do not touch: other sizes, options, dt
 aliasing code, and forms of a graph a user may well write.  Expected outputs are eager PyTorch's.
 """
 import copy
+import itertools
 import json
+import math
 import os
 import sys
 import warnings
@@ -1925,6 +1927,96 @@ def loop_over_a_folded_table(x):
     """What a loop only reads is a constant once it was folded."""
     by = torch.arange(4) * 0.5 + 1
     return while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x.cumsum(0) + (x.cumsum(1) == by) - i), (torch.zeros((), dtype=torch.int64), x))[1]
+
+
+# torchvision's operators as its documentation tells them: the package's own come with another torch.
+BOXES = torch.library.Library("torchvision", "FRAGMENT")
+BOXES.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+BOXES.define("roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor")
+BOXES.define("deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, "
+             "SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor")
+
+
+def nms(boxes, scores, most):
+    left, kept = scores.argsort(descending=True, stable=True).tolist(), []
+    while left:
+        first, *left = left
+        kept.append(first)
+        low, high = torch.maximum(boxes[first, :2], boxes[left, :2]), torch.minimum(boxes[first, 2:], boxes[left, 2:])
+        both = (high - low).clamp(min=0).prod(1)
+        area = (boxes[:, 2:] - boxes[:, :2]).prod(1)
+        left = [b for b, share in zip(left, (both / (area[first] + area[left] - both)).tolist()) if share <= most]
+    return torch.tensor(kept, dtype=torch.int64)
+
+
+def pixel(x, y, z):
+    """Between the four pixels about a place, as far as there are any."""
+    i, j, total = math.floor(y), math.floor(z), torch.zeros(x.shape[0])
+    for a in (i, i + 1):
+        for b in (j, j + 1):
+            if 0 <= a < x.shape[1] and 0 <= b < x.shape[2]:
+                total = total + x[:, a, b] * (1 - abs(y - a)) * (1 - abs(z - b))
+    return total
+
+
+def roi_align(x, rois, scale, rows, columns, ratio, aligned):
+    h, w = x.shape[2:]
+    out = torch.zeros(len(rois), x.shape[1], rows, columns)
+    for k, (n, *box) in enumerate(rois.tolist()):
+        z0, y0, z1, y1 = (v * scale - 0.5 * aligned for v in box)
+        high, wide = (y1 - y0, z1 - z0) if aligned else (max(y1 - y0, 1.0), max(z1 - z0, 1.0))
+        m, l = (ratio, ratio) if ratio > 0 else (math.ceil(high / rows), math.ceil(wide / columns))
+        for i, j, a, b in itertools.product(range(rows), range(columns), range(m), range(l)):
+            y, z = y0 + (i + (a + 0.5) / m) * high / rows, z0 + (j + (b + 0.5) / l) * wide / columns
+            if -1 <= y <= h and -1 <= z <= w:
+                out[k, :, i, j] += pixel(x[int(n)], min(max(y, 0), h - 1), min(max(z, 0), w - 1)) / (m * l)
+    return out
+
+
+def deform_conv2d(x, weight, offset, mask, bias, sh, sw, ph, pw, dh, dw, groups, shifts, use_mask):
+    n, c, k, l = len(x), x.shape[1], *weight.shape[2:]
+    rows, columns = offset.shape[2:]
+    shift = offset.view(n, shifts, k * l, 2, rows, columns)
+    read = torch.zeros(n, c, k * l, rows, columns)
+    for b, g, t, i, j in itertools.product(*map(range, (n, shifts, k * l, rows, columns))):
+        y, z = shift[b, g, t, :, i, j].tolist()
+        part = slice(g * c // shifts, (g + 1) * c // shifts)
+        read[b, part, t, i, j] = pixel(x[b, part], i * sh - ph + t // l * dh + y, j * sw - pw + t % l * dw + z)
+        if use_mask:
+            read[b, part, t, i, j] *= mask.view(n, shifts, k * l, rows, columns)[b, g, t, i, j]
+    y = weight.view(groups, -1, c // groups * k * l) @ read.view(n, groups, c // groups * k * l, rows * columns)
+    return y.view(n, -1, rows, columns) + bias[:, None, None]
+
+
+for fn in (nms, roi_align, deform_conv2d):
+    BOXES.impl(fn.__name__, fn, "CPU")
+torch.library.register_fake("torchvision::nms", lambda boxes, scores, most: boxes.new_empty(torch.library.get_ctx().new_dynamic_size(), dtype=torch.int64), lib=BOXES)
+torch.library.register_fake("torchvision::roi_align", lambda x, rois, scale, h, w, ratio, aligned: x.new_empty(rois.shape[0], x.shape[1], h, w), lib=BOXES)
+torch.library.register_fake("torchvision::deform_conv2d", lambda x, w, offset, *_: x.new_empty(x.shape[0], w.shape[0], *offset.shape[2:]), lib=BOXES)
+
+
+def random_boxes(n, seed):
+    low = torch.rand(n, 2, generator=torch.Generator().manual_seed(seed)) * 12
+    return torch.cat((low, low + torch.rand(n, 2, generator=torch.Generator().manual_seed(seed + 1)) * 9), 1)
+
+
+@model(rnd(1, 4, 12, 16), random_boxes(20, 0), rnd(20, seed=1), more=[(rnd(1, 4, 12, 16, seed=3), random_boxes(20, 4) - 3, rnd(20, seed=5))])
+def detected_boxes(x, boxes, scores):
+    kept = torch.ops.torchvision.nms(boxes, scores, 0.3)
+    rois = torch.cat((torch.zeros(kept.shape[0], 1), boxes[kept]), 1)
+    return (kept, scores[kept], torch.ops.torchvision.roi_align(x, rois, 0.9, 3, 2, 0, True), torch.ops.torchvision.roi_align(x, rois, 0.5, 2, 2, 2, False),
+            torch.ops.torchvision.nms(boxes - 5, scores, 0.0))
+
+
+@model(rnd(2, 4, 6, 7), rnd(2, 36, 6, 7, seed=1) * 2, rnd(2, 18, 6, 7, seed=2), rnd(2, 18, 3, 3, seed=3))
+class deformed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.b = nn.Parameter(rnd(6, 2, 3, 3)), nn.Parameter(rnd(6))
+
+    def forward(self, x, offset, mask, other):
+        return (torch.ops.torchvision.deform_conv2d(x, self.w, offset, mask, self.b, 1, 1, 1, 1, 1, 1, 2, 2, True)[..., :4],
+                torch.ops.torchvision.deform_conv2d(x, torch.cat((self.w, self.w), 1), other, other, self.b, 2, 2, 1, 0, 1, 1, 1, 1, False))
 
 
 @model(rnd(6, 3), torch.tensor([1, 0, 2, 0, 1, 0]), rnd(6, 3, seed=1), more=[(rnd(6, 3), torch.tensor([2] * 6), rnd(6, 3)), (rnd(6, 3), torch.tensor([0] * 6), rnd(6, 3))])
