@@ -174,6 +174,7 @@ Value *on_gemm(OnnxNode *n); /* inputs 0 to 2 by the node's attributes */
 Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim);
 Dim on_numel(OnnxNode *n, const Value *x);
 Value *on_given(OnnxNode *n, OpId op, Type t, Value *x); /* an operator of x whose type is given */
+Dim on_told(OnnxNode *n, Dim most, int64_t least); /* a size between both, which elements tell */
 int on_broadcast(OnnxNode *n, Type a, Type b, Dim *out); /* the rank; -1: reported */
 
 /* Nodes of common forms; NULL where an operand is NULL, which was reported. */

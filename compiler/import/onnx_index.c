@@ -270,8 +270,7 @@ bool onnx_tensor_scatter(OnnxNode *n)
 
 /* -- results whose size elements tell ---------------------------------------------------------- */
 
-/* A size from 0 to as many elements as there are at most. */
-static Dim told_by_elements(OnnxNode *n, Dim most, int64_t least)
+Dim on_told(OnnxNode *n, Dim most, int64_t least)
 {
     int64_t lo, hi;
     dim_range(most, &lo, &hi);
@@ -285,7 +284,7 @@ static Value *places_of(OnnxNode *n, Value *x)
 {
     if (!x)
         return NULL;
-    Dim dim[2] = {told_by_elements(n, on_numel(n, x), 0), DIM(x->type.rank)};
+    Dim dim[2] = {on_told(n, on_numel(n, x), 0), DIM(x->type.rank)};
     return on_given(n, OP_NONZERO, type_tensor(n->in->program, ETC_I64, 2, dim), x);
 }
 
@@ -352,7 +351,7 @@ bool onnx_unique_elements(OnnxNode *n)
         x = on_view(n, x, 1, &all);
     if (!x || !on_axis(n, on_int(n, "axis", 0), x->type.rank, &axis))
         return false;
-    Dim size = x->type.dim[axis], count = told_by_elements(n, size, 1);
+    Dim size = x->type.dim[axis], count = on_told(n, size, 1);
     for (int i = 0; i < x->type.rank; i++)
         dim[i] = i == axis ? count : x->type.dim[i];
     type[0] = type_tensor(p, x->type.dtype, x->type.rank, dim);

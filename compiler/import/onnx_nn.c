@@ -130,6 +130,26 @@ bool onnx_conv(OnnxNode *n)
     return !n->failed && on_define(n, 0, on_conv(n, on_value(n, 0), on_value(n, 1), bias));
 }
 
+/* Each element of the filter reads where an offset tells; the padding behind shows in its size. */
+bool onnx_deform_conv(OnnxNode *n)
+{
+    Window w;
+    Value *x = on_value(n, 0), *filter = on_value(n, 1), *offset = on_value(n, 2);
+    Value *bias = on_has(n, 3) ? on_value(n, 3) : NULL, *mask = on_has(n, 4) ? on_value(n, 4) : NULL;
+    int64_t groups = on_int(n, "group", 1), offsets = on_int(n, "offset_group", 1);
+    if (!x || !filter || !offset || n->failed)
+        return false;
+    if (x->type.rank != 4 || filter->type.rank != 4 || offset->type.rank != 4)
+        return onnx_unsupported(n, "deforms a convolution over other than two axes");
+    if (!read_filter(n, x, filter, &w))
+        return false;
+    Dim size[4] = {x->type.dim[0], filter->type.dim[0], offset->type.dim[2], offset->type.dim[3]};
+    Type t = type_tensor(n->in->program, x->type.dtype, 4, size);
+    return on_define(n, 0, ON_GIVEN(n, OP_DEFORM_CONV2D, t, "vvvvviiiiiiiib", x, filter, offset,
+                                    mask ? mask : offset, bias, w.stride[0], w.stride[1], w.before[0],
+                                    w.before[1], w.dilation[0], w.dilation[1], groups, offsets, mask != NULL));
+}
+
 /* The padding that gives `shape`, or without it as many strides as x has elements. */
 static bool pads_of_shape(OnnxNode *n, const Value *x, Window *w, int64_t *more)
 {
