@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Applies the changes of docs/extending.md to a copy of the tree, builds it and runs the page's commands.
 
-    extending.py [--apply]
+    extending.py [--apply] [--counts FILE]
 
 With --apply it only looks whether the changes fit the tree.
 
 Blocks are marked by what follows the fence: "diff FILE" holds lines to be found (" "), removed ("-") and added ("+");
 "sh-before" runs before the build, "sh" behind it, each with its own count.  Prints one row per block of commands.
 """
+import argparse
 import os
 import re
 import shutil
@@ -51,31 +52,42 @@ def build(tree):
     return run(tree, [f"meson setup build {' '.join(flags)}", "ninja -C build etc"])
 
 
+def prove(tree, found):
+    """Builds the tree and runs each block of commands.  Returns how many there are, and how many failed."""
+    before = [run(tree, lines) for kind, _, lines in found if kind == "sh-before"] + [build(tree)]
+    all_lines = [lines for kind, _, lines in found if kind == "sh"]
+    failed = 0
+    for n, lines in enumerate(all_lines):
+        done = next((r for r in before if r.returncode), None) or run(tree, lines)
+        failed += done.returncode != 0
+        print(f"{'FAIL' if done.returncode else 'ok'}   extending {n + 1}: {lines[-1]}")
+        if done.returncode:
+            print(done.stdout[-2000:])
+    return len(all_lines), failed
+
+
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--apply", action="store_true")
+    parser.add_argument("--counts")
+    args = parser.parse_args()
     found = list(blocks(os.path.join(ROOT, "docs", "extending.md")))
     tree = tempfile.mkdtemp(prefix="etc_extending_")
-    failed = 0
     try:
         files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\0")
         for name in filter(None, files):
             os.makedirs(os.path.dirname(os.path.join(tree, name)), exist_ok=True)
             shutil.copy2(os.path.join(ROOT, name), os.path.join(tree, name))
-        for kind, argument, lines in found:
-            if kind == "diff":
-                apply(tree, argument, lines)
-        if sys.argv[1:] == ["--apply"]:
-            print("ok   extending: its changes fit\nextending: 1 passed, 0 failed, 0 skipped")
-            return 0
-        before = [run(tree, lines) for kind, _, lines in found if kind == "sh-before"] + [build(tree)]
-        for n, (_, _, lines) in enumerate([b for b in found if b[0] == "sh"]):
-            done = next((r for r in before if r.returncode), None) or run(tree, lines)
-            failed += done.returncode != 0
-            print(f"{'FAIL' if done.returncode else 'ok'}   extending {n + 1}: {lines[-1]}")
-            if done.returncode:
-                print(done.stdout[-2000:])
+        changes = [b for b in found if b[0] == "diff"]
+        for _, argument, lines in changes:
+            apply(tree, argument, lines)
+        n, failed = (1, 0) if args.apply else prove(tree, found)
     finally:
         shutil.rmtree(tree)
-    print(f"extending: {n + 1 - failed} passed, {failed} failed, 0 skipped")
+    print(f"extending: {len(changes)} changes fit; {n - failed} passed, {failed} failed, 0 skipped")
+    if args.counts:
+        with open(args.counts, "a", encoding="utf-8") as f:
+            f.write(f"{n - failed} {failed} 0\n")
     return failed != 0
 
 
