@@ -130,7 +130,8 @@ bool pickle_tensors(Arena *a, Loc loc, const uint8_t *data, size_t n, Diag *d, T
 typedef struct SizeName {
     const char *text;
     int64_t lo, hi;
-    Symbol *symbol; /* NULL: nothing speaks of it yet */
+    Symbol *symbol; /* NULL: nothing spoke of it yet */
+    bool is_named;  /* in an expression of the graph */
 } SizeName;
 
 /* One import.  What is below `doc` belongs to the method being read. */

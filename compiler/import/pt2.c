@@ -77,17 +77,45 @@ const Symbol *pt2_symbol(Pt2 *p, const char *name)
     return !n || n->symbol ? (n ? n->symbol : NULL) : make_symbol(p, n);
 }
 
-/* "u0": a size that no input tells.  Ranges of those that a loop carries stay behind in exports, though
- * nothing speaks of them. */
+/* "u0": a size that no input tells. */
 static bool is_untold(const char *name)
 {
     return name[0] == 'u' && isdigit((unsigned char)name[1]);
 }
 
+/* Marks the sizes that an expression names. */
+static void mark_named(Pt2 *p, const char *s)
+{
+    static const char in_names[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    char name[32];
+    for (s += strcspn(s, in_names); *s; s += strcspn(s, in_names)) {
+        size_t n = strspn(s, in_names);
+        snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : 0), s);
+        SizeName *size = table_find_text(&p->symbols, name);
+        if (size)
+            size->is_named = true;
+        s += n;
+    }
+}
+
+/* Looks at all expressions of a graph.  Ranges of sizes that torch.export has replaced or that a loop
+ * carries stay behind in its files, though nothing speaks of them. */
+static void find_named(Pt2 *p, const Json *at, int depth)
+{
+    enum { MOST = 100 }; /* what lies deeper is made when it is read */
+    for (JsonIter it = json_iter(at); depth < MOST && json_next(&it);) {
+        const char *s = it.key && !strcmp(it.key, "expr_str") ? json_string(it.value) : NULL;
+        if (s)
+            mark_named(p, s);
+        else
+            find_named(p, it.value, depth + 1);
+    }
+}
+
 static bool read_symbols(Pt2 *p)
 {
     const Json *ranges = json_get(p->doc.root, "range_constraints");
-    bool ok = true;
+    bool ok = true, any = false;
     int64_t lo, hi;
     for (JsonIter it = json_iter(ranges); json_next(&it);) {
         if (!read_range(p, &it, &lo, &hi)) {
@@ -97,9 +125,15 @@ static bool read_symbols(Pt2 *p)
         if (!is_symbol(it.key))
             continue;
         SizeName *n = NEW(p->tmp, SizeName, 1);
-        *n = (SizeName){it.key, lo, hi, NULL};
+        *n = (SizeName){.text = it.key, .lo = lo, .hi = hi};
         table_at_text(&p->symbols, it.key)->ptr = n;
-        if (!is_untold(it.key))
+        any = true;
+    }
+    if (any)
+        find_named(p, json_get(p->doc.root, "graph_module"), 0);
+    for (JsonIter it = json_iter(ranges); json_next(&it);) {
+        SizeName *n = it.key ? table_find_text(&p->symbols, it.key) : NULL;
+        if (n && n->is_named && !n->symbol && !is_untold(it.key))
             make_symbol(p, n);
     }
     for (JsonIter it = json_iter(ranges); json_next(&it) && ok;)
