@@ -207,6 +207,9 @@ typedef struct QParams {
 } QParams;
 
 bool qparams_read(const Node *n, QParams *q);
+/* Builds the quantize, or dequantize to f32 if q->undoes, of x by the numbers of q, before a node, or at
+ * the end of the graph where that is NULL.  Returns the result; NULL: reported. */
+Value *qparams_build(Graph *g, Node *before, Loc loc, Value *x, const QParams *q, Diag *d);
 /* Numbers alone: scale as a float, zero point, dtype. */
 bool qparams_equal(const QParams *a, const QParams *b);
 

@@ -324,13 +324,6 @@ static bool fuse_quantize(Fuse *f, Node *n, Node *product, const QParams *p)
 
 /* -- movers ---------------------------------------------------------------------------------- */
 
-/* Moves elements, or takes the largest of some; `same_scale` names others too, which compute. */
-static bool is_mover(const Node *n)
-{
-    return n->n_out == 1 && n->out[0]->type.dtype == ETC_F32 &&
-           (node_moves(n) || n->op == OP_MAX_POOL2D || n->op == OP_CONSTANT_PAD_ND);
-}
-
 /* The integer that a border's number is, if it is one. */
 static bool read_border(const Node *n, const QParams *p, int64_t *q)
 {
@@ -374,9 +367,8 @@ static bool sink_dequantize(Fuse *f, Node *n, const QParams *p)
     const char *name = arena_printf(g->program->arena, "%s.%d", n->out[0]->name, number);
     node_add_out(move, name, t);
     graph_insert(g, n, move);
-    Node *y = build(g, n, from->loc, OP_DEQUANTIZE_PER_TENSOR, f->r.d, "vfiiitn", move->out[0],
-                    p->scale, p->zero, p->lo, p->hi, p->dtype);
-    return y && rewrite_node(&f->r, n, y->out[0]);
+    Value *y = qparams_build(g, n, from->loc, move->out[0], p, f->r.d);
+    return y && rewrite_node(&f->r, n, y);
 }
 
 /* -- means ----------------------------------------------------------------------------------- */
@@ -516,7 +508,7 @@ static bool look(Fuse *f, Node *n)
     Node *product = n->n_in == 1 ? product_of(first_operand(n)) : NULL;
     if (product && is_read_once(f, given) && read_clamp(n, &c))
         return fuse_clamp(f, n, product, &c);
-    if (is_mover(n))
+    if (node_keeps_floats(n))
         return !read_operands(n, &p) || sink_dequantize(f, n, &p);
     return fuse_product(f, n);
 }
@@ -573,8 +565,7 @@ static bool own_dequantize(Fuse *f, Node *n)
         Value *v = n->in[i], *x = read_dequantize(v, &p);
         if (!x || is_read_once(f, v) || value_is_const(x))
             continue;
-        Node *own = build(f->r.g, n, v->def->loc, OP_DEQUANTIZE_PER_TENSOR, f->r.d, "vfiiitn", x,
-                          p.scale, p.zero, p.lo, p.hi, p.dtype);
+        Value *own = qparams_build(f->r.g, n, v->def->loc, x, &p, f->r.d);
         if (!own)
             return false;
         node_set_in(n, i, own->out[0]);

@@ -55,6 +55,9 @@ bool each_graph(Program *p, GraphPass *pass, Arena *tmp, Diag *d);
 /* -- questions ------------------------------------------------------------------------------ */
 
 bool *states_read(const Program *p, Arena *tmp); /* by index: some graph reads or updates it */
+/* Moves floats, or takes the largest of some, perhaps with a border; `same_scale` names others too,
+ * which compute. */
+bool node_keeps_floats(const Node *n);
 bool value_is_fixed(const Value *v); /* a state that calls do not write */
 bool value_is_const(const Value *v); /* the same, with its bytes at hand */
 const float *value_floats(const Value *v, int64_t n); /* of n, or any number (-1); or NULL */

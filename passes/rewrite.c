@@ -206,6 +206,12 @@ Arg arg_int_list(Program *p, const int64_t *v, int n)
     return (Arg){.kind = ARG_LIST, .list = {item, n}};
 }
 
+bool node_keeps_floats(const Node *n)
+{
+    return n->n_out == 1 && n->out[0]->type.dtype == ETC_F32 &&
+           (node_moves(n) || n->op == OP_MAX_POOL2D || n->op == OP_CONSTANT_PAD_ND);
+}
+
 /* -- building ---------------------------------------------------------------------------- */
 
 Value *build_view(Rewrite *r, Node *at, Value *x, const Dim *dim, int rank)
