@@ -350,7 +350,7 @@ static bool emit_byte_pool(Function *f, const Node *n, const Pool *w)
     return true;
 }
 
-static int integer(const Node *n, const char *name)
+int small_int(const Node *n, const char *name)
 {
     int64_t v = 0;
     arg_int(n, name, &v);
@@ -374,10 +374,10 @@ bool emit_integer_pool(Function *f, const Node *n, Clamp clamp)
         return false;
     put(&f->body, "    /* x_is_signed, zero point of x; its scale / that of y, zero point and range "
         "of y */\n    const EtcMean q = {%d, %d, ", x->type.dtype == ETC_I8,
-        integer(n, "zero_point"));
+        small_int(n, "zero_point"));
     put_float(&f->body, (float)by);
     put(&f->body, ", %d, %d, %d};\n    etc_avg_pool_i8(%s, %s, &g, &q);\n",
-        integer(n, "output_zero"), integer(n, "quant_min"), integer(n, "quant_max"),
+        small_int(n, "output_zero"), small_int(n, "quant_min"), small_int(n, "quant_max"),
         function_pointer(f, x), f->name_of[y->index]);
     return true;
 }

@@ -180,6 +180,7 @@ ConcatMoves concat_moves(Emit *e, const Node *n);
 bool check_tensors(Function *f, const Node *n, int from);
 Dim size_of(const Value *v, int i); /* of axis i; from the end where negative */
 const char *array_or_null(Function *f, const Value *v);
+int small_int(const Node *n, const char *name); /* an argument that fits; 0: it is no number */
 void put_field(Function *f, Dim d, bool is_last); /* of a geometry struct */
 void put_fields(Function *f, const Dim *d, int n);
 void put_clamp(Function *f, Clamp clamp); /* "lo, hi" */

@@ -144,3 +144,38 @@ bool emit_integer_fc(Function *f, const Node *n, Clamp clamp)
     put_call(f, n, "linear", "");
     return true;
 }
+
+bool emit_integer_softmax(Function *f, const Node *n, Clamp clamp)
+{
+    const char *index[MAX_LOOPS];
+    Dim step[MAX_RANK];
+    const Value *x = arg_value(n, "input"), *table = arg_value(n, "table"), *y = n->out[0];
+    const int rank = y->type.rank, at = rank ? (small_int(n, "dim") + rank) % rank : 0;
+    (void)clamp;
+    if (!value_is_constant(table) || !c_type_is_dense(f->e, value_type(x)) ||
+        !c_type_is_dense(f->e, y->type) || !type_is_static(y->type) ||
+        type_bytes(y->type) > INT32_MAX)
+        return function_refuse(f, n, "expects a constant table and known sizes without gaps");
+    Nest nest = nest_new(f->e, y->type, 2);
+    nest_operand(f->e, &nest, 0, value_type(x));
+    nest_operand(f->e, &nest, 1, y->type);
+    type_strides(f->e, y->type, step);
+    if (rank)
+        nest.size[at] = DIM(1);
+    nest_collapse(f->e, &nest);
+    put(&f->body,
+        "    /* table, its numbers; factor, shift; zero point and range of y; sign of x to turn */\n"
+        "    const EtcByteSoftmax q = {%s, %d, %d, %d, %d, %d, %d, %d};\n",
+        function_pointer(f, table), (int)type_numel(table->type), small_int(n, "by"),
+        small_int(n, "shift"), small_int(n, "output_zero"), small_int(n, "quant_min"),
+        small_int(n, "quant_max"), x->type.dtype == ETC_I8 ? 0x80 : 0);
+    int indent = nest_open(f, &nest, nest.rank, index);
+    put(&f->body, "%*setc_softmax_i8(", indent, "");
+    nest_address(f, &nest, 0, function_pointer(f, x), nest.rank, index);
+    put(&f->body, ", ");
+    nest_address(f, &nest, 1, f->name_of[y->index], nest.rank, index);
+    put(&f->body, ", %d, %d, &q);\n", rank ? (int)y->type.dim[at].value : 1,
+        rank ? (int)step[at].value : 1);
+    nest_close(f, nest.rank);
+    return true;
+}

@@ -425,3 +425,39 @@ bool infer_integer_linear(const Node *n, Type *out, Diag *d)
     return check_integers(n, w.dim[0], w.dim[1], &dtype, d) &&
            set_tensor(n, out, dtype, x.rank, dim, d);
 }
+
+/* The table of a softmax is a constant of falling powers of which a row's sum stays in 32 bits. */
+static bool check_powers(const Node *n, Dim row, Diag *d)
+{
+    const int i = arg_find(n, "table");
+    const int64_t count = n_known(n, i), most = dim_upper(row);
+    const double first = count > 0 ? known(n, i, 0) : 0;
+    bool ok = count > 0 && count <= 256 && first >= 32768 && (double)most * first < 4294967296.0;
+    for (int64_t k = 1; ok && k < count; k++)
+        ok = known(n, i, k) >= 0 && known(n, i, k) <= first;
+    return ok ||
+           diag_error(d, n->loc,
+                      "table is not a constant of 1 to 256 numbers, the first at least "
+                      "32768 and none larger, or rows of %" PRId64 " could have too large a sum",
+                      most);
+}
+
+bool infer_integer_softmax(const Node *n, Type *out, Diag *d)
+{
+    Type table;
+    const EtcDtype dtype = dtype_or(n, ETC_I8);
+    const int64_t least = dtype == ETC_U8 ? 0 : -128;
+    int axis;
+    if (!get_rank(n, "input", 0, MAX_RANK, out, d) || !get_rank(n, "table", 1, 1, &table, d) ||
+        !get_axis(n, "dim", out->rank, &axis, d))
+        return false;
+    if (!is_byte(out->dtype) || !is_byte(dtype) || table.dtype != ETC_I32)
+        return diag_error(d, n->loc,
+                          "makes %s of %s and a table of %s, not u8 or i8 of these and i32",
+                          dtype_name(dtype), dtype_name(out->dtype), dtype_name(table.dtype));
+    out->dtype = dtype;
+    return check_range(n, d) && range_fits(n, dtype, d) &&
+           check_number(n, "output_zero", least, least + 255, d) &&
+           check_number(n, "by", 0, 32768, d) && check_number(n, "shift", 1, 30, d) &&
+           check_powers(n, out->rank ? out->dim[axis] : DIM(1), d);
+}

@@ -129,13 +129,35 @@ def means(w):
                                               base.CODES[to]], [out], [out])
 
 
+def powers(scale, n):
+    """Of e^-scale, as integers of which n have a sum below 2^32."""
+    bits = 30 if n < 4 else 32 - n.bit_length()
+    return torch.round(torch.exp(-scale * torch.arange(256).double()) * 2.0 ** bits).to(torch.int32)
+
+
+def softmaxes(w):
+    # x, axis, scale of x, and of y how it is kept; no result near the middle of two integers, which fixed point may miss
+    cases = [((12,), 0, 0.05, 256, torch.int8, -128, -128, 127), ((2, 5), 1, 0.3, 256, torch.uint8, 0, 0, 255), ((1,), 0, 0.1, 256, torch.int8, -128, -128, 127),
+             ((3, 4, 2), 1, 0.02, 100, torch.uint8, 7, 0, 255), ((2, 3, 1, 4), -4, 0.0029, 256, torch.int8, -128, -128, 127), ((1, 30), 1, 0.7, 127, torch.int8, 0, 0, 127)]
+    for dtype, lo in ((torch.int8, -128), (torch.uint8, 0)):
+        for shape, axis, scale, steps, to, zero, least, most in cases:
+            share = torch.tensor(0.5)
+            while bool(((share - share.floor() - 0.5).abs() < 0.02).any()):
+                x = integers(lo, lo + 255, dtype, *shape)
+                share = torch.softmax(x.double() * scale, axis) * steps
+            y = torch.clamp(torch.round(share) + zero, least, most).to(to)
+            shift = max(s for s in range(31) if steps * 2 ** s <= 2 ** 31)
+            w.case("integer_softmax", [x, powers(scale, shape[axis]), axis, steps * 2 ** shift // 65536, shift, zero, least, most,
+                                       base.CODES[to]], [y], [y])
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record_integer.py FOLDER")
     torch.set_num_threads(1)
     base.rng = base.np.random.default_rng(4)
     w = Writer(sys.argv[1] + "/integer.bin")
-    for part in (linears, convs, pools, means):
+    for part in (linears, convs, pools, means, softmaxes):
         part(w)
 
 

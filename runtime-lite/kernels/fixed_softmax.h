@@ -1,0 +1,58 @@
+/* fixed_softmax.h -- softmax of 8-bit integers in fixed point.
+ *
+ * table[d] is e^(-d * scale of x) as an integer, for a byte d below the largest of its row; behind
+ * the table it is 0.  A row's sum is exact in 32 bits: table[0] is at least 2^15, none is larger,
+ * and n times that is below 2^32.  Then, with h the least for which sum / 2^h is below 2^16:
+ *
+ *   share = floor(table[d] / 2^h) * floor(2^31 / floor(sum / 2^h)) / 2^15, of 2^16
+ *   y = floor((share * by + 2^(shift - 1)) / 2^shift) + zero point of y, within y's range
+ *
+ * The same bits come from every machine.
+ */
+#ifndef ETC_FIXED_SOFTMAX_H
+#define ETC_FIXED_SOFTMAX_H
+
+#include "runtime-lite/kernels/core.h"
+
+typedef struct EtcByteSoftmax {
+    const int32_t *table;
+    int32_t count;        /* of the table */
+    uint32_t by;          /* at most 2^15 */
+    int32_t shift;        /* 1 to 30 */
+    int32_t zero, lo, hi; /* of y */
+    int32_t x_flip;       /* 0x80 for int8, whose bytes count from -128 */
+} EtcByteSoftmax;
+
+ETC_INLINE uint32_t etc_byte_power(const EtcByteSoftmax *q, int32_t below)
+{
+    return (below < q->count) ? (uint32_t)q->table[below] : 0;
+}
+
+/* One row, whose elements lie `stride` apart; y may be x. */
+ETC_OUTLINE void etc_softmax_i8(const void *x, void *y, int32_t n, int32_t stride,
+                                const EtcByteSoftmax *q)
+{
+    const uint8_t *from = (const uint8_t *)x;
+    uint8_t *to = (uint8_t *)y;
+    int32_t most = 0, h = 0;
+    uint32_t sum = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t v = from[i * stride] ^ q->x_flip;
+        most = (v > most) ? v : most;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        sum += etc_byte_power(q, most - (from[i * stride] ^ q->x_flip));
+    }
+    while ((sum >> h) > 65535) {
+        h++;
+    }
+    const uint32_t inverse = 0x80000000u / (sum >> h), half = 1u << (q->shift - 1);
+    for (int32_t i = 0; i < n; i++) {
+        const uint32_t power = etc_byte_power(q, most - (from[i * stride] ^ q->x_flip)) >> h;
+        const int32_t v = (int32_t)(((((power * inverse) >> 15) * q->by) + half) >> q->shift) +
+                          q->zero;
+        to[i * stride] = (uint8_t)((v < q->lo) ? q->lo : ((v > q->hi) ? q->hi : v));
+    }
+}
+
+#endif
