@@ -621,11 +621,18 @@ Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Dia
     return to_quantize(o, known, NULL, a, d);
 }
 
+/* --target. */
+static void set_integers(const Options *o, Session *s)
+{
+    s->is_fixed_point = s->tail == &tail_c && c_target(o) && c_target(o)->mcu;
+}
+
 static bool prepare(const Options *o, Program *p, const Tail *tail, Arena *a, Diag *d)
 {
     if (!has_all_bytes(o, p, d) || (o->refittable && !refit_keep_graph(o, p, a, d)))
         return false;
     p->session->tail = tail;
+    set_integers(o, p->session);
     if (tail->has_backends)
         set_backends(o, p);
     return is_sound(p, d) && quant_prepare(o, p, NULL, a, d);

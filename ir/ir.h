@@ -835,6 +835,8 @@ typedef struct EvalHow {
 MUST_USE bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, EvalHow how,
                            Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
 
+double exact_exp(double x); /* as kernels compute it: the same on every machine */
+
 /* OpenBLAS, loaded now.  NULL: reported.  blas.c */
 const Blas *blas_open(Arena *a, Diag *d);
 const char *blas_name(const Blas *b); /* with its version and what CPU it takes this one for */

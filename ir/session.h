@@ -48,6 +48,7 @@ struct Session {
     const bool *lacks; /* of each OpId, whether that has no kernel of it; NULL: it has all */
     struct PartitionReport *partition; /* what was decided; NULL before */
     struct QuantJob *quant;   /* what pass quantize is to do; NULL: nothing */
+    bool is_fixed_point;    /* the C is for a target that computes with integers in fixed point */
     const void *record; /* what the .pte keeps for `etc refit`, and its bytes; NULL: nothing */
     int64_t n_record;
     const char *fast_library; /* that multiplied while ranges were seen; NULL: our kernels did */

@@ -11,13 +11,16 @@
  *   quantize(dequantize(x))                   ==>  x                           of the same scale
  *   quantize(clamp(dequantize(etc.integer_*)))  ==>  the same with another range   read once
  *   quantize(mean(dequantize(x)))         ==>  etc.integer_avg_pool2d(x)       read once
+ *   quantize(softmax(dequantize(x)))      ==>  etc.integer_softmax(x)          read once
  *
  * A product is linear, addmm, mm or a convolution; w is constant, of 8 bits and with zero points 0.
  * x has one scale, known or computed at run time, or for a matrix one per row.  A mean is that of
- * the last axes or of windows, known in size.  Only products and means round otherwise than before.
+ * the last axes or of windows, known in size.  Only products, means and softmax round otherwise than
+ * before; a softmax is fused only for targets that compute in fixed point.
  * What is dequantized but for nobody goes with dce.
  */
 #include "passes/internal.h"
+#include "ir/session.h"
 #include <math.h>
 #include <string.h>
 
@@ -482,6 +485,69 @@ static bool is_whole(const QParams *p)
     return p->lo == least_of(p->dtype) && p->hi == p->lo + 255;
 }
 
+/* -- softmax --------------------------------------------------------------------------------- */
+
+/* Rounds to the nearest integer, halves to the even one; v lies within 2^51 of 0. libm would have
+ * to be loaded. */
+static int64_t nearest(double v)
+{
+    const double shift = 6755399441055744.0; /* 1.5 * 2^52: sums have no bits below 1 */
+    return (int64_t)(v + shift - shift);
+}
+
+/* e^(-d * scale) for d = 0, 1 ..., up to the last above 0, as integers: a row of them has a sum below
+ * 2^32. */
+static Value *powers(Fuse *f, const Node *n, double scale, int64_t row)
+{
+    enum { COUNT = 256, BITS = 30 };
+    Program *p = f->r.g->program;
+    int32_t *to = NEW(p->arena, int32_t, COUNT);
+    int bits = BITS, count = 0;
+    while (row << bits >= INT64_C(1) << 32)
+        bits--;
+    for (; count < COUNT; count++) {
+        to[count] = (int32_t)nearest(exact_exp(-scale * count) * (double)(INT64_C(1) << bits));
+        if (!to[count])
+            break;
+    }
+    Dim dim = DIM(count);
+    const char *name = arena_printf(p->arena, "%s_powers", n->out[0]->name);
+    return graph_state(f->r.g, program_const(p, name, "", type_tensor(p, ETC_I32, 1, &dim), to));
+}
+
+static bool fuse_softmax(Fuse *f, Node *n, const Node *softmax, Value *x, const QParams *from,
+                         const QParams *to)
+{
+    enum { LEAST_SHIFT = 1, MOST_SHIFT = 30 };
+    int64_t dim;
+    const Type t = x->type;
+    if (!arg_int(softmax, "dim", &dim) || !type_is_static(t) || !t.rank)
+        return true;
+    const int64_t row = t.dim[dim < 0 ? dim + t.rank : dim].value;
+    int shift = MOST_SHIFT;
+    while (shift >= LEAST_SHIFT && (double)(INT64_C(1) << shift) / 65536 / to->scale > 32768)
+        shift--;
+    if (row < 1 || row > 65536 || shift < LEAST_SHIFT)
+        return true;
+    const int64_t by = nearest((double)(INT64_C(1) << shift) / 65536 / to->scale), wide = shift;
+    Node *y = build(f->r.g, n, softmax->loc, OP_INTEGER_SOFTMAX, f->r.d, "vviiiiiit", x,
+                    powers(f, n, from->scale, row), dim, by, wide, to->zero, to->lo, to->hi,
+                    to->dtype);
+    return y && rewrite_node(&f->r, n, y->out[0]);
+}
+
+/* A softmax of bytes that n, a quantize, alone reads; else NULL. */
+static const Node *softmax_of(const Fuse *f, const Value *given, const QParams *to, Value **x,
+                              QParams *from)
+{
+    const Node *s = to->x->def;
+    if (!f->r.g->program->session->is_fixed_point || !s || s->op != OP__SOFTMAX ||
+        !is_read_once(f, given))
+        return NULL;
+    *x = read_dequantize(arg_value(s, "self"), from);
+    return *x ? s : NULL;
+}
+
 static bool look_quantize(Fuse *f, Node *n, const Value *given)
 {
     QParams to, from;
@@ -493,7 +559,11 @@ static bool look_quantize(Fuse *f, Node *n, const Value *given)
         return fuse_quantize(f, n, product, &to);
     if (is_read_once(f, given) && read_mean(f, to.x, &from, &mean))
         return fuse_mean(f, n, &mean, &from, &to);
-    Value *x = read_dequantize(to.x, &from);
+    Value *x;
+    const Node *softmax = softmax_of(f, given, &to, &x, &from);
+    if (softmax)
+        return fuse_softmax(f, n, softmax, x, &from, &to);
+    x = read_dequantize(to.x, &from);
     return !x || !is_whole(&to) || !qparams_equal(&to, &from) || rewrite_node(&f->r, n, x);
 }
 
@@ -514,14 +584,6 @@ static bool look(Fuse *f, Node *n)
 }
 
 /* -- the second walk -------------------------------------------------------------------------- */
-
-/* Rounds to the nearest integer, halves to the even one; v lies within 2^51 of 0. libm would have
- * to be loaded. */
-static int64_t nearest(double v)
-{
-    const double shift = 6755399441055744.0; /* 1.5 * 2^52: sums have no bits below 1 */
-    return (int64_t)(v + shift - shift);
-}
 
 /* The integer that a number becomes. */
 static int64_t quantized(double v, const QParams *p)
@@ -568,7 +630,7 @@ static bool own_dequantize(Fuse *f, Node *n)
         Value *own = qparams_build(f->r.g, n, v->def->loc, x, &p, f->r.d);
         if (!own)
             return false;
-        node_set_in(n, i, own->out[0]);
+        node_set_in(n, i, own);
     }
     return true;
 }
