@@ -50,11 +50,13 @@ bool is_weight(const Value *v)
 
 /* -- what is to be had ------------------------------------------------------------------------- */
 
-/* The kernels compute with floats what lies between dequantize and quantize. */
+/* The kernels compute with floats what lies between dequantize and quantize.  Where there are to be no
+ * floats, a curve is a table of bytes, and stands alone. */
 static unsigned kernel_spec(const Node *n)
 {
-    const unsigned product = SPEC_STATIC | SPEC_CLAMP_JOINS | SPEC_CURVE_JOINS | SPEC_WEIGHT |
-                             SPEC_WEIGHT_GROUPS | SPEC_WEIGHT_HALF;
+    const bool is_fixed_point = n->graph->program->session->is_fixed_point;
+    const unsigned joins = SPEC_CLAMP_JOINS | (is_fixed_point ? 0 : SPEC_CURVE_JOINS);
+    const unsigned product = SPEC_STATIC | joins | SPEC_WEIGHT | SPEC_WEIGHT_GROUPS | SPEC_WEIGHT_HALF;
     double pad = 0;
     if (n->op == OP_LINEAR)
         return product | SPEC_DYNAMIC | SPEC_DYNAMIC_GROUPS;
@@ -69,7 +71,9 @@ static unsigned kernel_spec(const Node *n)
     if (n->op == OP_CONSTANT_PAD_ND && (!arg_number(n, "value", &pad) || pad != 0))
         return 0; /* what is padded with need not be in the range */
     if (is_class(n, "binary") || is_class(n, "mean"))
-        return SPEC_STATIC | SPEC_CLAMP_JOINS | SPEC_CURVE_JOINS;
+        return SPEC_STATIC | joins;
+    if (is_class(n, "lut"))
+        return is_fixed_point ? SPEC_STATIC : 0;
     return is_class(n, "same_scale") || is_class(n, "clamp") ? SPEC_STATIC | SPEC_SHARED : 0;
 }
 
