@@ -205,7 +205,7 @@ const McuSet *mcu_set_find(const char *name);
 /* Where the target has a set that takes the node, print its code; *done: they did. */
 bool emit_mcu_conv(Function *f, const Node *n, bool *done);
 bool emit_mcu_linear(Function *f, const Node *n, bool *done);
-/* A group without an anchor: a sum of two images, a quantize. */
+/* A group without an anchor: a quantize, a sum or product of two images, a function of a byte. */
 bool emit_mcu_group(Function *f, const Graph *body, bool *done);
 bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool *done);
 

@@ -330,7 +330,7 @@ bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool
     return true;
 }
 
-/* -- sums of two images ------------------------------------------------------------------------ */
+/* -- sums and products of two images ----------------------------------------------------------- */
 
 /* x of a dequantize of an input of the body, int8 by one scale. */
 static const Value *read_dequantize(const Value *v, QParams *q)
@@ -340,14 +340,14 @@ static const Value *read_dequantize(const Value *v, QParams *q)
     return ok ? q->x : NULL;
 }
 
-/* What quantize(clamp(dequantize(a) + dequantize(b))) is made of. */
-typedef struct Sum {
+/* What quantize(clamp(dequantize(a) + dequantize(b))) is made of, or of their product. */
+typedef struct Pair {
     const Value *x[2];
     QParams of[2], to;
     Clamp clamp; /* of the floats */
-} Sum;
+} Pair;
 
-static bool is_sum(const Graph *body, Sum *s)
+static bool is_pair(const Graph *body, OpId op, Pair *s)
 {
     const Node *n = body->out[0]->def;
     double alpha = 1;
@@ -358,58 +358,164 @@ static bool is_sum(const Graph *body, Sum *s)
     n = s->to.x->def;
     if (n && clamp_read(n, &s->clamp))
         n = s->clamp.x->def;
-    if (!n || n->op != OP_ADD_TENSOR || (arg_number(n, arg_find(n, "alpha"), &alpha) && alpha != 1))
+    if (!n || n->op != op ||
+        (op == OP_ADD_TENSOR && arg_number(n, arg_find(n, "alpha"), &alpha) && alpha != 1))
         return false;
     const char *const name[2] = {"self", "other"};
     for (int i = 0; i < 2; i++) {
         const Value *v = arg_value(n, name[i]);
         s->x[i] = read_dequantize(v, &s->of[i]);
-        if (!s->x[i] || s->x[i]->def || !type_equal(s->x[i]->type, body->out[0]->type))
+        if (!s->x[i] || s->x[i]->def)
             return false;
     }
     return true;
 }
 
-/* The fraction with which factors and what starts the sum stay within 32 bits; 0: there is none. */
-static int fraction_of(const double ratio[2], double start)
+/* The bits of a fraction with which numbers up to `most` stay within 32 bits; 0: there is none. */
+static int fraction_of(double most)
 {
     for (int bits = 22; bits > 8; bits--)
-        if (ldexp(128 * (ratio[0] + ratio[1]) + fabs(start) + 1, bits) < 2147483648.0)
+        if (ldexp(most + 1, bits) < 2147483648.0 - 65536) /* what rounding of factors adds */
             return bits;
     return 0;
 }
 
+static void put_pair(Function *f, const Pair *s, const Value *y, const char *core,
+                     const char *sizes, const int32_t *by, int n_by, int bits)
+{
+    Points p = {.scale = s->to.scale, .zero = s->to.zero, .y_is_signed = true};
+    int32_t *to = NEW(f->e->a, int32_t, n_by);
+    memcpy(to, by, (size_t)n_by * sizeof *to);
+    p.lo = bound(&p, s->clamp.lo, s->to.lo, s->to.hi);
+    p.hi = bound(&p, s->clamp.hi, s->to.lo, s->to.hi);
+    const char *factors = made_array(f->e, y->name, "by", ETC_I32, n_by, to);
+    const char *const name[2] = {"NULL", "NULL"};
+    put_points(f, &p, name, false);
+    put(&f->body, "    %s(%s, %s, %s, %s, %s, %d, &q);\n", core, function_pointer(f, s->x[0]),
+        function_pointer(f, s->x[1]), f->name_of[y->index], sizes, factors, bits);
+}
+
 static bool emit_mcu_sum(Function *f, const Graph *body, bool *done)
 {
-    Sum s;
+    Pair s;
+    const Value *y = body->out[0];
     *done = false;
-    if (!is_sum(body, &s) || !is_small(body->out[0]) ||
-        !c_type_is_dense(f->e, body->out[0]->type) || !c_type_is_dense(f->e, s.x[0]->type) ||
-        !c_type_is_dense(f->e, s.x[1]->type))
+    if (!is_pair(body, OP_ADD_TENSOR, &s) || !is_small(y) || !c_type_is_dense(f->e, y->type))
         return true;
     double ratio[2], start = (double)s.to.zero;
     for (int i = 0; i < 2; i++) {
+        if (!type_equal(s.x[i]->type, y->type) || !c_type_is_dense(f->e, s.x[i]->type))
+            return true;
         ratio[i] = s.of[i].scale / s.to.scale;
         start -= ratio[i] * (double)s.of[i].zero;
     }
-    int bits = fraction_of(ratio, start);
-    if (!bits)
-        return true;
-    int32_t *by = NEW(f->e->a, int32_t, 3);
-    by[0] = (int32_t)nearbyint(ldexp(ratio[0], bits));
-    by[1] = (int32_t)nearbyint(ldexp(ratio[1], bits));
-    by[2] = (int32_t)nearbyint(ldexp(start + 0.5, bits));
-    Points p = {.scale = s.to.scale, .zero = s.to.zero};
+    int bits = fraction_of(128 * (ratio[0] + ratio[1]) + fabs(start));
+    const int32_t by[3] = {(int32_t)nearbyint(ldexp(ratio[0], bits)),
+                           (int32_t)nearbyint(ldexp(ratio[1], bits)),
+                           (int32_t)nearbyint(ldexp(start + 0.5, bits))};
+    *done = bits > 0;
+    if (*done)
+        put_pair(f, &s, y, "etc_mcu_sum", arena_printf(f->e->a, "%d", (int)type_numel(y->type)), by,
+                 3, bits);
+    return true;
+}
+
+/* How many bytes of y each byte of b is for, where b has y's sizes before some axis and 1 behind; 0: it
+ * has not. */
+static int64_t each_of(const Type b, const Type y)
+{
+    int64_t each = 1;
+    int axis = y.rank;
+    if (b.rank != y.rank)
+        return 0;
+    while (axis > 0 && b.dim[axis - 1].value == 1)
+        each *= y.dim[--axis].value;
+    for (int i = 0; i < axis; i++)
+        if (b.dim[i].value != y.dim[i].value)
+            return 0;
+    return each;
+}
+
+static bool emit_mcu_product(Function *f, const Graph *body, bool *done)
+{
+    Pair s;
     const Value *y = body->out[0];
-    p.lo = bound(&p, s.clamp.lo, s.to.lo, s.to.hi);
-    p.hi = bound(&p, s.clamp.hi, s.to.lo, s.to.hi);
-    const char *factors = made_array(f->e, y->name, "by", ETC_I32, 3, by);
-    const char *const name[2] = {"NULL", "NULL"};
-    p.y_is_signed = true;
-    put_points(f, &p, name, false);
-    put(&f->body, "    etc_mcu_sum(%s, %s, %s, %d, %s, %d, &q);\n", function_pointer(f, s.x[0]),
-        function_pointer(f, s.x[1]), f->name_of[y->index], (int)type_numel(y->type), factors, bits);
-    *done = true;
+    *done = false;
+    if (!is_pair(body, OP_MUL_TENSOR, &s) || !is_small(y) || !c_type_is_dense(f->e, y->type) ||
+        !is_small(s.x[0]) || !is_small(s.x[1]) || !c_type_is_dense(f->e, s.x[0]->type) ||
+        !c_type_is_dense(f->e, s.x[1]->type))
+        return true;
+    int wide = !type_equal(s.x[0]->type, y->type); /* which has y's sizes */
+    if (wide) {
+        const Value *x = s.x[0];
+        const QParams q = s.of[0];
+        s.x[0] = s.x[1];
+        s.of[0] = s.of[1];
+        s.x[1] = x;
+        s.of[1] = q;
+    }
+    const int64_t each = each_of(s.x[1]->type, y->type);
+    const double ratio = s.of[0].scale * s.of[1].scale / s.to.scale;
+    const int bits = fraction_of(255 * 255 * ratio + fabs((double)s.to.zero));
+    const int32_t by[4] = {(int32_t)-s.of[0].zero, (int32_t)-s.of[1].zero,
+                           (int32_t)nearbyint(ldexp(ratio, bits)),
+                           (int32_t)nearbyint(ldexp((double)s.to.zero + 0.5, bits))};
+    *done = type_equal(s.x[0]->type, y->type) && each > 0 && bits > 0;
+    const char *sizes = arena_printf(f->e->a, "%d, %d", (int)type_numel(y->type), (int)each);
+    if (*done)
+        put_pair(f, &s, y, "etc_mcu_product", sizes, by, 4, bits);
+    return true;
+}
+
+/* -- functions of a byte ------------------------------------------------------------------------- */
+
+/* A group of one input of bytes as large as its result, of bytes too, whose nodes can be evaluated. */
+static bool is_of_bytes(Emit *e, const Graph *body)
+{
+    const Value *x = body->n_in == 1 ? *body->in : NULL, *y = body->out[0];
+    bool ok = body->n_out == 1 && x && is_byte(x) && is_byte(y) && is_small(y) &&
+              x->type.rank == y->type.rank && type_numel(x->type) == type_numel(y->type) &&
+              c_type_is_dense(e, x->type) && c_type_is_dense(e, y->type);
+    for (const Node *n = body->first; ok && n; n = n->next)
+        ok = eval_can(n) && !node_reads_symbols(n) && node_is_pure(n);
+    return ok;
+}
+
+/* What the group makes of each byte.  False: reported. */
+static bool tabulate(Emit *e, const Graph *body, uint8_t table[256])
+{
+    const Value *v = *body->in;
+    const int64_t n = type_numel(v->type);
+    int64_t dim[MAX_RANK];
+    for (int i = 0; i < v->type.rank; i++)
+        dim[i] = v->type.dim[i].value;
+    for (int64_t from = 0; from < 256; from += n) {
+        Arena *tmp = arena_new();
+        EtcTensor *x = tensor_new(tmp, v->type.dtype, v->type.rank, dim), *y = NULL;
+        for (int64_t i = 0; i < n; i++)
+            ((uint8_t *)x->data)[i] = (uint8_t)(from + i);
+        bool ok = eval_graph(body, &x, NULL, false, tmp, &y, NULL, e->d);
+        for (int64_t i = 0; ok && i < n && from + i < 256; i++)
+            table[from + i] = ((uint8_t *)y->data)[i];
+        arena_free(tmp);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+static bool emit_mcu_lookup(Function *f, const Graph *body, bool *done)
+{
+    const Value *y = body->out[0];
+    uint8_t *table = NEW(f->e->a, uint8_t, 256);
+    *done = is_of_bytes(f->e, body);
+    if (!*done)
+        return true;
+    if (!tabulate(f->e, body, table))
+        return false;
+    const char *name = made_array(f->e, y->name, "table", ETC_U8, 256, table);
+    put(&f->body, "    etc_mcu_lookup(%s, %s, %s, %d);\n", function_pointer(f, *body->in), name,
+        f->name_of[y->index], (int)type_numel(y->type));
     return true;
 }
 
@@ -446,10 +552,14 @@ static bool emit_mcu_quantize(Function *f, const Graph *body, bool *done)
 
 bool emit_mcu_group(Function *f, const Graph *body, bool *done)
 {
+    static bool (*const emit[])(Function *, const Graph *, bool *) = {
+        emit_mcu_quantize, emit_mcu_sum, emit_mcu_product, emit_mcu_lookup};
     *done = false;
-    if (!mcu_set_find(f->e->target->mcu))
-        return true;
-    return emit_mcu_quantize(f, body, done) && (*done || emit_mcu_sum(f, body, done));
+    for (size_t i = 0; mcu_set_find(f->e->target->mcu) && !*done && i < sizeof emit / sizeof *emit;
+         i++)
+        if (!emit[i](f, body, done))
+            return false;
+    return true;
 }
 
 /* -- working memory ---------------------------------------------------------------------------- */

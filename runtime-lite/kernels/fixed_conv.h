@@ -1,4 +1,4 @@
-/* fixed_conv.h -- convolutions and means over the steps of fixed.h. */
+/* fixed_conv.h -- convolutions and means over the steps of fixed.h, and what takes byte by byte. */
 #ifndef ETC_FIXED_CONV_H
 #define ETC_FIXED_CONV_H
 
@@ -121,6 +121,33 @@ ETC_OUTLINE void etc_mcu_sum(const void *a, const void *b, void *y, int32_t n, c
     for (const int8_t *const end = x0 + n; x0 < end; x0++, x1++, to++) {
         const int32_t v = ((*x0 * by0) + (*x1 * by1) + from) >> fraction;
         *to = (int8_t)((v < lo) ? lo : ((v > hi) ? hi : v));
+    }
+}
+
+/* y = (a + by[0]) * (b + by[1]) * by[2] + by[3], less their fraction, within y's range; each byte of
+ * b is for `each` of the n bytes of a. */
+ETC_OUTLINE void etc_mcu_product(const void *a, const void *b, void *y, int32_t n, int32_t each,
+                                 const int32_t *by, int32_t fraction, const EtcMcu *q)
+{
+    const int8_t *x = (const int8_t *)a, *factor = (const int8_t *)b;
+    const int32_t zero = by[0], from = by[3], lo = q->lo, hi = q->hi;
+    int8_t *to = (int8_t *)y;
+    for (int8_t *const end = to + n; to < end; factor++) {
+        const int32_t times = (*factor + by[1]) * by[2];
+        for (const int8_t *const stop = x + each; x < stop; x++, to++) {
+            const int32_t v = (((*x + zero) * times) + from) >> fraction;
+            *to = (int8_t)((v < lo) ? lo : ((v > hi) ? hi : v));
+        }
+    }
+}
+
+/* y = table[x], of n bytes. */
+ETC_OUTLINE void etc_mcu_lookup(const void *x, const uint8_t *table, void *y, int32_t n)
+{
+    const uint8_t *from = (const uint8_t *)x;
+    uint8_t *to = (uint8_t *)y;
+    for (const uint8_t *const end = from + n; from < end; from++, to++) {
+        *to = table[*from];
     }
 }
 
