@@ -55,7 +55,7 @@ typedef struct Options {
     const char *backend, *delegate, *target, *weights_as, *target_runtime,
         *require_delegated;
     const char *recipe, *calibrate, *statistics; /* the last is written by quantize, else read */
-    const char *objective, *error_format, *bundle;
+    const char *objective, *io, *error_format, *bundle;
     const char *max_drop, *labels;               /* of quantize */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
     const char *memory_limit, *work_limit; /* of run and bench */

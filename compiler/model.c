@@ -621,10 +621,12 @@ Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Dia
     return to_quantize(o, known, NULL, a, d);
 }
 
-/* --target. */
+/* --io, which is_choice took, and --target. */
 static void set_integers(const Options *o, Session *s)
 {
+    s->has_io = o->io && strcmp(o->io, "float") != 0;
     s->is_fixed_point = s->tail == &tail_c && c_target(o) && c_target(o)->mcu;
+    s->io = s->has_io && !strcmp(o->io, "uint8") ? ETC_U8 : ETC_I8;
 }
 
 static bool prepare(const Options *o, Program *p, const Tail *tail, Arena *a, Diag *d)

@@ -188,6 +188,8 @@ static const Flag flag_row[] = {
      "write the ranges here, for compile, emit-c and check"},
     {"objective", 0, FLAG_TEXT, AT(objective), BUILDS | CHECKS | QUANTIZE, is_choice,
      "size|latency", "quantize everything possible (size), or only what gets faster (latency)"},
+    {"io", 0, FLAG_TEXT, AT(io), BUILDS | CHECKS, is_choice, "float|int8|uint8",
+     "make inputs and outputs that are quantized integers (float)"},
     {"fast-calibrate", 0, FLAG_BOOL, AT(fast_calibrate), BUILDS | CHECKS | QUANTIZE, any, NULL,
      "calibrate with OpenBLAS; the output depends on the machine and says so"},
     {"max-drop", 0, FLAG_TEXT, AT(max_drop), QUANTIZE | BUILDS, is_drop, "METRIC[:OUTPUT]=VALUE",
@@ -791,6 +793,8 @@ static bool is_complete(const Parser *p)
                      o->error_format);
     if (o->objective && !o->recipe)
         return usage(p, "--objective needs a --recipe");
+    if (o->verify && o->io && strcmp(o->io, "float") != 0)
+        return usage(p, "--verify compares with the model's own inputs and outputs: leave out --io");
     if (o->fast_calibrate && !o->calibrate)
         return usage(p, "--fast-calibrate needs --calibrate");
     if (o->command == CMD_DIFF && !o->other)

@@ -9,7 +9,7 @@
 #define TO_CORE "resolve_views", "functionalize", "sink_constants", "decompose", "canonicalize"
 #define FUSE "fold_constants", "dce", "read_back", "fuse_attention", "canonicalize", "dce"
 #define SIMPLIFY "fold_constants", "fold_batch_norm", "canonicalize", "cse", "dce", "drop_states"
-#define QUANTIZE "quantize", "dce", "fuse_tables", "dce", "drop_states"
+#define QUANTIZE "quantize", "dce", "integer_io", "dce", "fuse_tables", "dce", "drop_states"
 #define TO_PLANNED "alias", "plan_memory", "check_plan"
 
 /* Where passes that the chosen backends alone want are put in. */

@@ -51,6 +51,7 @@ static const struct {
     {"--backend", offsetof(Options, backend), false},
     {"--delegate", offsetof(Options, delegate), false},
     {"--objective", offsetof(Options, objective), false},
+    {"--io", offsetof(Options, io), false},
     {"--target-runtime", offsetof(Options, target_runtime), false},
 };
 enum { N_KEPT = sizeof kept_flag / sizeof *kept_flag };

@@ -154,10 +154,26 @@ static int longest_name(const Emit *e)
     return (int)most;
 }
 
-static void put_port(Text *t, const char *kind, const char *name, int width, Type type)
+/* How the integers of a port stand for real numbers; NULL: they do not. */
+static const PortScale *port_scale(const Emit *e, bool is_output, int i)
 {
-    put(t, " *   %-9s  %-*s  ", kind, width, name);
-    put_type_comment(t, type);
+    const Session *s = e->p->session;
+    for (int k = 0; k < s->n_ports; k++)
+        if (s->port[k].method == e->method && s->port[k].is_output == is_output &&
+            s->port[k].index == i)
+            return &s->port[k];
+    return NULL;
+}
+
+static void put_port(Emit *e, Text *t, bool is_output, int i, int width)
+{
+    const char *name = is_output ? e->out_name[i] : e->in_name[i];
+    const Value *v = is_output ? e->method->out[i] : e->method->in[i];
+    const PortScale *q = port_scale(e, is_output, i);
+    put(t, " *   %-9s  %-*s  ", is_output ? "output" : "input", width, name);
+    put_type_comment(t, v->type);
+    if (q)
+        put(t, ", (q - %" PRId64 ") * %.9g", q->zero, (double)(float)q->scale);
     put(t, "\n");
 }
 
@@ -212,10 +228,10 @@ static void put_ports(Emit *e, Text *t)
     put(t, " *\n");
     for (int i = 0; i < g->n_in; i++)
         if (port_is_parameter(g->in[i]))
-            put_port(t, "input", e->in_name[i], width, g->in[i]->type);
+            put_port(e, t, false, i, width);
     for (int i = 0; i < g->n_out; i++)
         if (port_is_parameter(g->out[i]))
-            put_port(t, "output", e->out_name[i], width, g->out[i]->type);
+            put_port(e, t, true, i, width);
     for (int i = 0; i < e->p->n_syms; i++) {
         const Symbol *s = e->p->sym[i];
         if (e->item_of[i] && !e->told[i])
@@ -239,10 +255,17 @@ static void put_sizes(Emit *e, Text *t)
     for (int i = 0; i < g->n_in + g->n_out; i++) {
         bool is_in = i < g->n_in;
         const Value *v = is_in ? g->in[i] : g->out[i - g->n_in];
+        int at = is_in ? i : i - g->n_in;
         int64_t n = type_bytes(v->type);
+        const char *port = arena_printf(e->a, "%s_%s_%d", e->upper, is_in ? "INPUT" : "OUTPUT", at);
+        const PortScale *q = port_scale(e, !is_in, at);
         if (n != INT64_MAX && port_is_parameter(v))
-            put(t, "#define %s_%s_%d_BYTES %" PRId64 "\n", e->upper, is_in ? "INPUT" : "OUTPUT",
-                is_in ? i : i - g->n_in, n);
+            put(t, "#define %s_BYTES %" PRId64 "\n", port, n);
+        if (q) {
+            put(t, "#define %s_SCALE ", port);
+            put_float(t, (float)q->scale);
+            put(t, "\n#define %s_ZERO (%" PRId64 ")\n", port, q->zero);
+        }
     }
 }
 

@@ -37,6 +37,15 @@ struct Backend;         /* ir/backend.h */
 struct PartitionReport; /* partition/partition.h */
 struct QuantJob;        /* quant/quant.h */
 
+/* An input or output that became integers: real = (q - zero) * scale. */
+typedef struct PortScale {
+    const Graph *method;
+    int index;
+    bool is_output;
+    double scale;
+    int64_t zero;
+} PortScale;
+
 struct Session {
     Arena *arena; /* the program's */
     const Tail *tail;
@@ -49,6 +58,10 @@ struct Session {
     struct PartitionReport *partition; /* what was decided; NULL before */
     struct QuantJob *quant;   /* what pass quantize is to do; NULL: nothing */
     bool is_fixed_point;    /* the C is for a target that computes with integers in fixed point */
+    bool has_io;            /* pass integer_io is to make inputs and outputs of float `io` */
+    EtcDtype io;            /* i8 or u8 */
+    PortScale *port;        /* those that it made so */
+    int n_ports;
     const void *record; /* what the .pte keeps for `etc refit`, and its bytes; NULL: nothing */
     int64_t n_record;
     const char *fast_library; /* that multiplied while ranges were seen; NULL: our kernels did */

@@ -43,6 +43,7 @@ static const struct {
     {"calibrate", "", "--calibrate half.npy", true},
     {"statistics", "", "--statistics s.txt", true},
     {"objective", "--objective size", "--objective latency", true},
+    {"io", "", "--io int8", true},
     {"fast-calibrate", "", "", false}, /* wants OpenBLAS */
     {"max-drop", "", "--max-drop sqnr=30", true},
     {"labels", "--max-drop top1=0.5 --labels labels.npy",
