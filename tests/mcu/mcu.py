@@ -3,6 +3,7 @@
 
 Each model is compiled for each core of limits.txt with gcc -O2 and run by QEMU: its outputs must be those of the same
 file compiled for this machine and those of the other cores, bit for bit, and its instructions, code, arena and stack at most what limits.txt says.
+Behind a model's name may stand --io: MODEL:int8.
 --table prints what was measured in the place of that."""
 import os
 import shutil
@@ -26,6 +27,7 @@ MODELS = {  # multiply-adds, options, arguments
     "tiny_ic_resnet8": (12501632, [], CALL),
     "tiny_vww_mobilenet": (7489664, [], CALL),
     "odd_shapes": (10000, [], CALL),  # strides, taps and channels that fill no block; not its true multiply-adds
+    "gates": (10000, [], "INPUT,OUTPUT,OUTPUT+5,arena"),  # products of images, functions of bytes, softmax and sigmoid; as above
     "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,1,arena"),
 }
 TOOLS = ["arm-none-eabi-gcc", "arm-none-eabi-nm", "arm-none-eabi-objdump", "qemu-system-arm", "cc"]
@@ -40,6 +42,12 @@ def call(*args):
     return r.stdout
 
 
+def call_of(model):
+    name, _, io = model.partition(":")
+    call = MODELS[name][2]
+    return call.replace("OUTPUT+", "(%s_t *)(void *)OUTPUT+" % io) if io else call
+
+
 class Rig:
     def __init__(self, root, build):
         self.root, self.etc = root, os.path.join(build, "etc")
@@ -51,17 +59,23 @@ class Rig:
 
     def emit(self, model, core):
         """Writes the model's C for a core; returns the folder."""
-        data = os.path.join(self.here, model)
+        name, _, io = model.partition(":")
+        data = os.path.join(self.here, name)
         if not os.path.exists(data):
-            data = os.path.join(self.root, "tests", "data", model)
-        to = os.path.join(self.dir, model, core)
+            data = os.path.join(self.root, "tests", "data", name)
+        to = os.path.join(self.dir, model.replace(":", "-"), core)
         shutil.rmtree(to, ignore_errors=True)
         os.makedirs(os.path.join(to, "calibrate"))
         shutil.copy(os.path.join(data, "input_0.npy"), os.path.join(to, "calibrate"))
         call(self.etc, "emit-c", os.path.join(data, "model.pt2"), "--recipe", "int8", "--calibrate",
              os.path.join(to, "calibrate"), "--target", core, "--main", "-q", "-o", os.path.join(to, "model.c"),
-             *MODELS[model][1])
+             *MODELS[name][1], *(["--io", io] if io else []))
         x = np.load(os.path.join(data, "input_0.npy"))[:1]
+        if io:
+            words = open(os.path.join(to, "model.h")).read().split()
+            scale, zero = (float(words[words.index("MODEL_INPUT_0_" + what) + 1].strip("()f")) for what in ("SCALE", "ZERO"))
+            least = np.iinfo(io).min
+            x = np.clip(np.rint(x / scale) + zero, least, least + 255).astype(io)
         np.save(os.path.join(to, "input.npy"), x)
         with open(os.path.join(to, "input.h"), "w") as f:
             f.write("#define INPUT_BYTES " + ",".join(map(str, np.ascontiguousarray(x).tobytes())) + "\n")
@@ -87,7 +101,7 @@ class Rig:
         for source in self.sources(to):
             objects.append(source + ".o")
             call(*common, *(WARN if source.endswith(".c") else []), "-c", source, "-o", objects[-1])
-        call(*common, "-std=gnu11", "-I", to, '-DHEADER="model.h"', '-DINPUT_H="input.h"', "-DRUN=model_run", "-DCALL=" + MODELS[model][2],
+        call(*common, "-std=gnu11", "-I", to, '-DHEADER="model.h"', '-DINPUT_H="input.h"', "-DRUN=model_run", "-DCALL=" + call_of(model),
              f"-DOUTPUT_BYTES={n_out}", f"-DARENA_BYTES={arena}", "-nostartfiles", "--specs=nano.specs",
              "-Wl,--gc-sections", "-T", os.path.join(self.here, "link.ld"), os.path.join(self.here, "start.c"),
              *objects, "-lm", "-o", elf)
@@ -121,7 +135,7 @@ class Rig:
         want = self.host(to)
         n_out = len(want)
         got, instructions, stack, code = self.device(to, model, core, n_out, arena)
-        return got, want == got, instructions / MODELS[model][0], code, arena, stack
+        return got, want == got, instructions / MODELS[model.partition(":")[0]][0], code, arena, stack
 
 
 def read_limits(path):
