@@ -217,22 +217,52 @@ ETC_INLINE void etc_conv_transposed(const float *x, const float *w, const float 
 
 /* -- depthwise ------------------------------------------------------------------------------ */
 
-/* One output row from spread rows; kh and kw are constants where this is inlined with them. */
-ETC_INLINE void etc_depthwise_row(const float *rows, const float *w, float bias, float *y,
-                                  const EtcConv *g, int64_t line, int64_t kh, int64_t kw)
+/* Output rows oy .. oy + n - 1 from spread rows, of which the first is under output row 0; n, kh and kw
+ * are constants where this is inlined with them.  Each weight is loaded once for the n rows. */
+ETC_INLINE void etc_depthwise_rows(const float *rows, const float *w, float bias, float *y,
+                                   const EtcConv *g, int64_t line, int64_t oy, int n, int64_t kh,
+                                   int64_t kw)
 {
     const EtcF lo = etc_splat(g->lo), hi = etc_splat(g->hi);
+    const int64_t whole = g->dw / g->sw, part = g->dw % g->sw; /* a tap's step along lines */
+    const int64_t down = g->sw * line, next = g->sh * down;
     for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
-        EtcF acc = etc_splat(bias);
+        EtcF acc[4];
+        ETC_UNROLL
+        for (int r = 0; r < n; r++) {
+            acc[r] = etc_splat(bias);
+        }
         for (int64_t ky = 0; ky < kh; ky++) {
-            for (int64_t kx = 0; kx < kw; kx++) {
-                const int64_t at = kx * g->dw;
-                const float *from = rows + (((ky * g->dh * g->sw) + (at % g->sw)) * line);
-                acc = etc_fma(etc_splat(w[(ky * kw) + kx]), etc_loadu(from + (at / g->sw) + ox),
-                              acc);
+            const float *from = rows + (oy * next) + (ky * g->dh * down) + ox;
+            for (int64_t kx = 0, phase = 0; kx < kw; kx++) {
+                const EtcF wv = etc_splat(w[(ky * kw) + kx]);
+                ETC_UNROLL
+                for (int r = 0; r < n; r++) {
+                    acc[r] = etc_fma(wv, etc_loadu(from + (phase * line) + (r * next)), acc[r]);
+                }
+                phase += part;
+                from += whole + (phase >= g->sw);
+                phase -= (phase >= g->sw) ? g->sw : 0;
             }
         }
-        etc_store(y + ox, g->ow - ox, etc_at_most(etc_at_least(acc, lo), hi));
+        ETC_UNROLL
+        for (int r = 0; r < n; r++) {
+            etc_store(y + ((oy + r) * g->ow) + ox, g->ow - ox,
+                      etc_at_most(etc_at_least(acc[r], lo), hi));
+        }
+    }
+}
+
+/* n output rows of one channel. */
+ETC_INLINE void etc_depthwise_band(const float *rows, const float *w, float bias, float *y,
+                                   const EtcConv *g, int64_t line, int64_t n, int64_t kh, int64_t kw)
+{
+    int64_t i = 0;
+    for (; (i + 4) <= n; i += 4) {
+        etc_depthwise_rows(rows, w, bias, y, g, line, i, 4, kh, kw);
+    }
+    for (; i < n; i++) {
+        etc_depthwise_rows(rows, w, bias, y, g, line, i, 1, kh, kw);
     }
 }
 
@@ -260,14 +290,11 @@ ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *
         for (int64_t c = 0; c < g->oc; c++) {
             const float *wc = w + (c * g->kh * g->kw);
             const float start = (bias != NULL) ? bias[c] : 0.0f;
-            for (int64_t i = 0; i < n; i++) {
-                const float *from = rows + (i * g->sh * g->sw * line);
-                float *to = y + (c * g->y_plane) + ((oy + i) * g->ow);
-                if ((g->kh == 3) && (g->kw == 3)) {
-                    etc_depthwise_row(from, wc, start, to, g, line, 3, 3);
-                } else {
-                    etc_depthwise_row(from, wc, start, to, g, line, g->kh, g->kw);
-                }
+            float *to = y + (c * g->y_plane) + (oy * g->ow);
+            if ((g->kh == 3) && (g->kw == 3)) {
+                etc_depthwise_band(rows, wc, start, to, g, line, n, 3, 3);
+            } else {
+                etc_depthwise_band(rows, wc, start, to, g, line, n, g->kh, g->kw);
             }
         }
     }

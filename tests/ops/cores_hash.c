@@ -110,12 +110,15 @@ static void hash_convs(void)
     const EtcConv strided = {1, 2, 3, 17, 19, 7, 0, 0, 5, 3, 2, 3, 2, 1, 1, 2, -inf, inf, 0, 0, 0};
     const EtcConv depthwise = {1, 9, 1, 21, 37, 1, 0, 0, 3, 3,
                                2, 2, 1, 1, 1, 1, 0.0f, inf, 0, 0, 0};
+    const EtcConv spread = {1, 5, 1, 23, 29, 1, 0, 0, 5, 3,
+                            2, 2, 2, 1, 3, 3, -inf, inf, 0, 0, 0};
     const EtcConv back = {1, 1, 6, 5, 7, 5, 0, 0, 4, 3, 2, 2, 1, 1, 1, 1, -inf, inf, 1, 0, 0};
     hash_conv("conv", plain);
     hash_conv("conv deep", deep);
     hash_conv("conv 1x1", point);
     hash_conv("conv strided groups", strided);
     hash_conv("conv depthwise", depthwise);
+    hash_conv("conv depthwise dilated", spread);
     hash_conv("conv transposed", back);
 }
 
