@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    LINES = 128 << 10, /* bytes of lines up to which more rows are made at a time */
+    LINES = 256 << 10, /* bytes of lines up to which more rows are made at a time */
     MOST_ROWS = 8
 };
 
