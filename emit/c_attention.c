@@ -97,6 +97,30 @@ static Nest head_loops(Function *f, const Heads *h)
     return nest;
 }
 
+static int64_t whole_vectors(int64_t n)
+{
+    return (n + 15) / 16 * 16;
+}
+
+/* Keys are packed anew for each tile of scores, so more queries in a tile spare time.  A tile takes
+ * at most half of what queries and keys take.  Returns its bytes with the panel, where these are
+ * more than the target's; else 0. */
+static int64_t large_work(const Function *f, const Heads *h)
+{
+    enum { QUERIES = 96, PANEL_BYTES = 32768, KEY_TERMS = 128 }; /* kernels/attention.h, tile.h */
+    const Type q = h->v[Q]->type, k = h->v[K]->type;
+    if (!type_is_static(q) || !type_is_static(k) || f->e->target->mcu)
+        return 0;
+    const int64_t terms = axis_size(h->v[Q], 0).value, n = axis_size(h->v[Q], 1).value;
+    const int64_t row = whole_vectors(axis_size(h->v[K], 1).value) + 32 +
+                        whole_vectors(terms < KEY_TERMS ? terms : KEY_TERMS);
+    const int64_t most = (type_bytes(q) + type_bytes(k)) / 2 / 4 / row;
+    int64_t rows = n < QUERIES ? n : QUERIES;
+    rows = rows < most ? rows : most;
+    const int64_t bytes = PANEL_BYTES + 4 * rows * row;
+    return bytes > f->e->target->work_bytes ? (bytes + 63) / 64 * 64 : 0;
+}
+
 static void put_geometry(Function *f, const Heads *h)
 {
     const Value *mask = h->v[MASK];
@@ -112,6 +136,7 @@ static void put_geometry(Function *f, const Heads *h)
         function_dim(f, field[i]);
         put(&f->body, ", ");
     }
+    f->work_bytes = large_work(f, h);
     put(&f->body, "ETC_ATTENTION_ROOM, ");
     put_float(&f->body, (float)h->of.scale);
     put(&f->body, ", %d, ", h->of.is_causal);
