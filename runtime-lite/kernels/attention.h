@@ -167,7 +167,8 @@ ETC_INLINE void etc_scores(const EtcAttention *g, const EtcMask *mask, const flo
     }
 }
 
-/* s = e^(s - max), in a row that sees no key 0 unless that is to be NaN */
+/* s = e^(s - max), in a row that sees no key 0 unless that is to be NaN.  Subnormal numbers become
+ * 0: a mask of -100 gives such, and CPUs multiply by them a hundred times slower. */
 ETC_INLINE void etc_scores_exp(float *s, int64_t n, float max, int32_t is_plain)
 {
     const EtcF top = etc_splat(max);
@@ -175,7 +176,8 @@ ETC_INLINE void etc_scores_exp(float *s, int64_t n, float max, int32_t is_plain)
                                                               : -__builtin_inff()));
     for (int64_t j = 0; j < n; j += ETC_LANES) {
         const EtcF e = etc_vexp(etc_load(s + j, n - j) - top);
-        etc_store(s + j, n - j, etc_select(none, etc_splat(0.0f), e));
+        const EtcI zero = none | (EtcI)(e < etc_splat(1.17549435e-38f));
+        etc_store(s + j, n - j, etc_select(zero, etc_splat(0.0f), e));
     }
 }
 
