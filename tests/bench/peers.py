@@ -82,13 +82,19 @@ def run_c(path, inputs, outputs):
     with open(path[:-3] + ".h", encoding="utf-8") as f:
         header = f.read()
     arena = int(re.search(r"_ARENA_BYTES\s+(\d+)", header).group(1))
-    function = getattr(ctypes.CDLL(path), re.search(r"int (\w+_run)\(", header).group(1))
+    name, parameters = re.search(r"int (\w+_run)\(([^;]*)\);", header).groups()
+    function = getattr(ctypes.CDLL(path), name)
+    sizes = {}  # of the axes that the header leaves open
+    for x, dims in zip(inputs, re.findall(r"\* +input +\w+ +\w+\[(.*?)\]", header)):
+        sizes.update(zip(dims.split(","), x.shape))
+    open_sizes = [ctypes.c_int64(sizes[s]) for s in re.findall(r"int64_t (\w+)(?:,|$)", parameters)]
     outs = [np.zeros(w.shape, w.dtype) for w in outputs]
     memory = np.zeros(arena + 64, np.uint8)
     memory = memory[-memory.ctypes.data % 64:]
-    arrays = [*inputs, *outs, memory]
+    pointer = lambda arrays: [ctypes.c_void_p(a.ctypes.data) for a in arrays]
+    arguments = [*pointer([*inputs, *outs]), *open_sizes, *pointer([memory])]
     def call():
-        if function(*(ctypes.c_void_p(a.ctypes.data) for a in arrays)):
+        if function(*arguments):
             raise RuntimeError("emitted C refused its arguments")
         return outs
     return call
