@@ -212,6 +212,7 @@ const uint8_t *join_pieces(const OutFile *f, Arena *a, size_t *n)
         *n += (size_t)(f->piece[i].n + f->piece[i].zeros);
     uint8_t *bytes = NEW(a, uint8_t, *n < 256 ? 256 : *n), *to = bytes; /* large ones are aligned */
     for (int i = 0; i < f->n; i++) {
+        assert(!f->piece[i].make);
         if (f->piece[i].n)
             memcpy(to, f->piece[i].data, (size_t)f->piece[i].n);
         to += f->piece[i].n + f->piece[i].zeros;

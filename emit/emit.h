@@ -10,11 +10,14 @@
 
 /* -- files ------------------------------------------------------------------------------- */
 
-/* `n` bytes at `data`, then `zeros` zero bytes. */
+/* `n` bytes at `data`, then `zeros` zero bytes.  Where `make` is not NULL, it writes bytes from ..
+ * from + n - 1 of the piece to `to`, as the file is written, and `data` is its argument; from and n
+ * are multiples of 4. */
 typedef struct OutPiece {
     const void *data;
     int64_t n;
     int64_t zeros;
+    void (*make)(const void *data, int64_t from, int64_t n, uint8_t *to);
 } OutPiece;
 
 typedef struct OutFile {

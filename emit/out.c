@@ -95,12 +95,27 @@ static void put(Writer *w, const void *data, int64_t n)
     }
 }
 
+/* The buffer is written before it is filled again. */
+static void put_made(Writer *w, const OutPiece *p)
+{
+    uint8_t made[1 << 14];
+    for (int64_t at = 0, n; w->ok && at < p->n; at += n) {
+        n = p->n - at < (int64_t)sizeof made ? p->n - at : (int64_t)sizeof made;
+        p->make(p->data, at, n, made);
+        put(w, made, n);
+        flush(w);
+    }
+}
+
 static bool write_pieces(const OutFile *f, int fd, const OutSignals *signals)
 {
     static const uint8_t zeros[ZEROS];
     Writer w = {.fd = fd, .ok = true, .signals = signals};
     for (int i = 0; w.ok && i < f->n; i++) {
-        put(&w, f->piece[i].data, f->piece[i].n);
+        if (f->piece[i].make)
+            put_made(&w, &f->piece[i]);
+        else
+            put(&w, f->piece[i].data, f->piece[i].n);
         for (int64_t left = f->piece[i].zeros; w.ok && left > 0; left -= ZEROS)
             put(&w, zeros, left < ZEROS ? left : ZEROS);
     }
