@@ -135,9 +135,54 @@ static bool read_conv(Function *f, const Node *n, Conv *c)
     return read_geometry(f, n, c) && check_tensors(f, n, 1);
 }
 
+/* -- weights in blocks ------------------------------------------------------------------------- */
+
+/* Whether a constant matrix of so many rows (or columns) is kept in blocks, which the kernel reads
+ * one after the other.  One that anything else reads is not: it would be kept twice. */
+static bool is_blocked(const Function *f, const Value *w, int64_t rows)
+{
+    return rows >= TOGETHER && !f->e->target->mcu && type_is_static(w->type) &&
+           constant_bytes_of(f->e, w, ETC_F32) && f->e->n_readers[w->state->storage] == 1;
+}
+
+/* The array of a weight in blocks, of which `of` tells all but the bytes. */
+static const char *blocked_weight(Function *f, const Value *w, RowBlocks of)
+{
+    const char **name = &f->e->in_blocks[w->state->index];
+    RowBlocks *b = NEW(f->e->a, RowBlocks, 1);
+    *b = of;
+    b->from = constant_bytes_of(f->e, w, ETC_F32);
+    return *name = *name ? *name : made_blocks(f->e, wish_of(w), b);
+}
+
+/* -- convolution ----------------------------------------------------------------------------- */
+
+static bool conv_is_blocked(const Function *f, const Conv *c)
+{
+    return !c->is_transposed && !c->w->type.dim[0].expr &&
+           is_blocked(f, c->w, c->w->type.dim[0].value / c->groups);
+}
+
+static const char *conv_weights(Function *f, const Conv *c)
+{
+    if (!conv_is_blocked(f, c))
+        return function_pointer(f, c->w);
+    const int64_t rows = c->w->type.dim[0].value, terms = type_numel(c->w->type) / rows;
+    return blocked_weight(f, c->w, (RowBlocks){.count = c->groups, .rows = rows / c->groups,
+                                            .terms = terms, .row = terms, .term = 1});
+}
+
+static const char *conv_form(const Function *f, const Conv *c)
+{
+    return conv_is_blocked(f, c) ? "ETC_IN_BLOCKS"
+           : c->is_transposed    ? "ETC_TRANSPOSED"
+                                 : "ETC_FORWARD";
+}
+
 /* Prints the fields of an EtcConv: n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding,
- * dilation; clamp, transposed, planes. */
-static void put_conv(Function *f, const Value *y, const Conv *c, Dim images, Clamp clamp)
+ * dilation; clamp, form of weights, planes. */
+static void put_conv(Function *f, const Value *y, const Conv *c, Dim images, Clamp clamp,
+                     const char *form)
 {
     const Value *x = c->x, *w = c->w;
     Program *p = f->e->method->program;
@@ -153,19 +198,19 @@ static void put_conv(Function *f, const Value *y, const Conv *c, Dim images, Cla
     put(&f->body, "{");
     put_fields(f, field, 16);
     put_clamp(f, clamp);
-    put(&f->body, ", %d, 0, 0}", c->is_transposed);
+    put(&f->body, ", %s, 0, 0}", form);
 }
 
 static const char conv_fields[] =
-    "n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; clamp, transposed, "
-    "planes";
+    "n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; clamp, form, planes";
 
 bool put_conv_geometry(Function *f, const Node *n, Conv *c)
 {
     if (!read_geometry(f, n, c))
         return false;
     put(&f->body, "    /* %s */\n    const EtcConv g = ", conv_fields);
-    put_conv(f, n->out[0], c, size_of(c->x, 0), NO_CLAMP);
+    put_conv(f, n->out[0], c, size_of(c->x, 0), NO_CLAMP,
+             c->is_transposed ? "ETC_TRANSPOSED" : "ETC_FORWARD");
     put(&f->body, ";\n");
     return true;
 }
@@ -179,9 +224,9 @@ bool emit_conv(Function *f, const Node *n, Clamp clamp)
         return false;
     Batch b = batch_open(f, c.x, n->out[0]);
     put(&f->body, "%*s/* %s */\n%*sconst EtcConv g = ", b.indent, "", conv_fields, b.indent, "");
-    put_conv(f, n->out[0], &c, b.n, clamp);
+    put_conv(f, n->out[0], &c, b.n, clamp, conv_form(f, &c));
     put(&f->body, ";\n%*setc_conv_f32(%s, %s, %s, %s, &g, work);\n", b.indent, "", b.x,
-        function_pointer(f, c.w), array_or_null(f, c.bias), b.y);
+        conv_weights(f, &c), array_or_null(f, c.bias), b.y);
     f->uses_work = true;
     batch_close(f, &b);
     return true;
@@ -192,9 +237,9 @@ bool emit_stage(Function *f, const Node *n, Clamp clamp, int room)
     Conv c;
     if (!read_conv(f, n, &c))
         return false;
-    put(&f->body, "        {%s, %s,\n         ", function_pointer(f, c.w),
+    put(&f->body, "        {%s, %s,\n         ", conv_weights(f, &c),
         array_or_null(f, c.bias));
-    put_conv(f, n->out[0], &c, DIM(1), clamp);
+    put_conv(f, n->out[0], &c, DIM(1), clamp, conv_form(f, &c));
     put(&f->body, ", %d},\n", room);
     return true;
 }
@@ -214,17 +259,19 @@ typedef struct Matmul {
     const char *a, *b, *y;
     const Value *bias;
     Dim m, n, k;
-    bool is_b_t, from_y;
+    const char *b_form;
+    Dim b_row;
+    bool from_y;
 } Matmul;
 
 static void put_product(Function *f, const Matmul *p, Clamp clamp, int indent)
 {
-    Dim field[5] = {p->m, p->n, p->k, p->k, p->is_b_t ? p->k : p->n};
-    put(&f->body, "%*s/* m, n, k; a_row, b_row; clamp; is_b_t, from_y */\n%*sconst EtcMatmul g = {",
-        indent, "", indent, "");
+    Dim field[5] = {p->m, p->n, p->k, p->k, p->b_row};
+    put(&f->body, "%*s/* m, n, k; a_row, b_row; clamp; form of b, from_y */\n"
+        "%*sconst EtcMatmul g = {", indent, "", indent, "");
     put_fields(f, field, 5);
     put_clamp(f, clamp);
-    put(&f->body, ", %d, %d};\n%*setc_matmul_f32(%s, %s, %s, %s, &g, work);\n", p->is_b_t,
+    put(&f->body, ", %s, %d};\n%*setc_matmul_f32(%s, %s, %s, %s, &g, work);\n", p->b_form,
         p->from_y, indent, "", p->a, p->b, array_or_null(f, p->bias), p->y);
     f->uses_work = true;
 }
@@ -247,6 +294,22 @@ static void put_bias(Function *f, const Value *bias, const Value *y)
     put_copy(f, y->type, function_pointer(f, bias), nest.stride[0], f->name_of[y->index], stride);
 }
 
+/* Fills in b and how it lies. */
+static void set_weight(Function *f, const Product *p, Matmul *m)
+{
+    m->b_row = p->is_rows ? m->k : m->n;
+    if (m->n.expr || m->k.expr || !is_blocked(f, p->w, m->n.value)) {
+        m->b_form = p->is_rows ? "ETC_BY_COLUMNS" : "ETC_BY_ROWS";
+        m->b = function_pointer(f, p->w);
+        return;
+    }
+    const bool is_rows = p->is_rows;
+    m->b_form = "ETC_BY_BLOCKS";
+    m->b = blocked_weight(f, p->w, (RowBlocks){.count = 1, .rows = m->n.value, .terms = m->k.value,
+                                            .row = is_rows ? m->k.value : 1,
+                                            .term = is_rows ? 1 : m->n.value, .is_filled = true});
+}
+
 bool emit_fc(Function *f, const Node *n, Clamp clamp)
 {
     Product p;
@@ -260,9 +323,10 @@ bool emit_fc(Function *f, const Node *n, Clamp clamp)
     bool is_scaled = p.alpha != 1 || p.beta != 1, from_y = !is_scaled && !is_row(f, &p, y);
     if (from_y)
         put_bias(f, p.bias, y);
-    Matmul m = {function_pointer(f, p.x), function_pointer(f, p.w), f->name_of[y->index],
-                from_y || is_scaled ? NULL : p.bias, leading(f, p.x, 1), size_of(p.w, p.is_rows ? 0 : 1),
-                size_of(p.x, -1), p.is_rows, from_y};
+    Matmul m = {.a = function_pointer(f, p.x), .y = f->name_of[y->index],
+                .bias = from_y || is_scaled ? NULL : p.bias, .m = leading(f, p.x, 1),
+                .n = size_of(p.w, p.is_rows ? 0 : 1), .k = size_of(p.x, -1), .from_y = from_y};
+    set_weight(f, &p, &m);
     put_product(f, &m, clamp, 4);
     if (is_scaled)
         put_scaled(f, n, &p);
@@ -292,7 +356,7 @@ bool emit_matmul(Function *f, const Node *n, Clamp clamp)
         put(&f->body, ");\n");
     }
     Matmul m = {.a = at[0], .b = at[1], .y = at[2], .m = size_of(p.x, 1), .n = size_of(p.w, 2),
-                .k = size_of(p.x, 2)};
+                .k = size_of(p.x, 2), .b_row = size_of(p.w, 2), .b_form = "ETC_BY_ROWS"};
     put_product(f, &m, clamp, 8);
     put(&f->body, "    }\n");
     return true;

@@ -48,6 +48,23 @@ const char *c_model_name(Arena *a, const char *stem);
 
 typedef struct CustomCall CustomCall; /* c_custom.c */
 
+/* Rows of a weight that stand together in a block: ETC_TOGETHER of kernels/tile.h. */
+enum { TOGETHER = 16 };
+
+/* f32 matrices, one behind the other, as blocks of rows, each [term][row of the block]; row r and term k
+ * of a matrix lie at r * row + k * term of it.  c_blocks.c */
+typedef struct RowBlocks {
+    const uint8_t *from; /* aligned or not */
+    int64_t count, rows, terms, row, term;
+    bool is_filled; /* the last block of a matrix has all rows, the missing ones of zeros */
+} RowBlocks;
+
+/* An array that no state of the program is; its bytes are the state's, or the blocks. */
+typedef struct MadeArray {
+    const State *state;
+    const RowBlocks *blocks;
+} MadeArray;
+
 typedef struct Emit {
     const Program *p;
     const COptions *o;
@@ -78,7 +95,9 @@ typedef struct Emit {
     bool *bare_read, *is_port; /* what Function has; taken as a parameter.  Cleared behind it */
     int *born, *dies;         /* by value index: the nodes of the method between which it is in use */
     int now;                  /* the node that is printed */
-    State **made;             /* arrays that no state of the program is */
+    MadeArray *made;          /* arrays that no state of the program is */
+    const char **in_blocks;   /* by state index: the array of a weight in blocks, or NULL */
+    int *n_readers;           /* by storage: operands of nodes that are constants with its bytes */
     int n_made;
     CustomCall **custom;      /* the functions of the user's own that are called */
     int n_custom;
@@ -253,8 +272,20 @@ void put_custom(Emit *e, Text *t);
 
 bool emit_constants(Emit *e, Text *t, CFiles *out); /* arrays, or .S and .bin: c_weights.c */
 int64_t constant_bytes(const Emit *e);
+/* The elements of v, as the model's file has them, aligned or not; NULL: it is no dense constant of t. */
+const uint8_t *constant_bytes_of(Emit *e, const Value *v, EtcDtype t);
+/* The same, aligned. */
+const void *constant_data(Emit *e, const Value *v, EtcDtype t);
+const char *wish_of(const Value *w); /* what arrays made of this constant are named after */
+/* An array of n elements that no state of the program is; returns its name. */
+const char *made_array(Emit *e, const char *wish, const char *what, EtcDtype t, int64_t n,
+                       void *data);
+/* The same of weights in blocks. */
+const char *made_blocks(Emit *e, const char *wish, const RowBlocks *b);
+int64_t blocks_numel(const RowBlocks *b); /* c_blocks.c */
+void blocks_make(const void *blocks, int64_t from, int64_t n, uint8_t *to); /* of OutPiece */
 void c_file(Arena *a, CFiles *out, const char *suffix, const Text *text);
-void c_file_piece(Arena *a, CFiles *out, int file, const void *data, int64_t n, int64_t zeros);
+void c_file_piece(Arena *a, CFiles *out, int file, OutPiece piece);
 /* Returns a chunk's text.  text: of each header in c_header, what was unpacked before, or NULL. */
 const char *unpack_chunk(Arena *a, const char **text, int chunk);
 /* The kernel text that `code` needs on a target, with this much working memory: c_kernels.c. */

@@ -54,12 +54,6 @@ static double number(const Node *n, const char *name)
     return v;
 }
 
-static const void *const_data(Emit *e, const Value *v, EtcDtype t)
-{
-    bool ok = v && value_is_constant(v) && v->type.dtype == t && c_type_is_dense(e, v->type);
-    return ok ? state_elements(v->state) : NULL;
-}
-
 static bool is_byte(const Value *v)
 {
     return v->type.dtype == ETC_I8 || v->type.dtype == ETC_U8;
@@ -93,40 +87,19 @@ static bool read_points(Function *f, const Node *n, Points *p)
     const Value *w = arg_value(n, "weight"), *bias = arg_value(n, "bias");
     *p = (Points){.n = n, .channels = w->type.dim[0].value};
     p->terms = type_numel(w->type) / (p->channels ? p->channels : 1);
-    p->sums = const_data(f->e, arg_value(n, "sums"), ETC_I32);
-    p->scales = const_data(f->e, arg_value(n, "scales"), ETC_F32);
-    p->bias = const_data(f->e, bias, ETC_F32);
+    p->sums = constant_data(f->e, arg_value(n, "sums"), ETC_I32);
+    p->scales = constant_data(f->e, arg_value(n, "scales"), ETC_F32);
+    p->bias = constant_data(f->e, bias, ETC_F32);
     p->x_is_signed = arg_value(n, "input")->type.dtype == ETC_I8;
     p->y_is_signed = n->out[0]->type.dtype == ETC_I8;
     p->x_zero = (int64_t)number(n, "zero_point");
     p->scale = number(n, "output_scale");
     read_range(p);
     return p->sums && p->scales && (p->bias || !bias) && p->channels && is_byte(n->out[0]) &&
-           !arg_value(n, "input_scale") && const_data(f->e, w, ETC_I8);
+           !arg_value(n, "input_scale") && constant_data(f->e, w, ETC_I8);
 }
 
 /* -- constants ------------------------------------------------------------------------------- */
-
-/* An array of n elements that no state of the program is; returns its name. */
-static const char *made_array(Emit *e, const char *wish, const char *what, EtcDtype t, int64_t n,
-                              void *data)
-{
-    Dim *dim = NEW(e->a, Dim, 1);
-    State *s = NEW(e->a, State, 1);
-    assert(n > 0 && data);
-    const char *name = names_make(e->names, "w_", arena_printf(e->a, "%s_%s", wish, what));
-    *dim = DIM(n);
-    *s = (State){.kind = ST_CONST, .index = -1, .name = name, .fqn = wish, .data = data,
-                 .type = {.dtype = t, .rank = 1, .dim = dim}};
-    s->n_bytes = type_bytes(s->type);
-    PUSH(e->a, e->made, e->n_made, s);
-    return name;
-}
-
-static const char *wish_of(const Value *w)
-{
-    return w->state->fqn && *w->state->fqn ? w->state->fqn : w->state->name;
-}
 
 static int64_t blocks_of(int64_t n, int64_t size)
 {
@@ -136,7 +109,7 @@ static int64_t blocks_of(int64_t n, int64_t size)
 static const char *put_weights(Emit *e, const Points *p, const Blocks *b)
 {
     const Value *w = arg_value(p->n, "weight");
-    const int8_t *from = const_data(e, w, ETC_I8);
+    const int8_t *from = constant_data(e, w, ETC_I8);
     int64_t k = blocks_of(p->terms, b->multiple) * b->multiple;
     int64_t n = blocks_of(p->channels, b->channels) * b->channels * k;
     assert(from && b->multiple % b->terms == 0);

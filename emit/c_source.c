@@ -15,11 +15,10 @@ enum { POOL_ALIGN = 64 };
 
 /* -- files ----------------------------------------------------------------------------------- */
 
-void c_file_piece(Arena *a, CFiles *out, int file, const void *data, int64_t n, int64_t zeros)
+void c_file_piece(Arena *a, CFiles *out, int file, OutPiece piece)
 {
-    assert(file >= 0 && file < out->n && n >= 0 && zeros >= 0);
+    assert(file >= 0 && file < out->n && piece.n >= 0 && piece.zeros >= 0);
     OutFile *f = &out->file[file].out;
-    OutPiece piece = {data, n, zeros};
     PUSH(a, f->piece, f->n, piece);
 }
 
@@ -28,7 +27,7 @@ void c_file(Arena *a, CFiles *out, const char *suffix, const Text *text)
     CFile f = {.suffix = suffix};
     PUSH(a, out->file, out->n, f);
     if (text)
-        c_file_piece(a, out, out->n - 1, text->s, (int64_t)text->n, 0);
+        c_file_piece(a, out, out->n - 1, (OutPiece){.data = text->s, .n = (int64_t)text->n});
 }
 
 /* -- what NAME_run takes --------------------------------------------------------------------- */
@@ -767,6 +766,28 @@ static bool put_numbers(Emit *e)
     return ok;
 }
 
+static void count_operands(const Graph *g, int *n)
+{
+    for (const Node *k = g->first; k; k = k->next) {
+        for (int i = 0; i < k->n_in; i++)
+            if (k->in[i]->state && value_is_constant(k->in[i]))
+                n[k->in[i]->state->storage]++;
+        for (const Graph *r = NULL; (r = region_next(k, r));)
+            count_operands(r, n);
+    }
+    for (int i = 0; i < g->n_out; i++)
+        if (g->out[i]->state)
+            n[g->out[i]->state->storage]++;
+}
+
+static int *count_readers(const Program *p, Arena *a)
+{
+    int *n = NEW(a, int, p->n_storages + 1);
+    for (int i = 0; i < p->n_methods; i++)
+        count_operands(p->method[i], n);
+    return n;
+}
+
 bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
 {
     *out = (CFiles){0};
@@ -777,6 +798,8 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
               .method = p->method[0], .functions = {.a = a}, .locals = {.a = a}, .run = {.a = a}};
     e.upper = c_upper(a, e.name);
     e.constant = NEW(a, const char *, p->n_states + 1);
+    e.in_blocks = NEW(a, const char *, p->n_states + 1);
+    e.n_readers = count_readers(p, a);
     e.of_storage = NEW(a, const State *, p->n_storages + 1);
     e.local = NEW(a, const char *, e.method->n_values + 1);
     e.value = graph_values(e.method, a);

@@ -47,6 +47,50 @@ static bool have_data(Emit *e)
     return ok;
 }
 
+const uint8_t *constant_bytes_of(Emit *e, const Value *v, EtcDtype t)
+{
+    bool ok = v && value_is_constant(v) && v->type.dtype == t && c_type_is_dense(e, v->type);
+    return ok ? v->state->data : NULL;
+}
+
+const void *constant_data(Emit *e, const Value *v, EtcDtype t)
+{
+    return constant_bytes_of(e, v, t) ? state_elements(v->state) : NULL;
+}
+
+const char *wish_of(const Value *w)
+{
+    return w->state->fqn && *w->state->fqn ? w->state->fqn : w->state->name;
+}
+
+static const char *add_array(Emit *e, const char *wish, const char *what, EtcDtype t, int64_t n,
+                             MadeArray m, const void *data)
+{
+    Dim *dim = NEW(e->a, Dim, 1);
+    State *s = NEW(e->a, State, 1);
+    assert(n > 0);
+    const char *name = names_make(e->names, "w_", arena_printf(e->a, "%s_%s", wish, what));
+    *dim = DIM(n);
+    *s = (State){.kind = ST_CONST, .index = -1, .name = name, .fqn = wish, .data = data,
+                 .type = {.dtype = t, .rank = 1, .dim = dim}};
+    s->n_bytes = type_bytes(s->type);
+    m.state = s;
+    PUSH(e->a, e->made, e->n_made, m);
+    return name;
+}
+
+const char *made_array(Emit *e, const char *wish, const char *what, EtcDtype t, int64_t n,
+                       void *data)
+{
+    assert(data);
+    return add_array(e, wish, what, t, n, (MadeArray){0}, data);
+}
+
+const char *made_blocks(Emit *e, const char *wish, const RowBlocks *b)
+{
+    return add_array(e, wish, "blocks", ETC_F32, blocks_numel(b), (MadeArray){.blocks = b}, NULL);
+}
+
 /* -- arrays ---------------------------------------------------------------------------------- */
 
 static void put_item(Text *t, EtcDtype dtype, const uint8_t *p)
@@ -109,8 +153,23 @@ static const char *array_name(const Emit *e, const State *s)
 /* Array i of the file: of a state, or made beside them; NULL: the state has none. */
 static const State *array_at(const Emit *e, int i)
 {
-    const State *s = i < e->p->n_states ? e->p->state[i] : e->made[i - e->p->n_states];
+    const State *s = i < e->p->n_states ? e->p->state[i] : e->made[i - e->p->n_states].state;
     return i >= e->p->n_states || state_is_array(e, s) ? s : NULL;
+}
+
+static const RowBlocks *blocks_at(const Emit *e, int i)
+{
+    return i < e->p->n_states ? NULL : e->made[i - e->p->n_states].blocks;
+}
+
+static const uint8_t *array_data(Emit *e, int i)
+{
+    const State *s = array_at(e, i);
+    if (!blocks_at(e, i))
+        return state_data(e, s);
+    uint8_t *to = arena_alloc(e->a, (size_t)state_bytes(s), sizeof(float));
+    blocks_make(blocks_at(e, i), 0, state_bytes(s), to);
+    return to;
 }
 
 static int n_arrays(const Emit *e)
@@ -118,9 +177,10 @@ static int n_arrays(const Emit *e)
     return e->p->n_states + e->n_made;
 }
 
-static void put_array(Emit *e, Text *t, const State *s)
+static void put_array(Emit *e, Text *t, int at)
 {
-    const uint8_t *data = state_data(e, s);
+    const State *s = array_at(e, at);
+    const uint8_t *data = array_data(e, at);
     int64_t n = type_numel(s->type), size = (int64_t)etc_dtype_size((int)s->type.dtype);
     put_array_title(t, s);
     put(t, "static const %s %s[%" PRId64 "]%s = {", c_type(s->type.dtype), array_name(e, s),
@@ -175,6 +235,14 @@ static void put_assembly(Emit *e, Text *t)
         e->name);
 }
 
+static OutPiece piece_of(Emit *e, int i, int64_t n, int64_t zeros)
+{
+    const RowBlocks *b = blocks_at(e, i);
+    if (b)
+        return (OutPiece){.data = b, .n = n, .zeros = zeros, .make = blocks_make};
+    return (OutPiece){.data = state_data(e, array_at(e, i)), .n = n, .zeros = zeros};
+}
+
 static void put_blob(Emit *e, Text *t, CFiles *out)
 {
     Text assembly = {.a = e->a};
@@ -191,7 +259,7 @@ static void put_blob(Emit *e, Text *t, CFiles *out)
             continue;
         assert(at % BLOB_ALIGN == 0);
         int64_t n = state_bytes(s), end = round_up(at + n, BLOB_ALIGN);
-        c_file_piece(e->a, out, out->n - 1, state_data(e, s), n, end - at - n);
+        c_file_piece(e->a, out, out->n - 1, piece_of(e, i, n, end - at - n));
         put_array_title(t, s);
         put(t, "static const %s *const %s%s =\n    (const %s *)(const void *)(%s_weights + %" PRId64
             ");\n\n", c_type(s->type.dtype), array_name(e, s), unused_mark(s), c_type(s->type.dtype),
@@ -223,6 +291,6 @@ bool emit_constants(Emit *e, Text *t, CFiles *out)
     }
     for (int i = 0; i < n_arrays(e); i++)
         if (array_at(e, i))
-            put_array(e, t, array_at(e, i));
+            put_array(e, t, i);
     return true;
 }

@@ -62,9 +62,9 @@ static void matmul(const float *a, const float *b, const float *bias, float *y, 
     }
     for (int64_t i = 0; bias && !g->from_y && i < g->m; i++)
         memcpy(y + i * g->n, bias, (size_t)g->n * sizeof *y);
-    blas->gemm(ROW_MAJOR, AS_IT_IS, g->is_b_t ? TRANSPOSED : AS_IT_IS, (int)g->m, (int)g->n,
-               (int)g->k, 1, a, (int)g->a_row, b, (int)g->b_row, bias || g->from_y ? 1 : 0, y,
-               (int)g->n);
+    blas->gemm(ROW_MAJOR, AS_IT_IS, g->b_form == ETC_BY_COLUMNS ? TRANSPOSED : AS_IT_IS, (int)g->m,
+               (int)g->n, (int)g->k, 1, a, (int)g->a_row, b, (int)g->b_row,
+               bias || g->from_y ? 1 : 0, y, (int)g->n);
 }
 
 /* -- convolution ------------------------------------------------------------------------------- */
@@ -121,8 +121,8 @@ static void conv_group(const float *x, const float *w, float *y, const EtcConv *
 static bool gains(const EtcConv *g)
 {
     const int64_t k = g->ic * g->kh * g->kw;
-    return !g->transposed && !clamps(g->lo, g->hi) && !g->x_plane && !g->y_plane && g->oc >= 8 &&
-           g->ic >= 2 && k <= COLUMNS / 64 && fits(g->oc, g->oh * g->ow, k);
+    return g->form != ETC_TRANSPOSED && !clamps(g->lo, g->hi) && !g->x_plane && !g->y_plane &&
+           g->oc >= 8 && g->ic >= 2 && k <= COLUMNS / 64 && fits(g->oc, g->oh * g->ow, k);
 }
 
 static void conv(const float *x, const float *w, const float *bias, float *y, const EtcConv *g,

@@ -92,7 +92,7 @@ ETC_INLINE void etc_scores_product(const EtcAttention *g, const float *q, const 
 {
     const float inf = __builtin_inff();
     EtcBlock b = {t->part, t->panel, t->s, NULL, t->n, 0, 0, t->part_row, 0, t->row, 1, -inf,
-                  inf, ETC_FROM_ZERO, 0};
+                  inf, ETC_FROM_ZERO, 0, ETC_TOGETHER};
     int64_t from = 0;
     do { /* once even where d is 0 */
         b.k = etc_min_i64(g->d - from, ETC_KB);
@@ -194,7 +194,7 @@ ETC_INLINE void etc_scores_value(const EtcAttention *g, const float *v, float *y
 {
     const float inf = __builtin_inff();
     EtcBlock b = {NULL, NULL, NULL, NULL, t->n, 0, 0, t->row, 0, g->y_row, 1, -inf, inf,
-                  (t->key == 0) ? ETC_FROM_ZERO : ETC_FROM_C, 0};
+                  (t->key == 0) ? ETC_FROM_ZERO : ETC_FROM_C, 0, ETC_TOGETHER};
     int64_t from = 0;
     do { /* once even where there is no key */
         b.k = etc_min_i64(t->n_key - from, ETC_KB);

@@ -42,7 +42,7 @@ static int read_options(const EtcCall *c, int32_t n_axes, EtcConv *g, int64_t ou
     g->pw = p[1];
     g->dh = d[0];
     g->dw = d[1];
-    g->transposed = transposed;
+    g->form = transposed ? ETC_TRANSPOSED : ETC_FORWARD;
     g->lo = -__builtin_inff();
     g->hi = __builtin_inff();
     return (g->groups >= 1) && (g->groups <= INT32_MAX) &&
@@ -54,7 +54,7 @@ static int read_options(const EtcCall *c, int32_t n_axes, EtcConv *g, int64_t ou
 static int64_t out_size(const EtcConv *g, int64_t i, int64_t k, int64_t s, int64_t p, int64_t d,
                         int64_t output_pad)
 {
-    if (g->transposed != 0) {
+    if (g->form == ETC_TRANSPOSED) {
         return ((i - 1) * s) - (2 * p) + (d * (k - 1)) + output_pad + 1;
     }
     const int64_t room = i + (2 * p) - (d * (k - 1)) - 1;
@@ -72,7 +72,7 @@ static int read_shapes(const EtcTensor *x, const EtcTensor *w, const EtcTensor *
     g->kh = (r == 4) ? w->dim[2] : 1;
     g->kw = w->dim[r - 1];
     g->ic = x->dim[1] / g->groups;
-    if (g->transposed != 0) {
+    if (g->form == ETC_TRANSPOSED) {
         g->oc = w->dim[1];
     } else {
         g->oc = w->dim[0] / g->groups;
@@ -81,7 +81,7 @@ static int read_shapes(const EtcTensor *x, const EtcTensor *w, const EtcTensor *
         (g->ih < 1) || (g->iw < 1)) {
         return 0;
     }
-    if ((g->transposed != 0) ? (w->dim[0] != x->dim[1])
+    if ((g->form == ETC_TRANSPOSED) ? (w->dim[0] != x->dim[1])
                              : ((w->dim[1] != g->ic) || ((w->dim[0] % g->groups) != 0))) {
         return 0;
     }
@@ -160,7 +160,7 @@ static void convolve_wide(const Wide *o, const EtcTensor *bias, const EtcTensor 
         const int64_t oy = (i % pixels) / g->ow, ox = i % g->ow;
         const EtcWide start = (bias != NULL) ? etc_wide_get(o->kind, bias, channel)
                                              : etc_wide_zero(o->kind);
-        const EtcWide sum = g->transposed ? sum_taps_back(o, start, plane, oc, oy, ox)
+        const EtcWide sum = (g->form == ETC_TRANSPOSED) ? sum_taps_back(o, start, plane, oc, oy, ox)
                                           : sum_taps(o, start, plane, channel, oy, ox);
         etc_wide_put(o->kind, sum, y, i);
     }
@@ -198,8 +198,8 @@ EtcStatus etc_convolution(const EtcCall *c)
         !etc_is_plain(x) || !etc_is_plain(w) || !etc_is_plain(y)) {
         return ETC_UNSUPPORTED;
     }
-    if (!etc_may_work(c, etc_numel(g.transposed ? x : y),
-                      (g.transposed ? g.oc : g.ic) * g.kh * g.kw)) {
+    if (!etc_may_work(c, etc_numel((g.form == ETC_TRANSPOSED) ? x : y),
+                      ((g.form == ETC_TRANSPOSED) ? g.oc : g.ic) * g.kh * g.kw)) {
         return ETC_TOO_MUCH;
     }
     if (ETC_HAS_WIDE && (etc_numel(y) > 0) && (x->dtype != ETC_F32)) {

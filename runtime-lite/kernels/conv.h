@@ -1,5 +1,4 @@
-/* conv.h -- convolution of [n, groups * ic, ih, iw] with weights [groups * oc, ic, kh, kw], and the
- * transposed kind.
+/* conv.h -- convolution of [n, groups * ic, ih, iw] and the transposed kind.
  *
  * Each sum starts from the bias (or 0) and takes its terms in order of ic, then kh, then kw by
  * fused multiply-add.  A tap outside the image is a term too: weight times zero.  One dimension
@@ -18,14 +17,21 @@
 /* With fewer output channels than this, a 1x1 kernel reads its pixels where they lie. */
 #define ETC_PACK_ROWS 64
 
+/* How weights lie. */
+typedef enum EtcForm {
+    ETC_FORWARD,    /* [groups * oc, ic, kh, kw] */
+    ETC_TRANSPOSED, /* [groups * ic, oc, kh, kw]: stride and padding are those of the forward one */
+    ETC_IN_BLOCKS   /* [groups][blocks][ic, kh, kw][ETC_TOGETHER]: a forward one, whose channels
+                     * of output stand together; the last block of a group may be narrower */
+} EtcForm;
+
 typedef struct EtcConv {
     int64_t n, groups;
     int64_t ic, ih, iw; /* ic and oc: channels of one group */
     int64_t oc, oh, ow;
     int64_t kh, kw, sh, sw, ph, pw, dh, dw; /* kernel, stride, padding, dilation */
     float lo, hi;                           /* clamp of y; -infinity and infinity: none */
-    int32_t
-        transposed; /* weights [groups * ic, oc, kh, kw]; stride and padding are the forward's */
+    EtcForm form;
     int64_t x_plane, y_plane; /* floats from a channel to the next; 0: no gaps between them */
 } EtcConv;
 
@@ -80,6 +86,27 @@ ETC_INLINE void etc_pack_taps(const float *x, const EtcConv *g, int64_t k0, int6
     }
 }
 
+/* The rows of a block of pixels; w: the weights of one group from term k on. */
+ETC_INLINE void etc_conv_block(const EtcBlock *pixels, const EtcConv *g, const float *w, int64_t k)
+{
+    const int64_t depth = g->ic * g->kh * g->kw;
+    const int64_t most = (g->form == ETC_IN_BLOCKS) ? ETC_TOGETHER : g->oc;
+    for (int64_t i = 0; i < g->oc; i += most) {
+        EtcBlock t = *pixels;
+        t.m = etc_min_i64(most, g->oc - i);
+        t.a = w + (i * depth) + k;
+        t.a_row = depth;
+        if (g->form == ETC_IN_BLOCKS) {
+            t.a = w + (i * depth) + (k * t.m);
+            t.a_row = 1;
+            t.a_step = t.m;
+        }
+        t.bias = (t.start == ETC_FROM_ROW) ? (t.bias + i) : NULL;
+        t.c += i * t.c_row;
+        etc_block(&t);
+    }
+}
+
 /* One image and group as a product: y[oc][pixels] = w[oc][taps] panel[taps][pixels]. */
 ETC_INLINE void etc_conv_product(const float *x, const float *w, const float *bias, float *y,
                                  const EtcConv *g, float *panel)
@@ -88,7 +115,7 @@ ETC_INLINE void etc_conv_product(const float *x, const float *w, const float *bi
     const int is_1x1 = (taps == 1) && (g->sh == 1) && (g->sw == 1) && (g->ph == 0) && (g->pw == 0);
     EtcRun run[ETC_PANEL];
     EtcBlock t = {w, panel, y, bias, g->oc, 0, 0, depth, 0, g->y_plane, 1, g->lo, g->hi,
-                  ETC_FROM_ZERO, 0};
+                  ETC_FROM_ZERO, 0, ETC_TOGETHER};
     for (int64_t j = 0; j < pixels; j += t.n) {
         t.n = etc_panel(pixels - j);
         const int64_t width = ((t.n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
@@ -101,7 +128,6 @@ ETC_INLINE void etc_conv_product(const float *x, const float *w, const float *bi
         int64_t k = 0;
         do { /* once even where there is no tap */
             t.k = etc_min_i64(depth - k, ETC_KB);
-            t.a = w + k;
             if (in_place) {
                 t.b = x + (k * g->x_plane) + j;
             } else if (is_1x1) {
@@ -110,7 +136,7 @@ ETC_INLINE void etc_conv_product(const float *x, const float *w, const float *bi
                 etc_pack_taps(x, g, k, t.k, run, n_runs, panel, width);
             }
             t.is_last = (k + t.k) == depth;
-            etc_block(&t);
+            etc_conv_block(&t, g, w, k);
             t.start = ETC_FROM_C;
             k += t.k;
         } while (k < depth);
@@ -181,7 +207,8 @@ ETC_INLINE void etc_conv_phase(const float *x, const float *w, const float *bias
         const int64_t width = ((n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
         for (int64_t c = 0; c < g->oc; c += ETC_REST_ROWS) {
             EtcBlock t = {w, panel, rest, NULL, etc_min_i64(g->oc - c, ETC_REST_ROWS), n, 0, taps,
-                          width, ETC_PANEL, g->oc * taps, g->lo, g->hi, ETC_FROM_ZERO, 0};
+                          width, ETC_PANEL, g->oc * taps, g->lo, g->hi, ETC_FROM_ZERO, 0,
+                          ETC_TOGETHER};
             if (bias != NULL) {
                 t.bias = bias + c;
                 t.start = ETC_FROM_ROW;
@@ -313,7 +340,7 @@ ETC_OUTLINE void etc_conv_f32(const float *x, const float *w, const float *bias,
         const int64_t group = i % g.groups;
         const float *b = (bias != NULL) ? (bias + (group * g.oc)) : NULL;
         const float *xi = x + (i * x_size), *wi = w + (group * w_size);
-        if (g.transposed != 0) {
+        if (g.form == ETC_TRANSPOSED) {
             etc_conv_transposed(xi, wi, b, y + (i * y_size), &g, (float *)work);
         } else if (etc_is_depthwise(&g)) {
             etc_conv_depthwise(xi, wi, b, y + (i * y_size), &g, (float *)work);

@@ -7,7 +7,7 @@
 
 static EtcMatmul geometry(int64_t m, int64_t n, int64_t k)
 {
-    EtcMatmul g = {m, n, k, k, n, -__builtin_inff(), __builtin_inff(), 0, 0};
+    EtcMatmul g = {m, n, k, k, n, -__builtin_inff(), __builtin_inff(), ETC_BY_ROWS, 0};
     return g;
 }
 
@@ -33,7 +33,8 @@ static void multiply_wide(const EtcCall *c, const EtcTensor *a, const EtcTensor 
     for (int64_t i = 0; i < (g->m * g->n); i++) {
         const int64_t column = i % g->n, at = batch * g->k * g->n;
         const EtcLine row = {a, ((batch * g->m) + (i / g->n)) * g->k, 1};
-        const EtcLine of_b = {b, at + (column * (g->is_b_t ? g->k : 1)), g->is_b_t ? 1 : g->n};
+        const int by_columns = g->b_form == ETC_BY_COLUMNS;
+        const EtcLine of_b = {b, at + (column * (by_columns ? g->k : 1)), by_columns ? 1 : g->n};
         const EtcWide start = (bias != NULL) ? etc_wide_get(kind, bias, column)
                                              : etc_wide_zero(kind);
         etc_wide_put(kind, etc_wide_dot(c, kind, start, row, of_b, g->k), y,
@@ -84,7 +85,7 @@ EtcStatus etc_linear(const EtcCall *c)
     }
     EtcMatmul g = geometry(m, n, k);
     g.b_row = k;
-    g.is_b_t = 1;
+    g.b_form = ETC_BY_COLUMNS;
     return multiply(c, x, w, bias, y, &g);
 }
 

@@ -1,18 +1,26 @@
-/* matmul.h -- y[m,n] = clamp(start + a[m,k] b, lo, hi), b as [k,n] or, transposed, as [n,k].
+/* matmul.h -- y[m,n] = clamp(start + a[m,k] b, lo, hi).
  *
  * Each sum starts from 0, from the bias of its column or from what y holds, and takes its terms
- * in order of k by fused multiply-add.  b goes through panels of ETC_KB rows in `work`.
+ * in order of k by fused multiply-add.  b goes through panels of ETC_KB rows in `work`, unless it
+ * lies in blocks.
  */
 #ifndef ETC_MATMUL_H
 #define ETC_MATMUL_H
 
 #include "runtime-lite/kernels/tile.h"
 
+/* How b lies. */
+typedef enum EtcSide {
+    ETC_BY_ROWS,    /* [k,n] */
+    ETC_BY_COLUMNS, /* [n,k], as the weight of a linear layer */
+    ETC_BY_BLOCKS   /* [blocks][k][ETC_TOGETHER]: blocks of columns, the last filled with zeros */
+} EtcSide;
+
 typedef struct EtcMatmul {
     int64_t m, n, k;
     int64_t a_row, b_row; /* floats from a row to the next; those of y are n apart */
     float lo, hi;         /* -infinity and infinity: none */
-    int32_t is_b_t;       /* b is [n,k], as the weight of a linear layer */
+    EtcSide b_form;     /* b_row is of no use in blocks */
     int32_t from_y;       /* sums start from y; bias is not read */
 } EtcMatmul;
 
@@ -33,15 +41,25 @@ ETC_INLINE void etc_pack_columns(const float *b, int64_t b_row, int64_t k, int64
     }
 }
 
+/* Columns of b in blocks that are taken together: whole blocks, or an even part of one. */
+#define ETC_BLOCK_PANEL \
+    ((ETC_PANEL >= ETC_TOGETHER) ? ((ETC_PANEL / ETC_TOGETHER) * ETC_TOGETHER) \
+                                 : ((ETC_PANEL >= 8) ? 8 : ((ETC_PANEL >= 4) ? 4 : 1)))
+
 ETC_OUTLINE void etc_matmul_f32(const float *a, const float *b, const float *bias, float *y,
                                 const EtcMatmul *g, void *work)
 {
     float *panel = (float *)work;
     EtcBlock t = {a, panel, y, bias, g->m, 0, 0, g->a_row, 0, g->n, 1, g->lo, g->hi,
-                  ETC_FROM_ZERO, 0};
+                  ETC_FROM_ZERO, 0, ETC_TOGETHER};
+    const int in_blocks = g->b_form == ETC_BY_BLOCKS;
     for (int64_t j = 0; j < g->n; j += t.n) {
-        t.n = etc_panel(g->n - j);
+        t.n = in_blocks ? etc_min_i64(g->n - j, ETC_BLOCK_PANEL) : etc_panel(g->n - j);
         t.b_row = ((t.n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
+        if (in_blocks) {
+            t.b_row = ETC_TOGETHER;
+            t.b_next = ETC_TOGETHER * g->k;
+        }
         t.c = y + j;
         t.bias = (bias != NULL) ? (bias + j) : NULL;
         t.start = (g->from_y != 0) ? ETC_FROM_C
@@ -51,7 +69,9 @@ ETC_OUTLINE void etc_matmul_f32(const float *a, const float *b, const float *bia
             t.k = etc_min_i64(g->k - k, ETC_KB);
             t.a = a + k;
             t.is_last = (k + t.k) == g->k;
-            if (g->is_b_t != 0) {
+            if (in_blocks) {
+                t.b = b + ((j / ETC_TOGETHER) * t.b_next) + (k * ETC_TOGETHER) + (j % ETC_TOGETHER);
+            } else if (g->b_form == ETC_BY_COLUMNS) {
                 etc_pack_columns(b + (j * g->b_row) + k, g->b_row, t.k, t.n, panel, t.b_row);
             } else {
                 etc_pack_rows(b + (k * g->b_row) + j, g->b_row, t.k, t.n, panel, t.b_row);

@@ -95,7 +95,8 @@ ETC_INLINE void etc_unpack(const EtcPackedWeight *w, const EtcPacked *g, int64_t
 ETC_INLINE void etc_packed_panels(const float *x, const EtcPackedWeight *w, const float *bias,
                                   float *y, const EtcPacked *g, float *panel, int bits)
 {
-    EtcBlock t = {x, panel, y, bias, g->m, 0, 0, g->k, 0, g->n, 1, g->lo, g->hi, ETC_FROM_ZERO, 0};
+    EtcBlock t = {x, panel, y, bias, g->m, 0, 0, g->k, 0, g->n, 1, g->lo, g->hi, ETC_FROM_ZERO, 0,
+                  ETC_TOGETHER};
     for (int64_t j = 0; j < g->n; j += t.n) {
         t.n = etc_panel(g->n - j);
         t.b_row = ((t.n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;

@@ -19,6 +19,9 @@
 #define ETC_MR4 6
 #define ETC_PANEL (ETC_NV * ETC_LANES)
 
+/* Rows or columns of a weight that stand together where an emitted file holds it in blocks. */
+#define ETC_TOGETHER 16
+
 /* Terms of a sum between two rests: a block of b of this many rows stays in the first cache. */
 #define ETC_KB 128
 
@@ -34,6 +37,7 @@ typedef struct EtcBlock {
     float lo, hi;                /* clamp, when this block is the last of k */
     EtcStart start;
     int is_last;
+    int64_t b_next; /* floats from ETC_TOGETHER columns of b to the next; ETC_TOGETHER: no gaps */
 } EtcBlock;
 
 /* Adds the terms of rows i .. i + mr - 1 to their sums; mr and nv are constants where this and the
@@ -51,7 +55,8 @@ ETC_INLINE void etc_tile_terms(const EtcBlock *t, int64_t i, int mr, int nv, Etc
         EtcF bv[4];
         ETC_UNROLL
         for (int v = 0; v < nv; v++) {
-            bv[v] = etc_loadu(b + (v * ETC_LANES));
+            const int64_t column = v * ETC_LANES;
+            bv[v] = etc_loadu(b + ((column / ETC_TOGETHER) * t->b_next) + (column % ETC_TOGETHER));
         }
         ETC_UNROLL
         for (int r = 0; r < mr; r++) {

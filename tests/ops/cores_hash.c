@@ -93,7 +93,7 @@ static void hash_conv(const char *name, EtcConv g)
                   iw = (g.iw + (2 * g.pw)) - (g.dw * (g.kw - 1));
     g.oh = ((ih - 1) / g.sh) + 1;
     g.ow = ((iw - 1) / g.sw) + 1;
-    if (g.transposed != 0) {
+    if (g.form == ETC_TRANSPOSED) {
         g.oh = ((g.ih - 1) * g.sh) - (2 * g.ph) + (g.dh * (g.kh - 1)) + 1;
         g.ow = ((g.iw - 1) * g.sw) - (2 * g.pw) + (g.dw * (g.kw - 1)) + 1;
     }
@@ -104,15 +104,20 @@ static void hash_conv(const char *name, EtcConv g)
 static void hash_convs(void)
 {
     const float inf = __builtin_inff();
-    const EtcConv plain = {1, 1, 5, 13, 11, 19, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, -inf, inf, 0, 0, 0};
-    const EtcConv deep = {1, 1, 40, 7, 7, 13, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, 0.0f, 6.0f, 0, 0, 0};
-    const EtcConv point = {2, 1, 37, 7, 7, 23, 0, 0, 1, 1, 1, 1, 0, 0, 1, 1, -inf, inf, 0, 0, 0};
-    const EtcConv strided = {1, 2, 3, 17, 19, 7, 0, 0, 5, 3, 2, 3, 2, 1, 1, 2, -inf, inf, 0, 0, 0};
-    const EtcConv depthwise = {1, 9, 1, 21, 37, 1, 0, 0, 3, 3,
-                               2, 2, 1, 1, 1, 1, 0.0f, inf, 0, 0, 0};
-    const EtcConv spread = {1, 5, 1, 23, 29, 1, 0, 0, 5, 3,
-                            2, 2, 2, 1, 3, 3, -inf, inf, 0, 0, 0};
-    const EtcConv back = {1, 1, 6, 5, 7, 5, 0, 0, 4, 3, 2, 2, 1, 1, 1, 1, -inf, inf, 1, 0, 0};
+    const EtcConv plain = {1, 1, 5, 13, 11, 19,   0,   0,           3, 3, 1,
+                           1, 1, 1, 1,  1,  -inf, inf, ETC_FORWARD, 0, 0};
+    const EtcConv deep = {1, 1, 40, 7, 7, 13,   0,    0,           3, 3, 1,
+                          1, 1, 1,  1, 1, 0.0f, 6.0f, ETC_FORWARD, 0, 0};
+    const EtcConv point = {2, 1, 37, 7, 7, 23,   0,   0,           1, 1, 1,
+                           1, 0, 0,  1, 1, -inf, inf, ETC_FORWARD, 0, 0};
+    const EtcConv strided = {1, 2, 3, 17, 19, 7,    0,   0,           5, 3, 2,
+                             3, 2, 1, 1,  2,  -inf, inf, ETC_FORWARD, 0, 0};
+    const EtcConv depthwise = {1, 9, 1, 21, 37, 1,    0,   0,           3, 3, 2,
+                               2, 1, 1, 1,  1,  0.0f, inf, ETC_FORWARD, 0, 0};
+    const EtcConv spread = {1, 5, 1, 23, 29, 1,    0,   0,           5, 3, 2,
+                            2, 2, 1, 3,  3,  -inf, inf, ETC_FORWARD, 0, 0};
+    const EtcConv back = {1, 1, 6, 5, 7, 5, 0, 0, 4, 3, 2, 2, 1, 1, 1, 1, -inf, inf, ETC_TRANSPOSED,
+                          0, 0};
     hash_conv("conv", plain);
     hash_conv("conv deep", deep);
     hash_conv("conv 1x1", point);
@@ -122,6 +127,66 @@ static void hash_convs(void)
     hash_conv("conv transposed", back);
 }
 
+/* [count][rows][terms] as blocks of rows, each [terms][rows]. */
+static void to_blocks(const float *from, int count, int rows, int terms, int is_filled, float *to)
+{
+    for (int i = 0; i < count; i++, from += rows * terms) {
+        for (int first = 0; first < rows; first += ETC_TOGETHER) {
+            const int n = ((rows - first) < ETC_TOGETHER) ? (rows - first) : ETC_TOGETHER;
+            for (int k = 0; k < terms; k++, to += is_filled ? ETC_TOGETHER : n) {
+                for (int r = 0; r < n; r++) {
+                    to[r] = from[((first + r) * terms) + k];
+                }
+            }
+        }
+    }
+}
+
+static void expect_same(const char *name, const float *want, int n)
+{
+    if (memcmp(out, want, (size_t)n * sizeof out[0]) != 0) {
+        printf("%s: other bits with weights in blocks\n", name);
+        exit(1);
+    }
+}
+
+static float blocks[N], want[N];
+
+static void same_conv(int64_t groups, int64_t oc)
+{
+    const float inf = __builtin_inff();
+    EtcConv g = {1, groups, 15, 13, 11, oc,   13,  11,          3, 3, 1,
+                 1, 1,      1,  1,  1,  -inf, inf, ETC_FORWARD, 0, 0};
+    etc_conv_f32(in_a, in_w, in_b, want, &g, work.bytes);
+    to_blocks(in_w, (int)groups, (int)oc, 15 * 9, 0, blocks);
+    g.form = ETC_IN_BLOCKS;
+    etc_conv_f32(in_a, blocks, in_b, out, &g, work.bytes);
+    expect_same("conv", want, (int)(groups * oc * 13 * 11));
+}
+
+static void same_linear(int64_t m, int64_t n)
+{
+    const float inf = __builtin_inff();
+    EtcMatmul g = {m, n, 131, 131, 131, -inf, inf, ETC_BY_COLUMNS, 0};
+    etc_matmul_f32(in_a, in_w, in_b, want, &g, work.bytes);
+    memset(blocks, 0, sizeof blocks);
+    to_blocks(in_w, 1, (int)n, 131, 1, blocks);
+    g.b_form = ETC_BY_BLOCKS;
+    etc_matmul_f32(in_a, blocks, in_b, out, &g, work.bytes);
+    expect_same("linear", want, (int)(m * n));
+}
+
+/* Weights in blocks give the bits of others. */
+static void same_in_blocks(void)
+{
+    same_conv(1, 37);
+    same_conv(2, 16);
+    same_linear(1, 100);
+    same_linear(13, 83);
+    same_linear(5, 16);
+    same_linear(3, 24);
+}
+
 /* A point, a depthwise and a point convolution, one after the other and by rows: no difference. */
 static void hash_stream(const char *name, int64_t stride, int64_t dilation, int64_t pad)
 {
@@ -129,12 +194,20 @@ static void hash_stream(const char *name, int64_t stride, int64_t dilation, int6
     const float inf = __builtin_inff();
     const int64_t size = ((17 + (2 * pad)) - (2 * dilation) - 1) / stride + 1;
     const EtcStage stage[3] = {
-        {in_w, in_b, {1, 1, 5, 17, 17, 21, 17, 17, 1, 1, 1, 1, 0, 0, 1, 1, 0.0f, 6.0f, 0, 0, 0},
+        {in_w,
+         in_b,
+         {1, 1, 5, 17, 17, 21, 17, 17, 1, 1, 1, 1, 0, 0, 1, 1, 0.0f, 6.0f, ETC_FORWARD, 0, 0},
          17},
-        {in_w + 200, in_b + 100, {1, 21, 1, 17, 17, 1, size, size, 3, 3, stride, stride, pad, pad,
-         dilation, dilation, 0.0f, inf, 0, 0, 0}, 17},
-        {in_w + 500, NULL, {1, 1, 21, size, size, 7, size, size, 1, 1, 1, 1, 0, 0, 1, 1, -inf, inf,
-         0, 0, 0}, 17}};
+        {in_w + 200,
+         in_b + 100,
+         {1,      21,  1,   17,       17,       1,    size, size,        3, 3, stride,
+          stride, pad, pad, dilation, dilation, 0.0f, inf,  ETC_FORWARD, 0, 0},
+         17},
+        {in_w + 500,
+         NULL,
+         {1, 1, 21, size, size, 7,    size, size,        1, 1, 1,
+          1, 0, 0,  1,    1,    -inf, inf,  ETC_FORWARD, 0, 0},
+         17}};
     etc_conv_f32(in_a, stage[0].w, stage[0].bias, a, &stage[0].g, work.bytes);
     etc_conv_f32(a, stage[1].w, stage[1].bias, b, &stage[1].g, work.bytes);
     etc_conv_f32(b, stage[2].w, stage[2].bias, y, &stage[2].g, work.bytes);
@@ -163,9 +236,10 @@ static void hash_streams(void)
 
 static void hash_matmuls(void)
 {
+    same_in_blocks();
     const float inf = __builtin_inff();
-    const EtcMatmul mm = {13, 37, 300, 300, 37, -inf, inf, 0, 0};
-    const EtcMatmul linear = {3, 61, 259, 259, 259, 0.0f, inf, 1, 0};
+    const EtcMatmul mm = {13, 37, 300, 300, 37, -inf, inf, ETC_BY_ROWS, 0};
+    const EtcMatmul linear = {3, 61, 259, 259, 259, 0.0f, inf, ETC_BY_COLUMNS, 0};
     etc_matmul_f32(in_a, in_w, NULL, out, &mm, work.bytes);
     hash_floats("matmul", 13 * 37);
     etc_matmul_f32(in_a, in_w, in_b, out, &linear, work.bytes);
@@ -305,14 +379,22 @@ static void hash_integers(void)
     const EtcInteger rows = {sums, in_b, NULL, scale, zero, ETC_Q_F64, ETC_Q_I64, 1, 1,
                              0, -1e30f, 1e30f, 1, 0.0f, 0, 0, 0};
     const EtcPool max = {3, 15, 23, 8, 12, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0};
-    const EtcConv dense = {2, 1, 21, 13, 17, 19, 13, 17, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0};
-    const EtcConv strided = {1, 2, 3, 21, 23, 5, 9, 10, 5, 4, 2, 2, 0, 0, 1, 1, 0, 0, 0, 0, 0};
-    const EtcConv point = {1, 1, 30, 9, 7, 40, 9, 7, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0};
-    const EtcConv depth = {2, 9, 1, 19, 31, 1, 19, 31, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0};
-    const EtcConv steps = {1, 7, 1, 20, 33, 2, 10, 17, 7, 5, 2, 2, 3, 2, 1, 1, 0, 0, 0, 0, 0};
-    const EtcConv deep = {1, 1, 500, 3, 5, 9, 3, 5, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0};
-    const EtcConv few = {1, 1, 3, 41, 77, 11, 21, 39, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0, 0};
-    const EtcConv tall = {1, 1, 2, 300, 2, 6, 300, 2, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0};
+    const EtcConv dense = {2, 1, 21, 13, 17, 19, 13, 17,          3, 3, 1,
+                           1, 1, 1,  1,  1,  0,  0,  ETC_FORWARD, 0, 0};
+    const EtcConv strided = {1, 2, 3, 21, 23, 5, 9, 10,          5, 4, 2,
+                             2, 0, 0, 1,  1,  0, 0, ETC_FORWARD, 0, 0};
+    const EtcConv point = {1, 1, 30, 9, 7, 40, 9, 7,           1, 1, 1,
+                           1, 0, 0,  1, 1, 0,  0, ETC_FORWARD, 0, 0};
+    const EtcConv depth = {2, 9, 1, 19, 31, 1, 19, 31,          3, 3, 1,
+                           1, 1, 1, 1,  1,  0, 0,  ETC_FORWARD, 0, 0};
+    const EtcConv steps = {1, 7, 1, 20, 33, 2, 10, 17,          7, 5, 2,
+                           2, 3, 2, 1,  1,  0, 0,  ETC_FORWARD, 0, 0};
+    const EtcConv deep = {1, 1, 500, 3, 5, 9, 3, 5,           3, 3, 1,
+                          1, 1, 1,   1, 1, 0, 0, ETC_FORWARD, 0, 0};
+    const EtcConv few = {1, 1, 3, 41, 77, 11, 21, 39,          3, 3, 2,
+                         2, 1, 1, 1,  1,  0,  0,  ETC_FORWARD, 0, 0};
+    const EtcConv tall = {1, 1, 2, 300, 2, 6, 300, 2,           1, 1, 1,
+                          1, 0, 0, 1,   1, 0, 0,   ETC_FORWARD, 0, 0};
     const EtcPool mean = {3, 15, 23, 8, 12, 5, 3, 2, 2, 1, 1, 1, 1, 0, 1, 0};
     const EtcPool all = {30, 1, 77, 1, 1, 1, 77, 1, 77, 0, 0, 1, 1, 0, 1, 0};
     const EtcMean points = {1, -9, 1.7f, 3, -120, 127};

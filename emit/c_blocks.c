@@ -1,0 +1,69 @@
+/* c_blocks.c -- weights in the blocks that kernels/tile.h speaks of: what stands together is read one
+ * after the other, and nothing is packed when the model runs.
+ *
+ * The bytes are made from the model's own as the file is written, so that no weight is copied. */
+#include "emit/c_emit.h"
+#include <string.h>
+
+static int64_t rows_kept(const RowBlocks *b)
+{
+    return b->is_filled ? (b->rows + TOGETHER - 1) / TOGETHER * TOGETHER : b->rows;
+}
+
+int64_t blocks_numel(const RowBlocks *b)
+{
+    return b->count * rows_kept(b) * b->terms;
+}
+
+/* A place in the blocks: row `first + r`, term `k` of matrix `i`; a block's rows are `width`. */
+typedef struct BlockPlace {
+    int64_t i, first, width, k, r;
+} BlockPlace;
+
+static int64_t width_at(const RowBlocks *b, int64_t first)
+{
+    const int64_t left = rows_kept(b) - first;
+    return left < TOGETHER ? left : TOGETHER;
+}
+
+static BlockPlace place_of(const RowBlocks *b, int64_t element)
+{
+    const int64_t matrix = rows_kept(b) * b->terms, block = TOGETHER * b->terms;
+    const int64_t within = element % matrix;
+    BlockPlace p = {.i = element / matrix, .first = within / block * TOGETHER};
+    p.width = width_at(b, p.first);
+    p.k = within % block / p.width;
+    p.r = within % block % p.width;
+    return p;
+}
+
+static void move_on(const RowBlocks *b, BlockPlace *p)
+{
+    if (++p->r < p->width)
+        return;
+    p->r = 0;
+    if (++p->k < b->terms)
+        return;
+    p->k = 0;
+    p->first += p->width;
+    if (p->first >= rows_kept(b)) {
+        p->first = 0;
+        p->i++;
+    }
+    p->width = width_at(b, p->first);
+}
+
+void blocks_make(const void *blocks, int64_t from, int64_t n, uint8_t *to)
+{
+    const RowBlocks *b = blocks;
+    assert(from % 4 == 0 && n % 4 == 0);
+    BlockPlace p = place_of(b, from / 4);
+    for (int64_t at = 0; at < n; at += 4, move_on(b, &p)) {
+        const int64_t row = p.first + p.r;
+        const int64_t element = p.i * b->rows * b->terms + row * b->row + p.k * b->term;
+        if (row < b->rows)
+            memcpy(to + at, b->from + 4 * element, 4);
+        else
+            memset(to + at, 0, 4);
+    }
+}
