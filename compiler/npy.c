@@ -354,7 +354,7 @@ OutFile npy_file(Arena *a, const EtcTensor *t)
     head[8] = (char)(len & 255);
     head[9] = (char)(len >> 8);
     snprintf(head + 10, len + 1, "%s%*s\n", header, pad, "");
-    piece[0] = (OutPiece){head, (int64_t)len + 10, 0};
-    piece[1] = (OutPiece){t->data, etc_numel(t) * (int64_t)size, 0};
+    piece[0] = (OutPiece){.data = head, .n = (int64_t)len + 10};
+    piece[1] = (OutPiece){.data = t->data, .n = etc_numel(t) * (int64_t)size};
     return (OutFile){piece, 2};
 }

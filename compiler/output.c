@@ -16,7 +16,7 @@ bool output_bytes(const Options *o, OutBatch *b, const void *bytes, int64_t n, c
                   Diag *d)
 {
     OutPiece *piece = NEW(b->arena, OutPiece, 1);
-    *piece = (OutPiece){bytes, n, 0};
+    *piece = (OutPiece){.data = bytes, .n = n};
     return output_file(o, b, &(OutFile){piece, 1}, path, d);
 }
 
@@ -44,7 +44,7 @@ bool output_text(const Options *o, OutBatch *b, Text *t, const char *path, Diag 
 bool text_write(Text *t, const char *path, Arena *a, Diag *d)
 {
     const char *text = text_close(t, a);
-    OutPiece piece = {text, (int64_t)t->n, 0};
+    OutPiece piece = {.data = text, .n = (int64_t)t->n};
     return text ? out_write(&(OutFile){&piece, 1}, path, d)
                 : diag_io(d, (Loc){.file = path}, "no memory to write it");
 }

@@ -64,7 +64,7 @@ const char *wish_of(const Value *w)
 }
 
 static const char *add_array(Emit *e, const char *wish, const char *what, EtcDtype t, int64_t n,
-                             MadeArray m, const void *data)
+                             MadeArray m, void *data)
 {
     Dim *dim = NEW(e->a, Dim, 1);
     State *s = NEW(e->a, State, 1);

@@ -137,7 +137,7 @@ typedef struct Pieces {
 
 static void piece(Pieces *p, int64_t at, const void *data, int64_t n)
 {
-    OutPiece one = {data, n, 0};
+    OutPiece one = {.data = data, .n = n};
     assert(at >= p->end && n >= 0);
     if (p->out->n)
         p->out->piece[p->out->n - 1].zeros = at - p->end;

@@ -83,7 +83,7 @@ static bool has_file(const char *start)
 /* Writes "big", 64 GiB of zeros: as much as there is before a signal comes. */
 static int write_big(int (*prepare)(void))
 {
-    OutPiece piece = {"", 0, (int64_t)64 << 30};
+    OutPiece piece = {.data = "", .n = 0, .zeros = (int64_t)64 << 30};
     OutFile f = {&piece, 1};
     Diag d = {.out = fopen("/dev/null", "w")};
     if (prepare && prepare())
@@ -160,7 +160,7 @@ Test(out, a_signal_leaves_nothing_behind)
 
 static OutFile one_piece(const char *text, OutPiece *piece)
 {
-    *piece = (OutPiece){text, (int64_t)strlen(text), 0};
+    *piece = (OutPiece){.data = text, .n = (int64_t)strlen(text)};
     return (OutFile){piece, 1};
 }
 
@@ -233,7 +233,7 @@ Test(out, a_mapped_file_that_shrinks_is_told)
     int fd = open("in", O_RDONLY);
     void *data = mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE, fd, 0);
     cr_assert(data != MAP_FAILED && truncate("in", 0) == 0);
-    OutPiece piece = {data, 1 << 20, 0};
+    OutPiece piece = {.data = data, .n = 1 << 20};
     OutFile f = {&piece, 1};
     cr_expect_not(out_write(&f, "out", &d));
     fclose(d.out);
@@ -249,7 +249,7 @@ Test(out, signals_wait_no_longer_than_a_batch)
 {
     sigset_t before, after;
     sigprocmask(SIG_SETMASK, NULL, &before);
-    OutPiece piece = {"x", 1, 1};
+    OutPiece piece = {.data = "x", .n = 1, .zeros = 1};
     OutFile f = {&piece, 1};
     Diag d = {.out = stderr};
     OutBatch b = {.arena = arena_new()};

@@ -349,9 +349,9 @@ static void remove_dir(void)
 static OutFile three_pieces(void)
 {
     OutPiece *piece = NEW(arena, OutPiece, 3);
-    piece[0] = (OutPiece){"abc", 3, 5};
-    piece[1] = (OutPiece){"", 0, 10000};
-    piece[2] = (OutPiece){"z", 1, 0};
+    piece[0] = (OutPiece){.data = "abc", .n = 3, .zeros = 5};
+    piece[1] = (OutPiece){.data = "", .n = 0, .zeros = 10000};
+    piece[2] = (OutPiece){.data = "z", .n = 1};
     return (OutFile){piece, 3};
 }
 
@@ -384,7 +384,7 @@ Test(out, writes_more_pieces_than_one_system_call_takes)
     enum { N = 3000 };
     OutPiece *piece = NEW(arena, OutPiece, N);
     for (int i = 0; i < N; i++)
-        piece[i] = (OutPiece){&"0123456789"[i % 10], 1, i % 2};
+        piece[i] = (OutPiece){.data = &"0123456789"[i % 10], .n = 1, .zeros = i % 2};
     OutFile f = {piece, N};
     struct stat st;
     char c = 0;
