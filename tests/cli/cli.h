@@ -77,6 +77,13 @@ static inline Result sh(const char *command)
     return r;
 }
 
+/* The same of a command that has to succeed. */
+static inline void sh_ok(const char *command)
+{
+    Result r = sh(command);
+    cr_assert_eq(r.code, 0, "%s: exit %d\n%s%s", command, r.code, r.out, r.err);
+}
+
 /* The same, of `etc ARGUMENTS`. */
 static inline Result etc(const char *arguments)
 {

@@ -27,7 +27,7 @@ def main():
     scale, zero = points(header, "OUTPUT")
     off = np.abs((np.load(output).astype(float) - zero) - np.load(want) / scale).max()
     print(f"{off:.3g} steps of {scale:g} from torch")
-    return off > float(steps)
+    return int(off > float(steps))
 
 
 if __name__ == "__main__":

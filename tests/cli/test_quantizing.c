@@ -229,7 +229,7 @@ Test(quantizing, the_report_tells_weights_that_are_halves)
 {
     ok("quantize $DATA/mlp_digits/model.pt2 --recipe fp16 -q --statistics s --report r.html "
        "--calibrate $DATA/quantized/mlp_digits_calibration.npy");
-    sh("grep -q 'weights float16' r.html");
+    sh_ok("grep -q 'weights float16' r.html");
 }
 
 /* -- integers at the interface ------------------------------------------------------------------ */
@@ -245,15 +245,15 @@ Test(quantizing, inputs_and_outputs_are_integers_where_asked)
         const char *io = dtype[i];
         for (int t = 0; t < 2; t++) {
             ok(arena_printf(arena, "emit-c " KWS_INT8 "--main --io %s --target %s -o m.c", io, target[t]));
-            sh("cc -std=c99 -O1 -Wall -Wextra -Werror m.c m_main.c $(ls m_weights.S 2>/dev/null) -lm -o m");
-            sh(arena_printf(arena, IO "quantize m.h %s " KWS "/input_0.npy x.npy", io));
-            sh("./m --input x.npy --output-dir out && " IO "compare m.h out/output_0.npy " KWS
+            sh_ok("cc -std=c99 -O1 -Wall -Wextra -Werror m.c m_main.c $(ls m_weights.S 2>/dev/null) -lm -o m");
+            sh_ok(arena_printf(arena, IO "quantize m.h %s " KWS "/input_0.npy x.npy", io));
+            sh_ok("./m --input x.npy --output-dir out && " IO "compare m.h out/output_0.npy " KWS
                "/output_0.npy 1.5");
             sh("rm -r out m.c m_main.c");
         }
         ok(arena_printf(arena, "compile " KWS_INT8 "--io %s -o m.pte", io));
         ok("run m.pte --input x.npy --output-dir out -q");
-        sh(IO "compare m.h out/output_0.npy " KWS "/output_0.npy 1.5 && rm -r out");
+        sh_ok(IO "compare m.h out/output_0.npy " KWS "/output_0.npy 1.5 && rm -r out");
     }
 }
 
@@ -272,7 +272,7 @@ Test(quantizing, a_port_without_a_range_stays_float)
 Test(quantizing, sizes_that_nothing_names_are_none)
 {
     ok("emit-c " ROOT "/tests/mcu/gates/model.pt2 -q --main -o m.c");
-    sh("grep -qx 'int m_run(const float \\*x, float \\*out_softmax, float \\*out_sigmoid_1, void \\*arena);' m.h");
+    sh_ok("grep -qx 'int m_run(const float \\*x, float \\*out_softmax, float \\*out_sigmoid_1, void \\*arena);' m.h");
 }
 
 /* -- mistakes ---------------------------------------------------------------------------------- */
