@@ -621,10 +621,11 @@ Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Dia
     return to_quantize(o, known, NULL, a, d);
 }
 
-/* --io, which is_choice took, and --target. */
-static void set_integers(const Options *o, Session *s)
+/* --io, which is_choice took, --share-io and --target. */
+static void set_interface(const Options *o, Session *s)
 {
     s->has_io = o->io && strcmp(o->io, "float") != 0;
+    s->shares_io = s->tail == &tail_c && o->share_io;
     s->is_fixed_point = s->tail == &tail_c && c_target(o) && c_target(o)->mcu;
     s->io = s->has_io && !strcmp(o->io, "uint8") ? ETC_U8 : ETC_I8;
 }
@@ -634,7 +635,7 @@ static bool prepare(const Options *o, Program *p, const Tail *tail, Arena *a, Di
     if (!has_all_bytes(o, p, d) || (o->refittable && !refit_keep_graph(o, p, a, d)))
         return false;
     p->session->tail = tail;
-    set_integers(o, p->session);
+    set_interface(o, p->session);
     if (tail->has_backends)
         set_backends(o, p);
     return is_sound(p, d) && quant_prepare(o, p, NULL, a, d);

@@ -212,6 +212,8 @@ static const Flag flag_row[] = {
      "what your build of the runtime has: selected_operators.yaml, or a list of names"},
     {"target", 0, FLAG_TEXT, AT(target), EMIT_C, is_target, "NAME",
      "the CPU: generic (any), host (this one), or a name such as x86-64-v3"},
+    {"share-io", 0, FLAG_BOOL, AT(share_io), EMIT_C, any, NULL,
+     "inputs and outputs lie in the arena, where others may take their place"},
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
      "how weights are stored"},
     {"main", 0, FLAG_BOOL, AT(main), EMIT_C, any, NULL, "also write OUT_main.c, a program"},

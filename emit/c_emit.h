@@ -104,7 +104,9 @@ typedef struct Emit {
     Text functions, locals, run;
 } Emit;
 
-bool port_is_parameter(const Value *v); /* a tensor or number; not what an input always is */
+bool port_is_tensor(const Value *v); /* or a number; not what an input always is */
+bool port_is_shared(const Emit *e, const Value *v); /* a tensor that lies in the arena */
+int64_t port_offset(const Emit *e, const Value *v); /* bytes from the arena's start to a shared one */
 /* The status of NAME_run for a size out of its range, and for a guard that does not hold. */
 int status_of_symbol(const Emit *e, int i);
 int status_of_guard(const Emit *e, int i);

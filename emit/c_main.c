@@ -54,7 +54,7 @@ static void put_table(Text *t, const char *kind, Value *const *v, int n)
     put(t, "static const Port %s[%d] = {", kind, n ? n : 1);
     for (int i = 0; i < n; i++) {
         put(t, "\n    {\"%s\", ", c_identifier(t->a, v[i]->name));
-        if (port_is_parameter(v[i]))
+        if (port_is_tensor(v[i]))
             put(t, "\"%s\", %d, NULL},", npy_type(v[i]->type.dtype),
                 v[i]->type.rank > 0 ? v[i]->type.rank : 0);
         else
@@ -149,10 +149,13 @@ static void put_output_sizes(Emit *e, Text *t, bool is_told)
 {
     const Graph *g = e->method;
     for (int i = 0; i < g->n_out; i++) {
-        if (!port_is_parameter(g->out[i]))
+        if (!port_is_tensor(g->out[i]))
             continue;
         put_output_size(e, t, i);
-        if (!is_told)
+        if (port_is_shared(e, g->out[i]))
+            put(t, "    out[%d].data = (unsigned char *)arena + %" PRId64 ";\n", i,
+                port_offset(e, g->out[i]));
+        else if (!is_told)
             put(t, "    out[%d].data = grab(out[%d].n * item_bytes(&output[%d]));\n", i, i, i);
     }
 }
@@ -206,6 +209,16 @@ static bool has_own_source(const Emit *e, int symbol)
     return v && (v->def || v->state);
 }
 
+static void put_shared_inputs(Emit *e, Text *t)
+{
+    const Graph *g = e->method;
+    for (int i = 0; i < g->n_in; i++)
+        if (port_is_shared(e, g->in[i]))
+            put(t, "    (void)memcpy((unsigned char *)arena + %" PRId64
+                ", in[%d].data, (size_t)(in[%d].n * item_bytes(&input[%d])));\n",
+                port_offset(e, g->in[i]), i, i, i);
+}
+
 static bool put_call(Emit *e, Text *t)
 {
     const Graph *g = e->method;
@@ -221,12 +234,13 @@ static bool put_call(Emit *e, Text *t)
     put_size_checks(e, t);
     bool any_told = put_told(e, t);
     put_output_sizes(e, t, false);
+    put_shared_inputs(e, t);
     put(t, "    (void)in;\n    (void)state;\n    stop_status(%s_run(", e->name);
     for (int i = 0; i < g->n_in; i++)
-        if (port_is_parameter(g->in[i]))
+        if (port_is_tensor(g->in[i]) && !port_is_shared(e, g->in[i]))
             put(t, "(%s *)in[%d].data, ", c_type(g->in[i]->type.dtype), i);
     for (int i = 0; i < g->n_out; i++)
-        if (port_is_parameter(g->out[i]))
+        if (port_is_tensor(g->out[i]) && !port_is_shared(e, g->out[i]))
             put(t, "(%s *)out[%d].data, ", c_type(g->out[i]->type.dtype), i);
     for (int i = 0; i < e->p->n_syms; i++)
         if (!e->item_of[i] || e->told[i])

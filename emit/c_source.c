@@ -45,9 +45,25 @@ static const char *comma(int *n)
     return (*n)++ ? ", " : "";
 }
 
-bool port_is_parameter(const Value *v)
+bool port_is_tensor(const Value *v)
 {
     return !v->literal && !v->type.is_none;
+}
+
+bool port_is_shared(const Emit *e, const Value *v)
+{
+    return e->p->session->shares_io && port_is_tensor(v) && v->type.rank != SCALAR;
+}
+
+int64_t port_offset(const Emit *e, const Value *v)
+{
+    assert(port_is_shared(e, v) && v->place.pool > POOL_NONE);
+    return e->pool_base[v->place.pool] + v->place.offset;
+}
+
+static bool is_parameter(const Emit *e, const Value *v)
+{
+    return port_is_tensor(v) && !port_is_shared(e, v);
 }
 
 static void put_parameters(Emit *e, Text *t)
@@ -55,19 +71,20 @@ static void put_parameters(Emit *e, Text *t)
     const Graph *g = e->method;
     int n = 0;
     for (int i = 0; i < g->n_in; i++)
-        if (port_is_parameter(g->in[i]))
+        if (is_parameter(e, g->in[i]))
             put(t, "%s%s%s *%s", comma(&n), is_updated(g, g->in[i]) ? "" : "const ",
                 c_type(g->in[i]->type.dtype), e->in_name[i]);
     for (int i = 0; i < g->n_out; i++)
-        if (port_is_parameter(g->out[i]))
+        if (is_parameter(e, g->out[i]))
             put(t, "%s%s *%s", comma(&n), c_type(g->out[i]->type.dtype), e->out_name[i]);
     for (int i = 0; i < e->p->n_syms; i++)
         if (!e->item_of[i])
             put(t, "%sint64_t %s", comma(&n), e->symbol[i]);
         else if (e->told[i])
             put(t, "%sint64_t *%s", comma(&n), e->told[i]);
-    put(t, "%s%svoid *arena", e->state_bytes ? (n++ ? ", void *state" : "void *state") : "",
-        comma(&n));
+    if (e->state_bytes)
+        put(t, "%svoid *state", comma(&n));
+    put(t, "%svoid *arena", comma(&n));
 }
 
 static void put_arguments(Emit *e, Text *t)
@@ -75,15 +92,17 @@ static void put_arguments(Emit *e, Text *t)
     const Graph *g = e->method;
     int n = 0;
     for (int i = 0; i < g->n_in; i++)
-        if (port_is_parameter(g->in[i]))
+        if (is_parameter(e, g->in[i]))
             put(t, "%s%s", comma(&n), e->in_name[i]);
     for (int i = 0; i < g->n_out; i++)
-        if (port_is_parameter(g->out[i]))
+        if (is_parameter(e, g->out[i]))
             put(t, "%s%s", comma(&n), e->out_name[i]);
     for (int i = 0; i < e->p->n_syms; i++)
         if (!e->item_of[i] || e->told[i])
             put(t, "%s%s", comma(&n), e->told[i] ? e->told[i] : e->symbol[i]);
-    put(t, "%s%sarena", e->state_bytes ? (n++ ? ", state" : "state") : "", comma(&n));
+    if (e->state_bytes)
+        put(t, "%sstate", comma(&n));
+    put(t, "%sarena", comma(&n));
 }
 
 /* -- what NAME_run returns ------------------------------------------------------------------- */
@@ -173,6 +192,8 @@ static void put_port(Emit *e, Text *t, bool is_output, int i, int width)
     put_type_comment(t, v->type);
     if (q)
         put(t, ", (q - %" PRId64 ") * %.9g", q->zero, (double)(float)q->scale);
+    if (port_is_shared(e, v))
+        put(t, ", at arena + %" PRId64, port_offset(e, v));
     put(t, "\n");
 }
 
@@ -226,10 +247,10 @@ static void put_ports(Emit *e, Text *t)
     int width = longest_name(e);
     put(t, " *\n");
     for (int i = 0; i < g->n_in; i++)
-        if (port_is_parameter(g->in[i]))
+        if (port_is_tensor(g->in[i]))
             put_port(e, t, false, i, width);
     for (int i = 0; i < g->n_out; i++)
-        if (port_is_parameter(g->out[i]))
+        if (port_is_tensor(g->out[i]))
             put_port(e, t, true, i, width);
     for (int i = 0; i < e->p->n_syms; i++) {
         const Symbol *s = e->p->sym[i];
@@ -258,8 +279,10 @@ static void put_sizes(Emit *e, Text *t)
         int64_t n = type_bytes(v->type);
         const char *port = arena_printf(e->a, "%s_%s_%d", e->upper, is_in ? "INPUT" : "OUTPUT", at);
         const PortScale *q = port_scale(e, !is_in, at);
-        if (n != INT64_MAX && port_is_parameter(v))
+        if (n != INT64_MAX && port_is_tensor(v))
             put(t, "#define %s_BYTES %" PRId64 "\n", port, n);
+        if (port_is_shared(e, v))
+            put(t, "#define %s_OFFSET %" PRId64 "\n", port, port_offset(e, v));
         if (q) {
             put(t, "#define %s_SCALE ", port);
             put_float(t, (float)q->scale);
@@ -305,7 +328,7 @@ static void put_pointer_checks(Emit *e, Text *t)
     put(t, "    if (");
     for (int i = 0; i < g->n_in + g->n_out; i++) {
         const Value *v = i < g->n_in ? g->in[i] : g->out[i - g->n_in];
-        if (port_is_parameter(v))
+        if (is_parameter(e, v))
             put_missing(t, i < g->n_in ? e->in_name[i] : e->out_name[i - g->n_in],
                         (int64_t)etc_dtype_size((int)v->type.dtype), &n);
     }
@@ -705,7 +728,7 @@ static bool check_program(Emit *e)
         ok = diag_error(e->d, (Loc){0}, "emit-c: no #include can name '%s.h'; choose another name",
                         stem);
     for (int i = 0; i < g->n_in; i++)
-        if (port_is_parameter(g->in[i]) && g->in[i]->type.rank == SCALAR)
+        if (port_is_tensor(g->in[i]) && g->in[i]->type.rank == SCALAR)
             ok = diag_unsupported(e->d, loc, "emit-c: input '%s' is not a tensor", g->in[i]->name);
     return ok;
 }

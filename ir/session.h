@@ -57,6 +57,7 @@ struct Session {
     const bool *lacks; /* of each OpId, whether that has no kernel of it; NULL: it has all */
     struct PartitionReport *partition; /* what was decided; NULL before */
     struct QuantJob *quant;   /* what pass quantize is to do; NULL: nothing */
+    bool shares_io;         /* inputs and outputs of the C lie in its arena, as the plan says */
     bool is_fixed_point;    /* the C is for a target that computes with integers in fixed point */
     bool has_io;            /* pass integer_io is to make inputs and outputs of float `io` */
     EtcDtype io;            /* i8 or u8 */

@@ -53,7 +53,8 @@ static int64_t offset_of(Sets *s, const Value *v)
 
 bool graph_owns_io(const Graph *g)
 {
-    return g->program->session->tail->plans_ports && g->name;
+    const Session *s = g->program->session;
+    return (s->tail->plans_ports || s->shares_io) && g->name;
 }
 
 bool *pinned_values(const Graph *g, Arena *tmp)

@@ -721,26 +721,41 @@ Test(commands, check_lists_everything_and_exits_as_compile_would)
 
 /* -- emit-c ------------------------------------------------------------------------------------ */
 
+static void expect_emitted(size_t i, const char *flags)
+{
+    char line[1024];
+    snprintf(line, sizeof line, "emit-c $DATA/%s/model.pt2 -o m.c --main --target generic %s",
+             model[i].name, flags);
+    Result r = ok(line);
+    cr_expect_eq(r.n_out, 0);
+    cr_assert_eq(sh("cc -O1 -o m m*.c $(ls m_weights.S 2> /dev/null) -lm").code, 0, "%s",
+                 model[i].name);
+    strcpy(line, "./m");
+    inputs_of(i, line);
+    strcat(line, " --output-dir out");
+    cr_assert_eq(sh(line).code, 0, "%s", line);
+    expect_outputs(i, "out");
+}
+
 Test(commands, emitted_c_gives_what_torch_gave)
 {
     static const char *const how[] = {"", "--weights-as array", "--weights-as incbin"};
     for (size_t i = 0; i < sizeof model / sizeof *model; i++) {
-        char line[1024];
-        snprintf(line, sizeof line,
-                 "emit-c $DATA/%s/model.pt2 -o m.c --main --target generic %s",
-                 model[i].name, how[i % 3]);
-        Result r = ok(line);
-        cr_expect_eq(r.n_out, 0);
-        cr_assert_eq(sh("cc -O1 -o m m*.c $(ls m_weights.S 2> /dev/null) -lm").code, 0, "%s",
-                     model[i].name);
-        strcpy(line, "./m");
-        inputs_of(i, line);
-        strcat(line, " --output-dir out");
-        cr_assert_eq(sh(line).code, 0, "%s", line);
-        expect_outputs(i, "out");
+        expect_emitted(i, how[i % 3]);
         sh("rm -r m* out");
     }
     expect_files("");
+}
+
+Test(commands, inputs_and_outputs_may_share_the_arena)
+{
+    for (size_t i = 0; i < sizeof model / sizeof *model; i++) {
+        expect_emitted(i, "--share-io");
+        sh_ok("grep -qx 'int m_run(.*void \\*arena);' m.h && ! grep 'm_run(const' m.h");
+        sh_ok("grep -q '^#define M_INPUT_0_OFFSET [0-9]*$' m.h && grep -q '^#define M_OUTPUT_0_OFFSET' m.h");
+        sh("rm -r m* out");
+    }
+    fails("compile $DATA/add/model.pt2 --share-io -o m.pte", 2, "--share-io");
 }
 
 Test(commands, emit_c_json_names_its_files)

@@ -44,6 +44,7 @@ static const struct {
     {"statistics", "", "--statistics s.txt", true},
     {"objective", "--objective size", "--objective latency", true},
     {"io", "", "--io int8", true},
+    {"share-io", "", "--share-io", true},
     {"fast-calibrate", "", "", false}, /* wants OpenBLAS */
     {"max-drop", "", "--max-drop sqnr=30", true},
     {"labels", "--max-drop top1=0.5 --labels labels.npy",
