@@ -170,6 +170,7 @@ Value *on_result(OnnxNode *n, const Node *made); /* NULL of NULL, which fails n 
 Value *on_cast(OnnxNode *n, Value *v, EtcDtype t);
 Value *on_conv(OnnxNode *n, Value *x, Value *filter, Value *bias); /* by the node's attributes */
 Value *on_matmul(OnnxNode *n, Value *a, Value *b);
+Value *on_rounded(OnnxNode *n, Value *x); /* to bytes, whose scale and zero point its elements tell, and back */
 Value *on_gemm(OnnxNode *n); /* inputs 0 to 2 by the node's attributes */
 Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim);
 Dim on_numel(OnnxNode *n, const Value *x);

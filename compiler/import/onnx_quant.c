@@ -326,6 +326,7 @@ static bool quantized_dynamically(OnnxNode *n, Value *x, Dynamic *d)
         end[i] = on_binary(n, i ? OP_MAXIMUM : OP_MINIMUM, end[i], on_number(n, 0, x->type.dtype));
     }
     d->scale = on_scalar(n, OP_DIV_SCALAR, on_binary(n, OP_SUB_TENSOR, end[1], end[0]), 255);
+    d->scale = on_where(n, on_scalar(n, OP_EQ_SCALAR, d->scale, 0), on_number(n, 1, x->type.dtype), d->scale);
     zero = on_unary(n, OP_ROUND, on_binary(n, OP_DIV_TENSOR, on_unary(n, OP_NEG, end[0]), d->scale));
     zero = zero ? ON_BUILD(n, OP_CLAMP, "vff", zero, 0.0, 255.0) : NULL;
     y = on_unary(n, OP_ROUND, on_binary(n, OP_DIV_TENSOR, x, d->scale));
@@ -453,14 +454,18 @@ bool onnx_matmul_integer_to_float(OnnxNode *n)
     return w && on_define(n, 0, biased(n, on_matmul(n, on_binary(n, OP_MUL_TENSOR, a, by), w), 6));
 }
 
-bool onnx_dynamic_matmul(OnnxNode *n)
+Value *on_rounded(OnnxNode *n, Value *x)
 {
     Dynamic d;
+    if (!x || !quantized_dynamically(n, x, &d))
+        return NULL;
+    return ON_BUILD(n, OP_DEQUANTIZE_PER_TENSOR_TENSOR, "vvviit", d.bytes, on_cast(n, d.scale, ETC_F64),
+                    on_cast(n, d.zero, ETC_I64), (int64_t)0, (int64_t)255, ETC_U8);
+}
+
+bool onnx_dynamic_matmul(OnnxNode *n)
+{
     Value *x = on_value(n, 0), *w = x ? dequantized(n, on_value(n, 1), 0, 2, -1) : NULL;
-    if (!w || !quantized_dynamically(n, x, &d))
-        return false;
-    Value *a = ON_BUILD(n, OP_DEQUANTIZE_PER_TENSOR_TENSOR, "vvviit", d.bytes,
-                        on_cast(n, d.scale, ETC_F64), on_cast(n, d.zero, ETC_I64), (int64_t)0,
-                        (int64_t)255, ETC_U8);
+    Value *a = w ? on_rounded(n, x) : NULL;
     return a && on_define(n, 0, biased(n, on_matmul(n, a, w), 4));
 }
