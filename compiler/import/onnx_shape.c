@@ -21,17 +21,10 @@ bool onnx_dropout(OnnxNode *n)
 
 bool onnx_identity(OnnxNode *n)
 {
-    OnnxConst *c = on_const(n, 0);
+    OnnxValue *v = on_input(n, 0);
     if (on_wants(n, 1))
         return onnx_unsupported(n, "gives the mask of what it keeps");
-    if (!c)
-        return on_define(n, 0, on_value(n, 0));
-    const char *name = onnx_text(n->in, n->node->output[0]);
-    OnnxValue *v = NEW(n->in->tmp, OnnxValue, 1);
-    v->constant = c;
-    if (name)
-        table_at_text(&n->scope->values, name)->ptr = v;
-    return name != NULL;
+    return v && on_give(n, 0, v);
 }
 
 static bool constant_list(OnnxNode *n, const Onnx__Attribute *a, int rank)

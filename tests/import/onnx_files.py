@@ -115,7 +115,6 @@ WRONG = {  # bytes, a part of the message, the exit code
                       "cannot expand size 4", 1),
     "no_operator": (simple([data(1, "x") + data(2, "y")]), "a node names no operator", 1),
     "one_cpu": (simple([node("Conv", ["x", "x"], ["y"], "com.microsoft.nchwc")]), "save the model with ORT_ENABLE_EXTENDED", 4),
-    "sequence": (simple([node("SequenceConstruct", ["x"], ["y"])]), "sequences are not read", 4),
     "einsum": (simple([node("Einsum", ["x"], ["y"], equation="ij,jk->ik")]), "not as many terms as operands", 1),
     "einsum_axes": (simple([node("Einsum", ["x"], ["y"], equation="i,jk->ik")]), "not as many letters", 1),
     "einsum_letters": (simple([node("Einsum", ["x"], ["y"], equation="i#j")]), "expected letters", 1),
