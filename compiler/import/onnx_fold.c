@@ -39,12 +39,8 @@ static double rounded(EtcDtype t, double v)
 {
     if (t == ETC_F16)
         return half_value(half_of((float)v));
-    if (t == ETC_BF16) {
-        uint32_t bits = (uint32_t)bfloat_of((float)v) << 16;
-        float narrow;
-        memcpy(&narrow, &bits, sizeof narrow);
-        return (double)narrow;
-    }
+    if (t == ETC_BF16)
+        return bfloat_value(bfloat_of((float)v));
     return t == ETC_F32 ? (double)(float)v : v;
 }
 

@@ -15,8 +15,10 @@ import torch.nn.functional as F
 INF, NAN = float("inf"), float("nan")
 CODES = {
     torch.uint8: 0, torch.int8: 1, torch.int16: 2, torch.int32: 3, torch.int64: 4, torch.float16: 5,
-    torch.float32: 6, torch.float64: 7, torch.bool: 11, torch.bfloat16: 15,
+    torch.float32: 6, torch.float64: 7, torch.bool: 11, torch.bfloat16: 15, torch.float8_e5m2: 23,
+    torch.float8_e4m3fn: 24, torch.float8_e5m2fnuz: 25, torch.float8_e4m3fnuz: 26,
 }
+BITS = {torch.bfloat16: torch.int16, **{t: torch.uint8 for t, code in CODES.items() if code >= 23}}  # of what numpy lacks
 
 CODE_OF = {code: dtype for dtype, code in CODES.items()}
 
@@ -58,7 +60,7 @@ class Writer:
             self.file.write(bytes(order))
             t = t.permute(order)
         t = t.contiguous()
-        self.file.write((t.view(torch.int16) if t.dtype == torch.bfloat16 else t).numpy().tobytes())
+        self.file.write(t.view(BITS.get(t.dtype, t.dtype)).numpy().tobytes())
 
     def argument(self, a):
         if a is None:
@@ -762,6 +764,20 @@ def shorts(w):
             record(w, "aten::_to_copy.out", cast(short), near[::7] * scale, False, None)
         record(w, "aten::_to_copy.out", cast(torch.int32), rand(50).to(short) * 9, False, None)
         record(w, "aten::clone.out", lambda a, f: a.clone(), x[:300].view(3, 100), None)
+    for tiny in (t for t, code in CODES.items() if code >= 23):
+        x = torch.arange(256, dtype=torch.int32).to(torch.uint8).view(tiny)
+        x = x[~x.float().isnan()]
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32):
+            record(w, "aten::_to_copy.out", cast(dtype), x[x.float().isfinite()], False, None)
+        exact = x.float().sort()[0]
+        between = (exact[1:] + exact[:-1]) / 2  # ties
+        near = torch.cat([exact, between, torch.nextafter(between, torch.tensor(INF)), torch.nextafter(between, torch.tensor(-INF)),
+                          torch.tensor([0.0, -0.0, INF, -INF, 1e-30, -1e-30, 465.0, -480.0, 256.0, 248.0, -247.9, 61440.0, -61439.0, 7e4, 1e38])])
+        record(w, "aten::_to_copy.out", cast(tiny), near, False, None)
+        for dtype in (torch.float64, torch.float16, torch.bfloat16):
+            record(w, "aten::_to_copy.out", cast(tiny), exact.to(dtype), False, None)
+        for dtype in (torch.int64, torch.uint8, torch.bool):
+            record(w, "aten::_to_copy.out", cast(tiny), torch.arange(0, 17).to(dtype), False, None)
 
 
 def official(w):
