@@ -179,6 +179,8 @@ OnnxList *on_new_list(OnnxNode *n, EtcDtype t, int rank, int count);
     on_result(n, build_given((n)->in->graph, NULL, (n)->loc, op, &(type), (n)->in->diag, __VA_ARGS__))
 Value *on_result(OnnxNode *n, const Node *made); /* NULL of NULL, which fails n */
 Value *on_cast(OnnxNode *n, Value *v, EtcDtype t);
+bool onnx_is_f8(EtcDtype t);
+Value *on_f8(OnnxNode *n, Value *x, EtcDtype t); /* as floats of 8 bits; the node says if its largest stands for more */
 Value *on_conv(OnnxNode *n, Value *x, Value *filter, Value *bias); /* by the node's attributes */
 Value *on_matmul(OnnxNode *n, Value *a, Value *b);
 Value *on_rounded(OnnxNode *n, Value *x); /* to bytes, whose scale and zero point its elements tell, and back */

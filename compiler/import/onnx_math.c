@@ -155,9 +155,32 @@ static Value *wrapped(OnnxNode *n, Value *x, EtcDtype t, int bits)
     return on_cast(n, x, t);
 }
 
+bool onnx_is_f8(EtcDtype t)
+{
+    return dtype_is_float(t) && etc_dtype_size((int)t) == 1;
+}
+
+Value *on_f8(OnnxNode *n, Value *x, EtcDtype t)
+{
+    double most = t == ETC_F8E4M3FN ? 448 : t == ETC_F8E4M3FNUZ ? 240 : 57344;
+    if (!x || x->type.dtype == t)
+        return x;
+    if (!dtype_is_float(x->type.dtype) || onnx_is_f8(x->type.dtype))
+        x = on_cast(n, x, ETC_F32);
+    if (on_int(n, "saturate", 1)) {
+        x = x ? ON_BUILD(n, OP_CLAMP, "vff", x, -most, most) : NULL;
+    } else if (t == ETC_F8E4M3FN) { /* torch's cast gives the largest for more; half a step belongs to it */
+        Value *is_more = on_scalar(n, OP_GT_SCALAR, on_unary(n, OP_ABS, x), most + 16);
+        x = on_where(n, is_more, on_number(n, (double)NAN, x ? x->type.dtype : ETC_F32), x);
+    }
+    return on_cast(n, x, t);
+}
+
 static bool cast_to(OnnxNode *n, EtcDtype t, int bits)
 {
     Value *x = on_value(n, 0);
+    if (onnx_is_f8(t))
+        return on_define(n, 0, on_f8(n, x, t));
     if (bits && (on_bits(n, 0) != bits || t != x->type.dtype))
         x = x ? wrapped(n, x, t, bits) : NULL;
     return on_define_bits(n, 0, on_cast(n, x, t), bits);

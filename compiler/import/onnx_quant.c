@@ -122,6 +122,16 @@ static Value *quantized(OnnxNode *n, Value *x, int at, const Range *r, int64_t a
     return n->failed ? NULL : quantized_plainly(n, x, at, r, place, block);
 }
 
+/* Floats of 8 bits, whose zero point is 0, by scale 1. */
+static Value *quantized_f8(OnnxNode *n, Value *x, EtcDtype t, int64_t axis)
+{
+    int place;
+    int64_t block;
+    if (!x || !read_places(n, x, 1, axis, &place, &block))
+        return NULL;
+    return on_f8(n, on_binary(n, OP_DIV_TENSOR, x, spread(n, on_value(n, 1), x, place, block)), t);
+}
+
 /* The type of integers that input `zero` says. */
 static bool type_of_zero(OnnxNode *n, int zero, Range *r)
 {
@@ -137,9 +147,12 @@ bool onnx_quantize(OnnxNode *n)
     int64_t code = on_int(n, "output_dtype", 0);
     if (code < 0 || code > INT32_MAX || (code && !onnx_dtype((int32_t)code, &t)))
         return onnx_unsupported(n, "gives ONNX's element type %lld", (long long)code);
+    Value *x = on_value(n, 0), *zero = on_has(n, 2) ? on_value(n, 2) : NULL;
+    t = zero ? zero->type.dtype : t;
+    if (onnx_is_f8(t))
+        return on_define(n, 0, quantized_f8(n, x, t, on_int(n, "axis", 1)));
     if (on_has(n, 2) ? !type_of_zero(n, 2, &r) : !range_of(n, t, onnx_bits((int32_t)code), &r))
         return false;
-    Value *x = on_value(n, 0);
     return x && on_define_bits(n, 0, quantized(n, x, 1, &r, on_int(n, "axis", 1)), r.bits);
 }
 
@@ -163,7 +176,12 @@ static Value *dequantized(OnnxNode *n, Value *x, int bits, int at, int64_t axis)
     int64_t zero, block;
     int place;
     Value *scales, *zeros;
-    if (!x || !range_of(n, x->type.dtype, bits, &r) || !read_places(n, x, at, axis, &place, &block))
+    if (!x || !read_places(n, x, at, axis, &place, &block))
+        return NULL;
+    if (onnx_is_f8(x->type.dtype)) /* its zero point is 0 */
+        return on_binary(n, OP_MUL_TENSOR, on_cast(n, x, ETC_F32),
+                         spread(n, on_cast(n, on_value(n, at), ETC_F32), x, place, block));
+    if (!range_of(n, x->type.dtype, bits, &r))
         return NULL;
     if (r.dtype == ETC_I32 || r.dtype == ETC_U16)
         return dequantized_plainly(n, x, at, place, block);
