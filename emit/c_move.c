@@ -332,7 +332,8 @@ bool emit_cast(Function *f, const Node *n, Clamp clamp)
     const Value *x = arg_value(n, "self"), *y = n->out[0];
     EtcDtype from = x->type.dtype, to = y->type.dtype;
     (void)clamp;
-    if (!has_cast(from) || !has_cast(to))
+    bool is_wide = to == ETC_U64 && dtype_is_float(from);
+    if ((!has_cast(from) && from != ETC_U64) || (!has_cast(to) && to != ETC_U64) || is_wide)
         return function_refuse(f, n, "has no C for casts between these dtypes");
     Nest nest = nest_new(f->e, y->type, 2);
     nest_operand(f->e, &nest, 0, value_type(x));

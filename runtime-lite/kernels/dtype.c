@@ -6,7 +6,7 @@
 EtcKind etc_cast_kind(int dtype)
 {
     const int is_short = (dtype == ETC_F16) || (dtype == ETC_BF16) || (etc_is_f8(dtype) != 0);
-    return is_short ? ETC_KIND_F32 : etc_kind(dtype);
+    return is_short ? ETC_KIND_F32 : (dtype == ETC_U64) ? etc_kind(ETC_I64) : etc_kind(dtype);
 }
 
 int etc_kind_dtype(EtcKind kind)
@@ -127,6 +127,13 @@ static int64_t to_int(double d)
     return ((d >= -9223372036854775808.0) && (d < 9223372036854775808.0)) ? (int64_t)d : INT64_MIN;
 }
 
+/* The same where no int64 holds it but a uint64. */
+static uint64_t to_uint(double d)
+{
+    const double half = 9223372036854775808.0;
+    return ((d >= half) && (d < (2.0 * half))) ? ((uint64_t)(d - half) + ((uint64_t)1 << 63)) : (uint64_t)to_int(d);
+}
+
 #define FETCH_SHORT(dtype, convert)                               \
     case dtype: {                                                 \
         const uint16_t *x = (const uint16_t *)p;                  \
@@ -185,7 +192,7 @@ const void *etc_fetch_f32(int dtype, const void *p, int64_t stride, int64_t n, v
         return p;
     }
     switch (dtype) {
-        FLOATS(FETCH) INTS(FETCH) FETCH_BOOL
+        FLOATS(FETCH) INTS(FETCH) FETCH(ETC_U64, uint64_t) FETCH_BOOL
         FETCH_SHORT(ETC_F16, etc_from_half) FETCH_SHORT(ETC_BF16, etc_from_bfloat)
         FETCH_F8(ETC_F8E5M2) FETCH_F8(ETC_F8E4M3FN) FETCH_F8(ETC_F8E5M2FNUZ) FETCH_F8(ETC_F8E4M3FNUZ)
     default:
@@ -202,7 +209,7 @@ const void *etc_fetch_f64(int dtype, const void *p, int64_t stride, int64_t n, v
         return p;
     }
     switch (dtype) {
-        FLOATS(FETCH) INTS(FETCH) FETCH_BOOL
+        FLOATS(FETCH) INTS(FETCH) FETCH(ETC_U64, uint64_t) FETCH_BOOL
         FETCH_SHORT(ETC_F16, etc_from_half) FETCH_SHORT(ETC_BF16, etc_from_bfloat)
         FETCH_F8(ETC_F8E5M2) FETCH_F8(ETC_F8E4M3FN) FETCH_F8(ETC_F8E5M2FNUZ) FETCH_F8(ETC_F8E4M3FNUZ)
     default:
@@ -219,7 +226,7 @@ const void *etc_fetch_i64(int dtype, const void *p, int64_t stride, int64_t n, v
         return p;
     }
     switch (dtype) {
-        INTS(FETCH) FETCH_BOOL
+        INTS(FETCH) FETCH(ETC_U64, uint64_t) FETCH_BOOL
     default:
         break;
     }
@@ -229,7 +236,7 @@ const void *etc_fetch_i64(int dtype, const void *p, int64_t stride, int64_t n, v
 void etc_put_f32(const float *x, int dtype, void *p, int64_t stride, int64_t n)
 {
     switch (dtype) {
-        FLOATS(PUT_AS_IS) INTS(PUT_FROM_FLOAT) PUT_BOOL PUT_SHORTS
+        FLOATS(PUT_AS_IS) INTS(PUT_FROM_FLOAT) PUT(ETC_U64, uint64_t, to_uint) PUT_BOOL PUT_SHORTS
     default:
         break;
     }
@@ -238,7 +245,7 @@ void etc_put_f32(const float *x, int dtype, void *p, int64_t stride, int64_t n)
 void etc_put_f64(const double *x, int dtype, void *p, int64_t stride, int64_t n)
 {
     switch (dtype) {
-        FLOATS(PUT_AS_IS) INTS(PUT_FROM_FLOAT) PUT_BOOL PUT_SHORTS
+        FLOATS(PUT_AS_IS) INTS(PUT_FROM_FLOAT) PUT(ETC_U64, uint64_t, to_uint) PUT_BOOL PUT_SHORTS
     default:
         break;
     }
@@ -247,7 +254,7 @@ void etc_put_f64(const double *x, int dtype, void *p, int64_t stride, int64_t n)
 void etc_put_i64(const int64_t *x, int dtype, void *p, int64_t stride, int64_t n)
 {
     switch (dtype) {
-        FLOATS(PUT_AS_IS) INTS(PUT_AS_IS) PUT_BOOL PUT_SHORTS
+        FLOATS(PUT_AS_IS) INTS(PUT_AS_IS) PUT_AS_IS(ETC_U64, uint64_t) PUT_BOOL PUT_SHORTS
     default:
         break;
     }
