@@ -119,6 +119,8 @@ bool onnx_power(OnnxNode *n)
         return on_define(n, 0, on_cast(n, y, x->type.dtype));
     }
     Value *by = aligned(n, x, on_value(n, 1));
+    if (by && dtype_is_float(x->type.dtype) && (by->type.dtype == ETC_U32 || by->type.dtype == ETC_U64))
+        by = on_cast(n, by, x->type.dtype);
     return by && on_define(n, 0, on_cast(n, ON_BUILD(n, OP_POW_TENSOR_TENSOR, "vv", x, by),
                                          x->type.dtype));
 }
@@ -625,21 +627,39 @@ bool onnx_gemm(OnnxNode *n)
 
 /* -- shifts and sums along an axis ------------------------------------------------------------- */
 
+static Value *shifted(OnnxNode *n, OpId op, Value *a, Value *b)
+{
+    Dim dim[MAX_RANK];
+    int rank = a && b ? on_broadcast(n, a->type, b->type, dim) : -1;
+    if (rank < 0)
+        return NULL;
+    Type t = type_tensor(n->in->program, a->type.dtype, rank, dim);
+    return ON_GIVEN(n, op, t, "vv", a, b);
+}
+
 bool onnx_bit_shift(OnnxNode *n)
 {
     const char *way = on_text(n, "direction", "");
-    Dim dim[MAX_RANK];
     Value *a = on_value(n, 0), *b = on_value(n, 1);
-    int rank = a && b ? on_broadcast(n, a->type, b->type, dim) : -1;
-    if (rank < 0)
+    if (!a || !b)
         return false;
     if (strcmp(way, "LEFT") != 0 && strcmp(way, "RIGHT") != 0)
         return onnx_wrong(n, "has the direction '%s', expected LEFT or RIGHT", way);
-    if (dtype_is_float(a->type.dtype) || a->type.dtype == ETC_U32 || a->type.dtype == ETC_U64)
-        return onnx_unsupported(n, "shifts %s", dtype_name(a->type.dtype));
-    Type t = type_tensor(n->in->program, a->type.dtype, rank, dim);
-    OpId op = *way == 'L' ? OP_BITWISE_LEFT_SHIFT_TENSOR : OP_BITWISE_RIGHT_SHIFT_TENSOR;
-    return on_define(n, 0, ON_GIVEN(n, op, t, "vv", a, b));
+    EtcDtype t = a->type.dtype;
+    if (dtype_is_float(t))
+        return onnx_unsupported(n, "shifts %s", dtype_name(t));
+    if (t == ETC_U32 || t == ETC_U64) {
+        a = on_cast(n, a, ETC_I64);
+        b = on_cast(n, b, ETC_I64);
+    }
+    Value *y = shifted(n, *way == 'L' ? OP_BITWISE_LEFT_SHIFT_TENSOR : OP_BITWISE_RIGHT_SHIFT_TENSOR, a, b);
+    if (t == ETC_U64 && *way == 'R') { /* without the copies of the sign */
+        Value *signs = shifted(n, OP_BITWISE_LEFT_SHIFT_TENSOR, on_number(n, -1, ETC_I64),
+                               on_scalar(n, OP_ADD_SCALAR, on_unary(n, OP_NEG, b), 63));
+        signs = on_binary(n, OP_ADD_TENSOR, signs, signs);
+        y = on_binary(n, OP_BITWISE_AND_TENSOR, y, on_unary(n, OP_BITWISE_NOT, signs));
+    }
+    return on_define(n, 0, on_cast(n, y, t));
 }
 
 /* Exclusive products begin with 1 and lack the last element. */
