@@ -352,7 +352,7 @@ def main():
         variants(rows, args, os.path.join(args.work, "variants"), out, args.filter)
         with quiet():
             quantized.check(rows, args.etc, os.path.join(out, "quantized"), args.filter)
-            silero.check(rows, args.etc, os.path.join(out, "silero"), args.filter)
+            silero.check(rows, args.etc, os.path.join(out, "silero"), args.filter, args.full)
             quantized.check_encoder(rows, args.etc, zoo, os.path.join(out, "encoder"), args.filter, args.full)
             names = refit.chosen(args.filter, args.full)
             export(zoo, names)
