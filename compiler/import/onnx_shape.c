@@ -433,6 +433,14 @@ static Value *mirrored(OnnxNode *n, Value *x, int axis, const char *mode, int64_
         onnx_unsupported(n, "pads in mode '%s'", mode);
         return NULL;
     }
+    if (is_edge && (before < 0 || after < 0) && before >= INT32_MIN && after >= INT32_MIN) { /* cuts */
+        Dim end = after < 0 ? dim_add(p, size, DIM(after)) : size;
+        if (!(x = on_part(n, x, axis, DIM(before < 0 ? -before : 0), end, 1)))
+            return NULL;
+        size = x->type.dim[axis];
+        before = before < 0 ? 0 : before;
+        after = after < 0 ? 0 : after;
+    }
     if (before < 0 || after < 0 ||
         (!is_edge && !size.expr && (before > size.value - most || after > size.value - most))) {
         onnx_unsupported(n, "pads by less than nothing, or by more than there is");

@@ -80,6 +80,8 @@ RIGHT |= {
     "rolled_openly": (simple([node("Shape", ["x"], ["s"], start=0, end=1), node("Mod", ["end", "s"], ["m"]), node("Slice", ["x", "zero", "m"], ["a"]),
                               node("Slice", ["x", "m", "s"], ["b"]), node("Concat", ["b", "a"], ["y"], axis=0)], ("h", 3), AT), X,
                       lambda x: np.roll(x, 1, 0), ["--dim", "h=2..8"]),
+    "edge_and_cut": (simple([node("Pad", ["x", "cuts"], ["y"], mode="edge")], constants=[tensor("cuts", np.array([1, -1, 0, 2]))]), X,
+                     lambda x: np.pad(x[:, 1:], ((1, 0), (0, 2)), mode="edge"), []),
     "left_over": (simple([node("Reshape", ["x", "parts"], ["r"]), node("Transpose", ["r"], ["y"], perm=[3, 0, 1, 2])], ("n", 2, 6), AT),
                   f32(3, 2, 6), lambda x: x.reshape(-1, 2, 3, 2).transpose(3, 0, 1, 2), ["--dim", "n=1..8"]),
     "resized_of_a_batch": (simple([node("Shape", ["x"], ["n"], start=0, end=2), node("Concat", ["n", "to"], ["s"], axis=0),
