@@ -388,6 +388,8 @@ static bool read_axes(OnnxNode *n, const Value *x, Axes *a)
     if (on_has(n, 1) && !on_numbers(n, 1, a->axis, &a->n))
         return false;
     a->is_nothing = a->n <= 0 && on_int(n, "noop_with_empty_axes", 0);
+    if (!x->type.rank && a->n == 1 && (a->axis[0] == 0 || a->axis[0] == -1))
+        a->n = 0; /* as torch writes of numbers, which have no axis */
     if (a->n > 0 || n->failed)
         return !n->failed;
     a->n = x->type.rank;
@@ -429,11 +431,36 @@ static Value *reduced(OnnxNode *n, OpId op, Value *x, const Axes *a)
     return ON_BUILD(n, op, "vIbt", x, a->n, a->axis, a->keeps, x->type.dtype);
 }
 
+/* Cut toward 0, as quotients of integers are. */
+static Value *mean_of_integers(OnnxNode *n, Value *x, const Axes *a)
+{
+    int64_t count = 1;
+    for (int i = 0; i < a->n && !a->is_nothing; i++) {
+        int axis;
+        if (!on_axis(n, a->axis[i], x->type.rank, &axis))
+            return NULL;
+        Dim d = x->type.dim[axis];
+        if (d.expr || d.value < 1 || count > INT32_MAX / d.value) {
+            onnx_unsupported(n, "takes the mean of integers along an axis that is open or empty");
+            return NULL;
+        }
+        count *= d.value;
+    }
+    Value *sum = reduced(n, OP_SUM_DIM, on_cast(n, x, ETC_I64), a);
+    Value *by = sum ? on_number(n, (double)count, ETC_I64) : NULL;
+    Value *y = by ? ON_GIVEN(n, OP_DIV_TENSOR_MODE, sum->type, "vvs", sum, by, "trunc") : NULL;
+    return on_cast(n, y, x->type.dtype);
+}
+
 bool onnx_reduce(OnnxNode *n)
 {
     Axes a;
     Value *x = on_value(n, 0);
-    return x && read_axes(n, x, &a) && on_define(n, 0, reduced(n, n->row->op, x, &a));
+    if (!x || !read_axes(n, x, &a))
+        return false;
+    if (n->row->op == OP_MEAN_DIM && !dtype_is_float(x->type.dtype))
+        return on_define(n, 0, mean_of_integers(n, x, &a));
+    return on_define(n, 0, reduced(n, n->row->op, x, &a));
 }
 
 bool onnx_reduce_l1(OnnxNode *n)
@@ -453,8 +480,10 @@ bool onnx_reduce_l2(OnnxNode *n)
 {
     Axes a;
     Value *x = on_value(n, 0);
+    EtcDtype t = x ? x->type.dtype : ETC_F32;
+    x = t == ETC_F16 || t == ETC_BF16 ? on_cast(n, x, ETC_F32) : x; /* which hold the squares */
     Value *sum = x && read_axes(n, x, &a) ? sum_of_squares(n, x, &a) : NULL;
-    return sum && on_define(n, 0, ON_BUILD(n, OP_SQRT, "v", sum));
+    return sum && on_define(n, 0, on_cast(n, ON_BUILD(n, OP_SQRT, "v", sum), t));
 }
 
 bool onnx_reduce_sum_square(OnnxNode *n)

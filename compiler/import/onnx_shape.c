@@ -433,7 +433,7 @@ static Value *mirrored(OnnxNode *n, Value *x, int axis, const char *mode, int64_
         onnx_unsupported(n, "pads in mode '%s'", mode);
         return NULL;
     }
-    if (is_edge && (before < 0 || after < 0) && before >= INT32_MIN && after >= INT32_MIN) { /* cuts */
+    if ((before < 0 || after < 0) && before >= INT32_MIN && after >= INT32_MIN) { /* cuts first */
         Dim end = after < 0 ? dim_add(p, size, DIM(after)) : size;
         if (!(x = on_part(n, x, axis, DIM(before < 0 ? -before : 0), end, 1)))
             return NULL;
