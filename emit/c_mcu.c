@@ -442,7 +442,17 @@ static bool emit_mcu_product(Function *f, const Graph *body, bool *done)
 
 /* -- functions of a byte ------------------------------------------------------------------------- */
 
-/* A group of one input of bytes as large as its result, of bytes too, whose nodes can be evaluated. */
+/* Whether the node's constants have one element each, and so are the same for all elements. */
+static bool has_numbers_alone(const Node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i]->state && type_numel(n->in[i]->type) != 1)
+            return false;
+    return true;
+}
+
+/* A group of one input of bytes as large as its result, of bytes too, whose nodes can be evaluated and make
+ * the same of the same byte wherever it stands. */
 static bool is_of_bytes(Emit *e, const Graph *body)
 {
     const Value *x = body->n_in == 1 ? *body->in : NULL, *y = body->out[0];
@@ -450,7 +460,7 @@ static bool is_of_bytes(Emit *e, const Graph *body)
               x->type.rank == y->type.rank && type_numel(x->type) == type_numel(y->type) &&
               c_type_is_dense(e, x->type) && c_type_is_dense(e, y->type);
     for (const Node *n = body->first; ok && n; n = n->next)
-        ok = eval_can(n) && !node_reads_symbols(n) && node_is_pure(n);
+        ok = eval_can(n) && !node_reads_symbols(n) && node_is_pure(n) && has_numbers_alone(n);
     return ok;
 }
 

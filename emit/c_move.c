@@ -180,9 +180,14 @@ bool emit_cat(Function *f, const Node *n, Clamp clamp)
 
 /* -- fill ------------------------------------------------------------------------------------ */
 
-static const char *half_name(EtcDtype t) /* in names of half.h; NULL: another dtype */
+static bool is_f8(EtcDtype t)
 {
-    return t == ETC_F16 ? "half" : t == ETC_BF16 ? "bfloat" : NULL;
+    return dtype_is_float(t) && etc_dtype_size((int)t) == 1;
+}
+
+static const char *half_name(EtcDtype t) /* in names of half.h and f8.h; NULL: another dtype */
+{
+    return t == ETC_F16 ? "half" : t == ETC_BF16 ? "bfloat" : is_f8(t) ? dtype_name(t) : NULL;
 }
 
 /* Its elements can be cast and filled in. */
@@ -224,6 +229,10 @@ static void put_filling(Function *f, EtcDtype to, const Node *n, int value)
         put(&f->body, to == ETC_BOOL ? "(uint8_t)(0 != " : "(%s)", c_type(to));
         function_dim(f, size);
         put(&f->body, to == ETC_BOOL ? ")" : "");
+    } else if (is_f8(to)) {
+        put(&f->body, "etc_to_%s(", half_name(to));
+        put_float(&f->body, (float)number);
+        put(&f->body, ")");
     } else if (half_name(to)) {
         put(&f->body, "%uu",
             (unsigned)(to == ETC_F16 ? half_of((float)number) : bfloat_of((float)number)));
@@ -323,7 +332,8 @@ bool emit_cast(Function *f, const Node *n, Clamp clamp)
     const Value *x = arg_value(n, "self"), *y = n->out[0];
     EtcDtype from = x->type.dtype, to = y->type.dtype;
     (void)clamp;
-    if (!has_cast(from) || !has_cast(to))
+    bool is_wide = to == ETC_U64 && dtype_is_float(from);
+    if ((!has_cast(from) && from != ETC_U64) || (!has_cast(to) && to != ETC_U64) || is_wide)
         return function_refuse(f, n, "has no C for casts between these dtypes");
     Nest nest = nest_new(f->e, y->type, 2);
     nest_operand(f->e, &nest, 0, value_type(x));

@@ -76,11 +76,13 @@ typedef struct Bank {
 /* Index of these bytes in the bank; `data` is not copied. */
 int bank_add(Bank *b, Arena *a, const uint8_t *data, int64_t n);
 
-/* -- numbers of 16 bits: half.c ---------------------------------------------------------- */
+/* -- numbers of 8 and 16 bits: half.c ---------------------------------------------------- */
 
 uint16_t half_of(float v); /* f16 */
 double half_value(uint16_t h);
 uint16_t bfloat_of(float v);
+double bfloat_value(uint16_t h);
+double f8_value(EtcDtype t, uint8_t bits);
 
 /* -- diagnostics ------------------------------------------------------------------------- */
 

@@ -200,23 +200,8 @@ static void fold_view(Fold *f, Node *n)
     graph_remove(f->r.g, n);
 }
 
-/* -- floats of 8 bits ------------------------------------------------------------------------- */
-
-/* The value of a float of 8 bits: 4 or 5 of them exponent; fnuz ones have no -0 and no infinity,
- * and one more of bias. */
-static float f8_value(EtcDtype t, uint8_t bits)
-{
-    const bool is_wide = t == ETC_F8E5M2 || t == ETC_F8E5M2FNUZ;
-    const bool is_fnuz = t == ETC_F8E5M2FNUZ || t == ETC_F8E4M3FNUZ;
-    const int digits = is_wide ? 2 : 3, bias = (is_wide ? 15 : 7) + is_fnuz;
-    const int e = (bits & 127) >> digits, m = bits & ((1 << digits) - 1);
-    double v = ldexp(e ? m + (1 << digits) : m, (e ? e : 1) - bias - digits);
-    if (is_fnuz ? bits == 128 : (bits & 127) == 127 || (is_wide && e == 31))
-        v = t == ETC_F8E5M2 && !m ? (double)INFINITY : (double)NAN;
-    return (float)(bits & 128 ? -v : v);
-}
-
-/* No kernel reads floats of 8 bits: those of weights become floats here. */
+/* Kernels of the official runtime read no floats of 8 bits: those of weights become floats here, however
+ * large they are. */
 static bool fold_f8(Fold *f, Node *n)
 {
     Program *p = f->r.g->program;
@@ -228,7 +213,7 @@ static bool fold_f8(Fold *f, Node *n)
     const int64_t count = type_numel(t);
     float *data = arena_bytes(p->arena, (size_t)type_bytes(t) + 1);
     for (int64_t i = 0; i < count; i++)
-        data[i] = f8_value(from, s->data[i]);
+        data[i] = (float)f8_value(from, s->data[i]);
     Value *v = graph_state(f->r.g, program_const(p, s->name, s->fqn, t, (uint8_t *)data));
     v = build_cast(&f->r, n, v, to);
     return v && rewrite_node(&f->r, n, v);

@@ -4,7 +4,8 @@
  * One backward walk.  A node joins the group of its users when all of them are pointwise members
  * of one group, its result has that group's shape and dtype and nobody else reads it; at most
  * one node of a group is no pointwise one, its anchor.  Two kinds of nodes change the dtype
- * within a group: dequantize per tensor, and quantize as the last of a group without an anchor.
+ * within a group: dequantize per tensor, and quantize as the last of a group without an anchor.  The
+ * first, of a constant, joins where its result broadcasts, too: no tensor of floats is made of it.
  * Otherwise a node opens a group, of which it is the last.  So each group has one result at most
  * read outside, and standing where its last node stood it comes after everything it reads.
  * Views, concats and control flow stay bare.  Linear. */
@@ -55,9 +56,28 @@ static int cluster_of_users(const Grouping *s, const Node *n)
     return all;
 }
 
+/* A constant of bytes as floats that broadcast over the group: they are made anew for each place. */
+static bool is_spread_constant(const Cluster *c, const Node *n)
+{
+    Type t = n->out[0]->type;
+    const State *s = node_scales_bytes(n) && n->n_in == 1 ? first_operand(n)->state : NULL;
+    if (!s || s->kind == ST_MUTABLE || !dtype_is_float(t.dtype) || t.dtype != c->type.dtype || t.rank > c->type.rank)
+        return false;
+    for (int i = 0; i < t.rank; i++) {
+        Dim d = t.dim[t.rank - 1 - i];
+        if (!dim_equal(d, DIM(1)) && !dim_equal(d, c->type.dim[c->type.rank - 1 - i]))
+            return false;
+    }
+    return true;
+}
+
 static bool may_join(const Cluster *c, const Node *n)
 {
-    if (c->mixed || !type_equal(c->type, n->out[0]->type))
+    if (c->mixed)
+        return false;
+    if (is_spread_constant(c, n))
+        return true;
+    if (!type_equal(c->type, n->out[0]->type))
         return false;
     if (!node_is_pointwise(n))
         return !c->anchor && !c->is_narrow;

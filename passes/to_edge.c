@@ -4,10 +4,32 @@
  * constants; every op without a kernel is reported, all of them at once.
  */
 #include "passes/internal.h"
+#include <string.h>
 
 static bool has_kernel(const Node *n)
 {
     return node_row(n)->out || op_is_instruction(n->op);
+}
+
+/* Reports a node that computes with what kernels only move and cast. */
+static bool can_compute(const Node *n, Diag *d)
+{
+    static const char *const families[] = {"pointwise", "compare", "reduce", "order"}; /* of the column of C */
+    const OpInfo *row = node_row(n);
+    bool computes = false;
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        computes = computes || (!strcmp(row->c, families[i]) && strcmp(row->expr, "copy") != 0);
+    if (!computes)
+        return true;
+    for (int i = 0; i < n->n_in; i++) {
+        Type t = n->in[i]->type;
+        bool is_f8 = dtype_is_float(t.dtype) && etc_dtype_size((int)t.dtype) == 1;
+        if (t.dtype == ETC_U64 || is_f8)
+            return diag_unsupported(d, n->loc, "computes with %s, which kernels only move and cast: cast it to %s "
+                                               "before",
+                                    dtype_name(t.dtype), is_f8 ? "f32" : "i64");
+    }
+    return true;
 }
 
 static bool graph_to_edge(Graph *g, Arena *tmp, Diag *d)
@@ -22,6 +44,7 @@ static bool graph_to_edge(Graph *g, Arena *tmp, Diag *d)
             ok = custom_is_not_taken(n, "kernel", d);
         else if (!has_kernel(n))
             ok = diag_unsupported(d, n->loc, "the ExecuTorch runtime has no kernel for it");
+        ok = can_compute(n, d) && ok;
     }
     rewrite_finish(&r);
     return ok;

@@ -208,13 +208,13 @@ static bool read_output(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *out)
     if (!v)
         return diag_error(o->diag, loc, "the output '%s' is defined by no node", name);
     OnnxNode n = {.in = o, .scope = s, .loc = loc};
-    if (!v->value && v->constant)
-        v->value = onnx_const_value(o, name, v->constant);
-    else if (!v->value && v->list)
-        v->value = onnx_list_value(&n, v->list);
-    if (v->value)
-        graph_add_output(o->graph, v->value);
-    return v->value != NULL;
+    if (v->sequence || v->is_none)
+        return diag_unsupported(o->diag, loc, "the output '%s' is %s: export the model with tensors as outputs",
+                                name, v->sequence ? "a sequence" : "an empty optional");
+    if (!on_tensor(&n, name, v))
+        return false;
+    graph_add_output(o->graph, v->value);
+    return true;
 }
 
 /* -- nodes ------------------------------------------------------------------------------------- */
@@ -264,10 +264,6 @@ static const char *advice(const char *op)
     } row[] = {
         {"com.microsoft.nchwc::", ": its layout is that of one CPU; save the model with "
                                   "ORT_ENABLE_EXTENDED or less"},
-        {"Sequence", ": sequences are not read; export the model with a tensor in their place"},
-        {"SplitToSequence", ": sequences are not read; use Split"},
-        {"ConcatFromSequence", ": sequences are not read; use Concat"},
-        {"Optional", ": optionals are not read; export the model with tensors as inputs"},
         {"Random", ": give random numbers as an input"},
         {"Bernoulli", ": give random numbers as an input"},
         {"Multinomial", ": give random numbers as an input"},

@@ -34,12 +34,20 @@ typedef struct OnnxConst {
     State *state; /* once a node has read it as a tensor */
 } OnnxConst;
 
-/* A name of a graph.  At least one of the first three tells what it is; others follow from it. */
+/* The items of a sequence, none of which is a sequence. */
+typedef struct OnnxSequence {
+    int n;
+    struct OnnxValue **item;
+} OnnxSequence;
+
+/* A name of a graph.  At least one of the first three tells what a tensor is; others follow from it. */
 typedef struct OnnxValue {
     Value *value;
     OnnxConst *constant;
     const OnnxList *list;
     int bits;       /* as a constant's */
+    const OnnxSequence *sequence; /* it is one; then nothing else is set */
+    bool is_none;   /* an optional that is empty; then nothing else is set */
     bool is_absent; /* an input that the call of a function left out; then nothing else is set */
 } OnnxValue;
 
@@ -49,8 +57,8 @@ typedef struct OnnxScope {
     Table values; /* name -> OnnxValue */
     struct Onnx *in;
     Graph *graph; /* of a nested graph of the IR, what it reads of outer graphs are its inputs; else NULL */
-    Value **captured; /* these, as the outer graph has them */
-    int n_captured;
+    Value **captured, **within; /* these, as the outer graph has them and as this one has */
+    int n_captured, n_within;
     struct OnnxNode *call; /* of a function: the node that calls it; else NULL */
     const Onnx__Function *function;
     bool lacks; /* the call leaves inputs out */
@@ -146,6 +154,8 @@ int on_bits(OnnxNode *n, int i);                /* of integers of less than a by
 bool on_dims(OnnxNode *n, int i, Dim *out, int *count); /* an input that must be known; reported */
 bool on_numbers(OnnxNode *n, int i, int64_t *out, int *count); /* the same, the same in all calls */
 bool on_wants(const OnnxNode *n, int i);        /* somebody may read output i */
+OnnxValue *on_input(OnnxNode *n, int i); /* as it is: a sequence, too; NULL: absent, or reported */
+Value *on_tensor(OnnxNode *n, const char *name, OnnxValue *v); /* NULL: reported */
 
 const Onnx__Attribute *on_attribute(OnnxNode *n, const char *name); /* NULL: absent */
 int64_t on_int(OnnxNode *n, const char *name, int64_t otherwise);
@@ -156,6 +166,7 @@ int on_ints(OnnxNode *n, const char *name, int64_t *out, int most); /* how many;
 bool on_axis(OnnxNode *n, int64_t axis, int rank, int *out);
 
 bool on_define(OnnxNode *n, int i, Value *v); /* false: v is NULL, which was reported */
+bool on_give(OnnxNode *n, int i, OnnxValue *v); /* output i is what v is; false: v is NULL, or reported */
 bool on_define_bits(OnnxNode *n, int i, Value *v, int bits);
 bool on_define_list(OnnxNode *n, int i, const OnnxList *l);
 OnnxList *on_new_list(OnnxNode *n, EtcDtype t, int rank, int count);
@@ -168,8 +179,11 @@ OnnxList *on_new_list(OnnxNode *n, EtcDtype t, int rank, int count);
     on_result(n, build_given((n)->in->graph, NULL, (n)->loc, op, &(type), (n)->in->diag, __VA_ARGS__))
 Value *on_result(OnnxNode *n, const Node *made); /* NULL of NULL, which fails n */
 Value *on_cast(OnnxNode *n, Value *v, EtcDtype t);
+bool onnx_is_f8(EtcDtype t);
+Value *on_f8(OnnxNode *n, Value *x, EtcDtype t); /* as floats of 8 bits; the node says if its largest stands for more */
 Value *on_conv(OnnxNode *n, Value *x, Value *filter, Value *bias); /* by the node's attributes */
 Value *on_matmul(OnnxNode *n, Value *a, Value *b);
+Value *on_rounded(OnnxNode *n, Value *x); /* to bytes, whose scale and zero point its elements tell, and back */
 Value *on_gemm(OnnxNode *n); /* inputs 0 to 2 by the node's attributes */
 Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim);
 Dim on_numel(OnnxNode *n, const Value *x);

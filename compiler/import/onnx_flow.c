@@ -11,20 +11,45 @@ enum { MAX_CALLS = 32, MAX_TURNS = 256, MAX_OUTPUTS = 1024 };
 
 /* -- names ------------------------------------------------------------------------------------- */
 
-/* A name of an outer graph, made one of the nested graph that the scope is of. */
-static OnnxValue *captured(OnnxScope *s, const char *name, const OnnxValue *outer)
+/* The graph's own value for one of outer graphs, which it takes as an input. */
+static Value *taken(OnnxScope *s, const char *name, Value *outer)
+{
+    Onnx *o = s->in;
+    for (int i = 0; i < s->n_captured; i++)
+        if (s->captured[i] == outer)
+            return s->within[i];
+    Value *v = graph_value(s->graph, onnx_unique(o, name), outer->type);
+    graph_add_input(s->graph, v);
+    PUSH(o->tmp, s->captured, s->n_captured, outer);
+    PUSH(o->tmp, s->within, s->n_within, v);
+    return v;
+}
+
+/* What a name of an outer graph is in the nested graph that the scope is of. */
+static OnnxValue *inner_value(OnnxScope *s, const char *name, const OnnxValue *outer)
 {
     assert(s->graph && !outer->is_absent);
-    OnnxValue *v = NEW(s->in->tmp, OnnxValue, 1);
+    Arena *a = s->in->tmp;
+    OnnxValue *v = NEW(a, OnnxValue, 1);
     *v = *outer;
     v->value = NULL;
-    if (outer->value && outer->value->state) {
+    if (outer->sequence) {
+        OnnxSequence *items = NEW(a, OnnxSequence, 1);
+        *items = (OnnxSequence){.n = outer->sequence->n, .item = NEW(a, OnnxValue *, outer->sequence->n + 1)};
+        for (int i = 0; i < items->n; i++)
+            items->item[i] = inner_value(s, name, outer->sequence->item[i]);
+        v->sequence = items;
+    } else if (outer->value && outer->value->state) {
         v->value = graph_state(s->graph, outer->value->state);
-    } else if (!outer->constant && !outer->list) {
-        v->value = graph_value(s->graph, onnx_unique(s->in, name), outer->value->type);
-        graph_add_input(s->graph, v->value);
-        PUSH(s->in->tmp, s->captured, s->n_captured, outer->value);
+    } else if (!outer->constant && !outer->list && !outer->is_none) {
+        v->value = taken(s, name, outer->value);
     }
+    return v;
+}
+
+static OnnxValue *captured(OnnxScope *s, const char *name, const OnnxValue *outer)
+{
+    OnnxValue *v = inner_value(s, name, outer);
     table_at_text(&s->values, name)->ptr = v;
     return v;
 }
@@ -37,17 +62,6 @@ OnnxValue *onnx_find(OnnxScope *s, const char *name)
     if (v || !(v = onnx_find(s->outer, name)) || !s->graph || v->is_absent)
         return v;
     return captured(s, name, v);
-}
-
-/* The tensor of a name.  NULL: reported. */
-static Value *value_of(OnnxNode *n, const char *name, OnnxValue *v)
-{
-    if (!v->value && v->constant)
-        v->value = onnx_const_value(n->in, name, v->constant);
-    else if (!v->value && v->list)
-        v->value = onnx_list_value(n, v->list);
-    n->failed = n->failed || !v->value;
-    return v->value;
 }
 
 /* The elements of a name as a list.  NULL: not known. */
@@ -63,31 +77,6 @@ static int truth(Onnx *o, OnnxValue *v)
 {
     const OnnxList *l = list_of(o, v);
     return l && l->dim && l->n == 1 && !l->dim[0].expr ? l->dim[0].value != 0 : -1;
-}
-
-/* Output i of the node is what v is.  An output without a name is dropped. */
-static bool give(OnnxNode *n, size_t i, OnnxValue *v)
-{
-    const char *name;
-    if (!v || i >= n->node->n_output || !n->node->output[i].len)
-        return v != NULL;
-    if (!(name = onnx_text(n->in, n->node->output[i])))
-        return false;
-    TableItem *at = table_at_text(&n->scope->values, name);
-    if (at->ptr)
-        return onnx_wrong(n, "defines '%s' a second time", name);
-    at->ptr = v;
-    return true;
-}
-
-/* Input i.  NULL: absent, or reported. */
-static OnnxValue *input_of(OnnxNode *n, size_t i)
-{
-    const char *name = on_has(n, (int)i) ? onnx_text(n->in, n->node->input[i]) : NULL;
-    OnnxValue *v = name ? onnx_find(n->scope, name) : NULL;
-    if (name && !v)
-        onnx_wrong(n, "reads '%s', which no node before it defines", name);
-    return v;
 }
 
 static bool bind_name(OnnxNode *n, OnnxScope *s, ProtobufCBinaryData text, OnnxValue *v)
@@ -183,7 +172,7 @@ static bool nested(OnnxNode *n, const char *name, Nested *b)
     enter(n, b);
     bool ok = play(n, g, &b->scope, out);
     for (size_t i = 0; ok && i < g->n_output; i++) {
-        Value *v = value_of(n, "branch", out[i]);
+        Value *v = on_tensor(n, "branch", out[i]);
         ok = v != NULL;
         if (ok)
             graph_add_output(b->graph, v);
@@ -228,7 +217,7 @@ static bool give_results(OnnxNode *n, Node *made, const Graph *of, int first, in
     for (int i = 0; i < count; i++) {
         OnnxValue *v = NEW(n->in->tmp, OnnxValue, 1);
         v->value = node_add_out(made, onnx_unique(n->in, n->loc.node), of->out[first + i]->type);
-        if (!give(n, (size_t)i, v))
+        if (!on_give(n, i, v))
             return false;
     }
     return true;
@@ -273,7 +262,7 @@ static bool branch_on(OnnxNode *n, Value *cond)
 
 bool onnx_choose(OnnxNode *n)
 {
-    OnnxValue *c = input_of(n, 0);
+    OnnxValue *c = on_input(n, 0);
     if (!c)
         return false;
     int known = truth(n->in, c);
@@ -287,7 +276,7 @@ bool onnx_choose(OnnxNode *n)
     if (!play(n, g, &s, out))
         return false;
     for (size_t i = 0; i < n->node->n_output; i++)
-        if (!give(n, i, out[i]))
+        if (!on_give(n, (int)i, out[i]))
             return false;
     return true;
 }
@@ -325,7 +314,7 @@ static bool turn(OnnxNode *n, Turns *l, OnnxValue *const *given, size_t n_given,
     for (size_t i = 0; i < l->carried; i++)
         l->now[i] = out[first + i];
     for (size_t i = 0; i < l->rows; i++) {
-        Value *v = value_of(n, "row", out[first + l->carried + i]);
+        Value *v = on_tensor(n, "row", out[first + l->carried + i]);
         if (!v)
             return false;
         PUSH(n->in->tmp, l->row, l->n_rows, v);
@@ -359,7 +348,7 @@ static bool take_carried(OnnxNode *n, Turns *l, size_t first)
 {
     l->now = NEW(n->in->tmp, OnnxValue *, l->carried + 1);
     for (size_t i = 0; i < l->carried; i++)
-        if (!(l->now[i] = input_of(n, first + i)))
+        if (!(l->now[i] = on_input(n, (int)(first + i))))
             return onnx_wrong(n, "lacks the first value of what it carries");
     return true;
 }
@@ -367,7 +356,7 @@ static bool take_carried(OnnxNode *n, Turns *l, size_t first)
 static bool give_carried(OnnxNode *n, const Turns *l)
 {
     for (size_t i = 0; i < l->carried; i++)
-        if (!give(n, i, l->now[i]))
+        if (!on_give(n, (int)i, l->now[i]))
             return false;
     return true;
 }
@@ -408,7 +397,7 @@ static bool play_body(OnnxNode *n, const Turns *l, Nested *b, Value *const *star
         return false;
     Value *next = on_scalar(n, OP_ADD_SCALAR, b->graph->in[0], 1);
     for (size_t i = 0; next && i < l->carried + 2; i++) {
-        Value *v = i ? value_of(n, "left", out[i - 1]) : next;
+        Value *v = i ? on_tensor(n, "left", out[i - 1]) : next;
         v = i == 1 ? decider(n, v, ETC_BOOL) : v;
         if (!v)
             return false;
@@ -433,7 +422,7 @@ static bool run_turns(OnnxNode *n, Turns *l, int64_t turns, Value *limit, Value 
     start[0] = on_number(n, 0, ETC_I64);
     start[1] = cond;
     for (size_t i = 0; i < l->carried; i++)
-        start[i + 2] = value_of(n, "start", l->now[i]);
+        start[i + 2] = on_tensor(n, "start", l->now[i]);
     if (n->failed)
         return false;
     enter(n, &b);
@@ -483,7 +472,7 @@ static bool give_loop(OnnxNode *n, const Turns *l)
 {
     for (size_t i = 0; i < l->rows && l->carried + i < n->node->n_output; i++)
         if (on_wants(n, (int)(l->carried + i)) &&
-            !give(n, l->carried + i, stacked(n, l, i, 0, false)))
+            !on_give(n, (int)(l->carried + i), stacked(n, l, i, 0, false)))
             return false;
     return give_carried(n, l);
 }
@@ -492,7 +481,7 @@ bool onnx_loop(OnnxNode *n)
 {
     Onnx *o = n->in;
     Turns l = {.body = graph_of(n, "body")};
-    OnnxValue *count = input_of(n, 0), *cond = input_of(n, 1);
+    OnnxValue *count = on_input(n, 0), *cond = on_input(n, 1);
     const OnnxList *limit = count ? list_of(o, count) : NULL;
     bool left = false;
     if (!l.body || n->failed)
@@ -591,7 +580,7 @@ bool onnx_scan(OnnxNode *n)
             return false;
     for (size_t i = 0; i < l.rows && l.carried + i < n->node->n_output; i++)
         if (on_wants(n, (int)(l.carried + i)) &&
-            !give(n, l.carried + i, stacked(n, &l, i, number_in(n, "scan_output_axes", i),
+            !on_give(n, (int)(l.carried + i), stacked(n, &l, i, number_in(n, "scan_output_axes", i),
                                             number_in(n, "scan_output_directions", i))))
             return false;
     return give_carried(n, &l);
@@ -679,7 +668,7 @@ bool onnx_call(OnnxNode *n, const Onnx__Function *f)
     if (n->node->n_input > f->n_input || n->node->n_output > f->n_output)
         return onnx_wrong(n, "has more inputs or outputs than the function that it calls");
     for (size_t i = 0; i < f->n_input; i++) {
-        OnnxValue *v = input_of(n, i);
+        OnnxValue *v = on_input(n, (int)i);
         if (!v) {
             v = NEW(o->tmp, OnnxValue, 1);
             *v = (OnnxValue){.is_absent = true};
@@ -694,6 +683,6 @@ bool onnx_call(OnnxNode *n, const Onnx__Function *f)
     o->n_calls--;
     o->opset = opset;
     for (size_t i = 0; ok && i < n->node->n_output; i++)
-        ok = !n->node->output[i].len || give(n, i, found(n, &s, f->output[i]));
+        ok = !n->node->output[i].len || on_give(n, (int)i, found(n, &s, f->output[i]));
     return ok;
 }

@@ -39,12 +39,8 @@ static double rounded(EtcDtype t, double v)
 {
     if (t == ETC_F16)
         return half_value(half_of((float)v));
-    if (t == ETC_BF16) {
-        uint32_t bits = (uint32_t)bfloat_of((float)v) << 16;
-        float narrow;
-        memcpy(&narrow, &bits, sizeof narrow);
-        return (double)narrow;
-    }
+    if (t == ETC_BF16)
+        return bfloat_value(bfloat_of((float)v));
     return t == ETC_F32 ? (double)(float)v : v;
 }
 
@@ -60,11 +56,11 @@ static bool number_of(char op, double a, double b, double *out)
     return op != '%';
 }
 
-static bool is_counted(Dim d)
+static bool is_least(Dim d, int64_t least)
 {
     int64_t lo, hi;
     dim_range(d, &lo, &hi);
-    return lo >= 0;
+    return lo >= least;
 }
 
 /* ONNX cuts quotients toward 0, sizes are rounded down: the same where nothing is negative. */
@@ -77,7 +73,11 @@ static bool size_of(Program *p, char op, Dim a, Dim b, Dim *out)
         *out = DIM(op == '/' ? a.value / b.value : mod);
         return true;
     }
-    if ((op == '/' || op == '%') && (!is_counted(a) || b.expr || b.value < 1))
+    if (op == '%' && !a.expr && a.value < 0 && a.value > INT32_MIN && is_least(b, -a.value)) {
+        *out = dim_add(p, a, b); /* a place counted from the end */
+        return true;
+    }
+    if ((op == '/' || op == '%') && (!is_least(a, 0) || b.expr || b.value < 1))
         return false;
     *out = op == '+'   ? dim_add(p, a, b)
            : op == '-' ? dim_sub(p, a, b)

@@ -119,6 +119,8 @@ bool onnx_power(OnnxNode *n)
         return on_define(n, 0, on_cast(n, y, x->type.dtype));
     }
     Value *by = aligned(n, x, on_value(n, 1));
+    if (by && dtype_is_float(x->type.dtype) && (by->type.dtype == ETC_U32 || by->type.dtype == ETC_U64))
+        by = on_cast(n, by, x->type.dtype);
     return by && on_define(n, 0, on_cast(n, ON_BUILD(n, OP_POW_TENSOR_TENSOR, "vv", x, by),
                                          x->type.dtype));
 }
@@ -155,9 +157,32 @@ static Value *wrapped(OnnxNode *n, Value *x, EtcDtype t, int bits)
     return on_cast(n, x, t);
 }
 
+bool onnx_is_f8(EtcDtype t)
+{
+    return dtype_is_float(t) && etc_dtype_size((int)t) == 1;
+}
+
+Value *on_f8(OnnxNode *n, Value *x, EtcDtype t)
+{
+    double most = t == ETC_F8E4M3FN ? 448 : t == ETC_F8E4M3FNUZ ? 240 : 57344;
+    if (!x || x->type.dtype == t)
+        return x;
+    if (!dtype_is_float(x->type.dtype) || onnx_is_f8(x->type.dtype))
+        x = on_cast(n, x, ETC_F32);
+    if (on_int(n, "saturate", 1)) {
+        x = x ? ON_BUILD(n, OP_CLAMP, "vff", x, -most, most) : NULL;
+    } else if (t == ETC_F8E4M3FN) { /* torch's cast gives the largest for more; half a step belongs to it */
+        Value *is_more = on_scalar(n, OP_GT_SCALAR, on_unary(n, OP_ABS, x), most + 16);
+        x = on_where(n, is_more, on_number(n, (double)NAN, x ? x->type.dtype : ETC_F32), x);
+    }
+    return on_cast(n, x, t);
+}
+
 static bool cast_to(OnnxNode *n, EtcDtype t, int bits)
 {
     Value *x = on_value(n, 0);
+    if (onnx_is_f8(t))
+        return on_define(n, 0, on_f8(n, x, t));
     if (bits && (on_bits(n, 0) != bits || t != x->type.dtype))
         x = x ? wrapped(n, x, t, bits) : NULL;
     return on_define_bits(n, 0, on_cast(n, x, t), bits);
@@ -363,6 +388,8 @@ static bool read_axes(OnnxNode *n, const Value *x, Axes *a)
     if (on_has(n, 1) && !on_numbers(n, 1, a->axis, &a->n))
         return false;
     a->is_nothing = a->n <= 0 && on_int(n, "noop_with_empty_axes", 0);
+    if (!x->type.rank && a->n == 1 && (a->axis[0] == 0 || a->axis[0] == -1))
+        a->n = 0; /* as torch writes of numbers, which have no axis */
     if (a->n > 0 || n->failed)
         return !n->failed;
     a->n = x->type.rank;
@@ -404,11 +431,36 @@ static Value *reduced(OnnxNode *n, OpId op, Value *x, const Axes *a)
     return ON_BUILD(n, op, "vIbt", x, a->n, a->axis, a->keeps, x->type.dtype);
 }
 
+/* Cut toward 0, as quotients of integers are. */
+static Value *mean_of_integers(OnnxNode *n, Value *x, const Axes *a)
+{
+    int64_t count = 1;
+    for (int i = 0; i < a->n && !a->is_nothing; i++) {
+        int axis;
+        if (!on_axis(n, a->axis[i], x->type.rank, &axis))
+            return NULL;
+        Dim d = x->type.dim[axis];
+        if (d.expr || d.value < 1 || count > INT32_MAX / d.value) {
+            onnx_unsupported(n, "takes the mean of integers along an axis that is open or empty");
+            return NULL;
+        }
+        count *= d.value;
+    }
+    Value *sum = reduced(n, OP_SUM_DIM, on_cast(n, x, ETC_I64), a);
+    Value *by = sum ? on_number(n, (double)count, ETC_I64) : NULL;
+    Value *y = by ? ON_GIVEN(n, OP_DIV_TENSOR_MODE, sum->type, "vvs", sum, by, "trunc") : NULL;
+    return on_cast(n, y, x->type.dtype);
+}
+
 bool onnx_reduce(OnnxNode *n)
 {
     Axes a;
     Value *x = on_value(n, 0);
-    return x && read_axes(n, x, &a) && on_define(n, 0, reduced(n, n->row->op, x, &a));
+    if (!x || !read_axes(n, x, &a))
+        return false;
+    if (n->row->op == OP_MEAN_DIM && !dtype_is_float(x->type.dtype))
+        return on_define(n, 0, mean_of_integers(n, x, &a));
+    return on_define(n, 0, reduced(n, n->row->op, x, &a));
 }
 
 bool onnx_reduce_l1(OnnxNode *n)
@@ -428,8 +480,10 @@ bool onnx_reduce_l2(OnnxNode *n)
 {
     Axes a;
     Value *x = on_value(n, 0);
+    EtcDtype t = x ? x->type.dtype : ETC_F32;
+    x = t == ETC_F16 || t == ETC_BF16 ? on_cast(n, x, ETC_F32) : x; /* which hold the squares */
     Value *sum = x && read_axes(n, x, &a) ? sum_of_squares(n, x, &a) : NULL;
-    return sum && on_define(n, 0, ON_BUILD(n, OP_SQRT, "v", sum));
+    return sum && on_define(n, 0, on_cast(n, ON_BUILD(n, OP_SQRT, "v", sum), t));
 }
 
 bool onnx_reduce_sum_square(OnnxNode *n)
@@ -602,21 +656,39 @@ bool onnx_gemm(OnnxNode *n)
 
 /* -- shifts and sums along an axis ------------------------------------------------------------- */
 
+static Value *shifted(OnnxNode *n, OpId op, Value *a, Value *b)
+{
+    Dim dim[MAX_RANK];
+    int rank = a && b ? on_broadcast(n, a->type, b->type, dim) : -1;
+    if (rank < 0)
+        return NULL;
+    Type t = type_tensor(n->in->program, a->type.dtype, rank, dim);
+    return ON_GIVEN(n, op, t, "vv", a, b);
+}
+
 bool onnx_bit_shift(OnnxNode *n)
 {
     const char *way = on_text(n, "direction", "");
-    Dim dim[MAX_RANK];
     Value *a = on_value(n, 0), *b = on_value(n, 1);
-    int rank = a && b ? on_broadcast(n, a->type, b->type, dim) : -1;
-    if (rank < 0)
+    if (!a || !b)
         return false;
     if (strcmp(way, "LEFT") != 0 && strcmp(way, "RIGHT") != 0)
         return onnx_wrong(n, "has the direction '%s', expected LEFT or RIGHT", way);
-    if (dtype_is_float(a->type.dtype) || a->type.dtype == ETC_U32 || a->type.dtype == ETC_U64)
-        return onnx_unsupported(n, "shifts %s", dtype_name(a->type.dtype));
-    Type t = type_tensor(n->in->program, a->type.dtype, rank, dim);
-    OpId op = *way == 'L' ? OP_BITWISE_LEFT_SHIFT_TENSOR : OP_BITWISE_RIGHT_SHIFT_TENSOR;
-    return on_define(n, 0, ON_GIVEN(n, op, t, "vv", a, b));
+    EtcDtype t = a->type.dtype;
+    if (dtype_is_float(t))
+        return onnx_unsupported(n, "shifts %s", dtype_name(t));
+    if (t == ETC_U32 || t == ETC_U64) {
+        a = on_cast(n, a, ETC_I64);
+        b = on_cast(n, b, ETC_I64);
+    }
+    Value *y = shifted(n, *way == 'L' ? OP_BITWISE_LEFT_SHIFT_TENSOR : OP_BITWISE_RIGHT_SHIFT_TENSOR, a, b);
+    if (t == ETC_U64 && *way == 'R') { /* without the copies of the sign */
+        Value *signs = shifted(n, OP_BITWISE_LEFT_SHIFT_TENSOR, on_number(n, -1, ETC_I64),
+                               on_scalar(n, OP_ADD_SCALAR, on_unary(n, OP_NEG, b), 63));
+        signs = on_binary(n, OP_ADD_TENSOR, signs, signs);
+        y = on_binary(n, OP_BITWISE_AND_TENSOR, y, on_unary(n, OP_BITWISE_NOT, signs));
+    }
+    return on_define(n, 0, on_cast(n, y, t));
 }
 
 /* Exclusive products begin with 1 and lack the last element. */

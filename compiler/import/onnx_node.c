@@ -59,18 +59,31 @@ static OnnxValue *input(OnnxNode *n, int i, const char **name)
     return v;
 }
 
-Value *on_value(OnnxNode *n, int i)
+OnnxValue *on_input(OnnxNode *n, int i)
 {
     const char *name;
-    OnnxValue *v = input(n, i, &name);
-    if (!v)
-        return NULL;
-    if (!v->value && v->constant)
+    return input(n, i, &name);
+}
+
+Value *on_tensor(OnnxNode *n, const char *name, OnnxValue *v)
+{
+    if (v->sequence || v->is_none)
+        onnx_unsupported(n, "takes '%s' as a tensor, which is %s: those are read where their items are known "
+                            "on import",
+                         name, v->sequence ? "a sequence" : "an empty optional");
+    else if (!v->value && v->constant)
         v->value = onnx_const_value(n->in, name, v->constant);
     else if (!v->value && v->list)
         v->value = onnx_list_value(n, v->list);
     n->failed = n->failed || !v->value;
     return v->value;
+}
+
+Value *on_value(OnnxNode *n, int i)
+{
+    const char *name;
+    OnnxValue *v = input(n, i, &name);
+    return v ? on_tensor(n, name, v) : NULL;
 }
 
 OnnxConst *on_const(OnnxNode *n, int i)
@@ -193,17 +206,25 @@ bool on_axis(OnnxNode *n, int64_t axis, int rank, int *out)
 
 /* -- results ----------------------------------------------------------------------------------- */
 
-static OnnxValue *result(OnnxNode *n, int i)
+bool on_give(OnnxNode *n, int i, OnnxValue *v)
 {
+    if (!v || !on_wants(n, i))
+        return v != NULL;
     const char *name = onnx_text(n->in, n->node->output[i]);
     if (!name)
-        return NULL;
+        return false;
     TableItem *at = table_at_text(&n->scope->values, name);
-    if (at->ptr) {
-        onnx_wrong(n, "defines '%s' a second time", name);
-        return NULL;
-    }
-    return at->ptr = NEW(n->in->tmp, OnnxValue, 1);
+    if (at->ptr)
+        return onnx_wrong(n, "defines '%s' a second time", name);
+    at->ptr = v;
+    return true;
+}
+
+/* What output i is, to be filled in.  NULL: reported. */
+static OnnxValue *result(OnnxNode *n, int i)
+{
+    OnnxValue *v = NEW(n->in->tmp, OnnxValue, 1);
+    return on_give(n, i, v) ? v : NULL;
 }
 
 bool on_define_bits(OnnxNode *n, int i, Value *v, int bits)

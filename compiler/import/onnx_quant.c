@@ -122,6 +122,16 @@ static Value *quantized(OnnxNode *n, Value *x, int at, const Range *r, int64_t a
     return n->failed ? NULL : quantized_plainly(n, x, at, r, place, block);
 }
 
+/* Floats of 8 bits, whose zero point is 0, by scale 1. */
+static Value *quantized_f8(OnnxNode *n, Value *x, EtcDtype t, int64_t axis)
+{
+    int place;
+    int64_t block;
+    if (!x || !read_places(n, x, 1, axis, &place, &block))
+        return NULL;
+    return on_f8(n, on_binary(n, OP_DIV_TENSOR, x, spread(n, on_value(n, 1), x, place, block)), t);
+}
+
 /* The type of integers that input `zero` says. */
 static bool type_of_zero(OnnxNode *n, int zero, Range *r)
 {
@@ -137,9 +147,12 @@ bool onnx_quantize(OnnxNode *n)
     int64_t code = on_int(n, "output_dtype", 0);
     if (code < 0 || code > INT32_MAX || (code && !onnx_dtype((int32_t)code, &t)))
         return onnx_unsupported(n, "gives ONNX's element type %lld", (long long)code);
+    Value *x = on_value(n, 0), *zero = on_has(n, 2) ? on_value(n, 2) : NULL;
+    t = zero ? zero->type.dtype : t;
+    if (onnx_is_f8(t))
+        return on_define(n, 0, quantized_f8(n, x, t, on_int(n, "axis", 1)));
     if (on_has(n, 2) ? !type_of_zero(n, 2, &r) : !range_of(n, t, onnx_bits((int32_t)code), &r))
         return false;
-    Value *x = on_value(n, 0);
     return x && on_define_bits(n, 0, quantized(n, x, 1, &r, on_int(n, "axis", 1)), r.bits);
 }
 
@@ -163,7 +176,12 @@ static Value *dequantized(OnnxNode *n, Value *x, int bits, int at, int64_t axis)
     int64_t zero, block;
     int place;
     Value *scales, *zeros;
-    if (!x || !range_of(n, x->type.dtype, bits, &r) || !read_places(n, x, at, axis, &place, &block))
+    if (!x || !read_places(n, x, at, axis, &place, &block))
+        return NULL;
+    if (onnx_is_f8(x->type.dtype)) /* its zero point is 0 */
+        return on_binary(n, OP_MUL_TENSOR, on_cast(n, x, ETC_F32),
+                         spread(n, on_cast(n, on_value(n, at), ETC_F32), x, place, block));
+    if (!range_of(n, x->type.dtype, bits, &r))
         return NULL;
     if (r.dtype == ETC_I32 || r.dtype == ETC_U16)
         return dequantized_plainly(n, x, at, place, block);
@@ -326,6 +344,7 @@ static bool quantized_dynamically(OnnxNode *n, Value *x, Dynamic *d)
         end[i] = on_binary(n, i ? OP_MAXIMUM : OP_MINIMUM, end[i], on_number(n, 0, x->type.dtype));
     }
     d->scale = on_scalar(n, OP_DIV_SCALAR, on_binary(n, OP_SUB_TENSOR, end[1], end[0]), 255);
+    d->scale = on_where(n, on_scalar(n, OP_EQ_SCALAR, d->scale, 0), on_number(n, 1, x->type.dtype), d->scale);
     zero = on_unary(n, OP_ROUND, on_binary(n, OP_DIV_TENSOR, on_unary(n, OP_NEG, end[0]), d->scale));
     zero = zero ? ON_BUILD(n, OP_CLAMP, "vff", zero, 0.0, 255.0) : NULL;
     y = on_unary(n, OP_ROUND, on_binary(n, OP_DIV_TENSOR, x, d->scale));
@@ -453,14 +472,18 @@ bool onnx_matmul_integer_to_float(OnnxNode *n)
     return w && on_define(n, 0, biased(n, on_matmul(n, on_binary(n, OP_MUL_TENSOR, a, by), w), 6));
 }
 
-bool onnx_dynamic_matmul(OnnxNode *n)
+Value *on_rounded(OnnxNode *n, Value *x)
 {
     Dynamic d;
+    if (!x || !quantized_dynamically(n, x, &d))
+        return NULL;
+    return ON_BUILD(n, OP_DEQUANTIZE_PER_TENSOR_TENSOR, "vvviit", d.bytes, on_cast(n, d.scale, ETC_F64),
+                    on_cast(n, d.zero, ETC_I64), (int64_t)0, (int64_t)255, ETC_U8);
+}
+
+bool onnx_dynamic_matmul(OnnxNode *n)
+{
     Value *x = on_value(n, 0), *w = x ? dequantized(n, on_value(n, 1), 0, 2, -1) : NULL;
-    if (!w || !quantized_dynamically(n, x, &d))
-        return false;
-    Value *a = ON_BUILD(n, OP_DEQUANTIZE_PER_TENSOR_TENSOR, "vvviit", d.bytes,
-                        on_cast(n, d.scale, ETC_F64), on_cast(n, d.zero, ETC_I64), (int64_t)0,
-                        (int64_t)255, ETC_U8);
+    Value *a = w ? on_rounded(n, x) : NULL;
     return a && on_define(n, 0, biased(n, on_matmul(n, a, w), 4));
 }

@@ -8,6 +8,9 @@
 typedef struct Axis {
     int64_t in, out;
     double scale, from, to; /* from, to: the region of tf_crop_and_resize */
+    bool is_open;   /* a call decides what is resized, or to what; in and out are 1 then */
+    bool by_factor; /* which is not whole: elements lie where it says, not where the sizes do */
+    Dim size;       /* of the result */
 } Axis;
 
 typedef struct Sampling {
@@ -130,8 +133,70 @@ static Value *extrapolated(OnnxNode *n, Value *y, int axis, Axis a, const Sampli
 
 static bool is_image(const Value *x, const Axis *a)
 {
-    return x->type.rank == 4 && a[0].in == a[0].out && a[1].in == a[1].out &&
-           x->type.dtype == ETC_F32;
+    return x->type.rank == 4 && a[0].in == a[0].out && a[1].in == a[1].out && !x->type.dim[2].expr &&
+           !x->type.dim[3].expr && x->type.dtype == ETC_F32;
+}
+
+/* torch's operator that resizes `axes` axes of space to sizes that a call decides; OP_NONE: it has none
+ * that computes the same. */
+static OpId open_operator(const Axis *a, int axes, const Sampling *s)
+{
+    static const OpId rows[4][3] = {
+        {OP_UPSAMPLE_NEAREST1D_VEC, OP_UPSAMPLE_NEAREST2D_VEC, OP_UPSAMPLE_NEAREST3D_VEC},
+        {OP__UPSAMPLE_NEAREST_EXACT1D_VEC, OP__UPSAMPLE_NEAREST_EXACT2D_VEC,
+         OP__UPSAMPLE_NEAREST_EXACT3D_VEC},
+        {OP_UPSAMPLE_LINEAR1D_VEC, OP_UPSAMPLE_BILINEAR2D_VEC, OP_UPSAMPLE_TRILINEAR3D_VEC},
+        {OP_NONE, OP_UPSAMPLE_BICUBIC2D_VEC, OP_NONE}};
+    bool aligns = !strcmp(s->transform, "align_corners"), is_half = !strcmp(s->transform, "half_pixel");
+    bool is_whole = true, is_large = true;
+    for (int i = 2; i < axes + 2; i++) {
+        int64_t least, most;
+        dim_range(a[i].size, &least, &most);
+        is_large = is_large && least > 1;
+        is_whole = is_whole && !a[i].by_factor;
+    }
+    is_half = is_half || (is_large && !strcmp(s->transform, "pytorch_half_pixel"));
+    if (s->smooths || s->excludes)
+        return OP_NONE;
+    if (!strcmp(s->mode, "nearest"))
+        return !strcmp(s->transform, "asymmetric") && !strcmp(s->nearest, "floor") ? rows[0][axes - 1]
+               : is_half && !strcmp(s->nearest, "round_prefer_ceil")                ? rows[1][axes - 1]
+                                                                                    : OP_NONE;
+    if (!is_half && !(aligns && is_whole))
+        return OP_NONE;
+    if (!strcmp(s->mode, "linear"))
+        return rows[2][axes - 1];
+    return s->cubic_a == -0.75 ? rows[3][axes - 1] : OP_NONE;
+}
+
+/* Axes of space whose sizes a call decides, by sizes or by factors. */
+static Value *resized_openly(OnnxNode *n, Value *x, const Axis *a, const Sampling *s)
+{
+    int rank = x->type.rank, axes = rank - 2;
+    bool is_space = rank >= 3 && rank <= 5 && !a[0].is_open && !a[1].is_open && a[0].in == a[0].out &&
+                    a[1].in == a[1].out;
+    OpId op = is_space ? open_operator(a, axes, s) : OP_NONE;
+    if (op == OP_NONE) {
+        onnx_unsupported(n, "resizes axes whose sizes are known only at run time, in a way that torch does "
+                            "not: fix them with --dim");
+        return NULL;
+    }
+    Arg *item = NEW(n->in->program->arena, Arg, 2 * axes);
+    Dim dim[MAX_RANK] = {x->type.dim[0], x->type.dim[1]};
+    bool by_factor = false;
+    for (int i = 0; i < axes; i++) {
+        by_factor = by_factor || a[2 + i].by_factor;
+        dim[2 + i] = a[2 + i].size;
+        item[i] = (Arg){.kind = ARG_INT, .dim = dim[2 + i]};
+        item[axes + i] = (Arg){.kind = ARG_FLOAT, .f = a[2 + i].scale};
+    }
+    Arg none = {.kind = ARG_NONE};
+    Arg given = {.kind = ARG_LIST, .list = {.n = axes, .item = by_factor ? item + axes : item}};
+    Arg size = by_factor ? none : given, factor = by_factor ? given : none;
+    Type t = type_tensor(n->in->program, x->type.dtype, rank, dim);
+    if (!strcmp(s->mode, "nearest"))
+        return ON_GIVEN(n, op, t, "vaa", x, size, factor);
+    return ON_GIVEN(n, op, t, "vaba", x, size, !strcmp(s->transform, "align_corners"), factor);
 }
 
 /* Kernels of torch where they do just that: nearest by a whole factor, and bilinear. */
@@ -158,6 +223,11 @@ static bool resampled(OnnxNode *n, Value *x, const Axis *a, const Sampling *s)
     bool is_nearest = !strcmp(s->mode, "nearest");
     if (!is_nearest && strcmp(s->mode, "linear") != 0 && strcmp(s->mode, "cubic") != 0)
         return onnx_unsupported(n, "resizes in mode '%s'", s->mode);
+    bool is_open = false;
+    for (int i = 0; i < x->type.rank; i++)
+        is_open = is_open || a[i].is_open;
+    if (is_open)
+        return on_define(n, 0, resized_openly(n, x, a, s));
     bool is_plain = !s->smooths && strcmp(s->transform, "tf_crop_and_resize") != 0;
     Value *y = is_plain ? resized_image(n, x, a, s) : NULL;
     if (y || diag_errors(n->in->diag))
@@ -174,12 +244,45 @@ static bool resampled(OnnxNode *n, Value *x, const Axis *a, const Sampling *s)
     return on_define(n, 0, y);
 }
 
+/* An axis of open size by a factor. */
+static bool open_by_scale(OnnxNode *n, Axis *a, double scale)
+{
+    enum { PARTS = 4096 };
+    Program *p = n->in->program;
+    double parts = scale * PARTS;
+    if (!(parts >= 1) || parts > INT32_MAX || floor(parts) != parts)
+        return onnx_unsupported(n, "scales a size that is known only at run time by %g", scale);
+    a->is_open = true;
+    a->by_factor = floor(scale) != scale;
+    a->scale = scale;
+    a->size = a->by_factor ? dim_floordiv(p, dim_mul(p, a->size, DIM((int64_t)parts)), DIM(PARTS))
+                           : dim_mul(p, a->size, DIM((int64_t)scale));
+    return true;
+}
+
 static bool axis_by_scale(OnnxNode *n, Axis *a, double scale)
 {
+    if (a->size.expr)
+        return scale == 1 || open_by_scale(n, a, scale);
     double size = floor((double)(float)((float)a->in * (float)scale));
     a->scale = scale;
     a->out = scale > 0 && size >= 1 && size < 1e9 ? (int64_t)size : 0;
+    a->by_factor = floor(scale) != scale;
+    a->size = DIM(a->out);
     return a->out > 0 || onnx_wrong(n, "scales to no elements, or to too many");
+}
+
+static bool axis_by_size(OnnxNode *n, Axis *a, Dim size)
+{
+    if (dim_equal(size, a->size))
+        return true;
+    if (!size.expr && (size.value < 1 || size.value > INT32_MAX))
+        return onnx_wrong(n, "has a size that is not known, or no size");
+    a->is_open = size.expr || a->size.expr;
+    a->size = size;
+    a->out = a->is_open ? a->in : size.value;
+    a->scale = (double)a->out / (double)a->in;
+    return true;
 }
 
 static bool read_sizes(OnnxNode *n, const Value *x, const OnnxList *scales, const OnnxList *sizes,
@@ -189,11 +292,11 @@ static bool read_sizes(OnnxNode *n, const Value *x, const OnnxList *scales, cons
     int rank = x->type.rank, count = on_ints(n, "axes", at, MAX_RANK), axis;
     const OnnxList *l = sizes ? sizes : scales;
     for (int i = 0; i < rank; i++) {
-        if (x->type.dim[i].expr && !(l && l->n == rank && l->number && l->number[i] == 1))
-            return onnx_unsupported(n, "resizes a tensor whose sizes are known only at run time");
-        if (!x->type.dim[i].expr && x->type.dim[i].value < 1)
+        Dim d = x->type.dim[i];
+        if (!d.expr && d.value < 1)
             return onnx_wrong(n, "resizes a tensor without elements");
-        a[i] = (Axis){x->type.dim[i].value, x->type.dim[i].value, 1, 0, 1};
+        int64_t size = d.expr ? 1 : d.value;
+        a[i] = (Axis){.in = size, .out = size, .scale = 1, .to = 1, .size = d};
     }
     if (!l || l->n != (count < 0 ? rank : count))
         return onnx_unsupported(n, "has scales or sizes that are not known, or not one for each axis");
@@ -202,12 +305,8 @@ static bool read_sizes(OnnxNode *n, const Value *x, const OnnxList *scales, cons
             return false;
         if (l->number && !axis_by_scale(n, &a[axis], l->number[i]))
             return false;
-        if (l->dim && (l->dim[i].expr || l->dim[i].value < 1 || l->dim[i].value > INT32_MAX))
-            return onnx_wrong(n, "has a size that is not known, or no size");
-        if (l->dim) {
-            a[axis].out = l->dim[i].value;
-            a[axis].scale = (double)a[axis].out / (double)a[axis].in;
-        }
+        if (l->dim && !axis_by_size(n, &a[axis], l->dim[i]))
+            return false;
     }
     return true;
 }
@@ -226,6 +325,8 @@ static bool keep_ratio(OnnxNode *n, Axis *a, int rank, const char *policy)
     for (int i = 0; i < (count < 0 ? rank : count); i++) {
         if (!on_axis(n, count < 0 ? i : at[i], rank, &axis))
             return false;
+        if (a[axis].is_open || a[axis].size.expr)
+            return onnx_unsupported(n, "keeps the ratio of sizes that are known only at run time");
         double is = a[axis].scale;
         scale = is_least == (is < scale) ? is : scale;
     }

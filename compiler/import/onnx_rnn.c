@@ -149,6 +149,7 @@ typedef struct Unrolled {
     Value *peep; /* [3 * hidden] of i o f; NULL: none */
     Value *h, *c; /* states; c NULL: none */
     Value *length; /* of each sequence, [batch, 1]; NULL: all are whole */
+    bool is_dynamic; /* products are of bytes, whose scale each operand's elements tell */
 } Unrolled;
 
 static Value *activated(OnnxNode *n, Value *x, const char *name)
@@ -185,6 +186,41 @@ static Value *rows_of(OnnxNode *n, const Unrolled *u, int input, int64_t first, 
     return on_part(n, all, 0, DIM(first), DIM(first + count), 1);
 }
 
+/* The matrix of this direction, [gates * hidden, columns], from its transpose of bytes, with scale `at` and
+ * the zero point behind it: one of each for the direction, or for each row. */
+static Value *rows_of_bytes(OnnxNode *n, const Unrolled *u, int input, int at)
+{
+    int64_t rows = u->gates * u->hidden;
+    Value *v[3] = {on_value(n, input), on_cast(n, on_value(n, at), ETC_F32),
+                   on_cast(n, on_value(n, at + 1), ETC_I64)};
+    for (int i = 0; i < 3; i++) {
+        int last = v[i] ? v[i]->type.rank - 1 : 0;
+        if (!v[i] || (i ? last > 1 : last != 2) || !dim_equal(v[i]->type.dim[0], DIM(u->dirs)) ||
+            (last && !dim_equal(v[i]->type.dim[last], DIM(rows)))) {
+            onnx_wrong(n, "has weights, scales or zero points of another shape than its directions and "
+                          "hidden_size ask for");
+            return NULL;
+        }
+        v[i] = ON_BUILD(n, OP_SELECT_INT, "vii", v[i], (int64_t)0, (int64_t)u->dir);
+        Dim all = DIM(rows);
+        if (v[i] && !v[i]->type.rank)
+            v[i] = ON_BUILD(n, OP_EXPAND, "vD", v[i], 1, &all);
+        if (!v[i])
+            return NULL;
+    }
+    EtcDtype t = v[0]->type.dtype;
+    if (t != ETC_I8 && t != ETC_U8) {
+        onnx_unsupported(n, "has weights of type %s", dtype_name(t));
+        return NULL;
+    }
+    static const int64_t swap[2] = {1, 0};
+    int64_t least = t == ETC_I8 ? INT8_MIN : 0;
+    Value *w = on_permute(n, v[0], swap);
+    return w ? ON_BUILD(n, OP_DEQUANTIZE_PER_CHANNEL, "vvviiit", w, v[1], v[2], (int64_t)0, least,
+                        least + UINT8_MAX, t)
+             : NULL;
+}
+
 /* Gate g of the columns of x. */
 static Value *gate(OnnxNode *n, const Unrolled *u, Value *x, int g)
 {
@@ -208,6 +244,7 @@ static Value *with_state(OnnxNode *n, const Unrolled *u, Value *x, Value *h, int
 {
     Dim from = DIM(first * u->hidden), to = DIM((first + count) * u->hidden);
     Value *b = u->b ? on_part(n, u->b, 0, from, to, 1) : NULL;
+    h = u->is_dynamic ? on_rounded(n, h) : h;
     Value *y = linear(n, h, on_part(n, u->w, 0, from, to, 1), b);
     return x ? on_binary(n, OP_ADD_TENSOR, x, y) : y;
 }
@@ -288,8 +325,10 @@ static bool read_unrolled(OnnxNode *n, Unrolled *u, Value *x, bool is_batch_firs
     if (is_bound && rb) /* one of both is enough */
         b = on_binary(n, OP_ADD_TENSOR, b, rb);
     u->b = is_bound ? NULL : rb;
-    u->x = linear(n, x, rows_of(n, u, 1, 0, rows), b);
-    u->w = u->x ? rows_of(n, u, 2, 0, rows) : NULL;
+    u->x = u->is_dynamic ? linear(n, on_rounded(n, x), rows_of_bytes(n, u, 1, 8), b)
+                         : linear(n, x, rows_of(n, u, 1, 0, rows), b);
+    if (u->x)
+        u->w = u->is_dynamic ? rows_of_bytes(n, u, 2, 10) : rows_of(n, u, 2, 0, rows);
     u->peep = u->gates == 4 && on_has(n, 7) ? rows_of(n, u, 7, 0, 3 * u->hidden) : NULL;
     Dim dim[2] = {x->type.dim[1], DIM(u->hidden)};
     for (int i = 0; u->w && i < (u->gates == 4 ? 2 : 1); i++) {
@@ -334,7 +373,7 @@ static bool define_layout(OnnxNode *n, int i, Value *const *part, int dirs, bool
 }
 
 /* The whole of an operator, whose steps are known in number. */
-static bool unrolled(OnnxNode *n, int gates)
+static bool unrolled(OnnxNode *n, int gates, bool is_dynamic)
 {
     Rnn r = {.gates = gates};
     Value *x = on_value(n, 0), *y[MOST_STEPS], *out[3][2];
@@ -352,7 +391,7 @@ static bool unrolled(OnnxNode *n, int gates)
     length = length ? on_insert(n, length, 1) : NULL;
     for (int d = 0; d < r.dirs; d++) {
         Unrolled u = {.gates = gates, .dirs = r.dirs, .dir = d, .hidden = r.hidden, .length = length,
-                      .clip = on_float(n, "clip", 0)};
+                      .clip = on_float(n, "clip", 0), .is_dynamic = is_dynamic};
         if (!name_activations(n, &u) || !read_unrolled(n, &u, x, r.is_batch_first))
             return false;
         bool is_back = r.is_reverse || d == 1;
@@ -403,7 +442,7 @@ bool onnx_lstm(OnnxNode *n)
     Rnn r = {.gates = 4, .order = order};
     Type type[3];
     if (on_has(n, 7) || is_apart(n, want, 3))
-        return unrolled(n, 4);
+        return unrolled(n, 4, false);
     if (!read_direction(n, &r) || !read_params(n, &r))
         return false;
     Value *x = steps(n, &r), *state[2] = {x ? start(n, &r, 5, x) : NULL};
@@ -415,6 +454,11 @@ bool onnx_lstm(OnnxNode *n)
                           state, r.dirs * (r.has_bias ? 4 : 2), r.param, r.has_bias, (int64_t)1, 0.0,
                           false, r.dirs == 2, false);
     return m && define_states(n, &r, m);
+}
+
+bool onnx_dynamic_lstm(OnnxNode *n)
+{
+    return unrolled(n, 4, true);
 }
 
 static bool of_one_state(OnnxNode *n, Rnn *r, OpId op)
@@ -438,7 +482,7 @@ bool onnx_gru(OnnxNode *n)
     static const char *const want[] = {"Sigmoid", "Tanh"};
     Rnn r = {.gates = 3, .order = order};
     if (!on_int(n, "linear_before_reset", 0) || is_apart(n, want, 2))
-        return unrolled(n, 3);
+        return unrolled(n, 3, false);
     return read_direction(n, &r) && of_one_state(n, &r, n->row->op);
 }
 
@@ -450,7 +494,7 @@ bool onnx_rnn(OnnxNode *n)
     const char *const want[] = {is_relu ? "Relu" : "Tanh"};
     Rnn r = {.gates = 1, .order = order};
     if (is_apart(n, want, 1))
-        return unrolled(n, 1);
+        return unrolled(n, 1, false);
     return read_direction(n, &r) &&
            of_one_state(n, &r, is_relu ? OP_RNN_RELU_INPUT : OP_RNN_TANH_INPUT);
 }

@@ -21,17 +21,10 @@ bool onnx_dropout(OnnxNode *n)
 
 bool onnx_identity(OnnxNode *n)
 {
-    OnnxConst *c = on_const(n, 0);
+    OnnxValue *v = on_input(n, 0);
     if (on_wants(n, 1))
         return onnx_unsupported(n, "gives the mask of what it keeps");
-    if (!c)
-        return on_define(n, 0, on_value(n, 0));
-    const char *name = onnx_text(n->in, n->node->output[0]);
-    OnnxValue *v = NEW(n->in->tmp, OnnxValue, 1);
-    v->constant = c;
-    if (name)
-        table_at_text(&n->scope->values, name)->ptr = v;
-    return name != NULL;
+    return v && on_give(n, 0, v);
 }
 
 static bool constant_list(OnnxNode *n, const Onnx__Attribute *a, int rank)
@@ -120,12 +113,33 @@ Dim on_numel(OnnxNode *n, const Value *x)
     return d;
 }
 
+/* The size that -1 stands for, at `left`: what the sizes that only the operand has make, by those that only
+ * the result has. */
+static Dim left_over(Program *p, const Value *x, const Dim *dim, int rank, int left)
+{
+    Dim all = DIM(1), rest = DIM(1);
+    bool is_met[MAX_RANK] = {0};
+    for (int i = 0; i < rank; i++) {
+        int k = 0;
+        while (k < x->type.rank && (is_met[k] || !dim_equal(x->type.dim[k], dim[i])))
+            k++;
+        if (i != left && k < x->type.rank)
+            is_met[k] = true;
+        else if (i != left)
+            rest = dim_mul(p, rest, dim[i]);
+    }
+    for (int k = 0; k < x->type.rank; k++)
+        if (!is_met[k])
+            all = dim_mul(p, all, x->type.dim[k]);
+    return dim_floordiv(p, all, rest);
+}
+
 /* 0 stands for the operand's size, -1 for what is left. */
 bool onnx_reshape(OnnxNode *n)
 {
-    Dim dim[MAX_RANK], rest = DIM(1);
+    Dim dim[MAX_RANK];
     int rank, left = -1;
-    bool keeps_zero = on_int(n, "allowzero", 0);
+    bool keeps_zero = on_int(n, "allowzero", 0), has_zero = false;
     Value *x = on_value(n, 0);
     if (!x || !on_dims(n, 1, dim, &rank))
         return false;
@@ -138,14 +152,17 @@ bool onnx_reshape(OnnxNode *n)
             if (left >= 0)
                 return onnx_wrong(n, "has two sizes of -1");
             left = i;
-        } else {
-            rest = dim_mul(n->in->program, rest, dim[i]);
         }
+        has_zero = has_zero || (!dim[i].expr && dim[i].value == 0);
     }
-    if (left >= 0 && !rest.expr && rest.value == 0)
+    if (left >= 0 && has_zero)
         return onnx_wrong(n, "has a size of -1 together with a size of 0");
     if (left >= 0)
-        dim[left] = dim_floordiv(n->in->program, on_numel(n, x), rest);
+        dim[left] = left_over(n->in->program, x, dim, rank, left);
+    if (left >= 0 && dim_is_bad(dim[left]))
+        return onnx_unsupported(n, "cannot tell the size of axis %d, as one of the sizes beside it may be 0: raise "
+                                   "the least sizes of the inputs with --dim",
+                                left);
     return on_define(n, 0, on_view(n, x, rank, dim));
 }
 
@@ -332,6 +349,11 @@ static Value *sliced(OnnxNode *n, Value *x, int axis, Dim from, Dim to, int64_t 
     }
     if (step < 0) {
         int64_t lo = INT32_MIN;
+        bool is_whole = !from.expr && (from.value == -1 || from.value >= INT32_MAX) && !to.expr && to.value <= lo;
+        if (size.expr && is_whole) {
+            x = ON_BUILD(n, OP_FLIP, "vI", x, 1, &dim);
+            return x && step < -1 ? on_part(n, x, axis, DIM(0), size, step == INT64_MIN ? INT64_MAX : -step) : x;
+        }
         if (from.expr || to.expr || size.expr) {
             onnx_unsupported(n,
                              "goes backwards along an axis whose size is known only at run time");
@@ -410,6 +432,14 @@ static Value *mirrored(OnnxNode *n, Value *x, int axis, const char *mode, int64_
     if (!reflects && !is_edge && strcmp(mode, "wrap") != 0) {
         onnx_unsupported(n, "pads in mode '%s'", mode);
         return NULL;
+    }
+    if ((before < 0 || after < 0) && before >= INT32_MIN && after >= INT32_MIN) { /* cuts first */
+        Dim end = after < 0 ? dim_add(p, size, DIM(after)) : size;
+        if (!(x = on_part(n, x, axis, DIM(before < 0 ? -before : 0), end, 1)))
+            return NULL;
+        size = x->type.dim[axis];
+        before = before < 0 ? 0 : before;
+        after = after < 0 ? 0 : after;
     }
     if (before < 0 || after < 0 ||
         (!is_edge && !size.expr && (before > size.value - most || after > size.value - most))) {

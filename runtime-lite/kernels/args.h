@@ -101,6 +101,7 @@ static inline EtcKind etc_kind(int dtype)
 }
 
 EtcKind etc_cast_kind(int dtype); /* what holds its elements: the short floats too, in F32 */
+int etc_is_f8(int dtype);
 int etc_kind_dtype(EtcKind kind);
 int etc_is_float(int dtype);
 int etc_is_int(int dtype);          /* with bool */

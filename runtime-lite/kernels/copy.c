@@ -58,11 +58,14 @@ static void copy_same(const View *y, const View *x, const EtcWalk *w)
     etc_copy_nd(x->data, y->data, &g);
 }
 
-/* Elements pass through the type that holds the source's exactly. */
+/* Elements pass through the type that holds the source's exactly; those of u64, which none holds, through
+ * that of floats which they become. */
 static void copy_cast(const EtcCall *c, const View *y, const View *x, EtcWalk *w)
 {
     enum { CHUNK = 1024 };
-    const EtcKind kind = etc_cast_kind(x->dtype);
+    const EtcKind floats = etc_cast_kind(y->dtype);
+    const int is_wide = (x->dtype == ETC_U64) && ((floats == ETC_KIND_F32) || (floats == ETC_KIND_F64));
+    const EtcKind kind = (is_wide != 0) ? floats : etc_cast_kind(x->dtype);
     const int64_t y_size = (int64_t)etc_dtype_size(y->dtype);
     const int64_t x_size = (int64_t)etc_dtype_size(x->dtype);
     const int64_t n = w->dim[w->rank - 1];

@@ -1,10 +1,12 @@
 /* dtype.c -- promotion, casts, and moving elements between the stored and the computed type. */
 #include "runtime-lite/kernels/args.h"
+#include "runtime-lite/kernels/f8.h"
 #include "runtime-lite/kernels/half.h"
 
 EtcKind etc_cast_kind(int dtype)
 {
-    return ((dtype == ETC_F16) || (dtype == ETC_BF16)) ? ETC_KIND_F32 : etc_kind(dtype);
+    const int is_short = (dtype == ETC_F16) || (dtype == ETC_BF16) || (etc_is_f8(dtype) != 0);
+    return is_short ? ETC_KIND_F32 : (dtype == ETC_U64) ? etc_kind(ETC_I64) : etc_kind(dtype);
 }
 
 int etc_kind_dtype(EtcKind kind)
@@ -15,6 +17,11 @@ int etc_kind_dtype(EtcKind kind)
 int etc_is_float(int dtype)
 {
     return (dtype == ETC_F32) || (dtype == ETC_F64);
+}
+
+int etc_is_f8(int dtype)
+{
+    return (dtype >= ETC_F8E5M2) && (dtype <= ETC_F8E4M3FNUZ);
 }
 
 int etc_is_int(int dtype)
@@ -120,6 +127,13 @@ static int64_t to_int(double d)
     return ((d >= -9223372036854775808.0) && (d < 9223372036854775808.0)) ? (int64_t)d : INT64_MIN;
 }
 
+/* The same where no int64 holds it but a uint64. */
+static uint64_t to_uint(double d)
+{
+    const double half = 9223372036854775808.0;
+    return ((d >= half) && (d < (2.0 * half))) ? ((uint64_t)(d - half) + ((uint64_t)1 << 63)) : (uint64_t)to_int(d);
+}
+
 #define FETCH_SHORT(dtype, convert)                               \
     case dtype: {                                                 \
         const uint16_t *x = (const uint16_t *)p;                  \
@@ -129,9 +143,46 @@ static int64_t to_int(double d)
         break;                                                    \
     }
 #define PUT_SHORTS                                                \
-    PUT(ETC_F16, uint16_t, TO_HALF) PUT(ETC_BF16, uint16_t, TO_BFLOAT)
+    PUT(ETC_F16, uint16_t, TO_HALF) PUT(ETC_BF16, uint16_t, TO_BFLOAT) \
+    PUT_F8(ETC_F8E5M2) PUT_F8(ETC_F8E4M3FN) PUT_F8(ETC_F8E5M2FNUZ) PUT_F8(ETC_F8E4M3FNUZ)
 #define TO_HALF(v) etc_to_half((float)(v))
 #define TO_BFLOAT(v) etc_to_bfloat((float)(v))
+#define PUT_F8(dtype)                                             \
+    case dtype: {                                                 \
+        uint8_t *y = (uint8_t *)p;                                \
+        for (int64_t i = 0; ETC_HAS(dtype) && (i < n); i++) {     \
+            y[i * stride] = to_f8(dtype, (float)x[i]);            \
+        }                                                         \
+        break;                                                    \
+    }
+#define FETCH_F8(dtype)                                           \
+    case dtype: {                                                 \
+        const uint8_t *x = (const uint8_t *)p;                    \
+        for (int64_t i = 0; ETC_HAS(dtype) && (i < n); i++) {     \
+            y[i] = (T)from_f8(dtype, x[i * stride]);              \
+        }                                                         \
+        break;                                                    \
+    }
+
+static uint32_t f8_digits(int dtype)
+{
+    return ((dtype == ETC_F8E5M2) || (dtype == ETC_F8E5M2FNUZ)) ? 2u : 3u;
+}
+
+static uint32_t is_fnuz(int dtype)
+{
+    return ((dtype == ETC_F8E5M2FNUZ) || (dtype == ETC_F8E4M3FNUZ)) ? 1u : 0u;
+}
+
+static float from_f8(int dtype, uint8_t b)
+{
+    return etc_from_f8(b, f8_digits(dtype), is_fnuz(dtype));
+}
+
+static uint8_t to_f8(int dtype, float x)
+{
+    return etc_to_f8(x, f8_digits(dtype), is_fnuz(dtype));
+}
 
 const void *etc_fetch_f32(int dtype, const void *p, int64_t stride, int64_t n, void *buf)
 {
@@ -141,8 +192,9 @@ const void *etc_fetch_f32(int dtype, const void *p, int64_t stride, int64_t n, v
         return p;
     }
     switch (dtype) {
-        FLOATS(FETCH) INTS(FETCH) FETCH_BOOL
+        FLOATS(FETCH) INTS(FETCH) FETCH(ETC_U64, uint64_t) FETCH_BOOL
         FETCH_SHORT(ETC_F16, etc_from_half) FETCH_SHORT(ETC_BF16, etc_from_bfloat)
+        FETCH_F8(ETC_F8E5M2) FETCH_F8(ETC_F8E4M3FN) FETCH_F8(ETC_F8E5M2FNUZ) FETCH_F8(ETC_F8E4M3FNUZ)
     default:
         break;
     }
@@ -157,8 +209,9 @@ const void *etc_fetch_f64(int dtype, const void *p, int64_t stride, int64_t n, v
         return p;
     }
     switch (dtype) {
-        FLOATS(FETCH) INTS(FETCH) FETCH_BOOL
+        FLOATS(FETCH) INTS(FETCH) FETCH(ETC_U64, uint64_t) FETCH_BOOL
         FETCH_SHORT(ETC_F16, etc_from_half) FETCH_SHORT(ETC_BF16, etc_from_bfloat)
+        FETCH_F8(ETC_F8E5M2) FETCH_F8(ETC_F8E4M3FN) FETCH_F8(ETC_F8E5M2FNUZ) FETCH_F8(ETC_F8E4M3FNUZ)
     default:
         break;
     }
@@ -173,7 +226,7 @@ const void *etc_fetch_i64(int dtype, const void *p, int64_t stride, int64_t n, v
         return p;
     }
     switch (dtype) {
-        INTS(FETCH) FETCH_BOOL
+        INTS(FETCH) FETCH(ETC_U64, uint64_t) FETCH_BOOL
     default:
         break;
     }
@@ -183,7 +236,7 @@ const void *etc_fetch_i64(int dtype, const void *p, int64_t stride, int64_t n, v
 void etc_put_f32(const float *x, int dtype, void *p, int64_t stride, int64_t n)
 {
     switch (dtype) {
-        FLOATS(PUT_AS_IS) INTS(PUT_FROM_FLOAT) PUT_BOOL PUT_SHORTS
+        FLOATS(PUT_AS_IS) INTS(PUT_FROM_FLOAT) PUT(ETC_U64, uint64_t, to_uint) PUT_BOOL PUT_SHORTS
     default:
         break;
     }
@@ -192,7 +245,7 @@ void etc_put_f32(const float *x, int dtype, void *p, int64_t stride, int64_t n)
 void etc_put_f64(const double *x, int dtype, void *p, int64_t stride, int64_t n)
 {
     switch (dtype) {
-        FLOATS(PUT_AS_IS) INTS(PUT_FROM_FLOAT) PUT_BOOL PUT_SHORTS
+        FLOATS(PUT_AS_IS) INTS(PUT_FROM_FLOAT) PUT(ETC_U64, uint64_t, to_uint) PUT_BOOL PUT_SHORTS
     default:
         break;
     }
@@ -201,7 +254,7 @@ void etc_put_f64(const double *x, int dtype, void *p, int64_t stride, int64_t n)
 void etc_put_i64(const int64_t *x, int dtype, void *p, int64_t stride, int64_t n)
 {
     switch (dtype) {
-        FLOATS(PUT_AS_IS) INTS(PUT_AS_IS) PUT_BOOL PUT_SHORTS
+        FLOATS(PUT_AS_IS) INTS(PUT_AS_IS) PUT_AS_IS(ETC_U64, uint64_t) PUT_BOOL PUT_SHORTS
     default:
         break;
     }

@@ -341,7 +341,7 @@ static int joined_by(int dtype, int32_t op, EtcJoin *j)
               : (dtype == ETC_BF16)                           ? 3
               : ((dtype == ETC_F16) || etc_is_float(dtype)) ? 2
                                                               : is_signed;
-    return etc_cast_kind(dtype) != ETC_KIND_NONE;
+    return (etc_cast_kind(dtype) != ETC_KIND_NONE) && (etc_is_f8(dtype) == 0) && (dtype != ETC_U64);
 }
 
 /* y becomes x, of the same sizes. */

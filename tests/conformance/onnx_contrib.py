@@ -51,6 +51,16 @@ def rnn(op, gates, extra=(), **attributes):
                 f"{op} {' '.join(f'{k}={v}' for k, v in attributes.items())}", hidden_size=6, **attributes)
 
 
+def bytes_lstm(kind, scales, dirs=1, extra=(), **attributes):
+    """The transposes of rnn()'s matrices as integers, with `scales` to a direction."""
+    weights = i8 if kind == np.int8 else u8
+    quant = [0.01 + np.abs(0.01 * f(dirs, *scales)), np.full((dirs, *scales), 0 if kind == np.int8 else 130, kind)]
+    first = [f(5, 1, 4), weights(dirs, 4, 24), weights(dirs, 6, 24), f(dirs, 48), None]
+    states = list(extra) or [None, None, None]
+    return case("DynamicQuantizeLSTM", [*first, *states, *quant, *quant], (1, 2, 3, 7, 8, 9, 10, 11), 3, hidden_size=6,
+                name=f"DynamicQuantizeLSTM {np.dtype(kind)} {scales} {attributes}", **attributes)
+
+
 def cases():
     quant = [s(0.02), z(120)]
     cosine, sine = angles(16, 4)
@@ -107,6 +117,9 @@ def cases():
                (1, 2, 3, 4, 5, 6, 7, 8), wide=1, alpha=1.0)
     yield case("DynamicQuantizeMatMul", [f(3, 8), i8(8, 5), np.abs(f(5)), z([0] * 5, np.int8), f(5)], (1, 2, 3, 4), wide=1e-3)
     yield case("MatMulIntegerToFloat", [u8(3, 8), i8(8, 5), s(0.02), np.abs(f(5)), z(120), z([0] * 5, np.int8), f(5)], (1, 2, 3, 4, 5, 6))
+    yield bytes_lstm(np.int8, (24,))
+    yield bytes_lstm(np.uint8, (), 2, direction="bidirectional")
+    yield bytes_lstm(np.int8, (), 1, [f(1, 1, 6), f(1, 1, 6), f(1, 18)], direction="reverse")
     yield rnn("LSTM", 4, [None, f(1, 3, 6), f(1, 3, 6), f(1, 18)], clip=1.5)
     yield rnn("LSTM", 4, [lens], direction="bidirectional")
     yield rnn("LSTM", 4, [lens], direction="reverse", input_forget=1)

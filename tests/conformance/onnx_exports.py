@@ -3,7 +3,8 @@
 Each is exported to ONNX, by the newer exporter or by the older one (SCRIPT), and runs in the three ways of
 onnx_runs.py; no output may be off from torch's by more than the manifest's tolerances.  What exporters
 spell out has to be read back: with XNNPACK, the plan of the .onnx may have no more regions than that of the
-.pt2, and no more than ROOM times its nodes and arena.  Without --full, SOME of them.
+.pt2, and no more than ROOM times its nodes and arena.  Without --full, SOME of them.  With --full, models of variants.py,
+SMALL, are exported at several opsets each and run by `etc run` and as C.
 
 With --export FOLDER NAMES, it is what exports.
 """
@@ -23,10 +24,29 @@ MODELS = {"bert_tiny": [], "convnext_tiny": [], "dyn_arith": ["--dim", "b=1..16"
           "super_resolution": HW, "swin_tiny": [], "t5_encoder": [], "vae_decoder": [], "vit_tiny": [], "whisper_decoder": []}
 SCRIPT = ["bert_tiny", "swin_tiny", "vae_decoder", "vit_tiny"]
 SOME = {"bert_tiny", "super_resolution", "vae_decoder", "vae_decoder script"}
+SMALL = ["activations", "axes", "broadcasts", "crops", "elementary", "grids", "group_norms", "indexing", "lstm_cells", "pieces",
+         "ranges", "reductions", "resized", "running_sums", "softmaxes", "statistics", "transposed_dilated", "windows"]
+OPSETS = ["18", "23", "script 11", "script 13", "script 17"]
+# These opsets have no sum at places that are named twice; torch exports one over the other.
+NO_SUMS = {"running_sums script 11", "running_sums script 13"}
 MORE_NODES = {"bert_tiny script", "dyn_arith", "gpt2_small"}  # exporters compute sizes and indices by nodes
 
 
 # -- export ------------------------------------------------------------------------------------
+
+
+def export_small(path, name, kind):
+    """Exports a model of variants.py as one of OPSETS."""
+    import torch
+    import variants
+    fn, inputs, *_ = variants.MODELS[name]
+    torch.manual_seed(0)
+    m = fn() if isinstance(fn, type) else variants.Fn(fn)
+    with torch.no_grad():
+        variants.settle(m.eval())
+        torch._dynamo.reset()  # what it traced of bodies of other models
+        torch.onnx.export(m, tuple(t.clone() for t in inputs), path, dynamo="script" not in kind, verbose=False,
+                          opset_version=int(kind.split()[-1]))
 
 
 def export(folder, names):
@@ -35,6 +55,9 @@ def export(folder, names):
     import export_zoo as zoo
     for name in names:
         base, _, kind = name.partition(" ")
+        if base in SMALL:
+            export_small(f"{folder}/{name}.onnx", base, kind)
+            continue
         zoo.seed_all(0)
         spec = zoo.REGISTRY[base][0]()
         args = spec.cases[0]
@@ -100,10 +123,16 @@ def compare(rows, etc, model, flags, zoo, out):
 
 def chosen(text, is_full):
     names = list(MODELS) + [f"{n} script" for n in SCRIPT]
+    names += [f"{n} {kind}" for n in SMALL for kind in OPSETS if f"{n} {kind}" not in NO_SUMS]
     return [n for n in names if (is_full or n in SOME) and (text in n or text in "onnx exports")]
 
 
-def check(rows, etc, zoo, work, names):
+def of_zoo(names):
+    """The models of the zoo that these come from."""
+    return sorted({n.partition(" ")[0] for n in names} - set(SMALL))
+
+
+def check(rows, etc, zoo, small, work, names):
     try:
         import onnxscript  # noqa: F401
     except ImportError:
@@ -115,6 +144,10 @@ def check(rows, etc, zoo, work, names):
     subprocess.run([sys.executable, os.path.abspath(__file__), "--export", work, *names], check=True,
                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for n in names:
+        if n.partition(" ")[0] in SMALL:
+            for part in ("lite", "c"):
+                judge(rows, f"x-{part}", RUNS[part], etc, f"{work}/{n}.onnx", [], small, f"{work}/{n}/{part}")
+            continue
         flags = [] if " " in n else MODELS[n]
         compare(rows, etc, f"{work}/{n}.onnx", flags, zoo, f"{work}/{n}")
         for part, run in RUNS.items():

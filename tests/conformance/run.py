@@ -27,7 +27,7 @@ Needs torch and executorch (`./dev conformance` brings them). Sixteen parts, one
   onnx                onnx_contrib.py: operators of com.microsoft against ONNX Runtime, where it is installed
   x-lite, x-official, x-c, x-plan
                       onnx_exports.py: models of the zoo through torch's ONNX exporters, in the three runtimes and
-                      beside the plan of the .pt2; without --full some of them
+                      beside the plan of the .pt2, and models of variants.py at several opsets; without --full some
   m-lite, m-official, m-c
                       with --full, onnx_models.py: trained models of PyPI's packages beside ONNX Runtime
 
@@ -352,7 +352,7 @@ def main():
         variants(rows, args, os.path.join(args.work, "variants"), out, args.filter)
         with quiet():
             quantized.check(rows, args.etc, os.path.join(out, "quantized"), args.filter)
-            silero.check(rows, args.etc, os.path.join(out, "silero"), args.filter)
+            silero.check(rows, args.etc, os.path.join(out, "silero"), args.filter, args.full)
             quantized.check_encoder(rows, args.etc, zoo, os.path.join(out, "encoder"), args.filter, args.full)
             names = refit.chosen(args.filter, args.full)
             export(zoo, names)
@@ -366,8 +366,8 @@ def main():
             onnx_nodes.check(rows, args.etc, os.path.join(out, "onnx"), args.filter, args.full)
             onnx_contrib.check(rows, args.etc, os.path.join(out, "onnx_contrib"), args.filter)
             names = onnx_exports.chosen(args.filter, args.full)
-            export(zoo, sorted({n.partition(" ")[0] for n in names}))
-            onnx_exports.check(rows, args.etc, zoo, os.path.join(out, "onnx_exports"), names)
+            export(zoo, onnx_exports.of_zoo(names))
+            onnx_exports.check(rows, args.etc, zoo, os.path.join(args.work, "variants"), os.path.join(out, "onnx_exports"), names)
             if args.full:
                 onnx_models.check(rows, args.etc, os.path.join(args.work, "onnx_models"), os.path.join(out, "onnx_models"), args.filter)
     n = rows.n

@@ -1,8 +1,8 @@
 """Silero VAD with its real weights: probabilities over minutes of audio, the state of a chunk fed to the next.
 
-The network is the zoo's, rebuilt in torch from the package's TorchScript file and held against it here. `etc` reads what
-torch.export writes, so the package's ONNX files play no part. As floats and as RECIPE, which has seen other audio, it
-answers the chunks of a signal in
+The network is the zoo's, rebuilt in torch from the package's TorchScript file and held against it here; `etc` reads what
+torch.export writes and, with --full, an ONNX file of the package. As floats and as RECIPE, which has seen other audio,
+each answers the chunks of a signal in
 
   q-kernels  the official runtime with its portable and quantized kernels
   q-xnnpack  the official runtime, --backend xnnpack
@@ -28,13 +28,18 @@ RECIPE = """rules:
   - activation: float32
     weight: {dtype: int8, granularity: group, group_size: 16, observer: mse}
     algorithms: [gptq]
-  - scope: {module: stft_conv}
+  - scope: {FOURIER}
     weight: float16
-  - scope: {module: conv1}        # rows of 387
+  - scope: {FIRST}   # rows of 387
     weight: {dtype: int8, granularity: group, group_size: 9, observer: mse}
-  - scope: {module: final_conv}   # one row: it alone makes the answer
+  - scope: {LAST}    # one row: it alone makes the answer
     weight: {dtype: int8, granularity: group, group_size: 2, observer: mse}
 """
+ONNX = "silero_vad_op18_ifless.onnx"
+SIZES = ["--dim", "input.0=1", "--dim", f"input.1={CONTEXT + CHUNK}", "--dim", "state.1=1", "--bind", f"sr={RATE}"]
+# How the recipe names three layers, and flags, by model.
+MODELS = {"silero_vad": ({"FOURIER": "module: stft_conv", "FIRST": "module: conv1", "LAST": "module: final_conv"}, []),
+          "silero_vad of onnx": ({"FOURIER": "name: conv1d", "FIRST": "name: conv1d_1", "LAST": "name: conv1d_5"}, SIZES)}
 
 
 # -- audio -------------------------------------------------------------------------------------
@@ -155,18 +160,22 @@ def of_program(folder, *program):
     return step
 
 
-def build(etc, model, recipe, samples, where):
+def build(etc, name, model, recipe, samples, where):
+    layers, flags = MODELS[name]
+    text = RECIPE
+    for layer, scope in layers.items():
+        text = text.replace(layer, scope)
     with open(where + ".yaml", "w", encoding="utf-8") as f:
-        f.write(RECIPE)
-    flags = [] if recipe == "float" else ["--recipe", where + ".yaml", "--calibrate", samples]
+        f.write(text)
+    flags = flags + ([] if recipe == "float" else ["--recipe", where + ".yaml", "--calibrate", samples])
     command(etc, "compile", "-q", model, "-o", where + ".pte", *flags)
     command(etc, "compile", "-q", model, "-o", where + "_xnnpack.pte", "--backend", "xnnpack", *flags)
     command(etc, "emit-c", "-q", model, "-o", where + ".c", "--main", *flags)
     command("cc", "-O2", "-o", where, where + ".c", where + "_main.c", *glob.glob(where + "_weights.S"), "-lm")
 
 
-def check_one(rows, etc, model, recipe, samples, parts, wanted, where):
-    build(etc, model, recipe, samples, where)
+def check_one(rows, etc, name, model, recipe, samples, parts, wanted, where):
+    build(etc, name, model, recipe, samples, where)
     steps = {"q-kernels": of_official(where + ".pte"),
              "q-xnnpack": of_official(where + "_xnnpack.pte"),
              "q-lite": of_program(where + "_lite", etc, "run", where + ".pte", "-q"),
@@ -175,7 +184,7 @@ def check_one(rows, etc, model, recipe, samples, parts, wanted, where):
     for part, p in got.items():
         off = np.abs(p - wanted).max()
         ok = off <= ALLOWED[recipe] and (part != "q-c" or np.array_equal(p, got["q-lite"]))
-        rows.add("ok" if ok else "FAIL", part, f"silero_vad {recipe}",
+        rows.add("ok" if ok else "FAIL", part, f"{name} {recipe}",
                  f"{len(p)} probabilities, off by {off:.3g}, allowed {ALLOWED[recipe]:.3g}")
 
 
@@ -194,23 +203,25 @@ def prepare(work):
     return model, samples, parts, wanted, np.abs(wanted - np.concatenate([original(x) for x in heard])).max()
 
 
-def check(rows, etc, work, text):
-    """Adds the rows whose recipe, or the model's name, contains the text."""
-    recipes = [r for r in ALLOWED if text in f"silero_vad {r}"]
-    if not recipes:
+def check(rows, etc, work, text, is_full):
+    """Adds the rows whose model or recipe contains the text."""
+    import export_zoo
+    runs = [(m, r) for m in MODELS for r in ALLOWED if text in f"{m} {r}" and (is_full or "onnx" not in m)]
+    if not runs:
         return
     try:
         model, samples, parts, wanted, off = prepare(work)
+        files = {"silero_vad": model, "silero_vad of onnx": export_zoo.pkg_file("silero", "silero_vad", "data", ONNX)}
     except (FileNotFoundError, ImportError) as e:
         rows.add("skip", "quantized", "silero_vad", f"the package silero-vad is not there: {e}")
         return
     is_varied = wanted.min() < 0.1 and wanted.max() > 0.9
     rows.add("ok" if off < 1e-4 and is_varied else "FAIL", "quantized", "silero_vad in torch",
              f"off by {off:.3g} from its TorchScript, probabilities {wanted.min():.3f} to {wanted.max():.3f}")
-    for recipe in recipes:
+    for name, recipe in runs:
         try:
             judged = parts[:JUDGED[recipe]]
-            check_one(rows, etc, model, recipe, samples, judged, wanted[:sum(map(len, judged))],
-                      os.path.join(work, recipe))
+            check_one(rows, etc, name, files[name], recipe, samples, judged, wanted[:sum(map(len, judged))],
+                      os.path.join(work, f"{name}_{recipe}".replace(" ", "_")))
         except (RuntimeError, OSError) as e:
-            rows.add("FAIL", "quantized", f"silero_vad {recipe}", str(e))
+            rows.add("FAIL", "quantized", f"{name} {recipe}", str(e))

@@ -3,7 +3,8 @@
 #
 #   models   tests/data: the strict flags under each compiler, torch's outputs, runtime-lite's bits
 #            under every instruction set and optimisation level, with and without the variants
-#   cases    tests/emitted/cases, programs that differ in one thing: strict flags and the same bits
+#   cases    tests/emitted/cases, programs that differ in one thing: strict flags and the same bits,
+#            for the CPU of "; TARGET" too
 #   names    hostile names of files, weights and values
 #   weights  their assembly finds them from any folder
 #   example  the program in docs/emitted_c.md
@@ -259,6 +260,11 @@ END
     check "$name: ASan and UBSan, memory of exact sizes" sanitized
     have g++ && check "$name: g++ -std=c++11" g++ -x c++ -std=c++11 -Wall -Wextra -Werror \
         -fsyntax-only "$out/$name.c"
+    target=$(sed -n 's/^; TARGET //p' "$1")
+    if [ -n "$target" ]; then
+        check "$name: emit-c --target $target" "$etc" emit-c "$1" $options -o "$out/$name.c" --main --target "$target" -q &&
+            bits "gcc -std=c99 -O2 $strict" "$alone" ", --target $target"
+    fi
     if [ -n "$full" ]; then
         bits "gcc -std=c99 -O2 $strict" "$all" ", all files"
         [ -n "$x86" ] && bits "gcc -std=c99 -O3 -march=x86-64-v3 $strict" "$alone" ""

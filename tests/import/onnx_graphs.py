@@ -75,6 +75,43 @@ RIGHT = {  # bytes, the input, what y is of it, flags
     "scan": (simple([node("Scan", ["x"], ["y"], num_scan_inputs=1, body=graph([node("Neg", ["a"], ["b"])], [value("a", [3])], ["b"]))]),
              X, lambda x: -x, []),
 }
+# Sequences and optionals, which are known on import.
+PLACES = [tensor(name, np.array(at)) for name, at in (("first", 0), ("last", -1), ("two", 2), ("sizes", [1, 2]))]
+GROWS = graph([node("Cast", ["i"], ["f"], to=1), node("Add", ["x", "f"], ["p"]), node("SequenceInsert", ["v", "p"], ["q"]),
+               node("Identity", ["go"], ["on"])], [value("i", [], INT64), value("go", [], BOOL), value("v", [])], ["on", "q"])
+TAKES = graph([node("SequenceAt", ["l", "last"], ["a"]), node("SequenceAt", ["l", "first"], ["b"]), node("Sub", ["a", "b"], ["t"])],
+              [], ["t"])
+RIGHT |= {
+    "constructed": (simple([node("Neg", ["x"], ["n"]), node("SequenceConstruct", ["x", "n", "w"], ["s"]),
+                            node("SequenceErase", ["s", "first"], ["e"]), node("SequenceInsert", ["e", "x", "last"], ["f"]),
+                            node("Identity", ["f"], ["g"]), node("SequenceAt", ["g", "last"], ["m"]), node("SequenceAt", ["g", "first"], ["o"]),
+                            node("MatMul", ["o", "m"], ["y"])], constants=[*PLACES, tensor("w", W)]), X, lambda x: -x @ W, []),
+    "split_and_joined": (simple([node("SplitToSequence", ["x", "sizes"], ["s"], axis=1), node("SequenceAt", ["s", "first"], ["a"]),
+                                 node("SequenceInsert", ["s", "a"], ["t"]), node("ConcatFromSequence", ["t"], ["y"], axis=-1)],
+                                constants=PLACES), X, lambda x: x[:, [0, 1, 2, 0]], []),
+    "split_evenly": (simple([node("SplitToSequence", ["x", "two"], ["s"], axis=1), node("SequenceAt", ["s", "last"], ["y"])],
+                            constants=PLACES), X, lambda x: x[:, 2:], []),
+    "stacked": (simple([node("SplitToSequence", ["x"], ["s"], axis=1, keepdims=0), node("ConcatFromSequence", ["s"], ["y"], axis=0, new_axis=1)]),
+                X, lambda x: x.T, []),
+    "number_of_items": (simple([node("SplitToSequence", ["x"], ["s"]), node("SequenceLength", ["s"], ["n"]), node("Cast", ["n"], ["f"], to=1),
+                                node("Add", ["x", "f"], ["y"])]), X, lambda x: x + 2, []),
+    "loop_of_items": (simple([node("SequenceEmpty", [], ["none"]), node("Loop", ["two", "", "none"], ["s"], body=GROWS),
+                              node("ConcatFromSequence", ["s"], ["y"], axis=0)], constants=PLACES),
+                      X, lambda x: np.concatenate([x, x + 1]), []),
+    "branch_of_items": (simple([*POSITIVE, node("Neg", ["x"], ["n"]), node("SequenceConstruct", ["x", "n"], ["l"]),
+                                node("If", ["c"], ["y"], then_branch=TAKES, else_branch=graph([node("Relu", ["x"], ["t"])], [], ["t"]))],
+                               constants=[*PLACES, HALF]), np.abs(X), lambda x: -2 * x, []),
+    "name_of_a_name": (simple([*POSITIVE, node("Neg", ["x"], ["a"]), node("Identity", ["a"], ["b"]),
+                               node("If", ["c"], ["y"], then_branch=graph([node("Mul", ["a", "b"], ["t"])], [], ["t"]),
+                                    else_branch=graph([node("Relu", ["b"], ["t"])], [], ["t"]))], constants=[HALF]),
+                       np.abs(X), lambda x: x * x, []),
+    "optional": (simple([node("Optional", ["x"], ["o"]), node("OptionalHasElement", ["o"], ["c"]), node("If", ["c"], ["y"],
+                         then_branch=graph([node("OptionalGetElement", ["o"], ["t"])], [], ["t"]),
+                         else_branch=graph([node("Neg", ["x"], ["t"])], [], ["t"]))]), X, lambda x: x, []),
+    "empty_optional": (simple([node("Optional", [], ["o"]), node("OptionalHasElement", ["o"], ["c"]), node("If", ["c"], ["y"],
+                               then_branch=graph([node("OptionalGetElement", ["o"], ["t"])], [], ["t"]),
+                               else_branch=graph([node("Neg", ["x"], ["t"])], [], ["t"]))]), X, lambda x: -x, []),
+}
 CIRCLE = function("Leak", ["a"], ["c"], [node("Twice", ["a"], ["c"], "f")])
 DOUBLES = b"".join(function(f"D{i}", ["a"], ["c"], [node(f"D{i + 1}", ["a"], ["b"], "f"), node(f"D{i + 1}", ["b"], ["c"], "f")])
                    for i in range(31)) + function("D31", ["a"], ["c"], [node("Neg", ["a"], ["c"])])
@@ -105,4 +142,16 @@ WRONG = {  # bytes, a part of the message, the exit code
                                [tensor("many", np.array(40))]), "does not fit 31 bits", 4),
     "scan_axes": (simple([node("Scan", ["x"], ["y"], num_scan_inputs=9, body=graph([RELU], [value("v", [3])], ["q"]))]),
                   "another number of inputs than its body", 1),
+    "sequence_as_output": (simple([node("SequenceConstruct", ["x"], ["y"])]), "the output 'y' is a sequence", 4),
+    "sequence_as_tensor": (simple([node("SequenceConstruct", ["x"], ["s"]), node("Neg", ["s"], ["y"])]), "which is a sequence", 4),
+    "tensor_as_sequence": (simple([node("SequenceAt", ["x", "first"], ["y"])], constants=PLACES), "expected a sequence", 1),
+    "item_out_of_range": (simple([node("SequenceConstruct", ["x"], ["s"]), node("SequenceAt", ["s", "two"], ["y"])], constants=PLACES),
+                          "place 2 is out of range for a sequence of 1 items", 1),
+    "item_by_elements": (simple([node("SequenceConstruct", ["x"], ["s"]), node("ArgMax", ["x"], ["a"], keepdims=0), node("SequenceAt", ["s", "a"], ["y"])]),
+                         "whose place elements or open sizes tell", 4),
+    "open_number_of_items": (simple([node("SplitToSequence", ["x"], ["s"]), node("ConcatFromSequence", ["s"], ["y"], axis=0)], ("n", 3)),
+                             "fix the sizes of the inputs with --dim", 4),
+    "nothing_to_join": (simple([node("SequenceEmpty", [], ["s"]), node("ConcatFromSequence", ["s"], ["y"], axis=0)]), "without items", 4),
+    "nothing_to_take": (simple([node("Optional", [], ["o"]), node("OptionalGetElement", ["o"], ["y"])]), "an empty optional", 1),
+    "sequence_within": (simple([node("SequenceConstruct", ["x"], ["s"]), node("SequenceConstruct", ["s"], ["y"])]), "within a sequence", 4),
 }

@@ -15,8 +15,11 @@ import torch.nn.functional as F
 INF, NAN = float("inf"), float("nan")
 CODES = {
     torch.uint8: 0, torch.int8: 1, torch.int16: 2, torch.int32: 3, torch.int64: 4, torch.float16: 5,
-    torch.float32: 6, torch.float64: 7, torch.bool: 11, torch.bfloat16: 15,
+    torch.float32: 6, torch.float64: 7, torch.bool: 11, torch.bfloat16: 15, torch.float8_e5m2: 23,
+    torch.float8_e4m3fn: 24, torch.float8_e5m2fnuz: 25, torch.float8_e4m3fnuz: 26,
+    torch.uint64: 29,
 }
+BITS = {torch.bfloat16: torch.int16, **{t: torch.uint8 for t, code in CODES.items() if 23 <= code <= 26}}  # of what numpy lacks
 
 CODE_OF = {code: dtype for dtype, code in CODES.items()}
 
@@ -58,7 +61,7 @@ class Writer:
             self.file.write(bytes(order))
             t = t.permute(order)
         t = t.contiguous()
-        self.file.write((t.view(torch.int16) if t.dtype == torch.bfloat16 else t).numpy().tobytes())
+        self.file.write(t.view(BITS.get(t.dtype, t.dtype)).numpy().tobytes())
 
     def argument(self, a):
         if a is None:
@@ -762,6 +765,31 @@ def shorts(w):
             record(w, "aten::_to_copy.out", cast(short), near[::7] * scale, False, None)
         record(w, "aten::_to_copy.out", cast(torch.int32), rand(50).to(short) * 9, False, None)
         record(w, "aten::clone.out", lambda a, f: a.clone(), x[:300].view(3, 100), None)
+    for tiny in (t for t, code in CODES.items() if 23 <= code <= 26):
+        x = torch.arange(256, dtype=torch.int32).to(torch.uint8).view(tiny)
+        x = x[~x.float().isnan()]
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32):
+            record(w, "aten::_to_copy.out", cast(dtype), x[x.float().isfinite()], False, None)
+        exact = x.float().sort()[0]
+        between = (exact[1:] + exact[:-1]) / 2  # ties
+        near = torch.cat([exact, between, torch.nextafter(between, torch.tensor(INF)), torch.nextafter(between, torch.tensor(-INF)),
+                          torch.tensor([0.0, -0.0, INF, -INF, 1e-30, -1e-30, 465.0, -480.0, 256.0, 248.0, -247.9, 61440.0, -61439.0, 7e4, 1e38])])
+        record(w, "aten::_to_copy.out", cast(tiny), near, False, None)
+        for dtype in (torch.float64, torch.float16, torch.bfloat16):
+            record(w, "aten::_to_copy.out", cast(tiny), exact.to(dtype), False, None)
+        for dtype in (torch.int64, torch.uint8, torch.bool):
+            record(w, "aten::_to_copy.out", cast(tiny), torch.arange(0, 17).to(dtype), False, None)
+
+
+def unsigned(w):
+    """Casts of u64."""
+    top = 2 ** 63
+    x = torch.tensor([0, 1, 255, 2 ** 24 + 1, 2 ** 40 + 2 ** 16 + 1, top - 1, top, top + 1025, 2 * top - 1], dtype=torch.uint64)
+    for dtype in (torch.int64, torch.int32, torch.uint8, torch.float32, torch.float64, torch.bool):
+        record(w, "aten::_to_copy.out", lambda a, n, f, dtype=dtype: a.to(dtype), x, False, None)
+    for y in (x.view(torch.int64), torch.arange(-3, 4, dtype=torch.int32), torch.tensor([0.0, 2.5, 1e10, 1e19, 1.8e19, 2.0 ** 63]),
+              torch.tensor([True, False])):
+        record(w, "aten::_to_copy.out", lambda a, n, f: a.to(torch.uint64), y, False, None)
 
 
 def official(w):
@@ -894,7 +922,7 @@ def main():
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
                   index, attention, layer_norm, remainder, lists, softmax_attention, exported, shorts,
-                  packed_linear, official, order, counted, sampled):
+                  packed_linear, official, order, counted, sampled, unsigned):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

@@ -214,7 +214,7 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "remainder", "lists", "quant", "integer", "exported",
                                        "shorts", "official", "packed_linear",
                                        "softmax_attention", "wide", "borders", "fills", "added",
-                                       "arithmetic", "order", "counted", "sampled", "linalg"};
+                                       "arithmetic", "order", "counted", "sampled", "linalg", "unsigned"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -485,6 +485,11 @@ Test(kernels, what_the_official_exporter_calls)
 Test(kernels, short_floats)
 {
     run_family("shorts", 30);
+}
+
+Test(kernels, casts_of_u64)
+{
+    run_family("unsigned", 10);
 }
 
 Test(kernels, every_row_has_a_recorded_case)
