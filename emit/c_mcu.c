@@ -492,7 +492,7 @@ static bool emit_mcu_lookup(Function *f, const Graph *body, bool *done)
     return true;
 }
 
-/* -- floats into integers ---------------------------------------------------------------------- */
+/* -- between floats and integers ---------------------------------------------------------------------- */
 
 /* A group that is nothing but a quantize of an input. */
 static bool is_quantize(const Graph *body, QParams *q)
@@ -523,10 +523,30 @@ static bool emit_mcu_quantize(Function *f, const Graph *body, bool *done)
     return true;
 }
 
+/* A group that is nothing but a dequantize of an input. */
+static bool emit_mcu_dequantize(Function *f, const Graph *body, bool *done)
+{
+    QParams q;
+    const Value *y = body->out[0];
+    *done = body->n_out == 1 && y->def && qparams_read(y->def, &q) && q.undoes &&
+            q.kind == Q_TENSOR && !q.scales && is_byte(q.x) && !q.x->def &&
+            y->type.dtype == ETC_F32 && c_type_is_dense(f->e, y->type) &&
+            c_type_is_dense(f->e, q.x->type);
+    if (!*done)
+        return true;
+    put(&f->body, "    etc_mcu_dequantize(%s, %s, (int32_t)(", function_pointer(f, q.x),
+        f->name_of[y->index]);
+    function_dim(f, c_dims_product(f->e, y->type.dim, y->type.rank));
+    put(&f->body, "), %d, %d, ", q.x->type.dtype == ETC_I8, (int)q.zero);
+    put_float(&f->body, (float)q.scale);
+    put(&f->body, ");\n");
+    return true;
+}
+
 bool emit_mcu_group(Function *f, const Graph *body, bool *done)
 {
     static bool (*const emit[])(Function *, const Graph *, bool *) = {
-        emit_mcu_quantize, emit_mcu_sum, emit_mcu_product, emit_mcu_lookup};
+        emit_mcu_quantize, emit_mcu_dequantize, emit_mcu_sum, emit_mcu_product, emit_mcu_lookup};
     *done = false;
     for (size_t i = 0; mcu_set_find(f->e->target->mcu) && !*done && i < sizeof emit / sizeof *emit;
          i++)

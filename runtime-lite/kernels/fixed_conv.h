@@ -151,6 +151,18 @@ ETC_OUTLINE void etc_mcu_lookup(const void *x, const uint8_t *table, void *y, in
     }
 }
 
+/* y = (x - zero) * scale, of n bytes; zero counts from 0 where the bytes have no sign, else from -128
+ * as they do. */
+ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t is_signed,
+                                    int32_t zero, float scale)
+{
+    const uint8_t *from = (const uint8_t *)x;
+    const int32_t turn = (is_signed != 0) ? 128 : 0, least = turn + zero;
+    for (const uint8_t *const end = from + n; from < end; from++, y++) {
+        *y = (float)((*from ^ turn) - least) * scale;
+    }
+}
+
 /* Means of windows that lie within x; start and by are of one channel. */
 ETC_OUTLINE void etc_mcu_means(const void *x, void *y, const EtcMcuConv *g, const EtcMcu *q)
 {

@@ -155,7 +155,7 @@ ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, cons
 
 /* s[0 .. 4) from what the sums of four outputs are; returns behind their weights, which are 128 too
  * large.  n_k is a multiple of 8. */
-ETC_OUTLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32_t n_k,
+ETC_INLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32_t n_k,
                                         int32_t s[4])
 {
     const uint8_t *const end = x + n_k;
@@ -203,11 +203,14 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
             line[i] = (uint8_t)(from[i] ^ q->x_flip);
             sum += line[i];
         }
+        sum *= 128;
         for (int32_t c = 0; c < m; c += 4) {
             int32_t s[4];
+            const int32_t *start = q->start + c, *by = q->by + c;
+            const int8_t *const end = to + etc_min_i32(4, m - c);
             w = etc_mcu_dots(line, w, k, s);
-            for (int32_t i = 0; (i < 4) && ((c + i) < m); i++) {
-                *to++ = etc_mcu_put(s[i] - (128 * sum) + q->start[c + i], q->by[c + i], q->zero);
+            for (const int32_t *at = s; to < end; at++) {
+                *to++ = etc_mcu_put(*at - sum + *start++, *by++, q->zero);
             }
         }
     }
