@@ -19,13 +19,14 @@ struct McuSet {
     int64_t panel_bytes, line_bytes, pixel_bytes; /* of a term of a panel; of a linear layer's x;
                                                      of a picture's pixel */
     bool counts_from_0; /* x is a number without a sign */
+    bool has_windows;   /* etc_mcu_windows and etc_mcu_strips */
     int by_shift;       /* of 2^31 */
 };
 
 static const McuSet mcu_set[] = {
-    {"plain", {1, 1, 4, 0}, {4, 1, 8, 128}, 4, 1, 1, true, 1},
-    {"mve", {1, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, false, 0},
-    {"dsp", {2, 4, 8, 0}, {2, 4, 8, 0}, 8, 2, 2, false, 1},
+    {"plain", {1, 1, 4, 0}, {4, 1, 8, 128}, 4, 1, 1, true, false, 1},
+    {"mve", {2, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, false, true, 0},
+    {"dsp", {2, 4, 8, 0}, {2, 4, 8, 0}, 8, 2, 2, false, false, 1},
 };
 
 const McuSet *mcu_set_find(const char *name)
@@ -106,21 +107,39 @@ static int64_t blocks_of(int64_t n, int64_t size)
     return (n + size - 1) / size;
 }
 
-static const char *put_weights(Emit *e, const Points *p, const Blocks *b)
+/* Weights in blocks; `area` is 1, or how many terms of a channel come one behind another in the file
+ * that are to come channel by channel. */
+static const char *put_weights(Emit *e, const Points *p, const Blocks *b, int64_t area)
 {
     const Value *w = arg_value(p->n, "weight");
     const int8_t *from = constant_data(e, w, ETC_I8);
     int64_t k = blocks_of(p->terms, b->multiple) * b->multiple;
     int64_t n = blocks_of(p->channels, b->channels) * b->channels * k;
-    assert(from && b->multiple % b->terms == 0);
+    assert(from && b->multiple % b->terms == 0 && p->terms % area == 0);
     int8_t *to = NEW(e->a, int8_t, n + 1);
     for (int64_t c = 0; c < p->channels; c++)
         for (int64_t i = 0; i < p->terms; i++) {
-            int64_t block = c / b->channels * (k / b->terms) + i / b->terms;
-            int64_t at = (block * b->channels + c % b->channels) * b->terms + i % b->terms;
+            int64_t t = i % area * (p->terms / area) + i / area;
+            int64_t block = c / b->channels * (k / b->terms) + t / b->terms;
+            int64_t at = (block * b->channels + c % b->channels) * b->terms + t % b->terms;
             to[at] = (int8_t)(uint8_t)(*from++ + b->add);
         }
     return made_array(e, wish_of(w), "blocks", ETC_I8, n, to);
+}
+
+/* Weights of a depthwise convolution as etc_mcu_strips wants them; *bytes: those of a channel. */
+static const char *put_strips(Emit *e, const Points *p, const Conv *c, int64_t *bytes)
+{
+    const Value *w = arg_value(p->n, "weight");
+    const int8_t *from = const_data(e, w, ETC_I8);
+    const int64_t wide = blocks_of(c->kernel[1], 4);
+    *bytes = blocks_of(c->kernel[0], 4) * wide * 16;
+    int8_t *to = NEW(e->a, int8_t, p->channels * *bytes + 1);
+    for (int64_t i = 0; i < p->channels * p->terms; i++) {
+        int64_t y = i % p->terms / c->kernel[1], x = i % c->kernel[1];
+        to[i / p->terms * *bytes + (y / 4 * wide + x / 4) * 16 + x % 4 * 4 + y % 4] = *from++;
+    }
+    return made_array(e, wish_of(w), "strips", ETC_I8, p->channels * *bytes, to);
 }
 
 /* Start and factor of each channel, and zeros up to a block.  False: there is a sum that could
@@ -184,31 +203,103 @@ static void put_geometry(Function *f, const int64_t *c, Image x, Image y, const 
 }
 
 /* Calls a core for each image of a batch. */
-static void put_images(Function *f, const Node *n, const char *core, const char *weights,
-                       bool has_work)
+static void put_images(Function *f, const Node *n, const char *core, const char *weights)
 {
     const Value *x = arg_value(n, "input"), *y = n->out[0];
     const char *from = function_pointer(f, x), *to = f->name_of[y->index];
-    const char *work = has_work ? ", work" : "";
     int64_t images = x->type.dim[0].value;
     if (images == 1) {
-        put(&f->body, "    %s(%s, %s%s, &g, &q%s);\n", core, from, weights, to, work);
+        put(&f->body, "    %s(%s, %s, %s, &g, &q, work);\n", core, from, weights, to);
         return;
     }
-    put(&f->body, "    for (int32_t i = 0; i < %d; i++) {\n        %s(%s + (i * %d), %s%s + (i * %d), "
-        "&g, &q%s);\n    }\n", (int)images, core, from, (int)(type_numel(x->type) / images), weights,
-        to, (int)(type_numel(y->type) / images), work);
+    put(&f->body, "    for (int32_t i = 0; i < %d; i++) {\n        %s(%s + (i * %d), %s, %s + (i * %d), "
+        "&g, &q, work);\n    }\n", (int)images, core, from, (int)(type_numel(x->type) / images),
+        weights, to, (int)(type_numel(y->type) / images));
+}
+
+/* How a convolution is computed: core, weights, working memory, and fields of its geometry. */
+typedef struct Plan {
+    const char *core, *weights;
+    int64_t k, band, bytes;
+} Plan;
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 /* Rows of y for which a picture of one channel takes some 4 KiB, and its bytes. */
-static int64_t band_of(const Conv *c, Image y, const McuSet *set, int64_t *bytes)
+static void plan_depthwise(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y,
+                           Plan *to)
 {
     enum { MOST = 6144, SLACK = 16 };
     int64_t pitch = ((y.w - 1) * c->stride[1] + c->kernel[1] + 2) / 2 * 2 * set->pixel_bytes;
     int64_t band = (MOST / pitch - c->kernel[0]) / c->stride[0] + 1;
-    band = band > y.h ? y.h : band < 1 ? 1 : band;
-    *bytes = ((band - 1) * c->stride[0] + c->kernel[0]) * pitch + SLACK;
-    return band;
+    to->core = "etc_mcu_depthwise";
+    to->weights = constant_name(e, arg_value(p->n, "weight")->state);
+    to->band = band > y.h ? y.h : band < 1 ? 1 : band;
+    to->bytes = ((to->band - 1) * c->stride[0] + c->kernel[0]) * pitch + SLACK;
+}
+
+/* A strip holds what columns of x the vectors read that some column of y meets, and what is stored
+ * by the sixteen. */
+static void plan_strips(Emit *e, const Points *p, const Conv *c, Image y, Plan *to)
+{
+    int64_t columns = (y.w - 1) * c->stride[1] + c->kernel[1], pad = c->pad[1];
+    int64_t stored = columns > pad ? blocks_of(columns - pad, 16) * 16 : 0;
+    int64_t read = columns + 3 * c->stride[1] + 4;
+    to->weights = put_strips(e, p, c, &to->k);
+    to->core = to->k == 16 && c->stride[1] <= 2 ? "etc_mcu_strips" : "etc_mcu_long_strips";
+    to->band = (pad + stored > read ? pad + stored : read) * 4;
+    to->bytes = blocks_of(c->kernel[0], 4) * to->band +
+                blocks_of(image_of(arg_value(p->n, "input")).w + stored, 16) * 16;
+}
+
+/* Columns of y at a time for which the rows of a window take some 2 KiB. */
+static int64_t columns_of(const Conv *c, int64_t channels, Image y)
+{
+    enum { MOST = 2048 };
+    int64_t width = MOST / (c->kernel[0] * channels);
+    int64_t columns = (width - c->kernel[1]) / c->stride[1] + 1;
+    return columns >= y.w ? y.w : columns < 8 ? least(8, y.w) : columns / 4 * 4;
+}
+
+static void plan_windows(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y,
+                         Plan *to)
+{
+    enum { SLACK = 16 };
+    int64_t area = c->kernel[0] * c->kernel[1], channels = p->terms / area;
+    to->core = "etc_mcu_windows";
+    to->weights = put_weights(e, p, &set->conv, area);
+    to->band = columns_of(c, channels, y);
+    to->bytes = to->k * (set->panel_bytes + 1) + SLACK + 4 * p->channels +
+                c->kernel[0] * ((to->band - 1) * c->stride[1] + c->kernel[1]) * channels + SLACK;
+}
+
+static bool is_pointwise(const Conv *c, Image y)
+{
+    bool ok = y.h * y.w >= 4;
+    for (int i = 0; i < 2; i++)
+        ok = ok && c->kernel[i] == 1 && c->stride[i] == 1 && !c->pad[i];
+    return ok;
+}
+
+static Plan plan_conv(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y)
+{
+    int64_t k = blocks_of(p->terms, set->conv.multiple) * set->conv.multiple;
+    Plan to = {.k = k, .band = y.h};
+    if (c->groups > 1 && set->has_windows)
+        plan_strips(e, p, c, y, &to);
+    else if (c->groups > 1)
+        plan_depthwise(e, set, p, c, y, &to);
+    else if (set->has_windows && !is_pointwise(c, y))
+        plan_windows(e, set, p, c, y, &to);
+    else {
+        to.core = is_pointwise(c, y) ? "etc_mcu_pointwise" : "etc_mcu_conv";
+        to.weights = put_weights(e, p, &set->conv, 1);
+        to.bytes = k * (set->panel_bytes + 1) + 4 + (y.h * y.w < 4 ? 4 * p->channels : 0);
+    }
+    return to;
 }
 
 /* All sizes are known, and so small that 32 bits do for any index. */
@@ -233,17 +324,12 @@ bool emit_mcu_conv(Function *f, const Node *n, bool *done)
     if ((c.groups > 1 && !is_depthwise) || !make_points(f->e, &p, set, wish_of(w), name))
         return true;
     Image x = image_of(xv), y = image_of(n->out[0]);
-    int64_t k = blocks_of(p.terms, set->conv.multiple) * set->conv.multiple, bytes = 0;
-    int64_t pad = p.x_zero, band = is_depthwise ? band_of(&c, y, set, &bytes) : y.h;
+    const Plan plan = plan_conv(f->e, set, &p, &c, y);
     put_geometry(f, (int64_t[]){xv->type.dim[1].value, p.channels}, x, y, c.kernel, c.stride, c.pad,
-                 (int64_t[]){k, pad & 0xff, band});
+                 (int64_t[]){plan.k, p.x_zero & 0xff, plan.band});
     put_points(f, &p, name, p.x_is_signed == set->counts_from_0);
-    if (!is_depthwise)
-        bytes = k * (set->panel_bytes + 1) + 4 + (y.h * y.w < 4 ? 4 * p.channels : 0);
-    put_images(f, n, is_depthwise ? "etc_mcu_depthwise" : "etc_mcu_conv",
-               arena_printf(f->e->a, "%s, ", is_depthwise ? constant_name(f->e, w->state)
-                                                          : put_weights(f->e, &p, &set->conv)), true);
-    use_work(f, bytes);
+    put_images(f, n, plan.core, plan.weights);
+    use_work(f, plan.bytes);
     *done = true;
     return true;
 }
@@ -260,7 +346,7 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
     const Value *x = arg_value(n, "input");
     int64_t k = blocks_of(p.terms, set->linear.multiple) * set->linear.multiple;
     put_points(f, &p, name, p.x_is_signed == set->counts_from_0);
-    const char *weights = put_weights(f->e, &p, &set->linear);
+    const char *weights = put_weights(f->e, &p, &set->linear, 1);
     put(&f->body, "    etc_mcu_linear(%s, %s, %s, (int32_t)(", function_pointer(f, x), weights,
         f->name_of[n->out[0]->index]);
     function_dim(f, c_dims_product(f->e, x->type.dim, x->type.rank - 1));

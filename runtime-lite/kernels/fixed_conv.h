@@ -40,13 +40,26 @@ ETC_OUTLINE void etc_mcu_gather(const uint8_t *x, const EtcMcuConv *g, int32_t p
     }
 }
 
+/* y[oc][oh * ow] of one image by windows of one pixel, at least four of them; work: a panel. */
+ETC_OUTLINE void etc_mcu_pointwise(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
+                                   const EtcMcu *q, void *work)
+{
+    const int32_t n = g->oh * g->ow;
+    __builtin_memset(work, 0, (size_t)ETC_MCU_PANEL(g->k));
+    for (int32_t j = 0; j < n; j += 4) {
+        const int32_t p = etc_min_i32(j, n - 4); /* some of them again */
+        etc_mcu_planes((const uint8_t *)x + p, n, g->ic, g->k, q->x_flip, work);
+        etc_mcu_tiles(work, w, (int8_t *)y + p, n, g->k, g->oc, q);
+    }
+    etc_mcu_finish((uint8_t *)y, n * g->oc, q);
+}
+
 /* y[oc][oh * ow] of one image; work: a panel, k + 4 bytes, and where there are fewer than four pixels
  * four bytes of each channel. */
 ETC_OUTLINE void etc_mcu_conv(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                               const EtcMcu *q, void *work)
 {
-    const int32_t n = g->oh * g->ow, terms = g->ic * g->kh * g->kw;
-    const int is_1x1 = (terms == g->ic) && (n == (g->ih * g->iw)) && (n >= 4);
+    const int32_t n = g->oh * g->ow;
     uint8_t *line = (uint8_t *)work + ETC_MCU_PANEL(g->k), *to = (uint8_t *)y;
     int32_t plane = n;
     __builtin_memset(work, 0, (size_t)(ETC_MCU_PANEL(g->k) + g->k));
@@ -56,13 +69,9 @@ ETC_OUTLINE void etc_mcu_conv(const void *x, const int8_t *w, void *y, const Etc
     }
     for (int32_t j = 0; j < n; j += 4) {
         const int32_t p = ((j + 4) <= n) ? j : etc_max_i32(n - 4, 0); /* some of them again */
-        if (is_1x1) {
-            etc_mcu_planes((const uint8_t *)x + p, n, terms, g->k, q->x_flip, work);
-        } else {
-            for (int32_t i = 0; i < 4; i++) {
-                etc_mcu_gather((const uint8_t *)x, g, etc_min_i32(p + i, n - 1), line);
-                etc_mcu_slot(line, g->k, q->x_flip, i, work);
-            }
+        for (int32_t i = 0; i < 4; i++) {
+            etc_mcu_gather((const uint8_t *)x, g, etc_min_i32(p + i, n - 1), line);
+            etc_mcu_slot(line, g->k, q->x_flip, i, work);
         }
         etc_mcu_tiles(work, w, (int8_t *)to + p, plane, g->k, g->oc, q);
     }

@@ -144,9 +144,10 @@ ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, cons
     }
 }
 
-#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT)
+#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT) && !defined(__OPTIMIZE_SIZE__)
 /* A term of four outputs.  Sums lie in the registers that only ADD reaches, so that the others last:
- * gcc 12 moves what it adds up there and back. */
+ * gcc 12 moves what it adds up there and back, and for size it uses none of them. */
+#define ETC_MCU_HIGH 1
 #define ETC_MCU_MAC(i, s) "ldrb %[t], [%[w], #" #i "]\n\tmuls %[t], %[v], %[t]\n\tadd %[" #s "], %[t]\n\t"
 #define ETC_MCU_TERM(i, a, b, c, d)                                                              \
     "ldrb %[v], [%[x], #" #i "]\n\t" ETC_MCU_MAC(a, s0) ETC_MCU_MAC(b, s1) ETC_MCU_MAC(c, s2)     \
@@ -160,7 +161,7 @@ ETC_INLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32
 {
     const uint8_t *const end = x + n_k;
     int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT)
+#if defined(ETC_MCU_HIGH)
     uint32_t t, v;
     __asm__(".syntax unified\n"
             "1: " ETC_MCU_TERM(0, 0, 1, 2, 3) ETC_MCU_TERM(1, 4, 5, 6, 7)
@@ -170,7 +171,7 @@ ETC_INLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32
             "adds %[w], #32\n\tadds %[x], #8\n\tcmp %[x], %[end]\n\tbne 1b\n"
             : [s0] "+h"(s0), [s1] "+h"(s1), [s2] "+h"(s2), [s3] "+h"(s3), [x] "+l"(x),
               [w] "+l"(w), [t] "=&l"(t), [v] "=&l"(v)
-            : [end] "h"(end)
+            : [end] "l"(end)
             : "cc", "memory");
 #else
     for (; x < end; x++, w += 4) {
