@@ -131,7 +131,7 @@ static const char *put_weights(Emit *e, const Points *p, const Blocks *b, int64_
 static const char *put_strips(Emit *e, const Points *p, const Conv *c, int64_t *bytes)
 {
     const Value *w = arg_value(p->n, "weight");
-    const int8_t *from = const_data(e, w, ETC_I8);
+    const int8_t *from = constant_data(e, w, ETC_I8);
     const int64_t wide = blocks_of(c->kernel[1], 4);
     *bytes = blocks_of(c->kernel[0], 4) * wide * 16;
     int8_t *to = NEW(e->a, int8_t, p->channels * *bytes + 1);
@@ -632,7 +632,8 @@ static bool emit_mcu_dequantize(Function *f, const Graph *body, bool *done)
 bool emit_mcu_group(Function *f, const Graph *body, bool *done)
 {
     static bool (*const emit[])(Function *, const Graph *, bool *) = {
-        emit_mcu_quantize, emit_mcu_dequantize, emit_mcu_sum, emit_mcu_product, emit_mcu_lookup};
+        emit_mcu_quantize, emit_mcu_dequantize, emit_mcu_sum, emit_mcu_product, emit_mcu_lookup,
+        emit_mcu_loop};
     *done = false;
     for (size_t i = 0; mcu_set_find(f->e->target->mcu) && !*done && i < sizeof emit / sizeof *emit;
          i++)

@@ -9,6 +9,7 @@
  * read outside, and standing where its last node stood it comes after everything it reads.
  * Views, concats and control flow stay bare.  Linear. */
 #include "passes/group.h"
+#include "ir/session.h"
 #include <string.h>
 
 typedef struct Grouping {
@@ -55,8 +56,17 @@ static int cluster_of_users(const Grouping *s, const Node *n)
     return all;
 }
 
+/* Bytes that a loop in fixed point reads again for each element along an axis. */
+static bool is_repeated(const Cluster *c, const Node *n)
+{
+    return n->graph->program->session->is_fixed_point && c->is_narrow && !c->mixed &&
+           n->op == OP_DEQUANTIZE_PER_TENSOR && n->out[0]->type.rank <= c->type.rank;
+}
+
 static bool may_join(const Cluster *c, const Node *n)
 {
+    if (is_repeated(c, n))
+        return true;
     if (c->mixed || !type_equal(c->type, n->out[0]->type))
         return false;
     if (!node_is_pointwise(n))

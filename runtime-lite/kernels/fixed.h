@@ -84,6 +84,13 @@ ETC_INLINE int32_t etc_max_i32(int32_t a, int32_t b)
     return (a > b) ? a : b;
 }
 
+/* Between the entries of a table, 128 steps from one to the next. */
+ETC_INLINE int32_t etc_mcu_curve(const int16_t *table, int32_t at)
+{
+    const int32_t i = at >> 7, y = table[i];
+    return y + ((((table[i + 1] - y) * (at & 127)) + 64) >> 7);
+}
+
 /* Numbers from row to row of a picture: a channel's rows, padded. */
 ETC_INLINE int32_t etc_mcu_pitch(const EtcMcuConv *g)
 {
