@@ -144,7 +144,7 @@ static Fixed binary(McuLoop *l, const Node *n, Fixed a, Fixed b)
 /* What n makes of x[0 .. count).  False: some of it is no number, or it was reported. */
 static bool sample(McuLoop *l, const Node *n, const double *x, int count, double *y)
 {
-    const Type t = n->in[0]->type;
+    const Type t = first_operand(n)->type;
     int64_t dim[MAX_RANK], each = type_numel(t);
     bool ok = each > 0;
     for (int i = 0; i < t.rank; i++)
@@ -405,7 +405,7 @@ static bool put_node(McuLoop *l, const Node *n, const char *y)
         *to = dequantized(l, &q);
         return true;
     }
-    const Fixed a = l->of[n->in[0]->index], b = l->of[n->in[n->n_in - 1]->index];
+    const Fixed a = l->of[first_operand(n)->index], b = l->of[n->in[n->n_in - 1]->index];
     *to = n->n_in == 1 ? unary(l, n, a) : binary(l, n, a, b);
     return to->name != NULL;
 }

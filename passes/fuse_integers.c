@@ -12,6 +12,7 @@
  *   quantize(clamp(dequantize(etc.integer_*)))  ==>  the same with another range   read once
  *   quantize(mean(dequantize(x)))         ==>  etc.integer_avg_pool2d(x)       read once
  *   quantize(softmax(dequantize(x)))      ==>  etc.integer_softmax(x)          read once
+ *   softmax(dequantize(x))                ==>  the same with floats result     otherwise
  *
  * A product is linear, addmm, mm or a convolution; w is constant, of 8 bits and with zero points 0.
  * x has one scale, known or computed at run time, or for a matrix one per row.  A mean is that of
@@ -515,25 +516,58 @@ static Value *powers(Fuse *f, const Node *n, double scale, int64_t row)
     return graph_state(f->r.g, program_const(p, name, "", type_tensor(p, ETC_I32, 1, &dim), to));
 }
 
+/* Returns the length of the rows that a softmax is of; 0: it is not known, or too large. */
+static int64_t row_of(const Node *softmax, Type t, int64_t *dim)
+{
+    if (!arg_int(softmax, "dim", dim) || !type_is_static(t) || !t.rank)
+        return 0;
+    const int64_t row = t.dim[*dim < 0 ? *dim + t.rank : *dim].value;
+    return row <= 65536 ? row : 0;
+}
+
+/* Puts a softmax of bytes in n's place; `to` NULL: of floats. */
+static bool put_softmax(Fuse *f, Node *n, const Node *softmax, Value *x, double scale,
+                        const QParams *to, int shift)
+{
+    int64_t dim;
+    const QParams floats = {.scale = 1, .dtype = ETC_F32};
+    const int64_t row = row_of(softmax, x->type, &dim), wide = shift;
+    to = to ? to : &floats;
+    const int64_t by = nearest((double)(INT64_C(1) << shift) / 65536 / to->scale);
+    Node *y = build(f->r.g, n, softmax->loc, OP_INTEGER_SOFTMAX, f->r.d, "vviiiiiit", x,
+                    powers(f, n, scale, row), dim, by, wide, to->zero, to->lo, to->hi, to->dtype);
+    return y && rewrite_node(&f->r, n, y->out[0]);
+}
+
 static bool fuse_softmax(Fuse *f, Node *n, const Node *softmax, Value *x, const QParams *from,
                          const QParams *to)
 {
     enum { LEAST_SHIFT = 1, MOST_SHIFT = 30 };
     int64_t dim;
-    const Type t = x->type;
-    if (!arg_int(softmax, "dim", &dim) || !type_is_static(t) || !t.rank)
-        return true;
-    const int64_t row = t.dim[dim < 0 ? dim + t.rank : dim].value;
     int shift = MOST_SHIFT;
     while (shift >= LEAST_SHIFT && (double)(INT64_C(1) << shift) / 65536 / to->scale > 32768)
         shift--;
-    if (row < 1 || row > 65536 || shift < LEAST_SHIFT)
+    if (row_of(softmax, x->type, &dim) < 1 || shift < LEAST_SHIFT)
         return true;
-    const int64_t by = nearest((double)(INT64_C(1) << shift) / 65536 / to->scale), wide = shift;
-    Node *y = build(f->r.g, n, softmax->loc, OP_INTEGER_SOFTMAX, f->r.d, "vviiiiiit", x,
-                    powers(f, n, from->scale, row), dim, by, wide, to->zero, to->lo, to->hi,
-                    to->dtype);
-    return y && rewrite_node(&f->r, n, y->out[0]);
+    return put_softmax(f, n, softmax, x, from->scale, to, shift);
+}
+
+static bool is_softmax(const Fuse *f, const Node *n)
+{
+    return f->r.g->program->session->is_fixed_point && n && n->op == OP__SOFTMAX;
+}
+
+/* A softmax of bytes whose floats are read, unless a quantize alone reads them: that one is for
+ * look_quantize. */
+static bool look_softmax(Fuse *f, Node *n)
+{
+    QParams from, to;
+    int64_t dim;
+    Value *x = read_dequantize(arg_value(n, "self"), &from), *v = n->out[0];
+    const Node *user = is_read_once(f, v) ? f->u.user[f->u.first[v->index]] : NULL;
+    if (!x || (user && read_points(user, false, &to)) || row_of(n, x->type, &dim) < 1)
+        return true;
+    return put_softmax(f, n, n, x, from.scale, NULL, 1);
 }
 
 /* A softmax of bytes that n, a quantize, alone reads; else NULL. */
@@ -541,8 +575,7 @@ static const Node *softmax_of(const Fuse *f, const Value *given, const QParams *
                               QParams *from)
 {
     const Node *s = to->x->def;
-    if (!f->r.g->program->session->is_fixed_point || !s || s->op != OP__SOFTMAX ||
-        !is_read_once(f, given))
+    if (!is_softmax(f, s) || !is_read_once(f, given))
         return NULL;
     *x = read_dequantize(arg_value(s, "self"), from);
     return *x ? s : NULL;
@@ -578,6 +611,8 @@ static bool look(Fuse *f, Node *n)
     Node *product = n->n_in == 1 ? product_of(first_operand(n)) : NULL;
     if (product && is_read_once(f, given) && read_clamp(n, &c))
         return fuse_clamp(f, n, product, &c);
+    if (is_softmax(f, n))
+        return look_softmax(f, n);
     if (node_keeps_floats(n))
         return !read_operands(n, &p) || sink_dequantize(f, n, &p);
     return fuse_product(f, n);

@@ -60,7 +60,8 @@ static int cluster_of_users(const Grouping *s, const Node *n)
 static bool is_repeated(const Cluster *c, const Node *n)
 {
     return n->graph->program->session->is_fixed_point && c->is_narrow && !c->mixed &&
-           n->op == OP_DEQUANTIZE_PER_TENSOR && n->out[0]->type.rank <= c->type.rank;
+           node_scales_bytes(n) && n->out[0]->type.dtype == ETC_F32 &&
+           n->out[0]->type.rank <= c->type.rank;
 }
 
 static bool may_join(const Cluster *c, const Node *n)
