@@ -78,6 +78,36 @@ static void put_ratio(Function *f, Dim in, Dim out, bool align, double factor)
     }
 }
 
+/* Which element of an axis each of the result's copies: what kernels/upsample.h computes. */
+static const char *put_places(Function *f, const Value *y, int64_t in, int64_t out, double factor,
+                              const char *what)
+{
+    int32_t *at = NEW(f->e->a, int32_t, out);
+    const float scale = factor > 0 ? (float)(1.0 / factor) : (float)in / (float)out;
+    for (int64_t i = 0; i < out; i++) {
+        const float v = (float)i * scale;
+        at[i] = (int32_t)(in == out ? i : 2 * in == out ? i / 2 : v < (float)(in - 1) ? (int64_t)v
+                                                                                      : in - 1);
+    }
+    return made_array(f->e, y->name, what, ETC_I32, out, at);
+}
+
+static bool emit_nearest_bytes(Function *f, const Node *n, const Resize *z)
+{
+    const Value *x = arg_value(n, "input"), *y = n->out[0];
+    const Type s = x->type, t = y->type;
+    if (z->is_linear || !type_is_static(s) || !type_is_static(t) || !c_type_is_dense(f->e, s) ||
+        !c_type_is_dense(f->e, t) || type_numel(t) < 1 || type_numel(t) > INT32_MAX)
+        return function_refuse(f, n, "expects known sizes, and the nearest element of bytes");
+    const char *row = put_places(f, y, s.dim[2].value, t.dim[2].value, z->factor[0], "row");
+    const char *column = put_places(f, y, s.dim[3].value, t.dim[3].value, z->factor[1], "column");
+    put(&f->body, "    etc_mcu_nearest_bytes(%s, %s, %d, %d, %d, %s, %d, %s, %d);\n",
+        function_pointer(f, x), f->name_of[y->index],
+        (int)(t.dim[0].value * t.dim[1].value), (int)(s.dim[2].value * s.dim[3].value),
+        (int)s.dim[3].value, row, (int)t.dim[2].value, column, (int)t.dim[3].value);
+    return true;
+}
+
 bool emit_upsample(Function *f, const Node *n, Clamp clamp)
 {
     Resize z;
@@ -87,6 +117,8 @@ bool emit_upsample(Function *f, const Node *n, Clamp clamp)
         return function_refuse(f, n, "expects constant factors");
     if (x->type.rank != 4)
         return function_refuse(f, n, "expects images in a batch");
+    if (x->type.dtype == ETC_I8 || x->type.dtype == ETC_U8)
+        return emit_nearest_bytes(f, n, &z);
     if (!check_tensors(f, n, 0))
         return false;
     Dim field[5] = {mul(f, size_of(x, 0), size_of(x, 1)), size_of(x, 2), size_of(x, 3),

@@ -326,15 +326,25 @@ static bool fuse_quantize(Fuse *f, Node *n, Node *product, const QParams *p)
     return rewrite_node(&f->r, n, y);
 }
 
+/* Rounds to the nearest integer, halves to the even one; v lies within 2^51 of 0. libm would have
+ * to be loaded. */
+static int64_t nearest(double v)
+{
+    const double shift = 6755399441055744.0; /* 1.5 * 2^52: sums have no bits below 1 */
+    return (int64_t)(v + shift - shift);
+}
+
 /* -- movers ---------------------------------------------------------------------------------- */
 
-/* The integer that a border's number is, if it is one. */
+/* The integer that a border's number is, if it is one; in fixed point, the nearest. */
 static bool read_border(const Node *n, const QParams *p, int64_t *q)
 {
     double v = 0;
     if (!arg_number(n, "value", &v))
         return false;
     double at = v / p->scale + (double)p->zero;
+    if (n->graph->program->session->is_fixed_point && at > -256 && at < 512)
+        at = (double)nearest(at);
     *q = (int64_t)(at >= -256 && at <= 256 ? at : 512);
     return at == (double)*q && *q >= least_of(p->dtype) && *q <= least_of(p->dtype) + 255;
 }
@@ -487,14 +497,6 @@ static bool is_whole(const QParams *p)
 }
 
 /* -- softmax --------------------------------------------------------------------------------- */
-
-/* Rounds to the nearest integer, halves to the even one; v lies within 2^51 of 0. libm would have
- * to be loaded. */
-static int64_t nearest(double v)
-{
-    const double shift = 6755399441055744.0; /* 1.5 * 2^52: sums have no bits below 1 */
-    return (int64_t)(v + shift - shift);
-}
 
 /* e^(-d * scale) for d = 0, 1 ..., up to the last above 0, as integers: a row of them has a sum below
  * 2^32. */

@@ -1,5 +1,6 @@
 /* rewrite.c -- replacing values in one walk, and what several passes ask or build. */
 #include "passes/internal.h"
+#include "ir/session.h"
 #include <string.h>
 
 /* -- walks ------------------------------------------------------------------------------- */
@@ -206,10 +207,21 @@ Arg arg_int_list(Program *p, const int64_t *v, int n)
     return (Arg){.kind = ARG_LIST, .list = {item, n}};
 }
 
+/* Borders that repeat what is there, the nearest of a picture, and the largest along axes: what C for
+ * targets that compute in fixed point has for bytes. */
+static bool keeps_bytes(const Node *n)
+{
+    const char *c = op_info[n->op].c;
+    return n->graph->program->session->is_fixed_point && type_is_static(n->out[0]->type) &&
+           !strcmp(op_info[n->op].quant, "same_scale") &&
+           (!strcmp(c, "pieces") || !strcmp(c, "reduce") ||
+            (!strcmp(c, "upsample") && n->out[0]->type.rank == 4));
+}
+
 bool node_keeps_floats(const Node *n)
 {
     return n->n_out == 1 && n->out[0]->type.dtype == ETC_F32 &&
-           (node_moves(n) || n->op == OP_MAX_POOL2D || n->op == OP_CONSTANT_PAD_ND);
+           (node_moves(n) || keeps_bytes(n) || n->op == OP_MAX_POOL2D || n->op == OP_CONSTANT_PAD_ND);
 }
 
 /* -- building ---------------------------------------------------------------------------- */

@@ -160,6 +160,24 @@ ETC_OUTLINE void etc_mcu_lookup(const void *x, const uint8_t *table, void *y, in
     }
 }
 
+/* Planes of x resampled: y[planes][oh][ow] = x[row[oy] * iw + column[ox]], by `size` bytes of a plane
+ * of x; column[] counts within a row, row[] rows. */
+ETC_OUTLINE void etc_mcu_nearest_bytes(const void *x, void *y, int32_t planes, int32_t size,
+                                       int32_t iw, const int32_t *row, int32_t oh,
+                                       const int32_t *column, int32_t ow)
+{
+    const uint8_t *plane = (const uint8_t *)x;
+    uint8_t *to = (uint8_t *)y;
+    for (int32_t p = 0; p < planes; p++, plane += size) {
+        for (int32_t i = 0; i < oh; i++) {
+            const uint8_t *from = plane + (row[i] * iw);
+            for (int32_t j = 0; j < ow; j++) {
+                *to++ = from[column[j]];
+            }
+        }
+    }
+}
+
 /* y = (x - zero) * scale, of n bytes; zero counts from 0 where the bytes have no sign, else from -128
  * as they do. */
 ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t is_signed,
