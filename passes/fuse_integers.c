@@ -16,7 +16,7 @@
  *
  * A product is linear, addmm, mm or a convolution; w is constant, of 8 bits and with zero points 0.
  * x has one scale, known or computed at run time, or for a matrix one per row.  A mean is that of
- * the last axes or of windows, known in size.  Only products, means and softmax round otherwise than
+ * the last axes, in fixed point of any, or of windows, known in size.  Only products, means and softmax round otherwise than
  * before; a softmax is fused only for targets that compute in fixed point.
  * What is dequantized but for nobody goes with dce.
  */
@@ -393,6 +393,8 @@ typedef struct Mean {
     Value *x;
     Dim image[4];
     bool is_viewed; /* x is to become `image` first, and what comes of it the node's result */
+    bool is_turned; /* before that its axes are to come in the order of `axis` */
+    int64_t axis[MAX_RANK];
     Pool of;
 } Mean;
 
@@ -404,29 +406,36 @@ static bool sizes_known(Type t, int from)
     return true;
 }
 
-/* The number of last axes whose mean it is; 0: of others. */
-static int last_axes(const Node *n)
+/* The number of axes whose mean it is, as the last of x or of x turned so; 0: it is none. */
+static int last_axes(Mean *m)
 {
     Reduce r;
-    if (!reduce_read(n, &r) || n->out[0]->type.dtype != ETC_F32)
-        return 0;
     int64_t axis[MAX_RANK];
-    int count = reduce_list(&r, axis);
-    return r.axes == (1u << r.x->type.rank) - (1u << (r.x->type.rank - count)) ? count : 0;
+    if (!reduce_read(m->node, &r) || m->node->out[0]->type.dtype != ETC_F32)
+        return 0;
+    const int count = reduce_list(&r, axis), rank = r.x->type.rank;
+    m->is_turned = r.axes != (1u << rank) - (1u << (rank - count));
+    for (int i = 0, stays = 0, goes = rank - count; i < rank; i++)
+        m->axis[r.axes >> i & 1 ? goes++ : stays++] = i;
+    return m->is_turned && !m->node->graph->program->session->is_fixed_point ? 0 : count;
 }
 
-/* Over last axes: one window for all of a row of x as [1, rows, 1, row]. */
-static bool read_last_axes(const Fuse *f, Mean *m)
+/* Over axes: one window for all of a row of x as [1, rows, 1, row]. */
+static bool read_axes(const Fuse *f, Mean *m)
 {
     const Type t = m->x->type;
     Program *p = f->r.g->program;
-    int axes = last_axes(m->node);
-    if (!axes || !sizes_known(t, t.rank - axes) || !type_is_dense(p, t))
+    Dim dim[MAX_RANK];
+    int axes = last_axes(m);
+    if (!axes || !type_is_dense(p, t) || !sizes_known(t, m->is_turned ? 0 : t.rank - axes))
         return false;
+    for (int i = 0; i < t.rank; i++)
+        dim[i] = t.dim[m->axis[i]];
     Type rows = t, row = t;
     rows.rank = t.rank - axes;
+    rows.dim = dim;
     row.rank = axes;
-    row.dim += rows.rank;
+    row.dim = dim + rows.rank;
     m->image[0] = m->image[2] = DIM(1);
     m->image[1] = dims_numel(p, rows);
     m->image[3] = dims_numel(p, row);
@@ -463,7 +472,7 @@ static bool read_mean(const Fuse *f, const Value *v, QParams *from, Mean *m)
                 .of = {.counts_pad = true}};
     if (!m->x || value_is_const(m->x))
         return false;
-    bool ok = n->op == OP_MEAN_DIM               ? read_last_axes(f, m)
+    bool ok = n->op == OP_MEAN_DIM               ? read_axes(f, m)
               : n->op == OP__ADAPTIVE_AVG_POOL2D ? read_adaptive(m)
               : pool_read(n, &m->of) && !m->of.is_max;
     return ok && mul_ok(m->of.kernel[0], m->of.kernel[1], &size) && size <= MOST_PIXELS;
@@ -474,7 +483,8 @@ static bool fuse_mean(Fuse *f, Node *n, const Mean *m, const QParams *from, cons
     Graph *g = f->r.g;
     const Pool *w = &m->of;
     Arg none = {.kind = ARG_NONE}, divisor = {.kind = ARG_INT, .dim = DIM(w->divisor)};
-    Value *x = m->is_viewed ? build_view(&f->r, n, m->x, m->image, 4) : m->x;
+    Value *x = m->is_turned ? build_permute(&f->r, n, m->x, m->axis) : m->x;
+    x = x && m->is_viewed ? build_view(&f->r, n, x, m->image, 4) : x;
     if (!x)
         return false;
     Node *y = build(g, n, m->node->loc, OP_INTEGER_AVG_POOL2D, f->r.d, "vIIIbbaifiiit", x, 2,
