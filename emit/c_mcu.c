@@ -40,12 +40,14 @@ const McuSet *mcu_set_find(const char *name)
 /* What a node makes of its sums, as int8. */
 typedef struct Points {
     const Node *n;
-    int64_t channels, terms;
+    int64_t channels, terms, groups;
+    const int8_t *weights; /* [channels][terms] */
     const int32_t *sums;
     const float *scales, *bias; /* NULL: none */
     double scale;               /* of y */
     int64_t x_zero, zero, lo, hi;
     bool x_is_signed, y_is_signed;
+    bool is_stretched; /* weights are not those of the graph */
 } Points;
 
 static double number(const Node *n, const char *name)
@@ -86,8 +88,9 @@ static void read_range(Points *p)
 static bool read_points(Function *f, const Node *n, Points *p)
 {
     const Value *w = arg_value(n, "weight"), *bias = arg_value(n, "bias");
-    *p = (Points){.n = n, .channels = w->type.dim[0].value};
+    *p = (Points){.n = n, .channels = w->type.dim[0].value, .groups = 1};
     p->terms = type_numel(w->type) / (p->channels ? p->channels : 1);
+    p->weights = constant_data(f->e, w, ETC_I8);
     p->sums = constant_data(f->e, arg_value(n, "sums"), ETC_I32);
     p->scales = constant_data(f->e, arg_value(n, "scales"), ETC_F32);
     p->bias = constant_data(f->e, bias, ETC_F32);
@@ -97,7 +100,7 @@ static bool read_points(Function *f, const Node *n, Points *p)
     p->scale = number(n, "output_scale");
     read_range(p);
     return p->sums && p->scales && (p->bias || !bias) && p->channels && is_byte(n->out[0]) &&
-           !arg_value(n, "input_scale") && constant_data(f->e, w, ETC_I8);
+           !arg_value(n, "input_scale") && p->weights;
 }
 
 /* -- constants ------------------------------------------------------------------------------- */
@@ -107,31 +110,32 @@ static int64_t blocks_of(int64_t n, int64_t size)
     return (n + size - 1) / size;
 }
 
-/* Weights in blocks; `area` is 1, or how many terms of a channel come one behind another in the file
- * that are to come channel by channel. */
-static const char *put_weights(Emit *e, const Points *p, const Blocks *b, int64_t area)
+/* Weights in blocks, group by group; `area` is 1, or how many terms of a channel come one behind
+ * another in the file that are to come channel by channel.  *bytes: those of a group. */
+static const char *put_weights(Emit *e, const Points *p, const Blocks *b, int64_t area,
+                               int64_t *bytes)
 {
-    const Value *w = arg_value(p->n, "weight");
-    const int8_t *from = constant_data(e, w, ETC_I8);
-    int64_t k = blocks_of(p->terms, b->multiple) * b->multiple;
-    int64_t n = blocks_of(p->channels, b->channels) * b->channels * k;
+    const int8_t *from = p->weights;
+    int64_t k = blocks_of(p->terms, b->multiple) * b->multiple, each = p->channels / p->groups;
+    *bytes = blocks_of(each, b->channels) * b->channels * k;
     assert(from && b->multiple % b->terms == 0 && p->terms % area == 0);
-    int8_t *to = NEW(e->a, int8_t, n + 1);
+    int8_t *to = NEW(e->a, int8_t, p->groups * *bytes + 1);
     for (int64_t c = 0; c < p->channels; c++)
         for (int64_t i = 0; i < p->terms; i++) {
-            int64_t t = i % area * (p->terms / area) + i / area;
-            int64_t block = c / b->channels * (k / b->terms) + t / b->terms;
-            int64_t at = (block * b->channels + c % b->channels) * b->terms + t % b->terms;
-            to[at] = (int8_t)(uint8_t)(*from++ + b->add);
+            int64_t t = i % area * (p->terms / area) + i / area, at = c % each;
+            int64_t block = at / b->channels * (k / b->terms) + t / b->terms;
+            at = (block * b->channels + at % b->channels) * b->terms + t % b->terms;
+            to[c / each * *bytes + at] = (int8_t)(uint8_t)(*from++ + b->add);
         }
-    return made_array(e, wish_of(w), "blocks", ETC_I8, n, to);
+    return made_array(e, wish_of(arg_value(p->n, "weight")), "blocks", ETC_I8,
+                        p->groups * *bytes, to);
 }
 
 /* Weights of a depthwise convolution as etc_mcu_strips wants them; *bytes: those of a channel. */
 static const char *put_strips(Emit *e, const Points *p, const Conv *c, int64_t *bytes)
 {
     const Value *w = arg_value(p->n, "weight");
-    const int8_t *from = constant_data(e, w, ETC_I8);
+    const int8_t *from = p->weights;
     const int64_t wide = blocks_of(c->kernel[1], 4);
     *bytes = blocks_of(c->kernel[0], 4) * wide * 16;
     int8_t *to = NEW(e->a, int8_t, p->channels * *bytes + 1);
@@ -202,30 +206,47 @@ static void put_geometry(Function *f, const int64_t *c, Image x, Image y, const 
         (int)more[1], (int)more[2]);
 }
 
-/* Calls a core for each image of a batch. */
-static void put_images(Function *f, const Node *n, const char *core, const char *weights)
-{
-    const Value *x = arg_value(n, "input"), *y = n->out[0];
-    const char *from = function_pointer(f, x), *to = f->name_of[y->index];
-    int64_t images = x->type.dim[0].value;
-    if (images == 1) {
-        put(&f->body, "    %s(%s, %s, %s, &g, &q, work);\n", core, from, weights, to);
-        return;
-    }
-    put(&f->body, "    for (int32_t i = 0; i < %d; i++) {\n        %s(%s + (i * %d), %s, %s + (i * %d), "
-        "&g, &q, work);\n    }\n", (int)images, core, from, (int)(type_numel(x->type) / images),
-        weights, to, (int)(type_numel(y->type) / images));
-}
-
 /* How a convolution is computed: core, weights, working memory, and fields of its geometry. */
 typedef struct Plan {
     const char *core, *weights;
-    int64_t k, band, bytes;
+    int64_t k, band, bytes, group_bytes; /* of weights */
 } Plan;
+
+/* Calls a core for each image of a batch, and for each group of channels. */
+static void put_images(Function *f, const Points *p, const Plan *plan)
+{
+    const Value *x = arg_value(p->n, "input"), *y = p->n->out[0];
+    const int64_t images = x->type.dim[0].value, parts = images * p->groups;
+    const int x_bytes = (int)(type_numel(x->type) / parts), y_bytes = (int)(type_numel(y->type) / parts);
+    const char *from = function_pointer(f, x), *to = f->name_of[y->index], *weights = plan->weights;
+    if (parts > 1) {
+        put(&f->body, "    for (int32_t i = 0; i < %d; i++) {\n    ", (int)parts);
+        from = arena_printf(f->e->a, "%s + (i * %d)", from, x_bytes);
+        to = arena_printf(f->e->a, "%s + (i * %d)", to, y_bytes);
+    }
+    if (p->groups > 1) {
+        const int each = (int)(p->channels / p->groups);
+        const char *at = images > 1 ? arena_printf(f->e->a, "(i %% %d)", (int)p->groups) : "i";
+        weights = arena_printf(f->e->a, "%s + (%s * %d)", weights, at, (int)plan->group_bytes);
+        put(&f->body, "    const EtcMcu part = {q.start + (%s * %d), q.by + (%s * %d), q.zero, q.lo, "
+            "q.hi, q.x_flip, q.y_flip};\n    ", at, each, at, each);
+    }
+    put(&f->body, "    %s(%s, %s, %s, &g, &%s, work);\n", plan->core, from, weights, to,
+        p->groups > 1 ? "part" : "q");
+    put(&f->body, parts > 1 ? "    }\n" : "");
+}
 
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+static const char *put_stretched(Emit *e, const Points *p)
+{
+    const int64_t n = p->channels * p->terms;
+    int8_t *data = NEW(e->a, int8_t, n);
+    memcpy(data, p->weights, (size_t)n);
+    return made_array(e, wish_of(arg_value(p->n, "weight")), "taps", ETC_I8, n, data);
 }
 
 /* Rows of y for which a picture of one channel takes some 4 KiB, and its bytes. */
@@ -236,7 +257,8 @@ static void plan_depthwise(Emit *e, const McuSet *set, const Points *p, const Co
     int64_t pitch = ((y.w - 1) * c->stride[1] + c->kernel[1] + 2) / 2 * 2 * set->pixel_bytes;
     int64_t band = (MOST / pitch - c->kernel[0]) / c->stride[0] + 1;
     to->core = "etc_mcu_depthwise";
-    to->weights = constant_name(e, arg_value(p->n, "weight")->state);
+    to->weights = p->is_stretched ? put_stretched(e, p)
+                                  : constant_name(e, arg_value(p->n, "weight")->state);
     to->band = band > y.h ? y.h : band < 1 ? 1 : band;
     to->bytes = ((to->band - 1) * c->stride[0] + c->kernel[0]) * pitch + SLACK;
 }
@@ -270,7 +292,7 @@ static void plan_windows(Emit *e, const McuSet *set, const Points *p, const Conv
     enum { SLACK = 16 };
     int64_t area = c->kernel[0] * c->kernel[1], channels = p->terms / area;
     to->core = "etc_mcu_windows";
-    to->weights = put_weights(e, p, &set->conv, area);
+    to->weights = put_weights(e, p, &set->conv, area, &to->group_bytes);
     to->band = columns_of(c, channels, y);
     to->bytes = to->k * (set->panel_bytes + 1) + SLACK + 4 * p->channels +
                 c->kernel[0] * ((to->band - 1) * c->stride[1] + c->kernel[1]) * channels + SLACK;
@@ -288,15 +310,16 @@ static Plan plan_conv(Emit *e, const McuSet *set, const Points *p, const Conv *c
 {
     int64_t k = blocks_of(p->terms, set->conv.multiple) * set->conv.multiple;
     Plan to = {.k = k, .band = y.h};
-    if (c->groups > 1 && set->has_windows)
+    const bool is_depthwise = p->groups == 1 && c->groups > 1;
+    if (is_depthwise && set->has_windows)
         plan_strips(e, p, c, y, &to);
-    else if (c->groups > 1)
+    else if (is_depthwise)
         plan_depthwise(e, set, p, c, y, &to);
     else if (set->has_windows && !is_pointwise(c, y))
         plan_windows(e, set, p, c, y, &to);
     else {
         to.core = is_pointwise(c, y) ? "etc_mcu_pointwise" : "etc_mcu_conv";
-        to.weights = put_weights(e, p, &set->conv, 1);
+        to.weights = put_weights(e, p, &set->conv, 1, &to.group_bytes);
         to.bytes = k * (set->panel_bytes + 1) + 4 + (y.h * y.w < 4 ? 4 * p->channels : 0);
     }
     return to;
@@ -308,6 +331,28 @@ static bool is_small(const Value *v)
     return type_is_static(v->type) && type_bytes(v->type) > 0 && type_bytes(v->type) < 1 << 28;
 }
 
+/* Taps that lie apart as a kernel with zeros between.  False: it would be more than four times as
+ * large. */
+static bool stretch(Emit *e, Points *p, Conv *c)
+{
+    enum { MOST_GROWTH = 4 };
+    int64_t had[2] = {c->kernel[0], c->kernel[1]}, area = had[0] * had[1];
+    for (int i = 0; i < 2; i++)
+        c->kernel[i] = (had[i] - 1) * c->dilation[i] + 1;
+    const int64_t wide = c->kernel[0] * c->kernel[1], planes = p->channels * p->terms / area;
+    if (wide == area)
+        return true;
+    int8_t *to = NEW(e->a, int8_t, planes * wide);
+    for (int64_t i = 0; i < planes * area; i++) {
+        int64_t y = i % area / had[1] * c->dilation[0], x = i % had[1] * c->dilation[1];
+        to[i / area * wide + y * c->kernel[1] + x] = p->weights[i];
+    }
+    p->weights = to;
+    p->terms = p->terms / area * wide;
+    p->is_stretched = true;
+    return wide <= MOST_GROWTH * area;
+}
+
 bool emit_mcu_conv(Function *f, const Node *n, bool *done)
 {
     const McuSet *set = mcu_set_find(f->e->target->mcu);
@@ -316,19 +361,19 @@ bool emit_mcu_conv(Function *f, const Node *n, bool *done)
     const char *name[2];
     *done = false;
     if (!set || !conv_read(n, &c) || !conv_as_image(&c) || !read_points(f, n, &p) ||
-        !is_small(arg_value(n, "input")) || !is_small(n->out[0]) || c.dilation[0] != 1 ||
-        c.dilation[1] != 1)
+        !is_small(arg_value(n, "input")) || !is_small(n->out[0]) || !stretch(f->e, &p, &c))
         return true;
     const Value *w = arg_value(n, "weight"), *xv = arg_value(n, "input");
-    bool is_depthwise = c.groups > 1 && w->type.dim[1].value == 1 && p.channels == c.groups;
-    if ((c.groups > 1 && !is_depthwise) || !make_points(f->e, &p, set, wish_of(w), name))
+    bool is_depthwise = w->type.dim[1].value == 1 && p.channels == c.groups;
+    p.groups = is_depthwise ? 1 : c.groups;
+    if (!make_points(f->e, &p, set, wish_of(w), name))
         return true;
     Image x = image_of(xv), y = image_of(n->out[0]);
     const Plan plan = plan_conv(f->e, set, &p, &c, y);
-    put_geometry(f, (int64_t[]){xv->type.dim[1].value, p.channels}, x, y, c.kernel, c.stride, c.pad,
-                 (int64_t[]){plan.k, p.x_zero & 0xff, plan.band});
+    put_geometry(f, (int64_t[]){xv->type.dim[1].value / p.groups, p.channels / p.groups}, x, y,
+                 c.kernel, c.stride, c.pad, (int64_t[]){plan.k, p.x_zero & 0xff, plan.band});
     put_points(f, &p, name, p.x_is_signed == set->counts_from_0);
-    put_images(f, n, plan.core, plan.weights);
+    put_images(f, &p, &plan);
     use_work(f, plan.bytes);
     *done = true;
     return true;
@@ -346,7 +391,8 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
     const Value *x = arg_value(n, "input");
     int64_t k = blocks_of(p.terms, set->linear.multiple) * set->linear.multiple;
     put_points(f, &p, name, p.x_is_signed == set->counts_from_0);
-    const char *weights = put_weights(f->e, &p, &set->linear, 1);
+    int64_t bytes;
+    const char *weights = put_weights(f->e, &p, &set->linear, 1, &bytes);
     put(&f->body, "    etc_mcu_linear(%s, %s, %s, (int32_t)(", function_pointer(f, x), weights,
         f->name_of[n->out[0]->index]);
     function_dim(f, c_dims_product(f->e, x->type.dim, x->type.rank - 1));
