@@ -275,9 +275,10 @@ static bool fuse_product(Fuse *f, Node *n)
 
 /* -- what follows a product ------------------------------------------------------------------ */
 
+/* A linear layer or convolution of integers: nothing else takes sums of weights. */
 static bool is_product(const Node *n)
 {
-    return n && (n->op == OP_INTEGER_LINEAR || n->op == OP_INTEGER_CONVOLUTION);
+    return n && arg_find(n, "sums") >= 0;
 }
 
 static Node *product_of(const Value *v)
