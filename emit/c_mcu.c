@@ -574,6 +574,16 @@ static bool emit_mcu_product(Function *f, const Graph *body, bool *done)
 
 /* -- functions of a byte ------------------------------------------------------------------------- */
 
+/* n reads what nodes make, the one input, and numbers: nothing else that differs from byte to byte. */
+static bool reads_one_byte(const Node *n, const Value *x)
+{
+    bool ok = true;
+    for (int i = 0; ok && i < n->n_in; i++)
+        ok = n->in[i]->def || n->in[i] == x || (type_is_static(n->in[i]->type) &&
+                                                type_numel(n->in[i]->type) == 1);
+    return ok;
+}
+
 /* A group of one input of bytes as large as its result, of bytes too, whose nodes can be evaluated. */
 static bool is_of_bytes(Emit *e, const Graph *body)
 {
@@ -582,7 +592,7 @@ static bool is_of_bytes(Emit *e, const Graph *body)
               x->type.rank == y->type.rank && type_numel(x->type) == type_numel(y->type) &&
               c_type_is_dense(e, x->type) && c_type_is_dense(e, y->type);
     for (const Node *n = body->first; ok && n; n = n->next)
-        ok = eval_can(n) && !node_reads_symbols(n) && node_is_pure(n);
+        ok = eval_can(n) && !node_reads_symbols(n) && node_is_pure(n) && reads_one_byte(n, x);
     return ok;
 }
 

@@ -66,7 +66,8 @@ static unsigned kernel_spec(const Node *n)
         return (product & ~(unsigned)SPEC_WEIGHT_GROUPS) | SPEC_DYNAMIC;
     if (n->op == OP_EMBEDDING)
         return SPEC_WEIGHT | SPEC_WEIGHT_GROUPS | SPEC_WEIGHT_HALF;
-    if (is_class(n, "binary") && (is_fixed(arg_value(n, "self")) || is_fixed(n->in[n->n_in - 1])))
+    if (is_class(n, "binary") && !is_fixed_point &&
+        (is_fixed(arg_value(n, "self")) || is_fixed(n->in[n->n_in - 1])))
         return 0; /* a constant gets no scale */
     if (n->op == OP_CONSTANT_PAD_ND &&
         (!arg_number(n, "value", &pad) || (pad != 0 && !is_fixed_point)))
