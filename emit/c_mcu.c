@@ -19,7 +19,7 @@ struct McuSet {
     int64_t panel_bytes, line_bytes, pixel_bytes; /* of a term of a panel; of a linear layer's x;
                                                      of a picture's pixel */
     bool counts_from_0; /* x is a number without a sign */
-    bool has_windows;   /* etc_mcu_windows and etc_mcu_strips */
+    bool has_windows;   /* etc_mcu_windows, etc_mcu_strips, etc_mcu_sum_4 */
     int by_shift;       /* of 2^31 */
 };
 
@@ -520,8 +520,8 @@ static bool emit_mcu_sum(Function *f, const Graph *body, bool *done)
                            (int32_t)nearbyint(ldexp(start + 0.5, bits))};
     *done = bits > 0;
     if (*done)
-        put_pair(f, &s, y, "etc_mcu_sum", arena_printf(f->e->a, "%d", (int)type_numel(y->type)), by,
-                 3, bits);
+        put_pair(f, &s, y, mcu_set_find(f->e->target->mcu)->has_windows ? "etc_mcu_sum_4" : "etc_mcu_sum",
+                 arena_printf(f->e->a, "%d", (int)type_numel(y->type)), by, 3, bits);
     return true;
 }
 

@@ -170,6 +170,31 @@ ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, in
 #endif
 }
 
+/* -- sums ------------------------------------------------------------------------------------- */
+
+/* As etc_mcu_sum. */
+ETC_OUTLINE void etc_mcu_sum_4(const void *a, const void *b, void *y, int32_t n, const int32_t *by,
+                               int32_t fraction, const EtcMcu *q)
+{
+    const int8_t *x0 = (const int8_t *)a, *x1 = (const int8_t *)b;
+    int8_t *to = (int8_t *)y;
+#if defined(__ARM_FEATURE_MVE)
+    const int32x4_t lo = vdupq_n_s32(q->lo), hi = vdupq_n_s32(q->hi);
+    for (; n > 0; n -= 4, x0 += 4, x1 += 4, to += 4) {
+        const mve_pred16_t some = vctp32q((uint32_t)n);
+        int32x4_t v = vmulq_n_s32(vldrbq_z_s32(x0, some), by[0]);
+        v = vaddq_n_s32(vmlaq_n_s32(v, vldrbq_z_s32(x1, some), by[1]), by[2]);
+        v = vmaxq_s32(vminq_s32(vshlq_r_s32(v, -fraction), hi), lo);
+        vstrbq_p_s32(to, v, some);
+    }
+#else
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t v = ((x0[i] * by[0]) + (x1[i] * by[1]) + by[2]) >> fraction;
+        to[i] = (int8_t)etc_min_i32(etc_max_i32(v, q->lo), q->hi);
+    }
+#endif
+}
+
 /* -- windows ----------------------------------------------------------------------------------- */
 
 /* Row iy of x, n columns from `column` on, as pixels of all channels. */
@@ -197,18 +222,33 @@ ETC_INLINE void etc_mcu_pixels(const uint8_t *x, const EtcMcuConv *g, int32_t n,
     }
 }
 
-/* n bytes; behind them up to 15 more are read and written. */
+/* n bytes. */
 ETC_INLINE void etc_mcu_copy(const int8_t *from, int32_t n, int8_t *to)
 {
 #if defined(__ARM_FEATURE_MVE)
-    do {
-        vstrbq_s8(to, vldrbq_s8(from));
-        from += 16;
-        to += 16;
-        n -= 16;
-    } while (n > 0);
+    __asm__ volatile("  wlstp.8 lr, %[n], 1f\n"
+                     "2: vldrb.8 q0, [%[from]], #16\n\tvstrb.8 q0, [%[to]], #16\n\tletp lr, 2b\n1:\n"
+                     : [from] "+r"(from), [to] "+r"(to)
+                     : [n] "r"(n)
+                     : "q0", "lr", "memory");
 #else
     __builtin_memcpy(to, from, (size_t)n);
+#endif
+}
+
+/* n blocks of 16 bytes, as one pixel's of a panel. */
+ETC_INLINE void etc_mcu_spread(const int8_t *from, int32_t n, int8_t *to)
+{
+#if defined(__ARM_FEATURE_MVE)
+    __asm__ volatile("  dls lr, %[n]\n"
+                     "2: vldrb.8 q0, [%[from]], #16\n\tvstrb.8 q0, [%[to]], #64\n\tle lr, 2b\n"
+                     : [from] "+r"(from), [to] "+r"(to)
+                     : [n] "r"(n)
+                     : "q0", "lr", "memory");
+#else
+    for (int32_t i = 0; i < (16 * n); i++) {
+        to[((i / 16) * 64) + (i % 16)] = from[i];
+    }
 #endif
 }
 
@@ -252,9 +292,7 @@ ETC_INLINE void etc_mcu_window(const EtcMcuRing *r, const EtcMcuConv *g, int32_t
         from += r->pitch;
         from = (from < end) ? from : (from - (g->kh * r->pitch));
     }
-    for (int32_t b = 0; b < g->k; b += 16) {
-        etc_mcu_copy(line + b, 16, panel + (4 * b));
-    }
+    etc_mcu_spread(line, g->k / 16, panel);
 }
 
 /* y[oc][oh * ow] of one image; work: panel, k + 16 bytes, four bytes of each channel, and kh rows of

@@ -34,8 +34,9 @@ ETC_INLINE int32_t etc_mcu_scaled(int32_t sum, int32_t by)
     const int32_t cross = high * (int32_t)by_low;
     const uint32_t least = (low * by_low) >> 16;
     const uint32_t other = low * (uint32_t)by_high;
-    const uint32_t middle = ((uint32_t)cross & 0xffff) + (other & 0xffff) + least + 0x8000;
-    return (high * by_high) + (cross >> 16) + (int32_t)(other >> 16) + (int32_t)(middle >> 16);
+    const uint32_t middle = ((uint32_t)cross & 0xffff) + (other & 0xffff) + least;
+    const int32_t carry = (int32_t)(((middle >> 15) + 1) >> 1);
+    return (high * by_high) + (cross >> 16) + (int32_t)(other >> 16) + carry;
 #else
     return (int32_t)((((int64_t)sum * by) + 0x80000000ll) >> 32);
 #endif
@@ -44,7 +45,7 @@ ETC_INLINE int32_t etc_mcu_scaled(int32_t sum, int32_t by)
 ETC_OUTLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)
 {
     const int32_t v = etc_mcu_scaled(sum, by) + zero;
-    return (int8_t)((v < -128) ? -128 : ((v > 127) ? 127 : v));
+    return (int8_t)(((uint32_t)(v + 128) > 255) ? ((v >> 31) ^ 127) : v);
 }
 
 ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, EtcMcuPixel *to)
