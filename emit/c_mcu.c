@@ -413,6 +413,11 @@ bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool
         return true;
     Image x = image_of(xv), y = image_of(yv);
     double by = ratio / (double)(w->divisor ? w->divisor : count);
+    int shift = 0; /* of the sum: by is less than 1/2 */
+    while (by >= 0.4999999 && count < 1 << (22 - shift)) {
+        by /= 2;
+        shift++;
+    }
     if ((y.h - 1) * w->stride[0] + w->kernel[0] > x.h ||
         (y.w - 1) * w->stride[1] + w->kernel[1] > x.w || !(by > 0 && by < 0.4999999))
         return true;
@@ -427,7 +432,7 @@ bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool
                            made_array(f->e, yv->name, "by", ETC_I32, 1, factor)};
     int64_t planes = xv->type.dim[0].value * xv->type.dim[1].value;
     put_geometry(f, (int64_t[]){planes, planes}, x, y, w->kernel, w->stride, w->pad,
-                 (int64_t[]){count, 0, 1});
+                 (int64_t[]){count, shift, 1});
     put_points(f, &p, name, !p.x_is_signed);
     put(&f->body, "    etc_mcu_means(%s, %s, &g, &q);\n", function_pointer(f, xv),
         f->name_of[yv->index]);

@@ -190,7 +190,7 @@ ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t 
     }
 }
 
-/* Means of windows that lie within x; start and by are of one channel. */
+/* Means of windows that lie within x; start and by are of one channel, by of sums times 2^pad. */
 ETC_OUTLINE void etc_mcu_means(const void *x, void *y, const EtcMcuConv *g, const EtcMcu *q)
 {
     int8_t *to = (int8_t *)y;
@@ -205,7 +205,7 @@ ETC_OUTLINE void etc_mcu_means(const void *x, void *y, const EtcMcuConv *g, cons
                 }
                 row += g->iw;
             }
-            *to++ = etc_mcu_put(sum, q->by[0], q->zero);
+            *to++ = etc_mcu_put(sum * (1 << g->pad), q->by[0], q->zero);
         }
     }
     etc_mcu_finish((uint8_t *)y, g->ic * g->oh * g->ow, q);

@@ -222,31 +222,32 @@ ETC_INLINE void etc_mcu_pixels(const uint8_t *x, const EtcMcuConv *g, int32_t n,
     }
 }
 
-/* n bytes. */
+#if defined(__ARM_FEATURE_MVE)
+/* n bytes, sixteen of them `step` bytes from the next. */
+#define ETC_MCU_COPY(step)                                                                       \
+    __asm__ volatile("  wlstp.8 lr, %[n], 1f\n2: vldrb.8 q0, [%[from]], #16\n\t"                  \
+                     "vstrb.8 q0, [%[to]], #" #step "\n\tletp lr, 2b\n1:\n"                      \
+                     : [from] "+r"(from), [to] "+r"(to)                                          \
+                     : [n] "r"(n)                                                                \
+                     : "q0", "lr", "memory")
+#endif
+
 ETC_INLINE void etc_mcu_copy(const int8_t *from, int32_t n, int8_t *to)
 {
 #if defined(__ARM_FEATURE_MVE)
-    __asm__ volatile("  wlstp.8 lr, %[n], 1f\n"
-                     "2: vldrb.8 q0, [%[from]], #16\n\tvstrb.8 q0, [%[to]], #16\n\tletp lr, 2b\n1:\n"
-                     : [from] "+r"(from), [to] "+r"(to)
-                     : [n] "r"(n)
-                     : "q0", "lr", "memory");
+    ETC_MCU_COPY(16);
 #else
     __builtin_memcpy(to, from, (size_t)n);
 #endif
 }
 
-/* n blocks of 16 bytes, as one pixel's of a panel. */
+/* n bytes, a multiple of 16, as one pixel's of a panel. */
 ETC_INLINE void etc_mcu_spread(const int8_t *from, int32_t n, int8_t *to)
 {
 #if defined(__ARM_FEATURE_MVE)
-    __asm__ volatile("  dls lr, %[n]\n"
-                     "2: vldrb.8 q0, [%[from]], #16\n\tvstrb.8 q0, [%[to]], #64\n\tle lr, 2b\n"
-                     : [from] "+r"(from), [to] "+r"(to)
-                     : [n] "r"(n)
-                     : "q0", "lr", "memory");
+    ETC_MCU_COPY(64);
 #else
-    for (int32_t i = 0; i < (16 * n); i++) {
+    for (int32_t i = 0; i < n; i++) {
         to[((i / 16) * 64) + (i % 16)] = from[i];
     }
 #endif
@@ -292,7 +293,7 @@ ETC_INLINE void etc_mcu_window(const EtcMcuRing *r, const EtcMcuConv *g, int32_t
         from += r->pitch;
         from = (from < end) ? from : (from - (g->kh * r->pitch));
     }
-    etc_mcu_spread(line, g->k / 16, panel);
+    etc_mcu_spread(line, g->k, panel);
 }
 
 /* y[oc][oh * ow] of one image; work: panel, k + 16 bytes, four bytes of each channel, and kh rows of
