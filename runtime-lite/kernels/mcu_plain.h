@@ -45,7 +45,11 @@ ETC_INLINE int32_t etc_mcu_scaled(int32_t sum, int32_t by)
 ETC_OUTLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)
 {
     const int32_t v = etc_mcu_scaled(sum, by) + zero;
+#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT)
     return (int8_t)(((uint32_t)(v + 128) > 255) ? ((v >> 31) ^ 127) : v);
+#else
+    return (int8_t)((v < -128) ? -128 : ((v > 127) ? 127 : v)); /* SSAT, where there is one */
+#endif
 }
 
 ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, EtcMcuPixel *to)
