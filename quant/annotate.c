@@ -76,6 +76,8 @@ static unsigned kernel_spec(const Node *n)
         return SPEC_STATIC | joins;
     if (is_class(n, "lut"))
         return is_fixed_point ? SPEC_STATIC : 0;
+    if (is_fixed_point && !strcmp(op_info[n->op].c, "upsample"))
+        return SPEC_STATIC | SPEC_SHARED; /* what lies between two bytes is a byte */
     return is_class(n, "same_scale") || is_class(n, "clamp") ? SPEC_STATIC | SPEC_SHARED : 0;
 }
 

@@ -160,20 +160,74 @@ ETC_OUTLINE void etc_mcu_lookup(const void *x, const uint8_t *table, void *y, in
     }
 }
 
-/* Planes of x resampled: y[planes][oh][ow] = x[row[oy] * iw + column[ox]], by `size` bytes of a plane
- * of x; column[] counts within a row, row[] rows. */
-ETC_OUTLINE void etc_mcu_nearest_bytes(const void *x, void *y, int32_t planes, int32_t size,
-                                       int32_t iw, const int32_t *row, int32_t oh,
-                                       const int32_t *column, int32_t ow)
+typedef struct EtcMcuResize {
+    int32_t planes, ih, iw, oh, ow;
+    int32_t x_flip;             /* 0x80 for int8, whose bytes count from -128 */
+    const int32_t *row, *column; /* of each element of y: place in x; linear, also the next one's part
+                                    of 2048 */
+} EtcMcuResize;
+
+ETC_OUTLINE void etc_mcu_nearest_bytes(const void *x, void *y, const EtcMcuResize *g)
 {
     const uint8_t *plane = (const uint8_t *)x;
     uint8_t *to = (uint8_t *)y;
-    for (int32_t p = 0; p < planes; p++, plane += size) {
-        for (int32_t i = 0; i < oh; i++) {
-            const uint8_t *from = plane + (row[i] * iw);
-            for (int32_t j = 0; j < ow; j++) {
-                *to++ = from[column[j]];
+    for (int32_t p = 0; p < g->planes; p++, plane += g->ih * g->iw) {
+        for (int32_t i = 0; i < g->oh; i++) {
+            const uint8_t *from = plane + (g->row[i] * g->iw);
+            for (int32_t j = 0; j < g->ow; j++) {
+                *to++ = from[g->column[j]];
             }
+        }
+    }
+}
+
+/* Between two elements of a row, times 2048. */
+ETC_INLINE int32_t etc_mcu_between(const uint8_t *row, const int32_t *column, int32_t last,
+                                   int32_t flip)
+{
+    const int32_t at = column[0], part = column[1], next = etc_min_i32(at + 1, last);
+    return ((row[at] ^ flip) * (2048 - part)) + ((row[next] ^ flip) * part);
+}
+
+ETC_OUTLINE void etc_mcu_linear_bytes(const void *x, void *y, const EtcMcuResize *g)
+{
+    const uint8_t *plane = (const uint8_t *)x;
+    uint8_t *to = (uint8_t *)y;
+    for (int32_t p = 0; p < g->planes; p++, plane += g->ih * g->iw) {
+        for (int32_t i = 0; i < g->oh; i++) {
+            const int32_t at = g->row[2 * i], part = g->row[(2 * i) + 1];
+            const uint8_t *row = plane + (at * g->iw);
+            const uint8_t *next = ((at + 1) < g->ih) ? (row + g->iw) : row;
+            for (int32_t j = 0; j < g->ow; j++) {
+                const int32_t *column = g->column + (2 * j);
+                const int32_t a = etc_mcu_between(row, column, g->iw - 1, g->x_flip);
+                const int32_t b = etc_mcu_between(next, column, g->iw - 1, g->x_flip);
+                const int32_t v = (a * (2048 - part)) + (b * part) + (1 << 21);
+                *to++ = (uint8_t)((v >> 22) ^ g->x_flip);
+            }
+        }
+    }
+}
+
+/* Element (oy, ox) of y is the mean of rows from oy * ih / oh to what (oy + 1) * ih / oh is rounded up,
+ * and of columns so; row and column are not read. */
+ETC_OUTLINE void etc_mcu_adaptive_bytes(const void *x, void *y, const EtcMcuResize *g)
+{
+    const uint8_t *plane = (const uint8_t *)x;
+    uint8_t *to = (uint8_t *)y;
+    for (int32_t p = 0; p < g->planes; p++, plane += g->ih * g->iw) {
+        for (int32_t i = 0; i < (g->oh * g->ow); i++) {
+            const int32_t oy = i / g->ow, ox = i - (oy * g->ow);
+            const int32_t y0 = (oy * g->ih) / g->oh, y1 = (((oy + 1) * g->ih) + g->oh - 1) / g->oh;
+            const int32_t x0 = (ox * g->iw) / g->ow, x1 = (((ox + 1) * g->iw) + g->ow - 1) / g->ow;
+            const int32_t area = (y1 - y0) * (x1 - x0);
+            int32_t sum = area / 2;
+            for (int32_t r = y0; r < y1; r++) {
+                for (int32_t c = x0; c < x1; c++) {
+                    sum += plane[(r * g->iw) + c] ^ g->x_flip;
+                }
+            }
+            *to++ = (uint8_t)((sum / area) ^ g->x_flip);
         }
     }
 }

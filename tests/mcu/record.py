@@ -33,7 +33,7 @@ class Sums(nn.Module):
 
 
 class Taps(nn.Module):
-    """Transposed convolutions, groups, more results than groups, taps that lie apart, 5 x 5 taps, one axis."""
+    """Transposed convolutions, groups, more results than groups, taps that lie apart, 5 x 5 taps, pictures of other sizes, one axis."""
 
     def __init__(self):
         super().__init__()
@@ -44,7 +44,8 @@ class Taps(nn.Module):
         self.line = nn.Sequential(nn.Conv1d(3, 8, 3), nn.Tanh(), nn.Conv1d(8, 8, 3, dilation=2, groups=8), nn.SiLU(), nn.Conv1d(8, 4, 1))
 
     def forward(self, x):
-        return self.line(self.image(x).flatten(2))
+        x = F.interpolate(self.image(x), size=(5, 13), mode="bilinear")
+        return self.line(F.adaptive_avg_pool2d(x, (3, 8)).flatten(2))
 
 
 class Steps(nn.Module):
