@@ -2,7 +2,7 @@
  * then the pixels between: for C that computes in fixed point, where the integers of such a
  * convolution are summed and the rest moves bytes.
  *
- * Stage core, before quantize.  With stride s, the result's element q * s + r is the sum over j of
+ * Stage core, before quantize, where that has something to do.  With stride s, the result's element q * s + r is the sum over j of
  * x[q + j - (k' - 1)] * w[(k' - 1 - j) * s + r], where k' is k / s, rounded up, and w is 0 behind k: one
  * convolution for each r, of k' taps.  All of them are one of s times the channels (s * s where there
  * are two axes), a view and a permute put the results of r beside each other, and a slice drops what the
@@ -135,8 +135,10 @@ static bool split(Split *s, Node *n)
 bool pass_split_transposed(Graph *g, Arena *tmp, Diag *d)
 {
     Split s = {.r = rewrite_start(g, tmp, d)};
+    const Session *session = g->program->session;
     bool ok = true;
-    for (Node *n = g->first, *next; ok && n && g->program->session->is_fixed_point; n = next) {
+    for (Node *n = g->first, *next;
+         ok && n && session->is_fixed_point && session->quant; n = next) {
         next = n->next;
         ok = split(&s, n);
     }
