@@ -446,11 +446,29 @@ bool emit_integer_pool(Function *f, const Node *n, Clamp clamp)
     return true;
 }
 
+/* Means of windows that differ, of bytes. */
+static bool emit_adaptive_bytes(Function *f, const Node *n)
+{
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
+    const Type s = x->type, t = y->type;
+    if (s.rank != 4 || !type_is_static(s) || !type_is_static(t) || !c_type_is_dense(f->e, s) ||
+        !c_type_is_dense(f->e, t) || type_bytes(s) > 1 << 22)
+        return function_refuse(f, n, "expects images of known sizes");
+    put(&f->body, "    /* planes, ih, iw, oh, ow; sign of x to turn */\n"
+        "    const EtcMcuResize g = {%d, %d, %d, %d, %d, %d, NULL, NULL};\n"
+        "    etc_mcu_adaptive_bytes(%s, %s, &g);\n", (int)(s.dim[0].value * s.dim[1].value),
+        (int)s.dim[2].value, (int)s.dim[3].value, (int)t.dim[2].value, (int)t.dim[3].value,
+        s.dtype == ETC_I8 ? 0x80 : 0, function_pointer(f, x), f->name_of[y->index]);
+    return true;
+}
+
 bool emit_pool(Function *f, const Node *n, Clamp clamp)
 {
     Pool w;
     const Value *x = arg_value(n, "self"), *y = n->out[0];
     (void)clamp;
+    if (is_adaptive(n) && (x->type.dtype == ETC_I8 || x->type.dtype == ETC_U8))
+        return emit_adaptive_bytes(f, n);
     if (!read_window(n, &w))
         return function_refuse(f, n, "expects constant geometry");
     if (n->op == OP_MAX_POOL2D && (x->type.dtype == ETC_I8 || x->type.dtype == ETC_U8))

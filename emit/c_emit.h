@@ -228,6 +228,8 @@ bool emit_mcu_conv(Function *f, const Node *n, bool *done);
 bool emit_mcu_linear(Function *f, const Node *n, bool *done);
 /* A group without an anchor: a quantize, a sum or product of two images, a function of a byte. */
 bool emit_mcu_group(Function *f, const Graph *body, bool *done);
+/* Any other whose operands are bytes and numbers: c_mcu_loop.c. */
+bool emit_mcu_loop(Function *f, const Graph *body, bool *done);
 bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool *done);
 
 /* Where as many bytes of the arena hold no value that is in use at the node in hand; notes that they

@@ -78,6 +78,47 @@ static void put_ratio(Function *f, Dim in, Dim out, bool align, double factor)
     }
 }
 
+/* Which element of an axis each of the result's copies: what kernels/upsample.h computes.  Linear:
+ * the first of two, and how many parts of 2048 the second gets. */
+static const char *put_places(Function *f, const Value *y, const Resize *z, int i, const char *what)
+{
+    enum { PARTS = 2048 };
+    const int64_t in = z->x->type.dim[2 + i].value, out = y->type.dim[2 + i].value;
+    const int each = z->is_linear ? 2 : 1;
+    int32_t *at = NEW(f->e->a, int32_t, each * out);
+    const double less = z->aligns_corners ? 1 : 0, factor = z->factor[i];
+    const float scale = !z->aligns_corners && factor > 0 ? (float)(1.0 / factor)
+                        : out > (int64_t)less ? (float)((double)in - less) / (float)((double)out - less)
+                                              : 0.0f;
+    for (int64_t o = 0; o < out; o++) {
+        const double middle = z->is_linear && !z->aligns_corners ? 0.5 : 0;
+        double v = z->is_linear ? ((double)o + middle) * (double)scale - middle : (double)((float)o * scale);
+        v = in == out ? (double)o : !z->is_linear && 2 * in == out ? (double)(o / 2) : v < 0 ? 0 : v;
+        const int64_t first = v < (double)(in - 1) ? (int64_t)v : in - 1;
+        at[each * o] = (int32_t)first;
+        if (z->is_linear)
+            at[2 * o + 1] = (int32_t)((v - (double)first > 1 ? 1 : v - (double)first) * PARTS + 0.5);
+    }
+    return made_array(f->e, y->name, what, ETC_I32, each * out, at);
+}
+
+static bool emit_bytes_resized(Function *f, const Node *n, const Resize *z)
+{
+    const Value *x = z->x, *y = n->out[0];
+    const Type s = x->type, t = y->type;
+    if (!type_is_static(s) || !type_is_static(t) || !c_type_is_dense(f->e, s) ||
+        !c_type_is_dense(f->e, t) || type_numel(t) < 1 || type_numel(t) > INT32_MAX)
+        return function_refuse(f, n, "expects known sizes of bytes");
+    const char *row = put_places(f, y, z, 0, "row"), *column = put_places(f, y, z, 1, "column");
+    put(&f->body, "    /* planes, ih, iw, oh, ow; sign of x to turn; rows, columns */\n"
+        "    const EtcMcuResize g = {%d, %d, %d, %d, %d, %d, %s, %s};\n"
+        "    etc_mcu_%s_bytes(%s, %s, &g);\n", (int)(t.dim[0].value * t.dim[1].value),
+        (int)s.dim[2].value, (int)s.dim[3].value, (int)t.dim[2].value, (int)t.dim[3].value,
+        s.dtype == ETC_I8 ? 0x80 : 0, row, column, z->is_linear ? "linear" : "nearest",
+        function_pointer(f, x), f->name_of[y->index]);
+    return true;
+}
+
 bool emit_upsample(Function *f, const Node *n, Clamp clamp)
 {
     Resize z;
@@ -87,6 +128,8 @@ bool emit_upsample(Function *f, const Node *n, Clamp clamp)
         return function_refuse(f, n, "expects constant factors");
     if (x->type.rank != 4)
         return function_refuse(f, n, "expects images in a batch");
+    if (x->type.dtype == ETC_I8 || x->type.dtype == ETC_U8)
+        return emit_bytes_resized(f, n, &z);
     if (!check_tensors(f, n, 0))
         return false;
     Dim field[5] = {mul(f, size_of(x, 0), size_of(x, 1)), size_of(x, 2), size_of(x, 3),

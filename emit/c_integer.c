@@ -170,7 +170,7 @@ bool emit_integer_softmax(Function *f, const Node *n, Clamp clamp)
         small_int(n, "shift"), small_int(n, "output_zero"), small_int(n, "quant_min"),
         small_int(n, "quant_max"), x->type.dtype == ETC_I8 ? 0x80 : 0);
     int indent = nest_open(f, &nest, nest.rank, index);
-    put(&f->body, "%*setc_softmax_i8(", indent, "");
+    put(&f->body, "%*setc_softmax_i8%s(", indent, "", y->type.dtype == ETC_F32 ? "_f32" : "");
     nest_address(f, &nest, 0, function_pointer(f, x), nest.rank, index);
     put(&f->body, ", ");
     nest_address(f, &nest, 1, f->name_of[y->index], nest.rank, index);

@@ -19,13 +19,14 @@ struct McuSet {
     int64_t panel_bytes, line_bytes, pixel_bytes; /* of a term of a panel; of a linear layer's x;
                                                      of a picture's pixel */
     bool counts_from_0; /* x is a number without a sign */
+    bool has_windows;   /* etc_mcu_windows, etc_mcu_strips, etc_mcu_sum_4 */
     int by_shift;       /* of 2^31 */
 };
 
 static const McuSet mcu_set[] = {
-    {"plain", {1, 1, 4, 0}, {4, 1, 2, 128}, 4, 1, 1, true, 1},
-    {"mve", {1, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, false, 0},
-    {"dsp", {2, 4, 8, 0}, {2, 4, 8, 0}, 8, 2, 2, false, 1},
+    {"plain", {1, 1, 4, 0}, {4, 1, 8, 128}, 4, 1, 1, true, false, 1},
+    {"mve", {2, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, false, true, 0},
+    {"dsp", {2, 4, 8, 0}, {2, 4, 8, 0}, 8, 2, 2, false, false, 1},
 };
 
 const McuSet *mcu_set_find(const char *name)
@@ -39,12 +40,14 @@ const McuSet *mcu_set_find(const char *name)
 /* What a node makes of its sums, as int8. */
 typedef struct Points {
     const Node *n;
-    int64_t channels, terms;
+    int64_t channels, terms, groups;
+    const int8_t *weights; /* [channels][terms] */
     const int32_t *sums;
     const float *scales, *bias; /* NULL: none */
     double scale;               /* of y */
     int64_t x_zero, zero, lo, hi;
     bool x_is_signed, y_is_signed;
+    bool is_stretched; /* weights are not those of the graph */
 } Points;
 
 static double number(const Node *n, const char *name)
@@ -85,8 +88,9 @@ static void read_range(Points *p)
 static bool read_points(Function *f, const Node *n, Points *p)
 {
     const Value *w = arg_value(n, "weight"), *bias = arg_value(n, "bias");
-    *p = (Points){.n = n, .channels = w->type.dim[0].value};
+    *p = (Points){.n = n, .channels = w->type.dim[0].value, .groups = 1};
     p->terms = type_numel(w->type) / (p->channels ? p->channels : 1);
+    p->weights = constant_data(f->e, w, ETC_I8);
     p->sums = constant_data(f->e, arg_value(n, "sums"), ETC_I32);
     p->scales = constant_data(f->e, arg_value(n, "scales"), ETC_F32);
     p->bias = constant_data(f->e, bias, ETC_F32);
@@ -96,7 +100,7 @@ static bool read_points(Function *f, const Node *n, Points *p)
     p->scale = number(n, "output_scale");
     read_range(p);
     return p->sums && p->scales && (p->bias || !bias) && p->channels && is_byte(n->out[0]) &&
-           !arg_value(n, "input_scale") && constant_data(f->e, w, ETC_I8);
+           !arg_value(n, "input_scale") && p->weights;
 }
 
 /* -- constants ------------------------------------------------------------------------------- */
@@ -106,21 +110,40 @@ static int64_t blocks_of(int64_t n, int64_t size)
     return (n + size - 1) / size;
 }
 
-static const char *put_weights(Emit *e, const Points *p, const Blocks *b)
+/* Weights in blocks, group by group; `area` is 1, or how many terms of a channel come one behind
+ * another in the file that are to come channel by channel.  *bytes: those of a group. */
+static const char *put_weights(Emit *e, const Points *p, const Blocks *b, int64_t area,
+                               int64_t *bytes)
 {
-    const Value *w = arg_value(p->n, "weight");
-    const int8_t *from = constant_data(e, w, ETC_I8);
-    int64_t k = blocks_of(p->terms, b->multiple) * b->multiple;
-    int64_t n = blocks_of(p->channels, b->channels) * b->channels * k;
-    assert(from && b->multiple % b->terms == 0);
-    int8_t *to = NEW(e->a, int8_t, n + 1);
+    const int8_t *from = p->weights;
+    int64_t k = blocks_of(p->terms, b->multiple) * b->multiple, each = p->channels / p->groups;
+    *bytes = blocks_of(each, b->channels) * b->channels * k;
+    assert(from && b->multiple % b->terms == 0 && p->terms % area == 0);
+    int8_t *to = NEW(e->a, int8_t, p->groups * *bytes + 1);
     for (int64_t c = 0; c < p->channels; c++)
         for (int64_t i = 0; i < p->terms; i++) {
-            int64_t block = c / b->channels * (k / b->terms) + i / b->terms;
-            int64_t at = (block * b->channels + c % b->channels) * b->terms + i % b->terms;
-            to[at] = (int8_t)(uint8_t)(*from++ + b->add);
+            int64_t t = i % area * (p->terms / area) + i / area, at = c % each;
+            int64_t block = at / b->channels * (k / b->terms) + t / b->terms;
+            at = (block * b->channels + at % b->channels) * b->terms + t % b->terms;
+            to[c / each * *bytes + at] = (int8_t)(uint8_t)(*from++ + b->add);
         }
-    return made_array(e, wish_of(w), "blocks", ETC_I8, n, to);
+    return made_array(e, wish_of(arg_value(p->n, "weight")), "blocks", ETC_I8,
+                        p->groups * *bytes, to);
+}
+
+/* Weights of a depthwise convolution as etc_mcu_strips wants them; *bytes: those of a channel. */
+static const char *put_strips(Emit *e, const Points *p, const Conv *c, int64_t *bytes)
+{
+    const Value *w = arg_value(p->n, "weight");
+    const int8_t *from = p->weights;
+    const int64_t wide = blocks_of(c->kernel[1], 4);
+    *bytes = blocks_of(c->kernel[0], 4) * wide * 16;
+    int8_t *to = NEW(e->a, int8_t, p->channels * *bytes + 1);
+    for (int64_t i = 0; i < p->channels * p->terms; i++) {
+        int64_t y = i % p->terms / c->kernel[1], x = i % c->kernel[1];
+        to[i / p->terms * *bytes + (y / 4 * wide + x / 4) * 16 + x % 4 * 4 + y % 4] = *from++;
+    }
+    return made_array(e, wish_of(w), "strips", ETC_I8, p->channels * *bytes, to);
 }
 
 /* Start and factor of each channel, and zeros up to a block.  False: there is a sum that could
@@ -183,38 +206,151 @@ static void put_geometry(Function *f, const int64_t *c, Image x, Image y, const 
         (int)more[1], (int)more[2]);
 }
 
-/* Calls a core for each image of a batch. */
-static void put_images(Function *f, const Node *n, const char *core, const char *weights,
-                       bool has_work)
+/* How a convolution is computed: core, weights, working memory, and fields of its geometry. */
+typedef struct Plan {
+    const char *core, *weights;
+    int64_t k, band, bytes, group_bytes; /* of weights */
+} Plan;
+
+/* Calls a core for each image of a batch, and for each group of channels. */
+static void put_images(Function *f, const Points *p, const Plan *plan)
 {
-    const Value *x = arg_value(n, "input"), *y = n->out[0];
-    const char *from = function_pointer(f, x), *to = f->name_of[y->index];
-    const char *work = has_work ? ", work" : "";
-    int64_t images = x->type.dim[0].value;
-    if (images == 1) {
-        put(&f->body, "    %s(%s, %s%s, &g, &q%s);\n", core, from, weights, to, work);
-        return;
+    const Value *x = arg_value(p->n, "input"), *y = p->n->out[0];
+    const int64_t images = x->type.dim[0].value, parts = images * p->groups;
+    const int x_bytes = (int)(type_numel(x->type) / parts), y_bytes = (int)(type_numel(y->type) / parts);
+    const char *from = function_pointer(f, x), *to = f->name_of[y->index], *weights = plan->weights;
+    if (parts > 1) {
+        put(&f->body, "    for (int32_t i = 0; i < %d; i++) {\n    ", (int)parts);
+        from = arena_printf(f->e->a, "%s + (i * %d)", from, x_bytes);
+        to = arena_printf(f->e->a, "%s + (i * %d)", to, y_bytes);
     }
-    put(&f->body, "    for (int32_t i = 0; i < %d; i++) {\n        %s(%s + (i * %d), %s%s + (i * %d), "
-        "&g, &q%s);\n    }\n", (int)images, core, from, (int)(type_numel(x->type) / images), weights,
-        to, (int)(type_numel(y->type) / images), work);
+    if (p->groups > 1) {
+        const int each = (int)(p->channels / p->groups);
+        const char *at = images > 1 ? arena_printf(f->e->a, "(i %% %d)", (int)p->groups) : "i";
+        weights = arena_printf(f->e->a, "%s + (%s * %d)", weights, at, (int)plan->group_bytes);
+        put(&f->body, "    const EtcMcu part = {q.start + (%s * %d), q.by + (%s * %d), q.zero, q.lo, "
+            "q.hi, q.x_flip, q.y_flip};\n    ", at, each, at, each);
+    }
+    put(&f->body, "    %s(%s, %s, %s, &g, &%s, work);\n", plan->core, from, weights, to,
+        p->groups > 1 ? "part" : "q");
+    put(&f->body, parts > 1 ? "    }\n" : "");
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static const char *put_stretched(Emit *e, const Points *p)
+{
+    const int64_t n = p->channels * p->terms;
+    int8_t *data = NEW(e->a, int8_t, n);
+    memcpy(data, p->weights, (size_t)n);
+    return made_array(e, wish_of(arg_value(p->n, "weight")), "taps", ETC_I8, n, data);
 }
 
 /* Rows of y for which a picture of one channel takes some 4 KiB, and its bytes. */
-static int64_t band_of(const Conv *c, Image y, const McuSet *set, int64_t *bytes)
+static void plan_depthwise(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y,
+                           Plan *to)
 {
     enum { MOST = 6144, SLACK = 16 };
     int64_t pitch = ((y.w - 1) * c->stride[1] + c->kernel[1] + 2) / 2 * 2 * set->pixel_bytes;
     int64_t band = (MOST / pitch - c->kernel[0]) / c->stride[0] + 1;
-    band = band > y.h ? y.h : band < 1 ? 1 : band;
-    *bytes = ((band - 1) * c->stride[0] + c->kernel[0]) * pitch + SLACK;
-    return band;
+    to->core = "etc_mcu_depthwise";
+    to->weights = p->is_stretched ? put_stretched(e, p)
+                                  : constant_name(e, arg_value(p->n, "weight")->state);
+    to->band = band > y.h ? y.h : band < 1 ? 1 : band;
+    to->bytes = ((to->band - 1) * c->stride[0] + c->kernel[0]) * pitch + SLACK;
+}
+
+/* A strip holds what columns of x the vectors read that some column of y meets, and what is stored
+ * by the sixteen. */
+static void plan_strips(Emit *e, const Points *p, const Conv *c, Image y, Plan *to)
+{
+    int64_t columns = (y.w - 1) * c->stride[1] + c->kernel[1], pad = c->pad[1];
+    int64_t stored = columns > pad ? blocks_of(columns - pad, 16) * 16 : 0;
+    int64_t read = columns + 3 * c->stride[1] + 4;
+    to->weights = put_strips(e, p, c, &to->k);
+    to->core = to->k == 16 && c->stride[1] <= 2 ? "etc_mcu_strips" : "etc_mcu_long_strips";
+    to->band = (pad + stored > read ? pad + stored : read) * 4;
+    to->bytes = blocks_of(c->kernel[0], 4) * to->band +
+                blocks_of(image_of(arg_value(p->n, "input")).w + stored, 16) * 16;
+}
+
+/* Columns of y at a time for which the rows of a window take some 2 KiB. */
+static int64_t columns_of(const Conv *c, int64_t channels, Image y)
+{
+    enum { MOST = 2048 };
+    int64_t width = MOST / (c->kernel[0] * channels);
+    int64_t columns = (width - c->kernel[1]) / c->stride[1] + 1;
+    return columns >= y.w ? y.w : columns < 8 ? least(8, y.w) : columns / 4 * 4;
+}
+
+static void plan_windows(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y,
+                         Plan *to)
+{
+    enum { SLACK = 16 };
+    int64_t area = c->kernel[0] * c->kernel[1], channels = p->terms / area;
+    to->core = "etc_mcu_windows";
+    to->weights = put_weights(e, p, &set->conv, area, &to->group_bytes);
+    to->band = columns_of(c, channels, y);
+    to->bytes = to->k * (set->panel_bytes + 1) + SLACK + 4 * p->channels +
+                c->kernel[0] * ((to->band - 1) * c->stride[1] + c->kernel[1]) * channels + SLACK;
+}
+
+static bool is_pointwise(const Conv *c, Image y)
+{
+    bool ok = y.h * y.w >= 4;
+    for (int i = 0; i < 2; i++)
+        ok = ok && c->kernel[i] == 1 && c->stride[i] == 1 && !c->pad[i];
+    return ok;
+}
+
+static Plan plan_conv(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y)
+{
+    int64_t k = blocks_of(p->terms, set->conv.multiple) * set->conv.multiple;
+    Plan to = {.k = k, .band = y.h};
+    const bool is_depthwise = p->groups == 1 && c->groups > 1;
+    if (is_depthwise && set->has_windows)
+        plan_strips(e, p, c, y, &to);
+    else if (is_depthwise)
+        plan_depthwise(e, set, p, c, y, &to);
+    else if (set->has_windows && !is_pointwise(c, y))
+        plan_windows(e, set, p, c, y, &to);
+    else {
+        to.core = is_pointwise(c, y) ? "etc_mcu_pointwise" : "etc_mcu_conv";
+        to.weights = put_weights(e, p, &set->conv, 1, &to.group_bytes);
+        to.bytes = k * (set->panel_bytes + 1) + 4 + (y.h * y.w < 4 ? 4 * p->channels : 0);
+    }
+    return to;
 }
 
 /* All sizes are known, and so small that 32 bits do for any index. */
 static bool is_small(const Value *v)
 {
     return type_is_static(v->type) && type_bytes(v->type) > 0 && type_bytes(v->type) < 1 << 28;
+}
+
+/* Taps that lie apart as a kernel with zeros between.  False: it would be more than four times as
+ * large. */
+static bool stretch(Emit *e, Points *p, Conv *c)
+{
+    enum { MOST_GROWTH = 4 };
+    int64_t had[2] = {c->kernel[0], c->kernel[1]}, area = had[0] * had[1];
+    for (int i = 0; i < 2; i++)
+        c->kernel[i] = (had[i] - 1) * c->dilation[i] + 1;
+    const int64_t wide = c->kernel[0] * c->kernel[1], planes = p->channels * p->terms / area;
+    if (wide == area)
+        return true;
+    int8_t *to = NEW(e->a, int8_t, planes * wide);
+    for (int64_t i = 0; i < planes * area; i++) {
+        int64_t y = i % area / had[1] * c->dilation[0], x = i % had[1] * c->dilation[1];
+        to[i / area * wide + y * c->kernel[1] + x] = p->weights[i];
+    }
+    p->weights = to;
+    p->terms = p->terms / area * wide;
+    p->is_stretched = true;
+    return wide <= MOST_GROWTH * area;
 }
 
 bool emit_mcu_conv(Function *f, const Node *n, bool *done)
@@ -225,25 +361,20 @@ bool emit_mcu_conv(Function *f, const Node *n, bool *done)
     const char *name[2];
     *done = false;
     if (!set || !conv_read(n, &c) || !conv_as_image(&c) || !read_points(f, n, &p) ||
-        !is_small(arg_value(n, "input")) || !is_small(n->out[0]) || c.dilation[0] != 1 ||
-        c.dilation[1] != 1)
+        !is_small(arg_value(n, "input")) || !is_small(n->out[0]) || !stretch(f->e, &p, &c))
         return true;
     const Value *w = arg_value(n, "weight"), *xv = arg_value(n, "input");
-    bool is_depthwise = c.groups > 1 && w->type.dim[1].value == 1 && p.channels == c.groups;
-    if ((c.groups > 1 && !is_depthwise) || !make_points(f->e, &p, set, wish_of(w), name))
+    bool is_depthwise = w->type.dim[1].value == 1 && p.channels == c.groups;
+    p.groups = is_depthwise ? 1 : c.groups;
+    if (!make_points(f->e, &p, set, wish_of(w), name))
         return true;
     Image x = image_of(xv), y = image_of(n->out[0]);
-    int64_t k = blocks_of(p.terms, set->conv.multiple) * set->conv.multiple, bytes = 0;
-    int64_t pad = p.x_zero, band = is_depthwise ? band_of(&c, y, set, &bytes) : y.h;
-    put_geometry(f, (int64_t[]){xv->type.dim[1].value, p.channels}, x, y, c.kernel, c.stride, c.pad,
-                 (int64_t[]){k, pad & 0xff, band});
+    const Plan plan = plan_conv(f->e, set, &p, &c, y);
+    put_geometry(f, (int64_t[]){xv->type.dim[1].value / p.groups, p.channels / p.groups}, x, y,
+                 c.kernel, c.stride, c.pad, (int64_t[]){plan.k, p.x_zero & 0xff, plan.band});
     put_points(f, &p, name, p.x_is_signed == set->counts_from_0);
-    if (!is_depthwise)
-        bytes = k * (set->panel_bytes + 1) + 4 + (y.h * y.w < 4 ? 4 * p.channels : 0);
-    put_images(f, n, is_depthwise ? "etc_mcu_depthwise" : "etc_mcu_conv",
-               arena_printf(f->e->a, "%s, ", is_depthwise ? constant_name(f->e, w->state)
-                                                          : put_weights(f->e, &p, &set->conv)), true);
-    use_work(f, bytes);
+    put_images(f, &p, &plan);
+    use_work(f, plan.bytes);
     *done = true;
     return true;
 }
@@ -260,7 +391,8 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
     const Value *x = arg_value(n, "input");
     int64_t k = blocks_of(p.terms, set->linear.multiple) * set->linear.multiple;
     put_points(f, &p, name, p.x_is_signed == set->counts_from_0);
-    const char *weights = put_weights(f->e, &p, &set->linear);
+    int64_t bytes;
+    const char *weights = put_weights(f->e, &p, &set->linear, 1, &bytes);
     put(&f->body, "    etc_mcu_linear(%s, %s, %s, (int32_t)(", function_pointer(f, x), weights,
         f->name_of[n->out[0]->index]);
     function_dim(f, c_dims_product(f->e, x->type.dim, x->type.rank - 1));
@@ -281,6 +413,11 @@ bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool
         return true;
     Image x = image_of(xv), y = image_of(yv);
     double by = ratio / (double)(w->divisor ? w->divisor : count);
+    int shift = 0; /* of the sum: by is less than 1/2 */
+    while (by >= 0.4999999 && count < 1 << (22 - shift)) {
+        by /= 2;
+        shift++;
+    }
     if ((y.h - 1) * w->stride[0] + w->kernel[0] > x.h ||
         (y.w - 1) * w->stride[1] + w->kernel[1] > x.w || !(by > 0 && by < 0.4999999))
         return true;
@@ -295,7 +432,7 @@ bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool
                            made_array(f->e, yv->name, "by", ETC_I32, 1, factor)};
     int64_t planes = xv->type.dim[0].value * xv->type.dim[1].value;
     put_geometry(f, (int64_t[]){planes, planes}, x, y, w->kernel, w->stride, w->pad,
-                 (int64_t[]){count, 0, 1});
+                 (int64_t[]){count, shift, 1});
     put_points(f, &p, name, !p.x_is_signed);
     put(&f->body, "    etc_mcu_means(%s, %s, &g, &q);\n", function_pointer(f, xv),
         f->name_of[yv->index]);
@@ -388,8 +525,8 @@ static bool emit_mcu_sum(Function *f, const Graph *body, bool *done)
                            (int32_t)nearbyint(ldexp(start + 0.5, bits))};
     *done = bits > 0;
     if (*done)
-        put_pair(f, &s, y, "etc_mcu_sum", arena_printf(f->e->a, "%d", (int)type_numel(y->type)), by,
-                 3, bits);
+        put_pair(f, &s, y, mcu_set_find(f->e->target->mcu)->has_windows ? "etc_mcu_sum_4" : "etc_mcu_sum",
+                 arena_printf(f->e->a, "%d", (int)type_numel(y->type)), by, 3, bits);
     return true;
 }
 
@@ -442,17 +579,17 @@ static bool emit_mcu_product(Function *f, const Graph *body, bool *done)
 
 /* -- functions of a byte ------------------------------------------------------------------------- */
 
-/* Whether the node's constants have one element each, and so are the same for all elements. */
-static bool has_numbers_alone(const Node *n)
+/* n reads what nodes make, the one input, and numbers: nothing else that differs from byte to byte. */
+static bool reads_one_byte(const Node *n, const Value *x)
 {
-    for (int i = 0; i < n->n_in; i++)
-        if (n->in[i]->state && type_numel(n->in[i]->type) != 1)
-            return false;
-    return true;
+    bool ok = true;
+    for (int i = 0; ok && i < n->n_in; i++)
+        ok = n->in[i]->def || n->in[i] == x || (type_is_static(n->in[i]->type) &&
+                                                type_numel(n->in[i]->type) == 1);
+    return ok;
 }
 
-/* A group of one input of bytes as large as its result, of bytes too, whose nodes can be evaluated and make
- * the same of the same byte wherever it stands. */
+/* A group of one input of bytes as large as its result, of bytes too, whose nodes can be evaluated. */
 static bool is_of_bytes(Emit *e, const Graph *body)
 {
     const Value *x = body->n_in == 1 ? *body->in : NULL, *y = body->out[0];
@@ -460,7 +597,7 @@ static bool is_of_bytes(Emit *e, const Graph *body)
               x->type.rank == y->type.rank && type_numel(x->type) == type_numel(y->type) &&
               c_type_is_dense(e, x->type) && c_type_is_dense(e, y->type);
     for (const Node *n = body->first; ok && n; n = n->next)
-        ok = eval_can(n) && !node_reads_symbols(n) && node_is_pure(n) && has_numbers_alone(n);
+        ok = eval_can(n) && !node_reads_symbols(n) && node_is_pure(n) && reads_one_byte(n, x);
     return ok;
 }
 
@@ -502,7 +639,7 @@ static bool emit_mcu_lookup(Function *f, const Graph *body, bool *done)
     return true;
 }
 
-/* -- floats into integers ---------------------------------------------------------------------- */
+/* -- between floats and integers ---------------------------------------------------------------------- */
 
 /* A group that is nothing but a quantize of an input. */
 static bool is_quantize(const Graph *body, QParams *q)
@@ -533,10 +670,31 @@ static bool emit_mcu_quantize(Function *f, const Graph *body, bool *done)
     return true;
 }
 
+/* A group that is nothing but a dequantize of an input. */
+static bool emit_mcu_dequantize(Function *f, const Graph *body, bool *done)
+{
+    QParams q;
+    const Value *y = body->out[0];
+    *done = body->n_out == 1 && y->def && qparams_read(y->def, &q) && q.undoes &&
+            q.kind == Q_TENSOR && !q.scales && is_byte(q.x) && !q.x->def &&
+            y->type.dtype == ETC_F32 && c_type_is_dense(f->e, y->type) &&
+            c_type_is_dense(f->e, q.x->type);
+    if (!*done)
+        return true;
+    put(&f->body, "    etc_mcu_dequantize(%s, %s, (int32_t)(", function_pointer(f, q.x),
+        f->name_of[y->index]);
+    function_dim(f, c_dims_product(f->e, y->type.dim, y->type.rank));
+    put(&f->body, "), %d, %d, ", q.x->type.dtype == ETC_I8, (int)q.zero);
+    put_float(&f->body, (float)q.scale);
+    put(&f->body, ");\n");
+    return true;
+}
+
 bool emit_mcu_group(Function *f, const Graph *body, bool *done)
 {
     static bool (*const emit[])(Function *, const Graph *, bool *) = {
-        emit_mcu_quantize, emit_mcu_sum, emit_mcu_product, emit_mcu_lookup};
+        emit_mcu_quantize, emit_mcu_dequantize, emit_mcu_sum, emit_mcu_product, emit_mcu_lookup,
+        emit_mcu_loop};
     *done = false;
     for (size_t i = 0; mcu_set_find(f->e->target->mcu) && !*done && i < sizeof emit / sizeof *emit;
          i++)

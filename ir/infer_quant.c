@@ -451,13 +451,14 @@ bool infer_integer_softmax(const Node *n, Type *out, Diag *d)
     if (!get_rank(n, "input", 0, MAX_RANK, out, d) || !get_rank(n, "table", 1, 1, &table, d) ||
         !get_axis(n, "dim", out->rank, &axis, d))
         return false;
-    if (!is_byte(out->dtype) || !is_byte(dtype) || table.dtype != ETC_I32)
+    const bool is_float = dtype == ETC_F32;
+    if (!is_byte(out->dtype) || (!is_byte(dtype) && !is_float) || table.dtype != ETC_I32)
         return diag_error(d, n->loc,
-                          "makes %s of %s and a table of %s, not u8 or i8 of these and i32",
+                          "makes %s of %s and a table of %s, not u8, i8 or f32 of u8 or i8 and i32",
                           dtype_name(dtype), dtype_name(out->dtype), dtype_name(table.dtype));
     out->dtype = dtype;
-    return check_range(n, d) && range_fits(n, dtype, d) &&
-           check_number(n, "output_zero", least, least + 255, d) &&
-           check_number(n, "by", 0, 32768, d) && check_number(n, "shift", 1, 30, d) &&
+    return (is_float || (check_range(n, d) && range_fits(n, dtype, d) &&
+                         check_number(n, "output_zero", least, least + 255, d) &&
+                         check_number(n, "by", 0, 32768, d) && check_number(n, "shift", 1, 30, d))) &&
            check_powers(n, out->rank ? out->dim[axis] : DIM(1), d);
 }

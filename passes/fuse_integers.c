@@ -12,10 +12,11 @@
  *   quantize(clamp(dequantize(etc.integer_*)))  ==>  the same with another range   read once
  *   quantize(mean(dequantize(x)))         ==>  etc.integer_avg_pool2d(x)       read once
  *   quantize(softmax(dequantize(x)))      ==>  etc.integer_softmax(x)          read once
+ *   softmax(dequantize(x))                ==>  the same with floats result     otherwise
  *
  * A product is linear, addmm, mm or a convolution; w is constant, of 8 bits and with zero points 0.
  * x has one scale, known or computed at run time, or for a matrix one per row.  A mean is that of
- * the last axes or of windows, known in size.  Only products, means and softmax round otherwise than
+ * the last axes, in fixed point of any, or of windows, known in size.  Only products, means and softmax round otherwise than
  * before; a softmax is fused only for targets that compute in fixed point.
  * What is dequantized but for nobody goes with dce.
  */
@@ -274,9 +275,10 @@ static bool fuse_product(Fuse *f, Node *n)
 
 /* -- what follows a product ------------------------------------------------------------------ */
 
+/* A linear layer or convolution of integers: nothing else takes sums of weights. */
 static bool is_product(const Node *n)
 {
-    return n && (n->op == OP_INTEGER_LINEAR || n->op == OP_INTEGER_CONVOLUTION);
+    return n && arg_find(n, "sums") >= 0;
 }
 
 static Node *product_of(const Value *v)
@@ -325,15 +327,25 @@ static bool fuse_quantize(Fuse *f, Node *n, Node *product, const QParams *p)
     return rewrite_node(&f->r, n, y);
 }
 
+/* Rounds to the nearest integer, halves to the even one; v lies within 2^51 of 0. libm would have
+ * to be loaded. */
+static int64_t nearest(double v)
+{
+    const double shift = 6755399441055744.0; /* 1.5 * 2^52: sums have no bits below 1 */
+    return (int64_t)(v + shift - shift);
+}
+
 /* -- movers ---------------------------------------------------------------------------------- */
 
-/* The integer that a border's number is, if it is one. */
+/* The integer that a border's number is, if it is one; in fixed point, the nearest. */
 static bool read_border(const Node *n, const QParams *p, int64_t *q)
 {
     double v = 0;
     if (!arg_number(n, "value", &v))
         return false;
     double at = v / p->scale + (double)p->zero;
+    if (n->graph->program->session->is_fixed_point && at > -256 && at < 512)
+        at = (double)nearest(at);
     *q = (int64_t)(at >= -256 && at <= 256 ? at : 512);
     return at == (double)*q && *q >= least_of(p->dtype) && *q <= least_of(p->dtype) + 255;
 }
@@ -382,6 +394,8 @@ typedef struct Mean {
     Value *x;
     Dim image[4];
     bool is_viewed; /* x is to become `image` first, and what comes of it the node's result */
+    bool is_turned; /* before that its axes are to come in the order of `axis` */
+    int64_t axis[MAX_RANK];
     Pool of;
 } Mean;
 
@@ -393,29 +407,36 @@ static bool sizes_known(Type t, int from)
     return true;
 }
 
-/* The number of last axes whose mean it is; 0: of others. */
-static int last_axes(const Node *n)
+/* The number of axes whose mean it is, as the last of x or of x turned so; 0: it is none. */
+static int last_axes(Mean *m)
 {
     Reduce r;
-    if (!reduce_read(n, &r) || n->out[0]->type.dtype != ETC_F32)
-        return 0;
     int64_t axis[MAX_RANK];
-    int count = reduce_list(&r, axis);
-    return r.axes == (1u << r.x->type.rank) - (1u << (r.x->type.rank - count)) ? count : 0;
+    if (!reduce_read(m->node, &r) || m->node->out[0]->type.dtype != ETC_F32)
+        return 0;
+    const int count = reduce_list(&r, axis), rank = r.x->type.rank;
+    m->is_turned = r.axes != (1u << rank) - (1u << (rank - count));
+    for (int i = 0, stays = 0, goes = rank - count; i < rank; i++)
+        m->axis[r.axes >> i & 1 ? goes++ : stays++] = i;
+    return m->is_turned && !m->node->graph->program->session->is_fixed_point ? 0 : count;
 }
 
-/* Over last axes: one window for all of a row of x as [1, rows, 1, row]. */
-static bool read_last_axes(const Fuse *f, Mean *m)
+/* Over axes: one window for all of a row of x as [1, rows, 1, row]. */
+static bool read_axes(const Fuse *f, Mean *m)
 {
     const Type t = m->x->type;
     Program *p = f->r.g->program;
-    int axes = last_axes(m->node);
-    if (!axes || !sizes_known(t, t.rank - axes) || !type_is_dense(p, t))
+    Dim dim[MAX_RANK];
+    int axes = last_axes(m);
+    if (!axes || !type_is_dense(p, t) || !sizes_known(t, m->is_turned ? 0 : t.rank - axes))
         return false;
+    for (int i = 0; i < t.rank; i++)
+        dim[i] = t.dim[m->axis[i]];
     Type rows = t, row = t;
     rows.rank = t.rank - axes;
+    rows.dim = dim;
     row.rank = axes;
-    row.dim += rows.rank;
+    row.dim = dim + rows.rank;
     m->image[0] = m->image[2] = DIM(1);
     m->image[1] = dims_numel(p, rows);
     m->image[3] = dims_numel(p, row);
@@ -452,7 +473,7 @@ static bool read_mean(const Fuse *f, const Value *v, QParams *from, Mean *m)
                 .of = {.counts_pad = true}};
     if (!m->x || value_is_const(m->x))
         return false;
-    bool ok = n->op == OP_MEAN_DIM               ? read_last_axes(f, m)
+    bool ok = n->op == OP_MEAN_DIM               ? read_axes(f, m)
               : n->op == OP__ADAPTIVE_AVG_POOL2D ? read_adaptive(m)
               : pool_read(n, &m->of) && !m->of.is_max;
     return ok && mul_ok(m->of.kernel[0], m->of.kernel[1], &size) && size <= MOST_PIXELS;
@@ -463,7 +484,8 @@ static bool fuse_mean(Fuse *f, Node *n, const Mean *m, const QParams *from, cons
     Graph *g = f->r.g;
     const Pool *w = &m->of;
     Arg none = {.kind = ARG_NONE}, divisor = {.kind = ARG_INT, .dim = DIM(w->divisor)};
-    Value *x = m->is_viewed ? build_view(&f->r, n, m->x, m->image, 4) : m->x;
+    Value *x = m->is_turned ? build_permute(&f->r, n, m->x, m->axis) : m->x;
+    x = x && m->is_viewed ? build_view(&f->r, n, x, m->image, 4) : x;
     if (!x)
         return false;
     Node *y = build(g, n, m->node->loc, OP_INTEGER_AVG_POOL2D, f->r.d, "vIIIbbaifiiit", x, 2,
@@ -487,14 +509,6 @@ static bool is_whole(const QParams *p)
 
 /* -- softmax --------------------------------------------------------------------------------- */
 
-/* Rounds to the nearest integer, halves to the even one; v lies within 2^51 of 0. libm would have
- * to be loaded. */
-static int64_t nearest(double v)
-{
-    const double shift = 6755399441055744.0; /* 1.5 * 2^52: sums have no bits below 1 */
-    return (int64_t)(v + shift - shift);
-}
-
 /* e^(-d * scale) for d = 0, 1 ..., up to the last above 0, as integers: a row of them has a sum below
  * 2^32. */
 static Value *powers(Fuse *f, const Node *n, double scale, int64_t row)
@@ -515,25 +529,58 @@ static Value *powers(Fuse *f, const Node *n, double scale, int64_t row)
     return graph_state(f->r.g, program_const(p, name, "", type_tensor(p, ETC_I32, 1, &dim), to));
 }
 
+/* Returns the length of the rows that a softmax is of; 0: it is not known, or too large. */
+static int64_t row_of(const Node *softmax, Type t, int64_t *dim)
+{
+    if (!arg_int(softmax, "dim", dim) || !type_is_static(t) || !t.rank)
+        return 0;
+    const int64_t row = t.dim[*dim < 0 ? *dim + t.rank : *dim].value;
+    return row <= 65536 ? row : 0;
+}
+
+/* Puts a softmax of bytes in n's place; `to` NULL: of floats. */
+static bool put_softmax(Fuse *f, Node *n, const Node *softmax, Value *x, double scale,
+                        const QParams *to, int shift)
+{
+    int64_t dim;
+    const QParams floats = {.scale = 1, .dtype = ETC_F32};
+    const int64_t row = row_of(softmax, x->type, &dim), wide = shift;
+    to = to ? to : &floats;
+    const int64_t by = nearest((double)(INT64_C(1) << shift) / 65536 / to->scale);
+    Node *y = build(f->r.g, n, softmax->loc, OP_INTEGER_SOFTMAX, f->r.d, "vviiiiiit", x,
+                    powers(f, n, scale, row), dim, by, wide, to->zero, to->lo, to->hi, to->dtype);
+    return y && rewrite_node(&f->r, n, y->out[0]);
+}
+
 static bool fuse_softmax(Fuse *f, Node *n, const Node *softmax, Value *x, const QParams *from,
                          const QParams *to)
 {
     enum { LEAST_SHIFT = 1, MOST_SHIFT = 30 };
     int64_t dim;
-    const Type t = x->type;
-    if (!arg_int(softmax, "dim", &dim) || !type_is_static(t) || !t.rank)
-        return true;
-    const int64_t row = t.dim[dim < 0 ? dim + t.rank : dim].value;
     int shift = MOST_SHIFT;
     while (shift >= LEAST_SHIFT && (double)(INT64_C(1) << shift) / 65536 / to->scale > 32768)
         shift--;
-    if (row < 1 || row > 65536 || shift < LEAST_SHIFT)
+    if (row_of(softmax, x->type, &dim) < 1 || shift < LEAST_SHIFT)
         return true;
-    const int64_t by = nearest((double)(INT64_C(1) << shift) / 65536 / to->scale), wide = shift;
-    Node *y = build(f->r.g, n, softmax->loc, OP_INTEGER_SOFTMAX, f->r.d, "vviiiiiit", x,
-                    powers(f, n, from->scale, row), dim, by, wide, to->zero, to->lo, to->hi,
-                    to->dtype);
-    return y && rewrite_node(&f->r, n, y->out[0]);
+    return put_softmax(f, n, softmax, x, from->scale, to, shift);
+}
+
+static bool is_softmax(const Fuse *f, const Node *n)
+{
+    return f->r.g->program->session->is_fixed_point && n && n->op == OP__SOFTMAX;
+}
+
+/* A softmax of bytes whose floats are read, unless a quantize alone reads them: that one is for
+ * look_quantize. */
+static bool look_softmax(Fuse *f, Node *n)
+{
+    QParams from, to;
+    int64_t dim;
+    Value *x = read_dequantize(arg_value(n, "self"), &from), *v = n->out[0];
+    const Node *user = is_read_once(f, v) ? f->u.user[f->u.first[v->index]] : NULL;
+    if (!x || (user && read_points(user, false, &to)) || row_of(n, x->type, &dim) < 1)
+        return true;
+    return put_softmax(f, n, n, x, from.scale, NULL, 1);
 }
 
 /* A softmax of bytes that n, a quantize, alone reads; else NULL. */
@@ -541,8 +588,7 @@ static const Node *softmax_of(const Fuse *f, const Value *given, const QParams *
                               QParams *from)
 {
     const Node *s = to->x->def;
-    if (!f->r.g->program->session->is_fixed_point || !s || s->op != OP__SOFTMAX ||
-        !is_read_once(f, given))
+    if (!is_softmax(f, s) || !is_read_once(f, given))
         return NULL;
     *x = read_dequantize(arg_value(s, "self"), from);
     return *x ? s : NULL;
@@ -578,6 +624,8 @@ static bool look(Fuse *f, Node *n)
     Node *product = n->n_in == 1 ? product_of(first_operand(n)) : NULL;
     if (product && is_read_once(f, given) && read_clamp(n, &c))
         return fuse_clamp(f, n, product, &c);
+    if (is_softmax(f, n))
+        return look_softmax(f, n);
     if (node_keeps_floats(n))
         return !read_operands(n, &p) || sink_dequantize(f, n, &p);
     return fuse_product(f, n);

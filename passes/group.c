@@ -10,6 +10,7 @@
  * read outside, and standing where its last node stood it comes after everything it reads.
  * Views, concats and control flow stay bare.  Linear. */
 #include "passes/group.h"
+#include "ir/session.h"
 #include <string.h>
 
 typedef struct Grouping {
@@ -61,7 +62,8 @@ static bool is_spread_constant(const Cluster *c, const Node *n)
 {
     Type t = n->out[0]->type;
     const State *s = node_scales_bytes(n) && n->n_in == 1 ? first_operand(n)->state : NULL;
-    if (!s || s->kind == ST_MUTABLE || !dtype_is_float(t.dtype) || t.dtype != c->type.dtype || t.rank > c->type.rank)
+    if (!s || s->kind == ST_MUTABLE || !dtype_is_float(t.dtype) || t.dtype != c->type.dtype ||
+        t.rank > c->type.rank)
         return false;
     for (int i = 0; i < t.rank; i++) {
         Dim d = t.dim[t.rank - 1 - i];
@@ -71,11 +73,19 @@ static bool is_spread_constant(const Cluster *c, const Node *n)
     return true;
 }
 
+/* Bytes that a loop in fixed point reads again for each element along an axis. */
+static bool is_repeated(const Cluster *c, const Node *n)
+{
+    return n->graph->program->session->is_fixed_point && c->is_narrow && !c->mixed &&
+           node_scales_bytes(n) && n->out[0]->type.dtype == ETC_F32 &&
+           n->out[0]->type.rank <= c->type.rank;
+}
+
 static bool may_join(const Cluster *c, const Node *n)
 {
     if (c->mixed)
         return false;
-    if (is_spread_constant(c, n))
+    if (is_spread_constant(c, n) || is_repeated(c, n))
         return true;
     if (!type_equal(c->type, n->out[0]->type))
         return false;

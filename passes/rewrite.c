@@ -1,5 +1,6 @@
 /* rewrite.c -- replacing values in one walk, and what several passes ask or build. */
 #include "passes/internal.h"
+#include "ir/session.h"
 #include <string.h>
 
 /* -- walks ------------------------------------------------------------------------------- */
@@ -206,10 +207,32 @@ Arg arg_int_list(Program *p, const int64_t *v, int n)
     return (Arg){.kind = ARG_LIST, .list = {item, n}};
 }
 
+/* Windows of a picture that are not all of one size. */
+static bool windows_differ(const Node *n)
+{
+    const Type x = first_operand(n)->type, y = n->out[0]->type;
+    bool ok = false;
+    for (int i = 1; x.rank == 4 && y.rank == 4 && type_is_static(x) && i < 3; i++)
+        ok = ok || (y.dim[4 - i].value > 0 && x.dim[4 - i].value % y.dim[4 - i].value);
+    return ok && arg_find(n, "output_size") >= 0;
+}
+
+/* Borders that repeat what is there, a picture of another size, and the largest along axes: what C for
+ * targets that compute in fixed point has for bytes.  What lies between two bytes is rounded. */
+static bool keeps_bytes(const Node *n)
+{
+    const char *c = op_info[n->op].c;
+    const bool shares = !strcmp(op_info[n->op].quant, "same_scale"), is_image = n->out[0]->type.rank == 4;
+    return n->graph->program->session->is_fixed_point && type_is_static(n->out[0]->type) &&
+           ((shares && (!strcmp(c, "pieces") || !strcmp(c, "reduce"))) ||
+            (is_image && !strcmp(c, "upsample")) ||
+            (shares && is_image && !strcmp(c, "pool") && windows_differ(n)));
+}
+
 bool node_keeps_floats(const Node *n)
 {
     return n->n_out == 1 && n->out[0]->type.dtype == ETC_F32 &&
-           (node_moves(n) || n->op == OP_MAX_POOL2D || n->op == OP_CONSTANT_PAD_ND);
+           (node_moves(n) || keeps_bytes(n) || n->op == OP_MAX_POOL2D || n->op == OP_CONSTANT_PAD_ND);
 }
 
 /* -- building ---------------------------------------------------------------------------- */

@@ -66,14 +66,18 @@ static unsigned kernel_spec(const Node *n)
         return (product & ~(unsigned)SPEC_WEIGHT_GROUPS) | SPEC_DYNAMIC;
     if (n->op == OP_EMBEDDING)
         return SPEC_WEIGHT | SPEC_WEIGHT_GROUPS | SPEC_WEIGHT_HALF;
-    if (is_class(n, "binary") && (is_fixed(arg_value(n, "self")) || is_fixed(n->in[n->n_in - 1])))
+    if (is_class(n, "binary") && !is_fixed_point &&
+        (is_fixed(arg_value(n, "self")) || is_fixed(n->in[n->n_in - 1])))
         return 0; /* a constant gets no scale */
-    if (n->op == OP_CONSTANT_PAD_ND && (!arg_number(n, "value", &pad) || pad != 0))
-        return 0; /* what is padded with need not be in the range */
+    if (n->op == OP_CONSTANT_PAD_ND &&
+        (!arg_number(n, "value", &pad) || (pad != 0 && !is_fixed_point)))
+        return 0; /* what is padded with need not be an integer */
     if (is_class(n, "binary") || is_class(n, "mean"))
         return SPEC_STATIC | joins;
     if (is_class(n, "lut"))
         return is_fixed_point ? SPEC_STATIC : 0;
+    if (is_fixed_point && !strcmp(op_info[n->op].c, "upsample"))
+        return SPEC_STATIC | SPEC_SHARED; /* what lies between two bytes is a byte */
     return is_class(n, "same_scale") || is_class(n, "clamp") ? SPEC_STATIC | SPEC_SHARED : 0;
 }
 

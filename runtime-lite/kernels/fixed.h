@@ -11,17 +11,21 @@
  *
  * A set has a header mcu_*.h, which the target's row names, with the same steps in each:
  *
- *   EtcMcuPixel, ETC_MCU_PANEL    a pixel of a picture; bytes of a panel of four pixels, by terms
- *   etc_mcu_byte                  x as such a pixel
- *   etc_mcu_three                 three bytes of a row
+ *   ETC_MCU_PANEL                 bytes of a panel of four pixels, by terms
  *   etc_mcu_put                   the byte that a sum becomes
- *   etc_mcu_run                   a run of x as such pixels
- *   etc_mcu_planes, etc_mcu_slot  make a panel of four pixels that lie in planes, or of one pixel's
- *                                 terms a quarter of it
+ *   etc_mcu_planes                makes a panel of four pixels that lie in planes
  *   etc_mcu_tiles                 all channels of a panel
- *   etc_mcu_plane                 a channel of a depthwise convolution
  *   etc_mcu_linear                a linear layer
  *   etc_mcu_quantize              floats as bytes: the nearest integer of x * inverse
+ *
+ * Convolutions over windows are etc_mcu_windows and etc_mcu_strips where a set has them, else those of
+ * fixed_conv.h, which take:
+ *
+ *   EtcMcuPixel, etc_mcu_byte     a pixel of a picture; x as such a pixel
+ *   etc_mcu_run                   a run of x as such pixels
+ *   etc_mcu_plane                 a channel of a depthwise convolution
+ *   etc_mcu_three                 three bytes of a row
+ *   etc_mcu_slot                  makes of one pixel's terms a quarter of a panel
  */
 #ifndef ETC_FIXED_H
 #define ETC_FIXED_H
@@ -38,7 +42,7 @@ typedef struct EtcMcuConv {
     int32_t ic, ih, iw, oc, oh, ow, kh, kw, sh, sw, ph, pw;
     int32_t k;    /* terms, with zeros behind */
     int32_t pad;  /* byte of x that padding is */
-    int32_t band; /* of a depthwise convolution: rows of y at a time */
+    int32_t band; /* depthwise: rows of y at a time; of windows: columns; of strips: bytes of one */
 } EtcMcuConv;
 
 /* The nearest integer, halves to the even one, of v within 256; beyond, one as far out. */
@@ -78,6 +82,13 @@ ETC_INLINE int32_t etc_min_i32(int32_t a, int32_t b)
 ETC_INLINE int32_t etc_max_i32(int32_t a, int32_t b)
 {
     return (a > b) ? a : b;
+}
+
+/* Between the entries of a table, 128 steps from one to the next. */
+ETC_INLINE int32_t etc_mcu_curve(const int16_t *table, int32_t at)
+{
+    const int32_t i = at >> 7, y = table[i];
+    return y + ((((table[i + 1] - y) * (at & 127)) + 64) >> 7);
 }
 
 /* Numbers from row to row of a picture: a channel's rows, padded. */

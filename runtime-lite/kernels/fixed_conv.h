@@ -40,13 +40,26 @@ ETC_OUTLINE void etc_mcu_gather(const uint8_t *x, const EtcMcuConv *g, int32_t p
     }
 }
 
+/* y[oc][oh * ow] of one image by windows of one pixel, at least four of them; work: a panel. */
+ETC_OUTLINE void etc_mcu_pointwise(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
+                                   const EtcMcu *q, void *work)
+{
+    const int32_t n = g->oh * g->ow;
+    __builtin_memset(work, 0, (size_t)ETC_MCU_PANEL(g->k));
+    for (int32_t j = 0; j < n; j += 4) {
+        const int32_t p = etc_min_i32(j, n - 4); /* some of them again */
+        etc_mcu_planes((const uint8_t *)x + p, n, g->ic, g->k, q->x_flip, work);
+        etc_mcu_tiles(work, w, (int8_t *)y + p, n, g->k, g->oc, q);
+    }
+    etc_mcu_finish((uint8_t *)y, n * g->oc, q);
+}
+
 /* y[oc][oh * ow] of one image; work: a panel, k + 4 bytes, and where there are fewer than four pixels
  * four bytes of each channel. */
 ETC_OUTLINE void etc_mcu_conv(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                               const EtcMcu *q, void *work)
 {
-    const int32_t n = g->oh * g->ow, terms = g->ic * g->kh * g->kw;
-    const int is_1x1 = (terms == g->ic) && (n == (g->ih * g->iw)) && (n >= 4);
+    const int32_t n = g->oh * g->ow;
     uint8_t *line = (uint8_t *)work + ETC_MCU_PANEL(g->k), *to = (uint8_t *)y;
     int32_t plane = n;
     __builtin_memset(work, 0, (size_t)(ETC_MCU_PANEL(g->k) + g->k));
@@ -56,13 +69,9 @@ ETC_OUTLINE void etc_mcu_conv(const void *x, const int8_t *w, void *y, const Etc
     }
     for (int32_t j = 0; j < n; j += 4) {
         const int32_t p = ((j + 4) <= n) ? j : etc_max_i32(n - 4, 0); /* some of them again */
-        if (is_1x1) {
-            etc_mcu_planes((const uint8_t *)x + p, n, terms, g->k, q->x_flip, work);
-        } else {
-            for (int32_t i = 0; i < 4; i++) {
-                etc_mcu_gather((const uint8_t *)x, g, etc_min_i32(p + i, n - 1), line);
-                etc_mcu_slot(line, g->k, q->x_flip, i, work);
-            }
+        for (int32_t i = 0; i < 4; i++) {
+            etc_mcu_gather((const uint8_t *)x, g, etc_min_i32(p + i, n - 1), line);
+            etc_mcu_slot(line, g->k, q->x_flip, i, work);
         }
         etc_mcu_tiles(work, w, (int8_t *)to + p, plane, g->k, g->oc, q);
     }
@@ -151,7 +160,91 @@ ETC_OUTLINE void etc_mcu_lookup(const void *x, const uint8_t *table, void *y, in
     }
 }
 
-/* Means of windows that lie within x; start and by are of one channel. */
+typedef struct EtcMcuResize {
+    int32_t planes, ih, iw, oh, ow;
+    int32_t x_flip;             /* 0x80 for int8, whose bytes count from -128 */
+    const int32_t *row, *column; /* of each element of y: place in x; linear, also the next one's part
+                                    of 2048 */
+} EtcMcuResize;
+
+ETC_OUTLINE void etc_mcu_nearest_bytes(const void *x, void *y, const EtcMcuResize *g)
+{
+    const uint8_t *plane = (const uint8_t *)x;
+    uint8_t *to = (uint8_t *)y;
+    for (int32_t p = 0; p < g->planes; p++, plane += g->ih * g->iw) {
+        for (int32_t i = 0; i < g->oh; i++) {
+            const uint8_t *from = plane + (g->row[i] * g->iw);
+            for (int32_t j = 0; j < g->ow; j++) {
+                *to++ = from[g->column[j]];
+            }
+        }
+    }
+}
+
+/* Between two elements of a row, times 2048. */
+ETC_INLINE int32_t etc_mcu_between(const uint8_t *row, const int32_t *column, int32_t last,
+                                   int32_t flip)
+{
+    const int32_t at = column[0], part = column[1], next = etc_min_i32(at + 1, last);
+    return ((row[at] ^ flip) * (2048 - part)) + ((row[next] ^ flip) * part);
+}
+
+ETC_OUTLINE void etc_mcu_linear_bytes(const void *x, void *y, const EtcMcuResize *g)
+{
+    const uint8_t *plane = (const uint8_t *)x;
+    uint8_t *to = (uint8_t *)y;
+    for (int32_t p = 0; p < g->planes; p++, plane += g->ih * g->iw) {
+        for (int32_t i = 0; i < g->oh; i++) {
+            const int32_t at = g->row[2 * i], part = g->row[(2 * i) + 1];
+            const uint8_t *row = plane + (at * g->iw);
+            const uint8_t *next = ((at + 1) < g->ih) ? (row + g->iw) : row;
+            for (int32_t j = 0; j < g->ow; j++) {
+                const int32_t *column = g->column + (2 * j);
+                const int32_t a = etc_mcu_between(row, column, g->iw - 1, g->x_flip);
+                const int32_t b = etc_mcu_between(next, column, g->iw - 1, g->x_flip);
+                const int32_t v = (a * (2048 - part)) + (b * part) + (1 << 21);
+                *to++ = (uint8_t)((v >> 22) ^ g->x_flip);
+            }
+        }
+    }
+}
+
+/* Element (oy, ox) of y is the mean of rows from oy * ih / oh to what (oy + 1) * ih / oh is rounded up,
+ * and of columns so; row and column are not read. */
+ETC_OUTLINE void etc_mcu_adaptive_bytes(const void *x, void *y, const EtcMcuResize *g)
+{
+    const uint8_t *plane = (const uint8_t *)x;
+    uint8_t *to = (uint8_t *)y;
+    for (int32_t p = 0; p < g->planes; p++, plane += g->ih * g->iw) {
+        for (int32_t i = 0; i < (g->oh * g->ow); i++) {
+            const int32_t oy = i / g->ow, ox = i - (oy * g->ow);
+            const int32_t y0 = (oy * g->ih) / g->oh, y1 = (((oy + 1) * g->ih) + g->oh - 1) / g->oh;
+            const int32_t x0 = (ox * g->iw) / g->ow, x1 = (((ox + 1) * g->iw) + g->ow - 1) / g->ow;
+            const int32_t area = (y1 - y0) * (x1 - x0);
+            int32_t sum = area / 2;
+            for (int32_t r = y0; r < y1; r++) {
+                for (int32_t c = x0; c < x1; c++) {
+                    sum += plane[(r * g->iw) + c] ^ g->x_flip;
+                }
+            }
+            *to++ = (uint8_t)((sum / area) ^ g->x_flip);
+        }
+    }
+}
+
+/* y = (x - zero) * scale, of n bytes; zero counts from 0 where the bytes have no sign, else from -128
+ * as they do. */
+ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t is_signed,
+                                    int32_t zero, float scale)
+{
+    const uint8_t *from = (const uint8_t *)x;
+    const int32_t turn = (is_signed != 0) ? 128 : 0, least = turn + zero;
+    for (const uint8_t *const end = from + n; from < end; from++, y++) {
+        *y = (float)((*from ^ turn) - least) * scale;
+    }
+}
+
+/* Means of windows that lie within x; start and by are of one channel, by of sums times 2^pad. */
 ETC_OUTLINE void etc_mcu_means(const void *x, void *y, const EtcMcuConv *g, const EtcMcu *q)
 {
     int8_t *to = (int8_t *)y;
@@ -166,7 +259,7 @@ ETC_OUTLINE void etc_mcu_means(const void *x, void *y, const EtcMcuConv *g, cons
                 }
                 row += g->iw;
             }
-            *to++ = etc_mcu_put(sum, q->by[0], q->zero);
+            *to++ = etc_mcu_put(sum * (1 << g->pad), q->by[0], q->zero);
         }
     }
     etc_mcu_finish((uint8_t *)y, g->ic * g->oh * g->ow, q);

@@ -7,7 +7,7 @@
  *   share = floor(table[d] / 2^h) * floor(2^31 / floor(sum / 2^h)) / 2^15, of 2^16
  *   y = floor((share * by + 2^(shift - 1)) / 2^shift) + zero point of y, within y's range
  *
- * The same bits come from every machine.
+ * As floats, y is table[d] / sum.  The same bits come from every machine.
  */
 #ifndef ETC_FIXED_SOFTMAX_H
 #define ETC_FIXED_SOFTMAX_H
@@ -28,21 +28,45 @@ ETC_INLINE uint32_t etc_byte_power(const EtcByteSoftmax *q, int32_t below)
     return (below < q->count) ? (uint32_t)q->table[below] : 0;
 }
 
-/* One row, whose elements lie `stride` apart; y may be x. */
+/* The largest element of a row, as it counts from 0 up; *sum: of the powers. */
+ETC_OUTLINE int32_t etc_byte_powers(const uint8_t *x, int32_t n, int32_t stride,
+                                    const EtcByteSoftmax *q, uint32_t *sum)
+{
+    int32_t most = 0;
+    *sum = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t v = x[i * stride] ^ q->x_flip;
+        most = (v > most) ? v : most;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        *sum += etc_byte_power(q, most - (x[i * stride] ^ q->x_flip));
+    }
+    return most;
+}
+
+/* One row, whose elements lie `stride` apart. */
+ETC_OUTLINE void etc_softmax_i8_f32(const void *x, float *y, int32_t n, int32_t stride,
+                                    const EtcByteSoftmax *q)
+{
+    const uint8_t *from = (const uint8_t *)x;
+    uint32_t sum;
+    const int32_t most = etc_byte_powers(from, n, stride, q, &sum);
+    const float inverse = 1.0f / (float)sum;
+    for (int32_t i = 0; i < n; i++) {
+        const uint32_t power = etc_byte_power(q, most - (from[i * stride] ^ q->x_flip));
+        y[i * stride] = (float)power * inverse;
+    }
+}
+
+/* The same to bytes; y may be x. */
 ETC_OUTLINE void etc_softmax_i8(const void *x, void *y, int32_t n, int32_t stride,
                                 const EtcByteSoftmax *q)
 {
     const uint8_t *from = (const uint8_t *)x;
     uint8_t *to = (uint8_t *)y;
-    int32_t most = 0, h = 0;
-    uint32_t sum = 0;
-    for (int32_t i = 0; i < n; i++) {
-        const int32_t v = from[i * stride] ^ q->x_flip;
-        most = (v > most) ? v : most;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        sum += etc_byte_power(q, most - (from[i * stride] ^ q->x_flip));
-    }
+    int32_t h = 0;
+    uint32_t sum;
+    const int32_t most = etc_byte_powers(from, n, stride, q, &sum);
     while ((sum >> h) > 65535) {
         h++;
     }

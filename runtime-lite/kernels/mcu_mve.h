@@ -1,7 +1,10 @@
 /* mcu_mve.h -- Cortex-M55: sums of sixteen products of bytes by an instruction.
  *
- * Weights of a convolution lie as [channels][k], of a linear layer as [channels / 4][k / 16][4][16];
- * a panel is [4 pixels][k].  Loops over terms are assembly, as gcc 12 spills what they add up. */
+ * Weights of a convolution lie as [channels / 2][k / 16][2][16], of a linear layer as
+ * [channels / 4][k / 16][4][16]; a panel is [k / 16][4 pixels][16].  Loops over terms are assembly, as
+ * gcc 12 spills what they add up.  The terms of a convolution are in the order of a picture whose
+ * pixels hold all channels: rows of x become rows of such a picture once, and then a row of a window
+ * is a run of bytes.  Depthwise, four rows become one whose columns lie one behind the other. */
 #ifndef ETC_MCU_MVE_H
 #define ETC_MCU_MVE_H
 
@@ -11,20 +14,7 @@
 #include <arm_mve.h>
 #endif
 
-typedef int8_t EtcMcuPixel;
-
 #define ETC_MCU_PANEL(k) ((k) * 4)
-
-ETC_INLINE EtcMcuPixel etc_mcu_byte(uint32_t v)
-{
-    return (int8_t)(uint8_t)v;
-}
-
-/* Three bytes, as four: the last is written again or of weight 0. */
-ETC_INLINE void etc_mcu_three(const uint8_t *x, uint8_t *to)
-{
-    __builtin_memcpy(to, x, 4);
-}
 
 /* by: times 2^31 */
 ETC_INLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)
@@ -33,7 +23,7 @@ ETC_INLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)
     return (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
 }
 
-ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, EtcMcuPixel *to)
+ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, int8_t *to)
 {
 #if defined(__ARM_FEATURE_MVE)
     const uint8x16_t turn = vdupq_n_u8((uint8_t)flip);
@@ -43,7 +33,7 @@ ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, EtcMcuPi
     }
 #else
     for (int32_t i = 0; i < n; i++) {
-        to[i] = etc_mcu_byte(x[i] ^ flip);
+        to[i] = (int8_t)(uint8_t)(x[i] ^ flip);
     }
 #endif
 }
@@ -51,25 +41,24 @@ ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, EtcMcuPi
 ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, int32_t k,
                                 uint32_t flip, void *panel)
 {
-    int8_t *to = (int8_t *)panel;
+    int8_t *block = (int8_t *)panel;
 #if defined(__ARM_FEATURE_MVE)
-    const uint32x4_t by = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)k);
+    const uint32x4_t by = vidupq_n_u32(0, 1) << 4;
     const int32x4_t turn = vdupq_n_s32((int8_t)(uint8_t)flip);
-    for (; n_k > 0; n_k--, x += plane) {
-        vstrbq_scatter_offset_s32(to++, by, veorq_s32(vldrbq_s32((const int8_t *)x), turn));
-    }
+#endif
+    (void)k;
+    for (; n_k > 0; n_k -= 16, block += 64) {
+        int8_t *to = block;
+        for (const int8_t *const end = block + etc_min_i32(n_k, 16); to < end; to++, x += plane) {
+#if defined(__ARM_FEATURE_MVE)
+            vstrbq_scatter_offset_s32(to, by, veorq_s32(vldrbq_s32((const int8_t *)x), turn));
 #else
-    for (; n_k > 0; n_k--, x += plane, to++) {
-        for (int i = 0; i < 4; i++) {
-            to[i * k] = etc_mcu_byte(x[i] ^ flip);
+            for (int i = 0; i < 4; i++) {
+                to[i * 16] = (int8_t)(uint8_t)(x[i] ^ flip);
+            }
+#endif
         }
     }
-#endif
-}
-
-ETC_INLINE void etc_mcu_slot(const uint8_t *line, int32_t k, uint32_t flip, int32_t i, void *panel)
-{
-    etc_mcu_run(line, k, flip, (int8_t *)panel + (i * k));
 }
 
 #if defined(__ARM_FEATURE_MVE)
@@ -81,141 +70,434 @@ ETC_INLINE int32x4_t etc_mcu_four(const int32_t s[4])
     return v;
 }
 
+/* The bytes that sums become, each at the low end of its 32 bits. */
 ETC_INLINE int32x4_t etc_mcu_within(int32x4_t v, int32_t zero)
 {
-    return vmaxq_s32(vminq_s32(vaddq_n_s32(v, zero), vdupq_n_s32(127)), vdupq_n_s32(-128));
+    const int16x8_t half = vqmovnbq_s32(vuninitializedq_s16(), vaddq_n_s32(v, zero));
+    return vreinterpretq_s32_s8(vqmovnbq_s16(vuninitializedq_s8(), half));
 }
 #endif
 
-/* s[i] += the sum of x[i * x_row ..] * w[i * w_row ..], k terms; of rows the one or the other has
- * one, of which all have blocks of 16 behind the others where `is_linear`. */
-ETC_INLINE const int8_t *etc_mcu_dots(const int8_t *x, const int8_t *w, int32_t k, int is_linear,
-                                      int32_t s[4])
+/* s[i] += the sum of x[..] * w[i], k terms; returns behind the weights of the four. */
+ETC_INLINE const int8_t *etc_mcu_dots(const int8_t *x, const int8_t *w, int32_t k, int32_t s[4])
 {
 #if defined(__ARM_FEATURE_MVE)
     int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
-    if (is_linear != 0) {
-        __asm__("  dls lr, %[n]\n"
-                "2: vldrb.8 q0, [%[x]], #16\n"
-                "  vldrb.8 q1, [%[w]], #16\n  vmladava.s8 %[s0], q0, q1\n"
-                "  vldrb.8 q2, [%[w]], #16\n  vmladava.s8 %[s1], q0, q2\n"
-                "  vldrb.8 q3, [%[w]], #16\n  vmladava.s8 %[s2], q0, q3\n"
-                "  vldrb.8 q1, [%[w]], #16\n  vmladava.s8 %[s3], q0, q1\n"
-                "  le lr, 2b\n"
-                : [w] "+r"(w), [x] "+r"(x), [s0] "+Te"(s0), [s1] "+Te"(s1), [s2] "+Te"(s2),
-                  [s3] "+Te"(s3)
-                : [n] "r"(k / 16)
-                : "q0", "q1", "q2", "q3", "lr", "memory");
-    } else {
-        const int8_t *x1 = x + k, *x2 = x1 + k, *x3 = x2 + k;
-        __asm__("  dls lr, %[n]\n"
-                "2: vldrb.8 q0, [%[w]], #16\n"
-                "  vldrb.8 q1, [%[x]], #16\n  vmladava.s8 %[s0], q0, q1\n"
-                "  vldrb.8 q2, [%[x1]], #16\n  vmladava.s8 %[s1], q0, q2\n"
-                "  vldrb.8 q3, [%[x2]], #16\n  vmladava.s8 %[s2], q0, q3\n"
-                "  vldrb.8 q1, [%[x3]], #16\n  vmladava.s8 %[s3], q0, q1\n"
-                "  le lr, 2b\n"
-                : [w] "+r"(w), [x] "+r"(x), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3),
-                  [s0] "+Te"(s0), [s1] "+Te"(s1), [s2] "+Te"(s2), [s3] "+Te"(s3)
-                : [n] "r"(k / 16)
-                : "q0", "q1", "q2", "q3", "lr", "memory");
-    }
+    __asm__("  dls lr, %[n]\n"
+            "2: vldrb.8 q0, [%[x]], #16\n"
+            "  vldrb.8 q1, [%[w]], #16\n  vmladava.s8 %[s0], q0, q1\n"
+            "  vldrb.8 q2, [%[w]], #16\n  vmladava.s8 %[s1], q0, q2\n"
+            "  vldrb.8 q3, [%[w]], #16\n  vmladava.s8 %[s2], q0, q3\n"
+            "  vldrb.8 q1, [%[w]], #16\n  vmladava.s8 %[s3], q0, q1\n"
+            "  le lr, 2b\n"
+            : [w] "+r"(w), [x] "+r"(x), [s0] "+Te"(s0), [s1] "+Te"(s1), [s2] "+Te"(s2),
+              [s3] "+Te"(s3)
+            : [n] "r"(k / 16)
+            : "q0", "q1", "q2", "q3", "lr", "memory");
     s[0] = s0;
     s[1] = s1;
     s[2] = s2;
     s[3] = s3;
     return w;
 #else
-    for (int32_t i = 0; i < (4 * k); i++) {
-        const int32_t at = i % k;
-        s[i / k] += (is_linear != 0) ? (x[at] * w[((at / 16) * 64) + ((i / k) * 16) + (at % 16)])
-                                     : (x[i] * w[at]);
+    for (int32_t i = 0; i < (4 * k); i++, w++) {
+        s[(i / 16) % 4] += x[((i / 64) * 16) + (i % 16)] * *w;
     }
-    return w + ((is_linear != 0) ? (4 * k) : k);
+    return w;
 #endif
 }
+
+/* -- channels of a panel ----------------------------------------------------------------------- */
+
+#if defined(__ARM_FEATURE_MVE)
+/* Two channels by four pixels by sixteen terms. */
+#define ETC_MCU_STEP(mac)                                                                        \
+    "vldrb.8 q0, [%[w]], #32\n\tvldrb.8 q1, [%[w], #-16]\n\tvldrb.8 q2, [%[x]], #64\n\t"          \
+    mac " r0, q0, q2\n\t" mac " r2, q1, q2\n\tvldrb.8 q3, [%[x], #-48]\n\t"                      \
+    mac " r4, q0, q3\n\t" mac " r6, q1, q3\n\tvldrb.8 q2, [%[x], #-32]\n\t"                      \
+    mac " r8, q0, q2\n\t" mac " r10, q1, q2\n\tvldrb.8 q3, [%[x], #-16]\n\t"                     \
+    mac " r12, q0, q3\n\t" mac " lr, q1, q3\n\t"
+
+/* The sums of n blocks of terms, a of the first channel; returns behind the weights.  It is all the
+ * registers that such a sum may be in, so that they have names. */
+ETC_INLINE const int8_t *etc_mcu_eight(const int8_t *x, const int8_t *w, int32_t n, int32x4_t *a,
+                                       int32x4_t *b)
+{
+    __asm__(ETC_MCU_STEP("vmladav.s8") "subs %[n], #1\n\tbeq 2f\n"
+            "1: " ETC_MCU_STEP("vmladava.s8") "subs %[n], #1\n\tbne 1b\n"
+            "2: vmov %q[a][2], %q[a][0], r0, r8\n\tvmov %q[a][3], %q[a][1], r4, r12\n\t"
+            "vmov %q[b][2], %q[b][0], r2, r10\n\tvmov %q[b][3], %q[b][1], r6, lr\n"
+            : [a] "=&t"(*a), [b] "=&t"(*b), [x] "+r"(x), [w] "+r"(w), [n] "+r"(n)
+            :
+            : "r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr", "q0", "q1", "q2", "q3", "cc",
+              "memory");
+    return w;
+}
+#endif
 
 ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, int32_t plane,
                                int32_t k, int32_t m, const EtcMcu *q)
 {
-    const int32_t zero = q->zero;
     const int32_t *start = q->start, *by = q->by;
-    for (const int32_t *const end = by + m; by < end; by++, start++, y += plane) {
-        int32_t s[4] = {*start, *start, *start, *start};
-        w = etc_mcu_dots((const int8_t *)panel, w, k, 0, s);
 #if defined(__ARM_FEATURE_MVE)
-        vstrbq_s32(y, etc_mcu_within(vqrdmulhq_n_s32(etc_mcu_four(s), *by), zero));
+    for (const int32_t *const end = by + m; by < end; by += 2, start += 2) {
+        int32x4_t a, b;
+        w = etc_mcu_eight((const int8_t *)panel, w, k / 16, &a, &b);
+        a = vqrdmulhq_n_s32(vaddq_n_s32(a, start[0]), by[0]);
+        b = vqrdmulhq_n_s32(vaddq_n_s32(b, start[1]), by[1]);
+        int16x8_t half = vqmovntq_s32(vqmovnbq_s32(vuninitializedq_s16(), a), b);
+        half = vqaddq_n_s16(half, (int16_t)q->zero);
+        const int8x16_t v = vqmovnbq_s16(vuninitializedq_s8(), half);
+        vstrbq_s32(y, vreinterpretq_s32_s8(v));
+        y += plane;
+        if ((by + 1) < end) {
+            vstrbq_u32((uint8_t *)y, vshrq_n_u32(vreinterpretq_u32_s8(v), 16));
+            y += plane;
+        }
+    }
 #else
-        for (int i = 0; i < 4; i++) {
-            y[i] = etc_mcu_put(s[i], *by, zero);
+    for (int32_t c = 0; c < m; c++, y += plane) {
+        const int8_t *row = w + ((c / 2) * 2 * k) + ((c % 2) * 16);
+        for (int32_t i = 0; i < 4; i++) {
+            const int8_t *x = (const int8_t *)panel + (i * 16);
+            int32_t sum = start[c];
+            for (int32_t t = 0; t < k; t++) {
+                sum += x[((t / 16) * 64) + (t % 16)] * row[((t / 16) * 32) + (t % 16)];
+            }
+            y[i] = etc_mcu_put(sum, by[c], q->zero);
+        }
+    }
+#endif
+}
+
+/* -- sums ------------------------------------------------------------------------------------- */
+
+/* As etc_mcu_sum. */
+ETC_OUTLINE void etc_mcu_sum_4(const void *a, const void *b, void *y, int32_t n, const int32_t *by,
+                               int32_t fraction, const EtcMcu *q)
+{
+    const int8_t *x0 = (const int8_t *)a, *x1 = (const int8_t *)b;
+    int8_t *to = (int8_t *)y;
+#if defined(__ARM_FEATURE_MVE)
+    const int32x4_t lo = vdupq_n_s32(q->lo), hi = vdupq_n_s32(q->hi);
+    for (; n > 0; n -= 4, x0 += 4, x1 += 4, to += 4) {
+        const mve_pred16_t some = vctp32q((uint32_t)n);
+        int32x4_t v = vmulq_n_s32(vldrbq_z_s32(x0, some), by[0]);
+        v = vaddq_n_s32(vmlaq_n_s32(v, vldrbq_z_s32(x1, some), by[1]), by[2]);
+        v = vmaxq_s32(vminq_s32(vshlq_r_s32(v, -fraction), hi), lo);
+        vstrbq_p_s32(to, v, some);
+    }
+#else
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t v = ((x0[i] * by[0]) + (x1[i] * by[1]) + by[2]) >> fraction;
+        to[i] = (int8_t)etc_min_i32(etc_max_i32(v, q->lo), q->hi);
+    }
+#endif
+}
+
+/* -- windows ----------------------------------------------------------------------------------- */
+
+/* Row iy of x, n columns from `column` on, as pixels of all channels. */
+ETC_INLINE void etc_mcu_pixels(const uint8_t *x, const EtcMcuConv *g, int32_t n, uint32_t flip,
+                               int8_t *to)
+{
+    const int32_t ic = g->ic;
+#if defined(__ARM_FEATURE_MVE)
+    const uint16x8_t by = vmulq_n_u16(vidupq_n_u16(0, 1), (uint16_t)ic);
+    const uint16x8_t turn = vdupq_n_u16((uint16_t)(flip & 0xff));
+#endif
+    for (int32_t c = 0; c < ic; c++, x += g->ih * g->iw) {
+#if defined(__ARM_FEATURE_MVE)
+        uint8_t *at = (uint8_t *)to + c;
+        for (int32_t i = 0; i < n; i += 8, at += 8 * ic) {
+            const mve_pred16_t some = vctp16q((uint32_t)(n - i));
+            const uint16x8_t v = veorq_u16(vldrbq_z_u16(x + i, some), turn);
+            vstrbq_scatter_offset_p_u16(at, by, v, some);
+        }
+#else
+        for (int32_t i = 0; i < n; i++) {
+            to[(i * ic) + c] = (int8_t)(uint8_t)(x[i] ^ flip);
         }
 #endif
     }
+}
+
+#if defined(__ARM_FEATURE_MVE)
+/* n bytes, sixteen of them `step` bytes from the next. */
+#define ETC_MCU_COPY(step)                                                                       \
+    __asm__ volatile("  wlstp.8 lr, %[n], 1f\n2: vldrb.8 q0, [%[from]], #16\n\t"                  \
+                     "vstrb.8 q0, [%[to]], #" #step "\n\tletp lr, 2b\n1:\n"                      \
+                     : [from] "+r"(from), [to] "+r"(to)                                          \
+                     : [n] "r"(n)                                                                \
+                     : "q0", "lr", "memory")
+#endif
+
+ETC_INLINE void etc_mcu_copy(const int8_t *from, int32_t n, int8_t *to)
+{
+#if defined(__ARM_FEATURE_MVE)
+    ETC_MCU_COPY(16);
+#else
+    __builtin_memcpy(to, from, (size_t)n);
+#endif
+}
+
+/* n bytes, a multiple of 16, as one pixel's of a panel. */
+ETC_INLINE void etc_mcu_spread(const int8_t *from, int32_t n, int8_t *to)
+{
+#if defined(__ARM_FEATURE_MVE)
+    ETC_MCU_COPY(64);
+#else
+    for (int32_t i = 0; i < n; i++) {
+        to[((i / 16) * 64) + (i % 16)] = from[i];
+    }
+#endif
+}
+
+/* The rows of x that windows of a row of y lie in, as a ring: row iy is in slot (iy + ph) % kh. */
+typedef struct EtcMcuRing {
+    int8_t *rows; /* [kh][width][ic] */
+    int32_t pitch;
+    int32_t first; /* column of x that a row starts with */
+    int32_t slot;  /* of the window's upper row */
+    int32_t next;  /* row of x */
+} EtcMcuRing;
+
+/* Takes in the rows up to `end` that a window from row `top` on meets. */
+ETC_INLINE void etc_mcu_turn(const uint8_t *x, const EtcMcuConv *g, const EtcMcu *q, int32_t top,
+                             EtcMcuRing *r)
+{
+    const int32_t from = etc_max_i32(0, r->first);
+    const int32_t n = etc_min_i32(g->iw, r->first + (r->pitch / g->ic)) - from;
+    for (r->next = etc_max_i32(r->next, top); r->next < (top + g->kh); r->next++) {
+        int8_t *to = r->rows + (((r->next + g->ph) % g->kh) * r->pitch);
+        if ((r->next < 0) || (r->next >= g->ih)) {
+            __builtin_memset(to, (int)((uint32_t)g->pad ^ (q->x_flip & 0xff)), (size_t)r->pitch);
+        } else if (n > 0) {
+            etc_mcu_pixels(x + (r->next * g->iw) + from, g, n, q->x_flip,
+                           to + ((from - r->first) * g->ic));
+        }
+    }
+    r->slot = (top + g->ph) % g->kh;
+}
+
+/* The window of column i of the ring as pixel `at` of a panel. */
+ETC_INLINE void etc_mcu_window(const EtcMcuRing *r, const EtcMcuConv *g, int32_t i, int8_t *line,
+                               int8_t *panel)
+{
+    const int32_t run = g->kw * g->ic;
+    const int8_t *const end = r->rows + (g->kh * r->pitch) + i;
+    const int8_t *from = r->rows + (r->slot * r->pitch) + i;
+    int8_t *to = line;
+    for (int32_t n = g->kh; n > 0; n--, to += run) {
+        etc_mcu_copy(from, run, to);
+        from += r->pitch;
+        from = (from < end) ? from : (from - (g->kh * r->pitch));
+    }
+    etc_mcu_spread(line, g->k, panel);
+}
+
+/* y[oc][oh * ow] of one image; work: panel, k + 16 bytes, four bytes of each channel, and kh rows of
+ * what g->band columns of y come of, and 16 bytes. */
+ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
+                                 const EtcMcu *q, void *work)
+{
+    int8_t *panel = (int8_t *)work, *line = panel + ETC_MCU_PANEL(g->k), *some = line + g->k + 16;
+    EtcMcuRing r;
+    r.rows = some + (4 * g->oc);
+    __builtin_memset(work, 0, (size_t)(ETC_MCU_PANEL(g->k) + g->k));
+    for (int32_t ox = 0; ox < g->ow; ox += g->band) {
+        const int32_t columns = etc_min_i32(g->band, g->ow - ox);
+        int32_t n = 0; /* pixels in the panel */
+        r.pitch = (((columns - 1) * g->sw) + g->kw) * g->ic;
+        r.first = (ox * g->sw) - g->pw;
+        r.next = -g->ph;
+        __builtin_memset(r.rows, (int)((uint32_t)g->pad ^ (q->x_flip & 0xff)),
+                         (size_t)(g->kh * r.pitch));
+        for (int32_t oy = 0; oy < g->oh; oy++) {
+            int8_t *to = (int8_t *)y + (oy * g->ow) + ox;
+            etc_mcu_turn((const uint8_t *)x, g, q, (oy * g->sh) - g->ph, &r);
+            for (int32_t i = 0; i < columns; i++) {
+                const int is_last = (i == (columns - 1)) && ((columns < g->ow) || (oy == (g->oh - 1)));
+                etc_mcu_window(&r, g, i * g->sw * g->ic, line, panel + (16 * n));
+                n++;
+                if (n == 4) {
+                    etc_mcu_tiles(panel, w, to + i - 3, g->oh * g->ow, g->k, g->oc, q);
+                    n = 0;
+                } else if (is_last) {
+                    etc_mcu_tiles(panel, w, some, 4, g->k, g->oc, q);
+                    for (int32_t c = 0; c < g->oc; c++) {
+                        for (int32_t t = 0; t < n; t++) {
+                            to[(c * g->oh * g->ow) + i + 1 - n + t] = some[(4 * c) + t];
+                        }
+                    }
+                    n = 0;
+                }
+            }
+        }
+    }
+    etc_mcu_finish((uint8_t *)y, g->oc * g->oh * g->ow, q);
 }
 
 /* -- depthwise --------------------------------------------------------------------------------- */
 
+/* Row iy of a plane, or a row of padding. */
+ETC_INLINE const uint8_t *etc_mcu_at(const uint8_t *x, const EtcMcuConv *g, int32_t iy,
+                                     const uint8_t *none)
+{
+    return ((uint32_t)iy < (uint32_t)g->ih) ? (x + (iy * g->iw)) : none;
+}
+
+/* Rows iy .. iy + 4 of a plane, column by column: to[column][4]; columns of x and behind it, up to
+ * a multiple of 16 that is at least n.  `none` is a row of padding. */
+ETC_INLINE void etc_mcu_strip(const uint8_t *x, const EtcMcuConv *g, int32_t iy, int32_t n,
+                              uint32_t flip, const uint8_t *none, int8_t *to)
+{
+    const uint8_t *r0 = etc_mcu_at(x, g, iy, none), *r1 = etc_mcu_at(x, g, iy + 1, none);
+    const uint8_t *r2 = etc_mcu_at(x, g, iy + 2, none), *r3 = etc_mcu_at(x, g, iy + 3, none);
 #if defined(__ARM_FEATURE_MVE)
-/* Three taps of a row, of four outputs beside each other. */
-#define ETC_MCU_THREE(p, at)                                                                     \
-    "ldrsb %[a], [%[w], #" #at "]\n\tldrsb %[b], [%[w], #" #at "+1]\n\t"                           \
-    "ldrsb %[c], [%[w], #" #at "+2]\n\tvldrb.s32 q1, [%[" #p "]]\n\tvmla.s32 %q[s], q1, %[a]\n\t"  \
-    "vldrb.s32 q2, [%[" #p "], #1]\n\tvmla.s32 %q[s], q2, %[b]\n\t"                               \
-    "vldrb.s32 q1, [%[" #p "], #2]\n\tvmla.s32 %q[s], q1, %[c]\n\t"
-
-ETC_INLINE int32x4_t etc_mcu_nine(const int8_t *p0, const int8_t *w, int32_t pitch, int32x4_t s)
-{
-    const int8_t *p1 = p0 + pitch, *p2 = p1 + pitch;
-    int32_t a, b, c;
-    __asm__(ETC_MCU_THREE(p0, 0) ETC_MCU_THREE(p1, 3) ETC_MCU_THREE(p2, 6)
-            : [s] "+t"(s), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c)
-            : [w] "r"(w), [p0] "r"(p0), [p1] "r"(p1), [p2] "r"(p2)
-            : "q1", "q2", "memory");
-    return s;
-}
-
-/* Any taps, of four outputs `by` apart. */
-ETC_INLINE int32x4_t etc_mcu_taps(const int8_t *p, const int8_t *w, const EtcMcuConv *g,
-                                  uint32x4_t by, int32x4_t s)
-{
-    for (int32_t i = 0; i < g->kh; i++) {
-        for (int32_t t = 0; t < g->kw; t++) {
-            s = vmlaq_n_s32(s, vldrbq_gather_offset_s32(p + t, by), *w++);
-        }
-        p += etc_mcu_pitch(g);
+    const uint8x16_t turn = vdupq_n_u8((uint8_t)flip);
+    const uint8x16_t pad = veorq_u8(vdupq_n_u8((uint8_t)g->pad), turn);
+    const int8_t *const end = to + (4 * n);
+    int32_t count = g->iw;
+    __asm__ volatile("1: vctp.8 %[n]\n\tvpsel q4, %q[turn], %q[pad]\n\tvpstttt\n\t"
+                     "vldrbt.8 q0, [%[r0]], #16\n\tvldrbt.8 q1, [%[r1]], #16\n\t"
+                     "vldrbt.8 q2, [%[r2]], #16\n\tvldrbt.8 q3, [%[r3]], #16\n\t"
+                     "veor q0, q0, q4\n\tveor q1, q1, q4\n\tveor q2, q2, q4\n\tveor q3, q3, q4\n\t"
+                     "vst40.8 {q0, q1, q2, q3}, [%[to]]\n\tvst41.8 {q0, q1, q2, q3}, [%[to]]\n\t"
+                     "vst42.8 {q0, q1, q2, q3}, [%[to]]\n\tvst43.8 {q0, q1, q2, q3}, [%[to]]!\n\t"
+                     "subs %[n], #16\n\tit lt\n\tmovlt %[n], #0\n\tcmp %[to], %[end]\n\tblo 1b\n"
+                     : [r0] "+r"(r0), [r1] "+r"(r1), [r2] "+r"(r2), [r3] "+r"(r3), [to] "+r"(to),
+                       [n] "+r"(count)
+                     : [end] "r"(end), [turn] "t"(turn), [pad] "t"(pad)
+                     : "q0", "q1", "q2", "q3", "q4", "cc", "memory");
+#else
+    const uint8_t *const row[4] = {r0, r1, r2, r3};
+    for (int32_t i = 0; i < (n * 4); i++) {
+        const uint8_t v = ((i / 4) < g->iw) ? row[i % 4][i / 4] : (uint8_t)g->pad;
+        to[i] = (int8_t)(uint8_t)(v ^ flip);
     }
-    return s;
+#endif
 }
+
+#if defined(__ARM_FEATURE_MVE)
+/* n outputs whose windows are sixteen bytes, `step` from one to the next. */
+#define ETC_MCU_ROW(step)                                                                        \
+    __asm__ volatile("1: vldrb.8 q0, [%[p]], #(" #step "*4)\n\tvmladav.s8 r2, q0, %q[w]\n\t"         \
+                     "vldrb.8 q1, [%[p], #(-" #step "*3)]\n\tvmladav.s8 r8, q1, %q[w]\n\t"           \
+                     "vldrb.8 q2, [%[p], #(-" #step "*2)]\n\tvmladav.s8 r10, q2, %q[w]\n\t"          \
+                     "vldrb.8 q3, [%[p], #(-" #step ")]\n\tvmladav.s8 r12, q3, %q[w]\n\t"            \
+                     "vmov q0[2], q0[0], r2, r10\n\tvmov q0[3], q0[1], r8, r12\n\t"              \
+                     "vadd.i32 q0, q0, %[start]\n\tvqrdmulh.s32 q0, q0, %[by]\n\t"               \
+                     "vadd.i32 q0, q0, %[zero]\n\tvqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t"   \
+                     "vctp.32 %[n]\n\tvpst\n\tvstrbt.32 q0, [%[y]], #4\n\tsubs %[n], #4\n\t"     \
+                     "bgt 1b\n"                                                                  \
+                     : [p] "+r"(p), [y] "+l"(y), [n] "+r"(n)                                     \
+                     : [w] "t"(taps), [start] "r"(start), [by] "r"(by), [zero] "r"(zero)         \
+                     : "r2", "r8", "r10", "r12", "q0", "q1", "q2", "q3", "cc", "memory")
 #endif
 
-ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g,
-                               int32_t rows, const EtcMcu *q, int32_t c, int8_t *y)
+/* A row of y whose windows are in one strip, 4 * sw bytes from one to the next; sw is 1 or 2.  The
+ * windows begin `shift` bits within the rows of the strip. */
+ETC_INLINE void etc_mcu_short_row(const int8_t *p, const int8_t *w, const EtcMcuConv *g,
+                                  int32_t start, int32_t by, int32_t zero, int32_t shift, int8_t *y)
 {
-    const int32_t pitch = etc_mcu_pitch(g), start = q->start[c], by = q->by[c], zero = q->zero;
 #if defined(__ARM_FEATURE_MVE)
-    const int is_nine = (g->kh == 3) && (g->kw == 3) && (g->sw == 1);
-    const uint32x4_t apart = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)g->sw);
-    for (int32_t r = 0; r < rows; r++) {
-        const int8_t *p = picture + (r * g->sh * pitch);
-        for (int32_t n = g->ow; n > 0; n -= 4) {
-            const int32x4_t from = vdupq_n_s32(start);
-            const int32x4_t s = (is_nine != 0) ? etc_mcu_nine(p, w, pitch, from)
-                                               : etc_mcu_taps(p, w, g, apart, from);
-            vstrbq_p_s32(y, etc_mcu_within(vqrdmulhq_n_s32(s, by), zero), vctp32q((uint32_t)n));
-            y += etc_min_i32(n, 4);
-            p += 4 * g->sw;
-        }
+    const uint32x4_t taps = vshlq_r_u32(vreinterpretq_u32_s8(vldrbq_s8(w)), shift);
+    int32_t n = g->ow;
+    if (g->sw == 1) {
+        ETC_MCU_ROW(4);
+    } else {
+        ETC_MCU_ROW(8);
     }
 #else
-    for (int32_t o = 0; o < (rows * g->ow); o++) {
-        const EtcMcuPixel *p = picture + ((o / g->ow) * g->sh * pitch) + ((o % g->ow) * g->sw);
+    for (const int8_t *const end = y + g->ow; y < end; p += 4 * g->sw) {
         int32_t sum = start;
-        for (int32_t t = 0; t < (g->kh * g->kw); t++) {
-            sum += w[t] * p[((t / g->kw) * pitch) + (t % g->kw)];
+        for (int32_t i = 0; i < (4 * g->kw); i++) {
+            sum += ((i % 4) < g->kh) ? (p[i + (shift / 8)] * w[i]) : 0;
         }
         *y++ = etc_mcu_put(sum, by, zero);
     }
 #endif
+}
+
+/* Columns that strips hold from the first of x on. */
+ETC_INLINE int32_t etc_mcu_columns(const EtcMcuConv *g)
+{
+    return ((g->ow - 1) * g->sw) + g->kw - g->pw;
+}
+
+/* Strips of padding, and behind them a row of it. */
+ETC_INLINE const uint8_t *etc_mcu_clear(const EtcMcuConv *g, const EtcMcu *q, void *work)
+{
+    const int32_t bytes = ((g->kh + 3) / 4) * g->band;
+    uint8_t *none = (uint8_t *)work + bytes;
+    __builtin_memset(work, (int)((uint32_t)g->pad ^ (q->x_flip & 0xff)), (size_t)bytes);
+    __builtin_memset(none, g->pad, (size_t)g->iw);
+    return none;
+}
+
+/* A convolution with one input channel and one output channel per group, of up to four taps by four,
+ * a stride of 1 or 2; w[oc][4 columns][4 rows], with zeros behind kh and kw.  A strip does for all
+ * rows of y whose windows are within it.  work: g->band bytes, and a row of padding. */
+ETC_OUTLINE void etc_mcu_strips(const void *x, const int8_t *w, void *out, const EtcMcuConv *g,
+                                const EtcMcu *q, void *work)
+{
+    const int32_t columns = etc_mcu_columns(g), each = ((4 - g->kh) / g->sh) + 1;
+    const uint8_t *plane = (const uint8_t *)x, *none = etc_mcu_clear(g, q, work);
+    int8_t *y = (int8_t *)out;
+    for (int32_t c = 0; c < g->oc; c++, w += 16, plane += g->ih * g->iw) {
+        const int32_t start = q->start[c], by = q->by[c], zero = q->zero;
+        for (int32_t oy = 0; oy < g->oh; oy += each) {
+            etc_mcu_strip(plane, g, (oy * g->sh) - g->ph, columns, q->x_flip, none,
+                          (int8_t *)work + (4 * g->pw));
+            for (int32_t i = 0; (i < each) && ((oy + i) < g->oh); i++, y += g->ow) {
+                etc_mcu_short_row((const int8_t *)work, w, g, start, by, zero, i * g->sh * 8, y);
+            }
+        }
+    }
+    etc_mcu_finish((uint8_t *)out, g->oc * g->oh * g->ow, q);
+}
+
+/* A row of y of strips that lie g->band bytes apart. */
+ETC_OUTLINE void etc_mcu_long_row(const int8_t *p, const int8_t *w, const EtcMcuConv *g,
+                                  int32_t start, int32_t by, int32_t zero, int8_t *y)
+{
+    for (const int8_t *const end = y + g->ow; y < end; p += 4 * g->sw) {
+        const int8_t *row = p, *at = w;
+        int32_t sum = start;
+        for (int32_t r = 0; r < g->kh; r += 4, row += g->band) {
+            for (int32_t t = 0; t < (4 * g->kw); t += 16, at += 16) {
+#if defined(__ARM_FEATURE_MVE)
+                sum = vmladavaq_s8(sum, vldrbq_s8(row + t), vldrbq_s8(at));
+#else
+                for (int32_t i = 0; (i < 16) && ((t + i) < (4 * g->kw)); i++) {
+                    sum += row[t + i] * at[i];
+                }
+#endif
+            }
+        }
+        *y++ = etc_mcu_put(sum, by, zero);
+    }
+}
+
+/* The same of any size: w[oc][kh / 4][kw / 4][4 columns][4 rows].  work: kh / 4 strips, and a row of
+ * padding. */
+ETC_OUTLINE void etc_mcu_long_strips(const void *x, const int8_t *w, void *out, const EtcMcuConv *g,
+                                     const EtcMcu *q, void *work)
+{
+    const int32_t columns = etc_mcu_columns(g);
+    const uint8_t *plane = (const uint8_t *)x, *none = etc_mcu_clear(g, q, work);
+    int8_t *y = (int8_t *)out;
+    for (int32_t c = 0; c < g->oc; c++, w += g->k, plane += g->ih * g->iw) {
+        for (int32_t oy = 0; oy < g->oh; oy++, y += g->ow) {
+            int8_t *strip = (int8_t *)work + (4 * g->pw);
+            for (int32_t r = 0; r < g->kh; r += 4, strip += g->band) {
+                etc_mcu_strip(plane, g, (oy * g->sh) - g->ph + r, columns, q->x_flip, none, strip);
+            }
+            etc_mcu_long_row((const int8_t *)work, w, g, q->start[c], q->by[c], q->zero, y);
+        }
+    }
+    etc_mcu_finish((uint8_t *)out, g->oc * g->oh * g->ow, q);
 }
 
 /* y[rows][m] of x[rows][n_k]; k is a multiple of 16; work: k bytes. */
@@ -230,7 +512,7 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
         for (int32_t c = 0; c < m; c += 4) {
             int32_t s[4] = {q->start[c], q->start[c + 1], q->start[c + 2], q->start[c + 3]};
             const int32_t n = etc_min_i32(m - c, 4);
-            w = etc_mcu_dots((const int8_t *)work, w, k, 1, s);
+            w = etc_mcu_dots((const int8_t *)work, w, k, s);
 #if defined(__ARM_FEATURE_MVE)
             const int32x4_t v = vqrdmulhq_s32(etc_mcu_four(s), vldrwq_s32(q->by + c));
             vstrbq_p_s32(to, etc_mcu_within(v, q->zero), vctp32q((uint32_t)n));

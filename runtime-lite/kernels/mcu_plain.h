@@ -34,8 +34,9 @@ ETC_INLINE int32_t etc_mcu_scaled(int32_t sum, int32_t by)
     const int32_t cross = high * (int32_t)by_low;
     const uint32_t least = (low * by_low) >> 16;
     const uint32_t other = low * (uint32_t)by_high;
-    const uint32_t middle = ((uint32_t)cross & 0xffff) + (other & 0xffff) + least + 0x8000;
-    return (high * by_high) + (cross >> 16) + (int32_t)(other >> 16) + (int32_t)(middle >> 16);
+    const uint32_t middle = ((uint32_t)cross & 0xffff) + (other & 0xffff) + least;
+    const int32_t carry = (int32_t)(((middle >> 15) + 1) >> 1);
+    return (high * by_high) + (cross >> 16) + (int32_t)(other >> 16) + carry;
 #else
     return (int32_t)((((int64_t)sum * by) + 0x80000000ll) >> 32);
 #endif
@@ -44,7 +45,11 @@ ETC_INLINE int32_t etc_mcu_scaled(int32_t sum, int32_t by)
 ETC_OUTLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)
 {
     const int32_t v = etc_mcu_scaled(sum, by) + zero;
-    return (int8_t)((v < -128) ? -128 : ((v > 127) ? 127 : v));
+#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT)
+    return (int8_t)(((uint32_t)(v + 128) > 255) ? ((v >> 31) ^ 127) : v);
+#else
+    return (int8_t)((v < -128) ? -128 : ((v > 127) ? 127 : v)); /* SSAT, where there is one */
+#endif
 }
 
 ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, EtcMcuPixel *to)
@@ -144,24 +149,44 @@ ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, cons
     }
 }
 
+#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT) && !defined(__OPTIMIZE_SIZE__)
+/* A term of four outputs.  Sums lie in the registers that only ADD reaches, so that the others last:
+ * gcc 12 moves what it adds up there and back, and for size it uses none of them. */
+#define ETC_MCU_HIGH 1
+#define ETC_MCU_MAC(i, s) "ldrb %[t], [%[w], #" #i "]\n\tmuls %[t], %[v], %[t]\n\tadd %[" #s "], %[t]\n\t"
+#define ETC_MCU_TERM(i, a, b, c, d)                                                              \
+    "ldrb %[v], [%[x], #" #i "]\n\t" ETC_MCU_MAC(a, s0) ETC_MCU_MAC(b, s1) ETC_MCU_MAC(c, s2)     \
+        ETC_MCU_MAC(d, s3)
+#endif
+
 /* s[0 .. 4) from what the sums of four outputs are; returns behind their weights, which are 128 too
- * large. */
-ETC_OUTLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32_t n_k,
+ * large.  n_k is a multiple of 8. */
+ETC_INLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32_t n_k,
                                         int32_t s[4])
 {
+    const uint8_t *const end = x + n_k;
     int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    for (const uint8_t *const end = x + n_k; x < end; x += 2, w += 8) {
-        int32_t v = x[0];
+#if defined(ETC_MCU_HIGH)
+    uint32_t t, v;
+    __asm__(".syntax unified\n"
+            "1: " ETC_MCU_TERM(0, 0, 1, 2, 3) ETC_MCU_TERM(1, 4, 5, 6, 7)
+                ETC_MCU_TERM(2, 8, 9, 10, 11) ETC_MCU_TERM(3, 12, 13, 14, 15)
+                ETC_MCU_TERM(4, 16, 17, 18, 19) ETC_MCU_TERM(5, 20, 21, 22, 23)
+                ETC_MCU_TERM(6, 24, 25, 26, 27) ETC_MCU_TERM(7, 28, 29, 30, 31)
+            "adds %[w], #32\n\tadds %[x], #8\n\tcmp %[x], %[end]\n\tbne 1b\n"
+            : [s0] "+h"(s0), [s1] "+h"(s1), [s2] "+h"(s2), [s3] "+h"(s3), [x] "+l"(x),
+              [w] "+l"(w), [t] "=&l"(t), [v] "=&l"(v)
+            : [end] "l"(end)
+            : "cc", "memory");
+#else
+    for (; x < end; x++, w += 4) {
+        const int32_t v = *x;
         s0 += v * w[0];
         s1 += v * w[1];
         s2 += v * w[2];
         s3 += v * w[3];
-        v = x[1];
-        s0 += v * w[4];
-        s1 += v * w[5];
-        s2 += v * w[6];
-        s3 += v * w[7];
     }
+#endif
     s[0] = s0;
     s[1] = s1;
     s[2] = s2;
@@ -169,13 +194,14 @@ ETC_OUTLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int3
     return w;
 }
 
-/* y[rows][m] of x[rows][n_k]; k is even and at most 32768; work: k bytes. */
+/* y[rows][m] of x[rows][n_k]; k is a multiple of 8 and at most 32768;
+ * work: k bytes. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
                                 int32_t m, int32_t n_k, int32_t k, const EtcMcu *q, void *work)
 {
     uint8_t *line = (uint8_t *)work;
     int8_t *to = (int8_t *)y;
-    line[k - 1] = 0;
+    __builtin_memset(line + n_k, 0, (size_t)(k - n_k));
     for (int32_t r = 0; r < rows; r++) {
         const uint8_t *from = (const uint8_t *)x + (r * n_k), *w = (const uint8_t *)weights;
         int32_t sum = 0;
@@ -183,11 +209,14 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
             line[i] = (uint8_t)(from[i] ^ q->x_flip);
             sum += line[i];
         }
+        sum *= 128;
         for (int32_t c = 0; c < m; c += 4) {
             int32_t s[4];
+            const int32_t *start = q->start + c, *by = q->by + c;
+            const int8_t *const end = to + etc_min_i32(4, m - c);
             w = etc_mcu_dots(line, w, k, s);
-            for (int32_t i = 0; (i < 4) && ((c + i) < m); i++) {
-                *to++ = etc_mcu_put(s[i] - (128 * sum) + q->start[c + i], q->by[c + i], q->zero);
+            for (const int32_t *at = s; to < end; at++) {
+                *to++ = etc_mcu_put(*at - sum + *start++, *by++, q->zero);
             }
         }
     }

@@ -120,6 +120,9 @@ static int read_points(const EtcCall *c, const EtcTensor *x, const EtcTensor *y,
     q->lo = (int32_t)v[3];
     q->hi = (int32_t)v[4];
     q->x_flip = (x->dtype == ETC_I8) ? 0x80 : 0;
+    if (y->dtype == ETC_F32) {
+        return 1;
+    }
     return (v[0] >= 0) && (v[0] <= 32768) && (v[1] >= 1) && (v[1] <= 30) && (v[2] >= least) &&
            (v[2] <= (least + 255)) && (v[3] >= least) && (v[3] <= v[4]) && (v[4] <= (least + 255));
 }
@@ -131,8 +134,8 @@ EtcStatus etc_integer_softmax(const EtcCall *c)
     EtcByteSoftmax q;
     int64_t dim;
     if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 1, &table) || !etc_arg_int(c, 2, &dim) ||
-        !etc_arg_tensor(c, 9, &y) || (etc_dim(dim, x->rank) < 0) || !is_byte(x) || !is_byte(y) ||
-        !read_points(c, x, y, &q) || (etc_resize(y, x->dim, x->rank) != ETC_OK)) {
+        !etc_arg_tensor(c, 9, &y) || (etc_dim(dim, x->rank) < 0) || !is_byte(x) ||
+        (!is_byte(y) && (y->dtype != ETC_F32)) || !read_points(c, x, y, &q) || (etc_resize(y, x->dim, x->rank) != ETC_OK)) {
         return ETC_BAD_ARG;
     }
     if (!etc_is_plain(x) || !etc_is_plain(y)) {
@@ -144,8 +147,12 @@ EtcStatus etc_integer_softmax(const EtcCall *c)
     }
     for (int64_t i = 0; (etc_numel(x) > 0) && (i < (r.outer * r.inner)); i++) {
         const int64_t at = ((i / r.inner) * r.n * r.inner) + (i % r.inner);
-        etc_softmax_i8((const uint8_t *)x->data + at, (uint8_t *)y->data + at, (int32_t)r.n,
-                       (int32_t)r.inner, &q);
+        const uint8_t *from = (const uint8_t *)x->data + at;
+        if (y->dtype == ETC_F32) {
+            etc_softmax_i8_f32(from, (float *)y->data + at, (int32_t)r.n, (int32_t)r.inner, &q);
+        } else {
+            etc_softmax_i8(from, (uint8_t *)y->data + at, (int32_t)r.n, (int32_t)r.inner, &q);
+        }
     }
     return ETC_OK;
 }

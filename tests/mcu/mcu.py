@@ -3,7 +3,8 @@
 
 Each model is compiled for each core of limits.txt with gcc -O2 and run by QEMU: its outputs must be those of the same
 file compiled for this machine and those of the other cores, bit for bit, and its instructions, code, arena and stack at most what limits.txt says.
-Behind a model's name may stand --io: MODEL:int8.
+Where torch's floats are recorded, the first output has at least that many dB of them.
+Behind a model's name may stand --io: MODEL:int8.  No code of such a model adds or multiplies floats.
 --table prints what was measured in the place of that."""
 import os
 import shutil
@@ -28,6 +29,9 @@ MODELS = {  # multiply-adds, options, arguments
     "tiny_vww_mobilenet": (7489664, [], CALL),
     "odd_shapes": (10000, [], CALL),  # strides, taps and channels that fill no block; not its true multiply-adds
     "gates": (10000, [], "INPUT,OUTPUT,OUTPUT+5,arena"),  # products of images, functions of bytes, softmax and sigmoid; as above
+    "sums": (10000, [], CALL),  # of record.py, as above
+    "taps": (10000, [], CALL),
+    "steps": (10000, [], CALL),
     "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,1,arena"),
 }
 TOOLS = ["arm-none-eabi-gcc", "arm-none-eabi-nm", "arm-none-eabi-objdump", "qemu-system-arm", "cc"]
@@ -72,8 +76,7 @@ class Rig:
              *MODELS[name][1], *(["--io", io] if io else []))
         x = np.load(os.path.join(data, "input_0.npy"))[:1]
         if io:
-            words = open(os.path.join(to, "model.h")).read().split()
-            scale, zero = (float(words[words.index("MODEL_INPUT_0_" + what) + 1].strip("()f")) for what in ("SCALE", "ZERO"))
+            scale, zero = self.points(to, "INPUT")
             least = np.iinfo(io).min
             x = np.clip(np.rint(x / scale) + zero, least, least + 255).astype(io)
         np.save(os.path.join(to, "input.npy"), x)
@@ -120,6 +123,31 @@ class Rig:
             raise RuntimeError(f"model_run returned {status}")
         return bytes.fromhex(lines[1]), int(open(count).read()), int(stack), self.code(elf)
 
+    def decibels(self, to, model, got):
+        """How far the first output is from what torch makes in floats; 0: that is not recorded."""
+        name, _, io = model.partition(":")
+        path = os.path.join(self.here, name, "output_0.npy")
+        if not os.path.exists(path):
+            return 0
+        want = np.load(path).ravel()
+        y = np.frombuffer(got, io or "float32")[:want.size].astype("float64")
+        if io:
+            scale, zero = self.points(to, "OUTPUT")
+            y = (y - zero) * scale
+        return 10 * np.log10((want ** 2).sum() / ((want - y) ** 2).sum())
+
+    def points(self, to, which):
+        words = open(os.path.join(to, "model.h")).read().split()
+        return (float(words[words.index(f"MODEL_{which}_0_{what}") + 1].strip("()f")) for what in ("SCALE", "ZERO"))
+
+    def floats(self, to):
+        """Functions of the C library that compute with floats, where all inputs and outputs are integers."""
+        names = [w for w in open(os.path.join(to, "model.h")).read().split() if w.startswith(("MODEL_INPUT", "MODEL_OUTPUT"))]
+        if sum(n.endswith("_BYTES") for n in names) > sum(n.endswith("_SCALE") for n in names):
+            return []
+        there = call("arm-none-eabi-nm", os.path.join(to, "model.elf")).split()
+        return [n for n in there if n.startswith(("__aeabi_f", "__aeabi_d", "__aeabi_i2", "__aeabi_ui2"))]
+
     def code(self, elf):
         """Bytes of instructions, and what the compiler put between them; the start file counts, constants do not."""
         for line in call("arm-none-eabi-objdump", "-h", elf).splitlines():
@@ -135,7 +163,8 @@ class Rig:
         want = self.host(to)
         n_out = len(want)
         got, instructions, stack, code = self.device(to, model, core, n_out, arena)
-        return got, want == got, instructions / MODELS[model.partition(":")[0]][0], code, arena, stack
+        faults = ([] if want == got else ["outputs differ"]) + self.floats(to)
+        return got, faults, self.decibels(to, model, got), instructions / MODELS[model.partition(":")[0]][0], code, arena, stack
 
 
 def read_limits(path):
@@ -164,22 +193,23 @@ def main():
             continue
         n += 1
         try:
-            got, same, *numbers = rig.measure(model, core)
-            same = same and outputs.setdefault(model, got) == got
+            got, faults, near, *numbers = rig.measure(model, core)
         except RuntimeError as e:
             print(f"not ok {n} - {model} {core}\n# " + str(e).replace("\n", "\n# "))
             failed = True
             continue
+        if outputs.setdefault(model, got) != got:
+            faults.append("another core has other outputs")
         if table:
-            print(f"{model:20} {core:14} {numbers[0]:7.3f} {numbers[1]:7d} {numbers[2]:7d} {numbers[3]:6d}"
-                  + ("" if same else "  # outputs differ"), flush=True)
+            print(f"{model:20} {core:14} {numbers[0]:7.3f} {numbers[1]:7d} {numbers[2]:7d} {numbers[3]:6d} {near:5.1f}"
+                  + "".join("  # " + f for f in faults), flush=True)
             continue
-        over = [f"{what}: {got:g}, at most {may:g}" for what, got, may in
-                zip(("instructions per MAC", "code", "arena", "stack"), numbers, most) if got > may * 1.002]
-        ok = same and not over
-        failed = failed or not ok
-        print(f"{'ok' if ok else 'not ok'} {n} - {model} {core}: "
-              + (", ".join(over) if over else "" if same else "outputs differ"), flush=True)
+        faults += [f"{what}: {got:g}, at most {may:g}" for what, got, may in
+                   zip(("instructions per MAC", "code", "arena", "stack"), numbers, most) if got > may * 1.002]
+        if len(most) > 4 and near < most[4]:
+            faults.append(f"{near:.1f} dB of torch's floats, at least {most[4]:g}")
+        failed = failed or bool(faults)
+        print(f"{'not ok' if faults else 'ok'} {n} - {model} {core}: {', '.join(faults)}", flush=True)
     print(f"1..{n}")
     return failed
 

@@ -151,13 +151,21 @@ def softmaxes(w):
                                        base.CODES[to]], [y], [y])
 
 
+def float_softmaxes(w):
+    for dtype, lo in ((torch.int8, -128), (torch.uint8, 0)):
+        for shape, axis, scale in (((12,), 0, 0.05), ((2, 5), 1, 0.3), ((1,), 0, 0.1), ((3, 4, 2), 1, 0.02), ((2, 3, 1, 4), -4, 0.003)):
+            x = integers(lo, lo + 255, dtype, *shape)
+            y = torch.softmax(x.double() * scale, axis)
+            w.case("integer_softmax", [x, powers(scale, shape[axis]), axis, 0, 1, 0, 0, 0, base.CODES[torch.float32]], [y.float()], [y])
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record_integer.py FOLDER")
     torch.set_num_threads(1)
     base.rng = base.np.random.default_rng(4)
     w = Writer(sys.argv[1] + "/integer.bin")
-    for part in (linears, convs, pools, means, softmaxes):
+    for part in (linears, convs, pools, means, softmaxes, float_softmaxes):
         part(w)
 
 

@@ -239,7 +239,7 @@ Test(kernels, quant)
 }
 Test(kernels, integer)
 {
-    run_family("integer", 142);
+    run_family("integer", 152);
 }
 Test(kernels, wide)
 {

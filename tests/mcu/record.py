@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""record.py [NAME ...]: writes NAME/model.pt2, input_0.npy and output_0.npy of small random networks for mcu.py.
+
+Operators that the MLPerf networks have not, each between convolutions or linear layers, so that a recipe makes integers
+of all of it.  output_0.npy is what torch makes of the first input, in floats."""
+import os
+import sys
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Sums(nn.Module):
+    """Differences, products with channels, constants of an axis, slopes, maxima, means of axes, borders, nearest pixels."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 1), nn.Conv2d(8, 8, 3, padding=1, groups=8)
+        self.squeeze, self.excite, self.slope = nn.Conv2d(8, 4, 1), nn.Conv2d(4, 8, 1), nn.PReLU(8)
+        self.scale, self.shift = nn.Parameter(torch.rand(8, 1, 1) + 0.5), nn.Parameter(torch.randn(1, 8, 1, 9))
+        self.last = nn.Conv2d(8, 5, 1)
+
+    def forward(self, x):
+        x = F.hardswish(self.a(x))
+        x = x - self.b(x)
+        x = x * torch.sigmoid(self.excite(F.relu(self.squeeze(x.mean((2, 3), keepdim=True)))))
+        x = self.slope(self.c(F.relu(x) * self.scale + self.shift))
+        x = torch.maximum(x, self.b(x)) + x.mean(1, keepdim=True)
+        x = self.c(F.interpolate(F.pad(x, (1, 2, 0, 1), mode="reflect"), scale_factor=2.0))
+        return self.last(F.gelu(F.pad(x, (0, 1, 1, 0), value=0.3))).mean(2)
+
+
+class Taps(nn.Module):
+    """Transposed convolutions, groups, more results than groups, taps that lie apart, 5 x 5 taps, pictures of other sizes, one axis."""
+
+    def __init__(self):
+        super().__init__()
+        t, c = nn.ConvTranspose2d, nn.Conv2d
+        self.image = nn.Sequential(t(4, 6, 3, 2, 1, output_padding=1), nn.ReLU(), c(6, 6, 5, padding=2, groups=6), nn.ReLU(),
+                                   c(6, 12, 3, padding=2, dilation=2, groups=3), nn.ReLU6(), c(12, 24, (2, 3), groups=12), nn.ELU(),
+                                   t(24, 8, (4, 2), (2, 1), (1, 0), groups=4), nn.LeakyReLU(), c(8, 3, (9, 3), stride=(9, 1)))
+        self.line = nn.Sequential(nn.Conv1d(3, 8, 3), nn.Tanh(), nn.Conv1d(8, 8, 3, dilation=2, groups=8), nn.SiLU(), nn.Conv1d(8, 4, 1))
+
+    def forward(self, x):
+        x = F.interpolate(self.image(x), size=(5, 13), mode="bilinear")
+        return self.line(F.adaptive_avg_pool2d(x, (3, 8)).flatten(2))
+
+
+class Steps(nn.Module):
+    """A GRU and an LSTM of few steps."""
+
+    def __init__(self):
+        super().__init__()
+        self.gru, self.lstm, self.last = nn.GRU(10, 8, batch_first=True), nn.LSTM(8, 8, batch_first=True), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.last(self.lstm(self.gru(x)[0])[0][:, -1])
+
+
+NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10))}
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    for name in sys.argv[1:] or NETS:
+        make, shape = NETS[name]
+        torch.manual_seed(3)
+        net, x = make().eval(), torch.randn(8, *shape)
+        to = os.path.join(here, name)
+        os.makedirs(to, exist_ok=True)
+        torch.export.save(torch.export.export(net, (x[:1],)), os.path.join(to, "model.pt2"))
+        np.save(os.path.join(to, "input_0.npy"), x.numpy())
+        with torch.no_grad():
+            np.save(os.path.join(to, "output_0.npy"), net(x[:1]).numpy())
+
+
+main()
