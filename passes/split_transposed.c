@@ -1,12 +1,11 @@
-/* split_transposed.c -- transposed convolutions become plain ones with stride 1, whose channels are
- * then the pixels between: for C that computes in fixed point, where the integers of such a
- * convolution are summed and the rest moves bytes.
+/* split_transposed.c -- transposed convolutions become plain ones of stride 1, which C that computes in
+ * fixed point has kernels for; what is left to do moves bytes.
  *
- * Stage core, before quantize, where that has something to do.  With stride s, the result's element q * s + r is the sum over j of
- * x[q + j - (k' - 1)] * w[(k' - 1 - j) * s + r], where k' is k / s, rounded up, and w is 0 behind k: one
- * convolution for each r, of k' taps.  All of them are one of s times the channels (s * s where there
- * are two axes), a view and a permute put the results of r beside each other, and a slice drops what the
- * padding does.
+ * Stage core, before quantize, where that has something to do.  With stride s, the result's element
+ * q * s + r is the sum over j of x[q + j - (k' - 1)] * w[(k' - 1 - j) * s + r], where k' is k / s, rounded
+ * up, and w is 0 behind k: one convolution of k' taps for each r.  All of them together are one of s
+ * times the channels (s * s with two axes).  A view and a permute then put the results of all r beside
+ * each other, and a slice drops what the padding drops.
  */
 #include "passes/internal.h"
 #include "ir/session.h"
@@ -45,7 +44,7 @@ static Value *split_weight(Split *s, Type t)
     Program *p = s->r.g->program;
     const Conv *c = &s->c;
     const float *w = value_floats(c->w, -1);
-    const int64_t in = t.dim[1].value, each = s->channels / c->groups, 
+    const int64_t in = t.dim[1].value, each = s->channels / c->groups,
                   area = s->phases[0] * s->phases[1];
     const int64_t kh = c->kernel[0], kw = c->axes == 2 ? c->kernel[1] : 1;
     float *to = NEW(p->arena, float, type_numel(t));
