@@ -425,6 +425,16 @@ def attention_lengths(q, k, v, m):
     return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
+@model(rnd(2, 37, 6), dynamic=({1: Dim.AUTO(min=17, max=90)},), more=[(rnd(2, n, 6, seed=n),) for n in (17, 41, 90)])
+def blocks_of_padded_length(x):
+    """Attention in blocks of 16 steps: a length padded to a multiple, divided by the number of blocks."""
+    n = x.shape[1]
+    y = F.pad(x, (0, 0, 0, (16 - n % 16) % 16))
+    y = y.reshape(2, -1, 16, 6)
+    y = y + (y @ y.transpose(2, 3)).tril(-1).softmax(-1) @ y
+    return y.reshape(2, -1, 6)[:, :n], y.sum((1, 2))
+
+
 @model(rnd(3, 6, 37, 8), rnd(3, 2, 37, 8, seed=1), rnd(3, 2, 37, 8, seed=2), rnd(6, 37, 37, seed=3) > -1, dynamic=({0: Dim("images", min=1, max=8), 2: LENGTH}, {0: Dim("images", min=1, max=8), 2: LENGTH}, {0: Dim("images", min=1, max=8), 2: LENGTH}, {1: LENGTH, 2: LENGTH}),
        more=[tuple(rnd(b, h, n, 8, seed=s) for h, s in ((6, 3), (2, 4), (2, 5))) + (rnd(6, n, n, seed=6) > -1,) for b, n in ((1, 1), (8, 90), (2, 50))])
 def attention_open_groups(q, k, v, m):

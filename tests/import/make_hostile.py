@@ -650,7 +650,7 @@ def graphs():
     symbolic("18_garbage", MODEL, "cannot be read", expr("Add(%s, " % s0))
     symbolic("18_more", MODEL, "cannot be read", expr(s0 + ")"))
     symbolic("18_half", OK, "%x: f32[%s0,3]", expr("Mul(Rational(1, 2), Add(%s, %s))" % (s0, s0)))
-    symbolic("18_ceiling", OK, "%x: f32[-floordiv(-%s0,4),3]", expr("CeilDiv(%s, Integer(4))" % s0))
+    symbolic("18_ceiling", OK, "%x: f32[floordiv(%s0+3,4),3]", expr("CeilDiv(%s, Integer(4))" % s0))
     symbolic("18_floor_of_quotient", OK, "%x: f32[floordiv(%s0,2),3]",
              expr("FloorToInt(IntTrueDiv(%s, Integer(2)))" % s0))
     symbolic("18_float", OK, "%x: f32[floordiv(5*%s0,2),3]", expr(
