@@ -425,6 +425,25 @@ static void wrap_numbers(Node *n)
     }
 }
 
+/* torch takes a vector as the weight of a linear layer: a product without the last axis. */
+static Node *with_matrix(Scope *s, Node *n)
+{
+    Value *weight = n->op == OP_LINEAR ? arg_value(n, "weight") : NULL;
+    if (!weight || weight->type.rank != 1 || !arg_value(n, "input"))
+        return n;
+    Value *input = arg_value(n, "input"), *bias = arg_value(n, "bias");
+    Node *product = bias ? build(s->graph, NULL, n->loc, OP_MATMUL, s->in->diag, "vv", input, weight)
+                         : NULL;
+    if (bias && !product)
+        return n;
+    Node *made = node_new(s->graph, bias ? OP_ADD_TENSOR : OP_MATMUL, n->loc);
+    node_push(made, node_use(made, bias ? product->out[0] : input));
+    node_push(made, node_use(made, bias ? bias : weight));
+    if (bias)
+        node_push(made, (Arg){.kind = ARG_INT, .dim = DIM(1)});
+    return made;
+}
+
 /* -- results ----------------------------------------------------------------------------- */
 
 /* Whatever goes wrong, the name is settled: later uses do not report it again. */
@@ -872,6 +891,8 @@ bool pt2_node(Scope *s, const Json *node)
         return out_node(s, functional, loc, node);
     Node *n = custom ? node_new_custom(s->graph, custom, loc) : node_new(s->graph, op, loc);
     bool ok = n->op == OP_NONE ? unknown(s, loc) : arguments(s, n, json_get(node, "inputs"), NULL);
+    if (ok)
+        n = with_matrix(s, n);
     ok = results(s, n, json_get(node, "outputs")) && ok;
     ok = ok && schema_check(n, s->in->diag) && check_graphs(s, n);
     if (ok) {

@@ -425,6 +425,11 @@ def attention_lengths(q, k, v, m):
     return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
+@model(rnd(2, 3, 5), rnd(5, seed=1), torch.tensor(0.75))
+def linear_of_a_vector(x, w, b):
+    return F.linear(x, w), F.linear(x, w, b), F.linear(x[0, 0], w), F.linear(x[1], w.unsqueeze(0))
+
+
 @model(rnd(2, 37, 6), dynamic=({1: Dim.AUTO(min=17, max=90)},), more=[(rnd(2, n, 6, seed=n),) for n in (17, 41, 90)])
 def blocks_of_padded_length(x):
     """Attention in blocks of 16 steps: a length padded to a multiple, divided by the number of blocks."""
