@@ -425,6 +425,21 @@ def attention_lengths(q, k, v, m):
     return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
+def each_pair(fn, n, m):
+    """fn(i, j) for all i and j, as masks of attention are made."""
+    return torch.vmap(torch.vmap(fn, in_dims=(None, 0)), in_dims=(0, None))(torch.arange(n), torch.arange(m))
+
+
+@model(torch.tensor([[0, 1, 1, 0, 2, 2, 2], [1, 1, 0, 0, 0, 3, 3]]), rnd(2, 7, 3), dynamic=({1: Dim("n", min=3, max=20)}, {1: Dim("n", min=3, max=20)}), more=[(torch.arange(10).view(2, 5) // 3, rnd(2, 5, 3, seed=1))])
+def mapped_masks(kind, x):
+    chosen, n, row = torch.ops.aten.index.Tensor, kind.shape[1], x[0, 0]
+    rows = torch.vmap(lambda b: each_pair(lambda i, j: (chosen(kind, [b, i]) == chosen(kind, [b, j])) & ((i - j).abs() <= 2) | i.new_zeros((), dtype=torch.bool), n, n))
+    early = each_pair(lambda i, j: torch.where(j < 3, i // 2, j.to(torch.int32) - 1).masked_fill(i == 1, 9), n, n)
+    columns = torch.vmap(lambda v: v.relu() * row, in_dims=1)(x)
+    outer = torch.vmap(lambda v: torch.vmap(lambda w: v)(x[:, 0]))(x[:, 1])
+    return rows(torch.arange(2)), early, columns, outer
+
+
 @model(rnd(2, 3, 5), rnd(5, seed=1), torch.tensor(0.75))
 def linear_of_a_vector(x, w, b):
     return F.linear(x, w), F.linear(x, w, b), F.linear(x[0, 0], w), F.linear(x[1], w.unsqueeze(0))
