@@ -232,7 +232,7 @@ bool pt2_node(Scope *s, const Json *node);
 
 /* Reads _add_batch_dim and _remove_batch_dim, the marks that take and give tensors. */
 bool pt2_vmap_mark(Scope *s, Loc loc, const char *target, const Json *node);
-bool pt2_is_batched(const Pt2 *p, const Value *v);
+bool pt2_is_batched(Pt2 *p, const Value *v);
 bool pt2_takes_batches(OpId op);
 /* Gives a node that takes batches, in no list yet, operands and results of the same levels. */
 bool pt2_batch(Scope *s, Node *n);

@@ -14,13 +14,12 @@ typedef struct Batch {
     Dim size[MAX_RANK];
 } Batch;
 
-static Batch *batch_of(const Pt2 *p, const Value *v)
+static Batch *batch_of(Pt2 *p, const Value *v)
 {
-    Table *t = (Table *)&p->batches;
-    return p->has_batches && v ? table_at_copy(t, &v, sizeof v)->ptr : NULL;
+    return p->has_batches && v ? table_at_copy(&p->batches, &v, sizeof v)->ptr : NULL;
 }
 
-bool pt2_is_batched(const Pt2 *p, const Value *v)
+bool pt2_is_batched(Pt2 *p, const Value *v)
 {
     return batch_of(p, v) != NULL;
 }
@@ -106,7 +105,7 @@ static Value *aligned(Scope *s, const Node *n, Value *v, const Batch *all, int r
 
 /* An index takes batches where each axis it chooses from is the first or follows another, so that
  * the axes of the indices come first. */
-static bool is_index_of_first_axes(const Pt2 *p, const Node *n)
+static bool is_index_of_first_axes(Pt2 *p, const Node *n)
 {
     const Arg *list = &n->arg[arg_find(n, "indices")];
     if (batch_of(p, arg_value(n, "self")) || list->kind != ARG_LIST)
