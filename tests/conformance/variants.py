@@ -425,6 +425,18 @@ def attention_lengths(q, k, v, m):
     return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
+@model(rnd(2, 4, 6, 5), dynamic=({2: Dim.AUTO(min=3, max=9), 3: Dim.AUTO(min=3, max=9)},), more=[(rnd(2, 4, 5, 6, seed=1),)])
+class sizes_that_a_bias_fixes(nn.Module):
+    """Attention over h/2 * w/2 places, which the table of biases makes 9."""
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Parameter(rnd(9, 9, seed=2))
+
+    def forward(self, x):
+        y = F.max_pool2d(x, 2, ceil_mode=True).flatten(2)
+        return y @ (y.transpose(1, 2) @ y + self.bias).softmax(-1).transpose(1, 2)
+
+
 def each_pair(fn, n, m):
     """fn(i, j) for all i and j, as masks of attention are made."""
     return torch.vmap(torch.vmap(fn, in_dims=(None, 0)), in_dims=(0, None))(torch.arange(n), torch.arange(m))
