@@ -437,6 +437,14 @@ class sizes_that_a_bias_fixes(nn.Module):
         return y @ (y.transpose(1, 2) @ y + self.bias).softmax(-1).transpose(1, 2)
 
 
+@model(rnd(3, 4, 5), torch.tensor([0, 1, 0, 1, 1, 0]), rnd(3, 2, 4, seed=1), dynamic=({0: Dim("n", min=2, max=6)}, None, {0: Dim("n", min=2, max=6)}),
+       more=[(rnd(2, 4, 5), torch.tensor([0] * 6), rnd(2, 2, 4)), (rnd(4, 4, 5), torch.tensor([1] * 6), rnd(4, 2, 4))])
+def product_of_none_or_some(x, kind, y):
+    """A batched product with as many columns as a mask chooses, which may be none."""
+    chosen = kind.nonzero()[:, 0]
+    return torch.matmul(y.unsqueeze(2), x[:, :, chosen % 5].unsqueeze(1))
+
+
 def each_pair(fn, n, m):
     """fn(i, j) for all i and j, as masks of attention are made."""
     return torch.vmap(torch.vmap(fn, in_dims=(None, 0)), in_dims=(0, None))(torch.arange(n), torch.arange(m))
